@@ -1,0 +1,33 @@
+/* Symbol visibility and C++ linkage. Only what carries GM_API leaves the library. */
+#ifndef GM_EXPORT_H
+#define GM_EXPORT_H
+
+#if defined(_WIN32)
+#if defined(GM_STATIC)
+#define GM_API
+#elif defined(GM_BUILDING)
+#define GM_API __declspec(dllexport)
+#else
+#define GM_API __declspec(dllimport)
+#endif
+#elif defined(__GNUC__)
+#define GM_API __attribute__((visibility("default")))
+#else
+#define GM_API
+#endif
+
+#if defined(__GNUC__)
+#define GM_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#else
+#define GM_PRINTF(format, first)
+#endif
+
+#ifdef __cplusplus
+#define GM_BEGIN_DECLS extern "C" {
+#define GM_END_DECLS }
+#else
+#define GM_BEGIN_DECLS
+#define GM_END_DECLS
+#endif
+
+#endif
