@@ -17,9 +17,9 @@
 #endif
 
 #if defined(__GNUC__)
-#define GM_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define GM_PRINTF(text, first) __attribute__((format(printf, text, first)))
 #else
-#define GM_PRINTF(format, first)
+#define GM_PRINTF(text, first)
 #endif
 
 #ifdef __cplusplus

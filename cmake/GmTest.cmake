@@ -1,0 +1,33 @@
+# Helpers for tests/. Sanitizer settings: drivers are not instrumented, and over-allocation must fail, not abort.
+set(gm_test_environment
+  "ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1:strict_string_checks=1"
+  "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
+  "TSAN_OPTIONS=allocator_may_return_null=1:ignore_noninstrumented_modules=1:halt_on_error=1:second_deadlock_stack=1"
+  # Drivers keep their caches inside the build tree.
+  "POCL_CACHE_DIR=${CMAKE_BINARY_DIR}/cache/pocl"
+  "XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/cache"
+  "GM_REQUIRE_BACKENDS=${GM_REQUIRE_BACKENDS}")
+file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/cache/pocl")
+
+# gm_test_program(name SOURCES file... LINK target...): a program in bin/tests that may include tests/support headers.
+function(gm_test_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LINK})
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  target_compile_definitions(${name} PRIVATE _GNU_SOURCE GM_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
+  gm_warnings(${name})
+endfunction()
+
+# gm_add_test(NAME name COMMAND ... [LABELS ...] [TIMEOUT seconds] [ENVIRONMENT VAR=value...]): runs in the source
+# root; leaving with 77 means skipped, with the reason printed.
+function(gm_add_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  set_tests_properties(${arg_NAME} PROPERTIES
+    TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77 LABELS "${arg_LABELS}"
+    ENVIRONMENT "${gm_test_environment};${arg_ENVIRONMENT}")
+endfunction()
