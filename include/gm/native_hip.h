@@ -1,0 +1,34 @@
+/* HIP objects that an engine lends to gm or asks gm for. The HIP backend comes with a later version; the layout is
+ * fixed here so that engines can be written against it. */
+#ifndef GM_NATIVE_HIP_H
+#define GM_NATIVE_HIP_H
+
+#include "gm/native.h"
+
+GM_BEGIN_DECLS
+
+typedef struct gm_hip_device {
+  gm_native_device head; /* {sizeof(gm_hip_device), GM_API_HIP} */
+  uintptr_t context;     /* hipCtx_t; 0: the primary context of `ordinal`, retained */
+  int32_t ordinal;       /* hipDevice_t */
+} gm_hip_device;
+
+typedef struct gm_hip_stream {
+  gm_native_stream head; /* {sizeof(gm_hip_stream), GM_API_HIP} */
+  uintptr_t stream;      /* hipStream_t; 0 legacy default, 1 hipStreamLegacy, 2 hipStreamPerThread */
+} gm_hip_stream;
+
+typedef struct gm_hip_point {
+  gm_native_point head; /* {sizeof(gm_hip_point), GM_API_HIP} */
+  uintptr_t event;      /* hipEvent_t, recorded */
+} gm_hip_point;
+
+typedef struct gm_hip_memory {
+  gm_native_memory head; /* {sizeof(gm_hip_memory), GM_API_HIP} */
+  uint64_t pointer;      /* hipDeviceptr_t of the block */
+  uint64_t bytes;
+} gm_hip_memory;
+
+GM_END_DECLS
+
+#endif

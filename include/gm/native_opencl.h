@@ -1,0 +1,39 @@
+/* OpenCL objects that an engine lends to gm or asks gm for. Handles are cl_* cast to uintptr_t. gm retains what it is
+ * given (clRetain…) and releases it when its own object is closed; it destroys nothing. */
+#ifndef GM_NATIVE_OPENCL_H
+#define GM_NATIVE_OPENCL_H
+
+#include <stdbool.h>
+
+#include "gm/native.h"
+
+GM_BEGIN_DECLS
+
+typedef struct gm_opencl_device {
+  gm_native_device head; /* {sizeof(gm_opencl_device), GM_API_OPENCL} */
+  uintptr_t device;      /* cl_device_id; 0: the context's only device */
+  uintptr_t context;     /* cl_context, required */
+  bool allow_queue;      /* gm may create a queue of its own on the context (false: copies need an adopted queue) */
+} gm_opencl_device;
+
+typedef struct gm_opencl_queue {
+  gm_native_stream head; /* {sizeof(gm_opencl_queue), GM_API_OPENCL} */
+  uintptr_t queue;       /* cl_command_queue of the adopted context and device; in order or out of order: gm asks */
+} gm_opencl_queue;
+
+typedef struct gm_opencl_point {
+  gm_native_point head; /* {sizeof(gm_opencl_point), GM_API_OPENCL} */
+  uintptr_t event;      /* cl_event */
+} gm_opencl_point;
+
+typedef struct gm_opencl_memory {
+  gm_native_memory head; /* {sizeof(gm_opencl_memory), GM_API_OPENCL} */
+  uintptr_t memory;      /* cl_mem: the parent buffer */
+  uint64_t offset;       /* bytes from the start of `memory` to the block */
+  uint64_t bytes;
+  uintptr_t view; /* out of gm_block_view_create: the sub-buffer; else 0 */
+} gm_opencl_memory;
+
+GM_END_DECLS
+
+#endif
