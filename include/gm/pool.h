@@ -1,0 +1,163 @@
+/* Pools: memory now. The hot path carries no gm_error, takes no allocation of its own after warm-up, and logs nothing;
+ * gm_explain says afterwards why a request failed (F11, F22, F24, F65, F66, F72, F73). */
+#ifndef GM_POOL_H
+#define GM_POOL_H
+
+#include "gm/stats.h"
+#include "gm/stream.h"
+
+GM_BEGIN_DECLS
+
+typedef struct gm_pool gm_pool; /* Thread-safe. Borrows its device, which it keeps from closing. */
+
+typedef enum gm_strategy {
+  GM_STRATEGY_AUTO = 0,    /* by configuration; today: bucket */
+  GM_STRATEGY_BUCKET = 1,  /* power-of-two buckets, each block an allocation of its own */
+  GM_STRATEGY_BEST_FIT = 2 /* segments and bins: comes with a later version */
+} gm_strategy;
+
+/* Where a pool takes its memory from instead of the backend (F73): an engine's own allocator. Called with no gm lock
+ * held, from the thread that allocates, frees or trims. `allocate` answers GM_OK and fills *out (handle not 0, bytes at
+ * least `bytes`), or GM_ERR_OUT_OF_DEVICE_MEMORY. */
+typedef struct gm_upstream {
+  gm_status (*allocate)(void *user, uint64_t bytes, uint32_t align, gm_memory *out);
+  void (*release)(void *user, const gm_memory *memory);
+  void *user;
+} gm_upstream;
+
+/* Zero-initialised with struct_size set, it means: by configuration. */
+typedef struct gm_pool_params {
+  uint32_t struct_size;
+  gm_strategy strategy;
+  const char *name;            /* for reports; copied; NULL: "pool" */
+  uint64_t max_bytes;          /* cap on reserved bytes; 0: max_pool_bytes, else by memory_fraction */
+  const gm_upstream *upstream; /* NULL: the device's backend; copied */
+  bool checked;                /* every wrong free is found (see gm_free); always so in debug builds */
+  bool track;                  /* keep a record of each block (gm/tracker.h); or track_allocations */
+} gm_pool_params;
+
+typedef enum gm_acquire {
+  GM_ACQUIRE_OK = 0,            /* usable at once on the request's stream (host order: by the host and any stream) */
+  GM_ACQUIRE_FRESH = 1,         /* the same, and never used before */
+  GM_ACQUIRE_NEEDS_WAIT = 2,    /* after the block's point (gm_block_point) on the request's stream */
+  GM_ACQUIRE_NEEDS_BARRIER = 3, /* after a barrier in the request's stream */
+  GM_ACQUIRE_EXHAUSTED = 4,     /* no memory now */
+  GM_ACQUIRE_OVER_LIMIT = 5,    /* a limit of gm refused */
+  GM_ACQUIRE_INVALID = 6,       /* the request is wrong, or asks for what this version does not have */
+  GM_ACQUIRE_FAILED = 7         /* forked, device lost, driver failure */
+} gm_acquire;
+
+typedef enum gm_must_be {
+  GM_DEVICE_LOCAL = 0,      /* the device's own memory (on a device with unified memory: any it has) */
+  GM_DEVICE_ACCESSIBLE = 1, /* kernels can use it; may be pinned host memory */
+  GM_ANYWHERE = 2
+} gm_must_be;
+
+typedef enum gm_request_flags {
+  GM_ZERO = 1,         /* zero-filled, in the order of the request's stream */
+  GM_INSERT_WAIT = 2,  /* never NEEDS_WAIT or NEEDS_BARRIER: gm inserts the wait into the stream */
+  GM_COMMIT = 4,       /* really taken from the system before the call returns */
+  GM_HOST_VISIBLE = 8, /* can be mapped */
+  GM_ALLOW_SPANS = 16, /* 16 and above come with later versions: INVALID, and gm_explain says so */
+  GM_EVICTABLE = 32,
+  GM_RELOCATABLE = 64,
+  GM_SHAREABLE = 128
+} gm_request_flags;
+
+typedef struct gm_request { /* zero-initialised but for bytes it is a good request */
+  uint64_t bytes;           /* > 0 */
+  uint32_t align;           /* power of two; 0: the device's */
+  uint32_t flags;           /* gm_request_flags */
+  gm_stream *stream;        /* NULL: host order */
+  uint32_t tag;             /* gm_tag(ctx, "kv"); 0: none */
+  gm_must_be must_be;
+  uint32_t usage;       /* gm_usage; 0: transfer and storage */
+  uint64_t deadline_ns; /* comes with a later version; must be 0 */
+} gm_request;
+
+/* A piece of memory, by value. */
+typedef struct gm_block {
+  uint64_t
+      address;     /* device address, or a synthetic one where the API has none; unique among live blocks of a device */
+  uint64_t bytes;  /* usable; at least what was asked */
+  uint64_t memory; /* internal: the driver allocation */
+  uint32_t node;   /* internal */
+  uint32_t check;  /* internal */
+} gm_block;
+
+/* INVALID_ARGUMENT, NOT_SUPPORTED (strategy of a later version), OUT_OF_HOST_MEMORY, FORKED. `params` may be NULL.
+ * The caller destroys *out. */
+GM_API gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_pool **out, gm_error *err);
+
+/* GM_ERR_BUSY while blocks are out. Waits for points of freed blocks. NULL is GM_OK. */
+GM_API gm_status gm_pool_destroy(gm_pool *pool, gm_error *err);
+
+GM_API gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *out);
+
+/* Give back in that stream's order: work already submitted there may still use the block. NULL: host order, nothing
+ * uses it any more. A checked pool answers INVALID_ARGUMENT to a double, foreign or altered block and damages nothing;
+ * an unchecked one refuses what its look-up cannot find, the rest is the caller's bug. */
+GM_API gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream);
+
+/* The block is also used on `stream` by work submitted before this call or before gm_free: its reuse waits for that. */
+GM_API gm_status gm_use_on(gm_pool *pool, const gm_block *block, gm_stream *stream);
+
+/* After GM_ACQUIRE_NEEDS_WAIT: the point to wait for. Borrowed until the block is freed; zero when there is none. */
+GM_API gm_point gm_block_point(gm_pool *pool, const gm_block *block);
+
+/* The same by pointer (address): NULL when there is none. Waits are inserted. */
+GM_API void *gm_malloc(gm_pool *pool, uint64_t bytes, gm_stream *stream);
+GM_API gm_status gm_free_ptr(gm_pool *pool, void *pointer, uint64_t bytes_or_0, gm_stream *stream);
+
+/* The live block that contains the address: NOT_FOUND if none of this pool does. */
+GM_API gm_status gm_block_of(gm_pool *pool, const void *pointer, gm_block *out);
+
+/* Native objects of a block: `out` is the API's struct with its head filled. Borrowed until the block is freed. */
+GM_API gm_status gm_block_native(gm_pool *pool, const gm_block *block, gm_native_memory *out, gm_error *err);
+
+/* A native object of its own for a range of a block (cl sub-buffer, VkBuffer at an offset). The caller destroys it
+ * before the block is freed. */
+GM_API gm_status gm_block_view_create(gm_pool *pool, const gm_block *block, uint64_t offset, uint64_t bytes,
+                                      uint64_t *out_view, gm_error *err);
+GM_API gm_status gm_block_view_destroy(gm_pool *pool, uint64_t view, gm_error *err);
+
+/* The driver allocation behind a block and where in it the block lies. For layers above and for backends' own calls. */
+GM_API gm_status gm_block_memory(gm_pool *pool, const gm_block *block, gm_memory *out_memory, uint64_t *out_offset);
+
+/* Give pooled memory back to the backend until at most `keep_bytes` are pooled. The bytes given back; blocks whose
+ * point has not passed stay. */
+GM_API uint64_t gm_pool_trim(gm_pool *pool, uint64_t keep_bytes);
+
+/* Change the cap; what is already out stays. */
+GM_API gm_status gm_pool_set_max_bytes(gm_pool *pool, uint64_t bytes, gm_error *err);
+
+/* Foreign memory held beside the pool counts in its statistics and limits: `bytes` taken (positive) or given back. */
+GM_API gm_status gm_pool_record_allocation(gm_pool *pool, int64_t bytes, gm_error *err);
+
+GM_API void gm_pool_stats(gm_pool *pool, gm_stats *out);
+GM_API gm_device *gm_pool_device(const gm_pool *pool); /* borrowed */
+GM_API const char *gm_pool_name(const gm_pool *pool);  /* borrowed until destroyed */
+
+/* Why a request would fail now, or did: caller-owned report. */
+typedef struct gm_explanation {
+  uint32_t struct_size;
+  gm_acquire acquire; /* what gm_alloc answers to this request now, judged without allocating */
+  gm_status status;   /* the same as a status */
+  uint64_t asked_bytes;
+  uint64_t rounded_bytes;        /* what the pool would take */
+  uint64_t largest_pooled_bytes; /* largest block that could be reused */
+  uint64_t pooled_bytes;
+  uint64_t in_use_bytes;
+  uint64_t limit_bytes;       /* gm's own bound on reserved bytes */
+  uint64_t device_free_bytes; /* GM_UNKNOWN_BYTES if not known */
+  uint64_t used_by_others_bytes;
+  uint64_t max_alloc_bytes; /* the driver's bound on one allocation; 0: none known */
+  gm_error last_failure;    /* of the backend, in this pool */
+  char text[512];           /* all of it in a few sentences, with the smallest change that would help */
+} gm_explanation;
+
+GM_API gm_status gm_explain(gm_pool *pool, const gm_request *request, gm_explanation *out, gm_error *err);
+
+GM_END_DECLS
+
+#endif

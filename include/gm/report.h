@@ -1,0 +1,21 @@
+/* Reports: what gm sees and what it did, as text (F9). Reads every layer. */
+#ifndef GM_REPORT_H
+#define GM_REPORT_H
+
+#include <stdio.h>
+
+#include "gm/device.h"
+
+GM_BEGIN_DECLS
+
+/* The summary of backends, devices, free memory and the recommendation, written through `write_text`; discovers at
+ * `level` first. Returns the first failure, after which nothing more is written. */
+GM_API gm_status gm_summary(gm_context *ctx, gm_probe_level level,
+                            void (*write_text)(void *user, const char *text, size_t bytes), void *user, gm_error *err);
+
+/* The same onto a stream, since printing is what its caller asks for here. */
+GM_API gm_status gm_print_summary(gm_context *ctx, gm_probe_level level, FILE *file, gm_error *err);
+
+GM_END_DECLS
+
+#endif

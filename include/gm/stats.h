@@ -1,0 +1,62 @@
+/* Statistics: one list makes the struct, JSON, command line and documentation (F34).
+ *
+ * Counts and current bytes are exact when no call is running and bounded in between; reading and writing take no lock.
+ * Relations, tested:  requested <= in_use <= reserved;  x <= peak_x;  reserved == in_use + pooled;
+ * allocs == hits + misses;  active == allocs - frees. */
+#ifndef GM_STATS_H
+#define GM_STATS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gm/export.h"
+
+GM_BEGIN_DECLS
+
+#define GM_STATS_FIELDS(X)                                                                    \
+  X(requested_bytes, "bytes callers asked for and hold")                                      \
+  X(in_use_bytes, "bytes handed out, rounding included")                                      \
+  X(reserved_bytes, "bytes taken from the backend and not given back")                        \
+  X(pooled_bytes, "bytes kept for reuse: reserved_bytes - in_use_bytes")                      \
+  X(reclaimable_bytes, "bytes that a trim would give back now")                               \
+  X(peak_requested_bytes, "highest requested_bytes")                                          \
+  X(peak_in_use_bytes, "highest in_use_bytes")                                                \
+  X(peak_reserved_bytes, "highest reserved_bytes")                                            \
+  X(allocs, "successful allocations")                                                         \
+  X(frees, "blocks given back")                                                               \
+  X(active, "blocks handed out now")                                                          \
+  X(stream_hits, "allocations served by memory last freed on the same stream")                \
+  X(global_hits, "allocations served by memory last freed on another stream, or by the host") \
+  X(misses, "allocations that went to the backend")                                           \
+  X(failures, "allocations that found no memory")                                             \
+  X(over_limit, "allocations refused by a limit of gm")                                       \
+  X(waits, "allocations that came with, or inserted, a wait")                                 \
+  X(fallbacks, "buffers served by other memory than was preferred")                           \
+  X(fallback_bytes, "bytes of those that are alive")                                          \
+  X(driver_allocs, "allocation calls to the backend, failed ones included")                   \
+  X(driver_frees, "freeing calls to the backend")                                             \
+  X(driver_ns, "nanoseconds spent in those calls")
+
+typedef struct gm_stats {
+  uint32_t struct_size;
+#define X(name, text) uint64_t name;
+  GM_STATS_FIELDS(X)
+#undef X
+} gm_stats;
+
+/* (stream_hits + global_hits) / allocs; 1.0 when there was no allocation. Also the documents' efficiency score. */
+GM_API double gm_stats_hit_rate(const gm_stats *stats);
+
+/* 1 - in_use / reserved: the share of what is reserved that nobody uses; 0 when nothing is reserved. */
+GM_API double gm_stats_fragmentation(const gm_stats *stats);
+
+/* The statistics as lines "name value\n" into `text` (terminated, cut to capacity). Returns the length needed without
+ * the terminator. */
+GM_API size_t gm_stats_format(const gm_stats *stats, char *text, size_t capacity);
+
+/* Add every field of `other` (a sum over pools: its peaks are an upper bound). */
+GM_API void gm_stats_add(gm_stats *stats, const gm_stats *other);
+
+GM_END_DECLS
+
+#endif

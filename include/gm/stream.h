@@ -1,0 +1,53 @@
+/* Streams and points: order is data (F66). */
+#ifndef GM_STREAM_H
+#define GM_STREAM_H
+
+#include "gm/device.h"
+#include "gm/stream_kind.h"
+
+GM_BEGIN_DECLS
+
+typedef struct gm_stream gm_stream; /* an order of work on a device. Thread-safe, except close. */
+
+/* A stream of gm's own making. NOT_SUPPORTED on an adopted device that forbids it. The caller closes *out. */
+GM_API gm_status gm_stream_create(gm_device *device, gm_stream **out, gm_error *err);
+
+/* The engine's queue or stream: `native` is a gm_opencl_queue, gm_vulkan_queue, … . The caller closes *out before it
+ * destroys its own. */
+GM_API gm_status gm_stream_adopt(gm_device *device, const gm_native_stream *native, gm_stream **out, gm_error *err);
+
+/* Waits for the stream's work (of an adopted one: for what gm knows of), settles what pools remember of it, lets go.
+ * NULL is GM_OK. Not while another thread uses the stream. */
+GM_API gm_status gm_stream_close(gm_stream *stream, gm_error *err);
+
+GM_API gm_stream_kind gm_stream_get_kind(const gm_stream *stream);
+GM_API gm_device *gm_stream_device(const gm_stream *stream); /* borrowed */
+GM_API uint64_t gm_stream_id(const gm_stream *stream);       /* never reused in its context, never 0 */
+
+/* Hand submitted work to the device; wait until it is done. */
+GM_API gm_status gm_stream_flush(gm_stream *stream, gm_error *err);
+GM_API gm_status gm_stream_sync(gm_stream *stream, gm_error *err);
+
+/* Later work of the stream follows, and sees, all earlier work of it. Nothing to do on a FIFO stream. */
+GM_API gm_status gm_stream_barrier(gm_stream *stream, gm_error *err);
+
+/* A point after everything submitted to the stream so far. The caller releases *out. */
+GM_API gm_status gm_stream_record(gm_stream *stream, gm_point *out, gm_error *err);
+
+/* A point of the engine's own making (event, timeline value) in that stream's order. The caller releases *out. */
+GM_API gm_status gm_stream_import_point(gm_stream *stream, const gm_native_point *native, gm_point *out, gm_error *err);
+
+/* Later work of `stream` waits for the point; the host does not. A point of a closed stream has passed. */
+GM_API gm_status gm_stream_wait(gm_stream *stream, const gm_point *point, gm_error *err);
+
+GM_API gm_status gm_point_done(gm_device *device, const gm_point *point, bool *out, gm_error *err);
+
+/* The host waits. GM_ERR_TIMEOUT when timeout_ns passed first; UINT64_MAX waits without limit. */
+GM_API gm_status gm_point_wait(gm_device *device, const gm_point *point, uint64_t timeout_ns, gm_error *err);
+
+/* Give the point back and zero it. NULL and zero points are fine. */
+GM_API void gm_point_release(gm_device *device, gm_point *point);
+
+GM_END_DECLS
+
+#endif
