@@ -1,0 +1,67 @@
+/* Inside of a context, for the layers above. A layer keeps its own state out of this struct: it registers a destructor.
+ */
+#ifndef GM_CORE_CONTEXT_CONTEXT_H
+#define GM_CORE_CONTEXT_CONTEXT_H
+
+#include <stdatomic.h>
+
+#include "core/base/thread.h"
+#include "gm/context.h"
+
+typedef struct gm__config gm__config;
+
+/* Runs at gm_context_destroy, last registered first; `forked` true in a forked child: host memory only, no lock. */
+typedef void (*gm__destructor)(void *object, bool forked);
+
+typedef struct gm__destructor_entry {
+  gm__destructor run;
+  void *object;
+} gm__destructor_entry;
+
+/* Keys of what layers hang onto a context: one slot each. */
+typedef enum gm__slot { GM__SLOT_REGISTRY, GM__SLOT_COUNT } gm__slot;
+
+#define GM__MAX_DESTRUCTORS 8
+
+struct gm_context {
+  gm_services services; /* complete: every member set but perhaps `log` */
+  uint64_t generation;  /* of the process at creation: see process.h */
+  gm__config *config;
+  char *probe_helper; /* NULL: default; copies of the parameters */
+  char *libraries;
+  char *backend_options;
+  char *host_root; /* "" means the root itself */
+  gm_symbol_hook symbol_hook;
+  void *symbol_hook_user;
+  bool ignore_environment;
+
+  _Atomic uint64_t next_id;  /* streams, pools, buffers: never reused */
+  _Atomic uint32_t children; /* objects that keep the context alive: devices, trackers */
+
+  gm__mutex lock; /* tags, destructors, slots, list link below is under the process lock */
+  gm__destructor_entry destructors[GM__MAX_DESTRUCTORS];
+  uint32_t destructor_count;
+  void *slots[GM__SLOT_COUNT];
+  char (*tags)[32]; /* tags[i] is the name of tag i + 1 */
+  uint32_t tag_count, tag_capacity;
+};
+
+/* True when the context (of the parent) is looked at from a forked child. */
+bool gm__context_forked(const gm_context *ctx);
+
+/* GM_OK, or GM_ERR_INVALID_ARGUMENT for NULL and GM_ERR_FORKED, filling `err`: the first line of every public call. */
+gm_status gm__context_check(const gm_context *ctx, const char *op, gm_error *err);
+
+/* At most GM__MAX_DESTRUCTORS, one per layer. */
+void gm__context_on_destroy(gm_context *ctx, gm__destructor run, void *object);
+
+uint64_t gm__context_next_id(gm_context *ctx); /* from 1 */
+static inline const gm_services *gm__context_services(const gm_context *ctx) { return &ctx->services; }
+
+/* Typed values of configuration keys; `key` must exist with that type (checked by a test). */
+bool gm__config_bool(gm_context *ctx, const char *key);
+uint64_t gm__config_u64(gm_context *ctx, const char *key); /* bytes and counts; "auto" is UINT64_MAX */
+double gm__config_fraction(gm_context *ctx, const char *key);
+void gm__config_text(gm_context *ctx, const char *key, char *text, size_t capacity); /* words, lists, texts */
+
+#endif

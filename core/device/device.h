@@ -1,0 +1,85 @@
+/* Inside of a device and of a stream, for the layers above: pool, buffer, transfer call the backend through these. */
+#ifndef GM_CORE_DEVICE_DEVICE_H
+#define GM_CORE_DEVICE_DEVICE_H
+
+#include <stdatomic.h>
+
+#include "core/base/thread.h"
+#include "core/context/context.h"
+#include "core/context/process.h"
+#include "gm/device.h"
+#include "gm/stream.h"
+
+typedef struct gm__driver gm__driver; /* one backend in one context: registry.h */
+
+/* Told when a stream closes, before it is gone: a pool settles what it remembers of it. No device lock is held. */
+typedef struct gm__stream_listener {
+  struct gm__stream_listener *next, *prev;
+  void (*closing)(void *user, gm_stream *stream);
+  void *user;
+} gm__stream_listener;
+
+#define GM__MAX_MEMORY_TYPES 32
+
+struct gm_device {
+  gm_context *ctx;
+  gm__driver *driver;
+  const gm_backend_ops *ops; /* complete: stubs where the backend has nothing */
+  void *handle;              /* the backend's device */
+  gm_device_info info;
+  bool adopted;
+  uint32_t type_count;
+  gm_memory_type types[GM__MAX_MEMORY_TYPES];
+  gm__used_bytes *used;          /* bytes of all contexts on the same physical device */
+  _Atomic uint64_t own_bytes;    /* of this device object: held */
+  _Atomic uint64_t pooled_bytes; /* of that: reclaimable */
+  _Atomic uint32_t children;     /* pools, streams, buffers */
+  _Atomic bool lost;
+  gm__mutex lock;     /* streams, listeners, lazy default stream */
+  gm_stream *streams; /* list of open ones */
+  gm__stream_listener *listeners;
+  gm_stream *default_stream; /* gm's own for waiting copies; NULL until first needed */
+};
+
+struct gm_stream {
+  gm_device *device;
+  void *handle; /* the backend's stream */
+  uint64_t id;
+  gm_stream_kind kind;
+  bool adopted;
+  gm_stream *next, *prev;
+};
+
+/* GM_OK, INVALID_ARGUMENT for NULL, FORKED, filling `err`. (A lost device is told by the backend's own answers.) */
+gm_status gm__device_check(const gm_device *device, const char *op, gm_error *err);
+gm_status gm__stream_check(const gm_stream *stream, const char *op, gm_error *err);
+
+/* gm's own stream for calls that name none: created on first use. NOT_SUPPORTED where the engine forbids streams. */
+gm_status gm__device_default_stream(gm_device *device, gm_stream **out, gm_error *err);
+
+/* The open stream with this id, or NULL. Borrowed: the caller makes sure it is not being closed (listeners). */
+gm_stream *gm__device_find_stream(gm_device *device, uint64_t id);
+
+void gm__device_add_listener(gm_device *device, gm__stream_listener *listener);
+void gm__device_remove_listener(gm_device *device, gm__stream_listener *listener);
+
+/* One allocation at the backend of a type that satisfies `must_be` and `flags` (GM_HOST_VISIBLE, GM_COMMIT), the types
+ * tried in the backend's order, falling through to the next when one is out of memory; counted in own_bytes and `used`.
+ * Checks max_alloc_bytes first (ALLOCATION_TOO_LARGE). On failure `err` is that of the most telling attempt. */
+typedef struct gm__device_request {
+  uint64_t bytes;
+  uint32_t align, usage, flags; /* flags: gm_request_flags */
+  int must_be;                  /* gm_must_be, of gm/pool.h, as a number: 0 local, 1 accessible, 2 anywhere */
+} gm__device_request;
+gm_status gm__device_alloc(gm_device *device, const gm__device_request *request, gm_memory *out, gm_error *err);
+gm_status gm__device_free(gm_device *device, const gm_memory *memory, gm_error *err);
+
+/* `bytes` moved between "handed out" and "pooled" (negative: back into use): keeps reclaimable figures right. */
+void gm__device_note_pooled(gm_device *device, int64_t bytes);
+
+/* What gm may still take on the device: min(memory_fraction × total − used by us, effective free − min_free_bytes);
+ * reclaimable bytes of this process count as free. UINT64_MAX where nothing is known. Reads the figures: not for the
+ * hot path. */
+uint64_t gm__device_headroom(gm_device *device);
+
+#endif
