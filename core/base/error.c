@@ -1,7 +1,8 @@
 #include "core/base/error.h"
 
 #include <stdio.h>
-#include <string.h>
+
+#include "core/base/text.h"
 
 const char *gm_status_name(gm_status status) {
   switch (status) {
@@ -23,12 +24,6 @@ const char *gm_status_text(gm_status status) {
   return "not a gm_status";
 }
 
-static void error_clean(char *text) {
-  for (; *text; text++) {
-    if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = '?';
-  }
-}
-
 gm_status gm__fail(gm_error *err, gm_status status, int32_t native_code, const char *op, const char *format, ...) {
   if (!err) return status;
   err->status = status;
@@ -38,6 +33,6 @@ gm_status gm__fail(gm_error *err, gm_status status, int32_t native_code, const c
   va_start(args, format);
   vsnprintf(err->message, sizeof err->message, format, args);
   va_end(args);
-  error_clean(err->message);
+  gm__text_clean(err->message);
   return status;
 }

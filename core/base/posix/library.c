@@ -1,0 +1,38 @@
+#include "core/base/library.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+bool gm__library_name_ok(const char *name) {
+  bool dots = strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+  return name[0] == '/' || (name[0] && !dots && !strchr(name, '/'));
+}
+
+/* ld.so begins its message with the bare name when it found no such file, with a path when it found one that it cannot
+ * load, and with another library's name when that one is missing. The rest of the text may be translated. */
+static bool library_is_absent(const char *name, const char *message) {
+  if (name[0] == '/') return access(name, F_OK) != 0;
+  size_t length = strlen(name);
+  return strncmp(message, name, length) == 0 && message[length] == ':';
+}
+
+void *gm__library_open(const char *name, char *why, size_t capacity) {
+  void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (handle) return handle;
+  const char *message = dlerror();
+  if (!message) message = "dlopen failed without a reason";
+  snprintf(why, capacity, "%s", library_is_absent(name, message) ? "" : message);
+  return NULL;
+}
+
+void gm__library_close(void *handle) { dlclose(handle); }
+
+void *gm__library_symbol(void *handle, const char *name) { return dlsym(handle, name); }
+
+const char *gm__library_path(void *handle) {
+  struct link_map *map = NULL;
+  return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map->l_name ? map->l_name : "";
+}

@@ -1,0 +1,72 @@
+#include "core/base/thread.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/base/clock.h"
+#include "core/base/error.h"
+
+/* The results of the lock functions are dropped on purpose: for default attributes they can only report misuse (a lock
+ * that is not ours, or not initialised), never a state a caller could act on. */
+
+void gm__mutex_init(gm__mutex *mutex) { pthread_mutex_init(&mutex->native, NULL); }
+
+void gm__mutex_destroy(gm__mutex *mutex) { pthread_mutex_destroy(&mutex->native); }
+
+void gm__mutex_lock(gm__mutex *mutex) { pthread_mutex_lock(&mutex->native); }
+
+bool gm__mutex_try_lock(gm__mutex *mutex) { return pthread_mutex_trylock(&mutex->native) == 0; }
+
+void gm__mutex_unlock(gm__mutex *mutex) { pthread_mutex_unlock(&mutex->native); }
+
+void gm__cond_init(gm__cond *cond) {
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&cond->native, &attributes);
+  pthread_condattr_destroy(&attributes);
+}
+
+void gm__cond_destroy(gm__cond *cond) { pthread_cond_destroy(&cond->native); }
+
+void gm__cond_signal(gm__cond *cond) { pthread_cond_signal(&cond->native); }
+
+void gm__cond_broadcast(gm__cond *cond) { pthread_cond_broadcast(&cond->native); }
+
+void gm__cond_wait(gm__cond *cond, gm__mutex *mutex) { pthread_cond_wait(&cond->native, &mutex->native); }
+
+bool gm__cond_wait_until(gm__cond *cond, gm__mutex *mutex, uint64_t deadline) {
+  if (deadline == GM__NEVER) {
+    gm__cond_wait(cond, mutex);
+    return true;
+  }
+  struct timespec until = {(time_t)(deadline / 1000000000u), (long)(deadline % 1000000000u)};
+  return pthread_cond_timedwait(&cond->native, &mutex->native, &until) == 0;
+}
+
+static void *thread_main(void *opaque) {
+  gm__thread *thread = opaque;
+  pthread_setname_np(pthread_self(), thread->name);
+  thread->run(thread->arg);
+  return NULL;
+}
+
+gm_status gm__thread_create(gm__thread *out, const char *name, void (*run)(void *arg), void *arg, gm_error *err) {
+  out->run = run;
+  out->arg = arg;
+  snprintf(out->name, sizeof out->name, "%s", name);
+  sigset_t all, before;
+  sigfillset(&all);
+  /* Blocked around the creation, so that the thread is born with the mask and no signal finds a gap. */
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int code = pthread_create(&out->native, NULL, thread_main, out);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (code) return gm__fail(err, GM_ERR_SYSTEM, code, "pthread_create", "no thread %s: %s", name, strerror(code));
+  return GM_OK;
+}
+
+void gm__thread_join(gm__thread *thread) { pthread_join(thread->native, NULL); }
+
+void gm__once_run(gm__once *once, void (*run)(void)) { pthread_once(&once->native, run); }
