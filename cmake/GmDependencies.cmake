@@ -2,7 +2,7 @@
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
-set(gm_dependencies) # pkg-config modules in use, for gmConfig.cmake and gm.pc
+set(gm_dependencies "") # pkg-config modules in use, for gmConfig.cmake
 foreach(dependency "JSON json-c" "ZLIB zlib" "XXHASH libxxhash")
   separate_arguments(dependency)
   list(GET dependency 0 name)
@@ -14,7 +14,7 @@ foreach(dependency "JSON json-c" "ZLIB zlib" "XXHASH libxxhash")
       message(FATAL_ERROR "gm: GM_WITH_${name} is ON but pkg-config does not know ${module}. "
                           "Run scripts/install build, or turn GM_WITH_${name} off.")
     endif()
-    list(APPEND gm_dependencies ${name} ${module})
+    list(APPEND gm_dependencies ${module})
   endif()
 endforeach()
 

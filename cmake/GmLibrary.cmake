@@ -60,15 +60,19 @@ if(GM_BUILD_SHARED)
   set(export_list "${PROJECT_SOURCE_DIR}/cmake/gm.map")
   add_library(gm_shared SHARED)
   gm_public_library(gm_shared)
-  # -z nodelete: threads and fork handlers of a driver may outlive a dlclose of gm.
-  target_link_options(gm_shared PRIVATE
-    "LINKER:--version-script=${export_list}" "LINKER:-z,nodelete" "LINKER:--no-undefined")
+  # nodelete: threads and fork handlers of a driver may outlive a dlclose of gm.
+  target_link_options(gm_shared PRIVATE "LINKER:--version-script=${export_list}" "LINKER:-z,nodelete")
+  if(NOT GM_SANITIZE) # whose runtime clang leaves to the program
+    target_link_options(gm_shared PRIVATE "LINKER:--no-undefined")
+  endif()
   set_target_properties(gm_shared PROPERTIES
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS "${export_list}")
 endif()
 if(GM_BUILD_STATIC)
   add_library(gm_static STATIC)
   gm_public_library(gm_static)
+  target_link_libraries(gm_static INTERFACE $<INSTALL_INTERFACE:gm::gm_dependencies>)
+  target_compile_definitions(gm_static INTERFACE GM_STATIC)
 endif()
 
 if((BUILD_SHARED_LIBS AND GM_BUILD_SHARED) OR NOT GM_BUILD_STATIC)

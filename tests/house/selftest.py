@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""The checks of this folder must find what they are for: each is run on small trees, good and bad."""
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+GOOD = {
+    "include/gm/status.h": "#include <stdint.h>\n",
+    "include/gm/backend.h": '#include "gm/status.h"\n',
+    "include/gm/pool.h": '#include "gm/status.h"\n',
+    "core/base/alloc.h": '#include "gm/status.h"\n',
+    "core/base/alloc.c": '#include "core/base/alloc.h"\n\n#include <stdlib.h>\n',
+    "core/base/thread.h": "#include <pthread.h>\n",
+    "core/algo/tlsf.c": '#include <string.h>\n\n#include "core/base/alloc.h"\n',
+    "core/pool/pool.h": '#include "core/device/device.h"\n',
+    "core/device/device.h": '#include "core/base/alloc.h"\n',
+    "core/report/html.c": '#include "core/pool/pool.h"\n#include <json-c/json.h>\n',
+    "backends/cl/mem.h": "#include <CL/cl.h>\n",
+    "backends/cl/mem.c": '#include "backends/cl/mem.h"\n\n#include "core/base/alloc.h"\n#include "gm/backend.h"\n',
+    "backends/template/t.c": '#include "gm/backend.h"\n#include <stdlib.h>\n',
+    "tools/gmem/main.c": '#include "gm/pool.h"\n#include "tools/gmem/table.h"\n',
+    "tools/gmem/table.h": "#include <stdio.h>\n",
+    "examples/engine.c": "#include <CL/cl.h>\n#include <gm/pool.h>\n",
+}
+ARROWS = [  # a file, a bad include line, a part of the complaint
+    ("core/base/bad.c", '#include "core/pool/pool.h"', "core/base is below core/pool"),
+    ("core/base/bad.c", '#include "core/algo/tlsf.c"', "core/base is below core/algo"),
+    ("core/device/bad.c", '#include "../pool/pool.h"', "core/device is below core/pool"),
+    ("core/pool/bad.c", '#include "backends/cl/mem.h"', "core knows no backend"),
+    ("core/pool/bad.c", '  #  include <CL/cl.h>', "vendor headers stay"),
+    ("core/pool/bad.c", "#include <json-c/json.h>", "JSON is for"),
+    ("core/pool/bad.c", '#include "core/pool/none.h"', "no such file"),
+    ("core/pool/bad.c", '#include "stdlib.h"', "not a file of the project"),
+    ("core/algo/bad.c", "#include <pthread.h>", "core/algo is pure"),
+    ("core/algo/bad.c", '#include "core/base/thread.h"', "core/algo is pure"),
+    ("core/base/thread.c", "#include <stdlib.h>", "its own header"),
+    ("backends/cl/bad.c", '#include "gm/pool.h"', "by gm/backend.h"),
+    ("backends/cl/bad.c", '#include "core/device/device.h"', "a backend includes"),
+    ("backends/cuda/bad.c", '#include "backends/cl/mem.h"', "a backend includes"),
+    ("backends/template/bad.c", '#include "core/base/alloc.h"', "a backend includes"),
+    ("backends/template/bad.c", "#include <CL/cl.h>", "gm/backend.h alone"),
+    ("tools/gmem/bad.c", '#include "core/base/alloc.h"', "public headers only"),
+    ("tools/gmem/bad.c", "#include <vulkan/vulkan.h>", "vendor headers stay"),
+    ("bench/bad.c", '#include "backends/cl/mem.h"', "public headers only"),
+    ("include/gm/bad.h", "#include <sys/types.h>", "headers of C11"),
+    ("include/gm/bad.h", '#include "core/base/alloc.h"', "headers of C11"),
+]
+
+
+def function(lines):
+    return "static int f(int a,\n             int b) {\n" + "  a++;\n" * (lines - 3) + "}\n"
+
+
+SIZES = [  # content of core/pool/bad.c, the complaint or None
+    (function(60), None),
+    (function(61), "function of 61 lines"),
+    (function(30) + "\ndone:\n" + "static const int t[] = {\n" + "  1,\n" * 60 + "};\n", None),
+    ("int x;\n" * 499, None),
+    ("int x;\n" * 500, "500 lines"),
+]
+
+
+def run(check, tree):
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in tree.items():
+            os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
+            with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+                file.write(text)
+        result = subprocess.run([sys.executable, os.path.join(HERE, check), root], capture_output=True, text=True)
+        return result.returncode, result.stdout + result.stderr
+
+
+def expect(what, check, tree, complaint):
+    code, output = run(check, tree)
+    good = code == 0 if complaint is None else code == 1 and complaint in output
+    if not good:
+        print(f"FAILED: {what}: expected {complaint or 'no complaint'}, got exit code {code} and\n{output}")
+    return good
+
+
+def main():
+    good = [expect("good tree", "check_includes.py", GOOD, None)]
+    for path, line, complaint in ARROWS:
+        good.append(expect(f"{path}: {line}", "check_includes.py", {**GOOD, path: line + "\n"}, complaint))
+    short = {f"core/base/short{i}.c": function(5) for i in range(3)}
+    for text, complaint in SIZES:
+        good.append(expect(text[:40], "check_sizes.py", {**short, "core/pool/bad.c": text}, complaint))
+    long_median = {"core/pool/bad.c": function(15)}
+    good.append(expect("median", "check_sizes.py", long_median, "median"))
+    print(f"{sum(good)} passed, {len(good) - sum(good)} failed")
+    return 0 if all(good) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
