@@ -30,8 +30,11 @@ option(GM_WERROR "Warnings are errors (the presets set this)" OFF)
 set(GM_SANITIZE "" CACHE STRING "Sanitizers: 'address,undefined' or 'thread'; empty: none")
 option(GM_COVERAGE "Instrument for line coverage" OFF)
 
-# The backends that a test run must not skip, by name: "cpu,opencl,vulkan". From the cache or the environment.
-set(GM_REQUIRE_BACKENDS "$ENV{GM_REQUIRE_BACKENDS}" CACHE STRING "Backends whose tests must not be skipped")
+# The backends that a test run must not skip, by name: "cpu,opencl,vulkan". What is set here goes before the environment.
+set(GM_REQUIRE_BACKENDS "" CACHE STRING "Backends whose tests must not be skipped")
+if(GM_REQUIRE_BACKENDS STREQUAL "")
+  set(GM_REQUIRE_BACKENDS "$ENV{GM_REQUIRE_BACKENDS}")
+endif()
 if(GM_BUILD_TESTS AND DEFINED ENV{CI} AND GM_REQUIRE_BACKENDS STREQUAL "")
   message(FATAL_ERROR "gm: CI is set, so GM_REQUIRE_BACKENDS must list what must not be skipped, "
                       "for example GM_REQUIRE_BACKENDS=cpu,opencl,vulkan")

@@ -19,14 +19,29 @@ function(gm_test_program name)
   gm_warnings(${name})
 endfunction()
 
-# gm_add_test(NAME name COMMAND ... [LABELS ...] [TIMEOUT seconds] [ENVIRONMENT VAR=value...]): runs in the source
-# root; leaving with 77 means skipped, with the reason printed.
+find_program(GM_VALGRIND valgrind)
+mark_as_advanced(GM_VALGRIND)
+set(gm_valgrind_command ${GM_VALGRIND} --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite,possible
+  --errors-for-leak-kinds=definite,possible --num-callers=30
+  --suppressions=${PROJECT_SOURCE_DIR}/tests/support/valgrind.supp)
+
+# gm_add_test(NAME name COMMAND ... [LABELS ...] [TIMEOUT seconds] [ENVIRONMENT VAR=value...] [VALGRIND]): runs in the
+# source root; leaving with 77 means skipped, with the reason printed. VALGRIND: where the build is a plain one, there is
+# a twin valgrind.<name> with the label valgrind, run by `ctest --preset valgrind` alone.
 function(gm_add_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "VALGRIND" "NAME;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
   add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  if(arg_VALGRIND AND GM_VALGRIND AND NOT GM_SANITIZE AND NOT GM_COVERAGE)
+    list(POP_FRONT arg_COMMAND program)
+    add_test(NAME valgrind.${arg_NAME} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
+      COMMAND ${gm_valgrind_command} $<TARGET_FILE:${program}> ${arg_COMMAND})
+    math(EXPR slow "${arg_TIMEOUT} * 4")
+    set_tests_properties(valgrind.${arg_NAME} PROPERTIES
+      TIMEOUT ${slow} SKIP_RETURN_CODE 77 LABELS valgrind ENVIRONMENT "${gm_test_environment};${arg_ENVIRONMENT}")
+  endif()
   set_tests_properties(${arg_NAME} PROPERTIES
     TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77 LABELS "${arg_LABELS}"
     ENVIRONMENT "${gm_test_environment};${arg_ENVIRONMENT}")
