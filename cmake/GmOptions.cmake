@@ -30,7 +30,7 @@ option(GM_WERROR "Warnings are errors (the presets set this)" OFF)
 set(GM_SANITIZE "" CACHE STRING "Sanitizers: 'address,undefined' or 'thread'; empty: none")
 option(GM_COVERAGE "Instrument for line coverage" OFF)
 
-# The backends that a test run must not skip, by name: "cpu,opencl,vulkan". What is set here goes before the environment.
+# The backends that a test run must not skip, by name: "cpu,opencl,vulkan". Else taken from the environment.
 set(GM_REQUIRE_BACKENDS "" CACHE STRING "Backends whose tests must not be skipped")
 if(GM_REQUIRE_BACKENDS STREQUAL "")
   set(GM_REQUIRE_BACKENDS "$ENV{GM_REQUIRE_BACKENDS}")

@@ -14,12 +14,16 @@ import re
 import sys
 
 LAYERS = ["base", "algo", "context", "device", "track", "pool", "buffer", "transfer", "store", "model", "report"]
+# Public headers that are the face of one layer; the others hold what several layers speak of.
+FACES = {"context": "context", "config": "context", "device": "device", "stream": "device", "tracker": "track",
+         "pool": "pool", "buffer": "buffer", "transfer": "transfer", "model": "model", "report": "report"}
 C11 = {name + ".h" for name in (
     "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic "
     "stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype").split()}
 # core/algo is pure: no operating system, no device, no lock.
 ALGO_SYSTEM = C11 - {"threads.h", "stdatomic.h", "signal.h", "time.h", "locale.h", "setjmp.h"}
-ALGO_NOT_FROM_BASE = re.compile(r"^core/base/(posix/|windows/|(thread|atomic|mutex|lock|clock|dynlib|env|log|file)\w*\.h$)")
+ALGO_NOT_FROM_BASE = re.compile(
+    r"^core/base/(posix/|windows/|(thread|atomic|mutex|lock|clock|dynlib|env|log|file)\w*\.h$)")
 VENDOR = re.compile(r"^(CL/|vulkan/|cuda|hip/|nvml|cufile|level_zero/|ze_api|vk_)")
 JSON = re.compile(r"^(json-c/|json\.h$|json_\w+\.h$)")
 JSON_LAYERS = {"model", "report"}
@@ -96,20 +100,26 @@ class Checker:
             return "a backend knows gm by gm/backend.h and what that includes"
         if top == "core" and name == "gm/gm.h":
             return "core includes the headers it needs, not the one with all of them"
+        face = FACES.get(name[len("gm/"):-len(".h")])
+        if top == "core" and face:
+            return self.layer_reason(path.split("/")[1], face)
+        return None
+
+    def layer_reason(self, mine, theirs):
+        if mine not in LAYERS or theirs not in LAYERS:
+            return "not a layer of core/"
+        if LAYERS.index(theirs) > LAYERS.index(mine):
+            return f"core/{mine} is below core/{theirs}"
         return None
 
     def project_reason(self, path, top, folder, inside):
         if top == "core":
             if not inside.startswith("core/"):
                 return "core knows no backend, tool or test"
-            mine, theirs = path.split("/")[1], inside.split("/")[1]
-            if mine not in LAYERS or theirs not in LAYERS:
-                return "not a layer of core/"
-            if LAYERS.index(theirs) > LAYERS.index(mine):
-                return f"core/{mine} is below core/{theirs}"
+            mine = path.split("/")[1]
             if mine == "algo" and ALGO_NOT_FROM_BASE.match(inside):
                 return "core/algo is pure: no operating system, no lock"
-            return None
+            return self.layer_reason(mine, inside.split("/")[1])
         if top == "backends":
             own = "/".join(path.split("/")[:2]) + "/"
             if inside.startswith(own):

@@ -54,7 +54,8 @@ def main():
         problems.append(f"core and backends: the median function has {median} lines, it must stay under {MEDIAN}")
     for problem in problems:
         print(problem)
-    print(f"{files} files, {len(lengths)} functions in core and backends, median {median} lines, {len(problems)} problems")
+    print(f"{files} files, {len(lengths)} functions in core and backends of {median} lines (median), "
+          f"{len(problems)} problems")
     return 1 if problems or files == 0 else 0
 
 
