@@ -1,0 +1,152 @@
+/* Host memory: zeroed, aligned, sizes checked, every request may fail. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/alloc.h"
+#include "support/counted_services.h"
+
+static int is_zero(const unsigned char *bytes, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (bytes[i]) return 0;
+  }
+  return 1;
+}
+
+static void check_allocation(const gm_services *services, size_t bytes) {
+  unsigned char *ptr = gm__alloc(services, bytes);
+  assert_non_null(ptr);
+  assert_int_equal((uintptr_t)ptr % 16, 0);
+  assert_true(is_zero(ptr, bytes));
+  memset(ptr, 0xff, bytes);
+  gm__release(services, ptr, bytes);
+}
+
+static void test_memory_is_aligned_and_zero(void **state) {
+  (void)state;
+  counted_services host;
+  counted_services_init(&host);
+  static const size_t sizes[] = {0, 1, 15, 16, 17, 4096, 1000003};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    check_allocation(&host.services, sizes[i]);
+    check_allocation(NULL, sizes[i]);
+    check_allocation(gm__default_services(), sizes[i]);
+  }
+  counted_services_check(&host);
+}
+
+static void test_services_without_an_allocator_use_the_c_library(void **state) {
+  (void)state;
+  gm_services services = {0};
+  check_allocation(&services, 100);
+  assert_int_equal(gm__services_check(&services, NULL), GM_OK);
+}
+
+static void test_impossible_sizes_are_refused_before_the_host_is_asked(void **state) {
+  (void)state;
+  counted_services host;
+  counted_services_init(&host);
+  assert_null(gm__alloc(&host.services, SIZE_MAX));
+  assert_null(gm__alloc(&host.services, (size_t)PTRDIFF_MAX + 1));
+  assert_null(gm__alloc_array(&host.services, SIZE_MAX, 2));
+  assert_null(gm__alloc_array(&host.services, SIZE_MAX / 8 + 1, 8));
+  assert_null(gm__alloc_array(&host.services, 2, SIZE_MAX / 2 + 1));
+  assert_int_equal(host.calls, 0);
+}
+
+static void test_arrays(void **state) {
+  (void)state;
+  counted_services host;
+  counted_services_init(&host);
+  uint32_t *numbers = gm__alloc_array(&host.services, 10, sizeof *numbers);
+  assert_non_null(numbers);
+  assert_int_equal(host.live_bytes, 40);
+  gm__release(&host.services, numbers, 40);
+  void *empty = gm__alloc_array(&host.services, 0, 8);
+  assert_non_null(empty);
+  gm__release(&host.services, empty, 0);
+  counted_services_check(&host);
+}
+
+static void test_release_of_null_is_nothing(void **state) {
+  (void)state;
+  counted_services host;
+  counted_services_init(&host);
+  gm__release(&host.services, NULL, 77);
+  gm__release(NULL, NULL, 77);
+  counted_services_check(&host);
+}
+
+static void test_grow_keeps_contents_and_zeroes_the_rest(void **state) {
+  (void)state;
+  counted_services host;
+  counted_services_init(&host);
+  unsigned char *bytes = NULL;
+  assert_true(gm__grow(&host.services, &bytes, 0, 8));
+  memcpy(bytes, "12345678", 8);
+  assert_true(gm__grow(&host.services, &bytes, 8, 64));
+  assert_memory_equal(bytes, "12345678", 8);
+  assert_true(is_zero(bytes + 8, 56));
+  assert_true(gm__grow(&host.services, &bytes, 64, 4));
+  assert_memory_equal(bytes, "1234", 4);
+  gm__release(&host.services, bytes, 4);
+  counted_services_check(&host);
+}
+
+static void test_grow_that_fails_changes_nothing(void **state) {
+  (void)state;
+  counted_services host;
+  counted_services_init(&host);
+  char *text = gm__alloc(&host.services, 8);
+  assert_non_null(text);
+  memcpy(text, "kept", 5);
+  host.fail_at = 2;
+  char *before = text;
+  assert_false(gm__grow(&host.services, &text, 8, 16));
+  assert_false(gm__grow(&host.services, &text, 8, SIZE_MAX));
+  assert_ptr_equal(text, before);
+  assert_string_equal(text, "kept");
+  gm__release(&host.services, text, 8);
+  counted_services_check(&host);
+}
+
+static void test_a_host_without_memory_is_null(void **state) {
+  (void)state;
+  counted_services host;
+  counted_services_init(&host);
+  host.fail_at = 1;
+  assert_null(gm__alloc(&host.services, 1));
+  assert_null(gm__alloc_array(&host.services, 1, 1));
+}
+
+static void test_half_an_allocator_is_an_error(void **state) {
+  (void)state;
+  gm_error err;
+  gm_services only_alloc = {.alloc = counted_alloc};
+  gm_services only_release = {.release = counted_release};
+  assert_int_equal(gm__services_check(&only_alloc, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "no release"));
+  assert_int_equal(gm__services_check(&only_release, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "no alloc"));
+  assert_int_equal(gm__services_check(NULL, &err), GM_OK);
+  assert_int_equal(gm__services_check(gm__default_services(), &err), GM_OK);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_memory_is_aligned_and_zero),
+      cmocka_unit_test(test_services_without_an_allocator_use_the_c_library),
+      cmocka_unit_test(test_impossible_sizes_are_refused_before_the_host_is_asked),
+      cmocka_unit_test(test_arrays),
+      cmocka_unit_test(test_release_of_null_is_nothing),
+      cmocka_unit_test(test_grow_keeps_contents_and_zeroes_the_rest),
+      cmocka_unit_test(test_grow_that_fails_changes_nothing),
+      cmocka_unit_test(test_a_host_without_memory_is_null),
+      cmocka_unit_test(test_half_an_allocator_is_an_error),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
