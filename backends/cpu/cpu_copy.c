@@ -44,14 +44,14 @@ gm_status gm__cpu_fill(void *device, void *stream, const gm_memory *dst, uint64_
   if (!pattern_bytes || pattern_bytes > sizeof task.as.fill.pattern) {
     return gm__bad_argument(err, "fill", "`pattern_bytes` must be 1, 2, 4, 8 or 16, is %u", pattern_bytes);
   }
-  task.as.fill = (gm__cpu_fill_task){
-      .dst = (unsigned char *)dst->host + offset, .bytes = bytes, .pattern_bytes = pattern_bytes};
+  task.as.fill =
+      (gm__cpu_fill_task){.dst = (unsigned char *)dst->host + offset, .bytes = bytes, .pattern_bytes = pattern_bytes};
   memcpy(task.as.fill.pattern, pattern, pattern_bytes);
   return copy_submit(stream, &task, out, err);
 }
 
-gm_status gm__cpu_rect_to_device(void *device, void *stream, const gm_memory *dst, const void *src,
-                                 const gm_rect *rect, gm_backend_point *out, gm_error *err) {
+gm_status gm__cpu_rect_to_device(void *device, void *stream, const gm_memory *dst, const void *src, const gm_rect *rect,
+                                 gm_backend_point *out, gm_error *err) {
   (void)device;
   const gm__cpu_task task = copy_task(src, dst->host, rect);
   return copy_submit(stream, &task, out, err);
@@ -64,8 +64,8 @@ gm_status gm__cpu_rect_to_host(void *device, void *stream, const gm_memory *src,
   return copy_submit(stream, &task, out, err);
 }
 
-gm_status gm__cpu_rect_copy(void *device, void *stream, const gm_memory *dst, const gm_memory *src,
-                            const gm_rect *rect, gm_backend_point *out, gm_error *err) {
+gm_status gm__cpu_rect_copy(void *device, void *stream, const gm_memory *dst, const gm_memory *src, const gm_rect *rect,
+                            gm_backend_point *out, gm_error *err) {
   (void)device;
   const gm__cpu_task task = copy_task(src->host, dst->host, rect);
   return copy_submit(stream, &task, out, err);

@@ -11,12 +11,12 @@ gm_status gm__cpu_copy_to_host(void *device, void *stream, const gm_memory *src,
 gm_status gm__cpu_copy(void *device, void *stream, const gm_copy_item *item, gm_backend_point *out, gm_error *err);
 gm_status gm__cpu_fill(void *device, void *stream, const gm_memory *dst, uint64_t offset, uint64_t bytes,
                        const void *pattern, uint32_t pattern_bytes, gm_backend_point *out, gm_error *err);
-gm_status gm__cpu_rect_to_device(void *device, void *stream, const gm_memory *dst, const void *src,
-                                 const gm_rect *rect, gm_backend_point *out, gm_error *err);
+gm_status gm__cpu_rect_to_device(void *device, void *stream, const gm_memory *dst, const void *src, const gm_rect *rect,
+                                 gm_backend_point *out, gm_error *err);
 gm_status gm__cpu_rect_to_host(void *device, void *stream, const gm_memory *src, void *dst, const gm_rect *rect,
                                gm_backend_point *out, gm_error *err);
-gm_status gm__cpu_rect_copy(void *device, void *stream, const gm_memory *dst, const gm_memory *src,
-                            const gm_rect *rect, gm_backend_point *out, gm_error *err);
+gm_status gm__cpu_rect_copy(void *device, void *stream, const gm_memory *dst, const gm_memory *src, const gm_rect *rect,
+                            gm_backend_point *out, gm_error *err);
 gm_status gm__cpu_copy_many(void *device, void *stream, const gm_copy_item *items, uint32_t count,
                             gm_backend_point *out, gm_error *err);
 

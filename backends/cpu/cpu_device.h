@@ -17,7 +17,7 @@ typedef struct gm__cpu_driver {
 
 typedef struct gm__cpu_device {
   const gm_services *services;
-  gm__mutex lock;              /* of `pinned` */
+  gm__mutex lock;                /* of `pinned` */
   struct gm__cpu_pinned *pinned; /* registered host ranges, newest first */
 } gm__cpu_device;
 
