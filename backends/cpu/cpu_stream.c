@@ -177,7 +177,7 @@ gm_status gm__cpu_point_record(void *device, void *stream, gm_backend_point *out
   const bool passed = self->completed == self->submitted;
   const uint64_t value = self->submitted;
   gm__mutex_unlock(&self->lock);
-  *out = passed ? (gm_backend_point){0} : (gm_backend_point){.handle = (uintptr_t)self, .value = value};
+  *out = (gm_backend_point){.handle = passed ? 0 : (uintptr_t)self, .value = passed ? 0 : value};
   return GM_OK;
 }
 

@@ -4,10 +4,11 @@
 usage: check_includes.py [ROOT]
 
 The layers of core/, lowest first: base, algo, context, device, track, pool, buffer, transfer, store, model, report.
-A file includes its own layer or lower ones. A backend includes gm/backend.h (and what that includes), its own
-gm/native_<x>.h, core/base and its own folder; backends/template has what a stranger has, gm/backend.h alone. Tools, examples, benchmarks and integrations
-use the public headers; public headers use each other and the headers of C11. Vendor headers stay inside backends/<x>/
-(an example or a benchmark plays the engine, so it may have them too). Tests see everything.
+A file includes its own layer or lower ones. A backend includes gm/backend.h (and what that includes), the public
+header of its own native objects (gm/native_<x>.h), core/base and its own folder; backends/template has what a stranger
+has, gm/backend.h alone. Tools, examples, benchmarks and integrations use the public headers; public headers use each
+other and the headers of C11. Vendor headers stay inside backends/<x>/ (an example or a benchmark plays the engine, so
+it may have them too). Tests see everything.
 """
 import os
 import re
@@ -96,9 +97,8 @@ class Checker:
         return None
 
     def public_reason(self, path, top, name):
-        native = "gm/native_%s.h" % path.split("/")[1] if top == "backends" else None
-        if top == "backends" and name not in self.stranger and name != native:
-            return "a backend knows gm by gm/backend.h, what that includes, and its own gm/native_<x>.h"
+        if top == "backends" and name not in self.stranger and name != f"gm/native_{path.split('/')[1]}.h":
+            return "a backend knows gm by gm/backend.h, what that includes, and the native header of its own API"
         if top == "core" and name == "gm/gm.h":
             return "core includes the headers it needs, not the one with all of them"
         face = FACES.get(name[len("gm/"):-len(".h")])
