@@ -4,13 +4,11 @@
 #include "core/base/text.h"
 #include "gm/size.h"
 
-/* Tenths of 2^shift bytes, rounded to the nearest; in two parts, since bytes * 10 may not fit. */
+/* Tenths of 2^shift bytes, rounded to the nearest. Whole units and the rest apart: bytes * 10 may not fit, the rest,
+ * below 2^60, does. */
 static uint64_t format_tenths(uint64_t bytes, uint32_t shift) {
   uint64_t unit = UINT64_C(1) << shift;
-  uint64_t rest = bytes % unit;
-  /* Above 2^60 the product would overflow: three low bits of 2^60 are far below a twentieth. */
-  if (shift == 60) rest >>= 3, unit >>= 3;
-  return (bytes >> shift) * 10 + (rest * 10 + unit / 2) / unit;
+  return (bytes >> shift) * 10 + (bytes % unit * 10 + unit / 2) / unit;
 }
 
 size_t gm_format_bytes(uint64_t bytes, char *buf, size_t capacity) {
@@ -24,7 +22,7 @@ size_t gm_format_bytes(uint64_t bytes, char *buf, size_t capacity) {
   } else {
     while (unit < 5 && bytes >> (10 * (unit + 2))) unit++;
     tenths = format_tenths(bytes, 10 * (unit + 1));
-    if (tenths >= 10240 && unit < 5) unit++, tenths = 10; /* 1023.96 MiB is 1 GiB */
+    if (tenths >= 10240) unit++, tenths = 10; /* 1023.96 MiB is 1 GiB */
     length = tenths % 10
                  ? snprintf(text, sizeof text, "%" PRIu64 ".%u %ciB", tenths / 10, (unsigned)(tenths % 10), units[unit])
                  : snprintf(text, sizeof text, "%" PRIu64 " %ciB", tenths / 10, units[unit]);

@@ -106,6 +106,8 @@ static void test_digits_beyond_a_double_are_dropped(void **state) {
   assert_true(value > 0.3333333333333330 && value < 0.3333333333333335);
   assert_int_equal(gm__text_double("x", "1.00000000000000000000000000000000000000000001", &value, NULL), GM_OK);
   assert_true(value == 1.0);
+  check_double("0.000000000000000000000000000001", 0.0);
+  check_double("900719925474099.91", 900719925474099.0);
 }
 
 static void test_what_is_no_fraction(void **state) {

@@ -134,7 +134,9 @@ static void test_a_thread_has_its_name_and_no_signals(void **state) {
   look seen;
   sigset_t before, after;
   gm__thread thread;
-  pthread_sigmask(SIG_SETMASK, NULL, &before);
+  sigemptyset(&before);
+  sigaddset(&before, SIGUSR1);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
   assert_int_equal(gm__thread_create(&thread, "a-name-that-is-far-too-long", look_around, &seen, NULL), GM_OK);
   gm__thread_join(&thread);
   pthread_sigmask(SIG_SETMASK, NULL, &after);
