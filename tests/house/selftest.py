@@ -66,6 +66,18 @@ SIZES = [  # content of core/pool/bad.c, the complaint or None
     ("int x;\n" * 499, None),
     ("int x;\n" * 500, "500 lines"),
 ]
+CALLS = [  # content of core/pool/bad.c, the complaint or None
+    ("  exit(1);\n", "core/pool/bad.c:1: exit"),
+    ("  x();\n  if (y) abort ();\n", "bad.c:2: abort"),
+    ("  printf(format);\n", "does not print"),
+    ("  snprintf(text, sizeof text, format);\n", None),
+    ("  p = malloc(5);\n", "core/base/alloc.h"),
+    ("  ops.free(p);\n  ops->free(p);\n  pool_free(p);\n", None),
+    ("  /* calls exit(1) */\n  f(\"abort(); printf(\");  // free(p)\n", None),
+    ('  f("\\"", exit(1));\n', "bad.c:1: exit"),
+    ("  /* TODO: free it */\n", "unfinished"),
+    ("  dlopen(name, 0);\n", "dynlib"),
+]
 
 
 def run(check, tree):
@@ -93,6 +105,9 @@ def main():
     short = {f"core/base/short{i}.c": function(5) for i in range(3)}
     for text, complaint in SIZES:
         good.append(expect(text[:40], "check_sizes.py", {**short, "core/pool/bad.c": text}, complaint))
+    for text, complaint in CALLS:
+        good.append(expect(text, "check_calls.py", {"core/pool/bad.c": text}, complaint))
+    good.append(expect("tools may print", "check_calls.py", {"tools/gmem/main.c": "  printf(text);\n"}, None))
     long_median = {"core/pool/bad.c": function(15)}
     good.append(expect("median", "check_sizes.py", long_median, "median"))
     print(f"{sum(good)} passed, {len(good) - sum(good)} failed")

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Fails on a call that the library must not make, and on work that is left in a comment.
+
+usage: check_calls.py [ROOT]
+
+The library never ends or forks the host's process, never prints, takes host memory from the services' allocator alone
+(so that tests can refuse each allocation), and reaches the environment and dlopen through core/base.
+"""
+import os
+import re
+import sys
+
+RULES = [  # names, where they are allowed, why not elsewhere
+    ("abort exit _exit _Exit quick_exit atexit", (), "the library never ends the host's process"),
+    ("fork vfork system popen", (), "programs are started with posix_spawn"),
+    ("assert", (), "input is answered with a status"),
+    ("printf vprintf puts putchar fputs fprintf vfprintf perror psignal", (), "the library does not print"),
+    ("sprintf vsprintf strcpy strcat gets strtok", (), "without a bound"),
+    ("rand srand random srandom", (), "state that is the host program's"),
+    ("malloc calloc realloc free aligned_alloc posix_memalign strdup strndup asprintf vasprintf getline getdelim",
+     ("core/base/alloc.c",), "host memory comes through core/base/alloc.h"),
+    ("getenv secure_getenv setenv putenv unsetenv", ("core/base/posix/env.c", "core/base/windows/env.c"),
+     "the environment is read through core/base/env.h"),
+    ("dlopen LoadLibrary", ("core/base/",), "libraries are opened through core/base/dynlib.h"),
+]
+LEFT = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+NOISE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
+
+
+def blank(match):
+    return re.sub(r"[^\n]", " ", match.group())
+
+
+def check(path, text):
+    for number, line in enumerate(text.splitlines(), 1):
+        if LEFT.search(line):
+            yield f"{path}:{number}: unfinished work belongs to an issue, not into the code"
+    if not path.startswith(("core/", "backends/")):
+        return
+    code = NOISE.sub(blank, text)
+    for names, allowed, why in RULES:
+        if path.startswith(allowed):
+            continue
+        for match in re.finditer(r"(?<![\w.>])(%s)\s*\(" % "|".join(names.split()), code):
+            yield f"{path}:{code.count(chr(10), 0, match.start()) + 1}: {match.group(1)}: {why}"
+
+
+def main():
+    root = sys.argv[1] if len(sys.argv) > 1 else "."
+    problems, files = [], 0
+    for top in ("core", "backends", "include", "tools", "examples", "bench", "integrations"):
+        for folder, _, names in sorted(os.walk(os.path.join(root, top))):
+            for name in sorted(names):
+                if name.endswith((".c", ".h", ".cpp", ".hpp")):
+                    path = os.path.join(folder, name)
+                    with open(path, encoding="utf-8") as file:
+                        problems += check(os.path.relpath(path, root), file.read())
+                    files += 1
+    for problem in problems:
+        print(problem)
+    print(f"{files} files, {len(problems)} problems")
+    return 1 if problems or files == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
