@@ -39,7 +39,11 @@ GM_BEGIN_DECLS
   X(GM_DTYPE_Q6_K, 25, "q6_k", 256, 210)     \
   X(GM_DTYPE_IQ4_NL, 26, "iq4_nl", 32, 18)   \
   X(GM_DTYPE_IQ4_XS, 27, "iq4_xs", 256, 136) \
-  X(GM_DTYPE_MXFP4, 28, "mxfp4", 32, 17)
+  X(GM_DTYPE_MXFP4, 28, "mxfp4", 32, 17)     \
+  X(GM_DTYPE_F8_E8M0, 29, "f8_e8m0", 1, 1)   \
+  X(GM_DTYPE_F4, 30, "f4", 2, 1)             \
+  X(GM_DTYPE_F6_E2M3, 31, "f6_e2m3", 4, 3)   \
+  X(GM_DTYPE_F6_E3M2, 32, "f6_e3m2", 4, 3)
 
 typedef enum gm_dtype {
 #define X(name, value, text, elements, bytes) name = value,

@@ -23,6 +23,7 @@ typedef struct counted_services {
   atomic_size_t calls;
   atomic_size_t live_blocks;
   atomic_size_t live_bytes;
+  atomic_size_t peak_bytes; /* highest live_bytes; exact with one thread */
   atomic_size_t wrong_releases;
   size_t fail_at;    /* 1: the first request fails; 0: none */
   size_t fail_count; /* how many from there on; 0: all */
@@ -58,7 +59,8 @@ static inline void *counted_alloc(void *user, size_t bytes, size_t align) {
   memcpy(block - sizeof head, &head, sizeof head);
   memset(block, 0xa5, bytes);
   atomic_fetch_add(&host->live_blocks, 1);
-  atomic_fetch_add(&host->live_bytes, bytes);
+  size_t live = atomic_fetch_add(&host->live_bytes, bytes) + bytes;
+  if (live > atomic_load(&host->peak_bytes)) atomic_store(&host->peak_bytes, live);
   return block;
 }
 

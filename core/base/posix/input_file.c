@@ -1,0 +1,140 @@
+/* Invariants: nothing here waits for a peer (O_NONBLOCK: a FIFO without a writer opens at once and is then refused), no
+ * descriptor outlives an exec, and what is read is what fstat saw on the descriptor, never what stat saw on a name. */
+#include "core/base/input_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/error.h"
+
+/* strerror is not thread-safe and strerror_r comes in two shapes; these are the ones a path can give. */
+static const char *input_error_text(int code) {
+  switch (code) {
+    case ENOENT: return "no such file";
+    case ENOTDIR: return "a part of the path is not a folder";
+    case EACCES:
+    case EPERM: return "permission denied";
+    case ELOOP: return "too many symbolic links";
+    case ENAMETOOLONG: return "the name is too long";
+    case EMFILE:
+    case ENFILE: return "too many open files";
+    case EIO: return "input/output error";
+    default: return "system error, see native_code";
+  }
+}
+
+static gm_status input_fail(const char *path, const char *op, int code, gm_error *err) {
+  gm_status status = code == ENOENT || code == ENOTDIR ? GM_ERR_NOT_FOUND : GM_ERR_IO;
+  return gm__fail(err, status, code, op, "%.300s: %s", path, input_error_text(code));
+}
+
+static const char *input_kind(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  return "no regular file";
+}
+
+static gm__input_file input_describe(int fd, const struct stat *st) {
+  return (gm__input_file){
+      .fd = fd,
+      .bytes = (uint64_t)st->st_size,
+      .device = (uint64_t)st->st_dev,
+      .inode = (uint64_t)st->st_ino,
+      .modified_s = (int64_t)st->st_mtim.tv_sec,
+      .modified_ns = (int64_t)st->st_mtim.tv_nsec,
+  };
+}
+
+static gm_status input_refuse(int fd, const char *path, const struct stat *st, gm_error *err) {
+  close(fd);
+  return gm__fail(err, GM_ERR_IO, 0, "open", "%.300s: is %s, a regular file is needed", path, input_kind(st->st_mode));
+}
+
+gm_status gm__input_file_open(const char *path, gm__input_file *out, gm_error *err) {
+  int fd;
+  do fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  while (fd < 0 && errno == EINTR);
+  /* A socket cannot be opened at all, and a device may have no driver behind it. */
+  if (fd < 0 && errno == ENXIO) return gm__fail(err, GM_ERR_IO, ENXIO, "open", "%.300s: is a socket or a device", path);
+  if (fd < 0) return input_fail(path, "open", errno, err);
+  struct stat st;
+  if (fstat(fd, &st) != 0) {
+    int code = errno;
+    close(fd);
+    return input_fail(path, "fstat", code, err);
+  }
+  if (!S_ISREG(st.st_mode)) return input_refuse(fd, path, &st, err);
+  *out = input_describe(fd, &st);
+  return GM_OK;
+}
+
+void gm__input_file_close(gm__input_file *file) {
+  if (file->fd < 0) return;
+  close(file->fd);
+  file->fd = -1;
+}
+
+/* One read of at most 1 GiB (Linux stops at 2 GiB), again when a signal came between. */
+static ssize_t input_read_some(int fd, char *to, uint64_t bytes, uint64_t at) {
+  size_t wanted = bytes < (1U << 30) ? (size_t)bytes : (size_t)1 << 30;
+  ssize_t got;
+  do got = pread(fd, to, wanted, (off_t)at);
+  while (got < 0 && errno == EINTR);
+  return got;
+}
+
+gm_status gm__input_file_read_at(const gm__input_file *file, const char *path, uint64_t at, void *out, uint64_t bytes,
+                                 gm_error *err) {
+  for (uint64_t done = 0; done < bytes;) {
+    ssize_t got = input_read_some(file->fd, (char *)out + done, bytes - done, at + done);
+    if (got < 0) {
+      int code = errno;
+      return gm__fail(err, GM_ERR_IO, code, "pread", "%.300s: at byte %llu: %s", path, (unsigned long long)(at + done),
+                      input_error_text(code));
+    }
+    if (got == 0) {
+      return gm__fail(err, GM_ERR_IO, 0, "pread", "%.300s: ends at byte %llu, it had %llu when it was opened", path,
+                      (unsigned long long)(at + done), (unsigned long long)file->bytes);
+    }
+    done += (uint64_t)got;
+  }
+  return GM_OK;
+}
+
+gm_status gm__input_file_check_size(const gm__input_file *file, const char *path, gm_error *err) {
+  struct stat st;
+  if (fstat(file->fd, &st) != 0) return input_fail(path, "fstat", errno, err);
+  if ((uint64_t)st.st_size == file->bytes) return GM_OK;
+  return gm__fail(err, GM_ERR_IO, 0, "fstat", "%.300s: has %llu bytes, it had %llu when it was opened", path,
+                  (unsigned long long)st.st_size, (unsigned long long)file->bytes);
+}
+
+bool gm__input_file_same(const gm__input_file *a, const gm__input_file *b) {
+  return a->device == b->device && a->inode == b->inode && a->bytes == b->bytes && a->modified_s == b->modified_s &&
+         a->modified_ns == b->modified_ns;
+}
+
+gm_status gm__input_is_folder(const char *path, bool *out, gm_error *err) {
+  struct stat st;
+  if (stat(path, &st) != 0) return input_fail(path, "stat", errno, err);
+  *out = S_ISDIR(st.st_mode);
+  return GM_OK;
+}
+
+gm_status gm__input_folder_each(const char *path, bool (*visit)(void *user, const char *name), void *user,
+                                gm_error *err) {
+  DIR *folder = opendir(path);
+  if (!folder) return input_fail(path, "opendir", errno, err);
+  const struct dirent *entry;
+  errno = 0;
+  while ((entry = readdir(folder)) != NULL && visit(user, entry->d_name)) errno = 0;
+  int code = entry ? 0 : errno;
+  closedir(folder);
+  return code == 0 ? GM_OK : input_fail(path, "readdir", code, err);
+}

@@ -1,0 +1,239 @@
+/* Invariants of an open model: tensor numbers are dense, ordered by shard and then by place in the file; by_name is
+ * strictly ascending, so no name is there twice; every text that an answer points to is owned by a shard's header. */
+#include "core/model/model.h"
+
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/error.h"
+#include "core/model/model_memory.h"
+
+gm_status gm__model_create(const gm_services *services, gm_model **out, gm_error *err) {
+  void *memory = NULL;
+  gm_status status = gm__model_alloc(services, 1, sizeof(gm_model), &memory, err);
+  if (status != GM_OK) return status;
+  gm_model *model = memory;
+  model->services = services ? *services : *gm__default_services();
+  *out = model;
+  return GM_OK;
+}
+
+gm_status gm__model_add_shards(gm_model *model, uint64_t shard_count, gm_error *err) {
+  void *shards = NULL;
+  gm_status status = gm__model_alloc(&model->services, shard_count, sizeof(gm__shard), &shards, err);
+  if (status != GM_OK) return status;
+  model->shards = shards;
+  model->shard_count = (uint32_t)shard_count;
+  for (uint32_t i = 0; i < model->shard_count; i++) model->shards[i].file.fd = -1;
+  return GM_OK;
+}
+
+static void model_free_shard(const gm_services *services, gm__shard *shard) {
+  gm__input_file_close(&shard->file);
+  gm__model_release(services, shard->path, shard->path_bytes, 1);
+  gm__safetensors_free(services, &shard->contents);
+}
+
+void gm_model_close(gm_model *model) {
+  if (!model) return;
+  gm_services services = model->services;
+  for (uint32_t i = 0; i < model->shard_count; i++) model_free_shard(&services, &model->shards[i]);
+  gm__model_release(&services, model->shards, model->shard_count, sizeof(gm__shard));
+  gm__model_release(&services, model->tensors, model->tensor_count, sizeof(gm__tensor *));
+  gm__model_release(&services, model->by_name, model->tensor_count, sizeof(uint32_t));
+  gm__model_release(&services, model, 1, sizeof *model);
+}
+
+gm_status gm__model_join(const gm_services *services, const char *head, uint64_t head_length, const char *tail,
+                         char **out, uint64_t *out_bytes, gm_error *err) {
+  uint64_t tail_length = strlen(tail), bytes = head_length + tail_length + 1;
+  void *joined = NULL;
+  gm_status status = gm__model_alloc(services, bytes, 1, &joined, err);
+  if (status != GM_OK) return status;
+  *out = joined;
+  *out_bytes = bytes;
+  memcpy(*out, head, head_length);
+  memcpy(*out + head_length, tail, tail_length);
+  return GM_OK;
+}
+
+/* ---- numbering ---- */
+
+static gm_status model_count(gm_model *model, uint32_t *out, gm_error *err) {
+  uint64_t count = 0;
+  for (uint32_t i = 0; i < model->shard_count; i++) {
+    const gm__shard *shard = &model->shards[i];
+    count += shard->contents.tensor_count;
+    if (count > UINT32_MAX || shard->contents.data_bytes > UINT64_MAX - model->bytes) {
+      return gm__fail(err, GM_ERR_FORMAT, 0, "gm_model_open",
+                      "%.180s: with this shard the model has %llu tensors and "
+                      "2^64 bytes or more; one of them is too many",
+                      shard->path, (unsigned long long)count);
+    }
+    model->bytes += shard->contents.data_bytes;
+  }
+  *out = (uint32_t)count;
+  return GM_OK;
+}
+
+static void model_number(gm_model *model) {
+  uint32_t number = 0;
+  for (uint32_t i = 0; i < model->shard_count; i++) {
+    gm__safetensors *contents = &model->shards[i].contents;
+    for (uint64_t j = 0; j < contents->tensor_count; j++) {
+      gm__tensor *tensor = &contents->tensors[contents->by_place[j]];
+      tensor->shard = i;
+      model->tensors[number++] = tensor;
+    }
+  }
+}
+
+static int model_compare_name(const void *items, uint32_t a, uint32_t b) {
+  const gm__tensor *const *tensors = items;
+  return gm__json_text_compare(&tensors[a]->name, &tensors[b]->name);
+}
+
+static gm_status model_check_names(const gm_model *model, gm_error *err) {
+  for (uint32_t i = 1; i < model->tensor_count; i++) {
+    const gm__tensor *first = model->tensors[model->by_name[i - 1]], *second = model->tensors[model->by_name[i]];
+    if (gm__json_text_compare(&first->name, &second->name) != 0) continue;
+    return gm__model_fail(err, GM_ERR_FORMAT, model->shards[second->shard].path,
+                          GM__SAFETENSORS_LENGTH_BYTES + second->name.at, "tensor \"%.80s\" is there twice%s",
+                          second->name.text, first->shard == second->shard ? "" : ", also in another shard");
+  }
+  return GM_OK;
+}
+
+gm_status gm__model_index_tensors(gm_model *model, gm_error *err) {
+  void *tensors = NULL;
+  uint32_t count = 0;
+  gm_status status = model_count(model, &count, err);
+  if (status == GM_OK) status = gm__model_alloc(&model->services, count, sizeof(gm__tensor *), &tensors, err);
+  if (status != GM_OK) return status;
+  model->tensors = tensors;
+  model->tensor_count = count;
+  model_number(model);
+  status = gm__model_order(&model->services, model->tensors, count, model_compare_name, &model->by_name, err);
+  return status == GM_OK ? model_check_names(model, err) : status;
+}
+
+/* ---- from memory ---- */
+
+static gm_status model_fill_memory(gm_model *model, const void *bytes, uint64_t length, const char *name,
+                                   gm_error *err) {
+  gm_status status = gm__model_add_shards(model, 1, err);
+  if (status != GM_OK) return status;
+  gm__shard *shard = &model->shards[0];
+  status = gm__model_join(&model->services, name, strlen(name), "", &shard->path, &shard->path_bytes, err);
+  if (status == GM_OK) {
+    status = gm__safetensors_parse(&model->services, bytes, length, name, &shard->contents, err);
+  }
+  return status == GM_OK ? gm__model_index_tensors(model, err) : status;
+}
+
+gm_status gm__model_open_memory(const gm_services *services, const void *bytes, uint64_t length, const char *name,
+                                gm_model **out, gm_error *err) {
+  gm_model *model = NULL;
+  gm_status status = gm__model_create(services, &model, err);
+  if (status != GM_OK) return status;
+  status = model_fill_memory(model, bytes, length, name, err);
+  if (status == GM_OK) {
+    *out = model;
+  } else {
+    gm_model_close(model);
+  }
+  return status;
+}
+
+/* ---- questions ---- */
+
+uint64_t gm_model_tensor_count(const gm_model *model) { return model ? model->tensor_count : 0; }
+
+uint64_t gm_model_tensor_bytes(const gm_model *model) { return model ? model->bytes : 0; }
+
+uint32_t gm_model_shard_count(const gm_model *model) { return model ? model->shard_count : 0; }
+
+const char *gm_model_shard_path(const gm_model *model, uint32_t shard) {
+  return shard < gm_model_shard_count(model) ? model->shards[shard].path : NULL;
+}
+
+uint64_t gm__model_file_offset(const gm_model *model, const gm__tensor *tensor) {
+  return gm__safetensors_data_at(&model->shards[tensor->shard].contents) + tensor->begin;
+}
+
+static void model_describe(const gm_model *model, const gm__tensor *tensor, gm_tensor_info *out) {
+  const gm__safetensors *contents = &model->shards[tensor->shard].contents;
+  *out = (gm_tensor_info){.struct_size = sizeof *out,
+                          .dtype = tensor->dtype,
+                          .rank = tensor->rank,
+                          .shard = tensor->shard,
+                          .file_offset = gm__model_file_offset(model, tensor),
+                          .bytes = tensor->bytes,
+                          .name = tensor->name.text};
+  if (tensor->rank > 0) memcpy(out->shape, contents->dims + tensor->shape_at, tensor->rank * sizeof out->shape[0]);
+}
+
+gm_status gm_model_tensor(const gm_model *model, uint64_t index, gm_tensor_info *out, gm_error *err) {
+  static const char op[] = "gm_model_tensor";
+  if (!model) return gm__bad_argument(err, op, "`model` is NULL");
+  if (!out) return gm__bad_argument(err, op, "`out` is NULL");
+  if (out->struct_size != sizeof *out) {
+    return gm__bad_argument(err, op, "`out->struct_size` is %u, not sizeof(gm_tensor_info)", out->struct_size);
+  }
+  if (index >= model->tensor_count) {
+    return gm__bad_argument(err, op, "`index` is %llu, the model has %u tensors", (unsigned long long)index,
+                            model->tensor_count);
+  }
+  model_describe(model, model->tensors[index], out);
+  return GM_OK;
+}
+
+/* The first place in by_name whose tensor is not before `name`. */
+static uint32_t model_lower_bound(const gm_model *model, const gm__json_text *name) {
+  uint32_t low = 0, high = model->tensor_count;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (gm__json_text_compare(&model->tensors[model->by_name[middle]]->name, name) < 0) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+gm_status gm_model_find(const gm_model *model, const char *name, uint64_t *out, gm_error *err) {
+  static const char op[] = "gm_model_find";
+  if (!model) return gm__bad_argument(err, op, "`model` is NULL");
+  if (!name) return gm__bad_argument(err, op, "`name` is NULL");
+  if (!out) return gm__bad_argument(err, op, "`out` is NULL");
+  gm__json_text wanted = {.text = name, .length = strlen(name)};
+  uint32_t place = model_lower_bound(model, &wanted);
+  if (place == model->tensor_count ||
+      gm__json_text_compare(&model->tensors[model->by_name[place]]->name, &wanted) != 0) {
+    return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "no tensor is named \"%.200s\"", name);
+  }
+  *out = model->by_name[place];
+  return GM_OK;
+}
+
+uint64_t gm_model_metadata_count(const gm_model *model, uint32_t shard) {
+  return shard < gm_model_shard_count(model) ? model->shards[shard].contents.metadata_count : 0;
+}
+
+gm_status gm_model_metadata(const gm_model *model, uint32_t shard, uint64_t index, const char **out_key,
+                            const char **out_value, gm_error *err) {
+  static const char op[] = "gm_model_metadata";
+  if (!model) return gm__bad_argument(err, op, "`model` is NULL");
+  if (!out_key || !out_value) return gm__bad_argument(err, op, "`%s` is NULL", out_key ? "out_value" : "out_key");
+  if (shard >= model->shard_count) return gm__bad_argument(err, op, "`shard` is %u of %u", shard, model->shard_count);
+  uint64_t count = gm_model_metadata_count(model, shard);
+  if (index >= count) {
+    return gm__bad_argument(err, op, "`index` is %llu, shard %u has %llu strings", (unsigned long long)index, shard,
+                            (unsigned long long)count);
+  }
+  const gm__metadata *pair = &model->shards[shard].contents.metadata[index];
+  *out_key = pair->key.text;
+  *out_value = pair->value.text;
+  return GM_OK;
+}

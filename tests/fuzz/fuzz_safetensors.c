@@ -1,0 +1,45 @@
+/* Any bytes as a safetensors file: whatever opens must answer every question consistently, and nothing may leak. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/model/model.h"
+#include "fuzz/fuzz.h"
+#include "support/counted_services.h"
+
+/* What every accepted file must satisfy, whatever is in it. */
+static void check_tensor(const gm_model *model, uint64_t index, uint64_t length, uint64_t *at) {
+  gm_tensor_info info = {.struct_size = sizeof info};
+  uint64_t found = UINT64_MAX;
+  fuzz_require(gm_model_tensor(model, index, &info, NULL) == GM_OK);
+  fuzz_require(info.file_offset == *at && info.bytes <= length - *at);
+  fuzz_require(info.rank <= GM_TENSOR_MAX_RANK && info.shard == 0);
+  *at += info.bytes;
+  fuzz_require(gm_model_find(model, info.name, &found, NULL) == GM_OK && found == index);
+}
+
+static void check_model(const gm_model *model, uint64_t length) {
+  uint64_t at = length - gm_model_tensor_bytes(model);
+  for (uint64_t i = 0; i < gm_model_tensor_count(model); i++) check_tensor(model, i, length, &at);
+  fuzz_require(at == length);
+  for (uint64_t i = 0; i < gm_model_metadata_count(model, 0); i++) {
+    const char *key = NULL, *value = NULL;
+    fuzz_require(gm_model_metadata(model, 0, i, &key, &value, NULL) == GM_OK && key && value);
+  }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
+  counted_services counted;
+  counted_services_init(&counted);
+  gm_model *model = NULL;
+  gm_error err = {0};
+  gm_status status = gm__model_open_memory(&counted.services, bytes, length, "fuzz", &model, &err);
+  fuzz_require((status == GM_OK) == (model != NULL));
+  fuzz_require(status == GM_OK || (err.status == status && err.message[0]));
+  /* A small file must not be able to ask for much: an entry takes at least 30 bytes of text. */
+  fuzz_require(counted.peak_bytes <= 16384 + 64 * (uint64_t)length);
+  if (model) check_model(model, length);
+  gm_model_close(model);
+  fuzz_require(counted.live_bytes == 0 && counted.wrong_releases == 0);
+  return 0;
+}

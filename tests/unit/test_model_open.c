@@ -1,0 +1,245 @@
+/* From paths to models: files, indexes, folders, links, and all that can be wrong with them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gm/model.h"
+#include "support/counted_services.h"
+#include "support/safetensors_bytes.h"
+#include "support/temp_folder.h"
+
+static temp_folder folder;
+
+static int setup(void **state) {
+  (void)state;
+  temp_folder_make(&folder);
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  temp_folder_remove(&folder);
+  return 0;
+}
+
+static const char *write_shard(const char *name, const char *header, uint64_t data) {
+  safetensors_bytes file = safetensors_bytes_make(header, strlen(header), data, 0);
+  const char *path = temp_folder_write(&folder, name, file.bytes, file.length);
+  safetensors_bytes_free(&file);
+  return path;
+}
+
+static const char *write_text(const char *name, const char *text) {
+  return temp_folder_write(&folder, name, text, strlen(text));
+}
+
+static const char header_a[] = "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}";
+static const char header_bc[] =
+    "{\"__metadata__\":{\"k\":\"v\"},\"c\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
+    "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[2,4]}}";
+static const char index_abc[] =
+    "{\"weight_map\":{\"a\":\"2.safetensors\",\"b\":\"1.safetensors\",\"c\":\"1.safetensors\"}}";
+
+static const char *write_sharded(const char *index_name) {
+  write_shard("1.safetensors", header_bc, 4);
+  write_shard("2.safetensors", header_a, 4);
+  return write_text(index_name, index_abc);
+}
+
+static void check_opens(const char *path, uint64_t tensors, uint32_t shards) {
+  gm_model *model = NULL;
+  gm_error err;
+  if (gm_model_open(NULL, path, &model, &err) != GM_OK) fail_msg("%s: %s", path, err.message);
+  assert_int_equal(gm_model_tensor_count(model), tensors);
+  assert_int_equal(gm_model_shard_count(model), shards);
+  gm_model_close(model);
+}
+
+static void check_refused(const char *path, gm_status wanted, const char *words) {
+  gm_model *model = NULL;
+  gm_error err = {0};
+  gm_status status = gm_model_open(NULL, path, &model, &err);
+  if (status != wanted || !strstr(err.message, words)) {
+    fail_msg("%s: %s \"%s\", not %s \"%s\"", path, gm_status_name(status), err.message, gm_status_name(wanted), words);
+  }
+  assert_null(model);
+}
+
+static void test_one_file(void **state) {
+  (void)state;
+  check_opens(write_shard("any name", header_a, 4), 1, 1);
+  assert_int_equal(symlink("any name", temp_folder_join(&folder, "link")), 0);
+  check_opens(temp_folder_join(&folder, "link"), 1, 1);
+}
+
+static void test_an_index_and_its_shards(void **state) {
+  (void)state;
+  gm_model *model = NULL;
+  assert_int_equal(gm_model_open(NULL, write_sharded("model.safetensors.index.json"), &model, NULL), GM_OK);
+  static const char *const names[] = {"c", "b", "a"};
+  static const uint32_t shards[] = {0, 0, 1};
+  assert_int_equal(gm_model_tensor_bytes(model), 8);
+  for (uint64_t i = 0; i < 3; i++) {
+    gm_tensor_info info = {.struct_size = sizeof info};
+    assert_int_equal(gm_model_tensor(model, i, &info, NULL), GM_OK);
+    assert_string_equal(info.name, names[i]);
+    assert_int_equal(info.shard, shards[i]);
+  }
+  assert_string_equal(gm_model_shard_path(model, 0), temp_folder_join(&folder, "1.safetensors"));
+  assert_int_equal(gm_model_metadata_count(model, 0), 1);
+  assert_int_equal(gm_model_metadata_count(model, 1), 0);
+  gm_model_close(model);
+}
+
+static void test_an_index_in_the_current_folder(void **state) {
+  (void)state;
+  char before[4096];
+  assert_non_null(getcwd(before, sizeof before));
+  write_sharded("i.safetensors.index.json");
+  assert_int_equal(chdir(folder.path), 0);
+  gm_model *model = NULL;
+  gm_status status = gm_model_open(NULL, "i.safetensors.index.json", &model, NULL);
+  assert_int_equal(chdir(before), 0);
+  assert_int_equal(status, GM_OK);
+  assert_string_equal(gm_model_shard_path(model, 0), "1.safetensors");
+  gm_model_close(model);
+}
+
+static void test_shards_may_be_links(void **state) {
+  (void)state;
+  write_shard("blob1", header_bc, 4);
+  write_shard("blob2", header_a, 4);
+  assert_int_equal(symlink("blob1", temp_folder_join(&folder, "1.safetensors")), 0);
+  assert_int_equal(symlink("blob2", temp_folder_join(&folder, "2.safetensors")), 0);
+  check_opens(write_text("model.safetensors.index.json", index_abc), 3, 2);
+}
+
+static void test_a_folder_offers_its_best(void **state) {
+  (void)state;
+  check_refused(folder.path, GM_ERR_NOT_FOUND, "the folder holds no safetensors model");
+  write_shard("x.safetensors", header_a, 4);
+  check_opens(folder.path, 1, 1);
+  write_shard("y.safetensors", header_a, 4);
+  check_refused(folder.path, GM_ERR_INVALID_ARGUMENT, "holds 2 models, name one of them");
+  write_sharded("x.safetensors.index.json");
+  check_opens(folder.path, 3, 2);
+  write_text("y.safetensors.index.json", "{\"weight_map\":{\"a\":\"x.safetensors\"}}");
+  check_refused(folder.path, GM_ERR_INVALID_ARGUMENT, "holds 2 models, name one of them");
+  write_text("model.safetensors.index.json", "{\"weight_map\":{\"a\":\"x.safetensors\"}}");
+  check_opens(folder.path, 1, 1);
+  write_shard("model.safetensors", header_bc, 4);
+  check_opens(folder.path, 2, 1);
+}
+
+static void test_index_and_shards_must_agree(void **state) {
+  (void)state;
+  write_sharded("i.json");
+  const char *path = write_text("i.json", "{\"weight_map\":{\"a\":\"2.safetensors\",\"b\":\"1.safetensors\"}}");
+  check_refused(path, GM_ERR_FORMAT, "/1.safetensors: byte 34: tensor \"c\" is not in the index");
+  path = write_text("i.json",
+                    "{\"weight_map\":{\"a\":\"2.safetensors\",\"b\":\"1.safetensors\",\"c\":\"1.safetensors\","
+                    "\"d\":\"1.safetensors\"}}");
+  check_refused(path, GM_ERR_FORMAT, "/i.json: byte 75: tensor \"d\" is not in its shard \"1.safetensors\"");
+  path = write_text("i.json", "{\"weight_map\":{\"a\":\"2.safetensors\",\"a0\":\"1.safetensors\"}}");
+  check_refused(path, GM_ERR_FORMAT, "/i.json: byte 35: tensor \"a0\" is not in its shard \"1.safetensors\"");
+  path = write_text("i.json",
+                    "{\"weight_map\":{\"a\":\"1.safetensors\",\"b\":\"2.safetensors\",\"c\":\"1.safetensors\"}}");
+  check_refused(path, GM_ERR_FORMAT, "tensor \"a\" is in another shard than \"1.safetensors\"");
+}
+
+static void test_broken_shards(void **state) {
+  (void)state;
+  char path[512];
+  snprintf(path, sizeof path, "%s", write_text("i.json", index_abc));
+  check_refused(path, GM_ERR_NOT_FOUND, "/1.safetensors: no such file");
+  write_shard("1.safetensors", header_bc, 3);
+  check_refused(path, GM_ERR_FORMAT, "/1.safetensors: byte ");
+  write_shard("1.safetensors", header_bc, 4);
+  assert_int_equal(mkdir(temp_folder_join(&folder, "2.safetensors"), 0700), 0);
+  check_refused(path, GM_ERR_IO, "/2.safetensors: is a folder");
+  assert_int_equal(rmdir(temp_folder_join(&folder, "2.safetensors")), 0);
+  assert_int_equal(mkfifo(temp_folder_join(&folder, "2.safetensors"), 0600), 0);
+  check_refused(path, GM_ERR_IO, "/2.safetensors: is a pipe");
+  assert_int_equal(unlink(temp_folder_join(&folder, "2.safetensors")), 0);
+  write_shard("2.safetensors", "{\"b\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", 4);
+  check_refused(path, GM_ERR_FORMAT, "/2.safetensors: byte 9: tensor \"b\" is there twice, also in another shard");
+}
+
+static void test_files_that_are_no_model(void **state) {
+  (void)state;
+  check_refused(temp_folder_join(&folder, "none"), GM_ERR_NOT_FOUND, "no such file");
+  check_refused(write_text("empty", ""), GM_ERR_FORMAT, "byte 0: ends inside the 8 bytes");
+  check_refused(write_text("short", "1234567"), GM_ERR_FORMAT, "byte 7: ends inside the 8 bytes");
+  check_refused(write_text("text", "this is no model at all"), GM_ERR_FORMAT, "byte 0: a header of");
+  check_refused(write_text("empty.json", ""), GM_ERR_FORMAT, "byte 0: an object is expected");
+  check_refused("/dev/null", GM_ERR_IO, "is a device");
+  assert_int_equal(mkfifo(temp_folder_join(&folder, "pipe"), 0600), 0);
+  check_refused(temp_folder_join(&folder, "pipe"), GM_ERR_IO, "is a pipe");
+}
+
+/* A sparse file can be far larger than the machine's memory. */
+static void test_an_oversized_index_is_refused_unread(void **state) {
+  (void)state;
+  const char *path = write_text("big.json", "{");
+  assert_int_equal(truncate(path, (off_t)1 << 40), 0);
+  check_refused(path, GM_ERR_FORMAT, "byte 0: an index of 1099511627776 bytes, more than 100000000");
+}
+
+static void test_wrong_arguments_are_named(void **state) {
+  (void)state;
+  gm_model *model = NULL;
+  gm_error err;
+  counted_services counted;
+  counted_services_init(&counted);
+  assert_int_equal(gm_model_open(NULL, NULL, &model, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_string_equal(err.message, "`path` is NULL");
+  assert_int_equal(gm_model_open(NULL, "", &model, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_string_equal(err.message, "`path` is empty");
+  assert_int_equal(gm_model_open(NULL, "x", NULL, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_string_equal(err.message, "`out` is NULL");
+  counted.services.release = NULL;
+  assert_int_equal(gm_model_open(&counted.services, "x", &model, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_null(model);
+}
+
+static void test_each_host_allocation_failed(void **state) {
+  (void)state;
+  write_sharded("model.safetensors.index.json");
+  gm_status status = GM_ERR_OUT_OF_HOST_MEMORY;
+  uint64_t n = 0;
+  while (status == GM_ERR_OUT_OF_HOST_MEMORY) {
+    counted_services counted;
+    counted_services_init(&counted);
+    counted.fail_at = ++n;
+    counted.fail_count = 1;
+    gm_model *model = NULL;
+    status = gm_model_open(&counted.services, folder.path, &model, NULL);
+    assert_true((status == GM_OK) == (model != NULL));
+    gm_model_close(model);
+    counted_services_check(&counted);
+  }
+  assert_int_equal(status, GM_OK);
+  assert_true(n > 20);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(test_one_file),
+      TEST(test_an_index_and_its_shards),
+      TEST(test_an_index_in_the_current_folder),
+      TEST(test_shards_may_be_links),
+      TEST(test_a_folder_offers_its_best),
+      TEST(test_index_and_shards_must_agree),
+      TEST(test_broken_shards),
+      TEST(test_files_that_are_no_model),
+      TEST(test_an_oversized_index_is_refused_unread),
+      TEST(test_wrong_arguments_are_named),
+      TEST(test_each_host_allocation_failed),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
