@@ -1,0 +1,120 @@
+/* Puts the host's figures together (rules H1 to H11). Everything comes from files below one root, so that a directory
+ * can stand for a machine. Nothing is cached: memory is added, moved and limited while a process runs. */
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/saturate.h"
+#include "core/device/cgroup.h"
+#include "core/device/host_cpu.h"
+#include "core/device/meminfo.h"
+#include "core/device/numa.h"
+#include "core/device/psi.h"
+
+/* What this process may use, from /proc/self/status. */
+typedef struct host_allowed {
+  bool has_cpus;
+  bool has_nodes;
+  gm__id_set cpus;
+  gm__id_set nodes;
+} host_allowed;
+
+static bool host_status_line(void *user, char *line) {
+  host_allowed *allowed = user;
+  static const char cpus[] = "Cpus_allowed_list:", nodes[] = "Mems_allowed_list:";
+  if (strncmp(line, cpus, sizeof cpus - 1) == 0) {
+    allowed->has_cpus = gm__id_set_parse(line + sizeof cpus - 1, &allowed->cpus);
+  } else if (strncmp(line, nodes, sizeof nodes - 1) == 0) {
+    allowed->has_nodes = gm__id_set_parse(line + sizeof nodes - 1, &allowed->nodes);
+  }
+  return true;
+}
+
+static void host_read_processor(const char *root, const host_allowed *allowed, gm_host_info *info) {
+  gm__host_cpu_name(root, info->cpu_name, sizeof info->cpu_name);
+  info->cores = gm__host_cpu_cores(root, allowed->has_cpus ? &allowed->cpus : NULL);
+  long page = sysconf(_SC_PAGESIZE);
+  info->page_bytes = page > 0 ? (uint64_t)page : GM_UNKNOWN_BYTES;
+}
+
+/* The machine's own figures, no group applied. */
+static void host_bound_by_meminfo(const char *root, gm_host_info *info, gm__host_bounds *bounds) {
+  gm__meminfo memory;
+  gm__meminfo_read(root, "/proc/meminfo", &memory);
+  info->mem_total_bytes = memory.total;
+  info->mem_available_bytes = memory.available;
+  if (memory.available == GM_UNKNOWN_BYTES) {
+    info->mem_available_bytes = gm__meminfo_estimate(&memory);
+    bounds->estimated = true;
+  }
+  info->huge_page_bytes = memory.hugepage_bytes;
+  info->hugetlb_free_bytes = GM_UNKNOWN_BYTES;
+  if (memory.hugepages_free != GM_UNKNOWN_BYTES && memory.hugepage_bytes != GM_UNKNOWN_BYTES) {
+    info->hugetlb_free_bytes = gm__mul_sat(memory.hugepages_free, memory.hugepage_bytes);
+  }
+  gm__host_bound_by(&bounds->total, info->mem_total_bytes, "meminfo", NULL);
+  gm__host_bound_by(&bounds->room, info->mem_available_bytes, "meminfo", NULL);
+}
+
+/* Nodes matter only where they sum to less than the machine claims: memory that the hypervisor added without putting
+ * it into a node, or a cpuset. Then free memory by node is an upper bound, hence an estimate. */
+static void host_bound_by_nodes(const char *root, const host_allowed *allowed, gm_host_info *info,
+                                gm__host_bounds *bounds) {
+  gm__numa numa;
+  gm__numa_read(root, allowed->has_nodes ? &allowed->nodes : NULL, &numa);
+  info->node_count = numa.count;
+  memcpy(info->nodes, numa.nodes, sizeof info->nodes);
+  if (numa.total_bytes == 0 || numa.total_bytes >= info->mem_total_bytes) return;
+  bounds->estimated = true;
+  if (!numa.complete) return;
+  gm__host_bound_by(&bounds->total, numa.total_bytes, "numa", NULL);
+  gm__host_bound_by(&bounds->room, numa.room_bytes, "numa", NULL);
+}
+
+/* Rule H9. */
+static void host_conclude(const gm__host_bounds *bounds, gm_host_info *info) {
+  const gm__host_bound *total = &bounds->total, *room = &bounds->room;
+  bool above = room->bytes != GM_UNKNOWN_BYTES && room->bytes > total->bytes;
+  const gm__host_bound *limit = above ? total : room;
+  info->total_bytes = total->bytes;
+  info->free_bytes = limit->bytes;
+  memcpy(info->total_source, total->source, sizeof info->total_source);
+  memcpy(info->limit_source, limit->source, sizeof info->limit_source);
+  info->cgroup_limited = total->by_group || limit->by_group;
+  info->free_state = bounds->estimated || above ? GM_FIGURE_ESTIMATED : GM_FIGURE_KNOWN;
+  if (info->free_bytes == GM_UNKNOWN_BYTES) info->free_state = GM_FIGURE_UNKNOWN;
+}
+
+static uint64_t host_now_ns(void) {
+  struct timespec now;
+  if (clock_gettime(CLOCK_MONOTONIC, &now) != 0) return 0;
+  return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+gm_status gm_host_info_read(const char *root, gm_host_info *out, gm_error *err) {
+  static const char op[] = "gm_host_info_read";
+  if (!out) return gm__bad_argument(err, op, "`out` must not be NULL");
+  if (out->struct_size < sizeof *out) {
+    return gm__bad_argument(err, op, "`out->struct_size` must be at least %zu, is %u", sizeof *out, out->struct_size);
+  }
+  if (root && strlen(root) >= GM_FILE_PATH_SIZE / 2) {
+    return gm__bad_argument(err, op, "`root` must be shorter than %d characters", GM_FILE_PATH_SIZE / 2);
+  }
+  if (!root) root = "";
+  gm_host_info info = {.struct_size = out->struct_size, .read_at_ns = host_now_ns()};
+  gm__host_bounds bounds;
+  gm__host_bounds_init(&bounds);
+  host_allowed allowed = {0};
+  gm__file_lines(root, "/proc/self/status", host_status_line, &allowed);
+  host_read_processor(root, &allowed, &info);
+  host_bound_by_meminfo(root, &info, &bounds);
+  host_bound_by_nodes(root, &allowed, &info, &bounds);
+  gm__cgroup_bound(root, info.mem_total_bytes, &bounds);
+  if (info.mem_total_bytes == GM_UNKNOWN_BYTES) bounds.estimated = true;
+  gm__psi_read(root, &info.stall_some, &info.stall_full);
+  host_conclude(&bounds, &info);
+  *out = info;
+  return GM_OK;
+}

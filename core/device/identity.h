@@ -1,0 +1,38 @@
+/* Which entries of the APIs are one physical device, and whose memory counts (rules I1 to I10). Pure: works on the
+ * caller's array alone, without allocation; the result does not depend on names, sizes or the order of the APIs. */
+#ifndef GM_CORE_DEVICE_IDENTITY_H
+#define GM_CORE_DEVICE_IDENTITY_H
+
+#include "core/device/pci.h"
+#include "gm/device_info.h"
+
+enum { GM_IDENTITY_UUID_SIZE = 64, GM_IDENTITY_NO_PARENT = -1 };
+
+/* One entry of one API. Strings are borrowed; NULL or "" where the API does not tell. */
+typedef struct gm__identity {
+  const char *api; /* "cuda", "hip", "sysfs", "nvml", "vulkan", "opencl", "cpu", … */
+  const char *vendor;
+  const char *driver;
+  const char *pci;
+  const char *uuid; /* text, in the API's form */
+  const char *luid;
+  const char *partition;
+  gm_device_type type;
+  int32_t parent;       /* index of the entry that this one is a partition of, or GM_IDENTITY_NO_PARENT */
+  uint64_t total_bytes; /* GM_UNKNOWN_BYTES: unknown */
+
+  /* Filled by gm__identity_group. */
+  gm__pci address;
+  char uuid_key[GM_IDENTITY_UUID_SIZE]; /* normalised; "" if there is none */
+  uint32_t group;                       /* equal: one physical device; numbered from 0 by first entry */
+  bool host_pool;                       /* its memory is host memory */
+  bool counted;                         /* false: its memory must not be added to anything */
+} gm__identity;
+
+/* Group `count` entries. Returns how many groups there are. */
+uint32_t gm__identity_group(gm__identity *entries, uint32_t count);
+
+/* Memory of all devices that have their own, each once. */
+uint64_t gm__identity_device_memory(const gm__identity *entries, uint32_t count);
+
+#endif
