@@ -1,9 +1,9 @@
 /* Puts the host's figures together (rules H1 to H11). Everything comes from files below one root, so that a directory
  * can stand for a machine. Nothing is cached: memory is added, moved and limited while a process runs. */
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/saturate.h"
@@ -87,12 +87,6 @@ static void host_conclude(const gm__host_bounds *bounds, gm_host_info *info) {
   if (info->free_bytes == GM_UNKNOWN_BYTES) info->free_state = GM_FIGURE_UNKNOWN;
 }
 
-static uint64_t host_now_ns(void) {
-  struct timespec now;
-  if (clock_gettime(CLOCK_MONOTONIC, &now) != 0) return 0;
-  return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 gm_status gm_host_info_read(const char *root, gm_host_info *out, gm_error *err) {
   static const char op[] = "gm_host_info_read";
   if (!out) return gm__bad_argument(err, op, "`out` must not be NULL");
@@ -103,7 +97,7 @@ gm_status gm_host_info_read(const char *root, gm_host_info *out, gm_error *err) 
     return gm__bad_argument(err, op, "`root` must be shorter than %d characters", GM_FILE_PATH_SIZE / 2);
   }
   if (!root) root = "";
-  gm_host_info info = {.struct_size = out->struct_size, .read_at_ns = host_now_ns()};
+  gm_host_info info = {.struct_size = out->struct_size, .read_at_ns = gm__now_ns()};
   gm__host_bounds bounds;
   gm__host_bounds_init(&bounds);
   host_allowed allowed = {0};
