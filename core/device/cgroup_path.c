@@ -31,7 +31,7 @@ static bool cgroup_list_has(const char *list, const char *word) {
 
 static bool cgroup_copy(const char *text, char *out) {
   if (*text != '/' || strlen(text) >= GM_FILE_PATH_SIZE) return false;
-  strcpy(out, text);
+  memcpy(out, text, strlen(text) + 1);
   return true;
 }
 

@@ -19,7 +19,7 @@ static void identity_uuid(const char *text, char out[GM_IDENTITY_UUID_SIZE]) {
   out[0] = 0;
   if (strlen(text) >= GM_IDENTITY_UUID_SIZE) return;
   if (strncasecmp(text, "MIG-", 4) == 0) {
-    strcpy(out, text);
+    memcpy(out, text, strlen(text) + 1);
     return;
   }
   if (strncasecmp(text, "GPU-", 4) == 0) text += 4;
