@@ -23,6 +23,13 @@ typedef struct fixture {
   unsigned char *memory; /* four pages */
 } fixture;
 
+/* The sanitizers replace mlock by nothing, so there is nothing to see. */
+static void skip_if_sanitized(void) {
+#ifdef GM_TEST_SANITIZED
+  skip();
+#endif
+}
+
 static size_t page(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
 static int set_up(void **state) {
@@ -53,6 +60,7 @@ static long locked_kib(void) {
 }
 
 static void test_a_page_stays_locked_until_its_last_range_goes(void **state) {
+  skip_if_sanitized();
   fixture *f = *state;
   const long before = locked_kib(), kib = (long)page() / 1024;
   assert_int_equal(ops->host_register(f->device, f->memory, page() + 10, NULL), GM_OK);
@@ -86,6 +94,7 @@ static void test_what_is_left_is_unlocked_with_the_device(void **state) {
 
 /* In a child, because the limit is for good; without rights, because root may lock what it likes. */
 static void test_the_limit_is_its_own_answer(void **state) {
+  skip_if_sanitized();
   fixture *f = *state;
   const pid_t child = fork();
   assert_true(child >= 0);
