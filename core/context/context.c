@@ -1,0 +1,152 @@
+/* Invariants: a context is valid while its generation is the process's; `children` counts the objects that keep it from
+ * being destroyed; destructors run last registered first, so a layer may use those below it until its own has run. */
+#include "core/context/context.h"
+
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/error.h"
+#include "core/context/config.h"
+#include "core/context/process.h"
+
+enum { CONTEXT_TAGS_MAX = 65535 };
+
+bool gm__context_forked(const gm_context *ctx) { return !gm__process_is_current(ctx->generation); }
+
+gm_status gm__context_check(const gm_context *ctx, const char *op, gm_error *err) {
+  if (!ctx) return gm__bad_argument(err, op, "`ctx` is NULL");
+  if (!gm__context_forked(ctx)) return GM_OK;
+  return gm__fail(err, GM_ERR_FORKED, 0, op, "the context was made before fork; make a new one in the child");
+}
+
+uint64_t gm__context_next_id(gm_context *ctx) {
+  return atomic_fetch_add_explicit(&ctx->next_id, 1, memory_order_relaxed) + 1;
+}
+
+void gm__context_on_destroy(gm_context *ctx, gm__destructor run, void *object) {
+  gm__mutex_lock(&ctx->lock);
+  if (ctx->destructor_count < GM__MAX_DESTRUCTORS) {
+    ctx->destructors[ctx->destructor_count++] = (gm__destructor_entry){run, object};
+  }
+  gm__mutex_unlock(&ctx->lock);
+}
+
+/* A copy of `text` (NULL: "") that gm__release gives back with strlen + 1 bytes. */
+static bool context_copy_text(gm_context *ctx, const char *text, char **out) {
+  size_t bytes = text ? strlen(text) + 1 : 1;
+  *out = gm__alloc(&ctx->services, bytes);
+  if (*out && text) memcpy(*out, text, bytes);
+  return *out != NULL;
+}
+
+static void context_release_text(gm_context *ctx, char *text) {
+  if (text) gm__release(&ctx->services, text, strlen(text) + 1);
+}
+
+static bool context_copy_params(gm_context *ctx, const gm_context_params *params) {
+  ctx->symbol_hook = params->symbol_hook;
+  ctx->symbol_hook_user = params->symbol_hook_user;
+  ctx->ignore_environment = params->ignore_environment;
+  return context_copy_text(ctx, params->probe_helper, &ctx->probe_helper) &&
+         context_copy_text(ctx, params->libraries, &ctx->libraries) &&
+         context_copy_text(ctx, params->backend_options, &ctx->backend_options) &&
+         context_copy_text(ctx, params->host_root, &ctx->host_root);
+}
+
+/* Host memory of the context itself; takes no lock, so that it is right in a forked child too. */
+static void context_release(gm_context *ctx) {
+  gm_services services = ctx->services;
+  if (ctx->config) gm__config_destroy(ctx->config, &services);
+  context_release_text(ctx, ctx->probe_helper);
+  context_release_text(ctx, ctx->libraries);
+  context_release_text(ctx, ctx->backend_options);
+  context_release_text(ctx, ctx->host_root);
+  gm__release(&services, ctx->tags, ctx->tag_capacity * sizeof *ctx->tags);
+  gm__release(&services, ctx, sizeof *ctx);
+}
+
+static gm_status context_fill(gm_context *ctx, const gm_context_params *params, gm_error *err) {
+  gm_status status = gm__process_generation(&ctx->generation, err);
+  if (status != GM_OK) return status;
+  if (!context_copy_params(ctx, params)) {
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_context_create", "no host memory for the parameters");
+  }
+  return gm__config_create(&ctx->services, params->preset, params->ignore_environment, &ctx->config, err);
+}
+
+gm_status gm_context_create(const gm_context_params *params, gm_context **out, gm_error *err) {
+  static const gm_context_params defaults = {.struct_size = sizeof(gm_context_params)};
+  if (!out) return gm__bad_argument(err, "gm_context_create", "`out` is NULL");
+  if (!params) params = &defaults;
+  if (params->struct_size != sizeof *params) {
+    return gm__bad_argument(err, "gm_context_create", "`params->struct_size` is %u, must be %zu", params->struct_size,
+                            sizeof *params);
+  }
+  gm_status status = gm__services_check(params->services, err);
+  if (status != GM_OK) return status;
+  gm_services services = gm__services_complete(params->services);
+  gm_context *ctx = gm__alloc(&services, sizeof *ctx);
+  if (!ctx) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_context_create", "no host memory for a context");
+  ctx->services = services;
+  gm__mutex_init(&ctx->lock);
+  status = context_fill(ctx, params, err);
+  if (status != GM_OK) {
+    gm__mutex_destroy(&ctx->lock);
+    context_release(ctx);
+    return status;
+  }
+  *out = ctx;
+  return GM_OK;
+}
+
+gm_status gm_context_destroy(gm_context *ctx, gm_error *err) {
+  if (!ctx) return GM_OK;
+  bool forked = gm__context_forked(ctx);
+  uint32_t children = atomic_load(&ctx->children);
+  if (children > 0) {
+    return gm__fail(err, GM_ERR_BUSY, 0, "gm_context_destroy", "%u devices or trackers are still open", children);
+  }
+  while (ctx->destructor_count > 0) {
+    gm__destructor_entry *entry = &ctx->destructors[--ctx->destructor_count];
+    entry->run(entry->object, forked);
+  }
+  if (!forked) gm__mutex_destroy(&ctx->lock);
+  context_release(ctx);
+  return GM_OK;
+}
+
+static uint32_t context_find_tag(const gm_context *ctx, const char *name) {
+  for (uint32_t i = 0; i < ctx->tag_count; i++) {
+    if (strcmp(ctx->tags[i], name) == 0) return i + 1;
+  }
+  return 0;
+}
+
+/* Names are borrowed by callers, so the table must not move: it is made once, at its first use. */
+static uint32_t context_add_tag(gm_context *ctx, const char *name) {
+  if (!ctx->tags) {
+    ctx->tags = gm__alloc_array(&ctx->services, CONTEXT_TAGS_MAX, sizeof *ctx->tags);
+    if (!ctx->tags) return 0;
+    ctx->tag_capacity = CONTEXT_TAGS_MAX;
+  }
+  if (ctx->tag_count == ctx->tag_capacity) return 0;
+  memcpy(ctx->tags[ctx->tag_count], name, strlen(name) + 1);
+  return ++ctx->tag_count;
+}
+
+uint32_t gm_tag(gm_context *ctx, const char *name) {
+  if (gm__context_check(ctx, "gm_tag", NULL) != GM_OK || !name || !name[0] || strlen(name) > 31) return 0;
+  gm__mutex_lock(&ctx->lock);
+  uint32_t tag = context_find_tag(ctx, name);
+  if (!tag) tag = context_add_tag(ctx, name);
+  gm__mutex_unlock(&ctx->lock);
+  return tag;
+}
+
+const char *gm_tag_name(gm_context *ctx, uint32_t tag) {
+  if (gm__context_check(ctx, "gm_tag_name", NULL) != GM_OK || tag == 0) return "";
+  gm__mutex_lock(&ctx->lock);
+  const char *name = tag <= ctx->tag_count ? ctx->tags[tag - 1] : "";
+  gm__mutex_unlock(&ctx->lock);
+  return name;
+}
