@@ -9,7 +9,17 @@
 #include "core/context/config.h"
 #include "core/context/process.h"
 
-enum { CONTEXT_TAGS_MAX = 65535 };
+enum { CONTEXT_TAGS_MAX = 4095 };
+
+/* What `services` lends, the C library's allocator where it lends none. */
+static gm_services context_complete_services(const gm_services *services) {
+  gm_services complete = *gm__default_services();
+  if (!services) return complete;
+  if (services->alloc) return *services;
+  complete.log = services->log;
+  complete.user = services->user;
+  return complete;
+}
 
 bool gm__context_forked(const gm_context *ctx) { return !gm__process_is_current(ctx->generation); }
 
@@ -84,7 +94,7 @@ gm_status gm_context_create(const gm_context_params *params, gm_context **out, g
   }
   gm_status status = gm__services_check(params->services, err);
   if (status != GM_OK) return status;
-  gm_services services = gm__services_complete(params->services);
+  gm_services services = context_complete_services(params->services);
   gm_context *ctx = gm__alloc(&services, sizeof *ctx);
   if (!ctx) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_context_create", "no host memory for a context");
   ctx->services = services;

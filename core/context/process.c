@@ -48,7 +48,8 @@ static process_page *process_page_get(void) {
 
 gm_status gm__process_generation(uint64_t *out, gm_error *err) {
   process_page *page = process_page_get();
-  if (!page) return gm__fail(err, GM_ERR_SYSTEM, errno, "mmap", "no memory page for gm's process state: %s", strerror(errno));
+  if (!page)
+    return gm__fail(err, GM_ERR_SYSTEM, errno, "mmap", "no memory page for gm's process state: %s", strerror(errno));
   if (atomic_load(&process_by_pid)) {
     *out = (uint64_t)getpid();
     return GM_OK;

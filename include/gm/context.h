@@ -40,7 +40,7 @@ GM_API gm_status gm_context_create(const gm_context_params *params, gm_context *
 GM_API gm_status gm_context_destroy(gm_context *ctx, gm_error *err);
 
 /* A number for a name of bytes ("kv", "weights"): equal names, equal numbers, in one context. 0 if `name` is NULL,
- * empty, longer than 31 bytes or there is no host memory. At most 65535 tags. */
+ * empty, longer than 31 bytes or there is no host memory. At most 4095 tags. */
 GM_API uint32_t gm_tag(gm_context *ctx, const char *name);
 
 /* The name of a tag, "" for 0 or a number that was never given. Borrowed until the context is destroyed. */

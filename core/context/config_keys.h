@@ -1,0 +1,84 @@
+/* The one list of configuration keys: it makes the public descriptions, the environment names and the checks. */
+#ifndef GM_CORE_CONTEXT_CONFIG_KEYS_H
+#define GM_CORE_CONTEXT_CONFIG_KEYS_H
+
+#include "gm/config.h"
+
+/* X(key, environment, type, range, default, effective, meaning). Types: "bool"; "fraction" (range "a..b"); "count" and
+ * "bytes" (range "a..b", or with "auto|" before it); "word" (range "a|b|c"); "list" of bytes; "pairs" of
+ * bytes:count; "text". Effective false: the feature comes with a later version. */
+#define GM__CONFIG_KEYS(X)                                                                                             \
+  X("memory_fraction", "GM_MEMORY_FRACTION", "fraction", "0..1", "0.9", true,                                          \
+    "share of a device's total memory that gm may take")                                                               \
+  X("min_free_bytes", "GM_MIN_FREE_BYTES", "bytes", "auto|0..", "auto", true,                                          \
+    "kept free for others; auto: the smaller of 512 MiB and 5 % of total")                                             \
+  X("cpu_fallback", "GM_CPU_FALLBACK", "bool", "", "true", true,                                                       \
+    "a buffer that finds no device memory may live in host memory, unless its request says otherwise")                 \
+  X("track_allocations", "GM_TRACK_ALLOCATIONS", "bool", "", GM__CONFIG_TRACK, true,                                   \
+    "pools keep a record of each block; on by default in debug builds")                                                \
+  X("max_pooled_per_bucket", "GM_MAX_POOLED_PER_BUCKET", "count", "0..1048576", "8", true,                             \
+    "free blocks that a power-of-two bucket keeps")                                                                    \
+  X("max_pool_bytes", "GM_MAX_POOL_BYTES", "bytes", "0..", "0", true,                                                  \
+    "cap on the bytes a pool reserves; 0: by memory_fraction")                                                         \
+  X("allocation_strategy", "GM_ALLOCATION_STRATEGY", "word", "auto|bucket|best_fit", "auto", true,                     \
+    "how pools find memory; auto is bucket today, best_fit comes later")                                               \
+  X("stats_enabled", "GM_STATS_ENABLED", "bool", "", "true", true, "statistics; always on today, whatever is set")     \
+  X("pressure.medium", "GM_PRESSURE_MEDIUM", "fraction", "0..1", "0.60", true,                                         \
+    "used share from which pressure is medium")                                                                        \
+  X("pressure.high", "GM_PRESSURE_HIGH", "fraction", "0..1", "0.80", true, "used share from which pressure is high")   \
+  X("pressure.critical", "GM_PRESSURE_CRITICAL", "fraction", "0..1", "0.95", true,                                     \
+    "used share above which pressure is critical")                                                                     \
+  X("pressure.hysteresis", "GM_PRESSURE_HYSTERESIS", "fraction", "0..1", "0.02", true,                                 \
+    "how far below a threshold the share must fall before the level does")                                             \
+  X("gpu.backend.enabled", "GM_GPU_BACKEND_ENABLED", "bool", "", "true", true, "false: selection takes the CPU only")  \
+  X("gpu.backend.device", "GM_GPU_BACKEND_DEVICE", "text", "", "auto", true,                                           \
+    "auto, a backend name, or backend:uuid: what selection takes when the caller has no preference")                   \
+  X("pre_allocate", "GM_PRE_ALLOCATE", "bool", "", "false", false, "pools take pre_allocate_sizes when created")       \
+  X("pre_allocate_sizes", "GM_PRE_ALLOCATE_SIZES", "list", "", "", false, "sizes to take then")                        \
+  X("warmup_enabled", "GM_WARMUP_ENABLED", "bool", "", "true", false, "pools warm up from `warmup` when created")      \
+  X("warmup", "GM_WARMUP", "pairs", "", "", false, "what to warm up: size:count,…")                                    \
+  X("small_block_threshold", "GM_SMALL_BLOCK_THRESHOLD", "bytes", "0..", "1M", false,                                  \
+    "below it, allocation_strategy auto takes buckets")                                                                \
+  X("size_class_bits", "GM_SIZE_CLASS_BITS", "count", "0..5", "3", false,                                              \
+    "size classes per power of two, as a power of two; 0: plain powers of two")                                        \
+  X("segment_size", "GM_SEGMENT_SIZE", "bytes", "auto|65536..", "auto", false, "bytes a pool takes at a time")         \
+  X("zero_segments", "GM_ZERO_SEGMENTS", "bool", "", "false", false, "segments are zeroed when taken")                 \
+  X("coalescing_threshold", "GM_COALESCING_THRESHOLD", "fraction", "0..1", "0.1", false,                               \
+    "fragmentation above which the coalescing pass runs")                                                              \
+  X("cache.stream_local", "GM_CACHE_STREAM_LOCAL", "count", "0..1048576", "100", false,                                \
+    "blocks a stream's cache keeps")                                                                                   \
+  X("cache.global", "GM_CACHE_GLOBAL", "count", "0..1048576", "500", false, "blocks the pool's cache keeps")           \
+  X("cache_size", "GM_CACHE_SIZE", "count", "0..16777216", "1000", false, "blocks all caches of a pool keep")          \
+  X("cache.max_age", "GM_CACHE_MAX_AGE", "count", "auto|0..", "auto", false, "milliseconds a cached block may idle")   \
+  X("scaling.low", "GM_SCALING_LOW", "fraction", "0..1", "0.3", false, "pressure below which caches grow")             \
+  X("scaling.high", "GM_SCALING_HIGH", "fraction", "0..1", "0.8", false, "pressure above which caches shrink")         \
+  X("scaling.factor", "GM_SCALING_FACTOR", "fraction", "1..16", "1.5", false, "by what caches grow")                   \
+  X("cleanup.threshold", "GM_CLEANUP_THRESHOLD", "fraction", "0..1", "0.9", false,                                     \
+    "used share above which clean-up gives back cached memory")                                                        \
+  X("gpu.memory.cache_size", "GM_GPU_MEMORY_CACHE_SIZE", "count", "0..16777216", "100", false,                         \
+    "entries the store's LRU cache keeps")                                                                             \
+  X("gpu.memory.keep_in_vram", "GM_GPU_MEMORY_KEEP_IN_VRAM", "bool", "", "true", false,                                \
+    "false: entries of the store may be demoted as soon as they are unreferenced")                                     \
+  X("gpu.ast.cache_enabled", "GM_GPU_AST_CACHE_ENABLED", "bool", "", "true", false, "tensor sets per file are cached") \
+  X("gpu.ast.max_cache_size", "GM_GPU_AST_MAX_CACHE_SIZE", "count", "0..1048576", "50", false,                         \
+    "tensor sets that are cached")
+
+#ifdef NDEBUG
+#define GM__CONFIG_TRACK "false"
+#else
+#define GM__CONFIG_TRACK "true"
+#endif
+
+size_t gm__config_key_count(void);
+
+/* Its place in the list, by name or alias; the count when there is none. */
+size_t gm__config_key_find(const char *name);
+
+/* The key whose name is nearest to a misspelt one. Never NULL. */
+const char *gm__config_key_nearest(const char *name);
+
+/* Is `value` one that the key takes? INVALID_ARGUMENT names key, value and range; `where` ("GM_X", "file:7", "") leads.
+ */
+gm_status gm__config_key_check(const gm_config_key *key, const char *where, const char *value, gm_error *err);
+
+#endif
