@@ -146,7 +146,7 @@ extern char **environ;
 
 /* Variables of gm that are no configuration keys: one library and one list of switches for each backend, and these. */
 static bool config_is_other_variable(const char *name, size_t length) {
-  static const char *const others[] = {"GM_CONFIG", "GM_PROBE_HELPER", "GM_REQUIRE_BACKENDS"};
+  static const char *const others[] = {"GM_CONFIG", "GM_BACKENDS", "GM_PROBE_HELPER", "GM_REQUIRE_BACKENDS"};
   static const char *const ends[] = {"_LIBRARY", "_OPTIONS"};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
     if (strlen(others[i]) == length && strncmp(others[i], name, length) == 0) return true;

@@ -57,7 +57,8 @@ static bool context_copy_params(gm_context *ctx, const gm_context_params *params
   ctx->symbol_hook = params->symbol_hook;
   ctx->symbol_hook_user = params->symbol_hook_user;
   ctx->ignore_environment = params->ignore_environment;
-  return context_copy_text(ctx, params->probe_helper, &ctx->probe_helper) &&
+  return context_copy_text(ctx, params->backends, &ctx->backends) &&
+         context_copy_text(ctx, params->probe_helper, &ctx->probe_helper) &&
          context_copy_text(ctx, params->libraries, &ctx->libraries) &&
          context_copy_text(ctx, params->backend_options, &ctx->backend_options) &&
          context_copy_text(ctx, params->host_root, &ctx->host_root);
@@ -67,6 +68,7 @@ static bool context_copy_params(gm_context *ctx, const gm_context_params *params
 static void context_release(gm_context *ctx) {
   gm_services services = ctx->services;
   if (ctx->config) gm__config_destroy(ctx->config, &services);
+  context_release_text(ctx, ctx->backends);
   context_release_text(ctx, ctx->probe_helper);
   context_release_text(ctx, ctx->libraries);
   context_release_text(ctx, ctx->backend_options);

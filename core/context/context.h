@@ -27,10 +27,11 @@ struct gm_context {
   gm_services services; /* complete: every member set but perhaps `log` */
   uint64_t generation;  /* of the process at creation: see process.h */
   gm__config *config;
-  char *probe_helper; /* NULL: default; copies of the parameters */
+  char *backends; /* copies of the parameters; "" where they were NULL */
+  char *probe_helper;
   char *libraries;
   char *backend_options;
-  char *host_root; /* "" means the root itself */
+  char *host_root;
   gm_symbol_hook symbol_hook;
   void *symbol_hook_user;
   bool ignore_environment;

@@ -10,7 +10,7 @@
 #include "gm/device.h"
 #include "gm/stream.h"
 
-typedef struct gm__driver gm__driver; /* one backend in one context: registry.h */
+struct gm__driver; /* one backend in one context: registry.h */
 
 /* Told when a stream closes, before it is gone: a pool settles what it remembers of it. No device lock is held. */
 typedef struct gm__stream_listener {
@@ -23,7 +23,7 @@ typedef struct gm__stream_listener {
 
 struct gm_device {
   gm_context *ctx;
-  gm__driver *driver;
+  struct gm__driver *driver;
   const gm_backend_ops *ops; /* complete: stubs where the backend has nothing */
   void *handle;              /* the backend's device */
   gm_device_info info;
@@ -56,6 +56,9 @@ gm_status gm__stream_check(const gm_stream *stream, const char *op, gm_error *er
 
 /* gm's own stream for calls that name none: created on first use. NOT_SUPPORTED where the engine forbids streams. */
 gm_status gm__device_default_stream(gm_device *device, gm_stream **out, gm_error *err);
+
+/* At the device's own closing. */
+void gm__device_close_default_stream(gm_device *device);
 
 /* The open stream with this id, or NULL. Borrowed: the caller makes sure it is not being closed (listeners). */
 gm_stream *gm__device_find_stream(gm_device *device, uint64_t id);

@@ -21,6 +21,7 @@ typedef struct gm_context_params {
   uint32_t struct_size;
   const gm_services *services; /* allocator and log of the host program; copied; what `user` points to outlives gm */
   const char *preset;          /* "inference", "training", "constrained"; NULL: none */
+  const char *backends;        /* only these: "cpu,opencl"; NULL: GM_BACKENDS, else all */
   const char *probe_helper;    /* absolute path of gm-probe; NULL: GM_PROBE_HELPER, else the installed one */
   const char *libraries;       /* driver libraries: "opencl=/opt/x/libOpenCL.so.1,vulkan=…" */
   const char *backend_options; /* backends' own switches: "vulkan:no_host_visible,validation;null:capacity=8G" */

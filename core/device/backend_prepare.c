@@ -1,0 +1,144 @@
+/* Invariant: a prepared table has no NULL entry, so call sites test none. */
+#include "core/device/backend_prepare.h"
+
+#include <string.h>
+
+#include "core/base/error.h"
+#include "core/device/backend_entries.h"
+
+typedef enum backend_group {
+  GROUP_DRIVER,
+  GROUP_INFO,
+  GROUP_DEVICE,
+  GROUP_ADOPT,
+  GROUP_FIGURES,
+  GROUP_TYPES,
+  GROUP_MEMORY,
+  GROUP_VIEW,
+  GROUP_MAP,
+  GROUP_COMMIT,
+  GROUP_STREAM,
+  GROUP_POINT,
+  GROUP_COPY,
+  GROUP_COPY_MORE,
+  GROUP_REGISTER,
+  GROUP_VMM,
+  GROUP_COUNT
+} backend_group;
+
+typedef enum backend_rule { RULE_REQUIRED, RULE_ALL_OR_NONE, RULE_OPTIONAL } backend_rule;
+
+static const struct {
+  backend_rule rule;
+  uint64_t capability; /* what having the group means */
+} backend_groups[GROUP_COUNT] = {
+    [GROUP_DRIVER] = {RULE_REQUIRED, 0},
+    [GROUP_INFO] = {RULE_REQUIRED, 0},
+    [GROUP_DEVICE] = {RULE_REQUIRED, 0},
+    [GROUP_ADOPT] = {RULE_ALL_OR_NONE, GM_CAP_ADOPT},
+    [GROUP_FIGURES] = {RULE_REQUIRED, 0},
+    [GROUP_TYPES] = {RULE_REQUIRED, 0},
+    [GROUP_MEMORY] = {RULE_REQUIRED, 0},
+    [GROUP_VIEW] = {RULE_ALL_OR_NONE, GM_CAP_VIEW},
+    [GROUP_MAP] = {RULE_ALL_OR_NONE, GM_CAP_MAPPING},
+    [GROUP_COMMIT] = {RULE_OPTIONAL, GM_CAP_COMMIT},
+    [GROUP_STREAM] = {RULE_ALL_OR_NONE, GM_CAP_STREAMS},
+    [GROUP_POINT] = {RULE_ALL_OR_NONE, GM_CAP_POINTS},
+    [GROUP_COPY] = {RULE_REQUIRED, 0},
+    [GROUP_COPY_MORE] = {RULE_OPTIONAL, 0},
+    [GROUP_REGISTER] = {RULE_ALL_OR_NONE, GM_CAP_REGISTRATION},
+    [GROUP_VMM] = {RULE_ALL_OR_NONE, GM_CAP_VMM},
+};
+
+/* Each stub has its entry's own type: calling through another one would be undefined. None reads its parameters. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#define X(group, name, params)                                                                  \
+  static gm_status backend_stub_##name params {                                                 \
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, #name, "this backend does not implement it"); \
+  }
+GM__BACKEND_ENTRIES(X)
+#undef X
+#define X(group, name, params) \
+  static void backend_stub_##name params {}
+GM__BACKEND_VOID_ENTRIES(X)
+#undef X
+#pragma GCC diagnostic pop
+
+typedef struct backend_census {
+  uint32_t present[GROUP_COUNT];
+  const char *missing[GROUP_COUNT]; /* first one of the group, NULL: none */
+} backend_census;
+
+static void backend_count(backend_census *census, backend_group group, const char *name, bool present) {
+  if (present) {
+    census->present[group]++;
+  } else if (!census->missing[group]) {
+    census->missing[group] = name;
+  }
+}
+
+static void backend_take_census(const gm_backend_ops *ops, backend_census *out) {
+  *out = (backend_census){.present = {0}};
+#define X(group, name, params) backend_count(out, GROUP_##group, #name, ops->name != NULL);
+  GM__BACKEND_ENTRIES(X)
+  GM__BACKEND_VOID_ENTRIES(X)
+#undef X
+}
+
+static gm_status backend_check_groups(const gm_backend_ops *ops, gm_error *err) {
+  backend_census census;
+  backend_take_census(ops, &census);
+  for (int group = 0; group < GROUP_COUNT; group++) {
+    const char *missing = census.missing[group];
+    backend_rule rule = backend_groups[group].rule;
+    if (!missing || rule == RULE_OPTIONAL || (rule == RULE_ALL_OR_NONE && census.present[group] == 0)) continue;
+    return gm__bad_argument(err, "gm_backend_register", "backend \"%s\" lacks `%s`, %s", ops->name, missing,
+                            rule == RULE_REQUIRED ? "which is required" : "but has other entries of its group");
+  }
+  for (size_t i = 0; i < sizeof ops->reserved / sizeof *ops->reserved; i++) {
+    if (ops->reserved[i]) {
+      return gm__bad_argument(err, "gm_backend_register", "backend \"%s\" sets reserved entry %zu", ops->name, i);
+    }
+  }
+  return GM_OK;
+}
+
+static bool backend_name_ok(const char *name) {
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+  return name && name[0] && strlen(name) <= 15 && strspn(name, letters) == strlen(name);
+}
+
+gm_status gm__backend_prepare(const gm_backend_ops *ops, gm_backend_ops *out, gm_error *err) {
+  if (!ops) return gm__bad_argument(err, "gm_backend_register", "`ops` is NULL");
+  if (ops->abi != GM_BACKEND_ABI || ops->struct_size != sizeof *ops) {
+    return gm__fail(err, GM_ERR_ABI_MISMATCH, 0, "gm_backend_register",
+                    "the backend has ABI %u and a table of %u bytes; this gm has ABI %u and %zu: rebuild the backend",
+                    ops->abi, ops->struct_size, GM_BACKEND_ABI, sizeof *ops);
+  }
+  if (!backend_name_ok(ops->name)) {
+    return gm__bad_argument(err, "gm_backend_register", "a name must be 1 to 15 of a-z, 0-9 and _");
+  }
+  gm_status status = backend_check_groups(ops, err);
+  if (status != GM_OK) return status;
+  gm_backend_ops copy = *ops;
+#define X(group, name, params) \
+  if (!copy.name) copy.name = backend_stub_##name;
+  GM__BACKEND_ENTRIES(X)
+  GM__BACKEND_VOID_ENTRIES(X)
+#undef X
+  *out = copy;
+  return GM_OK;
+}
+
+uint64_t gm__backend_group_capabilities(const gm_backend_ops *prepared) {
+  bool has[GROUP_COUNT] = {false};
+  uint64_t capabilities = 0;
+#define X(group, name, params) has[GROUP_##group] = has[GROUP_##group] || prepared->name != backend_stub_##name;
+  GM__BACKEND_ENTRIES(X)
+#undef X
+  for (int group = 0; group < GROUP_COUNT; group++) {
+    if (has[group]) capabilities |= backend_groups[group].capability;
+  }
+  return capabilities;
+}

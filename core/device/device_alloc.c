@@ -1,0 +1,107 @@
+/* Driver allocations: which memory type, and what is charged to whom. */
+#include "core/base/error.h"
+#include "core/device/device.h"
+#include "core/device/device_figures.h"
+#include "core/device/selection.h"
+#include "gm/pool.h"
+
+/* May memory of this type serve the request? */
+static bool alloc_type_fits(const gm_device *device, const gm_memory_type *type, const gm__device_request *request) {
+  if ((request->flags & GM_HOST_VISIBLE) && !(type->flags & (GM_MEMORY_HOST_VISIBLE | GM_MEMORY_HOST_POINTER))) {
+    return false;
+  }
+  if (request->must_be != GM_DEVICE_LOCAL || device->info.unified) return true;
+  return (type->flags & GM_MEMORY_DEVICE_LOCAL) != 0;
+}
+
+static gm_status alloc_too_large(const gm__device_request *request, uint64_t most, gm_error *err) {
+  return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, "memory_alloc",
+                  "%llu bytes are more than the %llu that the driver allows for one allocation",
+                  (unsigned long long)request->bytes, (unsigned long long)most);
+}
+
+static gm_status alloc_of_type(gm_device *device, uint32_t index, const gm__device_request *request, gm_memory *out,
+                               gm_error *err) {
+  uint64_t most =
+      device->types[index].max_alloc_bytes ? device->types[index].max_alloc_bytes : device->info.max_alloc_bytes;
+  if (most > 0 && request->bytes > most) return alloc_too_large(request, most, err);
+  gm_memory_params params = {.struct_size = sizeof params,
+                             .type = index,
+                             .bytes = request->bytes,
+                             .align = request->align,
+                             .usage = request->usage ? request->usage : GM_USAGE_TRANSFER | GM_USAGE_STORAGE,
+                             .flags = request->flags & GM_COMMIT ? GM_ALLOC_COMMIT : 0};
+  return device->ops->memory_alloc(device->handle, &params, out, err);
+}
+
+/* A failure that another type of memory might not have. */
+static bool alloc_falls_through(gm_status status) {
+  return status == GM_ERR_OUT_OF_DEVICE_MEMORY || status == GM_ERR_ALLOCATION_TOO_LARGE ||
+         status == GM_ERR_PINNED_LIMIT || status == GM_ERR_NOT_SUPPORTED;
+}
+
+static void alloc_charge(gm_device *device, uint64_t bytes) {
+  gm__used_add(device->used, bytes, false);
+  atomic_fetch_add_explicit(&device->own_bytes, bytes, memory_order_relaxed);
+}
+
+/* What a driver hands out is input: no handle, or fewer bytes than asked, is its failure. */
+static gm_status alloc_check_answer(const gm_device *device, const gm__device_request *request, const gm_memory *memory,
+                                    gm_error *err) {
+  if (memory->handle != 0 && memory->bytes >= request->bytes) return GM_OK;
+  return gm__fail(err, GM_ERR_DRIVER, 0, "memory_alloc", "backend %s answered success without the memory",
+                  device->info.backend);
+}
+
+gm_status gm__device_alloc(gm_device *device, const gm__device_request *request, gm_memory *out, gm_error *err) {
+  gm_status status = GM_ERR_NOT_SUPPORTED;
+  gm_memory memory = {.handle = 0};
+  bool tried = false;
+  for (uint32_t i = 0; i < device->type_count; i++) {
+    if (!alloc_type_fits(device, &device->types[i], request)) continue;
+    gm_error attempt = {.status = GM_OK};
+    gm_status answer = alloc_of_type(device, i, request, &memory, &attempt);
+    if (answer == GM_OK) answer = alloc_check_answer(device, request, &memory, &attempt);
+    if (answer == GM_OK) {
+      alloc_charge(device, memory.bytes);
+      *out = memory;
+      return GM_OK;
+    }
+    if (!tried || status == GM_ERR_ALLOCATION_TOO_LARGE) { /* being out of memory now says more than a bound */
+      status = answer;
+      if (err) *err = attempt;
+    }
+    tried = true;
+    if (!alloc_falls_through(answer)) break;
+  }
+  if (status == GM_ERR_DEVICE_LOST) atomic_store(&device->lost, true);
+  if (tried) return status;
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "memory_alloc", "%s has no memory of the kind that was asked for",
+                  device->info.name);
+}
+
+gm_status gm__device_free(gm_device *device, const gm_memory *memory, gm_error *err) {
+  bool forked = gm__context_forked(device->ctx);
+  if (!forked) {
+    gm__used_sub(device->used, memory->bytes, false);
+    atomic_fetch_sub_explicit(&device->own_bytes, memory->bytes, memory_order_relaxed);
+  }
+  return device->ops->memory_free(device->handle, memory, forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL, err);
+}
+
+void gm__device_note_pooled(gm_device *device, int64_t bytes) {
+  if (bytes >= 0) {
+    gm__used_add(device->used, (uint64_t)bytes, true);
+    atomic_fetch_add_explicit(&device->pooled_bytes, (uint64_t)bytes, memory_order_relaxed);
+  } else {
+    gm__used_sub(device->used, (uint64_t)-bytes, true);
+    atomic_fetch_sub_explicit(&device->pooled_bytes, (uint64_t)-bytes, memory_order_relaxed);
+  }
+}
+
+uint64_t gm__device_headroom(gm_device *device) {
+  gm_memory_info memory = {.struct_size = sizeof memory};
+  if (gm__device_figures(device->driver, &device->info, device->handle, &memory, NULL) != GM_OK) return UINT64_MAX;
+  if (memory.total_bytes == GM_UNKNOWN_BYTES || memory.free_bytes == GM_UNKNOWN_BYTES) return UINT64_MAX;
+  return gm__headroom(&memory, gm__config_fraction(device->ctx, "memory_fraction"), memory.margin_bytes);
+}

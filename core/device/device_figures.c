@@ -1,0 +1,74 @@
+#include "core/device/device_figures.h"
+
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/device/memory_info.h"
+#include "core/device/pci.h"
+
+static uint64_t figures_hash(uint64_t hash, const void *data, size_t bytes) { /* FNV-1a */
+  const unsigned char *byte = data;
+  for (size_t i = 0; i < bytes; i++) hash = (hash ^ byte[i]) * 0x100000001b3u;
+  return hash;
+}
+
+gm__used_bytes *gm__device_used(const gm__driver *driver, const gm_device_info *info) {
+  uint64_t key = 0xcbf29ce484222325u;
+  gm__pci pci = gm__pci_parse(info->pci);
+  if (info->api == GM_API_NULL) { /* memory that does not exist is nobody else's */
+    key = figures_hash(key, &driver, sizeof driver);
+    key = figures_hash(key, &info->index, sizeof info->index);
+  } else if (info->type == GM_DEVICE_TYPE_CPU) {
+    key = figures_hash(key, "host", 4);
+  } else if (pci.form == GM_PCI_FULL) {
+    char text[GM_PCI_TEXT_SIZE] = "";
+    gm__pci_print(pci, text);
+    key = figures_hash(key, text, strlen(text));
+    key = figures_hash(key, info->partition, strlen(info->partition));
+  } else {
+    key = figures_hash(key, info->uuid, sizeof info->uuid);
+  }
+  return gm__process_used(key);
+}
+
+uint64_t gm__device_margin(gm_context *ctx, uint64_t total_bytes) {
+  uint64_t margin = gm__config_u64(ctx, "min_free_bytes");
+  if (margin != UINT64_MAX) return margin;
+  uint64_t share = total_bytes / 20, most = 512u << 20;
+  return share < most ? share : most;
+}
+
+/* What the files say about the card, where it has any. */
+static void figures_read_files(const gm_context *ctx, const gm_device_info *info, gm__figures_input *input) {
+  if (info->api != GM_API_HIP) return;
+  gm__sysfs_read(ctx->host_root, gm__pci_parse(info->pci), &input->sysfs);
+}
+
+gm_status gm__device_figures(gm__driver *driver, const gm_device_info *info, void *device, gm_memory_info *out,
+                             gm_error *err) {
+  gm_context *ctx = driver->ctx;
+  struct {
+    gm_host_info host;
+    gm_raw_figures raw;
+  } *work = gm__alloc(gm__context_services(ctx), sizeof *work);
+  if (!work) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "figures", "no host memory to read the figures");
+  work->host.struct_size = sizeof work->host;
+  work->raw.struct_size = sizeof work->raw;
+  bool has_host = gm_host_info_read(ctx->host_root[0] ? ctx->host_root : NULL, &work->host, NULL) == GM_OK;
+  if (driver->ops.figures(driver->handle, info->index, device, &work->raw, NULL) != GM_OK) {
+    work->raw = (gm_raw_figures){.struct_size = sizeof work->raw};
+  }
+  gm__used_bytes *used = gm__device_used(driver, info);
+  gm__figures_input input = gm__figures_input_of(&work->raw);
+  input.host = has_host ? &work->host : NULL;
+  input.own_bytes = gm__used_total(used);
+  input.now_ns = gm__now_ns();
+  figures_read_files(ctx, info, &input);
+  *out = gm__memory_info_resolve(&input);
+  out->reclaimable_bytes = gm__used_pooled(used);
+  out->margin_bytes = out->total_bytes == GM_UNKNOWN_BYTES ? 0 : gm__device_margin(ctx, out->total_bytes);
+  gm__release(gm__context_services(ctx), work, sizeof *work);
+  return GM_OK;
+}

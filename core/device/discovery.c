@@ -1,0 +1,261 @@
+/* Invariants: a driver's entries belong to its last discovery and change only under its lock; a level once reached is
+ * not lost. Nothing that a backend answers ends discovery: it becomes that backend's reason. */
+#include "core/device/discovery.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/dynlib.h"
+#include "core/base/env.h"
+#include "core/base/error.h"
+#include "core/device/device_figures.h"
+#include "core/device/isolate.h"
+
+enum { DISCOVERY_DEVICES_MAX = 256 };
+
+static void discovery_refuse(gm__driver *driver, gm_status status) {
+  driver->info.status = status;
+  driver->info.device_count = 0;
+}
+
+/* A known backend that this build does not have: still say whether its driver is there. */
+static void discovery_absent(gm__driver *driver) {
+  const gm__known_backend *known = driver->known;
+  gm_error *reason = &driver->info.reason;
+  if (!known->libraries) {
+    discovery_refuse(driver, gm__fail(reason, GM_ERR_NOT_SUPPORTED, 0, "discover", "not built"));
+    return;
+  }
+  gm__dynlib_spec spec = {known->name, known->libraries, driver->host.library, known->advice};
+  if (gm__dynlib_find(&spec, driver->info.library, sizeof driver->info.library)) {
+    discovery_refuse(
+        driver, gm__fail(reason, GM_ERR_NOT_SUPPORTED, 0, "discover",
+                         "%s is there, but this build of gm has no %s backend", driver->info.library, known->title));
+    return;
+  }
+  char tried[160] = "";
+  for (const char *const *name = known->libraries; *name; name++) {
+    size_t used = strlen(tried);
+    snprintf(tried + used, sizeof tried - used, "%s%s", used ? ", " : "", *name);
+  }
+  discovery_refuse(driver, gm__fail(reason, GM_ERR_UNAVAILABLE, 0, "discover", "%s not found (tried %s); %s",
+                                    known->libraries[0], tried, known->advice));
+}
+
+static bool discovery_in_list(const char *list, const char *name) {
+  size_t length = strlen(name);
+  for (const char *item = list; item && *item; item = strchr(item, ','), item = item ? item + 1 : NULL) {
+    if (strncmp(item, name, length) == 0 && (item[length] == ',' || item[length] == '\0')) return true;
+  }
+  return false;
+}
+
+/* Has the program or the operator left this backend out? */
+static bool discovery_is_off(const gm__driver *driver) {
+  const gm_context *ctx = driver->ctx;
+  const char *list = ctx->backends;
+  if (!list[0] && !ctx->ignore_environment) list = gm__env("GM_BACKENDS");
+  return list && list[0] && !discovery_in_list(list, driver->info.name);
+}
+
+static void discovery_passive(gm__driver *driver) {
+  gm_driver_info found = {.struct_size = sizeof found};
+  gm_status status = driver->ops.probe(&driver->host, GM_PROBE_PASSIVE, &found, &driver->info.reason);
+  discovery_refuse(driver, status);
+  if (status != GM_OK) return;
+  driver->info.simulated = found.simulated;
+  driver->info.device_count = found.device_count;
+  snprintf(driver->info.library, sizeof driver->info.library, "%.127s", found.library);
+  snprintf(driver->info.version, sizeof driver->info.version, "%.63s", found.version);
+}
+
+static void discovery_make_id(const gm__driver *driver, gm_device_entry *entry) {
+  memcpy(entry->id.backend, driver->info.name, sizeof entry->id.backend);
+  memcpy(entry->id.uuid, entry->info.uuid, sizeof entry->id.uuid);
+  memcpy(entry->id.partition, entry->info.partition, sizeof entry->id.partition);
+}
+
+/* Texts are terminated here, whatever the backend left in them. */
+static void discovery_clean(gm__driver *driver, gm_device_info *info, uint32_t index) {
+  info->struct_size = sizeof *info;
+  info->index = index;
+  memcpy(info->backend, driver->info.name, sizeof info->backend);
+  info->name[sizeof info->name - 1] = info->vendor[sizeof info->vendor - 1] = info->driver[sizeof info->driver - 1] = 0;
+  info->version[sizeof info->version - 1] = info->capability[sizeof info->capability - 1] = 0;
+  info->pci[sizeof info->pci - 1] = info->partition[sizeof info->partition - 1] = 0;
+  info->capabilities |= driver->group_capabilities & ~info->capabilities & driver->ops.capabilities;
+}
+
+static gm_status discovery_read_device(gm__driver *driver, uint32_t index, gm_device_entry *entry, gm_error *err) {
+  gm_status status = driver->ops.device_info(driver->handle, index, NULL, &entry->info, err);
+  if (status != GM_OK) return status;
+  discovery_clean(driver, &entry->info, index);
+  entry->struct_size = sizeof *entry;
+  discovery_make_id(driver, entry);
+  return gm__device_figures(driver, &entry->info, NULL, &entry->memory, err);
+}
+
+/* The devices of an initialised driver, into driver->entries. */
+static gm_status discovery_read_devices(gm__driver *driver, gm_error *err) {
+  const gm_services *services = gm__context_services(driver->ctx);
+  uint32_t count = 0;
+  gm_status status = driver->ops.device_count(driver->handle, &count, err);
+  if (status != GM_OK) return status;
+  if (count == 0) return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "discover", "the driver is there and shows no device");
+  if (count > DISCOVERY_DEVICES_MAX) {
+    return gm__fail(err, GM_ERR_DRIVER, 0, "device_count", "the driver claims %u devices; that cannot be", count);
+  }
+  gm_device_entry *entries = gm__alloc_array(services, count, sizeof *entries);
+  if (!entries) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "discover", "no host memory for %u devices", count);
+  for (uint32_t i = 0; i < count && status == GM_OK; i++) {
+    status = discovery_read_device(driver, i, &entries[i], err);
+  }
+  if (status != GM_OK) {
+    gm__release(services, entries, count * sizeof *entries);
+    return status;
+  }
+  gm__release(services, driver->entries, driver->entry_count * sizeof *driver->entries);
+  driver->entries = entries;
+  driver->entry_count = count;
+  return GM_OK;
+}
+
+static gm_status discovery_active(gm__driver *driver) {
+  discovery_passive(driver); /* for the names; whether the driver works is told by loading it */
+  gm_error *reason = &driver->info.reason;
+  gm_status status = driver->handle ? GM_OK : driver->ops.init(&driver->host, &driver->handle, reason);
+  if (status == GM_OK) status = discovery_read_devices(driver, reason);
+  discovery_refuse(driver, status);
+  if (status != GM_OK) return status;
+  driver->info.device_count = driver->entry_count;
+  if (!driver->info.version[0]) {
+    memcpy(driver->info.version, driver->entries[0].info.version, sizeof driver->info.version);
+  }
+  return GM_OK;
+}
+
+gm_status gm__discover_driver(gm__driver *driver, gm_probe_level level, gm_error *err) {
+  bool software = driver->known && driver->known->software;
+  if (software || (level == GM_PROBE_ISOLATED && !driver->known)) level = GM_PROBE_ACTIVE;
+  gm_status status = GM_OK;
+  gm__mutex_lock(&driver->lock);
+  if (driver->discovered && (driver->level >= GM_PROBE_ACTIVE || driver->level >= level)) {
+    gm__mutex_unlock(&driver->lock);
+    return GM_OK;
+  }
+  driver->info.reason = (gm_error){.status = GM_OK};
+  if (discovery_is_off(driver)) {
+    discovery_refuse(driver,
+                     gm__fail(&driver->info.reason, GM_ERR_UNAVAILABLE, 0, "discover", "switched off by GM_BACKENDS"));
+    level = GM_PROBE_ACTIVE;
+  } else if (!driver->has_ops) {
+    discovery_absent(driver);
+  } else if (level == GM_PROBE_PASSIVE) {
+    discovery_passive(driver);
+  } else if (level == GM_PROBE_ISOLATED) {
+    discovery_refuse(driver, gm__isolate(driver, &driver->info.reason));
+    if (driver->info.status == GM_OK) driver->info.device_count = driver->entry_count;
+  } else {
+    discovery_active(driver);
+  }
+  if (driver->info.status == GM_ERR_OUT_OF_HOST_MEMORY) { /* no word on the backend: nothing was learned */
+    status = GM_ERR_OUT_OF_HOST_MEMORY;
+    if (err) *err = driver->info.reason;
+  }
+  driver->discovered = status == GM_OK;
+  driver->level = level;
+  gm__mutex_unlock(&driver->lock);
+  return status;
+}
+
+static uint32_t discovery_driver_count(gm__registry *registry) {
+  gm__mutex_lock(&registry->lock);
+  uint32_t count = registry->count;
+  gm__mutex_unlock(&registry->lock);
+  return count;
+}
+
+gm_status gm_discover_backends(gm_context *ctx, gm_probe_level level, gm_backend_info *infos, size_t capacity,
+                               size_t *count, gm_error *err) {
+  static const char op[] = "gm_discover_backends";
+  gm_status status = gm__context_check(ctx, op, err);
+  if (status != GM_OK) return status;
+  if ((unsigned)level > GM_PROBE_ISOLATED) return gm__bad_argument(err, op, "`level` is %d", (int)level);
+  if (!count) return gm__bad_argument(err, op, "`count` is NULL");
+  if (!infos && capacity > 0) return gm__bad_argument(err, op, "`infos` is NULL and `capacity` is not 0");
+  gm__registry *registry = NULL;
+  status = gm__registry_get(ctx, &registry, err);
+  if (status != GM_OK) return status;
+  uint32_t drivers = discovery_driver_count(registry);
+  for (uint32_t i = 0; i < drivers; i++) {
+    status = gm__discover_driver(registry->drivers[i], level, err);
+    if (status != GM_OK) return status;
+    gm__mutex_lock(&registry->drivers[i]->lock);
+    if (i < capacity) infos[i] = registry->drivers[i]->info;
+    gm__mutex_unlock(&registry->drivers[i]->lock);
+  }
+  *count = drivers;
+  return GM_OK;
+}
+
+/* Copy a driver's entries to `out` (room for `capacity`), memory read again. Returns how many it has. */
+static size_t discovery_copy(gm__driver *driver, gm_device_entry *out, size_t capacity) {
+  gm__mutex_lock(&driver->lock);
+  size_t count = driver->info.status == GM_OK ? driver->entry_count : 0;
+  for (size_t i = 0; i < count && i < capacity; i++) {
+    out[i] = driver->entries[i];
+    if (driver->handle) gm__device_figures(driver, &out[i].info, NULL, &out[i].memory, NULL);
+  }
+  gm__mutex_unlock(&driver->lock);
+  return count;
+}
+
+static gm_status discovery_total(gm__registry *registry, uint32_t drivers, size_t *out, gm_error *err) {
+  size_t total = 0;
+  for (uint32_t i = 0; i < drivers; i++) {
+    gm_status status = gm__discover_driver(registry->drivers[i], GM_PROBE_ACTIVE, err);
+    if (status != GM_OK) return status;
+    total += discovery_copy(registry->drivers[i], NULL, 0);
+  }
+  *out = total;
+  return GM_OK;
+}
+
+gm_status gm__discover_entries(gm__registry *registry, gm_device_entry **out, size_t *count, gm_error *err) {
+  const gm_services *services = gm__context_services(registry->ctx);
+  uint32_t drivers = discovery_driver_count(registry);
+  size_t total = 0, used = 0;
+  gm_status status = discovery_total(registry, drivers, &total, err);
+  if (status != GM_OK) return status;
+  gm_device_entry *entries = gm__alloc_array(services, total, sizeof *entries);
+  if (!entries) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "discover", "no host memory for %zu devices", total);
+  for (uint32_t i = 0; i < drivers; i++) used += discovery_copy(registry->drivers[i], entries + used, total - used);
+  status = gm__discovery_group(services, entries, total, err);
+  if (status != GM_OK) {
+    gm__release(services, entries, total * sizeof *entries);
+    return status;
+  }
+  *out = entries;
+  *count = total;
+  return GM_OK;
+}
+
+gm_status gm_discover_devices(gm_context *ctx, gm_device_entry *entries, size_t capacity, size_t *count,
+                              gm_error *err) {
+  static const char op[] = "gm_discover_devices";
+  gm_status status = gm__context_check(ctx, op, err);
+  if (status != GM_OK) return status;
+  if (!count) return gm__bad_argument(err, op, "`count` is NULL");
+  if (!entries && capacity > 0) return gm__bad_argument(err, op, "`entries` is NULL and `capacity` is not 0");
+  gm__registry *registry = NULL;
+  gm_device_entry *all = NULL;
+  size_t total = 0;
+  status = gm__registry_get(ctx, &registry, err);
+  if (status == GM_OK) status = gm__discover_entries(registry, &all, &total, err);
+  if (status != GM_OK) return status;
+  if (capacity > 0) memcpy(entries, all, (total < capacity ? total : capacity) * sizeof *entries);
+  gm__release(gm__context_services(ctx), all, total * sizeof *all);
+  *count = total;
+  return GM_OK;
+}

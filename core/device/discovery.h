@@ -1,0 +1,16 @@
+/* Filling a driver's record of what it is and which devices it has. */
+#ifndef GM_CORE_DEVICE_DISCOVERY_H
+#define GM_CORE_DEVICE_DISCOVERY_H
+
+#include "core/device/registry.h"
+
+/* See to it that the driver was discovered at `level` or a better one. Never fails because the backend is unavailable:
+ * that is in driver->info. OUT_OF_HOST_MEMORY. */
+gm_status gm__discover_driver(gm__driver *driver, gm_probe_level level, gm_error *err);
+
+/* All devices of the registry's available drivers, physical groups made and memory read now where the driver is loaded.
+ * *out has *count entries; give back with gm__release(services, *out, *count * sizeof **out). ACTIVE is made up for
+ * where nothing was discovered. */
+gm_status gm__discover_entries(gm__registry *registry, gm_device_entry **out, size_t *count, gm_error *err);
+
+#endif

@@ -1,0 +1,24 @@
+/* Discovery in a helper process (gm-probe, started by exec): a driver that aborts or hangs takes nothing down. */
+#ifndef GM_CORE_DEVICE_ISOLATE_H
+#define GM_CORE_DEVICE_ISOLATE_H
+
+#include "core/device/registry.h"
+
+enum { GM__ISOLATE_TIMEOUT_MS = 20000 };
+
+/* What the helper writes on its standard output: this head, then entry_count gm_device_entry. */
+typedef struct gm__isolate_head {
+  uint64_t magic; /* GM__ISOLATE_MAGIC: changes with the layout */
+  uint32_t info_size, entry_size;
+  uint32_t entry_count;
+  uint32_t reserved;
+  gm_backend_info info;
+} gm__isolate_head;
+
+#define GM__ISOLATE_MAGIC 0x31656270726d67u /* "gmrpbe1" */
+
+/* Fill driver->info and driver->entries from a helper. The caller holds the driver's lock. Its status is the backend's:
+ * GM_OK, UNAVAILABLE (also when the helper died: the reason names the signal), TIMEOUT, OUT_OF_HOST_MEMORY. */
+gm_status gm__isolate(gm__driver *driver, gm_error *err);
+
+#endif

@@ -1,0 +1,71 @@
+/* Points by value: a stream's id and the backend's two words. A stream that is gone, and the zero point, have passed.
+ */
+#include "core/base/error.h"
+#include "core/device/device.h"
+
+static gm_backend_point point_inner(const gm_point *point) {
+  return (gm_backend_point){.handle = point->handle, .value = point->value};
+}
+
+static bool point_has_passed(gm_device *device, const gm_point *point) {
+  return point->stream == 0 || !gm__device_find_stream(device, point->stream);
+}
+
+gm_status gm_stream_record(gm_stream *stream, gm_point *out, gm_error *err) {
+  gm_status status = gm__stream_check(stream, "gm_stream_record", err);
+  if (status != GM_OK) return status;
+  if (!out) return gm__bad_argument(err, "gm_stream_record", "`out` is NULL");
+  gm_backend_point inner = {0, 0};
+  status = stream->device->ops->point_record(stream->device->handle, stream->handle, &inner, err);
+  if (status == GM_OK) *out = (gm_point){stream->id, inner.handle, inner.value};
+  return status;
+}
+
+gm_status gm_stream_import_point(gm_stream *stream, const gm_native_point *native, gm_point *out, gm_error *err) {
+  static const char op[] = "gm_stream_import_point";
+  gm_status status = gm__stream_check(stream, op, err);
+  if (status != GM_OK) return status;
+  if (!native || !out) return gm__bad_argument(err, op, "`%s` is NULL", native ? "out" : "native");
+  gm_backend_point inner = {0, 0};
+  status = stream->device->ops->point_import(stream->device->handle, native, &inner, err);
+  if (status == GM_OK) *out = (gm_point){stream->id, inner.handle, inner.value};
+  return status;
+}
+
+gm_status gm_stream_wait(gm_stream *stream, const gm_point *point, gm_error *err) {
+  gm_status status = gm__stream_check(stream, "gm_stream_wait", err);
+  if (status != GM_OK) return status;
+  if (!point) return gm__bad_argument(err, "gm_stream_wait", "`point` is NULL");
+  if (point_has_passed(stream->device, point)) return GM_OK;
+  gm_backend_point inner = point_inner(point);
+  return stream->device->ops->point_wait_on(stream->device->handle, stream->handle, &inner, err);
+}
+
+gm_status gm_point_done(gm_device *device, const gm_point *point, bool *out, gm_error *err) {
+  gm_status status = gm__device_check(device, "gm_point_done", err);
+  if (status != GM_OK) return status;
+  if (!point || !out) return gm__bad_argument(err, "gm_point_done", "`%s` is NULL", point ? "out" : "point");
+  if (point_has_passed(device, point)) {
+    *out = true;
+    return GM_OK;
+  }
+  gm_backend_point inner = point_inner(point);
+  return device->ops->point_done(device->handle, &inner, out, err);
+}
+
+gm_status gm_point_wait(gm_device *device, const gm_point *point, uint64_t timeout_ns, gm_error *err) {
+  gm_status status = gm__device_check(device, "gm_point_wait", err);
+  if (status != GM_OK) return status;
+  if (!point) return gm__bad_argument(err, "gm_point_wait", "`point` is NULL");
+  if (point_has_passed(device, point)) return GM_OK;
+  gm_backend_point inner = point_inner(point);
+  return device->ops->point_wait(device->handle, &inner, timeout_ns, err);
+}
+
+void gm_point_release(gm_device *device, gm_point *point) {
+  if (!device || !point || point->stream == 0) return;
+  gm_backend_point inner = point_inner(point);
+  gm_close_mode mode = gm__context_forked(device->ctx) ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL;
+  device->ops->point_release(device->handle, &inner, mode);
+  *point = (gm_point){0, 0, 0};
+}

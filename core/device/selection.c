@@ -1,0 +1,258 @@
+/* Choosing a device (F6, F7). Pure over the entries that discovery gives: candidates are put in order, and the first
+ * whose headroom covers the bytes is taken; every other gets a sentence why not. */
+#include "core/device/selection.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+#include "core/device/device_figures.h"
+#include "core/device/discovery.h"
+
+enum { SELECT_TEXT = 64 };
+
+typedef struct select_rules {
+  char prefer[256];         /* "" : any */
+  uint64_t keep_free_bytes; /* UINT64_MAX: by the device's total */
+  double memory_fraction;
+  bool refuse_cpu;
+} select_rules;
+
+typedef struct select_work {
+  gm_context *ctx;
+  uint64_t bytes;
+  select_rules rules;
+  gm_device_entry *entries;
+  size_t count;
+} select_work;
+
+/* Effective free: what gm's own pools would give back counts. */
+static uint64_t select_effective(const gm_memory_info *memory) {
+  if (memory->free_bytes == GM_UNKNOWN_BYTES) return 0;
+  uint64_t effective = gm__add_sat(memory->free_bytes, memory->reclaimable_bytes);
+  return effective < memory->total_bytes ? effective : memory->total_bytes;
+}
+
+uint64_t gm__headroom(const gm_memory_info *memory, double fraction, uint64_t keep_free_bytes) {
+  if (memory->total_bytes == GM_UNKNOWN_BYTES) return 0;
+  uint64_t share = (uint64_t)(fraction * (double)memory->total_bytes);
+  uint64_t used = memory->used_by_us_bytes == GM_UNKNOWN_BYTES ? 0 : memory->used_by_us_bytes;
+  uint64_t by_share = gm__sub_sat(share, gm__sub_sat(used, memory->reclaimable_bytes));
+  uint64_t by_free = gm__sub_sat(select_effective(memory), keep_free_bytes);
+  return by_share < by_free ? by_share : by_free;
+}
+
+static uint64_t select_headroom(const select_work *work, const gm_device_entry *entry) {
+  uint64_t keep = work->rules.keep_free_bytes;
+  if (keep == UINT64_MAX) keep = gm__device_margin(work->ctx, entry->memory.total_bytes);
+  return gm__headroom(&entry->memory, work->rules.memory_fraction, keep);
+}
+
+/* Among APIs that show the same card, its own comes first. */
+static int select_api_rank(gm_api api) {
+  switch (api) {
+    case GM_API_CUDA: return 0;
+    case GM_API_HIP: return 1;
+    case GM_API_METAL: return 2;
+    case GM_API_OTHER: return 3;
+    case GM_API_VULKAN: return 4;
+    case GM_API_OPENCL: return 5;
+    default: return 6;
+  }
+}
+
+/* 0: a GPU; 1: the host by its own backend; 2: a software device of another API. */
+static int select_class(const gm_device_entry *entry) {
+  if (!entry->host_pool) return 0;
+  return entry->info.api == GM_API_CPU ? 1 : 2;
+}
+
+/* The place of a backend in "a,b,c", -1 if it is not there; "gpu" stands for nothing here, "rocm" for hip. */
+static int select_preference(const char *prefer, const char *backend) {
+  int place = 0;
+  size_t length = strlen(backend);
+  for (const char *item = prefer; item; item = strchr(item, ','), item = item ? item + 1 : NULL, place++) {
+    size_t bytes = strcspn(item, ",");
+    if (bytes == length && strncmp(item, backend, length) == 0) return place;
+    if (bytes == 4 && strncmp(item, "rocm", 4) == 0 && strcmp(backend, "hip") == 0) return place;
+  }
+  return -1;
+}
+
+static int select_compare_numbers(uint64_t a, uint64_t b) { return a < b ? 1 : a > b ? -1 : 0; }
+
+/* Negative: `a` goes before `b`. */
+static int select_compare(const select_work *work, const gm_device_entry *a, const gm_device_entry *b) {
+  if (work->rules.prefer[0]) {
+    int by_preference =
+        select_preference(work->rules.prefer, a->id.backend) - select_preference(work->rules.prefer, b->id.backend);
+    if (by_preference) return by_preference;
+  }
+  int by_class = select_class(a) - select_class(b);
+  if (by_class) return by_class;
+  if (a->physical == b->physical) {
+    int by_api = select_api_rank(a->info.api) - select_api_rank(b->info.api);
+    if (by_api) return by_api;
+  }
+  int by_free = select_compare_numbers(select_effective(&a->memory), select_effective(&b->memory));
+  if (by_free) return by_free;
+  int by_api = select_api_rank(a->info.api) - select_api_rank(b->info.api);
+  return by_api ? by_api : (int)a->info.index - (int)b->info.index;
+}
+
+/* Stable, and there are few: insertion. */
+static void select_sort(select_work *work) {
+  for (size_t i = 1; i < work->count; i++) {
+    gm_device_entry moved = work->entries[i];
+    size_t at = i;
+    for (; at > 0 && select_compare(work, &moved, &work->entries[at - 1]) < 0; at--) {
+      work->entries[at] = work->entries[at - 1];
+    }
+    work->entries[at] = moved;
+  }
+}
+
+/* Why the device may not be taken at all, "" if it may. */
+static void select_bar(const select_work *work, const gm_device_entry *entry, char *why, size_t capacity) {
+  why[0] = '\0';
+  if (entry->info.api == GM_API_NULL) {
+    snprintf(why, capacity, "hands out addresses without memory");
+  } else if (work->rules.prefer[0] && select_preference(work->rules.prefer, entry->id.backend) < 0) {
+    snprintf(why, capacity, "not among the preferred backends (%.100s)", work->rules.prefer);
+  } else if (work->rules.refuse_cpu && entry->host_pool) {
+    snprintf(why, capacity, "%s, and the CPU was refused",
+             entry->info.api == GM_API_CPU ? "is the host" : "is software on the host");
+  } else if (entry->memory.free_bytes == GM_UNKNOWN_BYTES) {
+    snprintf(why, capacity, "its free memory is not known");
+  }
+}
+
+static void select_reject(gm_selection *out, const gm_device_entry *entry, const char *why) {
+  if (out->rejected_count < sizeof out->rejected / sizeof *out->rejected) {
+    gm_rejection *rejection = &out->rejected[out->rejected_count];
+    rejection->id = entry->id;
+    rejection->device = entry->info.index;
+    snprintf(rejection->why, sizeof rejection->why, "%s", why);
+  }
+  out->rejected_count++;
+}
+
+static void select_take(gm_selection *out, const gm_device_entry *entry, uint64_t headroom, uint64_t bytes) {
+  out->id = entry->id;
+  out->device = entry->info.index;
+  out->free_bytes = select_effective(&entry->memory);
+  out->headroom_bytes = headroom - bytes;
+}
+
+/* Judge every entry in order. True: one was taken. */
+static bool select_judge(const select_work *work, gm_selection *out) {
+  const gm_device_entry *taken = NULL;
+  for (size_t i = 0; i < work->count; i++) {
+    const gm_device_entry *entry = &work->entries[i];
+    char why[sizeof out->rejected[0].why];
+    uint64_t headroom = select_headroom(work, entry);
+    select_bar(work, entry, why, sizeof why);
+    if (!why[0] && headroom < work->bytes) {
+      snprintf(why, sizeof why, "%llu bytes do not fit: %llu may be taken of %llu free (the rest is margin or limit)",
+               (unsigned long long)work->bytes, (unsigned long long)headroom,
+               (unsigned long long)select_effective(&entry->memory));
+    } else if (!why[0] && taken) {
+      snprintf(why, sizeof why, "would do; %s %u comes first", taken->id.backend, taken->info.index);
+    } else if (!why[0]) {
+      taken = entry;
+      select_take(out, entry, headroom, work->bytes);
+      continue;
+    }
+    select_reject(out, entry, why);
+  }
+  return taken != NULL;
+}
+
+/* One line with every rejection, cut where the message ends. */
+static gm_status select_fail(const select_work *work, const gm_selection *out, gm_error *err) {
+  char tried[sizeof err->message];
+  size_t used = 0;
+  tried[0] = '\0';
+  uint32_t listed = out->rejected_count < 32 ? out->rejected_count : 32;
+  for (uint32_t i = 0; i < listed && used < sizeof tried; i++) {
+    int wrote = snprintf(tried + used, sizeof tried - used, "%s%s %u: %s", i ? "; " : "", out->rejected[i].id.backend,
+                         out->rejected[i].device, out->rejected[i].why);
+    used += wrote > 0 ? (size_t)wrote : 0;
+  }
+  return gm__fail(err, GM_ERR_NOT_FOUND, 0, "gm_select_backend_for_bytes", "no device can take %llu bytes: %s",
+                  (unsigned long long)work->bytes, out->rejected_count ? tried : "there is no device at all");
+}
+
+/* A preference must consist of known names: a misspelt one would silently mean "none". */
+static gm_status select_check_prefer(gm__registry *registry, const char *prefer, gm_error *err) {
+  for (const char *item = prefer; item && *item; item = strchr(item, ','), item = item ? item + 1 : NULL) {
+    char name[16] = "";
+    size_t bytes = strcspn(item, ",");
+    if (bytes < sizeof name) memcpy(name, item, bytes);
+    if (name[0] && gm__registry_find(registry, name)) continue;
+    return gm__bad_argument(err, "gm_select_backend_for_bytes", "`prefer` has \"%.*s\", which is no backend",
+                            (int)(bytes < SELECT_TEXT ? bytes : SELECT_TEXT), item);
+  }
+  return GM_OK;
+}
+
+static gm_status select_make_rules(gm_context *ctx, const gm_select_params *params, select_rules *out, gm_error *err) {
+  static const char op[] = "gm_select_backend_for_bytes";
+  const gm_select_params none = {.struct_size = sizeof none};
+  if (!params) params = &none;
+  if (params->struct_size != sizeof none) {
+    return gm__bad_argument(err, op, "`params->struct_size` is %u, must be %zu", params->struct_size, sizeof none);
+  }
+  double fraction = params->memory_fraction;
+  if (!(fraction >= 0.0 && fraction <= 1.0))
+    return gm__bad_argument(err, op, "`memory_fraction` is not within 0 and 1");
+  *out = (select_rules){.refuse_cpu = params->refuse_cpu, .memory_fraction = fraction};
+  if (fraction == 0.0) out->memory_fraction = gm__config_fraction(ctx, "memory_fraction");
+  out->keep_free_bytes = params->keep_free_bytes ? params->keep_free_bytes : gm__config_u64(ctx, "min_free_bytes");
+  if (params->prefer && strcmp(params->prefer, "auto") != 0) {
+    if (strlen(params->prefer) >= sizeof out->prefer) return gm__bad_argument(err, op, "`prefer` is too long");
+    memcpy(out->prefer, params->prefer, strlen(params->prefer) + 1);
+    return GM_OK;
+  }
+  gm__config_text(ctx, "gpu.backend.device", out->prefer, sizeof out->prefer);
+  out->prefer[strcspn(out->prefer, ":")] = '\0';
+  if (strcmp(out->prefer, "auto") == 0) out->prefer[0] = '\0';
+  if (!gm__config_bool(ctx, "gpu.backend.enabled")) memcpy(out->prefer, "cpu", 4);
+  return GM_OK;
+}
+
+gm_status gm_select_backend_for_bytes(gm_context *ctx, uint64_t bytes, const gm_select_params *params,
+                                      gm_selection *out, gm_error *err) {
+  static const char op[] = "gm_select_backend_for_bytes";
+  gm_status status = gm__context_check(ctx, op, err);
+  if (status != GM_OK) return status;
+  if (!out || out->struct_size != sizeof *out) {
+    return gm__bad_argument(err, op, "`out` is NULL, or its struct_size is not %zu", sizeof *out);
+  }
+  select_work work = {.ctx = ctx, .bytes = bytes};
+  gm__registry *registry = NULL;
+  status = select_make_rules(ctx, params, &work.rules, err);
+  if (status == GM_OK) status = gm__registry_get(ctx, &registry, err);
+  if (status == GM_OK) status = select_check_prefer(registry, work.rules.prefer, err);
+  if (status == GM_OK) status = gm__discover_entries(registry, &work.entries, &work.count, err);
+  if (status != GM_OK) return status;
+  *out = (gm_selection){.struct_size = sizeof *out};
+  select_sort(&work);
+  if (!select_judge(&work, out)) status = select_fail(&work, out, err);
+  gm__release(gm__context_services(ctx), work.entries, work.count * sizeof *work.entries);
+  return status;
+}
+
+gm_status gm_best_backend(gm_context *ctx, gm_selection *out, gm_error *err) {
+  return gm_select_backend_for_bytes(ctx, 0, NULL, out, err);
+}
+
+gm_status gm_open_for_bytes(gm_context *ctx, const char *prefer, uint64_t bytes, gm_device **out, gm_error *err) {
+  if (!out) return gm__bad_argument(err, "gm_open_for_bytes", "`out` is NULL");
+  gm_select_params params = {.struct_size = sizeof params, .prefer = prefer};
+  gm_selection selection = {.struct_size = sizeof selection};
+  gm_status status = gm_select_backend_for_bytes(ctx, bytes, &params, &selection, err);
+  return status == GM_OK ? gm_device_open(ctx, &selection.id, out, err) : status;
+}

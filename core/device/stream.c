@@ -1,0 +1,170 @@
+/* Invariants: a device's list holds exactly its open streams; a point whose stream is not in it has passed, because
+ * closing waited for it. */
+#include "core/base/alloc.h"
+#include "core/base/error.h"
+#include "core/device/device.h"
+
+gm_status gm__stream_check(const gm_stream *stream, const char *op, gm_error *err) {
+  if (!stream) return gm__bad_argument(err, op, "`stream` is NULL");
+  return gm__context_check(stream->device->ctx, op, err);
+}
+
+static void stream_link(gm_device *device, gm_stream *stream) {
+  gm__mutex_lock(&device->lock);
+  stream->next = device->streams;
+  if (device->streams) device->streams->prev = stream;
+  device->streams = stream;
+  gm__mutex_unlock(&device->lock);
+}
+
+static void stream_unlink(gm_device *device, gm_stream *stream) {
+  if (stream->next) stream->next->prev = stream->prev;
+  if (stream->prev) {
+    stream->prev->next = stream->next;
+  } else {
+    device->streams = stream->next;
+  }
+}
+
+/* `native` NULL: gm's own. */
+static gm_status stream_open(gm_device *device, const gm_native_stream *native, gm_stream **out, gm_error *err) {
+  const gm_services *services = gm__context_services(device->ctx);
+  gm_stream *stream = gm__alloc(services, sizeof *stream);
+  if (!stream) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_stream_create", "no host memory for a stream");
+  gm_status status = native ? device->ops->stream_adopt(device->handle, native, &stream->handle, &stream->kind, err)
+                            : device->ops->stream_create(device->handle, &stream->handle, &stream->kind, err);
+  if (status != GM_OK) {
+    gm__release(services, stream, sizeof *stream);
+    return status;
+  }
+  stream->device = device;
+  stream->adopted = native != NULL;
+  stream->id = gm__context_next_id(device->ctx);
+  stream_link(device, stream);
+  *out = stream;
+  return GM_OK;
+}
+
+gm_status gm_stream_create(gm_device *device, gm_stream **out, gm_error *err) {
+  gm_status status = gm__device_check(device, "gm_stream_create", err);
+  if (status != GM_OK) return status;
+  if (!out) return gm__bad_argument(err, "gm_stream_create", "`out` is NULL");
+  status = stream_open(device, NULL, out, err);
+  if (status == GM_OK) atomic_fetch_add(&device->children, 1);
+  return status;
+}
+
+gm_status gm_stream_adopt(gm_device *device, const gm_native_stream *native, gm_stream **out, gm_error *err) {
+  gm_status status = gm__device_check(device, "gm_stream_adopt", err);
+  if (status != GM_OK) return status;
+  if (!native || !out) return gm__bad_argument(err, "gm_stream_adopt", "`%s` is NULL", native ? "out" : "native");
+  status = stream_open(device, native, out, err);
+  if (status == GM_OK) atomic_fetch_add(&device->children, 1);
+  return status;
+}
+
+/* Pools hear of it first, while the stream can still record and wait; the list is stable meanwhile because a pool's
+ * destruction and a stream's closing exclude each other by contract. */
+static void stream_tell_listeners(gm_device *device, gm_stream *stream) {
+  gm__mutex_lock(&device->lock);
+  gm__stream_listener *listener = device->listeners;
+  gm__mutex_unlock(&device->lock);
+  for (; listener; listener = listener->next) listener->closing(listener->user, stream);
+}
+
+static void stream_release(gm_stream *stream, bool forked) {
+  gm_device *device = stream->device;
+  if (!forked) {
+    stream_tell_listeners(device, stream);
+    gm__mutex_lock(&device->lock);
+  }
+  stream_unlink(device, stream);
+  if (!forked) gm__mutex_unlock(&device->lock);
+  device->ops->stream_close(device->handle, stream->handle, forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL);
+  gm__release(gm__context_services(device->ctx), stream, sizeof *stream);
+}
+
+gm_status gm_stream_close(gm_stream *stream, gm_error *err) {
+  if (!stream) return GM_OK;
+  gm_device *device = stream->device;
+  bool forked = gm__context_forked(device->ctx);
+  gm_status status = forked ? GM_OK : device->ops->stream_sync(device->handle, stream->handle, err);
+  if (status == GM_ERR_NOT_SUPPORTED || status == GM_ERR_DEVICE_LOST) status = GM_OK; /* nothing runs there any more */
+  if (status != GM_OK) return status;
+  stream_release(stream, forked);
+  atomic_fetch_sub(&device->children, 1);
+  return GM_OK;
+}
+
+gm_status gm__device_default_stream(gm_device *device, gm_stream **out, gm_error *err) {
+  gm__mutex_lock(&device->lock);
+  gm_stream *stream = device->default_stream;
+  gm__mutex_unlock(&device->lock);
+  if (!stream) {
+    gm_stream *fresh = NULL;
+    gm_status status = stream_open(device, NULL, &fresh, err);
+    if (status != GM_OK) return status;
+    gm__mutex_lock(&device->lock);
+    stream = device->default_stream;
+    if (!stream) device->default_stream = stream = fresh;
+    gm__mutex_unlock(&device->lock);
+    if (stream != fresh) stream_release(fresh, false); /* another thread was first */
+  }
+  *out = stream;
+  return GM_OK;
+}
+
+void gm__device_close_default_stream(gm_device *device) {
+  if (device->default_stream) stream_release(device->default_stream, gm__context_forked(device->ctx));
+  device->default_stream = NULL;
+}
+
+gm_stream *gm__device_find_stream(gm_device *device, uint64_t id) {
+  gm__mutex_lock(&device->lock);
+  gm_stream *stream = device->streams;
+  while (stream && stream->id != id) stream = stream->next;
+  gm__mutex_unlock(&device->lock);
+  return stream;
+}
+
+void gm__device_add_listener(gm_device *device, gm__stream_listener *listener) {
+  gm__mutex_lock(&device->lock);
+  listener->prev = NULL;
+  listener->next = device->listeners;
+  if (device->listeners) device->listeners->prev = listener;
+  device->listeners = listener;
+  gm__mutex_unlock(&device->lock);
+}
+
+void gm__device_remove_listener(gm_device *device, gm__stream_listener *listener) {
+  gm__mutex_lock(&device->lock);
+  if (listener->next) listener->next->prev = listener->prev;
+  if (listener->prev) {
+    listener->prev->next = listener->next;
+  } else {
+    device->listeners = listener->next;
+  }
+  gm__mutex_unlock(&device->lock);
+}
+
+gm_stream_kind gm_stream_get_kind(const gm_stream *stream) { return stream ? stream->kind : GM_STREAM_FIFO; }
+
+gm_device *gm_stream_device(const gm_stream *stream) { return stream ? stream->device : NULL; }
+
+uint64_t gm_stream_id(const gm_stream *stream) { return stream ? stream->id : 0; }
+
+gm_status gm_stream_flush(gm_stream *stream, gm_error *err) {
+  gm_status status = gm__stream_check(stream, "gm_stream_flush", err);
+  return status == GM_OK ? stream->device->ops->stream_flush(stream->device->handle, stream->handle, err) : status;
+}
+
+gm_status gm_stream_sync(gm_stream *stream, gm_error *err) {
+  gm_status status = gm__stream_check(stream, "gm_stream_sync", err);
+  return status == GM_OK ? stream->device->ops->stream_sync(stream->device->handle, stream->handle, err) : status;
+}
+
+gm_status gm_stream_barrier(gm_stream *stream, gm_error *err) {
+  gm_status status = gm__stream_check(stream, "gm_stream_barrier", err);
+  if (status != GM_OK || stream->kind == GM_STREAM_FIFO) return status;
+  return stream->device->ops->stream_barrier(stream->device->handle, stream->handle, err);
+}
