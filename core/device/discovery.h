@@ -13,4 +13,7 @@ gm_status gm__discover_driver(gm__driver *driver, gm_probe_level level, gm_error
  * where nothing was discovered. */
 gm_status gm__discover_entries(gm__registry *registry, gm_device_entry **out, size_t *count, gm_error *err);
 
+/* Set physical, host_pool and counted of each entry, from what the entries say of themselves. OUT_OF_HOST_MEMORY. */
+gm_status gm__discovery_group(const gm_services *services, gm_device_entry *entries, size_t count, gm_error *err);
+
 #endif
