@@ -8,6 +8,7 @@
 #include "core/context/context.h"
 #include "core/context/process.h"
 #include "gm/device.h"
+#include "gm/request.h"
 #include "gm/stream.h"
 
 struct gm__driver; /* one backend in one context: registry.h */
@@ -72,7 +73,7 @@ void gm__device_remove_listener(gm_device *device, gm__stream_listener *listener
 typedef struct gm__device_request {
   uint64_t bytes;
   uint32_t align, usage, flags; /* flags: gm_request_flags */
-  int must_be;                  /* gm_must_be, of gm/pool.h, as a number: 0 local, 1 accessible, 2 anywhere */
+  gm_must_be must_be;
 } gm__device_request;
 gm_status gm__device_alloc(gm_device *device, const gm__device_request *request, gm_memory *out, gm_error *err);
 gm_status gm__device_free(gm_device *device, const gm_memory *memory, gm_error *err);

@@ -3,7 +3,6 @@
 #include "core/device/device.h"
 #include "core/device/device_figures.h"
 #include "core/device/selection.h"
-#include "gm/pool.h"
 
 /* May memory of this type serve the request? */
 static bool alloc_type_fits(const gm_device *device, const gm_memory_type *type, const gm__device_request *request) {

@@ -3,6 +3,7 @@
 #ifndef GM_POOL_H
 #define GM_POOL_H
 
+#include "gm/request.h"
 #include "gm/stats.h"
 #include "gm/stream.h"
 
@@ -46,34 +47,6 @@ typedef enum gm_acquire {
   GM_ACQUIRE_INVALID = 6,       /* the request is wrong, or asks for what this version does not have */
   GM_ACQUIRE_FAILED = 7         /* forked, device lost, driver failure */
 } gm_acquire;
-
-typedef enum gm_must_be {
-  GM_DEVICE_LOCAL = 0,      /* the device's own memory (on a device with unified memory: any it has) */
-  GM_DEVICE_ACCESSIBLE = 1, /* kernels can use it; may be pinned host memory */
-  GM_ANYWHERE = 2
-} gm_must_be;
-
-typedef enum gm_request_flags {
-  GM_ZERO = 1,         /* zero-filled, in the order of the request's stream */
-  GM_INSERT_WAIT = 2,  /* never NEEDS_WAIT or NEEDS_BARRIER: gm inserts the wait into the stream */
-  GM_COMMIT = 4,       /* really taken from the system before the call returns */
-  GM_HOST_VISIBLE = 8, /* can be mapped */
-  GM_ALLOW_SPANS = 16, /* 16 and above come with later versions: INVALID, and gm_explain says so */
-  GM_EVICTABLE = 32,
-  GM_RELOCATABLE = 64,
-  GM_SHAREABLE = 128
-} gm_request_flags;
-
-typedef struct gm_request { /* zero-initialised but for bytes it is a good request */
-  uint64_t bytes;           /* > 0 */
-  uint32_t align;           /* power of two; 0: the device's */
-  uint32_t flags;           /* gm_request_flags */
-  gm_stream *stream;        /* NULL: host order */
-  uint32_t tag;             /* gm_tag(ctx, "kv"); 0: none */
-  gm_must_be must_be;
-  uint32_t usage;       /* gm_usage; 0: transfer and storage */
-  uint64_t deadline_ns; /* comes with a later version; must be 0 */
-} gm_request;
 
 /* A piece of memory, by value. */
 typedef struct gm_block {
