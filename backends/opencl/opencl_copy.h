@@ -1,0 +1,17 @@
+/* Copies and fills: commands on a stream. The entries of the seam, group 14. */
+#ifndef GM_BACKENDS_OPENCL_COPY_H
+#define GM_BACKENDS_OPENCL_COPY_H
+
+#include "backends/opencl/opencl_device.h"
+
+gm_status gm__opencl_copy_to_device(void *device, void *stream, const gm_memory *dst, uint64_t offset, const void *src,
+                                    uint64_t bytes, gm_backend_point *out, gm_error *err);
+gm_status gm__opencl_copy_to_host(void *device, void *stream, const gm_memory *src, uint64_t offset, void *dst,
+                                  uint64_t bytes, gm_backend_point *out, gm_error *err);
+gm_status gm__opencl_copy(void *device, void *stream, const gm_copy_item *item, gm_backend_point *out, gm_error *err);
+gm_status gm__opencl_copy_many(void *device, void *stream, const gm_copy_item *items, uint32_t count,
+                               gm_backend_point *out, gm_error *err);
+gm_status gm__opencl_fill(void *device, void *stream, const gm_memory *dst, uint64_t offset, uint64_t bytes,
+                          const void *pattern, uint32_t pattern_bytes, gm_backend_point *out, gm_error *err);
+
+#endif

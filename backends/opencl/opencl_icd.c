@@ -1,0 +1,70 @@
+#include "backends/opencl/opencl_icd.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/env.h"
+#include "core/base/error.h"
+
+static bool icd_ends_with(const char *text, const char *end) {
+  const size_t length = strlen(text), end_length = strlen(end);
+  return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+/* A manifest is one line: the name of the driver's library. */
+static void icd_read_manifest(const char *path, gm__opencl_icds *out) {
+  char line[512] = "";
+  FILE *file = fopen(path, "re");
+  if (!file) return;
+  if (fgets(line, sizeof line, file) && line[0]) {
+    out->count++;
+    if (strstr(line, "pocl")) out->pocl = true;
+  }
+  fclose(file);
+}
+
+static void icd_read_directory(const char *path, gm__opencl_icds *out) {
+  DIR *directory = opendir(path);
+  if (!directory) return;
+  for (const struct dirent *entry; (entry = readdir(directory));) {
+    char file[512];
+    if (!icd_ends_with(entry->d_name, ".icd")) continue;
+    const int length = snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
+    if (length > 0 && (size_t)length < sizeof file) icd_read_manifest(file, out);
+  }
+  closedir(directory);
+}
+
+void gm__opencl_icds_read(gm__opencl_icds *out) {
+  const char *wanted = gm__env("OCL_ICD_VENDORS");
+  const char *where = wanted && *wanted ? wanted : "/etc/OpenCL/vendors";
+  struct stat found;
+  *out = (gm__opencl_icds){0};
+  snprintf(out->where, sizeof out->where, "%s", where);
+  if (stat(where, &found) == 0 && S_ISDIR(found.st_mode)) {
+    icd_read_directory(where, out);
+  } else if (icd_ends_with(where, ".icd")) {
+    icd_read_manifest(where, out);
+  } else if (wanted && *wanted) {
+    out->count = 1; /* the library itself, by path or by bare name: only loading it would tell more */
+    out->pocl = strstr(where, "pocl") != NULL;
+  }
+}
+
+gm_status gm__opencl_icds_check(const gm__opencl_icds *icds, const char *root, gm_error *err) {
+  static const char *const needed[] = {"/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu"};
+  if (!icds->pocl) return GM_OK;
+  for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
+    char path[512];
+    snprintf(path, sizeof path, "%s%s", root ? root : "", needed[i]);
+    if (access(path, R_OK) == 0) continue;
+    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "clGetPlatformIDs",
+                    "not called: %s cannot be read, and PoCL, listed in %s, would abort this process without it; "
+                    "mount /proc and /sys, or set OCL_ICD_VENDORS to a directory without PoCL",
+                    path, icds->where);
+  }
+  return GM_OK;
+}

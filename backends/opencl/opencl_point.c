@@ -1,0 +1,150 @@
+#include "backends/opencl/opencl_point.h"
+
+#include <time.h>
+
+#include "backends/opencl/opencl_status.h"
+#include "backends/opencl/opencl_stream.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "gm/native_opencl.h"
+
+/* Invariants: a queue is flushed when a point of it is made, never later, because a command that waits for an event of
+ * an unflushed queue may wait for ever, and whoever waits need not know, or be allowed to touch, the queue that the
+ * event comes from; a point's event belongs to the device's context, so any queue of it can wait for it. */
+
+static cl_event opencl_point_event(const gm_backend_point *point) { return (cl_event)(uintptr_t)point->handle; }
+
+/* CL_COMPLETE (0), what is still to come (> 0), or the code with which the command ended. */
+static gm_status opencl_event_state(gm__opencl_device *device, cl_event event, cl_int *out, gm_error *err) {
+  cl_int state = 0;
+  const cl_int code = device->cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+  if (code != CL_SUCCESS) return gm__opencl_device_fail(device, code, true, "clGetEventInfo", err);
+  if (state < 0) return gm__opencl_device_fail(device, state, true, "command", err);
+  *out = state;
+  return GM_OK;
+}
+
+/* clWaitForEvents only says that some command failed; the event says how. */
+static gm_status opencl_event_wait(gm__opencl_device *device, cl_event event, gm_error *err) {
+  cl_int state = 0;
+  const cl_int code = device->cl->clWaitForEvents(1, &event);
+  if (code == CL_SUCCESS || code == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) {
+    const gm_status status = opencl_event_state(device, event, &state, err);
+    if (status != GM_OK || code == CL_SUCCESS) return status;
+  }
+  return gm__opencl_device_fail(device, code, true, "clWaitForEvents", err);
+}
+
+gm_status gm__opencl_point_end(gm__opencl_device *device, cl_command_queue queue, cl_event event, gm_backend_point *out,
+                               gm_error *err) {
+  const cl_int code = device->cl->clFlush(queue);
+  gm_status status = code == CL_SUCCESS ? GM_OK : gm__opencl_device_fail(device, code, false, "clFlush", err);
+  if (status == GM_OK && out) {
+    *out = (gm_backend_point){.handle = (uintptr_t)event};
+    return GM_OK;
+  }
+  const gm_status waited = opencl_event_wait(device, event, status == GM_OK ? err : NULL);
+  if (waited != GM_OK) device->cl->clFinish(queue);
+  device->cl->clReleaseEvent(event);
+  return status == GM_OK ? waited : status;
+}
+
+gm_status gm__opencl_point_mark(gm__opencl_device *device, cl_command_queue queue, gm_backend_point *out,
+                                gm_error *err) {
+  cl_event event = NULL;
+  const cl_int code = device->cl->clEnqueueMarkerWithWaitList(queue, 0, NULL, &event);
+  if (code == CL_SUCCESS) return gm__opencl_point_end(device, queue, event, out, err);
+  device->cl->clFinish(queue);
+  return gm__opencl_device_fail(device, code, false, "clEnqueueMarkerWithWaitList", err);
+}
+
+/* An event of the engine's may sit in a queue that nobody has flushed. A user event has no queue. */
+static gm_status opencl_point_flush_origin(gm__opencl_device *device, cl_event event, gm_error *err) {
+  cl_command_queue queue = NULL;
+  cl_int code = device->cl->clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof queue, &queue, NULL);
+  if (code != CL_SUCCESS) return gm__opencl_device_fail(device, code, false, "clGetEventInfo", err);
+  if (queue) code = device->cl->clFlush(queue);
+  return code == CL_SUCCESS ? GM_OK : gm__opencl_device_fail(device, code, false, "clFlush", err);
+}
+
+static gm_status opencl_point_check_context(gm__opencl_device *device, cl_event event, gm_error *err) {
+  cl_context context = NULL;
+  const cl_int code = device->cl->clGetEventInfo(event, CL_EVENT_CONTEXT, sizeof context, &context, NULL);
+  if (code != CL_SUCCESS) return gm__opencl_device_fail(device, code, false, "clGetEventInfo", err);
+  if (context == device->context) return GM_OK;
+  return gm__bad_argument(err, "opencl", "the event belongs to another context than the device");
+}
+
+gm_status gm__opencl_point_import(void *device, const gm_native_point *native, gm_backend_point *out, gm_error *err) {
+  gm__opencl_device *opened = device;
+  const gm_opencl_point *lent = (const gm_opencl_point *)native;
+  gm_status status = gm__opencl_check_head(native->struct_size, native->api, sizeof *lent, "native", err);
+  if (status != GM_OK) return status;
+  if (!lent->event) return gm__bad_argument(err, "opencl", "`event` of the native point must not be 0");
+  cl_event event = (cl_event)lent->event;
+  status = opencl_point_check_context(opened, event, err);
+  if (status == GM_OK) status = opencl_point_flush_origin(opened, event, err);
+  if (status != GM_OK) return status;
+  const cl_int code = opened->cl->clRetainEvent(event);
+  if (code != CL_SUCCESS) return gm__opencl_device_fail(opened, code, false, "clRetainEvent", err);
+  *out = (gm_backend_point){.handle = (uintptr_t)event};
+  return GM_OK;
+}
+
+gm_status gm__opencl_point_record(void *device, void *stream, gm_backend_point *out, gm_error *err) {
+  cl_command_queue queue = NULL;
+  gm_stream_kind kind = GM_STREAM_FIFO;
+  const gm_status status = gm__opencl_stream_queue(device, stream, &queue, &kind, err);
+  return status == GM_OK ? gm__opencl_point_mark(device, queue, out, err) : status;
+}
+
+gm_status gm__opencl_point_done(void *device, const gm_backend_point *point, bool *out, gm_error *err) {
+  cl_int state = CL_COMPLETE;
+  if (point->handle) {
+    const gm_status status = opencl_event_state(device, opencl_point_event(point), &state, err);
+    if (status != GM_OK) return status;
+  }
+  *out = state == CL_COMPLETE;
+  return GM_OK;
+}
+
+/* OpenCL has no wait with a limit: the state is asked for, with pauses from 20 µs up to 1 ms. */
+static gm_status opencl_event_wait_until(gm__opencl_device *device, cl_event event, uint64_t deadline, gm_error *err) {
+  const uint64_t shortest = 20000, longest = 1000000;
+  for (uint64_t pause = shortest;; pause = pause * 2 < longest ? pause * 2 : longest) {
+    cl_int state = 0;
+    const gm_status status = opencl_event_state(device, event, &state, err);
+    if (status != GM_OK || state == CL_COMPLETE) return status;
+    const uint64_t left = gm__deadline_left(deadline);
+    if (left == 0) return gm__fail(err, GM_ERR_TIMEOUT, 0, "opencl", "the point has not passed in the time given");
+    const struct timespec time = {0, (long)(left < pause ? left : pause)};
+    nanosleep(&time, NULL);
+  }
+}
+
+gm_status gm__opencl_point_wait(void *device, const gm_backend_point *point, uint64_t timeout_ns, gm_error *err) {
+  if (!point->handle) return GM_OK;
+  cl_event event = opencl_point_event(point);
+  if (timeout_ns == GM__NEVER) return opencl_event_wait(device, event, err);
+  return opencl_event_wait_until(device, event, gm__deadline_after(timeout_ns), err);
+}
+
+/* A barrier rather than a wait list for each later command: those are not only gm's. */
+gm_status gm__opencl_point_wait_on(void *device, void *stream, const gm_backend_point *point, gm_error *err) {
+  gm__opencl_device *opened = device;
+  cl_command_queue queue = NULL;
+  gm_stream_kind kind = GM_STREAM_FIFO;
+  if (!point->handle) return GM_OK;
+  cl_event event = opencl_point_event(point);
+  gm_status status = gm__opencl_stream_queue(opened, stream, &queue, &kind, err);
+  if (status == GM_OK) status = opencl_point_check_context(opened, event, err);
+  if (status != GM_OK) return status;
+  const cl_int code = opened->cl->clEnqueueBarrierWithWaitList(queue, 1, &event, NULL);
+  if (code == CL_SUCCESS) return GM_OK;
+  return gm__opencl_device_fail(opened, code, false, "clEnqueueBarrierWithWaitList", err);
+}
+
+void gm__opencl_point_release(void *device, const gm_backend_point *point, gm_close_mode mode) {
+  gm__opencl_device *opened = device;
+  if (point->handle && mode == GM_CLOSE_NORMAL) opened->cl->clReleaseEvent(opencl_point_event(point));
+}

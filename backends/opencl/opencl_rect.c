@@ -1,0 +1,131 @@
+#include "backends/opencl/opencl_rect.h"
+
+#include "backends/opencl/opencl_mem.h"
+#include "backends/opencl/opencl_point.h"
+#include "backends/opencl/opencl_status.h"
+#include "backends/opencl/opencl_stream.h"
+#include "core/base/error.h"
+
+/* OpenCL's boxes are narrower than gm's: a slice pitch must be a multiple of the row pitch, and within one buffer both
+ * sides must have equal pitches. What does not fit is cut: into slices (each a box of one slice, which has no slice
+ * pitch), or into rows (each a box of one row, which has no pitch at all). */
+
+typedef struct opencl_rect_side { /* of `rect` in one memory, host or device */
+  cl_mem buffer;                  /* NULL: host memory */
+  uint64_t offset, row_pitch, slice_pitch;
+} opencl_rect_side;
+
+typedef struct opencl_rect_job {
+  cl_command_queue queue;
+  void *to_host;         /* one of the two, */
+  const void *from_host; /* or neither */
+  opencl_rect_side src, dst;
+  uint64_t row_bytes, rows, slices;
+} opencl_rect_job;
+
+static opencl_rect_side opencl_rect_normal(const gm_memory *memory, uint64_t offset, uint64_t row_pitch,
+                                           uint64_t slice_pitch, const gm_rect *rect) {
+  opencl_rect_side side = {.offset = offset, .row_pitch = row_pitch, .slice_pitch = slice_pitch};
+  if (side.row_pitch == 0) side.row_pitch = rect->row_bytes;
+  if (side.slice_pitch == 0) side.slice_pitch = side.row_pitch * rect->rows;
+  if (rect->rows == 1) side.row_pitch = rect->row_bytes; /* there is no second row: the pitch may be anything */
+  if (memory) {
+    const gm__opencl_memory *record = gm__opencl_memory_of(memory);
+    side.buffer = record->buffer;
+    side.offset += record->origin;
+  }
+  return side;
+}
+
+static cl_int opencl_rect_enqueue(const gm__opencl_device *device, const opencl_rect_job *job, uint64_t rows,
+                                  uint64_t slices) {
+  const size_t src[3] = {(size_t)job->src.offset, 0, 0}, dst[3] = {(size_t)job->dst.offset, 0, 0};
+  const size_t region[3] = {(size_t)job->row_bytes, (size_t)rows, (size_t)slices};
+  const size_t src_row = (size_t)(rows > 1 || slices > 1 ? job->src.row_pitch : 0);
+  const size_t dst_row = (size_t)(rows > 1 || slices > 1 ? job->dst.row_pitch : 0);
+  const size_t src_slice = (size_t)(slices > 1 ? job->src.slice_pitch : 0);
+  const size_t dst_slice = (size_t)(slices > 1 ? job->dst.slice_pitch : 0);
+  if (job->from_host) {
+    return device->cl->clEnqueueWriteBufferRect(job->queue, job->dst.buffer, CL_FALSE, dst, src, region, dst_row,
+                                                dst_slice, src_row, src_slice, job->from_host, 0, NULL, NULL);
+  }
+  if (job->to_host) {
+    return device->cl->clEnqueueReadBufferRect(job->queue, job->src.buffer, CL_FALSE, src, dst, region, src_row,
+                                               src_slice, dst_row, dst_slice, job->to_host, 0, NULL, NULL);
+  }
+  return device->cl->clEnqueueCopyBufferRect(job->queue, job->src.buffer, job->dst.buffer, src, dst, region, src_row,
+                                             src_slice, dst_row, dst_slice, 0, NULL, NULL);
+}
+
+static bool opencl_rect_side_fits(const opencl_rect_side *side, uint64_t rows) {
+  return side->slice_pitch % side->row_pitch == 0 && side->slice_pitch / side->row_pitch >= rows;
+}
+
+/* The largest box that one command takes: all, a slice, or a row. */
+static void opencl_rect_step(const opencl_rect_job *job, uint64_t *rows, uint64_t *slices) {
+  const bool same = job->src.buffer == job->dst.buffer;
+  const bool rows_fit = !same || job->src.row_pitch == job->dst.row_pitch;
+  const bool slices_fit = (!same || job->src.slice_pitch == job->dst.slice_pitch) &&
+                          opencl_rect_side_fits(&job->src, job->rows) && opencl_rect_side_fits(&job->dst, job->rows);
+  *rows = rows_fit ? job->rows : 1;
+  *slices = rows_fit && slices_fit ? job->slices : 1;
+}
+
+static cl_int opencl_rect_run(const gm__opencl_device *device, const opencl_rect_job *job) {
+  uint64_t rows = 0, slices = 0;
+  opencl_rect_step(job, &rows, &slices);
+  for (uint64_t slice = 0; slice < job->slices; slice += slices) {
+    for (uint64_t row = 0; row < job->rows; row += rows) {
+      opencl_rect_job part = *job;
+      part.src.offset += slice * job->src.slice_pitch + row * job->src.row_pitch;
+      part.dst.offset += slice * job->dst.slice_pitch + row * job->dst.row_pitch;
+      const cl_int code = opencl_rect_enqueue(device, &part, rows, slices);
+      if (code != CL_SUCCESS) return code;
+    }
+  }
+  return CL_SUCCESS;
+}
+
+static gm_status opencl_rect(gm__opencl_device *device, void *stream, opencl_rect_job *job, const gm_rect *rect,
+                             gm_backend_point *out, gm_error *err) {
+  gm_stream_kind kind = GM_STREAM_FIFO;
+  const gm_status status = gm__opencl_stream_queue(device, stream, &job->queue, &kind, err);
+  if (status != GM_OK) return status;
+  job->row_bytes = rect->row_bytes;
+  job->rows = rect->rows;
+  job->slices = rect->slices;
+  if (rect->row_bytes && rect->rows && rect->slices) {
+    const cl_int code = opencl_rect_run(device, job);
+    if (code != CL_SUCCESS) {
+      device->cl->clFinish(job->queue); /* the caller's memory must not be used after the call */
+      return gm__opencl_device_fail(device, code, false, "clEnqueueBufferRect", err);
+    }
+  }
+  return gm__opencl_point_mark(device, job->queue, out, err);
+}
+
+gm_status gm__opencl_rect_to_device(void *device, void *stream, const gm_memory *dst, const void *src,
+                                    const gm_rect *rect, gm_backend_point *out, gm_error *err) {
+  opencl_rect_job job = {
+      .from_host = src,
+      .src = opencl_rect_normal(NULL, rect->src_offset, rect->src_row_pitch, rect->src_slice_pitch, rect),
+      .dst = opencl_rect_normal(dst, rect->dst_offset, rect->dst_row_pitch, rect->dst_slice_pitch, rect)};
+  return opencl_rect(device, stream, &job, rect, out, err);
+}
+
+gm_status gm__opencl_rect_to_host(void *device, void *stream, const gm_memory *src, void *dst, const gm_rect *rect,
+                                  gm_backend_point *out, gm_error *err) {
+  opencl_rect_job job = {
+      .to_host = dst,
+      .src = opencl_rect_normal(src, rect->src_offset, rect->src_row_pitch, rect->src_slice_pitch, rect),
+      .dst = opencl_rect_normal(NULL, rect->dst_offset, rect->dst_row_pitch, rect->dst_slice_pitch, rect)};
+  return opencl_rect(device, stream, &job, rect, out, err);
+}
+
+gm_status gm__opencl_rect_copy(void *device, void *stream, const gm_memory *dst, const gm_memory *src,
+                               const gm_rect *rect, gm_backend_point *out, gm_error *err) {
+  opencl_rect_job job = {
+      .src = opencl_rect_normal(src, rect->src_offset, rect->src_row_pitch, rect->src_slice_pitch, rect),
+      .dst = opencl_rect_normal(dst, rect->dst_offset, rect->dst_row_pitch, rect->dst_slice_pitch, rect)};
+  return opencl_rect(device, stream, &job, rect, out, err);
+}

@@ -1,0 +1,48 @@
+#include "backends/opencl/opencl_syms.h"
+
+#include "core/base/error.h"
+
+/* The development package's plain name last: it may be missing, or of another version. */
+static const char *const opencl_library_names[] = {"libOpenCL.so.1", "libOpenCL.so", NULL};
+
+enum { OPENCL_REQUIRED = 1, OPENCL_OPTIONAL = 0 };
+
+static const gm__symbol opencl_symbols[] = {
+#define X(need, fault, result, name, parameters, arguments) \
+  {#name, offsetof(gm__opencl_syms, name), OPENCL_##need == OPENCL_REQUIRED},
+#include "backends/opencl/opencl_syms.def"
+#undef X
+};
+
+static gm__dynlib_spec opencl_syms_spec(const gm_backend_host *host) {
+  const gm__dynlib_spec spec = {
+      .backend = "opencl",
+      .names = opencl_library_names,
+      .path = host->library,
+      .advice = "install an OpenCL loader (Debian: ocl-icd-libopencl1) and a driver for it",
+  };
+  return spec;
+}
+
+gm_status gm__opencl_load(const gm_backend_host *host, gm__dynlib **out_lib, gm__opencl_syms *out, gm_error *err) {
+  const gm__dynlib_spec spec = opencl_syms_spec(host);
+  gm__dynlib *lib = NULL;
+  gm_status status = gm__dynlib_open(host->services, &spec, &lib, err);
+  if (status != GM_OK) return status;
+  status = gm__dynlib_resolve(lib, opencl_symbols, sizeof opencl_symbols / sizeof opencl_symbols[0], out,
+                              host->symbol_hook, host->symbol_hook_user, err);
+  if (status != GM_OK) {
+    gm__dynlib_close(lib);
+    return status;
+  }
+  *out_lib = lib;
+  return GM_OK;
+}
+
+gm_status gm__opencl_find(const gm_backend_host *host, char *out, size_t capacity, gm_error *err) {
+  const gm__dynlib_spec spec = opencl_syms_spec(host);
+  if (gm__dynlib_find(&spec, out, capacity)) return GM_OK;
+  return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_probe", "%s not found (tried %s, %s); %s",
+                  host->library ? host->library : opencl_library_names[0], opencl_library_names[0],
+                  opencl_library_names[1], spec.advice);
+}
