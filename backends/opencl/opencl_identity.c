@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backends/opencl/opencl_query.h"
+#include "core/base/uuid.h"
 
 /* Platform names as their drivers give them; the longer of two that begin alike goes first. `vendor` NULL: who made the
  * device is told by the device. */
@@ -160,26 +161,8 @@ gm_status gm__opencl_identify(const gm__opencl_driver *driver, cl_device_id id, 
   return GM_OK;
 }
 
-static uint64_t opencl_hash(uint64_t hash, const char *text) { /* FNV-1a, with the end mark */
-  do {
-    hash = (hash ^ (uint8_t)*text) * 0x100000001b3u;
-  } while (*text++);
-  return hash;
-}
-
 void gm__opencl_derive_uuid(gm_device_info *info, uint32_t ordinal) {
   if (!opencl_is_zero(info->uuid, sizeof info->uuid)) return;
-  char number[16];
-  snprintf(number, sizeof number, "%u", (unsigned)ordinal);
-  const uint64_t seeds[2] = {0xcbf29ce484222325u, 0x9e3779b97f4a7c15u};
-  for (size_t half = 0; half < 2; half++) {
-    uint64_t hash = opencl_hash(seeds[half], info->backend);
-    hash = opencl_hash(hash, info->driver);
-    hash = opencl_hash(hash, info->name);
-    hash = opencl_hash(hash, number);
-    for (size_t i = 0; i < 8; i++) info->uuid[half * 8 + i] = (uint8_t)(hash >> (56 - 8 * i));
-  }
-  info->uuid[6] = (uint8_t)((info->uuid[6] & 0x0f) | 0x80); /* version 8, variant 1: of the maker's own form */
-  info->uuid[8] = (uint8_t)((info->uuid[8] & 0x3f) | 0x80);
+  gm__uuid_derive(info->backend, info->driver, info->name, ordinal, info->uuid);
   info->uuid_derived = true;
 }
