@@ -4,6 +4,8 @@
 
 #include "core/base/text.h"
 
+#undef gm__fail
+
 const char *gm_status_name(gm_status status) {
   switch (status) {
 #define X(name, value, text) \

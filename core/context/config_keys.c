@@ -35,7 +35,7 @@ static size_t config_distance(const char *a, const char *b) {
   size_t row[CONFIG_NAME_MAX + 1];
   size_t width = config_min(strlen(b), CONFIG_NAME_MAX);
   for (size_t j = 0; j <= width; j++) row[j] = j;
-  for (size_t i = 0; a[i] && i < CONFIG_NAME_MAX; i++) {
+  for (size_t i = 0; i < CONFIG_NAME_MAX && a[i]; i++) {
     size_t corner = row[0];
     row[0] = i + 1;
     for (size_t j = 0; j < width; j++) {
