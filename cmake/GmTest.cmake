@@ -7,8 +7,8 @@ set(gm_test_environment
   "POCL_CACHE_DIR=${CMAKE_BINARY_DIR}/cache/pocl"
   "XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/cache"
   "GM_REQUIRE_BACKENDS=${GM_REQUIRE_BACKENDS}")
-if(TARGET gm_probe) # a test program with the library inside has no place to look for it
-  list(APPEND gm_test_environment "GM_PROBE_HELPER=$<TARGET_FILE:gm_probe>")
+if(TARGET gm-probe) # a test program with the library inside has no place to look for it
+  list(APPEND gm_test_environment "GM_PROBE_HELPER=$<TARGET_FILE:gm-probe>")
 endif()
 file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/cache/pocl")
 
