@@ -1,0 +1,188 @@
+#include "backends/vulkan/vulkan_device.h"
+
+#include "backends/vulkan/vulkan_command.h"
+#include "backends/vulkan/vulkan_status.h"
+#include "backends/vulkan/vulkan_stream.h"
+#include "core/base/alloc.h"
+#include "core/base/error.h"
+
+/* Invariants: of an adopted device nothing is destroyed but what gm made on it; semaphores live as long as the device,
+ * so a point stays good after its stream; once lost a device stays lost, and everything can still be given back. */
+
+gm__vulkan_device *gm__vulkan_device_make(gm__vulkan_driver *driver, gm_error *err) {
+  gm__vulkan_device *device = gm__alloc(driver->services, sizeof *device);
+  if (!device) {
+    gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_backend_ops.device_open", "no host memory for a vulkan device");
+    return NULL;
+  }
+  device->driver = driver;
+  device->services = driver->services;
+  device->heaps = &device->own_heaps;
+  gm__mutex_init(&device->mutex);
+  gm__vulkan_staging_init(&device->staging);
+  return device;
+}
+
+static void device_release(gm__vulkan_device *device) {
+  gm__vulkan_staging_destroy(&device->staging);
+  gm__mutex_destroy(&device->mutex);
+  gm__release(device->services, device, sizeof *device);
+}
+
+static VkResult device_create(const gm__vulkan_driver *driver, const gm__vulkan_physical *physical, VkDevice *out) {
+  const float priority = 1.0f;
+  const VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                         .queueFamilyIndex = physical->family,
+                                         .queueCount = 1,
+                                         .pQueuePriorities = &priority};
+  const VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES, .timelineSemaphore = VK_TRUE};
+  const char *extensions[2];
+  uint32_t count = 0;
+  if (physical->timeline_ext) extensions[count++] = VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME;
+  if (physical->budget) extensions[count++] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
+  const VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                                   .pNext = &timeline,
+                                   .queueCreateInfoCount = 1,
+                                   .pQueueCreateInfos = &queue,
+                                   .enabledExtensionCount = count,
+                                   .ppEnabledExtensionNames = extensions};
+  return driver->syms.vkCreateDevice(physical->handle, &info, NULL, out);
+}
+
+static void device_destroy_handle(gm__vulkan_device *device) {
+  PFN_vkDestroyDevice destroy = device->syms.vkDestroyDevice;
+  if (!destroy) {
+    destroy = (PFN_vkDestroyDevice)device->syms.vkGetDeviceProcAddr(device->handle, "vkDestroyDevice");
+  }
+  if (destroy) destroy(device->handle, NULL);
+}
+
+/* A buffer of gm's kind tells which memory types may lie under it and how views must be aligned. */
+static gm_status device_ask_buffer(gm__vulkan_device *device, gm_error *err) {
+  VkBuffer buffer;
+  gm_status status = gm__vulkan_device_buffer(device, 65536, &buffer, err);
+  if (status) return status;
+  const VkBufferMemoryRequirementsInfo2 info = {.sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_REQUIREMENTS_INFO_2,
+                                                .buffer = buffer};
+  VkMemoryRequirements2 needs = {.sType = VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2};
+  device->syms.vkGetBufferMemoryRequirements2(device->handle, &info, &needs);
+  device->syms.vkDestroyBuffer(device->handle, buffer, NULL);
+  device->alignment = gm__vulkan_alignment(&device->physical, needs.memoryRequirements.alignment);
+  device->type_count = gm__vulkan_types_list(&device->physical, needs.memoryRequirements.memoryTypeBits,
+                                             device->driver->no_host_visible, device->types);
+  if (device->type_count) return GM_OK;
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "vkGetBufferMemoryRequirements2",
+                  "%.100s has no memory type for buffers", device->physical.props.deviceName);
+}
+
+gm_status gm__vulkan_device_ready(gm__vulkan_device *device, gm_error *err) {
+  gm_status status = gm__vulkan_syms_device(&device->syms, device->handle, device->driver->host, err);
+  return status ? status : device_ask_buffer(device, err);
+}
+
+gm_status gm__vulkan_device_open(void *user, uint32_t index, void **out_device, gm_error *err) {
+  gm__vulkan_driver *driver = user;
+  if (index >= driver->physical_count) {
+    return gm__bad_argument(err, "gm_backend_ops.device_open", "`index` is %u, there are %u Vulkan devices", index,
+                            driver->physical_count);
+  }
+  gm_status status = gm__vulkan_physical_usable(&driver->physicals[index], err);
+  if (status) return status;
+  gm__vulkan_device *device = gm__vulkan_device_make(driver, err);
+  if (!device) return GM_ERR_OUT_OF_HOST_MEMORY;
+  device->syms = driver->syms;
+  device->physical = driver->physicals[index];
+  device->heaps = &driver->heaps[index];
+  device->instance = driver->instance;
+  device->budget = device->physical.budget;
+  device->features = GM_VULKAN_TIMELINE_SEMAPHORE | GM_VULKAN_DEDICATED_ALLOCATION |
+                     (device->budget ? (uint32_t)GM_VULKAN_MEMORY_BUDGET : 0);
+  device->families[0] = device->physical.family;
+  device->family_count = 1;
+  VkResult result = device_create(driver, &device->physical, &device->handle);
+  if (result) {
+    device_release(device);
+    return gm__vulkan_fail(result, "vkCreateDevice", err);
+  }
+  gm__dynlib_keep(driver->lib);
+  status = gm__vulkan_device_ready(device, err);
+  if (status) {
+    gm__vulkan_device_close(device, GM_CLOSE_NORMAL);
+    return status;
+  }
+  *out_device = device;
+  return GM_OK;
+}
+
+/* What gm made on the device, last things first. */
+static void device_clear(gm__vulkan_device *device) {
+  if (device->syms.vkWaitSemaphores) gm__vulkan_timelines_settle(device);
+  gm__vulkan_staging_clear(device);
+  gm__vulkan_command_clear(device);
+  gm__vulkan_timelines_clear(device);
+}
+
+void gm__vulkan_device_close(void *user, gm_close_mode mode) {
+  gm__vulkan_device *device = user;
+  if (!device) return;
+  if (mode == GM_CLOSE_NORMAL) {
+    device_clear(device);
+    if (!device->adopted) device_destroy_handle(device);
+  }
+  gm__vulkan_staging_forget(device);
+  gm__vulkan_command_forget(device);
+  gm__vulkan_timelines_forget(device);
+  if (mode == GM_CLOSE_ABANDON) {
+    gm__release(device->services, device, sizeof *device); /* its locks may be held by a thread that is not here */
+  } else {
+    device_release(device);
+  }
+}
+
+gm_status gm__vulkan_device_fail(gm__vulkan_device *device, VkResult result, const char *op, gm_error *err) {
+  if (result == VK_ERROR_DEVICE_LOST) atomic_store(&device->lost, true);
+  return gm__vulkan_fail(result, op, err);
+}
+
+gm_status gm__vulkan_device_state(void *user, gm_error *err) {
+  gm__vulkan_device *device = user;
+  if (!atomic_load(&device->lost)) return GM_OK;
+  return gm__fail(err, GM_ERR_DEVICE_LOST, VK_ERROR_DEVICE_LOST, "gm_backend_ops.device_state",
+                  "the Vulkan driver has answered VK_ERROR_DEVICE_LOST for %.100s; close the device and open it again",
+                  device->physical.props.deviceName);
+}
+
+gm_status gm__vulkan_device_native(void *user, gm_native_device *out, gm_error *err) {
+  const gm__vulkan_device *device = user;
+  if (out->api != GM_API_VULKAN || out->struct_size < sizeof(gm_vulkan_device)) {
+    return gm__bad_argument(err, "gm_backend_ops.device_native",
+                            "`out` must be a gm_vulkan_device with its head filled; is API %d, %u bytes", (int)out->api,
+                            out->struct_size);
+  }
+  gm_vulkan_device *native = (gm_vulkan_device *)out;
+  *native = (gm_vulkan_device){.head = *out,
+                               .instance = (uintptr_t)device->instance,
+                               .physical_device = (uintptr_t)device->physical.handle,
+                               .device = (uintptr_t)device->handle,
+                               .get_instance_proc = (uintptr_t)device->syms.vkGetInstanceProcAddr,
+                               .api_version = device->physical.version,
+                               .features = device->features,
+                               .queue_families = device->families,
+                               .queue_family_count = device->family_count};
+  return GM_OK;
+}
+
+gm_status gm__vulkan_device_buffer(gm__vulkan_device *device, uint64_t bytes, VkBuffer *out, gm_error *err) {
+  bool shared = device->family_count > 1;
+  const VkBufferCreateInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+                                   .size = bytes,
+                                   .usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+                                            VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT |
+                                            VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT,
+                                   .sharingMode = shared ? VK_SHARING_MODE_CONCURRENT : VK_SHARING_MODE_EXCLUSIVE,
+                                   .queueFamilyIndexCount = shared ? device->family_count : 0,
+                                   .pQueueFamilyIndices = shared ? device->families : NULL};
+  VkResult result = device->syms.vkCreateBuffer(device->handle, &info, NULL, out);
+  return result ? gm__vulkan_device_fail(device, result, "vkCreateBuffer", err) : GM_OK;
+}

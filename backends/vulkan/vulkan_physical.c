@@ -1,0 +1,167 @@
+#include "backends/vulkan/vulkan_physical.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/vulkan/vulkan_status.h"
+#include "core/base/alloc.h"
+#include "core/base/error.h"
+
+/* Invariant: whatever a driver answered, the kept data is in range: counts fit their arrays, heap indices name a heap,
+ * texts end, and a structure is only chained where version or extension says that the driver knows it. */
+
+typedef struct physical_extensions {
+  bool timeline, budget, pci, maintenance4, driver;
+} physical_extensions;
+
+static void physical_note_extension(const char *name, physical_extensions *out) {
+  if (!strcmp(name, VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME)) out->timeline = true;
+  if (!strcmp(name, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME)) out->budget = true;
+  if (!strcmp(name, VK_EXT_PCI_BUS_INFO_EXTENSION_NAME)) out->pci = true;
+  if (!strcmp(name, VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) out->maintenance4 = true;
+  if (!strcmp(name, VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME)) out->driver = true;
+}
+
+static gm_status physical_extensions_read(const gm__vulkan_syms *syms, const gm_services *services,
+                                          VkPhysicalDevice handle, physical_extensions *out, gm_error *err) {
+  static const char op[] = "vkEnumerateDeviceExtensionProperties";
+  uint32_t count = 0;
+  VkResult result = syms->vkEnumerateDeviceExtensionProperties(handle, NULL, &count, NULL);
+  if (result) return gm__vulkan_fail(result, op, err);
+  uint32_t capacity = count;
+  VkExtensionProperties *list = gm__alloc_array(services, capacity, sizeof *list);
+  if (!list) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for %u extensions", capacity);
+  result = syms->vkEnumerateDeviceExtensionProperties(handle, NULL, &count, list);
+  for (uint32_t i = 0; result >= 0 && i < count && i < capacity; i++) {
+    list[i].extensionName[VK_MAX_EXTENSION_NAME_SIZE - 1] = '\0';
+    physical_note_extension(list[i].extensionName, out);
+  }
+  gm__release(services, list, capacity * sizeof *list);
+  return result < 0 ? gm__vulkan_fail(result, op, err) : GM_OK;
+}
+
+/* The structures that may be chained; each `sType` is set when it was. */
+typedef struct physical_chain {
+  VkPhysicalDeviceProperties2 head;
+  VkPhysicalDeviceIDProperties id;
+  VkPhysicalDeviceMaintenance3Properties maintenance3;
+  VkPhysicalDeviceMaintenance4Properties maintenance4;
+  VkPhysicalDeviceDriverProperties driver;
+  VkPhysicalDevicePCIBusInfoPropertiesEXT pci;
+} physical_chain;
+
+static void physical_link(physical_chain *chain, void *item, VkStructureType type) {
+  VkBaseOutStructure *base = item;
+  base->sType = type;
+  base->pNext = chain->head.pNext;
+  chain->head.pNext = base;
+}
+
+static void physical_make_chain(physical_chain *chain, uint32_t version, const physical_extensions *has) {
+  *chain = (physical_chain){.head.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+  physical_link(chain, &chain->id, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES);
+  physical_link(chain, &chain->maintenance3, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES);
+  if (version >= VK_API_VERSION_1_3 || has->maintenance4) {
+    physical_link(chain, &chain->maintenance4, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES);
+  }
+  if (version >= VK_API_VERSION_1_2 || has->driver) {
+    physical_link(chain, &chain->driver, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES);
+  }
+  if (has->pci) physical_link(chain, &chain->pci, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT);
+}
+
+static void physical_keep_chain(const physical_chain *chain, gm__vulkan_physical *out) {
+  memcpy(out->uuid, chain->id.deviceUUID, sizeof out->uuid);
+  memcpy(out->luid, chain->id.deviceLUID, sizeof out->luid);
+  out->has_luid = chain->id.deviceLUIDValid != VK_FALSE;
+  if (chain->maintenance3.maxMemoryAllocationSize) out->max_memory_bytes = chain->maintenance3.maxMemoryAllocationSize;
+  if (chain->maintenance4.maxBufferSize) out->max_buffer_bytes = chain->maintenance4.maxBufferSize;
+  out->driver = chain->driver.driverID;
+  memcpy(out->driver_info, chain->driver.driverInfo, sizeof out->driver_info);
+  out->driver_info[sizeof out->driver_info - 1] = '\0';
+  if (!chain->pci.sType) return;
+  snprintf(out->pci, sizeof out->pci, "%04x:%02x:%02x.%x", (unsigned)chain->pci.pciDomain,
+           (unsigned)chain->pci.pciBus & 0xff, (unsigned)chain->pci.pciDevice & 0xff,
+           (unsigned)chain->pci.pciFunction & 0xf);
+}
+
+static void physical_features(const gm__vulkan_syms *syms, const physical_extensions *has, gm__vulkan_physical *out) {
+  bool core = out->version >= VK_API_VERSION_1_2;
+  if (!core && !has->timeline) return;
+  VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES};
+  VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &timeline};
+  syms->vkGetPhysicalDeviceFeatures2(out->handle, &features);
+  out->timeline = timeline.timelineSemaphore != VK_FALSE;
+  out->timeline_ext = out->timeline && !core;
+}
+
+static void physical_families(const gm__vulkan_syms *syms, gm__vulkan_physical *out) {
+  VkQueueFamilyProperties families[32];
+  uint32_t count = 32;
+  syms->vkGetPhysicalDeviceQueueFamilyProperties(out->handle, &count, families);
+  out->family_count = count < 32 ? count : 32;
+  out->family = VULKAN_NO_FAMILY;
+  for (uint32_t i = 0; i < out->family_count && out->family == VULKAN_NO_FAMILY; i++) {
+    if (families[i].queueCount && (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)) out->family = i;
+  }
+}
+
+static void physical_memory(const gm__vulkan_syms *syms, gm__vulkan_physical *out) {
+  VkPhysicalDeviceMemoryProperties2 memory = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
+  syms->vkGetPhysicalDeviceMemoryProperties2(out->handle, &memory);
+  out->memory = memory.memoryProperties;
+  if (out->memory.memoryHeapCount > VK_MAX_MEMORY_HEAPS) out->memory.memoryHeapCount = VK_MAX_MEMORY_HEAPS;
+  if (out->memory.memoryTypeCount > VK_MAX_MEMORY_TYPES) out->memory.memoryTypeCount = VK_MAX_MEMORY_TYPES;
+  for (uint32_t i = 0; i < out->memory.memoryTypeCount; i++) {
+    VkMemoryType *type = &out->memory.memoryTypes[i];
+    if (type->heapIndex >= out->memory.memoryHeapCount) *type = (VkMemoryType){0}; /* no flags: never chosen */
+  }
+}
+
+gm_status gm__vulkan_physical_read(const gm__vulkan_syms *syms, const gm_services *services, VkPhysicalDevice handle,
+                                   uint32_t version, gm__vulkan_physical *out, gm_error *err) {
+  physical_extensions has = {0};
+  gm_status status = physical_extensions_read(syms, services, handle, &has, err);
+  if (status) return status;
+  VkPhysicalDeviceProperties2 plain = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+  syms->vkGetPhysicalDeviceProperties2(handle, &plain);
+  *out = (gm__vulkan_physical){.handle = handle,
+                               .props = plain.properties,
+                               .max_memory_bytes = UINT64_MAX,
+                               .max_buffer_bytes = UINT64_MAX,
+                               .budget = has.budget};
+  out->props.deviceName[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE - 1] = '\0';
+  out->version = out->props.apiVersion < version ? out->props.apiVersion : version;
+  physical_families(syms, out);
+  physical_memory(syms, out);
+  if (out->version < VK_API_VERSION_1_1) return GM_OK;
+  physical_chain chain;
+  physical_make_chain(&chain, out->version, &has);
+  syms->vkGetPhysicalDeviceProperties2(handle, &chain.head);
+  physical_keep_chain(&chain, out);
+  physical_features(syms, &has, out);
+  return GM_OK;
+}
+
+gm_status gm__vulkan_physical_usable(const gm__vulkan_physical *physical, gm_error *err) {
+  const char *why = NULL;
+  if (physical->version < VK_API_VERSION_1_1) why = "it has Vulkan 1.0, gm needs 1.1";
+  if (!why && !physical->timeline) why = "it has no timeline semaphores (Vulkan 1.2 or VK_KHR_timeline_semaphore)";
+  if (!why && physical->family == VULKAN_NO_FAMILY) why = "it has no queue for compute";
+  if (!why) return GM_OK;
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "vkGetPhysicalDeviceProperties2", "%.100s cannot be used: %s",
+                  physical->props.deviceName, why);
+}
+
+bool gm__vulkan_heaps_take(gm__vulkan_heaps *heaps, uint32_t heap, uint64_t bytes, uint64_t limit) {
+  uint64_t held = atomic_load(&heaps->held[heap]);
+  do {
+    if (bytes > limit || held > limit - bytes) return false;
+  } while (!atomic_compare_exchange_weak(&heaps->held[heap], &held, held + bytes));
+  return true;
+}
+
+void gm__vulkan_heaps_give(gm__vulkan_heaps *heaps, uint32_t heap, uint64_t bytes) {
+  atomic_fetch_sub(&heaps->held[heap], bytes);
+}

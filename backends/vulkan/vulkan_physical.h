@@ -1,0 +1,47 @@
+/* What a VkPhysicalDevice says about itself, read once, checked, and kept as plain data. */
+#ifndef GM_BACKENDS_VULKAN_PHYSICAL_H
+#define GM_BACKENDS_VULKAN_PHYSICAL_H
+
+#include <stdatomic.h>
+
+#include "backends/vulkan/vulkan_syms.h"
+
+#define VULKAN_NO_FAMILY UINT32_MAX
+
+typedef struct gm__vulkan_physical {
+  VkPhysicalDevice handle;
+  uint32_t version;  /* that may be used: the smaller of the device's and the instance's */
+  bool timeline;     /* has timeline semaphores */
+  bool timeline_ext; /* by VK_KHR_timeline_semaphore, not by version */
+  bool budget;       /* VK_EXT_memory_budget */
+  bool has_luid;
+  uint32_t family; /* first queue family for compute and transfer; VULKAN_NO_FAMILY */
+  uint32_t family_count;
+  VkPhysicalDeviceProperties props;
+  VkPhysicalDeviceMemoryProperties memory;
+  uint8_t uuid[VK_UUID_SIZE];
+  uint8_t luid[VK_LUID_SIZE];
+  VkDriverId driver;
+  char driver_info[VK_MAX_DRIVER_INFO_SIZE];
+  uint64_t max_memory_bytes; /* maxMemoryAllocationSize */
+  uint64_t max_buffer_bytes; /* maxBufferSize; UINT64_MAX where the version has none */
+  char pci[24];              /* "" if the driver does not tell */
+} gm__vulkan_physical;
+
+/* Bytes that gm holds in each heap of a physical device. Thread-safe. */
+typedef struct gm__vulkan_heaps {
+  _Atomic uint64_t held[VK_MAX_MEMORY_HEAPS];
+} gm__vulkan_heaps;
+
+/* `version` is that of the instance. OUT_OF_HOST_MEMORY, DRIVER. */
+gm_status gm__vulkan_physical_read(const gm__vulkan_syms *syms, const gm_services *services, VkPhysicalDevice handle,
+                                   uint32_t version, gm__vulkan_physical *out, gm_error *err);
+
+/* GM_OK, or NOT_SUPPORTED and why gm cannot work on it. */
+gm_status gm__vulkan_physical_usable(const gm__vulkan_physical *physical, gm_error *err);
+
+/* Count `bytes` to a heap; false when it would then hold more than `limit`: nothing is counted. */
+bool gm__vulkan_heaps_take(gm__vulkan_heaps *heaps, uint32_t heap, uint64_t bytes, uint64_t limit);
+void gm__vulkan_heaps_give(gm__vulkan_heaps *heaps, uint32_t heap, uint64_t bytes);
+
+#endif

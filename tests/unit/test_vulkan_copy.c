@@ -1,0 +1,231 @@
+/* Copies and fills of the Vulkan backend against plain memory, directly and through staging, validation on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "core/base/thread.h"
+#include "support/vulkan_fixture.h"
+
+enum { BYTES = 40000, STEPS = 150, THREADS = 4 };
+
+static const char *const modes[] = {"validation", "validation,no_host_visible"};
+
+static uint32_t rng_next(uint64_t *rng) {
+  *rng = *rng * 6364136223846793005u + 1442695040888963407u;
+  return (uint32_t)(*rng >> 33);
+}
+
+/* One piece of device memory, and what must be in it. */
+typedef struct copy_model {
+  const vulkan_fixture *fixture;
+  void *stream;
+  gm_memory memory;
+  uint8_t *expected;
+  uint8_t *scratch;
+  uint64_t rng;
+} copy_model;
+
+static void model_open(copy_model *model, const vulkan_fixture *fixture, void *stream, uint64_t seed) {
+  *model =
+      (copy_model){fixture, stream, vulkan_fixture_alloc(fixture, 0, BYTES), calloc(1, BYTES), calloc(1, BYTES), seed};
+  const uint8_t zero = 0;
+  assert_int_equal(fixture->ops->fill(fixture->device, stream, &model->memory, 0, BYTES, &zero, 1, NULL, NULL), GM_OK);
+}
+
+static void model_close(copy_model *model) {
+  vulkan_fixture_free(model->fixture, &model->memory);
+  free(model->expected);
+  free(model->scratch);
+}
+
+static void model_check(copy_model *model) {
+  assert_int_equal(model->fixture->ops->copy_to_host(model->fixture->device, model->stream, &model->memory, 0,
+                                                     model->scratch, BYTES, NULL, NULL),
+                   GM_OK);
+  assert_memory_equal(model->scratch, model->expected, BYTES);
+}
+
+static void model_range(copy_model *model, uint64_t *offset, uint64_t *bytes) {
+  *offset = rng_next(&model->rng) % BYTES;
+  uint64_t most = rng_next(&model->rng) % 3 ? 40 : BYTES;
+  uint64_t left = BYTES - *offset;
+  *bytes = rng_next(&model->rng) % (most < left ? most + 1 : left + 1);
+}
+
+static void model_fill(copy_model *model) {
+  uint64_t offset, bytes;
+  uint8_t pattern[16];
+  uint32_t size = 1u << rng_next(&model->rng) % 5;
+  model_range(model, &offset, &bytes);
+  for (uint32_t i = 0; i < 16; i++) pattern[i] = (uint8_t)rng_next(&model->rng);
+  for (uint64_t i = 0; i < bytes; i++) model->expected[offset + i] = pattern[i % size];
+  gm_backend_point point = {0};
+  assert_int_equal(model->fixture->ops->fill(model->fixture->device, model->stream, &model->memory, offset, bytes,
+                                             pattern, size, rng_next(&model->rng) % 2 ? &point : NULL, NULL),
+                   GM_OK);
+}
+
+static void model_write(copy_model *model) {
+  uint64_t offset, bytes;
+  model_range(model, &offset, &bytes);
+  for (uint64_t i = 0; i < bytes; i++) model->expected[offset + i] = (uint8_t)rng_next(&model->rng);
+  gm_backend_point point = {0};
+  assert_int_equal(model->fixture->ops->copy_to_device(model->fixture->device, model->stream, &model->memory, offset,
+                                                       model->expected + offset, bytes,
+                                                       rng_next(&model->rng) % 2 ? &point : NULL, NULL),
+                   GM_OK);
+}
+
+static void model_copy(copy_model *model) {
+  uint64_t bytes = rng_next(&model->rng) % (BYTES / 2);
+  uint64_t from = rng_next(&model->rng) % (BYTES / 2 - bytes + 1);
+  uint64_t to = BYTES / 2 + rng_next(&model->rng) % (BYTES / 2 - bytes + 1);
+  if (rng_next(&model->rng) % 2) {
+    uint64_t swap = from;
+    from = to, to = swap;
+  }
+  memcpy(model->expected + to, model->expected + from, bytes);
+  gm_backend_point point = {0};
+  const gm_copy_item item = {&model->memory, from, &model->memory, to, bytes};
+  assert_int_equal(model->fixture->ops->copy(model->fixture->device, model->stream, &item,
+                                             rng_next(&model->rng) % 2 ? &point : NULL, NULL),
+                   GM_OK);
+}
+
+static void model_step(copy_model *model) {
+  switch (rng_next(&model->rng) % 4) {
+    case 0: model_fill(model); break;
+    case 1: model_write(model); break;
+    case 2: model_copy(model); break;
+    default: model_check(model); break;
+  }
+}
+
+static void test_random(void **state) {
+  (void)state;
+  for (size_t mode = 0; mode < 2; mode++) {
+    vulkan_fixture fixture;
+    copy_model model;
+    vulkan_fixture_open(&fixture, modes[mode]);
+    model_open(&model, &fixture, fixture.stream, 20261 + mode);
+    for (int i = 0; i < STEPS; i++) model_step(&model);
+    model_check(&model);
+    model_close(&model);
+    vulkan_fixture_close(&fixture);
+  }
+}
+
+static void run_model(void *user) {
+  copy_model *model = user;
+  for (int i = 0; i < STEPS / 3; i++) model_step(model);
+  model_check(model);
+}
+
+/* Threads with streams of their own on one queue, sharing staging. */
+static void test_threads(void **state) {
+  (void)state;
+  vulkan_fixture fixture;
+  copy_model models[THREADS];
+  gm__thread threads[THREADS];
+  vulkan_fixture_open(&fixture, modes[1]);
+  for (uint32_t i = 0; i < THREADS; i++) {
+    void *stream;
+    gm_stream_kind kind;
+    assert_int_equal(fixture.ops->stream_create(fixture.device, &stream, &kind, NULL), GM_OK);
+    model_open(&models[i], &fixture, stream, 7 + i);
+  }
+  for (uint32_t i = 0; i < THREADS; i++) {
+    assert_int_equal(gm__thread_create(&threads[i], "copies", run_model, &models[i], NULL), GM_OK);
+  }
+  for (uint32_t i = 0; i < THREADS; i++) {
+    gm__thread_join(&threads[i]);
+    fixture.ops->stream_close(fixture.device, models[i].stream, GM_CLOSE_NORMAL);
+    model_close(&models[i]);
+  }
+  vulkan_fixture_close(&fixture);
+}
+
+/* More than all staging holds, asynchronously. */
+static void test_larger_than_staging(void **state) {
+  (void)state;
+  enum { LARGE = (40 << 20) + 3 };
+  vulkan_fixture fixture;
+  vulkan_fixture_open(&fixture, modes[1]);
+  uint8_t *bytes = malloc(LARGE), *back = calloc(1, LARGE);
+  uint64_t rng = 5;
+  assert_true(bytes && back);
+  for (size_t i = 0; i < LARGE; i++) bytes[i] = (uint8_t)rng_next(&rng);
+  gm_memory memory = vulkan_fixture_alloc(&fixture, 0, LARGE);
+  uint64_t held = vulkan_fixture_held(&fixture);
+  gm_backend_point written = {0}, read = {0};
+  assert_int_equal(
+      fixture.ops->copy_to_device(fixture.device, fixture.stream, &memory, 0, bytes, LARGE, &written, NULL), GM_OK);
+  assert_true(vulkan_fixture_held(&fixture) - held <= 16 << 20);
+  assert_int_equal(fixture.ops->copy_to_host(fixture.device, fixture.stream, &memory, 0, back, LARGE, &read, NULL),
+                   GM_OK);
+  assert_int_equal(fixture.ops->point_wait(fixture.device, &read, UINT64_MAX, NULL), GM_OK);
+  assert_memory_equal(bytes, back, LARGE);
+  for (size_t i = 0; i < LARGE; i++) bytes[i] = (uint8_t)("0123456789abcdef"[i % 16]);
+  assert_int_equal(
+      fixture.ops->fill(fixture.device, fixture.stream, &memory, 0, LARGE, "0123456789abcdef", 16, NULL, NULL), GM_OK);
+  assert_int_equal(fixture.ops->copy_to_host(fixture.device, fixture.stream, &memory, 0, back, LARGE, NULL, NULL),
+                   GM_OK);
+  assert_memory_equal(bytes, back, LARGE);
+  vulkan_fixture_free(&fixture, &memory);
+  vulkan_fixture_close(&fixture);
+  free(bytes);
+  free(back);
+}
+
+/* A chain in which each item reads what the one before wrote: needs a barrier each; then many that do not meet. */
+static void test_copy_many(void **state) {
+  (void)state;
+  enum { CHAIN = 20, PIECES = 200 };
+  vulkan_fixture fixture;
+  vulkan_fixture_open(&fixture, modes[1]);
+  gm_memory memory = vulkan_fixture_alloc(&fixture, 0, 100 * PIECES), other = vulkan_fixture_alloc(&fixture, 0, BYTES);
+  uint8_t bytes[100 * PIECES], back[100 * PIECES];
+  for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)(i * 7);
+  gm_copy_item items[PIECES];
+  for (uint32_t i = 0; i < CHAIN; i++) items[i] = (gm_copy_item){&memory, 100 * i, &memory, 100 * (i + 1), 100};
+  assert_int_equal(
+      fixture.ops->copy_to_device(fixture.device, fixture.stream, &memory, 0, bytes, sizeof bytes, NULL, NULL), GM_OK);
+  assert_int_equal(fixture.ops->copy_many(fixture.device, fixture.stream, items, CHAIN, NULL, NULL), GM_OK);
+  for (uint32_t i = 0; i < CHAIN; i++) memcpy(bytes + 100 * (i + 1), bytes + 100 * i, 100);
+  for (uint32_t i = 0; i < PIECES; i++) {
+    items[i] = (gm_copy_item){&memory, 100 * i, &other, 100 * (PIECES - 1 - i), i % 5 ? 100 : 0};
+  }
+  gm_backend_point point = {0};
+  assert_int_equal(fixture.ops->copy_many(fixture.device, fixture.stream, items, PIECES, &point, NULL), GM_OK);
+  assert_int_equal(fixture.ops->copy_to_host(fixture.device, fixture.stream, &other, 0, back, sizeof back, NULL, NULL),
+                   GM_OK);
+  for (uint32_t i = 0; i < PIECES; i++) {
+    if (i % 5) assert_memory_equal(back + 100 * (PIECES - 1 - i), bytes + 100 * i, 100);
+  }
+  vulkan_fixture_free(&fixture, &other);
+  vulkan_fixture_free(&fixture, &memory);
+  vulkan_fixture_close(&fixture);
+}
+
+static void test_bad_pattern(void **state) {
+  (void)state;
+  vulkan_fixture fixture;
+  gm_error err = {0};
+  vulkan_fixture_open(&fixture, modes[0]);
+  gm_memory memory = vulkan_fixture_alloc(&fixture, 0, 64);
+  assert_int_equal(fixture.ops->fill(fixture.device, fixture.stream, &memory, 0, 64, "abc", 3, NULL, &err),
+                   GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "pattern_bytes"));
+  vulkan_fixture_free(&fixture, &memory);
+  vulkan_fixture_close(&fixture);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_random),    cmocka_unit_test(test_threads),     cmocka_unit_test(test_larger_than_staging),
+      cmocka_unit_test(test_copy_many), cmocka_unit_test(test_bad_pattern),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
