@@ -1,0 +1,74 @@
+#include "core/track/stats.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* Invariants: counters are relaxed atomics, written by whoever does the deed; no counter guards anything. A snapshot
+ * reads them one by one, so it repairs what two moments made inconsistent instead of taking a lock. */
+
+void gm__stats_grow(_Atomic uint64_t *current, _Atomic uint64_t *peak, uint64_t n) {
+  uint64_t now = atomic_fetch_add_explicit(current, n, memory_order_relaxed) + n;
+  uint64_t highest = atomic_load_explicit(peak, memory_order_relaxed);
+  while (now > highest) {
+    if (atomic_compare_exchange_weak_explicit(peak, &highest, now, memory_order_relaxed, memory_order_relaxed)) return;
+  }
+}
+
+static void stats_at_most(uint64_t *value, uint64_t bound) {
+  if (*value > bound) *value = bound;
+}
+
+static void stats_at_least(uint64_t *value, uint64_t bound) {
+  if (*value < bound) *value = bound;
+}
+
+void gm__stats_snapshot(gm__stats *stats, gm_stats *out) {
+  out->struct_size = sizeof *out;
+#define X(name, text) out->name = atomic_load_explicit(&stats->name, memory_order_relaxed);
+  GM_STATS_FIELDS(X)
+#undef X
+  stats_at_most(&out->in_use_bytes, out->reserved_bytes);
+  stats_at_most(&out->requested_bytes, out->in_use_bytes);
+  stats_at_least(&out->peak_requested_bytes, out->requested_bytes);
+  stats_at_least(&out->peak_in_use_bytes, out->in_use_bytes);
+  stats_at_least(&out->peak_reserved_bytes, out->reserved_bytes);
+  out->pooled_bytes = out->reserved_bytes - out->in_use_bytes;
+  stats_at_most(&out->reclaimable_bytes, out->pooled_bytes);
+  out->allocs = out->stream_hits + out->global_hits + out->misses;
+  stats_at_most(&out->frees, out->allocs);
+  out->active = out->allocs - out->frees;
+}
+
+double gm_stats_hit_rate(const gm_stats *stats) {
+  if (!stats || stats->allocs == 0) return 1.0;
+  return (double)(stats->stream_hits + stats->global_hits) / (double)stats->allocs;
+}
+
+double gm_stats_fragmentation(const gm_stats *stats) {
+  if (!stats || stats->reserved_bytes == 0) return 0.0;
+  return 1.0 - (double)stats->in_use_bytes / (double)stats->reserved_bytes;
+}
+
+static size_t stats_line(char *text, size_t capacity, size_t at, const char *name, uint64_t value) {
+  size_t room = at < capacity ? capacity - at : 0;
+  int length = snprintf(room ? text + at : NULL, room, "%s %" PRIu64 "\n", name, value);
+  return at + (size_t)length;
+}
+
+size_t gm_stats_format(const gm_stats *stats, char *text, size_t capacity) {
+  if (!text) capacity = 0;
+  if (capacity) text[0] = 0;
+  if (!stats) return 0;
+  size_t at = 0;
+#define X(name, meaning) at = stats_line(text, capacity, at, #name, stats->name);
+  GM_STATS_FIELDS(X)
+#undef X
+  return at;
+}
+
+void gm_stats_add(gm_stats *stats, const gm_stats *other) {
+  if (!stats || !other) return;
+#define X(name, text) stats->name = stats->name > UINT64_MAX - other->name ? UINT64_MAX : stats->name + other->name;
+  GM_STATS_FIELDS(X)
+#undef X
+}
