@@ -36,6 +36,9 @@ struct gm_device {
   _Atomic uint64_t pooled_bytes; /* of that: reclaimable */
   _Atomic uint32_t children;     /* pools, streams, buffers */
   _Atomic bool lost;
+  _Atomic uint64_t synthetic_bytes; /* addresses given to blocks of an API that has none */
+  _Atomic int pressure;             /* gm_pressure_level said last */
+  gm__mutex grow_lock;              /* held from asking for headroom until the memory is counted */
   gm__mutex lock;     /* streams, listeners, lazy default stream */
   gm_stream *streams; /* list of open ones */
   gm__stream_listener *listeners;

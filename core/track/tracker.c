@@ -139,11 +139,12 @@ static void tracker_unlink(gm_tracker *tracker, tracker_record *record) {
 }
 
 static void tracker_raise(uint64_t *bytes, uint64_t *peak, uint64_t more) {
-  *bytes = *bytes > UINT64_MAX - more ? UINT64_MAX : *bytes + more;
+  *bytes += more;
   if (*bytes > *peak) *peak = *bytes;
 }
 
 static uint64_t tracker_insert(gm_tracker *tracker, const gm_track_entry *entry) {
+  if (entry->bytes > UINT64_MAX - tracker->bytes) return 0; /* totals could not be told any more */
   if (!tracker_reserve_records(tracker)) return 0;
   if (gm__map_reserve(&tracker->by_id, tracker->by_id.count + 1)) return 0;
   gm_tag_total *total = tracker_total(tracker, entry->tag);

@@ -33,7 +33,7 @@ GM_API gm_status gm_tracker_create(gm_context *ctx, gm_tracker **out, gm_error *
 GM_API void gm_tracker_destroy(gm_tracker *tracker); /* entries that are left are forgotten. NULL is fine. */
 
 /* Record one; `id`, `born_ns` and `mark` of the entry are set by the tracker, the id is returned. 0: no host memory,
- * and nothing recorded. */
+ * or a total past 2^64, and nothing recorded. */
 GM_API uint64_t gm_tracker_track(gm_tracker *tracker, const gm_track_entry *entry);
 
 /* NOT_FOUND: never tracked, or untracked before. */

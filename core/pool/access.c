@@ -1,0 +1,151 @@
+#include "core/pool/access.h"
+
+#include <inttypes.h>
+
+#include "core/base/error.h"
+
+/* Invariant: what leaves here names memory of a block that was live at the time of the call; keeping it alive until the
+ * work has run is the caller's duty, as with every stream-ordered API. */
+
+static gm_status access_range(const gm_block *block, uint64_t offset, uint64_t bytes, const char *op, gm_error *err) {
+  if (offset <= block->bytes && bytes <= block->bytes - offset) return GM_OK;
+  return gm__bad_argument(err, op, "`offset` %" PRIu64 " and `bytes` %" PRIu64 " reach beyond the block's %" PRIu64, offset,
+                          bytes, block->bytes);
+}
+
+gm_status gm__access_open(gm_pool *pool, const gm_block *block, uint64_t offset, uint64_t bytes, const char *op,
+                          gm__access *out, gm_error *err) {
+  gm_status status = gm__pool_check(pool, op, err);
+  if (status) return status;
+  if (!block) return gm__bad_argument(err, op, "`block` is NULL");
+  gm_block whole = {0};
+  gm__mutex_lock(&pool->lock);
+  const gm__node *node = gm__pool_find(pool, block);
+  if (node) {
+    whole = gm__node_block(node);
+    *out = (gm__access){pool->device, node->memory, offset, bytes};
+  }
+  gm__mutex_unlock(&pool->lock);
+  if (!node) {
+    return gm__bad_argument(err, op, "`block` is no live block of pool \"%s\": freed, foreign or altered", pool->name);
+  }
+  return access_range(&whole, offset, bytes, op, err);
+}
+
+gm_status gm__access_stream(gm_device *device, gm_stream *stream, const char *op, gm_stream **out, gm_error *err) {
+  if (!stream) return gm__device_default_stream(device, out, err);
+  if (stream->device != device) return gm__bad_argument(err, op, "`stream` belongs to another device");
+  *out = stream;
+  return GM_OK;
+}
+
+/* What a backend's copy takes in place of `out`: NULL when the call must wait. */
+static gm_backend_point *access_point(const gm_stream *asked, const gm_point *out, gm_backend_point *point) {
+  return asked && out ? point : NULL;
+}
+
+static void access_give_point(const gm_stream *asked, const gm_backend_point *point, gm_point *out) {
+  if (!out) return;
+  *out = asked ? (gm_point){asked->id, point->handle, point->value} : (gm_point){0};
+}
+
+gm_status gm__access_write(const gm__access *access, const void *src, gm_stream *stream, gm_point *out, const char *op,
+                           gm_error *err) {
+  gm_stream *on;
+  gm_backend_point point = {0};
+  if (!src) return gm__bad_argument(err, op, "`src` is NULL");
+  gm_status status = gm__access_stream(access->device, stream, op, &on, err);
+  if (status == GM_OK && access->bytes) {
+    status = access->device->ops->copy_to_device(access->device->handle, on->handle, &access->memory, access->offset, src,
+                                                 access->bytes, access_point(stream, out, &point), err);
+  }
+  if (status == GM_OK) access_give_point(stream, &point, out);
+  return status;
+}
+
+gm_status gm__access_read(const gm__access *access, void *dst, gm_stream *stream, gm_point *out, const char *op,
+                          gm_error *err) {
+  gm_stream *on;
+  gm_backend_point point = {0};
+  if (!dst) return gm__bad_argument(err, op, "`dst` is NULL");
+  gm_status status = gm__access_stream(access->device, stream, op, &on, err);
+  if (status == GM_OK && access->bytes) {
+    status = access->device->ops->copy_to_host(access->device->handle, on->handle, &access->memory, access->offset, dst,
+                                               access->bytes, access_point(stream, out, &point), err);
+  }
+  if (status == GM_OK) access_give_point(stream, &point, out);
+  return status;
+}
+
+gm_status gm__access_copy(const gm__access *dst, const gm__access *src, gm_stream *stream, gm_point *out, const char *op,
+                          gm_error *err) {
+  gm_stream *on;
+  gm_backend_point point = {0};
+  gm_status status = gm__access_stream(dst->device, stream, op, &on, err);
+  if (status == GM_OK && dst->bytes) {
+    gm_copy_item item = {&src->memory, src->offset, &dst->memory, dst->offset, dst->bytes};
+    status = dst->device->ops->copy(dst->device->handle, on->handle, &item, access_point(stream, out, &point), err);
+  }
+  if (status == GM_OK) access_give_point(stream, &point, out);
+  return status;
+}
+
+gm_status gm__access_fill(const gm__access *access, const void *pattern, uint32_t pattern_bytes, gm_stream *stream,
+                          gm_point *out, const char *op, gm_error *err) {
+  gm_stream *on;
+  gm_backend_point point = {0};
+  gm_status status = gm__access_stream(access->device, stream, op, &on, err);
+  if (status == GM_OK && access->bytes) {
+    status = access->device->ops->fill(access->device->handle, on->handle, &access->memory, access->offset, access->bytes,
+                                       pattern, pattern_bytes, access_point(stream, out, &point), err);
+  }
+  if (status == GM_OK) access_give_point(stream, &point, out);
+  return status;
+}
+
+gm_status gm_block_memory(gm_pool *pool, const gm_block *block, gm_memory *out_memory, uint64_t *out_offset) {
+  gm__access access;
+  if (!out_memory || !out_offset) return GM_ERR_INVALID_ARGUMENT;
+  gm_status status = gm__access_open(pool, block, 0, 0, "gm_block_memory", &access, NULL);
+  if (status) return status;
+  *out_memory = access.memory;
+  *out_offset = access.offset;
+  return GM_OK;
+}
+
+gm_status gm_block_native(gm_pool *pool, const gm_block *block, gm_native_memory *out, gm_error *err) {
+  gm__access access;
+  gm_status status = gm__access_open(pool, block, 0, 0, "gm_block_native", &access, err);
+  if (status) return status;
+  if (!out) return gm__bad_argument(err, "gm_block_native", "`out` is NULL");
+  gm_device *device = access.device;
+  return device->ops->memory_native(device->handle, &access.memory, access.offset, block->bytes, out, err);
+}
+
+static gm_status access_check_view(const gm__access *access, gm_error *err) {
+  uint64_t align = access->device->info.alignment;
+  if (access->bytes == 0) return gm__bad_argument(err, "gm_block_view_create", "`bytes` is 0");
+  if (align == 0 || access->offset % align == 0) return GM_OK;
+  return gm__bad_argument(err, "gm_block_view_create", "`offset` must be a multiple of %" PRIu64 ", is %" PRIu64, align,
+                          access->offset);
+}
+
+gm_status gm_block_view_create(gm_pool *pool, const gm_block *block, uint64_t offset, uint64_t bytes,
+                               uint64_t *out_view, gm_error *err) {
+  gm__access access;
+  gm_status status = gm__access_open(pool, block, offset, bytes, "gm_block_view_create", &access, err);
+  if (status) return status;
+  if (!out_view) return gm__bad_argument(err, "gm_block_view_create", "`out_view` is NULL");
+  status = access_check_view(&access, err);
+  if (status) return status;
+  gm_device *device = access.device;
+  return device->ops->view_create(device->handle, &access.memory, access.offset, bytes,
+                                  GM_USAGE_TRANSFER | GM_USAGE_STORAGE, out_view, err);
+}
+
+gm_status gm_block_view_destroy(gm_pool *pool, uint64_t view, gm_error *err) {
+  if (!pool) return gm__bad_argument(err, "gm_block_view_destroy", "`pool` is NULL");
+  if (!view) return gm__bad_argument(err, "gm_block_view_destroy", "`view` is 0");
+  bool abandon = gm__pool_forked(pool) || atomic_load(&pool->device->lost);
+  return pool->device->ops->view_destroy(pool->device->handle, view, abandon ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL, err);
+}

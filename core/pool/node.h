@@ -1,0 +1,81 @@
+/* The table of a pool's driver allocations: one node each, at an address that never changes, named by index and
+ * check number. Externally synchronised (the pool's lock). */
+#ifndef GM_CORE_POOL_NODE_H
+#define GM_CORE_POOL_NODE_H
+
+#include "gm/pool.h"
+
+typedef enum gm__node_state {
+  GM__NODE_UNUSED = 0, /* no memory behind it */
+  GM__NODE_LIVE,       /* handed out */
+  GM__NODE_POOLED,     /* kept for reuse */
+  GM__NODE_AWAY        /* between two states, in the hands of one thread */
+} gm__node_state;
+
+typedef enum gm__node_order { GM__BY_BUCKET, GM__BY_AGE, GM__NODE_ORDERS } gm__node_order;
+
+typedef struct gm__node gm__node;
+
+typedef struct gm__node_link {
+  gm__node *prev, *next;
+} gm__node_link;
+
+struct gm__node {
+  gm_memory memory;
+  uint64_t address;   /* device address, or a synthetic one */
+  uint64_t bytes;     /* taken from the backend for it, as the pool counts */
+  uint64_t requested; /* live: what the caller asked for */
+  uint64_t streams;   /* slots (bits) of streams whose work before `freed_at` may still use it: order.h */
+  uint64_t users;     /* live: slots of streams named by gm_use_on */
+  uint64_t freed_at;  /* the pool's count of frees when it was freed last */
+  uint64_t freed_on;  /* id of the stream of its last free; 0: the host */
+  uint64_t track_id;
+  void *mapped; /* live: the host pointer of its mapping; NULL: not mapped */
+  uint64_t map_offset, map_bytes;
+  uint32_t map_mode;
+  gm_backend_point point; /* owned; of the stream in slot point_slot; only when has_point */
+  gm__node_link links[GM__NODE_ORDERS];
+  uint32_t index, check;
+  uint32_t align, usage, tag, size_class;
+  gm_must_be must_be; /* what it was asked to be when it was taken */
+  uint8_t state;      /* gm__node_state */
+  uint8_t point_slot;
+  bool has_point, committed;
+  bool idle; /* pooled, and no stream is known to use it */
+};
+
+typedef struct gm__node_list {
+  gm__node *first, *last;
+  uint32_t count;
+} gm__node_list;
+
+void gm__node_list_push(gm__node_list *list, gm__node_order order, gm__node *node); /* becomes the first */
+void gm__node_list_remove(gm__node_list *list, gm__node_order order, gm__node *node);
+
+#define GM__NODE_CHUNK 64u
+
+typedef struct gm__node_table {
+  const gm_services *services;
+  gm__node **chunks;
+  uint32_t chunk_count, chunk_capacity;
+  gm__node *unused;    /* linked by links[GM__BY_BUCKET].next */
+  uint32_t first_check; /* differs from pool to pool, so that a foreign block is told apart */
+} gm__node_table;
+
+void gm__node_table_init(gm__node_table *table, const gm_services *services, uint64_t pool_id);
+void gm__node_table_clear(gm__node_table *table);
+
+/* A node with nothing in it but index and check, in state AWAY; NULL without host memory. */
+gm__node *gm__node_take(gm__node_table *table);
+void gm__node_give(gm__node_table *table, gm__node *node); /* back to unused */
+
+/* The live node that `block` names; NULL if there is none: freed before, never given, of another pool. With `whole` its
+ * other members must be as they were handed out, too. */
+gm__node *gm__node_find(const gm__node_table *table, const gm_block *block, bool whole);
+
+gm_block gm__node_block(const gm__node *node);
+
+/* Every node there is, also unused ones: start with *cursor = 0; NULL at the end. */
+gm__node *gm__node_next(const gm__node_table *table, uint32_t *cursor);
+
+#endif

@@ -1,0 +1,205 @@
+#include "core/pool/order.h"
+
+/* Invariants. The pool counts its frees (`clock`); a block remembers the count at its free and a bit for each stream
+ * whose work may still use it, and a stream (slot) remembers up to which count its work is done. So a point recorded on
+ * a stream at any later time settles every block freed before, however many there are, and a free costs no point.
+ * Points are taken only when another order wants a block; except on an unordered stream, where the stream itself needs
+ * the point of the free.
+ *
+ * Bits survive a reuse in the same stream: a block that was taken on a stream while older work there was pending, and is
+ * then freed by the host, must still wait for that work. A lost device has nothing running: its points have passed. */
+
+static uint64_t order_bit(int slot) { return UINT64_C(1) << slot; }
+
+static int order_lowest(uint64_t mask) { return __builtin_ctzll(mask); }
+
+void gm__order_init(gm__order *order, gm_device *device) { order->device = device; }
+
+static int order_add(gm__order *order, gm_stream *stream) {
+  if (order->used == UINT64_MAX) return GM__ORDER_HOST;
+  int slot = order_lowest(~order->used);
+  order->used |= order_bit(slot);
+  order->slots[slot] = (gm__order_slot){.stream = stream, .passed = order->clock};
+  return slot;
+}
+
+static int order_find(const gm__order *order, const gm_stream *stream) {
+  for (uint64_t left = order->used; left; left &= left - 1) {
+    int slot = order_lowest(left);
+    if (order->slots[slot].stream == stream) return slot;
+  }
+  return GM__ORDER_HOST;
+}
+
+int gm__order_slot_of(gm__order *order, gm_stream *stream) {
+  if (!stream) return GM__ORDER_HOST;
+  int slot = order_find(order, stream);
+  return slot == GM__ORDER_HOST ? order_add(order, stream) : slot;
+}
+
+static gm_status order_record(const gm__order *order, int slot, gm_backend_point *out, gm_error *err) {
+  return order->device->ops->point_record(order->device->handle, order->slots[slot].stream->handle, out, err);
+}
+
+static void order_release(const gm__order *order, const gm_backend_point *point) {
+  order->device->ops->point_release(order->device->handle, point, GM_CLOSE_NORMAL);
+}
+
+static bool order_passed(const gm__order *order, const gm_backend_point *point) {
+  bool done = false;
+  gm_status status = order->device->ops->point_done(order->device->handle, point, &done, NULL);
+  return status == GM_ERR_DEVICE_LOST || (status == GM_OK && done);
+}
+
+void gm__order_drop_point(gm__order *order, gm__node *node) {
+  if (!node->has_point) return;
+  order_release(order, &node->point);
+  node->has_point = false;
+}
+
+void gm__order_note_free(gm__order *order, gm__node *node, int slot) {
+  node->streams = gm__order_settle(order, node) | node->users;
+  node->users = 0;
+  gm__order_drop_point(order, node);
+  node->freed_at = ++order->clock;
+  node->freed_on = slot == GM__ORDER_HOST ? 0 : order->slots[slot].stream->id;
+  if (slot != GM__ORDER_HOST) node->streams |= order_bit(slot);
+  for (uint64_t left = node->streams; left; left &= left - 1) {
+    order->slots[order_lowest(left)].last_free = order->clock;
+  }
+  if (slot == GM__ORDER_HOST || order->slots[slot].stream->kind != GM_STREAM_UNORDERED) return;
+  node->has_point = order_record(order, slot, &node->point, NULL) == GM_OK; /* else it is tried again when wanted */
+  node->point_slot = (uint8_t)slot;
+}
+
+uint64_t gm__order_settle(gm__order *order, gm__node *node) {
+  for (uint64_t left = node->streams; left; left &= left - 1) {
+    int slot = order_lowest(left);
+    if (node->freed_at <= order->slots[slot].passed) node->streams &= ~order_bit(slot);
+  }
+  if (node->has_point && (node->streams & order_bit(node->point_slot)) && order_passed(order, &node->point)) {
+    node->streams &= ~order_bit(node->point_slot);
+  }
+  return node->streams;
+}
+
+/* One point at a time: a stream that has not reached the last one has not reached a newer one either. */
+static void order_refresh_slot(gm__order *order, int at) {
+  gm__order_slot *slot = &order->slots[at];
+  for (int turn = 0; turn < 2; turn++) {
+    if (slot->passed >= slot->last_free) return;
+    if (!slot->has_point) {
+      if (order_record(order, at, &slot->point, NULL)) return;
+      slot->has_point = true;
+      slot->point_at = order->clock;
+    }
+    if (!order_passed(order, &slot->point)) return;
+    order_release(order, &slot->point);
+    slot->has_point = false;
+    slot->passed = slot->point_at;
+  }
+}
+
+void gm__order_refresh(gm__order *order, uint64_t mask) {
+  for (uint64_t left = mask & order->used; left; left &= left - 1) order_refresh_slot(order, order_lowest(left));
+}
+
+gm__order_verdict gm__order_judge(const gm__order *order, const gm__node *node, int slot, bool insert) {
+  uint64_t pending = node->streams;
+  if (!pending) return GM__ORDER_READY;
+  if (slot == GM__ORDER_HOST) return GM__ORDER_BUSY;
+  gm_stream_kind kind = order->slots[slot].stream->kind;
+  uint64_t others = pending & ~order_bit(slot);
+  bool own = pending != others;
+  if (!others) {
+    if (kind == GM_STREAM_FIFO) return GM__ORDER_READY;
+    return kind == GM_STREAM_FIFO_IF_BARRIER ? GM__ORDER_BARRIER : GM__ORDER_OWN_WAIT;
+  }
+  bool one_wait = !(others & (others - 1)) && (!own || kind == GM_STREAM_FIFO);
+  return insert || one_wait ? GM__ORDER_OTHERS_WAIT : GM__ORDER_BUSY;
+}
+
+/* Make the stream of `slot` wait for all that was submitted so far to the stream of `other`. */
+static gm_status order_wait_on(const gm__order *order, int slot, int other, gm_error *err) {
+  const gm_device *device = order->device;
+  gm_backend_point point;
+  gm_status status = order_record(order, other, &point, err);
+  if (status) return status;
+  status = device->ops->point_wait_on(device->handle, order->slots[slot].stream->handle, &point, err);
+  order_release(order, &point);
+  return status;
+}
+
+static gm_status order_insert_own(const gm__order *order, const gm__node *node, int slot, gm_error *err) {
+  const gm_device *device = order->device;
+  const gm_stream *stream = order->slots[slot].stream;
+  if (stream->kind == GM_STREAM_FIFO) return GM_OK;
+  if (stream->kind == GM_STREAM_FIFO_IF_BARRIER) return device->ops->stream_barrier(device->handle, stream->handle, err);
+  if (!node->has_point || node->point_slot != slot) return order_wait_on(order, slot, slot, err);
+  return device->ops->point_wait_on(device->handle, stream->handle, &node->point, err);
+}
+
+gm_status gm__order_insert(gm__order *order, gm__node *node, int slot, gm_error *err) {
+  for (uint64_t left = node->streams; left; left &= left - 1) {
+    int other = order_lowest(left);
+    gm_status status =
+        other == slot ? order_insert_own(order, node, slot, err) : order_wait_on(order, slot, other, err);
+    if (status) return status;
+  }
+  gm__order_drop_point(order, node);
+  node->streams = order_bit(slot);
+  node->freed_at = ++order->clock;
+  order->slots[slot].last_free = order->clock;
+  return GM_OK;
+}
+
+gm_status gm__order_attach_point(gm__order *order, gm__node *node, int slot, gm_error *err) {
+  uint64_t others = node->streams & ~order_bit(slot);
+  int from = others ? order_lowest(others) : slot;
+  if (node->has_point && node->point_slot == from) return GM_OK;
+  gm__order_drop_point(order, node);
+  gm_status status = order_record(order, from, &node->point, err);
+  if (status) return status;
+  node->has_point = true;
+  node->point_slot = (uint8_t)from;
+  return GM_OK;
+}
+
+void gm__order_drain(gm_device *device, gm_stream *stream) {
+  gm_backend_point point;
+  if (device->ops->point_record(device->handle, stream->handle, &point, NULL)) {
+    device->ops->stream_sync(device->handle, stream->handle, NULL);
+    return;
+  }
+  device->ops->point_wait(device->handle, &point, UINT64_MAX, NULL);
+  device->ops->point_release(device->handle, &point, GM_CLOSE_NORMAL);
+}
+
+void gm__order_forget(gm__order *order, const gm__node_table *table, const gm_stream *stream) {
+  int slot = order_find(order, stream);
+  if (slot == GM__ORDER_HOST) return;
+  uint32_t cursor = 0;
+  for (gm__node *node; (node = gm__node_next(table, &cursor));) {
+    node->streams &= ~order_bit(slot);
+    node->users &= ~order_bit(slot);
+    if (node->has_point && node->point_slot == slot) gm__order_drop_point(order, node);
+  }
+  if (order->slots[slot].has_point) order_release(order, &order->slots[slot].point);
+  order->slots[slot] = (gm__order_slot){0};
+  order->used &= ~order_bit(slot);
+}
+
+void gm__order_clear(gm__order *order, const gm__node_table *table, gm_close_mode mode) {
+  const gm_device *device = order->device;
+  uint32_t cursor = 0;
+  for (gm__node *node; (node = gm__node_next(table, &cursor));) {
+    if (node->has_point) device->ops->point_release(device->handle, &node->point, mode);
+    node->has_point = false;
+  }
+  for (uint64_t left = order->used; left; left &= left - 1) {
+    gm__order_slot *slot = &order->slots[order_lowest(left)];
+    if (slot->has_point) device->ops->point_release(device->handle, &slot->point, mode);
+    slot->has_point = false;
+  }
+  order->used = 0;
+}

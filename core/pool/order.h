@@ -1,0 +1,70 @@
+/* Stream order of freed blocks: who may still use a block, since when, and what it takes to use it elsewhere.
+ * Externally synchronised (the pool's lock): while it is held no stream known here goes away. */
+#ifndef GM_CORE_POOL_ORDER_H
+#define GM_CORE_POOL_ORDER_H
+
+#include "core/device/device.h"
+#include "core/pool/node.h"
+
+enum { GM__ORDER_SLOTS = 64, GM__ORDER_HOST = -1 };
+
+typedef struct gm__order_slot {
+  gm_stream *stream;
+  uint64_t passed;    /* of blocks freed up to this count of frees, no work is left on the stream */
+  uint64_t last_free; /* the last free that named the stream */
+  uint64_t point_at;  /* `point` comes after all work on blocks freed up to this count */
+  gm_backend_point point;
+  bool has_point;
+} gm__order_slot;
+
+typedef struct gm__order {
+  gm_device *device;
+  uint64_t clock; /* count of frees */
+  uint64_t used;  /* bits of slots in use */
+  gm__order_slot slots[GM__ORDER_SLOTS];
+} gm__order;
+
+typedef enum gm__order_verdict {
+  GM__ORDER_READY,       /* nothing to do */
+  GM__ORDER_BARRIER,     /* only work of the same stream is left, and a barrier there suffices */
+  GM__ORDER_OWN_WAIT,    /* only work of the same, unordered stream is left */
+  GM__ORDER_OTHERS_WAIT, /* work of other streams is left */
+  GM__ORDER_BUSY         /* the same, and no wait can be had for it: for the host, or on several streams */
+} gm__order_verdict;
+
+void gm__order_init(gm__order *order, gm_device *device);
+
+/* The slot of a stream, made when it is new; GM__ORDER_HOST for NULL, and when all slots are taken. */
+int gm__order_slot_of(gm__order *order, gm_stream *stream);
+
+/* The block is freed in the order of `slot`'s stream (GM__ORDER_HOST: of the host). */
+void gm__order_note_free(gm__order *order, gm__node *node, int slot);
+
+/* Forget streams of the block whose work is known to be done; the bits that are left. Asks no driver, except for the
+ * block's own point. */
+uint64_t gm__order_settle(gm__order *order, gm__node *node);
+
+/* Ask the driver how far the streams in `mask` are, recording a point where none is under way. */
+void gm__order_refresh(gm__order *order, uint64_t mask);
+
+/* What a request in the order of `slot` needs to use the settled block. `insert`: gm may put waits into that stream. */
+gm__order_verdict gm__order_judge(const gm__order *order, const gm__node *node, int slot, bool insert);
+
+/* Put the waits into the stream of `slot`; afterwards the block is as if freed there. */
+gm_status gm__order_insert(gm__order *order, gm__node *node, int slot, gm_error *err);
+
+/* Give the block a point of its own: where the one stream that a request in the order of `slot` must wait for is done
+ * with it. */
+gm_status gm__order_attach_point(gm__order *order, gm__node *node, int slot, gm_error *err);
+void gm__order_drop_point(gm__order *order, gm__node *node);
+
+/* Wait until `stream` has done what was submitted to it: what a closing stream needs first. Takes no lock. */
+void gm__order_drain(gm_device *device, gm_stream *stream);
+
+/* The stream is done and goes: no block of the table remembers it. */
+void gm__order_forget(gm__order *order, const gm__node_table *table, const gm_stream *stream);
+
+/* Give back all points (of the table's nodes, too), telling the backend how. */
+void gm__order_clear(gm__order *order, const gm__node_table *table, gm_close_mode mode);
+
+#endif

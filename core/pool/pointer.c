@@ -1,0 +1,100 @@
+#include "core/pool/pointer.h"
+
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/pool/pool.h"
+
+/* Invariant: `nodes` holds every node with memory behind it, live or pooled, by rising address, and their ranges do not
+ * overlap. It changes only when memory is taken from or given back to the backend, so that an allocation served from the
+ * pool pays nothing for it; a look-up is a binary search. */
+
+void gm__pointers_clear(gm__pointers *pointers) {
+  gm__release(pointers->services, pointers->nodes, pointers->capacity * sizeof(gm__node *));
+  *pointers = (gm__pointers){.services = pointers->services};
+}
+
+/* How many nodes begin at or below `address`. */
+static size_t pointer_place(const gm__pointers *pointers, uint64_t address) {
+  size_t low = 0, high = pointers->count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (pointers->nodes[middle]->address <= address) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+static bool pointer_reserve(gm__pointers *pointers) {
+  if (pointers->count < pointers->capacity) return true;
+  size_t capacity = pointers->capacity ? pointers->capacity * 2 : 64, size = sizeof(gm__node *);
+  if (!gm__grow(pointers->services, &pointers->nodes, pointers->capacity * size, capacity * size)) return false;
+  pointers->capacity = capacity;
+  return true;
+}
+
+static bool pointer_overlaps(const gm__node *low, const gm__node *high) {
+  return high->address - low->address < low->bytes;
+}
+
+gm_status gm__pointers_insert(gm__pointers *pointers, gm__node *node) {
+  if (!pointer_reserve(pointers)) return GM_ERR_OUT_OF_HOST_MEMORY;
+  size_t at = pointer_place(pointers, node->address);
+  if (node->bytes - 1 > UINT64_MAX - node->address) return GM_ERR_DRIVER;
+  if (at > 0 && pointer_overlaps(pointers->nodes[at - 1], node)) return GM_ERR_DRIVER;
+  if (at < pointers->count && pointer_overlaps(node, pointers->nodes[at])) return GM_ERR_DRIVER;
+  memmove(&pointers->nodes[at + 1], &pointers->nodes[at], (pointers->count - at) * sizeof(gm__node *));
+  pointers->nodes[at] = node;
+  pointers->count++;
+  return GM_OK;
+}
+
+void gm__pointers_remove(gm__pointers *pointers, const gm__node *node) {
+  size_t at = pointer_place(pointers, node->address);
+  if (at == 0 || pointers->nodes[at - 1] != node) return;
+  memmove(&pointers->nodes[at - 1], &pointers->nodes[at], (pointers->count - at) * sizeof(gm__node *));
+  pointers->count--;
+}
+
+gm__node *gm__pointers_find(const gm__pointers *pointers, uint64_t address) {
+  size_t at = pointer_place(pointers, address);
+  if (at == 0) return NULL;
+  gm__node *node = pointers->nodes[at - 1];
+  return address - node->address < node->bytes ? node : NULL;
+}
+
+void *gm_malloc(gm_pool *pool, uint64_t bytes, gm_stream *stream) {
+  gm_request request = {.bytes = bytes, .flags = GM_INSERT_WAIT, .stream = stream};
+  gm_block block;
+  gm_acquire answer = gm_alloc(pool, &request, &block);
+  return answer == GM_ACQUIRE_OK || answer == GM_ACQUIRE_FRESH ? (void *)(uintptr_t)block.address : NULL;
+}
+
+/* The live block that contains the address. */
+static gm_status pointer_block(gm_pool *pool, const void *pointer, gm_block *out) {
+  gm__mutex_lock(&pool->lock);
+  const gm__node *node = gm__pointers_find(&pool->pointers, (uintptr_t)pointer);
+  bool found = node && node->state == GM__NODE_LIVE;
+  if (found) *out = gm__node_block(node);
+  gm__mutex_unlock(&pool->lock);
+  return found ? GM_OK : GM_ERR_NOT_FOUND;
+}
+
+gm_status gm_block_of(gm_pool *pool, const void *pointer, gm_block *out) {
+  if (!pool || !pointer || !out) return GM_ERR_INVALID_ARGUMENT;
+  if (gm__context_forked(pool->device->ctx)) return GM_ERR_FORKED;
+  return pointer_block(pool, pointer, out);
+}
+
+gm_status gm_free_ptr(gm_pool *pool, void *pointer, uint64_t bytes_or_0, gm_stream *stream) {
+  if (!pointer) return pool ? GM_OK : GM_ERR_INVALID_ARGUMENT;
+  gm_block block;
+  gm_status status = gm_block_of(pool, pointer, &block);
+  if (status == GM_ERR_NOT_FOUND) return GM_ERR_INVALID_ARGUMENT;
+  if (status) return status;
+  if (block.address != (uintptr_t)pointer || bytes_or_0 > block.bytes) return GM_ERR_INVALID_ARGUMENT;
+  return gm_free(pool, &block, stream);
+}

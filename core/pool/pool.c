@@ -1,0 +1,255 @@
+#include "core/pool/pool.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "core/base/alloc.h"
+#include "core/base/error.h"
+#include "core/pool/supply.h"
+
+/* A pool: one mutex over the tables, atomics for figures and limits. Invariants: claimed >= reserved >= in use; the
+ * backend, the user's upstream and the tracker are never called to allocate or free with the lock held; points are,
+ * because the lock is what keeps a stream from closing meanwhile (its listener takes it). In a forked child the lock may
+ * be held by a thread that is not there: every call looks at that first, and destroy takes no lock. */
+
+gm_status gm__pool_check(const gm_pool *pool, const char *op, gm_error *err) {
+  if (!pool) return gm__bad_argument(err, op, "`pool` is NULL");
+  return gm__device_check(pool->device, op, err);
+}
+
+static void pool_stream_closing(void *user, gm_stream *stream) {
+  gm_pool *pool = user;
+  gm__order_drain(pool->device, stream);
+  gm__mutex_lock(&pool->lock);
+  gm__order_forget(&pool->order, &pool->nodes, stream);
+  gm__mutex_unlock(&pool->lock);
+}
+
+static gm_status pool_check_params(const gm_pool_params *params, gm_error *err) {
+  const char *op = "gm_pool_create";
+  if (params->struct_size < sizeof *params) {
+    return gm__bad_argument(err, op, "`params->struct_size` is %u, must be %zu", params->struct_size, sizeof *params);
+  }
+  if ((unsigned)params->strategy > GM_STRATEGY_BEST_FIT) {
+    return gm__bad_argument(err, op, "`params->strategy` is %u, none of gm_strategy", (unsigned)params->strategy);
+  }
+  if (params->strategy == GM_STRATEGY_BEST_FIT) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "`params->strategy` best_fit comes with a later version: use bucket");
+  }
+  if (params->upstream && (!params->upstream->allocate || !params->upstream->release)) {
+    return gm__bad_argument(err, op, "`params->upstream` needs both allocate and release");
+  }
+  return GM_OK;
+}
+
+static uint64_t pool_cap(gm_context *ctx, uint64_t asked) {
+  uint64_t cap = asked ? asked : gm__config_u64(ctx, "max_pool_bytes");
+  return cap ? cap : UINT64_MAX;
+}
+
+static bool pool_is_checked(const gm_pool_params *params) {
+#ifdef NDEBUG
+  return params->checked;
+#else
+  (void)params;
+  return true;
+#endif
+}
+
+static void pool_init(gm_pool *pool, gm_device *device, const gm_pool_params *params) {
+  gm_context *ctx = device->ctx;
+  uint64_t most = gm__config_u64(ctx, "max_pooled_per_bucket");
+  pool->device = device;
+  pool->id = gm__context_next_id(ctx);
+  snprintf(pool->name, sizeof pool->name, "%s", params->name ? params->name : "pool");
+  pool->checked = pool_is_checked(params);
+  pool->has_upstream = params->upstream != NULL;
+  if (params->upstream) pool->upstream = *params->upstream;
+  pool->max_bytes = pool_cap(ctx, params->max_bytes);
+  gm__mutex_init(&pool->lock);
+  gm__node_table_init(&pool->nodes, gm__context_services(ctx), pool->id);
+  pool->pointers.services = gm__context_services(ctx);
+  pool->buckets.most = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
+  gm__order_init(&pool->order, device);
+  pool->listener = (gm__stream_listener){.closing = pool_stream_closing, .user = pool};
+}
+
+gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_pool **out, gm_error *err) {
+  static const gm_pool_params by_configuration = {.struct_size = sizeof by_configuration};
+  gm_status status = gm__device_check(device, "gm_pool_create", err);
+  if (status) return status;
+  if (!out) return gm__bad_argument(err, "gm_pool_create", "`out` is NULL");
+  if (!params) params = &by_configuration;
+  status = pool_check_params(params, err);
+  if (status) return status;
+  const gm_services *services = gm__context_services(device->ctx);
+  gm_pool *pool = gm__alloc(services, sizeof *pool);
+  if (!pool) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_create", "no host memory for a pool");
+  if (params->track || gm__config_bool(device->ctx, "track_allocations")) {
+    status = gm_tracker_create(device->ctx, &pool->tracker, err);
+    if (status) {
+      gm__release(services, pool, sizeof *pool);
+      return status;
+    }
+  }
+  pool_init(pool, device, params);
+  atomic_fetch_add(&device->children, 1);
+  gm__device_add_listener(device, &pool->listener);
+  *out = pool;
+  return GM_OK;
+}
+
+/* Wait for every stream that may still use a pooled block. Under the lock, so that none of them closes meanwhile. */
+static void pool_drain(gm_pool *pool) {
+  gm__mutex_lock(&pool->lock);
+  uint64_t busy = 0;
+  for (gm__node *node = pool->buckets.ages.first; node; node = node->links[GM__BY_AGE].next) {
+    busy |= gm__order_settle(&pool->order, node);
+  }
+  for (uint32_t slot = 0; slot < GM__ORDER_SLOTS; slot++) {
+    if (busy >> slot & 1) gm__order_drain(pool->device, pool->order.slots[slot].stream);
+  }
+  gm__mutex_unlock(&pool->lock);
+}
+
+gm_status gm_pool_destroy(gm_pool *pool, gm_error *err) {
+  if (!pool) return GM_OK;
+  gm_device *device = pool->device;
+  const gm_services *services = gm__context_services(device->ctx);
+  bool forked = gm__pool_forked(pool);
+  if (!forked && pool->live) {
+    return gm__fail(err, GM_ERR_BUSY, 0, "gm_pool_destroy", "%" PRIu64 " blocks of pool \"%s\" are still out",
+                    pool->live, pool->name);
+  }
+  if (!forked) {
+    pool_drain(pool);
+    gm__device_remove_listener(device, &pool->listener);
+  }
+  gm__order_clear(&pool->order, &pool->nodes, forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL);
+  gm__supply_end(pool);
+  gm_tracker_destroy(pool->tracker);
+  gm__pointers_clear(&pool->pointers);
+  gm__node_table_clear(&pool->nodes);
+  if (!forked) gm__mutex_destroy(&pool->lock);
+  gm__release(services, pool, sizeof *pool);
+  atomic_fetch_sub(&device->children, 1);
+  return GM_OK;
+}
+
+gm_status gm__pool_claim(gm_pool *pool, uint64_t bytes, gm_error *err) {
+  uint64_t cap = atomic_load_explicit(&pool->max_bytes, memory_order_relaxed);
+  uint64_t claimed = atomic_load_explicit(&pool->claimed, memory_order_relaxed);
+  do {
+    if (claimed > cap || bytes > cap - claimed) {
+      return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
+                      "%" PRIu64 " bytes more would go beyond the cap of pool \"%s\": %" PRIu64 " of %" PRIu64 " are taken",
+                      bytes, pool->name, claimed, cap);
+    }
+  } while (!atomic_compare_exchange_weak_explicit(&pool->claimed, &claimed, claimed + bytes, memory_order_relaxed,
+                                                  memory_order_relaxed));
+  return GM_OK;
+}
+
+void gm__pool_unclaim(gm_pool *pool, uint64_t bytes) {
+  atomic_fetch_sub_explicit(&pool->claimed, bytes, memory_order_relaxed);
+}
+
+uint64_t gm__pool_limit(gm_pool *pool) {
+  uint64_t cap = atomic_load_explicit(&pool->max_bytes, memory_order_relaxed);
+  if (pool->has_upstream) return cap;
+  uint64_t headroom = gm__device_headroom(pool->device);
+  uint64_t claimed = atomic_load_explicit(&pool->claimed, memory_order_relaxed);
+  if (headroom > UINT64_MAX - claimed) return cap;
+  return claimed + headroom < cap ? claimed + headroom : cap;
+}
+
+gm__node *gm__pool_find(const gm_pool *pool, const gm_block *block) {
+  return gm__node_find(&pool->nodes, block, pool->checked);
+}
+
+void gm__pool_note_failure(gm_pool *pool, const gm_error *failure) {
+  gm__mutex_lock(&pool->lock);
+  pool->last_failure = *failure;
+  gm__mutex_unlock(&pool->lock);
+}
+
+static void pool_note_pooled(gm_pool *pool, const gm__node *node, bool pooled) {
+  pool->pooled = pooled ? pool->pooled + node->bytes : pool->pooled - node->bytes;
+  if (pool->has_upstream) return; /* not counted on the device either */
+  gm__device_note_pooled(pool->device, pooled ? (int64_t)node->bytes : -(int64_t)node->bytes);
+}
+
+void gm__pool_put(gm_pool *pool, gm__node *node) {
+  gm__bucket_put(&pool->buckets, node);
+  pool_note_pooled(pool, node, true);
+  node->idle = false;
+  gm__pool_settle(pool, node);
+}
+
+void gm__pool_pull(gm_pool *pool, gm__node *node) {
+  if (node->idle) gm__stats_uncount(&pool->stats.reclaimable_bytes, node->bytes);
+  node->idle = false;
+  pool_note_pooled(pool, node, false);
+  gm__bucket_remove(&pool->buckets, node);
+}
+
+bool gm__pool_settle(gm_pool *pool, gm__node *node) {
+  if (node->idle || gm__order_settle(&pool->order, node)) return node->idle;
+  node->idle = true;
+  gm__stats_count(&pool->stats.reclaimable_bytes, node->bytes);
+  return true;
+}
+
+uint64_t gm_pool_trim(gm_pool *pool, uint64_t keep_bytes) {
+  return !pool || gm__pool_forked(pool) ? 0 : gm__supply_trim(pool, keep_bytes);
+}
+
+gm_status gm_pool_set_max_bytes(gm_pool *pool, uint64_t bytes, gm_error *err) {
+  gm_status status = gm__pool_check(pool, "gm_pool_set_max_bytes", err);
+  if (status) return status;
+  atomic_store_explicit(&pool->max_bytes, pool_cap(pool->device->ctx, bytes), memory_order_relaxed);
+  return GM_OK;
+}
+
+static gm_status pool_record_more(gm_pool *pool, uint64_t bytes, gm_error *err) {
+  gm_status status = gm__pool_claim(pool, bytes, err);
+  if (status) return status;
+  atomic_fetch_add_explicit(&pool->recorded, bytes, memory_order_relaxed);
+  gm__stats_grow(&pool->stats.reserved_bytes, &pool->stats.peak_reserved_bytes, bytes);
+  gm__stats_grow(&pool->stats.in_use_bytes, &pool->stats.peak_in_use_bytes, bytes);
+  gm__stats_grow(&pool->stats.requested_bytes, &pool->stats.peak_requested_bytes, bytes);
+  return GM_OK;
+}
+
+static gm_status pool_record_less(gm_pool *pool, uint64_t bytes, gm_error *err) {
+  uint64_t recorded = atomic_load_explicit(&pool->recorded, memory_order_relaxed);
+  do {
+    if (bytes > recorded) {
+      return gm__bad_argument(err, "gm_pool_record_allocation",
+                              "`bytes` gives back %" PRIu64 ", but only %" PRIu64 " are recorded", bytes, recorded);
+    }
+  } while (!atomic_compare_exchange_weak_explicit(&pool->recorded, &recorded, recorded - bytes, memory_order_relaxed,
+                                                  memory_order_relaxed));
+  gm__stats_uncount(&pool->stats.requested_bytes, bytes);
+  gm__stats_uncount(&pool->stats.in_use_bytes, bytes);
+  gm__stats_uncount(&pool->stats.reserved_bytes, bytes);
+  gm__pool_unclaim(pool, bytes);
+  return GM_OK;
+}
+
+gm_status gm_pool_record_allocation(gm_pool *pool, int64_t bytes, gm_error *err) {
+  gm_status status = gm__pool_check(pool, "gm_pool_record_allocation", err);
+  if (status || bytes == 0) return status;
+  return bytes > 0 ? pool_record_more(pool, (uint64_t)bytes, err)
+                   : pool_record_less(pool, (uint64_t)0 - (uint64_t)bytes, err);
+}
+
+void gm_pool_stats(gm_pool *pool, gm_stats *out) {
+  if (pool && out) gm__stats_snapshot(&pool->stats, out);
+}
+
+gm_device *gm_pool_device(const gm_pool *pool) { return pool ? pool->device : NULL; }
+
+const char *gm_pool_name(const gm_pool *pool) { return pool ? pool->name : ""; }
+
+gm_tracker *gm_pool_tracker(const gm_pool *pool) { return pool ? pool->tracker : NULL; }

@@ -1,0 +1,78 @@
+#include "core/pool/request.h"
+
+#include <inttypes.h>
+
+#include "core/base/error.h"
+#include "core/pool/pool.h"
+#include "gm/size.h"
+
+enum {
+  REQUEST_FLAGS = GM_ZERO | GM_INSERT_WAIT | GM_COMMIT | GM_HOST_VISIBLE,
+  REQUEST_LATER = GM_ALLOW_SPANS | GM_EVICTABLE | GM_RELOCATABLE | GM_SHAREABLE,
+  REQUEST_USAGE = GM_USAGE_TRANSFER | GM_USAGE_STORAGE | GM_USAGE_UNIFORM | GM_USAGE_INDIRECT | GM_USAGE_READBACK
+};
+
+static gm_status request_check_words(const gm_request *request, gm_error *err) {
+  const char *op = "gm_alloc";
+  if (request->flags & REQUEST_LATER) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "`flags` 0x%x: comes with a later version",
+                    request->flags & REQUEST_LATER);
+  }
+  if (request->flags & ~(uint32_t)REQUEST_FLAGS) {
+    return gm__bad_argument(err, op, "`flags` has bits that are none: 0x%x", request->flags & ~(uint32_t)REQUEST_FLAGS);
+  }
+  if (request->usage & ~(uint32_t)REQUEST_USAGE) {
+    return gm__bad_argument(err, op, "`usage` has bits that are none: 0x%x", request->usage & ~(uint32_t)REQUEST_USAGE);
+  }
+  if ((unsigned)request->must_be > GM_ANYWHERE) {
+    return gm__bad_argument(err, op, "`must_be` is %u, none of gm_must_be", (unsigned)request->must_be);
+  }
+  if (request->deadline_ns) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "`deadline_ns` comes with a later version: it must be 0");
+  }
+  return GM_OK;
+}
+
+static gm_status request_check(const gm_pool *pool, const gm_request *request, gm_error *err) {
+  const char *op = "gm_alloc";
+  if (!request) return gm__bad_argument(err, op, "`request` is NULL");
+  if (request->bytes == 0) return gm__bad_argument(err, op, "`bytes` is 0");
+  if (request->align & (request->align - 1)) {
+    return gm__bad_argument(err, op, "`align` must be a power of two, is %u", request->align);
+  }
+  if (request->stream && request->stream->device != pool->device) {
+    return gm__bad_argument(err, op, "`stream` belongs to another device");
+  }
+  return request_check_words(request, err);
+}
+
+gm_status gm__want_read(const gm_pool *pool, const gm_request *request, gm__want *out, gm_error *err) {
+  gm_status status = request_check(pool, request, err);
+  if (status) return status;
+  const gm_device_info *info = &pool->device->info;
+  uint64_t least = info->alignment ? info->alignment : 1;
+  *out = (gm__want){
+      .bytes = request->bytes,
+      .rounded = gm__bucket_round(request->bytes, least, info->max_alloc_bytes),
+      .stream = request->stream,
+      .align = request->align > least ? request->align : (uint32_t)least,
+      .flags = request->flags,
+      .usage = request->usage ? request->usage : GM_USAGE_TRANSFER | GM_USAGE_STORAGE,
+      .tag = request->tag,
+      .size_class = gm_size_class(request->bytes > least ? request->bytes : least),
+      .must_be = request->must_be,
+      .insert = (request->flags & (GM_INSERT_WAIT | GM_ZERO)) != 0,
+  };
+  return GM_OK;
+}
+
+static uint32_t request_memory_flags(const gm_pool *pool, const gm__node *node) {
+  return node->memory.type < pool->device->type_count ? pool->device->types[node->memory.type].flags : 0;
+}
+
+bool gm__want_fits(const gm_pool *pool, const gm__want *want, const gm__node *node) {
+  if (node->bytes < want->bytes || node->must_be > want->must_be || want->usage & ~node->usage) return false;
+  if (want->flags & GM_COMMIT && !node->committed) return false;
+  if (want->flags & GM_HOST_VISIBLE && !(request_memory_flags(pool, node) & GM_MEMORY_HOST_VISIBLE)) return false;
+  return node->align >= want->align || (node->memory.address && node->memory.address % want->align == 0);
+}

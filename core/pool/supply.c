@@ -1,0 +1,182 @@
+#include "core/pool/supply.h"
+
+#include <inttypes.h>
+
+#include "core/base/clock.h"
+#include "core/base/error.h"
+
+/* Invariants: bytes are claimed before anybody is asked for them and unclaimed after they are back, so `claimed` is never
+ * below what is really held; whoever asks the backend under a share of the device does so under the device's grow lock,
+ * so that two pools cannot both be told that the last bytes are theirs. A node leaves the sorted addresses before its
+ * memory goes back, because the backend may hand out the same address at once. */
+
+/* Addresses for devices whose API has none: above every address that a 46-bit user space has, never handed out twice. */
+#define SUPPLY_FIRST_ADDRESS (UINT64_C(1) << 46)
+
+static gm_status supply_address(gm_device *device, uint64_t bytes, uint64_t align, uint64_t *out, gm_error *err) {
+  uint64_t used = atomic_load_explicit(&device->synthetic_bytes, memory_order_relaxed), at;
+  do {
+    uint64_t next = SUPPLY_FIRST_ADDRESS + used;
+    uint64_t pad = (align - next % align) % align;
+    if (pad > UINT64_MAX - next || bytes > UINT64_MAX - next - pad) {
+      return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_alloc", "no synthetic addresses are left on this device");
+    }
+    at = next + pad;
+  } while (!atomic_compare_exchange_weak_explicit(&device->synthetic_bytes, &used, at + bytes - SUPPLY_FIRST_ADDRESS,
+                                                  memory_order_relaxed, memory_order_relaxed));
+  *out = at;
+  return GM_OK;
+}
+
+static gm_status supply_ask_upstream(gm_pool *pool, const gm__want *want, uint64_t bytes, gm_memory *out,
+                                     gm_error *err) {
+  gm_status status = pool->upstream.allocate(pool->upstream.user, bytes, want->align, out);
+  if (status) return gm__fail(err, status, 0, "gm_upstream.allocate", "the pool's upstream refused %" PRIu64 " bytes", bytes);
+  if (out->handle && out->bytes >= bytes) return GM_OK;
+  if (out->handle) pool->upstream.release(pool->upstream.user, out);
+  return gm__fail(err, GM_ERR_DRIVER, 0, "gm_upstream.allocate",
+                  "asked for %" PRIu64 " bytes, the pool's upstream said GM_OK and gave %" PRIu64 " (handle %" PRIu64 ")",
+                  bytes, out->bytes, out->handle);
+}
+
+static gm_status supply_ask_device(gm_pool *pool, const gm__want *want, uint64_t bytes, gm_memory *out, gm_error *err) {
+  gm_device *device = pool->device;
+  gm__device_request request = {bytes, want->align, want->usage, want->flags & (GM_HOST_VISIBLE | GM_COMMIT),
+                                (int)want->must_be};
+  gm__mutex_lock(&device->grow_lock);
+  uint64_t headroom = gm__device_headroom(device);
+  gm_status status = bytes > headroom
+                         ? gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
+                                    "%" PRIu64 " bytes are more than the %" PRIu64
+                                    " that memory_fraction and min_free_bytes leave on this device",
+                                    bytes, headroom)
+                         : gm__device_alloc(device, &request, out, err);
+  gm__mutex_unlock(&device->grow_lock);
+  return status;
+}
+
+static gm_status supply_ask(gm_pool *pool, const gm__want *want, uint64_t bytes, gm_memory *out, gm_error *err) {
+  uint64_t began = gm__now_ns();
+  gm_status status = pool->has_upstream ? supply_ask_upstream(pool, want, bytes, out, err)
+                                        : supply_ask_device(pool, want, bytes, out, err);
+  if (status == GM_ERR_OVER_LIMIT) return status; /* the backend was not asked */
+  gm__stats_count(&pool->stats.driver_allocs, 1);
+  gm__stats_count(&pool->stats.driver_ns, gm__now_ns() - began);
+  return status;
+}
+
+static void supply_give(gm_pool *pool, const gm_memory *memory) {
+  uint64_t began = gm__now_ns();
+  if (pool->has_upstream) {
+    pool->upstream.release(pool->upstream.user, memory);
+  } else {
+    gm__device_free(pool->device, memory, NULL);
+  }
+  gm__stats_count(&pool->stats.driver_frees, 1);
+  gm__stats_count(&pool->stats.driver_ns, gm__now_ns() - began);
+}
+
+/* Fill the node and make it known by its address. */
+static gm_status supply_enter(gm_pool *pool, const gm__want *want, uint64_t bytes, gm__node *node, gm_error *err) {
+  node->bytes = bytes;
+  node->align = want->align;
+  node->usage = want->usage;
+  node->must_be = want->must_be;
+  node->size_class = want->size_class;
+  node->committed = (want->flags & GM_COMMIT) != 0;
+  node->address = node->memory.address;
+  gm_status status = GM_OK;
+  if (!node->address) status = supply_address(pool->device, bytes, want->align, &node->address, err);
+  if (status) return status;
+  gm__mutex_lock(&pool->lock);
+  status = gm__pointers_insert(&pool->pointers, node);
+  gm__mutex_unlock(&pool->lock);
+  if (!status) return GM_OK;
+  return gm__fail(err, status, 0, "gm_alloc", "%s",
+                  status == GM_ERR_DRIVER ? "the driver gave an address that overlaps memory it gave before"
+                                          : "no host memory for the pool's addresses");
+}
+
+static gm_status supply_fill(gm_pool *pool, const gm__want *want, uint64_t bytes, gm__node *node, gm_error *err) {
+  gm_status status = gm__pool_claim(pool, bytes, err);
+  if (status) return status;
+  status = supply_ask(pool, want, bytes, &node->memory, err);
+  if (!status) {
+    status = supply_enter(pool, want, bytes, node, err);
+    if (status) supply_give(pool, &node->memory);
+  }
+  if (status) {
+    gm__pool_unclaim(pool, bytes);
+  } else {
+    gm__stats_grow(&pool->stats.reserved_bytes, &pool->stats.peak_reserved_bytes, bytes);
+  }
+  return status;
+}
+
+gm_status gm__supply_take(gm_pool *pool, const gm__want *want, uint64_t bytes, gm__node **out, gm_error *err) {
+  gm__mutex_lock(&pool->lock);
+  gm__node *node = gm__node_take(&pool->nodes);
+  gm__mutex_unlock(&pool->lock);
+  if (!node) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no host memory for the pool's table");
+  gm_status status = supply_fill(pool, want, bytes, node, err);
+  if (!status) {
+    *out = node;
+    return GM_OK;
+  }
+  gm__mutex_lock(&pool->lock);
+  gm__node_give(&pool->nodes, node);
+  gm__mutex_unlock(&pool->lock);
+  return status;
+}
+
+void gm__supply_detach(gm_pool *pool, gm__leaving *leaving, gm__node *node) {
+  gm__pool_pull(pool, node);
+  gm__pointers_remove(&pool->pointers, node);
+  gm__order_drop_point(&pool->order, node);
+  node->links[GM__BY_BUCKET].next = leaving->first;
+  leaving->first = node;
+  leaving->bytes += node->bytes;
+}
+
+void gm__supply_return(gm_pool *pool, gm__leaving *leaving) {
+  if (!leaving->first) return;
+  for (gm__node *node = leaving->first; node; node = node->links[GM__BY_BUCKET].next) {
+    supply_give(pool, &node->memory);
+    gm__stats_uncount(&pool->stats.reserved_bytes, node->bytes);
+    gm__pool_unclaim(pool, node->bytes);
+  }
+  gm__mutex_lock(&pool->lock);
+  for (gm__node *node = leaving->first, *next; node; node = next) {
+    next = node->links[GM__BY_BUCKET].next;
+    gm__node_give(&pool->nodes, node);
+  }
+  gm__mutex_unlock(&pool->lock);
+  leaving->first = NULL;
+}
+
+uint64_t gm__supply_trim(gm_pool *pool, uint64_t keep_bytes) {
+  gm__leaving leaving = {0};
+  gm__mutex_lock(&pool->lock);
+  gm__order_refresh(&pool->order, UINT64_MAX);
+  for (gm__node *node = pool->buckets.ages.last, *newer; node && pool->pooled > keep_bytes; node = newer) {
+    newer = node->links[GM__BY_AGE].prev;
+    if (gm__pool_settle(pool, node)) gm__supply_detach(pool, &leaving, node);
+  }
+  gm__mutex_unlock(&pool->lock);
+  gm__supply_return(pool, &leaving);
+  return leaving.bytes;
+}
+
+void gm__supply_end(gm_pool *pool) {
+  bool forked = gm__pool_forked(pool);
+  uint32_t cursor = 0;
+  for (gm__node *node; (node = gm__node_next(&pool->nodes, &cursor));) {
+    if (node->state == GM__NODE_UNUSED || !node->memory.handle) continue;
+    if (pool->has_upstream) {
+      if (!forked) pool->upstream.release(pool->upstream.user, &node->memory);
+      continue;
+    }
+    if (node->state == GM__NODE_POOLED && !forked) gm__device_note_pooled(pool->device, -(int64_t)node->bytes);
+    gm__device_free(pool->device, &node->memory, NULL);
+  }
+}

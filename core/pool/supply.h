@@ -1,0 +1,30 @@
+/* Where a pool's memory comes from and goes back to: the device's backend, or the user's callbacks. No lock of the pool
+ * is held while they are called. */
+#ifndef GM_CORE_POOL_SUPPLY_H
+#define GM_CORE_POOL_SUPPLY_H
+
+#include "core/pool/pool.h"
+#include "core/pool/request.h"
+
+/* `bytes` for the request, in a node that is AWAY. OVER_LIMIT, OUT_OF_DEVICE_MEMORY and the backend's other answers. */
+gm_status gm__supply_take(gm_pool *pool, const gm__want *want, uint64_t bytes, gm__node **out, gm_error *err);
+
+/* Nodes on their way back, linked by links[GM__BY_BUCKET].next. */
+typedef struct gm__leaving {
+  gm__node *first;
+  uint64_t bytes;
+} gm__leaving;
+
+/* Take a pooled node that is idle out of the pool and put it on the list. With the pool's lock. */
+void gm__supply_detach(gm_pool *pool, gm__leaving *leaving, gm__node *node);
+
+/* Give all on the list back. Without the lock. */
+void gm__supply_return(gm_pool *pool, gm__leaving *leaving);
+
+/* Give idle pooled memory back, oldest first, until at most `keep_bytes` are pooled. The bytes given back. */
+uint64_t gm__supply_trim(gm_pool *pool, uint64_t keep_bytes);
+
+/* At the end of a pool: give back every node, waiting for nothing; in a forked child only the host memory of it. */
+void gm__supply_end(gm_pool *pool);
+
+#endif
