@@ -61,13 +61,17 @@ static gm_device *device_new(gm_context *ctx, gm__driver *driver, gm_error *err)
   device->ctx = ctx;
   device->driver = driver;
   device->ops = &driver->ops;
+  gm__mutex_init(&device->grow_lock);
   gm__mutex_init(&device->lock);
   return device;
 }
 
 static void device_release(gm_device *device, bool forked) {
   if (device->handle) device->ops->device_close(device->handle, forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL);
-  if (!forked) gm__mutex_destroy(&device->lock);
+  if (!forked) {
+    gm__mutex_destroy(&device->grow_lock);
+    gm__mutex_destroy(&device->lock);
+  }
   gm__release(gm__context_services(device->ctx), device, sizeof *device);
 }
 

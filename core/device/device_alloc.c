@@ -100,7 +100,8 @@ void gm__device_note_pooled(gm_device *device, int64_t bytes) {
 
 uint64_t gm__device_headroom(gm_device *device) {
   gm_memory_info memory = {.struct_size = sizeof memory};
-  if (gm__device_figures(device->driver, &device->info, device->handle, &memory, NULL) != GM_OK) return UINT64_MAX;
+  if (gm__device_figures(device->driver, &device->info, device->handle, &memory, NULL) != GM_OK)
+    return 0; /* no host memory */
   if (memory.total_bytes == GM_UNKNOWN_BYTES || memory.free_bytes == GM_UNKNOWN_BYTES) return UINT64_MAX;
   return gm__headroom(&memory, gm__config_fraction(device->ctx, "memory_fraction"), memory.margin_bytes);
 }

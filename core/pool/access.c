@@ -9,8 +9,8 @@
 
 static gm_status access_range(const gm_block *block, uint64_t offset, uint64_t bytes, const char *op, gm_error *err) {
   if (offset <= block->bytes && bytes <= block->bytes - offset) return GM_OK;
-  return gm__bad_argument(err, op, "`offset` %" PRIu64 " and `bytes` %" PRIu64 " reach beyond the block's %" PRIu64, offset,
-                          bytes, block->bytes);
+  return gm__bad_argument(err, op, "`offset` %" PRIu64 " and `bytes` %" PRIu64 " reach beyond the block's %" PRIu64,
+                          offset, bytes, block->bytes);
 }
 
 gm_status gm__access_open(gm_pool *pool, const gm_block *block, uint64_t offset, uint64_t bytes, const char *op,
@@ -56,8 +56,8 @@ gm_status gm__access_write(const gm__access *access, const void *src, gm_stream 
   if (!src) return gm__bad_argument(err, op, "`src` is NULL");
   gm_status status = gm__access_stream(access->device, stream, op, &on, err);
   if (status == GM_OK && access->bytes) {
-    status = access->device->ops->copy_to_device(access->device->handle, on->handle, &access->memory, access->offset, src,
-                                                 access->bytes, access_point(stream, out, &point), err);
+    status = access->device->ops->copy_to_device(access->device->handle, on->handle, &access->memory, access->offset,
+                                                 src, access->bytes, access_point(stream, out, &point), err);
   }
   if (status == GM_OK) access_give_point(stream, &point, out);
   return status;
@@ -77,8 +77,8 @@ gm_status gm__access_read(const gm__access *access, void *dst, gm_stream *stream
   return status;
 }
 
-gm_status gm__access_copy(const gm__access *dst, const gm__access *src, gm_stream *stream, gm_point *out, const char *op,
-                          gm_error *err) {
+gm_status gm__access_copy(const gm__access *dst, const gm__access *src, gm_stream *stream, gm_point *out,
+                          const char *op, gm_error *err) {
   gm_stream *on;
   gm_backend_point point = {0};
   gm_status status = gm__access_stream(dst->device, stream, op, &on, err);
@@ -96,8 +96,8 @@ gm_status gm__access_fill(const gm__access *access, const void *pattern, uint32_
   gm_backend_point point = {0};
   gm_status status = gm__access_stream(access->device, stream, op, &on, err);
   if (status == GM_OK && access->bytes) {
-    status = access->device->ops->fill(access->device->handle, on->handle, &access->memory, access->offset, access->bytes,
-                                       pattern, pattern_bytes, access_point(stream, out, &point), err);
+    status = access->device->ops->fill(access->device->handle, on->handle, &access->memory, access->offset,
+                                       access->bytes, pattern, pattern_bytes, access_point(stream, out, &point), err);
   }
   if (status == GM_OK) access_give_point(stream, &point, out);
   return status;

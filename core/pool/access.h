@@ -23,8 +23,8 @@ gm_status gm__access_write(const gm__access *access, const void *src, gm_stream 
                            gm_error *err);
 gm_status gm__access_read(const gm__access *access, void *dst, gm_stream *stream, gm_point *out, const char *op,
                           gm_error *err);
-gm_status gm__access_copy(const gm__access *dst, const gm__access *src, gm_stream *stream, gm_point *out, const char *op,
-                          gm_error *err);
+gm_status gm__access_copy(const gm__access *dst, const gm__access *src, gm_stream *stream, gm_point *out,
+                          const char *op, gm_error *err);
 gm_status gm__access_fill(const gm__access *access, const void *pattern, uint32_t pattern_bytes, gm_stream *stream,
                           gm_point *out, const char *op, gm_error *err);
 

@@ -4,11 +4,11 @@
 #include "core/pool/request.h"
 #include "core/pool/supply.h"
 
-/* gm_alloc and gm_free. The order in which a request is served: a pooled block that its stream may use at once; one that
- * a point says is done; one of the stream's own that needs a barrier or a wait there; new memory; a block of another
- * stream that needs a wait, because a wait is better than a failure; what a trim sets free. So gm makes no stream depend
- * on another one while there is memory, and never waits on the host. A node is AWAY while one thread works on it outside
- * the lock; nobody else can name it. */
+/* gm_alloc and gm_free. The order in which a request is served: a pooled block that its stream may use at once; one
+ * that a point says is done; one of the stream's own that needs a barrier or a wait there; new memory; a block of
+ * another stream that needs a wait, because a wait is better than a failure; what a trim sets free. So gm makes no
+ * stream depend on another one while there is memory, and never waits on the host. A node is AWAY while one thread
+ * works on it outside the lock; nobody else can name it. */
 
 /* Bring a pooled node into the request's order; false when that is not possible, then it is where it was. */
 static bool acquire_order(gm_pool *pool, const gm__want *want, int slot, gm__node *node, gm__order_verdict verdict,
@@ -33,8 +33,8 @@ static bool acquire_order(gm_pool *pool, const gm__want *want, int slot, gm__nod
   return true;
 }
 
-/* The first node of the request's bucket, newest first, with a verdict of at most `worst`. *pending collects the streams
- * that stand in the way of others. */
+/* The first node of the request's bucket, newest first, with a verdict of at most `worst`. *pending collects the
+ * streams that stand in the way of others. */
 static gm__node *acquire_scan(gm_pool *pool, const gm__want *want, int slot, gm__order_verdict worst, uint64_t *pending,
                               gm__order_verdict *out) {
   gm__node *node = pool->buckets.classes[want->size_class].first;

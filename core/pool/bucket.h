@@ -12,8 +12,8 @@ typedef struct gm__buckets {
   uint32_t most;                      /* blocks kept in one bucket; more only while streams still use them */
 } gm__buckets;
 
-/* What the pool takes for `bytes`: the power of two above, at least `least`; `bytes` itself when that would be more than
- * `largest` (the driver's largest allocation; 0: no bound known). */
+/* What the pool takes for `bytes`: the power of two above, at least `least`; `bytes` itself when that would be more
+ * than `largest` (the driver's largest allocation; 0: no bound known). */
 uint64_t gm__bucket_round(uint64_t bytes, uint64_t least, uint64_t largest);
 
 void gm__bucket_put(gm__buckets *buckets, gm__node *node);

@@ -58,7 +58,7 @@ typedef struct gm__node_table {
   const gm_services *services;
   gm__node **chunks;
   uint32_t chunk_count, chunk_capacity;
-  gm__node *unused;    /* linked by links[GM__BY_BUCKET].next */
+  gm__node *unused;     /* linked by links[GM__BY_BUCKET].next */
   uint32_t first_check; /* differs from pool to pool, so that a foreign block is told apart */
 } gm__node_table;
 

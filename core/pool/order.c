@@ -6,8 +6,9 @@
  * Points are taken only when another order wants a block; except on an unordered stream, where the stream itself needs
  * the point of the free.
  *
- * Bits survive a reuse in the same stream: a block that was taken on a stream while older work there was pending, and is
- * then freed by the host, must still wait for that work. A lost device has nothing running: its points have passed. */
+ * Bits survive a reuse in the same stream: a block that was taken on a stream while older work there was pending, and
+ * is then freed by the host, must still wait for that work. A lost device has nothing running: its points have passed.
+ */
 
 static uint64_t order_bit(int slot) { return UINT64_C(1) << slot; }
 
@@ -134,7 +135,8 @@ static gm_status order_insert_own(const gm__order *order, const gm__node *node, 
   const gm_device *device = order->device;
   const gm_stream *stream = order->slots[slot].stream;
   if (stream->kind == GM_STREAM_FIFO) return GM_OK;
-  if (stream->kind == GM_STREAM_FIFO_IF_BARRIER) return device->ops->stream_barrier(device->handle, stream->handle, err);
+  if (stream->kind == GM_STREAM_FIFO_IF_BARRIER)
+    return device->ops->stream_barrier(device->handle, stream->handle, err);
   if (!node->has_point || node->point_slot != slot) return order_wait_on(order, slot, slot, err);
   return device->ops->point_wait_on(device->handle, stream->handle, &node->point, err);
 }

@@ -6,8 +6,8 @@
 #include "core/pool/pool.h"
 
 /* Invariant: `nodes` holds every node with memory behind it, live or pooled, by rising address, and their ranges do not
- * overlap. It changes only when memory is taken from or given back to the backend, so that an allocation served from the
- * pool pays nothing for it; a look-up is a binary search. */
+ * overlap. It changes only when memory is taken from or given back to the backend, so that an allocation served from
+ * the pool pays nothing for it; a look-up is a binary search. */
 
 void gm__pointers_clear(gm__pointers *pointers) {
   gm__release(pointers->services, pointers->nodes, pointers->capacity * sizeof(gm__node *));

@@ -9,8 +9,8 @@
 
 /* A pool: one mutex over the tables, atomics for figures and limits. Invariants: claimed >= reserved >= in use; the
  * backend, the user's upstream and the tracker are never called to allocate or free with the lock held; points are,
- * because the lock is what keeps a stream from closing meanwhile (its listener takes it). In a forked child the lock may
- * be held by a thread that is not there: every call looks at that first, and destroy takes no lock. */
+ * because the lock is what keeps a stream from closing meanwhile (its listener takes it). In a forked child the lock
+ * may be held by a thread that is not there: every call looks at that first, and destroy takes no lock. */
 
 gm_status gm__pool_check(const gm_pool *pool, const char *op, gm_error *err) {
   if (!pool) return gm__bad_argument(err, op, "`pool` is NULL");
@@ -34,7 +34,8 @@ static gm_status pool_check_params(const gm_pool_params *params, gm_error *err) 
     return gm__bad_argument(err, op, "`params->strategy` is %u, none of gm_strategy", (unsigned)params->strategy);
   }
   if (params->strategy == GM_STRATEGY_BEST_FIT) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "`params->strategy` best_fit comes with a later version: use bucket");
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op,
+                    "`params->strategy` best_fit comes with a later version: use bucket");
   }
   if (params->upstream && (!params->upstream->allocate || !params->upstream->release)) {
     return gm__bad_argument(err, op, "`params->upstream` needs both allocate and release");
@@ -142,7 +143,8 @@ gm_status gm__pool_claim(gm_pool *pool, uint64_t bytes, gm_error *err) {
   do {
     if (claimed > cap || bytes > cap - claimed) {
       return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
-                      "%" PRIu64 " bytes more would go beyond the cap of pool \"%s\": %" PRIu64 " of %" PRIu64 " are taken",
+                      "%" PRIu64 " bytes more would go beyond the cap of pool \"%s\": %" PRIu64 " of %" PRIu64
+                      " are taken",
                       bytes, pool->name, claimed, cap);
     }
   } while (!atomic_compare_exchange_weak_explicit(&pool->claimed, &claimed, claimed + bytes, memory_order_relaxed,

@@ -45,8 +45,8 @@ static inline bool gm__pool_forked(const gm_pool *pool) { return gm__context_for
 gm_status gm__pool_claim(gm_pool *pool, uint64_t bytes, gm_error *err);
 void gm__pool_unclaim(gm_pool *pool, uint64_t bytes);
 
-/* gm's own bound on reserved bytes now: the cap, and what the device's figures allow. Reads the figures: not for the hot
- * path. UINT64_MAX: none. */
+/* gm's own bound on reserved bytes now: the cap, and what the device's figures allow. Reads the figures: not for the
+ * hot path. UINT64_MAX: none. */
 uint64_t gm__pool_limit(gm_pool *pool);
 
 /* The live node that `block` names, or NULL. The pool's lock is held. */

@@ -5,12 +5,13 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 
-/* Invariants: bytes are claimed before anybody is asked for them and unclaimed after they are back, so `claimed` is never
- * below what is really held; whoever asks the backend under a share of the device does so under the device's grow lock,
- * so that two pools cannot both be told that the last bytes are theirs. A node leaves the sorted addresses before its
- * memory goes back, because the backend may hand out the same address at once. */
+/* Invariants: bytes are claimed before anybody is asked for them and unclaimed after they are back, so `claimed` is
+ * never below what is really held; whoever asks the backend under a share of the device does so under the device's grow
+ * lock, so that two pools cannot both be told that the last bytes are theirs. A node leaves the sorted addresses before
+ * its memory goes back, because the backend may hand out the same address at once. */
 
-/* Addresses for devices whose API has none: above every address that a 46-bit user space has, never handed out twice. */
+/* Addresses for devices whose API has none: above every address that a 46-bit user space has, never handed out twice.
+ */
 #define SUPPLY_FIRST_ADDRESS (UINT64_C(1) << 46)
 
 static gm_status supply_address(gm_device *device, uint64_t bytes, uint64_t align, uint64_t *out, gm_error *err) {
@@ -31,11 +32,13 @@ static gm_status supply_address(gm_device *device, uint64_t bytes, uint64_t alig
 static gm_status supply_ask_upstream(gm_pool *pool, const gm__want *want, uint64_t bytes, gm_memory *out,
                                      gm_error *err) {
   gm_status status = pool->upstream.allocate(pool->upstream.user, bytes, want->align, out);
-  if (status) return gm__fail(err, status, 0, "gm_upstream.allocate", "the pool's upstream refused %" PRIu64 " bytes", bytes);
+  if (status)
+    return gm__fail(err, status, 0, "gm_upstream.allocate", "the pool's upstream refused %" PRIu64 " bytes", bytes);
   if (out->handle && out->bytes >= bytes) return GM_OK;
   if (out->handle) pool->upstream.release(pool->upstream.user, out);
   return gm__fail(err, GM_ERR_DRIVER, 0, "gm_upstream.allocate",
-                  "asked for %" PRIu64 " bytes, the pool's upstream said GM_OK and gave %" PRIu64 " (handle %" PRIu64 ")",
+                  "asked for %" PRIu64 " bytes, the pool's upstream said GM_OK and gave %" PRIu64 " (handle %" PRIu64
+                  ")",
                   bytes, out->bytes, out->handle);
 }
 
@@ -45,12 +48,11 @@ static gm_status supply_ask_device(gm_pool *pool, const gm__want *want, uint64_t
                                 (int)want->must_be};
   gm__mutex_lock(&device->grow_lock);
   uint64_t headroom = gm__device_headroom(device);
-  gm_status status = bytes > headroom
-                         ? gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
-                                    "%" PRIu64 " bytes are more than the %" PRIu64
-                                    " that memory_fraction and min_free_bytes leave on this device",
-                                    bytes, headroom)
-                         : gm__device_alloc(device, &request, out, err);
+  gm_status status = bytes > headroom ? gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
+                                                 "%" PRIu64 " bytes are more than the %" PRIu64
+                                                 " that memory_fraction and min_free_bytes leave on this device",
+                                                 bytes, headroom)
+                                      : gm__device_alloc(device, &request, out, err);
   gm__mutex_unlock(&device->grow_lock);
   return status;
 }

@@ -1,11 +1,13 @@
 #include "core/track/tracker.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "core/base/error.h"
 #include "core/base/map.h"
 #include "core/context/context.h"
 #include "gm/size.h"
@@ -30,8 +32,8 @@ typedef struct tracker_chunk {
 struct gm_tracker {
   gm_context *ctx;
   gm__mutex lock;
-  gm__map by_id;   /* id: address of its record */
-  gm__map by_tag;  /* tag: place in totals */
+  gm__map by_id;  /* id: address of its record */
+  gm__map by_tag; /* tag: place in totals */
   tracker_chunk *chunks;
   tracker_record *unused;
   tracker_record *oldest, *newest;
@@ -96,7 +98,8 @@ static bool tracker_reserve_records(gm_tracker *tracker) {
 static bool tracker_reserve_totals(gm_tracker *tracker) {
   if (tracker->total_count < tracker->total_capacity) return true;
   size_t capacity = tracker->total_capacity ? tracker->total_capacity * 2 : 8, size = sizeof *tracker->totals;
-  if (!gm__grow(gm__context_services(tracker->ctx), &tracker->totals, tracker->total_capacity * size, capacity * size)) {
+  if (!gm__grow(gm__context_services(tracker->ctx), &tracker->totals, tracker->total_capacity * size,
+                capacity * size)) {
     return false;
   }
   tracker->total_capacity = capacity;
@@ -308,7 +311,8 @@ static void tracker_print_tags(gm_tracker *tracker, tracker_text *out) {
     const char *name = gm_tag_name(tracker->ctx, totals[i].tag);
     gm_format_bytes(totals[i].bytes, bytes, sizeof bytes);
     gm_format_bytes(totals[i].peak_bytes, peak, sizeof peak);
-    tracker_print(out, "tag %-16s %10s in %" PRIu64 ", peak %s\n", *name ? name : "(none)", bytes, totals[i].count, peak);
+    tracker_print(out, "tag %-16s %10s in %" PRIu64 ", peak %s\n", *name ? name : "(none)", bytes, totals[i].count,
+                  peak);
   }
   if (count > TRACKER_REPORT_TAGS) tracker_print(out, "and %zu more tags\n", count - TRACKER_REPORT_TAGS);
 }

@@ -4,9 +4,9 @@
 #include "core/pool/access.h"
 #include "gm/transfer.h"
 
-/* Host mappings. The node remembers the one mapping of its block, so that unmap knows what to flush, and gm_free refuses
- * a block that is still mapped. Ranges for flush and invalidate are widened to the memory's atom, inside the memory: its
- * bytes belong to this block alone. */
+/* Host mappings. The node remembers the one mapping of its block, so that unmap knows what to flush, and gm_free
+ * refuses a block that is still mapped. Ranges for flush and invalidate are widened to the memory's atom, inside the
+ * memory: its bytes belong to this block alone. */
 
 static const gm_memory_type *map_type(const gm__access *access) {
   return access->memory.type < access->device->type_count ? &access->device->types[access->memory.type] : NULL;
@@ -40,7 +40,8 @@ static gm_status map_check(const gm__access *access, uint32_t mode, void *const 
 }
 
 /* Keep the block for one mapping (any pointer but NULL until the true one is known), or give it back with NULL. */
-static gm_status map_hold(gm_pool *pool, const gm_block *block, void *pointer, const gm__access *access, uint32_t mode) {
+static gm_status map_hold(gm_pool *pool, const gm_block *block, void *pointer, const gm__access *access,
+                          uint32_t mode) {
   gm_status status = GM_OK;
   gm__mutex_lock(&pool->lock);
   gm__node *node = gm__pool_find(pool, block);

@@ -6,6 +6,7 @@
 #include "gm/request.h"
 #include "gm/stats.h"
 #include "gm/stream.h"
+#include "gm/tracker.h"
 
 GM_BEGIN_DECLS
 
@@ -31,7 +32,7 @@ typedef struct gm_pool_params {
   uint32_t struct_size;
   gm_strategy strategy;
   const char *name;            /* for reports; copied; NULL: "pool" */
-  uint64_t max_bytes;          /* cap on reserved bytes; 0: max_pool_bytes, else by memory_fraction */
+  uint64_t max_bytes;          /* cap on reserved bytes; 0: max_pool_bytes. memory_fraction, min_free_bytes hold too */
   const gm_upstream *upstream; /* NULL: the device's backend; copied */
   bool checked;                /* every wrong free is found (see gm_free); always so in debug builds */
   bool track;                  /* keep a record of each block (gm/tracker.h); or track_allocations */
@@ -40,7 +41,8 @@ typedef struct gm_pool_params {
 typedef enum gm_acquire {
   GM_ACQUIRE_OK = 0,            /* usable at once on the request's stream (host order: by the host and any stream) */
   GM_ACQUIRE_FRESH = 1,         /* the same, and never used before */
-  GM_ACQUIRE_NEEDS_WAIT = 2,    /* after the block's point (gm_block_point) on the request's stream */
+  GM_ACQUIRE_NEEDS_WAIT = 2,    /* after the block's point (gm_block_point) on the request's stream: on an unordered
+                                   stream, and on any other only where there was no other memory */
   GM_ACQUIRE_NEEDS_BARRIER = 3, /* after a barrier in the request's stream */
   GM_ACQUIRE_EXHAUSTED = 4,     /* no memory now */
   GM_ACQUIRE_OVER_LIMIT = 5,    /* a limit of gm refused */
@@ -69,16 +71,18 @@ GM_API gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *o
 
 /* Give back in that stream's order: work already submitted there may still use the block. NULL: host order, nothing
  * uses it any more. A checked pool answers INVALID_ARGUMENT to a double, foreign or altered block and damages nothing;
- * an unchecked one refuses what its look-up cannot find, the rest is the caller's bug. */
+ * an unchecked one refuses what its look-up cannot find, the rest is the caller's bug. BUSY: the block is mapped. */
 GM_API gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream);
 
-/* The block is also used on `stream` by work submitted before this call or before gm_free: its reuse waits for that. */
+/* The block is also used on `stream` by work submitted before this call or before gm_free: its reuse waits for that.
+ * INVALID_ARGUMENT as for gm_free; NOT_SUPPORTED: 64 other streams use the pool already. */
 GM_API gm_status gm_use_on(gm_pool *pool, const gm_block *block, gm_stream *stream);
 
 /* After GM_ACQUIRE_NEEDS_WAIT: the point to wait for. Borrowed until the block is freed; zero when there is none. */
 GM_API gm_point gm_block_point(gm_pool *pool, const gm_block *block);
 
-/* The same by pointer (address): NULL when there is none. Waits are inserted. */
+/* The same by pointer (address): NULL when there is none. Waits are inserted. gm_free_ptr: INVALID_ARGUMENT when the
+ * pointer is not the address of a live block of at least `bytes_or_0`; a NULL pointer is GM_OK. */
 GM_API void *gm_malloc(gm_pool *pool, uint64_t bytes, gm_stream *stream);
 GM_API gm_status gm_free_ptr(gm_pool *pool, void *pointer, uint64_t bytes_or_0, gm_stream *stream);
 
@@ -101,15 +105,19 @@ GM_API gm_status gm_block_memory(gm_pool *pool, const gm_block *block, gm_memory
  * point has not passed stay. */
 GM_API uint64_t gm_pool_trim(gm_pool *pool, uint64_t keep_bytes);
 
-/* Change the cap; what is already out stays. */
+/* Change the cap (0: by configuration); what is already out stays. */
 GM_API gm_status gm_pool_set_max_bytes(gm_pool *pool, uint64_t bytes, gm_error *err);
 
-/* Foreign memory held beside the pool counts in its statistics and limits: `bytes` taken (positive) or given back. */
+/* Foreign memory held beside the pool counts in its statistics and limits: `bytes` taken (positive) or given back.
+ * OVER_LIMIT: the cap has no room for it, nothing is recorded. INVALID_ARGUMENT: more given back than recorded. */
 GM_API gm_status gm_pool_record_allocation(gm_pool *pool, int64_t bytes, gm_error *err);
 
 GM_API void gm_pool_stats(gm_pool *pool, gm_stats *out);
 GM_API gm_device *gm_pool_device(const gm_pool *pool); /* borrowed */
 GM_API const char *gm_pool_name(const gm_pool *pool);  /* borrowed until destroyed */
+
+/* Who holds what: NULL when the pool does not track. Borrowed until the pool is destroyed. */
+GM_API gm_tracker *gm_pool_tracker(const gm_pool *pool);
 
 /* Why a request would fail now, or did: caller-owned report. */
 typedef struct gm_explanation {

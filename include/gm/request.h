@@ -13,7 +13,7 @@ typedef enum gm_must_be {
 } gm_must_be;
 
 typedef enum gm_request_flags {
-  GM_ZERO = 1,         /* zero-filled, in the order of the request's stream */
+  GM_ZERO = 1,         /* zero-filled, in the order of the request's stream; means GM_INSERT_WAIT too */
   GM_INSERT_WAIT = 2,  /* never NEEDS_WAIT or NEEDS_BARRIER: gm inserts the wait into the stream */
   GM_COMMIT = 4,       /* really taken from the system before the call returns */
   GM_HOST_VISIBLE = 8, /* can be mapped */

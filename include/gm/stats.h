@@ -18,7 +18,7 @@ GM_BEGIN_DECLS
   X(in_use_bytes, "bytes handed out, rounding included")                                      \
   X(reserved_bytes, "bytes taken from the backend and not given back")                        \
   X(pooled_bytes, "bytes kept for reuse: reserved_bytes - in_use_bytes")                      \
-  X(reclaimable_bytes, "bytes that a trim would give back now")                               \
+  X(reclaimable_bytes, "pooled bytes that no stream is known to use: a trim gives them back") \
   X(peak_requested_bytes, "highest requested_bytes")                                          \
   X(peak_in_use_bytes, "highest in_use_bytes")                                                \
   X(peak_reserved_bytes, "highest reserved_bytes")                                            \

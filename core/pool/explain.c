@@ -1,0 +1,170 @@
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/base/error.h"
+#include "core/pool/request.h"
+#include "core/pool/supply.h"
+#include "gm/size.h"
+
+/* gm_explain walks the way of gm_alloc with its eyes only: it takes nothing, trims nothing and puts no wait anywhere,
+ * so its verdict is a forecast that another thread can overtake. */
+
+typedef struct explain_view {
+  gm__want want;
+  bool served;         /* a pooled block fits and is done */
+  bool with_wait;      /* one fits after a wait */
+  uint64_t idle_bytes; /* what a trim would set free */
+} explain_view;
+
+typedef struct explain_text {
+  char *text;
+  size_t capacity, length;
+} explain_text;
+
+static void explain_say(explain_text *out, const char *format, ...) GM_PRINTF(2, 3);
+static void explain_say(explain_text *out, const char *format, ...) {
+  size_t room = out->capacity - out->length;
+  va_list args;
+  va_start(args, format);
+  int length = vsnprintf(out->text + out->length, room, format, args);
+  va_end(args);
+  if (length > 0) out->length += (size_t)length < room ? (size_t)length : room - 1;
+}
+
+static void explain_pooled(gm_pool *pool, explain_view *view, gm_explanation *out) {
+  const gm__want *want = &view->want;
+  gm__mutex_lock(&pool->lock);
+  int slot = gm__order_slot_of(&pool->order, want->stream);
+  for (gm__node *node = pool->buckets.ages.first; node; node = node->links[GM__BY_AGE].next) {
+    if (node->bytes > out->largest_pooled_bytes) out->largest_pooled_bytes = node->bytes;
+    if (gm__pool_settle(pool, node)) view->idle_bytes += node->bytes;
+    if (node->size_class != want->size_class || !gm__want_fits(pool, want, node)) continue;
+    gm__order_verdict verdict = gm__order_judge(&pool->order, node, slot, want->insert);
+    view->served |= verdict == GM__ORDER_READY;
+    view->with_wait |= verdict != GM__ORDER_BUSY;
+  }
+  out->last_failure = pool->last_failure;
+  gm__mutex_unlock(&pool->lock);
+}
+
+static void explain_figures(gm_pool *pool, gm_explanation *out) {
+  gm_stats stats;
+  gm_memory_info memory = {.struct_size = sizeof memory};
+  gm_pool_stats(pool, &stats);
+  out->pooled_bytes = stats.pooled_bytes;
+  out->in_use_bytes = stats.in_use_bytes;
+  out->limit_bytes = gm__pool_limit(pool);
+  out->max_alloc_bytes = pool->device->info.max_alloc_bytes;
+  out->device_free_bytes = out->used_by_others_bytes = GM_UNKNOWN_BYTES;
+  if (gm_device_memory_info(pool->device, &memory, NULL) != GM_OK) return;
+  out->device_free_bytes = memory.free_bytes;
+  out->used_by_others_bytes = memory.used_by_others_bytes;
+}
+
+/* What gm may still take: the limit less what is claimed and could not be given back. */
+static uint64_t explain_room(gm_pool *pool, const explain_view *view, const gm_explanation *out) {
+  if (out->limit_bytes == UINT64_MAX) return UINT64_MAX;
+  uint64_t claimed = atomic_load_explicit(&pool->claimed, memory_order_relaxed);
+  uint64_t held = claimed > view->idle_bytes ? claimed - view->idle_bytes : 0;
+  return out->limit_bytes > held ? out->limit_bytes - held : 0;
+}
+
+static gm_status explain_fresh(gm_pool *pool, const explain_view *view, const gm_explanation *out) {
+  uint64_t bytes = view->want.bytes;
+  if (out->max_alloc_bytes && bytes > out->max_alloc_bytes) return GM_ERR_ALLOCATION_TOO_LARGE;
+  if (bytes > explain_room(pool, view, out)) return GM_ERR_OVER_LIMIT;
+  bool device_is_full = !pool->has_upstream && out->device_free_bytes != GM_UNKNOWN_BYTES &&
+                        bytes > out->device_free_bytes && bytes - out->device_free_bytes > view->idle_bytes;
+  return device_is_full ? GM_ERR_OUT_OF_DEVICE_MEMORY : GM_OK;
+}
+
+static void explain_judge(gm_pool *pool, const explain_view *view, gm_explanation *out) {
+  out->status = GM_OK;
+  out->acquire = GM_ACQUIRE_OK;
+  if (view->served) return;
+  out->status = explain_fresh(pool, view, out);
+  out->acquire = GM_ACQUIRE_FRESH;
+  if (out->status == GM_OK) return;
+  out->acquire = out->status == GM_ERR_OVER_LIMIT ? GM_ACQUIRE_OVER_LIMIT : GM_ACQUIRE_EXHAUSTED;
+  if (!view->with_wait) return;
+  out->status = GM_OK;
+  out->acquire = view->want.insert ? GM_ACQUIRE_OK : GM_ACQUIRE_NEEDS_WAIT;
+}
+
+static void explain_say_bytes(explain_text *text, const char *format, uint64_t bytes) {
+  char words[16] = "unknown";
+  if (bytes != UINT64_MAX) gm_format_bytes(bytes, words, sizeof words);
+  explain_say(text, "%s%s", format, words);
+}
+
+static void explain_say_figures(explain_text *text, const gm_explanation *out) {
+  explain_say_bytes(text, ": pool holds ", out->in_use_bytes);
+  explain_say_bytes(text, " in use and ", out->pooled_bytes);
+  explain_say_bytes(text, " pooled (largest block ", out->largest_pooled_bytes);
+  explain_say_bytes(text, "), gm's limit ", out->limit_bytes);
+  explain_say_bytes(text, ", free on the device ", out->device_free_bytes);
+  explain_say_bytes(text, ", held by others ", out->used_by_others_bytes);
+  explain_say(text, ".");
+}
+
+/* The smallest change after which the request would have been served. */
+static void explain_say_advice(gm_pool *pool, const explain_view *view, explain_text *text, const gm_explanation *out) {
+  uint64_t bytes = view->want.bytes, room;
+  switch (out->status) {
+    case GM_ERR_OVER_LIMIT:
+      room = explain_room(pool, view, out);
+      explain_say_bytes(text, " Freeing or allowing (max_bytes, memory_fraction, min_free_bytes) ", bytes - room);
+      explain_say(text, " more would help.");
+      break;
+    case GM_ERR_OUT_OF_DEVICE_MEMORY:
+      explain_say_bytes(text, " The device lacks ", bytes - out->device_free_bytes - view->idle_bytes);
+      explain_say(text, ".");
+      break;
+    case GM_ERR_ALLOCATION_TOO_LARGE:
+      explain_say_bytes(text, " Ask for pieces of at most ", out->max_alloc_bytes);
+      explain_say(text, ".");
+      break;
+    default: break;
+  }
+}
+
+static void explain_words(gm_pool *pool, const explain_view *view, gm_explanation *out) {
+  explain_text text = {out->text, sizeof out->text, 0};
+  explain_say_bytes(&text, "", out->asked_bytes);
+  explain_say(&text, " from pool \"%s\" now: %s", pool->name,
+              out->status ? gm_status_text(out->status) : "would succeed");
+  explain_say_figures(&text, out);
+  explain_say_advice(pool, view, &text, out);
+  if (out->last_failure.status) {
+    explain_say(&text, " Last failure: %s: %s", out->last_failure.op, out->last_failure.message);
+  }
+}
+
+static gm_status explain_check(const gm_pool *pool, const gm_explanation *out, gm_error *err) {
+  gm_status status = gm__pool_check(pool, "gm_explain", err);
+  if (status) return status;
+  if (!out) return gm__bad_argument(err, "gm_explain", "`out` is NULL");
+  if (out->struct_size == sizeof *out) return GM_OK;
+  return gm__bad_argument(err, "gm_explain", "`out->struct_size` is %u, must be %zu", out->struct_size, sizeof *out);
+}
+
+gm_status gm_explain(gm_pool *pool, const gm_request *request, gm_explanation *out, gm_error *err) {
+  gm_status status = explain_check(pool, out, err);
+  if (status) return status;
+  gm_error reason;
+  explain_view view = {0};
+  *out = (gm_explanation){.struct_size = sizeof *out, .asked_bytes = request ? request->bytes : 0};
+  out->status = gm__want_read(pool, request, &view.want, &reason);
+  if (out->status) {
+    out->acquire = GM_ACQUIRE_INVALID;
+    explain_say(&(explain_text){out->text, sizeof out->text, 0}, "%s: %s", reason.op, reason.message);
+    return GM_OK;
+  }
+  out->rounded_bytes = view.want.rounded;
+  explain_pooled(pool, &view, out);
+  explain_figures(pool, out);
+  explain_judge(pool, &view, out);
+  explain_words(pool, &view, out);
+  return GM_OK;
+}

@@ -1,0 +1,375 @@
+/* Pools: creation, requests, reuse, limits, misuse; on the null and CPU backends. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/pool_bench.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+static gm_block take(gm_pool *pool, uint64_t bytes, gm_acquire expected) {
+  gm_request request = {.bytes = bytes};
+  gm_block block = {0};
+  assert_int_equal(gm_alloc(pool, &request, &block), expected);
+  return block;
+}
+
+static void test_a_freed_block_is_handed_out_again(void **state) {
+  (void)state;
+  pool_bench bench;
+  pool_bench_open(&bench, "null", "null:capacity=64M", NULL);
+  gm_block first = take(bench.pool, 1000, GM_ACQUIRE_FRESH);
+  assert_int_equal(first.bytes, 1024);
+  assert_int_equal(gm_free(bench.pool, &first, NULL), GM_OK);
+  gm_block second = take(bench.pool, 600, GM_ACQUIRE_OK);
+  assert_int_equal(second.address, first.address);
+  assert_int_not_equal(second.check, first.check);
+  assert_int_equal(gm_free(bench.pool, &second, NULL), GM_OK);
+  gm_stats stats = pool_bench_stats(&bench);
+  assert_int_equal(stats.misses, 1);
+  assert_int_equal(stats.global_hits, 1);
+  assert_int_equal(stats.allocs, 2);
+  assert_int_equal(stats.active, 0);
+  assert_int_equal(stats.reserved_bytes, 1024);
+  assert_int_equal(stats.pooled_bytes, 1024);
+  assert_int_equal(stats.reclaimable_bytes, 1024);
+  assert_int_equal(stats.driver_allocs, 1);
+  assert_int_equal(gm_pool_trim(bench.pool, 0), 1024);
+  stats = pool_bench_stats(&bench);
+  assert_int_equal(stats.reserved_bytes, 0);
+  assert_int_equal(stats.reclaimable_bytes, 0);
+  assert_int_equal(stats.driver_frees, 1);
+  pool_bench_close(&bench);
+}
+
+static void test_a_bucket_keeps_only_so_many(void **state) {
+  (void)state;
+  pool_bench bench;
+  pool_bench_open_device(&bench, "null", "null:capacity=64M");
+  pool_bench_ok(gm_config_set(bench.ctx, "max_pooled_per_bucket", "3", err));
+  pool_bench_ok(gm_pool_create(bench.device, NULL, &bench.pool, err));
+  gm_block blocks[8];
+  for (int i = 0; i < 8; i++) blocks[i] = take(bench.pool, 4096, GM_ACQUIRE_FRESH);
+  for (int i = 0; i < 8; i++) assert_int_equal(gm_free(bench.pool, &blocks[i], NULL), GM_OK);
+  gm_stats stats = pool_bench_stats(&bench);
+  assert_int_equal(stats.pooled_bytes, 3 * 4096);
+  assert_int_equal(stats.driver_frees, 5);
+  pool_bench_close(&bench);
+}
+
+static void test_rounding_stops_at_the_cap(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_pool_params params = {.struct_size = sizeof params, .max_bytes = 5 * MIB};
+  pool_bench_open(&bench, "null", "null:capacity=64M", &params);
+  gm_block block = take(bench.pool, 5 * MIB, GM_ACQUIRE_FRESH); /* 8 MiB would be too much */
+  assert_int_equal(block.bytes, 5 * MIB);
+  take(bench.pool, 1, GM_ACQUIRE_OVER_LIMIT);
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  block = take(bench.pool, 4 * MIB + 1, GM_ACQUIRE_OK); /* of the same class, though no power of two */
+  assert_int_equal(block.bytes, 5 * MIB);
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  block = take(bench.pool, 1 * MIB, GM_ACQUIRE_FRESH); /* the pooled one is given back for it */
+  gm_stats stats = pool_bench_stats(&bench);
+  assert_int_equal(stats.reserved_bytes, MIB);
+  assert_int_equal(stats.peak_reserved_bytes, 5 * MIB);
+  assert_int_equal(stats.over_limit, 1);
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  pool_bench_close(&bench);
+}
+
+static void test_rounding_stops_at_what_is_free(void **state) {
+  (void)state;
+  pool_bench bench;
+  pool_bench_open(&bench, "null", "null:capacity=6M", NULL);
+  gm_block block = take(bench.pool, 5 * MIB, GM_ACQUIRE_FRESH);
+  assert_int_equal(block.bytes, 5 * MIB);
+  gm_block more;
+  gm_request request = {.bytes = 2 * MIB};
+  gm_acquire answer = gm_alloc(bench.pool, &request, &more);
+  assert_true(answer == GM_ACQUIRE_EXHAUSTED || answer == GM_ACQUIRE_OVER_LIMIT);
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  pool_bench_close(&bench);
+}
+
+static void test_rounding_stops_at_the_largest_allocation(void **state) {
+  (void)state;
+  pool_bench bench;
+  pool_bench_open(&bench, "null", "null:capacity=64M,max_alloc=3M", NULL);
+  gm_block block = take(bench.pool, 3 * MIB, GM_ACQUIRE_FRESH);
+  assert_int_equal(block.bytes, 3 * MIB);
+  take(bench.pool, 3 * MIB + 1, GM_ACQUIRE_EXHAUSTED);
+  gm_explanation why = {.struct_size = sizeof why};
+  gm_request request = {.bytes = 3 * MIB + 1};
+  pool_bench_ok(gm_explain(bench.pool, &request, &why, err));
+  assert_int_equal(why.status, GM_ERR_ALLOCATION_TOO_LARGE);
+  assert_int_equal(why.last_failure.status, GM_ERR_ALLOCATION_TOO_LARGE);
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  pool_bench_close(&bench);
+}
+
+static void test_two_pools_share_the_memory_fraction(void **state) {
+  (void)state;
+  pool_bench bench;
+  pool_bench_open(&bench, "null", "null:capacity=64M", NULL);
+  pool_bench_ok(gm_config_set(bench.ctx, "memory_fraction", "0.5", err));
+  gm_pool *other;
+  pool_bench_ok(gm_pool_create(bench.device, NULL, &other, err));
+  gm_block block = take(bench.pool, 30 * MIB, GM_ACQUIRE_FRESH);
+  take(other, 3 * MIB, GM_ACQUIRE_OVER_LIMIT);
+  gm_block small = take(other, 2 * MIB, block.bytes > 30 * MIB ? GM_ACQUIRE_OVER_LIMIT : GM_ACQUIRE_FRESH);
+  if (small.bytes) gm_free(other, &small, NULL);
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  pool_bench_ok(gm_pool_destroy(other, err));
+  pool_bench_close(&bench);
+}
+
+static void test_wrong_requests_are_refused_by_name(void **state) {
+  (void)state;
+  pool_bench bench;
+  pool_bench_open(&bench, "null", "null:capacity=64M", NULL);
+  static const struct {
+    gm_request request;
+    const char *word;
+  } cases[] = {
+      {{.bytes = 0}, "`bytes`"},
+      {{.bytes = 8, .align = 3}, "`align`"},
+      {{.bytes = 8, .flags = GM_EVICTABLE}, "`flags`"},
+      {{.bytes = 8, .flags = 1u << 20}, "`flags`"},
+      {{.bytes = 8, .usage = 1u << 20}, "`usage`"},
+      {{.bytes = 8, .must_be = (gm_must_be)9}, "`must_be`"},
+      {{.bytes = 8, .deadline_ns = 1}, "`deadline_ns`"},
+  };
+  gm_block block;
+  memset(&block, 0x5a, sizeof block);
+  gm_block before = block;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    assert_int_equal(gm_alloc(bench.pool, &cases[i].request, &block), GM_ACQUIRE_INVALID);
+    gm_explanation why = {.struct_size = sizeof why};
+    pool_bench_ok(gm_explain(bench.pool, &cases[i].request, &why, err));
+    assert_int_equal(why.acquire, GM_ACQUIRE_INVALID);
+    assert_non_null(strstr(why.text, cases[i].word));
+  }
+  assert_int_equal(gm_alloc(NULL, &cases[0].request, &block), GM_ACQUIRE_INVALID);
+  assert_int_equal(gm_alloc(bench.pool, NULL, &block), GM_ACQUIRE_INVALID);
+  assert_memory_equal(&block, &before, sizeof block);
+  pool_bench_close(&bench);
+}
+
+static void test_sizes_near_the_end_are_refused(void **state) {
+  (void)state;
+  pool_bench bench;
+  pool_bench_open(&bench, "null", "null:capacity=64M", NULL);
+  for (uint64_t less = 0; less < 3; less++) {
+    gm_request request = {.bytes = UINT64_MAX - less};
+    gm_block block;
+    gm_acquire answer = gm_alloc(bench.pool, &request, &block);
+    assert_true(answer == GM_ACQUIRE_EXHAUSTED || answer == GM_ACQUIRE_OVER_LIMIT);
+    gm_explanation why = {.struct_size = sizeof why};
+    pool_bench_ok(gm_explain(bench.pool, &request, &why, err));
+    assert_int_not_equal(why.status, GM_OK);
+  }
+  assert_int_equal(pool_bench_stats(&bench).reserved_bytes, 0);
+  pool_bench_close(&bench);
+}
+
+static void test_wrong_frees_damage_nothing(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_pool_params params = {.struct_size = sizeof params, .checked = true};
+  pool_bench_open(&bench, "null", "null:capacity=64M", &params);
+  gm_pool *other;
+  pool_bench_ok(gm_pool_create(bench.device, &params, &other, err));
+  gm_block block = take(bench.pool, 100, GM_ACQUIRE_FRESH), foreign = take(other, 100, GM_ACQUIRE_FRESH);
+  gm_block altered[] = {block, block, block, block, block};
+  altered[0].address++;
+  altered[1].bytes--;
+  altered[2].memory++;
+  altered[3].node += 1000000;
+  altered[4].check--;
+  for (int i = 0; i < 5; i++) assert_int_equal(gm_free(bench.pool, &altered[i], NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_free(bench.pool, &foreign, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_free(bench.pool, NULL, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_free(NULL, &block, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_free(other, &foreign, NULL), GM_OK);
+  assert_int_equal(pool_bench_stats(&bench).active, 0);
+  pool_bench_ok(gm_pool_destroy(other, err));
+  pool_bench_close(&bench);
+}
+
+static void test_destroy_with_blocks_out_changes_nothing(void **state) {
+  (void)state;
+  pool_bench bench;
+  pool_bench_open(&bench, "null", "null:capacity=64M", NULL);
+  gm_error failure;
+  gm_block block = take(bench.pool, 100, GM_ACQUIRE_FRESH);
+  assert_int_equal(gm_pool_destroy(bench.pool, &failure), GM_ERR_BUSY);
+  assert_non_null(strstr(failure.message, "1 blocks"));
+  assert_int_equal(gm_device_close(bench.device, &failure), GM_ERR_BUSY);
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  assert_int_equal(gm_pool_destroy(NULL, &failure), GM_OK);
+  pool_bench_close(&bench);
+}
+
+static void test_wrong_parameters_of_a_pool(void **state) {
+  (void)state;
+  pool_bench bench;
+  pool_bench_open(&bench, "null", "null:capacity=64M", NULL);
+  gm_error failure;
+  gm_pool *out = NULL;
+  gm_pool_params params = {.struct_size = 4};
+  assert_int_equal(gm_pool_create(bench.device, &params, &out, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(failure.message, "struct_size"));
+  params = (gm_pool_params){.struct_size = sizeof params, .strategy = GM_STRATEGY_BEST_FIT};
+  assert_int_equal(gm_pool_create(bench.device, &params, &out, &failure), GM_ERR_NOT_SUPPORTED);
+  params.strategy = (gm_strategy)7;
+  assert_int_equal(gm_pool_create(bench.device, &params, &out, &failure), GM_ERR_INVALID_ARGUMENT);
+  gm_upstream half = {0};
+  params = (gm_pool_params){.struct_size = sizeof params, .upstream = &half};
+  assert_int_equal(gm_pool_create(bench.device, &params, &out, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_pool_create(NULL, NULL, &out, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_pool_create(bench.device, NULL, NULL, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_null(out);
+  pool_bench_close(&bench);
+}
+
+static void test_foreign_memory_counts_in_limits(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_error failure;
+  gm_pool_params params = {.struct_size = sizeof params, .max_bytes = 4 * MIB};
+  pool_bench_open(&bench, "null", "null:capacity=64M", &params);
+  assert_int_equal(gm_pool_record_allocation(bench.pool, 3 * MIB, &failure), GM_OK);
+  take(bench.pool, 2 * MIB, GM_ACQUIRE_OVER_LIMIT);
+  assert_int_equal(gm_pool_record_allocation(bench.pool, 2 * MIB, &failure), GM_ERR_OVER_LIMIT);
+  assert_int_equal(gm_pool_record_allocation(bench.pool, -4 * (int64_t)MIB, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_pool_record_allocation(bench.pool, INT64_MIN, &failure), GM_ERR_INVALID_ARGUMENT);
+  gm_stats stats = pool_bench_stats(&bench);
+  assert_int_equal(stats.reserved_bytes, 3 * MIB);
+  assert_int_equal(stats.in_use_bytes, 3 * MIB);
+  assert_int_equal(stats.pooled_bytes, 0);
+  assert_int_equal(gm_pool_record_allocation(bench.pool, -3 * (int64_t)MIB, &failure), GM_OK);
+  assert_int_equal(pool_bench_stats(&bench).reserved_bytes, 0);
+  pool_bench_ok(gm_pool_set_max_bytes(bench.pool, 1 * MIB, err));
+  take(bench.pool, 2 * MIB, GM_ACQUIRE_OVER_LIMIT);
+  pool_bench_close(&bench);
+}
+
+static void test_alignment_is_kept_by_reuse(void **state) {
+  (void)state;
+  pool_bench bench;
+  pool_bench_open(&bench, "null", "null:capacity=64M", NULL);
+  for (uint32_t align = 1; align <= 65536; align *= 2) {
+    gm_request request = {.bytes = 512, .align = align};
+    gm_block block;
+    gm_acquire answer = gm_alloc(bench.pool, &request, &block);
+    assert_true(answer == GM_ACQUIRE_OK || answer == GM_ACQUIRE_FRESH);
+    assert_int_equal(block.address % align, 0);
+    assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  }
+  pool_bench_close(&bench);
+}
+
+static void test_zeroed_memory_is_zero_also_when_reused(void **state) {
+  (void)state;
+  pool_bench bench;
+  pool_bench_open(&bench, "cpu", NULL, NULL);
+  for (int turn = 0; turn < 2; turn++) {
+    gm_request request = {.bytes = 5000, .flags = GM_ZERO};
+    gm_block block;
+    assert_int_equal(gm_alloc(bench.pool, &request, &block), turn ? GM_ACQUIRE_OK : GM_ACQUIRE_FRESH);
+    unsigned char *bytes = (unsigned char *)(uintptr_t)block.address;
+    for (uint64_t i = 0; i < block.bytes; i++) assert_int_equal(bytes[i], 0);
+    memset(bytes, 0xee, block.bytes);
+    assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  }
+  pool_bench_close(&bench);
+}
+
+static void test_the_nth_host_allocation_fails(void **state) {
+  (void)state;
+  bool done = false;
+  for (size_t n = 1; !done && n < 400; n++) {
+    pool_bench bench;
+    pool_bench_open_device(&bench, "null", "null:capacity=64M");
+    bench.host.fail_at = atomic_load(&bench.host.calls) + n;
+    bench.host.fail_count = 1;
+    gm_error failure;
+    gm_pool_params params = {.struct_size = sizeof params, .track = true};
+    gm_status status = gm_pool_create(bench.device, &params, &bench.pool, &failure);
+    if (status) assert_int_equal(status, GM_ERR_OUT_OF_HOST_MEMORY);
+    gm_block blocks[70];
+    int count = 0;
+    gm_request request = {.bytes = 4096};
+    while (bench.pool && count < 70) {
+      gm_acquire answer = gm_alloc(bench.pool, &request, &blocks[count]);
+      if (answer != GM_ACQUIRE_FRESH) {
+        assert_true(answer == GM_ACQUIRE_EXHAUSTED || answer == GM_ACQUIRE_OVER_LIMIT);
+        break;
+      }
+      count++;
+    }
+    done = count == 70 && atomic_load(&bench.host.calls) < bench.host.fail_at;
+    while (count > 0) assert_int_equal(gm_free(bench.pool, &blocks[--count], NULL), GM_OK);
+    if (bench.pool) assert_int_equal(pool_bench_stats(&bench).active, 0);
+    pool_bench_close(&bench);
+  }
+  assert_true(done);
+}
+
+static void test_statistics_as_text_and_their_relations(void **state) {
+  (void)state;
+  pool_bench bench;
+  pool_bench_open(&bench, "null", "null:capacity=64M", NULL);
+  gm_block blocks[3];
+  for (int i = 0; i < 3; i++) blocks[i] = take(bench.pool, 1000u << i, GM_ACQUIRE_FRESH);
+  assert_int_equal(gm_free(bench.pool, &blocks[1], NULL), GM_OK);
+  gm_stats stats = pool_bench_stats(&bench);
+  assert_int_equal(stats.requested_bytes, 5000);
+  assert_int_equal(stats.in_use_bytes, 1024 + 4096);
+  assert_int_equal(stats.reserved_bytes, stats.in_use_bytes + stats.pooled_bytes);
+  assert_int_equal(stats.allocs, stats.stream_hits + stats.global_hits + stats.misses);
+  assert_int_equal(stats.active, stats.allocs - stats.frees);
+  assert_int_equal(stats.peak_requested_bytes, 7000);
+  assert_true(gm_stats_fragmentation(&stats) > 0.2 && gm_stats_fragmentation(&stats) < 0.3);
+  assert_true(gm_stats_hit_rate(&stats) == 0.0);
+  char text[4096], cut[64];
+  size_t length = gm_stats_format(&stats, text, sizeof text);
+  assert_int_equal(length, strlen(text));
+  assert_non_null(strstr(text, "requested_bytes 5000\n"));
+  assert_int_equal(gm_stats_format(&stats, cut, sizeof cut), length);
+  assert_int_equal(strlen(cut), sizeof cut - 1);
+  assert_int_equal(gm_stats_format(&stats, NULL, 0), length);
+  gm_free(bench.pool, &blocks[0], NULL);
+  gm_free(bench.pool, &blocks[2], NULL);
+  pool_bench_close(&bench);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_freed_block_is_handed_out_again),
+      cmocka_unit_test(test_a_bucket_keeps_only_so_many),
+      cmocka_unit_test(test_rounding_stops_at_the_cap),
+      cmocka_unit_test(test_rounding_stops_at_what_is_free),
+      cmocka_unit_test(test_rounding_stops_at_the_largest_allocation),
+      cmocka_unit_test(test_two_pools_share_the_memory_fraction),
+      cmocka_unit_test(test_wrong_requests_are_refused_by_name),
+      cmocka_unit_test(test_sizes_near_the_end_are_refused),
+      cmocka_unit_test(test_wrong_frees_damage_nothing),
+      cmocka_unit_test(test_destroy_with_blocks_out_changes_nothing),
+      cmocka_unit_test(test_wrong_parameters_of_a_pool),
+      cmocka_unit_test(test_foreign_memory_counts_in_limits),
+      cmocka_unit_test(test_alignment_is_kept_by_reuse),
+      cmocka_unit_test(test_zeroed_memory_is_zero_also_when_reused),
+      cmocka_unit_test(test_the_nth_host_allocation_fails),
+      cmocka_unit_test(test_statistics_as_text_and_their_relations),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
