@@ -18,7 +18,6 @@ gm__used_bytes *gm__device_used(const gm__driver *driver, const gm_device_info *
   uint64_t key = 0xcbf29ce484222325u;
   gm__pci pci = gm__pci_parse(info->pci);
   if (info->api == GM_API_NULL) { /* memory that does not exist is nobody else's */
-    /* The address itself is hashed. NOLINTNEXTLINE(bugprone-sizeof-expression) */
     key = figures_hash(key, &driver, sizeof driver);
     key = figures_hash(key, &info->index, sizeof info->index);
   } else if (info->type == GM_DEVICE_TYPE_CPU) {

@@ -13,7 +13,8 @@
 
 enum { SAFETENSORS_PATH_SHOWN = 180 }; /* leaves more than half of gm_error.message for the reason */
 
-gm_status gm__model_fail(gm_error *err, gm_status status, const char *path, uint64_t at, const char *format, ...) {
+/* The brackets keep the macro of the same name, which analysers see, out of the definition. */
+gm_status(gm__model_fail)(gm_error *err, gm_status status, const char *path, uint64_t at, const char *format, ...) {
   char reason[sizeof err->message];
   va_list args;
   va_start(args, format);

@@ -60,6 +60,9 @@ uint64_t gm__safetensors_data_at(const gm__safetensors *contents);
 /* "PATH: byte AT: …" into err; of a long path its end. Returns `status`. */
 gm_status gm__model_fail(gm_error *err, gm_status status, const char *path, uint64_t at, const char *format, ...)
     GM_PRINTF(5, 6);
+#ifdef __clang_analyzer__ /* as for gm__fail */
+#define gm__model_fail(err, status, ...) ((void)gm__model_fail((err), (status), __VA_ARGS__), (status))
+#endif
 
 /* Order of two strings by bytes; a shorter one that the other begins with comes first. */
 int gm__json_text_compare(const gm__json_text *a, const gm__json_text *b);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,7 +37,9 @@ static inline void temp_folder_remove(temp_folder *folder) {
 /* The path of `name` in the folder. */
 static inline const char *temp_folder_join(temp_folder *folder, const char *name) {
   char *joined = folder->joined[folder->next++ % 4];
-  snprintf(joined, sizeof folder->joined[0], "%s/%s", folder->path, name);
+  const size_t length = strlen(folder->path);
+  memcpy(joined, folder->path, length);
+  snprintf(joined + length, sizeof folder->joined[0] - length, "/%s", name);
   return joined;
 }
 
