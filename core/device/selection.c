@@ -63,8 +63,9 @@ static int select_api_rank(gm_api api) {
   }
 }
 
-/* 0: a GPU; 1: the host by its own backend; 2: a software device of another API. */
+/* 0: a GPU; 1: the host by its own backend; 2: a software device of another API; 3: no memory at all. */
 static int select_class(const gm_device_entry *entry) {
+  if (entry->info.api == GM_API_NULL) return 3;
   if (!entry->host_pool) return 0;
   return entry->info.api == GM_API_CPU ? 1 : 2;
 }

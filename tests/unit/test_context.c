@@ -1,0 +1,202 @@
+/* Contexts: life, children, tags, parameters, forked children, host memory that runs out. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/context/context.h"
+#include "core/context/process.h"
+#include "gm/device.h"
+#include "support/counted_services.h"
+
+static gm_context_params params_with(counted_services *host) {
+  counted_services_init(host);
+  return (gm_context_params){
+      .struct_size = sizeof(gm_context_params), .services = &host->services, .ignore_environment = true};
+}
+
+static void test_two_contexts_live_side_by_side(void **state) {
+  (void)state;
+  gm_context *a = NULL, *b = NULL;
+  assert_int_equal(gm_context_create(NULL, &a, NULL), GM_OK);
+  assert_int_equal(gm_context_create(NULL, &b, NULL), GM_OK);
+  assert_ptr_not_equal(a, b);
+  assert_int_equal(gm_tag(a, "kv"), 1);
+  assert_string_equal(gm_tag_name(b, 1), "");
+  assert_int_equal(gm_context_destroy(a, NULL), GM_OK);
+  assert_int_equal(gm_tag(b, "weights"), 1);
+  assert_int_equal(gm_context_destroy(b, NULL), GM_OK);
+  assert_int_equal(gm_context_destroy(NULL, NULL), GM_OK);
+}
+
+static void test_arguments_are_named(void **state) {
+  (void)state;
+  gm_error err = {.status = GM_OK};
+  gm_context *ctx = NULL;
+  assert_int_equal(gm_context_create(NULL, NULL, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "`out`"));
+  gm_context_params params = {.struct_size = 3};
+  assert_int_equal(gm_context_create(&params, &ctx, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "struct_size"));
+  assert_null(ctx);
+  gm_services half = {.alloc = counted_alloc};
+  params = (gm_context_params){.struct_size = sizeof params, .services = &half};
+  assert_int_equal(gm_context_create(&params, &ctx, &err), GM_ERR_INVALID_ARGUMENT);
+  params = (gm_context_params){.struct_size = sizeof params, .preset = "fastest"};
+  assert_int_equal(gm_context_create(&params, &ctx, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "fastest"));
+  assert_int_equal(gm_tag(NULL, "x"), 0);
+}
+
+static void test_tags(void **state) {
+  (void)state;
+  gm_context *ctx = NULL;
+  assert_int_equal(gm_context_create(NULL, &ctx, NULL), GM_OK);
+  assert_int_equal(gm_tag(ctx, NULL), 0);
+  assert_int_equal(gm_tag(ctx, ""), 0);
+  assert_int_equal(gm_tag(ctx, "0123456789012345678901234567890X"), 0); /* 32 bytes */
+  uint32_t kv = gm_tag(ctx, "kv"), weights = gm_tag(ctx, "weights");
+  assert_int_not_equal(kv, weights);
+  assert_int_equal(gm_tag(ctx, "kv"), kv);
+  const char *name = gm_tag_name(ctx, kv);
+  for (int i = 0; i < 5000; i++) {
+    char text[16];
+    snprintf(text, sizeof text, "tag %d", i);
+    uint32_t tag = gm_tag(ctx, text);
+    assert_true(i < 4093 ? tag > 0 : tag == 0);
+  }
+  assert_string_equal(name, "kv"); /* borrowed names do not move */
+  assert_string_equal(gm_tag_name(ctx, 999999), "");
+  assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
+}
+
+static int destroyed[3], destroyed_count;
+static void note_destroyed(void *object, bool forked) {
+  assert_false(forked);
+  destroyed[destroyed_count++] = *(int *)object;
+}
+
+static void test_destructors_run_last_first(void **state) {
+  (void)state;
+  int one = 1, two = 2, three = 3;
+  gm_context *ctx = NULL;
+  destroyed_count = 0;
+  assert_int_equal(gm_context_create(NULL, &ctx, NULL), GM_OK);
+  gm__context_on_destroy(ctx, note_destroyed, &one);
+  gm__context_on_destroy(ctx, note_destroyed, &two);
+  gm__context_on_destroy(ctx, note_destroyed, &three);
+  gm_error err = {.status = GM_OK};
+  atomic_fetch_add(&ctx->children, 2);
+  assert_int_equal(gm_context_destroy(ctx, &err), GM_ERR_BUSY);
+  assert_int_equal(destroyed_count, 0);
+  atomic_fetch_sub(&ctx->children, 2);
+  assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
+  assert_int_equal(destroyed_count, 3);
+  assert_int_equal(destroyed[0], 3);
+  assert_int_equal(destroyed[2], 1);
+}
+
+/* Create, discover, name a tag, destroy, with the n-th host allocation failing, for every n. */
+static void test_every_host_allocation_fails_once(void **state) {
+  (void)state;
+  for (size_t n = 1;; n++) {
+    counted_services host;
+    gm_context_params params = params_with(&host);
+    params.preset = "constrained";
+    params.backends = "cpu,null";
+    params.libraries = "opencl=libOpenCL.so.1";
+    host.fail_at = n;
+    host.fail_count = 1;
+    gm_context *ctx = NULL;
+    gm_error err = {.status = GM_OK};
+    gm_status status = gm_context_create(&params, &ctx, &err);
+    size_t count = 0;
+    if (status == GM_OK) {
+      gm_tag(ctx, "kv");
+      status = gm_discover_devices(ctx, NULL, 0, &count, &err);
+      assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
+    } else {
+      assert_null(ctx);
+    }
+    assert_true(status == GM_OK || status == GM_ERR_OUT_OF_HOST_MEMORY);
+    assert_true(status == GM_OK || err.status == status);
+    size_t calls = atomic_load(&host.calls);
+    counted_services_check(&host);
+    if (calls < n) break; /* it was never reached */
+  }
+}
+
+static void child_exit(gm_context *ctx) {
+  gm_error err = {.status = GM_OK};
+  size_t count = 0;
+  int bad = gm_discover_devices(ctx, NULL, 0, &count, &err) != GM_ERR_FORKED;
+  bad |= err.status != GM_ERR_FORKED;
+  bad |= gm_tag(ctx, "kv") != 0;
+  bad |= gm_context_destroy(ctx, NULL) != GM_OK;
+  gm_context *own = NULL;
+  bad |= gm_context_create(NULL, &own, NULL) != GM_OK;
+  bad |= gm_discover_devices(own, NULL, 0, &count, NULL) != GM_OK || count == 0;
+  bad |= gm_context_destroy(own, NULL) != GM_OK;
+  _exit(bad);
+}
+
+static void test_a_forked_child_is_told_and_can_start_anew(void **state) {
+  (void)state;
+  gm_context *ctx = NULL;
+  assert_int_equal(gm_context_create(NULL, &ctx, NULL), GM_OK);
+  size_t count = 0;
+  gm_context_params only = {.struct_size = sizeof only, .backends = "cpu,null"};
+  gm_context *small = NULL;
+  assert_int_equal(gm_context_create(&only, &small, NULL), GM_OK);
+  assert_int_equal(gm_discover_devices(small, NULL, 0, &count, NULL), GM_OK);
+  gm__used_bytes *used = gm__process_used(42);
+  gm__used_add(used, 100, false);
+  pid_t pid = fork();
+  assert_true(pid >= 0);
+  if (pid == 0) {
+    if (gm__used_total(gm__process_used(42)) != 0) _exit(9); /* the parent's bytes are not the child's */
+    child_exit(small);
+  }
+  int status = 0;
+  assert_int_equal(waitpid(pid, &status, 0), pid);
+  assert_true(WIFEXITED(status));
+  assert_int_equal(WEXITSTATUS(status), 0);
+  assert_int_equal(gm__used_total(used), 100);
+  gm__used_sub(used, 100, false);
+  assert_int_equal(gm_discover_devices(small, NULL, 0, &count, NULL), GM_OK);
+  assert_int_equal(gm_context_destroy(small, NULL), GM_OK);
+  assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
+}
+
+static void test_used_bytes_are_found_again(void **state) {
+  (void)state;
+  gm__used_bytes *a = gm__process_used(7), *b = gm__process_used(8);
+  assert_ptr_equal(gm__process_used(7), a);
+  assert_ptr_not_equal(a, b);
+  gm__used_add(a, 10, false);
+  gm__used_add(a, 4, true);
+  assert_int_equal(gm__used_total(a), 10);
+  assert_int_equal(gm__used_pooled(a), 4);
+  gm__used_sub(a, 4, true);
+  gm__used_sub(a, 10, false);
+  for (uint64_t key = 100; key < 500; key++) assert_non_null(gm__process_used(key));
+  assert_ptr_equal(gm__process_used(777777), gm__process_used(888888)); /* a full table shares its last place */
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_two_contexts_live_side_by_side),
+      cmocka_unit_test(test_arguments_are_named),
+      cmocka_unit_test(test_tags),
+      cmocka_unit_test(test_destructors_run_last_first),
+      cmocka_unit_test(test_every_host_allocation_fails_once),
+      cmocka_unit_test(test_a_forked_child_is_told_and_can_start_anew),
+      cmocka_unit_test(test_used_bytes_are_found_again),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

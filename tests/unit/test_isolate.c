@@ -1,0 +1,159 @@
+/* Discovery in a helper process: the real helper, and stand-ins that die, hang up, lie or are not there. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/device/isolate.h"
+#include "gm/probe.h"
+#include "support/scratch.h"
+
+/* A driver record of a built-in backend with `helper` as the probe helper. */
+static gm__driver *driver_with(const char *helper, const char *backend, gm_context **ctx) {
+  gm_context_params params = {.struct_size = sizeof params, .probe_helper = helper, .ignore_environment = true};
+  gm__registry *registry = NULL;
+  assert_int_equal(gm_context_create(&params, ctx, NULL), GM_OK);
+  assert_int_equal(gm__registry_get(*ctx, &registry, NULL), GM_OK);
+  gm__driver *driver = gm__registry_find(registry, backend);
+  assert_non_null(driver);
+  return driver;
+}
+
+static void assert_isolated(const char *helper, gm_status status, const char *word) {
+  gm_context *ctx = NULL;
+  gm_error err = {.status = GM_OK};
+  gm__driver *driver = driver_with(helper, "cpu", &ctx);
+  assert_int_equal(gm__isolate(driver, &err), status);
+  if (word) assert_non_null(strstr(err.message, word));
+  if (status == GM_OK) {
+    assert_int_equal(driver->entry_count, 1);
+    assert_true(driver->entries[0].memory.total_bytes > 0);
+    assert_string_equal(driver->entries[0].info.backend, "cpu");
+  }
+  assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
+}
+
+static void script(const char *folder, const char *text, char *path, size_t capacity) {
+  snprintf(path, capacity, "%s/helper", folder);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  fprintf(file, "#!/bin/sh\n%s\n", text);
+  fclose(file);
+  assert_int_equal(chmod(path, 0755), 0);
+}
+
+static void test_the_real_helper(void **state) {
+  (void)state;
+  const char *helper = getenv("GM_PROBE_HELPER");
+  assert_non_null(helper); /* set by the build */
+  assert_isolated(helper, GM_OK, NULL);
+}
+
+static void test_helpers_that_fail(void **state) {
+  (void)state;
+  static const struct {
+    const char *text, *word;
+    gm_status status;
+  } cases[] = {{"exit 0", "without an answer", GM_ERR_UNAVAILABLE},
+               {"kill -ABRT $$", "signal 6", GM_ERR_UNAVAILABLE},
+               {"kill -SEGV $$", "signal 11", GM_ERR_UNAVAILABLE},
+               {"echo short", "without an answer", GM_ERR_UNAVAILABLE},
+               {"head -c 100000 /dev/zero", "not of this version", GM_ERR_FORMAT}};
+  scratch folder;
+  scratch_make(&folder);
+  char path[512];
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    script(folder.path, cases[i].text, path, sizeof path);
+    assert_isolated(path, cases[i].status, cases[i].word);
+  }
+  unlink(path);
+  scratch_remove(&folder);
+}
+
+/* An answer of the right form whose counts and texts are not to be trusted. */
+static void write_answer(const char *path, uint32_t entries, size_t entry_bytes, const char *name) {
+  gm__isolate_head head = {.magic = GM__ISOLATE_MAGIC,
+                           .info_size = sizeof head.info,
+                           .entry_size = sizeof(gm_device_entry),
+                           .entry_count = entries};
+  memset(&head.info, 'A', sizeof head.info);
+  head.info.status = GM_OK;
+  memset(head.info.name, 0, sizeof head.info.name);
+  snprintf(head.info.name, sizeof head.info.name, "%s", name);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  fwrite(&head, sizeof head, 1, file);
+  for (size_t i = 0; i < entry_bytes; i++) fputc('B', file);
+  fclose(file);
+}
+
+static void test_answers_are_checked(void **state) {
+  (void)state;
+  scratch folder;
+  scratch_make(&folder);
+  char answer[512], path[512], text[600];
+  snprintf(answer, sizeof answer, "%s/answer", folder.path);
+  snprintf(text, sizeof text, "cat %s", answer);
+  script(folder.path, text, path, sizeof path);
+  write_answer(answer, 1000000, 0, "cpu");
+  assert_isolated(path, GM_ERR_FORMAT, "damaged");
+  write_answer(answer, 1, sizeof(gm_device_entry), "cuda"); /* another backend's */
+  assert_isolated(path, GM_ERR_FORMAT, "damaged");
+  write_answer(answer, 0, 0, "cpu"); /* fine, and no device */
+  assert_isolated(path, GM_ERR_FORMAT, "damaged");
+  write_answer(answer, 2, sizeof(gm_device_entry), "cpu"); /* one is missing */
+  assert_isolated(path, GM_ERR_UNAVAILABLE, "without an answer");
+  write_answer(answer, 1, sizeof(gm_device_entry), "cpu");
+  gm_context *ctx = NULL;
+  gm__driver *driver = driver_with(path, "cpu", &ctx);
+  assert_int_equal(gm__isolate(driver, NULL), GM_OK);
+  assert_int_equal(strlen(driver->entries[0].info.name), sizeof driver->entries[0].info.name - 1);
+  assert_int_equal(strlen(driver->info.library), sizeof driver->info.library - 1);
+  assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
+  unlink(answer);
+  unlink(path);
+  scratch_remove(&folder);
+}
+
+static void test_helpers_that_are_not_there(void **state) {
+  (void)state;
+  assert_isolated("/nonexistent/gm-probe", GM_ERR_NOT_FOUND, "absolute path");
+  assert_isolated("gm-probe", GM_ERR_NOT_FOUND, "absolute path");
+}
+
+static void test_serving(void **state) {
+  (void)state;
+  gm_error err = {.status = GM_OK};
+  FILE *file = tmpfile();
+  assert_non_null(file);
+  int fd = fileno(file);
+  assert_int_equal(gm_probe_serve("cpu", NULL, NULL, fd, &err), GM_OK);
+  gm__isolate_head head;
+  rewind(file);
+  assert_int_equal(fread(&head, sizeof head, 1, file), 1);
+  assert_true(head.magic == GM__ISOLATE_MAGIC && head.entry_count == 1);
+  assert_int_equal(gm_probe_serve("cuda", NULL, "x=1", fd, &err), GM_OK); /* unavailable is a finding */
+  assert_int_equal(gm_probe_serve("nope", NULL, NULL, fd, &err), GM_ERR_NOT_FOUND);
+  assert_int_equal(gm_probe_serve(NULL, NULL, NULL, fd, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_probe_serve("cpu", NULL, NULL, -1, &err), GM_ERR_INVALID_ARGUMENT);
+  fclose(file);
+  assert_int_equal(gm_probe_serve("cpu", NULL, NULL, 1000, &err), GM_ERR_IO);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_the_real_helper),
+      cmocka_unit_test(test_helpers_that_fail),
+      cmocka_unit_test(test_answers_are_checked),
+      cmocka_unit_test(test_helpers_that_are_not_there),
+      cmocka_unit_test(test_serving),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
