@@ -11,7 +11,7 @@ enum { GM_FILE_PATH_SIZE = 4096, GM_FILE_LINE_SIZE = 8192, GM_FILE_BYTES_MAX = 1
 typedef enum gm__file_answer {
   GM_FILE_OK,
   GM_FILE_ABSENT,     /* there is no such file */
-  GM_FILE_UNREADABLE, /* it exists and cannot be read, or is no regular file */
+  GM_FILE_UNREADABLE, /* it exists and cannot be read, or is no regular file, or no text */
   GM_FILE_TOO_LARGE   /* more than the caller's buffer, or more than GM_FILE_BYTES_MAX in lines */
 } gm__file_answer;
 
@@ -21,7 +21,8 @@ typedef bool (*gm__line_visit)(void *user, char *line);
 /* Called with one name of a directory; "." and ".." are left out. false: no more names. */
 typedef bool (*gm__name_visit)(void *user, const char *name);
 
-/* The whole file into `buffer`, ended by NUL. `root` NULL: "". On another answer than OK the buffer holds "". */
+/* The whole file into `buffer`, ended by NUL. NULs at its end are left out, one before that makes it unreadable. `root`
+ * NULL: "". On another answer than OK the buffer holds "". */
 gm__file_answer gm__file_text(const char *root, const char *path, char *buffer, size_t capacity);
 
 /* Every line, the last one also without newline. Lines that hold a NUL or do not fit GM_FILE_LINE_SIZE are left out. */

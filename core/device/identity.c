@@ -8,6 +8,29 @@
 #include "core/device/identity_pair.h"
 #include "gm/memory_info.h"
 
+static void identity_hex(const uint8_t *bytes, size_t count, char *out) {
+  static const char digits[] = "0123456789abcdef";
+  for (size_t i = 0; i < count; i++) {
+    *out++ = digits[bytes[i] >> 4];
+    *out++ = digits[bytes[i] & 15];
+  }
+  *out = 0;
+}
+
+gm__identity gm__identity_of_device(const gm_device_info *info) {
+  gm__identity entry = {.api = info->backend,
+                        .vendor = info->vendor,
+                        .driver = info->driver,
+                        .pci = info->pci,
+                        .partition = info->partition,
+                        .type = info->type,
+                        .parent = GM_IDENTITY_NO_PARENT,
+                        .total_bytes = info->total_bytes ? info->total_bytes : GM_UNKNOWN_BYTES};
+  if (!info->uuid_derived) identity_hex(info->uuid, GM_UUID_BYTES, entry.uuid);
+  if (info->has_luid) identity_hex(info->luid, GM_LUID_BYTES, entry.luid);
+  return entry;
+}
+
 static bool identity_may_merge(const gm__identity *entries, uint32_t count, uint32_t a, uint32_t b) {
   for (uint32_t i = 0; i < count; i++) {
     if (entries[i].group != a) continue;

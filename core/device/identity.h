@@ -6,28 +6,30 @@
 #include "core/device/pci.h"
 #include "gm/device_info.h"
 
-enum { GM_IDENTITY_UUID_SIZE = 64, GM_IDENTITY_NO_PARENT = -1 };
+enum { GM_IDENTITY_UUID_SIZE = 64, GM_IDENTITY_LUID_SIZE = 24, GM_IDENTITY_NO_PARENT = -1 };
 
-/* One entry of one API. Strings are borrowed; NULL or "" where the API does not tell. */
+/* One entry of one API. Pointers are borrowed; NULL or "" where the API does not tell. */
 typedef struct gm__identity {
   const char *api; /* "cuda", "hip", "sysfs", "nvml", "vulkan", "opencl", "cpu", … */
   const char *vendor;
   const char *driver;
   const char *pci;
-  const char *uuid; /* text, in the API's form */
-  const char *luid;
   const char *partition;
+  char uuid[GM_IDENTITY_UUID_SIZE]; /* in the API's form; gm__identity_group normalises it, "" if it is none */
+  char luid[GM_IDENTITY_LUID_SIZE];
   gm_device_type type;
   int32_t parent;       /* index of the entry that this one is a partition of, or GM_IDENTITY_NO_PARENT */
   uint64_t total_bytes; /* GM_UNKNOWN_BYTES: unknown */
 
   /* Filled by gm__identity_group. */
   gm__pci address;
-  char uuid_key[GM_IDENTITY_UUID_SIZE]; /* normalised; "" if there is none */
-  uint32_t group;                       /* equal: one physical device; numbered from 0 by first entry */
-  bool host_pool;                       /* its memory is host memory */
-  bool counted;                         /* false: its memory must not be added to anything */
+  uint32_t group; /* equal: one physical device; numbered from 0 by first entry */
+  bool host_pool; /* its memory is host memory */
+  bool counted;   /* false: its memory must not be added to anything */
 } gm__identity;
+
+/* The entry of a backend's device. Borrows strings of `info`; a UUID that gm made itself is left out. */
+gm__identity gm__identity_of_device(const gm_device_info *info);
 
 /* Group `count` entries. Returns how many groups there are. */
 uint32_t gm__identity_group(gm__identity *entries, uint32_t count);

@@ -1,8 +1,6 @@
 #include "core/device/identity_pair.h"
 
-#include <ctype.h>
 #include <string.h>
-#include <strings.h>
 
 static const char *identity_text(const char *text) { return text ? text : ""; }
 
@@ -14,28 +12,30 @@ bool gm__identity_is_gpu_of(const gm__identity *entry, const char *vendor) {
   return entry->type != GM_DEVICE_TYPE_CPU && gm__identity_text_equal(entry->vendor, vendor);
 }
 
-/* Lower case without "GPU-" and dashes; MIG's stay as they are; all zeros, and what is too long, is none. */
-static void identity_uuid(const char *text, char out[GM_IDENTITY_UUID_SIZE]) {
-  out[0] = 0;
-  if (strlen(text) >= GM_IDENTITY_UUID_SIZE) return;
-  if (strncasecmp(text, "MIG-", 4) == 0) {
-    memcpy(out, text, strlen(text) + 1);
-    return;
-  }
-  if (strncasecmp(text, "GPU-", 4) == 0) text += 4;
+/* ASCII only: the host's locale must not change who is who. */
+static char identity_lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
+
+static bool identity_begins(const char *text, const char *lower_prefix) {
+  while (*lower_prefix && identity_lower(*text) == *lower_prefix) text++, lower_prefix++;
+  return *lower_prefix == 0;
+}
+
+/* Lower case without "GPU-" and dashes; MIG's stay as they are; all zeros is none. In place: it only gets shorter. */
+static void identity_normalise_uuid(char *uuid) {
+  if (identity_begins(uuid, "mig-")) return;
   size_t length = 0;
   bool zero = true;
-  for (; *text; text++) {
-    if (*text == '-') continue;
-    zero &= *text == '0';
-    out[length++] = (char)tolower((unsigned char)*text);
+  for (const char *at = identity_begins(uuid, "gpu-") ? uuid + 4 : uuid; *at; at++) {
+    if (*at == '-') continue;
+    zero &= *at == '0';
+    uuid[length++] = identity_lower(*at);
   }
-  out[zero ? 0 : length] = 0;
+  uuid[zero ? 0 : length] = 0;
 }
 
 void gm__identity_normalise(gm__identity *entry) {
   entry->address = gm__pci_parse(entry->pci);
-  identity_uuid(identity_text(entry->uuid), entry->uuid_key);
+  identity_normalise_uuid(entry->uuid);
 }
 
 static bool identity_same_driver(const gm__identity *a, const gm__identity *b) {
@@ -44,7 +44,7 @@ static bool identity_same_driver(const gm__identity *a, const gm__identity *b) {
 
 static bool identity_same_uuid(const gm__identity *a, const gm__identity *b) {
   if (gm__identity_text_equal(a->driver, "moltenvk") || gm__identity_text_equal(b->driver, "moltenvk")) return false;
-  return gm__identity_text_equal(a->uuid_key, b->uuid_key);
+  return gm__identity_text_equal(a->uuid, b->uuid);
 }
 
 /* I2, and a partial address contradicts one of another slot. */
@@ -58,8 +58,8 @@ static bool identity_addresses_differ(const gm__identity *a, const gm__identity 
 
 /* I4: within one driver UUIDs are of one form, so different ones are different devices. */
 static bool identity_uuids_differ(const gm__identity *a, const gm__identity *b) {
-  if (!a->uuid_key[0] || !b->uuid_key[0] || !identity_same_driver(a, b)) return false;
-  return strcmp(a->uuid_key, b->uuid_key) != 0;
+  if (!a->uuid[0] || !b->uuid[0] || !identity_same_driver(a, b)) return false;
+  return strcmp(a->uuid, b->uuid) != 0;
 }
 
 bool gm__identity_differ(const gm__identity *a, const gm__identity *b) {

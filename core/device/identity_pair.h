@@ -10,7 +10,7 @@ bool gm__identity_text_same(const char *a, const char *b);
 
 bool gm__identity_is_gpu_of(const gm__identity *entry, const char *vendor);
 
-/* Fills address and uuid_key (I1). */
+/* Fills `address` and brings `uuid` into its normal form (I1); again changes nothing. */
 void gm__identity_normalise(gm__identity *entry);
 
 /* Proof that they are two devices; it outweighs every proof of the contrary. Symmetric. */

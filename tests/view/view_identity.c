@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,12 +150,12 @@ static void identity_entry(view_case *view, const identity_answer *answer, json_
                         .vendor = view_text(device, "vendor"),
                         .driver = view_text(device, "driver"),
                         .pci = view_text(device, "pci"),
-                        .uuid = view_text(device, "uuid"),
-                        .luid = view_text(device, "luid"),
                         .partition = view_text(device, "partition"),
                         .type = identity_type(view_text(device, "type")),
                         .parent = GM_IDENTITY_NO_PARENT,
                         .total_bytes = view_bytes(device, "total")};
+  snprintf(out->uuid, sizeof out->uuid, "%s", view_text(device, "uuid"));
+  snprintf(out->luid, sizeof out->luid, "%s", view_text(device, "luid"));
   json_object *parent = view_member(device, "parent");
   if (parent) out->parent = (int32_t)identity_find(answer, parent);
 }

@@ -53,7 +53,8 @@ static gm__file_answer file_text_of(int fd, char *buffer, size_t capacity) {
     if (length == capacity) return GM_FILE_TOO_LARGE;
   }
   buffer[length] = 0;
-  return GM_FILE_OK;
+  while (length > 0 && buffer[length - 1] == 0) length--;
+  return strlen(buffer) == length ? GM_FILE_OK : GM_FILE_UNREADABLE;
 }
 
 gm__file_answer gm__file_text(const char *root, const char *path, char *buffer, size_t capacity) {

@@ -1,0 +1,275 @@
+/* The host's figures from files of a made machine, from garbage, and from the real one. */
+#include <sched.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gm/memory_info.h"
+#include "support/tree.h"
+
+#define KIB(n) (UINT64_C(n) * 1024)
+
+static int set_up(void **state) {
+  static scratch root;
+  scratch_make(&root);
+  *state = &root;
+  return 0;
+}
+
+static int tear_down(void **state) {
+  scratch_remove(*state);
+  return 0;
+}
+
+static gm_host_info read_host(const scratch *root) {
+  gm_host_info info = {.struct_size = sizeof info};
+  assert_int_equal(gm_host_info_read(root ? root->path : NULL, &info, NULL), GM_OK);
+  return info;
+}
+
+static void assert_sane(const gm_host_info *info) {
+  assert_true((info->free_bytes == GM_UNKNOWN_BYTES) == (info->free_state == GM_FIGURE_UNKNOWN));
+  if (info->free_bytes != GM_UNKNOWN_BYTES) assert_true(info->free_bytes <= info->total_bytes);
+  assert_true(memchr(info->limit_source, 0, sizeof info->limit_source) && info->limit_source[0]);
+  assert_true(memchr(info->total_source, 0, sizeof info->total_source) && info->total_source[0]);
+  assert_true(memchr(info->cpu_name, 0, sizeof info->cpu_name));
+}
+
+static void test_bad_arguments_are_named(void **state) {
+  (void)state;
+  gm_error err;
+  gm_host_info info = {.struct_size = sizeof info - 1, .cores = 99};
+  assert_int_equal(gm_host_info_read(NULL, NULL, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "out"));
+  assert_int_equal(gm_host_info_read(NULL, &info, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "struct_size"));
+  assert_int_equal(info.cores, 99);
+  static char root[8192];
+  memset(root, 'r', sizeof root - 1);
+  info.struct_size = sizeof info;
+  assert_int_equal(gm_host_info_read(root, &info, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "root"));
+  assert_int_equal(info.cores, 99);
+  assert_int_equal(gm_host_info_read(NULL, NULL, NULL), GM_ERR_INVALID_ARGUMENT);
+}
+
+static void test_an_empty_machine_is_unknown(void **state) {
+  gm_host_info info = read_host(*state);
+  assert_sane(&info);
+  assert_true(info.total_bytes == GM_UNKNOWN_BYTES && info.free_bytes == GM_UNKNOWN_BYTES);
+  assert_true(info.hugetlb_free_bytes == GM_UNKNOWN_BYTES && info.huge_page_bytes == GM_UNKNOWN_BYTES);
+  assert_true(info.cores == 0 && info.cpu_name[0] == 0 && info.node_count == 0);
+  assert_string_equal(info.limit_source, "none");
+  assert_string_equal(info.total_source, "none");
+}
+
+static void test_total_without_free_is_possible(void **state) {
+  tree_put(*state, "/proc/meminfo", "MemTotal: 100 kB\n");
+  gm_host_info info = read_host(*state);
+  assert_sane(&info);
+  assert_true(info.total_bytes == KIB(100) && info.free_bytes == GM_UNKNOWN_BYTES);
+}
+
+static void test_available_above_total_is_cut_and_estimated(void **state) {
+  tree_put(*state, "/proc/meminfo", "MemTotal: 100 kB\nMemAvailable: 200 kB\n");
+  gm_host_info info = read_host(*state);
+  assert_true(info.free_bytes == KIB(100) && info.free_state == GM_FIGURE_ESTIMATED);
+}
+
+static void test_huge_pages_that_overflow_stop_at_the_top(void **state) {
+  tree_put(*state, "/proc/meminfo", "HugePages_Free: 18446744073709551614\nHugepagesize: 2048 kB\n");
+  assert_true(read_host(*state).hugetlb_free_bytes == UINT64_MAX);
+}
+
+static void put_node(const scratch *root, unsigned node, const char *text) {
+  char path[96];
+  snprintf(path, sizeof path, "/sys/devices/system/node/node%u/meminfo", node);
+  tree_put(root, path, text);
+}
+
+static void test_only_allowed_nodes_count(void **state) {
+  tree_put(*state, "/proc/meminfo", "MemTotal: 200 kB\nMemAvailable: 150 kB\n");
+  put_node(*state, 0, "Node 0 MemTotal: 100 kB\nNode 0 MemFree: 60 kB\nNode 0 Active(file): 5 kB\n");
+  put_node(*state, 1, "Node 1 MemTotal: 100 kB\nNode 1 MemFree: 70 kB\n");
+  gm_host_info info = read_host(*state);
+  assert_true(info.free_bytes == KIB(150) && info.free_state == GM_FIGURE_KNOWN && info.node_count == 2);
+  tree_put(*state, "/proc/self/status", "Name:\tx\nMems_allowed_list:\t0\n");
+  info = read_host(*state);
+  assert_true(info.total_bytes == KIB(100) && info.free_bytes == KIB(65) && info.free_state == GM_FIGURE_ESTIMATED);
+  assert_string_equal(info.limit_source, "numa");
+  assert_false(info.cgroup_limited);
+  assert_true(info.nodes[0].allowed && !info.nodes[1].allowed && info.nodes[1].free_bytes == KIB(70));
+}
+
+static void test_a_node_without_figures_does_not_shrink_the_machine(void **state) {
+  tree_put(*state, "/proc/meminfo", "MemTotal: 200 kB\nMemAvailable: 150 kB\n");
+  put_node(*state, 0, "Node 0 MemTotal: 100 kB\nNode 0 MemFree: 60 kB\n");
+  put_node(*state, 1, "garbage\n");
+  gm_host_info info = read_host(*state);
+  assert_true(info.total_bytes == KIB(200) && info.free_bytes == KIB(150) && info.free_state == GM_FIGURE_ESTIMATED);
+}
+
+static void test_more_nodes_than_the_list_holds(void **state) {
+  for (unsigned node = 80; node-- > 0;) put_node(*state, node, "MemTotal: 1 kB\nMemFree: 1 kB\n");
+  tree_put(*state, "/proc/meminfo", "MemTotal: 100 kB\nMemAvailable: 90 kB\n");
+  gm_host_info info = read_host(*state);
+  assert_true(info.node_count == 80 && info.total_bytes == KIB(80));
+  for (uint32_t i = 0; i < GM_HOST_NODES_MAX; i++) assert_int_equal(info.nodes[i].id, i);
+}
+
+static void test_names_of_processors(void **state) {
+  static const struct {
+    const char *file;
+    const char *name;
+  } cases[] = {
+      {"processor : 0\nmodel name\t:  Intel(R)  Xeon(R)   Processor @ 2.60GHz \n",
+       "Intel(R) Xeon(R) Processor @ 2.60GHz"},
+      {"Processor : AArch64 rev 4\nHardware : Board\n", "Board"},
+      {"processor : 0\ncpu\t\t: POWER9, altivec supported\n", "POWER9, altivec supported"},
+      {"cpu family : 6\nmodel name : \n", ""},
+      {"model name\n: x\nmodel names : y\n", ""},
+      {"model name : a\001\033[2Jb\n", "a [2Jb"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    tree_put(*state, "/proc/cpuinfo", cases[i].file);
+    assert_string_equal(read_host(*state).cpu_name, cases[i].name);
+  }
+  static const char model[] = "Board Model 4\0";
+  tree_put_bytes(*state, "/sys/firmware/devicetree/base/model", model, sizeof model);
+  tree_put(*state, "/proc/cpuinfo", "processor : 0\nBogoMIPS : 1\n");
+  assert_string_equal(read_host(*state).cpu_name, "Board Model 4");
+}
+
+static void test_a_long_name_is_cut(void **state) {
+  char text[4096] = "model name : ";
+  memset(text + strlen(text), 'n', 4000 - strlen(text));
+  tree_put(*state, "/proc/cpuinfo", text);
+  assert_int_equal(strlen(read_host(*state).cpu_name), GM_HOST_CPU_NAME_SIZE - 1);
+}
+
+static void test_cores_are_online_and_allowed(void **state) {
+  tree_put(*state, "/proc/cpuinfo", "processor\t: 0\nprocessor\t: 1\nprocessor\t: 2\n");
+  assert_int_equal(read_host(*state).cores, 3);
+  tree_put(*state, "/sys/devices/system/cpu/online", "0-7,9\n");
+  assert_int_equal(read_host(*state).cores, 9);
+  tree_put(*state, "/proc/self/status", "Cpus_allowed_list:\t6-127\n");
+  assert_int_equal(read_host(*state).cores, 3);
+  tree_put(*state, "/sys/devices/system/cpu/online", "x\n");
+  assert_int_equal(read_host(*state).cores, 122);
+}
+
+/* Any bytes in any file: no failure, no contradiction. */
+static void test_garbage_gives_no_contradiction(void **state) {
+  static const char *const paths[] = {"/proc/meminfo",
+                                      "/proc/self/cgroup",
+                                      "/proc/self/mountinfo",
+                                      "/proc/self/status",
+                                      "/proc/pressure/memory",
+                                      "/proc/cpuinfo",
+                                      "/sys/fs/cgroup/memory.max",
+                                      "/sys/fs/cgroup/memory.current",
+                                      "/sys/fs/cgroup/memory.stat",
+                                      "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+                                      "/sys/devices/system/node/node0/meminfo",
+                                      "/sys/devices/system/cpu/online"};
+  static const char *const words[] = {"MemTotal:",
+                                      "MemAvailable:",
+                                      "MemFree:",
+                                      " kB\n",
+                                      "\n",
+                                      "0::/",
+                                      "memory:",
+                                      "4:memory:/\n",
+                                      "/sys/fs/cgroup",
+                                      " - cgroup2 c rw\n",
+                                      "max",
+                                      "inactive_file ",
+                                      "18446744073709551615",
+                                      "9",
+                                      "0",
+                                      "-",
+                                      ",",
+                                      " ",
+                                      "some avg10=",
+                                      "total=",
+                                      "Node 0 ",
+                                      "\377",
+                                      "Mems_allowed_list:",
+                                      "hierarchical_memory_limit "};
+  unsigned seed = 20261120;
+  print_message("seed %u\n", seed);
+  for (int round = 0; round < 300; round++) {
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+      char text[2048] = "";
+      size_t length = 0;
+      for (int n = 0; n < 24; n++) {
+        seed = seed * 1103515245u + 12345u;
+        const char *word = words[(seed >> 16) % (sizeof words / sizeof *words)];
+        memcpy(text + length, word, strlen(word));
+        length += strlen(word);
+        if ((seed >> 8) % 61 == 0) text[length++] = 0;
+      }
+      tree_put_bytes(*state, paths[i], text, length);
+    }
+    gm_host_info info = read_host(*state);
+    assert_sane(&info);
+  }
+}
+
+static void test_the_real_machine(void **state) {
+  (void)state;
+  gm_host_info info = read_host(NULL);
+  assert_sane(&info);
+  struct sysinfo system;
+  assert_int_equal(sysinfo(&system), 0);
+  uint64_t installed = (uint64_t)system.totalram * system.mem_unit;
+  assert_true(info.total_bytes > 0 && info.total_bytes <= installed && info.mem_total_bytes == installed);
+  assert_true(info.free_bytes <= info.total_bytes && info.free_state != GM_FIGURE_UNKNOWN);
+  cpu_set_t set;
+  assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
+  assert_int_equal(info.cores, CPU_COUNT(&set));
+  assert_true(info.page_bytes == (uint64_t)sysconf(_SC_PAGESIZE));
+  assert_true(info.cpu_name[0] && info.read_at_ns > 0);
+}
+
+static void test_states_and_sources_have_names(void **state) {
+  (void)state;
+  assert_string_equal(gm_figure_state_name(GM_FIGURE_UNKNOWN), "unknown");
+  assert_string_equal(gm_figure_state_name(GM_FIGURE_ESTIMATED), "estimated");
+  assert_string_equal(gm_figure_state_name(GM_FIGURE_KNOWN), "known");
+  assert_string_equal(gm_figure_state_name((gm_figure_state)99), "?");
+  static const char *const names[] = {"none", "driver", "nvml", "sysfs", "sysman", "os", "own_accounting", "peer_api"};
+  for (int i = 0; i < 8; i++) assert_string_equal(gm_figure_source_name((gm_figure_source)i), names[i]);
+  assert_string_equal(gm_figure_source_name((gm_figure_source)99), "?");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(test_bad_arguments_are_named),
+      TEST(test_an_empty_machine_is_unknown),
+      TEST(test_total_without_free_is_possible),
+      TEST(test_available_above_total_is_cut_and_estimated),
+      TEST(test_huge_pages_that_overflow_stop_at_the_top),
+      TEST(test_only_allowed_nodes_count),
+      TEST(test_a_node_without_figures_does_not_shrink_the_machine),
+      TEST(test_more_nodes_than_the_list_holds),
+      TEST(test_names_of_processors),
+      TEST(test_a_long_name_is_cut),
+      TEST(test_cores_are_online_and_allowed),
+      TEST(test_garbage_gives_no_contradiction),
+      TEST(test_the_real_machine),
+      TEST(test_states_and_sources_have_names),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
