@@ -42,7 +42,7 @@ uint64_t gm__device_margin(gm_context *ctx, uint64_t total_bytes) {
 
 /* What the files say about the card, where it has any. */
 static void figures_read_files(const gm_context *ctx, const gm_device_info *info, gm__figures_input *input) {
-  if (info->api != GM_API_HIP) return;
+  if (info->api != GM_API_HIP && info->api != GM_API_VULKAN) return; /* an APU has its carve-out there */
   gm__sysfs_read(ctx->host_root, gm__pci_parse(info->pci), &input->sysfs);
 }
 
