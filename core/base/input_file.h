@@ -33,6 +33,16 @@ gm_status gm__input_file_read_at(const gm__input_file *file, const char *path, u
 /* GM_ERR_IO when the open file no longer has the size it was opened with. */
 gm_status gm__input_file_check_size(const gm__input_file *file, const char *path, gm_error *err);
 
+/* Map the whole file for reading; `bytes` of the file must not be 0. gm__input_file_unmap gives it back. A page behind
+ * the end of a file that shrank ends the process when it is touched: see gm__input_file_touch. */
+gm_status gm__input_file_map(const gm__input_file *file, const char *path, const void **out, gm_error *err);
+void gm__input_file_unmap(const gm__input_file *file, const void *mapping);
+
+/* Before a part of a mapping is read: the file still has its size, and its pages are brought in where the system can
+ * (Linux 5.14), which then also fails here and not at the touch. GM_ERR_IO. What shrinks later is not found. */
+gm_status gm__input_file_touch(const gm__input_file *file, const char *path, const void *mapping, uint64_t at,
+                               uint64_t bytes, gm_error *err);
+
 /* The same file in the same state: device, inode, size and time of change are equal. */
 bool gm__input_file_same(const gm__input_file *a, const gm__input_file *b);
 

@@ -160,6 +160,31 @@ static void test_folders_are_told_from_files(void **state) {
   assert_int_equal(gm__input_is_folder(temp_folder_join(&folder, "none"), &is_folder, NULL), GM_ERR_NOT_FOUND);
 }
 
+static void test_a_mapping_is_read_and_its_end_watched(void **state) {
+  (void)state;
+  char text[10000];
+  memset(text, 'x', sizeof text);
+  text[9000] = 'y';
+  const char *path = temp_folder_write(&folder, "f", text, sizeof text);
+  gm__input_file file;
+  const void *mapping = NULL;
+  gm_error err;
+  assert_int_equal(gm__input_file_open(path, &file, NULL), GM_OK);
+  assert_int_equal(gm__input_file_map(&file, path, &mapping, &err), GM_OK);
+  assert_int_equal(gm__input_file_touch(&file, path, mapping, 8999, 1001, &err), GM_OK);
+  assert_int_equal(((const char *)mapping)[9000], 'y');
+  assert_int_equal(gm__input_file_touch(&file, path, mapping, 10000, 0, &err), GM_OK);
+  assert_int_equal(truncate(path, 100), 0);
+  assert_int_equal(gm__input_file_touch(&file, path, mapping, 8999, 1001, &err), GM_ERR_IO);
+  gm__input_file shorter = file;
+  shorter.bytes = 100; /* the size is as expected, and the page is gone all the same */
+  assert_int_equal(gm__input_file_touch(&shorter, path, mapping, 8999, 1001, &err), GM_ERR_IO);
+  gm__input_file_unmap(&file, mapping);
+  gm__input_file_unmap(&file, NULL);
+  gm__input_file_close(&file);
+  assert_int_equal(gm__input_file_map(&file, path, &mapping, &err), GM_ERR_IO);
+}
+
 static bool count_three(void *user, const char *name) {
   int *left = user;
   assert_true(strlen(name) > 0);
@@ -192,6 +217,7 @@ int main(void) {
       TEST(test_without_permission),
       TEST(test_a_changed_file_is_not_the_same),
       TEST(test_folders_are_told_from_files),
+      TEST(test_a_mapping_is_read_and_its_end_watched),
       TEST(test_entries_are_visited_until_told_to_stop),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

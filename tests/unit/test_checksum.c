@@ -1,0 +1,67 @@
+/* The checksum: it sees every changed bit and every changed length, wherever the bytes lie. */
+#include "core/base/checksum.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { LENGTH = 300 };
+
+static void fill(unsigned char *bytes) {
+  for (unsigned i = 0; i < LENGTH; i++) bytes[i] = (unsigned char)(i * 7 + i / 3);
+}
+
+static void test_every_changed_bit_shows(void **state) {
+  (void)state;
+  unsigned char bytes[LENGTH];
+  fill(bytes);
+  uint64_t before = gm__checksum(bytes, LENGTH, 0);
+  for (unsigned bit = 0; bit < LENGTH * 8; bit++) {
+    bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
+    assert_true(gm__checksum(bytes, LENGTH, 0) != before);
+    bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
+  }
+  assert_true(gm__checksum(bytes, LENGTH, 0) == before);
+}
+
+static void test_every_length_of_zeros_differs(void **state) {
+  (void)state;
+  static const unsigned char zeros[LENGTH];
+  uint64_t seen[LENGTH];
+  for (unsigned i = 0; i < LENGTH; i++) {
+    seen[i] = gm__checksum(zeros, i, 0);
+    for (unsigned j = 0; j < i; j++) assert_true(seen[i] != seen[j]);
+  }
+}
+
+static void test_the_place_in_memory_does_not_matter(void **state) {
+  (void)state;
+  unsigned char bytes[LENGTH], moved[LENGTH + 16];
+  fill(bytes);
+  uint64_t expected = gm__checksum(bytes, LENGTH, 5);
+  for (unsigned shift = 0; shift < 16; shift++) {
+    memcpy(moved + shift, bytes, LENGTH);
+    assert_true(gm__checksum(moved + shift, LENGTH, 5) == expected);
+  }
+}
+
+static void test_the_seed_chains(void **state) {
+  (void)state;
+  uint64_t ab = gm__checksum("b", 1, gm__checksum("a", 1, 0)), ba = gm__checksum("a", 1, gm__checksum("b", 1, 0));
+  assert_true(ab != ba);
+  assert_true(gm__checksum("a", 1, 1) != gm__checksum("a", 1, 2));
+  assert_true(gm__checksum(NULL, 0, 0) == gm__checksum("x", 0, 0));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_every_changed_bit_shows),
+      cmocka_unit_test(test_every_length_of_zeros_differs),
+      cmocka_unit_test(test_the_place_in_memory_does_not_matter),
+      cmocka_unit_test(test_the_seed_chains),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
