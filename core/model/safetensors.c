@@ -163,7 +163,7 @@ gm_status gm__safetensors_parse(const gm_services *services, const void *bytes, 
   gm_status status = length < GM__SAFETENSORS_LENGTH_BYTES
                          ? safetensors_too_short(length, path, err)
                          : safetensors_make_room(services, safetensors_u64(bytes), length, path, &contents, err);
-  if (status == GM_OK) {
+  if (contents.header) {
     memcpy(contents.header, (const char *)bytes + GM__SAFETENSORS_LENGTH_BYTES, contents.header_bytes);
     status = safetensors_build(services, path, &contents, err);
   }

@@ -160,7 +160,7 @@ gm_status gm__shard_index_parse(const gm_services *services, const void *bytes, 
                                 gm__shard_index *out, gm_error *err) {
   gm__shard_index index = {0};
   gm_status status = index_make_room(services, length, path, &index, err);
-  if (status == GM_OK && length > 0) memcpy(index.text, bytes, length);
+  if (index.text) memcpy(index.text, bytes, length);
   if (status == GM_OK) status = index_build(services, path, &index, err);
   return index_finish(services, status, &index, out);
 }

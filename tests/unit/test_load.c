@@ -1,0 +1,408 @@
+/* Loading on the CPU backend: every path, every byte, and every way to fail, after which nothing is left in the pool.
+ */
+#include "gm/load.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gm/transfer.h"
+#include "support/counted_services.h"
+#include "support/safetensors_bytes.h"
+#include "support/temp_folder.h"
+
+/* Two shards; sizes around the smallest chunk of 4096. */
+static const char header_1[] =
+    "{\"big\":{\"dtype\":\"F32\",\"shape\":[5,500],\"data_offsets\":[0,10000]},"
+    "\"chunk\":{\"dtype\":\"U8\",\"shape\":[4096],\"data_offsets\":[10000,14096]},"
+    "\"none\":{\"dtype\":\"F64\",\"shape\":[0,3],\"data_offsets\":[14096,14096]}}";
+static const char header_2[] =
+    "{\"byte\":{\"dtype\":\"BOOL\",\"shape\":[],\"data_offsets\":[0,1]},"
+    "\"odd\":{\"dtype\":\"I8\",\"shape\":[4097],\"data_offsets\":[1,4098]}}";
+static const char index_text[] =
+    "{\"weight_map\":{\"big\":\"1\",\"chunk\":\"1\",\"none\":\"1\",\"byte\":\"2\",\"odd\":\"2\"}}";
+enum { TENSORS = 5, BYTES_1 = 14096, BYTES_2 = 4098, BYTES = BYTES_1 + BYTES_2 };
+
+typedef struct fixture {
+  temp_folder folder;
+  counted_services host; /* of the context and of the model alike */
+  gm_context *context;
+  gm_device *device;
+  gm_pool *pool;
+  gm_model *model;
+} fixture;
+
+static fixture f;
+
+static void write_shard(const char *name, const char *header, uint64_t data, uint64_t seed) {
+  safetensors_bytes file = safetensors_bytes_make(header, strlen(header), data, seed);
+  temp_folder_write(&f.folder, name, file.bytes, file.length);
+  safetensors_bytes_free(&file);
+}
+
+static int setup(void **state) {
+  (void)state;
+  temp_folder_make(&f.folder);
+  counted_services_init(&f.host);
+  write_shard("1", header_1, BYTES_1, 1);
+  write_shard("2", header_2, BYTES_2, 2);
+  const char *path = temp_folder_write(&f.folder, "i.json", index_text, strlen(index_text));
+  gm_context_params params = {.struct_size = sizeof params, .services = &f.host.services, .ignore_environment = true};
+  gm_error err;
+  assert_int_equal(gm_model_open(&f.host.services, path, &f.model, NULL), GM_OK);
+  assert_int_equal(gm_context_create(&params, &f.context, &err), GM_OK);
+  assert_int_equal(gm_device_open_index(f.context, "cpu", 0, &f.device, &err), GM_OK);
+  assert_int_equal(gm_pool_create(f.device, NULL, &f.pool, &err), GM_OK);
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  gm_model_close(f.model);
+  assert_int_equal(gm_pool_destroy(f.pool, NULL), GM_OK);
+  assert_int_equal(gm_device_close(f.device, NULL), GM_OK);
+  assert_int_equal(gm_context_destroy(f.context, NULL), GM_OK);
+  temp_folder_remove(&f.folder);
+  counted_services_check(&f.host);
+  return 0;
+}
+
+static uint64_t in_use(void) {
+  gm_stats stats = {.struct_size = sizeof stats};
+  gm_pool_stats(f.pool, &stats);
+  assert_true((stats.in_use_bytes == 0) == (stats.active == 0));
+  return stats.in_use_bytes;
+}
+
+static uint64_t data_start(uint32_t shard) { return 8 + (shard ? sizeof header_2 : sizeof header_1) - 1; }
+
+static void check_tensor(const gm_loaded_model *loaded, uint64_t index) {
+  gm_tensor_info info = {.struct_size = sizeof info};
+  gm_block block;
+  unsigned char got[10000];
+  assert_int_equal(gm_model_tensor(f.model, index, &info, NULL), GM_OK);
+  assert_int_equal(gm_loaded_model_block(loaded, index, &block, NULL), GM_OK);
+  assert_true(block.bytes >= info.bytes);
+  if (info.bytes == 0) assert_int_equal(block.bytes, 0);
+  if (info.bytes == 0) return;
+  assert_int_equal(gm_block_read(f.pool, &block, 0, got, info.bytes, NULL, NULL, NULL), GM_OK);
+  uint64_t first = info.file_offset - data_start(info.shard);
+  for (uint64_t i = 0; i < info.bytes; i++) assert_int_equal(got[i], safetensors_bytes_at(first + i, info.shard + 1));
+}
+
+static gm_load_result check_load(const gm_load_params *params) {
+  gm_loaded_model *loaded = NULL;
+  gm_load_result result = {.struct_size = sizeof result};
+  gm_error err;
+  if (gm_model_load(f.model, f.pool, params, &loaded, &result, &err) != GM_OK) fail_msg("%s", err.message);
+  for (uint64_t i = 0; i < TENSORS; i++) check_tensor(loaded, i);
+  assert_true(in_use() >= BYTES);
+  assert_int_equal(gm_loaded_model_release(loaded, params ? params->request.stream : NULL), GM_OK);
+  assert_int_equal(in_use(), 0);
+  assert_int_equal(result.tensors, TENSORS);
+  assert_int_equal(result.bytes, BYTES);
+  assert_int_equal(result.fallback_bytes, 0);
+  assert_true(result.seconds >= 0);
+  return result;
+}
+
+static void test_every_byte_arrives_by_every_path(void **state) {
+  (void)state;
+  static const gm_load_path paths[] = {GM_LOAD_PATH_AUTO, GM_LOAD_PATH_READ, GM_LOAD_PATH_MMAP};
+  for (int i = 0; i < 12; i++) {
+    gm_load_params params = {.struct_size = sizeof params, .path = paths[i % 3], .verify = i / 3 % 2};
+    if (i >= 6) params.chunk_bytes = 4096;
+    gm_load_result result = check_load(&params);
+    assert_int_equal(result.path, i % 3 == 2 ? GM_LOAD_PATH_MMAP : GM_LOAD_PATH_READ);
+    assert_int_equal(result.verified, params.verify);
+    assert_true(result.peak_host_bytes > 0 && result.peak_host_bytes < 10000 + 1000);
+    if (i >= 6) assert_true(result.peak_host_bytes < 4096 + 1000);
+  }
+  check_load(NULL);
+}
+
+static void test_a_stream_orders_the_load(void **state) {
+  (void)state;
+  gm_stream *stream = NULL;
+  assert_int_equal(gm_stream_create(f.device, &stream, NULL), GM_OK);
+  gm_load_params params = {.struct_size = sizeof params, .verify = true, .chunk_bytes = 4096};
+  params.request.stream = stream;
+  for (int i = 0; i < 3; i++) {
+    gm_load_result result = check_load(&params);
+    assert_true(result.verified);
+    if (i > 0) assert_int_equal(result.driver_allocs, 0); /* all from the pool */
+  }
+  assert_int_equal(gm_stream_close(stream, NULL), GM_OK);
+}
+
+static void test_blocks_outlive_the_model(void **state) {
+  (void)state;
+  gm_loaded_model *loaded = NULL;
+  gm_block block;
+  assert_int_equal(gm_model_load(f.model, f.pool, NULL, &loaded, NULL, NULL), GM_OK);
+  gm_model_close(f.model);
+  f.model = NULL;
+  assert_int_equal(gm_loaded_model_block(loaded, 0, &block, NULL), GM_OK);
+  assert_true(block.bytes >= 10000);
+  assert_int_equal(gm_loaded_model_release(loaded, NULL), GM_OK);
+  assert_int_equal(gm_loaded_model_release(NULL, NULL), GM_OK);
+}
+
+static void test_a_model_of_nothing(void **state) {
+  (void)state;
+  gm_model *empty = NULL;
+  gm_loaded_model *loaded = NULL;
+  gm_load_result result = {.struct_size = sizeof result};
+  gm_load_params params = {.struct_size = sizeof params, .verify = true, .path = GM_LOAD_PATH_MMAP};
+  write_shard("e", "{}", 0, 0);
+  assert_int_equal(gm_model_open(&f.host.services, temp_folder_join(&f.folder, "e"), &empty, NULL), GM_OK);
+  assert_int_equal(gm_model_load(empty, f.pool, &params, &loaded, &result, NULL), GM_OK);
+  assert_int_equal(result.tensors, 0);
+  assert_true(result.verified);
+  assert_int_equal(gm_loaded_model_release(loaded, NULL), GM_OK);
+  gm_model_close(empty);
+}
+
+/* ---- progress ---- */
+
+typedef struct watcher {
+  uint64_t calls, stop_at; /* 0: never */
+  uint64_t last_done;
+  bool verifying;
+  void (*act)(const gm_load_progress *progress);
+} watcher;
+
+static bool watch(void *user, const gm_load_progress *progress) {
+  watcher *w = user;
+  assert_non_null(progress->tensor);
+  assert_int_equal(progress->total_bytes, BYTES);
+  assert_true(progress->done_bytes <= BYTES);
+  if (progress->verifying == w->verifying) {
+    assert_true(progress->done_bytes >= w->last_done);
+  } else {
+    assert_int_equal(w->last_done, BYTES); /* loading was complete */
+    assert_int_equal(progress->done_bytes, 0);
+  }
+  w->verifying = progress->verifying;
+  w->last_done = progress->done_bytes;
+  if (w->act) w->act(progress);
+  return ++w->calls != w->stop_at;
+}
+
+static void test_progress_grows_and_reaches_the_end_twice(void **state) {
+  (void)state;
+  watcher w = {0};
+  gm_load_params params = {
+      .struct_size = sizeof params, .verify = true, .chunk_bytes = 4096, .progress = watch, .user = &w};
+  check_load(&params);
+  assert_true(w.verifying);
+  assert_int_equal(w.last_done, BYTES);
+  assert_int_equal(w.calls, 2 * (TENSORS + 3 + 1 + 1 + 2)); /* tensors, and their chunks */
+}
+
+static void test_every_call_of_progress_can_cancel(void **state) {
+  (void)state;
+  for (uint64_t stop_at = 1;; stop_at++) {
+    watcher w = {.stop_at = stop_at};
+    gm_load_params params = {
+        .struct_size = sizeof params, .verify = true, .chunk_bytes = 4096, .progress = watch, .user = &w};
+    gm_loaded_model *loaded = NULL;
+    gm_error err;
+    gm_status status = gm_model_load(f.model, f.pool, &params, &loaded, NULL, &err);
+    if (status == GM_OK) {
+      assert_int_equal(w.calls, stop_at - 1);
+      assert_int_equal(gm_loaded_model_release(loaded, NULL), GM_OK);
+      break;
+    }
+    assert_int_equal(status, GM_ERR_CANCELLED);
+    assert_non_null(strstr(err.message, "cancelled by the caller"));
+    assert_null(loaded);
+    assert_int_equal(in_use(), 0);
+  }
+}
+
+/* ---- failing ---- */
+
+static void check_fails(const gm_load_params *params, gm_status wanted, const char *words) {
+  gm_loaded_model *loaded = NULL;
+  gm_load_result result = {.struct_size = sizeof result, .tensors = 77};
+  gm_error err = {0};
+  gm_status status = gm_model_load(f.model, f.pool, params, &loaded, &result, &err);
+  if (status != wanted || !strstr(err.message, words)) {
+    fail_msg("got %s \"%s\", not %s \"%s\"", gm_status_name(status), err.message, gm_status_name(wanted), words);
+  }
+  assert_int_equal(err.status, wanted);
+  assert_null(loaded);
+  assert_int_equal(result.tensors, 77);
+  assert_int_equal(in_use(), 0);
+}
+
+static void test_wrong_arguments_are_named(void **state) {
+  (void)state;
+  gm_load_params params = {.struct_size = 3};
+  check_fails(&params, GM_ERR_INVALID_ARGUMENT, "`params->struct_size` is 3");
+  params = (gm_load_params){.struct_size = sizeof params, .chunk_bytes = 4095};
+  check_fails(&params, GM_ERR_INVALID_ARGUMENT, "`params->chunk_bytes` is 4095, must be 0 or at least 4096");
+  params = (gm_load_params){.struct_size = sizeof params, .path = (gm_load_path)9};
+  check_fails(&params, GM_ERR_INVALID_ARGUMENT, "`params->path` is 9");
+  params = (gm_load_params){.struct_size = sizeof params, .request.bytes = 1};
+  check_fails(&params, GM_ERR_INVALID_ARGUMENT, "`params->request.bytes` must be 0");
+  params = (gm_load_params){.struct_size = sizeof params, .request.align = 3};
+  check_fails(&params, GM_ERR_INVALID_ARGUMENT, "tensor \"big\" of ");
+  gm_loaded_model *loaded = NULL;
+  gm_load_result result = {.struct_size = 1};
+  gm_error err;
+  assert_int_equal(gm_model_load(NULL, f.pool, NULL, &loaded, NULL, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_string_equal(err.message, "`model` is NULL");
+  assert_int_equal(gm_model_load(f.model, NULL, NULL, &loaded, NULL, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_string_equal(err.message, "`pool` is NULL");
+  assert_int_equal(gm_model_load(f.model, f.pool, NULL, NULL, NULL, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_string_equal(err.message, "`out` is NULL");
+  assert_int_equal(gm_model_load(f.model, f.pool, NULL, &loaded, &result, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "`out_result->struct_size` is 1"));
+}
+
+static void test_wrong_questions_to_a_loaded_model(void **state) {
+  (void)state;
+  gm_loaded_model *loaded = NULL;
+  gm_block block;
+  gm_error err;
+  assert_int_equal(gm_model_load(f.model, f.pool, NULL, &loaded, NULL, NULL), GM_OK);
+  assert_int_equal(gm_loaded_model_block(NULL, 0, &block, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_string_equal(err.message, "`loaded` is NULL");
+  assert_int_equal(gm_loaded_model_block(loaded, 0, NULL, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_string_equal(err.message, "`out` is NULL");
+  assert_int_equal(gm_loaded_model_block(loaded, TENSORS, &block, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_string_equal(err.message, "`index` is 5, the model has 5 tensors");
+  assert_int_equal(gm_loaded_model_release(loaded, NULL), GM_OK);
+}
+
+static void test_paths_of_later_versions_say_so(void **state) {
+  (void)state;
+  gm_load_params params = {.struct_size = sizeof params, .path = GM_LOAD_PATH_DIRECT};
+  check_fails(&params, GM_ERR_NOT_SUPPORTED, "path direct (O_DIRECT) comes with a later version");
+  params.path = GM_LOAD_PATH_GDS;
+  check_fails(&params, GM_ERR_NOT_SUPPORTED, "path gds (GPUDirect Storage) comes with a later version");
+}
+
+static void test_a_limit_that_is_too_small(void **state) {
+  (void)state;
+  assert_int_equal(gm_pool_set_max_bytes(f.pool, 16384, NULL), GM_OK);
+  check_fails(NULL, GM_ERR_OVER_LIMIT, "tensor \"");
+}
+
+static void truncate_second(const gm_load_progress *progress) {
+  if (strcmp(progress->tensor, "odd") == 0) {
+    assert_int_equal(truncate(temp_folder_join(&f.folder, "2"), (off_t)data_start(1) + 100), 0);
+  }
+}
+
+static void test_a_file_that_shrinks_meanwhile(void **state) {
+  (void)state;
+  for (int mapped = 0; mapped < 2; mapped++) {
+    watcher w = {.act = truncate_second};
+    gm_load_params params = {.struct_size = sizeof params, .progress = watch, .user = &w};
+    params.path = mapped ? GM_LOAD_PATH_MMAP : GM_LOAD_PATH_READ;
+    check_fails(&params, GM_ERR_IO, "tensor \"odd\" of ");
+    gm_model_close(f.model);
+    write_shard("2", header_2, BYTES_2, 2);
+    const char *path = temp_folder_join(&f.folder, "i.json");
+    assert_int_equal(gm_model_open(&f.host.services, path, &f.model, NULL), GM_OK);
+  }
+}
+
+static void test_a_file_that_changed_or_went(void **state) {
+  (void)state;
+  write_shard("2", header_2, BYTES_2, 3);
+  check_fails(NULL, GM_ERR_IO, "/2: has changed since gm_model_open read its header");
+  assert_int_equal(unlink(temp_folder_join(&f.folder, "1")), 0);
+  check_fails(NULL, GM_ERR_NOT_FOUND, "/1: no such file");
+}
+
+/* ---- memory from the test itself, so that it can be spoiled ---- */
+
+static unsigned char *given[16];
+static uint32_t given_count;
+
+static gm_status give(void *user, uint64_t bytes, uint32_t align, gm_memory *out) {
+  (void)user;
+  void *memory = NULL;
+  if (given_count == 16 || posix_memalign(&memory, align < 64 ? 64 : align, bytes) != 0) {
+    return GM_ERR_OUT_OF_DEVICE_MEMORY;
+  }
+  given[given_count++] = memory;
+  *out = (gm_memory){.handle = (uintptr_t)memory, .address = (uintptr_t)memory, .bytes = bytes, .host = memory};
+  return GM_OK;
+}
+
+static void take(void *user, const gm_memory *memory) {
+  (void)user;
+  free(memory->host);
+}
+
+static void spoil_one_byte(const gm_load_progress *progress) {
+  if (progress->verifying && strcmp(progress->tensor, "chunk") == 0) given[1][4095] ^= 1;
+}
+
+static void test_verify_finds_one_changed_byte(void **state) {
+  (void)state;
+  gm_upstream upstream = {.allocate = give, .release = take};
+  gm_pool_params pool_params = {.struct_size = sizeof pool_params, .upstream = &upstream};
+  gm_pool *cpu_pool = f.pool;
+  assert_int_equal(gm_pool_create(f.device, &pool_params, &f.pool, NULL), GM_OK);
+  given_count = 0;
+  watcher w = {0};
+  gm_load_params params = {.struct_size = sizeof params, .verify = true, .progress = watch, .user = &w};
+  check_load(&params);
+  gm_pool_trim(f.pool, 0);
+  given_count = 0;
+  w = (watcher){.act = spoil_one_byte};
+  check_fails(&params, GM_ERR_IO, "tensor \"chunk\" of ");
+  assert_int_equal(gm_pool_destroy(f.pool, NULL), GM_OK);
+  f.pool = cpu_pool;
+}
+
+static void test_each_host_allocation_failed(void **state) {
+  (void)state;
+  for (int mapped = 0; mapped < 2; mapped++) {
+    gm_load_params params = {.struct_size = sizeof params, .verify = true};
+    params.path = mapped ? GM_LOAD_PATH_MMAP : GM_LOAD_PATH_READ;
+    gm_status status = GM_ERR_OUT_OF_HOST_MEMORY;
+    for (size_t n = 1; status != GM_OK; n++) {
+      gm_loaded_model *loaded = NULL;
+      gm_pool_trim(f.pool, 0);
+      f.host.fail_at = atomic_load(&f.host.calls) + n;
+      f.host.fail_count = 1;
+      status = gm_model_load(f.model, f.pool, &params, &loaded, NULL, NULL);
+      f.host.fail_at = 0;
+      assert_true((status == GM_OK) == (loaded != NULL));
+      assert_true(status == GM_OK || status == GM_ERR_OUT_OF_HOST_MEMORY);
+      gm_loaded_model_release(loaded, NULL);
+      assert_int_equal(in_use(), 0);
+    }
+  }
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(test_every_byte_arrives_by_every_path),
+      TEST(test_a_stream_orders_the_load),
+      TEST(test_blocks_outlive_the_model),
+      TEST(test_a_model_of_nothing),
+      TEST(test_progress_grows_and_reaches_the_end_twice),
+      TEST(test_every_call_of_progress_can_cancel),
+      TEST(test_wrong_arguments_are_named),
+      TEST(test_wrong_questions_to_a_loaded_model),
+      TEST(test_paths_of_later_versions_say_so),
+      TEST(test_a_limit_that_is_too_small),
+      TEST(test_a_file_that_shrinks_meanwhile),
+      TEST(test_a_file_that_changed_or_went),
+      TEST(test_verify_finds_one_changed_byte),
+      TEST(test_each_host_allocation_failed),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
