@@ -68,8 +68,8 @@ static gm_status load_explain(const load_job *job, const gm_request *request, gm
   gm_explanation why = {.struct_size = sizeof why};
   gm_status status = gm_explain(job->pool, request, &why, err);
   if (status != GM_OK) return status;
-  /* The reason may have passed since: then what gm_alloc answered still stands. */
-  status = why.status != GM_OK ? why.status : load_status_of(acquire);
+  /* The reason may have passed since: then what was noted when gm_alloc failed still stands. */
+  status = why.status ? why.status : why.last_failure.status ? why.last_failure.status : load_status_of(acquire);
   return gm__fail(err, status, why.last_failure.native_code, "gm_alloc", "%s", why.text);
 }
 
