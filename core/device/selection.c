@@ -10,6 +10,7 @@
 #include "core/base/saturate.h"
 #include "core/device/device_figures.h"
 #include "core/device/discovery.h"
+#include "gm/size.h"
 
 enum { SELECT_TEXT = 64 };
 
@@ -147,6 +148,16 @@ static void select_take(gm_selection *out, const gm_device_entry *entry, uint64_
   out->headroom_bytes = headroom - bytes;
 }
 
+static void select_say_too_small(uint64_t bytes, uint64_t headroom, const gm_device_entry *entry, char *why,
+                                 size_t capacity) {
+  char asked[32], may[32], room[32];
+  gm_format_bytes(bytes, asked, sizeof asked);
+  gm_format_bytes(headroom, may, sizeof may);
+  gm_format_bytes(select_effective(&entry->memory), room, sizeof room);
+  snprintf(why, capacity, "%s does not fit: %s may be taken of %s free (the rest is margin or limit)", asked, may,
+           room);
+}
+
 /* Judge every entry in order. True: one was taken. */
 static bool select_judge(const select_work *work, gm_selection *out) {
   const gm_device_entry *taken = NULL;
@@ -156,9 +167,7 @@ static bool select_judge(const select_work *work, gm_selection *out) {
     uint64_t headroom = select_headroom(work, entry);
     select_bar(work, entry, why, sizeof why);
     if (!why[0] && headroom < work->bytes) {
-      snprintf(why, sizeof why, "%llu bytes do not fit: %llu may be taken of %llu free (the rest is margin or limit)",
-               (unsigned long long)work->bytes, (unsigned long long)headroom,
-               (unsigned long long)select_effective(&entry->memory));
+      select_say_too_small(work->bytes, headroom, entry, why, sizeof why);
     } else if (!why[0] && taken) {
       snprintf(why, sizeof why, "would do; %s %u comes first", taken->id.backend, taken->info.index);
     } else if (!why[0]) {
@@ -182,8 +191,10 @@ static gm_status select_fail(const select_work *work, const gm_selection *out, g
                          out->rejected[i].device, out->rejected[i].why);
     used += wrote > 0 ? (size_t)wrote : 0;
   }
-  return gm__fail(err, GM_ERR_NOT_FOUND, 0, "gm_select_backend_for_bytes", "no device can take %llu bytes: %s",
-                  (unsigned long long)work->bytes, out->rejected_count ? tried : "there is no device at all");
+  char asked[32];
+  gm_format_bytes(work->bytes, asked, sizeof asked);
+  return gm__fail(err, GM_ERR_NOT_FOUND, 0, "gm_select_backend_for_bytes", "no device can take %s: %s", asked,
+                  out->rejected_count ? tried : "there is no device at all");
 }
 
 /* A preference must consist of known names: a misspelt one would silently mean "none". */

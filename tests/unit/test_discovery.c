@@ -171,7 +171,7 @@ static void test_the_most_free_device_that_fits_is_taken(void **state) {
   gm_error err = {.status = GM_OK};
   assert_int_equal(gm_select_backend_for_bytes(ctx, 100 * MiB, &params, &out, &err), GM_ERR_NOT_FOUND);
   assert_non_null(strstr(err.message, "fake 1"));
-  assert_non_null(strstr(err.message, "do not fit"));
+  assert_non_null(strstr(err.message, "does not fit"));
   assert_int_equal(out.rejected_count, 5);
   params = (gm_select_params){.struct_size = sizeof params, .memory_fraction = 0.05, .refuse_cpu = true};
   assert_int_equal(gm_select_backend_for_bytes(ctx, 51 * MiB, &params, &out, &err), GM_ERR_NOT_FOUND);
