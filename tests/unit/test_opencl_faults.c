@@ -39,11 +39,14 @@ static bool fails(int entry) {
   return entry == world.entry && call == world.at;
 }
 
+/* A release that fails has let go all the same: else the driver, not gm, would keep the object. */
+static bool is_release(int entry) { return strncmp(entry_names[entry], "clRelease", 9) == 0; }
+
 /* What a call that succeeded made or gave back. */
 static void account(int entry, bool makes_event) {
   const char *name = entry_names[entry];
   if (strncmp(name, "clCreate", 8) == 0 || strncmp(name, "clRetain", 8) == 0) atomic_fetch_add(&world.live, 1);
-  if (strncmp(name, "clRelease", 9) == 0) atomic_fetch_sub(&world.live, 1);
+  if (is_release(entry)) atomic_fetch_sub(&world.live, 1);
   if (entry == ENTRY_clEnqueueMapBuffer) atomic_fetch_add(&world.live, 1);
   if (entry == ENTRY_clEnqueueUnmapMemObject) atomic_fetch_sub(&world.live, 1);
   if (makes_event) atomic_fetch_add(&world.live, 1);
@@ -63,9 +66,11 @@ static cl_event *const event = NULL;
 #define WORKED_HANDLE(answer) ((answer) != NULL)
 #define X(need, fault, result, name, parameters, arguments)           \
   static result CL_API_CALL wrapped_##name parameters {               \
-    if (fails(ENTRY_##name)) FAIL_##fault;                            \
+    const bool failing = fails(ENTRY_##name);                         \
+    if (failing && !is_release(ENTRY_##name)) FAIL_##fault;           \
     result const answer = world.real.name arguments;                  \
     if (WORKED_##fault(answer)) account(ENTRY_##name, event != NULL); \
+    if (failing) FAIL_##fault;                                        \
     return answer;                                                    \
   }
 #include "backends/opencl/opencl_syms.def"
@@ -238,7 +243,6 @@ static void test_the_scene_calls_every_entry_and_leaves_nothing(void **state) {
   }
 }
 
-/* A release that fails keeps its object, which is the wrapper's doing. */
 static void fail_one(int entry, unsigned at, cl_int code) {
   world.entry = entry;
   world.at = at;
@@ -247,8 +251,7 @@ static void fail_one(int entry, unsigned at, cl_int code) {
   counted_services_init(&host);
   scene_run(&host.services);
   counted_services_check(&host);
-  const long kept = strncmp(entry_names[entry], "clRelease", 9) == 0 ? 1 : 0;
-  if (atomic_load(&world.live) != kept) {
+  if (atomic_load(&world.live) != 0) {
     fail_msg("%s, call %u, code %d: %ld objects left", entry_names[entry], at, code, atomic_load(&world.live));
   }
 }
