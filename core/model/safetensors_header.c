@@ -34,13 +34,30 @@ typedef struct header_dtype {
   gm_dtype dtype;
 } header_dtype;
 
-/* What the format knows; gm_dtype has more. */
+/* What the format knows (its reference reader at 0.8.0); gm_dtype has more. */
 static const header_dtype header_dtypes[] = {
-    {"BOOL", GM_DTYPE_BOOL},       {"U8", GM_DTYPE_U8},           {"I8", GM_DTYPE_I8},   {"F8_E4M3", GM_DTYPE_F8_E4M3},
-    {"F8_E5M2", GM_DTYPE_F8_E5M2}, {"F8_E8M0", GM_DTYPE_F8_E8M0}, {"F4", GM_DTYPE_F4},   {"F6_E2M3", GM_DTYPE_F6_E2M3},
-    {"F6_E3M2", GM_DTYPE_F6_E3M2}, {"I16", GM_DTYPE_I16},         {"U16", GM_DTYPE_U16}, {"F16", GM_DTYPE_F16},
-    {"BF16", GM_DTYPE_BF16},       {"I32", GM_DTYPE_I32},         {"U32", GM_DTYPE_U32}, {"F32", GM_DTYPE_F32},
-    {"I64", GM_DTYPE_I64},         {"U64", GM_DTYPE_U64},         {"F64", GM_DTYPE_F64}, {"C64", GM_DTYPE_C64},
+    {"BOOL", GM_DTYPE_BOOL},
+    {"U8", GM_DTYPE_U8},
+    {"I8", GM_DTYPE_I8},
+    {"F8_E4M3", GM_DTYPE_F8_E4M3},
+    {"F8_E5M2", GM_DTYPE_F8_E5M2},
+    {"F8_E8M0", GM_DTYPE_F8_E8M0},
+    {"F8_E4M3FNUZ", GM_DTYPE_F8_E4M3FNUZ},
+    {"F8_E5M2FNUZ", GM_DTYPE_F8_E5M2FNUZ},
+    {"F4", GM_DTYPE_F4},
+    {"F6_E2M3", GM_DTYPE_F6_E2M3},
+    {"F6_E3M2", GM_DTYPE_F6_E3M2},
+    {"I16", GM_DTYPE_I16},
+    {"U16", GM_DTYPE_U16},
+    {"F16", GM_DTYPE_F16},
+    {"BF16", GM_DTYPE_BF16},
+    {"I32", GM_DTYPE_I32},
+    {"U32", GM_DTYPE_U32},
+    {"F32", GM_DTYPE_F32},
+    {"I64", GM_DTYPE_I64},
+    {"U64", GM_DTYPE_U64},
+    {"F64", GM_DTYPE_F64},
+    {"C64", GM_DTYPE_C64},
 };
 
 static uint64_t header_file_at(uint64_t at) { return GM__SAFETENSORS_LENGTH_BYTES + at; }

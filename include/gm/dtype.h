@@ -10,40 +10,42 @@ GM_BEGIN_DECLS
 
 /* Enumerator, number (pinned; new ones go last), name, elements and bytes of one block. Block-quantised types are those
  * of ggml. */
-#define GM_DTYPE_MAP(X)                      \
-  X(GM_DTYPE_F64, 0, "f64", 1, 8)            \
-  X(GM_DTYPE_F32, 1, "f32", 1, 4)            \
-  X(GM_DTYPE_F16, 2, "f16", 1, 2)            \
-  X(GM_DTYPE_BF16, 3, "bf16", 1, 2)          \
-  X(GM_DTYPE_F8_E4M3, 4, "f8_e4m3", 1, 1)    \
-  X(GM_DTYPE_F8_E5M2, 5, "f8_e5m2", 1, 1)    \
-  X(GM_DTYPE_I64, 6, "i64", 1, 8)            \
-  X(GM_DTYPE_I32, 7, "i32", 1, 4)            \
-  X(GM_DTYPE_I16, 8, "i16", 1, 2)            \
-  X(GM_DTYPE_I8, 9, "i8", 1, 1)              \
-  X(GM_DTYPE_U64, 10, "u64", 1, 8)           \
-  X(GM_DTYPE_U32, 11, "u32", 1, 4)           \
-  X(GM_DTYPE_U16, 12, "u16", 1, 2)           \
-  X(GM_DTYPE_U8, 13, "u8", 1, 1)             \
-  X(GM_DTYPE_BOOL, 14, "bool", 1, 1)         \
-  X(GM_DTYPE_C64, 15, "c64", 1, 8)           \
-  X(GM_DTYPE_Q4_0, 16, "q4_0", 32, 18)       \
-  X(GM_DTYPE_Q4_1, 17, "q4_1", 32, 20)       \
-  X(GM_DTYPE_Q5_0, 18, "q5_0", 32, 22)       \
-  X(GM_DTYPE_Q5_1, 19, "q5_1", 32, 24)       \
-  X(GM_DTYPE_Q8_0, 20, "q8_0", 32, 34)       \
-  X(GM_DTYPE_Q2_K, 21, "q2_k", 256, 84)      \
-  X(GM_DTYPE_Q3_K, 22, "q3_k", 256, 110)     \
-  X(GM_DTYPE_Q4_K, 23, "q4_k", 256, 144)     \
-  X(GM_DTYPE_Q5_K, 24, "q5_k", 256, 176)     \
-  X(GM_DTYPE_Q6_K, 25, "q6_k", 256, 210)     \
-  X(GM_DTYPE_IQ4_NL, 26, "iq4_nl", 32, 18)   \
-  X(GM_DTYPE_IQ4_XS, 27, "iq4_xs", 256, 136) \
-  X(GM_DTYPE_MXFP4, 28, "mxfp4", 32, 17)     \
-  X(GM_DTYPE_F8_E8M0, 29, "f8_e8m0", 1, 1)   \
-  X(GM_DTYPE_F4, 30, "f4", 2, 1)             \
-  X(GM_DTYPE_F6_E2M3, 31, "f6_e2m3", 4, 3)   \
-  X(GM_DTYPE_F6_E3M2, 32, "f6_e3m2", 4, 3)
+#define GM_DTYPE_MAP(X)                            \
+  X(GM_DTYPE_F64, 0, "f64", 1, 8)                  \
+  X(GM_DTYPE_F32, 1, "f32", 1, 4)                  \
+  X(GM_DTYPE_F16, 2, "f16", 1, 2)                  \
+  X(GM_DTYPE_BF16, 3, "bf16", 1, 2)                \
+  X(GM_DTYPE_F8_E4M3, 4, "f8_e4m3", 1, 1)          \
+  X(GM_DTYPE_F8_E5M2, 5, "f8_e5m2", 1, 1)          \
+  X(GM_DTYPE_I64, 6, "i64", 1, 8)                  \
+  X(GM_DTYPE_I32, 7, "i32", 1, 4)                  \
+  X(GM_DTYPE_I16, 8, "i16", 1, 2)                  \
+  X(GM_DTYPE_I8, 9, "i8", 1, 1)                    \
+  X(GM_DTYPE_U64, 10, "u64", 1, 8)                 \
+  X(GM_DTYPE_U32, 11, "u32", 1, 4)                 \
+  X(GM_DTYPE_U16, 12, "u16", 1, 2)                 \
+  X(GM_DTYPE_U8, 13, "u8", 1, 1)                   \
+  X(GM_DTYPE_BOOL, 14, "bool", 1, 1)               \
+  X(GM_DTYPE_C64, 15, "c64", 1, 8)                 \
+  X(GM_DTYPE_Q4_0, 16, "q4_0", 32, 18)             \
+  X(GM_DTYPE_Q4_1, 17, "q4_1", 32, 20)             \
+  X(GM_DTYPE_Q5_0, 18, "q5_0", 32, 22)             \
+  X(GM_DTYPE_Q5_1, 19, "q5_1", 32, 24)             \
+  X(GM_DTYPE_Q8_0, 20, "q8_0", 32, 34)             \
+  X(GM_DTYPE_Q2_K, 21, "q2_k", 256, 84)            \
+  X(GM_DTYPE_Q3_K, 22, "q3_k", 256, 110)           \
+  X(GM_DTYPE_Q4_K, 23, "q4_k", 256, 144)           \
+  X(GM_DTYPE_Q5_K, 24, "q5_k", 256, 176)           \
+  X(GM_DTYPE_Q6_K, 25, "q6_k", 256, 210)           \
+  X(GM_DTYPE_IQ4_NL, 26, "iq4_nl", 32, 18)         \
+  X(GM_DTYPE_IQ4_XS, 27, "iq4_xs", 256, 136)       \
+  X(GM_DTYPE_MXFP4, 28, "mxfp4", 32, 17)           \
+  X(GM_DTYPE_F8_E8M0, 29, "f8_e8m0", 1, 1)         \
+  X(GM_DTYPE_F4, 30, "f4", 2, 1)                   \
+  X(GM_DTYPE_F6_E2M3, 31, "f6_e2m3", 4, 3)         \
+  X(GM_DTYPE_F6_E3M2, 32, "f6_e3m2", 4, 3)         \
+  X(GM_DTYPE_F8_E4M3FNUZ, 33, "f8_e4m3fnuz", 1, 1) \
+  X(GM_DTYPE_F8_E5M2FNUZ, 34, "f8_e5m2fnuz", 1, 1)
 
 typedef enum gm_dtype {
 #define X(name, value, text, elements, bytes) name = value,

@@ -1,4 +1,11 @@
-/* Model files: what is in them, without reading the weights. Today: safetensors, single and sharded. */
+/* Model files: what is in them, without reading the weights. Today: safetensors, single and sharded.
+ *
+ * A file is accepted when all of this holds: the header's length fits the file and is at most 100 MB; the header is one
+ * strict JSON object, nested at most 32 deep, in UTF-8; no tensor, no key of a tensor and no key of __metadata__ is
+ * there twice; each dtype is known; shape and dtype make the bytes between the offsets; a tensor begins at a multiple
+ * of its element; the tensors cover the data without hole or overlap. Keys of a tensor that the format does not know
+ * are read over. An index and its shards must name the same tensors in the same places, and shards are plain file
+ * names. */
 #ifndef GM_MODEL_H
 #define GM_MODEL_H
 
@@ -33,7 +40,7 @@ typedef struct gm_tensor_info {
  * - any other file: one safetensors file;
  * - a folder: its model.safetensors, else model.safetensors.index.json, else its only index, else its only safetensors.
  * `services` may be NULL (malloc); they are copied, and their functions used until gm_model_close.
- * Every rule of the format is checked before GM_OK: see docs. GM_ERR_NOT_FOUND: nothing is there; GM_ERR_IO: it is no
+ * GM_ERR_NOT_FOUND: nothing is there; GM_ERR_IO: it is no
  * regular file, may not be read, or changed while it was read; GM_ERR_FORMAT: not a valid model, with file, byte and
  * key; GM_ERR_NOT_SUPPORTED: a tensor has more than GM_TENSOR_MAX_RANK dimensions; GM_ERR_INVALID_ARGUMENT: path or out
  * is NULL, path is empty, or a folder holds several models; GM_ERR_OUT_OF_HOST_MEMORY. */

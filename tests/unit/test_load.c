@@ -2,6 +2,7 @@
  */
 #include "gm/load.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -164,6 +165,44 @@ static void test_a_model_of_nothing(void **state) {
   assert_true(result.verified);
   assert_int_equal(gm_loaded_model_release(loaded, NULL), GM_OK);
   gm_model_close(empty);
+}
+
+static void *load_and_check(void *pool) {
+  gm_load_params params = {.struct_size = sizeof params, .verify = true, .chunk_bytes = 4096};
+  for (int i = 0; i < 10; i++) {
+    gm_loaded_model *loaded = NULL;
+    params.path = i % 2 ? GM_LOAD_PATH_MMAP : GM_LOAD_PATH_READ;
+    if (gm_model_load(f.model, pool, &params, &loaded, NULL, NULL) != GM_OK) return pool;
+    if (gm_loaded_model_release(loaded, NULL) != GM_OK) return pool;
+  }
+  return NULL;
+}
+
+static void test_threads_load_one_model_into_one_pool(void **state) {
+  (void)state;
+  pthread_t threads[4];
+  for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, load_and_check, f.pool), 0);
+  for (int i = 0; i < 4; i++) {
+    void *failed = NULL;
+    assert_int_equal(pthread_join(threads[i], &failed), 0);
+    assert_null(failed);
+  }
+  assert_int_equal(in_use(), 0);
+}
+
+static void test_nothing_is_verified_where_there_is_no_memory(void **state) {
+  (void)state;
+  gm_device *device = NULL;
+  gm_pool *pool = NULL;
+  gm_loaded_model *loaded = NULL;
+  gm_load_params params = {.struct_size = sizeof params, .verify = true};
+  gm_error err;
+  assert_int_equal(gm_device_open_index(f.context, "null", 0, &device, &err), GM_OK);
+  assert_int_equal(gm_pool_create(device, NULL, &pool, &err), GM_OK);
+  assert_int_equal(gm_model_load(f.model, pool, &params, &loaded, NULL, &err), GM_ERR_NOT_SUPPORTED);
+  assert_non_null(strstr(err.message, "there is no memory behind a null device to read"));
+  assert_int_equal(gm_pool_destroy(pool, &err), GM_OK);
+  assert_int_equal(gm_device_close(device, &err), GM_OK);
 }
 
 /* ---- progress ---- */
@@ -393,6 +432,8 @@ int main(void) {
       TEST(test_a_stream_orders_the_load),
       TEST(test_blocks_outlive_the_model),
       TEST(test_a_model_of_nothing),
+      TEST(test_threads_load_one_model_into_one_pool),
+      TEST(test_nothing_is_verified_where_there_is_no_memory),
       TEST(test_progress_grows_and_reaches_the_end_twice),
       TEST(test_every_call_of_progress_can_cancel),
       TEST(test_wrong_arguments_are_named),

@@ -80,13 +80,28 @@ typedef struct dtype_case {
 static void test_every_dtype_of_the_format_is_known(void **state) {
   (void)state;
   static const dtype_case cases[] = {
-      {"BOOL", GM_DTYPE_BOOL, 8},       {"U8", GM_DTYPE_U8, 8},           {"I8", GM_DTYPE_I8, 8},
-      {"F8_E4M3", GM_DTYPE_F8_E4M3, 8}, {"F8_E5M2", GM_DTYPE_F8_E5M2, 8}, {"F8_E8M0", GM_DTYPE_F8_E8M0, 8},
-      {"F4", GM_DTYPE_F4, 4},           {"F6_E2M3", GM_DTYPE_F6_E2M3, 6}, {"F6_E3M2", GM_DTYPE_F6_E3M2, 6},
-      {"I16", GM_DTYPE_I16, 16},        {"U16", GM_DTYPE_U16, 16},        {"F16", GM_DTYPE_F16, 16},
-      {"BF16", GM_DTYPE_BF16, 16},      {"I32", GM_DTYPE_I32, 32},        {"U32", GM_DTYPE_U32, 32},
-      {"F32", GM_DTYPE_F32, 32},        {"I64", GM_DTYPE_I64, 64},        {"U64", GM_DTYPE_U64, 64},
-      {"F64", GM_DTYPE_F64, 64},        {"C64", GM_DTYPE_C64, 64},
+      {"BOOL", GM_DTYPE_BOOL, 8},
+      {"U8", GM_DTYPE_U8, 8},
+      {"I8", GM_DTYPE_I8, 8},
+      {"F8_E4M3", GM_DTYPE_F8_E4M3, 8},
+      {"F8_E5M2", GM_DTYPE_F8_E5M2, 8},
+      {"F8_E8M0", GM_DTYPE_F8_E8M0, 8},
+      {"F8_E4M3FNUZ", GM_DTYPE_F8_E4M3FNUZ, 8},
+      {"F8_E5M2FNUZ", GM_DTYPE_F8_E5M2FNUZ, 8},
+      {"F4", GM_DTYPE_F4, 4},
+      {"F6_E2M3", GM_DTYPE_F6_E2M3, 6},
+      {"F6_E3M2", GM_DTYPE_F6_E3M2, 6},
+      {"I16", GM_DTYPE_I16, 16},
+      {"U16", GM_DTYPE_U16, 16},
+      {"F16", GM_DTYPE_F16, 16},
+      {"BF16", GM_DTYPE_BF16, 16},
+      {"I32", GM_DTYPE_I32, 32},
+      {"U32", GM_DTYPE_U32, 32},
+      {"F32", GM_DTYPE_F32, 32},
+      {"I64", GM_DTYPE_I64, 64},
+      {"U64", GM_DTYPE_U64, 64},
+      {"F64", GM_DTYPE_F64, 64},
+      {"C64", GM_DTYPE_C64, 64},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char header[200];
