@@ -207,7 +207,7 @@ static void test_garbage_gives_no_contradiction(void **state) {
                                       "hierarchical_memory_limit "};
   unsigned seed = 20261120;
   print_message("seed %u\n", seed);
-  for (int round = 0; round < 300; round++) {
+  for (int round = 0; round < 100; round++) {
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
       char text[2048] = "";
       size_t length = 0;
