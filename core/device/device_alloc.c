@@ -1,5 +1,7 @@
 /* Driver allocations: which memory type, and what is charged to whom. */
+#include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/saturate.h"
 #include "core/device/device.h"
 #include "core/device/device_figures.h"
 #include "core/device/selection.h"
@@ -98,10 +100,32 @@ void gm__device_note_pooled(gm_device *device, int64_t bytes) {
   }
 }
 
-uint64_t gm__device_headroom(gm_device *device) {
+/* Reading the figures costs some hundred microseconds of files and driver calls; a burst of allocations shares one
+ * reading. */
+enum { HEADROOM_MAX_AGE_NS = 10 * 1000 * 1000 };
+
+static uint64_t headroom_used(const gm_device *device) {
+  return gm__sub_sat(gm__used_total(device->used), gm__used_pooled(device->used));
+}
+
+static uint64_t headroom_read(gm_device *device) {
   gm_memory_info memory = {.struct_size = sizeof memory};
-  if (gm__device_figures(device->driver, &device->info, device->handle, &memory, NULL) != GM_OK)
-    return 0; /* no host memory */
+  if (gm__device_figures(device->driver, &device->info, device->handle, &memory, NULL) != GM_OK) return UINT64_MAX;
   if (memory.total_bytes == GM_UNKNOWN_BYTES || memory.free_bytes == GM_UNKNOWN_BYTES) return UINT64_MAX;
   return gm__headroom(&memory, gm__config_fraction(device->ctx, "memory_fraction"), memory.margin_bytes);
+}
+
+uint64_t gm__device_headroom(gm_device *device) {
+  uint64_t now = gm__now_ns(), used = headroom_used(device);
+  gm__mutex_lock(&device->lock);
+  struct gm__headroom_reading reading = device->headroom;
+  gm__mutex_unlock(&device->lock);
+  if (reading.at_ns == 0 || now - reading.at_ns > HEADROOM_MAX_AGE_NS) {
+    reading = (struct gm__headroom_reading){now, headroom_read(device), used};
+    gm__mutex_lock(&device->lock);
+    device->headroom = reading;
+    gm__mutex_unlock(&device->lock);
+  }
+  if (reading.bytes == UINT64_MAX) return UINT64_MAX;
+  return gm__sub_sat(gm__add_sat(reading.bytes, reading.used_bytes), used);
 }

@@ -5,6 +5,7 @@
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/device/host_info.h"
 #include "core/device/memory_info.h"
 #include "core/device/pci.h"
 
@@ -40,6 +41,11 @@ uint64_t gm__device_margin(gm_context *ctx, uint64_t total_bytes) {
   return share < most ? share : most;
 }
 
+/* A card with memory of its own has nothing to do with the host's. */
+static bool figures_need_host(const gm_raw_figures *raw) {
+  return raw->rules == GM_RAW_HOST || (raw->rules != GM_RAW_DRIVER && raw->place != GM_RAW_OWN_MEMORY);
+}
+
 /* What the files say about the card, where it has any. */
 static void figures_read_files(const gm_context *ctx, const gm_device_info *info, gm__figures_input *input) {
   if (info->api != GM_API_HIP && info->api != GM_API_VULKAN) return; /* an APU has its carve-out there */
@@ -54,15 +60,16 @@ gm_status gm__device_figures(gm__driver *driver, const gm_device_info *info, voi
     gm_raw_figures raw;
   } *work = gm__alloc(gm__context_services(ctx), sizeof *work);
   if (!work) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "figures", "no host memory to read the figures");
-  work->host.struct_size = sizeof work->host;
   work->raw.struct_size = sizeof work->raw;
-  bool has_host = gm_host_info_read(ctx->host_root[0] ? ctx->host_root : NULL, &work->host, NULL) == GM_OK;
   if (driver->ops.figures(driver->handle, info->index, device, &work->raw, NULL) != GM_OK) {
     work->raw = (gm_raw_figures){.struct_size = sizeof work->raw};
   }
   gm__used_bytes *used = gm__device_used(driver, info);
   gm__figures_input input = gm__figures_input_of(&work->raw);
-  input.host = has_host ? &work->host : NULL;
+  if (figures_need_host(&work->raw)) {
+    gm__host_memory_read(ctx->host_root, &work->host);
+    input.host = &work->host;
+  }
   input.own_bytes = gm__used_total(used);
   input.now_ns = gm__now_ns();
   figures_read_files(ctx, info, &input);

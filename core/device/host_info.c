@@ -1,5 +1,7 @@
 /* Puts the host's figures together (rules H1 to H11). Everything comes from files below one root, so that a directory
  * can stand for a machine. Nothing is cached: memory is added, moved and limited while a process runs. */
+#include "core/device/host_info.h"
+
 #include <string.h>
 #include <unistd.h>
 
@@ -87,6 +89,23 @@ static void host_conclude(const gm__host_bounds *bounds, gm_host_info *info) {
   if (info->free_bytes == GM_UNKNOWN_BYTES) info->free_state = GM_FIGURE_UNKNOWN;
 }
 
+static void host_read_memory(const char *root, const host_allowed *allowed, gm_host_info *info) {
+  gm__host_bounds bounds;
+  gm__host_bounds_init(&bounds);
+  host_bound_by_meminfo(root, info, &bounds);
+  host_bound_by_nodes(root, allowed, info, &bounds);
+  gm__cgroup_bound(root, info->mem_total_bytes, &bounds);
+  if (info->mem_total_bytes == GM_UNKNOWN_BYTES) bounds.estimated = true;
+  host_conclude(&bounds, info);
+}
+
+void gm__host_memory_read(const char *root, gm_host_info *out) {
+  host_allowed allowed = {0};
+  *out = (gm_host_info){.struct_size = sizeof *out, .read_at_ns = gm__now_ns()};
+  gm__file_lines(root, "/proc/self/status", host_status_line, &allowed);
+  host_read_memory(root, &allowed, out);
+}
+
 gm_status gm_host_info_read(const char *root, gm_host_info *out, gm_error *err) {
   static const char op[] = "gm_host_info_read";
   if (!out) return gm__bad_argument(err, op, "`out` must not be NULL");
@@ -98,17 +117,11 @@ gm_status gm_host_info_read(const char *root, gm_host_info *out, gm_error *err) 
   }
   if (!root) root = "";
   gm_host_info info = {.struct_size = out->struct_size, .read_at_ns = gm__now_ns()};
-  gm__host_bounds bounds;
-  gm__host_bounds_init(&bounds);
   host_allowed allowed = {0};
   gm__file_lines(root, "/proc/self/status", host_status_line, &allowed);
   host_read_processor(root, &allowed, &info);
-  host_bound_by_meminfo(root, &info, &bounds);
-  host_bound_by_nodes(root, &allowed, &info, &bounds);
-  gm__cgroup_bound(root, info.mem_total_bytes, &bounds);
-  if (info.mem_total_bytes == GM_UNKNOWN_BYTES) bounds.estimated = true;
+  host_read_memory(root, &allowed, &info);
   gm__psi_read(root, &info.stall_some, &info.stall_full);
-  host_conclude(&bounds, &info);
   *out = info;
   return GM_OK;
 }

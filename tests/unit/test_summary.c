@@ -157,7 +157,7 @@ static void test_nothing_is_recommended_where_nothing_is(void **state) {
   gm_context *ctx = make_context("null", NULL);
   assert_int_equal(gm_summary(ctx, GM_PROBE_ACTIVE, put, NULL, NULL), GM_OK);
   check_has("\u2717 CPU      switched off by GM_BACKENDS\n");
-  check_has("\nRecommended: nothing: no device can take 0 bytes: ");
+  check_has("\nRecommended: nothing: no device can take 0 B: ");
   assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
 }
 
