@@ -13,10 +13,13 @@
 
 struct gm__driver; /* one backend in one context: registry.h */
 
-/* Told when a stream closes, before it is gone: a pool settles what it remembers of it. No device lock is held. */
+/* Told when a stream closes, before it is gone: a pool settles what it remembers of it; no device lock is held. And
+ * when the host has waited for all that was submitted before the device's `order_clock` stood at `clock`; under the
+ * device's lock, so it takes no other than its own. */
 typedef struct gm__stream_listener {
   struct gm__stream_listener *next, *prev;
   void (*closing)(void *user, gm_stream *stream);
+  void (*synced)(void *user, gm_stream *stream, uint64_t clock);
   void *user;
 } gm__stream_listener;
 
@@ -37,6 +40,7 @@ struct gm_device {
   _Atomic uint32_t children;     /* pools, streams, buffers */
   _Atomic bool lost;
   _Atomic uint64_t synthetic_bytes; /* addresses given to blocks of an API that has none */
+  _Atomic uint64_t order_clock;     /* blocks freed in all pools of the device */
   _Atomic int pressure;             /* gm_pressure_level said last */
   gm__mutex grow_lock;              /* held from asking for headroom until the memory is counted */
   gm__mutex lock;                   /* streams, listeners, lazy default stream, headroom */

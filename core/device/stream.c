@@ -158,9 +158,23 @@ gm_status gm_stream_flush(gm_stream *stream, gm_error *err) {
   return status == GM_OK ? stream->device->ops->stream_flush(stream->device->handle, stream->handle, err) : status;
 }
 
+static void stream_tell_synced(gm_stream *stream, uint64_t clock) {
+  gm_device *device = stream->device;
+  gm__mutex_lock(&device->lock);
+  for (gm__stream_listener *listener = device->listeners; listener; listener = listener->next) {
+    if (listener->synced) listener->synced(listener->user, stream, clock);
+  }
+  gm__mutex_unlock(&device->lock);
+}
+
 gm_status gm_stream_sync(gm_stream *stream, gm_error *err) {
   gm_status status = gm__stream_check(stream, "gm_stream_sync", err);
-  return status == GM_OK ? stream->device->ops->stream_sync(stream->device->handle, stream->handle, err) : status;
+  if (status != GM_OK) return status;
+  gm_device *device = stream->device;
+  uint64_t clock = atomic_load(&device->order_clock); /* what is freed from here on may have work behind the wait */
+  status = device->ops->stream_sync(device->handle, stream->handle, err);
+  if (status == GM_OK) stream_tell_synced(stream, clock);
+  return status;
 }
 
 gm_status gm_stream_barrier(gm_stream *stream, gm_error *err) {

@@ -55,7 +55,7 @@ static gm__node *acquire_pooled(gm_pool *pool, const gm__want *want, int slot, b
   gm__order_verdict verdict = GM__ORDER_READY, worst = others ? GM__ORDER_OTHERS_WAIT : GM__ORDER_OWN_WAIT;
   gm__node *node = acquire_scan(pool, want, slot, GM__ORDER_READY, &pending, &verdict);
   if (!node && pending) {
-    gm__order_refresh(&pool->order, slot == GM__ORDER_HOST ? pending : pending & ~(UINT64_C(1) << slot));
+    gm__order_refresh(&pool->order, slot == GM__ORDER_HOST ? pending : pending & ~(UINT64_C(1) << slot), 0);
     node = acquire_scan(pool, want, slot, GM__ORDER_READY, &pending, &verdict);
     if (!node) node = acquire_scan(pool, want, slot, GM__ORDER_OWN_WAIT, &pending, &verdict);
     if (!node && others) node = acquire_scan(pool, want, slot, worst, &pending, &verdict);
@@ -227,7 +227,7 @@ static void acquire_shrink(gm_pool *pool, gm__node *node, gm__leaving *leaving) 
   gm__node *oldest = bucket->last;
   for (int turn = 0; turn < 4 && oldest && bucket->count > pool->buckets.most; turn++) {
     gm__node *newer = oldest->links[GM__BY_BUCKET].prev;
-    if (!gm__pool_settle(pool, oldest)) gm__order_refresh(&pool->order, oldest->streams);
+    if (!gm__pool_settle(pool, oldest)) gm__order_refresh(&pool->order, oldest->streams, 0);
     if (gm__pool_settle(pool, oldest)) gm__supply_detach(pool, leaving, oldest);
     oldest = newer;
   }

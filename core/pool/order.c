@@ -1,10 +1,12 @@
 #include "core/pool/order.h"
 
-/* Invariants. The pool counts its frees (`clock`); a block remembers the count at its free and a bit for each stream
- * whose work may still use it, and a stream (slot) remembers up to which count its work is done. So a point recorded on
- * a stream at any later time settles every block freed before, however many there are, and a free costs no point.
- * Points are taken only when another order wants a block; except on an unordered stream, where the stream itself needs
- * the point of the free.
+#include "core/base/clock.h"
+
+/* Invariants. The device counts the frees of its pools (`order_clock`); a block remembers the count at its free and a
+ * bit for each stream whose work may still use it, and a stream (slot) remembers up to which count its work is done. So
+ * a point recorded on a stream at any later time settles every block freed before, however many there are, and a free
+ * costs no point. Points are taken only when another order wants a block; except on an unordered stream, where the
+ * stream itself needs the point of the free.
  *
  * Bits survive a reuse in the same stream: a block that was taken on a stream while older work there was pending, and
  * is then freed by the host, must still wait for that work. A lost device has nothing running: its points have passed.
@@ -16,11 +18,15 @@ static int order_lowest(uint64_t mask) { return __builtin_ctzll(mask); }
 
 void gm__order_init(gm__order *order, gm_device *device) { order->device = device; }
 
+static uint64_t order_now(const gm__order *order) { return atomic_load(&order->device->order_clock); }
+
+static uint64_t order_tick(const gm__order *order) { return atomic_fetch_add(&order->device->order_clock, 1) + 1; }
+
 static int order_add(gm__order *order, gm_stream *stream) {
   if (order->used == UINT64_MAX) return GM__ORDER_HOST;
   int slot = order_lowest(~order->used);
   order->used |= order_bit(slot);
-  order->slots[slot] = (gm__order_slot){.stream = stream, .passed = order->clock};
+  order->slots[slot] = (gm__order_slot){.stream = stream, .passed = order_now(order)};
   return slot;
 }
 
@@ -62,11 +68,11 @@ void gm__order_note_free(gm__order *order, gm__node *node, int slot) {
   node->streams = gm__order_settle(order, node) | node->users;
   node->users = 0;
   gm__order_drop_point(order, node);
-  node->freed_at = ++order->clock;
+  node->freed_at = order_tick(order);
   node->freed_on = slot == GM__ORDER_HOST ? 0 : order->slots[slot].stream->id;
   if (slot != GM__ORDER_HOST) node->streams |= order_bit(slot);
   for (uint64_t left = node->streams; left; left &= left - 1) {
-    order->slots[order_lowest(left)].last_free = order->clock;
+    order->slots[order_lowest(left)].last_free = node->freed_at;
   }
   if (slot == GM__ORDER_HOST || order->slots[slot].stream->kind != GM_STREAM_UNORDERED) return;
   node->has_point = order_record(order, slot, &node->point, NULL) == GM_OK; /* else it is tried again when wanted */
@@ -84,25 +90,42 @@ uint64_t gm__order_settle(gm__order *order, gm__node *node) {
   return node->streams;
 }
 
+static bool order_reached(const gm__order *order, int slot, uint64_t deadline) {
+  const gm_device *device = order->device;
+  const gm_backend_point *point = &order->slots[slot].point;
+  if (order_passed(order, point)) return true;
+  uint64_t left = gm__deadline_left(deadline);
+  if (!left || device->ops->stream_flush(device->handle, order->slots[slot].stream->handle, NULL)) return false;
+  return device->ops->point_wait(device->handle, point, left, NULL) == GM_OK;
+}
+
 /* One point at a time: a stream that has not reached the last one has not reached a newer one either. */
-static void order_refresh_slot(gm__order *order, int at) {
+static void order_refresh_slot(gm__order *order, int at, uint64_t deadline) {
   gm__order_slot *slot = &order->slots[at];
   for (int turn = 0; turn < 2; turn++) {
     if (slot->passed >= slot->last_free) return;
     if (!slot->has_point) {
+      slot->point_at = order_now(order);
       if (order_record(order, at, &slot->point, NULL)) return;
       slot->has_point = true;
-      slot->point_at = order->clock;
     }
-    if (!order_passed(order, &slot->point)) return;
+    if (!order_reached(order, at, deadline)) return;
     order_release(order, &slot->point);
     slot->has_point = false;
-    slot->passed = slot->point_at;
+    if (slot->passed < slot->point_at) slot->passed = slot->point_at;
   }
 }
 
-void gm__order_refresh(gm__order *order, uint64_t mask) {
-  for (uint64_t left = mask & order->used; left; left &= left - 1) order_refresh_slot(order, order_lowest(left));
+void gm__order_refresh(gm__order *order, uint64_t mask, uint64_t patience_ns) {
+  uint64_t deadline = patience_ns ? gm__deadline_after(patience_ns) : 0;
+  for (uint64_t left = mask & order->used; left; left &= left - 1) {
+    order_refresh_slot(order, order_lowest(left), deadline);
+  }
+}
+
+void gm__order_note_synced(gm__order *order, const gm_stream *stream, uint64_t clock) {
+  int slot = order_find(order, stream);
+  if (slot != GM__ORDER_HOST && order->slots[slot].passed < clock) order->slots[slot].passed = clock;
 }
 
 gm__order_verdict gm__order_judge(const gm__order *order, const gm__node *node, int slot, bool insert) {
@@ -150,8 +173,8 @@ gm_status gm__order_insert(gm__order *order, gm__node *node, int slot, gm_error 
   }
   gm__order_drop_point(order, node);
   node->streams = order_bit(slot);
-  node->freed_at = ++order->clock;
-  order->slots[slot].last_free = order->clock;
+  node->freed_at = order_tick(order);
+  order->slots[slot].last_free = node->freed_at;
   return GM_OK;
 }
 

@@ -18,9 +18,8 @@ typedef struct gm__order_slot {
 } gm__order_slot;
 
 typedef struct gm__order {
-  gm_device *device;
-  uint64_t clock; /* count of frees */
-  uint64_t used;  /* bits of slots in use */
+  gm_device *device; /* its order_clock counts the frees */
+  uint64_t used;     /* bits of slots in use */
   gm__order_slot slots[GM__ORDER_SLOTS];
 } gm__order;
 
@@ -44,8 +43,12 @@ void gm__order_note_free(gm__order *order, gm__node *node, int slot);
  * block's own point. */
 uint64_t gm__order_settle(gm__order *order, gm__node *node);
 
-/* Ask the driver how far the streams in `mask` are, recording a point where none is under way. */
-void gm__order_refresh(gm__order *order, uint64_t mask);
+/* Ask the driver how far the streams in `mask` are, recording a point where none is under way. A driver may need a
+ * moment to see that an idle stream is idle: it gets at most `patience_ns` for all of them together. */
+void gm__order_refresh(gm__order *order, uint64_t mask, uint64_t patience_ns);
+
+/* The host has waited for all work of the stream on blocks freed up to `clock`. */
+void gm__order_note_synced(gm__order *order, const gm_stream *stream, uint64_t clock);
 
 /* What a request in the order of `slot` needs to use the settled block. `insert`: gm may put waits into that stream. */
 gm__order_verdict gm__order_judge(const gm__order *order, const gm__node *node, int slot, bool insert);

@@ -25,6 +25,13 @@ static void pool_stream_closing(void *user, gm_stream *stream) {
   gm__mutex_unlock(&pool->lock);
 }
 
+static void pool_stream_synced(void *user, gm_stream *stream, uint64_t clock) {
+  gm_pool *pool = user;
+  gm__mutex_lock(&pool->lock);
+  gm__order_note_synced(&pool->order, stream, clock);
+  gm__mutex_unlock(&pool->lock);
+}
+
 static gm_status pool_check_params(const gm_pool_params *params, gm_error *err) {
   const char *op = "gm_pool_create";
   if (params->struct_size < sizeof *params) {
@@ -72,7 +79,7 @@ static void pool_init(gm_pool *pool, gm_device *device, const gm_pool_params *pa
   pool->pointers.services = gm__context_services(ctx);
   pool->buckets.most = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
   gm__order_init(&pool->order, device);
-  pool->listener = (gm__stream_listener){.closing = pool_stream_closing, .user = pool};
+  pool->listener = (gm__stream_listener){.closing = pool_stream_closing, .synced = pool_stream_synced, .user = pool};
 }
 
 gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_pool **out, gm_error *err) {

@@ -14,6 +14,10 @@
  */
 #define SUPPLY_FIRST_ADDRESS (UINT64_C(1) << 46)
 
+/* For a trim to learn from the driver that an idle stream is idle: some drivers answer a point only after a round trip.
+ */
+#define SUPPLY_PATIENCE_NS UINT64_C(1000000)
+
 static gm_status supply_address(gm_device *device, uint64_t bytes, uint64_t align, uint64_t *out, gm_error *err) {
   uint64_t used = atomic_load_explicit(&device->synthetic_bytes, memory_order_relaxed), at;
   do {
@@ -159,7 +163,7 @@ void gm__supply_return(gm_pool *pool, gm__leaving *leaving) {
 uint64_t gm__supply_trim(gm_pool *pool, uint64_t keep_bytes) {
   gm__leaving leaving = {0};
   gm__mutex_lock(&pool->lock);
-  gm__order_refresh(&pool->order, UINT64_MAX);
+  gm__order_refresh(&pool->order, UINT64_MAX, SUPPLY_PATIENCE_NS);
   for (gm__node *node = pool->buckets.ages.last, *newer; node && pool->pooled > keep_bytes; node = newer) {
     newer = node->links[GM__BY_AGE].prev;
     if (gm__pool_settle(pool, node)) gm__supply_detach(pool, &leaving, node);
