@@ -4,84 +4,11 @@
  * overlap, contents stay as they were written (work on other streams, still running when a block is freed, must not
  * reach its next owner), alignment is kept, limits hold, and at every quiet moment the accounts are exact to the byte.
  * Blocks wander between threads and streams. The seed is printed; the same seed and one thread repeat a run. */
-#include <inttypes.h>
-#include <pthread.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "model/model.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include "gm/config.h"
-#include "gm/tracker.h"
-#include "gm/transfer.h"
-#include "support/counted_services.h"
-#include "support/random.h"
-
-enum { MAX_LIVE = 512, MAX_STREAMS = 16, MAX_THREADS = 16, ROUNDS = 8, WINDOW = 4096 };
-
-typedef struct owned {
-  gm_block block;
-  uint64_t asked, pattern;
-  gm_stream *stream; /* where its last work was submitted; NULL: nothing of it is running */
-  bool by_pointer, filled;
-} owned;
-
-typedef struct model {
-  counted_services host;
-  gm_context *ctx;
-  gm_device *device;
-  gm_pool *pool;
-  gm_stream *streams[MAX_STREAMS];
-  uint32_t stream_count, threads, tags[4];
-  uint64_t seed, ops, cap, largest;
-  bool has_memory; /* contents can be read back */
-  pthread_mutex_t lock;
-  owned table[MAX_LIVE]; /* blocks that no thread holds */
-  uint32_t table_count;
-  gm_block ranges[MAX_LIVE + MAX_THREADS]; /* every live block */
-  uint32_t range_count;
-  atomic_uint_fast64_t passed, failed, allocs, refused;
-} model;
-
-typedef struct worker {
-  model *m;
-  uint64_t random;
-  uint64_t ops;
-} worker;
-
-static void complain(model *m, const char *format, ...) {
-  va_list args;
-  if (atomic_fetch_add(&m->failed, 1) >= 20) return;
-  va_start(args, format);
-  fputs("failed: ", stderr);
-  vfprintf(stderr, format, args);
-  fputc('\n', stderr);
-  va_end(args);
-}
-
-#define CHECK(m, condition, ...)         \
-  do {                                   \
-    if (condition) {                     \
-      atomic_fetch_add(&(m)->passed, 1); \
-    } else {                             \
-      complain((m), __VA_ARGS__);        \
-    }                                    \
-  } while (0)
-
-#define CHECK_OK(m, call)                                                     \
-  do {                                                                        \
-    gm_error err = {.status = GM_OK};                                         \
-    gm_status status = (call);                                                \
-    CHECK(m, status == GM_OK, "%s: %s", gm_status_name(status), err.message); \
-  } while (0)
-
-static uint64_t roll(worker *w) { return test_random(&w->random); }
-static uint64_t below(worker *w, uint64_t bound) { return roll(w) % bound; }
-static bool chance(worker *w, uint32_t percent) { return below(w, 100) < percent; }
 
 static gm_stream *any_stream(worker *w) { return w->m->streams[below(w, w->m->stream_count)]; }
 
@@ -149,6 +76,16 @@ static void fill(worker *w, owned *o, gm_stream *stream) {
   gm_point point = {0};
   CHECK_OK(m, gm_block_fill(m->pool, &o->block, 0, o->block.bytes, &o->pattern, 8, stream, &point, &err));
   gm_point_release(m->device, &point);
+}
+
+/* Keep a stream busy for a while, so that what is submitted next runs late. */
+static void delay(model *m, gm_stream *stream) {
+  for (int i = 0; m->has_memory && i < 4; i++) {
+    gm_point point = {0};
+    CHECK_OK(m, gm_stream_barrier(stream, &err));
+    CHECK_OK(m, gm_block_fill(m->scratch_pool, &m->scratch, 0, m->scratch.bytes, "late", 4, stream, &point, &err));
+    gm_point_release(m->device, &point);
+  }
 }
 
 static void write_by_host(worker *w, owned *o, gm_stream *stream) {
@@ -234,11 +171,11 @@ static bool take_pointer(worker *w, owned *o) {
   return true;
 }
 
-static void give(worker *w, owned *o);
+static void give(worker *w, const owned *o);
 
-static void step_take(worker *w) {
+static void take(worker *w, uint64_t bytes) {
   model *m = w->m;
-  owned o = {.asked = test_log_uniform(&w->random, m->largest)};
+  owned o = {.asked = bytes};
   if (!(chance(w, 20) ? take_pointer(w, &o) : take_block(w, &o))) {
     atomic_fetch_add(&m->refused, 1);
     return;
@@ -270,10 +207,8 @@ static gm_stream *prepare_free(worker *w, const owned *o) {
   }
 }
 
-static void give(worker *w, owned *o) {
+static void give(worker *w, const owned *o) {
   model *m = w->m;
-  if (chance(w, 50)) verify(w, o, o->stream ? o->stream : any_stream(w));
-  if (o->filled && chance(w, 30)) fill(w, o, any_stream(w)); /* late work that the next owner must not see */
   gm_stream *stream = prepare_free(w, o);
   remove_range(m, &o->block);
   void *pointer = (void *)(uintptr_t)o->block.address;
@@ -287,7 +222,16 @@ static void give(worker *w, owned *o) {
 
 static void step_give(worker *w) {
   owned o;
-  if (pick(w, &o)) give(w, &o);
+  if (!pick(w, &o)) return;
+  if (chance(w, 50)) verify(w, &o, o.stream ? o.stream : any_stream(w));
+  bool late = chance(w, 10);
+  if (late) { /* work that still runs when the next owner begins, and that it must not see */
+    gm_stream *stream = any_stream(w);
+    delay(w->m, stream);
+    fill(w, &o, stream);
+  }
+  give(w, &o);
+  if (late) take(w, o.asked);
 }
 
 static void step_use(worker *w) {
@@ -322,7 +266,7 @@ static void *work(void *argument) {
   for (uint64_t i = 0; i < w->ops; i++) {
     uint64_t what = below(w, 100);
     if (what < 44) {
-      step_take(w);
+      take(w, test_log_uniform(&w->random, w->m->largest));
     } else if (what < 84) {
       step_give(w);
     } else if (what < 99) {
@@ -415,6 +359,10 @@ static bool open_all(model *m, const char *backend, uint32_t index, gm_strategy 
   gm_status status = gm_context_create(&context, &m->ctx, &err);
   if (!status) status = gm_device_open_index(m->ctx, backend, index, &m->device, &err);
   if (!status) status = gm_pool_create(m->device, &params, &m->pool, &err);
+  params = (gm_pool_params){.struct_size = sizeof params, .name = "scratch"};
+  gm_request request = {.bytes = SCRATCH};
+  if (!status) status = gm_pool_create(m->device, &params, &m->scratch_pool, &err);
+  if (!status) CHECK(m, gm_alloc(m->scratch_pool, &request, &m->scratch) == GM_ACQUIRE_FRESH, "no scratch memory");
   for (uint32_t i = 0; !status && i < m->stream_count; i++) {
     status = gm_stream_create(m->device, &m->streams[i], &err);
   }
@@ -425,6 +373,8 @@ static bool open_all(model *m, const char *backend, uint32_t index, gm_strategy 
 
 static void close_all(model *m) {
   for (uint32_t i = 0; i < m->stream_count; i++) CHECK_OK(m, gm_stream_close(m->streams[i], &err));
+  CHECK(m, gm_free(m->scratch_pool, &m->scratch, NULL) == GM_OK, "gm_free of the scratch memory");
+  CHECK_OK(m, gm_pool_destroy(m->scratch_pool, &err));
   CHECK_OK(m, gm_pool_destroy(m->pool, &err));
   CHECK_OK(m, gm_device_close(m->device, &err));
   CHECK_OK(m, gm_context_destroy(m->ctx, &err));
