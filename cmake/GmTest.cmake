@@ -1,6 +1,7 @@
 # Helpers for tests/. Sanitizer settings: drivers are not instrumented, and over-allocation must fail, not abort.
 set(gm_test_environment
   "ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1:strict_string_checks=1"
+  "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0"
   "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
   "TSAN_OPTIONS=allocator_may_return_null=1:ignore_noninstrumented_modules=1:halt_on_error=1:second_deadlock_stack=1"
   # Drivers keep their caches inside the build tree.

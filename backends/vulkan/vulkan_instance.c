@@ -7,6 +7,7 @@
 #include "backends/vulkan/vulkan_status.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/library.h"
 #include "core/base/log.h"
 
 /* Invariants: an instance exists exactly while its driver does; every failure on the way gives back what was made; the
@@ -136,6 +137,14 @@ static gm_status instance_create(gm__vulkan_driver *driver, gm_error *err) {
                   gm__dynlib_path(driver->lib));
 }
 
+/* The loader unloads its drivers and layers with the last instance. They are not made for that: what Mesa's keep in
+ * static memory is lost each time, and LLVM comes with them. */
+static void instance_keep_drivers(void) {
+  gm__library_keep_exporting("vk_icdNegotiateLoaderICDInterfaceVersion");
+  gm__library_keep_exporting("vk_icdGetInstanceProcAddr");
+  gm__library_keep_exporting("vkNegotiateLoaderLayerInterfaceVersion");
+}
+
 static gm_status instance_listen(gm__vulkan_driver *driver, gm_error *err) {
   if (!driver->validation || !driver->syms.vkCreateDebugUtilsMessengerEXT) return GM_OK;
   const VkDebugUtilsMessengerCreateInfoEXT info = instance_messenger_info(driver);
@@ -179,7 +188,9 @@ static gm_status instance_load(gm__vulkan_driver *driver, gm_error *err) {
   if (!status) status = instance_check_version(driver, err);
   if (!status && driver->validation) status = instance_check_layer(driver, err);
   if (!status) status = instance_create(driver, err);
-  if (!status) status = gm__vulkan_syms_instance(&driver->syms, driver->instance, driver->host, err);
+  if (status) return status;
+  instance_keep_drivers();
+  status = gm__vulkan_syms_instance(&driver->syms, driver->instance, driver->host, err);
   if (!status) status = instance_listen(driver, err);
   if (!status) status = instance_physicals(driver, err);
   return status;

@@ -17,6 +17,10 @@ void *gm__library_symbol(void *handle, const char *name);
 /* The file that was loaded, "" when the system does not say; valid until gm__library_close. */
 const char *gm__library_path(void *handle);
 
+/* Every library of the process that exports `symbol` stays loaded until the process ends, whoever loaded it and closes
+ * it: for drivers that another library loads and unloads (Vulkan's loader), whose memory is lost when they go. */
+void gm__library_keep_exporting(const char *symbol);
+
 /* May `name` be given to gm__library_open: a bare name or an absolute path, not empty? */
 bool gm__library_name_ok(const char *name);
 

@@ -36,3 +36,34 @@ const char *gm__library_path(void *handle) {
   struct link_map *map = NULL;
   return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map->l_name ? map->l_name : "";
 }
+
+typedef struct library_seek {
+  size_t left; /* libraries to pass over */
+  char path[1024];
+} library_seek;
+
+static int library_seek_step(struct dl_phdr_info *info, size_t bytes, void *user) {
+  (void)bytes;
+  library_seek *seek = user;
+  if (seek->left--) return 0;
+  int length = snprintf(seek->path, sizeof seek->path, "%s", info->dlpi_name ? info->dlpi_name : "");
+  if (length < 0 || (size_t)length >= sizeof seek->path) seek->path[0] = '\0';
+  return 1;
+}
+
+static void library_keep_if(const char *path, const char *symbol) {
+  void *handle = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+  if (!handle) return;
+  void *kept = dlsym(handle, symbol) ? dlopen(path, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE) : NULL;
+  if (kept) dlclose(kept);
+  dlclose(handle);
+}
+
+/* One by one: nothing may be opened from within the walk. */
+void gm__library_keep_exporting(const char *symbol) {
+  for (size_t index = 0;; index++) {
+    library_seek seek = {.left = index};
+    if (!dl_iterate_phdr(library_seek_step, &seek)) return;
+    if (seek.path[0] == '/') library_keep_if(seek.path, symbol);
+  }
+}
