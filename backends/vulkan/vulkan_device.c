@@ -140,7 +140,8 @@ void gm__vulkan_device_close(void *user, gm_close_mode mode) {
   }
 }
 
-gm_status gm__vulkan_device_fail(gm__vulkan_device *device, VkResult result, const char *op, gm_error *err) {
+/* The brackets keep the macro of the same name, which analysers see, out of the definition. */
+gm_status(gm__vulkan_device_fail)(gm__vulkan_device *device, VkResult result, const char *op, gm_error *err) {
   if (result == VK_ERROR_DEVICE_LOST) atomic_store(&device->lost, true);
   return gm__vulkan_fail(result, op, err);
 }

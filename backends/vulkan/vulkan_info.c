@@ -139,7 +139,7 @@ gm_status gm__vulkan_device_count(void *user, uint32_t *out, gm_error *err) {
 
 gm_status gm__vulkan_device_info(void *user, uint32_t index, void *open, gm_device_info *out, gm_error *err) {
   const gm__vulkan_device *device = open;
-  const gm__vulkan_physical *physical;
+  const gm__vulkan_physical *physical = NULL;
   gm_status status = info_physical(user, index, device, "gm_backend_ops.device_info", &physical, err);
   if (status) return status;
   gm_device_info info = {.struct_size = sizeof info,
@@ -178,7 +178,7 @@ static void info_budget(const gm__vulkan_syms *syms, const gm__vulkan_physical *
 gm_status gm__vulkan_figures(void *user, uint32_t index, void *open, gm_raw_figures *out, gm_error *err) {
   gm__vulkan_driver *driver = user;
   gm__vulkan_device *device = open;
-  const gm__vulkan_physical *physical;
+  const gm__vulkan_physical *physical = NULL;
   gm_status status = info_physical(driver, index, device, "gm_backend_ops.figures", &physical, err);
   if (status) return status;
   VkPhysicalDeviceMemoryBudgetPropertiesEXT budget;

@@ -26,6 +26,7 @@ static bool acquire_order(gm_pool *pool, const gm__want *want, int slot, gm__nod
     status = gm__order_attach_point(&pool->order, node, slot, &failure);
   }
   if (status) {
+    /* cppcheck-suppress uninitStructMember ; it is complete when a status is not GM_OK */
     pool->last_failure = failure;
     return false;
   }

@@ -49,7 +49,7 @@ static gm_status supply_ask_upstream(gm_pool *pool, const gm__want *want, uint64
 static gm_status supply_ask_device(gm_pool *pool, const gm__want *want, uint64_t bytes, gm_memory *out, gm_error *err) {
   gm_device *device = pool->device;
   gm__device_request request = {bytes, want->align, want->usage, want->flags & (GM_HOST_VISIBLE | GM_COMMIT),
-                                (int)want->must_be};
+                                want->must_be};
   gm__mutex_lock(&device->grow_lock);
   uint64_t headroom = gm__device_headroom(device);
   gm_status status = bytes > headroom ? gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",

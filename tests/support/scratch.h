@@ -28,7 +28,7 @@ static inline void scratch_make(scratch *root) {
 /* `at` and what is missing above it. */
 static inline void scratch_dir(const scratch *root, const char *at) {
   char path[4096];
-  snprintf(path, sizeof path, "%s/%s/", root->path, at);
+  assert_true(snprintf(path, sizeof path, "%s/%s/", root->path, at) < (int)sizeof path);
   for (char *slash = path + strlen(root->path) + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
     *slash = '\0';
     assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
@@ -39,7 +39,7 @@ static inline void scratch_dir(const scratch *root, const char *at) {
 /* Write or replace a file. */
 static inline void scratch_file(const scratch *root, const char *at, const void *bytes, size_t count) {
   char path[4096];
-  snprintf(path, sizeof path, "%s/%s", root->path, at);
+  assert_true(snprintf(path, sizeof path, "%s/%s", root->path, at) < (int)sizeof path);
   FILE *file = fopen(path, "wb");
   assert_non_null(file);
   assert_int_equal(fwrite(bytes, 1, count, file), count);
