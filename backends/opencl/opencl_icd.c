@@ -54,17 +54,26 @@ void gm__opencl_icds_read(gm__opencl_icds *out) {
   }
 }
 
+static bool icd_readable(const char *root, const char *path) {
+  char full[512];
+  snprintf(full, sizeof full, "%s%s", root, path);
+  return access(full, R_OK) == 0;
+}
+
+/* Seen with PoCL 3.1: without the processors' topology its hwloc finds no memory and PoCL calls abort(); a folder of
+ * nodes without nodes fails an assertion of hwloc's. /proc may be missing. */
+static const char *icd_missing_for_pocl(const char *root) {
+  static const char *const topology = "/sys/devices/system/cpu/cpu0/topology";
+  static const char *const nodes = "/sys/devices/system/node", *const online = "/sys/devices/system/node/online";
+  if (!icd_readable(root, topology)) return topology;
+  return icd_readable(root, nodes) && !icd_readable(root, online) ? online : NULL;
+}
+
 gm_status gm__opencl_icds_check(const gm__opencl_icds *icds, const char *root, gm_error *err) {
-  static const char *const needed[] = {"/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu"};
-  if (!icds->pocl) return GM_OK;
-  for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
-    char path[512];
-    snprintf(path, sizeof path, "%s%s", root ? root : "", needed[i]);
-    if (access(path, R_OK) == 0) continue;
-    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "clGetPlatformIDs",
-                    "not called: %s cannot be read, and PoCL, listed in %s, would abort this process without it; "
-                    "mount /proc and /sys, or set OCL_ICD_VENDORS to a directory without PoCL",
-                    path, icds->where);
-  }
-  return GM_OK;
+  const char *missing = icds->pocl ? icd_missing_for_pocl(root ? root : "") : NULL;
+  if (!missing) return GM_OK;
+  return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "clGetPlatformIDs",
+                  "not called: %s cannot be read, and PoCL, listed in %s, would abort this process without it; mount "
+                  "/sys, or set OCL_ICD_VENDORS to a directory without PoCL",
+                  missing, icds->where);
 }

@@ -17,8 +17,9 @@ typedef struct gm__opencl_icds {
  * cannot be read counts as absent. */
 void gm__opencl_icds_read(gm__opencl_icds *out);
 
-/* GM_ERR_UNAVAILABLE when `icds` has PoCL and `root` (NULL: "") /sys and /proc are not there: its device discovery then
- * ends the process by abort(), so the loader, which starts every registered driver, must not be called. */
+/* GM_ERR_UNAVAILABLE when `icds` has PoCL and /sys below `root` (NULL: "") does not show the processors: its device
+ * discovery then ends the process by abort(), so the loader, which starts every registered driver, must not be called.
+ */
 gm_status gm__opencl_icds_check(const gm__opencl_icds *icds, const char *root, gm_error *err);
 
 #endif
