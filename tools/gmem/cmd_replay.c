@@ -1,0 +1,233 @@
+/* gmem replay: a recorded run of allocations, on any device (F58). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/gmem/args.h"
+#include "tools/gmem/command.h"
+#include "tools/gmem/output.h"
+#include "tools/gmem/progress.h"
+#include "tools/gmem/replay_run.h"
+#include "tools/gmem/session.h"
+#include "tools/gmem/table.h"
+
+enum {
+  REPLAY_BACKEND = 0x100,
+  REPLAY_DEVICE,
+  REPLAY_STRATEGY,
+  REPLAY_CAPACITY,
+  REPLAY_RUNS,
+  REPLAY_MIN_CAPACITY,
+  REPLAY_TOUCH,
+  REPLAY_THREADS
+};
+
+static const char *const replay_strategies[] = {"auto", "bucket", "best_fit", NULL}; /* as gm_strategy */
+
+typedef struct replay_arguments {
+  const char *trace;
+  session_choice choice;
+  gm_strategy strategy;
+  uint64_t capacity; /* 0: not given */
+  replay_params params;
+  bool has_device;
+  bool min_capacity;
+  bool json;
+} replay_arguments;
+
+static void replay_check(const replay_arguments *arguments, const struct argp_state *state) {
+  if (!arguments->trace) argp_error(state, "TRACE is missing");
+  if (arguments->has_device && !arguments->choice.backend) argp_error(state, "--device needs --backend");
+}
+
+static void replay_set_capacity(replay_arguments *arguments, const struct argp_state *state, const char *text) {
+  arguments->capacity = args_bytes(state, "--capacity", text);
+  if (arguments->capacity == 0) argp_error(state, "--capacity: must be above 0");
+}
+
+static error_t replay_parse_value(int key, char *text, struct argp_state *state) {
+  replay_arguments *arguments = state->input;
+  switch (key) {
+    case REPLAY_BACKEND: arguments->choice.backend = text; return 0;
+    case REPLAY_DEVICE:
+      arguments->choice.device = args_count(state, "--device", text, 0, UINT16_MAX);
+      arguments->has_device = true;
+      return 0;
+    case REPLAY_STRATEGY:
+      arguments->strategy = (gm_strategy)args_word(state, "--strategy", text, replay_strategies);
+      return 0;
+    case REPLAY_CAPACITY: replay_set_capacity(arguments, state, text); return 0;
+    case REPLAY_RUNS: arguments->params.runs = args_count(state, "--runs", text, 1, 1000000); return 0;
+    case REPLAY_THREADS:
+      arguments->params.threads = args_count(state, "--threads", text, 1, REPLAY_STREAMS_MAX);
+      return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static error_t replay_parse(int key, char *text, struct argp_state *state) {
+  replay_arguments *arguments = state->input;
+  switch (key) {
+    case REPLAY_MIN_CAPACITY: arguments->min_capacity = true; return 0;
+    case REPLAY_TOUCH: arguments->params.touch = true; return 0;
+    case 'j': arguments->json = true; return 0;
+    case ARGP_KEY_ARG:
+      if (arguments->trace) argp_error(state, "one TRACE at a time, \"%s\" is another", text);
+      arguments->trace = text;
+      return 0;
+    case ARGP_KEY_END: replay_check(arguments, state); return 0;
+    default: return replay_parse_value(key, text, state);
+  }
+}
+
+static const struct argp_option replay_options[] = {
+    {"backend", REPLAY_BACKEND, "B", 0, "Replay on this backend (default: the best device); null has no memory", 0},
+    {"device", REPLAY_DEVICE, "I", 0, "The number of the device in its backend (default: 0)", 0},
+    {"strategy", REPLAY_STRATEGY, "S", 0, "auto (today bucket), bucket; best_fit comes later", 0},
+    {"capacity", REPLAY_CAPACITY, "N", 0, "Size of the null device (default: 80G); elsewhere a cap of the pool", 0},
+    {"runs", REPLAY_RUNS, "N", 0, "Replay so often on the same pool (default: 3); the last run is the warm one", 0},
+    {"min-capacity", REPLAY_MIN_CAPACITY, NULL, 0, "Find the smallest capacity that is enough (comes later)", 0},
+    {"touch", REPLAY_TOUCH, NULL, 0, "Write every block; that time is not counted", 0},
+    {"threads", REPLAY_THREADS, "N", 0, "So many threads replay, each its own copy, on one pool (default: 1)", 0},
+    ARGS_JSON_OPTION,
+    {0}};
+
+/* ---- replaying ---- */
+
+static gm_status replay_not_yet(const replay_arguments *arguments, gm_error *err) {
+  const char *what = arguments->strategy == GM_STRATEGY_BEST_FIT ? "the strategy best_fit"
+                     : arguments->min_capacity                   ? "--min-capacity"
+                                                                 : NULL;
+  if (!what) return GM_OK;
+  snprintf(err->message, sizeof err->message, "%s: not yet, it comes with a later version of gm", what);
+  return err->status = GM_ERR_NOT_SUPPORTED;
+}
+
+static gm_status replay_open(session *self, const replay_arguments *arguments, gm_error *err) {
+  char options[64] = "";
+  bool is_null = arguments->choice.backend && strcmp(arguments->choice.backend, "null") == 0;
+  if (is_null && arguments->capacity) {
+    snprintf(options, sizeof options, "null:capacity=%llu", (unsigned long long)arguments->capacity);
+  }
+  gm_pool_params params = {
+      .struct_size = sizeof params,
+      .strategy = arguments->strategy == GM_STRATEGY_AUTO ? GM_STRATEGY_BUCKET : arguments->strategy,
+      .name = "replay",
+      .max_bytes = is_null ? 0 : arguments->capacity};
+  gm_status status = session_begin(self, options, err);
+  if (status == GM_OK) status = session_open(self, &arguments->choice, 0, err);
+  return status == GM_OK ? gm_pool_create(self->device, &params, &self->pool, err) : status;
+}
+
+/* ---- what it was ---- */
+
+typedef struct replay_view {
+  const replay_arguments *arguments;
+  gm_device_info info;
+  size_t events;
+  replay_result result;
+} replay_view;
+
+static void replay_json(json *out, const replay_view *view) {
+  const replay_result *result = &view->result;
+  json_open(out, NULL, '{');
+  json_u64(out, "events", view->events);
+  json_double(out, "ns_per_event", result->ns_per_event);
+  json_double(out, "p99_ns", result->p99_ns);
+  json_u64(out, "peak_live_bytes", result->stats.peak_requested_bytes);
+  json_u64(out, "peak_reserved_bytes", result->stats.peak_reserved_bytes);
+  json_u64(out, "driver_allocs_cold", result->driver_allocs_cold);
+  json_u64(out, "driver_allocs_warm", result->driver_allocs_warm);
+  json_u64(out, "failed", result->failed);
+  json_u64(out, "fallbacks", result->stats.fallbacks);
+  json_null(out, "min_capacity_bytes");
+  json_bool(out, "simulated", view->info.simulated);
+  json_text(out, "backend", view->info.backend);
+  json_u64(out, "device", view->info.index);
+  json_text(out, "strategy", "bucket");
+  json_u64(out, "streams", result->streams);
+  json_u64(out, "threads", view->arguments->params.threads);
+  json_u64(out, "runs", view->arguments->params.runs);
+  json_bool(out, "touched", view->arguments->params.touch);
+  json_close(out, '}');
+}
+
+static void replay_text_pair(table *rows, const char *name, uint64_t value) {
+  table_row(rows);
+  table_cell(rows, "%s", name);
+  table_cell(rows, "%llu", (unsigned long long)value);
+}
+
+static void replay_text_bytes(table *rows, const char *name, uint64_t bytes) {
+  table_row(rows);
+  table_cell(rows, "%s", name);
+  table_bytes(rows, bytes);
+}
+
+static void replay_text(FILE *file, const replay_view *view) {
+  const replay_result *result = &view->result;
+  const replay_params *params = &view->arguments->params;
+  table rows = {.rows = 0};
+  fprintf(file, "%s on %s %u (%s)%s, strategy bucket\n", view->arguments->trace, view->info.backend, view->info.index,
+          view->info.name, view->info.simulated ? ", simulated" : "");
+  table_row(&rows);
+  table_cell(&rows, "events");
+  table_cell(&rows, "%zu, streams %llu, threads %u, runs %u", view->events, (unsigned long long)result->streams,
+             params->threads, params->runs);
+  table_row(&rows);
+  table_cell(&rows, "time per event");
+  table_cell(&rows, "%.0f ns, 99 of 100 within %.0f ns", result->ns_per_event, result->p99_ns);
+  replay_text_bytes(&rows, "peak live", result->stats.peak_requested_bytes);
+  replay_text_bytes(&rows, "peak reserved", result->stats.peak_reserved_bytes);
+  replay_text_pair(&rows, "driver allocations, first run", result->driver_allocs_cold);
+  replay_text_pair(&rows, "driver allocations, last run", result->driver_allocs_warm);
+  replay_text_pair(&rows, "found no memory", result->failed);
+  table_print(&rows, file);
+}
+
+static gm_status replay_work(session *self, replay_view *view, gm_error *err) {
+  replay_events events = {.list = NULL};
+  gm_status status = replay_not_yet(view->arguments, err);
+  progress_show("reading", 0, 1);
+  if (status == GM_OK) status = replay_events_read(view->arguments->trace, &events, err);
+  progress_clear();
+  if (status == GM_OK) status = replay_open(self, view->arguments, err);
+  if (status == GM_OK) {
+    view->events = events.count;
+    view->info = *gm_device_get_info(self->device);
+    status = replay_run(self->pool, &events, &view->arguments->params, &view->result, err);
+  }
+  replay_events_free(&events);
+  return status;
+}
+
+static int replay_command(output *out, const replay_arguments *arguments) {
+  session self = {.ctx = NULL};
+  gm_error err = {.status = GM_OK}, closing = {.status = GM_OK};
+  replay_view view = {.arguments = arguments};
+  gm_status status = replay_work(&self, &view, &err);
+  bool had_context = self.ctx != NULL;
+  gm_status closed = session_end(&self, &closing);
+  if (status != GM_OK) return had_context ? output_fail_typed(out, &err) : output_fail(out, &err);
+  if (closed != GM_OK) return output_fail(out, &closing);
+  if (out->json) {
+    replay_json(&out->writer, &view);
+  } else {
+    replay_text(out->file, &view);
+  }
+  return GMEM_DONE;
+}
+
+int command_replay(int argc, char **argv) {
+  static const struct argp argp = {.options = replay_options,
+                                   .parser = replay_parse,
+                                   .args_doc = "TRACE",
+                                   .doc =
+                                       "Replay a gmtrace file, plain or .gz, on a pool of a device and say how long "
+                                       "it took and what was reserved. Memory is not touched unless asked."};
+  replay_arguments arguments = {.strategy = GM_STRATEGY_AUTO, .params = {.runs = 3, .threads = 1}};
+  args_parse(&argp, argc, argv, &arguments);
+  output out;
+  output_begin(&out, argv[0], arguments.json);
+  return output_end(&out, replay_command(&out, &arguments));
+}

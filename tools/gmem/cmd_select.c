@@ -1,0 +1,155 @@
+/* gmem select: the device on which some bytes fit (F6). */
+#include <inttypes.h>
+
+#include "gm/device.h"
+#include "tools/gmem/args.h"
+#include "tools/gmem/command.h"
+#include "tools/gmem/output.h"
+#include "tools/gmem/session.h"
+#include "tools/gmem/table.h"
+
+enum { SELECT_BYTES = 0x100, SELECT_PREFER, SELECT_KEEP, SELECT_FRACTION, SELECT_NO_CPU };
+
+typedef struct select_arguments {
+  gm_select_params params;
+  uint64_t bytes;
+  bool has_bytes;
+  bool json;
+} select_arguments;
+
+static error_t select_parse(int key, char *text, struct argp_state *state) {
+  select_arguments *arguments = state->input;
+  switch (key) {
+    case SELECT_BYTES:
+      arguments->bytes = args_bytes(state, "--bytes", text);
+      arguments->has_bytes = true;
+      return 0;
+    case SELECT_PREFER: arguments->params.prefer = text; return 0;
+    case SELECT_KEEP:
+      arguments->params.keep_free_bytes = args_bytes(state, "--keep-free", text);
+      /* The library reads 0 as "by configuration"; who asks for none gets the next best. */
+      if (arguments->params.keep_free_bytes == 0) arguments->params.keep_free_bytes = 1;
+      return 0;
+    case SELECT_FRACTION: arguments->params.memory_fraction = args_fraction(state, "--fraction", text); return 0;
+    case SELECT_NO_CPU: arguments->params.refuse_cpu = true; return 0;
+    case 'j': arguments->json = true; return 0;
+    case ARGP_KEY_ARG: argp_error(state, "\"%s\" is not understood", text); return 0;
+    case ARGP_KEY_END:
+      if (!arguments->has_bytes) argp_error(state, "--bytes is missing");
+      return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static const struct argp_option select_options[] = {
+    {"bytes", SELECT_BYTES, "N", 0, "How much has to fit (needed)", 0},
+    {"prefer", SELECT_PREFER, "A,B", 0, "Only these backends, in this order", 0},
+    {"keep-free", SELECT_KEEP, "N", 0, "Leave at least this much free", 0},
+    {"fraction", SELECT_FRACTION, "F", 0, "Use at most this share of a device", 0},
+    {"no-cpu", SELECT_NO_CPU, NULL, 0, "Neither the host nor software devices", 0},
+    ARGS_JSON_OPTION,
+    {0}};
+
+/* ---- JSON ---- */
+
+static void select_json_rejected(json *out, const gm_selection *found) {
+  json_open(out, "rejected", '[');
+  uint32_t most = sizeof found->rejected / sizeof *found->rejected;
+  for (uint32_t i = 0; i < found->rejected_count && i < most; i++) {
+    json_open(out, NULL, '{');
+    json_text(out, "backend", found->rejected[i].id.backend);
+    json_u64(out, "device", found->rejected[i].device);
+    json_text(out, "why", found->rejected[i].why);
+    json_close(out, '}');
+  }
+  json_close(out, ']');
+  json_u64(out, "rejected_count", found->rejected_count);
+}
+
+static void select_json(json *out, const gm_selection *found, bool is_found) {
+  if (is_found) {
+    json_text(out, "backend", found->id.backend);
+    json_u64(out, "device", found->device);
+    json_bytes(out, "free_bytes", found->free_bytes);
+    json_bytes(out, "headroom_bytes", found->headroom_bytes);
+  } else {
+    json_null(out, "backend");
+    json_null(out, "device");
+    json_null(out, "free_bytes");
+    json_null(out, "headroom_bytes");
+  }
+  select_json_rejected(out, found);
+}
+
+/* ---- text ---- */
+
+static void select_text_rejected(FILE *file, const gm_selection *found) {
+  table rows = {.rows = 0};
+  uint32_t most = sizeof found->rejected / sizeof *found->rejected;
+  for (uint32_t i = 0; i < found->rejected_count && i < most; i++) {
+    table_row(&rows);
+    table_cell(&rows, "%s %" PRIu32, found->rejected[i].id.backend, found->rejected[i].device);
+    table_cell(&rows, "%s", found->rejected[i].why);
+  }
+  if (rows.rows) fprintf(file, "Not taken:\n");
+  table_print(&rows, file);
+}
+
+static void select_text(FILE *file, const gm_selection *found, bool is_found) {
+  if (is_found) {
+    table rows = {.rows = 0};
+    fprintf(file, "%s %" PRIu32 "\n", found->id.backend, found->device);
+    table_row(&rows);
+    table_cell(&rows, "free");
+    table_bytes(&rows, found->free_bytes);
+    table_row(&rows);
+    table_cell(&rows, "left after it");
+    table_bytes(&rows, found->headroom_bytes);
+    table_print(&rows, file);
+  }
+  select_text_rejected(file, found);
+}
+
+/* ---- the command ---- */
+
+static gm_status select_ask(session *self, const select_arguments *arguments, gm_selection *found, gm_error *err) {
+  size_t count = 0;
+  gm_status status = session_begin(self, NULL, err);
+  if (status == GM_OK) status = gm_discover_backends(self->ctx, GM_PROBE_ISOLATED, NULL, 0, &count, err);
+  if (status != GM_OK) return status;
+  return gm_select_backend_for_bytes(self->ctx, arguments->bytes, &arguments->params, found, err);
+}
+
+static int select_print(output *out, const gm_selection *found, gm_status status, const gm_error *err,
+                        bool had_context) {
+  bool is_found = status == GM_OK, is_judged = is_found || status == GM_ERR_NOT_FOUND;
+  if (!is_judged) return had_context ? output_fail_typed(out, err) : output_fail(out, err);
+  if (!out->json) {
+    select_text(out->file, found, is_found);
+    return is_found ? GMEM_DONE : output_fail(out, err);
+  }
+  json_open(&out->writer, NULL, '{');
+  select_json(&out->writer, found, is_found);
+  int code = is_found ? GMEM_DONE : output_fail(out, err);
+  json_close(&out->writer, '}');
+  return code;
+}
+
+int command_select(int argc, char **argv) {
+  static const struct argp argp = {.options = select_options,
+                                   .parser = select_parse,
+                                   .doc =
+                                       "The device on which N bytes fit, what is free on it and what would be left, "
+                                       "and why each other device was not taken."};
+  select_arguments arguments = {.params.struct_size = sizeof arguments.params};
+  args_parse(&argp, argc, argv, &arguments);
+  output out;
+  session self = {.ctx = NULL};
+  gm_error err = {.status = GM_OK}, closing = {.status = GM_OK};
+  gm_selection found = {.struct_size = sizeof found};
+  output_begin(&out, argv[0], arguments.json);
+  gm_status status = select_ask(&self, &arguments, &found, &err);
+  int code = select_print(&out, &found, status, &err, self.ctx != NULL);
+  if (session_end(&self, &closing) != GM_OK && code == GMEM_DONE) code = output_fail(&out, &closing);
+  return output_end(&out, code);
+}
