@@ -7,6 +7,7 @@
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/context/config.h"
+#include "core/context/object.h"
 #include "core/context/process.h"
 
 enum { CONTEXT_TAGS_MAX = 4095 };
@@ -122,6 +123,7 @@ gm_status gm_context_destroy(gm_context *ctx, gm_error *err) {
     gm__destructor_entry *entry = &ctx->destructors[--ctx->destructor_count];
     entry->run(entry->object, forked);
   }
+  gm__objects_release(ctx);
   if (!forked) gm__mutex_destroy(&ctx->lock);
   context_release(ctx);
   return GM_OK;

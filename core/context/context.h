@@ -45,6 +45,7 @@ struct gm_context {
   void *slots[GM__SLOT_COUNT];
   char (*tags)[32]; /* tags[i] is the name of tag i + 1 */
   uint32_t tag_count, tag_capacity;
+  struct gm__object *dead; /* destroyed objects, in debug builds: object.h */
 };
 
 /* True when the context (of the parent) is looked at from a forked child. */

@@ -12,6 +12,7 @@
 
 gm_status gm__device_check(const gm_device *device, const char *op, gm_error *err) {
   if (!device) return gm__bad_argument(err, op, "`device` is NULL");
+  if (!gm__object_is(&device->head, GM__KIND_DEVICE)) return gm__bad_argument(err, op, "`device` is closed");
   return gm__context_check(device->ctx, op, err);
 }
 
@@ -53,7 +54,7 @@ static gm_status device_fill(gm_device *device, uint32_t index, gm_error *err) {
 
 /* A device object without a backend device yet. */
 static gm_device *device_new(gm_context *ctx, gm__driver *driver, gm_error *err) {
-  gm_device *device = gm__alloc(gm__context_services(ctx), sizeof *device);
+  gm_device *device = gm__object_new(ctx, GM__KIND_DEVICE, sizeof *device);
   if (!device) {
     gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_device_open", "no host memory for a device");
     return NULL;
@@ -72,7 +73,7 @@ static void device_release(gm_device *device, bool forked) {
     gm__mutex_destroy(&device->grow_lock);
     gm__mutex_destroy(&device->lock);
   }
-  gm__release(gm__context_services(device->ctx), device, sizeof *device);
+  gm__object_end(device->ctx, &device->head);
 }
 
 static gm_status device_finish(gm_device *device, uint32_t index, gm_status status, gm_device **out, gm_error *err) {
@@ -188,6 +189,7 @@ gm_status gm_device_adopt(gm_context *ctx, const gm_native_device *native, gm_de
 
 gm_status gm_device_close(gm_device *device, gm_error *err) {
   if (!device) return GM_OK;
+  if (!gm__object_is(&device->head, GM__KIND_DEVICE)) return gm__device_check(device, "gm_device_close", err);
   bool forked = gm__context_forked(device->ctx);
   uint32_t children = atomic_load(&device->children);
   if (children > 0) {

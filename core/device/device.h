@@ -6,6 +6,7 @@
 
 #include "core/base/thread.h"
 #include "core/context/context.h"
+#include "core/context/object.h"
 #include "core/context/process.h"
 #include "gm/device.h"
 #include "gm/request.h"
@@ -26,6 +27,7 @@ typedef struct gm__stream_listener {
 #define GM__MAX_MEMORY_TYPES 32
 
 struct gm_device {
+  gm__object head;
   gm_context *ctx;
   struct gm__driver *driver;
   const gm_backend_ops *ops; /* complete: stubs where the backend has nothing */
@@ -55,6 +57,7 @@ struct gm_device {
 };
 
 struct gm_stream {
+  gm__object head;
   gm_device *device;
   void *handle; /* the backend's stream */
   uint64_t id;
@@ -63,7 +66,8 @@ struct gm_stream {
   gm_stream *next, *prev;
 };
 
-/* GM_OK, INVALID_ARGUMENT for NULL, FORKED, filling `err`. (A lost device is told by the backend's own answers.) */
+/* GM_OK; INVALID_ARGUMENT for NULL and, in debug builds, for what was closed; FORKED. Fills `err`. (A lost device is
+ * told by the backend's own answers.) */
 gm_status gm__device_check(const gm_device *device, const char *op, gm_error *err);
 gm_status gm__stream_check(const gm_stream *stream, const char *op, gm_error *err);
 

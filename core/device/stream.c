@@ -6,6 +6,7 @@
 
 gm_status gm__stream_check(const gm_stream *stream, const char *op, gm_error *err) {
   if (!stream) return gm__bad_argument(err, op, "`stream` is NULL");
+  if (!gm__object_is(&stream->head, GM__KIND_STREAM)) return gm__bad_argument(err, op, "`stream` is closed");
   return gm__context_check(stream->device->ctx, op, err);
 }
 
@@ -28,13 +29,12 @@ static void stream_unlink(gm_device *device, gm_stream *stream) {
 
 /* `native` NULL: gm's own. */
 static gm_status stream_open(gm_device *device, const gm_native_stream *native, gm_stream **out, gm_error *err) {
-  const gm_services *services = gm__context_services(device->ctx);
-  gm_stream *stream = gm__alloc(services, sizeof *stream);
+  gm_stream *stream = gm__object_new(device->ctx, GM__KIND_STREAM, sizeof *stream);
   if (!stream) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_stream_create", "no host memory for a stream");
   gm_status status = native ? device->ops->stream_adopt(device->handle, native, &stream->handle, &stream->kind, err)
                             : device->ops->stream_create(device->handle, &stream->handle, &stream->kind, err);
   if (status != GM_OK) {
-    gm__release(services, stream, sizeof *stream);
+    gm__object_end(device->ctx, &stream->head);
     return status;
   }
   stream->device = device;
@@ -81,11 +81,12 @@ static void stream_release(gm_stream *stream, bool forked) {
   stream_unlink(device, stream);
   if (!forked) gm__mutex_unlock(&device->lock);
   device->ops->stream_close(device->handle, stream->handle, forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL);
-  gm__release(gm__context_services(device->ctx), stream, sizeof *stream);
+  gm__object_end(device->ctx, &stream->head);
 }
 
 gm_status gm_stream_close(gm_stream *stream, gm_error *err) {
   if (!stream) return GM_OK;
+  if (!gm__object_is(&stream->head, GM__KIND_STREAM)) return gm__stream_check(stream, "gm_stream_close", err);
   gm_device *device = stream->device;
   bool forked = gm__context_forked(device->ctx);
   gm_status status = forked ? GM_OK : device->ops->stream_sync(device->handle, stream->handle, err);

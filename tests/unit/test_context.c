@@ -139,7 +139,8 @@ static void child_exit(gm_context *ctx) {
   bad |= gm_tag(ctx, "kv") != 0;
   bad |= gm_context_destroy(ctx, NULL) != GM_OK;
   gm_context *own = NULL;
-  bad |= gm_context_create(NULL, &own, NULL) != GM_OK;
+  gm_context_params params = {.struct_size = sizeof params, .backends = "cpu,null"};
+  bad |= gm_context_create(&params, &own, NULL) != GM_OK;
   bad |= gm_discover_devices(own, NULL, 0, &count, NULL) != GM_OK || count == 0;
   bad |= gm_context_destroy(own, NULL) != GM_OK;
   _exit(bad);

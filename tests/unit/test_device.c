@@ -216,6 +216,30 @@ static void test_streams_and_points(void **state) {
   assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
 }
 
+#ifndef NDEBUG
+static void test_use_after_close_is_answered(void **state) {
+  (void)state;
+  fake_backend_reset();
+  counted_services host;
+  counted_services_init(&host);
+  gm_context *ctx = fake_context(&host.services);
+  gm_device *device = fake_device(ctx);
+  gm_stream *stream = NULL;
+  gm_error err = {.status = GM_OK};
+  assert_int_equal(gm_stream_create(device, &stream, NULL), GM_OK);
+  assert_int_equal(gm_stream_close(stream, NULL), GM_OK);
+  assert_int_equal(gm_stream_close(stream, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_string_equal(err.message, "`stream` is closed");
+  assert_int_equal(gm_stream_sync(stream, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_stream_sync((gm_stream *)(void *)device, NULL), GM_ERR_INVALID_ARGUMENT); /* of another kind */
+  assert_int_equal(gm_device_close(device, NULL), GM_OK);
+  assert_int_equal(gm_device_close(device, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_stream_create(device, &stream, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
+  counted_services_check(&host);
+}
+#endif
+
 static void test_null_arguments(void **state) {
   (void)state;
   fake_backend_reset();
@@ -319,6 +343,9 @@ int main(void) {
       cmocka_unit_test(test_hostile_devices_do_not_open),
       cmocka_unit_test(test_memory_types_fall_through),
       cmocka_unit_test(test_streams_and_points),
+#ifndef NDEBUG
+      cmocka_unit_test(test_use_after_close_is_answered),
+#endif
       cmocka_unit_test(test_null_arguments),
       cmocka_unit_test(test_host_memory_runs_out),
       cmocka_unit_test(test_a_forked_child_gives_back_host_memory_only),

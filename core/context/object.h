@@ -1,0 +1,44 @@
+/* What every object of a context begins with. In debug builds a destroyed object keeps its memory until its context
+ * goes, so that a use after its destruction finds a mark there and is answered, not undefined. Release builds give the
+ * memory back at once and check nothing. */
+#ifndef GM_CORE_CONTEXT_OBJECT_H
+#define GM_CORE_CONTEXT_OBJECT_H
+
+#include "core/context/context.h"
+
+typedef enum gm__kind { /* numbers that other memory is not likely to hold */
+                        GM__KIND_DEAD = 0x676d0d00,
+                        GM__KIND_DEVICE = 0x676d0d01,
+                        GM__KIND_STREAM = 0x676d0d02,
+                        GM__KIND_POOL = 0x676d0d03,
+                        GM__KIND_BUFFER = 0x676d0d04,
+                        GM__KIND_TRACKER = 0x676d0d05
+} gm__kind;
+
+/* First member of the object's struct, named `head`. */
+typedef struct gm__object {
+  uint32_t kind;
+  uint32_t bytes;
+  struct gm__object *next; /* of those that wait for the context's end */
+} gm__object;
+
+/* Zeroed memory for an object of that kind; NULL: no host memory. */
+void *gm__object_new(gm_context *ctx, gm__kind kind, size_t bytes);
+
+/* The object's last call. In a forked child takes no lock. */
+void gm__object_end(gm_context *ctx, gm__object *object);
+
+/* False in debug builds when `object` is of another kind or was destroyed. `object` is not NULL. */
+static inline bool gm__object_is(const gm__object *object, gm__kind kind) {
+#ifdef NDEBUG
+  (void)object, (void)kind;
+  return true;
+#else
+  return object->kind == (uint32_t)kind;
+#endif
+}
+
+/* At the context's end: release what waits. */
+void gm__objects_release(gm_context *ctx);
+
+#endif
