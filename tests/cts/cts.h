@@ -1,0 +1,152 @@
+/* The conformance suite: what every backend must do, checked through the seam alone (gm/backend.h), on each device.
+ *
+ * A case is a function that gets an open device. What it takes through cts_memory and cts_stream is given back after
+ * it, so a case may simply return when a check fails. */
+#ifndef GM_TESTS_CTS_CTS_H
+#define GM_TESTS_CTS_CTS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gm/backend.h"
+
+/* What a case needs. The table tells most of it; a mode adds what its devices lack. */
+typedef enum cts_need {
+  CTS_CONTENTS = 1, /* what was written can be read back */
+  CTS_STREAMS = 2,
+  CTS_POINTS = 4,
+  CTS_MAP = 8,
+  CTS_VIEW = 16,
+  CTS_COMMIT = 32,
+  CTS_RECT = 64,
+  CTS_MANY = 128,
+  CTS_REGISTER = 256,
+  CTS_VMM = 512,
+  CTS_ADOPT = 1024,
+  CTS_OPENS = 2048,     /* gm may open the device by index as often as it likes: not an adopted one */
+  CTS_MEM_NATIVE = 4096 /* blocks have native objects */
+} cts_need;
+
+typedef struct cts cts;
+
+typedef struct cts_case {
+  const char *name; /* "copy.random" */
+  void (*run)(cts *t);
+  uint32_t needs; /* cts_need */
+} cts_case;
+
+typedef struct cts_suite {
+  const cts_case *cases;
+  uint32_t count;
+} cts_suite;
+
+typedef struct cts_reason {
+  const char *what; /* name of a case, or its beginning up to a dot: "mapping." */
+  const char *why;
+} cts_reason;
+
+typedef struct cts_lack {
+  uint32_t need;
+  const char *why;
+} cts_lack;
+
+/* A way to get devices of a backend: opened by gm, or adopted from a small engine that the mode plays. Lists end with a
+ * zeroed entry and may be NULL. */
+typedef struct cts_mode {
+  const char *backend; /* name in the table */
+  const char *name;    /* "opened", "adopted", … */
+  const gm_backend_ops *ops;
+  const char *options;  /* gm_backend_host.options */
+  const cts_lack *lack; /* what these devices cannot do, and why */
+  const cts_reason *unsupported;
+  const cts_reason *expected_failures; /* a case that passes all the same is a failure: the list is stale */
+
+  /* Adopted devices: all set, or all NULL. open makes the engine's objects for device `index` and adopts them. */
+  gm_status (*open)(cts *t, uint32_t index);
+  gm_status (*open_stream)(cts *t, void **out, gm_stream_kind *out_kind, uint32_t slot);
+  void (*close_stream)(cts *t, uint32_t slot); /* after gm let go of it */
+  void (*close)(cts *t);                       /* the same for the device */
+
+  /* May be NULL. Fails the run: engine objects that did not survive, validation messages. Returns how many. */
+  uint32_t (*finish)(cts *t);
+  /* May be NULL. Are the native objects of [offset, offset + bytes) of `memory` what they should be? */
+  bool (*check_native)(cts *t, const gm_memory *memory, uint64_t offset, uint64_t bytes);
+} cts_mode;
+
+/* Host memory lent to the backend: counted, and failing on demand. */
+typedef struct cts_heap {
+  atomic_llong live_bytes, live_blocks, calls;
+  atomic_llong fail_at; /* the call that fails; 0: none */
+} cts_heap;
+
+enum { CTS_MEMORIES = 192, CTS_STREAMS_MAX = 12, CTS_TYPES_MAX = 32 };
+
+struct cts {
+  const cts_mode *mode;
+  const gm_backend_ops *ops;
+  gm_backend_host host;
+  gm_services services;
+  cts_heap heap;
+  void *driver, *device;
+  void *engine; /* the mode's own objects */
+  gm_device_info info;
+  uint32_t type_count;
+  gm_memory_type types[CTS_TYPES_MAX];
+  uint32_t has; /* cts_need */
+
+  /* Of the case that runs. */
+  const char *name;
+  bool failed;
+  char why[600]; /* of the failure or of the skip */
+  bool skipped;
+  gm_error err; /* of the last call */
+  uint64_t random;
+  uint32_t memory_count, stream_count;
+  gm_memory memories[CTS_MEMORIES];
+  void *streams[CTS_STREAMS_MAX];
+  gm_stream_kind kinds[CTS_STREAMS_MAX];
+};
+
+/* harness.c */
+bool cts_start(cts *t, const cts_mode *mode);         /* init; false: `why` says what is missing */
+bool cts_open(cts *t, uint32_t index);                /* false: `failed` */
+void cts_close(cts *t, gm_close_mode mode);           /* device and what a case left */
+void cts_stop(cts *t, gm_close_mode mode);            /* driver */
+void cts_clean(cts *t, gm_close_mode mode);           /* memories and streams of the case */
+const char *cts_missing(const cts *t, uint32_t need); /* why the first missing need is; NULL: all there */
+
+bool cts_check(cts *t, bool good, const char *what, const char *file, int line);
+bool cts_status(cts *t, gm_status got, gm_status want, const char *what, const char *file, int line);
+void cts_skip(cts *t, const char *why); /* the device at hand lacks something that only the case can see */
+
+#define CTS_CHECK(t, good) \
+  if (!cts_check(t, good, #good, __FILE__, __LINE__)) return
+#define CTS_IS(t, call, want) \
+  if (!cts_status(t, call, want, #call, __FILE__, __LINE__)) return
+#define CTS_OK(t, call) CTS_IS(t, call, GM_OK)
+
+/* Memory of `type` that the case need not free; false: the check has failed. */
+bool cts_memory(cts *t, uint32_t type, uint64_t bytes, gm_memory *out);
+void cts_memory_free(cts *t, const gm_memory *memory);
+
+/* A stream that the case need not close. True with *out NULL where the backend has no streams. */
+bool cts_stream(cts *t, void **out);
+
+/* Later work of `stream` follows the earlier: a barrier where the order of the stream alone does not say so. */
+gm_status cts_order(cts *t, void *stream);
+
+/* Waits for `point` and gives it back. */
+gm_status cts_reach(cts *t, gm_backend_point *point);
+
+/* oracle.c: a plain copy of what a backend should have done, and numbers that look random but never change. */
+uint64_t cts_random(cts *t, uint64_t below);
+void cts_noise(cts *t, unsigned char *bytes, uint64_t count);
+void cts_oracle_fill(unsigned char *dst, uint64_t bytes, const unsigned char *pattern, uint32_t pattern_bytes);
+void cts_oracle_rect(unsigned char *dst, const unsigned char *src, const gm_rect *rect);
+bool cts_same(cts *t, const unsigned char *got, const unsigned char *want, uint64_t bytes, const char *what);
+
+extern const cts_suite cts_info_suite, cts_memory_suite, cts_mapping_suite, cts_stream_suite, cts_copy_suite,
+    cts_rect_suite, cts_thread_suite, cts_vmm_suite, cts_lifecycle_suite, cts_adopt_suite;
+
+#endif

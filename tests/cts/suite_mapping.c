@@ -1,0 +1,163 @@
+/* Host access: what is written through a mapping is what copies see, and the other way round. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cts/cts.h"
+
+enum { MAPPING_BYTES = 10007 };
+
+/* The range widened to the atom, as gm does before it calls flush and invalidate. */
+static gm_status mapping_sync(cts *t, const gm_memory *memory, uint64_t offset, uint64_t bytes, bool flush) {
+  const uint64_t atom = t->types[memory->type].atom_bytes;
+  const uint64_t begin = offset & ~(atom - 1);
+  uint64_t end = (offset + bytes + atom - 1) & ~(atom - 1);
+  if (end > memory->bytes) end = memory->bytes;
+  return flush ? t->ops->flush(t->device, memory, begin, end - begin, &t->err)
+               : t->ops->invalidate(t->device, memory, begin, end - begin, &t->err);
+}
+
+static gm_status mapping_write(cts *t, void *stream, const gm_memory *memory, uint64_t offset, const unsigned char *src,
+                               uint64_t bytes) {
+  void *host = NULL;
+  gm_status status = t->ops->map(t->device, stream, memory, offset, bytes, GM_MAP_WRITE, &host, &t->err);
+  if (status) return status;
+  memcpy(host, src, bytes);
+  status = mapping_sync(t, memory, offset, bytes, true);
+  const gm_status unmapped = t->ops->unmap(t->device, stream, memory, host, &t->err);
+  return status ? status : unmapped;
+}
+
+static gm_status mapping_read(cts *t, void *stream, const gm_memory *memory, uint64_t offset, unsigned char *dst,
+                              uint64_t bytes) {
+  void *host = NULL;
+  gm_status status = t->ops->map(t->device, stream, memory, offset, bytes, GM_MAP_READ, &host, &t->err);
+  if (status) return status;
+  status = mapping_sync(t, memory, offset, bytes, false);
+  memcpy(dst, host, bytes);
+  const gm_status unmapped = t->ops->unmap(t->device, stream, memory, host, &t->err);
+  return status ? status : unmapped;
+}
+
+static void mapping_one(cts *t, uint32_t type, uint64_t offset, uint64_t bytes) {
+  unsigned char want[MAPPING_BYTES], got[MAPPING_BYTES] = {0};
+  void *stream;
+  gm_memory memory;
+  if (!cts_stream(t, &stream) || !cts_memory(t, type, MAPPING_BYTES, &memory)) return;
+  cts_noise(t, want, sizeof want);
+  CTS_OK(t, t->ops->copy_to_device(t->device, stream, &memory, 0, want, sizeof want, NULL, &t->err));
+  CTS_OK(t, mapping_read(t, stream, &memory, offset, got, bytes));
+  if (!cts_same(t, got, want + offset, bytes, "written by a copy, read through a mapping")) return;
+  cts_noise(t, want + offset, bytes);
+  CTS_OK(t, mapping_write(t, stream, &memory, offset, want + offset, bytes));
+  CTS_OK(t, t->ops->copy_to_host(t->device, stream, &memory, 0, got, sizeof got, NULL, &t->err));
+  cts_same(t, got, want, sizeof got, "written through a mapping, read by a copy");
+}
+
+static void mapping_ranges(cts *t) {
+  static const uint64_t ranges[][2] = {{0, MAPPING_BYTES}, {0, 1},       {1, 1},
+                                       {63, 130},          {4096, 5000}, {MAPPING_BYTES - 1, 1}};
+  for (uint32_t type = 0; type < t->type_count && !t->failed; type++) {
+    if (!(t->types[type].flags & GM_MEMORY_HOST_VISIBLE)) continue;
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0] && !t->failed; i++) {
+      mapping_one(t, type, ranges[i][0], ranges[i][1]);
+      cts_clean(t, GM_CLOSE_NORMAL);
+    }
+  }
+}
+
+static uint32_t mapping_type(const cts *t) {
+  uint32_t type = 0;
+  while (type < t->type_count && !(t->types[type].flags & GM_MEMORY_HOST_VISIBLE)) type++;
+  return type;
+}
+
+/* The mapping waits for work of its stream that nobody has waited for. */
+static void mapping_waits_for_the_stream(cts *t) {
+  const uint64_t bytes = UINT64_C(16) << 20;
+  const uint32_t value = 0xa1b2c3d4;
+  void *stream, *host = NULL;
+  gm_memory memory;
+  gm_backend_point point;
+  if (!cts_stream(t, &stream) || !cts_memory(t, mapping_type(t), bytes, &memory)) return;
+  CTS_OK(t, t->ops->fill(t->device, stream, &memory, 0, bytes, &value, 4, &point, &t->err));
+  CTS_OK(t, cts_order(t, stream));
+  CTS_OK(t, t->ops->map(t->device, stream, &memory, 0, bytes, GM_MAP_READ, &host, &t->err));
+  mapping_sync(t, &memory, 0, bytes, false);
+  uint32_t last;
+  memcpy(&last, (unsigned char *)host + bytes - 4, 4);
+  CTS_OK(t, t->ops->unmap(t->device, stream, &memory, host, &t->err));
+  CTS_OK(t, cts_reach(t, &point));
+  CTS_CHECK(t, last == value);
+}
+
+/* Later work of the stream sees what was written before unmap. */
+static void mapping_gives_back_to_the_stream(cts *t) {
+  enum { BYTES = 70001 };
+  static unsigned char want[BYTES], got[BYTES];
+  void *stream;
+  gm_memory from, to;
+  if (!cts_stream(t, &stream) || !cts_memory(t, mapping_type(t), BYTES, &from) || !cts_memory(t, 0, BYTES, &to)) return;
+  for (int round = 0; round < 5; round++) {
+    cts_noise(t, want, BYTES);
+    CTS_OK(t, mapping_write(t, stream, &from, 0, want, BYTES));
+    const gm_copy_item item = {.src = &from, .dst = &to, .bytes = BYTES};
+    gm_backend_point point = {0};
+    CTS_OK(t, t->ops->copy(t->device, stream, &item, (t->has & CTS_POINTS) ? &point : NULL, &t->err));
+    CTS_OK(t, cts_order(t, stream));
+    CTS_OK(t, t->ops->copy_to_host(t->device, stream, &to, 0, got, BYTES, NULL, &t->err));
+    CTS_OK(t, cts_reach(t, &point));
+    if (!cts_same(t, got, want, BYTES, "written through a mapping, copied on the device")) return;
+  }
+}
+
+static void mapping_discard(cts *t) {
+  unsigned char want[MAPPING_BYTES], got[MAPPING_BYTES];
+  void *stream, *host = NULL;
+  gm_memory memory;
+  if (!cts_stream(t, &stream) || !cts_memory(t, mapping_type(t), MAPPING_BYTES, &memory)) return;
+  cts_noise(t, want, sizeof want);
+  CTS_OK(t, t->ops->map(t->device, stream, &memory, 0, MAPPING_BYTES, GM_MAP_WRITE | GM_MAP_DISCARD, &host, &t->err));
+  memcpy(host, want, sizeof want);
+  CTS_OK(t, mapping_sync(t, &memory, 0, MAPPING_BYTES, true));
+  CTS_OK(t, t->ops->unmap(t->device, stream, &memory, host, &t->err));
+  CTS_OK(t, t->ops->copy_to_host(t->device, stream, &memory, 0, got, sizeof got, NULL, &t->err));
+  cts_same(t, got, want, sizeof got, "all of it written through a discarding mapping");
+}
+
+static void mapping_again_and_again(cts *t) {
+  void *stream;
+  gm_memory memory;
+  if (!cts_stream(t, &stream) || !cts_memory(t, mapping_type(t), MAPPING_BYTES, &memory)) return;
+  for (unsigned i = 0; i < 200; i++) {
+    const unsigned char want = (unsigned char)i;
+    unsigned char got = 0;
+    CTS_OK(t, mapping_write(t, stream, &memory, i * 7, &want, 1));
+    CTS_OK(t, mapping_read(t, stream, &memory, i * 7, &got, 1));
+    CTS_CHECK(t, got == want);
+  }
+}
+
+static void mapping_of_hidden_memory(cts *t) {
+  uint32_t type = 0;
+  while (type < t->type_count && (t->types[type].flags & GM_MEMORY_HOST_VISIBLE)) type++;
+  if (type == t->type_count) {
+    cts_skip(t, "all memory of this device is visible to the host");
+    return;
+  }
+  gm_memory memory;
+  void *stream, *host = t;
+  if (!cts_stream(t, &stream) || !cts_memory(t, type, 4096, &memory)) return;
+  CTS_CHECK(t, !memory.host);
+  CTS_IS(t, t->ops->map(t->device, stream, &memory, 0, 4096, GM_MAP_READ, &host, &t->err), GM_ERR_NOT_SUPPORTED);
+  CTS_CHECK(t, host == t);
+}
+
+static const cts_case mapping_cases[] = {
+    {"mapping.ranges", mapping_ranges, CTS_MAP},
+    {"mapping.waits_for_the_stream", mapping_waits_for_the_stream, CTS_MAP | CTS_STREAMS | CTS_POINTS},
+    {"mapping.gives_back_to_the_stream", mapping_gives_back_to_the_stream, CTS_MAP},
+    {"mapping.discard", mapping_discard, CTS_MAP},
+    {"mapping.again_and_again", mapping_again_and_again, CTS_MAP},
+    {"mapping.of_hidden_memory", mapping_of_hidden_memory, CTS_MAP},
+};
+const cts_suite cts_mapping_suite = {mapping_cases, sizeof mapping_cases / sizeof mapping_cases[0]};

@@ -1,0 +1,215 @@
+/* Allocation: sizes, alignments, refusals, native objects, views, commit, host registration. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cts/cts.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+static gm_status memory_take(cts *t, const gm_memory_params *params, gm_memory *out) {
+  const gm_status status = t->ops->memory_alloc(t->device, params, out, &t->err);
+  if (status == GM_OK) t->memories[t->memory_count++] = *out;
+  return status;
+}
+
+static void memory_is_sane(cts *t, const gm_memory *memory, uint32_t type, uint64_t bytes, uint64_t align) {
+  CTS_CHECK(t, memory->handle != 0);
+  CTS_CHECK(t, memory->bytes >= bytes);
+  CTS_CHECK(t, memory->type == type && !memory->wrapped);
+  CTS_CHECK(t, !(t->info.capabilities & GM_CAP_ADDRESS) == !memory->address);
+  CTS_CHECK(t, memory->address % align == 0);
+  CTS_CHECK(t, !(t->types[type].flags & GM_MEMORY_HOST_POINTER) || memory->host);
+}
+
+static void memory_sizes(cts *t) {
+  static const uint64_t sizes[] = {1,    3,    16,    255, 256,     257,      4095,
+                                   4096, 4097, 65535, MIB, MIB + 1, 32 * MIB, 37 * MIB + 13};
+  for (uint32_t type = 0; type < t->type_count && !t->failed; type++) {
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && !t->failed; i++) {
+      gm_memory memory;
+      if (!cts_memory(t, type, sizes[i], &memory)) return;
+      memory_is_sane(t, &memory, type, sizes[i], t->info.alignment);
+      cts_memory_free(t, &memory);
+    }
+  }
+}
+
+static void memory_alignments(cts *t) {
+  for (uint64_t align = 1; align <= 2 * MIB && !t->failed; align *= 2) {
+    const gm_memory_params params = {.struct_size = sizeof params, .bytes = 5000, .align = align};
+    gm_memory memory;
+    CTS_OK(t, memory_take(t, &params, &memory));
+    memory_is_sane(t, &memory, 0, 5000, align);
+    CTS_CHECK(t, (uintptr_t)memory.host % align == 0);
+  }
+}
+
+static void memory_usages(cts *t) {
+  static const uint32_t usages[] = {GM_USAGE_TRANSFER, GM_USAGE_STORAGE,
+                                    GM_USAGE_UNIFORM,  GM_USAGE_INDIRECT,
+                                    GM_USAGE_READBACK, GM_USAGE_TRANSFER | GM_USAGE_STORAGE | GM_USAGE_INDIRECT};
+  for (size_t i = 0; i < sizeof usages / sizeof usages[0] && !t->failed; i++) {
+    for (uint32_t flags = 0; flags < 4; flags++) {
+      const gm_memory_params params = {
+          .struct_size = sizeof params, .bytes = 70000, .usage = usages[i], .flags = flags};
+      gm_memory memory;
+      CTS_OK(t, memory_take(t, &params, &memory));
+    }
+  }
+}
+
+static void memory_refused(cts *t, const gm_memory_params *params, gm_status want, gm_status or_want) {
+  gm_memory memory, untouched;
+  memset(&memory, 0x5a, sizeof memory);
+  memset(&untouched, 0x5a, sizeof untouched);
+  const gm_status status = t->ops->memory_alloc(t->device, params, &memory, &t->err);
+  if (status != or_want) CTS_IS(t, status, want);
+  CTS_CHECK(t, memcmp(&memory, &untouched, sizeof memory) == 0);
+  CTS_CHECK(t, t->err.status == status && t->err.message[0]);
+  CTS_CHECK(t, t->ops->memory_alloc(t->device, params, &memory, NULL) == status);
+}
+
+static void memory_wrong_arguments(cts *t) {
+  const gm_memory_params nothing = {.struct_size = sizeof nothing};
+  const gm_memory_params crooked = {.struct_size = sizeof crooked, .bytes = 64, .align = 48};
+  const gm_memory_params no_type = {.struct_size = sizeof no_type, .bytes = 64, .type = t->type_count};
+  memory_refused(t, &nothing, GM_ERR_INVALID_ARGUMENT, GM_ERR_INVALID_ARGUMENT);
+  memory_refused(t, &crooked, GM_ERR_INVALID_ARGUMENT, GM_ERR_INVALID_ARGUMENT);
+  memory_refused(t, &no_type, GM_ERR_INVALID_ARGUMENT, GM_ERR_INVALID_ARGUMENT);
+}
+
+static void memory_too_large(cts *t) {
+  const uint64_t sizes[] = {UINT64_C(1) << 62, UINT64_C(1) << 63, UINT64_MAX - 4096, UINT64_MAX};
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && !t->failed; i++) {
+    const gm_memory_params params = {.struct_size = sizeof params, .bytes = sizes[i]};
+    memory_refused(t, &params, GM_ERR_ALLOCATION_TOO_LARGE, GM_ERR_OUT_OF_DEVICE_MEMORY);
+  }
+  if (t->failed || !t->info.max_alloc_bytes) return;
+  const gm_memory_params params = {.struct_size = sizeof params, .bytes = t->info.max_alloc_bytes + 1};
+  memory_refused(t, &params, GM_ERR_ALLOCATION_TOO_LARGE, GM_ERR_ALLOCATION_TOO_LARGE);
+}
+
+static void memory_live_ones_keep_apart(cts *t) {
+  enum { COUNT = 64 };
+  gm_memory memories[COUNT];
+  void *stream;
+  if (!cts_stream(t, &stream)) return;
+  for (int i = 0; i < COUNT; i++) {
+    const uint64_t bytes = 1 + cts_random(t, 20000);
+    if (!cts_memory(t, (uint32_t)cts_random(t, t->type_count), bytes, &memories[i])) return;
+    for (int j = 0; j < i; j++) {
+      const gm_memory *a = &memories[j], *b = &memories[i];
+      CTS_CHECK(t, a->handle != b->handle);
+      CTS_CHECK(t, !a->address || a->address + a->bytes <= b->address || b->address + b->bytes <= a->address);
+    }
+    const uint32_t value = (uint32_t)i;
+    CTS_OK(t, t->ops->fill(t->device, stream, &memories[i], 0, bytes, &value, 1, NULL, &t->err));
+  }
+  for (int i = 0; i < COUNT && (t->has & CTS_CONTENTS); i++) {
+    unsigned char first = 0xff;
+    CTS_OK(t, t->ops->copy_to_host(t->device, stream, &memories[i], 0, &first, 1, NULL, &t->err));
+    CTS_CHECK(t, first == i);
+  }
+}
+
+static void memory_churn(cts *t) {
+  const long long before = atomic_load(&t->heap.live_bytes);
+  for (int i = 0; i < 300 && !t->failed; i++) {
+    gm_memory memory;
+    if (!cts_memory(t, (uint32_t)i % t->type_count, 1 + cts_random(t, 300000), &memory)) return;
+    cts_memory_free(t, &memory);
+  }
+  /* A backend may keep some records for the next allocation, but not one for each. */
+  CTS_CHECK(t, atomic_load(&t->heap.live_bytes) <= before + 65536);
+}
+
+static void memory_native(cts *t) {
+  gm_memory memory;
+  if (!cts_memory(t, 0, 100000, &memory)) return;
+  gm_native_memory head = {.struct_size = sizeof head, .api = GM_API_OTHER};
+  CTS_IS(t, t->ops->memory_native(t->device, &memory, 0, 100, &head, &t->err), GM_ERR_INVALID_ARGUMENT);
+  head.api = t->ops->api;
+  CTS_IS(t, t->ops->memory_native(t->device, &memory, 0, 100, &head, &t->err), GM_ERR_INVALID_ARGUMENT);
+  if (t->mode->check_native) {
+    CTS_CHECK(t, t->mode->check_native(t, &memory, 0, memory.bytes));
+    CTS_CHECK(t, t->mode->check_native(t, &memory, 4096, 1000));
+  }
+}
+
+static void view_of_ranges(cts *t) {
+  const uint64_t unit = t->info.alignment > 256 ? t->info.alignment : 256;
+  gm_memory memory;
+  if (!cts_memory(t, 0, 8 * unit, &memory)) return;
+  uint64_t views[3] = {0};
+  CTS_OK(t, t->ops->view_create(t->device, &memory, 0, 8 * unit, 0, &views[0], &t->err));
+  CTS_OK(t, t->ops->view_create(t->device, &memory, unit, unit, GM_USAGE_STORAGE, &views[1], &t->err));
+  CTS_OK(t, t->ops->view_create(t->device, &memory, 2 * unit, 3 * unit, 0, &views[2], &t->err));
+  for (int i = 0; i < 3; i++) CTS_CHECK(t, views[i] != 0);
+  CTS_CHECK(t, views[0] != views[1] && views[1] != views[2]);
+  for (int i = 0; i < 3; i++) CTS_OK(t, t->ops->view_destroy(t->device, views[i], GM_CLOSE_NORMAL, &t->err));
+}
+
+static void commit_keeps_contents(cts *t) {
+  const uint64_t bytes = 3 * MIB + 77;
+  unsigned char *want = malloc(bytes), *got = calloc(1, bytes);
+  gm_memory memory;
+  void *stream;
+  if (want && got && cts_stream(t, &stream) && cts_memory(t, 0, bytes, &memory)) {
+    cts_noise(t, want, bytes);
+    const gm_backend_ops *ops = t->ops;
+    gm_status status = ops->copy_to_device(t->device, stream, &memory, 0, want, bytes, NULL, &t->err);
+    if (status == GM_OK) status = ops->commit(t->device, stream, &memory, 4097, 2 * MIB, &t->err);
+    if (status == GM_OK) status = ops->commit(t->device, stream, &memory, 0, bytes, &t->err);
+    if (status == GM_OK) status = ops->copy_to_host(t->device, stream, &memory, 0, got, bytes, NULL, &t->err);
+    cts_status(t, status, GM_OK, "write, commit, read", __FILE__, __LINE__);
+    if (!t->failed) cts_same(t, got, want, bytes, "after commit");
+  }
+  free(want);
+  free(got);
+}
+
+static void commit_at_allocation(cts *t) {
+  for (uint32_t type = 0; type < t->type_count && !t->failed; type++) {
+    const gm_memory_params params = {
+        .struct_size = sizeof params, .type = type, .bytes = 4 * MIB + 1, .flags = GM_ALLOC_COMMIT};
+    gm_memory memory;
+    CTS_OK(t, memory_take(t, &params, &memory));
+    cts_memory_free(t, &memory);
+  }
+}
+
+static void registration_round_trip(cts *t) {
+  enum { BYTES = 20000 };
+  unsigned char *host = malloc(BYTES);
+  const gm_status status = t->ops->host_register(t->device, host, BYTES, &t->err);
+  if (status == GM_ERR_PINNED_LIMIT) {
+    cts_skip(t, "the system lets this user lock no memory");
+  } else if (cts_status(t, status, GM_OK, "host_register", __FILE__, __LINE__)) {
+    void *stream;
+    gm_memory memory;
+    if (cts_stream(t, &stream) && cts_memory(t, 0, BYTES, &memory)) {
+      memset(host, 7, BYTES);
+      cts_status(t, t->ops->copy_to_device(t->device, stream, &memory, 0, host, BYTES, NULL, &t->err), GM_OK, "write",
+                 __FILE__, __LINE__);
+    }
+    const gm_status gone = t->ops->host_unregister(t->device, host, GM_CLOSE_NORMAL, &t->err);
+    cts_status(t, gone, GM_OK, "host_unregister", __FILE__, __LINE__);
+  }
+  free(host);
+}
+
+static const cts_case memory_cases[] = {
+    {"memory.sizes", memory_sizes, 0},
+    {"memory.alignments", memory_alignments, 0},
+    {"memory.usages", memory_usages, 0},
+    {"memory.wrong_arguments", memory_wrong_arguments, 0},
+    {"memory.too_large", memory_too_large, 0},
+    {"memory.live_ones_keep_apart", memory_live_ones_keep_apart, 0},
+    {"memory.churn", memory_churn, 0},
+    {"memory.native", memory_native, CTS_MEM_NATIVE},
+    {"view.of_ranges", view_of_ranges, CTS_VIEW},
+    {"commit.keeps_contents", commit_keeps_contents, CTS_COMMIT | CTS_CONTENTS},
+    {"commit.at_allocation", commit_at_allocation, CTS_COMMIT},
+    {"registration.round_trip", registration_round_trip, CTS_REGISTER},
+};
+const cts_suite cts_memory_suite = {memory_cases, sizeof memory_cases / sizeof memory_cases[0]};
