@@ -20,6 +20,16 @@ typedef struct main_counts {
   unsigned passed, failed, skipped, expected, devices;
 } main_counts;
 
+/* What a device skipped, told at its end, reason by reason. */
+enum { MAIN_SKIPS = 128 };
+typedef struct main_skips {
+  unsigned count;
+  const char *names[MAIN_SKIPS];
+  char why[MAIN_SKIPS][120];
+} main_skips;
+
+static main_skips main_skipped;
+
 static const cts_suite *const main_suites[] = {
     &cts_info_suite, &cts_memory_suite, &cts_mapping_suite, &cts_stream_suite,    &cts_copy_suite,
     &cts_rect_suite, &cts_thread_suite, &cts_vmm_suite,     &cts_lifecycle_suite, &cts_adopt_suite,
@@ -38,8 +48,26 @@ static const char *main_reason(const cts_reason *list, const char *name) {
 }
 
 static void main_skip(main_counts *counts, const char *name, const char *why) {
+  main_skips *skips = &main_skipped;
   counts->skipped++;
-  printf("  skip %s: %s\n", name, why);
+  if (skips->count == MAIN_SKIPS) return;
+  skips->names[skips->count] = name;
+  snprintf(skips->why[skips->count++], sizeof skips->why[0], "%s", why);
+}
+
+static void main_tell_skips(void) {
+  main_skips *skips = &main_skipped;
+  for (unsigned i = 0; i < skips->count; i++) {
+    if (!skips->names[i]) continue;
+    printf("  skipped, %s:", skips->why[i]);
+    for (unsigned j = i; j < skips->count; j++) {
+      if (!skips->names[j] || (j > i && strcmp(skips->why[i], skips->why[j]) != 0)) continue;
+      printf(" %s", skips->names[j]);
+      if (j > i) skips->names[j] = NULL;
+    }
+    printf("\n");
+  }
+  skips->count = 0;
 }
 
 static void main_judge(cts *t, const cts_case *one, const main_options *options, main_counts *counts) {
@@ -94,6 +122,7 @@ static void main_device(cts *t, uint32_t index, const main_options *options, mai
   for (size_t i = 0; i < MAIN_SUITES; i++) {
     for (uint32_t j = 0; j < main_suites[i]->count; j++) main_case(t, &main_suites[i]->cases[j], options, counts);
   }
+  main_tell_skips();
   cts_close(t, GM_CLOSE_NORMAL);
 }
 
