@@ -84,7 +84,8 @@ enum { CTS_MEMORIES = 192, CTS_STREAMS_MAX = 12, CTS_TYPES_MAX = 32 };
 
 struct cts {
   const cts_mode *mode;
-  const gm_backend_ops *ops;
+  gm_backend_ops prepared;
+  const gm_backend_ops *ops; /* prepared: as gm calls it */
   gm_backend_host host;
   gm_services services;
   cts_heap heap;

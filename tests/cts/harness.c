@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/device/backend_prepare.h"
 #include "cts/cts.h"
 
 static void *heap_alloc(void *user, size_t bytes, size_t align) {
@@ -92,7 +93,11 @@ const char *cts_missing(const cts *t, uint32_t need) {
 bool cts_start(cts *t, const cts_mode *mode) {
   memset(t, 0, sizeof *t);
   t->mode = mode;
-  t->ops = mode->ops;
+  t->ops = &t->prepared;
+  if (gm__backend_prepare(mode->ops, &t->prepared, &t->err) != GM_OK) {
+    snprintf(t->why, sizeof t->why, "the table is refused: %s", t->err.message);
+    return false;
+  }
   t->services = (gm_services){.alloc = heap_alloc, .release = heap_release, .user = &t->heap};
   t->host = (gm_backend_host){
       .struct_size = sizeof t->host, .services = &t->services, .options = mode->options ? mode->options : ""};

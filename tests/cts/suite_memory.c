@@ -49,7 +49,7 @@ static void memory_usages(cts *t) {
                                     GM_USAGE_UNIFORM,  GM_USAGE_INDIRECT,
                                     GM_USAGE_READBACK, GM_USAGE_TRANSFER | GM_USAGE_STORAGE | GM_USAGE_INDIRECT};
   for (size_t i = 0; i < sizeof usages / sizeof usages[0] && !t->failed; i++) {
-    for (uint32_t flags = 0; flags < 4; flags++) {
+    for (uint32_t flags = 0; flags <= GM_ALLOC_DEDICATED; flags += GM_ALLOC_DEDICATED) {
       const gm_memory_params params = {
           .struct_size = sizeof params, .bytes = 70000, .usage = usages[i], .flags = flags};
       gm_memory memory;

@@ -199,14 +199,14 @@ static void stream_takes_a_lot(cts *t) {
   gm_memory memory;
   gm_backend_point point = {0};
   if (!cts_stream(t, &stream) || !cts_memory(t, 0, 4096, &memory)) return;
-  for (uint32_t i = 0; i < 2000; i++) {
+  for (uint32_t i = 0; i < 500; i++) {
     t->ops->point_release(t->device, &point, GM_CLOSE_NORMAL);
     if (!stream_fill(t, stream, &memory, i, &point)) return;
     if (i % 50 == 49) CTS_OK(t, cts_order(t, stream));
-    if (i == 1998) CTS_OK(t, cts_order(t, stream));
+    if (i == 498) CTS_OK(t, cts_order(t, stream));
   }
   CTS_OK(t, cts_reach(t, &point));
-  if (t->has & CTS_CONTENTS) stream_last_word(t, stream, &memory, 1999);
+  if (t->has & CTS_CONTENTS) stream_last_word(t, stream, &memory, 499);
 }
 
 static const cts_case stream_cases[] = {
