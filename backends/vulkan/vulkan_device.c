@@ -84,8 +84,8 @@ gm_status gm__vulkan_device_ready(gm__vulkan_device *device, gm_error *err) {
 gm_status gm__vulkan_device_open(void *user, uint32_t index, void **out_device, gm_error *err) {
   gm__vulkan_driver *driver = user;
   if (index >= driver->physical_count) {
-    return gm__bad_argument(err, "gm_backend_ops.device_open", "`index` is %u, there are %u Vulkan devices", index,
-                            driver->physical_count);
+    return gm__fail(err, GM_ERR_NOT_FOUND, 0, "gm_backend_ops.device_open",
+                    "`index` is %u, there are %u Vulkan devices", index, driver->physical_count);
   }
   gm_status status = gm__vulkan_physical_usable(&driver->physicals[index], err);
   if (status) return status;

@@ -124,7 +124,8 @@ static void info_identity(const gm__vulkan_physical *physical, uint32_t index, g
 static gm_status info_physical(const gm__vulkan_driver *driver, uint32_t index, const gm__vulkan_device *device,
                                const char *op, const gm__vulkan_physical **out, gm_error *err) {
   if (!device && index >= driver->physical_count) {
-    return gm__bad_argument(err, op, "`index` is %u, there are %u Vulkan devices", index, driver->physical_count);
+    return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "`index` is %u, there are %u Vulkan devices", index,
+                    driver->physical_count);
   }
   *out = device ? &device->physical : &driver->physicals[index];
   return GM_OK;

@@ -134,6 +134,10 @@ gm_status gm__vulkan_memory_alloc(void *user, const gm_memory_params *params, gm
                             device->type_count);
   }
   if (params->bytes == 0) return gm__bad_argument(err, memory_op, "`bytes` is 0");
+  if (params->align & (params->align - 1)) {
+    return gm__bad_argument(err, memory_op, "`align` must be a power of two, is %llu",
+                            (unsigned long long)params->align);
+  }
   gm_status status = gm__vulkan_device_state(device, err);
   if (status) return status;
   gm__vulkan_memory *memory;

@@ -77,7 +77,8 @@ typedef struct cts_mode {
 /* Host memory lent to the backend: counted, and failing on demand. */
 typedef struct cts_heap {
   atomic_llong live_bytes, live_blocks, calls;
-  atomic_llong fail_at; /* the call that fails; 0: none */
+  atomic_llong warnings; /* lines that the backend logged as warnings or errors */
+  atomic_llong fail_at;  /* the call that fails; 0: none */
 } cts_heap;
 
 enum { CTS_MEMORIES = 192, CTS_STREAMS_MAX = 12, CTS_TYPES_MAX = 32 };

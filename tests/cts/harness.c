@@ -24,6 +24,13 @@ static void heap_release(void *user, void *ptr, size_t bytes) {
   free(ptr);
 }
 
+static void heap_log(void *user, int level, const char *line) {
+  cts_heap *heap = user;
+  if (level > GM_LOG_WARN) return;
+  atomic_fetch_add(&heap->warnings, 1);
+  printf("  log: %s\n", line);
+}
+
 bool cts_check(cts *t, bool good, const char *what, const char *file, int line) {
   if (good) return true;
   const char *base = strrchr(file, '/');
@@ -98,7 +105,7 @@ bool cts_start(cts *t, const cts_mode *mode) {
     snprintf(t->why, sizeof t->why, "the table is refused: %s", t->err.message);
     return false;
   }
-  t->services = (gm_services){.alloc = heap_alloc, .release = heap_release, .user = &t->heap};
+  t->services = (gm_services){.alloc = heap_alloc, .release = heap_release, .log = heap_log, .user = &t->heap};
   t->host = (gm_backend_host){
       .struct_size = sizeof t->host, .services = &t->services, .options = mode->options ? mode->options : ""};
   t->has = harness_has(t);
@@ -130,6 +137,7 @@ static gm_status harness_read_device(cts *t, uint32_t index) {
 bool cts_open(cts *t, uint32_t index) {
   const gm_status opened =
       t->mode->open ? t->mode->open(t, index) : t->ops->device_open(t->driver, index, &t->device, &t->err);
+  if (t->skipped) return false;
   return cts_status(t, opened, GM_OK, "opening the device", __FILE__, __LINE__) &&
          cts_status(t, harness_read_device(t, index), GM_OK, "asking the device what it is", __FILE__, __LINE__);
 }

@@ -112,7 +112,10 @@ static void main_fail(cts *t, const char *what, main_counts *counts) {
 }
 
 static void main_device(cts *t, uint32_t index, const main_options *options, main_counts *counts) {
+  t->skipped = t->failed = false;
   if (!cts_open(t, index)) {
+    if (t->skipped) printf("%s %s [%u]: not tested: %s\n", t->mode->backend, t->mode->name, index, t->why);
+    if (t->skipped) return;
     main_fail(t, "opening the device", counts);
     return;
   }
@@ -136,7 +139,7 @@ static void main_devices(cts *t, const main_options *options, main_counts *count
   }
 }
 
-/* A driver's leftovers: host memory that did not come back, engine objects, validation messages. */
+/* What the backend has left behind: host memory, engine objects that did not survive, validation messages. */
 static void main_leftovers(cts *t, main_counts *counts) {
   const long long bytes = atomic_load(&t->heap.live_bytes);
   if (bytes) {

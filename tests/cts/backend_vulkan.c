@@ -1,0 +1,109 @@
+/* Vulkan devices with validation and synchronisation validation on: opened by gm, opened with device memory that is
+ * presented as not host-visible, and lent by a small engine with a device and a queue of its own. Whatever the layers
+ * say, to gm or to the engine, is a failure. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "core/base/alloc.h"
+#include "core/base/thread.h"
+#include "cts/modes.h"
+#include "support/vulkan_fixture.h"
+/* after the fixture */
+#include "support/vulkan_engine.h"
+
+static vulkan_engine vulkan_lender;
+static gm__mutex vulkan_queue_mutex = GM__MUTEX_INIT;
+static atomic_uint vulkan_inside, vulkan_damage;
+
+/* The layers' warnings and errors, of any instance of gm in this run, go to the log. */
+static uint32_t vulkan_finish(cts *t) {
+  const uint32_t warnings = (uint32_t)atomic_load(&t->heap.warnings), damage = atomic_load(&vulkan_damage);
+  if (warnings + damage) {
+    snprintf(t->why, sizeof t->why, "%u validation messages; %u times the engine's queue was not locked or not as lent",
+             warnings, damage);
+  }
+  return warnings + damage;
+}
+
+static void vulkan_lock(void *user) {
+  (void)user;
+  gm__mutex_lock(&vulkan_queue_mutex);
+  if (atomic_fetch_add(&vulkan_inside, 1) != 0) atomic_fetch_add(&vulkan_damage, 1);
+}
+
+static void vulkan_unlock(void *user) {
+  (void)user;
+  if (atomic_fetch_sub(&vulkan_inside, 1) != 1) atomic_fetch_add(&vulkan_damage, 1);
+  gm__mutex_unlock(&vulkan_queue_mutex);
+}
+
+static gm_status vulkan_open(cts *t, uint32_t index) {
+  if (index > 0) {
+    cts_skip(t, "the engine has the first device only");
+    return GM_ERR_UNAVAILABLE;
+  }
+  const gm_backend_host own = {.services = gm__default_services(), .options = ""}; /* its memory is not gm's */
+  vulkan_engine_open(&vulkan_lender, &own);
+  const gm_vulkan_device lent = vulkan_engine_native(&vulkan_lender);
+  return t->ops->device_adopt(t->driver, &lent.head, &t->device, &t->err);
+}
+
+/* Leaves the process when the layers said anything about gm's work on the engine's device, or about what it left. */
+static void vulkan_close(cts *t) {
+  (void)t;
+  vulkan_engine_close(&vulkan_lender);
+}
+
+static gm_status vulkan_open_stream(cts *t, void **out, gm_stream_kind *out_kind, uint32_t slot) {
+  (void)slot;
+  const gm_vulkan_queue lent = {.head = {sizeof lent, GM_API_VULKAN},
+                                .queue = (uintptr_t)vulkan_lender.queue,
+                                .family = vulkan_lender.family,
+                                .may_submit = true,
+                                .lock = vulkan_lock,
+                                .unlock = vulkan_unlock};
+  return t->ops->stream_adopt(t->device, &lent.head, out, out_kind, &t->err);
+}
+
+static void vulkan_close_stream(cts *t, uint32_t slot) {
+  (void)t, (void)slot;
+  if (vulkan_lender.vk.vkQueueSubmit(vulkan_lender.queue, 0, NULL, VK_NULL_HANDLE) != VK_SUCCESS) {
+    atomic_fetch_add(&vulkan_damage, 1);
+  }
+}
+
+static bool vulkan_check_native(cts *t, const gm_memory *memory, uint64_t offset, uint64_t bytes) {
+  gm_vulkan_memory native = {.head = {sizeof native, GM_API_VULKAN}};
+  return t->ops->memory_native(t->device, memory, offset, bytes, &native.head, &t->err) == GM_OK && native.memory &&
+         native.buffer && native.buffer_offset == offset && native.memory_offset >= offset && native.bytes == bytes &&
+         (!native.mapped || t->types[memory->type].flags & GM_MEMORY_HOST_VISIBLE);
+}
+
+const cts_mode cts_vulkan_opened = {.backend = "vulkan",
+                                    .name = "opened",
+                                    .ops = &gm__vulkan_backend,
+                                    .options = "validation",
+                                    .finish = vulkan_finish,
+                                    .check_native = vulkan_check_native};
+
+const cts_mode cts_vulkan_staging = {.backend = "vulkan",
+                                     .name = "staging",
+                                     .ops = &gm__vulkan_backend,
+                                     .options = "validation,no_host_visible",
+                                     .finish = vulkan_finish,
+                                     .check_native = vulkan_check_native};
+
+const cts_mode cts_vulkan_adopted = {.backend = "vulkan",
+                                     .name = "adopted",
+                                     .ops = &gm__vulkan_backend,
+                                     .options = "validation",
+                                     .open = vulkan_open,
+                                     .open_stream = vulkan_open_stream,
+                                     .close_stream = vulkan_close_stream,
+                                     .close = vulkan_close,
+                                     .finish = vulkan_finish,
+                                     .check_native = vulkan_check_native};
