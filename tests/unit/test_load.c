@@ -62,11 +62,11 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
   (void)state;
+  temp_folder_remove(&f.folder); /* first: what fails below leaves no files */
   gm_model_close(f.model);
   assert_int_equal(gm_pool_destroy(f.pool, NULL), GM_OK);
   assert_int_equal(gm_device_close(f.device, NULL), GM_OK);
   assert_int_equal(gm_context_destroy(f.context, NULL), GM_OK);
-  temp_folder_remove(&f.folder);
   counted_services_check(&f.host);
   return 0;
 }
