@@ -1,0 +1,15 @@
+# Are the committed SPIR-V words what glslangValidator makes of the committed GLSL? To make them anew:
+#   glslangValidator -V -x --vn dense_spv -o dense_spv.h dense.comp      (softmax likewise)
+if(NOT GLSLANG)
+  message(FATAL_ERROR "glslangValidator not found (Debian: glslang-tools)")
+endif()
+foreach(name dense softmax)
+  set(made "${FOLDER}/${name}_spv.h")
+  execute_process(COMMAND "${GLSLANG}" -V -x --vn ${name}_spv -o "${made}" "${SOURCES}/${name}.comp"
+    OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+  file(STRINGS "${made}" made_words REGEX 0x)
+  file(STRINGS "${SOURCES}/${name}_spv.h" kept_words REGEX 0x)
+  if(NOT made_words STREQUAL kept_words)
+    message(FATAL_ERROR "${name}_spv.h is not what ${name}.comp gives: make it anew")
+  endif()
+endforeach()
