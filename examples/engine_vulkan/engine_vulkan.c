@@ -12,11 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "examples/engine_opencl/mlp.h"
 #include "gm/native_vulkan.h"
 #include "gm/pool.h"
 #include "gm/size.h"
 #include "gm/transfer.h"
-#include "mlp.h"
 #include "vk_engine.h"
 
 enum { STEPS = 8 };
