@@ -123,7 +123,17 @@ gm_status gm__opencl_device_open(void *driver, uint32_t index, void **out_device
   return GM_OK;
 }
 
-enum { OPENCL_MAX_CONTEXT_DEVICES = 64 };
+enum { OPENCL_MAX_CONTEXT_DEVICES = 64, OPENCL_MAX_DEPTH = 8 };
+
+bool gm__opencl_device_within(const gm__opencl_syms *cl, cl_device_id part, cl_device_id whole) {
+  for (int depth = 0; part && depth < OPENCL_MAX_DEPTH; depth++) {
+    cl_device_id parent = NULL;
+    if (part == whole) return true;
+    if (cl->clGetDeviceInfo(part, CL_DEVICE_PARENT_DEVICE, sizeof parent, &parent, NULL) != CL_SUCCESS) return false;
+    part = parent;
+  }
+  return false;
+}
 
 /* The device that the engine means: the one it names, if the context has it, or the context's only one. */
 static gm_status opencl_adopt_choose(const gm__opencl_driver *driver, const gm_opencl_device *native, cl_device_id *out,
@@ -138,7 +148,7 @@ static gm_status opencl_adopt_choose(const gm__opencl_driver *driver, const gm_o
     return gm__bad_argument(err, "clGetContextInfo", "`device` must be given: `context` has %zu devices", count);
   }
   for (size_t i = 0; i < count; i++) {
-    if (native->device && ids[i] != (cl_device_id)native->device) continue;
+    if (native->device && !gm__opencl_device_within(&driver->cl, (cl_device_id)native->device, ids[i])) continue;
     *out = ids[i];
     return GM_OK;
   }

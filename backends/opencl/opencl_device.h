@@ -28,6 +28,9 @@ gm_status gm__opencl_device_state(void *device, gm_error *err);
 gm_status gm__opencl_device_native(void *device, gm_native_device *out, gm_error *err);
 gm_status gm__opencl_device_figures(void *driver, uint32_t index, void *device, gm_raw_figures *out, gm_error *err);
 
+/* `part` is `whole`, or a sub-device of it. Some drivers (PoCL) list the whole in contexts made for a part. */
+bool gm__opencl_device_within(const gm__opencl_syms *cl, cl_device_id part, cl_device_id whole);
+
 /* gm's own in-order queue, made on first use; NOT_SUPPORTED where the engine forbids it. Borrowed. */
 gm_status gm__opencl_device_queue(gm__opencl_device *device, cl_command_queue *out, gm_error *err);
 

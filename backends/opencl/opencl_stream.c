@@ -73,7 +73,7 @@ static gm_status opencl_queue_check(const gm__opencl_device *device, const openc
   if (facts->context != device->context) {
     return gm__bad_argument(err, "opencl", "`queue` belongs to another context than the device");
   }
-  if (facts->device != device->id) {
+  if (!gm__opencl_device_within(device->cl, facts->device, device->id)) {
     return gm__bad_argument(err, "opencl", "`queue` belongs to another device of the context");
   }
   if (facts->properties & CL_QUEUE_ON_DEVICE) {

@@ -83,6 +83,15 @@ static void test_without_leave_gm_makes_no_queue(void **state) {
   assert_int_equal(f.ops->memory_free(device, &memory, GM_CLOSE_NORMAL, NULL), GM_OK);
 }
 
+/* A device that the engine's context does not have; NULL when the driver has one only. */
+static cl_device_id strangers_device(void) {
+  cl_platform_id platform = NULL;
+  cl_device_id ids[2] = {NULL, NULL};
+  assert_int_equal(engine.cl.clGetDeviceInfo(engine.device, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL), 0);
+  assert_int_equal(engine.cl.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 2, ids, NULL), CL_SUCCESS);
+  return ids[0] == engine.device ? ids[1] : ids[0];
+}
+
 static void test_bad_devices_are_refused_with_the_reason(void **state) {
   (void)state;
   void *out = NULL;
@@ -97,7 +106,8 @@ static void test_bad_devices_are_refused_with_the_reason(void **state) {
   assert_int_equal(f.ops->device_adopt(f.driver, &native.head, &out, &err), GM_ERR_INVALID_ARGUMENT);
   assert_non_null(strstr(err.message, "`context`"));
   native.context = (uintptr_t)engine.context;
-  native.device = (uintptr_t)&native; /* never looked into: only compared */
+  native.device = (uintptr_t)strangers_device();
+  if (!native.device) return;
   assert_int_equal(f.ops->device_adopt(f.driver, &native.head, &out, &err), GM_ERR_INVALID_ARGUMENT);
   assert_non_null(strstr(err.message, "`device`"));
   assert_null(out);
@@ -125,6 +135,51 @@ static void test_of_a_context_with_two_devices_one_must_be_named(void **state) {
   assert_int_equal(info.index, f.info.index + 1);
   f.ops->device_close(out, GM_CLOSE_NORMAL);
   assert_int_equal(engine.cl.clReleaseContext(context), CL_SUCCESS);
+}
+
+typedef cl_int(CL_API_CALL *create_sub_devices)(cl_device_id device, const cl_device_partition_property *properties,
+                                                cl_uint capacity, cl_device_id *ids, cl_uint *count);
+typedef cl_int(CL_API_CALL *release_device)(cl_device_id device);
+
+static void adopt_part(cl_context context, cl_device_id part, cl_command_queue queue) {
+  const gm_opencl_device native = {
+      .head = {sizeof native, GM_API_OPENCL}, .device = (uintptr_t)part, .context = (uintptr_t)context};
+  const gm_opencl_queue lent = {.head = {sizeof lent, GM_API_OPENCL}, .queue = (uintptr_t)queue};
+  gm_device_info info;
+  gm_stream_kind kind;
+  void *out = NULL, *stream = NULL;
+  assert_int_equal(f.ops->device_adopt(f.driver, &native.head, &out, NULL), GM_OK);
+  assert_int_equal(f.ops->device_info(f.driver, 0, out, &info, NULL), GM_OK);
+  assert_string_equal(info.driver, f.info.driver);
+  assert_true(info.total_bytes > 0);
+  assert_int_equal(f.ops->stream_adopt(out, &lent.head, &stream, &kind, NULL), GM_OK);
+  f.ops->stream_close(out, stream, GM_CLOSE_NORMAL);
+  f.ops->device_close(out, GM_CLOSE_NORMAL);
+}
+
+/* No platform lists a sub-device; PoCL's contexts do not either. */
+static void test_a_sub_device_can_be_adopted(void **state) {
+  (void)state;
+  struct {
+    create_sub_devices create;
+    release_device release;
+  } part;
+  const gm__symbol symbols[] = {{"clCreateSubDevices", 0, true}, {"clReleaseDevice", sizeof part.create, true}};
+  const cl_device_partition_property single[] = {CL_DEVICE_PARTITION_EQUALLY, 1, 0};
+  cl_device_id ids[2];
+  cl_int code = CL_SUCCESS;
+  assert_int_equal(gm__dynlib_resolve(engine.lib, symbols, 2, &part, NULL, NULL, NULL), GM_OK);
+  if (part.create(engine.device, single, 2, ids, NULL) != CL_SUCCESS) skip();
+  cl_context context = engine.cl.clCreateContext(NULL, 1, &ids[0], NULL, NULL, &code);
+  assert_non_null(context);
+  cl_command_queue queue = engine.cl.clCreateCommandQueue(context, ids[0], 0, &code);
+  assert_non_null(queue);
+  adopt_part(context, NULL, queue);
+  adopt_part(context, ids[0], queue);
+  assert_int_equal(engine.cl.clReleaseCommandQueue(queue), CL_SUCCESS);
+  assert_int_equal(engine.cl.clReleaseContext(context), CL_SUCCESS);
+  assert_int_equal(part.release(ids[0]), CL_SUCCESS);
+  assert_int_equal(part.release(ids[1]), CL_SUCCESS);
 }
 
 static void test_adoption_gives_every_reference_back(void **state) {
@@ -329,6 +384,7 @@ int main(void) {
       cmocka_unit_test(test_without_leave_gm_makes_no_queue),
       cmocka_unit_test(test_bad_devices_are_refused_with_the_reason),
       cmocka_unit_test(test_of_a_context_with_two_devices_one_must_be_named),
+      cmocka_unit_test(test_a_sub_device_can_be_adopted),
       cmocka_unit_test(test_adoption_gives_every_reference_back),
       cmocka_unit_test(test_queues_of_other_contexts_are_refused),
       cmocka_unit_test(test_the_kind_of_a_queue_is_asked_for),

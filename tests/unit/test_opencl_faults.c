@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "backends/opencl/opencl_device.h"
 #include "support/counted_services.h"
 #include "support/opencl_fixture.h"
 
@@ -256,20 +257,15 @@ static void fail_one(int entry, unsigned at, cl_int code) {
   }
 }
 
-/* All calls of an entry with GM_TEST_ALL_FAULTS set, else the first three and the last. */
 static void test_every_entry_fails_at_every_call(void **state) {
   (void)state;
-  const bool all = getenv("GM_TEST_ALL_FAULTS") != NULL;
   unsigned counts[ENTRIES];
   quiet();
   scene_run(NULL);
   for (int i = 0; i < ENTRIES; i++) counts[i] = atomic_load(&world.calls[i]);
   for (int i = 0; i < ENTRIES; i++) {
-    for (unsigned at = 1; at <= counts[i]; at++) {
-      if (!all && at > 3 && at < counts[i]) continue;
-      fail_one(i, at, CL_OUT_OF_RESOURCES);
-    }
-    if (counts[i]) fail_one(i, 1, -4711);
+    for (unsigned at = 1; at <= counts[i]; at++) fail_one(i, at, CL_OUT_OF_RESOURCES);
+    fail_one(i, 1, -4711);
   }
 }
 
@@ -339,6 +335,21 @@ static void test_out_of_resources_is_out_of_memory_and_loses_nothing(void **stat
   opencl_fixture_close(&f);
 }
 
+/* NVIDIA's driver tells of a faulty kernel by CL_OUT_OF_RESOURCES where work is waited for. */
+static void test_out_of_resources_from_a_wait_is_a_dead_context_on_nvidia(void **state) {
+  (void)state;
+  opencl_fixture f;
+  open_with_hook(&f);
+  snprintf(((gm__opencl_device *)f.device)->info.driver, 32, "nvidia");
+  fail_next(ENTRY_clFlush, CL_OUT_OF_RESOURCES);
+  assert_int_equal(ops->stream_flush(f.device, f.stream, NULL), GM_ERR_OUT_OF_DEVICE_MEMORY);
+  assert_int_equal(ops->device_state(f.device, NULL), GM_OK);
+  fail_next(ENTRY_clFinish, CL_OUT_OF_RESOURCES);
+  assert_int_equal(ops->stream_sync(f.device, f.stream, NULL), GM_ERR_DEVICE_LOST);
+  assert_int_equal(ops->device_state(f.device, NULL), GM_ERR_DEVICE_LOST);
+  opencl_fixture_close(&f);
+}
+
 /* In the child no driver call may happen: the driver's threads are not there. */
 static int abandon_all(opencl_fixture *f, const gm_memory *memory, uint64_t view, const gm_backend_point *point) {
   unsigned before = 0, after = 0;
@@ -395,6 +406,7 @@ int main(void) {
       cmocka_unit_test(test_every_host_allocation_fails),
       cmocka_unit_test(test_a_lost_device_stays_lost),
       cmocka_unit_test(test_out_of_resources_is_out_of_memory_and_loses_nothing),
+      cmocka_unit_test(test_out_of_resources_from_a_wait_is_a_dead_context_on_nvidia),
       cmocka_unit_test(test_a_forked_child_gives_back_host_memory_only),
   };
   return cmocka_run_group_tests(tests, find_driver, NULL);
