@@ -167,7 +167,10 @@ static void test_a_sub_device_can_be_adopted(void **state) {
   const gm__symbol symbols[] = {{"clCreateSubDevices", 0, true}, {"clReleaseDevice", sizeof part.create, true}};
   const cl_device_partition_property single[] = {CL_DEVICE_PARTITION_EQUALLY, 1, 0};
   cl_device_id ids[2];
+  cl_uint most = 0;
   cl_int code = CL_SUCCESS;
+  engine.cl.clGetDeviceInfo(engine.device, CL_DEVICE_PARTITION_MAX_SUB_DEVICES, sizeof most, &most, NULL);
+  if (most < 2) skip(); /* rusticl has not even the entry */
   assert_int_equal(gm__dynlib_resolve(engine.lib, symbols, 2, &part, NULL, NULL, NULL), GM_OK);
   if (part.create(engine.device, single, 2, ids, NULL) != CL_SUCCESS) skip();
   cl_context context = engine.cl.clCreateContext(NULL, 1, &ids[0], NULL, NULL, &code);
