@@ -3,7 +3,7 @@ set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
 set(gm_dependencies "") # pkg-config modules in use, for gmConfig.cmake
-foreach(dependency "JSON json-c" "ZLIB zlib" "XXHASH libxxhash")
+foreach(dependency "ZLIB zlib" "XXHASH libxxhash")
   separate_arguments(dependency)
   list(GET dependency 0 name)
   list(GET dependency 1 module)

@@ -14,7 +14,6 @@ endif()
 option(GM_BUILD_SHARED "Build libgm.so" ${gm_shared_default})
 option(GM_BUILD_STATIC "Build libgm.a" ${gm_static_default})
 
-option(GM_WITH_JSON "Read config.json and safetensors headers with json-c" ${PROJECT_IS_TOP_LEVEL})
 option(GM_WITH_ZLIB "Read compressed traces with zlib" ${PROJECT_IS_TOP_LEVEL})
 option(GM_WITH_XXHASH "Checksums with xxHash" ${PROJECT_IS_TOP_LEVEL})
 

@@ -109,11 +109,6 @@ static void info_json_optional(json *out) {
     const char *library, *use;
     bool found;
   } optional[] = {
-#ifdef GMEM_WITH_JSON
-      {"json-c", "model configurations", true},
-#else
-      {"json-c", "model configurations", false},
-#endif
 #ifdef GMEM_WITH_ZLIB
       {"zlib", "compressed traces", true},
 #else
