@@ -6,6 +6,8 @@ function(gm_warnings target)
   if(GM_WARNINGS)
     target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes -Wmissing-prototypes>)
+    # Messages that do not fit are cut on purpose.
+    target_compile_options(${target} PRIVATE $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation>)
   endif()
   if(GM_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
