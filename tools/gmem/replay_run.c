@@ -180,7 +180,8 @@ static gm_status replay_tail(replay_crew *crew, replay_result *out, gm_error *er
   if (status == GM_OK) status = replay_once(crew, &driver_allocs, &failed, err);
   if (status != GM_OK || count == 0) return status;
   qsort(crew->times_ns, count, sizeof *crew->times_ns, replay_compare);
-  out->p99_ns = crew->times_ns[(count - 1) / 100 * 99 + (count - 1) % 100 * 99 / 100];
+  size_t place = (count - 1) / 100 * 99 + (count - 1) % 100 * 99 / 100;
+  out->p99_ns = crew->times_ns[place];
   return GM_OK;
 }
 
