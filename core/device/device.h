@@ -44,16 +44,16 @@ struct gm_device {
   _Atomic uint64_t synthetic_bytes; /* addresses given to blocks of an API that has none */
   _Atomic uint64_t order_clock;     /* blocks freed in all pools of the device */
   _Atomic int pressure;             /* gm_pressure_level said last */
-  gm__mutex grow_lock;              /* held from asking for headroom until the memory is counted */
-  gm__mutex lock;                   /* streams, listeners, lazy default stream, headroom */
+  gm__mutex grow_lock;              /* held from asking for room until the memory is counted */
+  gm__mutex lock;                   /* streams, listeners, lazy default stream, room */
   gm_stream *streams;               /* list of open ones */
   gm__stream_listener *listeners;
   gm_stream *default_stream; /* gm's own for waiting copies; NULL until first needed */
-  struct gm__headroom_reading {
+  struct gm__room_reading {
     uint64_t at_ns;      /* 0: never read */
-    uint64_t bytes;      /* headroom then */
-    uint64_t used_bytes; /* what gm held and did not pool then */
-  } headroom;
+    uint64_t bytes;      /* what gm might still take then */
+    uint64_t used_bytes; /* what gm held then */
+  } room;
 };
 
 struct gm_stream {
@@ -97,9 +97,10 @@ gm_status gm__device_free(gm_device *device, const gm_memory *memory, gm_error *
 /* `bytes` moved between "handed out" and "pooled" (negative: back into use): keeps reclaimable figures right. */
 void gm__device_note_pooled(gm_device *device, int64_t bytes);
 
-/* What gm may still take on the device: min(memory_fraction × total − used by us, effective free − min_free_bytes);
- * reclaimable bytes of this process count as free. UINT64_MAX where nothing is known. The figures behind it are at most
- * 10 ms old, what gm itself took and gave back since then is counted exactly. */
-uint64_t gm__device_headroom(gm_device *device);
+/* What gm may take on the device now, with nothing given back first: min(memory_fraction × total − used by us, free −
+ * min_free_bytes). UINT64_MAX where nothing is known, 0 without host memory. The figures behind it are at most 10 ms
+ * old
+ * (`read_now`: they are read for this call); what gm itself took and gave back since then is counted exactly. */
+uint64_t gm__device_room(gm_device *device, bool read_now);
 
 #endif

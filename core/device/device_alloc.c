@@ -102,30 +102,31 @@ void gm__device_note_pooled(gm_device *device, int64_t bytes) {
 
 /* Reading the figures costs some hundred microseconds of files and driver calls; a burst of allocations shares one
  * reading. */
-enum { HEADROOM_MAX_AGE_NS = 10 * 1000 * 1000 };
+enum { ROOM_MAX_AGE_NS = 10 * 1000 * 1000 };
 
-static uint64_t headroom_used(const gm_device *device) {
-  return gm__sub_sat(gm__used_total(device->used), gm__used_pooled(device->used));
-}
-
-static uint64_t headroom_read(gm_device *device) {
+/* What was free for gm, and what gm held, at the same moment. */
+static struct gm__room_reading room_read(gm_device *device) {
+  struct gm__room_reading reading = {.at_ns = gm__now_ns()};
   gm_memory_info memory = {.struct_size = sizeof memory};
-  if (gm__device_figures(device->driver, &device->info, device->handle, &memory, NULL) != GM_OK) return UINT64_MAX;
-  if (memory.total_bytes == GM_UNKNOWN_BYTES || memory.free_bytes == GM_UNKNOWN_BYTES) return UINT64_MAX;
-  return gm__headroom(&memory, gm__config_fraction(device->ctx, "memory_fraction"), memory.margin_bytes);
+  if (gm__device_figures(device->driver, &device->info, device->handle, &memory, NULL) != GM_OK) return reading;
+  reading.bytes = UINT64_MAX;
+  if (memory.total_bytes == GM_UNKNOWN_BYTES || memory.free_bytes == GM_UNKNOWN_BYTES) return reading;
+  double fraction = gm__config_fraction(device->ctx, "memory_fraction");
+  reading.bytes = gm__sub_sat(gm__headroom(&memory, fraction, memory.margin_bytes), memory.reclaimable_bytes);
+  reading.used_bytes = memory.used_by_us_bytes == GM_UNKNOWN_BYTES ? 0 : memory.used_by_us_bytes;
+  return reading;
 }
 
-uint64_t gm__device_headroom(gm_device *device) {
-  uint64_t now = gm__now_ns(), used = headroom_used(device);
+uint64_t gm__device_room(gm_device *device, bool read_now) {
   gm__mutex_lock(&device->lock);
-  struct gm__headroom_reading reading = device->headroom;
+  struct gm__room_reading reading = device->room;
   gm__mutex_unlock(&device->lock);
-  if (reading.at_ns == 0 || now - reading.at_ns > HEADROOM_MAX_AGE_NS) {
-    reading = (struct gm__headroom_reading){now, headroom_read(device), used};
+  if (read_now || reading.at_ns == 0 || gm__now_ns() - reading.at_ns > ROOM_MAX_AGE_NS) {
+    reading = room_read(device);
     gm__mutex_lock(&device->lock);
-    device->headroom = reading;
+    device->room = reading;
     gm__mutex_unlock(&device->lock);
   }
   if (reading.bytes == UINT64_MAX) return UINT64_MAX;
-  return gm__sub_sat(gm__add_sat(reading.bytes, reading.used_bytes), used);
+  return gm__sub_sat(gm__add_sat(reading.bytes, reading.used_bytes), gm__used_total(device->used));
 }

@@ -82,8 +82,8 @@ static bool acquire_is_shortage(gm_status status) {
 /* New memory: rounded, or exact where that is too much. */
 static gm_status acquire_fresh(gm_pool *pool, const gm__want *want, gm__node **out, gm_error *err) {
   gm_status status = gm__supply_take(pool, want, want->rounded, out, err);
-  if (!acquire_is_shortage(status) || want->rounded == want->bytes) return status;
-  return gm__supply_take(pool, want, want->bytes, out, err);
+  if (!acquire_is_shortage(status) || want->rounded == want->exact) return status;
+  return gm__supply_take(pool, want, want->exact, out, err);
 }
 
 /* Set memory free for a request that found none: as much as the cap is short of, or all when the device is full. */
@@ -91,7 +91,7 @@ static bool acquire_make_room(gm_pool *pool, const gm__want *want, gm_status sta
   uint64_t keep = 0;
   if (status == GM_ERR_OVER_LIMIT) {
     gm__mutex_lock(&pool->lock);
-    keep = pool->pooled > want->bytes ? pool->pooled - want->bytes : 0;
+    keep = pool->pooled > want->exact ? pool->pooled - want->exact : 0;
     gm__mutex_unlock(&pool->lock);
   }
   return gm__supply_trim(pool, keep) > 0;

@@ -6,9 +6,8 @@
  * was first taken for, so a block that is smaller than its power of two (because a limit was near) is found again by
  * requests of its size. Lists are newest first: what was freed last is warm, what is oldest is given back first. */
 
-uint64_t gm__bucket_round(uint64_t bytes, uint64_t least, uint64_t largest) {
+uint64_t gm__bucket_round(uint64_t bytes, uint64_t largest) {
   uint64_t rounded = gm_round_up_power_of_2(bytes);
-  if (rounded < least) rounded = least;
   return largest && rounded > largest ? bytes : rounded;
 }
 
@@ -22,8 +21,4 @@ void gm__bucket_remove(gm__buckets *buckets, gm__node *node) {
   node->state = GM__NODE_AWAY;
   gm__node_list_remove(&buckets->classes[node->size_class], GM__BY_BUCKET, node);
   gm__node_list_remove(&buckets->ages, GM__BY_AGE, node);
-}
-
-bool gm__bucket_is_over(const gm__buckets *buckets, const gm__node *node) {
-  return buckets->classes[node->size_class].count > buckets->most;
 }

@@ -12,14 +12,11 @@ typedef struct gm__buckets {
   uint32_t most;                      /* blocks kept in one bucket; more only while streams still use them */
 } gm__buckets;
 
-/* What the pool takes for `bytes`: the power of two above, at least `least`; `bytes` itself when that would be more
- * than `largest` (the driver's largest allocation; 0: no bound known). */
-uint64_t gm__bucket_round(uint64_t bytes, uint64_t least, uint64_t largest);
+/* What the pool takes for `bytes`: the power of two above; `bytes` itself when that would be more than `largest` (the
+ * driver's largest allocation; 0: no bound known). */
+uint64_t gm__bucket_round(uint64_t bytes, uint64_t largest);
 
 void gm__bucket_put(gm__buckets *buckets, gm__node *node);
 void gm__bucket_remove(gm__buckets *buckets, gm__node *node);
-
-/* True when the bucket of `node` holds more than it should. */
-bool gm__bucket_is_over(const gm__buckets *buckets, const gm__node *node);
 
 #endif

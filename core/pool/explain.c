@@ -71,7 +71,7 @@ static uint64_t explain_room(gm_pool *pool, const explain_view *view, const gm_e
 }
 
 static gm_status explain_fresh(gm_pool *pool, const explain_view *view, const gm_explanation *out) {
-  uint64_t bytes = view->want.bytes;
+  uint64_t bytes = view->want.exact;
   if (out->max_alloc_bytes && bytes > out->max_alloc_bytes) return GM_ERR_ALLOCATION_TOO_LARGE;
   if (bytes > explain_room(pool, view, out)) return GM_ERR_OVER_LIMIT;
   bool device_is_full = !pool->has_upstream && out->device_free_bytes != GM_UNKNOWN_BYTES &&
@@ -110,7 +110,7 @@ static void explain_say_figures(explain_text *text, const gm_explanation *out) {
 
 /* The smallest change after which the request would have been served. */
 static void explain_say_advice(gm_pool *pool, const explain_view *view, explain_text *text, const gm_explanation *out) {
-  uint64_t bytes = view->want.bytes, room;
+  uint64_t bytes = view->want.exact, room;
   switch (out->status) {
     case GM_ERR_OVER_LIMIT:
       room = explain_room(pool, view, out);

@@ -166,10 +166,10 @@ void gm__pool_unclaim(gm_pool *pool, uint64_t bytes) {
 uint64_t gm__pool_limit(gm_pool *pool) {
   uint64_t cap = atomic_load_explicit(&pool->max_bytes, memory_order_relaxed);
   if (pool->has_upstream) return cap;
-  uint64_t headroom = gm__device_headroom(pool->device);
+  uint64_t room = gm__device_room(pool->device, true);
   uint64_t claimed = atomic_load_explicit(&pool->claimed, memory_order_relaxed);
-  if (headroom > UINT64_MAX - claimed) return cap;
-  return claimed + headroom < cap ? claimed + headroom : cap;
+  if (room > UINT64_MAX - claimed) return cap;
+  return claimed + room < cap ? claimed + room : cap;
 }
 
 gm__node *gm__pool_find(const gm_pool *pool, const gm_block *block) {

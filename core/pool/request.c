@@ -46,20 +46,28 @@ static gm_status request_check(const gm_pool *pool, const gm_request *request, g
   return request_check_words(request, err);
 }
 
+/* `bytes` in whole units of the device's alignment: what it takes at the least. */
+static uint64_t request_exact(uint64_t bytes, uint64_t unit) {
+  uint64_t more = (unit - bytes % unit) % unit;
+  return more > UINT64_MAX - bytes ? UINT64_MAX : bytes + more;
+}
+
 gm_status gm__want_read(const gm_pool *pool, const gm_request *request, gm__want *out, gm_error *err) {
   gm_status status = request_check(pool, request, err);
   if (status) return status;
   const gm_device_info *info = &pool->device->info;
   uint64_t least = info->alignment ? info->alignment : 1;
+  uint64_t exact = request_exact(request->bytes, least);
   *out = (gm__want){
       .bytes = request->bytes,
-      .rounded = gm__bucket_round(request->bytes, least, info->max_alloc_bytes),
+      .exact = exact,
+      .rounded = gm__bucket_round(exact, info->max_alloc_bytes),
       .stream = request->stream,
       .align = request->align > least ? request->align : (uint32_t)least,
       .flags = request->flags,
       .usage = request->usage ? request->usage : GM_USAGE_TRANSFER | GM_USAGE_STORAGE,
       .tag = request->tag,
-      .size_class = gm_size_class(request->bytes > least ? request->bytes : least),
+      .size_class = gm_size_class(exact),
       .must_be = request->must_be,
       .insert = (request->flags & (GM_INSERT_WAIT | GM_ZERO)) != 0,
   };

@@ -51,12 +51,13 @@ static gm_status supply_ask_device(gm_pool *pool, const gm__want *want, uint64_t
   gm__device_request request = {bytes, want->align, want->usage, want->flags & (GM_HOST_VISIBLE | GM_COMMIT),
                                 want->must_be};
   gm__mutex_lock(&device->grow_lock);
-  uint64_t headroom = gm__device_headroom(device);
-  gm_status status = bytes > headroom ? gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
-                                                 "%" PRIu64 " bytes are more than the %" PRIu64
-                                                 " that memory_fraction and min_free_bytes leave on this device",
-                                                 bytes, headroom)
-                                      : gm__device_alloc(device, &request, out, err);
+  uint64_t room = gm__device_room(device, false);
+  if (bytes > room) room = gm__device_room(device, true);
+  gm_status status = bytes > room ? gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
+                                             "%" PRIu64 " bytes are more than the %" PRIu64
+                                             " that memory_fraction and min_free_bytes leave on this device",
+                                             bytes, room)
+                                  : gm__device_alloc(device, &request, out, err);
   gm__mutex_unlock(&device->grow_lock);
   return status;
 }

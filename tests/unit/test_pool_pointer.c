@@ -1,0 +1,209 @@
+/* The pool by pointer, synthetic addresses, native objects, and a pool over the user's own allocator. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gm/native_cpu.h"
+#include "gm/transfer.h"
+#include "support/pool_bench.h"
+#include "support/random.h"
+
+static void test_pointers_are_found_from_any_byte(void **state) {
+  (void)state;
+  pool_bench bench;
+  pool_bench_open(&bench, "null", "null:capacity=64M", NULL);
+  enum { COUNT = 300 };
+  char *pointers[COUNT];
+  uint64_t random = 7;
+  for (int i = 0; i < COUNT; i++) {
+    pointers[i] = gm_malloc(bench.pool, 4000, NULL);
+    assert_non_null(pointers[i]);
+  }
+  for (int i = 0; i < COUNT; i++) {
+    gm_block block;
+    uint64_t at = test_random(&random) % 4096;
+    assert_int_equal(gm_block_of(bench.pool, pointers[i] + at, &block), GM_OK);
+    assert_int_equal(block.address, (uintptr_t)pointers[i]);
+    assert_int_equal(block.bytes, 4096);
+  }
+  for (int i = 0; i < COUNT; i += 2) assert_int_equal(gm_free_ptr(bench.pool, pointers[i], 4000, NULL), GM_OK);
+  gm_block block;
+  for (int i = 0; i < COUNT; i++) {
+    assert_int_equal(gm_block_of(bench.pool, pointers[i] + 1, &block), i % 2 ? GM_OK : GM_ERR_NOT_FOUND);
+  }
+  for (int i = 1; i < COUNT; i += 2) assert_int_equal(gm_free_ptr(bench.pool, pointers[i], 0, NULL), GM_OK);
+  pool_bench_close(&bench);
+}
+
+static void test_wrong_pointers_are_refused(void **state) {
+  (void)state;
+  pool_bench bench;
+  pool_bench_open(&bench, "null", "null:capacity=64M", NULL);
+  char *pointer = gm_malloc(bench.pool, 100, NULL);
+  gm_block block;
+  assert_int_equal(gm_free_ptr(bench.pool, pointer + 1, 0, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_free_ptr(bench.pool, pointer, 1 << 20, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_free_ptr(bench.pool, &bench, 0, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_free_ptr(bench.pool, NULL, 0, NULL), GM_OK);
+  assert_int_equal(gm_free_ptr(NULL, pointer, 0, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_block_of(bench.pool, NULL, &block), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_block_of(bench.pool, (void *)1, &block), GM_ERR_NOT_FOUND);
+  assert_int_equal(gm_block_of(bench.pool, (void *)UINTPTR_MAX, &block), GM_ERR_NOT_FOUND);
+  assert_int_equal(gm_free_ptr(bench.pool, pointer, 100, NULL), GM_OK);
+  assert_int_equal(gm_free_ptr(bench.pool, pointer, 100, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_null(gm_malloc(bench.pool, 0, NULL));
+  assert_null(gm_malloc(bench.pool, UINT64_MAX, NULL));
+  assert_null(gm_malloc(NULL, 8, NULL));
+  pool_bench_close(&bench);
+}
+
+static void test_native_objects_and_memory_of_a_block(void **state) {
+  (void)state;
+  pool_bench bench;
+  pool_bench_open(&bench, "cpu", NULL, NULL);
+  gm_request request = {.bytes = 1000};
+  gm_block block;
+  assert_int_equal(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_FRESH);
+  gm_cpu_memory native = {.head = {sizeof native, GM_API_CPU}};
+  pool_bench_ok(gm_block_native(bench.pool, &block, &native.head, err));
+  assert_int_equal((uintptr_t)native.pointer, block.address);
+  gm_memory memory;
+  uint64_t offset = 1;
+  assert_int_equal(gm_block_memory(bench.pool, &block, &memory, &offset), GM_OK);
+  assert_int_equal(memory.address + offset, block.address);
+  gm_block wrong = block;
+  wrong.check++;
+  gm_error failure;
+  assert_int_equal(gm_block_memory(bench.pool, &wrong, &memory, &offset), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_block_memory(bench.pool, &block, NULL, &offset), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_block_native(bench.pool, &wrong, &native.head, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_block_native(bench.pool, &block, NULL, &failure), GM_ERR_INVALID_ARGUMENT);
+  uint64_t view = 0;
+  assert_int_equal(gm_block_view_create(bench.pool, &block, 1, 8, &view, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_block_view_create(bench.pool, &block, 0, 0, &view, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_block_view_create(bench.pool, &block, 0, 4096, &view, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_block_view_create(bench.pool, &block, 0, 8, NULL, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_block_view_destroy(bench.pool, 0, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_block_view_destroy(NULL, 1, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  pool_bench_close(&bench);
+}
+
+/* An engine's allocator: malloc, without addresses that gm could use. */
+typedef struct engine {
+  uint64_t live_bytes, calls, fail_at;
+  gm_status fail_with;
+  bool short_of, without_handle;
+} engine;
+
+static gm_status engine_allocate(void *user, uint64_t bytes, uint32_t align, gm_memory *out) {
+  engine *e = user;
+  if (++e->calls == e->fail_at) return e->fail_with;
+  void *memory = NULL;
+  if (posix_memalign(&memory, align < sizeof(void *) ? sizeof(void *) : align, bytes))
+    return GM_ERR_OUT_OF_DEVICE_MEMORY;
+  *out = (gm_memory){.handle = (uintptr_t)memory, .bytes = e->short_of ? bytes - 1 : bytes, .host = memory};
+  if (e->without_handle) out->handle = 0;
+  if (e->without_handle) free(memory);
+  if (!e->without_handle) e->live_bytes += out->bytes;
+  return GM_OK;
+}
+
+static void engine_release(void *user, const gm_memory *memory) {
+  ((engine *)user)->live_bytes -= memory->bytes;
+  free((void *)(uintptr_t)memory->handle);
+}
+
+static void test_a_pool_over_the_users_allocator(void **state) {
+  (void)state;
+  pool_bench bench;
+  engine e = {0};
+  gm_upstream upstream = {engine_allocate, engine_release, &e};
+  gm_pool_params params = {.struct_size = sizeof params, .upstream = &upstream, .max_bytes = 1 << 20};
+  pool_bench_open(&bench, "null", "null:capacity=64M", &params);
+  memset(&upstream, 0, sizeof upstream); /* it was copied */
+  gm_block blocks[4];
+  for (int i = 0; i < 4; i++) {
+    gm_request request = {.bytes = 1000, .align = 512, .flags = i == 3 ? GM_ZERO : 0};
+    assert_int_equal(gm_alloc(bench.pool, &request, &blocks[i]), GM_ACQUIRE_FRESH);
+    assert_true(blocks[i].address >= UINT64_C(1) << 46); /* synthetic */
+    assert_int_equal(blocks[i].address % 512, 0);
+    for (int j = 0; j < i; j++) assert_int_not_equal(blocks[i].address, blocks[j].address);
+  }
+  const unsigned char *zeroed = (const unsigned char *)(uintptr_t)blocks[3].memory;
+  for (int i = 0; i < 1024; i++) assert_int_equal(zeroed[i], 0);
+  assert_int_equal(e.live_bytes, 4096);
+  for (int i = 0; i < 4; i++) assert_int_equal(gm_free(bench.pool, &blocks[i], NULL), GM_OK);
+  assert_int_equal(pool_bench_stats(&bench).pooled_bytes, 4096);
+  assert_int_equal(gm_pool_trim(bench.pool, 2048), 2048);
+  assert_int_equal(e.live_bytes, 2048);
+  gm_block more;
+  gm_request request = {.bytes = 2 << 20};
+  assert_int_equal(gm_alloc(bench.pool, &request, &more), GM_ACQUIRE_OVER_LIMIT);
+  assert_int_equal(e.calls, 4); /* a refusal by the cap asks nobody */
+  pool_bench_close(&bench);
+  assert_int_equal(e.live_bytes, 0);
+}
+
+static void test_a_failing_upstream(void **state) {
+  (void)state;
+  static const struct {
+    gm_status status;
+    gm_acquire acquire;
+  } cases[] = {{GM_ERR_OUT_OF_DEVICE_MEMORY, GM_ACQUIRE_EXHAUSTED}, {GM_ERR_IO, GM_ACQUIRE_FAILED}};
+  for (size_t i = 0; i < 2; i++) {
+    pool_bench bench;
+    engine e = {.fail_at = 2, .fail_with = cases[i].status};
+    gm_upstream upstream = {engine_allocate, engine_release, &e};
+    gm_pool_params params = {.struct_size = sizeof params, .upstream = &upstream};
+    pool_bench_open(&bench, "null", "null:capacity=64M", &params);
+    gm_block block, other;
+    gm_request request = {.bytes = 1024};
+    assert_int_equal(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_FRESH);
+    assert_int_equal(gm_alloc(bench.pool, &request, &other), cases[i].acquire);
+    assert_int_equal(pool_bench_stats(&bench).reserved_bytes, 1024);
+    assert_int_equal(gm_alloc(bench.pool, &request, &other), GM_ACQUIRE_FRESH);
+    gm_explanation why = {.struct_size = sizeof why};
+    pool_bench_ok(gm_explain(bench.pool, &request, &why, err));
+    assert_int_equal(why.last_failure.status, cases[i].status);
+    assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+    assert_int_equal(gm_free(bench.pool, &other, NULL), GM_OK);
+    pool_bench_close(&bench);
+    assert_int_equal(e.live_bytes, 0);
+  }
+}
+
+static void test_a_lying_upstream(void **state) {
+  (void)state;
+  for (int lie = 0; lie < 2; lie++) {
+    pool_bench bench;
+    engine e = {.short_of = lie == 0, .without_handle = lie == 1};
+    gm_upstream upstream = {engine_allocate, engine_release, &e};
+    gm_pool_params params = {.struct_size = sizeof params, .upstream = &upstream};
+    pool_bench_open(&bench, "null", "null:capacity=64M", &params);
+    gm_block block;
+    gm_request request = {.bytes = 1024};
+    assert_int_equal(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_FAILED);
+    assert_int_equal(pool_bench_stats(&bench).reserved_bytes, 0);
+    pool_bench_close(&bench);
+    assert_int_equal(e.live_bytes, 0);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_pointers_are_found_from_any_byte),
+      cmocka_unit_test(test_wrong_pointers_are_refused),
+      cmocka_unit_test(test_native_objects_and_memory_of_a_block),
+      cmocka_unit_test(test_a_pool_over_the_users_allocator),
+      cmocka_unit_test(test_a_failing_upstream),
+      cmocka_unit_test(test_a_lying_upstream),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
