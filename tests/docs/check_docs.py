@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Fails when the pages and the code do not say the same.
+
+usage: check_docs.py [--root ROOT] links               every relative link of every *.md leads somewhere
+       check_docs.py [--root ROOT] functions           every public function is in a page of docs/
+       check_docs.py [--root ROOT] errors              docs/errors.md has each status with its number and text
+       check_docs.py [--root ROOT] statistics          docs/statistics.md has each field
+       check_docs.py [--root ROOT] configuration PROGRAM    docs/configuration.md has what print_config prints
+       check_docs.py [--root ROOT] snippets COMPILER   each ```c block of docs/ and README.md compiles
+"""
+import os
+import re
+import subprocess
+import sys
+
+LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```.*?^```[ ]*$", re.S | re.M)
+BEGIN, END = "<!-- begin: print_config -->\n", "<!-- end: print_config -->"
+
+
+def read(*parts):
+    with open(os.path.join(*parts), encoding="utf-8") as file:
+        return file.read()
+
+
+def pages(root):
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(f for f in folders if not f.startswith(".") and f != "build")
+        yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith(".md"))
+
+
+def headers(root):
+    folder = os.path.join(root, "include", "gm")
+    return {name: read(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".h")}
+
+
+def anchors(text):
+    """The names that headings get on the pages of a code host."""
+    titles = re.findall(r"^#+ +(.*)$", FENCE.sub("", text), re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+def check_links(root):
+    for page in pages(root):
+        text = read(page)
+        for target in LINK.findall(FENCE.sub("", text)):
+            if re.match(r"[a-z]+:", target):
+                continue
+            path, _, anchor = target.partition("#")
+            whole = os.path.join(os.path.dirname(page), path) if path else page
+            if not os.path.exists(whole):
+                yield f"{os.path.relpath(page, root)}: {target} leads nowhere"
+            elif anchor and whole.endswith(".md") and anchor not in anchors(read(whole)):
+                yield f"{os.path.relpath(page, root)}: {target}: there is no such heading"
+
+
+def check_functions(root):
+    text = "".join(read(page) for page in pages(os.path.join(root, "docs")))
+    known = set(re.findall(r"\w+", text))
+    for header, code in headers(root).items():
+        for name in re.findall(r"^GM_API[^;(]*?(\w+)\s*\(", code, re.M):
+            if name not in known:
+                yield f"{header}: {name} is in no page of docs/"
+
+
+def check_errors(root):
+    page = read(root, "docs", "errors.md")
+    for name, number, text in re.findall(r'X\((GM_\w+), (\d+), "([^"]*)"\)', headers(root)["status.h"]):
+        if f"| {number} | `{name}` | {text} |" not in page:
+            yield f"docs/errors.md: no row `| {number} | `{name}` | {text} |`"
+
+
+def check_statistics(root):
+    page = read(root, "docs", "statistics.md")
+    for name in re.findall(r'X\((\w+), *"', headers(root)["stats.h"]):
+        if f"| `{name}` |" not in page:
+            yield f"docs/statistics.md: no row for `{name}`"
+
+
+def check_configuration(root, program):
+    wanted = subprocess.run([program], check=True, capture_output=True, text=True).stdout
+    page = read(root, "docs", "configuration.md")
+    if BEGIN not in page or END not in page:
+        yield "docs/configuration.md: the marks of the generated part are missing"
+    elif page.split(BEGIN)[1].split(END)[0] != wanted:
+        yield "docs/configuration.md: the part between the marks is not what print_config prints"
+
+
+def check_snippets(root, compiler):
+    prelude = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
+    prelude += "".join(f'#include "gm/{name}"\n' for name in headers(root))
+    command = [compiler, "-std=c11", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function",
+               "-I", os.path.join(root, "include"), "-x", "c", "-"]
+    candidates = [os.path.join(root, "README.md"), *pages(os.path.join(root, "docs"))]
+    for page in (p for p in candidates if os.path.exists(p)):
+        text = read(page)
+        for block in re.finditer(r"^```c\n(.*?)^```", text, re.S | re.M):
+            line = text.count("\n", 0, block.start(1)) + 1
+            source = f'{prelude}#line {line} "{os.path.relpath(page, root)}"\n{block.group(1)}'
+            done = subprocess.run(command, input=source, capture_output=True, text=True)
+            if done.returncode:
+                yield done.stderr.strip()
+
+
+CHECKS = {"links": check_links, "functions": check_functions, "errors": check_errors, "statistics": check_statistics,
+          "configuration": check_configuration, "snippets": check_snippets}
+
+
+def main():
+    arguments, root = sys.argv[1:], "."
+    if arguments[:1] == ["--root"]:
+        root, arguments = arguments[1], arguments[2:]
+    if not arguments or arguments[0] not in CHECKS:
+        print(__doc__, file=sys.stderr)
+        return 2
+    problems = list(CHECKS[arguments[0]](root, *arguments[1:]))
+    print("\n".join([*problems, f"{len(problems)} problems"]))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

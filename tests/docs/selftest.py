@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Shows that check_docs.py and make_reference.py find what they are for: each mistake is made once, in a folder of its
+own."""
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CHECK, REFERENCE = os.path.join(HERE, "check_docs.py"), os.path.join(HERE, "make_reference.py")
+HEADER = """/* About the header. */
+#ifndef GM_A_H
+#define GM_A_H
+/* Does a. Twice. */
+GM_API int gm_a(void);
+GM_API int gm_b(void); /* Does b. */
+
+GM_API int gm_c(void (*each)(int));
+#endif
+"""
+STATUS = 'X(GM_OK, 0, "success") \\\nX(GM_ERR_X, 1, "wrong")\n'
+STATS = '#define GM_STATS_FIELDS(X) X(allocs, "calls") \\\n  X(frees, "calls")\n'
+GOOD = {
+    "include/gm/a.h": HEADER,
+    "include/gm/status.h": STATUS,
+    "include/gm/stats.h": STATS,
+    "docs/README.md": "# Title of it\n[a](errors.md) [b](#title-of-it) [c](https://example.org) gm_a gm_b gm_c\n",
+    "docs/errors.md": "| 0 | `GM_OK` | success |\n| 1 | `GM_ERR_X` | wrong |\n",
+    "docs/statistics.md": "| `allocs` |\n| `frees` |\n",
+    "docs/snippet.md": "```c\nint f(void);\n```\n",
+    "docs/configuration.md": "<!-- begin: print_config -->\nx\n<!-- end: print_config -->\n",
+}
+CASES = [  # what is run, file, its text when it is wrong
+    (["links"], "docs/README.md", "[a](nowhere.md)\n"),
+    (["links"], "docs/README.md", "[a](errors.md#nowhere)\n"),
+    (["functions"], "docs/README.md", "gm_a gm_b\n"),
+    (["errors"], "docs/errors.md", "| 0 | `GM_OK` | success |\n| 2 | `GM_ERR_X` | wrong |\n"),
+    (["statistics"], "docs/statistics.md", "| `allocs` |\n"),
+    (["configuration", "./print"], "docs/configuration.md", "<!-- begin: print_config -->\n<!-- end: print_config -->\n"),
+    (["configuration", "./print"], "docs/configuration.md", "x\n"),
+    (["snippets", "cc"], "docs/snippet.md", "```c\nint f(void) { return gm; }\n```\n"),
+]
+
+
+def write(root, path, text):
+    os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+    with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def run(root, command):
+    command = [os.path.join(root, c) if c == "./print" else c for c in command]
+    return subprocess.run([sys.executable, CHECK, "--root", root, *command], capture_output=True).returncode
+
+
+def run_case(command, path, wrong):
+    with tempfile.TemporaryDirectory() as root:
+        files = dict(GOOD)
+        if command[0] == "snippets":  # the headers above are none that compile
+            files = {"include/gm/a.h": "", "docs/snippet.md": GOOD["docs/snippet.md"]}
+        for name, text in files.items():
+            write(root, name, text)
+        write(root, "print", "#!/bin/sh\necho x\n")
+        os.chmod(os.path.join(root, "print"), 0o755)
+        good = run(root, command)
+        write(root, path, wrong)
+        return good == 0 and run(root, command) == 1
+
+
+def run_reference():
+    with tempfile.TemporaryDirectory() as root:
+        write(root, "include/gm/a.h", HEADER)
+        write(root, "docs/reference.md", "")
+        check = [sys.executable, REFERENCE, "--check", root]
+        stale = subprocess.run(check, capture_output=True).returncode
+        subprocess.run([sys.executable, REFERENCE, root], check=True)
+        with open(os.path.join(root, "docs/reference.md"), encoding="utf-8") as file:
+            text = file.read()
+        rows = ["| `gm_a` | Does a. |", "| `gm_b` | Does b. |", "| `gm_c` |  |"]
+        return stale == 1 and all(row in text for row in rows) and subprocess.run(check).returncode == 0
+
+
+def main():
+    failed = [f"{command[0]}: {wrong!r}" for command, path, wrong in CASES if not run_case(command, path, wrong)]
+    if not run_reference():
+        failed.append("make_reference")
+    print("\n".join([*failed, f"{len(CASES) + 1 - len(failed)} passed, {len(failed)} failed"]))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
