@@ -3,6 +3,7 @@
 
 usage: check_docs.py [--root ROOT] links               every relative link of every *.md leads somewhere
        check_docs.py [--root ROOT] functions           every public function is in a page of docs/
+       check_docs.py [--root ROOT] names               every gm_name and GM_NAME of docs/ is somewhere in the code
        check_docs.py [--root ROOT] errors              docs/errors.md has each status with its number and text
        check_docs.py [--root ROOT] statistics          docs/statistics.md has each field
        check_docs.py [--root ROOT] configuration PROGRAM    docs/configuration.md has what print_config prints
@@ -63,6 +64,26 @@ def check_functions(root):
                 yield f"{header}: {name} is in no page of docs/"
 
 
+def code_words(root):
+    words = set()
+    for top in ("include", "core", "backends", "tools", "tests", "examples", "bench", "cmake", "scripts", ".ci"):
+        for folder, _, names in os.walk(os.path.join(root, top)):
+            for name in (n for n in names if not n.endswith((".md", ".gz", ".json"))):
+                with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
+                    words.update(re.findall(r"\w+", file.read()))
+                words.add(name.partition(".")[0])
+    return words
+
+
+def check_names(root):
+    known = code_words(root)
+    made = re.compile(r"GM_(BACKEND_\w+|\w+_(LIBRARY|OPTIONS))")  # from parts
+    for page in pages(os.path.join(root, "docs")):
+        for name in sorted(set(re.findall(r"\b(?:gm|GM)_\w*[A-Za-z0-9]", read(page)))):
+            if name not in known and not made.fullmatch(name) and not any(w.startswith(name + "_") for w in known):
+                yield f"{os.path.relpath(page, root)}: there is no {name}"
+
+
 def check_errors(root):
     page = read(root, "docs", "errors.md")
     for name, number, text in re.findall(r'X\((GM_\w+), (\d+), "([^"]*)"\)', headers(root)["status.h"]):
@@ -102,8 +123,8 @@ def check_snippets(root, compiler):
                 yield done.stderr.strip()
 
 
-CHECKS = {"links": check_links, "functions": check_functions, "errors": check_errors, "statistics": check_statistics,
-          "configuration": check_configuration, "snippets": check_snippets}
+CHECKS = {"links": check_links, "functions": check_functions, "names": check_names, "errors": check_errors,
+          "statistics": check_statistics, "configuration": check_configuration, "snippets": check_snippets}
 
 
 def main():

@@ -34,6 +34,7 @@ CASES = [  # what is run, file, its text when it is wrong
     (["links"], "docs/README.md", "[a](nowhere.md)\n"),
     (["links"], "docs/README.md", "[a](errors.md#nowhere)\n"),
     (["functions"], "docs/README.md", "gm_a gm_b\n"),
+    (["names"], "docs/README.md", "gm_d\n"),
     (["errors"], "docs/errors.md", "| 0 | `GM_OK` | success |\n| 2 | `GM_ERR_X` | wrong |\n"),
     (["statistics"], "docs/statistics.md", "| `allocs` |\n"),
     (["configuration", "./print"], "docs/configuration.md", "<!-- begin: print_config -->\n<!-- end: print_config -->\n"),
