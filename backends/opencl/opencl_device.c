@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "backends/opencl/opencl_info.h"
+#include "backends/opencl/opencl_point.h"
 #include "backends/opencl/opencl_status.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
@@ -204,7 +205,7 @@ void gm__opencl_device_close(void *device, gm_close_mode mode) {
   if (mode == GM_CLOSE_NORMAL) {
     cl_command_queue queue = atomic_load(&opened->own_queue);
     if (queue) {
-      opened->cl->clFinish(queue);
+      gm__opencl_point_mark(opened, queue, NULL, NULL);
       opened->cl->clReleaseCommandQueue(queue);
     }
     opened->cl->clReleaseContext(opened->context);

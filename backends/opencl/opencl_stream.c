@@ -1,5 +1,6 @@
 #include "backends/opencl/opencl_stream.h"
 
+#include "backends/opencl/opencl_point.h"
 #include "backends/opencl/opencl_status.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
@@ -114,7 +115,7 @@ void gm__opencl_stream_close(void *device, void *stream, gm_close_mode mode) {
   gm__opencl_stream *closing = stream;
   if (!closing) return;
   if (mode == GM_CLOSE_NORMAL) {
-    if (!closing->adopted) opened->cl->clFinish(closing->queue);
+    if (!closing->adopted) gm__opencl_point_mark(opened, closing->queue, NULL, NULL);
     opened->cl->clReleaseCommandQueue(closing->queue);
   }
   gm__release(opened->services, closing, sizeof *closing);
@@ -126,10 +127,13 @@ gm_status gm__opencl_stream_flush(void *device, void *stream, gm_error *err) {
   return code == CL_SUCCESS ? GM_OK : gm__opencl_device_fail(opened, code, false, "clFlush", err);
 }
 
+/* rusticl 22.3's clFinish does not wait for what was flushed before; waiting for an event does, everywhere. */
 gm_status gm__opencl_stream_sync(void *device, void *stream, gm_error *err) {
   gm__opencl_device *opened = device;
-  const cl_int code = opened->cl->clFinish(((gm__opencl_stream *)stream)->queue);
-  return code == CL_SUCCESS ? GM_OK : gm__opencl_device_fail(opened, code, true, "clFinish", err);
+  cl_command_queue queue = ((gm__opencl_stream *)stream)->queue;
+  const cl_int code = opened->cl->clFinish(queue);
+  if (code != CL_SUCCESS) return gm__opencl_device_fail(opened, code, true, "clFinish", err);
+  return gm__opencl_point_mark(opened, queue, NULL, err);
 }
 
 gm_status gm__opencl_stream_barrier(void *device, void *stream, gm_error *err) {
