@@ -106,7 +106,7 @@ static int run_softmax(app *a, const gm_block *values) {
   uint64_t view = 0;
   gm_block scratch;
   engine_tensor scratch_tensor;
-  if (take(a, 2u * MLP_BATCH, "scratch", &scratch) || tensor_of(a, &scratch, &scratch_tensor)) return 1;
+  if (take(a, (uint64_t)2 * MLP_BATCH, "scratch", &scratch) || tensor_of(a, &scratch, &scratch_tensor)) return 1;
   if (gm_block_view_create(a->pool, values, 0, bytes, &view, &a->err) != GM_OK)
     return failed(a, "gm_block_view_create");
   const engine_tensor values_tensor = {(cl_mem)(uintptr_t)view, 0};
@@ -141,7 +141,7 @@ static int check_step(app *a, unsigned step, double *worst) {
   mlp_input(step, input);
   memset(got, 0xff, sizeof got); /* not numbers */
   if (run_step(a, input, got) || mlp_forward(&a->model, input, want)) return 1;
-  for (size_t i = 0; i < MLP_BATCH * MLP_OUTPUTS; i++) {
+  for (size_t i = 0; i < (size_t)MLP_BATCH * MLP_OUTPUTS; i++) {
     const double difference = fabs((double)got[i] - (double)want[i]);
     if (!isnan(*worst) && !(difference <= *worst)) *worst = difference; /* once no number, never one again */
   }

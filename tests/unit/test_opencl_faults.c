@@ -284,6 +284,35 @@ static void test_every_host_allocation_fails(void **state) {
   }
 }
 
+/* init with the first call of `entry` failing. */
+static gm_status init_failing(int entry, cl_int code, uint32_t *devices, gm_error *err) {
+  gm_backend_host lent;
+  void *driver = NULL;
+  opencl_fixture_host(&lent);
+  lent.symbol_hook = hook;
+  world.entry = entry;
+  world.at = atomic_load(&world.calls[entry]) + 1;
+  world.code = code;
+  const gm_status status = ops->init(&lent, &driver, err);
+  if (status != GM_OK) return status;
+  assert_int_equal(ops->device_count(driver, devices, NULL), GM_OK);
+  ops->fini(driver, GM_CLOSE_NORMAL);
+  return GM_OK;
+}
+
+static void test_no_platform_is_no_driver_but_no_device_is_no_failure(void **state) {
+  (void)state;
+  uint32_t all = 0, left = 0;
+  gm_error err;
+  assert_int_equal(init_failing(ENTRY_clGetPlatformIDs, -1001, &all, &err), GM_ERR_UNAVAILABLE);
+  assert_non_null(strstr(err.message, "lists no OpenCL platform"));
+  assert_int_equal(init_failing(ENTRY_clFinish, 0, &all, NULL), GM_OK);
+  assert_int_equal(init_failing(ENTRY_clGetDeviceIDs, CL_DEVICE_NOT_FOUND, &left, NULL), GM_OK);
+  assert_true(left < all);
+  assert_int_equal(init_failing(ENTRY_clGetDeviceIDs, CL_INVALID_PLATFORM, &left, NULL), GM_OK);
+  assert_true(left < all);
+}
+
 static void open_with_hook(opencl_fixture *fixture) {
   gm_stream_kind kind;
   *fixture = (opencl_fixture){.ops = ops};
@@ -404,6 +433,7 @@ int main(void) {
       cmocka_unit_test(test_the_scene_calls_every_entry_and_leaves_nothing),
       cmocka_unit_test(test_every_entry_fails_at_every_call),
       cmocka_unit_test(test_every_host_allocation_fails),
+      cmocka_unit_test(test_no_platform_is_no_driver_but_no_device_is_no_failure),
       cmocka_unit_test(test_a_lost_device_stays_lost),
       cmocka_unit_test(test_out_of_resources_is_out_of_memory_and_loses_nothing),
       cmocka_unit_test(test_out_of_resources_from_a_wait_is_a_dead_context_on_nvidia),

@@ -249,6 +249,22 @@ static void test_free_memory_of_amd_is_handed_on_raw(void **state) {
   assert_int_equal(figures.amd.code, CL_INVALID_VALUE);
 }
 
+/* Of an engine's sub-device the platform is asked for. */
+static void test_an_adopted_device_is_described_by_its_own_platform(void **state) {
+  (void)state;
+  static const cl_platform_id platform = NULL;
+  gm_device_info info;
+  const answer answers[] = {VALUE(CL_DEVICE_PLATFORM, platform), TEXT(CL_PLATFORM_NAME, "NVIDIA CUDA"),
+                            TEXT(CL_DEVICE_NAME, "Quadro")};
+  const gm__opencl_driver driver = driver_of(answers, COUNT(answers));
+  assert_int_equal(gm__opencl_describe_adopted(&driver, NULL, &info, NULL), GM_OK);
+  assert_string_equal(info.driver, "nvidia");
+  assert_string_equal(info.name, "Quadro");
+  host.fail_at = host.calls + 1;
+  assert_int_equal(gm__opencl_describe_adopted(&driver, NULL, &info, NULL), GM_ERR_OUT_OF_HOST_MEMORY);
+  counted_services_check(&host);
+}
+
 static void test_no_host_memory_for_a_text_is_said(void **state) {
   (void)state;
   const answer answers[] = {TEXT(CL_DEVICE_NAME, "GPU"), TEXT(CL_DEVICE_EXTENSIONS, "cl_a")};
@@ -320,6 +336,7 @@ int main(void) {
       cmocka_unit_test(test_pci_addresses_full_partial_and_none),
       cmocka_unit_test(test_uuids_told_and_derived),
       cmocka_unit_test(test_free_memory_of_amd_is_handed_on_raw),
+      cmocka_unit_test(test_an_adopted_device_is_described_by_its_own_platform),
       cmocka_unit_test(test_no_host_memory_for_a_text_is_said),
       cmocka_unit_test(test_registered_drivers_are_counted_from_files),
       cmocka_unit_test(test_pocl_is_not_started_where_it_would_abort),
