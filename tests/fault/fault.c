@@ -1,0 +1,63 @@
+#include "fault/fault.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+fault_plan fault_now;
+atomic_uint fault_host_calls;
+atomic_llong fault_host_live;
+
+#if !GM_HAVE_BACKEND_OPENCL
+fault_driver *const fault_opencl = NULL;
+#endif
+#if !GM_HAVE_BACKEND_VULKAN
+fault_driver *const fault_vulkan = NULL;
+#endif
+
+static void *fault_alloc(void *user, size_t bytes, size_t align) {
+  (void)user;
+  if (atomic_fetch_add(&fault_host_calls, 1) + 1 == fault_now.host_call) return NULL;
+  void *ptr = NULL;
+  if (posix_memalign(&ptr, align < sizeof ptr ? sizeof ptr : align, bytes) != 0) return NULL;
+  memset(ptr, 0xa5, bytes);
+  atomic_fetch_add(&fault_host_live, (long long)bytes);
+  return ptr;
+}
+
+static void fault_release(void *user, void *ptr, size_t bytes) {
+  (void)user;
+  memset(ptr, 0x5a, bytes); /* a wrong size, or a use after this, does not go unseen */
+  atomic_fetch_sub(&fault_host_live, (long long)bytes);
+  free(ptr);
+}
+
+const gm_services fault_services = {.alloc = fault_alloc, .release = fault_release};
+
+fault_driver *fault_driver_of(const char *backend) {
+  if (fault_opencl && strcmp(backend, fault_opencl->backend) == 0) return fault_opencl;
+  if (fault_vulkan && strcmp(backend, fault_vulkan->backend) == 0) return fault_vulkan;
+  return NULL;
+}
+
+static void fault_reset_driver(fault_driver *driver) {
+  if (!driver) return;
+  for (unsigned i = 0; i < driver->count; i++) atomic_store(&driver->calls[i], 0);
+  atomic_store(&driver->live, 0);
+}
+
+void fault_reset(void) {
+  fault_reset_driver(fault_opencl);
+  fault_reset_driver(fault_vulkan);
+  atomic_store(&fault_host_calls, 0);
+}
+
+bool fault_hits(fault_driver *driver, unsigned entry) {
+  const unsigned call = atomic_fetch_add(&driver->calls[entry], 1) + 1;
+  return driver == fault_now.driver && entry == fault_now.entry && call == fault_now.call;
+}
+
+void *fault_hook(void *user, const char *backend, const char *symbol, void *real) {
+  (void)user;
+  fault_driver *driver = fault_driver_of(backend);
+  return driver && real ? driver->wrap(symbol, real) : real;
+}

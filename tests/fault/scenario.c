@@ -1,0 +1,229 @@
+#include "fault/scenario.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "fault/fault.h"
+#include "gm/config.h"
+#include "gm/load.h"
+#include "gm/report.h"
+#include "gm/transfer.h"
+
+/* Host memory of copies stays valid to the end of the program: a wait that was made to fail leaves work behind. */
+enum { SCENARIO_BYTES = 40000 };
+static unsigned char scenario_source[SCENARIO_BYTES], scenario_target[SCENARIO_BYTES];
+
+static gm_status scenario_context(session *s, gm_error *err) {
+  const gm_context_params params = {.struct_size = sizeof params,
+                                    .services = &fault_services,
+                                    .preset = "inference",
+                                    .backend_options = "null:capacity=256M",
+                                    .symbol_hook = fault_hook,
+                                    .ignore_environment = true};
+  return gm_context_create(&params, &s->ctx, err);
+}
+
+static gm_status scenario_device(session *s, gm_error *err) {
+  gm_status status = scenario_context(s, err);
+  if (status == GM_OK) status = gm_device_open_index(s->ctx, s->backend, 0, &s->device, err);
+  return status;
+}
+
+static gm_status scenario_pool(session *s, gm_error *err) {
+  const gm_pool_params params = {.struct_size = sizeof params, .name = "sweep", .checked = true, .track = true};
+  gm_status status = scenario_device(s, err);
+  if (status == GM_OK) status = gm_pool_create(s->device, &params, &s->pool, err);
+  return status;
+}
+
+static gm_status scenario_refused(const session *s, const gm_request *request, gm_acquire acquire, gm_error *err) {
+  gm_explanation why = {.struct_size = sizeof why};
+  const gm_status status = gm_explain(s->pool, request, &why, err);
+  if (status != GM_OK) return status;
+  snprintf(err->op, sizeof err->op, "gm_alloc");
+  snprintf(err->message, sizeof err->message, "answer %d: %.400s", (int)acquire, why.text);
+  err->status = why.last_failure.status ? why.last_failure.status : GM_ERR_OUT_OF_DEVICE_MEMORY;
+  return err->status;
+}
+
+static gm_status scenario_take(session *s, uint64_t bytes, uint32_t flags, gm_stream *stream, gm_error *err) {
+  const gm_request request = {.bytes = bytes, .flags = flags, .stream = stream, .tag = gm_tag(s->ctx, "sweep")};
+  const gm_acquire acquire = gm_alloc(s->pool, &request, &s->blocks[s->block_count]);
+  if (acquire > GM_ACQUIRE_FRESH) return scenario_refused(s, &request, acquire, err);
+  s->block_count++;
+  return GM_OK;
+}
+
+static gm_status scenario_give(session *s, gm_stream *stream) {
+  const gm_status status = gm_free(s->pool, &s->blocks[s->block_count - 1], stream);
+  if (status == GM_OK) s->block_count--;
+  return status;
+}
+
+static gm_status settings(session *s, gm_error *err) {
+  gm_status status = scenario_context(s, err);
+  if (status == GM_OK) status = gm_config_set(s->ctx, "max_pooled_per_bucket", "4", err);
+  if (status == GM_OK) status = gm_config_preset(s->ctx, "training", err);
+  if (status == GM_OK) status = gm_config_lock(s->ctx, "memory_fraction", err);
+  for (int i = 0; i < 20 && status == GM_OK; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "tag%d", i);
+    gm_tag(s->ctx, name); /* 0 when there is no memory: no failure of the program */
+  }
+  if (status == GM_OK) status = gm_tracker_create(s->ctx, &s->tracker, err);
+  for (uint64_t i = 1; i < 40 && status == GM_OK; i++) {
+    const gm_track_entry entry = {.struct_size = sizeof entry, .bytes = i};
+    gm_tracker_untrack(s->tracker, gm_tracker_track(s->tracker, &entry) / 2);
+  }
+  return status;
+}
+
+static void discovery_text(void *user, const char *text, size_t bytes) { (void)user, (void)text, (void)bytes; }
+
+static gm_status discovery(session *s, gm_error *err) {
+  static gm_backend_info infos[16];
+  static gm_device_entry entries[32];
+  static gm_selection selection;
+  size_t count;
+  for (int i = 0; i < 16; i++) infos[i].struct_size = sizeof infos[i];
+  for (int i = 0; i < 32; i++) entries[i].struct_size = sizeof entries[i];
+  selection.struct_size = sizeof selection;
+  gm_status status = scenario_context(s, err);
+  if (status == GM_OK) status = gm_discover_backends(s->ctx, GM_PROBE_PASSIVE, infos, 16, &count, err);
+  if (status == GM_OK) status = gm_discover_backends(s->ctx, GM_PROBE_ACTIVE, infos, 16, &count, err);
+  if (status == GM_OK) status = gm_discover_devices(s->ctx, entries, 32, &count, err);
+  if (status == GM_OK) status = gm_select_backend_for_bytes(s->ctx, 1 << 20, NULL, &selection, err);
+  if (status == GM_OK) status = gm_summary(s->ctx, GM_PROBE_ACTIVE, discovery_text, NULL, err);
+  return status;
+}
+
+static gm_status opening(session *s, gm_error *err) {
+  gm_memory_info memory = {.struct_size = sizeof memory};
+  gm_point point = {0};
+  uint32_t types = 0;
+  gm_status status = scenario_device(s, err);
+  if (status == GM_OK) status = gm_device_memory_info(s->device, &memory, err);
+  if (status == GM_OK) status = gm_device_memory_type_count(s->device, &types, err);
+  if (status == GM_OK) status = gm_device_state(s->device, err);
+  if (status == GM_OK) status = gm_stream_create(s->device, &s->streams[0], err);
+  if (status == GM_OK) status = gm_stream_create(s->device, &s->streams[1], err);
+  if (status == GM_OK) status = gm_stream_record(s->streams[0], &point, err);
+  if (status == GM_OK) status = gm_stream_wait(s->streams[1], &point, err);
+  if (status == GM_OK) status = gm_point_wait(s->device, &point, UINT64_MAX, err);
+  if (s->device) gm_point_release(s->device, &point);
+  if (status == GM_OK) status = gm_stream_barrier(s->streams[1], err);
+  if (status == GM_OK) status = gm_stream_sync(s->streams[1], err);
+  return status;
+}
+
+static gm_status allocation(session *s, gm_error *err) {
+  gm_status status = scenario_pool(s, err);
+  for (int round = 0; round < 2 && status == GM_OK; round++) {
+    for (uint64_t i = 0; i < SESSION_BLOCKS && status == GM_OK; i++) {
+      status = scenario_take(s, (i + 1) * 3000 + 100000 * i, i % 2 ? GM_COMMIT : 0, NULL, err);
+    }
+    while (status == GM_OK && s->block_count) status = scenario_give(s, NULL);
+  }
+  if (status == GM_OK) gm_pool_trim(s->pool, 0);
+  return status;
+}
+
+static gm_status transfers(session *s, gm_error *err) {
+  gm_status status = scenario_pool(s, err);
+  for (int i = 0; i < 2 && status == GM_OK; i++) status = scenario_take(s, SCENARIO_BYTES, 0, NULL, err);
+  if (status) return status;
+  for (unsigned i = 0; i < SCENARIO_BYTES; i++) scenario_source[i] = (unsigned char)(i * 7);
+  memset(scenario_target, 0, SCENARIO_BYTES);
+  gm_pool *pool = s->pool;
+  const gm_block *a = &s->blocks[0], *b = &s->blocks[1];
+  status = gm_block_write(pool, a, 0, scenario_source, SCENARIO_BYTES, NULL, NULL, err);
+  if (status == GM_OK) status = gm_block_fill(pool, a, 5, 1001, "ab", 2, NULL, NULL, err);
+  if (status == GM_OK) status = gm_block_copy(pool, b, 0, pool, a, 0, SCENARIO_BYTES, NULL, NULL, err);
+  if (status == GM_OK) status = gm_block_read(pool, b, 0, scenario_target, SCENARIO_BYTES, NULL, NULL, err);
+  if (status) return status;
+  for (unsigned i = 0; i < 1001; i++) scenario_source[5 + i] = (unsigned char)"ab"[i % 2];
+  if (memcmp(scenario_source, scenario_target, SCENARIO_BYTES) == 0) return GM_OK;
+  snprintf(err->message, sizeof err->message, "every call succeeded, and the bytes are wrong");
+  return GM_ERR_FORMAT;
+}
+
+/* Mapping and views are missing on some devices: that answer counts as done. */
+static gm_status native_access(session *s, gm_error *err) {
+  void *host = NULL;
+  uint64_t view = 0;
+  gm_status status = scenario_pool(s, err);
+  if (status == GM_OK) status = scenario_take(s, SCENARIO_BYTES, GM_HOST_VISIBLE, NULL, err);
+  if (status) return status;
+  const gm_block *block = &s->blocks[0];
+  status = gm_block_map(s->pool, block, 100, 4000, GM_MAP_READ | GM_MAP_WRITE, NULL, &host, err);
+  if (status == GM_OK) {
+    memset(host, 1, 4000);
+    status = gm_block_unmap(s->pool, block, host, NULL, err);
+    if (status) gm_block_unmap(s->pool, block, host, NULL, NULL);
+  }
+  if (status == GM_OK) status = gm_block_view_create(s->pool, block, 0, 4096, &view, err);
+  if (status == GM_OK) {
+    status = gm_block_view_destroy(s->pool, view, err);
+    if (status) gm_block_view_destroy(s->pool, view, NULL);
+  }
+  return status == GM_ERR_NOT_SUPPORTED ? GM_OK : status;
+}
+
+static gm_status reuse_round(session *s, gm_error *err) {
+  gm_stream *a = s->streams[0], *b = s->streams[1];
+  gm_point point = {0};
+  gm_status status = scenario_take(s, SCENARIO_BYTES, GM_ZERO, a, err);
+  if (status) return status;
+  const gm_block *block = &s->blocks[s->block_count - 1];
+  status = gm_block_write(s->pool, block, 0, scenario_source, SCENARIO_BYTES, a, &point, err);
+  if (status == GM_OK) status = gm_stream_wait(b, &point, err);
+  if (status == GM_OK) status = gm_block_fill(s->pool, block, 3, 999, "abcd", 4, b, NULL, err);
+  if (status == GM_OK) status = gm_use_on(s->pool, block, b);
+  gm_point_release(s->device, &point);
+  if (status == GM_OK) status = scenario_give(s, a);
+  if (status == GM_OK) status = scenario_take(s, SCENARIO_BYTES, GM_INSERT_WAIT, b, err);
+  if (status == GM_OK) status = scenario_give(s, b);
+  return status;
+}
+
+static gm_status reuse(session *s, gm_error *err) {
+  gm_status status = scenario_pool(s, err);
+  for (int i = 0; i < 2 && status == GM_OK; i++) status = gm_stream_create(s->device, &s->streams[i], err);
+  for (int i = 0; i < 3 && status == GM_OK; i++) status = reuse_round(s, err);
+  return status;
+}
+
+static gm_status loading(session *s, gm_error *err) {
+  gm_model *model = NULL;
+  gm_loaded_model *loaded = NULL;
+  const gm_load_params params = {.struct_size = sizeof params, .verify = true, .chunk_bytes = 4096};
+  gm_status status = scenario_pool(s, err);
+  if (status == GM_OK) status = gm_model_open(&fault_services, s->model, &model, err);
+  if (status == GM_OK) status = gm_model_load(model, s->pool, &params, &loaded, NULL, err);
+  gm_loaded_model_release(loaded, NULL);
+  gm_model_close(model);
+  return status;
+}
+
+const scenario scenarios[] = {
+    {"settings", settings, false},     {"discovery", discovery, false}, {"opening", opening, false},
+    {"allocation", allocation, false}, {"transfers", transfers, true},  {"native_access", native_access, false},
+    {"reuse", reuse, false},           {"loading", loading, true},
+};
+const unsigned scenario_count = sizeof scenarios / sizeof scenarios[0];
+
+gm_status session_end(session *s, gm_error *err) {
+  gm_status status = GM_OK;
+  gm_tracker_destroy(s->tracker);
+  while (s->block_count && status == GM_OK) {
+    status = scenario_give(s, NULL);
+    if (status) status = scenario_give(s, NULL);
+  }
+  if (status == GM_OK && s->pool && gm_pool_destroy(s->pool, err)) status = gm_pool_destroy(s->pool, err);
+  for (int i = 0; i < 2 && status == GM_OK; i++) {
+    if (s->streams[i] && gm_stream_close(s->streams[i], err)) status = gm_stream_close(s->streams[i], err);
+  }
+  if (status == GM_OK && s->device && gm_device_close(s->device, err)) status = gm_device_close(s->device, err);
+  if (status == GM_OK && s->ctx && gm_context_destroy(s->ctx, err)) status = gm_context_destroy(s->ctx, err);
+  return status;
+}
