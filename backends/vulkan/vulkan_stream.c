@@ -161,6 +161,10 @@ static gm_status point_await(gm__vulkan_device *device, VkSemaphore semaphore, u
                                     .pSemaphores = &semaphore,
                                     .pValues = &value};
   VkResult result = device->syms.vkWaitSemaphores(device->handle, &info, timeout_ns);
+  if (result < 0 && result != VK_ERROR_DEVICE_LOST && timeout_ns == UINT64_MAX) {
+    /* The work still runs, in memory that the caller may give back on this answer: wait for it all the same. */
+    device->syms.vkWaitSemaphores(device->handle, &info, timeout_ns);
+  }
   if (result == VK_TIMEOUT) {
     return gm__fail(err, GM_ERR_TIMEOUT, result, "vkWaitSemaphores", "the point was not reached in time");
   }

@@ -11,7 +11,7 @@ enum {
   OPENCL_ENTRIES
 };
 
-_Static_assert(OPENCL_ENTRIES <= FAULT_ENTRIES_MAX, "room for every entry");
+_Static_assert((int)OPENCL_ENTRIES <= (int)FAULT_ENTRIES_MAX, "room for every entry");
 
 static const char *const opencl_names[] = {
 #define X(need, fault, result, name, parameters, arguments) #name,

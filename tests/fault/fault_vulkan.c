@@ -11,7 +11,7 @@ enum {
   VULKAN_ENTRIES
 };
 
-_Static_assert(VULKAN_ENTRIES <= FAULT_ENTRIES_MAX, "room for every entry");
+_Static_assert((int)VULKAN_ENTRIES <= (int)FAULT_ENTRIES_MAX, "room for every entry");
 
 static const char *const vulkan_names[] = {
 #define X(level, need, fault, name, result, params, args) #name,
