@@ -6,7 +6,8 @@ usage: check_docs.py [--root ROOT] links               every relative link of ev
        check_docs.py [--root ROOT] names               every gm_name and GM_NAME of docs/ is somewhere in the code
        check_docs.py [--root ROOT] errors              docs/errors.md has each status with its number and text
        check_docs.py [--root ROOT] statistics          docs/statistics.md has each field
-       check_docs.py [--root ROOT] configuration PROGRAM    docs/configuration.md has what print_config prints
+       check_docs.py [--root ROOT] configuration PROGRAM [write]
+                                                       docs/configuration.md has what print_config prints; or is given it
        check_docs.py [--root ROOT] snippets COMPILER   each ```c block of docs/ and README.md compiles
 """
 import os
@@ -98,13 +99,21 @@ def check_statistics(root):
             yield f"docs/statistics.md: no row for `{name}`"
 
 
-def check_configuration(root, program):
+def check_configuration(root, program, mode="check"):
     wanted = subprocess.run([program], check=True, capture_output=True, text=True).stdout
     page = read(root, "docs", "configuration.md")
     if BEGIN not in page or END not in page:
         yield "docs/configuration.md: the marks of the generated part are missing"
-    elif page.split(BEGIN)[1].split(END)[0] != wanted:
-        yield "docs/configuration.md: the part between the marks is not what print_config prints"
+        return
+    (head, rest), tail = page.split(BEGIN), page.split(END)[1]
+    if rest.split(END)[0] == wanted:
+        return
+    if mode == "write":
+        with open(os.path.join(root, "docs", "configuration.md"), "w", encoding="utf-8") as file:
+            file.write(head + BEGIN + wanted + END + tail)
+    else:
+        yield ("docs/configuration.md: the part between the marks is not what print_config prints; "
+               f"run tests/docs/check_docs.py configuration {program} write")
 
 
 def check_snippets(root, compiler):
