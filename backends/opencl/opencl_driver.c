@@ -136,6 +136,9 @@ static gm_status opencl_driver_enumerate(gm__opencl_driver *driver, gm_error *er
 
 gm_status gm__opencl_driver_open(const gm_backend_host *host, gm__opencl_driver **out, gm_error *err) {
   gm__opencl_icds icds;
+  if (host->options && *host->options) {
+    return gm__bad_argument(err, "opencl", "the OpenCL backend has no switches, was given `%.100s`", host->options);
+  }
   gm__opencl_icds_read(&icds);
   gm_status status = gm__opencl_icds_check(&icds, NULL, err);
   if (status != GM_OK) return status;

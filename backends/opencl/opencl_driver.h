@@ -25,7 +25,9 @@ typedef struct gm__opencl_driver {
 } gm__opencl_driver;
 
 /* Load the library and list the devices. UNAVAILABLE: no library, no registered driver, or PoCL would abort (see
- * opencl_icd.h). No device at all is no failure. The driver stays loaded for the life of the process. */
+ * opencl_icd.h). INVALID_ARGUMENT: switches
+ * in host->options, of which there are none. No device at all is no failure. The driver stays loaded for the life of
+ * the process. */
 gm_status gm__opencl_driver_open(const gm_backend_host *host, gm__opencl_driver **out, gm_error *err);
 
 /* NULL: nothing. Calls nothing of the driver. */

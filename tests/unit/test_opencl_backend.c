@@ -71,6 +71,16 @@ static void test_a_library_that_is_not_there_is_named(void **state) {
   assert_non_null(strstr(err.message, host.library));
 }
 
+static void test_switches_are_refused_by_name(void **state) {
+  (void)state;
+  gm_backend_host host = f.host;
+  gm_error err = {0};
+  void *driver = NULL;
+  host.options = "fast";
+  assert_int_equal(f.ops->init(&host, &driver, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "`fast`"));
+}
+
 static void test_the_device_is_described(void **state) {
   (void)state;
   gm_device_info opened;
@@ -284,6 +294,7 @@ int main(void) {
       cmocka_unit_test(test_the_active_probe_counts_devices),
       cmocka_unit_test(test_a_loader_without_a_registered_driver_is_told_apart),
       cmocka_unit_test(test_a_library_that_is_not_there_is_named),
+      cmocka_unit_test(test_switches_are_refused_by_name),
       cmocka_unit_test(test_the_device_is_described),
       cmocka_unit_test(test_equal_devices_have_different_uuids),
       cmocka_unit_test(test_a_device_that_is_not_listed_is_not_found),
