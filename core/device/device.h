@@ -90,11 +90,16 @@ typedef struct gm__device_request {
   uint64_t bytes;
   uint32_t align, usage, flags; /* flags: gm_request_flags */
   gm_must_be must_be;
+  bool beside_device; /* only memory that is not the device's own: pinned host memory */
 } gm__device_request;
 gm_status gm__device_alloc(gm_device *device, const gm__device_request *request, gm_memory *out, gm_error *err);
 gm_status gm__device_free(gm_device *device, const gm_memory *memory, gm_error *err);
 
-/* `bytes` moved between "handed out" and "pooled" (negative: back into use): keeps reclaimable figures right. */
+/* Does this memory take of the device's own bytes? Pinned host memory of a card does not: it is counted nowhere. */
+bool gm__device_is_charged(const gm_device *device, const gm_memory *memory);
+
+/* `bytes` of charged memory moved between "handed out" and "pooled" (negative: back into use): keeps reclaimable
+ * figures right. */
 void gm__device_note_pooled(gm_device *device, int64_t bytes);
 
 /* What gm may take on the device now, with nothing given back first: min(memory_fraction × total − used by us, free −

@@ -11,8 +11,14 @@ static bool alloc_type_fits(const gm_device *device, const gm_memory_type *type,
   if ((request->flags & GM_HOST_VISIBLE) && !(type->flags & (GM_MEMORY_HOST_VISIBLE | GM_MEMORY_HOST_POINTER))) {
     return false;
   }
-  if (request->must_be != GM_DEVICE_LOCAL || device->info.unified) return true;
-  return (type->flags & GM_MEMORY_DEVICE_LOCAL) != 0;
+  bool local = (type->flags & GM_MEMORY_DEVICE_LOCAL) != 0;
+  if (request->beside_device) return !local;
+  return request->must_be != GM_DEVICE_LOCAL || device->info.unified || local;
+}
+
+bool gm__device_is_charged(const gm_device *device, const gm_memory *memory) {
+  if (device->info.unified || memory->type >= device->type_count) return true;
+  return (device->types[memory->type].flags & GM_MEMORY_DEVICE_LOCAL) != 0;
 }
 
 static gm_status alloc_too_large(const gm__device_request *request, uint64_t most, gm_error *err) {
@@ -41,9 +47,10 @@ static bool alloc_falls_through(gm_status status) {
          status == GM_ERR_PINNED_LIMIT || status == GM_ERR_NOT_SUPPORTED;
 }
 
-static void alloc_charge(gm_device *device, uint64_t bytes) {
-  gm__used_add(device->used, bytes, false);
-  atomic_fetch_add_explicit(&device->own_bytes, bytes, memory_order_relaxed);
+static void alloc_charge(gm_device *device, const gm_memory *memory) {
+  if (!gm__device_is_charged(device, memory)) return;
+  gm__used_add(device->used, memory->bytes, false);
+  atomic_fetch_add_explicit(&device->own_bytes, memory->bytes, memory_order_relaxed);
 }
 
 /* What a driver hands out is input: no handle, or fewer bytes than asked, is its failure. */
@@ -64,7 +71,7 @@ gm_status gm__device_alloc(gm_device *device, const gm__device_request *request,
     gm_status answer = alloc_of_type(device, i, request, &memory, &attempt);
     if (answer == GM_OK) answer = alloc_check_answer(device, request, &memory, &attempt);
     if (answer == GM_OK) {
-      alloc_charge(device, memory.bytes);
+      alloc_charge(device, &memory);
       *out = memory;
       return GM_OK;
     }
@@ -83,7 +90,7 @@ gm_status gm__device_alloc(gm_device *device, const gm__device_request *request,
 
 gm_status gm__device_free(gm_device *device, const gm_memory *memory, gm_error *err) {
   bool forked = gm__context_forked(device->ctx);
-  if (!forked) {
+  if (!forked && gm__device_is_charged(device, memory)) {
     gm__used_sub(device->used, memory->bytes, false);
     atomic_fetch_sub_explicit(&device->own_bytes, memory->bytes, memory_order_relaxed);
   }

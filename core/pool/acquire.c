@@ -160,15 +160,12 @@ static void acquire_count(gm_pool *pool, const gm__want *want, const gm__node *n
 
 static uint64_t acquire_track(gm_pool *pool, const gm__want *want, const gm__node *node) {
   if (!pool->tracker) return 0;
-  const gm_device *device = pool->device;
-  bool local = node->memory.type >= device->type_count ||
-               (device->types[node->memory.type].flags & GM_MEMORY_DEVICE_LOCAL) || device->info.unified;
   gm_track_entry entry = {.address = node->address,
                           .bytes = want->bytes,
                           .pool = pool->id,
                           .stream = want->stream ? want->stream->id : 0,
                           .tag = want->tag,
-                          .location = local ? GM_LOCATION_DEVICE : GM_LOCATION_PINNED};
+                          .location = gm__pool_location(pool, &node->memory)};
   return gm_tracker_track(pool->tracker, &entry);
 }
 
@@ -203,22 +200,36 @@ static void acquire_undo(gm_pool *pool, const gm__want *want, gm__node *node) {
   gm__mutex_unlock(&pool->lock);
 }
 
+static gm_acquire acquire(gm_pool *pool, const gm__want *want, gm_block *out) {
+  gm_acquire answer;
+  gm__node *node = acquire_node(pool, want, &answer);
+  if (!node) return answer;
+  gm_error failure;
+  if (want->flags & GM_ZERO && acquire_zero(pool, want, node, &failure)) {
+    acquire_undo(pool, want, node);
+    gm__pool_note_failure(pool, &failure);
+    return GM_ACQUIRE_FAILED;
+  }
+  acquire_hand_out(pool, want, node, answer == GM_ACQUIRE_FRESH, out);
+  return answer;
+}
+
 gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *out) {
   gm__want want;
   if (!pool || !out) return GM_ACQUIRE_INVALID;
   if (gm__pool_forked(pool)) return GM_ACQUIRE_FAILED;
   if (gm__want_read(pool, request, &want, NULL)) return GM_ACQUIRE_INVALID;
-  gm_acquire answer;
-  gm__node *node = acquire_node(pool, &want, &answer);
-  if (!node) return answer;
-  gm_error failure;
-  if (want.flags & GM_ZERO && acquire_zero(pool, &want, node, &failure)) {
-    acquire_undo(pool, &want, node);
-    gm__pool_note_failure(pool, &failure);
-    return GM_ACQUIRE_FAILED;
-  }
-  acquire_hand_out(pool, &want, node, answer == GM_ACQUIRE_FRESH, out);
-  return answer;
+  return acquire(pool, &want, out);
+}
+
+gm_acquire gm__pool_alloc_beside(gm_pool *pool, const gm_request *request, gm_block *out) {
+  gm__want want;
+  if (gm__want_read(pool, request, &want, NULL)) return GM_ACQUIRE_INVALID;
+  if (pool->has_upstream) return GM_ACQUIRE_EXHAUSTED;
+  if (want.must_be == GM_DEVICE_LOCAL) want.must_be = GM_DEVICE_ACCESSIBLE;
+  want.beside_device = true;
+  gm_acquire answer = acquire(pool, &want, out);
+  return answer == GM_ACQUIRE_FAILED ? GM_ACQUIRE_EXHAUSTED : answer;
 }
 
 /* Give back the oldest blocks of a bucket that holds too many, as far as their streams are done with them. A few at a

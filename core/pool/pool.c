@@ -129,6 +129,11 @@ gm_status gm_pool_destroy(gm_pool *pool, gm_error *err) {
     return gm__fail(err, GM_ERR_BUSY, 0, "gm_pool_destroy", "%" PRIu64 " blocks of pool \"%s\" are still out",
                     pool->live, pool->name);
   }
+  uint32_t guests = atomic_load(&pool->guests);
+  if (!forked && guests) {
+    return gm__fail(err, GM_ERR_BUSY, 0, "gm_pool_destroy", "%u buffers or scopes of pool \"%s\" are alive", guests,
+                    pool->name);
+  }
   if (!forked) {
     pool_drain(pool);
     gm__device_remove_listener(device, &pool->listener);
@@ -184,7 +189,7 @@ void gm__pool_note_failure(gm_pool *pool, const gm_error *failure) {
 
 static void pool_note_pooled(gm_pool *pool, const gm__node *node, bool pooled) {
   pool->pooled = pooled ? pool->pooled + node->bytes : pool->pooled - node->bytes;
-  if (pool->has_upstream) return; /* not counted on the device either */
+  if (pool->has_upstream || !gm__device_is_charged(pool->device, &node->memory)) return;
   gm__device_note_pooled(pool->device, pooled ? (int64_t)node->bytes : -(int64_t)node->bytes);
 }
 
@@ -207,6 +212,21 @@ bool gm__pool_settle(gm_pool *pool, gm__node *node) {
   node->idle = true;
   gm__stats_count(&pool->stats.reclaimable_bytes, node->bytes);
   return true;
+}
+
+gm_location gm__pool_location(const gm_pool *pool, const gm_memory *memory) {
+  const gm_device *device = pool->device;
+  uint32_t flags = memory->type < device->type_count ? device->types[memory->type].flags : 0;
+  bool pinned = flags & GM_MEMORY_PINNED && !(flags & GM_MEMORY_DEVICE_LOCAL);
+  return pinned || !gm__device_is_charged(device, memory) ? GM_LOCATION_PINNED : GM_LOCATION_DEVICE;
+}
+
+uint64_t gm__pool_track_id(gm_pool *pool, const gm_block *block) {
+  gm__mutex_lock(&pool->lock);
+  const gm__node *node = gm__pool_find(pool, block);
+  uint64_t id = node ? node->track_id : 0;
+  gm__mutex_unlock(&pool->lock);
+  return id;
 }
 
 uint64_t gm_pool_trim(gm_pool *pool, uint64_t keep_bytes) {

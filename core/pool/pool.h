@@ -23,6 +23,7 @@ struct gm_pool {
   _Atomic uint64_t max_bytes; /* cap on claimed bytes; UINT64_MAX: none */
   _Atomic uint64_t claimed;   /* reserved, or about to be: never above the cap that was in force when it grew */
   _Atomic uint64_t recorded;  /* of that: held beside the pool (gm_pool_record_allocation) */
+  _Atomic uint32_t guests;    /* buffers and scopes that know the pool */
   _Atomic int pressure;       /* gm_pressure_level said last */
   gm__stats stats;
 
@@ -51,6 +52,15 @@ uint64_t gm__pool_limit(gm_pool *pool);
 
 /* The live node that `block` names, or NULL. The pool's lock is held. */
 gm__node *gm__pool_find(const gm_pool *pool, const gm_block *block);
+
+/* gm_alloc for memory that is not the device's own (pinned host memory). EXHAUSTED where it has no such. */
+gm_acquire gm__pool_alloc_beside(gm_pool *pool, const gm_request *request, gm_block *out);
+
+/* Where the memory of a block is: on the device, or page-locked host memory beside it. */
+gm_location gm__pool_location(const gm_pool *pool, const gm_memory *memory);
+
+/* The entry of a live block in the pool's tracker; 0: none. */
+uint64_t gm__pool_track_id(gm_pool *pool, const gm_block *block);
 
 void gm__pool_note_failure(gm_pool *pool, const gm_error *failure);
 

@@ -81,6 +81,7 @@ static uint32_t request_memory_flags(const gm_pool *pool, const gm__node *node) 
 bool gm__want_fits(const gm_pool *pool, const gm__want *want, const gm__node *node) {
   if (node->bytes < want->bytes || node->must_be > want->must_be || want->usage & ~node->usage) return false;
   if (want->flags & GM_COMMIT && !node->committed) return false;
+  if (want->beside_device && request_memory_flags(pool, node) & GM_MEMORY_DEVICE_LOCAL) return false;
   if (want->flags & GM_HOST_VISIBLE && !(request_memory_flags(pool, node) & GM_MEMORY_HOST_VISIBLE)) return false;
   return node->align >= want->align || (node->memory.address && node->memory.address % want->align == 0);
 }

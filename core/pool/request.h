@@ -11,7 +11,8 @@ typedef struct gm__want {
   gm_stream *stream;
   uint32_t align, flags, usage, tag, size_class;
   gm_must_be must_be;
-  bool insert; /* waits go into the stream */
+  bool insert;        /* waits go into the stream */
+  bool beside_device; /* only memory that is not the device's own */
 } gm__want;
 
 /* INVALID_ARGUMENT or NOT_SUPPORTED (what a later version has), naming the member. */

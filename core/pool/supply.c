@@ -46,18 +46,27 @@ static gm_status supply_ask_upstream(gm_pool *pool, const gm__want *want, uint64
                   bytes, out->bytes, out->handle);
 }
 
-static gm_status supply_ask_device(gm_pool *pool, const gm__want *want, uint64_t bytes, gm_memory *out, gm_error *err) {
-  gm_device *device = pool->device;
-  gm__device_request request = {bytes, want->align, want->usage, want->flags & (GM_HOST_VISIBLE | GM_COMMIT),
-                                want->must_be};
-  gm__mutex_lock(&device->grow_lock);
+static gm_status supply_check_room(gm_device *device, uint64_t bytes, gm_error *err) {
   uint64_t room = gm__device_room(device, false);
   if (bytes > room) room = gm__device_room(device, true);
-  gm_status status = bytes > room ? gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
-                                             "%" PRIu64 " bytes are more than the %" PRIu64
-                                             " that memory_fraction and min_free_bytes leave on this device",
-                                             bytes, room)
-                                  : gm__device_alloc(device, &request, out, err);
+  if (bytes <= room) return GM_OK;
+  return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
+                  "%" PRIu64 " bytes are more than the %" PRIu64
+                  " that memory_fraction and min_free_bytes leave on this device",
+                  bytes, room);
+}
+
+static gm_status supply_ask_device(gm_pool *pool, const gm__want *want, uint64_t bytes, gm_memory *out, gm_error *err) {
+  gm_device *device = pool->device;
+  gm__device_request request = {.bytes = bytes,
+                                .align = want->align,
+                                .usage = want->usage,
+                                .flags = want->flags & (GM_HOST_VISIBLE | GM_COMMIT),
+                                .must_be = want->must_be,
+                                .beside_device = want->beside_device};
+  gm__mutex_lock(&device->grow_lock);
+  gm_status status = want->beside_device && !device->info.unified ? GM_OK : supply_check_room(device, bytes, err);
+  if (!status) status = gm__device_alloc(device, &request, out, err);
   gm__mutex_unlock(&device->grow_lock);
   return status;
 }
@@ -183,7 +192,8 @@ void gm__supply_end(gm_pool *pool) {
       if (!forked) pool->upstream.release(pool->upstream.user, &node->memory);
       continue;
     }
-    if (node->state == GM__NODE_POOLED && !forked) gm__device_note_pooled(pool->device, -(int64_t)node->bytes);
+    bool noted = node->state == GM__NODE_POOLED && gm__device_is_charged(pool->device, &node->memory);
+    if (noted && !forked) gm__device_note_pooled(pool->device, -(int64_t)node->bytes);
     gm__device_free(pool->device, &node->memory, NULL);
   }
 }

@@ -1,0 +1,295 @@
+#include "core/buffer/buffer.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/error.h"
+#include "core/base/log.h"
+#include "core/pool/access.h"
+#include "core/track/tracker.h"
+#include "gm/memory_info.h"
+#include "gm/size.h"
+
+/* Invariants: a buffer has its bytes in exactly one place, a block of its pool or plain host memory; what did not get
+ * the place it was wanted in is counted in the pool's statistics for as long as it stays there, and was reported to the
+ * log once. The pool knows how many buffers there are, so it is not destroyed under one that lives in host memory. */
+
+static gm_status buffer_check(const gm_pool *pool, const gm_buffer_params *params, gm_buffer *const *out,
+                              gm_error *err) {
+  static const char op[] = "gm_buffer_create";
+  gm_status status = gm__pool_check(pool, op, err);
+  if (status) return status;
+  if (!params || !out) return gm__bad_argument(err, op, "`%s` is NULL", params ? "out" : "params");
+  if (params->struct_size < sizeof *params) {
+    return gm__bad_argument(err, op, "`params->struct_size` is %u, must be %zu", params->struct_size, sizeof *params);
+  }
+  if ((unsigned)params->fallback > GM_FALLBACK_HOST) {
+    return gm__bad_argument(err, op, "`params->fallback` is %u, none of gm_fallback", (unsigned)params->fallback);
+  }
+  return GM_OK;
+}
+
+static gm_fallback buffer_policy(const gm_pool *pool, gm_fallback asked) {
+  if (asked != GM_FALLBACK_CONFIG) return asked;
+  return gm__config_bool(pool->device->ctx, "cpu_fallback") ? GM_FALLBACK_HOST : GM_FALLBACK_REFUSE;
+}
+
+static bool buffer_served(gm_acquire answer) { return answer == GM_ACQUIRE_OK || answer == GM_ACQUIRE_FRESH; }
+
+static gm_status buffer_status(gm_acquire answer) {
+  switch (answer) {
+    case GM_ACQUIRE_OVER_LIMIT: return GM_ERR_OVER_LIMIT;
+    case GM_ACQUIRE_EXHAUSTED: return GM_ERR_OUT_OF_DEVICE_MEMORY;
+    case GM_ACQUIRE_INVALID: return GM_ERR_INVALID_ARGUMENT;
+    default: return GM_ERR_DRIVER;
+  }
+}
+
+/* Why the pool had nothing: its own report, or the answer where the report would find memory by now. */
+static gm_status buffer_refused(gm_pool *pool, const gm_request *request, gm_acquire answer, gm_error *err) {
+  gm_explanation why = {.struct_size = sizeof why};
+  gm_status status = gm_explain(pool, request, &why, err);
+  if (status) return status;
+  status = why.status ? why.status : buffer_status(answer);
+  if (answer == GM_ACQUIRE_FAILED && why.last_failure.status) status = why.last_failure.status;
+  return gm__fail(err, status, why.last_failure.native_code, "gm_buffer_create", "%s", why.text);
+}
+
+static void buffer_settle_in(gm_buffer *buffer, const gm_block *block) {
+  gm__access access;
+  gm_pool *pool = buffer->pool;
+  buffer->block = *block;
+  buffer->location = GM_LOCATION_DEVICE;
+  if (gm__access_open(pool, block, 0, block->bytes, "gm_buffer_create", &access, NULL) == GM_OK) {
+    buffer->location = gm__pool_location(pool, &access.memory);
+  }
+  if (pool->tracker) {
+    gm__tracker_annotate(pool->tracker, gm__pool_track_id(pool, block), buffer->elements, buffer->location);
+  }
+}
+
+/* Host memory is only really there when the machine has it: a large block of it is granted long before it is. */
+static bool buffer_host_has(const gm_context *ctx, uint64_t bytes) {
+  gm_host_info host = {.struct_size = sizeof host};
+  if (bytes > PTRDIFF_MAX) return false;
+  if (gm_host_info_read(ctx->host_root && *ctx->host_root ? ctx->host_root : NULL, &host, NULL)) return true;
+  return host.free_bytes == GM_UNKNOWN_BYTES || bytes <= host.free_bytes;
+}
+
+static gm_status buffer_take_host(gm_buffer *buffer, gm_error *err) {
+  gm_pool *pool = buffer->pool;
+  gm_context *ctx = pool->device->ctx;
+  if (buffer_host_has(ctx, buffer->bytes)) buffer->host = gm__alloc(gm__context_services(ctx), (size_t)buffer->bytes);
+  if (!buffer->host) {
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_buffer_create",
+                    "neither the device nor the host has %" PRIu64 " bytes", buffer->bytes);
+  }
+  buffer->location = GM_LOCATION_HOST;
+  gm_track_entry entry = {.bytes = buffer->bytes,
+                          .elements = buffer->elements,
+                          .pool = pool->id,
+                          .tag = buffer->wanted.tag,
+                          .location = GM_LOCATION_HOST};
+  buffer->track_id = gm_tracker_track(pool->tracker, &entry);
+  return GM_OK;
+}
+
+static void buffer_report(gm_buffer *buffer, gm_acquire answer) {
+  gm_context *ctx = buffer->pool->device->ctx;
+  char bytes[16];
+  gm_format_bytes(buffer->bytes, bytes, sizeof bytes);
+  buffer->fell_back = true;
+  gm__stats_count(&buffer->pool->stats.fallbacks, 1);
+  gm__stats_count(&buffer->pool->stats.fallback_bytes, buffer->bytes);
+  gm__log(gm__context_services(ctx), GM_LOG_WARN,
+          "buffer %" PRIu64 " of pool \"%s\" (%s, tag \"%s\") fell back to %s memory: %s", buffer->id,
+          buffer->pool->name, bytes, gm_tag_name(ctx, buffer->wanted.tag),
+          buffer->location == GM_LOCATION_HOST ? "host" : "pinned host",
+          answer == GM_ACQUIRE_OVER_LIMIT ? "a limit of gm refused" : "the device has none");
+}
+
+static gm_status buffer_fall_back(gm_buffer *buffer, const gm_request *request, gm_fallback policy, gm_acquire answer,
+                                  gm_error *err) {
+  gm_block block;
+  bool short_of_memory = answer == GM_ACQUIRE_EXHAUSTED || answer == GM_ACQUIRE_OVER_LIMIT;
+  if (policy == GM_FALLBACK_REFUSE || !short_of_memory) return buffer_refused(buffer->pool, request, answer, err);
+  if (buffer_served(gm__pool_alloc_beside(buffer->pool, request, &block))) {
+    buffer_settle_in(buffer, &block);
+  } else if (policy == GM_FALLBACK_PINNED) {
+    return buffer_refused(buffer->pool, request, answer, err);
+  } else {
+    gm_status status = buffer_take_host(buffer, err);
+    if (status) return status;
+  }
+  buffer_report(buffer, answer);
+  return GM_OK;
+}
+
+static gm_status buffer_take(gm_buffer *buffer, gm_fallback policy, gm_error *err) {
+  gm_block block;
+  const gm_request request = buffer->wanted;
+  gm_acquire answer = gm_alloc(buffer->pool, &request, &block);
+  if (!buffer_served(answer)) return buffer_fall_back(buffer, &request, policy, answer, err);
+  buffer_settle_in(buffer, &block);
+  return GM_OK;
+}
+
+gm_status gm_buffer_create(gm_pool *pool, const gm_buffer_params *params, gm_buffer **out, gm_error *err) {
+  gm_status status = buffer_check(pool, params, out, err);
+  if (status) return status;
+  gm_context *ctx = pool->device->ctx;
+  gm_buffer *buffer = gm__alloc(gm__context_services(ctx), sizeof *buffer);
+  if (!buffer) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_buffer_create", "no host memory for a buffer");
+  buffer->pool = pool;
+  buffer->references = 1;
+  buffer->id = gm__context_next_id(ctx);
+  buffer->bytes = params->request.bytes;
+  buffer->elements = params->elements;
+  buffer->wanted = params->request;
+  buffer->wanted.flags |= GM_INSERT_WAIT;
+  status = buffer_take(buffer, buffer_policy(pool, params->fallback), err);
+  if (status) {
+    gm__release(gm__context_services(ctx), buffer, sizeof *buffer);
+    return status;
+  }
+  buffer->wanted.stream = NULL;
+  atomic_fetch_add(&pool->guests, 1);
+  *out = buffer;
+  return GM_OK;
+}
+
+void gm_buffer_retain(gm_buffer *buffer) {
+  if (buffer) atomic_fetch_add_explicit(&buffer->references, 1, memory_order_relaxed);
+}
+
+static void buffer_forget_fallback(gm_buffer *buffer) {
+  if (buffer->fell_back) gm__stats_uncount(&buffer->pool->stats.fallback_bytes, buffer->bytes);
+  buffer->fell_back = false;
+}
+
+static void buffer_give_host(gm_buffer *buffer) {
+  gm__release(gm__context_services(buffer->pool->device->ctx), buffer->host, (size_t)buffer->bytes);
+  buffer->host = NULL;
+  if (buffer->track_id) gm_tracker_untrack(buffer->pool->tracker, buffer->track_id);
+  buffer->track_id = 0;
+}
+
+static void buffer_give_block(const gm_buffer *buffer, gm_stream *stream) {
+  gm_pool *pool = buffer->pool;
+  gm_status status = gm_free(pool, &buffer->block, stream);
+  if (status == GM_OK || status == GM_ERR_FORKED) return;
+  gm__log(gm__context_services(pool->device->ctx), GM_LOG_ERROR, "buffer %" PRIu64 ": its block was not freed: %s",
+          buffer->id, gm_status_name(status));
+}
+
+void gm_buffer_release(gm_buffer *buffer, gm_stream *stream) {
+  if (!buffer || atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel) != 1) return;
+  gm_pool *pool = buffer->pool;
+  buffer_forget_fallback(buffer);
+  if (buffer->location == GM_LOCATION_HOST) {
+    buffer_give_host(buffer);
+  } else {
+    buffer_give_block(buffer, stream);
+  }
+  atomic_fetch_sub(&pool->guests, 1);
+  gm__release(gm__context_services(pool->device->ctx), buffer, sizeof *buffer);
+}
+
+uint64_t gm_buffer_id(const gm_buffer *buffer) { return buffer ? buffer->id : 0; }
+
+uint64_t gm_buffer_bytes(const gm_buffer *buffer) { return buffer ? buffer->bytes : 0; }
+
+gm_location gm_buffer_location(const gm_buffer *buffer) { return buffer ? buffer->location : GM_LOCATION_HOST; }
+
+static gm_status buffer_open(const gm_buffer *buffer, const char *op, gm_error *err) {
+  if (!buffer) return gm__bad_argument(err, op, "`buffer` is NULL");
+  return gm__pool_check(buffer->pool, op, err);
+}
+
+gm_status gm_buffer_block(const gm_buffer *buffer, gm_block *out, gm_error *err) {
+  gm_status status = buffer_open(buffer, "gm_buffer_block", err);
+  if (status) return status;
+  if (!out) return gm__bad_argument(err, "gm_buffer_block", "`out` is NULL");
+  if (buffer->location == GM_LOCATION_HOST) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_buffer_block", "the buffer lives in plain host memory");
+  }
+  *out = buffer->block;
+  return GM_OK;
+}
+
+/* The range of a buffer: as an access to its block, or as a host pointer. */
+static gm_status buffer_range(gm_buffer *buffer, uint64_t offset, uint64_t bytes, const char *op, gm__access *access,
+                              char **host, gm_error *err) {
+  gm_status status = buffer_open(buffer, op, err);
+  if (status) return status;
+  if (offset > buffer->bytes || bytes > buffer->bytes - offset) {
+    return gm__bad_argument(err, op, "`offset` %" PRIu64 " and `bytes` %" PRIu64 " reach beyond the buffer's %" PRIu64,
+                            offset, bytes, buffer->bytes);
+  }
+  *host = buffer->host ? (char *)buffer->host + offset : NULL;
+  return *host ? GM_OK : gm__access_open(buffer->pool, &buffer->block, offset, bytes, op, access, err);
+}
+
+gm_status gm_buffer_write(gm_buffer *buffer, uint64_t offset, const void *src, uint64_t bytes, gm_stream *stream,
+                          gm_error *err) {
+  gm__access access;
+  char *host;
+  gm_status status = buffer_range(buffer, offset, bytes, "gm_buffer_write", &access, &host, err);
+  if (status) return status;
+  if (!src) return gm__bad_argument(err, "gm_buffer_write", "`src` is NULL");
+  if (!host) return gm__access_write(&access, src, stream, NULL, "gm_buffer_write", err);
+  memcpy(host, src, (size_t)bytes);
+  return GM_OK;
+}
+
+gm_status gm_buffer_read(gm_buffer *buffer, uint64_t offset, void *dst, uint64_t bytes, gm_stream *stream,
+                         gm_error *err) {
+  gm__access access;
+  char *host;
+  gm_status status = buffer_range(buffer, offset, bytes, "gm_buffer_read", &access, &host, err);
+  if (status) return status;
+  if (!dst) return gm__bad_argument(err, "gm_buffer_read", "`dst` is NULL");
+  if (!host) return gm__access_read(&access, dst, stream, NULL, "gm_buffer_read", err);
+  memcpy(dst, host, (size_t)bytes);
+  return GM_OK;
+}
+
+/* All bytes of the buffer into `block`; they are there on return. */
+static gm_status buffer_copy_to(gm_buffer *buffer, const gm_block *block, gm_stream *stream, gm_error *err) {
+  gm__access from, to;
+  char *host;
+  gm_status status = stream ? gm_stream_barrier(stream, err) : GM_OK;
+  if (!status) status = buffer_range(buffer, 0, buffer->bytes, "gm_buffer_promote", &from, &host, err);
+  if (!status) status = gm__access_open(buffer->pool, block, 0, buffer->bytes, "gm_buffer_promote", &to, err);
+  if (status) return status;
+  return host ? gm__access_write(&to, host, stream, NULL, "gm_buffer_promote", err)
+              : gm__access_copy(&to, &from, stream, NULL, "gm_buffer_promote", err);
+}
+
+static void buffer_move_to(gm_buffer *buffer, const gm_block *block, gm_stream *stream) {
+  buffer_forget_fallback(buffer);
+  if (buffer->location == GM_LOCATION_HOST) {
+    buffer_give_host(buffer);
+  } else {
+    buffer_give_block(buffer, stream);
+  }
+  buffer_settle_in(buffer, block);
+}
+
+gm_status gm_buffer_promote(gm_buffer *buffer, gm_stream *stream, gm_error *err) {
+  gm_block block;
+  gm_status status = buffer_open(buffer, "gm_buffer_promote", err);
+  if (status || !buffer->fell_back) return status;
+  gm_request request = buffer->wanted;
+  request.stream = stream;
+  gm_acquire answer = gm_alloc(buffer->pool, &request, &block);
+  if (!buffer_served(answer)) return buffer_refused(buffer->pool, &request, answer, err);
+  status = buffer_copy_to(buffer, &block, stream, err);
+  if (status) {
+    gm_free(buffer->pool, &block, stream);
+    return status;
+  }
+  buffer_move_to(buffer, &block, stream);
+  return GM_OK;
+}
