@@ -50,6 +50,9 @@ const gm_backend_ops gm__vulkan_backend = {
     .copy_to_host = gm__vulkan_op_copy_to_host,
     .copy = gm__vulkan_op_copy,
     .fill = gm__vulkan_op_fill,
+    .rect_to_device = gm__vulkan_op_rect_to_device,
+    .rect_to_host = gm__vulkan_op_rect_to_host,
+    .rect_copy = gm__vulkan_op_rect_copy,
     .copy_many = gm__vulkan_op_copy_many,
     .copy_record = gm__vulkan_op_copy_record,
 };

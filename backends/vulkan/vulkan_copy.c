@@ -120,8 +120,7 @@ static gm_status copy_read_by_host(gm__vulkan_stream *stream, gm__vulkan_memory 
   return status;
 }
 
-/* What every entry asks first. */
-static gm_status copy_check(gm__vulkan_stream *stream, const char *op, gm_error *err) {
+gm_status gm__vulkan_copy_check(const gm__vulkan_stream *stream, const char *op, gm_error *err) {
   gm_status status = gm__vulkan_device_state(stream->device, err);
   return status ? status : gm__vulkan_stream_may_submit(stream, op, err);
 }
@@ -130,7 +129,7 @@ gm_status gm__vulkan_op_copy_to_device(void *device, void *stream, const gm_memo
                                        const void *src, uint64_t bytes, gm_backend_point *out, gm_error *err) {
   (void)device;
   gm__vulkan_memory *memory = gm__vulkan_memory_of(dst);
-  gm_status status = copy_check(stream, "gm_backend_ops.copy_to_device", err);
+  gm_status status = gm__vulkan_copy_check(stream, "gm_backend_ops.copy_to_device", err);
   if (status) return status;
   if (!gm__vulkan_visible(memory)) return copy_write_staged(stream, memory, offset, src, bytes, out, err);
   status = copy_write_by_host(stream, memory, offset, src, bytes, err);
@@ -142,7 +141,7 @@ gm_status gm__vulkan_op_copy_to_host(void *device, void *stream, const gm_memory
                                      uint64_t bytes, gm_backend_point *out, gm_error *err) {
   (void)device;
   gm__vulkan_memory *memory = gm__vulkan_memory_of(src);
-  gm_status status = copy_check(stream, "gm_backend_ops.copy_to_host", err);
+  gm_status status = gm__vulkan_copy_check(stream, "gm_backend_ops.copy_to_host", err);
   if (status) return status;
   status = gm__vulkan_copy_by_host(memory) ? copy_read_by_host(stream, memory, offset, dst, bytes, err)
                                            : copy_read_staged(stream, memory, offset, dst, bytes, err);
@@ -153,7 +152,7 @@ gm_status gm__vulkan_op_copy_to_host(void *device, void *stream, const gm_memory
 gm_status gm__vulkan_op_copy(void *device, void *user, const gm_copy_item *item, gm_backend_point *out, gm_error *err) {
   gm__vulkan_stream *stream = user;
   gm_backend_point point = {0};
-  gm_status status = copy_check(stream, "gm_backend_ops.copy", err);
+  gm_status status = gm__vulkan_copy_check(stream, "gm_backend_ops.copy", err);
   if (!status && item->bytes) {
     status = copy_submit(stream, gm__vulkan_memory_of(item->src), item->src_offset, gm__vulkan_memory_of(item->dst),
                          item->dst_offset, item->bytes, &point, err);
@@ -192,7 +191,7 @@ gm_status gm__vulkan_op_copy_many(void *user, void *user_stream, const gm_copy_i
   gm__vulkan_device *device = user;
   gm__vulkan_stream *stream = user_stream;
   gm__vulkan_recording recording;
-  gm_status status = copy_check(stream, "gm_backend_ops.copy_many", err);
+  gm_status status = gm__vulkan_copy_check(stream, "gm_backend_ops.copy_many", err);
   if (!status) status = gm__vulkan_command_begin(device, stream->queue->family, &recording, err);
   if (status) return status;
   uint32_t first = 0; /* since the last barrier */

@@ -6,6 +6,9 @@
 #include "backends/vulkan/vulkan_mem.h"
 #include "backends/vulkan/vulkan_stream.h"
 
+/* What every entry asks first: is the device lost, may gm submit? */
+gm_status gm__vulkan_copy_check(const gm__vulkan_stream *stream, const char *op, gm_error *err);
+
 /* Ends a call that submitted up to `point`: hand it out, or wait for it where `out` is NULL. */
 gm_status gm__vulkan_copy_finish(gm__vulkan_device *device, const gm_backend_point *point, gm_backend_point *out,
                                  gm_error *err);
@@ -27,5 +30,12 @@ gm_status gm__vulkan_op_copy_record(void *device, uintptr_t native_command_buffe
                                     gm_error *err);
 gm_status gm__vulkan_op_fill(void *device, void *stream, const gm_memory *dst, uint64_t offset, uint64_t bytes,
                              const void *pattern, uint32_t pattern_bytes, gm_backend_point *out, gm_error *err);
+
+gm_status gm__vulkan_op_rect_to_device(void *device, void *stream, const gm_memory *dst, const void *src,
+                                       const gm_rect *rect, gm_backend_point *out, gm_error *err);
+gm_status gm__vulkan_op_rect_to_host(void *device, void *stream, const gm_memory *src, void *dst, const gm_rect *rect,
+                                     gm_backend_point *out, gm_error *err);
+gm_status gm__vulkan_op_rect_copy(void *device, void *stream, const gm_memory *dst, const gm_memory *src,
+                                  const gm_rect *rect, gm_backend_point *out, gm_error *err);
 
 #endif

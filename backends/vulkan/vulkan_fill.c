@@ -128,8 +128,7 @@ gm_status gm__vulkan_op_fill(void *user, void *user_stream, const gm_memory *dst
   }
   const fill_job job = {memory, offset, bytes, pattern, pattern_bytes};
   gm_backend_point point = {0};
-  gm_status status = gm__vulkan_device_state(device, err);
-  if (!status) status = gm__vulkan_stream_may_submit(stream, op, err);
+  gm_status status = gm__vulkan_copy_check(stream, op, err);
   if (!status && bytes) {
     status = gm__vulkan_copy_by_host(memory) ? fill_by_host(stream, memory, &job, err)
                                              : fill_by_device(stream, &job, &point, err);

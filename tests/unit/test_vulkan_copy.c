@@ -209,6 +209,66 @@ static void test_copy_many(void **state) {
   vulkan_fixture_close(&fixture);
 }
 
+/* The same box between plain memory, as the seam means it. */
+static void rect_plain(const gm_rect *r, uint8_t *dst, const uint8_t *src) {
+  uint64_t src_row = r->src_row_pitch ? r->src_row_pitch : r->row_bytes;
+  uint64_t dst_row = r->dst_row_pitch ? r->dst_row_pitch : r->row_bytes;
+  uint64_t src_slice = r->src_slice_pitch ? r->src_slice_pitch : src_row * r->rows;
+  uint64_t dst_slice = r->dst_slice_pitch ? r->dst_slice_pitch : dst_row * r->rows;
+  for (uint64_t slice = 0; slice < r->slices; slice++) {
+    for (uint64_t row = 0; row < r->rows; row++) {
+      memcpy(dst + r->dst_offset + slice * dst_slice + row * dst_row,
+             src + r->src_offset + slice * src_slice + row * src_row, r->row_bytes);
+    }
+  }
+}
+
+static void rect_check(const vulkan_fixture *fixture, const gm_rect *rect, uint64_t bytes) {
+  const gm_backend_ops *ops = fixture->ops;
+  uint8_t *src = malloc(bytes), *want = calloc(1, bytes), *back = calloc(1, bytes);
+  gm_memory a = vulkan_fixture_alloc(fixture, 0, bytes), b = vulkan_fixture_alloc(fixture, 0, bytes);
+  gm_backend_point point = {0};
+  assert_true(src && want && back);
+  for (uint64_t i = 0; i < bytes; i++) src[i] = (uint8_t)(i * 13 + i / 251);
+  rect_plain(rect, want, src);
+  assert_int_equal(ops->fill(fixture->device, fixture->stream, &a, 0, bytes, "", 1, NULL, NULL), GM_OK);
+  assert_int_equal(ops->rect_to_device(fixture->device, fixture->stream, &a, src, rect, &point, NULL), GM_OK);
+  assert_int_equal(ops->copy_to_host(fixture->device, fixture->stream, &a, 0, back, bytes, NULL, NULL), GM_OK);
+  assert_memory_equal(back, want, bytes);
+  assert_int_equal(ops->copy_to_device(fixture->device, fixture->stream, &a, 0, src, bytes, NULL, NULL), GM_OK);
+  assert_int_equal(ops->fill(fixture->device, fixture->stream, &b, 0, bytes, "", 1, NULL, NULL), GM_OK);
+  assert_int_equal(ops->rect_copy(fixture->device, fixture->stream, &b, &a, rect, NULL, NULL), GM_OK);
+  assert_int_equal(ops->copy_to_host(fixture->device, fixture->stream, &b, 0, back, bytes, NULL, NULL), GM_OK);
+  assert_memory_equal(back, want, bytes);
+  memset(back, 0, bytes);
+  assert_int_equal(ops->rect_to_host(fixture->device, fixture->stream, &a, back, rect, NULL, NULL), GM_OK);
+  assert_memory_equal(back, want, bytes);
+  vulkan_fixture_free(fixture, &b);
+  vulkan_fixture_free(fixture, &a);
+  free(src), free(want), free(back);
+}
+
+static void test_rects(void **state) {
+  (void)state;
+  static const struct {
+    gm_rect rect;
+    uint64_t bytes;
+  } cases[] = {
+      {{.row_bytes = 7, .rows = 5, .slices = 3, .src_offset = 3, .src_row_pitch = 11, .dst_row_pitch = 13}, 999},
+      {{.row_bytes = 10, .rows = 300, .slices = 2, .src_slice_pitch = 4001, .dst_offset = 9}, 9000},
+      {{.row_bytes = 64, .rows = 4, .slices = 4}, 1024}, /* touching: one range */
+      {{.row_bytes = 5 << 20, .rows = 2, .slices = 1, .dst_row_pitch = (5 << 20) + 3}, (10 << 20) + 3},
+      {{.row_bytes = 8, .rows = 1, .slices = 9, .src_slice_pitch = 8, .dst_slice_pitch = 100}, 900},
+      {{.row_bytes = 8, .rows = 0, .slices = 2}, 64},
+      {{.row_bytes = 0, .rows = 2, .slices = 2}, 64}};
+  for (size_t mode = 0; mode < 2; mode++) {
+    vulkan_fixture fixture;
+    vulkan_fixture_open(&fixture, modes[mode]);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) rect_check(&fixture, &cases[i].rect, cases[i].bytes);
+    vulkan_fixture_close(&fixture);
+  }
+}
+
 static void test_bad_pattern(void **state) {
   (void)state;
   vulkan_fixture fixture;
@@ -224,8 +284,8 @@ static void test_bad_pattern(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_random),    cmocka_unit_test(test_threads),     cmocka_unit_test(test_larger_than_staging),
-      cmocka_unit_test(test_copy_many), cmocka_unit_test(test_bad_pattern),
+      cmocka_unit_test(test_random),    cmocka_unit_test(test_threads), cmocka_unit_test(test_larger_than_staging),
+      cmocka_unit_test(test_copy_many), cmocka_unit_test(test_rects),   cmocka_unit_test(test_bad_pattern),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
