@@ -4,6 +4,8 @@ set(gm_test_environment
   "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0"
   "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
   "TSAN_OPTIONS=allocator_may_return_null=1:ignore_noninstrumented_modules=1:halt_on_error=1:second_deadlock_stack=1"
+  # Vulkan's layer also checks what one submission leaves to the next (it calls that alpha).
+  "VK_LAYER_ENABLES=VALIDATION_CHECK_ENABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT"
   # Drivers keep their caches inside the build tree.
   "POCL_CACHE_DIR=${CMAKE_BINARY_DIR}/cache/pocl"
   "XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/cache"

@@ -154,9 +154,7 @@ static int run_softmax(app *a, const gm_block *values) {
     memcpy(work.sizes, sizes, sizeof sizes);
     work.invocations = pass ? MLP_BATCH * MLP_OUTPUTS : MLP_BATCH;
     if (run(a, &work)) return 1;
-    a->barrier = true; /* the second pass overwrites what the first reads */
   }
-  a->barrier = false;
   return gm_free(a->pool, &scratch, a->stream) != GM_OK;
 }
 

@@ -242,13 +242,14 @@ static int engine_bind(engine *e, const engine_work *work, VkDescriptorSet *out)
   return 0;
 }
 
-/* Narrow: the shader reads what the last one wrote. Wide: it also writes where earlier work read or wrote. */
+/* Narrow: between dispatches. Wide: also with whatever else was submitted before, gm's copies among it. */
 static void engine_barrier(engine *e, VkCommandBuffer commands, bool wide) {
   const VkPipelineStageFlags stage = wide ? VK_PIPELINE_STAGE_ALL_COMMANDS_BIT : VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+  const VkAccessFlags written = wide ? VK_ACCESS_MEMORY_WRITE_BIT : VK_ACCESS_SHADER_WRITE_BIT;
+  const VkAccessFlags touched = wide ? VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT
+                                     : VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
   const VkMemoryBarrier barrier = {
-      .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
-      .srcAccessMask = wide ? VK_ACCESS_MEMORY_WRITE_BIT : VK_ACCESS_SHADER_WRITE_BIT,
-      .dstAccessMask = wide ? VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT : VK_ACCESS_SHADER_READ_BIT};
+      .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER, .srcAccessMask = written, .dstAccessMask = touched};
   e->vkCmdPipelineBarrier(commands, stage, stage, 0, 1, &barrier, 0, NULL, 0, NULL);
 }
 

@@ -12,15 +12,16 @@
 #define ENGINE_ENTRIES(X)                                                                                              \
   X(vkDestroyInstance)                                                                                                 \
   X(vkEnumeratePhysicalDevices)                                                                                        \
-  X(vkGetPhysicalDeviceProperties) X(vkGetPhysicalDeviceQueueFamilyProperties) X(vkCreateDevice) X(vkDestroyDevice)    \
-      X(vkGetDeviceQueue) X(vkCreateShaderModule) X(vkDestroyShaderModule) X(vkCreateDescriptorSetLayout)              \
-          X(vkDestroyDescriptorSetLayout) X(vkCreatePipelineLayout) X(vkDestroyPipelineLayout)                         \
-              X(vkCreateComputePipelines) X(vkDestroyPipeline) X(vkCreateDescriptorPool) X(vkDestroyDescriptorPool)    \
-                  X(vkResetDescriptorPool) X(vkAllocateDescriptorSets) X(vkUpdateDescriptorSets)                       \
-                      X(vkCreateCommandPool) X(vkDestroyCommandPool) X(vkResetCommandPool) X(vkAllocateCommandBuffers) \
-                          X(vkBeginCommandBuffer) X(vkEndCommandBuffer) X(vkCmdPipelineBarrier) X(vkCmdBindPipeline)   \
-                              X(vkCmdBindDescriptorSets) X(vkCmdPushConstants) X(vkCmdDispatch) X(vkCreateSemaphore)   \
-                                  X(vkDestroySemaphore) X(vkWaitSemaphores) X(vkQueueSubmit)
+  X(vkGetPhysicalDeviceProperties)                                                                                     \
+  X(vkGetPhysicalDeviceQueueFamilyProperties) X(vkCreateDevice) X(vkDestroyDevice) X(vkGetDeviceQueue)                 \
+      X(vkCreateShaderModule) X(vkDestroyShaderModule) X(vkCreateDescriptorSetLayout) X(vkDestroyDescriptorSetLayout)  \
+          X(vkCreatePipelineLayout) X(vkDestroyPipelineLayout) X(vkCreateComputePipelines) X(vkDestroyPipeline)        \
+              X(vkCreateDescriptorPool) X(vkDestroyDescriptorPool) X(vkResetDescriptorPool)                            \
+                  X(vkAllocateDescriptorSets) X(vkUpdateDescriptorSets) X(vkCreateCommandPool) X(vkDestroyCommandPool) \
+                      X(vkResetCommandPool) X(vkAllocateCommandBuffers) X(vkBeginCommandBuffer) X(vkEndCommandBuffer)  \
+                          X(vkCmdPipelineBarrier) X(vkCmdBindPipeline) X(vkCmdBindDescriptorSets)                      \
+                              X(vkCmdPushConstants) X(vkCmdDispatch) X(vkCreateSemaphore) X(vkDestroySemaphore)        \
+                                  X(vkWaitSemaphores) X(vkQueueSubmit)
 
 typedef enum engine_shader { ENGINE_DENSE, ENGINE_SOFTMAX, ENGINE_SHADERS } engine_shader;
 
@@ -63,7 +64,7 @@ typedef struct engine_work {
   uint32_t tensor_count;
   uint32_t sizes[4]; /* push constants */
   uint32_t invocations;
-  bool wide_barrier; /* wait for all earlier work in the queue, not only for what the last shader wrote */
+  bool wide_barrier; /* after all earlier work in the queue, not only after dispatches */
 } engine_work;
 
 /* `validation`: with Khronos' layer and synchronisation validation, which count into `messages`. 0: done, else the
