@@ -6,9 +6,9 @@
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/device/host_info.h"
 #include "core/pool/access.h"
 #include "core/track/tracker.h"
-#include "gm/memory_info.h"
 #include "gm/size.h"
 
 /* Invariants: a buffer has its bytes in exactly one place, a block of its pool or plain host memory; what did not get
@@ -73,7 +73,7 @@ static void buffer_settle_in(gm_buffer *buffer, const gm_block *block) {
 static bool buffer_host_has(const gm_context *ctx, uint64_t bytes) {
   gm_host_info host = {.struct_size = sizeof host};
   if (bytes > PTRDIFF_MAX) return false;
-  if (gm_host_info_read(ctx->host_root && *ctx->host_root ? ctx->host_root : NULL, &host, NULL)) return true;
+  gm__host_memory_read(ctx->host_root, &host);
   return host.free_bytes == GM_UNKNOWN_BYTES || bytes <= host.free_bytes;
 }
 

@@ -37,6 +37,7 @@ struct gm_context {
   bool ignore_environment;
 
   _Atomic uint64_t next_id;  /* streams, pools, buffers: never reused */
+  _Atomic int host_pressure; /* gm_pressure_level said last */
   _Atomic uint32_t children; /* objects that keep the context alive: devices, trackers */
 
   gm__mutex lock; /* tags, destructors, slots, list link below is under the process lock */

@@ -1,8 +1,10 @@
-/* How full a memory is, in four levels. Pure and thread-safe. */
+/* How full a memory is, in four levels (F29). Thread-safe. */
 #ifndef GM_PRESSURE_H
 #define GM_PRESSURE_H
 
-#include "gm/export.h"
+#include <stdint.h>
+
+#include "gm/status.h"
 
 GM_BEGIN_DECLS
 
@@ -29,6 +31,30 @@ typedef struct gm_pressure_thresholds {
 
 /* "low", "medium", "high", "critical"; "?" for a number that is none. Static storage, never NULL. */
 GM_API const char *gm_pressure_level_name(gm_pressure_level level);
+
+struct gm_context;
+struct gm_device;
+struct gm_pool;
+
+/* The pressure on a memory now. What gm can give back on demand (pooled memory) counts as free. */
+typedef struct gm_pressure {
+  uint32_t struct_size;
+  gm_pressure_level level; /* with hysteresis: depends on the levels that were answered before */
+  double ratio;            /* used / total, 0..1; 1 when there is nothing to be had at all */
+  uint64_t used_bytes;
+  uint64_t total_bytes;
+} gm_pressure;
+
+/* Read now, by the thresholds of the configuration (pressure.medium, …). `out` has struct_size set; it is untouched on
+ * failure. INVALID_ARGUMENT (also thresholds out of order, by name), FORKED, OUT_OF_HOST_MEMORY, UNAVAILABLE: the
+ * figures are not known. */
+GM_API gm_status gm_device_pressure(struct gm_device *device, gm_pressure *out, gm_error *err);
+
+/* Of the bytes a pool may take: its cap, or what the device leaves it; used are those handed out. */
+GM_API gm_status gm_pool_pressure(struct gm_pool *pool, gm_pressure *out, gm_error *err);
+
+/* Of the memory that this process may have on the host. */
+GM_API gm_status gm_host_pressure(struct gm_context *ctx, gm_pressure *out, gm_error *err);
 
 GM_END_DECLS
 

@@ -1,0 +1,75 @@
+#include "core/device/pressure.h"
+
+#include "core/algo/classifier.h"
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+#include "core/device/device.h"
+#include "core/device/device_figures.h"
+#include "core/device/host_info.h"
+
+/* Invariant: levels come out of one classifier and one set of thresholds; each device, pool and context remembers the
+ * level that it said last, which is all that hysteresis needs. Two threads that ask at once may both move it by their
+ * own reading: either is a level that was true. */
+
+gm_status gm__pressure_check(const gm_pressure *out, const char *op, gm_error *err) {
+  if (!out) return gm__bad_argument(err, op, "`out` is NULL");
+  if (out->struct_size >= sizeof *out) return GM_OK;
+  return gm__bad_argument(err, op, "`out->struct_size` is %u, must be %zu", out->struct_size, sizeof *out);
+}
+
+static gm_pressure_thresholds pressure_thresholds(gm_context *ctx) {
+  return (gm_pressure_thresholds){.medium = gm__config_fraction(ctx, "pressure.medium"),
+                                  .high = gm__config_fraction(ctx, "pressure.high"),
+                                  .critical = gm__config_fraction(ctx, "pressure.critical"),
+                                  .hysteresis = gm__config_fraction(ctx, "pressure.hysteresis")};
+}
+
+gm_status gm__pressure_fill(gm_context *ctx, uint64_t used_bytes, uint64_t total_bytes, _Atomic int *level,
+                            gm_pressure *out, gm_error *err) {
+  gm_pressure_thresholds thresholds = pressure_thresholds(ctx);
+  gm_status status = gm__classifier_check(&thresholds, err);
+  if (status) return status;
+  if (used_bytes > total_bytes) used_bytes = total_bytes;
+  double ratio = total_bytes ? (double)used_bytes / (double)total_bytes : 1.0;
+  gm_pressure_level last = (gm_pressure_level)atomic_load_explicit(level, memory_order_relaxed);
+  gm_pressure_level now = gm__classifier_level(last, ratio, &thresholds);
+  atomic_store_explicit(level, (int)now, memory_order_relaxed);
+  *out = (gm_pressure){
+      .struct_size = sizeof *out, .level = now, .ratio = ratio, .used_bytes = used_bytes, .total_bytes = total_bytes};
+  return GM_OK;
+}
+
+gm_status gm_device_pressure(gm_device *device, gm_pressure *out, gm_error *err) {
+  static const char op[] = "gm_device_pressure";
+  gm_memory_info memory = {.struct_size = sizeof memory};
+  gm_status status = gm__device_check(device, op, err);
+  if (!status) status = gm__pressure_check(out, op, err);
+  if (!status) status = gm_device_memory_info(device, &memory, err);
+  if (status) return status;
+  if (memory.total_bytes == GM_UNKNOWN_BYTES || memory.free_bytes == GM_UNKNOWN_BYTES) {
+    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, op, "nobody says how much memory of \"%s\" is free", device->info.name);
+  }
+  uint64_t effective_free = gm__add_sat(memory.free_bytes, memory.reclaimable_bytes);
+  uint64_t used = gm__sub_sat(memory.total_bytes, effective_free);
+  return gm__pressure_fill(device->ctx, used, memory.total_bytes, &device->pressure, out, err);
+}
+
+/* What gm itself keeps for reuse in host memory. */
+static uint64_t pressure_host_pooled(void) {
+  gm_device_info host = {.struct_size = sizeof host, .type = GM_DEVICE_TYPE_CPU};
+  return gm__used_pooled(gm__device_used(NULL, &host));
+}
+
+gm_status gm_host_pressure(gm_context *ctx, gm_pressure *out, gm_error *err) {
+  static const char op[] = "gm_host_pressure";
+  gm_host_info host = {.struct_size = sizeof host};
+  gm_status status = gm__context_check(ctx, op, err);
+  if (!status) status = gm__pressure_check(out, op, err);
+  if (status) return status;
+  gm__host_memory_read(ctx->host_root, &host);
+  if (host.total_bytes == GM_UNKNOWN_BYTES || host.free_bytes == GM_UNKNOWN_BYTES) {
+    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, op, "the system does not say how much memory is free");
+  }
+  uint64_t used = gm__sub_sat(host.total_bytes, gm__add_sat(host.free_bytes, pressure_host_pooled()));
+  return gm__pressure_fill(ctx, used, host.total_bytes, &ctx->host_pressure, out, err);
+}
