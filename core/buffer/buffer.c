@@ -234,7 +234,7 @@ static gm_status buffer_range(gm_buffer *buffer, uint64_t offset, uint64_t bytes
 gm_status gm_buffer_write(gm_buffer *buffer, uint64_t offset, const void *src, uint64_t bytes, gm_stream *stream,
                           gm_error *err) {
   gm__access access;
-  char *host;
+  char *host = NULL;
   gm_status status = buffer_range(buffer, offset, bytes, "gm_buffer_write", &access, &host, err);
   if (status) return status;
   if (!src) return gm__bad_argument(err, "gm_buffer_write", "`src` is NULL");
@@ -246,7 +246,7 @@ gm_status gm_buffer_write(gm_buffer *buffer, uint64_t offset, const void *src, u
 gm_status gm_buffer_read(gm_buffer *buffer, uint64_t offset, void *dst, uint64_t bytes, gm_stream *stream,
                          gm_error *err) {
   gm__access access;
-  char *host;
+  char *host = NULL;
   gm_status status = buffer_range(buffer, offset, bytes, "gm_buffer_read", &access, &host, err);
   if (status) return status;
   if (!dst) return gm__bad_argument(err, "gm_buffer_read", "`dst` is NULL");
@@ -258,7 +258,7 @@ gm_status gm_buffer_read(gm_buffer *buffer, uint64_t offset, void *dst, uint64_t
 /* All bytes of the buffer into `block`; they are there on return. */
 static gm_status buffer_copy_to(gm_buffer *buffer, const gm_block *block, gm_stream *stream, gm_error *err) {
   gm__access from, to;
-  char *host;
+  char *host = NULL;
   gm_status status = stream ? gm_stream_barrier(stream, err) : GM_OK;
   if (!status) status = buffer_range(buffer, 0, buffer->bytes, "gm_buffer_promote", &from, &host, err);
   if (!status) status = gm__access_open(buffer->pool, block, 0, buffer->bytes, "gm_buffer_promote", &to, err);
