@@ -115,11 +115,17 @@ static gm_status config_apply_lines(gm__config *config, char *text, const char *
   return GM_OK;
 }
 
+/* A key that has no effect yet says so, whoever sets it. */
+static void config_say_later(const gm__config *config, const gm_config_key *key, const char *name) {
+  if (!key->effective) gm__log(config->services, GM_LOG_WARN, "gm: %s: the feature comes later", name);
+}
+
 /* Take over what the file says when all of it was understood, else let go of it. */
 static void config_finish_file(gm__config *config, char **texts, bool good) {
   for (size_t i = 0; i < gm__config_key_count(); i++) {
     if (good && texts[i]) {
       gm__config_store(config, i, GM_CONFIG_FILE, texts[i]);
+      config_say_later(config, gm_config_key_at(i), gm_config_key_at(i)->name);
     } else {
       gm__config_release_text(config, texts[i]);
     }
@@ -190,7 +196,7 @@ gm_status gm__config_apply_environment(gm__config *config, gm_error *err) {
     gm__config_change change = {key->name, value, key->environment, GM_CONFIG_ENVIRONMENT};
     gm_status status = gm__config_put(config, &change, err);
     if (status != GM_OK) return status;
-    if (!key->effective) gm__log(config->services, GM_LOG_WARN, "gm: %s: the feature comes later", key->environment);
+    config_say_later(config, key, key->environment);
   }
   config_log_unknown_variables(config);
   return GM_OK;

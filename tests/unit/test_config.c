@@ -215,6 +215,11 @@ static void test_the_environment_is_the_operators(void **state) {
   assert_int_equal(gm_context_create(&params, &ctx, &err), GM_OK);
   assert_non_null(strstr(host.last_line, "GM_SEGMENT_SIZE")); /* its feature comes later: said */
   unsetenv("GM_SEGMENT_SIZE");
+  char later[] = "/tmp/gm-config-XXXXXX";
+  write_file(later, "zero_segments = true\n");
+  assert_int_equal(gm_config_load(ctx, later, &err), GM_OK);
+  assert_non_null(strstr(host.last_line, "zero_segments")); /* from a file, too */
+  unlink(later);
   assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
   counted_services_check(&host);
 }
