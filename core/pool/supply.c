@@ -157,7 +157,9 @@ void gm__supply_detach(gm_pool *pool, gm__leaving *leaving, gm__node *node) {
 void gm__supply_return(gm_pool *pool, gm__leaving *leaving) {
   if (!leaving->first) return;
   for (gm__node *node = leaving->first; node; node = node->links[GM__BY_BUCKET].next) {
-    supply_give(pool, &node->memory);
+    gm_memory memory = node->memory;
+    node->memory.handle = 0; /* a process forked just now must not find it and free it again */
+    supply_give(pool, &memory);
     gm__stats_uncount(&pool->stats.reserved_bytes, node->bytes);
     gm__pool_unclaim(pool, node->bytes);
   }
