@@ -107,3 +107,14 @@ const cts_mode cts_vulkan_adopted = {.backend = "vulkan",
                                      .close = vulkan_close,
                                      .finish = vulkan_finish,
                                      .check_native = vulkan_check_native};
+
+const cts_mode cts_vulkan_adopted_staging = {.backend = "vulkan",
+                                             .name = "adopted_staging",
+                                             .ops = &gm__vulkan_backend,
+                                             .options = "validation,no_host_visible",
+                                             .open = vulkan_open,
+                                             .open_stream = vulkan_open_stream,
+                                             .close_stream = vulkan_close_stream,
+                                             .close = vulkan_close,
+                                             .finish = vulkan_finish,
+                                             .check_native = vulkan_check_native};

@@ -22,6 +22,7 @@ const cts_mode *const *cts_modes(void) {
     &cts_vulkan_opened,
     &cts_vulkan_staging,
     &cts_vulkan_adopted,
+    &cts_vulkan_adopted_staging,
 #endif
     NULL,
   };
