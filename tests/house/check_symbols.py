@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 """Holds what libgm.so exports against what the public headers declare, and what it needs against a list.
 
-usage: check_symbols.py [--complete] LIBRARY INCLUDE_DIR ALLOWED_LIBRARY...
-
-With --complete, what a header declares and the library lacks is a failure; without, it is counted.
+usage: check_symbols.py LIBRARY INCLUDE_DIR ALLOWED_LIBRARY...
 """
 import os
 import re
@@ -36,22 +34,19 @@ def needed_by(library):
 
 
 def main():
-    complete = sys.argv[1] == "--complete"
-    library, include, *allowed = sys.argv[2:] if complete else sys.argv[1:]
+    library, include, *allowed = sys.argv[1:]
     exported, declared, needed = exported_by(library), declared_in(include), needed_by(library)
     problems = [f"{name}: exported, but does not begin with gm_" for name in sorted(exported)
                 if not re.match(r"gm_[a-z0-9]", name)]
     problems += [f"{name}: exported, but no public header declares it" for name in sorted(exported - declared)]
-    missing = sorted(declared - exported)
-    problems += [f"{name}: declared GM_API, but not exported" for name in missing if complete]
+    problems += [f"{name}: declared GM_API, but not exported" for name in sorted(declared - exported)]
     problems += [f"{name}: libgm.so needs it, which is not allowed here" for name in sorted(needed)
                  if name.split(".so")[0] not in allowed]
     if "NODELETE" not in run("readelf", "-d", library):
         problems.append("libgm.so is not marked NODELETE")
     for problem in problems:
         print(problem)
-    print(f"{len(exported)} names exported, {len(missing)} declared but not there, needs {' '.join(sorted(needed))}, "
-          f"{len(problems)} problems")
+    print(f"{len(exported)} names exported, needs {' '.join(sorted(needed))}, {len(problems)} problems")
     return 1 if problems or not exported else 0
 
 
