@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "fault/fault.h"
+#include "gm/buffer.h"
 #include "gm/config.h"
 #include "gm/load.h"
+#include "gm/pressure.h"
 #include "gm/report.h"
 #include "gm/transfer.h"
 
@@ -202,10 +204,50 @@ static gm_status loading(session *s, gm_error *err) {
   return status;
 }
 
+static gm_status buffers_use(gm_buffer *buffer, gm_error *err) {
+  gm_status status = gm_buffer_write(buffer, 1, scenario_source, SCENARIO_BYTES - 1, NULL, err);
+  if (status == GM_OK) status = gm_buffer_read(buffer, 0, scenario_target, SCENARIO_BYTES, NULL, err);
+  return status;
+}
+
+/* The second buffer finds no room on the device, falls back to the host, and moves when there is room. */
+static gm_status buffers(session *s, gm_error *err) {
+  const gm_buffer_params params = {
+      .struct_size = sizeof params, .request = {.bytes = SCENARIO_BYTES}, .fallback = GM_FALLBACK_HOST};
+  gm_buffer *made[2] = {NULL, NULL}, *scoped = NULL;
+  gm_scope *scope = NULL;
+  gm_status status = scenario_pool(s, err);
+  if (status == GM_OK) status = gm_pool_set_max_bytes(s->pool, 100000, err);
+  for (int i = 0; i < 2 && status == GM_OK; i++) {
+    status = gm_buffer_create(s->pool, &params, &made[i], err);
+    if (status == GM_OK) status = buffers_use(made[i], err);
+  }
+  if (status == GM_OK) status = gm_pool_set_max_bytes(s->pool, 0, err);
+  if (status == GM_OK) status = gm_buffer_promote(made[1], NULL, err);
+  if (status == GM_OK) status = buffers_use(made[1], err);
+  if (status == GM_OK) status = gm_scope_create(s->pool, &scope, err);
+  for (int i = 0; i < 3 && status == GM_OK; i++) status = gm_scope_buffer(scope, &params, &scoped, err);
+  gm_scope_end(scope, NULL);
+  for (int i = 0; i < 2; i++) {
+    if (made[i]) gm_buffer_release(made[i], NULL);
+  }
+  return status;
+}
+
+static gm_status pressure(session *s, gm_error *err) {
+  gm_pressure got = {.struct_size = sizeof got};
+  gm_status status = scenario_pool(s, err);
+  if (status == GM_OK) status = gm_device_pressure(s->device, &got, err);
+  if (status == GM_OK) status = gm_pool_pressure(s->pool, &got, err);
+  if (status == GM_OK) status = gm_host_pressure(s->ctx, &got, err);
+  return status;
+}
+
 const scenario scenarios[] = {
     {"settings", settings, false},     {"discovery", discovery, false}, {"opening", opening, false},
     {"allocation", allocation, false}, {"transfers", transfers, true},  {"native_access", native_access, true},
-    {"reuse", reuse, false},           {"loading", loading, true},
+    {"buffers", buffers, true},        {"pressure", pressure, false},   {"reuse", reuse, false},
+    {"loading", loading, true},
 };
 const unsigned scenario_count = sizeof scenarios / sizeof scenarios[0];
 
