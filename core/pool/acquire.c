@@ -146,8 +146,11 @@ static gm_status acquire_zero(gm_pool *pool, const gm__want *want, const gm__nod
   gm_backend_point point;
   gm_status status =
       device->ops->fill(device->handle, want->stream->handle, &node->memory, 0, node->bytes, "", 1, &point, err);
-  if (status == GM_OK) device->ops->point_release(device->handle, &point, GM_CLOSE_NORMAL);
-  return status;
+  if (status) return status;
+  device->ops->point_release(device->handle, &point, GM_CLOSE_NORMAL);
+  if (want->stream->kind == GM_STREAM_FIFO) return GM_OK;
+  return device->ops->stream_barrier(device->handle, want->stream->handle,
+                                     err); /* the caller's work follows the fill */
 }
 
 static void acquire_count(gm_pool *pool, const gm__want *want, const gm__node *node, bool fresh) {

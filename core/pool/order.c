@@ -38,6 +38,10 @@ static int order_find(const gm__order *order, const gm_stream *stream) {
   return GM__ORDER_HOST;
 }
 
+bool gm__order_knows(const gm__order *order, const gm_stream *stream) {
+  return order_find(order, stream) != GM__ORDER_HOST;
+}
+
 int gm__order_slot_of(gm__order *order, gm_stream *stream) {
   if (!stream) return GM__ORDER_HOST;
   int slot = order_find(order, stream);

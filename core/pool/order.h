@@ -61,6 +61,9 @@ gm_status gm__order_insert(gm__order *order, gm__node *node, int slot, gm_error 
 gm_status gm__order_attach_point(gm__order *order, gm__node *node, int slot, gm_error *err);
 void gm__order_drop_point(gm__order *order, gm__node *node);
 
+/* True when blocks of the pool were used on the stream, or asked for there. */
+bool gm__order_knows(const gm__order *order, const gm_stream *stream);
+
 /* Wait until `stream` has done what was submitted to it: what a closing stream needs first. Takes no lock. */
 void gm__order_drain(gm_device *device, gm_stream *stream);
 

@@ -19,6 +19,10 @@ gm_status gm__pool_check(const gm_pool *pool, const char *op, gm_error *err) {
 
 static void pool_stream_closing(void *user, gm_stream *stream) {
   gm_pool *pool = user;
+  gm__mutex_lock(&pool->lock);
+  bool known = gm__order_knows(&pool->order, stream);
+  gm__mutex_unlock(&pool->lock);
+  if (!known) return;
   gm__order_drain(pool->device, stream);
   gm__mutex_lock(&pool->lock);
   gm__order_forget(&pool->order, &pool->nodes, stream);

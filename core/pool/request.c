@@ -82,6 +82,7 @@ bool gm__want_fits(const gm_pool *pool, const gm__want *want, const gm__node *no
   if (node->bytes < want->bytes || node->must_be > want->must_be || want->usage & ~node->usage) return false;
   if (want->flags & GM_COMMIT && !node->committed) return false;
   if (want->beside_device && request_memory_flags(pool, node) & GM_MEMORY_DEVICE_LOCAL) return false;
-  if (want->flags & GM_HOST_VISIBLE && !(request_memory_flags(pool, node) & GM_MEMORY_HOST_VISIBLE)) return false;
+  uint32_t visible = request_memory_flags(pool, node) & (GM_MEMORY_HOST_VISIBLE | GM_MEMORY_HOST_POINTER);
+  if (want->flags & GM_HOST_VISIBLE && !visible) return false;
   return node->align >= want->align || (node->memory.address && node->memory.address % want->align == 0);
 }

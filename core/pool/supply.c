@@ -190,6 +190,7 @@ void gm__supply_end(gm_pool *pool) {
   uint32_t cursor = 0;
   for (gm__node *node; (node = gm__node_next(&pool->nodes, &cursor));) {
     if (node->state == GM__NODE_UNUSED || !node->memory.handle) continue;
+    if (forked && node->state == GM__NODE_AWAY) continue; /* a thread that is not here may be half through with it */
     if (pool->has_upstream) {
       if (!forked) pool->upstream.release(pool->upstream.user, &node->memory);
       continue;

@@ -178,6 +178,35 @@ static void test_sizes_near_the_end_are_refused(void **state) {
   pool_bench_close(&bench);
 }
 
+static void explain(const pool_bench *bench, uint64_t bytes, gm_acquire acquire, const char *word) {
+  gm_explanation why = {.struct_size = sizeof why};
+  gm_request request = {.bytes = bytes};
+  pool_bench_ok(gm_explain(bench->pool, &request, &why, err));
+  assert_int_equal(why.acquire, acquire);
+  if (!strstr(why.text, word)) fail_msg("\"%s\" does not say \"%s\"", why.text, word);
+}
+
+static void test_the_report_says_what_would_help(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_pool_params params = {.struct_size = sizeof params, .max_bytes = 16 * MIB, .name = "p"};
+  pool_bench_open(&bench, "null", "null:capacity=12M,max_alloc=11M", &params);
+  explain(&bench, MIB, GM_ACQUIRE_FRESH, "would succeed");
+  gm_block block = take(bench.pool, 8 * MIB, GM_ACQUIRE_FRESH);
+  explain(&bench, 9 * MIB, GM_ACQUIRE_OVER_LIMIT, "5 MiB more would help");
+  explain(&bench, 20 * MIB, GM_ACQUIRE_EXHAUSTED, "pieces of at most 11 MiB");
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  explain(&bench, 8 * MIB, GM_ACQUIRE_OK, "would succeed");
+  explain(&bench, 9 * MIB, GM_ACQUIRE_FRESH, "would succeed"); /* what is pooled would be given back */
+  gm_explanation old = {.struct_size = 1};
+  gm_request request = {.bytes = 1};
+  gm_error failure;
+  assert_int_equal(gm_explain(bench.pool, &request, &old, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_explain(bench.pool, &request, NULL, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_explain(NULL, &request, &old, &failure), GM_ERR_INVALID_ARGUMENT);
+  pool_bench_close(&bench);
+}
+
 static void test_wrong_frees_damage_nothing(void **state) {
   (void)state;
   pool_bench bench;
@@ -362,6 +391,7 @@ int main(void) {
       cmocka_unit_test(test_two_pools_share_the_memory_fraction),
       cmocka_unit_test(test_wrong_requests_are_refused_by_name),
       cmocka_unit_test(test_sizes_near_the_end_are_refused),
+      cmocka_unit_test(test_the_report_says_what_would_help),
       cmocka_unit_test(test_wrong_frees_damage_nothing),
       cmocka_unit_test(test_destroy_with_blocks_out_changes_nothing),
       cmocka_unit_test(test_wrong_parameters_of_a_pool),

@@ -54,6 +54,12 @@ static gm_status shape_stream_barrier(void *device, void *stream, gm_error *err)
   return GM_OK;
 }
 
+static gm_status shape_fill(void *device, void *stream, const gm_memory *dst, uint64_t offset, uint64_t bytes,
+                            const void *pattern, uint32_t pattern_bytes, gm_backend_point *out, gm_error *err) {
+  shape.records += out != NULL; /* a point to release */
+  return gm__null_backend.fill(device, stream, dst, offset, bytes, pattern, pattern_bytes, out, err);
+}
+
 typedef struct order_bench {
   pool_bench base;
   gm_stream *a, *b;
@@ -71,6 +77,7 @@ static void order_open(order_bench *bench, gm_stream_kind kind, uint64_t max_byt
   ops.point_release = shape_point_release;
   ops.point_wait_on = shape_point_wait_on;
   ops.stream_barrier = shape_stream_barrier;
+  ops.fill = shape_fill;
   pool_bench *base = &bench->base;
   counted_services_init(&base->host);
   gm_context_params context = {.struct_size = sizeof context,
@@ -269,6 +276,17 @@ static void test_a_stream_with_barriers_needs_one(void **state) {
   order_close(&bench);
 }
 
+static void test_zeroing_is_in_order_on_streams_with_barriers(void **state) {
+  (void)state;
+  order_bench bench;
+  order_open(&bench, GM_STREAM_FIFO_IF_BARRIER, 0);
+  busy_block(&bench);
+  gm_block block = take(&bench, bench.a, GM_ZERO, GM_ACQUIRE_OK);
+  assert_int_equal(shape.barriers, 2); /* before the fill and behind it */
+  give(&bench, &block, bench.a);
+  order_close(&bench);
+}
+
 static void test_an_unordered_stream_needs_the_point_of_the_free(void **state) {
   (void)state;
   order_bench bench;
@@ -392,6 +410,7 @@ int main(void) {
       cmocka_unit_test(test_further_users_must_be_done_too),
       cmocka_unit_test(test_older_work_is_remembered_over_a_free_by_the_host),
       cmocka_unit_test(test_a_stream_with_barriers_needs_one),
+      cmocka_unit_test(test_zeroing_is_in_order_on_streams_with_barriers),
       cmocka_unit_test(test_an_unordered_stream_needs_the_point_of_the_free),
       cmocka_unit_test(test_closing_a_stream_settles_what_it_used),
       cmocka_unit_test(test_trim_leaves_what_is_in_use_and_destroy_waits),

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "backends/cpu/cpu_backend.h"
 #include "gm/transfer.h"
 #include "support/pool_bench.h"
 
@@ -114,6 +115,147 @@ static void test_a_mapping_shows_the_memory(void **state) {
   pool_bench_close(&bench);
 }
 
+/* The CPU backend in disguise: memory that must be flushed and invalidated in atoms of 64 bytes. */
+static struct {
+  uint64_t flush_at, flush_bytes, invalidate_at, invalidate_bytes, flushes, invalidates, unmaps;
+  bool visible;
+  gm_status invalidate_status;
+} cold;
+
+static gm_status cold_type(void *device, uint32_t type, gm_memory_type *out, gm_error *err) {
+  gm_status status = gm__cpu_backend.memory_type(device, type, out, err);
+  out->flags = GM_MEMORY_DEVICE_LOCAL | (cold.visible ? GM_MEMORY_HOST_VISIBLE : 0);
+  out->atom_bytes = 64;
+  return status;
+}
+
+static gm_status cold_alloc(void *device, const gm_memory_params *params, gm_memory *out, gm_error *err) {
+  gm_status status = gm__cpu_backend.memory_alloc(device, params, out, err);
+  out->host = NULL;
+  return status;
+}
+
+static gm_status cold_map(void *device, void *stream, const gm_memory *memory, uint64_t offset, uint64_t bytes,
+                          uint32_t mode, void **out, gm_error *err) {
+  (void)device, (void)stream, (void)bytes, (void)mode, (void)err;
+  *out = (char *)(uintptr_t)memory->address + offset;
+  return GM_OK;
+}
+
+static gm_status cold_unmap(void *device, void *stream, const gm_memory *memory, void *pointer, gm_error *err) {
+  (void)device, (void)stream, (void)memory, (void)pointer, (void)err;
+  cold.unmaps++;
+  return GM_OK;
+}
+
+static gm_status cold_flush(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes, gm_error *err) {
+  (void)device, (void)memory, (void)err;
+  cold.flush_at = offset;
+  cold.flush_bytes = bytes;
+  cold.flushes++;
+  return GM_OK;
+}
+
+static gm_status cold_invalidate(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes,
+                                 gm_error *err) {
+  (void)device, (void)memory, (void)err;
+  cold.invalidate_at = offset;
+  cold.invalidate_bytes = bytes;
+  cold.invalidates++;
+  return cold.invalidate_status;
+}
+
+static gm_memory cold_warm(const gm_memory *memory) {
+  gm_memory warm = *memory;
+  warm.host = (void *)(uintptr_t)memory->address;
+  return warm;
+}
+
+static gm_status cold_fill(void *device, void *stream, const gm_memory *dst, uint64_t offset, uint64_t bytes,
+                           const void *pattern, uint32_t pattern_bytes, gm_backend_point *out, gm_error *err) {
+  gm_memory warm = cold_warm(dst);
+  return gm__cpu_backend.fill(device, stream, &warm, offset, bytes, pattern, pattern_bytes, out, err);
+}
+
+static gm_status cold_read(void *device, void *stream, const gm_memory *src, uint64_t offset, void *dst, uint64_t bytes,
+                           gm_backend_point *out, gm_error *err) {
+  gm_memory warm = cold_warm(src);
+  return gm__cpu_backend.copy_to_host(device, stream, &warm, offset, dst, bytes, out, err);
+}
+
+static void open_cold(pool_bench *bench, bool visible) {
+  memset(&cold, 0, sizeof cold);
+  cold.visible = visible;
+  gm_backend_ops ops = gm__cpu_backend;
+  ops.name = "cold";
+  ops.api = GM_API_OTHER;
+  ops.memory_type = cold_type;
+  ops.memory_alloc = cold_alloc;
+  ops.map = cold_map;
+  ops.unmap = cold_unmap;
+  ops.flush = cold_flush;
+  ops.invalidate = cold_invalidate;
+  ops.fill = cold_fill;
+  ops.copy_to_host = cold_read;
+  counted_services_init(&bench->host);
+  gm_context_params params = {
+      .struct_size = sizeof params, .services = &bench->host.services, .ignore_environment = true};
+  pool_bench_ok(gm_context_create(&params, &bench->ctx, err));
+  pool_bench_ok(gm_backend_register(bench->ctx, &ops, err));
+  pool_bench_ok(gm_device_open_index(bench->ctx, "cold", 0, &bench->device, err));
+  pool_bench_ok(gm_pool_create(bench->device, NULL, &bench->pool, err));
+}
+
+static void test_memory_that_is_not_coherent_is_flushed_in_atoms(void **state) {
+  (void)state;
+  pool_bench bench;
+  open_cold(&bench, true);
+  gm_block block = take(&bench, 4096, GM_HOST_VISIBLE);
+  void *pointer = NULL;
+  gm_error failure;
+  pool_bench_ok(gm_block_map(bench.pool, &block, 100, 50, GM_MAP_READ | GM_MAP_WRITE, NULL, &pointer, err));
+  assert_int_equal(cold.invalidate_at, 64);
+  assert_int_equal(cold.invalidate_bytes, 128);
+  pool_bench_ok(gm_block_unmap(bench.pool, &block, pointer, NULL, err));
+  assert_int_equal(cold.flush_at, 64);
+  assert_int_equal(cold.flush_bytes, 128);
+  pool_bench_ok(gm_block_map(bench.pool, &block, 0, 64, GM_MAP_READ, NULL, &pointer, err));
+  pool_bench_ok(gm_block_unmap(bench.pool, &block, pointer, NULL, err));
+  assert_int_equal(cold.flushes, 1); /* nothing was written */
+  pool_bench_ok(gm_block_map(bench.pool, &block, 4095, 1, GM_MAP_DISCARD, NULL, &pointer, err));
+  assert_int_equal(cold.invalidates, 2); /* nothing is read */
+  pool_bench_ok(gm_block_unmap(bench.pool, &block, pointer, NULL, err));
+  assert_int_equal(cold.flush_at + cold.flush_bytes, 4096);
+  cold.invalidate_status = GM_ERR_DRIVER;
+  uint64_t unmaps = cold.unmaps;
+  assert_int_equal(gm_block_map(bench.pool, &block, 0, 1, GM_MAP_READ, NULL, &pointer, &failure), GM_ERR_DRIVER);
+  assert_int_equal(cold.unmaps, unmaps + 1);
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK); /* not mapped */
+  pool_bench_close(&bench);
+}
+
+static void test_memory_that_the_host_cannot_see(void **state) {
+  (void)state;
+  pool_bench bench;
+  open_cold(&bench, false);
+  gm_block block = take(&bench, 4096, 0);
+  void *pointer = NULL;
+  gm_error failure;
+  assert_int_equal(gm_block_map(bench.pool, &block, 0, 1, GM_MAP_READ, NULL, &pointer, &failure), GM_ERR_NOT_SUPPORTED);
+  assert_non_null(strstr(failure.message, "GM_HOST_VISIBLE"));
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  gm_request request = {.bytes = 4096, .flags = GM_HOST_VISIBLE};
+  gm_acquire answer = gm_alloc(bench.pool, &request, &block); /* the pooled one does not serve */
+  assert_int_equal(answer, GM_ACQUIRE_FAILED);
+  request = (gm_request){.bytes = 4096, .flags = GM_ZERO}; /* by the device, then */
+  assert_int_equal(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_OK);
+  char byte = 'k';
+  pool_bench_ok(gm_block_read(bench.pool, &block, 4095, &byte, 1, NULL, NULL, err));
+  assert_int_equal(byte, 0);
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  pool_bench_close(&bench);
+}
+
 static void test_without_memory_nothing_can_be_read(void **state) {
   (void)state;
   pool_bench bench;
@@ -134,6 +276,8 @@ int main(void) {
       cmocka_unit_test(test_bytes_go_there_and_back),
       cmocka_unit_test(test_ranges_and_arguments_are_checked),
       cmocka_unit_test(test_a_mapping_shows_the_memory),
+      cmocka_unit_test(test_memory_that_is_not_coherent_is_flushed_in_atoms),
+      cmocka_unit_test(test_memory_that_the_host_cannot_see),
       cmocka_unit_test(test_without_memory_nothing_can_be_read),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
