@@ -20,7 +20,7 @@ static gm_status opencl_probe_passive(const gm_backend_host *host, gm_driver_inf
   gm_status status = gm__opencl_find(host, info.library, sizeof info.library, err);
   if (status != GM_OK) return status;
   gm__opencl_icds_read(&icds);
-  if (icds.count == 0 && !gm__opencl_named(host)) {
+  if (icds.count == 0 && !host->library) {
     return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_probe",
                     "%s is there but no driver is registered in %s; install one (Debian: pocl-opencl-icd, or the GPU "
                     "vendor's)",

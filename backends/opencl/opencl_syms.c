@@ -25,11 +25,6 @@ static gm__dynlib_spec opencl_syms_spec(const gm_backend_host *host) {
   return spec;
 }
 
-const char *gm__opencl_named(const gm_backend_host *host) {
-  const char *wanted = gm__env("GM_OPENCL_LIBRARY");
-  return wanted && *wanted ? wanted : host->library;
-}
-
 gm_status gm__opencl_load(const gm_backend_host *host, gm__dynlib **out_lib, gm__opencl_syms *out, gm_error *err) {
   const gm__dynlib_spec spec = opencl_syms_spec(host);
   gm__dynlib *lib = NULL;
@@ -48,8 +43,8 @@ gm_status gm__opencl_load(const gm_backend_host *host, gm__dynlib **out_lib, gm_
 gm_status gm__opencl_find(const gm_backend_host *host, char *out, size_t capacity, gm_error *err) {
   const gm__dynlib_spec spec = opencl_syms_spec(host);
   if (gm__dynlib_find(&spec, out, capacity)) return GM_OK;
-  if (gm__opencl_named(host)) {
-    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_probe", "%s not found; %s", gm__opencl_named(host), spec.advice);
+  if (host->library) {
+    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_probe", "%s not found; %s", host->library, spec.advice);
   }
   return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_probe", "%s not found (tried %s, %s); %s", opencl_library_names[0],
                   opencl_library_names[0], opencl_library_names[1], spec.advice);

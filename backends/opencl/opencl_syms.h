@@ -21,9 +21,6 @@ typedef struct gm__opencl_syms {
  * what was tried. */
 gm_status gm__opencl_load(const gm_backend_host *host, gm__dynlib **out_lib, gm__opencl_syms *out, gm_error *err);
 
-/* The library that the operator or the program names in place of the default ones; NULL: none. Borrowed. */
-const char *gm__opencl_named(const gm_backend_host *host);
-
 /* Where the library is, told from files alone; UNAVAILABLE when it is nowhere. */
 gm_status gm__opencl_find(const gm_backend_host *host, char *out, size_t capacity, gm_error *err);
 

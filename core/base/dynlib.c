@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
-#include "core/base/env.h"
 #include "core/base/error.h"
 #include "core/base/library.h"
 
@@ -23,40 +22,24 @@ struct gm__dynlib {
   char path[];
 };
 
-/* The libraries to try, and who says so. */
+/* The libraries to try. */
 typedef struct dynlib_plan {
   const char *const *names;
   const char *single[2]; /* what `names` points to for an override */
-  const char *by;        /* "GM_CUDA_LIBRARY", "library path"; NULL: the spec's own names */
-  char variable[48];
+  bool given;            /* an override */
 } dynlib_plan;
-
-static void dynlib_variable(const char *backend, char *out, size_t capacity) {
-  snprintf(out, capacity, "GM_%s_LIBRARY", backend);
-  for (; *out; out++) {
-    if (*out >= 'a' && *out <= 'z') *out = (char)(*out - 'a' + 'A');
-  }
-}
 
 static gm_status dynlib_make_plan(const gm__dynlib_spec *spec, dynlib_plan *plan, gm_error *err) {
   *plan = (dynlib_plan){.names = spec->names};
-  dynlib_variable(spec->backend, plan->variable, sizeof plan->variable);
-  const char *wanted = gm__env(plan->variable);
-  plan->by = plan->variable;
-  if (!wanted || !*wanted) {
-    wanted = spec->path;
-    plan->by = "library path";
+  if (!spec->path || !*spec->path) return GM_OK;
+  if (!gm__library_name_ok(spec->path)) {
+    return gm__bad_argument(err, "dlopen",
+                            "the library for %s must be an absolute path or a bare library name, is `%.200s`",
+                            spec->backend, spec->path);
   }
-  if (!wanted || !*wanted) {
-    plan->by = NULL;
-    return GM_OK;
-  }
-  if (!gm__library_name_ok(wanted)) {
-    return gm__bad_argument(err, "dlopen", "%s must be an absolute path or a bare library name, is `%.200s`", plan->by,
-                            wanted);
-  }
-  plan->single[0] = wanted;
+  plan->single[0] = spec->path;
   plan->names = plan->single;
+  plan->given = true;
   return GM_OK;
 }
 
@@ -84,7 +67,7 @@ static void *dynlib_load_any(const dynlib_plan *plan, const char **name, char *w
 static gm_status dynlib_absent(const gm__dynlib_spec *spec, const dynlib_plan *plan, const char *why, gm_error *err) {
   char tried[200] = "";
   for (size_t i = 0; plan->names[i]; i++) dynlib_append(tried, sizeof tried, "%s%s", i ? ", " : "", plan->names[i]);
-  if (plan->by) dynlib_append(tried, sizeof tried, ", as %s says", plan->by);
+  if (plan->given) dynlib_append(tried, sizeof tried, " alone, as it was named");
   const char *first = plan->names[0] ? plan->names[0] : spec->backend;
   return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "dlopen", "%s %s%s (tried %s)%s%s", first,
                   why[0] ? "could not be loaded: " : "not found", why, tried, spec->advice ? "; " : "",

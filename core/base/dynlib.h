@@ -11,13 +11,13 @@
 /* A loaded library. Immutable but for gm__dynlib_keep, so thread-safe; closed by its one owner. */
 typedef struct gm__dynlib gm__dynlib;
 
-/* Which library a backend wants; only borrowed. GM_<BACKEND>_LIBRARY goes before `path`, `path` before `names`; an
- * override that cannot be loaded is an error, `names` are not tried then. Overrides are absolute paths or bare names
- * ("" is none). */
+/* Which library a backend wants; only borrowed. `path` (gm_backend_host.library: the operator's GM_<BACKEND>_LIBRARY or
+ * the program's word) goes before `names`; one that cannot be loaded is an error, `names` are not tried then. It is an
+ * absolute path or a bare name; NULL and "" are none. */
 typedef struct gm__dynlib_spec {
   const char *backend;      /* "cuda" */
   const char *const *names; /* ended by NULL, in the order to try: versioned before plain */
-  const char *path;         /* from the program; NULL: none */
+  const char *path;         /* NULL: none */
   const char *advice;       /* ends the reason: "install the NVIDIA driver"; NULL: none */
 } gm__dynlib_spec;
 

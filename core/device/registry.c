@@ -42,29 +42,31 @@ static bool registry_item(const char *list, const char *name, char separator, ch
   return true;
 }
 
-/* GM_<NAME>_OPTIONS, unless the environment is not to be read. */
-static const char *driver_env_options(const gm_context *ctx, const char *name) {
-  char variable[40];
-  snprintf(variable, sizeof variable, "GM_%s_OPTIONS", name);
+/* GM_<NAME>_<what>: what the operator says, "" or NULL for nothing. */
+static const char *driver_operator_says(const gm_context *ctx, const char *name, const char *what) {
+  char variable[48];
+  snprintf(variable, sizeof variable, "GM_%s_%s", name, what);
   for (char *letter = variable; *letter; letter++) {
     if (*letter >= 'a' && *letter <= 'z') *letter = (char)(*letter - 'a' + 'A');
   }
   return ctx->ignore_environment ? NULL : gm__env(variable);
 }
 
-/* Library and options of this backend: the program's, the operator's options in their place where there are some. (The
- * operator's library is read where libraries are opened.) */
+/* One setting of this backend: the operator's, else the program's. False: it does not fit. */
+static bool driver_take_setting(const gm_context *ctx, const char *name, const char *what, char *out, size_t capacity) {
+  const char *says = driver_operator_says(ctx, name, what);
+  if (says && says[0]) return (size_t)snprintf(out, capacity, "%s", says) < capacity;
+  if (strcmp(what, "LIBRARY") == 0) return registry_item(ctx->libraries, name, '=', ',', out, capacity);
+  return registry_item(ctx->backend_options, name, ':', ';', out, capacity);
+}
+
 static gm_status driver_take_settings(gm__driver *driver, const char *name, gm_error *err) {
   const gm_context *ctx = driver->ctx;
-  const char *operator_options = driver_env_options(ctx, name);
-  bool fits = registry_item(ctx->libraries, name, '=', ',', driver->library, sizeof driver->library) &&
-              registry_item(ctx->backend_options, name, ':', ';', driver->options, sizeof driver->options);
-  if (operator_options) fits = fits && strlen(operator_options) < sizeof driver->options;
-  if (!fits) {
+  if (!driver_take_setting(ctx, name, "LIBRARY", driver->library, sizeof driver->library) ||
+      !driver_take_setting(ctx, name, "OPTIONS", driver->options, sizeof driver->options)) {
     return gm__bad_argument(err, "gm_context_create", "library or options of backend %s are longer than %d bytes", name,
                             GM__OPTIONS_SIZE - 1);
   }
-  if (operator_options) memcpy(driver->options, operator_options, strlen(operator_options) + 1);
   driver->host = (gm_backend_host){.struct_size = sizeof driver->host,
                                    .services = gm__context_services(ctx),
                                    .library = driver->library[0] ? driver->library : NULL,

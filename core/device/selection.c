@@ -2,6 +2,7 @@
  * whose headroom covers the bytes is taken; every other gets a sentence why not. */
 #include "core/device/selection.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ enum { SELECT_TEXT = 64 };
 
 typedef struct select_rules {
   char prefer[256];         /* "" : any */
+  char uuid[33];            /* only the device with it, in lower case without dashes; "": any */
   uint64_t keep_free_bytes; /* UINT64_MAX: by the device's total */
   double memory_fraction;
   bool refuse_cpu;
@@ -116,6 +118,12 @@ static void select_sort(select_work *work) {
   }
 }
 
+static bool select_has_uuid(const select_rules *rules, const gm_device_entry *entry) {
+  char uuid[2 * GM_UUID_BYTES + 1] = "";
+  for (size_t i = 0; i < GM_UUID_BYTES; i++) snprintf(uuid + 2 * i, 3, "%02x", entry->id.uuid[i]);
+  return !rules->uuid[0] || strcmp(rules->uuid, uuid) == 0;
+}
+
 /* Why the device may not be taken at all, "" if it may. */
 static void select_bar(const select_work *work, const gm_device_entry *entry, char *why, size_t capacity) {
   why[0] = '\0';
@@ -123,6 +131,8 @@ static void select_bar(const select_work *work, const gm_device_entry *entry, ch
     snprintf(why, capacity, "hands out addresses without memory");
   } else if (work->rules.prefer[0] && select_preference(work->rules.prefer, entry->id.backend) < 0) {
     snprintf(why, capacity, "not among the preferred backends (%.100s)", work->rules.prefer);
+  } else if (!select_has_uuid(&work->rules, entry)) {
+    snprintf(why, capacity, "gpu.backend.device names another device");
   } else if (work->rules.refuse_cpu && entry->host_pool) {
     snprintf(why, capacity, "%s, and the CPU was refused",
              entry->info.api == GM_API_CPU ? "is the host" : "is software on the host");
@@ -210,6 +220,23 @@ static gm_status select_check_prefer(gm__registry *registry, const char *prefer,
   return GM_OK;
 }
 
+/* The device that the configuration names: "auto", "backend", or "backend:uuid" with or without dashes. */
+static gm_status select_read_device(gm_context *ctx, select_rules *out, gm_error *err) {
+  gm__config_text(ctx, "gpu.backend.device", out->prefer, sizeof out->prefer);
+  char *uuid = strchr(out->prefer, ':');
+  size_t used = 0;
+  if (uuid) *uuid++ = '\0';
+  for (; uuid && *uuid && used < sizeof out->uuid - 1; uuid++) {
+    if (*uuid != '-') out->uuid[used++] = (char)tolower((unsigned char)*uuid);
+  }
+  if (uuid && (*uuid || used != sizeof out->uuid - 1)) {
+    return gm__bad_argument(err, "configuration", "gpu.backend.device: a UUID has 32 hexadecimal digits");
+  }
+  if (strcmp(out->prefer, "auto") == 0) out->prefer[0] = '\0';
+  if (!gm__config_bool(ctx, "gpu.backend.enabled")) memcpy(out->prefer, "cpu", 4);
+  return GM_OK;
+}
+
 static gm_status select_make_rules(gm_context *ctx, const gm_select_params *params, select_rules *out, gm_error *err) {
   static const char op[] = "gm_select_backend_for_bytes";
   const gm_select_params none = {.struct_size = sizeof none};
@@ -228,11 +255,7 @@ static gm_status select_make_rules(gm_context *ctx, const gm_select_params *para
     memcpy(out->prefer, params->prefer, strlen(params->prefer) + 1);
     return GM_OK;
   }
-  gm__config_text(ctx, "gpu.backend.device", out->prefer, sizeof out->prefer);
-  out->prefer[strcspn(out->prefer, ":")] = '\0';
-  if (strcmp(out->prefer, "auto") == 0) out->prefer[0] = '\0';
-  if (!gm__config_bool(ctx, "gpu.backend.enabled")) memcpy(out->prefer, "cpu", 4);
-  return GM_OK;
+  return select_read_device(ctx, out, err);
 }
 
 gm_status gm_select_backend_for_bytes(gm_context *ctx, uint64_t bytes, const gm_select_params *params,

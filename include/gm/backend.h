@@ -43,9 +43,10 @@ typedef enum gm_probe_level {
 typedef struct gm_backend_host {
   uint32_t struct_size;
   const gm_services *services; /* never NULL, every member set except perhaps `log` */
-  const char *library;         /* driver library to open in place of the default names; NULL: default */
-  const char *options;         /* backend's own switches, "word,key=value,…"; never NULL */
-  gm_symbol_hook symbol_hook;  /* may replace entries of the driver's symbol table; NULL: none */
+  const char *library;        /* driver library to open in place of the default names: the operator's GM_<NAME>_LIBRARY,
+                                 else the program's; NULL: default */
+  const char *options;        /* backend's own switches, "word,key=value,…"; never NULL */
+  gm_symbol_hook symbol_hook; /* may replace entries of the driver's symbol table; NULL: none */
   void *symbol_hook_user;
 } gm_backend_host;
 

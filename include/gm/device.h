@@ -41,7 +41,7 @@ typedef struct gm_device_entry {
 } gm_device_entry;
 
 /* Register a stranger's backend. `ops` is copied. ABI_MISMATCH; INVALID_ARGUMENT (a required entry is missing, a group
- * is half there, by name; the name is taken); BUSY after discovery has opened backends of that name. */
+ * is half there, by name; the name is taken); OVER_LIMIT (16 backends). */
 GM_API gm_status gm_backend_register(gm_context *ctx, const gm_backend_ops *ops, gm_error *err);
 
 /* Every backend gm knows, available or not. Writes at most `capacity` entries, the number there are into *count.

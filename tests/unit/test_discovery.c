@@ -199,6 +199,14 @@ static void test_preference_and_refusal(void **state) {
   gm_selection best = {.struct_size = sizeof best};
   assert_int_equal(gm_best_backend(ctx, &best, NULL), GM_OK);
   assert_string_equal(best.id.backend, "cpu");
+  assert_int_equal(gm_config_set(ctx, "gpu.backend.device", "fake:01000000-0000-0000-0000-000000000000", NULL), GM_OK);
+  assert_string_equal(select_ok(ctx, 1, NULL).id.backend, "fake");
+  gm_error err = {.status = GM_OK};
+  assert_int_equal(gm_config_set(ctx, "gpu.backend.device", "fake:02000000000000000000000000000000", NULL), GM_OK);
+  assert_int_equal(gm_best_backend(ctx, &best, &err), GM_ERR_NOT_FOUND);
+  assert_non_null(strstr(err.message, "names another device"));
+  assert_int_equal(gm_config_set(ctx, "gpu.backend.device", "fake:12", NULL), GM_OK);
+  assert_int_equal(gm_best_backend(ctx, &best, &err), GM_ERR_INVALID_ARGUMENT);
   gm_context_destroy(ctx, NULL);
 }
 
@@ -230,12 +238,35 @@ static void test_headroom_arithmetic(void **state) {
   assert_int_equal(gm__headroom(&m, 0.9, 0), 0);
 }
 
+static void test_the_operators_library_goes_first(void **state) {
+  (void)state;
+  gm_context_params params = {
+      .struct_size = sizeof params, .backends = "vulkan", .libraries = "vulkan=libgm-program.so"};
+  setenv("GM_VULKAN_LIBRARY", "libgm-operator.so", 1);
+  for (int ignore = 0; ignore < 2; ignore++) {
+    params.ignore_environment = ignore;
+    gm_context *ctx = NULL;
+    assert_int_equal(gm_context_create(&params, &ctx, NULL), GM_OK);
+    gm_backend_info info = find_backend(ctx, GM_PROBE_ACTIVE, "vulkan");
+    if (info.status == GM_ERR_UNAVAILABLE) { /* the backend is in this build */
+      assert_non_null(strstr(info.reason.message, ignore ? "libgm-program.so" : "libgm-operator.so"));
+    }
+    gm_context_destroy(ctx, NULL);
+  }
+  unsetenv("GM_VULKAN_LIBRARY");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_every_backend_is_listed_with_a_reason),    cmocka_unit_test(test_passive_runs_no_driver),
-      cmocka_unit_test(test_what_a_backend_answers_is_its_own_affair), cmocka_unit_test(test_arguments_are_named),
-      cmocka_unit_test(test_the_most_free_device_that_fits_is_taken),  cmocka_unit_test(test_preference_and_refusal),
-      cmocka_unit_test(test_software_devices_rank_below_the_cpu),      cmocka_unit_test(test_headroom_arithmetic),
+      cmocka_unit_test(test_every_backend_is_listed_with_a_reason),
+      cmocka_unit_test(test_passive_runs_no_driver),
+      cmocka_unit_test(test_what_a_backend_answers_is_its_own_affair),
+      cmocka_unit_test(test_arguments_are_named),
+      cmocka_unit_test(test_the_most_free_device_that_fits_is_taken),
+      cmocka_unit_test(test_preference_and_refusal),
+      cmocka_unit_test(test_software_devices_rank_below_the_cpu),
+      cmocka_unit_test(test_the_operators_library_goes_first),
+      cmocka_unit_test(test_headroom_arithmetic),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
