@@ -124,7 +124,7 @@ static void sweep_scenario(sweep *w, const char *backend, const scenario *what) 
   if (wrong) return;
   const fault_driver *driver = fault_driver_of(backend);
   for (unsigned i = 0; driver && i < driver->count; i++) calls[i] = atomic_load(&driver->calls[i]);
-  if (w->host) sweep_host(w, backend, what, plain.host_calls);
+  if (w->host && !(what->of_no_backend && strcmp(backend, "cpu") != 0)) sweep_host(w, backend, what, plain.host_calls);
   if (w->driver && driver) sweep_driver(w, backend, what, calls);
 }
 

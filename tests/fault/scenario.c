@@ -244,10 +244,11 @@ static gm_status pressure(session *s, gm_error *err) {
 }
 
 const scenario scenarios[] = {
-    {"settings", settings, false},     {"discovery", discovery, false}, {"opening", opening, false},
-    {"allocation", allocation, false}, {"transfers", transfers, true},  {"native_access", native_access, true},
-    {"buffers", buffers, true},        {"pressure", pressure, false},   {"reuse", reuse, false},
-    {"loading", loading, true},
+    {"settings", settings, false, true},   {"discovery", discovery, false, true},
+    {"opening", opening, false, false},    {"allocation", allocation, false, false},
+    {"transfers", transfers, true, false}, {"native_access", native_access, true, false},
+    {"buffers", buffers, true, false},     {"pressure", pressure, false, false},
+    {"reuse", reuse, false, false},        {"loading", loading, true, false},
 };
 const unsigned scenario_count = sizeof scenarios / sizeof scenarios[0];
 

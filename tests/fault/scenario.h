@@ -24,6 +24,7 @@ typedef struct scenario {
   const char *name;
   gm_status (*run)(session *s, gm_error *err); /* returns the first failure */
   bool needs_contents;                         /* not for the null backend */
+  bool of_no_backend;                          /* the same for all: host memory is swept with the first only */
 } scenario;
 
 extern const scenario scenarios[];
