@@ -52,7 +52,8 @@ static gm_status buffer_refused(gm_pool *pool, const gm_request *request, gm_acq
   gm_status status = gm_explain(pool, request, &why, err);
   if (status) return status;
   status = why.status ? why.status : buffer_status(answer);
-  bool passing = answer == GM_ACQUIRE_EXHAUSTED && !why.status; /* host memory, perhaps: only the failure itself tells */
+  bool passing =
+      answer == GM_ACQUIRE_EXHAUSTED && !why.status; /* host memory, perhaps: only the failure itself tells */
   if ((answer == GM_ACQUIRE_FAILED || passing) && why.last_failure.status) status = why.last_failure.status;
   return gm__fail(err, status, why.last_failure.native_code, "gm_buffer_create", "%s", why.text);
 }
