@@ -148,6 +148,9 @@ static bool take_block(worker *w, owned *o) {
   if (chance(w, 30)) request.align = 1u << below(w, 13);
   if (chance(w, 50)) request.flags |= GM_INSERT_WAIT;
   if (chance(w, 5)) request.flags |= GM_ZERO;
+  if (chance(w, 10)) request.must_be = GM_ANYWHERE;
+  if (m->has_memory && chance(w, 10)) request.flags |= GM_HOST_VISIBLE;
+  if (m->has_memory && chance(w, 2)) request.flags |= GM_COMMIT;
   gm_acquire answer = gm_alloc(m->pool, &request, &o->block);
   CHECK(m, answer <= GM_ACQUIRE_OVER_LIMIT, "gm_alloc of %" PRIu64 " bytes answered %d", o->asked, (int)answer);
   if (!obey(m, answer, o, request.stream)) return false;
