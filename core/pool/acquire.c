@@ -111,8 +111,13 @@ static gm_acquire acquire_refused(gm_pool *pool, gm_status status, const gm_erro
 /* A node for the request, AWAY; *answer says what it needs, or why there is none. */
 static gm__node *acquire_node(gm_pool *pool, const gm__want *want, gm_acquire *answer) {
   gm_error failure;
-  gm__node *node = acquire_search(pool, want, false, answer);
+  bool pooled_only = (want->flags & GM_POOLED_ONLY) != 0;
+  gm__node *node = acquire_search(pool, want, pooled_only, answer);
   if (node) return node;
+  if (pooled_only) { /* a question that was answered, and no failure */
+    *answer = GM_ACQUIRE_EXHAUSTED;
+    return NULL;
+  }
   *answer = GM_ACQUIRE_FRESH;
   gm_status status = acquire_fresh(pool, want, &node, &failure);
   if (status == GM_OK) return node;

@@ -72,6 +72,7 @@ static uint64_t explain_room(gm_pool *pool, const explain_view *view, const gm_e
 
 static gm_status explain_fresh(gm_pool *pool, const explain_view *view, const gm_explanation *out) {
   uint64_t bytes = view->want.exact;
+  if (view->want.flags & GM_POOLED_ONLY) return GM_ERR_OUT_OF_DEVICE_MEMORY;
   if (out->max_alloc_bytes && bytes > out->max_alloc_bytes) return GM_ERR_ALLOCATION_TOO_LARGE;
   if (bytes > explain_room(pool, view, out)) return GM_ERR_OVER_LIMIT;
   bool device_is_full = !pool->has_upstream && out->device_free_bytes != GM_UNKNOWN_BYTES &&
@@ -118,6 +119,7 @@ static void explain_say_advice(gm_pool *pool, const explain_view *view, explain_
       explain_say(text, " more would help.");
       break;
     case GM_ERR_OUT_OF_DEVICE_MEMORY:
+      if (view->want.flags & GM_POOLED_ONLY) break;
       explain_say_bytes(text, " The device lacks ", bytes - out->device_free_bytes - view->idle_bytes);
       explain_say(text, ".");
       break;

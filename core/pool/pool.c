@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
@@ -36,7 +37,17 @@ static void pool_stream_synced(void *user, gm_stream *stream, uint64_t clock) {
   gm__mutex_unlock(&pool->lock);
 }
 
-static gm_status pool_check_params(const gm_pool_params *params, gm_error *err) {
+/* The strategy of the parameters, or of the configuration where they leave it open, must be one there is. */
+static gm_status pool_check_strategy(gm_context *ctx, gm_strategy strategy, gm_error *err) {
+  char word[16] = "best_fit";
+  if (strategy == GM_STRATEGY_AUTO) gm__config_text(ctx, "allocation_strategy", word, sizeof word);
+  if (strategy == GM_STRATEGY_BUCKET || strcmp(word, "best_fit") != 0) return GM_OK;
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_pool_create",
+                  "%s is best_fit, which comes with a later version: use bucket",
+                  strategy == GM_STRATEGY_AUTO ? "allocation_strategy" : "`params->strategy`");
+}
+
+static gm_status pool_check_params(gm_context *ctx, const gm_pool_params *params, gm_error *err) {
   const char *op = "gm_pool_create";
   if (params->struct_size < sizeof *params) {
     return gm__bad_argument(err, op, "`params->struct_size` is %u, must be %zu", params->struct_size, sizeof *params);
@@ -44,14 +55,10 @@ static gm_status pool_check_params(const gm_pool_params *params, gm_error *err) 
   if ((unsigned)params->strategy > GM_STRATEGY_BEST_FIT) {
     return gm__bad_argument(err, op, "`params->strategy` is %u, none of gm_strategy", (unsigned)params->strategy);
   }
-  if (params->strategy == GM_STRATEGY_BEST_FIT) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op,
-                    "`params->strategy` best_fit comes with a later version: use bucket");
-  }
   if (params->upstream && (!params->upstream->allocate || !params->upstream->release)) {
     return gm__bad_argument(err, op, "`params->upstream` needs both allocate and release");
   }
-  return GM_OK;
+  return pool_check_strategy(ctx, params->strategy, err);
 }
 
 static uint64_t pool_cap(gm_context *ctx, uint64_t asked) {
@@ -92,7 +99,7 @@ gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_poo
   if (status) return status;
   if (!out) return gm__bad_argument(err, "gm_pool_create", "`out` is NULL");
   if (!params) params = &by_configuration;
-  status = pool_check_params(params, err);
+  status = pool_check_params(device->ctx, params, err);
   if (status) return status;
   const gm_services *services = gm__context_services(device->ctx);
   gm_pool *pool = gm__alloc(services, sizeof *pool);
@@ -107,6 +114,7 @@ gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_poo
   pool_init(pool, device, params);
   atomic_fetch_add(&device->children, 1);
   gm__device_add_listener(device, &pool->listener);
+  gm__pool_enlist(pool);
   *out = pool;
   return GM_OK;
 }
@@ -139,6 +147,7 @@ gm_status gm_pool_destroy(gm_pool *pool, gm_error *err) {
                     pool->name);
   }
   if (!forked) {
+    gm__pool_delist(pool);
     pool_drain(pool);
     gm__device_remove_listener(device, &pool->listener);
   }

@@ -13,6 +13,7 @@
 
 struct gm_pool {
   gm_device *device;
+  gm_pool *next, *prev; /* of all in the context: totals.c */
   uint64_t id;
   char name[48];
   bool checked;
@@ -61,6 +62,10 @@ gm_location gm__pool_location(const gm_pool *pool, const gm_memory *memory);
 
 /* The entry of a live block in the pool's tracker; 0: none. */
 uint64_t gm__pool_track_id(gm_pool *pool, const gm_block *block);
+
+/* Into and out of the context's list of living pools. */
+void gm__pool_enlist(gm_pool *pool);
+void gm__pool_delist(gm_pool *pool);
 
 void gm__pool_note_failure(gm_pool *pool, const gm_error *failure);
 

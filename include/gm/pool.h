@@ -13,7 +13,7 @@ GM_BEGIN_DECLS
 typedef struct gm_pool gm_pool; /* Thread-safe. Borrows its device, which it keeps from closing. */
 
 typedef enum gm_strategy {
-  GM_STRATEGY_AUTO = 0,    /* by configuration; today: bucket */
+  GM_STRATEGY_AUTO = 0,    /* by configuration; its auto is bucket today */
   GM_STRATEGY_BUCKET = 1,  /* power-of-two buckets, each block an allocation of its own */
   GM_STRATEGY_BEST_FIT = 2 /* segments and bins: comes with a later version */
 } gm_strategy;
@@ -60,8 +60,8 @@ typedef struct gm_block {
   uint32_t check;  /* internal */
 } gm_block;
 
-/* INVALID_ARGUMENT, NOT_SUPPORTED (strategy of a later version), OUT_OF_HOST_MEMORY, FORKED. `params` may be NULL.
- * The caller destroys *out. */
+/* INVALID_ARGUMENT, NOT_SUPPORTED (strategy of a later version, also by configuration), OUT_OF_HOST_MEMORY, FORKED.
+ * `params` may be NULL. The caller destroys *out. */
 GM_API gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_pool **out, gm_error *err);
 
 /* GM_ERR_BUSY while blocks are out. Waits for points of freed blocks. NULL is GM_OK. */
@@ -113,6 +113,12 @@ GM_API gm_status gm_pool_set_max_bytes(gm_pool *pool, uint64_t bytes, gm_error *
 GM_API gm_status gm_pool_record_allocation(gm_pool *pool, int64_t bytes, gm_error *err);
 
 GM_API void gm_pool_stats(gm_pool *pool, gm_stats *out);
+
+/* The sum over the pools that are alive, of a device or of all of a context: peaks are an upper bound.
+ * INVALID_ARGUMENT, FORKED. */
+GM_API gm_status gm_device_stats(gm_device *device, gm_stats *out, gm_error *err);
+GM_API gm_status gm_context_stats(gm_context *ctx, gm_stats *out, gm_error *err);
+
 GM_API gm_device *gm_pool_device(const gm_pool *pool); /* borrowed */
 GM_API const char *gm_pool_name(const gm_pool *pool);  /* borrowed until destroyed */
 

@@ -269,6 +269,78 @@ static void test_wrong_parameters_of_a_pool(void **state) {
   pool_bench_close(&bench);
 }
 
+static void test_a_strategy_of_later_by_configuration(void **state) {
+  (void)state;
+  pool_bench bench;
+  pool_bench_open(&bench, "null", NULL, NULL);
+  gm_error failure;
+  gm_pool *out = NULL;
+  pool_bench_ok(gm_config_set(bench.ctx, "allocation_strategy", "best_fit", err));
+  assert_int_equal(gm_pool_create(bench.device, NULL, &out, &failure), GM_ERR_NOT_SUPPORTED);
+  assert_non_null(strstr(failure.message, "allocation_strategy"));
+  gm_pool_params params = {.struct_size = sizeof params, .strategy = GM_STRATEGY_BUCKET};
+  pool_bench_ok(gm_pool_create(bench.device, &params, &out, err)); /* the program's word is nearer */
+  pool_bench_ok(gm_pool_destroy(out, err));
+  pool_bench_close(&bench);
+}
+
+static void test_a_look_into_the_pool_takes_nothing_new(void **state) {
+  (void)state;
+  pool_bench bench;
+  pool_bench_open(&bench, "null", "null:capacity=64M", NULL);
+  gm_request request = {.bytes = 4096, .flags = GM_POOLED_ONLY};
+  gm_block block;
+  assert_int_equal(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_EXHAUSTED);
+  gm_explanation why = {.struct_size = sizeof why};
+  pool_bench_ok(gm_explain(bench.pool, &request, &why, err));
+  assert_int_equal(why.acquire, GM_ACQUIRE_EXHAUSTED);
+  gm_block first = take(bench.pool, 4096, GM_ACQUIRE_FRESH);
+  assert_int_equal(gm_free(bench.pool, &first, NULL), GM_OK);
+  assert_int_equal(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_OK);
+  assert_int_equal(gm_alloc(bench.pool, &request, &first), GM_ACQUIRE_EXHAUSTED);
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  gm_stats stats = pool_bench_stats(&bench);
+  assert_int_equal(stats.driver_allocs, 1);
+  assert_int_equal(stats.failures, 0);
+  pool_bench_close(&bench);
+}
+
+static void test_pools_add_up(void **state) {
+  (void)state;
+  pool_bench bench;
+  pool_bench_open(&bench, "null", "null:capacity=64M,devices=2", NULL);
+  gm_device *device;
+  gm_pool *second, *third;
+  gm_error failure;
+  pool_bench_ok(gm_device_open_index(bench.ctx, "null", 1, &device, err));
+  pool_bench_ok(gm_pool_create(bench.device, NULL, &second, err));
+  pool_bench_ok(gm_pool_create(device, NULL, &third, err));
+  gm_block a = take(bench.pool, 1024, GM_ACQUIRE_FRESH), b = take(second, 2048, GM_ACQUIRE_FRESH),
+           c = take(third, 4096, GM_ACQUIRE_FRESH);
+  gm_stats stats;
+  pool_bench_ok(gm_device_stats(bench.device, &stats, err));
+  assert_int_equal(stats.in_use_bytes, 3072);
+  assert_int_equal(stats.allocs, 2);
+  pool_bench_ok(gm_device_stats(device, &stats, err));
+  assert_int_equal(stats.in_use_bytes, 4096);
+  pool_bench_ok(gm_context_stats(bench.ctx, &stats, err));
+  assert_int_equal(stats.in_use_bytes, 7168);
+  assert_int_equal(stats.struct_size, sizeof stats);
+  assert_int_equal(gm_free(second, &b, NULL), GM_OK);
+  pool_bench_ok(gm_pool_destroy(second, err)); /* out of the middle of the list */
+  pool_bench_ok(gm_context_stats(bench.ctx, &stats, err));
+  assert_int_equal(stats.in_use_bytes, 5120);
+  assert_int_equal(gm_context_stats(NULL, &stats, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_context_stats(bench.ctx, NULL, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_device_stats(NULL, &stats, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_device_stats(device, NULL, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_free(bench.pool, &a, NULL), GM_OK);
+  assert_int_equal(gm_free(third, &c, NULL), GM_OK);
+  pool_bench_ok(gm_pool_destroy(third, err));
+  pool_bench_ok(gm_device_close(device, err));
+  pool_bench_close(&bench);
+}
+
 static void test_foreign_memory_counts_in_limits(void **state) {
   (void)state;
   pool_bench bench;
@@ -395,6 +467,9 @@ int main(void) {
       cmocka_unit_test(test_wrong_frees_damage_nothing),
       cmocka_unit_test(test_destroy_with_blocks_out_changes_nothing),
       cmocka_unit_test(test_wrong_parameters_of_a_pool),
+      cmocka_unit_test(test_a_strategy_of_later_by_configuration),
+      cmocka_unit_test(test_a_look_into_the_pool_takes_nothing_new),
+      cmocka_unit_test(test_pools_add_up),
       cmocka_unit_test(test_foreign_memory_counts_in_limits),
       cmocka_unit_test(test_alignment_is_kept_by_reuse),
       cmocka_unit_test(test_zeroed_memory_is_zero_also_when_reused),

@@ -1,0 +1,55 @@
+#include "core/base/error.h"
+#include "core/pool/pool.h"
+
+/* Sums over pools. Invariant: under the context's lock its slot for pools is the first of a list of every pool that is
+ * alive. Nothing is added up before somebody asks, so the allocating paths pay nothing for it. */
+
+void gm__pool_enlist(gm_pool *pool) {
+  gm_context *ctx = pool->device->ctx;
+  gm__mutex_lock(&ctx->lock);
+  pool->next = ctx->slots[GM__SLOT_POOLS];
+  if (pool->next) pool->next->prev = pool;
+  ctx->slots[GM__SLOT_POOLS] = pool;
+  gm__mutex_unlock(&ctx->lock);
+}
+
+void gm__pool_delist(gm_pool *pool) {
+  gm_context *ctx = pool->device->ctx;
+  gm__mutex_lock(&ctx->lock);
+  if (pool->next) pool->next->prev = pool->prev;
+  if (pool->prev) {
+    pool->prev->next = pool->next;
+  } else {
+    ctx->slots[GM__SLOT_POOLS] = pool->next;
+  }
+  gm__mutex_unlock(&ctx->lock);
+}
+
+/* `device` NULL: of all. */
+static void totals_add(gm_context *ctx, const gm_device *device, gm_stats *out) {
+  *out = (gm_stats){.struct_size = sizeof *out};
+  gm__mutex_lock(&ctx->lock);
+  for (gm_pool *pool = ctx->slots[GM__SLOT_POOLS]; pool; pool = pool->next) {
+    gm_stats one;
+    if (device && pool->device != device) continue;
+    gm_pool_stats(pool, &one);
+    gm_stats_add(out, &one);
+  }
+  gm__mutex_unlock(&ctx->lock);
+}
+
+gm_status gm_device_stats(gm_device *device, gm_stats *out, gm_error *err) {
+  gm_status status = gm__device_check(device, "gm_device_stats", err);
+  if (status) return status;
+  if (!out) return gm__bad_argument(err, "gm_device_stats", "`out` is NULL");
+  totals_add(device->ctx, device, out);
+  return GM_OK;
+}
+
+gm_status gm_context_stats(gm_context *ctx, gm_stats *out, gm_error *err) {
+  gm_status status = gm__context_check(ctx, "gm_context_stats", err);
+  if (status) return status;
+  if (!out) return gm__bad_argument(err, "gm_context_stats", "`out` is NULL");
+  totals_add(ctx, NULL, out);
+  return GM_OK;
+}
