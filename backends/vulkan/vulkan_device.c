@@ -95,9 +95,8 @@ gm_status gm__vulkan_device_open(void *user, uint32_t index, void **out_device, 
   device->physical = driver->physicals[index];
   device->heaps = &driver->heaps[index];
   device->instance = driver->instance;
-  device->budget = device->physical.budget;
   device->features = GM_VULKAN_TIMELINE_SEMAPHORE | GM_VULKAN_DEDICATED_ALLOCATION |
-                     (device->budget ? (uint32_t)GM_VULKAN_MEMORY_BUDGET : 0);
+                     (device->physical.budget ? (uint32_t)GM_VULKAN_MEMORY_BUDGET : 0);
   device->families[0] = device->physical.family;
   device->family_count = 1;
   VkResult result = device_create(driver, &device->physical, &device->handle);

@@ -24,7 +24,6 @@ typedef struct gm__vulkan_device {
   VkInstance instance;
   VkDevice handle;
   bool adopted;
-  bool budget;       /* VK_EXT_memory_budget may be asked */
   uint32_t features; /* gm_vulkan_feature */
   uint32_t families[VULKAN_MAX_FAMILIES];
   uint32_t family_count;

@@ -146,9 +146,9 @@ static int run_layer(app *a, int index, gm_block *current) {
 static int run_softmax(app *a, const gm_block *values) {
   engine_work work = {.shader = ENGINE_SOFTMAX, .tensor_count = 2};
   gm_block scratch;
-  if (take(a, 2u * MLP_BATCH, "scratch", &scratch)) return 1;
+  if (take(a, UINT64_C(2) * MLP_BATCH, "scratch", &scratch)) return 1;
   if (tensor_of(a, values, (uint64_t)MLP_BATCH * MLP_OUTPUTS, &work.tensors[0])) return 1;
-  if (tensor_of(a, &scratch, 2u * MLP_BATCH, &work.tensors[1])) return 1;
+  if (tensor_of(a, &scratch, UINT64_C(2) * MLP_BATCH, &work.tensors[1])) return 1;
   for (uint32_t pass = 0; pass < 2; pass++) {
     const uint32_t sizes[4] = {MLP_BATCH, 0, MLP_OUTPUTS, pass};
     memcpy(work.sizes, sizes, sizeof sizes);
@@ -195,7 +195,7 @@ static int check_step(app *a, unsigned step, double *worst) {
   mlp_input(step, input);
   memset(got, 0xff, sizeof got); /* not numbers */
   if (run_step(a, input, got) || mlp_forward(&a->model, input, want)) return 1;
-  for (size_t i = 0; i < MLP_BATCH * MLP_OUTPUTS; i++) {
+  for (size_t i = 0; i < (size_t)MLP_BATCH * MLP_OUTPUTS; i++) {
     const double difference = fabs((double)got[i] - (double)want[i]);
     if (!isnan(*worst) && !(difference <= *worst)) *worst = difference; /* once no number, never one again */
   }

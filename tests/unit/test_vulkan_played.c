@@ -8,13 +8,15 @@
 #include <cmocka.h>
 
 #include "support/vulkan_fixture.h"
+/* after the fixture */
+#include "support/vulkan_engine.h"
 
 enum { ATOM = 256, CARD = 24 << 20, HOST = 64 << 20, MOST_LIVE = 6 };
 
 static struct {
   gm__vulkan_syms real;
   bool prefers_dedicated;
-  uint32_t dedicated, flushes, invalidates, live;
+  uint32_t dedicated, flushes, invalidates, live, concurrent;
   uint64_t largest;
 } played;
 
@@ -114,6 +116,28 @@ static VKAPI_ATTR VkResult VKAPI_CALL played_invalidate(VkDevice device, uint32_
   return played.real.vkInvalidateMappedMemoryRanges(device, count, ranges);
 }
 
+/* A second queue family like the first. */
+static VKAPI_ATTR void VKAPI_CALL played_families(VkPhysicalDevice physical, uint32_t *count,
+                                                  VkQueueFamilyProperties *out) {
+  uint32_t one = 1;
+  assert_true(*count >= 2);
+  played.real.vkGetPhysicalDeviceQueueFamilyProperties(physical, &one, out);
+  out[1] = out[0];
+  *count = 2;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL played_create_buffer(VkDevice device, const VkBufferCreateInfo *info,
+                                                           const VkAllocationCallbacks *callbacks, VkBuffer *out) {
+  VkBufferCreateInfo real = *info;
+  if (info->sharingMode == VK_SHARING_MODE_CONCURRENT) {
+    assert_int_equal(info->queueFamilyIndexCount, 2);
+    assert_int_equal(info->pQueueFamilyIndices[0] + info->pQueueFamilyIndices[1], 1);
+    played.concurrent++;
+  }
+  real.sharingMode = VK_SHARING_MODE_EXCLUSIVE; /* the driver has one family only */
+  return played.real.vkCreateBuffer(device, &real, callbacks, out);
+}
+
 #define PLAYED(name, function) \
   { #name, offsetof(gm__vulkan_syms, name), (PFN_vkVoidFunction)function }
 static const struct {
@@ -125,6 +149,8 @@ static const struct {
                       PLAYED(vkGetPhysicalDeviceProperties2, played_properties),
                       PLAYED(vkGetPhysicalDeviceMemoryProperties2, played_memory),
                       PLAYED(vkGetBufferMemoryRequirements2, played_needs),
+                      PLAYED(vkGetPhysicalDeviceQueueFamilyProperties, played_families),
+                      PLAYED(vkCreateBuffer, played_create_buffer),
                       PLAYED(vkAllocateMemory, played_allocate),
                       PLAYED(vkFreeMemory, played_free),
                       PLAYED(vkFlushMappedMemoryRanges, played_flush),
@@ -266,10 +292,42 @@ static void test_dedicated(void **state) {
   vulkan_fixture_close(&fixture);
 }
 
+/* An engine that uses two queue families: buffers belong to both; streams of either family record in pools of it. */
+static void test_two_families(void **state) {
+  (void)state;
+  static const uint32_t families[] = {1, 0};
+  vulkan_fixture fixture;
+  vulkan_engine engine;
+  gm_stream_kind kind;
+  uint8_t back[100] = {0};
+  memset(&played, 0, sizeof played);
+  vulkan_fixture_host(&fixture, "");
+  fixture.host.symbol_hook = played_hook;
+  if (fixture.ops->init(&fixture.host, &fixture.driver, NULL) != GM_OK) vulkan_fixture_absent("init failed");
+  vulkan_engine_open(&engine, &fixture.host);
+  gm_vulkan_device lent = vulkan_engine_native(&engine);
+  lent.queue_families = families, lent.queue_family_count = 2;
+  assert_int_equal(fixture.ops->device_adopt(fixture.driver, &lent.head, &fixture.device, NULL), GM_OK);
+  const gm_vulkan_queue queue = {{sizeof queue, GM_API_VULKAN}, (uintptr_t)engine.queue, 0, true, NULL, NULL, NULL};
+  assert_int_equal(fixture.ops->stream_adopt(fixture.device, &queue.head, &fixture.stream, &kind, NULL), GM_OK);
+  gm_memory memory = vulkan_fixture_alloc(&fixture, 0, 100);
+  assert_int_equal(fixture.ops->fill(fixture.device, fixture.stream, &memory, 0, 100, "x", 1, NULL, NULL), GM_OK);
+  assert_int_equal(fixture.ops->copy_to_host(fixture.device, fixture.stream, &memory, 0, back, sizeof back, NULL, NULL),
+                   GM_OK);
+  for (size_t i = 0; i < sizeof back; i++) assert_int_equal(back[i], 'x');
+  assert_true(played.concurrent >= 2); /* the first asks the driver, the second is the memory's; staging */
+  vulkan_fixture_free(&fixture, &memory);
+  fixture.ops->stream_close(fixture.device, fixture.stream, GM_CLOSE_NORMAL);
+  fixture.ops->device_close(fixture.device, GM_CLOSE_NORMAL);
+  fixture.stream = fixture.device = NULL;
+  vulkan_engine_close(&engine);
+  vulkan_fixture_close(&fixture);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_types_and_info), cmocka_unit_test(test_budget),    cmocka_unit_test(test_not_coherent),
-      cmocka_unit_test(test_limits),         cmocka_unit_test(test_dedicated),
+      cmocka_unit_test(test_limits),         cmocka_unit_test(test_dedicated), cmocka_unit_test(test_two_families),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
