@@ -220,14 +220,16 @@ static void test_missing_entries(void **state) {
 
 static void test_host_memory(void **state) {
   (void)state;
-  size_t allocs = 0, ignored;
+  size_t allocs = 0;
   gm_error err = {0};
   assert_int_equal(scenario_run("no_host_visible", 0, &allocs, &err), GM_OK);
   assert_true(allocs >= 8);
   for (size_t n = 1; n <= allocs; n++) {
     gm_error failure = {0};
-    assert_int_equal(scenario_run("no_host_visible", n, &ignored, &failure), GM_ERR_OUT_OF_HOST_MEMORY);
-    assert_int_equal(failure.status, GM_ERR_OUT_OF_HOST_MEMORY);
+    size_t made = 0; /* how many command buffers there are depends on how fast the first is free again */
+    gm_status status = scenario_run("no_host_visible", n, &made, &failure);
+    assert_int_equal(status, made < n ? GM_OK : GM_ERR_OUT_OF_HOST_MEMORY);
+    assert_int_equal(failure.status, status);
   }
 }
 
