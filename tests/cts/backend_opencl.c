@@ -19,6 +19,9 @@ typedef struct opencl_api {
   __typeof__(&clGetContextInfo) context_info;
   __typeof__(&clGetMemObjectInfo) memory_info;
   __typeof__(&clFinish) finish;
+  __typeof__(&clCreateUserEvent) create_event;
+  __typeof__(&clSetUserEventStatus) set_event;
+  __typeof__(&clReleaseEvent) release_event;
 } opencl_api;
 
 /* The engine: what it made, and what of it did not survive being lent. */
@@ -26,6 +29,7 @@ typedef struct opencl_engine {
   cl_device_id device;
   cl_context context;
   cl_command_queue queues[CTS_STREAMS_MAX];
+  cl_event event;
 } opencl_engine;
 
 static opencl_api opencl_calls;
@@ -49,7 +53,10 @@ static bool opencl_load(cts *t) {
                     opencl_symbol(library, "clReleaseCommandQueue", &calls->release_queue) &&
                     opencl_symbol(library, "clGetContextInfo", &calls->context_info) &&
                     opencl_symbol(library, "clGetMemObjectInfo", &calls->memory_info) &&
-                    opencl_symbol(library, "clFinish", &calls->finish);
+                    opencl_symbol(library, "clFinish", &calls->finish) &&
+                    opencl_symbol(library, "clCreateUserEvent", &calls->create_event) &&
+                    opencl_symbol(library, "clSetUserEventStatus", &calls->set_event) &&
+                    opencl_symbol(library, "clReleaseEvent", &calls->release_event);
   return cts_check(t, good, "the engine loads libOpenCL.so.1", __FILE__, __LINE__);
 }
 
@@ -134,6 +141,22 @@ static void opencl_close_stream(cts *t, uint32_t slot) {
   if (opencl_calls.finish(queue) != CL_SUCCESS || opencl_calls.release_queue(queue) != CL_SUCCESS) opencl_damage++;
 }
 
+static const gm_native_point *opencl_engine_point(cts *t) {
+  static gm_opencl_point lent;
+  (void)t;
+  cl_int code = CL_SUCCESS;
+  opencl_lender.event = opencl_calls.create_event(opencl_lender.context, &code);
+  lent = (gm_opencl_point){.head = {sizeof lent, GM_API_OPENCL}, .event = (uintptr_t)opencl_lender.event};
+  return opencl_lender.event ? &lent.head : NULL;
+}
+
+/* The engine gives its own reference back at once: gm has one of its own. */
+static bool opencl_engine_reach(cts *t) {
+  (void)t;
+  return opencl_calls.set_event(opencl_lender.event, CL_COMPLETE) == CL_SUCCESS &&
+         opencl_calls.release_event(opencl_lender.event) == CL_SUCCESS;
+}
+
 static uint32_t opencl_finish(cts *t) {
   if (opencl_damage) {
     snprintf(t->why, sizeof t->why, "%u times an object of the engine was not as it had been lent", opencl_damage);
@@ -150,8 +173,11 @@ static bool opencl_check_native(cts *t, const gm_memory *memory, uint64_t offset
          size >= offset + bytes;
 }
 
-const cts_mode cts_opencl_opened = {
-    .backend = "opencl", .name = "opened", .ops = &gm__opencl_backend, .check_native = opencl_check_native};
+const cts_mode cts_opencl_opened = {.backend = "opencl",
+                                    .name = "opened",
+                                    .ops = &gm__opencl_backend,
+                                    .native_memory_bytes = sizeof(gm_opencl_memory),
+                                    .check_native = opencl_check_native};
 
 const cts_mode cts_opencl_adopted = {.backend = "opencl",
                                      .name = "adopted",
@@ -161,6 +187,9 @@ const cts_mode cts_opencl_adopted = {.backend = "opencl",
                                      .close_stream = opencl_close_stream,
                                      .close = opencl_close,
                                      .finish = opencl_finish,
+                                     .engine_point = opencl_engine_point,
+                                     .engine_reach = opencl_engine_reach,
+                                     .native_memory_bytes = sizeof(gm_opencl_memory),
                                      .check_native = opencl_check_native};
 
 static const cts_reason opencl_unsupported[] = {
@@ -178,4 +207,7 @@ const cts_mode cts_opencl_unordered = {.backend = "opencl",
                                        .close_stream = opencl_close_stream,
                                        .close = opencl_close,
                                        .finish = opencl_finish,
+                                       .engine_point = opencl_engine_point,
+                                       .engine_reach = opencl_engine_reach,
+                                       .native_memory_bytes = sizeof(gm_opencl_memory),
                                        .check_native = opencl_check_native};

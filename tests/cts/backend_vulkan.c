@@ -76,6 +76,23 @@ static void vulkan_close_stream(cts *t, uint32_t slot) {
   }
 }
 
+static const gm_native_point *vulkan_engine_point(cts *t) {
+  static gm_vulkan_point lent;
+  (void)t;
+  lent = (gm_vulkan_point){
+      .head = {sizeof lent, GM_API_VULKAN}, .semaphore = (uint64_t)(uintptr_t)vulkan_lender.timeline, .value = 7};
+  return &lent.head;
+}
+
+static bool vulkan_engine_reach(cts *t) {
+  (void)t;
+  const PFN_vkSignalSemaphore signal =
+      (PFN_vkSignalSemaphore)vulkan_lender.vk.vkGetDeviceProcAddr(vulkan_lender.device, "vkSignalSemaphore");
+  const VkSemaphoreSignalInfo info = {
+      .sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO, .semaphore = vulkan_lender.timeline, .value = 7};
+  return signal && signal(vulkan_lender.device, &info) == VK_SUCCESS;
+}
+
 static bool vulkan_check_native(cts *t, const gm_memory *memory, uint64_t offset, uint64_t bytes) {
   gm_vulkan_memory native = {.head = {sizeof native, GM_API_VULKAN}};
   return t->ops->memory_native(t->device, memory, offset, bytes, &native.head, &t->err) == GM_OK && native.memory &&
@@ -88,6 +105,7 @@ const cts_mode cts_vulkan_opened = {.backend = "vulkan",
                                     .ops = &gm__vulkan_backend,
                                     .options = "validation",
                                     .finish = vulkan_finish,
+                                    .native_memory_bytes = sizeof(gm_vulkan_memory),
                                     .check_native = vulkan_check_native};
 
 const cts_mode cts_vulkan_staging = {.backend = "vulkan",
@@ -95,6 +113,7 @@ const cts_mode cts_vulkan_staging = {.backend = "vulkan",
                                      .ops = &gm__vulkan_backend,
                                      .options = "validation,no_host_visible",
                                      .finish = vulkan_finish,
+                                     .native_memory_bytes = sizeof(gm_vulkan_memory),
                                      .check_native = vulkan_check_native};
 
 const cts_mode cts_vulkan_adopted = {.backend = "vulkan",
@@ -105,7 +124,10 @@ const cts_mode cts_vulkan_adopted = {.backend = "vulkan",
                                      .open_stream = vulkan_open_stream,
                                      .close_stream = vulkan_close_stream,
                                      .close = vulkan_close,
+                                     .engine_point = vulkan_engine_point,
+                                     .engine_reach = vulkan_engine_reach,
                                      .finish = vulkan_finish,
+                                     .native_memory_bytes = sizeof(gm_vulkan_memory),
                                      .check_native = vulkan_check_native};
 
 const cts_mode cts_vulkan_adopted_staging = {.backend = "vulkan",
@@ -116,5 +138,8 @@ const cts_mode cts_vulkan_adopted_staging = {.backend = "vulkan",
                                              .open_stream = vulkan_open_stream,
                                              .close_stream = vulkan_close_stream,
                                              .close = vulkan_close,
+                                             .engine_point = vulkan_engine_point,
+                                             .engine_reach = vulkan_engine_reach,
                                              .finish = vulkan_finish,
+                                             .native_memory_bytes = sizeof(gm_vulkan_memory),
                                              .check_native = vulkan_check_native};

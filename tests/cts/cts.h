@@ -24,8 +24,9 @@ typedef enum cts_need {
   CTS_REGISTER = 256,
   CTS_VMM = 512,
   CTS_ADOPT = 1024,
-  CTS_OPENS = 2048,     /* gm may open the device by index as often as it likes: not an adopted one */
-  CTS_MEM_NATIVE = 4096 /* blocks have native objects */
+  CTS_OPENS = 2048,      /* gm may open the device by index as often as it likes: not an adopted one */
+  CTS_MEM_NATIVE = 4096, /* blocks have native objects */
+  CTS_ENGINE = 8192      /* the device is an engine's, which can make points */
 } cts_need;
 
 typedef struct cts cts;
@@ -70,6 +71,11 @@ typedef struct cts_mode {
 
   /* May be NULL. Fails the run: engine objects that did not survive, validation messages. Returns how many. */
   uint32_t (*finish)(cts *t);
+  /* Where there is something to adopt: size of the API's native memory struct; a point of the engine's making that has
+   * not passed, and letting it pass. */
+  uint32_t native_memory_bytes;
+  const gm_native_point *(*engine_point)(cts *t);
+  bool (*engine_reach)(cts *t);
   /* May be NULL. Are the native objects of [offset, offset + bytes) of `memory` what they should be? */
   bool (*check_native)(cts *t, const gm_memory *memory, uint64_t offset, uint64_t bytes);
 } cts_mode;

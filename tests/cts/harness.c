@@ -67,6 +67,7 @@ static uint32_t harness_has(const cts *t) {
   if (ops->vmm_reserve) has |= CTS_VMM;
   if (ops->device_adopt) has |= CTS_ADOPT;
   if (!adopts) has |= CTS_OPENS;
+  if (t->mode->engine_point) has |= CTS_ENGINE;
   for (const cts_lack *lack = t->mode->lack; lack && lack->need; lack++) has &= ~lack->need;
   return has;
 }
@@ -83,6 +84,7 @@ static const char *harness_group(uint32_t need) {
     case CTS_REGISTER: return "the backend registers no host memory";
     case CTS_VMM: return "the backend has no virtual memory";
     case CTS_ADOPT: return "there is nothing to adopt";
+    case CTS_ENGINE: return "the device is gm's own: no engine makes points on it";
     case CTS_OPENS: return "the device is the engine's: it cannot be opened again by index";
   }
   return "not there";

@@ -23,7 +23,63 @@ static void adopt_heads_are_checked(cts *t) {
   }
 }
 
+/* A block of gm's own, lent to gm once more: both see the same bytes, and letting go of the loan destroys nothing. */
+static void adopt_wrapped_memory(cts *t) {
+  enum { BYTES = 9000, AT = 1024, ROOM = 4096 };
+  union {
+    gm_native_memory head;
+    uint64_t room[32];
+  } native = {.head = {t->mode->native_memory_bytes, t->ops->api}};
+  unsigned char want[BYTES], got[BYTES] = {0};
+  gm_memory memory, wrapped;
+  void *stream;
+  const gm_backend_ops *ops = t->ops;
+  CTS_CHECK(t, t->mode->native_memory_bytes && t->mode->native_memory_bytes <= sizeof native);
+  if (!cts_stream(t, &stream) || !cts_memory(t, 0, BYTES, &memory)) return;
+  cts_noise(t, want, BYTES);
+  CTS_OK(t, ops->copy_to_device(t->device, stream, &memory, 0, want, BYTES, NULL, &t->err));
+  CTS_OK(t, ops->memory_native(t->device, &memory, AT, ROOM, &native.head, &t->err));
+  CTS_OK(t, ops->memory_wrap(t->device, &native.head, &wrapped, &t->err));
+  CTS_CHECK(t, wrapped.wrapped && wrapped.handle && wrapped.bytes == ROOM);
+  cts_noise(t, want + AT + 10, 3000);
+  CTS_OK(t, ops->copy_to_device(t->device, stream, &wrapped, 10, want + AT + 10, 3000, NULL, &t->err));
+  CTS_OK(t, ops->copy_to_host(t->device, stream, &wrapped, 0, got, ROOM, NULL, &t->err));
+  const bool same = cts_same(t, got, want + AT, ROOM, "read through the wrapped memory");
+  CTS_OK(t, ops->memory_free(t->device, &wrapped, GM_CLOSE_NORMAL, &t->err));
+  if (!same) return;
+  CTS_OK(t, ops->copy_to_host(t->device, stream, &memory, 0, got, BYTES, NULL, &t->err));
+  cts_same(t, got, want, BYTES, "the memory itself, after the wrapped one was let go");
+}
+
+/* A point of the engine's making holds back the stream that waits for it, and nothing else. */
+static void adopt_engine_point(cts *t) {
+  const uint32_t pattern = 0x01020304;
+  const gm_backend_ops *ops = t->ops;
+  const gm_native_point *native = t->mode->engine_point(t);
+  gm_backend_point point = {0}, behind = {0};
+  gm_memory memory;
+  void *stream;
+  bool done = true, held = false;
+  uint32_t got = 0;
+  CTS_CHECK(t, native != NULL);
+  if (!cts_stream(t, &stream) || !cts_memory(t, 0, 4096, &memory)) return;
+  CTS_OK(t, ops->point_import(t->device, native, &point, &t->err));
+  CTS_OK(t, ops->point_done(t->device, &point, &done, &t->err));
+  CTS_IS(t, ops->point_wait(t->device, &point, 1000000, &t->err), GM_ERR_TIMEOUT);
+  const gm_status waits = ops->point_wait_on(t->device, stream, &point, &t->err);
+  const gm_status filled = ops->fill(t->device, stream, &memory, 0, 4096, &pattern, 4, &behind, &t->err);
+  if (filled == GM_OK) ops->point_done(t->device, &behind, &held, &t->err);
+  CTS_CHECK(t, t->mode->engine_reach(t));
+  CTS_CHECK(t, !done && waits == GM_OK && filled == GM_OK && !held);
+  CTS_OK(t, cts_reach(t, &behind));
+  CTS_OK(t, cts_reach(t, &point));
+  CTS_OK(t, ops->copy_to_host(t->device, stream, &memory, 4092, &got, 4, NULL, &t->err));
+  CTS_CHECK(t, got == pattern);
+}
+
 static const cts_case adopt_cases[] = {
     {"adopt.heads_are_checked", adopt_heads_are_checked, CTS_ADOPT},
+    {"adopt.wrapped_memory", adopt_wrapped_memory, CTS_ADOPT | CTS_CONTENTS},
+    {"adopt.engine_point", adopt_engine_point, CTS_ADOPT | CTS_ENGINE | CTS_CONTENTS},
 };
 const cts_suite cts_adopt_suite = {adopt_cases, sizeof adopt_cases / sizeof adopt_cases[0]};
