@@ -269,6 +269,16 @@ gm_status gm__vulkan_stream_drain(gm__vulkan_stream *stream, gm_error *err) {
   return status ? status : stream_await_last(stream, err);
 }
 
+bool gm__vulkan_stream_may_drain(gm__vulkan_stream *stream, const gm_backend_point *out) {
+  if (!out) return true;
+  if (stream->adopted) return false; /* the engine may have submitted what gm does not know of */
+  gm__mutex_lock(&stream->mutex);
+  const gm_backend_point last = {.handle = (uint64_t)stream->timeline->handle, .value = stream->timeline->last};
+  gm__mutex_unlock(&stream->mutex);
+  bool done = false;
+  return gm__vulkan_point_done(stream->device, &last, &done, NULL) == GM_OK && done;
+}
+
 gm_status gm__vulkan_stream_flush(void *device, void *stream, gm_error *err) {
   (void)stream; /* submitted is submitted */
   return gm__vulkan_device_state(device, err);

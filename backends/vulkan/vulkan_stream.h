@@ -42,6 +42,10 @@ gm_status gm__vulkan_stream_submit(gm__vulkan_stream *stream, VkCommandBuffer co
 /* The host waits until all work of the stream is done and can be seen by it. */
 gm_status gm__vulkan_stream_drain(gm__vulkan_stream *stream, gm_error *err);
 
+/* May a call work through the mapping of host-visible memory, which means draining the stream first? A call that gives
+ * a point (`out`) must not wait: only where nothing can be running. */
+bool gm__vulkan_stream_may_drain(gm__vulkan_stream *stream, const gm_backend_point *out);
+
 /* Of every timeline of the device: wait for its last value; destroy it; give back its host memory. */
 void gm__vulkan_timelines_settle(gm__vulkan_device *device);
 void gm__vulkan_timelines_clear(gm__vulkan_device *device);

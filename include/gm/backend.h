@@ -145,7 +145,8 @@ typedef struct gm_vmm_props {
 
 /* `driver`, `device` and `stream` are the backend's own objects. Copies: with `out` NULL the call returns when the
  * bytes have arrived and `src` may change; otherwise it returns at once, host memory must stay valid and unchanged
- * until *out has passed, and the caller releases *out. Memory ranges are checked by gm before the call. */
+ * until *out has passed, and the caller releases *out. Only a copy to the host may still wait, where the device cannot
+ * reach the caller's memory (Vulkan); its point has passed then. Memory ranges are checked by gm before the call. */
 typedef struct gm_backend_ops {
   /* 1. Head: required. */
   uint32_t abi;         /* GM_BACKEND_ABI */

@@ -56,24 +56,27 @@ static void adopt_engine_point(cts *t) {
   const uint32_t pattern = 0x01020304;
   const gm_backend_ops *ops = t->ops;
   const gm_native_point *native = t->mode->engine_point(t);
-  gm_backend_point point = {0}, behind = {0};
+  gm_backend_point point = {0}, written = {0}, behind = {0};
   gm_memory memory;
   void *stream;
   bool done = true, held = false;
-  uint32_t got = 0;
+  uint32_t got = 0; /* outlives the write */
   CTS_CHECK(t, native != NULL);
   if (!cts_stream(t, &stream) || !cts_memory(t, 0, 4096, &memory)) return;
   CTS_OK(t, ops->point_import(t->device, native, &point, &t->err));
   CTS_OK(t, ops->point_done(t->device, &point, &done, &t->err));
   CTS_IS(t, ops->point_wait(t->device, &point, 1000000, &t->err), GM_ERR_TIMEOUT);
   const gm_status waits = ops->point_wait_on(t->device, stream, &point, &t->err);
+  gm_status sent = ops->copy_to_device(t->device, stream, &memory, 0, &got, 4, &written, &t->err);
+  if (sent == GM_OK) sent = cts_order(t, stream);
   const gm_status filled = ops->fill(t->device, stream, &memory, 0, 4096, &pattern, 4, &behind, &t->err);
   if (filled == GM_OK) ops->point_done(t->device, &behind, &held, &t->err);
   CTS_CHECK(t, t->mode->engine_reach(t));
-  CTS_CHECK(t, !done && waits == GM_OK && filled == GM_OK && !held);
+  CTS_CHECK(t, !done && waits == GM_OK && sent == GM_OK && filled == GM_OK && !held);
+  CTS_OK(t, cts_reach(t, &written));
   CTS_OK(t, cts_reach(t, &behind));
   CTS_OK(t, cts_reach(t, &point));
-  CTS_OK(t, ops->copy_to_host(t->device, stream, &memory, 4092, &got, 4, NULL, &t->err));
+  CTS_OK(t, ops->copy_to_host(t->device, stream, &memory, 0, &got, 4, NULL, &t->err));
   CTS_CHECK(t, got == pattern);
 }
 
