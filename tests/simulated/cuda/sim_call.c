@@ -1,0 +1,126 @@
+#include "tests/simulated/cuda/sim_call.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/simulated/cuda/sim_capture.h"
+#include "tests/simulated/cuda/sim_context.h"
+#include "tests/simulated/cuda/sim_script.h"
+#include "tests/simulated/cuda/sim_symbol.h"
+
+pthread_mutex_t sim_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_cond_t sim_changed;
+
+static atomic_bool call_exiting;
+static atomic_int call_pid; /* 0 before cuInit */
+static uint64_t call_counts[SIM_ID_COUNT];
+static uint64_t call_total;
+static uint64_t call_dropped;
+static uint64_t call_context_calls;
+static CUresult call_lost;
+
+static void call_exit(void) { atomic_store(&call_exiting, true); }
+
+/* The condition's clock can only be set at run time. */
+__attribute__((constructor)) static void call_setup(void) {
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&sim_changed, &attributes);
+  pthread_condattr_destroy(&attributes);
+  sim_script_load();
+}
+
+CUresult sim_call_init(void) {
+  if (sim_script_now.init_code) return (CUresult)sim_script_now.init_code;
+  if (atomic_load(&call_pid)) return CUDA_SUCCESS;
+  if (sim_script_now.devices == 0) return CUDA_ERROR_NO_DEVICE;
+  atomic_store(&call_pid, (int)getpid());
+  atexit(call_exit);
+  return CUDA_SUCCESS;
+}
+
+static CUresult call_context_rules(unsigned needs) {
+  if (needs & SIM_CONTEXT) {
+    CUcontext context = sim_context_current();
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!sim_context_is_live(context)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (context->sticky) return context->sticky;
+  }
+  bool on_device = needs & (SIM_CONTEXT | SIM_VMM | SIM_POOLS);
+  if (!on_device) return CUDA_SUCCESS;
+  call_context_calls++;
+  if (sim_script_now.lost_after && call_context_calls > sim_script_now.lost_after && !call_lost)
+    sim_call_lose((CUresult)sim_script_now.lost_code);
+  return call_lost;
+}
+
+static CUresult call_rules(sim_id id) {
+  unsigned needs = sim_symbols[id].needs;
+  call_counts[id]++;
+  call_total++;
+  if (needs != SIM_FREE && !atomic_load(&call_pid)) return CUDA_ERROR_NOT_INITIALIZED;
+  if (sim_symbols[id].since > sim_script_now.version) {
+    call_dropped++;
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  if (needs & sim_script_now.without) return CUDA_ERROR_NOT_SUPPORTED;
+  bool sticky = false;
+  CUresult scripted = sim_script_failure(sim_symbols[id].name, &sticky);
+  if (scripted && sticky) sim_call_lose(scripted);
+  if (scripted) return scripted;
+  CUresult result = call_context_rules(needs);
+  if (!result && (needs & SIM_UNSAFE)) result = sim_capture_forbids_unsafe();
+  return result;
+}
+
+CUresult sim_enter(sim_id id) {
+  if (atomic_load(&call_exiting)) {
+    if (sim_script_now.crash_after_exit) abort();
+    return CUDA_ERROR_DEINITIALIZED;
+  }
+  int pid = atomic_load(&call_pid);
+  if (pid && pid != (int)getpid()) return CUDA_ERROR_NOT_INITIALIZED;
+  pthread_mutex_lock(&sim_lock);
+  CUresult result = call_rules(id);
+  if (result) pthread_mutex_unlock(&sim_lock);
+  return result;
+}
+
+CUresult sim_leave(CUresult result) {
+  pthread_mutex_unlock(&sim_lock);
+  return result;
+}
+
+uint64_t sim_call_count(sim_id id) { return call_counts[id]; }
+uint64_t sim_call_total(void) { return call_total; }
+uint64_t sim_call_dropped(void) { return call_dropped; }
+CUresult sim_call_lost(void) { return call_lost; }
+bool sim_call_exiting(void) { return atomic_load(&call_exiting); }
+
+void sim_call_lose(CUresult code) {
+  call_lost = code;
+  pthread_cond_broadcast(&sim_changed);
+}
+
+void sim_call_reset_counts(void) {
+  for (int id = 0; id < SIM_ID_COUNT; id++) call_counts[id] = 0;
+  call_total = call_dropped = call_context_calls = 0;
+}
+
+int64_t sim_now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+void sim_wait_changed(int64_t until_ns) {
+  if (!until_ns) {
+    pthread_cond_wait(&sim_changed, &sim_lock);
+    return;
+  }
+  struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
+  pthread_cond_timedwait(&sim_changed, &sim_lock, &until);
+}

@@ -1,0 +1,1 @@
+#include "tests/simulated/cuda/sim_cuda_layout.h"

@@ -1,0 +1,14 @@
+/* The threads that do the streams' work: one for the device, one for host functions, so that a host function that
+ * blocks blocks its own stream alone. */
+#ifndef GM_TESTS_SIMULATED_CUDA_SIM_WORKER_H
+#define GM_TESTS_SIMULATED_CUDA_SIM_WORKER_H
+
+#include <stdbool.h>
+
+/* Wants the lock. False: the threads could not be started. */
+bool sim_worker_start(void);
+
+/* Is this one of the threads? Calls into the driver are not allowed there. */
+bool sim_worker_is_current(void);
+
+#endif
