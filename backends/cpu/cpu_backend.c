@@ -27,6 +27,7 @@ const gm_backend_ops gm__cpu_backend = {
     .memory_type_count = gm__cpu_memory_type_count,
     .memory_type = gm__cpu_memory_type,
     .memory_alloc = gm__cpu_memory_alloc,
+    .memory_wrap = gm__cpu_memory_wrap,
     .memory_free = gm__cpu_memory_free,
     .memory_native = gm__cpu_memory_native,
     .map = gm__cpu_map,

@@ -105,8 +105,23 @@ gm_status gm__cpu_memory_alloc(void *device, const gm_memory_params *params, gm_
   return GM_OK;
 }
 
+gm_status gm__cpu_memory_wrap(void *device, const gm_native_memory *native, gm_memory *out, gm_error *err) {
+  (void)device;
+  if (native->api != GM_API_CPU || native->struct_size != sizeof(gm_cpu_memory)) {
+    return gm__bad_argument(err, "memory_wrap", "`native` must be a gm_cpu_memory with its head filled");
+  }
+  const gm_cpu_memory *given = (const gm_cpu_memory *)native;
+  if (!given->pointer || given->bytes == 0 || given->bytes > UINTPTR_MAX - (uintptr_t)given->pointer) {
+    return gm__bad_argument(err, "memory_wrap", "`pointer` and `bytes` must name memory");
+  }
+  const uintptr_t at = (uintptr_t)given->pointer;
+  *out = (gm_memory){.handle = at, .address = at, .bytes = given->bytes, .host = given->pointer, .wrapped = true};
+  return GM_OK;
+}
+
 gm_status gm__cpu_memory_free(void *device, const gm_memory *memory, gm_close_mode mode, gm_error *err) {
   (void)device, (void)mode; /* in a forked child the pages are the child's own copies */
+  if (memory->wrapped) return GM_OK;
   if (munmap(memory->host, memory->bytes) == 0) return GM_OK;
   return gm__fail(err, GM_ERR_SYSTEM, errno, "munmap", "%llu bytes: %s", (unsigned long long)memory->bytes,
                   strerror(errno));

@@ -10,6 +10,7 @@ gm_status gm__cpu_memory_type(void *device, uint32_t type, gm_memory_type *out, 
 /* Zeroed pages. GM_ERR_ALLOCATION_TOO_LARGE beyond the address space, GM_ERR_OUT_OF_DEVICE_MEMORY when the system
  * refuses; with GM_ALLOC_COMMIT also when it cannot back the pages now. */
 gm_status gm__cpu_memory_alloc(void *device, const gm_memory_params *params, gm_memory *out, gm_error *err);
+gm_status gm__cpu_memory_wrap(void *device, const gm_native_memory *native, gm_memory *out, gm_error *err);
 gm_status gm__cpu_memory_free(void *device, const gm_memory *memory, gm_close_mode mode, gm_error *err);
 gm_status gm__cpu_memory_native(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes,
                                 gm_native_memory *out, gm_error *err);

@@ -171,7 +171,8 @@ typedef struct gm_backend_ops {
   gm_status (*device_state)(void *device, gm_error *err);
   gm_status (*device_native)(void *device, gm_native_device *out, gm_error *err);
 
-  /* 5. Adoption: all or none. */
+  /* 5. Adoption: all or none, but for memory_wrap, which may stand alone. A wrapped memory has `wrapped` set; freeing
+   * it lets go of what was retained and destroys nothing. */
   gm_status (*device_adopt)(void *driver, const gm_native_device *native, void **out_device, gm_error *err);
   gm_status (*stream_adopt)(void *device, const gm_native_stream *native, void **out_stream, gm_stream_kind *out_kind,
                             gm_error *err);
