@@ -141,7 +141,7 @@ gm_status gm_buffer_create(gm_pool *pool, const gm_buffer_params *params, gm_buf
   gm_status status = buffer_check(pool, params, out, err);
   if (status) return status;
   gm_context *ctx = pool->device->ctx;
-  gm_buffer *buffer = gm__alloc(gm__context_services(ctx), sizeof *buffer);
+  gm_buffer *buffer = gm__object_new(ctx, GM__KIND_BUFFER, sizeof *buffer);
   if (!buffer) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_buffer_create", "no host memory for a buffer");
   buffer->pool = pool;
   buffer->references = 1;
@@ -152,7 +152,7 @@ gm_status gm_buffer_create(gm_pool *pool, const gm_buffer_params *params, gm_buf
   buffer->wanted.flags |= GM_INSERT_WAIT;
   status = buffer_take(buffer, buffer_policy(pool, params->fallback), err);
   if (status) {
-    gm__release(gm__context_services(ctx), buffer, sizeof *buffer);
+    gm__object_end(ctx, &buffer->head);
     return status;
   }
   buffer->wanted.stream = NULL;
@@ -161,8 +161,11 @@ gm_status gm_buffer_create(gm_pool *pool, const gm_buffer_params *params, gm_buf
   return GM_OK;
 }
 
+/* Not NULL and, in debug builds, not released for the last time. */
+static bool buffer_is(const gm_buffer *buffer) { return buffer && gm__object_is(&buffer->head, GM__KIND_BUFFER); }
+
 void gm_buffer_retain(gm_buffer *buffer) {
-  if (buffer) atomic_fetch_add_explicit(&buffer->references, 1, memory_order_relaxed);
+  if (buffer_is(buffer)) atomic_fetch_add_explicit(&buffer->references, 1, memory_order_relaxed);
 }
 
 static void buffer_forget_fallback(gm_buffer *buffer) {
@@ -186,7 +189,7 @@ static void buffer_give_block(const gm_buffer *buffer, gm_stream *stream) {
 }
 
 void gm_buffer_release(gm_buffer *buffer, gm_stream *stream) {
-  if (!buffer || atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel) != 1) return;
+  if (!buffer_is(buffer) || atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel) != 1) return;
   gm_pool *pool = buffer->pool;
   buffer_forget_fallback(buffer);
   if (buffer->location == GM_LOCATION_HOST) {
@@ -195,17 +198,20 @@ void gm_buffer_release(gm_buffer *buffer, gm_stream *stream) {
     buffer_give_block(buffer, stream);
   }
   atomic_fetch_sub(&pool->guests, 1);
-  gm__release(gm__context_services(pool->device->ctx), buffer, sizeof *buffer);
+  gm__object_end(pool->device->ctx, &buffer->head);
 }
 
-uint64_t gm_buffer_id(const gm_buffer *buffer) { return buffer ? buffer->id : 0; }
+uint64_t gm_buffer_id(const gm_buffer *buffer) { return buffer_is(buffer) ? buffer->id : 0; }
 
-uint64_t gm_buffer_bytes(const gm_buffer *buffer) { return buffer ? buffer->bytes : 0; }
+uint64_t gm_buffer_bytes(const gm_buffer *buffer) { return buffer_is(buffer) ? buffer->bytes : 0; }
 
-gm_location gm_buffer_location(const gm_buffer *buffer) { return buffer ? buffer->location : GM_LOCATION_HOST; }
+gm_location gm_buffer_location(const gm_buffer *buffer) {
+  return buffer_is(buffer) ? buffer->location : GM_LOCATION_HOST;
+}
 
 static gm_status buffer_open(const gm_buffer *buffer, const char *op, gm_error *err) {
   if (!buffer) return gm__bad_argument(err, op, "`buffer` is NULL");
+  if (!buffer_is(buffer)) return gm__bad_argument(err, op, "`buffer` is released");
   return gm__pool_check(buffer->pool, op, err);
 }
 

@@ -8,6 +8,7 @@
 #include "gm/buffer.h"
 
 struct gm_buffer {
+  gm__object head;
   gm_pool *pool;
   _Atomic uint32_t references;
   uint64_t id, bytes, elements;

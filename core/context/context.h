@@ -46,7 +46,8 @@ struct gm_context {
   void *slots[GM__SLOT_COUNT];
   char (*tags)[32]; /* tags[i] is the name of tag i + 1 */
   uint32_t tag_count, tag_capacity;
-  struct gm__object *dead; /* destroyed objects, in debug builds: object.h */
+  struct gm__object *dead, *dead_last; /* destroyed objects, oldest first, in debug builds: object.h */
+  uint32_t dead_count;
 };
 
 /* True when the context (of the parent) is looked at from a forked child. */

@@ -11,17 +11,40 @@ void *gm__object_new(gm_context *ctx, gm__kind kind, size_t bytes) {
   return object;
 }
 
+#ifndef NDEBUG
+enum { OBJECT_DEAD_MAX = 1024 };
+
+/* The oldest of those that wait, when there are too many. */
+static gm__object *object_overdue(gm_context *ctx) {
+  if (ctx->dead_count <= OBJECT_DEAD_MAX) return NULL;
+  gm__object *oldest = ctx->dead;
+  ctx->dead = oldest->next;
+  ctx->dead_count--;
+  return oldest;
+}
+
+static gm__object *object_bury(gm_context *ctx, gm__object *object) {
+  object->next = NULL;
+  if (ctx->dead) {
+    ctx->dead_last->next = object;
+  } else {
+    ctx->dead = object;
+  }
+  ctx->dead_last = object;
+  ctx->dead_count++;
+  return object_overdue(ctx);
+}
+#endif
+
 void gm__object_end(gm_context *ctx, gm__object *object) {
   object->kind = GM__KIND_DEAD;
-#ifdef NDEBUG
-  gm__release(&ctx->services, object, object->bytes);
-#else
+#ifndef NDEBUG
   bool forked = gm__context_forked(ctx);
   if (!forked) gm__mutex_lock(&ctx->lock);
-  object->next = ctx->dead;
-  ctx->dead = object;
+  object = object_bury(ctx, object);
   if (!forked) gm__mutex_unlock(&ctx->lock);
 #endif
+  if (object) gm__release(&ctx->services, object, object->bytes);
 }
 
 void gm__objects_release(gm_context *ctx) {

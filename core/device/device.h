@@ -95,7 +95,8 @@ typedef struct gm__device_request {
 gm_status gm__device_alloc(gm_device *device, const gm__device_request *request, gm_memory *out, gm_error *err);
 gm_status gm__device_free(gm_device *device, const gm_memory *memory, gm_error *err);
 
-/* Does this memory take of the device's own bytes? Pinned host memory of a card does not: it is counted nowhere. */
+/* Does this memory take of the device's own bytes on gm's account? Pinned host memory of a card and wrapped memory of
+ * the engine do not: they are counted nowhere. */
 bool gm__device_is_charged(const gm_device *device, const gm_memory *memory);
 
 /* `bytes` of charged memory moved between "handed out" and "pooled" (negative: back into use): keeps reclaimable

@@ -17,6 +17,7 @@ static bool alloc_type_fits(const gm_device *device, const gm_memory_type *type,
 }
 
 bool gm__device_is_charged(const gm_device *device, const gm_memory *memory) {
+  if (memory->wrapped) return false;
   if (device->info.unified || memory->type >= device->type_count) return true;
   return (device->types[memory->type].flags & GM_MEMORY_DEVICE_LOCAL) != 0;
 }

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/pool/request.h"
 #include "core/pool/supply.h"
+#include "gm/size.h"
 
 /* gm_alloc and gm_free. The order in which a request is served: a pooled block that its stream may use at once; one
  * that a point says is done; one of the stream's own that needs a barrier or a wait there; new memory; a block of
@@ -224,7 +225,7 @@ static gm_acquire acquire(gm_pool *pool, const gm__want *want, gm_block *out) {
 
 gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *out) {
   gm__want want;
-  if (!pool || !out) return GM_ACQUIRE_INVALID;
+  if (!gm__pool_is(pool) || !out) return GM_ACQUIRE_INVALID;
   if (gm__pool_forked(pool)) return GM_ACQUIRE_FAILED;
   if (gm__want_read(pool, request, &want, NULL)) return GM_ACQUIRE_INVALID;
   return acquire(pool, &want, out);
@@ -238,6 +239,26 @@ gm_acquire gm__pool_alloc_beside(gm_pool *pool, const gm_request *request, gm_bl
   want.beside_device = true;
   gm_acquire answer = acquire(pool, &want, out);
   return answer == GM_ACQUIRE_FAILED ? GM_ACQUIRE_EXHAUSTED : answer;
+}
+
+gm_status gm_block_wrap(gm_pool *pool, const gm_native_memory *native, gm_block *out, gm_error *err) {
+  static const char op[] = "gm_block_wrap";
+  gm_status status = gm__pool_check(pool, op, err);
+  if (status) return status;
+  if (!native || !out) return gm__bad_argument(err, op, "`%s` is NULL", native ? "out" : "native");
+  gm_memory memory = {.handle = 0};
+  status = pool->device->ops->memory_wrap(pool->device->handle, native, &memory, err);
+  if (status) return status;
+  gm__want want = {.bytes = memory.bytes, .exact = memory.bytes, .align = 1, .size_class = gm_size_class(memory.bytes)};
+  gm__node *node = NULL;
+  memory.wrapped = true;
+  status = gm__supply_adopt(pool, &want, &memory, &node, err);
+  if (status) {
+    gm__device_free(pool->device, &memory, NULL);
+    return status;
+  }
+  acquire_hand_out(pool, &want, node, true, out);
+  return GM_OK;
 }
 
 /* Give back the oldest blocks of a bucket that holds too many, as far as their streams are done with them. A few at a
@@ -269,14 +290,16 @@ static gm_status acquire_take_back(gm_pool *pool, const gm_block *block, gm__nod
 }
 
 gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream) {
-  if (!pool || !block || (stream && stream->device != pool->device)) return GM_ERR_INVALID_ARGUMENT;
+  if (!gm__pool_is(pool) || !block || (stream && stream->device != pool->device)) return GM_ERR_INVALID_ARGUMENT;
   if (gm__pool_forked(pool)) return GM_ERR_FORKED;
   gm__leaving leaving = {0};
   gm__node *node;
   gm__mutex_lock(&pool->lock);
   gm_status status = acquire_take_back(pool, block, &node);
   uint64_t track_id = status ? 0 : node->track_id;
-  if (!status) {
+  if (!status && node->foreign) { /* the engine's own: nothing to keep */
+    gm__supply_leave(pool, &leaving, node);
+  } else if (!status) {
     gm__order_note_free(&pool->order, node, acquire_free_slot(pool, stream));
     gm__pool_put(pool, node);
     acquire_shrink(pool, node, &leaving);
@@ -288,7 +311,7 @@ gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream) {
 }
 
 gm_status gm_use_on(gm_pool *pool, const gm_block *block, gm_stream *stream) {
-  if (!pool || !block || !stream || stream->device != pool->device) return GM_ERR_INVALID_ARGUMENT;
+  if (!gm__pool_is(pool) || !block || !stream || stream->device != pool->device) return GM_ERR_INVALID_ARGUMENT;
   if (gm__pool_forked(pool)) return GM_ERR_FORKED;
   gm_status status = GM_OK;
   gm__mutex_lock(&pool->lock);
@@ -307,7 +330,7 @@ gm_status gm_use_on(gm_pool *pool, const gm_block *block, gm_stream *stream) {
 
 gm_point gm_block_point(gm_pool *pool, const gm_block *block) {
   gm_point point = {0};
-  if (!pool || !block || gm__pool_forked(pool)) return point;
+  if (!gm__pool_is(pool) || !block || gm__pool_forked(pool)) return point;
   gm__mutex_lock(&pool->lock);
   const gm__node *node = gm__pool_find(pool, block);
   if (node && node->has_point) {

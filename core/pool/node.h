@@ -22,6 +22,7 @@ typedef struct gm__node_link {
 
 struct gm__node {
   gm_memory memory;
+  void *token;        /* the upstream's */
   uint64_t address;   /* device address, or a synthetic one */
   uint64_t bytes;     /* taken from the backend for it, as the pool counts */
   uint64_t requested; /* live: what the caller asked for */
@@ -41,7 +42,8 @@ struct gm__node {
   uint8_t state;      /* gm__node_state */
   uint8_t point_slot;
   bool has_point, committed;
-  bool idle; /* pooled, and no stream is known to use it */
+  bool foreign; /* of gm_block_wrap: never pooled */
+  bool idle;    /* pooled, and no stream is known to use it */
 };
 
 typedef struct gm__node_list {

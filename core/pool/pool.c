@@ -15,6 +15,7 @@
 
 gm_status gm__pool_check(const gm_pool *pool, const char *op, gm_error *err) {
   if (!pool) return gm__bad_argument(err, op, "`pool` is NULL");
+  if (!gm__pool_is(pool)) return gm__bad_argument(err, op, "`pool` is destroyed");
   return gm__device_check(pool->device, op, err);
 }
 
@@ -101,13 +102,12 @@ gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_poo
   if (!params) params = &by_configuration;
   status = pool_check_params(device->ctx, params, err);
   if (status) return status;
-  const gm_services *services = gm__context_services(device->ctx);
-  gm_pool *pool = gm__alloc(services, sizeof *pool);
+  gm_pool *pool = gm__object_new(device->ctx, GM__KIND_POOL, sizeof *pool);
   if (!pool) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_create", "no host memory for a pool");
   if (params->track || gm__config_bool(device->ctx, "track_allocations")) {
     status = gm_tracker_create(device->ctx, &pool->tracker, err);
     if (status) {
-      gm__release(services, pool, sizeof *pool);
+      gm__object_end(device->ctx, &pool->head);
       return status;
     }
   }
@@ -134,8 +134,8 @@ static void pool_drain(gm_pool *pool) {
 
 gm_status gm_pool_destroy(gm_pool *pool, gm_error *err) {
   if (!pool) return GM_OK;
+  if (!gm__pool_is(pool)) return gm__bad_argument(err, "gm_pool_destroy", "`pool` is destroyed");
   gm_device *device = pool->device;
-  const gm_services *services = gm__context_services(device->ctx);
   bool forked = gm__pool_forked(pool);
   if (!forked && pool->live) {
     return gm__fail(err, GM_ERR_BUSY, 0, "gm_pool_destroy", "%" PRIu64 " blocks of pool \"%s\" are still out",
@@ -157,7 +157,7 @@ gm_status gm_pool_destroy(gm_pool *pool, gm_error *err) {
   gm__pointers_clear(&pool->pointers);
   gm__node_table_clear(&pool->nodes);
   if (!forked) gm__mutex_destroy(&pool->lock);
-  gm__release(services, pool, sizeof *pool);
+  gm__object_end(device->ctx, &pool->head);
   atomic_fetch_sub(&device->children, 1);
   return GM_OK;
 }
@@ -243,7 +243,7 @@ uint64_t gm__pool_track_id(gm_pool *pool, const gm_block *block) {
 }
 
 uint64_t gm_pool_trim(gm_pool *pool, uint64_t keep_bytes) {
-  return !pool || gm__pool_forked(pool) ? 0 : gm__supply_trim(pool, keep_bytes);
+  return !gm__pool_is(pool) || gm__pool_forked(pool) ? 0 : gm__supply_trim(pool, keep_bytes);
 }
 
 gm_status gm_pool_set_max_bytes(gm_pool *pool, uint64_t bytes, gm_error *err) {
@@ -287,11 +287,11 @@ gm_status gm_pool_record_allocation(gm_pool *pool, int64_t bytes, gm_error *err)
 }
 
 void gm_pool_stats(gm_pool *pool, gm_stats *out) {
-  if (pool && out) gm__stats_snapshot(&pool->stats, out);
+  if (gm__pool_is(pool) && out) gm__stats_snapshot(&pool->stats, out);
 }
 
-gm_device *gm_pool_device(const gm_pool *pool) { return pool ? pool->device : NULL; }
+gm_device *gm_pool_device(const gm_pool *pool) { return gm__pool_is(pool) ? pool->device : NULL; }
 
-const char *gm_pool_name(const gm_pool *pool) { return pool ? pool->name : ""; }
+const char *gm_pool_name(const gm_pool *pool) { return gm__pool_is(pool) ? pool->name : ""; }
 
-gm_tracker *gm_pool_tracker(const gm_pool *pool) { return pool ? pool->tracker : NULL; }
+gm_tracker *gm_pool_tracker(const gm_pool *pool) { return gm__pool_is(pool) ? pool->tracker : NULL; }

@@ -12,6 +12,7 @@
 #include "gm/tracker.h"
 
 struct gm_pool {
+  gm__object head;
   gm_device *device;
   gm_pool *next, *prev; /* of all in the context: totals.c */
   uint64_t id;
@@ -41,6 +42,9 @@ struct gm_pool {
 
 /* GM_OK, INVALID_ARGUMENT for NULL, FORKED, filling `err`. */
 gm_status gm__pool_check(const gm_pool *pool, const char *op, gm_error *err);
+/* Not NULL and, in debug builds, not destroyed: what calls without a gm_error ask. */
+static inline bool gm__pool_is(const gm_pool *pool) { return pool && gm__object_is(&pool->head, GM__KIND_POOL); }
+
 static inline bool gm__pool_forked(const gm_pool *pool) { return gm__context_forked(pool->device->ctx); }
 
 /* Take `bytes` out of what the cap allows, or refuse with OVER_LIMIT; never above it, whatever other threads do. */

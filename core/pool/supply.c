@@ -4,6 +4,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/pool/upstream.h"
 
 /* Invariants: bytes are claimed before anybody is asked for them and unclaimed after they are back, so `claimed` is
  * never below what is really held; whoever asks the backend under a share of the device does so under the device's grow
@@ -33,19 +34,6 @@ static gm_status supply_address(gm_device *device, uint64_t bytes, uint64_t alig
   return GM_OK;
 }
 
-static gm_status supply_ask_upstream(gm_pool *pool, const gm__want *want, uint64_t bytes, gm_memory *out,
-                                     gm_error *err) {
-  gm_status status = pool->upstream.allocate(pool->upstream.user, bytes, want->align, out);
-  if (status)
-    return gm__fail(err, status, 0, "gm_upstream.allocate", "the pool's upstream refused %" PRIu64 " bytes", bytes);
-  if (out->handle && out->bytes >= bytes) return GM_OK;
-  if (out->handle) pool->upstream.release(pool->upstream.user, out);
-  return gm__fail(err, GM_ERR_DRIVER, 0, "gm_upstream.allocate",
-                  "asked for %" PRIu64 " bytes, the pool's upstream said GM_OK and gave %" PRIu64 " (handle %" PRIu64
-                  ")",
-                  bytes, out->bytes, out->handle);
-}
-
 static gm_status supply_check_room(gm_device *device, uint64_t bytes, gm_error *err) {
   uint64_t room = gm__device_room(device, false);
   if (bytes > room) room = gm__device_room(device, true);
@@ -71,20 +59,21 @@ static gm_status supply_ask_device(gm_pool *pool, const gm__want *want, uint64_t
   return status;
 }
 
-static gm_status supply_ask(gm_pool *pool, const gm__want *want, uint64_t bytes, gm_memory *out, gm_error *err) {
+static gm_status supply_ask(gm_pool *pool, const gm__want *want, uint64_t bytes, gm__node *node, gm_error *err) {
   uint64_t began = gm__now_ns();
-  gm_status status = pool->has_upstream ? supply_ask_upstream(pool, want, bytes, out, err)
-                                        : supply_ask_device(pool, want, bytes, out, err);
+  gm_status status = pool->has_upstream ? gm__upstream_take(pool, bytes, want->align, &node->memory, &node->token, err)
+                                        : supply_ask_device(pool, want, bytes, &node->memory, err);
   if (status == GM_ERR_OVER_LIMIT) return status; /* the backend was not asked */
   gm__stats_count(&pool->stats.driver_allocs, 1);
   gm__stats_count(&pool->stats.driver_ns, gm__now_ns() - began);
   return status;
 }
 
-static void supply_give(gm_pool *pool, const gm_memory *memory) {
+/* `memory` is the node's, or was: a node on its way back has given it up already. */
+static void supply_give(gm_pool *pool, const gm_memory *memory, const gm__node *node) {
   uint64_t began = gm__now_ns();
-  if (pool->has_upstream) {
-    pool->upstream.release(pool->upstream.user, memory);
+  if (pool->has_upstream && !node->foreign) {
+    gm__upstream_give(pool, memory, node->token);
   } else {
     gm__device_free(pool->device, memory, NULL);
   }
@@ -116,10 +105,10 @@ static gm_status supply_enter(gm_pool *pool, const gm__want *want, uint64_t byte
 static gm_status supply_fill(gm_pool *pool, const gm__want *want, uint64_t bytes, gm__node *node, gm_error *err) {
   gm_status status = gm__pool_claim(pool, bytes, err);
   if (status) return status;
-  status = supply_ask(pool, want, bytes, &node->memory, err);
+  status = supply_ask(pool, want, bytes, node, err);
   if (!status) {
     status = supply_enter(pool, want, bytes, node, err);
-    if (status) supply_give(pool, &node->memory);
+    if (status) supply_give(pool, &node->memory, node);
   }
   if (status) {
     gm__pool_unclaim(pool, bytes);
@@ -145,8 +134,37 @@ gm_status gm__supply_take(gm_pool *pool, const gm__want *want, uint64_t bytes, g
   return status;
 }
 
+gm_status gm__supply_adopt(gm_pool *pool, const gm__want *want, const gm_memory *memory, gm__node **out,
+                           gm_error *err) {
+  gm__mutex_lock(&pool->lock);
+  gm__node *node = gm__node_take(&pool->nodes);
+  gm__mutex_unlock(&pool->lock);
+  if (!node) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_block_wrap", "no host memory for the pool's table");
+  gm_status status = gm__pool_claim(pool, memory->bytes, err);
+  if (status == GM_OK) {
+    node->memory = *memory;
+    node->foreign = true;
+    status = supply_enter(pool, want, memory->bytes, node, err);
+    if (status != GM_OK) gm__pool_unclaim(pool, memory->bytes);
+  }
+  if (status == GM_OK) {
+    gm__stats_grow(&pool->stats.reserved_bytes, &pool->stats.peak_reserved_bytes, memory->bytes);
+    *out = node;
+    return GM_OK;
+  }
+  gm__mutex_lock(&pool->lock);
+  node->memory.handle = 0;
+  gm__node_give(&pool->nodes, node);
+  gm__mutex_unlock(&pool->lock);
+  return status;
+}
+
 void gm__supply_detach(gm_pool *pool, gm__leaving *leaving, gm__node *node) {
   gm__pool_pull(pool, node);
+  gm__supply_leave(pool, leaving, node);
+}
+
+void gm__supply_leave(gm_pool *pool, gm__leaving *leaving, gm__node *node) {
   gm__pointers_remove(&pool->pointers, node);
   gm__order_drop_point(&pool->order, node);
   node->links[GM__BY_BUCKET].next = leaving->first;
@@ -159,7 +177,7 @@ void gm__supply_return(gm_pool *pool, gm__leaving *leaving) {
   for (gm__node *node = leaving->first; node; node = node->links[GM__BY_BUCKET].next) {
     gm_memory memory = node->memory;
     node->memory.handle = 0; /* a process forked just now must not find it and free it again */
-    supply_give(pool, &memory);
+    supply_give(pool, &memory, node);
     gm__stats_uncount(&pool->stats.reserved_bytes, node->bytes);
     gm__pool_unclaim(pool, node->bytes);
   }
@@ -191,8 +209,8 @@ void gm__supply_end(gm_pool *pool) {
   for (gm__node *node; (node = gm__node_next(&pool->nodes, &cursor));) {
     if (node->state == GM__NODE_UNUSED || !node->memory.handle) continue;
     if (forked && node->state == GM__NODE_AWAY) continue; /* a thread that is not here may be half through with it */
-    if (pool->has_upstream) {
-      if (!forked) pool->upstream.release(pool->upstream.user, &node->memory);
+    if (pool->has_upstream && !node->foreign) {
+      gm__upstream_give(pool, &node->memory, node->token);
       continue;
     }
     bool noted = node->state == GM__NODE_POOLED && gm__device_is_charged(pool->device, &node->memory);

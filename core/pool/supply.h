@@ -9,6 +9,10 @@
 /* `bytes` for the request, in a node that is AWAY. OVER_LIMIT, OUT_OF_DEVICE_MEMORY and the backend's other answers. */
 gm_status gm__supply_take(gm_pool *pool, const gm__want *want, uint64_t bytes, gm__node **out, gm_error *err);
 
+/* A node, AWAY, for memory that is there already: a wrapped one. OVER_LIMIT, OUT_OF_HOST_MEMORY, DRIVER (its address is
+ * that of other memory); the memory stays the caller's then. */
+gm_status gm__supply_adopt(gm_pool *pool, const gm__want *want, const gm_memory *memory, gm__node **out, gm_error *err);
+
 /* Nodes on their way back, linked by links[GM__BY_BUCKET].next. */
 typedef struct gm__leaving {
   gm__node *first;
@@ -17,6 +21,9 @@ typedef struct gm__leaving {
 
 /* Take a pooled node that is idle out of the pool and put it on the list. With the pool's lock. */
 void gm__supply_detach(gm_pool *pool, gm__leaving *leaving, gm__node *node);
+
+/* The same for a node that was never pooled. With the pool's lock. */
+void gm__supply_leave(gm_pool *pool, gm__leaving *leaving, gm__node *node);
 
 /* Give all on the list back. Without the lock. */
 void gm__supply_return(gm_pool *pool, gm__leaving *leaving);

@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/map.h"
 #include "core/context/context.h"
+#include "core/context/object.h"
 #include "gm/size.h"
 
 /* Invariants, all under `lock`: a record is in the list of the living, oldest first (ids and births rise together), and
@@ -30,6 +31,7 @@ typedef struct tracker_chunk {
 } tracker_chunk;
 
 struct gm_tracker {
+  gm__object head;
   gm_context *ctx;
   gm__mutex lock;
   gm__map by_id;  /* id: address of its record */
@@ -42,11 +44,14 @@ struct gm_tracker {
   uint64_t last_id, marks, bytes, peak_bytes;
 };
 
+/* Not NULL and, in debug builds, not destroyed. */
+static bool tracker_is(const gm_tracker *tracker) { return tracker && gm__object_is(&tracker->head, GM__KIND_TRACKER); }
+
 gm_status gm_tracker_create(gm_context *ctx, gm_tracker **out, gm_error *err) {
   gm_status status = gm__context_check(ctx, "gm_tracker_create", err);
   if (status) return status;
   if (!out) return gm__bad_argument(err, "gm_tracker_create", "`out` is NULL");
-  gm_tracker *tracker = gm__alloc(gm__context_services(ctx), sizeof *tracker);
+  gm_tracker *tracker = gm__object_new(ctx, GM__KIND_TRACKER, sizeof *tracker);
   if (!tracker) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tracker_create", "no host memory for a tracker");
   tracker->ctx = ctx;
   gm__mutex_init(&tracker->lock);
@@ -58,7 +63,7 @@ gm_status gm_tracker_create(gm_context *ctx, gm_tracker **out, gm_error *err) {
 }
 
 void gm_tracker_destroy(gm_tracker *tracker) {
-  if (!tracker) return;
+  if (!tracker_is(tracker)) return;
   gm_context *ctx = tracker->ctx;
   const gm_services *services = gm__context_services(ctx);
   for (tracker_chunk *chunk = tracker->chunks, *next; chunk; chunk = next) {
@@ -69,13 +74,13 @@ void gm_tracker_destroy(gm_tracker *tracker) {
   gm__map_clear(&tracker->by_id);
   gm__map_clear(&tracker->by_tag);
   if (!gm__context_forked(ctx)) gm__mutex_destroy(&tracker->lock);
-  gm__release(services, tracker, sizeof *tracker);
+  gm__object_end(ctx, &tracker->head);
   atomic_fetch_sub(&ctx->children, 1);
 }
 
 /* False in a forked child and for NULL: then there is nothing to unlock. */
 static bool tracker_enter(gm_tracker *tracker) {
-  if (!tracker || gm__context_forked(tracker->ctx)) return false;
+  if (!tracker_is(tracker) || gm__context_forked(tracker->ctx)) return false;
   gm__mutex_lock(&tracker->lock);
   return true;
 }
@@ -185,7 +190,7 @@ static void tracker_remove(gm_tracker *tracker, tracker_record *record) {
 }
 
 gm_status gm_tracker_untrack(gm_tracker *tracker, uint64_t id) {
-  if (!tracker) return GM_ERR_INVALID_ARGUMENT;
+  if (!tracker_is(tracker)) return GM_ERR_INVALID_ARGUMENT;
   if (!tracker_enter(tracker)) return GM_ERR_FORKED;
   uint64_t record = 0;
   bool found = gm__map_remove(&tracker->by_id, id, &record);
@@ -212,10 +217,12 @@ static uint64_t tracker_figure(gm_tracker *tracker, const uint64_t *figure) {
   return value;
 }
 
-uint64_t gm_tracker_total_bytes(gm_tracker *tracker) { return tracker ? tracker_figure(tracker, &tracker->bytes) : 0; }
+uint64_t gm_tracker_total_bytes(gm_tracker *tracker) {
+  return tracker_is(tracker) ? tracker_figure(tracker, &tracker->bytes) : 0;
+}
 
 uint64_t gm_tracker_peak_bytes(gm_tracker *tracker) {
-  return tracker ? tracker_figure(tracker, &tracker->peak_bytes) : 0;
+  return tracker_is(tracker) ? tracker_figure(tracker, &tracker->peak_bytes) : 0;
 }
 
 uint64_t gm_tracker_count(gm_tracker *tracker) {
@@ -335,7 +342,7 @@ static void tracker_print_entries(gm_tracker *tracker, tracker_text *out) {
 size_t gm_tracker_report(gm_tracker *tracker, char *text, size_t capacity) {
   if (!text) capacity = 0;
   if (capacity) text[0] = 0;
-  if (!tracker || gm__context_forked(tracker->ctx)) return 0;
+  if (!tracker_is(tracker) || gm__context_forked(tracker->ctx)) return 0;
   tracker_text out = {text, capacity, 0};
   char bytes[16], peak[16];
   gm_format_bytes(gm_tracker_total_bytes(tracker), bytes, sizeof bytes);

@@ -19,11 +19,14 @@ typedef enum gm_strategy {
 } gm_strategy;
 
 /* Where a pool takes its memory from instead of the backend (F73): an engine's own allocator. Called with no gm lock
- * held, from the thread that allocates, frees or trims. `allocate` answers GM_OK and fills *out (handle not 0, bytes at
- * least `bytes`), or GM_ERR_OUT_OF_DEVICE_MEMORY. */
+ * held, from the thread that allocates, frees or trims.
+ * allocate: `out` points to the native struct of the device's API (gm_opencl_memory, gm_vulkan_memory, gm_cpu_memory,
+ * …) with its head filled; fill in the rest to name at least `bytes` at a multiple of `align`, set *out_token to what
+ * release is to get, and answer GM_OK; or GM_ERR_OUT_OF_DEVICE_MEMORY. gm wraps the native memory, so that copies,
+ * mappings and native objects of its blocks work as everywhere. */
 typedef struct gm_upstream {
-  gm_status (*allocate)(void *user, uint64_t bytes, uint32_t align, gm_memory *out);
-  void (*release)(void *user, const gm_memory *memory);
+  gm_status (*allocate)(void *user, uint64_t bytes, uint32_t align, gm_native_memory *out, void **out_token);
+  void (*release)(void *user, void *token);
   void *user;
 } gm_upstream;
 
@@ -88,6 +91,12 @@ GM_API gm_status gm_free_ptr(gm_pool *pool, void *pointer, uint64_t bytes_or_0, 
 
 /* The live block that contains the address: NOT_FOUND if none of this pool does. */
 GM_API gm_status gm_block_of(gm_pool *pool, const void *pointer, gm_block *out);
+
+/* A block of the engine's own memory, `native` of the device's API: usable in every call that takes a block, until
+ * gm_free lets go of it (at once, whatever the stream; nothing is destroyed). Counts as requested, in use and reserved,
+ * and against the pool's cap. INVALID_ARGUMENT, NOT_SUPPORTED (the backend cannot), OVER_LIMIT, OUT_OF_HOST_MEMORY,
+ * FORKED. */
+GM_API gm_status gm_block_wrap(gm_pool *pool, const gm_native_memory *native, gm_block *out, gm_error *err);
 
 /* Native objects of a block: `out` is the API's struct with its head filled. Borrowed until the block is freed. */
 GM_API gm_status gm_block_native(gm_pool *pool, const gm_block *block, gm_native_memory *out, gm_error *err);

@@ -1,6 +1,7 @@
 /* Loading on the CPU backend: every path, every byte, and every way to fail, after which nothing is left in the pool.
  */
 #include "gm/load.h"
+#include "gm/native_cpu.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -366,20 +367,22 @@ static void test_a_file_that_changed_or_went(void **state) {
 static unsigned char *given[16];
 static uint32_t given_count;
 
-static gm_status give(void *user, uint64_t bytes, uint32_t align, gm_memory *out) {
+static gm_status give(void *user, uint64_t bytes, uint32_t align, gm_native_memory *out, void **out_token) {
   (void)user;
   void *memory = NULL;
   if (given_count == 16 || posix_memalign(&memory, align < 64 ? 64 : align, bytes) != 0) {
     return GM_ERR_OUT_OF_DEVICE_MEMORY;
   }
   given[given_count++] = memory;
-  *out = (gm_memory){.handle = (uintptr_t)memory, .address = (uintptr_t)memory, .bytes = bytes, .host = memory};
+  ((gm_cpu_memory *)(void *)out)->pointer = memory;
+  ((gm_cpu_memory *)(void *)out)->bytes = bytes;
+  *out_token = memory;
   return GM_OK;
 }
 
-static void take(void *user, const gm_memory *memory) {
+static void take(void *user, void *token) {
   (void)user;
-  free(memory->host);
+  free(token);
 }
 
 static void spoil_one_byte(const gm_load_progress *progress) {

@@ -95,29 +95,33 @@ static void test_native_objects_and_memory_of_a_block(void **state) {
   pool_bench_close(&bench);
 }
 
-/* An engine's allocator: malloc, without addresses that gm could use. */
+/* An engine's allocator: malloc, given to gm as native memory of the CPU. */
 typedef struct engine {
-  uint64_t live_bytes, calls, fail_at;
+  uint64_t live, calls, fail_at;
   gm_status fail_with;
-  bool short_of, without_handle;
+  bool short_of, without_memory;
 } engine;
 
-static gm_status engine_allocate(void *user, uint64_t bytes, uint32_t align, gm_memory *out) {
+static gm_status engine_allocate(void *user, uint64_t bytes, uint32_t align, gm_native_memory *out, void **out_token) {
   engine *e = user;
   if (++e->calls == e->fail_at) return e->fail_with;
+  assert_int_equal(out->api, GM_API_CPU);
+  assert_int_equal(out->struct_size, sizeof(gm_cpu_memory));
   void *memory = NULL;
-  if (posix_memalign(&memory, align < sizeof(void *) ? sizeof(void *) : align, bytes))
+  if (posix_memalign(&memory, align < sizeof(void *) ? sizeof(void *) : align, bytes)) {
     return GM_ERR_OUT_OF_DEVICE_MEMORY;
-  *out = (gm_memory){.handle = (uintptr_t)memory, .bytes = e->short_of ? bytes - 1 : bytes, .host = memory};
-  if (e->without_handle) out->handle = 0;
-  if (e->without_handle) free(memory);
-  if (!e->without_handle) e->live_bytes += out->bytes;
+  }
+  gm_cpu_memory *native = (gm_cpu_memory *)(void *)out;
+  native->pointer = e->without_memory ? NULL : memory;
+  native->bytes = e->short_of ? bytes - 1 : bytes;
+  *out_token = memory;
+  e->live++;
   return GM_OK;
 }
 
-static void engine_release(void *user, const gm_memory *memory) {
-  ((engine *)user)->live_bytes -= memory->bytes;
-  free((void *)(uintptr_t)memory->handle);
+static void engine_release(void *user, void *token) {
+  ((engine *)user)->live--;
+  free(token);
 }
 
 static void test_a_pool_over_the_users_allocator(void **state) {
@@ -126,29 +130,28 @@ static void test_a_pool_over_the_users_allocator(void **state) {
   engine e = {0};
   gm_upstream upstream = {engine_allocate, engine_release, &e};
   gm_pool_params params = {.struct_size = sizeof params, .upstream = &upstream, .max_bytes = 1 << 20};
-  pool_bench_open(&bench, "null", "null:capacity=64M", &params);
+  pool_bench_open(&bench, "cpu", NULL, &params);
   memset(&upstream, 0, sizeof upstream); /* it was copied */
   gm_block blocks[4];
   for (int i = 0; i < 4; i++) {
     gm_request request = {.bytes = 1000, .align = 512, .flags = i == 3 ? GM_ZERO : 0};
     assert_int_equal(gm_alloc(bench.pool, &request, &blocks[i]), GM_ACQUIRE_FRESH);
-    assert_true(blocks[i].address >= UINT64_C(1) << 46); /* synthetic */
     assert_int_equal(blocks[i].address % 512, 0);
     for (int j = 0; j < i; j++) assert_int_not_equal(blocks[i].address, blocks[j].address);
   }
-  const unsigned char *zeroed = (const unsigned char *)(uintptr_t)blocks[3].memory;
+  const unsigned char *zeroed = (const unsigned char *)(uintptr_t)blocks[3].address;
   for (int i = 0; i < 1024; i++) assert_int_equal(zeroed[i], 0);
-  assert_int_equal(e.live_bytes, 4096);
+  assert_int_equal(e.live, 4);
   for (int i = 0; i < 4; i++) assert_int_equal(gm_free(bench.pool, &blocks[i], NULL), GM_OK);
   assert_int_equal(pool_bench_stats(&bench).pooled_bytes, 4096);
   assert_int_equal(gm_pool_trim(bench.pool, 2048), 2048);
-  assert_int_equal(e.live_bytes, 2048);
+  assert_int_equal(e.live, 2);
   gm_block more;
   gm_request request = {.bytes = 2 << 20};
   assert_int_equal(gm_alloc(bench.pool, &request, &more), GM_ACQUIRE_OVER_LIMIT);
   assert_int_equal(e.calls, 4); /* a refusal by the cap asks nobody */
   pool_bench_close(&bench);
-  assert_int_equal(e.live_bytes, 0);
+  assert_int_equal(e.live, 0);
 }
 
 static void test_a_failing_upstream(void **state) {
@@ -162,7 +165,7 @@ static void test_a_failing_upstream(void **state) {
     engine e = {.fail_at = 2, .fail_with = cases[i].status};
     gm_upstream upstream = {engine_allocate, engine_release, &e};
     gm_pool_params params = {.struct_size = sizeof params, .upstream = &upstream};
-    pool_bench_open(&bench, "null", "null:capacity=64M", &params);
+    pool_bench_open(&bench, "cpu", NULL, &params);
     gm_block block, other;
     gm_request request = {.bytes = 1024};
     assert_int_equal(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_FRESH);
@@ -175,7 +178,7 @@ static void test_a_failing_upstream(void **state) {
     assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
     assert_int_equal(gm_free(bench.pool, &other, NULL), GM_OK);
     pool_bench_close(&bench);
-    assert_int_equal(e.live_bytes, 0);
+    assert_int_equal(e.live, 0);
   }
 }
 
@@ -183,17 +186,67 @@ static void test_a_lying_upstream(void **state) {
   (void)state;
   for (int lie = 0; lie < 2; lie++) {
     pool_bench bench;
-    engine e = {.short_of = lie == 0, .without_handle = lie == 1};
+    engine e = {.short_of = lie == 0, .without_memory = lie == 1};
     gm_upstream upstream = {engine_allocate, engine_release, &e};
     gm_pool_params params = {.struct_size = sizeof params, .upstream = &upstream};
-    pool_bench_open(&bench, "null", "null:capacity=64M", &params);
+    pool_bench_open(&bench, "cpu", NULL, &params);
     gm_block block;
     gm_request request = {.bytes = 1024};
     assert_int_equal(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_FAILED);
     assert_int_equal(pool_bench_stats(&bench).reserved_bytes, 0);
     pool_bench_close(&bench);
-    assert_int_equal(e.live_bytes, 0);
+    assert_int_equal(e.live, 0);
   }
+}
+
+static void test_a_backend_that_cannot_wrap(void **state) {
+  (void)state;
+  pool_bench bench;
+  engine e = {0};
+  gm_upstream upstream = {engine_allocate, engine_release, &e};
+  gm_pool_params params = {.struct_size = sizeof params, .upstream = &upstream};
+  pool_bench_open(&bench, "null", "null:capacity=64M", &params);
+  e.fail_at = 1, e.fail_with = GM_ERR_OUT_OF_DEVICE_MEMORY; /* malloc is no memory of the null backend */
+  gm_block block;
+  gm_request request = {.bytes = 1024};
+  assert_int_equal(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_EXHAUSTED);
+  gm_cpu_memory native = {{sizeof native, GM_API_CPU}, &e, sizeof e};
+  assert_int_equal(gm_block_wrap(bench.pool, &native.head, &block, NULL), GM_ERR_NOT_SUPPORTED);
+  pool_bench_close(&bench);
+}
+
+static void test_the_engines_own_memory_as_a_block(void **state) {
+  (void)state;
+  static unsigned char data[5000];
+  pool_bench bench;
+  gm_pool_params params = {.struct_size = sizeof params, .max_bytes = 6000};
+  pool_bench_open(&bench, "cpu", NULL, &params);
+  gm_cpu_memory native = {{sizeof native, GM_API_CPU}, data, sizeof data}, seen = {{sizeof seen, GM_API_CPU}, NULL, 0};
+  gm_block block, again;
+  gm_error why = {.status = GM_OK};
+  assert_int_equal(gm_block_wrap(bench.pool, NULL, &block, &why), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_block_wrap(bench.pool, &native.head, NULL, &why), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_block_wrap(NULL, &native.head, &block, &why), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_block_wrap(bench.pool, &native.head, &block, &why), GM_OK);
+  assert_ptr_equal((void *)(uintptr_t)block.address, data);
+  assert_int_equal(block.bytes, sizeof data);
+  gm_stats stats = pool_bench_stats(&bench);
+  assert_int_equal(stats.in_use_bytes, sizeof data);
+  assert_int_equal(stats.reserved_bytes, sizeof data);
+  assert_int_equal(gm_block_wrap(bench.pool, &native.head, &again, &why), GM_ERR_OVER_LIMIT); /* the cap */
+  pool_bench_ok(gm_block_fill(bench.pool, &block, 4999, 1, "x", 1, NULL, NULL, err));
+  assert_int_equal(data[4999], 'x');
+  pool_bench_ok(gm_block_native(bench.pool, &block, &seen.head, err));
+  assert_ptr_equal(seen.pointer, data);
+  assert_int_equal(gm_pool_destroy(bench.pool, &why), GM_ERR_BUSY);
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_ERR_INVALID_ARGUMENT);
+  stats = pool_bench_stats(&bench);
+  assert_int_equal(stats.reserved_bytes, 0);
+  assert_int_equal(stats.pooled_bytes, 0);
+  native.pointer = NULL;
+  assert_int_equal(gm_block_wrap(bench.pool, &native.head, &block, &why), GM_ERR_INVALID_ARGUMENT);
+  pool_bench_close(&bench);
 }
 
 int main(void) {
@@ -204,6 +257,8 @@ int main(void) {
       cmocka_unit_test(test_a_pool_over_the_users_allocator),
       cmocka_unit_test(test_a_failing_upstream),
       cmocka_unit_test(test_a_lying_upstream),
+      cmocka_unit_test(test_a_backend_that_cannot_wrap),
+      cmocka_unit_test(test_the_engines_own_memory_as_a_block),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,67 @@
+#include "core/pool/upstream.h"
+
+#include <inttypes.h>
+
+#include "core/base/error.h"
+#include "gm/native_cpu.h"
+#include "gm/native_cuda.h"
+#include "gm/native_hip.h"
+#include "gm/native_opencl.h"
+#include "gm/native_vulkan.h"
+
+/* Room for the native memory struct of any API; a stranger's may use all of it. */
+typedef union upstream_native {
+  gm_native_memory head;
+  gm_cpu_memory cpu;
+  gm_cuda_memory cuda;
+  gm_hip_memory hip;
+  gm_opencl_memory opencl;
+  gm_vulkan_memory vulkan;
+  unsigned char other[256];
+} upstream_native;
+
+static uint32_t upstream_native_size(gm_api api) {
+  switch (api) {
+    case GM_API_CPU: return sizeof(gm_cpu_memory);
+    case GM_API_CUDA: return sizeof(gm_cuda_memory);
+    case GM_API_HIP: return sizeof(gm_hip_memory);
+    case GM_API_OPENCL: return sizeof(gm_opencl_memory);
+    case GM_API_VULKAN: return sizeof(gm_vulkan_memory);
+    default: return sizeof(upstream_native);
+  }
+}
+
+static gm_status upstream_wrap(gm_pool *pool, uint64_t bytes, const gm_native_memory *native, gm_memory *out,
+                               gm_error *err) {
+  const gm_device *device = pool->device;
+  gm_status status = device->ops->memory_wrap(device->handle, native, out, err);
+  if (status != GM_OK || out->bytes >= bytes) return status;
+  uint64_t given = out->bytes;
+  gm__device_free(pool->device, out, NULL);
+  return gm__fail(err, GM_ERR_DRIVER, 0, "gm_upstream.allocate",
+                  "asked for %" PRIu64 " bytes, the pool's upstream said GM_OK and gave %" PRIu64, bytes, given);
+}
+
+gm_status gm__upstream_take(gm_pool *pool, uint64_t bytes, uint32_t align, gm_memory *out, void **out_token,
+                            gm_error *err) {
+  const gm_upstream *upstream = &pool->upstream;
+  upstream_native native = {.head = {0}};
+  native.head = (gm_native_memory){upstream_native_size(pool->device->info.api), pool->device->info.api};
+  void *token = NULL;
+  gm_status status = upstream->allocate(upstream->user, bytes, align, &native.head, &token);
+  if (status != GM_OK) {
+    return gm__fail(err, status, 0, "gm_upstream.allocate", "the pool's upstream refused %" PRIu64 " bytes", bytes);
+  }
+  status = upstream_wrap(pool, bytes, &native.head, out, err);
+  if (status != GM_OK) {
+    upstream->release(upstream->user, token);
+    return status;
+  }
+  *out_token = token;
+  return GM_OK;
+}
+
+void gm__upstream_give(gm_pool *pool, const gm_memory *memory, void *token) {
+  gm__device_free(pool->device, memory, NULL);
+  if (!gm__pool_forked(pool)) pool->upstream.release(pool->upstream.user, token);
+}
