@@ -72,13 +72,13 @@ static gm_status info_ask(gm_context *ctx, gm_probe_level level, info_view *view
   return status;
 }
 
-static gm_status info_print_json(gm_context *ctx, gm_probe_level level, json *out, gm_error *err) {
+static gm_status info_print_json(gm_context *ctx, gm_probe_level level, json_writer *out, gm_error *err) {
   info_view view = {.backends = NULL};
   gm_status status = info_ask(ctx, level, &view, err);
   if (status == GM_OK) {
-    json_open(out, NULL, '{');
+    writer_open(out, NULL, '{');
     info_json(out, &view);
-    json_close(out, '}');
+    writer_close(out);
   }
   free(view.backends);
   free(view.devices);

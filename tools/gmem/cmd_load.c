@@ -81,33 +81,33 @@ static double load_rate(const gm_load_result *result) {
   return result->seconds > 0 ? (double)result->bytes / result->seconds : 0;
 }
 
-static void load_json_placement(json *out, const gm_device_info *info, const gm_load_result *result) {
-  json_open(out, "placement", '[');
-  json_open(out, NULL, '{');
-  json_text(out, "backend", info->backend);
-  json_u64(out, "device", info->index);
-  json_text(out, "name", info->name);
-  json_u64(out, "tensors", result->tensors);
-  json_u64(out, "bytes", result->bytes);
-  json_close(out, '}');
-  json_close(out, ']');
+static void load_json_placement(json_writer *out, const gm_device_info *info, const gm_load_result *result) {
+  writer_open(out, "placement", '[');
+  writer_open(out, NULL, '{');
+  writer_text(out, "backend", info->backend);
+  writer_u64(out, "device", info->index);
+  writer_text(out, "name", info->name);
+  writer_u64(out, "tensors", result->tensors);
+  writer_u64(out, "bytes", result->bytes);
+  writer_close(out);
+  writer_close(out);
 }
 
-static void load_json(json *out, const gm_device_info *info, const gm_load_result *result) {
-  json_open(out, NULL, '{');
-  json_u64(out, "tensors", result->tensors);
-  json_u64(out, "bytes", result->bytes);
-  json_double(out, "seconds", result->seconds);
-  json_double(out, "bytes_per_second", load_rate(result));
-  json_text(out, "path", load_paths[result->path]);
+static void load_json(json_writer *out, const gm_device_info *info, const gm_load_result *result) {
+  writer_open(out, NULL, '{');
+  writer_u64(out, "tensors", result->tensors);
+  writer_u64(out, "bytes", result->bytes);
+  writer_double(out, "seconds", result->seconds);
+  writer_double(out, "bytes_per_second", load_rate(result));
+  writer_text(out, "path", load_paths[result->path]);
   load_json_placement(out, info, result);
-  json_bool(out, "verified", result->verified);
-  json_double(out, "verify_seconds", result->verify_seconds);
-  json_u64(out, "fallback_bytes", result->fallback_bytes);
-  json_u64(out, "peak_host_bytes", result->peak_host_bytes);
-  json_u64(out, "driver_allocs", result->driver_allocs);
-  json_bool(out, "simulated", info->simulated);
-  json_close(out, '}');
+  writer_bool(out, "verified", result->verified);
+  writer_double(out, "verify_seconds", result->verify_seconds);
+  writer_u64(out, "fallback_bytes", result->fallback_bytes);
+  writer_u64(out, "peak_host_bytes", result->peak_host_bytes);
+  writer_u64(out, "driver_allocs", result->driver_allocs);
+  writer_bool(out, "simulated", info->simulated);
+  writer_close(out);
 }
 
 static void load_text(FILE *file, const char *model, const gm_device_info *info, const gm_load_result *result) {

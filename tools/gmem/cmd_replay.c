@@ -128,28 +128,28 @@ typedef struct replay_view {
   replay_result result;
 } replay_view;
 
-static void replay_json(json *out, const replay_view *view) {
+static void replay_json(json_writer *out, const replay_view *view) {
   const replay_result *result = &view->result;
-  json_open(out, NULL, '{');
-  json_u64(out, "events", view->events);
-  json_double(out, "ns_per_event", result->ns_per_event);
-  json_double(out, "p99_ns", result->p99_ns);
-  json_u64(out, "peak_live_bytes", result->stats.peak_requested_bytes);
-  json_u64(out, "peak_reserved_bytes", result->stats.peak_reserved_bytes);
-  json_u64(out, "driver_allocs_cold", result->driver_allocs_cold);
-  json_u64(out, "driver_allocs_warm", result->driver_allocs_warm);
-  json_u64(out, "failed", result->failed);
-  json_u64(out, "fallbacks", result->stats.fallbacks);
-  json_null(out, "min_capacity_bytes");
-  json_bool(out, "simulated", view->info.simulated);
-  json_text(out, "backend", view->info.backend);
-  json_u64(out, "device", view->info.index);
-  json_text(out, "strategy", "bucket");
-  json_u64(out, "streams", result->streams);
-  json_u64(out, "threads", view->arguments->params.threads);
-  json_u64(out, "runs", view->arguments->params.runs);
-  json_bool(out, "touched", view->arguments->params.touch);
-  json_close(out, '}');
+  writer_open(out, NULL, '{');
+  writer_u64(out, "events", view->events);
+  writer_double(out, "ns_per_event", result->ns_per_event);
+  writer_double(out, "p99_ns", result->p99_ns);
+  writer_u64(out, "peak_live_bytes", result->stats.peak_requested_bytes);
+  writer_u64(out, "peak_reserved_bytes", result->stats.peak_reserved_bytes);
+  writer_u64(out, "driver_allocs_cold", result->driver_allocs_cold);
+  writer_u64(out, "driver_allocs_warm", result->driver_allocs_warm);
+  writer_u64(out, "failed", result->failed);
+  writer_u64(out, "fallbacks", result->stats.fallbacks);
+  writer_null(out, "min_capacity_bytes");
+  writer_bool(out, "simulated", view->info.simulated);
+  writer_text(out, "backend", view->info.backend);
+  writer_u64(out, "device", view->info.index);
+  writer_text(out, "strategy", "bucket");
+  writer_u64(out, "streams", result->streams);
+  writer_u64(out, "threads", view->arguments->params.threads);
+  writer_u64(out, "runs", view->arguments->params.runs);
+  writer_bool(out, "touched", view->arguments->params.touch);
+  writer_close(out);
 }
 
 static void replay_text_pair(table *rows, const char *name, uint64_t value) {

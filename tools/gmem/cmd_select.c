@@ -52,31 +52,31 @@ static const struct argp_option select_options[] = {
 
 /* ---- JSON ---- */
 
-static void select_json_rejected(json *out, const gm_selection *found) {
-  json_open(out, "rejected", '[');
+static void select_json_rejected(json_writer *out, const gm_selection *found) {
+  writer_open(out, "rejected", '[');
   uint32_t most = sizeof found->rejected / sizeof *found->rejected;
   for (uint32_t i = 0; i < found->rejected_count && i < most; i++) {
-    json_open(out, NULL, '{');
-    json_text(out, "backend", found->rejected[i].id.backend);
-    json_u64(out, "device", found->rejected[i].device);
-    json_text(out, "why", found->rejected[i].why);
-    json_close(out, '}');
+    writer_open(out, NULL, '{');
+    writer_text(out, "backend", found->rejected[i].id.backend);
+    writer_u64(out, "device", found->rejected[i].device);
+    writer_text(out, "why", found->rejected[i].why);
+    writer_close(out);
   }
-  json_close(out, ']');
-  json_u64(out, "rejected_count", found->rejected_count);
+  writer_close(out);
+  writer_u64(out, "rejected_count", found->rejected_count);
 }
 
-static void select_json(json *out, const gm_selection *found, bool is_found) {
+static void select_json(json_writer *out, const gm_selection *found, bool is_found) {
   if (is_found) {
-    json_text(out, "backend", found->id.backend);
-    json_u64(out, "device", found->device);
-    json_bytes(out, "free_bytes", found->free_bytes);
-    json_bytes(out, "headroom_bytes", found->headroom_bytes);
+    writer_text(out, "backend", found->id.backend);
+    writer_u64(out, "device", found->device);
+    writer_bytes(out, "free_bytes", found->free_bytes);
+    writer_bytes(out, "headroom_bytes", found->headroom_bytes);
   } else {
-    json_null(out, "backend");
-    json_null(out, "device");
-    json_null(out, "free_bytes");
-    json_null(out, "headroom_bytes");
+    writer_null(out, "backend");
+    writer_null(out, "device");
+    writer_null(out, "free_bytes");
+    writer_null(out, "headroom_bytes");
   }
   select_json_rejected(out, found);
 }
@@ -128,10 +128,10 @@ static int select_print(output *out, const gm_selection *found, gm_status status
     select_text(out->file, found, is_found);
     return is_found ? GMEM_DONE : output_fail(out, err);
   }
-  json_open(&out->writer, NULL, '{');
+  writer_open(&out->writer, NULL, '{');
   select_json(&out->writer, found, is_found);
   int code = is_found ? GMEM_DONE : output_fail(out, err);
-  json_close(&out->writer, '}');
+  writer_close(&out->writer);
   return code;
 }
 

@@ -16,6 +16,6 @@ typedef struct info_view {
 } info_view;
 
 /* The fields of CLI.md, into the object that is open. */
-void info_json(json *out, const info_view *view);
+void info_json(json_writer *out, const info_view *view);
 
 #endif

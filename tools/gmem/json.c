@@ -1,15 +1,12 @@
 #include "tools/gmem/json.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "gm/memory_info.h"
 
-/* ---- strings ---- */
-
 /* How many bytes of well-formed UTF-8 stand at `text`; 0: none (RFC 3629: no overlong form, no surrogate). */
-static size_t json_utf8(const unsigned char *text) {
+static size_t writer_utf8(const unsigned char *text) {
   static const struct {
     unsigned char first_low, first_high, second_low, second_high;
     size_t bytes;
@@ -27,98 +24,65 @@ static size_t json_utf8(const unsigned char *text) {
   return 0;
 }
 
-static void json_string(json *out, const char *text) {
-  fputc('"', out->file);
-  for (const unsigned char *at = (const unsigned char *)text; *at;) {
-    size_t bytes = json_utf8(at);
-    if (bytes == 0) {
-      fputs("\\ufffd", out->file);
-    } else if (*at == '"' || *at == '\\') {
-      fprintf(out->file, "\\%c", *at);
-    } else if (*at < ' ' || *at == 0x7f) {
-      fprintf(out->file, "\\u%04x", *at);
-    } else {
-      fwrite(at, 1, bytes, out->file);
-    }
+/* Names come from drivers: json-c writes bytes as they are, so what is no UTF-8 is replaced first. */
+static json_object *writer_string(const char *text) {
+  static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
+  char clean[1024];
+  size_t used = 0;
+  for (const unsigned char *at = (const unsigned char *)text; *at && used + 4 < sizeof clean;) {
+    size_t bytes = writer_utf8(at);
+    memcpy(clean + used, bytes ? (const char *)at : replacement, bytes ? bytes : 3);
+    used += bytes ? bytes : 3;
     at += bytes ? bytes : 1;
   }
-  fputc('"', out->file);
+  return json_object_new_string_len(clean, (int)used);
 }
 
-/* ---- structure ---- */
+/* Into the innermost object or array. */
+static void writer_put(json_writer *out, const char *key, json_object *value) {
+  if (key) {
+    json_object_object_add(out->stack[out->depth - 1], key, value);
+  } else {
+    json_object_array_add(out->stack[out->depth - 1], value);
+  }
+}
 
-static void json_line(const json *out) {
+void writer_open(json_writer *out, const char *key, char bracket) {
+  json_object *inner = bracket == '{' ? json_object_new_object() : json_object_new_array();
+  if (out->depth > 0) writer_put(out, key, inner);
+  out->stack[out->depth++] = inner;
+}
+
+void writer_close(json_writer *out) {
+  if (--out->depth > 0) return;
+  const int form = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE;
+  fputs(json_object_to_json_string_ext(out->stack[0], form), out->file);
   fputc('\n', out->file);
-  for (int i = 0; i < out->depth; i++) fputs("  ", out->file);
+  json_object_put(out->stack[0]);
 }
 
-static void json_item(json *out, const char *key) {
-  if (out->filled) fputc(',', out->file);
-  if (out->depth) json_line(out);
-  out->filled = true;
-  if (!key) return;
-  json_string(out, key);
-  fputs(": ", out->file);
+void writer_text(json_writer *out, const char *key, const char *text) { writer_put(out, key, writer_string(text)); }
+
+void writer_text_or_null(json_writer *out, const char *key, const char *text) {
+  writer_put(out, key, text && text[0] ? writer_string(text) : NULL);
 }
 
-void json_open(json *out, const char *key, char bracket) {
-  json_item(out, key);
-  fputc(bracket, out->file);
-  out->depth++;
-  out->filled = false;
+void writer_u64(json_writer *out, const char *key, uint64_t value) {
+  writer_put(out, key, json_object_new_uint64(value));
 }
 
-void json_close(json *out, char bracket) {
-  out->depth--;
-  if (out->filled) json_line(out);
-  fputc(bracket, out->file);
-  out->filled = true;
-  if (out->depth == 0) fputc('\n', out->file);
+void writer_bytes(json_writer *out, const char *key, uint64_t bytes) {
+  writer_put(out, key, bytes == GM_UNKNOWN_BYTES ? NULL : json_object_new_uint64(bytes));
 }
 
-/* ---- values ---- */
-
-void json_text(json *out, const char *key, const char *text) {
-  json_item(out, key);
-  json_string(out, text);
+void writer_double(json_writer *out, const char *key, double value) {
+  char text[32];
+  snprintf(text, sizeof text, "%.9g", value);
+  writer_put(out, key, isfinite(value) ? json_object_new_double_s(value, text) : NULL);
 }
 
-void json_text_or_null(json *out, const char *key, const char *text) {
-  if (text && text[0]) {
-    json_text(out, key, text);
-  } else {
-    json_null(out, key);
-  }
+void writer_bool(json_writer *out, const char *key, bool value) {
+  writer_put(out, key, json_object_new_boolean(value));
 }
 
-void json_u64(json *out, const char *key, uint64_t value) {
-  json_item(out, key);
-  fprintf(out->file, "%" PRIu64, value);
-}
-
-void json_bytes(json *out, const char *key, uint64_t bytes) {
-  if (bytes == GM_UNKNOWN_BYTES) {
-    json_null(out, key);
-  } else {
-    json_u64(out, key, bytes);
-  }
-}
-
-void json_double(json *out, const char *key, double value) {
-  if (!isfinite(value)) {
-    json_null(out, key);
-    return;
-  }
-  json_item(out, key);
-  fprintf(out->file, "%.9g", value);
-}
-
-void json_bool(json *out, const char *key, bool value) {
-  json_item(out, key);
-  fputs(value ? "true" : "false", out->file);
-}
-
-void json_null(json *out, const char *key) {
-  json_item(out, key);
-  fputs("null", out->file);
-}
+void writer_null(json_writer *out, const char *key) { writer_put(out, key, NULL); }

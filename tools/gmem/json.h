@@ -1,28 +1,32 @@
-/* Writing JSON, piece by piece, onto a stream. `key` is NULL inside an array and for the outermost object. */
+/* One JSON object, built piece by piece with json-c and written when the outermost is closed. `key` is NULL inside an
+ * array and for the outermost object. */
 #ifndef GM_TOOLS_GMEM_JSON_H
 #define GM_TOOLS_GMEM_JSON_H
 
+#include <json-c/json.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
-typedef struct json {
+enum { JSON_DEPTH = 8 };
+
+typedef struct json_writer { /* zeroed but for `file` */
   FILE *file;
   int depth;
-  bool filled; /* the innermost object or array has something in it */
-} json;
+  json_object *stack[JSON_DEPTH]; /* the objects and arrays that are open, outermost first */
+} json_writer;
 
-void json_open(json *out, const char *key, char bracket); /* '{' or '[' */
-void json_close(json *out, char bracket);                 /* '}' or ']' */
+void writer_open(json_writer *out, const char *key, char bracket); /* '{' or '[' */
+void writer_close(json_writer *out);
 
 /* Bytes that are no UTF-8 become U+FFFD, one for each. */
-void json_text(json *out, const char *key, const char *text);
+void writer_text(json_writer *out, const char *key, const char *text);
 
-void json_text_or_null(json *out, const char *key, const char *text); /* "" and NULL: null */
-void json_u64(json *out, const char *key, uint64_t value);
-void json_bytes(json *out, const char *key, uint64_t bytes); /* GM_UNKNOWN_BYTES: null */
-void json_double(json *out, const char *key, double value);
-void json_bool(json *out, const char *key, bool value);
-void json_null(json *out, const char *key);
+void writer_text_or_null(json_writer *out, const char *key, const char *text); /* "" and NULL: null */
+void writer_u64(json_writer *out, const char *key, uint64_t value);
+void writer_bytes(json_writer *out, const char *key, uint64_t bytes); /* GM_UNKNOWN_BYTES: null */
+void writer_double(json_writer *out, const char *key, double value);
+void writer_bool(json_writer *out, const char *key, bool value);
+void writer_null(json_writer *out, const char *key);
 
 #endif

@@ -19,7 +19,7 @@ void output_begin(output *out, const char *command, bool as_json) {
   } else if (own >= 0) {
     close(own);
   }
-  out->writer = (json){.file = out->file};
+  out->writer = (json_writer){.file = out->file};
 }
 
 static int output_say(output *out, const char *message) {
@@ -27,9 +27,9 @@ static int output_say(output *out, const char *message) {
   fprintf(stderr, "%s: %s\n", out->command, message);
   if (out->json) {
     bool alone = out->writer.depth == 0;
-    if (alone) json_open(&out->writer, NULL, '{');
-    json_text(&out->writer, "error", message);
-    if (alone) json_close(&out->writer, '}');
+    if (alone) writer_open(&out->writer, NULL, '{');
+    writer_text(&out->writer, "error", message);
+    if (alone) writer_close(&out->writer);
   }
   return GMEM_FAILED;
 }

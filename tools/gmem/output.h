@@ -9,7 +9,7 @@ typedef struct output {
   const char *command; /* "gmem load" */
   FILE *file;
   bool json;
-  json writer; /* onto `file` */
+  json_writer writer; /* onto `file` */
 } output;
 
 /* From here on standard output is `out->file` alone: what drivers print goes to standard error. */
