@@ -35,7 +35,7 @@ ARROWS = [  # a file, a bad include line, a part of the complaint
     ("core/report/bad.c", '#include "gm/gm.h"', "the headers it needs"),
     ("core/pool/bad.c", '#include "backends/cl/mem.h"', "core knows no backend"),
     ("core/pool/bad.c", '  #  include <CL/cl.h>', "vendor headers stay"),
-    ("core/pool/bad.c", "#include <json-c/json.h>", "only tests have json-c"),
+    ("core/pool/bad.c", "#include <json-c/json.h>", "only tools and tests have json-c"),
     ("core/pool/bad.c", '#include "core/pool/none.h"', "no such file"),
     ("core/pool/bad.c", '#include "stdlib.h"', "not a file of the project"),
     ("core/algo/bad.c", "#include <pthread.h>", "core/algo is pure"),
