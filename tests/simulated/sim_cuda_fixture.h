@@ -59,7 +59,7 @@ static inline long long fixture_number(const char *command) {
 }
 
 /* Each test: as scripted by the environment, the primary context of device 0 current. */
-static int fixture_begin(void **state) {
+static inline int fixture_begin(void **state) {
   (void)state;
   fixture_do("reload");
   fixture_do("set DEVICES 2");
@@ -69,7 +69,7 @@ static int fixture_begin(void **state) {
 }
 
 /* Nothing may be left. */
-static int fixture_end(void **state) {
+static inline int fixture_end(void **state) {
   (void)state;
   fixture_do("release");
   cu.cuCtxSetCurrent(NULL);

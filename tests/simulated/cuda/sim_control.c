@@ -12,6 +12,7 @@
 #include "tests/simulated/cuda/sim_device.h"
 #include "tests/simulated/cuda/sim_event.h"
 #include "tests/simulated/cuda/sim_module.h"
+#include "tests/simulated/cuda/sim_name.h"
 #include "tests/simulated/cuda/sim_pool.h"
 #include "tests/simulated/cuda/sim_queue.h"
 #include "tests/simulated/cuda/sim_range.h"
@@ -105,7 +106,7 @@ static int control_symbols(const char *argument, control_reply *reply) {
 static int control_calls(const char *name, control_reply *reply) {
   uint64_t count = 0;
   for (int id = 0; id < SIM_ID_COUNT; id++)
-    if (!*name || sim_symbol_matches(name, sim_symbols[id].name)) count += sim_call_count((sim_id)id);
+    if (!*name || sim_name_matches(name, sim_symbols[id].name)) count += sim_call_count((sim_id)id);
   control_say(reply, "%" PRIu64, count);
   return CONTROL_DONE;
 }
@@ -123,6 +124,15 @@ static int control_used(const char *argument, control_reply *reply) {
   int device = atoi(argument);
   if (!sim_device_exists(device)) return CONTROL_BAD;
   control_say(reply, "%" PRIu64, sim_device_used(device));
+  return CONTROL_DONE;
+}
+
+/* "device N": total, others, used, of the process that asks; for the simulated NVML. */
+static int control_device(const char *argument, control_reply *reply) {
+  int device = atoi(argument);
+  if (!sim_device_exists(device)) return CONTROL_BAD;
+  control_say(reply, "%" PRIu64 " %" PRIu64 " %" PRIu64, sim_script_now.total[device], sim_script_now.others[device],
+              sim_device_used(device));
   return CONTROL_DONE;
 }
 
@@ -185,10 +195,12 @@ static const struct {
   const char *word;
   int (*run)(const char *argument, control_reply *reply);
 } control_commands[] = {
-    {"stats", control_statistics}, {"leaks", control_leaks},       {"get", control_get},   {"symbols", control_symbols},
-    {"calls", control_calls},      {"called", control_called},     {"used", control_used}, {"hold", control_hold},
-    {"release", control_release},  {"step", control_step},         {"fail", control_fail}, {"lose", control_lose},
-    {"reload", control_reload},    {"zero", control_reset_counts}, {"set", control_set},
+    {"stats", control_statistics}, {"leaks", control_leaks},   {"get", control_get},
+    {"symbols", control_symbols},  {"calls", control_calls},   {"called", control_called},
+    {"used", control_used},        {"device", control_device}, {"hold", control_hold},
+    {"release", control_release},  {"step", control_step},     {"fail", control_fail},
+    {"lose", control_lose},        {"reload", control_reload}, {"zero", control_reset_counts},
+    {"set", control_set},
 };
 
 __attribute__((visibility("default"))) int simCudaControl(const char *command, char *reply, size_t capacity) {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tests/simulated/cuda/sim_call.h"
-#include "tests/simulated/cuda/sim_symbol.h"
+#include "tests/simulated/cuda/sim_name.h"
 
 typedef struct script_failure {
   char symbol[64];
@@ -227,7 +227,7 @@ bool sim_script_add_failures(const char *text) {
 CUresult sim_script_failure(const char *symbol, bool *sticky) {
   for (int i = 0; i < script_failure_count; i++) {
     script_failure *failure = &script_failures[i];
-    if (failure->spent || !sim_symbol_matches(failure->symbol, symbol)) continue;
+    if (failure->spent || !sim_name_matches(failure->symbol, symbol)) continue;
     if (failure->left > 1) {
       failure->left--;
       continue;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "tests/simulated/cuda/sim_name.h"
 #include "tests/simulated/cuda/sim_script.h"
 
 const sim_symbol sim_symbols[SIM_ID_COUNT] = {
@@ -24,26 +25,13 @@ static const symbol_entry symbol_entries[] = {
 #include "tests/simulated/cuda/sim_symbols.def"
 };
 
-static bool symbol_suffix_ok(const char *suffix) {
-  if (strncmp(suffix, "_v", 2) == 0) {
-    suffix += 2;
-    suffix += strspn(suffix, "0123456789");
-  }
-  return !*suffix || strcmp(suffix, "_ptsz") == 0 || strcmp(suffix, "_ptds") == 0;
-}
-
-bool sim_symbol_matches(const char *pattern, const char *name) {
-  size_t length = strlen(pattern);
-  return strncmp(pattern, name, length) == 0 && symbol_suffix_ok(name + length);
-}
-
 /* The newest form that is not newer than `version`; per-thread forms only when asked for, and then before others. */
 static const symbol_entry *symbol_find(const char *base, int version, bool per_thread, bool *known) {
   const symbol_entry *best = NULL;
   *known = false;
   for (size_t i = 0; i < sizeof symbol_entries / sizeof symbol_entries[0]; i++) {
     const symbol_entry *entry = &symbol_entries[i];
-    if (!sim_symbol_matches(base, entry->name) || (entry->per_thread && !per_thread)) continue;
+    if (!sim_name_matches(base, entry->name) || (entry->per_thread && !per_thread)) continue;
     if (entry->since > sim_script_now.version) continue;
     *known = true;
     if (entry->since > version) continue;

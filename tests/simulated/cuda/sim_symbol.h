@@ -2,8 +2,6 @@
 #ifndef GM_TESTS_SIMULATED_CUDA_SIM_SYMBOL_H
 #define GM_TESTS_SIMULATED_CUDA_SIM_SYMBOL_H
 
-#include <stdbool.h>
-
 #include "tests/simulated/cuda/sim_call.h"
 
 typedef struct sim_symbol {
@@ -13,8 +11,5 @@ typedef struct sim_symbol {
 } sim_symbol;
 
 extern const sim_symbol sim_symbols[SIM_ID_COUNT];
-
-/* Does `pattern` ("cuMemAlloc" or "cuMemAlloc_v2") mean the entry point `name`? */
-bool sim_symbol_matches(const char *pattern, const char *name);
 
 #endif
