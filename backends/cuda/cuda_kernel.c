@@ -1,0 +1,52 @@
+#include "backends/cuda/cuda_kernel.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/file.h"
+
+static bool kernel_count_name(void *user, const char *name) {
+  (void)name;
+  ++*(uint32_t *)user;
+  return true;
+}
+
+uint32_t gm__cuda_kernel_cards(const char *root) {
+  uint32_t count = 0;
+  return gm__file_names(root, "/proc/driver/nvidia/gpus", kernel_count_name, &count) == GM_FILE_OK ? count : 0;
+}
+
+static bool kernel_has_folder(const char *root, const char *path) {
+  uint32_t count = 0;
+  return gm__file_names(root, path, kernel_count_name, &count) == GM_FILE_OK;
+}
+
+bool gm__cuda_kernel_present(const char *root) {
+  return kernel_has_folder(root, "/proc/driver/nvidia") || kernel_has_folder(root, "/sys/module/nvgpu") ||
+         gm__cuda_kernel_wsl(root);
+}
+
+bool gm__cuda_kernel_wsl(const char *root) {
+  char text[512];
+  if (gm__file_text(root, "/proc/version", text, sizeof text) != GM_FILE_OK) return false;
+  for (char *c = text; *c; c++) *c = (char)tolower((unsigned char)*c);
+  return strstr(text, "microsoft") != NULL;
+}
+
+void gm__cuda_kernel_version(const char *root, char *out, size_t capacity) {
+  char text[64];
+  if (gm__file_text(root, "/sys/module/nvidia/version", text, sizeof text) != GM_FILE_OK) text[0] = 0;
+  text[strcspn(text, "\r\n")] = 0;
+  snprintf(out, capacity, "%s", text);
+}
+
+int32_t gm__cuda_kernel_node(const char *root, const char *pci) {
+  char path[96], text[32], *end = text;
+  if (!*pci || strchr(pci, '/')) return -1;
+  snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", pci);
+  if (gm__file_text(root, path, text, sizeof text) != GM_FILE_OK) return -1;
+  const long node = strtol(text, &end, 10);
+  return end != text && node >= 0 && node <= 65535 ? (int32_t)node : -1;
+}

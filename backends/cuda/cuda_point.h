@@ -1,0 +1,23 @@
+/* Points: an event and the number of its use, so that a point that was given back, and whose event serves another one
+ * by now, is known to have passed. Events come from a cache of the device. */
+#ifndef GM_BACKENDS_CUDA_POINT_H
+#define GM_BACKENDS_CUDA_POINT_H
+
+#include "backends/cuda/cuda_device.h"
+
+/* Record a point on `stream`; the device's context is current. */
+gm_status gm__cuda_point_mark(gm__cuda_device *device, CUstream stream, gm_backend_point *out, gm_error *err);
+
+/* Destroy every event, with the device's context current, and then give back the records. */
+void gm__cuda_events_destroy(gm__cuda_device *device);
+void gm__cuda_events_discard(gm__cuda_device *device);
+
+/* The entries of the seam, group 13 but the barrier, and point_import. */
+gm_status gm__cuda_point_import(void *device, const gm_native_point *native, gm_backend_point *out, gm_error *err);
+gm_status gm__cuda_point_record(void *device, void *stream, gm_backend_point *out, gm_error *err);
+gm_status gm__cuda_point_done(void *device, const gm_backend_point *point, bool *out, gm_error *err);
+gm_status gm__cuda_point_wait(void *device, const gm_backend_point *point, uint64_t timeout_ns, gm_error *err);
+gm_status gm__cuda_point_wait_on(void *device, void *stream, const gm_backend_point *point, gm_error *err);
+void gm__cuda_point_release(void *device, const gm_backend_point *point, gm_close_mode mode);
+
+#endif
