@@ -15,6 +15,9 @@ if(TARGET gm-probe) # a test program with the library inside has no place to loo
   list(APPEND gm_test_environment "GM_PROBE_HELPER=$<TARGET_FILE:gm-probe>")
 endif()
 file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/cache/pocl")
+# ENVIRONMENT for tests of CUDA without a card: tests/simulated makes these.
+set(gm_simulated_cuda "GM_CUDA_LIBRARY=${CMAKE_BINARY_DIR}/simulated/cuda/libcuda.so.1"
+  "GM_CUDA_OPTIONS=nvml=${CMAKE_BINARY_DIR}/simulated/cuda/libnvidia-ml.so.1")
 
 # gm_test_program(name SOURCES file... LINK target...): a program in bin/tests that may include tests/support headers.
 function(gm_test_program name)

@@ -19,7 +19,7 @@ static gm_status cuda_probe_passive(const gm_backend_host *host, gm_driver_info 
   gm_driver_info info = {.struct_size = sizeof info};
   const gm_status status = gm__cuda_find(host, info.library, sizeof info.library, err);
   if (status != GM_OK) return status;
-  if (!gm__cuda_named(host)) {
+  if (!host->library) {
     if (!gm__cuda_kernel_present(NULL)) {
       return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_probe",
                       "%s is there but NVIDIA's kernel driver is not loaded (no /proc/driver/nvidia)", info.library);

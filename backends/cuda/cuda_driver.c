@@ -1,6 +1,7 @@
 #include "backends/cuda/cuda_driver.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "backends/cuda/cuda_info.h"
 #include "backends/cuda/cuda_kernel.h"
@@ -54,7 +55,8 @@ static gm_status cuda_driver_list(gm__cuda_driver *driver, gm_error *err) {
   return status;
 }
 
-static gm_status cuda_driver_begin(gm__cuda_driver *driver, const gm_backend_host *host, gm_error *err) {
+static gm_status cuda_driver_begin(gm__cuda_driver *driver, const gm_backend_host *host, const char *nvml,
+                                   gm_error *err) {
   gm_status status = gm__cuda_load(host, &driver->lib, &driver->cu, err);
   if (status != GM_OK) return status;
   /* The driver starts threads and registers exit handlers: it cannot be unloaded again. */
@@ -62,19 +64,32 @@ static gm_status cuda_driver_begin(gm__cuda_driver *driver, const gm_backend_hos
   status = cuda_driver_start(driver, err);
   if (status != GM_OK) return status;
   driver->wddm = gm__cuda_kernel_wsl(NULL);
-  driver->nvml = gm__nvml_open(host);
+  driver->nvml = gm__nvml_open(host, nvml);
   const CUresult code = driver->cu.cuDriverGetVersion(&driver->version);
   return code == CUDA_SUCCESS ? cuda_driver_list(driver, err) : gm__cuda_fail(err, code, "cuDriverGetVersion");
 }
 
-gm_status gm__cuda_driver_open(const gm_backend_host *host, gm__cuda_driver **out, gm_error *err) {
-  if (host->options && *host->options) {
-    return gm__bad_argument(err, "cuda", "the CUDA backend has no switches, was given `%.100s`", host->options);
+/* The one switch: "nvml=LIBRARY", where NVML is not to be looked for under its own names. */
+static gm_status cuda_driver_switches(const char *options, const char **out_nvml, gm_error *err) {
+  static const char key[] = "nvml=";
+  const size_t length = sizeof key - 1;
+  *out_nvml = NULL;
+  if (!options || !*options) return GM_OK;
+  if (strncmp(options, key, length) == 0 && options[length] && !strchr(options, ',')) {
+    *out_nvml = options + length;
+    return GM_OK;
   }
+  return gm__bad_argument(err, "cuda", "the CUDA backend's one switch is nvml=LIBRARY, was given `%.100s`", options);
+}
+
+gm_status gm__cuda_driver_open(const gm_backend_host *host, gm__cuda_driver **out, gm_error *err) {
+  const char *nvml = NULL;
+  gm_status status = cuda_driver_switches(host->options, &nvml, err);
+  if (status != GM_OK) return status;
   gm__cuda_driver *driver = gm__alloc(host->services, sizeof *driver);
   if (!driver) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "cuInit", "no host memory for the driver's record");
   driver->services = host->services;
-  const gm_status status = cuda_driver_begin(driver, host, err);
+  status = cuda_driver_begin(driver, host, nvml, err);
   if (status != GM_OK) {
     gm__cuda_driver_close(driver, GM_CLOSE_NORMAL);
     return status;

@@ -18,7 +18,7 @@ typedef struct gm__cuda_driver {
 } gm__cuda_driver;
 
 /* Load the library, start it (cuInit) and list the devices. UNAVAILABLE: no library, a toolkit's stub, no device.
- * INVALID_ARGUMENT: switches in host->options, of which there are none. The driver stays loaded for the life of the
+ * INVALID_ARGUMENT: a switch in host->options other than "nvml=LIBRARY". The driver stays loaded for the life of the
  * process. */
 gm_status gm__cuda_driver_open(const gm_backend_host *host, gm__cuda_driver **out, gm_error *err);
 

@@ -45,9 +45,9 @@ struct gm__nvml {
   nvml_syms syms;
 };
 
-static bool nvml_load(gm__nvml *nvml, const gm_backend_host *host) {
+static bool nvml_load(gm__nvml *nvml, const gm_backend_host *host, const char *library) {
   static const char *const names[] = {"libnvidia-ml.so.1", "libnvidia-ml.so", NULL};
-  const gm__dynlib_spec spec = {.backend = "nvml", .names = names};
+  const gm__dynlib_spec spec = {.backend = "nvml", .names = names, .path = library};
   if (gm__dynlib_open(nvml->services, &spec, &nvml->lib, NULL) != GM_OK) return false;
   if (gm__dynlib_resolve(nvml->lib, nvml_symbols, sizeof nvml_symbols / sizeof nvml_symbols[0], &nvml->syms,
                          host->symbol_hook, host->symbol_hook_user, NULL) != GM_OK) {
@@ -58,11 +58,11 @@ static bool nvml_load(gm__nvml *nvml, const gm_backend_host *host) {
   return true;
 }
 
-gm__nvml *gm__nvml_open(const gm_backend_host *host) {
+gm__nvml *gm__nvml_open(const gm_backend_host *host, const char *library) {
   gm__nvml *nvml = gm__alloc(host->services, sizeof *nvml);
   if (!nvml) return NULL;
   nvml->services = host->services;
-  if (nvml_load(nvml, host)) return nvml;
+  if (nvml_load(nvml, host, library)) return nvml;
   gm__dynlib_close(nvml->lib);
   gm__release(nvml->services, nvml, sizeof *nvml);
   return NULL;

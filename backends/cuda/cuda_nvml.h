@@ -8,8 +8,9 @@
 
 typedef struct gm__nvml gm__nvml;
 
-/* Load and start it. NULL: not there, too old, will not start, or no host memory; nothing depends on it. */
-gm__nvml *gm__nvml_open(const gm_backend_host *host);
+/* Load and start it; `library` NULL: under its own names. NULL: not there, too old, will not start, or no host memory;
+ * nothing depends on it. */
+gm__nvml *gm__nvml_open(const gm_backend_host *host, const char *library);
 
 /* NULL: nothing. ABANDON: host memory only. */
 void gm__nvml_close(gm__nvml *nvml, gm_close_mode mode);

@@ -1,8 +1,5 @@
 #include "backends/cuda/cuda_syms.h"
 
-#include <string.h>
-
-#include "core/base/env.h"
 #include "core/base/error.h"
 
 /* The driver installs the first; the second may be a toolkit's stub, which answers every call with an error. */
@@ -69,11 +66,6 @@ static gm__dynlib_spec cuda_syms_spec(const gm_backend_host *host) {
   return spec;
 }
 
-const char *gm__cuda_named(const gm_backend_host *host) {
-  const char *wanted = gm__env("GM_CUDA_LIBRARY");
-  return wanted && *wanted ? wanted : host->library;
-}
-
 gm_status gm__cuda_load(const gm_backend_host *host, gm__dynlib **out_lib, gm__cuda_syms *out, gm_error *err) {
   const gm__dynlib_spec spec = cuda_syms_spec(host);
   gm__dynlib *lib = NULL;
@@ -91,8 +83,8 @@ gm_status gm__cuda_load(const gm_backend_host *host, gm__dynlib **out_lib, gm__c
 gm_status gm__cuda_find(const gm_backend_host *host, char *out, size_t capacity, gm_error *err) {
   const gm__dynlib_spec spec = cuda_syms_spec(host);
   if (gm__dynlib_find(&spec, out, capacity)) return GM_OK;
-  if (gm__cuda_named(host)) {
-    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_probe", "%s not found; %s", gm__cuda_named(host), spec.advice);
+  if (host->library) {
+    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_probe", "%s not found; %s", host->library, spec.advice);
   }
   return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_probe", "%s not found (tried %s, %s); %s", cuda_library_names[0],
                   cuda_library_names[0], cuda_library_names[1], spec.advice);

@@ -19,9 +19,6 @@ typedef struct gm__cuda_syms {
  * UNAVAILABLE lists what was tried. Calls nothing of the driver but cuGetProcAddress. */
 gm_status gm__cuda_load(const gm_backend_host *host, gm__dynlib **out_lib, gm__cuda_syms *out, gm_error *err);
 
-/* The library that the operator or the program names in place of the default ones; NULL: none. Borrowed. */
-const char *gm__cuda_named(const gm_backend_host *host);
-
 /* Where the library is, told from files alone; UNAVAILABLE when it is nowhere. */
 gm_status gm__cuda_find(const gm_backend_host *host, char *out, size_t capacity, gm_error *err);
 

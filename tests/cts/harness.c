@@ -1,4 +1,5 @@
 /* Opening, closing, counting and giving back: what every case stands on. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,6 +100,14 @@ const char *cts_missing(const cts *t, uint32_t need) {
   return harness_group(missing & (~missing + 1));
 }
 
+/* GM_<BACKEND>_LIBRARY, as the registry reads it. */
+static const char *harness_library(const char *backend) {
+  char name[64];
+  snprintf(name, sizeof name, "GM_%s_LIBRARY", backend);
+  for (char *c = name; *c; c++) *c = (char)toupper((unsigned char)*c);
+  return getenv(name);
+}
+
 bool cts_start(cts *t, const cts_mode *mode) {
   memset(t, 0, sizeof *t);
   t->mode = mode;
@@ -110,6 +119,7 @@ bool cts_start(cts *t, const cts_mode *mode) {
   t->services = (gm_services){.alloc = heap_alloc, .release = heap_release, .log = heap_log, .user = &t->heap};
   t->host = (gm_backend_host){
       .struct_size = sizeof t->host, .services = &t->services, .options = mode->options ? mode->options : ""};
+  t->host.library = harness_library(mode->backend);
   t->has = harness_has(t);
   gm_driver_info info = {.struct_size = sizeof info};
   gm_status status = t->ops->probe(&t->host, GM_PROBE_ACTIVE, &info, &t->err);

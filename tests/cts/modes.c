@@ -13,6 +13,11 @@ const cts_mode *const *cts_modes(void) {
     &cts_null_opened,
     &cts_null_late,
 #endif
+#if GM_HAVE_BACKEND_CUDA
+    &cts_cuda_opened,
+    &cts_cuda_adopted,
+    &cts_cuda_default,
+#endif
 #if GM_HAVE_BACKEND_OPENCL
     &cts_opencl_opened,
     &cts_opencl_adopted,

@@ -188,7 +188,7 @@ static const char *sweep_model(temp_folder *folder) {
 }
 
 int main(int argc, char **argv) {
-  static const char *const backends[] = {"cpu", "null", "opencl", "vulkan"};
+  static const char *const backends[] = {"cpu", "null", "cuda", "opencl", "vulkan"};
   static temp_folder folder;
   sweep w = {.host = true, .driver = true};
   if (!sweep_parse(argc, argv, &w)) {

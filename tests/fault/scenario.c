@@ -10,6 +10,7 @@
 #include "gm/pressure.h"
 #include "gm/report.h"
 #include "gm/transfer.h"
+#include "support/named_libraries.h"
 
 /* Host memory of copies stays valid to the end of the program: a wait that was made to fail leaves work behind. */
 enum { SCENARIO_BYTES = 40000 };
@@ -20,6 +21,7 @@ static gm_status scenario_context(session *s, gm_error *err) {
                                     .services = &fault_services,
                                     .preset = "inference",
                                     .backend_options = "null:capacity=256M",
+                                    .libraries = named_libraries(),
                                     .symbol_hook = fault_hook,
                                     .ignore_environment = true};
   return gm_context_create(&params, &s->ctx, err);
@@ -49,7 +51,8 @@ static gm_status scenario_refused(const session *s, const gm_request *request, g
 }
 
 static gm_status scenario_take(session *s, uint64_t bytes, uint32_t flags, gm_stream *stream, gm_error *err) {
-  const gm_request request = {.bytes = bytes, .flags = flags, .stream = stream, .tag = gm_tag(s->ctx, "sweep")};
+  gm_request request = {.bytes = bytes, .flags = flags, .stream = stream, .tag = gm_tag(s->ctx, "sweep")};
+  if (flags & GM_HOST_VISIBLE) request.must_be = GM_DEVICE_ACCESSIBLE; /* few devices' own memory can be mapped */
   const gm_acquire acquire = gm_alloc(s->pool, &request, &s->blocks[s->block_count]);
   if (acquire > GM_ACQUIRE_FRESH) return scenario_refused(s, &request, acquire, err);
   s->block_count++;

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "support/named_libraries.h"
+
 static gm_stream *any_stream(worker *w) { return w->m->streams[below(w, w->m->stream_count)]; }
 
 static void add_range(model *m, const gm_block *block) {
@@ -149,7 +151,10 @@ static bool take_block(worker *w, owned *o) {
   if (chance(w, 50)) request.flags |= GM_INSERT_WAIT;
   if (chance(w, 5)) request.flags |= GM_ZERO;
   if (chance(w, 10)) request.must_be = GM_ANYWHERE;
-  if (m->has_memory && chance(w, 10)) request.flags |= GM_HOST_VISIBLE;
+  if (m->has_memory && chance(w, 10)) {
+    request.flags |= GM_HOST_VISIBLE;
+    request.must_be = GM_ANYWHERE; /* few devices' own memory can be mapped */
+  }
   if (m->has_memory && chance(w, 2)) request.flags |= GM_COMMIT;
   gm_acquire answer = gm_alloc(m->pool, &request, &o->block);
   CHECK(m, answer <= GM_ACQUIRE_OVER_LIMIT, "gm_alloc of %" PRIu64 " bytes answered %d", o->asked, (int)answer);
@@ -352,6 +357,7 @@ static bool open_all(model *m, const char *backend, uint32_t index, gm_strategy 
   gm_context_params context = {.struct_size = sizeof context,
                                .services = &m->host.services,
                                .backend_options = "null:capacity=1G,latency=2000",
+                               .libraries = named_libraries(),
                                .ignore_environment = true};
   gm_pool_params params = {.struct_size = sizeof params,
                            .strategy = strategy,
