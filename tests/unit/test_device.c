@@ -103,7 +103,7 @@ static void test_hostile_devices_do_not_open(void **state) {
   gm_error err = {.status = GM_OK};
   assert_int_equal(gm_device_open_index(ctx, "fake", 0, &device, &err), GM_ERR_OUT_OF_DEVICE_MEMORY);
   assert_string_equal(err.op, "fake_open");
-  gm_native_device native = {sizeof native, GM_API_CUDA};
+  gm_native_device native = {sizeof native, GM_API_METAL};
   assert_int_equal(gm_device_adopt(ctx, &native, &device, &err), GM_ERR_NOT_SUPPORTED);
   assert_int_equal(gm_device_adopt(ctx, NULL, &device, &err), GM_ERR_INVALID_ARGUMENT);
   assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
