@@ -11,7 +11,7 @@
 #include "core/model/load_source.h"
 #include "core/model/loaded_model.h"
 #include "core/model/model_memory.h"
-#include "gm/transfer.h"
+#include "gm/copy.h"
 
 enum { LOAD_CHUNK_DEFAULT = 16 << 20, LOAD_CHUNK_LEAST = 4096 };
 

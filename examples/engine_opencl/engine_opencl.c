@@ -11,10 +11,10 @@
 #include <string.h>
 
 #include "engine.h"
+#include "gm/copy.h"
 #include "gm/native_opencl.h"
 #include "gm/pool.h"
 #include "gm/size.h"
-#include "gm/transfer.h"
 #include "mlp.h"
 
 enum { STEPS = 8 };

@@ -13,10 +13,10 @@
 #include <string.h>
 
 #include "examples/engine_opencl/mlp.h"
+#include "gm/copy.h"
 #include "gm/native_vulkan.h"
 #include "gm/pool.h"
 #include "gm/size.h"
-#include "gm/transfer.h"
 #include "vk_engine.h"
 
 enum { STEPS = 8 };

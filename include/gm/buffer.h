@@ -5,8 +5,8 @@
 #ifndef GM_BUFFER_H
 #define GM_BUFFER_H
 
+#include "gm/copy.h"
 #include "gm/tracker.h"
-#include "gm/transfer.h"
 
 GM_BEGIN_DECLS
 

@@ -6,10 +6,10 @@
 #include "fault/fault.h"
 #include "gm/buffer.h"
 #include "gm/config.h"
+#include "gm/copy.h"
 #include "gm/load.h"
 #include "gm/pressure.h"
 #include "gm/report.h"
-#include "gm/transfer.h"
 #include "support/named_libraries.h"
 
 /* Host memory of copies stays valid to the end of the program: a wait that was made to fail leaves work behind. */

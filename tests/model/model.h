@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "gm/copy.h"
 #include "gm/tracker.h"
-#include "gm/transfer.h"
 #include "support/counted_services.h"
 #include "support/random.h"
 

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gm/transfer.h"
+#include "gm/copy.h"
 
 enum { ROUNDS = 20, BLOCKS = 8, BYTES = 1 << 20, CODE = 42 };
 

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gm/transfer.h"
+#include "gm/copy.h"
 
 enum { THREADS = 4, FORKS = 25, BYTES = 70000 };
 

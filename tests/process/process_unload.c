@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gm/transfer.h"
+#include "gm/copy.h"
 
 static int count_folder(const char *path) {
   DIR *folder = opendir(path);

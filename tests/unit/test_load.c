@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "gm/transfer.h"
+#include "gm/copy.h"
 #include "support/counted_services.h"
 #include "support/safetensors_bytes.h"
 #include "support/temp_folder.h"

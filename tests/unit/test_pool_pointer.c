@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
+#include "gm/copy.h"
 #include "gm/native_cpu.h"
-#include "gm/transfer.h"
 #include "support/pool_bench.h"
 #include "support/random.h"
 

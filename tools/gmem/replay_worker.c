@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "gm/transfer.h"
+#include "gm/copy.h"
 
 static uint64_t replay_now(void) {
   struct timespec now;

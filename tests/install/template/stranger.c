@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gm/transfer.h"
+#include "gm/copy.h"
 #include "template_backend.h"
 
 static gm_status stranger_copy(gm_pool *pool, gm_stream *stream, gm_error *err) {

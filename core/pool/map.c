@@ -2,7 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/pool/access.h"
-#include "gm/transfer.h"
+#include "gm/copy.h"
 
 /* Host mappings. The node remembers the one mapping of its block, so that unmap knows what to flush, and gm_free
  * refuses a block that is still mapped. Ranges for flush and invalidate are widened to the memory's atom, inside the

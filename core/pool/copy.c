@@ -2,7 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/pool/access.h"
-#include "gm/transfer.h"
+#include "gm/copy.h"
 
 /* The public copies: a block and a range become memory (core/pool/access.c checks both), a stream is chosen, the
  * backend does the work. Nothing is kept here except which range of a block is mapped, which its node remembers. */

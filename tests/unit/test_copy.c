@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "backends/cpu/cpu_backend.h"
-#include "gm/transfer.h"
+#include "gm/copy.h"
 #include "support/pool_bench.h"
 
 static gm_block take(const pool_bench *bench, uint64_t bytes, uint32_t flags) {

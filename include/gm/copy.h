@@ -3,8 +3,8 @@
  * and the caller releases *out. `stream` NULL: a stream of gm's own, and the call always waits. Ranges are checked
  * against the block. Errors: INVALID_ARGUMENT, NOT_SUPPORTED (the stream may not submit; no memory behind the device),
  * DRIVER, DEVICE_LOST, FORKED. Thread-safe. */
-#ifndef GM_TRANSFER_H
-#define GM_TRANSFER_H
+#ifndef GM_COPY_H
+#define GM_COPY_H
 
 #include "gm/pool.h"
 
