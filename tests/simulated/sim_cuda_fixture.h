@@ -47,7 +47,7 @@ static int fixture_load(void **state) {
 #include "tests/simulated/cuda/sim_symbols.def"
   fixture_symbol("simCudaControl", &cu.control);
   fixture_symbol("simCudaRegisterKernel", &cu.register_kernel);
-  return cu.cuInit(0);
+  return (int)cu.cuInit(0);
 }
 
 static void fixture_do(const char *command) { assert_int_equal(cu.control(command, NULL, 0), 0); }
@@ -65,7 +65,7 @@ static inline int fixture_begin(void **state) {
   fixture_do("set DEVICES 2");
   CUcontext context = NULL;
   if (cu.cuDevicePrimaryCtxRetain(&context, 0)) return 1;
-  return cu.cuCtxSetCurrent(context);
+  return (int)cu.cuCtxSetCurrent(context);
 }
 
 /* Nothing may be left. */
