@@ -114,6 +114,10 @@ static void memory_is_counted_and_refused(void **state) {
   assert_cu(cu.cuMemFree_v2(first));
   assert_int_equal(cu.cuMemFree_v2(first), CUDA_ERROR_INVALID_VALUE);
   CUdeviceptr again = fixture_alloc(1 << 20);
+  fixture_do("set OOM_AFTER 1");
+  CUdeviceptr last = fixture_alloc(64);
+  assert_int_equal(cu.cuMemAlloc_v2(&none, 64), CUDA_ERROR_OUT_OF_MEMORY);
+  assert_cu(cu.cuMemFree_v2(last));
   assert_int_equal(again, first); /* addresses are used again at once */
   assert_cu(cu.cuMemFree_v2(again));
 }
@@ -179,7 +183,6 @@ static void lost_devices_stay_lost(void **state) {
   (void)state;
   CUdeviceptr address = fixture_alloc(64);
   fixture_do("set LOST_AFTER 2:700");
-  fixture_do("zero");
   assert_cu(cu.cuMemsetD8_v2(address, 1, 64));
   assert_cu(cu.cuCtxSynchronize());
   assert_int_equal(cu.cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -226,6 +229,10 @@ static void pinned_memory_has_rules(void **state) {
   assert_int_equal(cu.cuMemHostUnregister(own), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
   assert_int_equal(mprotect(own + 8192, 4096, PROT_READ), 0);
   assert_int_equal(cu.cuMemHostRegister_v2(own + 4096, 8192, 0), CUDA_ERROR_INVALID_VALUE);
+  assert_int_equal(cu.cuMemHostRegister_v2(own + 8192, 4096, CU_MEMHOSTREGISTER_READ_ONLY), CUDA_ERROR_NOT_SUPPORTED);
+  fixture_do("set READ_ONLY 1");
+  assert_cu(cu.cuMemHostRegister_v2(own + 8192, 4096, CU_MEMHOSTREGISTER_READ_ONLY));
+  assert_cu(cu.cuMemHostUnregister(own + 8192));
   assert_int_equal(cu.cuMemHostRegister_v2(own, (size_t)513 << 30, 0), CUDA_ERROR_INVALID_VALUE);
   fixture_do("set PINNED 4k");
   assert_int_equal(cu.cuMemHostAlloc(&pinned, 8192, 0), CUDA_ERROR_OUT_OF_MEMORY);
@@ -254,6 +261,77 @@ static void pointers_are_known(void **state) {
   assert_cu(cu.cuMemFree_v2(device));
 }
 
+static void the_environment_is_read(void **state) {
+  (void)state;
+  static const char *const settings[][2] = {{"SIMCUDA_DEVICES", "3"},
+                                            {"SIMCUDA_TOTAL", "64m,2g"},
+                                            {"SIMCUDA_OTHERS", "0,1g"},
+                                            {"SIMCUDA_VERSION", "11040"},
+                                            {"SIMCUDA_FAIL", "cuCtxGetDevice:1:304"},
+                                            {"SIMCUDA_OOM_AFTER", "1"}};
+  enum { COUNT = sizeof settings / sizeof settings[0] };
+  for (int i = 0; i < COUNT; i++) setenv(settings[i][0], settings[i][1], 1);
+  fixture_do("reload");
+  for (int i = 0; i < COUNT; i++) unsetenv(settings[i][0]);
+  int count = 0;
+  size_t total = 0;
+  CUdevice device = -1;
+  assert_cu(cu.cuDeviceGetCount(&count));
+  assert_int_equal(count, 3);
+  assert_cu(cu.cuDeviceTotalMem_v2(&total, 0));
+  assert_int_equal(total, 64 << 20);
+  assert_cu(cu.cuDeviceTotalMem_v2(&total, 2));
+  assert_true(total == (size_t)2 << 30);
+  char figures[128];
+  assert_int_equal(cu.control("device 2", figures, sizeof figures), 0);
+  assert_string_equal(figures, "2147483648 1073741824 0");
+  assert_int_equal(cu.cuCtxGetDevice(&device), CUDA_ERROR_OPERATING_SYSTEM);
+  assert_cu(cu.cuCtxGetDevice(&device));
+  assert_int_equal(cu.control("set TOTAL nonsense", NULL, 0), 1);
+}
+
+static void every_symbol_is_listed(void **state) {
+  (void)state;
+  static char list[16384];
+  assert_int_equal(cu.control("symbols", list, sizeof list), 0);
+  int lines = 0;
+  for (const char *at = list; (at = strchr(at, '\n')); at++) lines++;
+  assert_true(lines > 140);
+  assert_non_null(strstr(list, "cuMemAlloc_v2 3020\n"));
+  assert_int_equal(cu.control("called", list, sizeof list), 0);
+  assert_non_null(strstr(list, "cuDevicePrimaryCtxRetain 1\n"));
+}
+
+static void call_at_exit(void) {
+  int count = 0;
+  _exit(cu.cuDeviceGetCount(&count) == CUDA_ERROR_DEINITIALIZED ? 0 : 1);
+}
+
+/* Started before this process initialises CUDA: they end, and call once more while they do. */
+static pid_t exit_children[2];
+
+static int start_children(void **state) {
+  for (int crash = 0; crash < 2; crash++) {
+    exit_children[crash] = fork();
+    if (exit_children[crash]) continue;
+    if (crash) setenv("SIMCUDA_EXIT", "crash_after_atexit", 1);
+    signal(SIGABRT, SIG_DFL);
+    atexit(call_at_exit);
+    exit(fixture_load(state) ? 2 : 3);
+  }
+  return fixture_load(state);
+}
+
+static void calls_after_exit_began_are_refused(void **state) {
+  (void)state;
+  int status = 0;
+  assert_int_equal(waitpid(exit_children[0], &status, 0), exit_children[0]);
+  assert_true(WIFEXITED(status));
+  assert_int_equal(WEXITSTATUS(status), 0);
+  assert_int_equal(waitpid(exit_children[1], &status, 0), exit_children[1]);
+  assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_begin, fixture_end)
   const struct CMUnitTest tests[] = {
@@ -270,6 +348,9 @@ int main(void) {
       TEST(hostile_answers_are_played),
       TEST(pinned_memory_has_rules),
       TEST(pointers_are_known),
+      TEST(the_environment_is_read),
+      TEST(every_symbol_is_listed),
+      TEST(calls_after_exit_began_are_refused),
   };
-  return cmocka_run_group_tests(tests, fixture_load, NULL);
+  return cmocka_run_group_tests(tests, start_children, NULL);
 }

@@ -72,6 +72,27 @@ static void mapped_memory_needs_access(void **state) {
   assert_cu(cu.cuMemAddressFree(base, PAGE));
 }
 
+/* Advertised, yet refused: only trying tells. */
+static void wsl_refuses_access_for_rdma(void **state) {
+  (void)state;
+  CUmemAllocationProp prop = device_memory(0, CU_MEM_HANDLE_TYPE_NONE);
+  CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUmemGenericAllocationHandle handle = 0;
+  CUdeviceptr base = 0;
+  int advertised = 0;
+  fixture_do("set WSL 1");
+  assert_cu(cu.cuDeviceGetAttribute(&advertised, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 0));
+  assert_int_equal(advertised, 1);
+  prop.allocFlags.gpuDirectRDMACapable = 1;
+  assert_cu(cu.cuMemAddressReserve(&base, PAGE, 0, 0, 0));
+  assert_cu(cu.cuMemCreate(&handle, PAGE, &prop, 0));
+  assert_cu(cu.cuMemMap(base, PAGE, 0, handle, 0));
+  assert_int_equal(cu.cuMemSetAccess(base, PAGE, &access, 1), CUDA_ERROR_NOT_SUPPORTED);
+  assert_cu(cu.cuMemUnmap(base, PAGE));
+  assert_cu(cu.cuMemRelease(handle));
+  assert_cu(cu.cuMemAddressFree(base, PAGE));
+}
+
 static void peers_are_enabled_once(void **state) {
   (void)state;
   CUcontext here = NULL, there = NULL;
@@ -92,6 +113,10 @@ static void peers_are_enabled_once(void **state) {
   assert_cu(cu.cuCtxPopCurrent_v2(NULL));
   assert_cu(cu.cuMemcpyPeer(mine, here, other, there, 64));
   assert_int_equal(fixture_word(mine + 60), 77);
+  fixture_do("set PEER silent");
+  assert_cu(cu.cuMemsetD32_v2(mine, 1, 16));
+  assert_cu(cu.cuMemcpyPeer(mine, here, other, there, 64));
+  assert_int_equal(fixture_word(mine + 60), 1);
   assert_cu(cu.cuMemFree_v2(other));
   assert_cu(cu.cuMemFree_v2(mine));
   assert_cu(cu.cuDevicePrimaryCtxRelease_v2(1));
@@ -339,13 +364,9 @@ static void handles_cross_processes(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_begin, fixture_end)
   const struct CMUnitTest tests[] = {
-      TEST(memory_and_events_cross_processes),
-      TEST(handles_cross_processes),
-      TEST(mapped_memory_moves),
-      TEST(mapped_memory_needs_access),
-      TEST(peers_are_enabled_once),
-      TEST(rectangles_leave_the_rest_alone),
-      TEST(batches_have_no_order),
+      TEST(memory_and_events_cross_processes), TEST(handles_cross_processes),     TEST(mapped_memory_moves),
+      TEST(mapped_memory_needs_access),        TEST(wsl_refuses_access_for_rdma), TEST(peers_are_enabled_once),
+      TEST(rectangles_leave_the_rest_alone),   TEST(batches_have_no_order),
   };
   return cmocka_run_group_tests(tests, start_servers, NULL);
 }

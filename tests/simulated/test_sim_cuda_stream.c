@@ -240,6 +240,19 @@ static void a_blocked_host_function_blocks_its_stream_alone(void **state) {
   assert_cu(cu.cuStreamDestroy_v2(open_one));
 }
 
+static void call_the_driver(void *answer) {
+  int count = 0;
+  *(CUresult *)answer = cu.cuDeviceGetCount(&count);
+}
+
+static void host_functions_may_not_call(void **state) {
+  (void)state;
+  CUresult answer = CUDA_SUCCESS;
+  assert_cu(cu.cuLaunchHostFunc(NULL, call_the_driver, &answer));
+  assert_cu(cu.cuCtxSynchronize());
+  assert_int_equal(answer, CUDA_ERROR_NOT_PERMITTED);
+}
+
 /* A free that does not wait, work still queued: the context is broken for good, the next one is not. */
 static void use_after_free_is_sticky(void **state) {
   (void)state;
@@ -382,6 +395,7 @@ int main(void) {
       TEST(pinned_copies_are_late_and_pageable_ones_are_not),
       TEST(async_frees_take_effect_in_order),
       TEST(a_blocked_host_function_blocks_its_stream_alone),
+      TEST(host_functions_may_not_call),
       TEST(use_after_free_is_sticky),
       TEST(captures_record_and_forbid),
       TEST(kernels_run_by_name),

@@ -13,7 +13,7 @@ static int attribute_of_group(CUdevice_attribute attribute, bool *known) {
     case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS: return !(without & SIM_MANAGED);
     case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED: return !(without & SIM_HOSTREG);
     case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM: return !(without & SIM_HOSTREG);
-    case CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED: return 0;
+    case CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED: return sim_script_now.read_only_register;
     case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED: return vmm;
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED: return vmm;
     case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED: return vmm;
@@ -37,7 +37,6 @@ static int attribute_fixed(CUdevice_attribute attribute) {
     case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: return 1000000;
     case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: return 256;
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: return 4 << 20;
-    case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT: return 512;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: return 8;
     case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: return 2;
     case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
@@ -59,6 +58,7 @@ static int attribute_value(CUdevice_attribute attribute, int device) {
     case CU_DEVICE_ATTRIBUTE_INTEGRATED: return sim_script_now.integrated;
     case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS: return sim_script_now.integrated;
     case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES: return sim_script_now.integrated;
+    case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT: return sim_script_now.hostile_granularity ? 0 : 512;
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return (int)sim_identity_bus(device);
     default: return attribute_fixed(attribute);
   }

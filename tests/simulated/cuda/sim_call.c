@@ -9,6 +9,7 @@
 #include "tests/simulated/cuda/sim_context.h"
 #include "tests/simulated/cuda/sim_script.h"
 #include "tests/simulated/cuda/sim_symbol.h"
+#include "tests/simulated/cuda/sim_worker.h"
 
 pthread_mutex_t sim_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t sim_changed;
@@ -18,7 +19,6 @@ static atomic_int call_pid; /* 0 before cuInit */
 static uint64_t call_counts[SIM_ID_COUNT];
 static uint64_t call_total;
 static uint64_t call_dropped;
-static uint64_t call_context_calls;
 static CUresult call_lost;
 
 static void call_exit(void) { atomic_store(&call_exiting, true); }
@@ -51,8 +51,8 @@ static CUresult call_context_rules(unsigned needs) {
   }
   bool on_device = needs & (SIM_CONTEXT | SIM_VMM | SIM_POOLS);
   if (!on_device) return CUDA_SUCCESS;
-  call_context_calls++;
-  if (sim_script_now.lost_after && call_context_calls > sim_script_now.lost_after && !call_lost)
+  sim_script_now.lost_done++;
+  if (sim_script_now.lost_after && sim_script_now.lost_done > sim_script_now.lost_after && !call_lost)
     sim_call_lose((CUresult)sim_script_now.lost_code);
   return call_lost;
 }
@@ -81,6 +81,7 @@ CUresult sim_enter(sim_id id) {
     if (sim_script_now.crash_after_exit) abort();
     return CUDA_ERROR_DEINITIALIZED;
   }
+  if (sim_worker_is_current()) return CUDA_ERROR_NOT_PERMITTED;
   int pid = atomic_load(&call_pid);
   if (pid && pid != (int)getpid()) return CUDA_ERROR_NOT_INITIALIZED;
   pthread_mutex_lock(&sim_lock);
@@ -107,7 +108,7 @@ void sim_call_lose(CUresult code) {
 
 void sim_call_reset_counts(void) {
   for (int id = 0; id < SIM_ID_COUNT; id++) call_counts[id] = 0;
-  call_total = call_dropped = call_context_calls = 0;
+  call_total = call_dropped = 0;
 }
 
 int64_t sim_now_ns(void) {

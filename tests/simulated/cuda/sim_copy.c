@@ -36,6 +36,12 @@ static bool copy_is_pageable(uint64_t at, uint64_t bytes) {
   return !sim_range_is_device(at) && !sim_range_is_pinned(at, bytes);
 }
 
+/* The scripted fault of drivers whose peer copies do nothing. */
+static bool copy_is_lost(uint64_t to, uint64_t from) {
+  const sim_range *target = sim_range_find(to), *source = sim_range_find(from);
+  return sim_script_now.peer_silent && target && source && target->device != source->device;
+}
+
 CUresult sim_copy_add(sim_queue *queue, uint64_t to, uint64_t from, uint64_t bytes, sim_wait wait) {
   if (!bytes) return CUDA_SUCCESS;
   if (!sim_range_ok(to, bytes) || !sim_range_ok(from, bytes)) return CUDA_ERROR_INVALID_VALUE;
@@ -43,7 +49,7 @@ CUresult sim_copy_add(sim_queue *queue, uint64_t to, uint64_t from, uint64_t byt
   bool staged = wait != SIM_WAIT && !queue->capture && copy_is_pageable(from, bytes);
   copy_op *copy = sim_op_create(sizeof *copy + (staged ? bytes : 0));
   if (!copy) return CUDA_ERROR_OUT_OF_MEMORY;
-  copy->op.run = copy_run;
+  copy->op.run = copy_is_lost(to, from) ? NULL : copy_run;
   copy->to = to;
   copy->bytes = bytes;
   if (staged)

@@ -9,7 +9,6 @@
 #include "tests/simulated/cuda/sim_script.h"
 
 static uint64_t device_charged[SIM_MAX_DEVICES];
-static uint64_t device_allocations;
 
 bool sim_device_exists(int device) { return device >= 0 && device < sim_script_now.devices; }
 
@@ -30,9 +29,9 @@ bool sim_device_has_room(int device, uint64_t bytes) { return bytes <= sim_devic
 
 bool sim_device_charge(int device, uint64_t bytes) {
   if (sim_script_now.fragment && bytes > sim_script_now.fragment) return false;
-  if (sim_script_now.oom_after && device_allocations >= sim_script_now.oom_after) return false;
+  if (sim_script_now.oom_after && sim_script_now.oom_done >= sim_script_now.oom_after) return false;
   if (!sim_device_has_room(device, bytes)) return false;
-  device_allocations++;
+  sim_script_now.oom_done++;
   device_charged[device] += bytes;
   return true;
 }

@@ -100,11 +100,12 @@ static CUresult host_register(void *host, size_t bytes, unsigned flags) {
   if (!host || !bytes || bytes > UINT64_MAX - at) return CUDA_ERROR_INVALID_VALUE;
   if (flags & CU_MEMHOSTREGISTER_IOMEMORY) return CUDA_ERROR_NOT_SUPPORTED;
   if (flags & ~known) return CUDA_ERROR_INVALID_VALUE;
-  if (flags & CU_MEMHOSTREGISTER_READ_ONLY) return CUDA_ERROR_NOT_SUPPORTED;
+  bool read_only = flags & CU_MEMHOSTREGISTER_READ_ONLY;
+  if (read_only && !sim_script_now.read_only_register) return CUDA_ERROR_NOT_SUPPORTED;
   if (bytes > host_register_most || sim_range_is_device(at)) return CUDA_ERROR_INVALID_VALUE;
   if (!sim_range_is_free(at, bytes)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   bool writable = false;
-  if (!host_pages(at, bytes, &writable) || !writable) return CUDA_ERROR_INVALID_VALUE;
+  if (!host_pages(at, bytes, &writable) || (!writable && !read_only)) return CUDA_ERROR_INVALID_VALUE;
   if (!host_has_room(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   CUcontext context = sim_context_current();
   sim_range like = {.at = at, .bytes = bytes, .kind = SIM_REGISTERED, .context = context, .flags = flags};

@@ -108,6 +108,7 @@ static bool script_set_hostile(const char *list) {
 static bool script_set_lost(const char *text) {
   const char *end = NULL;
   if (!script_bytes(text, &sim_script_now.lost_after, &end)) return false;
+  sim_script_now.lost_done = 0;
   sim_script_now.lost_code = *end == ':' ? atoi(end + 1) : CUDA_ERROR_ILLEGAL_ADDRESS;
   return sim_script_now.lost_code > 0;
 }
@@ -131,6 +132,7 @@ static bool script_set_word(const char *name, const char *value, bool *known) {
   if (strcmp(name, "LOST_AFTER") == 0) return script_set_lost(value);
   if (strcmp(name, "GRANULARITY") == 0) return script_set_granularity(value);
   if (strcmp(name, "FAIL") == 0) return sim_script_add_failures(value);
+  if (strcmp(name, "PEER") == 0) return script->peer_silent = strcmp(value, "silent") == 0, true;
   if (strcmp(name, "EXIT") == 0) return script->crash_after_exit = strcmp(value, "crash_after_atexit") == 0;
   if (strcmp(name, "FREE") == 0) return script->free_does_not_wait = strcmp(value, "nowait") == 0, true;
   *known = false;
@@ -144,6 +146,7 @@ bool sim_script_set(const char *name, const char *value) {
   sim_script *script = &sim_script_now;
   uint64_t devices = (uint64_t)script->devices, version = (uint64_t)script->version;
   uint64_t init = (uint64_t)script->init_code, integrated = script->integrated, mig = script->mig;
+  uint64_t read_only = script->read_only_register, wsl = script->wsl;
   struct {
     const char *name;
     uint64_t *number;
@@ -158,6 +161,8 @@ bool sim_script_set(const char *name, const char *value) {
                  {"VERSION", &version},
                  {"INTEGRATED", &integrated},
                  {"MIG", &mig},
+                 {"READ_ONLY", &read_only},
+                 {"WSL", &wsl},
                  {"INIT", &init}};
   for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
     if (strcmp(name, numbers[i].name) != 0) continue;
@@ -167,6 +172,9 @@ bool sim_script_set(const char *name, const char *value) {
     script->init_code = (int)init;
     script->integrated = integrated != 0;
     script->mig = mig != 0;
+    script->read_only_register = read_only != 0;
+    script->wsl = wsl != 0;
+    if (numbers[i].number == &script->oom_after) script->oom_done = 0;
     if (!script_state) script_state = 1;
     return true;
   }
@@ -174,10 +182,11 @@ bool sim_script_set(const char *name, const char *value) {
 }
 
 void sim_script_load(void) {
-  static const char *const names[] = {"DEVICES",    "TOTAL", "OTHERS",      "FRAGMENT",     "OOM_AFTER",  "PINNED",
-                                      "LATENCY_US", "SEED",  "COPY_MBPS",   "VERSION",      "INTEGRATED", "MIG",
-                                      "INIT",       "NO",    "MEMINFO",     "HOSTILE",      "LOST_AFTER", "FAIL",
-                                      "EXIT",       "FREE",  "GRANULARITY", "CONTEXT_BYTES"};
+  static const char *const names[] = {"DEVICES",     "TOTAL",         "OTHERS",    "FRAGMENT",  "OOM_AFTER",
+                                      "PINNED",      "LATENCY_US",    "SEED",      "COPY_MBPS", "VERSION",
+                                      "INTEGRATED",  "MIG",           "INIT",      "NO",        "MEMINFO",
+                                      "HOSTILE",     "LOST_AFTER",    "FAIL",      "EXIT",      "FREE",
+                                      "GRANULARITY", "CONTEXT_BYTES", "READ_ONLY", "WSL",       "PEER"};
   sim_script_now = (sim_script){.devices = 1,
                                 .version = 13000,
                                 .latency_us = 100,

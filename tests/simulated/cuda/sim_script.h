@@ -18,8 +18,10 @@ typedef struct sim_script {
   uint64_t others[SIM_MAX_DEVICES];
   uint64_t fragment;   /* largest piece that can be had; 0: no bound */
   uint64_t oom_after;  /* device allocations that succeed; 0: no bound */
+  uint64_t oom_done;   /* since oom_after was set */
   uint64_t pinned;     /* bytes of pinned host memory that can be had; 0: no bound */
   uint64_t lost_after; /* calls until the device is lost; 0: never */
+  uint64_t lost_done;  /* since lost_after was set */
   int lost_code;
   uint64_t latency_us;    /* how late work begins at most, mostly */
   uint64_t copy_mbps;     /* 0: as fast as it goes */
@@ -28,6 +30,9 @@ typedef struct sim_script {
   int version;
   unsigned without; /* SIM_POOLS ... that are missing */
   bool integrated, mig, crash_after_exit, free_does_not_wait;
+  bool read_only_register; /* cuMemHostRegister knows READ_ONLY */
+  bool wsl;                /* access to memory that is meant for RDMA is refused, though advertised */
+  bool peer_silent;        /* copies between devices succeed and do nothing */
   bool hostile_names, hostile_null, hostile_granularity, hostile_pci;
   int hostile_count; /* what cuDeviceGetCount says; 0: the truth */
   sim_meminfo meminfo;

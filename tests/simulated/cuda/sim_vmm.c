@@ -208,6 +208,8 @@ static CUresult vmm_set_access(CUdeviceptr at, size_t bytes, const CUmemAccessDe
     if (!sim_device_exists(device)) return CUDA_ERROR_INVALID_DEVICE;
     for (size_t m = 0; m < mappings; m++) {
       bool own = found[m]->device < 0 || found[m]->device == device;
+      const sim_handle *item = sim_vmm_handle(found[m]->handle);
+      if (sim_script_now.wsl && item->prop.allocFlags.gpuDirectRDMACapable) return CUDA_ERROR_NOT_SUPPORTED;
       if (!own && !sim_device_reaches(device, found[m]->device)) return CUDA_ERROR_INVALID_DEVICE;
       found[m]->access[device] = (unsigned char)list[i].flags;
     }

@@ -8,7 +8,7 @@
 /* Wants the lock. False: the threads could not be started. */
 bool sim_worker_start(void);
 
-/* Is this one of the threads? Calls into the driver are not allowed there. */
+/* Is this one of the threads? From there (host functions) every call answers CUDA_ERROR_NOT_PERMITTED. */
 bool sim_worker_is_current(void);
 
 #endif
