@@ -77,6 +77,7 @@ const gm_backend_ops gm__cuda_backend = {
     .device_adopt = gm__cuda_device_adopt,
     .stream_adopt = gm__cuda_stream_adopt,
     .point_import = gm__cuda_point_import,
+    .point_native = gm__cuda_point_native,
     .memory_wrap = gm__cuda_memory_wrap,
     .figures = gm__cuda_device_figures,
     .memory_type_count = gm__cuda_memory_type_count,

@@ -145,6 +145,16 @@ gm_status gm__cuda_point_import(void *device, const gm_native_point *native, gm_
   return GM_OK;
 }
 
+gm_status gm__cuda_point_native(void *device, const gm_backend_point *point, gm_native_point *out, gm_error *err) {
+  (void)device;
+  gm_cuda_point *native = (gm_cuda_point *)out;
+  const gm_status status = gm__cuda_check_head(out->struct_size, out->api, sizeof *native, "out", err);
+  if (status != GM_OK) return status;
+  const gm__cuda_event *record = cuda_point_event(point);
+  native->event = record ? (uintptr_t)record->event : 0;
+  return GM_OK;
+}
+
 gm_status gm__cuda_point_record(void *device, void *stream, gm_backend_point *out, gm_error *err) {
   gm__cuda_job job;
   gm_status status = gm__cuda_begin(device, stream, &job, err);

@@ -13,6 +13,7 @@ void gm__cuda_events_destroy(gm__cuda_device *device);
 void gm__cuda_events_discard(gm__cuda_device *device);
 
 /* The entries of the seam, group 13 but the barrier, and point_import. */
+gm_status gm__cuda_point_native(void *device, const gm_backend_point *point, gm_native_point *out, gm_error *err);
 gm_status gm__cuda_point_import(void *device, const gm_native_point *native, gm_backend_point *out, gm_error *err);
 gm_status gm__cuda_point_record(void *device, void *stream, gm_backend_point *out, gm_error *err);
 gm_status gm__cuda_point_done(void *device, const gm_backend_point *point, bool *out, gm_error *err);

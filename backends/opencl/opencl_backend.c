@@ -79,6 +79,7 @@ const gm_backend_ops gm__opencl_backend = {
     .device_adopt = gm__opencl_device_adopt,
     .stream_adopt = gm__opencl_stream_adopt,
     .point_import = gm__opencl_point_import,
+    .point_native = gm__opencl_point_native,
     .memory_wrap = gm__opencl_memory_wrap,
     .figures = gm__opencl_device_figures,
     .memory_type_count = gm__opencl_memory_type_count,

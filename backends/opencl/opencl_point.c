@@ -91,6 +91,14 @@ gm_status gm__opencl_point_import(void *device, const gm_native_point *native, g
   return GM_OK;
 }
 
+gm_status gm__opencl_point_native(void *device, const gm_backend_point *point, gm_native_point *out, gm_error *err) {
+  (void)device;
+  gm_opencl_point *native = (gm_opencl_point *)out;
+  const gm_status status = gm__opencl_check_head(out->struct_size, out->api, sizeof *native, "out", err);
+  if (status == GM_OK) native->event = (uintptr_t)opencl_point_event(point);
+  return status;
+}
+
 gm_status gm__opencl_point_record(void *device, void *stream, gm_backend_point *out, gm_error *err) {
   cl_command_queue queue = NULL;
   gm_stream_kind kind = GM_STREAM_FIFO;

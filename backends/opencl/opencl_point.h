@@ -15,6 +15,7 @@ gm_status gm__opencl_point_mark(gm__opencl_device *device, cl_command_queue queu
                                 gm_error *err);
 
 /* The entries of the seam, group 13, and point_import. */
+gm_status gm__opencl_point_native(void *device, const gm_backend_point *point, gm_native_point *out, gm_error *err);
 gm_status gm__opencl_point_import(void *device, const gm_native_point *native, gm_backend_point *out, gm_error *err);
 gm_status gm__opencl_point_record(void *device, void *stream, gm_backend_point *out, gm_error *err);
 gm_status gm__opencl_point_done(void *device, const gm_backend_point *point, bool *out, gm_error *err);

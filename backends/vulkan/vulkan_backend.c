@@ -22,6 +22,7 @@ const gm_backend_ops gm__vulkan_backend = {
     .device_adopt = gm__vulkan_device_adopt,
     .stream_adopt = gm__vulkan_stream_adopt,
     .point_import = gm__vulkan_point_import,
+    .point_native = gm__vulkan_point_native,
     .memory_wrap = gm__vulkan_memory_wrap,
     .figures = gm__vulkan_figures,
     .memory_type_count = gm__vulkan_memory_type_count,

@@ -302,6 +302,18 @@ gm_status gm__vulkan_point_import(void *device, const gm_native_point *given, gm
   return GM_OK;
 }
 
+gm_status gm__vulkan_point_native(void *device, const gm_backend_point *point, gm_native_point *given, gm_error *err) {
+  (void)device;
+  if (given->api != GM_API_VULKAN || given->struct_size < sizeof(gm_vulkan_point)) {
+    return gm__bad_argument(err, "gm_backend_ops.point_native", "`out` must be a gm_vulkan_point; is API %d, %u bytes",
+                            (int)given->api, given->struct_size);
+  }
+  gm_vulkan_point *out = (gm_vulkan_point *)given;
+  out->semaphore = point->handle;
+  out->value = point->value;
+  return GM_OK;
+}
+
 /* On gm's own queue all work of the stream is gm's; on an engine's there may be more than gm knows of. */
 gm_status gm__vulkan_point_record(void *device, void *user, gm_backend_point *out, gm_error *err) {
   (void)device;

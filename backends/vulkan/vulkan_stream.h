@@ -59,6 +59,7 @@ void gm__vulkan_stream_close(void *device, void *stream, gm_close_mode mode);
 gm_status gm__vulkan_stream_flush(void *device, void *stream, gm_error *err);
 gm_status gm__vulkan_stream_sync(void *device, void *stream, gm_error *err);
 gm_status gm__vulkan_stream_barrier(void *device, void *stream, gm_error *err);
+gm_status gm__vulkan_point_native(void *device, const gm_backend_point *point, gm_native_point *out, gm_error *err);
 gm_status gm__vulkan_point_import(void *device, const gm_native_point *native, gm_backend_point *out, gm_error *err);
 gm_status gm__vulkan_point_record(void *device, void *stream, gm_backend_point *out, gm_error *err);
 gm_status gm__vulkan_point_done(void *device, const gm_backend_point *point, bool *out, gm_error *err);

@@ -16,6 +16,7 @@
   X(ADOPT, stream_adopt, (void *a, const gm_native_stream *b, void **c, gm_stream_kind *d, gm_error *err))             \
   X(ADOPT, point_import, (void *a, const gm_native_point *b, gm_backend_point *c, gm_error *err))                      \
   X(WRAP, memory_wrap, (void *a, const gm_native_memory *b, gm_memory *c, gm_error *err))                              \
+  X(EXPORT, point_native, (void *a, const gm_backend_point *b, gm_native_point *c, gm_error *err))                     \
   X(FIGURES, figures, (void *a, uint32_t b, void *c, gm_raw_figures *d, gm_error *err))                                \
   X(TYPES, memory_type_count, (void *a, uint32_t *b, gm_error *err))                                                   \
   X(TYPES, memory_type, (void *a, uint32_t b, gm_memory_type *c, gm_error *err))                                       \

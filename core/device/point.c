@@ -62,6 +62,15 @@ gm_status gm_point_wait(gm_device *device, const gm_point *point, uint64_t timeo
   return device->ops->point_wait(device->handle, &inner, timeout_ns, err);
 }
 
+gm_status gm_point_native(gm_device *device, const gm_point *point, gm_native_point *out, gm_error *err) {
+  gm_status status = gm__device_check(device, "gm_point_native", err);
+  if (status != GM_OK) return status;
+  if (!point || !out) return gm__bad_argument(err, "gm_point_native", "`%s` is NULL", point ? "out" : "point");
+  gm_backend_point inner = {0, 0};
+  if (!point_has_passed(device, point)) inner = point_inner(point);
+  return device->ops->point_native(device->handle, &inner, out, err);
+}
+
 void gm_point_release(gm_device *device, gm_point *point) {
   if (!device || !point || point->stream == 0) return;
   gm_backend_point inner = point_inner(point);

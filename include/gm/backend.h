@@ -171,13 +171,15 @@ typedef struct gm_backend_ops {
   gm_status (*device_state)(void *device, gm_error *err);
   gm_status (*device_native)(void *device, gm_native_device *out, gm_error *err);
 
-  /* 5. Adoption: all or none, but for memory_wrap, which may stand alone. A wrapped memory has `wrapped` set; freeing
-   * it lets go of what was retained and destroys nothing. */
+  /* 5. Adoption: all or none, but for memory_wrap and point_native, which may stand alone. A wrapped memory has
+   * `wrapped` set; freeing it lets go of what was retained and destroys nothing. point_native: the API's own event or
+   * semaphore, good until the point is released; handle 0 where the point has passed. */
   gm_status (*device_adopt)(void *driver, const gm_native_device *native, void **out_device, gm_error *err);
   gm_status (*stream_adopt)(void *device, const gm_native_stream *native, void **out_stream, gm_stream_kind *out_kind,
                             gm_error *err);
   gm_status (*point_import)(void *device, const gm_native_point *native, gm_backend_point *out, gm_error *err);
   gm_status (*memory_wrap)(void *device, const gm_native_memory *native, gm_memory *out, gm_error *err);
+  gm_status (*point_native)(void *device, const gm_backend_point *point, gm_native_point *out, gm_error *err);
 
   /* 6. Figures: required. Raw numbers and which of them could be had; no policy. `device` NULL: before opening. */
   gm_status (*figures)(void *driver, uint32_t index, void *device, gm_raw_figures *out, gm_error *err);

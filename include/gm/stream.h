@@ -37,6 +37,10 @@ GM_API gm_status gm_stream_record(gm_stream *stream, gm_point *out, gm_error *er
 /* A point of the engine's own making (event, timeline value) in that stream's order. The caller releases *out. */
 GM_API gm_status gm_stream_import_point(gm_stream *stream, const gm_native_point *native, gm_point *out, gm_error *err);
 
+/* The API's own event or semaphore of a point: `out` is a gm_opencl_point, gm_vulkan_point, … with its head filled.
+ * Good until the point is released; its handle is 0 when the point has passed. NOT_SUPPORTED: the API has none. */
+GM_API gm_status gm_point_native(gm_device *device, const gm_point *point, gm_native_point *out, gm_error *err);
+
 /* Later work of `stream` waits for the point; the host does not. A point of a closed stream has passed. */
 GM_API gm_status gm_stream_wait(gm_stream *stream, const gm_point *point, gm_error *err);
 

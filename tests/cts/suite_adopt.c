@@ -52,6 +52,19 @@ static void adopt_wrapped_memory(cts *t) {
 }
 
 /* A point of the engine's making holds back the stream that waits for it, and nothing else. */
+/* A point that was imported goes out as what it came in as. */
+static void adopt_check_export(cts *t, const gm_backend_point *point, const gm_native_point *native) {
+  union {
+    gm_native_point head;
+    unsigned char bytes[64];
+  } exported = {.head = *native};
+  CTS_CHECK(t, native->struct_size <= sizeof exported);
+  CTS_OK(t, t->ops->point_native(t->device, point, &exported.head, &t->err));
+  CTS_CHECK(t, memcmp(&exported, native, native->struct_size) == 0);
+  exported.head.struct_size = 0;
+  CTS_IS(t, t->ops->point_native(t->device, point, &exported.head, &t->err), GM_ERR_INVALID_ARGUMENT);
+}
+
 static void adopt_engine_point(cts *t) {
   const uint32_t pattern = 0x01020304;
   const gm_backend_ops *ops = t->ops;
@@ -64,6 +77,7 @@ static void adopt_engine_point(cts *t) {
   CTS_CHECK(t, native != NULL);
   if (!cts_stream(t, &stream) || !cts_memory(t, 0, 4096, &memory)) return;
   CTS_OK(t, ops->point_import(t->device, native, &point, &t->err));
+  adopt_check_export(t, &point, native);
   CTS_OK(t, ops->point_done(t->device, &point, &done, &t->err));
   CTS_IS(t, ops->point_wait(t->device, &point, 1000000, &t->err), GM_ERR_TIMEOUT);
   const gm_status waits = ops->point_wait_on(t->device, stream, &point, &t->err);

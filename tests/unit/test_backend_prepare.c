@@ -115,6 +115,7 @@ static void test_all_stubs_are_callable(void **state) {
   assert_int_equal(out.stream_adopt(NULL, NULL, NULL, NULL, NULL), GM_ERR_NOT_SUPPORTED);
   assert_int_equal(out.point_import(NULL, NULL, NULL, NULL), GM_ERR_NOT_SUPPORTED);
   assert_int_equal(out.memory_wrap(NULL, NULL, NULL, NULL), GM_ERR_NOT_SUPPORTED);
+  assert_int_equal(out.point_native(NULL, NULL, NULL, NULL), GM_ERR_NOT_SUPPORTED);
   assert_int_equal(out.view_create(NULL, NULL, 0, 0, 0, NULL, NULL), GM_ERR_NOT_SUPPORTED);
   assert_int_equal(out.view_destroy(NULL, 0, GM_CLOSE_NORMAL, NULL), GM_ERR_NOT_SUPPORTED);
   assert_int_equal(out.unmap(NULL, NULL, NULL, NULL, NULL), GM_ERR_NOT_SUPPORTED);

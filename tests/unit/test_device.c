@@ -262,6 +262,9 @@ static void test_null_arguments(void **state) {
   assert_int_equal(gm_stream_wait(stream, NULL, NULL), GM_ERR_INVALID_ARGUMENT);
   assert_int_equal(gm_point_done(device, NULL, &done, NULL), GM_ERR_INVALID_ARGUMENT);
   assert_int_equal(gm_point_wait(device, NULL, 0, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_point_native(device, NULL, &native_point, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_point_native(device, &point, NULL, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_point_native(device, &point, &native_point, NULL), GM_ERR_NOT_SUPPORTED);
   assert_int_equal(gm_stream_flush(NULL, NULL), GM_ERR_INVALID_ARGUMENT);
   assert_int_equal(gm_stream_sync(NULL, NULL), GM_ERR_INVALID_ARGUMENT);
   assert_int_equal(gm_stream_flush(stream, NULL), GM_OK);
