@@ -1,5 +1,6 @@
 /* The simulated CUDA driver by itself: order of work. What forgets a wait must be seen to go wrong. */
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 
 #include "tests/simulated/sim_cuda_fixture.h"
@@ -213,6 +214,30 @@ static void async_frees_take_effect_in_order(void **state) {
   assert_cu(cu.cuStreamDestroy_v2(late));
 }
 
+/* A block that was freed twice on a stream is not for others when only the first free was reached. */
+static void each_free_counts_by_itself(void **state) {
+  (void)state;
+  CUstream stream = fixture_stream(CU_STREAM_NON_BLOCKING), other = fixture_stream(CU_STREAM_NON_BLOCKING);
+  CUdeviceptr block = 0, again = 0, taken = 0;
+  fixture_do("set LATENCY_US 0");
+  assert_cu(cu.cuMemAllocAsync(&block, 4096, stream));
+  fixture_gate("hold", stream);
+  assert_cu(cu.cuMemFreeAsync(block, stream));
+  assert_cu(cu.cuMemAllocAsync(&again, 4096, stream));
+  assert_int_equal(again, block);
+  assert_cu(cu.cuMemFreeAsync(again, stream));
+  assert_int_equal(fixture_number("get pending"), 2);
+  fixture_do("step");
+  while (fixture_number("get pending") > 1) sched_yield();
+  assert_cu(cu.cuMemAllocAsync(&taken, 4096, other));
+  assert_true(taken != block);
+  fixture_gate("release", stream);
+  assert_cu(cu.cuMemFreeAsync(taken, other));
+  assert_cu(cu.cuCtxSynchronize());
+  assert_cu(cu.cuStreamDestroy_v2(stream));
+  assert_cu(cu.cuStreamDestroy_v2(other));
+}
+
 static void wait_for_post(void *semaphore) { sem_wait(semaphore); }
 static void post(void *semaphore) { sem_post(semaphore); }
 
@@ -394,6 +419,7 @@ int main(void) {
       TEST(waits_hold_the_record_of_their_time),
       TEST(pinned_copies_are_late_and_pageable_ones_are_not),
       TEST(async_frees_take_effect_in_order),
+      TEST(each_free_counts_by_itself),
       TEST(a_blocked_host_function_blocks_its_stream_alone),
       TEST(host_functions_may_not_call),
       TEST(use_after_free_is_sticky),

@@ -139,7 +139,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemoryPool po
 
 typedef struct pool_free_op {
   sim_op op;
-  uint64_t at, id;
+  uint64_t at, id, frees;
 } pool_free_op;
 
 static void pool_settle_free(sim_op *op, CUresult result) {
@@ -148,7 +148,7 @@ static void pool_settle_free(sim_op *op, CUresult result) {
   sim_range *range = sim_range_find(given->at);
   if (!range || range->id != given->id) return;
   sim_phys_poison(range->phys, 0xdd);
-  if (range->freed) range->free_done = true;
+  if (range->freed && range->frees == given->frees) range->free_done = true;
   pool_free_if_over(range->pool);
 }
 
@@ -170,7 +170,7 @@ static CUresult pool_free(CUdeviceptr address, CUstream stream) {
   if (queue->capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   pool_free_op *given = sim_op_create(sizeof *given);
   if (!given) return CUDA_ERROR_OUT_OF_MEMORY;
-  *given = (pool_free_op){.op = given->op, .at = range->at, .id = range->id};
+  *given = (pool_free_op){.op = given->op, .at = range->at, .id = range->id, .frees = ++range->frees};
   given->op.settle = pool_settle_free;
   range->freed = true;
   range->freed_on = queue->id;

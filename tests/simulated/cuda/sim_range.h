@@ -24,6 +24,7 @@ typedef struct sim_range {
   unsigned char access[SIM_MAX_DEVICES]; /* of mapped memory */
   CUmemoryPool pool;
   uint64_t freed_on; /* queue id, of pooled memory that was freed there */
+  uint64_t frees;    /* of pooled memory: how often it was freed */
   bool freed, free_done;
   CUmemGenericAllocationHandle handle;
 } sim_range;
