@@ -72,6 +72,9 @@ static gm_status config_read_file(const char *path, char *text, gm_error *err) {
   }
   close(fd);
   text[used] = '\0';
+  if (status == GM_OK && strlen(text) < used) {
+    status = gm__bad_argument(err, "configuration", "%s: byte %zu is 0, not text", path, strlen(text));
+  }
   return status;
 }
 
@@ -159,7 +162,7 @@ static bool config_is_other_variable(const char *name, size_t length) {
   }
   for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
     size_t tail = strlen(ends[i]);
-    if (length > tail && strncmp(name + length - tail, ends[i], tail) == 0) return true;
+    if (length > tail + 3 && strncmp(name + length - tail, ends[i], tail) == 0) return true;
   }
   return false;
 }

@@ -45,7 +45,7 @@ static gm_status device_fill(gm_device *device, uint32_t index, gm_error *err) {
   device->info.struct_size = sizeof device->info;
   gm_status status = device->ops->device_info(device->driver->handle, index, device->handle, &device->info, err);
   if (status != GM_OK) return status;
-  memcpy(device->info.backend, device->driver->info.name, sizeof device->info.backend);
+  gm__discovery_clean(device->driver, index, &device->info);
   status = device_check_info(device, err);
   if (status == GM_OK) status = device_read_types(device, err);
   if (status == GM_OK) device->used = gm__device_used(device->driver, &device->info);
@@ -60,6 +60,7 @@ static gm_device *device_new(gm_context *ctx, gm__driver *driver, gm_error *err)
     return NULL;
   }
   device->ctx = ctx;
+  device->id = gm__context_next_id(ctx);
   device->driver = driver;
   device->ops = &driver->ops;
   gm__mutex_init(&device->grow_lock);

@@ -25,6 +25,7 @@ typedef struct gm__stream_listener {
 } gm__stream_listener;
 
 #define GM__MAX_MEMORY_TYPES 32
+#define GM__STREAM_BITS 40
 
 struct gm_device {
   gm__object head;
@@ -33,6 +34,7 @@ struct gm_device {
   const gm_backend_ops *ops; /* complete: stubs where the backend has nothing */
   void *handle;              /* the backend's device */
   gm_device_info info;
+  uint64_t id; /* never reused in its context */
   bool adopted;
   uint32_t type_count;
   gm_memory_type types[GM__MAX_MEMORY_TYPES];
@@ -60,7 +62,7 @@ struct gm_stream {
   gm__object head;
   gm_device *device;
   void *handle; /* the backend's stream */
-  uint64_t id;
+  uint64_t id;  /* the low bits of the device's, GM__STREAM_BITS of its own */
   gm_stream_kind kind;
   bool adopted;
   gm_stream *next, *prev;
@@ -76,6 +78,10 @@ gm_status gm__device_default_stream(gm_device *device, gm_stream **out, gm_error
 
 /* At the device's own closing. */
 void gm__device_close_default_stream(gm_device *device);
+
+/* The id of a new stream of the device: from it alone a point tells the points of other devices from passed ones. */
+uint64_t gm__device_next_stream_id(const gm_device *device);
+bool gm__device_made_stream(const gm_device *device, uint64_t id);
 
 /* The open stream with this id, or NULL. Borrowed: the caller makes sure it is not being closed (listeners). */
 gm_stream *gm__device_find_stream(gm_device *device, uint64_t id);

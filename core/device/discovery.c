@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/device/device_figures.h"
 #include "core/device/isolate.h"
+#include "core/device/unknown_names.h"
 
 enum { DISCOVERY_DEVICES_MAX = 256 };
 
@@ -51,12 +52,12 @@ static bool discovery_in_list(const char *list, const char *name) {
   return false;
 }
 
-/* Has the program or the operator left this backend out? */
-static bool discovery_is_off(const gm__driver *driver) {
+/* Who has left this backend out; NULL: nobody. */
+static const char *discovery_off_by(const gm__driver *driver) {
   const gm_context *ctx = driver->ctx;
-  const char *list = ctx->backends;
-  if (!list[0] && !ctx->ignore_environment) list = gm__env("GM_BACKENDS");
-  return list && list[0] && !discovery_in_list(list, driver->info.name);
+  const char *list = ctx->backends, *who = "the program";
+  if (!list[0] && !ctx->ignore_environment) list = gm__env(who = "GM_BACKENDS");
+  return list && list[0] && !discovery_in_list(list, driver->info.name) ? who : NULL;
 }
 
 static void discovery_passive(gm__driver *driver) {
@@ -76,8 +77,7 @@ static void discovery_make_id(const gm__driver *driver, gm_device_entry *entry) 
   memcpy(entry->id.partition, entry->info.partition, sizeof entry->id.partition);
 }
 
-/* Texts are terminated here, whatever the backend left in them. */
-static void discovery_clean(gm__driver *driver, gm_device_info *info, uint32_t index) {
+void gm__discovery_clean(const gm__driver *driver, uint32_t index, gm_device_info *info) {
   info->struct_size = sizeof *info;
   info->index = index;
   memcpy(info->backend, driver->info.name, sizeof info->backend);
@@ -90,7 +90,7 @@ static void discovery_clean(gm__driver *driver, gm_device_info *info, uint32_t i
 static gm_status discovery_read_device(gm__driver *driver, uint32_t index, gm_device_entry *entry, gm_error *err) {
   gm_status status = driver->ops.device_info(driver->handle, index, NULL, &entry->info, err);
   if (status != GM_OK) return status;
-  discovery_clean(driver, &entry->info, index);
+  gm__discovery_clean(driver, index, &entry->info);
   entry->struct_size = sizeof *entry;
   discovery_make_id(driver, entry);
   return gm__device_figures(driver, &entry->info, NULL, &entry->memory, err);
@@ -145,9 +145,10 @@ gm_status gm__discover_driver(gm__driver *driver, gm_probe_level level, gm_error
     return GM_OK;
   }
   driver->info.reason = (gm_error){.status = GM_OK};
-  if (discovery_is_off(driver)) {
+  const char *off_by = discovery_off_by(driver);
+  if (off_by) {
     discovery_refuse(driver,
-                     gm__fail(&driver->info.reason, GM_ERR_UNAVAILABLE, 0, "discover", "switched off by GM_BACKENDS"));
+                     gm__fail(&driver->info.reason, GM_ERR_UNAVAILABLE, 0, "discover", "switched off by %s", off_by));
     level = GM_PROBE_ACTIVE;
   } else if (!driver->has_ops) {
     discovery_absent(driver);
@@ -187,6 +188,7 @@ gm_status gm_discover_backends(gm_context *ctx, gm_probe_level level, gm_backend
   gm__registry *registry = NULL;
   status = gm__registry_get(ctx, &registry, err);
   if (status != GM_OK) return status;
+  gm__unknown_names_log(registry);
   uint32_t drivers = discovery_driver_count(registry);
   for (uint32_t i = 0; i < drivers; i++) {
     status = gm__discover_driver(registry->drivers[i], level, err);

@@ -13,6 +13,10 @@ gm_status gm__discover_driver(gm__driver *driver, gm_probe_level level, gm_error
  * where nothing was discovered. */
 gm_status gm__discover_entries(gm__registry *registry, gm_device_entry **out, size_t *count, gm_error *err);
 
+/* What a backend said of a device becomes gm's: texts end whatever it left in them, capabilities of whole groups are
+ * in. */
+void gm__discovery_clean(const gm__driver *driver, uint32_t index, gm_device_info *info);
+
 /* Set physical, host_pool and counted of each entry, from what the entries say of themselves. OUT_OF_HOST_MEMORY. */
 gm_status gm__discovery_group(const gm_services *services, gm_device_entry *entries, size_t count, gm_error *err);
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/base/alloc.h"
@@ -161,15 +162,29 @@ static gm_status isolate_receive(gm__driver *driver, const isolate_child *child,
   return head.info.status;
 }
 
-/* How it ended, where that says more than "no answer". */
-static gm_status isolate_end(const isolate_child *child, gm_status status, gm_error *err) {
-  close(child->fd);
-  if (status == GM_ERR_TIMEOUT) kill(child->pid, SIGKILL);
+/* How it ended by itself; 0 when it had to be killed: one that hangs after its answer, or after closing its output,
+ * must not hang the caller. */
+static int isolate_wait(const isolate_child *child) {
+  const struct timespec nap = {.tv_nsec = 1000000};
   int ended = 0;
-  pid_t waited;
-  do waited = waitpid(child->pid, &ended, 0);
-  while (waited < 0 && errno == EINTR);
-  if (waited == child->pid && WIFSIGNALED(ended) && status == GM_ERR_UNAVAILABLE) {
+  bool killed = false;
+  for (;;) {
+    pid_t waited = waitpid(child->pid, &ended, killed ? 0 : WNOHANG);
+    if (waited == child->pid) return killed ? 0 : ended;
+    if (waited < 0 && errno != EINTR) return 0; /* the host program ignores its children's end, or waited for it */
+    if (!killed && gm__deadline_passed(child->deadline)) killed = kill(child->pid, SIGKILL) == 0;
+    if (waited == 0 && !killed) nanosleep(&nap, NULL);
+  }
+}
+
+/* How it ended, where that says more than "no answer". */
+static gm_status isolate_end(isolate_child *child, gm_status status, gm_error *err) {
+  uint64_t grace = gm__deadline_after((uint64_t)GM__ISOLATE_END_MS * 1000000u);
+  close(child->fd);
+  if (status == GM_ERR_TIMEOUT) grace = child->deadline;
+  if (child->deadline > grace) child->deadline = grace;
+  int ended = isolate_wait(child);
+  if (WIFSIGNALED(ended) && status == GM_ERR_UNAVAILABLE) {
     return gm__fail(err, GM_ERR_UNAVAILABLE, WTERMSIG(ended), "gm-probe",
                     "the driver ended the probe helper with signal %d (%s): it would have ended this process too",
                     WTERMSIG(ended), strsignal(WTERMSIG(ended)));

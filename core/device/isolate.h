@@ -4,7 +4,7 @@
 
 #include "core/device/registry.h"
 
-enum { GM__ISOLATE_TIMEOUT_MS = 20000 };
+enum { GM__ISOLATE_TIMEOUT_MS = 20000, GM__ISOLATE_END_MS = 2000 }; /* for its answer; for its end after that */
 
 /* What the helper writes on its standard output: this head, then entry_count gm_device_entry. */
 typedef struct gm__isolate_head {

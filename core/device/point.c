@@ -1,10 +1,16 @@
-/* Points by value: a stream's id and the backend's two words. A stream that is gone, and the zero point, have passed.
- */
+/* Points by value: a stream's id and the backend's two words. A stream that is gone, and the zero point, have passed;
+ * a point of another device says nothing here, and its words mean nothing to this one's driver. */
 #include "core/base/error.h"
 #include "core/device/device.h"
 
 static gm_backend_point point_inner(const gm_point *point) {
   return (gm_backend_point){.handle = point->handle, .value = point->value};
+}
+
+static gm_status point_check(const gm_device *device, const gm_point *point, const char *op, gm_error *err) {
+  if (!point) return gm__bad_argument(err, op, "`point` is NULL");
+  if (point->stream == 0 || gm__device_made_stream(device, point->stream)) return GM_OK;
+  return gm__bad_argument(err, op, "`point` belongs to another device");
 }
 
 static bool point_has_passed(gm_device *device, const gm_point *point) {
@@ -35,7 +41,8 @@ gm_status gm_stream_import_point(gm_stream *stream, const gm_native_point *nativ
 gm_status gm_stream_wait(gm_stream *stream, const gm_point *point, gm_error *err) {
   gm_status status = gm__stream_check(stream, "gm_stream_wait", err);
   if (status != GM_OK) return status;
-  if (!point) return gm__bad_argument(err, "gm_stream_wait", "`point` is NULL");
+  status = point_check(stream->device, point, "gm_stream_wait", err);
+  if (status != GM_OK) return status;
   if (point_has_passed(stream->device, point)) return GM_OK;
   gm_backend_point inner = point_inner(point);
   return stream->device->ops->point_wait_on(stream->device->handle, stream->handle, &inner, err);
@@ -44,7 +51,9 @@ gm_status gm_stream_wait(gm_stream *stream, const gm_point *point, gm_error *err
 gm_status gm_point_done(gm_device *device, const gm_point *point, bool *out, gm_error *err) {
   gm_status status = gm__device_check(device, "gm_point_done", err);
   if (status != GM_OK) return status;
-  if (!point || !out) return gm__bad_argument(err, "gm_point_done", "`%s` is NULL", point ? "out" : "point");
+  if (!out) return gm__bad_argument(err, "gm_point_done", "`out` is NULL");
+  status = point_check(device, point, "gm_point_done", err);
+  if (status != GM_OK) return status;
   if (point_has_passed(device, point)) {
     *out = true;
     return GM_OK;
@@ -56,7 +65,8 @@ gm_status gm_point_done(gm_device *device, const gm_point *point, bool *out, gm_
 gm_status gm_point_wait(gm_device *device, const gm_point *point, uint64_t timeout_ns, gm_error *err) {
   gm_status status = gm__device_check(device, "gm_point_wait", err);
   if (status != GM_OK) return status;
-  if (!point) return gm__bad_argument(err, "gm_point_wait", "`point` is NULL");
+  status = point_check(device, point, "gm_point_wait", err);
+  if (status != GM_OK) return status;
   if (point_has_passed(device, point)) return GM_OK;
   gm_backend_point inner = point_inner(point);
   return device->ops->point_wait(device->handle, &inner, timeout_ns, err);
@@ -65,7 +75,9 @@ gm_status gm_point_wait(gm_device *device, const gm_point *point, uint64_t timeo
 gm_status gm_point_native(gm_device *device, const gm_point *point, gm_native_point *out, gm_error *err) {
   gm_status status = gm__device_check(device, "gm_point_native", err);
   if (status != GM_OK) return status;
-  if (!point || !out) return gm__bad_argument(err, "gm_point_native", "`%s` is NULL", point ? "out" : "point");
+  if (!out) return gm__bad_argument(err, "gm_point_native", "`out` is NULL");
+  status = point_check(device, point, "gm_point_native", err);
+  if (status != GM_OK) return status;
   gm_backend_point inner = {0, 0};
   if (!point_has_passed(device, point)) inner = point_inner(point);
   return device->ops->point_native(device->handle, &inner, out, err);
@@ -73,6 +85,7 @@ gm_status gm_point_native(gm_device *device, const gm_point *point, gm_native_po
 
 void gm_point_release(gm_device *device, gm_point *point) {
   if (!device || !point || point->stream == 0) return;
+  if (!gm__object_is(&device->head, GM__KIND_DEVICE) || !gm__device_made_stream(device, point->stream)) return;
   gm_backend_point inner = point_inner(point);
   gm_close_mode mode = gm__context_forked(device->ctx) ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL;
   device->ops->point_release(device->handle, &inner, mode);

@@ -33,10 +33,11 @@ typedef struct gm__registry {
   gm__mutex lock; /* the count; drivers never move or go while the context lives */
   gm__driver *drivers[GM__MAX_DRIVERS];
   uint32_t count;
+  bool names_checked; /* gm__unknown_names_log was here */
 } gm__registry;
 
-/* The context's registry, made on first use with the built-in backends in it. OUT_OF_HOST_MEMORY, INVALID_ARGUMENT
- * (a name in the context's library or option lists that no backend has). */
+/* The context's registry, made on first use with the built-in backends in it. OUT_OF_HOST_MEMORY, INVALID_ARGUMENT (a
+ * library or options that are too long). */
 gm_status gm__registry_get(gm_context *ctx, gm__registry **out, gm_error *err);
 
 /* NULL: no backend of that name ("rocm" is hip). */

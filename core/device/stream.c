@@ -39,7 +39,7 @@ static gm_status stream_open(gm_device *device, const gm_native_stream *native, 
   }
   stream->device = device;
   stream->adopted = native != NULL;
-  stream->id = gm__context_next_id(device->ctx);
+  stream->id = gm__device_next_stream_id(device);
   stream_link(device, stream);
   *out = stream;
   return GM_OK;
@@ -118,6 +118,15 @@ gm_status gm__device_default_stream(gm_device *device, gm_stream **out, gm_error
 void gm__device_close_default_stream(gm_device *device) {
   if (device->default_stream) stream_release(device->default_stream, gm__context_forked(device->ctx));
   device->default_stream = NULL;
+}
+
+uint64_t gm__device_next_stream_id(const gm_device *device) {
+  uint64_t own = gm__context_next_id(device->ctx) & ((UINT64_C(1) << GM__STREAM_BITS) - 1);
+  return device->id << GM__STREAM_BITS | own;
+}
+
+bool gm__device_made_stream(const gm_device *device, uint64_t id) {
+  return (id ^ device->id << GM__STREAM_BITS) >> GM__STREAM_BITS == 0;
 }
 
 gm_stream *gm__device_find_stream(gm_device *device, uint64_t id) {

@@ -41,7 +41,8 @@ GM_API gm_status gm_stream_import_point(gm_stream *stream, const gm_native_point
  * Good until the point is released; its handle is 0 when the point has passed. NOT_SUPPORTED: the API has none. */
 GM_API gm_status gm_point_native(gm_device *device, const gm_point *point, gm_native_point *out, gm_error *err);
 
-/* Later work of `stream` waits for the point; the host does not. A point of a closed stream has passed. */
+/* Later work of `stream` waits for the point; the host does not. A point of a closed stream has passed; one of another
+ * device is INVALID_ARGUMENT, here, above and below. */
 GM_API gm_status gm_stream_wait(gm_stream *stream, const gm_point *point, gm_error *err);
 
 GM_API gm_status gm_point_done(gm_device *device, const gm_point *point, bool *out, gm_error *err);
@@ -49,7 +50,7 @@ GM_API gm_status gm_point_done(gm_device *device, const gm_point *point, bool *o
 /* The host waits. GM_ERR_TIMEOUT when timeout_ns passed first; UINT64_MAX waits without limit. */
 GM_API gm_status gm_point_wait(gm_device *device, const gm_point *point, uint64_t timeout_ns, gm_error *err);
 
-/* Give the point back and zero it. NULL and zero points are fine. */
+/* Give the point back and zero it. NULL and zero points are fine; one of another device is left as it is. */
 GM_API void gm_point_release(gm_device *device, gm_point *point);
 
 GM_END_DECLS

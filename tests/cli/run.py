@@ -143,7 +143,7 @@ def main():
     parser.add_argument("cases", nargs="+", type=pathlib.Path)
     arguments = parser.parse_args()
     failed = skipped = 0
-    for case in arguments.cases:
+    for case in (path.resolve() for path in arguments.cases):
         try:
             problems = run_case(case, os.path.abspath(arguments.gmem), arguments.update)
         except Skip as reason:

@@ -210,6 +210,12 @@ static int main_usage(void) {
   return 2;
 }
 
+static bool main_parse_device(const char *value, long *out) {
+  char *end = NULL;
+  *out = strtol(value, &end, 10);
+  return end != value && !*end && *out >= 0 && *out <= UINT16_MAX;
+}
+
 static bool main_parse(int argc, char **argv, main_options *options) {
   for (int i = 1; i < argc; i++) {
     const char *value = i + 1 < argc ? argv[i + 1] : NULL;
@@ -229,9 +235,7 @@ static bool main_parse(int argc, char **argv, main_options *options) {
         options->name = value;
       else if (strcmp(argv[i - 1], "--module") == 0)
         options->module = value;
-      else if (strcmp(argv[i - 1], "--device") == 0)
-        options->device = strtol(value, NULL, 10);
-      else
+      else if (strcmp(argv[i - 1], "--device") != 0 || !main_parse_device(value, &options->device))
         return false;
     }
   }

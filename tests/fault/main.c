@@ -5,7 +5,8 @@
  * For each backend and scenario: every request for host memory fails once; of every driver entry that the scenario
  * calls, the first, second, third and last call fail once (--all: every call). After each: an error or a success, never
  * a crash; everything can be closed; all host memory and all driver objects are back; the same scenario then works.
- * Prints "N passed, N failed" last; exit code 0 when none failed, 77 when there was nothing to sweep. */
+ * Prints "N passed, N failed" last; exit code 0 when none failed, 77 when there was nothing to sweep, 2 bad
+ * usage. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,9 @@
 #include "fault/scenario.h"
 #include "support/safetensors_bytes.h"
 #include "support/temp_folder.h"
+
+static const char *const sweep_backends[] = {"cpu", "null", "cuda", "opencl", "vulkan"};
+enum { SWEEP_BACKENDS = sizeof sweep_backends / sizeof sweep_backends[0] };
 
 typedef struct sweep {
   const char *backend, *scenario;
@@ -176,6 +180,18 @@ static bool sweep_parse(int argc, char **argv, sweep *w) {
   return true;
 }
 
+/* A name that stands for nothing would sweep nothing, and pass. */
+static bool sweep_names_exist(const sweep *w) {
+  bool has_backend = !w->backend, has_scenario = !w->scenario;
+  for (unsigned i = 0; i < SWEEP_BACKENDS && !has_backend; i++)
+    has_backend = strcmp(w->backend, sweep_backends[i]) == 0;
+  for (unsigned i = 0; i < scenario_count && !has_scenario; i++)
+    has_scenario = strcmp(w->scenario, scenarios[i].name) == 0;
+  if (!has_backend) fprintf(stderr, "gm_fault_sweep: \"%s\" is no backend that is swept\n", w->backend);
+  if (!has_scenario) fprintf(stderr, "gm_fault_sweep: there is no scenario \"%s\"\n", w->scenario);
+  return has_backend && has_scenario;
+}
+
 static const char *sweep_model(temp_folder *folder) {
   static const char header[] =
       "{\"a\":{\"dtype\":\"F32\",\"shape\":[1500],\"data_offsets\":[0,6000]},"
@@ -188,17 +204,17 @@ static const char *sweep_model(temp_folder *folder) {
 }
 
 int main(int argc, char **argv) {
-  static const char *const backends[] = {"cpu", "null", "cuda", "opencl", "vulkan"};
   static temp_folder folder;
   sweep w = {.host = true, .driver = true};
   if (!sweep_parse(argc, argv, &w)) {
     fprintf(stderr, "usage: gm_fault_sweep [--backend B] [--scenario S] [--host|--driver] [--all] [--verbose]\n");
     return 2;
   }
+  if (!sweep_names_exist(&w)) return 2;
   temp_folder_make(&folder);
   w.model = sweep_model(&folder);
-  for (unsigned i = 0; i < sizeof backends / sizeof backends[0]; i++) {
-    if (!w.backend || strcmp(w.backend, backends[i]) == 0) sweep_backend(&w, backends[i]);
+  for (unsigned i = 0; i < SWEEP_BACKENDS; i++) {
+    if (!w.backend || strcmp(w.backend, sweep_backends[i]) == 0) sweep_backend(&w, sweep_backends[i]);
   }
   temp_folder_remove(&folder);
   printf("%u passed, %u failed\n", w.passed, w.failed);

@@ -146,8 +146,20 @@ class Checker:
                 self.problems.append(f"{path}:{number}: {target}: {why}")
             first = False
 
+    def check_umbrella(self):
+        folder = os.path.join(self.root, "include", "gm")
+        path = os.path.join(folder, "gm.h")
+        if not os.path.exists(path):
+            self.problems.append("include/gm/gm.h: is missing")
+            return
+        has = {target for _, target, _ in includes_of(path)}
+        for name in sorted(os.listdir(folder)):
+            if name != "gm.h" and not name.startswith("native_") and f"gm/{name}" not in has:
+                self.problems.append(f"include/gm/gm.h: gm/{name}: the header with all of them has it not")
+
     def check_tree(self):
         count = 0
+        self.check_umbrella()
         for top in ("core", "backends", "tools", "examples", "bench", "integrations", "include"):
             for folder, _, names in sorted(os.walk(os.path.join(self.root, top))):
                 for name in sorted(names):

@@ -10,7 +10,7 @@ GOOD = {
     "include/gm/status.h": "#include <stdint.h>\n",
     "include/gm/backend.h": '#include "gm/status.h"\n',
     "include/gm/pool.h": '#include "gm/status.h"\n',
-    "include/gm/gm.h": '#include "gm/pool.h"\n',
+    "include/gm/gm.h": '#include "gm/backend.h"\n#include "gm/pool.h"\n#include "gm/status.h"\n',
     "core/base/alloc.h": '#include "gm/status.h"\n',
     "core/base/alloc.c": '#include "core/base/alloc.h"\n\n#include <stdlib.h>\n',
     "core/base/thread.h": "#include <pthread.h>\n",
@@ -50,6 +50,7 @@ ARROWS = [  # a file, a bad include line, a part of the complaint
     ("tools/gmem/bad.c", '#include "core/base/alloc.h"', "public headers only"),
     ("tools/gmem/bad.c", "#include <vulkan/vulkan.h>", "vendor headers stay"),
     ("bench/bad.c", '#include "backends/cl/mem.h"', "public headers only"),
+    ("include/gm/new.h", "#include <stdint.h>", "gm/new.h: the header with all of them"),
     ("include/gm/bad.h", "#include <sys/types.h>", "headers of C11"),
     ("include/gm/bad.h", '#include "core/base/alloc.h"', "headers of C11"),
 ]

@@ -1,6 +1,5 @@
 /* A consumer of the installed package: C and C++ compile this same file. Opens the one device that is always there. */
-#include <gm/device.h>
-#include <gm/version.h>
+#include <gm/gm.h>
 #include <stdio.h>
 #include <string.h>
 

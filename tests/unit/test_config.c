@@ -172,6 +172,16 @@ static void test_files_are_all_or_nothing(void **state) {
     assert_value(ctx, "memory_fraction", "0.9", GM_CONFIG_DEFAULT);
     unlink(path);
   }
+  char zero[] = "/tmp/gm-config-XXXXXX";
+  write_file(zero, "memory_fraction = 0.4\n");
+  FILE *more = fopen(zero, "a");
+  assert_non_null(more);
+  fwrite("\0no_such = 1\n", 1, 13, more); /* what stands behind a byte 0 is read, too */
+  fclose(more);
+  assert_int_equal(gm_config_load(ctx, zero, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "byte 22 is 0"));
+  assert_value(ctx, "memory_fraction", "0.9", GM_CONFIG_DEFAULT);
+  unlink(zero);
   assert_int_equal(gm_config_load(ctx, "/nonexistent/gm.conf", &err), GM_ERR_NOT_FOUND);
   assert_int_equal(gm_config_load(ctx, "/tmp", &err), GM_ERR_IO);
   char fifo[] = "/tmp/gm-fifo-XXXXXX";
@@ -203,6 +213,11 @@ static void test_the_environment_is_the_operators(void **state) {
   char path[] = "/tmp/gm-config-XXXXXX";
   write_file(path, "memory_fraction = 0.3\n");
   setenv("GM_CONFIG", path, 1);
+  setenv("GM_LIBRARY", "x", 1); /* of no backend */
+  assert_int_equal(gm_context_create(&params, &ctx, &err), GM_OK);
+  assert_non_null(strstr(host.last_line, "GM_LIBRARY"));
+  assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
+  unsetenv("GM_LIBRARY");
   setenv("GM_MEMORY_FRACTON", "0.5", 1);
   assert_int_equal(gm_context_create(&params, &ctx, &err), GM_OK);
   assert_value(ctx, "memory_fraction", "0.3", GM_CONFIG_FILE);

@@ -109,6 +109,26 @@ static void test_hostile_devices_do_not_open(void **state) {
   assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
 }
 
+static void test_texts_of_devices_end(void **state) {
+  (void)state;
+  fake_backend_reset();
+  memset(fake.info.vendor, 'v', sizeof fake.info.vendor);
+  memset(fake.info.version, 'w', sizeof fake.info.version);
+  memset(fake.info.pci, 'p', sizeof fake.info.pci);
+  gm_context *ctx = fake_context(NULL);
+  gm_device *device = fake_device(ctx);
+  const gm_device_info *info = gm_device_get_info(device);
+  assert_int_equal(strnlen(info->vendor, sizeof info->vendor), sizeof info->vendor - 1);
+  assert_int_equal(strnlen(info->version, sizeof info->version), sizeof info->version - 1);
+  assert_int_equal(strnlen(info->pci, sizeof info->pci), sizeof info->pci - 1);
+  gm_device_entry entry;
+  size_t count = 0;
+  assert_int_equal(gm_discover_devices(ctx, &entry, 1, &count, NULL), GM_OK);
+  assert_int_equal(entry.info.capabilities, info->capabilities); /* discovered and open: the same */
+  assert_int_equal(gm_device_close(device, NULL), GM_OK);
+  assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
+}
+
 static void test_memory_types_fall_through(void **state) {
   (void)state;
   fake_backend_reset();
@@ -155,6 +175,40 @@ static void test_memory_types_fall_through(void **state) {
   fake.broken_alloc = true;
   assert_int_equal(gm__device_alloc(device, &request, &memory, &err), GM_ERR_DRIVER);
   assert_int_equal(gm__used_total(device->used), 0);
+  assert_int_equal(gm_device_close(device, NULL), GM_OK);
+  assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
+}
+
+/* A point of another device: no driver is asked with it, and it is no passed one. */
+static void test_points_of_another_device(void **state) {
+  (void)state;
+  fake_backend_reset();
+  fake.device_count = 2;
+  gm_context *ctx = fake_context(NULL);
+  gm_device *device = fake_device(ctx), *other = NULL;
+  assert_int_equal(gm_device_open_index(ctx, "fake", 1, &other, NULL), GM_OK);
+  gm_stream *stream = NULL, *foreign = NULL;
+  assert_int_equal(gm_stream_create(device, &stream, NULL), GM_OK);
+  assert_int_equal(gm_stream_create(other, &foreign, NULL), GM_OK);
+  gm_point point = {0, 0, 0};
+  gm_error err = {.status = GM_OK};
+  bool done = false;
+  assert_int_equal(gm_stream_record(foreign, &point, NULL), GM_OK);
+  assert_int_equal(gm_stream_wait(stream, &point, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_string_equal(err.message, "`point` belongs to another device");
+  assert_int_equal(gm_point_done(device, &point, &done, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_point_wait(device, &point, 0, NULL), GM_ERR_INVALID_ARGUMENT);
+  gm_native_point native = {sizeof native, GM_API_OTHER};
+  assert_int_equal(gm_point_native(device, &point, &native, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_string_equal(err.message, "`point` belongs to another device");
+  gm_point_release(device, &point);
+  assert_int_equal(point.stream, gm_stream_id(foreign));
+  assert_int_equal(gm_stream_close(foreign, NULL), GM_OK);
+  assert_int_equal(gm_stream_wait(stream, &point, NULL), GM_ERR_INVALID_ARGUMENT); /* its stream is closed: the same */
+  gm_point_release(other, &point);
+  assert_int_equal(point.stream, 0);
+  assert_int_equal(gm_stream_close(stream, NULL), GM_OK);
+  assert_int_equal(gm_device_close(other, NULL), GM_OK);
   assert_int_equal(gm_device_close(device, NULL), GM_OK);
   assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
 }
@@ -344,7 +398,9 @@ int main(void) {
       cmocka_unit_test(test_open_use_close),
       cmocka_unit_test(test_by_id),
       cmocka_unit_test(test_hostile_devices_do_not_open),
+      cmocka_unit_test(test_texts_of_devices_end),
       cmocka_unit_test(test_memory_types_fall_through),
+      cmocka_unit_test(test_points_of_another_device),
       cmocka_unit_test(test_streams_and_points),
 #ifndef NDEBUG
       cmocka_unit_test(test_use_after_close_is_answered),

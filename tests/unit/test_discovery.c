@@ -44,7 +44,7 @@ static void test_every_backend_is_listed_with_a_reason(void **state) {
     gm_backend_info info = find_backend(ctx, GM_PROBE_ACTIVE, names[i]);
     assert_true(info.status == GM_OK ? info.device_count > 0 : info.reason.message[0] != 0);
   }
-  assert_non_null(strstr(find_backend(ctx, GM_PROBE_ACTIVE, "opencl").reason.message, "GM_BACKENDS"));
+  assert_non_null(strstr(find_backend(ctx, GM_PROBE_ACTIVE, "opencl").reason.message, "by the program"));
   assert_string_equal(find_backend(ctx, GM_PROBE_ACTIVE, "metal").reason.message, "not built");
   gm_backend_info cuda = find_backend(ctx, GM_PROBE_ACTIVE, "cuda");
   if (cuda.status == GM_ERR_UNAVAILABLE) assert_non_null(strstr(cuda.reason.message, "NVIDIA driver"));

@@ -122,6 +122,27 @@ static void test_answers_are_checked(void **state) {
   scratch_remove(&folder);
 }
 
+/* What hangs when it has said its word, or closed its output, is ended. */
+static void test_helpers_that_stay(void **state) {
+  (void)state;
+  scratch folder;
+  scratch_make(&folder);
+  char answer[512], path[512], text[600];
+  snprintf(answer, sizeof answer, "%s/answer", folder.path);
+  write_answer(answer, 1, sizeof(gm_device_entry), "cpu");
+  snprintf(text, sizeof text, "cat %s; exec sleep 1000", answer);
+  script(folder.path, text, path, sizeof path);
+  gm_context *ctx = NULL;
+  gm__driver *driver = driver_with(path, "cpu", &ctx);
+  assert_int_equal(gm__isolate(driver, NULL), GM_OK);
+  assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
+  script(folder.path, "exec sleep 1000 >/dev/null", path, sizeof path);
+  assert_isolated(path, GM_ERR_UNAVAILABLE, "without an answer");
+  unlink(answer);
+  unlink(path);
+  scratch_remove(&folder);
+}
+
 static void test_helpers_that_are_not_there(void **state) {
   (void)state;
   assert_isolated("/nonexistent/gm-probe", GM_ERR_NOT_FOUND, "absolute path");
@@ -152,6 +173,7 @@ int main(void) {
       cmocka_unit_test(test_the_real_helper),
       cmocka_unit_test(test_helpers_that_fail),
       cmocka_unit_test(test_answers_are_checked),
+      cmocka_unit_test(test_helpers_that_stay),
       cmocka_unit_test(test_helpers_that_are_not_there),
       cmocka_unit_test(test_serving),
   };

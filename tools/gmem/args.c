@@ -1,19 +1,59 @@
 #include "tools/gmem/args.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gm/size.h"
+#include "tools/gmem/command.h"
+#include "tools/gmem/json.h"
 
-void args_parse(const struct argp *argp, int argc, char **argv, void *input) {
-  argp_parse(argp, argc, argv, 0, NULL, input);
+/* ---- bad usage ---- */
+
+static bool args_parsing;
+static char args_reason[512] = "bad usage: standard error says what";
+
+/* argp and getopt leave the program by themselves; the object that --json promises is printed on the way out. */
+static void args_leave(int code, void *unused) {
+  (void)unused;
+  if (!args_parsing || code != GMEM_USAGE) return;
+  args_parsing = false; /* once, however many parsers ran */
+  json_writer out = {.file = stdout};
+  writer_open(&out, NULL, '{');
+  writer_text(&out, "error", args_reason);
+  writer_close(&out);
 }
+
+static bool args_ask_for_json(int argc, char **argv) {
+  for (int i = 1; i < argc; i++) {
+    if (strcmp(argv[i], "--json") == 0 || strcmp(argv[i], "-j") == 0) return true;
+  }
+  return false;
+}
+
+void args_error(const struct argp_state *state, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(args_reason, sizeof args_reason, format, arguments);
+  va_end(arguments);
+  argp_error(state, "%s", args_reason);
+}
+
+void args_parse(const struct argp *argp, unsigned flags, int argc, char **argv, void *input) {
+  args_parsing = args_ask_for_json(argc, argv);
+  if (args_parsing) on_exit(args_leave, NULL);
+  argp_parse(argp, argc, argv, flags, NULL, input);
+  args_parsing = false;
+}
+
+/* ---- values ---- */
 
 uint64_t args_bytes(const struct argp_state *state, const char *option, const char *text) {
   uint64_t bytes = 0;
   if (gm_parse_bytes(text, &bytes) != GM_OK) {
-    argp_error(state, "%s: \"%s\" is no size: digits and at most one of K, M, G, T, below 2^64", option, text);
+    args_error(state, "%s: \"%s\" is no size: digits and at most one of K, M, G, T, below 2^64", option, text);
   }
   return bytes;
 }
@@ -23,7 +63,7 @@ uint32_t args_count(const struct argp_state *state, const char *option, const ch
   errno = 0;
   unsigned long long value = digits && !text[digits] ? strtoull(text, NULL, 10) : 0;
   if (!digits || text[digits] || errno || value < low || value > high) {
-    argp_error(state, "%s: \"%s\" is no number from %u to %u", option, text, low, high);
+    args_error(state, "%s: \"%s\" is no number from %u to %u", option, text, low, high);
   }
   return (uint32_t)value;
 }
@@ -33,7 +73,7 @@ double args_fraction(const struct argp_state *state, const char *option, const c
   char *end = NULL;
   double value = plain && !text[plain] ? strtod(text, &end) : 0;
   if (!end || *end || !(value > 0 && value <= 1)) {
-    argp_error(state, "%s: \"%s\" is no fraction above 0 and up to 1", option, text);
+    args_error(state, "%s: \"%s\" is no fraction above 0 and up to 1", option, text);
   }
   return value;
 }
@@ -47,7 +87,7 @@ int args_word(const struct argp_state *state, const char *option, const char *te
       strncat(list, i ? ", " : "", sizeof list - strlen(list) - 1);
       strncat(list, words[i], sizeof list - strlen(list) - 1);
     }
-    argp_error(state, "%s: \"%s\" is none of: %s", option, text, list);
+    args_error(state, "%s: \"%s\" is none of: %s", option, text, list);
   }
   return place;
 }

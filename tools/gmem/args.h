@@ -1,16 +1,22 @@
-/* Values of options. What is wrong ends the program with exit code 2 and the usage on standard error. */
+/* Values of options. What is wrong ends the program with exit code 2 and the reason on standard error; where --json is
+ * among the arguments also as one object with the field "error" on standard output. */
 #ifndef GM_TOOLS_GMEM_ARGS_H
 #define GM_TOOLS_GMEM_ARGS_H
 
 #include <argp.h>
 #include <stdint.h>
 
+#include "gm/export.h"
+
 /* The option that every command has. */
 #define ARGS_JSON_OPTION \
   { "json", 'j', NULL, 0, "Print one JSON object and nothing else", 0 }
 
-/* Parse options and arguments in any order. */
-void args_parse(const struct argp *argp, int argc, char **argv, void *input);
+/* Parse options and arguments; `flags` are argp's. */
+void args_parse(const struct argp *argp, unsigned flags, int argc, char **argv, void *input);
+
+/* Bad usage: does not return. */
+void args_error(const struct argp_state *state, const char *format, ...) GM_PRINTF(2, 3);
 
 /* "4096", "8G". */
 uint64_t args_bytes(const struct argp_state *state, const char *option, const char *text);

@@ -21,7 +21,7 @@ static error_t info_parse(int key, char *text, struct argp_state *state) {
   switch (key) {
     case 'l': arguments->level = (gm_probe_level)args_word(state, "--level", text, levels); return 0;
     case 'j': arguments->json = true; return 0;
-    case ARGP_KEY_ARG: argp_error(state, "\"%s\" is not understood", text); return 0;
+    case ARGP_KEY_ARG: args_error(state, "\"%s\" is not understood", text); return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
 }
@@ -122,7 +122,7 @@ int command_info(int argc, char **argv) {
                                        "Backends and why those that are missing are, devices, how much of their memory "
                                        "is really free, which one gm would take."};
   info_arguments arguments = {.level = GM_PROBE_ISOLATED};
-  args_parse(&argp, argc, argv, &arguments);
+  args_parse(&argp, 0, argc, argv, &arguments);
   output out;
   session self = {.ctx = NULL};
   gm_error err = {.status = GM_OK};

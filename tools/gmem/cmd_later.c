@@ -29,7 +29,7 @@ int command_later(int argc, char **argv) {
   for (int i = 1; i < argc; i++) {
     if (later_is_known(argv[i])) argv[kept++] = argv[i];
   }
-  args_parse(&argp, kept, argv, &as_json);
+  args_parse(&argp, 0, kept, argv, &as_json);
   output out;
   output_begin(&out, argv[0], as_json);
   int code = output_fail_text(&out, "this command comes with a later version of gm");

@@ -21,8 +21,8 @@ typedef struct load_arguments {
 } load_arguments;
 
 static void load_check(const load_arguments *arguments, const struct argp_state *state) {
-  if (!arguments->model) argp_error(state, "MODEL is missing");
-  if (arguments->has_device && !arguments->choice.backend) argp_error(state, "--device needs --backend");
+  if (!arguments->model) args_error(state, "MODEL is missing");
+  if (arguments->has_device && !arguments->choice.backend) args_error(state, "--device needs --backend");
 }
 
 static error_t load_parse(int key, char *text, struct argp_state *state) {
@@ -37,7 +37,7 @@ static error_t load_parse(int key, char *text, struct argp_state *state) {
     case LOAD_PATH: arguments->path = (gm_load_path)args_word(state, "--path", text, load_paths); return 0;
     case 'j': arguments->json = true; return 0;
     case ARGP_KEY_ARG:
-      if (arguments->model) argp_error(state, "one MODEL at a time, \"%s\" is another", text);
+      if (arguments->model) args_error(state, "one MODEL at a time, \"%s\" is another", text);
       arguments->model = text;
       return 0;
     case ARGP_KEY_END: load_check(arguments, state); return 0;
@@ -171,7 +171,7 @@ int command_load(int argc, char **argv) {
                                        "Put every tensor of a safetensors model (a file, an index of several, or "
                                        "their folder) into memory of a device, through a pool."};
   load_arguments arguments = {.model = NULL};
-  args_parse(&argp, argc, argv, &arguments);
+  args_parse(&argp, 0, argc, argv, &arguments);
   output out;
   output_begin(&out, argv[0], arguments.json);
   return output_end(&out, load_command(&out, &arguments));

@@ -36,13 +36,13 @@ typedef struct replay_arguments {
 } replay_arguments;
 
 static void replay_check(const replay_arguments *arguments, const struct argp_state *state) {
-  if (!arguments->trace) argp_error(state, "TRACE is missing");
-  if (arguments->has_device && !arguments->choice.backend) argp_error(state, "--device needs --backend");
+  if (!arguments->trace) args_error(state, "TRACE is missing");
+  if (arguments->has_device && !arguments->choice.backend) args_error(state, "--device needs --backend");
 }
 
 static void replay_set_capacity(replay_arguments *arguments, const struct argp_state *state, const char *text) {
   arguments->capacity = args_bytes(state, "--capacity", text);
-  if (arguments->capacity == 0) argp_error(state, "--capacity: must be above 0");
+  if (arguments->capacity == 0) args_error(state, "--capacity: must be above 0");
 }
 
 static error_t replay_parse_value(int key, char *text, struct argp_state *state) {
@@ -72,7 +72,7 @@ static error_t replay_parse(int key, char *text, struct argp_state *state) {
     case REPLAY_TOUCH: arguments->params.touch = true; return 0;
     case 'j': arguments->json = true; return 0;
     case ARGP_KEY_ARG:
-      if (arguments->trace) argp_error(state, "one TRACE at a time, \"%s\" is another", text);
+      if (arguments->trace) args_error(state, "one TRACE at a time, \"%s\" is another", text);
       arguments->trace = text;
       return 0;
     case ARGP_KEY_END: replay_check(arguments, state); return 0;
@@ -226,7 +226,7 @@ int command_replay(int argc, char **argv) {
                                        "Replay a gmtrace file, plain or .gz, on a pool of a device and say how long "
                                        "it took and what was reserved. Memory is not touched unless asked."};
   replay_arguments arguments = {.strategy = GM_STRATEGY_AUTO, .params = {.runs = 3, .threads = 1}};
-  args_parse(&argp, argc, argv, &arguments);
+  args_parse(&argp, 0, argc, argv, &arguments);
   output out;
   output_begin(&out, argv[0], arguments.json);
   return output_end(&out, replay_command(&out, &arguments));

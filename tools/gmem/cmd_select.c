@@ -33,9 +33,9 @@ static error_t select_parse(int key, char *text, struct argp_state *state) {
     case SELECT_FRACTION: arguments->params.memory_fraction = args_fraction(state, "--fraction", text); return 0;
     case SELECT_NO_CPU: arguments->params.refuse_cpu = true; return 0;
     case 'j': arguments->json = true; return 0;
-    case ARGP_KEY_ARG: argp_error(state, "\"%s\" is not understood", text); return 0;
+    case ARGP_KEY_ARG: args_error(state, "\"%s\" is not understood", text); return 0;
     case ARGP_KEY_END:
-      if (!arguments->has_bytes) argp_error(state, "--bytes is missing");
+      if (!arguments->has_bytes) args_error(state, "--bytes is missing");
       return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
@@ -142,7 +142,7 @@ int command_select(int argc, char **argv) {
                                        "The device on which N bytes fit, what is free on it and what would be left, "
                                        "and why each other device was not taken."};
   select_arguments arguments = {.params.struct_size = sizeof arguments.params};
-  args_parse(&argp, argc, argv, &arguments);
+  args_parse(&argp, 0, argc, argv, &arguments);
   output out;
   session self = {.ctx = NULL};
   gm_error err = {.status = GM_OK}, closing = {.status = GM_OK};

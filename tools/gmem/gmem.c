@@ -1,11 +1,11 @@
 /* gmem: what memory is there, which device to take, load a model, replay a recorded run. docs/gmem.md says what each
  * command prints. */
-#include <argp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "gm/version.h"
+#include "tools/gmem/args.h"
 #include "tools/gmem/command.h"
 
 typedef struct gmem_command {
@@ -42,10 +42,10 @@ static const gmem_command *gmem_find(const char *name) {
 
 static error_t gmem_parse(int key, char *text, struct argp_state *state) {
   gmem_arguments *arguments = state->input;
-  if (key == ARGP_KEY_NO_ARGS) argp_error(state, "a command is missing");
+  if (key == ARGP_KEY_NO_ARGS) args_error(state, "a command is missing");
   if (key != ARGP_KEY_ARG) return ARGP_ERR_UNKNOWN;
   arguments->command = gmem_find(text);
-  if (!arguments->command) argp_error(state, "\"%s\" is no command", text);
+  if (!arguments->command) args_error(state, "\"%s\" is no command", text);
   arguments->at = state->next - 1;
   state->next = state->argc; /* the rest is the command's */
   return 0;
@@ -82,7 +82,7 @@ int main(int argc, char **argv) {
   char name[32];
   argp_err_exit_status = GMEM_USAGE;
   argp_program_version_hook = gmem_version;
-  argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &arguments);
+  args_parse(&argp, ARGP_IN_ORDER, argc, argv, &arguments);
   snprintf(name, sizeof name, "gmem %s", arguments.command->name);
   argv += arguments.at;
   argv[0] = name;

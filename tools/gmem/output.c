@@ -1,6 +1,7 @@
 #include "tools/gmem/output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,7 +12,7 @@
 void output_begin(output *out, const char *command, bool as_json) {
   *out = (output){.command = command, .file = stdout, .json = as_json};
   fflush(stdout);
-  int own = dup(STDOUT_FILENO);
+  int own = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0); /* a helper process has no part in it */
   FILE *file = own >= 0 ? fdopen(own, "w") : NULL;
   if (file) {
     out->file = file;
