@@ -36,6 +36,7 @@ static gm_status opencl_probe_active(const gm_backend_host *host, gm_driver_info
   const gm_status status = gm__opencl_driver_open(host, &driver, err);
   if (status != GM_OK) return status;
   gm_driver_info info = {.struct_size = sizeof info, .device_count = driver->count};
+  info.simulated = driver->cl.simulated != NULL;
   snprintf(info.library, sizeof info.library, "%s", gm__dynlib_path(driver->lib));
   snprintf(info.version, sizeof info.version, "%s", driver->platforms);
   gm__opencl_driver_close(driver);

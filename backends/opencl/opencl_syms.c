@@ -27,6 +27,7 @@ static gm__dynlib_spec opencl_syms_spec(const gm_backend_host *host) {
 
 gm_status gm__opencl_load(const gm_backend_host *host, gm__dynlib **out_lib, gm__opencl_syms *out, gm_error *err) {
   const gm__dynlib_spec spec = opencl_syms_spec(host);
+  static const gm__symbol mark = {"gmSimulatedDriver", offsetof(gm__opencl_syms, simulated), OPENCL_OPTIONAL};
   gm__dynlib *lib = NULL;
   gm_status status = gm__dynlib_open(host->services, &spec, &lib, err);
   if (status != GM_OK) return status;
@@ -36,6 +37,7 @@ gm_status gm__opencl_load(const gm_backend_host *host, gm__dynlib **out_lib, gm_
     gm__dynlib_close(lib);
     return status;
   }
+  gm__dynlib_resolve(lib, &mark, 1, out, NULL, NULL, NULL); /* optional: cannot fail */
   *out_lib = lib;
   return GM_OK;
 }

@@ -12,6 +12,7 @@
 #include "gm/backend.h"
 
 typedef struct gm__opencl_syms {
+  void *simulated; /* an entry that only the simulated drivers of gm's tests have; never called */
 #define X(need, fault, result, name, parameters, arguments) result(CL_API_CALL *name) parameters;
 #include "backends/opencl/opencl_syms.def"
 #undef X

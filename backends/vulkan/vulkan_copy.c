@@ -131,7 +131,8 @@ gm_status gm__vulkan_op_copy_to_device(void *device, void *stream, const gm_memo
   gm__vulkan_memory *memory = gm__vulkan_memory_of(dst);
   gm_status status = gm__vulkan_copy_check(stream, "gm_backend_ops.copy_to_device", err);
   if (status) return status;
-  const bool by_host = gm__vulkan_visible(memory) && gm__vulkan_stream_may_drain(stream, out);
+  const bool by_host = gm__vulkan_visible(memory) && gm__vulkan_whole_atoms(memory, offset, bytes) &&
+                       gm__vulkan_stream_may_drain(stream, out);
   if (!by_host) return copy_write_staged(stream, memory, offset, src, bytes, out, err);
   status = copy_write_by_host(stream, memory, offset, src, bytes, err);
   if (!status && out) *out = (gm_backend_point){0};

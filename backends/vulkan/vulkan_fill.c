@@ -130,7 +130,8 @@ gm_status gm__vulkan_op_fill(void *user, void *user_stream, const gm_memory *dst
   gm_backend_point point = {0};
   gm_status status = gm__vulkan_copy_check(stream, op, err);
   if (!status && bytes) {
-    const bool by_host = gm__vulkan_copy_by_host(memory) && gm__vulkan_stream_may_drain(stream, out);
+    const bool by_host = gm__vulkan_copy_by_host(memory) && gm__vulkan_whole_atoms(memory, offset, bytes) &&
+                         gm__vulkan_stream_may_drain(stream, out);
     status = by_host ? fill_by_host(stream, memory, &job, err) : fill_by_device(stream, &job, &point, err);
   }
   return status ? status : gm__vulkan_copy_finish(device, &point, out, err);

@@ -153,6 +153,7 @@ gm_status gm__vulkan_device_info(void *user, uint32_t index, void *open, gm_devi
                          .map_atom_bytes = info_atom(physical),
                          .max_allocation_count = physical->props.limits.maxMemoryAllocationCount,
                          .capabilities = VULKAN_CAPABILITIES};
+  info.simulated = ((const gm__vulkan_driver *)user)->syms.simulated != NULL;
   info.unified = info.type == GM_DEVICE_TYPE_INTEGRATED || info.type == GM_DEVICE_TYPE_CPU;
   if (device && device->adopted) info.capabilities &= ~(uint64_t)GM_CAP_STREAMS;
   info_texts(physical, &info);

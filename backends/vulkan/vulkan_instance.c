@@ -259,6 +259,7 @@ gm_status gm__vulkan_probe(const gm_backend_host *host, gm_probe_level level, gm
   if (status) return status;
   const gm__vulkan_driver *driver = made;
   gm_driver_info info = {.struct_size = out->struct_size, .device_count = driver->physical_count};
+  info.simulated = driver->syms.simulated != NULL;
   snprintf(info.library, sizeof info.library, "%s", gm__dynlib_path(driver->lib));
   uint32_t version = VK_API_VERSION_1_1;
   if (driver->syms.vkEnumerateInstanceVersion) driver->syms.vkEnumerateInstanceVersion(&version);

@@ -40,6 +40,11 @@ static VkMappedMemoryRange map_range(const gm__vulkan_memory *memory, uint64_t o
       .sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE, .memory = memory->memory, .offset = begin, .size = end - begin};
 }
 
+bool gm__vulkan_whole_atoms(const gm__vulkan_memory *memory, uint64_t offset, uint64_t bytes) {
+  uint64_t begin = memory->memory_at + offset, end = begin + bytes, atom = memory->type.atom;
+  return memory->type.coherent || (begin % atom == 0 && (end % atom == 0 || end == memory->allocated));
+}
+
 gm_status gm__vulkan_flush(gm__vulkan_device *device, const gm__vulkan_memory *memory, uint64_t offset, uint64_t bytes,
                            gm_error *err) {
   if (memory->type.coherent || !bytes) return GM_OK;

@@ -17,6 +17,10 @@ gm_status gm__vulkan_flush(gm__vulkan_device *device, const gm__vulkan_memory *m
 gm_status gm__vulkan_invalidate(gm__vulkan_device *device, const gm__vulkan_memory *memory, uint64_t offset,
                                 uint64_t bytes, gm_error *err);
 
+/* May the host write the range itself? Not part of an atom of memory that is not coherent: the flush would carry the
+ * rest of the atom along, which may be older than what the device wrote there. */
+bool gm__vulkan_whole_atoms(const gm__vulkan_memory *memory, uint64_t offset, uint64_t bytes);
+
 /* Make a lazy driver take the pages of a range now. Contents stay. Nothing to do where the host cannot reach it: only
  * drivers that run on the CPU are lazy. */
 gm_status gm__vulkan_touch(gm__vulkan_device *device, gm__vulkan_memory *memory, uint64_t offset, uint64_t bytes,

@@ -173,7 +173,8 @@ gm_status gm__vulkan_op_rect_to_device(void *device, void *stream, const gm_memo
   rect_walk walk = rect_begin(rect);
   gm_backend_point point = {0};
   gm_status status = gm__vulkan_copy_check(stream, "gm_backend_ops.rect_to_device", err);
-  if (!status && gm__vulkan_visible(memory) && gm__vulkan_stream_may_drain(stream, out)) {
+  const bool whole = memory->type.coherent; /* else rows may end inside an atom */
+  if (!status && gm__vulkan_visible(memory) && whole && gm__vulkan_stream_may_drain(stream, out)) {
     status = rect_write_by_host(stream, memory, src, &walk, err);
   } else {
     while (!status && rect_left(&walk)) status = rect_write_batch(stream, memory, src, &walk, &point, err);

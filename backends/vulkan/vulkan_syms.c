@@ -57,6 +57,8 @@ static gm_status syms_fill(gm__vulkan_syms *syms, syms_level level, const gm__sy
 
 gm_status gm__vulkan_syms_library(gm__vulkan_syms *syms, const gm__dynlib *lib, const gm_backend_host *host,
                                   gm_error *err) {
+  static const gm__symbol mark = {"gmSimulatedDriver", offsetof(gm__vulkan_syms, simulated), OPTIONAL};
+  gm__dynlib_resolve(lib, &mark, 1, syms, NULL, NULL, NULL); /* optional: cannot fail */
   for (size_t i = 0; i < sizeof syms_rows / sizeof syms_rows[0]; i++) {
     if (syms_rows[i].level != LIBRARY) continue;
     gm_status status =

@@ -11,6 +11,7 @@
 #include "gm/backend.h"
 
 typedef struct gm__vulkan_syms {
+  void *simulated; /* an entry that only the simulated drivers of gm's tests have; never called */
 #define X(level, need, fault, name, result, params, args) PFN_##name name;
 #include "backends/vulkan/vulkan_syms.def"
 } gm__vulkan_syms;

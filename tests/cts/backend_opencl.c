@@ -45,7 +45,8 @@ static bool opencl_symbol(void *library, const char *name, void *out) {
 static bool opencl_load(cts *t) {
   static void *library;
   if (library) return true;
-  library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+  const char *own = getenv("GM_OPENCL_LIBRARY"); /* the engine has what gm has */
+  library = dlopen(own ? own : "libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
   opencl_api *calls = &opencl_calls;
   const bool good = library && opencl_symbol(library, "clCreateContext", &calls->create_context) &&
                     opencl_symbol(library, "clReleaseContext", &calls->release_context) &&

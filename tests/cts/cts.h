@@ -138,6 +138,9 @@ void cts_skip(cts *t, const char *why); /* the device at hand lacks something th
 bool cts_memory(cts *t, uint32_t type, uint64_t bytes, gm_memory *out);
 void cts_memory_free(cts *t, const gm_memory *memory);
 
+/* `bytes`, or less where `count` memories of them would not fit in the type's heap. */
+uint64_t cts_room(const cts *t, uint32_t type, uint64_t bytes, uint32_t count);
+
 /* A stream that the case need not close. True with *out NULL where the backend has no streams. */
 bool cts_stream(cts *t, void **out);
 

@@ -191,6 +191,13 @@ void cts_memory_free(cts *t, const gm_memory *memory) {
   }
 }
 
+uint64_t cts_room(const cts *t, uint32_t type, uint64_t bytes, uint32_t count) {
+  const uint64_t heap = t->types[type].heap_bytes, most = t->types[type].max_alloc_bytes;
+  const uint64_t each = heap ? heap / (count + 1) : bytes; /* a share is left for staging */
+  const uint64_t room = bytes < each ? bytes : each;
+  return most && most < room ? most : room;
+}
+
 bool cts_stream(cts *t, void **out) {
   *out = NULL;
   if (!(t->has & CTS_STREAMS)) return true;

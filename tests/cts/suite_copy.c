@@ -123,7 +123,7 @@ static void fill_of_all(cts *t) {
 
 /* Larger than any staging buffer, with odd ends. */
 static void copy_large(cts *t) {
-  const uint64_t room = (UINT64_C(40) << 20) + 21, bytes = room - 14;
+  const uint64_t room = cts_room(t, 0, (UINT64_C(40) << 20) + 21, 2), bytes = room - 14;
   unsigned char *want = malloc(bytes), *got = malloc(bytes);
   gm_memory a, b;
   void *stream;

@@ -21,6 +21,7 @@ static gm_status mapping_write(cts *t, void *stream, const gm_memory *memory, ui
   void *host = NULL;
   gm_status status = t->ops->map(t->device, stream, memory, offset, bytes, GM_MAP_WRITE, &host, &t->err);
   if (status) return status;
+  mapping_sync(t, memory, offset, bytes, false); /* the rest of the first and the last atom */
   memcpy(host, src, bytes);
   status = mapping_sync(t, memory, offset, bytes, true);
   const gm_status unmapped = t->ops->unmap(t->device, stream, memory, host, &t->err);

@@ -27,8 +27,8 @@ static void memory_sizes(cts *t) {
   for (uint32_t type = 0; type < t->type_count && !t->failed; type++) {
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && !t->failed; i++) {
       gm_memory memory;
-      if (!cts_memory(t, type, sizes[i], &memory)) return;
-      memory_is_sane(t, &memory, type, sizes[i], t->info.alignment);
+      if (!cts_memory(t, type, cts_room(t, type, sizes[i], 1), &memory)) return;
+      memory_is_sane(t, &memory, type, cts_room(t, type, sizes[i], 1), t->info.alignment);
       cts_memory_free(t, &memory);
     }
   }

@@ -126,7 +126,7 @@ static void point_time_out(cts *t) {
   void *stream;
   gm_memory memory;
   gm_backend_point point;
-  if (!cts_stream(t, &stream) || !cts_memory(t, 0, 32 * MIB, &memory)) return;
+  if (!cts_stream(t, &stream) || !cts_memory(t, 0, cts_room(t, 0, 32 * MIB, 1), &memory)) return;
   for (uint32_t i = 0; i < 4; i++) {
     if (!stream_fill(t, stream, &memory, i, &point)) return;
     for (uint64_t ns = 0; ns < 3000; ns += 1000) {

@@ -36,7 +36,8 @@ static inline void vulkan_engine_instance(vulkan_engine *engine, const gm_backen
   static const char *const layers[] = {"VK_LAYER_KHRONOS_validation"};
   static const char *const extensions[] = {"VK_EXT_debug_utils", "VK_EXT_validation_features"};
   static const VkValidationFeatureEnableEXT enable = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT;
-  const gm__dynlib_spec spec = {.backend = "vulkan", .names = names};
+  const gm__dynlib_spec spec = {
+      .backend = "vulkan", .names = names, .path = getenv("GM_VULKAN_LIBRARY")}; /* the engine has what gm has */
   assert_int_equal(gm__dynlib_open(host->services, &spec, &engine->lib, NULL), GM_OK);
   gm__dynlib_keep(engine->lib);
   const gm_backend_host plain = {.services = host->services, .options = ""};

@@ -1,0 +1,101 @@
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "simulated/opencl/sim_opencl.h"
+
+/* Every entry that gm calls is exported here, from the list in opencl_syms.def. */
+
+#define SIM_EXPORT __attribute__((visibility("default")))
+
+sim_state sim = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+typedef enum entry_number {
+#define X(need, fault, result, name, parameters, arguments) ENTRY_##name,
+#include "backends/opencl/opencl_syms.def"
+#undef X
+  ENTRY_COUNT
+} entry_number;
+
+static _Atomic uint64_t entry_calls[ENTRY_COUNT];
+
+static void entry_open_real(void) {
+  void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+  void *symbol;
+  if (!library) return;
+#define X(need, fault, result, name, parameters, arguments) \
+  symbol = dlsym(library, #name);                           \
+  memcpy(&sim.real.name, &symbol, sizeof symbol);
+#include "backends/opencl/opencl_syms.def"
+#undef X
+}
+
+/* lost=N[:code]: after N commands every command, wait and new buffer answers the code. */
+static bool entry_lost(const char *name, int *out_code) {
+  char text[32];
+  int after = 0, code = CL_DEVICE_NOT_AVAILABLE;
+  const bool command = strncmp(name, "clEnqueue", 9) == 0;
+  static const char *const others[] = {"clFlush", "clFinish", "clWaitForEvents", "clCreateBuffer"};
+  bool named = command;
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) named = named || strcmp(name, others[i]) == 0;
+  if (!named || !shim_script_text(&sim.script, "lost", text, sizeof text)) return false;
+  if (sscanf(text, "%d:%d", &after, &code) < 1) return false;
+  pthread_mutex_lock(&sim.mutex);
+  if (command) sim.commands++;
+  const bool lost = sim.commands > (uint64_t)after;
+  pthread_mutex_unlock(&sim.mutex);
+  if (lost) *out_code = code;
+  return lost;
+}
+
+/* Counts the call; true: it fails with *out_code. */
+static bool entry_fails(entry_number number, const char *name, int *out_code) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, entry_open_real);
+  const uint64_t nth = atomic_fetch_add(&entry_calls[number], 1) + 1;
+  return shim_script_fails(&sim.script, name, nth, out_code) || entry_lost(name, out_code);
+}
+
+#define ENTRY_REAL(name) (sim_play.name ? sim_play.name : sim.real.name)
+#define ENTRY_CODE(result, name, parameters, arguments)       \
+  SIM_EXPORT result CL_API_CALL name parameters {             \
+    int code = CL_OUT_OF_RESOURCES;                           \
+    if (entry_fails(ENTRY_##name, #name, &code)) return code; \
+    if (!sim.real.name) return CL_INVALID_OPERATION;          \
+    return ENTRY_REAL(name) arguments;                        \
+  }
+#define ENTRY_HANDLE(result, name, parameters, arguments)                        \
+  SIM_EXPORT result CL_API_CALL name parameters {                                \
+    int code = CL_OUT_OF_RESOURCES;                                              \
+    const bool fails = entry_fails(ENTRY_##name, #name, &code);                  \
+    if (fails || shim_script_is(&sim.script, "null", #name) || !sim.real.name) { \
+      if (errcode) *errcode = fails ? code : CL_SUCCESS;                         \
+      return NULL;                                                               \
+    }                                                                            \
+    return ENTRY_REAL(name) arguments;                                           \
+  }
+
+#define X(need, fault, result, name, parameters, arguments) ENTRY_##fault(result, name, parameters, arguments)
+#include "backends/opencl/opencl_syms.def"
+#undef X
+
+const gm__opencl_syms sim_play = {.clGetPlatformIDs = sim_get_platforms,
+                                  .clGetPlatformInfo = sim_get_platform_info,
+                                  .clGetDeviceIDs = sim_get_devices,
+                                  .clGetDeviceInfo = sim_get_device_info,
+                                  .clCreateContext = sim_create_context,
+                                  .clGetContextInfo = sim_get_context_info,
+                                  .clCreateCommandQueue = sim_create_queue,
+                                  .clGetCommandQueueInfo = sim_get_queue_info,
+                                  .clCreateBuffer = sim_create_buffer,
+                                  .clCreateSubBuffer = sim_create_sub_buffer,
+                                  .clReleaseMemObject = sim_release_memory,
+                                  .clEnqueueWriteBuffer = sim_write,
+                                  .clEnqueueFillBuffer = sim_fill,
+                                  .clEnqueueCopyBuffer = sim_copy,
+                                  .clEnqueueCopyBufferRect = sim_copy_rect};
+
+/* What gm looks for to mark the driver as simulated; never called. */
+SIM_EXPORT void gmSimulatedDriver(void);
+SIM_EXPORT void gmSimulatedDriver(void) {}
