@@ -126,7 +126,10 @@ static gm_status cuda_device_retain(gm__cuda_device *device, gm_error *err) {
     return gm__cuda_fail_as(err, status == GM_ERR_DEVICE_LOST ? GM_ERR_UNAVAILABLE : status, code,
                             "cuDevicePrimaryCtxRetain");
   }
-  if (!device->context) return gm__cuda_nonsense(err, "cuDevicePrimaryCtxRetain", "gave no context");
+  if (!device->context) {
+    device->cu->cuDevicePrimaryCtxRelease_v2(device->ordinal); /* success is a reference, whatever came of it */
+    return gm__cuda_nonsense(err, "cuDevicePrimaryCtxRetain", "gave no context");
+  }
   device->retained = true;
   return GM_OK;
 }
