@@ -8,7 +8,7 @@
 
 #include "gm/copy.h"
 
-enum { ROUNDS = 20, BLOCKS = 8, BYTES = 1 << 20, CODE = 42 };
+enum { BLOCKS = 8, BYTES = 1 << 20, CODE = 42 };
 
 static void leave_with_all_open(const char *backend) {
   static unsigned char data[BYTES];
@@ -33,8 +33,9 @@ static void leave_with_all_open(const char *backend) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 2) return 2;
-  for (int i = 0; i < ROUNDS; i++) {
+  int rounds = argc == 3 ? atoi(argv[2]) : 0;
+  if (rounds < 1) return 2;
+  for (int i = 0; i < rounds; i++) {
     pid_t pid = fork(); /* gm is not in use yet: the child is a fresh process to it */
     if (pid == 0) leave_with_all_open(argv[1]);
     int status = 0;
@@ -44,6 +45,6 @@ int main(int argc, char **argv) {
             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     return 1;
   }
-  printf("%s: %d exits with everything open\n", argv[1], ROUNDS);
+  printf("%s: %d exits with everything open\n", argv[1], rounds);
   return 0;
 }

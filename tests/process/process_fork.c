@@ -11,7 +11,7 @@
 
 #include "gm/copy.h"
 
-enum { THREADS = 4, FORKS = 25, BYTES = 70000 };
+enum { THREADS = 4, BYTES = 70000 };
 
 typedef struct traffic {
   gm_context *ctx;
@@ -109,17 +109,18 @@ static int traffic_open(const char *backend) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 2 || traffic_open(argv[1])) return 1;
+  int forks = argc == 3 ? atoi(argv[2]) : 0;
+  if (forks < 1 || traffic_open(argv[1])) return 1;
   pthread_t threads[THREADS];
   for (uintptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, traffic_thread, (void *)i);
   while (atomic_load(&parent.rounds) < THREADS) usleep(1000);
   int failed = 0;
-  for (int i = 0; i < FORKS; i++) failed += fork_once();
+  for (int i = 0; i < forks; i++) failed += fork_once();
   atomic_store(&parent.stop, true);
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
   bool closed = gm_pool_destroy(parent.pool, NULL) == GM_OK && gm_device_close(parent.device, NULL) == GM_OK &&
                 gm_context_destroy(parent.ctx, NULL) == GM_OK;
-  printf("%s: %d forks during %lu rounds: %d children failed, %lu rounds failed, %s\n", argv[1], FORKS,
+  printf("%s: %d forks during %lu rounds: %d children failed, %lu rounds failed, %s\n", argv[1], forks,
          atomic_load(&parent.rounds), failed, atomic_load(&parent.failures), closed ? "closed" : "not closed");
   return failed || atomic_load(&parent.failures) || !closed;
 }
