@@ -81,6 +81,7 @@ static void stream_release(gm_stream *stream, bool forked) {
   stream_unlink(device, stream);
   if (!forked) gm__mutex_unlock(&device->lock);
   device->ops->stream_close(device->handle, stream->handle, forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL);
+  stream->device = NULL; /* in debug builds the object stays, and is of no device any more */
   gm__object_end(device->ctx, &stream->head);
 }
 
