@@ -34,18 +34,47 @@ static const config_preset_value config_presets[] = {
     {"constrained", "track_allocations", "false"},
 };
 
-gm_status gm__config_apply_preset(gm__config *config, const char *preset, gm_error *err) {
+/* A key that has no effect yet says so, whoever sets it. */
+static void config_say_later(const gm__config *config, const gm_config_key *key, const char *name) {
+  if (!key->effective) gm__log(config->services, GM_LOG_WARN, "gm: %s: the feature comes later", name);
+}
+
+/* Take over what a file or a preset says when all of it was understood, else let go of it. */
+static void config_finish(gm__config *config, gm_config_source source, char **texts, bool good) {
+  for (size_t i = 0; i < gm__config_key_count(); i++) {
+    if (good && texts[i]) {
+      gm__config_store(config, i, source, texts[i]);
+      if (source == GM_CONFIG_FILE) config_say_later(config, gm_config_key_at(i), gm_config_key_at(i)->name);
+    } else {
+      gm__config_release_text(config, texts[i]);
+    }
+  }
+}
+
+static gm_status config_read_preset(const gm__config *config, const char *preset, char **texts, gm_error *err) {
   bool known = false;
   for (size_t i = 0; i < sizeof config_presets / sizeof *config_presets; i++) {
     const config_preset_value *value = &config_presets[i];
     if (strcmp(value->preset, preset) != 0) continue;
     known = true;
     gm__config_change change = {value->key, value->value, preset, GM_CONFIG_PRESET};
-    gm_status status = gm__config_put(config, &change, err);
+    size_t index = 0;
+    char *text = NULL;
+    gm_status status = gm__config_parse(config, &change, &index, &text, err);
     if (status != GM_OK) return status;
+    texts[index] = text; /* a preset has a key once */
   }
   if (known) return GM_OK;
   return gm__bad_argument(err, "preset", "no preset \"%s\"; there are inference, training and constrained", preset);
+}
+
+gm_status gm__config_apply_preset(gm__config *config, const char *preset, gm_error *err) {
+  char **texts = gm__alloc_array(config->services, gm__config_key_count(), sizeof *texts);
+  if (!texts) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "preset", "no host memory for preset %s", preset);
+  gm_status status = config_read_preset(config, preset, texts, err);
+  config_finish(config, GM_CONFIG_PRESET, texts, status == GM_OK);
+  gm__release(config->services, texts, gm__config_key_count() * sizeof *texts);
+  return status;
 }
 
 /* The whole file, terminated, into `text` of CONFIG_FILE_MAX bytes. O_NONBLOCK: a pipe must not hang the caller. */
@@ -118,23 +147,6 @@ static gm_status config_apply_lines(gm__config *config, char *text, const char *
   return GM_OK;
 }
 
-/* A key that has no effect yet says so, whoever sets it. */
-static void config_say_later(const gm__config *config, const gm_config_key *key, const char *name) {
-  if (!key->effective) gm__log(config->services, GM_LOG_WARN, "gm: %s: the feature comes later", name);
-}
-
-/* Take over what the file says when all of it was understood, else let go of it. */
-static void config_finish_file(gm__config *config, char **texts, bool good) {
-  for (size_t i = 0; i < gm__config_key_count(); i++) {
-    if (good && texts[i]) {
-      gm__config_store(config, i, GM_CONFIG_FILE, texts[i]);
-      config_say_later(config, gm_config_key_at(i), gm_config_key_at(i)->name);
-    } else {
-      gm__config_release_text(config, texts[i]);
-    }
-  }
-}
-
 gm_status gm__config_apply_file(gm__config *config, const char *path, gm_error *err) {
   char *text = gm__alloc(config->services, CONFIG_FILE_MAX);
   char **texts = gm__alloc_array(config->services, gm__config_key_count(), sizeof *texts);
@@ -142,7 +154,7 @@ gm_status gm__config_apply_file(gm__config *config, const char *path, gm_error *
   if (text && texts) {
     status = config_read_file(path, text, err);
     if (status == GM_OK) status = config_apply_lines(config, text, path, texts, err);
-    config_finish_file(config, texts, status == GM_OK);
+    config_finish(config, GM_CONFIG_FILE, texts, status == GM_OK);
   } else {
     gm__fail(err, status, 0, "gm_config_load", "no host memory to read %s", path);
   }

@@ -176,7 +176,8 @@ static bool select_judge(const select_work *work, gm_selection *out) {
     char why[sizeof out->rejected[0].why];
     uint64_t headroom = select_headroom(work, entry);
     select_bar(work, entry, why, sizeof why);
-    if (!why[0] && headroom < work->bytes) {
+    if (!why[0] &&
+        (headroom < work->bytes || headroom == 0)) { /* a full device serves not even a question of 0 bytes */
       select_say_too_small(work->bytes, headroom, entry, why, sizeof why);
     } else if (!why[0] && taken) {
       snprintf(why, sizeof why, "would do; %s %u comes first", taken->id.backend, taken->info.index);
@@ -233,7 +234,10 @@ static gm_status select_read_device(gm_context *ctx, select_rules *out, gm_error
     return gm__bad_argument(err, "configuration", "gpu.backend.device: a UUID has 32 hexadecimal digits");
   }
   if (strcmp(out->prefer, "auto") == 0) out->prefer[0] = '\0';
-  if (!gm__config_bool(ctx, "gpu.backend.enabled")) memcpy(out->prefer, "cpu", 4);
+  if (!gm__config_bool(ctx, "gpu.backend.enabled")) {
+    memcpy(out->prefer, "cpu", 4);
+    out->uuid[0] = '\0';
+  }
   return GM_OK;
 }
 

@@ -49,7 +49,8 @@ GM_API gm_status gm_config_lock(gm_context *ctx, const char *key, gm_error *err)
  */
 GM_API gm_status gm_config_load(gm_context *ctx, const char *path, gm_error *err);
 
-/* "inference", "training", "constrained": sets the keys that the preset speaks of, below code. */
+/* "inference", "training", "constrained": sets the keys that the preset speaks of, below code. All or nothing:
+ * INVALID_ARGUMENT (no such preset, one of its keys is locked), OUT_OF_HOST_MEMORY. */
 GM_API gm_status gm_config_preset(gm_context *ctx, const char *preset, gm_error *err);
 
 GM_END_DECLS

@@ -86,7 +86,7 @@ typedef struct gm_selection {
 GM_API gm_status gm_select_backend_for_bytes(gm_context *ctx, uint64_t bytes, const gm_select_params *params,
                                              gm_selection *out, gm_error *err);
 
-/* The same for no particular size: the device gm would recommend. */
+/* The same for no particular size: the device gm would recommend. One of which nothing may be taken is none. */
 GM_API gm_status gm_best_backend(gm_context *ctx, gm_selection *out, gm_error *err);
 
 /* Select and open (F7). */

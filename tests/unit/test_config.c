@@ -158,6 +158,18 @@ static void test_sources_keep_their_order(void **state) {
   unlink(path);
 }
 
+static void test_presets_are_all_or_nothing(void **state) {
+  (void)state;
+  gm_context *ctx = context_new(true);
+  gm_error err = {.status = GM_OK};
+  assert_int_equal(gm_config_lock(ctx, "segment_size", NULL), GM_OK); /* not the first one of the preset */
+  assert_int_equal(gm_config_preset(ctx, "constrained", &err), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "segment_size is locked"));
+  assert_value(ctx, "memory_fraction", "0.9", GM_CONFIG_DEFAULT);
+  assert_int_equal(gm_config_preset(ctx, "inference", NULL), GM_OK); /* which does not speak of it */
+  gm_context_destroy(ctx, NULL);
+}
+
 static void test_files_are_all_or_nothing(void **state) {
   (void)state;
   static const char *const bad[] = {"memory_fraction = 0.4\nnonsense\n", "memory_fraction = 0.4\nno_such = 1\n",
@@ -285,6 +297,7 @@ int main(void) {
       cmocka_unit_test(test_values_are_checked),
       cmocka_unit_test(test_unknown_keys_are_named_with_the_nearest),
       cmocka_unit_test(test_sources_keep_their_order),
+      cmocka_unit_test(test_presets_are_all_or_nothing),
       cmocka_unit_test(test_files_are_all_or_nothing),
       cmocka_unit_test(test_the_environment_is_the_operators),
       cmocka_unit_test(test_presets),

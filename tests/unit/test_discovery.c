@@ -205,8 +205,24 @@ static void test_preference_and_refusal(void **state) {
   assert_int_equal(gm_config_set(ctx, "gpu.backend.device", "fake:02000000000000000000000000000000", NULL), GM_OK);
   assert_int_equal(gm_best_backend(ctx, &best, &err), GM_ERR_NOT_FOUND);
   assert_non_null(strstr(err.message, "names another device"));
+  assert_int_equal(gm_config_set(ctx, "gpu.backend.enabled", "false", NULL), GM_OK); /* whatever device is named */
+  assert_string_equal(select_ok(ctx, 1, NULL).id.backend, "cpu");
+  assert_int_equal(gm_config_set(ctx, "gpu.backend.enabled", "true", NULL), GM_OK);
   assert_int_equal(gm_config_set(ctx, "gpu.backend.device", "fake:12", NULL), GM_OK);
   assert_int_equal(gm_best_backend(ctx, &best, &err), GM_ERR_INVALID_ARGUMENT);
+  gm_context_destroy(ctx, NULL);
+}
+
+static void test_a_full_device_is_not_recommended(void **state) {
+  (void)state;
+  fake_backend_reset();
+  fake.free_bytes[0] = 0;
+  gm_context *ctx = context_with_fake("fake,cpu");
+  gm_selection best = {.struct_size = sizeof best};
+  assert_int_equal(gm_best_backend(ctx, &best, NULL), GM_OK);
+  assert_string_equal(best.id.backend, "cpu");
+  assert_string_equal(best.rejected[0].id.backend, "fake");
+  assert_non_null(strstr(best.rejected[0].why, "0 B may be taken"));
   gm_context_destroy(ctx, NULL);
 }
 
@@ -264,6 +280,7 @@ int main(void) {
       cmocka_unit_test(test_arguments_are_named),
       cmocka_unit_test(test_the_most_free_device_that_fits_is_taken),
       cmocka_unit_test(test_preference_and_refusal),
+      cmocka_unit_test(test_a_full_device_is_not_recommended),
       cmocka_unit_test(test_software_devices_rank_below_the_cpu),
       cmocka_unit_test(test_the_operators_library_goes_first),
       cmocka_unit_test(test_headroom_arithmetic),
