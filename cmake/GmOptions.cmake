@@ -19,6 +19,7 @@ option(GM_WITH_XXHASH "Checksums with xxHash" ${PROJECT_IS_TOP_LEVEL})
 
 option(GM_BUILD_TOOLS "Build gmem and gm-probe" ${PROJECT_IS_TOP_LEVEL})
 option(GM_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(GM_TESTS_DEVICE_ONLY "Of the tests only the programs that check a device: needs no package" OFF)
 option(GM_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
 option(GM_BUILD_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(GM_INSTALL "Generate the install rules" ${PROJECT_IS_TOP_LEVEL})

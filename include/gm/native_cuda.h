@@ -1,5 +1,5 @@
-/* CUDA objects that an engine lends to gm or asks gm for. The CUDA backend comes with a later version; the layout is
- * fixed here so that engines can be written against it. */
+/* CUDA objects that an engine lends to gm or asks gm for. gm destroys none of them; the engine destroys its own after
+ * gm's objects on them were closed. docs/backends/cuda.md has the rules for default streams and captures. */
 #ifndef GM_NATIVE_CUDA_H
 #define GM_NATIVE_CUDA_H
 
@@ -10,17 +10,18 @@ GM_BEGIN_DECLS
 typedef struct gm_cuda_device {
   gm_native_device head; /* {sizeof(gm_cuda_device), GM_API_CUDA} */
   uintptr_t context;     /* CUcontext; 0: the primary context of `ordinal`, retained */
-  int32_t ordinal;       /* CUdevice */
+  int32_t ordinal;       /* CUdevice; read only where `context` is 0, told on output */
 } gm_cuda_device;
 
 typedef struct gm_cuda_stream {
   gm_native_stream head; /* {sizeof(gm_cuda_stream), GM_API_CUDA} */
-  uintptr_t stream;      /* CUstream; 0 legacy default, 1 CU_STREAM_LEGACY, 2 CU_STREAM_PER_THREAD */
+  uintptr_t stream;      /* CUstream; 0 and 1 (CU_STREAM_LEGACY): the legacy default stream; 2 (CU_STREAM_PER_THREAD):
+                            the calling thread's, to be used in this thread only */
 } gm_cuda_stream;
 
 typedef struct gm_cuda_point {
   gm_native_point head; /* {sizeof(gm_cuda_point), GM_API_CUDA} */
-  uintptr_t event;      /* CUevent, recorded */
+  uintptr_t event;      /* CUevent, recorded; neither destroyed nor recorded again until the point has passed */
 } gm_cuda_point;
 
 typedef struct gm_cuda_memory {

@@ -1,15 +1,9 @@
 /* Vulkan devices with validation and synchronisation validation on: opened by gm, opened with device memory that is
  * presented as not host-visible, and lent by a small engine with a device and a queue of its own. Whatever the layers
  * say, to gm or to the engine, is a failure. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-
-#include <cmocka.h>
-
 #include "core/base/alloc.h"
 #include "core/base/thread.h"
+#include "cts/asserts.h"
 #include "cts/modes.h"
 #include "support/vulkan_fixture.h"
 /* after the fixture */
@@ -107,6 +101,13 @@ const cts_mode cts_vulkan_opened = {.backend = "vulkan",
                                     .finish = vulkan_finish,
                                     .native_memory_bytes = sizeof(gm_vulkan_memory),
                                     .check_native = vulkan_check_native};
+
+/* For machines that have no layers. */
+const cts_mode cts_vulkan_plain = {.backend = "vulkan",
+                                   .name = "plain",
+                                   .ops = &gm__vulkan_backend,
+                                   .native_memory_bytes = sizeof(gm_vulkan_memory),
+                                   .check_native = vulkan_check_native};
 
 const cts_mode cts_vulkan_staging = {.backend = "vulkan",
                                      .name = "staging",

@@ -25,6 +25,7 @@ const cts_mode *const *cts_modes(void) {
 #endif
 #if GM_HAVE_BACKEND_VULKAN
     &cts_vulkan_opened,
+    &cts_vulkan_plain,
     &cts_vulkan_staging,
     &cts_vulkan_adopted,
     &cts_vulkan_adopted_staging,
