@@ -14,18 +14,6 @@
 
 #define GIB(n) (UINT64_C(n) << 30)
 
-static int set_up(void **state) {
-  static scratch root;
-  scratch_make(&root);
-  *state = &root;
-  return 0;
-}
-
-static int tear_down(void **state) {
-  scratch_remove(*state);
-  return 0;
-}
-
 /* A machine of 64 GiB with 48 GiB available. */
 static void put_machine(const scratch *root, const char *self) {
   tree_put(root, "/proc/meminfo", "MemTotal: 67108864 kB\nMemFree: 1 kB\nMemAvailable: 50331648 kB\n");
@@ -221,7 +209,7 @@ static void test_an_unreadable_group_list_makes_an_estimate(void **state) {
   assert_true(info.free_state == GM_FIGURE_ESTIMATED && info.free_bytes == GIB(48));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tree_set_up, tree_tear_down)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

@@ -12,18 +12,6 @@
 #include "core/device/cgroup_path.h"
 #include "support/tree.h"
 
-static int set_up(void **state) {
-  static scratch root;
-  scratch_make(&root);
-  *state = &root;
-  return 0;
-}
-
-static int tear_down(void **state) {
-  scratch_remove(*state);
-  return 0;
-}
-
 typedef struct found {
   gm__cgroup_place v1;
   gm__cgroup_place v2;
@@ -131,7 +119,7 @@ static void test_an_unreadable_list_is_told(void **state) {
   assert_false(v1.found || v2.found);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tree_set_up, tree_tear_down)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

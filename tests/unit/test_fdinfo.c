@@ -16,18 +16,6 @@
 
 #define KIB(n) (UINT64_C(n) * 1024)
 
-static int set_up(void **state) {
-  static scratch root;
-  scratch_make(&root);
-  *state = &root;
-  return 0;
-}
-
-static int tear_down(void **state) {
-  scratch_remove(*state);
-  return 0;
-}
-
 static void test_addresses_in_all_their_forms(void **state) {
   (void)state;
   gm__pci a = gm__pci_parse("0000000F:01:00.0"), b = gm__pci_parse("f:1:0.0"), c = gm__pci_parse("000f:01:00.0");
@@ -157,7 +145,7 @@ static void test_without_a_full_address_nothing_is_found(void **state) {
   assert_false(use.valid);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tree_set_up, tree_tear_down)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

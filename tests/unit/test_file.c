@@ -36,18 +36,6 @@ static seen lines_of(const scratch *root, const char *path, gm__file_answer want
   return lines;
 }
 
-static int set_up(void **state) {
-  static scratch root;
-  scratch_make(&root);
-  *state = &root;
-  return 0;
-}
-
-static int tear_down(void **state) {
-  scratch_remove(*state);
-  return 0;
-}
-
 static void test_a_text_is_read_whole_or_not_at_all(void **state) {
   const scratch *root = *state;
   char buffer[8];
@@ -180,7 +168,7 @@ static void test_a_null_root_is_the_machine(void **state) {
   assert_int_equal(strtol(buffer, NULL, 10), getpid());
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tree_set_up, tree_tear_down)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

@@ -18,18 +18,6 @@
 
 #define KIB(n) (UINT64_C(n) * 1024)
 
-static int set_up(void **state) {
-  static scratch root;
-  scratch_make(&root);
-  *state = &root;
-  return 0;
-}
-
-static int tear_down(void **state) {
-  scratch_remove(*state);
-  return 0;
-}
-
 static gm_host_info read_host(const scratch *root) {
   gm_host_info info = {.struct_size = sizeof info};
   assert_int_equal(gm_host_info_read(root ? root->path : NULL, &info, NULL), GM_OK);
@@ -252,7 +240,7 @@ static void test_states_and_sources_have_names(void **state) {
   assert_string_equal(gm_figure_source_name((gm_figure_source)99), "?");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tree_set_up, tree_tear_down)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

@@ -16,18 +16,6 @@
 
 #define KIB(n) (UINT64_C(n) * 1024)
 
-static int set_up(void **state) {
-  static scratch root;
-  scratch_make(&root);
-  *state = &root;
-  return 0;
-}
-
-static int tear_down(void **state) {
-  scratch_remove(*state);
-  return 0;
-}
-
 static gm__meminfo meminfo_of(const scratch *root, const char *text) {
   gm__meminfo info;
   tree_put(root, "/m", text);
@@ -152,7 +140,7 @@ static void test_no_pressure_file_is_no_figure(void **state) {
   assert_false(some.valid || full.valid);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tree_set_up, tree_tear_down)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
