@@ -153,8 +153,9 @@ static void summary_add_free(const summary_view *view, summary_line *line, const
 static void summary_add_name(summary_line *line, const gm_device_info *info) {
   summary_add(line, "[%" PRIu32 "] %s", info->index, info->name[0] ? info->name : "unnamed");
   if (info->api == GM_API_CPU || info->api == GM_API_NULL) return;
-  const char *driver = info->version[0] ? info->version : info->driver;
-  if (driver[0]) summary_add(line, " (%s)", driver);
+  bool told = !info->driver[0] || strcasestr(info->name, info->driver);
+  if (!info->version[0] && told) return;
+  summary_add(line, " (%s%s%s)", told ? "" : info->driver, told || !info->version[0] ? "" : " ", info->version);
 }
 
 static void summary_add_device(const summary_view *view, summary_line *line, const gm_device_entry *entry) {

@@ -132,11 +132,11 @@ static void test_every_kind_of_device_has_its_line(void **state) {
   check_has(
       "\u2713 null     [0] simulated device without memory: 8 GiB, 8 GiB free, simulated\n"
       "           [1] simulated device without memory: 8 GiB, 8 GiB free, simulated\n");
-  check_has("\u2713 cards    [0] First (7.0): 8 GiB, 1.5 GiB free\n");
+  check_has("\u2713 cards    [0] First (drv 7.0): 8 GiB, 1.5 GiB free\n");
   check_has("           [1] Second?line (drv): 8 GiB, ~8 GiB free (estimated, driver)\n");
   check_has("           [2] unnamed (drv): ");
   check_has(", free not known\n");
-  check_has("           [3] Twin (7.3): 8 GiB, 1.5 GiB free, same card as cards 0\n");
+  check_has("           [3] Twin (drv 7.3): 8 GiB, 1.5 GiB free, same card as cards 0\n");
   check_has("\nRecommended: cards [1] Second?line, up to ");
   assert_int_equal(page[page_used - 1], '\n');
   assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
