@@ -1,10 +1,11 @@
-# Helpers for tests/. Sanitizer settings: drivers are not instrumented, and over-allocation must fail, not abort; gcc 12's
+# Helpers for tests/. Sanitizer settings: drivers are not instrumented, over-allocation must fail, not abort, and the
+# thread sanitizer does not wait a second at the end of each process for reports of threads that have ended long ago. gcc 12's
 # leak check takes the thread-local memory of libraries that come and go for something else, and crashes on it.
 set(gm_test_environment
   "ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1:strict_string_checks=1:intercept_tls_get_addr=0"
   "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0"
   "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
-  "TSAN_OPTIONS=allocator_may_return_null=1:ignore_noninstrumented_modules=1:halt_on_error=1:second_deadlock_stack=1"
+  "TSAN_OPTIONS=atexit_sleep_ms=0:allocator_may_return_null=1:ignore_noninstrumented_modules=1:halt_on_error=1:second_deadlock_stack=1"
   # Vulkan's layer also checks what one submission leaves to the next (it calls that alpha).
   "VK_LAYER_ENABLES=VALIDATION_CHECK_ENABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT"
   # Drivers keep their caches inside the build tree.
