@@ -24,7 +24,7 @@ typedef struct opencl_platform {
 
 static gm_status opencl_platforms_list(const gm__opencl_driver *driver, opencl_platform *out, uint32_t *out_count,
                                        gm_error *err) {
-  cl_platform_id ids[OPENCL_MAX_PLATFORMS];
+  cl_platform_id ids[OPENCL_MAX_PLATFORMS] = {NULL};
   cl_uint count = 0;
   const cl_int code = driver->cl.clGetPlatformIDs(OPENCL_MAX_PLATFORMS, ids, &count);
   if (code == GM__OPENCL_NO_PLATFORM || (code == CL_SUCCESS && count == 0)) {
@@ -34,13 +34,15 @@ static gm_status opencl_platforms_list(const gm__opencl_driver *driver, opencl_p
   }
   if (code != CL_SUCCESS) return gm__opencl_fail(err, code, "clGetPlatformIDs");
   if (count > OPENCL_MAX_PLATFORMS) count = OPENCL_MAX_PLATFORMS;
-  for (cl_uint i = 0; i < count; i++) {
+  cl_uint given = 0; /* others are counted only */
+  while (given < count && ids[given]) given++;
+  for (cl_uint i = 0; i < given; i++) {
     out[i].id = ids[i];
     const gm_status status =
         gm__opencl_platform_text(driver, ids[i], CL_PLATFORM_NAME, out[i].name, sizeof out[i].name, err);
     if (status != GM_OK) return status;
   }
-  *out_count = count;
+  *out_count = given;
   return GM_OK;
 }
 
@@ -100,7 +102,7 @@ static gm_status opencl_driver_add(gm__opencl_driver *driver, const opencl_platf
 
 /* A platform that lists nothing, or cannot, hides no device of another one. */
 static gm_status opencl_driver_list(gm__opencl_driver *driver, const opencl_platform *platform, gm_error *err) {
-  cl_device_id ids[OPENCL_MAX_DEVICES];
+  cl_device_id ids[OPENCL_MAX_DEVICES] = {NULL};
   cl_uint count = 0;
   const cl_int code = driver->cl.clGetDeviceIDs(platform->id, CL_DEVICE_TYPE_ALL, OPENCL_MAX_DEVICES, ids, &count);
   if (code != CL_SUCCESS) {
@@ -112,7 +114,9 @@ static gm_status opencl_driver_list(gm__opencl_driver *driver, const opencl_plat
   }
   if (count > OPENCL_MAX_DEVICES) count = OPENCL_MAX_DEVICES;
   gm_status status = GM_OK;
-  for (cl_uint i = 0; i < count && status == GM_OK; i++) status = opencl_driver_add(driver, platform, ids[i], err);
+  for (cl_uint i = 0; i < count && ids[i] && status == GM_OK; i++) { /* what is not given is counted only */
+    status = opencl_driver_add(driver, platform, ids[i], err);
+  }
   return status;
 }
 

@@ -46,7 +46,7 @@ static gm_status command_pool_create(gm__vulkan_device *device, uint32_t family,
       .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT | VK_COMMAND_POOL_CREATE_TRANSIENT_BIT,
       .queueFamilyIndex = family};
   VkResult result = device->syms.vkCreateCommandPool(device->handle, &info, NULL, &pool->handle);
-  if (result) {
+  if (result || !pool->handle) {
     gm__release(device->services, pool, sizeof *pool);
     return gm__vulkan_device_fail(device, result, "vkCreateCommandPool", err);
   }
@@ -102,7 +102,7 @@ static gm_status command_create(gm__vulkan_device *device, gm__vulkan_command_po
                                             .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
                                             .commandBufferCount = 1};
   VkResult result = device->syms.vkAllocateCommandBuffers(device->handle, &info, &command->handle);
-  if (result) {
+  if (result || !command->handle) {
     gm__release(device->services, command, sizeof *command);
     return gm__vulkan_device_fail(device, result, "vkAllocateCommandBuffers", err);
   }

@@ -100,7 +100,7 @@ gm_status gm__vulkan_device_open(void *user, uint32_t index, void **out_device, 
   device->families[0] = device->physical.family;
   device->family_count = 1;
   VkResult result = device_create(driver, &device->physical, &device->handle);
-  if (result) {
+  if (result || !device->handle) {
     device_release(device);
     return gm__vulkan_fail(result, "vkCreateDevice", err);
   }
@@ -183,6 +183,7 @@ gm_status gm__vulkan_device_buffer(gm__vulkan_device *device, uint64_t bytes, Vk
                                    .sharingMode = shared ? VK_SHARING_MODE_CONCURRENT : VK_SHARING_MODE_EXCLUSIVE,
                                    .queueFamilyIndexCount = shared ? device->family_count : 0,
                                    .pQueueFamilyIndices = shared ? device->families : NULL};
+  *out = VK_NULL_HANDLE;
   VkResult result = device->syms.vkCreateBuffer(device->handle, &info, NULL, out);
-  return result ? gm__vulkan_device_fail(device, result, "vkCreateBuffer", err) : GM_OK;
+  return result || !*out ? gm__vulkan_device_fail(device, result, "vkCreateBuffer", err) : GM_OK;
 }

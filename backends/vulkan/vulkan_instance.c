@@ -128,7 +128,7 @@ static gm_status instance_create(gm__vulkan_driver *driver, gm_error *err) {
     info.ppEnabledExtensionNames = extensions;
   }
   VkResult result = driver->syms.vkCreateInstance(&info, NULL, &driver->instance);
-  if (result == VK_SUCCESS) return GM_OK;
+  if (result == VK_SUCCESS && driver->instance) return GM_OK;
   driver->instance = VK_NULL_HANDLE;
   if (result != VK_ERROR_INCOMPATIBLE_DRIVER) return gm__vulkan_fail(result, "vkCreateInstance", err);
   return gm__fail(err, GM_ERR_UNAVAILABLE, result, "vkCreateInstance",
@@ -164,13 +164,17 @@ static gm_status instance_read_physicals(gm__vulkan_driver *driver, const VkPhys
 
 static gm_status instance_physicals(gm__vulkan_driver *driver, gm_error *err) {
   static const char op[] = "vkEnumeratePhysicalDevices";
-  VkPhysicalDevice handles[64]; /* more than 64 are not looked at */
+  VkPhysicalDevice handles[64] = {NULL}; /* more than 64 are not looked at */
   uint32_t count = 64;
   VkResult result = driver->syms.vkEnumeratePhysicalDevices(driver->instance, &count, handles);
   if (result == VK_ERROR_INITIALIZATION_FAILED) count = 0; /* drivers are there, cards are not */
   if (result < 0 && count) return gm__vulkan_fail(result, op, err);
   if (count == 0) return GM_OK;
   if (count > 64) count = 64;
+  uint32_t given = 0; /* others are counted only */
+  while (given < count && handles[given]) given++;
+  if (given == 0) return gm__vulkan_fail(result, op, err);
+  count = given;
   driver->physicals = gm__alloc_array(driver->services, count, sizeof *driver->physicals);
   driver->heaps = gm__alloc_array(driver->services, count, sizeof *driver->heaps);
   driver->physical_count = count;

@@ -17,7 +17,7 @@ static gm_status map_memory(gm__vulkan_device *device, gm__vulkan_memory *memory
   if (atomic_load(&memory->mapped)) return GM_OK;
   void *mapped = NULL;
   VkResult result = device->syms.vkMapMemory(device->handle, memory->memory, 0, VK_WHOLE_SIZE, 0, &mapped);
-  if (result) return gm__vulkan_device_fail(device, result, "vkMapMemory", err);
+  if (result || !mapped) return gm__vulkan_device_fail(device, result, "vkMapMemory", err);
   atomic_store(&memory->mapped, mapped);
   return GM_OK;
 }

@@ -74,7 +74,7 @@ static gm_status memory_allocate(gm__vulkan_device *device, gm__vulkan_memory *m
                                      .allocationSize = memory->allocated,
                                      .memoryTypeIndex = memory->type.index};
   VkResult result = device->syms.vkAllocateMemory(device->handle, &info, NULL, &memory->memory);
-  if (result) {
+  if (result || !memory->memory) {
     memory->memory = VK_NULL_HANDLE;
     return gm__vulkan_device_fail(device, result, "vkAllocateMemory", err);
   }

@@ -54,6 +54,7 @@ const char *gm__vulkan_result_name(VkResult result) { return status_find(result)
 
 gm_status gm__vulkan_fail(VkResult result, const char *op, gm_error *err) {
   const status_row *row = status_find(result);
+  if (result == VK_SUCCESS) return gm__fail(err, GM_ERR_DRIVER, 0, op, "%s answered VK_SUCCESS and gave nothing", op);
   gm_status status = row->status == GM_OK ? GM_ERR_DRIVER : row->status;
   return gm__fail(err, status, (int32_t)result, op, "%s answered %s (%d)", op, row->name, (int)result);
 }

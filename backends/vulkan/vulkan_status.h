@@ -10,7 +10,8 @@ gm_status gm__vulkan_status(VkResult result);
 /* "VK_ERROR_DEVICE_LOST"; "VkResult ?" for a number that is not known. Static storage. */
 const char *gm__vulkan_result_name(VkResult result);
 
-/* Fill `err` with the driver's answer to `op` and return its status. `result` is not VK_SUCCESS. */
+/* Fill `err` with the driver's answer to `op` and return its status. VK_SUCCESS: it gave no object, which is
+ * GM_ERR_DRIVER. */
 gm_status gm__vulkan_fail(VkResult result, const char *op, gm_error *err);
 
 #endif

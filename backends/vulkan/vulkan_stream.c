@@ -45,7 +45,7 @@ static gm_status timeline_create(gm__vulkan_device *device, gm__vulkan_timeline 
                                           .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
   const VkSemaphoreCreateInfo info = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &type};
   VkResult result = device->syms.vkCreateSemaphore(device->handle, &info, NULL, &timeline->handle);
-  if (result) {
+  if (result || !timeline->handle) {
     gm__release(device->services, timeline, sizeof *timeline);
     return gm__vulkan_device_fail(device, result, "vkCreateSemaphore", err);
   }

@@ -6,6 +6,12 @@
 #include "core/device/device_figures.h"
 #include "core/device/selection.h"
 
+/* The host reads a card's memory slowly, and host memory that it does not cache, too. */
+static bool alloc_reads_slowly(const gm_memory_type *type, const gm__device_request *request) {
+  return request->usage & GM_USAGE_READBACK && request->must_be != GM_DEVICE_LOCAL &&
+         !(type->flags & (GM_MEMORY_HOST_CACHED | GM_MEMORY_HOST_POINTER));
+}
+
 /* May memory of this type serve the request? */
 static bool alloc_type_fits(const gm_device *device, const gm_memory_type *type, const gm__device_request *request) {
   if ((request->flags & GM_HOST_VISIBLE) && !(type->flags & (GM_MEMORY_HOST_VISIBLE | GM_MEMORY_HOST_POINTER))) {
@@ -66,8 +72,10 @@ gm_status gm__device_alloc(gm_device *device, const gm__device_request *request,
   gm_status status = GM_ERR_NOT_SUPPORTED;
   gm_memory memory = {.handle = 0};
   bool tried = false;
-  for (uint32_t i = 0; i < device->type_count; i++) {
-    if (!alloc_type_fits(device, &device->types[i], request)) continue;
+  for (uint32_t turn = 0; turn < 2 * device->type_count; turn++) { /* the slow ones only when no other served */
+    uint32_t i = turn % device->type_count;
+    bool slow = alloc_reads_slowly(&device->types[i], request);
+    if (slow != (turn >= device->type_count) || !alloc_type_fits(device, &device->types[i], request)) continue;
     gm_error attempt = {.status = GM_OK};
     gm_status answer = alloc_of_type(device, i, request, &memory, &attempt);
     if (answer == GM_OK) answer = alloc_check_answer(device, request, &memory, &attempt);

@@ -129,6 +129,7 @@ static gm_status discovery_active(gm__driver *driver) {
   discovery_refuse(driver, status);
   if (status != GM_OK) return status;
   driver->info.device_count = driver->entry_count;
+  driver->info.simulated = driver->info.simulated || driver->entries[0].info.simulated; /* the files cannot tell */
   if (!driver->info.version[0]) {
     memcpy(driver->info.version, driver->entries[0].info.version, sizeof driver->info.version);
   }
@@ -157,6 +158,7 @@ gm_status gm__discover_driver(gm__driver *driver, gm_probe_level level, gm_error
   } else if (level == GM_PROBE_ISOLATED) {
     discovery_refuse(driver, gm__isolate(driver, &driver->info.reason));
     if (driver->info.status == GM_OK) driver->info.device_count = driver->entry_count;
+    driver->info.simulated = driver->entry_count && driver->entries[0].info.simulated;
   } else {
     discovery_active(driver);
   }

@@ -141,7 +141,8 @@ VkResult sim_map(VkDevice device, VkDeviceMemory handle, VkDeviceSize offset, Vk
 
 static void memory_sync(const VkMappedMemoryRange *range, bool to_device) {
   sim_memory *memory = memory_find(range->memory);
-  const uint64_t atom = shim_script_number(&sim.script, "atom", 64), offset = range->offset;
+  const uint64_t scripted = shim_script_number(&sim.script, "atom", 64), atom = scripted ? scripted : 1;
+  const uint64_t offset = range->offset;
   const uint64_t bytes = range->size == VK_WHOLE_SIZE ? memory->bytes - offset : range->size;
   if (!memory->real) shim_violation("vulkan", "a range of memory that is not mapped");
   if (offset > memory->bytes || bytes > memory->bytes - offset) shim_violation("vulkan", "a range beyond its memory");
