@@ -61,6 +61,9 @@ gm_status gm__cpu_probe(const gm_backend_host *host, gm_probe_level level, gm_dr
 }
 
 gm_status gm__cpu_init(const gm_backend_host *host, void **out_driver, gm_error *err) {
+  if (host->options && *host->options) {
+    return gm__bad_argument(err, "cpu init", "the CPU backend has no switches, was given `%.100s`", host->options);
+  }
   gm__cpu_driver *driver = gm__alloc(host->services, sizeof *driver);
   if (!driver) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "cpu init", "no host memory for the driver object");
   driver->services = host->services;
