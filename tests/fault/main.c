@@ -188,7 +188,9 @@ static bool sweep_names_exist(const sweep *w) {
   for (unsigned i = 0; i < scenario_count && !has_scenario; i++)
     has_scenario = strcmp(w->scenario, scenarios[i].name) == 0;
   if (!has_backend) fprintf(stderr, "gm_fault_sweep: \"%s\" is no backend that is swept\n", w->backend);
-  if (!has_scenario) fprintf(stderr, "gm_fault_sweep: there is no scenario \"%s\"\n", w->scenario);
+  if (!has_scenario) fprintf(stderr, "gm_fault_sweep: there is no scenario \"%s\", but:", w->scenario);
+  for (unsigned i = 0; i < scenario_count && !has_scenario; i++) fprintf(stderr, " %s", scenarios[i].name);
+  if (!has_scenario) fprintf(stderr, "\n");
   return has_backend && has_scenario;
 }
 
