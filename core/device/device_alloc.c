@@ -60,12 +60,15 @@ static void alloc_charge(gm_device *device, const gm_memory *memory) {
   atomic_fetch_add_explicit(&device->own_bytes, memory->bytes, memory_order_relaxed);
 }
 
-/* What a driver hands out is input: no handle, or fewer bytes than asked, is its failure. */
+/* What a driver hands out is input: no handle, fewer bytes than asked or another alignment is its failure; what came is
+ * given back. */
 static gm_status alloc_check_answer(const gm_device *device, const gm__device_request *request, const gm_memory *memory,
                                     gm_error *err) {
-  if (memory->handle != 0 && memory->bytes >= request->bytes) return GM_OK;
-  return gm__fail(err, GM_ERR_DRIVER, 0, "memory_alloc", "backend %s answered success without the memory",
-                  device->info.backend);
+  bool aligned = request->align == 0 || memory->address % request->align == 0;
+  if (memory->handle != 0 && memory->bytes >= request->bytes && aligned) return GM_OK;
+  if (memory->handle != 0) device->ops->memory_free(device->handle, memory, GM_CLOSE_NORMAL, NULL);
+  return gm__fail(err, GM_ERR_DRIVER, 0, "memory_alloc", "backend %s answered success without the memory%s",
+                  device->info.backend, aligned ? "" : ": its address is not aligned as asked");
 }
 
 gm_status gm__device_alloc(gm_device *device, const gm__device_request *request, gm_memory *out, gm_error *err) {

@@ -25,6 +25,8 @@ typedef struct fake_backend {
   gm_status type_status[4]; /* what memory_alloc answers for the type */
   gm_stream_kind kind;
   bool broken_alloc; /* success without a handle */
+  uint64_t short_by; /* bytes that an allocation lacks */
+  uint64_t crooked;  /* added to each address */
   int inits, opens, closes, allocs, frees, streams, abandons;
   uint64_t recorded; /* last point's value */
   uint64_t passed;   /* points up to here have passed */
@@ -136,8 +138,8 @@ static gm_status fake_alloc(void *device, const gm_memory_params *params, gm_mem
   fake.allocs++;
   if (fake.type_status[params->type] != GM_OK) return fake_answer(fake.type_status[params->type], "fake_alloc", err);
   *out = (gm_memory){.handle = fake.broken_alloc ? 0 : (uint64_t)fake.allocs,
-                     .address = (uint64_t)fake.allocs << 40,
-                     .bytes = params->bytes,
+                     .address = ((uint64_t)fake.allocs << 40) + fake.crooked,
+                     .bytes = params->bytes - fake.short_by,
                      .type = params->type};
   return GM_OK;
 }

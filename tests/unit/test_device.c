@@ -174,6 +174,15 @@ static void test_memory_types_fall_through(void **state) {
   fake.type_status[0] = GM_OK;
   fake.broken_alloc = true;
   assert_int_equal(gm__device_alloc(device, &request, &memory, &err), GM_ERR_DRIVER);
+  fake.broken_alloc = false;
+  int frees = fake.frees; /* what is not as asked goes back */
+  fake.short_by = 1;
+  assert_int_equal(gm__device_alloc(device, &request, &memory, &err), GM_ERR_DRIVER);
+  assert_int_equal(fake.frees, frees + 1);
+  fake.short_by = 0, fake.crooked = 64, request.align = 128;
+  assert_int_equal(gm__device_alloc(device, &request, &memory, &err), GM_ERR_DRIVER);
+  assert_non_null(strstr(err.message, "not aligned as asked"));
+  assert_int_equal(fake.frees, frees + 2);
   assert_int_equal(gm__used_total(device->used), 0);
   assert_int_equal(gm_device_close(device, NULL), GM_OK);
   assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
