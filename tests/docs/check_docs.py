@@ -8,6 +8,8 @@ usage: check_docs.py [--root ROOT] links               every relative link of ev
        check_docs.py [--root ROOT] statistics          docs/statistics.md has each field
        check_docs.py [--root ROOT] configuration PROGRAM [write]
                                                        docs/configuration.md has what print_config prints; or is given it
+       check_docs.py [--root ROOT] pitfalls            docs/pitfalls.md names tests that there are, and each of the files
+                                                       test_pitfalls_*.c
        check_docs.py [--root ROOT] snippets COMPILER   each ```c block of docs/ and README.md compiles
 """
 import os
@@ -85,6 +87,19 @@ def check_names(root):
                 yield f"{os.path.relpath(page, root)}: there is no {name}"
 
 
+def check_pitfalls(root):
+    named = set(re.findall(r"`(test_\w+)`", read(root, "docs", "pitfalls.md")))
+    there, wanted = set(), set()
+    for folder, _, names in os.walk(os.path.join(root, "tests")):
+        for name in (n for n in names if n.endswith(".c")):
+            tests = set(re.findall(r"cmocka_unit_test\w*\((test_\w+)", read(folder, name)))
+            there |= tests
+            if name.startswith("test_pitfalls_"):
+                wanted |= tests
+    yield from (f"pitfalls.md: there is no {name}" for name in sorted(named - there))
+    yield from (f"pitfalls.md: {name} is missing" for name in sorted(wanted - named) if "every_output" not in name)
+
+
 def check_errors(root):
     page = read(root, "docs", "errors.md")
     for name, number, text in re.findall(r'X\((GM_\w+), (\d+), "([^"]*)"\)', headers(root)["status.h"]):
@@ -133,7 +148,8 @@ def check_snippets(root, compiler):
 
 
 CHECKS = {"links": check_links, "functions": check_functions, "names": check_names, "errors": check_errors,
-          "statistics": check_statistics, "configuration": check_configuration, "snippets": check_snippets}
+          "pitfalls": check_pitfalls, "statistics": check_statistics, "configuration": check_configuration,
+          "snippets": check_snippets}
 
 
 def main():
