@@ -132,6 +132,6 @@ gm_status gm_block_unmap(gm_pool *pool, const gm_block *block, void *pointer, gm
     return gm__bad_argument(err, "gm_block_unmap", "`pointer` is not the mapping of `block`");
   }
   status = map_end(&access, mode, pointer, stream, err);
-  if (!status) map_hold(pool, block, NULL, NULL, 0);
+  if (!status || status == GM_ERR_DEVICE_LOST) map_hold(pool, block, NULL, NULL, 0);
   return status;
 }

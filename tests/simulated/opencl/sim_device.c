@@ -24,8 +24,6 @@ cl_int sim_get_platforms(cl_uint capacity, cl_platform_id *ids, cl_uint *count) 
   const cl_int code = sim.real.clGetPlatformIDs(1, &real, &there);
   if (code != CL_SUCCESS) return code;
   pthread_mutex_lock(&sim.mutex);
-  shim_script_read(&sim.script, "SIMCL");
-  sim.commands = 0;
   const uint32_t played = device_platforms();
   for (uint32_t i = 0; i < played; i++) {
     sim.platforms[i] = (sim_platform){real, i};

@@ -49,10 +49,20 @@ static bool entry_lost(const char *name, int *out_code) {
   return lost;
 }
 
+/* gm lists the platforms each time it starts the driver, before anything else. */
+static void entry_start(void) {
+  pthread_mutex_lock(&sim.mutex);
+  shim_script_read(&sim.script, "SIMCL");
+  sim.commands = 0;
+  for (size_t i = 0; i < ENTRY_COUNT; i++) atomic_store(&entry_calls[i], 0);
+  pthread_mutex_unlock(&sim.mutex);
+}
+
 /* Counts the call; true: it fails with *out_code. */
 static bool entry_fails(entry_number number, const char *name, int *out_code) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, entry_open_real);
+  if (number == ENTRY_clGetPlatformIDs) entry_start();
   const uint64_t nth = atomic_fetch_add(&entry_calls[number], 1) + 1;
   return shim_script_fails(&sim.script, name, nth, out_code) || entry_lost(name, out_code);
 }

@@ -26,7 +26,7 @@ typedef struct sim_device {
 
 typedef struct sim_state {
   gm__opencl_syms real;
-  shim_script script; /* read when the platforms are listed */
+  shim_script script; /* read when gm starts the driver */
   pthread_mutex_t mutex;
   uint64_t commands; /* enqueued so far */
   sim_platform platforms[SIM_PLATFORMS];

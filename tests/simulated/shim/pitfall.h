@@ -3,6 +3,7 @@
 #ifndef GM_TESTS_SIMULATED_SHIM_PITFALL_H
 #define GM_TESTS_SIMULATED_SHIM_PITFALL_H
 
+#include "gm/copy.h"
 #include "support/pool_bench.h"
 
 enum { PITFALL_ENTRIES = 64 };
@@ -101,6 +102,14 @@ static inline gm_block pitfall_block(const pool_bench *bench, uint64_t bytes, ui
 static inline void pitfall_free(const pool_bench *bench, const gm_block *block) {
   assert_int_equal(gm_free(bench->pool, block, NULL), GM_OK);
   gm_pool_trim(bench->pool, 0);
+}
+
+/* Ends a mapping; once more where that fails in passing. */
+static inline gm_status pitfall_unmap(const pool_bench *bench, const gm_block *block, void *host, gm_error *out) {
+  const gm_status status = gm_block_unmap(bench->pool, block, host, NULL, out);
+  if (status != GM_OK && status != GM_ERR_DEVICE_LOST)
+    pool_bench_ok(gm_block_unmap(bench->pool, block, host, NULL, err));
+  return status;
 }
 
 /* What the pool's last failed request was told. */

@@ -73,7 +73,16 @@ static void entry_open_real(void) {
   if (symbol) memcpy(&sim.real.vkGetInstanceProcAddr, &symbol, sizeof symbol);
 }
 
+/* gm looks vkCreateInstance up each time it starts the driver. */
+static void entry_start(void) {
+  pthread_mutex_lock(&sim.mutex);
+  shim_script_read(&sim.script, "SIMVK");
+  for (size_t i = 0; i < ENTRY_COUNT; i++) atomic_store(&entry_calls[i], 0);
+  pthread_mutex_unlock(&sim.mutex);
+}
+
 static PFN_vkVoidFunction entry_from_instance(VkInstance instance, const char *name) {
+  if (!instance && strcmp(name, "vkCreateInstance") == 0) entry_start();
   const struct entry_row *row = entry_find(name);
   PFN_vkVoidFunction found = sim.real.vkGetInstanceProcAddr(instance, name);
   if (!row) return strstr(name, "PhysicalDevice") ? NULL : found;

@@ -12,9 +12,6 @@ static const sim_physical *physical_of(VkPhysicalDevice physical) {
 
 VkResult sim_create_instance(const VkInstanceCreateInfo *info, const VkAllocationCallbacks *callbacks,
                              VkInstance *out) {
-  pthread_mutex_lock(&sim.mutex);
-  shim_script_read(&sim.script, "SIMVK");
-  pthread_mutex_unlock(&sim.mutex);
   if (sim_null("vkCreateInstance")) {
     *out = VK_NULL_HANDLE;
     return VK_SUCCESS;

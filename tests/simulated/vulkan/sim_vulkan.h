@@ -30,7 +30,7 @@ typedef struct sim_device {
 
 typedef struct sim_state {
   gm__vulkan_syms real;
-  shim_script script; /* read when an instance is made */
+  shim_script script; /* read when gm starts the driver */
   pthread_mutex_t mutex;
   sim_physical *physicals;
   sim_device *devices;
