@@ -74,6 +74,16 @@ void sim_get_queue(VkDevice device, uint32_t family, uint32_t index, VkQueue *ou
   pthread_mutex_unlock(&sim.mutex);
 }
 
+void sim_settle(void) {
+  pthread_mutex_lock(&sim.mutex);
+  for (const sim_physical *at = sim.physicals; at; at = at->next) {
+    const PFN_vkDeviceWaitIdle wait =
+        (PFN_vkDeviceWaitIdle)sim.real.vkGetInstanceProcAddr(at->instance, "vkDeviceWaitIdle");
+    for (const sim_device *device = sim.devices; wait && device; device = device->next) wait(device->handle);
+  }
+  pthread_mutex_unlock(&sim.mutex);
+}
+
 /* `more` submissions are about to be made. Under no lock. */
 static bool device_lost(VkDevice device, VkQueue queue, uint64_t more) {
   const uint64_t limit = shim_script_number(&sim.script, "lost_after", UINT64_MAX);
@@ -82,6 +92,7 @@ static bool device_lost(VkDevice device, VkQueue queue, uint64_t more) {
   if (played) played->submits += more;
   const bool lost = played && (more ? played->submits > limit : limit != UINT64_MAX && played->submits >= limit + 1);
   pthread_mutex_unlock(&sim.mutex);
+  if (lost) sim_settle();
   return lost;
 }
 

@@ -24,7 +24,9 @@ bool sim_null(const char *name) { return shim_script_is(&sim.script, "null", nam
 /* Counts the call; true: it fails with *out_code. */
 static bool entry_fails(entry_number number, const char *name, int *out_code) {
   const uint64_t nth = atomic_fetch_add(&entry_calls[number], 1) + 1;
-  return shim_script_fails(&sim.script, name, nth, out_code);
+  if (!shim_script_fails(&sim.script, name, nth, out_code)) return false;
+  if (*out_code == VK_ERROR_DEVICE_LOST || number == ENTRY_vkWaitSemaphores) sim_settle();
+  return true;
 }
 
 #define ENTRY_REAL(name) (sim_play.name ? sim_play.name : sim.real.name)

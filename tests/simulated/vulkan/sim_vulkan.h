@@ -49,6 +49,9 @@ bool sim_null(const char *name);
 sim_device *sim_device_find(VkDevice handle);
 sim_device *sim_device_of_queue(VkQueue queue);
 
+/* The work of every device has ended: what a lost device, or one that cannot be waited for, has in common with none. */
+void sim_settle(void);
+
 /* The memory that the script gives the card; total 0, counts without end and the like on request. */
 void sim_memory_layout(VkPhysicalDeviceMemoryProperties *out);
 
