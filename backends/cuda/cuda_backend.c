@@ -5,10 +5,13 @@
 #include "backends/cuda/cuda_copy.h"
 #include "backends/cuda/cuda_host.h"
 #include "backends/cuda/cuda_kernel.h"
+#include "backends/cuda/cuda_managed.h"
 #include "backends/cuda/cuda_map.h"
 #include "backends/cuda/cuda_mem.h"
+#include "backends/cuda/cuda_peer.h"
 #include "backends/cuda/cuda_point.h"
 #include "backends/cuda/cuda_rect.h"
+#include "backends/cuda/cuda_share.h"
 #include "backends/cuda/cuda_stream.h"
 #include "backends/cuda/cuda_vmm.h"
 #include "core/base/error.h"
@@ -63,8 +66,8 @@ const gm_backend_ops gm__cuda_backend = {
     .struct_size = sizeof(gm_backend_ops),
     .name = "cuda",
     .api = GM_API_CUDA,
-    .capabilities = GM_CAP_STREAMS | GM_CAP_POINTS | GM_CAP_MAPPING | GM_CAP_VMM | GM_CAP_MANAGED |
-                    GM_CAP_REGISTRATION | GM_CAP_ADOPT | GM_CAP_ADDRESS,
+    .capabilities = GM_CAP_STREAMS | GM_CAP_POINTS | GM_CAP_MAPPING | GM_CAP_VMM | GM_CAP_PEER | GM_CAP_SHARE |
+                    GM_CAP_MANAGED | GM_CAP_REGISTRATION | GM_CAP_ADOPT | GM_CAP_ADDRESS,
     .probe = cuda_probe,
     .init = cuda_init,
     .fini = cuda_fini,
@@ -117,4 +120,16 @@ const gm_backend_ops gm__cuda_backend = {
     .vmm_map = gm__cuda_vmm_map,
     .vmm_unmap = gm__cuda_vmm_unmap,
     .vmm_access = gm__cuda_vmm_access,
+    .peer_info = gm__cuda_peer_info,
+    .peer_enable = gm__cuda_peer_enable,
+    .peer_disable = gm__cuda_peer_disable,
+    .peer_access = gm__cuda_peer_access,
+    .peer_copy = gm__cuda_peer_copy,
+    .share_export = gm__cuda_share_export,
+    .share_import = gm__cuda_share_import,
+    .share_close = gm__cuda_share_close,
+    .share_export_vmm = gm__cuda_share_export_vmm,
+    .share_import_vmm = gm__cuda_share_import_vmm,
+    .managed_prefetch = gm__cuda_managed_prefetch,
+    .managed_advise = gm__cuda_managed_advise,
 };

@@ -107,11 +107,13 @@ static gm__cuda_device *cuda_device_make(gm__cuda_driver *driver, uint32_t index
   atomic_init(&device->lost, 0);
   gm__mutex_init(&device->lock);
   gm__map_init(&device->registered, device->services);
+  gm__map_init(&device->peers, device->services);
   return device;
 }
 
 static void cuda_device_discard(gm__cuda_device *device) {
   gm__map_clear(&device->registered);
+  gm__map_clear(&device->peers);
   gm__mutex_destroy(&device->lock);
   gm__release(device->services, device, sizeof *device);
 }

@@ -30,6 +30,7 @@ typedef struct gm__cuda_device {
   uint32_t spare_count;
   gm__cuda_stream *adopted; /* streams that an engine may be capturing */
   gm__map registered;       /* host pointer to the bytes registered there, where it took several calls */
+  gm__map peers;            /* contexts that this device was given access to */
 } gm__cuda_device;
 
 /* The entries of the seam, groups 3 to 6. */

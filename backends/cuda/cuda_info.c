@@ -74,8 +74,28 @@ static bool cuda_has_vmm(const gm__cuda_syms *cu) {
          cu->cuMemUnmap && cu->cuMemSetAccess && cu->cuMemGetAllocationGranularity;
 }
 
-/* By entries and attributes; opening the device tries what can be tried. Managed memory that the host must not touch
- * while the device works is not offered: it could not be called coherent. */
+/* Managed memory that the host must not touch while the device works is not offered: it could not be called coherent.
+ */
+static bool cuda_has_managed(const gm__cuda_driver *driver, CUdevice device) {
+  const gm__cuda_syms *cu = &driver->cu;
+  return cu->cuMemAllocManaged && (cu->cuMemPrefetchAsync_v2 || cu->cuMemPrefetchAsync) &&
+         (cu->cuMemAdvise_v2 || cu->cuMemAdvise) &&
+         gm__cuda_attribute(driver, device, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 0) > 0 &&
+         gm__cuda_attribute(driver, device, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 0) > 0;
+}
+
+static bool cuda_has_peer(const gm__cuda_syms *cu) {
+  return cu->cuDeviceCanAccessPeer && cu->cuCtxEnablePeerAccess && cu->cuCtxDisablePeerAccess && cu->cuMemcpyPeerAsync;
+}
+
+/* CUDA shares no memory of integrated devices, and none under WSL2. */
+static bool cuda_has_share(const gm__cuda_driver *driver, CUdevice device) {
+  const gm__cuda_syms *cu = &driver->cu;
+  return cu->cuMemGetAddressRange_v2 && cu->cuIpcGetMemHandle && cu->cuIpcOpenMemHandle_v2 && cu->cuIpcCloseMemHandle &&
+         !driver->wddm && gm__cuda_attribute(driver, device, CU_DEVICE_ATTRIBUTE_INTEGRATED, 0) == 0;
+}
+
+/* By entries and attributes; opening the device tries what can be tried. */
 static uint64_t cuda_capabilities(const gm__cuda_driver *driver, CUdevice device) {
   const gm__cuda_syms *cu = &driver->cu;
   uint64_t has = GM_CAP_STREAMS | GM_CAP_POINTS | GM_CAP_MAPPING | GM_CAP_ADOPT | GM_CAP_ADDRESS;
@@ -87,10 +107,9 @@ static uint64_t cuda_capabilities(const gm__cuda_driver *driver, CUdevice device
       gm__cuda_attribute(driver, device, CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1) > 0) {
     has |= GM_CAP_REGISTRATION;
   }
-  if (cu->cuMemAllocManaged && gm__cuda_attribute(driver, device, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 0) > 0 &&
-      gm__cuda_attribute(driver, device, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 0) > 0) {
-    has |= GM_CAP_MANAGED;
-  }
+  if (cuda_has_managed(driver, device)) has |= GM_CAP_MANAGED;
+  if (cuda_has_peer(cu)) has |= GM_CAP_PEER;
+  if (cuda_has_share(driver, device)) has |= GM_CAP_SHARE;
   return has;
 }
 

@@ -20,11 +20,13 @@ static const cuda_row cuda_rows[] = {
 #undef X
 };
 
-/* What a look-up needs: the library, the row wanted, and the table so far, whose first row is cuGetProcAddress. */
+/* What a look-up needs: the library, the row wanted, and the table so far, whose first rows are cuGetProcAddress and
+ * cuDriverGetVersion. */
 typedef struct cuda_asker {
   const gm__dynlib *lib;
   const gm__cuda_syms *syms;
   const cuda_row *row;
+  int version; /* of the driver; 0: not told, or not yet */
 } cuda_asker;
 
 static void *cuda_from_library(const gm__dynlib *lib, const char *name) {
@@ -38,6 +40,7 @@ static void *cuda_look_up(void *user, const char *name) {
   const cuda_asker *asker = user;
   void *entry = NULL;
   CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SUCCESS;
+  if (asker->version && asker->row->since > asker->version) return NULL; /* exported or not, it is not for use */
   if (asker->row->since && asker->syms->cuGetProcAddress_v2) {
     const CUresult code = asker->syms->cuGetProcAddress_v2(asker->row->base, &entry, asker->row->since,
                                                            CU_GET_PROC_ADDRESS_LEGACY_STREAM, &found);
@@ -55,6 +58,9 @@ static gm_status cuda_resolve(const gm_backend_host *host, const gm__dynlib *lib
     const gm_status status =
         gm__symbols_resolve(&source, &cuda_rows[i].symbol, 1, out, host->symbol_hook, host->symbol_hook_user, err);
     if (status != GM_OK) return status;
+    if (out->cuDriverGetVersion && !asker.version && out->cuDriverGetVersion(&asker.version) != CUDA_SUCCESS) {
+      asker.version = 0;
+    }
   }
   out->simulated = cuda_from_library(lib, "simCudaControl");
   return GM_OK;

@@ -16,7 +16,7 @@ typedef struct gm__cuda_syms {
 
 /* Load the library (host->library or the default names) and fill *out: each entry from cuGetProcAddress, asked for the
  * version that brought its prototype, else under its full name from the library. The caller closes *out_lib.
- * UNAVAILABLE lists what was tried. Calls nothing of the driver but cuGetProcAddress. */
+ * UNAVAILABLE lists what was tried. Calls nothing of the driver but cuGetProcAddress and cuDriverGetVersion. */
 gm_status gm__cuda_load(const gm_backend_host *host, gm__dynlib **out_lib, gm__cuda_syms *out, gm_error *err);
 
 /* Where the library is, told from files alone; UNAVAILABLE when it is nowhere. */

@@ -63,7 +63,23 @@
   X(VMM, vmm_destroy, (void *a, uint64_t b, uint64_t c, gm_close_mode d, gm_error *err))                               \
   X(VMM, vmm_map, (void *a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, gm_error *err))                            \
   X(VMM, vmm_unmap, (void *a, uint64_t b, uint64_t c, gm_error *err))                                                  \
-  X(VMM, vmm_access, (void *a, uint64_t b, uint64_t c, gm_error *err))
+  X(VMM, vmm_access, (void *a, uint64_t b, uint64_t c, gm_error *err))                                                 \
+  X(PEER, peer_info, (void *a, void *b, gm_peer_info *c, gm_error *err))                                               \
+  X(PEER, peer_enable, (void *a, void *b, gm_error *err))                                                              \
+  X(PEER, peer_disable, (void *a, void *b, gm_close_mode c, gm_error *err))                                            \
+  X(PEER, peer_access, (void *a, void *b, uint64_t c, uint64_t d, gm_error *err))                                      \
+  X(PEER, peer_copy, (void *a, void *b, void *c, const gm_copy_item *d, gm_backend_point *e, gm_error *err))           \
+  X(SHARE, share_export, (void *a, const gm_memory *b, gm_shared *c, gm_error *err))                                   \
+  X(SHARE, share_import, (void *a, const gm_shared *b, gm_memory *c, gm_error *err))                                   \
+  X(SHARE, share_close, (void *a, const gm_memory *b, gm_close_mode c, gm_error *err))                                 \
+  X(SHARE, share_export_vmm, (void *a, uint64_t b, uint64_t c, gm_shared *d, gm_error *err))                           \
+  X(SHARE, share_import_vmm, (void *a, const gm_shared *b, uint64_t *c, gm_error *err))                                \
+  X(MANAGED, managed_prefetch,                                                                                         \
+    (void *a, void *b, const gm_memory *c, uint64_t d, uint64_t e, gm_managed_place f, gm_backend_point *g,            \
+     gm_error *err))                                                                                                   \
+  X(MANAGED, managed_advise,                                                                                           \
+    (void *a, const gm_memory *b, uint64_t c, uint64_t d, gm_managed_advice e, gm_managed_place f, bool g,             \
+     gm_error *err))
 
 /* The entries that return nothing: X(group, name, parameters). */
 #define GM__BACKEND_VOID_ENTRIES(X)                            \

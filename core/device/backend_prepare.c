@@ -25,6 +25,9 @@ typedef enum backend_group {
   GROUP_COPY_MORE,
   GROUP_REGISTER,
   GROUP_VMM,
+  GROUP_PEER,
+  GROUP_SHARE,
+  GROUP_MANAGED,
   GROUP_COUNT
 } backend_group;
 
@@ -52,6 +55,9 @@ static const struct {
     [GROUP_COPY_MORE] = {RULE_OPTIONAL, 0},
     [GROUP_REGISTER] = {RULE_ALL_OR_NONE, GM_CAP_REGISTRATION},
     [GROUP_VMM] = {RULE_ALL_OR_NONE, GM_CAP_VMM},
+    [GROUP_PEER] = {RULE_ALL_OR_NONE, GM_CAP_PEER},
+    [GROUP_SHARE] = {RULE_ALL_OR_NONE, GM_CAP_SHARE},
+    [GROUP_MANAGED] = {RULE_ALL_OR_NONE, GM_CAP_MANAGED},
 };
 
 /* Each stub has its entry's own type: calling through another one would be undefined. None reads its parameters. */

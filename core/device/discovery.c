@@ -84,7 +84,8 @@ void gm__discovery_clean(const gm__driver *driver, uint32_t index, gm_device_inf
   info->name[sizeof info->name - 1] = info->vendor[sizeof info->vendor - 1] = info->driver[sizeof info->driver - 1] = 0;
   info->version[sizeof info->version - 1] = info->capability[sizeof info->capability - 1] = 0;
   info->pci[sizeof info->pci - 1] = info->partition[sizeof info->partition - 1] = 0;
-  info->capabilities |= driver->group_capabilities & ~info->capabilities & driver->ops.capabilities;
+  /* Not every device can do all that its backend's table has: one that tells anything is believed. */
+  if (!info->capabilities) info->capabilities = driver->group_capabilities & driver->ops.capabilities;
 }
 
 static gm_status discovery_read_device(gm__driver *driver, uint32_t index, gm_device_entry *entry, gm_error *err) {

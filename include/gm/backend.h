@@ -143,6 +143,38 @@ typedef struct gm_vmm_props {
   bool shareable;
 } gm_vmm_props;
 
+typedef struct gm_peer_info { /* what one device has of another one's memory */
+  uint32_t struct_size;
+  bool direct;  /* a path of their own; false: copies go through host memory, and kernels reach nothing */
+  bool atomics; /* atomic operations work over it */
+  int32_t rank; /* the driver's, lower is faster; -1: not told */
+} gm_peer_info;
+
+typedef enum gm_share_kind {
+  GM_SHARE_IPC = 1, /* bytes that another process of the machine understands */
+  GM_SHARE_FD = 2   /* a file descriptor, to be sent over a socket or inherited */
+} gm_share_kind;
+
+enum { GM_SHARE_IPC_BYTES = 64 };
+
+/* Memory on its way to another process: plain data but for `fd`, which belongs to whoever has the struct. */
+typedef struct gm_shared {
+  uint32_t struct_size;
+  gm_share_kind kind;
+  uint64_t bytes;
+  uint64_t offset; /* of the memory in what the driver shares */
+  int32_t fd;      /* GM_SHARE_FD; else -1 */
+  uint8_t ipc[GM_SHARE_IPC_BYTES];
+} gm_shared;
+
+typedef enum gm_managed_place { GM_MANAGED_ON_DEVICE = 0, GM_MANAGED_ON_HOST = 1 } gm_managed_place;
+
+typedef enum gm_managed_advice {
+  GM_ADVICE_READ_MOSTLY = 0,  /* both may keep a copy */
+  GM_ADVICE_STAY_ON = 1,      /* prefers to lie at `place` */
+  GM_ADVICE_ACCESSED_FROM = 2 /* `place` keeps a mapping wherever it lies */
+} gm_managed_advice;
+
 /* `driver`, `device` and `stream` are the backend's own objects. Copies: with `out` NULL the call returns when the
  * bytes have arrived and `src` may change; otherwise it returns at once, host memory must stay valid and unchanged
  * until *out has passed, and the caller releases *out. Only a copy to the host may still wait, where the device cannot
@@ -263,8 +295,35 @@ typedef struct gm_backend_ops {
   gm_status (*vmm_unmap)(void *device, uint64_t address, uint64_t bytes, gm_error *err);
   gm_status (*vmm_access)(void *device, uint64_t address, uint64_t bytes, gm_error *err);
 
-  /* 17-21. Peer, share, managed, files, kernels: reserved, must be NULL. */
-  void (*reserved[24])(void);
+  /* 17. Peer: all or none. Both devices are this backend's. peer_enable: from now on work of `device` may use addresses
+   * of `other`'s memory; again is no error, NOT_SUPPORTED without a path. peer_access: a range that vmm_access has
+   * opened for its own device is open for `other` too. peer_copy: from memory of `src_device` to memory of `device`, in
+   * the order of `stream`, which is `device`'s; without a path the driver goes through host memory. */
+  gm_status (*peer_info)(void *device, void *other, gm_peer_info *out, gm_error *err);
+  gm_status (*peer_enable)(void *device, void *other, gm_error *err);
+  gm_status (*peer_disable)(void *device, void *other, gm_close_mode mode, gm_error *err);
+  gm_status (*peer_access)(void *device, void *other, uint64_t address, uint64_t bytes, gm_error *err);
+  gm_status (*peer_copy)(void *device, void *stream, void *src_device, const gm_copy_item *item, gm_backend_point *out,
+                         gm_error *err);
+
+  /* 18. Share: all or none. The exporting process lives, and keeps the memory, until every import is closed.
+   * share_export: kind IPC. share_export_vmm: kind FD, of what vmm_create made with `shareable`. Imported memory is
+   * given back by share_close, imported physical memory by vmm_destroy. An import does not take `fd`. */
+  gm_status (*share_export)(void *device, const gm_memory *memory, gm_shared *out, gm_error *err);
+  gm_status (*share_import)(void *device, const gm_shared *shared, gm_memory *out, gm_error *err);
+  gm_status (*share_close)(void *device, const gm_memory *memory, gm_close_mode mode, gm_error *err);
+  gm_status (*share_export_vmm)(void *device, uint64_t handle, uint64_t bytes, gm_shared *out, gm_error *err);
+  gm_status (*share_import_vmm)(void *device, const gm_shared *shared, uint64_t *out_handle, gm_error *err);
+
+  /* 19. Managed: all or none. For memory types that migrate; INVALID_ARGUMENT for others. managed_advise: `give` false
+   * takes the advice back. */
+  gm_status (*managed_prefetch)(void *device, void *stream, const gm_memory *memory, uint64_t offset, uint64_t bytes,
+                                gm_managed_place place, gm_backend_point *out, gm_error *err);
+  gm_status (*managed_advise)(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes,
+                              gm_managed_advice advice, gm_managed_place place, bool give, gm_error *err);
+
+  /* 20, 21. Files, kernels: reserved, must be NULL. */
+  void (*reserved[12])(void);
   /* End of ABI 0. */
 } gm_backend_ops;
 

@@ -26,7 +26,10 @@ typedef enum cts_need {
   CTS_ADOPT = 1024,
   CTS_OPENS = 2048,      /* gm may open the device by index as often as it likes: not an adopted one */
   CTS_MEM_NATIVE = 4096, /* blocks have native objects */
-  CTS_ENGINE = 8192      /* the device is an engine's, which can make points */
+  CTS_ENGINE = 8192,     /* the device is an engine's, which can make points */
+  CTS_PEER = 16384,
+  CTS_SHARE = 32768,
+  CTS_MANAGED = 65536
 } cts_need;
 
 typedef struct cts cts;
@@ -158,6 +161,6 @@ void cts_oracle_rect(unsigned char *dst, const unsigned char *src, const gm_rect
 bool cts_same(cts *t, const unsigned char *got, const unsigned char *want, uint64_t bytes, const char *what);
 
 extern const cts_suite cts_info_suite, cts_memory_suite, cts_mapping_suite, cts_stream_suite, cts_copy_suite,
-    cts_rect_suite, cts_thread_suite, cts_vmm_suite, cts_lifecycle_suite, cts_adopt_suite;
+    cts_rect_suite, cts_thread_suite, cts_vmm_suite, cts_lifecycle_suite, cts_adopt_suite, cts_peer_suite;
 
 #endif

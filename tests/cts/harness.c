@@ -67,6 +67,9 @@ static uint32_t harness_has(const cts *t) {
   if (ops->host_register) has |= CTS_REGISTER;
   if (ops->vmm_reserve) has |= CTS_VMM;
   if (ops->device_adopt) has |= CTS_ADOPT;
+  if (ops->peer_info) has |= CTS_PEER;
+  if (ops->share_export) has |= CTS_SHARE;
+  if (ops->managed_prefetch) has |= CTS_MANAGED;
   if (!adopts) has |= CTS_OPENS;
   if (t->mode->engine_point) has |= CTS_ENGINE;
   for (const cts_lack *lack = t->mode->lack; lack && lack->need; lack++) has &= ~lack->need;
@@ -82,9 +85,12 @@ static const char *harness_group(uint32_t need) {
     case CTS_COMMIT: return "the backend has no commit";
     case CTS_RECT: return "the backend leaves boxed copies to gm";
     case CTS_MANY: return "the backend leaves copies of many to gm";
-    case CTS_REGISTER: return "the backend registers no host memory";
-    case CTS_VMM: return "the backend has no virtual memory";
+    case CTS_REGISTER: return "host memory cannot be registered";
+    case CTS_VMM: return "there is no virtual memory";
     case CTS_ADOPT: return "there is nothing to adopt";
+    case CTS_PEER: return "there is no peer access";
+    case CTS_SHARE: return "nothing is shared between processes";
+    case CTS_MANAGED: return "there is no managed memory";
     case CTS_ENGINE: return "the device is gm's own: no engine makes points on it";
     case CTS_OPENS: return "the device is the engine's: it cannot be opened again by index";
   }
@@ -134,6 +140,17 @@ void cts_stop(cts *t, gm_close_mode mode) {
   t->driver = NULL;
 }
 
+/* Groups that a backend has and not every device of it. */
+static uint32_t harness_not_here(const gm_device_info *info) {
+  uint32_t missing = 0;
+  if (!(info->capabilities & GM_CAP_VMM)) missing |= CTS_VMM;
+  if (!(info->capabilities & GM_CAP_REGISTRATION)) missing |= CTS_REGISTER;
+  if (!(info->capabilities & GM_CAP_PEER)) missing |= CTS_PEER;
+  if (!(info->capabilities & GM_CAP_SHARE)) missing |= CTS_SHARE;
+  if (!(info->capabilities & GM_CAP_MANAGED)) missing |= CTS_MANAGED;
+  return missing;
+}
+
 static gm_status harness_read_device(cts *t, uint32_t index) {
   t->info.struct_size = sizeof t->info;
   gm_status status = t->ops->device_info(t->driver, index, t->device, &t->info, &t->err);
@@ -150,8 +167,12 @@ bool cts_open(cts *t, uint32_t index) {
   const gm_status opened =
       t->mode->open ? t->mode->open(t, index) : t->ops->device_open(t->driver, index, &t->device, &t->err);
   if (t->skipped) return false;
-  return cts_status(t, opened, GM_OK, "opening the device", __FILE__, __LINE__) &&
-         cts_status(t, harness_read_device(t, index), GM_OK, "asking the device what it is", __FILE__, __LINE__);
+  t->has = harness_has(t);
+  const bool good =
+      cts_status(t, opened, GM_OK, "opening the device", __FILE__, __LINE__) &&
+      cts_status(t, harness_read_device(t, index), GM_OK, "asking the device what it is", __FILE__, __LINE__);
+  t->has &= ~harness_not_here(&t->info);
+  return good;
 }
 
 void cts_close(cts *t, gm_close_mode mode) {

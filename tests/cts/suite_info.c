@@ -48,6 +48,9 @@ static void info_capabilities(cts *t) {
   CTS_CHECK(t, !(has & GM_CAP_MAPPING) || ops->map);
   CTS_CHECK(t, !(has & GM_CAP_VMM) || ops->vmm_reserve);
   CTS_CHECK(t, !(has & GM_CAP_REGISTRATION) || ops->host_register);
+  CTS_CHECK(t, !(has & GM_CAP_PEER) || ops->peer_info);
+  CTS_CHECK(t, !(has & GM_CAP_SHARE) || ops->share_export);
+  CTS_CHECK(t, !(has & GM_CAP_MANAGED) || ops->managed_prefetch);
   CTS_CHECK(t, !(has & GM_CAP_ADOPT) == !ops->device_adopt);
   CTS_CHECK(t, !(has & GM_CAP_COMMIT) == !ops->commit);
   CTS_CHECK(t, !(has & GM_CAP_VIEW) == !ops->view_create);

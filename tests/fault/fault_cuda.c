@@ -53,6 +53,9 @@ static const cuda_pair cuda_pairs[] = {
     {CUDA_cuMemAddressReserve, CUDA_cuMemAddressFree},
     {CUDA_cuMemCreate, CUDA_cuMemRelease},
     {CUDA_cuMemMap, CUDA_cuMemUnmap},
+    {CUDA_cuMemImportFromShareableHandle, CUDA_cuMemRelease},
+    {CUDA_cuIpcOpenMemHandle_v2, CUDA_cuIpcCloseMemHandle},
+    {CUDA_cuCtxEnablePeerAccess, CUDA_cuCtxDisablePeerAccess},
     {CUDA_cuStreamCreate, CUDA_cuStreamDestroy_v2},
     {CUDA_cuEventCreate, CUDA_cuEventDestroy_v2},
 };
