@@ -236,7 +236,7 @@ static gm_status cuda_wrap_type(const gm__cuda_device *device, const cuda_facts 
 
 /* Both ends are asked for; what lies between may be several mappings, of which the driver tells one at a time. */
 static gm_status cuda_wrap_look(gm__cuda_device *device, const gm_cuda_memory *lent, gm_memory *out, gm_error *err) {
-  cuda_facts first, last;
+  cuda_facts first = {0}, last = {0};
   uint32_t type = 0;
   gm_status status = cuda_wrap_ask(device, lent->pointer, &first, err);
   if (status == GM_OK) status = cuda_wrap_ask(device, lent->pointer + lent->bytes - 1, &last, err);

@@ -130,6 +130,26 @@ static void test_figures_before_and_after_opening(void **state) {
   cuda_end(&f);
 }
 
+/* FIELD: of a slice NVML tells through the slice's own handle; the card's figure is never taken. */
+static void test_the_figures_of_a_slice(void **state) {
+  (void)state;
+  cuda_fixture f;
+  const char *options = getenv("GM_CUDA_OPTIONS");
+  gm_raw_figures figures = {.struct_size = sizeof figures};
+  if (!options) skip();
+  cuda_begin(&f);
+  setenv("SIMCUDA_MIG", "1", 1);
+  cuda_say("set MIG 1");
+  f.host.options = options;
+  cuda_init(&f);
+  assert_int_equal(f.ops->figures(f.driver, 0, NULL, &figures, &f.err), GM_OK);
+  assert_int_equal(figures.nvml.handle, GM_RAW_NVML_SLICE);
+  assert_int_equal(figures.nvml.memory.state, GM_RAW_OK);
+  assert_int_equal(figures.nvml.memory.total_bytes, figures.device_total.total_bytes);
+  unsetenv("SIMCUDA_MIG");
+  cuda_end(&f);
+}
+
 /* A driver of CUDA 11.0 has neither cuGetProcAddress nor the newer entries: what it has is found under full names. */
 static void test_an_old_driver(void **state) {
   (void)state;
@@ -307,6 +327,7 @@ int main(void) {
       cmocka_unit_test(test_what_a_device_tells),
       cmocka_unit_test(test_integrated_and_partitioned),
       cmocka_unit_test(test_figures_before_and_after_opening),
+      cmocka_unit_test(test_the_figures_of_a_slice),
       cmocka_unit_test(test_an_old_driver),
       cmocka_unit_test(test_missing_groups_clear_capabilities),
       cmocka_unit_test(test_virtual_memory_is_tried),

@@ -256,6 +256,68 @@ static void test_the_event_cache_is_small(void **state) {
   cuda_end(&f);
 }
 
+/* FIELD: an event made or destroyed under a lock stalls every thread that frees. Here the driver's call itself frees:
+ * it would wait for ever. */
+static cuda_fixture *locked_fixture;
+static gm_backend_point locked_point;
+static gm__cuda_syms locked_real;
+static unsigned locked_calls;
+
+static void locked_free(void) {
+  gm_backend_point point = locked_point;
+  locked_point = (gm_backend_point){0};
+  locked_calls++;
+  if (point.handle) locked_fixture->ops->point_release(locked_fixture->device, &point, GM_CLOSE_NORMAL);
+}
+
+static CUresult locked_create(CUevent *event, unsigned flags) {
+  locked_free();
+  return locked_real.cuEventCreate(event, flags);
+}
+
+static CUresult locked_destroy(CUevent event) {
+  locked_free();
+  return locked_real.cuEventDestroy_v2(event);
+}
+
+static void *locked_hook(void *user, const char *backend, const char *symbol, void *real) {
+  (void)user, (void)backend;
+  CUresult (*creating)(CUevent *, unsigned) = locked_create;
+  CUresult (*destroying)(CUevent) = locked_destroy;
+  if (strcmp(symbol, "cuEventCreate") == 0) {
+    memcpy(&locked_real.cuEventCreate, &real, sizeof real);
+    memcpy(&real, &creating, sizeof real);
+  }
+  if (strcmp(symbol, "cuEventDestroy_v2") == 0) {
+    memcpy(&locked_real.cuEventDestroy_v2, &real, sizeof real);
+    memcpy(&real, &destroying, sizeof real);
+  }
+  return real;
+}
+
+static void test_events_are_made_and_destroyed_without_a_lock(void **state) {
+  (void)state;
+  enum { POINTS = 70 };
+  cuda_fixture f;
+  gm_backend_point points[POINTS];
+  cuda_begin(&f);
+  f.host.symbol_hook = locked_hook;
+  cuda_open(&f);
+  locked_fixture = &f;
+  for (int i = 0; i < POINTS; i++) {
+    if (i == POINTS - 1) locked_point = points[0];
+    assert_int_equal(f.ops->point_record(f.device, f.stream, &points[i], &f.err), GM_OK);
+  }
+  assert_int_equal(locked_point.handle, 0); /* given back while an event was made */
+  for (int i = 1; i < POINTS; i++) {
+    if (i == 65) locked_point = points[POINTS - 1];
+    f.ops->point_release(f.device, &points[i], GM_CLOSE_NORMAL);
+  }
+  assert_int_equal(locked_point.handle, 0); /* and while one was destroyed */
+  assert_true(locked_calls > POINTS);
+  cuda_end(&f);
+}
+
 static void test_imported_points(void **state) {
   (void)state;
   cuda_fixture f;
@@ -292,6 +354,7 @@ int main(void) {
       cmocka_unit_test(test_a_capture_is_left_alone),
       cmocka_unit_test(test_points_are_recycled_safely),
       cmocka_unit_test(test_the_event_cache_is_small),
+      cmocka_unit_test(test_events_are_made_and_destroyed_without_a_lock),
       cmocka_unit_test(test_imported_points),
   };
   return cmocka_run_group_tests(tests, engine_load, NULL);
