@@ -183,6 +183,8 @@ static void buffer_give_host(gm_buffer *buffer) {
 static void buffer_give_block(const gm_buffer *buffer, gm_stream *stream) {
   gm_pool *pool = buffer->pool;
   gm_status status = gm_free(pool, &buffer->block, stream);
+  /* A stream that is closed, or another device's, has no work left on the block: host order is its order. */
+  if (status == GM_ERR_INVALID_ARGUMENT && stream) status = gm_free(pool, &buffer->block, NULL);
   if (status == GM_OK || status == GM_ERR_FORKED) return;
   gm__log(gm__context_services(pool->device->ctx), GM_LOG_ERROR, "buffer %" PRIu64 ": its block was not freed: %s",
           buffer->id, gm_status_name(status));

@@ -214,7 +214,8 @@ gm_status gm_device_memory_info(gm_device *device, gm_memory_info *out, gm_error
   if (!out || out->struct_size != sizeof *out) {
     return gm__bad_argument(err, op, "`out` is NULL, or its struct_size is not %zu", sizeof *out);
   }
-  return gm__device_figures(device->driver, &device->info, device->handle, out, err);
+  const gm__figures_subject subject = {device->driver, &device->info, device->handle, true};
+  return gm__device_figures(&subject, out, err);
 }
 
 gm_status gm_device_state(gm_device *device, gm_error *err) {

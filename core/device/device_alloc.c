@@ -127,7 +127,8 @@ enum { ROOM_MAX_AGE_NS = 10 * 1000 * 1000 };
 static struct gm__room_reading room_read(gm_device *device) {
   struct gm__room_reading reading = {.at_ns = gm__now_ns()};
   gm_memory_info memory = {.struct_size = sizeof memory};
-  if (gm__device_figures(device->driver, &device->info, device->handle, &memory, NULL) != GM_OK) return reading;
+  const gm__figures_subject subject = {.driver = device->driver, .info = &device->info, .device = device->handle};
+  if (gm__device_figures(&subject, &memory, NULL) != GM_OK) return reading;
   reading.bytes = UINT64_MAX;
   if (memory.total_bytes == GM_UNKNOWN_BYTES || memory.free_bytes == GM_UNKNOWN_BYTES) return reading;
   double fraction = gm__config_fraction(device->ctx, "memory_fraction");

@@ -1,6 +1,7 @@
 #include "core/device/device_figures.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
@@ -46,25 +47,25 @@ static bool figures_need_host(const gm_raw_figures *raw) {
   return raw->rules == GM_RAW_HOST || (raw->rules != GM_RAW_DRIVER && raw->place != GM_RAW_OWN_MEMORY);
 }
 
-/* What the files say about the card, where it has any. */
-static void figures_read_files(const gm_context *ctx, const gm_device_info *info, gm__figures_input *input) {
-  if (info->api != GM_API_HIP && info->api != GM_API_VULKAN) return; /* an APU has its carve-out there */
-  gm__sysfs_read(ctx->host_root, gm__pci_parse(info->pci), &input->sysfs);
+/* What the files say about the card, where it has any. Of other processes' use only OpenCL knows nothing by itself. */
+static void figures_read_files(const gm__figures_subject *subject, gm__figures_input *input) {
+  const char *root = subject->driver->ctx->host_root;
+  gm__pci address = gm__pci_parse(subject->info->pci);
+  gm_raw_rules rules = input->raw->rules;
+  if (rules == GM_RAW_HIP || rules == GM_RAW_VULKAN)
+    gm__sysfs_read(root, address, &input->sysfs); /* an APU's carve-out */
+  if (rules == GM_RAW_OPENCL && subject->thorough) gm__fdinfo_read(root, address, (uint64_t)getpid(), &input->fdinfo);
 }
 
-gm_status gm__device_figures(gm__driver *driver, const gm_device_info *info, void *device, gm_memory_info *out,
-                             gm_error *err) {
-  gm_context *ctx = driver->ctx;
-  struct {
-    gm_host_info host;
-    gm_raw_figures raw;
-  } *work = gm__alloc(gm__context_services(ctx), sizeof *work);
-  if (!work) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "figures", "no host memory to read the figures");
-  work->raw.struct_size = sizeof work->raw;
-  if (driver->ops.figures(driver->handle, info->index, device, &work->raw, NULL) != GM_OK) {
-    work->raw = (gm_raw_figures){.struct_size = sizeof work->raw};
-  }
-  gm__used_bytes *used = gm__device_used(driver, info);
+typedef struct figures_work {
+  gm_host_info host;
+  gm_raw_figures raw;
+  gm_memory_info peer;
+} figures_work;
+
+static void figures_resolve(const gm__figures_subject *subject, figures_work *work, gm_memory_info *out) {
+  gm_context *ctx = subject->driver->ctx;
+  gm__used_bytes *used = gm__device_used(subject->driver, subject->info);
   gm__figures_input input = gm__figures_input_of(&work->raw);
   if (figures_need_host(&work->raw)) {
     gm__host_memory_read(ctx->host_root, &work->host);
@@ -72,10 +73,25 @@ gm_status gm__device_figures(gm__driver *driver, const gm_device_info *info, voi
   }
   input.own_bytes = gm__used_total(used);
   input.now_ns = gm__now_ns();
-  figures_read_files(ctx, info, &input);
+  figures_read_files(subject, &input);
+  if (work->raw.rules == GM_RAW_OPENCL && gm__peer_figures(subject->driver, subject->info, &work->peer)) {
+    input.peer = &work->peer;
+  }
   *out = gm__memory_info_resolve(&input);
   out->reclaimable_bytes = gm__used_pooled(used);
   out->margin_bytes = out->total_bytes == GM_UNKNOWN_BYTES ? 0 : gm__device_margin(ctx, out->total_bytes);
-  gm__release(gm__context_services(ctx), work, sizeof *work);
+}
+
+gm_status gm__device_figures(const gm__figures_subject *subject, gm_memory_info *out, gm_error *err) {
+  gm__driver *driver = subject->driver;
+  const gm_services *services = gm__context_services(driver->ctx);
+  figures_work *work = gm__alloc(services, sizeof *work);
+  if (!work) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "figures", "no host memory to read the figures");
+  work->raw.struct_size = sizeof work->raw;
+  if (driver->ops.figures(driver->handle, subject->info->index, subject->device, &work->raw, NULL) != GM_OK) {
+    work->raw = (gm_raw_figures){.struct_size = sizeof work->raw};
+  }
+  figures_resolve(subject, work, out);
+  gm__release(services, work, sizeof *work);
   return GM_OK;
 }

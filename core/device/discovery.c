@@ -94,7 +94,8 @@ static gm_status discovery_read_device(gm__driver *driver, uint32_t index, gm_de
   gm__discovery_clean(driver, index, &entry->info);
   entry->struct_size = sizeof *entry;
   discovery_make_id(driver, entry);
-  return gm__device_figures(driver, &entry->info, NULL, &entry->memory, err);
+  const gm__figures_subject subject = {.driver = driver, .info = &entry->info, .thorough = true};
+  return gm__device_figures(&subject, &entry->memory, err);
 }
 
 /* The devices of an initialised driver, into driver->entries. */
@@ -210,7 +211,8 @@ static size_t discovery_copy(gm__driver *driver, gm_device_entry *out, size_t ca
   size_t count = driver->info.status == GM_OK ? driver->entry_count : 0;
   for (size_t i = 0; i < count && i < capacity; i++) {
     out[i] = driver->entries[i];
-    if (driver->handle) gm__device_figures(driver, &out[i].info, NULL, &out[i].memory, NULL);
+    const gm__figures_subject subject = {.driver = driver, .info = &out[i].info, .thorough = true};
+    if (driver->handle) gm__device_figures(&subject, &out[i].memory, NULL);
   }
   gm__mutex_unlock(&driver->lock);
   return count;

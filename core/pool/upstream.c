@@ -31,15 +31,27 @@ static uint32_t upstream_native_size(gm_api api) {
   }
 }
 
-static gm_status upstream_wrap(gm_pool *pool, uint64_t bytes, const gm_native_memory *native, gm_memory *out,
-                               gm_error *err) {
+/* What the user's code gives is input: enough bytes, at the alignment, which addresses of other APIs cannot show. */
+static gm_status upstream_check(uint64_t bytes, uint32_t align, const gm_memory *memory, gm_error *err) {
+  if (memory->bytes < bytes) {
+    return gm__fail(err, GM_ERR_DRIVER, 0, "gm_upstream.allocate",
+                    "asked for %" PRIu64 " bytes, the pool's upstream said GM_OK and gave %" PRIu64, bytes,
+                    memory->bytes);
+  }
+  if (memory->address % align == 0) return GM_OK;
+  return gm__fail(err, GM_ERR_DRIVER, 0, "gm_upstream.allocate",
+                  "asked for a multiple of %" PRIu32 ", the pool's upstream said GM_OK and gave 0x%" PRIx64, align,
+                  memory->address);
+}
+
+static gm_status upstream_wrap(gm_pool *pool, uint64_t bytes, uint32_t align, const gm_native_memory *native,
+                               gm_memory *out, gm_error *err) {
   const gm_device *device = pool->device;
   gm_status status = device->ops->memory_wrap(device->handle, native, out, err);
-  if (status != GM_OK || out->bytes >= bytes) return status;
-  uint64_t given = out->bytes;
-  gm__device_free(pool->device, out, NULL);
-  return gm__fail(err, GM_ERR_DRIVER, 0, "gm_upstream.allocate",
-                  "asked for %" PRIu64 " bytes, the pool's upstream said GM_OK and gave %" PRIu64, bytes, given);
+  if (status != GM_OK) return status;
+  status = upstream_check(bytes, align, out, err);
+  if (status != GM_OK) gm__device_free(pool->device, out, NULL);
+  return status;
 }
 
 gm_status gm__upstream_take(gm_pool *pool, uint64_t bytes, uint32_t align, gm_memory *out, void **out_token,
@@ -52,7 +64,7 @@ gm_status gm__upstream_take(gm_pool *pool, uint64_t bytes, uint32_t align, gm_me
   if (status != GM_OK) {
     return gm__fail(err, status, 0, "gm_upstream.allocate", "the pool's upstream refused %" PRIu64 " bytes", bytes);
   }
-  status = upstream_wrap(pool, bytes, &native.head, out, err);
+  status = upstream_wrap(pool, bytes, align, &native.head, out, err);
   if (status != GM_OK) {
     upstream->release(upstream->user, token);
     return status;

@@ -242,6 +242,48 @@ static void test_software_devices_rank_below_the_cpu(void **state) {
   gm_context_destroy(ctx, NULL);
 }
 
+/* An OpenCL card without a free query beside another API's entry for the same card. */
+static gm_status opencl_figures(void *driver, uint32_t index, void *device, gm_raw_figures *out, gm_error *err) {
+  (void)driver, (void)index, (void)device, (void)err;
+  out->rules = GM_RAW_OPENCL;
+  out->device_total = (gm_raw_reply){GM_RAW_OK, 0, fake.total[0], GM_UNKNOWN_BYTES};
+  return GM_OK;
+}
+
+static void check_peer(const char *pci, gm_figure_source source, uint64_t free_bytes) {
+  gm_context_params params = {.struct_size = sizeof params, .backends = "fake,clcard", .ignore_environment = true};
+  gm_context *ctx = NULL;
+  gm_backend_ops card = fake_ops;
+  card.name = "clcard";
+  card.figures = opencl_figures;
+  fake_backend_reset();
+  snprintf(fake.info.pci, sizeof fake.info.pci, "%s", pci);
+  fake.info.uuid_derived = true;
+  assert_int_equal(gm_context_create(&params, &ctx, NULL), GM_OK);
+  assert_int_equal(gm_backend_register(ctx, &fake_ops, NULL), GM_OK);
+  assert_int_equal(gm_backend_register(ctx, &card, NULL), GM_OK);
+  gm_device_entry entries[4];
+  size_t count = 0;
+  assert_int_equal(gm_discover_devices(ctx, entries, 4, &count, NULL), GM_OK);
+  assert_int_equal(count, 2);
+  assert_string_equal(entries[1].id.backend, "clcard");
+  assert_int_equal(entries[1].memory.free_source, source);
+  assert_int_equal(entries[1].memory.free_bytes, free_bytes);
+  gm_device *device = NULL;
+  gm_memory_info info = {.struct_size = sizeof info};
+  assert_int_equal(gm_device_open_index(ctx, "clcard", 0, &device, NULL), GM_OK);
+  assert_int_equal(gm_device_memory_info(device, &info, NULL), GM_OK);
+  assert_int_equal(info.free_source, source);
+  assert_int_equal(gm_device_close(device, NULL), GM_OK);
+  gm_context_destroy(ctx, NULL);
+}
+
+static void test_a_figure_of_another_api_for_the_same_card(void **state) {
+  (void)state;
+  check_peer("0000:65:00.0", GM_SOURCE_PEER_API, 900 * MiB);
+  check_peer("", GM_SOURCE_OWN_ACCOUNTING, 1000 * MiB); /* nothing says that they are one card */
+}
+
 static void test_headroom_arithmetic(void **state) {
   (void)state;
   gm_memory_info m = {.total_bytes = 1000, .free_bytes = 600, .used_by_us_bytes = 300, .reclaimable_bytes = 100};
@@ -283,6 +325,7 @@ int main(void) {
       cmocka_unit_test(test_a_full_device_is_not_recommended),
       cmocka_unit_test(test_software_devices_rank_below_the_cpu),
       cmocka_unit_test(test_the_operators_library_goes_first),
+      cmocka_unit_test(test_a_figure_of_another_api_for_the_same_card),
       cmocka_unit_test(test_headroom_arithmetic),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,7 +99,7 @@ static void test_native_objects_and_memory_of_a_block(void **state) {
 typedef struct engine {
   uint64_t live, calls, fail_at;
   gm_status fail_with;
-  bool short_of, without_memory;
+  bool short_of, without_memory, crooked;
 } engine;
 
 static gm_status engine_allocate(void *user, uint64_t bytes, uint32_t align, gm_native_memory *out, void **out_token) {
@@ -112,7 +112,7 @@ static gm_status engine_allocate(void *user, uint64_t bytes, uint32_t align, gm_
     return GM_ERR_OUT_OF_DEVICE_MEMORY;
   }
   gm_cpu_memory *native = (gm_cpu_memory *)(void *)out;
-  native->pointer = e->without_memory ? NULL : memory;
+  native->pointer = e->without_memory ? NULL : (char *)memory + e->crooked;
   native->bytes = e->short_of ? bytes - 1 : bytes;
   *out_token = memory;
   e->live++;
@@ -184,9 +184,9 @@ static void test_a_failing_upstream(void **state) {
 
 static void test_a_lying_upstream(void **state) {
   (void)state;
-  for (int lie = 0; lie < 2; lie++) {
+  for (int lie = 0; lie < 3; lie++) {
     pool_bench bench;
-    engine e = {.short_of = lie == 0, .without_memory = lie == 1};
+    engine e = {.short_of = lie == 0, .without_memory = lie == 1, .crooked = lie == 2};
     gm_upstream upstream = {engine_allocate, engine_release, &e};
     gm_pool_params params = {.struct_size = sizeof params, .upstream = &upstream};
     pool_bench_open(&bench, "cpu", NULL, &params);
