@@ -35,13 +35,15 @@ static void discovery_absent(gm__driver *driver) {
                          "%s is there, but this build of gm has no %s backend", driver->info.library, known->title));
     return;
   }
-  char tried[160] = "";
-  for (const char *const *name = known->libraries; *name; name++) {
+  const char *const given[] = {driver->host.library, NULL};
+  const char *const *names = driver->host.library ? given : known->libraries;
+  char tried[320] = "";
+  for (const char *const *name = names; *name; name++) {
     size_t used = strlen(tried);
     snprintf(tried + used, sizeof tried - used, "%s%s", used ? ", " : "", *name);
   }
-  discovery_refuse(driver, gm__fail(reason, GM_ERR_UNAVAILABLE, 0, "discover", "%s not found (tried %s); %s",
-                                    known->libraries[0], tried, known->advice));
+  discovery_refuse(driver, gm__fail(reason, GM_ERR_UNAVAILABLE, 0, "discover", "%s not found (tried %s); %s", names[0],
+                                    tried, known->advice));
 }
 
 static bool discovery_in_list(const char *list, const char *name) {
