@@ -19,6 +19,9 @@ file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/cache/pocl")
 # ENVIRONMENT for tests of CUDA without a card: tests/simulated makes these.
 set(gm_simulated_cuda "GM_CUDA_LIBRARY=${CMAKE_BINARY_DIR}/simulated/cuda/libcuda.so.1"
   "GM_CUDA_OPTIONS=nvml=${CMAKE_BINARY_DIR}/simulated/cuda/libnvidia-ml.so.1")
+# The same for HIP, as ROCm 6 and as ROCm 5.
+set(gm_simulated_hip "GM_HIP_LIBRARY=${CMAKE_BINARY_DIR}/simulated/hip/libamdhip64.so.6")
+set(gm_simulated_hip5 "GM_HIP_LIBRARY=${CMAKE_BINARY_DIR}/simulated/hip/libamdhip64.so.5")
 
 # gm_test_program(name SOURCES file... LINK target...): a program in bin/tests that may include tests/support headers.
 function(gm_test_program name)

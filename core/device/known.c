@@ -12,6 +12,13 @@ extern const gm_backend_ops gm__cuda_backend;
 #define KNOWN_CUDA NULL
 #endif
 
+#ifdef GM_HAVE_BACKEND_HIP
+extern const gm_backend_ops gm__hip_backend;
+#define KNOWN_HIP &gm__hip_backend
+#else
+#define KNOWN_HIP NULL
+#endif
+
 #ifdef GM_HAVE_BACKEND_OPENCL
 extern const gm_backend_ops gm__opencl_backend;
 #define KNOWN_OPENCL &gm__opencl_backend
@@ -35,7 +42,7 @@ static const char *const known_vulkan[] = {"libvulkan.so.1", "libvulkan.so", NUL
 static const gm__known_backend known_backends[] = {
     {"cpu", GM_API_CPU, &gm__cpu_backend, "CPU", NULL, "", true},
     {"cuda", GM_API_CUDA, KNOWN_CUDA, "CUDA", known_cuda, "install the NVIDIA driver", false},
-    {"hip", GM_API_HIP, NULL, "HIP", known_hip, "install ROCm's HIP runtime", false},
+    {"hip", GM_API_HIP, KNOWN_HIP, "HIP", known_hip, "install ROCm's HIP runtime", false},
     {"opencl", GM_API_OPENCL, KNOWN_OPENCL, "OpenCL", known_opencl,
      "install an OpenCL loader (ocl-icd-libopencl1) and a driver", false},
     {"vulkan", GM_API_VULKAN, KNOWN_VULKAN, "Vulkan", known_vulkan, "install a Vulkan loader (libvulkan1) and a driver",

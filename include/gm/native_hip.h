@@ -1,5 +1,4 @@
-/* HIP objects that an engine lends to gm or asks gm for. The HIP backend comes with a later version; the layout is
- * fixed here so that engines can be written against it. */
+/* HIP objects that an engine lends to gm or asks gm for. */
 #ifndef GM_NATIVE_HIP_H
 #define GM_NATIVE_HIP_H
 
@@ -9,13 +8,13 @@ GM_BEGIN_DECLS
 
 typedef struct gm_hip_device {
   gm_native_device head; /* {sizeof(gm_hip_device), GM_API_HIP} */
-  uintptr_t context;     /* hipCtx_t; 0: the primary context of `ordinal`, retained */
+  uintptr_t context;     /* 0: HIP has one context per device, that of `ordinal` */
   int32_t ordinal;       /* hipDevice_t */
 } gm_hip_device;
 
 typedef struct gm_hip_stream {
   gm_native_stream head; /* {sizeof(gm_hip_stream), GM_API_HIP} */
-  uintptr_t stream;      /* hipStream_t; 0 legacy default, 1 hipStreamLegacy, 2 hipStreamPerThread */
+  uintptr_t stream;      /* hipStream_t; 0 null stream, 1 hipStreamLegacy; not 2, hipStreamPerThread */
 } gm_hip_stream;
 
 typedef struct gm_hip_point {
@@ -25,7 +24,7 @@ typedef struct gm_hip_point {
 
 typedef struct gm_hip_memory {
   gm_native_memory head; /* {sizeof(gm_hip_memory), GM_API_HIP} */
-  uint64_t pointer;      /* hipDeviceptr_t of the block */
+  uint64_t pointer;      /* hipDeviceptr_t of the block, as a number */
   uint64_t bytes;
 } gm_hip_memory;
 

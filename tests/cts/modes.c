@@ -18,6 +18,12 @@ const cts_mode *const *cts_modes(void) {
     &cts_cuda_adopted,
     &cts_cuda_default,
 #endif
+#if GM_HAVE_BACKEND_HIP
+    &cts_hip_opened,
+    &cts_hip_adopted,
+    &cts_hip_default,
+    &cts_hip_old,
+#endif
 #if GM_HAVE_BACKEND_OPENCL
     &cts_opencl_opened,
     &cts_opencl_adopted,

@@ -7,6 +7,7 @@
 extern const cts_mode cts_cpu_opened;
 extern const cts_mode cts_null_opened, cts_null_late;
 extern const cts_mode cts_cuda_opened, cts_cuda_adopted, cts_cuda_default;
+extern const cts_mode cts_hip_opened, cts_hip_adopted, cts_hip_default, cts_hip_old;
 extern const cts_mode cts_opencl_opened, cts_opencl_adopted, cts_opencl_unordered;
 extern const cts_mode cts_vulkan_opened, cts_vulkan_plain, cts_vulkan_staging, cts_vulkan_adopted,
     cts_vulkan_adopted_staging;

@@ -10,6 +10,9 @@ atomic_llong fault_host_live;
 #if !GM_HAVE_BACKEND_CUDA
 fault_driver *const fault_cuda = NULL;
 #endif
+#if !GM_HAVE_BACKEND_HIP
+fault_driver *const fault_hip = NULL;
+#endif
 #if !GM_HAVE_BACKEND_OPENCL
 fault_driver *const fault_opencl = NULL;
 #endif
@@ -38,6 +41,7 @@ const gm_services fault_services = {.alloc = fault_alloc, .release = fault_relea
 
 fault_driver *fault_driver_of(const char *backend) {
   if (fault_cuda && strcmp(backend, fault_cuda->backend) == 0) return fault_cuda;
+  if (fault_hip && strcmp(backend, fault_hip->backend) == 0) return fault_hip;
   if (fault_opencl && strcmp(backend, fault_opencl->backend) == 0) return fault_opencl;
   if (fault_vulkan && strcmp(backend, fault_vulkan->backend) == 0) return fault_vulkan;
   return NULL;
@@ -51,6 +55,7 @@ static void fault_reset_driver(fault_driver *driver) {
 
 void fault_reset(void) {
   fault_reset_driver(fault_cuda);
+  fault_reset_driver(fault_hip);
   fault_reset_driver(fault_opencl);
   fault_reset_driver(fault_vulkan);
   atomic_store(&fault_host_calls, 0);

@@ -24,7 +24,7 @@ typedef struct fault_driver {
 } fault_driver;
 
 /* NULL where the backend was not built. */
-extern fault_driver *const fault_cuda, *const fault_opencl, *const fault_vulkan;
+extern fault_driver *const fault_cuda, *const fault_hip, *const fault_opencl, *const fault_vulkan;
 fault_driver *fault_driver_of(const char *backend);
 
 /* What the next run is to suffer; everything zero: nothing. */

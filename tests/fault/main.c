@@ -17,7 +17,7 @@
 #include "support/safetensors_bytes.h"
 #include "support/temp_folder.h"
 
-static const char *const sweep_backends[] = {"cpu", "null", "cuda", "opencl", "vulkan"};
+static const char *const sweep_backends[] = {"cpu", "null", "cuda", "hip", "opencl", "vulkan"};
 enum { SWEEP_BACKENDS = sizeof sweep_backends / sizeof sweep_backends[0] };
 
 typedef struct sweep {

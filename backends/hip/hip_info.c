@@ -1,0 +1,128 @@
+#include "backends/hip/hip_info.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/hip/hip_kernel.h"
+#include "backends/hip/hip_status.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/base/uuid.h"
+
+/* hipDeviceProp_t is not read: its layout changed between versions, and the same entry is exported under two names.
+ * Attributes, which kept their numbers since HIP 5.0, and the kernel's files tell the same. */
+
+/* hipMalloc's memory begins on a page; 256 is what HIP's documentation promises of a device's base address. */
+enum { HIP_ALIGNMENT = 256 };
+
+static int hip_attribute(const gm__hip_driver *driver, uint32_t ordinal, hipDeviceAttribute_t what, int otherwise) {
+  int value = otherwise;
+  return driver->hip.hipDeviceGetAttribute(&value, what, (int)ordinal) == hipSuccess ? value : otherwise;
+}
+
+static bool hip_is_zero(const char *bytes, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (bytes[i]) return false;
+  }
+  return true;
+}
+
+/* Cards without a number of their own answer what is left of ROCm's "GPU-XX". */
+static bool hip_uuid_usable(const hipUUID *uuid) {
+  const bool placeholder = uuid->bytes[0] == 'X' && uuid->bytes[1] == 'X';
+  return !placeholder && !hip_is_zero(uuid->bytes, sizeof uuid->bytes);
+}
+
+static void hip_identify(const gm__hip_driver *driver, gm_device_info *info) {
+  hipUUID uuid = {{0}};
+  const gm__hip_syms *hip = &driver->hip;
+  const bool told = hip->hipDeviceGetUuid && hip->hipDeviceGetUuid(&uuid, (int)info->index) == hipSuccess;
+  if (told && hip_uuid_usable(&uuid)) {
+    memcpy(info->uuid, uuid.bytes, sizeof info->uuid);
+  } else {
+    gm__uuid_derive("hip", info->driver, info->name, info->index, info->uuid);
+    info->uuid_derived = true;
+  }
+}
+
+static void hip_pci(const gm__hip_driver *driver, gm_device_info *info) {
+  char text[64] = "";
+  unsigned domain = 0, bus = 0, slot = 0, function = 0;
+  if (driver->hip.hipDeviceGetPCIBusId(text, (int)sizeof text - 1, (int)info->index) != hipSuccess) return;
+  text[sizeof text - 1] = 0;
+  const int read = sscanf(text, "%8x:%2x:%2x.%1x", &domain, &bus, &slot, &function);
+  if (read < 3 || slot > 0x1f || function > 7 || (!domain && !bus && !slot)) return;
+  snprintf(info->pci, sizeof info->pci, "%04x:%02x:%02x.%x", domain, bus, slot, function);
+}
+
+static bool hip_has_vmm(const gm__hip_syms *hip) {
+  return hip->hipMemAddressReserve && hip->hipMemAddressFree && hip->hipMemCreate && hip->hipMemRelease &&
+         hip->hipMemMap && hip->hipMemUnmap && hip->hipMemSetAccess && hip->hipMemGetAllocationGranularity;
+}
+
+/* By entries and attributes; opening the device tries what can be tried. Managed memory that the host must not touch
+ * while the device works is not offered: it could not be called coherent. */
+static uint64_t hip_capabilities(const gm__hip_driver *driver, uint32_t ordinal) {
+  const gm__hip_syms *hip = &driver->hip;
+  uint64_t has = GM_CAP_STREAMS | GM_CAP_POINTS | GM_CAP_MAPPING | GM_CAP_ADOPT | GM_CAP_ADDRESS;
+  if (driver->version >= GM__HIP_6 && hip_has_vmm(hip) &&
+      hip_attribute(driver, ordinal, hipDeviceAttributeVirtualMemoryManagementSupported, 0) > 0) {
+    has |= GM_CAP_VMM;
+  }
+  if (hip->hipHostRegister && hip->hipHostUnregister &&
+      hip_attribute(driver, ordinal, hipDeviceAttributeHostRegisterSupported, 1) != 0) {
+    has |= GM_CAP_REGISTRATION;
+  }
+  if (hip->hipMallocManaged && hip_attribute(driver, ordinal, hipDeviceAttributeManagedMemory, 0) > 0 &&
+      hip_attribute(driver, ordinal, hipDeviceAttributeConcurrentManagedAccess, 0) > 0) {
+    has |= GM_CAP_MANAGED;
+  }
+  return has;
+}
+
+static void hip_nature(const gm__hip_driver *driver, gm_device_info *info) {
+  size_t total = 0;
+  info->unified = hip_attribute(driver, info->index, hipDeviceAttributeIntegrated, 0) > 0;
+  info->type = info->unified ? GM_DEVICE_TYPE_INTEGRATED : GM_DEVICE_TYPE_DISCRETE;
+  info->capabilities = hip_capabilities(driver, info->index);
+  if (driver->hip.hipDeviceTotalMem(&total, (int)info->index) == hipSuccess) info->total_bytes = total;
+  info->max_alloc_bytes = info->total_bytes; /* HIP tells no other limit; 0 stays "not known" */
+  info->numa_node = -1;
+  if (info->simulated) return;
+  gm__hip_kernel_arch(NULL, info->pci, info->capability, sizeof info->capability);
+  info->numa_node = gm__hip_kernel_node(NULL, info->pci);
+}
+
+gm_status gm__hip_describe(const gm__hip_driver *driver, uint32_t ordinal, gm_device_info *out, gm_error *err) {
+  gm_device_info info = {.struct_size = sizeof info,
+                         .api = GM_API_HIP,
+                         .backend = "hip",
+                         .vendor = "amd",
+                         .index = ordinal,
+                         .alignment = HIP_ALIGNMENT,
+                         .map_atom_bytes = 1};
+  const hipError_t code = driver->hip.hipDeviceGetName(info.name, (int)sizeof info.name - 1, (int)ordinal);
+  if (code != hipSuccess) return gm__hip_fail(err, code, "hipDeviceGetName");
+  info.name[sizeof info.name - 1] = 0;
+  gm__text_clean(info.name);
+  if (!info.name[0]) snprintf(info.name, sizeof info.name, "unnamed HIP device"); /* some APUs' */
+  info.simulated = driver->hip.simulated != NULL;
+  snprintf(info.driver, sizeof info.driver, "%s", info.simulated ? "simulated" : "rocm");
+  gm__hip_driver_version(driver, info.version, sizeof info.version);
+  hip_identify(driver, &info);
+  hip_pci(driver, &info);
+  hip_nature(driver, &info);
+  *out = info;
+  return GM_OK;
+}
+
+void gm__hip_figures(const gm__hip_driver *driver, const gm_device_info *info, gm_raw_figures *out) {
+  size_t total = 0;
+  *out = (gm_raw_figures){.struct_size = sizeof *out, .rules = GM_RAW_HIP};
+  out->place = info->unified ? GM_RAW_INTEGRATED : GM_RAW_OWN_MEMORY;
+  const hipError_t code = driver->hip.hipDeviceTotalMem(&total, (int)info->index);
+  out->device_total = (gm_raw_reply){.state = code == hipSuccess ? GM_RAW_OK : GM_RAW_ERROR,
+                                     .code = (int32_t)code,
+                                     .total_bytes = total,
+                                     .free_bytes = GM_UNKNOWN_BYTES};
+}

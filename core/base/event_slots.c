@@ -1,0 +1,70 @@
+#include "core/base/event_slots.h"
+
+#include "core/base/alloc.h"
+
+/* Invariants: `use` of a slot that a point holds equals the point's value, and goes up by one when the point is given
+ * back, once, whoever does it; only who moved it up touches `event` until the slot is spare again. */
+
+enum { EVENT_SLOTS_SPARE = 64 }; /* more are given back to the driver */
+
+void gm__event_slots_init(gm__event_slots *slots, const gm_services *services) {
+  *slots = (gm__event_slots){.services = services};
+  gm__mutex_init(&slots->lock);
+}
+
+void gm__event_slots_clear(gm__event_slots *slots) {
+  while (slots->all) {
+    gm__event_slot *slot = slots->all;
+    slots->all = slot->next;
+    gm__release(slots->services, slot, sizeof *slot);
+  }
+  gm__mutex_destroy(&slots->lock);
+}
+
+static gm__event_slot *event_slots_pop(gm__event_slots *slots, gm__event_slot **list) {
+  gm__event_slot *slot = *list;
+  if (slot) *list = slot->next_spare;
+  if (slot && slot->event) slots->spare_count--;
+  return slot;
+}
+
+gm__event_slot *gm__event_slots_take(gm__event_slots *slots, bool with_event) {
+  gm__mutex_lock(&slots->lock);
+  gm__event_slot *slot = with_event ? event_slots_pop(slots, &slots->spare) : NULL;
+  if (!slot) slot = event_slots_pop(slots, &slots->blank);
+  gm__mutex_unlock(&slots->lock);
+  if (slot) return slot;
+  slot = gm__alloc(slots->services, sizeof *slot);
+  if (!slot) return NULL;
+  atomic_init(&slot->use, 1);
+  gm__mutex_lock(&slots->lock);
+  slot->next = slots->all;
+  slots->all = slot;
+  gm__mutex_unlock(&slots->lock);
+  return slot;
+}
+
+void *gm__event_slots_put(gm__event_slots *slots, gm__event_slot *slot) {
+  void *surplus = NULL;
+  gm__mutex_lock(&slots->lock);
+  if (slot->lent || slots->spare_count >= EVENT_SLOTS_SPARE) {
+    if (!slot->lent) surplus = slot->event;
+    slot->event = NULL;
+    slot->lent = false;
+  }
+  gm__event_slot **list = slot->event ? &slots->spare : &slots->blank;
+  if (slot->event) slots->spare_count++;
+  slot->next_spare = *list;
+  *list = slot;
+  gm__mutex_unlock(&slots->lock);
+  return surplus;
+}
+
+gm__event_slot *gm__event_slot_find(uint64_t handle, uint64_t use) {
+  gm__event_slot *slot = (gm__event_slot *)(uintptr_t)handle;
+  return slot && atomic_load(&slot->use) == use ? slot : NULL;
+}
+
+bool gm__event_slot_retire(gm__event_slot *slot, uint64_t use) {
+  return atomic_compare_exchange_strong(&slot->use, &use, use + 1);
+}

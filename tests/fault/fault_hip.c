@@ -1,0 +1,100 @@
+/* Wrappers of every HIP entry, made from its symbol table. */
+#include <string.h>
+
+#include "backends/hip/hip_syms.h"
+#include "fault/fault.h"
+
+enum {
+#define X(need, fault, symbol, parameters, arguments) HIP_##symbol,
+#include "backends/hip/hip_syms.def"
+#undef X
+  HIP_ENTRIES
+};
+
+_Static_assert((int)HIP_ENTRIES <= (int)FAULT_ENTRIES_MAX, "room for every entry");
+
+static const char *const hip_names[] = {
+#define X(need, fault, symbol, parameters, arguments) #symbol,
+#include "backends/hip/hip_syms.def"
+#undef X
+};
+
+enum { CODE = true };
+static const bool hip_can_fail[] = {
+#define X(need, fault, symbol, parameters, arguments) fault,
+#include "backends/hip/hip_syms.def"
+#undef X
+};
+
+/* None that loses the device: then nothing is given back, on purpose. */
+static const int32_t hip_codes[] = {hipErrorOutOfMemory, hipErrorUnknown, hipErrorInvalidValue, 0};
+
+static void *hip_wrap(const char *symbol, void *real);
+static fault_driver hip_driver = {.backend = "hip",
+                                  .count = HIP_ENTRIES,
+                                  .names = hip_names,
+                                  .can_fail = hip_can_fail,
+                                  .codes = hip_codes,
+                                  .wrap = hip_wrap};
+fault_driver *const fault_hip = &hip_driver;
+
+static gm__hip_syms hip_real;
+
+typedef struct hip_pair {
+  unsigned makes, gives_back;
+} hip_pair;
+
+static const hip_pair hip_pairs[] = {
+    {HIP_hipMalloc, HIP_hipFree},
+    {HIP_hipMallocManaged, HIP_hipFree},
+    {HIP_hipHostMalloc, HIP_hipHostFree},
+    {HIP_hipHostRegister, HIP_hipHostUnregister},
+    {HIP_hipMemAddressReserve, HIP_hipMemAddressFree},
+    {HIP_hipMemCreate, HIP_hipMemRelease},
+    {HIP_hipMemMap, HIP_hipMemUnmap},
+    {HIP_hipStreamCreateWithFlags, HIP_hipStreamDestroy},
+    {HIP_hipEventCreateWithFlags, HIP_hipEventDestroy},
+};
+
+enum { HIP_PAIRS = sizeof hip_pairs / sizeof hip_pairs[0] };
+
+/* A release that fails has let go all the same: else the driver, not gm, would keep the object. */
+static bool hip_releases(unsigned entry) {
+  for (size_t i = 0; i < HIP_PAIRS; i++) {
+    if (hip_pairs[i].gives_back == entry) return true;
+  }
+  return false;
+}
+
+static void hip_account(unsigned entry) {
+  for (size_t i = 0; i < HIP_PAIRS; i++) {
+    if (hip_pairs[i].makes == entry) atomic_fetch_add(&hip_driver.live, 1);
+  }
+  if (hip_releases(entry)) atomic_fetch_sub(&hip_driver.live, 1);
+}
+
+#define X(need, fault, symbol, parameters, arguments)           \
+  static hipError_t wrapped_##symbol parameters {               \
+    const bool failing = fault_hits(&hip_driver, HIP_##symbol); \
+    const hipError_t wrong = (hipError_t)fault_now.code;        \
+    if (failing && !hip_releases(HIP_##symbol)) return wrong;   \
+    const hipError_t answer = hip_real.symbol arguments;        \
+    if (answer == hipSuccess) hip_account(HIP_##symbol);        \
+    return failing ? wrong : answer;                            \
+  }
+#include "backends/hip/hip_syms.def"
+#undef X
+
+static void *hip_wrap(const char *symbol, void *real) {
+#define X(need, fault, symbol_, parameters, arguments)   \
+  if (strcmp(symbol, #symbol_) == 0) {                   \
+    hipError_t(*wrapper) parameters = wrapped_##symbol_; \
+    if (!real) return NULL;                              \
+    memcpy(&hip_real.symbol_, &real, sizeof real);       \
+    memcpy(&real, &wrapper, sizeof real);                \
+    return real;                                         \
+  }
+#include "backends/hip/hip_syms.def"
+#undef X
+  return real;
+}
