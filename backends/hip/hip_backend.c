@@ -81,6 +81,7 @@ const gm_backend_ops gm__hip_backend = {
     .device_adopt = gm__hip_device_adopt,
     .stream_adopt = gm__hip_stream_adopt,
     .point_import = gm__hip_point_import,
+    .point_native = gm__hip_point_native,
     .memory_wrap = gm__hip_memory_wrap,
     .figures = gm__hip_device_figures,
     .memory_type_count = gm__hip_memory_type_count,

@@ -91,6 +91,16 @@ gm_status gm__hip_point_import(void *device, const gm_native_point *native, gm_b
   return GM_OK;
 }
 
+gm_status gm__hip_point_native(void *device, const gm_backend_point *point, gm_native_point *out, gm_error *err) {
+  (void)device;
+  gm_hip_point *native = (gm_hip_point *)out;
+  const gm_status status = gm__hip_check_head(out->struct_size, out->api, sizeof *native, "out", err);
+  if (status != GM_OK) return status;
+  const gm__event_slot *slot = gm__event_slot_find(point->handle, point->value);
+  native->event = slot ? (uintptr_t)slot->event : 0;
+  return GM_OK;
+}
+
 gm_status gm__hip_point_record(void *device, void *stream, gm_backend_point *out, gm_error *err) {
   gm__hip_job job;
   gm_status status = gm__hip_begin(device, stream, &job, err);

@@ -10,7 +10,8 @@ gm_status gm__hip_point_mark(gm__hip_device *device, hipStream_t stream, gm_back
 /* Destroy every event of gm's, with the device current. */
 void gm__hip_events_destroy(gm__hip_device *device);
 
-/* The entries of the seam, group 13 but the barrier, and point_import. */
+/* The entries of the seam, group 13 but the barrier, point_import and point_native. */
+gm_status gm__hip_point_native(void *device, const gm_backend_point *point, gm_native_point *out, gm_error *err);
 gm_status gm__hip_point_import(void *device, const gm_native_point *native, gm_backend_point *out, gm_error *err);
 gm_status gm__hip_point_record(void *device, void *stream, gm_backend_point *out, gm_error *err);
 gm_status gm__hip_point_done(void *device, const gm_backend_point *point, bool *out, gm_error *err);
