@@ -50,6 +50,15 @@ typedef enum hipMemcpyKind {
   hipMemcpyDefault = 4
 } hipMemcpyKind;
 
+typedef enum hipMemoryAdvise {
+  hipMemAdviseSetReadMostly = 1,
+  hipMemAdviseUnsetReadMostly = 2,
+  hipMemAdviseSetPreferredLocation = 3,
+  hipMemAdviseUnsetPreferredLocation = 4,
+  hipMemAdviseSetAccessedBy = 5,
+  hipMemAdviseUnsetAccessedBy = 6
+} hipMemoryAdvise;
+
 typedef enum hipStreamCaptureStatus {
   hipStreamCaptureStatusNone = 0,
   hipStreamCaptureStatusActive = 1,
@@ -75,6 +84,7 @@ typedef enum hipMemAllocationGranularity_flags {
   hipMemAllocationGranularityMinimum = 0
 } hipMemAllocationGranularity_flags;
 
+#define hipCpuDeviceId ((int)-1)
 #define hipStreamNonBlocking 0x01
 #define hipEventDisableTiming 0x02
 #define hipMemAttachGlobal 0x01

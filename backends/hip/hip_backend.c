@@ -5,6 +5,7 @@
 #include "backends/hip/hip_copy.h"
 #include "backends/hip/hip_host.h"
 #include "backends/hip/hip_kernel.h"
+#include "backends/hip/hip_managed.h"
 #include "backends/hip/hip_map.h"
 #include "backends/hip/hip_mem.h"
 #include "backends/hip/hip_point.h"
@@ -121,4 +122,6 @@ const gm_backend_ops gm__hip_backend = {
     .vmm_map = gm__hip_vmm_map,
     .vmm_unmap = gm__hip_vmm_unmap,
     .vmm_access = gm__hip_vmm_access,
+    .managed_prefetch = gm__hip_managed_prefetch,
+    .managed_advise = gm__hip_managed_advise,
 };

@@ -60,8 +60,16 @@ static bool hip_has_vmm(const gm__hip_syms *hip) {
          hip->hipMemMap && hip->hipMemUnmap && hip->hipMemSetAccess && hip->hipMemGetAllocationGranularity;
 }
 
-/* By entries and attributes; opening the device tries what can be tried. Managed memory that the host must not touch
- * while the device works is not offered: it could not be called coherent. */
+/* Managed memory that the host must not touch while the device works is not offered: it could not be called coherent.
+ */
+static bool hip_has_managed(const gm__hip_driver *driver, uint32_t ordinal) {
+  const gm__hip_syms *hip = &driver->hip;
+  return hip->hipMallocManaged && hip->hipMemPrefetchAsync && hip->hipMemAdvise &&
+         hip_attribute(driver, ordinal, hipDeviceAttributeManagedMemory, 0) > 0 &&
+         hip_attribute(driver, ordinal, hipDeviceAttributeConcurrentManagedAccess, 0) > 0;
+}
+
+/* By entries and attributes; opening the device tries what can be tried. */
 static uint64_t hip_capabilities(const gm__hip_driver *driver, uint32_t ordinal) {
   const gm__hip_syms *hip = &driver->hip;
   uint64_t has = GM_CAP_STREAMS | GM_CAP_POINTS | GM_CAP_MAPPING | GM_CAP_ADOPT | GM_CAP_ADDRESS;
@@ -73,10 +81,7 @@ static uint64_t hip_capabilities(const gm__hip_driver *driver, uint32_t ordinal)
       hip_attribute(driver, ordinal, hipDeviceAttributeHostRegisterSupported, 1) != 0) {
     has |= GM_CAP_REGISTRATION;
   }
-  if (hip->hipMallocManaged && hip_attribute(driver, ordinal, hipDeviceAttributeManagedMemory, 0) > 0 &&
-      hip_attribute(driver, ordinal, hipDeviceAttributeConcurrentManagedAccess, 0) > 0) {
-    has |= GM_CAP_MANAGED;
-  }
+  if (hip_has_managed(driver, ordinal)) has |= GM_CAP_MANAGED;
   return has;
 }
 

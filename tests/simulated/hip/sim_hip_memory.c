@@ -47,6 +47,17 @@ hipError_t hipMallocManaged(void **pointer, size_t bytes, unsigned int flags) {
   return sim_hip_answer(result);
 }
 
+hipError_t hipMemPrefetchAsync(const void *pointer, size_t bytes, int device, hipStream_t stream) {
+  const CUresult result = sim_hip_context();
+  return sim_hip_answer(result ? result
+                               : cuMemPrefetchAsync(memory_address(pointer), bytes, device, (CUstream)(void *)stream));
+}
+
+hipError_t hipMemAdvise(const void *pointer, size_t bytes, hipMemoryAdvise advice, int device) {
+  const CUresult result = sim_hip_context();
+  return sim_hip_answer(result ? result : cuMemAdvise(memory_address(pointer), bytes, (CUmem_advise)advice, device));
+}
+
 hipError_t hipHostRegister(void *pointer, size_t bytes, unsigned int flags) {
   const CUresult result = sim_hip_context();
   return sim_hip_answer(result ? result : cuMemHostRegister_v2(pointer, bytes, flags));

@@ -1,0 +1,12 @@
+/* Managed memory: where it shall lie. The entries of the seam, group 19. */
+#ifndef GM_BACKENDS_HIP_MANAGED_H
+#define GM_BACKENDS_HIP_MANAGED_H
+
+#include "backends/hip/hip_device.h"
+
+gm_status gm__hip_managed_prefetch(void *device, void *stream, const gm_memory *memory, uint64_t offset, uint64_t bytes,
+                                   gm_managed_place place, gm_backend_point *out, gm_error *err);
+gm_status gm__hip_managed_advise(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes,
+                                 gm_managed_advice advice, gm_managed_place place, bool give, gm_error *err);
+
+#endif
