@@ -34,19 +34,31 @@ static cuda_side cuda_rect_memory(const gm_memory *memory, uint64_t offset, uint
   return cuda_rect_side(kind, base + offset, row_pitch, slice_pitch, rect);
 }
 
+static CUresult cuda_rect_row(const gm__cuda_device *device, CUstream stream, const cuda_box *box) {
+  const gm__cuda_syms *cu = device->cu;
+  const bool from_host = box->src.kind == CU_MEMORYTYPE_HOST, to_host = box->dst.kind == CU_MEMORYTYPE_HOST;
+  const CUdeviceptr src = box->src.at, dst = box->dst.at;
+  const size_t bytes = (size_t)box->row_bytes;
+  if (from_host && to_host) return cu->cuMemcpyAsync(dst, src, bytes, stream);
+  if (from_host) return cu->cuMemcpyHtoDAsync_v2(dst, (const void *)(uintptr_t)src, bytes, stream);
+  if (to_host) return cu->cuMemcpyDtoHAsync_v2((void *)(uintptr_t)dst, src, bytes, stream);
+  return cu->cuMemcpyDtoDAsync_v2(dst, src, bytes, stream);
+}
+
 static CUresult cuda_rect_enqueue(const gm__cuda_device *device, CUstream stream, const cuda_box *box, uint64_t rows,
                                   uint64_t slices) {
+  if (rows == 1 && slices == 1) return cuda_rect_row(device, stream, box);
   const uint64_t src_height = slices > 1 ? box->src.slice_pitch / box->src.row_pitch : rows;
   const uint64_t dst_height = slices > 1 ? box->dst.slice_pitch / box->dst.row_pitch : rows;
   CUDA_MEMCPY3D copy = {.srcMemoryType = box->src.kind,
                         .srcHost = (const void *)(uintptr_t)box->src.at,
                         .srcDevice = box->src.at,
-                        .srcPitch = (size_t)(rows > 1 || slices > 1 ? box->src.row_pitch : box->row_bytes),
+                        .srcPitch = (size_t)box->src.row_pitch,
                         .srcHeight = (size_t)src_height,
                         .dstMemoryType = box->dst.kind,
                         .dstHost = (void *)(uintptr_t)box->dst.at,
                         .dstDevice = box->dst.at,
-                        .dstPitch = (size_t)(rows > 1 || slices > 1 ? box->dst.row_pitch : box->row_bytes),
+                        .dstPitch = (size_t)box->dst.row_pitch,
                         .dstHeight = (size_t)dst_height,
                         .WidthInBytes = (size_t)box->row_bytes,
                         .Height = (size_t)rows,
