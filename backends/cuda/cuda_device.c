@@ -106,6 +106,7 @@ static gm__cuda_device *cuda_device_make(gm__cuda_driver *driver, uint32_t index
   atomic_init(&device->own_stream, NULL);
   atomic_init(&device->lost, 0);
   gm__mutex_init(&device->lock);
+  gm__event_slots_init(&device->events, device->services);
   gm__map_init(&device->registered, device->services);
   gm__map_init(&device->peers, device->services);
   return device;
@@ -114,6 +115,7 @@ static gm__cuda_device *cuda_device_make(gm__cuda_driver *driver, uint32_t index
 static void cuda_device_discard(gm__cuda_device *device) {
   gm__map_clear(&device->registered);
   gm__map_clear(&device->peers);
+  gm__event_slots_clear(&device->events);
   gm__mutex_destroy(&device->lock);
   gm__release(device->services, device, sizeof *device);
 }
@@ -208,7 +210,6 @@ void gm__cuda_device_close(void *device, gm_close_mode mode) {
   gm__cuda_device *opened = device;
   if (!opened) return;
   if (mode == GM_CLOSE_NORMAL) cuda_device_give_back(opened);
-  gm__cuda_events_discard(opened);
   cuda_device_discard(opened);
 }
 

@@ -6,10 +6,9 @@
 #include <stdatomic.h>
 
 #include "backends/cuda/cuda_driver.h"
+#include "core/base/event_slots.h"
 #include "core/base/map.h"
-#include "core/base/thread.h"
 
-typedef struct gm__cuda_event gm__cuda_event;
 typedef struct gm__cuda_stream gm__cuda_stream;
 
 typedef struct gm__cuda_device {
@@ -23,11 +22,9 @@ typedef struct gm__cuda_device {
   _Atomic(CUstream) own_stream; /* NULL until first needed */
   _Atomic int32_t lost;         /* the code that told; 0: not lost */
 
-  gm__mutex lock;         /* of what follows */
-  gm__cuda_event *events; /* every record there is */
-  gm__cuda_event *spare;  /* those that no point uses and that have an event, */
-  gm__cuda_event *blank;  /* and those that have none */
-  uint32_t spare_count;
+  gm__event_slots events;
+
+  gm__mutex lock;           /* of what follows */
   gm__cuda_stream *adopted; /* streams that an engine may be capturing */
   gm__map registered;       /* host pointer to the bytes registered there, where it took several calls */
   gm__map peers;            /* contexts that this device was given access to */

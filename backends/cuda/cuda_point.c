@@ -5,117 +5,49 @@
 #include "backends/cuda/cuda_context.h"
 #include "backends/cuda/cuda_status.h"
 #include "backends/cuda/cuda_stream.h"
-#include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "gm/native_cuda.h"
 
-/* Invariants: a record lives as long as its device, so a point of any age can be looked at; `uses` of a record that a
- * point holds equals the point's value, and goes up by one when the point is released, once, whoever releases it; only
- * who moved it up touches `event` until the record is spare again. */
-
-struct gm__cuda_event {
-  CUevent event; /* NULL: none yet, or the engine's was given back */
-  bool lent;     /* the engine's: never destroyed */
-  _Atomic uint64_t uses;
-  gm__cuda_event *next;       /* of all */
-  gm__cuda_event *next_spare; /* of the spare ones */
-};
-
-enum { CUDA_SPARE_EVENTS = 64 }; /* more are given back to the driver */
-
-static gm__cuda_event *cuda_event_pop(gm__cuda_device *device, gm__cuda_event **list) {
-  gm__cuda_event *record = *list;
-  if (record) *list = record->next_spare;
-  if (record && record->event) device->spare_count--;
-  return record;
+static gm__event_slot *cuda_slot_take(gm__cuda_device *device, bool with_event, gm_error *err) {
+  gm__event_slot *slot = gm__event_slots_take(&device->events, with_event);
+  if (!slot) gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "cuda", "no host memory for the point's record");
+  return slot;
 }
 
-/* A record that no point uses, with an event where `with_event` asks for one and the cache has it. */
-static gm__cuda_event *cuda_event_take(gm__cuda_device *device, bool with_event, gm_error *err) {
-  gm__mutex_lock(&device->lock);
-  gm__cuda_event *record = with_event ? cuda_event_pop(device, &device->spare) : NULL;
-  if (!record) record = cuda_event_pop(device, &device->blank);
-  gm__mutex_unlock(&device->lock);
-  if (record) return record;
-  record = gm__alloc(device->services, sizeof *record);
-  if (!record) {
-    gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "cuda", "no host memory for the point's record");
-    return NULL;
-  }
-  atomic_init(&record->uses, 1);
-  gm__mutex_lock(&device->lock);
-  record->next = device->events;
-  device->events = record;
-  gm__mutex_unlock(&device->lock);
-  return record;
+static gm_backend_point cuda_slot_point(gm__event_slot *slot) {
+  return (gm_backend_point){.handle = (uintptr_t)slot, .value = atomic_load(&slot->use)};
 }
 
-/* Back into the cache; the event that is one too many comes out, to be destroyed without the lock. */
-static CUevent cuda_event_put(gm__cuda_device *device, gm__cuda_event *record) {
-  CUevent surplus = NULL;
-  gm__mutex_lock(&device->lock);
-  if (record->lent || device->spare_count >= CUDA_SPARE_EVENTS) {
-    if (!record->lent) surplus = record->event;
-    record->event = NULL;
-    record->lent = false;
-  }
-  gm__cuda_event **list = record->event ? &device->spare : &device->blank;
-  if (record->event) device->spare_count++;
-  record->next_spare = *list;
-  *list = record;
-  gm__mutex_unlock(&device->lock);
-  return surplus;
-}
-
-static gm_backend_point cuda_event_point(gm__cuda_event *record) {
-  return (gm_backend_point){.handle = (uintptr_t)record, .value = atomic_load(&record->uses)};
-}
-
-/* The record of a point that still has its event; NULL: passed, or given back. */
-static gm__cuda_event *cuda_point_event(const gm_backend_point *point) {
-  gm__cuda_event *record = (gm__cuda_event *)(uintptr_t)point->handle;
-  return record && atomic_load(&record->uses) == point->value ? record : NULL;
-}
-
-static gm_status cuda_event_record(gm__cuda_device *device, gm__cuda_event *record, CUstream stream, gm_error *err) {
+static gm_status cuda_slot_record(gm__cuda_device *device, gm__event_slot *slot, CUstream stream, gm_error *err) {
+  CUevent event = slot->event;
   CUresult code = CUDA_SUCCESS;
-  if (!record->event) {
-    code = device->cu->cuEventCreate(&record->event, CU_EVENT_DISABLE_TIMING);
-    if (code != CUDA_SUCCESS) {
-      record->event = NULL;
-      return gm__cuda_device_fail(device, code, "cuEventCreate", err);
-    }
-    if (!record->event) return gm__cuda_nonsense(err, "cuEventCreate", "gave no event");
+  if (!event) {
+    code = device->cu->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+    if (code != CUDA_SUCCESS) return gm__cuda_device_fail(device, code, "cuEventCreate", err);
+    if (!event) return gm__cuda_nonsense(err, "cuEventCreate", "gave no event");
+    slot->event = event;
   }
-  code = device->cu->cuEventRecord(record->event, stream);
+  code = device->cu->cuEventRecord(event, stream);
   return code == CUDA_SUCCESS ? GM_OK : gm__cuda_device_fail(device, code, "cuEventRecord", err);
 }
 
 gm_status gm__cuda_point_mark(gm__cuda_device *device, CUstream stream, gm_backend_point *out, gm_error *err) {
-  gm__cuda_event *record = cuda_event_take(device, true, err);
-  if (!record) return GM_ERR_OUT_OF_HOST_MEMORY;
-  const gm_status status = cuda_event_record(device, record, stream, err);
+  gm__event_slot *slot = cuda_slot_take(device, true, err);
+  if (!slot) return GM_ERR_OUT_OF_HOST_MEMORY;
+  const gm_status status = cuda_slot_record(device, slot, stream, err);
   if (status == GM_OK) {
-    *out = cuda_event_point(record);
+    *out = cuda_slot_point(slot);
     return GM_OK;
   }
-  CUevent surplus = cuda_event_put(device, record);
+  CUevent surplus = gm__event_slots_put(&device->events, slot);
   if (surplus) device->cu->cuEventDestroy_v2(surplus);
   return status;
 }
 
 void gm__cuda_events_destroy(gm__cuda_device *device) {
-  for (gm__cuda_event *record = device->events; record; record = record->next) {
-    if (record->event && !record->lent) device->cu->cuEventDestroy_v2(record->event);
-  }
-}
-
-void gm__cuda_events_discard(gm__cuda_device *device) {
-  while (device->events) {
-    gm__cuda_event *record = device->events;
-    device->events = record->next;
-    gm__release(device->services, record, sizeof *record);
+  for (gm__event_slot *slot = device->events.all; slot; slot = slot->next) {
+    if (slot->event && !slot->lent) device->cu->cuEventDestroy_v2(slot->event);
   }
 }
 
@@ -137,11 +69,11 @@ gm_status gm__cuda_point_import(void *device, const gm_native_point *native, gm_
     return GM_OK;
   }
   if (code != CUDA_ERROR_NOT_READY) return gm__cuda_device_fail(opened, code, "cuEventQuery", err);
-  gm__cuda_event *record = cuda_event_take(opened, false, err);
-  if (!record) return GM_ERR_OUT_OF_HOST_MEMORY;
-  record->event = (CUevent)lent->event;
-  record->lent = true;
-  *out = cuda_event_point(record);
+  gm__event_slot *slot = cuda_slot_take(opened, false, err);
+  if (!slot) return GM_ERR_OUT_OF_HOST_MEMORY;
+  slot->event = (void *)lent->event;
+  slot->lent = true;
+  *out = cuda_slot_point(slot);
   return GM_OK;
 }
 
@@ -150,8 +82,8 @@ gm_status gm__cuda_point_native(void *device, const gm_backend_point *point, gm_
   gm_cuda_point *native = (gm_cuda_point *)out;
   const gm_status status = gm__cuda_check_head(out->struct_size, out->api, sizeof *native, "out", err);
   if (status != GM_OK) return status;
-  const gm__cuda_event *record = cuda_point_event(point);
-  native->event = record ? (uintptr_t)record->event : 0;
+  const gm__event_slot *slot = gm__event_slot_find(point->handle, point->value);
+  native->event = slot ? (uintptr_t)slot->event : 0;
   return GM_OK;
 }
 
@@ -175,14 +107,14 @@ static gm_status cuda_point_answer(gm__cuda_device *device, CUresult code, bool 
 gm_status gm__cuda_point_done(void *device, const gm_backend_point *point, bool *out, gm_error *err) {
   gm__cuda_device *opened = device;
   gm__cuda_scope scope;
-  const gm__cuda_event *record = cuda_point_event(point);
-  if (!record) {
+  const gm__event_slot *slot = gm__event_slot_find(point->handle, point->value);
+  if (!slot) {
     *out = true;
     return GM_OK;
   }
   const gm_status status = gm__cuda_enter(opened, &scope, err);
   if (status != GM_OK) return status;
-  const CUresult code = opened->cu->cuEventQuery(record->event);
+  const CUresult code = opened->cu->cuEventQuery(slot->event);
   gm__cuda_leave(&scope);
   return cuda_point_answer(opened, code, out, err);
 }
@@ -209,11 +141,11 @@ static gm_status cuda_event_wait(gm__cuda_device *device, CUevent event, uint64_
 
 gm_status gm__cuda_point_wait(void *device, const gm_backend_point *point, uint64_t timeout_ns, gm_error *err) {
   gm__cuda_scope scope;
-  const gm__cuda_event *record = cuda_point_event(point);
-  if (!record) return GM_OK;
+  const gm__event_slot *slot = gm__event_slot_find(point->handle, point->value);
+  if (!slot) return GM_OK;
   gm_status status = gm__cuda_enter(device, &scope, err);
   if (status != GM_OK) return status;
-  status = cuda_event_wait(device, record->event, timeout_ns, err);
+  status = cuda_event_wait(device, slot->event, timeout_ns, err);
   gm__cuda_leave(&scope);
   return status;
 }
@@ -221,22 +153,20 @@ gm_status gm__cuda_point_wait(void *device, const gm_backend_point *point, uint6
 gm_status gm__cuda_point_wait_on(void *device, void *stream, const gm_backend_point *point, gm_error *err) {
   gm__cuda_device *opened = device;
   gm__cuda_job job;
-  const gm__cuda_event *record = cuda_point_event(point);
-  if (!record) return GM_OK;
+  const gm__event_slot *slot = gm__event_slot_find(point->handle, point->value);
+  if (!slot) return GM_OK;
   const gm_status status = gm__cuda_begin(opened, stream, &job, err);
   if (status != GM_OK) return status;
-  const CUresult code = opened->cu->cuStreamWaitEvent(job.stream, record->event, 0);
+  const CUresult code = opened->cu->cuStreamWaitEvent(job.stream, slot->event, 0);
   gm__cuda_leave(&job.scope);
   return code == CUDA_SUCCESS ? GM_OK : gm__cuda_device_fail(opened, code, "cuStreamWaitEvent", err);
 }
 
 void gm__cuda_point_release(void *device, const gm_backend_point *point, gm_close_mode mode) {
   gm__cuda_device *opened = device;
-  gm__cuda_event *record = (gm__cuda_event *)(uintptr_t)point->handle;
-  uint64_t uses = point->value;
-  if (!record || mode == GM_CLOSE_ABANDON) return;
-  if (!atomic_compare_exchange_strong(&record->uses, &uses, uses + 1)) return;
-  CUevent surplus = cuda_event_put(opened, record);
+  gm__event_slot *slot = (gm__event_slot *)(uintptr_t)point->handle;
+  if (!slot || mode == GM_CLOSE_ABANDON || !gm__event_slot_retire(slot, point->value)) return;
+  CUevent surplus = gm__event_slots_put(&opened->events, slot);
   gm__cuda_scope scope;
   if (!surplus || gm__cuda_enter(opened, &scope, NULL) != GM_OK) return;
   opened->cu->cuEventDestroy_v2(surplus);

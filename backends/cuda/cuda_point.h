@@ -1,5 +1,4 @@
-/* Points: an event and the number of its use, so that a point that was given back, and whose event serves another one
- * by now, is known to have passed. Events come from a cache of the device. */
+/* Points: an event and the number of its use (core/base/event_slots.h). */
 #ifndef GM_BACKENDS_CUDA_POINT_H
 #define GM_BACKENDS_CUDA_POINT_H
 
@@ -8,9 +7,8 @@
 /* Record a point on `stream`; the device's context is current. */
 gm_status gm__cuda_point_mark(gm__cuda_device *device, CUstream stream, gm_backend_point *out, gm_error *err);
 
-/* Destroy every event, with the device's context current, and then give back the records. */
+/* Destroy every event of gm's, with the device's context current. */
 void gm__cuda_events_destroy(gm__cuda_device *device);
-void gm__cuda_events_discard(gm__cuda_device *device);
 
 /* The entries of the seam, group 13 but the barrier, and point_import. */
 gm_status gm__cuda_point_native(void *device, const gm_backend_point *point, gm_native_point *out, gm_error *err);

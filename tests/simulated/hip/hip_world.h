@@ -130,7 +130,4 @@ static inline gm_status wrap(uint64_t pointer, uint64_t bytes, gm_memory *out) {
   return world.ops->memory_wrap(world.device, &lent.head, out, NULL);
 }
 
-#define ON_NEW(test) cmocka_unit_test_setup_teardown(test, world_begin_new, world_end)
-#define ON_OLD(test) cmocka_unit_test_setup_teardown(test, world_begin_old, world_end)
-
 #endif

@@ -110,7 +110,7 @@ static void test_kernel_tells_the_architecture(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      ON_NEW(test_figures_are_raw),
+      cmocka_unit_test_setup_teardown(test_figures_are_raw, world_begin_new, world_end),
       cmocka_unit_test_setup_teardown(test_nonsense_is_an_error, NULL, world_end),
       cmocka_unit_test_setup_teardown(test_switches_are_refused, NULL, world_end),
       cmocka_unit_test_setup_teardown(test_opens_without_host_memory, NULL, world_end),

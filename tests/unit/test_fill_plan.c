@@ -1,0 +1,111 @@
+/* Fills cut into calls of bytes, words and copies: every pattern, offset and length gives the same bytes as a loop. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/fill_plan.h"
+
+enum { ROOM = 128, FIRST = 16 };
+
+typedef struct device {
+  uint8_t memory[ROOM];
+  unsigned calls, fail_at; /* 0: none fails */
+} device;
+
+static int device_call(device *d) { return ++d->calls == d->fail_at ? 7 : 0; }
+
+static int set_bytes(void *user, uint64_t at, uint8_t value, uint64_t count) {
+  device *d = user;
+  const int code = device_call(d);
+  if (code == 0) memset(d->memory + at, value, count);
+  return code;
+}
+
+static int set_words(void *user, uint64_t at, uint32_t word, uint64_t count) {
+  device *d = user;
+  const int code = device_call(d);
+  assert_int_equal(at % 4, 0);
+  for (uint64_t i = 0; i < count && code == 0; i++) memcpy(d->memory + at + 4 * i, &word, sizeof word);
+  return code;
+}
+
+static int copy(void *user, uint64_t to, uint64_t from, uint64_t bytes) {
+  device *d = user;
+  const int code = device_call(d);
+  assert_true(from + bytes <= to || to + bytes <= from);
+  if (code == 0) memcpy(d->memory + to, d->memory + from, bytes);
+  return code;
+}
+
+static int fill(device *d, uint64_t at, uint64_t bytes, const uint8_t *pattern, uint32_t pattern_bytes) {
+  const gm__fill_target target = {d, set_bytes, set_words, copy};
+  return gm__fill_run(&target, at, bytes, pattern, pattern_bytes);
+}
+
+static void check_fill(uint64_t offset, uint64_t bytes, const uint8_t *pattern, uint32_t pattern_bytes) {
+  device d = {.calls = 0};
+  uint8_t want[ROOM] = {0};
+  for (uint64_t i = 0; i < bytes; i++) want[FIRST + offset + i] = pattern[i % pattern_bytes];
+  assert_int_equal(fill(&d, FIRST + offset, bytes, pattern, pattern_bytes), 0);
+  assert_memory_equal(d.memory, want, sizeof want);
+}
+
+static void test_every_offset_and_length(void **state) {
+  static const uint8_t different[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+  static const uint8_t alike[16] = {9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9};
+  (void)state;
+  for (uint32_t pattern = 1; pattern <= 16; pattern *= 2) {
+    for (uint64_t offset = 0; offset < 8; offset++) {
+      for (uint64_t bytes = 0; bytes < 70; bytes++) {
+        check_fill(offset, bytes, different, pattern);
+        check_fill(offset, bytes, alike, pattern);
+      }
+    }
+  }
+}
+
+static void test_few_calls(void **state) {
+  static const uint8_t pattern[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+  device d = {.calls = 0};
+  (void)state;
+  assert_int_equal(fill(&d, FIRST, 64, pattern, 4), 0);
+  assert_int_equal(d.calls, 1);
+  d.calls = 0;
+  assert_int_equal(fill(&d, FIRST, 64, pattern, 16), 0);
+  assert_int_equal(d.calls, 4 + 2); /* four words, then twice as much twice */
+}
+
+static void test_failure_ends_it(void **state) {
+  static const uint8_t pattern[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  device d = {.calls = 0};
+  (void)state;
+  assert_int_equal(fill(&d, FIRST + 1, 50, pattern, 8), 0);
+  const unsigned all = d.calls;
+  for (unsigned n = 1; n <= all; n++) {
+    d = (device){.fail_at = n};
+    assert_int_equal(fill(&d, FIRST + 1, 50, pattern, 8), 7);
+    assert_int_equal(d.calls, n);
+  }
+}
+
+static void test_patterns(void **state) {
+  (void)state;
+  for (uint32_t bytes = 0; bytes < 40; bytes++) {
+    const bool good = bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16;
+    assert_int_equal(gm__fill_pattern_ok(bytes), good);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_every_offset_and_length),
+      cmocka_unit_test(test_few_calls),
+      cmocka_unit_test(test_failure_ends_it),
+      cmocka_unit_test(test_patterns),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
