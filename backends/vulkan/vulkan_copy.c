@@ -18,6 +18,11 @@ gm_status gm__vulkan_copy_finish(gm__vulkan_device *device, const gm_backend_poi
   return GM_OK;
 }
 
+gm_status gm__vulkan_copy_abandon(gm__vulkan_device *device, const gm_backend_point *point, gm_status status) {
+  gm__vulkan_point_wait(device, point, UINT64_MAX, NULL);
+  return status;
+}
+
 bool gm__vulkan_copy_by_host(const gm__vulkan_memory *memory) {
   return gm__vulkan_visible(memory) && (memory->wrapped || (memory->type.flags & GM_MEMORY_HOST_CACHED));
 }
@@ -68,7 +73,7 @@ static gm_status copy_write_staged(gm__vulkan_stream *stream, const gm__vulkan_m
   gm_backend_point point = {0};
   for (uint64_t at = 0, done = 0; at < bytes; at += done) {
     gm_status status = copy_write_chunk(stream, dst, offset + at, src + at, bytes - at, &done, &point, err);
-    if (status) return status;
+    if (status) return gm__vulkan_copy_abandon(stream->device, &point, status);
   }
   return gm__vulkan_copy_finish(stream->device, &point, out, err);
 }

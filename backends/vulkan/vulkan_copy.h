@@ -13,6 +13,10 @@ gm_status gm__vulkan_copy_check(const gm__vulkan_stream *stream, const char *op,
 gm_status gm__vulkan_copy_finish(gm__vulkan_device *device, const gm_backend_point *point, gm_backend_point *out,
                                  gm_error *err);
 
+/* Ends a call that failed after it had submitted up to `point`: the memory may be given back on its answer. Returns
+ * `status`. */
+gm_status gm__vulkan_copy_abandon(gm__vulkan_device *device, const gm_backend_point *point, gm_status status);
+
 /* Is it better that the host writes it than that the device does? Only where the host's caches are behind it. */
 bool gm__vulkan_copy_by_host(const gm__vulkan_memory *memory);
 

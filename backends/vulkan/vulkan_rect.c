@@ -179,7 +179,7 @@ gm_status gm__vulkan_op_rect_to_device(void *device, void *stream, const gm_memo
   } else {
     while (!status && rect_left(&walk)) status = rect_write_batch(stream, memory, src, &walk, &point, err);
   }
-  return status ? status : gm__vulkan_copy_finish(device, &point, out, err);
+  return status ? gm__vulkan_copy_abandon(device, &point, status) : gm__vulkan_copy_finish(device, &point, out, err);
 }
 
 gm_status gm__vulkan_op_rect_to_host(void *device, void *stream, const gm_memory *src, void *dst, const gm_rect *rect,

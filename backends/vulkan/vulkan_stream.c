@@ -161,8 +161,9 @@ static gm_status point_await(gm__vulkan_device *device, VkSemaphore semaphore, u
                                     .pSemaphores = &semaphore,
                                     .pValues = &value};
   VkResult result = device->syms.vkWaitSemaphores(device->handle, &info, timeout_ns);
-  if (result < 0 && result != VK_ERROR_DEVICE_LOST && timeout_ns == UINT64_MAX) {
-    /* The work still runs, in memory that the caller may give back on this answer: wait for it all the same. */
+  if (result < 0 && timeout_ns == UINT64_MAX) {
+    /* The work still runs, in memory that the caller may give back on this answer: wait for it all the same. That ends
+     * on a lost device, too. */
     device->syms.vkWaitSemaphores(device->handle, &info, timeout_ns);
   }
   if (result == VK_TIMEOUT) {

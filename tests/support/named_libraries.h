@@ -6,17 +6,24 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* For gm_context_params.libraries: "cuda=FILE,hip=FILE" from GM_CUDA_LIBRARY and GM_HIP_LIBRARY; NULL: none is named.
- * Static storage. */
+/* For gm_context_params.libraries: "cuda=FILE,…" from GM_CUDA_LIBRARY and the like; NULL: none is named. Static
+ * storage. */
 static inline const char *named_libraries(void) {
-  static char libraries[512];
-  const char *cuda = getenv("GM_CUDA_LIBRARY"), *hip = getenv("GM_HIP_LIBRARY");
-  const bool has_cuda = cuda && *cuda, has_hip = hip && *hip;
-  if (!has_cuda && !has_hip) return NULL;
-  snprintf(libraries, sizeof libraries, "%s%s%s%s%s", has_cuda ? "cuda=" : "", has_cuda ? cuda : "",
-           has_cuda && has_hip ? "," : "", has_hip ? "hip=" : "", has_hip ? hip : "");
-  return libraries;
+  static const char *const names[][2] = {{"cuda", "GM_CUDA_LIBRARY"},
+                                         {"hip", "GM_HIP_LIBRARY"},
+                                         {"opencl", "GM_OPENCL_LIBRARY"},
+                                         {"vulkan", "GM_VULKAN_LIBRARY"}};
+  static char libraries[1024];
+  libraries[0] = '\0';
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    const char *file = getenv(names[i][1]);
+    const size_t length = strlen(libraries);
+    if (!file || !*file) continue;
+    snprintf(libraries + length, sizeof libraries - length, "%s%s=%s", length ? "," : "", names[i][0], file);
+  }
+  return libraries[0] ? libraries : NULL;
 }
 
 #endif
