@@ -71,33 +71,51 @@ static gm_status alloc_check_answer(const gm_device *device, const gm__device_re
                   device->info.backend, aligned ? "" : ": its address is not aligned as asked");
 }
 
-gm_status gm__device_alloc(gm_device *device, const gm__device_request *request, gm_memory *out, gm_error *err) {
-  gm_status status = GM_ERR_NOT_SUPPORTED;
-  gm_memory memory = {.handle = 0};
-  bool tried = false;
-  for (uint32_t turn = 0; turn < 2 * device->type_count; turn++) { /* the slow ones only when no other served */
-    uint32_t i = turn % device->type_count;
-    bool slow = alloc_reads_slowly(&device->types[i], request);
-    if (slow != (turn >= device->type_count) || !alloc_type_fits(device, &device->types[i], request)) continue;
+/* The failure that says most so far: being out of memory now says more than a bound. */
+typedef struct alloc_failure {
+  gm_status status;
+  gm_error error;
+} alloc_failure;
+
+static void alloc_note(alloc_failure *told, gm_status status, const gm_error *error) {
+  if (told->status == GM_OK || told->status == GM_ERR_ALLOCATION_TOO_LARGE) *told = (alloc_failure){status, *error};
+}
+
+/* Try the types that read slowly, or those that do not. True: that is the end of it, with memory or without. */
+static bool alloc_try(gm_device *device, bool slow, const gm__device_request *request, gm_memory *memory,
+                      alloc_failure *told) {
+  for (uint32_t i = 0; i < device->type_count; i++) {
+    const gm_memory_type *type = &device->types[i];
+    if (alloc_reads_slowly(type, request) != slow || !alloc_type_fits(device, type, request)) continue;
     gm_error attempt = {.status = GM_OK};
-    gm_status answer = alloc_of_type(device, i, request, &memory, &attempt);
-    if (answer == GM_OK) answer = alloc_check_answer(device, request, &memory, &attempt);
+    gm_status answer = alloc_of_type(device, i, request, memory, &attempt);
+    if (answer == GM_OK) answer = alloc_check_answer(device, request, memory, &attempt);
     if (answer == GM_OK) {
-      alloc_charge(device, &memory);
-      *out = memory;
-      return GM_OK;
+      told->status = GM_OK;
+      return true;
     }
-    if (!tried || status == GM_ERR_ALLOCATION_TOO_LARGE) { /* being out of memory now says more than a bound */
-      status = answer;
-      if (err) *err = attempt;
-    }
-    tried = true;
-    if (!alloc_falls_through(answer)) break;
+    alloc_note(told, answer, &attempt);
+    if (!alloc_falls_through(answer)) return true;
   }
-  if (status == GM_ERR_DEVICE_LOST) atomic_store(&device->lost, true);
-  if (tried) return status;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "memory_alloc", "%s has no memory of the kind that was asked for",
-                  device->info.name);
+  return false;
+}
+
+gm_status gm__device_alloc(gm_device *device, const gm__device_request *request, gm_memory *out, gm_error *err) {
+  gm_memory memory = {.handle = 0};
+  alloc_failure told = {.status = GM_OK};
+  bool ended = alloc_try(device, false, request, &memory, &told) || alloc_try(device, true, request, &memory, &told);
+  if (ended && told.status == GM_OK) {
+    alloc_charge(device, &memory);
+    *out = memory;
+    return GM_OK;
+  }
+  if (told.status == GM_OK) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "memory_alloc", "%s has no memory of the kind that was asked for",
+                    device->info.name);
+  }
+  if (told.status == GM_ERR_DEVICE_LOST) atomic_store(&device->lost, true);
+  if (err) *err = told.error;
+  return told.status;
 }
 
 gm_status gm__device_free(gm_device *device, const gm_memory *memory, gm_error *err) {

@@ -27,7 +27,8 @@ GM_API gm_status gm_block_fill(gm_pool *pool, const gm_block *block, uint64_t of
 
 /* Host access. map waits for earlier work of `stream`; the pointer is valid until unmap. One mapping of a block at a
  * time. NOT_SUPPORTED when the memory is not host-visible (ask for GM_HOST_VISIBLE). An unmap that fails leaves the
- * mapping, to be tried again; on a lost device (DEVICE_LOST) it is gone all the same, so that the block can be freed. */
+ * mapping, to be tried again; on a lost device (DEVICE_LOST) it is gone all the same, so that the block can be freed.
+ */
 GM_API gm_status gm_block_map(gm_pool *pool, const gm_block *block, uint64_t offset, uint64_t bytes, uint32_t mode,
                               gm_stream *stream, void **out, gm_error *err);
 GM_API gm_status gm_block_unmap(gm_pool *pool, const gm_block *block, void *pointer, gm_stream *stream, gm_error *err);
