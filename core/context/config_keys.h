@@ -21,7 +21,7 @@
   X("max_pool_bytes", "GM_MAX_POOL_BYTES", "bytes", "0..", "0", true,                                                  \
     "cap on the bytes a pool reserves; 0: by memory_fraction")                                                         \
   X("allocation_strategy", "GM_ALLOCATION_STRATEGY", "word", "auto|bucket|best_fit", "auto", true,                     \
-    "how pools find memory; auto is bucket today, best_fit comes later")                                               \
+    "how pools find memory; auto is bucket today")                                               \
   X("stats_enabled", "GM_STATS_ENABLED", "bool", "", "true", true, "statistics; always on today, whatever is set")     \
   X("pressure.medium", "GM_PRESSURE_MEDIUM", "fraction", "0..1", "0.60", true,                                         \
     "used share from which pressure is medium")                                                                        \

@@ -23,7 +23,7 @@ gm_status gm__access_open(gm_pool *pool, const gm_block *block, uint64_t offset,
   const gm__node *node = gm__pool_find(pool, block);
   if (node) {
     whole = gm__node_block(node);
-    *out = (gm__access){pool->device, node->memory, offset, bytes};
+    *out = (gm__access){pool->device, node->memory, node->offset + offset, bytes};
   }
   gm__mutex_unlock(&pool->lock);
   if (!node) {

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "core/base/error.h"
+#include "core/pool/growth.h"
 #include "core/pool/request.h"
 #include "core/pool/supply.h"
 #include "gm/size.h"
@@ -10,6 +11,8 @@
  * another stream that needs a wait, because a wait is better than a failure; what a trim sets free. So gm makes no
  * stream depend on another one while there is memory, and never waits on the host. A node is AWAY while one thread
  * works on it outside the lock; nobody else can name it. */
+
+enum { ACQUIRE_FREES = 64 };
 
 /* Bring a pooled node into the request's order; false when that is not possible, then it is where it was. */
 static bool acquire_order(gm_pool *pool, const gm__want *want, int slot, gm__node *node, gm__order_verdict verdict,
@@ -67,23 +70,57 @@ static gm__node *acquire_pooled(gm_pool *pool, const gm__want *want, int slot, b
   return node;
 }
 
+/* Where several streams free, ask now and then how far they are: holes of streams that are done can be joined and are
+ * everybody's, and the pool packs tighter. One point for each stream and so many frees. */
+static void acquire_freshen(gm_pool *pool) {
+  bool one_stream = !(pool->order.used & (pool->order.used - 1));
+  if (one_stream || pool->segments.frees < ACQUIRE_FREES) return;
+  pool->segments.frees = 0;
+  gm__order_refresh(&pool->order, pool->order.used, 0);
+  gm__segments_settle(pool);
+}
+
+/* The same from the holes of segments. Before more is taken, all that the pool knows and can ask for is used: which
+ * streams are done, and which holes they leave behind together. */
+static gm__node *acquire_hole(gm_pool *pool, const gm__want *want, int slot, bool others,
+                              gm__order_verdict *out_verdict) {
+  uint64_t pending = 0;
+  acquire_freshen(pool);
+  gm__node *hole = gm__segments_find(pool, want, slot, GM__ORDER_READY, &pending, out_verdict);
+  if (hole || !pending) return hole;
+  gm__order_refresh(&pool->order, pending, 0);
+  gm__segments_settle(pool);
+  hole = gm__segments_find(pool, want, slot, GM__ORDER_READY, &pending, out_verdict);
+  if (hole) return hole;
+  gm__segments_gather(pool, slot);
+  hole = gm__segments_find(pool, want, slot, GM__ORDER_OWN_WAIT, &pending, out_verdict);
+  if (hole || !others) return hole;
+  return gm__segments_find(pool, want, slot, GM__ORDER_OTHERS_WAIT, &pending, out_verdict);
+}
+
+static gm__node *acquire_part(gm_pool *pool, const gm__want *want, int slot, bool others, gm_acquire *out) {
+  gm__order_verdict verdict = GM__ORDER_READY;
+  gm__node *hole = acquire_hole(pool, want, slot, others, &verdict);
+  gm__node *part = hole ? gm__segments_carve(pool, want, hole) : NULL;
+  if (!part || acquire_order(pool, want, slot, part, verdict, out)) return part;
+  gm__segments_put(pool, part);
+  return NULL;
+}
+
 static gm__node *acquire_search(gm_pool *pool, const gm__want *want, bool others, gm_acquire *out) {
   gm__mutex_lock(&pool->lock);
   int slot = gm__order_slot_of(&pool->order, want->stream);
-  gm__node *node = acquire_pooled(pool, want, slot, others, out);
+  gm__node *node = pool->strategy == GM_STRATEGY_BEST_FIT ? acquire_part(pool, want, slot, others, out)
+                                                          : acquire_pooled(pool, want, slot, others, out);
   gm__mutex_unlock(&pool->lock);
   return node;
 }
 
-static bool acquire_is_shortage(gm_status status) {
-  return status == GM_ERR_OVER_LIMIT || status == GM_ERR_OUT_OF_DEVICE_MEMORY || status == GM_ERR_PINNED_LIMIT ||
-         status == GM_ERR_ALLOCATION_TOO_LARGE;
-}
-
-/* New memory: rounded, or exact where that is too much. */
+/* New memory: a segment, or rounded, or exact where that is too much. */
 static gm_status acquire_fresh(gm_pool *pool, const gm__want *want, gm__node **out, gm_error *err) {
+  if (pool->strategy == GM_STRATEGY_BEST_FIT) return gm__growth_take(pool, want, out, err);
   gm_status status = gm__supply_take(pool, want, want->rounded, out, err);
-  if (!acquire_is_shortage(status) || want->rounded == want->exact) return status;
+  if (!gm__supply_is_shortage(status) || want->rounded == want->exact) return status;
   return gm__supply_take(pool, want, want->exact, out, err);
 }
 
@@ -104,7 +141,7 @@ static gm_acquire acquire_refused(gm_pool *pool, gm_status status, const gm_erro
     gm__stats_count(&pool->stats.over_limit, 1);
     return GM_ACQUIRE_OVER_LIMIT;
   }
-  if (!acquire_is_shortage(status) && status != GM_ERR_OUT_OF_HOST_MEMORY) return GM_ACQUIRE_FAILED;
+  if (!gm__supply_is_shortage(status) && status != GM_ERR_OUT_OF_HOST_MEMORY) return GM_ACQUIRE_FAILED;
   gm__stats_count(&pool->stats.failures, 1);
   return GM_ACQUIRE_EXHAUSTED;
 }
@@ -122,7 +159,7 @@ static gm__node *acquire_node(gm_pool *pool, const gm__want *want, gm_acquire *a
   *answer = GM_ACQUIRE_FRESH;
   gm_status status = acquire_fresh(pool, want, &node, &failure);
   if (status == GM_OK) return node;
-  if (acquire_is_shortage(status)) {
+  if (gm__supply_is_shortage(status)) {
     gm_acquire found;
     if ((node = acquire_search(pool, want, true, &found))) {
       *answer = found;
@@ -137,21 +174,22 @@ static gm__node *acquire_node(gm_pool *pool, const gm__want *want, gm_acquire *a
 
 static gm_status acquire_zero_by_host(gm_pool *pool, const gm__node *node, gm_error *err) {
   if (node->memory.host) {
-    memset(node->memory.host, 0, node->bytes);
+    memset((unsigned char *)node->memory.host + node->offset, 0, node->bytes);
     return GM_OK;
   }
   gm_stream *stream;
   gm_status status = gm__device_default_stream(pool->device, &stream, err);
   if (status) return status;
-  return pool->device->ops->fill(pool->device->handle, stream->handle, &node->memory, 0, node->bytes, "", 1, NULL, err);
+  return pool->device->ops->fill(pool->device->handle, stream->handle, &node->memory, node->offset, node->bytes, "", 1,
+                                 NULL, err);
 }
 
 static gm_status acquire_zero(gm_pool *pool, const gm__want *want, const gm__node *node, gm_error *err) {
   if (!want->stream) return acquire_zero_by_host(pool, node, err);
   const gm_device *device = pool->device;
   gm_backend_point point;
-  gm_status status =
-      device->ops->fill(device->handle, want->stream->handle, &node->memory, 0, node->bytes, "", 1, &point, err);
+  gm_status status = device->ops->fill(device->handle, want->stream->handle, &node->memory, node->offset, node->bytes,
+                                       "", 1, &point, err);
   if (status) return status;
   device->ops->point_release(device->handle, &point, GM_CLOSE_NORMAL);
   if (want->stream->kind == GM_STREAM_FIFO) return GM_OK;
@@ -302,7 +340,7 @@ gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream) {
   } else if (!status) {
     gm__order_note_free(&pool->order, node, acquire_free_slot(pool, stream));
     gm__pool_put(pool, node);
-    acquire_shrink(pool, node, &leaving);
+    if (pool->strategy == GM_STRATEGY_BUCKET) acquire_shrink(pool, node, &leaving);
   }
   gm__mutex_unlock(&pool->lock);
   gm__supply_return(pool, &leaving);

@@ -32,14 +32,27 @@ static void explain_say(explain_text *out, const char *format, ...) {
   if (length > 0) out->length += (size_t)length < room ? (size_t)length : room - 1;
 }
 
+/* Would a trim give it back? */
+static bool explain_is_idle(gm_pool *pool, gm__node *node) {
+  return node->segment ? node->segment->idle : gm__pool_settle(pool, node);
+}
+
+static bool explain_fits(const gm_pool *pool, const gm__want *want, const gm__node *node) {
+  if (node->segment) return gm__segments_fit(pool, want, node);
+  return node->size_class == want->size_class && gm__want_fits(pool, want, node);
+}
+
 static void explain_pooled(gm_pool *pool, explain_view *view, gm_explanation *out) {
   const gm__want *want = &view->want;
   gm__mutex_lock(&pool->lock);
   int slot = gm__order_slot_of(&pool->order, want->stream);
-  for (gm__node *node = pool->buckets.ages.first; node; node = node->links[GM__BY_AGE].next) {
+  gm__segments_settle(pool);
+  uint32_t cursor = 0;
+  for (gm__node *node; (node = gm__node_next(&pool->nodes, &cursor));) {
+    if (node->state != GM__NODE_POOLED) continue;
     if (node->bytes > out->largest_pooled_bytes) out->largest_pooled_bytes = node->bytes;
-    if (gm__pool_settle(pool, node)) view->idle_bytes += node->bytes;
-    if (node->size_class != want->size_class || !gm__want_fits(pool, want, node)) continue;
+    if (explain_is_idle(pool, node)) view->idle_bytes += node->bytes;
+    if (!explain_fits(pool, want, node)) continue;
     gm__order_verdict verdict = gm__order_judge(&pool->order, node, slot, want->insert);
     view->served |= verdict == GM__ORDER_READY;
     view->with_wait |= verdict != GM__ORDER_BUSY;

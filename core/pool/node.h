@@ -1,14 +1,16 @@
-/* The table of a pool's driver allocations: one node each, at an address that never changes, named by index and
- * check number. Externally synchronised (the pool's lock). */
+/* The table of a pool's blocks, driver allocations and parts of such: one node each, at an address that never changes,
+ * named by index and check number. Externally synchronised (the pool's lock). */
 #ifndef GM_CORE_POOL_NODE_H
 #define GM_CORE_POOL_NODE_H
 
+#include "core/algo/heap.h"
 #include "gm/pool.h"
 
 typedef enum gm__node_state {
   GM__NODE_UNUSED = 0, /* no memory behind it */
   GM__NODE_LIVE,       /* handed out */
   GM__NODE_POOLED,     /* kept for reuse */
+  GM__NODE_SEGMENT,    /* never handed out itself: its parts are (segment.h) */
   GM__NODE_AWAY        /* between two states, in the hands of one thread */
 } gm__node_state;
 
@@ -21,15 +23,18 @@ typedef struct gm__node_link {
 } gm__node_link;
 
 struct gm__node {
-  gm_memory memory;
-  void *token;        /* the upstream's */
-  uint64_t address;   /* device address, or a synthetic one */
-  uint64_t bytes;     /* taken from the backend for it, as the pool counts */
-  uint64_t requested; /* live: what the caller asked for */
-  uint64_t streams;   /* slots (bits) of streams whose work before `freed_at` may still use it: order.h */
-  uint64_t users;     /* live: slots of streams named by gm_use_on */
-  uint64_t freed_at;  /* the pool's count of frees when it was freed last */
-  uint64_t freed_on;  /* id of the stream of its last free; 0: the host */
+  gm__span span;               /* of a part; first, so that a span is found to be a node */
+  struct gm__segment *segment; /* a segment's own, or that of which this is a part; NULL: memory of its own */
+  gm_memory memory;            /* of a part: its segment's */
+  uint64_t offset;             /* of the first byte, in `memory` */
+  void *token;                 /* the upstream's */
+  uint64_t address;            /* device address, or a synthetic one */
+  uint64_t bytes;              /* taken from the backend for it, as the pool counts */
+  uint64_t requested;          /* live: what the caller asked for */
+  uint64_t streams;            /* slots (bits) of streams whose work before `freed_at` may still use it: order.h */
+  uint64_t users;              /* live: slots of streams named by gm_use_on */
+  uint64_t freed_at;           /* the pool's count of frees when it was freed last */
+  uint64_t freed_on;           /* id of the stream of its last free; 0: the host */
   uint64_t track_id;
   void *mapped; /* live: the host pointer of its mapping; NULL: not mapped */
   uint64_t map_offset, map_bytes;

@@ -6,8 +6,8 @@
 #include "core/pool/pool.h"
 
 /* Invariant: `nodes` holds every node with memory behind it, live or pooled, by rising address, and their ranges do not
- * overlap. It changes only when memory is taken from or given back to the backend, so that an allocation served from
- * the pool pays nothing for it; a look-up is a binary search. */
+ * overlap; the parts of a segment are found through it. It changes only when memory is taken from or given back to the
+ * backend, so that an allocation served from the pool pays nothing for it; a look-up is a binary search. */
 
 void gm__pointers_clear(gm__pointers *pointers) {
   gm__release(pointers->services, pointers->nodes, pointers->capacity * sizeof(gm__node *));
@@ -77,6 +77,7 @@ void *gm_malloc(gm_pool *pool, uint64_t bytes, gm_stream *stream) {
 static gm_status pointer_block(gm_pool *pool, const void *pointer, gm_block *out) {
   gm__mutex_lock(&pool->lock);
   const gm__node *node = gm__pointers_find(&pool->pointers, (uintptr_t)pointer);
+  if (node && node->state == GM__NODE_SEGMENT) node = gm__segment_part(node->segment, (uintptr_t)pointer);
   bool found = node && node->state == GM__NODE_LIVE;
   if (found) *out = gm__node_block(node);
   gm__mutex_unlock(&pool->lock);

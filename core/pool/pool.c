@@ -28,6 +28,7 @@ static void pool_stream_closing(void *user, gm_stream *stream) {
   gm__order_drain(pool->device, stream);
   gm__mutex_lock(&pool->lock);
   gm__order_forget(&pool->order, &pool->nodes, stream);
+  gm__segments_settle(pool);
   gm__mutex_unlock(&pool->lock);
 }
 
@@ -38,17 +39,15 @@ static void pool_stream_synced(void *user, gm_stream *stream, uint64_t clock) {
   gm__mutex_unlock(&pool->lock);
 }
 
-/* The strategy of the parameters, or of the configuration where they leave it open, must be one there is. */
-static gm_status pool_check_strategy(gm_context *ctx, gm_strategy strategy, gm_error *err) {
-  char word[16] = "best_fit";
-  if (strategy == GM_STRATEGY_AUTO) gm__config_text(ctx, "allocation_strategy", word, sizeof word);
-  if (strategy == GM_STRATEGY_BUCKET || strcmp(word, "best_fit") != 0) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_pool_create",
-                  "%s is best_fit, which comes with a later version: use bucket",
-                  strategy == GM_STRATEGY_AUTO ? "allocation_strategy" : "`params->strategy`");
+/* That of the parameters, or of the configuration where they leave it open. */
+static gm_strategy pool_strategy(gm_context *ctx, gm_strategy asked) {
+  char word[16];
+  if (asked != GM_STRATEGY_AUTO) return asked;
+  gm__config_text(ctx, "allocation_strategy", word, sizeof word);
+  return strcmp(word, "best_fit") == 0 ? GM_STRATEGY_BEST_FIT : GM_STRATEGY_BUCKET;
 }
 
-static gm_status pool_check_params(gm_context *ctx, const gm_pool_params *params, gm_error *err) {
+static gm_status pool_check_params(const gm_pool_params *params, gm_error *err) {
   const char *op = "gm_pool_create";
   if (params->struct_size < sizeof *params) {
     return gm__bad_argument(err, op, "`params->struct_size` is %u, must be %zu", params->struct_size, sizeof *params);
@@ -59,7 +58,7 @@ static gm_status pool_check_params(gm_context *ctx, const gm_pool_params *params
   if (params->upstream && (!params->upstream->allocate || !params->upstream->release)) {
     return gm__bad_argument(err, op, "`params->upstream` needs both allocate and release");
   }
-  return pool_check_strategy(ctx, params->strategy, err);
+  return GM_OK;
 }
 
 static uint64_t pool_cap(gm_context *ctx, uint64_t asked) {
@@ -82,6 +81,7 @@ static void pool_init(gm_pool *pool, gm_device *device, const gm_pool_params *pa
   pool->device = device;
   pool->id = gm__context_next_id(ctx);
   snprintf(pool->name, sizeof pool->name, "%s", params->name ? params->name : "pool");
+  pool->strategy = pool_strategy(ctx, params->strategy);
   pool->checked = pool_is_checked(params);
   pool->has_upstream = params->upstream != NULL;
   if (params->upstream) pool->upstream = *params->upstream;
@@ -89,6 +89,7 @@ static void pool_init(gm_pool *pool, gm_device *device, const gm_pool_params *pa
   gm__mutex_init(&pool->lock);
   gm__node_table_init(&pool->nodes, gm__context_services(ctx), pool->id);
   pool->pointers.services = gm__context_services(ctx);
+  gm__segments_init(&pool->segments, device, gm__context_services(ctx));
   pool->buckets.most = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
   gm__order_init(&pool->order, device);
   pool->listener = (gm__stream_listener){.closing = pool_stream_closing, .synced = pool_stream_synced, .user = pool};
@@ -100,7 +101,7 @@ gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_poo
   if (status) return status;
   if (!out) return gm__bad_argument(err, "gm_pool_create", "`out` is NULL");
   if (!params) params = &by_configuration;
-  status = pool_check_params(device->ctx, params, err);
+  status = pool_check_params(params, err);
   if (status) return status;
   gm_pool *pool = gm__object_new(device->ctx, GM__KIND_POOL, sizeof *pool);
   if (!pool) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_create", "no host memory for a pool");
@@ -123,8 +124,9 @@ gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_poo
 static void pool_drain(gm_pool *pool) {
   gm__mutex_lock(&pool->lock);
   uint64_t busy = 0;
-  for (gm__node *node = pool->buckets.ages.first; node; node = node->links[GM__BY_AGE].next) {
-    busy |= gm__order_settle(&pool->order, node);
+  uint32_t cursor = 0;
+  for (gm__node *node; (node = gm__node_next(&pool->nodes, &cursor));) {
+    if (node->state == GM__NODE_POOLED) busy |= gm__order_settle(&pool->order, node);
   }
   for (uint32_t slot = 0; slot < GM__ORDER_SLOTS; slot++) {
     if (busy >> slot & 1) gm__order_drain(pool->device, pool->order.slots[slot].stream);
@@ -153,6 +155,7 @@ gm_status gm_pool_destroy(gm_pool *pool, gm_error *err) {
   }
   gm__order_clear(&pool->order, &pool->nodes, forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL);
   gm__supply_end(pool);
+  gm__segments_clear(&pool->segments);
   gm_tracker_destroy(pool->tracker);
   gm__pointers_clear(&pool->pointers);
   gm__node_table_clear(&pool->nodes);
@@ -207,6 +210,10 @@ static void pool_note_pooled(gm_pool *pool, const gm__node *node, bool pooled) {
 }
 
 void gm__pool_put(gm_pool *pool, gm__node *node) {
+  if (node->segment) {
+    gm__segments_put(pool, node);
+    return;
+  }
   gm__bucket_put(&pool->buckets, node);
   pool_note_pooled(pool, node, true);
   node->idle = false;

@@ -7,6 +7,7 @@
 #include "core/pool/node.h"
 #include "core/pool/order.h"
 #include "core/pool/pointer.h"
+#include "core/pool/segment.h"
 #include "core/track/stats.h"
 #include "gm/pool.h"
 #include "gm/tracker.h"
@@ -17,6 +18,7 @@ struct gm_pool {
   gm_pool *next, *prev; /* of all in the context: totals.c */
   uint64_t id;
   char name[48];
+  gm_strategy strategy; /* never AUTO */
   bool checked;
   bool has_upstream;
   gm_upstream upstream;
@@ -31,7 +33,8 @@ struct gm_pool {
 
   gm__mutex lock; /* all below */
   gm__node_table nodes;
-  gm__buckets buckets;
+  gm__buckets buckets;   /* BUCKET */
+  gm__segments segments; /* BEST_FIT */
   gm__pointers pointers;
   gm__order order;
   gm__stream_listener listener;
@@ -73,7 +76,8 @@ void gm__pool_delist(gm_pool *pool);
 
 void gm__pool_note_failure(gm_pool *pool, const gm_error *failure);
 
-/* Pooled memory: put a node there, take it out, look whether streams are done with it (true: idle). With the lock. */
+/* Pooled memory: put a node there, take it out, look whether streams are done with it (true: idle). The last two are
+ * not for parts of segments. With the lock. */
 void gm__pool_put(gm_pool *pool, gm__node *node);
 void gm__pool_pull(gm_pool *pool, gm__node *node);
 bool gm__pool_settle(gm_pool *pool, gm__node *node);

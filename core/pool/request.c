@@ -57,11 +57,12 @@ gm_status gm__want_read(const gm_pool *pool, const gm_request *request, gm__want
   if (status) return status;
   const gm_device_info *info = &pool->device->info;
   uint64_t least = info->alignment ? info->alignment : 1;
-  uint64_t exact = request_exact(request->bytes, least);
+  bool carves = pool->strategy == GM_STRATEGY_BEST_FIT;
+  uint64_t exact = request_exact(request->bytes, carves ? pool->segments.granule : least);
   *out = (gm__want){
       .bytes = request->bytes,
       .exact = exact,
-      .rounded = gm__bucket_round(exact, info->max_alloc_bytes),
+      .rounded = carves ? exact : gm__bucket_round(exact, info->max_alloc_bytes),
       .stream = request->stream,
       .align = request->align > least ? request->align : (uint32_t)least,
       .flags = request->flags,

@@ -6,7 +6,7 @@
 
 typedef struct gm__want {
   uint64_t bytes;   /* asked for */
-  uint64_t exact;   /* the same in whole units of the device's alignment */
+  uint64_t exact;   /* the same in whole units of the device's alignment, or of the pool's */
   uint64_t rounded; /* what the pool would take */
   gm_stream *stream;
   uint32_t align, flags, usage, tag, size_class;

@@ -4,6 +4,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/pool/growth.h"
 #include "core/pool/upstream.h"
 
 /* Invariants: bytes are claimed before anybody is asked for them and unclaimed after they are back, so `claimed` is
@@ -190,6 +191,11 @@ void gm__supply_return(gm_pool *pool, gm__leaving *leaving) {
   leaving->first = NULL;
 }
 
+bool gm__supply_is_shortage(gm_status status) {
+  return status == GM_ERR_OVER_LIMIT || status == GM_ERR_OUT_OF_DEVICE_MEMORY || status == GM_ERR_PINNED_LIMIT ||
+         status == GM_ERR_ALLOCATION_TOO_LARGE;
+}
+
 uint64_t gm__supply_trim(gm_pool *pool, uint64_t keep_bytes) {
   gm__leaving leaving = {0};
   gm__mutex_lock(&pool->lock);
@@ -198,6 +204,7 @@ uint64_t gm__supply_trim(gm_pool *pool, uint64_t keep_bytes) {
     newer = node->links[GM__BY_AGE].prev;
     if (gm__pool_settle(pool, node)) gm__supply_detach(pool, &leaving, node);
   }
+  gm__growth_trim(pool, keep_bytes, &leaving);
   gm__mutex_unlock(&pool->lock);
   gm__supply_return(pool, &leaving);
   return leaving.bytes;
@@ -208,12 +215,14 @@ void gm__supply_end(gm_pool *pool) {
   uint32_t cursor = 0;
   for (gm__node *node; (node = gm__node_next(&pool->nodes, &cursor));) {
     if (node->state == GM__NODE_UNUSED || !node->memory.handle) continue;
+    if (node->segment && node->state != GM__NODE_SEGMENT) continue; /* a part of it */
     if (forked && node->state == GM__NODE_AWAY) continue; /* a thread that is not here may be half through with it */
     if (pool->has_upstream && !node->foreign) {
       gm__upstream_give(pool, &node->memory, node->token);
       continue;
     }
-    bool noted = node->state == GM__NODE_POOLED && gm__device_is_charged(pool->device, &node->memory);
+    bool pooled = node->segment ? node->segment->idle : node->state == GM__NODE_POOLED;
+    bool noted = pooled && gm__device_is_charged(pool->device, &node->memory);
     if (noted && !forked) gm__device_note_pooled(pool->device, -(int64_t)node->bytes);
     gm__device_free(pool->device, &node->memory, NULL);
   }

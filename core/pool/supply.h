@@ -28,6 +28,9 @@ void gm__supply_leave(gm_pool *pool, gm__leaving *leaving, gm__node *node);
 /* Give all on the list back. Without the lock. */
 void gm__supply_return(gm_pool *pool, gm__leaving *leaving);
 
+/* A failure that less, or another kind of, memory might not have. */
+bool gm__supply_is_shortage(gm_status status);
+
 /* Give idle pooled memory back, oldest first, until at most `keep_bytes` are pooled. The bytes given back. */
 uint64_t gm__supply_trim(gm_pool *pool, uint64_t keep_bytes);
 

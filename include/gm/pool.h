@@ -15,7 +15,7 @@ typedef struct gm_pool gm_pool; /* Thread-safe. Borrows its device, which it kee
 typedef enum gm_strategy {
   GM_STRATEGY_AUTO = 0,    /* by configuration; its auto is bucket today */
   GM_STRATEGY_BUCKET = 1,  /* power-of-two buckets, each block an allocation of its own */
-  GM_STRATEGY_BEST_FIT = 2 /* segments and bins: comes with a later version */
+  GM_STRATEGY_BEST_FIT = 2 /* parts of segments, near-best fit: fewer driver calls, tighter packing */
 } gm_strategy;
 
 /* Where a pool takes its memory from instead of the backend (F73): an engine's own allocator. Called with no gm lock
@@ -58,13 +58,12 @@ typedef struct gm_block {
   uint64_t
       address;     /* device address, or a synthetic one where the API has none; unique among live blocks of a device */
   uint64_t bytes;  /* usable; at least what was asked */
-  uint64_t memory; /* internal: the driver allocation */
+  uint64_t memory; /* internal: the driver allocation; other blocks may be in it, too */
   uint32_t node;   /* internal */
   uint32_t check;  /* internal */
 } gm_block;
 
-/* INVALID_ARGUMENT, NOT_SUPPORTED (strategy of a later version, also by configuration), OUT_OF_HOST_MEMORY, FORKED.
- * `params` may be NULL. The caller destroys *out. */
+/* INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, FORKED. `params` may be NULL. The caller destroys *out. */
 GM_API gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_pool **out, gm_error *err);
 
 /* GM_ERR_BUSY while blocks are out. Waits for points of freed blocks. NULL is GM_OK. */

@@ -80,12 +80,15 @@ static void fill(worker *w, owned *o, gm_stream *stream) {
   gm_point_release(m->device, &point);
 }
 
-/* Keep a stream busy for a while, so that what is submitted next runs late. */
+/* Keep a stream busy for a while, so that what is submitted next runs late. Each has scratch memory of its own. */
 static void delay(model *m, gm_stream *stream) {
+  uint32_t at = 0;
+  while (at + 1 < m->stream_count && m->streams[at] != stream) at++;
   for (int i = 0; m->has_memory && i < 4; i++) {
     gm_point point = {0};
     CHECK_OK(m, gm_stream_barrier(stream, &err));
-    CHECK_OK(m, gm_block_fill(m->scratch_pool, &m->scratch, 0, m->scratch.bytes, "late", 4, stream, &point, &err));
+    CHECK_OK(m, gm_block_fill(m->scratch_pool, &m->scratch, (uint64_t)at * SCRATCH, SCRATCH, "late", 4, stream, &point,
+                              &err));
     gm_point_release(m->device, &point);
   }
 }
@@ -369,7 +372,7 @@ static bool open_all(model *m, const char *backend, uint32_t index, gm_strategy 
   if (!status) status = gm_device_open_index(m->ctx, backend, index, &m->device, &err);
   if (!status) status = gm_pool_create(m->device, &params, &m->pool, &err);
   params = (gm_pool_params){.struct_size = sizeof params, .name = "scratch"};
-  gm_request request = {.bytes = SCRATCH};
+  gm_request request = {.bytes = (uint64_t)SCRATCH * m->stream_count};
   if (!status) status = gm_pool_create(m->device, &params, &m->scratch_pool, &err);
   if (!status) CHECK(m, gm_alloc(m->scratch_pool, &request, &m->scratch) == GM_ACQUIRE_FRESH, "no scratch memory");
   for (uint32_t i = 0; !status && i < m->stream_count; i++) {
@@ -392,8 +395,10 @@ static void close_all(model *m) {
 }
 
 static int usage(void) {
-  fputs("usage: gm_model_test [--seed N] [--ops N] [--strategy auto|bucket] [--backend B] [--device I] [--threads N]\n",
-        stderr);
+  fputs(
+      "usage: gm_model_test [--seed N] [--ops N] [--strategy auto|bucket|best_fit] [--backend B] [--device I] "
+      "[--threads N]\n",
+      stderr);
   return 2;
 }
 

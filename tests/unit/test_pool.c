@@ -256,9 +256,7 @@ static void test_wrong_parameters_of_a_pool(void **state) {
   gm_pool_params params = {.struct_size = 4};
   assert_int_equal(gm_pool_create(bench.device, &params, &out, &failure), GM_ERR_INVALID_ARGUMENT);
   assert_non_null(strstr(failure.message, "struct_size"));
-  params = (gm_pool_params){.struct_size = sizeof params, .strategy = GM_STRATEGY_BEST_FIT};
-  assert_int_equal(gm_pool_create(bench.device, &params, &out, &failure), GM_ERR_NOT_SUPPORTED);
-  params.strategy = (gm_strategy)7;
+  params = (gm_pool_params){.struct_size = sizeof params, .strategy = (gm_strategy)7};
   assert_int_equal(gm_pool_create(bench.device, &params, &out, &failure), GM_ERR_INVALID_ARGUMENT);
   gm_upstream half = {0};
   params = (gm_pool_params){.struct_size = sizeof params, .upstream = &half};
@@ -266,21 +264,6 @@ static void test_wrong_parameters_of_a_pool(void **state) {
   assert_int_equal(gm_pool_create(NULL, NULL, &out, &failure), GM_ERR_INVALID_ARGUMENT);
   assert_int_equal(gm_pool_create(bench.device, NULL, NULL, &failure), GM_ERR_INVALID_ARGUMENT);
   assert_null(out);
-  pool_bench_close(&bench);
-}
-
-static void test_a_strategy_of_later_by_configuration(void **state) {
-  (void)state;
-  pool_bench bench;
-  pool_bench_open(&bench, "null", NULL, NULL);
-  gm_error failure;
-  gm_pool *out = NULL;
-  pool_bench_ok(gm_config_set(bench.ctx, "allocation_strategy", "best_fit", err));
-  assert_int_equal(gm_pool_create(bench.device, NULL, &out, &failure), GM_ERR_NOT_SUPPORTED);
-  assert_non_null(strstr(failure.message, "allocation_strategy"));
-  gm_pool_params params = {.struct_size = sizeof params, .strategy = GM_STRATEGY_BUCKET};
-  pool_bench_ok(gm_pool_create(bench.device, &params, &out, err)); /* the program's word is nearer */
-  pool_bench_ok(gm_pool_destroy(out, err));
   pool_bench_close(&bench);
 }
 
@@ -467,7 +450,6 @@ int main(void) {
       cmocka_unit_test(test_wrong_frees_damage_nothing),
       cmocka_unit_test(test_destroy_with_blocks_out_changes_nothing),
       cmocka_unit_test(test_wrong_parameters_of_a_pool),
-      cmocka_unit_test(test_a_strategy_of_later_by_configuration),
       cmocka_unit_test(test_a_look_into_the_pool_takes_nothing_new),
       cmocka_unit_test(test_pools_add_up),
       cmocka_unit_test(test_foreign_memory_counts_in_limits),

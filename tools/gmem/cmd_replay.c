@@ -3,10 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gm/config.h"
 #include "tools/gmem/args.h"
 #include "tools/gmem/command.h"
 #include "tools/gmem/output.h"
 #include "tools/gmem/progress.h"
+#include "tools/gmem/replay_capacity.h"
 #include "tools/gmem/replay_run.h"
 #include "tools/gmem/session.h"
 #include "tools/gmem/table.h"
@@ -83,10 +85,10 @@ static error_t replay_parse(int key, char *text, struct argp_state *state) {
 static const struct argp_option replay_options[] = {
     {"backend", REPLAY_BACKEND, "B", 0, "Replay on this backend (default: the best device); null has no memory", 0},
     {"device", REPLAY_DEVICE, "I", 0, "The number of the device in its backend (default: 0)", 0},
-    {"strategy", REPLAY_STRATEGY, "S", 0, "auto (today bucket), bucket; best_fit comes later", 0},
+    {"strategy", REPLAY_STRATEGY, "S", 0, "auto (today bucket), bucket or best_fit", 0},
     {"capacity", REPLAY_CAPACITY, "N", 0, "Size of the null device (default: 80G); elsewhere a cap of the pool", 0},
     {"runs", REPLAY_RUNS, "N", 0, "Replay so often on the same pool (default: 3); the last run is the warm one", 0},
-    {"min-capacity", REPLAY_MIN_CAPACITY, NULL, 0, "Find the smallest capacity that is enough (comes later)", 0},
+    {"min-capacity", REPLAY_MIN_CAPACITY, NULL, 0, "Find the smallest capacity that is enough, too", 0},
     {"touch", REPLAY_TOUCH, NULL, 0, "Write every block; that time is not counted", 0},
     {"threads", REPLAY_THREADS, "N", 0, "So many threads replay, each its own copy, on one pool (default: 1)", 0},
     ARGS_JSON_OPTION,
@@ -94,26 +96,19 @@ static const struct argp_option replay_options[] = {
 
 /* ---- replaying ---- */
 
-static gm_status replay_not_yet(const replay_arguments *arguments, gm_error *err) {
-  const char *what = arguments->strategy == GM_STRATEGY_BEST_FIT ? "the strategy best_fit"
-                     : arguments->min_capacity                   ? "--min-capacity"
-                                                                 : NULL;
-  if (!what) return GM_OK;
-  snprintf(err->message, sizeof err->message, "%s: not yet, it comes with a later version of gm", what);
-  return err->status = GM_ERR_NOT_SUPPORTED;
+static gm_strategy replay_strategy(const replay_arguments *arguments) {
+  return arguments->strategy == GM_STRATEGY_AUTO ? GM_STRATEGY_BUCKET : arguments->strategy;
 }
 
-static gm_status replay_open(session *self, const replay_arguments *arguments, gm_error *err) {
+/* `capacity` 0: none given. */
+static gm_status replay_open(session *self, const replay_arguments *arguments, uint64_t capacity, gm_error *err) {
   char options[64] = "";
   bool is_null = arguments->choice.backend && strcmp(arguments->choice.backend, "null") == 0;
-  if (is_null && arguments->capacity) {
-    snprintf(options, sizeof options, "null:capacity=%llu", (unsigned long long)arguments->capacity);
-  }
-  gm_pool_params params = {
-      .struct_size = sizeof params,
-      .strategy = arguments->strategy == GM_STRATEGY_AUTO ? GM_STRATEGY_BUCKET : arguments->strategy,
-      .name = "replay",
-      .max_bytes = is_null ? 0 : arguments->capacity};
+  if (is_null && capacity) snprintf(options, sizeof options, "null:capacity=%llu", (unsigned long long)capacity);
+  gm_pool_params params = {.struct_size = sizeof params,
+                           .strategy = replay_strategy(arguments),
+                           .name = "replay",
+                           .max_bytes = is_null ? 0 : capacity};
   gm_status status = session_begin(self, options, err);
   if (status == GM_OK) status = session_open(self, &arguments->choice, 0, err);
   return status == GM_OK ? gm_pool_create(self->device, &params, &self->pool, err) : status;
@@ -126,6 +121,7 @@ typedef struct replay_view {
   gm_device_info info;
   size_t events;
   replay_result result;
+  uint64_t min_capacity; /* 0: not asked for, or none found */
 } replay_view;
 
 static void replay_json(json_writer *out, const replay_view *view) {
@@ -140,11 +136,15 @@ static void replay_json(json_writer *out, const replay_view *view) {
   writer_u64(out, "driver_allocs_warm", result->driver_allocs_warm);
   writer_u64(out, "failed", result->failed);
   writer_u64(out, "fallbacks", result->stats.fallbacks);
-  writer_null(out, "min_capacity_bytes");
+  if (view->min_capacity) {
+    writer_u64(out, "min_capacity_bytes", view->min_capacity);
+  } else {
+    writer_null(out, "min_capacity_bytes");
+  }
   writer_bool(out, "simulated", view->info.simulated);
   writer_text(out, "backend", view->info.backend);
   writer_u64(out, "device", view->info.index);
-  writer_text(out, "strategy", "bucket");
+  writer_text(out, "strategy", replay_strategies[replay_strategy(view->arguments)]);
   writer_u64(out, "streams", result->streams);
   writer_u64(out, "threads", view->arguments->params.threads);
   writer_u64(out, "runs", view->arguments->params.runs);
@@ -168,8 +168,9 @@ static void replay_text(FILE *file, const replay_view *view) {
   const replay_result *result = &view->result;
   const replay_params *params = &view->arguments->params;
   table rows = {.rows = 0};
-  fprintf(file, "%s on %s %u (%s)%s, strategy bucket\n", view->arguments->trace, view->info.backend, view->info.index,
-          view->info.name, view->info.simulated ? ", simulated" : "");
+  fprintf(file, "%s on %s %u (%s)%s, strategy %s\n", view->arguments->trace, view->info.backend, view->info.index,
+          view->info.name, view->info.simulated ? ", simulated" : "",
+          replay_strategies[replay_strategy(view->arguments)]);
   table_row(&rows);
   table_cell(&rows, "events");
   table_cell(&rows, "%zu, streams %llu, threads %u, runs %u", view->events, (unsigned long long)result->streams,
@@ -182,21 +183,54 @@ static void replay_text(FILE *file, const replay_view *view) {
   replay_text_pair(&rows, "driver allocations, first run", result->driver_allocs_cold);
   replay_text_pair(&rows, "driver allocations, last run", result->driver_allocs_warm);
   replay_text_pair(&rows, "found no memory", result->failed);
+  if (view->min_capacity) replay_text_bytes(&rows, "smallest capacity", view->min_capacity);
   table_print(&rows, file);
+}
+
+typedef struct replay_attempt {
+  const replay_arguments *arguments;
+  const replay_events *events;
+} replay_attempt;
+
+/* One run on a device, or a pool, of that size, all of which gm may take. */
+static gm_status replay_try(void *user, uint64_t capacity, bool *out_enough, gm_error *err) {
+  const replay_attempt *attempt = user;
+  replay_params params = attempt->arguments->params;
+  replay_result result = {.failed = 0};
+  session self = {.ctx = NULL};
+  params.runs = 1;
+  gm_status status = replay_open(&self, attempt->arguments, capacity, err);
+  if (status == GM_OK) status = gm_config_set(self.ctx, "memory_fraction", "1", err);
+  if (status == GM_OK) status = gm_config_set(self.ctx, "min_free_bytes", "0", err);
+  if (status == GM_OK) status = replay_run(self.pool, attempt->events, &params, &result, err);
+  gm_error closing = {.status = GM_OK};
+  session_end(&self, &closing);
+  *out_enough = result.failed == 0;
+  if (status != GM_OK || closing.status == GM_OK) return status;
+  *err = closing;
+  return closing.status;
+}
+
+static gm_status replay_bisect(const replay_events *events, replay_view *view, gm_error *err) {
+  replay_attempt attempt = {view->arguments, events};
+  const gm_stats *stats = &view->result.stats;
+  return replay_min_capacity(replay_try, &attempt, stats->peak_requested_bytes, stats->peak_reserved_bytes,
+                             &view->min_capacity, err);
 }
 
 static gm_status replay_work(session *self, replay_view *view, gm_error *err) {
   replay_events events = {.list = NULL};
-  gm_status status = replay_not_yet(view->arguments, err);
+  const replay_arguments *arguments = view->arguments;
   progress_show("reading", 0, 1);
-  if (status == GM_OK) status = replay_events_read(view->arguments->trace, &events, err);
+  gm_status status = replay_events_read(arguments->trace, &events, err);
   progress_clear();
-  if (status == GM_OK) status = replay_open(self, view->arguments, err);
+  if (status == GM_OK) status = replay_open(self, arguments, arguments->capacity, err);
   if (status == GM_OK) {
     view->events = events.count;
     view->info = *gm_device_get_info(self->device);
-    status = replay_run(self->pool, &events, &view->arguments->params, &view->result, err);
+    status = replay_run(self->pool, &events, &arguments->params, &view->result, err);
   }
+  if (status == GM_OK && arguments->min_capacity && events.allocs > 0) status = replay_bisect(&events, view, err);
   replay_events_free(&events);
   return status;
 }
