@@ -28,6 +28,8 @@ typedef enum hipError_t {
   hipErrorInvalidDevice = 101,
   hipErrorNotReady = 600,
   hipErrorIllegalAddress = 700,
+  hipErrorPeerAccessAlreadyEnabled = 704,
+  hipErrorPeerAccessNotEnabled = 705,
   hipErrorNotSupported = 801,
   hipErrorStreamCaptureImplicit = 906,
   hipErrorUnknown = 999
@@ -41,6 +43,11 @@ typedef enum hipDeviceAttribute_t {
   hipDeviceAttributeVirtualMemoryManagementSupported = 89,
   hipDeviceAttributeHostRegisterSupported = 90
 } hipDeviceAttribute_t;
+
+typedef enum hipDeviceP2PAttr {
+  hipDevP2PAttrPerformanceRank = 0,
+  hipDevP2PAttrNativeAtomicSupported = 2
+} hipDeviceP2PAttr;
 
 typedef enum hipMemcpyKind {
   hipMemcpyHostToHost = 0,

@@ -8,6 +8,7 @@
 #include "backends/hip/hip_managed.h"
 #include "backends/hip/hip_map.h"
 #include "backends/hip/hip_mem.h"
+#include "backends/hip/hip_peer.h"
 #include "backends/hip/hip_point.h"
 #include "backends/hip/hip_rect.h"
 #include "backends/hip/hip_stream.h"
@@ -68,7 +69,7 @@ const gm_backend_ops gm__hip_backend = {
     .struct_size = sizeof(gm_backend_ops),
     .name = "hip",
     .api = GM_API_HIP,
-    .capabilities = GM_CAP_STREAMS | GM_CAP_POINTS | GM_CAP_MAPPING | GM_CAP_VMM | GM_CAP_MANAGED |
+    .capabilities = GM_CAP_STREAMS | GM_CAP_POINTS | GM_CAP_MAPPING | GM_CAP_VMM | GM_CAP_PEER | GM_CAP_MANAGED |
                     GM_CAP_REGISTRATION | GM_CAP_ADOPT | GM_CAP_ADDRESS,
     .probe = hip_probe,
     .init = hip_init,
@@ -122,6 +123,11 @@ const gm_backend_ops gm__hip_backend = {
     .vmm_map = gm__hip_vmm_map,
     .vmm_unmap = gm__hip_vmm_unmap,
     .vmm_access = gm__hip_vmm_access,
+    .peer_info = gm__hip_peer_info,
+    .peer_enable = gm__hip_peer_enable,
+    .peer_disable = gm__hip_peer_disable,
+    .peer_access = gm__hip_peer_access,
+    .peer_copy = gm__hip_peer_copy,
     .managed_prefetch = gm__hip_managed_prefetch,
     .managed_advise = gm__hip_managed_advise,
 };

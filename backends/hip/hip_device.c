@@ -94,6 +94,7 @@ gm_status gm__hip_device_figures(void *driver, uint32_t index, void *device, gm_
 static void hip_device_discard(gm__hip_device *device) {
   gm__hip_vmm_discard(device);
   gm__event_slots_clear(&device->events);
+  gm__map_clear(&device->peers);
   gm__mutex_destroy(&device->lock);
   gm__mutex_destroy(&device->ranges_lock);
   gm__release(device->services, device, sizeof *device);
@@ -123,6 +124,7 @@ gm_status gm__hip_device_open(void *driver, uint32_t index, void **out_device, g
   atomic_init(&device->lost, 0);
   gm__event_slots_init(&device->events, device->services);
   gm__mutex_init(&device->lock);
+  gm__map_init(&device->peers, device->services);
   gm__mutex_init(&device->ranges_lock);
   status = hip_device_try(device, err);
   if (status != GM_OK) {

@@ -7,6 +7,7 @@
 
 #include "backends/hip/hip_driver.h"
 #include "core/base/event_slots.h"
+#include "core/base/map.h"
 
 typedef struct gm__hip_stream gm__hip_stream;
 typedef struct gm__hip_range gm__hip_range;
@@ -22,6 +23,7 @@ typedef struct gm__hip_device {
 
   gm__mutex lock;          /* of what follows */
   gm__hip_stream *adopted; /* streams that an engine may be capturing */
+  gm__map peers;           /* ordinals that this device was given access to */
 
   gm__mutex ranges_lock; /* of what follows */
   gm__hip_range *ranges; /* address ranges and what is mapped in them */

@@ -69,6 +69,11 @@ static bool hip_has_managed(const gm__hip_driver *driver, uint32_t ordinal) {
          hip_attribute(driver, ordinal, hipDeviceAttributeConcurrentManagedAccess, 0) > 0;
 }
 
+static bool hip_has_peer(const gm__hip_syms *hip) {
+  return hip->hipDeviceCanAccessPeer && hip->hipDeviceEnablePeerAccess && hip->hipDeviceDisablePeerAccess &&
+         hip->hipMemcpyPeerAsync;
+}
+
 /* By entries and attributes; opening the device tries what can be tried. */
 static uint64_t hip_capabilities(const gm__hip_driver *driver, uint32_t ordinal) {
   const gm__hip_syms *hip = &driver->hip;
@@ -82,6 +87,7 @@ static uint64_t hip_capabilities(const gm__hip_driver *driver, uint32_t ordinal)
     has |= GM_CAP_REGISTRATION;
   }
   if (hip_has_managed(driver, ordinal)) has |= GM_CAP_MANAGED;
+  if (hip_has_peer(hip)) has |= GM_CAP_PEER;
   return has;
 }
 

@@ -116,11 +116,12 @@ gm_status gm__hip_range_unmap(gm__hip_device *device, uint64_t address, uint64_t
   return gm__hip_device_released(device, failed, "hipMemUnmap", err);
 }
 
-gm_status gm__hip_range_access(gm__hip_device *device, uint64_t address, uint64_t bytes, gm_error *err) {
+gm_status gm__hip_range_access(gm__hip_device *device, uint32_t ordinal, uint64_t address, uint64_t bytes,
+                               gm_error *err) {
   gm__hip_range *range = NULL;
   hipMemAccessDesc access = {.flags = hipMemAccessFlagsProtReadWrite};
   access.location.type = hipMemLocationTypeDevice;
-  access.location.id = (int)device->info.index;
+  access.location.id = (int)ordinal;
   gm_status status = hip_range_find(device, address, bytes, &range, err);
   if (status == GM_OK) status = hip_range_check_row(range, address, bytes, err);
   for (uint64_t done = 0, piece = 0; status == GM_OK && done < bytes; done += piece) {

@@ -31,6 +31,8 @@ void gm__hip_range_discard(gm__hip_device *device, gm__hip_range *range);
 
 gm_status gm__hip_range_map(gm__hip_device *device, const gm__hip_mapping *mapping, gm_error *err);
 gm_status gm__hip_range_unmap(gm__hip_device *device, uint64_t address, uint64_t bytes, gm_error *err);
-gm_status gm__hip_range_access(gm__hip_device *device, uint64_t address, uint64_t bytes, gm_error *err);
+/* Open it to the device with this ordinal. */
+gm_status gm__hip_range_access(gm__hip_device *device, uint32_t ordinal, uint64_t address, uint64_t bytes,
+                               gm_error *err);
 
 #endif

@@ -162,7 +162,7 @@ gm_status gm__hip_vmm_access(void *device, uint64_t address, uint64_t bytes, gm_
   gm_status status = hip_vmm_enter(opened, &scope, err);
   if (status != GM_OK) return status;
   gm__mutex_lock(&opened->ranges_lock);
-  status = gm__hip_range_access(opened, address, bytes, err);
+  status = gm__hip_range_access(opened, opened->info.index, address, bytes, err);
   gm__mutex_unlock(&opened->ranges_lock);
   gm__hip_leave(&scope);
   return status;

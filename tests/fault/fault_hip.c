@@ -52,6 +52,7 @@ static const hip_pair hip_pairs[] = {
     {HIP_hipMemAddressReserve, HIP_hipMemAddressFree},
     {HIP_hipMemCreate, HIP_hipMemRelease},
     {HIP_hipMemMap, HIP_hipMemUnmap},
+    {HIP_hipDeviceEnablePeerAccess, HIP_hipDeviceDisablePeerAccess},
     {HIP_hipStreamCreateWithFlags, HIP_hipStreamDestroy},
     {HIP_hipEventCreateWithFlags, HIP_hipEventDestroy},
 };

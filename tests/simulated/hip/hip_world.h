@@ -27,18 +27,20 @@ typedef struct hip_world {
 static hip_world world;
 
 /* What the engine calls, past gm. */
-#define ENGINE_CALLS(X)       \
-  X(hipFree)                  \
-  X(hipGetDevice)             \
-  X(hipGetLastError)          \
-  X(hipGraphDestroy)          \
-  X(hipMalloc)                \
-  X(hipPeekAtLastError)       \
-  X(hipSetDevice)             \
-  X(hipStreamBeginCapture)    \
-  X(hipStreamCreateWithFlags) \
-  X(hipStreamDestroy)         \
-  X(hipStreamEndCapture)      \
+#define ENGINE_CALLS(X)         \
+  X(hipDeviceDisablePeerAccess) \
+  X(hipDeviceEnablePeerAccess)  \
+  X(hipFree)                    \
+  X(hipGetDevice)               \
+  X(hipGetLastError)            \
+  X(hipGraphDestroy)            \
+  X(hipMalloc)                  \
+  X(hipPeekAtLastError)         \
+  X(hipSetDevice)               \
+  X(hipStreamBeginCapture)      \
+  X(hipStreamCreateWithFlags)   \
+  X(hipStreamDestroy)           \
+  X(hipStreamEndCapture)        \
   X(simHipControl)
 
 static struct {

@@ -9,7 +9,7 @@ static CUcontext thread_contexts[THREAD_DEVICES];
 static _Thread_local int thread_device;
 static _Thread_local hipError_t thread_error;
 
-static CUresult thread_context_of(int device, CUcontext *out) {
+CUresult sim_hip_context_of(int device, CUcontext *out) {
   CUresult result = device < 0 || device >= THREAD_DEVICES ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
   if (result) return result;
   pthread_mutex_lock(&thread_lock);
@@ -22,7 +22,7 @@ static CUresult thread_context_of(int device, CUcontext *out) {
 CUresult sim_hip_context(void) {
   CUcontext context = NULL, current = NULL;
   CUresult result = cuInit(0);
-  if (!result) result = thread_context_of(thread_device, &context);
+  if (!result) result = sim_hip_context_of(thread_device, &context);
   if (!result) result = cuCtxGetCurrent(&current);
   return result || current == context ? result : cuCtxSetCurrent(context);
 }
@@ -63,7 +63,7 @@ hipError_t hipSetDevice(int device) {
   CUresult result = cuInit(0);
   if (!result) result = cuDeviceGetCount(&count);
   if (!result && (device < 0 || device >= count)) result = CUDA_ERROR_INVALID_DEVICE;
-  if (!result) result = thread_context_of(device, &context);
+  if (!result) result = sim_hip_context_of(device, &context);
   if (!result) thread_device = device;
   return sim_hip_answer(result);
 }

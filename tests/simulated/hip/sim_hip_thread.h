@@ -8,6 +8,9 @@
 /* Makes the context of the thread's device current, and the context itself the first time. */
 CUresult sim_hip_context(void);
 
+/* The context of a device, made the first time. */
+CUresult sim_hip_context_of(int device, CUcontext *out);
+
 /* The answer of an entry: a failure is remembered for the thread. The numbers are the same. */
 hipError_t sim_hip_answer(CUresult result);
 

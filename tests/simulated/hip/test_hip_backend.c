@@ -172,6 +172,41 @@ static void test_range_that_is_lost(void **state) {
   assert_int_equal(world.ops->vmm_unreserve(world.device, address, bytes, GM_CLOSE_NORMAL, NULL), GM_OK);
 }
 
+static void *other_device(void) {
+  void *other = NULL;
+  assert_int_equal(world.ops->device_open(world.driver, 0, &other, NULL), GM_OK);
+  return other;
+}
+
+/* Enabled twice is no error, and what the engine enabled stays. */
+static void test_peers_are_not_ours_alone(void **state) {
+  void *other = other_device();
+  (void)state;
+  engine.hipSetDevice(1);
+  assert_int_equal(engine.hipDeviceEnablePeerAccess(0, 0), hipSuccess);
+  assert_int_equal(world.ops->peer_enable(world.device, other, NULL), GM_OK);
+  assert_int_equal(world.ops->peer_disable(world.device, other, GM_CLOSE_NORMAL, NULL), GM_OK);
+  assert_int_equal(engine.hipDeviceDisablePeerAccess(0), hipSuccess);
+  assert_int_equal(world.ops->peer_enable(world.device, other, NULL), GM_OK);
+  assert_int_equal(engine.hipDeviceDisablePeerAccess(0), hipSuccess);
+  assert_int_equal(world.ops->peer_disable(world.device, other, GM_CLOSE_NORMAL, NULL), GM_OK);
+  assert_int_equal(engine.hipPeekAtLastError(), hipSuccess);
+  world.ops->device_close(other, GM_CLOSE_NORMAL);
+}
+
+static void test_no_path_between_devices(void **state) {
+  void *other = other_device();
+  gm_peer_info info;
+  gm_error err = {0};
+  (void)state;
+  control("set NO peer");
+  assert_int_equal(world.ops->peer_info(world.device, other, &info, NULL), GM_OK);
+  assert_false(info.direct);
+  assert_int_equal(world.ops->peer_enable(world.device, other, &err), GM_ERR_NOT_SUPPORTED);
+  assert_non_null(strstr(err.message, "through host memory"));
+  world.ops->device_close(other, GM_CLOSE_NORMAL);
+}
+
 static gm_status adopt_stream(uintptr_t handle, void **out) {
   const gm_hip_stream lent = {.head = {sizeof lent, GM_API_HIP}, .stream = handle};
   gm_stream_kind kind;
@@ -268,6 +303,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_released_memory_comes_back, world_begin_new, world_end),
       cmocka_unit_test_setup_teardown(test_vmm_refuses_what_is_not_there, world_begin_new, world_end),
       cmocka_unit_test_setup_teardown(test_range_that_is_lost, world_begin_new, world_end),
+      cmocka_unit_test_setup_teardown(test_peers_are_not_ours_alone, world_begin_new, world_end),
+      cmocka_unit_test_setup_teardown(test_no_path_between_devices, world_begin_new, world_end),
       cmocka_unit_test_setup_teardown(test_adopts_only_what_it_can_keep_apart, world_begin_new, world_end),
       cmocka_unit_test_setup_teardown(test_capture_is_left_alone, world_begin_new, world_end),
       cmocka_unit_test_setup_teardown(test_capture_is_left_alone, world_begin_old, world_end),
