@@ -26,16 +26,25 @@ static hip_side hip_rect_side(uint64_t at, uint64_t row_pitch, uint64_t slice_pi
   return side;
 }
 
+/* One side of a box is host memory at `pointer`, or, where that is NULL, `memory`. */
+typedef struct hip_place {
+  uint64_t base;
+  bool host;
+} hip_place;
+
+static hip_place hip_rect_place(const gm_memory *memory, const void *pointer) {
+  if (pointer) return (hip_place){(uint64_t)(uintptr_t)pointer, true};
+  return memory ? (hip_place){memory->address, memory->host != NULL} : (hip_place){0};
+}
+
 static hip_side hip_rect_src(const gm_memory *memory, const void *pointer, const gm_rect *rect) {
-  const bool host = pointer || memory->host;
-  const uint64_t base = pointer ? (uint64_t)(uintptr_t)pointer : memory->address;
-  return hip_rect_side(base + rect->src_offset, rect->src_row_pitch, rect->src_slice_pitch, host, rect);
+  const hip_place place = hip_rect_place(memory, pointer);
+  return hip_rect_side(place.base + rect->src_offset, rect->src_row_pitch, rect->src_slice_pitch, place.host, rect);
 }
 
 static hip_side hip_rect_dst(const gm_memory *memory, const void *pointer, const gm_rect *rect) {
-  const bool host = pointer || memory->host;
-  const uint64_t base = pointer ? (uint64_t)(uintptr_t)pointer : memory->address;
-  return hip_rect_side(base + rect->dst_offset, rect->dst_row_pitch, rect->dst_slice_pitch, host, rect);
+  const hip_place place = hip_rect_place(memory, pointer);
+  return hip_rect_side(place.base + rect->dst_offset, rect->dst_row_pitch, rect->dst_slice_pitch, place.host, rect);
 }
 
 static hipError_t hip_rect_enqueue(const gm__hip_device *device, hipStream_t stream, const hip_box *box, uint64_t slice,

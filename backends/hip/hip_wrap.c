@@ -66,7 +66,7 @@ static gm_status wrap_host(const gm_hip_memory *lent, const wrap_facts *first, c
 
 /* Both ends are asked for; what lies between may be several mappings, of which HIP tells one at a time. */
 static gm_status wrap_look(gm__hip_device *device, const gm_hip_memory *lent, gm_memory *out, gm_error *err) {
-  wrap_facts first, last;
+  wrap_facts first = {.kind = WRAP_OTHER}, last = first;
   gm_memory wrapped = {.handle = lent->pointer, .address = lent->pointer, .bytes = lent->bytes, .wrapped = true};
   gm_status status = wrap_ask(device, lent->pointer, &first, err);
   if (status == GM_OK) status = wrap_ask(device, lent->pointer + lent->bytes - 1, &last, err);
