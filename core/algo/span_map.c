@@ -18,12 +18,19 @@ void gm__span_map_init(gm__span_map *map, uint64_t address, uint64_t bytes, void
   map->any = (uint64_t *)(void *)(map->first + map->pages);
 }
 
-void gm__span_map_enter(gm__span_map *map, gm__span *span) {
-  uint64_t page = map_page(map, span->address);
-  gm__span *first = map->first[page];
-  if (first && first->address < span->address) return;
+static void map_set(gm__span_map *map, uint64_t page, gm__span *span) {
   map->first[page] = span;
   map->any[page / 64] |= UINT64_C(1) << page % 64;
+}
+
+void gm__span_map_open(gm__span_map *map, gm__span *all) { map_set(map, 0, all); }
+
+/* In the page where the rest begins now, what begins there besides lies behind it: it is the lowest, unless the front
+ * begins there, too. No other span is looked at, because it would not be in the cache. */
+void gm__span_map_cut(gm__span_map *map, gm__span *front, gm__span *rest) {
+  uint64_t page = map_page(map, front->address), next = map_page(map, rest->address);
+  if (map->first[page] == rest) map->first[page] = front;
+  if (next != page) map_set(map, next, rest);
 }
 
 void gm__span_map_leave(gm__span_map *map, const gm__span *span) {

@@ -18,9 +18,13 @@ size_t gm__span_map_size(uint64_t bytes);
 /* `memory`: gm__span_map_size(bytes), zeroed, aligned for pointers. */
 void gm__span_map_init(gm__span_map *map, uint64_t address, uint64_t bytes, void *memory);
 
-/* A span that begins to exist, linked to its neighbours; one that ends, while it still is. A span whose address changes
- * leaves before and enters after. */
-void gm__span_map_enter(gm__span_map *map, gm__span *span);
+/* The one span that is all of the segment. */
+void gm__span_map_open(gm__span_map *map, gm__span *all);
+
+/* After a cut (gm__heap_cut): `front` begins where `rest`, its right neighbour, began. */
+void gm__span_map_cut(gm__span_map *map, gm__span *front, gm__span *rest);
+
+/* Before a join: the span that will be swallowed. */
 void gm__span_map_leave(gm__span_map *map, const gm__span *span);
 
 /* The span that contains `address`, which must be in the segment. Steps: the spans in one page, and one for each 4 MiB

@@ -107,11 +107,37 @@ static gm__node *acquire_part(gm_pool *pool, const gm__want *want, int slot, boo
   return NULL;
 }
 
-static gm__node *acquire_search(gm_pool *pool, const gm__want *want, bool others, gm_acquire *out) {
+static void acquire_count(gm_pool *pool, const gm__want *want, const gm__node *node, bool fresh) {
+  gm__stats *stats = &pool->stats;
+  gm__stats_grow(&stats->in_use_bytes, &stats->peak_in_use_bytes, node->bytes);
+  gm__stats_grow(&stats->requested_bytes, &stats->peak_requested_bytes, want->bytes);
+  bool same_stream = want->stream && node->freed_on == want->stream->id;
+  gm__stats_count(fresh ? &stats->misses : same_stream ? &stats->stream_hits : &stats->global_hits, 1);
+}
+
+/* The node is the caller's now. With the lock. */
+static void acquire_record(gm_pool *pool, const gm__want *want, gm__node *node, bool fresh, gm_block *out) {
+  node->requested = want->bytes;
+  node->tag = want->tag;
+  node->state = GM__NODE_LIVE;
+  node->check++;
+  pool->live++;
+  acquire_count(pool, want, node, fresh);
+  *out = gm__node_block(node);
+}
+
+/* Nothing is left to do with pooled memory outside the lock that it was found under. */
+static bool acquire_is_direct(const gm_pool *pool, const gm__want *want) {
+  return !pool->tracker && !(want->flags & GM_ZERO);
+}
+
+/* Pooled memory for the request, AWAY; or handed out already, if it is direct. */
+static gm__node *acquire_search(gm_pool *pool, const gm__want *want, bool others, gm_acquire *out, gm_block *block) {
   gm__mutex_lock(&pool->lock);
   int slot = gm__order_slot_of(&pool->order, want->stream);
   gm__node *node = pool->strategy == GM_STRATEGY_BEST_FIT ? acquire_part(pool, want, slot, others, out)
                                                           : acquire_pooled(pool, want, slot, others, out);
+  if (node && acquire_is_direct(pool, want)) acquire_record(pool, want, node, false, block);
   gm__mutex_unlock(&pool->lock);
   return node;
 }
@@ -146,11 +172,12 @@ static gm_acquire acquire_refused(gm_pool *pool, gm_status status, const gm_erro
   return GM_ACQUIRE_EXHAUSTED;
 }
 
-/* A node for the request, AWAY; *answer says what it needs, or why there is none. */
-static gm__node *acquire_node(gm_pool *pool, const gm__want *want, gm_acquire *answer) {
+/* A node for the request; *answer says what it needs, or why there is none. It is AWAY; but if it is pooled memory (not
+ * FRESH) for a direct request, it is handed out. */
+static gm__node *acquire_node(gm_pool *pool, const gm__want *want, gm_acquire *answer, gm_block *block) {
   gm_error failure;
   bool pooled_only = (want->flags & GM_POOLED_ONLY) != 0;
-  gm__node *node = acquire_search(pool, want, pooled_only, answer);
+  gm__node *node = acquire_search(pool, want, pooled_only, answer, block);
   if (node) return node;
   if (pooled_only) { /* a question that was answered, and no failure */
     *answer = GM_ACQUIRE_EXHAUSTED;
@@ -161,7 +188,7 @@ static gm__node *acquire_node(gm_pool *pool, const gm__want *want, gm_acquire *a
   if (status == GM_OK) return node;
   if (gm__supply_is_shortage(status)) {
     gm_acquire found;
-    if ((node = acquire_search(pool, want, true, &found))) {
+    if ((node = acquire_search(pool, want, true, &found, block))) {
       *answer = found;
       return node;
     }
@@ -197,14 +224,6 @@ static gm_status acquire_zero(gm_pool *pool, const gm__want *want, const gm__nod
                                      err); /* the caller's work follows the fill */
 }
 
-static void acquire_count(gm_pool *pool, const gm__want *want, const gm__node *node, bool fresh) {
-  gm__stats *stats = &pool->stats;
-  gm__stats_grow(&stats->in_use_bytes, &stats->peak_in_use_bytes, node->bytes);
-  gm__stats_grow(&stats->requested_bytes, &stats->peak_requested_bytes, want->bytes);
-  bool same_stream = want->stream && node->freed_on == want->stream->id;
-  gm__stats_count(fresh ? &stats->misses : same_stream ? &stats->stream_hits : &stats->global_hits, 1);
-}
-
 static uint64_t acquire_track(gm_pool *pool, const gm__want *want, const gm__node *node) {
   if (!pool->tracker) return 0;
   gm_track_entry entry = {.address = node->address,
@@ -219,13 +238,7 @@ static uint64_t acquire_track(gm_pool *pool, const gm__want *want, const gm__nod
 static void acquire_hand_out(gm_pool *pool, const gm__want *want, gm__node *node, bool fresh, gm_block *out) {
   node->track_id = acquire_track(pool, want, node);
   gm__mutex_lock(&pool->lock);
-  node->requested = want->bytes;
-  node->tag = want->tag;
-  node->state = GM__NODE_LIVE;
-  node->check++;
-  pool->live++;
-  acquire_count(pool, want, node, fresh);
-  *out = gm__node_block(node);
+  acquire_record(pool, want, node, fresh, out);
   gm__mutex_unlock(&pool->lock);
 }
 
@@ -249,8 +262,8 @@ static void acquire_undo(gm_pool *pool, const gm__want *want, gm__node *node) {
 
 static gm_acquire acquire(gm_pool *pool, const gm__want *want, gm_block *out) {
   gm_acquire answer;
-  gm__node *node = acquire_node(pool, want, &answer);
-  if (!node) return answer;
+  gm__node *node = acquire_node(pool, want, &answer, out);
+  if (!node || (answer != GM_ACQUIRE_FRESH && acquire_is_direct(pool, want))) return answer;
   gm_error failure;
   if (want->flags & GM_ZERO && acquire_zero(pool, want, node, &failure)) {
     acquire_undo(pool, want, node);

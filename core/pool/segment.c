@@ -322,11 +322,9 @@ static gm__node *segment_cut(gm_pool *pool, gm__node *hole, uint64_t bytes) {
   part->streams = hole->streams;
   part->freed_at = hole->freed_at;
   part->freed_on = hole->freed_on;
-  gm__span_map_leave(&segment->map, &hole->span);
   gm__heap_cut(&segment->kind->heap, &hole->span, bytes, &part->span);
   hole->bytes = hole->span.bytes;
-  gm__span_map_enter(&segment->map, &part->span);
-  gm__span_map_enter(&segment->map, &hole->span);
+  gm__span_map_cut(&segment->map, &part->span, &hole->span);
   return part;
 }
 
@@ -388,7 +386,7 @@ void gm__segment_open(gm_pool *pool, gm__segment *segment, gm__node *hole) {
   hole->committed = node->committed;
   hole->address = node->address;
   hole->span = (gm__span){.address = node->address, .bytes = node->bytes};
-  gm__span_map_enter(&segment->map, &hole->span);
+  gm__span_map_open(&segment->map, &hole->span);
   segment->next = segments->first;
   if (segment->next) segment->next->prev = segment;
   segments->first = segment;

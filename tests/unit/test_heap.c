@@ -43,7 +43,7 @@ static bench *bench_open(void) {
   gm__span_map_init(&b->map, BASE, SIZE, b->memory);
   gm__span *all = bench_take(b);
   *all = (gm__span){.address = BASE, .bytes = SIZE};
-  gm__span_map_enter(&b->map, all);
+  gm__span_map_open(&b->map, all);
   gm__heap_put(&b->heap, all, 0);
   return b;
 }
@@ -67,10 +67,8 @@ static uint64_t oracle_best(const bench *b, uint32_t group, uint64_t bytes, uint
 }
 
 static void bench_cut(bench *b, gm__span *hole, uint64_t bytes, gm__span *front) {
-  gm__span_map_leave(&b->map, hole);
   gm__heap_cut(&b->heap, hole, bytes, front);
-  gm__span_map_enter(&b->map, front);
-  gm__span_map_enter(&b->map, hole);
+  gm__span_map_cut(&b->map, front, hole);
 }
 
 static void bench_carve(bench *b, gm__span *hole, uint64_t bytes, uint64_t align) {
