@@ -17,10 +17,6 @@ static hipError_t hip_current_set(const gm__hip_syms *hip, int device) {
   return code == hipSuccess ? code : hip->hipSetDevice(device);
 }
 
-static void hip_current_wipe(const gm__hip_scope *scope) {
-  if (scope->clean) scope->hip->hipGetLastError();
-}
-
 static gm_status hip_current_switch(gm__hip_device *device, gm__hip_scope *scope, gm_error *err) {
   const int wanted = (int)device->info.index;
   hipError_t code = hip_current_get(scope->hip, &scope->before);
@@ -36,10 +32,10 @@ gm_status gm__hip_enter(gm__hip_device *device, gm__hip_scope *out, gm_error *er
   const int32_t lost = atomic_load(&device->lost);
   gm__hip_scope scope = {.hip = device->hip, .mode = hipStreamCaptureModeRelaxed};
   if (lost) return gm__hip_device_fail(device, (hipError_t)lost, "hip", err);
-  scope.clean = scope.hip->hipPeekAtLastError() == hipSuccess;
+  scope.clean = gm__hip_thread_clean(scope.hip);
   const gm_status status = hip_current_switch(device, &scope, err);
   if (status != GM_OK) {
-    hip_current_wipe(&scope);
+    gm__hip_thread_wipe(scope.hip, scope.clean);
     return status;
   }
   if (scope.hip->hipThreadExchangeStreamCaptureMode) {
@@ -61,5 +57,5 @@ void gm__hip_leave(const gm__hip_scope *scope) {
     scope->hip->hipThreadExchangeStreamCaptureMode(&mode);
   }
   if (scope->switched) hip_current_set(scope->hip, scope->before);
-  hip_current_wipe(scope);
+  gm__hip_thread_wipe(scope->hip, scope->clean);
 }

@@ -58,10 +58,17 @@ static gm_status hip_driver_begin(gm__hip_driver *driver, const gm_backend_host 
   if (status != GM_OK) return status;
   /* The runtime starts threads and registers exit handlers: it cannot be unloaded again. */
   gm__dynlib_keep(driver->lib);
+  const bool clean = gm__hip_thread_clean(&driver->hip);
   status = hip_driver_start(driver, err);
   if (status == GM_OK) status = hip_driver_list(driver, err);
-  driver->hip.hipGetLastError(); /* what a refusal left in this thread */
+  gm__hip_thread_wipe(&driver->hip, clean);
   return status;
+}
+
+bool gm__hip_thread_clean(const gm__hip_syms *hip) { return hip->hipPeekAtLastError() == hipSuccess; }
+
+void gm__hip_thread_wipe(const gm__hip_syms *hip, bool clean) {
+  if (clean) hip->hipGetLastError();
 }
 
 gm_status gm__hip_driver_open(const gm_backend_host *host, gm__hip_driver **out, gm_error *err) {

@@ -23,6 +23,11 @@ gm_status gm__hip_driver_open(const gm_backend_host *host, gm__hip_driver **out,
 /* NULL: nothing. Calls nothing of HIP. */
 void gm__hip_driver_close(gm__hip_driver *driver);
 
+/* Has this thread no error pending? Asked before calls that may fail; `wipe` then takes away what they left, so that an
+ * engine that looks for failed launches does not find gm's. One that was pending stays. */
+bool gm__hip_thread_clean(const gm__hip_syms *hip);
+void gm__hip_thread_wipe(const gm__hip_syms *hip, bool clean);
+
 /* "HIP 6.3.42131". */
 void gm__hip_driver_version(const gm__hip_driver *driver, char *out, size_t capacity);
 

@@ -83,7 +83,7 @@ static uint64_t hip_capabilities(const gm__hip_driver *driver, uint32_t ordinal)
     has |= GM_CAP_VMM;
   }
   if (hip->hipHostRegister && hip->hipHostUnregister &&
-      hip_attribute(driver, ordinal, hipDeviceAttributeHostRegisterSupported, 1) != 0) {
+      hip_attribute(driver, ordinal, hipDeviceAttributeHostRegisterSupported, 1) > 0) {
     has |= GM_CAP_REGISTRATION;
   }
   if (hip_has_managed(driver, ordinal)) has |= GM_CAP_MANAGED;
@@ -131,7 +131,9 @@ void gm__hip_figures(const gm__hip_driver *driver, const gm_device_info *info, g
   size_t total = 0;
   *out = (gm_raw_figures){.struct_size = sizeof *out, .rules = GM_RAW_HIP};
   out->place = info->unified ? GM_RAW_INTEGRATED : GM_RAW_OWN_MEMORY;
+  const bool clean = gm__hip_thread_clean(&driver->hip);
   const hipError_t code = driver->hip.hipDeviceTotalMem(&total, (int)info->index);
+  gm__hip_thread_wipe(&driver->hip, clean);
   out->device_total = (gm_raw_reply){.state = code == hipSuccess ? GM_RAW_OK : GM_RAW_ERROR,
                                      .code = (int32_t)code,
                                      .total_bytes = total,

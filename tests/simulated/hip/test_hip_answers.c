@@ -49,6 +49,31 @@ static void test_nonsense_is_an_error(void **state) {
   control("set HOSTILE none");
 }
 
+static void test_no_device_is_unavailable(void **state) {
+  (void)state;
+  world_load(SIM_HIP6_LIBRARY);
+  control("set DEVICES 0");
+  expect_init(GM_ERR_UNAVAILABLE, "finds no device");
+  assert_int_equal(engine.hipPeekAtLastError(), hipSuccess);
+}
+
+/* Starting, listing and asking leave the thread's last error as it was. */
+static void test_starting_leaves_the_last_error(void **state) {
+  gm_raw_figures raw;
+  (void)state;
+  world_load(SIM_HIP6_LIBRARY);
+  control("fail cuDeviceTotalMem:1:999");
+  assert_int_equal(world.ops->init(&world.host, &world.driver, NULL), GM_OK);
+  assert_int_equal(engine.hipPeekAtLastError(), hipSuccess);
+  control("fail cuDeviceTotalMem:1:999");
+  assert_int_equal(world.ops->figures(world.driver, 0, NULL, &raw, NULL), GM_OK);
+  assert_int_equal(raw.device_total.state, GM_RAW_ERROR);
+  assert_int_equal(engine.hipPeekAtLastError(), hipSuccess);
+  assert_int_equal(engine.hipSetDevice(77), hipErrorInvalidDevice);
+  assert_int_equal(world.ops->figures(world.driver, 0, NULL, &raw, NULL), GM_OK);
+  assert_int_equal(engine.hipGetLastError(), hipErrorInvalidDevice);
+}
+
 static void test_switches_are_refused(void **state) {
   (void)state;
   world_load(SIM_HIP6_LIBRARY);
@@ -112,6 +137,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_figures_are_raw, world_begin_new, world_end),
       cmocka_unit_test_setup_teardown(test_nonsense_is_an_error, NULL, world_end),
+      cmocka_unit_test_setup_teardown(test_no_device_is_unavailable, NULL, world_end),
+      cmocka_unit_test_setup_teardown(test_starting_leaves_the_last_error, NULL, world_end),
       cmocka_unit_test_setup_teardown(test_switches_are_refused, NULL, world_end),
       cmocka_unit_test_setup_teardown(test_opens_without_host_memory, NULL, world_end),
       cmocka_unit_test(test_kernel_tells_the_architecture),
