@@ -21,7 +21,7 @@
   X("max_pool_bytes", "GM_MAX_POOL_BYTES", "bytes", "0..", "0", true,                                                  \
     "cap on the bytes a pool reserves; 0: by memory_fraction")                                                         \
   X("allocation_strategy", "GM_ALLOCATION_STRATEGY", "word", "auto|bucket|best_fit", "auto", true,                     \
-    "how pools find memory; auto is bucket today")                                               \
+    "how pools find memory; auto is bucket today")                                                                     \
   X("stats_enabled", "GM_STATS_ENABLED", "bool", "", "true", true, "statistics; always on today, whatever is set")     \
   X("pressure.medium", "GM_PRESSURE_MEDIUM", "fraction", "0..1", "0.60", true,                                         \
     "used share from which pressure is medium")                                                                        \
@@ -41,7 +41,8 @@
     "below it, allocation_strategy auto takes buckets")                                                                \
   X("size_class_bits", "GM_SIZE_CLASS_BITS", "count", "0..5", "3", false,                                              \
     "size classes per power of two, as a power of two; 0: plain powers of two")                                        \
-  X("segment_size", "GM_SEGMENT_SIZE", "bytes", "auto|65536..", "auto", false, "bytes a pool takes at a time")         \
+  X("segment_size", "GM_SEGMENT_SIZE", "bytes", "auto|65536..", "auto", true,                                          \
+    "bytes that a pool of best_fit takes at a time, where there is room; auto: grows with the pool")                   \
   X("zero_segments", "GM_ZERO_SEGMENTS", "bool", "", "false", false, "segments are zeroed when taken")                 \
   X("coalescing_threshold", "GM_COALESCING_THRESHOLD", "fraction", "0..1", "0.1", false,                               \
     "fragmentation above which the coalescing pass runs")                                                              \

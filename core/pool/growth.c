@@ -11,21 +11,31 @@ static const uint64_t growth_unit = UINT64_C(2) << 20;
 static const uint64_t growth_most = UINT64_C(64) << 20; /* of a pool that holds less than a GiB */
 enum { GROWTH_SHARE = 16 };                             /* of a cap, and of a large pool */
 
-static uint64_t growth_round(uint64_t bytes) {
-  uint64_t more = (growth_unit - bytes % growth_unit) % growth_unit;
+static uint64_t growth_round(uint64_t bytes, uint64_t unit) {
+  uint64_t more = (unit - bytes % unit) % unit;
   return more > UINT64_MAX - bytes ? bytes : bytes + more;
 }
 
-/* What the pool would like to take for a request. */
-static uint64_t growth_wish(const gm_pool *pool, uint64_t bytes) {
+/* As the pool grows. */
+static uint64_t growth_auto(const gm_pool *pool, uint64_t bytes) {
   uint64_t held = atomic_load_explicit(&pool->claimed, memory_order_relaxed);
   uint64_t cap = atomic_load_explicit(&pool->max_bytes, memory_order_relaxed);
-  uint64_t largest = pool->device->info.max_alloc_bytes;
   uint64_t wish = held < growth_most ? held : growth_most;
   if (wish < growth_unit) wish = growth_unit;
   if (wish < held / GROWTH_SHARE) wish = held / GROWTH_SHARE;
   if (wish > cap / GROWTH_SHARE) wish = cap / GROWTH_SHARE;
-  wish = growth_round(wish > bytes ? wish : bytes);
+  return growth_round(wish > bytes ? wish : bytes, growth_unit);
+}
+
+/* What the pool would like to take for a request. */
+static uint64_t growth_wish(const gm_pool *pool, uint64_t bytes) {
+  const gm__segments *segments = &pool->segments;
+  uint64_t largest = pool->device->info.max_alloc_bytes, wish;
+  if (segments->size == UINT64_MAX) {
+    wish = growth_auto(pool, bytes);
+  } else {
+    wish = growth_round(segments->size > bytes ? segments->size : bytes, segments->granule);
+  }
   return largest && wish > largest ? bytes : wish;
 }
 
@@ -103,7 +113,7 @@ gm_status gm__growth_take(gm_pool *pool, const gm__want *want, gm__node **out, g
   for (;;) {
     gm_status status = growth_try(pool, want, bytes, out, err);
     if (!gm__supply_is_shortage(status) || bytes == want->rounded) return status;
-    bytes = growth_round(bytes / 4);
+    bytes = growth_round(bytes / 4, growth_unit);
     if (bytes <= growth_unit || bytes < want->rounded) bytes = want->rounded;
   }
 }

@@ -90,6 +90,7 @@ static void pool_init(gm_pool *pool, gm_device *device, const gm_pool_params *pa
   gm__node_table_init(&pool->nodes, gm__context_services(ctx), pool->id);
   pool->pointers.services = gm__context_services(ctx);
   gm__segments_init(&pool->segments, device, gm__context_services(ctx));
+  pool->segments.size = gm__config_u64(ctx, "segment_size");
   pool->buckets.most = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
   gm__order_init(&pool->order, device);
   pool->listener = (gm__stream_listener){.closing = pool_stream_closing, .synced = pool_stream_synced, .user = pool};

@@ -32,6 +32,7 @@ typedef struct gm__segments {
   const gm_services *services;
   gm__segment_kind *kinds;
   gm__segment *first;          /* newest first */
+  uint64_t size;               /* what to take at a time; UINT64_MAX: as the pool grows */
   uint64_t granule;            /* every part is so many bytes, times n, at a multiple of it */
   uint32_t frees;              /* since streams were asked how far they are */
   bool all_local, all_visible; /* the device has no other memory */

@@ -87,11 +87,12 @@ static void test_values_are_checked(void **state) {
       {"min_free_bytes", "1G"},
       {"cpu_fallback", "off"},
       {"allocation_strategy", "bucket"},
+      {"segment_size", "1G"},
       {"max_pool_bytes", "18446744073709551615"},
       {"gpu.memory.max_fraction", "0.25"},
   };
   static const char *const later[][2] = {
-      {"pre_allocate_sizes", "4K,1M"}, {"warmup", "4K:50,64K:20"}, {"segment_size", "1G"}, {"cache.max_age", "auto"}};
+      {"pre_allocate_sizes", "4K,1M"}, {"warmup", "4K:50,64K:20"}, {"cache.max_age", "auto"}};
   gm_context *ctx = context_new(true);
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     gm_error err = {.status = GM_OK};
@@ -238,10 +239,10 @@ static void test_the_environment_is_the_operators(void **state) {
   unsetenv("GM_CONFIG");
   unlink(path);
   assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
-  setenv("GM_SEGMENT_SIZE", "1G", 1);
+  setenv("GM_SIZE_CLASS_BITS", "2", 1);
   assert_int_equal(gm_context_create(&params, &ctx, &err), GM_OK);
-  assert_non_null(strstr(host.last_line, "GM_SEGMENT_SIZE")); /* its feature comes later: said */
-  unsetenv("GM_SEGMENT_SIZE");
+  assert_non_null(strstr(host.last_line, "GM_SIZE_CLASS_BITS")); /* its feature comes later: said */
+  unsetenv("GM_SIZE_CLASS_BITS");
   char later[] = "/tmp/gm-config-XXXXXX";
   write_file(later, "zero_segments = true\n");
   assert_int_equal(gm_config_load(ctx, later, &err), GM_OK);

@@ -333,6 +333,25 @@ static void test_the_nth_host_allocation_fails(void **state) {
   }
 }
 
+static void test_segments_of_a_size_that_was_set(void **state) {
+  (void)state;
+  pool_bench bench;
+  pool_bench_open_device(&bench, "null", "null:capacity=10M");
+  gm_pool_params params = {.struct_size = sizeof params, .strategy = GM_STRATEGY_BEST_FIT, .checked = true};
+  pool_bench_ok(gm_config_set(bench.ctx, "segment_size", "4M", err));
+  pool_bench_ok(gm_pool_create(bench.device, &params, &bench.pool, err));
+  static const uint64_t reserved[4] = {4, 8, 8, 10}; /* MiB: the last finds no room for 4 */
+  gm_block blocks[4];
+  for (int i = 0; i < 4; i++) {
+    gm_request request = {.bytes = i == 2 ? 512 : i == 3 ? 2 * MIB : 3 * MIB};
+    assert_true(gm_alloc(bench.pool, &request, &blocks[i]) <= GM_ACQUIRE_FRESH);
+    assert_int_equal(pool_bench_stats(&bench).reserved_bytes, reserved[i] * MIB);
+  }
+  for (int i = 0; i < 4; i++) give(&bench, &blocks[i], NULL);
+  check_empty(&bench);
+  pool_bench_close(&bench);
+}
+
 static void test_by_configuration_and_beside_other_pools(void **state) {
   (void)state;
   pool_bench bench;
@@ -375,6 +394,7 @@ int main(void) {
       cmocka_unit_test(test_a_cap_can_be_used_to_the_last_byte),
       cmocka_unit_test(test_a_full_device_and_its_largest_allocation),
       cmocka_unit_test(test_the_nth_host_allocation_fails),
+      cmocka_unit_test(test_segments_of_a_size_that_was_set),
       cmocka_unit_test(test_by_configuration_and_beside_other_pools),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
