@@ -173,16 +173,18 @@ static bool segment_joins(const gm__span *neighbour, const gm__node *hole, bool 
   return streams == hole->streams || (mixes && (!streams || !hole->streams));
 }
 
-/* A part becomes a hole. `mixes`: idle neighbours may become the streams' that use it. */
+/* A part becomes a hole. `mixes`: idle neighbours may become the streams' that use it. More than one neighbour on a
+ * side can be due: a hole whose streams have closed or passed since stays unjoined, in its old group, until it is
+ * touched. */
 static void segment_put(gm_pool *pool, gm__node *hole, bool mixes) {
   gm__segment *segment = hole->segment;
   gm__heap *heap = &segment->kind->heap;
-  if (segment_joins(hole->span.left, hole, mixes)) {
+  while (segment_joins(hole->span.left, hole, mixes)) {
     hole = segment_node(hole->span.left);
     gm__heap_take(heap, &hole->span);
     segment_join(pool, hole);
   }
-  if (segment_joins(hole->span.right, hole, mixes)) {
+  while (segment_joins(hole->span.right, hole, mixes)) {
     gm__heap_take(heap, hole->span.right);
     segment_join(pool, hole);
   }

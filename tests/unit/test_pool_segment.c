@@ -192,6 +192,30 @@ static void test_a_hole_is_its_streams_until_the_point_has_passed(void **state) 
   pool_bench_close(&bench);
 }
 
+/* When a stream closes, its holes and those of streams that are done become everybody's at once, and all that touch are
+ * one: on one side of a hole there can be several. */
+static void test_a_hole_joins_all_that_touch_when_a_stream_closes(void **state) {
+  (void)state;
+  pool_bench bench;
+  bench_open(&bench, "null", "null:capacity=64M", 0);
+  gm_stream *first = open_stream(&bench), *second = open_stream(&bench);
+  gm_block a = take(&bench, 1024, first, GM_ACQUIRE_FRESH), b = take(&bench, 1024, second, GM_ACQUIRE_OK);
+  gm_block c = take(&bench, 1024, NULL, GM_ACQUIRE_OK);
+  gm_block rest = take(&bench, 2 * MIB - 3 * 1024, NULL, GM_ACQUIRE_OK);
+  give(&bench, &a, first);
+  give(&bench, &b, second);
+  give(&bench, &c, NULL);
+  pool_bench_ok(gm_stream_sync(first, err));
+  pool_bench_ok(gm_stream_close(second, err));
+  gm_block all = take(&bench, 3 * 1024, NULL, GM_ACQUIRE_OK);
+  assert_int_equal(all.address, a.address);
+  give(&bench, &all, NULL);
+  give(&bench, &rest, NULL);
+  pool_bench_ok(gm_stream_close(first, err));
+  check_empty(&bench);
+  pool_bench_close(&bench);
+}
+
 static void test_short_of_memory_it_waits_for_another_stream(void **state) {
   (void)state;
   pool_bench bench;
@@ -388,6 +412,7 @@ int main(void) {
       cmocka_unit_test(test_any_alignment),
       cmocka_unit_test(test_contents_natives_maps_and_pointers),
       cmocka_unit_test(test_a_hole_is_its_streams_until_the_point_has_passed),
+      cmocka_unit_test(test_a_hole_joins_all_that_touch_when_a_stream_closes),
       cmocka_unit_test(test_short_of_memory_it_waits_for_another_stream),
       cmocka_unit_test(test_a_hole_of_several_streams),
       cmocka_unit_test(test_many_streams),
