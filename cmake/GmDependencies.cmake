@@ -3,13 +3,17 @@ set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
 set(gm_dependencies "") # pkg-config modules in use, for gmConfig.cmake
-foreach(dependency "ZLIB zlib" "XXHASH libxxhash")
+foreach(dependency "ZLIB zlib" "XXHASH libxxhash" "HWLOC hwloc")
   separate_arguments(dependency)
   list(GET dependency 0 name)
   list(GET dependency 1 module)
   if(GM_WITH_${name})
     find_package(PkgConfig REQUIRED)
     pkg_check_modules(GM_${name} IMPORTED_TARGET ${module})
+    if(NOT GM_${name}_FOUND AND GM_WITH_${name} STREQUAL "AUTO")
+      set(GM_WITH_${name} OFF) # for this run
+      continue()
+    endif()
     if(NOT GM_${name}_FOUND)
       message(FATAL_ERROR "gm: GM_WITH_${name} is ON but pkg-config does not know ${module}. "
                           "Run scripts/install build, or turn GM_WITH_${name} off.")

@@ -22,7 +22,7 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/gmConfig.cmake" "${CMAKE_CURRENT_BINA
 
 # gm.pc: a static link needs what the shared library brings by itself.
 set(gm_private_libs "-pthread -ldl")
-foreach(name ZLIB XXHASH)
+foreach(name ZLIB XXHASH HWLOC)
   if(GM_WITH_${name})
     string(JOIN " " flags ${GM_${name}_LDFLAGS})
     string(APPEND gm_private_libs " ${flags}")

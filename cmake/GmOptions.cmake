@@ -16,6 +16,13 @@ option(GM_BUILD_STATIC "Build libgm.a" ${gm_static_default})
 
 option(GM_WITH_ZLIB "Read compressed traces with zlib" ${PROJECT_IS_TOP_LEVEL})
 option(GM_WITH_XXHASH "Checksums with xxHash" ${PROJECT_IS_TOP_LEVEL})
+if(PROJECT_IS_TOP_LEVEL)
+  set(gm_hwloc_default AUTO)
+else()
+  set(gm_hwloc_default OFF)
+endif()
+set(GM_WITH_HWLOC ${gm_hwloc_default} CACHE STRING "Memory nodes of the host by hwloc: AUTO, ON or OFF")
+set_property(CACHE GM_WITH_HWLOC PROPERTY STRINGS AUTO ON OFF)
 
 option(GM_BUILD_TOOLS "Build gmem and gm-probe" ${PROJECT_IS_TOP_LEVEL})
 option(GM_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})

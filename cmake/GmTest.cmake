@@ -19,9 +19,10 @@ file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/cache/pocl")
 # ENVIRONMENT for tests of CUDA without a card: tests/simulated makes these.
 set(gm_simulated_cuda "GM_CUDA_LIBRARY=${CMAKE_BINARY_DIR}/simulated/cuda/libcuda.so.1"
   "GM_CUDA_OPTIONS=nvml=${CMAKE_BINARY_DIR}/simulated/cuda/libnvidia-ml.so.1")
-# The same for HIP, as ROCm 6 and as ROCm 5.
+# The same for HIP, as ROCm 6, 5 and 7.
 set(gm_simulated_hip "GM_HIP_LIBRARY=${CMAKE_BINARY_DIR}/simulated/hip/libamdhip64.so.6")
 set(gm_simulated_hip5 "GM_HIP_LIBRARY=${CMAKE_BINARY_DIR}/simulated/hip/libamdhip64.so.5")
+set(gm_simulated_hip7 "GM_HIP_LIBRARY=${CMAKE_BINARY_DIR}/simulated/hip/libamdhip64.so.7")
 
 # gm_test_program(name SOURCES file... LINK target...): a program in bin/tests that may include tests/support headers.
 function(gm_test_program name)
@@ -50,12 +51,15 @@ function(gm_add_test)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
+  math(EXPR slow "${arg_TIMEOUT} * 4")
+  if(GM_SANITIZE)
+    set(arg_TIMEOUT ${slow})
+  endif()
   add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   if(arg_VALGRIND AND GM_VALGRIND AND NOT GM_SANITIZE AND NOT GM_COVERAGE)
     list(POP_FRONT arg_COMMAND program)
     add_test(NAME valgrind.${arg_NAME} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
       COMMAND ${gm_valgrind_command} $<TARGET_FILE:${program}> ${arg_COMMAND})
-    math(EXPR slow "${arg_TIMEOUT} * 4")
     set_tests_properties(valgrind.${arg_NAME} PROPERTIES
       TIMEOUT ${slow} SKIP_RETURN_CODE 77 LABELS valgrind ENVIRONMENT "${gm_test_environment};${arg_ENVIRONMENT}")
   endif()

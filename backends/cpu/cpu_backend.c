@@ -6,7 +6,9 @@
 #include "backends/cpu/cpu_device.h"
 #include "backends/cpu/cpu_mem.h"
 #include "backends/cpu/cpu_pinned.h"
+#include "backends/cpu/cpu_share.h"
 #include "backends/cpu/cpu_stream.h"
+#include "backends/cpu/cpu_vmm.h"
 
 const gm_backend_ops gm__cpu_backend = {
     .abi = GM_BACKEND_ABI,
@@ -55,4 +57,17 @@ const gm_backend_ops gm__cpu_backend = {
     .copy_many = gm__cpu_copy_many,
     .host_register = gm__cpu_host_register,
     .host_unregister = gm__cpu_host_unregister,
+    .vmm_granularity = gm__cpu_vmm_granularity,
+    .vmm_reserve = gm__cpu_vmm_reserve,
+    .vmm_unreserve = gm__cpu_vmm_unreserve,
+    .vmm_create = gm__cpu_vmm_create,
+    .vmm_destroy = gm__cpu_vmm_destroy,
+    .vmm_map = gm__cpu_vmm_map,
+    .vmm_unmap = gm__cpu_vmm_unmap,
+    .vmm_access = gm__cpu_vmm_access,
+    .share_export = gm__cpu_share_export,
+    .share_import = gm__cpu_share_import,
+    .share_close = gm__cpu_share_close,
+    .share_export_vmm = gm__cpu_share_export_vmm,
+    .share_import_vmm = gm__cpu_share_import_vmm,
 };

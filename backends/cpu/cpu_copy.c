@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "backends/cpu/cpu_mem.h"
 #include "backends/cpu/cpu_stream.h"
 #include "core/base/error.h"
 
@@ -45,7 +46,7 @@ gm_status gm__cpu_fill(void *device, void *stream, const gm_memory *dst, uint64_
     return gm__bad_argument(err, "fill", "`pattern_bytes` must be 1, 2, 4, 8 or 16, is %u", pattern_bytes);
   }
   task.as.fill =
-      (gm__cpu_fill_task){.dst = (unsigned char *)dst->host + offset, .bytes = bytes, .pattern_bytes = pattern_bytes};
+      (gm__cpu_fill_task){.dst = gm__cpu_bytes(dst) + offset, .bytes = bytes, .pattern_bytes = pattern_bytes};
   memcpy(task.as.fill.pattern, pattern, pattern_bytes);
   return copy_submit(stream, &task, out, err);
 }
@@ -53,21 +54,21 @@ gm_status gm__cpu_fill(void *device, void *stream, const gm_memory *dst, uint64_
 gm_status gm__cpu_rect_to_device(void *device, void *stream, const gm_memory *dst, const void *src, const gm_rect *rect,
                                  gm_backend_point *out, gm_error *err) {
   (void)device;
-  const gm__cpu_task task = copy_task(src, dst->host, rect);
+  const gm__cpu_task task = copy_task(src, gm__cpu_bytes(dst), rect);
   return copy_submit(stream, &task, out, err);
 }
 
 gm_status gm__cpu_rect_to_host(void *device, void *stream, const gm_memory *src, void *dst, const gm_rect *rect,
                                gm_backend_point *out, gm_error *err) {
   (void)device;
-  const gm__cpu_task task = copy_task(src->host, dst, rect);
+  const gm__cpu_task task = copy_task(gm__cpu_bytes(src), dst, rect);
   return copy_submit(stream, &task, out, err);
 }
 
 gm_status gm__cpu_rect_copy(void *device, void *stream, const gm_memory *dst, const gm_memory *src, const gm_rect *rect,
                             gm_backend_point *out, gm_error *err) {
   (void)device;
-  const gm__cpu_task task = copy_task(src->host, dst->host, rect);
+  const gm__cpu_task task = copy_task(gm__cpu_bytes(src), gm__cpu_bytes(dst), rect);
   return copy_submit(stream, &task, out, err);
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "backends/cpu/cpu_pinned.h"
+#include "backends/cpu/cpu_vmm.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -61,12 +62,16 @@ gm_status gm__cpu_probe(const gm_backend_host *host, gm_probe_level level, gm_dr
 }
 
 gm_status gm__cpu_init(const gm_backend_host *host, void **out_driver, gm_error *err) {
-  if (host->options && *host->options) {
-    return gm__bad_argument(err, "cpu init", "the CPU backend has no switches, was given `%.100s`", host->options);
-  }
   gm__cpu_driver *driver = gm__alloc(host->services, sizeof *driver);
   if (!driver) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "cpu init", "no host memory for the driver object");
   driver->services = host->services;
+  gm_status status = gm__cpu_syms_load(host, &driver->sys, err);
+  if (status == GM_OK) status = gm__cpu_options_parse(host->options, &driver->options, err);
+  if (status == GM_OK) status = gm__cpu_numa_try(&driver->options.numa, &driver->sys, err);
+  if (status) {
+    gm__release(host->services, driver, sizeof *driver);
+    return status;
+  }
   *out_driver = driver;
   return GM_OK;
 }
@@ -89,7 +94,7 @@ static gm_status device_check(uint32_t index, const char *op, gm_error *err) {
 
 /* total_bytes stays 0: what the host has is a question of groups and nodes, which the core answers. */
 gm_status gm__cpu_device_info(void *driver, uint32_t index, void *device, gm_device_info *out, gm_error *err) {
-  (void)driver;
+  const gm__cpu_numa *numa = &((const gm__cpu_driver *)driver)->options.numa;
   const gm_status status = device_check(device ? 0 : index, "cpu device_info", err);
   if (status) return status;
   *out = (gm_device_info){.struct_size = sizeof *out,
@@ -99,7 +104,7 @@ gm_status gm__cpu_device_info(void *driver, uint32_t index, void *device, gm_dev
                           .driver = "host",
                           .uuid_derived = true,
                           .unified = true,
-                          .numa_node = -1,
+                          .numa_node = numa->policy == GM__CPU_NUMA_NODE ? (int32_t)numa->node : -1,
                           .alignment = GM__CPU_ALIGNMENT,
                           .map_atom_bytes = 1,
                           .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
@@ -113,11 +118,14 @@ gm_status gm__cpu_device_info(void *driver, uint32_t index, void *device, gm_dev
 gm_status gm__cpu_device_open(void *driver, uint32_t index, void **out_device, gm_error *err) {
   const gm_status status = device_check(index, "cpu device_open", err);
   if (status) return status;
-  const gm_services *services = ((gm__cpu_driver *)driver)->services;
-  gm__cpu_device *device = gm__alloc(services, sizeof *device);
+  const gm__cpu_driver *from = driver;
+  gm__cpu_device *device = gm__alloc(from->services, sizeof *device);
   if (!device) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "cpu device_open", "no host memory for the device");
-  device->services = services;
+  device->services = from->services;
+  device->sys = &from->sys;
+  device->options = &from->options;
   gm__mutex_init(&device->lock);
+  gm__cpu_vmm_init(device);
   *out_device = device;
   return GM_OK;
 }
@@ -125,7 +133,9 @@ gm_status gm__cpu_device_open(void *driver, uint32_t index, void **out_device, g
 void gm__cpu_device_close(void *device, gm_close_mode mode) {
   gm__cpu_device *self = device;
   gm__cpu_pinned_clear(self, mode);
+  gm__cpu_vmm_clear(self);
   if (mode == GM_CLOSE_NORMAL) gm__mutex_destroy(&self->lock);
+  if (mode == GM_CLOSE_NORMAL) gm__mutex_destroy(&self->vmm_lock);
   gm__release(self->services, self, sizeof *self);
 }
 

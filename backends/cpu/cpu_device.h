@@ -2,23 +2,33 @@
 #ifndef GM_BACKENDS_CPU_CPU_DEVICE_H
 #define GM_BACKENDS_CPU_CPU_DEVICE_H
 
+#include "backends/cpu/cpu_options.h"
+#include "backends/cpu/cpu_spans.h"
 #include "core/base/thread.h"
 #include "gm/backend.h"
 
-#define GM__CPU_CAPABILITIES \
-  (GM_CAP_STREAMS | GM_CAP_POINTS | GM_CAP_MAPPING | GM_CAP_REGISTRATION | GM_CAP_COMMIT | GM_CAP_ADDRESS)
+#define GM__CPU_CAPABILITIES                                                                                           \
+  (GM_CAP_STREAMS | GM_CAP_POINTS | GM_CAP_MAPPING | GM_CAP_VMM | GM_CAP_SHARE | GM_CAP_REGISTRATION | GM_CAP_COMMIT | \
+   GM_CAP_ADDRESS)
 
 /* Blocks are carved on cache lines. */
 #define GM__CPU_ALIGNMENT 64u
 
 typedef struct gm__cpu_driver {
   const gm_services *services;
+  gm__cpu_syms sys;
+  gm__cpu_options options;
 } gm__cpu_driver;
 
 typedef struct gm__cpu_device {
   const gm_services *services;
-  gm__mutex lock;                /* of `pinned` */
-  struct gm__cpu_pinned *pinned; /* registered host ranges, newest first */
+  const gm__cpu_syms *sys;        /* the driver's */
+  const gm__cpu_options *options; /* the driver's */
+  gm__mutex lock;                 /* of `pinned` */
+  struct gm__cpu_pinned *pinned;  /* registered host ranges, newest first */
+  gm__mutex vmm_lock;             /* of all below, and of what is mapped there */
+  unsigned char *vmm_spare;       /* mappings given up where giving back takes some; NULL: none */
+  gm__cpu_spans reserved, mapped; /* addresses of virtual memory; what of it has memory behind it */
 } gm__cpu_device;
 
 /* Entries 2 to 4 and 6 of the seam. */

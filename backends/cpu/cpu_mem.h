@@ -4,11 +4,16 @@
 
 #include "gm/backend.h"
 
+/* Where its bytes are: also of a range of virtual memory, which has an address and perhaps no `host`. */
+static inline unsigned char *gm__cpu_bytes(const gm_memory *memory) {
+  return (unsigned char *)(uintptr_t)memory->address;
+}
+
 gm_status gm__cpu_memory_type_count(void *device, uint32_t *out, gm_error *err);
 gm_status gm__cpu_memory_type(void *device, uint32_t type, gm_memory_type *out, gm_error *err);
 
 /* Zeroed pages. GM_ERR_ALLOCATION_TOO_LARGE beyond the address space, GM_ERR_OUT_OF_DEVICE_MEMORY when the system
- * refuses; with GM_ALLOC_COMMIT also when it cannot back the pages now. */
+ * refuses; with GM_ALLOC_COMMIT, and for memory to be shared, also when it cannot back the pages now. */
 gm_status gm__cpu_memory_alloc(void *device, const gm_memory_params *params, gm_memory *out, gm_error *err);
 gm_status gm__cpu_memory_wrap(void *device, const gm_native_memory *native, gm_memory *out, gm_error *err);
 gm_status gm__cpu_memory_free(void *device, const gm_memory *memory, gm_close_mode mode, gm_error *err);

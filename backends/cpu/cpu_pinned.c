@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -25,12 +24,14 @@ static bool pinned_touches(const gm__cpu_pinned *list, uintptr_t begin, uintptr_
   return false;
 }
 
-static void pinned_unlock(const gm__cpu_pinned *others, const gm__cpu_pinned *range) {
+/* Of `range`, which is in the list no more. */
+static void pinned_unlock(const gm__cpu_device *device, const gm__cpu_pinned *range) {
+  const gm__cpu_pinned *others = device->pinned;
   const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
   uintptr_t begin = pinned_page(range->begin), end = pinned_page(range->end - 1) + page;
   if (pinned_touches(others, begin, begin + page)) begin += page;
   if (begin < end && pinned_touches(others, end - page, end)) end -= page;
-  if (begin < end) munlock((void *)begin, end - begin);
+  if (begin < end) device->sys->munlock((void *)begin, end - begin);
 }
 
 static gm_status pinned_refused(gm_error *err, int code, uint64_t bytes) {
@@ -49,9 +50,9 @@ static gm_status pinned_lock(gm__cpu_device *device, gm__cpu_pinned *range, gm_e
   if (pinned_touches(device->pinned, range->begin, range->end)) {
     return gm__bad_argument(err, "host_register", "`pointer`: the range overlaps one that is registered");
   }
-  if (mlock((void *)range->begin, range->end - range->begin) != 0) {
+  if (device->sys->mlock((void *)range->begin, range->end - range->begin) != 0) {
     const int code = errno;
-    pinned_unlock(device->pinned, range); /* it may have locked the first part of it */
+    pinned_unlock(device, range); /* it may have locked the first part of it */
     return pinned_refused(err, code, range->end - range->begin);
   }
   range->next = device->pinned;
@@ -92,7 +93,7 @@ gm_status gm__cpu_host_unregister(void *device, void *pointer, gm_close_mode mod
   gm__cpu_device *self = device;
   if (mode == GM_CLOSE_NORMAL) gm__mutex_lock(&self->lock);
   gm__cpu_pinned *range = pinned_take(self, (uintptr_t)pointer);
-  if (range && mode == GM_CLOSE_NORMAL) pinned_unlock(self->pinned, range);
+  if (range && mode == GM_CLOSE_NORMAL) pinned_unlock(self, range);
   if (mode == GM_CLOSE_NORMAL) gm__mutex_unlock(&self->lock);
   if (!range) return gm__fail(err, GM_ERR_NOT_FOUND, 0, "host_unregister", "`pointer` is not registered");
   gm__release(self->services, range, sizeof *range);

@@ -6,7 +6,6 @@
 #include "backends/cuda/cuda_host.h"
 #include "backends/cuda/cuda_kernel.h"
 #include "backends/cuda/cuda_managed.h"
-#include "backends/cuda/cuda_map.h"
 #include "backends/cuda/cuda_mem.h"
 #include "backends/cuda/cuda_peer.h"
 #include "backends/cuda/cuda_point.h"
@@ -89,9 +88,9 @@ const gm_backend_ops gm__cuda_backend = {
     .memory_free = gm__cuda_memory_free,
     .memory_native = gm__cuda_memory_native,
     .map = gm__cuda_map,
-    .unmap = gm__cuda_unmap,
-    .flush = gm__cuda_map_sync,
-    .invalidate = gm__cuda_map_sync,
+    .unmap = gm__pointer_unmap,
+    .flush = gm__pointer_map_sync,
+    .invalidate = gm__pointer_map_sync,
     .stream_create = gm__cuda_stream_create,
     .stream_close = gm__cuda_stream_close,
     .stream_flush = gm__cuda_stream_flush,
@@ -102,6 +101,7 @@ const gm_backend_ops gm__cuda_backend = {
     .point_wait_on = gm__cuda_point_wait_on,
     .stream_barrier = gm__cuda_stream_barrier,
     .point_release = gm__cuda_point_release,
+    .stream_capturing = gm__cuda_stream_capturing,
     .copy_to_device = gm__cuda_copy_to_device,
     .copy_to_host = gm__cuda_copy_to_host,
     .copy = gm__cuda_copy,

@@ -1,5 +1,6 @@
 #include "backends/cuda/cuda_device.h"
 
+#include "backends/cuda/cuda_backend.h"
 #include "backends/cuda/cuda_context.h"
 #include "backends/cuda/cuda_info.h"
 #include "backends/cuda/cuda_point.h"
@@ -8,6 +9,7 @@
 #include "backends/cuda/cuda_vmm.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/vmm_try.h"
 #include "gm/native_cuda.h"
 
 /* Invariants: a device whose context is the primary one holds exactly one reference on it, and an engine's own context
@@ -109,15 +111,24 @@ static gm__cuda_device *cuda_device_make(gm__cuda_driver *driver, uint32_t index
   gm__event_slots_init(&device->events, device->services);
   gm__map_init(&device->registered, device->services);
   gm__map_init(&device->peers, device->services);
+  gm__vmm_table_init(&device->mapped, device->services, &gm__cuda_backend);
   return device;
 }
 
 static void cuda_device_discard(gm__cuda_device *device) {
   gm__map_clear(&device->registered);
   gm__map_clear(&device->peers);
+  gm__vmm_table_clear(&device->mapped);
   gm__event_slots_clear(&device->events);
   gm__mutex_destroy(&device->lock);
   gm__release(device->services, device, sizeof *device);
+}
+
+/* What only trying tells, and what hangs on it. */
+static void cuda_device_try(gm__cuda_device *device) {
+  gm__vmm_try(&gm__cuda_backend, device, &device->info);
+  if (gm__cuda_share_kinds(device->driver, device->ordinal, &device->info)) return;
+  device->info.capabilities &= ~(uint64_t)GM_CAP_SHARE;
 }
 
 /* Before there is a device there is none to lose. */
@@ -148,7 +159,7 @@ static gm_status cuda_device_open_primary(gm__cuda_driver *driver, uint32_t inde
     cuda_device_discard(device);
     return status;
   }
-  gm__cuda_vmm_try(device);
+  cuda_device_try(device);
   *out_device = device;
   return GM_OK;
 }
@@ -178,7 +189,7 @@ static gm_status cuda_adopt_context(gm__cuda_driver *driver, CUcontext context, 
   if (!device) return GM_ERR_OUT_OF_HOST_MEMORY;
   device->ordinal = ordinal;
   device->context = context;
-  gm__cuda_vmm_try(device);
+  cuda_device_try(device);
   *out_device = device;
   return GM_OK;
 }

@@ -8,6 +8,7 @@
 #include "backends/cuda/cuda_driver.h"
 #include "core/base/event_slots.h"
 #include "core/base/map.h"
+#include "core/base/vmm_memory.h"
 
 typedef struct gm__cuda_stream gm__cuda_stream;
 
@@ -23,6 +24,7 @@ typedef struct gm__cuda_device {
   _Atomic int32_t lost;         /* the code that told; 0: not lost */
 
   gm__event_slots events;
+  gm__vmm_table mapped; /* memory that can be shared as a descriptor, and what was imported so */
 
   gm__mutex lock;           /* of what follows */
   gm__cuda_stream *adopted; /* streams that an engine may be capturing */

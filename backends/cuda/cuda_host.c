@@ -5,6 +5,7 @@
 #include "backends/cuda/cuda_status.h"
 #include "backends/cuda/cuda_stream.h"
 #include "core/base/error.h"
+#include "core/base/pointer_memory.h"
 
 /* One call registers less than 512 GiB on the drivers of today, so larger ranges are registered in parts, and then
  * remembered, since unregistering needs each part's address. Where the device uses the host's page tables registering
@@ -80,14 +81,8 @@ static gm_status cuda_host_lock_pages(gm__cuda_device *device, void *pointer, ui
 gm_status gm__cuda_host_register(void *device, void *pointer, uint64_t bytes, gm_error *err) {
   gm__cuda_device *opened = device;
   gm__cuda_scope scope;
-  if (!pointer || bytes == 0 || bytes - 1 > UINTPTR_MAX - (uintptr_t)pointer) {
-    return gm__bad_argument(err, "cuMemHostRegister", "`pointer` and `bytes` must not be 0 or wrap around");
-  }
-  if (!(opened->info.capabilities & GM_CAP_REGISTRATION)) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "cuMemHostRegister", "%s cannot register host memory",
-                    opened->info.name);
-  }
-  gm_status status = gm__cuda_enter(opened, &scope, err);
+  gm_status status = gm__pointer_check_host("cuMemHostRegister", &opened->info, pointer, bytes, err);
+  if (status == GM_OK) status = gm__cuda_enter(opened, &scope, err);
   if (status != GM_OK) return status;
   status = cuda_host_lock_pages(opened, pointer, bytes, err);
   gm__cuda_leave(&scope);

@@ -6,6 +6,7 @@
 #include "backends/cuda/cuda_kernel.h"
 #include "backends/cuda/cuda_status.h"
 #include "core/base/error.h"
+#include "core/base/pci_node.h"
 #include "core/base/text.h"
 #include "core/base/uuid.h"
 
@@ -66,7 +67,7 @@ static void cuda_partition(const gm__cuda_driver *driver, gm_device_info *info) 
 /* The host's node as CUDA tells it, else as the kernel does. */
 static int32_t cuda_node(const gm__cuda_driver *driver, CUdevice device, const gm_device_info *info) {
   const int node = gm__cuda_attribute(driver, device, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, -1);
-  return node >= 0 ? node : gm__cuda_kernel_node(NULL, info->pci);
+  return node >= 0 ? node : gm__pci_node(NULL, info->pci);
 }
 
 static bool cuda_has_vmm(const gm__cuda_syms *cu) {
@@ -88,11 +89,24 @@ static bool cuda_has_peer(const gm__cuda_syms *cu) {
   return cu->cuDeviceCanAccessPeer && cu->cuCtxEnablePeerAccess && cu->cuCtxDisablePeerAccess && cu->cuMemcpyPeerAsync;
 }
 
-/* CUDA shares no memory of integrated devices, and none under WSL2. */
-static bool cuda_has_share(const gm__cuda_driver *driver, CUdevice device) {
+/* CUDA shares no memory of integrated devices, and none under WSL2. By descriptor it shares what is made as virtual
+ * memory. */
+static uint32_t cuda_share_kinds(const gm__cuda_driver *driver, CUdevice device, bool vmm) {
   const gm__cuda_syms *cu = &driver->cu;
-  return cu->cuMemGetAddressRange_v2 && cu->cuIpcGetMemHandle && cu->cuIpcOpenMemHandle_v2 && cu->cuIpcCloseMemHandle &&
-         !driver->wddm && gm__cuda_attribute(driver, device, CU_DEVICE_ATTRIBUTE_INTEGRATED, 0) == 0;
+  uint32_t kinds = 0;
+  if (driver->wddm || gm__cuda_attribute(driver, device, CU_DEVICE_ATTRIBUTE_INTEGRATED, 0) != 0) return 0;
+  if (cu->cuMemGetAddressRange_v2 && cu->cuIpcGetMemHandle && cu->cuIpcOpenMemHandle_v2 && cu->cuIpcCloseMemHandle) {
+    kinds |= 1u << GM_SHARE_IPC;
+  }
+  if (vmm && cu->cuMemExportToShareableHandle && cu->cuMemImportFromShareableHandle &&
+      gm__cuda_attribute(driver, device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0) > 0) {
+    kinds |= 1u << GM_SHARE_FD;
+  }
+  return kinds;
+}
+
+uint32_t gm__cuda_share_kinds(const gm__cuda_driver *driver, CUdevice device, const gm_device_info *info) {
+  return cuda_share_kinds(driver, device, (info->capabilities & GM_CAP_VMM) != 0);
 }
 
 /* By entries and attributes; opening the device tries what can be tried. */
@@ -109,7 +123,7 @@ static uint64_t cuda_capabilities(const gm__cuda_driver *driver, CUdevice device
   }
   if (cuda_has_managed(driver, device)) has |= GM_CAP_MANAGED;
   if (cuda_has_peer(cu)) has |= GM_CAP_PEER;
-  if (cuda_has_share(driver, device)) has |= GM_CAP_SHARE;
+  if (cuda_share_kinds(driver, device, (has & GM_CAP_VMM) != 0)) has |= GM_CAP_SHARE;
   return has;
 }
 

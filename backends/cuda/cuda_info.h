@@ -11,6 +11,9 @@ gm_status gm__cuda_describe(const gm__cuda_driver *driver, uint32_t ordinal, gm_
 /* An attribute; `otherwise` where the driver has no answer. */
 int gm__cuda_attribute(const gm__cuda_driver *driver, CUdevice device, CUdevice_attribute what, int otherwise);
 
+/* Bits 1 << gm_share_kind of how memory of the device can leave, with the capabilities that `info` says it has. */
+uint32_t gm__cuda_share_kinds(const gm__cuda_driver *driver, CUdevice device, const gm_device_info *info);
+
 /* Raw figures without a context: total, NVML. The caller adds cuMemGetInfo. */
 void gm__cuda_figures(const gm__cuda_driver *driver, uint32_t ordinal, const gm_device_info *info, gm_raw_figures *out);
 

@@ -19,7 +19,4 @@ bool gm__cuda_kernel_wsl(const char *root);
 /* "580.65.06"; "" where the module does not tell. */
 void gm__cuda_kernel_version(const char *root, char *out, size_t capacity);
 
-/* The NUMA node of the device at a PCI address ("0000:65:00.0"); -1: not told. */
-int32_t gm__cuda_kernel_node(const char *root, const char *pci);
-
 #endif

@@ -21,18 +21,6 @@ static CUdevice cuda_managed_device(const gm__cuda_device *device, gm_managed_pl
   return place == GM_MANAGED_ON_DEVICE ? device->ordinal : CU_DEVICE_CPU;
 }
 
-static gm_status cuda_managed_check(const gm__cuda_device *device, const gm_memory *memory, gm_managed_place place,
-                                    gm_error *err) {
-  if (!(device->info.capabilities & GM_CAP_MANAGED)) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "cuda", "%s has no managed memory", device->info.name);
-  }
-  if (memory->type != GM__CUDA_MANAGED) {
-    return gm__bad_argument(err, "cuda", "`memory` is of type %u, which does not migrate", (unsigned)memory->type);
-  }
-  if (place == GM_MANAGED_ON_DEVICE || place == GM_MANAGED_ON_HOST) return GM_OK;
-  return gm__bad_argument(err, "cuda", "`place` is %d, none of gm_managed_place", (int)place);
-}
-
 gm_status gm__cuda_managed_prefetch(void *device, void *stream, const gm_memory *memory, uint64_t offset,
                                     uint64_t bytes, gm_managed_place place, gm_backend_point *out, gm_error *err) {
   gm__cuda_device *opened = device;
@@ -40,7 +28,7 @@ gm_status gm__cuda_managed_prefetch(void *device, void *stream, const gm_memory 
   gm__cuda_job job;
   CUresult code = CUDA_SUCCESS;
   const CUdeviceptr at = memory->address + offset;
-  gm_status status = cuda_managed_check(opened, memory, place, err);
+  gm_status status = gm__pointer_check_managed("CUDA", &opened->info, memory, place, err);
   if (status == GM_OK) status = gm__cuda_begin(opened, stream, &job, err);
   if (status != GM_OK) return status;
   if (bytes && cu->cuMemPrefetchAsync_v2) {
@@ -64,7 +52,7 @@ gm_status gm__cuda_managed_advise(void *device, const gm_memory *memory, uint64_
   const gm__cuda_syms *cu = opened->cu;
   gm__cuda_scope scope;
   const CUdeviceptr at = memory->address + offset;
-  gm_status status = cuda_managed_check(opened, memory, place, err);
+  gm_status status = gm__pointer_check_managed("CUDA", &opened->info, memory, place, err);
   if (status != GM_OK || bytes == 0) return status;
   if ((unsigned)advice >= sizeof cuda_advices / sizeof cuda_advices[0]) {
     return gm__bad_argument(err, "cuda", "`advice` is %d, none of gm_managed_advice", (int)advice);

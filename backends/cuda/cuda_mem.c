@@ -1,67 +1,27 @@
 #include "backends/cuda/cuda_mem.h"
 
 #include "backends/cuda/cuda_context.h"
+#include "backends/cuda/cuda_info.h"
 #include "backends/cuda/cuda_status.h"
 #include "backends/cuda/cuda_stream.h"
 #include "core/base/error.h"
 #include "gm/native_cuda.h"
 
-static uint32_t cuda_mem_types(const gm__cuda_device *device) {
-  return device->info.capabilities & GM_CAP_MANAGED ? GM__CUDA_MANAGED + 1 : GM__CUDA_PINNED + 1;
-}
-
 gm_status gm__cuda_memory_type_count(void *device, uint32_t *out, gm_error *err) {
+  const gm__cuda_device *opened = device;
   (void)err;
-  *out = cuda_mem_types(device);
+  *out = gm__pointer_types(&opened->info);
   return GM_OK;
 }
 
-static gm_status cuda_mem_check_type(const gm__cuda_device *device, uint32_t type, gm_error *err) {
-  const uint32_t types = cuda_mem_types(device);
-  if (type < types) return GM_OK;
-  return gm__bad_argument(err, "cuda", "`type` must be below %u, is %u", (unsigned)types, (unsigned)type);
-}
-
-/* On an integrated device all of it is host memory, of one heap. Managed memory lies where it was last used, and may be
- * more than the device has, but is not let be: drivers have been seen to hang on that. */
 gm_status gm__cuda_memory_type(void *device, uint32_t type, gm_memory_type *out, gm_error *err) {
   const gm__cuda_device *opened = device;
-  const uint32_t host =
-      GM_MEMORY_HOST_VISIBLE | GM_MEMORY_HOST_COHERENT | GM_MEMORY_HOST_CACHED | GM_MEMORY_HOST_POINTER;
-  const gm_status status = cuda_mem_check_type(opened, type, err);
-  if (status != GM_OK) return status;
-  gm_memory_type found = {.struct_size = sizeof found, .atom_bytes = 1};
-  if (type == GM__CUDA_DEVICE_MEMORY || opened->info.unified) found.heap_bytes = opened->info.total_bytes;
-  if (!opened->info.unified) found.heap = type;
-  if (type != GM__CUDA_PINNED) found.max_alloc_bytes = opened->info.max_alloc_bytes;
-  if (type == GM__CUDA_PINNED) found.max_alloc_bytes = INT64_MAX;
-  if (type == GM__CUDA_DEVICE_MEMORY) found.flags = GM_MEMORY_DEVICE_LOCAL;
-  if (type == GM__CUDA_PINNED) found.flags = host | GM_MEMORY_PINNED;
-  if (type == GM__CUDA_MANAGED) found.flags = host;
-  *out = found;
-  return GM_OK;
-}
-
-static gm_status cuda_mem_check(const gm__cuda_device *device, const gm_memory_params *params, gm_error *err) {
-  const uint64_t most =
-      params->type == GM__CUDA_PINNED || !device->info.max_alloc_bytes ? INT64_MAX : device->info.max_alloc_bytes;
-  const gm_status status = cuda_mem_check_type(device, params->type, err);
-  if (status != GM_OK) return status;
-  if (params->bytes == 0) return gm__bad_argument(err, "cuda", "`bytes` must not be 0");
-  if (params->align & (params->align - 1)) {
-    return gm__bad_argument(err, "cuda", "`align` must be a power of two, is %llu", (unsigned long long)params->align);
+  const gm_status status = gm__pointer_type("CUDA", &opened->info, type, out, err);
+  if (status == GM_OK && type == GM__POINTER_DEVICE) {
+    out->share_kinds = gm__cuda_share_kinds(opened->driver, opened->ordinal, &opened->info);
   }
-  if (params->bytes <= most && params->align <= INT64_MAX / 2) return GM_OK;
-  return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, "cuda", "%llu bytes asked, one allocation may have %llu",
-                  (unsigned long long)params->bytes, (unsigned long long)most);
+  return status;
 }
-
-/* What one of the three calls gave. */
-typedef struct cuda_piece {
-  uint64_t handle;  /* what the driver takes back */
-  uint64_t address; /* of the device's */
-  uint64_t host;    /* 0: none */
-} cuda_piece;
 
 static CUresult cuda_mem_release(const gm__cuda_device *device, uint32_t type, uint64_t handle) {
   if (type == GM__CUDA_PINNED) return device->cu->cuMemFreeHost((void *)(uintptr_t)handle);
@@ -81,7 +41,7 @@ static gm_status cuda_mem_fail(gm__cuda_device *device, uint32_t type, CUresult 
   return gm__cuda_device_fail(device, code, cuda_mem_op(type), err);
 }
 
-static gm_status cuda_mem_take_pinned(gm__cuda_device *device, uint64_t bytes, cuda_piece *out, gm_error *err) {
+static gm_status cuda_mem_take_pinned(gm__cuda_device *device, uint64_t bytes, gm__piece *out, gm_error *err) {
   void *host = NULL;
   CUdeviceptr address = 0;
   CUresult code =
@@ -94,46 +54,32 @@ static gm_status cuda_mem_take_pinned(gm__cuda_device *device, uint64_t bytes, c
     if (code != CUDA_SUCCESS) return gm__cuda_device_fail(device, code, "cuMemHostGetDevicePointer", err);
     return gm__cuda_nonsense(err, "cuMemHostGetDevicePointer", "gave no address");
   }
-  *out = (cuda_piece){.handle = (uintptr_t)host, .address = address, .host = (uintptr_t)host};
+  *out = (gm__piece){.handle = (uintptr_t)host, .address = address, .host = (uintptr_t)host};
   return GM_OK;
 }
 
-static gm_status cuda_mem_take(gm__cuda_device *device, uint32_t type, uint64_t bytes, cuda_piece *out, gm_error *err) {
+static gm_status cuda_mem_take(void *device, uint32_t type, uint64_t bytes, gm__piece *out, gm_error *err) {
+  gm__cuda_device *opened = device;
   CUdeviceptr address = 0;
   if (type == GM__CUDA_PINNED) return cuda_mem_take_pinned(device, bytes, out, err);
   const CUresult code = type == GM__CUDA_MANAGED
-                            ? device->cu->cuMemAllocManaged(&address, (size_t)bytes, CU_MEM_ATTACH_GLOBAL)
-                            : device->cu->cuMemAlloc_v2(&address, (size_t)bytes);
+                            ? opened->cu->cuMemAllocManaged(&address, (size_t)bytes, CU_MEM_ATTACH_GLOBAL)
+                            : opened->cu->cuMemAlloc_v2(&address, (size_t)bytes);
   if (code != CUDA_SUCCESS) return cuda_mem_fail(device, type, code, err);
   if (!address) return gm__cuda_nonsense(err, cuda_mem_op(type), "gave no address");
-  *out = (cuda_piece){.handle = address, .address = address, .host = type == GM__CUDA_MANAGED ? address : 0};
+  *out = (gm__piece){.handle = address, .address = address, .host = type == GM__CUDA_MANAGED ? address : 0};
   return GM_OK;
 }
 
-static bool cuda_piece_fits(const cuda_piece *piece, uint64_t align) {
-  return piece->address % align == 0 && piece->host % align == 0;
+static gm_status cuda_mem_give_back(void *device, uint32_t type, uint64_t handle, gm_error *err) {
+  const CUresult code = cuda_mem_release(device, type, handle);
+  return code == CUDA_SUCCESS ? GM_OK : gm__cuda_device_fail(device, code, "cuMemFree", err);
 }
 
-/* The driver's own alignment is often enough, and always for large pieces; where it is not, some more is taken. */
-static gm_status cuda_mem_take_aligned(gm__cuda_device *device, const gm_memory_params *params, cuda_piece *out,
-                                       gm_error *err) {
-  const uint64_t align = params->align > device->info.alignment ? params->align : device->info.alignment;
-  gm_status status = cuda_mem_take(device, params->type, params->bytes, out, err);
-  if (status != GM_OK || cuda_piece_fits(out, align)) return status;
-  CUresult code = cuda_mem_release(device, params->type, out->handle);
-  if (code != CUDA_SUCCESS) return gm__cuda_device_fail(device, code, "cuMemFree", err);
-  status = cuda_mem_take(device, params->type, params->bytes + align, out, err);
-  if (status != GM_OK) return status;
-  const uint64_t skip = (align - out->address % align) % align;
-  out->address += skip;
-  if (out->host) out->host += skip;
-  if (cuda_piece_fits(out, align)) return GM_OK;
-  cuda_mem_release(device, params->type, out->handle);
-  return gm__cuda_nonsense(err, cuda_mem_op(params->type), "gave host and device addresses of different alignment");
-}
+static const gm__piece_source cuda_pieces = {"CUDA", cuda_mem_take, cuda_mem_give_back};
 
 /* Managed memory is taken when it is touched; contents of new memory are free. */
-static gm_status cuda_mem_commit(gm__cuda_device *device, const gm_memory_params *params, const cuda_piece *piece,
+static gm_status cuda_mem_commit(gm__cuda_device *device, const gm_memory_params *params, const gm__piece *piece,
                                  gm_error *err) {
   gm__cuda_job job;
   if (params->type != GM__CUDA_MANAGED || !(params->flags & GM_ALLOC_COMMIT)) return GM_OK;
@@ -146,23 +92,26 @@ static gm_status cuda_mem_commit(gm__cuda_device *device, const gm_memory_params
 gm_status gm__cuda_memory_alloc(void *device, const gm_memory_params *params, gm_memory *out, gm_error *err) {
   gm__cuda_device *opened = device;
   gm__cuda_scope scope;
-  cuda_piece piece = {0};
-  gm_status status = cuda_mem_check(opened, params, err);
+  gm__piece piece = {0};
+  gm_status status = gm__pointer_check("CUDA", &opened->info, params, err);
+  if (status == GM_OK && params->share) {
+    status = gm__pointer_check_share("CUDA", gm__cuda_share_kinds(opened->driver, opened->ordinal, &opened->info),
+                                     params, err);
+  }
+  if (status == GM_OK && params->share == GM_SHARE_FD) {
+    return gm__vmm_table_make(&opened->mapped, opened, params, out, err);
+  }
   if (status == GM_OK) status = gm__cuda_enter(opened, &scope, err);
   if (status != GM_OK) return status;
   status = gm__cuda_capture_check(opened, err);
-  if (status == GM_OK) status = cuda_mem_take_aligned(opened, params, &piece, err);
+  if (status == GM_OK) status = gm__piece_take(&cuda_pieces, opened, params, opened->info.alignment, &piece, err);
   if (status == GM_OK) {
     status = cuda_mem_commit(opened, params, &piece, err);
     if (status != GM_OK) cuda_mem_release(opened, params->type, piece.handle);
   }
   gm__cuda_leave(&scope);
   if (status != GM_OK) return status;
-  *out = (gm_memory){.handle = piece.handle,
-                     .address = piece.address,
-                     .bytes = params->bytes,
-                     .host = (void *)(uintptr_t)piece.host,
-                     .type = params->type};
+  *out = gm__piece_memory(&piece, params);
   return GM_OK;
 }
 
@@ -172,7 +121,9 @@ gm_status gm__cuda_memory_free(void *device, const gm_memory *memory, gm_close_m
   gm__cuda_scope scope;
   bool gone = false;
   if (mode == GM_CLOSE_ABANDON || memory->wrapped) return GM_OK;
-  const gm_status status = gm__cuda_enter_release(opened, &scope, &gone, err);
+  gm_status status = gm__vmm_table_free(&opened->mapped, opened, memory, &gone, err);
+  if (gone) return status;
+  status = gm__cuda_enter_release(opened, &scope, &gone, err);
   if (status != GM_OK || gone) return status;
   const CUresult code = cuda_mem_release(opened, memory->type, memory->handle);
   gm__cuda_leave(&scope);
@@ -262,12 +213,15 @@ gm_status gm__cuda_memory_wrap(void *device, const gm_native_memory *native, gm_
   gm__cuda_scope scope;
   gm_status status = gm__cuda_check_head(native->struct_size, native->api, sizeof *lent, "native", err);
   if (status != GM_OK) return status;
-  if (!lent->pointer || !lent->bytes || lent->bytes - 1 > UINT64_MAX - lent->pointer) {
-    return gm__bad_argument(err, "cuda", "`pointer` and `bytes` of the native memory must not be 0 or wrap around");
-  }
-  status = gm__cuda_enter(opened, &scope, err);
+  status = gm__pointer_check_wrap("CUDA", lent->pointer, lent->bytes, err);
+  if (status == GM_OK) status = gm__cuda_enter(opened, &scope, err);
   if (status != GM_OK) return status;
   status = cuda_wrap_look(opened, lent, out, err);
   gm__cuda_leave(&scope);
   return status;
+}
+
+gm_status gm__cuda_map(void *device, void *stream, const gm_memory *memory, uint64_t offset, uint64_t bytes,
+                       uint32_t mode, void **out, gm_error *err) {
+  return gm__pointer_map("CUDA", gm__cuda_stream_sync, device, stream, memory, offset, bytes, mode, out, err);
 }

@@ -4,11 +4,15 @@
 #define GM_BACKENDS_CUDA_MEM_H
 
 #include "backends/cuda/cuda_device.h"
+#include "core/base/pointer_memory.h"
 
-/* Indices of the memory types; the last is there only where the device has GM_CAP_MANAGED. */
-enum { GM__CUDA_DEVICE_MEMORY = 0, GM__CUDA_PINNED = 1, GM__CUDA_MANAGED = 2 };
+enum {
+  GM__CUDA_DEVICE_MEMORY = GM__POINTER_DEVICE,
+  GM__CUDA_PINNED = GM__POINTER_PINNED,
+  GM__CUDA_MANAGED = GM__POINTER_MANAGED
+};
 
-/* The entries of the seam, groups 7 and 8, and memory_wrap. */
+/* The entries of the seam, groups 7 and 8, memory_wrap and map. */
 gm_status gm__cuda_memory_type_count(void *device, uint32_t *out, gm_error *err);
 gm_status gm__cuda_memory_type(void *device, uint32_t type, gm_memory_type *out, gm_error *err);
 gm_status gm__cuda_memory_alloc(void *device, const gm_memory_params *params, gm_memory *out, gm_error *err);
@@ -16,5 +20,7 @@ gm_status gm__cuda_memory_free(void *device, const gm_memory *memory, gm_close_m
 gm_status gm__cuda_memory_native(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes,
                                  gm_native_memory *out, gm_error *err);
 gm_status gm__cuda_memory_wrap(void *device, const gm_native_memory *native, gm_memory *out, gm_error *err);
+gm_status gm__cuda_map(void *device, void *stream, const gm_memory *memory, uint64_t offset, uint64_t bytes,
+                       uint32_t mode, void **out, gm_error *err);
 
 #endif

@@ -3,17 +3,20 @@
 #include <string.h>
 
 #include "backends/cuda/cuda_context.h"
+#include "backends/cuda/cuda_info.h"
 #include "backends/cuda/cuda_mem.h"
 #include "backends/cuda/cuda_status.h"
 #include "core/base/error.h"
 
-/* An IPC handle stands for the driver's whole allocation, so the place in it travels along. What arrives is another
+/* Two ways: an IPC handle stands for the driver's whole allocation, so the place in it travels along; a descriptor
+ * stands for physical memory, of which there is ordinary memory in core/base/vmm_memory.h. What arrives is another
  * process's word: it is checked against what the driver opened. */
 
 _Static_assert(sizeof(CUipcMemHandle) == GM_SHARE_IPC_BYTES, "room for CUDA's handle");
 
 static gm_status cuda_share_check(const gm__cuda_device *device, gm_error *err) {
-  if (device->info.capabilities & GM_CAP_SHARE) return GM_OK;
+  const uint32_t kinds = gm__cuda_share_kinds(device->driver, device->ordinal, &device->info);
+  if (kinds >> GM_SHARE_IPC & 1) return GM_OK;
   return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "cuda", "%s cannot share memory between processes", device->info.name);
 }
 
@@ -22,8 +25,8 @@ static gm_status cuda_share_enter(gm__cuda_device *device, gm__cuda_scope *out, 
   return status == GM_OK ? gm__cuda_enter(device, out, err) : status;
 }
 
-gm_status gm__cuda_share_export(void *device, const gm_memory *memory, gm_shared *out, gm_error *err) {
-  gm__cuda_device *opened = device;
+static gm_status cuda_share_export_ipc(gm__cuda_device *opened, const gm_memory *memory, gm_shared *out,
+                                       gm_error *err) {
   gm__cuda_scope scope;
   CUipcMemHandle handle = {{0}};
   CUdeviceptr base = 0;
@@ -40,8 +43,18 @@ gm_status gm__cuda_share_export(void *device, const gm_memory *memory, gm_shared
   if (memory->address < base) return gm__cuda_nonsense(err, "cuMemGetAddressRange", "told a range elsewhere");
   *out = (gm_shared){.struct_size = sizeof *out, .kind = GM_SHARE_IPC, .bytes = memory->bytes, .fd = -1};
   out->offset = memory->address - base;
+  out->whole_bytes = whole;
   memcpy(out->ipc, handle.reserved, sizeof out->ipc);
   return GM_OK;
+}
+
+gm_status gm__cuda_share_export(void *device, const gm_memory *memory, gm_share_kind kind, gm_shared *out,
+                                gm_error *err) {
+  gm__cuda_device *opened = device;
+  if (kind == GM_SHARE_IPC) return cuda_share_export_ipc(opened, memory, out, err);
+  if (kind == GM_SHARE_FD) return gm__vmm_table_export(&opened->mapped, device, memory, out, err);
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "cuda", "memory is shared by IPC or as a descriptor, not by kind %d",
+                  (int)kind);
 }
 
 static gm_status cuda_share_check_shared(const gm_shared *shared, gm_share_kind kind, gm_error *err) {
@@ -78,6 +91,7 @@ gm_status gm__cuda_share_import(void *device, const gm_shared *shared, gm_memory
   gm__cuda_device *opened = device;
   gm__cuda_scope scope;
   CUdeviceptr base = 0;
+  if (shared->kind == GM_SHARE_FD) return gm__vmm_table_import(&opened->mapped, device, shared, out, err);
   gm_status status = cuda_share_check_shared(shared, GM_SHARE_IPC, err);
   if (status == GM_OK) status = cuda_share_enter(opened, &scope, err);
   if (status != GM_OK) return status;
@@ -97,7 +111,9 @@ gm_status gm__cuda_share_close(void *device, const gm_memory *memory, gm_close_m
   gm__cuda_scope scope;
   bool gone = false;
   if (mode == GM_CLOSE_ABANDON) return GM_OK;
-  gm_status status = cuda_share_check(opened, err);
+  gm_status status = gm__vmm_table_free(&opened->mapped, device, memory, &gone, err);
+  if (gone) return status;
+  status = cuda_share_check(opened, err);
   if (status == GM_OK) status = gm__cuda_enter_release(opened, &scope, &gone, err);
   if (status != GM_OK || gone) return status;
   const CUresult code = opened->cu->cuIpcCloseMemHandle(memory->handle);
@@ -126,7 +142,7 @@ gm_status gm__cuda_share_export_vmm(void *device, uint64_t handle, uint64_t byte
   gm__cuda_leave(&scope);
   if (code != CUDA_SUCCESS) return gm__cuda_device_fail(opened, code, "cuMemExportToShareableHandle", err);
   if (fd < 0) return gm__cuda_nonsense(err, "cuMemExportToShareableHandle", "gave no file descriptor");
-  *out = (gm_shared){.struct_size = sizeof *out, .kind = GM_SHARE_FD, .bytes = bytes, .fd = fd};
+  *out = (gm_shared){.struct_size = sizeof *out, .kind = GM_SHARE_FD, .bytes = bytes, .whole_bytes = bytes, .fd = fd};
   return GM_OK;
 }
 

@@ -4,7 +4,8 @@
 
 #include "backends/cuda/cuda_device.h"
 
-gm_status gm__cuda_share_export(void *device, const gm_memory *memory, gm_shared *out, gm_error *err);
+gm_status gm__cuda_share_export(void *device, const gm_memory *memory, gm_share_kind kind, gm_shared *out,
+                                gm_error *err);
 gm_status gm__cuda_share_import(void *device, const gm_shared *shared, gm_memory *out, gm_error *err);
 gm_status gm__cuda_share_close(void *device, const gm_memory *memory, gm_close_mode mode, gm_error *err);
 gm_status gm__cuda_share_export_vmm(void *device, uint64_t handle, uint64_t bytes, gm_shared *out, gm_error *err);

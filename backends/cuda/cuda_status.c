@@ -1,17 +1,12 @@
 #include "backends/cuda/cuda_status.h"
 
+#include "core/base/code_table.h"
 #include "core/base/error.h"
 
 /* By number, because a driver may be newer than any header. DEVICE_LOST are those after which, as the header says, the
  * process can do nothing more with the context ("inconsistent state"), and what is no better: an uncorrectable error of
  * memory or link, a device-side assert, a context that was destroyed, an MPS server that is gone. */
-typedef struct cuda_code {
-  int number;
-  gm_status status;
-  const char *name;
-} cuda_code;
-
-static const cuda_code cuda_codes[] = {
+static const gm__code cuda_codes[] = {
     {0, GM_OK, "CUDA_SUCCESS"},
     {1, GM_ERR_DRIVER, "CUDA_ERROR_INVALID_VALUE"},
     {2, GM_ERR_OUT_OF_DEVICE_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"},
@@ -72,13 +67,8 @@ static const cuda_code cuda_codes[] = {
     {999, GM_ERR_DRIVER, "CUDA_ERROR_UNKNOWN"},
 };
 
-static const cuda_code cuda_code_unknown = {0, GM_ERR_DRIVER, "unknown code"};
-
-static const cuda_code *cuda_status_find(int number) {
-  for (size_t i = 0; i < sizeof cuda_codes / sizeof cuda_codes[0]; i++) {
-    if (cuda_codes[i].number == number) return &cuda_codes[i];
-  }
-  return &cuda_code_unknown;
+static const gm__code *cuda_status_find(int number) {
+  return gm__code_find(cuda_codes, sizeof cuda_codes / sizeof cuda_codes[0], number);
 }
 
 gm_status gm__cuda_status(int code) { return cuda_status_find(code)->status; }

@@ -25,18 +25,41 @@ static gm_status cuda_stream_own(gm__cuda_device *device, CUstream *out, gm_erro
 
 /* A stream is captured while this answers ACTIVE or INVALIDATED; the legacy default one also while an ordinary stream
  * is (IMPLICIT). */
-static gm_status cuda_stream_captured(gm__cuda_device *device, const gm__cuda_stream *stream, gm_error *err) {
+static gm_status cuda_stream_ask(gm__cuda_device *device, const gm__cuda_stream *stream, bool *out, gm_error *err) {
   CUstreamCaptureStatus state = CU_STREAM_CAPTURE_STATUS_NONE;
+  *out = false;
   if (!device->cu->cuStreamIsCapturing) return GM_OK;
   const CUresult code = device->cu->cuStreamIsCapturing(stream->handle, &state);
   if (code != CUDA_SUCCESS && code != CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
     return gm__cuda_device_fail(device, code, "cuStreamIsCapturing", err);
   }
-  if (code == CUDA_SUCCESS && state == CU_STREAM_CAPTURE_STATUS_NONE) return GM_OK;
+  *out = code != CUDA_SUCCESS || state != CU_STREAM_CAPTURE_STATUS_NONE;
+  return GM_OK;
+}
+
+static gm_status cuda_stream_captured(gm__cuda_device *device, const gm__cuda_stream *stream, gm_error *err) {
+  bool captured = false;
+  const gm_status status = cuda_stream_ask(device, stream, &captured, err);
+  if (status != GM_OK || !captured) return status;
   return gm__fail(
-      err, GM_ERR_NOT_SUPPORTED, (int)code, "cuStreamIsCapturing",
+      err, GM_ERR_NOT_SUPPORTED, 0, "cuStreamIsCapturing",
       "the engine is capturing a stream that it lent: inside a capture gm neither allocates nor submits; do "
       "it before or after");
+}
+
+gm_status gm__cuda_stream_capturing(void *device, void *stream, bool *out, gm_error *err) {
+  const gm__cuda_stream *asked = stream;
+  gm__cuda_scope scope;
+  bool captured = false;
+  gm_status status = GM_OK;
+  if (asked && asked->adopted) {
+    status = gm__cuda_enter(device, &scope, err);
+    if (status != GM_OK) return status;
+    status = cuda_stream_ask(device, asked, &captured, err);
+    gm__cuda_leave(&scope);
+  }
+  if (status == GM_OK) *out = captured;
+  return status;
 }
 
 gm_status gm__cuda_capture_check(gm__cuda_device *device, gm_error *err) {

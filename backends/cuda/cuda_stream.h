@@ -33,7 +33,7 @@ gm_status gm__cuda_end(gm__cuda_device *device, const gm__cuda_job *job, CUresul
  * context is current. */
 gm_status gm__cuda_capture_check(gm__cuda_device *device, gm_error *err);
 
-/* The entries of the seam, group 12, stream_adopt and stream_barrier. */
+/* The entries of the seam, group 12, stream_adopt, stream_barrier and stream_capturing. */
 gm_status gm__cuda_stream_create(void *device, void **out_stream, gm_stream_kind *out_kind, gm_error *err);
 gm_status gm__cuda_stream_adopt(void *device, const gm_native_stream *native, void **out_stream,
                                 gm_stream_kind *out_kind, gm_error *err);
@@ -41,5 +41,6 @@ void gm__cuda_stream_close(void *device, void *stream, gm_close_mode mode);
 gm_status gm__cuda_stream_flush(void *device, void *stream, gm_error *err);
 gm_status gm__cuda_stream_sync(void *device, void *stream, gm_error *err);
 gm_status gm__cuda_stream_barrier(void *device, void *stream, gm_error *err);
+gm_status gm__cuda_stream_capturing(void *device, void *stream, bool *out, gm_error *err);
 
 #endif

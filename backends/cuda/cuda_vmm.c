@@ -168,33 +168,3 @@ gm_status gm__cuda_vmm_access(void *device, uint64_t address, uint64_t bytes, gm
   cuda_vmm_call call = {.what = CUDA_ACCESS, .address = address, .bytes = bytes};
   return cuda_vmm_do(device, &call, err);
 }
-
-/* From the handle on: mapped, opened, unmapped. */
-static gm_status cuda_vmm_try_map(gm__cuda_device *device, uint64_t address, uint64_t bytes, uint64_t handle) {
-  gm_status status = gm__cuda_vmm_map(device, address, bytes, handle, 0, NULL);
-  if (status != GM_OK) return status;
-  status = gm__cuda_vmm_access(device, address, bytes, NULL);
-  const gm_status unmapped = gm__cuda_vmm_unmap(device, address, bytes, NULL);
-  return status == GM_OK ? unmapped : status;
-}
-
-static gm_status cuda_vmm_try_once(gm__cuda_device *device) {
-  const gm_vmm_props props = {.type = GM__CUDA_DEVICE_MEMORY};
-  uint64_t bytes = 0, address = 0, handle = 0;
-  gm_status status = gm__cuda_vmm_granularity(device, &props, &bytes, NULL);
-  if (status == GM_OK) status = gm__cuda_vmm_reserve(device, bytes, 0, &address, NULL);
-  if (status != GM_OK) return status;
-  status = gm__cuda_vmm_create(device, &props, bytes, &handle, NULL);
-  if (status == GM_OK) {
-    status = cuda_vmm_try_map(device, address, bytes, handle);
-    gm__cuda_vmm_destroy(device, handle, bytes, GM_CLOSE_NORMAL, NULL);
-  }
-  gm__cuda_vmm_unreserve(device, address, bytes, GM_CLOSE_NORMAL, NULL);
-  return status;
-}
-
-void gm__cuda_vmm_try(gm__cuda_device *device) {
-  if (!(device->info.capabilities & GM_CAP_VMM)) return;
-  const gm_status status = cuda_vmm_try_once(device);
-  if (status != GM_OK && status != GM_ERR_OUT_OF_DEVICE_MEMORY) device->info.capabilities &= ~(uint64_t)GM_CAP_VMM;
-}

@@ -5,10 +5,6 @@
 
 #include "backends/cuda/cuda_device.h"
 
-/* Takes GM_CAP_VMM from a device that says it can and does not: a granule is reserved, made, mapped and given back.
- * A device without room for one is believed. */
-void gm__cuda_vmm_try(gm__cuda_device *device);
-
 gm_status gm__cuda_vmm_granularity(void *device, const gm_vmm_props *props, uint64_t *out, gm_error *err);
 gm_status gm__cuda_vmm_reserve(void *device, uint64_t bytes, uint64_t align, uint64_t *out_address, gm_error *err);
 gm_status gm__cuda_vmm_unreserve(void *device, uint64_t address, uint64_t bytes, gm_close_mode mode, gm_error *err);

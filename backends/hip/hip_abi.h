@@ -99,6 +99,7 @@ typedef enum hipMemAllocationGranularity_flags {
 #define hipHostMallocMapped 0x02
 #define hipHostRegisterPortable 0x01
 #define hipHostRegisterMapped 0x02
+#define HIP_IPC_HANDLE_SIZE 64
 #define hipStreamPerThread ((hipStream_t)2)
 
 typedef struct hipUUID_t {
@@ -113,6 +114,10 @@ typedef struct hipPointerAttribute_t {
   int isManaged;
   unsigned allocationFlags;
 } hipPointerAttribute_t;
+
+typedef struct hipIpcMemHandle_st {
+  char reserved[HIP_IPC_HANDLE_SIZE];
+} hipIpcMemHandle_t;
 
 typedef struct hipMemLocation {
   hipMemLocationType type;

@@ -6,11 +6,11 @@
 #include "backends/hip/hip_host.h"
 #include "backends/hip/hip_kernel.h"
 #include "backends/hip/hip_managed.h"
-#include "backends/hip/hip_map.h"
 #include "backends/hip/hip_mem.h"
 #include "backends/hip/hip_peer.h"
 #include "backends/hip/hip_point.h"
 #include "backends/hip/hip_rect.h"
+#include "backends/hip/hip_share.h"
 #include "backends/hip/hip_stream.h"
 #include "backends/hip/hip_vmm.h"
 #include "backends/hip/hip_wrap.h"
@@ -69,8 +69,8 @@ const gm_backend_ops gm__hip_backend = {
     .struct_size = sizeof(gm_backend_ops),
     .name = "hip",
     .api = GM_API_HIP,
-    .capabilities = GM_CAP_STREAMS | GM_CAP_POINTS | GM_CAP_MAPPING | GM_CAP_VMM | GM_CAP_PEER | GM_CAP_MANAGED |
-                    GM_CAP_REGISTRATION | GM_CAP_ADOPT | GM_CAP_ADDRESS,
+    .capabilities = GM_CAP_STREAMS | GM_CAP_POINTS | GM_CAP_MAPPING | GM_CAP_VMM | GM_CAP_PEER | GM_CAP_SHARE |
+                    GM_CAP_MANAGED | GM_CAP_REGISTRATION | GM_CAP_ADOPT | GM_CAP_ADDRESS,
     .probe = hip_probe,
     .init = hip_init,
     .fini = hip_fini,
@@ -92,9 +92,9 @@ const gm_backend_ops gm__hip_backend = {
     .memory_free = gm__hip_memory_free,
     .memory_native = gm__hip_memory_native,
     .map = gm__hip_map,
-    .unmap = gm__hip_unmap,
-    .flush = gm__hip_map_sync,
-    .invalidate = gm__hip_map_sync,
+    .unmap = gm__pointer_unmap,
+    .flush = gm__pointer_map_sync,
+    .invalidate = gm__pointer_map_sync,
     .stream_create = gm__hip_stream_create,
     .stream_close = gm__hip_stream_close,
     .stream_flush = gm__hip_stream_flush,
@@ -105,6 +105,7 @@ const gm_backend_ops gm__hip_backend = {
     .point_wait_on = gm__hip_point_wait_on,
     .stream_barrier = gm__hip_stream_barrier,
     .point_release = gm__hip_point_release,
+    .stream_capturing = gm__hip_stream_capturing,
     .copy_to_device = gm__hip_copy_to_device,
     .copy_to_host = gm__hip_copy_to_host,
     .copy = gm__hip_copy,
@@ -128,6 +129,11 @@ const gm_backend_ops gm__hip_backend = {
     .peer_disable = gm__hip_peer_disable,
     .peer_access = gm__hip_peer_access,
     .peer_copy = gm__hip_peer_copy,
+    .share_export = gm__hip_share_export,
+    .share_import = gm__hip_share_import,
+    .share_close = gm__hip_share_close,
+    .share_export_vmm = gm__hip_share_export_vmm,
+    .share_import_vmm = gm__hip_share_import_vmm,
     .managed_prefetch = gm__hip_managed_prefetch,
     .managed_advise = gm__hip_managed_advise,
 };

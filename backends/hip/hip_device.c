@@ -1,5 +1,6 @@
 #include "backends/hip/hip_device.h"
 
+#include "backends/hip/hip_backend.h"
 #include "backends/hip/hip_current.h"
 #include "backends/hip/hip_info.h"
 #include "backends/hip/hip_point.h"
@@ -8,6 +9,7 @@
 #include "backends/hip/hip_vmm.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/vmm_try.h"
 #include "gm/native_hip.h"
 
 /* Invariants: HIP keeps one context per device for the life of the process, so opening takes nothing that closing would
@@ -93,6 +95,7 @@ gm_status gm__hip_device_figures(void *driver, uint32_t index, void *device, gm_
 
 static void hip_device_discard(gm__hip_device *device) {
   gm__hip_vmm_discard(device);
+  gm__vmm_table_clear(&device->mapped);
   gm__event_slots_clear(&device->events);
   gm__map_clear(&device->peers);
   gm__mutex_destroy(&device->lock);
@@ -106,7 +109,8 @@ static gm_status hip_device_try(gm__hip_device *device, gm_error *err) {
   const gm_status status = gm__hip_enter(device, &scope, err);
   if (status != GM_OK) return status;
   gm__hip_leave(&scope);
-  gm__hip_vmm_try(device);
+  gm__vmm_try(&gm__hip_backend, device, &device->info);
+  if (!gm__hip_share_kinds(device->driver, &device->info)) device->info.capabilities &= ~(uint64_t)GM_CAP_SHARE;
   return GM_OK;
 }
 
@@ -126,6 +130,7 @@ gm_status gm__hip_device_open(void *driver, uint32_t index, void **out_device, g
   gm__mutex_init(&device->lock);
   gm__map_init(&device->peers, device->services);
   gm__mutex_init(&device->ranges_lock);
+  gm__vmm_table_init(&device->mapped, device->services, &gm__hip_backend);
   status = hip_device_try(device, err);
   if (status != GM_OK) {
     hip_device_discard(device);

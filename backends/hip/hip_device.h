@@ -8,6 +8,7 @@
 #include "backends/hip/hip_driver.h"
 #include "core/base/event_slots.h"
 #include "core/base/map.h"
+#include "core/base/vmm_memory.h"
 
 typedef struct gm__hip_stream gm__hip_stream;
 typedef struct gm__hip_range gm__hip_range;
@@ -20,6 +21,7 @@ typedef struct gm__hip_device {
   _Atomic(hipStream_t) own_stream; /* NULL until first needed */
   _Atomic int32_t lost;            /* the code that told; 0: not lost */
   gm__event_slots events;
+  gm__vmm_table mapped; /* memory that can be shared as a descriptor, and what was imported so */
 
   gm__mutex lock;          /* of what follows */
   gm__hip_stream *adopted; /* streams that an engine may be capturing */

@@ -14,7 +14,7 @@ typedef struct gm__hip_driver {
 } gm__hip_driver;
 
 /* HIP 6.0 changed the values of hipMemoryType, and from then on the layout of hipMemAllocationProp is known. */
-enum { GM__HIP_6 = 60000000 };
+enum { GM__HIP_6 = 60000000, GM__HIP_7_1 = 70100000 };
 
 /* Load the library, start it (hipInit) and list the devices. UNAVAILABLE: no library, no device. INVALID_ARGUMENT: any
  * switch in host->options, there is none. The library stays loaded for the life of the process. */

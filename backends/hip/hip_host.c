@@ -4,6 +4,7 @@
 #include "backends/hip/hip_status.h"
 #include "backends/hip/hip_stream.h"
 #include "core/base/error.h"
+#include "core/base/pointer_memory.h"
 
 static gm_status hip_host_lock_pages(gm__hip_device *device, void *pointer, uint64_t bytes, gm_error *err) {
   const gm_status status = gm__hip_capture_check(device, err);
@@ -18,14 +19,8 @@ static gm_status hip_host_lock_pages(gm__hip_device *device, void *pointer, uint
 gm_status gm__hip_host_register(void *device, void *pointer, uint64_t bytes, gm_error *err) {
   gm__hip_device *opened = device;
   gm__hip_scope scope;
-  if (!pointer || bytes == 0 || bytes - 1 > UINTPTR_MAX - (uintptr_t)pointer) {
-    return gm__bad_argument(err, "hipHostRegister", "`pointer` and `bytes` must not be 0 or wrap around");
-  }
-  if (!(opened->info.capabilities & GM_CAP_REGISTRATION)) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "hipHostRegister", "%s cannot register host memory",
-                    opened->info.name);
-  }
-  gm_status status = gm__hip_enter(opened, &scope, err);
+  gm_status status = gm__pointer_check_host("hipHostRegister", &opened->info, pointer, bytes, err);
+  if (status == GM_OK) status = gm__hip_enter(opened, &scope, err);
   if (status != GM_OK) return status;
   status = hip_host_lock_pages(opened, pointer, bytes, err);
   gm__hip_leave(&scope);

@@ -6,6 +6,7 @@
 #include "backends/hip/hip_kernel.h"
 #include "backends/hip/hip_status.h"
 #include "core/base/error.h"
+#include "core/base/pci_node.h"
 #include "core/base/text.h"
 #include "core/base/uuid.h"
 
@@ -74,6 +75,21 @@ static bool hip_has_peer(const gm__hip_syms *hip) {
          hip->hipMemcpyPeerAsync;
 }
 
+/* An integrated device's memory is the host's, which HIP does not share. By descriptor it shares what is made as
+ * virtual memory. */
+uint32_t gm__hip_share_kinds(const gm__hip_driver *driver, const gm_device_info *info) {
+  const gm__hip_syms *hip = &driver->hip;
+  uint32_t kinds = 0;
+  if (hip_attribute(driver, info->index, hipDeviceAttributeIntegrated, 0) > 0) return 0;
+  if (hip->hipMemGetAddressRange && hip->hipIpcGetMemHandle && hip->hipIpcOpenMemHandle && hip->hipIpcCloseMemHandle) {
+    kinds |= 1u << GM_SHARE_IPC;
+  }
+  if (info->capabilities & GM_CAP_VMM && hip->hipMemExportToShareableHandle && hip->hipMemImportFromShareableHandle) {
+    kinds |= 1u << GM_SHARE_FD;
+  }
+  return kinds;
+}
+
 /* By entries and attributes; opening the device tries what can be tried. */
 static uint64_t hip_capabilities(const gm__hip_driver *driver, uint32_t ordinal) {
   const gm__hip_syms *hip = &driver->hip;
@@ -96,12 +112,13 @@ static void hip_nature(const gm__hip_driver *driver, gm_device_info *info) {
   info->unified = hip_attribute(driver, info->index, hipDeviceAttributeIntegrated, 0) > 0;
   info->type = info->unified ? GM_DEVICE_TYPE_INTEGRATED : GM_DEVICE_TYPE_DISCRETE;
   info->capabilities = hip_capabilities(driver, info->index);
+  if (gm__hip_share_kinds(driver, info)) info->capabilities |= GM_CAP_SHARE;
   if (driver->hip.hipDeviceTotalMem(&total, (int)info->index) == hipSuccess) info->total_bytes = total;
   info->max_alloc_bytes = info->total_bytes; /* HIP tells no other limit; 0 stays "not known" */
   info->numa_node = -1;
   if (info->simulated) return;
   gm__hip_kernel_arch(NULL, info->pci, info->capability, sizeof info->capability);
-  info->numa_node = gm__hip_kernel_node(NULL, info->pci);
+  info->numa_node = gm__pci_node(NULL, info->pci);
 }
 
 gm_status gm__hip_describe(const gm__hip_driver *driver, uint32_t ordinal, gm_device_info *out, gm_error *err) {

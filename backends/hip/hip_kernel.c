@@ -87,12 +87,3 @@ void gm__hip_kernel_arch(const char *root, const char *pci, char *out, size_t ca
   node.want_location = (uint64_t)bus << 8 | slot << 3;
   gm__file_names(root, KERNEL_NODES, kernel_match_node, &node);
 }
-
-int32_t gm__hip_kernel_node(const char *root, const char *pci) {
-  char path[96], text[32], *end = text;
-  if (!*pci || strchr(pci, '/')) return -1;
-  snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", pci);
-  if (gm__file_text(root, path, text, sizeof text) != GM_FILE_OK) return -1;
-  const long node = strtol(text, &end, 10);
-  return end != text && node >= 0 && node <= 65535 ? (int32_t)node : -1;
-}

@@ -16,7 +16,4 @@ uint32_t gm__hip_kernel_cards(const char *root);
 /* The architecture of the device at a PCI address ("0000:03:00.0"), as "gfx90a"; "" where KFD does not tell. */
 void gm__hip_kernel_arch(const char *root, const char *pci, char *out, size_t capacity);
 
-/* Its NUMA node; -1: not told. */
-int32_t gm__hip_kernel_node(const char *root, const char *pci);
-
 #endif

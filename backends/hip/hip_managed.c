@@ -15,24 +15,12 @@ static int hip_managed_place(const gm__hip_device *device, gm_managed_place plac
   return place == GM_MANAGED_ON_DEVICE ? (int)device->info.index : hipCpuDeviceId;
 }
 
-static gm_status hip_managed_check(const gm__hip_device *device, const gm_memory *memory, gm_managed_place place,
-                                   gm_error *err) {
-  if (!(device->info.capabilities & GM_CAP_MANAGED)) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "hip", "%s has no managed memory", device->info.name);
-  }
-  if (memory->type != GM__HIP_MANAGED) {
-    return gm__bad_argument(err, "hip", "`memory` is of type %u, which does not migrate", (unsigned)memory->type);
-  }
-  if (place == GM_MANAGED_ON_DEVICE || place == GM_MANAGED_ON_HOST) return GM_OK;
-  return gm__bad_argument(err, "hip", "`place` is %d, none of gm_managed_place", (int)place);
-}
-
 gm_status gm__hip_managed_prefetch(void *device, void *stream, const gm_memory *memory, uint64_t offset, uint64_t bytes,
                                    gm_managed_place place, gm_backend_point *out, gm_error *err) {
   gm__hip_device *opened = device;
   gm__hip_job job;
   hipError_t code = hipSuccess;
-  gm_status status = hip_managed_check(opened, memory, place, err);
+  gm_status status = gm__pointer_check_managed("HIP", &opened->info, memory, place, err);
   if (status == GM_OK) status = gm__hip_begin(opened, stream, &job, err);
   if (status != GM_OK) return status;
   if (bytes) {
@@ -53,7 +41,7 @@ gm_status gm__hip_managed_advise(void *device, const gm_memory *memory, uint64_t
                                  gm_managed_advice advice, gm_managed_place place, bool give, gm_error *err) {
   gm__hip_device *opened = device;
   gm__hip_scope scope;
-  gm_status status = hip_managed_check(opened, memory, place, err);
+  gm_status status = gm__pointer_check_managed("HIP", &opened->info, memory, place, err);
   if (status != GM_OK || bytes == 0) return status;
   if ((unsigned)advice >= sizeof hip_advices / sizeof hip_advices[0]) {
     return gm__bad_argument(err, "hip", "`advice` is %d, none of gm_managed_advice", (int)advice);

@@ -1,16 +1,11 @@
 #include "backends/hip/hip_status.h"
 
+#include "core/base/code_table.h"
 #include "core/base/error.h"
 
 /* By number, because a library may be newer than any header. DEVICE_LOST are those that stem from work that failed on
  * the device, after which the runtime aborts or answers no more. */
-typedef struct hip_code {
-  int number;
-  gm_status status;
-  const char *name;
-} hip_code;
-
-static const hip_code hip_codes[] = {
+static const gm__code hip_codes[] = {
     {0, GM_OK, "hipSuccess"},
     {1, GM_ERR_DRIVER, "hipErrorInvalidValue"},
     {2, GM_ERR_OUT_OF_DEVICE_MEMORY, "hipErrorOutOfMemory"},
@@ -56,13 +51,8 @@ static const hip_code hip_codes[] = {
     {1053, GM_ERR_DRIVER, "hipErrorRuntimeOther"},
 };
 
-static const hip_code hip_code_unknown = {0, GM_ERR_DRIVER, "unknown code"};
-
-static const hip_code *hip_status_find(int number) {
-  for (size_t i = 0; i < sizeof hip_codes / sizeof hip_codes[0]; i++) {
-    if (hip_codes[i].number == number) return &hip_codes[i];
-  }
-  return &hip_code_unknown;
+static const gm__code *hip_status_find(int number) {
+  return gm__code_find(hip_codes, sizeof hip_codes / sizeof hip_codes[0], number);
 }
 
 gm_status gm__hip_status(int code) { return hip_status_find(code)->status; }

@@ -35,18 +35,41 @@ static gm_status hip_stream_own(gm__hip_device *device, hipStream_t *out, gm_err
 
 /* A stream is captured while this answers anything but NONE; the null stream also while an ordinary one is (IMPLICIT).
  */
-static gm_status hip_stream_captured(gm__hip_device *device, const gm__hip_stream *stream, gm_error *err) {
+static gm_status hip_stream_ask(gm__hip_device *device, const gm__hip_stream *stream, bool *out, gm_error *err) {
   hipStreamCaptureStatus state = hipStreamCaptureStatusNone;
+  *out = false;
   if (!device->hip->hipStreamIsCapturing) return GM_OK;
   const hipError_t code = device->hip->hipStreamIsCapturing(stream->handle, &state);
   if (code != hipSuccess && code != hipErrorStreamCaptureImplicit) {
     return gm__hip_device_fail(device, code, "hipStreamIsCapturing", err);
   }
-  if (code == hipSuccess && state == hipStreamCaptureStatusNone) return GM_OK;
+  *out = code != hipSuccess || state != hipStreamCaptureStatusNone;
+  return GM_OK;
+}
+
+static gm_status hip_stream_captured(gm__hip_device *device, const gm__hip_stream *stream, gm_error *err) {
+  bool captured = false;
+  const gm_status status = hip_stream_ask(device, stream, &captured, err);
+  if (status != GM_OK || !captured) return status;
   return gm__fail(
-      err, GM_ERR_NOT_SUPPORTED, (int)code, "hipStreamIsCapturing",
+      err, GM_ERR_NOT_SUPPORTED, 0, "hipStreamIsCapturing",
       "the engine is capturing a stream that it lent: inside a capture gm neither allocates nor submits; do "
       "it before or after");
+}
+
+gm_status gm__hip_stream_capturing(void *device, void *stream, bool *out, gm_error *err) {
+  const gm__hip_stream *asked = stream;
+  gm__hip_scope scope;
+  bool captured = false;
+  gm_status status = GM_OK;
+  if (asked && asked->adopted) {
+    status = gm__hip_enter(device, &scope, err);
+    if (status != GM_OK) return status;
+    status = hip_stream_ask(device, asked, &captured, err);
+    gm__hip_leave(&scope);
+  }
+  if (status == GM_OK) *out = captured;
+  return status;
 }
 
 gm_status gm__hip_capture_check(gm__hip_device *device, gm_error *err) {

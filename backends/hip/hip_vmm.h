@@ -5,10 +5,6 @@
 
 #include "backends/hip/hip_device.h"
 
-/* Takes GM_CAP_VMM from a device that says it can and does not: a granule is reserved, made, mapped and given back.
- * A device without room for one is believed. */
-void gm__hip_vmm_try(gm__hip_device *device);
-
 /* Host memory of the records of ranges that were never given back. Calls nothing of HIP. */
 void gm__hip_vmm_discard(gm__hip_device *device);
 

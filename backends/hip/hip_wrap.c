@@ -87,10 +87,8 @@ gm_status gm__hip_memory_wrap(void *device, const gm_native_memory *native, gm_m
   gm__hip_scope scope;
   gm_status status = gm__hip_check_head(native->struct_size, native->api, sizeof *lent, "native", err);
   if (status != GM_OK) return status;
-  if (!lent->pointer || !lent->bytes || lent->bytes - 1 > UINT64_MAX - lent->pointer) {
-    return gm__bad_argument(err, "hip", "`pointer` and `bytes` of the native memory must not be 0 or wrap around");
-  }
-  status = gm__hip_enter(opened, &scope, err);
+  status = gm__pointer_check_wrap("HIP", lent->pointer, lent->bytes, err);
+  if (status == GM_OK) status = gm__hip_enter(opened, &scope, err);
   if (status != GM_OK) return status;
   status = wrap_look(opened, lent, out, err);
   gm__hip_leave(&scope);

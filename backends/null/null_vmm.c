@@ -90,6 +90,26 @@ static uint64_t vmm_mapped(const gm__null_device *device, uint64_t address, uint
   return mapped;
 }
 
+/* The device's lock is held. */
+static void vmm_drop(gm__null_device *device, vmm_piece *piece, gm_close_mode mode) {
+  if (--piece->uses) return;
+  gm__null_lock(&device->card->lock, mode);
+  device->card->used -= piece->bytes;
+  gm__null_unlock(&device->card->lock, mode);
+  gm__release(device->services, piece, sizeof *piece);
+}
+
+/* The device's lock is held, or nobody else is there. */
+static void vmm_forget(gm__null_device *device, uint64_t address, uint64_t bytes, gm_close_mode mode) {
+  const uint64_t granule = device->options->align_granule;
+  for (uint64_t at = 0; at < bytes; at += granule) {
+    uint64_t piece;
+    if (gm__map_remove(&device->mappings, (address + at) / granule, &piece)) {
+      vmm_drop(device, (vmm_piece *)(uintptr_t)piece, mode);
+    }
+  }
+}
+
 gm_status gm__null_vmm_unreserve(void *device, uint64_t address, uint64_t bytes, gm_close_mode mode, gm_error *err) {
   gm__null_device *self = device;
   gm_status status = GM_OK;
@@ -100,6 +120,7 @@ gm_status gm__null_vmm_unreserve(void *device, uint64_t address, uint64_t bytes,
   } else if (mode == GM_CLOSE_NORMAL && vmm_mapped(self, address, bytes)) {
     status = gm__fail(err, GM_ERR_BUSY, 0, "vmm_unreserve", "something is still mapped in the range");
   } else {
+    if (mode == GM_CLOSE_ABANDON) vmm_forget(self, address, bytes, mode); /* nobody unmaps in a forked child */
     gm__map_remove(&self->reservations, address | range->order, NULL);
   }
   gm__null_unlock(&self->lock, mode);
@@ -128,15 +149,6 @@ gm_status gm__null_vmm_create(void *device, const gm_vmm_props *props, uint64_t 
   }
   *out_handle = (uintptr_t)piece;
   return GM_OK;
-}
-
-/* The device's lock is held. */
-static void vmm_drop(gm__null_device *device, vmm_piece *piece, gm_close_mode mode) {
-  if (--piece->uses) return;
-  gm__null_lock(&device->card->lock, mode);
-  device->card->used -= piece->bytes;
-  gm__null_unlock(&device->card->lock, mode);
-  gm__release(device->services, piece, sizeof *piece);
 }
 
 gm_status gm__null_vmm_destroy(void *device, uint64_t handle, uint64_t bytes, gm_close_mode mode, gm_error *err) {
@@ -196,14 +208,8 @@ gm_status gm__null_vmm_unmap(void *device, uint64_t address, uint64_t bytes, gm_
   gm__null_device *self = device;
   const gm_status status = gm__null_vmm_access(device, address, bytes, err);
   if (status) return status;
-  const uint64_t granule = self->options->align_granule;
   gm__mutex_lock(&self->lock);
-  for (uint64_t at = 0; at < bytes; at += granule) {
-    uint64_t piece;
-    if (gm__map_remove(&self->mappings, (address + at) / granule, &piece)) {
-      vmm_drop(self, (vmm_piece *)(uintptr_t)piece, GM_CLOSE_NORMAL);
-    }
-  }
+  vmm_forget(self, address, bytes, GM_CLOSE_NORMAL);
   gm__mutex_unlock(&self->lock);
   return GM_OK;
 }

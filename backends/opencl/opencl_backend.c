@@ -5,6 +5,7 @@
 #include "backends/opencl/opencl_commit.h"
 #include "backends/opencl/opencl_copy.h"
 #include "backends/opencl/opencl_icd.h"
+#include "backends/opencl/opencl_managed.h"
 #include "backends/opencl/opencl_map.h"
 #include "backends/opencl/opencl_mem.h"
 #include "backends/opencl/opencl_point.h"
@@ -67,7 +68,8 @@ const gm_backend_ops gm__opencl_backend = {
     .struct_size = sizeof(gm_backend_ops),
     .name = "opencl",
     .api = GM_API_OPENCL,
-    .capabilities = GM_CAP_STREAMS | GM_CAP_POINTS | GM_CAP_MAPPING | GM_CAP_ADOPT | GM_CAP_COMMIT | GM_CAP_VIEW,
+    .capabilities = GM_CAP_STREAMS | GM_CAP_POINTS | GM_CAP_MAPPING | GM_CAP_ADOPT | GM_CAP_COMMIT | GM_CAP_VIEW |
+                    GM_CAP_ADDRESS | GM_CAP_MANAGED,
     .probe = opencl_probe,
     .init = opencl_init,
     .fini = opencl_fini,
@@ -113,4 +115,6 @@ const gm_backend_ops gm__opencl_backend = {
     .rect_to_host = gm__opencl_rect_to_host,
     .rect_copy = gm__opencl_rect_copy,
     .copy_many = gm__opencl_copy_many,
+    .managed_prefetch = gm__opencl_managed_prefetch,
+    .managed_advise = gm__opencl_managed_advise,
 };

@@ -99,6 +99,12 @@ static gm_status opencl_device_check_version(const gm_device_info *info, gm_erro
                   info->capability[0] ? info->capability : "no OpenCL version that it tells");
 }
 
+static void opencl_device_is(gm__opencl_device *device, gm__opencl_entry *entry) {
+  device->info = entry->info;
+  device->kinds = entry->kinds;
+  device->held = &entry->held;
+}
+
 gm_status gm__opencl_device_open(void *driver, uint32_t index, void **out_device, gm_error *err) {
   gm__opencl_driver *owner = driver;
   gm__opencl_entry *entry = NULL;
@@ -107,8 +113,7 @@ gm_status gm__opencl_device_open(void *driver, uint32_t index, void **out_device
   if (status != GM_OK) return status;
   gm__opencl_device *device = opencl_device_make(owner, entry->id, err);
   if (!device) return GM_ERR_OUT_OF_HOST_MEMORY;
-  device->info = entry->info;
-  device->held = &entry->held;
+  opencl_device_is(device, entry);
   const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)entry->platform, 0};
   cl_int code = CL_SUCCESS;
   device->context = owner->cl.clCreateContext(properties, 1, &entry->id, NULL, NULL, &code);
@@ -161,11 +166,10 @@ static gm_status opencl_adopt_describe(gm__opencl_device *device, gm_error *err)
   gm__opencl_driver *driver = device->driver;
   gm__opencl_entry *entry = gm__opencl_driver_find(driver, device->id);
   if (entry) {
-    device->info = entry->info;
-    device->held = &entry->held;
+    opencl_device_is(device, entry);
     return opencl_device_check_version(&device->info, err);
   }
-  gm_status status = gm__opencl_describe_adopted(driver, device->id, &device->info, err);
+  gm_status status = gm__opencl_describe_adopted(driver, device->id, &device->info, &device->kinds, err);
   if (status != GM_OK) return status;
   device->info.index = driver->count;
   gm__opencl_derive_uuid(&device->info, driver->count);

@@ -12,6 +12,7 @@ typedef struct gm__opencl_device {
   cl_context context; /* one reference is ours */
   bool allow_queue;
   gm_device_info info;
+  gm__opencl_kinds kinds;
   _Atomic uint64_t *held;              /* the listed device's counter, or `own_held` */
   _Atomic uint64_t own_held;           /* of a device that is not listed */
   _Atomic(cl_command_queue) own_queue; /* NULL until first needed */

@@ -88,7 +88,9 @@ static gm_status opencl_driver_add(gm__opencl_driver *driver, const opencl_platf
   gm_device_info info;
   gm_status status = gm__opencl_describe(driver, platform->name, id, &info, err);
   if (status != GM_OK || opencl_driver_unusable(&info)) return status;
-  status = opencl_driver_reserve(driver, 1, err);
+  gm__opencl_kinds kinds;
+  status = gm__opencl_ask_kinds(driver, platform->id, id, &info, &kinds, err);
+  if (status == GM_OK) status = opencl_driver_reserve(driver, 1, err);
   if (status != GM_OK) return status;
   info.index = driver->count;
   gm__opencl_derive_uuid(&info, opencl_driver_ordinal(driver, &info));
@@ -96,6 +98,7 @@ static gm_status opencl_driver_add(gm__opencl_driver *driver, const opencl_platf
   entry->platform = platform->id;
   entry->id = id;
   entry->info = info;
+  entry->kinds = kinds;
   atomic_init(&entry->held, 0);
   return GM_OK;
 }
@@ -140,17 +143,19 @@ static gm_status opencl_driver_enumerate(gm__opencl_driver *driver, gm_error *er
 
 gm_status gm__opencl_driver_open(const gm_backend_host *host, gm__opencl_driver **out, gm_error *err) {
   gm__opencl_icds icds;
-  if (host->options && *host->options) {
-    return gm__bad_argument(err, "opencl", "the OpenCL backend has no switches, was given `%.100s`", host->options);
-  }
+  gm__opencl_family preferred;
+  gm_status status = gm__opencl_family_read(host->options, &preferred, err);
+  if (status != GM_OK) return status;
   gm__opencl_icds_read(&icds);
-  gm_status status = gm__opencl_icds_check(&icds, NULL, err);
+  status = gm__opencl_icds_check(&icds, NULL, err);
   if (status != GM_OK) return status;
   gm__opencl_driver *driver = gm__alloc(host->services, sizeof *driver);
   if (!driver) {
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "clGetPlatformIDs", "no host memory for the driver's record");
   }
   driver->services = host->services;
+  driver->host = host;
+  driver->preferred = preferred;
   status = gm__opencl_load(host, &driver->lib, &driver->cl, err);
   if (status == GM_OK) {
     /* The loader starts every registered driver on its first call; none of them can be counted on to survive unloading

@@ -5,18 +5,21 @@
 
 #include <stdatomic.h>
 
-#include "backends/opencl/opencl_syms.h"
+#include "backends/opencl/opencl_kind.h"
 
 /* One device of one platform. */
 typedef struct gm__opencl_entry {
   cl_platform_id platform;
   cl_device_id id;
   gm_device_info info;
+  gm__opencl_kinds kinds;
   _Atomic uint64_t held; /* bytes that this driver object's devices have of it, adopted ones included */
 } gm__opencl_entry;
 
 typedef struct gm__opencl_driver {
   const gm_services *services;
+  const gm_backend_host *host; /* for its symbol hook: extensions are looked up later, too */
+  gm__opencl_family preferred;
   gm__dynlib *lib;
   gm__opencl_syms cl;
   uint32_t count, capacity;
@@ -25,9 +28,8 @@ typedef struct gm__opencl_driver {
 } gm__opencl_driver;
 
 /* Load the library and list the devices. UNAVAILABLE: no library, no registered driver, or PoCL would abort (see
- * opencl_icd.h). INVALID_ARGUMENT: switches
- * in host->options, of which there are none. No device at all is no failure. The driver stays loaded for the life of
- * the process. */
+ * opencl_icd.h). INVALID_ARGUMENT: host->options
+ * (gm__opencl_family_read). No device at all is no failure. The driver stays loaded for the life of the process. */
 gm_status gm__opencl_driver_open(const gm_backend_host *host, gm__opencl_driver **out, gm_error *err);
 
 /* NULL: nothing. Calls nothing of the driver. */

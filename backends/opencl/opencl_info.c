@@ -87,15 +87,51 @@ gm_status gm__opencl_describe(const gm__opencl_driver *driver, const char *platf
   return GM_OK;
 }
 
+/* 0: none that gm could use. */
+static uint64_t opencl_svm(const gm__opencl_driver *driver, cl_device_id id, const gm_device_info *info) {
+  const gm__opencl_syms *cl = &driver->cl;
+  if (gm__opencl_version(info) < 20 || !cl->clSVMAlloc || !cl->clSVMFree || !cl->clEnqueueSVMMemcpy) return 0;
+  if (!cl->clEnqueueSVMMemFill || !cl->clEnqueueSVMMap || !cl->clEnqueueSVMUnmap) return 0;
+  return gm__opencl_device_u64(driver, id, CL_DEVICE_SVM_CAPABILITIES, 0);
+}
+
+static uint32_t opencl_usm(const gm__opencl_driver *driver, cl_device_id id) {
+  static const struct {
+    gm__opencl_kind kind;
+    cl_device_info what;
+  } asked[] = {{GM__OPENCL_USM_DEVICE, CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL},
+               {GM__OPENCL_USM_HOST, CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL},
+               {GM__OPENCL_USM_SHARED, CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL}};
+  uint32_t found = 0;
+  for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+    const uint64_t can = gm__opencl_device_u64(driver, id, asked[i].what, 0);
+    if (can & CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL) found |= 1u << asked[i].kind;
+  }
+  return found;
+}
+
+gm_status gm__opencl_ask_kinds(const gm__opencl_driver *driver, cl_platform_id platform, cl_device_id id,
+                               gm_device_info *info, gm__opencl_kinds *out, gm_error *err) {
+  static const char *const words[] = {"cl_intel_unified_shared_memory"};
+  uint32_t has = 0;
+  *out = (gm__opencl_kinds){0};
+  const gm_status status = gm__opencl_device_extensions(driver, id, words, 1, &has, err);
+  if (status != GM_OK) return status;
+  const bool usm = has && gm__opencl_load_usm(driver->host, &driver->cl, platform, &out->usm);
+  gm__opencl_kinds_sort(out, driver->preferred, opencl_svm(driver, id, info), usm ? opencl_usm(driver, id) : 0, info);
+  return GM_OK;
+}
+
 gm_status gm__opencl_describe_adopted(const gm__opencl_driver *driver, cl_device_id id, gm_device_info *out,
-                                      gm_error *err) {
+                                      gm__opencl_kinds *out_kinds, gm_error *err) {
   char name[64] = "";
   cl_platform_id platform = NULL;
   if (gm__opencl_device_value(driver, id, CL_DEVICE_PLATFORM, &platform, sizeof platform) == CL_SUCCESS) {
     const gm_status status = gm__opencl_platform_text(driver, platform, CL_PLATFORM_NAME, name, sizeof name, err);
     if (status != GM_OK) return status;
   }
-  return gm__opencl_describe(driver, name, id, out, err);
+  const gm_status status = gm__opencl_describe(driver, name, id, out, err);
+  return status == GM_OK ? gm__opencl_ask_kinds(driver, platform, id, out, out_kinds, err) : status;
 }
 
 /* One or two values, each a size_t in KiB; the second is the largest block. */

@@ -1,6 +1,7 @@
 #include "backends/opencl/opencl_mem.h"
 
 #include "backends/opencl/opencl_commit.h"
+#include "backends/opencl/opencl_pointer.h"
 #include "backends/opencl/opencl_status.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
@@ -10,42 +11,29 @@
  * is undefined; `held` is the sum of `counted` over live memories, and never above the device's size where that is
  * known: drivers give more than there is, and fail, or swap, when it is touched. */
 
-enum { OPENCL_TYPE_DEVICE = 0, OPENCL_TYPE_HOST = 1, OPENCL_TYPES = 2 };
-
 gm_status gm__opencl_memory_type_count(void *device, uint32_t *out, gm_error *err) {
-  (void)device;
   (void)err;
-  *out = OPENCL_TYPES;
+  *out = ((gm__opencl_device *)device)->kinds.count;
   return GM_OK;
 }
 
-/* Every buffer can be mapped, and the map command itself makes both sides agree: nothing to flush. A discrete device
- * keeps CL_MEM_ALLOC_HOST_PTR buffers in page-locked host memory, which is another heap, of unknown size. */
+static gm_status opencl_mem_check_type(const gm__opencl_device *device, uint32_t type, gm_error *err) {
+  if (type < device->kinds.count) return GM_OK;
+  return gm__bad_argument(err, "opencl", "`type` must be below %u, is %u", (unsigned)device->kinds.count,
+                          (unsigned)type);
+}
+
 gm_status gm__opencl_memory_type(void *device, uint32_t type, gm_memory_type *out, gm_error *err) {
-  const gm_device_info *info = &((gm__opencl_device *)device)->info;
-  if (type >= OPENCL_TYPES) return gm__bad_argument(err, "opencl", "`type` must be below 2, is %u", (unsigned)type);
-  const uint32_t mapped = GM_MEMORY_HOST_VISIBLE | GM_MEMORY_HOST_COHERENT;
-  gm_memory_type found = {.struct_size = sizeof found,
-                          .flags = GM_MEMORY_DEVICE_LOCAL | mapped,
-                          .heap_bytes = info->total_bytes,
-                          .max_alloc_bytes = info->max_alloc_bytes,
-                          .atom_bytes = 1};
-  if (info->unified) {
-    found.flags |= GM_MEMORY_HOST_CACHED;
-  } else if (type == OPENCL_TYPE_HOST) {
-    found.flags = mapped | GM_MEMORY_HOST_CACHED | GM_MEMORY_PINNED;
-    found.heap = 1;
-    found.heap_bytes = 0;
-  }
-  *out = found;
-  return GM_OK;
+  const gm__opencl_device *opened = device;
+  const gm_status status = opencl_mem_check_type(opened, type, err);
+  if (status == GM_OK) *out = gm__opencl_kind_type(&opened->kinds, type, &opened->info);
+  return status;
 }
 
 static gm_status opencl_mem_check(const gm__opencl_device *device, const gm_memory_params *params, gm_error *err) {
   const uint64_t most = device->info.max_alloc_bytes;
-  if (params->type >= OPENCL_TYPES) {
-    return gm__bad_argument(err, "clCreateBuffer", "`type` must be below 2, is %u", (unsigned)params->type);
-  }
+  const gm_status status = opencl_mem_check_type(device, params->type, err);
+  if (status != GM_OK) return status;
   if (params->bytes == 0) return gm__bad_argument(err, "clCreateBuffer", "`bytes` must not be 0");
   if (params->align & (params->align - 1)) {
     return gm__bad_argument(err, "clCreateBuffer", "`align` must be a power of two, is %llu",
@@ -62,11 +50,6 @@ static gm_status opencl_mem_check(const gm__opencl_device *device, const gm_memo
                     "adopted stream");
   }
   return GM_OK;
-}
-
-/* Host memory of a discrete device is not the device's to count. */
-static bool opencl_mem_counts(const gm__opencl_device *device, uint32_t type) {
-  return device->info.unified || type == OPENCL_TYPE_DEVICE;
 }
 
 static gm_status opencl_mem_count(gm__opencl_device *device, uint64_t bytes, gm_error *err) {
@@ -88,6 +71,13 @@ static void opencl_mem_discard(gm__opencl_device *device, gm__opencl_memory *mem
   gm__release(device->services, memory, sizeof *memory);
 }
 
+/* The driver's part of a record. */
+static cl_int opencl_mem_let_go(gm__opencl_device *device, const gm__opencl_memory *record) {
+  const cl_int code = record->retained ? device->cl->clReleaseMemObject(record->retained) : CL_SUCCESS;
+  const cl_int freed = gm__opencl_pointer_free(device, record->kind, record->base);
+  return code == CL_SUCCESS ? freed : code;
+}
+
 static gm__opencl_memory *opencl_mem_record(gm__opencl_device *device, gm_error *err) {
   gm__opencl_memory *record = gm__alloc(device->services, sizeof *record);
   if (!record) gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "opencl", "no host memory for the memory's record");
@@ -96,18 +86,31 @@ static gm__opencl_memory *opencl_mem_record(gm__opencl_device *device, gm_error 
 
 static gm_status opencl_mem_create(gm__opencl_device *device, const gm_memory_params *params, gm__opencl_memory *record,
                                    gm_error *err) {
+  const uint64_t bytes = gm__opencl_pointer_padded(device, record->kind, params);
   cl_int code = CL_SUCCESS;
-  cl_mem_flags flags = CL_MEM_READ_WRITE;
-  if (opencl_mem_counts(device, params->type)) {
-    const gm_status status = opencl_mem_count(device, params->bytes, err);
+  if (gm__opencl_kind_counts(record->kind, &device->info)) {
+    const gm_status status = opencl_mem_count(device, bytes, err);
     if (status != GM_OK) return status;
-    record->counted = params->bytes;
+    record->counted = bytes;
   }
-  if (params->type == OPENCL_TYPE_HOST) flags |= CL_MEM_ALLOC_HOST_PTR;
-  record->buffer = device->cl->clCreateBuffer(device->context, flags, (size_t)params->bytes, NULL, &code);
+  if (gm__opencl_kind_is_svm(record->kind) || gm__opencl_kind_is_usm(record->kind)) {
+    return gm__opencl_pointer_create(device, params, record, err);
+  }
+  const cl_mem_flags flags = record->kind == GM__OPENCL_BUFFER_HOST ? CL_MEM_ALLOC_HOST_PTR : 0;
+  record->buffer =
+      device->cl->clCreateBuffer(device->context, CL_MEM_READ_WRITE | flags, (size_t)params->bytes, NULL, &code);
   if (!record->buffer) return gm__opencl_device_fail(device, code, false, "clCreateBuffer", err);
   record->retained = record->buffer;
   return GM_OK;
+}
+
+/* What gm hands out of a record. */
+static gm_memory opencl_mem_answer(const gm__opencl_device *device, gm__opencl_memory *record, uint64_t bytes) {
+  gm_memory memory = {.handle = (uintptr_t)record, .address = record->pointer, .bytes = bytes};
+  memory.type = gm__opencl_kinds_find(&device->kinds, record->kind);
+  const gm_memory_type type = gm__opencl_kind_type(&device->kinds, memory.type, &device->info);
+  if (type.flags & GM_MEMORY_HOST_POINTER) memory.host = (void *)record->pointer;
+  return memory;
 }
 
 gm_status gm__opencl_memory_alloc(void *device, const gm_memory_params *params, gm_memory *out, gm_error *err) {
@@ -116,11 +119,12 @@ gm_status gm__opencl_memory_alloc(void *device, const gm_memory_params *params, 
   if (status != GM_OK) return status;
   gm__opencl_memory *record = opencl_mem_record(opened, err);
   if (!record) return GM_ERR_OUT_OF_HOST_MEMORY;
-  const gm_memory memory = {.handle = (uintptr_t)record, .bytes = params->bytes, .type = params->type};
+  record->kind = opened->kinds.kinds[params->type];
   status = opencl_mem_create(opened, params, record, err);
+  const gm_memory memory = opencl_mem_answer(opened, record, params->bytes);
   if (status == GM_OK && (params->flags & GM_ALLOC_COMMIT)) {
     status = gm__opencl_commit(opened, NULL, &memory, 0, params->bytes, err);
-    if (status != GM_OK) opened->cl->clReleaseMemObject(record->buffer);
+    if (status != GM_OK) opencl_mem_let_go(opened, record);
   }
   if (status != GM_OK) {
     opencl_mem_discard(opened, record);
@@ -135,7 +139,7 @@ gm_status gm__opencl_memory_free(void *device, const gm_memory *memory, gm_close
   gm__opencl_device *opened = device;
   gm__opencl_memory *record = (gm__opencl_memory *)(uintptr_t)memory->handle;
   cl_int code = CL_SUCCESS;
-  if (mode == GM_CLOSE_NORMAL) code = opened->cl->clReleaseMemObject(record->retained);
+  if (mode == GM_CLOSE_NORMAL) code = opencl_mem_let_go(opened, record);
   opencl_mem_discard(opened, record);
   return code == CL_SUCCESS ? GM_OK : gm__opencl_device_fail(opened, code, false, "clReleaseMemObject", err);
 }
@@ -147,10 +151,12 @@ gm_status gm__opencl_memory_native(void *device, const gm_memory *memory, uint64
   gm_opencl_memory *native = (gm_opencl_memory *)out;
   const gm_status status = gm__opencl_check_head(out->struct_size, out->api, sizeof *native, "out", err);
   if (status != GM_OK) return status;
-  native->memory = (uintptr_t)record->buffer;
-  native->offset = record->origin + offset;
+  native->memory = record->pointer ? 0 : (uintptr_t)record->buffer;
+  native->offset = record->pointer ? 0 : record->origin + offset;
   native->bytes = bytes;
   native->view = 0;
+  native->pointer = record->pointer ? record->pointer + (uintptr_t)offset : 0;
+  native->unified = gm__opencl_kind_is_usm(record->kind);
   return GM_OK;
 }
 
@@ -185,7 +191,7 @@ static gm_status opencl_wrap_resolve(gm__opencl_device *device, cl_mem memory, g
   return GM_OK;
 }
 
-static gm_status opencl_wrap_range(const gm_opencl_memory *native, size_t have, uint64_t *out_bytes, gm_error *err) {
+gm_status gm__opencl_wrap_range(const gm_opencl_memory *native, size_t have, uint64_t *out_bytes, gm_error *err) {
   if (native->offset >= have || native->bytes > have - native->offset) {
     return gm__bad_argument(err, "opencl", "`offset` %llu and `bytes` %llu reach past the %zu bytes of `memory`",
                             (unsigned long long)native->offset, (unsigned long long)native->bytes, have);
@@ -198,7 +204,7 @@ static gm_status opencl_wrap_retain(gm__opencl_device *device, const gm_opencl_m
                                     gm__opencl_memory *record, uint64_t *out_bytes, gm_error *err) {
   size_t have = 0;
   gm_status status = opencl_wrap_resolve(device, (cl_mem)native->memory, record, &have, err);
-  if (status == GM_OK) status = opencl_wrap_range(native, have, out_bytes, err);
+  if (status == GM_OK) status = gm__opencl_wrap_range(native, have, out_bytes, err);
   if (status != GM_OK) return status;
   record->origin += native->offset;
   const cl_int code = device->cl->clRetainMemObject(record->retained);
@@ -212,15 +218,20 @@ gm_status gm__opencl_memory_wrap(void *device, const gm_native_memory *native, g
   uint64_t bytes = 0;
   gm_status status = gm__opencl_check_head(native->struct_size, native->api, sizeof *lent, "native", err);
   if (status != GM_OK) return status;
-  if (!lent->memory) return gm__bad_argument(err, "opencl", "`memory` of the native memory must not be 0");
+  if (!lent->memory == !lent->pointer) {
+    return gm__bad_argument(err, "opencl",
+                            "one of `memory` and `pointer` of the native memory must be 0, and not both");
+  }
   gm__opencl_memory *record = opencl_mem_record(opened, err);
   if (!record) return GM_ERR_OUT_OF_HOST_MEMORY;
-  status = opencl_wrap_retain(opened, lent, record, &bytes, err);
+  status = lent->pointer ? gm__opencl_pointer_wrap(opened, lent, record, &bytes, err)
+                         : opencl_wrap_retain(opened, lent, record, &bytes, err);
   if (status != GM_OK) {
     opencl_mem_discard(opened, record);
     return status;
   }
-  *out = (gm_memory){.handle = (uintptr_t)record, .bytes = bytes, .type = OPENCL_TYPE_DEVICE, .wrapped = true};
+  *out = opencl_mem_answer(opened, record, bytes);
+  out->wrapped = true;
   return GM_OK;
 }
 
@@ -231,6 +242,10 @@ gm_status gm__opencl_view_create(void *device, const gm_memory *memory, uint64_t
   const gm__opencl_memory *record = gm__opencl_memory_of(memory);
   const cl_buffer_region region = {(size_t)(record->origin + offset), (size_t)bytes};
   (void)usage;
+  if (!record->buffer) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "clCreateSubBuffer",
+                    "unified shared memory is no buffer: use its address");
+  }
   if (region.origin % opened->info.alignment) {
     return gm__bad_argument(err, "clCreateSubBuffer",
                             "`offset` %llu, byte %zu of the buffer, is no multiple of the device's alignment %llu",

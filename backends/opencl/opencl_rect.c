@@ -1,6 +1,6 @@
 #include "backends/opencl/opencl_rect.h"
 
-#include "backends/opencl/opencl_mem.h"
+#include "backends/opencl/opencl_move.h"
 #include "backends/opencl/opencl_point.h"
 #include "backends/opencl/opencl_status.h"
 #include "backends/opencl/opencl_stream.h"
@@ -8,23 +8,26 @@
 
 /* OpenCL's boxes are narrower than gm's: a slice pitch must be a multiple of the row pitch, and within one buffer both
  * sides must have equal pitches. What does not fit is cut: into slices (each a box of one slice, which has no slice
- * pitch), or into rows (each a box of one row, which has no pitch at all). */
+ * pitch), or into rows (each a box of one row, which has no pitch at all). Unified shared memory has no boxes: each row
+ * is a plain copy. */
 
 typedef struct opencl_rect_side { /* of `rect` in one memory, host or device */
-  cl_mem buffer;                  /* NULL: host memory */
+  cl_mem buffer;                  /* NULL: an address alone */
+  uintptr_t pointer;              /* of offset 0; of the host, or of unified shared memory */
   uint64_t offset, row_pitch, slice_pitch;
 } opencl_rect_side;
 
 typedef struct opencl_rect_job {
   cl_command_queue queue;
+  bool by_rows;          /* one side is unified shared memory */
   void *to_host;         /* one of the two, */
   const void *from_host; /* or neither */
   opencl_rect_side src, dst;
   uint64_t row_bytes, rows, slices;
 } opencl_rect_job;
 
-static opencl_rect_side opencl_rect_normal(const gm_memory *memory, uint64_t offset, uint64_t row_pitch,
-                                           uint64_t slice_pitch, const gm_rect *rect) {
+static opencl_rect_side opencl_rect_normal(const gm_memory *memory, const void *host, uint64_t offset,
+                                           uint64_t row_pitch, uint64_t slice_pitch, const gm_rect *rect) {
   opencl_rect_side side = {.offset = offset, .row_pitch = row_pitch, .slice_pitch = slice_pitch};
   if (side.row_pitch == 0) side.row_pitch = rect->row_bytes;
   if (side.slice_pitch == 0) side.slice_pitch = side.row_pitch * rect->rows;
@@ -33,8 +36,16 @@ static opencl_rect_side opencl_rect_normal(const gm_memory *memory, uint64_t off
     const gm__opencl_memory *record = gm__opencl_memory_of(memory);
     side.buffer = record->buffer;
     side.offset += record->origin;
+    if (!record->buffer) side.pointer = record->pointer;
+  } else {
+    side.pointer = (uintptr_t)host;
   }
   return side;
+}
+
+static gm__opencl_place opencl_rect_place(const opencl_rect_side *side) {
+  if (side->buffer) return (gm__opencl_place){.buffer = side->buffer, .offset = side->offset};
+  return (gm__opencl_place){.pointer = side->pointer + (uintptr_t)side->offset};
 }
 
 static cl_int opencl_rect_enqueue(const gm__opencl_device *device, const opencl_rect_job *job, uint64_t rows,
@@ -67,11 +78,21 @@ static void opencl_rect_step(const opencl_rect_job *job, uint64_t *rows, uint64_
   const bool rows_fit = !same || job->src.row_pitch == job->dst.row_pitch;
   const bool slices_fit = (!same || job->src.slice_pitch == job->dst.slice_pitch) &&
                           opencl_rect_side_fits(&job->src, job->rows) && opencl_rect_side_fits(&job->dst, job->rows);
-  *rows = rows_fit ? job->rows : 1;
-  *slices = rows_fit && slices_fit ? job->slices : 1;
+  *rows = rows_fit && !job->by_rows ? job->rows : 1;
+  *slices = rows_fit && slices_fit && !job->by_rows ? job->slices : 1;
 }
 
-static cl_int opencl_rect_run(const gm__opencl_device *device, const opencl_rect_job *job) {
+static gm_status opencl_rect_part(gm__opencl_device *device, const opencl_rect_job *part, uint64_t rows,
+                                  uint64_t slices, gm_error *err) {
+  if (part->by_rows) {
+    const gm__opencl_place dst = opencl_rect_place(&part->dst), src = opencl_rect_place(&part->src);
+    return gm__opencl_move(device, part->queue, &dst, &src, part->row_bytes, NULL, err);
+  }
+  const cl_int code = opencl_rect_enqueue(device, part, rows, slices);
+  return code == CL_SUCCESS ? GM_OK : gm__opencl_device_fail(device, code, false, "clEnqueueBufferRect", err);
+}
+
+static gm_status opencl_rect_run(gm__opencl_device *device, const opencl_rect_job *job, gm_error *err) {
   uint64_t rows = 0, slices = 0;
   opencl_rect_step(job, &rows, &slices);
   for (uint64_t slice = 0; slice < job->slices; slice += slices) {
@@ -79,37 +100,34 @@ static cl_int opencl_rect_run(const gm__opencl_device *device, const opencl_rect
       opencl_rect_job part = *job;
       part.src.offset += slice * job->src.slice_pitch + row * job->src.row_pitch;
       part.dst.offset += slice * job->dst.slice_pitch + row * job->dst.row_pitch;
-      const cl_int code = opencl_rect_enqueue(device, &part, rows, slices);
-      if (code != CL_SUCCESS) return code;
+      const gm_status status = opencl_rect_part(device, &part, rows, slices, err);
+      if (status != GM_OK) return status;
     }
   }
-  return CL_SUCCESS;
+  return GM_OK;
 }
 
 static gm_status opencl_rect(gm__opencl_device *device, void *stream, opencl_rect_job *job, const gm_rect *rect,
                              gm_backend_point *out, gm_error *err) {
   gm_stream_kind kind = GM_STREAM_FIFO;
-  const gm_status status = gm__opencl_stream_queue(device, stream, &job->queue, &kind, err);
+  gm_status status = gm__opencl_stream_queue(device, stream, &job->queue, &kind, err);
   if (status != GM_OK) return status;
   job->row_bytes = rect->row_bytes;
   job->rows = rect->rows;
   job->slices = rect->slices;
-  if (rect->row_bytes && rect->rows && rect->slices) {
-    const cl_int code = opencl_rect_run(device, job);
-    if (code != CL_SUCCESS) {
-      device->cl->clFinish(job->queue); /* the caller's memory must not be used after the call */
-      return gm__opencl_device_fail(device, code, false, "clEnqueueBufferRect", err);
-    }
-  }
-  return gm__opencl_point_mark(device, job->queue, out, err);
+  job->by_rows = (!job->src.buffer && !job->from_host) || (!job->dst.buffer && !job->to_host);
+  if (rect->row_bytes && rect->rows && rect->slices) status = opencl_rect_run(device, job, err);
+  if (status == GM_OK) return gm__opencl_point_mark(device, job->queue, out, err);
+  device->cl->clFinish(job->queue); /* the caller's memory must not be used after the call */
+  return status;
 }
 
 gm_status gm__opencl_rect_to_device(void *device, void *stream, const gm_memory *dst, const void *src,
                                     const gm_rect *rect, gm_backend_point *out, gm_error *err) {
   opencl_rect_job job = {
       .from_host = src,
-      .src = opencl_rect_normal(NULL, rect->src_offset, rect->src_row_pitch, rect->src_slice_pitch, rect),
-      .dst = opencl_rect_normal(dst, rect->dst_offset, rect->dst_row_pitch, rect->dst_slice_pitch, rect)};
+      .src = opencl_rect_normal(NULL, src, rect->src_offset, rect->src_row_pitch, rect->src_slice_pitch, rect),
+      .dst = opencl_rect_normal(dst, NULL, rect->dst_offset, rect->dst_row_pitch, rect->dst_slice_pitch, rect)};
   return opencl_rect(device, stream, &job, rect, out, err);
 }
 
@@ -117,15 +135,15 @@ gm_status gm__opencl_rect_to_host(void *device, void *stream, const gm_memory *s
                                   gm_backend_point *out, gm_error *err) {
   opencl_rect_job job = {
       .to_host = dst,
-      .src = opencl_rect_normal(src, rect->src_offset, rect->src_row_pitch, rect->src_slice_pitch, rect),
-      .dst = opencl_rect_normal(NULL, rect->dst_offset, rect->dst_row_pitch, rect->dst_slice_pitch, rect)};
+      .src = opencl_rect_normal(src, NULL, rect->src_offset, rect->src_row_pitch, rect->src_slice_pitch, rect),
+      .dst = opencl_rect_normal(NULL, dst, rect->dst_offset, rect->dst_row_pitch, rect->dst_slice_pitch, rect)};
   return opencl_rect(device, stream, &job, rect, out, err);
 }
 
 gm_status gm__opencl_rect_copy(void *device, void *stream, const gm_memory *dst, const gm_memory *src,
                                const gm_rect *rect, gm_backend_point *out, gm_error *err) {
   opencl_rect_job job = {
-      .src = opencl_rect_normal(src, rect->src_offset, rect->src_row_pitch, rect->src_slice_pitch, rect),
-      .dst = opencl_rect_normal(dst, rect->dst_offset, rect->dst_row_pitch, rect->dst_slice_pitch, rect)};
+      .src = opencl_rect_normal(src, NULL, rect->src_offset, rect->src_row_pitch, rect->src_slice_pitch, rect),
+      .dst = opencl_rect_normal(dst, NULL, rect->dst_offset, rect->dst_row_pitch, rect->dst_slice_pitch, rect)};
   return opencl_rect(device, stream, &job, rect, out, err);
 }

@@ -15,6 +15,33 @@ static const gm__symbol opencl_symbols[] = {
 #undef X
 };
 
+static const gm__symbol opencl_usm_symbols[] = {
+#define X(need, fault, result, name, parameters, arguments) \
+  {#name, offsetof(gm__opencl_usm, name), OPENCL_##need == OPENCL_REQUIRED},
+#include "backends/opencl/opencl_usm.def"
+#undef X
+};
+
+typedef struct opencl_usm_source {
+  const gm__opencl_syms *cl;
+  cl_platform_id platform;
+} opencl_usm_source;
+
+static void *opencl_usm_look_up(void *user, const char *name) {
+  const opencl_usm_source *source = user;
+  return source->cl->clGetExtensionFunctionAddressForPlatform(source->platform, name);
+}
+
+bool gm__opencl_load_usm(const gm_backend_host *host, const gm__opencl_syms *cl, cl_platform_id platform,
+                         gm__opencl_usm *out) {
+  opencl_usm_source from = {cl, platform};
+  const gm__symbol_source source = {opencl_usm_look_up, &from, "opencl", "the platform"};
+  *out = (gm__opencl_usm){0};
+  if (!cl->clGetExtensionFunctionAddressForPlatform) return false;
+  return gm__symbols_resolve(&source, opencl_usm_symbols, sizeof opencl_usm_symbols / sizeof opencl_usm_symbols[0], out,
+                             host->symbol_hook, host->symbol_hook_user, NULL) == GM_OK;
+}
+
 static gm__dynlib_spec opencl_syms_spec(const gm_backend_host *host) {
   const gm__dynlib_spec spec = {
       .backend = "opencl",

@@ -18,9 +18,20 @@ typedef struct gm__opencl_syms {
 #undef X
 } gm__opencl_syms;
 
+/* The same for one platform's unified shared memory; all NULL: it has none. */
+typedef struct gm__opencl_usm {
+#define X(need, fault, result, name, parameters, arguments) result(CL_API_CALL *name) parameters;
+#include "backends/opencl/opencl_usm.def"
+#undef X
+} gm__opencl_usm;
+
 /* Load the library (host->library or the default names) and fill *out. The caller closes *out_lib. UNAVAILABLE lists
  * what was tried. */
 gm_status gm__opencl_load(const gm_backend_host *host, gm__dynlib **out_lib, gm__opencl_syms *out, gm_error *err);
+
+/* Fill *out for a platform that has the extension; false, and all NULL: a required entry is missing. */
+bool gm__opencl_load_usm(const gm_backend_host *host, const gm__opencl_syms *cl, cl_platform_id platform,
+                         gm__opencl_usm *out);
 
 /* Where the library is, told from files alone; UNAVAILABLE when it is nowhere. */
 gm_status gm__opencl_find(const gm_backend_host *host, char *out, size_t capacity, gm_error *err);

@@ -3,6 +3,7 @@
 #include "backends/vulkan/vulkan_copy.h"
 #include "backends/vulkan/vulkan_info.h"
 #include "backends/vulkan/vulkan_map.h"
+#include "backends/vulkan/vulkan_share.h"
 
 const gm_backend_ops gm__vulkan_backend = {
     .abi = GM_BACKEND_ABI,
@@ -56,4 +57,18 @@ const gm_backend_ops gm__vulkan_backend = {
     .rect_copy = gm__vulkan_op_rect_copy,
     .copy_many = gm__vulkan_op_copy_many,
     .copy_record = gm__vulkan_op_copy_record,
+    .vmm_granularity = gm__vulkan_vmm_granularity,
+    .vmm_reserve = gm__vulkan_vmm_reserve,
+    .vmm_unreserve = gm__vulkan_vmm_unreserve,
+    .vmm_create = gm__vulkan_vmm_create,
+    .vmm_destroy = gm__vulkan_vmm_destroy,
+    .vmm_map = gm__vulkan_vmm_map,
+    .vmm_unmap = gm__vulkan_vmm_unmap,
+    .vmm_access = gm__vulkan_vmm_access,
+    .vmm_memory = gm__vulkan_vmm_memory,
+    .share_export = gm__vulkan_share_export,
+    .share_import = gm__vulkan_share_import,
+    .share_close = gm__vulkan_share_close,
+    .share_export_vmm = gm__vulkan_share_export_vmm,
+    .share_import_vmm = gm__vulkan_share_import_vmm,
 };

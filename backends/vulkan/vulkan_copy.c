@@ -170,8 +170,9 @@ gm_status gm__vulkan_op_copy(void *device, void *user, const gm_copy_item *item,
 static bool copy_ranges_meet(const gm_memory *a, uint64_t a_offset, uint64_t a_bytes, const gm_memory *b,
                              uint64_t b_offset, uint64_t b_bytes) {
   const gm__vulkan_memory *x = gm__vulkan_memory_of(a), *y = gm__vulkan_memory_of(b);
-  if (x->memory != y->memory) return false;
-  uint64_t at = x->memory_at + a_offset, bt = y->memory_at + b_offset;
+  if (x->memory != y->memory || (x->range && x->buffer != y->buffer)) return false;
+  uint64_t at = (x->range ? x->buffer_at : x->memory_at) + a_offset;
+  uint64_t bt = (y->range ? y->buffer_at : y->memory_at) + b_offset;
   return at < bt + b_bytes && bt < at + a_bytes;
 }
 

@@ -20,33 +20,58 @@ gm__vulkan_device *gm__vulkan_device_make(gm__vulkan_driver *driver, gm_error *e
   device->heaps = &device->own_heaps;
   gm__mutex_init(&device->mutex);
   gm__vulkan_staging_init(&device->staging);
+  gm__vulkan_sparse_init(&device->sparse);
   return device;
 }
 
 static void device_release(gm__vulkan_device *device) {
+  gm__vulkan_sparse_destroy(&device->sparse);
   gm__vulkan_staging_destroy(&device->staging);
   gm__mutex_destroy(&device->mutex);
   gm__release(device->services, device, sizeof *device);
 }
 
-static VkResult device_create(const gm__vulkan_driver *driver, const gm__vulkan_physical *physical, VkDevice *out) {
-  const float priority = 1.0f;
-  const VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
-                                         .queueFamilyIndex = physical->family,
-                                         .queueCount = 1,
-                                         .pQueuePriorities = &priority};
-  const VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES, .timelineSemaphore = VK_TRUE};
-  const char *extensions[2];
+static uint32_t device_extensions(const gm__vulkan_physical *physical, const char *out[5]) {
   uint32_t count = 0;
-  if (physical->timeline_ext) extensions[count++] = VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME;
-  if (physical->budget) extensions[count++] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
+  if (physical->timeline_ext) out[count++] = VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME;
+  if (physical->address_ext) out[count++] = VK_KHR_BUFFER_DEVICE_ADDRESS_EXTENSION_NAME;
+  if (physical->budget) out[count++] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
+  if (physical->fd) out[count++] = VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME;
+  if (physical->dmabuf) out[count++] = VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME;
+  return count;
+}
+
+/* A queue for the work, and where its family cannot bind sparse memory one that can. */
+static uint32_t device_queues(const gm__vulkan_physical *physical, VkDeviceQueueCreateInfo out[2]) {
+  static const float priority = 1.0f;
+  const uint32_t families[2] = {physical->family, physical->sparse_family};
+  const uint32_t count = physical->sparse && families[0] != families[1] ? 2 : 1;
+  for (uint32_t i = 0; i < count; i++) {
+    out[i] = (VkDeviceQueueCreateInfo){.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                       .queueFamilyIndex = families[i],
+                                       .queueCount = 1,
+                                       .pQueuePriorities = &priority};
+  }
+  return count;
+}
+
+static VkResult device_create(const gm__vulkan_driver *driver, const gm__vulkan_physical *physical, VkDevice *out) {
+  VkDeviceQueueCreateInfo queues[2];
+  const char *extensions[5];
+  VkPhysicalDeviceBufferDeviceAddressFeatures address = {
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES, .bufferDeviceAddress = VK_TRUE};
+  VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES,
+      .pNext = physical->address ? &address : NULL,
+      .timelineSemaphore = VK_TRUE};
+  const VkPhysicalDeviceFeatures sparse = {.sparseBinding = VK_TRUE, .sparseResidencyBuffer = VK_TRUE};
   const VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
                                    .pNext = &timeline,
-                                   .queueCreateInfoCount = 1,
-                                   .pQueueCreateInfos = &queue,
-                                   .enabledExtensionCount = count,
-                                   .ppEnabledExtensionNames = extensions};
+                                   .queueCreateInfoCount = device_queues(physical, queues),
+                                   .pQueueCreateInfos = queues,
+                                   .enabledExtensionCount = device_extensions(physical, extensions),
+                                   .ppEnabledExtensionNames = extensions,
+                                   .pEnabledFeatures = physical->sparse ? &sparse : NULL};
   return driver->syms.vkCreateDevice(physical->handle, &info, NULL, out);
 }
 
@@ -60,25 +85,54 @@ static void device_destroy_handle(gm__vulkan_device *device) {
 
 /* A buffer of gm's kind tells which memory types may lie under it and how views must be aligned. */
 static gm_status device_ask_buffer(gm__vulkan_device *device, gm_error *err) {
-  VkBuffer buffer;
-  gm_status status = gm__vulkan_device_buffer(device, 65536, &buffer, err);
+  const gm__vulkan_buffer_params params = {.bytes = 65536};
+  gm__vulkan_needs needs;
+  gm_status status = gm__vulkan_buffer_ask(device, &params, &needs, err);
   if (status) return status;
-  const VkBufferMemoryRequirementsInfo2 info = {.sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_REQUIREMENTS_INFO_2,
-                                                .buffer = buffer};
-  VkMemoryRequirements2 needs = {.sType = VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2};
-  device->syms.vkGetBufferMemoryRequirements2(device->handle, &info, &needs);
-  device->syms.vkDestroyBuffer(device->handle, buffer, NULL);
-  device->alignment = gm__vulkan_alignment(&device->physical, needs.memoryRequirements.alignment);
-  device->type_count = gm__vulkan_types_list(&device->physical, needs.memoryRequirements.memoryTypeBits,
-                                             device->driver->no_host_visible, device->types);
+  device->alignment = gm__vulkan_alignment(&device->physical, needs.alignment);
+  device->type_count =
+      gm__vulkan_types_list(&device->physical, needs.type_bits, device->driver->no_host_visible, device->types);
   if (device->type_count) return GM_OK;
   return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "vkGetBufferMemoryRequirements2",
                   "%.100s has no memory type for buffers", device->physical.props.deviceName);
 }
 
+/* A driver that has a way of sharing and cannot make a buffer for it does not have it. */
+static void device_ask_share(gm__vulkan_device *device, gm_share_kind kind, uint32_t needed) {
+  const gm__vulkan_sharing can = device->physical.sharing[kind];
+  const gm__vulkan_buffer_params params = {.bytes = 65536, .share = kind};
+  gm__vulkan_needs needs;
+  if ((device->features & needed) != needed || !device->syms.vkGetMemoryFdKHR || (!can.exports && !can.imports)) return;
+  if (kind == GM_SHARE_DMABUF && !device->syms.vkGetMemoryFdPropertiesKHR) return;
+  if (gm__vulkan_buffer_ask(device, &params, &needs, NULL)) return;
+  device->shares[kind] = (gm__vulkan_shares){can, needs.type_bits};
+}
+
+static void device_ask_shares(gm__vulkan_device *device) {
+  device_ask_share(device, GM_SHARE_FD, GM_VULKAN_EXTERNAL_MEMORY_FD);
+  device_ask_share(device, GM_SHARE_DMABUF, GM_VULKAN_EXTERNAL_MEMORY_FD | GM_VULKAN_EXTERNAL_MEMORY_DMA_BUF);
+}
+
 gm_status gm__vulkan_device_ready(gm__vulkan_device *device, gm_error *err) {
   gm_status status = gm__vulkan_syms_device(&device->syms, device->handle, device->driver->host, err);
-  return status ? status : device_ask_buffer(device, err);
+  if (status) return status;
+  device->address = device->features & GM_VULKAN_BUFFER_DEVICE_ADDRESS && device->syms.vkGetBufferDeviceAddress;
+  status = device_ask_buffer(device, err);
+  if (status) return status;
+  device_ask_shares(device);
+  gm__vulkan_sparse_ask(device);
+  return GM_OK;
+}
+
+/* What gm enables on a device of its own. */
+static uint32_t device_own_features(const gm__vulkan_physical *physical) {
+  uint32_t features = GM_VULKAN_TIMELINE_SEMAPHORE | GM_VULKAN_DEDICATED_ALLOCATION;
+  if (physical->budget) features |= GM_VULKAN_MEMORY_BUDGET;
+  if (physical->address) features |= GM_VULKAN_BUFFER_DEVICE_ADDRESS;
+  if (physical->fd) features |= GM_VULKAN_EXTERNAL_MEMORY_FD;
+  if (physical->dmabuf) features |= GM_VULKAN_EXTERNAL_MEMORY_DMA_BUF;
+  if (physical->sparse) features |= GM_VULKAN_SPARSE_BUFFERS;
+  return features;
 }
 
 gm_status gm__vulkan_device_open(void *user, uint32_t index, void **out_device, gm_error *err) {
@@ -95,8 +149,7 @@ gm_status gm__vulkan_device_open(void *user, uint32_t index, void **out_device, 
   device->physical = driver->physicals[index];
   device->heaps = &driver->heaps[index];
   device->instance = driver->instance;
-  device->features = GM_VULKAN_TIMELINE_SEMAPHORE | GM_VULKAN_DEDICATED_ALLOCATION |
-                     (device->physical.budget ? (uint32_t)GM_VULKAN_MEMORY_BUDGET : 0);
+  device->features = device_own_features(&device->physical);
   device->families[0] = device->physical.family;
   device->family_count = 1;
   VkResult result = device_create(driver, &device->physical, &device->handle);
@@ -171,19 +224,4 @@ gm_status gm__vulkan_device_native(void *user, gm_native_device *out, gm_error *
                                .queue_families = device->families,
                                .queue_family_count = device->family_count};
   return GM_OK;
-}
-
-gm_status gm__vulkan_device_buffer(gm__vulkan_device *device, uint64_t bytes, VkBuffer *out, gm_error *err) {
-  bool shared = device->family_count > 1;
-  const VkBufferCreateInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
-                                   .size = bytes,
-                                   .usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
-                                            VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT |
-                                            VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT,
-                                   .sharingMode = shared ? VK_SHARING_MODE_CONCURRENT : VK_SHARING_MODE_EXCLUSIVE,
-                                   .queueFamilyIndexCount = shared ? device->family_count : 0,
-                                   .pQueueFamilyIndices = shared ? device->families : NULL};
-  *out = VK_NULL_HANDLE;
-  VkResult result = device->syms.vkCreateBuffer(device->handle, &info, NULL, out);
-  return result || !*out ? gm__vulkan_device_fail(device, result, "vkCreateBuffer", err) : GM_OK;
 }

@@ -2,7 +2,9 @@
 #ifndef GM_BACKENDS_VULKAN_DEVICE_H
 #define GM_BACKENDS_VULKAN_DEVICE_H
 
+#include "backends/vulkan/vulkan_buffer.h"
 #include "backends/vulkan/vulkan_instance.h"
+#include "backends/vulkan/vulkan_sparse.h"
 #include "backends/vulkan/vulkan_staging.h"
 #include "backends/vulkan/vulkan_types.h"
 #include "core/base/thread.h"
@@ -14,7 +16,13 @@ typedef struct gm__vulkan_command_pool gm__vulkan_command_pool;
 typedef struct gm__vulkan_queue gm__vulkan_queue;
 typedef struct gm__vulkan_timeline gm__vulkan_timeline;
 
-typedef struct gm__vulkan_device {
+/* A way in which memory of the device can be shared. */
+typedef struct gm__vulkan_shares {
+  gm__vulkan_sharing can;
+  uint32_t type_bits; /* VkMemoryTypes that can lie behind such a buffer */
+} gm__vulkan_shares;
+
+struct gm__vulkan_device {
   gm__vulkan_driver *driver;
   const gm_services *services;
   gm__vulkan_syms syms;
@@ -27,6 +35,8 @@ typedef struct gm__vulkan_device {
   uint32_t features; /* gm_vulkan_feature */
   uint32_t families[VULKAN_MAX_FAMILIES];
   uint32_t family_count;
+  bool address; /* buffers have device addresses */
+  gm__vulkan_shares shares[VULKAN_SHARE_KINDS];
   uint64_t alignment; /* of blocks and views */
   gm__vulkan_type types[VULKAN_MAX_TYPES];
   uint32_t type_count;
@@ -37,7 +47,8 @@ typedef struct gm__vulkan_device {
   gm__vulkan_timeline *timelines;
   gm__vulkan_command_pool *pools;
   gm__vulkan_staging staging;
-} gm__vulkan_device;
+  gm__vulkan_sparse sparse;
+};
 
 /* The seam's entries of groups 4 and 5 that concern the device. */
 gm_status gm__vulkan_device_open(void *driver, uint32_t index, void **out_device, gm_error *err);
@@ -51,9 +62,6 @@ gm_status gm__vulkan_device_fail(gm__vulkan_device *device, VkResult result, con
 #ifdef __clang_analyzer__ /* as for gm__fail: it never returns GM_OK */
 #define gm__vulkan_device_fail(...) ((void)gm__vulkan_device_fail(__VA_ARGS__), GM_ERR_DRIVER)
 #endif
-
-/* A VkBuffer of gm's kind: every usage, shared by the device's queue families. */
-gm_status gm__vulkan_device_buffer(gm__vulkan_device *device, uint64_t bytes, VkBuffer *out, gm_error *err);
 
 /* Made and undone in both ways of coming to a device (vulkan_device.c, vulkan_adopt.c). */
 gm__vulkan_device *gm__vulkan_device_make(gm__vulkan_driver *driver, gm_error *err);

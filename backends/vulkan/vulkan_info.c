@@ -131,6 +131,23 @@ static gm_status info_physical(const gm__vulkan_driver *driver, uint32_t index, 
   return GM_OK;
 }
 
+static bool info_shares(const gm__vulkan_physical *physical, const gm__vulkan_device *device) {
+  for (uint32_t kind = 0; kind < VULKAN_SHARE_KINDS; kind++) {
+    if (device ? device->shares[kind].can.exports : physical->sharing[kind].exports) return true;
+  }
+  return false;
+}
+
+/* Of the device as it was opened or adopted; before that, of what opening it would give. */
+static uint64_t info_capabilities(const gm__vulkan_physical *physical, const gm__vulkan_device *device) {
+  uint64_t missing = 0;
+  if (!(device ? device->address : physical->address)) missing |= GM_CAP_ADDRESS;
+  if (!info_shares(physical, device)) missing |= GM_CAP_SHARE;
+  if (!(device ? device->sparse.granule != 0 : physical->sparse)) missing |= GM_CAP_VMM;
+  if (device && device->adopted) missing |= GM_CAP_STREAMS;
+  return VULKAN_CAPABILITIES & ~missing;
+}
+
 gm_status gm__vulkan_device_count(void *user, uint32_t *out, gm_error *err) {
   (void)err;
   const gm__vulkan_driver *driver = user;
@@ -152,10 +169,9 @@ gm_status gm__vulkan_device_info(void *user, uint32_t index, void *open, gm_devi
                          .alignment = device ? device->alignment : gm__vulkan_alignment(physical, 0),
                          .map_atom_bytes = info_atom(physical),
                          .max_allocation_count = physical->props.limits.maxMemoryAllocationCount,
-                         .capabilities = VULKAN_CAPABILITIES};
+                         .capabilities = info_capabilities(physical, device)};
   info.simulated = ((const gm__vulkan_driver *)user)->syms.simulated != NULL;
   info.unified = info.type == GM_DEVICE_TYPE_INTEGRATED || info.type == GM_DEVICE_TYPE_CPU;
-  if (device && device->adopted) info.capabilities &= ~(uint64_t)GM_CAP_STREAMS;
   info_texts(physical, &info);
   info_identity(physical, index, &info);
   *out = info;

@@ -5,7 +5,8 @@
 #include "backends/vulkan/vulkan_device.h"
 
 enum {
-  VULKAN_CAPABILITIES = GM_CAP_STREAMS | GM_CAP_POINTS | GM_CAP_MAPPING | GM_CAP_ADOPT | GM_CAP_COMMIT | GM_CAP_VIEW
+  VULKAN_CAPABILITIES = GM_CAP_STREAMS | GM_CAP_POINTS | GM_CAP_MAPPING | GM_CAP_ADOPT | GM_CAP_COMMIT | GM_CAP_VIEW |
+                        GM_CAP_ADDRESS | GM_CAP_SHARE | GM_CAP_VMM
 };
 
 /* The seam's entries of groups 3 and 6. */

@@ -18,7 +18,7 @@ static gm_status map_memory(gm__vulkan_device *device, gm__vulkan_memory *memory
   void *mapped = NULL;
   VkResult result = device->syms.vkMapMemory(device->handle, memory->memory, 0, VK_WHOLE_SIZE, 0, &mapped);
   if (result || !mapped) return gm__vulkan_device_fail(device, result, "vkMapMemory", err);
-  atomic_store(&memory->mapped, mapped);
+  atomic_store(&memory->mapped, (unsigned char *)mapped + memory->memory_at);
   return GM_OK;
 }
 
@@ -63,6 +63,7 @@ gm_status gm__vulkan_invalidate(gm__vulkan_device *device, const gm__vulkan_memo
 
 /* A driver on the CPU takes pages at the first write; its memory can be mapped even where it is presented as not. */
 static bool map_is_lazy(const gm__vulkan_device *device, const gm__vulkan_memory *memory) {
+  if (memory->range) return false; /* its pieces were taken when they were made */
   if (device->physical.props.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU) return false;
   if (memory->wrapped) return gm__vulkan_visible(memory);
   return device->physical.memory.memoryTypes[memory->type.index].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;
@@ -82,6 +83,9 @@ gm_status gm__vulkan_touch(gm__vulkan_device *device, gm__vulkan_memory *memory,
 }
 
 static gm_status map_not_visible(const gm__vulkan_memory *memory, const char *op, gm_error *err) {
+  if (memory->range) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "many allocations may lie behind a reserved range: copy");
+  }
   return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op,
                   memory->wrapped ? "wrapped memory can be mapped only if the engine gave its own mapping"
                                   : "this memory type is not host-visible: ask for one that is, or copy");

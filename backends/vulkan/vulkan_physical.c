@@ -11,7 +11,7 @@
  * texts end, and a structure is only chained where version or extension says that the driver knows it. */
 
 typedef struct physical_extensions {
-  bool timeline, budget, pci, maintenance4, driver;
+  bool timeline, budget, pci, maintenance4, driver, address, fd, dmabuf;
 } physical_extensions;
 
 static void physical_note_extension(const char *name, physical_extensions *out) {
@@ -20,6 +20,9 @@ static void physical_note_extension(const char *name, physical_extensions *out) 
   if (!strcmp(name, VK_EXT_PCI_BUS_INFO_EXTENSION_NAME)) out->pci = true;
   if (!strcmp(name, VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) out->maintenance4 = true;
   if (!strcmp(name, VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME)) out->driver = true;
+  if (!strcmp(name, VK_KHR_BUFFER_DEVICE_ADDRESS_EXTENSION_NAME)) out->address = true;
+  if (!strcmp(name, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME)) out->fd = true;
+  if (!strcmp(name, VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME)) out->dmabuf = true;
 }
 
 static gm_status physical_extensions_read(const gm__vulkan_syms *syms, const gm_services *services,
@@ -50,11 +53,11 @@ typedef struct physical_chain {
   VkPhysicalDevicePCIBusInfoPropertiesEXT pci;
 } physical_chain;
 
-static void physical_link(physical_chain *chain, void *item, VkStructureType type) {
-  VkBaseOutStructure *base = item;
+static void physical_link(void *head, void *item, VkStructureType type) {
+  VkBaseOutStructure *first = head, *base = item;
   base->sType = type;
-  base->pNext = chain->head.pNext;
-  chain->head.pNext = base;
+  base->pNext = first->pNext;
+  first->pNext = base;
 }
 
 static void physical_make_chain(physical_chain *chain, uint32_t version, const physical_extensions *has) {
@@ -72,6 +75,7 @@ static void physical_make_chain(physical_chain *chain, uint32_t version, const p
 
 static void physical_keep_chain(const physical_chain *chain, gm__vulkan_physical *out) {
   memcpy(out->uuid, chain->id.deviceUUID, sizeof out->uuid);
+  memcpy(out->driver_uuid, chain->id.driverUUID, sizeof out->driver_uuid);
   memcpy(out->luid, chain->id.deviceLUID, sizeof out->luid);
   out->has_luid = chain->id.deviceLUIDValid != VK_FALSE;
   if (chain->maintenance3.maxMemoryAllocationSize) out->max_memory_bytes = chain->maintenance3.maxMemoryAllocationSize;
@@ -87,13 +91,54 @@ static void physical_keep_chain(const physical_chain *chain, gm__vulkan_physical
 
 static void physical_features(const gm__vulkan_syms *syms, const physical_extensions *has, gm__vulkan_physical *out) {
   bool core = out->version >= VK_API_VERSION_1_2;
-  if (!core && !has->timeline) return;
-  VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES};
-  VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &timeline};
+  VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {.timelineSemaphore = VK_FALSE};
+  VkPhysicalDeviceBufferDeviceAddressFeatures address = {.bufferDeviceAddress = VK_FALSE};
+  VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+  if (core || has->timeline) {
+    physical_link(&features, &timeline, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES);
+  }
+  if (core || has->address) {
+    physical_link(&features, &address, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES);
+  }
   syms->vkGetPhysicalDeviceFeatures2(out->handle, &features);
   out->timeline = timeline.timelineSemaphore != VK_FALSE;
   out->timeline_ext = out->timeline && !core;
+  out->address = address.bufferDeviceAddress != VK_FALSE;
+  out->address_ext = out->address && !core;
+  out->sparse = features.features.sparseBinding && features.features.sparseResidencyBuffer &&
+                out->sparse_family != VULKAN_NO_FAMILY;
+}
+
+VkExternalMemoryHandleTypeFlagBits gm__vulkan_handle_type(gm_share_kind kind) {
+  if (kind == GM_SHARE_FD) return VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
+  if (kind == GM_SHARE_DMABUF) return VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT;
+  return (VkExternalMemoryHandleTypeFlagBits)0;
+}
+
+VkBufferUsageFlags gm__vulkan_buffer_usage(bool address) {
+  return VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
+         VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT |
+         (address ? (VkBufferUsageFlags)VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT : 0);
+}
+
+static gm__vulkan_sharing physical_ask_sharing(const gm__vulkan_syms *syms, const gm__vulkan_physical *physical,
+                                               gm_share_kind kind) {
+  const VkPhysicalDeviceExternalBufferInfo info = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO,
+                                                   .usage = gm__vulkan_buffer_usage(physical->address),
+                                                   .handleType = gm__vulkan_handle_type(kind)};
+  VkExternalBufferProperties props = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES};
+  syms->vkGetPhysicalDeviceExternalBufferProperties(physical->handle, &info, &props);
+  VkExternalMemoryFeatureFlags can = props.externalMemoryProperties.externalMemoryFeatures;
+  return (gm__vulkan_sharing){.exports = can & VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT,
+                              .imports = can & VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT,
+                              .dedicated = can & VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT};
+}
+
+static void physical_sharing(const gm__vulkan_syms *syms, const physical_extensions *has, gm__vulkan_physical *out) {
+  out->fd = has->fd;
+  out->dmabuf = has->fd && has->dmabuf; /* its descriptors come and go through the former's entries */
+  if (out->fd) out->sharing[GM_SHARE_FD] = physical_ask_sharing(syms, out, GM_SHARE_FD);
+  if (out->dmabuf) out->sharing[GM_SHARE_DMABUF] = physical_ask_sharing(syms, out, GM_SHARE_DMABUF);
 }
 
 static void physical_families(const gm__vulkan_syms *syms, gm__vulkan_physical *out) {
@@ -101,9 +146,13 @@ static void physical_families(const gm__vulkan_syms *syms, gm__vulkan_physical *
   uint32_t count = 32;
   syms->vkGetPhysicalDeviceQueueFamilyProperties(out->handle, &count, families);
   out->family_count = count < 32 ? count : 32;
-  out->family = VULKAN_NO_FAMILY;
-  for (uint32_t i = 0; i < out->family_count && out->family == VULKAN_NO_FAMILY; i++) {
-    if (families[i].queueCount && (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)) out->family = i;
+  out->family = out->sparse_family = VULKAN_NO_FAMILY;
+  for (uint32_t i = 0; i < out->family_count; i++) {
+    if (!families[i].queueCount) continue;
+    if (out->family == VULKAN_NO_FAMILY && (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)) out->family = i;
+    if (!(families[i].queueFlags & VK_QUEUE_SPARSE_BINDING_BIT)) continue;
+    out->sparse_families |= 1u << i;
+    if (out->sparse_family == VULKAN_NO_FAMILY || out->family == i) out->sparse_family = i;
   }
 }
 
@@ -141,6 +190,7 @@ gm_status gm__vulkan_physical_read(const gm__vulkan_syms *syms, const gm_service
   syms->vkGetPhysicalDeviceProperties2(handle, &chain.head);
   physical_keep_chain(&chain, out);
   physical_features(syms, &has, out);
+  physical_sharing(syms, &has, out);
   return GM_OK;
 }
 

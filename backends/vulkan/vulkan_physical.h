@@ -8,25 +8,48 @@
 
 #define VULKAN_NO_FAMILY UINT32_MAX
 
+enum { VULKAN_SHARE_KINDS = GM_SHARE_DMABUF + 1 };
+
+/* What the driver says of buffers whose memory leaves the process in one way. */
+typedef struct gm__vulkan_sharing {
+  bool exports, imports;
+  bool dedicated; /* only an allocation for one buffer can be shared */
+} gm__vulkan_sharing;
+
 typedef struct gm__vulkan_physical {
   VkPhysicalDevice handle;
   uint32_t version;  /* that may be used: the smaller of the device's and the instance's */
   bool timeline;     /* has timeline semaphores */
   bool timeline_ext; /* by VK_KHR_timeline_semaphore, not by version */
   bool budget;       /* VK_EXT_memory_budget */
+  bool address;      /* has buffer device addresses */
+  bool address_ext;  /* by VK_KHR_buffer_device_address, not by version */
+  bool fd;           /* VK_KHR_external_memory_fd */
+  bool dmabuf;       /* VK_EXT_external_memory_dma_buf */
+  bool sparse;       /* sparse buffers of which parts may be unbound, and a queue family that binds them */
   bool has_luid;
   uint32_t family; /* first queue family for compute and transfer; VULKAN_NO_FAMILY */
   uint32_t family_count;
+  uint32_t sparse_families; /* bit for each family that binds sparse memory */
+  uint32_t sparse_family;   /* `family` if it can, else the first that can; VULKAN_NO_FAMILY */
   VkPhysicalDeviceProperties props;
   VkPhysicalDeviceMemoryProperties memory;
   uint8_t uuid[VK_UUID_SIZE];
+  uint8_t driver_uuid[VK_UUID_SIZE];
   uint8_t luid[VK_LUID_SIZE];
   VkDriverId driver;
   char driver_info[VK_MAX_DRIVER_INFO_SIZE];
-  uint64_t max_memory_bytes; /* maxMemoryAllocationSize */
-  uint64_t max_buffer_bytes; /* maxBufferSize; UINT64_MAX where the version has none */
-  char pci[24];              /* "" if the driver does not tell */
+  uint64_t max_memory_bytes;                      /* maxMemoryAllocationSize */
+  uint64_t max_buffer_bytes;                      /* maxBufferSize; UINT64_MAX where the version has none */
+  gm__vulkan_sharing sharing[VULKAN_SHARE_KINDS]; /* of GM_SHARE_FD and GM_SHARE_DMABUF */
+  char pci[24];                                   /* "" if the driver does not tell */
 } gm__vulkan_physical;
+
+/* Vulkan's name for a way of sharing; 0: it has none. */
+VkExternalMemoryHandleTypeFlagBits gm__vulkan_handle_type(gm_share_kind kind);
+
+/* Every usage that gm's buffers have. */
+VkBufferUsageFlags gm__vulkan_buffer_usage(bool address);
 
 /* Bytes that gm holds in each heap of a physical device. Thread-safe. */
 typedef struct gm__vulkan_heaps {

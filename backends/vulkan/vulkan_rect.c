@@ -38,10 +38,11 @@ static void rect_merge(gm_rect *rect) {
 
 static rect_walk rect_begin(const gm_rect *given) {
   gm_rect rect = *given;
-  if (!rect.src_row_pitch || rect.rows == 1) rect.src_row_pitch = rect.row_bytes;
-  if (!rect.dst_row_pitch || rect.rows == 1) rect.dst_row_pitch = rect.row_bytes;
+  if (!rect.src_row_pitch) rect.src_row_pitch = rect.row_bytes;
+  if (!rect.dst_row_pitch) rect.dst_row_pitch = rect.row_bytes;
   if (!rect.src_slice_pitch) rect.src_slice_pitch = rect.src_row_pitch * rect.rows;
   if (!rect.dst_slice_pitch) rect.dst_slice_pitch = rect.dst_row_pitch * rect.rows;
+  if (rect.rows == 1) rect.src_row_pitch = rect.dst_row_pitch = rect.row_bytes; /* after the slices' pitches */
   rect_merge(&rect);
   if (!rect.row_bytes || !rect.rows) rect.slices = 0;
   return (rect_walk){.rect = rect};

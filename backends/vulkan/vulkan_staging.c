@@ -40,7 +40,8 @@ static gm_status staging_allocate(gm__vulkan_device *device, const gm__vulkan_ty
                                   gm_error *err) {
   gm_status status = GM_ERR_OUT_OF_DEVICE_MEMORY;
   for (uint64_t bytes = STAGING_BYTES; status && bytes >= STAGING_LEAST; bytes /= 2) {
-    status = gm__vulkan_memory_make(device, type, bytes, 0, out, err);
+    gm__vulkan_memory_wish wish = {.type = type, .bytes = bytes};
+    status = gm__vulkan_memory_make(device, &wish, out, err);
     if (status != GM_ERR_OUT_OF_DEVICE_MEMORY && status != GM_ERR_ALLOCATION_TOO_LARGE) break;
   }
   return status;

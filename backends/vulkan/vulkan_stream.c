@@ -38,6 +38,19 @@ static void queue_put(gm__vulkan_device *device, gm__vulkan_queue *queue) {
   gm__release(device->services, queue, sizeof *queue);
 }
 
+gm__vulkan_queue *gm__vulkan_queue_get(gm__vulkan_device *device, VkQueue handle, uint32_t family) {
+  gm__mutex_lock(&device->mutex);
+  gm__vulkan_queue *queue = queue_get(device, handle, family);
+  gm__mutex_unlock(&device->mutex);
+  return queue;
+}
+
+void gm__vulkan_queue_put(gm__vulkan_device *device, gm__vulkan_queue *queue) {
+  gm__mutex_lock(&device->mutex);
+  queue_put(device, queue);
+  gm__mutex_unlock(&device->mutex);
+}
+
 static gm_status timeline_create(gm__vulkan_device *device, gm__vulkan_timeline **out, gm_error *err) {
   gm__vulkan_timeline *timeline = gm__alloc(device->services, sizeof *timeline);
   if (!timeline) return stream_no_memory(err);
@@ -149,6 +162,7 @@ gm_status gm__vulkan_stream_adopt(void *user, const gm_native_stream *given, voi
   stream->lock = native->lock;
   stream->unlock = native->unlock;
   stream->user = native->user;
+  gm__vulkan_sparse_offer(stream);
   *out_stream = stream;
   *out_kind = GM_STREAM_FIFO_IF_BARRIER;
   return GM_OK;
@@ -184,6 +198,7 @@ void gm__vulkan_stream_close(void *user, void *closing, gm_close_mode mode) {
   gm__vulkan_stream *stream = closing;
   if (!stream) return;
   if (mode == GM_CLOSE_NORMAL) {
+    gm__vulkan_sparse_withdraw(stream);
     if (stream->timeline) stream_await_last(stream, NULL);
     gm__mutex_lock(&device->mutex);
     if (stream->timeline) stream->timeline->taken = false;
@@ -201,7 +216,7 @@ gm_status gm__vulkan_stream_may_submit(const gm__vulkan_stream *stream, const ch
                   "command buffers");
 }
 
-static void stream_lock_queue(gm__vulkan_stream *stream) {
+void gm__vulkan_stream_lock(gm__vulkan_stream *stream) {
   if (stream->lock) {
     stream->lock(stream->user);
   } else {
@@ -209,7 +224,7 @@ static void stream_lock_queue(gm__vulkan_stream *stream) {
   }
 }
 
-static void stream_unlock_queue(gm__vulkan_stream *stream) {
+void gm__vulkan_stream_unlock(gm__vulkan_stream *stream) {
   if (stream->lock) {
     stream->unlock(stream->user);
   } else {
@@ -235,9 +250,9 @@ static VkResult stream_submit_value(gm__vulkan_stream *stream, VkCommandBuffer c
                              .pCommandBuffers = &commands,
                              .signalSemaphoreCount = 1,
                              .pSignalSemaphores = &stream->timeline->handle};
-  stream_lock_queue(stream);
+  gm__vulkan_stream_lock(stream);
   VkResult result = stream->device->syms.vkQueueSubmit(stream->queue->handle, 1, &info, VK_NULL_HANDLE);
-  stream_unlock_queue(stream);
+  gm__vulkan_stream_unlock(stream);
   return result;
 }
 
@@ -286,8 +301,8 @@ gm_status gm__vulkan_stream_flush(void *device, void *stream, gm_error *err) {
 }
 
 gm_status gm__vulkan_stream_sync(void *device, void *user, gm_error *err) {
-  (void)device;
-  return gm__vulkan_stream_drain(user, err);
+  gm_status status = gm__vulkan_stream_drain(user, err);
+  return status ? status : gm__vulkan_device_state(device, err);
 }
 
 gm_status gm__vulkan_point_import(void *device, const gm_native_point *given, gm_backend_point *out, gm_error *err) {
@@ -317,9 +332,9 @@ gm_status gm__vulkan_point_native(void *device, const gm_backend_point *point, g
 
 /* On gm's own queue all work of the stream is gm's; on an engine's there may be more than gm knows of. */
 gm_status gm__vulkan_point_record(void *device, void *user, gm_backend_point *out, gm_error *err) {
-  (void)device;
   gm__vulkan_stream *stream = user;
   gm_status status = gm__vulkan_stream_may_submit(stream, "gm_backend_ops.point_record", err);
+  if (!status) status = gm__vulkan_device_state(device, err);
   if (status) return status;
   if (stream->adopted) return gm__vulkan_stream_submit(stream, VK_NULL_HANDLE, NULL, out, err);
   gm__mutex_lock(&stream->mutex);

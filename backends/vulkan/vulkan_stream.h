@@ -21,7 +21,8 @@ struct gm__vulkan_timeline {
   bool taken;    /* by a stream; under the device's mutex */
 };
 
-typedef struct gm__vulkan_stream {
+struct gm__vulkan_stream {
+  gm__vulkan_stream *next_binder; /* under the mutex of gm__vulkan_sparse */
   gm__vulkan_device *device;
   gm__vulkan_queue *queue;
   gm__vulkan_timeline *timeline; /* NULL where gm may not submit */
@@ -30,7 +31,15 @@ typedef struct gm__vulkan_stream {
   void (*lock)(void *user);
   void (*unlock)(void *user);
   void *user;
-} gm__vulkan_stream;
+};
+
+/* The record of a queue, one use more; NULL without host memory. One use less. */
+gm__vulkan_queue *gm__vulkan_queue_get(gm__vulkan_device *device, VkQueue handle, uint32_t family);
+void gm__vulkan_queue_put(gm__vulkan_device *device, gm__vulkan_queue *queue);
+
+/* Around every use of the stream's queue. */
+void gm__vulkan_stream_lock(gm__vulkan_stream *stream);
+void gm__vulkan_stream_unlock(gm__vulkan_stream *stream);
 
 /* NOT_SUPPORTED, with the reason, where gm may not submit. */
 gm_status gm__vulkan_stream_may_submit(const gm__vulkan_stream *stream, const char *op, gm_error *err);

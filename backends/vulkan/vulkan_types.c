@@ -91,6 +91,15 @@ gm_status gm__vulkan_memory_type_count(void *user, uint32_t *out, gm_error *err)
   return GM_OK;
 }
 
+static uint32_t types_share_kinds(const gm__vulkan_device *device, const gm__vulkan_type *type) {
+  uint32_t kinds = 0;
+  for (uint32_t kind = 0; kind < VULKAN_SHARE_KINDS; kind++) {
+    const gm__vulkan_shares *shares = &device->shares[kind];
+    if (shares->can.exports && (shares->type_bits >> type->index & 1)) kinds |= 1u << kind;
+  }
+  return kinds;
+}
+
 gm_status gm__vulkan_memory_type(void *user, uint32_t index, gm_memory_type *out, gm_error *err) {
   const gm__vulkan_device *device = user;
   if (index >= device->type_count) {
@@ -103,6 +112,7 @@ gm_status gm__vulkan_memory_type(void *user, uint32_t index, gm_memory_type *out
                           .heap = type->heap,
                           .heap_bytes = type->heap_bytes,
                           .max_alloc_bytes = type->max_bytes,
-                          .atom_bytes = type->atom};
+                          .atom_bytes = type->atom,
+                          .share_kinds = types_share_kinds(device, type)};
   return GM_OK;
 }

@@ -9,11 +9,8 @@ static const char view_op[] = "gm_backend_ops.view_create";
 
 static gm_status view_check(gm__vulkan_device *device, const gm__vulkan_memory *memory, VkBuffer view, uint64_t offset,
                             gm_error *err) {
-  const VkBufferMemoryRequirementsInfo2 info = {.sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_REQUIREMENTS_INFO_2,
-                                                .buffer = view};
-  VkMemoryRequirements2 needs = {.sType = VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2};
-  device->syms.vkGetBufferMemoryRequirements2(device->handle, &info, &needs);
-  uint64_t alignment = needs.memoryRequirements.alignment, bytes = needs.memoryRequirements.size;
+  const gm__vulkan_needs needs = gm__vulkan_buffer_needs(device, view);
+  uint64_t alignment = needs.alignment, bytes = needs.bytes;
   uint64_t at = memory->memory_at + offset;
   if (alignment && at % alignment) {
     return gm__bad_argument(err, view_op,
@@ -36,8 +33,13 @@ gm_status gm__vulkan_view_create(void *user, const gm_memory *described, uint64_
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, view_op,
                     "a dedicated allocation belongs to one buffer: use that buffer with an offset");
   }
+  if (memory->range) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, view_op,
+                    "a reserved range has no one VkDeviceMemory behind it: use its buffer with an offset");
+  }
+  const gm__vulkan_buffer_params params = {.bytes = bytes, .share = memory->share, .no_address = !memory->address};
   VkBuffer view;
-  gm_status status = gm__vulkan_device_buffer(device, bytes, &view, err);
+  gm_status status = gm__vulkan_buffer_create(device, &params, &view, err);
   if (status) return status;
   status = view_check(device, memory, view, offset, err);
   if (!status) {

@@ -37,27 +37,6 @@ static gm_fallback buffer_policy(const gm_pool *pool, gm_fallback asked) {
 
 static bool buffer_served(gm_acquire answer) { return answer == GM_ACQUIRE_OK || answer == GM_ACQUIRE_FRESH; }
 
-static gm_status buffer_status(gm_acquire answer) {
-  switch (answer) {
-    case GM_ACQUIRE_OVER_LIMIT: return GM_ERR_OVER_LIMIT;
-    case GM_ACQUIRE_EXHAUSTED: return GM_ERR_OUT_OF_DEVICE_MEMORY;
-    case GM_ACQUIRE_INVALID: return GM_ERR_INVALID_ARGUMENT;
-    default: return GM_ERR_DRIVER;
-  }
-}
-
-/* Why the pool had nothing: its own report, or the answer where the report would find memory by now. */
-static gm_status buffer_refused(gm_pool *pool, const gm_request *request, gm_acquire answer, gm_error *err) {
-  gm_explanation why = {.struct_size = sizeof why};
-  gm_status status = gm_explain(pool, request, &why, err);
-  if (status) return status;
-  status = why.status ? why.status : buffer_status(answer);
-  bool passing =
-      answer == GM_ACQUIRE_EXHAUSTED && !why.status; /* host memory, perhaps: only the failure itself tells */
-  if ((answer == GM_ACQUIRE_FAILED || passing) && why.last_failure.status) status = why.last_failure.status;
-  return gm__fail(err, status, why.last_failure.native_code, "gm_buffer_create", "%s", why.text);
-}
-
 static void buffer_settle_in(gm_buffer *buffer, const gm_block *block) {
   gm__access access;
   gm_pool *pool = buffer->pool;
@@ -115,11 +94,12 @@ static gm_status buffer_fall_back(gm_buffer *buffer, const gm_request *request, 
                                   gm_error *err) {
   gm_block block;
   bool short_of_memory = answer == GM_ACQUIRE_EXHAUSTED || answer == GM_ACQUIRE_OVER_LIMIT;
-  if (policy == GM_FALLBACK_REFUSE || !short_of_memory) return buffer_refused(buffer->pool, request, answer, err);
+  if (policy == GM_FALLBACK_REFUSE || !short_of_memory)
+    return gm__explain_refusal(buffer->pool, request, answer, "gm_buffer_create", err);
   if (buffer_served(gm__pool_alloc_beside(buffer->pool, request, &block))) {
     buffer_settle_in(buffer, &block);
   } else if (policy == GM_FALLBACK_PINNED) {
-    return buffer_refused(buffer->pool, request, answer, err);
+    return gm__explain_refusal(buffer->pool, request, answer, "gm_buffer_create", err);
   } else {
     gm_status status = buffer_take_host(buffer, err);
     if (status) return status;
@@ -294,7 +274,7 @@ gm_status gm_buffer_promote(gm_buffer *buffer, gm_stream *stream, gm_error *err)
   gm_request request = buffer->wanted;
   request.stream = stream;
   gm_acquire answer = gm_alloc(buffer->pool, &request, &block);
-  if (!buffer_served(answer)) return buffer_refused(buffer->pool, &request, answer, err);
+  if (!buffer_served(answer)) return gm__explain_refusal(buffer->pool, &request, answer, "gm_buffer_create", err);
   status = buffer_copy_to(buffer, &block, stream, err);
   if (status) {
     gm_free(buffer->pool, &block, stream);

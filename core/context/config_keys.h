@@ -21,7 +21,7 @@
   X("max_pool_bytes", "GM_MAX_POOL_BYTES", "bytes", "0..", "0", true,                                                  \
     "cap on the bytes a pool reserves; 0: by memory_fraction")                                                         \
   X("allocation_strategy", "GM_ALLOCATION_STRATEGY", "word", "auto|bucket|best_fit", "auto", true,                     \
-    "how pools find memory; auto is bucket today")                                                                     \
+    "how pools find memory; auto is best_fit")                                                                         \
   X("stats_enabled", "GM_STATS_ENABLED", "bool", "", "true", true, "statistics; always on today, whatever is set")     \
   X("pressure.medium", "GM_PRESSURE_MEDIUM", "fraction", "0..1", "0.60", true,                                         \
     "used share from which pressure is medium")                                                                        \
@@ -33,10 +33,10 @@
   X("gpu.backend.enabled", "GM_GPU_BACKEND_ENABLED", "bool", "", "true", true, "false: selection takes the CPU only")  \
   X("gpu.backend.device", "GM_GPU_BACKEND_DEVICE", "text", "", "auto", true,                                           \
     "auto, a backend name, or backend:uuid: what selection takes when the caller has no preference")                   \
-  X("pre_allocate", "GM_PRE_ALLOCATE", "bool", "", "false", false, "pools take pre_allocate_sizes when created")       \
-  X("pre_allocate_sizes", "GM_PRE_ALLOCATE_SIZES", "list", "", "", false, "sizes to take then")                        \
-  X("warmup_enabled", "GM_WARMUP_ENABLED", "bool", "", "true", false, "pools warm up from `warmup` when created")      \
-  X("warmup", "GM_WARMUP", "pairs", "", "", false, "what to warm up: size:count,…")                                    \
+  X("pre_allocate", "GM_PRE_ALLOCATE", "bool", "", "false", true, "pools take pre_allocate_sizes when created")        \
+  X("pre_allocate_sizes", "GM_PRE_ALLOCATE_SIZES", "list", "", "", true, "sizes to take then")                         \
+  X("warmup_enabled", "GM_WARMUP_ENABLED", "bool", "", "true", true, "pools warm up from `warmup` when created")       \
+  X("warmup", "GM_WARMUP", "pairs", "", "", true, "what to warm up: size:count,…")                                     \
   X("small_block_threshold", "GM_SMALL_BLOCK_THRESHOLD", "bytes", "0..", "1M", false,                                  \
     "below it, allocation_strategy auto takes buckets")                                                                \
   X("size_class_bits", "GM_SIZE_CLASS_BITS", "count", "0..5", "3", false,                                              \
@@ -44,7 +44,7 @@
   X("segment_size", "GM_SEGMENT_SIZE", "bytes", "auto|65536..", "auto", true,                                          \
     "bytes that a pool of best_fit takes at a time, where there is room; auto: grows with the pool")                   \
   X("zero_segments", "GM_ZERO_SEGMENTS", "bool", "", "false", false, "segments are zeroed when taken")                 \
-  X("coalescing_threshold", "GM_COALESCING_THRESHOLD", "fraction", "0..1", "0.1", false,                               \
+  X("coalescing_threshold", "GM_COALESCING_THRESHOLD", "fraction", "0..1", "0.1", true,                                \
     "fragmentation above which the coalescing pass runs")                                                              \
   X("cache.stream_local", "GM_CACHE_STREAM_LOCAL", "count", "0..1048576", "100", false,                                \
     "blocks a stream's cache keeps")                                                                                   \
@@ -54,7 +54,7 @@
   X("scaling.low", "GM_SCALING_LOW", "fraction", "0..1", "0.3", false, "pressure below which caches grow")             \
   X("scaling.high", "GM_SCALING_HIGH", "fraction", "0..1", "0.8", false, "pressure above which caches shrink")         \
   X("scaling.factor", "GM_SCALING_FACTOR", "fraction", "1..16", "1.5", false, "by what caches grow")                   \
-  X("cleanup.threshold", "GM_CLEANUP_THRESHOLD", "fraction", "0..1", "0.9", false,                                     \
+  X("cleanup.threshold", "GM_CLEANUP_THRESHOLD", "fraction", "0..1", "0.9", true,                                      \
     "used share above which clean-up gives back cached memory")                                                        \
   X("gpu.memory.cache_size", "GM_GPU_MEMORY_CACHE_SIZE", "count", "0..16777216", "100", false,                         \
     "entries the store's LRU cache keeps")                                                                             \
@@ -62,7 +62,15 @@
     "false: entries of the store may be demoted as soon as they are unreferenced")                                     \
   X("gpu.ast.cache_enabled", "GM_GPU_AST_CACHE_ENABLED", "bool", "", "true", false, "tensor sets per file are cached") \
   X("gpu.ast.max_cache_size", "GM_GPU_AST_MAX_CACHE_SIZE", "count", "0..1048576", "50", false,                         \
-    "tensor sets that are cached")
+    "tensor sets that are cached")                                                                                     \
+  X("debug.red_zone_bytes", "GM_DEBUG_RED_ZONE_BYTES", "bytes", "0..1048576", "0", true,                               \
+    "bytes that a pool guards before and behind each block")                                                           \
+  X("debug.poison", "GM_DEBUG_POISON", "bool", "", "false", true,                                                      \
+    "pools fill memory with one pattern when it is handed out, with another when it is freed")                         \
+  X("debug.check_freed", "GM_DEBUG_CHECK_FREED", "bool", "", "false", true,                                            \
+    "the same, and the last freed blocks are held back and checked before their reuse")                                \
+  X("debug.ranges", "GM_DEBUG_RANGES", "word", "off|nvtx|roctx", "off", true,                                          \
+    "whom to tell of driver calls, and with NVTX of each block")
 
 #ifdef NDEBUG
 #define GM__CONFIG_TRACK "false"

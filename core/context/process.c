@@ -69,6 +69,12 @@ bool gm__process_is_current(uint64_t generation) {
   return page && atomic_load_explicit(&page->generation, memory_order_relaxed) == generation;
 }
 
+const _Atomic uint64_t *gm__process_generation_at(void) {
+  static _Atomic uint64_t none;
+  process_page *page = process_page_get();
+  return page && !atomic_load(&process_by_pid) ? &page->generation : &none;
+}
+
 gm__used_bytes *gm__process_used(uint64_t key) {
   static gm__used_bytes homeless; /* without a page there is no context either; never NULL all the same */
   process_page *page = process_page_get();

@@ -1,5 +1,6 @@
 /* The process-wide state of gm, the whole of it: the fork page and the table of contexts (with what each holds on each
- * device). Driver handles are kept by core/base/dynlib. Nothing runs at exit. */
+ * device). Driver handles are kept by core/base/dynlib, what a profiler fills by core/track/marks. Nothing runs at
+ * exit. */
 #ifndef GM_CORE_CONTEXT_PROCESS_H
 #define GM_CORE_CONTEXT_PROCESS_H
 
@@ -14,6 +15,10 @@ gm_status gm__process_generation(uint64_t *out, gm_error *err);
 
 /* True if `generation` is that of the running process image: one load, no call into the system. */
 bool gm__process_is_current(uint64_t generation);
+
+/* Where that number stands as long as the process is the same one; where the system cannot keep it from a child, a
+ * place that never holds one. Lives for ever. */
+const _Atomic uint64_t *gm__process_generation_at(void);
 
 /* Bytes that all contexts of the process hold on the device with this key (a hash of its physical identity): a counter
  * shared by everybody who asks for the same key. Never NULL: keys past the table's 256 share the last. Lives for ever.

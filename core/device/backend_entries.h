@@ -38,6 +38,7 @@
   X(POINT, point_wait, (void *a, const gm_backend_point *b, uint64_t c, gm_error *err))                                \
   X(POINT, point_wait_on, (void *a, void *b, const gm_backend_point *c, gm_error *err))                                \
   X(POINT, stream_barrier, (void *a, void *b, gm_error *err))                                                          \
+  X(CAPTURE, stream_capturing, (void *a, void *b, bool *c, gm_error *err))                                             \
   X(COPY, copy_to_device,                                                                                              \
     (void *a, void *b, const gm_memory *c, uint64_t d, const void *e, uint64_t f, gm_backend_point *g, gm_error *err)) \
   X(COPY, copy_to_host,                                                                                                \
@@ -64,12 +65,13 @@
   X(VMM, vmm_map, (void *a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, gm_error *err))                            \
   X(VMM, vmm_unmap, (void *a, uint64_t b, uint64_t c, gm_error *err))                                                  \
   X(VMM, vmm_access, (void *a, uint64_t b, uint64_t c, gm_error *err))                                                 \
+  X(RANGE, vmm_memory, (void *a, uint64_t b, uint64_t c, uint32_t d, gm_memory *e, gm_error *err))                     \
   X(PEER, peer_info, (void *a, void *b, gm_peer_info *c, gm_error *err))                                               \
   X(PEER, peer_enable, (void *a, void *b, gm_error *err))                                                              \
   X(PEER, peer_disable, (void *a, void *b, gm_close_mode c, gm_error *err))                                            \
   X(PEER, peer_access, (void *a, void *b, uint64_t c, uint64_t d, gm_error *err))                                      \
   X(PEER, peer_copy, (void *a, void *b, void *c, const gm_copy_item *d, gm_backend_point *e, gm_error *err))           \
-  X(SHARE, share_export, (void *a, const gm_memory *b, gm_shared *c, gm_error *err))                                   \
+  X(SHARE, share_export, (void *a, const gm_memory *b, gm_share_kind c, gm_shared *d, gm_error *err))                  \
   X(SHARE, share_import, (void *a, const gm_shared *b, gm_memory *c, gm_error *err))                                   \
   X(SHARE, share_close, (void *a, const gm_memory *b, gm_close_mode c, gm_error *err))                                 \
   X(SHARE, share_export_vmm, (void *a, uint64_t b, uint64_t c, gm_shared *d, gm_error *err))                           \

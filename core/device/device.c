@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/device/device_figures.h"
 #include "core/device/discovery.h"
+#include "core/device/peer.h"
 #include "core/device/registry.h"
 
 gm_status gm__device_check(const gm_device *device, const char *op, gm_error *err) {
@@ -65,6 +66,7 @@ static gm_device *device_new(gm_context *ctx, gm__driver *driver, gm_error *err)
   device->ops = &driver->ops;
   gm__mutex_init(&device->grow_lock);
   gm__mutex_init(&device->lock);
+  gm__mutex_init(&device->share_lock);
   return device;
 }
 
@@ -73,6 +75,7 @@ static void device_release(gm_device *device, bool forked) {
   if (!forked) {
     gm__mutex_destroy(&device->grow_lock);
     gm__mutex_destroy(&device->lock);
+    gm__mutex_destroy(&device->share_lock);
   }
   gm__object_end(device->ctx, &device->head);
 }
@@ -198,6 +201,7 @@ gm_status gm_device_close(gm_device *device, gm_error *err) {
                     children);
   }
   gm__device_close_default_stream(device);
+  gm__peer_end(device, forked);
   atomic_fetch_sub(&device->ctx->children, 1);
   device_release(device, forked);
   return GM_OK;
@@ -207,15 +211,22 @@ const gm_device_info *gm_device_get_info(const gm_device *device) { return devic
 
 gm_context *gm_device_context(const gm_device *device) { return device ? device->ctx : NULL; }
 
-gm_status gm_device_memory_info(gm_device *device, gm_memory_info *out, gm_error *err) {
-  static const char op[] = "gm_device_memory_info";
+static gm_status device_figures(gm_device *device, bool managed, const char *op, gm_memory_info *out, gm_error *err) {
   gm_status status = gm__device_check(device, op, err);
   if (status != GM_OK) return status;
   if (!out || out->struct_size != sizeof *out) {
     return gm__bad_argument(err, op, "`out` is NULL, or its struct_size is not %zu", sizeof *out);
   }
-  const gm__figures_subject subject = {device->driver, &device->info, device->handle, true};
+  const gm__figures_subject subject = {device->driver, &device->info, device->handle, true, managed};
   return gm__device_figures(&subject, out, err);
+}
+
+gm_status gm_device_memory_info(gm_device *device, gm_memory_info *out, gm_error *err) {
+  return device_figures(device, false, "gm_device_memory_info", out, err);
+}
+
+gm_status gm_device_managed_memory_info(gm_device *device, gm_memory_info *out, gm_error *err) {
+  return device_figures(device, true, "gm_device_managed_memory_info", out, err);
 }
 
 gm_status gm_device_state(gm_device *device, gm_error *err) {

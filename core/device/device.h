@@ -44,12 +44,14 @@ struct gm_device {
   _Atomic uint32_t children;     /* pools, streams, buffers */
   _Atomic bool lost;
   _Atomic uint64_t synthetic_bytes; /* addresses given to blocks of an API that has none */
-  _Atomic uint64_t order_clock;     /* blocks freed in all pools of the device */
+  _Atomic uint64_t order_clock;     /* how often streams were asked how far they are: core/pool/order.c */
   _Atomic int pressure;             /* gm_pressure_level said last */
   gm__mutex grow_lock;              /* held from asking for room until the memory is counted */
   gm__mutex lock;                   /* streams, listeners, lazy default stream, room */
   gm_stream *streams;               /* list of open ones */
   gm__stream_listener *listeners;
+  gm__mutex share_lock;      /* of `opened`; held while the backend opens and closes */
+  struct gm__opened *opened; /* memory of other processes: core/pool/share.h */
   gm_stream *default_stream; /* gm's own for waiting copies; NULL until first needed */
   struct gm__room_reading {
     uint64_t at_ns;      /* 0: never read */
@@ -72,6 +74,10 @@ struct gm_stream {
  * told by the backend's own answers.) */
 gm_status gm__device_check(const gm_device *device, const char *op, gm_error *err);
 gm_status gm__stream_check(const gm_stream *stream, const char *op, gm_error *err);
+
+/* Is the engine capturing the stream? Asks the driver for a stream that was lent, and nobody for others (NULL: false).
+ */
+bool gm__stream_captured(const gm_stream *stream);
 
 /* gm's own stream for calls that name none: created on first use. NOT_SUPPORTED where the engine forbids streams. */
 gm_status gm__device_default_stream(gm_device *device, gm_stream **out, gm_error *err);
@@ -96,7 +102,9 @@ typedef struct gm__device_request {
   uint64_t bytes;
   uint32_t align, usage, flags; /* flags: gm_request_flags */
   gm_must_be must_be;
-  bool beside_device; /* only memory that is not the device's own: pinned host memory */
+  bool beside_device;  /* only memory that is not the device's own: pinned host memory */
+  bool managed;        /* only memory that migrates, which nobody else gets */
+  gm_share_kind share; /* made so that it can be exported in this way */
 } gm__device_request;
 gm_status gm__device_alloc(gm_device *device, const gm__device_request *request, gm_memory *out, gm_error *err);
 gm_status gm__device_free(gm_device *device, const gm_memory *memory, gm_error *err);
@@ -114,5 +122,8 @@ void gm__device_note_pooled(gm_device *device, int64_t bytes);
  * old
  * (`read_now`: they are read for this call); what gm itself took and gave back since then is counted exactly. */
 uint64_t gm__device_room(gm_device *device, bool read_now);
+
+/* The same for managed allocations, read for this call. */
+uint64_t gm__device_room_managed(gm_device *device);
 
 #endif

@@ -14,9 +14,13 @@ static bool alloc_reads_slowly(const gm_memory_type *type, const gm__device_requ
 
 /* May memory of this type serve the request? */
 static bool alloc_type_fits(const gm_device *device, const gm_memory_type *type, const gm__device_request *request) {
+  if (((type->flags & GM_MEMORY_MANAGED) != 0) != request->managed) return false;
+  if (request->managed) return true;
+  if (type->flags & GM_MEMORY_APART) return false;
   if ((request->flags & GM_HOST_VISIBLE) && !(type->flags & (GM_MEMORY_HOST_VISIBLE | GM_MEMORY_HOST_POINTER))) {
     return false;
   }
+  if (request->share && !(type->share_kinds >> request->share & 1)) return false;
   bool local = (type->flags & GM_MEMORY_DEVICE_LOCAL) != 0;
   if (request->beside_device) return !local;
   return request->must_be != GM_DEVICE_LOCAL || device->info.unified || local;
@@ -25,7 +29,7 @@ static bool alloc_type_fits(const gm_device *device, const gm_memory_type *type,
 bool gm__device_is_charged(const gm_device *device, const gm_memory *memory) {
   if (memory->wrapped) return false;
   if (device->info.unified || memory->type >= device->type_count) return true;
-  return (device->types[memory->type].flags & GM_MEMORY_DEVICE_LOCAL) != 0;
+  return (device->types[memory->type].flags & (GM_MEMORY_DEVICE_LOCAL | GM_MEMORY_MANAGED)) != 0;
 }
 
 static gm_status alloc_too_large(const gm__device_request *request, uint64_t most, gm_error *err) {
@@ -44,7 +48,8 @@ static gm_status alloc_of_type(gm_device *device, uint32_t index, const gm__devi
                              .bytes = request->bytes,
                              .align = request->align,
                              .usage = request->usage ? request->usage : GM_USAGE_TRANSFER | GM_USAGE_STORAGE,
-                             .flags = request->flags & GM_COMMIT ? GM_ALLOC_COMMIT : 0};
+                             .flags = request->flags & GM_COMMIT ? GM_ALLOC_COMMIT : 0,
+                             .share = request->share};
   return device->ops->memory_alloc(device->handle, &params, out, err);
 }
 
@@ -142,10 +147,11 @@ void gm__device_note_pooled(gm_device *device, int64_t bytes) {
 enum { ROOM_MAX_AGE_NS = 10 * 1000 * 1000 };
 
 /* What was free for gm, and what gm held, at the same moment. */
-static struct gm__room_reading room_read(gm_device *device) {
+static struct gm__room_reading room_read(gm_device *device, bool managed) {
   struct gm__room_reading reading = {.at_ns = gm__now_ns()};
   gm_memory_info memory = {.struct_size = sizeof memory};
-  const gm__figures_subject subject = {.driver = device->driver, .info = &device->info, .device = device->handle};
+  const gm__figures_subject subject = {
+      .driver = device->driver, .info = &device->info, .device = device->handle, .managed = managed};
   if (gm__device_figures(&subject, &memory, NULL) != GM_OK) return reading;
   reading.bytes = UINT64_MAX;
   if (memory.total_bytes == GM_UNKNOWN_BYTES || memory.free_bytes == GM_UNKNOWN_BYTES) return reading;
@@ -155,16 +161,26 @@ static struct gm__room_reading room_read(gm_device *device) {
   return reading;
 }
 
+/* What is left of it now. */
+static uint64_t room_now(const gm_device *device, const struct gm__room_reading *reading) {
+  if (reading->bytes == UINT64_MAX) return UINT64_MAX;
+  return gm__sub_sat(gm__add_sat(reading->bytes, reading->used_bytes), gm__used_total(device->used));
+}
+
 uint64_t gm__device_room(gm_device *device, bool read_now) {
   gm__mutex_lock(&device->lock);
   struct gm__room_reading reading = device->room;
   gm__mutex_unlock(&device->lock);
   if (read_now || reading.at_ns == 0 || gm__now_ns() - reading.at_ns > ROOM_MAX_AGE_NS) {
-    reading = room_read(device);
+    reading = room_read(device, false);
     gm__mutex_lock(&device->lock);
     device->room = reading;
     gm__mutex_unlock(&device->lock);
   }
-  if (reading.bytes == UINT64_MAX) return UINT64_MAX;
-  return gm__sub_sat(gm__add_sat(reading.bytes, reading.used_bytes), gm__used_total(device->used));
+  return room_now(device, &reading);
+}
+
+uint64_t gm__device_room_managed(gm_device *device) {
+  const struct gm__room_reading reading = room_read(device, true);
+  return room_now(device, &reading);
 }

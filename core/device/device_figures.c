@@ -72,6 +72,7 @@ static void figures_resolve(const gm__figures_subject *subject, figures_work *wo
     input.host = &work->host;
   }
   input.own_bytes = gm__used_total(used);
+  input.managed = subject->managed;
   input.now_ns = gm__now_ns();
   figures_read_files(subject, &input);
   if (work->raw.rules == GM_RAW_OPENCL && gm__peer_figures(subject->driver, subject->info, &work->peer)) {

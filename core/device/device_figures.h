@@ -14,6 +14,7 @@ typedef struct gm__figures_subject {
   const gm_device_info *info;
   void *device;  /* NULL: before opening, by info->index */
   bool thorough; /* also look at what other processes hold (fdinfo): a file for each of their descriptors */
+  bool managed;  /* the question is about managed allocations */
 } gm__figures_subject;
 
 /* Read now. A query that fails makes figures unknown, not the call; it fails only with OUT_OF_HOST_MEMORY. */

@@ -79,13 +79,18 @@ static void discovery_make_id(const gm__driver *driver, gm_device_entry *entry) 
   memcpy(entry->id.partition, entry->info.partition, sizeof entry->id.partition);
 }
 
+void gm__device_info_terminate(gm_device_info *info) {
+  info->name[sizeof info->name - 1] = info->vendor[sizeof info->vendor - 1] = info->driver[sizeof info->driver - 1] = 0;
+  info->version[sizeof info->version - 1] = info->capability[sizeof info->capability - 1] = 0;
+  info->pci[sizeof info->pci - 1] = info->partition[sizeof info->partition - 1] = 0;
+  info->backend[sizeof info->backend - 1] = 0;
+}
+
 void gm__discovery_clean(const gm__driver *driver, uint32_t index, gm_device_info *info) {
   info->struct_size = sizeof *info;
   info->index = index;
   memcpy(info->backend, driver->info.name, sizeof info->backend);
-  info->name[sizeof info->name - 1] = info->vendor[sizeof info->vendor - 1] = info->driver[sizeof info->driver - 1] = 0;
-  info->version[sizeof info->version - 1] = info->capability[sizeof info->capability - 1] = 0;
-  info->pci[sizeof info->pci - 1] = info->partition[sizeof info->partition - 1] = 0;
+  gm__device_info_terminate(info);
   /* Not every device can do all that its backend's table has: one that tells anything is believed. */
   if (!info->capabilities) info->capabilities = driver->group_capabilities & driver->ops.capabilities;
 }

@@ -18,6 +18,7 @@
 #include "core/base/clock.h"
 #include "core/base/env.h"
 #include "core/base/error.h"
+#include "core/device/discovery.h"
 
 enum { ISOLATE_ENTRIES_MAX = 256, ISOLATE_PATH_SIZE = 4096 };
 
@@ -128,11 +129,8 @@ static void isolate_terminate(gm__isolate_head *head) {
 }
 
 static void isolate_terminate_entry(gm_device_entry *entry) {
-  gm_device_info *info = &entry->info;
-  info->name[sizeof info->name - 1] = info->vendor[sizeof info->vendor - 1] = info->driver[sizeof info->driver - 1] = 0;
-  info->version[sizeof info->version - 1] = info->capability[sizeof info->capability - 1] = 0;
-  info->pci[sizeof info->pci - 1] = info->partition[sizeof info->partition - 1] = info->backend[15] = 0;
-  entry->id.backend[15] = entry->id.partition[sizeof entry->id.partition - 1] = 0;
+  gm__device_info_terminate(&entry->info);
+  entry->id.backend[sizeof entry->id.backend - 1] = entry->id.partition[sizeof entry->id.partition - 1] = 0;
 }
 
 static gm_status isolate_receive(gm__driver *driver, const isolate_child *child, gm_error *err) {

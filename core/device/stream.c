@@ -85,11 +85,21 @@ static void stream_release(gm_stream *stream, bool forked) {
   gm__object_end(device->ctx, &stream->head);
 }
 
+bool gm__stream_captured(const gm_stream *stream) {
+  bool captured = false;
+  if (!stream || !stream->adopted) return false;
+  const gm_device *device = stream->device;
+  return device->ops->stream_capturing(device->handle, stream->handle, &captured, NULL) == GM_OK && captured;
+}
+
 gm_status gm_stream_close(gm_stream *stream, gm_error *err) {
   if (!stream) return GM_OK;
   if (!gm__object_is(&stream->head, GM__KIND_STREAM)) return gm__stream_check(stream, "gm_stream_close", err);
   gm_device *device = stream->device;
   bool forked = gm__context_forked(device->ctx);
+  if (!forked && gm__stream_captured(stream)) {
+    return gm__fail(err, GM_ERR_BUSY, 0, "gm_stream_close", "the stream is being captured: end the capture first");
+  }
   gm_status status = forked ? GM_OK : device->ops->stream_sync(device->handle, stream->handle, err);
   if (status == GM_ERR_NOT_SUPPORTED || status == GM_ERR_DEVICE_LOST) status = GM_OK; /* nothing runs there any more */
   if (status != GM_OK) return status;
@@ -182,7 +192,7 @@ gm_status gm_stream_sync(gm_stream *stream, gm_error *err) {
   gm_status status = gm__stream_check(stream, "gm_stream_sync", err);
   if (status != GM_OK) return status;
   gm_device *device = stream->device;
-  uint64_t clock = atomic_load(&device->order_clock); /* what is freed from here on may have work behind the wait */
+  uint64_t clock = atomic_fetch_add(&device->order_clock, 1); /* what is freed later may have work behind the wait */
   status = device->ops->stream_sync(device->handle, stream->handle, err);
   if (status == GM_OK) stream_tell_synced(stream, clock);
   return status;

@@ -47,16 +47,15 @@ static bool scan_expect(gm__json_scan *scan, char wanted, const char *problem) {
 
 /* ---- strings ---- */
 
-/* The bytes of the UTF-8 sequence at `at`, 0 when it is none (overlong, surrogate, beyond U+10FFFF, cut off). */
-static uint32_t scan_utf8_length(const gm__json_scan *scan) {
+uint32_t gm__utf8_length(const char *text, uint64_t left) {
   static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  unsigned char lead = (unsigned char)scan->text[scan->at];
+  unsigned char lead = (unsigned char)text[0];
   uint32_t length = lead < 0x80 ? 1 : lead < 0xc0 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf8 ? 4 : 0;
   if (length <= 1) return length;
-  if (scan->length - scan->at < length) return 0;
+  if (left < length) return 0;
   uint32_t code = lead & (0x7fU >> length);
   for (uint32_t i = 1; i < length; i++) {
-    unsigned char byte = (unsigned char)scan->text[scan->at + i];
+    unsigned char byte = (unsigned char)text[i];
     if ((byte & 0xc0) != 0x80) return 0;
     code = code << 6 | (byte & 0x3f);
   }
@@ -133,7 +132,7 @@ static uint32_t scan_character(gm__json_scan *scan, char *out) {
     scan->at++;
     return scan_escape(scan, out);
   }
-  uint32_t length = scan_utf8_length(scan);
+  uint32_t length = gm__utf8_length(scan->text + scan->at, scan->length - scan->at);
   if (length == 0) return gm__json_problem(scan, scan->at, "invalid UTF-8 in a string");
   memmove(out, scan->text + scan->at, length);
   scan->at += length;
@@ -221,7 +220,15 @@ static bool scan_digits(gm__json_scan *scan) {
   return scan->at > start || gm__json_problem(scan, start, "a digit is expected");
 }
 
+static bool scan_skip_literal(gm__json_scan *scan, const char *word) {
+  size_t length = strlen(word);
+  if (scan->length - scan->at < length || memcmp(scan->text + scan->at, word, length) != 0) return false;
+  scan->at += length;
+  return true;
+}
+
 static bool scan_skip_number(gm__json_scan *scan) {
+  if (scan->python_numbers && scan_skip_literal(scan, "-Infinity")) return true;
   if (scan_peek(scan) == '-') scan->at++;
   uint64_t start = scan->at;
   int first = scan_peek(scan);
@@ -239,12 +246,10 @@ static bool scan_skip_number(gm__json_scan *scan) {
 }
 
 static bool scan_skip_word(gm__json_scan *scan) {
-  static const char *const words[] = {"true", "false", "null"};
-  for (int i = 0; i < 3; i++) {
-    size_t length = strlen(words[i]);
-    if (scan->length - scan->at < length || memcmp(scan->text + scan->at, words[i], length) != 0) continue;
-    scan->at += length;
-    return true;
+  static const char *const words[] = {"true", "false", "null", "NaN", "Infinity"};
+  int count = scan->python_numbers ? 5 : 3;
+  for (int i = 0; i < count; i++) {
+    if (scan_skip_literal(scan, words[i])) return true;
   }
   return gm__json_problem(scan, scan->at, "a value is expected");
 }

@@ -14,6 +14,7 @@ typedef struct gm__json_scan {
   uint64_t length;
   uint64_t at;
   uint32_t depth;
+  bool python_numbers; /* set by the caller: NaN, Infinity and -Infinity, as Python writes them, are read over */
   bool fresh;          /* just behind a '{' or '[': no comma is due */
   const char *problem; /* NULL while all is well; static text */
   uint64_t problem_at;
@@ -53,6 +54,10 @@ bool gm__json_skip(gm__json_scan *scan);
 
 /* True when nothing but white space is left and there was no problem. */
 bool gm__json_end(gm__json_scan *scan);
+
+/* The bytes of the UTF-8 sequence that `text` begins with, of which there are `left` (1 or more); 0 when it is none:
+ * overlong, a surrogate, beyond U+10FFFF, cut off. */
+uint32_t gm__utf8_length(const char *text, uint64_t left);
 
 bool gm__json_text_is(const gm__json_text *text, const char *literal);
 

@@ -270,6 +270,7 @@ gm_status gm_model_load(const gm_model *model, gm_pool *pool, const gm_load_para
   static const gm_load_params defaults = {.struct_size = sizeof defaults};
   if (!model) return gm__bad_argument(err, load_op, "`model` is NULL");
   if (!pool) return gm__bad_argument(err, load_op, "`pool` is NULL");
+  if (model->header_only) return gm__bad_argument(err, load_op, "`model` is from gm_model_open_header: it has no data");
   if (!out) return gm__bad_argument(err, load_op, "`out` is NULL");
   if (out_result && out_result->struct_size != sizeof *out_result) {
     return gm__bad_argument(err, load_op, "`out_result->struct_size` is %u, must be %zu", out_result->struct_size,

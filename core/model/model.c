@@ -6,7 +6,9 @@
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/model/gguf.h"
 #include "core/model/model_memory.h"
+#include "core/model/safetensors.h"
 
 gm_status gm__model_create(const gm_services *services, gm_model **out, gm_error *err) {
   void *memory = NULL;
@@ -28,10 +30,41 @@ gm_status gm__model_add_shards(gm_model *model, uint64_t shard_count, gm_error *
   return GM_OK;
 }
 
+gm_status gm__model_spread(gm_model *model, uint32_t number, uint64_t shard_count, gm_error *err) {
+  gm__shard *only = model->shards;
+  gm_status status = gm__model_add_shards(model, shard_count, err);
+  if (status != GM_OK) return status;
+  model->shards[number] = *only;
+  gm__model_release(&model->services, only, 1, sizeof *only);
+  return GM_OK;
+}
+
+/* A file that ends before four bytes is left to the reader that says so. */
+static gm_status model_read_contents(gm_model *model, gm__shard *shard, gm_error *err) {
+  unsigned char first[GM__GGUF_MAGIC_BYTES] = {0};
+  if (shard->file.bytes >= sizeof first) {
+    gm_status status = gm__input_file_read_at(&shard->file, shard->path, 0, first, sizeof first, err);
+    if (status != GM_OK) return status;
+  }
+  if (gm__gguf_is(first)) {
+    return gm__gguf_read(&model->services, &shard->file, shard->path, model->header_only, &shard->contents, err);
+  }
+  return gm__safetensors_read(&model->services, &shard->file, shard->path, model->header_only, &shard->contents, err);
+}
+
+gm_status gm__model_read_shard(gm_model *model, uint32_t number, gm_error *err) {
+  gm__shard *shard = &model->shards[number];
+  gm_status status = gm__input_file_open(shard->path, &shard->file, err);
+  if (status != GM_OK) return status;
+  status = model_read_contents(model, shard, err);
+  gm__input_file_close(&shard->file);
+  return status;
+}
+
 static void model_free_shard(const gm_services *services, gm__shard *shard) {
   gm__input_file_close(&shard->file);
   gm__model_release(services, shard->path, shard->path_bytes, 1);
-  gm__safetensors_free(services, &shard->contents);
+  gm__contents_free(services, &shard->contents);
 }
 
 void gm_model_close(gm_model *model) {
@@ -64,13 +97,13 @@ static gm_status model_count(gm_model *model, uint32_t *out, gm_error *err) {
   for (uint32_t i = 0; i < model->shard_count; i++) {
     const gm__shard *shard = &model->shards[i];
     count += shard->contents.tensor_count;
-    if (count > UINT32_MAX || shard->contents.data_bytes > UINT64_MAX - model->bytes) {
+    if (count > UINT32_MAX || shard->contents.tensor_bytes > UINT64_MAX - model->bytes) {
       return gm__fail(err, GM_ERR_FORMAT, 0, "gm_model_open",
                       "%.180s: with this shard the model has %llu tensors and "
                       "2^64 bytes or more; one of them is too many",
                       shard->path, (unsigned long long)count);
     }
-    model->bytes += shard->contents.data_bytes;
+    model->bytes += shard->contents.tensor_bytes;
   }
   *out = (uint32_t)count;
   return GM_OK;
@@ -79,7 +112,7 @@ static gm_status model_count(gm_model *model, uint32_t *out, gm_error *err) {
 static void model_number(gm_model *model) {
   uint32_t number = 0;
   for (uint32_t i = 0; i < model->shard_count; i++) {
-    gm__safetensors *contents = &model->shards[i].contents;
+    gm__contents *contents = &model->shards[i].contents;
     for (uint64_t j = 0; j < contents->tensor_count; j++) {
       gm__tensor *tensor = &contents->tensors[contents->by_place[j]];
       tensor->shard = i;
@@ -98,8 +131,9 @@ static gm_status model_check_names(const gm_model *model, gm_error *err) {
     const gm__tensor *first = model->tensors[model->by_name[i - 1]], *second = model->tensors[model->by_name[i]];
     if (gm__json_text_compare(&first->name, &second->name) != 0) continue;
     return gm__model_fail(err, GM_ERR_FORMAT, model->shards[second->shard].path,
-                          GM__SAFETENSORS_LENGTH_BYTES + second->name.at, "tensor \"%.80s\" is there twice%s",
-                          second->name.text, first->shard == second->shard ? "" : ", also in another shard");
+                          model->shards[second->shard].contents.header_at + second->name.at,
+                          "tensor \"%.80s\" is there twice%s", second->name.text,
+                          first->shard == second->shard ? "" : ", also in another shard");
   }
   return GM_OK;
 }
@@ -119,23 +153,30 @@ gm_status gm__model_index_tensors(gm_model *model, gm_error *err) {
 
 /* ---- from memory ---- */
 
+static gm_status model_parse(gm_model *model, const void *bytes, uint64_t length, gm_error *err) {
+  gm__shard *shard = &model->shards[0];
+  if (length >= GM__GGUF_MAGIC_BYTES && gm__gguf_is(bytes)) {
+    return gm__gguf_parse(&model->services, bytes, length, shard->path, model->header_only, &shard->contents, err);
+  }
+  return gm__safetensors_parse(&model->services, bytes, length, shard->path, &shard->contents, err);
+}
+
 static gm_status model_fill_memory(gm_model *model, const void *bytes, uint64_t length, const char *name,
                                    gm_error *err) {
   gm_status status = gm__model_add_shards(model, 1, err);
   if (status != GM_OK) return status;
   gm__shard *shard = &model->shards[0];
   status = gm__model_join(&model->services, name, strlen(name), "", &shard->path, &shard->path_bytes, err);
-  if (status == GM_OK) {
-    status = gm__safetensors_parse(&model->services, bytes, length, name, &shard->contents, err);
-  }
+  if (status == GM_OK) status = model_parse(model, bytes, length, err);
   return status == GM_OK ? gm__model_index_tensors(model, err) : status;
 }
 
 gm_status gm__model_open_memory(const gm_services *services, const void *bytes, uint64_t length, const char *name,
-                                gm_model **out, gm_error *err) {
+                                bool header_only, gm_model **out, gm_error *err) {
   gm_model *model = NULL;
   gm_status status = gm__model_create(services, &model, err);
   if (status != GM_OK) return status;
+  model->header_only = header_only;
   status = model_fill_memory(model, bytes, length, name, err);
   if (status == GM_OK) {
     *out = model;
@@ -158,11 +199,11 @@ const char *gm_model_shard_path(const gm_model *model, uint32_t shard) {
 }
 
 uint64_t gm__model_file_offset(const gm_model *model, const gm__tensor *tensor) {
-  return gm__safetensors_data_at(&model->shards[tensor->shard].contents) + tensor->begin;
+  return model->shards[tensor->shard].contents.data_at + tensor->begin;
 }
 
 static void model_describe(const gm_model *model, const gm__tensor *tensor, gm_tensor_info *out) {
-  const gm__safetensors *contents = &model->shards[tensor->shard].contents;
+  const gm__contents *contents = &model->shards[tensor->shard].contents;
   *out = (gm_tensor_info){.struct_size = sizeof *out,
                           .dtype = tensor->dtype,
                           .rank = tensor->rank,

@@ -7,24 +7,18 @@
 #include "core/base/error.h"
 #include "core/model/model.h"
 #include "core/model/model_memory.h"
+#include "core/model/model_split.h"
 #include "core/model/shard_index.h"
 
 /* ---- shards ---- */
-
-static gm_status open_shard(gm_model *model, gm__shard *shard, gm_error *err) {
-  gm_status status = gm__input_file_open(shard->path, &shard->file, err);
-  if (status != GM_OK) return status;
-  status = gm__safetensors_read(&model->services, &shard->file, shard->path, &shard->contents, err);
-  gm__input_file_close(&shard->file);
-  return status;
-}
 
 static gm_status open_single(gm_model *model, const char *path, gm_error *err) {
   gm_status status = gm__model_add_shards(model, 1, err);
   if (status != GM_OK) return status;
   gm__shard *shard = &model->shards[0];
   status = gm__model_join(&model->services, path, strlen(path), "", &shard->path, &shard->path_bytes, err);
-  if (status == GM_OK) status = open_shard(model, shard, err);
+  if (status == GM_OK) status = gm__model_read_shard(model, 0, err);
+  if (status == GM_OK) status = gm__model_open_split(model, err);
   return status == GM_OK ? gm__model_index_tensors(model, err) : status;
 }
 
@@ -41,7 +35,7 @@ static gm_status open_shards(gm_model *model, const char *path, const gm__shard_
     if (shard->path) continue;
     status = gm__model_join(&model->services, path, open_folder_length(path), entry->file.text, &shard->path,
                             &shard->path_bytes, err);
-    if (status == GM_OK) status = open_shard(model, shard, err);
+    if (status == GM_OK) status = gm__model_read_shard(model, entry->shard, err);
   }
   return status == GM_OK ? gm__model_index_tensors(model, err) : status;
 }
@@ -50,8 +44,8 @@ static gm_status open_shards(gm_model *model, const char *path, const gm__shard_
 
 static gm_status open_fail_unlisted(const gm_model *model, const gm__tensor *tensor, gm_error *err) {
   return gm__model_fail(err, GM_ERR_FORMAT, model->shards[tensor->shard].path,
-                        GM__SAFETENSORS_LENGTH_BYTES + tensor->name.at, "tensor \"%.80s\" is not in the index",
-                        tensor->name.text);
+                        model->shards[tensor->shard].contents.header_at + tensor->name.at,
+                        "tensor \"%.80s\" is not in the index", tensor->name.text);
 }
 
 static gm_status open_fail_entry(const gm__shard_entry *entry, const char *path, const char *what, gm_error *err) {
@@ -91,7 +85,7 @@ static bool open_ends_with(const char *name, const char *end) {
 }
 
 /* What a folder offers, best first. */
-enum { OPEN_SINGLE, OPEN_INDEX, OPEN_ANY_INDEX, OPEN_ANY_SINGLE, OPEN_KINDS };
+enum { OPEN_SINGLE, OPEN_INDEX, OPEN_ANY_INDEX, OPEN_ANY_SINGLE, OPEN_GGUF, OPEN_GGUF_PART, OPEN_KINDS };
 
 typedef struct open_folder {
   char names[OPEN_KINDS][256]; /* NAME_MAX is 255 */
@@ -102,7 +96,10 @@ static int open_kind(const char *name) {
   if (strcmp(name, "model.safetensors") == 0) return OPEN_SINGLE;
   if (strcmp(name, "model.safetensors.index.json") == 0) return OPEN_INDEX;
   if (open_ends_with(name, ".safetensors.index.json")) return OPEN_ANY_INDEX;
-  return open_ends_with(name, ".safetensors") ? OPEN_ANY_SINGLE : OPEN_KINDS;
+  if (open_ends_with(name, ".safetensors")) return OPEN_ANY_SINGLE;
+  gm__split_name split;
+  if (gm__split_name_parse(name, &split)) return split.number == 1 ? OPEN_GGUF : OPEN_GGUF_PART;
+  return open_ends_with(name, ".gguf") ? OPEN_GGUF : OPEN_KINDS;
 }
 
 static bool open_visit(void *user, const char *name) {
@@ -110,7 +107,8 @@ static bool open_visit(void *user, const char *name) {
   int kind = open_kind(name);
   size_t length = strlen(name);
   if (kind == OPEN_KINDS || length >= sizeof folder->names[kind]) return true;
-  folder->counts[kind]++;
+  /* Parts count only where no first one is there; then any of them leads to the one that is missing. */
+  folder->counts[kind] = kind == OPEN_GGUF_PART ? 1 : folder->counts[kind] + 1;
   memcpy(folder->names[kind], name, length + 1);
   return true;
 }
@@ -119,7 +117,8 @@ static gm_status open_choose(const char *path, const open_folder *folder, int *o
   int kind = 0;
   while (kind < OPEN_KINDS && folder->counts[kind] == 0) kind++;
   if (kind == OPEN_KINDS) {
-    return gm__fail(err, GM_ERR_NOT_FOUND, 0, "gm_model_open", "%.300s: the folder holds no safetensors model", path);
+    return gm__fail(err, GM_ERR_NOT_FOUND, 0, "gm_model_open",
+                    "%.300s: the folder holds no safetensors and no GGUF model", path);
   }
   if (folder->counts[kind] > 1) {
     return gm__bad_argument(err, "gm_model_open", "`path`: the folder %.250s holds %u models, name one of them", path,
@@ -160,13 +159,15 @@ static gm_status open_path(gm_model *model, const char *path, gm_error *err) {
   return is_folder ? open_from_folder(model, path, err) : open_file(model, path, err);
 }
 
-gm_status gm_model_open(const gm_services *services, const char *path, gm_model **out, gm_error *err) {
+static gm_status open_model(const gm_services *services, const char *path, bool header_only, gm_model **out,
+                            gm_error *err) {
   if (!path || !path[0]) return gm__bad_argument(err, "gm_model_open", "`path` is %s", path ? "empty" : "NULL");
   if (!out) return gm__bad_argument(err, "gm_model_open", "`out` is NULL");
   gm_model *model = NULL;
   gm_status status = gm__services_check(services, err);
   if (status == GM_OK) status = gm__model_create(services, &model, err);
   if (status != GM_OK) return status;
+  model->header_only = header_only;
   status = open_path(model, path, err);
   if (status == GM_OK) {
     *out = model;
@@ -174,4 +175,12 @@ gm_status gm_model_open(const gm_services *services, const char *path, gm_model 
     gm_model_close(model);
   }
   return status;
+}
+
+gm_status gm_model_open(const gm_services *services, const char *path, gm_model **out, gm_error *err) {
+  return open_model(services, path, false, out, err);
+}
+
+gm_status gm_model_open_header(const gm_services *services, const char *path, gm_model **out, gm_error *err) {
+  return open_model(services, path, true, out, err);
 }

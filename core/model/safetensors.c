@@ -3,47 +3,11 @@
  * before ends. Names of tensors are not compared here but over all shards of a model. */
 #include "core/model/safetensors.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/base/error.h"
 #include "core/model/model_memory.h"
 #include "core/model/safetensors_header.h"
-
-enum { SAFETENSORS_PATH_SHOWN = 180 }; /* leaves more than half of gm_error.message for the reason */
-
-/* The brackets keep the macro of the same name, which analysers see, out of the definition. */
-gm_status(gm__model_fail)(gm_error *err, gm_status status, const char *path, uint64_t at, const char *format, ...) {
-  char reason[sizeof err->message];
-  va_list args;
-  va_start(args, format);
-  vsnprintf(reason, sizeof reason, format, args);
-  va_end(args);
-  size_t length = strlen(path);
-  const char *shown = length > SAFETENSORS_PATH_SHOWN ? path + (length - SAFETENSORS_PATH_SHOWN) : path;
-  return gm__fail(err, status, 0, "gm_model_open", "%s: byte %llu: %s", shown, (unsigned long long)at, reason);
-}
-
-int gm__json_text_compare(const gm__json_text *a, const gm__json_text *b) {
-  uint64_t common = a->length < b->length ? a->length : b->length;
-  int difference = memcmp(a->text, b->text, common);
-  if (difference != 0) return difference;
-  return (a->length > b->length) - (a->length < b->length);
-}
-
-uint64_t gm__safetensors_data_at(const gm__safetensors *contents) {
-  return GM__SAFETENSORS_LENGTH_BYTES + contents->header_bytes;
-}
-
-void gm__safetensors_free(const gm_services *services, gm__safetensors *contents) {
-  gm__model_release(services, contents->header, contents->header_bytes, 1);
-  gm__model_release(services, contents->tensors, contents->tensor_capacity, sizeof(gm__tensor));
-  gm__model_release(services, contents->by_place, contents->tensor_count, sizeof(uint32_t));
-  gm__model_release(services, contents->dims, contents->dim_capacity, sizeof(uint64_t));
-  gm__model_release(services, contents->metadata, contents->metadata_capacity, sizeof(gm__metadata));
-  memset(contents, 0, sizeof *contents);
-}
 
 /* ---- the length in front ---- */
 
@@ -72,12 +36,6 @@ static gm_status safetensors_too_short(uint64_t length, const char *path, gm_err
 
 /* ---- cover without hole or overlap ---- */
 
-static int safetensors_compare_place(const void *items, uint32_t a, uint32_t b) {
-  const gm__tensor *left = (const gm__tensor *)items + a, *right = (const gm__tensor *)items + b;
-  if (left->begin != right->begin) return left->begin < right->begin ? -1 : 1;
-  return (left->bytes > right->bytes) - (left->bytes < right->bytes);
-}
-
 static gm_status safetensors_fail_cover(const gm__tensor *tensor, const char *path, uint64_t expected, gm_error *err) {
   return gm__model_fail(err, GM_ERR_FORMAT, path, GM__SAFETENSORS_LENGTH_BYTES + tensor->name.at,
                         "tensor \"%.80s\" begins at %llu of the data, %s at %llu", tensor->name.text,
@@ -86,61 +44,52 @@ static gm_status safetensors_fail_cover(const gm__tensor *tensor, const char *pa
                         (unsigned long long)expected);
 }
 
-static gm_status safetensors_check_cover(const gm__safetensors *contents, const char *path, gm_error *err) {
+static gm_status safetensors_check_cover(gm__contents *contents, const char *path, gm_error *err) {
   uint64_t expected = 0;
   for (uint64_t i = 0; i < contents->tensor_count; i++) {
     const gm__tensor *tensor = &contents->tensors[contents->by_place[i]];
     if (tensor->begin != expected) return safetensors_fail_cover(tensor, path, expected, err);
     expected += tensor->bytes;
   }
+  contents->tensor_bytes = expected;
+  if (contents->header_only) contents->data_bytes = expected;
   if (expected == contents->data_bytes) return GM_OK;
-  return gm__model_fail(err, GM_ERR_FORMAT, path, gm__safetensors_data_at(contents) + expected,
+  return gm__model_fail(err, GM_ERR_FORMAT, path, contents->data_at + expected,
                         "%llu bytes behind the last tensor belong to none",
                         (unsigned long long)(contents->data_bytes - expected));
 }
 
 /* The header's text is there; everything from it. */
-static gm_status safetensors_build(const gm_services *services, const char *path, gm__safetensors *contents,
+static gm_status safetensors_build(const gm_services *services, const char *path, gm__contents *contents,
                                    gm_error *err) {
   if (contents->header[0] != '{') {
     return gm__model_fail(err, GM_ERR_FORMAT, path, GM__SAFETENSORS_LENGTH_BYTES, "the header must begin with '{'");
   }
   gm_status status = gm__safetensors_header_parse(services, path, contents, err);
-  if (status == GM_OK) {
-    status = gm__model_order(services, contents->tensors, (uint32_t)contents->tensor_count, safetensors_compare_place,
-                             &contents->by_place, err);
-  }
+  if (status == GM_OK) status = gm__contents_order(services, contents, err);
   return status == GM_OK ? safetensors_check_cover(contents, path, err) : status;
 }
 
 /* ---- from a file and from memory ---- */
 
 static gm_status safetensors_make_room(const gm_services *services, uint64_t header, uint64_t file, const char *path,
-                                       gm__safetensors *out, gm_error *err) {
+                                       gm__contents *out, gm_error *err) {
   void *text = NULL;
   gm_status status = safetensors_check_length(header, file, path, err);
   if (status == GM_OK) status = gm__model_alloc(services, header, 1, &text, err);
   if (status != GM_OK) return status;
-  *out = (gm__safetensors){
-      .header = text, .header_bytes = header, .data_bytes = file - GM__SAFETENSORS_LENGTH_BYTES - header};
+  out->header = text;
+  out->header_bytes = header;
+  out->header_at = GM__SAFETENSORS_LENGTH_BYTES;
+  out->data_at = out->header_at + header;
+  out->data_bytes = (out->header_only ? UINT64_MAX : file) - out->data_at;
   return GM_OK;
 }
 
-static gm_status safetensors_finish(const gm_services *services, gm_status status, gm__safetensors *contents,
-                                    gm__safetensors *out) {
-  if (status == GM_OK) {
-    *out = *contents;
-  } else {
-    gm__safetensors_free(services, contents);
-    memset(out, 0, sizeof *out);
-  }
-  return status;
-}
-
 gm_status gm__safetensors_read(const gm_services *services, const gm__input_file *file, const char *path,
-                               gm__safetensors *out, gm_error *err) {
+                               bool header_only, gm__contents *out, gm_error *err) {
   unsigned char length[GM__SAFETENSORS_LENGTH_BYTES];
-  gm__safetensors contents = {0};
+  gm__contents contents = {.header_only = header_only};
   gm_status status;
   if (file->bytes < sizeof length) {
     status = safetensors_too_short(file->bytes, path, err);
@@ -154,12 +103,12 @@ gm_status gm__safetensors_read(const gm_services *services, const gm__input_file
     status = gm__input_file_read_at(file, path, sizeof length, contents.header, contents.header_bytes, err);
   }
   if (status == GM_OK) status = safetensors_build(services, path, &contents, err);
-  return safetensors_finish(services, status, &contents, out);
+  return gm__contents_finish(services, status, &contents, out);
 }
 
 gm_status gm__safetensors_parse(const gm_services *services, const void *bytes, uint64_t length, const char *path,
-                                gm__safetensors *out, gm_error *err) {
-  gm__safetensors contents = {0};
+                                gm__contents *out, gm_error *err) {
+  gm__contents contents = {0};
   gm_status status = length < GM__SAFETENSORS_LENGTH_BYTES
                          ? safetensors_too_short(length, path, err)
                          : safetensors_make_room(services, safetensors_u64(bytes), length, path, &contents, err);
@@ -167,5 +116,5 @@ gm_status gm__safetensors_parse(const gm_services *services, const void *bytes, 
     memcpy(contents.header, (const char *)bytes + GM__SAFETENSORS_LENGTH_BYTES, contents.header_bytes);
     status = safetensors_build(services, path, &contents, err);
   }
-  return safetensors_finish(services, status, &contents, out);
+  return gm__contents_finish(services, status, &contents, out);
 }

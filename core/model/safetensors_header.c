@@ -13,7 +13,7 @@
 typedef struct header_reader {
   const gm_services *services;
   const char *path;
-  gm__safetensors *contents;
+  gm__contents *contents;
   gm__json_scan scan;
 } header_reader;
 
@@ -149,18 +149,11 @@ static gm_status header_check_dtype(const header_reader *reader, header_entry *e
   return header_fail(reader, entry, GM_ERR_FORMAT, entry->dtype.at, err, "unknown dtype \"%.40s\"", entry->dtype.text);
 }
 
-/* Bytes of the shape: false when they pass 2^64 - 1 or end within a byte. A zero anywhere is zero bytes, whatever the
- * other dimensions are. */
+/* Bytes of the shape: false when they pass 2^64 - 1 or end within a byte. */
 static bool header_shape_bytes(const header_entry *entry, uint64_t *out) {
-  uint64_t elements = 1;
-  for (uint32_t i = 0; i < entry->tensor.rank; i++) {
-    if (entry->dims[i] == 0) return gm_dtype_bytes(entry->tensor.dtype, 0, out) == GM_OK;
-  }
-  for (uint32_t i = 0; i < entry->tensor.rank; i++) {
-    if (elements > UINT64_MAX / entry->dims[i]) return false;
-    elements *= entry->dims[i];
-  }
-  return gm_dtype_bytes(entry->tensor.dtype, elements, out) == GM_OK;
+  uint64_t elements = 0;
+  return gm__shape_elements(entry->dims, entry->tensor.rank, &elements) &&
+         gm_dtype_bytes(entry->tensor.dtype, elements, out) == GM_OK;
 }
 
 /* What its first byte must be a multiple of; types below a byte are packed anywhere. */
@@ -208,52 +201,22 @@ static gm_status header_check_entry(const header_reader *reader, header_entry *e
   return status == GM_OK ? header_check_size(reader, entry, err) : status;
 }
 
-/* ---- keeping ---- */
-
-static gm_status header_keep_dim(header_reader *reader, uint64_t dim, gm_error *err) {
-  gm__safetensors *contents = reader->contents;
-  gm_status status = gm__model_grow(reader->services, &contents->dims, &contents->dim_capacity, contents->dim_count,
-                                    sizeof(uint64_t), err);
-  if (status == GM_OK) contents->dims[contents->dim_count++] = dim;
-  return status;
-}
-
-static gm_status header_keep_tensor(header_reader *reader, header_entry *entry, gm_error *err) {
-  gm__safetensors *contents = reader->contents;
-  entry->tensor.shape_at = contents->dim_count;
-  for (uint32_t i = 0; i < entry->tensor.rank; i++) {
-    gm_status status = header_keep_dim(reader, entry->dims[i], err);
-    if (status != GM_OK) return status;
-  }
-  gm_status status = gm__model_grow(reader->services, &contents->tensors, &contents->tensor_capacity,
-                                    contents->tensor_count, sizeof(gm__tensor), err);
-  if (status == GM_OK) contents->tensors[contents->tensor_count++] = entry->tensor;
-  return status;
-}
-
 static gm_status header_tensor(header_reader *reader, const gm__json_text *name, gm_error *err) {
   header_entry entry = {.tensor = {.name = *name}};
   if (!header_read_entry(reader, &entry)) return header_problem(reader, err);
   gm_status status = header_check_entry(reader, &entry, err);
-  return status == GM_OK ? header_keep_tensor(reader, &entry, err) : status;
+  return status == GM_OK ? gm__contents_add_tensor(reader->services, reader->contents, &entry.tensor, entry.dims, err)
+                         : status;
 }
 
 /* ---- metadata ---- */
-
-static gm_status header_keep_metadata(header_reader *reader, const gm__metadata *pair, gm_error *err) {
-  gm__safetensors *contents = reader->contents;
-  gm_status status = gm__model_grow(reader->services, &contents->metadata, &contents->metadata_capacity,
-                                    contents->metadata_count, sizeof(gm__metadata), err);
-  if (status == GM_OK) contents->metadata[contents->metadata_count++] = *pair;
-  return status;
-}
 
 static gm_status header_read_metadata(header_reader *reader, gm_error *err) {
   gm__metadata pair;
   gm__json_scan *scan = &reader->scan;
   gm__json_object_begin(scan);
   while (gm__json_object_next(scan, &pair.key) && gm__json_string(scan, &pair.value)) {
-    gm_status status = header_keep_metadata(reader, &pair, err);
+    gm_status status = gm__contents_add_metadata(reader->services, reader->contents, &pair, err);
     if (status != GM_OK) return status;
   }
   return scan->problem ? header_problem(reader, err) : GM_OK;
@@ -265,7 +228,7 @@ static int metadata_compare(const void *items, uint32_t a, uint32_t b) {
 }
 
 static gm_status header_check_metadata(const header_reader *reader, gm_error *err) {
-  const gm__safetensors *contents = reader->contents;
+  const gm__contents *contents = reader->contents;
   uint32_t *order = NULL, count = (uint32_t)contents->metadata_count;
   gm_status status = gm__model_order(reader->services, contents->metadata, count, metadata_compare, &order, err);
   if (status != GM_OK) return status;
@@ -296,7 +259,7 @@ static gm_status header_read_all(header_reader *reader, gm_error *err) {
   return gm__json_end(scan) ? GM_OK : header_problem(reader, err);
 }
 
-gm_status gm__safetensors_header_parse(const gm_services *services, const char *path, gm__safetensors *contents,
+gm_status gm__safetensors_header_parse(const gm_services *services, const char *path, gm__contents *contents,
                                        gm_error *err) {
   header_reader reader = {.services = services, .path = path, .contents = contents};
   gm__json_scan_init(&reader.scan, contents->header, contents->header_bytes);

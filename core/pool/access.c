@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "core/base/error.h"
+#include "core/pool/entry.h"
 
 /* Invariant: what leaves here names memory of a block that was live at the time of the call; keeping it alive until the
  * work has run is the caller's duty, as with every stream-ordered API. */
@@ -18,18 +19,13 @@ gm_status gm__access_open(gm_pool *pool, const gm_block *block, uint64_t offset,
   gm_status status = gm__pool_check(pool, op, err);
   if (status) return status;
   if (!block) return gm__bad_argument(err, op, "`block` is NULL");
-  gm_block whole = {0};
-  gm__mutex_lock(&pool->lock);
-  const gm__node *node = gm__pool_find(pool, block);
-  if (node) {
-    whole = gm__node_block(node);
-    *out = (gm__access){pool->device, node->memory, node->offset + offset, bytes};
-  }
-  gm__mutex_unlock(&pool->lock);
-  if (!node) {
+  gm__entry entry;
+  if (!gm__entry_open(pool, block, &entry)) {
     return gm__bad_argument(err, op, "`block` is no live block of pool \"%s\": freed, foreign or altered", pool->name);
   }
-  return access_range(&whole, offset, bytes, op, err);
+  *out = (gm__access){pool->device, entry.node->memory, entry.offset + offset, bytes};
+  gm__entry_close(&entry);
+  return access_range(&entry.block, offset, bytes, op, err);
 }
 
 gm_status gm__access_stream(gm_device *device, gm_stream *stream, const char *op, gm_stream **out, gm_error *err) {

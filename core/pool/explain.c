@@ -3,6 +3,10 @@
 #include <stdio.h>
 
 #include "core/base/error.h"
+#include "core/base/saturate.h"
+#include "core/pool/growth.h"
+#include "core/pool/hole.h"
+#include "core/pool/quota.h"
 #include "core/pool/request.h"
 #include "core/pool/supply.h"
 #include "gm/size.h"
@@ -14,7 +18,9 @@ typedef struct explain_view {
   gm__want want;
   bool served;         /* a pooled block fits and is done */
   bool with_wait;      /* one fits after a wait */
+  bool captured;       /* nothing but what serves at once may be had */
   uint64_t idle_bytes; /* what a trim would set free */
+  gm_error quota;      /* why that of the tag refuses; status GM_OK: it does not */
 } explain_view;
 
 typedef struct explain_text {
@@ -32,33 +38,55 @@ static void explain_say(explain_text *out, const char *format, ...) {
   if (length > 0) out->length += (size_t)length < room ? (size_t)length : room - 1;
 }
 
-/* Would a trim give it back? */
-static bool explain_is_idle(gm_pool *pool, gm__node *node) {
-  return node->segment ? node->segment->idle : gm__pool_settle(pool, node);
+static void explain_verdict(explain_view *view, gm__order_verdict verdict) {
+  view->served |= verdict == GM__ORDER_READY;
+  view->with_wait |= verdict != GM__ORDER_BUSY;
 }
 
-static bool explain_fits(const gm_pool *pool, const gm__want *want, const gm__node *node) {
-  if (node->segment) return gm__segments_fit(pool, want, node);
-  return node->size_class == want->size_class && gm__want_fits(pool, want, node);
-}
-
-static void explain_pooled(gm_pool *pool, explain_view *view, gm_explanation *out) {
+static void explain_nodes(gm_pool *pool, explain_view *view, gm_explanation *out) {
   const gm__want *want = &view->want;
-  gm__mutex_lock(&pool->lock);
   int slot = gm__order_slot_of(&pool->order, want->stream);
-  gm__segments_settle(pool);
   uint32_t cursor = 0;
   for (gm__node *node; (node = gm__node_next(&pool->nodes, &cursor));) {
     if (node->state != GM__NODE_POOLED) continue;
     if (node->bytes > out->largest_pooled_bytes) out->largest_pooled_bytes = node->bytes;
-    if (explain_is_idle(pool, node)) view->idle_bytes += node->bytes;
-    if (!explain_fits(pool, want, node)) continue;
-    gm__order_verdict verdict = gm__order_judge(&pool->order, node, slot, want->insert);
-    view->served |= verdict == GM__ORDER_READY;
-    view->with_wait |= verdict != GM__ORDER_BUSY;
+    if (gm__pool_settle(pool, node)) view->idle_bytes += node->bytes;
+    if (node->size_class != want->size_class || !gm__want_fits(pool, want, node)) continue;
+    explain_verdict(view, gm__order_judge(&pool->order, &node->rare.mark, slot, want->insert));
   }
+}
+
+/* Inside the arena's lock. */
+static void explain_holes(gm__arena *arena, explain_view *view, gm_explanation *out) {
+  const gm__want *want = &view->want;
+  const gm__memory_kind kind = gm__kind_of(&arena->pool->rules, want);
+  const int slot = gm__arena_slot(arena, want->stream);
+  const bool serves = gm__kind_serves(&arena->kind, &kind);
+  gm__holes_flush(arena);
+  gm__holes_settle(arena);
+  gm__growth_publish(arena);
+  view->idle_bytes += atomic_load_explicit(&arena->tally.reclaimable, memory_order_relaxed);
+  for (uint32_t number = 1; number < gm__spans_count(&arena->spans); number++) {
+    const gm__span *span = gm__arena_span(arena, number);
+    if (gm__span_is(span) != GM__SPAN_HOLE) continue;
+    out->largest_pooled_bytes = gm__max(out->largest_pooled_bytes, gm__arena_bytes(arena, span));
+    if (!serves || !gm__hole_fits(arena, want, number)) continue;
+    const gm__mark mark = gm__arena_mark(arena, number);
+    explain_verdict(view, gm__order_judge(&arena->order, &mark, slot, want->insert));
+  }
+}
+
+static void explain_pooled(gm_pool *pool, explain_view *view, gm_explanation *out) {
+  gm__arena *arena;
+  gm__mutex_lock(&pool->lock);
+  explain_nodes(pool, view, out);
   out->last_failure = pool->last_failure;
   gm__mutex_unlock(&pool->lock);
+  for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
+    gm__arena_lock(arena);
+    explain_holes(arena, view, out);
+    gm__arena_unlock(arena);
+  }
 }
 
 static void explain_figures(gm_pool *pool, gm_explanation *out) {
@@ -94,9 +122,12 @@ static gm_status explain_fresh(gm_pool *pool, const explain_view *view, const gm
 }
 
 static void explain_judge(gm_pool *pool, const explain_view *view, gm_explanation *out) {
-  out->status = GM_OK;
-  out->acquire = GM_ACQUIRE_OK;
-  if (view->served) return;
+  out->status = view->quota.status;
+  out->acquire = out->status ? GM_ACQUIRE_OVER_LIMIT : GM_ACQUIRE_OK;
+  if (out->status || (view->served && !view->captured)) return;
+  out->acquire = GM_ACQUIRE_EXHAUSTED;
+  out->status = GM_ERR_BUSY;
+  if (view->captured) return;
   out->status = explain_fresh(pool, view, out);
   out->acquire = GM_ACQUIRE_FRESH;
   if (out->status == GM_OK) return;
@@ -125,7 +156,16 @@ static void explain_say_figures(explain_text *text, const gm_explanation *out) {
 /* The smallest change after which the request would have been served. */
 static void explain_say_advice(gm_pool *pool, const explain_view *view, explain_text *text, const gm_explanation *out) {
   uint64_t bytes = view->want.exact, room;
+  if (view->quota.status) {
+    explain_say(text, " %s.", view->quota.message);
+    return;
+  }
   switch (out->status) {
+    case GM_ERR_BUSY:
+      explain_say(text,
+                  " The stream is being captured: until that ends only pooled memory serves, such as was freed on "
+                  "it, and none is zeroed.");
+      break;
     case GM_ERR_OVER_LIMIT:
       room = explain_room(pool, view, out);
       explain_say_bytes(text, " Freeing or allowing (max_bytes, memory_fraction, min_free_bytes) ", bytes - room);
@@ -178,8 +218,31 @@ gm_status gm_explain(gm_pool *pool, const gm_request *request, gm_explanation *o
   }
   out->rounded_bytes = view.want.rounded;
   explain_pooled(pool, &view, out);
+  if (!view.served || view.want.flags & GM_ZERO) view.captured = gm__stream_captured(view.want.stream);
   explain_figures(pool, out);
+  gm__quota_check(pool, view.want.tag, view.want.bytes, &view.quota);
   explain_judge(pool, &view, out);
   explain_words(pool, &view, out);
   return GM_OK;
+}
+
+static gm_status explain_status(gm_acquire answer) {
+  switch (answer) {
+    case GM_ACQUIRE_OVER_LIMIT: return GM_ERR_OVER_LIMIT;
+    case GM_ACQUIRE_EXHAUSTED: return GM_ERR_OUT_OF_DEVICE_MEMORY;
+    case GM_ACQUIRE_INVALID: return GM_ERR_INVALID_ARGUMENT;
+    default: return GM_ERR_DRIVER;
+  }
+}
+
+gm_status gm__explain_refusal(gm_pool *pool, const gm_request *request, gm_acquire answer, const char *op,
+                              gm_error *err) {
+  gm_explanation why = {.struct_size = sizeof why};
+  gm_status status = gm_explain(pool, request, &why, err);
+  if (status) return status;
+  status = why.status ? why.status : explain_status(answer);
+  bool passing =
+      answer == GM_ACQUIRE_EXHAUSTED && !why.status; /* host memory, perhaps: only the failure itself tells */
+  if ((answer == GM_ACQUIRE_FAILED || passing) && why.last_failure.status) status = why.last_failure.status;
+  return gm__fail(err, status, why.last_failure.native_code, op, "%s", why.text);
 }

@@ -2,6 +2,8 @@
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/pool/hole.h"
+#include "core/pool/vmm.h"
 
 /* How much a pool takes at a time: as much as it has, between 2 and 64 MiB, and never less than a sixteenth, so that a
  * small pool stays small and a large one asks its driver seldom. A request of that size or more gets a segment of its
@@ -16,8 +18,7 @@ static uint64_t growth_round(uint64_t bytes, uint64_t unit) {
   return more > UINT64_MAX - bytes ? bytes : bytes + more;
 }
 
-/* As the pool grows. */
-static uint64_t growth_auto(const gm_pool *pool, uint64_t bytes) {
+uint64_t gm__growth_step(const gm_pool *pool, uint64_t bytes) {
   uint64_t held = atomic_load_explicit(&pool->claimed, memory_order_relaxed);
   uint64_t cap = atomic_load_explicit(&pool->max_bytes, memory_order_relaxed);
   uint64_t wish = held < growth_most ? held : growth_most;
@@ -29,99 +30,176 @@ static uint64_t growth_auto(const gm_pool *pool, uint64_t bytes) {
 
 /* What the pool would like to take for a request. */
 static uint64_t growth_wish(const gm_pool *pool, uint64_t bytes) {
-  const gm__segments *segments = &pool->segments;
+  const uint64_t most = pool->rules.granule * UINT32_MAX; /* of a span */
   uint64_t largest = pool->device->info.max_alloc_bytes, wish;
-  if (segments->size == UINT64_MAX) {
-    wish = growth_auto(pool, bytes);
+  if (pool->rules.size == UINT64_MAX) {
+    wish = gm__growth_step(pool, bytes);
   } else {
-    wish = growth_round(segments->size > bytes ? segments->size : bytes, segments->granule);
+    wish = growth_round(pool->rules.size > bytes ? pool->rules.size : bytes, pool->rules.granule);
   }
-  return largest && wish > largest ? bytes : wish;
-}
-
-static void growth_drop(gm_pool *pool, gm__segment *segment, gm__node *hole) {
-  gm__mutex_lock(&pool->lock);
-  if (hole) gm__node_give(&pool->nodes, hole);
-  gm__mutex_unlock(&pool->lock);
-  if (!segment) return;
-  gm__release(pool->segments.services, segment->map_memory, segment->map_size);
-  gm__release(pool->segments.services, segment, sizeof *segment);
-}
-
-/* All that a segment needs on the host but for its kind; false without host memory. */
-static bool growth_prepare(gm_pool *pool, uint64_t bytes, gm__segment **out, gm__node **out_hole) {
-  const gm_services *services = pool->segments.services;
-  gm__segment *segment = gm__alloc(services, sizeof *segment);
-  if (!segment) return false;
-  segment->map_size = gm__span_map_size(bytes);
-  segment->map_memory = segment->map_size ? gm__alloc(services, segment->map_size) : NULL;
-  gm__mutex_lock(&pool->lock);
-  gm__node *hole = gm__node_take(&pool->nodes);
-  gm__mutex_unlock(&pool->lock);
-  if (hole && segment->map_memory) {
-    *out = segment;
-    *out_hole = hole;
-    return true;
-  }
-  growth_drop(pool, segment, hole);
-  return false;
+  return (largest && wish > largest) || wish > most ? bytes : wish;
 }
 
 static gm_status growth_no_host_memory(gm_error *err) {
   return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no host memory for a segment of the pool");
 }
 
-/* The segment's memory is there: cut the request out of it before another thread can. */
-static gm_status growth_open(gm_pool *pool, const gm__want *want, gm__segment *segment, gm__node *hole, gm__node **out,
-                             gm_error *err) {
-  gm__leaving leaving = {0};
-  gm_status status = GM_OK;
+/* What memory for the request is to be asked for with: all that later requests of its sort need. */
+static gm__want growth_want(const gm__arena *arena, const gm__want *want) {
+  gm__want whole = *want;
+  whole.align = arena->kind.align;
+  whole.flags = arena->kind.flags;
+  whole.must_be = arena->kind.must_be;
+  return whole;
+}
+
+static void growth_set_segment(gm_pool *pool, gm__node *node, gm__segment *segment) {
   gm__mutex_lock(&pool->lock);
-  segment->kind = gm__segments_kind(pool, want, &segment->node->memory);
-  if (!segment->kind) {
-    status = growth_no_host_memory(err);
-    gm__supply_leave(pool, &leaving, segment->node);
-  } else {
-    gm__segment_open(pool, segment, hole);
-    if (!gm__segments_fit(pool, want, hole)) {
-      status = gm__fail(err, GM_ERR_DRIVER, 0, "gm_alloc", "the driver gave memory that is not aligned as asked");
-    } else if (!(*out = gm__segments_carve(pool, want, hole))) {
-      status = growth_no_host_memory(err);
-    }
-  }
+  node->segment = segment;
+  node->state = segment ? GM__NODE_SEGMENT : GM__NODE_AWAY;
   gm__mutex_unlock(&pool->lock);
-  if (leaving.first) {
-    gm__supply_return(pool, &leaving);
-    growth_drop(pool, segment, hole);
-  }
-  return status;
 }
 
-static gm_status growth_try(gm_pool *pool, const gm__want *want, uint64_t bytes, gm__node **out, gm_error *err) {
-  gm__segment *segment = NULL;
-  gm__node *hole = NULL;
-  if (!growth_prepare(pool, bytes, &segment, &hole)) return growth_no_host_memory(err);
-  gm__want whole = gm__segments_want(pool, want);
+/* The segment is the arena's, and the request gets its part. Inside the arena's lock. */
+static gm_status growth_carve(gm__arena *arena, const gm__want *want, gm__segment *segment, uint32_t *out,
+                              gm_error *err) {
+  const uint32_t hole = gm__arena_span(arena, segment->edge)->right;
+  if (!gm__hole_fits(arena, want, hole)) {
+    return gm__fail(err, GM_ERR_DRIVER, 0, "gm_alloc", "the driver gave memory that is not aligned as asked");
+  }
+  *out = gm__hole_carve(arena, want, hole);
+  gm__lookup_insert(&arena->lookup, gm__arena_span(arena, *out)->address, *out);
+  return GM_OK;
+}
+
+static gm_status growth_open(gm__arena *arena, const gm__want *want, gm__segment *segment, uint32_t *out,
+                             gm_error *err) {
+  gm_status status = GM_OK;
+  gm__arena_lock(arena);
+  const bool opened = gm__spans_reserve(&arena->spans, GM__HOLE_SPANS + 2) &&
+                      gm__lookup_reserve(&arena->lookup, &arena->spans) && gm__segment_open(arena, segment);
+  if (opened) {
+    status = growth_carve(arena, want, segment, out, err);
+    gm__growth_publish(arena);
+  }
+  gm__arena_unlock(arena);
+  return opened ? status : growth_no_host_memory(err);
+}
+
+static void growth_give_back(gm_pool *pool, gm__segment *segment, gm__leaving *leaving) {
+  gm__mutex_lock(&pool->lock);
+  segment->node->segment = NULL;
+  segment->node->state = GM__NODE_AWAY;
+  gm__supply_leave(pool, leaving, segment->node);
+  gm__mutex_unlock(&pool->lock);
+  gm__release(gm__context_services(pool->device->ctx), segment, sizeof *segment);
+}
+
+static gm_status growth_try(gm__arena *arena, const gm__want *want, uint64_t bytes, uint32_t *out, gm_error *err) {
+  gm_pool *pool = arena->pool;
+  gm__leaving leaving = {0};
+  gm__want whole = growth_want(arena, want);
+  gm__segment *segment = gm__alloc(gm__context_services(pool->device->ctx), sizeof *segment);
+  if (!segment) return growth_no_host_memory(err);
   gm_status status = gm__supply_take(pool, &whole, bytes, &segment->node, err);
-  if (!status) return growth_open(pool, want, segment, hole, out, err);
-  growth_drop(pool, segment, hole);
+  if (status) {
+    gm__release(gm__context_services(pool->device->ctx), segment, sizeof *segment);
+    return status;
+  }
+  segment->arena = arena;
+  growth_set_segment(pool, segment->node, segment);
+  status = growth_open(arena, want, segment, out, err);
+  if (status != GM_ERR_OUT_OF_HOST_MEMORY) return status;
+  growth_give_back(pool, segment, &leaving);
+  gm__supply_return(pool, &leaving);
   return status;
 }
 
-gm_status gm__growth_take(gm_pool *pool, const gm__want *want, gm__node **out, gm_error *err) {
-  uint64_t bytes = growth_wish(pool, want->rounded);
-  for (;;) {
-    gm_status status = growth_try(pool, want, bytes, out, err);
-    if (!gm__supply_is_shortage(status) || bytes == want->rounded) return status;
-    bytes = growth_round(bytes / 4, growth_unit);
-    if (bytes <= growth_unit || bytes < want->rounded) bytes = want->rounded;
+gm_status gm__growth_take(gm__arena *arena, const gm__want *want, uint32_t *out, gm_error *err) {
+  if (gm__vmm_serves(arena)) { /* else, where not a whole page may be had, driver allocations as small as they can be */
+    const gm_status status = gm__vmm_take(arena, want, out, err);
+    if (!gm__supply_is_shortage(status)) return status;
   }
+  uint64_t bytes = growth_wish(arena->pool, want->exact);
+  for (;;) {
+    gm_status status = growth_try(arena, want, bytes, out, err);
+    if (!gm__supply_is_shortage(status) || bytes == want->exact) return status;
+    bytes = growth_round(bytes / 4, growth_unit);
+    if (bytes <= growth_unit || bytes < want->exact) bytes = want->exact;
+  }
+}
+
+void gm__growth_tidy(gm__arena *arena, uint64_t patience_ns) {
+  gm__holes_flush(arena);
+  gm__order_refresh(&arena->order, UINT64_MAX, patience_ns);
+  gm__holes_settle(arena);
+}
+
+/* A segment of the other arena that nobody uses and that is large enough; it has left that arena. */
+static gm__segment *growth_detach(gm__arena *other, const gm__want *want) {
+  gm__segment *found = NULL;
+  gm__arena_lock(other);
+  gm__growth_tidy(other, 0);
+  for (gm__segment *segment = other->segments; segment && !found; segment = segment->next) {
+    if (segment->node->bytes >= want->exact && gm__segment_is_idle(other, segment)) found = segment;
+  }
+  if (found) gm__segment_close(other, found);
+  gm__growth_publish(other);
+  gm__arena_unlock(other);
+  return found;
+}
+
+static bool growth_attach(gm__arena *arena, gm__segment *segment) {
+  gm__leaving leaving = {0};
+  gm__arena_lock(arena);
+  segment->arena = arena;
+  const bool opened = gm__segment_open(arena, segment);
+  gm__growth_publish(arena);
+  gm__arena_unlock(arena);
+  if (opened) return true;
+  growth_give_back(arena->pool, segment, &leaving);
+  gm__supply_return(arena->pool, &leaving);
+  return false;
+}
+
+bool gm__growth_move(gm__arena *arena, const gm__want *want) {
+  gm__arena *other;
+  for (uint32_t i = 0; (other = gm__arena_at(arena->pool, i)); i++) {
+    if (other == arena || !gm__kind_serves(&other->kind, &arena->kind)) continue;
+    gm__segment *segment = growth_detach(other, want);
+    if (segment) return growth_attach(arena, segment);
+  }
+  return false;
 }
 
 void gm__growth_trim(gm_pool *pool, uint64_t keep_bytes, gm__leaving *leaving) {
-  gm__segments_settle(pool);
-  for (gm__segment *segment = pool->segments.first, *next; segment && pool->pooled > keep_bytes; segment = next) {
-    next = segment->next;
-    if (segment->idle) gm__supply_leave(pool, leaving, gm__segment_close(pool, segment));
+  gm__arena *arena;
+  for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
+    gm__arena_lock(arena);
+    gm__growth_tidy(arena, GM__SUPPLY_PATIENCE_NS);
+    for (gm__segment *segment = arena->segments, *next; segment; segment = next) {
+      next = segment->next;
+      if (gm__pool_pooled(pool) - leaving->bytes <= keep_bytes) break;
+      if (!gm__segment_is_idle(arena, segment)) continue;
+      gm__segment_close(arena, segment);
+      growth_give_back(pool, segment, leaving);
+    }
+    gm__growth_publish(arena);
+    gm__arena_unlock(arena);
   }
+}
+
+void gm__growth_publish(gm__arena *arena) {
+  uint64_t bytes = 0, charged = 0;
+  for (const gm__segment *segment = arena->segments; segment; segment = segment->next) {
+    if (segment->range) bytes += gm__vmm_idle_bytes(arena, segment);
+    if (segment->range) charged += gm__vmm_idle_bytes(arena, segment);
+    if (!gm__segment_is_idle(arena, segment)) continue;
+    bytes += segment->node->bytes;
+    if (gm__device_is_charged(arena->pool->device, &segment->node->memory)) charged += segment->node->bytes;
+  }
+  atomic_store_explicit(&arena->tally.reclaimable, bytes, memory_order_relaxed);
+  if (arena->pool->has_upstream || charged == arena->noted) return;
+  gm__device_note_pooled(arena->pool->device, (int64_t)(charged - arena->noted));
+  arena->noted = charged;
 }

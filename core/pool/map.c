@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/pool/access.h"
+#include "core/pool/entry.h"
 #include "gm/copy.h"
 
 /* Host mappings. The node remembers the one mapping of its block, so that unmap knows what to flush, and gm_free
@@ -42,20 +43,17 @@ static gm_status map_check(const gm__access *access, uint32_t mode, void *const 
 /* Keep the block for one mapping (any pointer but NULL until the true one is known), or give it back with NULL. */
 static gm_status map_hold(gm_pool *pool, const gm_block *block, void *pointer, const gm__access *access,
                           uint32_t mode) {
+  gm__entry entry;
   gm_status status = GM_OK;
-  gm__mutex_lock(&pool->lock);
-  gm__node *node = gm__pool_find(pool, block);
-  if (!node) {
-    status = GM_ERR_INVALID_ARGUMENT;
-  } else if (pointer == pool && node->mapped) {
+  if (!gm__entry_open(pool, block, &entry)) return GM_ERR_INVALID_ARGUMENT;
+  if (!gm__entry_make_rare(&entry)) {
+    status = GM_ERR_OUT_OF_HOST_MEMORY;
+  } else if (pointer == pool && entry.rare->mapping.pointer) {
     status = GM_ERR_BUSY;
   } else {
-    node->mapped = pointer;
-    node->map_offset = access ? access->offset : 0;
-    node->map_bytes = access ? access->bytes : 0;
-    node->map_mode = mode;
+    entry.rare->mapping = (gm__mapping){pointer, access ? access->offset : 0, access ? access->bytes : 0, mode};
   }
-  gm__mutex_unlock(&pool->lock);
+  gm__entry_close(&entry);
   return status;
 }
 
@@ -87,7 +85,10 @@ gm_status gm_block_map(gm_pool *pool, const gm_block *block, uint64_t offset, ui
   if (!status) status = map_check(&access, mode, out, err);
   if (status) return status;
   status = map_hold(pool, block, pool, &access, mode);
-  if (status) return gm__fail(err, status, 0, "gm_block_map", "`block` is mapped already, or gone");
+  if (status)
+    return gm__fail(err, status, 0, "gm_block_map", "%s",
+                    status == GM_ERR_OUT_OF_HOST_MEMORY ? "no host memory for the record of a mapping"
+                                                        : "`block` is mapped already, or gone");
   void *pointer;
   status = map_begin(&access, mode, stream, &pointer, err);
   map_hold(pool, block, status ? NULL : pointer, &access, mode);
@@ -97,15 +98,16 @@ gm_status gm_block_map(gm_pool *pool, const gm_block *block, uint64_t offset, ui
 
 /* The mapping of the block, if `pointer` is it. */
 static bool map_find(gm_pool *pool, const gm_block *block, const void *pointer, gm__access *access, uint32_t *mode) {
-  gm__mutex_lock(&pool->lock);
-  const gm__node *node = gm__pool_find(pool, block);
-  bool found = node && pointer && node->mapped == pointer;
+  gm__entry entry;
+  if (!gm__entry_open(pool, block, &entry)) return false;
+  const gm__mapping *mapping = entry.rare ? &entry.rare->mapping : NULL;
+  const bool found = mapping && pointer && mapping->pointer == pointer;
   if (found) {
-    access->offset = node->map_offset;
-    access->bytes = node->map_bytes;
-    *mode = node->map_mode;
+    access->offset = mapping->offset;
+    access->bytes = mapping->bytes;
+    *mode = mapping->mode;
   }
-  gm__mutex_unlock(&pool->lock);
+  gm__entry_close(&entry);
   return found;
 }
 

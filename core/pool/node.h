@@ -1,9 +1,9 @@
-/* The table of a pool's blocks, driver allocations and parts of such: one node each, at an address that never changes,
- * named by index and check number. Externally synchronised (the pool's lock). */
+/* The table of a pool's driver allocations, which are blocks or are carved into some (segment.h): one node each, at an
+ * address that never changes, named by index and check number. Externally synchronised (the pool's lock). */
 #ifndef GM_CORE_POOL_NODE_H
 #define GM_CORE_POOL_NODE_H
 
-#include "core/algo/heap.h"
+#include "core/pool/mark.h"
 #include "gm/pool.h"
 
 typedef enum gm__node_state {
@@ -23,31 +23,24 @@ typedef struct gm__node_link {
 } gm__node_link;
 
 struct gm__node {
-  gm__span span;               /* of a part; first, so that a span is found to be a node */
-  struct gm__segment *segment; /* a segment's own, or that of which this is a part; NULL: memory of its own */
-  gm_memory memory;            /* of a part: its segment's */
-  uint64_t offset;             /* of the first byte, in `memory` */
-  void *token;                 /* the upstream's */
-  uint64_t address;            /* device address, or a synthetic one */
-  uint64_t bytes;              /* taken from the backend for it, as the pool counts */
-  uint64_t requested;          /* live: what the caller asked for */
-  uint64_t streams;            /* slots (bits) of streams whose work before `freed_at` may still use it: order.h */
-  uint64_t users;              /* live: slots of streams named by gm_use_on */
-  uint64_t freed_at;           /* the pool's count of frees when it was freed last */
-  uint64_t freed_on;           /* id of the stream of its last free; 0: the host */
-  uint64_t track_id;
-  void *mapped; /* live: the host pointer of its mapping; NULL: not mapped */
-  uint64_t map_offset, map_bytes;
-  uint32_t map_mode;
-  gm_backend_point point; /* owned; of the stream in slot point_slot; only when has_point */
+  struct gm__segment *segment; /* in state GM__NODE_SEGMENT: what carves it */
+  gm_memory memory;
+  uint64_t offset;           /* of the first byte, in `memory` */
+  void *token;               /* the upstream's */
+  uint64_t address;          /* device address, or a synthetic one */
+  uint64_t bytes;            /* taken from the backend for it, as the pool counts */
+  uint64_t requested;        /* live: what the caller asked for */
+  uint64_t freed_on;         /* id of the stream of its last free; 0: the host */
+  struct gm__opened *opened; /* imported: what gm_free lets go of (share.h) */
+  void *heap;                /* what a tool calls it; NULL: it does not follow it */
+  gm__rare rare;
   gm__node_link links[GM__NODE_ORDERS];
   uint32_t index, check;
   uint32_t align, usage, tag, size_class;
   gm_must_be must_be; /* what it was asked to be when it was taken */
   uint8_t state;      /* gm__node_state */
-  uint8_t point_slot;
-  bool has_point, committed;
-  bool foreign; /* of gm_block_wrap: never pooled */
+  bool committed;
+  bool foreign; /* of gm_block_wrap or gm_block_import, or managed: never pooled */
   bool idle;    /* pooled, and no stream is known to use it */
 };
 

@@ -2,11 +2,12 @@
 
 #include "core/base/clock.h"
 
-/* Invariants. The device counts the frees of its pools (`order_clock`); a block remembers the count at its free and a
- * bit for each stream whose work may still use it, and a stream (slot) remembers up to which count its work is done. So
- * a point recorded on a stream at any later time settles every block freed before, however many there are, and a free
- * costs no point. Points are taken only when another order wants a block; except on an unordered stream, where the
- * stream itself needs the point of the free.
+/* Invariants. The device has a clock that moves on by one whenever a stream is about to be asked how far it is
+ * (`order_clock`); a block remembers the time of its free and a bit for each stream whose work may still use it, and a
+ * stream (slot) remembers up to which time its work is done. The work on a block is submitted before its free reads the
+ * clock, the clock moves on before the point is recorded: so a point settles every block with an older time, however
+ * many there are, and a free costs no point and writes nothing that is shared. Points are taken only when another order
+ * wants a block; except on an unordered stream, where the stream itself needs the point of the free.
  *
  * Bits survive a reuse in the same stream: a block that was taken on a stream while older work there was pending, and
  * is then freed by the host, must still wait for that work. A lost device has nothing running: its points have passed.
@@ -18,19 +19,18 @@ static int order_lowest(uint64_t mask) { return __builtin_ctzll(mask); }
 
 void gm__order_init(gm__order *order, gm_device *device) { order->device = device; }
 
-static uint64_t order_now(const gm__order *order) { return atomic_load(&order->device->order_clock); }
-
-static uint64_t order_tick(const gm__order *order) { return atomic_fetch_add(&order->device->order_clock, 1) + 1; }
+/* Later frees are told apart from all before by the answer. */
+static uint64_t order_tick(const gm__order *order) { return atomic_fetch_add(&order->device->order_clock, 1); }
 
 static int order_add(gm__order *order, gm_stream *stream) {
   if (order->used == UINT64_MAX) return GM__ORDER_HOST;
   int slot = order_lowest(~order->used);
   order->used |= order_bit(slot);
-  order->slots[slot] = (gm__order_slot){.stream = stream, .passed = order_now(order)};
+  order->slots[slot] = (gm__order_slot){.stream = stream, .passed = order_tick(order)};
   return slot;
 }
 
-static int order_find(const gm__order *order, const gm_stream *stream) {
+int gm__order_find(const gm__order *order, const gm_stream *stream) {
   for (uint64_t left = order->used; left; left &= left - 1) {
     int slot = order_lowest(left);
     if (order->slots[slot].stream == stream) return slot;
@@ -38,13 +38,9 @@ static int order_find(const gm__order *order, const gm_stream *stream) {
   return GM__ORDER_HOST;
 }
 
-bool gm__order_knows(const gm__order *order, const gm_stream *stream) {
-  return order_find(order, stream) != GM__ORDER_HOST;
-}
-
 int gm__order_slot_of(gm__order *order, gm_stream *stream) {
   if (!stream) return GM__ORDER_HOST;
-  int slot = order_find(order, stream);
+  int slot = gm__order_find(order, stream);
   return slot == GM__ORDER_HOST ? order_add(order, stream) : slot;
 }
 
@@ -62,36 +58,35 @@ static bool order_passed(const gm__order *order, const gm_backend_point *point) 
   return status == GM_ERR_DEVICE_LOST || (status == GM_OK && done);
 }
 
-void gm__order_drop_point(gm__order *order, gm__node *node) {
-  if (!node->has_point) return;
-  order_release(order, &node->point);
-  node->has_point = false;
+void gm__order_drop_point(gm__order *order, gm__mark *mark) {
+  if (!mark->has_point) return;
+  order_release(order, &mark->point);
+  mark->has_point = false;
 }
 
-void gm__order_note_free(gm__order *order, gm__node *node, int slot) {
-  node->streams = gm__order_settle(order, node) | node->users;
-  node->users = 0;
-  gm__order_drop_point(order, node);
-  node->freed_at = order_tick(order);
-  node->freed_on = slot == GM__ORDER_HOST ? 0 : order->slots[slot].stream->id;
-  if (slot != GM__ORDER_HOST) node->streams |= order_bit(slot);
-  for (uint64_t left = node->streams; left; left &= left - 1) {
-    order->slots[order_lowest(left)].last_free = node->freed_at;
+void gm__order_note_free(gm__order *order, gm__mark *mark, int slot) {
+  mark->streams = gm__order_settle(order, mark) | mark->users;
+  mark->users = 0;
+  gm__order_drop_point(order, mark);
+  mark->freed_at = gm__order_now(order);
+  if (slot != GM__ORDER_HOST) mark->streams |= order_bit(slot);
+  for (uint64_t left = mark->streams; left; left &= left - 1) {
+    order->slots[order_lowest(left)].last_free = mark->freed_at;
   }
   if (slot == GM__ORDER_HOST || order->slots[slot].stream->kind != GM_STREAM_UNORDERED) return;
-  node->has_point = order_record(order, slot, &node->point, NULL) == GM_OK; /* else it is tried again when wanted */
-  node->point_slot = (uint8_t)slot;
+  mark->has_point = order_record(order, slot, &mark->point, NULL) == GM_OK; /* else it is tried again when wanted */
+  mark->point_slot = (uint8_t)slot;
 }
 
-uint64_t gm__order_settle(gm__order *order, gm__node *node) {
-  for (uint64_t left = node->streams; left; left &= left - 1) {
+uint64_t gm__order_settle(gm__order *order, gm__mark *mark) {
+  for (uint64_t left = mark->streams; left; left &= left - 1) {
     int slot = order_lowest(left);
-    if (node->freed_at <= order->slots[slot].passed) node->streams &= ~order_bit(slot);
+    if (mark->freed_at <= order->slots[slot].passed) mark->streams &= ~order_bit(slot);
   }
-  if (node->has_point && (node->streams & order_bit(node->point_slot)) && order_passed(order, &node->point)) {
-    node->streams &= ~order_bit(node->point_slot);
+  if (mark->has_point && (mark->streams & order_bit(mark->point_slot)) && order_passed(order, &mark->point)) {
+    mark->streams &= ~order_bit(mark->point_slot);
   }
-  return node->streams;
+  return mark->streams;
 }
 
 static bool order_reached(const gm__order *order, int slot, uint64_t deadline) {
@@ -109,7 +104,7 @@ static void order_refresh_slot(gm__order *order, int at, uint64_t deadline) {
   for (int turn = 0; turn < 2; turn++) {
     if (slot->passed >= slot->last_free) return;
     if (!slot->has_point) {
-      slot->point_at = order_now(order);
+      slot->point_at = order_tick(order);
       if (order_record(order, at, &slot->point, NULL)) return;
       slot->has_point = true;
     }
@@ -128,12 +123,12 @@ void gm__order_refresh(gm__order *order, uint64_t mask, uint64_t patience_ns) {
 }
 
 void gm__order_note_synced(gm__order *order, const gm_stream *stream, uint64_t clock) {
-  int slot = order_find(order, stream);
+  int slot = gm__order_find(order, stream);
   if (slot != GM__ORDER_HOST && order->slots[slot].passed < clock) order->slots[slot].passed = clock;
 }
 
-gm__order_verdict gm__order_judge(const gm__order *order, const gm__node *node, int slot, bool insert) {
-  uint64_t pending = node->streams;
+gm__order_verdict gm__order_judge(const gm__order *order, const gm__mark *mark, int slot, bool insert) {
+  uint64_t pending = mark->streams;
   if (!pending) return GM__ORDER_READY;
   if (slot == GM__ORDER_HOST) return GM__ORDER_BUSY;
   gm_stream_kind kind = order->slots[slot].stream->kind;
@@ -158,39 +153,39 @@ static gm_status order_wait_on(const gm__order *order, int slot, int other, gm_e
   return status;
 }
 
-static gm_status order_insert_own(const gm__order *order, const gm__node *node, int slot, gm_error *err) {
+static gm_status order_insert_own(const gm__order *order, const gm__mark *mark, int slot, gm_error *err) {
   const gm_device *device = order->device;
   const gm_stream *stream = order->slots[slot].stream;
   if (stream->kind == GM_STREAM_FIFO) return GM_OK;
   if (stream->kind == GM_STREAM_FIFO_IF_BARRIER)
     return device->ops->stream_barrier(device->handle, stream->handle, err);
-  if (!node->has_point || node->point_slot != slot) return order_wait_on(order, slot, slot, err);
-  return device->ops->point_wait_on(device->handle, stream->handle, &node->point, err);
+  if (!mark->has_point || mark->point_slot != slot) return order_wait_on(order, slot, slot, err);
+  return device->ops->point_wait_on(device->handle, stream->handle, &mark->point, err);
 }
 
-gm_status gm__order_insert(gm__order *order, gm__node *node, int slot, gm_error *err) {
-  for (uint64_t left = node->streams; left; left &= left - 1) {
+gm_status gm__order_insert(gm__order *order, gm__mark *mark, int slot, gm_error *err) {
+  for (uint64_t left = mark->streams; left; left &= left - 1) {
     int other = order_lowest(left);
     gm_status status =
-        other == slot ? order_insert_own(order, node, slot, err) : order_wait_on(order, slot, other, err);
+        other == slot ? order_insert_own(order, mark, slot, err) : order_wait_on(order, slot, other, err);
     if (status) return status;
   }
-  gm__order_drop_point(order, node);
-  node->streams = order_bit(slot);
-  node->freed_at = order_tick(order);
-  order->slots[slot].last_free = node->freed_at;
+  gm__order_drop_point(order, mark);
+  mark->streams = order_bit(slot);
+  mark->freed_at = gm__order_now(order);
+  order->slots[slot].last_free = mark->freed_at;
   return GM_OK;
 }
 
-gm_status gm__order_attach_point(gm__order *order, gm__node *node, int slot, gm_error *err) {
-  uint64_t others = node->streams & ~order_bit(slot);
+gm_status gm__order_attach_point(gm__order *order, gm__mark *mark, int slot, gm_error *err) {
+  uint64_t others = mark->streams & ~order_bit(slot);
   int from = others ? order_lowest(others) : slot;
-  if (node->has_point && node->point_slot == from) return GM_OK;
-  gm__order_drop_point(order, node);
-  gm_status status = order_record(order, from, &node->point, err);
+  if (mark->has_point && mark->point_slot == from) return GM_OK;
+  gm__order_drop_point(order, mark);
+  gm_status status = order_record(order, from, &mark->point, err);
   if (status) return status;
-  node->has_point = true;
-  node->point_slot = (uint8_t)from;
+  mark->has_point = true;
+  mark->point_slot = (uint8_t)from;
   return GM_OK;
 }
 
@@ -204,27 +199,25 @@ void gm__order_drain(gm_device *device, gm_stream *stream) {
   device->ops->point_release(device->handle, &point, GM_CLOSE_NORMAL);
 }
 
-void gm__order_forget(gm__order *order, const gm__node_table *table, const gm_stream *stream) {
-  int slot = order_find(order, stream);
-  if (slot == GM__ORDER_HOST) return;
-  uint32_t cursor = 0;
-  for (gm__node *node; (node = gm__node_next(table, &cursor));) {
-    node->streams &= ~order_bit(slot);
-    node->users &= ~order_bit(slot);
-    if (node->has_point && node->point_slot == slot) gm__order_drop_point(order, node);
-  }
+void gm__order_forget_mark(gm__order *order, gm__mark *mark, int slot) {
+  mark->streams &= ~order_bit(slot);
+  mark->users &= ~order_bit(slot);
+  if (mark->has_point && mark->point_slot == slot) gm__order_drop_point(order, mark);
+}
+
+void gm__order_forget(gm__order *order, int slot) {
   if (order->slots[slot].has_point) order_release(order, &order->slots[slot].point);
   order->slots[slot] = (gm__order_slot){0};
   order->used &= ~order_bit(slot);
 }
 
-void gm__order_clear(gm__order *order, const gm__node_table *table, gm_close_mode mode) {
+void gm__order_clear_mark(const gm__order *order, gm__mark *mark, gm_close_mode mode) {
+  if (mark->has_point) order->device->ops->point_release(order->device->handle, &mark->point, mode);
+  mark->has_point = false;
+}
+
+void gm__order_clear(gm__order *order, gm_close_mode mode) {
   const gm_device *device = order->device;
-  uint32_t cursor = 0;
-  for (gm__node *node; (node = gm__node_next(table, &cursor));) {
-    if (node->has_point) device->ops->point_release(device->handle, &node->point, mode);
-    node->has_point = false;
-  }
   for (uint64_t left = order->used; left; left &= left - 1) {
     gm__order_slot *slot = &order->slots[order_lowest(left)];
     if (slot->has_point) device->ops->point_release(device->handle, &slot->point, mode);

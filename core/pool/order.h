@@ -1,24 +1,24 @@
 /* Stream order of freed blocks: who may still use a block, since when, and what it takes to use it elsewhere.
- * Externally synchronised (the pool's lock): while it is held no stream known here goes away. */
+ * Externally synchronised (the lock of what it orders): while it is held no stream known here goes away. */
 #ifndef GM_CORE_POOL_ORDER_H
 #define GM_CORE_POOL_ORDER_H
 
 #include "core/device/device.h"
-#include "core/pool/node.h"
+#include "core/pool/mark.h"
 
 enum { GM__ORDER_SLOTS = 64, GM__ORDER_HOST = -1 };
 
 typedef struct gm__order_slot {
   gm_stream *stream;
-  uint64_t passed;    /* of blocks freed up to this count of frees, no work is left on the stream */
+  uint64_t passed;    /* of blocks freed up to this time, no work is left on the stream */
   uint64_t last_free; /* the last free that named the stream */
-  uint64_t point_at;  /* `point` comes after all work on blocks freed up to this count */
+  uint64_t point_at;  /* `point` comes after all work on blocks freed up to this time */
   gm_backend_point point;
   bool has_point;
 } gm__order_slot;
 
 typedef struct gm__order {
-  gm_device *device; /* its order_clock counts the frees */
+  gm_device *device; /* its order_clock is the time */
   uint64_t used;     /* bits of slots in use */
   gm__order_slot slots[GM__ORDER_SLOTS];
 } gm__order;
@@ -33,15 +33,21 @@ typedef enum gm__order_verdict {
 
 void gm__order_init(gm__order *order, gm_device *device);
 
+/* The time now. It moves on when somebody asks a stream how far it is: what is freed at one time is settled together,
+ * and a free only reads it. */
+static inline uint64_t gm__order_now(const gm__order *order) {
+  return atomic_load_explicit(&order->device->order_clock, memory_order_acquire);
+}
+
 /* The slot of a stream, made when it is new; GM__ORDER_HOST for NULL, and when all slots are taken. */
 int gm__order_slot_of(gm__order *order, gm_stream *stream);
 
 /* The block is freed in the order of `slot`'s stream (GM__ORDER_HOST: of the host). */
-void gm__order_note_free(gm__order *order, gm__node *node, int slot);
+void gm__order_note_free(gm__order *order, gm__mark *mark, int slot);
 
 /* Forget streams of the block whose work is known to be done; the bits that are left. Asks no driver, except for the
  * block's own point. */
-uint64_t gm__order_settle(gm__order *order, gm__node *node);
+uint64_t gm__order_settle(gm__order *order, gm__mark *mark);
 
 /* Ask the driver how far the streams in `mask` are, recording a point where none is under way. A driver may need a
  * moment to see that an idle stream is idle: it gets at most `patience_ns` for all of them together. */
@@ -51,26 +57,29 @@ void gm__order_refresh(gm__order *order, uint64_t mask, uint64_t patience_ns);
 void gm__order_note_synced(gm__order *order, const gm_stream *stream, uint64_t clock);
 
 /* What a request in the order of `slot` needs to use the settled block. `insert`: gm may put waits into that stream. */
-gm__order_verdict gm__order_judge(const gm__order *order, const gm__node *node, int slot, bool insert);
+gm__order_verdict gm__order_judge(const gm__order *order, const gm__mark *mark, int slot, bool insert);
 
 /* Put the waits into the stream of `slot`; afterwards the block is as if freed there. */
-gm_status gm__order_insert(gm__order *order, gm__node *node, int slot, gm_error *err);
+gm_status gm__order_insert(gm__order *order, gm__mark *mark, int slot, gm_error *err);
 
 /* Give the block a point of its own: where the one stream that a request in the order of `slot` must wait for is done
  * with it. */
-gm_status gm__order_attach_point(gm__order *order, gm__node *node, int slot, gm_error *err);
-void gm__order_drop_point(gm__order *order, gm__node *node);
+gm_status gm__order_attach_point(gm__order *order, gm__mark *mark, int slot, gm_error *err);
+void gm__order_drop_point(gm__order *order, gm__mark *mark);
 
-/* True when blocks of the pool were used on the stream, or asked for there. */
-bool gm__order_knows(const gm__order *order, const gm_stream *stream);
+/* Its slot if it has one; else GM__ORDER_HOST. */
+int gm__order_find(const gm__order *order, const gm_stream *stream);
 
 /* Wait until `stream` has done what was submitted to it: what a closing stream needs first. Takes no lock. */
 void gm__order_drain(gm_device *device, gm_stream *stream);
 
-/* The stream is done and goes: no block of the table remembers it. */
-void gm__order_forget(gm__order *order, const gm__node_table *table, const gm_stream *stream);
+/* The stream is done and goes: the mark remembers it no more. */
+void gm__order_forget_mark(gm__order *order, gm__mark *mark, int slot);
+/* The same for the slot itself, after all marks. */
+void gm__order_forget(gm__order *order, int slot);
 
-/* Give back all points (of the table's nodes, too), telling the backend how. */
-void gm__order_clear(gm__order *order, const gm__node_table *table, gm_close_mode mode);
+/* Give back a mark's point, and those of the slots, telling the backend how. */
+void gm__order_clear_mark(const gm__order *order, gm__mark *mark, gm_close_mode mode);
+void gm__order_clear(gm__order *order, gm_close_mode mode);
 
 #endif

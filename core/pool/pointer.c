@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
-#include "core/pool/pool.h"
+#include "core/pool/entry.h"
 
 /* Invariant: `nodes` holds every node with memory behind it, live or pooled, by rising address, and their ranges do not
  * overlap; the parts of a segment are found through it. It changes only when memory is taken from or given back to the
@@ -66,36 +66,12 @@ gm__node *gm__pointers_find(const gm__pointers *pointers, uint64_t address) {
   return address - node->address < node->bytes ? node : NULL;
 }
 
-void *gm_malloc(gm_pool *pool, uint64_t bytes, gm_stream *stream) {
-  gm_request request = {.bytes = bytes, .flags = GM_INSERT_WAIT, .stream = stream};
-  gm_block block;
-  gm_acquire answer = gm_alloc(pool, &request, &block);
-  return answer == GM_ACQUIRE_OK || answer == GM_ACQUIRE_FRESH ? (void *)(uintptr_t)block.address : NULL;
-}
-
-/* The live block that contains the address. */
-static gm_status pointer_block(gm_pool *pool, const void *pointer, gm_block *out) {
-  gm__mutex_lock(&pool->lock);
-  const gm__node *node = gm__pointers_find(&pool->pointers, (uintptr_t)pointer);
-  if (node && node->state == GM__NODE_SEGMENT) node = gm__segment_part(node->segment, (uintptr_t)pointer);
-  bool found = node && node->state == GM__NODE_LIVE;
-  if (found) *out = gm__node_block(node);
-  gm__mutex_unlock(&pool->lock);
-  return found ? GM_OK : GM_ERR_NOT_FOUND;
-}
-
 gm_status gm_block_of(gm_pool *pool, const void *pointer, gm_block *out) {
+  gm__entry entry;
   if (!pool || !pointer || !out) return GM_ERR_INVALID_ARGUMENT;
-  if (gm__context_forked(pool->device->ctx)) return GM_ERR_FORKED;
-  return pointer_block(pool, pointer, out);
-}
-
-gm_status gm_free_ptr(gm_pool *pool, void *pointer, uint64_t bytes_or_0, gm_stream *stream) {
-  if (!pointer) return pool ? GM_OK : GM_ERR_INVALID_ARGUMENT;
-  gm_block block;
-  gm_status status = gm_block_of(pool, pointer, &block);
-  if (status == GM_ERR_NOT_FOUND) return GM_ERR_INVALID_ARGUMENT;
-  if (status) return status;
-  if (block.address != (uintptr_t)pointer || bytes_or_0 > block.bytes) return GM_ERR_INVALID_ARGUMENT;
-  return gm_free(pool, &block, stream);
+  if (gm__pool_forked(pool)) return GM_ERR_FORKED;
+  if (!gm__entry_at(pool, (uintptr_t)pointer, &entry)) return GM_ERR_NOT_FOUND;
+  *out = entry.block;
+  gm__entry_close(&entry);
+  return GM_OK;
 }

@@ -6,12 +6,22 @@
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/saturate.h"
+#include "core/pool/entry.h"
+#include "core/pool/growth.h"
+#include "core/pool/hole.h"
+#include "core/pool/quota.h"
+#include "core/pool/share.h"
 #include "core/pool/supply.h"
+#include "core/pool/warm_up.h"
 
-/* A pool: one mutex over the tables, atomics for figures and limits. Invariants: claimed >= reserved >= in use; the
- * backend, the user's upstream and the tracker are never called to allocate or free with the lock held; points are,
- * because the lock is what keeps a stream from closing meanwhile (its listener takes it). In a forked child the lock
- * may be held by a thread that is not there: every call looks at that first, and destroy takes no lock. */
+/* A pool: one mutex over the tables, arenas with locks of their own, atomics for figures and limits. Invariants:
+ * claimed >= reserved >= in use; the backend, the user's upstream and the tracker are never called to allocate or free
+ * with the lock held; points are, because the lock is what keeps a stream from closing meanwhile (its listener takes
+ * it). In a forked child the lock may be held by a thread that is not there: every call looks at that first, and
+ * destroy takes no lock. */
+
+enum { POOL_MOST_ZONE = 1024 * 1024 };
 
 gm_status gm__pool_check(const gm_pool *pool, const char *op, gm_error *err) {
   if (!pool) return gm__bad_argument(err, op, "`pool` is NULL");
@@ -19,24 +29,59 @@ gm_status gm__pool_check(const gm_pool *pool, const char *op, gm_error *err) {
   return gm__device_check(pool->device, op, err);
 }
 
+static void pool_forget_node(gm_pool *pool, const gm_stream *stream) {
+  const int slot = gm__order_find(&pool->order, stream);
+  uint32_t cursor = 0;
+  if (slot == GM__ORDER_HOST) return;
+  for (gm__node *node; (node = gm__node_next(&pool->nodes, &cursor));) {
+    gm__order_forget_mark(&pool->order, &node->rare.mark, slot);
+  }
+  gm__order_forget(&pool->order, slot);
+}
+
+static bool pool_knows(gm_pool *pool, const gm_stream *stream) {
+  gm__arena *arena;
+  gm__mutex_lock(&pool->lock);
+  bool known = gm__order_find(&pool->order, stream) != GM__ORDER_HOST;
+  gm__mutex_unlock(&pool->lock);
+  for (uint32_t i = 0; !known && (arena = gm__arena_at(pool, i)); i++) {
+    gm__arena_lock(arena);
+    known = gm__order_find(&arena->order, stream) != GM__ORDER_HOST;
+    gm__arena_unlock(arena);
+  }
+  return known;
+}
+
 static void pool_stream_closing(void *user, gm_stream *stream) {
   gm_pool *pool = user;
-  gm__mutex_lock(&pool->lock);
-  bool known = gm__order_knows(&pool->order, stream);
-  gm__mutex_unlock(&pool->lock);
-  if (!known) return;
+  gm__arena *arena;
+  if (!pool_knows(pool, stream)) return;
   gm__order_drain(pool->device, stream);
+  if (pool->guard) gm__guard_drained(pool);
   gm__mutex_lock(&pool->lock);
-  gm__order_forget(&pool->order, &pool->nodes, stream);
-  gm__segments_settle(pool);
+  pool_forget_node(pool, stream);
   gm__mutex_unlock(&pool->lock);
+  for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
+    gm__arena_lock(arena);
+    const int slot = gm__order_find(&arena->order, stream);
+    if (slot != GM__ORDER_HOST) gm__holes_forget(arena, slot);
+    gm__holes_settle(arena);
+    gm__growth_publish(arena);
+    gm__arena_unlock(arena);
+  }
 }
 
 static void pool_stream_synced(void *user, gm_stream *stream, uint64_t clock) {
   gm_pool *pool = user;
+  gm__arena *arena;
   gm__mutex_lock(&pool->lock);
   gm__order_note_synced(&pool->order, stream, clock);
   gm__mutex_unlock(&pool->lock);
+  for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
+    gm__arena_lock(arena);
+    gm__order_note_synced(&arena->order, stream, clock);
+    gm__arena_unlock(arena);
+  }
 }
 
 /* That of the parameters, or of the configuration where they leave it open. */
@@ -44,7 +89,7 @@ static gm_strategy pool_strategy(gm_context *ctx, gm_strategy asked) {
   char word[16];
   if (asked != GM_STRATEGY_AUTO) return asked;
   gm__config_text(ctx, "allocation_strategy", word, sizeof word);
-  return strcmp(word, "best_fit") == 0 ? GM_STRATEGY_BEST_FIT : GM_STRATEGY_BUCKET;
+  return strcmp(word, "bucket") == 0 ? GM_STRATEGY_BUCKET : GM_STRATEGY_BEST_FIT;
 }
 
 static gm_status pool_check_params(const gm_pool_params *params, gm_error *err) {
@@ -54,6 +99,13 @@ static gm_status pool_check_params(const gm_pool_params *params, gm_error *err) 
   }
   if ((unsigned)params->strategy > GM_STRATEGY_BEST_FIT) {
     return gm__bad_argument(err, op, "`params->strategy` is %u, none of gm_strategy", (unsigned)params->strategy);
+  }
+  if (params->debug & ~(uint32_t)(GM_DEBUG_POISON | GM_DEBUG_CHECK_FREED)) {
+    return gm__bad_argument(err, op, "`params->debug` has bits that are none: 0x%x", params->debug);
+  }
+  if (params->red_zone_bytes > POOL_MOST_ZONE) {
+    return gm__bad_argument(err, op, "`params->red_zone_bytes` is %" PRIu64 ", must be at most %d",
+                            params->red_zone_bytes, POOL_MOST_ZONE);
   }
   if (params->upstream && (!params->upstream->allocate || !params->upstream->release)) {
     return gm__bad_argument(err, op, "`params->upstream` needs both allocate and release");
@@ -75,6 +127,20 @@ static bool pool_is_checked(const gm_pool_params *params) {
 #endif
 }
 
+static void pool_init_arenas(gm_pool *pool, gm_device *device, const gm_pool_params *params) {
+  static _Atomic uint64_t last_serial;
+  const gm__want plain = {.usage = GM_USAGE_TRANSFER | GM_USAGE_STORAGE};
+  gm__segment_rules_init(&pool->rules, device);
+  pool->rules.size = gm__config_u64(device->ctx, "segment_size");
+  pool->main_kind = gm__kind_of(&pool->rules, &plain);
+  gm__pages_init(pool, pool->strategy == GM_STRATEGY_BEST_FIT && !params->no_vmm && !params->upstream &&
+                           !params->share && pool->rules.size == UINT64_MAX);
+  pool->serial = atomic_fetch_add(&last_serial, 1) + 1;
+  pool->generation = device->ctx->generation;
+  pool->generation_at = gm__process_generation_at();
+  if (pool->strategy == GM_STRATEGY_BEST_FIT && !pool->tracker && !pool->guard) pool->fast_key = pool->serial;
+}
+
 static void pool_init(gm_pool *pool, gm_device *device, const gm_pool_params *params) {
   gm_context *ctx = device->ctx;
   uint64_t most = gm__config_u64(ctx, "max_pooled_per_bucket");
@@ -84,16 +150,26 @@ static void pool_init(gm_pool *pool, gm_device *device, const gm_pool_params *pa
   pool->strategy = pool_strategy(ctx, params->strategy);
   pool->checked = pool_is_checked(params);
   pool->has_upstream = params->upstream != NULL;
+  pool->share = params->share;
   if (params->upstream) pool->upstream = *params->upstream;
   pool->max_bytes = pool_cap(ctx, params->max_bytes);
   gm__mutex_init(&pool->lock);
   gm__node_table_init(&pool->nodes, gm__context_services(ctx), pool->id);
   pool->pointers.services = gm__context_services(ctx);
-  gm__segments_init(&pool->segments, device, gm__context_services(ctx));
-  pool->segments.size = gm__config_u64(ctx, "segment_size");
+  pool_init_arenas(pool, device, params);
   pool->buckets.most = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
   gm__order_init(&pool->order, device);
   pool->listener = (gm__stream_listener){.closing = pool_stream_closing, .synced = pool_stream_synced, .user = pool};
+}
+
+/* What only some pools have. */
+static gm_status pool_equip(gm_pool *pool, gm_device *device, const gm_pool_params *params, gm_error *err) {
+  bool track = params->track || gm__config_bool(device->ctx, "track_allocations");
+  gm_status status = track ? gm_tracker_create(device->ctx, &pool->tracker, err) : GM_OK;
+  pool->marks = gm__marks_of(device->ctx);
+  if (!status) status = gm__guard_create(device, params, pool->marks, &pool->guard, err);
+  if (status) gm_tracker_destroy(pool->tracker);
+  return status;
 }
 
 gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_pool **out, gm_error *err) {
@@ -103,36 +179,74 @@ gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_poo
   if (!out) return gm__bad_argument(err, "gm_pool_create", "`out` is NULL");
   if (!params) params = &by_configuration;
   status = pool_check_params(params, err);
+  if (!status) status = gm__share_check_pool(device, params, err);
   if (status) return status;
   gm_pool *pool = gm__object_new(device->ctx, GM__KIND_POOL, sizeof *pool);
   if (!pool) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_create", "no host memory for a pool");
-  if (params->track || gm__config_bool(device->ctx, "track_allocations")) {
-    status = gm_tracker_create(device->ctx, &pool->tracker, err);
-    if (status) {
-      gm__object_end(device->ctx, &pool->head);
-      return status;
-    }
+  status = pool_equip(pool, device, params, err);
+  if (status) {
+    gm__object_end(device->ctx, &pool->head);
+    return status;
   }
   pool_init(pool, device, params);
   atomic_fetch_add(&device->children, 1);
   gm__device_add_listener(device, &pool->listener);
   gm__pool_enlist(pool);
+  gm__warm_up_by_configuration(pool);
   *out = pool;
   return GM_OK;
 }
 
-/* Wait for every stream that may still use a pooled block. Under the lock, so that none of them closes meanwhile. */
-static void pool_drain(gm_pool *pool) {
-  gm__mutex_lock(&pool->lock);
-  uint64_t busy = 0;
-  uint32_t cursor = 0;
-  for (gm__node *node; (node = gm__node_next(&pool->nodes, &cursor));) {
-    if (node->state == GM__NODE_POOLED) busy |= gm__order_settle(&pool->order, node);
+/* A stream of the slot may still use something that was freed. */
+static bool pool_slot_is_busy(const gm__order *order, uint32_t slot) {
+  return order->used >> slot & 1 && order->slots[slot].passed < order->slots[slot].last_free;
+}
+
+/* Wait for the streams of the order that may still use something freed, under its lock, so that none of them closes
+ * meanwhile. False when one is being captured: nothing can wait for that. */
+static bool pool_drain_order(const gm__order *order) {
+  for (uint32_t slot = 0; slot < GM__ORDER_SLOTS; slot++) {
+    if (pool_slot_is_busy(order, slot) && gm__stream_captured(order->slots[slot].stream)) return false;
   }
   for (uint32_t slot = 0; slot < GM__ORDER_SLOTS; slot++) {
-    if (busy >> slot & 1) gm__order_drain(pool->device, pool->order.slots[slot].stream);
+    if (pool_slot_is_busy(order, slot)) gm__order_drain(order->device, order->slots[slot].stream);
   }
+  return true;
+}
+
+static bool pool_drain(gm_pool *pool) {
+  gm__arena *arena;
+  gm__mutex_lock(&pool->lock);
+  bool drained = pool_drain_order(&pool->order);
   gm__mutex_unlock(&pool->lock);
+  for (uint32_t i = 0; drained && (arena = gm__arena_at(pool, i)); i++) {
+    gm__arena_lock(arena);
+    drained = pool_drain_order(&arena->order);
+    gm__arena_unlock(arena);
+  }
+  return drained;
+}
+
+/* The device's figures forget what the arenas could have given back. */
+static void pool_unpublish(gm_pool *pool) {
+  gm__arena *arena;
+  for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
+    if (arena->noted) gm__device_note_pooled(pool->device, -(int64_t)arena->noted);
+  }
+}
+
+static uint64_t pool_live(const gm_pool *pool) {
+  gm_stats stats = {.struct_size = sizeof stats};
+  gm__arenas_add(pool, &stats);
+  return pool->live + stats.stream_hits + stats.global_hits + stats.misses - stats.frees;
+}
+
+static void pool_clear_points(gm_pool *pool, gm_close_mode mode) {
+  uint32_t cursor = 0;
+  for (gm__node *node; (node = gm__node_next(&pool->nodes, &cursor));) {
+    gm__order_clear_mark(&pool->order, &node->rare.mark, mode);
+  }
+  gm__order_clear(&pool->order, mode);
 }
 
 gm_status gm_pool_destroy(gm_pool *pool, gm_error *err) {
@@ -140,23 +254,33 @@ gm_status gm_pool_destroy(gm_pool *pool, gm_error *err) {
   if (!gm__pool_is(pool)) return gm__bad_argument(err, "gm_pool_destroy", "`pool` is destroyed");
   gm_device *device = pool->device;
   bool forked = gm__pool_forked(pool);
-  if (!forked && pool->live) {
-    return gm__fail(err, GM_ERR_BUSY, 0, "gm_pool_destroy", "%" PRIu64 " blocks of pool \"%s\" are still out",
-                    pool->live, pool->name);
+  if (!forked && pool->guard) gm__guard_reap(pool, true);
+  uint64_t live = forked ? 0 : pool_live(pool);
+  if (live) {
+    return gm__fail(err, GM_ERR_BUSY, 0, "gm_pool_destroy", "%" PRIu64 " blocks of pool \"%s\" are still out", live,
+                    pool->name);
   }
   uint32_t guests = atomic_load(&pool->guests);
   if (!forked && guests) {
     return gm__fail(err, GM_ERR_BUSY, 0, "gm_pool_destroy", "%u buffers or scopes of pool \"%s\" are alive", guests,
                     pool->name);
   }
+  if (!forked && !pool_drain(pool)) {
+    return gm__fail(err, GM_ERR_BUSY, 0, "gm_pool_destroy",
+                    "blocks of pool \"%s\" were freed on a stream that is being captured: end the capture first",
+                    pool->name);
+  }
   if (!forked) {
     gm__pool_delist(pool);
-    pool_drain(pool);
+    pool_unpublish(pool);
     gm__device_remove_listener(device, &pool->listener);
   }
-  gm__order_clear(&pool->order, &pool->nodes, forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL);
+  pool_clear_points(pool, forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL);
+  gm__guard_end(pool, forked);
   gm__supply_end(pool);
-  gm__segments_clear(&pool->segments);
+  gm__arenas_clear(pool, forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL);
+  gm__pages_clear(pool, forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL);
+  gm__quotas_end(pool, forked);
   gm_tracker_destroy(pool->tracker);
   gm__pointers_clear(&pool->pointers);
   gm__node_table_clear(&pool->nodes);
@@ -194,27 +318,32 @@ uint64_t gm__pool_limit(gm_pool *pool) {
   return claimed + room < cap ? claimed + room : cap;
 }
 
-gm__node *gm__pool_find(const gm_pool *pool, const gm_block *block) {
-  return gm__node_find(&pool->nodes, block, pool->checked);
-}
-
 void gm__pool_note_failure(gm_pool *pool, const gm_error *failure) {
   gm__mutex_lock(&pool->lock);
   pool->last_failure = *failure;
   gm__mutex_unlock(&pool->lock);
 }
 
+uint64_t gm__pool_pooled(gm_pool *pool) {
+  gm_stats stats = {.struct_size = sizeof stats};
+  gm__arenas_add(pool, &stats);
+  const uint64_t reserved = atomic_load_explicit(&pool->stats.reserved_bytes, memory_order_relaxed);
+  const uint64_t in_use = atomic_load_explicit(&pool->stats.in_use_bytes, memory_order_relaxed);
+  return gm__sub_sat(reserved, in_use + stats.in_use_bytes);
+}
+
 static void pool_note_pooled(gm_pool *pool, const gm__node *node, bool pooled) {
-  pool->pooled = pooled ? pool->pooled + node->bytes : pool->pooled - node->bytes;
   if (pool->has_upstream || !gm__device_is_charged(pool->device, &node->memory)) return;
   gm__device_note_pooled(pool->device, pooled ? (int64_t)node->bytes : -(int64_t)node->bytes);
 }
 
+void gm__pool_free_node(gm_pool *pool, gm__node *node, int slot) {
+  gm__order_note_free(&pool->order, &node->rare.mark, slot);
+  node->freed_on = slot == GM__ORDER_HOST ? 0 : pool->order.slots[slot].stream->id;
+  gm__pool_put(pool, node);
+}
+
 void gm__pool_put(gm_pool *pool, gm__node *node) {
-  if (node->segment) {
-    gm__segments_put(pool, node);
-    return;
-  }
   gm__bucket_put(&pool->buckets, node);
   pool_note_pooled(pool, node, true);
   node->idle = false;
@@ -229,7 +358,7 @@ void gm__pool_pull(gm_pool *pool, gm__node *node) {
 }
 
 bool gm__pool_settle(gm_pool *pool, gm__node *node) {
-  if (node->idle || gm__order_settle(&pool->order, node)) return node->idle;
+  if (node->idle || gm__order_settle(&pool->order, &node->rare.mark)) return node->idle;
   node->idle = true;
   gm__stats_count(&pool->stats.reclaimable_bytes, node->bytes);
   return true;
@@ -243,10 +372,10 @@ gm_location gm__pool_location(const gm_pool *pool, const gm_memory *memory) {
 }
 
 uint64_t gm__pool_track_id(gm_pool *pool, const gm_block *block) {
-  gm__mutex_lock(&pool->lock);
-  const gm__node *node = gm__pool_find(pool, block);
-  uint64_t id = node ? node->track_id : 0;
-  gm__mutex_unlock(&pool->lock);
+  gm__entry entry;
+  if (!gm__entry_open(pool, block, &entry)) return 0;
+  const uint64_t id = entry.rare ? entry.rare->track_id : 0;
+  gm__entry_close(&entry);
   return id;
 }
 
@@ -295,11 +424,17 @@ gm_status gm_pool_record_allocation(gm_pool *pool, int64_t bytes, gm_error *err)
 }
 
 void gm_pool_stats(gm_pool *pool, gm_stats *out) {
-  if (gm__pool_is(pool) && out) gm__stats_snapshot(&pool->stats, out);
+  if (!gm__pool_is(pool) || !out) return;
+  if (!gm__pool_forked(pool)) gm__arenas_look(pool);
+  gm_stats arenas = {.struct_size = sizeof arenas};
+  gm__arenas_add(pool, &arenas);
+  gm__stats_snapshot(&pool->stats, &arenas, out);
 }
 
 gm_device *gm_pool_device(const gm_pool *pool) { return gm__pool_is(pool) ? pool->device : NULL; }
 
 const char *gm_pool_name(const gm_pool *pool) { return gm__pool_is(pool) ? pool->name : ""; }
+
+gm_strategy gm_pool_strategy(const gm_pool *pool) { return gm__pool_is(pool) ? pool->strategy : GM_STRATEGY_AUTO; }
 
 gm_tracker *gm_pool_tracker(const gm_pool *pool) { return gm__pool_is(pool) ? pool->tracker : NULL; }

@@ -4,25 +4,41 @@
 
 #include "core/device/device.h"
 #include "core/pool/bucket.h"
+#include "core/pool/guard.h"
 #include "core/pool/node.h"
 #include "core/pool/order.h"
+#include "core/pool/pages.h"
 #include "core/pool/pointer.h"
 #include "core/pool/segment.h"
+#include "core/track/marks.h"
 #include "core/track/stats.h"
 #include "gm/pool.h"
 #include "gm/tracker.h"
 
+enum {
+  GM__POOL_ARENAS = 128,
+  GM__POOL_THREAD_ARENAS = 112 /* of that: for threads; the rest for rare kinds of memory */
+};
+
 struct gm_pool {
   gm__object head;
+  const _Atomic uint64_t *generation_at; /* holds `generation` until the process is another one */
+  uint64_t generation;
+  uint64_t fast_key; /* of the calling thread's arena: `serial`; 0 where the fast path does not do: core/pool/fast.c */
   gm_device *device;
   gm_pool *next, *prev; /* of all in the context: totals.c */
   uint64_t id;
+  uint64_t serial; /* never used again in this process */
   char name[48];
   gm_strategy strategy; /* never AUTO */
   bool checked;
   bool has_upstream;
+  gm_share_kind share; /* what its memory is made for */
   gm_upstream upstream;
-  gm_tracker *tracker; /* NULL: nothing is tracked */
+  gm_tracker *tracker;       /* NULL: nothing is tracked */
+  gm__guard *guard;          /* NULL: no debugging aids */
+  const gm__marks *marks;    /* NULL: no profiler is told */
+  struct gm__quotas *quotas; /* NULL: no tag has ever had one */
 
   _Atomic uint64_t max_bytes; /* cap on claimed bytes; UINT64_MAX: none */
   _Atomic uint64_t claimed;   /* reserved, or about to be: never above the cap that was in force when it grew */
@@ -33,14 +49,18 @@ struct gm_pool {
 
   gm__mutex lock; /* all below */
   gm__node_table nodes;
-  gm__buckets buckets;   /* BUCKET */
-  gm__segments segments; /* BEST_FIT */
+  gm__buckets buckets; /* BUCKET */
   gm__pointers pointers;
   gm__order order;
   gm__stream_listener listener;
-  uint64_t live;   /* blocks out */
-  uint64_t pooled; /* bytes kept for reuse */
+  uint64_t live; /* driver allocations that are out as blocks */
   gm_error last_failure;
+
+  gm__segment_rules rules;   /* BEST_FIT */
+  gm__pages pages;           /* the same, where the device maps memory in pieces */
+  gm__memory_kind main_kind; /* what plain requests need */
+  gm__arena *arenas[GM__POOL_ARENAS];
+  _Atomic uint32_t arena_count; /* grows, under the lock */
 };
 
 /* GM_OK, INVALID_ARGUMENT for NULL, FORKED, filling `err`. */
@@ -58,14 +78,32 @@ void gm__pool_unclaim(gm_pool *pool, uint64_t bytes);
  * hot path. UINT64_MAX: none. */
 uint64_t gm__pool_limit(gm_pool *pool);
 
-/* The live node that `block` names, or NULL. The pool's lock is held. */
-gm__node *gm__pool_find(const gm_pool *pool, const gm_block *block);
+/* gm_free without a look at guards: of the block as the pool knows it. */
+gm_status gm__pool_free(gm_pool *pool, const gm_block *block, gm_stream *stream);
+
+/* Its owner loses the block, as the pool knows it, and nobody gets it. */
+void gm__pool_bury(gm_pool *pool, const gm_block *block);
 
 /* gm_alloc for memory that is not the device's own (pinned host memory). EXHAUSTED where it has no such. */
 gm_acquire gm__pool_alloc_beside(gm_pool *pool, const gm_request *request, gm_block *out);
 
+/* A block of memory that migrates, on a device that has such: counted and limited as all are, but never pooled, because
+ * advice and place would stick to it; gm_free gives it back at once. */
+gm_status gm__pool_alloc_managed(gm_pool *pool, const gm_request *request, gm_block *out, gm_error *err);
+
+/* A block of memory that is there already: [offset, offset + bytes) of `memory`, which is marked as wrapped. `opened`:
+ * what gm_free closes, NULL: nothing. On failure the memory stays the caller's. OVER_LIMIT, OUT_OF_HOST_MEMORY, DRIVER.
+ */
+gm_status gm__pool_adopt(gm_pool *pool, const gm_memory *memory, uint64_t offset, uint64_t bytes,
+                         struct gm__opened *opened, gm_block *out, gm_error *err);
+
 /* Where the memory of a block is: on the device, or page-locked host memory beside it. */
 gm_location gm__pool_location(const gm_pool *pool, const gm_memory *memory);
+
+/* Why the pool refused, as a failure of `op`: its own report, or the answer where the report would find memory by now.
+ */
+gm_status gm__explain_refusal(gm_pool *pool, const gm_request *request, gm_acquire answer, const char *op,
+                              gm_error *err);
 
 /* The entry of a live block in the pool's tracker; 0: none. */
 uint64_t gm__pool_track_id(gm_pool *pool, const gm_block *block);
@@ -76,8 +114,14 @@ void gm__pool_delist(gm_pool *pool);
 
 void gm__pool_note_failure(gm_pool *pool, const gm_error *failure);
 
-/* Pooled memory: put a node there, take it out, look whether streams are done with it (true: idle). The last two are
- * not for parts of segments. With the lock. */
+/* Bytes kept for reuse now. */
+uint64_t gm__pool_pooled(gm_pool *pool);
+
+/* A node becomes pooled, after work of the stream in that slot. With the lock. */
+void gm__pool_free_node(gm_pool *pool, gm__node *node, int slot);
+
+/* Pooled memory: put a node there, take it out, look whether streams are done with it (true: idle). With the
+ * lock. */
 void gm__pool_put(gm_pool *pool, gm__node *node);
 void gm__pool_pull(gm_pool *pool, gm__node *node);
 bool gm__pool_settle(gm_pool *pool, gm__node *node);

@@ -7,8 +7,8 @@
 #include "gm/size.h"
 
 enum {
-  REQUEST_FLAGS = GM_ZERO | GM_INSERT_WAIT | GM_COMMIT | GM_HOST_VISIBLE | GM_POOLED_ONLY,
-  REQUEST_LATER = GM_ALLOW_SPANS | GM_EVICTABLE | GM_RELOCATABLE | GM_SHAREABLE,
+  REQUEST_FLAGS = GM_ZERO | GM_INSERT_WAIT | GM_COMMIT | GM_HOST_VISIBLE | GM_SHAREABLE | GM_POOLED_ONLY,
+  REQUEST_LATER = GM_ALLOW_SPANS | GM_EVICTABLE | GM_RELOCATABLE,
   REQUEST_USAGE = GM_USAGE_TRANSFER | GM_USAGE_STORAGE | GM_USAGE_UNIFORM | GM_USAGE_INDIRECT | GM_USAGE_READBACK
 };
 
@@ -43,6 +43,10 @@ static gm_status request_check(const gm_pool *pool, const gm_request *request, g
   if (request->stream && request->stream->device != pool->device) {
     return gm__bad_argument(err, op, "`stream` belongs to another device");
   }
+  if (request->flags & GM_SHAREABLE && pool->share == GM_SHARE_NONE) {
+    return gm__bad_argument(err, op, "GM_SHAREABLE: pool \"%s\" was not made to share (gm_pool_params.share)",
+                            pool->name);
+  }
   return request_check_words(request, err);
 }
 
@@ -58,13 +62,15 @@ gm_status gm__want_read(const gm_pool *pool, const gm_request *request, gm__want
   const gm_device_info *info = &pool->device->info;
   uint64_t least = info->alignment ? info->alignment : 1;
   bool carves = pool->strategy == GM_STRATEGY_BEST_FIT;
-  uint64_t exact = request_exact(request->bytes, carves ? pool->segments.granule : least);
+  uint64_t align = request->align > least ? request->align : least, bytes = request->bytes;
+  if (pool->guard) bytes = gm__guard_bytes(pool->guard, bytes, align);
+  uint64_t exact = request_exact(bytes, carves ? pool->rules.granule : least);
   *out = (gm__want){
       .bytes = request->bytes,
       .exact = exact,
       .rounded = carves ? exact : gm__bucket_round(exact, info->max_alloc_bytes),
       .stream = request->stream,
-      .align = request->align > least ? request->align : (uint32_t)least,
+      .align = (uint32_t)align,
       .flags = request->flags,
       .usage = request->usage ? request->usage : GM_USAGE_TRANSFER | GM_USAGE_STORAGE,
       .tag = request->tag,
@@ -72,6 +78,7 @@ gm_status gm__want_read(const gm_pool *pool, const gm_request *request, gm__want
       .must_be = request->must_be,
       .insert = (request->flags & (GM_INSERT_WAIT | GM_ZERO)) != 0,
   };
+  if (pool->guard) out->insert |= gm__guard_writes(pool->guard);
   return GM_OK;
 }
 
@@ -80,7 +87,7 @@ static uint32_t request_memory_flags(const gm_pool *pool, const gm__node *node) 
 }
 
 bool gm__want_fits(const gm_pool *pool, const gm__want *want, const gm__node *node) {
-  if (node->bytes < want->bytes || node->must_be > want->must_be || want->usage & ~node->usage) return false;
+  if (node->bytes < want->exact || node->must_be > want->must_be || want->usage & ~node->usage) return false;
   if (want->flags & GM_COMMIT && !node->committed) return false;
   if (want->beside_device && request_memory_flags(pool, node) & GM_MEMORY_DEVICE_LOCAL) return false;
   uint32_t visible = request_memory_flags(pool, node) & (GM_MEMORY_HOST_VISIBLE | GM_MEMORY_HOST_POINTER);

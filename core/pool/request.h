@@ -13,6 +13,7 @@ typedef struct gm__want {
   gm_must_be must_be;
   bool insert;        /* waits go into the stream */
   bool beside_device; /* only memory that is not the device's own */
+  bool managed;       /* only memory that migrates; never pooled */
 } gm__want;
 
 /* INVALID_ARGUMENT or NOT_SUPPORTED (what a later version has), naming the member. */

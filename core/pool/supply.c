@@ -4,8 +4,11 @@
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/shadow.h"
 #include "core/pool/growth.h"
+#include "core/pool/share.h"
 #include "core/pool/upstream.h"
+#include "core/pool/vmm.h"
 
 /* Invariants: bytes are claimed before anybody is asked for them and unclaimed after they are back, so `claimed` is
  * never below what is really held; whoever asks the backend under a share of the device does so under the device's grow
@@ -15,10 +18,6 @@
 /* Addresses for devices whose API has none: above every address that a 46-bit user space has, never handed out twice.
  */
 #define SUPPLY_FIRST_ADDRESS (UINT64_C(1) << 46)
-
-/* For a trim to learn from the driver that an idle stream is idle: some drivers answer a point only after a round trip.
- */
-#define SUPPLY_PATIENCE_NS UINT64_C(1000000)
 
 static gm_status supply_address(gm_device *device, uint64_t bytes, uint64_t align, uint64_t *out, gm_error *err) {
   uint64_t used = atomic_load_explicit(&device->synthetic_bytes, memory_order_relaxed), at;
@@ -35,9 +34,13 @@ static gm_status supply_address(gm_device *device, uint64_t bytes, uint64_t alig
   return GM_OK;
 }
 
-static gm_status supply_check_room(gm_device *device, uint64_t bytes, gm_error *err) {
-  uint64_t room = gm__device_room(device, false);
-  if (bytes > room) room = gm__device_room(device, true);
+static uint64_t supply_room(gm_device *device, bool managed, bool read_now) {
+  return managed ? gm__device_room_managed(device) : gm__device_room(device, read_now);
+}
+
+static gm_status supply_check_room(gm_device *device, uint64_t bytes, bool managed, gm_error *err) {
+  uint64_t room = supply_room(device, managed, false);
+  if (bytes > room) room = supply_room(device, managed, true); /* as it is now, and if there was host memory to ask */
   if (bytes <= room) return GM_OK;
   return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
                   "%" PRIu64 " bytes are more than the %" PRIu64
@@ -52,9 +55,12 @@ static gm_status supply_ask_device(gm_pool *pool, const gm__want *want, uint64_t
                                 .usage = want->usage,
                                 .flags = want->flags & (GM_HOST_VISIBLE | GM_COMMIT),
                                 .must_be = want->must_be,
-                                .beside_device = want->beside_device};
+                                .beside_device = want->beside_device,
+                                .managed = want->managed,
+                                .share = want->beside_device || want->managed ? GM_SHARE_NONE : pool->share};
   gm__mutex_lock(&device->grow_lock);
-  gm_status status = want->beside_device && !device->info.unified ? GM_OK : supply_check_room(device, bytes, err);
+  gm_status status =
+      want->beside_device && !device->info.unified ? GM_OK : supply_check_room(device, bytes, want->managed, err);
   if (!status) status = gm__device_alloc(device, &request, out, err);
   gm__mutex_unlock(&device->grow_lock);
   return status;
@@ -62,22 +68,35 @@ static gm_status supply_ask_device(gm_pool *pool, const gm__want *want, uint64_t
 
 static gm_status supply_ask(gm_pool *pool, const gm__want *want, uint64_t bytes, gm__node *node, gm_error *err) {
   uint64_t began = gm__now_ns();
+  gm__marks_push(pool->marks, "allocation at the driver", pool->name, bytes);
   gm_status status = pool->has_upstream ? gm__upstream_take(pool, bytes, want->align, &node->memory, &node->token, err)
                                         : supply_ask_device(pool, want, bytes, &node->memory, err);
+  gm__marks_pop(pool->marks);
   if (status == GM_ERR_OVER_LIMIT) return status; /* the backend was not asked */
   gm__stats_count(&pool->stats.driver_allocs, 1);
   gm__stats_count(&pool->stats.driver_ns, gm__now_ns() - began);
   return status;
 }
 
+/* Nobody watches over the memory any more. */
+static void supply_let_go(const gm_pool *pool, const gm_memory *memory, const gm__node *node) {
+  if (memory->host) gm__shadow_open(memory->host, memory->bytes);
+  if (node->heap) gm__marks_heap_end(pool->marks, node->heap);
+}
+
 /* `memory` is the node's, or was: a node on its way back has given it up already. */
 static void supply_give(gm_pool *pool, const gm_memory *memory, const gm__node *node) {
   uint64_t began = gm__now_ns();
+  supply_let_go(pool, memory, node);
+  gm__marks_push(pool->marks, "free at the driver", pool->name, memory->bytes);
   if (pool->has_upstream && !node->foreign) {
     gm__upstream_give(pool, memory, node->token);
+  } else if (node->opened) {
+    gm__share_release(pool->device, node->opened);
   } else {
     gm__device_free(pool->device, memory, NULL);
   }
+  gm__marks_pop(pool->marks);
   gm__stats_count(&pool->stats.driver_frees, 1);
   gm__stats_count(&pool->stats.driver_ns, gm__now_ns() - began);
 }
@@ -90,13 +109,18 @@ static gm_status supply_enter(gm_pool *pool, const gm__want *want, uint64_t byte
   node->must_be = want->must_be;
   node->size_class = want->size_class;
   node->committed = (want->flags & GM_COMMIT) != 0;
-  node->address = node->memory.address;
+  node->foreign |= want->managed; /* goes back when it is freed */
+  node->address = node->memory.address ? node->memory.address + node->offset : 0;
   gm_status status = GM_OK;
   if (!node->address) status = supply_address(pool->device, bytes, want->align, &node->address, err);
   if (status) return status;
   gm__mutex_lock(&pool->lock);
   status = gm__pointers_insert(&pool->pointers, node);
   gm__mutex_unlock(&pool->lock);
+  if (status == GM_ERR_DRIVER && node->opened) status = GM_OK; /* imported twice: look-ups find the first */
+  if (!status && pool->marks && !node->foreign) {
+    node->heap = gm__marks_heap(pool->marks, pool->name, node->memory.address, bytes);
+  }
   if (!status) return GM_OK;
   return gm__fail(err, status, 0, "gm_alloc", "%s",
                   status == GM_ERR_DRIVER ? "the driver gave an address that overlaps memory it gave before"
@@ -135,21 +159,23 @@ gm_status gm__supply_take(gm_pool *pool, const gm__want *want, uint64_t bytes, g
   return status;
 }
 
-gm_status gm__supply_adopt(gm_pool *pool, const gm__want *want, const gm_memory *memory, gm__node **out,
-                           gm_error *err) {
+gm_status gm__supply_adopt(gm_pool *pool, const gm__want *want, const gm_memory *memory, uint64_t offset,
+                           gm__opened *opened, gm__node **out, gm_error *err) {
   gm__mutex_lock(&pool->lock);
   gm__node *node = gm__node_take(&pool->nodes);
   gm__mutex_unlock(&pool->lock);
   if (!node) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_block_wrap", "no host memory for the pool's table");
-  gm_status status = gm__pool_claim(pool, memory->bytes, err);
+  gm_status status = gm__pool_claim(pool, want->bytes, err);
   if (status == GM_OK) {
     node->memory = *memory;
+    node->offset = offset;
+    node->opened = opened;
     node->foreign = true;
-    status = supply_enter(pool, want, memory->bytes, node, err);
-    if (status != GM_OK) gm__pool_unclaim(pool, memory->bytes);
+    status = supply_enter(pool, want, want->bytes, node, err);
+    if (status != GM_OK) gm__pool_unclaim(pool, want->bytes);
   }
   if (status == GM_OK) {
-    gm__stats_grow(&pool->stats.reserved_bytes, &pool->stats.peak_reserved_bytes, memory->bytes);
+    gm__stats_grow(&pool->stats.reserved_bytes, &pool->stats.peak_reserved_bytes, want->bytes);
     *out = node;
     return GM_OK;
   }
@@ -160,6 +186,36 @@ gm_status gm__supply_adopt(gm_pool *pool, const gm__want *want, const gm_memory 
   return status;
 }
 
+gm_status gm__supply_enter_range(gm_pool *pool, const gm_memory *memory, gm__segment *segment, gm_error *err) {
+  gm_status status = GM_ERR_OUT_OF_HOST_MEMORY;
+  gm__mutex_lock(&pool->lock);
+  gm__node *node = gm__node_take(&pool->nodes);
+  if (node) {
+    node->memory = *memory;
+    node->address = memory->address;
+    node->bytes = memory->bytes;
+    status = gm__pointers_insert(&pool->pointers, node);
+    if (status == GM_OK) {
+      node->segment = segment;
+      node->state = GM__NODE_SEGMENT;
+      segment->node = node;
+    } else {
+      node->memory.handle = 0;
+      gm__node_give(&pool->nodes, node);
+    }
+  }
+  gm__mutex_unlock(&pool->lock);
+  return status == GM_OK ? GM_OK : gm__fail(err, status, 0, "gm_alloc", "a range of addresses cannot be entered");
+}
+
+void gm__supply_leave_range(gm_pool *pool, gm__segment *segment) {
+  gm__mutex_lock(&pool->lock);
+  gm__pointers_remove(&pool->pointers, segment->node);
+  segment->node->memory.handle = 0;
+  gm__node_give(&pool->nodes, segment->node);
+  gm__mutex_unlock(&pool->lock);
+}
+
 void gm__supply_detach(gm_pool *pool, gm__leaving *leaving, gm__node *node) {
   gm__pool_pull(pool, node);
   gm__supply_leave(pool, leaving, node);
@@ -167,7 +223,7 @@ void gm__supply_detach(gm_pool *pool, gm__leaving *leaving, gm__node *node) {
 
 void gm__supply_leave(gm_pool *pool, gm__leaving *leaving, gm__node *node) {
   gm__pointers_remove(&pool->pointers, node);
-  gm__order_drop_point(&pool->order, node);
+  gm__order_drop_point(&pool->order, &node->rare.mark);
   node->links[GM__BY_BUCKET].next = leaving->first;
   leaving->first = node;
   leaving->bytes += node->bytes;
@@ -198,15 +254,19 @@ bool gm__supply_is_shortage(gm_status status) {
 
 uint64_t gm__supply_trim(gm_pool *pool, uint64_t keep_bytes) {
   gm__leaving leaving = {0};
+  gm__marks_push(pool->marks, "trim", pool->name, keep_bytes);
   gm__mutex_lock(&pool->lock);
-  gm__order_refresh(&pool->order, UINT64_MAX, SUPPLY_PATIENCE_NS);
-  for (gm__node *node = pool->buckets.ages.last, *newer; node && pool->pooled > keep_bytes; node = newer) {
+  gm__order_refresh(&pool->order, UINT64_MAX, GM__SUPPLY_PATIENCE_NS);
+  for (gm__node *node = pool->buckets.ages.last, *newer; node && gm__pool_pooled(pool) - leaving.bytes > keep_bytes;
+       node = newer) {
     newer = node->links[GM__BY_AGE].prev;
     if (gm__pool_settle(pool, node)) gm__supply_detach(pool, &leaving, node);
   }
-  gm__growth_trim(pool, keep_bytes, &leaving);
   gm__mutex_unlock(&pool->lock);
+  gm__growth_trim(pool, keep_bytes, &leaving);
   gm__supply_return(pool, &leaving);
+  leaving.bytes += gm__vmm_trim(pool, keep_bytes);
+  gm__marks_pop(pool->marks);
   return leaving.bytes;
 }
 
@@ -215,14 +275,18 @@ void gm__supply_end(gm_pool *pool) {
   uint32_t cursor = 0;
   for (gm__node *node; (node = gm__node_next(&pool->nodes, &cursor));) {
     if (node->state == GM__NODE_UNUSED || !node->memory.handle) continue;
-    if (node->segment && node->state != GM__NODE_SEGMENT) continue; /* a part of it */
+    if (node->state == GM__NODE_SEGMENT && node->segment->range) continue; /* the arena's */
     if (forked && node->state == GM__NODE_AWAY) continue; /* a thread that is not here may be half through with it */
+    if (!forked) supply_let_go(pool, &node->memory, node);
     if (pool->has_upstream && !node->foreign) {
       gm__upstream_give(pool, &node->memory, node->token);
       continue;
     }
-    bool pooled = node->segment ? node->segment->idle : node->state == GM__NODE_POOLED;
-    bool noted = pooled && gm__device_is_charged(pool->device, &node->memory);
+    if (node->opened) {
+      gm__share_release(pool->device, node->opened);
+      continue;
+    }
+    bool noted = node->state == GM__NODE_POOLED && gm__device_is_charged(pool->device, &node->memory);
     if (noted && !forked) gm__device_note_pooled(pool->device, -(int64_t)node->bytes);
     gm__device_free(pool->device, &node->memory, NULL);
   }

@@ -9,9 +9,20 @@
 /* `bytes` for the request, in a node that is AWAY. OVER_LIMIT, OUT_OF_DEVICE_MEMORY and the backend's other answers. */
 gm_status gm__supply_take(gm_pool *pool, const gm__want *want, uint64_t bytes, gm__node **out, gm_error *err);
 
-/* A node, AWAY, for memory that is there already: a wrapped one. OVER_LIMIT, OUT_OF_HOST_MEMORY, DRIVER (its address is
- * that of other memory); the memory stays the caller's then. */
-gm_status gm__supply_adopt(gm_pool *pool, const gm__want *want, const gm_memory *memory, gm__node **out, gm_error *err);
+/* A node, AWAY, for memory that is there already, wrapped or imported: want->bytes at `offset` of it. `opened`: what
+ * gives it back, or NULL. OVER_LIMIT, OUT_OF_HOST_MEMORY, DRIVER (its address is that of other memory); the memory
+ * stays the caller's then. */
+gm_status gm__supply_adopt(gm_pool *pool, const gm__want *want, const gm_memory *memory, uint64_t offset,
+                           struct gm__opened *opened, gm__node **out, gm_error *err);
+
+/* For a trim to learn from the driver that an idle stream is idle: some drivers answer a point only after a round trip.
+ */
+#define GM__SUPPLY_PATIENCE_NS UINT64_C(1000000)
+
+/* Make a range of addresses known that a segment stands for, in a node of its own; and forget it. OUT_OF_HOST_MEMORY,
+ * DRIVER. */
+gm_status gm__supply_enter_range(gm_pool *pool, const gm_memory *memory, gm__segment *segment, gm_error *err);
+void gm__supply_leave_range(gm_pool *pool, gm__segment *segment);
 
 /* Nodes on their way back, linked by links[GM__BY_BUCKET].next. */
 typedef struct gm__leaving {

@@ -22,13 +22,16 @@ static void stats_at_least(uint64_t *value, uint64_t bound) {
   if (*value < bound) *value = bound;
 }
 
-void gm__stats_snapshot(gm__stats *stats, gm_stats *out) {
+void gm__stats_snapshot(gm__stats *stats, const gm_stats *more, gm_stats *out) {
   out->struct_size = sizeof *out;
 #define X(name, text) out->name = atomic_load_explicit(&stats->name, memory_order_relaxed);
   GM_STATS_FIELDS(X)
 #undef X
+  if (more) gm_stats_add(out, more);
   stats_at_most(&out->in_use_bytes, out->reserved_bytes);
   stats_at_most(&out->requested_bytes, out->in_use_bytes);
+  stats_at_most(&out->peak_in_use_bytes, out->peak_reserved_bytes); /* of several arenas: a sum of peaks */
+  stats_at_most(&out->peak_requested_bytes, out->peak_in_use_bytes);
   stats_at_least(&out->peak_requested_bytes, out->requested_bytes);
   stats_at_least(&out->peak_in_use_bytes, out->in_use_bytes);
   stats_at_least(&out->peak_reserved_bytes, out->reserved_bytes);

@@ -24,8 +24,8 @@ static inline void gm__stats_uncount(_Atomic uint64_t *counter, uint64_t n) {
 /* Add to a current figure and raise its peak. */
 void gm__stats_grow(_Atomic uint64_t *current, _Atomic uint64_t *peak, uint64_t n);
 
-/* All fields, struct_size too, with every relation of gm/stats.h true even while others count: what was read between
- * two steps of a call is bounded by its neighbour. */
-void gm__stats_snapshot(gm__stats *stats, gm_stats *out);
+/* All fields, struct_size too, with `more` (NULL: nothing) added, with every relation of gm/stats.h true even while
+ * others count: what was read between two steps of a call is bounded by its neighbour. */
+void gm__stats_snapshot(gm__stats *stats, const gm_stats *more, gm_stats *out);
 
 #endif

@@ -26,6 +26,7 @@
 #include "gm/native.h"
 #include "gm/raw_figures.h"
 #include "gm/services.h"
+#include "gm/share_kind.h"
 #include "gm/status.h"
 #include "gm/stream_kind.h"
 
@@ -71,7 +72,9 @@ typedef enum gm_memory_flags {
   GM_MEMORY_HOST_COHERENT = 4, /* needs no flush or invalidate */
   GM_MEMORY_HOST_CACHED = 8,   /* fast for the host to read */
   GM_MEMORY_HOST_POINTER = 16, /* gm_memory.host is set: no mapping needed */
-  GM_MEMORY_PINNED = 32        /* page-locked host memory */
+  GM_MEMORY_PINNED = 32,       /* page-locked host memory */
+  GM_MEMORY_MANAGED = 64,      /* migrates between device and host (group 19) */
+  GM_MEMORY_APART = 128        /* another kind of handle than the other types: only for who asks for this type */
 } gm_memory_flags;
 
 typedef struct gm_memory_type {
@@ -81,6 +84,7 @@ typedef struct gm_memory_type {
   uint64_t heap_bytes;      /* 0: not known */
   uint64_t max_alloc_bytes; /* 0: as the device */
   uint64_t atom_bytes;      /* flush and invalidate granularity; 1 if coherent */
+  uint32_t share_kinds;     /* bit 1 << kind for each gm_share_kind that memory of this type can be made for */
 } gm_memory_type;
 
 typedef enum gm_usage { /* what the memory is for; 0 means TRANSFER | STORAGE */
@@ -98,11 +102,12 @@ typedef enum gm_alloc_flags {
 
 typedef struct gm_memory_params {
   uint32_t struct_size;
-  uint32_t type;  /* index of the memory type */
-  uint64_t bytes; /* > 0 */
-  uint64_t align; /* power of two; 0: the device's */
-  uint32_t usage; /* gm_usage */
-  uint32_t flags; /* gm_alloc_flags */
+  uint32_t type;       /* index of the memory type */
+  uint64_t bytes;      /* > 0 */
+  uint64_t align;      /* power of two; 0: the device's */
+  uint32_t usage;      /* gm_usage */
+  uint32_t flags;      /* gm_alloc_flags */
+  gm_share_kind share; /* made so that share_export can hand it out in this way */
 } gm_memory_params;
 
 /* One driver allocation, by value. */
@@ -149,23 +154,6 @@ typedef struct gm_peer_info { /* what one device has of another one's memory */
   bool atomics; /* atomic operations work over it */
   int32_t rank; /* the driver's, lower is faster; -1: not told */
 } gm_peer_info;
-
-typedef enum gm_share_kind {
-  GM_SHARE_IPC = 1, /* bytes that another process of the machine understands */
-  GM_SHARE_FD = 2   /* a file descriptor, to be sent over a socket or inherited */
-} gm_share_kind;
-
-enum { GM_SHARE_IPC_BYTES = 64 };
-
-/* Memory on its way to another process: plain data but for `fd`, which belongs to whoever has the struct. */
-typedef struct gm_shared {
-  uint32_t struct_size;
-  gm_share_kind kind;
-  uint64_t bytes;
-  uint64_t offset; /* of the memory in what the driver shares */
-  int32_t fd;      /* GM_SHARE_FD; else -1 */
-  uint8_t ipc[GM_SHARE_IPC_BYTES];
-} gm_shared;
 
 typedef enum gm_managed_place { GM_MANAGED_ON_DEVICE = 0, GM_MANAGED_ON_HOST = 1 } gm_managed_place;
 
@@ -253,13 +241,16 @@ typedef struct gm_backend_ops {
 
   /* 13. Points: all or none. record: after all that was submitted to `stream` so far. point_wait: GM_ERR_TIMEOUT when
    * timeout_ns passed first (UINT64_MAX: no limit). point_wait_on: later work of `stream` waits, the host does not.
-   * A barrier: later work of `stream` sees and follows all earlier work of it. */
+   * A barrier: later work of `stream` sees and follows all earlier work of it. stream_capturing may stand alone: true
+   * while the engine records the work of a stream that it lent, instead of doing it. Meanwhile gm allocates nothing for
+   * the stream, and submits, records and waits for nothing there. */
   gm_status (*point_record)(void *device, void *stream, gm_backend_point *out, gm_error *err);
   gm_status (*point_done)(void *device, const gm_backend_point *point, bool *out, gm_error *err);
   gm_status (*point_wait)(void *device, const gm_backend_point *point, uint64_t timeout_ns, gm_error *err);
   gm_status (*point_wait_on)(void *device, void *stream, const gm_backend_point *point, gm_error *err);
   gm_status (*stream_barrier)(void *device, void *stream, gm_error *err);
   void (*point_release)(void *device, const gm_backend_point *point, gm_close_mode mode);
+  gm_status (*stream_capturing)(void *device, void *stream, bool *out, gm_error *err);
 
   /* 14. Copies: the first four required, the rest optional. fill: `pattern` of 1, 2, 4, 8 or 16 bytes, repeated from
    * the first byte; bytes need not be a multiple. copy: ranges do not overlap. copy_record: into the engine's own
@@ -307,9 +298,13 @@ typedef struct gm_backend_ops {
                          gm_error *err);
 
   /* 18. Share: all or none. The exporting process lives, and keeps the memory, until every import is closed.
-   * share_export: kind IPC. share_export_vmm: kind FD, of what vmm_create made with `shareable`. Imported memory is
-   * given back by share_close, imported physical memory by vmm_destroy. An import does not take `fd`. */
-  gm_status (*share_export)(void *device, const gm_memory *memory, gm_shared *out, gm_error *err);
+   * share_export: of memory made with params.share == `kind` (a driver may take any memory for IPC); the descriptor in
+   * *out is the caller's. share_import: gives memory of kinds IPC, FD and DMABUF, to be given back by share_close; gm
+   * asks for the whole (offset 0, `bytes` = `whole_bytes`), once for one allocation of the driver. The last two: kind
+   * FD, of what vmm_create made with `shareable`; imported physical memory is given back by vmm_destroy. An import does
+   * not take `fd`, and refuses what does not fit what the driver opened. Whose device it is (device_uuid, backend) gm
+   * says and checks. */
+  gm_status (*share_export)(void *device, const gm_memory *memory, gm_share_kind kind, gm_shared *out, gm_error *err);
   gm_status (*share_import)(void *device, const gm_shared *shared, gm_memory *out, gm_error *err);
   gm_status (*share_close)(void *device, const gm_memory *memory, gm_close_mode mode, gm_error *err);
   gm_status (*share_export_vmm)(void *device, uint64_t handle, uint64_t bytes, gm_shared *out, gm_error *err);
@@ -322,8 +317,14 @@ typedef struct gm_backend_ops {
   gm_status (*managed_advise)(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes,
                               gm_managed_advice advice, gm_managed_place place, bool give, gm_error *err);
 
-  /* 20, 21. Files, kernels: reserved, must be NULL. */
-  void (*reserved[12])(void);
+  /* 20. Ranges as memory: optional. What copies and native handles take for [address, address + bytes) of a reserved
+   * range, mapped or not; memory_free lets go of it, before the range is unreserved, and unmaps nothing. Without the
+   * entry such a memory is one whose handle and address are `address` (see gm_memory). A backend
+   * may be unable to map a range into the host. */
+  gm_status (*vmm_memory)(void *device, uint64_t address, uint64_t bytes, uint32_t type, gm_memory *out, gm_error *err);
+
+  /* 21, 22. Files, kernels: reserved, must be NULL. */
+  void (*reserved[11])(void);
   /* End of ABI 0. */
 } gm_backend_ops;
 

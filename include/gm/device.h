@@ -110,6 +110,11 @@ GM_API gm_context *gm_device_context(const gm_device *device);            /* bor
 /* The figures, read now: total, free, used by us (all contexts of the process), reclaimable (pooled), margin. */
 GM_API gm_status gm_device_memory_info(gm_device *device, gm_memory_info *out, gm_error *err);
 
+/* The same for managed allocations (gm/managed.h): on some devices these are the host's to give, and bounded by the
+ * group limit of the process, where plain ones are not. Everywhere else the figures are those of
+ * gm_device_memory_info. */
+GM_API gm_status gm_device_managed_memory_info(gm_device *device, gm_memory_info *out, gm_error *err);
+
 /* GM_OK, or GM_ERR_DEVICE_LOST and why (F78). */
 GM_API gm_status gm_device_state(gm_device *device, gm_error *err);
 

@@ -45,7 +45,21 @@ GM_BEGIN_DECLS
   X(GM_DTYPE_F6_E2M3, 31, "f6_e2m3", 4, 3)         \
   X(GM_DTYPE_F6_E3M2, 32, "f6_e3m2", 4, 3)         \
   X(GM_DTYPE_F8_E4M3FNUZ, 33, "f8_e4m3fnuz", 1, 1) \
-  X(GM_DTYPE_F8_E5M2FNUZ, 34, "f8_e5m2fnuz", 1, 1)
+  X(GM_DTYPE_F8_E5M2FNUZ, 34, "f8_e5m2fnuz", 1, 1) \
+  X(GM_DTYPE_Q8_1, 35, "q8_1", 32, 36)             \
+  X(GM_DTYPE_Q8_K, 36, "q8_k", 256, 292)           \
+  X(GM_DTYPE_IQ1_S, 37, "iq1_s", 256, 50)          \
+  X(GM_DTYPE_IQ1_M, 38, "iq1_m", 256, 56)          \
+  X(GM_DTYPE_IQ2_XXS, 39, "iq2_xxs", 256, 66)      \
+  X(GM_DTYPE_IQ2_XS, 40, "iq2_xs", 256, 74)        \
+  X(GM_DTYPE_IQ2_S, 41, "iq2_s", 256, 82)          \
+  X(GM_DTYPE_IQ3_XXS, 42, "iq3_xxs", 256, 98)      \
+  X(GM_DTYPE_IQ3_S, 43, "iq3_s", 256, 110)         \
+  X(GM_DTYPE_TQ1_0, 44, "tq1_0", 256, 54)          \
+  X(GM_DTYPE_TQ2_0, 45, "tq2_0", 256, 66)          \
+  X(GM_DTYPE_NVFP4, 46, "nvfp4", 64, 36)           \
+  X(GM_DTYPE_Q1_0, 47, "q1_0", 128, 18)            \
+  X(GM_DTYPE_Q2_0, 48, "q2_0", 64, 18)
 
 typedef enum gm_dtype {
 #define X(name, value, text, elements, bytes) name = value,

@@ -1,11 +1,12 @@
-/* Model files: what is in them, without reading the weights. Today: safetensors, single and sharded.
+/* Model files: what is in them, without reading the weights. Safetensors, single and sharded, and GGUF, single and
+ * split; which of the two a file is, its first bytes say.
  *
- * A file is accepted when all of this holds: the header's length fits the file and is at most 100 MB; the header is one
- * strict JSON object, nested at most 32 deep, in UTF-8; no tensor, no key of a tensor and no key of __metadata__ is
- * there twice; each dtype is known; shape and dtype make the bytes between the offsets; a tensor begins at a multiple
- * of its element; the tensors cover the data without hole or overlap. Keys of a tensor that the format does not know
- * are read over. An index and its shards must name the same tensors in the same places, and shards are plain file
- * names. */
+ * A safetensors file is accepted when all of this holds: the header's length fits the file and is at most 100 MB; the
+ * header is one strict JSON object, nested at most 32 deep, in UTF-8; no tensor, no key of a tensor and no key of
+ * __metadata__ is there twice; each dtype is known; shape and dtype make the bytes between the offsets; a tensor begins
+ * at a multiple of its element; the tensors cover the data without hole or overlap. Keys of a tensor that the format
+ * does not know are read over. An index and its shards must name the same tensors in the same places, and shards are
+ * plain file names. */
 #ifndef GM_MODEL_H
 #define GM_MODEL_H
 
@@ -37,14 +38,20 @@ typedef struct gm_tensor_info {
 
 /* Read the headers of the model at `path`, symbolic links followed:
  * - a file whose name ends in ".json": the index of a sharded model, whose shards lie in the same folder;
- * - any other file: one safetensors file;
- * - a folder: its model.safetensors, else model.safetensors.index.json, else its only index, else its only safetensors.
+ * - any other file: one safetensors or GGUF file; any part of a split GGUF model leads to all of them;
+ * - a folder: its model.safetensors, else model.safetensors.index.json, else its only index, else its only safetensors,
+ *   else its only GGUF model.
  * `services` may be NULL (malloc); they are copied, and their functions used until gm_model_close.
- * GM_ERR_NOT_FOUND: nothing is there; GM_ERR_IO: it is no
- * regular file, may not be read, or changed while it was read; GM_ERR_FORMAT: not a valid model, with file, byte and
- * key; GM_ERR_NOT_SUPPORTED: a tensor has more than GM_TENSOR_MAX_RANK dimensions; GM_ERR_INVALID_ARGUMENT: path or out
- * is NULL, path is empty, or a folder holds several models; GM_ERR_OUT_OF_HOST_MEMORY. */
+ * GM_ERR_NOT_FOUND: nothing is there, or a part is missing, by name; GM_ERR_IO: it is no regular file, may not be read,
+ * or changed while it was read; GM_ERR_FORMAT: not a valid model, with file, byte and key; GM_ERR_NOT_SUPPORTED: a
+ * tensor has too many dimensions, or a GGUF file is big-endian, newer than gm, or of a type that was taken out of the
+ * format; GM_ERR_INVALID_ARGUMENT: path or out is NULL, path is empty, or a folder holds several models;
+ * GM_ERR_OUT_OF_HOST_MEMORY. */
 GM_API gm_status gm_model_open(const gm_services *services, const char *path, gm_model **out, gm_error *err);
+
+/* The same of files that hold their header alone, or with their data cut off: nothing is held against the file's end.
+ * Such a model cannot be loaded. */
+GM_API gm_status gm_model_open_header(const gm_services *services, const char *path, gm_model **out, gm_error *err);
 
 /* Free it. NULL is harmless. */
 GM_API void gm_model_close(gm_model *model);
@@ -65,8 +72,9 @@ GM_API gm_status gm_model_find(const gm_model *model, const char *name, uint64_t
 GM_API uint32_t gm_model_shard_count(const gm_model *model);
 GM_API const char *gm_model_shard_path(const gm_model *model, uint32_t shard);
 
-/* The strings of the `__metadata__` of one shard, in the order of the file; those of a model with one file are shard
- * 0's. Strings are borrowed. 0 or GM_ERR_INVALID_ARGUMENT where there is none. */
+/* The strings of the `__metadata__` of one shard, in the order of the file; of GGUF its values that are strings (all of
+ * them: gm/model_value.h). Those of a model with one file are shard 0's. Strings are borrowed. 0 or
+ * GM_ERR_INVALID_ARGUMENT where there is none. */
 GM_API uint64_t gm_model_metadata_count(const gm_model *model, uint32_t shard);
 GM_API gm_status gm_model_metadata(const gm_model *model, uint32_t shard, uint64_t index, const char **out_key,
                                    const char **out_value, gm_error *err);

@@ -26,12 +26,17 @@ typedef struct gm_opencl_point {
   uintptr_t event;      /* cl_event */
 } gm_opencl_point;
 
+/* Either a buffer (`memory`) or an address (`pointer`), the other one 0. A block at an address goes to a kernel by
+ * clSetKernelArgSVMPointer, or by clSetKernelArgMemPointerINTEL where `unified` is set. To be wrapped, shared virtual
+ * memory needs its `bytes`, since OpenCL does not tell them, and must outlive gm's use of it. */
 typedef struct gm_opencl_memory {
   gm_native_memory head; /* {sizeof(gm_opencl_memory), GM_API_OPENCL} */
   uintptr_t memory;      /* cl_mem: the parent buffer */
-  uint64_t offset;       /* bytes from the start of `memory` to the block */
+  uint64_t offset; /* bytes from the start of `memory`, or from `pointer`, to the block; out of gm 0 with `pointer` */
   uint64_t bytes;
-  uintptr_t view; /* out of gm_block_view_create: the sub-buffer; else 0 */
+  uintptr_t view;    /* out of gm_block_view_create: the sub-buffer; else 0 */
+  uintptr_t pointer; /* of shared virtual memory, or of Intel's unified shared memory */
+  bool unified;      /* out: `pointer` is of the latter; in: not read, gm asks */
 } gm_opencl_memory;
 
 GM_END_DECLS

@@ -16,7 +16,9 @@ typedef enum gm_vulkan_feature { /* what the engine enabled on its VkDevice */
                                  GM_VULKAN_BUFFER_DEVICE_ADDRESS = 4,
                                  GM_VULKAN_MEMORY_BUDGET = 8,
                                  GM_VULKAN_DEDICATED_ALLOCATION = 16, /* core since 1.1 */
-                                 GM_VULKAN_EXTERNAL_MEMORY_FD = 32
+                                 GM_VULKAN_EXTERNAL_MEMORY_FD = 32,
+                                 GM_VULKAN_EXTERNAL_MEMORY_DMA_BUF = 64, /* and EXTERNAL_MEMORY_FD */
+                                 GM_VULKAN_SPARSE_BUFFERS = 128          /* sparseBinding and sparseResidencyBuffer */
 } gm_vulkan_feature;
 
 typedef struct gm_vulkan_device {
@@ -53,7 +55,7 @@ typedef struct gm_vulkan_point {
 
 typedef struct gm_vulkan_memory {
   gm_native_memory head;  /* {sizeof(gm_vulkan_memory), GM_API_VULKAN} */
-  uint64_t memory;        /* VkDeviceMemory */
+  uint64_t memory;        /* VkDeviceMemory; 0: the buffer is sparse, and many may be behind it */
   uint64_t memory_offset; /* bytes from the start of `memory` to the block */
   uint64_t buffer;        /* VkBuffer that covers the block */
   uint64_t buffer_offset; /* bytes from the start of `buffer` to the block */

@@ -4,6 +4,7 @@
 #define GM_POOL_H
 
 #include "gm/request.h"
+#include "gm/share_kind.h"
 #include "gm/stats.h"
 #include "gm/stream.h"
 #include "gm/tracker.h"
@@ -13,7 +14,7 @@ GM_BEGIN_DECLS
 typedef struct gm_pool gm_pool; /* Thread-safe. Borrows its device, which it keeps from closing. */
 
 typedef enum gm_strategy {
-  GM_STRATEGY_AUTO = 0,    /* by configuration; its auto is bucket today */
+  GM_STRATEGY_AUTO = 0,    /* by configuration; its auto is best_fit */
   GM_STRATEGY_BUCKET = 1,  /* power-of-two buckets, each block an allocation of its own */
   GM_STRATEGY_BEST_FIT = 2 /* parts of segments, near-best fit: fewer driver calls, tighter packing */
 } gm_strategy;
@@ -31,6 +32,11 @@ typedef struct gm_upstream {
 } gm_upstream;
 
 /* Zero-initialised with struct_size set, it means: by configuration. */
+typedef enum gm_debug_flags {
+  GM_DEBUG_POISON = 1,     /* memory is filled with one pattern when it is handed out, with another when it is freed */
+  GM_DEBUG_CHECK_FREED = 2 /* the same, and the last freed blocks are held back and checked before their reuse */
+} gm_debug_flags;
+
 typedef struct gm_pool_params {
   uint32_t struct_size;
   gm_strategy strategy;
@@ -39,6 +45,10 @@ typedef struct gm_pool_params {
   const gm_upstream *upstream; /* NULL: the device's backend; copied */
   bool checked;                /* every wrong free is found (see gm_free); always so in debug builds */
   bool track;                  /* keep a record of each block (gm/tracker.h); or track_allocations */
+  uint32_t debug;              /* gm_debug_flags; or debug.poison, debug.check_freed */
+  uint64_t red_zone_bytes;     /* guarded before and behind each block (gm/debug.h); 0: debug.red_zone_bytes */
+  bool no_vmm;                 /* driver allocations only, also where the device maps pages */
+  gm_share_kind share;         /* its memory is made so that blocks can be exported in this way (gm/share.h) */
 } gm_pool_params;
 
 typedef enum gm_acquire {
@@ -63,21 +73,27 @@ typedef struct gm_block {
   uint32_t check;  /* internal */
 } gm_block;
 
-/* INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, FORKED. `params` may be NULL. The caller destroys *out. */
+/* INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, FORKED; NOT_SUPPORTED: the device's memory cannot be made for `share`, or with
+ * red zones or patterns it has no contents that gm can read. `params` may be NULL. The caller destroys *out. */
 GM_API gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_pool **out, gm_error *err);
 
-/* GM_ERR_BUSY while blocks are out. Waits for points of freed blocks. NULL is GM_OK. */
+/* GM_ERR_BUSY while blocks are out, or the engine captures a stream that blocks were freed on. Waits for points of
+ * freed blocks. NULL is GM_OK. */
 GM_API gm_status gm_pool_destroy(gm_pool *pool, gm_error *err);
 
+/* While the engine captures the request's stream, only what the pool keeps and what serves without a wait, else
+ * EXHAUSTED: gm asks the driver for nothing then. */
 GM_API gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *out);
 
 /* Give back in that stream's order: work already submitted there may still use the block. NULL: host order, nothing
  * uses it any more. A checked pool answers INVALID_ARGUMENT to a double, foreign or altered block and damages nothing;
- * an unchecked one refuses what its look-up cannot find, the rest is the caller's bug. BUSY: the block is mapped. */
+ * an unchecked one refuses what its look-up cannot find, the rest is the caller's bug. BUSY: the block is mapped;
+ * or the stream is being captured and 64 others use the pool already. DAMAGED: it is freed, and was found damaged
+ * (gm/debug.h). */
 GM_API gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream);
 
 /* The block is also used on `stream` by work submitted before this call or before gm_free: its reuse waits for that.
- * INVALID_ARGUMENT as for gm_free; NOT_SUPPORTED: 64 other streams use the pool already. */
+ * INVALID_ARGUMENT as for gm_free; NOT_SUPPORTED: 64 other streams use the pool already; OUT_OF_HOST_MEMORY. */
 GM_API gm_status gm_use_on(gm_pool *pool, const gm_block *block, gm_stream *stream);
 
 /* After GM_ACQUIRE_NEEDS_WAIT: the point to wait for. Borrowed until the block is freed; zero when there is none. */
@@ -127,8 +143,9 @@ GM_API void gm_pool_stats(gm_pool *pool, gm_stats *out);
 GM_API gm_status gm_device_stats(gm_device *device, gm_stats *out, gm_error *err);
 GM_API gm_status gm_context_stats(gm_context *ctx, gm_stats *out, gm_error *err);
 
-GM_API gm_device *gm_pool_device(const gm_pool *pool); /* borrowed */
-GM_API const char *gm_pool_name(const gm_pool *pool);  /* borrowed until destroyed */
+GM_API gm_device *gm_pool_device(const gm_pool *pool);    /* borrowed */
+GM_API const char *gm_pool_name(const gm_pool *pool);     /* borrowed until destroyed */
+GM_API gm_strategy gm_pool_strategy(const gm_pool *pool); /* what AUTO came to, too; AUTO for NULL */
 
 /* Who holds what: NULL when the pool does not track. Borrowed until the pool is destroyed. */
 GM_API gm_tracker *gm_pool_tracker(const gm_pool *pool);

@@ -33,6 +33,9 @@ GM_BEGIN_DECLS
   X(waits, "allocations that came with, or inserted, a wait")                                 \
   X(fallbacks, "buffers served by other memory than was preferred")                           \
   X(fallback_bytes, "bytes of those that are alive")                                          \
+  X(peer_copies, "copies to blocks of this pool from other devices")                          \
+  X(peer_staged_copies, "of those, copies that went through host memory")                     \
+  X(peer_staged_bytes, "bytes of those")                                                      \
   X(driver_allocs, "allocation calls to the backend, failed ones included")                   \
   X(driver_frees, "freeing calls to the backend")                                             \
   X(driver_ns, "nanoseconds spent in those calls")

@@ -29,7 +29,8 @@ GM_BEGIN_DECLS
   X(GM_ERR_FORKED, 16, "context was made before fork; only destroy works here")         \
   X(GM_ERR_CANCELLED, 17, "the caller cancelled")                                       \
   X(GM_ERR_TIMEOUT, 18, "deadline passed")                                              \
-  X(GM_ERR_SYSTEM, 19, "an operating system call failed; see gm_error.native_code")
+  X(GM_ERR_SYSTEM, 19, "an operating system call failed; see gm_error.native_code")     \
+  X(GM_ERR_DAMAGED, 20, "memory that gm guards was overwritten")
 
 typedef enum gm_status {
 #define X(name, value, text) name = value,

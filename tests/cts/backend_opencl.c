@@ -168,8 +168,13 @@ static uint32_t opencl_finish(cts *t) {
 static bool opencl_check_native(cts *t, const gm_memory *memory, uint64_t offset, uint64_t bytes) {
   gm_opencl_memory native = {.head = {.struct_size = sizeof native, .api = GM_API_OPENCL}};
   size_t size = 0;
-  return opencl_load(t) && t->ops->memory_native(t->device, memory, offset, bytes, &native.head, &t->err) == GM_OK &&
-         native.memory && native.offset == offset && native.bytes == bytes &&
+  if (!opencl_load(t) || t->ops->memory_native(t->device, memory, offset, bytes, &native.head, &t->err) != GM_OK) {
+    return false;
+  }
+  if (memory->address) {
+    return native.pointer == memory->address + offset && !native.memory && !native.offset && native.bytes == bytes;
+  }
+  return native.memory && !native.pointer && native.offset == offset && native.bytes == bytes &&
          opencl_calls.memory_info((cl_mem)native.memory, CL_MEM_SIZE, sizeof size, &size, NULL) == CL_SUCCESS &&
          size >= offset + bytes;
 }

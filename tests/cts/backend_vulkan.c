@@ -41,7 +41,11 @@ static gm_status vulkan_open(cts *t, uint32_t index) {
     return GM_ERR_UNAVAILABLE;
   }
   const gm_backend_host own = {.services = gm__default_services(), .options = ""}; /* its memory is not gm's */
-  vulkan_engine_open(&vulkan_lender, &own);
+  /* The one mode's engine enabled what gm can use, the other's the least. */
+  const bool rich = t->mode == &cts_vulkan_adopted;
+  vulkan_engine_open_with(
+      &vulkan_lender, &own,
+      rich ? GM_VULKAN_BUFFER_DEVICE_ADDRESS | GM_VULKAN_EXTERNAL_MEMORY_FD | GM_VULKAN_SPARSE_BUFFERS : 0);
   const gm_vulkan_device lent = vulkan_engine_native(&vulkan_lender);
   return t->ops->device_adopt(t->driver, &lent.head, &t->device, &t->err);
 }
@@ -57,7 +61,7 @@ static gm_status vulkan_open_stream(cts *t, void **out, gm_stream_kind *out_kind
   const gm_vulkan_queue lent = {.head = {sizeof lent, GM_API_VULKAN},
                                 .queue = (uintptr_t)vulkan_lender.queue,
                                 .family = vulkan_lender.family,
-                                .may_submit = true,
+                                .may_submit = !t->mode->no_leave,
                                 .lock = vulkan_lock,
                                 .unlock = vulkan_unlock};
   return t->ops->stream_adopt(t->device, &lent.head, out, out_kind, &t->err);
@@ -144,3 +148,35 @@ const cts_mode cts_vulkan_adopted_staging = {.backend = "vulkan",
                                              .finish = vulkan_finish,
                                              .native_memory_bytes = sizeof(gm_vulkan_memory),
                                              .check_native = vulkan_check_native};
+
+/* gm allocates, maps and looks at points; the work is the engine's own. */
+static const cts_lack vulkan_no_leave_lacks[] = {
+    {CTS_CONTENTS | CTS_RECT | CTS_MANY, "gm may not submit, so it copies nothing"},
+    {CTS_POINTS, "gm may not submit, so it makes no points"},
+    {CTS_MAP, "gm may not submit, so it cannot wait for the stream before the host reads"},
+    {CTS_VMM, "gm may not submit, so it binds nothing"},
+    {0, NULL},
+};
+
+static const cts_reason vulkan_no_leave_unsupported[] = {
+    {"memory.live_ones_keep_apart", "gm may not submit, so it copies nothing"},
+    {"lifecycle.forked_child", "gm may not submit, so it has no work to leave behind"},
+    {NULL, NULL},
+};
+
+const cts_mode cts_vulkan_no_leave = {.backend = "vulkan",
+                                      .name = "no_leave",
+                                      .ops = &gm__vulkan_backend,
+                                      .options = "validation",
+                                      .lack = vulkan_no_leave_lacks,
+                                      .unsupported = vulkan_no_leave_unsupported,
+                                      .no_leave = true,
+                                      .open = vulkan_open,
+                                      .open_stream = vulkan_open_stream,
+                                      .close_stream = vulkan_close_stream,
+                                      .close = vulkan_close,
+                                      .engine_point = vulkan_engine_point,
+                                      .engine_reach = vulkan_engine_reach,
+                                      .finish = vulkan_finish,
+                                      .native_memory_bytes = sizeof(gm_vulkan_memory),
+                                      .check_native = vulkan_check_native};

@@ -29,7 +29,9 @@ typedef enum cts_need {
   CTS_ENGINE = 8192,     /* the device is an engine's, which can make points */
   CTS_PEER = 16384,
   CTS_SHARE = 32768,
-  CTS_MANAGED = 65536
+  CTS_MANAGED = 65536,
+  CTS_NO_LEAVE = 131072,  /* the engine lent its queue, and gm may submit nothing to it */
+  CTS_EACH_TYPE = 1 << 30 /* always there: the case runs once for each memory type, in cts.type */
 } cts_need;
 
 typedef struct cts cts;
@@ -81,6 +83,7 @@ typedef struct cts_mode {
   bool (*engine_reach)(cts *t);
   /* May be NULL. Are the native objects of [offset, offset + bytes) of `memory` what they should be? */
   bool (*check_native)(cts *t, const gm_memory *memory, uint64_t offset, uint64_t bytes);
+  bool no_leave; /* streams are adopted without leave to submit */
 } cts_mode;
 
 /* Host memory lent to the backend: counted, and failing on demand. */
@@ -111,7 +114,8 @@ struct cts {
   bool failed;
   char why[600]; /* of the failure or of the skip */
   bool skipped;
-  gm_error err; /* of the last call */
+  uint32_t type; /* that the case is about; 0 unless it has CTS_EACH_TYPE */
+  gm_error err;  /* of the last call */
   uint64_t random;
   uint32_t memory_count, stream_count;
   gm_memory memories[CTS_MEMORIES];
@@ -161,6 +165,7 @@ void cts_oracle_rect(unsigned char *dst, const unsigned char *src, const gm_rect
 bool cts_same(cts *t, const unsigned char *got, const unsigned char *want, uint64_t bytes, const char *what);
 
 extern const cts_suite cts_info_suite, cts_memory_suite, cts_mapping_suite, cts_stream_suite, cts_copy_suite,
-    cts_rect_suite, cts_thread_suite, cts_vmm_suite, cts_lifecycle_suite, cts_adopt_suite, cts_peer_suite;
+    cts_rect_suite, cts_thread_suite, cts_vmm_suite, cts_lifecycle_suite, cts_adopt_suite, cts_peer_suite,
+    cts_share_suite;
 
 #endif

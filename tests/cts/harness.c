@@ -56,7 +56,7 @@ void cts_skip(cts *t, const char *why) {
 static uint32_t harness_has(const cts *t) {
   const gm_backend_ops *ops = t->mode->ops;
   const bool adopts = t->mode->open != NULL;
-  uint32_t has = CTS_CONTENTS | CTS_MEM_NATIVE;
+  uint32_t has = CTS_CONTENTS | CTS_MEM_NATIVE | CTS_EACH_TYPE;
   if (ops->stream_create && (!adopts || t->mode->open_stream)) has |= CTS_STREAMS;
   if (ops->point_record) has |= CTS_POINTS;
   if (ops->map) has |= CTS_MAP;
@@ -72,6 +72,7 @@ static uint32_t harness_has(const cts *t) {
   if (ops->managed_prefetch) has |= CTS_MANAGED;
   if (!adopts) has |= CTS_OPENS;
   if (t->mode->engine_point) has |= CTS_ENGINE;
+  if (t->mode->no_leave) has |= CTS_NO_LEAVE;
   for (const cts_lack *lack = t->mode->lack; lack && lack->need; lack++) has &= ~lack->need;
   return has;
 }
@@ -92,6 +93,7 @@ static const char *harness_group(uint32_t need) {
     case CTS_SHARE: return "nothing is shared between processes";
     case CTS_MANAGED: return "there is no managed memory";
     case CTS_ENGINE: return "the device is gm's own: no engine makes points on it";
+    case CTS_NO_LEAVE: return "gm may submit to the device's queues";
     case CTS_OPENS: return "the device is the engine's: it cannot be opened again by index";
   }
   return "not there";
@@ -106,10 +108,10 @@ const char *cts_missing(const cts *t, uint32_t need) {
   return harness_group(missing & (~missing + 1));
 }
 
-/* GM_<BACKEND>_LIBRARY, as the registry reads it. */
-static const char *harness_library(const char *backend) {
+/* GM_<BACKEND>_LIBRARY, GM_<BACKEND>_OPTIONS, as the registry reads them. */
+static const char *harness_variable(const char *backend, const char *what) {
   char name[64];
-  snprintf(name, sizeof name, "GM_%s_LIBRARY", backend);
+  snprintf(name, sizeof name, "GM_%s_%s", backend, what);
   for (char *c = name; *c; c++) *c = (char)toupper((unsigned char)*c);
   return getenv(name);
 }
@@ -125,7 +127,9 @@ bool cts_start(cts *t, const cts_mode *mode) {
   t->services = (gm_services){.alloc = heap_alloc, .release = heap_release, .log = heap_log, .user = &t->heap};
   t->host = (gm_backend_host){
       .struct_size = sizeof t->host, .services = &t->services, .options = mode->options ? mode->options : ""};
-  t->host.library = harness_library(mode->backend);
+  t->host.library = harness_variable(mode->backend, "LIBRARY");
+  const char *options = harness_variable(mode->backend, "OPTIONS");
+  if (!mode->options && options) t->host.options = options;
   t->has = harness_has(t);
   gm_driver_info info = {.struct_size = sizeof info};
   gm_status status = t->ops->probe(&t->host, GM_PROBE_ACTIVE, &info, &t->err);
@@ -148,6 +152,7 @@ static uint32_t harness_not_here(const gm_device_info *info) {
   if (!(info->capabilities & GM_CAP_PEER)) missing |= CTS_PEER;
   if (!(info->capabilities & GM_CAP_SHARE)) missing |= CTS_SHARE;
   if (!(info->capabilities & GM_CAP_MANAGED)) missing |= CTS_MANAGED;
+  if (!(info->capabilities & GM_CAP_VIEW)) missing |= CTS_VIEW;
   return missing;
 }
 

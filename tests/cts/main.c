@@ -32,7 +32,7 @@ static main_skips main_skipped;
 
 static const cts_suite *const main_suites[] = {
     &cts_info_suite,   &cts_memory_suite, &cts_mapping_suite,   &cts_stream_suite, &cts_copy_suite, &cts_rect_suite,
-    &cts_thread_suite, &cts_vmm_suite,    &cts_lifecycle_suite, &cts_adopt_suite,  &cts_peer_suite,
+    &cts_thread_suite, &cts_vmm_suite,    &cts_lifecycle_suite, &cts_adopt_suite,  &cts_peer_suite, &cts_share_suite,
 };
 enum { MAIN_SUITES = sizeof main_suites / sizeof main_suites[0] };
 
@@ -101,8 +101,11 @@ static void main_case(cts *t, const cts_case *one, const main_options *options, 
   t->name = one->name;
   t->failed = t->skipped = false;
   t->random = 20251120;
-  one->run(t);
-  cts_clean(t, GM_CLOSE_NORMAL);
+  const uint32_t types = one->needs & CTS_EACH_TYPE ? t->type_count : 1;
+  for (t->type = 0; t->type < types && !t->failed && !t->skipped; t->type++) {
+    one->run(t);
+    cts_clean(t, GM_CLOSE_NORMAL);
+  }
   main_judge(t, one, options, counts);
 }
 

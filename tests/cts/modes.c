@@ -35,6 +35,7 @@ const cts_mode *const *cts_modes(void) {
     &cts_vulkan_staging,
     &cts_vulkan_adopted,
     &cts_vulkan_adopted_staging,
+    &cts_vulkan_no_leave,
 #endif
     NULL,
   };

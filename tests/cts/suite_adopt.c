@@ -94,9 +94,53 @@ static void adopt_engine_point(cts *t) {
   CTS_CHECK(t, got == pattern);
 }
 
+/* What would be work on the queue is refused with the reason, and nothing is written. */
+static void adopt_refuses_copies(cts *t, void *stream, const gm_memory *memory) {
+  const gm_backend_ops *ops = t->ops;
+  const gm_rect rect = {.row_bytes = 8, .rows = 2};
+  const gm_copy_item item = {memory, 0, memory, 64, 32};
+  gm_backend_point point = {77, 77};
+  unsigned char bytes[16] = {0};
+  CTS_IS(t, ops->copy_to_device(t->device, stream, memory, 0, bytes, 16, &point, &t->err), GM_ERR_NOT_SUPPORTED);
+  CTS_CHECK(t, t->err.message[0]);
+  CTS_IS(t, ops->copy_to_host(t->device, stream, memory, 0, bytes, 16, &point, &t->err), GM_ERR_NOT_SUPPORTED);
+  CTS_IS(t, ops->copy(t->device, stream, &item, &point, &t->err), GM_ERR_NOT_SUPPORTED);
+  CTS_IS(t, ops->copy_many(t->device, stream, &item, 1, &point, &t->err), GM_ERR_NOT_SUPPORTED);
+  CTS_IS(t, ops->fill(t->device, stream, memory, 0, 16, bytes, 1, &point, &t->err), GM_ERR_NOT_SUPPORTED);
+  CTS_IS(t, ops->rect_to_device(t->device, stream, memory, bytes, &rect, &point, &t->err), GM_ERR_NOT_SUPPORTED);
+  CTS_IS(t, ops->rect_to_host(t->device, stream, memory, bytes, &rect, &point, &t->err), GM_ERR_NOT_SUPPORTED);
+  CTS_IS(t, ops->rect_copy(t->device, stream, memory, memory, &rect, &point, &t->err), GM_ERR_NOT_SUPPORTED);
+  CTS_CHECK(t, point.handle == 77 && point.value == 77);
+}
+
+static void adopt_without_leave(cts *t) {
+  const gm_backend_ops *ops = t->ops;
+  const gm_native_point *native = t->mode->engine_point(t);
+  gm_backend_point point = {77, 77}, imported = {0};
+  gm_memory memory;
+  void *stream, *host = t;
+  bool done = true;
+  if (!cts_stream(t, &stream) || !cts_memory(t, 0, 4096, &memory)) return;
+  adopt_refuses_copies(t, stream, &memory);
+  if (t->failed) return;
+  CTS_IS(t, ops->point_record(t->device, stream, &point, &t->err), GM_ERR_NOT_SUPPORTED);
+  CTS_IS(t, ops->stream_barrier(t->device, stream, &t->err), GM_ERR_NOT_SUPPORTED);
+  CTS_IS(t, ops->stream_sync(t->device, stream, &t->err), GM_ERR_NOT_SUPPORTED);
+  CTS_IS(t, ops->map(t->device, stream, &memory, 0, 64, GM_MAP_READ, &host, &t->err), GM_ERR_NOT_SUPPORTED);
+  CTS_CHECK(t, point.handle == 77 && host == t);
+  CTS_OK(t, ops->point_import(t->device, native, &imported, &t->err));
+  CTS_IS(t, ops->point_wait_on(t->device, stream, &imported, &t->err), GM_ERR_NOT_SUPPORTED);
+  CTS_OK(t, ops->point_done(t->device, &imported, &done, &t->err));
+  CTS_IS(t, ops->point_wait(t->device, &imported, 1000000, &t->err), GM_ERR_TIMEOUT);
+  CTS_CHECK(t, !done && t->mode->engine_reach(t));
+  CTS_OK(t, ops->point_wait(t->device, &imported, UINT64_MAX, &t->err));
+  ops->point_release(t->device, &imported, GM_CLOSE_NORMAL);
+}
+
 static const cts_case adopt_cases[] = {
     {"adopt.heads_are_checked", adopt_heads_are_checked, CTS_ADOPT},
     {"adopt.wrapped_memory", adopt_wrapped_memory, CTS_ADOPT | CTS_CONTENTS},
     {"adopt.engine_point", adopt_engine_point, CTS_ADOPT | CTS_ENGINE | CTS_CONTENTS},
+    {"adopt.without_leave", adopt_without_leave, CTS_ADOPT | CTS_ENGINE | CTS_NO_LEAVE},
 };
 const cts_suite cts_adopt_suite = {adopt_cases, sizeof adopt_cases / sizeof adopt_cases[0]};

@@ -35,7 +35,7 @@ enum { COPY_SIZES = sizeof copy_sizes / sizeof copy_sizes[0] };
 
 static void copy_write_at_all_offsets(cts *t) {
   copy_pair pair;
-  if (!copy_start(t, &pair, 0)) return;
+  if (!copy_start(t, &pair, t->type)) return;
   unsigned char bytes[4097];
   for (uint64_t offset = 0; offset < 18; offset++) {
     for (size_t i = 0; i < COPY_SIZES; i++) {
@@ -51,7 +51,7 @@ static void copy_write_at_all_offsets(cts *t) {
 
 static void copy_read_at_all_offsets(cts *t) {
   copy_pair pair;
-  if (!copy_start(t, &pair, 0)) return;
+  if (!copy_start(t, &pair, t->type)) return;
   for (uint64_t offset = 0; offset < 18; offset++) {
     for (size_t i = 0; i < COPY_SIZES; i++) {
       unsigned char got[4097 + 2];
@@ -64,9 +64,9 @@ static void copy_read_at_all_offsets(cts *t) {
   }
 }
 
-static void copy_on_the_device(cts *t) {
+static void copy_to_type(cts *t, uint32_t type) {
   copy_pair from, to;
-  if (!copy_start(t, &from, 0) || !copy_start(t, &to, t->type_count - 1)) return;
+  if (!copy_start(t, &from, t->type) || !copy_start(t, &to, type)) return;
   for (uint64_t offset = 0; offset < 9; offset++) {
     for (size_t i = 0; i < COPY_SIZES; i++) {
       const uint64_t src = cts_random(t, 4096) + offset, dst = cts_random(t, 4096) + 8192;
@@ -79,10 +79,17 @@ static void copy_on_the_device(cts *t) {
   copy_holds(t, &from, "the source of device copies");
 }
 
+static void copy_on_the_device(cts *t) {
+  for (uint32_t type = 0; type < t->type_count && !t->failed; type++) {
+    copy_to_type(t, type);
+    cts_clean(t, GM_CLOSE_NORMAL);
+  }
+}
+
 /* Ranges of one memory that touch but do not overlap. */
 static void copy_within_one_memory(cts *t) {
   copy_pair pair;
-  if (!copy_start(t, &pair, 0)) return;
+  if (!copy_start(t, &pair, t->type)) return;
   for (int i = 0; i < 60; i++) {
     const uint64_t bytes = 1 + cts_random(t, 2000), low = cts_random(t, 8000), high = low + bytes;
     const bool up = cts_random(t, 2);
@@ -95,7 +102,7 @@ static void copy_within_one_memory(cts *t) {
 
 static void fill_patterns(cts *t) {
   copy_pair pair;
-  if (!copy_start(t, &pair, 0)) return;
+  if (!copy_start(t, &pair, t->type)) return;
   for (uint32_t pattern_bytes = 1; pattern_bytes <= 16; pattern_bytes *= 2) {
     for (uint64_t head = 0; head < 18; head++) {
       const uint64_t at = cts_random(t, 100) * 64 + head;
@@ -110,24 +117,21 @@ static void fill_patterns(cts *t) {
 }
 
 static void fill_of_all(cts *t) {
-  for (uint32_t type = 0; type < t->type_count && !t->failed; type++) {
-    copy_pair pair;
-    if (!copy_start(t, &pair, type)) return;
-    const uint64_t pattern = UINT64_C(0x0102030405060708);
-    cts_oracle_fill(pair.want, COPY_ROOM, (const unsigned char *)&pattern, 8);
-    CTS_OK(t, t->ops->fill(t->device, pair.stream, &pair.memory, 0, COPY_ROOM, &pattern, 8, NULL, &t->err));
-    copy_holds(t, &pair, "filled");
-    cts_clean(t, GM_CLOSE_NORMAL);
-  }
+  copy_pair pair;
+  if (!copy_start(t, &pair, t->type)) return;
+  const uint64_t pattern = UINT64_C(0x0102030405060708);
+  cts_oracle_fill(pair.want, COPY_ROOM, (const unsigned char *)&pattern, 8);
+  CTS_OK(t, t->ops->fill(t->device, pair.stream, &pair.memory, 0, COPY_ROOM, &pattern, 8, NULL, &t->err));
+  copy_holds(t, &pair, "filled");
 }
 
 /* Larger than any staging buffer, with odd ends. */
 static void copy_large(cts *t) {
-  const uint64_t room = cts_room(t, 0, (UINT64_C(40) << 20) + 21, 2), bytes = room - 14;
+  const uint64_t room = cts_room(t, t->type, (UINT64_C(40) << 20) + 21, 2), bytes = room - 14;
   unsigned char *want = malloc(bytes), *got = malloc(bytes);
   gm_memory a, b;
   void *stream;
-  if (want && got && cts_stream(t, &stream) && cts_memory(t, 0, room, &a) && cts_memory(t, 0, room, &b)) {
+  if (want && got && cts_stream(t, &stream) && cts_memory(t, t->type, room, &a) && cts_memory(t, t->type, room, &b)) {
     cts_noise(t, want, bytes);
     const gm_copy_item item = {&a, 7, &b, 13, bytes};
     gm_status status = t->ops->copy_to_device(t->device, stream, &a, 7, want, bytes, NULL, &t->err);
@@ -166,7 +170,7 @@ static void copy_random_asynchronous(cts *t) {
   static unsigned char sources[BATCH][700];
   gm_backend_point points[BATCH];
   copy_pair pair;
-  if (!copy_start(t, &pair, 0)) return;
+  if (!copy_start(t, &pair, t->type)) return;
   for (int round = 0; round < 12; round++) {
     for (int i = 0; i < BATCH; i++) {
       CTS_OK(t, copy_submit_one(t, &pair, sources[i], &points[i]));
@@ -180,7 +184,7 @@ static void copy_random_asynchronous(cts *t) {
 static void copy_random_waiting(cts *t) {
   static unsigned char source[700];
   copy_pair pair;
-  if (!copy_start(t, &pair, t->type_count - 1)) return;
+  if (!copy_start(t, &pair, t->type)) return;
   for (int i = 0; i < 200; i++) {
     CTS_OK(t, copy_submit_one(t, &pair, source, NULL));
     if (i % 20 == 19 && !copy_holds(t, &pair, "after work that was waited for")) return;
@@ -192,7 +196,7 @@ static void copy_asynchronous_read(cts *t) {
   static unsigned char got[READS][500];
   gm_backend_point points[READS];
   copy_pair pair;
-  if (!copy_start(t, &pair, 0)) return;
+  if (!copy_start(t, &pair, t->type)) return;
   for (unsigned i = 0; i < READS; i++) {
     CTS_OK(t, t->ops->copy_to_host(t->device, pair.stream, &pair.memory, i * 501, got[i], 500, &points[i], &t->err));
   }
@@ -208,7 +212,7 @@ static void copy_is_accepted(cts *t) {
   gm_memory a, b;
   gm_backend_point point;
   unsigned char bytes[64] = {0};
-  if (!cts_stream(t, &stream) || !cts_memory(t, 0, 4096, &a) || !cts_memory(t, 0, 4096, &b)) return;
+  if (!cts_stream(t, &stream) || !cts_memory(t, t->type, 4096, &a) || !cts_memory(t, t->type, 4096, &b)) return;
   const gm_copy_item item = {&a, 1, &b, 2, 3000};
   CTS_OK(t, t->ops->copy_to_device(t->device, stream, &a, 5, bytes, sizeof bytes, NULL, &t->err));
   CTS_OK(t, t->ops->copy(t->device, stream, &item, &point, &t->err));
@@ -224,7 +228,7 @@ static void copy_many_items(cts *t) {
   enum { ITEMS = 100 };
   gm_copy_item items[ITEMS];
   copy_pair from, to;
-  if (!copy_start(t, &from, 0) || !copy_start(t, &to, 0)) return;
+  if (!copy_start(t, &from, t->type) || !copy_start(t, &to, 0)) return;
   for (uint32_t i = 0; i < ITEMS; i++) {
     items[i] = (gm_copy_item){&from.memory, cts_random(t, 16000), &to.memory, i * 160 + i % 5, 1 + cts_random(t, 150)};
     memcpy(to.want + items[i].dst_offset, from.want + items[i].src_offset, items[i].bytes);
@@ -240,17 +244,17 @@ static void copy_many_items(cts *t) {
 }
 
 static const cts_case copy_cases[] = {
-    {"copy.is_accepted", copy_is_accepted, CTS_STREAMS | CTS_POINTS},
-    {"copy.write_at_all_offsets", copy_write_at_all_offsets, CTS_CONTENTS},
-    {"copy.read_at_all_offsets", copy_read_at_all_offsets, CTS_CONTENTS},
-    {"copy.on_the_device", copy_on_the_device, CTS_CONTENTS},
-    {"copy.within_one_memory", copy_within_one_memory, CTS_CONTENTS},
-    {"copy.large", copy_large, CTS_CONTENTS},
-    {"copy.random_waiting", copy_random_waiting, CTS_CONTENTS},
-    {"copy.random_asynchronous", copy_random_asynchronous, CTS_CONTENTS | CTS_STREAMS | CTS_POINTS},
-    {"copy.asynchronous_read", copy_asynchronous_read, CTS_CONTENTS | CTS_STREAMS | CTS_POINTS},
-    {"copy.many_items", copy_many_items, CTS_CONTENTS | CTS_MANY},
-    {"fill.patterns", fill_patterns, CTS_CONTENTS},
-    {"fill.of_all", fill_of_all, CTS_CONTENTS},
+    {"copy.is_accepted", copy_is_accepted, CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
+    {"copy.write_at_all_offsets", copy_write_at_all_offsets, CTS_CONTENTS | CTS_EACH_TYPE},
+    {"copy.read_at_all_offsets", copy_read_at_all_offsets, CTS_CONTENTS | CTS_EACH_TYPE},
+    {"copy.on_the_device", copy_on_the_device, CTS_CONTENTS | CTS_EACH_TYPE},
+    {"copy.within_one_memory", copy_within_one_memory, CTS_CONTENTS | CTS_EACH_TYPE},
+    {"copy.large", copy_large, CTS_CONTENTS | CTS_EACH_TYPE},
+    {"copy.random_waiting", copy_random_waiting, CTS_CONTENTS | CTS_EACH_TYPE},
+    {"copy.random_asynchronous", copy_random_asynchronous, CTS_CONTENTS | CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
+    {"copy.asynchronous_read", copy_asynchronous_read, CTS_CONTENTS | CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
+    {"copy.many_items", copy_many_items, CTS_CONTENTS | CTS_MANY | CTS_EACH_TYPE},
+    {"fill.patterns", fill_patterns, CTS_CONTENTS | CTS_EACH_TYPE},
+    {"fill.of_all", fill_of_all, CTS_CONTENTS | CTS_EACH_TYPE},
 };
 const cts_suite cts_copy_suite = {copy_cases, sizeof copy_cases / sizeof copy_cases[0]};

@@ -39,11 +39,13 @@ static gm_status mapping_read(cts *t, void *stream, const gm_memory *memory, uin
   return status ? status : unmapped;
 }
 
-static void mapping_one(cts *t, uint32_t type, uint64_t offset, uint64_t bytes) {
+static bool mapping_hidden(const cts *t) { return !(t->types[t->type].flags & GM_MEMORY_HOST_VISIBLE); }
+
+static void mapping_one(cts *t, uint64_t offset, uint64_t bytes) {
   unsigned char want[MAPPING_BYTES], got[MAPPING_BYTES] = {0};
   void *stream;
   gm_memory memory;
-  if (!cts_stream(t, &stream) || !cts_memory(t, type, MAPPING_BYTES, &memory)) return;
+  if (!cts_stream(t, &stream) || !cts_memory(t, t->type, MAPPING_BYTES, &memory)) return;
   cts_noise(t, want, sizeof want);
   CTS_OK(t, t->ops->copy_to_device(t->device, stream, &memory, 0, want, sizeof want, NULL, &t->err));
   CTS_OK(t, mapping_read(t, stream, &memory, offset, got, bytes));
@@ -57,29 +59,21 @@ static void mapping_one(cts *t, uint32_t type, uint64_t offset, uint64_t bytes) 
 static void mapping_ranges(cts *t) {
   static const uint64_t ranges[][2] = {{0, MAPPING_BYTES}, {0, 1},       {1, 1},
                                        {63, 130},          {4096, 5000}, {MAPPING_BYTES - 1, 1}};
-  for (uint32_t type = 0; type < t->type_count && !t->failed; type++) {
-    if (!(t->types[type].flags & GM_MEMORY_HOST_VISIBLE)) continue;
-    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0] && !t->failed; i++) {
-      mapping_one(t, type, ranges[i][0], ranges[i][1]);
-      cts_clean(t, GM_CLOSE_NORMAL);
-    }
+  if (mapping_hidden(t)) return;
+  for (size_t i = 0; i < sizeof ranges / sizeof ranges[0] && !t->failed; i++) {
+    mapping_one(t, ranges[i][0], ranges[i][1]);
+    cts_clean(t, GM_CLOSE_NORMAL);
   }
-}
-
-static uint32_t mapping_type(const cts *t) {
-  uint32_t type = 0;
-  while (type < t->type_count && !(t->types[type].flags & GM_MEMORY_HOST_VISIBLE)) type++;
-  return type;
 }
 
 /* The mapping waits for work of its stream that nobody has waited for. */
 static void mapping_waits_for_the_stream(cts *t) {
-  const uint64_t bytes = UINT64_C(16) << 20;
+  const uint64_t bytes = cts_room(t, t->type, UINT64_C(16) << 20, 1) & ~UINT64_C(3);
   const uint32_t value = 0xa1b2c3d4;
   void *stream, *host = NULL;
   gm_memory memory;
   gm_backend_point point;
-  if (!cts_stream(t, &stream) || !cts_memory(t, mapping_type(t), bytes, &memory)) return;
+  if (mapping_hidden(t) || !cts_stream(t, &stream) || !cts_memory(t, t->type, bytes, &memory)) return;
   CTS_OK(t, t->ops->fill(t->device, stream, &memory, 0, bytes, &value, 4, &point, &t->err));
   CTS_OK(t, cts_order(t, stream));
   CTS_OK(t, t->ops->map(t->device, stream, &memory, 0, bytes, GM_MAP_READ, &host, &t->err));
@@ -97,7 +91,9 @@ static void mapping_gives_back_to_the_stream(cts *t) {
   static unsigned char want[BYTES], got[BYTES];
   void *stream;
   gm_memory from, to;
-  if (!cts_stream(t, &stream) || !cts_memory(t, mapping_type(t), BYTES, &from) || !cts_memory(t, 0, BYTES, &to)) return;
+  if (mapping_hidden(t) || !cts_stream(t, &stream) || !cts_memory(t, t->type, BYTES, &from) ||
+      !cts_memory(t, 0, BYTES, &to))
+    return;
   for (int round = 0; round < 5; round++) {
     cts_noise(t, want, BYTES);
     CTS_OK(t, mapping_write(t, stream, &from, 0, want, BYTES));
@@ -115,7 +111,7 @@ static void mapping_discard(cts *t) {
   unsigned char want[MAPPING_BYTES], got[MAPPING_BYTES];
   void *stream, *host = NULL;
   gm_memory memory;
-  if (!cts_stream(t, &stream) || !cts_memory(t, mapping_type(t), MAPPING_BYTES, &memory)) return;
+  if (mapping_hidden(t) || !cts_stream(t, &stream) || !cts_memory(t, t->type, MAPPING_BYTES, &memory)) return;
   cts_noise(t, want, sizeof want);
   CTS_OK(t, t->ops->map(t->device, stream, &memory, 0, MAPPING_BYTES, GM_MAP_WRITE | GM_MAP_DISCARD, &host, &t->err));
   memcpy(host, want, sizeof want);
@@ -128,7 +124,7 @@ static void mapping_discard(cts *t) {
 static void mapping_again_and_again(cts *t) {
   void *stream;
   gm_memory memory;
-  if (!cts_stream(t, &stream) || !cts_memory(t, mapping_type(t), MAPPING_BYTES, &memory)) return;
+  if (mapping_hidden(t) || !cts_stream(t, &stream) || !cts_memory(t, t->type, MAPPING_BYTES, &memory)) return;
   for (unsigned i = 0; i < 200; i++) {
     const unsigned char want = (unsigned char)i;
     unsigned char got = 0;
@@ -154,11 +150,11 @@ static void mapping_of_hidden_memory(cts *t) {
 }
 
 static const cts_case mapping_cases[] = {
-    {"mapping.ranges", mapping_ranges, CTS_MAP},
-    {"mapping.waits_for_the_stream", mapping_waits_for_the_stream, CTS_MAP | CTS_STREAMS | CTS_POINTS},
-    {"mapping.gives_back_to_the_stream", mapping_gives_back_to_the_stream, CTS_MAP},
-    {"mapping.discard", mapping_discard, CTS_MAP},
-    {"mapping.again_and_again", mapping_again_and_again, CTS_MAP},
+    {"mapping.ranges", mapping_ranges, CTS_MAP | CTS_EACH_TYPE},
+    {"mapping.waits_for_the_stream", mapping_waits_for_the_stream, CTS_MAP | CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
+    {"mapping.gives_back_to_the_stream", mapping_gives_back_to_the_stream, CTS_MAP | CTS_EACH_TYPE},
+    {"mapping.discard", mapping_discard, CTS_MAP | CTS_EACH_TYPE},
+    {"mapping.again_and_again", mapping_again_and_again, CTS_MAP | CTS_EACH_TYPE},
     {"mapping.of_hidden_memory", mapping_of_hidden_memory, CTS_MAP},
 };
 const cts_suite cts_mapping_suite = {mapping_cases, sizeof mapping_cases / sizeof mapping_cases[0]};

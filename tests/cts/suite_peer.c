@@ -1,8 +1,5 @@
-/* Between devices, between processes, and memory that migrates. That another process sees what was shared is shown by
- * the backends' own tests. */
-#include <fcntl.h>
+/* Between devices, and memory that migrates. */
 #include <string.h>
-#include <unistd.h>
 
 #include "cts/cts.h"
 
@@ -49,53 +46,15 @@ static void peer_copies(cts *t) {
   t->ops->device_close(other, GM_CLOSE_NORMAL);
 }
 
-static void share_exports(cts *t) {
-  gm_memory memory;
-  gm_shared shared = {.struct_size = sizeof shared};
-  if (!cts_memory(t, 0, 70000, &memory)) return;
-  const gm_status status = t->ops->share_export(t->device, &memory, &shared, &t->err);
-  if (status == GM_ERR_NOT_SUPPORTED) { /* some systems tell only when they are asked */
-    cts_skip(t, "the system shares no ordinary memory");
-    return;
-  }
-  CTS_IS(t, status, GM_OK);
-  CTS_CHECK(t, shared.kind == GM_SHARE_IPC && shared.bytes == memory.bytes && shared.fd == -1);
-  gm_shared wrong = shared;
-  gm_memory imported;
-  wrong.kind = GM_SHARE_FD;
-  CTS_IS(t, t->ops->share_import(t->device, &wrong, &imported, &t->err), GM_ERR_INVALID_ARGUMENT);
-  wrong = shared;
-  wrong.bytes = 0;
-  CTS_IS(t, t->ops->share_import(t->device, &wrong, &imported, &t->err), GM_ERR_INVALID_ARGUMENT);
-  wrong = shared;
-  wrong.struct_size = 8;
-  CTS_IS(t, t->ops->share_import(t->device, &wrong, &imported, &t->err), GM_ERR_INVALID_ARGUMENT);
-}
-
-/* Physical memory, shared with ourselves. */
-static void share_virtual_memory(cts *t) {
-  const gm_vmm_props props = {.shareable = true};
-  const gm_backend_ops *ops = t->ops;
-  gm_shared shared = {.struct_size = sizeof shared};
-  uint64_t granule = 0, first = 0, second = 0;
-  CTS_OK(t, ops->vmm_granularity(t->device, &props, &granule, &t->err));
-  CTS_OK(t, ops->vmm_create(t->device, &props, granule, &first, &t->err));
-  CTS_OK(t, ops->share_export_vmm(t->device, first, granule, &shared, &t->err));
-  CTS_CHECK(t, shared.kind == GM_SHARE_FD && shared.fd >= 0 && shared.bytes == granule);
-  CTS_OK(t, ops->share_import_vmm(t->device, &shared, &second, &t->err));
-  CTS_CHECK(t, second != 0 && fcntl(shared.fd, F_GETFD) >= 0);
-  close(shared.fd);
-  CTS_OK(t, ops->vmm_destroy(t->device, second, granule, GM_CLOSE_NORMAL, &t->err));
-  CTS_OK(t, ops->vmm_destroy(t->device, first, granule, GM_CLOSE_NORMAL, &t->err));
-}
-
 static void managed_prefetch_and_advise(cts *t) {
-  const uint32_t last = t->type_count - 1;
   const gm_backend_ops *ops = t->ops;
   static unsigned char want[PEER_BYTES];
   void *stream;
   gm_memory memory, plain;
-  if (!cts_stream(t, &stream) || !cts_memory(t, last, PEER_BYTES, &memory) || !cts_memory(t, 0, 100, &plain)) return;
+  uint32_t type = 0;
+  while (type < t->type_count && !(t->types[type].flags & GM_MEMORY_MANAGED)) type++;
+  CTS_CHECK(t, type > 0 && type < t->type_count);
+  if (!cts_stream(t, &stream) || !cts_memory(t, type, PEER_BYTES, &memory) || !cts_memory(t, 0, 100, &plain)) return;
   cts_noise(t, want, sizeof want);
   memcpy(memory.host, want, sizeof want);
   for (int place = GM_MANAGED_ON_DEVICE; place <= GM_MANAGED_ON_HOST; place++) {
@@ -116,8 +75,6 @@ static void managed_prefetch_and_advise(cts *t) {
 
 static const cts_case peer_cases[] = {
     {"peer.copies", peer_copies, CTS_PEER | CTS_OPENS | CTS_CONTENTS},
-    {"share.exports", share_exports, CTS_SHARE},
-    {"share.virtual_memory", share_virtual_memory, CTS_SHARE | CTS_VMM},
     {"managed.prefetch_and_advise", managed_prefetch_and_advise, CTS_MANAGED | CTS_CONTENTS},
 };
 const cts_suite cts_peer_suite = {peer_cases, sizeof peer_cases / sizeof peer_cases[0]};

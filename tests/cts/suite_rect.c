@@ -20,13 +20,15 @@ static gm_rect rect_random(cts *t) {
   return rect;
 }
 
-/* 0: host to device, 1: device to host, 2: on the device. */
+/* 0: host to device, 1: device to host, 2: on the device, 3: on the device, to the next type of memory. */
 static void rect_rounds(cts *t, int direction, bool wait) {
   static unsigned char src[RECT_ROOM], want[RECT_ROOM], got[RECT_ROOM];
   gm_memory from, to;
   void *stream;
   const gm_backend_ops *ops = t->ops;
-  if (!cts_stream(t, &stream) || !cts_memory(t, 0, RECT_ROOM, &from) || !cts_memory(t, 0, RECT_ROOM, &to)) return;
+  const uint32_t to_type = direction == 3 ? (t->type + 1) % t->type_count : t->type;
+  if (!cts_stream(t, &stream) || !cts_memory(t, t->type, RECT_ROOM, &from) || !cts_memory(t, to_type, RECT_ROOM, &to))
+    return;
   cts_noise(t, src, RECT_ROOM);
   cts_noise(t, want, RECT_ROOM);
   memcpy(got, want, RECT_ROOM);
@@ -39,7 +41,7 @@ static void rect_rounds(cts *t, int direction, bool wait) {
     cts_oracle_rect(want, src, &rect);
     if (direction == 0) CTS_OK(t, ops->rect_to_device(t->device, stream, &to, src, &rect, out, &t->err));
     if (direction == 1) CTS_OK(t, ops->rect_to_host(t->device, stream, &from, got, &rect, out, &t->err));
-    if (direction == 2) CTS_OK(t, ops->rect_copy(t->device, stream, &to, &from, &rect, out, &t->err));
+    if (direction >= 2) CTS_OK(t, ops->rect_copy(t->device, stream, &to, &from, &rect, out, &t->err));
     CTS_OK(t, cts_order(t, stream));
     CTS_OK(t, cts_reach(t, &point));
   }
@@ -50,16 +52,21 @@ static void rect_rounds(cts *t, int direction, bool wait) {
 static void rect_to_device_waiting(cts *t) { rect_rounds(t, 0, true); }
 static void rect_to_host_waiting(cts *t) { rect_rounds(t, 1, true); }
 static void rect_copy_waiting(cts *t) { rect_rounds(t, 2, true); }
+static void rect_copy_to_the_next_type(cts *t) { rect_rounds(t, 3, true); }
 static void rect_to_device_asynchronous(cts *t) { rect_rounds(t, 0, false); }
 static void rect_to_host_asynchronous(cts *t) { rect_rounds(t, 1, false); }
 static void rect_copy_asynchronous(cts *t) { rect_rounds(t, 2, false); }
 
 static const cts_case rect_cases[] = {
-    {"rect.to_device_waiting", rect_to_device_waiting, CTS_RECT | CTS_CONTENTS},
-    {"rect.to_host_waiting", rect_to_host_waiting, CTS_RECT | CTS_CONTENTS},
-    {"rect.copy_waiting", rect_copy_waiting, CTS_RECT | CTS_CONTENTS},
-    {"rect.to_device_asynchronous", rect_to_device_asynchronous, CTS_RECT | CTS_CONTENTS | CTS_STREAMS | CTS_POINTS},
-    {"rect.to_host_asynchronous", rect_to_host_asynchronous, CTS_RECT | CTS_CONTENTS | CTS_STREAMS | CTS_POINTS},
-    {"rect.copy_asynchronous", rect_copy_asynchronous, CTS_RECT | CTS_CONTENTS | CTS_STREAMS | CTS_POINTS},
+    {"rect.to_device_waiting", rect_to_device_waiting, CTS_RECT | CTS_CONTENTS | CTS_EACH_TYPE},
+    {"rect.to_host_waiting", rect_to_host_waiting, CTS_RECT | CTS_CONTENTS | CTS_EACH_TYPE},
+    {"rect.copy_waiting", rect_copy_waiting, CTS_RECT | CTS_CONTENTS | CTS_EACH_TYPE},
+    {"rect.copy_to_the_next_type", rect_copy_to_the_next_type, CTS_RECT | CTS_CONTENTS | CTS_EACH_TYPE},
+    {"rect.to_device_asynchronous", rect_to_device_asynchronous,
+     CTS_RECT | CTS_CONTENTS | CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
+    {"rect.to_host_asynchronous", rect_to_host_asynchronous,
+     CTS_RECT | CTS_CONTENTS | CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
+    {"rect.copy_asynchronous", rect_copy_asynchronous,
+     CTS_RECT | CTS_CONTENTS | CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
 };
 const cts_suite cts_rect_suite = {rect_cases, sizeof rect_cases / sizeof rect_cases[0]};

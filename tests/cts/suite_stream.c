@@ -36,7 +36,7 @@ static void stream_sync_waits(cts *t) {
   void *stream;
   gm_memory memory;
   gm_backend_point point;
-  if (!cts_stream(t, &stream) || !cts_memory(t, 0, 8 * MIB, &memory)) return;
+  if (!cts_stream(t, &stream) || !cts_memory(t, t->type, 8 * MIB, &memory)) return;
   for (uint32_t i = 1; i < 6; i++) {
     if (!stream_fill(t, stream, &memory, i, &point)) return;
     CTS_OK(t, t->ops->stream_flush(t->device, stream, &t->err));
@@ -54,7 +54,7 @@ static void stream_close_waits(cts *t) {
   gm_memory memory;
   void *stream;
   gm_backend_point point;
-  if (!cts_memory(t, 0, 8 * MIB, &memory) || !cts_stream(t, &stream)) return;
+  if (!cts_memory(t, t->type, 8 * MIB, &memory) || !cts_stream(t, &stream)) return;
   if (!stream_fill(t, stream, &memory, 77, &point)) return;
   t->ops->point_release(t->device, &point, GM_CLOSE_NORMAL);
   const gm_memory kept = t->memories[--t->memory_count];
@@ -97,7 +97,7 @@ static void point_order(cts *t) {
   gm_backend_point points[COUNT];
   void *stream;
   gm_memory memory;
-  if (!cts_stream(t, &stream) || !cts_memory(t, 0, MIB, &memory)) return;
+  if (!cts_stream(t, &stream) || !cts_memory(t, t->type, MIB, &memory)) return;
   for (uint32_t i = 0; i < COUNT; i++) {
     if (!stream_fill(t, stream, &memory, i, &points[i])) return;
     CTS_OK(t, cts_order(t, stream));
@@ -126,7 +126,7 @@ static void point_time_out(cts *t) {
   void *stream;
   gm_memory memory;
   gm_backend_point point;
-  if (!cts_stream(t, &stream) || !cts_memory(t, 0, cts_room(t, 0, 32 * MIB, 1), &memory)) return;
+  if (!cts_stream(t, &stream) || !cts_memory(t, t->type, cts_room(t, t->type, 32 * MIB, 1), &memory)) return;
   for (uint32_t i = 0; i < 4; i++) {
     if (!stream_fill(t, stream, &memory, i, &point)) return;
     for (uint64_t ns = 0; ns < 3000; ns += 1000) {
@@ -142,7 +142,7 @@ static void point_released_before_it_passes(cts *t) {
   void *stream;
   gm_memory memory;
   gm_backend_point point;
-  if (!cts_stream(t, &stream) || !cts_memory(t, 0, 4 * MIB, &memory)) return;
+  if (!cts_stream(t, &stream) || !cts_memory(t, t->type, 4 * MIB, &memory)) return;
   for (uint32_t i = 0; i < 200; i++) {
     if (!stream_fill(t, stream, &memory, i, &point)) return;
     t->ops->point_release(t->device, &point, GM_CLOSE_NORMAL);
@@ -160,7 +160,7 @@ static void point_between_streams(cts *t) {
   void *streams[3];
   gm_memory memories[3];
   for (int i = 0; i < 3; i++) {
-    if (!cts_stream(t, &streams[i]) || !cts_memory(t, 0, 2 * MIB, &memories[i])) return;
+    if (!cts_stream(t, &streams[i]) || !cts_memory(t, t->type, 2 * MIB, &memories[i])) return;
   }
   gm_backend_point last = {0};
   for (uint32_t round = 0; round < ROUNDS; round++) {
@@ -184,7 +184,7 @@ static void point_wait_on_the_own_stream(cts *t) {
   void *stream;
   gm_memory memory;
   gm_backend_point first, second;
-  if (!cts_stream(t, &stream) || !cts_memory(t, 0, 4 * MIB, &memory)) return;
+  if (!cts_stream(t, &stream) || !cts_memory(t, t->type, 4 * MIB, &memory)) return;
   if (!stream_fill(t, stream, &memory, 1, &first)) return;
   CTS_OK(t, t->ops->point_wait_on(t->device, stream, &first, &t->err));
   if (!stream_fill(t, stream, &memory, 2, &second)) return;
@@ -198,7 +198,7 @@ static void stream_takes_a_lot(cts *t) {
   void *stream;
   gm_memory memory;
   gm_backend_point point = {0};
-  if (!cts_stream(t, &stream) || !cts_memory(t, 0, 4096, &memory)) return;
+  if (!cts_stream(t, &stream) || !cts_memory(t, t->type, 4096, &memory)) return;
   for (uint32_t i = 0; i < 500; i++) {
     t->ops->point_release(t->device, &point, GM_CLOSE_NORMAL);
     if (!stream_fill(t, stream, &memory, i, &point)) return;
@@ -209,17 +209,32 @@ static void stream_takes_a_lot(cts *t) {
   if (t->has & CTS_CONTENTS) stream_last_word(t, stream, &memory, 499);
 }
 
+/* Nobody captures here: an entry that is there says so, one that is not says that. */
+static void stream_is_not_captured(cts *t) {
+  void *stream;
+  bool capturing = true;
+  if (!cts_stream(t, &stream)) return;
+  const gm_status status = t->ops->stream_capturing(t->device, stream, &capturing, &t->err);
+  if (status == GM_ERR_NOT_SUPPORTED) {
+    CTS_CHECK(t, capturing);
+    return;
+  }
+  CTS_CHECK(t, status == GM_OK && !capturing);
+  CTS_OK(t, t->ops->stream_sync(t->device, stream, &t->err));
+}
+
 static const cts_case stream_cases[] = {
     {"stream.open_and_close", stream_open_and_close, CTS_STREAMS | CTS_POINTS},
-    {"stream.sync_waits", stream_sync_waits, CTS_STREAMS | CTS_POINTS},
-    {"stream.close_waits", stream_close_waits, CTS_STREAMS | CTS_POINTS},
-    {"stream.takes_a_lot", stream_takes_a_lot, CTS_STREAMS | CTS_POINTS},
+    {"stream.sync_waits", stream_sync_waits, CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
+    {"stream.close_waits", stream_close_waits, CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
+    {"stream.takes_a_lot", stream_takes_a_lot, CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
+    {"stream.is_not_captured", stream_is_not_captured, CTS_STREAMS | CTS_POINTS},
     {"point.zero_has_passed", point_zero_has_passed, CTS_STREAMS | CTS_POINTS},
     {"point.of_an_idle_stream", point_of_an_idle_stream, CTS_STREAMS | CTS_POINTS},
-    {"point.order", point_order, CTS_STREAMS | CTS_POINTS},
-    {"point.time_out", point_time_out, CTS_STREAMS | CTS_POINTS},
-    {"point.released_before_it_passes", point_released_before_it_passes, CTS_STREAMS | CTS_POINTS},
-    {"point.between_streams", point_between_streams, CTS_STREAMS | CTS_POINTS},
-    {"point.wait_on_the_own_stream", point_wait_on_the_own_stream, CTS_STREAMS | CTS_POINTS},
+    {"point.order", point_order, CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
+    {"point.time_out", point_time_out, CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
+    {"point.released_before_it_passes", point_released_before_it_passes, CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
+    {"point.between_streams", point_between_streams, CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
+    {"point.wait_on_the_own_stream", point_wait_on_the_own_stream, CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
 };
 const cts_suite cts_stream_suite = {stream_cases, sizeof stream_cases / sizeof stream_cases[0]};

@@ -33,6 +33,8 @@ static void vmm_map_and_unmap(cts *t) {
   const gm_vmm_props props = {0};
   const gm_backend_ops *ops = t->ops;
   uint64_t granule, address, handles[PIECES];
+  void *stream;
+  if (!cts_stream(t, &stream)) return; /* some binds need a queue that was lent */
   CTS_OK(t, ops->vmm_granularity(t->device, &props, &granule, &t->err));
   CTS_OK(t, ops->vmm_reserve(t->device, 2 * PIECES * granule, 0, &address, &t->err));
   for (unsigned i = 0; i < PIECES; i++) {
@@ -55,9 +57,83 @@ static void vmm_map_and_unmap(cts *t) {
   CTS_OK(t, ops->vmm_unreserve(t->device, address, 2 * PIECES * granule, GM_CLOSE_NORMAL, &t->err));
 }
 
+/* What copies take for a part of a reserved range. */
+static gm_status vmm_memory(cts *t, uint64_t address, uint64_t bytes, gm_memory *out) {
+  const gm_status status = t->ops->vmm_memory(t->device, address, bytes, 0, out, &t->err);
+  if (status == GM_OK) t->memories[t->memory_count++] = *out;
+  if (status != GM_ERR_NOT_SUPPORTED) return status;
+  *out = (gm_memory){.handle = address, .address = address, .bytes = bytes, .wrapped = true};
+  return GM_OK;
+}
+
+typedef struct vmm_scene {
+  uint64_t granule, address, handles[2];
+  void *stream;
+} vmm_scene;
+
+static void vmm_scene_end(cts *t, const vmm_scene *scene) {
+  const gm_backend_ops *ops = t->ops;
+  for (int i = 0; i < 2; i++) {
+    ops->vmm_unmap(t->device, scene->address + (uint64_t)(2 * i) * scene->granule, scene->granule, NULL);
+    CTS_OK(t, ops->vmm_destroy(t->device, scene->handles[i], scene->granule, GM_CLOSE_NORMAL, &t->err));
+  }
+  cts_clean(t, GM_CLOSE_NORMAL); /* the memory over the range goes before the range */
+  CTS_OK(t, ops->vmm_unreserve(t->device, scene->address, 4 * scene->granule, GM_CLOSE_NORMAL, &t->err));
+}
+
+/* Two pieces with a hole between them. */
+static void vmm_scene_make(cts *t, vmm_scene *out) {
+  const gm_vmm_props props = {0};
+  const gm_backend_ops *ops = t->ops;
+  if (!cts_stream(t, &out->stream)) return;
+  CTS_OK(t, ops->vmm_granularity(t->device, &props, &out->granule, &t->err));
+  CTS_OK(t, ops->vmm_reserve(t->device, 4 * out->granule, 0, &out->address, &t->err));
+  for (int i = 0; i < 2; i++) {
+    const uint64_t at = out->address + (uint64_t)(2 * i) * out->granule;
+    CTS_OK(t, ops->vmm_create(t->device, &props, out->granule, &out->handles[i], &t->err));
+    CTS_OK(t, ops->vmm_map(t->device, at, out->granule, out->handles[i], 0, &t->err));
+    CTS_OK(t, ops->vmm_access(t->device, at, out->granule, &t->err));
+  }
+}
+
+/* The bytes are the piece's and go with it: written at one address, read at another. */
+static void vmm_contents_run(cts *t, const vmm_scene *scene) {
+  enum { BYTES = 3001, AT = 77 };
+  static unsigned char want[2][BYTES], got[BYTES];
+  const gm_backend_ops *ops = t->ops;
+  const uint64_t granule = scene->granule, last = scene->address + 3 * granule;
+  void *stream = scene->stream;
+  gm_memory memory;
+  CTS_OK(t, vmm_memory(t, scene->address, 4 * granule, &memory));
+  CTS_CHECK(t, memory.handle && memory.address == scene->address && memory.bytes == 4 * granule && memory.wrapped);
+  for (unsigned i = 0; i < 2; i++) {
+    cts_noise(t, want[i], BYTES);
+    CTS_OK(t, ops->copy_to_device(t->device, stream, &memory, 2 * i * granule + AT, want[i], BYTES, NULL, &t->err));
+  }
+  CTS_OK(t, ops->vmm_unmap(t->device, scene->address + 2 * granule, granule, &t->err));
+  CTS_OK(t, ops->vmm_map(t->device, last, granule, scene->handles[1], 0, &t->err));
+  CTS_OK(t, ops->vmm_access(t->device, last, granule, &t->err));
+  CTS_OK(t, ops->copy_to_host(t->device, stream, &memory, 3 * granule + AT, got, BYTES, NULL, &t->err));
+  const bool moved = cts_same(t, got, want[1], BYTES, "read where the piece went");
+  CTS_OK(t, ops->copy_to_host(t->device, stream, &memory, AT, got, BYTES, NULL, &t->err));
+  const bool stayed = cts_same(t, got, want[0], BYTES, "read where the other piece stayed");
+  CTS_OK(t, ops->vmm_unmap(t->device, last, granule, &t->err));
+  CTS_OK(t, ops->vmm_map(t->device, scene->address + 2 * granule, granule, scene->handles[1], 0, &t->err));
+  CTS_CHECK(t, moved && stayed);
+}
+
+static void vmm_contents(cts *t) {
+  vmm_scene scene = {0};
+  vmm_scene_make(t, &scene);
+  if (t->failed) return;
+  vmm_contents_run(t, &scene);
+  vmm_scene_end(t, &scene);
+}
+
 static const cts_case vmm_cases[] = {
     {"vmm.granularity", vmm_granularity, CTS_VMM},
     {"vmm.reserve", vmm_reserve, CTS_VMM},
     {"vmm.map_and_unmap", vmm_map_and_unmap, CTS_VMM},
+    {"vmm.contents", vmm_contents, CTS_VMM | CTS_CONTENTS},
 };
 const cts_suite cts_vmm_suite = {vmm_cases, sizeof vmm_cases / sizeof vmm_cases[0]};

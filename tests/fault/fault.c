@@ -7,6 +7,9 @@ fault_plan fault_now;
 atomic_uint fault_host_calls;
 atomic_llong fault_host_live;
 
+#if !GM_HAVE_BACKEND_CPU
+fault_driver *const fault_cpu = NULL;
+#endif
 #if !GM_HAVE_BACKEND_CUDA
 fault_driver *const fault_cuda = NULL;
 #endif
@@ -40,6 +43,7 @@ static void fault_release(void *user, void *ptr, size_t bytes) {
 const gm_services fault_services = {.alloc = fault_alloc, .release = fault_release};
 
 fault_driver *fault_driver_of(const char *backend) {
+  if (fault_cpu && strcmp(backend, fault_cpu->backend) == 0) return fault_cpu;
   if (fault_cuda && strcmp(backend, fault_cuda->backend) == 0) return fault_cuda;
   if (fault_hip && strcmp(backend, fault_hip->backend) == 0) return fault_hip;
   if (fault_opencl && strcmp(backend, fault_opencl->backend) == 0) return fault_opencl;
@@ -50,10 +54,12 @@ fault_driver *fault_driver_of(const char *backend) {
 static void fault_reset_driver(fault_driver *driver) {
   if (!driver) return;
   for (unsigned i = 0; i < driver->count; i++) atomic_store(&driver->calls[i], 0);
+  atomic_store(&driver->all, 0);
   atomic_store(&driver->live, 0);
 }
 
 void fault_reset(void) {
+  fault_reset_driver(fault_cpu);
   fault_reset_driver(fault_cuda);
   fault_reset_driver(fault_hip);
   fault_reset_driver(fault_opencl);
@@ -63,6 +69,10 @@ void fault_reset(void) {
 
 bool fault_hits(fault_driver *driver, unsigned entry) {
   const unsigned call = atomic_fetch_add(&driver->calls[entry], 1) + 1;
+  const unsigned of_all = atomic_fetch_add(&driver->all, driver->can_fail[entry]) + driver->can_fail[entry];
+  if (driver == fault_now.driver && fault_now.lost_call) {
+    return driver->can_fail[entry] && of_all >= fault_now.lost_call;
+  }
   return driver == fault_now.driver && entry == fault_now.entry && call == fault_now.call;
 }
 

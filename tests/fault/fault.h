@@ -18,13 +18,15 @@ typedef struct fault_driver {
   const char *const *names;
   const bool *can_fail;
   const int32_t *codes; /* failures to play, in turn; ended by 0 */
+  int32_t lost;         /* what every call answers once the device is lost */
   void *(*wrap)(const char *symbol, void *real);
   atomic_uint calls[FAULT_ENTRIES_MAX];
+  atomic_uint all;  /* calls that can fail */
   atomic_long live; /* objects made less objects given back */
 } fault_driver;
 
 /* NULL where the backend was not built. */
-extern fault_driver *const fault_cuda, *const fault_hip, *const fault_opencl, *const fault_vulkan;
+extern fault_driver *const fault_cpu, *const fault_cuda, *const fault_hip, *const fault_opencl, *const fault_vulkan;
 fault_driver *fault_driver_of(const char *backend);
 
 /* What the next run is to suffer; everything zero: nothing. */
@@ -34,6 +36,7 @@ typedef struct fault_plan {
   unsigned call; /* from 1; 0: none */
   int32_t code;
   unsigned host_call; /* from 1; 0: none */
+  unsigned lost_call; /* from this call on, counted over all entries, the device is lost; 0: never */
 } fault_plan;
 
 extern fault_plan fault_now;

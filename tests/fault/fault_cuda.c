@@ -35,6 +35,7 @@ static fault_driver cuda_driver = {.backend = "cuda",
                                    .names = cuda_names,
                                    .can_fail = cuda_can_fail,
                                    .codes = cuda_codes,
+                                   .lost = CUDA_ERROR_ILLEGAL_ADDRESS,
                                    .wrap = cuda_wrap};
 fault_driver *const fault_cuda = &cuda_driver;
 

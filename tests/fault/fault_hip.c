@@ -35,6 +35,7 @@ static fault_driver hip_driver = {.backend = "hip",
                                   .names = hip_names,
                                   .can_fail = hip_can_fail,
                                   .codes = hip_codes,
+                                  .lost = 719, /* hipErrorLaunchFailure */
                                   .wrap = hip_wrap};
 fault_driver *const fault_hip = &hip_driver;
 
@@ -52,6 +53,8 @@ static const hip_pair hip_pairs[] = {
     {HIP_hipMemAddressReserve, HIP_hipMemAddressFree},
     {HIP_hipMemCreate, HIP_hipMemRelease},
     {HIP_hipMemMap, HIP_hipMemUnmap},
+    {HIP_hipMemImportFromShareableHandle, HIP_hipMemRelease},
+    {HIP_hipIpcOpenMemHandle, HIP_hipIpcCloseMemHandle},
     {HIP_hipDeviceEnablePeerAccess, HIP_hipDeviceDisablePeerAccess},
     {HIP_hipStreamCreateWithFlags, HIP_hipStreamDestroy},
     {HIP_hipEventCreateWithFlags, HIP_hipEventDestroy},

@@ -1,10 +1,12 @@
 /* gm_fault_sweep: the N-th failure of everything.
  *
- *   gm_fault_sweep [--backend B] [--scenario S] [--host|--driver] [--all] [--verbose]
+ *   gm_fault_sweep [--backend B] [--scenario S] [--host|--driver|--lost] [--all] [--verbose]
  *
  * For each backend and scenario: every request for host memory fails once; of every driver entry that the scenario
  * calls, the first, second, third and last call fail once (--all: every call). After each: an error or a success, never
  * a crash; everything can be closed; all host memory and all driver objects are back; the same scenario then works.
+ * --lost: from one call on, which moves through the scenario, every call of the driver answers that the device is lost;
+ * what the driver has is then not counted.
  * Prints "N passed, N failed" last; exit code 0 when none failed, 77 when there was nothing to sweep, 2 bad
  * usage. */
 #include <stdio.h>
@@ -22,7 +24,7 @@ enum { SWEEP_BACKENDS = sizeof sweep_backends / sizeof sweep_backends[0] };
 
 typedef struct sweep {
   const char *backend, *scenario;
-  bool all, host, driver, verbose;
+  bool all, host, driver, lost, verbose;
   const char *model;
   unsigned passed, failed, backends;
 } sweep;
@@ -30,7 +32,7 @@ typedef struct sweep {
 typedef struct outcome {
   gm_status status, ended;
   gm_error err;
-  unsigned host_calls;
+  unsigned host_calls, driver_calls;
   long long host_live;
   long driver_live;
 } outcome;
@@ -49,7 +51,9 @@ static outcome sweep_run(const sweep *w, const scenario *what, const char *backe
   fault_now = (fault_plan){0};
   /* Drivers' threads let go of an event a little after its work is done. */
   const struct timespec pause = {.tv_nsec = 2000000};
-  for (int i = 0; driver && atomic_load(&driver->live) != 0 && i < 100; i++) nanosleep(&pause, NULL);
+  for (int i = 0; driver && !plan->lost_call && atomic_load(&driver->live) != 0 && i < 100; i++)
+    nanosleep(&pause, NULL);
+  got.driver_calls = driver ? atomic_load(&driver->all) : 0;
   got.host_live = atomic_load(&fault_host_live);
   got.driver_live = driver ? atomic_load(&driver->live) : 0;
   return got;
@@ -59,7 +63,7 @@ static outcome sweep_run(const sweep *w, const scenario *what, const char *backe
 static const char *sweep_judge(const outcome *got, const fault_plan *plan) {
   if (got->ended) return "something cannot be closed afterwards";
   if (got->host_live) return "host memory is left";
-  if (got->driver_live) return "driver objects made and given back do not match";
+  if (got->driver_live && !plan->lost_call) return "driver objects made and given back do not match";
   if (got->status == GM_ERR_FORMAT) return "wrong bytes";
   if (got->status && !gm_status_text(got->status)[0]) return "no status";
   if (got->status && plan->host_call && got->status != GM_ERR_OUT_OF_HOST_MEMORY) return "not said to be host memory";
@@ -75,6 +79,7 @@ static void sweep_report(sweep *w, const char *backend, const scenario *what, co
   printf("%s %s %s", wrong ? "FAIL" : "ok  ", backend, what->name);
   if (plan->host_call) printf(", host allocation %u", plan->host_call);
   if (plan->call) printf(", call %u of %s as %d", plan->call, plan->driver->names[plan->entry], plan->code);
+  if (plan->lost_call) printf(", lost from call %u on", plan->lost_call);
   printf(": %s%s(%s: %s; %lld bytes, %ld objects left)\n", wrong ? wrong : "", wrong ? " " : "",
          gm_status_name(got->ended ? got->ended : got->status), got->err.message, got->host_live, got->driver_live);
   fflush(stdout);
@@ -118,6 +123,16 @@ static void sweep_driver(sweep *w, const char *backend, const scenario *what, co
   }
 }
 
+/* At some forty places, the first calls among them. */
+static void sweep_lost(sweep *w, const char *backend, const scenario *what, unsigned calls) {
+  const fault_driver *driver = fault_driver_of(backend);
+  const unsigned step = w->all ? 1 : calls / 32 + 1;
+  for (unsigned call = 1; call <= calls; call += call < 8 ? 1 : step) {
+    const fault_plan plan = {.driver = driver, .code = driver->lost, .lost_call = call};
+    sweep_one(w, backend, what, &plan);
+  }
+}
+
 static void sweep_scenario(sweep *w, const char *backend, const scenario *what) {
   const fault_plan none = {0};
   unsigned calls[FAULT_ENTRIES_MAX] = {0};
@@ -128,6 +143,7 @@ static void sweep_scenario(sweep *w, const char *backend, const scenario *what) 
   if (wrong) return;
   const fault_driver *driver = fault_driver_of(backend);
   for (unsigned i = 0; driver && i < driver->count; i++) calls[i] = atomic_load(&driver->calls[i]);
+  if (w->lost && driver) sweep_lost(w, backend, what, plain.driver_calls);
   if (w->host && !(what->of_no_backend && strcmp(backend, "cpu") != 0)) sweep_host(w, backend, what, plain.host_calls);
   if (w->driver && driver) sweep_driver(w, backend, what, calls);
 }
@@ -168,6 +184,8 @@ static bool sweep_parse(int argc, char **argv, sweep *w) {
       w->driver = false;
     else if (strcmp(argv[i], "--driver") == 0)
       w->host = false;
+    else if (strcmp(argv[i], "--lost") == 0)
+      w->lost = !(w->host = w->driver = false);
     else if (strcmp(argv[i], "--verbose") == 0)
       w->verbose = true;
     else if (strcmp(argv[i], "--backend") == 0 && i + 1 < argc)
@@ -209,7 +227,8 @@ int main(int argc, char **argv) {
   static temp_folder folder;
   sweep w = {.host = true, .driver = true};
   if (!sweep_parse(argc, argv, &w)) {
-    fprintf(stderr, "usage: gm_fault_sweep [--backend B] [--scenario S] [--host|--driver] [--all] [--verbose]\n");
+    fprintf(stderr,
+            "usage: gm_fault_sweep [--backend B] [--scenario S] [--host|--driver|--lost] [--all] [--verbose]\n");
     return 2;
   }
   if (!sweep_names_exist(&w)) return 2;

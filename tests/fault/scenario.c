@@ -2,14 +2,18 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "fault/fault.h"
 #include "gm/buffer.h"
 #include "gm/config.h"
 #include "gm/copy.h"
+#include "gm/debug.h"
 #include "gm/load.h"
 #include "gm/pressure.h"
 #include "gm/report.h"
+#include "gm/share.h"
 #include "support/named_libraries.h"
 
 /* Host memory of copies stays valid to the end of the program: a wait that was made to fail leaves work behind. */
@@ -20,7 +24,7 @@ static gm_status scenario_context(session *s, gm_error *err) {
   const gm_context_params params = {.struct_size = sizeof params,
                                     .services = &fault_services,
                                     .preset = "inference",
-                                    .backend_options = "null:capacity=256M",
+                                    .backend_options = named_options("null:capacity=256M"),
                                     .libraries = named_libraries(),
                                     .symbol_hook = fault_hook,
                                     .ignore_environment = true};
@@ -171,6 +175,16 @@ static gm_status native_access(session *s, gm_error *err) {
   return status == GM_ERR_NOT_SUPPORTED ? GM_OK : status;
 }
 
+/* The call has no gm_error of its own. */
+static gm_status reuse_use_on(session *s, const gm_block *block, gm_stream *stream, gm_error *err) {
+  const gm_status status = gm_use_on(s->pool, block, stream);
+  if (status == GM_OK) return status;
+  err->status = status;
+  snprintf(err->op, sizeof err->op, "gm_use_on");
+  snprintf(err->message, sizeof err->message, "%s", gm_status_text(status));
+  return status;
+}
+
 static gm_status reuse_round(session *s, gm_error *err) {
   gm_stream *a = s->streams[0], *b = s->streams[1];
   gm_point point = {0};
@@ -180,7 +194,7 @@ static gm_status reuse_round(session *s, gm_error *err) {
   status = gm_block_write(s->pool, block, 0, scenario_source, SCENARIO_BYTES, a, &point, err);
   if (status == GM_OK) status = gm_stream_wait(b, &point, err);
   if (status == GM_OK) status = gm_block_fill(s->pool, block, 3, 999, "abcd", 4, b, NULL, err);
-  if (status == GM_OK) status = gm_use_on(s->pool, block, b);
+  if (status == GM_OK) status = reuse_use_on(s, block, b, err);
   gm_point_release(s->device, &point);
   if (status == GM_OK) status = scenario_give(s, a);
   if (status == GM_OK) status = scenario_take(s, SCENARIO_BYTES, GM_INSERT_WAIT, b, err);
@@ -193,6 +207,17 @@ static gm_status reuse(session *s, gm_error *err) {
   for (int i = 0; i < 2 && status == GM_OK; i++) status = gm_stream_create(s->device, &s->streams[i], err);
   for (int i = 0; i < 3 && status == GM_OK; i++) status = reuse_round(s, err);
   return status;
+}
+
+static gm_status guarded(session *s, gm_error *err) {
+  gm_status status = scenario_device(s, err);
+  if (status == GM_OK) status = gm_config_set(s->ctx, "debug.red_zone_bytes", "100", err);
+  if (status == GM_OK) status = gm_config_set(s->ctx, "debug.check_freed", "true", err);
+  if (status == GM_OK) status = gm_pool_create(s->device, NULL, &s->pool, err);
+  for (int i = 0; i < 2 && status == GM_OK; i++) status = gm_stream_create(s->device, &s->streams[i], err);
+  for (int i = 0; i < 2 && status == GM_OK; i++) status = reuse_round(s, err);
+  if (status == GM_OK) status = scenario_take(s, SCENARIO_BYTES, 0, NULL, err);
+  return status == GM_OK ? gm_pool_check(s->pool, NULL, err) : status;
 }
 
 static gm_status loading(session *s, gm_error *err) {
@@ -246,12 +271,71 @@ static gm_status pressure(session *s, gm_error *err) {
   return status;
 }
 
+/* Over a socket to ourselves. An IPC handle its exporter need not be able to open. */
+static gm_status share_send_and_import(session *s, const gm_shared *shared, gm_error *err) {
+  int ends[2];
+  gm_shared got = {.struct_size = sizeof got};
+  gm_block *block = &s->blocks[s->block_count];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return GM_ERR_SYSTEM;
+  gm_status status = gm_shared_send(ends[0], shared, err);
+  if (status == GM_OK) status = gm_shared_receive(ends[1], &got, err);
+  if (status == GM_OK) status = gm_block_import(s->pool, &got, block, err);
+  if (status == GM_OK) s->block_count++;
+  const bool of_another_process = shared->kind == GM_SHARE_IPC && status != GM_ERR_OUT_OF_HOST_MEMORY;
+  gm_shared_close(&got);
+  close(ends[0]);
+  close(ends[1]);
+  return of_another_process ? GM_OK : status;
+}
+
+static gm_status share_round(session *s, gm_share_kind kind, gm_error *err) {
+  const gm_pool_params params = {.struct_size = sizeof params, .name = "share", .share = kind, .track = true};
+  gm_shared shared = {.struct_size = sizeof shared};
+  gm_status status = gm_pool_create(s->device, &params, &s->pool, err);
+  if (status == GM_ERR_NOT_SUPPORTED) return GM_OK; /* not in this way */
+  if (status == GM_OK) status = scenario_take(s, SCENARIO_BYTES, GM_SHAREABLE, NULL, err);
+  if (status == GM_OK) status = gm_block_export(s->pool, &s->blocks[0], &shared, err);
+  for (int i = 0; i < 2 && status == GM_OK; i++) status = share_send_and_import(s, &shared, err);
+  gm_shared_close(&shared);
+  while (status == GM_OK && s->block_count) status = scenario_give(s, NULL);
+  if (status == GM_OK) status = gm_pool_destroy(s->pool, err);
+  if (status == GM_OK) s->pool = NULL;
+  return status;
+}
+
+static gm_status share(session *s, gm_error *err) {
+  gm_status status = scenario_device(s, err);
+  for (int kind = GM_SHARE_IPC; kind <= GM_SHARE_DMABUF && status == GM_OK; kind++) {
+    status = share_round(s, (gm_share_kind)kind, err);
+  }
+  return status;
+}
+
+gm_status session_open(session *s, gm_error *err) { return scenario_pool(s, err); }
+
+gm_status session_take(session *s, uint64_t bytes, gm_error *err) { return scenario_take(s, bytes, 0, NULL, err); }
+
 const scenario scenarios[] = {
-    {"settings", settings, false, true},   {"discovery", discovery, false, true},
-    {"opening", opening, false, false},    {"allocation", allocation, false, false},
-    {"transfers", transfers, true, false}, {"native_access", native_access, true, false},
-    {"buffers", buffers, true, false},     {"pressure", pressure, false, false},
-    {"reuse", reuse, false, false},        {"loading", loading, true, false},
+    {"settings", settings, false, true},
+    {"discovery", discovery, false, true},
+    {"opening", opening, false, false},
+    {"allocation", allocation, false, false},
+    {"transfers", transfers, true, false},
+    {"native_access", native_access, true, false},
+    {"buffers", buffers, true, false},
+    {"pressure", pressure, false, false},
+    {"reuse", reuse, false, false},
+    {"loading", loading, true, false},
+    {"guarded", guarded, true, false},
+    {"peer", scenario_peer, true, false},
+    {"staged", scenario_staged, true, false},
+    {"managed", scenario_managed, true, false},
+    {"share", share, true, false},
+    {"warm_up", scenario_warm_up, false, false},
+    {"batch", scenario_batch, false, false},
+    {"batch_contents", scenario_batch_contents, true, false},
+    {"quota", scenario_quota, false, false},
+    {"pool_set", scenario_pool_set, false, false},
 };
 const unsigned scenario_count = sizeof scenarios / sizeof scenarios[0];
 
@@ -262,6 +346,7 @@ gm_status session_end(session *s, gm_error *err) {
   for (int i = 0; i < 2; i++) {
     if (s->streams[i] && gm_stream_sync(s->streams[i], err)) gm_stream_sync(s->streams[i], err);
   }
+  status = session_end_devices(s, err);
   while (s->block_count && status == GM_OK) {
     status = scenario_give(s, NULL);
     if (status) status = scenario_give(s, NULL);

@@ -2,6 +2,7 @@
 #ifndef GM_TESTS_FAULT_SCENARIO_H
 #define GM_TESTS_FAULT_SCENARIO_H
 
+#include "gm/managed.h"
 #include "gm/pool.h"
 #include "gm/tracker.h"
 
@@ -18,6 +19,11 @@ typedef struct session {
   gm_tracker *tracker;
   uint32_t block_count;
   gm_block blocks[SESSION_BLOCKS];
+  gm_managed *managed;
+  gm_device *other_device;
+  gm_pool *other_pool;
+  bool has_other_block;
+  gm_block other_block;
 } session;
 
 typedef struct scenario {
@@ -29,6 +35,26 @@ typedef struct scenario {
 
 extern const scenario scenarios[];
 extern const unsigned scenario_count;
+
+/* Context, device and pool of the session's backend. */
+gm_status session_open(session *s, gm_error *err);
+
+/* A block of the session's pool becomes the last of `blocks`. */
+gm_status session_take(session *s, uint64_t bytes, gm_error *err);
+
+/* Scenarios of scenario_devices.c. */
+gm_status scenario_peer(session *s, gm_error *err);
+gm_status scenario_staged(session *s, gm_error *err);
+gm_status scenario_managed(session *s, gm_error *err);
+/* Scenarios of scenario_pool.c. */
+gm_status scenario_warm_up(session *s, gm_error *err);
+gm_status scenario_batch(session *s, gm_error *err);
+gm_status scenario_batch_contents(session *s, gm_error *err);
+gm_status scenario_quota(session *s, gm_error *err);
+gm_status scenario_pool_set(session *s, gm_error *err);
+
+/* What scenarios of scenario_devices.c leave open. */
+gm_status session_end_devices(session *s, gm_error *err);
 
 /* Closes what is open. What refuses is asked once more, as a program would: the failure was played once. GM_OK, or what
  * still refuses. */

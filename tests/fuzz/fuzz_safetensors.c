@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
   counted_services_init(&counted);
   gm_model *model = NULL;
   gm_error err = {0};
-  gm_status status = gm__model_open_memory(&counted.services, bytes, length, "fuzz", &model, &err);
+  gm_status status = gm__model_open_memory(&counted.services, bytes, length, "fuzz", false, &model, &err);
   fuzz_require((status == GM_OK) == (model != NULL));
   fuzz_require(status == GM_OK || (err.status == status && err.message[0]));
   /* A small file must not be able to ask for much: an entry takes at least 30 bytes of text. */

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the seed files of the safetensors and shard_index fuzzers: make_corpus.py [--check] CORPUS_DIR.
+"""Writes the seed files of the safetensors, shard_index, gguf and config_json fuzzers: make_corpus.py [--check] CORPUS_DIR.
 
 With --check nothing is written: exit 1 when a file is missing or differs."""
 import pathlib
@@ -82,10 +82,120 @@ SHARD_INDEX = {
 }
 
 
+def text(value, version=3):
+    raw = value if isinstance(value, bytes) else value.encode()
+    return struct.pack("<I" if version == 1 else "<Q", len(raw)) + raw
+
+
+def value(key, kind, raw, version=3):
+    return text(key, version) + struct.pack("<I", kind) + raw
+
+
+def number(key, amount):
+    return value(key, 4, struct.pack("<I", amount))
+
+
+def array(key, kind, items, count=None, version=3):
+    head = struct.pack("<II" if version == 1 else "<IQ", kind, len(items) if count is None else count)
+    return value(key, 9, head + b"".join(items), version)
+
+
+def info(name, dims, kind, offset, version=3):
+    size = "I" if version == 1 else "Q"
+    return text(name, version) + struct.pack("<I%d%sIQ" % (len(dims), size), len(dims), *dims, kind, offset)
+
+
+def gguf(values=(), infos=(), data=0, version=3, tensors=None, count=None, alignment=32):
+    counts = (len(infos) if tensors is None else tensors, len(values) if count is None else count)
+    head = b"GGUF" + struct.pack("<III" if version == 1 else "<IQQ", version, *counts) + b"".join(values) + b"".join(infos)
+    return head + bytes(-len(head) % alignment) + bytes(i & 0xff for i in range(data)) if data else head
+
+
+def llama(*more):
+    return [value("general.architecture", 8, text("llama")), number("llama.embedding_length", 64),
+            number("llama.block_count", 2), number("llama.attention.head_count", 4)] + list(more)
+
+
+GGUF = {
+    "good_empty": gguf(),
+    "good_v1": gguf([value("a", 8, text("b", 1), 1)], [info("t", [4], 0, 0, 1)], 16, 1),
+    "good_v2": gguf([value("a", 0, b"x")], [info("t", [4], 0, 0)], 16, 2),
+    "good_model": gguf(llama(array("llama.attention.head_count_kv", 5, [struct.pack("<i", 2)] * 2)),
+                       [info("token_embd.weight", [64, 8], 2, 0), info("output.weight", [64, 8], 2, 288)], 576),
+    "good_scalars": gguf([value("k%d" % kind, kind, bytes([1] + [0] * (size - 1)))
+                          for kind, size in ((0, 1), (1, 1), (2, 2), (3, 2), (4, 4), (5, 4), (6, 4), (7, 1), (10, 8),
+                                             (11, 8), (12, 8))]),
+    "good_strings": gguf([array("s", 8, [text(""), text("one"), text(b"\0\xff")])]),
+    "good_windows": gguf(llama(number("llama.attention.sliding_window", 16),
+                               array("llama.attention.sliding_window_pattern", 7, [b"\1", b"\0"]))),
+    "good_alignment": gguf([number("general.alignment", 64)], [info("a", [1], 24, 0), info("b", [1], 24, 64)], 65,
+                           alignment=64),
+    "good_zero": gguf([], [info("z", [0, 2**63], 1, 0)]),
+    "good_scalar": gguf([], [info("s", [], 28, 0)], 8),
+    "good_only_scalars": gguf([number("a", 1)], [info("s", [], 28, 0)], 8),
+    "good_types": gguf([], [info("t%d" % kind, [256], kind, 4096 * i)
+                            for i, kind in enumerate([0, 1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
+                                                      21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 34, 35, 39, 40, 41, 42])]),
+    "bad_version": gguf(version=4),
+    "bad_big_endian": b"GGUF\0\0\0\3" + bytes(16),
+    "bad_tensor_count": gguf(tensors=2**64 - 1),
+    "bad_value_count": gguf(count=2**63),
+    "bad_array_count": gguf([array("a", 8, [], 2**61)]),
+    "bad_array_array": gguf([array("a", 9, [struct.pack("<IQ", 0, 0)])]),
+    "bad_string_length": gguf([value("a", 8, struct.pack("<Q", 2**64 - 1))]),
+    "bad_type": gguf([value("a", 13, bytes(8))]),
+    "bad_bool": gguf([value("a", 7, b"\2")]),
+    "bad_key_twice": gguf([value("a", 0, b"x"), value("a", 0, b"x")]),
+    "bad_key_empty": gguf([value("", 0, b"x")]),
+    "bad_key_nul": gguf([value(b"a\0b", 0, b"x")]),
+    "bad_alignment": gguf([number("general.alignment", 0)]),
+    "bad_alignment_type": gguf([value("general.alignment", 5, struct.pack("<i", 32))]),
+    "bad_name_twice": gguf([], [info("a", [1], 24, 0), info("a", [1], 24, 32)], 33),
+    "bad_overlap": gguf([], [info("a", [33], 24, 0), info("b", [1], 24, 32)], 33),
+    "bad_misaligned": gguf([], [info("a", [1], 24, 1)], 33),
+    "bad_outside": gguf([], [info("a", [34], 24, 0)], 33),
+    "bad_offset": gguf([], [info("a", [1], 24, 2**64 - 32)], 33),
+    "bad_overflow": gguf([], [info("a", [2**32, 2**32, 2], 24, 0)], 33),
+    "bad_row": gguf([], [info("a", [16, 2], 2, 0)], 33),
+    "bad_rank": gguf([], [info("a", [1] * 5, 24, 0)], 33),
+    "bad_removed": gguf([], [info("a", [32], 4, 0)], 33),
+    "bad_unknown": gguf([], [info("a", [32], 99, 0)], 33),
+    "bad_config_float": gguf(llama(value("llama.context_length", 6, struct.pack("<f", float("nan"))))),
+    "bad_config_string": gguf(llama(value("llama.context_length", 8, text("4096")))),
+    "bad_config_missing": gguf([value("general.architecture", 8, text("llama"))]),
+}
+
+CONFIG_JSON = {
+    "good_llama": b'{"model_type":"llama","hidden_size":4096,"num_hidden_layers":32,"num_attention_heads":32,'
+                  b'"num_key_value_heads":8,"vocab_size":32000,"tie_word_embeddings":false,"rope_theta":1e4}',
+    "good_nested": b'{"model_type":"gemma3","text_config":{"model_type":"gemma3_text","hidden_size":2560,'
+                   b'"num_hidden_layers":34,"sliding_window":1024},"vision_config":{"hidden_size":1}}',
+    "good_layers": b'{"model_type":"gpt_oss","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,'
+                   b'"sliding_window":128,"layer_types":["sliding_attention","full_attention"]}',
+    "good_mamba": b'{"model_type":"mamba","d_model":768,"n_layer":24,"expand":2,"time_step_limit":[0.0,Infinity]}',
+    "good_t5": b'{"model_type":"t5","d_model":8,"num_layers":2,"num_decoder_layers":3,"num_heads":2,"d_kv":4}',
+    "good_mla": b'{"model_type":"deepseek_v3","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,'
+                b'"kv_lora_rank":512,"qk_rope_head_dim":64,"qk_nope_head_dim":128,"v_head_dim":128}',
+    "bad_empty": b"",
+    "bad_missing": b'{"model_type":"llama"}',
+    "bad_string": b'{"hidden_size":"4096"}',
+    "bad_nan": b'{"hidden_size":NaN}',
+    "bad_negative": b'{"hidden_size":-1}',
+    "bad_float": b'{"hidden_size":1.5}',
+    "bad_large": b'{"hidden_size":99999999999999999999}',
+    "bad_twice": b'{"hidden_size":1,"hidden_size":2}',
+    "bad_type": b'{"model_type":["llama"]}',
+    "bad_long_type": b'{"model_type":"' + b"x" * 40 + b'"}',
+    "bad_deep": b'{"a":' + b"[" * 300,
+    "bad_tail": b'{"hidden_size":1}}',
+}
+
+
 def main():
     check = sys.argv[1] == "--check"
     root, wrong = pathlib.Path(sys.argv[-1]), []
-    for folder, files in (("safetensors", SAFETENSORS), ("shard_index", SHARD_INDEX)):
+    for folder, files in (("safetensors", SAFETENSORS), ("shard_index", SHARD_INDEX), ("gguf", GGUF),
+                          ("config_json", CONFIG_JSON)):
         for name, content in files.items():
             path = root / folder / name
             if not check:

@@ -17,8 +17,8 @@ import sys
 LAYERS = ["base", "algo", "context", "device", "track", "pool", "buffer", "transfer", "store", "model", "report"]
 # Public headers that are the face of one layer; the others hold what several layers speak of.
 FACES = {"context": "context", "config": "context", "device": "device", "stream": "device", "request": "device",
-         "tracker": "track", "trace": "track", "pool": "pool", "buffer": "buffer", "copy": "pool",
-         "model": "model", "load": "model", "report": "report"}
+         "tracker": "track", "trace": "track", "pool": "pool", "buffer": "buffer", "copy": "pool", "share": "pool",
+         "peer": "transfer", "managed": "transfer", "model": "model", "load": "model", "fit": "model", "report": "report"}
 C11 = {name + ".h" for name in (
     "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic "
     "stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype").split()}

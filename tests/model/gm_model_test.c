@@ -1,4 +1,5 @@
-/* gm_model_test [--seed N] [--ops N] [--strategy S] [--backend B] [--device I] [--threads N]
+/* gm_model_test [--seed N] [--ops N] [--strategy S] [--backend B] [--device I] [--threads N] [--untracked 1]
+ *               [--no-vmm 1]
  *
  * A pool under random operations, watched by a model that knows nothing of how the pool works: live ranges never
  * overlap, contents stay as they were written (work on other streams, still running when a block is freed, must not
@@ -10,6 +11,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "gm/debug.h"
+
+#include "gm/config.h"
 #include "support/named_libraries.h"
 
 static gm_stream *any_stream(worker *w) { return w->m->streams[below(w, w->m->stream_count)]; }
@@ -291,6 +295,7 @@ static void *work(void *argument) {
 
 /* Nobody works now: every account is exact. */
 static void check_accounts(model *m) {
+  if (m->guarded) CHECK_OK(m, gm_pool_check(m->pool, NULL, &err)); /* freed blocks are in use until they are checked */
   uint64_t asked = 0, bytes = 0;
   for (uint32_t i = 0; i < m->table_count; i++) {
     asked += m->table[i].asked;
@@ -300,13 +305,15 @@ static void check_accounts(model *m) {
   gm_pool_stats(m->pool, &s);
   gm_tracker *tracker = gm_pool_tracker(m->pool);
   CHECK(m, s.requested_bytes == asked, "requested_bytes %" PRIu64 ", model %" PRIu64, s.requested_bytes, asked);
-  CHECK(m, s.in_use_bytes == bytes, "in_use_bytes %" PRIu64 ", model %" PRIu64, s.in_use_bytes, bytes);
+  CHECK(m, m->guarded ? s.in_use_bytes >= bytes : s.in_use_bytes == bytes, "in_use_bytes %" PRIu64 ", model %" PRIu64,
+        s.in_use_bytes, bytes);
   CHECK(m, s.active == m->table_count, "active %" PRIu64 ", model %u", s.active, m->table_count);
   CHECK(m, s.allocs == atomic_load(&m->allocs), "allocs %" PRIu64, s.allocs);
   CHECK(m, s.reserved_bytes == s.in_use_bytes + s.pooled_bytes, "reserved_bytes is not in use and pooled");
   CHECK(m, s.allocs == s.stream_hits + s.global_hits + s.misses, "hits and misses do not add up");
   CHECK(m, s.peak_reserved_bytes <= m->cap, "peak_reserved_bytes %" PRIu64 " beyond the cap", s.peak_reserved_bytes);
   CHECK(m, s.peak_in_use_bytes <= s.peak_reserved_bytes, "peaks contradict each other");
+  if (!tracker) return;
   CHECK(m, gm_tracker_count(tracker) == m->table_count, "tracker: %" PRIu64 " alive", gm_tracker_count(tracker));
   CHECK(m, gm_tracker_total_bytes(tracker) == asked, "tracker: %" PRIu64 " bytes", gm_tracker_total_bytes(tracker));
 }
@@ -343,6 +350,7 @@ static void run(model *m) {
   }
   while (m->table_count) step_give(&workers[0]);
   for (uint32_t i = 0; i < m->stream_count; i++) CHECK_OK(m, gm_stream_sync(m->streams[i], &err));
+  if (m->guarded) CHECK_OK(m, gm_pool_check(m->pool, NULL, &err));
   gm_pool_trim(m->pool, 0);
   check_accounts(m);
   gm_stats stats;
@@ -359,7 +367,7 @@ static bool open_all(model *m, const char *backend, uint32_t index, gm_strategy 
   counted_services_init(&m->host);
   gm_context_params context = {.struct_size = sizeof context,
                                .services = &m->host.services,
-                               .backend_options = "null:capacity=1G,latency=2000",
+                               .backend_options = named_options("null:capacity=1G,latency=2000"),
                                .libraries = named_libraries(),
                                .ignore_environment = true};
   gm_pool_params params = {.struct_size = sizeof params,
@@ -367,8 +375,12 @@ static bool open_all(model *m, const char *backend, uint32_t index, gm_strategy 
                            .name = "model",
                            .max_bytes = m->cap,
                            .checked = true,
-                           .track = true};
+                           .track = !m->untracked,
+                           .no_vmm = m->no_vmm,
+                           .debug = m->guarded ? GM_DEBUG_CHECK_FREED : 0,
+                           .red_zone_bytes = m->guarded ? 48 : 0};
   gm_status status = gm_context_create(&context, &m->ctx, &err);
+  if (!status && m->untracked) status = gm_config_set(m->ctx, "track_allocations", "false", &err);
   if (!status) status = gm_device_open_index(m->ctx, backend, index, &m->device, &err);
   if (!status) status = gm_pool_create(m->device, &params, &m->pool, &err);
   params = (gm_pool_params){.struct_size = sizeof params, .name = "scratch"};
@@ -397,7 +409,7 @@ static void close_all(model *m) {
 static int usage(void) {
   fputs(
       "usage: gm_model_test [--seed N] [--ops N] [--strategy auto|bucket|best_fit] [--backend B] [--device I] "
-      "[--threads N]\n",
+      "[--threads N] [--guard 1] [--untracked 1] [--no-vmm 1]\n",
       stderr);
   return 2;
 }
@@ -411,7 +423,7 @@ static bool parse_number(const char *text, uint64_t *out) {
 int main(int argc, char **argv) {
   static model m;
   const char *backend = "cpu", *strategy = "auto";
-  uint64_t device = 0, threads = 1;
+  uint64_t device = 0, threads = 1, guard = 0;
   m.ops = 20000;
   m.seed = (uint64_t)time(NULL) * 1000003 + (uint64_t)clock();
   for (int i = 1; i < argc; i += 2) {
@@ -421,11 +433,14 @@ int main(int argc, char **argv) {
     } else if (!strcmp(argv[i], "--strategy") && *value) {
       strategy = value;
     } else {
-      uint64_t *number = !strcmp(argv[i], "--seed")      ? &m.seed
-                         : !strcmp(argv[i], "--ops")     ? &m.ops
-                         : !strcmp(argv[i], "--threads") ? &threads
-                         : !strcmp(argv[i], "--device")  ? &device
-                                                         : NULL;
+      uint64_t *number = !strcmp(argv[i], "--seed")        ? &m.seed
+                         : !strcmp(argv[i], "--ops")       ? &m.ops
+                         : !strcmp(argv[i], "--threads")   ? &threads
+                         : !strcmp(argv[i], "--device")    ? &device
+                         : !strcmp(argv[i], "--untracked") ? &m.untracked
+                         : !strcmp(argv[i], "--no-vmm")    ? &m.no_vmm
+                         : !strcmp(argv[i], "--guard")     ? &guard
+                                                           : NULL;
       if (!number || !parse_number(value, number)) return usage();
     }
   }
@@ -433,6 +448,7 @@ int main(int argc, char **argv) {
   if (!known || threads == 0 || threads > MAX_THREADS || device > UINT32_MAX) return usage();
   bool is_null = !strcmp(backend, "null");
   m.has_memory = !is_null;
+  m.guarded = guard != 0;
   m.threads = (uint32_t)threads;
   m.stream_count = m.threads + 2 < MAX_STREAMS ? m.threads + 2 : MAX_STREAMS;
   m.cap = UINT64_C(32) << 20;

@@ -10,7 +10,7 @@
 #include "gm/native_opencl.h"
 #include "simulated/shim/pitfall.h"
 
-static const pitfall_driver opencl = {"opencl", "SIMCL", "opencl=" SIM_LIBRARY};
+static const pitfall_driver opencl = {"opencl", "SIMCL", "opencl=" SIM_LIBRARY, NULL};
 
 static uint32_t discover(const char *script, gm_device_entry entries[PITFALL_ENTRIES]) {
   pool_bench bench;
@@ -333,11 +333,13 @@ static const char *const entries_that_fail[] = {
 #define X(need, fault, result, name, parameters, arguments) fault(#name)
 #define CODE(name) name,
 #define HANDLE(name) name,
+#define POINTER(name) name,
 #define NONE(name)
 #include "backends/opencl/opencl_syms.def"
 #undef X
 #undef CODE
 #undef HANDLE
+#undef POINTER
 #undef NONE
 };
 

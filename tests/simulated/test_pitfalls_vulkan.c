@@ -10,7 +10,7 @@
 #include "gm/native_vulkan.h"
 #include "simulated/shim/pitfall.h"
 
-static const pitfall_driver vulkan = {"vulkan", "SIMVK", "vulkan=" SIM_LIBRARY};
+static const pitfall_driver vulkan = {"vulkan", "SIMVK", "vulkan=" SIM_LIBRARY, NULL};
 
 static void test_every_output_says_simulated(void **state) {
   (void)state;

@@ -9,7 +9,7 @@
 #include "gm/device.h"
 #include "simulated/shim/pitfall.h"
 
-static const pitfall_driver vulkan = {"vulkan", "SIMVK", "vulkan=" SIM_LIBRARY};
+static const pitfall_driver vulkan = {"vulkan", "SIMVK", "vulkan=" SIM_LIBRARY, NULL};
 
 static uint32_t discover(const char *script, gm_device_entry entries[PITFALL_ENTRIES]) {
   pool_bench bench;
@@ -211,9 +211,9 @@ static void test_success_with_a_null_handle(void **state) {
   (void)state;
   gm_error none;
   assert_int_equal(use_all("heaps=discrete,type=discrete", &none), GM_OK);
-  static const char *const names[] = {"vkCreateInstance",  "vkCreateDevice",          "vkAllocateMemory",
-                                      "vkMapMemory",       "vkCreateBuffer",          "vkCreateCommandPool",
-                                      "vkCreateSemaphore", "vkAllocateCommandBuffers"};
+  static const char *const names[] = {"vkCreateInstance",  "vkCreateDevice",           "vkAllocateMemory",
+                                      "vkMapMemory",       "vkCreateBuffer",           "vkCreateCommandPool",
+                                      "vkCreateSemaphore", "vkAllocateCommandBuffers", "vkGetBufferDeviceAddress"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     char script[100];
     gm_error failure;
@@ -230,10 +230,12 @@ static const char *const entries_that_fail[] = {
 #define X(level, need, fault, name, result, params, args) fault(#name)
 #define CODE(name) name,
 #define POINTER(name)
+#define ADDRESS(name)
 #define NONE(name)
 #include "backends/vulkan/vulkan_syms.def"
 #undef CODE
 #undef POINTER
+#undef ADDRESS
 #undef NONE
 };
 

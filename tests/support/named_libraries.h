@@ -1,5 +1,5 @@
-/* For programs whose contexts ignore the environment: the libraries that it names all the same, which is how a test
- * gets a simulated driver. */
+/* For programs whose contexts ignore the environment: the libraries and switches that it names all the same, which is
+ * how a test gets a simulated driver. */
 #ifndef GM_TESTS_SUPPORT_NAMED_LIBRARIES_H
 #define GM_TESTS_SUPPORT_NAMED_LIBRARIES_H
 
@@ -24,6 +24,14 @@ static inline const char *named_libraries(void) {
     snprintf(libraries + length, sizeof libraries - length, "%s%s=%s", length ? "," : "", names[i][0], file);
   }
   return libraries[0] ? libraries : NULL;
+}
+
+/* For gm_context_params.backend_options: `own` with GM_OPENCL_OPTIONS behind it. Static storage. */
+static inline const char *named_options(const char *own) {
+  static char options[256];
+  const char *opencl = getenv("GM_OPENCL_OPTIONS");
+  snprintf(options, sizeof options, "%s%s%s", own, opencl ? ";opencl:" : "", opencl ? opencl : "");
+  return options;
 }
 
 #endif

@@ -1,7 +1,13 @@
-/* A folder of its own for a test, and files in it; removed with everything inside. */
+/* A folder of its own for a test, and files in it; removed with everything inside. What cannot be done ends the test.
+ *
+ *   temp_folder root;
+ *   temp_folder_make(&root);
+ *   temp_folder_write(&root, "etc/x.conf", text, strlen(text)); // its folder must be there: temp_folder_dir
+ *   temp_folder_remove(&root); */
 #ifndef GM_TESTS_SUPPORT_TEMP_FOLDER_H
 #define GM_TESTS_SUPPORT_TEMP_FOLDER_H
 
+#include <errno.h>
 #include <ftw.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,14 +18,14 @@
 
 typedef struct temp_folder {
   char path[200];
-  char joined[4][512]; /* the last four answers of temp_folder_join */
+  char joined[4][4096]; /* the last four answers of temp_folder_join */
   unsigned next;
 } temp_folder;
 
 static inline void temp_folder_make(temp_folder *folder) {
   const char *base = getenv("TMPDIR");
   folder->next = 0;
-  snprintf(folder->path, sizeof folder->path, "%s/gm_test_XXXXXX", base && *base ? base : "/tmp");
+  snprintf(folder->path, sizeof folder->path, "%s/gm_test_XXXXXX", base && *base == '/' ? base : "/tmp");
   if (!mkdtemp(folder->path)) abort();
 }
 
@@ -31,7 +37,7 @@ static inline int temp_folder_remove_one(const char *path, const struct stat *st
 }
 
 static inline void temp_folder_remove(temp_folder *folder) {
-  nftw(folder->path, temp_folder_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+  if (nftw(folder->path, temp_folder_remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0) abort();
 }
 
 /* The path of `name` in the folder. */
@@ -43,10 +49,22 @@ static inline const char *temp_folder_join(temp_folder *folder, const char *name
   return joined;
 }
 
+/* The folder `at` and what is missing above it. */
+static inline void temp_folder_dir(temp_folder *folder, const char *at) {
+  char path[4100];
+  snprintf(path, sizeof path, "%s/", temp_folder_join(folder, at));
+  for (char *slash = path + strlen(folder->path) + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
+    *slash = '\0';
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) abort();
+    *slash = '/';
+  }
+}
+
+/* Write or replace a file. */
 static inline const char *temp_folder_write(temp_folder *folder, const char *name, const void *bytes, uint64_t length) {
   const char *path = temp_folder_join(folder, name);
   FILE *file = fopen(path, "wb");
-  if (!file || fwrite(bytes, 1, length, file) != length || fclose(file) != 0) abort();
+  if (!file || (length && fwrite(bytes, 1, length, file) != length) || fclose(file) != 0) abort();
   return path;
 }
 

@@ -17,6 +17,7 @@ typedef struct vulkan_engine {
   VkCommandBuffer commands;
   VkSemaphore timeline;
   uint32_t family;
+  uint32_t features; /* gm_vulkan_feature */
   atomic_uint messages;
 } vulkan_engine;
 
@@ -68,21 +69,37 @@ static inline void vulkan_engine_instance(vulkan_engine *engine, const gm_backen
                    VK_SUCCESS);
 }
 
+static inline void vulkan_engine_features(vulkan_engine *engine, uint32_t wanted) {
+  uint32_t one = 1;
+  VkPhysicalDeviceFeatures2 has = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+  assert_true(engine->vk.vkEnumeratePhysicalDevices(engine->instance, &one, &engine->physical) >= 0);
+  engine->vk.vkGetPhysicalDeviceFeatures2(engine->physical, &has);
+  if (!has.features.sparseBinding) wanted &= ~(uint32_t)GM_VULKAN_SPARSE_BUFFERS;
+  engine->features = GM_VULKAN_TIMELINE_SEMAPHORE | wanted;
+}
+
 static inline void vulkan_engine_device(vulkan_engine *engine, const gm_backend_host *host) {
   const gm_backend_host plain = {.services = host->services, .options = ""};
-  uint32_t one = 1;
-  assert_true(engine->vk.vkEnumeratePhysicalDevices(engine->instance, &one, &engine->physical) >= 0);
   const float priority = 1.0f;
   const VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                          .queueFamilyIndex = engine->family,
                                          .queueCount = 1,
                                          .pQueuePriorities = &priority};
+  VkPhysicalDeviceBufferDeviceAddressFeatures address = {
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES, .bufferDeviceAddress = VK_TRUE};
   const VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES, .timelineSemaphore = VK_TRUE};
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES,
+      .pNext = engine->features & GM_VULKAN_BUFFER_DEVICE_ADDRESS ? &address : NULL,
+      .timelineSemaphore = VK_TRUE};
+  static const char *const extensions[] = {VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME};
+  const VkPhysicalDeviceFeatures sparse = {.sparseBinding = VK_TRUE, .sparseResidencyBuffer = VK_TRUE};
   const VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
                                    .pNext = &timeline,
                                    .queueCreateInfoCount = 1,
-                                   .pQueueCreateInfos = &queue};
+                                   .pQueueCreateInfos = &queue,
+                                   .enabledExtensionCount = engine->features & GM_VULKAN_EXTERNAL_MEMORY_FD ? 1 : 0,
+                                   .ppEnabledExtensionNames = extensions,
+                                   .pEnabledFeatures = engine->features & GM_VULKAN_SPARSE_BUFFERS ? &sparse : NULL};
   assert_int_equal(engine->vk.vkCreateDevice(engine->physical, &info, NULL, &engine->device), VK_SUCCESS);
   assert_int_equal(gm__vulkan_syms_device(&engine->vk, engine->device, &plain, NULL), GM_OK);
   engine->vk.vkGetDeviceQueue(engine->device, engine->family, 0, &engine->queue);
@@ -103,11 +120,17 @@ static inline void vulkan_engine_objects(vulkan_engine *engine) {
   assert_int_equal(engine->vk.vkCreateSemaphore(engine->device, &semaphore, NULL, &engine->timeline), VK_SUCCESS);
 }
 
-static inline void vulkan_engine_open(vulkan_engine *engine, const gm_backend_host *host) {
+/* `features`: gm_vulkan_feature bits to enable beside timeline semaphores, as far as the device has them. */
+static inline void vulkan_engine_open_with(vulkan_engine *engine, const gm_backend_host *host, uint32_t features) {
   memset(engine, 0, sizeof *engine);
   vulkan_engine_instance(engine, host);
+  vulkan_engine_features(engine, features);
   vulkan_engine_device(engine, host);
   vulkan_engine_objects(engine);
+}
+
+static inline void vulkan_engine_open(vulkan_engine *engine, const gm_backend_host *host) {
+  vulkan_engine_open_with(engine, host, 0);
 }
 
 /* The engine's layers must have had nothing to say, about gm's calls on its device either. */
@@ -128,7 +151,7 @@ static inline gm_vulkan_device vulkan_engine_native(const vulkan_engine *engine)
                             .device = (uintptr_t)engine->device,
                             .get_instance_proc = (uintptr_t)engine->vk.vkGetInstanceProcAddr,
                             .api_version = VK_API_VERSION_1_2,
-                            .features = GM_VULKAN_TIMELINE_SEMAPHORE,
+                            .features = engine->features,
                             .queue_families = &engine->family,
                             .queue_family_count = 1};
 }

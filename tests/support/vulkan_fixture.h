@@ -33,6 +33,7 @@ static inline void vulkan_fixture_host(vulkan_fixture *fixture, const char *opti
   fixture->services.services.log = vulkan_fixture_log;
   fixture->host = (gm_backend_host){
       .struct_size = sizeof fixture->host, .services = &fixture->services.services, .options = options};
+  fixture->host.library = getenv("GM_VULKAN_LIBRARY"); /* as the registry reads it */
 }
 
 static inline void vulkan_fixture_absent(const char *why) {

@@ -15,18 +15,18 @@
 #define GIB(n) (UINT64_C(n) << 30)
 
 /* A machine of 64 GiB with 48 GiB available. */
-static void put_machine(const scratch *root, const char *self) {
+static void put_machine(temp_folder *root, const char *self) {
   tree_put(root, "/proc/meminfo", "MemTotal: 67108864 kB\nMemFree: 1 kB\nMemAvailable: 50331648 kB\n");
   tree_put(root, "/proc/self/cgroup", self);
 }
 
-static gm_host_info read_host(const scratch *root) {
+static gm_host_info read_host(temp_folder *root) {
   gm_host_info info = {.struct_size = sizeof info};
   assert_int_equal(gm_host_info_read(root->path, &info, NULL), GM_OK);
   return info;
 }
 
-static void put_v1(const scratch *root, const char *limit, const char *usage, const char *stat) {
+static void put_v1(temp_folder *root, const char *limit, const char *usage, const char *stat) {
   tree_put(root, "/sys/fs/cgroup/memory/memory.limit_in_bytes", limit);
   tree_put(root, "/sys/fs/cgroup/memory/memory.usage_in_bytes", usage);
   tree_put(root, "/sys/fs/cgroup/memory/memory.stat", stat);
@@ -92,7 +92,7 @@ static void test_v1_hierarchical_limit_of_a_hidden_ancestor(void **state) {
   assert_string_equal(info.limit_source, "cgroup1:/sys/fs/cgroup/memory/a");
 }
 
-static void put_v2(const scratch *root, const char *name, const char *text) {
+static void put_v2(temp_folder *root, const char *name, const char *text) {
   char path[256];
   snprintf(path, sizeof path, "/sys/fs/cgroup/%s", name);
   tree_put(root, path, text);
@@ -184,7 +184,7 @@ static void test_equal_rooms_are_told_of_the_level_nearest_the_root(void **state
 
 /* Deeper than any kernel allows, and a source text longer than its field. */
 static void test_a_very_deep_group_is_walked(void **state) {
-  const scratch *root = *state;
+  temp_folder *root = *state;
   char self[3000] = "0::", folder[2900] = "";
   for (int i = 0; i < 25; i++) strcat(folder, "/a-name-that-is-quite-long-for-a-group");
   strcat(strcat(self, folder), "\n");
@@ -201,10 +201,10 @@ static void test_an_unreadable_group_list_makes_an_estimate(void **state) {
   put_machine(*state, "0::/\n");
   assert_int_equal(read_host(*state).free_state, GM_FIGURE_KNOWN);
   char path[400];
-  snprintf(path, sizeof path, "%s/proc/self/cgroup", ((const scratch *)*state)->path);
+  snprintf(path, sizeof path, "%s/proc/self/cgroup", ((temp_folder *)*state)->path);
   assert_int_equal(remove(path), 0);
   assert_int_equal(read_host(*state).free_state, GM_FIGURE_KNOWN);
-  scratch_dir(*state, "proc/self/cgroup");
+  temp_folder_dir(*state, "proc/self/cgroup");
   gm_host_info info = read_host(*state);
   assert_true(info.free_state == GM_FIGURE_ESTIMATED && info.free_bytes == GIB(48));
 }

@@ -17,7 +17,7 @@ typedef struct found {
   gm__cgroup_place v2;
 } found;
 
-static found find(const scratch *root, const char *self, const char *mounts) {
+static found find(temp_folder *root, const char *self, const char *mounts) {
   found places;
   tree_put(root, "/proc/self/cgroup", self);
   if (mounts) tree_put(root, "/proc/self/mountinfo", mounts);
@@ -111,10 +111,10 @@ static void test_a_mount_line_with_very_many_fields_is_skipped(void **state) {
 }
 
 static void test_an_unreadable_list_is_told(void **state) {
-  const scratch *root = *state;
+  temp_folder *root = *state;
   gm__cgroup_place v1, v2;
   assert_true(gm__cgroup_find(root->path, &v1, &v2));
-  scratch_dir(root, "proc/self/cgroup");
+  temp_folder_dir(root, "proc/self/cgroup");
   assert_false(gm__cgroup_find(root->path, &v1, &v2));
   assert_false(v1.found || v2.found);
 }

@@ -88,11 +88,13 @@ static void test_values_are_checked(void **state) {
       {"cpu_fallback", "off"},
       {"allocation_strategy", "bucket"},
       {"segment_size", "1G"},
+      {"pre_allocate_sizes", "4K,1M"},
+      {"warmup", "4K:50,64K:20"},
       {"max_pool_bytes", "18446744073709551615"},
       {"gpu.memory.max_fraction", "0.25"},
   };
   static const char *const later[][2] = {
-      {"pre_allocate_sizes", "4K,1M"}, {"warmup", "4K:50,64K:20"}, {"cache.max_age", "auto"}};
+      {"zero_segments", "true"}, {"cache.stream_local", "50"}, {"cache.max_age", "auto"}};
   gm_context *ctx = context_new(true);
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     gm_error err = {.status = GM_OK};

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "support/cuda_fixture.h"
+#include "support/figure_scene.h"
 
 static void test_a_passive_probe_runs_no_vendor_code(void **state) {
   (void)state;
@@ -320,6 +321,15 @@ static void test_hostile_success(void **state) {
   cuda_end(&f);
 }
 
+/* A total of 0, more free than there is, a query that fails. */
+static void test_figures_that_cannot_be(void **state) {
+  (void)state;
+  cuda_fixture f;
+  cuda_begin(&f);
+  figures_hold("cuda", f.host.library, cuda_script);
+  cuda_end(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_passive_probe_runs_no_vendor_code),
@@ -337,6 +347,7 @@ int main(void) {
       cmocka_unit_test(test_hostile_names),
       cmocka_unit_test(test_hostile_granularity),
       cmocka_unit_test(test_hostile_success),
+      cmocka_unit_test(test_figures_that_cannot_be),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

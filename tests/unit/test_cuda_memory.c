@@ -36,6 +36,21 @@ static void test_which_memory_is_out(void **state) {
   cuda_end(&f);
 }
 
+/* FIELD: cuMemAllocAsync's pools are the process's, are emptied at each wait unless told otherwise, and opening one to
+ * a peer broke copies. The table has none of their entries, so nothing can call one. */
+static void test_no_driver_pools(void **state) {
+  (void)state;
+  static const char *const entries[] = {
+#define X(need, fault, symbol, base, since, parameters, arguments) #symbol,
+#include "backends/cuda/cuda_syms.def"
+#undef X
+  };
+  for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+    assert_null(strstr(entries[i], "MemPool"));
+    assert_null(strstr(entries[i], "AllocAsync"));
+  }
+}
+
 static void test_a_fragmented_device(void **state) {
   (void)state;
   cuda_fixture f;
@@ -277,6 +292,7 @@ static void test_fills(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_which_memory_is_out),
+      cmocka_unit_test(test_no_driver_pools),
       cmocka_unit_test(test_a_fragmented_device),
       cmocka_unit_test(test_addresses),
       cmocka_unit_test(test_managed_memory_is_committed_on_request),

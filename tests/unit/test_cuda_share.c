@@ -96,7 +96,7 @@ static void test_memory_in_two_processes(void **state) {
   cuda_open(&f);
   gm_memory memory = cuda_memory(&f, 0, SHARE_BYTES);
   assert_int_equal(f.ops->fill(f.device, f.stream, &memory, 0, SHARE_BYTES, &before, 1, NULL, &f.err), GM_OK);
-  assert_int_equal(f.ops->share_export(f.device, &memory, &shared, &f.err), GM_OK);
+  assert_int_equal(f.ops->share_export(f.device, &memory, GM_SHARE_IPC, &shared, &f.err), GM_OK);
   assert_int_equal(share_with_other(&shared), 0);
   share_check_after(&f, &memory);
   cuda_free(&f, &memory);
@@ -156,7 +156,7 @@ static void test_bad_handles(void **state) {
   assert_int_equal(handle, 7);
   close(shared.fd);
   gm_memory pinned = cuda_memory(&f, 1, 4096);
-  assert_int_equal(f.ops->share_export(f.device, &pinned, &shared, &f.err), GM_ERR_NOT_SUPPORTED);
+  assert_int_equal(f.ops->share_export(f.device, &pinned, GM_SHARE_IPC, &shared, &f.err), GM_ERR_NOT_SUPPORTED);
   cuda_free(&f, &pinned);
   cuda_end(&f);
 }

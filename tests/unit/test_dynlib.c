@@ -14,7 +14,7 @@
 #include "core/base/dynlib.h"
 #include "core/base/library.h"
 #include "support/counted_services.h"
-#include "support/scratch.h"
+#include "support/temp_folder.h"
 
 static const char *const missing[] = {"libgm-no-such.so.1", "libgm-no-such.so", NULL};
 static const char *const present[] = {"libgm-no-such.so.1", "libz.so.1", NULL};
@@ -84,17 +84,17 @@ static void test_an_empty_override_is_none(void **state) {
 
 static void test_a_file_that_is_no_library_says_why(void **state) {
   (void)state;
-  scratch root;
+  temp_folder root;
   char path[512];
-  scratch_make(&root);
-  scratch_file(&root, "libbroken.so", "no library at all, but long enough to be read as one's first bytes.........",
-               75);
+  temp_folder_make(&root);
+  temp_folder_write(&root, "libbroken.so",
+                    "no library at all, but long enough to be read as one's first bytes.........", 75);
   snprintf(path, sizeof path, "%s/libbroken.so", root.path);
   gm__dynlib_spec spec = {"testgpu", missing, path, NULL};
   refuse_open(&spec, GM_ERR_UNAVAILABLE, "libbroken.so could not be loaded: ");
   char found[512] = "untouched";
   assert_false(gm__dynlib_find(&spec, found, sizeof found));
-  scratch_remove(&root);
+  temp_folder_remove(&root);
 }
 
 static void test_many_long_names_are_cut_not_overrun(void **state) {

@@ -43,7 +43,7 @@ static void test_what_is_no_address(void **state) {
   assert_false(gm__pci_same_slot(gm__pci_parse(NULL), gm__pci_parse(NULL)));
 }
 
-static gm__sysfs_memory sysfs_of(const scratch *root, const char *address) {
+static gm__sysfs_memory sysfs_of(temp_folder *root, const char *address) {
   gm__sysfs_memory memory;
   gm__sysfs_read(root->path, gm__pci_parse(address), &memory);
   return memory;
@@ -66,13 +66,13 @@ static void test_sysfs_files_that_are_numbers(void **state) {
   }
 }
 
-static void put_client(const scratch *root, const char *path, const char *lines) {
+static void put_client(temp_folder *root, const char *path, const char *lines) {
   char text[1024];
   snprintf(text, sizeof text, "pos:\t0\ndrm-driver:\tamdgpu\ndrm-pdev:\t0000:03:00.0\n%s", lines);
   tree_put(root, path, text);
 }
 
-static gm__fdinfo_use use_of(const scratch *root) {
+static gm__fdinfo_use use_of(temp_folder *root) {
   gm__fdinfo_use use;
   gm__fdinfo_read(root->path, gm__pci_parse("0000:03:00.0"), 10, &use);
   return use;
@@ -141,7 +141,7 @@ static void test_more_clients_than_the_table_holds(void **state) {
 static void test_without_a_full_address_nothing_is_found(void **state) {
   put_client(*state, "/proc/11/fdinfo/3", "drm-client-id:\t1\ndrm-memory-vram:\t1\n");
   gm__fdinfo_use use;
-  gm__fdinfo_read(((const scratch *)*state)->path, gm__pci_parse("03:00.0"), 10, &use);
+  gm__fdinfo_read(((temp_folder *)*state)->path, gm__pci_parse("03:00.0"), 10, &use);
   assert_false(use.valid);
 }
 

@@ -30,14 +30,14 @@ static bool see(void *user, char *line) {
   return lines->count != lines->stop_at;
 }
 
-static seen lines_of(const scratch *root, const char *path, gm__file_answer want) {
+static seen lines_of(temp_folder *root, const char *path, gm__file_answer want) {
   seen lines = {0};
   assert_int_equal(gm__file_lines(root->path, path, see, &lines), want);
   return lines;
 }
 
 static void test_a_text_is_read_whole_or_not_at_all(void **state) {
-  const scratch *root = *state;
+  temp_folder *root = *state;
   char buffer[8];
   tree_put(root, "/a/seven", "1234567");
   assert_int_equal(gm__file_text(root->path, "/a/seven", buffer, sizeof buffer), GM_FILE_OK);
@@ -51,7 +51,7 @@ static void test_a_text_is_read_whole_or_not_at_all(void **state) {
 }
 
 static void test_absent_and_unreadable_are_different(void **state) {
-  const scratch *root = *state;
+  temp_folder *root = *state;
   char buffer[8] = "x", path[400];
   tree_put(root, "/a/file", "1");
   assert_int_equal(gm__file_text(root->path, "/a/none", buffer, sizeof buffer), GM_FILE_ABSENT);
@@ -64,7 +64,7 @@ static void test_absent_and_unreadable_are_different(void **state) {
 }
 
 static void test_a_pipe_or_a_device_is_not_read(void **state) {
-  const scratch *root = *state;
+  temp_folder *root = *state;
   char buffer[8], path[400];
   snprintf(path, sizeof path, "%s/pipe", root->path);
   assert_int_equal(mkfifo(path, 0600), 0);
@@ -76,7 +76,7 @@ static void test_a_pipe_or_a_device_is_not_read(void **state) {
 }
 
 static void test_a_path_that_is_too_long_is_unreadable(void **state) {
-  const scratch *root = *state;
+  temp_folder *root = *state;
   char buffer[8], path[2 * GM_FILE_PATH_SIZE];
   memset(path, 'a', sizeof path);
   path[0] = '/';
@@ -86,7 +86,7 @@ static void test_a_path_that_is_too_long_is_unreadable(void **state) {
 }
 
 static void test_every_line_is_visited_also_the_last_one(void **state) {
-  const scratch *root = *state;
+  temp_folder *root = *state;
   tree_put(root, "/lines", "one\n\nthree");
   seen lines = lines_of(root, "/lines", GM_FILE_OK);
   assert_int_equal(lines.count, 3);
@@ -100,7 +100,7 @@ static void test_every_line_is_visited_also_the_last_one(void **state) {
 }
 
 static void test_lines_with_a_nul_are_left_out(void **state) {
-  const scratch *root = *state;
+  temp_folder *root = *state;
   static const char bytes[] = "a\nb\0c\n\0\nd\n";
   tree_put_bytes(root, "/nul", bytes, sizeof bytes - 1);
   seen lines = lines_of(root, "/nul", GM_FILE_OK);
@@ -110,7 +110,7 @@ static void test_lines_with_a_nul_are_left_out(void **state) {
 
 /* A line of a megabyte, and lines of every length around the size of the window. */
 static void test_long_lines_are_left_out_and_the_next_is_not(void **state) {
-  const scratch *root = *state;
+  temp_folder *root = *state;
   size_t mega = (size_t)1 << 20;
   char *text = malloc(mega + 64);
   assert_non_null(text);
@@ -132,7 +132,7 @@ static void test_long_lines_are_left_out_and_the_next_is_not(void **state) {
 }
 
 static void test_a_file_without_end_is_given_up(void **state) {
-  const scratch *root = *state;
+  temp_folder *root = *state;
   char path[400];
   tree_put(root, "/sparse", "first\n");
   snprintf(path, sizeof path, "%s/sparse", root->path);
@@ -147,7 +147,7 @@ static bool count_name(void *user, const char *name) {
 }
 
 static void test_names_of_a_directory(void **state) {
-  const scratch *root = *state;
+  temp_folder *root = *state;
   size_t count = 0;
   tree_put(root, "/d/one", "");
   assert_int_equal(gm__file_names(root->path, "/d", count_name, &count), GM_FILE_OK);

@@ -1,245 +1,247 @@
-/* Holes against a naive oracle: a list of ranges, searched and joined by walking it. */
+/* Spans, bins and the look-up by address, against plain models. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "core/algo/heap.h"
-#include "core/algo/span_map.h"
+#include "core/pool/lookup.h"
+#include "support/counted_services.h"
 #include "support/random.h"
 
-enum { SPANS = 4096, LIVE = 1500, OPERATIONS = 1000000, GROUPS = 3 };
-#define UNIT UINT64_C(256)
-#define SIZE (UINT64_C(64) << 20)
-#define BASE (UINT64_C(1) << 40)
+enum { GRANULE = 256, ALL = 1 << 16 };
 
-typedef struct bench {
+typedef struct world {
+  counted_services host;
+  gm__spans spans;
   gm__heap heap;
-  gm__heap_bins bins[GROUPS];
-  gm__span spans[SPANS];
-  gm__span *unused[SPANS], *live[LIVE];
-  uint32_t unused_count, live_count;
-  gm__span_map map;
-  void *memory;
-  uint64_t random;
-  uint32_t searches, far; /* found, and that were not close to the smallest */
-} bench;
+  uint32_t edge;
+} world;
 
-static gm__span *bench_take(bench *b) {
-  assert_true(b->unused_count > 0);
-  gm__span *span = b->unused[--b->unused_count];
-  memset(span, 0, sizeof *span);
-  return span;
+static uint32_t reserve_and_take(world *w) {
+  assert_true(gm__spans_reserve(&w->spans, 1));
+  return gm__spans_take(&w->spans);
 }
 
-static bench *bench_open(void) {
-  bench *b = test_calloc(1, sizeof *b);
-  b->random = 7;
-  for (int i = 0; i < GROUPS; i++) b->heap.groups[i] = &b->bins[i];
-  for (int i = 0; i < SPANS; i++) b->unused[b->unused_count++] = &b->spans[i];
-  b->memory = test_calloc(1, gm__span_map_size(SIZE));
-  gm__span_map_init(&b->map, BASE, SIZE, b->memory);
-  gm__span *all = bench_take(b);
-  *all = (gm__span){.address = BASE, .bytes = SIZE};
-  gm__span_map_open(&b->map, all);
-  gm__heap_put(&b->heap, all, 0);
-  return b;
+static gm__span *at(const world *w, uint32_t number) { return gm__span_at(&w->spans, number); }
+
+/* One hole of `granules` at `address`. */
+static uint32_t open_world(world *w, uint64_t address, uint32_t granules) {
+  memset(w, 0, sizeof *w);
+  counted_services_init(&w->host);
+  assert_true(gm__spans_init(&w->spans, &w->host.services, 7));
+  w->edge = reserve_and_take(w);
+  const uint32_t hole = reserve_and_take(w);
+  at(w, w->edge)->state = GM__SPAN_EDGE;
+  at(w, w->edge)->granules = 0;
+  at(w, hole)->address = address;
+  at(w, hole)->granules = granules;
+  at(w, hole)->state = GM__SPAN_HOLE;
+  gm__span_insert(&w->spans, w->edge, hole, 0);
+  gm__heap_put(&w->spans, &w->heap, hole);
+  return hole;
 }
 
-static void bench_close(bench *b) {
-  test_free(b->memory);
-  test_free(b);
+static void close_world(world *w) {
+  gm__spans_clear(&w->spans);
+  counted_services_check(&w->host);
 }
 
-static gm__span *bench_first(const bench *b) { return gm__span_map_find(&b->map, BASE); }
+static void test_a_bin_is_a_sixteenth_of_a_power_of_two(void **state) {
+  (void)state;
+  uint32_t last = 0;
+  for (uint32_t granules = 1; granules < 1 << 20; granules++) {
+    const uint32_t bin = gm__heap_bin(granules);
+    assert_true(bin == last || bin == last + 1);
+    last = bin;
+  }
+  for (uint32_t power = 4; power < 32; power++) {
+    assert_int_equal(gm__heap_bin(UINT32_C(1) << power), (power - 3) * 16);
+    assert_int_equal(gm__heap_bin((UINT32_C(1) << power) + (UINT32_C(1) << (power - 4))), (power - 3) * 16 + 1);
+  }
+  assert_int_equal(gm__heap_bin(UINT32_MAX), GM__HEAP_BINS - 1);
+}
 
-/* The smallest hole of the group that fits; 0: none. */
-static uint64_t oracle_best(const bench *b, uint32_t group, uint64_t bytes, uint64_t align) {
-  uint64_t best = 0;
-  for (const gm__span *span = bench_first(b); span; span = span->right) {
-    uint64_t pad = (align - span->address % align) % align;
-    if (!span->hole || span->group != group || span->bytes < pad + bytes) continue;
-    if (!best || span->bytes < best) best = span->bytes;
+/* What is there, walked from the edge: it tiles the memory, and every hole is found in its bin. */
+static void check_world(const world *w, uint64_t address, uint32_t granules) {
+  uint32_t left = w->edge, total = 0, holes = 0, listed = 0;
+  for (uint32_t number = at(w, left)->right; number; number = at(w, number)->right) {
+    const gm__span *span = at(w, number);
+    assert_int_equal(span->left, left);
+    assert_int_equal(span->address, address + (uint64_t)total * GRANULE);
+    assert_true(span->granules > 0);
+    total += span->granules;
+    holes += span->state == GM__SPAN_HOLE;
+    left = number;
+  }
+  assert_int_equal(total, granules);
+  for (uint32_t bin = gm__heap_next(&w->heap, 0); bin < GM__HEAP_BINS; bin = gm__heap_next(&w->heap, bin + 1)) {
+    uint32_t prev = 0;
+    assert_int_not_equal(w->heap.heads[bin], 0);
+    for (uint32_t number = w->heap.heads[bin]; number; number = at(w, number)->next) {
+      assert_int_equal(at(w, number)->prev, prev);
+      assert_int_equal(gm__heap_bin(at(w, number)->granules), bin);
+      assert_int_equal(at(w, number)->state, GM__SPAN_HOLE);
+      listed++;
+      prev = number;
+    }
+  }
+  assert_int_equal(listed, holes);
+}
+
+/* The smallest hole that fits; 0: none. */
+static uint32_t best_by_hand(const world *w, uint32_t granules, uint64_t align) {
+  uint32_t best = 0;
+  for (uint32_t number = at(w, w->edge)->right; number; number = at(w, number)->right) {
+    if (at(w, number)->state != GM__SPAN_HOLE || !gm__span_fits(at(w, number), granules, align, GRANULE)) continue;
+    if (!best || at(w, number)->granules < at(w, best)->granules) best = number;
   }
   return best;
 }
 
-static void bench_cut(bench *b, gm__span *hole, uint64_t bytes, gm__span *front) {
-  gm__heap_cut(&b->heap, hole, bytes, front);
-  gm__span_map_cut(&b->map, front, hole);
-}
-
-static void bench_carve(bench *b, gm__span *hole, uint64_t bytes, uint64_t align) {
-  uint64_t pad = gm__span_pad(hole, align);
-  if (pad) {
-    gm__span *front = bench_take(b);
-    bench_cut(b, hole, pad, front);
-    gm__heap_put(&b->heap, front, hole->group);
-  }
-  gm__span *part = hole;
-  if (hole->bytes > bytes) {
-    part = bench_take(b);
-    bench_cut(b, hole, bytes, part);
+static uint32_t cut(world *w, uint32_t hole, uint32_t granules) {
+  uint32_t front = hole;
+  if (at(w, hole)->granules == granules) {
+    gm__heap_take(&w->spans, &w->heap, hole);
   } else {
-    gm__heap_take(&b->heap, hole);
+    front = reserve_and_take(w);
+    gm__heap_cut(&w->spans, &w->heap, hole, granules, (uint64_t)granules * GRANULE, front);
   }
-  assert_false(part->hole);
-  assert_int_equal(part->bytes, bytes);
-  assert_int_equal(part->address % align, 0);
-  b->live[b->live_count++] = part;
+  at(w, front)->state = GM__SPAN_LIVE;
+  return front;
 }
 
-static void bench_join(bench *b, gm__span *left) {
-  gm__span *right = left->right;
-  gm__span_map_leave(&b->map, right);
-  gm__span_join(left);
-  b->unused[b->unused_count++] = right;
-}
-
-static void bench_put(bench *b, gm__span *span, uint32_t group) {
-  if (span->left && span->left->hole && span->left->group == group) {
-    span = span->left;
-    gm__heap_take(&b->heap, span);
-    bench_join(b, span);
-  }
-  if (span->right && span->right->hole && span->right->group == group) {
-    gm__heap_take(&b->heap, span->right);
-    bench_join(b, span);
-  }
-  gm__heap_put(&b->heap, span, group);
-}
-
-static uint64_t below(bench *b, uint64_t limit) { return test_random(&b->random) % limit; }
-
-static void step_take(bench *b, bool check) {
-  uint64_t bytes = (1 + below(b, UINT64_C(1) << below(b, 11))) * UNIT;
-  uint64_t align = below(b, 4) ? UNIT : UNIT << below(b, 6);
-  uint32_t group = (uint32_t)below(b, GROUPS);
-  gm__span *hole = gm__heap_find(&b->heap, group, bytes, align);
-  if (check) {
-    uint64_t best = oracle_best(b, group, bytes, align);
-    assert_int_equal(hole != NULL, best != 0);
-    b->searches += hole != NULL;
-    b->far += hole && hole->bytes > best + best / 8; /* not of the bin of the best, or the next */
-  }
-  if (!hole) return;
-  assert_true(hole->hole && hole->group == group && gm__span_fits(hole, bytes, align));
-  bench_carve(b, hole, bytes, align);
-}
-
-static void step_give(bench *b) {
-  uint32_t at = (uint32_t)below(b, b->live_count);
-  gm__span *span = b->live[at];
-  b->live[at] = b->live[--b->live_count];
-  bench_put(b, span, (uint32_t)below(b, GROUPS));
-}
-
-/* The spans tile the segment, are found by every address, and are binned by their size. */
-static void check_all(const bench *b) {
-  uint64_t at = BASE;
-  uint32_t count = 0;
-  for (const gm__span *span = bench_first(b), *left = NULL; span; left = span, span = span->right, count++) {
-    assert_int_equal(span->address, at);
-    assert_ptr_equal(span->left, left);
-    at += span->bytes;
-    assert_ptr_equal(gm__span_map_find(&b->map, span->address), span);
-    assert_ptr_equal(gm__span_map_find(&b->map, at - 1), span);
-    assert_ptr_equal(gm__span_map_find(&b->map, span->address + span->bytes / 2), span);
-    if (span->hole) assert_int_equal(span->bin, gm__heap_bin(span->bytes));
-  }
-  assert_int_equal(at, BASE + SIZE);
-  assert_int_equal(count + b->unused_count, SPANS);
-}
-
-static void test_random_against_the_oracle(void **state) {
+static void test_random_cuts_and_holes(void **state) {
   (void)state;
-  bench *b = bench_open();
-  for (uint32_t i = 0; i < OPERATIONS; i++) {
-    bool full = b->live_count == LIVE || b->unused_count < 4;
-    if (!full && (b->live_count == 0 || below(b, 1000) < 520)) {
-      step_take(b, i % 64 == 0);
+  enum { LIVE = 200 };
+  uint64_t random = 3;
+  world w;
+  uint32_t live[LIVE] = {0}, found_late = 0;
+  open_world(&w, 1 << 20, ALL);
+  for (int i = 0; i < 20000; i++) {
+    uint32_t *place = &live[test_random(&random) % LIVE];
+    if (*place) {
+      at(&w, *place)->state = GM__SPAN_HOLE;
+      gm__heap_put(&w.spans, &w.heap, *place);
+      *place = 0;
     } else {
-      step_give(b);
+      const uint32_t granules = (uint32_t)test_log_uniform(&random, 600);
+      const uint32_t hole = gm__heap_find(&w.spans, &w.heap, granules), best = best_by_hand(&w, granules, GRANULE);
+      const uint32_t sure = gm__heap_search(&w.spans, &w.heap, granules, GRANULE, GRANULE);
+      assert_int_equal(sure != 0, best != 0);
+      found_late += sure && !hole;
+      if (!sure) continue;
+      assert_true(at(&w, sure)->granules >= granules);
+      if (hole) assert_true(at(&w, hole)->granules >= granules);
+      *place = cut(&w, hole ? hole : sure, granules);
+      assert_int_equal(at(&w, *place)->granules, granules);
     }
-    if (i % 20000 == 0) check_all(b);
+    if (i % 500 == 0) check_world(&w, 1 << 20, ALL);
   }
-  assert_true(b->searches > 1000 && b->far < b->searches / 20);
-  while (b->live_count) step_give(b);
-  for (uint32_t group = 1; group < GROUPS; group++) {
-    for (gm__span *span = gm__heap_drain(&b->heap, group), *next; span; span = next) {
-      next = span->next;
-      bench_put(b, span, 0);
+  check_world(&w, 1 << 20, ALL);
+  assert_true(found_late < 1000);
+  close_world(&w);
+}
+
+static void test_any_alignment_is_found(void **state) {
+  (void)state;
+  world w;
+  open_world(&w, 4096 + 256, 1000);
+  for (uint32_t shift = 8; shift < 18; shift++) {
+    const uint64_t align = UINT64_C(1) << shift;
+    const uint32_t found = gm__heap_search(&w.spans, &w.heap, 10, align, GRANULE), best = best_by_hand(&w, 10, align);
+    assert_int_equal(found, best);
+    if (found) assert_true((at(&w, found)->address + gm__span_pad(at(&w, found), align)) % align == 0);
+  }
+  assert_int_equal(gm__heap_search(&w.spans, &w.heap, 10, 1 << 20, GRANULE), 0);
+  assert_int_equal(gm__heap_search(&w.spans, &w.heap, 1001, GRANULE, GRANULE), 0);
+  close_world(&w);
+}
+
+static void test_a_drain_takes_all(void **state) {
+  (void)state;
+  world w;
+  const uint32_t hole = open_world(&w, 0, 1000);
+  for (uint32_t i = 1; i < 10; i++) cut(&w, hole, i);
+  for (uint32_t number = at(&w, w.edge)->right; number != hole; number = at(&w, number)->right) {
+    at(&w, number)->state = GM__SPAN_HOLE;
+    gm__heap_put(&w.spans, &w.heap, number);
+  }
+  uint32_t count = 0;
+  for (uint32_t number = gm__heap_drain(&w.spans, &w.heap); number; number = at(&w, number)->next) count++;
+  assert_int_equal(count, 10);
+  assert_int_equal(gm__heap_drain(&w.spans, &w.heap), 0);
+  close_world(&w);
+}
+
+static void test_spans_end_where_they_must(void **state) {
+  (void)state;
+  world w;
+  open_world(&w, 0, 1);
+  w.host.fail_at = atomic_load(&w.host.calls) + 1;
+  const uint32_t left = w.spans.unused_count;
+  for (uint32_t i = 0; i < left; i++) {
+    const uint32_t number = reserve_and_take(&w);
+    assert_int_not_equal(number, 0);
+    assert_int_equal(at(&w, number)->check, 7);
+  }
+  assert_false(gm__spans_reserve(&w.spans, 1));
+  w.host.fail_at = 0;
+  assert_true(gm__spans_reserve(&w.spans, 2));
+  close_world(&w);
+  w.host.fail_at = atomic_load(&w.host.calls) + 1;
+  assert_false(gm__spans_init(&w.spans, &w.host.services, 0));
+  w.host.fail_at = atomic_load(&w.host.calls) + 2;
+  assert_false(gm__spans_init(&w.spans, &w.host.services, 0));
+  counted_services_check(&w.host);
+}
+
+static void test_addresses_are_looked_up(void **state) {
+  (void)state;
+  enum { COUNT = 3000 };
+  world w;
+  gm__lookup lookup = {0};
+  uint64_t random = 11;
+  bool there[COUNT] = {false};
+  uint32_t numbers[COUNT];
+  open_world(&w, 0, 1);
+  for (uint32_t i = 0; i < COUNT; i++) {
+    numbers[i] = reserve_and_take(&w);
+    at(&w, numbers[i])->address = (test_random(&random) << 20 | i) << 8;
+  }
+  assert_int_equal(gm__lookup_find(&lookup, &w.spans, 256), 0);
+  for (int turn = 0; turn < 40000; turn++) {
+    const uint32_t i = (uint32_t)(test_random(&random) % COUNT);
+    const uint64_t address = at(&w, numbers[i])->address;
+    assert_int_equal(gm__lookup_find(&lookup, &w.spans, address), there[i] ? numbers[i] : 0);
+    if (there[i]) {
+      gm__lookup_remove(&lookup, &w.spans, numbers[i]);
+    } else {
+      assert_true(gm__lookup_reserve(&lookup, &w.spans));
+      gm__lookup_insert(&lookup, address, numbers[i]);
     }
+    there[i] = !there[i];
   }
-  check_all(b);
-  assert_int_equal(bench_first(b)->bytes, SIZE); /* one hole again */
-  assert_int_equal(b->unused_count, SPANS - 1);
-  bench_close(b);
-}
-
-static void test_bins_rise_with_size(void **state) {
-  (void)state;
-  uint32_t last = 0;
-  for (uint32_t power = 0; power < 64; power++) {
-    for (uint64_t i = 0; i < 32; i++) {
-      uint64_t bytes = (UINT64_C(1) << power) + (UINT64_C(1) << power) / 32 * i;
-      uint32_t bin = gm__heap_bin(bytes);
-      assert_true(bin >= last && bin < GM__HEAP_BINS);
-      last = bin;
-    }
+  for (uint32_t i = 0; i < COUNT; i++) {
+    assert_int_equal(gm__lookup_find(&lookup, &w.spans, at(&w, numbers[i])->address), there[i] ? numbers[i] : 0);
   }
-  assert_int_equal(gm__heap_bin(UINT64_MAX), GM__HEAP_BINS - 1);
-}
-
-static void test_a_group_without_bins_has_no_holes(void **state) {
-  (void)state;
-  gm__heap heap = {{NULL}};
-  assert_null(gm__heap_find(&heap, 5, 256, 256));
-  assert_null(gm__heap_drain(&heap, 5));
-}
-
-/* More entries in the request's own bin than a short look reaches, and only the last of them fits. */
-static void test_the_last_of_a_long_bin_is_found(void **state) {
-  (void)state;
-  enum { COUNT = 40 };
-  gm__heap_bins *bins = test_calloc(1, sizeof *bins);
-  gm__heap heap = {{bins}};
-  gm__span spans[COUNT] = {{0}};
-  for (uint64_t i = 0; i < COUNT; i++) {
-    spans[i] = (gm__span){.address = i << 32, .bytes = (i == 0 ? 1048 : 1025) * UNIT};
-    gm__heap_put(&heap, &spans[i], 0);
-  }
-  assert_ptr_equal(gm__heap_find(&heap, 0, 1040 * UNIT, UNIT), &spans[0]);
-  assert_null(gm__heap_find(&heap, 0, 1049 * UNIT, UNIT));
-  test_free(bins);
-}
-
-static void test_alignment_is_part_of_the_fit(void **state) {
-  (void)state;
-  gm__span span = {.address = 0x1100, .bytes = 0x1000};
-  assert_int_equal(gm__span_pad(&span, 0x1000), 0xf00);
-  assert_true(gm__span_fits(&span, 0x100, 0x1000));
-  assert_false(gm__span_fits(&span, 0x101, 0x1000));
-  assert_false(gm__span_fits(&span, 0x100, 0x10000));
-  assert_false(gm__span_fits(&span, UINT64_MAX, 1));
-}
-
-static void test_a_map_too_large_for_the_host_is_refused(void **state) {
-  (void)state;
-  assert_true(gm__span_map_size(1) > 0);
-  assert_true(gm__span_map_size(UINT64_MAX) == 0 || sizeof(size_t) == 8);
+  gm__lookup_clear(&lookup, &w.host.services);
+  close_world(&w);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_random_against_the_oracle),
-      cmocka_unit_test(test_bins_rise_with_size),
-      cmocka_unit_test(test_a_group_without_bins_has_no_holes),
-      cmocka_unit_test(test_the_last_of_a_long_bin_is_found),
-      cmocka_unit_test(test_alignment_is_part_of_the_fit),
-      cmocka_unit_test(test_a_map_too_large_for_the_host_is_refused),
+      cmocka_unit_test(test_a_bin_is_a_sixteenth_of_a_power_of_two),
+      cmocka_unit_test(test_random_cuts_and_holes),
+      cmocka_unit_test(test_any_alignment_is_found),
+      cmocka_unit_test(test_a_drain_takes_all),
+      cmocka_unit_test(test_spans_end_where_they_must),
+      cmocka_unit_test(test_addresses_are_looked_up),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@
 
 #define KIB(n) (UINT64_C(n) * 1024)
 
-static gm_host_info read_host(const scratch *root) {
+static gm_host_info read_host(temp_folder *root) {
   gm_host_info info = {.struct_size = sizeof info};
   assert_int_equal(gm_host_info_read(root ? root->path : NULL, &info, NULL), GM_OK);
   return info;
@@ -78,7 +78,7 @@ static void test_huge_pages_that_overflow_stop_at_the_top(void **state) {
   assert_true(read_host(*state).hugetlb_free_bytes == UINT64_MAX);
 }
 
-static void put_node(const scratch *root, unsigned node, const char *text) {
+static void put_node(temp_folder *root, unsigned node, const char *text) {
   char path[96];
   snprintf(path, sizeof path, "/sys/devices/system/node/node%u/meminfo", node);
   tree_put(root, path, text);

@@ -13,7 +13,7 @@
 
 #include "core/device/isolate.h"
 #include "gm/probe.h"
-#include "support/scratch.h"
+#include "support/temp_folder.h"
 
 /* A driver record of a built-in backend with `helper` as the probe helper. */
 static gm__driver *driver_with(const char *helper, const char *backend, gm_context **ctx) {
@@ -66,15 +66,15 @@ static void test_helpers_that_fail(void **state) {
                {"kill -SEGV $$", "signal 11", GM_ERR_UNAVAILABLE},
                {"echo short", "without an answer", GM_ERR_UNAVAILABLE},
                {"head -c 100000 /dev/zero", "not of this version", GM_ERR_FORMAT}};
-  scratch folder;
-  scratch_make(&folder);
+  temp_folder folder;
+  temp_folder_make(&folder);
   char path[512];
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     script(folder.path, cases[i].text, path, sizeof path);
     assert_isolated(path, cases[i].status, cases[i].word);
   }
   unlink(path);
-  scratch_remove(&folder);
+  temp_folder_remove(&folder);
 }
 
 /* An answer of the right form whose counts and texts are not to be trusted. */
@@ -96,8 +96,8 @@ static void write_answer(const char *path, uint32_t entries, size_t entry_bytes,
 
 static void test_answers_are_checked(void **state) {
   (void)state;
-  scratch folder;
-  scratch_make(&folder);
+  temp_folder folder;
+  temp_folder_make(&folder);
   char answer[512], path[512], text[600];
   snprintf(answer, sizeof answer, "%s/answer", folder.path);
   snprintf(text, sizeof text, "cat %s", answer);
@@ -119,14 +119,14 @@ static void test_answers_are_checked(void **state) {
   assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
   unlink(answer);
   unlink(path);
-  scratch_remove(&folder);
+  temp_folder_remove(&folder);
 }
 
 /* What hangs when it has said its word, or closed its output, is ended. */
 static void test_helpers_that_stay(void **state) {
   (void)state;
-  scratch folder;
-  scratch_make(&folder);
+  temp_folder folder;
+  temp_folder_make(&folder);
   char answer[512], path[512], text[600];
   snprintf(answer, sizeof answer, "%s/answer", folder.path);
   write_answer(answer, 1, sizeof(gm_device_entry), "cpu");
@@ -140,7 +140,7 @@ static void test_helpers_that_stay(void **state) {
   assert_isolated(path, GM_ERR_UNAVAILABLE, "without an answer");
   unlink(answer);
   unlink(path);
-  scratch_remove(&folder);
+  temp_folder_remove(&folder);
 }
 
 static void test_helpers_that_are_not_there(void **state) {

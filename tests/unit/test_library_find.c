@@ -15,44 +15,46 @@
 #include <cmocka.h>
 
 #include "core/base/library.h"
-#include "support/scratch.h"
+#include "support/temp_folder.h"
 
 static int make_root(void **state) {
-  static scratch root;
-  scratch_make(&root);
-  scratch_dir(&root, "etc/ld.so.conf.d");
-  scratch_dir(&root, "opt/vendor/lib");
-  scratch_dir(&root, "usr/lib");
+  static temp_folder root;
+  temp_folder_make(&root);
+  temp_folder_dir(&root, "etc/ld.so.conf.d");
+  temp_folder_dir(&root, "opt/vendor/lib");
+  temp_folder_dir(&root, "usr/lib");
   *state = &root;
   return 0;
 }
 
 static int remove_root(void **state) {
-  scratch_remove(*state);
+  temp_folder_remove(*state);
   unsetenv("LD_LIBRARY_PATH");
   return 0;
 }
 
 /* Enough of a head to pass for a shared object. */
-static void put_library(scratch *root, const char *at, unsigned char elf_class) {
+static void put_library(temp_folder *root, const char *at, unsigned char elf_class) {
   unsigned char head[64] = {0x7f, 'E', 'L', 'F'};
   head[EI_CLASS] = elf_class;
-  scratch_file(root, at, head, sizeof head);
+  temp_folder_write(root, at, head, sizeof head);
 }
 
 static const unsigned char own_class = sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32;
 static const unsigned char other_class = sizeof(void *) == 8 ? ELFCLASS32 : ELFCLASS64;
 
-static void put_text(scratch *root, const char *at, const char *text) { scratch_file(root, at, text, strlen(text)); }
+static void put_text(temp_folder *root, const char *at, const char *text) {
+  temp_folder_write(root, at, text, strlen(text));
+}
 
-static void check_found(scratch *root, const char *name, const char *at) {
+static void check_found(temp_folder *root, const char *name, const char *at) {
   char found[PATH_MAX], expected[PATH_MAX];
   snprintf(expected, sizeof expected, "%s/%s", root->path, at);
   assert_true(gm__library_find(root->path, name, found, sizeof found));
   assert_string_equal(found, expected);
 }
 
-static void check_absent(scratch *root, const char *name) {
+static void check_absent(temp_folder *root, const char *name) {
   char found[PATH_MAX] = "untouched";
   assert_false(gm__library_find(root->path, name, found, sizeof found));
   assert_string_equal(found, "untouched");
@@ -92,7 +94,7 @@ static void test_hostile_configuration(void **state) {
   free(large);
   unsigned char binary[256];
   for (size_t i = 0; i < sizeof binary; i++) binary[i] = (unsigned char)i;
-  scratch_file(*state, "etc/ld.so.conf", binary, sizeof binary);
+  temp_folder_write(*state, "etc/ld.so.conf", binary, sizeof binary);
   check_absent(*state, "libgpu.so.1");
 }
 
@@ -100,7 +102,7 @@ static void test_what_is_no_library(void **state) {
   put_text(*state, "usr/lib/libscript.so", "/* GNU ld script */ INPUT(libscript.so.1)");
   put_text(*state, "usr/lib/libempty.so", "");
   put_library(*state, "usr/lib/libother.so", other_class);
-  scratch_dir(*state, "usr/lib/libdir.so");
+  temp_folder_dir(*state, "usr/lib/libdir.so");
   check_absent(*state, "libscript.so");
   check_absent(*state, "libempty.so");
   check_absent(*state, "libother.so");
@@ -108,7 +110,7 @@ static void test_what_is_no_library(void **state) {
 }
 
 static void test_a_pipe_does_not_block(void **state) {
-  scratch *root = *state;
+  temp_folder *root = *state;
   char path[PATH_MAX];
   snprintf(path, sizeof path, "%s/usr/lib/libpipe.so", root->path);
   assert_int_equal(mkfifo(path, 0600), 0);
@@ -116,7 +118,7 @@ static void test_a_pipe_does_not_block(void **state) {
 }
 
 static void test_the_library_path_goes_first(void **state) {
-  scratch *root = *state;
+  temp_folder *root = *state;
   char list[PATH_MAX + 64];
   put_library(root, "usr/lib/libgpu.so.1", own_class);
   put_library(root, "opt/vendor/lib/libgpu.so.1", own_class);
@@ -126,7 +128,7 @@ static void test_the_library_path_goes_first(void **state) {
 }
 
 static void test_the_current_directory_is_never_searched(void **state) {
-  scratch *root = *state;
+  temp_folder *root = *state;
   char *before = getcwd(NULL, 0);
   put_library(root, "libhere.so", own_class);
   assert_int_equal(chdir(root->path), 0);
@@ -141,7 +143,7 @@ static void test_the_current_directory_is_never_searched(void **state) {
 }
 
 static void test_an_absolute_path_is_looked_at_as_it_is(void **state) {
-  scratch *root = *state;
+  temp_folder *root = *state;
   char path[PATH_MAX], found[PATH_MAX];
   put_library(root, "opt/vendor/lib/libgpu.so.1", own_class);
   snprintf(path, sizeof path, "%s/opt/vendor/lib/libgpu.so.1", root->path);

@@ -392,7 +392,8 @@ static void spoil_one_byte(const gm_load_progress *progress) {
 static void test_verify_finds_one_changed_byte(void **state) {
   (void)state;
   gm_upstream upstream = {.allocate = give, .release = take};
-  gm_pool_params pool_params = {.struct_size = sizeof pool_params, .upstream = &upstream};
+  gm_pool_params pool_params = {
+      .struct_size = sizeof pool_params, .strategy = GM_STRATEGY_BUCKET, .upstream = &upstream};
   gm_pool *cpu_pool = f.pool;
   assert_int_equal(gm_pool_create(f.device, &pool_params, &f.pool, NULL), GM_OK);
   given_count = 0;

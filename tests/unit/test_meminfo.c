@@ -16,7 +16,7 @@
 
 #define KIB(n) (UINT64_C(n) * 1024)
 
-static gm__meminfo meminfo_of(const scratch *root, const char *text) {
+static gm__meminfo meminfo_of(temp_folder *root, const char *text) {
   gm__meminfo info;
   tree_put(root, "/m", text);
   assert_int_equal(gm__meminfo_read(root->path, "/m", &info), GM_FILE_OK);
@@ -72,7 +72,7 @@ static void test_hugepages_are_a_count_without_unit(void **state) {
 
 static void test_a_missing_file_leaves_all_unknown(void **state) {
   gm__meminfo info;
-  const scratch *root = *state;
+  temp_folder *root = *state;
   assert_int_equal(gm__meminfo_read(root->path, "/none", &info), GM_FILE_ABSENT);
   assert_true(info.total == GM_UNKNOWN_BYTES && info.hugepage_bytes == GM_UNKNOWN_BYTES);
   assert_true(gm__meminfo_estimate(&info) == GM_UNKNOWN_BYTES);
@@ -98,7 +98,7 @@ static void test_the_estimate_does_not_wrap(void **state) {
   assert_true(gm__meminfo_estimate(&info) == UINT64_MAX);
 }
 
-static gm_host_stall some_of(const scratch *root, const char *text) {
+static gm_host_stall some_of(temp_folder *root, const char *text) {
   gm_host_stall some, full;
   tree_put(root, "/proc/pressure/memory", text);
   gm__psi_read(root->path, &some, &full);
@@ -134,7 +134,7 @@ static void test_pressure_that_is_not_understood_is_no_figure(void **state) {
 }
 
 static void test_no_pressure_file_is_no_figure(void **state) {
-  const scratch *root = *state;
+  temp_folder *root = *state;
   gm_host_stall some, full;
   gm__psi_read(root->path, &some, &full);
   assert_false(some.valid || full.valid);

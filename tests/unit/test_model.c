@@ -22,7 +22,7 @@ static const char header_of_three[] =
 static gm_status open_header(const gm_services *services, const char *header, uint64_t data, gm_model **out,
                              gm_error *err) {
   safetensors_bytes file = safetensors_bytes_make(header, strlen(header), data, 0);
-  gm_status status = gm__model_open_memory(services, file.bytes, file.length, "m", out, err);
+  gm_status status = gm__model_open_memory(services, file.bytes, file.length, "m", false, out, err);
   safetensors_bytes_free(&file);
   return status;
 }

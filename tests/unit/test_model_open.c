@@ -121,7 +121,7 @@ static void test_shards_may_be_links(void **state) {
 
 static void test_a_folder_offers_its_best(void **state) {
   (void)state;
-  check_refused(folder.path, GM_ERR_NOT_FOUND, "the folder holds no safetensors model");
+  check_refused(folder.path, GM_ERR_NOT_FOUND, "the folder holds no safetensors and no GGUF model");
   write_shard("x.safetensors", header_a, 4);
   check_opens(folder.path, 1, 1);
   write_shard("y.safetensors", header_a, 4);

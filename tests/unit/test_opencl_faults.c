@@ -1,5 +1,5 @@
 /* Every entry of OpenCL fails at its N-th call, and every host allocation too: nothing crashes, and what was made is
- * given back. Device loss and the closing entries in a forked child. The wrappers come from opencl_syms.def. */
+ * given back. Device loss and the closing entries in a forked child. The wrappers come from the symbol tables. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,86 +12,35 @@
 #include "backends/opencl/opencl_device.h"
 #include "support/counted_services.h"
 #include "support/opencl_fixture.h"
+#include "support/opencl_wrapped.h"
 
-enum {
-#define X(need, fault, result, name, parameters, arguments) ENTRY_##name,
-#include "backends/opencl/opencl_syms.def"
-#undef X
-  ENTRIES
-};
-
-static const char *const entry_names[] = {
-#define X(need, fault, result, name, parameters, arguments) #name,
-#include "backends/opencl/opencl_syms.def"
-#undef X
-};
+enum { ENTRIES = WRAPPED_ENTRIES };
 
 static struct {
-  gm__opencl_syms real;
   atomic_uint calls[ENTRIES];
-  int entry; /* that fails, at call number `at`, counted from 1; 0: none */
+  int entry; /* that fails, at call number `at`, counted from 1; -1: none */
   unsigned at;
   cl_int code;
-  atomic_long live; /* objects, references, events and mappings that gm has to give back */
+  atomic_long live;
 } world;
 
-static bool fails(int entry) {
+static bool wrapped_hits(unsigned entry, cl_int *code) {
   const unsigned call = atomic_fetch_add(&world.calls[entry], 1) + 1;
-  return entry == world.entry && call == world.at;
+  if ((int)entry != world.entry || call != world.at) return false;
+  *code = world.code;
+  return true;
 }
 
-/* A release that fails has let go all the same: else the driver, not gm, would keep the object. */
-static bool is_release(int entry) { return strncmp(entry_names[entry], "clRelease", 9) == 0; }
+static atomic_long *wrapped_live(void) { return &world.live; }
 
-/* What a call that succeeded made or gave back. */
-static void account(int entry, bool makes_event) {
-  const char *name = entry_names[entry];
-  if (strncmp(name, "clCreate", 8) == 0 || strncmp(name, "clRetain", 8) == 0) atomic_fetch_add(&world.live, 1);
-  if (is_release(entry)) atomic_fetch_sub(&world.live, 1);
-  if (entry == ENTRY_clEnqueueMapBuffer) atomic_fetch_add(&world.live, 1);
-  if (entry == ENTRY_clEnqueueUnmapMemObject) atomic_fetch_sub(&world.live, 1);
-  if (makes_event) atomic_fetch_add(&world.live, 1);
-}
-
-/* Wrappers without a parameter of this name see this one. */
-#pragma GCC diagnostic ignored "-Wshadow"
-static cl_event *const event = NULL;
-
-#define FAIL_CODE return world.code
-#define FAIL_HANDLE        \
-  do {                     \
-    *errcode = world.code; \
-    return NULL;           \
-  } while (0)
-#define WORKED_CODE(answer) ((answer) == CL_SUCCESS)
-#define WORKED_HANDLE(answer) ((answer) != NULL)
-#define X(need, fault, result, name, parameters, arguments)           \
-  static result CL_API_CALL wrapped_##name parameters {               \
-    const bool failing = fails(ENTRY_##name);                         \
-    if (failing && !is_release(ENTRY_##name)) FAIL_##fault;           \
-    result const answer = world.real.name arguments;                  \
-    if (WORKED_##fault(answer)) account(ENTRY_##name, event != NULL); \
-    if (failing) FAIL_##fault;                                        \
-    return answer;                                                    \
-  }
-#include "backends/opencl/opencl_syms.def"
-#undef X
+static void wrapped_settle(unsigned entry, const void *first) { (void)entry, (void)first; }
 
 static void *hook(void *user, const char *backend, const char *symbol, void *real) {
   (void)user;
   assert_string_equal(backend, "opencl");
-#define X(need, fault, result, name, parameters, arguments)   \
-  if (strcmp(symbol, #name) == 0) {                           \
-    memcpy(&world.real.name, &real, sizeof real);             \
-    result(CL_API_CALL *wrapper) parameters = wrapped_##name; \
-    void *entry;                                              \
-    memcpy(&entry, &wrapper, sizeof entry);                   \
-    return entry;                                             \
-  }
-#include "backends/opencl/opencl_syms.def"
-#undef X
-  fail_msg("a symbol that the list does not have: %s", symbol);
-  return real;
+  void *wrapper = wrapped_symbol(symbol, real);
+  if (!wrapper && real) fail_msg("a symbol that the list does not have: %s", symbol);
+  return wrapper;
 }
 
 static const gm_backend_ops *const ops = &gm__opencl_backend;
@@ -143,8 +92,10 @@ static void scene_use(const scene *s) {
     ops->point_wait(s->device, &point, UINT64_MAX, NULL);
     ops->point_release(s->device, &point, GM_CLOSE_NORMAL);
   }
-  ops->stream_flush(s->device, s->stream, NULL);
-  ops->stream_sync(s->device, s->stream, NULL);
+  if (s->stream) {
+    ops->stream_flush(s->device, s->stream, NULL);
+    ops->stream_sync(s->device, s->stream, NULL);
+  }
   ops->device_state(s->device, NULL);
 }
 
@@ -176,6 +127,31 @@ static void scene_adopt(scene *s) {
   ops->device_close(s->adopted, GM_CLOSE_NORMAL);
 }
 
+static bool scene_take(scene *s, uint32_t type, gm_memory *out) {
+  const gm_memory_params params = {.struct_size = sizeof params, .type = type, .bytes = 5000};
+  return ops->memory_alloc(s->device, &params, out, NULL) == GM_OK;
+}
+
+/* The same with shared virtual memory, and the engine's word on it; freed when gm has let go of its own name for it. */
+static void scene_addresses(const scene *s) {
+  scene second = *s;
+  gm_opencl_memory native = {.head = {sizeof native, GM_API_OPENCL}};
+  uint32_t count = 0;
+  assert_int_equal(ops->memory_type_count(s->device, &count, NULL), GM_OK);
+  if (count < 3 || !scene_take(&second, 2, &second.memory)) return;
+  if (scene_take(&second, count - 1, &second.second)) {
+    scene_use(&second);
+    second.stream = NULL;
+    scene_use(&second);
+    assert_int_equal(ops->memory_native(s->device, &second.memory, 7, 64, &native.head, NULL), GM_OK);
+    if (ops->memory_wrap(s->device, &native.head, &second.wrapped, NULL) == GM_OK) {
+      ops->memory_free(s->device, &second.wrapped, GM_CLOSE_NORMAL, NULL);
+    }
+    ops->memory_free(s->device, &second.second, GM_CLOSE_NORMAL, NULL);
+  }
+  ops->memory_free(s->device, &second.memory, GM_CLOSE_NORMAL, NULL);
+}
+
 static gm_status scene_memories(scene *s) {
   gm_memory_params params = {.struct_size = sizeof params, .bytes = 9000, .flags = GM_ALLOC_COMMIT};
   gm_status status = ops->memory_alloc(s->device, &params, &s->memory, NULL);
@@ -185,6 +161,7 @@ static gm_status scene_memories(scene *s) {
   if (status == GM_OK) {
     scene_use(s);
     scene_adopt(s);
+    scene_addresses(s);
     ops->memory_free(s->device, &s->second, GM_CLOSE_NORMAL, NULL);
   }
   ops->memory_free(s->device, &s->memory, GM_CLOSE_NORMAL, NULL);
@@ -239,8 +216,9 @@ static void test_the_scene_calls_every_entry_and_leaves_nothing(void **state) {
   quiet();
   assert_int_equal(scene_run(NULL), GM_OK);
   assert_int_equal(atomic_load(&world.live), 0);
-  for (int i = 0; i < ENTRIES; i++) {
-    if (atomic_load(&world.calls[i]) == 0) fail_msg("%s is never called", entry_names[i]);
+  /* Extensions are the simulated driver's: gm_fault_sweep calls those. */
+  for (int i = 0; i < WRAPPED_clGetExtensionFunctionAddressForPlatform; i++) {
+    if (atomic_load(&world.calls[i]) == 0) fail_msg("%s is never called", wrapped_names[i]);
   }
 }
 
@@ -253,7 +231,7 @@ static void fail_one(int entry, unsigned at, cl_int code) {
   scene_run(&host.services);
   counted_services_check(&host);
   if (atomic_load(&world.live) != 0) {
-    fail_msg("%s, call %u, code %d: %ld objects left", entry_names[entry], at, code, atomic_load(&world.live));
+    fail_msg("%s, call %u, code %d: %ld objects left", wrapped_names[entry], at, code, atomic_load(&world.live));
   }
 }
 
@@ -306,14 +284,14 @@ static void test_no_platform_is_no_driver_but_no_device_is_no_failure(void **sta
   (void)state;
   uint32_t all = 0, lost = 0;
   gm_error err;
-  assert_int_equal(init_failing(ENTRY_clGetPlatformIDs, 1, -1001, &all, &err), GM_ERR_UNAVAILABLE);
+  assert_int_equal(init_failing(WRAPPED_clGetPlatformIDs, 1, -1001, &all, &err), GM_ERR_UNAVAILABLE);
   assert_non_null(strstr(err.message, "lists no OpenCL platform"));
-  assert_int_equal(init_failing(ENTRY_clGetDeviceIDs, 0, 0, &all, NULL), GM_OK);
-  const unsigned platforms = atomic_load(&world.calls[ENTRY_clGetDeviceIDs]);
+  assert_int_equal(init_failing(WRAPPED_clGetDeviceIDs, 0, 0, &all, NULL), GM_OK);
+  const unsigned platforms = atomic_load(&world.calls[WRAPPED_clGetDeviceIDs]);
   for (unsigned i = 1; i <= platforms; i++) {
     uint32_t left = 0;
     const cl_int code = i % 2 ? CL_DEVICE_NOT_FOUND : CL_INVALID_PLATFORM;
-    assert_int_equal(init_failing(ENTRY_clGetDeviceIDs, i, code, &left, NULL), GM_OK);
+    assert_int_equal(init_failing(WRAPPED_clGetDeviceIDs, i, code, &left, NULL), GM_OK);
     lost += all - left;
   }
   assert_int_equal(lost, all);
@@ -344,7 +322,7 @@ static void test_a_lost_device_stays_lost(void **state) {
     gm_error err;
     open_with_hook(&f);
     const gm_memory memory = opencl_fixture_alloc(&f, 0, 64);
-    fail_next(ENTRY_clEnqueueFillBuffer, codes[i]);
+    fail_next(WRAPPED_clEnqueueFillBuffer, codes[i]);
     assert_int_equal(ops->fill(f.device, f.stream, &memory, 0, 64, "x", 1, NULL, &err), GM_ERR_DEVICE_LOST);
     assert_int_equal(err.native_code, codes[i]);
     assert_int_equal(ops->device_state(f.device, &err), GM_ERR_DEVICE_LOST);
@@ -361,10 +339,10 @@ static void test_out_of_resources_is_out_of_memory_and_loses_nothing(void **stat
   gm_error err;
   const gm_memory_params params = {.struct_size = sizeof params, .bytes = 64};
   open_with_hook(&f);
-  fail_next(ENTRY_clCreateBuffer, CL_OUT_OF_RESOURCES);
+  fail_next(WRAPPED_clCreateBuffer, CL_OUT_OF_RESOURCES);
   assert_int_equal(ops->memory_alloc(f.device, &params, &memory, &err), GM_ERR_OUT_OF_DEVICE_MEMORY);
   assert_non_null(strstr(err.message, "CL_OUT_OF_RESOURCES"));
-  fail_next(ENTRY_clFinish, CL_OUT_OF_RESOURCES);
+  fail_next(WRAPPED_clFinish, CL_OUT_OF_RESOURCES);
   assert_int_equal(ops->stream_sync(f.device, f.stream, NULL), GM_ERR_OUT_OF_DEVICE_MEMORY);
   assert_int_equal(ops->device_state(f.device, NULL), GM_OK);
   opencl_fixture_close(&f);
@@ -376,10 +354,10 @@ static void test_out_of_resources_from_a_wait_is_a_dead_context_on_nvidia(void *
   opencl_fixture f;
   open_with_hook(&f);
   snprintf(((gm__opencl_device *)f.device)->info.driver, 32, "nvidia");
-  fail_next(ENTRY_clFlush, CL_OUT_OF_RESOURCES);
+  fail_next(WRAPPED_clFlush, CL_OUT_OF_RESOURCES);
   assert_int_equal(ops->stream_flush(f.device, f.stream, NULL), GM_ERR_OUT_OF_DEVICE_MEMORY);
   assert_int_equal(ops->device_state(f.device, NULL), GM_OK);
-  fail_next(ENTRY_clFinish, CL_OUT_OF_RESOURCES);
+  fail_next(WRAPPED_clFinish, CL_OUT_OF_RESOURCES);
   assert_int_equal(ops->stream_sync(f.device, f.stream, NULL), GM_ERR_DEVICE_LOST);
   assert_int_equal(ops->device_state(f.device, NULL), GM_ERR_DEVICE_LOST);
   opencl_fixture_close(&f);

@@ -12,7 +12,7 @@
 #include "backends/opencl/opencl_info.h"
 #include "backends/opencl/opencl_query.h"
 #include "support/counted_services.h"
-#include "support/scratch.h"
+#include "support/temp_folder.h"
 
 /* The driver's script: what it answers to each question; others it refuses. */
 typedef struct answer {
@@ -254,14 +254,15 @@ static void test_an_adopted_device_is_described_by_its_own_platform(void **state
   (void)state;
   static const cl_platform_id platform = NULL;
   gm_device_info info;
+  gm__opencl_kinds kinds;
   const answer answers[] = {VALUE(CL_DEVICE_PLATFORM, platform), TEXT(CL_PLATFORM_NAME, "NVIDIA CUDA"),
                             TEXT(CL_DEVICE_NAME, "Quadro")};
   const gm__opencl_driver driver = driver_of(answers, COUNT(answers));
-  assert_int_equal(gm__opencl_describe_adopted(&driver, NULL, &info, NULL), GM_OK);
+  assert_int_equal(gm__opencl_describe_adopted(&driver, NULL, &info, &kinds, NULL), GM_OK);
   assert_string_equal(info.driver, "nvidia");
   assert_string_equal(info.name, "Quadro");
   host.fail_at = host.calls + 1;
-  assert_int_equal(gm__opencl_describe_adopted(&driver, NULL, &info, NULL), GM_ERR_OUT_OF_HOST_MEMORY);
+  assert_int_equal(gm__opencl_describe_adopted(&driver, NULL, &info, &kinds, NULL), GM_ERR_OUT_OF_HOST_MEMORY);
   counted_services_check(&host);
 }
 
@@ -280,20 +281,20 @@ static void test_no_host_memory_for_a_text_is_said(void **state) {
 
 static void test_registered_drivers_are_counted_from_files(void **state) {
   (void)state;
-  scratch root;
+  temp_folder root;
   gm__opencl_icds icds;
   char *before = getenv("OCL_ICD_VENDORS");
-  scratch_make(&root);
+  temp_folder_make(&root);
   setenv("OCL_ICD_VENDORS", root.path, 1);
   gm__opencl_icds_read(&icds);
   assert_int_equal(icds.count, 0);
-  scratch_file(&root, "nvidia.icd", "libnvidia-opencl.so.1\n", 22);
-  scratch_file(&root, "empty.icd", "", 0);
-  scratch_file(&root, "readme.txt", "libpocl.so\n", 11);
+  temp_folder_write(&root, "nvidia.icd", "libnvidia-opencl.so.1\n", 22);
+  temp_folder_write(&root, "empty.icd", "", 0);
+  temp_folder_write(&root, "readme.txt", "libpocl.so\n", 11);
   gm__opencl_icds_read(&icds);
   assert_int_equal(icds.count, 1);
   assert_false(icds.pocl);
-  scratch_file(&root, "pocl.icd", "/usr/lib/libpocl.so.2", 21);
+  temp_folder_write(&root, "pocl.icd", "/usr/lib/libpocl.so.2", 21);
   gm__opencl_icds_read(&icds);
   assert_int_equal(icds.count, 2);
   assert_true(icds.pocl);
@@ -302,27 +303,27 @@ static void test_registered_drivers_are_counted_from_files(void **state) {
   assert_true(icds.count == 1 && icds.pocl);
   if (before) setenv("OCL_ICD_VENDORS", before, 1);
   if (!before) unsetenv("OCL_ICD_VENDORS");
-  scratch_remove(&root);
+  temp_folder_remove(&root);
 }
 
 static void test_pocl_is_not_started_where_it_would_abort(void **state) {
   (void)state;
-  scratch root;
+  temp_folder root;
   gm_error err;
   gm__opencl_icds icds = {.count = 1, .pocl = true, .where = "/etc/OpenCL/vendors"};
-  scratch_make(&root);
+  temp_folder_make(&root);
   assert_int_equal(gm__opencl_icds_check(&icds, root.path, &err), GM_ERR_UNAVAILABLE);
   assert_non_null(strstr(err.message, "/sys/devices/system/cpu/cpu0/topology"));
   assert_non_null(strstr(err.message, "abort"));
-  scratch_dir(&root, "sys/devices/system/cpu/cpu0/topology");
+  temp_folder_dir(&root, "sys/devices/system/cpu/cpu0/topology");
   assert_int_equal(gm__opencl_icds_check(&icds, root.path, &err), GM_OK);
-  scratch_dir(&root, "sys/devices/system/node");
+  temp_folder_dir(&root, "sys/devices/system/node");
   assert_int_equal(gm__opencl_icds_check(&icds, root.path, &err), GM_ERR_UNAVAILABLE);
-  scratch_file(&root, "sys/devices/system/node/online", "0\n", 2);
+  temp_folder_write(&root, "sys/devices/system/node/online", "0\n", 2);
   assert_int_equal(gm__opencl_icds_check(&icds, root.path, &err), GM_OK);
   icds.pocl = false;
   assert_int_equal(gm__opencl_icds_check(&icds, "/nonexistent", &err), GM_OK);
-  scratch_remove(&root);
+  temp_folder_remove(&root);
 }
 
 int main(void) {

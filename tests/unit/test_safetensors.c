@@ -14,7 +14,7 @@
 #include "support/counted_services.h"
 #include "support/safetensors_bytes.h"
 
-static gm_status parse(const char *header, uint64_t data, gm__safetensors *out, gm_error *err) {
+static gm_status parse(const char *header, uint64_t data, gm__contents *out, gm_error *err) {
   safetensors_bytes file = safetensors_bytes_make(header, strlen(header), data, 0);
   gm_status status = gm__safetensors_parse(NULL, file.bytes, file.length, "m.safetensors", out, err);
   safetensors_bytes_free(&file);
@@ -23,7 +23,7 @@ static gm_status parse(const char *header, uint64_t data, gm__safetensors *out, 
 
 /* `words` must be in the message, which must name the file and the byte `at`. */
 static void check_refused(const char *header, uint64_t data, gm_status wanted, uint64_t at, const char *words) {
-  gm__safetensors contents;
+  gm__contents contents;
   gm_error err = {0};
   gm_status status = parse(header, data, &contents, &err);
   if (status != wanted) fail_msg("%s: %s, %s", header, gm_status_name(status), err.message);
@@ -42,7 +42,7 @@ static void check_format(const char *header, uint64_t data, uint64_t at, const c
 
 static void test_a_good_header_becomes_a_table(void **state) {
   (void)state;
-  gm__safetensors contents;
+  gm__contents contents;
   gm_error err;
   const char *header =
       "{\"__metadata__\":{\"format\":\"pt\",\"a\\nb\":\"\"},"
@@ -51,7 +51,7 @@ static void test_a_good_header_becomes_a_table(void **state) {
   assert_int_equal(parse(header, 32, &contents, &err), GM_OK);
   assert_int_equal(contents.tensor_count, 2);
   assert_int_equal(contents.data_bytes, 32);
-  assert_int_equal(gm__safetensors_data_at(&contents), 8 + strlen(header));
+  assert_int_equal(contents.data_at, 8 + strlen(header));
   const gm__tensor *b = &contents.tensors[0], *a = &contents.tensors[1];
   assert_string_equal(b->name.text, "b");
   assert_int_equal(b->dtype, GM_DTYPE_F32);
@@ -68,7 +68,7 @@ static void test_a_good_header_becomes_a_table(void **state) {
   assert_string_equal(contents.metadata[0].key.text, "format");
   assert_string_equal(contents.metadata[0].value.text, "pt");
   assert_string_equal(contents.metadata[1].key.text, "a\nb");
-  gm__safetensors_free(NULL, &contents);
+  gm__contents_free(NULL, &contents);
 }
 
 typedef struct dtype_case {
@@ -105,22 +105,22 @@ static void test_every_dtype_of_the_format_is_known(void **state) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char header[200];
-    gm__safetensors contents;
+    gm__contents contents;
     gm_error err;
     snprintf(header, sizeof header, "{\"t\":{\"dtype\":\"%s\",\"shape\":[2,4],\"data_offsets\":[0,%" PRIu64 "]}}",
              cases[i].name, cases[i].bytes_of_8);
     if (parse(header, cases[i].bytes_of_8, &contents, &err) != GM_OK) fail_msg("%s", err.message);
     assert_int_equal(contents.tensors[0].dtype, cases[i].dtype);
-    gm__safetensors_free(NULL, &contents);
+    gm__contents_free(NULL, &contents);
   }
 }
 
 static void check_accepted(const char *header, uint64_t data, uint64_t tensors) {
-  gm__safetensors contents;
+  gm__contents contents;
   gm_error err;
   if (parse(header, data, &contents, &err) != GM_OK) fail_msg("%s: %s", header, err.message);
   assert_int_equal(contents.tensor_count, tensors);
-  gm__safetensors_free(NULL, &contents);
+  gm__contents_free(NULL, &contents);
 }
 
 static void test_unusual_files_that_are_legal(void **state) {
@@ -143,7 +143,7 @@ static void test_the_length_in_front_is_checked_before_anything_is_allocated(voi
     counted_services counted;
     counted_services_init(&counted);
     safetensors_bytes file = safetensors_bytes_make("{}", lengths[i], 0, 0);
-    gm__safetensors contents;
+    gm__contents contents;
     gm_error err;
     assert_int_equal(gm__safetensors_parse(&counted.services, file.bytes, file.length, "m", &contents, &err),
                      GM_ERR_FORMAT);
@@ -158,7 +158,7 @@ static void test_a_file_cut_at_every_byte_is_refused(void **state) {
   const char *header = "{\"a\":{\"dtype\":\"F16\",\"shape\":[2,2],\"data_offsets\":[0,8]}}";
   safetensors_bytes file = safetensors_bytes_make(header, strlen(header), 8, 0);
   for (uint64_t length = 0; length < file.length; length++) {
-    gm__safetensors contents;
+    gm__contents contents;
     gm_error err;
     unsigned char *cut = malloc(length ? length : 1);
     assert_non_null(cut);
@@ -261,7 +261,7 @@ static void test_a_long_path_is_shown_by_its_end(void **state) {
   char path[1000];
   memset(path, 'd', sizeof path);
   memcpy(path + sizeof path - 19, "/model.safetensors", 19);
-  gm__safetensors contents;
+  gm__contents contents;
   gm_error err;
   assert_int_equal(gm__safetensors_parse(NULL, "12", 2, path, &contents, &err), GM_ERR_FORMAT);
   assert_non_null(strstr(err.message, "ddd/model.safetensors: byte 2: ends inside"));
@@ -279,10 +279,10 @@ static void test_each_host_allocation_failed(void **state) {
     counted_services_init(&counted);
     counted.fail_at = ++n;
     counted.fail_count = 1;
-    gm__safetensors contents;
+    gm__contents contents;
     gm_error err;
     status = gm__safetensors_parse(&counted.services, file.bytes, file.length, "m", &contents, &err);
-    gm__safetensors_free(&counted.services, &contents);
+    gm__contents_free(&counted.services, &contents);
     counted_services_check(&counted);
   }
   assert_int_equal(status, GM_OK);

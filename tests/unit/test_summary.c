@@ -10,11 +10,11 @@
 #include <cmocka.h>
 
 #include "support/counted_services.h"
-#include "support/scratch.h"
+#include "support/temp_folder.h"
 
 extern const gm_backend_ops gm__null_backend;
 
-static scratch host;
+static temp_folder host;
 static char page[8192];
 static size_t page_used;
 
@@ -91,28 +91,28 @@ static void add_cards(gm_context *ctx) {
 
 static void make_host(const char *limit) {
   static const char meminfo[] = "MemTotal: 16777216 kB\nMemFree: 8388608 kB\nMemAvailable: 8388608 kB\n";
-  scratch_dir(&host, "proc/self");
-  scratch_dir(&host, "sys/fs/cgroup/box");
-  scratch_file(&host, "proc/meminfo", meminfo, sizeof meminfo - 1);
-  scratch_file(&host, "proc/self/cgroup", "0::/box\n", 8);
-  scratch_file(&host, "proc/self/mountinfo", "30 20 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", 52);
-  scratch_file(&host, "sys/fs/cgroup/cgroup.controllers", "memory\n", 7);
-  scratch_file(&host, "sys/fs/cgroup/box/memory.max", limit, strlen(limit));
-  scratch_file(&host, "sys/fs/cgroup/box/memory.current", "1073741824\n", 11);
-  scratch_file(&host, "sys/fs/cgroup/box/memory.stat", "anon 1073741824\ninactive_file 0\nactive_file 0\n", 46);
+  temp_folder_dir(&host, "proc/self");
+  temp_folder_dir(&host, "sys/fs/cgroup/box");
+  temp_folder_write(&host, "proc/meminfo", meminfo, sizeof meminfo - 1);
+  temp_folder_write(&host, "proc/self/cgroup", "0::/box\n", 8);
+  temp_folder_write(&host, "proc/self/mountinfo", "30 20 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", 52);
+  temp_folder_write(&host, "sys/fs/cgroup/cgroup.controllers", "memory\n", 7);
+  temp_folder_write(&host, "sys/fs/cgroup/box/memory.max", limit, strlen(limit));
+  temp_folder_write(&host, "sys/fs/cgroup/box/memory.current", "1073741824\n", 11);
+  temp_folder_write(&host, "sys/fs/cgroup/box/memory.stat", "anon 1073741824\ninactive_file 0\nactive_file 0\n", 46);
 }
 
 static int setup(void **state) {
   (void)state;
   page_used = 0;
-  scratch_make(&host);
+  temp_folder_make(&host);
   make_host("4294967296\n");
   return 0;
 }
 
 static int teardown(void **state) {
   (void)state;
-  scratch_remove(&host);
+  temp_folder_remove(&host);
   return 0;
 }
 

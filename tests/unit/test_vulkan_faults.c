@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <unistd.h>
 
 #include "support/vulkan_fixture.h"
 
@@ -28,6 +29,7 @@ static bool fault_hit(const char *name) {
   if (fault_hit(#name)) return fault.code; \
   return fault.real.name args;
 #define WRAP_POINTER(name, args) return fault.real.name args;
+#define WRAP_ADDRESS WRAP_POINTER
 #define WRAP_NONE(name, args) fault.real.name args;
 #define X(level, need, fault, name, result, params, args) \
   static VKAPI_ATTR result VKAPI_CALL wrap_##name params { WRAP_##fault(name, args) }
@@ -68,6 +70,11 @@ typedef struct scenario {
   vulkan_fixture fixture;
   gm_memory memory, other;
   uint64_t view;
+  gm_memory shared, imported;
+  int fd; /* + 1; 0: none */
+  uint64_t granule, address, piece;
+  bool mapped;
+  gm_memory range;
 } scenario;
 
 /* What an engine does in its life, in short. Stops at the first failure. */
@@ -107,11 +114,74 @@ static gm_status scenario_work(scenario *s, gm_error *err) {
   return GM_OK;
 }
 
+/* Out of the process and in again, where the device can. */
+static gm_status scenario_share(scenario *s, gm_error *err) {
+  const gm_backend_ops *ops = s->fixture.ops;
+  void *device = s->fixture.device;
+  const gm_memory_params params = {.struct_size = sizeof params, .bytes = SCENARIO_BYTES, .share = GM_SHARE_FD};
+  gm_memory_type type = {.struct_size = sizeof type};
+  gm_shared shared = {.struct_size = sizeof shared};
+  gm_status status = ops->memory_type(device, 0, &type, err);
+  if (status || !(type.share_kinds & 1u << GM_SHARE_FD)) return status;
+  status = ops->memory_alloc(device, &params, &s->shared, err);
+  if (!status) status = ops->share_export(device, &s->shared, GM_SHARE_FD, &shared, err);
+  if (status) return status;
+  s->fd = shared.fd + 1;
+  return ops->share_import(device, &shared, &s->imported, err);
+}
+
+static gm_status scenario_range(scenario *s, gm_error *err) {
+  const gm_backend_ops *ops = s->fixture.ops;
+  void *device = s->fixture.device;
+  const gm_vmm_props props = {0};
+  gm_device_info info = {.struct_size = sizeof info};
+  uint64_t back = 0, word = 0x1122334455667788;
+  gm_status status = ops->device_info(s->fixture.driver, 0, device, &info, err);
+  if (status || !(info.capabilities & GM_CAP_VMM)) return status;
+  status = ops->vmm_granularity(device, &props, &s->granule, err);
+  if (!status) status = ops->vmm_reserve(device, 4 * s->granule, 0, &s->address, err);
+  if (!status) status = ops->vmm_create(device, &props, s->granule, &s->piece, err);
+  if (!status) status = ops->vmm_map(device, s->address + s->granule, s->granule, s->piece, 0, err);
+  s->mapped = s->piece && !status;
+  if (!status) status = ops->vmm_memory(device, s->address, 4 * s->granule, 0, &s->range, err);
+  if (status) return status;
+  status = ops->copy_to_device(device, s->fixture.stream, &s->range, s->granule, &word, 8, NULL, err);
+  if (!status) status = ops->copy_to_host(device, s->fixture.stream, &s->range, s->granule, &back, 8, NULL, err);
+  if (!status) assert_true(back == word);
+  if (!status) status = ops->vmm_unmap(device, s->address + s->granule, s->granule, err);
+  s->mapped = status != GM_OK;
+  return status;
+}
+
+static void scenario_close_range(scenario *s) {
+  const gm_backend_ops *ops = s->fixture.ops;
+  void *device = s->fixture.device;
+  if (s->range.handle) assert_int_equal(ops->memory_free(device, &s->range, GM_CLOSE_NORMAL, NULL), GM_OK);
+  if (s->mapped) {
+    assert_int_equal(ops->vmm_unreserve(device, s->address, 4 * s->granule, GM_CLOSE_NORMAL, NULL), GM_ERR_BUSY);
+    assert_int_equal(ops->vmm_unmap(device, s->address + s->granule, s->granule, NULL), GM_OK);
+  }
+  if (s->piece) assert_int_equal(ops->vmm_destroy(device, s->piece, s->granule, GM_CLOSE_NORMAL, NULL), GM_OK);
+  if (s->address) {
+    assert_int_equal(ops->vmm_unreserve(device, s->address, 4 * s->granule, GM_CLOSE_NORMAL, NULL), GM_OK);
+  }
+}
+
+static void scenario_close_share(scenario *s) {
+  const gm_backend_ops *ops = s->fixture.ops;
+  void *device = s->fixture.device;
+  if (s->imported.handle) assert_int_equal(ops->share_close(device, &s->imported, GM_CLOSE_NORMAL, NULL), GM_OK);
+  if (s->shared.handle) assert_int_equal(ops->memory_free(device, &s->shared, GM_CLOSE_NORMAL, NULL), GM_OK);
+  if (s->fd) assert_int_equal(close(s->fd - 1), 0); /* nobody took it */
+}
+
 /* Closing never fails, whatever happened before; the messages of the layers until the device was closed. */
 static uint32_t scenario_close(scenario *s) {
   const gm_backend_ops *ops = s->fixture.ops;
   void *device = s->fixture.device;
   if (s->fixture.stream) ops->stream_close(device, s->fixture.stream, GM_CLOSE_NORMAL);
+  scenario_close_range(s);
+  scenario_close_share(s);
   if (s->view) assert_int_equal(ops->view_destroy(device, s->view, GM_CLOSE_NORMAL, NULL), GM_OK);
   if (s->other.handle) assert_int_equal(ops->memory_free(device, &s->other, GM_CLOSE_NORMAL, NULL), GM_OK);
   if (s->memory.handle) assert_int_equal(ops->memory_free(device, &s->memory, GM_CLOSE_NORMAL, NULL), GM_OK);
@@ -135,6 +205,8 @@ static gm_status scenario_run(const char *options, size_t fail_alloc, size_t *ou
   fault.failed = NULL;
   gm_status status = scenario_open(&s, err);
   if (!status) status = scenario_work(&s, err);
+  if (!status) status = scenario_share(&s, err);
+  if (!status) status = scenario_range(&s, err);
   uint32_t messages = scenario_close(&s);
   counted_services_check(&s.fixture.services);
   if (messages) fail_msg("%u validation messages after failing call %u (%s)", messages, fault.fail_at, fault.failed);

@@ -84,7 +84,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL played_allocate(VkDevice device, const VkM
   VkMemoryAllocateInfo real = *info;
   assert_true(info->memoryTypeIndex < 2);
   if (info->memoryTypeIndex == 0) assert_int_equal(info->allocationSize % ATOM, 0);
-  if (info->pNext) played.dedicated++;
+  if (chain_find((void *)(uintptr_t)info->pNext, VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO)) played.dedicated++;
   if (info->allocationSize > played.largest) played.largest = info->allocationSize;
   real.memoryTypeIndex = 0; /* the driver has one type only */
   assert_true(++played.live <= MOST_LIVE);

@@ -21,7 +21,8 @@ enum {
   REPLAY_RUNS,
   REPLAY_MIN_CAPACITY,
   REPLAY_TOUCH,
-  REPLAY_THREADS
+  REPLAY_THREADS,
+  REPLAY_NO_VMM
 };
 
 static const char *const replay_strategies[] = {"auto", "bucket", "best_fit", NULL}; /* as gm_strategy */
@@ -34,6 +35,7 @@ typedef struct replay_arguments {
   replay_params params;
   bool has_device;
   bool min_capacity;
+  bool no_vmm;
   bool json;
 } replay_arguments;
 
@@ -72,6 +74,7 @@ static error_t replay_parse(int key, char *text, struct argp_state *state) {
   switch (key) {
     case REPLAY_MIN_CAPACITY: arguments->min_capacity = true; return 0;
     case REPLAY_TOUCH: arguments->params.touch = true; return 0;
+    case REPLAY_NO_VMM: arguments->no_vmm = true; return 0;
     case 'j': arguments->json = true; return 0;
     case ARGP_KEY_ARG:
       if (arguments->trace) args_error(state, "one TRACE at a time, \"%s\" is another", text);
@@ -85,20 +88,17 @@ static error_t replay_parse(int key, char *text, struct argp_state *state) {
 static const struct argp_option replay_options[] = {
     {"backend", REPLAY_BACKEND, "B", 0, "Replay on this backend (default: the best device); null has no memory", 0},
     {"device", REPLAY_DEVICE, "I", 0, "The number of the device in its backend (default: 0)", 0},
-    {"strategy", REPLAY_STRATEGY, "S", 0, "auto (today bucket), bucket or best_fit", 0},
+    {"strategy", REPLAY_STRATEGY, "S", 0, "auto (by configuration), bucket or best_fit", 0},
     {"capacity", REPLAY_CAPACITY, "N", 0, "Size of the null device (default: 80G); elsewhere a cap of the pool", 0},
     {"runs", REPLAY_RUNS, "N", 0, "Replay so often on the same pool (default: 3); the last run is the warm one", 0},
     {"min-capacity", REPLAY_MIN_CAPACITY, NULL, 0, "Find the smallest capacity that is enough, too", 0},
     {"touch", REPLAY_TOUCH, NULL, 0, "Write every block; that time is not counted", 0},
     {"threads", REPLAY_THREADS, "N", 0, "So many threads replay, each its own copy, on one pool (default: 1)", 0},
+    {"no-vmm", REPLAY_NO_VMM, NULL, 0, "Driver allocations only, also where the device maps pages", 0},
     ARGS_JSON_OPTION,
     {0}};
 
 /* ---- replaying ---- */
-
-static gm_strategy replay_strategy(const replay_arguments *arguments) {
-  return arguments->strategy == GM_STRATEGY_AUTO ? GM_STRATEGY_BUCKET : arguments->strategy;
-}
 
 /* `capacity` 0: none given. */
 static gm_status replay_open(session *self, const replay_arguments *arguments, uint64_t capacity, gm_error *err) {
@@ -106,8 +106,9 @@ static gm_status replay_open(session *self, const replay_arguments *arguments, u
   bool is_null = arguments->choice.backend && strcmp(arguments->choice.backend, "null") == 0;
   if (is_null && capacity) snprintf(options, sizeof options, "null:capacity=%llu", (unsigned long long)capacity);
   gm_pool_params params = {.struct_size = sizeof params,
-                           .strategy = replay_strategy(arguments),
+                           .strategy = arguments->strategy,
                            .name = "replay",
+                           .no_vmm = arguments->no_vmm,
                            .max_bytes = is_null ? 0 : capacity};
   gm_status status = session_begin(self, options, err);
   if (status == GM_OK) status = session_open(self, &arguments->choice, 0, err);
@@ -119,6 +120,7 @@ static gm_status replay_open(session *self, const replay_arguments *arguments, u
 typedef struct replay_view {
   const replay_arguments *arguments;
   gm_device_info info;
+  gm_strategy strategy; /* never AUTO */
   size_t events;
   replay_result result;
   uint64_t min_capacity; /* 0: not asked for, or none found */
@@ -144,7 +146,7 @@ static void replay_json(json_writer *out, const replay_view *view) {
   writer_bool(out, "simulated", view->info.simulated);
   writer_text(out, "backend", view->info.backend);
   writer_u64(out, "device", view->info.index);
-  writer_text(out, "strategy", replay_strategies[replay_strategy(view->arguments)]);
+  writer_text(out, "strategy", replay_strategies[view->strategy]);
   writer_u64(out, "streams", result->streams);
   writer_u64(out, "threads", view->arguments->params.threads);
   writer_u64(out, "runs", view->arguments->params.runs);
@@ -169,8 +171,7 @@ static void replay_text(FILE *file, const replay_view *view) {
   const replay_params *params = &view->arguments->params;
   table rows = {.rows = 0};
   fprintf(file, "%s on %s %u (%s)%s, strategy %s\n", view->arguments->trace, view->info.backend, view->info.index,
-          view->info.name, view->info.simulated ? ", simulated" : "",
-          replay_strategies[replay_strategy(view->arguments)]);
+          view->info.name, view->info.simulated ? ", simulated" : "", replay_strategies[view->strategy]);
   table_row(&rows);
   table_cell(&rows, "events");
   table_cell(&rows, "%zu, streams %llu, threads %u, runs %u", view->events, (unsigned long long)result->streams,
@@ -228,6 +229,7 @@ static gm_status replay_work(session *self, replay_view *view, gm_error *err) {
   if (status == GM_OK) {
     view->events = events.count;
     view->info = *gm_device_get_info(self->device);
+    view->strategy = gm_pool_strategy(self->pool);
     status = replay_run(self->pool, &events, &arguments->params, &view->result, err);
   }
   if (status == GM_OK && arguments->min_capacity && events.allocs > 0) status = replay_bisect(&events, view, err);

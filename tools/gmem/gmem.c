@@ -17,13 +17,13 @@ typedef struct gmem_command {
 static const gmem_command gmem_commands[] = {
     {"info", command_info, "backends, devices, free memory, what is recommended"},
     {"select", command_select, "the device on which some bytes fit, and why not the others"},
+    {"fit", command_fit, "does a model fit, where do its layers go, what would help"},
     {"load", command_load, "put a model's tensors into a device's memory, and verify them"},
     {"replay", command_replay, "replay a recorded run of allocations"},
-    {"fit", command_later, "(a later version) does a model fit, and where do its layers go"},
-    {"bench", command_later, "(a later version) benchmarks against other allocators"},
+    {"advise", command_advise, "what to set for a program, from its recorded run"},
+    {"bench", command_bench, "measure gm beside other allocators"},
     {"top", command_later, "(a later version) live view of processes"},
     {"report", command_later, "(a later version) report of a trace or a snapshot"},
-    {"advise", command_later, "(a later version) advice from a trace"},
 };
 
 enum { GMEM_COMMANDS = sizeof gmem_commands / sizeof *gmem_commands };

@@ -119,6 +119,11 @@ static void info_json_optional(json_writer *out) {
 #else
       {"libxxhash", "fast checksums", false},
 #endif
+#ifdef GMEM_WITH_HWLOC
+      {"hwloc", "memory nodes of the host", true},
+#else
+      {"hwloc", "memory nodes of the host", false},
+#endif
   };
   writer_open(out, "optional", '[');
   for (size_t i = 0; i < sizeof optional / sizeof *optional; i++) {

@@ -24,6 +24,10 @@ static CUresult call_lost;
 static void call_exit(void) { atomic_store(&call_exiting, true); }
 
 /* The condition's clock can only be set at run time. */
+/* A test's forked child asks the script what was called: it must not find the lock held by a thread that it has not. */
+static void call_before_fork(void) { pthread_mutex_lock(&sim_lock); }
+static void call_after_fork(void) { pthread_mutex_unlock(&sim_lock); }
+
 __attribute__((constructor)) static void call_setup(void) {
   pthread_condattr_t attributes;
   pthread_condattr_init(&attributes);
@@ -39,6 +43,7 @@ CUresult sim_call_init(void) {
   if (sim_script_now.devices == 0) return CUDA_ERROR_NO_DEVICE;
   atomic_store(&call_pid, (int)getpid());
   atexit(call_exit);
+  pthread_atfork(call_before_fork, call_after_fork, call_after_fork);
   return CUDA_SUCCESS;
 }
 

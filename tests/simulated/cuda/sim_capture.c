@@ -84,15 +84,19 @@ CUresult sim_capture_forbids_wait(sim_queue *queue) {
   return sim_capture_forbids_legacy(queue);
 }
 
-/* The legacy stream would wait for blocking streams, and what is captured never runs. */
-CUresult sim_capture_forbids_legacy(sim_queue *queue) {
-  if (!queue->legacy) return CUDA_SUCCESS;
+/* The capture that the legacy stream would wait for: it waits for blocking streams, and what is captured never runs. */
+static sim_capture *capture_behind(const sim_queue *queue) {
+  if (!queue->legacy) return NULL;
   for (sim_capture *capture = captures; capture; capture = capture->next) {
     bool blocking = !(capture->origin->flags & CU_STREAM_NON_BLOCKING);
-    if (capture->context_id == queue->context_id && blocking)
-      return capture_break(capture, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    if (capture->context_id == queue->context_id && blocking) return capture;
   }
-  return CUDA_SUCCESS;
+  return NULL;
+}
+
+CUresult sim_capture_forbids_legacy(sim_queue *queue) {
+  sim_capture *capture = capture_behind(queue);
+  return capture ? capture_break(capture, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) : CUDA_SUCCESS;
 }
 
 CUresult sim_capture_forbids_event(CUevent event) { return capture_break(event->capture, CUDA_ERROR_CAPTURED_EVENT); }
@@ -190,8 +194,8 @@ static CUresult capture_ask(CUstream stream, CUstreamCaptureStatus *out, uint64_
   sim_queue *queue = NULL;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
   CUresult result = sim_stream_queue(stream, &queue);
-  if (!result) result = sim_capture_forbids_legacy(queue);
   if (result) return result;
+  if (capture_behind(queue)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT; /* asking invalidates nothing */
   const sim_capture *capture = queue->capture;
   *out = CU_STREAM_CAPTURE_STATUS_NONE;
   if (!capture) return CUDA_SUCCESS;

@@ -33,6 +33,12 @@ int sim_context_count(int device) {
   return count;
 }
 
+void sim_context_lose(int device, CUresult code) {
+  int at = 0;
+  for (CUcontext context; (context = sim_slab_next(&context_slab, &at));)
+    if (context->device == device) context->sticky = code;
+}
+
 int sim_context_primary_references(void) {
   int count = 0;
   for (int i = 0; i < SIM_MAX_DEVICES; i++) count += context_primaries[i].references;

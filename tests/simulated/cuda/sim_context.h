@@ -21,6 +21,9 @@ struct CUctx_st {
 CUcontext sim_context_current(void); /* NULL: none */
 bool sim_context_is_live(CUcontext context);
 int sim_context_count(int device); /* -1: of all devices */
+
+/* Every context of the device answers `code` from now on; CUDA_SUCCESS: works again. */
+void sim_context_lose(int device, CUresult code);
 int sim_context_primary_references(void);
 
 #endif

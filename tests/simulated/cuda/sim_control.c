@@ -62,6 +62,7 @@ static int control_statistics(const char *argument, control_reply *reply) {
   (void)argument;
   for (size_t i = 0; i < count; i++) control_say(reply, "%s %" PRIu64 "\n", live[i].name, live[i].number);
   control_say(reply, "pending %" PRIu64 "\n", sim_queue_pending());
+  control_say(reply, "newest_stream %" PRIu64 "\n", sim_queue_newest());
   control_say(reply, "physical %" PRIu64 "\n", sim_phys_count());
   control_say(reply, "allocation_bytes %" PRIu64 "\n", sim_range_bytes(SIM_DEVICE) + sim_range_bytes(SIM_POOLED));
   control_say(reply, "calls %" PRIu64 "\n", sim_call_total());
@@ -162,7 +163,13 @@ static int control_fail(const char *argument, control_reply *reply) {
 
 static int control_lose(const char *argument, control_reply *reply) {
   (void)reply;
-  sim_call_lose((CUresult)(*argument ? atoi(argument) : CUDA_ERROR_UNKNOWN));
+  const CUresult code = (CUresult)(*argument ? atoi(argument) : CUDA_ERROR_UNKNOWN);
+  const char *device = strchr(argument, ' ');
+  if (device) {
+    sim_context_lose(atoi(device + 1), code);
+  } else {
+    sim_call_lose(code);
+  }
   return CONTROL_DONE;
 }
 
@@ -170,6 +177,7 @@ static int control_reload(const char *argument, control_reply *reply) {
   (void)argument, (void)reply;
   sim_script_load();
   sim_call_lose(CUDA_SUCCESS);
+  for (int device = 0; device < SIM_MAX_DEVICES; device++) sim_context_lose(device, CUDA_SUCCESS);
   sim_call_reset_counts();
   sim_queue_hold(0, false);
   return CONTROL_DONE;

@@ -39,7 +39,8 @@ static bool copy_is_pageable(uint64_t at, uint64_t bytes) {
 /* The scripted fault of drivers whose peer copies do nothing. */
 static bool copy_is_lost(uint64_t to, uint64_t from) {
   const sim_range *target = sim_range_find(to), *source = sim_range_find(from);
-  return sim_script_now.peer_silent && target && source && target->device != source->device;
+  bool both = target && source && sim_range_is_device(to) && sim_range_is_device(from);
+  return sim_script_now.peer_silent && both && target->device != source->device;
 }
 
 CUresult sim_copy_add(sim_queue *queue, uint64_t to, uint64_t from, uint64_t bytes, sim_wait wait) {

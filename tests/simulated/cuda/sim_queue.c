@@ -125,6 +125,8 @@ uint64_t sim_queue_pending(void) {
   return count;
 }
 
+uint64_t sim_queue_newest(void) { return queue_next_id - 1; }
+
 void sim_queue_hold(uint64_t id, bool held) {
   if (!id) queue_all_held = held;
   for (sim_queue *queue = sim_queues; queue; queue = queue->next)

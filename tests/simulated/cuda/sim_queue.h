@@ -62,6 +62,9 @@ CUresult sim_queue_wait_context(CUcontext context);
 
 uint64_t sim_queue_pending(void);
 
+/* The number of the stream that was made last. */
+uint64_t sim_queue_newest(void);
+
 /* Hold the queue of this id (0: all), or let go; `steps` operations may still be done. */
 void sim_queue_hold(uint64_t id, bool held);
 void sim_queue_allow(uint64_t steps);

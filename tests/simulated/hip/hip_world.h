@@ -41,6 +41,7 @@ static hip_world world;
   X(hipStreamCreateWithFlags)   \
   X(hipStreamDestroy)           \
   X(hipStreamEndCapture)        \
+  X(hipStreamIsCapturing)       \
   X(simHipControl)
 
 static struct {

@@ -7,6 +7,8 @@
 #include <cmocka.h>
 
 #include "backends/hip/hip_kernel.h"
+#include "core/base/pci_node.h"
+#include "support/figure_scene.h"
 #include "support/tree.h"
 #include "tests/simulated/hip/hip_world.h"
 
@@ -33,20 +35,107 @@ static void expect_init(gm_status want, const char *part) {
   assert_null(world.driver);
 }
 
-static void test_nonsense_is_an_error(void **state) {
-  const gm_memory_params params = {.struct_size = sizeof params, .bytes = BLOCK};
-  gm_memory memory;
+/* hipMallocAsync was seen to corrupt memory and to keep it. The table has no entry of it, so nothing can call one. */
+static void test_no_driver_pools(void **state) {
+  static const char *const entries[] = {
+#define X(need, fault, symbol, parameters, arguments) #symbol,
+#include "backends/hip/hip_syms.def"
+#undef X
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+    assert_null(strstr(entries[i], "MemPool"));
+    assert_null(strstr(entries[i], "MallocAsync"));
+  }
+}
+
+static void test_hostile_counts(void **state) {
   (void)state;
   world_load(SIM_HIP6_LIBRARY);
   control("set HOSTILE counts");
-  expect_init(GM_ERR_DRIVER, "-1 devices");
+  expect_init(GM_ERR_DRIVER, "HIP says that there are -1 devices");
   control("set HOSTILE counts_huge");
-  expect_init(GM_ERR_DRIVER, "2147483647 devices");
-  control("set HOSTILE names,pci");
-  world_open(SIM_HIP6_LIBRARY, 0);
-  control("set HOSTILE null_success");
-  assert_int_equal(world.ops->memory_alloc(world.device, &params, &memory, NULL), GM_ERR_DRIVER);
+  expect_init(GM_ERR_DRIVER, "HIP says that there are 2147483647 devices");
   control("set HOSTILE none");
+}
+
+/* Names without an end; alignments of 0 need not be believed either. */
+static void test_hostile_names(void **state) {
+  (void)state;
+  setenv("SIMCUDA_HOSTILE", "names,pci,granularity", 1);
+  world_open(SIM_HIP6_LIBRARY, 0);
+  unsetenv("SIMCUDA_HOSTILE");
+  assert_non_null(memchr(world.info.name, 0, sizeof world.info.name));
+  assert_non_null(memchr(world.info.pci, 0, sizeof world.info.pci));
+  assert_true(world.info.alignment > 0);
+  assert_false(world.info.capabilities & GM_CAP_VMM); /* it was tried, and has no granularity */
+  control("set HOSTILE none");
+}
+
+static void test_hostile_granularity(void **state) {
+  gm_error err = {0};
+  uint64_t granule = 7;
+  const gm_vmm_props props = {0};
+  (void)state;
+  control("set HOSTILE granularity");
+  assert_int_equal(world.ops->vmm_granularity(world.device, &props, &granule, &err), GM_ERR_DRIVER);
+  assert_non_null(strstr(err.message, "HIP says that the granularity is 0"));
+  assert_int_equal(granule, 7);
+  control("set HOSTILE none");
+}
+
+static void expect_hip_said(gm_status status, const gm_error *err) {
+  assert_int_equal(status, GM_ERR_DRIVER);
+  if (!strstr(err->message, "HIP answered success")) fail_msg("`%s` does not name HIP", err->message);
+}
+
+/* Success with a handle or an address of 0. */
+static void test_hostile_success(void **state) {
+  gm_error err = {0};
+  gm_memory memory;
+  gm_stream_kind kind;
+  gm_backend_point point = {0};
+  void *out = NULL, *stream = NULL;
+  uint64_t number = 0;
+  const gm_vmm_props props = {0};
+  (void)state;
+  assert_int_equal(world.ops->stream_create(world.device, &stream, &kind, &err), GM_OK);
+  control("set HOSTILE null_success");
+  for (uint32_t type = 0; type < 2; type++) {
+    const gm_memory_params params = {.struct_size = sizeof params, .type = type, .bytes = BLOCK};
+    expect_hip_said(world.ops->memory_alloc(world.device, &params, &memory, &err), &err);
+  }
+  expect_hip_said(world.ops->stream_create(world.device, &out, &kind, &err), &err);
+  expect_hip_said(world.ops->point_record(world.device, stream, &point, &err), &err);
+  expect_hip_said(world.ops->vmm_reserve(world.device, 2 << 20, 0, &number, &err), &err);
+  expect_hip_said(world.ops->vmm_create(world.device, &props, 2 << 20, &number, &err), &err);
+  assert_null(out);
+  assert_int_equal(number, 0);
+  control("set HOSTILE none");
+  world.ops->stream_close(world.device, stream, GM_CLOSE_NORMAL);
+}
+
+/* A total of 0, more free than there is, a query that fails. */
+static void test_figures_that_cannot_be(void **state) {
+  (void)state;
+  world_load(SIM_HIP6_LIBRARY);
+  figures_hold("hip", SIM_HIP6_LIBRARY, engine.simHipControl);
+}
+
+/* An integrated part says so, and its figures are left to the core's rules. */
+static void test_integrated_part(void **state) {
+  gm_raw_figures raw;
+  gm_memory_type type;
+  (void)state;
+  setenv("SIMCUDA_INTEGRATED", "1", 1);
+  world_open(SIM_HIP6_LIBRARY, 0);
+  unsetenv("SIMCUDA_INTEGRATED");
+  assert_true(world.info.unified);
+  assert_int_equal(world.info.type, GM_DEVICE_TYPE_INTEGRATED);
+  assert_int_equal(world.ops->figures(world.driver, 0, world.device, &raw, NULL), GM_OK);
+  assert_int_equal(raw.place, GM_RAW_INTEGRATED);
+  assert_int_equal(world.ops->memory_type(world.device, 1, &type, NULL), GM_OK);
+  assert_int_equal(type.heap, 0); /* host memory and the device's are one */
 }
 
 static void test_no_device_is_unavailable(void **state) {
@@ -105,17 +194,17 @@ static void test_opens_without_host_memory(void **state) {
 #define KFD "/sys/class/kfd/kfd/topology/nodes"
 
 static void test_kernel_tells_the_architecture(void **state) {
-  scratch root;
+  temp_folder root;
   char arch[32];
   (void)state;
-  scratch_make(&root);
+  temp_folder_make(&root);
   assert_false(gm__hip_kernel_present(root.path));
   tree_put(&root, KFD "/0/gpu_id", "0\n");
   tree_put(&root, KFD "/0/properties", "cpu_cores_count 64\nlocation_id 0\ndomain 0\n");
   tree_put(&root, KFD "/1/gpu_id", "51234\n");
   tree_put(&root, KFD "/1/properties", "domain 0\nlocation_id 768\ngfx_target_version 90010\n");
   tree_put(&root, KFD "/2/gpu_id", "777\n");
-  tree_put(&root, KFD "/2/properties", "domain 1\nlocation_id 768\ngfx_target_version 110002\n");
+  tree_put(&root, KFD "/2/properties", "domain 1\nlocation_id 770\ngfx_target_version 110002\n"); /* partition 2 */
   tree_put(&root, "/sys/bus/pci/devices/0000:03:00.0/numa_node", "1\n");
   assert_true(gm__hip_kernel_present(root.path));
   assert_int_equal(gm__hip_kernel_cards(root.path), 2);
@@ -127,16 +216,36 @@ static void test_kernel_tells_the_architecture(void **state) {
   assert_string_equal(arch, "");
   gm__hip_kernel_arch(root.path, "nonsense", arch, sizeof arch);
   assert_string_equal(arch, "");
-  assert_int_equal(gm__hip_kernel_node(root.path, "0000:03:00.0"), 1);
-  assert_int_equal(gm__hip_kernel_node(root.path, "0000:04:00.0"), -1);
-  assert_int_equal(gm__hip_kernel_node(root.path, "../../etc"), -1);
-  scratch_remove(&root);
+  assert_int_equal(gm__pci_node(root.path, "0000:03:00.0"), 1);
+  assert_int_equal(gm__pci_node(root.path, "0000:04:00.0"), -1);
+  assert_int_equal(gm__pci_node(root.path, "../../etc"), -1);
+  temp_folder_remove(&root);
+}
+
+/* WSL2 has no KFD: Windows has the card. */
+static void test_wsl(void **state) {
+  temp_folder root;
+  (void)state;
+  temp_folder_make(&root);
+  tree_put(&root, "/proc/version", "Linux version 6.6.87.2-microsoft-standard-WSL2\n");
+  assert_true(gm__hip_kernel_present(root.path));
+  assert_int_equal(gm__hip_kernel_cards(root.path), 0);
+  tree_put(&root, "/proc/version", "Linux version 6.12\n");
+  assert_false(gm__hip_kernel_present(root.path));
+  temp_folder_remove(&root);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_figures_are_raw, world_begin_new, world_end),
-      cmocka_unit_test_setup_teardown(test_nonsense_is_an_error, NULL, world_end),
+      cmocka_unit_test_setup_teardown(test_hostile_counts, NULL, world_end),
+      cmocka_unit_test_setup_teardown(test_hostile_names, NULL, world_end),
+      cmocka_unit_test_setup_teardown(test_hostile_granularity, world_begin_new, world_end),
+      cmocka_unit_test_setup_teardown(test_hostile_success, world_begin_new, world_end),
+      cmocka_unit_test_setup_teardown(test_figures_that_cannot_be, NULL, world_end),
+      cmocka_unit_test_setup_teardown(test_integrated_part, NULL, world_end),
+      cmocka_unit_test(test_wsl),
+      cmocka_unit_test(test_no_driver_pools),
       cmocka_unit_test_setup_teardown(test_no_device_is_unavailable, NULL, world_end),
       cmocka_unit_test_setup_teardown(test_starting_leaves_the_last_error, NULL, world_end),
       cmocka_unit_test_setup_teardown(test_switches_are_refused, NULL, world_end),

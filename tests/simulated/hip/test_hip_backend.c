@@ -253,6 +253,29 @@ static void test_capture_is_left_alone(void **state) {
   assert_int_equal(engine.hipStreamDestroy(stream), hipSuccess);
 }
 
+/* HIP gives a stream the address of one that is gone; gm keeps nothing by it. */
+static void test_recycled_stream_handles(void **state) {
+  const uint32_t pattern = 2;
+  (void)state;
+  engine.hipSetDevice(1);
+  const gm_memory memory = take(0);
+  for (int i = 0; i < 20; i++) {
+    hipStream_t stream = NULL;
+    hipGraph_t graph = NULL;
+    void *lent = NULL;
+    assert_int_equal(engine.hipStreamCreateWithFlags(&stream, hipStreamNonBlocking), hipSuccess);
+    assert_int_equal(adopt_stream((uintptr_t)stream, &lent), GM_OK);
+    if (i % 2) assert_int_equal(engine.hipStreamBeginCapture(stream, hipStreamCaptureModeRelaxed), hipSuccess);
+    const gm_status status = world.ops->fill(world.device, lent, &memory, 0, 64, &pattern, 4, NULL, NULL);
+    assert_int_equal(status, i % 2 ? GM_ERR_NOT_SUPPORTED : GM_OK);
+    world.ops->stream_close(world.device, lent, GM_CLOSE_NORMAL);
+    if (i % 2) assert_int_equal(engine.hipStreamEndCapture(stream, &graph), hipSuccess);
+    if (i % 2) engine.hipGraphDestroy(graph);
+    assert_int_equal(engine.hipStreamDestroy(stream), hipSuccess);
+  }
+  give(&memory);
+}
+
 static void test_lost_device_gives_back(void **state) {
   gm_error err = {0};
   (void)state;
@@ -306,6 +329,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_peers_are_not_ours_alone, world_begin_new, world_end),
       cmocka_unit_test_setup_teardown(test_no_path_between_devices, world_begin_new, world_end),
       cmocka_unit_test_setup_teardown(test_adopts_only_what_it_can_keep_apart, world_begin_new, world_end),
+      cmocka_unit_test_setup_teardown(test_recycled_stream_handles, world_begin_new, world_end),
       cmocka_unit_test_setup_teardown(test_capture_is_left_alone, world_begin_new, world_end),
       cmocka_unit_test_setup_teardown(test_capture_is_left_alone, world_begin_old, world_end),
       cmocka_unit_test_setup_teardown(test_lost_device_gives_back, world_begin_new, world_end),

@@ -59,6 +59,7 @@ static cl_int answer_text(const sim_device *device, cl_device_info what, const c
 static cl_int answer_extensions(const sim_device *device, const answer *to) {
   static const char *const words[][2] = {{"uuid", " cl_khr_device_uuid"},
                                          {"pci", " cl_khr_pci_bus_info"},
+                                         {"usm", " cl_intel_unified_shared_memory"},
                                          {"nv_bus", " cl_nv_device_attribute_query"},
                                          {"amd_bus", " cl_amd_device_attribute_query"}};
   char more[256] = "";
@@ -91,6 +92,20 @@ static cl_int answer_amd_topology(const sim_device *device, const answer *to) {
   uint8_t topology[24] = {1};
   topology[21] = (uint8_t)answer_bus(device, "amd_bus");
   return answer_give(to, topology, sizeof topology);
+}
+
+/* svm=BITS, usm_can=BITS: what the device says of memory at an address. True: *out is the answer. */
+static bool answer_address(cl_device_info what, const answer *to, cl_int *out) {
+  const shim_script *script = &sim.script;
+  if (what == CL_DEVICE_SVM_CAPABILITIES && shim_script_has(script, "svm")) {
+    *out = answer_ulong(to, shim_script_number(script, "svm", 0));
+    return true;
+  }
+  const bool asked =
+      what >= CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL && what <= CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL;
+  if (!asked || !shim_script_has(script, "usm")) return false;
+  *out = answer_ulong(to, shim_script_number(script, "usm_can", CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL));
+  return true;
 }
 
 /* True: *out is the answer. Only what vendors add and the script asks for. */
@@ -129,7 +144,7 @@ cl_int sim_get_device_info(cl_device_id id, cl_device_info what, size_t bytes, v
   const answer to = {bytes, value, value_bytes};
   const bool gpu = shim_script_is(&sim.script, "type", "gpu");
   cl_int code = CL_SUCCESS;
-  if (answer_vendor(device, what, &to, &code)) return code;
+  if (answer_vendor(device, what, &to, &code) || answer_address(what, &to, &code)) return code;
   switch (what) {
     case CL_DEVICE_NAME: return answer_text(device, what, " (simulated)", &to);
     case CL_DEVICE_VENDOR: return answer_text(device, what, "", &to);

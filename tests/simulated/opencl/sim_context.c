@@ -80,10 +80,16 @@ cl_int sim_get_context_info(cl_context context, cl_context_info what, size_t byt
   return sim.real.clGetContextInfo(context, what, bytes, value, value_bytes);
 }
 
+/* out_of_order=none: as rusticl, which has no such queues. */
 cl_command_queue sim_create_queue(cl_context context, cl_device_id device, cl_command_queue_properties properties,
                                   cl_int *errcode) {
+  if (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE && shim_script_is(&sim.script, "out_of_order", "none")) {
+    if (errcode) *errcode = CL_INVALID_QUEUE_PROPERTIES;
+    return NULL;
+  }
   cl_command_queue queue = sim.real.clCreateCommandQueue(context, sim_device_of(device)->real, properties, errcode);
   if (queue) owner_set(queue, 1, &device);
+  if (queue) sim_order_note(queue, properties);
   return queue;
 }
 

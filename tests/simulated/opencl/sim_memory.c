@@ -7,7 +7,7 @@
  * when there is no room after all, as on cards whose drivers promise more than there is. */
 
 typedef struct sim_memory {
-  cl_mem handle;
+  const void *handle; /* cl_mem, or an address */
   sim_device *device;
   uint64_t bytes;
   bool touched;
@@ -31,7 +31,7 @@ static bool memory_counts(cl_mem_flags flags) {
          !shim_script_is(&sim.script, "type", "gpu");
 }
 
-static void memory_remember(cl_mem handle, sim_device *device, uint64_t bytes) {
+void sim_account(const void *handle, sim_device *device, uint64_t bytes) {
   sim_memory *made = calloc(1, sizeof *made);
   if (!made) abort();
   *made = (sim_memory){.handle = handle, .device = device, .bytes = bytes};
@@ -42,17 +42,22 @@ static void memory_remember(cl_mem handle, sim_device *device, uint64_t bytes) {
   pthread_mutex_unlock(&sim.mutex);
 }
 
+bool sim_room_for(const sim_device *device, uint64_t bytes) {
+  if (shim_script_has(&sim.script, "lazy")) return true;
+  pthread_mutex_lock(&sim.mutex);
+  const bool fits = device->held + bytes <= memory_room(device);
+  pthread_mutex_unlock(&sim.mutex);
+  return fits;
+}
+
 cl_mem sim_create_buffer(cl_context context, cl_mem_flags flags, size_t bytes, void *host, cl_int *errcode) {
   sim_device *device = sim_context_device(context);
   if (!device) return sim.real.clCreateBuffer(context, flags, bytes, host, errcode);
   if (bytes > sim_largest(device)) return memory_refuse(CL_INVALID_BUFFER_SIZE, errcode);
-  const bool counts = memory_counts(flags), lazy = shim_script_has(&sim.script, "lazy");
-  pthread_mutex_lock(&sim.mutex);
-  const bool fits = lazy || !counts || device->held + bytes <= memory_room(device);
-  pthread_mutex_unlock(&sim.mutex);
-  if (!fits) return memory_refuse(CL_MEM_OBJECT_ALLOCATION_FAILURE, errcode);
+  const bool counts = memory_counts(flags) && !(flags & CL_MEM_USE_HOST_PTR); /* that has been counted */
+  if (counts && !sim_room_for(device, bytes)) return memory_refuse(CL_MEM_OBJECT_ALLOCATION_FAILURE, errcode);
   cl_mem made = sim.real.clCreateBuffer(context, flags, bytes, host, errcode);
-  if (made && counts) memory_remember(made, device, bytes);
+  if (made && counts) sim_account(made, device, bytes);
   return made;
 }
 
@@ -72,7 +77,7 @@ cl_mem sim_create_sub_buffer(cl_mem memory, cl_mem_flags flags, cl_buffer_create
 }
 
 /* The last reference goes: no longer counted. Under the mutex. */
-static void memory_forget(cl_mem handle) {
+static void memory_forget(const void *handle) {
   sim_memory **at = &memory_list;
   while (*at && (*at)->handle != handle) at = &(*at)->next;
   sim_memory *memory = *at;
@@ -81,6 +86,12 @@ static void memory_forget(cl_mem handle) {
   memory->device->held -= memory->bytes;
   if (memory->touched) memory->device->touched -= memory->bytes;
   free(memory);
+}
+
+void sim_unaccount(const void *handle) {
+  pthread_mutex_lock(&sim.mutex);
+  memory_forget(handle);
+  pthread_mutex_unlock(&sim.mutex);
 }
 
 cl_int sim_release_memory(cl_mem memory) {
@@ -93,7 +104,7 @@ cl_int sim_release_memory(cl_mem memory) {
 }
 
 /* Is there room for what the command will touch? */
-static bool memory_touch(cl_mem handle) {
+bool sim_touch(const void *handle) {
   bool room = true;
   if (!shim_script_has(&sim.script, "lazy")) return true;
   pthread_mutex_lock(&sim.mutex);
@@ -110,26 +121,38 @@ static bool memory_touch(cl_mem handle) {
 
 cl_int sim_write(cl_command_queue queue, cl_mem memory, cl_bool blocking, size_t offset, size_t bytes, const void *host,
                  cl_uint waits, const cl_event *wait_list, cl_event *event) {
-  if (!memory_touch(memory)) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
-  return sim.real.clEnqueueWriteBuffer(queue, memory, blocking, offset, bytes, host, waits, wait_list, event);
+  if (!sim_touch(memory)) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+  sim_turn turn;
+  sim_order_begin(queue, waits, wait_list, event, &turn);
+  return sim_order_end(queue, &turn,
+                       sim.real.clEnqueueWriteBuffer(queue, memory, blocking, offset, bytes, host, turn.waits,
+                                                     turn.wait_list, turn.event));
 }
 
 cl_int sim_fill(cl_command_queue queue, cl_mem memory, const void *pattern, size_t pattern_bytes, size_t offset,
                 size_t bytes, cl_uint waits, const cl_event *wait_list, cl_event *event) {
-  if (!memory_touch(memory)) return CL_OUT_OF_RESOURCES;
-  return sim.real.clEnqueueFillBuffer(queue, memory, pattern, pattern_bytes, offset, bytes, waits, wait_list, event);
+  if (!sim_touch(memory)) return CL_OUT_OF_RESOURCES;
+  sim_turn turn;
+  sim_order_begin(queue, waits, wait_list, event, &turn);
+  return sim_order_end(queue, &turn,
+                       sim.real.clEnqueueFillBuffer(queue, memory, pattern, pattern_bytes, offset, bytes, turn.waits,
+                                                    turn.wait_list, turn.event));
 }
 
 cl_int sim_copy(cl_command_queue queue, cl_mem src, cl_mem dst, size_t src_offset, size_t dst_offset, size_t bytes,
                 cl_uint waits, const cl_event *wait_list, cl_event *event) {
-  if (!memory_touch(src) || !memory_touch(dst)) return CL_OUT_OF_RESOURCES;
-  return sim.real.clEnqueueCopyBuffer(queue, src, dst, src_offset, dst_offset, bytes, waits, wait_list, event);
+  if (!sim_touch(src) || !sim_touch(dst)) return CL_OUT_OF_RESOURCES;
+  sim_turn turn;
+  sim_order_begin(queue, waits, wait_list, event, &turn);
+  return sim_order_end(queue, &turn,
+                       sim.real.clEnqueueCopyBuffer(queue, src, dst, src_offset, dst_offset, bytes, turn.waits,
+                                                    turn.wait_list, turn.event));
 }
 
 cl_int sim_copy_rect(cl_command_queue queue, cl_mem src, cl_mem dst, const size_t *src_origin, const size_t *dst_origin,
                      const size_t *region, size_t src_row_pitch, size_t src_slice_pitch, size_t dst_row_pitch,
                      size_t dst_slice_pitch, cl_uint waits, const cl_event *wait_list, cl_event *event) {
-  if (!memory_touch(src) || !memory_touch(dst)) return CL_OUT_OF_RESOURCES;
+  if (!sim_touch(src) || !sim_touch(dst)) return CL_OUT_OF_RESOURCES;
   return sim.real.clEnqueueCopyBufferRect(queue, src, dst, src_origin, dst_origin, region, src_row_pitch,
                                           src_slice_pitch, dst_row_pitch, dst_slice_pitch, waits, wait_list, event);
 }

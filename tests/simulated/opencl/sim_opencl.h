@@ -37,6 +37,9 @@ extern sim_state sim;
 
 /* What replaces the real entries; NULL: the real one. */
 extern const gm__opencl_syms sim_play;
+extern const gm__opencl_usm sim_usm;
+
+void *sim_extension(cl_platform_id platform, const char *entry);
 
 /* `bytes` of `answer` as OpenCL gives them out. */
 cl_int sim_reply(const void *answer, size_t answer_bytes, size_t bytes, void *value, size_t *value_bytes);
@@ -80,5 +83,42 @@ cl_int sim_copy(cl_command_queue queue, cl_mem src, cl_mem dst, size_t src_offse
 cl_int sim_copy_rect(cl_command_queue queue, cl_mem src, cl_mem dst, const size_t *src_origin, const size_t *dst_origin,
                      const size_t *region, size_t src_row_pitch, size_t src_slice_pitch, size_t dst_row_pitch,
                      size_t dst_slice_pitch, cl_uint waits, const cl_event *wait_list, cl_event *event);
+/* The account of a handle or pointer: is there room, it is made, it is gone. */
+bool sim_room_for(const sim_device *device, uint64_t bytes);
+void sim_account(const void *handle, sim_device *device, uint64_t bytes);
+void sim_unaccount(const void *handle);
+bool sim_touch(const void *handle); /* is there room for what a command will touch? */
+
+/* sim_svm.c: memory at an address, real and counted. */
+void *sim_svm_alloc(cl_context context, cl_svm_mem_flags flags, size_t bytes, cl_uint align);
+void sim_svm_free(cl_context context, void *pointer);
+
+/* sim_order.c: on an out-of-order queue every other command is overtaken by the next. A command is enqueued between
+ * sim_order_begin, which may give it an event to wait for, and sim_order_end. */
+typedef struct sim_turn {
+  cl_event gate; /* this command is held until it is set */
+  cl_uint waits;
+  const cl_event *wait_list;
+  cl_event *event; /* where the command's event goes */
+  cl_event own;    /* there, if nobody else asked */
+} sim_turn;
+void sim_order_note(cl_command_queue queue, cl_command_queue_properties properties);
+void sim_order_begin(cl_command_queue queue, cl_uint waits, const cl_event *wait_list, cl_event *event, sim_turn *out);
+cl_int sim_order_end(cl_command_queue queue, sim_turn *turn, cl_int code);
+cl_int sim_read(cl_command_queue queue, cl_mem memory, cl_bool blocking, size_t offset, size_t bytes, void *host,
+                cl_uint waits, const cl_event *wait_list, cl_event *event);
+cl_int sim_marker(cl_command_queue queue, cl_uint waits, const cl_event *wait_list, cl_event *event);
+cl_int sim_barrier(cl_command_queue queue, cl_uint waits, const cl_event *wait_list, cl_event *event);
+void *sim_map(cl_command_queue queue, cl_mem memory, cl_bool blocking, cl_map_flags flags, size_t offset, size_t bytes,
+              cl_uint waits, const cl_event *wait_list, cl_event *event, cl_int *errcode);
+cl_int sim_svm_map(cl_command_queue queue, cl_bool blocking, cl_map_flags flags, void *pointer, size_t bytes,
+                   cl_uint waits, const cl_event *wait_list, cl_event *event);
+cl_int sim_finish(cl_command_queue queue);
+cl_int sim_wait(cl_uint count, const cl_event *events);
+cl_int sim_event_info(cl_event subject, cl_event_info what, size_t bytes, void *value, size_t *value_bytes);
+cl_int sim_release_queue(cl_command_queue queue);
+
+/* sim_pass.c */
+void sim_pass_find(const char *name, void *out);
 
 #endif

@@ -7,7 +7,7 @@
 
 #define SIM_EXPORT __attribute__((visibility("default")))
 
-static void pass_find(const char *name, void *out) {
+void sim_pass_find(const char *name, void *out) {
   void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
   void *symbol = library ? dlsym(library, name) : NULL;
   if (!symbol) shim_violation("opencl", "the real library has no %s", name);
@@ -16,12 +16,12 @@ static void pass_find(const char *name, void *out) {
 
 SIM_EXPORT cl_event CL_API_CALL clCreateUserEvent(cl_context context, cl_int *errcode) {
   __typeof__(&clCreateUserEvent) real;
-  pass_find("clCreateUserEvent", &real);
+  sim_pass_find("clCreateUserEvent", &real);
   return real(context, errcode);
 }
 
 SIM_EXPORT cl_int CL_API_CALL clSetUserEventStatus(cl_event subject, cl_int status) {
   __typeof__(&clSetUserEventStatus) real;
-  pass_find("clSetUserEventStatus", &real);
+  sim_pass_find("clSetUserEventStatus", &real);
   return real(subject, status);
 }

@@ -13,6 +13,7 @@ enum { PITFALL_ENTRIES = 64 };
 /* The backend that the driver is for, its script's variable and its file. */
 typedef struct pitfall_driver {
   const char *backend, *variable, *libraries;
+  const char *options; /* backend_options; NULL: none */
 } pitfall_driver;
 
 static inline void pitfall_context(pool_bench *bench, const pitfall_driver *driver, const char *script) {
@@ -23,6 +24,7 @@ static inline void pitfall_context(pool_bench *bench, const pitfall_driver *driv
                               .services = &bench->host.services,
                               .backends = driver->backend,
                               .libraries = driver->libraries,
+                              .backend_options = driver->options,
                               .ignore_environment = true};
   pool_bench_ok(gm_context_create(&params, &bench->ctx, err));
   pool_bench_ok(gm_config_set(bench->ctx, "memory_fraction", "1", err));
@@ -30,10 +32,12 @@ static inline void pitfall_context(pool_bench *bench, const pitfall_driver *driv
 }
 
 /* Context, device 0 and a pool. */
+/* Every block is a driver allocation of its own, so that a test can count them. */
 static inline void pitfall_open(pool_bench *bench, const pitfall_driver *driver, const char *script) {
+  const gm_pool_params params = {.struct_size = sizeof params, .strategy = GM_STRATEGY_BUCKET};
   pitfall_context(bench, driver, script);
   pool_bench_ok(gm_device_open_index(bench->ctx, driver->backend, 0, &bench->device, err));
-  pool_bench_ok(gm_pool_create(bench->device, NULL, &bench->pool, err));
+  pool_bench_ok(gm_pool_create(bench->device, &params, &bench->pool, err));
 }
 
 /* Whatever is there: all of it was given back. */

@@ -19,7 +19,8 @@ sim_device *sim_device_of_queue(VkQueue queue) {
 
 static bool device_keeps(const char *extension) {
   return strcmp(extension, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) != 0 &&
-         strcmp(extension, VK_EXT_PCI_BUS_INFO_EXTENSION_NAME) != 0;
+         strcmp(extension, VK_EXT_PCI_BUS_INFO_EXTENSION_NAME) != 0 &&
+         strcmp(extension, VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME) != 0;
 }
 
 static void device_remember(VkDevice handle, uint32_t index) {
@@ -40,6 +41,7 @@ VkResult sim_create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo *
     *out = VK_NULL_HANDLE;
     return VK_SUCCESS;
   }
+  real.pEnabledFeatures = NULL; /* sparse buffers are played */
   real.enabledExtensionCount = 0;
   for (uint32_t i = 0; i < info->enabledExtensionCount && i < 64; i++) {
     if (device_keeps(info->ppEnabledExtensionNames[i])) {
@@ -99,6 +101,25 @@ static bool device_lost(VkDevice device, VkQueue queue, uint64_t more) {
 VkResult sim_submit(VkQueue queue, uint32_t count, const VkSubmitInfo *infos, VkFence fence) {
   if (device_lost(VK_NULL_HANDLE, queue, 1)) return VK_ERROR_DEVICE_LOST;
   return sim.real.vkQueueSubmit(queue, count, infos, fence);
+}
+
+/* Done at once; the fence says so in the queue's order. */
+VkResult sim_bind_sparse(VkQueue queue, uint32_t count, const VkBindSparseInfo *infos, VkFence fence) {
+  if (device_lost(VK_NULL_HANDLE, queue, 1)) return VK_ERROR_DEVICE_LOST;
+  for (uint32_t i = 0; i < count; i++) sim_sparse_bind(&infos[i]);
+  return sim.real.vkQueueSubmit(queue, 0, NULL, fence);
+}
+
+VkResult sim_wait_fences(VkDevice device, uint32_t count, const VkFence *fences, VkBool32 all, uint64_t timeout_ns) {
+  if (device_lost(device, VK_NULL_HANDLE, 0)) return VK_ERROR_DEVICE_LOST;
+  return sim.real.vkWaitForFences(device, count, fences, all, timeout_ns);
+}
+
+VkResult sim_create_fence(VkDevice device, const VkFenceCreateInfo *info, const VkAllocationCallbacks *callbacks,
+                          VkFence *out) {
+  if (!sim_null("vkCreateFence")) return sim.real.vkCreateFence(device, info, callbacks, out);
+  *out = VK_NULL_HANDLE;
+  return VK_SUCCESS;
 }
 
 VkResult sim_wait(VkDevice device, const VkSemaphoreWaitInfo *info, uint64_t timeout_ns) {

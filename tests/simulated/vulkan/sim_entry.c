@@ -42,6 +42,12 @@ static bool entry_fails(entry_number number, const char *name, int *out_code) {
     if (entry_fails(ENTRY_##name, #name, &code)) return NULL; \
     return ENTRY_REAL(name) args;                             \
   }
+#define ENTRY_ADDRESS(name, result, params, args)           \
+  static VKAPI_ATTR result VKAPI_CALL entry_##name params { \
+    int code = 0;                                           \
+    if (entry_fails(ENTRY_##name, #name, &code)) return 0;  \
+    return ENTRY_REAL(name) args;                           \
+  }
 #define ENTRY_NONE(name, result, params, args) \
   static VKAPI_ATTR result VKAPI_CALL entry_##name params { ENTRY_REAL(name) args; }
 
@@ -132,6 +138,14 @@ const gm__vulkan_syms sim_play = {.vkGetInstanceProcAddr = entry_from_instance,
                                   .vkFlushMappedMemoryRanges = sim_flush,
                                   .vkInvalidateMappedMemoryRanges = sim_invalidate,
                                   .vkCreateBuffer = sim_create_buffer,
+                                  .vkDestroyBuffer = sim_destroy_buffer,
+                                  .vkGetBufferDeviceAddress = sim_buffer_address,
+                                  .vkQueueBindSparse = sim_bind_sparse,
+                                  .vkCreateFence = sim_create_fence,
+                                  .vkWaitForFences = sim_wait_fences,
+                                  .vkGetPhysicalDeviceExternalBufferProperties = sim_external_properties,
+                                  .vkGetMemoryFdKHR = sim_get_fd,
+                                  .vkGetMemoryFdPropertiesKHR = sim_fd_properties,
                                   .vkGetBufferMemoryRequirements2 = sim_needs};
 
 SIM_EXPORT VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vkGetInstanceProcAddr(VkInstance instance, const char *name);

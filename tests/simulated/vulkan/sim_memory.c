@@ -14,6 +14,7 @@ typedef struct sim_memory {
   VkMemoryPropertyFlags flags;
   uint64_t bytes;
   unsigned char *real, *copy; /* mapped; copy: NULL where coherent */
+  unsigned char *peek;        /* mapped for what is bound to a sparse buffer */
   struct sim_memory *next;
 } sim_memory;
 
@@ -67,6 +68,7 @@ static VkResult memory_make(sim_device *played, const VkMemoryAllocateInfo *info
   if (!made) abort();
   VkMemoryAllocateInfo real = *info;
   real.memoryTypeIndex = 0;
+  sim_share_memory(&real);
   VkResult result = memory_admit(played, info, made);
   if (result == VK_SUCCESS) {
     result = sim.real.vkAllocateMemory(played->handle, &real, callbacks, &made->handle);
@@ -100,6 +102,7 @@ void sim_free(VkDevice device, VkDeviceMemory handle, const VkAllocationCallback
   pthread_mutex_lock(&sim.mutex);
   sim_memory *memory = memory_find(handle);
   sim_memory **at = &memory_list;
+  sim_sparse_freed(handle);
   while (*at != memory) at = &(*at)->next;
   *at = memory->next;
   memory_dismiss(memory);
@@ -107,6 +110,22 @@ void sim_free(VkDevice device, VkDeviceMemory handle, const VkAllocationCallback
   pthread_mutex_unlock(&sim.mutex);
   free(memory->copy);
   free(memory);
+}
+
+uint64_t sim_memory_bytes(VkDeviceMemory handle) { return memory_find(handle)->bytes; }
+
+unsigned char *sim_memory_host(VkDeviceMemory handle) {
+  sim_memory *memory = memory_find(handle);
+  void *mapped = NULL;
+  if (memory->real) shim_violation("vulkan", "memory is bound to a sparse buffer that the host has mapped");
+  if (memory->peek) return memory->peek;
+  if (sim.real.vkMapMemory(memory->device, handle, 0, VK_WHOLE_SIZE, 0, &mapped) != VK_SUCCESS) abort();
+  memory->peek = mapped;
+  return mapped;
+}
+
+VkDeviceAddress sim_buffer_address(VkDevice device, const VkBufferDeviceAddressInfo *info) {
+  return sim_null("vkGetBufferDeviceAddress") ? 0 : sim.real.vkGetBufferDeviceAddress(device, info);
 }
 
 static void memory_shadow(sim_memory *memory) {
@@ -183,7 +202,11 @@ VkResult sim_create_buffer(VkDevice device, const VkBufferCreateInfo *info, cons
   if (info->size > shim_script_number(&sim.script, "maxbuffer", UINT64_MAX)) {
     shim_violation("vulkan", "a buffer of more than maxBufferSize");
   }
-  return sim.real.vkCreateBuffer(device, info, callbacks, out);
+  if (info->flags & VK_BUFFER_CREATE_SPARSE_BINDING_BIT) return sim_sparse_create(device, info, out);
+  VkExternalMemoryBufferCreateInfo outside;
+  VkBufferCreateInfo real = *info;
+  real.pNext = sim_share_buffer(info, &outside);
+  return sim.real.vkCreateBuffer(device, &real, callbacks, out);
 }
 
 void sim_needs(VkDevice device, const VkBufferMemoryRequirementsInfo2 *info, VkMemoryRequirements2 *out) {
@@ -191,6 +214,9 @@ void sim_needs(VkDevice device, const VkBufferMemoryRequirementsInfo2 *info, VkM
   sim.real.vkGetBufferMemoryRequirements2(device, info, out);
   sim_memory_layout(&memory);
   out->memoryRequirements.memoryTypeBits = (1u << memory.memoryTypeCount) - 1;
+  if (sim_sparse_is(info->buffer)) {
+    out->memoryRequirements.alignment = shim_script_is(&sim.script, "hostile", "granularity") ? 0 : sim_granule();
+  }
   if (shim_script_is(&sim.script, "hostile", "alignment")) out->memoryRequirements.alignment = 0;
   if (shim_script_is(&sim.script, "hostile", "needs")) {
     out->memoryRequirements.size = UINT64_MAX;

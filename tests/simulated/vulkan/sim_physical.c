@@ -94,6 +94,9 @@ VkResult sim_extensions(VkPhysicalDevice physical, const char *layer, uint32_t *
   if (shim_script_has(&sim.script, "pci")) {
     physical_add_extension(VK_EXT_PCI_BUS_INFO_EXTENSION_NAME, out, capacity, &total);
   }
+  if (shim_script_has(&sim.script, "dmabuf")) {
+    physical_add_extension(VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME, out, capacity, &total);
+  }
   if (out && shim_script_is(&sim.script, "hostile", "names")) {
     for (uint32_t i = 0; i < capacity; i++) memset(out[i].extensionName, 'A', sizeof out[i].extensionName);
   }
@@ -140,6 +143,9 @@ static void physical_chain(const sim_physical *played, VkBaseOutStructure *item)
 }
 
 static void physical_limits(VkPhysicalDeviceLimits *limits) {
+  if (shim_script_has(&sim.script, "sparse")) {
+    limits->sparseAddressSpaceSize = shim_script_number(&sim.script, "space", UINT64_C(1) << 40);
+  }
   limits->nonCoherentAtomSize = shim_script_number(&sim.script, "atom", limits->nonCoherentAtomSize);
   limits->maxMemoryAllocationCount =
       (uint32_t)shim_script_number(&sim.script, "count", limits->maxMemoryAllocationCount);
@@ -173,10 +179,18 @@ void sim_properties(VkPhysicalDevice physical, VkPhysicalDeviceProperties2 *out)
 
 void sim_features(VkPhysicalDevice physical, VkPhysicalDeviceFeatures2 *out) {
   sim.real.vkGetPhysicalDeviceFeatures2(physical_of(physical)->real, out);
+  if (shim_script_has(&sim.script, "sparse")) {
+    out->features.sparseBinding = out->features.sparseResidencyBuffer = VK_TRUE;
+  }
   for (VkBaseOutStructure *item = out->pNext; item; item = item->pNext) {
-    if (item->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES) continue;
-    VkPhysicalDeviceTimelineSemaphoreFeatures *timeline = (void *)item;
-    if (shim_script_has(&sim.script, "no_timeline")) timeline->timelineSemaphore = VK_FALSE;
+    if (item->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES) {
+      VkPhysicalDeviceTimelineSemaphoreFeatures *timeline = (void *)item;
+      if (shim_script_has(&sim.script, "no_timeline")) timeline->timelineSemaphore = VK_FALSE;
+    }
+    if (item->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES) {
+      VkPhysicalDeviceBufferDeviceAddressFeatures *address = (void *)item;
+      if (shim_script_has(&sim.script, "no_address")) address->bufferDeviceAddress = VK_FALSE;
+    }
   }
 }
 
@@ -186,5 +200,6 @@ void sim_families(VkPhysicalDevice physical, uint32_t *count, VkQueueFamilyPrope
     return;
   }
   sim.real.vkGetPhysicalDeviceQueueFamilyProperties(physical_of(physical)->real, count, out);
+  if (out && *count && shim_script_has(&sim.script, "sparse")) out[0].queueFlags |= VK_QUEUE_SPARSE_BINDING_BIT;
   if (shim_script_is(&sim.script, "hostile", "counts")) *count = UINT32_MAX;
 }

@@ -79,7 +79,32 @@ VkResult sim_create_command_pool(VkDevice device, const VkCommandPoolCreateInfo 
                                  const VkAllocationCallbacks *callbacks, VkCommandPool *out);
 VkResult sim_allocate_commands(VkDevice device, const VkCommandBufferAllocateInfo *info, VkCommandBuffer *out);
 
-/* sim_memory.c */
+VkResult sim_bind_sparse(VkQueue queue, uint32_t count, const VkBindSparseInfo *infos, VkFence fence);
+VkResult sim_wait_fences(VkDevice device, uint32_t count, const VkFence *fences, VkBool32 all, uint64_t timeout_ns);
+VkResult sim_create_fence(VkDevice device, const VkFenceCreateInfo *info, const VkAllocationCallbacks *callbacks,
+                          VkFence *out);
+
+/* sim_sparse.c */
+uint64_t sim_granule(void);
+bool sim_sparse_is(VkBuffer buffer);
+VkResult sim_sparse_create(VkDevice device, const VkBufferCreateInfo *info, VkBuffer *out);
+void sim_sparse_bind(const VkBindSparseInfo *info);
+void sim_sparse_freed(VkDeviceMemory memory); /* under the mutex */
+void sim_destroy_buffer(VkDevice device, VkBuffer handle, const VkAllocationCallbacks *callbacks);
+
+/* sim_share.c */
+void sim_external_properties(VkPhysicalDevice physical, const VkPhysicalDeviceExternalBufferInfo *info,
+                             VkExternalBufferProperties *out);
+const void *sim_share_buffer(const VkBufferCreateInfo *info, VkExternalMemoryBufferCreateInfo *room);
+void sim_share_memory(VkMemoryAllocateInfo *info);
+VkResult sim_get_fd(VkDevice device, const VkMemoryGetFdInfoKHR *info, int *out);
+VkResult sim_fd_properties(VkDevice device, VkExternalMemoryHandleTypeFlagBits kind, int fd,
+                           VkMemoryFdPropertiesKHR *out);
+
+/* sim_memory.c. The first two: under the mutex, for what is bound to a sparse buffer. */
+unsigned char *sim_memory_host(VkDeviceMemory memory);
+uint64_t sim_memory_bytes(VkDeviceMemory memory);
+VkDeviceAddress sim_buffer_address(VkDevice device, const VkBufferDeviceAddressInfo *info);
 VkResult sim_allocate(VkDevice device, const VkMemoryAllocateInfo *info, const VkAllocationCallbacks *callbacks,
                       VkDeviceMemory *out);
 void sim_free(VkDevice device, VkDeviceMemory memory, const VkAllocationCallbacks *callbacks);

@@ -1,0 +1,15 @@
+/* The switches of the CPU backend: "numa=local|interleave|node:N,hugetlb". */
+#ifndef GM_BACKENDS_CPU_CPU_OPTIONS_H
+#define GM_BACKENDS_CPU_CPU_OPTIONS_H
+
+#include "backends/cpu/cpu_numa.h"
+
+typedef struct gm__cpu_options {
+  gm__cpu_numa numa;
+  bool hugetlb; /* virtual memory of reserved huge pages (vm.nr_hugepages) */
+} gm__cpu_options;
+
+/* INVALID_ARGUMENT names the word. */
+gm_status gm__cpu_options_parse(const char *text, gm__cpu_options *out, gm_error *err);
+
+#endif

@@ -1,0 +1,56 @@
+#include "backends/cpu/cpu_syms.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/base/error.h"
+
+/* The C library has no mbind. The kernel wants the number of bits and one more. */
+static int syms_mbind(void *address, size_t bytes, int mode, const uint64_t *nodes, size_t node_count) {
+  return (int)syscall(SYS_mbind, address, bytes, mode, nodes, node_count + 1, 0);
+}
+
+static int syms_add_seals(int fd, int seals) { return fcntl(fd, F_ADD_SEALS, seals); }
+
+static int syms_get_seals(int fd) { return fcntl(fd, F_GET_SEALS); }
+
+static int syms_get_flags(int fd) { return fcntl(fd, F_GETFL); }
+
+/* Never 0 to 2: where the host has closed those, someone prints to them all the same. */
+static int syms_duplicate(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1); }
+
+static void *syms_hooked(const gm_backend_host *host, const char *symbol, void *real) {
+  return host->symbol_hook ? host->symbol_hook(host->symbol_hook_user, "cpu", symbol, real) : real;
+}
+
+gm_status gm__cpu_syms_load(const gm_backend_host *host, gm__cpu_syms *out, gm_error *err) {
+  gm__cpu_syms syms = {.mmap = mmap,
+                       .munmap = munmap,
+                       .mprotect = mprotect,
+                       .madvise = madvise,
+                       .mlock = mlock,
+                       .munlock = munlock,
+                       .mbind = syms_mbind,
+                       .memfd_create = memfd_create,
+                       .ftruncate = ftruncate,
+                       .fallocate = fallocate,
+                       .add_seals = syms_add_seals,
+                       .get_seals = syms_get_seals,
+                       .get_flags = syms_get_flags,
+                       .fstat = fstat,
+                       .duplicate = syms_duplicate,
+                       .give_out = syms_duplicate,
+                       .close = close};
+  void *entry;
+#define X(fault, result, symbol, parameters, arguments)                                                  \
+  memcpy(&entry, &syms.symbol, sizeof entry);                                                            \
+  entry = syms_hooked(host, #symbol, entry);                                                             \
+  if (!entry) return gm__fail(err, GM_ERR_UNAVAILABLE, 0, #symbol, "the hook took away what is needed"); \
+  memcpy(&syms.symbol, &entry, sizeof entry);
+#include "backends/cpu/cpu_syms.def"
+#undef X
+  *out = syms;
+  return GM_OK;
+}

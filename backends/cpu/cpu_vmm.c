@@ -1,0 +1,249 @@
+#include "backends/cpu/cpu_vmm.h"
+
+#include <errno.h>
+
+#include "backends/cpu/cpu_memfd.h"
+#include "backends/cpu/cpu_pages.h"
+#include "core/base/alloc.h"
+#include "core/base/error.h"
+
+/* `reserved` and `mapped` of the device, under its vmm_lock, tell what is true of the address space: who changes one
+ * changes the other in the same breath. A piece that is mapped leaves `mapped` whole, so that giving back needs no host
+ * memory. */
+
+uint64_t gm__cpu_vmm_granule(void) {
+  const uint64_t page = gm__cpu_page();
+  return page > GM__CPU_HUGE_PAGE ? page : GM__CPU_HUGE_PAGE;
+}
+
+void gm__cpu_vmm_init(gm__cpu_device *device) {
+  gm__mutex_init(&device->vmm_lock);
+  gm__cpu_spans_init(&device->reserved, device->services);
+  gm__cpu_spans_init(&device->mapped, device->services);
+}
+
+/* A process may have so many mappings and no more (vm.max_map_count), and unmapping is one for a moment. So nothing is
+ * mapped unless there are three mappings to spare: of three pages, the middle one is unlike its neighbours. */
+static bool vmm_spare_take(gm__cpu_device *device) {
+  const uint64_t page = gm__cpu_page();
+  if (device->vmm_spare) return true;
+  unsigned char *begin = gm__cpu_pages_map(device->sys, GM__CPU_PAGES_ADDRESSES, 3 * page, page);
+  if (!begin) return false;
+  if (device->sys->mprotect(begin + page, page, PROT_READ) == 0) {
+    device->vmm_spare = begin;
+    return true;
+  }
+  const int code = errno;
+  device->sys->munmap(begin, 3 * page);
+  errno = code;
+  return false;
+}
+
+/* False: there was none, and trying again is in vain. */
+static bool vmm_spare_give(gm__cpu_device *device) {
+  unsigned char *begin = device->vmm_spare;
+  if (!begin) return false;
+  device->vmm_spare = NULL;
+  device->sys->munmap(begin, 3 * gm__cpu_page());
+  return true;
+}
+
+void gm__cpu_vmm_clear(gm__cpu_device *device) {
+  vmm_spare_give(device);
+  for (size_t i = 0; i < device->reserved.count; i++) {
+    const gm__cpu_span span = device->reserved.all[i];
+    device->sys->munmap((void *)(uintptr_t)span.begin, span.end - span.begin);
+  }
+  gm__cpu_spans_clear(&device->reserved);
+  gm__cpu_spans_clear(&device->mapped);
+}
+
+static gm_status vmm_check_bytes(uint64_t bytes, gm_error *err) {
+  const uint64_t granule = gm__cpu_vmm_granule();
+  if (bytes == 0 || bytes > GM__CPU_TOO_LARGE || bytes % granule) {
+    return gm__bad_argument(err, "cpu vmm", "`bytes` must be 1 to 2^62 and a multiple of %llu, is %llu",
+                            (unsigned long long)granule, (unsigned long long)bytes);
+  }
+  return GM_OK;
+}
+
+static gm_status vmm_check_span(uint64_t address, uint64_t bytes, gm__cpu_span *out, gm_error *err) {
+  const gm_status status = vmm_check_bytes(bytes, err);
+  if (status) return status;
+  if (address == 0 || address % gm__cpu_vmm_granule() || address > GM__CPU_TOO_LARGE) {
+    return gm__bad_argument(err, "cpu vmm", "`address` must be a multiple of %llu, is %llu",
+                            (unsigned long long)gm__cpu_vmm_granule(), (unsigned long long)address);
+  }
+  *out = (gm__cpu_span){address, address + bytes};
+  return GM_OK;
+}
+
+static gm_status vmm_check_props(const gm_vmm_props *props, gm_error *err) {
+  if (props->type == 0) return GM_OK;
+  return gm__bad_argument(err, "cpu vmm", "`type` is %u, but the host has one type: 0", props->type);
+}
+
+gm_status gm__cpu_vmm_granularity(void *device, const gm_vmm_props *props, uint64_t *out, gm_error *err) {
+  (void)device;
+  const gm_status status = vmm_check_props(props, err);
+  if (status == GM_OK) *out = gm__cpu_vmm_granule();
+  return status;
+}
+
+/* With the lock held, and room in `reserved`. */
+static gm_status vmm_reserve(gm__cpu_device *device, uint64_t bytes, uint64_t align, uint64_t *out_address,
+                             gm_error *err) {
+  if (!gm__cpu_spans_room(&device->reserved)) {
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "vmm_reserve", "no host memory for the table");
+  }
+  const unsigned char *begin = gm__cpu_pages_map(device->sys, GM__CPU_PAGES_ADDRESSES, bytes, align);
+  if (!begin) return gm__cpu_pages_refused(err, "mmap", errno, bytes);
+  *out_address = (uintptr_t)begin;
+  gm__cpu_spans_add(&device->reserved, (gm__cpu_span){(uintptr_t)begin, (uintptr_t)begin + bytes});
+  return GM_OK;
+}
+
+gm_status gm__cpu_vmm_reserve(void *device, uint64_t bytes, uint64_t align, uint64_t *out_address, gm_error *err) {
+  gm__cpu_device *self = device;
+  gm_status status = vmm_check_bytes(bytes, err);
+  if (status) return status;
+  if ((align & (align - 1)) || align > GM__CPU_TOO_LARGE) {
+    return gm__bad_argument(err, "cpu vmm", "`align` must be a power of two up to 2^62, is %llu",
+                            (unsigned long long)align);
+  }
+  if (align < gm__cpu_vmm_granule()) align = gm__cpu_vmm_granule();
+  gm__mutex_lock(&self->vmm_lock);
+  status = vmm_reserve(self, bytes, align, out_address, err);
+  gm__mutex_unlock(&self->vmm_lock);
+  return status;
+}
+
+static gm_status vmm_unreserve(gm__cpu_device *device, gm__cpu_span span, gm_error *err) {
+  const uint64_t bytes = span.end - span.begin;
+  if (!gm__cpu_spans_hold(&device->reserved, span) || !gm__cpu_spans_tile(&device->reserved, span)) {
+    return gm__bad_argument(err, "vmm_unreserve", "`address` and `bytes` are no reserved range");
+  }
+  if (gm__cpu_spans_touch(&device->mapped, span)) {
+    return gm__fail(err, GM_ERR_BUSY, 0, "vmm_unreserve", "something is still mapped in the range");
+  }
+  bool gone = device->sys->munmap((void *)(uintptr_t)span.begin, bytes) == 0;
+  if (!gone && errno == ENOMEM && vmm_spare_give(device)) {
+    gone = device->sys->munmap((void *)(uintptr_t)span.begin, bytes) == 0;
+  }
+  if (!gone) return gm__cpu_pages_refused(err, "munmap", errno, bytes);
+  gm__cpu_spans_remove(&device->reserved, span);
+  return GM_OK;
+}
+
+/* In a forked child the lock may be held by a thread that is not there, and closing the device gives back the rest. */
+gm_status gm__cpu_vmm_unreserve(void *device, uint64_t address, uint64_t bytes, gm_close_mode mode, gm_error *err) {
+  gm__cpu_device *self = device;
+  gm__cpu_span span;
+  if (mode == GM_CLOSE_ABANDON) return GM_OK;
+  gm_status status = vmm_check_span(address, bytes, &span, err);
+  if (status) return status;
+  gm__mutex_lock(&self->vmm_lock);
+  status = vmm_unreserve(self, span, err);
+  gm__mutex_unlock(&self->vmm_lock);
+  return status;
+}
+
+gm_status gm__cpu_vmm_handle(gm__cpu_device *device, int fd, uint64_t bytes, bool shareable, uint64_t *out_handle,
+                             gm_error *err) {
+  gm__cpu_physical *physical = gm__alloc(device->services, sizeof *physical);
+  if (!physical) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "cpu vmm", "no host memory for the record");
+  *physical = (gm__cpu_physical){.fd = fd, .bytes = bytes, .shareable = shareable};
+  *out_handle = (uintptr_t)physical;
+  return GM_OK;
+}
+
+gm_status gm__cpu_vmm_create(void *device, const gm_vmm_props *props, uint64_t bytes, uint64_t *out_handle,
+                             gm_error *err) {
+  gm__cpu_device *self = device;
+  int fd = -1;
+  gm_status status = vmm_check_props(props, err);
+  if (status == GM_OK) status = vmm_check_bytes(bytes, err);
+  if (status == GM_OK) status = gm__cpu_memfd_make(self, bytes, self->options->hugetlb, &fd, err);
+  if (status) return status;
+  status = gm__cpu_vmm_handle(self, fd, bytes, props->shareable, out_handle, err);
+  if (status) self->sys->close(fd);
+  return status;
+}
+
+gm_status gm__cpu_vmm_destroy(void *device, uint64_t handle, uint64_t bytes, gm_close_mode mode, gm_error *err) {
+  (void)bytes, (void)mode, (void)err; /* a close that complains has closed all the same */
+  gm__cpu_device *self = device;
+  gm__cpu_physical *physical = (gm__cpu_physical *)(uintptr_t)handle;
+  self->sys->close(physical->fd);
+  gm__release(self->services, physical, sizeof *physical);
+  return GM_OK;
+}
+
+static gm_status vmm_map(gm__cpu_device *device, gm__cpu_span span, int fd, uint64_t offset, gm_error *err) {
+  const uint64_t bytes = span.end - span.begin;
+  void *at = (void *)(uintptr_t)span.begin;
+  if (!gm__cpu_spans_hold(&device->reserved, span)) {
+    return gm__bad_argument(err, "vmm_map", "`address`: not all of the range is reserved");
+  }
+  if (gm__cpu_spans_touch(&device->mapped, span)) return gm__bad_argument(err, "vmm_map", "`address`: mapped already");
+  if (!gm__cpu_spans_room(&device->mapped)) {
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "vmm_map", "no host memory for the table");
+  }
+  if (!vmm_spare_take(device) || !gm__cpu_pages_place(device->sys, at, bytes, fd, offset)) {
+    return gm__cpu_pages_refused(err, "mmap", errno, bytes);
+  }
+  gm__cpu_spans_add(&device->mapped, span);
+  return GM_OK;
+}
+
+gm_status gm__cpu_vmm_map(void *device, uint64_t address, uint64_t bytes, uint64_t handle, uint64_t offset,
+                          gm_error *err) {
+  gm__cpu_device *self = device;
+  const gm__cpu_physical *physical = (const gm__cpu_physical *)(uintptr_t)handle;
+  gm__cpu_span span;
+  gm_status status = vmm_check_span(address, bytes, &span, err);
+  if (status) return status;
+  if (offset % gm__cpu_vmm_granule() || offset > physical->bytes || bytes > physical->bytes - offset) {
+    return gm__bad_argument(err, "vmm_map", "%llu bytes at `offset` %llu are not in the %llu bytes of the memory",
+                            (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)physical->bytes);
+  }
+  gm__mutex_lock(&self->vmm_lock);
+  status = vmm_map(self, span, physical->fd, offset, err);
+  gm__mutex_unlock(&self->vmm_lock);
+  return status;
+}
+
+static gm_status vmm_unmap(gm__cpu_device *device, gm__cpu_span span, gm_error *err) {
+  const uint64_t bytes = span.end - span.begin;
+  if (!gm__cpu_spans_tile(&device->mapped, span)) {
+    return gm__bad_argument(err, "vmm_unmap", "`address` and `bytes` must hold whole mappings and nothing else");
+  }
+  void *at = (void *)(uintptr_t)span.begin;
+  bool gone = gm__cpu_pages_empty(device->sys, at, bytes);
+  if (!gone && errno == ENOMEM && vmm_spare_give(device)) gone = gm__cpu_pages_empty(device->sys, at, bytes);
+  if (!gone) return gm__cpu_pages_refused(err, "mmap", errno, bytes);
+  gm__cpu_spans_remove(&device->mapped, span);
+  return GM_OK;
+}
+
+gm_status gm__cpu_vmm_unmap(void *device, uint64_t address, uint64_t bytes, gm_error *err) {
+  gm__cpu_device *self = device;
+  gm__cpu_span span;
+  gm_status status = vmm_check_span(address, bytes, &span, err);
+  if (status) return status;
+  gm__mutex_lock(&self->vmm_lock);
+  status = vmm_unmap(self, span, err);
+  gm__mutex_unlock(&self->vmm_lock);
+  return status;
+}
+
+gm_status gm__cpu_vmm_access(void *device, uint64_t address, uint64_t bytes, gm_error *err) {
+  gm__cpu_device *self = device;
+  gm__cpu_span span;
+  const gm_status status = vmm_check_span(address, bytes, &span, err);
+  if (status) return status;
+  gm__mutex_lock(&self->vmm_lock);
+  const bool all = gm__cpu_spans_cover(&self->mapped, span);
+  gm__mutex_unlock(&self->vmm_lock);
+  return all ? GM_OK : gm__bad_argument(err, "vmm_access", "`address`: not all of the range is mapped");
+}

@@ -1,0 +1,17 @@
+/* What only gm can be asked: host memory for each live block, and what tracking costs. On the null device. */
+#ifndef GM_BENCH_OWN_H
+#define GM_BENCH_OWN_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* Each writes "name value" lines. 0, or -1 with the reason on standard error. */
+typedef int own_case(size_t pairs, unsigned runs, FILE *out);
+
+own_case own_metadata; /* "bytes_per_block": growth of gm's host memory from 10 000 to 110 000 live blocks */
+own_case own_tracking; /* "plain_ns", "tracked_ns": an allocation or free, with tags and ages and without */
+
+/* "metadata", "tracking"; NULL: none. */
+own_case *own_find(const char *name);
+
+#endif

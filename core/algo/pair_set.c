@@ -1,0 +1,137 @@
+#include "core/algo/pair_set.h"
+
+#include "core/base/alloc.h"
+
+/* A treap: a search tree by pair that is a heap by weight. Weights are a mix of the node's number, so that the shape,
+ * and with it the time, is the same in every run. `reserve` counts what it may hand out: what was given back lies in
+ * the list `unused`, whose length is not known, so room is made at the end. */
+
+enum { PAIR_FIRST = 64 };
+
+static bool pair_less(gm__pair a, gm__pair b) { return a.key < b.key || (a.key == b.key && a.value < b.value); }
+
+static uint32_t pair_weight(uint64_t number) {
+  uint64_t mixed = number * UINT64_C(0x9e3779b97f4a7c15);
+  mixed = (mixed ^ (mixed >> 32)) * UINT64_C(0xd6e8feb86659fd93);
+  return (uint32_t)(mixed >> 32);
+}
+
+bool gm__pair_set_reserve(gm__pair_set *set, uint32_t count) {
+  size_t wanted = (size_t)set->used + 1 + count, capacity = set->capacity ? set->capacity : PAIR_FIRST;
+  if (wanted <= set->capacity) return true;
+  while (capacity < wanted) capacity *= 2;
+  if (capacity > UINT32_MAX || capacity > SIZE_MAX / sizeof(gm__pair_node)) return false;
+  const size_t size = sizeof(gm__pair_node);
+  if (!gm__grow(set->services, &set->nodes, set->capacity * size, capacity * size)) return false;
+  set->capacity = capacity;
+  return true;
+}
+
+static uint32_t pair_new(gm__pair_set *set, gm__pair pair) {
+  uint32_t node = set->unused;
+  if (node) {
+    set->unused = set->nodes[node].left;
+  } else {
+    if (!gm__pair_set_reserve(set, 1)) return 0;
+    node = ++set->used;
+  }
+  set->nodes[node] = (gm__pair_node){.pair = pair, .weight = pair_weight(node)};
+  return node;
+}
+
+/* What is below `pair` goes to *low, the rest to *high. */
+static void pair_split(gm__pair_set *set, uint32_t node, gm__pair pair, uint32_t *low, uint32_t *high) {
+  while (node) {
+    gm__pair_node *at = &set->nodes[node];
+    if (pair_less(at->pair, pair)) {
+      *low = node;
+      low = &at->right;
+      node = at->right;
+    } else {
+      *high = node;
+      high = &at->left;
+      node = at->left;
+    }
+  }
+  *low = *high = 0;
+}
+
+bool gm__pair_set_put(gm__pair_set *set, uint64_t key, uint64_t value) {
+  gm__pair pair = {key, value};
+  uint32_t node = pair_new(set, pair), *link = &set->root;
+  if (!node) return false;
+  gm__pair_node *added = &set->nodes[node];
+  while (*link && set->nodes[*link].weight >= added->weight) {
+    gm__pair_node *at = &set->nodes[*link];
+    link = pair_less(at->pair, pair) ? &at->right : &at->left;
+  }
+  uint32_t below = *link;
+  *link = node;
+  pair_split(set, below, pair, &added->left, &added->right);
+  return true;
+}
+
+/* All of `low` is below all of `high`. */
+static uint32_t pair_join(gm__pair_set *set, uint32_t low, uint32_t high) {
+  uint32_t root = 0, *link = &root;
+  while (low && high) {
+    if (set->nodes[low].weight >= set->nodes[high].weight) {
+      *link = low;
+      link = &set->nodes[low].right;
+      low = *link;
+    } else {
+      *link = high;
+      link = &set->nodes[high].left;
+      high = *link;
+    }
+  }
+  *link = low ? low : high;
+  return root;
+}
+
+bool gm__pair_set_take(gm__pair_set *set, uint64_t key, uint64_t value) {
+  gm__pair pair = {key, value};
+  uint32_t *link = &set->root;
+  while (*link) {
+    gm__pair_node *at = &set->nodes[*link];
+    if (pair_less(at->pair, pair)) {
+      link = &at->right;
+    } else if (pair_less(pair, at->pair)) {
+      link = &at->left;
+    } else {
+      break;
+    }
+  }
+  uint32_t node = *link;
+  if (!node) return false;
+  *link = pair_join(set, set->nodes[node].left, set->nodes[node].right);
+  set->nodes[node].left = set->unused;
+  set->unused = node;
+  return true;
+}
+
+/* On the way to where the pair would stand: the last node on its `after` side, or on the other one. */
+static bool pair_beside(const gm__pair_set *set, gm__pair pair, bool after, gm__pair *out) {
+  uint32_t node = set->root, found = 0;
+  while (node) {
+    const gm__pair_node *at = &set->nodes[node];
+    bool less = pair_less(at->pair, pair);
+    if (less != after) found = node;
+    node = less ? at->right : at->left;
+  }
+  if (found) *out = set->nodes[found].pair;
+  return found != 0;
+}
+
+bool gm__pair_set_from(const gm__pair_set *set, uint64_t key, uint64_t value, gm__pair *out) {
+  return pair_beside(set, (gm__pair){key, value}, true, out);
+}
+
+bool gm__pair_set_below(const gm__pair_set *set, uint64_t key, uint64_t value, gm__pair *out) {
+  return pair_beside(set, (gm__pair){key, value}, false, out);
+}
+
+void gm__pair_set_close(gm__pair_set *set) {
+  gm__release(set->services, set->nodes, set->capacity * sizeof *set->nodes);
+  *set = (gm__pair_set){.services = set->services};
+}

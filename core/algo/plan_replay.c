@@ -1,0 +1,119 @@
+#include <inttypes.h>
+
+#include "core/algo/pair_set.h"
+#include "core/base/alloc.h"
+#include "core/base/error.h"
+#include "gm/plan.h"
+
+/* Invariants: every hole is in both sets; no two holes touch, and none touches `end`, above which all is free. Among
+ * holes of one size the later one comes first in `by_size`, because its offset is kept negated. */
+
+struct gm_plan_replay {
+  gm_services services;
+  gm__pair_set by_offset; /* offset, bytes */
+  gm__pair_set by_size;   /* bytes, ~offset */
+  uint64_t align, end, peak;
+};
+
+gm_status gm_plan_replay_open(const gm_services *services, uint64_t align, gm_plan_replay **out, gm_error *err) {
+  const char *op = "gm_plan_replay_open";
+  if (!out) return gm__bad_argument(err, op, "`out` must not be NULL");
+  gm_status status = gm__services_check(services, err);
+  if (status != GM_OK) return status;
+  if (!align || align & (align - 1)) {
+    return gm__bad_argument(err, op, "`align` must be a power of two, is %" PRIu64, align);
+  }
+  if (!services) services = gm__default_services();
+  gm_plan_replay *replay = gm__alloc(services, sizeof *replay);
+  if (!replay) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a plan");
+  replay->services = *services;
+  replay->by_offset.services = replay->by_size.services = &replay->services;
+  replay->align = align;
+  *out = replay;
+  return GM_OK;
+}
+
+/* Both sets have room: see replay_reserve. */
+static void replay_put(gm_plan_replay *replay, uint64_t offset, uint64_t bytes) {
+  gm__pair_set_put(&replay->by_offset, offset, bytes);
+  gm__pair_set_put(&replay->by_size, bytes, ~offset);
+}
+
+static void replay_take(gm_plan_replay *replay, uint64_t offset, uint64_t bytes) {
+  gm__pair_set_take(&replay->by_offset, offset, bytes);
+  gm__pair_set_take(&replay->by_size, bytes, ~offset);
+}
+
+static bool replay_reserve(gm_plan_replay *replay) {
+  return gm__pair_set_reserve(&replay->by_offset, 1) && gm__pair_set_reserve(&replay->by_size, 1);
+}
+
+/* `bytes` padded; 0 when that is more than a plan may have. */
+static uint64_t replay_pad(const gm_plan_replay *replay, uint64_t bytes) {
+  if (bytes > GM_PLAN_MAX_BYTES) return 0;
+  return (bytes + replay->align - 1) & ~(replay->align - 1);
+}
+
+gm_status gm_plan_replay_alloc(gm_plan_replay *replay, uint64_t bytes, uint64_t *out_offset, gm_error *err) {
+  const char *op = "gm_plan_replay_alloc";
+  gm__pair hole;
+  if (!replay || !out_offset) return gm__bad_argument(err, op, "an argument is NULL");
+  uint64_t padded = replay_pad(replay, bytes);
+  if (!bytes) {
+    *out_offset = 0;
+  } else if (padded && gm__pair_set_from(&replay->by_size, padded, 0, &hole)) {
+    *out_offset = ~hole.value;
+    replay_take(replay, *out_offset, hole.key);
+    if (hole.key > padded) replay_put(replay, *out_offset + padded, hole.key - padded);
+  } else {
+    if (!padded || replay->end > GM_PLAN_MAX_BYTES - padded) {
+      return gm__bad_argument(err, op, "%" PRIu64 " bytes more are over 2^63 in all", bytes);
+    }
+    *out_offset = replay->end;
+    replay->end += padded;
+    if (replay->end > replay->peak) replay->peak = replay->end;
+  }
+  return GM_OK;
+}
+
+gm_status gm_plan_replay_free(gm_plan_replay *replay, uint64_t offset, uint64_t bytes, gm_error *err) {
+  const char *op = "gm_plan_replay_free";
+  gm__pair before = {0, 0}, after = {UINT64_MAX, 0};
+  if (!replay) return gm__bad_argument(err, op, "`replay` must not be NULL");
+  if (!bytes) return GM_OK;
+  uint64_t padded = replay_pad(replay, bytes);
+  bool inside = padded && offset % replay->align == 0 && offset <= replay->end && padded <= replay->end - offset;
+  gm__pair_set_below(&replay->by_offset, offset, 0, &before);
+  gm__pair_set_from(&replay->by_offset, offset, 0, &after);
+  if (!inside || before.key + before.value > offset || after.key < offset + padded) {
+    return gm__bad_argument(err, op, "%" PRIu64 " bytes at %" PRIu64 " are not taken", bytes, offset);
+  }
+  if (!replay_reserve(replay)) {
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a hole of a plan");
+  }
+  uint64_t end = offset + padded;
+  if (before.value && before.key + before.value == offset) {
+    replay_take(replay, before.key, before.value);
+    offset = before.key;
+  }
+  if (after.key == end) {
+    replay_take(replay, after.key, after.value);
+    end += after.value;
+  }
+  if (end == replay->end) {
+    replay->end = offset;
+  } else {
+    replay_put(replay, offset, end - offset);
+  }
+  return GM_OK;
+}
+
+uint64_t gm_plan_replay_peak(const gm_plan_replay *replay) { return replay ? replay->peak : 0; }
+
+void gm_plan_replay_close(gm_plan_replay *replay) {
+  if (!replay) return;
+  gm_services services = replay->services;
+  gm__pair_set_close(&replay->by_offset);
+  gm__pair_set_close(&replay->by_size);
+  gm__release(&services, replay, sizeof *replay);
+}

@@ -1,0 +1,101 @@
+/* Spans: ranges of memory, named by a number, each with its neighbours. Their records lie outside the memory that they
+ * describe, in chunks that never move. Externally synchronised. */
+#ifndef GM_CORE_ALGO_SPAN_H
+#define GM_CORE_ALGO_SPAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gm/services.h"
+
+typedef enum gm__span_state {
+  GM__SPAN_UNUSED = 0, /* a record without memory */
+  GM__SPAN_EDGE,       /* where a run of spans begins or ends; no bytes */
+  GM__SPAN_GAP,        /* addresses without memory behind them */
+  GM__SPAN_HOLE,       /* in a bin */
+  GM__SPAN_QUICK,      /* in a quick list: no hole to its neighbours */
+  GM__SPAN_LIVE,       /* handed out */
+  GM__SPAN_AWAY        /* between two states */
+} gm__span_state;
+
+enum {
+  GM__SPAN_STATE = 0x7f,
+  GM__SPAN_RARE = 0x80, /* there is more to say about it, elsewhere */
+  GM__SPAN_CHUNK = 256,
+  GM__SPANS_MAX = 1 << 24
+};
+
+/* Sizes are in granules, whatever their bytes. Number 0 is nobody: an edge that any span may have for a neighbour. */
+typedef struct gm__span {
+  uint64_t address;
+  uint64_t seq; /* when it was freed, by the caller's clock */
+  uint32_t granules;
+  uint32_t left, right; /* neighbours by address */
+  uint32_t prev, next;  /* a hole's in its bin; `next` of others: whatever their owner links */
+  uint32_t home;        /* whose memory it is */
+  uint32_t check;       /* counts hand-outs and frees */
+  uint16_t bin;         /* of a hole */
+  uint8_t lane;         /* which holes it may be searched among */
+  uint8_t state;        /* gm__span_state, and GM__SPAN_RARE */
+} gm__span;
+
+/* What a live span keeps where a hole has its place in a bin. */
+static inline uint32_t *gm__span_slack(gm__span *span) { return &span->prev; } /* bytes beyond what was asked for */
+static inline uint32_t *gm__span_tag(gm__span *span) { return &span->next; }
+
+typedef struct gm__spans {
+  gm__span **chunks;
+  uint32_t chunk_count, chunk_capacity;
+  uint32_t unused, unused_count; /* linked by `next` */
+  uint32_t first_check;
+  const gm_services *services;
+} gm__spans;
+
+/* Takes memory for the first of them; false without. */
+bool gm__spans_init(gm__spans *spans, const gm_services *services, uint32_t first_check);
+void gm__spans_clear(gm__spans *spans);
+
+/* See that `count` (less than a chunk) can be taken; false without host memory. */
+bool gm__spans_reserve(gm__spans *spans, uint32_t count);
+
+static inline uint32_t gm__spans_count(const gm__spans *spans) { return spans->chunk_count * GM__SPAN_CHUNK; }
+
+static inline gm__span *gm__span_at(const gm__spans *spans, uint32_t number) {
+  return &spans->chunks[number / GM__SPAN_CHUNK][number % GM__SPAN_CHUNK];
+}
+
+/* One of those that were reserved. Its members but `check` are left over from before. */
+static inline uint32_t gm__spans_take(gm__spans *spans) {
+  const uint32_t number = spans->unused;
+  spans->unused = gm__span_at(spans, number)->next;
+  spans->unused_count--;
+  return number;
+}
+
+static inline void gm__spans_give(gm__spans *spans, uint32_t number) {
+  gm__span *span = gm__span_at(spans, number);
+  span->state = GM__SPAN_UNUSED;
+  span->next = spans->unused;
+  spans->unused = number;
+  spans->unused_count++;
+}
+
+/* `middle` comes to lie between two neighbours. */
+static inline void gm__span_insert(gm__spans *spans, uint32_t left, uint32_t middle, uint32_t right) {
+  gm__span *span = gm__span_at(spans, middle);
+  span->left = left;
+  span->right = right;
+  gm__span_at(spans, left)->right = middle;
+  gm__span_at(spans, right)->left = middle;
+}
+
+/* The record goes; its neighbours touch. */
+static inline void gm__span_unlink(gm__spans *spans, uint32_t number) {
+  const gm__span *span = gm__span_at(spans, number);
+  gm__span_at(spans, span->left)->right = span->right;
+  gm__span_at(spans, span->right)->left = span->left;
+  gm__spans_give(spans, number);
+}
+
+#endif

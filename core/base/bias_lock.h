@@ -1,0 +1,51 @@
+/* A lock that costs its owner, one thread, a few plain instructions, and everybody else a mutex and a barrier in all
+ * threads. Not recursive, must not move. Whoever comes often becomes the owner only if it is the lock's home thread. */
+#ifndef GM_CORE_BASE_BIAS_LOCK_H
+#define GM_CORE_BASE_BIAS_LOCK_H
+
+#include <stdatomic.h>
+
+#include "core/base/thread.h"
+
+/* `self` everywhere: something that no other living thread passes (core/base/thread_here.h). */
+typedef struct gm__bias_lock {
+  _Atomic(const void *) owner; /* may enter without the mutex; NULL: nobody */
+  _Atomic uint32_t busy;       /* the owner is inside, or about to see that it is the owner no more */
+  uint32_t streak;             /* how often in a row the home thread came with the mutex */
+  bool by_mutex;               /* who is inside holds the mutex */
+  const void *home;            /* the only thread that can be the owner; NULL: none can */
+  gm__mutex mutex;
+} gm__bias_lock;
+
+void gm__bias_init(gm__bias_lock *lock);
+void gm__bias_destroy(gm__bias_lock *lock);
+
+/* The home thread is another one from now on. Called inside; the one before has ended, or never was. */
+void gm__bias_settle(gm__bias_lock *lock, const void *home);
+
+/* The owner's way in; false for everybody else, and nothing has happened. */
+static inline bool gm__bias_enter(gm__bias_lock *lock, const void *self) {
+  if (__builtin_expect(atomic_load_explicit(&lock->owner, memory_order_relaxed) != self, 0)) return false;
+  atomic_store_explicit(&lock->busy, 1, memory_order_relaxed);
+  atomic_signal_fence(memory_order_seq_cst); /* the processor's part is the barrier of who takes the lock away */
+  if (__builtin_expect(atomic_load_explicit(&lock->owner, memory_order_relaxed) == self, 1)) return true;
+  atomic_store_explicit(&lock->busy, 0, memory_order_release);
+  return false;
+}
+
+void gm__bias_lock_slow(gm__bias_lock *lock, const void *self);
+void gm__bias_unlock_slow(gm__bias_lock *lock, const void *self);
+
+static inline void gm__bias_lock_in(gm__bias_lock *lock, const void *self) {
+  if (!gm__bias_enter(lock, self)) gm__bias_lock_slow(lock, self);
+}
+
+static inline void gm__bias_lock_out(gm__bias_lock *lock, const void *self) {
+  if (__builtin_expect(lock->by_mutex, 0)) {
+    gm__bias_unlock_slow(lock, self);
+  } else {
+    atomic_store_explicit(&lock->busy, 0, memory_order_release);
+  }
+}
+
+#endif

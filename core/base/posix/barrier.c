@@ -1,0 +1,44 @@
+#include "core/base/barrier.h"
+
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/base/thread.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define BARRIER_IS_SEEN 0
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define BARRIER_IS_SEEN 0
+#endif
+#endif
+#ifndef BARRIER_IS_SEEN
+#define BARRIER_IS_SEEN 1
+#endif
+
+static gm__once barrier_once = GM__ONCE_INIT;
+static bool barrier_there;
+
+static bool barrier_call(int command) { return syscall(SYS_membarrier, command, 0, 0) == 0; }
+
+static void barrier_ask(void) {
+  barrier_there = BARRIER_IS_SEEN && barrier_call(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+}
+
+bool gm__barrier_ready(void) {
+  gm__once_run(&barrier_once, barrier_ask);
+  return barrier_there;
+}
+
+/* In a forked child the process is not registered any more; a system that loses the call altogether after it had it
+ * does not exist, but the older form, slow and without registration, would still be there. */
+void gm__barrier_all(void) {
+  if (barrier_call(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;
+  if (barrier_call(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) && barrier_call(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;
+  barrier_call(MEMBARRIER_CMD_GLOBAL);
+}
+
+void gm__thread_yield(void) { sched_yield(); }

@@ -1,0 +1,108 @@
+#include "core/device/peer.h"
+
+#include "core/base/alloc.h"
+#include "core/base/error.h"
+
+/* Invariants: under the context's lock its slot for peers is the first of a list of ways, at most one for each ordered
+ * pair; a way is in it only while both devices are open, but for one whose far end belongs to another context. A way is
+ * open only if peer_enable succeeded and peer_disable was not called since, so each enabling has its one disabling.
+ * Both are called under the way's lock: a driver that is asked twice at once says to one of the two that somebody else
+ * was first, and what somebody else has enabled the backend does not disable. */
+
+static gm__peer_way *peer_find(const gm_device *device, const gm_device *other) {
+  gm__peer_way *way = device->ctx->slots[GM__SLOT_PEERS];
+  while (way && (way->device != device || way->other != other || way->other_id != other->id)) way = way->next;
+  return way;
+}
+
+static gm__peer_way *peer_make(gm_device *device, const gm_device *other) {
+  gm__peer_way *way = gm__alloc(gm__context_services(device->ctx), sizeof *way);
+  if (!way) return NULL;
+  way->device = device;
+  way->other = other;
+  way->other_id = other->id;
+  gm__mutex_init(&way->lock);
+  way->next = device->ctx->slots[GM__SLOT_PEERS];
+  device->ctx->slots[GM__SLOT_PEERS] = way;
+  return way;
+}
+
+gm__peer_way *gm__peer_way_to(gm_device *device, const gm_device *other) {
+  gm__mutex_lock(&device->ctx->lock);
+  gm__peer_way *way = peer_find(device, other);
+  if (!way) way = peer_make(device, other);
+  gm__mutex_unlock(&device->ctx->lock);
+  return way;
+}
+
+gm_status gm__peer_ask(gm_device *device, gm_device *other, gm_peer_info *out, gm_error *err) {
+  if (!gm__peer_is_kin(device, other)) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "peer_info", "the devices are of different %s",
+                    device->ctx == other->ctx ? "backends" : "contexts");
+  }
+  gm_peer_info info = {.struct_size = sizeof info, .rank = -1};
+  gm_status status = device->ops->peer_info(device->handle, other->handle, &info, err);
+  if (status == GM_OK) *out = info;
+  return status;
+}
+
+gm_status gm__peer_open(gm__peer_way *way, gm_device *other, gm_error *err) {
+  gm_status status = GM_OK;
+  if (atomic_load(&way->open)) return GM_OK;
+  gm__mutex_lock(&way->lock);
+  if (!atomic_load(&way->open)) {
+    status = way->device->ops->peer_enable(way->device->handle, other->handle, err);
+    if (status == GM_OK) atomic_store(&way->open, true);
+  }
+  gm__mutex_unlock(&way->lock);
+  return status;
+}
+
+gm_status gm__peer_shut(gm__peer_way *way, gm_device *other, gm_error *err) {
+  gm_status status = GM_OK;
+  gm__mutex_lock(&way->lock);
+  if (atomic_exchange(&way->open, false)) {
+    status = way->device->ops->peer_disable(way->device->handle, other->handle, GM_CLOSE_NORMAL, err);
+  }
+  gm__mutex_unlock(&way->lock);
+  return status;
+}
+
+gm_status gm__peer_open_range(gm_device *owner, uint64_t address, uint64_t bytes, gm_error *err) {
+  gm_status status = GM_OK;
+  gm__mutex_lock(&owner->ctx->lock); /* a device that closes waits here, before its ways are gone */
+  for (gm__peer_way *way = owner->ctx->slots[GM__SLOT_PEERS]; way && status == GM_OK; way = way->next) {
+    if (way->other != owner || !atomic_load(&way->open)) continue;
+    status = owner->ops->peer_access(owner->handle, way->device->handle, address, bytes, err);
+  }
+  gm__mutex_unlock(&owner->ctx->lock);
+  return status;
+}
+
+/* The ways from and to the device, out of the list. */
+static gm__peer_way *peer_unlink(gm_device *device) {
+  gm__peer_way *mine = NULL, *rest = NULL, *next;
+  for (gm__peer_way *way = device->ctx->slots[GM__SLOT_PEERS]; way; way = next) {
+    next = way->next;
+    gm__peer_way **list = way->device == device || way->other == device ? &mine : &rest;
+    way->next = *list;
+    *list = way;
+  }
+  device->ctx->slots[GM__SLOT_PEERS] = rest;
+  return mine;
+}
+
+void gm__peer_end(gm_device *device, bool forked) {
+  if (!forked) gm__mutex_lock(&device->ctx->lock);
+  gm__peer_way *mine = peer_unlink(device);
+  if (!forked) gm__mutex_unlock(&device->ctx->lock);
+  for (gm__peer_way *way = mine, *next; way; way = next) {
+    next = way->next;
+    if (atomic_load(&way->open)) {
+      const gm_close_mode mode = forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL;
+      way->device->ops->peer_disable(way->device->handle, way->other->handle, mode, NULL);
+    }
+    if (!forked) gm__mutex_destroy(&way->lock);
+    gm__release(gm__context_services(device->ctx), way, sizeof *way);
+  }
+}

@@ -1,0 +1,45 @@
+/* Ways from a device to another one's memory: what the driver says of them, and which of them gm has opened. Everything
+ * that is remembered of a way goes when one of its two devices closes. */
+#ifndef GM_CORE_DEVICE_PEER_H
+#define GM_CORE_DEVICE_PEER_H
+
+#include "core/device/device.h"
+
+typedef enum gm__peer_proof { GM__PEER_UNPROVEN = 0, GM__PEER_GOOD, GM__PEER_BROKEN } gm__peer_proof;
+
+typedef struct gm__peer_way {
+  struct gm__peer_way *next;
+  gm_device *device;      /* whose work goes this way */
+  const gm_device *other; /* whose memory lies at its end; of another context: a mark only, and never open */
+  uint64_t other_id;
+  gm__mutex lock;        /* held while the backend opens or shuts it */
+  _Atomic bool open;     /* peer_enable succeeded, and gm will disable it */
+  _Atomic bool barred;   /* the program disabled it: copies do not open it by themselves */
+  _Atomic bool reported; /* that copies are staged */
+  _Atomic int proof;     /* gm__peer_proof: do copies of the driver bring the bytes? */
+} gm__peer_way;
+
+/* What is remembered of the way, made at the first question. NULL without host memory. Good until one of the two
+ * devices closes. */
+gm__peer_way *gm__peer_way_to(gm_device *device, const gm_device *other);
+
+/* One driver of one context serves both: the seam's group may be asked about them. */
+static inline bool gm__peer_is_kin(const gm_device *device, const gm_device *other) {
+  return device->driver == other->driver;
+}
+
+/* What the driver says. NOT_SUPPORTED: its API has no peers, or the two have different drivers; `err` says which. */
+gm_status gm__peer_ask(gm_device *device, gm_device *other, gm_peer_info *out, gm_error *err);
+
+/* Open or shut a way between kin. Again is no error. Thread-safe: one after the other. */
+gm_status gm__peer_open(gm__peer_way *way, gm_device *other, gm_error *err);
+gm_status gm__peer_shut(gm__peer_way *way, gm_device *other, gm_error *err);
+
+/* A range of mapped memory (vmm_map, vmm_access) of `owner`: open it for every device to which a way to `owner` is
+ * open. For whoever maps ranges: enabling does not cover them. The first failure; what was opened stays so. */
+gm_status gm__peer_open_range(gm_device *owner, uint64_t address, uint64_t bytes, gm_error *err);
+
+/* At the device's closing: shut what is open from and to it, forget the rest. */
+void gm__peer_end(gm_device *device, bool forked);
+
+#endif

@@ -1,0 +1,295 @@
+/* A model's dimensions from a config.json: one row per key. Invariants: a key that gm knows holds a number, a bool or
+ * null and is there once in its object; a key of an inner object (text_config) counts more than one of an outer, an
+ * earlier row more than a later one; what gm does not know is read over. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/error.h"
+#include "core/base/input_file.h"
+#include "core/model/config.h"
+#include "core/model/config_architecture.h"
+#include "core/model/model_memory.h"
+
+typedef struct json_row {
+  const char *key;
+  gm__config_field field;
+} json_row;
+
+/* Names of the same field in order of preference. */
+static const json_row json_rows[] = {
+    {"hidden_size", GM__CONFIG_HIDDEN},
+    {"d_model", GM__CONFIG_HIDDEN},
+    {"n_embd", GM__CONFIG_HIDDEN},
+    {"dim", GM__CONFIG_HIDDEN},
+    {"model_dim", GM__CONFIG_HIDDEN},
+    {"intermediate_size", GM__CONFIG_INTERMEDIATE},
+    {"ffn_hidden_size", GM__CONFIG_INTERMEDIATE},
+    {"d_ff", GM__CONFIG_INTERMEDIATE},
+    {"n_inner", GM__CONFIG_INTERMEDIATE},
+    {"ffn_dim", GM__CONFIG_INTERMEDIATE},
+    {"decoder_ffn_dim", GM__CONFIG_INTERMEDIATE},
+    {"hidden_dim", GM__CONFIG_INTERMEDIATE},
+    {"num_hidden_layers", GM__CONFIG_LAYERS},
+    {"n_layer", GM__CONFIG_LAYERS},
+    {"n_layers", GM__CONFIG_LAYERS},
+    {"num_layers", GM__CONFIG_LAYERS},
+    {"vocab_size", GM__CONFIG_VOCAB},
+    {"padded_vocab_size", GM__CONFIG_VOCAB},
+    {"num_attention_heads", GM__CONFIG_HEADS},
+    {"n_head", GM__CONFIG_HEADS},
+    {"n_heads", GM__CONFIG_HEADS},
+    {"num_heads", GM__CONFIG_HEADS},
+    {"decoder_attention_heads", GM__CONFIG_HEADS},
+    {"num_key_value_heads", GM__CONFIG_KV_HEADS},
+    {"num_kv_heads", GM__CONFIG_KV_HEADS},
+    {"n_head_kv", GM__CONFIG_KV_HEADS},
+    {"kv_n_heads", GM__CONFIG_KV_HEADS},
+    {"multi_query_group_num", GM__CONFIG_KV_HEADS},
+    {"head_dim", GM__CONFIG_HEAD_SIZE},
+    {"d_kv", GM__CONFIG_HEAD_SIZE},
+    {"attention_head_dim", GM__CONFIG_HEAD_SIZE},
+    {"kv_channels", GM__CONFIG_HEAD_SIZE},
+    {"max_position_embeddings", GM__CONFIG_CONTEXT},
+    {"n_positions", GM__CONFIG_CONTEXT},
+    {"max_sequence_length", GM__CONFIG_CONTEXT},
+    {"max_seq_len", GM__CONFIG_CONTEXT},
+    {"seq_length", GM__CONFIG_CONTEXT},
+    {"n_ctx", GM__CONFIG_CONTEXT},
+    {"sliding_window", GM__CONFIG_WINDOW},
+    {"sliding_window_size", GM__CONFIG_WINDOW},
+    {"local_attention", GM__CONFIG_WINDOW},
+    {"attention_chunk_size", GM__CONFIG_WINDOW},
+    {"sliding_window_pattern", GM__CONFIG_WINDOW_PERIOD},
+    {"_sliding_window_pattern", GM__CONFIG_WINDOW_PERIOD},
+    {"global_attn_every_n_layers", GM__CONFIG_WINDOW_PERIOD},
+    {"use_sliding_window", GM__CONFIG_USE_WINDOW},
+    {"num_local_experts", GM__CONFIG_EXPERTS},
+    {"num_experts", GM__CONFIG_EXPERTS},
+    {"n_routed_experts", GM__CONFIG_EXPERTS},
+    {"moe_num_experts", GM__CONFIG_EXPERTS},
+    {"num_experts_per_tok", GM__CONFIG_EXPERTS_USED},
+    {"num_experts_per_token", GM__CONFIG_EXPERTS_USED},
+    {"experts_per_token", GM__CONFIG_EXPERTS_USED},
+    {"moe_top_k", GM__CONFIG_EXPERTS_USED},
+    {"moe_topk", GM__CONFIG_EXPERTS_USED},
+    {"moe_intermediate_size", GM__CONFIG_EXPERT_INTERMEDIATE},
+    {"expert_ffn_hidden_size", GM__CONFIG_EXPERT_INTERMEDIATE},
+    {"n_shared_experts", GM__CONFIG_EXPERTS_SHARED},
+    {"num_shared_experts", GM__CONFIG_EXPERTS_SHARED},
+    {"num_shared_expert", GM__CONFIG_EXPERTS_SHARED},
+    {"shared_expert_intermediate_size", GM__CONFIG_SHARED_INTERMEDIATE},
+    {"shared_intermediate_size", GM__CONFIG_SHARED_INTERMEDIATE},
+    {"first_k_dense_replace", GM__CONFIG_LEADING_DENSE},
+    {"num_dense_layers", GM__CONFIG_LEADING_DENSE},
+    {"kv_lora_rank", GM__CONFIG_KV_LORA_RANK},
+    {"qk_rope_head_dim", GM__CONFIG_ROPE_SIZE},
+    {"qk_nope_head_dim", GM__CONFIG_NOPE_SIZE},
+    {"v_head_dim", GM__CONFIG_MLA_VALUE_SIZE},
+    {"conv_kernel", GM__CONFIG_CONV_KERNEL},
+    {"d_conv", GM__CONFIG_CONV_KERNEL},
+    {"mamba_d_conv", GM__CONFIG_CONV_KERNEL},
+    {"state_size", GM__CONFIG_STATE_SIZE},
+    {"d_state", GM__CONFIG_STATE_SIZE},
+    {"mamba_d_state", GM__CONFIG_STATE_SIZE},
+    {"ssm_state_size", GM__CONFIG_STATE_SIZE},
+    {"d_inner", GM__CONFIG_INNER_SIZE},
+    {"mamba_d_ssm", GM__CONFIG_INNER_SIZE},
+    {"expand", GM__CONFIG_EXPAND},
+    {"encoder_layers", GM__CONFIG_ENCODER_LAYERS},
+    {"num_decoder_layers", GM__CONFIG_DECODER_LAYERS},
+    {"decoder_layers", GM__CONFIG_DECODER_LAYERS},
+    {"is_encoder_decoder", GM__CONFIG_ENCODER_DECODER},
+    {"multi_query", GM__CONFIG_MULTI_QUERY},
+    {"new_decoder_architecture", GM__CONFIG_NEW_DECODER},
+    {"tie_word_embeddings", GM__CONFIG_TIED},
+};
+
+enum { JSON_ROWS = sizeof json_rows / sizeof *json_rows };
+
+/* Objects inside the outermost one whose keys are the language model's. */
+static const char *const json_inner[] = {"text_config", "llm_config", "language_config", "ffn_config", "attn_config"};
+
+typedef struct json_config {
+  gm__json_scan scan;
+  gm__config config;
+  uint32_t rank[GM__CONFIG_FIELDS]; /* of the key that stated a field: the larger counts more */
+  bool type_seen_inside;
+} json_config;
+
+/* ---- one value ---- */
+
+static int json_first(json_config *reader) {
+  uint64_t at = gm__json_next_at(&reader->scan);
+  return at < reader->scan.length ? (unsigned char)reader->scan.text[at] : -1;
+}
+
+/* A number or a bool. Null and what comes in its place where a field does not apply is not stated. */
+static bool json_number(json_config *reader, bool *out_stated, uint64_t *out) {
+  gm__json_scan *scan = &reader->scan;
+  int first = json_first(reader);
+  uint64_t at = scan->at;
+  *out_stated = first != 'n';
+  if (first == 'n') return gm__json_skip(scan);
+  *out = first == 't';
+  if (first == 't' || first == 'f') return gm__json_skip(scan);
+  if (!gm__json_integer(scan, out)) return false;
+  return *out <= GM__CONFIG_VALUE_MAX || gm__json_problem(scan, at, "a number above 2^40 where a dimension belongs");
+}
+
+/* Of a list with a number for each layer the largest counts. */
+static bool json_largest(json_config *reader, bool *out_stated, uint64_t *out) {
+  if (json_first(reader) != '[') return json_number(reader, out_stated, out);
+  *out = 0;
+  *out_stated = true;
+  gm__json_array_begin(&reader->scan);
+  while (gm__json_array_next(&reader->scan)) {
+    bool stated = false;
+    uint64_t number = 0;
+    if (!json_number(reader, &stated, &number)) return false;
+    if (stated && number > *out) *out = number;
+  }
+  return !reader->scan.problem;
+}
+
+static bool json_take(json_config *reader, uint32_t row, bool inside) {
+  gm__config_field field = json_rows[row].field;
+  uint32_t rank = (inside ? 2 * JSON_ROWS : JSON_ROWS) - row;
+  bool stated = false;
+  uint64_t number = 0;
+  if (!json_largest(reader, &stated, &number)) return false;
+  if (!stated || rank < reader->rank[field]) return true;
+  reader->rank[field] = rank;
+  gm__config_state(&reader->config, field, number);
+  return true;
+}
+
+/* ---- keys with a reader of their own ---- */
+
+static bool json_model_type(json_config *reader, bool inside) {
+  gm__json_text type;
+  uint64_t at = gm__json_next_at(&reader->scan);
+  if (!gm__json_string(&reader->scan, &type)) return false;
+  char *to = reader->config.architecture;
+  const char *name = gm__architecture_of_type(type.text);
+  if (strlen(name) >= sizeof reader->config.architecture) {
+    return gm__json_problem(&reader->scan, at, "a model_type of more than 31 bytes");
+  }
+  if (name[0] == '\0' || (reader->type_seen_inside && !inside)) return true;
+  memcpy(to, name, strlen(name) + 1);
+  reader->type_seen_inside = inside;
+  return true;
+}
+
+static bool json_layer_types(json_config *reader) {
+  gm__json_text type;
+  if (json_first(reader) == 'n') return gm__json_skip(&reader->scan);
+  memset(&reader->config.windows, 0, sizeof reader->config.windows);
+  gm__json_array_begin(&reader->scan);
+  while (gm__json_array_next(&reader->scan) && gm__json_string(&reader->scan, &type)) {
+    bool windowed = gm__json_text_is(&type, "sliding_attention") || gm__json_text_is(&type, "chunked_attention");
+    gm__config_note_layer(&reader->config.windows, windowed);
+  }
+  return !reader->scan.problem;
+}
+
+/* ---- objects ---- */
+
+typedef struct json_seen {
+  bool row[JSON_ROWS];
+  bool type, layers;
+} json_seen;
+
+/* Notes that a key is there; false when it already was. */
+static bool json_once(json_config *reader, const gm__json_text *key, bool *seen) {
+  if (*seen) return gm__json_problem(&reader->scan, key->at, "a key is there twice");
+  *seen = true;
+  return true;
+}
+
+static bool json_is_inner(json_config *reader, const gm__json_text *key) {
+  for (size_t i = 0; i < sizeof json_inner / sizeof *json_inner; i++) {
+    if (gm__json_text_is(key, json_inner[i])) return json_first(reader) == '{';
+  }
+  return false;
+}
+
+static bool json_key(json_config *reader, const gm__json_text *key, json_seen *seen, bool inside) {
+  if (gm__json_text_is(key, "model_type")) {
+    return json_once(reader, key, &seen->type) && json_model_type(reader, inside);
+  }
+  if (gm__json_text_is(key, "layer_types")) return json_once(reader, key, &seen->layers) && json_layer_types(reader);
+  for (uint32_t row = 0; row < JSON_ROWS; row++) {
+    if (!gm__json_text_is(key, json_rows[row].key)) continue;
+    return json_once(reader, key, &seen->row[row]) && json_take(reader, row, inside);
+  }
+  return gm__json_skip(&reader->scan);
+}
+
+static bool json_inner_object(json_config *reader) {
+  json_seen seen = {0};
+  gm__json_text key;
+  gm__json_object_begin(&reader->scan);
+  while (gm__json_object_next(&reader->scan, &key)) {
+    if (!json_key(reader, &key, &seen, true)) return false;
+  }
+  return !reader->scan.problem;
+}
+
+static bool json_object(json_config *reader) {
+  json_seen seen = {0};
+  gm__json_text key;
+  gm__json_object_begin(&reader->scan);
+  while (gm__json_object_next(&reader->scan, &key)) {
+    bool inner = json_is_inner(reader, &key);
+    if (!(inner ? json_inner_object(reader) : json_key(reader, &key, &seen, false))) return false;
+  }
+  return gm__json_end(&reader->scan);
+}
+
+/* ---- the calls ---- */
+
+static const gm__config_names json_names = {
+    [GM__CONFIG_HIDDEN] = "hidden_size",
+    [GM__CONFIG_LAYERS] = "num_hidden_layers",
+    [GM__CONFIG_HEADS] = "num_attention_heads",
+};
+
+gm_status gm__config_parse_json(char *text, uint64_t length, const char *path, const char *op, gm_model_config *out,
+                                gm_error *err) {
+  json_config reader = {0};
+  gm__json_scan_init(&reader.scan, text, length);
+  reader.scan.python_numbers = true;
+  if (!json_object(&reader)) {
+    size_t shown = strlen(path);
+    return gm__fail(err, GM_ERR_FORMAT, 0, op, "%s: byte %llu: %s", shown > 180 ? path + (shown - 180) : path,
+                    (unsigned long long)reader.scan.problem_at, reader.scan.problem);
+  }
+  gm__architecture_defaults(&reader.config);
+  return gm__config_finish(&reader.config, json_names, op, path, out, err);
+}
+
+static gm_status json_read_text(const gm_services *services, const gm__input_file *file, const char *path,
+                                const char *op, char **out, gm_error *err) {
+  void *text = NULL;
+  if (file->bytes > GM__CONFIG_JSON_MAX) {
+    return gm__fail(err, GM_ERR_FORMAT, 0, op, "%.200s: %llu bytes, more than the %d of any config.json", path,
+                    (unsigned long long)file->bytes, (int)GM__CONFIG_JSON_MAX);
+  }
+  gm_status status = gm__model_alloc(services, file->bytes, 1, &text, err);
+  if (status != GM_OK) return status;
+  *out = text;
+  return gm__input_file_read_at(file, path, 0, text, file->bytes, err);
+}
+
+gm_status gm__config_from_json(const gm_services *services, const char *path, const char *op, gm_model_config *out,
+                               gm_error *err) {
+  gm__input_file file;
+  char *text = NULL;
+  gm_status status = gm__input_file_open(path, &file, err);
+  if (status != GM_OK) return status;
+  status = json_read_text(services, &file, path, op, &text, err);
+  if (status == GM_OK) status = gm__config_parse_json(text, file.bytes, path, op, out, err);
+  gm__model_release(services, text, file.bytes, 1);
+  gm__input_file_close(&file);
+  return status;
+}

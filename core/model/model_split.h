@@ -1,0 +1,20 @@
+/* GGUF models in several files: NAME-00001-of-00005.gguf. */
+#ifndef GM_CORE_MODEL_MODEL_SPLIT_H
+#define GM_CORE_MODEL_MODEL_SPLIT_H
+
+#include "core/model/model.h"
+
+typedef struct gm__split_name {
+  uint64_t stem;   /* bytes before "-00001-of-00005.gguf" */
+  uint32_t number; /* from 1 */
+  uint32_t count;
+} gm__split_name;
+
+/* Whether a file's name, with or without folders before it, is that of a part: 1 <= number <= count. */
+bool gm__split_name_parse(const char *name, gm__split_name *out);
+
+/* When the only shard of the model states that it is a part of several: open the others, and check that they belong
+ * together. GM_ERR_NOT_FOUND names a part that is not there; GM_ERR_FORMAT. */
+gm_status gm__model_open_split(gm_model *model, gm_error *err);
+
+#endif

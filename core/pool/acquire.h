@@ -1,0 +1,17 @@
+/* Requests, with all that the fast path leaves out. */
+#ifndef GM_CORE_POOL_ACQUIRE_H
+#define GM_CORE_POOL_ACQUIRE_H
+
+#include "core/pool/request.h"
+#include "core/pool/taken.h"
+
+/* gm_alloc. */
+gm_acquire gm__acquire(gm_pool *pool, const gm_request *request, gm_block *out);
+
+/* Is the request's stream being captured? Then `err` says that nothing can be asked of the driver. */
+bool gm__acquire_is_captured(const gm__want *want, gm_error *err);
+
+/* Memory in hand becomes the caller's. */
+void gm__acquire_hand_out(gm_pool *pool, const gm__want *want, const gm__taken *taken, bool fresh, gm_block *out);
+
+#endif

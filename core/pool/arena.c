@@ -1,0 +1,256 @@
+#include "core/pool/arena.h"
+
+#include "core/base/alloc.h"
+
+/* Invariants. A span of an arena is touched inside its lock only. An arena is made for a thread, which is its lock's
+ * home, and is found again by it; when the thread has ended, the next one that needs an arena takes it over with all
+ * that is in it. Threads beyond the pool's table share arenas, with the mutex. The pool's lock may be taken inside an
+ * arena's, never the other way round, and nobody is inside two arenas. */
+
+static const gm_services *arena_services(const gm__arena *arena) { return arena->spans.services; }
+
+/* ---- lanes and slots ---- */
+
+static bool arena_has_lane(gm__arena *arena, int number) {
+  if (arena->lanes[number]) return true;
+  gm__lane *lane = gm__alloc(arena_services(arena), sizeof *lane);
+  if (!lane) return false;
+  lane->number = (uint8_t)number;
+  arena->lanes[number] = lane;
+  return true;
+}
+
+static void arena_count_streams(gm__arena *arena) {
+  const uint64_t used = arena->order.used;
+  arena->mixes = !(used & (used - 1));
+  arena->ask_after = arena->mixes ? UINT32_MAX : GM__ARENA_ASK_AFTER;
+}
+
+static void arena_remember(gm__arena *arena, const gm_stream *stream, int slot) {
+  gm__lane *lane = arena->lanes[slot];
+  lane->ordered = stream->kind == GM_STREAM_FIFO;
+  if (!lane->ordered) return;
+  const size_t at = gm__arena_stream_place(stream);
+  arena->streams[at].stream = stream;
+  arena->streams[at].lane = lane;
+}
+
+int gm__arena_slot(gm__arena *arena, gm_stream *stream) {
+  int slot = gm__order_slot_of(&arena->order, stream);
+  if (slot == GM__ORDER_HOST) return slot;
+  if (!arena_has_lane(arena, slot)) {
+    gm__order_forget(&arena->order, slot);
+    return GM__ORDER_HOST;
+  }
+  arena_count_streams(arena);
+  arena_remember(arena, stream, slot);
+  return slot;
+}
+
+void gm__arena_forget_slot(gm__arena *arena, int slot) {
+  const size_t at = gm__arena_stream_place(arena->order.slots[slot].stream);
+  if (arena->streams[at].stream == arena->order.slots[slot].stream) arena->streams[at].stream = NULL;
+  gm__order_forget(&arena->order, slot);
+  arena_count_streams(arena);
+}
+
+/* ---- marks ---- */
+
+gm__rare *gm__arena_rare(const gm__arena *arena, uint32_t number) {
+  uint64_t found = 0;
+  if (!(gm__arena_span(arena, number)->state & GM__SPAN_RARE)) return NULL;
+  gm__map_find(&arena->rare, number, &found);
+  return (gm__rare *)(uintptr_t)found;
+}
+
+gm__mark gm__arena_mark(const gm__arena *arena, uint32_t number) {
+  const gm__rare *rare = gm__arena_rare(arena, number);
+  if (rare) return rare->mark;
+  const gm__span *span = gm__arena_span(arena, number);
+  return (gm__mark){.streams = span->lane < GM__LANE_IDLE ? UINT64_C(1) << span->lane : 0, .freed_at = span->seq};
+}
+
+gm__rare *gm__arena_make_rare(gm__arena *arena, uint32_t number) {
+  gm__rare *rare = gm__arena_rare(arena, number);
+  if (rare) return rare;
+  rare = gm__alloc(arena_services(arena), sizeof *rare);
+  if (!rare) return NULL;
+  rare->mark = gm__arena_mark(arena, number);
+  if (gm__map_insert(&arena->rare, number, (uintptr_t)rare)) {
+    gm__release(arena_services(arena), rare, sizeof *rare);
+    return NULL;
+  }
+  gm__arena_span(arena, number)->state |= GM__SPAN_RARE;
+  return rare;
+}
+
+void gm__arena_drop_rare(gm__arena *arena, uint32_t number) {
+  uint64_t found;
+  if (!(gm__arena_span(arena, number)->state & GM__SPAN_RARE)) return;
+  gm__arena_span(arena, number)->state &= GM__SPAN_STATE;
+  if (!gm__map_remove(&arena->rare, number, &found)) return;
+  gm__release(arena_services(arena), (gm__rare *)(uintptr_t)found, sizeof(gm__rare));
+}
+
+/* There is no memory for what it would have to remember. */
+static void arena_wait_for(gm__arena *arena, gm__mark *mark) {
+  gm__order_drop_point(&arena->order, mark);
+  if (!(mark->streams & (mark->streams - 1))) return;
+  for (uint64_t left = mark->streams; left; left &= left - 1) {
+    gm__order_drain(arena->pool->device, arena->order.slots[__builtin_ctzll(left)].stream);
+  }
+  mark->streams = 0;
+}
+
+void gm__arena_set_mark(gm__arena *arena, uint32_t number, const gm__mark *mark) {
+  gm__span *span = gm__arena_span(arena, number);
+  gm__mark kept = *mark;
+  const bool simple = !(kept.streams & (kept.streams - 1)) && !kept.has_point;
+  gm__rare *rare = simple ? NULL : gm__arena_make_rare(arena, number);
+  if (!simple && !rare) arena_wait_for(arena, &kept);
+  if (rare) {
+    *rare = (gm__rare){.mark = kept};
+  } else {
+    gm__arena_drop_rare(arena, number);
+  }
+  span->seq = kept.freed_at;
+  span->lane = (uint8_t)(!kept.streams                       ? GM__LANE_IDLE
+                         : kept.streams & (kept.streams - 1) ? GM__LANE_MIXED
+                                                             : __builtin_ctzll(kept.streams));
+}
+
+/* ---- making and finding them ---- */
+
+static void arena_release(gm__arena *arena, gm_close_mode mode) {
+  const gm_services *services = arena_services(arena);
+  size_t cursor = 0;
+  uint64_t number, rare;
+  while (gm__map_next(&arena->rare, &cursor, &number, &rare)) {
+    gm__order_clear_mark(&arena->order, &((gm__rare *)(uintptr_t)rare)->mark, mode);
+    gm__release(services, (gm__rare *)(uintptr_t)rare, sizeof(gm__rare));
+  }
+  gm__map_clear(&arena->rare);
+  gm__order_clear(&arena->order, mode);
+  for (gm__segment *segment = arena->segments, *next; segment; segment = next) {
+    next = segment->next;
+    if (segment->range) gm__range_close(arena->pool, segment->range, &segment->node->memory, mode);
+    gm__release(services, segment, sizeof *segment);
+  }
+  gm__release(services, arena->homes, arena->home_capacity * sizeof *arena->homes);
+  for (int i = 0; i < GM__LANES; i++) gm__release(services, arena->lanes[i], sizeof(gm__lane));
+  gm__lookup_clear(&arena->lookup, services);
+  gm__spans_clear(&arena->spans);
+  gm__thread_life_give(arena->life);
+  if (mode == GM_CLOSE_NORMAL) gm__bias_destroy(&arena->lock);
+  gm__release(services, arena, sizeof *arena);
+}
+
+void gm__arenas_clear(gm_pool *pool, gm_close_mode mode) {
+  for (uint32_t i = 0; i < atomic_load(&pool->arena_count); i++) arena_release(gm__arena_at(pool, i), mode);
+  atomic_store(&pool->arena_count, 0);
+}
+
+gm__arena *gm__arena_at(const gm_pool *pool, uint32_t number) {
+  return number < atomic_load_explicit(&pool->arena_count, memory_order_acquire) ? pool->arenas[number] : NULL;
+}
+
+static gm__arena *arena_new(gm_pool *pool, const gm__memory_kind *kind, uint32_t number) {
+  const gm_services *services = gm__context_services(pool->device->ctx);
+  gm__arena *arena = gm__alloc(services, sizeof *arena);
+  if (!arena) return NULL;
+  gm__bias_init(&arena->lock);
+  arena->spans.services = services;
+  arena->pool = pool;
+  arena->number = number;
+  arena->tag_of_blocks = (GM__ARENA_BLOCK >> GM__ARENA_SHIFT) + number;
+  arena->kind = *kind;
+  arena->shift = (uint32_t)__builtin_ctzll(pool->rules.granule);
+  arena->quick_most =
+      (uint32_t)((pool->pages.usable ? GM__ARENA_QUICK_PAGES : GM__ARENA_QUICK_SEGMENTS) >> arena->shift);
+  gm__map_init(&arena->rare, services);
+  gm__order_init(&arena->order, pool->device);
+  arena_count_streams(arena);
+  const uint32_t check = (uint32_t)(pool->serial * 128 + number) * UINT32_C(0x9e3779b1);
+  if (gm__spans_init(&arena->spans, services, check) && arena_has_lane(arena, GM__LANE_IDLE) &&
+      arena_has_lane(arena, GM__LANE_MIXED)) {
+    arena->lanes[GM__LANE_IDLE]->ordered = true;
+    return arena;
+  }
+  arena_release(arena, GM_CLOSE_NORMAL);
+  return NULL;
+}
+
+/* One more in the pool's table, if it has room. With the pool's lock. */
+static gm__arena *arena_add(gm_pool *pool, const gm__memory_kind *kind, uint32_t most) {
+  const uint32_t count = atomic_load_explicit(&pool->arena_count, memory_order_relaxed);
+  gm__arena *arena = count < most ? arena_new(pool, kind, count) : NULL;
+  if (!arena) return NULL;
+  pool->arenas[count] = arena;
+  atomic_store_explicit(&pool->arena_count, count + 1, memory_order_release);
+  return arena;
+}
+
+static bool arena_is_main(const gm__arena *arena) { return arena->common; }
+
+/* Of a thread that is no more, or that had the same name for itself. With the pool's lock. */
+static gm__arena *arena_inherit(gm_pool *pool, gm__thread_life *life) {
+  gm__arena *arena;
+  for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
+    if (!arena_is_main(arena) || !arena->life) continue;
+    if (arena->life == life || gm__thread_life_ended(arena->life)) return arena;
+  }
+  return NULL;
+}
+
+/* Any of those that threads have, when there cannot be more. */
+static gm__arena *arena_share(gm_pool *pool) {
+  gm__arena *arena;
+  const uint32_t count = atomic_load_explicit(&pool->arena_count, memory_order_relaxed);
+  for (uint32_t i = 0; i < count; i++) {
+    arena = gm__arena_at(pool, (uint32_t)(((uintptr_t)gm__thread_self() >> 12) + i) % count);
+    if (arena_is_main(arena)) return arena;
+  }
+  return NULL;
+}
+
+static gm__arena *arena_of_thread(gm_pool *pool) {
+  gm__thread_life *life = gm__thread_life_take();
+  gm__mutex_lock(&pool->lock);
+  gm__arena *arena = life ? arena_inherit(pool, life) : NULL;
+  if (!arena && life && (arena = arena_add(pool, &pool->main_kind, GM__POOL_THREAD_ARENAS))) arena->common = true;
+  const bool own = arena != NULL;
+  if (own) {
+    gm__thread_life_give(arena->life);
+    arena->life = life;
+  } else {
+    gm__thread_life_give(life);
+    arena = arena_share(pool);
+    if (!arena && (arena = arena_add(pool, &pool->main_kind, GM__POOL_ARENAS))) arena->common = true;
+  }
+  gm__mutex_unlock(&pool->lock);
+  if (!arena) return NULL;
+  if (own) {
+    gm__arena_lock(arena);
+    gm__bias_settle(&arena->lock, gm__thread_self());
+    gm__arena_unlock(arena);
+  }
+  gm__here_keep(pool->serial, arena);
+  return arena;
+}
+
+gm__arena *gm__arena_beside(gm_pool *pool, const gm__memory_kind *kind) {
+  gm__arena *arena;
+  gm__mutex_lock(&pool->lock);
+  for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
+    if (!arena_is_main(arena) && gm__kind_serves(&arena->kind, kind) && gm__kind_serves(kind, &arena->kind)) break;
+  }
+  if (!arena) arena = arena_add(pool, kind, GM__POOL_ARENAS);
+  gm__mutex_unlock(&pool->lock);
+  return arena;
+}
+
+gm__arena *gm__arena_of(gm_pool *pool, const gm__memory_kind *kind) {
+  if (!gm__kind_serves(&pool->main_kind, kind)) return gm__arena_beside(pool, kind);
+  gm__arena *arena = gm__here_find(pool->serial);
+  return arena ? arena : arena_of_thread(pool);
+}

@@ -1,0 +1,70 @@
+#include "gm/cleanup.h"
+
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+#include "core/pool/pool.h"
+
+/* All of it is a trim with another figure to keep: a trim asks the streams, empties quick lists and joins holes of
+ * segments before it gives anything back, so one that keeps everything does just that. Blocks in buckets it looks at
+ * only as far as it must. */
+
+static const char cleanup_op[] = "gm_pool_cleanup";
+
+static gm_stats cleanup_stats(gm_pool *pool) {
+  gm_stats stats = {.struct_size = sizeof stats};
+  gm_pool_stats(pool, &stats);
+  return stats;
+}
+
+static gm_status cleanup_threshold(const gm_pool *pool, double asked, double *out, gm_error *err) {
+  *out = asked == GM_CLEANUP_THRESHOLD_CONFIG ? gm__config_fraction(pool->device->ctx, "cleanup.threshold") : asked;
+  if (*out >= 0 && *out <= 1) return GM_OK;
+  return gm__bad_argument(err, cleanup_op, "`threshold` is %g, must be 0 to 1", asked);
+}
+
+gm_status gm_pool_cleanup(gm_pool *pool, double threshold, bool force, uint64_t *out_bytes, gm_error *err) {
+  double share;
+  uint64_t bytes = 0;
+  gm_status status = gm__pool_check(pool, cleanup_op, err);
+  if (!status) status = cleanup_threshold(pool, threshold, &share, err);
+  if (status) return status;
+  const uint64_t limit = force ? UINT64_MAX : gm__pool_limit(pool);
+  if (!force && limit == UINT64_MAX) {
+    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, cleanup_op,
+                    "pool \"%s\" has no cap and its device does not say what is free", pool->name);
+  }
+  const uint64_t most = force ? 0 : (uint64_t)((double)limit * share);
+  if (cleanup_stats(pool).reserved_bytes > most) bytes = gm_pool_shrink(pool, most);
+  if (out_bytes) *out_bytes = bytes;
+  return GM_OK;
+}
+
+uint64_t gm_pool_clear(gm_pool *pool) { return gm_pool_trim(pool, 0); }
+
+uint64_t gm_pool_shrink(gm_pool *pool, uint64_t reserved_bytes) {
+  if (!gm__pool_is(pool)) return 0;
+  return gm_pool_trim(pool, gm__sub_sat(reserved_bytes, cleanup_stats(pool).in_use_bytes));
+}
+
+static void cleanup_settle_buckets(gm_pool *pool) {
+  gm__mutex_lock(&pool->lock);
+  for (gm__node *node = pool->buckets.ages.last; node; node = node->links[GM__BY_AGE].prev) {
+    gm__pool_settle(pool, node);
+  }
+  gm__mutex_unlock(&pool->lock);
+}
+
+uint64_t gm_pool_collect(gm_pool *pool) {
+  if (!gm__pool_is(pool) || gm__pool_forked(pool)) return 0;
+  gm_pool_trim(pool, UINT64_MAX);
+  cleanup_settle_buckets(pool);
+  return cleanup_stats(pool).reclaimable_bytes;
+}
+
+uint64_t gm_pool_coalesce(gm_pool *pool, bool aggressive) {
+  if (!gm__pool_is(pool) || gm__pool_forked(pool)) return 0;
+  if (aggressive) return gm_pool_clear(pool);
+  const gm_stats stats = cleanup_stats(pool);
+  const double threshold = gm__config_fraction(pool->device->ctx, "coalescing_threshold");
+  return gm_stats_fragmentation(&stats) > threshold ? gm_pool_collect(pool) : stats.reclaimable_bytes;
+}

@@ -1,0 +1,135 @@
+/* gm_alloc, gm_malloc, gm_free, gm_free_ptr: what nearly every call is, in as few steps as it takes; the rest is left
+ * to acquire.c and release.c, which can do all of it. Invariants of the fast path: it asks no driver, takes no host
+ * memory, writes nothing that another thread reads often, and fails nothing: whatever it does not expect it leaves as
+ * it is. */
+#include "core/pool/acquire.h"
+#include "core/pool/hole.h"
+#include "core/pool/release.h"
+
+#define FAST_LIKELY(x) __builtin_expect(!!(x), 1)
+#define FAST_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* The calling thread's arena in a pool that needs nothing but memory; NULL: not known here, or forked. */
+static inline gm__arena *fast_arena(const gm_pool *pool) {
+  if (FAST_UNLIKELY(atomic_load_explicit(pool->generation_at, memory_order_relaxed) != pool->generation)) return NULL;
+  return gm__here_find(pool->fast_key);
+}
+
+/* Plain memory, which every arena of a thread has. */
+static inline bool fast_is_plain(const gm__arena *arena, const gm_request *request) {
+  const uint32_t odd_flags = request->flags & ~(uint32_t)GM_INSERT_WAIT;
+  const uint32_t odd_usage = request->usage & ~(uint32_t)(GM_USAGE_TRANSFER | GM_USAGE_STORAGE);
+  const bool aligned = request->align <= gm__arena_granule(arena) && !(request->align & (request->align - 1));
+  return !(odd_flags | odd_usage | (uint32_t)request->must_be) && !request->deadline_ns && aligned;
+}
+
+/* A hole of the lane, or an idle one, whichever is tighter, cut to size. */
+static inline uint32_t fast_cut(gm__arena *arena, gm__lane *lane, uint32_t granules) {
+  gm__spans *spans = &arena->spans;
+  if (FAST_UNLIKELY(arena->frees >= arena->ask_after || !spans->unused || !arena->lookup.room)) return 0;
+  uint32_t hole = gm__heap_find(spans, &lane->heap, granules);
+  gm__lane *idle = arena->lanes[GM__LANE_IDLE];
+  if (lane != idle && idle->heap.top) {
+    const uint32_t other = gm__heap_find(spans, &idle->heap, granules);
+    if (other && (!hole || gm__span_at(spans, other)->granules < gm__span_at(spans, hole)->granules)) {
+      hole = other;
+      lane = idle;
+    }
+  }
+  if (FAST_UNLIKELY(!hole)) return 0;
+  const uint32_t number = gm__hole_cut(arena, lane, hole, granules);
+  gm__lookup_insert(&arena->lookup, gm__span_at(spans, number)->address, number);
+  return number;
+}
+
+/* Inside the lock. 0: not so easily. */
+static inline uint32_t fast_take(gm__arena *arena, uint64_t bytes, const gm_stream *stream, uint32_t tag) {
+  const uint64_t granules = (bytes + gm__arena_granule(arena) - 1) >> arena->shift;
+  gm__lane *lane = gm__arena_lane(arena, stream);
+  if (FAST_UNLIKELY(!lane || granules - 1 >= UINT32_MAX)) return 0;
+  uint32_t number = gm__quick_take(lane, &arena->spans, (uint32_t)granules);
+  if (!number) number = fast_cut(arena, lane, (uint32_t)granules);
+  if (FAST_UNLIKELY(!number)) return 0;
+  gm__span *span = gm__arena_span(arena, number);
+  const bool same = stream && span->lane == lane->number;
+  gm__tally_add(same ? &arena->tally.stream_hits : &arena->tally.global_hits, 1);
+  gm__arena_hand_out(arena, span, bytes, tag, lane->number);
+  return number;
+}
+
+/* The live span, whose lock is held, becomes free; false: not so easily. */
+static inline bool fast_give(gm__arena *arena, uint32_t number, const gm_stream *stream) {
+  gm__span *span = gm__arena_span(arena, number);
+  gm__lane *lane = gm__arena_lane(arena, stream);
+  if (FAST_UNLIKELY(!lane || span->state != GM__SPAN_LIVE)) return false;
+  const uint8_t last = span->lane;
+  if (FAST_UNLIKELY(last != lane->number && last != GM__LANE_IDLE && span->seq > arena->order.slots[last].passed)) {
+    return false;
+  }
+  gm__arena_take_back(arena, span);
+  span->seq = gm__order_now(&arena->order);
+  span->lane = lane->number;
+  if (stream) arena->order.slots[lane->number].last_free = span->seq;
+  if (span->granules <= arena->quick_most && gm__quick_put(lane, span, number)) return true;
+  arena->frees++;
+  gm__lookup_remove(&arena->lookup, &arena->spans, number);
+  gm__hole_free(arena, number, lane);
+  return true;
+}
+
+gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *out) {
+  if (FAST_UNLIKELY(!pool || !request || !out || !gm__pool_is(pool))) return GM_ACQUIRE_INVALID;
+  gm__arena *arena = fast_arena(pool);
+  if (FAST_LIKELY(arena && fast_is_plain(arena, request) && gm__bias_enter(&arena->lock, gm__thread_self()))) {
+    const uint32_t number = fast_take(arena, request->bytes, request->stream, request->tag);
+    if (number) *out = gm__arena_block(arena, number);
+    gm__arena_leave(arena);
+    if (FAST_LIKELY(number)) return GM_ACQUIRE_OK;
+  }
+  return gm__acquire(pool, request, out);
+}
+
+static void *fast_malloc_slow(gm_pool *pool, uint64_t bytes, gm_stream *stream) {
+  gm_request request = {.bytes = bytes, .flags = GM_INSERT_WAIT, .stream = stream};
+  gm_block block;
+  gm_acquire answer = gm__acquire(pool, &request, &block);
+  return answer == GM_ACQUIRE_OK || answer == GM_ACQUIRE_FRESH ? (void *)(uintptr_t)block.address : NULL;
+}
+
+void *gm_malloc(gm_pool *pool, uint64_t bytes, gm_stream *stream) {
+  if (FAST_UNLIKELY(!pool || !gm__pool_is(pool))) return NULL;
+  gm__arena *arena = fast_arena(pool);
+  if (FAST_LIKELY(arena && gm__bias_enter(&arena->lock, gm__thread_self()))) {
+    const uint32_t number = fast_take(arena, bytes, stream, 0);
+    void *pointer = (void *)(uintptr_t)gm__arena_span(arena, number)->address;
+    gm__arena_leave(arena);
+    if (FAST_LIKELY(number)) return pointer;
+  }
+  return fast_malloc_slow(pool, bytes, stream);
+}
+
+gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream) {
+  if (FAST_UNLIKELY(!pool || !block || !gm__pool_is(pool))) return GM_ERR_INVALID_ARGUMENT;
+  gm__arena *arena = fast_arena(pool);
+  if (FAST_LIKELY(arena && block->node >> GM__ARENA_SHIFT == arena->tag_of_blocks &&
+                  gm__bias_enter(&arena->lock, gm__thread_self()))) {
+    const uint32_t number = gm__arena_find(arena, block);
+    const bool given = number && fast_give(arena, number, stream);
+    gm__arena_leave(arena);
+    if (FAST_LIKELY(given)) return GM_OK;
+  }
+  return gm__give_back(pool, block, stream);
+}
+
+gm_status gm_free_ptr(gm_pool *pool, void *pointer, uint64_t bytes_or_0, gm_stream *stream) {
+  if (FAST_UNLIKELY(!pool || !gm__pool_is(pool))) return GM_ERR_INVALID_ARGUMENT;
+  gm__arena *arena = fast_arena(pool);
+  if (FAST_LIKELY(arena && gm__bias_enter(&arena->lock, gm__thread_self()))) {
+    const uint32_t number = gm__lookup_find(&arena->lookup, &arena->spans, (uintptr_t)pointer);
+    const bool given = number && bytes_or_0 <= gm__arena_bytes(arena, gm__arena_span(arena, number)) &&
+                       fast_give(arena, number, stream);
+    gm__arena_leave(arena);
+    if (FAST_LIKELY(given)) return GM_OK;
+  }
+  return gm__give_back_ptr(pool, pointer, bytes_or_0, stream);
+}

@@ -1,0 +1,463 @@
+#include "core/pool/guard.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/error.h"
+#include "core/base/log.h"
+#include "core/base/shadow.h"
+#include "core/pool/entry.h"
+#include "core/pool/guard_record.h"
+
+/* Invariants. A guarded block is a plain block of the pool with a record; the caller sees the part between the zones,
+ * its gm__rare says which. A freed block stays the pool's live block until its zones are judged: then the pool gets it
+ * in host order, because all work on it has passed; or, damaged, nobody gets it any more. So the pool's own rules of
+ * order need not know of guards, and a block counts as in use until it was judged. */
+
+enum { GUARD_HOLDS = 32, GUARD_MOST_ALIGN = 64 * 1024, GUARD_PROBE = 256 };
+
+#define GUARD_PATIENCE_NS UINT64_C(1000000000)
+
+/* ---- making ---- */
+
+/* A backend may have memory without contents: then nothing could ever be found. */
+static gm_status guard_probe(gm_device *device, gm_error *err) {
+  const gm__device_request request = {.bytes = GUARD_PROBE, .align = (uint32_t)device->info.alignment};
+  unsigned char seen[GUARD_PROBE] = {0};
+  gm_memory memory;
+  gm_stream *stream;
+  gm_status status = gm__device_default_stream(device, &stream, err);
+  if (!status) status = gm__device_alloc(device, &request, &memory, err);
+  if (status) return status;
+  status =
+      device->ops->fill(device->handle, stream->handle, &memory, 0, GUARD_PROBE, GM_DEBUG_FRESH_PATTERN, 1, NULL, err);
+  if (!status) {
+    status = device->ops->copy_to_host(device->handle, stream->handle, &memory, 0, seen, GUARD_PROBE, NULL, err);
+  }
+  gm__device_free(device, &memory, NULL);
+  if (!status && seen[GUARD_PROBE - 1] == (unsigned char)GM_DEBUG_FRESH_PATTERN[0]) return GM_OK;
+  if (status && status != GM_ERR_NOT_SUPPORTED) return status;
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_pool_create",
+                  "red zones and patterns need memory whose contents can be read, and that of %s cannot",
+                  device->info.name);
+}
+
+static bool guard_has_host_memory(const gm_device *device) {
+  uint32_t flags = 0;
+  for (uint32_t i = 0; i < device->type_count; i++) flags |= device->types[i].flags;
+  return (flags & GM_MEMORY_HOST_POINTER) != 0;
+}
+
+gm_status gm__guard_create(gm_device *device, const gm_pool_params *params, const gm__marks *marks, gm__guard **out,
+                           gm_error *err) {
+  gm_context *ctx = device->ctx;
+  gm__guard asked = {
+      .zone = params->red_zone_bytes ? params->red_zone_bytes : gm__config_u64(ctx, "debug.red_zone_bytes"),
+      .check_freed = params->debug & GM_DEBUG_CHECK_FREED || gm__config_bool(ctx, "debug.check_freed"),
+      .shadow = gm__shadow_present() && guard_has_host_memory(device),
+      .regions = gm__marks_wants_memory(marks)};
+  asked.poison = asked.check_freed || params->debug & GM_DEBUG_POISON || gm__config_bool(ctx, "debug.poison");
+  *out = NULL;
+  if (!asked.poison && !asked.zone && !asked.shadow && !asked.regions) return GM_OK;
+  gm_status status = asked.poison || asked.zone ? guard_probe(device, err) : GM_OK;
+  if (status) return status;
+  gm__guard *guard = gm__alloc(gm__context_services(ctx), sizeof *guard);
+  if (!guard) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_create", "no host memory for a pool's guard");
+  *guard = asked;
+  gm__mutex_init(&guard->gate);
+  *out = guard;
+  return GM_OK;
+}
+
+static void guard_forget(gm_pool *pool, gm__guard_list *list, bool forked) {
+  for (gm__guard_record *record = list->first, *next; record; record = next) {
+    next = record->next;
+    const gm_close_mode mode = forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL;
+    if (record->has_point) pool->device->ops->point_release(pool->device->handle, &record->point, mode);
+    gm__guard_record_release(pool, record);
+  }
+}
+
+void gm__guard_end(gm_pool *pool, bool forked) {
+  gm__guard *guard = pool->guard;
+  if (!guard) return;
+  guard_forget(pool, &guard->out, forked);
+  guard_forget(pool, &guard->leaving, forked);
+  guard_forget(pool, &guard->broken, forked);
+  if (!forked) gm__mutex_destroy(&guard->gate);
+  pool->guard = NULL;
+  gm__release(gm__context_services(pool->device->ctx), guard, sizeof *guard);
+}
+
+/* ---- handing out ---- */
+
+bool gm__guard_writes(const gm__guard *guard) { return guard->zone || guard->poison; }
+
+static uint64_t guard_front(const gm__guard *guard, uint64_t align) {
+  if (!guard->zone || align > GUARD_MOST_ALIGN) return 0;
+  return (guard->zone + align - 1) / align * align;
+}
+
+uint64_t gm__guard_bytes(const gm__guard *guard, uint64_t bytes, uint64_t align) {
+  const uint64_t more = guard->zone + guard_front(guard, align);
+  return more > UINT64_MAX - bytes ? UINT64_MAX : bytes + more;
+}
+
+void gm__guard_open(const gm_pool *pool, const gm_memory *memory, uint64_t offset, uint64_t bytes) {
+  if (pool->guard->shadow && memory->host) gm__shadow_open((unsigned char *)memory->host + offset, bytes);
+}
+
+static void guard_close(const gm_pool *pool, const gm_memory *memory, uint64_t offset, uint64_t bytes) {
+  if (pool->guard->shadow && memory->host) gm__shadow_close((unsigned char *)memory->host + offset, bytes);
+}
+
+/* The tool sees what the caller may touch, inside of what the driver gave. */
+static void guard_show(const gm_pool *pool, void *heap, const gm_block *block) {
+  if (pool->guard->regions) gm__marks_region(pool->marks, heap, block->address, block->bytes);
+}
+
+static void guard_hide(const gm_pool *pool, const void *heap, const gm_block *block) {
+  if (pool->guard->regions && heap) gm__marks_region_end(pool->marks, block->address);
+}
+
+static void guard_fill_in(const gm_pool *pool, gm__guard_record *record, const gm__entry *entry, const gm__want *want) {
+  record->raw = entry->block;
+  record->memory = entry->node->memory;
+  record->heap = entry->node->heap;
+  record->offset = entry->offset;
+  record->front = guard_front(pool->guard, want->align);
+  record->usable = want->bytes;
+  record->tag = want->tag;
+  record->track_id = entry->rare->track_id;
+}
+
+/* What is guarded of the block is the record, or nothing any more. False without host memory. */
+static bool guard_set(gm_pool *pool, const gm_block *raw, gm__guard_record *record) {
+  gm__entry entry;
+  if (!gm__entry_open_raw(pool, raw, &entry)) return false;
+  const bool there = gm__entry_make_rare(&entry);
+  if (there) entry.rare->guard = record;
+  gm__entry_close(&entry);
+  return there;
+}
+
+static gm_acquire guard_refuse(gm_pool *pool, const gm_block *raw, gm_stream *stream, gm__guard_record *record) {
+  if (record) gm__guard_drop_point(pool, record);
+  if (record) gm__guard_record_release(pool, record);
+  gm__pool_free(pool, raw, stream);
+  return record ? GM_ACQUIRE_FAILED : GM_ACQUIRE_EXHAUSTED;
+}
+
+static gm_acquire guard_mark_out(gm_pool *pool, const gm__want *want, gm_acquire answer, gm__guard_record *record,
+                                 gm_block *block) {
+  gm__guard *guard = pool->guard;
+  gm_error failure = {.status = GM_ERR_OUT_OF_HOST_MEMORY};
+  gm__mutex_lock(&guard->gate);
+  const bool fresh = guard->poison && !(want->flags & GM_ZERO);
+  gm_status status = gm__guard_mark(pool, record, want->stream, fresh, &failure);
+  if (!status) {
+    gm__guard_list_add(&guard->out, record);
+    guard_set(pool, block, record);
+    *block = gm__guard_block(record);
+  }
+  gm__mutex_unlock(&guard->gate);
+  if (!status) guard_show(pool, record->heap, block);
+  if (!status) return answer;
+  gm__pool_note_failure(pool, &failure);
+  return guard_refuse(pool, block, want->stream, record);
+}
+
+gm_acquire gm__guard_hand_out(gm_pool *pool, const gm__want *want, gm_acquire answer, gm_block *block) {
+  gm__entry entry;
+  gm_error failure;
+  if (!gm__entry_open_raw(pool, block, &entry)) return GM_ACQUIRE_FAILED; /* it has just been given */
+  gm__guard_open(pool, &entry.node->memory, entry.offset, entry.block.bytes);
+  void *heap = entry.node->heap;
+  const bool writes = gm__guard_writes(pool->guard);
+  gm__guard_record *record = writes && gm__entry_make_rare(&entry) ? gm__guard_record_new(pool) : NULL;
+  if (record) guard_fill_in(pool, record, &entry, want);
+  gm__entry_close(&entry);
+  if (!writes) {
+    guard_show(pool, heap, block);
+    return answer;
+  }
+  if (!record) {
+    gm__fail(&failure, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no host memory for the record of a guarded block");
+    gm__pool_note_failure(pool, &failure);
+    return guard_refuse(pool, block, want->stream, NULL);
+  }
+  return guard_mark_out(pool, want, answer, record, block);
+}
+
+/* ---- looking up ---- */
+
+gm_block gm__guard_block(const gm__guard_record *record) {
+  return (gm_block){record->raw.address + record->front, record->usable, record->raw.memory, record->raw.node,
+                    record->raw.check};
+}
+
+uint64_t gm__guard_front(const gm__guard_record *record) { return record->front; }
+
+bool gm__guard_freed(const gm__guard_record *record) { return record->freed; }
+
+/* ---- damage ---- */
+
+static void guard_note(gm_pool *pool, gm__guard_record *record, const gm_damage *damage) {
+  gm__guard *guard = pool->guard;
+  record->damaged = true;
+  if (guard->damaged++ == 0) guard->first = *damage;
+  guard->last = *damage;
+}
+
+static void guard_tell(const gm_pool *pool, const gm_damage *damage) {
+  char text[256];
+  gm__guard_text(pool, damage, text, sizeof text);
+  gm__log(gm__context_services(pool->device->ctx), GM_LOG_ERROR, "%s", text);
+}
+
+/* The block is out of everybody's reach until the pool ends. With the gate. */
+static void guard_bury(gm_pool *pool, gm__guard_record *record) {
+  guard_set(pool, &record->raw, NULL);
+  gm__pool_bury(pool, &record->raw);
+  record->state = GM__GUARD_BROKEN;
+  gm__guard_list_add(&pool->guard->broken, record);
+}
+
+/* ---- taking back ---- */
+
+/* The record of the caller's block, which is not the caller's any more. With the gate. */
+static gm_status guard_take(gm_pool *pool, const gm_block *block, gm__guard_record **out) {
+  gm__entry entry;
+  gm_status status = GM_OK;
+  *out = NULL;
+  if (!gm__entry_open(pool, block, &entry)) return GM_ERR_INVALID_ARGUMENT;
+  if (entry.rare && entry.rare->mapping.pointer) {
+    status = GM_ERR_BUSY;
+  } else if (entry.rare && entry.rare->guard) {
+    *out = entry.rare->guard;
+    (*out)->freed = true;
+    entry.rare->track_id = 0;
+  }
+  gm__entry_close(&entry);
+  return status;
+}
+
+/* Later work of the stream follows all work on the block; `used`: the stream's own, too. */
+static gm_status guard_order(gm_pool *pool, const gm_block *raw, gm_stream *stream, bool used) {
+  gm_status status = GM_ERR_NOT_SUPPORTED;
+  gm__entry entry;
+  if (!gm__entry_open_raw(pool, raw, &entry)) return status;
+  const int slot = gm__entry_slot(&entry, stream);
+  if (slot != GM__ORDER_HOST) {
+    gm__mark *mark = &entry.rare->mark;
+    mark->streams |= mark->users | (used ? UINT64_C(1) << slot : 0);
+    mark->users = 0;
+    status = gm__order_insert(entry.order, mark, slot, NULL);
+  }
+  gm__entry_close(&entry);
+  return status;
+}
+
+/* May work of streams still use the block? */
+static bool guard_is_pending(gm_pool *pool, const gm_block *raw) {
+  gm__entry entry;
+  if (!gm__entry_open_raw(pool, raw, &entry)) return false;
+  gm__mark mark = gm__entry_mark(&entry);
+  const bool pending = gm__order_settle(entry.order, &mark) || mark.users;
+  gm__entry_close(&entry);
+  return pending;
+}
+
+/* The stream that the guard's work goes to, which follows all work on the block; NULL: there is none any more. */
+static gm_stream *guard_follow(gm_pool *pool, gm__guard_record *record, gm_stream *stream) {
+  gm_device *device = pool->device;
+  gm_stream *on = stream;
+  bool pending = guard_is_pending(pool, &record->raw);
+  pending |= !gm__guard_passed(pool, record, 0);
+  if (!stream && (!pending || gm__device_default_stream(device, &on, NULL))) return NULL;
+  gm_status status = GM_OK;
+  if (record->has_point) status = device->ops->point_wait_on(device->handle, on->handle, &record->point, NULL);
+  if (status == GM_OK) status = guard_order(pool, &record->raw, on, stream != NULL);
+  gm__guard_drop_point(pool, record);
+  record->ordered = status == GM_OK;
+  if (record->ordered) return on;
+  gm__order_drain(device, on);
+  return NULL;
+}
+
+/* The zones are read, or will be when the stream comes to it. With the gate. */
+static void guard_begin(gm_pool *pool, gm__guard_record *record, gm_stream *stream) {
+  gm_stream *on = guard_follow(pool, record, stream);
+  record->state = GM__GUARD_LEAVING;
+  record->unread = gm__guard_leave(pool, record, on, NULL) != GM_OK;
+  if (record->unread && on) gm__order_drain(pool->device, on); /* what was begun still writes to the record */
+}
+
+/* True: *out is the damage of a block whose work has passed. With the gate. */
+static bool guard_settle(gm_pool *pool, gm__guard_record *record, gm_damage *out) {
+  gm__guard *guard = pool->guard;
+  if (record->damaged || record->unread || !gm__guard_judge(guard, record, out)) return false;
+  guard_note(pool, record, out);
+  return true;
+}
+
+/* Of a shadow alone: nothing is written, nobody waits. */
+static gm_status guard_free_plain(gm_pool *pool, const gm_block *block, gm_stream *stream) {
+  gm__entry entry;
+  if (!gm__entry_open(pool, block, &entry)) return GM_ERR_INVALID_ARGUMENT;
+  gm__mark mark = gm__entry_mark(&entry);
+  const bool mapped = entry.rare && entry.rare->mapping.pointer, kept = !mapped && !entry.node->foreign;
+  const bool idle = kept && !stream && !gm__order_settle(entry.order, &mark) && !mark.users;
+  const gm_memory memory = entry.node->memory;
+  void *heap = entry.node->heap;
+  gm__entry_close(&entry);
+  if (idle) guard_close(pool, &memory, entry.offset, entry.block.bytes);
+  if (kept) guard_hide(pool, heap, block);
+  return gm__pool_free(pool, block, stream);
+}
+
+gm_status gm__guard_free(gm_pool *pool, const gm_block *block, gm_stream *stream) {
+  gm__guard *guard = pool->guard;
+  gm_damage damage = {.kind = GM_DAMAGE_NONE};
+  gm__guard_record *record;
+  if (!gm__guard_writes(guard)) return guard_free_plain(pool, block, stream);
+  if (gm__stream_captured(stream)) return GM_ERR_BUSY;
+  gm__mutex_lock(&guard->gate);
+  gm_status status = guard_take(pool, block, &record);
+  const uint64_t track_id = record ? record->track_id : 0;
+  if (!status && record) {
+    guard_hide(pool, record->heap, block);
+    gm__guard_list_remove(&guard->out, record);
+    const bool known = record->damaged;
+    guard_begin(pool, record, stream);
+    bool broken = !record->has_point && (guard_settle(pool, record, &damage) || known);
+    if (broken) {
+      status = GM_ERR_DAMAGED;
+      guard_bury(pool, record);
+    } else {
+      gm__guard_list_add(&guard->leaving, record);
+    }
+  }
+  gm__mutex_unlock(&guard->gate);
+  if (damage.kind) guard_tell(pool, &damage);
+  if (!status && !record) return gm__pool_free(pool, block, stream); /* the engine's own memory */
+  if (track_id) gm_tracker_untrack(pool->tracker, track_id);
+  gm__guard_reap(pool, false);
+  return status;
+}
+
+/* ---- reaping ---- */
+
+/* The oldest record that the pool may have back, or that turned out damaged; NULL: none. With the gate. */
+static gm__guard_record *guard_next(gm_pool *pool, bool all, gm_damage *out) {
+  gm__guard *guard = pool->guard;
+  for (gm__guard_record *record = guard->leaving.first, *next; record; record = next) {
+    next = record->next;
+    if (record->state == GM__GUARD_LEAVING) {
+      if (!gm__guard_passed(pool, record, all ? GUARD_PATIENCE_NS : 0)) continue;
+      const bool bad = guard_settle(pool, record, out) || record->damaged;
+      if (bad || !guard->check_freed || !record->poisoned) return record;
+      record->state = GM__GUARD_HELD;
+      guard->held++;
+      next = guard->leaving.first; /* the oldest leaves first */
+      continue;
+    }
+    if (!all && guard->held <= GUARD_HOLDS) continue;
+    guard->held--;
+    if (gm__guard_judge_freed(pool, record, out)) guard_note(pool, record, out);
+    return record;
+  }
+  return NULL;
+}
+
+static void guard_return(gm_pool *pool, gm__guard_record *record) {
+  gm__entry entry;
+  if (gm__entry_open_raw(pool, &record->raw, &entry)) {
+    entry.rare->guard = NULL;
+    if (record->ordered) entry.rare->mark.streams = 0; /* its point came after all of them */
+    gm__entry_close(&entry);
+  }
+  guard_close(pool, &record->memory, record->offset, record->raw.bytes);
+  gm__pool_free(pool, &record->raw, NULL);
+  gm__guard_record_release(pool, record);
+}
+
+bool gm__guard_reap(gm_pool *pool, bool all) {
+  gm__guard *guard = pool->guard;
+  bool any = false;
+  for (;;) {
+    gm_damage damage = {.kind = GM_DAMAGE_NONE};
+    gm__mutex_lock(&guard->gate);
+    gm__guard_record *record = guard_next(pool, all, &damage);
+    const bool damaged = record && record->damaged;
+    if (record) gm__guard_list_remove(&guard->leaving, record);
+    if (damaged) guard_bury(pool, record);
+    gm__mutex_unlock(&guard->gate);
+    if (damage.kind) guard_tell(pool, &damage);
+    if (!record) return any;
+    if (damaged) continue;
+    guard_return(pool, record);
+    any = true;
+  }
+}
+
+void gm__guard_drained(gm_pool *pool) {
+  gm__guard *guard = pool->guard;
+  gm__mutex_lock(&guard->gate);
+  for (gm__guard_record *record = guard->out.first; record; record = record->next) gm__guard_passed(pool, record, 0);
+  gm__mutex_unlock(&guard->gate);
+  gm__guard_reap(pool, false);
+}
+
+/* ---- asked for ---- */
+
+/* Every block that is out. What was found is told by the caller, which holds no lock then. */
+static uint32_t guard_check_out(gm_pool *pool, gm_check_report *report) {
+  gm__guard *guard = pool->guard;
+  uint32_t found = 0;
+  for (gm__guard_record *record = guard->out.first; record; record = record->next) {
+    gm_damage damage;
+    if (!gm__guard_passed(pool, record, GUARD_PATIENCE_NS) || gm__guard_look(pool, record, NULL)) {
+      report->unchecked++;
+      continue;
+    }
+    report->checked++;
+    found += guard_settle(pool, record, &damage);
+  }
+  return found;
+}
+
+static gm_status guard_check(gm_pool *pool, gm_check_report *report) {
+  gm__guard *guard = pool->guard;
+  if (!guard || !gm__guard_writes(guard)) return GM_OK;
+  report->checked = guard->leaving.count;
+  gm__guard_reap(pool, true);
+  gm__mutex_lock(&guard->gate);
+  report->checked -= guard->leaving.count < report->checked ? guard->leaving.count : report->checked;
+  report->unchecked = guard->leaving.count;
+  const uint32_t found = guard_check_out(pool, report);
+  report->damaged = guard->damaged;
+  report->first = guard->first;
+  report->last = guard->last;
+  gm__mutex_unlock(&guard->gate);
+  if (!report->damaged) return GM_OK;
+  if (found) guard_tell(pool, &report->last);
+  gm__guard_text(pool, &report->last, report->text, sizeof report->text);
+  return GM_ERR_DAMAGED;
+}
+
+gm_status gm_pool_check(gm_pool *pool, gm_check_report *out, gm_error *err) {
+  gm_status status = gm__pool_check(pool, "gm_pool_check", err);
+  if (status) return status;
+  if (out && out->struct_size != sizeof *out) {
+    return gm__bad_argument(err, "gm_pool_check", "`out->struct_size` is %u, must be %zu", out->struct_size,
+                            sizeof *out);
+  }
+  gm_check_report report = {.struct_size = sizeof report};
+  status = guard_check(pool, &report);
+  if (out) *out = report;
+  if (!status) return GM_OK;
+  return gm__fail(err, status, 0, "gm_pool_check", "%" PRIu64 " blocks are damaged; the latest: %s", report.damaged,
+                  report.text);
+}

@@ -1,0 +1,311 @@
+#include "core/pool/pages.h"
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+#include "core/device/device_vmm.h"
+#include "core/pool/pool.h"
+#include "core/pool/supply.h"
+
+/* Invariants. A handle is mapped as a whole at one place, or spare; its bytes are claimed of the pool's cap and counted
+ * as reserved from before it is made until after it is destroyed. Large handles cost few calls, but one live block pins
+ * all of one: so they are large only while the device is nearly empty. */
+
+enum {
+  PAGES_LEAST = 64,      /* of a range */
+  PAGES_ROOM_SHARE = 128 /* of what is free: the largest handle on an empty device */
+};
+
+static const uint64_t pages_least_bytes = UINT64_C(2) << 20;
+
+static const gm_services *pages_services(const gm_pool *pool) { return gm__context_services(pool->device->ctx); }
+
+/* The memory type that plain requests get first, if it can be mapped in pieces. */
+static bool pages_find_type(gm__pages *pages, const gm_device *device) {
+  for (uint32_t i = 0; i < device->type_count; i++) {
+    const gm_vmm_props props = {.type = i};
+    const uint32_t flags = device->types[i].flags;
+    uint64_t granule = 0;
+    if (!(flags & GM_MEMORY_DEVICE_LOCAL) || flags & GM_MEMORY_MANAGED) continue;
+    if (device->ops->vmm_granularity(device->handle, &props, &granule, NULL) != GM_OK) return false;
+    if (granule == 0 || granule & (granule - 1)) return false;
+    pages->type = i;
+    pages->page_bytes = gm__max(granule, pages_least_bytes);
+    return true;
+  }
+  return false;
+}
+
+void gm__pages_init(gm_pool *pool, bool wanted) {
+  gm__pages *pages = &pool->pages;
+  const gm_device *device = pool->device;
+  gm__mutex_init(&pages->lock);
+  if (!wanted || !(device->info.capabilities & GM_CAP_VMM) || pool->rules.all_visible) return;
+  pages->usable = pages_find_type(pages, device) && pages->page_bytes >= pool->rules.granule;
+}
+
+void gm__pages_clear(gm_pool *pool, gm_close_mode mode) {
+  gm__pages *pages = &pool->pages;
+  for (uint32_t i = pages->spare; i; i = pages->handles[i].next) {
+    gm__device_destroy_physical(pool->device, pages->handles[i].native, pages->handles[i].pages * pages->page_bytes);
+  }
+  gm__release(pages_services(pool), pages->handles, pages->capacity * sizeof *pages->handles);
+  if (mode == GM_CLOSE_NORMAL) gm__mutex_destroy(&pages->lock);
+}
+
+/* ---- ranges ---- */
+
+static uint64_t pages_of(const gm_pool *pool, uint64_t bytes) { return bytes / pool->pages.page_bytes; }
+
+/* Twice what can be in it at once, so that there is a place for what needs to be in one piece. */
+static uint32_t range_wish(const gm_pool *pool) {
+  const uint64_t total = pool->device->info.total_bytes, most = pages_of(pool, pool->rules.granule << 31);
+  const uint64_t wish = total ? 2 * pages_of(pool, total) : (uint64_t)PAGES_LEAST * 1024;
+  return (uint32_t)gm__min(gm__max(wish, PAGES_LEAST), gm__min(most, UINT32_MAX));
+}
+
+static gm_status range_reserve(gm_pool *pool, gm__range *range, gm_error *err) {
+  const gm_device *device = pool->device;
+  gm_status status = GM_ERR_NOT_SUPPORTED;
+  for (uint32_t pages = range_wish(pool); pages >= PAGES_LEAST; pages /= 2) {
+    status = device->ops->vmm_reserve(device->handle, pages * pool->pages.page_bytes, pool->pages.page_bytes,
+                                      &range->address, err);
+    range->page_count = pages;
+    if (status == GM_OK) return GM_OK;
+  }
+  return status;
+}
+
+static void range_unreserve(gm_pool *pool, const gm__range *range, gm_close_mode mode) {
+  const gm_device *device = pool->device;
+  device->ops->vmm_unreserve(device->handle, range->address, range->page_count * pool->pages.page_bytes, mode, NULL);
+}
+
+/* What copies and native objects of its blocks take. */
+static gm_status range_describe(gm_pool *pool, gm__range *range, gm_memory *out, gm_error *err) {
+  const gm_device *device = pool->device;
+  const uint64_t bytes = range->page_count * pool->pages.page_bytes;
+  const gm_status status = device->ops->vmm_memory(device->handle, range->address, bytes, pool->pages.type, out, err);
+  range->described = status == GM_OK;
+  if (status != GM_ERR_NOT_SUPPORTED) return status;
+  *out = (gm_memory){.handle = range->address, .address = range->address, .bytes = bytes, .type = pool->pages.type};
+  return GM_OK;
+}
+
+static bool range_furnish(gm_pool *pool, gm__range *range, gm_memory *out_memory, gm_error *err) {
+  if (range_reserve(pool, range, err) != GM_OK) return false;
+  range->handle_of = gm__alloc_array(pages_services(pool), range->page_count, sizeof *range->handle_of);
+  if (range->handle_of && range_describe(pool, range, out_memory, err) == GM_OK) return true;
+  gm__release(pages_services(pool), range->handle_of, range->page_count * sizeof *range->handle_of);
+  range_unreserve(pool, range, GM_CLOSE_NORMAL);
+  return false;
+}
+
+gm__range *gm__range_open(gm_pool *pool, gm_memory *out_memory, gm_error *err) {
+  gm__range *range = gm__alloc(pages_services(pool), sizeof *range);
+  if (range && range_furnish(pool, range, out_memory, err)) return range;
+  gm__release(pages_services(pool), range, sizeof *range);
+  gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no addresses, or no host memory for a table of them");
+  return NULL;
+}
+
+void gm__range_close(gm_pool *pool, gm__range *range, const gm_memory *memory, gm_close_mode mode) {
+  const gm_device *device = pool->device;
+  for (uint32_t page = 0, pages; page < range->page_count; page += pages) {
+    const gm__handle *handle = &pool->pages.handles[range->handle_of[page]];
+    pages = range->handle_of[page] ? handle->pages : 1;
+    if (!range->handle_of[page]) continue;
+    const uint64_t bytes = pages * pool->pages.page_bytes;
+    if (mode == GM_CLOSE_NORMAL) {
+      device->ops->vmm_unmap(device->handle, range->address + page * pool->pages.page_bytes, bytes, NULL);
+    }
+    gm__device_destroy_physical(pool->device, handle->native, bytes);
+  }
+  if (range->described) device->ops->memory_free(device->handle, memory, mode, NULL);
+  range_unreserve(pool, range, mode);
+  gm__release(pages_services(pool), range->handle_of, range->page_count * sizeof *range->handle_of);
+  gm__release(pages_services(pool), range, sizeof *range);
+}
+
+/* ---- handles ---- */
+
+static bool pages_reserve_record(gm_pool *pool) {
+  gm__pages *pages = &pool->pages;
+  if (pages->unused) return true;
+  const uint32_t capacity = pages->capacity ? pages->capacity * 2 : 64;
+  const size_t size = sizeof *pages->handles;
+  if (!gm__grow(pages_services(pool), &pages->handles, pages->capacity * size, capacity * size)) return false;
+  for (uint32_t i = capacity; i-- > (pages->capacity ? pages->capacity : 1);) {
+    pages->handles[i].next = pages->unused;
+    pages->unused = i;
+  }
+  pages->capacity = capacity;
+  return true;
+}
+
+static void pages_give_record(gm__pages *pages, uint32_t number) {
+  pages->handles[number] = (gm__handle){.next = pages->unused};
+  pages->unused = number;
+}
+
+/* What gm may still take of the device, and of how much. */
+static uint64_t pages_room(gm_pool *pool, bool read_now, uint64_t *out_total) {
+  const uint64_t cap = atomic_load_explicit(&pool->max_bytes, memory_order_relaxed);
+  const uint64_t claimed = atomic_load_explicit(&pool->claimed, memory_order_relaxed);
+  *out_total = gm__min(cap, pool->device->info.total_bytes ? pool->device->info.total_bytes : UINT64_MAX);
+  return gm__min(gm__sub_sat(cap, claimed), gm__device_room(pool->device, read_now));
+}
+
+/* How many pages a new handle has, of `most` that are wanted. */
+static uint32_t pages_size(gm_pool *pool, uint32_t most) {
+  uint64_t total;
+  const uint64_t room = pages_room(pool, false, &total);
+  double share = total == UINT64_MAX || total == 0 ? 1.0 : (double)room / (double)total;
+  if (share > 1.0) share = 1.0;
+  share *= share;
+  share *= share;
+  share *= share;
+  const double bytes = (double)gm__min(room, UINT64_C(1) << 40) / PAGES_ROOM_SHARE * share;
+  const double pages = bytes / (double)pool->pages.page_bytes;
+  return pages >= most ? most : pages < 1.0 ? 1 : (uint32_t)pages;
+}
+
+static gm_status pages_check_room(gm_pool *pool, uint64_t bytes, gm_error *err) {
+  uint64_t room = gm__device_room(pool->device, false);
+  if (bytes > room) room = gm__device_room(pool->device, true);
+  if (bytes <= room) return GM_OK;
+  return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
+                  "more pages are more than memory_fraction and min_free_bytes leave on this device");
+}
+
+static gm_status pages_ask(gm_pool *pool, uint64_t bytes, uint64_t *out_native, gm_error *err) {
+  gm_device *device = pool->device;
+  const uint64_t began = gm__now_ns();
+  gm__mutex_lock(&device->grow_lock);
+  gm_status status = pages_check_room(pool, bytes, err);
+  if (status == GM_OK) {
+    gm__marks_push(pool->marks, "pages from the driver", pool->name, bytes);
+    status = gm__device_create_physical(device, pool->pages.type, bytes, out_native, err);
+    gm__marks_pop(pool->marks);
+    gm__stats_count(&pool->stats.driver_allocs, 1);
+  }
+  gm__mutex_unlock(&device->grow_lock);
+  gm__stats_count(&pool->stats.driver_ns, gm__now_ns() - began);
+  return status;
+}
+
+/* A new handle, mapped nowhere; its number in *out. */
+static gm_status pages_create(gm_pool *pool, uint32_t count, uint32_t *out, gm_error *err) {
+  gm__pages *pages = &pool->pages;
+  const uint64_t bytes = count * pages->page_bytes;
+  uint64_t native;
+  if (!pages_reserve_record(pool)) {
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no host memory for the table of pages");
+  }
+  gm_status status = gm__pool_claim(pool, bytes, err);
+  if (status != GM_OK) return status;
+  status = pages_ask(pool, bytes, &native, err);
+  if (status != GM_OK) {
+    gm__pool_unclaim(pool, bytes);
+    return status;
+  }
+  gm__stats_grow(&pool->stats.reserved_bytes, &pool->stats.peak_reserved_bytes, bytes);
+  *out = pages->unused;
+  pages->unused = pages->handles[*out].next;
+  pages->handles[*out] = (gm__handle){.native = native, .pages = count};
+  return GM_OK;
+}
+
+static void pages_destroy(gm_pool *pool, uint32_t number) {
+  gm__pages *pages = &pool->pages;
+  const uint64_t bytes = pages->handles[number].pages * pages->page_bytes;
+  gm__device_destroy_physical(pool->device, pages->handles[number].native, bytes);
+  gm__stats_count(&pool->stats.driver_frees, 1);
+  gm__stats_uncount(&pool->stats.reserved_bytes, bytes);
+  gm__pool_unclaim(pool, bytes);
+  pages_give_record(pages, number);
+}
+
+uint64_t gm__pages_release(gm_pool *pool) {
+  gm__pages *pages = &pool->pages;
+  uint64_t bytes = 0;
+  while (pages->spare) {
+    const uint32_t number = pages->spare;
+    pages->spare = pages->handles[number].next;
+    bytes += pages->handles[number].pages * pages->page_bytes;
+    pages_destroy(pool, number);
+  }
+  return bytes;
+}
+
+/* The largest spare handle of at most so many pages, taken off the list; 0: none. */
+static uint32_t pages_take_spare(gm__pages *pages, uint32_t most) {
+  uint32_t *best = NULL;
+  for (uint32_t *at = &pages->spare; *at; at = &pages->handles[*at].next) {
+    if (pages->handles[*at].pages > most) continue;
+    if (!best || pages->handles[*at].pages > pages->handles[*best].pages) best = at;
+  }
+  if (!best) return 0;
+  const uint32_t number = *best;
+  *best = pages->handles[number].next;
+  return number;
+}
+
+/* A handle for at most so many pages: spare, or new; or, when the device is full, new in place of spare ones that are
+ * too large. */
+static gm_status pages_obtain(gm_pool *pool, uint32_t most, uint32_t *out, gm_error *err) {
+  gm__pages *pages = &pool->pages;
+  if ((*out = pages_take_spare(pages, most))) return GM_OK;
+  const uint32_t count = pages_size(pool, most);
+  gm_status status = pages_create(pool, count, out, err);
+  if (gm__supply_is_shortage(status) && count > 1) status = pages_create(pool, 1, out, err);
+  if (!gm__supply_is_shortage(status) || !pages->spare) return status;
+  gm__pages_release(pool);
+  return pages_create(pool, 1, out, err);
+}
+
+static gm_status pages_map(gm_pool *pool, gm__range *range, uint32_t page, uint32_t number, gm_error *err) {
+  const gm_device *device = pool->device;
+  gm__handle *handle = &pool->pages.handles[number];
+  const uint64_t address = range->address + page * pool->pages.page_bytes;
+  const uint64_t bytes = handle->pages * pool->pages.page_bytes;
+  gm_status status = device->ops->vmm_map(device->handle, address, bytes, handle->native, 0, err);
+  if (status != GM_OK) return status;
+  status = device->ops->vmm_access(device->handle, address, bytes, err);
+  if (status != GM_OK) {
+    device->ops->vmm_unmap(device->handle, address, bytes, NULL);
+    return status;
+  }
+  handle->first = page;
+  for (uint32_t i = 0; i < handle->pages; i++) range->handle_of[page + i] = number;
+  return GM_OK;
+}
+
+gm_status gm__pages_fill(gm_pool *pool, gm__range *range, uint32_t from, uint32_t to, gm_error *err) {
+  for (uint32_t page = from, number; page < to; page++) {
+    if (range->handle_of[page]) continue;
+    uint32_t end = page;
+    while (end < to && !range->handle_of[end]) end++;
+    gm_status status = pages_obtain(pool, end - page, &number, err);
+    if (status != GM_OK) return status;
+    status = pages_map(pool, range, page, number, err);
+    if (status != GM_OK) {
+      pages_destroy(pool, number);
+      return status;
+    }
+  }
+  return GM_OK;
+}
+
+bool gm__pages_unmap(gm_pool *pool, gm__range *range, uint32_t number) {
+  const gm_device *device = pool->device;
+  gm__pages *pages = &pool->pages;
+  gm__handle *handle = &pages->handles[number];
+  const uint64_t address = range->address + handle->first * pages->page_bytes;
+  if (device->ops->vmm_unmap(device->handle, address, handle->pages * pages->page_bytes, NULL) != GM_OK) return false;
+  for (uint32_t i = 0; i < handle->pages; i++) range->handle_of[handle->first + i] = 0;
+  handle->next = pages->spare;
+  pages->spare = number;
+  return true;
+}

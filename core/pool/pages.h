@@ -1,0 +1,54 @@
+/* Pages: physical memory of a pool's device in handles, each mapped into one of the pool's ranges or kept to be mapped
+ * again. Externally synchronised (`lock`, which is taken before an arena's and held over the driver's calls). */
+#ifndef GM_CORE_POOL_PAGES_H
+#define GM_CORE_POOL_PAGES_H
+
+#include "core/base/thread.h"
+#include "core/device/device.h"
+#include "gm/pool.h"
+
+/* One piece of physical memory: whole pages. */
+typedef struct gm__handle {
+  uint64_t native; /* 0: no memory */
+  uint32_t first;  /* page of the range that it is mapped at */
+  uint32_t pages;
+  uint32_t next; /* of the spare ones, or of the unused records */
+} gm__handle;
+
+typedef struct gm__pages {
+  gm__mutex lock;
+  bool usable;
+  uint32_t type;       /* of memory */
+  uint64_t page_bytes; /* a power of two */
+  gm__handle *handles; /* by number, from 1 */
+  uint32_t count, capacity;
+  uint32_t unused, spare; /* lists; 0: the end */
+} gm__pages;
+
+/* Addresses, and which handle is behind each page (0: none). */
+typedef struct gm__range {
+  uint64_t address;
+  uint32_t page_count;
+  bool described;              /* the backend made the memory that stands for it */
+  _Atomic uint32_t *handle_of; /* read without the lock, too: of pages that nobody maps or unmaps meanwhile */
+} gm__range;
+
+void gm__pages_init(gm_pool *pool, bool wanted);
+void gm__pages_clear(gm_pool *pool, gm_close_mode mode);
+
+/* A range of addresses for an arena; NULL: none can be had, and `err` says why. */
+gm__range *gm__range_open(gm_pool *pool, gm_memory *out_memory, gm_error *err);
+/* Its handles, too, whatever is in it. */
+void gm__range_close(gm_pool *pool, gm__range *range, const gm_memory *memory, gm_close_mode mode);
+
+/* Put memory behind each page of [from, to) that has none. Takes spare handles first, then new ones as large as the
+ * room allows. On failure some may have been done. The supply layer's answers. */
+gm_status gm__pages_fill(gm_pool *pool, gm__range *range, uint32_t from, uint32_t to, gm_error *err);
+
+/* The handle leaves its range, where nothing uses it: it is spare from now on. False: the driver refused. */
+bool gm__pages_unmap(gm_pool *pool, gm__range *range, uint32_t handle);
+
+/* Give spare handles back to the device; their bytes. */
+uint64_t gm__pages_release(gm_pool *pool);
+
+#endif

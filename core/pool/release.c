@@ -1,0 +1,150 @@
+#include "core/pool/release.h"
+
+#include "core/pool/entry.h"
+#include "core/pool/quota.h"
+#include "core/pool/serve.h"
+#include "core/pool/share.h"
+#include "core/pool/supply.h"
+
+int gm__give_back_slot(gm_pool *pool, gm_stream *stream) {
+  int slot = gm__order_slot_of(&pool->order, stream);
+  if (!stream || slot != GM__ORDER_HOST) return slot;
+  gm__mutex_unlock(&pool->lock);
+  gm__order_drain(pool->device, stream);
+  gm__mutex_lock(&pool->lock);
+  return GM__ORDER_HOST;
+}
+
+/* Give back the oldest blocks of a bucket that holds too many, as far as their streams are done with them. A few at a
+ * time: each free adds one, so more are never needed for long. */
+static void release_shrink(gm_pool *pool, const gm__node *node, const gm_stream *stream, gm__leaving *leaving) {
+  const gm__node_list *bucket = &pool->buckets.classes[node->size_class];
+  gm__node *oldest = bucket->last;
+  if (bucket->count <= pool->buckets.most || gm__stream_captured(stream)) return;
+  for (int turn = 0; turn < 4 && oldest && bucket->count > pool->buckets.most; turn++) {
+    gm__node *newer = oldest->links[GM__BY_BUCKET].prev;
+    if (!gm__pool_settle(pool, oldest)) gm__order_refresh(&pool->order, oldest->rare.mark.streams, 0);
+    if (gm__pool_settle(pool, oldest)) gm__supply_detach(pool, leaving, oldest);
+    oldest = newer;
+  }
+}
+
+/* The live node, taken away from its owner; NULL if the block names none. */
+static gm_status release_take_back(gm_pool *pool, const gm_block *block, gm__node **out) {
+  gm__node *node = gm__node_find(&pool->nodes, block, pool->checked);
+  if (!node) return GM_ERR_INVALID_ARGUMENT;
+  if (node->rare.mapping.pointer) return GM_ERR_BUSY;
+  node->state = GM__NODE_AWAY;
+  node->check++;
+  pool->live--;
+  gm__stats_uncount(&pool->stats.requested_bytes, node->requested);
+  gm__stats_uncount(&pool->stats.in_use_bytes, node->bytes);
+  gm__stats_count(&pool->stats.frees, 1);
+  *out = node;
+  return GM_OK;
+}
+
+/* Without a slot a stream's work must be waited for, and nothing can wait for a captured one. */
+static bool release_can_order(const gm_pool *pool, const gm_stream *stream) {
+  return pool->order.used != UINT64_MAX || !stream || gm__order_find(&pool->order, stream) != GM__ORDER_HOST ||
+         !gm__stream_captured(stream);
+}
+
+/* A block that is a driver allocation of its own. */
+static gm_status release_node(gm_pool *pool, const gm_block *block, gm_stream *stream, uint64_t *out_track_id) {
+  gm__leaving leaving = {0};
+  gm__node *node;
+  gm__mutex_lock(&pool->lock);
+  gm_status status = release_can_order(pool, stream) ? release_take_back(pool, block, &node) : GM_ERR_BUSY;
+  if (!status) *out_track_id = node->rare.track_id;
+  if (!status && node->foreign) { /* the engine's own, or another process's: nothing to keep */
+    if (node->opened) gm__share_drain(pool, node, stream);
+    gm__supply_leave(pool, &leaving, node);
+  } else if (!status) {
+    gm__pool_free_node(pool, node, gm__give_back_slot(pool, stream));
+    if (pool->strategy == GM_STRATEGY_BUCKET) release_shrink(pool, node, stream, &leaving);
+  }
+  gm__mutex_unlock(&pool->lock);
+  gm__supply_return(pool, &leaving);
+  return status;
+}
+
+gm_status gm__pool_free(gm_pool *pool, const gm_block *block, gm_stream *stream) {
+  uint64_t track_id = 0;
+  gm_status status = block->node & GM__ARENA_BLOCK ? gm__serve_give_back(pool, block, stream, &track_id)
+                                                   : release_node(pool, block, stream, &track_id);
+  if (track_id) gm_tracker_untrack(pool->tracker, track_id);
+  return status;
+}
+
+void gm__pool_bury(gm_pool *pool, const gm_block *block) {
+  gm__node *node;
+  if (block->node & GM__ARENA_BLOCK) {
+    gm__serve_bury(pool, block);
+    return;
+  }
+  gm__mutex_lock(&pool->lock);
+  release_take_back(pool, block, &node);
+  gm__mutex_unlock(&pool->lock);
+}
+
+static gm_status release_block(gm_pool *pool, const gm_block *block, gm_stream *stream) {
+  return pool->guard ? gm__guard_free(pool, block, stream) : gm__pool_free(pool, block, stream);
+}
+
+/* What the block holds of its tag's quota is anybody's when it is free. */
+static gm_status release_within(gm_pool *pool, const gm_block *block, gm_stream *stream) {
+  gm__entry entry;
+  const bool found = pool->guard ? gm__entry_open(pool, block, &entry) : gm__entry_open_raw(pool, block, &entry);
+  if (found) gm__entry_close(&entry);
+  gm_status status = release_block(pool, block, stream);
+  const bool freed = status == GM_OK || status == GM_ERR_DAMAGED;
+  if (found && freed) gm__quota_unclaim(pool, entry.tag, entry.requested);
+  return status;
+}
+
+gm_status gm__give_back(gm_pool *pool, const gm_block *block, gm_stream *stream) {
+  if (stream && stream->device != pool->device) return GM_ERR_INVALID_ARGUMENT;
+  if (gm__pool_forked(pool)) return GM_ERR_FORKED;
+  return pool->quotas ? release_within(pool, block, stream) : release_block(pool, block, stream);
+}
+
+gm_status gm__give_back_ptr(gm_pool *pool, const void *pointer, uint64_t bytes_or_0, gm_stream *stream) {
+  gm__entry entry;
+  if (!pointer) return GM_OK;
+  if (gm__pool_forked(pool)) return GM_ERR_FORKED;
+  if (!gm__entry_at(pool, (uintptr_t)pointer, &entry)) return GM_ERR_INVALID_ARGUMENT;
+  gm__entry_close(&entry);
+  if (entry.block.address != (uintptr_t)pointer || bytes_or_0 > entry.block.bytes) return GM_ERR_INVALID_ARGUMENT;
+  return gm__give_back(pool, &entry.block, stream);
+}
+
+gm_status gm_use_on(gm_pool *pool, const gm_block *block, gm_stream *stream) {
+  gm__entry entry;
+  if (!gm__pool_is(pool) || !block || !stream || stream->device != pool->device) return GM_ERR_INVALID_ARGUMENT;
+  if (gm__pool_forked(pool)) return GM_ERR_FORKED;
+  if (!gm__entry_open(pool, block, &entry)) return GM_ERR_INVALID_ARGUMENT;
+  gm_status status = GM_OK;
+  const int slot = gm__entry_slot(&entry, stream);
+  if (slot == GM__ORDER_HOST) {
+    status = entry.order->used == UINT64_MAX ? GM_ERR_NOT_SUPPORTED : GM_ERR_OUT_OF_HOST_MEMORY;
+  } else if (!gm__entry_make_rare(&entry)) {
+    status = GM_ERR_OUT_OF_HOST_MEMORY;
+  } else {
+    entry.rare->mark.users |= UINT64_C(1) << slot;
+  }
+  gm__entry_close(&entry);
+  return status;
+}
+
+gm_point gm_block_point(gm_pool *pool, const gm_block *block) {
+  gm_point point = {0};
+  gm__entry entry;
+  if (!gm__pool_is(pool) || !block || gm__pool_forked(pool) || !gm__entry_open(pool, block, &entry)) return point;
+  if (entry.rare && entry.rare->mark.has_point) {
+    const gm__mark *mark = &entry.rare->mark;
+    point = (gm_point){entry.order->slots[mark->point_slot].stream->id, mark->point.handle, mark->point.value};
+  }
+  gm__entry_close(&entry);
+  return point;
+}

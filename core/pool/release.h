@@ -1,0 +1,15 @@
+/* Blocks on their way back, with all that the fast path leaves out. */
+#ifndef GM_CORE_POOL_RELEASE_H
+#define GM_CORE_POOL_RELEASE_H
+
+#include "core/pool/pool.h"
+
+/* gm_free, gm_free_ptr. */
+gm_status gm__give_back(gm_pool *pool, const gm_block *block, gm_stream *stream);
+gm_status gm__give_back_ptr(gm_pool *pool, const void *pointer, uint64_t bytes_or_0, gm_stream *stream);
+
+/* The slot for a free on the stream. They are for 64 streams at a time; the work of one more is waited for, outside the
+ * pool's lock, which is held before and after. */
+int gm__give_back_slot(gm_pool *pool, gm_stream *stream);
+
+#endif

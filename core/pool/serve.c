@@ -1,0 +1,298 @@
+#include "core/pool/serve.h"
+
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+#include "core/pool/acquire.h"
+#include "core/pool/growth.h"
+#include "core/pool/hole.h"
+
+/* The order in which a request is served: a span that its stream may use at once, from the arena's quick lists and
+ * holes; the same after the quick lists were emptied, and after streams were asked how far they are; one of the
+ * stream's own that needs a barrier or a wait; a segment that another arena does not use; new memory; a span of another
+ * stream that needs a wait, or of another arena, because both are better than a failure; what a trim sets free. So gm
+ * makes no stream depend on another one while there is memory, and never waits on the host. */
+
+/* ---- one arena ---- */
+
+/* A span of exactly that size, which the stream freed last. */
+static uint32_t serve_quick(gm__arena *arena, const gm__want *want, int slot) {
+  gm__lane *lane = arena->lanes[slot == GM__ORDER_HOST ? GM__LANE_IDLE : slot];
+  const uint64_t granules = want->exact >> arena->shift;
+  if (!lane->ordered || want->align > gm__arena_granule(arena) || granules > UINT32_MAX) return 0;
+  return gm__quick_take(lane, &arena->spans, (uint32_t)granules);
+}
+
+static uint32_t serve_find(gm__arena *arena, const gm__want *want, int slot, bool others, gm__order_verdict *verdict) {
+  uint64_t pending = 0;
+  if (arena->frees >= arena->ask_after && !gm__stream_captured(want->stream)) {
+    arena->frees = 0;
+    gm__order_refresh(&arena->order, arena->order.used, 0);
+    gm__holes_settle(arena);
+  }
+  uint32_t hole = gm__holes_find(arena, want, slot, GM__ORDER_READY, &pending, verdict);
+  if (!hole && gm__holes_flush(arena)) hole = gm__holes_find(arena, want, slot, GM__ORDER_READY, &pending, verdict);
+  if (hole || !pending || gm__stream_captured(want->stream)) return hole;
+  gm__order_refresh(&arena->order, pending, 0);
+  gm__holes_settle(arena);
+  hole = gm__holes_find(arena, want, slot, GM__ORDER_READY, &pending, verdict);
+  if (hole) return hole;
+  gm__holes_gather(arena, slot);
+  hole = gm__holes_find(arena, want, slot, GM__ORDER_OWN_WAIT, &pending, verdict);
+  if (hole || !others) return hole;
+  return gm__holes_find(arena, want, slot, GM__ORDER_OTHERS_WAIT, &pending, verdict);
+}
+
+/* Bring the span into the request's order; false when that is not possible. */
+static bool serve_order(gm__arena *arena, const gm__want *want, int slot, uint32_t number, gm__order_verdict verdict,
+                        gm_acquire *answer) {
+  gm_error failure = {.status = GM_OK};
+  gm_status status = GM_OK;
+  if (verdict == GM__ORDER_READY) return true;
+  if (!gm__arena_make_rare(arena, number)) return false;
+  gm__mark mark = gm__arena_mark(arena, number);
+  if (want->insert) {
+    status = gm__order_insert(&arena->order, &mark, slot, &failure);
+  } else if (verdict == GM__ORDER_BARRIER) {
+    *answer = GM_ACQUIRE_NEEDS_BARRIER;
+  } else {
+    *answer = GM_ACQUIRE_NEEDS_WAIT;
+    status = gm__order_attach_point(&arena->order, &mark, slot, &failure);
+  }
+  gm__arena_set_mark(arena, number, &mark);
+  if (status) {
+    gm__pool_note_failure(arena->pool, &failure);
+    return false;
+  }
+  gm__stats_count(&arena->pool->stats.waits, 1);
+  return true;
+}
+
+static void serve_put(gm__arena *arena, uint32_t number, const gm__mark *mark) {
+  gm__hole_put(arena, number, mark, gm__hole_mixes(arena, mark));
+}
+
+/* A span for the request, AWAY; 0: none. *same: it was freed last on the request's stream. */
+static uint32_t serve_search(gm__arena *arena, const gm__want *want, bool others, gm_acquire *answer, bool *same) {
+  const int slot = gm__arena_slot(arena, want->stream);
+  gm__order_verdict verdict = GM__ORDER_READY;
+  uint32_t number = serve_quick(arena, want, slot);
+  *answer = GM_ACQUIRE_OK;
+  if (number) {
+    *same = slot != GM__ORDER_HOST;
+    return number;
+  }
+  if (!gm__spans_reserve(&arena->spans, GM__HOLE_SPANS) || !gm__lookup_reserve(&arena->lookup, &arena->spans)) return 0;
+  const uint32_t hole = serve_find(arena, want, slot, others, &verdict);
+  if (!hole) return 0;
+  number = gm__hole_carve(arena, want, hole);
+  *same = slot != GM__ORDER_HOST && gm__arena_span(arena, number)->lane == slot;
+  if (serve_order(arena, want, slot, number, verdict, answer)) {
+    gm__lookup_insert(&arena->lookup, gm__arena_span(arena, number)->address, number);
+    return number;
+  }
+  const gm__mark mark = gm__arena_mark(arena, number);
+  serve_put(arena, number, &mark);
+  return 0;
+}
+
+/* ---- the span in hand ---- */
+
+static void serve_describe(gm__taken *taken, gm__arena *arena, uint32_t number) {
+  const gm__span *span = gm__arena_span(arena, number);
+  const gm__node *node = arena->homes[span->home]->node;
+  *taken = (gm__taken){.arena = arena,
+                       .span = number,
+                       .memory = node->memory,
+                       .offset = span->address - node->address,
+                       .address = span->address,
+                       .bytes = gm__arena_bytes(arena, span)};
+}
+
+static void serve_record(gm__arena *arena, uint32_t number, const gm__want *want, _Atomic uint64_t *hits,
+                         gm_block *block) {
+  gm__tally_add(hits, 1);
+  gm__arena_hand_out(arena, gm__arena_span(arena, number), want->bytes, want->tag,
+                     gm__arena_request_lane(arena, want->stream));
+  *block = gm__arena_block(arena, number);
+}
+
+/* Nothing is left to do with pooled memory outside the lock that it was found under. */
+static bool serve_is_direct(const gm_pool *pool, const gm__want *want) {
+  return !pool->tracker && !pool->guard && !(want->flags & GM_ZERO);
+}
+
+static bool serve_pooled(gm__arena *arena, const gm__want *want, bool others, gm__taken *taken, gm_acquire *answer,
+                         gm_block *block) {
+  bool same = false;
+  gm__arena_lock(arena);
+  const uint32_t number = serve_search(arena, want, others, answer, &same);
+  if (number) {
+    serve_describe(taken, arena, number);
+    taken->same_stream = same;
+    taken->done = serve_is_direct(arena->pool, want);
+    if (taken->done) {
+      serve_record(arena, number, want, same ? &arena->tally.stream_hits : &arena->tally.global_hits, block);
+    } else {
+      gm__arena_span(arena, number)->state =
+          (uint8_t)((gm__arena_span(arena, number)->state & GM__SPAN_RARE) | GM__SPAN_AWAY);
+    }
+  }
+  gm__arena_unlock(arena);
+  return number != 0;
+}
+
+void gm__serve_hand_out(const gm__taken *taken, const gm__want *want, bool fresh, uint64_t track_id, gm_block *block) {
+  gm__arena *arena = taken->arena;
+  gm__tally *tally = &arena->tally;
+  gm__arena_lock(arena);
+  if (track_id) gm__arena_rare(arena, taken->span)->track_id = track_id;
+  serve_record(arena, taken->span, want,
+               fresh                ? &tally->misses
+               : taken->same_stream ? &tally->stream_hits
+                                    : &tally->global_hits,
+               block);
+  gm__arena_unlock(arena);
+}
+
+bool gm__serve_prepare_track(const gm__taken *taken) {
+  gm__arena_lock(taken->arena);
+  const bool there = gm__arena_make_rare(taken->arena, taken->span) != NULL;
+  gm__arena_unlock(taken->arena);
+  return there;
+}
+
+/* ---- the pool ---- */
+
+/* From any arena whose memory serves. */
+static bool serve_anywhere(gm_pool *pool, const gm__want *want, gm__taken *taken, gm_acquire *answer, gm_block *block) {
+  const gm__memory_kind kind = gm__kind_of(&pool->rules, want);
+  gm__arena *arena;
+  for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
+    if (gm__kind_serves(&arena->kind, &kind) && serve_pooled(arena, want, true, taken, answer, block)) return true;
+  }
+  return false;
+}
+
+static gm_status serve_fresh(gm__arena *arena, const gm__want *want, gm__taken *taken, gm_acquire *answer,
+                             gm_error *err) {
+  uint32_t number = 0;
+  *answer = GM_ACQUIRE_FRESH;
+  const gm_status status = gm__growth_take(arena, want, &number, err);
+  if (status) return status;
+  gm__arena_lock(arena);
+  serve_describe(taken, arena, number);
+  gm__arena_unlock(arena);
+  return GM_OK;
+}
+
+/* New memory of the arena's kind; or, where the request is content with less than that, of its own. */
+static gm_status serve_grow(gm__arena *arena, const gm__want *want, gm__taken *taken, gm_acquire *answer,
+                            gm_error *err) {
+  gm_pool *pool = arena->pool;
+  const gm__memory_kind kind = gm__kind_of(&pool->rules, want);
+  gm_status status = serve_fresh(arena, want, taken, answer, err);
+  if (!gm__supply_is_shortage(status) || gm__kind_serves(&kind, &arena->kind)) return status;
+  gm__arena *beside = gm__arena_beside(pool, &kind);
+  return beside ? serve_fresh(beside, want, taken, answer, err) : status;
+}
+
+/* Set memory free for a request that found none: as much as the cap is short of, or all when the device is full. */
+static bool serve_make_room(gm_pool *pool, const gm__want *want, gm_status status) {
+  uint64_t pooled = gm__pool_pooled(pool);
+  return gm__supply_trim(pool, status == GM_ERR_OVER_LIMIT ? gm__sub_sat(pooled, want->exact) : 0) > 0;
+}
+
+gm_status gm__serve(gm_pool *pool, const gm__want *want, gm__taken *taken, gm_acquire *out_answer, gm_block *block,
+                    gm_error *err) {
+  const gm__memory_kind kind = gm__kind_of(&pool->rules, want);
+  if (want->exact / pool->rules.granule > UINT32_MAX) {
+    return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, "gm_alloc", "more than a segment of the pool can hold");
+  }
+  gm__arena *arena = gm__arena_of(pool, &kind);
+  if (!arena) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no host memory for an arena of the pool");
+  if (serve_pooled(arena, want, false, taken, out_answer, block)) return GM_OK;
+  if (want->flags & GM_POOLED_ONLY) {
+    return serve_anywhere(pool, want, taken, out_answer, block) ? GM_OK : GM_ERR_OUT_OF_DEVICE_MEMORY;
+  }
+  if (gm__acquire_is_captured(want, err)) return GM_ERR_BUSY;
+  if (gm__growth_move(arena, want) && serve_pooled(arena, want, false, taken, out_answer, block)) return GM_OK;
+  gm_status status = serve_grow(arena, want, taken, out_answer, err);
+  if (status == GM_OK || serve_anywhere(pool, want, taken, out_answer, block)) return GM_OK;
+  if (!gm__supply_is_shortage(status)) return status;
+  return serve_make_room(pool, want, status) ? serve_grow(arena, want, taken, out_answer, err) : status;
+}
+
+/* ---- giving back ---- */
+
+/* Slots are for 64 streams at a time; the work of one more is waited for, outside the lock. */
+static int serve_free_slot(gm__arena *arena, gm_stream *stream) {
+  int slot = gm__arena_slot(arena, stream);
+  if (!stream || slot != GM__ORDER_HOST) return slot;
+  gm__arena_unlock(arena);
+  gm__order_drain(arena->pool->device, stream);
+  gm__arena_lock(arena);
+  return GM__ORDER_HOST;
+}
+
+/* A span in no list and not in the table becomes free. */
+static void serve_free(gm__arena *arena, uint32_t number, int slot) {
+  gm__mark mark = gm__arena_mark(arena, number);
+  gm__order_note_free(&arena->order, &mark, slot);
+  arena->frees++;
+  gm__lookup_remove(&arena->lookup, &arena->spans, number);
+  serve_put(arena, number, &mark);
+}
+
+void gm__serve_undo(const gm__taken *taken, gm_stream *stream) {
+  gm__arena *arena = taken->arena;
+  gm__arena_lock(arena);
+  serve_free(arena, taken->span, serve_free_slot(arena, stream));
+  gm__arena_unlock(arena);
+}
+
+/* Without a slot a stream's work must be waited for, and nothing can wait for a captured one. */
+static bool serve_can_order(const gm__arena *arena, const gm_stream *stream) {
+  return arena->order.used != UINT64_MAX || !stream || gm__order_find(&arena->order, stream) != GM__ORDER_HOST ||
+         !gm__stream_captured(stream);
+}
+
+/* The live span of a block, taken away from its owner; 0 and the reason. */
+static uint32_t serve_seize(gm__arena *arena, const gm_block *block, gm_status *status, uint64_t *out_track_id) {
+  const uint32_t number = gm__arena_find(arena, block);
+  const gm__rare *rare = number ? gm__arena_rare(arena, number) : NULL;
+  *status = !number ? GM_ERR_INVALID_ARGUMENT : rare && rare->mapping.pointer ? GM_ERR_BUSY : GM_OK;
+  if (*status) return 0;
+  if (rare) *out_track_id = rare->track_id;
+  gm__span *span = gm__arena_span(arena, number);
+  gm__arena_take_back(arena, span);
+  span->state = (uint8_t)((span->state & GM__SPAN_RARE) | GM__SPAN_AWAY);
+  return number;
+}
+
+static gm_status serve_take_back(gm__arena *arena, const gm_block *block, gm_stream *stream, uint64_t *out_track_id) {
+  if (!serve_can_order(arena, stream)) return GM_ERR_BUSY;
+  const int slot = serve_free_slot(arena, stream);
+  gm_status status;
+  const uint32_t number = serve_seize(arena, block, &status, out_track_id);
+  if (number) serve_free(arena, number, slot);
+  return status;
+}
+
+void gm__serve_bury(gm_pool *pool, const gm_block *block) {
+  gm__arena *arena = gm__arena_of_block(pool, block);
+  gm_status status;
+  uint64_t track_id;
+  if (!arena) return;
+  gm__arena_lock(arena);
+  serve_seize(arena, block, &status, &track_id);
+  gm__arena_unlock(arena);
+}
+
+gm_status gm__serve_give_back(gm_pool *pool, const gm_block *block, gm_stream *stream, uint64_t *out_track_id) {
+  gm__arena *arena = gm__arena_of_block(pool, block);
+  if (!arena) return GM_ERR_INVALID_ARGUMENT;
+  gm__arena_lock(arena);
+  const gm_status status = serve_take_back(arena, block, stream, out_track_id);
+  gm__arena_unlock(arena);
+  return status;
+}

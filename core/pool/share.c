@@ -1,0 +1,286 @@
+#include "core/pool/share.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/descriptor.h"
+#include "core/base/error.h"
+#include "core/device/registry.h"
+#include "core/pool/access.h"
+
+/* What is imported is opened whole, once for a device, whichever part of it a block is: a driver may refuse to open the
+ * same handle twice, and gives it another address if it does not. Invariants, under the device's share_lock: every
+ * entry of `opened` has users; an entry goes from the list before anybody can open its handle anew, and is closed
+ * before. A descriptor is kept beside what it was opened from, so that its inode is not given to another file. */
+
+struct gm__opened {
+  gm__opened *next;
+  gm_shared shared; /* as it was opened: kind, whole, IPC bytes; its descriptor is ours, -1: none is kept */
+  uint64_t file[2]; /* whose memory it is, where a descriptor is kept */
+  gm_memory memory;
+  uint64_t users;
+};
+
+static const char *share_kind_name(gm_share_kind kind) {
+  static const char *const names[] = {"none", "IPC", "FD", "DMABUF"};
+  return (unsigned)kind <= GM_SHARE_DMABUF ? names[kind] : "?";
+}
+
+static uint32_t share_kinds(const gm_device *device) {
+  uint32_t kinds = 0;
+  for (uint32_t i = 0; i < device->type_count; i++) kinds |= device->types[i].share_kinds;
+  return kinds;
+}
+
+static gm_status share_check_kind(const gm_device *device, gm_share_kind kind, const char *op, gm_error *err) {
+  char has[32] = "";
+  const uint32_t kinds = share_kinds(device);
+  if (kinds >> kind & 1) return GM_OK;
+  for (int each = GM_SHARE_IPC, length = 0; each <= GM_SHARE_DMABUF; each++) {
+    if (!(kinds >> each & 1)) continue;
+    length += snprintf(has + length, sizeof has - (size_t)length, " %s", share_kind_name((gm_share_kind)each));
+  }
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "%s (%s) shares no memory by %s; it has:%s", device->info.name,
+                  device->info.backend, share_kind_name(kind), has[0] ? has : " none");
+}
+
+gm_status gm__share_check_pool(const gm_device *device, const gm_pool_params *params, gm_error *err) {
+  static const char op[] = "gm_pool_create";
+  if (params->share == GM_SHARE_NONE) return GM_OK;
+  if ((unsigned)params->share > GM_SHARE_DMABUF) {
+    return gm__bad_argument(err, op, "`params->share` is %u, none of gm_share_kind", (unsigned)params->share);
+  }
+  if (params->upstream) {
+    return gm__bad_argument(err, op, "`params->share`: the memory of an upstream is not gm's to share");
+  }
+  return share_check_kind(device, params->share, op, err);
+}
+
+gm_status gm__share_check_words(const gm_shared *shared, const char *op, gm_error *err) {
+  if (shared->struct_size != sizeof *shared) {
+    return gm__bad_argument(err, op, "`shared->struct_size` is %u, must be %zu", shared->struct_size, sizeof *shared);
+  }
+  if (shared->kind == GM_SHARE_NONE || (unsigned)shared->kind > GM_SHARE_DMABUF) {
+    return gm__bad_argument(err, op, "`shared->kind` is %u, none that memory is shared by", (unsigned)shared->kind);
+  }
+  const bool inside = shared->offset <= shared->whole_bytes && shared->bytes <= shared->whole_bytes - shared->offset;
+  if (shared->bytes == 0 || !inside) {
+    return gm__bad_argument(err, op, "`shared`: %" PRIu64 " bytes at %" PRIu64 " of %" PRIu64 " cannot be",
+                            shared->bytes, shared->offset, shared->whole_bytes);
+  }
+  if (gm__share_has_descriptor(shared->kind) ? shared->fd < 0 : shared->fd != -1) {
+    return gm__bad_argument(err, op, "`shared->fd` is %d, and the kind is %s", (int)shared->fd,
+                            share_kind_name(shared->kind));
+  }
+  if (memchr(shared->backend, 0, sizeof shared->backend)) return GM_OK;
+  return gm__bad_argument(err, op, "`shared->backend` does not end");
+}
+
+/* ---- export ---- */
+
+/* What the backend gave is input, too. */
+static gm_status share_check_answer(const gm_pool *pool, const gm_memory *memory, gm_shared *given, gm_error *err) {
+  gm_error why;
+  given->struct_size = sizeof *given;
+  if (!gm__share_has_descriptor(given->kind)) given->fd = -1;
+  const bool fits = given->kind == pool->share && given->bytes >= memory->bytes;
+  if (fits && gm__share_check_words(given, "share_export", &why) == GM_OK) return GM_OK;
+  const gm_status status =
+      gm__fail(err, GM_ERR_DRIVER, 0, "share_export", "backend %s answered success with %s: %s",
+               pool->device->info.backend, share_kind_name(given->kind), fits ? why.message : "not what was asked for");
+  gm_shared_close(given);
+  return status;
+}
+
+/* A descriptor for other drivers is for other devices, too. */
+static void share_sign(const gm_device *device, gm_shared *shared) {
+  memset(shared->device_uuid, 0, sizeof shared->device_uuid);
+  memset(shared->backend, 0, sizeof shared->backend);
+  if (shared->kind == GM_SHARE_DMABUF) return;
+  memcpy(shared->device_uuid, device->info.uuid, sizeof shared->device_uuid);
+  memcpy(shared->backend, device->info.backend, sizeof shared->backend);
+}
+
+static gm_status share_check_block(const gm_pool *pool, const gm_memory *memory, gm_error *err) {
+  static const char op[] = "gm_block_export";
+  const gm_device *device = pool->device;
+  if (pool->share == GM_SHARE_NONE) {
+    return gm__bad_argument(err, op, "pool \"%s\" was not made to share (gm_pool_params.share)", pool->name);
+  }
+  if (memory->wrapped) return gm__bad_argument(err, op, "`block` is wrapped or imported: its owner can export it");
+  if (memory->type < device->type_count && device->types[memory->type].share_kinds >> pool->share & 1) return GM_OK;
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "`block` is memory beside the device, which is not shared");
+}
+
+gm_status gm_block_export(gm_pool *pool, const gm_block *block, gm_shared *out, gm_error *err) {
+  static const char op[] = "gm_block_export";
+  gm__access access;
+  gm_status status = gm__access_open(pool, block, 0, block ? block->bytes : 0, op, &access, err);
+  if (status) return status;
+  if (!out || out->struct_size != sizeof *out) {
+    return gm__bad_argument(err, op, "`out` is NULL, or its struct_size is not %zu", sizeof *out);
+  }
+  status = share_check_block(pool, &access.memory, err);
+  if (status) return status;
+  gm_shared given = {.struct_size = sizeof given, .fd = -1};
+  status = access.device->ops->share_export(access.device->handle, &access.memory, pool->share, &given, err);
+  if (!status) status = share_check_answer(pool, &access.memory, &given, err);
+  if (status) return status;
+  given.offset += access.offset;
+  given.bytes = access.bytes;
+  given.type = access.memory.type;
+  share_sign(access.device, &given);
+  *out = given;
+  return GM_OK;
+}
+
+/* ---- import ---- */
+
+/* "NVIDIA H100 (cuda 1)", or the UUID of a device that is not one of ours. */
+static void share_device_name(const gm_device *device, const uint8_t *uuid, char *out, size_t capacity) {
+  struct gm__driver *driver = device->driver;
+  int length = 0;
+  gm__mutex_lock(&driver->lock);
+  for (uint32_t i = 0; i < driver->entry_count && length == 0; i++) {
+    const gm_device_entry *entry = &driver->entries[i];
+    if (memcmp(entry->id.uuid, uuid, GM_UUID_BYTES) != 0) continue;
+    length =
+        snprintf(out, capacity, "%.80s (%.15s %" PRIu32 ")", entry->info.name, entry->id.backend, entry->info.index);
+  }
+  gm__mutex_unlock(&driver->lock);
+  if (length > 0) return;
+  length = snprintf(out, capacity, "a device that is not here, ");
+  for (int i = 0; i < GM_UUID_BYTES; i++) {
+    length += snprintf(out + length, capacity - (size_t)length, "%02x", (unsigned)uuid[i]);
+  }
+}
+
+static gm_status share_check_origin(const gm_device *device, const gm_shared *shared, gm_error *err) {
+  static const char op[] = "gm_block_import";
+  static const uint8_t any[GM_UUID_BYTES];
+  char theirs[128], ours[128];
+  if (shared->kind == GM_SHARE_DMABUF) return GM_OK;
+  if (shared->backend[0] && strcmp(shared->backend, device->info.backend) != 0) {
+    return gm__bad_argument(err, op,
+                            "`shared` is memory of backend %s, and %s is a device of %s: only DMABUF is for both",
+                            shared->backend, device->info.name, device->info.backend);
+  }
+  const bool same = memcmp(shared->device_uuid, device->info.uuid, GM_UUID_BYTES) == 0;
+  if (same || memcmp(shared->device_uuid, any, sizeof any) == 0) return GM_OK;
+  share_device_name(device, shared->device_uuid, theirs, sizeof theirs);
+  share_device_name(device, device->info.uuid, ours, sizeof ours);
+  return gm__bad_argument(err, op, "`shared` is memory of %s, and the pool is of %s: import it there", theirs, ours);
+}
+
+/* The entry of the same allocation; NULL: it is not open, or cannot be told. */
+static gm__opened *share_find(const gm_device *device, const gm_shared *shared, const uint64_t *file) {
+  for (gm__opened *opened = device->opened; opened; opened = opened->next) {
+    const gm_shared *known = &opened->shared;
+    if (known->kind != shared->kind || known->whole_bytes != shared->whole_bytes) continue;
+    const bool same = file ? known->fd >= 0 && memcmp(opened->file, file, sizeof opened->file) == 0
+                           : known->kind == GM_SHARE_IPC && memcmp(known->ipc, shared->ipc, sizeof known->ipc) == 0;
+    if (same) return opened;
+  }
+  return NULL;
+}
+
+static void share_discard(const gm_device *device, gm__opened *opened) {
+  gm__descriptor_close(opened->shared.fd);
+  gm__release(gm__context_services(device->ctx), opened, sizeof *opened);
+}
+
+static gm_status share_check_opened(const gm_device *device, const gm__opened *opened, gm_error *err) {
+  const gm_memory *memory = &opened->memory;
+  const bool fits = memory->bytes >= opened->shared.whole_bytes && memory->address <= UINT64_MAX - memory->bytes;
+  if (memory->handle && fits) return GM_OK;
+  if (memory->handle) device->ops->share_close(device->handle, memory, GM_CLOSE_NORMAL, NULL);
+  return gm__fail(err, GM_ERR_DRIVER, 0, "share_import", "backend %s answered success without the memory",
+                  device->info.backend);
+}
+
+static gm_status share_open_new(gm_device *device, const gm_shared *shared, const uint64_t *file, gm__opened **out,
+                                gm_error *err) {
+  gm__opened *opened = gm__alloc(gm__context_services(device->ctx), sizeof *opened);
+  if (!opened) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_block_import", "no host memory for its record");
+  *opened = (gm__opened){.shared = *shared, .users = 1};
+  opened->shared.offset = 0;
+  opened->shared.bytes = shared->whole_bytes;
+  gm_status status = device->ops->share_import(device->handle, &opened->shared, &opened->memory, err);
+  opened->shared.fd = -1;
+  if (!status) status = share_check_opened(device, opened, err);
+  if (status) {
+    share_discard(device, opened);
+    return status;
+  }
+  if (file) {
+    opened->shared.fd = gm__descriptor_copy(shared->fd); /* without one it is merely opened again */
+    memcpy(opened->file, file, sizeof opened->file);
+  }
+  opened->next = device->opened;
+  device->opened = opened;
+  *out = opened;
+  return GM_OK;
+}
+
+static gm_status share_open(gm_device *device, const gm_shared *shared, gm__opened **out, gm_error *err) {
+  uint64_t identity[2];
+  const bool known = gm__share_has_descriptor(shared->kind) && gm__descriptor_identity(shared->fd, identity);
+  const uint64_t *file = known ? identity : NULL;
+  gm_status status = GM_OK;
+  gm__mutex_lock(&device->share_lock);
+  gm__opened *opened = share_find(device, shared, file);
+  if (opened) {
+    opened->users++;
+    *out = opened;
+  } else {
+    status = share_open_new(device, shared, file, out, err);
+  }
+  gm__mutex_unlock(&device->share_lock);
+  if (status == GM_ERR_DEVICE_LOST) atomic_store(&device->lost, true);
+  return status;
+}
+
+void gm__share_release(gm_device *device, gm__opened *opened) {
+  const bool forked = gm__context_forked(device->ctx);
+  if (!forked) gm__mutex_lock(&device->share_lock);
+  const bool last = --opened->users == 0;
+  if (last) {
+    gm__opened **at = &device->opened;
+    while (*at != opened) at = &(*at)->next;
+    *at = opened->next;
+    device->ops->share_close(device->handle, &opened->memory, forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL, NULL);
+  }
+  if (!forked) gm__mutex_unlock(&device->share_lock);
+  if (last) share_discard(device, opened);
+}
+
+void gm__share_drain(gm_pool *pool, const gm__node *node, gm_stream *stream) {
+  if (stream) gm__order_drain(pool->device, stream);
+  for (uint32_t slot = 0; slot < GM__ORDER_SLOTS; slot++) {
+    if (node->rare.mark.users >> slot & 1) gm__order_drain(pool->device, pool->order.slots[slot].stream);
+  }
+}
+
+gm_status gm_block_import(gm_pool *pool, const gm_shared *shared, gm_block *out, gm_error *err) {
+  static const char op[] = "gm_block_import";
+  gm__opened *opened = NULL;
+  gm_status status = gm__pool_check(pool, op, err);
+  if (status) return status;
+  if (!shared || !out) return gm__bad_argument(err, op, "`%s` is NULL", shared ? "out" : "shared");
+  status = gm__share_check_words(shared, op, err);
+  if (!status) status = share_check_kind(pool->device, shared->kind, op, err);
+  if (!status) status = share_check_origin(pool->device, shared, err);
+  if (!status) status = share_open(pool->device, shared, &opened, err);
+  if (status) return status;
+  status = gm__pool_adopt(pool, &opened->memory, shared->offset, shared->bytes, opened, out, err);
+  if (status) gm__share_release(pool->device, opened);
+  return status;
+}
+
+void gm_shared_close(gm_shared *shared) {
+  if (!shared) return;
+  if (gm__share_has_descriptor(shared->kind)) gm__descriptor_close(shared->fd);
+  *shared = (gm_shared){0};
+}

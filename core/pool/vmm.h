@@ -1,0 +1,20 @@
+/* Arenas on mapped pages: where a request finds no hole, pages are mapped between holes so that there is one, and whole
+ * free handles leave holes again. Takes the locks it needs; none may be held. */
+#ifndef GM_CORE_POOL_VMM_H
+#define GM_CORE_POOL_VMM_H
+
+#include "core/pool/arena.h"
+
+/* Does the arena's memory come in pages? */
+bool gm__vmm_serves(const gm__arena *arena);
+
+/* The request's span, AWAY, out of a hole made for it. The supply layer's answers. */
+gm_status gm__vmm_take(gm__arena *arena, const gm__want *want, uint32_t *out, gm_error *err);
+
+/* Give idle handles of all arenas back until at most `keep_bytes` are pooled; the bytes given back. */
+uint64_t gm__vmm_trim(gm_pool *pool, uint64_t keep_bytes);
+
+/* Bytes of handles in a range that a trim could give back. Inside the arena's lock. */
+uint64_t gm__vmm_idle_bytes(const gm__arena *arena, const gm__segment *segment);
+
+#endif

@@ -1,0 +1,175 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+#include "core/track/trace_reader.h"
+#include "gm/advice.h"
+#include "gm/size.h"
+
+/* One pass over a trace. Invariants: `born` has each live block with the number of its allocation among the events and
+ * of the marks before it; class_live is how many of them are in each class. Which blocks are never freed is known at
+ * the end alone, so growth is added up there. */
+
+enum { PROFILE_EVENT_BITS = 40, PROFILE_SMALL = 1024 * 1024 };
+
+typedef struct profile {
+  gm_trace *trace;
+  gm_trace_profile *out;
+  gm__map born;  /* live id → marks before it << PROFILE_EVENT_BITS | number of the event */
+  gm__map sizes; /* every size asked for */
+  gm__map homes; /* live id → stream */
+  uint64_t live_bytes, live_blocks;
+  uint64_t class_live[GM_TRACE_CLASSES];
+  bool sets_up; /* the first mark says that what follows is meant to stay */
+} profile;
+
+static void profile_raise(uint64_t *highest, uint64_t value) {
+  if (value > *highest) *highest = value;
+}
+
+static uint64_t profile_number(const profile *self) {
+  return self->out->events & ((UINT64_C(1) << PROFILE_EVENT_BITS) - 1);
+}
+
+static gm_status profile_alloc(profile *self, const gm_trace_event *event) {
+  gm_trace_profile *out = self->out;
+  uint32_t at = gm_size_class(event->bytes);
+  out->allocs++;
+  out->repeats += gm__map_find(&self->sizes, event->bytes, NULL);
+  out->small_allocs += event->bytes <= PROFILE_SMALL;
+  out->total_bytes = gm__add_sat(out->total_bytes, event->bytes);
+  profile_raise(&out->streams, (uint64_t)event->stream + 1);
+  self->live_bytes = gm__add_sat(self->live_bytes, event->bytes);
+  profile_raise(&out->peak_live_bytes, self->live_bytes);
+  profile_raise(&out->peak_live_blocks, ++self->live_blocks);
+  profile_raise(&out->class_peak_blocks[at], ++self->class_live[at]);
+  profile_raise(&out->class_largest_bytes[at], event->bytes);
+  gm_status status = gm__map_insert(&self->sizes, event->bytes, 0);
+  if (!status) status = gm__map_insert(&self->homes, event->id, event->stream);
+  return status ? status
+                : gm__map_insert(&self->born, event->id, out->marks << PROFILE_EVENT_BITS | profile_number(self));
+}
+
+static void profile_free(profile *self, const gm_trace_event *event) {
+  uint64_t born = 0, home = 0;
+  self->out->frees++;
+  self->live_bytes -= event->bytes;
+  self->live_blocks--;
+  self->class_live[gm_size_class(event->bytes)]--;
+  gm__map_remove(&self->born, event->id, &born);
+  gm__map_remove(&self->homes, event->id, &home);
+  born &= (UINT64_C(1) << PROFILE_EVENT_BITS) - 1;
+  self->out->brief_allocs += profile_number(self) - born < GM_TRACE_BRIEF_EVENTS;
+  self->out->moved_frees += event->stream != home;
+}
+
+static void profile_mark(profile *self, const char *label) {
+  if (self->out->marks++ == 0) self->sets_up = strcmp(label, "params") == 0 || strcmp(label, "start") == 0;
+}
+
+static gm_status profile_event(profile *self, const gm_trace_event *event) {
+  gm_status status = GM_OK;
+  self->out->events++;
+  if (event->kind == GM_TRACE_MARK) profile_mark(self, event->label);
+  if (event->kind == GM_TRACE_FREE) profile_free(self, event);
+  if (event->kind == GM_TRACE_ALLOC) status = profile_alloc(self, event);
+  return status;
+}
+
+static gm_status profile_add(gm__map *map, uint64_t key, uint64_t value) {
+  uint64_t sum = 0;
+  gm__map_find(map, key, &sum);
+  return gm__map_insert(map, key, gm__add_sat(sum, value));
+}
+
+/* What was allocated between two marks and is still there. After the last mark the program is not done with it. */
+static gm_status profile_growth(profile *self) {
+  gm__map blocks, bytes;
+  size_t cursor = 0;
+  uint64_t id, born, count;
+  gm_status status = GM_OK;
+  gm__map_init(&blocks, self->born.services);
+  gm__map_init(&bytes, self->born.services);
+  while (!status && gm__map_next(&self->born, &cursor, &id, &born)) {
+    uint64_t marks = born >> PROFILE_EVENT_BITS, size = 0;
+    if (marks <= self->sets_up || marks >= self->out->marks) continue;
+    gm__map_find(&self->trace->bytes, id, &size);
+    status = profile_add(&blocks, marks, 1);
+    if (!status) status = profile_add(&bytes, marks, size);
+  }
+  for (cursor = 0; !status && gm__map_next(&blocks, &cursor, &id, &count);) {
+    self->out->growth_times += count > GM_ADVICE_GROWTH_BLOCKS;
+    if (count <= self->out->growth_blocks) continue;
+    self->out->growth_blocks = count;
+    gm__map_find(&bytes, id, &self->out->growth_bytes);
+  }
+  gm__map_clear(&blocks);
+  gm__map_clear(&bytes);
+  return status;
+}
+
+static gm_status profile_run(profile *self, gm_error *err) {
+  gm_trace_event event = {.struct_size = sizeof event};
+  gm_status status, memory = GM_OK;
+  do {
+    status = gm_trace_next(self->trace, &event, err);
+    if (status) return status;
+    if (event.kind != GM_TRACE_END) memory = profile_event(self, &event);
+  } while (!memory && event.kind != GM_TRACE_END);
+  self->out->end_live_blocks = self->live_blocks;
+  self->out->end_live_bytes = self->live_bytes;
+  self->out->distinct_sizes = self->sizes.count;
+  if (!memory) memory = profile_growth(self);
+  if (!memory) return GM_OK;
+  return gm__fail(err, memory, 0, "gm_trace_profile_read", "%s: too long for this host's memory", self->trace->path);
+}
+
+gm_status gm_trace_profile_read(const gm_services *services, const char *path, gm_trace_profile *out, gm_error *err) {
+  static const char op[] = "gm_trace_profile_read";
+  profile self = {.out = out};
+  if (!out) return gm__bad_argument(err, op, "`out` is NULL");
+  if (out->struct_size < sizeof *out) {
+    return gm__bad_argument(err, op, "`out->struct_size` is %u, must be %zu", out->struct_size, sizeof *out);
+  }
+  *out = (gm_trace_profile){.struct_size = sizeof *out};
+  gm_status status = gm_trace_open(services, path, &self.trace, err);
+  if (status) return status;
+  gm__map_init(&self.born, &self.trace->services);
+  gm__map_init(&self.sizes, &self.trace->services);
+  gm__map_init(&self.homes, &self.trace->services);
+  status = profile_run(&self, err);
+  gm__map_clear(&self.born);
+  gm__map_clear(&self.sizes);
+  gm__map_clear(&self.homes);
+  gm_trace_close(self.trace);
+  return status;
+}
+
+/* As people write sizes: in the largest unit that leaves no remainder. */
+static void profile_entry(char *text, size_t capacity, uint64_t bytes, uint64_t count) {
+  static const char *const units[] = {"", "K", "M", "G", "T"};
+  size_t unit = 0;
+  while (unit < 4 && bytes % 1024 == 0) {
+    bytes /= 1024;
+    unit++;
+  }
+  snprintf(text, capacity, "%" PRIu64 "%s:%" PRIu64, bytes, units[unit], count);
+}
+
+size_t gm_trace_profile_warm_up(const gm_trace_profile *from, char *text, size_t capacity) {
+  size_t length = 0;
+  if (!text || capacity == 0) return 0;
+  text[0] = '\0';
+  for (int at = GM_TRACE_CLASSES - 1; from && at >= 0; at--) {
+    char entry[64] = ",";
+    if (from->class_peak_blocks[at] == 0) continue;
+    profile_entry(entry + 1, sizeof entry - 1, from->class_largest_bytes[at], from->class_peak_blocks[at]);
+    const char *next = length ? entry : entry + 1;
+    if (length + strlen(next) >= capacity) break;
+    memcpy(text + length, next, strlen(next) + 1);
+    length += strlen(next);
+  }
+  return length;
+}

@@ -1,0 +1,40 @@
+/* Quotas: how many bytes a tag may hold in a pool (F22). A pool without any pays nothing for them; with the first one
+ * its allocations take the longer way. What counts is what callers asked for and hold. Thread-safe, but for the first
+ * quota of a pool: no other thread may be in a call on the pool then. */
+#ifndef GM_QUOTA_H
+#define GM_QUOTA_H
+
+#include "gm/pool.h"
+
+GM_BEGIN_DECLS
+
+#define GM_NO_QUOTA UINT64_MAX
+
+enum { GM_QUOTA_TAGS = 256 }; /* tags below this can have one; 0 is what has no tag */
+
+typedef enum gm_quota_flags {
+  GM_QUOTA_BORROW = 1 /* beyond its own, what quotas of its and of lower priority leave unused */
+} gm_quota_flags;
+
+typedef struct gm_quota {
+  uint32_t struct_size; /* set by the caller: sizeof(gm_quota) */
+  uint32_t flags;
+  int32_t priority;
+  uint64_t bytes;      /* GM_NO_QUOTA: none is set */
+  uint64_t used_bytes; /* held by the tag's blocks */
+} gm_quota;
+
+/* Requests with the tag that would make it hold more than `bytes` are OVER_LIMIT from now on, exactly, whatever other
+ * threads do; what it holds already stays. GM_NO_QUOTA takes the quota away. A tag that may borrow may hold more, as
+ * long as all tags of a priority up to its own hold no more than their quotas together; whoever lent is refused until
+ * enough came back, so only a higher priority than every borrower's keeps a quota for sure. INVALID_ARGUMENT;
+ * NOT_SUPPORTED: the tag is GM_QUOTA_TAGS or above; OUT_OF_HOST_MEMORY; FORKED. */
+GM_API gm_status gm_pool_set_quota(gm_pool *pool, uint32_t tag, uint64_t bytes, uint32_t flags, int32_t priority,
+                                   gm_error *err);
+
+/* The quota of a tag, and what it holds (0 as long as the pool never had a quota). INVALID_ARGUMENT, FORKED. */
+GM_API gm_status gm_pool_quota(gm_pool *pool, uint32_t tag, gm_quota *out, gm_error *err);
+
+GM_END_DECLS
+
+#endif

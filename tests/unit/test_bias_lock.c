@@ -1,0 +1,116 @@
+/* The lock that costs its owner little, and the thread's own words. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "core/base/barrier.h"
+#include "core/base/bias_lock.h"
+#include "core/base/thread_here.h"
+
+enum { TURNS = 60000, THREADS = 3 };
+
+static gm__bias_lock lock;
+static uint64_t counter; /* guarded by the lock, and no atomic: two inside would lose counts */
+
+static void turn(const void *self) {
+  gm__bias_lock_in(&lock, self);
+  counter++;
+  gm__bias_lock_out(&lock, self);
+}
+
+static void be_home(void *argument) {
+  const void *self = gm__thread_self();
+  gm__bias_lock_in(&lock, self);
+  gm__bias_settle(&lock, self);
+  gm__bias_lock_out(&lock, self);
+  for (int i = 0; i < *(int *)argument; i++) turn(self);
+}
+
+static void be_a_stranger(void *argument) {
+  for (int i = 0; i < *(int *)argument; i++) turn(gm__thread_self());
+}
+
+static void test_nobody_is_inside_with_another(void **state) {
+  (void)state;
+  gm__thread threads[THREADS];
+  int many = TURNS, few = TURNS / 20;
+  gm__bias_init(&lock);
+  counter = 0;
+  for (int i = 0; i < THREADS; i++) {
+    assert_int_equal(gm__thread_create(&threads[i], "bias", i ? be_a_stranger : be_home, i ? &few : &many, NULL),
+                     GM_OK);
+  }
+  for (int i = 0; i < THREADS; i++) gm__thread_join(&threads[i]);
+  assert_int_equal(counter, many + (THREADS - 1) * few);
+  gm__bias_destroy(&lock);
+}
+
+static void test_the_home_thread_becomes_the_owner_again(void **state) {
+  (void)state;
+  const void *self = gm__thread_self();
+  int once = 1;
+  gm__thread stranger;
+  gm__bias_init(&lock);
+  assert_false(gm__bias_enter(&lock, self)); /* nobody's home yet */
+  be_home(&(int){0});
+  if (gm__barrier_ready()) {
+    assert_true(gm__bias_enter(&lock, self));
+    gm__bias_lock_out(&lock, self);
+  }
+  assert_int_equal(gm__thread_create(&stranger, "bias", be_a_stranger, &once, NULL), GM_OK);
+  gm__thread_join(&stranger);
+  assert_false(gm__bias_enter(&lock, self));
+  for (int i = 0; i < 100; i++) turn(self);
+  if (gm__barrier_ready()) {
+    assert_true(gm__bias_enter(&lock, self));
+    gm__bias_lock_out(&lock, self);
+  }
+  gm__bias_destroy(&lock);
+}
+
+static void live(void *argument) { *(gm__thread_life **)argument = gm__thread_life_take(); }
+
+static void test_a_thread_leaves_a_sign_that_it_ended(void **state) {
+  (void)state;
+  gm__thread thread;
+  gm__thread_life *own = gm__thread_life_take(), *other = NULL;
+  assert_non_null(own);
+  assert_int_equal(gm__thread_create(&thread, "life", live, &other, NULL), GM_OK);
+  gm__thread_join(&thread);
+  assert_non_null(other);
+  assert_true(gm__thread_life_ended(other));
+  assert_false(gm__thread_life_ended(own));
+  gm__thread_life *again = gm__thread_life_take();
+  assert_ptr_equal(own, again);
+  gm__thread_life_give(again);
+  gm__thread_life_give(own);
+  gm__thread_life_give(other);
+  gm__thread_life_give(NULL);
+}
+
+static void test_words_of_a_thread(void **state) {
+  (void)state;
+  int a, b;
+  gm__here_keep(1000001, &a);
+  gm__here_keep(1000002, &b);
+  assert_ptr_equal(gm__here_find(1000001), &a);
+  assert_ptr_equal(gm__here_find(1000002), &b);
+  assert_null(gm__here_find(1000001 + GM__HERE_SLOTS));
+  gm__here_keep(1000001 + GM__HERE_SLOTS, &b); /* takes the place */
+  assert_null(gm__here_find(1000001));
+  assert_null(gm__here_find(0));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_nobody_is_inside_with_another),
+      cmocka_unit_test(test_the_home_thread_becomes_the_owner_again),
+      cmocka_unit_test(test_a_thread_leaves_a_sign_that_it_ended),
+      cmocka_unit_test(test_words_of_a_thread),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,358 @@
+/* Layers over devices: every split tried on small cases, every split proven on many. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gm/fit.h"
+#include "support/counted_services.h"
+#include "support/random.h"
+
+enum { DEVICES = 3, LAYERS = 6, SMALL_SETS = 3000, MANY_SETS = 10000, MANY_DEVICES = 8, MANY_LAYERS = 40 };
+
+typedef struct scene {
+  gm_fit_device devices[GM_FIT_DEVICES_MAX];
+  gm_fit_layer layers[GM_FIT_LAYERS_MAX];
+  gm_fit_request request;
+} scene;
+
+static uint64_t below(uint64_t *random, uint64_t limit) { return test_random(random) % limit; }
+
+static void scene_make(scene *s, uint64_t *random, uint32_t devices, uint32_t layers, uint64_t unit) {
+  uint64_t free_bytes = layers * unit * 2 / devices;
+  for (uint32_t i = 0; i < devices; i++) {
+    s->devices[i] =
+        (gm_fit_device){NULL, below(random, free_bytes + 1), below(random, unit + 1), below(random, unit + 1)};
+  }
+  for (uint32_t i = 0; i < layers; i++) {
+    s->layers[i] = (gm_fit_layer){below(random, unit), 0, below(random, unit / 2), below(random, unit / 2)};
+    if (below(random, 3)) s->layers[i].expert_bytes = below(random, unit);
+  }
+  s->request =
+      (gm_fit_request){.struct_size = sizeof s->request,
+                       .devices = s->devices,
+                       .device_count = devices,
+                       .layers = s->layers,
+                       .layer_count = layers,
+                       .least_share_percent = below(random, 2) ? (uint32_t)below(random, 60) : 0,
+                       .all_on_devices = below(random, 8) == 0,
+                       .experts_on_host = below(random, 2),
+                       .host_free_bytes = below(random, 2) ? below(random, layers * unit * 2) : GM_UNKNOWN_BYTES,
+                       .host_fixed_bytes = below(random, unit),
+                       .partial_bytes = below(random, 2) ? below(random, unit) : 0};
+}
+
+/* What layers first..end take, experts only of those from `experts` on. */
+static uint64_t plain_need(const scene *s, uint32_t first, uint32_t end, uint32_t experts) {
+  uint64_t sum = 0, compute = 0;
+  for (uint32_t i = first; i < end; i++) {
+    const gm_fit_layer *layer = &s->layers[i];
+    sum += layer->weight_bytes + layer->kv_bytes + (i >= experts ? layer->expert_bytes : 0);
+    if (layer->compute_bytes > compute) compute = layer->compute_bytes;
+  }
+  return sum + compute;
+}
+
+/* -1: it does not fit; else what is left on the tightest device, `most` when none is used. */
+static int64_t plain_headroom(const scene *s, uint32_t on_host, uint32_t experts, const uint32_t *ends, int64_t most) {
+  const gm_fit_request *r = &s->request;
+  uint64_t host = r->host_fixed_bytes + plain_need(s, 0, on_host, LAYERS * 100);
+  for (uint32_t i = 0; i < (experts > on_host ? experts : on_host); i++) host += s->layers[i].expert_bytes;
+  if (r->host_free_bytes != GM_UNKNOWN_BYTES && host > r->host_free_bytes) return -1;
+  for (uint32_t d = 0, first = on_host; d < r->device_count; first = ends[d++]) {
+    const gm_fit_device *device = &s->devices[d];
+    if (first == ends[d]) continue;
+    if ((ends[d] - first) * 100 < r->least_share_percent * r->layer_count) return -1;
+    uint64_t need = plain_need(s, first, ends[d], experts) + device->overhead_bytes + device->margin_bytes;
+    if (on_host || experts) need += r->partial_bytes;
+    if (need > device->free_bytes) return -1;
+    if ((int64_t)(device->free_bytes - need) < most) most = (int64_t)(device->free_bytes - need);
+  }
+  return most;
+}
+
+/* The best headroom over all ways to end the layers of each device; -1: there is none. */
+static int64_t every_split(const scene *s, uint32_t on_host, uint32_t experts, uint32_t device, uint32_t *ends) {
+  uint32_t devices = s->request.device_count, layers = s->request.layer_count;
+  uint32_t from = device ? ends[device - 1] : on_host;
+  int64_t best = -1;
+  if (device == devices) return from == layers ? plain_headroom(s, on_host, experts, ends, INT64_MAX) : -1;
+  for (ends[device] = from; ends[device] <= layers; ends[device]++) {
+    uint32_t end = ends[device];
+    int64_t found = every_split(s, on_host, experts, device + 1, ends);
+    if (found > best) best = found;
+    ends[device] = end;
+  }
+  return best;
+}
+
+static bool every_plan(const scene *s, uint32_t *on_host, uint32_t *experts, int64_t *headroom) {
+  uint32_t ends[DEVICES], layers = s->request.layer_count;
+  for (*on_host = 0; *on_host <= (s->request.all_on_devices ? 0 : layers); ++*on_host) {
+    for (*experts = *on_host; *experts <= (s->request.experts_on_host ? layers : *on_host); ++*experts) {
+      *headroom = every_split(s, *on_host, *experts, 0, ends);
+      if (*headroom >= 0) return true;
+    }
+  }
+  return false;
+}
+
+static void test_small_cases_against_every_split(void **state) {
+  (void)state;
+  uint64_t random = 31;
+  uint32_t fits = 0, split = 0, with_experts = 0;
+  scene *s = test_malloc(sizeof *s);
+  for (uint32_t set = 0; set < SMALL_SETS; set++) {
+    gm_fit_part parts[DEVICES];
+    gm_fit_plan plan = {.struct_size = sizeof plan};
+    uint32_t on_host, experts;
+    int64_t headroom;
+    scene_make(s, &random, 1 + (uint32_t)below(&random, DEVICES), 1 + (uint32_t)below(&random, LAYERS), 10);
+    bool expected = every_plan(s, &on_host, &experts, &headroom);
+    assert_int_equal(gm_place_layers(NULL, &s->request, parts, &plan, NULL), GM_OK);
+    assert_int_equal(plan.fits, expected);
+    if (!expected) continue;
+    fits++;
+    split += plan.devices_used > 1;
+    with_experts += plan.host_expert_layers > 0;
+    assert_int_equal(plan.device_layers, s->request.layer_count - on_host);
+    while (experts > on_host && !s->layers[experts - 1].expert_bytes) experts--; /* nothing of theirs is there */
+    assert_int_equal(plan.host_expert_layers, experts - on_host);
+    assert_true(plan.least_headroom_bytes == (headroom == INT64_MAX ? GM_UNKNOWN_BYTES : (uint64_t)headroom));
+  }
+  print_message("%u sets: %u fit, %u on several devices, %u with experts on the host\n", SMALL_SETS, fits, split,
+                with_experts);
+  assert_true(fits > SMALL_SETS / 3 && split > SMALL_SETS / 20 && with_experts > SMALL_SETS / 50);
+  test_free(s);
+}
+
+/* The parts say the same as a plain sum, lie side by side, and have room. */
+static void prove(const scene *s, const gm_fit_part *parts, const gm_fit_plan *plan) {
+  const gm_fit_request *r = &s->request;
+  uint32_t on_host = r->layer_count - plan->device_layers, experts = on_host + plan->host_expert_layers, at = on_host;
+  uint32_t ends[GM_FIT_DEVICES_MAX], used = 0;
+  uint64_t bytes = 0;
+  for (uint32_t d = 0; d < r->device_count; d++) {
+    const gm_fit_part *part = &parts[d];
+    if (part->layer_count) assert_int_equal(part->first_layer, at);
+    ends[d] = at + part->layer_count;
+    if (part->layer_count) {
+      uint64_t need = plain_need(s, at, ends[d], experts) + s->devices[d].overhead_bytes;
+      if (on_host || experts) need += r->partial_bytes;
+      assert_int_equal(part->bytes, need);
+      assert_int_equal(part->headroom_bytes, s->devices[d].free_bytes - s->devices[d].margin_bytes - need);
+      assert_int_equal(part->why[0], 0);
+      used++;
+      bytes += need;
+    } else {
+      assert_true(part->bytes == 0 && part->why[0] != 0);
+    }
+    at = ends[d];
+  }
+  assert_int_equal(at, r->layer_count);
+  assert_int_equal(used, plan->devices_used);
+  assert_int_equal(bytes, plan->device_bytes);
+  if (plan->fits) assert_true(plain_headroom(s, on_host, experts, ends, INT64_MAX) >= 0);
+  assert_int_equal(plan->reason[0] == 0, plan->fits && !plan->host.layer_count && !plan->host_expert_layers);
+}
+
+static void test_no_plan_is_infeasible(void **state) {
+  (void)state;
+  uint64_t random = 37;
+  uint32_t fits = 0;
+  scene *s = test_malloc(sizeof *s);
+  for (uint32_t set = 0; set < MANY_SETS; set++) {
+    gm_fit_part parts[MANY_DEVICES];
+    gm_fit_plan plan = {.struct_size = sizeof plan};
+    uint32_t devices = 1 + (uint32_t)below(&random, MANY_DEVICES), layers = 1 + (uint32_t)below(&random, MANY_LAYERS);
+    scene_make(s, &random, devices, layers, test_log_uniform(&random, UINT64_C(1) << 34) + 4);
+    assert_int_equal(gm_place_layers(NULL, &s->request, parts, &plan, NULL), GM_OK);
+    prove(s, parts, &plan);
+    fits += plan.fits;
+  }
+  assert_true(fits > MANY_SETS / 4 && fits < MANY_SETS);
+  test_free(s);
+}
+
+static gm_fit_plan place(const scene *s, gm_fit_part *parts) {
+  gm_fit_plan plan = {.struct_size = sizeof plan};
+  assert_int_equal(gm_place_layers(NULL, &s->request, parts, &plan, NULL), GM_OK);
+  prove(s, parts, &plan);
+  return plan;
+}
+
+static scene *scene_even(uint32_t devices, uint64_t free_bytes, uint32_t layers, uint64_t weight) {
+  scene *s = test_calloc(1, sizeof *s);
+  for (uint32_t i = 0; i < devices; i++) s->devices[i].free_bytes = free_bytes;
+  for (uint32_t i = 0; i < layers; i++) s->layers[i].weight_bytes = weight;
+  s->request = (gm_fit_request){.struct_size = sizeof s->request,
+                                .devices = s->devices,
+                                .device_count = devices,
+                                .layers = s->layers,
+                                .layer_count = layers,
+                                .host_free_bytes = GM_UNKNOWN_BYTES};
+  return s;
+}
+
+static void test_margin_and_overhead_are_each_devices_own(void **state) {
+  (void)state;
+  gm_fit_part parts[2];
+  scene *s = scene_even(2, 100, 16, 10);
+  s->devices[1].margin_bytes = 15;
+  s->devices[1].overhead_bytes = 20;
+  gm_fit_plan plan = place(s, parts);
+  assert_true(plan.fits && plan.device_layers == 16);
+  assert_int_equal(parts[0].layer_count, 10); /* 65 bytes are left on the other */
+  assert_int_equal(parts[1].layer_count, 6);
+  assert_int_equal(parts[1].bytes, 80);
+  assert_int_equal(parts[1].headroom_bytes, 5);
+  s->devices[1].overhead_bytes = 86; /* more than there is */
+  s->layers[0].weight_bytes = 0;
+  plan = place(s, parts);
+  assert_int_equal(plan.device_layers, 10);
+  assert_string_equal(parts[1].why, "nothing is left after margin and overhead");
+  assert_non_null(strstr(plan.reason, "no room for 6 of 16 layers"));
+  test_free(s);
+}
+
+static void test_a_device_of_little_use_is_left_out(void **state) {
+  (void)state;
+  gm_fit_part parts[2];
+  scene *s = scene_even(2, 80, 10, 10);
+  s->devices[1].free_bytes = 20;
+  assert_int_equal(place(s, parts).device_layers, 10);
+  s->request.least_share_percent = 30;
+  assert_int_equal(place(s, parts).device_layers, 8);
+  assert_string_equal(parts[1].why, "3 layer(s) at least need 30 B, 20 B is left after margin and overhead");
+  test_free(s);
+}
+
+static void test_compute_is_that_of_the_largest_layer(void **state) {
+  (void)state;
+  gm_fit_part part;
+  scene *s = scene_even(1, 100, 8, 10);
+  for (uint32_t i = 0; i < 8; i++) s->layers[i].compute_bytes = 20 - i;
+  gm_fit_plan plan = place(s, &part);
+  assert_true(plan.fits && plan.device_layers == 8 && part.headroom_bytes == 0 && part.compute_bytes == 20);
+  s->layers[7].compute_bytes = 21;
+  plan = place(s, &part);
+  assert_true(plan.fits && plan.device_layers == 7 && part.first_layer == 1);
+  s->request.all_on_devices = true;
+  plan = place(s, &part);
+  assert_false(plan.fits);
+  assert_string_equal(plan.reason, "7 of 8 layers find room on the devices; the others, 30 B, do not");
+  test_free(s);
+}
+
+static void test_experts_go_to_the_host_before_layers_do(void **state) {
+  (void)state;
+  gm_fit_part part;
+  scene *s = scene_even(1, 100, 4, 10);
+  for (uint32_t i = 0; i < 4; i++) s->layers[i].expert_bytes = 30;
+  gm_fit_plan plan = place(s, &part);
+  assert_true(plan.fits && plan.device_layers == 2 && plan.host_expert_layers == 0);
+  s->request.experts_on_host = true;
+  plan = place(s, &part);
+  assert_true(plan.fits && plan.device_layers == 4 && plan.host_expert_layers == 2);
+  assert_int_equal(plan.host.bytes, 60);
+  s->request.host_free_bytes = 59;
+  plan = place(s, &part);
+  assert_false(plan.fits);
+  assert_non_null(strstr(plan.reason, "the host needs 60 B and has 59 B"));
+  test_free(s);
+}
+
+static void test_the_host_may_be_all_there_is(void **state) {
+  (void)state;
+  scene *s = scene_even(0, 0, 4, 10);
+  gm_fit_plan plan = place(s, NULL);
+  assert_true(plan.fits && plan.device_layers == 0 && plan.host.bytes == 40);
+  assert_true(plan.least_headroom_bytes == GM_UNKNOWN_BYTES && plan.host.headroom_bytes == GM_UNKNOWN_BYTES);
+  s->request.host_fixed_bytes = 7;
+  s->request.host_free_bytes = 46;
+  assert_false(place(s, NULL).fits);
+  s->request.host_free_bytes = 47;
+  assert_true(place(s, NULL).fits);
+  test_free(s);
+}
+
+/* Sums that do not fit into 64 bits are larger than anything that is free. */
+static void test_huge_figures(void **state) {
+  (void)state;
+  gm_fit_part parts[2];
+  gm_fit_plan plan = {.struct_size = sizeof plan};
+  scene *s = scene_even(2, UINT64_MAX - 1, 4, UINT64_MAX / 2);
+  assert_int_equal(gm_place_layers(NULL, &s->request, parts, &plan, NULL), GM_OK);
+  assert_true(plan.fits && parts[0].layer_count == 2 && parts[1].layer_count == 2);
+  for (int i = 0; i < 4; i++) s->layers[i] = (gm_fit_layer){UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+  s->devices[0].margin_bytes = s->devices[0].overhead_bytes = UINT64_MAX;
+  s->request.partial_bytes = s->request.host_fixed_bytes = UINT64_MAX;
+  s->request.experts_on_host = true;
+  assert_int_equal(gm_place_layers(NULL, &s->request, parts, &plan, NULL), GM_OK);
+  assert_true(plan.fits && plan.device_layers == 0 && plan.host.bytes == UINT64_MAX);
+  s->request.host_free_bytes = UINT64_MAX - 1;
+  assert_int_equal(gm_place_layers(NULL, &s->request, parts, &plan, NULL), GM_OK);
+  assert_false(plan.fits);
+  test_free(s);
+}
+
+static void test_bad_arguments(void **state) {
+  (void)state;
+  scene *s = scene_even(2, 100, 4, 10);
+  gm_fit_plan plan = {.struct_size = sizeof plan}, old = {.struct_size = 8};
+  gm_error err;
+  assert_int_equal(gm_place_layers(NULL, NULL, NULL, &plan, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_place_layers(NULL, &s->request, NULL, NULL, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_place_layers(NULL, &s->request, NULL, &old, &err), GM_ERR_INVALID_ARGUMENT);
+  gm_fit_request wrong[7];
+  for (int i = 0; i < 7; i++) wrong[i] = s->request;
+  wrong[0].struct_size = 0;
+  wrong[1].layer_count = 0;
+  wrong[2].layer_count = GM_FIT_LAYERS_MAX + 1;
+  wrong[3].layers = NULL;
+  wrong[4].device_count = GM_FIT_DEVICES_MAX + 1;
+  wrong[5].devices = NULL;
+  wrong[6].least_share_percent = 101;
+  for (int i = 0; i < 7; i++) {
+    assert_int_equal(gm_place_layers(NULL, &wrong[i], NULL, &plan, &err), GM_ERR_INVALID_ARGUMENT);
+  }
+  s->devices[1].free_bytes = GM_UNKNOWN_BYTES;
+  assert_int_equal(gm_place_layers(NULL, &s->request, NULL, &plan, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "device 1"));
+  test_free(s);
+}
+
+static void test_without_host_memory(void **state) {
+  (void)state;
+  scene *s = scene_even(2, 100, 4, 10);
+  gm_fit_plan plan = {.struct_size = sizeof plan};
+  counted_services host;
+  for (size_t i = 1; i <= 2; i++) {
+    counted_services_init(&host);
+    host.fail_at = i;
+    assert_int_equal(gm_place_layers(&host.services, &s->request, NULL, &plan, NULL), GM_ERR_OUT_OF_HOST_MEMORY);
+    counted_services_check(&host);
+  }
+  counted_services_init(&host);
+  assert_int_equal(gm_place_layers(&host.services, &s->request, NULL, &plan, NULL), GM_OK);
+  assert_int_equal(host.calls, 2);
+  counted_services_check(&host);
+  test_free(s);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_small_cases_against_every_split),
+      cmocka_unit_test(test_no_plan_is_infeasible),
+      cmocka_unit_test(test_margin_and_overhead_are_each_devices_own),
+      cmocka_unit_test(test_a_device_of_little_use_is_left_out),
+      cmocka_unit_test(test_compute_is_that_of_the_largest_layer),
+      cmocka_unit_test(test_experts_go_to_the_host_before_layers_do),
+      cmocka_unit_test(test_the_host_may_be_all_there_is),
+      cmocka_unit_test(test_huge_figures),
+      cmocka_unit_test(test_bad_arguments),
+      cmocka_unit_test(test_without_host_memory),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,227 @@
+/* Quotas of tags: never exceeded, borrowed by priority, given back on every way a block goes. */
+#include "gm/quota.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/thread.h"
+#include "support/pool_bench.h"
+#include "support/random.h"
+
+#define KIB UINT64_C(1024)
+
+static const gm_strategy strategies[] = {GM_STRATEGY_BUCKET, GM_STRATEGY_BEST_FIT};
+
+static void open_with(pool_bench *bench, gm_strategy strategy) {
+  const gm_pool_params params = {.struct_size = sizeof params, .strategy = strategy};
+  pool_bench_open(bench, "null", "null:capacity=256M", &params);
+}
+
+static gm_acquire take(gm_pool *pool, uint32_t tag, uint64_t bytes, gm_block *out) {
+  const gm_request request = {.bytes = bytes, .tag = tag};
+  return gm_alloc(pool, &request, out);
+}
+
+static gm_quota quota_of(gm_pool *pool, uint32_t tag) {
+  gm_quota quota = {.struct_size = sizeof quota};
+  pool_bench_ok(gm_pool_quota(pool, tag, &quota, err));
+  return quota;
+}
+
+static void test_a_tag_holds_no_more_than_its_quota(void **state) {
+  (void)state;
+  for (size_t s = 0; s < 2; s++) {
+    pool_bench bench;
+    gm_block a, b, other;
+    open_with(&bench, strategies[s]);
+    uint32_t kv = gm_tag(bench.ctx, "kv"), act = gm_tag(bench.ctx, "act");
+    pool_bench_ok(gm_pool_set_quota(bench.pool, kv, 100 * KIB, 0, 0, err));
+    assert_in_range(take(bench.pool, kv, 60 * KIB, &a), GM_ACQUIRE_OK, GM_ACQUIRE_FRESH);
+    assert_int_equal(take(bench.pool, kv, 40 * KIB + 1, &b), GM_ACQUIRE_OVER_LIMIT);
+    assert_in_range(take(bench.pool, kv, 40 * KIB, &b), GM_ACQUIRE_OK, GM_ACQUIRE_FRESH);
+    assert_int_equal(take(bench.pool, kv, 1, &other), GM_ACQUIRE_OVER_LIMIT);
+    assert_in_range(take(bench.pool, act, 400 * KIB, &other), GM_ACQUIRE_OK, GM_ACQUIRE_FRESH);
+    assert_int_equal(quota_of(bench.pool, kv).used_bytes, 100 * KIB);
+    assert_int_equal(pool_bench_stats(&bench).over_limit, 2);
+    assert_int_equal(gm_free(bench.pool, &a, NULL), GM_OK);
+    assert_int_equal(gm_free(bench.pool, &a, NULL), GM_ERR_INVALID_ARGUMENT); /* gives nothing back twice */
+    assert_int_equal(quota_of(bench.pool, kv).used_bytes, 40 * KIB);
+    assert_int_equal(gm_free_ptr(bench.pool, (void *)(uintptr_t)b.address, 0, NULL), GM_OK);
+    assert_int_equal(quota_of(bench.pool, kv).used_bytes, 0);
+    assert_int_equal(gm_free(bench.pool, &other, NULL), GM_OK);
+    pool_bench_close(&bench);
+  }
+}
+
+static void test_what_is_held_already_counts_and_stays(void **state) {
+  (void)state;
+  for (size_t s = 0; s < 2; s++) {
+    pool_bench bench;
+    gm_block held, more;
+    open_with(&bench, strategies[s]);
+    uint32_t kv = gm_tag(bench.ctx, "kv");
+    assert_in_range(take(bench.pool, kv, 100 * KIB, &held), GM_ACQUIRE_OK, GM_ACQUIRE_FRESH);
+    pool_bench_ok(gm_pool_set_quota(bench.pool, kv, 50 * KIB, 0, 0, err));
+    assert_int_equal(quota_of(bench.pool, kv).used_bytes, 100 * KIB);
+    assert_int_equal(take(bench.pool, kv, 1, &more), GM_ACQUIRE_OVER_LIMIT);
+    assert_int_equal(gm_free(bench.pool, &held, NULL), GM_OK);
+    assert_in_range(take(bench.pool, kv, 50 * KIB, &held), GM_ACQUIRE_OK, GM_ACQUIRE_FRESH);
+    pool_bench_ok(gm_pool_set_quota(bench.pool, kv, GM_NO_QUOTA, 0, 0, err));
+    assert_in_range(take(bench.pool, kv, KIB, &more), GM_ACQUIRE_OK, GM_ACQUIRE_FRESH);
+    assert_int_equal(gm_free(bench.pool, &held, NULL), GM_OK);
+    assert_int_equal(gm_free(bench.pool, &more, NULL), GM_OK);
+    assert_int_equal(quota_of(bench.pool, kv).used_bytes, 0);
+    pool_bench_close(&bench);
+  }
+}
+
+static void test_who_may_borrows_from_its_priority_and_below(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_block low, mid, high;
+  open_with(&bench, GM_STRATEGY_BEST_FIT);
+  uint32_t cache = gm_tag(bench.ctx, "cache"), kv = gm_tag(bench.ctx, "kv"), weights = gm_tag(bench.ctx, "weights");
+  pool_bench_ok(gm_pool_set_quota(bench.pool, cache, 100 * KIB, GM_QUOTA_BORROW, 0, err));
+  pool_bench_ok(gm_pool_set_quota(bench.pool, kv, 100 * KIB, GM_QUOTA_BORROW, 1, err));
+  pool_bench_ok(gm_pool_set_quota(bench.pool, weights, 100 * KIB, 0, 2, err));
+  assert_int_equal(take(bench.pool, cache, 101 * KIB, &low), GM_ACQUIRE_OVER_LIMIT); /* nobody is below it */
+  assert_int_equal(take(bench.pool, kv, 201 * KIB, &mid), GM_ACQUIRE_OVER_LIMIT);
+  assert_in_range(take(bench.pool, kv, 150 * KIB, &mid), GM_ACQUIRE_OK, GM_ACQUIRE_FRESH);
+  assert_int_equal(take(bench.pool, cache, 51 * KIB, &low), GM_ACQUIRE_OVER_LIMIT); /* it has lent that */
+  assert_in_range(take(bench.pool, cache, 50 * KIB, &low), GM_ACQUIRE_OK, GM_ACQUIRE_FRESH);
+  assert_int_equal(take(bench.pool, weights, 101 * KIB, &high), GM_ACQUIRE_OVER_LIMIT);
+  assert_in_range(take(bench.pool, weights, 100 * KIB, &high), GM_ACQUIRE_OK, GM_ACQUIRE_FRESH); /* nobody lends it */
+  assert_int_equal(gm_free(bench.pool, &mid, NULL), GM_OK);
+  assert_in_range(take(bench.pool, cache, 50 * KIB, &mid), GM_ACQUIRE_OK, GM_ACQUIRE_FRESH); /* it came back */
+  assert_int_equal(gm_free(bench.pool, &low, NULL), GM_OK);
+  assert_int_equal(gm_free(bench.pool, &mid, NULL), GM_OK);
+  assert_int_equal(gm_free(bench.pool, &high, NULL), GM_OK);
+  pool_bench_close(&bench);
+}
+
+static void test_a_refusal_is_explained(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_explanation why = {.struct_size = sizeof why};
+  open_with(&bench, GM_STRATEGY_BEST_FIT);
+  const gm_request request = {.bytes = 20 * KIB, .tag = gm_tag(bench.ctx, "kv")};
+  pool_bench_ok(gm_pool_set_quota(bench.pool, request.tag, 10 * KIB, 0, 0, err));
+  pool_bench_ok(gm_explain(bench.pool, &request, &why, err));
+  assert_int_equal(why.acquire, GM_ACQUIRE_OVER_LIMIT);
+  assert_int_equal(why.status, GM_ERR_OVER_LIMIT);
+  assert_non_null(strstr(why.text, "the quota of tag \"kv\" has no room for 20480 bytes: it holds 0 of 10240"));
+  pool_bench_close(&bench);
+}
+
+/* What found no memory holds nothing. */
+static void test_a_failure_claims_nothing(void **state) {
+  (void)state;
+  for (size_t s = 0; s < 2; s++) {
+    pool_bench bench;
+    gm_block block;
+    open_with(&bench, strategies[s]);
+    uint32_t kv = gm_tag(bench.ctx, "kv");
+    pool_bench_ok(gm_pool_set_quota(bench.pool, kv, 1024 * 1024 * KIB, 0, 0, err));
+    assert_true(take(bench.pool, kv, 512 * 1024 * KIB, &block) > GM_ACQUIRE_NEEDS_BARRIER);
+    assert_int_equal(quota_of(bench.pool, kv).used_bytes, 0);
+    pool_bench_close(&bench);
+  }
+}
+
+static void test_bad_arguments(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_quota quota = {.struct_size = 3};
+  open_with(&bench, GM_STRATEGY_BUCKET);
+  assert_int_equal(gm_pool_set_quota(NULL, 1, 1, 0, 0, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_pool_set_quota(bench.pool, 1, 1, 2, 0, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_pool_set_quota(bench.pool, GM_QUOTA_TAGS, 1, 0, 0, NULL), GM_ERR_NOT_SUPPORTED);
+  assert_int_equal(gm_pool_quota(bench.pool, 1, &quota, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_pool_quota(bench.pool, 1, NULL, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_true(quota_of(bench.pool, 7).bytes == GM_NO_QUOTA);
+  bench.host.fail_at = atomic_load(&bench.host.calls) + 1;
+  assert_int_equal(gm_pool_set_quota(bench.pool, 1, 1, 0, 0, NULL), GM_ERR_OUT_OF_HOST_MEMORY);
+  bench.host.fail_at = 0;
+  pool_bench_close(&bench);
+}
+
+enum { THREADS = 8, TURNS = 3000, HELD = 4, QUOTA = 20 * 1024 };
+
+typedef struct racer {
+  gm_pool *pool;
+  uint32_t tag;
+  uint64_t random;
+  _Atomic uint64_t *held; /* of all threads: what they know that they have */
+  uint64_t beyond, refused;
+} racer;
+
+static void race(void *argument) {
+  racer *r = argument;
+  gm_block blocks[HELD] = {{0}};
+  uint64_t sizes[HELD] = {0};
+  for (int turn = 0; turn < TURNS; turn++) {
+    const uint64_t i = test_random(&r->random) % HELD;
+    if (sizes[i]) {
+      atomic_fetch_sub(r->held, sizes[i]);
+      gm_free(r->pool, &blocks[i], NULL);
+      sizes[i] = 0;
+      continue;
+    }
+    const uint64_t bytes = 1 + test_random(&r->random) % 9000;
+    if (take(r->pool, r->tag, bytes, &blocks[i]) > GM_ACQUIRE_NEEDS_BARRIER) {
+      r->refused++;
+      continue;
+    }
+    sizes[i] = bytes;
+    if (atomic_fetch_add(r->held, bytes) + bytes > QUOTA) r->beyond++;
+  }
+  for (int i = 0; i < HELD; i++) {
+    if (!sizes[i]) continue;
+    atomic_fetch_sub(r->held, sizes[i]);
+    gm_free(r->pool, &blocks[i], NULL);
+  }
+}
+
+static void test_never_exceeded_by_racing_threads(void **state) {
+  (void)state;
+  for (size_t s = 0; s < 2; s++) {
+    pool_bench bench;
+    gm__thread threads[THREADS];
+    racer racers[THREADS];
+    _Atomic uint64_t held = 0;
+    uint64_t refused = 0;
+    open_with(&bench, strategies[s]);
+    uint32_t kv = gm_tag(bench.ctx, "kv");
+    pool_bench_ok(gm_pool_set_quota(bench.pool, kv, QUOTA, 0, 0, err));
+    for (unsigned i = 0; i < THREADS; i++) {
+      racers[i] = (racer){.pool = bench.pool, .tag = kv, .random = i, .held = &held};
+      pool_bench_ok(gm__thread_create(&threads[i], "race", race, &racers[i], err));
+    }
+    for (int i = 0; i < THREADS; i++) {
+      gm__thread_join(&threads[i]);
+      assert_int_equal(racers[i].beyond, 0);
+      refused += racers[i].refused;
+    }
+    assert_true(refused > 0);
+    assert_int_equal(quota_of(bench.pool, kv).used_bytes, 0);
+    pool_bench_close(&bench);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_tag_holds_no_more_than_its_quota),
+      cmocka_unit_test(test_what_is_held_already_counts_and_stays),
+      cmocka_unit_test(test_who_may_borrows_from_its_priority_and_below),
+      cmocka_unit_test(test_a_refusal_is_explained),
+      cmocka_unit_test(test_a_failure_claims_nothing),
+      cmocka_unit_test(test_bad_arguments),
+      cmocka_unit_test(test_never_exceeded_by_racing_threads),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,186 @@
+/* gmem advise: what to set for a program, from its recorded run (F58). */
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/gmem/advise_find.h"
+#include "tools/gmem/args.h"
+#include "tools/gmem/command.h"
+#include "tools/gmem/output.h"
+#include "tools/gmem/progress.h"
+#include "tools/gmem/table.h"
+
+enum { ADVISE_CAPACITY = 0x100 };
+
+typedef struct advise_arguments {
+  const char *trace;
+  uint64_t capacity; /* 0: not given */
+  bool json;
+} advise_arguments;
+
+static void advise_set_capacity(advise_arguments *arguments, const struct argp_state *state, const char *text) {
+  arguments->capacity = args_bytes(state, "--capacity", text);
+  if (arguments->capacity == 0) args_error(state, "--capacity: must be above 0");
+}
+
+static error_t advise_parse(int key, char *text, struct argp_state *state) {
+  advise_arguments *arguments = state->input;
+  switch (key) {
+    case ADVISE_CAPACITY: advise_set_capacity(arguments, state, text); return 0;
+    case 'j': arguments->json = true; return 0;
+    case ARGP_KEY_ARG:
+      if (arguments->trace) args_error(state, "one TRACE at a time, \"%s\" is another", text);
+      arguments->trace = text;
+      return 0;
+    case ARGP_KEY_END:
+      if (!arguments->trace) args_error(state, "TRACE is missing");
+      return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* ---- as JSON ---- */
+
+static void advise_json_profile(json_writer *out, const gm_trace_profile *profile) {
+  writer_open(out, "profile", '{');
+  writer_u64(out, "events", profile->events);
+  writer_u64(out, "allocs", profile->allocs);
+  writer_u64(out, "marks", profile->marks);
+  writer_u64(out, "total_bytes", profile->total_bytes);
+  writer_u64(out, "peak_live_bytes", profile->peak_live_bytes);
+  writer_u64(out, "peak_live_blocks", profile->peak_live_blocks);
+  writer_u64(out, "end_live_bytes", profile->end_live_bytes);
+  writer_u64(out, "end_live_blocks", profile->end_live_blocks);
+  writer_u64(out, "distinct_sizes", profile->distinct_sizes);
+  writer_u64(out, "repeats", profile->repeats);
+  writer_u64(out, "small_allocs", profile->small_allocs);
+  writer_u64(out, "brief_allocs", profile->brief_allocs);
+  writer_u64(out, "streams", profile->streams);
+  writer_u64(out, "moved_frees", profile->moved_frees);
+  writer_u64(out, "growth_blocks", profile->growth_blocks);
+  writer_u64(out, "growth_bytes", profile->growth_bytes);
+  writer_close(out);
+}
+
+static void advise_json_result(json_writer *out, const char *key, const advise_result *result, uint64_t peak_live) {
+  writer_open(out, key, '{');
+  writer_double(out, "hit_rate", gm_stats_hit_rate(&result->stats));
+  writer_double(out, "fragmentation", advise_fragmentation(result, peak_live));
+  writer_u64(out, "driver_allocs", result->driver_allocs);
+  writer_u64(out, "peak_reserved_bytes", result->stats.peak_reserved_bytes);
+  writer_u64(out, "failed", result->failed);
+  writer_close(out);
+}
+
+static void advise_json(json_writer *out, const advise_report *report) {
+  writer_open(out, NULL, '{');
+  writer_open(out, "advice", '[');
+  for (size_t i = 0; i < report->count; i++) {
+    writer_open(out, NULL, '{');
+    writer_text(out, "what", report->items[i].what);
+    writer_text(out, "why", report->items[i].why);
+    writer_text(out, "expected_gain", report->items[i].gain);
+    writer_text_or_null(out, "setting", report->items[i].setting);
+    writer_close(out);
+  }
+  writer_close(out);
+  advise_json_profile(out, &report->profile);
+  advise_json_result(out, "before", &report->before, report->profile.peak_live_bytes);
+  advise_json_result(out, "after", &report->after, report->profile.peak_live_bytes);
+  writer_bool(out, "simulated", true);
+  writer_close(out);
+}
+
+/* ---- as text ---- */
+
+static unsigned advise_percent(uint64_t part, uint64_t whole) {
+  return whole ? (unsigned)((double)part * 100 / (double)whole + 0.5) : 0;
+}
+
+static void advise_text_profile(FILE *file, const char *trace, const gm_trace_profile *profile) {
+  table rows = {.rows = 0};
+  uint64_t allocs = profile->allocs;
+  fprintf(file, "%s: %llu events, %llu marks, streams %llu\n", trace, (unsigned long long)profile->events,
+          (unsigned long long)profile->marks, (unsigned long long)profile->streams);
+  table_row(&rows);
+  table_cell(&rows, "allocations");
+  table_cell(&rows, "%llu of %llu sizes, %u %% repeat a size, %u %% of at most 1 MiB", (unsigned long long)allocs,
+             (unsigned long long)profile->distinct_sizes, advise_percent(profile->repeats, allocs),
+             advise_percent(profile->small_allocs, allocs));
+  table_row(&rows);
+  table_cell(&rows, "lifetimes");
+  table_cell(&rows, "%u %% are freed within %d events, %llu blocks never, %u %% on another stream",
+             advise_percent(profile->brief_allocs, allocs), GM_TRACE_BRIEF_EVENTS,
+             (unsigned long long)profile->end_live_blocks, advise_percent(profile->moved_frees, allocs));
+  table_row(&rows);
+  table_cell(&rows, "peak live");
+  table_bytes(&rows, profile->peak_live_bytes);
+  table_print(&rows, file);
+}
+
+static void advise_text_result(table *rows, const char *name, const advise_result *result) {
+  table_row(rows);
+  table_cell(rows, "%s", name);
+  table_bytes(rows, result->stats.peak_reserved_bytes);
+  table_cell(rows, "%llu driver allocations", (unsigned long long)result->driver_allocs);
+  table_cell(rows, "%llu found no memory", (unsigned long long)result->failed);
+}
+
+static void advise_text(FILE *file, const char *trace, const advise_report *report) {
+  table rows = {.rows = 0};
+  advise_text_profile(file, trace, &report->profile);
+  fprintf(file, "\nReplayed without memory (simulated); peak reserved:\n");
+  advise_text_result(&rows, "by default", &report->before);
+  advise_text_result(&rows, "as advised", &report->after);
+  table_print(&rows, file);
+  if (report->count == 0) fprintf(file, "\nNothing to advise.\n");
+  for (size_t i = 0; i < report->count; i++) {
+    const advise_item *item = &report->items[i];
+    fprintf(file, "\n%s: %s\n", item->what, item->why);
+    if (item->setting[0]) fprintf(file, "  set   %s\n", item->setting);
+    fprintf(file, "  gain  %s\n", item->gain);
+  }
+}
+
+/* ---- the command ---- */
+
+static gm_status advise_work(const advise_arguments *arguments, advise_report *report, gm_error *err) {
+  replay_events events = {.list = NULL};
+  progress_show("reading", 0, 1);
+  gm_status status = gm_trace_profile_read(NULL, arguments->trace, &report->profile, err);
+  if (status == GM_OK) status = replay_events_read(arguments->trace, &events, err);
+  if (status == GM_OK) status = advise_find(&events, arguments->capacity, report, err);
+  progress_clear();
+  replay_events_free(&events);
+  return status;
+}
+
+static int advise_command(output *out, const advise_arguments *arguments) {
+  advise_report report = {.profile = {.struct_size = sizeof report.profile}};
+  gm_error err = {.status = GM_OK};
+  if (advise_work(arguments, &report, &err) != GM_OK) return output_fail(out, &err);
+  if (out->json) {
+    advise_json(&out->writer, &report);
+  } else {
+    advise_text(out->file, arguments->trace, &report);
+  }
+  return GMEM_DONE;
+}
+
+int command_advise(int argc, char **argv) {
+  static const struct argp_option options[] = {
+      {"capacity", ADVISE_CAPACITY, "N", 0, "Size of the device that is replayed on (default: 80G)", 0},
+      ARGS_JSON_OPTION,
+      {0}};
+  static const struct argp argp = {.options = options,
+                                   .parser = advise_parse,
+                                   .args_doc = "TRACE",
+                                   .doc =
+                                       "Say what to set for a program, from its recorded run, a gmtrace file, plain "
+                                       "or .gz. What each setting gains is measured by replaying the run with it, "
+                                       "on addresses without memory."};
+  advise_arguments arguments = {.trace = NULL};
+  args_parse(&argp, 0, argc, argv, &arguments);
+  output out;
+  output_begin(&out, argv[0], arguments.json);
+  return output_end(&out, advise_command(&out, &arguments));
+}
