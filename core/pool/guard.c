@@ -431,7 +431,9 @@ static uint32_t guard_check_out(gm_pool *pool, gm_check_report *report) {
 static gm_status guard_check(gm_pool *pool, gm_check_report *report) {
   gm__guard *guard = pool->guard;
   if (!guard || !gm__guard_writes(guard)) return GM_OK;
+  gm__mutex_lock(&guard->gate);
   report->checked = guard->leaving.count;
+  gm__mutex_unlock(&guard->gate);
   gm__guard_reap(pool, true);
   gm__mutex_lock(&guard->gate);
   report->checked -= guard->leaving.count < report->checked ? guard->leaving.count : report->checked;

@@ -1,4 +1,5 @@
 #include <dlfcn.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "simulated/opencl/sim_opencl.h"
@@ -7,9 +8,16 @@
 
 #define SIM_EXPORT __attribute__((visibility("default")))
 
+static void *pass_library; /* opened once: the thread sanitizer keeps memory for every dlopen */
+
+static void pass_open(void) {
+  pass_library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+}
+
 void sim_pass_find(const char *name, void *out) {
-  void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
-  void *symbol = library ? dlsym(library, name) : NULL;
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, pass_open);
+  void *symbol = pass_library ? dlsym(pass_library, name) : NULL;
   if (!symbol) shim_violation("opencl", "the real library has no %s", name);
   memcpy(out, &symbol, sizeof symbol);
 }
