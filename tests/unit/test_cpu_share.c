@@ -8,93 +8,26 @@
 #include <string.h>
 
 #include <cmocka.h>
-#include <fcntl.h>
-#include <spawn.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "support/cpu_fixture.h"
+#include "support/share_other.h"
 
-enum { SHARE_BYTES = 50000, SHARE_BEFORE = 0x11, SHARE_AFTER = 0x22, SHARE_WHOLE = 1 << 20 };
+enum { SHARE_WHOLE = 1 << 20 };
 
-extern char **environ;
 static char *self; /* this program */
 
-/* The other process: what is shared comes over standard input. Returns the exit code. */
-static int other_check(cpu_fixture *f, const gm_memory *memory) {
-  static unsigned char got[SHARE_BYTES];
-  const unsigned char after = SHARE_AFTER;
-  if (f->ops->copy_to_host(f->device, NULL, memory, 0, got, SHARE_BYTES, NULL, &f->err) != GM_OK) return 12;
-  for (size_t i = 0; i < SHARE_BYTES; i++) {
-    if (got[i] != SHARE_BEFORE) return 13;
-  }
-  return f->ops->fill(f->device, NULL, memory, 0, SHARE_BYTES, &after, 1, NULL, &f->err) == GM_OK ? 0 : 14;
-}
-
-static int other_memory(cpu_fixture *f, const gm_shared *shared) {
-  gm_memory memory;
-  if (f->ops->share_import(f->device, shared, &memory, &f->err) != GM_OK) return 10;
-  if (!memory.wrapped || memory.bytes != shared->bytes) return 11;
-  const int result = other_check(f, &memory);
-  return f->ops->share_close(f->device, &memory, GM_CLOSE_NORMAL, &f->err) == GM_OK ? result : 15;
-}
-
-static int other_physical(cpu_fixture *f, const gm_shared *shared) {
-  uint64_t handle = 0, address = 0;
-  if (f->ops->share_import_vmm(f->device, shared, &handle, &f->err) != GM_OK) return 20;
-  if (f->ops->vmm_reserve(f->device, shared->bytes, 0, &address, &f->err) != GM_OK) return 21;
-  if (f->ops->vmm_map(f->device, address, shared->bytes, handle, 0, &f->err) != GM_OK) return 22;
-  const gm_memory memory = {.handle = address, .address = address, .bytes = shared->bytes};
-  const int result = other_check(f, &memory);
-  f->ops->vmm_unmap(f->device, address, shared->bytes, &f->err);
-  f->ops->vmm_destroy(f->device, handle, shared->bytes, GM_CLOSE_NORMAL, &f->err);
-  f->ops->vmm_unreserve(f->device, address, shared->bytes, GM_CLOSE_NORMAL, &f->err);
-  return result;
-}
+static share_device device_of(const cpu_fixture *f) { return (share_device){.ops = f->ops, .device = f->device}; }
 
 static int other_process(bool physical) {
   cpu_fixture f;
   gm_shared shared;
-  if (read(STDIN_FILENO, &shared, sizeof shared) != (ssize_t)sizeof shared) return 2;
+  if (!share_read(&shared)) return SHARE_OTHER_UNREAD;
   cpu_begin(&f);
-  const int result = physical ? other_physical(&f, &shared) : other_memory(&f, &shared);
+  const share_device device = device_of(&f);
+  const int result = physical ? share_other_physical(&device, &shared) : share_other_memory(&device, &shared);
   cpu_end(&f);
   return result;
-}
-
-/* Gives `shared` to another process, which inherits a copy of its descriptor, and returns the exit code. */
-static int share_with_other(gm_shared shared, const char *what) {
-  char word[16];
-  char *const argv[] = {self, word, NULL};
-  posix_spawn_file_actions_t actions;
-  int ends[2], result = -1;
-  pid_t pid;
-  snprintf(word, sizeof word, "%s", what);
-  shared.fd = dup(shared.fd);
-  assert_int_equal(pipe(ends), 0);
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO);
-  posix_spawn_file_actions_addclose(&actions, ends[1]);
-  assert_int_equal(write(ends[1], &shared, sizeof shared), sizeof shared);
-  assert_int_equal(posix_spawn(&pid, self, &actions, NULL, argv, environ), 0);
-  assert_int_equal(waitpid(pid, &result, 0), pid);
-  posix_spawn_file_actions_destroy(&actions);
-  close(shared.fd);
-  close(ends[0]);
-  close(ends[1]);
-  return WIFEXITED(result) ? WEXITSTATUS(result) : 100 + WTERMSIG(result);
-}
-
-static void share_fill(cpu_fixture *f, const gm_memory *memory) {
-  const unsigned char before = SHARE_BEFORE;
-  assert_int_equal(f->ops->fill(f->device, NULL, memory, 0, SHARE_BYTES, &before, 1, NULL, &f->err), GM_OK);
-}
-
-static void share_check_after(cpu_fixture *f, const gm_memory *memory) {
-  static unsigned char got[SHARE_BYTES];
-  assert_int_equal(f->ops->copy_to_host(f->device, NULL, memory, 0, got, SHARE_BYTES, NULL, &f->err), GM_OK);
-  for (size_t i = 0; i < SHARE_BYTES; i++) assert_int_equal(got[i], SHARE_AFTER);
 }
 
 static gm_memory share_memory(cpu_fixture *f, uint64_t bytes, gm_share_kind kind) {
@@ -114,12 +47,13 @@ static void test_memory_in_two_processes(void **state) {
   cpu_fixture f;
   gm_shared shared;
   cpu_begin(&f);
+  const share_device device = device_of(&f);
   const gm_memory memory = share_memory(&f, SHARE_BYTES, GM_SHARE_FD);
-  share_fill(&f, &memory);
+  share_fill(&device, &memory);
   assert_int_equal(f.ops->share_export(f.device, &memory, GM_SHARE_FD, &shared, &f.err), GM_OK);
   assert_true(fcntl(shared.fd, F_GETFD) & FD_CLOEXEC);
-  assert_int_equal(share_with_other(shared, "memory"), 0);
-  share_check_after(&f, &memory);
+  assert_int_equal(share_with_other(self, "memory", shared), 0);
+  share_check_after(&device, &memory);
   close(shared.fd);
   share_free(&f, &memory);
   cpu_end(&f);
@@ -131,14 +65,15 @@ static void test_a_part_in_two_processes(void **state) {
   cpu_fixture f;
   gm_shared shared;
   cpu_begin(&f);
+  const share_device device = device_of(&f);
   const gm_memory memory = share_memory(&f, SHARE_BYTES + 10000, GM_SHARE_FD);
   const gm_memory part = {.handle = memory.address + 9001, .address = memory.address + 9001, .bytes = SHARE_BYTES};
-  share_fill(&f, &part);
+  share_fill(&device, &part);
   assert_int_equal(f.ops->share_export(f.device, &memory, GM_SHARE_FD, &shared, &f.err), GM_OK);
   shared.offset = 9001;
   shared.bytes = SHARE_BYTES;
-  assert_int_equal(share_with_other(shared, "memory"), 0);
-  share_check_after(&f, &part);
+  assert_int_equal(share_with_other(self, "memory", shared), 0);
+  share_check_after(&device, &part);
   close(shared.fd);
   share_free(&f, &memory);
   cpu_end(&f);
@@ -149,17 +84,18 @@ static void test_physical_memory_in_two_processes(void **state) {
   cpu_fixture f;
   gm_shared shared;
   cpu_begin(&f);
+  const share_device device = device_of(&f);
   const uint64_t bytes = f.granule, address = cpu_reserve(&f, bytes), plain = cpu_physical(&f, bytes, false);
   assert_int_equal(f.ops->share_export_vmm(f.device, plain, bytes, &shared, &f.err), GM_ERR_NOT_SUPPORTED);
   f.ops->vmm_destroy(f.device, plain, bytes, GM_CLOSE_NORMAL, &f.err);
   const uint64_t handle = cpu_physical(&f, bytes, true);
   assert_int_equal(f.ops->vmm_map(f.device, address, bytes, handle, 0, &f.err), GM_OK);
   const gm_memory memory = {.handle = address, .address = address, .bytes = bytes};
-  share_fill(&f, &memory);
+  share_fill(&device, &memory);
   assert_int_equal(f.ops->share_export_vmm(f.device, handle, 2 * bytes, &shared, &f.err), GM_ERR_INVALID_ARGUMENT);
   assert_int_equal(f.ops->share_export_vmm(f.device, handle, bytes, &shared, &f.err), GM_OK);
-  assert_int_equal(share_with_other(shared, "physical"), 0);
-  share_check_after(&f, &memory);
+  assert_int_equal(share_with_other(self, "physical", shared), 0);
+  share_check_after(&device, &memory);
   close(shared.fd);
   assert_int_equal(f.ops->vmm_unmap(f.device, address, bytes, &f.err), GM_OK);
   f.ops->vmm_destroy(f.device, handle, bytes, GM_CLOSE_NORMAL, &f.err);

@@ -6,65 +6,26 @@
 #include <stdint.h>
 /* cmocka wants the four above before it */
 #include <cmocka.h>
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "support/share_other.h"
 #include "support/vulkan_fixture.h"
 
-enum { SHARE_BYTES = 50001, SHARE_BEFORE = 0x11, SHARE_AFTER = 0x22 };
+static char *self; /* this program */
 
-extern char **environ;
-
-static int other_check(vulkan_fixture *f, const gm_memory *memory) {
-  static unsigned char got[SHARE_BYTES];
-  const unsigned char after = SHARE_AFTER;
-  if (f->ops->copy_to_host(f->device, f->stream, memory, 0, got, SHARE_BYTES, NULL, NULL) != GM_OK) return 12;
-  for (size_t i = 0; i < SHARE_BYTES; i++) {
-    if (got[i] != SHARE_BEFORE) return 13;
-  }
-  return f->ops->fill(f->device, f->stream, memory, 0, SHARE_BYTES, &after, 1, NULL, NULL) == GM_OK ? 0 : 14;
+static share_device device_of(const vulkan_fixture *f) {
+  return (share_device){.ops = f->ops, .device = f->device, .stream = f->stream};
 }
 
 /* The other process: what is shared comes over standard input, the descriptor is where it was. */
 static int other_process(const char *options) {
   vulkan_fixture f;
   gm_shared shared;
-  gm_memory memory;
-  gm_error err = {0};
-  if (read(STDIN_FILENO, &shared, sizeof shared) != (ssize_t)sizeof shared) return 2;
+  if (!share_read(&shared)) return SHARE_OTHER_UNREAD;
   vulkan_fixture_open(&f, options);
-  if (f.ops->share_import(f.device, &shared, &memory, &err) != GM_OK) {
-    printf("%s\n", err.message);
-    return 10;
-  }
-  int result = memory.wrapped && memory.bytes >= SHARE_BYTES ? other_check(&f, &memory) : 11;
-  if (f.ops->share_close(f.device, &memory, GM_CLOSE_NORMAL, NULL) != GM_OK) result = 15;
-  if (fcntl(shared.fd, F_GETFD) < 0) result = 16; /* an import does not take it */
+  const share_device device = device_of(&f);
+  const int result = share_other_memory(&device, &shared);
   vulkan_fixture_close(&f);
   return result;
-}
-
-static int share_with_other(const gm_shared *shared, const char *options) {
-  char self[] = "/proc/self/exe", said[64];
-  char *const argv[] = {self, said, NULL};
-  posix_spawn_file_actions_t actions;
-  int ends[2], result = -1;
-  pid_t pid;
-  snprintf(said, sizeof said, "%s", options);
-  assert_int_equal(pipe(ends), 0);
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO);
-  posix_spawn_file_actions_addclose(&actions, ends[1]);
-  assert_int_equal(write(ends[1], shared, sizeof *shared), sizeof *shared);
-  assert_int_equal(posix_spawn(&pid, self, &actions, NULL, argv, environ), 0);
-  assert_int_equal(waitpid(pid, &result, 0), pid);
-  posix_spawn_file_actions_destroy(&actions);
-  close(ends[0]);
-  close(ends[1]);
-  assert_true(WIFEXITED(result));
-  return WEXITSTATUS(result);
 }
 
 static bool share_has(const vulkan_fixture *f, uint32_t type, gm_share_kind kind) {
@@ -92,8 +53,6 @@ static gm_shared share_out(const vulkan_fixture *f, const gm_memory *memory, gm_
 
 /* The other process sees what was written here, and this one what was written there. */
 static void share_between(const char *options, const char *others, gm_share_kind kind, uint64_t align) {
-  static unsigned char got[SHARE_BYTES];
-  const unsigned char before = SHARE_BEFORE;
   vulkan_fixture f;
   vulkan_fixture_open(&f, options);
   if (!share_has(&f, 0, kind)) { /* opaque descriptors every driver of this test has */
@@ -103,13 +62,11 @@ static void share_between(const char *options, const char *others, gm_share_kind
   }
   gm_memory memory = share_alloc(&f, 0, kind, align);
   if (memory.address) assert_int_equal(memory.address % align, 0);
-  assert_int_equal(f.ops->fill(f.device, f.stream, &memory, 0, SHARE_BYTES, &before, 1, NULL, NULL), GM_OK);
+  const share_device device = device_of(&f);
+  share_fill(&device, &memory);
   gm_shared shared = share_out(&f, &memory, kind);
-  const int flags = fcntl(shared.fd, F_GETFD);
-  assert_int_equal(fcntl(shared.fd, F_SETFD, flags & ~FD_CLOEXEC), 0);
-  assert_int_equal(share_with_other(&shared, others), 0);
-  assert_int_equal(f.ops->copy_to_host(f.device, f.stream, &memory, 0, got, SHARE_BYTES, NULL, NULL), GM_OK);
-  for (size_t i = 0; i < SHARE_BYTES; i++) assert_int_equal(got[i], SHARE_AFTER);
+  assert_int_equal(share_with_other(self, others, shared), 0);
+  share_check_after(&device, &memory);
   close(shared.fd);
   vulkan_fixture_free(&f, &memory);
   vulkan_fixture_close(&f);
@@ -226,6 +183,7 @@ static void test_virtual_memory_stays(void **state) {
 }
 
 int main(int argc, char **argv) {
+  self = argv[0];
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_two_processes),
       cmocka_unit_test(test_processes_with_other_types),
