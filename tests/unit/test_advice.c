@@ -11,21 +11,7 @@
 #include <cmocka.h>
 
 #include "support/counted_services.h"
-#include "support/temp_folder.h"
-
-static temp_folder folder;
-
-static int setup(void **state) {
-  (void)state;
-  temp_folder_make(&folder);
-  return 0;
-}
-
-static int teardown(void **state) {
-  (void)state;
-  temp_folder_remove(&folder);
-  return 0;
-}
+#include "support/test_folder.h"
 
 static gm_trace_profile profile_of(const char *text) {
   gm_trace_profile profile = {.struct_size = sizeof profile};
@@ -208,5 +194,5 @@ int main(void) {
       cmocka_unit_test(test_failures),
       cmocka_unit_test(test_every_lack_of_host_memory_is_told),
   };
-  return cmocka_run_group_tests(tests, setup, teardown);
+  return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
 }

@@ -11,21 +11,7 @@
 
 #include <cmocka.h>
 
-#include "support/temp_folder.h"
-
-static temp_folder folder;
-
-static int setup(void **state) {
-  (void)state;
-  temp_folder_make(&folder);
-  return 0;
-}
-
-static int teardown(void **state) {
-  (void)state;
-  temp_folder_remove(&folder);
-  return 0;
-}
+#include "support/test_folder.h"
 
 static void test_a_file_is_opened_read_and_closed(void **state) {
   (void)state;
@@ -207,7 +193,7 @@ static void test_entries_are_visited_until_told_to_stop(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, folder_setup, folder_teardown)
   const struct CMUnitTest tests[] = {
       TEST(test_a_file_is_opened_read_and_closed),
       TEST(test_a_file_that_shrank_is_an_error_with_the_place),

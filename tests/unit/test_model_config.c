@@ -11,21 +11,7 @@
 #include "core/model/config.h"
 #include "support/counted_services.h"
 #include "support/gguf_bytes.h"
-#include "support/temp_folder.h"
-
-static temp_folder folder;
-
-static int setup(void **state) {
-  (void)state;
-  temp_folder_make(&folder);
-  return 0;
-}
-
-static int teardown(void **state) {
-  (void)state;
-  temp_folder_remove(&folder);
-  return 0;
-}
+#include "support/test_folder.h"
 
 static gm_status parse(const char *json, gm_model_config *out, gm_error *err) {
   char text[4096];
@@ -325,7 +311,7 @@ static void test_parameters_of_a_folder(void **state) {
   check_beside("{\"tie_word_embeddings\":true," BASE "}", 6);
 }
 
-#define in_folder(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define in_folder(test) cmocka_unit_test_setup_teardown(test, folder_setup, folder_teardown)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

@@ -10,22 +10,9 @@
 #include "core/base/input_file.h"
 #include "gm/model.h"
 #include "support/counted_services.h"
+#include "support/model_check.h"
 #include "support/safetensors_bytes.h"
-#include "support/temp_folder.h"
-
-static temp_folder folder;
-
-static int setup(void **state) {
-  (void)state;
-  temp_folder_make(&folder);
-  return 0;
-}
-
-static int teardown(void **state) {
-  (void)state;
-  temp_folder_remove(&folder);
-  return 0;
-}
+#include "support/test_folder.h"
 
 static const char *write_shard(const char *name, const char *header, uint64_t data) {
   safetensors_bytes file = safetensors_bytes_make(header, strlen(header), data, 0);
@@ -49,25 +36,6 @@ static const char *write_sharded(const char *index_name) {
   write_shard("1.safetensors", header_bc, 4);
   write_shard("2.safetensors", header_a, 4);
   return write_text(index_name, index_abc);
-}
-
-static void check_opens(const char *path, uint64_t tensors, uint32_t shards) {
-  gm_model *model = NULL;
-  gm_error err;
-  if (gm_model_open(NULL, path, &model, &err) != GM_OK) fail_msg("%s: %s", path, err.message);
-  assert_int_equal(gm_model_tensor_count(model), tensors);
-  assert_int_equal(gm_model_shard_count(model), shards);
-  gm_model_close(model);
-}
-
-static void check_refused(const char *path, gm_status wanted, const char *words) {
-  gm_model *model = NULL;
-  gm_error err = {0};
-  gm_status status = gm_model_open(NULL, path, &model, &err);
-  if (status != wanted || !strstr(err.message, words)) {
-    fail_msg("%s: %s \"%s\", not %s \"%s\"", path, gm_status_name(status), err.message, gm_status_name(wanted), words);
-  }
-  assert_null(model);
 }
 
 static void test_one_file(void **state) {
@@ -248,7 +216,7 @@ static void test_each_host_allocation_failed(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, folder_setup, folder_teardown)
   const struct CMUnitTest tests[] = {
       TEST(test_one_file),
       TEST(test_an_index_and_its_shards),

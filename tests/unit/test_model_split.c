@@ -14,21 +14,8 @@
 #include "gm/copy.h"
 #include "gm/load.h"
 #include "support/gguf_bytes.h"
-#include "support/temp_folder.h"
-
-static temp_folder folder;
-
-static int setup(void **state) {
-  (void)state;
-  temp_folder_make(&folder);
-  return 0;
-}
-
-static int teardown(void **state) {
-  (void)state;
-  temp_folder_remove(&folder);
-  return 0;
-}
+#include "support/model_check.h"
+#include "support/test_folder.h"
 
 enum { PART_BYTES = 5000 };
 
@@ -52,25 +39,6 @@ static const char *write_three(void) {
   write_part("m-00001-of-00003.gguf", 0, 3, 3);
   write_part("m-00003-of-00003.gguf", 2, 3, 3);
   return write_part("m-00002-of-00003.gguf", 1, 3, 3);
-}
-
-static void check_opens(const char *path, uint64_t tensors, uint32_t shards) {
-  gm_model *model = NULL;
-  gm_error err;
-  if (gm_model_open(NULL, path, &model, &err) != GM_OK) fail_msg("%s: %s", path, err.message);
-  assert_int_equal(gm_model_tensor_count(model), tensors);
-  assert_int_equal(gm_model_shard_count(model), shards);
-  gm_model_close(model);
-}
-
-static void check_refused(const char *path, gm_status wanted, const char *words) {
-  gm_model *model = NULL;
-  gm_error err = {0};
-  gm_status status = gm_model_open(NULL, path, &model, &err);
-  if (status != wanted || !strstr(err.message, words)) {
-    fail_msg("%s: %s \"%s\", not %s \"%s\"", path, gm_status_name(status), err.message, gm_status_name(wanted), words);
-  }
-  assert_null(model);
 }
 
 static void test_names(void **state) {
@@ -199,7 +167,7 @@ static void test_loading_by_each_path(void **state) {
   assert_int_equal(gm_context_destroy(context, NULL), GM_OK);
 }
 
-#define in_folder(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define in_folder(test) cmocka_unit_test_setup_teardown(test, folder_setup, folder_teardown)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

@@ -12,7 +12,7 @@
 #include "core/base/thread.h"
 #include "core/device/device.h"
 #include "gm/copy.h"
-#include "support/pool_bench.h"
+#include "support/pool_blocks.h"
 #include "support/random.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -86,24 +86,9 @@ static void bench_open(pool_bench *bench, const char *options, uint64_t max_byte
   pool_bench_ok(gm_pool_create(bench->device, &params, &bench->pool, err));
 }
 
-static gm_block take(pool_bench *bench, uint64_t bytes, gm_stream *stream, gm_acquire expected) {
-  gm_request request = {.bytes = bytes, .stream = stream};
-  gm_block block = {0};
-  assert_int_equal(gm_alloc(bench->pool, &request, &block), expected);
-  return block;
-}
-
-static void give(pool_bench *bench, const gm_block *block, gm_stream *stream) {
-  assert_int_equal(gm_free(bench->pool, block, stream), GM_OK);
-}
-
-/* Nothing is out: a trim gives every byte back. */
+/* Nothing is out: a trim gives every byte back, and every page. */
 static void check_empty(pool_bench *bench) {
-  gm_stats stats = pool_bench_stats(bench);
-  assert_int_equal(stats.active, 0);
-  assert_int_equal(stats.in_use_bytes, 0);
-  assert_int_equal(gm_pool_trim(bench->pool, 0), stats.reserved_bytes);
-  assert_int_equal(pool_bench_stats(bench).reserved_bytes, 0);
+  check_trim_to_nothing(bench);
   assert_int_equal(script.creates, script.destroys);
 }
 

@@ -13,23 +13,9 @@
 #endif
 
 #include "support/counted_services.h"
-#include "support/temp_folder.h"
+#include "support/test_folder.h"
 
 #define HEAD "gmtrace 1\n"
-
-static temp_folder folder;
-
-static int setup(void **state) {
-  (void)state;
-  temp_folder_make(&folder);
-  return 0;
-}
-
-static int teardown(void **state) {
-  (void)state;
-  temp_folder_remove(&folder);
-  return 0;
-}
 
 static gm_status read_to_end(gm_trace *trace, gm_error *err) {
   gm_trace_event event = {.struct_size = sizeof event};
@@ -409,7 +395,7 @@ static void test_gzip_needs_zlib(void **state) {
 #endif
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, folder_setup, folder_teardown)
   const struct CMUnitTest tests[] = {
       TEST(test_events_come_as_they_are_written),
       TEST(test_the_shipped_traces_have_the_figures_of_their_table),
