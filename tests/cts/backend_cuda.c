@@ -185,7 +185,7 @@ static bool cuda_check_native(cts *t, const gm_memory *memory, uint64_t offset, 
   unsigned int kind = 0;
   return cuda_load(t) && t->ops->memory_native(t->device, memory, offset, bytes, &native.head, &t->err) == GM_OK &&
          native.pointer == memory->address + offset && native.bytes == bytes &&
-         (!t->mode->open || /* a context is needed, and only the engine has one */
+         (!t->mode->engine || /* a context is needed, and only the engine has one */
           cuda_calls.memory_info(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, native.pointer) == CUDA_SUCCESS);
 }
 
@@ -196,29 +196,33 @@ const cts_mode cts_cuda_opened = {.backend = "cuda",
                                   .native_memory_bytes = sizeof(gm_cuda_memory),
                                   .check_native = cuda_check_native};
 
+static const cts_engine cuda_adopted_engine = {.open = cuda_open,
+                                               .open_stream = cuda_open_stream,
+                                               .close_stream = cuda_close_stream,
+                                               .close = cuda_close,
+                                               .point = cuda_engine_point,
+                                               .reach = cuda_engine_reach};
+
 const cts_mode cts_cuda_adopted = {.backend = "cuda",
                                    .name = "adopted",
                                    .ops = &gm__cuda_backend,
-                                   .open = cuda_open,
-                                   .open_stream = cuda_open_stream,
-                                   .close_stream = cuda_close_stream,
-                                   .close = cuda_close,
+                                   .engine = &cuda_adopted_engine,
                                    .finish = cuda_finish,
-                                   .engine_point = cuda_engine_point,
-                                   .engine_reach = cuda_engine_reach,
                                    .native_memory_bytes = sizeof(gm_cuda_memory),
                                    .check_native = cuda_check_native};
 
 /* An engine that works on the legacy default stream, and on others that order themselves against it. */
+static const cts_engine cuda_default_engine = {.open = cuda_open,
+                                               .open_stream = cuda_open_default,
+                                               .close_stream = cuda_close_default,
+                                               .close = cuda_close,
+                                               .point = cuda_engine_point,
+                                               .reach = cuda_engine_reach};
+
 const cts_mode cts_cuda_default = {.backend = "cuda",
                                    .name = "default_stream",
                                    .ops = &gm__cuda_backend,
-                                   .open = cuda_open,
-                                   .open_stream = cuda_open_default,
-                                   .close_stream = cuda_close_default,
-                                   .close = cuda_close,
+                                   .engine = &cuda_default_engine,
                                    .finish = cuda_finish,
-                                   .engine_point = cuda_engine_point,
-                                   .engine_reach = cuda_engine_reach,
                                    .native_memory_bytes = sizeof(gm_cuda_memory),
                                    .check_native = cuda_check_native};

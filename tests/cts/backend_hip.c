@@ -205,16 +205,18 @@ const cts_mode cts_hip_opened = {.backend = "hip",
                                  .native_memory_bytes = sizeof(gm_hip_memory),
                                  .check_native = hip_check_native};
 
+static const cts_engine hip_adopted_engine = {.open = hip_open,
+                                              .open_stream = hip_open_stream,
+                                              .close_stream = hip_close_stream,
+                                              .close = hip_close,
+                                              .point = hip_engine_point,
+                                              .reach = hip_engine_reach};
+
 const cts_mode cts_hip_adopted = {.backend = "hip",
                                   .name = "adopted",
                                   .ops = &gm__hip_backend,
-                                  .open = hip_open,
-                                  .open_stream = hip_open_stream,
-                                  .close_stream = hip_close_stream,
-                                  .close = hip_close,
+                                  .engine = &hip_adopted_engine,
                                   .finish = hip_finish,
-                                  .engine_point = hip_engine_point,
-                                  .engine_reach = hip_engine_reach,
                                   .native_memory_bytes = sizeof(gm_hip_memory),
                                   .check_native = hip_check_native};
 
@@ -225,26 +227,23 @@ const cts_mode cts_hip_old = {.backend = "hip",
                               .name = "adopted_old",
                               .ops = &gm__hip_backend,
                               .lack = hip_old_lacks,
-                              .open = hip_open,
-                              .open_stream = hip_open_stream,
-                              .close_stream = hip_close_stream,
-                              .close = hip_close,
+                              .engine = &hip_adopted_engine,
                               .finish = hip_finish,
-                              .engine_point = hip_engine_point,
-                              .engine_reach = hip_engine_reach,
                               .native_memory_bytes = sizeof(gm_hip_memory),
                               .check_native = hip_check_native};
 
 /* An engine that works on the null stream, and on others that order themselves against it. */
+static const cts_engine hip_default_engine = {.open = hip_open,
+                                              .open_stream = hip_open_default,
+                                              .close_stream = hip_close_default,
+                                              .close = hip_close,
+                                              .point = hip_engine_point,
+                                              .reach = hip_engine_reach};
+
 const cts_mode cts_hip_default = {.backend = "hip",
                                   .name = "default_stream",
                                   .ops = &gm__hip_backend,
-                                  .open = hip_open,
-                                  .open_stream = hip_open_default,
-                                  .close_stream = hip_close_default,
-                                  .close = hip_close,
+                                  .engine = &hip_default_engine,
                                   .finish = hip_finish,
-                                  .engine_point = hip_engine_point,
-                                  .engine_reach = hip_engine_reach,
                                   .native_memory_bytes = sizeof(gm_hip_memory),
                                   .check_native = hip_check_native};

@@ -185,16 +185,18 @@ const cts_mode cts_opencl_opened = {.backend = "opencl",
                                     .native_memory_bytes = sizeof(gm_opencl_memory),
                                     .check_native = opencl_check_native};
 
+static const cts_engine opencl_adopted_engine = {.open = opencl_open,
+                                                 .open_stream = opencl_open_stream,
+                                                 .close_stream = opencl_close_stream,
+                                                 .close = opencl_close,
+                                                 .point = opencl_engine_point,
+                                                 .reach = opencl_engine_reach};
+
 const cts_mode cts_opencl_adopted = {.backend = "opencl",
                                      .name = "adopted",
                                      .ops = &gm__opencl_backend,
-                                     .open = opencl_open,
-                                     .open_stream = opencl_open_stream,
-                                     .close_stream = opencl_close_stream,
-                                     .close = opencl_close,
+                                     .engine = &opencl_adopted_engine,
                                      .finish = opencl_finish,
-                                     .engine_point = opencl_engine_point,
-                                     .engine_reach = opencl_engine_reach,
                                      .native_memory_bytes = sizeof(gm_opencl_memory),
                                      .check_native = opencl_check_native};
 
@@ -204,16 +206,18 @@ static const cts_reason opencl_unsupported[] = {
 };
 
 /* Out-of-order queues, of an engine that forbids gm queues of its own. */
+static const cts_engine opencl_unordered_engine = {.open = opencl_open_strict,
+                                                   .open_stream = opencl_open_unordered,
+                                                   .close_stream = opencl_close_stream,
+                                                   .close = opencl_close,
+                                                   .point = opencl_engine_point,
+                                                   .reach = opencl_engine_reach};
+
 const cts_mode cts_opencl_unordered = {.backend = "opencl",
                                        .name = "unordered",
                                        .ops = &gm__opencl_backend,
                                        .unsupported = opencl_unsupported,
-                                       .open = opencl_open_strict,
-                                       .open_stream = opencl_open_unordered,
-                                       .close_stream = opencl_close_stream,
-                                       .close = opencl_close,
+                                       .engine = &opencl_unordered_engine,
                                        .finish = opencl_finish,
-                                       .engine_point = opencl_engine_point,
-                                       .engine_reach = opencl_engine_reach,
                                        .native_memory_bytes = sizeof(gm_opencl_memory),
                                        .check_native = opencl_check_native};

@@ -57,8 +57,18 @@ typedef struct cts_lack {
   const char *why;
 } cts_lack;
 
-/* A way to get devices of a backend: opened by gm, or adopted from a small engine that the mode plays. Lists end with a
- * zeroed entry and may be NULL. */
+/* A small engine that a mode plays: its devices are adopted. All are set. */
+typedef struct cts_engine {
+  gm_status (*open)(cts *t, uint32_t index); /* makes the engine's objects for device `index` and adopts them */
+  gm_status (*open_stream)(cts *t, void **out, gm_stream_kind *out_kind, uint32_t slot);
+  void (*close_stream)(cts *t, uint32_t slot); /* after gm let go of it */
+  void (*close)(cts *t);                       /* the same for the device */
+  const gm_native_point *(*point)(cts *t);     /* of the engine's making, not passed */
+  bool (*reach)(cts *t);                       /* lets it pass */
+} cts_engine;
+
+/* A way to get devices of a backend: opened by gm, or adopted from an engine. Lists end with a zeroed entry and may be
+ * NULL. */
 typedef struct cts_mode {
   const char *backend; /* name in the table */
   const char *name;    /* "opened", "adopted", … */
@@ -67,20 +77,10 @@ typedef struct cts_mode {
   const cts_lack *lack; /* what these devices cannot do, and why */
   const cts_reason *unsupported;
   const cts_reason *expected_failures; /* a case that passes all the same is a failure: the list is stale */
-
-  /* Adopted devices: all set, or all NULL. open makes the engine's objects for device `index` and adopts them. */
-  gm_status (*open)(cts *t, uint32_t index);
-  gm_status (*open_stream)(cts *t, void **out, gm_stream_kind *out_kind, uint32_t slot);
-  void (*close_stream)(cts *t, uint32_t slot); /* after gm let go of it */
-  void (*close)(cts *t);                       /* the same for the device */
-
+  const cts_engine *engine;            /* NULL: gm opens the devices */
   /* May be NULL. Fails the run: engine objects that did not survive, validation messages. Returns how many. */
   uint32_t (*finish)(cts *t);
-  /* Where there is something to adopt: size of the API's native memory struct; a point of the engine's making that has
-   * not passed, and letting it pass. */
-  uint32_t native_memory_bytes;
-  const gm_native_point *(*engine_point)(cts *t);
-  bool (*engine_reach)(cts *t);
+  uint32_t native_memory_bytes; /* size of the API's native memory struct, where it has one */
   /* May be NULL. Are the native objects of [offset, offset + bytes) of `memory` what they should be? */
   bool (*check_native)(cts *t, const gm_memory *memory, uint64_t offset, uint64_t bytes);
   bool no_leave; /* streams are adopted without leave to submit */

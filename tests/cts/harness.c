@@ -55,9 +55,9 @@ void cts_skip(cts *t, const char *why) {
 
 static uint32_t harness_has(const cts *t) {
   const gm_backend_ops *ops = t->mode->ops;
-  const bool adopts = t->mode->open != NULL;
+  const bool adopts = t->mode->engine != NULL;
   uint32_t has = CTS_CONTENTS | CTS_MEM_NATIVE | CTS_EACH_TYPE;
-  if (ops->stream_create && (!adopts || t->mode->open_stream)) has |= CTS_STREAMS;
+  if (ops->stream_create) has |= CTS_STREAMS;
   if (ops->point_record) has |= CTS_POINTS;
   if (ops->map) has |= CTS_MAP;
   if (ops->view_create) has |= CTS_VIEW;
@@ -70,8 +70,7 @@ static uint32_t harness_has(const cts *t) {
   if (ops->peer_info) has |= CTS_PEER;
   if (ops->share_export) has |= CTS_SHARE;
   if (ops->managed_prefetch) has |= CTS_MANAGED;
-  if (!adopts) has |= CTS_OPENS;
-  if (t->mode->engine_point) has |= CTS_ENGINE;
+  has |= adopts ? CTS_ENGINE : CTS_OPENS;
   if (t->mode->no_leave) has |= CTS_NO_LEAVE;
   for (const cts_lack *lack = t->mode->lack; lack && lack->need; lack++) has &= ~lack->need;
   return has;
@@ -170,7 +169,7 @@ static gm_status harness_read_device(cts *t, uint32_t index) {
 
 bool cts_open(cts *t, uint32_t index) {
   const gm_status opened =
-      t->mode->open ? t->mode->open(t, index) : t->ops->device_open(t->driver, index, &t->device, &t->err);
+      t->mode->engine ? t->mode->engine->open(t, index) : t->ops->device_open(t->driver, index, &t->device, &t->err);
   if (t->skipped) return false;
   t->has = harness_has(t);
   const bool good =
@@ -184,7 +183,7 @@ void cts_close(cts *t, gm_close_mode mode) {
   cts_clean(t, mode);
   t->ops->device_close(t->device, mode);
   t->device = NULL;
-  if (t->mode->close && mode == GM_CLOSE_NORMAL) t->mode->close(t);
+  if (t->mode->engine && mode == GM_CLOSE_NORMAL) t->mode->engine->close(t);
 }
 
 /* Streams first: their work may use the memory. */
@@ -192,7 +191,7 @@ void cts_clean(cts *t, gm_close_mode mode) {
   while (t->stream_count) {
     const uint32_t slot = --t->stream_count;
     t->ops->stream_close(t->device, t->streams[slot], mode);
-    if (t->mode->close_stream && mode == GM_CLOSE_NORMAL) t->mode->close_stream(t, slot);
+    if (t->mode->engine && mode == GM_CLOSE_NORMAL) t->mode->engine->close_stream(t, slot);
   }
   while (t->memory_count) t->ops->memory_free(t->device, &t->memories[--t->memory_count], mode, NULL);
 }
@@ -229,8 +228,8 @@ bool cts_stream(cts *t, void **out) {
   if (!(t->has & CTS_STREAMS)) return true;
   const uint32_t slot = t->stream_count;
   if (!cts_check(t, slot < CTS_STREAMS_MAX, "the case takes too many streams", __FILE__, __LINE__)) return false;
-  const gm_status status = t->mode->open_stream ? t->mode->open_stream(t, out, &t->kinds[slot], slot)
-                                                : t->ops->stream_create(t->device, out, &t->kinds[slot], &t->err);
+  const gm_status status = t->mode->engine ? t->mode->engine->open_stream(t, out, &t->kinds[slot], slot)
+                                           : t->ops->stream_create(t->device, out, &t->kinds[slot], &t->err);
   if (!cts_status(t, status, GM_OK, "opening a stream", __FILE__, __LINE__)) return false;
   t->streams[slot] = *out;
   t->stream_count++;

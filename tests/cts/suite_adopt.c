@@ -68,7 +68,7 @@ static void adopt_check_export(cts *t, const gm_backend_point *point, const gm_n
 static void adopt_engine_point(cts *t) {
   const uint32_t pattern = 0x01020304;
   const gm_backend_ops *ops = t->ops;
-  const gm_native_point *native = t->mode->engine_point(t);
+  const gm_native_point *native = t->mode->engine->point(t);
   gm_backend_point point = {0}, written = {0}, behind = {0};
   gm_memory memory;
   void *stream;
@@ -85,7 +85,7 @@ static void adopt_engine_point(cts *t) {
   if (sent == GM_OK) sent = cts_order(t, stream);
   const gm_status filled = ops->fill(t->device, stream, &memory, 0, 4096, &pattern, 4, &behind, &t->err);
   if (filled == GM_OK) ops->point_done(t->device, &behind, &held, &t->err);
-  CTS_CHECK(t, t->mode->engine_reach(t));
+  CTS_CHECK(t, t->mode->engine->reach(t));
   CTS_CHECK(t, !done && waits == GM_OK && sent == GM_OK && filled == GM_OK && !held);
   CTS_OK(t, cts_reach(t, &written));
   CTS_OK(t, cts_reach(t, &behind));
@@ -115,7 +115,7 @@ static void adopt_refuses_copies(cts *t, void *stream, const gm_memory *memory) 
 
 static void adopt_without_leave(cts *t) {
   const gm_backend_ops *ops = t->ops;
-  const gm_native_point *native = t->mode->engine_point(t);
+  const gm_native_point *native = t->mode->engine->point(t);
   gm_backend_point point = {77, 77}, imported = {0};
   gm_memory memory;
   void *stream, *host = t;
@@ -132,7 +132,7 @@ static void adopt_without_leave(cts *t) {
   CTS_IS(t, ops->point_wait_on(t->device, stream, &imported, &t->err), GM_ERR_NOT_SUPPORTED);
   CTS_OK(t, ops->point_done(t->device, &imported, &done, &t->err));
   CTS_IS(t, ops->point_wait(t->device, &imported, 1000000, &t->err), GM_ERR_TIMEOUT);
-  CTS_CHECK(t, !done && t->mode->engine_reach(t));
+  CTS_CHECK(t, !done && t->mode->engine->reach(t));
   CTS_OK(t, ops->point_wait(t->device, &imported, UINT64_MAX, &t->err));
   ops->point_release(t->device, &imported, GM_CLOSE_NORMAL);
 }

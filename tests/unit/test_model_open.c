@@ -10,6 +10,7 @@
 #include "core/base/input_file.h"
 #include "gm/model.h"
 #include "support/counted_services.h"
+#include "support/fail_each.h"
 #include "support/model_check.h"
 #include "support/safetensors_bytes.h"
 #include "support/test_folder.h"
@@ -195,24 +196,18 @@ static void test_wrong_arguments_are_named(void **state) {
   assert_null(model);
 }
 
+static gm_status open_and_close(const gm_services *services) {
+  gm_model *model = NULL;
+  const gm_status status = gm_model_open(services, folder.path, &model, NULL);
+  assert_true((status == GM_OK) == (model != NULL));
+  gm_model_close(model);
+  return status;
+}
+
 static void test_each_host_allocation_failed(void **state) {
   (void)state;
   write_sharded("model.safetensors.index.json");
-  gm_status status = GM_ERR_OUT_OF_HOST_MEMORY;
-  uint64_t n = 0;
-  while (status == GM_ERR_OUT_OF_HOST_MEMORY) {
-    counted_services counted;
-    counted_services_init(&counted);
-    counted.fail_at = ++n;
-    counted.fail_count = 1;
-    gm_model *model = NULL;
-    status = gm_model_open(&counted.services, folder.path, &model, NULL);
-    assert_true((status == GM_OK) == (model != NULL));
-    gm_model_close(model);
-    counted_services_check(&counted);
-  }
-  assert_int_equal(status, GM_OK);
-  assert_true(n > 20);
+  fail_each_allocation(open_and_close, 20);
 }
 
 int main(void) {

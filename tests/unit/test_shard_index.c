@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "support/counted_services.h"
+#include "support/fail_each.h"
 
 static void test_shards_are_numbered_by_name(void **state) {
   (void)state;
@@ -78,23 +79,17 @@ static void test_an_index_cut_at_every_byte_is_refused(void **state) {
   }
 }
 
+static gm_status parse_two(const gm_services *services) {
+  static const char text[] = "{\"weight_map\":{\"a\":\"s\",\"b\":\"t\"}}";
+  gm__shard_index index;
+  const gm_status status = gm__shard_index_parse(services, text, sizeof text - 1, "i", &index, NULL);
+  gm__shard_index_free(services, &index);
+  return status;
+}
+
 static void test_each_host_allocation_failed(void **state) {
   (void)state;
-  const char *text = "{\"weight_map\":{\"a\":\"s\",\"b\":\"t\"}}";
-  gm_status status = GM_ERR_OUT_OF_HOST_MEMORY;
-  uint64_t n = 0;
-  while (status == GM_ERR_OUT_OF_HOST_MEMORY) {
-    counted_services counted;
-    counted_services_init(&counted);
-    counted.fail_at = ++n;
-    counted.fail_count = 1;
-    gm__shard_index index;
-    status = gm__shard_index_parse(&counted.services, text, strlen(text), "i", &index, NULL);
-    gm__shard_index_free(&counted.services, &index);
-    counted_services_check(&counted);
-  }
-  assert_int_equal(status, GM_OK);
-  assert_true(n > 4);
+  fail_each_allocation(parse_two, 4);
 }
 
 int main(void) {
