@@ -6,7 +6,6 @@
  * several steps. Activations are freed right after the kernel that reads them was submitted: the free carries the
  * stream, so the next step reuses the memory in the queue's order and nobody waits. Each step is checked against plain
  * C. Leaves with 0 only if every result was right and, after the first step, no step needed new memory. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -141,10 +140,7 @@ static int check_step(app *a, unsigned step, double *worst) {
   mlp_input(step, input);
   memset(got, 0xff, sizeof got); /* not numbers */
   if (run_step(a, input, got) || mlp_forward(&a->model, input, want)) return 1;
-  for (size_t i = 0; i < (size_t)MLP_BATCH * MLP_OUTPUTS; i++) {
-    const double difference = fabs((double)got[i] - (double)want[i]);
-    if (!isnan(*worst) && !(difference <= *worst)) *worst = difference; /* once no number, never one again */
-  }
+  *worst = mlp_worst(*worst, got, want);
   return 0;
 }
 

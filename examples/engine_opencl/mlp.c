@@ -81,3 +81,11 @@ int mlp_forward(const mlp *model, const float *input, float *out) {
   free(second);
   return failed;
 }
+
+double mlp_worst(double worst, const float *got, const float *want) {
+  for (size_t i = 0; i < (size_t)MLP_BATCH * MLP_OUTPUTS; i++) {
+    const double difference = fabs((double)got[i] - (double)want[i]);
+    if (!isnan(worst) && !(difference <= worst)) worst = difference;
+  }
+  return worst;
+}

@@ -28,4 +28,8 @@ void mlp_input(unsigned step, float *out);
 /* `out` is MLP_BATCH x MLP_OUTPUTS. 0: done; else no memory. */
 int mlp_forward(const mlp *model, const float *input, float *out);
 
+/* The largest difference between the results of a step, MLP_BATCH x MLP_OUTPUTS each, or `worst` if that is larger.
+ * Not a number, once a difference was none. */
+double mlp_worst(double worst, const float *got, const float *want);
+
 #endif

@@ -8,7 +8,6 @@
  * handed out again gm says GM_ACQUIRE_NEEDS_BARRIER, and the engine puts a barrier before the dispatch that writes it.
  * At the end of a step the engine's own timeline value becomes a point that gm's read waits for. Each step is checked
  * against plain C. `validation` wants the layers silent; `staging` plays a card whose memory the host cannot map. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -195,10 +194,7 @@ static int check_step(app *a, unsigned step, double *worst) {
   mlp_input(step, input);
   memset(got, 0xff, sizeof got); /* not numbers */
   if (run_step(a, input, got) || mlp_forward(&a->model, input, want)) return 1;
-  for (size_t i = 0; i < (size_t)MLP_BATCH * MLP_OUTPUTS; i++) {
-    const double difference = fabs((double)got[i] - (double)want[i]);
-    if (!isnan(*worst) && !(difference <= *worst)) *worst = difference; /* once no number, never one again */
-  }
+  *worst = mlp_worst(*worst, got, want);
   return 0;
 }
 
