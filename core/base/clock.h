@@ -11,6 +11,9 @@
 /* Time since some point in the past; never goes back, does not follow changes of the wall clock. */
 uint64_t gm__now_ns(void);
 
+/* The same clock as of its last tick, some milliseconds ago at most: a few nanoseconds instead of tens. */
+uint64_t gm__now_coarse_ns(void);
+
 /* The moment `timeout_ns` from now; GM__NEVER for GM__NEVER and for what does not fit. */
 uint64_t gm__deadline_after(uint64_t timeout_ns);
 

@@ -8,7 +8,7 @@
 #include "core/base/log.h"
 #include "core/device/host_info.h"
 #include "core/pool/access.h"
-#include "core/track/tracker.h"
+#include "core/pool/tracked.h"
 #include "gm/size.h"
 
 /* Invariants: a buffer has its bytes in exactly one place, a block of its pool or plain host memory; what did not get
@@ -45,9 +45,7 @@ static void buffer_settle_in(gm_buffer *buffer, const gm_block *block) {
   if (gm__access_open(pool, block, 0, block->bytes, "gm_buffer_create", &access, NULL) == GM_OK) {
     buffer->location = gm__pool_location(pool, &access.memory);
   }
-  if (pool->tracker) {
-    gm__tracker_annotate(pool->tracker, gm__pool_track_id(pool, block), buffer->elements, buffer->location);
-  }
+  gm__tracked_annotate(pool, block, buffer->elements, buffer->location);
 }
 
 /* Host memory is only really there when the machine has it: a large block of it is granted long before it is. */

@@ -196,7 +196,7 @@ static gm_status acquire_zero(gm_pool *pool, const gm__want *want, const gm__tak
 }
 
 static uint64_t acquire_track(gm_pool *pool, const gm__want *want, const gm__taken *taken) {
-  if (!pool->tracker || (!taken->node && !gm__serve_prepare_track(taken))) return 0;
+  if (!pool->tracker) return 0;
   gm_track_entry entry = {.address = taken->address,
                           .bytes = want->bytes,
                           .pool = pool->id,
@@ -207,11 +207,11 @@ static uint64_t acquire_track(gm_pool *pool, const gm__want *want, const gm__tak
 }
 
 void gm__acquire_hand_out(gm_pool *pool, const gm__want *want, const gm__taken *taken, bool fresh, gm_block *out) {
-  const uint64_t track_id = acquire_track(pool, want, taken);
   if (!taken->node) {
-    gm__serve_hand_out(taken, want, fresh, track_id, out);
+    gm__serve_hand_out(taken, want, fresh, out);
     return;
   }
+  const uint64_t track_id = acquire_track(pool, want, taken);
   gm__mutex_lock(&pool->lock);
   taken->node->rare.track_id = track_id;
   acquire_record(pool, want, taken->node, fresh, out);

@@ -10,6 +10,7 @@
 #include "core/pool/lookup.h"
 #include "core/pool/pool.h"
 #include "core/pool/segment.h"
+#include "core/track/ledger.h"
 
 enum {
   GM__ARENA_STREAMS = 64,              /* places of the table from stream to lane */
@@ -45,6 +46,7 @@ struct gm__arena {
   } streams[GM__ARENA_STREAMS]; /* a cache */
   gm__lane *lanes[GM__LANES];   /* NULL: no holes */
   gm__tally tally;
+  gm__ledger *ledger; /* NULL: the pool is not tracked */
   gm__order order;
   gm__map rare; /* number of a span to its gm__rare */
   gm__memory_kind kind;
@@ -184,8 +186,11 @@ static inline void gm__arena_hand_out(gm__arena *arena, gm__span *span, uint64_t
   gm__tally_grow(&arena->tally.requested, &arena->tally.peak_requested, bytes);
 }
 
-static inline void gm__arena_take_back(gm__arena *arena, gm__span *span) {
+static inline void gm__arena_take_back(gm__arena *arena, gm__span *span, uint32_t number) {
   const uint64_t whole = gm__arena_bytes(arena, span);
+  if (__builtin_expect(arena->ledger != NULL, 0)) {
+    gm__ledger_leave(arena->ledger, number, whole - *gm__span_slack(span), *gm__span_tag(span));
+  }
   span->check++;
   gm__tally_add(&arena->tally.in_use, 0 - whole);
   gm__tally_add(&arena->tally.requested, *gm__span_slack(span) - whole);

@@ -47,6 +47,11 @@ static inline uint32_t fast_take(gm__arena *arena, uint64_t bytes, const gm_stre
   const uint64_t granules = (bytes + gm__arena_granule(arena) - 1) >> arena->shift;
   gm__lane *lane = gm__arena_lane(arena, stream);
   if (FAST_UNLIKELY(!lane || granules - 1 >= UINT32_MAX)) return 0;
+  gm__ledger_total *total = NULL;
+  if (FAST_UNLIKELY(arena->ledger != NULL)) {
+    total = gm__ledger_ready(arena->ledger, gm__spans_count(&arena->spans), tag);
+    if (!total) return 0;
+  }
   uint32_t number = gm__quick_take(lane, &arena->spans, (uint32_t)granules);
   if (!number) number = fast_cut(arena, lane, (uint32_t)granules);
   if (FAST_UNLIKELY(!number)) return 0;
@@ -54,6 +59,7 @@ static inline uint32_t fast_take(gm__arena *arena, uint64_t bytes, const gm_stre
   const bool same = stream && span->lane == lane->number;
   gm__tally_add(same ? &arena->tally.stream_hits : &arena->tally.global_hits, 1);
   gm__arena_hand_out(arena, span, bytes, tag, lane->number);
+  if (FAST_UNLIKELY(total != NULL)) gm__ledger_enter(arena->ledger, total, number, bytes, stream ? stream->id : 0);
   return number;
 }
 
@@ -66,7 +72,7 @@ static inline bool fast_give(gm__arena *arena, uint32_t number, const gm_stream 
   if (FAST_UNLIKELY(last != lane->number && last != GM__LANE_IDLE && span->seq > arena->order.slots[last].passed)) {
     return false;
   }
-  gm__arena_take_back(arena, span);
+  gm__arena_take_back(arena, span, number);
   span->seq = gm__order_now(&arena->order);
   span->lane = lane->number;
   if (stream) arena->order.slots[lane->number].last_free = span->seq;

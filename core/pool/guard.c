@@ -9,6 +9,7 @@
 #include "core/base/shadow.h"
 #include "core/pool/entry.h"
 #include "core/pool/guard_record.h"
+#include "core/pool/tracked.h"
 
 /* Invariants. A guarded block is a plain block of the pool with a record; the caller sees the part between the zones,
  * its gm__rare says which. A freed block stays the pool's live block until its zones are judged: then the pool gets it
@@ -129,7 +130,7 @@ static void guard_fill_in(const gm_pool *pool, gm__guard_record *record, const g
   record->front = guard_front(pool->guard, want->align);
   record->usable = want->bytes;
   record->tag = want->tag;
-  record->track_id = entry->rare->track_id;
+  record->track_id = gm__tracked_id(entry);
 }
 
 /* What is guarded of the block is the record, or nothing any more. False without host memory. */
@@ -227,7 +228,7 @@ static void guard_bury(gm_pool *pool, gm__guard_record *record) {
 /* ---- taking back ---- */
 
 /* The record of the caller's block, which is not the caller's any more. With the gate. */
-static gm_status guard_take(gm_pool *pool, const gm_block *block, gm__guard_record **out) {
+static gm_status guard_take(gm_pool *pool, const gm_block *block, gm__guard_record **out, uint64_t *out_untrack) {
   gm__entry entry;
   gm_status status = GM_OK;
   *out = NULL;
@@ -237,7 +238,7 @@ static gm_status guard_take(gm_pool *pool, const gm_block *block, gm__guard_reco
   } else if (entry.rare && entry.rare->guard) {
     *out = entry.rare->guard;
     (*out)->freed = true;
-    entry.rare->track_id = 0;
+    *out_untrack = gm__tracked_leave(&entry);
   }
   gm__entry_close(&entry);
   return status;
@@ -321,11 +322,11 @@ gm_status gm__guard_free(gm_pool *pool, const gm_block *block, gm_stream *stream
   gm__guard *guard = pool->guard;
   gm_damage damage = {.kind = GM_DAMAGE_NONE};
   gm__guard_record *record;
+  uint64_t track_id = 0; /* what is left to untrack */
   if (!gm__guard_writes(guard)) return guard_free_plain(pool, block, stream);
   if (gm__stream_captured(stream)) return GM_ERR_BUSY;
   gm__mutex_lock(&guard->gate);
-  gm_status status = guard_take(pool, block, &record);
-  const uint64_t track_id = record ? record->track_id : 0;
+  gm_status status = guard_take(pool, block, &record, &track_id);
   if (!status && record) {
     guard_hide(pool, record->heap, block);
     gm__guard_list_remove(&guard->out, record);

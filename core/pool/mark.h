@@ -26,7 +26,7 @@ typedef struct gm__mapping {
 typedef struct gm__rare {
   gm__mark mark;
   gm__mapping mapping;
-  uint64_t track_id;
+  uint64_t track_id;              /* of a driver allocation of its own; spans: arena->ledger */
   struct gm__guard_record *guard; /* while live: what is guarded of it; NULL: nothing */
 } gm__rare;
 

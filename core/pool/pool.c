@@ -13,6 +13,7 @@
 #include "core/pool/quota.h"
 #include "core/pool/share.h"
 #include "core/pool/supply.h"
+#include "core/pool/tracked.h"
 #include "core/pool/warm_up.h"
 
 /* A pool: one mutex over the tables, arenas with locks of their own, atomics for figures and limits. Invariants:
@@ -138,7 +139,7 @@ static void pool_init_arenas(gm_pool *pool, gm_device *device, const gm_pool_par
   pool->serial = atomic_fetch_add(&last_serial, 1) + 1;
   pool->generation = device->ctx->generation;
   pool->generation_at = gm__process_generation_at();
-  if (pool->strategy == GM_STRATEGY_BEST_FIT && !pool->tracker && !pool->guard) pool->fast_key = pool->serial;
+  if (pool->strategy == GM_STRATEGY_BEST_FIT && !pool->guard) pool->fast_key = pool->serial;
 }
 
 static void pool_init(gm_pool *pool, gm_device *device, const gm_pool_params *params) {
@@ -165,7 +166,7 @@ static void pool_init(gm_pool *pool, gm_device *device, const gm_pool_params *pa
 /* What only some pools have. */
 static gm_status pool_equip(gm_pool *pool, gm_device *device, const gm_pool_params *params, gm_error *err) {
   bool track = params->track || gm__config_bool(device->ctx, "track_allocations");
-  gm_status status = track ? gm_tracker_create(device->ctx, &pool->tracker, err) : GM_OK;
+  gm_status status = track ? gm__tracked_begin(pool, device->ctx, err) : GM_OK;
   pool->marks = gm__marks_of(device->ctx);
   if (!status) status = gm__guard_create(device, params, pool->marks, &pool->guard, err);
   if (status) gm_tracker_destroy(pool->tracker);
@@ -369,14 +370,6 @@ gm_location gm__pool_location(const gm_pool *pool, const gm_memory *memory) {
   uint32_t flags = memory->type < device->type_count ? device->types[memory->type].flags : 0;
   bool pinned = flags & GM_MEMORY_PINNED && !(flags & GM_MEMORY_DEVICE_LOCAL);
   return pinned || !gm__device_is_charged(device, memory) ? GM_LOCATION_PINNED : GM_LOCATION_DEVICE;
-}
-
-uint64_t gm__pool_track_id(gm_pool *pool, const gm_block *block) {
-  gm__entry entry;
-  if (!gm__entry_open(pool, block, &entry)) return 0;
-  const uint64_t id = entry.rare ? entry.rare->track_id : 0;
-  gm__entry_close(&entry);
-  return id;
 }
 
 uint64_t gm_pool_trim(gm_pool *pool, uint64_t keep_bytes) {

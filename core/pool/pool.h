@@ -12,8 +12,8 @@
 #include "core/pool/segment.h"
 #include "core/track/marks.h"
 #include "core/track/stats.h"
+#include "core/track/tracker.h"
 #include "gm/pool.h"
-#include "gm/tracker.h"
 
 enum {
   GM__POOL_ARENAS = 128,
@@ -35,10 +35,11 @@ struct gm_pool {
   bool has_upstream;
   gm_share_kind share; /* what its memory is made for */
   gm_upstream upstream;
-  gm_tracker *tracker;       /* NULL: nothing is tracked */
-  gm__guard *guard;          /* NULL: no debugging aids */
-  const gm__marks *marks;    /* NULL: no profiler is told */
-  struct gm__quotas *quotas; /* NULL: no tag has ever had one */
+  gm_tracker *tracker;           /* NULL: nothing is tracked */
+  gm__track_source track_source; /* what it asks */
+  gm__guard *guard;              /* NULL: no debugging aids */
+  const gm__marks *marks;        /* NULL: no profiler is told */
+  struct gm__quotas *quotas;     /* NULL: no tag has ever had one */
 
   _Atomic uint64_t max_bytes; /* cap on claimed bytes; UINT64_MAX: none */
   _Atomic uint64_t claimed;   /* reserved, or about to be: never above the cap that was in force when it grew */
@@ -104,9 +105,6 @@ gm_location gm__pool_location(const gm_pool *pool, const gm_memory *memory);
  */
 gm_status gm__explain_refusal(gm_pool *pool, const gm_request *request, gm_acquire answer, const char *op,
                               gm_error *err);
-
-/* The entry of a live block in the pool's tracker; 0: none. */
-uint64_t gm__pool_track_id(gm_pool *pool, const gm_block *block);
 
 /* Into and out of the context's list of living pools. */
 void gm__pool_enlist(gm_pool *pool);

@@ -71,7 +71,7 @@ static gm_status release_node(gm_pool *pool, const gm_block *block, gm_stream *s
 
 gm_status gm__pool_free(gm_pool *pool, const gm_block *block, gm_stream *stream) {
   uint64_t track_id = 0;
-  gm_status status = block->node & GM__ARENA_BLOCK ? gm__serve_give_back(pool, block, stream, &track_id)
+  gm_status status = block->node & GM__ARENA_BLOCK ? gm__serve_give_back(pool, block, stream)
                                                    : release_node(pool, block, stream, &track_id);
   if (track_id) gm_tracker_untrack(pool->tracker, track_id);
   return status;

@@ -5,6 +5,7 @@
 #include "core/pool/acquire.h"
 #include "core/pool/growth.h"
 #include "core/pool/hole.h"
+#include "core/pool/tracked.h"
 
 /* The order in which a request is served: a span that its stream may use at once, from the arena's quick lists and
  * holes; the same after the quick lists were emptied, and after streams were asked how far they are; one of the
@@ -113,12 +114,13 @@ static void serve_record(gm__arena *arena, uint32_t number, const gm__want *want
   gm__tally_add(hits, 1);
   gm__arena_hand_out(arena, gm__arena_span(arena, number), want->bytes, want->tag,
                      gm__arena_request_lane(arena, want->stream));
+  gm__tracked_enter(arena, number, want->stream);
   *block = gm__arena_block(arena, number);
 }
 
 /* Nothing is left to do with pooled memory outside the lock that it was found under. */
 static bool serve_is_direct(const gm_pool *pool, const gm__want *want) {
-  return !pool->tracker && !pool->guard && !(want->flags & GM_ZERO);
+  return !pool->guard && !(want->flags & GM_ZERO);
 }
 
 static bool serve_pooled(gm__arena *arena, const gm__want *want, bool others, gm__taken *taken, gm_acquire *answer,
@@ -141,24 +143,16 @@ static bool serve_pooled(gm__arena *arena, const gm__want *want, bool others, gm
   return number != 0;
 }
 
-void gm__serve_hand_out(const gm__taken *taken, const gm__want *want, bool fresh, uint64_t track_id, gm_block *block) {
+void gm__serve_hand_out(const gm__taken *taken, const gm__want *want, bool fresh, gm_block *block) {
   gm__arena *arena = taken->arena;
   gm__tally *tally = &arena->tally;
   gm__arena_lock(arena);
-  if (track_id) gm__arena_rare(arena, taken->span)->track_id = track_id;
   serve_record(arena, taken->span, want,
                fresh                ? &tally->misses
                : taken->same_stream ? &tally->stream_hits
                                     : &tally->global_hits,
                block);
   gm__arena_unlock(arena);
-}
-
-bool gm__serve_prepare_track(const gm__taken *taken) {
-  gm__arena_lock(taken->arena);
-  const bool there = gm__arena_make_rare(taken->arena, taken->span) != NULL;
-  gm__arena_unlock(taken->arena);
-  return there;
 }
 
 /* ---- the pool ---- */
@@ -257,23 +251,22 @@ static bool serve_can_order(const gm__arena *arena, const gm_stream *stream) {
 }
 
 /* The live span of a block, taken away from its owner; 0 and the reason. */
-static uint32_t serve_seize(gm__arena *arena, const gm_block *block, gm_status *status, uint64_t *out_track_id) {
+static uint32_t serve_seize(gm__arena *arena, const gm_block *block, gm_status *status) {
   const uint32_t number = gm__arena_find(arena, block);
   const gm__rare *rare = number ? gm__arena_rare(arena, number) : NULL;
   *status = !number ? GM_ERR_INVALID_ARGUMENT : rare && rare->mapping.pointer ? GM_ERR_BUSY : GM_OK;
   if (*status) return 0;
-  if (rare) *out_track_id = rare->track_id;
   gm__span *span = gm__arena_span(arena, number);
-  gm__arena_take_back(arena, span);
+  gm__arena_take_back(arena, span, number);
   span->state = (uint8_t)((span->state & GM__SPAN_RARE) | GM__SPAN_AWAY);
   return number;
 }
 
-static gm_status serve_take_back(gm__arena *arena, const gm_block *block, gm_stream *stream, uint64_t *out_track_id) {
+static gm_status serve_take_back(gm__arena *arena, const gm_block *block, gm_stream *stream) {
   if (!serve_can_order(arena, stream)) return GM_ERR_BUSY;
   const int slot = serve_free_slot(arena, stream);
   gm_status status;
-  const uint32_t number = serve_seize(arena, block, &status, out_track_id);
+  const uint32_t number = serve_seize(arena, block, &status);
   if (number) serve_free(arena, number, slot);
   return status;
 }
@@ -281,18 +274,17 @@ static gm_status serve_take_back(gm__arena *arena, const gm_block *block, gm_str
 void gm__serve_bury(gm_pool *pool, const gm_block *block) {
   gm__arena *arena = gm__arena_of_block(pool, block);
   gm_status status;
-  uint64_t track_id;
   if (!arena) return;
   gm__arena_lock(arena);
-  serve_seize(arena, block, &status, &track_id);
+  serve_seize(arena, block, &status);
   gm__arena_unlock(arena);
 }
 
-gm_status gm__serve_give_back(gm_pool *pool, const gm_block *block, gm_stream *stream, uint64_t *out_track_id) {
+gm_status gm__serve_give_back(gm_pool *pool, const gm_block *block, gm_stream *stream) {
   gm__arena *arena = gm__arena_of_block(pool, block);
   if (!arena) return GM_ERR_INVALID_ARGUMENT;
   gm__arena_lock(arena);
-  const gm_status status = serve_take_back(arena, block, stream, out_track_id);
+  const gm_status status = serve_take_back(arena, block, stream);
   gm__arena_unlock(arena);
   return status;
 }

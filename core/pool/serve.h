@@ -11,11 +11,8 @@
 gm_status gm__serve(gm_pool *pool, const gm__want *want, gm__taken *taken, gm_acquire *out_answer, gm_block *block,
                     gm_error *err);
 
-/* Before the tracker is told of the span: room for its entry. False without host memory. */
-bool gm__serve_prepare_track(const gm__taken *taken);
-
-/* The span is the caller's: what it was asked for, and its tracker's entry. */
-void gm__serve_hand_out(const gm__taken *taken, const gm__want *want, bool fresh, uint64_t track_id, gm_block *block);
+/* The span is the caller's: what it was asked for. */
+void gm__serve_hand_out(const gm__taken *taken, const gm__want *want, bool fresh, gm_block *block);
 
 /* A span that was never handed out goes back, in the order of the stream that may have been given work on it. */
 void gm__serve_undo(const gm__taken *taken, gm_stream *stream);
@@ -23,7 +20,7 @@ void gm__serve_undo(const gm__taken *taken, gm_stream *stream);
 /* Its owner loses the block, and nobody gets it. */
 void gm__serve_bury(gm_pool *pool, const gm_block *block);
 
-/* gm_free of a block of an arena. *out_track_id: of the tracker, or 0. */
-gm_status gm__serve_give_back(gm_pool *pool, const gm_block *block, gm_stream *stream, uint64_t *out_track_id);
+/* gm_free of a block of an arena. */
+gm_status gm__serve_give_back(gm_pool *pool, const gm_block *block, gm_stream *stream);
 
 #endif

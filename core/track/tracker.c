@@ -9,14 +9,17 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/map.h"
+#include "core/base/saturate.h"
 #include "core/context/context.h"
 #include "core/context/object.h"
+#include "core/track/oldest.h"
 #include "gm/size.h"
 
 /* Invariants, all under `lock`: a record is in the list of the living, oldest first (ids and births rise together), and
  * in `by_id`, or it is in the list of unused records; totals are those of the living. Memory is taken before anything
  * changes, so a failure leaves no trace. In a forked child the lock may be held by a thread that is not there, so only
- * destroy does anything. */
+ * destroy does anything. What a pool's arenas know is in none of these: they are asked, and may take their locks inside
+ * this one, never the other way round. */
 
 enum { TRACKER_CHUNK = 128 };
 
@@ -30,6 +33,11 @@ typedef struct tracker_chunk {
   tracker_record records[TRACKER_CHUNK];
 } tracker_chunk;
 
+typedef struct tracker_total {
+  gm_tag_total own;
+  gm_tag_total all; /* with what the source has; while somebody asks */
+} tracker_total;
+
 struct gm_tracker {
   gm__object head;
   gm_context *ctx;
@@ -39,9 +47,11 @@ struct gm_tracker {
   tracker_chunk *chunks;
   tracker_record *unused;
   tracker_record *oldest, *newest;
-  gm_tag_total *totals;
+  tracker_total *totals;
   size_t total_count, total_capacity;
-  uint64_t last_id, marks, bytes, peak_bytes;
+  uint64_t bytes, peak_bytes;
+  _Atomic uint64_t last_id, marks; /* changed without the lock, too */
+  const gm__track_source *source;  /* NULL: none */
 };
 
 /* Not NULL and, in debug builds, not destroyed. */
@@ -112,13 +122,13 @@ static bool tracker_reserve_totals(gm_tracker *tracker) {
 }
 
 /* The total of a tag, made when it is new; NULL without host memory. */
-static gm_tag_total *tracker_total(gm_tracker *tracker, uint32_t tag) {
+static tracker_total *tracker_total_of(gm_tracker *tracker, uint32_t tag) {
   uint64_t at;
   if (gm__map_find(&tracker->by_tag, tag, &at)) return &tracker->totals[at];
   if (!tracker_reserve_totals(tracker)) return NULL;
   if (gm__map_insert(&tracker->by_tag, tag, tracker->total_count)) return NULL;
-  gm_tag_total *total = &tracker->totals[tracker->total_count++];
-  *total = (gm_tag_total){.tag = tag};
+  tracker_total *total = &tracker->totals[tracker->total_count++];
+  *total = (tracker_total){.own = {.tag = tag}, .all = {.tag = tag}};
   return total;
 }
 
@@ -155,18 +165,18 @@ static uint64_t tracker_insert(gm_tracker *tracker, const gm_track_entry *entry)
   if (entry->bytes > UINT64_MAX - tracker->bytes) return 0; /* totals could not be told any more */
   if (!tracker_reserve_records(tracker)) return 0;
   if (gm__map_reserve(&tracker->by_id, tracker->by_id.count + 1)) return 0;
-  gm_tag_total *total = tracker_total(tracker, entry->tag);
+  tracker_total *total = tracker_total_of(tracker, entry->tag);
   if (!total) return 0;
   tracker_record *record = tracker->unused;
   tracker->unused = record->next;
   record->entry = *entry;
-  record->entry.id = ++tracker->last_id;
-  record->entry.born_ns = gm__now_ns();
+  record->entry.id = gm__tracker_draw_ids(tracker, 1);
+  record->entry.born_ns = gm__now_coarse_ns();
   record->entry.mark = tracker->marks;
   tracker_append(tracker, record);
   gm__map_insert(&tracker->by_id, record->entry.id, (uintptr_t)record);
-  total->count++;
-  tracker_raise(&total->bytes, &total->peak_bytes, entry->bytes);
+  total->own.count++;
+  tracker_raise(&total->own.bytes, &total->own.peak_bytes, entry->bytes);
   tracker_raise(&tracker->bytes, &tracker->peak_bytes, entry->bytes);
   return record->entry.id;
 }
@@ -181,8 +191,8 @@ uint64_t gm_tracker_track(gm_tracker *tracker, const gm_track_entry *entry) {
 static void tracker_remove(gm_tracker *tracker, tracker_record *record) {
   uint64_t bytes = record->entry.bytes, at = 0;
   gm__map_find(&tracker->by_tag, record->entry.tag, &at);
-  tracker->totals[at].count--;
-  tracker->totals[at].bytes -= bytes;
+  tracker->totals[at].own.count--;
+  tracker->totals[at].own.bytes -= bytes;
   tracker->bytes -= bytes;
   tracker_unlink(tracker, record);
   record->next = tracker->unused;
@@ -195,6 +205,7 @@ gm_status gm_tracker_untrack(gm_tracker *tracker, uint64_t id) {
   uint64_t record = 0;
   bool found = gm__map_remove(&tracker->by_id, id, &record);
   if (found) tracker_remove(tracker, (tracker_record *)(uintptr_t)record);
+  if (!found && tracker->source) found = tracker->source->untrack(tracker->source->user, id);
   tracker_leave(tracker);
   return found ? GM_OK : GM_ERR_NOT_FOUND;
 }
@@ -210,26 +221,31 @@ void gm__tracker_annotate(gm_tracker *tracker, uint64_t id, uint64_t elements, g
   tracker_leave(tracker);
 }
 
-static uint64_t tracker_figure(gm_tracker *tracker, const uint64_t *figure) {
-  if (!tracker_enter(tracker)) return 0;
-  uint64_t value = *figure;
+static bool tracker_figures(gm_tracker *tracker, gm__track_figures *out) {
+  *out = (gm__track_figures){0};
+  if (!tracker_enter(tracker)) return false;
+  *out = (gm__track_figures){tracker->by_id.count, tracker->bytes, tracker->peak_bytes};
+  if (tracker->source) tracker->source->figures(tracker->source->user, out);
   tracker_leave(tracker);
-  return value;
+  return true;
 }
 
 uint64_t gm_tracker_total_bytes(gm_tracker *tracker) {
-  return tracker_is(tracker) ? tracker_figure(tracker, &tracker->bytes) : 0;
+  gm__track_figures figures;
+  tracker_figures(tracker, &figures);
+  return figures.bytes;
 }
 
 uint64_t gm_tracker_peak_bytes(gm_tracker *tracker) {
-  return tracker_is(tracker) ? tracker_figure(tracker, &tracker->peak_bytes) : 0;
+  gm__track_figures figures;
+  tracker_figures(tracker, &figures);
+  return figures.peak_bytes;
 }
 
 uint64_t gm_tracker_count(gm_tracker *tracker) {
-  if (!tracker_enter(tracker)) return 0;
-  uint64_t count = tracker->by_id.count;
-  tracker_leave(tracker);
-  return count;
+  gm__track_figures figures;
+  tracker_figures(tracker, &figures);
+  return figures.count;
 }
 
 uint64_t gm_tracker_mark(gm_tracker *tracker) {
@@ -239,30 +255,47 @@ uint64_t gm_tracker_mark(gm_tracker *tracker) {
   return mark;
 }
 
-size_t gm_tracker_find_old(gm_tracker *tracker, uint64_t age_ns, gm_track_entry *entries, size_t capacity) {
+const _Atomic uint64_t *gm__tracker_marks(const gm_tracker *tracker) { return &tracker->marks; }
+
+uint64_t gm__tracker_draw_ids(gm_tracker *tracker, uint64_t count) {
+  return atomic_fetch_add_explicit(&tracker->last_id, count, memory_order_relaxed) + 1;
+}
+
+void gm__tracker_set_source(gm_tracker *tracker, const gm__track_source *source) { tracker->source = source; }
+
+typedef struct tracker_search {
+  gm__oldest oldest;
+  uint64_t born_by, since, mark;
+} tracker_search;
+
+static void tracker_look(void *looker, const gm_track_entry *entry) {
+  tracker_search *search = looker;
+  if (entry->born_ns > search->born_by || entry->mark < search->since || entry->mark >= search->mark) return;
+  gm__oldest_add(&search->oldest, entry);
+}
+
+/* The oldest of those that pass; how many do. */
+static size_t tracker_search_all(gm_tracker *tracker, tracker_search *search) {
   if (!tracker_enter(tracker)) return 0;
-  size_t count = 0;
-  uint64_t now = gm__now_ns();
   for (const tracker_record *record = tracker->oldest; record; record = record->next) {
-    if (now - record->entry.born_ns < age_ns) break;
-    if (entries && count < capacity) entries[count] = record->entry;
-    count++;
+    tracker_look(search, &record->entry);
   }
+  if (tracker->source) tracker->source->entries(tracker->source->user, tracker_look, search);
   tracker_leave(tracker);
-  return count;
+  gm__oldest_sort(&search->oldest);
+  return search->oldest.seen;
+}
+
+size_t gm_tracker_find_old(gm_tracker *tracker, uint64_t age_ns, gm_track_entry *entries, size_t capacity) {
+  const uint64_t now = gm__now_ns();
+  tracker_search search = {.oldest = {entries, capacity, 0, 0}, .born_by = now - age_ns, .mark = UINT64_MAX};
+  return age_ns > now ? 0 : tracker_search_all(tracker, &search);
 }
 
 size_t gm_tracker_find_between(gm_tracker *tracker, uint64_t since, uint64_t mark, gm_track_entry *entries,
                                size_t capacity) {
-  if (!tracker_enter(tracker)) return 0;
-  size_t count = 0;
-  for (const tracker_record *record = tracker->oldest; record; record = record->next) {
-    if (record->entry.mark < since || record->entry.mark >= mark) continue;
-    if (entries && count < capacity) entries[count] = record->entry;
-    count++;
-  }
-  tracker_leave(tracker);
-  return count;
+  tracker_search search = {.oldest = {entries, capacity, 0, 0}, .born_by = UINT64_MAX, .since = since, .mark = mark};
+  return tracker_search_all(tracker, &search);
 }
 
 /* Put `total` into its place among the `count` largest so far; the smallest falls out when there is no room. */
@@ -279,13 +312,29 @@ static size_t tracker_rank(gm_tag_total *totals, size_t count, size_t capacity, 
 static size_t tracker_rank_all(const gm_tracker *tracker, gm_tag_total *totals, size_t capacity) {
   size_t ranked = 0;
   for (size_t i = 0; i < tracker->total_count; i++) {
-    ranked = tracker_rank(totals, ranked, capacity, &tracker->totals[i]);
+    ranked = tracker_rank(totals, ranked, capacity, &tracker->totals[i].all);
   }
   return ranked;
 }
 
+/* A tag for which there is no host memory is left out. */
+static void tracker_add_total(void *looker, const gm_tag_total *total) {
+  gm_tracker *tracker = looker;
+  tracker_total *known = tracker_total_of(tracker, total->tag);
+  if (!known) return;
+  known->all.bytes = gm__add_sat(known->all.bytes, total->bytes);
+  known->all.peak_bytes = gm__add_sat(known->all.peak_bytes, total->peak_bytes);
+  known->all.count += total->count;
+}
+
+static void tracker_add_up(gm_tracker *tracker) {
+  for (size_t i = 0; i < tracker->total_count; i++) tracker->totals[i].all = tracker->totals[i].own;
+  if (tracker->source) tracker->source->totals(tracker->source->user, tracker_add_total, tracker);
+}
+
 size_t gm_tracker_by_tag(gm_tracker *tracker, gm_tag_total *totals, size_t capacity) {
   if (!tracker_enter(tracker)) return 0;
+  tracker_add_up(tracker);
   if (totals && capacity) tracker_rank_all(tracker, totals, capacity);
   size_t count = tracker->total_count;
   tracker_leave(tracker);

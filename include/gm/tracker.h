@@ -12,11 +12,11 @@ typedef struct gm_tracker gm_tracker;
 typedef enum gm_location { GM_LOCATION_DEVICE = 0, GM_LOCATION_PINNED = 1, GM_LOCATION_HOST = 2 } gm_location;
 
 typedef struct gm_track_entry {
-  uint64_t id;      /* unique in the tracker, rising, never 0 */
+  uint64_t id;      /* unique in the tracker, rising among the blocks of one thread, never 0 */
   uint64_t address; /* 0: none */
   uint64_t bytes;
   uint64_t elements; /* 0: not said */
-  uint64_t born_ns;  /* gm's monotonic clock */
+  uint64_t born_ns;  /* gm's monotonic clock as of its last tick: up to 10 ms early, 4 ms on most systems */
   uint64_t mark;     /* number of gm_tracker_mark calls before it was born */
   uint64_t pool;     /* id of the pool, 0: none */
   uint64_t stream;   /* id of the stream, 0: none */
@@ -39,6 +39,8 @@ GM_API uint64_t gm_tracker_track(gm_tracker *tracker, const gm_track_entry *entr
 /* NOT_FOUND: never tracked, or untracked before. */
 GM_API gm_status gm_tracker_untrack(gm_tracker *tracker, uint64_t id);
 
+/* Of a pool's blocks they take no lock of an allocating thread. The peak of a pool that several threads allocate from is
+ * the sum of theirs, never less than it was; the same is true of a tag's. */
 GM_API uint64_t gm_tracker_count(gm_tracker *tracker);
 GM_API uint64_t gm_tracker_total_bytes(gm_tracker *tracker);
 GM_API uint64_t gm_tracker_peak_bytes(gm_tracker *tracker);
@@ -46,14 +48,16 @@ GM_API uint64_t gm_tracker_peak_bytes(gm_tracker *tracker);
 /* A new epoch. Returns its number, from 1. */
 GM_API uint64_t gm_tracker_mark(gm_tracker *tracker);
 
-/* Entries at least `age_ns` old, oldest first: writes at most `capacity`, returns how many there are. */
+/* Entries at least `age_ns` old (as far as `born_ns` tells), oldest first, by id among those of one tick: writes at most
+ * `capacity`, returns how many there are. */
 GM_API size_t gm_tracker_find_old(gm_tracker *tracker, uint64_t age_ns, gm_track_entry *entries, size_t capacity);
 
 /* Entries alive that were born before mark `mark` and after mark `since`: what a step left behind. */
 GM_API size_t gm_tracker_find_between(gm_tracker *tracker, uint64_t since, uint64_t mark, gm_track_entry *entries,
                                       size_t capacity);
 
-/* Totals by tag, largest first: writes at most `capacity`, returns how many there are. */
+/* Totals by tag, largest first: writes at most `capacity`, returns how many there are. A tag for whose sum there is no
+ * host memory is left out. */
 GM_API size_t gm_tracker_by_tag(gm_tracker *tracker, gm_tag_total *totals, size_t capacity);
 
 /* A text report of what is alive, by tag and oldest first; returns the length needed without the terminator. */

@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 
-#include "core/track/tracker.h"
+#include "core/pool/tracked.h"
 #include "support/pool_bench.h"
 
 typedef struct tracker_bench {
@@ -185,12 +186,131 @@ static void test_a_pool_tracks_its_blocks(void **state) {
   assert_int_equal(entry.address, block.address);
   assert_string_equal(gm_tag_name(bench.ctx, entry.tag), "kv");
   assert_int_equal(entry.location, GM_LOCATION_DEVICE);
-  gm__tracker_annotate(tracker, entry.id, 250, GM_LOCATION_PINNED);
+  gm__tracked_annotate(bench.pool, &block, 250, GM_LOCATION_PINNED);
   gm__tracker_annotate(tracker, 12345, 1, GM_LOCATION_HOST);
   assert_int_equal(gm_tracker_find_old(tracker, 0, &entry, 1), 1);
   assert_int_equal(entry.elements, 250);
   assert_int_equal(entry.location, GM_LOCATION_PINNED);
   assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  assert_int_equal(gm_tracker_count(tracker), 0);
+  pool_bench_close(&bench);
+}
+
+/* Many blocks go and come, of several tags, in a pool of either strategy: the tracker answers as if it had been told of
+ * each by itself. */
+static void check_a_crowd(const char *strategy) {
+  pool_bench bench;
+  gm_pool_params params = {.struct_size = sizeof params, .track = true};
+  params.strategy = strcmp(strategy, "bucket") == 0 ? GM_STRATEGY_BUCKET : GM_STRATEGY_BEST_FIT;
+  pool_bench_open(&bench, "null", "null:capacity=4G", &params);
+  gm_tracker *tracker = gm_pool_tracker(bench.pool);
+  static gm_block blocks[600];
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < 600; i++) {
+    gm_request request = {.bytes = 1000 + i, .tag = i % 40};
+    assert_true(gm_alloc(bench.pool, &request, &blocks[i]) <= GM_ACQUIRE_FRESH);
+    bytes += request.bytes;
+  }
+  const uint64_t peak = bytes;
+  assert_int_equal(gm_tracker_mark(tracker), 1);
+  for (uint32_t i = 0; i < 600; i += 2) {
+    assert_int_equal(gm_free(bench.pool, &blocks[i], NULL), GM_OK);
+    bytes -= 1000 + i;
+  }
+  const gm_track_entry own = {.bytes = 5, .tag = 39};
+  const uint64_t id = gm_tracker_track(tracker, &own);
+  gm_request late = {.bytes = 7, .tag = 50};
+  assert_true(gm_alloc(bench.pool, &late, &blocks[0]) <= GM_ACQUIRE_FRESH);
+  assert_int_equal(gm_tracker_count(tracker), 302);
+  assert_int_equal(gm_tracker_total_bytes(tracker), bytes + 12);
+  assert_in_range(gm_tracker_peak_bytes(tracker), peak, peak + 5);
+  gm_track_entry entries[302];
+  assert_int_equal(gm_tracker_find_old(tracker, 0, entries, 302), 302);
+  for (int i = 1; i < 302; i++) {
+    assert_true(entries[i - 1].born_ns < entries[i].born_ns ||
+                (entries[i - 1].born_ns == entries[i].born_ns && entries[i - 1].id < entries[i].id));
+  }
+  gm_track_entry oldest[3];
+  assert_int_equal(gm_tracker_find_between(tracker, 0, 1, oldest, 3), 300);
+  for (int i = 0; i < 3; i++) assert_int_equal(oldest[i].bytes, 1001 + 2 * i);
+  assert_int_equal(gm_tracker_find_between(tracker, 1, 2, entries, 302), 2);
+  gm_tag_total totals[41];
+  assert_int_equal(gm_tracker_by_tag(tracker, totals, 41), 41);
+  assert_int_equal(totals[0].tag, 39);
+  assert_int_equal(totals[0].count, 16);
+  assert_int_equal(totals[40].tag % 2, 0); /* freed, all of them */
+  assert_int_equal(totals[40].bytes, 0);
+  assert_int_equal(totals[40].peak_bytes, 1000u * 15 + totals[40].tag * 15 + 40 * 105);
+  assert_int_equal(gm_tracker_untrack(tracker, id), GM_OK);
+  assert_int_equal(gm_tracker_untrack(tracker, oldest[0].id), GM_OK); /* of a block that is still alive */
+  assert_int_equal(gm_tracker_untrack(tracker, oldest[0].id), GM_ERR_NOT_FOUND);
+  assert_int_equal(gm_tracker_count(tracker), 300);
+  for (uint32_t i = 1; i < 600; i += 2) assert_int_equal(gm_free(bench.pool, &blocks[i], NULL), GM_OK);
+  assert_int_equal(gm_free(bench.pool, &blocks[0], NULL), GM_OK);
+  assert_int_equal(gm_tracker_count(tracker), 0);
+  assert_int_equal(gm_tracker_total_bytes(tracker), 0);
+  pool_bench_close(&bench);
+}
+
+static void test_a_crowd_in_arenas(void **state) {
+  (void)state;
+  check_a_crowd("best_fit");
+}
+
+static void test_a_crowd_in_buckets(void **state) {
+  (void)state;
+  check_a_crowd("bucket");
+}
+
+enum { CROWD_THREADS = 4, CROWD_TURNS = 2000 };
+
+typedef struct crowd_worker {
+  const pool_bench *bench;
+  uint32_t tag;
+  gm_block left;
+} crowd_worker;
+
+static void *crowd_work(void *user) {
+  crowd_worker *self = user;
+  for (uint32_t i = 0; i < CROWD_TURNS; i++) {
+    gm_request request = {.bytes = 4096 + i % 7 * 512, .tag = self->tag};
+    if (gm_alloc(self->bench->pool, &request, &self->left) > GM_ACQUIRE_FRESH) return self;
+    if (i % 64 == 0) gm_tracker_count(gm_pool_tracker(self->bench->pool));
+    if (i % 512 == 0) gm_tracker_report(gm_pool_tracker(self->bench->pool), NULL, 0);
+    if (i + 1 < CROWD_TURNS && gm_free(self->bench->pool, &self->left, NULL) != GM_OK) return self;
+  }
+  return NULL;
+}
+
+/* Each thread leaves one block, which another thread frees. */
+static void test_threads_are_tracked_together(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_pool_params params = {.struct_size = sizeof params, .track = true};
+  pool_bench_open(&bench, "null", "null:capacity=4G", &params);
+  gm_tracker *tracker = gm_pool_tracker(bench.pool);
+  crowd_worker workers[CROWD_THREADS];
+  pthread_t threads[CROWD_THREADS];
+  for (uint32_t i = 0; i < CROWD_THREADS; i++) {
+    workers[i] = (crowd_worker){.bench = &bench, .tag = i / 2};
+    assert_int_equal(pthread_create(&threads[i], NULL, crowd_work, &workers[i]), 0);
+  }
+  for (int i = 0; i < CROWD_THREADS; i++) {
+    void *failed = NULL;
+    assert_int_equal(pthread_join(threads[i], &failed), 0);
+    assert_null(failed);
+  }
+  const uint64_t each = 4096 + (CROWD_TURNS - 1) % 7 * 512;
+  gm_track_entry entries[CROWD_THREADS + 1];
+  assert_int_equal(gm_tracker_find_old(tracker, 0, entries, CROWD_THREADS + 1), CROWD_THREADS);
+  for (int i = 0; i < CROWD_THREADS; i++) {
+    assert_int_equal(entries[i].bytes, each);
+    for (int j = 0; j < i; j++) assert_int_not_equal(entries[i].id, entries[j].id);
+  }
+  gm_tag_total totals[2];
+  assert_int_equal(gm_tracker_by_tag(tracker, totals, 2), 2);
+  for (int i = 0; i < 2; i++) assert_int_equal(totals[i].bytes, 2 * each);
+  for (int i = 0; i < CROWD_THREADS; i++) assert_int_equal(gm_free(bench.pool, &workers[i].left, NULL), GM_OK);
   assert_int_equal(gm_tracker_count(tracker), 0);
   pool_bench_close(&bench);
 }
@@ -205,6 +325,9 @@ int main(void) {
       cmocka_unit_test(test_without_host_memory_nothing_is_recorded),
       cmocka_unit_test(test_a_context_with_a_tracker_is_busy),
       cmocka_unit_test(test_a_pool_tracks_its_blocks),
+      cmocka_unit_test(test_a_crowd_in_arenas),
+      cmocka_unit_test(test_a_crowd_in_buckets),
+      cmocka_unit_test(test_threads_are_tracked_together),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

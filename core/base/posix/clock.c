@@ -2,8 +2,19 @@
 
 #include <time.h>
 
-uint64_t gm__now_ns(void) {
+/* Cannot fail: the clocks exist and `now` is ours. */
+static uint64_t clock_read(clockid_t clock) {
   struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail: the clock exists and `now` is ours */
+  clock_gettime(clock, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t gm__now_ns(void) { return clock_read(CLOCK_MONOTONIC); }
+
+uint64_t gm__now_coarse_ns(void) {
+#ifdef CLOCK_MONOTONIC_COARSE
+  return clock_read(CLOCK_MONOTONIC_COARSE);
+#else
+  return clock_read(CLOCK_MONOTONIC);
+#endif
 }

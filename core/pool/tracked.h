@@ -1,0 +1,23 @@
+/* A tracked pool: its arenas keep a ledger of their blocks, and its tracker is told when it asks. */
+#ifndef GM_CORE_POOL_TRACKED_H
+#define GM_CORE_POOL_TRACKED_H
+
+#include "core/pool/entry.h"
+
+/* The tracker of a pool that is being made. OUT_OF_HOST_MEMORY. */
+gm_status gm__tracked_begin(gm_pool *pool, gm_context *ctx, gm_error *err);
+
+/* A span is handed out: enter it, if the pool is tracked. Without host memory it is not. Inside the arena's lock. */
+void gm__tracked_enter(gm__arena *arena, uint32_t number, const gm_stream *stream);
+
+/* The live block's id in the tracker; 0: none. */
+uint64_t gm__tracked_id(const gm__entry *entry);
+
+/* The block is its owner's no more, whatever the pool still does with it: a span is entered no more. The id that is to
+ * be untracked when the entry is closed; 0: nothing is. */
+uint64_t gm__tracked_leave(const gm__entry *entry);
+
+/* How many elements a live block has, and where it lives. */
+void gm__tracked_annotate(gm_pool *pool, const gm_block *block, uint64_t elements, gm_location location);
+
+#endif

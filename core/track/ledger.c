@@ -1,0 +1,96 @@
+#include "core/track/ledger.h"
+
+#include "core/base/alloc.h"
+
+/* Invariants: chunks and totals only grow; the total of a tag that a live block has is there. */
+
+enum { LEDGER_LEAST_BITS = 4 };
+
+gm__ledger *gm__ledger_new(gm_tracker *tracker, const gm_services *services) {
+  gm__ledger *ledger = gm__alloc(services, sizeof *ledger);
+  if (!ledger) return NULL;
+  *ledger = (gm__ledger){.tracker = tracker, .marks = gm__tracker_marks(tracker), .services = services};
+  return ledger;
+}
+
+static void ledger_release_totals(const gm__ledger *ledger) {
+  if (!ledger->totals) return;
+  gm__release(ledger->services, ledger->totals, sizeof *ledger->totals << ledger->total_bits);
+}
+
+void gm__ledger_end(gm__ledger *ledger) {
+  if (!ledger) return;
+  for (uint32_t i = 0; i < ledger->chunk_count; i++) {
+    gm__release(ledger->services, ledger->chunks[i], GM__LEDGER_CHUNK * sizeof **ledger->chunks);
+  }
+  gm__release(ledger->services, ledger->chunks, ledger->chunk_capacity * sizeof *ledger->chunks);
+  ledger_release_totals(ledger);
+  gm__release(ledger->services, ledger, sizeof *ledger);
+}
+
+static bool ledger_add_chunk(gm__ledger *ledger) {
+  if (ledger->chunk_count == ledger->chunk_capacity) {
+    const uint32_t capacity = ledger->chunk_capacity ? ledger->chunk_capacity * 2 : 16;
+    const size_t size = sizeof *ledger->chunks;
+    if (!gm__grow(ledger->services, &ledger->chunks, ledger->chunk_capacity * size, capacity * size)) return false;
+    ledger->chunk_capacity = capacity;
+  }
+  gm__ledger_record *chunk = gm__alloc_array(ledger->services, GM__LEDGER_CHUNK, sizeof *chunk);
+  if (!chunk) return false;
+  ledger->chunks[ledger->chunk_count++] = chunk;
+  return true;
+}
+
+/* The tag gets a place that is free. */
+static gm__ledger_total *ledger_place(gm__ledger *ledger, uint32_t tag) {
+  const uint32_t mask = (UINT32_C(1) << ledger->total_bits) - 1;
+  uint32_t at = gm__ledger_hash(tag) & mask;
+  while (ledger->totals[at].used) at = (at + 1) & mask;
+  ledger->totals[at].tag = tag;
+  ledger->totals[at].used = true;
+  ledger->total_count++;
+  return &ledger->totals[at];
+}
+
+static bool ledger_grow_totals(gm__ledger *ledger) {
+  const uint32_t places = ledger->totals ? UINT32_C(1) << ledger->total_bits : 0;
+  if (ledger->total_count < places / 2) return true;
+  gm__ledger grown = {.services = ledger->services,
+                      .total_bits = ledger->totals ? ledger->total_bits + 1 : LEDGER_LEAST_BITS};
+  grown.totals = gm__alloc_array(ledger->services, (size_t)1 << grown.total_bits, sizeof *grown.totals);
+  if (!grown.totals) return false;
+  for (uint32_t i = 0; i < places; i++) {
+    const gm__ledger_total *total = &ledger->totals[i];
+    if (total->used) *ledger_place(&grown, total->tag) = *total;
+  }
+  ledger_release_totals(ledger);
+  ledger->totals = grown.totals;
+  ledger->total_bits = grown.total_bits;
+  return true;
+}
+
+gm__ledger_total *gm__ledger_reserve(gm__ledger *ledger, uint32_t numbers, uint32_t tag) {
+  while (numbers > ledger->chunk_count * GM__LEDGER_CHUNK) {
+    if (!ledger_add_chunk(ledger)) return NULL;
+  }
+  gm__ledger_total *total = gm__ledger_total_of(ledger, tag);
+  if (total || !ledger_grow_totals(ledger)) return total;
+  return ledger_place(ledger, tag);
+}
+
+void gm__ledger_each_total(const gm__ledger *ledger, void (*look)(void *looker, const gm_tag_total *total),
+                           void *looker) {
+  for (uint32_t i = 0; ledger->totals && i < UINT32_C(1) << ledger->total_bits; i++) {
+    const gm__ledger_total *total = &ledger->totals[i];
+    if (!total->used) continue;
+    const gm_tag_total shown = {total->tag, total->bytes, total->peak_bytes, total->count};
+    look(looker, &shown);
+  }
+}
+
+uint32_t gm__ledger_find(const gm__ledger *ledger, uint64_t id) {
+  for (uint32_t number = 0; number < ledger->chunk_count * GM__LEDGER_CHUNK; number++) {
+    if (gm__ledger_at(ledger, number)->id == id) return number;
+  }
+  return 0;
+}
