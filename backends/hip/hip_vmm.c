@@ -77,9 +77,10 @@ gm_status gm__hip_vmm_unreserve(void *device, uint64_t address, uint64_t bytes, 
   gm__hip_device *opened = device;
   gm__hip_scope scope;
   bool gone = false;
-  gm__mutex_lock(&opened->ranges_lock);
+  /* In a forked child a thread that is not there may hold the lock, for ever, and nobody else is at the list. */
+  if (mode == GM_CLOSE_NORMAL) gm__mutex_lock(&opened->ranges_lock);
   gm__hip_range *range = gm__hip_range_remove(opened, address);
-  gm__mutex_unlock(&opened->ranges_lock);
+  if (mode == GM_CLOSE_NORMAL) gm__mutex_unlock(&opened->ranges_lock);
   if (!range) return gm__bad_argument(err, "hip", "no range was reserved at %#llx", (unsigned long long)address);
   gm_status status = GM_OK;
   if (mode == GM_CLOSE_NORMAL && !range->lost) {

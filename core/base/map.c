@@ -36,9 +36,10 @@ static gm_status map_resize(gm__map *map, size_t capacity) {
     const gm__map_slot *from = &map->slots[i];
     if (from->key) slots[map_probe(slots, capacity, from->key)] = *from;
   }
-  gm__release(map->services, map->slots, map->capacity * sizeof *map->slots);
+  const gm__map old = *map; /* given back last: a forked child must not find what is freed already */
   map->slots = slots;
   map->capacity = capacity;
+  gm__release(map->services, old.slots, old.capacity * sizeof *old.slots);
   return GM_OK;
 }
 
