@@ -15,6 +15,8 @@ typedef void *hipDeviceptr_t;
 typedef int hipDevice_t;
 typedef struct ihipStream_t *hipStream_t;
 typedef struct ihipEvent_t *hipEvent_t;
+typedef struct ihipModule_t *hipModule_t;
+typedef struct ihipModuleSymbol_t *hipFunction_t;
 typedef struct ihipMemGenericAllocationHandle *hipMemGenericAllocationHandle_t;
 
 /* Those that the code speaks of; hip_status.c knows more by number. */

@@ -1,8 +1,5 @@
 #include "backends/hip/hip_copy.h"
 
-#include "core/base/error.h"
-#include "core/base/fill_plan.h"
-
 /* The kind says where the bytes are; memory that the host reaches too is left to the runtime, which knows its own. */
 
 hipMemcpyKind gm__hip_copy_kind(bool from_host, bool to_host) {
@@ -10,8 +7,8 @@ hipMemcpyKind gm__hip_copy_kind(bool from_host, bool to_host) {
   return to_host ? hipMemcpyDeviceToHost : hipMemcpyDeviceToDevice;
 }
 
-static hipError_t hip_copy_enqueue(const gm__hip_device *device, hipStream_t stream, uint64_t to, uint64_t from,
-                                   uint64_t bytes, hipMemcpyKind kind) {
+hipError_t gm__hip_copy_enqueue(const gm__hip_device *device, hipStream_t stream, uint64_t to, uint64_t from,
+                                uint64_t bytes, hipMemcpyKind kind) {
   if (bytes == 0) return hipSuccess;
   return device->hip->hipMemcpyAsync((void *)(uintptr_t)to, (const void *)(uintptr_t)from, (size_t)bytes, kind, stream);
 }
@@ -23,7 +20,7 @@ gm_status gm__hip_copy_to_device(void *device, void *stream, const gm_memory *ds
   const gm_status status = gm__hip_begin(device, stream, &job, err);
   if (status != GM_OK) return status;
   const hipError_t code =
-      hip_copy_enqueue(device, job.stream, dst->address + offset, (uint64_t)(uintptr_t)src, bytes, kind);
+      gm__hip_copy_enqueue(device, job.stream, dst->address + offset, (uint64_t)(uintptr_t)src, bytes, kind);
   return gm__hip_end(device, &job, code, "hipMemcpyAsync", out, err);
 }
 
@@ -34,7 +31,7 @@ gm_status gm__hip_copy_to_host(void *device, void *stream, const gm_memory *src,
   const gm_status status = gm__hip_begin(device, stream, &job, err);
   if (status != GM_OK) return status;
   const hipError_t code =
-      hip_copy_enqueue(device, job.stream, (uint64_t)(uintptr_t)dst, src->address + offset, bytes, kind);
+      gm__hip_copy_enqueue(device, job.stream, (uint64_t)(uintptr_t)dst, src->address + offset, bytes, kind);
   return gm__hip_end(device, &job, code, "hipMemcpyAsync", out, err);
 }
 
@@ -51,44 +48,8 @@ gm_status gm__hip_copy_many(void *device, void *stream, const gm_copy_item *item
   for (uint32_t i = 0; i < count && code == hipSuccess; i++) {
     const gm_memory *src = items[i].src, *dst = items[i].dst;
     const hipMemcpyKind kind = src->host || dst->host ? hipMemcpyDefault : hipMemcpyDeviceToDevice;
-    code = hip_copy_enqueue(device, job.stream, dst->address + items[i].dst_offset, src->address + items[i].src_offset,
-                            items[i].bytes, kind);
+    code = gm__hip_copy_enqueue(device, job.stream, dst->address + items[i].dst_offset,
+                                src->address + items[i].src_offset, items[i].bytes, kind);
   }
   return gm__hip_end(device, &job, code, "hipMemcpyAsync", out, err);
-}
-
-typedef struct hip_fill {
-  const gm__hip_device *device;
-  hipStream_t stream;
-} hip_fill;
-
-static int hip_fill_bytes(void *user, uint64_t at, uint8_t value, uint64_t count) {
-  const hip_fill *fill = user;
-  return (int)fill->device->hip->hipMemsetD8Async((hipDeviceptr_t)(uintptr_t)at, value, (size_t)count, fill->stream);
-}
-
-static int hip_fill_words(void *user, uint64_t at, uint32_t word, uint64_t count) {
-  const hip_fill *fill = user;
-  return (int)fill->device->hip->hipMemsetD32Async((hipDeviceptr_t)(uintptr_t)at, (int)word, (size_t)count,
-                                                   fill->stream);
-}
-
-static int hip_fill_copy(void *user, uint64_t to, uint64_t from, uint64_t bytes) {
-  const hip_fill *fill = user;
-  return (int)hip_copy_enqueue(fill->device, fill->stream, to, from, bytes, hipMemcpyDefault);
-}
-
-gm_status gm__hip_fill(void *device, void *stream, const gm_memory *dst, uint64_t offset, uint64_t bytes,
-                       const void *pattern, uint32_t pattern_bytes, gm_backend_point *out, gm_error *err) {
-  gm__hip_job job;
-  if (!gm__fill_pattern_ok(pattern_bytes)) {
-    return gm__bad_argument(err, "hipMemsetD32Async", "`pattern_bytes` must be 1, 2, 4, 8 or 16, is %u",
-                            (unsigned)pattern_bytes);
-  }
-  const gm_status status = gm__hip_begin(device, stream, &job, err);
-  if (status != GM_OK) return status;
-  hip_fill fill = {.device = device, .stream = job.stream};
-  const gm__fill_target target = {&fill, hip_fill_bytes, hip_fill_words, hip_fill_copy};
-  const int code = gm__fill_run(&target, dst->address + offset, bytes, pattern, pattern_bytes);
-  return gm__hip_end(device, &job, (hipError_t)code, "hipMemsetD32Async", out, err);
 }

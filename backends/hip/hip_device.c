@@ -4,6 +4,7 @@
 #include "backends/hip/hip_current.h"
 #include "backends/hip/hip_info.h"
 #include "backends/hip/hip_point.h"
+#include "backends/hip/hip_program.h"
 #include "backends/hip/hip_status.h"
 #include "backends/hip/hip_stream.h"
 #include "backends/hip/hip_vmm.h"
@@ -126,6 +127,8 @@ gm_status gm__hip_device_open(void *driver, uint32_t index, void **out_device, g
   device->info = owner->infos[index];
   atomic_init(&device->own_stream, NULL);
   atomic_init(&device->lost, 0);
+  atomic_init(&device->program.state, GM__HIP_PROGRAM_NONE);
+  atomic_init(&device->program.kept, false);
   gm__event_slots_init(&device->events, device->services);
   gm__mutex_init(&device->lock);
   gm__map_init(&device->peers, device->services);
@@ -160,6 +163,7 @@ static void hip_device_give_back(gm__hip_device *device) {
     device->hip->hipStreamSynchronize(stream);
     device->hip->hipStreamDestroy(stream);
   }
+  gm__hip_program_unload(device);
   gm__hip_events_destroy(device);
   gm__hip_leave(&scope);
 }

@@ -13,6 +13,21 @@
 typedef struct gm__hip_stream gm__hip_stream;
 typedef struct gm__hip_range gm__hip_range;
 
+typedef enum gm__hip_program_state {
+  GM__HIP_PROGRAM_NONE, /* nobody wanted it yet */
+  GM__HIP_PROGRAM_BUSY, /* one thread compiles */
+  GM__HIP_PROGRAM_READY,
+  GM__HIP_PROGRAM_REFUSED
+} gm__hip_program_state;
+
+/* gm's kernels; hip_program.c has the rules. */
+typedef struct gm__hip_program {
+  _Atomic int state; /* gm__hip_program_state */
+  atomic_bool kept;  /* a kernel may outlive the device's closing */
+  hipModule_t module;
+  hipFunction_t fill;
+} gm__hip_program;
+
 typedef struct gm__hip_device {
   gm__hip_driver *driver;
   const gm__hip_syms *hip;
@@ -20,6 +35,7 @@ typedef struct gm__hip_device {
   gm_device_info info;             /* its index is HIP's ordinal */
   _Atomic(hipStream_t) own_stream; /* NULL until first needed */
   _Atomic int32_t lost;            /* the code that told; 0: not lost */
+  gm__hip_program program;
   gm__event_slots events;
   gm__vmm_table mapped; /* memory that can be shared as a descriptor, and what was imported so */
 

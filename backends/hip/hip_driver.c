@@ -78,6 +78,7 @@ gm_status gm__hip_driver_open(const gm_backend_host *host, gm__hip_driver **out,
   gm__hip_driver *driver = gm__alloc(host->services, sizeof *driver);
   if (!driver) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "hipInit", "no host memory for the driver's record");
   driver->services = host->services;
+  driver->host = *host;
   const gm_status status = hip_driver_begin(driver, host, err);
   if (status != GM_OK) {
     gm__hip_driver_close(driver);

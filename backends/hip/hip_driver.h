@@ -6,6 +6,7 @@
 
 typedef struct gm__hip_driver {
   const gm_services *services;
+  gm_backend_host host; /* as lent to init */
   gm__dynlib *lib;
   gm__hip_syms hip;
   int version; /* major * 10^7 + minor * 10^5 + patch */
@@ -13,8 +14,9 @@ typedef struct gm__hip_driver {
   gm_device_info *infos; /* by ordinal, which is the index */
 } gm__hip_driver;
 
-/* HIP 6.0 changed the values of hipMemoryType, and from then on the layout of hipMemAllocationProp is known. */
-enum { GM__HIP_6 = 60000000, GM__HIP_7_1 = 70100000 };
+/* HIP 6.0 changed the values of hipMemoryType, and from then on the layout of hipMemAllocationProp is known. From 7.0
+ * on the runtime compiler is no part of the runtime. */
+enum { GM__HIP_6 = 60000000, GM__HIP_7 = 70000000, GM__HIP_7_1 = 70100000 };
 
 /* Load the library, start it (hipInit) and list the devices. UNAVAILABLE: no library, no device. INVALID_ARGUMENT: any
  * switch in host->options, there is none. The library stays loaded for the life of the process. */

@@ -3,8 +3,8 @@
 #include <string.h>
 
 /* Single bytes go up to the first multiple of four and after the last one. A pattern of up to four bytes is one word,
- * turned to where it begins; of a longer one the first period is set word by word, and what is there is copied behind
- * itself, twice as much each time. */
+ * turned to where it begins; a longer one is set by the API's own means, or its first period is set word by word, and
+ * what is there is copied behind itself, twice as much each time. */
 
 enum { FILL_WORD = 4 };
 
@@ -56,6 +56,16 @@ static int fill_double(const fill_plan *plan, uint64_t done, uint64_t bytes) {
   return code;
 }
 
+static int fill_wide(fill_plan *plan, uint64_t bytes, uint32_t period) {
+  bool done = false;
+  const uint64_t first = period < bytes ? period : bytes;
+  int code = 0;
+  if (plan->target->set_ring) code = plan->target->set_ring(plan->target->user, plan->at, plan->ring, bytes, &done);
+  if (code != 0 || done) return code;
+  code = fill_range(plan, first, false);
+  return code == 0 ? fill_double(plan, first, bytes) : code;
+}
+
 /* The shortest period of the pattern: 1, 2, 4, 8 or 16. */
 static uint32_t fill_period(const uint8_t *ring) {
   uint32_t period = 1;
@@ -70,8 +80,5 @@ int gm__fill_run(const gm__fill_target *target, uint64_t at, uint64_t bytes, con
   for (size_t i = 0; i < sizeof plan.ring; i += pattern_bytes) memcpy(plan.ring + i, pattern, pattern_bytes);
   const uint32_t period = fill_period(plan.ring);
   if (period == 1) return target->set_bytes(target->user, at, plan.ring[0], bytes);
-  if (period <= FILL_WORD) return fill_range(&plan, bytes, true);
-  const uint64_t first = period < bytes ? period : bytes;
-  const int code = fill_range(&plan, first, false);
-  return code == 0 ? fill_double(&plan, first, bytes) : code;
+  return period <= FILL_WORD ? fill_range(&plan, bytes, true) : fill_wide(&plan, bytes, period);
 }

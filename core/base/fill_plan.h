@@ -14,6 +14,9 @@ typedef struct gm__fill_target {
   int (*set_bytes)(void *user, uint64_t at, uint8_t value, uint64_t count);
   int (*set_words)(void *user, uint64_t at, uint32_t word, uint64_t count);
   int (*copy)(void *user, uint64_t to, uint64_t from, uint64_t bytes); /* no overlap */
+  /* A period of 8 or 16 bytes, in one call; NULL: the API has none. `ring` are the GM__FILL_PATTERN_MAX bytes from `at`
+   * on, over and over. *out_done false with an answer of 0: it cannot now, nothing was done, and copies will do it. */
+  int (*set_ring)(void *user, uint64_t at, const uint8_t *ring, uint64_t bytes, bool *out_done);
 } gm__fill_target;
 
 /* 1, 2, 4, 8 and 16. */

@@ -1,6 +1,7 @@
 /* gm's declarations of HIP against a list of facts; compiled a second time, with GM_HIP_OFFICIAL, the official header
  * against the same list, and its prototypes against those of gm's table. Nothing of it runs. */
 #include "backends/hip/hip_abi.h"
+#include "backends/hip/hip_rtc_abi.h"
 
 #define NUMBER(name, value) _Static_assert((int)name == value, #name);
 #define SIZE(type, bytes) _Static_assert(sizeof(type) == bytes, #type);
@@ -24,5 +25,9 @@ hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device);
 #define X(need, fault, symbol, parameters, arguments) \
   _Static_assert(_Generic(&symbol, hipError_t(*) parameters : 1, default : 0), #symbol " differs");
 #include "backends/hip/hip_syms.def"
+#undef X
+#define X(need, fault, symbol, parameters, arguments) \
+  _Static_assert(_Generic(&symbol, hiprtcResult(*) parameters : 1, default : 0), #symbol " differs");
+#include "backends/hip/hip_rtc_syms.def"
 #undef X
 #endif

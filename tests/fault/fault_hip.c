@@ -1,11 +1,13 @@
-/* Wrappers of every HIP entry, made from its symbol table. */
+/* Wrappers of every entry of HIP and of its compiler, made from their symbol tables. */
 #include <string.h>
 
+#include "backends/hip/hip_rtc.h"
 #include "backends/hip/hip_syms.h"
 #include "fault/fault.h"
 
 enum {
 #define X(need, fault, symbol, parameters, arguments) HIP_##symbol,
+#include "backends/hip/hip_rtc_syms.def"
 #include "backends/hip/hip_syms.def"
 #undef X
   HIP_ENTRIES
@@ -15,6 +17,7 @@ _Static_assert((int)HIP_ENTRIES <= (int)FAULT_ENTRIES_MAX, "room for every entry
 
 static const char *const hip_names[] = {
 #define X(need, fault, symbol, parameters, arguments) #symbol,
+#include "backends/hip/hip_rtc_syms.def"
 #include "backends/hip/hip_syms.def"
 #undef X
 };
@@ -22,6 +25,7 @@ static const char *const hip_names[] = {
 enum { CODE = true };
 static const bool hip_can_fail[] = {
 #define X(need, fault, symbol, parameters, arguments) fault,
+#include "backends/hip/hip_rtc_syms.def"
 #include "backends/hip/hip_syms.def"
 #undef X
 };
@@ -40,6 +44,7 @@ static fault_driver hip_driver = {.backend = "hip",
 fault_driver *const fault_hip = &hip_driver;
 
 static gm__hip_syms hip_real;
+static gm__hip_rtc_syms rtc_real;
 
 typedef struct hip_pair {
   unsigned makes, gives_back;
@@ -58,6 +63,8 @@ static const hip_pair hip_pairs[] = {
     {HIP_hipDeviceEnablePeerAccess, HIP_hipDeviceDisablePeerAccess},
     {HIP_hipStreamCreateWithFlags, HIP_hipStreamDestroy},
     {HIP_hipEventCreateWithFlags, HIP_hipEventDestroy},
+    {HIP_hipModuleLoadData, HIP_hipModuleUnload},
+    {HIP_hiprtcCreateProgram, HIP_hiprtcDestroyProgram},
 };
 
 enum { HIP_PAIRS = sizeof hip_pairs / sizeof hip_pairs[0] };
@@ -77,28 +84,37 @@ static void hip_account(unsigned entry) {
   if (hip_releases(entry)) atomic_fetch_sub(&hip_driver.live, 1);
 }
 
-#define X(need, fault, symbol, parameters, arguments)           \
-  static hipError_t wrapped_##symbol parameters {               \
+#define WRAPPED(type, real, symbol, parameters, arguments)      \
+  static type wrapped_##symbol parameters {                     \
     const bool failing = fault_hits(&hip_driver, HIP_##symbol); \
-    const hipError_t wrong = (hipError_t)fault_now.code;        \
+    const type wrong = (type)fault_now.code;                    \
     if (failing && !hip_releases(HIP_##symbol)) return wrong;   \
-    const hipError_t answer = hip_real.symbol arguments;        \
-    if (answer == hipSuccess) hip_account(HIP_##symbol);        \
+    const type answer = real.symbol arguments;                  \
+    if ((int)answer == 0) hip_account(HIP_##symbol);            \
     return failing ? wrong : answer;                            \
   }
+#define X(need, fault, symbol, parameters, arguments) WRAPPED(hipError_t, hip_real, symbol, parameters, arguments)
 #include "backends/hip/hip_syms.def"
 #undef X
+#define X(need, fault, symbol, parameters, arguments) WRAPPED(hiprtcResult, rtc_real, symbol, parameters, arguments)
+#include "backends/hip/hip_rtc_syms.def"
+#undef X
+
+#define WRAP(type, table, symbol_, parameters)     \
+  if (strcmp(symbol, #symbol_) == 0) {             \
+    type(*wrapper) parameters = wrapped_##symbol_; \
+    if (!real) return NULL;                        \
+    memcpy(&table.symbol_, &real, sizeof real);    \
+    memcpy(&real, &wrapper, sizeof real);          \
+    return real;                                   \
+  }
 
 static void *hip_wrap(const char *symbol, void *real) {
-#define X(need, fault, symbol_, parameters, arguments)   \
-  if (strcmp(symbol, #symbol_) == 0) {                   \
-    hipError_t(*wrapper) parameters = wrapped_##symbol_; \
-    if (!real) return NULL;                              \
-    memcpy(&hip_real.symbol_, &real, sizeof real);       \
-    memcpy(&real, &wrapper, sizeof real);                \
-    return real;                                         \
-  }
+#define X(need, fault, symbol_, parameters, arguments) WRAP(hipError_t, hip_real, symbol_, parameters)
 #include "backends/hip/hip_syms.def"
+#undef X
+#define X(need, fault, symbol_, parameters, arguments) WRAP(hiprtcResult, rtc_real, symbol_, parameters)
+#include "backends/hip/hip_rtc_syms.def"
 #undef X
   return real;
 }

@@ -42,7 +42,7 @@ static int copy(void *user, uint64_t to, uint64_t from, uint64_t bytes) {
 }
 
 static int fill(device *d, uint64_t at, uint64_t bytes, const uint8_t *pattern, uint32_t pattern_bytes) {
-  const gm__fill_target target = {d, set_bytes, set_words, copy};
+  const gm__fill_target target = {.user = d, .set_bytes = set_bytes, .set_words = set_words, .copy = copy};
   return gm__fill_run(&target, at, bytes, pattern, pattern_bytes);
 }
 

@@ -10,7 +10,7 @@
 #include "tests/simulated/cuda/sim_slab.h"
 #include "tests/simulated/cuda/sim_stream.h"
 
-enum { MODULE_KERNELS = 64, MODULE_VIEWS = 16 };
+enum { MODULE_KERNELS = 64, MODULE_VIEWS = 1024 };
 
 typedef struct module_kernel {
   const char *name;

@@ -1,0 +1,93 @@
+#include "backends/hip/hip_program.h"
+
+#include <stdio.h>
+
+#include "backends/hip/hip_rtc.h"
+#include "backends/hip/hip_status.h"
+#include "backends/hip/hip_stream.h"
+#include "core/base/env.h"
+#include "core/base/error.h"
+#include "core/base/log.h"
+
+/* Invariants: `module` and `fill` are written by the one thread that moved `state` from NONE to BUSY, before READY can
+ * be seen; REFUSED stays. A thread that finds BUSY goes without instead of waiting. */
+
+static const char program_text[] =
+#define GM_HIP_PROGRAM(...) "extern \"C\" __global__ " #__VA_ARGS__
+#include "backends/hip/hip_program.def"
+#undef GM_HIP_PROGRAM
+    ;
+
+static gm_status program_load(gm__hip_device *device, const gm__hip_code *code, gm_error *err) {
+  const gm__hip_syms *hip = device->hip;
+  gm__hip_program *program = &device->program;
+  hipModule_t module = NULL;
+  hipError_t answer = hip->hipModuleLoadData(&module, code->bytes);
+  if (answer != hipSuccess) return gm__hip_device_fail(device, answer, "hipModuleLoadData", err);
+  if (!module) return gm__hip_nonsense(err, "hipModuleLoadData", "gave no module");
+  program->module = module;
+  answer = hip->hipModuleGetFunction(&program->fill, program->module, "gm_hip_fill");
+  if (answer != hipSuccess) return gm__hip_device_fail(device, answer, "hipModuleGetFunction", err);
+  return program->fill ? GM_OK : gm__hip_nonsense(err, "hipModuleGetFunction", "gave no function");
+}
+
+/* As the kernel's files tell it, but where the user has told ROCm to take the cards for others: then the compiler asks
+ * the runtime, as it does when it is told none. A compiler that does not know a card may crash on it (5.2 does), so
+ * that only what this card is, or is taken for, is ever asked for. */
+static const char *program_architecture(const gm__hip_device *device) {
+  char one[48];
+  snprintf(one, sizeof one, "HSA_OVERRIDE_GFX_VERSION_%u", (unsigned)device->info.index);
+  const bool other = gm__env("HSA_OVERRIDE_GFX_VERSION") || gm__env(one);
+  return other ? "" : device->info.capability;
+}
+
+/* `out_later`: a capture began while hiprtc was at work; to be tried again. */
+static gm_status program_make(gm__hip_device *device, bool *out_later, gm_error *err) {
+  const gm__hip_syms *hip = device->hip;
+  gm__hip_code code = {NULL, 0};
+  if (!hip->hipModuleLoadData || !hip->hipModuleUnload || !hip->hipModuleGetFunction || !hip->hipModuleLaunchKernel) {
+    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "hipModuleLoadData", "the runtime has no modules");
+  }
+  gm_status status = gm__hip_rtc_compile(device->driver, program_architecture(device), program_text, &code, err);
+  if (status != GM_OK) return status;
+  *out_later = gm__hip_capture_check(device, NULL) != GM_OK;
+  if (!*out_later) status = program_load(device, &code, err);
+  gm__hip_rtc_release(device->driver, &code);
+  return status;
+}
+
+void gm__hip_program_refuse(gm__hip_device *device, const gm_error *why) {
+  if (atomic_exchange(&device->program.state, GM__HIP_PROGRAM_REFUSED) == GM__HIP_PROGRAM_REFUSED) return;
+  gm__log(device->services, why->status == GM_ERR_UNAVAILABLE ? GM_LOG_INFO : GM_LOG_WARN,
+          "hip device %u: fills with patterns of 8 and 16 bytes are done by copies, not by a kernel: %s",
+          (unsigned)device->info.index, why->message);
+}
+
+hipFunction_t gm__hip_program_fill(gm__hip_device *device) {
+  gm__hip_program *program = &device->program;
+  gm_error why = {.status = GM_OK};
+  bool later = false;
+  int state = atomic_load(&program->state);
+  if (state == GM__HIP_PROGRAM_READY) return program->fill;
+  if (state != GM__HIP_PROGRAM_NONE || gm__hip_capture_check(device, NULL) != GM_OK) return NULL;
+  if (!atomic_compare_exchange_strong(&program->state, &state, GM__HIP_PROGRAM_BUSY)) return NULL;
+  if (program_make(device, &later, &why) != GM_OK) {
+    gm__hip_program_refuse(device, &why);
+    return NULL;
+  }
+  atomic_store(&program->state, later ? GM__HIP_PROGRAM_NONE : GM__HIP_PROGRAM_READY);
+  return later ? NULL : program->fill;
+}
+
+void gm__hip_program_let_go(gm__hip_device *device, hipStream_t stream) {
+  const gm__hip_syms *hip = device->hip;
+  hipStreamCaptureStatus captured = hipStreamCaptureStatusNone;
+  const bool asked = !hip->hipStreamIsCapturing || hip->hipStreamIsCapturing(stream, &captured) == hipSuccess;
+  const bool over = asked && captured == hipStreamCaptureStatusNone && hip->hipStreamQuery(stream) == hipSuccess;
+  if (!over) atomic_store(&device->program.kept, true);
+}
+
+void gm__hip_program_unload(gm__hip_device *device) {
+  gm__hip_program *program = &device->program;
+  if (program->module && !atomic_load(&program->kept)) device->hip->hipModuleUnload(program->module);
+}
