@@ -46,14 +46,27 @@ gm_status gm__peer_ask(gm_device *device, gm_device *other, gm_peer_info *out, g
   return status;
 }
 
+static gm_status peer_open_locked(gm__peer_way *way, gm_device *other, gm_error *err) {
+  if (atomic_load(&way->open)) return GM_OK;
+  const gm_status status = way->device->ops->peer_enable(way->device->handle, other->handle, err);
+  if (status == GM_OK) atomic_store(&way->open, true);
+  return status;
+}
+
 gm_status gm__peer_open(gm__peer_way *way, gm_device *other, gm_error *err) {
-  gm_status status = GM_OK;
+  gm__mutex_lock(&way->lock);
+  atomic_store(&way->barred, false);
+  const gm_status status = peer_open_locked(way, other, err);
+  gm__mutex_unlock(&way->lock);
+  return status;
+}
+
+gm_status gm__peer_open_for_copy(gm__peer_way *way, gm_device *other, bool *out_barred, gm_error *err) {
+  *out_barred = false;
   if (atomic_load(&way->open)) return GM_OK;
   gm__mutex_lock(&way->lock);
-  if (!atomic_load(&way->open)) {
-    status = way->device->ops->peer_enable(way->device->handle, other->handle, err);
-    if (status == GM_OK) atomic_store(&way->open, true);
-  }
+  *out_barred = atomic_load(&way->barred);
+  const gm_status status = *out_barred ? GM_OK : peer_open_locked(way, other, err);
   gm__mutex_unlock(&way->lock);
   return status;
 }
@@ -61,6 +74,7 @@ gm_status gm__peer_open(gm__peer_way *way, gm_device *other, gm_error *err) {
 gm_status gm__peer_shut(gm__peer_way *way, gm_device *other, gm_error *err) {
   gm_status status = GM_OK;
   gm__mutex_lock(&way->lock);
+  atomic_store(&way->barred, true);
   if (atomic_exchange(&way->open, false)) {
     status = way->device->ops->peer_disable(way->device->handle, other->handle, GM_CLOSE_NORMAL, err);
   }

@@ -12,7 +12,7 @@ typedef struct gm__peer_way {
   gm_device *device;      /* whose work goes this way */
   const gm_device *other; /* whose memory lies at its end; of another context: a mark only, and never open */
   uint64_t other_id;
-  gm__mutex lock;        /* held while the backend opens or shuts it */
+  gm__mutex lock;        /* held while the backend opens or shuts it, and while `barred` changes */
   _Atomic bool open;     /* peer_enable succeeded, and gm will disable it */
   _Atomic bool barred;   /* the program disabled it: copies do not open it by themselves */
   _Atomic bool reported; /* that copies are staged */
@@ -31,9 +31,13 @@ static inline bool gm__peer_is_kin(const gm_device *device, const gm_device *oth
 /* What the driver says. NOT_SUPPORTED: its API has no peers, or the two have different drivers; `err` says which. */
 gm_status gm__peer_ask(gm_device *device, gm_device *other, gm_peer_info *out, gm_error *err);
 
-/* Open or shut a way between kin. Again is no error. Thread-safe: one after the other. */
+/* Open or shut a way between kin, because the program says so. Again is no error. Thread-safe: one after the other. */
 gm_status gm__peer_open(gm__peer_way *way, gm_device *other, gm_error *err);
 gm_status gm__peer_shut(gm__peer_way *way, gm_device *other, gm_error *err);
+
+/* Open it for a copy. *out_barred: the program has shut it, before this call or while it waited; then it stays shut,
+ * which is no failure. */
+gm_status gm__peer_open_for_copy(gm__peer_way *way, gm_device *other, bool *out_barred, gm_error *err);
 
 /* A range of mapped memory (vmm_map, vmm_access) of `owner`: open it for every device to which a way to `owner` is
  * open. For whoever maps ranges: enabling does not cover them. The first failure; what was opened stays so. */

@@ -93,9 +93,7 @@ gm_status gm_peer_enable(gm_device *device, gm_device *other, gm_error *err) {
   if (status) return status;
   if (!path.direct) return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "%s", path.why);
   gm__peer_way *way = gm__peer_way_to(device, other);
-  if (!way) return peer_no_memory(op, err);
-  atomic_store(&way->barred, false);
-  return gm__peer_open(way, other, err);
+  return way ? gm__peer_open(way, other, err) : peer_no_memory(op, err);
 }
 
 gm_status gm_peer_disable(gm_device *device, gm_device *other, gm_error *err) {
@@ -103,9 +101,7 @@ gm_status gm_peer_disable(gm_device *device, gm_device *other, gm_error *err) {
   gm_status status = peer_check(device, other, op, err);
   if (status || !gm__peer_is_kin(device, other) || device == other) return status;
   gm__peer_way *way = gm__peer_way_to(device, other);
-  if (!way) return peer_no_memory(op, err);
-  atomic_store(&way->barred, true);
-  return gm__peer_shut(way, other, err);
+  return way ? gm__peer_shut(way, other, err) : peer_no_memory(op, err);
 }
 
 /* A point of one device as a point of another one, in whose driver the same event can be waited for. NOT_SUPPORTED:
@@ -190,7 +186,7 @@ static gm_status peer_choose_captured(peer_job *job, const gm_peer_path *path, b
 
 static gm_status peer_choose(peer_job *job, gm_error *err) {
   gm_peer_path path;
-  bool knows;
+  bool knows, barred = false;
   gm_error reason = {.status = GM_OK};
   gm_device *to = job->dst.device, *from = job->src.device;
   gm_status status = peer_read_path(to, from, &path, &knows, err);
@@ -202,10 +198,10 @@ static gm_status peer_choose(peer_job *job, gm_error *err) {
   }
   if (!path.direct) {
     peer_stage(job, GM_PEER_STAGED_BY_DRIVER, path.why);
-  } else if (atomic_load(&job->way->barred)) {
-    peer_stage(job, GM_PEER_STAGED_BY_DRIVER, "peer access was disabled with gm_peer_disable");
-  } else if (gm__peer_open(job->way, from, &reason)) {
+  } else if (gm__peer_open_for_copy(job->way, from, &barred, &reason)) {
     peer_stage(job, GM_PEER_STAGED_BY_DRIVER, reason.message);
+  } else if (barred) {
+    peer_stage(job, GM_PEER_STAGED_BY_DRIVER, "peer access was disabled with gm_peer_disable");
   }
   peer_choose_proven(job);
   return GM_OK;

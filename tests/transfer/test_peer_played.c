@@ -354,6 +354,68 @@ static void test_ways_from_several_threads(void **state) {
   assert_int_equal(played_number("calls cuCtxEnablePeerAccess"), played_number("calls cuCtxDisablePeerAccess"));
 }
 
+/* A copy that found the way shut but not forbidden opens it a moment later: what was forbidden in between stays shut.
+ */
+static void test_disabled_while_a_copy_begins(void **state) {
+  (void)state;
+  transfer_world w;
+  bool barred = false;
+  played_begin(&w, 2);
+  gm_device *to = w.ends[0].device, *from = w.ends[1].device;
+  gm__peer_way *way = gm__peer_way_to(to, from);
+  assert_non_null(way);
+  assert_false(played_path(&w.ends[0], &w.ends[1]).enabled);
+  world_ok(gm_peer_disable(to, from, err));
+  world_ok(gm__peer_open_for_copy(way, from, &barred, err));
+  assert_true(barred);
+  assert_false(played_path(&w.ends[0], &w.ends[1]).enabled);
+  assert_int_equal(played_number("calls cuCtxEnablePeerAccess"), 0);
+  world_ok(gm_peer_enable(to, from, err));
+  world_ok(gm__peer_open_for_copy(way, from, &barred, err));
+  assert_false(barred);
+  played_end(&w);
+}
+
+typedef struct copier {
+  const world_end *to, *from;
+  _Atomic bool stop;
+} copier;
+
+static void *copy_until_told(void *user) {
+  copier *c = user;
+  gm_status worst = GM_OK;
+  while (!c->stop && !worst) {
+    worst = gm_block_copy_peer(c->to->pool, &c->to->block, 0, c->from->pool, &c->from->block, 0, 64, NULL, NULL, NULL,
+                               NULL);
+  }
+  return (void *)(uintptr_t)worst;
+}
+
+enum { DISABLINGS = 300, LOOKS = 20 };
+
+/* After gm_peer_disable nothing opens it but gm_peer_enable, whatever copies are under way. */
+static void test_disabled_among_copies(void **state) {
+  (void)state;
+  transfer_world w;
+  pthread_t thread;
+  void *worst = NULL;
+  unsigned open = 0;
+  played_begin(&w, 2);
+  copier c = {.to = &w.ends[0], .from = &w.ends[1]};
+  played_say("set LATENCY_US 0");
+  assert_int_equal(pthread_create(&thread, NULL, copy_until_told, &c), 0);
+  for (int i = 0; i < DISABLINGS; i++) {
+    world_ok(gm_peer_enable(c.to->device, c.from->device, err));
+    world_ok(gm_peer_disable(c.to->device, c.from->device, err));
+    for (int look = 0; look < LOOKS; look++) open += played_path(c.to, c.from).enabled;
+  }
+  c.stop = true;
+  assert_int_equal(pthread_join(thread, &worst), 0);
+  assert_null(worst);
+  assert_int_equal(open, 0);
+  played_end(&w);
+}
+
 static void test_a_copy_fails(void **state) {
   (void)state;
   transfer_world w;
@@ -384,6 +446,8 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_a_staged_copy_follows_its_stream),
       cmocka_unit_test(test_a_capture_is_left_alone),
       cmocka_unit_test(test_ways_from_several_threads),
+      cmocka_unit_test(test_disabled_while_a_copy_begins),
+      cmocka_unit_test(test_disabled_among_copies),
       cmocka_unit_test(test_a_copy_fails),
   };
   const int skipped = played_load(argc, argv);
