@@ -128,7 +128,6 @@ gm_status gm__hip_device_open(void *driver, uint32_t index, void **out_device, g
   atomic_init(&device->own_stream, NULL);
   atomic_init(&device->lost, 0);
   atomic_init(&device->program.state, GM__HIP_PROGRAM_NONE);
-  atomic_init(&device->program.kept, false);
   gm__event_slots_init(&device->events, device->services);
   gm__mutex_init(&device->lock);
   gm__map_init(&device->peers, device->services);

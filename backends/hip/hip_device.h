@@ -23,7 +23,6 @@ typedef enum gm__hip_program_state {
 /* gm's kernels; hip_program.c has the rules. */
 typedef struct gm__hip_program {
   _Atomic int state; /* gm__hip_program_state */
-  atomic_bool kept;  /* a kernel may outlive the device's closing */
   hipModule_t module;
   hipFunction_t fill;
 } gm__hip_program;

@@ -12,7 +12,6 @@ enum { FILL_THREADS = 256, FILL_BLOCKS = 2048, FILL_PIECE = 16 };
 
 typedef struct hip_fill {
   gm__hip_device *device;
-  gm__hip_stream *lent; /* NULL: gm's own */
   hipStream_t stream;
   const char *op; /* the last call */
 } hip_fill;
@@ -44,7 +43,6 @@ static hipError_t hip_fill_launch(hip_fill *fill, hipFunction_t kernel, uint64_t
   const uint64_t wanted = bytes / FILL_PIECE / FILL_THREADS + 1;
   const unsigned blocks = wanted < FILL_BLOCKS ? (unsigned)wanted : FILL_BLOCKS;
   fill->op = "hipModuleLaunchKernel";
-  if (fill->lent) atomic_store(&fill->lent->launched, true);
   return fill->device->hip->hipModuleLaunchKernel(kernel, blocks, 1, 1, FILL_THREADS, 1, 1, 0, fill->stream, parameters,
                                                   NULL);
 }
@@ -76,7 +74,7 @@ gm_status gm__hip_fill(void *device, void *stream, const gm_memory *dst, uint64_
   }
   const gm_status status = gm__hip_begin(device, stream, &job, err);
   if (status != GM_OK) return status;
-  hip_fill fill = {.device = device, .lent = stream, .stream = job.stream, .op = "hipMemsetD32Async"};
+  hip_fill fill = {.device = device, .stream = job.stream, .op = "hipMemsetD32Async"};
   const gm__fill_target target = {.user = &fill,
                                   .set_bytes = hip_fill_bytes,
                                   .set_words = hip_fill_words,

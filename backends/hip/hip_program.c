@@ -79,15 +79,6 @@ hipFunction_t gm__hip_program_fill(gm__hip_device *device) {
   return later ? NULL : program->fill;
 }
 
-void gm__hip_program_let_go(gm__hip_device *device, hipStream_t stream) {
-  const gm__hip_syms *hip = device->hip;
-  hipStreamCaptureStatus captured = hipStreamCaptureStatusNone;
-  const bool asked = !hip->hipStreamIsCapturing || hip->hipStreamIsCapturing(stream, &captured) == hipSuccess;
-  const bool over = asked && captured == hipStreamCaptureStatusNone && hip->hipStreamQuery(stream) == hipSuccess;
-  if (!over) atomic_store(&device->program.kept, true);
-}
-
 void gm__hip_program_unload(gm__hip_device *device) {
-  gm__hip_program *program = &device->program;
-  if (program->module && !atomic_load(&program->kept)) device->hip->hipModuleUnload(program->module);
+  if (device->program.module) device->hip->hipModuleUnload(device->program.module);
 }

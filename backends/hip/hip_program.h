@@ -14,11 +14,8 @@ hipFunction_t gm__hip_program_fill(gm__hip_device *device);
 /* From now on there is no kernel, because `why`. */
 void gm__hip_program_refuse(gm__hip_device *device, const gm_error *why);
 
-/* A kernel was launched on `stream`, which gm will neither wait for nor destroy (one of the engine's, which is being
- * let go): where it may still run, its code stays loaded for the life of the process. The device is current. */
-void gm__hip_program_let_go(gm__hip_device *device, hipStream_t stream);
-
-/* At closing, when gm's own streams have ended; the device is current. */
+/* At closing: gm's own streams have ended, the engine's were waited for when they were closed (gm_stream_close), so no
+ * kernel runs any more. The device is current. */
 void gm__hip_program_unload(gm__hip_device *device);
 
 #endif

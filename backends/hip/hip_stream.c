@@ -1,7 +1,6 @@
 #include "backends/hip/hip_stream.h"
 
 #include "backends/hip/hip_point.h"
-#include "backends/hip/hip_program.h"
 #include "backends/hip/hip_status.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
@@ -118,7 +117,6 @@ gm_status gm__hip_end(gm__hip_device *device, const gm__hip_job *job, hipError_t
 static gm__hip_stream *hip_stream_record(gm__hip_device *device, gm_error *err) {
   gm__hip_stream *stream = gm__alloc(device->services, sizeof *stream);
   if (!stream) gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "hip", "no host memory for the stream's record");
-  if (stream) atomic_init(&stream->launched, false);
   return stream;
 }
 
@@ -207,25 +205,17 @@ gm_status gm__hip_stream_adopt(void *device, const gm_native_stream *native, voi
   return status;
 }
 
-static void hip_stream_end(gm__hip_device *device, gm__hip_stream *stream) {
-  gm__hip_scope scope;
-  if (stream->adopted) hip_adopted_remove(device, stream);
-  if (stream->adopted && !atomic_load(&stream->launched)) return;
-  if (gm__hip_enter(device, &scope, NULL) != GM_OK) return;
-  if (stream->adopted) {
-    gm__hip_program_let_go(device, stream->handle);
-  } else {
-    device->hip->hipStreamSynchronize(stream->handle);
-    device->hip->hipStreamDestroy(stream->handle);
-  }
-  gm__hip_leave(&scope);
-}
-
 void gm__hip_stream_close(void *device, void *stream, gm_close_mode mode) {
   gm__hip_device *opened = device;
   gm__hip_stream *closing = stream;
+  gm__hip_scope scope;
   if (!closing) return;
-  if (mode == GM_CLOSE_NORMAL) hip_stream_end(opened, closing);
+  if (mode == GM_CLOSE_NORMAL && closing->adopted) hip_adopted_remove(opened, closing);
+  if (mode == GM_CLOSE_NORMAL && !closing->adopted && gm__hip_enter(opened, &scope, NULL) == GM_OK) {
+    opened->hip->hipStreamSynchronize(closing->handle);
+    opened->hip->hipStreamDestroy(closing->handle);
+    gm__hip_leave(&scope);
+  }
   gm__release(opened->services, closing, sizeof *closing);
 }
 

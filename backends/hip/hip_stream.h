@@ -8,7 +8,6 @@
 struct gm__hip_stream {
   hipStream_t handle; /* NULL: the null stream, adopted */
   bool adopted;
-  atomic_bool launched;        /* one of gm's kernels, at some time */
   gm__hip_stream *prev, *next; /* of the device's adopted ones */
 };
 

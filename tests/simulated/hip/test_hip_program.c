@@ -337,39 +337,6 @@ static void test_abandoning_unloads_nothing(void **state) {
   counted_services_check(&world.memory);
 }
 
-/* The engine's stream goes on when gm lets go of it: a kernel on it must find its code. */
-static void let_go(bool pending) {
-  uint8_t got[64];
-  gm_backend_point point = {0};
-  begin(NULL);
-  const gm_memory memory = take(0);
-  const hipStream_t stream = engine_stream();
-  void *lent = lend(stream);
-  check_one();
-  if (pending) control("hold");
-  assert_int_equal(world.ops->fill(world.device, lent, &memory, 0, sizeof got, pattern, 16, &point, NULL), GM_OK);
-  if (!pending) assert_int_equal(world.ops->point_wait(world.device, &point, UINT64_MAX, NULL), GM_OK);
-  world.ops->point_release(world.device, &point, GM_CLOSE_NORMAL);
-  world.ops->stream_close(world.device, lent, GM_CLOSE_NORMAL);
-  control("zero");
-  control("release");
-  assert_int_equal(world.ops->copy_to_host(world.device, NULL, &memory, 0, got, sizeof got, NULL, NULL), GM_OK);
-  give(&memory);
-  world.ops->device_close(world.device, GM_CLOSE_NORMAL);
-  world.device = NULL;
-  assert_int_equal(number("calls cuModuleUnload"), pending ? 0 : 1);
-  assert_int_equal(engine.hipStreamDestroy(stream), hipSuccess);
-}
-
-static void test_code_outlives_the_engines_work(void **state) {
-  (void)state;
-  let_go(false);
-  end(NULL);
-  let_go(true);
-  world.ops->fini(world.driver, GM_CLOSE_NORMAL);
-  counted_services_check(&world.memory);
-}
-
 enum { THREADS = 4 };
 
 static void *fill_in_thread(void *user) {
@@ -435,7 +402,6 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_unloads_when_closed, begin, end),
       cmocka_unit_test_setup_teardown(test_threads_begin_together, begin, end),
       cmocka_unit_test(test_without_host_memory),
-      cmocka_unit_test(test_code_outlives_the_engines_work),
       cmocka_unit_test_setup(test_abandoning_unloads_nothing, begin),
       cmocka_unit_test_setup(test_launch_on_a_lost_device, begin),
   };
