@@ -175,10 +175,11 @@ static gm_status point_await(gm__vulkan_device *device, VkSemaphore semaphore, u
                                     .pSemaphores = &semaphore,
                                     .pValues = &value};
   VkResult result = device->syms.vkWaitSemaphores(device->handle, &info, timeout_ns);
-  if (result < 0 && timeout_ns == UINT64_MAX) {
+  if (result != VK_SUCCESS && timeout_ns == UINT64_MAX) {
     /* The work still runs, in memory that the caller may give back on this answer: wait for it all the same. That ends
-     * on a lost device, too. */
-    device->syms.vkWaitSemaphores(device->handle, &info, timeout_ns);
+     * on a lost device, too. A time-out that nobody asked for is no failure when the second wait succeeds. */
+    const VkResult again = device->syms.vkWaitSemaphores(device->handle, &info, timeout_ns);
+    if (result > 0) result = again;
   }
   if (result == VK_TIMEOUT) {
     return gm__fail(err, GM_ERR_TIMEOUT, result, "vkWaitSemaphores", "the point was not reached in time");

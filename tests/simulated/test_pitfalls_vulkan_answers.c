@@ -224,6 +224,32 @@ static void test_success_with_a_null_handle(void **state) {
   }
 }
 
+/* Waits without a limit end early: waited for again, since the work goes on; for ever early is an error. */
+static void test_time_out_that_nobody_asked_for(void **state) {
+  (void)state;
+  static const char *const nth[] = {"1", "2", "3"};
+  gm_error failure;
+  for (size_t i = 0; i < sizeof nth / sizeof nth[0]; i++) {
+    char script[100];
+    snprintf(script, sizeof script, "heaps=hidden,type=discrete,fail=vkWaitSemaphores:%s:2", nth[i]);
+    if (use_all(script, &failure) != GM_OK) fail_msg("%s: %s", script, failure.message);
+  }
+  assert_int_equal(use_all("heaps=hidden,type=discrete,fail=vkWaitSemaphores:*:2", &failure), GM_ERR_TIMEOUT);
+  assert_string_equal(failure.op, "vkWaitSemaphores");
+}
+
+static void test_heap_of_no_bytes(void **state) {
+  (void)state;
+  gm_memory_info info = {.struct_size = sizeof info};
+  pool_bench bench;
+  gm_block block;
+  pitfall_open(&bench, &vulkan, "heaps=discrete,type=discrete,local=0,host=0,budget=half");
+  pool_bench_ok(gm_device_memory_info(bench.device, &info, err));
+  assert_true(info.free_bytes == GM_UNKNOWN_BYTES || info.free_bytes <= info.total_bytes);
+  if (pitfall_take(&bench, 4096, 0, GM_DEVICE_LOCAL, &block) <= GM_ACQUIRE_FRESH) pitfall_free(&bench, &block);
+  pitfall_close(&bench);
+}
+
 /* ---- every call can fail ---- */
 
 static const char *const entries_that_fail[] = {
@@ -258,6 +284,7 @@ static void test_each_call_fails(void **state) {
       fails_at(entries_that_fail[i], nth[j], -1);  /* VK_ERROR_OUT_OF_HOST_MEMORY */
       fails_at(entries_that_fail[i], nth[j], -4);  /* VK_ERROR_DEVICE_LOST */
       fails_at(entries_that_fail[i], nth[j], -77); /* none of Vulkan's */
+      fails_at(entries_that_fail[i], nth[j], 2);   /* VK_TIMEOUT */
     }
   }
 }
@@ -305,6 +332,8 @@ int main(void) {
       cmocka_unit_test(test_more_extensions_than_memory),
       cmocka_unit_test(test_buffer_that_needs_everything),
       cmocka_unit_test(test_success_with_a_null_handle),
+      cmocka_unit_test(test_time_out_that_nobody_asked_for),
+      cmocka_unit_test(test_heap_of_no_bytes),
       cmocka_unit_test(test_each_call_fails),
       cmocka_unit_test(test_lost_device),
   };

@@ -330,6 +330,14 @@ static void test_figures_that_cannot_be(void **state) {
   cuda_end(&f);
 }
 
+static void test_total_of_zero(void **state) {
+  (void)state;
+  cuda_fixture f;
+  cuda_begin(&f);
+  total_of_zero_holds("cuda", f.host.library, cuda_script);
+  cuda_end(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_passive_probe_runs_no_vendor_code),
@@ -348,6 +356,7 @@ int main(void) {
       cmocka_unit_test(test_hostile_granularity),
       cmocka_unit_test(test_hostile_success),
       cmocka_unit_test(test_figures_that_cannot_be),
+      cmocka_unit_test(test_total_of_zero),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

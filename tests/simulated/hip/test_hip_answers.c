@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "backends/hip/hip_kernel.h"
+#include "backends/hip/hip_status.h"
 #include "core/base/pci_node.h"
 #include "support/figure_scene.h"
 #include "support/tree.h"
@@ -120,6 +121,28 @@ static void test_figures_that_cannot_be(void **state) {
   (void)state;
   world_load(SIM_HIP6_LIBRARY);
   figures_hold("hip", SIM_HIP6_LIBRARY, engine.simHipControl);
+}
+
+static void test_total_of_zero(void **state) {
+  (void)state;
+  world_load(SIM_HIP6_LIBRARY);
+  total_of_zero_holds("hip", SIM_HIP6_LIBRARY, engine.simHipControl);
+}
+
+/* HIP's own time limit ends the device's work for good; numbers that nobody knows are errors with the call's name. */
+static void test_codes(void **state) {
+  (void)state;
+  static const int lost[] = {214, 700, 702, 709, 710, 719};
+  gm_error err = {0};
+  for (size_t i = 0; i < sizeof lost / sizeof lost[0]; i++) {
+    assert_int_equal(gm__hip_fail(&err, (hipError_t)lost[i], "hipAnything"), GM_ERR_DEVICE_LOST);
+    assert_int_equal(err.native_code, lost[i]);
+  }
+  assert_int_equal(gm__hip_fail(&err, (hipError_t)702, "hipAnything"), GM_ERR_DEVICE_LOST);
+  assert_non_null(strstr(err.message, "hipAnything: hipErrorLaunchTimeOut (702)"));
+  assert_int_equal(gm__hip_fail(&err, (hipError_t)-123456, "hipAnything"), GM_ERR_DRIVER);
+  assert_non_null(strstr(err.message, "hipAnything: unknown code (-123456)"));
+  assert_int_equal(gm__hip_fail(NULL, hipSuccess, "hipAnything"), GM_ERR_DRIVER); /* a failure is never GM_OK */
 }
 
 /* An integrated part says so, and its figures are left to the core's rules. */
@@ -243,6 +266,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_hostile_granularity, world_begin_new, world_end),
       cmocka_unit_test_setup_teardown(test_hostile_success, world_begin_new, world_end),
       cmocka_unit_test_setup_teardown(test_figures_that_cannot_be, NULL, world_end),
+      cmocka_unit_test_setup_teardown(test_total_of_zero, NULL, world_end),
+      cmocka_unit_test(test_codes),
       cmocka_unit_test_setup_teardown(test_integrated_part, NULL, world_end),
       cmocka_unit_test(test_wsl),
       cmocka_unit_test(test_no_driver_pools),
