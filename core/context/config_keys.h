@@ -46,14 +46,22 @@
   X("zero_segments", "GM_ZERO_SEGMENTS", "bool", "", "false", false, "segments are zeroed when taken")                 \
   X("coalescing_threshold", "GM_COALESCING_THRESHOLD", "fraction", "0..1", "0.1", true,                                \
     "fragmentation above which the coalescing pass runs")                                                              \
-  X("cache.stream_local", "GM_CACHE_STREAM_LOCAL", "count", "0..1048576", "100", false,                                \
-    "blocks a stream's cache keeps")                                                                                   \
-  X("cache.global", "GM_CACHE_GLOBAL", "count", "0..1048576", "500", false, "blocks the pool's cache keeps")           \
-  X("cache_size", "GM_CACHE_SIZE", "count", "0..16777216", "1000", false, "blocks all caches of a pool keep")          \
-  X("cache.max_age", "GM_CACHE_MAX_AGE", "count", "auto|0..", "auto", false, "milliseconds a cached block may idle")   \
-  X("scaling.low", "GM_SCALING_LOW", "fraction", "0..1", "0.3", false, "pressure below which caches grow")             \
-  X("scaling.high", "GM_SCALING_HIGH", "fraction", "0..1", "0.8", false, "pressure above which caches shrink")         \
-  X("scaling.factor", "GM_SCALING_FACTOR", "fraction", "1..16", "1.5", false, "by what caches grow")                   \
+  X("cache.stream_local", "GM_CACHE_STREAM_LOCAL", "count", "0..1048576", "100", true,                                 \
+    "blocks that a stream keeps for itself")                                                                           \
+  X("cache.global", "GM_CACHE_GLOBAL", "count", "0..1048576", "500", true,                                             \
+    "blocks that a pool of buckets keeps for all streams")                                                             \
+  X("cache_size", "GM_CACHE_SIZE", "count", "0..16777216", "1000", true,                                               \
+    "blocks that all caches of a pool keep together")                                                                  \
+  X("cache.max_bytes", "GM_CACHE_MAX_BYTES", "bytes", "auto|0..", "auto", true,                                        \
+    "bytes that a pool keeps for reuse when it has grown; auto: no bound")                                             \
+  X("cache.max_age", "GM_CACHE_MAX_AGE", "count", "auto|0..", "auto", true,                                            \
+    "milliseconds after which what nobody uses goes back; auto: 60000, and only where pressure is above scaling.high") \
+  X("scaling.low", "GM_SCALING_LOW", "fraction", "0..1", "0.3", true,                                                  \
+    "pressure below which caches grow when the pool does")                                                             \
+  X("scaling.high", "GM_SCALING_HIGH", "fraction", "0..1", "0.8", true,                                                \
+    "pressure above which they shrink, and are emptied")                                                               \
+  X("scaling.factor", "GM_SCALING_FACTOR", "fraction", "1..16", "1.5", true,                                           \
+    "by what caches grow and shrink; 1: they do not")                                                                  \
   X("cleanup.threshold", "GM_CLEANUP_THRESHOLD", "fraction", "0..1", "0.9", true,                                      \
     "used share above which clean-up gives back cached memory")                                                        \
   X("gpu.memory.cache_size", "GM_GPU_MEMORY_CACHE_SIZE", "count", "0..16777216", "100", false,                         \

@@ -69,6 +69,7 @@ static gm__node *acquire_pooled(gm_pool *pool, const gm__want *want, int slot, b
   }
   if (!node || !acquire_order(pool, want, slot, node, verdict, out)) return NULL;
   gm__pool_pull(pool, node);
+  pool->buckets.served[want->size_class]++;
   return node;
 }
 
@@ -76,8 +77,10 @@ static void acquire_count(gm_pool *pool, const gm__want *want, const gm__node *n
   gm__stats *stats = &pool->stats;
   gm__stats_grow(&stats->in_use_bytes, &stats->peak_in_use_bytes, node->bytes);
   gm__stats_grow(&stats->requested_bytes, &stats->peak_requested_bytes, want->bytes);
-  bool same_stream = want->stream && node->freed_on == want->stream->id;
+  bool same_order = node->freed_on == (want->stream ? want->stream->id : 0);
+  bool same_stream = want->stream && same_order;
   gm__stats_count(fresh ? &stats->misses : same_stream ? &stats->stream_hits : &stats->global_hits, 1);
+  if (!fresh && !same_order) gm__stats_count(&stats->global_cache_hits, 1);
 }
 
 /* The node is the caller's now. With the lock. */
@@ -132,7 +135,7 @@ static gm_status acquire_fresh(gm_pool *pool, const gm__want *want, gm__taken *t
 /* Set memory free for a request that found none: as much as the cap is short of, or all when the device is full. */
 static bool acquire_make_room(gm_pool *pool, const gm__want *want, gm_status status) {
   uint64_t pooled = gm__pool_pooled(pool);
-  return gm__supply_trim(pool, status == GM_ERR_OVER_LIMIT ? gm__sub_sat(pooled, want->exact) : 0) > 0;
+  return gm__supply_trim(pool, status == GM_ERR_OVER_LIMIT ? gm__sub_sat(pooled, want->exact) : 0, UINT64_MAX) > 0;
 }
 
 /* While the engine captures the request's stream nothing may be asked of the driver for it. Asked where a driver's call
@@ -251,6 +254,7 @@ static gm_acquire acquire(gm_pool *pool, const gm__want *want, gm_block *out) {
     return GM_ACQUIRE_FAILED;
   }
   gm__acquire_hand_out(pool, want, &taken, answer == GM_ACQUIRE_FRESH, out);
+  if (answer == GM_ACQUIRE_FRESH) gm__cache_tend(pool);
   return answer;
 }
 

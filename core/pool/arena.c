@@ -17,6 +17,7 @@ static bool arena_has_lane(gm__arena *arena, int number) {
   if (!lane) return false;
   lane->number = (uint8_t)number;
   arena->lanes[number] = lane;
+  if (number != GM__LANE_MIXED) gm__cache_add_lane(arena->pool);
   return true;
 }
 

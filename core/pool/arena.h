@@ -26,6 +26,7 @@ enum {
 typedef struct gm__tally {
   _Atomic uint64_t in_use, requested, peak_in_use, peak_requested;
   _Atomic uint64_t stream_hits, global_hits, misses, frees;
+  _Atomic uint64_t hole_hits;   /* of the hits: not out of a quick list */
   _Atomic uint64_t reclaimable; /* as of the last look */
 } gm__tally;
 

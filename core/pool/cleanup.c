@@ -2,7 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/base/saturate.h"
-#include "core/pool/pool.h"
+#include "core/pool/supply.h"
 
 /* All of it is a trim with another figure to keep: a trim asks the streams, empties quick lists and joins holes of
  * segments before it gives anything back, so one that keeps everything does just that. Blocks in buckets it looks at
@@ -22,6 +22,29 @@ static gm_status cleanup_threshold(const gm_pool *pool, double asked, double *ou
   return gm__bad_argument(err, cleanup_op, "`threshold` is %g, must be 0 to 1", asked);
 }
 
+/* Of each class what was not asked for since the last look, oldest first, until at most `reserved` bytes are. */
+static void cleanup_class(gm_pool *pool, int size_class, uint64_t reserved, gm__leaving *leaving) {
+  gm__node_list *list = &pool->buckets.classes[size_class];
+  for (gm__node *node = list->last, *newer; node && list->count > pool->buckets.served[size_class]; node = newer) {
+    newer = node->links[GM__BY_BUCKET].prev;
+    if (atomic_load(&pool->stats.reserved_bytes) - leaving->bytes <= reserved) return;
+    if (gm__pool_settle(pool, node)) gm__supply_detach(pool, leaving, node);
+  }
+}
+
+static uint64_t cleanup_under_used(gm_pool *pool, uint64_t reserved) {
+  gm__leaving leaving = {0};
+  gm__mutex_lock(&pool->lock);
+  gm__order_refresh(&pool->order, UINT64_MAX, GM__SUPPLY_PATIENCE_NS);
+  for (int i = 0; i < GM__BUCKETS; i++) {
+    cleanup_class(pool, i, reserved, &leaving);
+    pool->buckets.served[i] = 0;
+  }
+  gm__mutex_unlock(&pool->lock);
+  gm__supply_return(pool, &leaving);
+  return leaving.bytes;
+}
+
 gm_status gm_pool_cleanup(gm_pool *pool, double threshold, bool force, uint64_t *out_bytes, gm_error *err) {
   double share;
   uint64_t bytes = 0;
@@ -34,7 +57,8 @@ gm_status gm_pool_cleanup(gm_pool *pool, double threshold, bool force, uint64_t 
                     "pool \"%s\" has no cap and its device does not say what is free", pool->name);
   }
   const uint64_t most = force ? 0 : (uint64_t)((double)limit * share);
-  if (cleanup_stats(pool).reserved_bytes > most) bytes = gm_pool_shrink(pool, most);
+  bytes = gm__cache_clean(pool);
+  if (cleanup_stats(pool).reserved_bytes > most) bytes += cleanup_under_used(pool, most) + gm_pool_shrink(pool, most);
   if (out_bytes) *out_bytes = bytes;
   return GM_OK;
 }

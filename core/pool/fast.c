@@ -39,6 +39,7 @@ static inline uint32_t fast_cut(gm__arena *arena, gm__lane *lane, uint32_t granu
   if (FAST_UNLIKELY(!hole)) return 0;
   const uint32_t number = gm__hole_cut(arena, lane, hole, granules);
   gm__lookup_insert(&arena->lookup, gm__span_at(spans, number)->address, number);
+  gm__tally_add(&arena->tally.hole_hits, 1);
   return number;
 }
 
@@ -76,7 +77,8 @@ static inline bool fast_give(gm__arena *arena, uint32_t number, const gm_stream 
   span->seq = gm__order_now(&arena->order);
   span->lane = lane->number;
   if (stream) arena->order.slots[lane->number].last_free = span->seq;
-  if (span->granules <= arena->quick_most && gm__quick_put(lane, span, number)) return true;
+  const uint32_t most = atomic_load_explicit(&arena->pool->quick_blocks, memory_order_relaxed);
+  if (span->granules <= arena->quick_most && gm__quick_put(lane, span, number, most)) return true;
   arena->frees++;
   gm__lookup_remove(&arena->lookup, &arena->spans, number);
   gm__hole_free(arena, number, lane);

@@ -172,7 +172,7 @@ bool gm__growth_move(gm__arena *arena, const gm__want *want) {
   return false;
 }
 
-void gm__growth_trim(gm_pool *pool, uint64_t keep_bytes, gm__leaving *leaving) {
+void gm__growth_trim(gm_pool *pool, uint64_t keep_bytes, uint64_t freed_by, gm__leaving *leaving) {
   gm__arena *arena;
   for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
     gm__arena_lock(arena);
@@ -180,7 +180,7 @@ void gm__growth_trim(gm_pool *pool, uint64_t keep_bytes, gm__leaving *leaving) {
     for (gm__segment *segment = arena->segments, *next; segment; segment = next) {
       next = segment->next;
       if (gm__pool_pooled(pool) - leaving->bytes <= keep_bytes) break;
-      if (!gm__segment_is_idle(arena, segment)) continue;
+      if (!gm__segment_is_idle_since(arena, segment, freed_by)) continue;
       gm__segment_close(arena, segment);
       growth_give_back(pool, segment, leaving);
     }

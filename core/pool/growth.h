@@ -13,8 +13,9 @@ bool gm__growth_move(gm__arena *arena, const gm__want *want);
  * of several sizes the pool would like, that to the smallest. */
 gm_status gm__growth_take(gm__arena *arena, const gm__want *want, uint32_t *out, gm_error *err);
 
-/* Put idle segments of all arenas on the list, newest first, until at most `keep_bytes` are pooled. */
-void gm__growth_trim(gm_pool *pool, uint64_t keep_bytes, gm__leaving *leaving);
+/* Put idle segments of all arenas on the list, newest first, until at most `keep_bytes` are pooled: only those of which
+ * nothing was freed after that time of the device's clock. */
+void gm__growth_trim(gm_pool *pool, uint64_t keep_bytes, uint64_t freed_by, gm__leaving *leaving);
 
 /* What the arena could give back now, for the pool's and the device's figures. Inside the arena's lock. */
 void gm__growth_publish(gm__arena *arena);

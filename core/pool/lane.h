@@ -36,10 +36,10 @@ static inline uint32_t gm__quick_take(gm__lane *lane, const gm__spans *spans, ui
   return number;
 }
 
-/* False: the list is another size's. */
-static inline bool gm__quick_put(gm__lane *lane, gm__span *span, uint32_t number) {
+/* False: the list is another size's, or the lane has `most` in its lists already. */
+static inline bool gm__quick_put(gm__lane *lane, gm__span *span, uint32_t number, uint32_t most) {
   gm__quick *quick = &lane->quick[span->granules % GM__QUICK_LISTS];
-  if (quick->head && quick->granules != span->granules) return false;
+  if ((quick->head && quick->granules != span->granules) || lane->quick_count >= most) return false;
   span->state = GM__SPAN_QUICK;
   span->next = quick->head;
   quick->granules = span->granules;

@@ -39,6 +39,7 @@ struct gm__node {
   uint32_t align, usage, tag, size_class;
   gm_must_be must_be; /* what it was asked to be when it was taken */
   uint8_t state;      /* gm__node_state */
+  uint8_t busy_of;    /* pooled and not idle: the slot of the stream that freed it, or GM__BUCKET_OTHERS */
   bool committed;
   bool foreign; /* of gm_block_wrap or gm_block_import, or managed: never pooled */
   bool idle;    /* pooled, and no stream is known to use it */

@@ -39,6 +39,12 @@ static inline uint64_t gm__order_now(const gm__order *order) {
   return atomic_load_explicit(&order->device->order_clock, memory_order_acquire);
 }
 
+/* Was what was freed at `freed_at` (0: never used) old at that time? What was never used is as new as ever. UINT64_MAX:
+ * whatever it is. */
+static inline bool gm__freed_by(uint64_t freed_at, uint64_t time) {
+  return time == UINT64_MAX || (freed_at && freed_at <= time);
+}
+
 /* The slot of a stream, made when it is new; GM__ORDER_HOST for NULL, and when all slots are taken. */
 int gm__order_slot_of(gm__order *order, gm_stream *stream);
 

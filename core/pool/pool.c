@@ -36,6 +36,7 @@ static void pool_forget_node(gm_pool *pool, const gm_stream *stream) {
   if (slot == GM__ORDER_HOST) return;
   for (gm__node *node; (node = gm__node_next(&pool->nodes, &cursor));) {
     gm__order_forget_mark(&pool->order, &node->rare.mark, slot);
+    gm__bucket_forget(&pool->buckets, node, slot);
   }
   gm__order_forget(&pool->order, slot);
 }
@@ -157,6 +158,7 @@ static void pool_init(gm_pool *pool, gm_device *device, const gm_pool_params *pa
   gm__mutex_init(&pool->lock);
   gm__node_table_init(&pool->nodes, gm__context_services(ctx), pool->id);
   pool->pointers.services = gm__context_services(ctx);
+  gm__cache_init(pool);
   pool_init_arenas(pool, device, params);
   pool->buckets.most = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
   gm__order_init(&pool->order, device);
@@ -285,6 +287,7 @@ gm_status gm_pool_destroy(gm_pool *pool, gm_error *err) {
   gm_tracker_destroy(pool->tracker);
   gm__pointers_clear(&pool->pointers);
   gm__node_table_clear(&pool->nodes);
+  if (!forked) gm__cache_end(pool);
   if (!forked) gm__mutex_destroy(&pool->lock);
   gm__object_end(device->ctx, &pool->head);
   atomic_fetch_sub(&device->children, 1);
@@ -341,26 +344,20 @@ static void pool_note_pooled(gm_pool *pool, const gm__node *node, bool pooled) {
 void gm__pool_free_node(gm_pool *pool, gm__node *node, int slot) {
   gm__order_note_free(&pool->order, &node->rare.mark, slot);
   node->freed_on = slot == GM__ORDER_HOST ? 0 : pool->order.slots[slot].stream->id;
-  gm__pool_put(pool, node);
-}
-
-void gm__pool_put(gm_pool *pool, gm__node *node) {
-  gm__bucket_put(&pool->buckets, node);
+  gm__bucket_put(&pool->buckets, node, slot);
   pool_note_pooled(pool, node, true);
-  node->idle = false;
   gm__pool_settle(pool, node);
 }
 
 void gm__pool_pull(gm_pool *pool, gm__node *node) {
   if (node->idle) gm__stats_uncount(&pool->stats.reclaimable_bytes, node->bytes);
-  node->idle = false;
   pool_note_pooled(pool, node, false);
   gm__bucket_remove(&pool->buckets, node);
 }
 
 bool gm__pool_settle(gm_pool *pool, gm__node *node) {
   if (node->idle || gm__order_settle(&pool->order, &node->rare.mark)) return node->idle;
-  node->idle = true;
+  gm__bucket_settle(&pool->buckets, node);
   gm__stats_count(&pool->stats.reclaimable_bytes, node->bytes);
   return true;
 }
@@ -373,7 +370,7 @@ gm_location gm__pool_location(const gm_pool *pool, const gm_memory *memory) {
 }
 
 uint64_t gm_pool_trim(gm_pool *pool, uint64_t keep_bytes) {
-  return !gm__pool_is(pool) || gm__pool_forked(pool) ? 0 : gm__supply_trim(pool, keep_bytes);
+  return !gm__pool_is(pool) || gm__pool_forked(pool) ? 0 : gm__supply_trim(pool, keep_bytes, UINT64_MAX);
 }
 
 gm_status gm_pool_set_max_bytes(gm_pool *pool, uint64_t bytes, gm_error *err) {

@@ -4,6 +4,7 @@
 
 #include "core/device/device.h"
 #include "core/pool/bucket.h"
+#include "core/pool/cache.h"
 #include "core/pool/guard.h"
 #include "core/pool/node.h"
 #include "core/pool/order.h"
@@ -25,6 +26,7 @@ struct gm_pool {
   const _Atomic uint64_t *generation_at; /* holds `generation` until the process is another one */
   uint64_t generation;
   uint64_t fast_key; /* of the calling thread's arena: `serial`; 0 where the fast path does not do: core/pool/fast.c */
+  _Atomic uint32_t quick_blocks; /* a lane keeps at most so many in its quick lists: of `cache` */
   gm_device *device;
   gm_pool *next, *prev; /* of all in the context: totals.c */
   uint64_t id;
@@ -47,6 +49,7 @@ struct gm_pool {
   _Atomic uint32_t guests;    /* buffers and scopes that know the pool */
   _Atomic int pressure;       /* gm_pressure_level said last */
   gm__stats stats;
+  gm__cache cache;
 
   gm__mutex lock; /* all below */
   gm__node_table nodes;
@@ -118,9 +121,7 @@ uint64_t gm__pool_pooled(gm_pool *pool);
 /* A node becomes pooled, after work of the stream in that slot. With the lock. */
 void gm__pool_free_node(gm_pool *pool, gm__node *node, int slot);
 
-/* Pooled memory: put a node there, take it out, look whether streams are done with it (true: idle). With the
- * lock. */
-void gm__pool_put(gm_pool *pool, gm__node *node);
+/* Pooled memory: take a node out, look whether streams are done with it (true: idle). With the lock. */
 void gm__pool_pull(gm_pool *pool, gm__node *node);
 bool gm__pool_settle(gm_pool *pool, gm__node *node);
 

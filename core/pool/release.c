@@ -6,6 +6,8 @@
 #include "core/pool/share.h"
 #include "core/pool/supply.h"
 
+enum { RELEASE_TURNS = 4 }; /* blocks looked at by a free */
+
 int gm__give_back_slot(gm_pool *pool, gm_stream *stream) {
   int slot = gm__order_slot_of(&pool->order, stream);
   if (!stream || slot != GM__ORDER_HOST) return slot;
@@ -15,18 +17,51 @@ int gm__give_back_slot(gm_pool *pool, gm_stream *stream) {
   return GM__ORDER_HOST;
 }
 
+/* Is the block idle by now? */
+static bool release_settle(gm_pool *pool, gm__node *node) {
+  if (!gm__pool_settle(pool, node)) gm__order_refresh(&pool->order, node->rare.mark.streams, 0);
+  return gm__pool_settle(pool, node);
+}
+
 /* Give back the oldest blocks of a bucket that holds too many, as far as their streams are done with them. A few at a
  * time: each free adds one, so more are never needed for long. */
-static void release_shrink(gm_pool *pool, const gm__node *node, const gm_stream *stream, gm__leaving *leaving) {
+static void release_shrink(gm_pool *pool, const gm__node *node, gm__leaving *leaving) {
   const gm__node_list *bucket = &pool->buckets.classes[node->size_class];
   gm__node *oldest = bucket->last;
-  if (bucket->count <= pool->buckets.most || gm__stream_captured(stream)) return;
-  for (int turn = 0; turn < 4 && oldest && bucket->count > pool->buckets.most; turn++) {
+  for (int turn = 0; turn < RELEASE_TURNS && oldest && bucket->count > pool->buckets.most; turn++) {
     gm__node *newer = oldest->links[GM__BY_BUCKET].prev;
-    if (!gm__pool_settle(pool, oldest)) gm__order_refresh(&pool->order, oldest->rare.mark.streams, 0);
-    if (gm__pool_settle(pool, oldest)) gm__supply_detach(pool, leaving, oldest);
+    if (release_settle(pool, oldest)) gm__supply_detach(pool, leaving, oldest);
     oldest = newer;
   }
+}
+
+static bool release_is_over(const gm_pool *pool) {
+  return pool->buckets.idle > atomic_load_explicit(&pool->cache.global_now, memory_order_relaxed) ||
+         pool->buckets.ages.count > atomic_load_explicit(&pool->cache.all, memory_order_relaxed);
+}
+
+static bool release_is_full(const gm_pool *pool, int slot) {
+  return slot != GM__ORDER_HOST &&
+         pool->buckets.busy[slot] > atomic_load_explicit(&pool->cache.local_now, memory_order_relaxed);
+}
+
+/* The same for the bounds of the caches. What a stream keeps too many of becomes the pool's, once the stream is done
+ * with it; what the pool keeps too many of goes. */
+static void release_shrink_caches(gm_pool *pool, int slot, gm__leaving *leaving) {
+  gm__node *oldest = pool->buckets.ages.last;
+  for (int turn = 0; turn < RELEASE_TURNS && oldest && (release_is_over(pool) || release_is_full(pool, slot)); turn++) {
+    gm__node *newer = oldest->links[GM__BY_AGE].prev;
+    if (release_settle(pool, oldest) && release_is_over(pool)) gm__supply_detach(pool, leaving, oldest);
+    oldest = newer;
+  }
+}
+
+static void release_pool_node(gm_pool *pool, gm__node *node, gm_stream *stream, gm__leaving *leaving) {
+  const int slot = gm__give_back_slot(pool, stream);
+  gm__pool_free_node(pool, node, slot);
+  if (pool->strategy != GM_STRATEGY_BUCKET || gm__stream_captured(stream)) return;
+  release_shrink(pool, node, leaving);
+  release_shrink_caches(pool, slot, leaving);
 }
 
 /* The live node, taken away from its owner; NULL if the block names none. */
@@ -61,8 +96,7 @@ static gm_status release_node(gm_pool *pool, const gm_block *block, gm_stream *s
     if (node->opened) gm__share_drain(pool, node, stream);
     gm__supply_leave(pool, &leaving, node);
   } else if (!status) {
-    gm__pool_free_node(pool, node, gm__give_back_slot(pool, stream));
-    if (pool->strategy == GM_STRATEGY_BUCKET) release_shrink(pool, node, stream, &leaving);
+    release_pool_node(pool, node, stream, &leaving);
   }
   gm__mutex_unlock(&pool->lock);
   gm__supply_return(pool, &leaving);

@@ -79,7 +79,7 @@ bool gm__segment_open(gm__arena *arena, gm__segment *segment) {
   edge->left = 0;
   span->address = segment->node->address;
   span->granules = (uint32_t)(segment->node->bytes >> arena->shift);
-  span->seq = 0;
+  span->seq = segment->freed_at;
   span->home = segment->home;
   span->lane = GM__LANE_IDLE;
   gm__span_insert(&arena->spans, segment->edge, hole, 0);
@@ -96,9 +96,15 @@ bool gm__segment_is_idle(const gm__arena *arena, const gm__segment *segment) {
   return !segment->range && first->state == GM__SPAN_HOLE && first->lane == GM__LANE_IDLE && first->right == 0;
 }
 
+bool gm__segment_is_idle_since(const gm__arena *arena, const gm__segment *segment, uint64_t freed_by) {
+  return gm__segment_is_idle(arena, segment) &&
+         gm__freed_by(gm__arena_span(arena, gm__arena_span(arena, segment->edge)->right)->seq, freed_by);
+}
+
 void gm__segment_close(gm__arena *arena, gm__segment *segment) {
   const uint32_t hole = gm__arena_span(arena, segment->edge)->right;
   gm__heap_take(&arena->spans, &arena->lanes[GM__LANE_IDLE]->heap, hole);
+  segment->freed_at = gm__arena_span(arena, hole)->seq;
   gm__spans_give(&arena->spans, hole);
   gm__spans_give(&arena->spans, segment->edge);
   arena->homes[segment->home] = NULL;

@@ -21,6 +21,7 @@ typedef struct gm__segment {
   gm__arena *arena;
   gm__node *node;
   struct gm__range *range; /* NULL: one driver allocation */
+  uint64_t freed_at;       /* while no arena has it: when the last of it was freed; 0: it was never used */
   uint32_t edge;           /* the span before the first one */
   uint32_t home;           /* its number in the arena */
 } gm__segment;
@@ -47,5 +48,8 @@ void gm__segment_close(gm__arena *arena, gm__segment *segment);
 
 /* Is it one hole that no stream is known to use? */
 bool gm__segment_is_idle(const gm__arena *arena, const gm__segment *segment);
+
+/* The same, and the hole was last freed by that time. */
+bool gm__segment_is_idle_since(const gm__arena *arena, const gm__segment *segment, uint64_t freed_by);
 
 #endif

@@ -72,21 +72,21 @@ static void serve_put(gm__arena *arena, uint32_t number, const gm__mark *mark) {
   gm__hole_put(arena, number, mark, gm__hole_mixes(arena, mark));
 }
 
-/* A span for the request, AWAY; 0: none. *same: it was freed last on the request's stream. */
-static uint32_t serve_search(gm__arena *arena, const gm__want *want, bool others, gm_acquire *answer, bool *same) {
+/* A span for the request, AWAY, and how it was found; 0: none. */
+static uint32_t serve_search(gm__arena *arena, const gm__want *want, bool others, gm_acquire *answer,
+                             gm__taken *found) {
   const int slot = gm__arena_slot(arena, want->stream);
   gm__order_verdict verdict = GM__ORDER_READY;
   uint32_t number = serve_quick(arena, want, slot);
   *answer = GM_ACQUIRE_OK;
-  if (number) {
-    *same = slot != GM__ORDER_HOST;
-    return number;
-  }
+  *found = (gm__taken){.same_stream = slot != GM__ORDER_HOST};
+  if (number) return number;
   if (!gm__spans_reserve(&arena->spans, GM__HOLE_SPANS) || !gm__lookup_reserve(&arena->lookup, &arena->spans)) return 0;
   const uint32_t hole = serve_find(arena, want, slot, others, &verdict);
   if (!hole) return 0;
   number = gm__hole_carve(arena, want, hole);
-  *same = slot != GM__ORDER_HOST && gm__arena_span(arena, number)->lane == slot;
+  found->from_hole = true;
+  found->same_stream = slot != GM__ORDER_HOST && gm__arena_span(arena, number)->lane == slot;
   if (serve_order(arena, want, slot, number, verdict, answer)) {
     gm__lookup_insert(&arena->lookup, gm__arena_span(arena, number)->address, number);
     return number;
@@ -101,21 +101,23 @@ static uint32_t serve_search(gm__arena *arena, const gm__want *want, bool others
 static void serve_describe(gm__taken *taken, gm__arena *arena, uint32_t number) {
   const gm__span *span = gm__arena_span(arena, number);
   const gm__node *node = arena->homes[span->home]->node;
-  *taken = (gm__taken){.arena = arena,
-                       .span = number,
-                       .memory = node->memory,
-                       .offset = span->address - node->address,
-                       .address = span->address,
-                       .bytes = gm__arena_bytes(arena, span)};
+  taken->arena = arena;
+  taken->span = number;
+  taken->memory = node->memory;
+  taken->offset = span->address - node->address;
+  taken->address = span->address;
+  taken->bytes = gm__arena_bytes(arena, span);
 }
 
-static void serve_record(gm__arena *arena, uint32_t number, const gm__want *want, _Atomic uint64_t *hits,
-                         gm_block *block) {
-  gm__tally_add(hits, 1);
-  gm__arena_hand_out(arena, gm__arena_span(arena, number), want->bytes, want->tag,
+static void serve_record(const gm__taken *taken, const gm__want *want, bool fresh, gm_block *block) {
+  gm__arena *arena = taken->arena;
+  gm__tally *tally = &arena->tally;
+  gm__tally_add(fresh ? &tally->misses : taken->same_stream ? &tally->stream_hits : &tally->global_hits, 1);
+  if (taken->from_hole) gm__tally_add(&tally->hole_hits, 1);
+  gm__arena_hand_out(arena, gm__arena_span(arena, taken->span), want->bytes, want->tag,
                      gm__arena_request_lane(arena, want->stream));
-  gm__tracked_enter(arena, number, want->stream);
-  *block = gm__arena_block(arena, number);
+  gm__tracked_enter(arena, taken->span, want->stream);
+  *block = gm__arena_block(arena, taken->span);
 }
 
 /* Nothing is left to do with pooled memory outside the lock that it was found under. */
@@ -125,15 +127,13 @@ static bool serve_is_direct(const gm_pool *pool, const gm__want *want) {
 
 static bool serve_pooled(gm__arena *arena, const gm__want *want, bool others, gm__taken *taken, gm_acquire *answer,
                          gm_block *block) {
-  bool same = false;
   gm__arena_lock(arena);
-  const uint32_t number = serve_search(arena, want, others, answer, &same);
+  const uint32_t number = serve_search(arena, want, others, answer, taken);
   if (number) {
     serve_describe(taken, arena, number);
-    taken->same_stream = same;
     taken->done = serve_is_direct(arena->pool, want);
     if (taken->done) {
-      serve_record(arena, number, want, same ? &arena->tally.stream_hits : &arena->tally.global_hits, block);
+      serve_record(taken, want, false, block);
     } else {
       gm__arena_span(arena, number)->state =
           (uint8_t)((gm__arena_span(arena, number)->state & GM__SPAN_RARE) | GM__SPAN_AWAY);
@@ -145,13 +145,8 @@ static bool serve_pooled(gm__arena *arena, const gm__want *want, bool others, gm
 
 void gm__serve_hand_out(const gm__taken *taken, const gm__want *want, bool fresh, gm_block *block) {
   gm__arena *arena = taken->arena;
-  gm__tally *tally = &arena->tally;
   gm__arena_lock(arena);
-  serve_record(arena, taken->span, want,
-               fresh                ? &tally->misses
-               : taken->same_stream ? &tally->stream_hits
-                                    : &tally->global_hits,
-               block);
+  serve_record(taken, want, fresh, block);
   gm__arena_unlock(arena);
 }
 
@@ -171,6 +166,7 @@ static gm_status serve_fresh(gm__arena *arena, const gm__want *want, gm__taken *
                              gm_error *err) {
   uint32_t number = 0;
   *answer = GM_ACQUIRE_FRESH;
+  *taken = (gm__taken){.arena = arena};
   const gm_status status = gm__growth_take(arena, want, &number, err);
   if (status) return status;
   gm__arena_lock(arena);
@@ -193,7 +189,7 @@ static gm_status serve_grow(gm__arena *arena, const gm__want *want, gm__taken *t
 /* Set memory free for a request that found none: as much as the cap is short of, or all when the device is full. */
 static bool serve_make_room(gm_pool *pool, const gm__want *want, gm_status status) {
   uint64_t pooled = gm__pool_pooled(pool);
-  return gm__supply_trim(pool, status == GM_ERR_OVER_LIMIT ? gm__sub_sat(pooled, want->exact) : 0) > 0;
+  return gm__supply_trim(pool, status == GM_ERR_OVER_LIMIT ? gm__sub_sat(pooled, want->exact) : 0, UINT64_MAX) > 0;
 }
 
 gm_status gm__serve(gm_pool *pool, const gm__want *want, gm__taken *taken, gm_acquire *out_answer, gm_block *block,

@@ -252,7 +252,7 @@ bool gm__supply_is_shortage(gm_status status) {
          status == GM_ERR_ALLOCATION_TOO_LARGE;
 }
 
-uint64_t gm__supply_trim(gm_pool *pool, uint64_t keep_bytes) {
+uint64_t gm__supply_trim(gm_pool *pool, uint64_t keep_bytes, uint64_t freed_by) {
   gm__leaving leaving = {0};
   gm__marks_push(pool->marks, "trim", pool->name, keep_bytes);
   gm__mutex_lock(&pool->lock);
@@ -260,12 +260,13 @@ uint64_t gm__supply_trim(gm_pool *pool, uint64_t keep_bytes) {
   for (gm__node *node = pool->buckets.ages.last, *newer; node && gm__pool_pooled(pool) - leaving.bytes > keep_bytes;
        node = newer) {
     newer = node->links[GM__BY_AGE].prev;
+    if (!gm__freed_by(node->rare.mark.freed_at, freed_by)) continue;
     if (gm__pool_settle(pool, node)) gm__supply_detach(pool, &leaving, node);
   }
   gm__mutex_unlock(&pool->lock);
-  gm__growth_trim(pool, keep_bytes, &leaving);
+  gm__growth_trim(pool, keep_bytes, freed_by, &leaving);
   gm__supply_return(pool, &leaving);
-  leaving.bytes += gm__vmm_trim(pool, keep_bytes);
+  leaving.bytes += gm__vmm_trim(pool, keep_bytes, freed_by);
   gm__marks_pop(pool->marks);
   return leaving.bytes;
 }

@@ -42,8 +42,9 @@ void gm__supply_return(gm_pool *pool, gm__leaving *leaving);
 /* A failure that less, or another kind of, memory might not have. */
 bool gm__supply_is_shortage(gm_status status);
 
-/* Give idle pooled memory back, oldest first, until at most `keep_bytes` are pooled. The bytes given back. */
-uint64_t gm__supply_trim(gm_pool *pool, uint64_t keep_bytes);
+/* Give idle pooled memory back, oldest first, until at most `keep_bytes` are pooled: only what was freed last by that
+ * time of the device's clock (gm__freed_by). The bytes given back. */
+uint64_t gm__supply_trim(gm_pool *pool, uint64_t keep_bytes, uint64_t freed_by);
 
 /* At the end of a pool: give back every node, waiting for nothing; in a forked child only the host memory of it. */
 void gm__supply_end(gm_pool *pool);

@@ -20,6 +20,7 @@ void gm__arenas_add(const gm_pool *pool, gm_stats *out) {
     out->stream_hits += tally_read(&tally->stream_hits);
     out->global_hits += tally_read(&tally->global_hits);
     out->misses += tally_read(&tally->misses);
+    out->global_cache_hits += tally_read(&tally->hole_hits);
     out->reclaimable_bytes += tally_read(&tally->reclaimable);
   }
 }

@@ -230,13 +230,14 @@ uint64_t gm__vmm_idle_bytes(const gm__arena *arena, const gm__segment *segment) 
   return bytes;
 }
 
-/* An idle hole with whole handles in it, AWAY now, and its pages; 0: none. */
-static uint32_t vmm_seize_idle(gm__arena *arena, const gm__range *range, uint32_t edge, uint64_t *out_from,
+/* An idle hole, freed last by that time, with whole handles in it, AWAY now, and its pages; 0: none. */
+static uint32_t vmm_seize_idle(gm__arena *arena, const gm__segment *segment, uint64_t freed_by, uint64_t *out_from,
                                uint64_t *out_to) {
-  for (uint32_t at = gm__arena_span(arena, edge)->right; at; at = gm__arena_span(arena, at)->right) {
+  const gm__range *range = segment->range;
+  for (uint32_t at = gm__arena_span(arena, segment->edge)->right; at; at = gm__arena_span(arena, at)->right) {
     gm__span *span = gm__arena_span(arena, at);
     uint64_t from, to, pages;
-    if (!vmm_is_idle(span)) continue;
+    if (!vmm_is_idle(span) || !gm__freed_by(span->seq, freed_by)) continue;
     vmm_span_pages(arena, range, span, &from, &to);
     *out_from = from;
     *out_to = to;
@@ -259,11 +260,11 @@ static uint64_t vmm_unmap(const gm__arena *arena, gm__range *range, uint64_t fro
   return done;
 }
 
-static uint64_t vmm_reclaim_range(gm__arena *arena, gm__segment *segment, uint64_t bytes) {
+static uint64_t vmm_reclaim_range(gm__arena *arena, gm__segment *segment, uint64_t bytes, uint64_t freed_by) {
   uint64_t done = 0, from, to;
   while (done < bytes) {
     gm__arena_lock(arena);
-    const uint32_t number = vmm_seize_idle(arena, segment->range, segment->edge, &from, &to);
+    const uint32_t number = vmm_seize_idle(arena, segment, freed_by, &from, &to);
     gm__arena_unlock(arena);
     if (!number) break;
     const uint64_t one = vmm_unmap(arena, segment->range, from, to, bytes - done);
@@ -289,14 +290,14 @@ static gm__segment *vmm_next_range(gm__arena *arena, uint32_t *home) {
   return segment;
 }
 
-static uint64_t vmm_reclaim_arena(gm__arena *arena, uint64_t bytes) {
+static uint64_t vmm_reclaim_arena(gm__arena *arena, uint64_t bytes, uint64_t freed_by) {
   uint64_t done = 0;
   uint32_t home = 0;
   gm__arena_lock(arena);
   gm__growth_tidy(arena, 0);
   gm__arena_unlock(arena);
   for (gm__segment *segment; done < bytes && (segment = vmm_next_range(arena, &home));) {
-    done += vmm_reclaim_range(arena, segment, bytes - done);
+    done += vmm_reclaim_range(arena, segment, bytes - done, freed_by);
   }
   gm__arena_lock(arena);
   gm__growth_publish(arena);
@@ -304,12 +305,13 @@ static uint64_t vmm_reclaim_arena(gm__arena *arena, uint64_t bytes) {
   return done;
 }
 
-/* Handles become spare, at least `bytes` of them if there are so many: those of the arena first. */
-static uint64_t vmm_reclaim(gm_pool *pool, const gm__arena *first, uint64_t bytes) {
+/* Handles become spare, at least `bytes` of them if there are so many in holes that were freed last by that time: those
+ * of the arena first. */
+static uint64_t vmm_reclaim(gm_pool *pool, const gm__arena *first, uint64_t bytes, uint64_t freed_by) {
   uint64_t done = 0;
   const uint32_t count = atomic_load_explicit(&pool->arena_count, memory_order_acquire);
   for (uint32_t i = 0; i < count && done < bytes; i++) {
-    done += vmm_reclaim_arena(gm__arena_at(pool, (first->number + i) % count), bytes - done);
+    done += vmm_reclaim_arena(gm__arena_at(pool, (first->number + i) % count), bytes - done, freed_by);
   }
   return done;
 }
@@ -321,7 +323,7 @@ static gm_status vmm_fill(const gm__arena *arena, const vmm_window *window, gm_e
   gm__range *range = window->segment->range;
   const uint32_t from = window->from, to = window->to;
   gm_status status = gm__pages_fill(pool, range, from, to, err);
-  while (gm__supply_is_shortage(status) && vmm_reclaim(pool, arena, window->unmapped)) {
+  while (gm__supply_is_shortage(status) && vmm_reclaim(pool, arena, window->unmapped, UINT64_MAX)) {
     status = gm__pages_fill(pool, range, from, to, err);
   }
   return status;
@@ -420,7 +422,7 @@ gm_status gm__vmm_take(gm__arena *arena, const gm__want *want, uint32_t *out, gm
   return status;
 }
 
-uint64_t gm__vmm_trim(gm_pool *pool, uint64_t keep_bytes) {
+uint64_t gm__vmm_trim(gm_pool *pool, uint64_t keep_bytes, uint64_t freed_by) {
   uint64_t given = 0;
   gm__arena *first = gm__arena_at(pool, 0);
   if (!pool->pages.usable || !first) return 0;
@@ -428,7 +430,7 @@ uint64_t gm__vmm_trim(gm_pool *pool, uint64_t keep_bytes) {
   while (gm__pool_pooled(pool) > keep_bytes) {
     given += gm__pages_release(pool);
     const uint64_t pooled = gm__pool_pooled(pool);
-    if (pooled <= keep_bytes || !vmm_reclaim(pool, first, pooled - keep_bytes)) break;
+    if (pooled <= keep_bytes || !vmm_reclaim(pool, first, pooled - keep_bytes, freed_by)) break;
   }
   given += gm__pages_release(pool);
   gm__mutex_unlock(&pool->pages.lock);

@@ -11,8 +11,9 @@ bool gm__vmm_serves(const gm__arena *arena);
 /* The request's span, AWAY, out of a hole made for it. The supply layer's answers. */
 gm_status gm__vmm_take(gm__arena *arena, const gm__want *want, uint32_t *out, gm_error *err);
 
-/* Give idle handles of all arenas back until at most `keep_bytes` are pooled; the bytes given back. */
-uint64_t gm__vmm_trim(gm_pool *pool, uint64_t keep_bytes);
+/* Give idle handles of all arenas back until at most `keep_bytes` are pooled: only those in holes that were freed last
+ * by that time of the device's clock, and spare ones. The bytes given back. */
+uint64_t gm__vmm_trim(gm_pool *pool, uint64_t keep_bytes, uint64_t freed_by);
 
 /* Bytes of handles in a range that a trim could give back. Inside the arena's lock. */
 uint64_t gm__vmm_idle_bytes(const gm__arena *arena, const gm__segment *segment);

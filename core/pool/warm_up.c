@@ -55,7 +55,7 @@ static gm_status warm_up_check_result(const gm_warm_up_result *out, const char *
 
 /* A bucket that keeps fewer than it is given would hand them to the driver at once. */
 static void warm_up_widen(gm_pool *pool, const gm_warm_up *list, size_t count) {
-  uint64_t classes[GM__BUCKETS] = {0}, most = 0;
+  uint64_t classes[GM__BUCKETS] = {0}, most = 0, all = 0;
   if (pool->strategy != GM_STRATEGY_BUCKET) return;
   for (size_t i = 0; i < count; i++) {
     gm__want want;
@@ -63,7 +63,9 @@ static void warm_up_widen(gm_pool *pool, const gm_warm_up *list, size_t count) {
     if (gm__want_read(pool, &request, &want, NULL)) continue;
     classes[want.size_class] = gm__add_sat(classes[want.size_class], list[i].count);
     most = gm__max(most, classes[want.size_class]);
+    all = gm__add_sat(all, list[i].count);
   }
+  gm__cache_widen(pool, all);
   gm__mutex_lock(&pool->lock);
   if (most > pool->buckets.most) pool->buckets.most = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
   gm__mutex_unlock(&pool->lock);

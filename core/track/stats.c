@@ -37,6 +37,8 @@ void gm__stats_snapshot(gm__stats *stats, const gm_stats *more, gm_stats *out) {
   stats_at_least(&out->peak_reserved_bytes, out->reserved_bytes);
   out->pooled_bytes = out->reserved_bytes - out->in_use_bytes;
   stats_at_most(&out->reclaimable_bytes, out->pooled_bytes);
+  stats_at_most(&out->global_cache_hits, out->stream_hits + out->global_hits);
+  out->local_cache_hits = out->stream_hits + out->global_hits - out->global_cache_hits;
   out->allocs = out->stream_hits + out->global_hits + out->misses;
   stats_at_most(&out->frees, out->allocs);
   out->active = out->allocs - out->frees;

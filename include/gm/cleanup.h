@@ -10,9 +10,11 @@ GM_BEGIN_DECLS
 
 #define GM_CLEANUP_THRESHOLD_CONFIG (-1.0) /* the key cleanup.threshold (0.9) */
 
-/* Where the pool has reserved more than `threshold` (0 to 1) of what it may, give back what is over that, if nobody
- * uses it; `force`: all that nobody uses, whatever is reserved. *out_bytes (NULL: not wanted): given back.
- * INVALID_ARGUMENT; UNAVAILABLE: no limit is known to measure by, and not `force`; FORKED. */
+/* First what nobody has used for cache.max_age (auto: a minute) goes back, and what is over cache.max_bytes; the bounds
+ * of caches follow the pressure by a step (docs/pools.md). Then, where the pool has reserved more than `threshold` (0
+ * to 1) of what it may, give back what is over that, if nobody uses it, of buckets first what was asked for least;
+ * `force`: all that nobody uses, whatever is reserved. *out_bytes (NULL: not wanted): given back. INVALID_ARGUMENT;
+ * UNAVAILABLE: no limit is known to measure by, and not `force`; FORKED. */
 GM_API gm_status gm_pool_cleanup(gm_pool *pool, double threshold, bool force, uint64_t *out_bytes, gm_error *err);
 
 /* Give back all that nobody uses. The bytes given back. */

@@ -2,7 +2,8 @@
  *
  * Counts and current bytes are exact when no call is running and bounded in between; reading and writing take no lock.
  * Relations, tested:  requested <= in_use <= reserved;  x <= peak_x;  reserved == in_use + pooled;
- * allocs == hits + misses;  active == allocs - frees. */
+ * allocs == stream_hits + global_hits + misses;  active == allocs - frees;
+ * local_cache_hits + global_cache_hits == stream_hits + global_hits. */
 #ifndef GM_STATS_H
 #define GM_STATS_H
 
@@ -13,32 +14,37 @@
 
 GM_BEGIN_DECLS
 
-#define GM_STATS_FIELDS(X)                                                                    \
-  X(requested_bytes, "bytes callers asked for and hold")                                      \
-  X(in_use_bytes, "bytes handed out, rounding included")                                      \
-  X(reserved_bytes, "bytes taken from the backend and not given back")                        \
-  X(pooled_bytes, "bytes kept for reuse: reserved_bytes - in_use_bytes")                      \
-  X(reclaimable_bytes, "pooled bytes that no stream is known to use: a trim gives them back") \
-  X(peak_requested_bytes, "highest requested_bytes")                                          \
-  X(peak_in_use_bytes, "highest in_use_bytes")                                                \
-  X(peak_reserved_bytes, "highest reserved_bytes")                                            \
-  X(allocs, "successful allocations")                                                         \
-  X(frees, "blocks given back")                                                               \
-  X(active, "blocks handed out now")                                                          \
-  X(stream_hits, "allocations served by memory last freed on the same stream")                \
-  X(global_hits, "allocations served by memory last freed on another stream, or by the host") \
-  X(misses, "allocations that went to the backend")                                           \
-  X(failures, "allocations that found no memory")                                             \
-  X(over_limit, "allocations refused by a limit of gm")                                       \
-  X(waits, "allocations that came with, or inserted, a wait")                                 \
-  X(fallbacks, "buffers served by other memory than was preferred")                           \
-  X(fallback_bytes, "bytes of those that are alive")                                          \
-  X(peer_copies, "copies to blocks of this pool from other devices")                          \
-  X(peer_staged_copies, "of those, copies that went through host memory")                     \
-  X(peer_staged_bytes, "bytes of those")                                                      \
-  X(driver_allocs, "allocation calls to the backend, failed ones included")                   \
-  X(driver_frees, "freeing calls to the backend")                                             \
-  X(driver_ns, "nanoseconds spent in those calls")
+#define GM_STATS_FIELDS(X)                                                                     \
+  X(requested_bytes, "bytes callers asked for and hold")                                       \
+  X(in_use_bytes, "bytes handed out, rounding included")                                       \
+  X(reserved_bytes, "bytes taken from the backend and not given back")                         \
+  X(pooled_bytes, "bytes kept for reuse: reserved_bytes - in_use_bytes")                       \
+  X(reclaimable_bytes, "pooled bytes that no stream is known to use: a trim gives them back")  \
+  X(peak_requested_bytes, "highest requested_bytes")                                           \
+  X(peak_in_use_bytes, "highest in_use_bytes")                                                 \
+  X(peak_reserved_bytes, "highest reserved_bytes")                                             \
+  X(allocs, "successful allocations")                                                          \
+  X(frees, "blocks given back")                                                                \
+  X(active, "blocks handed out now")                                                           \
+  X(stream_hits, "allocations served by memory last freed on the same stream")                 \
+  X(global_hits, "allocations served by memory last freed on another stream, or by the host")  \
+  X(misses, "allocations that went to the backend")                                            \
+  X(local_cache_hits, "hits in what the request's own stream keeps: blocks of that very size") \
+  X(global_cache_hits, "hits in what the pool keeps for all: holes, blocks of other streams")  \
+  X(failures, "allocations that found no memory")                                              \
+  X(over_limit, "allocations refused by a limit of gm")                                        \
+  X(waits, "allocations that came with, or inserted, a wait")                                  \
+  X(fallbacks, "buffers served by other memory than was preferred")                            \
+  X(fallback_bytes, "bytes of those that are alive")                                           \
+  X(peer_copies, "copies to blocks of this pool from other devices")                           \
+  X(peer_staged_copies, "of those, copies that went through host memory")                      \
+  X(peer_staged_bytes, "bytes of those")                                                       \
+  X(driver_allocs, "allocation calls to the backend, failed ones included")                    \
+  X(driver_frees, "freeing calls to the backend")                                              \
+  X(driver_ns, "nanoseconds spent in those calls")                                             \
+  X(cache_grows, "times the caches were widened, because the pressure was low")                \
+  X(cache_shrinks, "times they were narrowed, because it was high")                            \
+  X(aged_bytes, "bytes given back because nobody had used them for cache.max_age")
 
 typedef struct gm_stats {
   uint32_t struct_size;

@@ -91,10 +91,13 @@ static void test_values_are_checked(void **state) {
       {"pre_allocate_sizes", "4K,1M"},
       {"warmup", "4K:50,64K:20"},
       {"max_pool_bytes", "18446744073709551615"},
+      {"cache.stream_local", "0"},
+      {"cache.max_age", "auto"},
+      {"cache.max_bytes", "1G"},
       {"gpu.memory.max_fraction", "0.25"},
   };
   static const char *const later[][2] = {
-      {"zero_segments", "true"}, {"cache.stream_local", "50"}, {"cache.max_age", "auto"}};
+      {"zero_segments", "true"}, {"gpu.memory.cache_size", "50"}, {"gpu.ast.max_cache_size", "0"}};
   gm_context *ctx = context_new(true);
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     gm_error err = {.status = GM_OK};

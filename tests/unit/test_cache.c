@@ -1,0 +1,297 @@
+/* The caches of a pool: two levels with bounds in number, bytes and age, hits counted for each, and bounds that follow
+ * the pressure. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "gm/cleanup.h"
+#include "gm/warm_up.h"
+#include "support/pool_bench.h"
+
+#define KIB UINT64_C(1024)
+#define MIB (KIB * 1024)
+
+enum { MANY = 64 };
+
+static const gm_strategy strategies[] = {GM_STRATEGY_BUCKET, GM_STRATEGY_BEST_FIT};
+
+typedef struct setting {
+  const char *key, *value;
+} setting;
+
+/* An untracked pool (only such use quick lists) on a device of 64 MiB, with the settings, up to one without a key. */
+static void open_with(pool_bench *bench, gm_strategy strategy, const gm_pool_params *params, const setting *settings) {
+  gm_pool_params own = params ? *params : (gm_pool_params){.struct_size = sizeof own};
+  own.strategy = strategy;
+  pool_bench_open_device(bench, "null", "null:capacity=64M");
+  pool_bench_ok(gm_config_set(bench->ctx, "track_allocations", "false", err));
+  pool_bench_ok(gm_config_set(bench->ctx, "max_pooled_per_bucket", "1000", err));
+  for (; settings->key; settings++) pool_bench_ok(gm_config_set(bench->ctx, settings->key, settings->value, err));
+  pool_bench_ok(gm_pool_create(bench->device, &own, &bench->pool, err));
+}
+
+static gm_block take(const pool_bench *bench, uint64_t bytes, gm_stream *stream) {
+  const gm_request request = {.bytes = bytes, .stream = stream, .flags = GM_INSERT_WAIT};
+  gm_block block;
+  assert_in_range(gm_alloc(bench->pool, &request, &block), GM_ACQUIRE_OK, GM_ACQUIRE_FRESH);
+  return block;
+}
+
+static void give(const pool_bench *bench, const gm_block *block, gm_stream *stream) {
+  assert_int_equal(gm_free(bench->pool, block, stream), GM_OK);
+}
+
+/* So many blocks alive at once, and freed. */
+static void turn(const pool_bench *bench, uint64_t bytes, int count, gm_stream *stream) {
+  gm_block blocks[MANY];
+  for (int i = 0; i < count; i++) blocks[i] = take(bench, bytes, stream);
+  for (int i = 0; i < count; i++) give(bench, &blocks[i], stream);
+}
+
+static void test_hits_are_counted_by_level(void **state) {
+  (void)state;
+  static const setting none[] = {{NULL, NULL}};
+  for (size_t i = 0; i < 2; i++) {
+    pool_bench bench;
+    gm_stream *stream;
+    open_with(&bench, strategies[i], NULL, none);
+    pool_bench_ok(gm_stream_create(bench.device, &stream, err));
+    turn(&bench, 4 * KIB, 10, stream);
+    const gm_stats before = pool_bench_stats(&bench);
+    turn(&bench, 4 * KIB, 10, stream); /* the stream's own */
+    const gm_stats between = pool_bench_stats(&bench);
+    turn(&bench, 4 * KIB, 10, NULL); /* another order */
+    const gm_stats after = pool_bench_stats(&bench);
+    if (strategies[i] == GM_STRATEGY_BUCKET) { /* of best_fit the reading of statistics empties quick lists */
+      assert_int_equal(between.local_cache_hits - before.local_cache_hits, 10);
+      assert_int_equal(after.global_cache_hits - between.global_cache_hits, 10);
+    }
+    turn(&bench, 4 * KIB, 10, NULL);
+    turn(&bench, 4 * KIB, 10, NULL);
+    const gm_stats last = pool_bench_stats(&bench);
+    assert_true(last.local_cache_hits - after.local_cache_hits >= 10);
+    assert_int_equal(last.local_cache_hits + last.global_cache_hits, last.stream_hits + last.global_hits);
+    pool_bench_ok(gm_stream_close(stream, err));
+    pool_bench_close(&bench);
+  }
+}
+
+/* Of 20 blocks freed one after the other, how many are found again in the first level? */
+static uint64_t local_hits(const pool_bench *bench) {
+  pool_bench copy = *bench;
+  turn(bench, 4 * KIB, 20, NULL);
+  const uint64_t before = pool_bench_stats(&copy).local_cache_hits;
+  turn(bench, 4 * KIB, 20, NULL); /* the first 20 come out of holes: the statistics emptied the lists */
+  turn(bench, 4 * KIB, 20, NULL);
+  return pool_bench_stats(&copy).local_cache_hits - before;
+}
+
+static void test_quick_lists_are_bounded(void **state) {
+  (void)state;
+  static const setting by_stream[] = {{"cache.stream_local", "7"}, {"scaling.factor", "1"}, {NULL, NULL}};
+  static const setting by_pool[] = {{"cache_size", "5"}, {"scaling.factor", "1"}, {NULL, NULL}};
+  static const setting off[] = {{"cache.stream_local", "0"}, {NULL, NULL}};
+  static const setting plenty[] = {{NULL, NULL}};
+  static const struct {
+    const setting *settings;
+    uint64_t hits;
+  } cases[] = {{by_stream, 7}, {by_pool, 5}, {off, 0}, {plenty, 20}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    pool_bench bench;
+    open_with(&bench, GM_STRATEGY_BEST_FIT, NULL, cases[i].settings);
+    assert_int_equal(local_hits(&bench), cases[i].hits);
+    pool_bench_close(&bench);
+  }
+}
+
+static void test_buckets_are_bounded_together(void **state) {
+  (void)state;
+  static const setting idle[] = {{"cache.global", "7"}, {"scaling.factor", "1"}, {NULL, NULL}};
+  static const setting all[] = {{"cache_size", "5"}, {"scaling.factor", "1"}, {NULL, NULL}};
+  for (size_t i = 0; i < 2; i++) {
+    pool_bench bench;
+    open_with(&bench, GM_STRATEGY_BUCKET, NULL, i == 0 ? idle : all);
+    turn(&bench, 4 * KIB, 20, NULL);
+    turn(&bench, 64 * KIB, 1, NULL);
+    const gm_stats stats = pool_bench_stats(&bench);
+    assert_int_equal(stats.driver_allocs - stats.driver_frees, i == 0 ? 7 : 5);
+    assert_int_equal(stats.pooled_bytes, (i == 0 ? 24 : 16) * KIB + 64 * KIB); /* the oldest went */
+    const gm_warm_up list[] = {{4 * KIB, 30}};
+    pool_bench_ok(gm_pool_warm_up(bench.pool, list, 1, NULL, NULL, err));
+    assert_true(pool_bench_stats(&bench).pooled_bytes >= 30 * 4 * KIB - 64 * KIB); /* what was put there on purpose */
+    pool_bench_close(&bench);
+  }
+}
+
+/* While a stream is busy what it freed is its own; more than it may keep is anybody's as soon as it is done. */
+static void test_a_stream_keeps_so_many(void **state) {
+  (void)state;
+  static const setting settings[] = {{"cache.stream_local", "2"}, {"scaling.factor", "1"}, {NULL, NULL}};
+  pool_bench bench;
+  gm_stream *stream;
+  open_with(&bench, GM_STRATEGY_BUCKET, NULL, settings);
+  pool_bench_ok(gm_stream_create(bench.device, &stream, err));
+  turn(&bench, 4 * KIB, 6, stream);
+  assert_true(pool_bench_stats(&bench).reclaimable_bytes >=
+              4 * 4 * KIB); /* the null device's streams are done at once */
+  assert_int_equal(pool_bench_stats(&bench).driver_frees, 0);
+  pool_bench_ok(gm_stream_close(stream, err));
+  pool_bench_close(&bench);
+}
+
+static void test_bytes_are_bounded(void **state) {
+  (void)state;
+  static const setting settings[] = {{"cache.max_bytes", "4M"}, {NULL, NULL}};
+  for (size_t i = 0; i < 2; i++) {
+    pool_bench bench;
+    open_with(&bench, strategies[i], NULL, settings);
+    turn(&bench, 2 * MIB, 8, NULL);
+    assert_true(pool_bench_stats(&bench).pooled_bytes >= 16 * MIB); /* nothing is given back by a free */
+    gm_block block = take(&bench, 32 * MIB, NULL);                  /* the pool grows */
+    assert_true(pool_bench_stats(&bench).pooled_bytes <= 4 * MIB);
+    give(&bench, &block, NULL);
+    uint64_t bytes = 0;
+    pool_bench_ok(gm_pool_cleanup(bench.pool, 1, false, &bytes, err));
+    assert_true(bytes >= 28 * MIB);
+    assert_true(pool_bench_stats(&bench).pooled_bytes <= 4 * MIB);
+    pool_bench_close(&bench);
+  }
+}
+
+/* Ages of 0: whatever was not used between two looks is too old. */
+static void test_age(void **state) {
+  (void)state;
+  static const setting at_once[] = {{"cache.max_age", "0"}, {NULL, NULL}};
+  static const bool no_vmm[] = {false, false, true};
+  for (size_t i = 0; i < 3; i++) {
+    pool_bench bench;
+    const gm_pool_params params = {.struct_size = sizeof params, .no_vmm = no_vmm[i]};
+    open_with(&bench, strategies[i > 0], &params, at_once);
+    turn(&bench, 8 * MIB, 4, NULL);
+    uint64_t bytes = 1;
+    pool_bench_ok(gm_pool_cleanup(bench.pool, 1, false, &bytes, err));
+    assert_int_equal(bytes, 0); /* freed since the last look, which was when the pool grew */
+    gm_block held = take(&bench, 8 * MIB, NULL);
+    pool_bench_ok(gm_pool_cleanup(bench.pool, 1, false, &bytes, err));
+    assert_int_equal(bytes, 24 * MIB); /* but not what is in use */
+    give(&bench, &held, NULL);
+    pool_bench_ok(gm_pool_cleanup(bench.pool, 1, false, &bytes, err));
+    assert_int_equal(bytes, 0);
+    held = take(&bench, 8 * MIB, NULL);
+    give(&bench, &held, NULL);
+    pool_bench_ok(gm_pool_cleanup(bench.pool, 1, false, &bytes, err));
+    assert_int_equal(bytes, 0); /* nor what was in use meanwhile */
+    pool_bench_ok(gm_pool_cleanup(bench.pool, 1, false, &bytes, err));
+    assert_int_equal(bytes, 8 * MIB);
+    const gm_stats stats = pool_bench_stats(&bench);
+    assert_int_equal(stats.aged_bytes, 32 * MIB);
+    assert_int_equal(stats.reserved_bytes, 0);
+    turn(&bench, 8 * MIB, 4, NULL); /* pooling works as before */
+    assert_true(pool_bench_stats(&bench).pooled_bytes >= 32 * MIB);
+    pool_bench_close(&bench);
+  }
+}
+
+static void test_what_is_young_stays(void **state) {
+  (void)state;
+  static const setting hour[] = {{"cache.max_age", "3600000"}, {NULL, NULL}};
+  static const setting by_itself[] = {{"cache.max_age", "auto"}, {NULL, NULL}};
+  for (size_t i = 0; i < 4; i++) {
+    pool_bench bench;
+    open_with(&bench, strategies[i % 2], NULL, i < 2 ? hour : by_itself);
+    turn(&bench, 4 * MIB, 4, NULL);
+    for (int k = 0; k < 3; k++) {
+      uint64_t bytes = 1;
+      pool_bench_ok(gm_pool_cleanup(bench.pool, 1, false, &bytes, err));
+      assert_int_equal(bytes, 0);
+    }
+    assert_int_equal(pool_bench_stats(&bench).aged_bytes, 0);
+    pool_bench_close(&bench);
+  }
+}
+
+/* The device is played as empty, then as full: a pool with a cap that is taken or not. */
+static void test_caches_follow_the_pressure(void **state) {
+  (void)state;
+  static const setting settings[] = {{"cache.stream_local", "4"}, {NULL, NULL}};
+  pool_bench bench;
+  const gm_pool_params params = {.struct_size = sizeof params, .max_bytes = 32 * MIB};
+  open_with(&bench, GM_STRATEGY_BEST_FIT, &params, settings);
+  turn(&bench, 4 * KIB, 1, NULL); /* grows: 4, then 6 */
+  gm_stats stats = pool_bench_stats(&bench);
+  assert_int_equal(stats.cache_grows, 1);
+  assert_int_equal(local_hits(&bench), 6);
+  for (int i = 0; i < 20; i++) pool_bench_ok(gm_pool_cleanup(bench.pool, 1, false, NULL, err));
+  stats = pool_bench_stats(&bench);
+  assert_int_equal(stats.cache_grows, 7); /* 1.5^7 is more than 16 times: the end */
+  assert_int_equal(local_hits(&bench), 20);
+  gm_block full = take(&bench, 28 * MIB, NULL);
+  for (int i = 0; i < 30; i++) pool_bench_ok(gm_pool_cleanup(bench.pool, 1, false, NULL, err));
+  stats = pool_bench_stats(&bench);
+  assert_int_equal(stats.cache_grows, 7);
+  assert_in_range(stats.cache_shrinks, 12, 15);
+  assert_int_equal(local_hits(&bench), 0); /* a sixteenth of 4 */
+  give(&bench, &full, NULL);
+  pool_bench_ok(gm_pool_cleanup(bench.pool, 1, false, NULL, err));
+  assert_true(pool_bench_stats(&bench).cache_grows == 8);
+  pool_bench_close(&bench);
+}
+
+static void test_between_the_bounds_nothing_changes(void **state) {
+  (void)state;
+  static const setting settings[] = {{"scaling.low", "0.2"}, {"scaling.high", "0.9"}, {NULL, NULL}};
+  static const setting fixed[] = {{"scaling.factor", "1"}, {NULL, NULL}};
+  for (int i = 0; i < 2; i++) {
+    pool_bench bench;
+    const gm_pool_params params = {.struct_size = sizeof params, .max_bytes = 32 * MIB};
+    open_with(&bench, GM_STRATEGY_BEST_FIT, &params, i ? fixed : settings);
+    gm_block block = take(&bench, i ? 1 * MIB : 16 * MIB, NULL);
+    pool_bench_ok(gm_pool_cleanup(bench.pool, 1, false, NULL, err));
+    const gm_stats stats = pool_bench_stats(&bench);
+    assert_int_equal(stats.cache_grows + stats.cache_shrinks, 0);
+    give(&bench, &block, NULL);
+    pool_bench_close(&bench);
+  }
+}
+
+/* A class that keeps more than it was asked for gives back before older blocks of a busy one do. */
+static void test_under_used_classes_go_first(void **state) {
+  (void)state;
+  static const setting none[] = {{NULL, NULL}};
+  pool_bench bench;
+  const gm_pool_params params = {.struct_size = sizeof params, .max_bytes = 32 * MIB};
+  open_with(&bench, GM_STRATEGY_BUCKET, &params, none);
+  gm_block busy[2] = {take(&bench, MIB, NULL), take(&bench, MIB, NULL)};
+  gm_block under_used[4];
+  for (int i = 0; i < 4; i++) under_used[i] = take(&bench, 2 * MIB, NULL);
+  give(&bench, &busy[0], NULL);
+  give(&bench, &busy[1], NULL);
+  turn(&bench, MIB, 2, NULL); /* two requests served */
+  for (int i = 0; i < 4; i++) give(&bench, &under_used[i], NULL);
+  uint64_t bytes = 0;
+  pool_bench_ok(gm_pool_cleanup(bench.pool, 0.125, false, &bytes, err)); /* to 4 of 10 MiB */
+  assert_int_equal(bytes, 6 * MIB);
+  turn(&bench, MIB, 2, NULL);
+  assert_int_equal(pool_bench_stats(&bench).misses, 6);
+  pool_bench_close(&bench);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_hits_are_counted_by_level),
+      cmocka_unit_test(test_quick_lists_are_bounded),
+      cmocka_unit_test(test_buckets_are_bounded_together),
+      cmocka_unit_test(test_a_stream_keeps_so_many),
+      cmocka_unit_test(test_bytes_are_bounded),
+      cmocka_unit_test(test_age),
+      cmocka_unit_test(test_what_is_young_stays),
+      cmocka_unit_test(test_caches_follow_the_pressure),
+      cmocka_unit_test(test_between_the_bounds_nothing_changes),
+      cmocka_unit_test(test_under_used_classes_go_first),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
