@@ -110,39 +110,45 @@ static void cache_set_mark(gm_pool *pool, uint64_t now) {
   pool->cache.mark = atomic_fetch_add(&pool->device->order_clock, 1);
 }
 
-/* What nobody has used since the mark goes, once the mark is old enough; and then there is a new one. */
-static uint64_t cache_age(gm_pool *pool, uint64_t age_ns) {
-  gm__cache *cache = &pool->cache;
-  const uint64_t now = gm__now_ns();
-  if (now - cache->marked_ns < age_ns) return 0;
-  const uint64_t bytes = gm__supply_trim(pool, 0, cache->mark);
-  gm__stats_count(&pool->stats.aged_bytes, bytes);
-  cache_set_mark(pool, now);
-  return bytes;
+static uint64_t cache_max_age(const gm__cache *cache) {
+  return cache->max_age_ns == UINT64_MAX ? cache_auto_age_ns : cache->max_age_ns;
 }
 
-static uint64_t cache_trim_bytes(gm_pool *pool) {
+/* The time by which a trim is to look for what nobody has used since, once the mark is old enough; then there is a new
+ * one. 0: not yet. */
+static uint64_t cache_turn(gm_pool *pool, uint64_t age_ns) {
+  const uint64_t now = gm__now_ns(), mark = pool->cache.mark;
+  if (now - pool->cache.marked_ns < age_ns) return 0;
+  cache_set_mark(pool, now);
+  return mark;
+}
+
+/* Outside the lock: an upstream may call anything. */
+static uint64_t cache_trim(gm_pool *pool, uint64_t freed_by) {
   const uint64_t most = pool->cache.max_bytes;
-  return gm__pool_pooled(pool) > most ? gm__supply_trim(pool, most, UINT64_MAX) : 0;
+  uint64_t bytes = freed_by ? gm__supply_trim(pool, 0, freed_by) : 0;
+  gm__stats_count(&pool->stats.aged_bytes, bytes);
+  if (most != UINT64_MAX && gm__pool_pooled(pool) > most) bytes += gm__supply_trim(pool, most, UINT64_MAX);
+  return bytes;
 }
 
 void gm__cache_tend(gm_pool *pool) {
   gm__cache *cache = &pool->cache;
+  uint64_t freed_by = 0;
   if (!gm__mutex_try_lock(&cache->lock)) return;
-  const bool high = cache_scale(pool), by_itself = cache->max_age_ns == UINT64_MAX;
-  if (high || !by_itself) cache_age(pool, by_itself ? cache_auto_age_ns : cache->max_age_ns);
-  cache_trim_bytes(pool);
+  const bool high = cache_scale(pool);
+  if (high || cache->max_age_ns != UINT64_MAX) freed_by = cache_turn(pool, cache_max_age(cache));
   gm__mutex_unlock(&cache->lock);
+  cache_trim(pool, freed_by);
 }
 
 uint64_t gm__cache_clean(gm_pool *pool) {
   gm__cache *cache = &pool->cache;
   gm__mutex_lock(&cache->lock);
   cache_scale(pool);
-  uint64_t bytes = cache_age(pool, cache->max_age_ns == UINT64_MAX ? cache_auto_age_ns : cache->max_age_ns);
-  bytes += cache_trim_bytes(pool);
+  const uint64_t freed_by = cache_turn(pool, cache_max_age(cache));
   gm__mutex_unlock(&cache->lock);
-  return bytes;
+  return cache_trim(pool, freed_by);
 }
 
 /* ---- begin and end ---- */

@@ -1,5 +1,6 @@
 /* The caches of a pool: two levels with bounds in number, bytes and age, hits counted for each, and bounds that follow
  * the pressure. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -280,6 +281,76 @@ static void test_under_used_classes_go_first(void **state) {
   pool_bench_close(&bench);
 }
 
+enum { WORKERS = 4, ROUNDS = 300 };
+
+typedef struct worker {
+  pool_bench *bench;
+  gm_stream *stream;
+  _Atomic bool *failed;
+} worker;
+
+static void *work(void *user) {
+  const worker *self = user;
+  for (int round = 0; round < ROUNDS; round++) {
+    gm_block blocks[8];
+    int count = 0;
+    for (int i = 0; i < 8; i++) {
+      const gm_request request = {.bytes = (uint64_t)(i * round % 97 + 1) * KIB, .stream = self->stream};
+      if (gm_alloc(self->bench->pool, &request, &blocks[count]) <= GM_ACQUIRE_FRESH) count++;
+    }
+    while (count) {
+      if (gm_free(self->bench->pool, &blocks[--count], self->stream)) atomic_store(self->failed, true);
+    }
+  }
+  return NULL;
+}
+
+/* Every key of the caches changes, pools come and go by the new values, and caches are seen to, while others allocate.
+ */
+static void change(const pool_bench *bench, int round) {
+  static const char *const keys[] = {"cache.stream_local", "cache.global", "cache_size", "cache.max_bytes",
+                                     "cache.max_age"};
+  static const char *const values[] = {"0", "3", "1000"};
+  gm_pool *other;
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    pool_bench_ok(gm_config_set(bench->ctx, keys[i], values[(size_t)round % 3], err));
+  }
+  pool_bench_ok(gm_config_set(bench->ctx, "scaling.low", round % 2 ? "1" : "0", err));
+  pool_bench_ok(gm_config_set(bench->ctx, "cleanup.threshold", round % 2 ? "0.1" : "0.9", err));
+  pool_bench_ok(gm_pool_create(bench->device, NULL, &other, err));
+  const gm_request request = {.bytes = 4 * KIB};
+  gm_block block;
+  if (gm_alloc(other, &request, &block) <= GM_ACQUIRE_FRESH) assert_int_equal(gm_free(other, &block, NULL), GM_OK);
+  pool_bench_ok(gm_pool_destroy(other, err));
+  pool_bench_ok(gm_pool_cleanup(bench->pool, GM_CLEANUP_THRESHOLD_CONFIG, round % 5 == 0, NULL, err));
+}
+
+static void test_keys_change_while_threads_allocate(void **state) {
+  (void)state;
+  static const setting eager[] = {
+      {"cache.max_age", "0"}, {"cache.stream_local", "4"}, {"cache.max_bytes", "1M"}, {NULL, NULL}};
+  for (size_t i = 0; i < 2; i++) {
+    pool_bench bench;
+    pthread_t threads[WORKERS];
+    worker workers[WORKERS];
+    _Atomic bool failed = false;
+    open_with(&bench, strategies[i], NULL, eager);
+    for (int k = 0; k < WORKERS; k++) {
+      workers[k] = (worker){.bench = &bench, .failed = &failed};
+      pool_bench_ok(gm_stream_create(bench.device, &workers[k].stream, err));
+      assert_int_equal(pthread_create(&threads[k], NULL, work, &workers[k]), 0);
+    }
+    for (int round = 0; round < 50; round++) change(&bench, round);
+    for (int k = 0; k < WORKERS; k++) assert_int_equal(pthread_join(threads[k], NULL), 0);
+    assert_false(atomic_load(&failed));
+    for (int k = 0; k < WORKERS; k++) pool_bench_ok(gm_stream_close(workers[k].stream, err));
+    gm_pool_clear(bench.pool);
+    const gm_stats stats = pool_bench_stats(&bench);
+    assert_int_equal(stats.reserved_bytes + stats.active, 0);
+    pool_bench_close(&bench);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_hits_are_counted_by_level),
@@ -292,6 +363,7 @@ int main(void) {
       cmocka_unit_test(test_caches_follow_the_pressure),
       cmocka_unit_test(test_between_the_bounds_nothing_changes),
       cmocka_unit_test(test_under_used_classes_go_first),
+      cmocka_unit_test(test_keys_change_while_threads_allocate),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
