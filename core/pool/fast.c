@@ -3,7 +3,7 @@
  * memory, writes nothing that another thread reads often, and fails nothing: whatever it does not expect it leaves as
  * it is. */
 #include "core/pool/acquire.h"
-#include "core/pool/hole.h"
+#include "core/pool/give.h"
 #include "core/pool/release.h"
 
 #define FAST_LIKELY(x) __builtin_expect(!!(x), 1)
@@ -64,27 +64,6 @@ static inline uint32_t fast_take(gm__arena *arena, uint64_t bytes, const gm_stre
   return number;
 }
 
-/* The live span, whose lock is held, becomes free; false: not so easily. */
-static inline bool fast_give(gm__arena *arena, uint32_t number, const gm_stream *stream) {
-  gm__span *span = gm__arena_span(arena, number);
-  gm__lane *lane = gm__arena_lane(arena, stream);
-  if (FAST_UNLIKELY(!lane || span->state != GM__SPAN_LIVE)) return false;
-  const uint8_t last = span->lane;
-  if (FAST_UNLIKELY(last != lane->number && last != GM__LANE_IDLE && span->seq > arena->order.slots[last].passed)) {
-    return false;
-  }
-  gm__arena_take_back(arena, span, number);
-  span->seq = gm__order_now(&arena->order);
-  span->lane = lane->number;
-  if (stream) arena->order.slots[lane->number].last_free = span->seq;
-  const uint32_t most = atomic_load_explicit(&arena->pool->quick_blocks, memory_order_relaxed);
-  if (span->granules <= arena->quick_most && gm__quick_put(lane, span, number, most)) return true;
-  arena->frees++;
-  gm__lookup_remove(&arena->lookup, &arena->spans, number);
-  gm__hole_free(arena, number, lane);
-  return true;
-}
-
 gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *out) {
   if (FAST_UNLIKELY(!pool || !request || !out || !gm__pool_is(pool))) return GM_ACQUIRE_INVALID;
   gm__arena *arena = fast_arena(pool);
@@ -122,7 +101,7 @@ gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream) {
   if (FAST_LIKELY(arena && block->node >> GM__ARENA_SHIFT == arena->tag_of_blocks &&
                   gm__bias_enter(&arena->lock, gm__thread_self()))) {
     const uint32_t number = gm__arena_find(arena, block);
-    const bool given = number && fast_give(arena, number, stream);
+    const bool given = number && gm__give(arena, number, stream);
     gm__arena_leave(arena);
     if (FAST_LIKELY(given)) return GM_OK;
   }
@@ -135,7 +114,7 @@ gm_status gm_free_ptr(gm_pool *pool, void *pointer, uint64_t bytes_or_0, gm_stre
   if (FAST_LIKELY(arena && gm__bias_enter(&arena->lock, gm__thread_self()))) {
     const uint32_t number = gm__lookup_find(&arena->lookup, &arena->spans, (uintptr_t)pointer);
     const bool given = number && bytes_or_0 <= gm__arena_bytes(arena, gm__arena_span(arena, number)) &&
-                       fast_give(arena, number, stream);
+                       gm__give(arena, number, stream);
     gm__arena_leave(arena);
     if (FAST_LIKELY(given)) return GM_OK;
   }

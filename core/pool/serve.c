@@ -3,8 +3,8 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/pool/acquire.h"
+#include "core/pool/give.h"
 #include "core/pool/growth.h"
-#include "core/pool/hole.h"
 #include "core/pool/tracked.h"
 
 /* The order in which a request is served: a span that its stream may use at once, from the arena's quick lists and
@@ -259,10 +259,12 @@ static uint32_t serve_seize(gm__arena *arena, const gm_block *block, gm_status *
 }
 
 static gm_status serve_take_back(gm__arena *arena, const gm_block *block, gm_stream *stream) {
+  uint32_t number = gm__arena_find(arena, block);
+  if (number && gm__give(arena, number, stream)) return GM_OK;
   if (!serve_can_order(arena, stream)) return GM_ERR_BUSY;
   const int slot = serve_free_slot(arena, stream);
   gm_status status;
-  const uint32_t number = serve_seize(arena, block, &status);
+  number = serve_seize(arena, block, &status);
   if (number) serve_free(arena, number, slot);
   return status;
 }
