@@ -59,7 +59,9 @@ static void release_shrink_caches(gm_pool *pool, int slot, gm__leaving *leaving)
 static void release_pool_node(gm_pool *pool, gm__node *node, gm_stream *stream, gm__leaving *leaving) {
   const int slot = gm__give_back_slot(pool, stream);
   gm__pool_free_node(pool, node, slot);
-  if (pool->strategy != GM_STRATEGY_BUCKET || gm__stream_captured(stream)) return;
+  const bool over = pool->buckets.classes[node->size_class].count > pool->buckets.most || release_is_over(pool) ||
+                    release_is_full(pool, slot);
+  if (!over || pool->strategy != GM_STRATEGY_BUCKET || gm__stream_captured(stream)) return;
   release_shrink(pool, node, leaving);
   release_shrink_caches(pool, slot, leaving);
 }

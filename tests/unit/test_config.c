@@ -82,19 +82,10 @@ static void test_values_are_checked(void **state) {
       {"max_pooled_per_bucket", "auto"},
   };
   static const char *const good[][2] = {
-      {"memory_fraction", "0.5"},
-      {"min_free_bytes", "auto"},
-      {"min_free_bytes", "1G"},
-      {"cpu_fallback", "off"},
-      {"allocation_strategy", "bucket"},
-      {"segment_size", "1G"},
-      {"pre_allocate_sizes", "4K,1M"},
-      {"warmup", "4K:50,64K:20"},
-      {"max_pool_bytes", "18446744073709551615"},
-      {"cache.stream_local", "0"},
-      {"cache.max_age", "auto"},
-      {"cache.max_bytes", "1G"},
-      {"gpu.memory.max_fraction", "0.25"},
+      {"memory_fraction", "0.5"},      {"min_free_bytes", "auto"},          {"min_free_bytes", "1G"},
+      {"cpu_fallback", "off"},         {"allocation_strategy", "bucket"},   {"segment_size", "1G"},
+      {"pre_allocate_sizes", "4K,1M"}, {"warmup", "4K:50,64K:20"},          {"max_pool_bytes", "18446744073709551615"},
+      {"cache.max_bytes", "1G"},       {"gpu.memory.max_fraction", "0.25"},
   };
   static const char *const later[][2] = {
       {"zero_segments", "true"}, {"gpu.memory.cache_size", "50"}, {"gpu.ast.max_cache_size", "0"}};
