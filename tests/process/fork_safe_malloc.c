@@ -1,9 +1,9 @@
-/* The sanitizers' allocator, safe to fork beside. gcc 12's thread and address sanitizers do not take their allocator's
- * locks at a fork, as the C library does with its own: a child that is born while another thread is inside malloc waits
- * for ever at its own next one. That would be a finding about the sanitizer, not about gm. So these functions stand
- * before the sanitizer's, for gm and the drivers too; nobody is inside while the process forks.
+/* The thread sanitizer's allocator, safe to fork beside. gcc 12's does not take its locks at a fork, as the C library
+ * does with its own: a child that is born while another thread is inside malloc waits for ever at its own next one.
+ * That would be a finding about the sanitizer, not about gm. So these functions stand before the sanitizer's, for gm
+ * and the drivers too; nobody is inside while the process forks.
  *
- * For sanitized builds alone, and not instrumented itself. */
+ * For builds with that sanitizer alone, and not instrumented itself. */
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
