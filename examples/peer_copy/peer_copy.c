@@ -9,7 +9,7 @@
 
 #include "gm/gm.h"
 
-enum { BYTES = 64 << 20, NAME = 16 };
+enum { BYTES = 16 << 20, NAME = 16 };
 
 static gm_error err;
 
