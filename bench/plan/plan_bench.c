@@ -1,6 +1,6 @@
 /* Plans of recorded lifetimes, and of random ones: how far from what lives at once, and how long planning takes.
  *
- * usage: gm_plan_bench [--random COUNT] [TRACE...] */
+ * usage: gm_plan_bench [--random COUNT] [--training COUNT] [TRACE...] */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +16,8 @@ typedef struct lives {
   uint64_t count, capacity;
 } lives;
 
-static double seconds_now(void) {
-  struct timespec now;
-  timespec_get(&now, TIME_UTC);
-  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
+/* Of this process, so that others on the machine count less. */
+static double seconds_now(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
 static gm_status stop(gm_status status, const char *name, const gm_error *err) {
   if (status != GM_OK) fprintf(stderr, "%s: %s: %s\n", name, err->op, err->message);
@@ -56,12 +53,33 @@ static gm_status lives_read(lives *l, gm_trace *trace, gm_error *err) {
   return GM_OK;
 }
 
+static uint64_t next_random(uint64_t *state) {
+  *state = *state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+  return *state >> 33;
+}
+
+/* A step of training: each operation forward makes an activation that its gradient reads last, the first one at the
+ * very end, and a passing block; each operation backward makes a gradient and a passing block. Sizes come from a few
+ * layers that repeat. */
+static int lives_training(lives *l, uint64_t count) {
+  uint64_t state = 5, sizes[24], ops = count / 2, half = ops / 2;
+  for (int i = 0; i < 24; i++) sizes[i] = 256 + (next_random(&state) & 0xffffff);
+  for (uint64_t op = 0; op < ops; op++) {
+    uint64_t passing = sizes[(op + 7) % 24] >> 2, kept = sizes[op % 24], life = op < half ? ops - 1 - op : op + 1;
+    if (!lives_grow(l)) return 0;
+    l->tensors[l->count++] = (gm_plan_tensor){kept, 256, op, life, 0};
+    if (!lives_grow(l)) return 0;
+    l->tensors[l->count++] = (gm_plan_tensor){passing, 256, op, op + next_random(&state) % 4, 0};
+  }
+  return 1;
+}
+
 /* Sizes of every magnitude up to 16 MiB, lives of every magnitude up to 4096 operations. */
 static int lives_random(lives *l, uint64_t count) {
   uint64_t state = 3;
   for (uint64_t i = 0; i < count; i++) {
     uint64_t draw[4];
-    for (int k = 0; k < 4; k++) draw[k] = (state = state * UINT64_C(6364136223846793005) + 1442695040888963407u) >> 33;
+    for (int k = 0; k < 4; k++) draw[k] = next_random(&state);
     uint64_t life = (draw[0] & 0xfff) >> draw[1] % 12, bytes = (256 + (draw[2] & 0xffffff)) >> draw[3] % 24;
     if (!lives_grow(l)) return 0;
     l->tensors[l->count++] = (gm_plan_tensor){bytes + 1, 256, i, i + life, 0};
@@ -71,21 +89,23 @@ static int lives_random(lives *l, uint64_t count) {
 
 static gm_status lives_plan(const lives *l, const char *name) {
   uint64_t *offsets = calloc(l->count + 1, sizeof *offsets), live = 0, peaks[2] = {0};
-  double took[2];
+  double took[2], check = 0;
   gm_error err = {.op = "calloc", .message = "no memory"};
   gm_status status = offsets ? gm_plan_peak_live(NULL, l->tensors, l->count, &live, &err) : GM_ERR_OUT_OF_HOST_MEMORY;
   for (int policy = GM_PLAN_ENGINE; policy <= GM_PLAN_BEST && status == GM_OK; policy++) {
     double from = seconds_now();
     status = gm_plan_make(NULL, (gm_plan_policy)policy, l->tensors, l->count, offsets, &peaks[policy], &err);
     took[policy] = seconds_now() - from;
+    from = seconds_now();
     if (status == GM_OK) status = gm_plan_check(NULL, l->tensors, l->count, offsets, NULL, &err);
+    check = seconds_now() - from;
   }
   free(offsets);
   if (status != GM_OK) return stop(status, name, &err);
   const char *slash = strrchr(name, '/');
   double least = live ? (double)live : 1;
-  printf("%-40.40s %8" PRIu64 " %10.3f   %8.4f %7.3f s   %8.4f %7.3f s\n", slash ? slash + 1 : name, l->count,
-         (double)live / (1 << 30), (double)peaks[0] / least, took[0], (double)peaks[1] / least, took[1]);
+  printf("%-40.40s %8" PRIu64 " %10.3f   %8.4f %7.3f s   %8.4f %7.3f s   %7.3f s\n", slash ? slash + 1 : name, l->count,
+         (double)live / (1 << 30), (double)peaks[0] / least, took[0], (double)peaks[1] / least, took[1], check);
   return GM_OK;
 }
 
@@ -102,10 +122,10 @@ static gm_status bench_trace(const char *path) {
   return status;
 }
 
-static gm_status bench_random(const char *text) {
+static gm_status bench_made(const char *name, int (*make)(lives *, uint64_t), const char *text) {
   lives l = {0};
   uint64_t count = strtoull(text, NULL, 10);
-  gm_status status = lives_random(&l, count) ? lives_plan(&l, "random") : GM_ERR_OUT_OF_HOST_MEMORY;
+  gm_status status = make(&l, count) ? lives_plan(&l, name) : GM_ERR_OUT_OF_HOST_MEMORY;
   free(l.tensors);
   free(l.ids);
   return status;
@@ -113,11 +133,19 @@ static gm_status bench_random(const char *text) {
 
 int main(int argc, char **argv) {
   gm_status status = GM_OK;
-  if (argc < 2) return fprintf(stderr, "usage: %s [--random COUNT] [TRACE...]\n", argv[0]), 2;
-  printf("%-40s %8s %10s   %-18s   %s\n", "lifetimes", "tensors", "live GiB", "engine / live", "best / live");
+  if (argc < 2) return fprintf(stderr, "usage: %s [--random COUNT] [--training COUNT] [TRACE...]\n", argv[0]), 2;
+  printf("%-40s %8s %10s   %-18s   %-18s   %s\n", "lifetimes", "tensors", "live GiB", "engine / live", "best / live",
+         "check");
   for (int i = 1; i < argc && status == GM_OK; i++) {
-    bool random = strcmp(argv[i], "--random") == 0 && i + 1 < argc;
-    status = random ? bench_random(argv[++i]) : bench_trace(argv[i]);
+    bool random = strcmp(argv[i], "--random") == 0, training = strcmp(argv[i], "--training") == 0;
+    if ((random || training) && i + 1 == argc) break;
+    if (random) {
+      status = bench_made("random", lives_random, argv[++i]);
+    } else if (training) {
+      status = bench_made("training", lives_training, argv[++i]);
+    } else {
+      status = bench_trace(argv[i]);
+    }
   }
   return status == GM_OK ? 0 : 1;
 }

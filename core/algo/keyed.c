@@ -1,5 +1,6 @@
 #include "core/algo/keyed.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 enum { KEYED_FEW = 48 }; /* below, inserting is faster than counting */
@@ -32,7 +33,12 @@ void gm__keyed_sort(gm__keyed *items, gm__keyed *scratch, size_t count) {
     keyed_insert(items, count);
     return;
   }
-  for (size_t i = 1; i < count; i++) differ |= items[i].key ^ items[0].key;
+  bool sorted = true;
+  for (size_t i = 1; i < count; i++) {
+    differ |= items[i].key ^ items[0].key;
+    sorted = sorted && items[i - 1].key <= items[i].key;
+  }
+  if (sorted) return;
   for (unsigned shift = 0; shift < 64; shift += 8) {
     if (!(differ >> shift & 255)) continue;
     keyed_pass(from, to, count, shift);

@@ -89,8 +89,8 @@ static uint32_t pair_join(gm__pair_set *set, uint32_t low, uint32_t high) {
   return root;
 }
 
-bool gm__pair_set_take(gm__pair_set *set, uint64_t key, uint64_t value) {
-  gm__pair pair = {key, value};
+/* The link to a pair; that is 0 where it is not there. */
+static uint32_t *pair_link(gm__pair_set *set, gm__pair pair) {
   uint32_t *link = &set->root;
   while (*link) {
     gm__pair_node *at = &set->nodes[*link];
@@ -102,7 +102,11 @@ bool gm__pair_set_take(gm__pair_set *set, uint64_t key, uint64_t value) {
       break;
     }
   }
-  uint32_t node = *link;
+  return link;
+}
+
+bool gm__pair_set_take(gm__pair_set *set, uint64_t key, uint64_t value) {
+  uint32_t *link = pair_link(set, (gm__pair){key, value}), node = *link;
   if (!node) return false;
   *link = pair_join(set, set->nodes[node].left, set->nodes[node].right);
   set->nodes[node].left = set->unused;
@@ -110,25 +114,25 @@ bool gm__pair_set_take(gm__pair_set *set, uint64_t key, uint64_t value) {
   return true;
 }
 
-/* On the way to where the pair would stand: the last node on its `after` side, or on the other one. */
-static bool pair_beside(const gm__pair_set *set, gm__pair pair, bool after, gm__pair *out) {
-  uint32_t node = set->root, found = 0;
+bool gm__pair_set_change(gm__pair_set *set, gm__pair from, gm__pair to) {
+  uint32_t node = *pair_link(set, from);
+  if (node) set->nodes[node].pair = to;
+  return node != 0;
+}
+
+/* On the way to where the pair would stand, the last node on either side is its neighbour. */
+void gm__pair_set_around(const gm__pair_set *set, uint64_t key, uint64_t value, gm__pair *below, gm__pair *from) {
+  gm__pair pair = {key, value};
+  uint32_t node = set->root, low = 0, high = 0;
   while (node) {
     const gm__pair_node *at = &set->nodes[node];
     bool less = pair_less(at->pair, pair);
-    if (less != after) found = node;
+    low = less ? node : low;
+    high = less ? high : node;
     node = less ? at->right : at->left;
   }
-  if (found) *out = set->nodes[found].pair;
-  return found != 0;
-}
-
-bool gm__pair_set_from(const gm__pair_set *set, uint64_t key, uint64_t value, gm__pair *out) {
-  return pair_beside(set, (gm__pair){key, value}, true, out);
-}
-
-bool gm__pair_set_below(const gm__pair_set *set, uint64_t key, uint64_t value, gm__pair *out) {
-  return pair_beside(set, (gm__pair){key, value}, false, out);
+  if (low) *below = set->nodes[low].pair;
+  if (high) *from = set->nodes[high].pair;
 }
 
 void gm__pair_set_close(gm__pair_set *set) {

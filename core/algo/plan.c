@@ -59,9 +59,9 @@ static gm_status plan_best(gm__plan_units *u, gm__plan_found *found) {
   bound = gm__min(gm__add_sat(bound, bound / PLAN_CLOSE), GM_PLAN_MAX_BYTES);
   gm__plan_budget budget = {PLAN_STEPS};
   gm_status status = GM_OK;
-  if (found->peak > bound) status = gm__plan_try_skyline(u, false, found);
-  if (status == GM_OK && found->peak > bound && plan_afford(&budget, u->count)) {
-    status = gm__plan_try_skyline(u, true, found);
+  for (gm__plan_order order = 0; order < GM__PLAN_ORDERS && status == GM_OK && found->peak > bound; order++) {
+    if (order && !plan_afford(&budget, u->count)) break;
+    status = gm__plan_try_skyline(u, order, found);
   }
   if (status == GM_OK && found->peak > bound) status = gm__plan_try_greedy(u, bound, &budget, found);
   return status;

@@ -79,8 +79,7 @@ static gm_status sweep_begin(sweep *s, uint64_t i, gm_error *err) {
     gm__pair_set_take(&s->live, offset, place);
     s->tops[i] = gm__max(s->tops[i], s->tops[place]); /* the operation still reads the operand */
   }
-  gm__pair_set_below(&s->live, offset, 0, &before);
-  gm__pair_set_from(&s->live, offset, 0, &after);
+  gm__pair_set_around(&s->live, offset, 0, &before, &after);
   bool low = before.value != UINT64_MAX && s->tops[before.value] > offset;
   if (low || after.key < s->tops[i]) {
     return gm__fail(err, GM_ERR_FORMAT, 0, op, "tensors %" PRIu64 " and %" PRIu64 " overlap at operation %" PRIu64,

@@ -142,26 +142,16 @@ static uint64_t greedy_pairs(const greedy *g) {
   return pairs;
 }
 
-typedef enum greedy_by { GREEDY_BYTES, GREEDY_AREA, GREEDY_LIFE, GREEDY_ORDERS } greedy_by;
-
-static uint64_t greedy_rank(const gm__plan_unit *unit, greedy_by by) {
-  uint64_t life = (uint64_t)unit->last - unit->first + 1;
-  switch (by) {
-    case GREEDY_AREA: return gm__mul_sat(unit->bytes, life);
-    case GREEDY_LIFE: return life;
-    default: return unit->bytes;
-  }
-}
-
 /* Largest first; of equal ones what lives longer, then what begins earlier. */
-static void greedy_sort(greedy *g, greedy_by by) {
+static void greedy_sort(greedy *g, gm__plan_order by) {
   gm__keyed *sorted = g->units->sorted;
   const gm__plan_unit *units = g->units->units;
   for (uint32_t i = 0; i < g->units->count; i++) {
-    sorted[i] = (gm__keyed){~greedy_rank(&units[i], by == GREEDY_LIFE ? GREEDY_BYTES : GREEDY_LIFE), i};
+    sorted[i] =
+        (gm__keyed){~gm__plan_value(&units[i], by == GM__PLAN_BY_LIFE ? GM__PLAN_BY_BYTES : GM__PLAN_BY_LIFE), i};
   }
   gm__keyed_sort(sorted, g->units->scratch, g->units->count);
-  for (uint32_t i = 0; i < g->units->count; i++) sorted[i].key = ~greedy_rank(&units[sorted[i].value], by);
+  for (uint32_t i = 0; i < g->units->count; i++) sorted[i].key = ~gm__plan_value(&units[sorted[i].value], by);
   gm__keyed_sort(sorted, g->units->scratch, g->units->count);
   for (uint32_t i = 0; i < g->units->count; i++) g->order[i] = (uint32_t)sorted[i].value;
   g->base = g->base_count = 0;
@@ -182,7 +172,7 @@ static void greedy_climb(greedy *g, uint64_t bound) {
 gm_status gm__plan_try_greedy(gm__plan_units *units, uint64_t bound, gm__plan_budget *budget, gm__plan_found *found) {
   greedy g = {.units = units, .budget = budget, .found = found};
   bool open = greedy_open(&g);
-  for (greedy_by by = GREEDY_BYTES; open && by < GREEDY_ORDERS && budget->steps && found->peak > bound; by++) {
+  for (gm__plan_order by = 0; open && by < GM__PLAN_ORDERS && budget->steps && found->peak > bound; by++) {
     greedy_sort(&g, by);
     if (!greedy_ground(&g) || greedy_pairs(&g) >= budget->steps) break;
     greedy_climb(&g, bound);

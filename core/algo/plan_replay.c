@@ -44,6 +44,13 @@ static void replay_take(gm_plan_replay *replay, uint64_t offset, uint64_t bytes)
   gm__pair_set_take(&replay->by_size, bytes, ~offset);
 }
 
+/* A hole gets other ends; it stays between its neighbours. */
+static void replay_change(gm_plan_replay *replay, gm__pair from, gm__pair to) {
+  gm__pair_set_change(&replay->by_offset, from, to);
+  gm__pair_set_take(&replay->by_size, from.value, ~from.key);
+  gm__pair_set_put(&replay->by_size, to.value, ~to.key);
+}
+
 static bool replay_reserve(gm_plan_replay *replay) {
   return gm__pair_set_reserve(&replay->by_offset, 1) && gm__pair_set_reserve(&replay->by_size, 1);
 }
@@ -56,15 +63,19 @@ static uint64_t replay_pad(const gm_plan_replay *replay, uint64_t bytes) {
 
 gm_status gm_plan_replay_alloc(gm_plan_replay *replay, uint64_t bytes, uint64_t *out_offset, gm_error *err) {
   const char *op = "gm_plan_replay_alloc";
-  gm__pair hole;
+  gm__pair smaller, hole = {0, 0};
   if (!replay || !out_offset) return gm__bad_argument(err, op, "an argument is NULL");
   uint64_t padded = replay_pad(replay, bytes);
+  if (padded) gm__pair_set_around(&replay->by_size, padded, 0, &smaller, &hole);
   if (!bytes) {
     *out_offset = 0;
-  } else if (padded && gm__pair_set_from(&replay->by_size, padded, 0, &hole)) {
+  } else if (hole.key) {
     *out_offset = ~hole.value;
-    replay_take(replay, *out_offset, hole.key);
-    if (hole.key > padded) replay_put(replay, *out_offset + padded, hole.key - padded);
+    if (hole.key > padded) {
+      replay_change(replay, (gm__pair){*out_offset, hole.key}, (gm__pair){*out_offset + padded, hole.key - padded});
+    } else {
+      replay_take(replay, *out_offset, hole.key);
+    }
   } else {
     if (!padded || replay->end > GM_PLAN_MAX_BYTES - padded) {
       return gm__bad_argument(err, op, "%" PRIu64 " bytes more are over 2^63 in all", bytes);
@@ -76,6 +87,24 @@ gm_status gm_plan_replay_alloc(gm_plan_replay *replay, uint64_t bytes, uint64_t 
   return GM_OK;
 }
 
+/* What is free from now on joins the holes beside it: `before` ends, `after` begins no later. */
+static void replay_join(gm_plan_replay *replay, uint64_t offset, uint64_t end, gm__pair before, gm__pair after) {
+  bool joins_before = before.value && before.key + before.value == offset, joins_after = after.key == end;
+  gm__pair hole = {joins_before ? before.key : offset, 0};
+  hole.value = (joins_after ? end + after.value : end) - hole.key;
+  if (end == replay->end) {
+    replay->end = hole.key;
+    if (joins_before) replay_take(replay, before.key, before.value);
+  } else if (joins_before) {
+    if (joins_after) replay_take(replay, after.key, after.value);
+    replay_change(replay, before, hole);
+  } else if (joins_after) {
+    replay_change(replay, after, hole);
+  } else {
+    replay_put(replay, hole.key, hole.value);
+  }
+}
+
 gm_status gm_plan_replay_free(gm_plan_replay *replay, uint64_t offset, uint64_t bytes, gm_error *err) {
   const char *op = "gm_plan_replay_free";
   gm__pair before = {0, 0}, after = {UINT64_MAX, 0};
@@ -83,28 +112,14 @@ gm_status gm_plan_replay_free(gm_plan_replay *replay, uint64_t offset, uint64_t 
   if (!bytes) return GM_OK;
   uint64_t padded = replay_pad(replay, bytes);
   bool inside = padded && offset % replay->align == 0 && offset <= replay->end && padded <= replay->end - offset;
-  gm__pair_set_below(&replay->by_offset, offset, 0, &before);
-  gm__pair_set_from(&replay->by_offset, offset, 0, &after);
+  gm__pair_set_around(&replay->by_offset, offset, 0, &before, &after);
   if (!inside || before.key + before.value > offset || after.key < offset + padded) {
     return gm__bad_argument(err, op, "%" PRIu64 " bytes at %" PRIu64 " are not taken", bytes, offset);
   }
   if (!replay_reserve(replay)) {
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a hole of a plan");
   }
-  uint64_t end = offset + padded;
-  if (before.value && before.key + before.value == offset) {
-    replay_take(replay, before.key, before.value);
-    offset = before.key;
-  }
-  if (after.key == end) {
-    replay_take(replay, after.key, after.value);
-    end += after.value;
-  }
-  if (end == replay->end) {
-    replay->end = offset;
-  } else {
-    replay_put(replay, offset, end - offset);
-  }
+  replay_join(replay, offset, offset + padded, before, after);
   return GM_OK;
 }
 

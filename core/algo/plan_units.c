@@ -119,14 +119,19 @@ static void units_fill(gm__plan_units *u) {
   }
 }
 
-/* The last rank whose operation is not behind a unit's last one. */
+/* The last rank whose operation is not behind a unit's last one. Most lives are short: so first in growing steps. */
 static void units_rank_ends(gm__plan_units *u) {
+  const gm__keyed *firsts = u->scratch;
   for (uint32_t unit = 0; unit < u->count; unit++) {
     uint64_t last = u->sorted[unit].key;
-    uint32_t low = u->units[unit].first, high = u->ranks; /* of `low` it holds */
+    uint32_t low = u->units[unit].first, high = low + 1; /* of `low` it holds */
+    for (uint32_t step = 1; high < u->ranks && firsts[u->begins[high]].key <= last; step *= 2) {
+      low = high;
+      high = u->ranks - high > step ? high + step : u->ranks;
+    }
     while (high - low > 1) {
       uint32_t middle = low + (high - low) / 2;
-      bool before = u->scratch[u->begins[middle]].key <= last;
+      bool before = firsts[u->begins[middle]].key <= last;
       *(before ? &low : &high) = middle;
     }
     u->units[unit].last = low;

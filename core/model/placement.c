@@ -5,16 +5,20 @@
 #include "core/base/saturate.h"
 
 /* A table, filled from the last device to the first, says for each device and layer how good a split of that layer and
- * all behind it over that device and those behind it can be: the headroom of the tightest device plus 1; 0: there is
- * none; UINT64_MAX: no device is used. So one table answers for every number of layers on the host. Less on devices
- * never makes a split impossible: that is why experts can be searched for by halving. */
+ * all behind it over that device and those behind it can be. So one table answers for every number of layers on the
+ * host. Less on devices never makes a split impossible: that is why experts can be searched for by halving. */
+
+typedef struct placement_cell {
+  uint64_t headroom; /* of the tightest device, plus 1; 0: there is no split; UINT64_MAX: no device is used */
+  uint16_t used;     /* devices; 0 where their number does not matter */
+  uint16_t end;      /* where the device's layers end */
+} placement_cell;
 
 typedef struct placement {
   const gm_services *services;
   const gm_fit_request *request;
-  uint64_t *best;  /* [device][layer], one row and one column more */
-  uint16_t *ends;  /* where the device's layers end in the best split */
-  gm__split split; /* `experts` is what the table was made for; on_host tells whether anything is on the host */
+  placement_cell *best; /* [device][layer], one row and one column more */
+  gm__split split;      /* `experts` is what the table was made for; on_host tells whether anything is on the host */
 } placement;
 
 uint32_t gm__placement_least(const gm_fit_request *request) {
@@ -31,27 +35,32 @@ bool gm__placement_room(const gm_fit_device *device, uint64_t *out) {
 static bool placement_open(placement *p) {
   size_t cells = ((size_t)p->request->device_count + 1) * (p->request->layer_count + 1);
   p->best = gm__alloc_array(p->services, cells, sizeof *p->best);
-  p->ends = gm__alloc_array(p->services, cells, sizeof *p->ends);
-  return p->best && p->ends;
+  return p->best != NULL;
 }
 
 static void placement_close(placement *p) {
   size_t cells = ((size_t)p->request->device_count + 1) * (p->request->layer_count + 1);
   gm__release(p->services, p->best, cells * sizeof *p->best);
-  gm__release(p->services, p->ends, cells * sizeof *p->ends);
 }
 
-static size_t placement_cell(const placement *p, uint32_t device, uint32_t layer) {
-  return (size_t)device * (p->request->layer_count + 1) + layer;
+static placement_cell *placement_at(const placement *p, uint32_t device, uint32_t layer) {
+  return &p->best[(size_t)device * (p->request->layer_count + 1) + layer];
+}
+
+/* Fewer devices, then more headroom. */
+static bool placement_worse(const placement_cell *a, const placement_cell *b) {
+  if (!a->headroom || !b->headroom || a->used == b->used) return a->headroom < b->headroom;
+  return a->used > b->used;
 }
 
 /* The best end for layers from `first` on one device; of equal ones the last. */
 static void placement_fill_cell(placement *p, uint32_t device, uint32_t first) {
   const gm_fit_request *request = p->request;
-  const uint64_t *behind = &p->best[placement_cell(p, device + 1, 0)];
-  uint64_t room, sum = 0, compute = 0, best = behind[first];
+  const placement_cell *behind = placement_at(p, device + 1, 0);
+  placement_cell best = {behind[first].headroom, behind[first].used, (uint16_t)first};
+  uint64_t room, sum = 0, compute = 0;
   uint64_t fixed = p->split.experts || p->split.on_host ? request->partial_bytes : 0;
-  uint32_t least = gm__placement_least(request), end = first;
+  uint32_t least = gm__placement_least(request);
   bool usable = gm__placement_room(&request->devices[device], &room);
   for (uint32_t i = first; usable && i < request->layer_count; i++) {
     const gm_fit_layer *layer = &request->layers[i];
@@ -60,13 +69,12 @@ static void placement_fill_cell(placement *p, uint32_t device, uint32_t first) {
     compute = gm__max(compute, layer->compute_bytes);
     uint64_t need = gm__add_sat(sum, gm__add_sat(compute, fixed));
     if (need > room) break;
-    uint64_t value = gm__min(room - need + 1, behind[i + 1]);
-    if (i + 1 - first < least || !value || value < best) continue;
-    best = value;
-    end = i + 1;
+    placement_cell found = {.headroom = gm__min(room - need + 1, behind[i + 1].headroom), .end = (uint16_t)(i + 1)};
+    if (!request->spread) found.used = (uint16_t)(behind[i + 1].used + 1);
+    if (i + 1 - first < least || !found.headroom || placement_worse(&found, &best)) continue;
+    best = found;
   }
-  p->best[placement_cell(p, device, first)] = best;
-  p->ends[placement_cell(p, device, first)] = (uint16_t)end;
+  *placement_at(p, device, first) = best;
 }
 
 /* The table for splits with the experts of so many layers on the host, and with `partial` anything there. */
@@ -74,19 +82,21 @@ static void placement_fill(placement *p, uint32_t experts, bool partial) {
   uint32_t count = p->request->layer_count, devices = p->request->device_count;
   p->split.experts = experts;
   p->split.on_host = partial;
-  for (uint32_t i = 0; i <= count; i++) p->best[placement_cell(p, devices, i)] = i == count ? UINT64_MAX : 0;
+  for (uint32_t i = 0; i <= count; i++) {
+    *placement_at(p, devices, i) = (placement_cell){.headroom = i == count ? UINT64_MAX : 0};
+  }
   for (uint32_t device = devices; device-- > 0;) {
     for (uint32_t i = 0; i <= count; i++) placement_fill_cell(p, device, i);
   }
 }
 
-static bool placement_possible(const placement *p, uint32_t on_host) { return p->best[on_host] != 0; }
+static bool placement_possible(const placement *p, uint32_t on_host) { return p->best[on_host].headroom != 0; }
 
 static gm__split placement_split(const placement *p, uint32_t on_host, uint32_t experts) {
   gm__split split = {.on_host = on_host, .experts = experts};
   uint32_t at = on_host;
   for (uint32_t device = 0; device < p->request->device_count; device++) {
-    at = p->ends[placement_cell(p, device, at)];
+    at = placement_at(p, device, at)->end;
     split.ends[device] = at;
   }
   return split;

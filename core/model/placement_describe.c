@@ -77,7 +77,8 @@ static void describe_unused(const gm_fit_request *request, const gm__split *spli
     snprintf(why, GM_FIT_WHY_SIZE, "%u layer(s) at least need %s, %s is left after margin and overhead",
              gm__placement_least(request), need, room);
   } else {
-    snprintf(why, GM_FIT_WHY_SIZE, "the split is better without it");
+    bool spare = !request->spread && !split->on_host;
+    snprintf(why, GM_FIT_WHY_SIZE, spare ? "the other devices have room for all" : "the split is better without it");
   }
 }
 

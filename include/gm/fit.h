@@ -43,6 +43,7 @@ typedef struct gm_fit_request {
   uint32_t least_share_percent; /* a device gets at least this part of the layers, or none: 0 to 100 */
   bool all_on_devices;          /* a layer on the host is a "no" */
   bool experts_on_host;         /* experts of the first layers may lie on the host when not all find room */
+  bool spread;                  /* over all devices that are of use, in place of the fewest that will do */
   uint64_t host_free_bytes;     /* GM_UNKNOWN_BYTES: no limit; 0: none is free */
   uint64_t host_fixed_bytes;    /* on the host in any case: embeddings, inputs, outputs */
   uint64_t partial_bytes;       /* more compute bytes on each used device when layers or experts are on the host */
@@ -74,11 +75,13 @@ typedef struct gm_fit_plan {
 
 /* Split the layers: the first ones to the host, the rest over the devices in their order, consecutive layers each.
  * Of all splits in which every place has room, the best: (1) the most layers on devices, (2) the fewest with experts on
- * the host, (3) the most headroom on the device that is left with the least, counted in bytes, (4) more layers on
- * earlier devices. `out_parts` has one entry for each device (NULL: not wanted). That it does not fit is an answer, not
- * a failure. GM_ERR_INVALID_ARGUMENT: NULL where something is needed, struct_size is none that gm knows, no layers or
- * more than GM_FIT_LAYERS_MAX, more than GM_FIT_DEVICES_MAX devices, a share over 100; GM_ERR_OUT_OF_HOST_MEMORY.
- * Figures whose sums pass 2^64-1 count as that many bytes. `services` may be NULL (malloc). */
+ * the host, (3) the fewest devices, unless `spread` is set: layers on several cards wait for each other, and a card
+ * left alone can do other work, (4) the most headroom on the device that is left with the least, counted in bytes,
+ * (5) more layers on earlier devices. `out_parts` has one entry for each device (NULL: not wanted). That it does not
+ * fit is an answer, not a failure. GM_ERR_INVALID_ARGUMENT: NULL where something is needed, struct_size is none that gm
+ * knows, no layers or more than GM_FIT_LAYERS_MAX, more than GM_FIT_DEVICES_MAX devices, a share over 100;
+ * GM_ERR_OUT_OF_HOST_MEMORY. Figures whose sums pass 2^64-1 count as that many bytes. `services` may be NULL (malloc).
+ */
 GM_API gm_status gm_place_layers(const gm_services *services, const gm_fit_request *request, gm_fit_part *out_parts,
                                  gm_fit_plan *out, gm_error *err);
 

@@ -16,9 +16,11 @@ enum {
   FIT_SEPARATE,
   FIT_KV_TYPE,
   FIT_NO_FLASH,
+  FIT_NO_COPIES,
   FIT_DEVICE_LIST,
   FIT_HOST,
   FIT_KEEP,
+  FIT_SPREAD,
   FIT_DIMS,
   FIT_DTYPE,
   FIT_EXPLAIN
@@ -106,6 +108,7 @@ static error_t fit_parse_run(int key, char *text, struct argp_state *state, gm_e
     case FIT_SEQS: settings->sequences = args_count(state, "--seqs", text, 1, 4096); return 0;
     case FIT_SEPARATE: settings->separate_sequences = true; return 0;
     case FIT_NO_FLASH: settings->plain_attention = true; return 0;
+    case FIT_NO_COPIES: settings->kv_copies = false; return 0;
     case FIT_KV_TYPE: settings->key_type = settings->value_type = fit_parse_type(state, "--kv-type", text); return 0;
     case FIT_DTYPE: settings->weight_type = fit_parse_type(state, "--dtype", text); return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -119,6 +122,7 @@ static error_t fit_parse(int key, char *text, struct argp_state *state) {
     case FIT_DEVICE_LIST: fit_parse_devices(state, question, text); return 0;
     case FIT_HOST: question->host_free_bytes = args_bytes(state, "--host", text); return 0;
     case FIT_KEEP: fit_parse_keep(state, question, text); return 0;
+    case FIT_SPREAD: question->spread = true; return 0;
     case FIT_DIMS:
       fit_parse_dims(state, question, text);
       arguments->has_dims = true;
@@ -142,10 +146,13 @@ static const struct argp_option fit_options[] = {
     {"separate", FIT_SEPARATE, NULL, 0, "Each sequence has a cache of its own", 0},
     {"kv-type", FIT_KV_TYPE, "T", 0, "Type of keys and values: f16, q8_0, ...", 0},
     {"no-flash", FIT_NO_FLASH, NULL, 0, "Without flash attention", 0},
+    {"no-kv-copies", FIT_NO_COPIES, NULL, 0,
+     "Without the f16 copies of a layer's keys and values that CUDA's flash attention takes of other types", 0},
     {"devices", FIT_DEVICE_LIST, "LIST", 0, "Free memory of each device, 24G,24G,12G (those that are here)", 0},
     {"host", FIT_HOST, "N", 0, "Free memory of the host (what is free; no limit with --devices)", 0},
     {"keep-free", FIT_KEEP, "N", 0,
      "Leave at least this much free on each device (256M); 1G,0: more on the first, as where a display is", 0},
+    {"spread", FIT_SPREAD, NULL, 0, "Over all devices of use, not over the fewest that will do", 0},
     {"dims", FIT_DIMS, "LIST", 0, "HIDDEN,INTERMEDIATE,LAYERS,VOCAB,HEADS,KV_HEADS in place of a model", 0},
     {"dtype", FIT_DTYPE, "T", 0, "Type of the weights where no file says it (f16)", 0},
     {"explain", FIT_EXPLAIN, NULL, 0, "Every term", 0},
@@ -156,7 +163,6 @@ static const struct argp_option fit_options[] = {
 static void fit_complete(fit_question *question) {
   gm_estimate_settings *settings = &question->settings;
   if (settings->batch && !settings->micro_batch) settings->micro_batch = settings->batch;
-  settings->kv_copies = true;
 }
 
 static gm_status fit_ask(fit_question *question, session *self, gm_error *err) {
@@ -202,6 +208,7 @@ int command_fit(int argc, char **argv) {
           "safetensors file, a folder, or a config.json."};
   static fit_arguments arguments; /* too large for a stack */
   arguments = (fit_arguments){.question.settings.struct_size = sizeof arguments.question.settings,
+                              .question.settings.kv_copies = true,
                               .question.host_free_bytes = GM_UNKNOWN_BYTES};
   for (int i = 0; i < FIT_DEVICES; i++) arguments.question.keep_free_bytes[i] = UINT64_C(256) << 20;
   args_parse(&argp, 0, argc, argv, &arguments);

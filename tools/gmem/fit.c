@@ -125,6 +125,7 @@ static gm_status fit_figures(void *user, const gm_fit_setting *setting, gm_fit_r
   out->devices = self->room;
   out->device_count = self->device_count;
   out->host_free_bytes = self->host_free_bytes;
+  out->spread = self->spread;
   return status;
 }
 

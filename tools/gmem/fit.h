@@ -24,6 +24,7 @@ typedef struct fit_question {
   uint64_t keep_free_bytes[FIT_DEVICES]; /* of each device */
   uint64_t host_free_bytes;              /* GM_UNKNOWN_BYTES: no limit */
   bool is_described;                     /* devices come from the command line */
+  bool spread;                           /* over all devices of use, not the fewest */
   /* found */
   gm_model *model;    /* NULL: weights are counted from dimensions */
   bool has_no_config; /* weights alone are known */

@@ -125,6 +125,39 @@ static void show_terms(FILE *file, const fit_question *self) {
   table_print(&rows, file);
 }
 
+static void show_place(table *rows, const char *backend, uint32_t index, const gm_fit_part *part,
+                       const gm_fit_device *room) {
+  uint64_t parts = part->weight_bytes + part->kv_bytes + part->compute_bytes;
+  table_row(rows);
+  table_cell(rows, "%s %" PRIu32, backend, index);
+  table_cell(rows, "%" PRIu32, part->layer_count);
+  table_cell(rows, "%" PRIu64, part->weight_bytes);
+  table_cell(rows, "%" PRIu64, part->kv_bytes);
+  table_cell(rows, "%" PRIu64, part->compute_bytes);
+  table_cell(rows, "%" PRIu64, part->bytes - parts);
+  table_cell(rows, "%" PRIu64, room->margin_bytes);
+  if (part->headroom_bytes == GM_UNKNOWN_BYTES) {
+    table_cell(rows, "no limit");
+  } else {
+    table_cell(rows, "%" PRIu64, part->headroom_bytes);
+  }
+}
+
+/* Place by place. Of the host, what lies there in any case is its overhead. */
+static void show_places(FILE *file, const fit_question *self) {
+  static const char *const heads[] = {"place", "layers", "weights", "cache", "compute", "overhead", "margin", "free"};
+  table rows = {.rows = 0};
+  table_row(&rows);
+  for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) table_cell(&rows, "%s", heads[i]);
+  for (uint32_t i = 0; i < self->device_count; i++) {
+    show_place(&rows, self->devices[i].backend, self->devices[i].index, &self->parts[i], &self->room[i]);
+  }
+  const gm_fit_device host = {.margin_bytes = 0};
+  show_place(&rows, "host", 0, &self->plan.host, &host);
+  fputc('\n', file);
+  table_print(&rows, file);
+}
+
 void fit_print(FILE *file, const fit_question *self, bool explains) {
   fit_sums sums = fit_sum(self);
   show_head(file, self, &sums);
@@ -133,7 +166,9 @@ void fit_print(FILE *file, const fit_question *self, bool explains) {
   if (self->device_count) fprintf(file, "  # weights  = cache  + compute, overhead  - margin  . free\n");
   fputc('\n', file);
   show_verdict(file, self);
-  if (explains) show_terms(file, self);
+  if (!explains) return;
+  show_terms(file, self);
+  show_places(file, self);
 }
 
 /* ---- JSON ---- */

@@ -8,7 +8,7 @@
 
 #include "gm/export.h"
 
-enum { TABLE_ROWS = 48, TABLE_COLUMNS = 4, TABLE_CELL = 256 };
+enum { TABLE_ROWS = 48, TABLE_COLUMNS = 8, TABLE_CELL = 256 };
 
 /* Starts zeroed. Rows and columns past the last are left out, texts that do not fit are cut. */
 typedef struct table {
