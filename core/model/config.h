@@ -64,12 +64,15 @@ void gm__config_state(gm__config *config, gm__config_field field, uint64_t value
 /* The next layer of a list has a window or attends to everything. */
 void gm__config_note_layer(gm__config_windows *windows, bool windowed);
 
-/* What a key is called in a message when it is missing. */
-typedef const char *gm__config_names[GM__CONFIG_FIELDS];
+/* What a key is called in a message when it is missing: the prefix, then the name of its field. */
+typedef struct gm__config_names {
+  const char *prefix;
+  const char *const *by_field;
+} gm__config_names;
 
 /* Defaults, and what follows from other fields; into *out. GM_ERR_NOT_FOUND: a needed one is not stated, by its name.
  */
-gm_status gm__config_finish(const gm__config *config, const gm__config_names names, const char *op, const char *path,
+gm_status gm__config_finish(const gm__config *config, const gm__config_names *names, const char *op, const char *path,
                             gm_model_config *out, gm_error *err);
 
 /* ---- readers ---- */

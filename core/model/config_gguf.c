@@ -14,7 +14,7 @@ enum { CONFIG_KEY_MAX = 160 };
 
 /* Behind "ARCHITECTURE.", by field; NULL where GGUF has no key. Of a list of numbers, one for each layer, the largest
  * counts. */
-static const gm__config_names gguf_keys = {
+static const char *const gguf_keys[GM__CONFIG_FIELDS] = {
     [GM__CONFIG_HIDDEN] = "embedding_length",
     [GM__CONFIG_INTERMEDIATE] = "feed_forward_length",
     [GM__CONFIG_LAYERS] = "block_count",
@@ -139,23 +139,12 @@ static void gguf_config_embedding(gguf_config *reader) {
   if (reader->model->tensor_count > 0) gm__config_state(config, GM__CONFIG_TIED, !has_head || twice);
 }
 
-/* A missing key is named as it stands in the file. */
-static void gguf_config_full_names(const gguf_config *reader, char keys[][CONFIG_KEY_MAX], gm__config_names out) {
-  static const gm__config_field needed[] = {GM__CONFIG_HIDDEN, GM__CONFIG_LAYERS, GM__CONFIG_HEADS};
-  for (int i = 0; i < 3; i++) {
-    snprintf(keys[i], CONFIG_KEY_MAX, "%.40s%s", reader->prefix, gguf_keys[needed[i]]);
-    out[needed[i]] = keys[i];
-  }
-}
-
 gm_status gm__config_from_gguf(const gm_model *model, gm_model_config *out, gm_error *err) {
   gguf_config reader = {.model = model, .contents = &model->shards[0].contents};
-  char keys[3][CONFIG_KEY_MAX];
-  gm__config_names names = {0};
   gm_status status = gguf_config_architecture(&reader, err);
   if (status == GM_OK) status = gguf_config_keys(&reader, err);
   if (status != GM_OK) return status;
   gguf_config_embedding(&reader);
-  gguf_config_full_names(&reader, keys, names);
-  return gm__config_finish(&reader.config, names, config_op, model->shards[0].path, out, err);
+  const gm__config_names names = {reader.prefix, gguf_keys};
+  return gm__config_finish(&reader.config, &names, config_op, model->shards[0].path, out, err);
 }

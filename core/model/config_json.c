@@ -248,7 +248,8 @@ static bool json_object(json_config *reader) {
 
 /* ---- the calls ---- */
 
-static const gm__config_names json_names = {
+/* Those that a model needs, by the name that is tried first. */
+static const char *const json_needed[GM__CONFIG_FIELDS] = {
     [GM__CONFIG_HIDDEN] = "hidden_size",
     [GM__CONFIG_LAYERS] = "num_hidden_layers",
     [GM__CONFIG_HEADS] = "num_attention_heads",
@@ -256,6 +257,7 @@ static const gm__config_names json_names = {
 
 gm_status gm__config_parse_json(char *text, uint64_t length, const char *path, const char *op, gm_model_config *out,
                                 gm_error *err) {
+  const gm__config_names names = {"", json_needed};
   json_config reader = {0};
   gm__json_scan_init(&reader.scan, text, length);
   reader.scan.python_numbers = true;
@@ -265,7 +267,7 @@ gm_status gm__config_parse_json(char *text, uint64_t length, const char *path, c
                     (unsigned long long)reader.scan.problem_at, reader.scan.problem);
   }
   gm__architecture_defaults(&reader.config);
-  return gm__config_finish(&reader.config, json_names, op, path, out, err);
+  return gm__config_finish(&reader.config, &names, op, path, out, err);
 }
 
 static gm_status json_read_text(const gm_services *services, const gm__input_file *file, const char *path,

@@ -22,6 +22,12 @@ gm_status(gm__model_fail)(gm_error *err, gm_status status, const char *path, uin
   return gm__fail(err, status, 0, "gm_model_open", "%s: byte %llu: %s", shown, (unsigned long long)at, reason);
 }
 
+gm_status gm__model_name_call(gm_status status, const char *op, gm_error *err) {
+  bool renames = status != GM_OK && err && strcmp(err->op, "gm_model_open") == 0;
+  if (renames) snprintf(err->op, sizeof err->op, "%s", op);
+  return status;
+}
+
 int gm__json_text_compare(const gm__json_text *a, const gm__json_text *b) {
   uint64_t common = a->length < b->length ? a->length : b->length;
   int difference = memcmp(a->text, b->text, common);

@@ -85,6 +85,9 @@ gm_status gm__model_fail(gm_error *err, gm_status status, const char *path, uint
 #define gm__model_fail(err, status, ...) ((void)gm__model_fail((err), (status), __VA_ARGS__), (status))
 #endif
 
+/* A failure that is told as gm_model_open's, as above, is one of the call `op`. `err` may be NULL. Gives `status`. */
+gm_status gm__model_name_call(gm_status status, const char *op, gm_error *err);
+
 /* Order of two strings by bytes; a shorter one that the other begins with comes first. */
 int gm__json_text_compare(const gm__json_text *a, const gm__json_text *b);
 

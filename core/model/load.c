@@ -8,6 +8,7 @@
 #include "core/base/checksum.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/model/contents.h"
 #include "core/model/load_source.h"
 #include "core/model/loaded_model.h"
 #include "core/model/model_memory.h"
@@ -284,7 +285,7 @@ gm_status gm_model_load(const gm_model *model, gm_pool *pool, const gm_load_para
   if (status != GM_OK) {
     /* In the order of its stream: a block may have come with a wait for work of another one. */
     gm_loaded_model_release(job.loaded, job.params.request.stream);
-    return status;
+    return gm__model_name_call(status, load_op, err);
   }
   *out = job.loaded;
   if (out_result) *out_result = job.result;

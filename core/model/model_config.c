@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/model/config.h"
 #include "core/model/config_architecture.h"
+#include "core/model/contents.h"
 #include "core/model/model_memory.h"
 
 void gm__config_state(gm__config *config, gm__config_field field, uint64_t value) {
@@ -117,24 +118,24 @@ static void config_encoder(const gm__config *config, const gm__architecture *arc
 
 /* ---- the whole ---- */
 
-static gm_status config_need(const gm__config *config, const gm__config_names names, gm__config_field field,
+static gm_status config_need(const gm__config *config, const gm__config_names *names, gm__config_field field,
                              const char *op, const char *path, gm_error *err) {
   if (config->value[field] > 0) return GM_OK;
   size_t length = strlen(path);
-  return gm__fail(err, config->stated[field] ? GM_ERR_FORMAT : GM_ERR_NOT_FOUND, 0, op, "%s: \"%s\" is %s",
-                  length > 180 ? path + (length - 180) : path, names[field],
+  return gm__fail(err, config->stated[field] ? GM_ERR_FORMAT : GM_ERR_NOT_FOUND, 0, op, "%s: \"%.40s%s\" is %s",
+                  length > 180 ? path + (length - 180) : path, names->prefix, names->by_field[field],
                   config->stated[field] ? "0" : "not stated");
 }
 
 static gm_status config_check(const gm__config *config, const gm__architecture *architecture,
-                              const gm__config_names names, const char *op, const char *path, gm_error *err) {
+                              const gm__config_names *names, const char *op, const char *path, gm_error *err) {
   gm_status status = config_need(config, names, GM__CONFIG_HIDDEN, op, path, err);
   if (status == GM_OK) status = config_need(config, names, GM__CONFIG_LAYERS, op, path, err);
   if (status != GM_OK || architecture->recurrent) return status;
   return config_need(config, names, GM__CONFIG_HEADS, op, path, err);
 }
 
-gm_status gm__config_finish(const gm__config *config, const gm__config_names names, const char *op, const char *path,
+gm_status gm__config_finish(const gm__config *config, const gm__config_names *names, const char *op, const char *path,
                             gm_model_config *out, gm_error *err) {
   const gm__architecture *architecture = gm__architecture_find(config->architecture);
   const uint64_t *value = config->value;
@@ -184,7 +185,7 @@ gm_status gm_model_read_config(const gm_model *model, gm_model_config *out, gm_e
   gm_status status = config_check_out(out, op, err);
   if (status != GM_OK) return status;
   if (model->shards[0].contents.value_count > 0) return gm__config_from_gguf(model, out, err);
-  return config_beside(model, op, out, err);
+  return gm__model_name_call(config_beside(model, op, out, err), op, err);
 }
 
 gm_status gm_model_config_load(const gm_services *services, const char *path, gm_model_config *out, gm_error *err) {
@@ -192,5 +193,6 @@ gm_status gm_model_config_load(const gm_services *services, const char *path, gm
   if (!path || !path[0]) return gm__bad_argument(err, op, "`path` is %s", path ? "empty" : "NULL");
   gm_status status = config_check_out(out, op, err);
   if (status == GM_OK) status = gm__services_check(services, err);
-  return status == GM_OK ? gm__config_from_json(services, path, op, out, err) : status;
+  if (status == GM_OK) status = gm__config_from_json(services, path, op, out, err);
+  return gm__model_name_call(status, op, err);
 }

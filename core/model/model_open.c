@@ -159,14 +159,14 @@ static gm_status open_path(gm_model *model, const char *path, gm_error *err) {
   return is_folder ? open_from_folder(model, path, err) : open_file(model, path, err);
 }
 
-static gm_status open_model(const gm_services *services, const char *path, bool header_only, gm_model **out,
-                            gm_error *err) {
-  if (!path || !path[0]) return gm__bad_argument(err, "gm_model_open", "`path` is %s", path ? "empty" : "NULL");
-  if (!out) return gm__bad_argument(err, "gm_model_open", "`out` is NULL");
+static gm_status open_model(const gm_services *services, const char *path, const char *op, bool header_only,
+                            gm_model **out, gm_error *err) {
+  if (!path || !path[0]) return gm__bad_argument(err, op, "`path` is %s", path ? "empty" : "NULL");
+  if (!out) return gm__bad_argument(err, op, "`out` is NULL");
   gm_model *model = NULL;
   gm_status status = gm__services_check(services, err);
   if (status == GM_OK) status = gm__model_create(services, &model, err);
-  if (status != GM_OK) return status;
+  if (status != GM_OK) return gm__model_name_call(status, op, err);
   model->header_only = header_only;
   status = open_path(model, path, err);
   if (status == GM_OK) {
@@ -174,13 +174,13 @@ static gm_status open_model(const gm_services *services, const char *path, bool 
   } else {
     gm_model_close(model);
   }
-  return status;
+  return gm__model_name_call(status, op, err);
 }
 
 gm_status gm_model_open(const gm_services *services, const char *path, gm_model **out, gm_error *err) {
-  return open_model(services, path, false, out, err);
+  return open_model(services, path, "gm_model_open", false, out, err);
 }
 
 gm_status gm_model_open_header(const gm_services *services, const char *path, gm_model **out, gm_error *err) {
-  return open_model(services, path, true, out, err);
+  return open_model(services, path, "gm_model_open_header", true, out, err);
 }

@@ -30,6 +30,7 @@ static void check_model(const gm_model *model, uint64_t length) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
   counted_services counted;
+  if (length >= 4 && memcmp(bytes, "GGUF", 4) == 0) return 0; /* has a target of its own: there holes are allowed */
   counted_services_init(&counted);
   gm_model *model = NULL;
   gm_error err = {0};

@@ -157,7 +157,7 @@ static char *make_many(uint32_t count) {
   *end++ = '{';
   for (uint32_t i = 0; i < count; i++) {
     end += sprintf(end,
-                   "%s\"model.layers.the.same.beginning.%u\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}",
+                   "%s\"the.same.beginning.%u\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}",
                    i ? "," : "", i * 2654435761U);
   }
   strcpy(end, "}");
@@ -166,7 +166,7 @@ static char *make_many(uint32_t count) {
 
 static void test_very_many_tensors(void **state) {
   (void)state;
-  enum { MANY = 200000 };
+  enum { MANY = 1000000 };
   char *header = make_many(MANY);
   counted_services counted;
   counted_services_init(&counted);
@@ -175,7 +175,7 @@ static void test_very_many_tensors(void **state) {
   assert_int_equal(gm_model_tensor_count(model), MANY);
   assert_true(counted.calls < 100);
   uint64_t found = 0;
-  assert_int_equal(gm_model_find(model, "model.layers.the.same.beginning.2654435761", &found, NULL), GM_OK);
+  assert_int_equal(gm_model_find(model, "the.same.beginning.2654435761", &found, NULL), GM_OK);
   assert_int_equal(found, 1);
   gm_model_close(model);
   counted_services_check(&counted);

@@ -9,6 +9,7 @@
 
 #include "core/base/input_file.h"
 #include "gm/model.h"
+#include "gm/model_config.h"
 #include "support/counted_services.h"
 #include "support/fail_each.h"
 #include "support/model_check.h"
@@ -210,6 +211,29 @@ static void test_each_host_allocation_failed(void **state) {
   fail_each_allocation(open_and_close, 20);
 }
 
+/* A failure from deep inside is told in the name of the call that was made. */
+static void test_failures_name_the_call(void **state) {
+  (void)state;
+  char path[256], config[256];
+  snprintf(path, sizeof path, "%s", write_text("cut.safetensors", "1234"));
+  snprintf(config, sizeof config, "%s", write_text("config.json", "{\"hidden_size\": "));
+  gm_model *model = NULL;
+  gm_model_config read = {.struct_size = sizeof read};
+  gm_error err;
+  assert_int_equal(gm_model_open(NULL, path, &model, &err), GM_ERR_FORMAT);
+  assert_string_equal(err.op, "gm_model_open");
+  assert_int_equal(gm_model_open_header(NULL, path, &model, &err), GM_ERR_FORMAT);
+  assert_string_equal(err.op, "gm_model_open_header");
+  assert_int_equal(gm_model_open_header(NULL, path, &model, NULL), GM_ERR_FORMAT);
+  assert_int_equal(gm_model_config_load(NULL, config, &read, &err), GM_ERR_FORMAT);
+  assert_string_equal(err.op, "gm_model_config_load");
+  counted_services counted;
+  counted_services_init(&counted);
+  counted.fail_at = 1;
+  assert_int_equal(gm_model_config_load(&counted.services, config, &read, &err), GM_ERR_OUT_OF_HOST_MEMORY);
+  assert_string_equal(err.op, "gm_model_config_load");
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, folder_setup, folder_teardown)
   const struct CMUnitTest tests[] = {
@@ -224,6 +248,7 @@ int main(void) {
       TEST(test_seeds_of_the_fuzzer),
       TEST(test_an_oversized_index_is_refused_unread),
       TEST(test_wrong_arguments_are_named),
+      TEST(test_failures_name_the_call),
       TEST(test_each_host_allocation_failed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

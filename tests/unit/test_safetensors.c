@@ -252,6 +252,28 @@ static void test_a_misaligned_tensor_is_refused(void **state) {
       6, 107, "\"f\": begins at 2, misaligned for its dtype F32");
 }
 
+/* The largest header that the format allows: one long string is read, and endless brackets are not followed. */
+static void test_a_hundred_megabytes_of_json(void **state) {
+  (void)state;
+  static const char head[] = "{\"__metadata__\":{\"k\":\"", tail[] = "\"}}";
+  enum { ALL = 100000000 };
+  gm__contents contents;
+  gm_error err;
+  char *header = test_malloc(ALL + 1);
+  memset(header, 'x', ALL);
+  header[ALL] = 0;
+  memcpy(header, head, sizeof head - 1);
+  memcpy(header + ALL - (sizeof tail - 1), tail, sizeof tail - 1);
+  assert_int_equal(parse(header, 0, &contents, &err), GM_OK);
+  assert_int_equal(contents.metadata_count, 1);
+  gm__contents_free(NULL, &contents);
+  memset(header + sizeof head, '[', ALL - sizeof head);
+  memcpy(header, "{\"a\":", 5);
+  memset(header + 5, '[', sizeof head - 5 + 1);
+  assert_int_equal(parse(header, 0, &contents, &err), GM_ERR_FORMAT);
+  test_free(header);
+}
+
 static void test_names_in_messages_carry_no_control_characters(void **state) {
   (void)state;
   check_format("{\"a\\u001b[2J\":{}}", 0, 9, "\"a?[2J\": has no dtype");
@@ -297,6 +319,7 @@ int main(void) {
       cmocka_unit_test(test_dtype_shape_and_offsets_must_agree),
       cmocka_unit_test(test_tensors_must_cover_the_data_exactly),
       cmocka_unit_test(test_a_misaligned_tensor_is_refused),
+      cmocka_unit_test(test_a_hundred_megabytes_of_json),
       cmocka_unit_test(test_names_in_messages_carry_no_control_characters),
       cmocka_unit_test(test_a_long_path_is_shown_by_its_end),
       cmocka_unit_test(test_each_host_allocation_failed),
