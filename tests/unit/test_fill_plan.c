@@ -92,6 +92,47 @@ static void test_failure_ends_it(void **state) {
   }
 }
 
+typedef struct ring_device {
+  device plain; /* first: the calls of the target are given this */
+  bool able;
+  unsigned asked;
+} ring_device;
+
+static int set_ring(void *user, uint64_t at, const uint8_t *ring, uint64_t bytes, bool *out_done) {
+  ring_device *d = user;
+  d->asked++;
+  *out_done = false;
+  const int code = d->able ? device_call(&d->plain) : 0;
+  if (!d->able || code != 0) return code;
+  for (uint64_t i = 0; i < bytes; i++) d->plain.memory[at + i] = ring[i % GM__FILL_PATTERN_MAX];
+  *out_done = true;
+  return 0;
+}
+
+static int fill_ring(ring_device *d, const uint8_t *pattern, uint32_t pattern_bytes) {
+  const gm__fill_target target = {
+      .user = d, .set_bytes = set_bytes, .set_words = set_words, .copy = copy, .set_ring = set_ring};
+  return gm__fill_run(&target, FIRST + 3, 50, pattern, pattern_bytes);
+}
+
+/* An API that has wide fills is asked for those alone; what it cannot do now is copied. */
+static void test_wide_fills_of_the_api(void **state) {
+  static const uint8_t pattern[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+  (void)state;
+  for (uint32_t bytes = 1; bytes <= 16; bytes *= 2) {
+    ring_device able = {.able = true}, unable = {.able = false};
+    assert_int_equal(fill_ring(&able, pattern, bytes), 0);
+    assert_int_equal(fill_ring(&unable, pattern, bytes), 0);
+    assert_int_equal(able.asked, bytes >= 8);
+    assert_int_equal(unable.asked, bytes >= 8);
+    if (bytes >= 8) assert_int_equal(able.plain.calls, 1);
+    assert_memory_equal(able.plain.memory, unable.plain.memory, ROOM);
+  }
+  ring_device failing = {.able = true, .plain = {.fail_at = 1}};
+  assert_int_equal(fill_ring(&failing, pattern, 16), 7);
+  assert_int_equal(failing.plain.calls, 1);
+}
+
 static void test_patterns(void **state) {
   (void)state;
   for (uint32_t bytes = 0; bytes < 40; bytes++) {
@@ -105,6 +146,7 @@ int main(void) {
       cmocka_unit_test(test_every_offset_and_length),
       cmocka_unit_test(test_few_calls),
       cmocka_unit_test(test_failure_ends_it),
+      cmocka_unit_test(test_wide_fills_of_the_api),
       cmocka_unit_test(test_patterns),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
