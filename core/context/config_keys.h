@@ -21,7 +21,7 @@
   X("max_pool_bytes", "GM_MAX_POOL_BYTES", "bytes", "0..", "0", true,                                                  \
     "cap on the bytes a pool reserves; 0: by memory_fraction")                                                         \
   X("allocation_strategy", "GM_ALLOCATION_STRATEGY", "word", "auto|bucket|best_fit", "auto", true,                     \
-    "how pools find memory; auto is best_fit")                                                                         \
+    "how pools find memory; auto is best_fit, small blocks by small_block_threshold")                                  \
   X("stats_enabled", "GM_STATS_ENABLED", "bool", "", "true", true, "statistics; always on today, whatever is set")     \
   X("pressure.medium", "GM_PRESSURE_MEDIUM", "fraction", "0..1", "0.60", true,                                         \
     "used share from which pressure is medium")                                                                        \
@@ -37,13 +37,14 @@
   X("pre_allocate_sizes", "GM_PRE_ALLOCATE_SIZES", "list", "", "", true, "sizes to take then")                         \
   X("warmup_enabled", "GM_WARMUP_ENABLED", "bool", "", "true", true, "pools warm up from `warmup` when created")       \
   X("warmup", "GM_WARMUP", "pairs", "", "", true, "what to warm up: size:count,…")                                     \
-  X("small_block_threshold", "GM_SMALL_BLOCK_THRESHOLD", "bytes", "0..", "1M", false,                                  \
-    "below it, allocation_strategy auto takes buckets")                                                                \
+  X("small_block_threshold", "GM_SMALL_BLOCK_THRESHOLD", "bytes", "0..", "1M", true,                                   \
+    "blocks up to it are small: best_fit keeps them in quick lists; a 64th of it where memory is not mapped in pages") \
   X("size_class_bits", "GM_SIZE_CLASS_BITS", "count", "0..5", "3", false,                                              \
     "size classes per power of two, as a power of two; 0: plain powers of two")                                        \
   X("segment_size", "GM_SEGMENT_SIZE", "bytes", "auto|65536..", "auto", true,                                          \
     "bytes that a pool of best_fit takes at a time, where there is room; auto: grows with the pool")                   \
-  X("zero_segments", "GM_ZERO_SEGMENTS", "bool", "", "false", false, "segments are zeroed when taken")                 \
+  X("zero_segments", "GM_ZERO_SEGMENTS", "bool", "", "false", true,                                                    \
+    "new memory of best_fit is zeroed when it is taken, so that requests for zeros need not")                          \
   X("coalescing_threshold", "GM_COALESCING_THRESHOLD", "fraction", "0..1", "0.1", true,                                \
     "fragmentation above which the coalescing pass runs")                                                              \
   X("cache.stream_local", "GM_CACHE_STREAM_LOCAL", "count", "0..1048576", "100", true,                                 \
@@ -94,7 +95,8 @@ size_t gm__config_key_find(const char *name);
 /* The key whose name is nearest to a misspelt one. Never NULL. */
 const char *gm__config_key_nearest(const char *name);
 
-/* Is `value` one that the key takes? INVALID_ARGUMENT names key, value and range; `where` ("GM_X", "file:7", "") leads.
+/* Is `value` one that the key takes? INVALID_ARGUMENT names key, value and range; `where` ("GM_X", "file:7", "")
+ * leads.
  */
 gm_status gm__config_key_check(const gm_config_key *key, const char *where, const char *value, gm_error *err);
 

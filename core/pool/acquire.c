@@ -173,20 +173,8 @@ static gm_acquire acquire_refused(gm_pool *pool, const gm__want *want, gm_status
   return GM_ACQUIRE_EXHAUSTED;
 }
 
-static gm_status acquire_zero_by_host(gm_pool *pool, const gm__taken *taken, gm_error *err) {
-  if (taken->memory.host) {
-    memset((unsigned char *)taken->memory.host + taken->offset, 0, taken->bytes);
-    return GM_OK;
-  }
-  gm_stream *stream;
-  gm_status status = gm__device_default_stream(pool->device, &stream, err);
-  if (status) return status;
-  return pool->device->ops->fill(pool->device->handle, stream->handle, &taken->memory, taken->offset, taken->bytes, "",
-                                 1, NULL, err);
-}
-
 static gm_status acquire_zero(gm_pool *pool, const gm__want *want, const gm__taken *taken, gm_error *err) {
-  if (!want->stream) return acquire_zero_by_host(pool, taken, err);
+  if (!want->stream) return gm__supply_zero(pool, &taken->memory, taken->offset, taken->bytes, err);
   const gm_device *device = pool->device;
   gm_backend_point point;
   gm_status status = device->ops->fill(device->handle, want->stream->handle, &taken->memory, taken->offset,
@@ -248,7 +236,7 @@ static gm_acquire acquire(gm_pool *pool, const gm__want *want, gm_block *out) {
   if (status) return acquire_refused(pool, want, status, &failure);
   if (taken.done) return answer;
   if (pool->guard) gm__guard_open(pool, &taken.memory, taken.offset, taken.bytes);
-  if (want->flags & GM_ZERO && acquire_zero(pool, want, &taken, &failure)) {
+  if (want->flags & GM_ZERO && !taken.zeroed && acquire_zero(pool, want, &taken, &failure)) {
     acquire_undo(pool, want, &taken);
     gm__pool_note_failure(pool, &failure);
     return GM_ACQUIRE_FAILED;

@@ -1,6 +1,7 @@
 #include "core/pool/arena.h"
 
 #include "core/base/alloc.h"
+#include "core/base/saturate.h"
 
 /* Invariants. A span of an arena is touched inside its lock only. An arena is made for a thread, which is its lock's
  * home, and is found again by it; when the thread has ended, the next one that needs an arena takes it over with all
@@ -167,8 +168,7 @@ static gm__arena *arena_new(gm_pool *pool, const gm__memory_kind *kind, uint32_t
   arena->tag_of_blocks = (GM__ARENA_BLOCK >> GM__ARENA_SHIFT) + number;
   arena->kind = *kind;
   arena->shift = (uint32_t)__builtin_ctzll(pool->rules.granule);
-  arena->quick_most =
-      (uint32_t)((pool->pages.usable ? GM__ARENA_QUICK_PAGES : GM__ARENA_QUICK_SEGMENTS) >> arena->shift);
+  arena->quick_most = (uint32_t)gm__min(pool->rules.small >> arena->shift, UINT32_MAX);
   gm__map_init(&arena->rare, services);
   gm__order_init(&arena->order, pool->device);
   arena_count_streams(arena);

@@ -13,11 +13,9 @@
 #include "core/track/ledger.h"
 
 enum {
-  GM__ARENA_STREAMS = 64,              /* places of the table from stream to lane */
-  GM__ARENA_ASK_AFTER = 64,            /* frees, where there are several streams */
-  GM__ARENA_QUICK_PAGES = 1 << 20,     /* the largest bytes in a quick list where pages can be moved together */
-  GM__ARENA_QUICK_SEGMENTS = 16 << 10, /* and where they cannot: each of them lies in the way of a larger hole */
-  GM__ARENA_SHIFT = 24                 /* in gm_block.node: the number of the arena begins there */
+  GM__ARENA_STREAMS = 64,   /* places of the table from stream to lane */
+  GM__ARENA_ASK_AFTER = 64, /* frees, where there are several streams */
+  GM__ARENA_SHIFT = 24      /* in gm_block.node: the number of the arena begins there */
 };
 
 #define GM__ARENA_BLOCK UINT32_C(0x80000000) /* in gm_block.node: a span of an arena */

@@ -86,6 +86,11 @@ static gm_status growth_open(gm__arena *arena, const gm__want *want, gm__segment
   return opened ? status : growth_no_host_memory(err);
 }
 
+/* Where that fails requests for zeros see to it themselves. */
+static bool growth_zero(gm_pool *pool, const gm__node *node) {
+  return gm__supply_zero(pool, &node->memory, node->offset, node->bytes, NULL) == GM_OK;
+}
+
 static void growth_give_back(gm_pool *pool, gm__segment *segment, gm__leaving *leaving) {
   gm__mutex_lock(&pool->lock);
   segment->node->segment = NULL;
@@ -107,6 +112,7 @@ static gm_status growth_try(gm__arena *arena, const gm__want *want, uint64_t byt
     return status;
   }
   segment->arena = arena;
+  segment->zeroed = pool->rules.zeroes && growth_zero(pool, segment->node);
   growth_set_segment(pool, segment->node, segment);
   status = growth_open(arena, want, segment, out, err);
   if (status != GM_ERR_OUT_OF_HOST_MEMORY) return status;

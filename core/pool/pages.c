@@ -96,7 +96,11 @@ static gm_status range_describe(gm_pool *pool, gm__range *range, gm_memory *out,
 static bool range_furnish(gm_pool *pool, gm__range *range, gm_memory *out_memory, gm_error *err) {
   if (range_reserve(pool, range, err) != GM_OK) return false;
   range->handle_of = gm__alloc_array(pages_services(pool), range->page_count, sizeof *range->handle_of);
-  if (range->handle_of && range_describe(pool, range, out_memory, err) == GM_OK) return true;
+  range->zeroed = pool->rules.zeroes;
+  if (range->handle_of && range_describe(pool, range, out_memory, err) == GM_OK) {
+    range->memory = *out_memory;
+    return true;
+  }
   gm__release(pages_services(pool), range->handle_of, range->page_count * sizeof *range->handle_of);
   range_unreserve(pool, range, GM_CLOSE_NORMAL);
   return false;
@@ -276,6 +280,9 @@ static gm_status pages_map(gm_pool *pool, gm__range *range, uint32_t page, uint3
   if (status != GM_OK) {
     device->ops->vmm_unmap(device->handle, address, bytes, NULL);
     return status;
+  }
+  if (range->zeroed && gm__supply_zero(pool, &range->memory, page * pool->pages.page_bytes, bytes, NULL) != GM_OK) {
+    range->zeroed = false; /* for good: requests for zeros see to it themselves */
   }
   handle->first = page;
   for (uint32_t i = 0; i < handle->pages; i++) range->handle_of[page + i] = number;

@@ -30,6 +30,8 @@ typedef struct gm__range {
   uint64_t address;
   uint32_t page_count;
   bool described;              /* the backend made the memory that stands for it */
+  _Atomic bool zeroed;         /* whatever is mapped is filled with zeros then */
+  gm_memory memory;            /* what stands for it */
   _Atomic uint32_t *handle_of; /* read without the lock, too: of pages that nobody maps or unmaps meanwhile */
 } gm__range;
 

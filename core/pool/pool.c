@@ -22,7 +22,10 @@
  * it). In a forked child the lock may be held by a thread that is not there: every call looks at that first, and
  * destroy takes no lock. */
 
-enum { POOL_MOST_ZONE = 1024 * 1024 };
+enum {
+  POOL_MOST_ZONE = 1024 * 1024,
+  POOL_SMALL_SEGMENTS = 64 /* where pages cannot be moved together a kept block lies in the way of a larger hole */
+};
 
 gm_status gm__pool_check(const gm_pool *pool, const char *op, gm_error *err) {
   if (!pool) return gm__bad_argument(err, op, "`pool` is NULL");
@@ -134,9 +137,12 @@ static void pool_init_arenas(gm_pool *pool, gm_device *device, const gm_pool_par
   const gm__want plain = {.usage = GM_USAGE_TRANSFER | GM_USAGE_STORAGE};
   gm__segment_rules_init(&pool->rules, device);
   pool->rules.size = gm__config_u64(device->ctx, "segment_size");
+  pool->rules.zeroes = gm__config_bool(device->ctx, "zero_segments");
   pool->main_kind = gm__kind_of(&pool->rules, &plain);
   gm__pages_init(pool, pool->strategy == GM_STRATEGY_BEST_FIT && !params->no_vmm && !params->upstream &&
                            !params->share && pool->rules.size == UINT64_MAX);
+  pool->rules.small = gm__config_u64(device->ctx, "small_block_threshold");
+  if (!pool->pages.usable) pool->rules.small /= POOL_SMALL_SEGMENTS;
   pool->serial = atomic_fetch_add(&last_serial, 1) + 1;
   pool->generation = device->ctx->generation;
   pool->generation_at = gm__process_generation_at();

@@ -91,6 +91,11 @@ bool gm__segment_open(gm__arena *arena, gm__segment *segment) {
   return true;
 }
 
+bool gm__segment_is_zeroed(const gm__segment *segment) {
+  if (!segment->range) return segment->zeroed;
+  return atomic_load_explicit(&segment->range->zeroed, memory_order_relaxed);
+}
+
 bool gm__segment_is_idle(const gm__arena *arena, const gm__segment *segment) {
   const gm__span *first = gm__arena_span(arena, gm__arena_span(arena, segment->edge)->right);
   return !segment->range && first->state == GM__SPAN_HOLE && first->lane == GM__LANE_IDLE && first->right == 0;

@@ -22,12 +22,15 @@ typedef struct gm__segment {
   gm__node *node;
   struct gm__range *range; /* NULL: one driver allocation */
   uint64_t freed_at;       /* while no arena has it: when the last of it was freed; 0: it was never used */
+  bool zeroed;             /* when it was made; of a range, that of its pages counts */
   uint32_t edge;           /* the span before the first one */
   uint32_t home;           /* its number in the arena */
 } gm__segment;
 
 /* What pools of a device know of its memory types. */
 typedef struct gm__segment_rules {
+  bool zeroes;                 /* new memory, before anybody gets a part of it */
+  uint64_t small;              /* blocks of so many bytes at most are kept in quick lists */
   uint64_t size;               /* what to take at a time; UINT64_MAX: as the pool grows */
   uint64_t granule;            /* every span is so many bytes (a power of two), times n, at a multiple of it */
   bool all_local, all_visible; /* the device has no other memory */
@@ -42,6 +45,9 @@ bool gm__kind_serves(const gm__memory_kind *kind, const gm__memory_kind *asked);
 /* The memory becomes one idle hole (of a range: one gap) of the arena, whose lock is held. False without host memory:
  * unchanged. */
 bool gm__segment_open(gm__arena *arena, gm__segment *segment);
+
+/* What of it was never used is all zeros. */
+bool gm__segment_is_zeroed(const gm__segment *segment);
 
 /* A segment of the arena that is one idle hole leaves it, with its memory. */
 void gm__segment_close(gm__arena *arena, gm__segment *segment);

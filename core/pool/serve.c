@@ -107,6 +107,7 @@ static void serve_describe(gm__taken *taken, gm__arena *arena, uint32_t number) 
   taken->offset = span->address - node->address;
   taken->address = span->address;
   taken->bytes = gm__arena_bytes(arena, span);
+  taken->zeroed = span->seq == 0 && gm__segment_is_zeroed(arena->homes[span->home]);
 }
 
 static void serve_record(const gm__taken *taken, const gm__want *want, bool fresh, gm_block *block) {

@@ -1,6 +1,7 @@
 #include "core/pool/supply.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
@@ -245,6 +246,18 @@ void gm__supply_return(gm_pool *pool, gm__leaving *leaving) {
   }
   gm__mutex_unlock(&pool->lock);
   leaving->first = NULL;
+}
+
+gm_status gm__supply_zero(gm_pool *pool, const gm_memory *memory, uint64_t offset, uint64_t bytes, gm_error *err) {
+  if (memory->host) {
+    memset((unsigned char *)memory->host + offset, 0, bytes);
+    return GM_OK;
+  }
+  const gm_device *device = pool->device;
+  gm_stream *stream;
+  gm_status status = gm__device_default_stream(pool->device, &stream, err);
+  if (status) return status;
+  return device->ops->fill(device->handle, stream->handle, memory, offset, bytes, "", 1, NULL, err);
 }
 
 bool gm__supply_is_shortage(gm_status status) {

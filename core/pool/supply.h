@@ -39,6 +39,9 @@ void gm__supply_leave(gm_pool *pool, gm__leaving *leaving, gm__node *node);
 /* Give all on the list back. Without the lock. */
 void gm__supply_return(gm_pool *pool, gm__leaving *leaving);
 
+/* Fill with zeros, and wait for that. */
+gm_status gm__supply_zero(gm_pool *pool, const gm_memory *memory, uint64_t offset, uint64_t bytes, gm_error *err);
+
 /* A failure that less, or another kind of, memory might not have. */
 bool gm__supply_is_shortage(gm_status status);
 

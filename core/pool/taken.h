@@ -11,6 +11,7 @@ typedef struct gm__taken {
   uint32_t span;    /* 0, and no node: nothing */
   bool done;        /* handed out already */
   bool same_stream; /* pooled, and freed last on the request's stream */
+  bool zeroed;      /* all of it is 0, and nobody has had it */
   bool from_hole;   /* of a span: not out of a quick list */
   gm_memory memory; /* where it lies, from `offset` on */
   uint64_t offset, address, bytes;

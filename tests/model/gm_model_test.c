@@ -1,5 +1,5 @@
 /* gm_model_test [--seed N] [--ops N] [--strategy S] [--backend B] [--device I] [--threads N] [--untracked 1]
- *               [--no-vmm 1]
+ *               [--no-vmm 1] [--zero-segments 1]
  *
  * A pool under random operations, watched by a model that knows nothing of how the pool works: live ranges never
  * overlap, contents stay as they were written (work on other streams, still running when a block is freed, must not
@@ -381,6 +381,7 @@ static bool open_all(model *m, const char *backend, uint32_t index, gm_strategy 
                            .red_zone_bytes = m->guarded ? 48 : 0};
   gm_status status = gm_context_create(&context, &m->ctx, &err);
   if (!status && m->untracked) status = gm_config_set(m->ctx, "track_allocations", "false", &err);
+  if (!status && m->zero_segments) status = gm_config_set(m->ctx, "zero_segments", "true", &err);
   if (!status) status = gm_device_open_index(m->ctx, backend, index, &m->device, &err);
   if (!status) status = gm_pool_create(m->device, &params, &m->pool, &err);
   params = (gm_pool_params){.struct_size = sizeof params, .name = "scratch"};
@@ -409,7 +410,7 @@ static void close_all(model *m) {
 static int usage(void) {
   fputs(
       "usage: gm_model_test [--seed N] [--ops N] [--strategy auto|bucket|best_fit] [--backend B] [--device I] "
-      "[--threads N] [--guard 1] [--untracked 1] [--no-vmm 1]\n",
+      "[--threads N] [--guard 1] [--untracked 1] [--no-vmm 1] [--zero-segments 1]\n",
       stderr);
   return 2;
 }
@@ -433,14 +434,15 @@ int main(int argc, char **argv) {
     } else if (!strcmp(argv[i], "--strategy") && *value) {
       strategy = value;
     } else {
-      uint64_t *number = !strcmp(argv[i], "--seed")        ? &m.seed
-                         : !strcmp(argv[i], "--ops")       ? &m.ops
-                         : !strcmp(argv[i], "--threads")   ? &threads
-                         : !strcmp(argv[i], "--device")    ? &device
-                         : !strcmp(argv[i], "--untracked") ? &m.untracked
-                         : !strcmp(argv[i], "--no-vmm")    ? &m.no_vmm
-                         : !strcmp(argv[i], "--guard")     ? &guard
-                                                           : NULL;
+      uint64_t *number = !strcmp(argv[i], "--seed")            ? &m.seed
+                         : !strcmp(argv[i], "--ops")           ? &m.ops
+                         : !strcmp(argv[i], "--threads")       ? &threads
+                         : !strcmp(argv[i], "--device")        ? &device
+                         : !strcmp(argv[i], "--untracked")     ? &m.untracked
+                         : !strcmp(argv[i], "--no-vmm")        ? &m.no_vmm
+                         : !strcmp(argv[i], "--zero-segments") ? &m.zero_segments
+                         : !strcmp(argv[i], "--guard")         ? &guard
+                                                               : NULL;
       if (!number || !parse_number(value, number)) return usage();
     }
   }

@@ -35,10 +35,11 @@ typedef struct model {
   gm_block scratch;
   uint32_t stream_count, threads, tags[4];
   uint64_t seed, ops, cap, largest;
-  bool guarded;       /* the pool has red zones, and checks what was freed */
-  uint64_t no_vmm;    /* driver allocations only */
-  uint64_t untracked; /* nobody keeps a record of the blocks: the pool's short ways are taken */
-  bool has_memory;    /* contents can be read back */
+  bool guarded;           /* the pool has red zones, and checks what was freed */
+  uint64_t zero_segments; /* new memory is zeroed, and requests for zeros rely on that */
+  uint64_t no_vmm;        /* driver allocations only */
+  uint64_t untracked;     /* nobody keeps a record of the blocks: the pool's short ways are taken */
+  bool has_memory;        /* contents can be read back */
   pthread_mutex_t lock;
   owned table[MAX_LIVE]; /* blocks that no thread holds */
   uint32_t table_count;

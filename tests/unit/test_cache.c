@@ -109,6 +109,30 @@ static void test_quick_lists_are_bounded(void **state) {
   }
 }
 
+/* What is small depends on the key and on what the device can do. */
+static void test_small_blocks_are_kept(void **state) {
+  (void)state;
+  static const setting none[] = {{NULL, NULL}}, off[] = {{"small_block_threshold", "0"}, {NULL, NULL}};
+  static const setting large[] = {{"small_block_threshold", "4M"}, {NULL, NULL}};
+  static const struct {
+    const setting *settings;
+    bool no_vmm;
+    uint64_t bytes, hits;
+  } cases[] = {
+      {none, false, MIB, 4}, {none, false, MIB + 1, 0},  {none, true, 16 * KIB, 4},  {none, true, 17 * KIB, 0},
+      {off, false, 1, 0},    {large, false, 4 * MIB, 4}, {large, true, 64 * KIB, 4}, {large, true, 64 * KIB + 1, 0},
+      {off, true, 1, 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    pool_bench bench;
+    const gm_pool_params params = {.struct_size = sizeof params, .no_vmm = cases[i].no_vmm};
+    open_with(&bench, GM_STRATEGY_BEST_FIT, &params, cases[i].settings);
+    turn(&bench, cases[i].bytes, 4, NULL);
+    turn(&bench, cases[i].bytes, 4, NULL);
+    assert_int_equal(pool_bench_stats(&bench).local_cache_hits, cases[i].hits);
+    pool_bench_close(&bench);
+  }
+}
+
 static void test_buckets_are_bounded_together(void **state) {
   (void)state;
   static const setting idle[] = {{"cache.global", "7"}, {"scaling.factor", "1"}, {NULL, NULL}};
@@ -355,6 +379,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_hits_are_counted_by_level),
       cmocka_unit_test(test_quick_lists_are_bounded),
+      cmocka_unit_test(test_small_blocks_are_kept),
       cmocka_unit_test(test_buckets_are_bounded_together),
       cmocka_unit_test(test_a_stream_keeps_so_many),
       cmocka_unit_test(test_bytes_are_bounded),
