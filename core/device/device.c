@@ -67,6 +67,7 @@ static gm_device *device_new(gm_context *ctx, gm__driver *driver, gm_error *err)
   gm__mutex_init(&device->grow_lock);
   gm__mutex_init(&device->lock);
   gm__mutex_init(&device->share_lock);
+  gm__map_init(&device->mapped, gm__context_services(ctx));
   return device;
 }
 
@@ -77,6 +78,7 @@ static void device_release(gm_device *device, bool forked) {
     gm__mutex_destroy(&device->lock);
     gm__mutex_destroy(&device->share_lock);
   }
+  gm__map_clear(&device->mapped);
   gm__object_end(device->ctx, &device->head);
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "core/base/map.h"
 #include "core/base/thread.h"
 #include "core/context/context.h"
 #include "core/context/object.h"
@@ -52,6 +53,7 @@ struct gm_device {
   gm__stream_listener *listeners;
   gm__mutex share_lock;      /* of `opened`; held while the backend opens and closes */
   struct gm__opened *opened; /* memory of other processes: core/pool/share.h */
+  gm__map mapped;            /* address to bytes of what is mapped; under the context's lock: core/device/peer.h */
   gm_stream *default_stream; /* gm's own for waiting copies; NULL until first needed */
   struct gm__room_reading {
     uint64_t at_ns;      /* 0: never read */

@@ -46,10 +46,27 @@ gm_status gm__peer_ask(gm_device *device, gm_device *other, gm_peer_info *out, g
   return status;
 }
 
+/* The far end lets the device in: all that it has mapped so far, and what it maps later finds the way open. */
+static gm_status peer_open_mapped(gm__peer_way *way, gm_device *other, gm_error *err) {
+  gm_status status = GM_OK;
+  size_t cursor = 0;
+  uint64_t address, bytes;
+  gm__mutex_lock(&other->ctx->lock);
+  while (status == GM_OK && gm__map_next(&other->mapped, &cursor, &address, &bytes)) {
+    status = other->ops->peer_access(other->handle, way->device->handle, address, bytes, err);
+  }
+  if (status == GM_OK) atomic_store(&way->open, true);
+  gm__mutex_unlock(&other->ctx->lock);
+  return status;
+}
+
 static gm_status peer_open_locked(gm__peer_way *way, gm_device *other, gm_error *err) {
   if (atomic_load(&way->open)) return GM_OK;
-  const gm_status status = way->device->ops->peer_enable(way->device->handle, other->handle, err);
-  if (status == GM_OK) atomic_store(&way->open, true);
+  gm_status status = way->device->ops->peer_enable(way->device->handle, other->handle, err);
+  if (status != GM_OK) return status;
+  status = peer_open_mapped(way, other, err);
+  if (status == GM_OK) return GM_OK;
+  way->device->ops->peer_disable(way->device->handle, other->handle, GM_CLOSE_NORMAL, NULL);
   return status;
 }
 
@@ -82,15 +99,32 @@ gm_status gm__peer_shut(gm__peer_way *way, gm_device *other, gm_error *err) {
   return status;
 }
 
-gm_status gm__peer_open_range(gm_device *owner, uint64_t address, uint64_t bytes, gm_error *err) {
+/* With the context's lock. A device that closes waits for it, before its ways are gone. */
+static gm_status peer_open_range(gm_device *owner, uint64_t address, uint64_t bytes, gm_error *err) {
   gm_status status = GM_OK;
-  gm__mutex_lock(&owner->ctx->lock); /* a device that closes waits here, before its ways are gone */
   for (gm__peer_way *way = owner->ctx->slots[GM__SLOT_PEERS]; way && status == GM_OK; way = way->next) {
     if (way->other != owner || !atomic_load(&way->open)) continue;
     status = owner->ops->peer_access(owner->handle, way->device->handle, address, bytes, err);
   }
-  gm__mutex_unlock(&owner->ctx->lock);
   return status;
+}
+
+gm_status gm__peer_note_range(gm_device *owner, uint64_t address, uint64_t bytes, gm_error *err) {
+  if (!(owner->info.capabilities & GM_CAP_PEER)) return GM_OK;
+  gm__mutex_lock(&owner->ctx->lock);
+  gm_status status = gm__map_insert(&owner->mapped, address, bytes);
+  const bool noted = status == GM_OK;
+  if (noted) status = peer_open_range(owner, address, bytes, err);
+  if (noted && status != GM_OK) gm__map_remove(&owner->mapped, address, NULL);
+  gm__mutex_unlock(&owner->ctx->lock);
+  return noted ? status : gm__fail(err, status, 0, "peer_access", "no host memory to remember what is mapped");
+}
+
+void gm__peer_forget_range(gm_device *owner, uint64_t address) {
+  if (!(owner->info.capabilities & GM_CAP_PEER)) return;
+  gm__mutex_lock(&owner->ctx->lock);
+  gm__map_remove(&owner->mapped, address, NULL);
+  gm__mutex_unlock(&owner->ctx->lock);
 }
 
 /* The ways from and to the device, out of the list. */

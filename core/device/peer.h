@@ -12,9 +12,9 @@ typedef struct gm__peer_way {
   gm_device *device;      /* whose work goes this way */
   const gm_device *other; /* whose memory lies at its end; of another context: a mark only, and never open */
   uint64_t other_id;
-  gm__mutex lock;        /* held while the backend opens or shuts it, and while `barred` changes */
-  _Atomic bool open;     /* peer_enable succeeded, and gm will disable it */
-  _Atomic bool barred;   /* the program disabled it: copies do not open it by themselves */
+  gm__mutex lock;      /* held while the backend opens or shuts it, and while `barred` changes; before the context's */
+  _Atomic bool open;   /* peer_enable succeeded, and gm will disable it */
+  _Atomic bool barred; /* the program disabled it: copies do not open it by themselves */
   _Atomic bool reported; /* that copies are staged */
   _Atomic int proof;     /* gm__peer_proof: do copies of the driver bring the bytes? */
 } gm__peer_way;
@@ -31,7 +31,8 @@ static inline bool gm__peer_is_kin(const gm_device *device, const gm_device *oth
 /* What the driver says. NOT_SUPPORTED: its API has no peers, or the two have different drivers; `err` says which. */
 gm_status gm__peer_ask(gm_device *device, gm_device *other, gm_peer_info *out, gm_error *err);
 
-/* Open or shut a way between kin, because the program says so. Again is no error. Thread-safe: one after the other. */
+/* Open or shut a way between kin, what is mapped at its end included, because the program says so. Again is no error.
+ * Thread-safe: one after the other. */
 gm_status gm__peer_open(gm__peer_way *way, gm_device *other, gm_error *err);
 gm_status gm__peer_shut(gm__peer_way *way, gm_device *other, gm_error *err);
 
@@ -39,9 +40,11 @@ gm_status gm__peer_shut(gm__peer_way *way, gm_device *other, gm_error *err);
  * which is no failure. */
 gm_status gm__peer_open_for_copy(gm__peer_way *way, gm_device *other, bool *out_barred, gm_error *err);
 
-/* A range of mapped memory (vmm_map, vmm_access) of `owner`: open it for every device to which a way to `owner` is
- * open. For whoever maps ranges: enabling does not cover them. The first failure; what was opened stays so. */
-gm_status gm__peer_open_range(gm_device *owner, uint64_t address, uint64_t bytes, gm_error *err);
+/* For whoever maps memory (vmm_map, vmm_access): enabling does not cover it. What `owner` has mapped is opened for
+ * every device to which a way to it is open, or will be, until it is forgotten, before it is unmapped. Thread-safe;
+ * neither a pool's nor an arena's lock may be held. OUT_OF_HOST_MEMORY, the backend's answer; then it is forgotten. */
+gm_status gm__peer_note_range(gm_device *owner, uint64_t address, uint64_t bytes, gm_error *err);
+void gm__peer_forget_range(gm_device *owner, uint64_t address);
 
 /* At the device's closing: shut what is open from and to it, forget the rest. */
 void gm__peer_end(gm_device *device, bool forked);

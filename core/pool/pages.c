@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/device/device_vmm.h"
+#include "core/device/peer.h"
 #include "core/pool/pool.h"
 #include "core/pool/supply.h"
 
@@ -122,7 +123,9 @@ void gm__range_close(gm_pool *pool, gm__range *range, const gm_memory *memory, g
     if (!range->handle_of[page]) continue;
     const uint64_t bytes = pages * pool->pages.page_bytes;
     if (mode == GM_CLOSE_NORMAL) {
-      device->ops->vmm_unmap(device->handle, range->address + page * pool->pages.page_bytes, bytes, NULL);
+      const uint64_t address = range->address + page * pool->pages.page_bytes;
+      gm__peer_forget_range(pool->device, address);
+      device->ops->vmm_unmap(device->handle, address, bytes, NULL);
     }
     gm__device_destroy_physical(pool->device, handle->native, bytes);
   }
@@ -277,6 +280,7 @@ static gm_status pages_map(gm_pool *pool, gm__range *range, uint32_t page, uint3
   gm_status status = device->ops->vmm_map(device->handle, address, bytes, handle->native, 0, err);
   if (status != GM_OK) return status;
   status = device->ops->vmm_access(device->handle, address, bytes, err);
+  if (status == GM_OK) status = gm__peer_note_range(pool->device, address, bytes, err);
   if (status != GM_OK) {
     device->ops->vmm_unmap(device->handle, address, bytes, NULL);
     return status;
@@ -310,7 +314,12 @@ bool gm__pages_unmap(gm_pool *pool, gm__range *range, uint32_t number) {
   gm__pages *pages = &pool->pages;
   gm__handle *handle = &pages->handles[number];
   const uint64_t address = range->address + handle->first * pages->page_bytes;
-  if (device->ops->vmm_unmap(device->handle, address, handle->pages * pages->page_bytes, NULL) != GM_OK) return false;
+  const uint64_t bytes = handle->pages * pages->page_bytes;
+  gm__peer_forget_range(pool->device, address);
+  if (device->ops->vmm_unmap(device->handle, address, bytes, NULL) != GM_OK) {
+    gm__peer_note_range(pool->device, address, bytes, NULL); /* still there */
+    return false;
+  }
   for (uint32_t i = 0; i < handle->pages; i++) range->handle_of[handle->first + i] = 0;
   handle->next = pages->spare;
   pages->spare = number;

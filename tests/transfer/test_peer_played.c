@@ -224,31 +224,46 @@ static void test_contexts_are_apart(void **state) {
   played_end(&w);
 }
 
-/* Enabling does not cover mapped ranges: each is opened for those who were let in. */
-static void test_mapped_ranges_are_opened(void **state) {
+/* Enabling does not cover what is mapped: the pools' pages are opened for those who were let in, whether they were
+ * mapped before or are mapped afterwards. */
+static void test_mapped_pages_are_opened(void **state) {
   (void)state;
   transfer_world w;
-  const gm_vmm_props props = {0};
-  uint64_t granule = 0, address = 0, handle = 0;
   played_begin(&w, 3);
-  gm_device *owner = w.ends[0].device;
-  const gm_backend_ops *ops = owner->ops;
-  world_ok(gm_peer_enable(w.ends[1].device, owner, err));
-  world_ok(gm_peer_enable(owner, w.ends[2].device, err)); /* the other way round */
-  world_ok(ops->vmm_granularity(owner->handle, &props, &granule, err));
-  world_ok(ops->vmm_reserve(owner->handle, granule, 0, &address, err));
-  world_ok(ops->vmm_create(owner->handle, &props, granule, &handle, err));
-  world_ok(ops->vmm_map(owner->handle, address, granule, handle, 0, err));
-  world_ok(ops->vmm_access(owner->handle, address, granule, err));
+  const world_end *owner = &w.ends[0];
   played_say("zero");
-  world_ok(gm__peer_open_range(owner, address, granule, err));
-  assert_int_equal(played_number("calls cuMemSetAccess"), 1);
+  world_ok(gm_peer_enable(owner->device, w.ends[2].device, err)); /* the other way round, for pages of 2 */
+  const long of_other = played_number("calls cuMemSetAccess");
+  assert_true(of_other > 0);
+  world_ok(gm_peer_enable(w.ends[1].device, owner->device, err));
+  assert_true(played_number("calls cuMemSetAccess") > of_other);
+  played_say("zero");
+  gm_block more;
+  const gm_request request = {.bytes = 64 << 20};
+  assert_int_equal(gm_alloc(owner->pool, &request, &more), GM_ACQUIRE_FRESH);
+  assert_true(played_number("calls cuMemMap") > 0);
+  assert_int_equal(played_number("calls cuMemSetAccess"), 2 * played_number("calls cuMemMap"));
+  assert_int_equal(gm_free(owner->pool, &more, NULL), GM_OK);
+  played_end(&w);
+}
+
+static void test_a_range_that_cannot_be_opened(void **state) {
+  (void)state;
+  transfer_world w;
   gm_error failure;
+  gm_block more;
+  const gm_request request = {.bytes = 64 << 20};
+  played_begin(&w, 2);
+  const world_end *owner = &w.ends[0], *user = &w.ends[1];
   played_say("fail cuMemSetAccess:1:2");
-  assert_int_not_equal(gm__peer_open_range(owner, address, granule, &failure), GM_OK);
-  world_ok(ops->vmm_unmap(owner->handle, address, granule, err));
-  world_ok(ops->vmm_destroy(owner->handle, handle, granule, GM_CLOSE_NORMAL, err));
-  world_ok(ops->vmm_unreserve(owner->handle, address, granule, GM_CLOSE_NORMAL, err));
+  assert_int_not_equal(gm_peer_enable(user->device, owner->device, &failure), GM_OK);
+  assert_false(played_path(user, owner).enabled);
+  world_ok(gm_peer_enable(user->device, owner->device, err));
+  assert_true(played_path(user, owner).enabled);
+  played_say("fail cuMemSetAccess:2:999"); /* gm's own is the first */
+  assert_true(gm_alloc(owner->pool, &request, &more) > GM_ACQUIRE_FRESH);
+  assert_in_range(gm_alloc(owner->pool, &request, &more), GM_ACQUIRE_OK, GM_ACQUIRE_FRESH);
+  assert_int_equal(gm_free(owner->pool, &more, NULL), GM_OK);
   played_end(&w);
 }
 
@@ -460,7 +475,8 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_disabled_stays_disabled),
       cmocka_unit_test(test_copies_that_bring_nothing),
       cmocka_unit_test(test_contexts_are_apart),
-      cmocka_unit_test(test_mapped_ranges_are_opened),
+      cmocka_unit_test(test_mapped_pages_are_opened),
+      cmocka_unit_test(test_a_range_that_cannot_be_opened),
       cmocka_unit_test(test_a_staged_copy_follows_its_stream),
       cmocka_unit_test(test_a_capture_is_left_alone),
       cmocka_unit_test(test_ways_from_several_threads),
