@@ -1,5 +1,6 @@
 #include "core/base/thread_here.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -7,13 +8,15 @@
 #include "core/base/thread.h"
 
 /* The thread holds one reference until its end, when the system runs the key's destructor; the main thread of a process
- * that exits never gets there. */
+ * that exits never gets there. Destructors of other keys may use gm, so the key is set anew until the last but one of
+ * the rounds that the system makes through them; the last is the sanitizers', behind which nothing may run. */
 
 _Thread_local gm__thread_here gm__here __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 struct gm__thread_life {
   _Atomic uint32_t references;
   _Atomic bool ended;
+  unsigned rounds; /* of destructors; the thread's own */
 };
 
 static gm__once here_once = GM__ONCE_INIT;
@@ -28,6 +31,7 @@ bool gm__thread_life_ended(gm__thread_life *life) { return atomic_load(&life->en
 
 static void here_end(void *opaque) {
   gm__thread_life *life = opaque;
+  if (++life->rounds < PTHREAD_DESTRUCTOR_ITERATIONS - 1 && pthread_setspecific(here_key, life) == 0) return;
   atomic_store(&life->ended, true);
   gm__thread_life_give(life);
 }

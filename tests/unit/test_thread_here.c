@@ -1,0 +1,78 @@
+/* A thread's sign of life: when it ends, and for whom it is kept. */
+#include "core/base/thread_here.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static pthread_key_t early_key, late_key; /* made before gm's key, and after it: so their destructors run */
+static gm__thread_life *life;
+static unsigned calls, ended;
+
+static void look(void *unused) {
+  (void)unused;
+  calls++;
+  ended += gm__thread_life_ended(life);
+}
+
+static void *take_life(void *unused) {
+  (void)unused;
+  life = gm__thread_life_take();
+  pthread_setspecific(early_key, &early_key);
+  pthread_setspecific(late_key, &late_key);
+  return NULL;
+}
+
+static void run(void *(*body)(void *)) {
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, body, NULL), 0);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+/* A program's own destructors may still free blocks. */
+static void test_a_thread_has_not_ended_while_destructors_run(void **state) {
+  (void)state;
+  assert_int_equal(pthread_key_create(&early_key, look), 0);
+  gm__thread_life *own = gm__thread_life_take(); /* makes gm's key */
+  assert_non_null(own);
+  assert_int_equal(pthread_key_create(&late_key, look), 0);
+  run(take_life);
+  assert_non_null(life);
+  assert_int_equal(calls, 2);
+  assert_int_equal(ended, 0);
+  assert_true(gm__thread_life_ended(life));
+  assert_false(gm__thread_life_ended(own));
+  gm__thread_life_give(life);
+  gm__thread_life_give(own);
+  pthread_key_delete(early_key);
+  pthread_key_delete(late_key);
+}
+
+static void *take_twice(void *unused) {
+  (void)unused;
+  life = gm__thread_life_take();
+  gm__thread_life *again = gm__thread_life_take();
+  assert_ptr_equal(again, life);
+  gm__thread_life_give(again);
+  gm__thread_life_give(NULL);
+  return NULL;
+}
+
+static void test_a_thread_has_one_life(void **state) {
+  (void)state;
+  run(take_twice);
+  assert_true(gm__thread_life_ended(life));
+  gm__thread_life_give(life);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_thread_has_not_ended_while_destructors_run),
+      cmocka_unit_test(test_a_thread_has_one_life),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
