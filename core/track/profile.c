@@ -55,7 +55,7 @@ static gm_status profile_alloc(profile *self, const gm_trace_event *event) {
 static void profile_free(profile *self, const gm_trace_event *event) {
   uint64_t born = 0, home = 0;
   self->out->frees++;
-  self->live_bytes -= event->bytes;
+  self->live_bytes = gm__sub_sat(self->live_bytes, event->bytes); /* the sum may have been cut */
   self->live_blocks--;
   self->class_live[gm_size_class(event->bytes)]--;
   gm__map_remove(&self->born, event->id, &born);

@@ -57,6 +57,15 @@ static void test_an_empty_trace_is_nothing(void **state) {
   assert_int_equal(gm_advise(NULL, NULL, NULL, 0), 0);
 }
 
+/* Sums that do not fit 64 bits stay at the top and do not come round. */
+static void test_sizes_that_cannot_be(void **state) {
+  (void)state;
+  gm_trace_profile p = profile_of("gmtrace 1\na 1 18446744073709551615 0\na 2 10 0\nf 1\nf 2\n");
+  assert_true(p.peak_live_bytes == UINT64_MAX);
+  assert_true(p.total_bytes == UINT64_MAX);
+  assert_int_equal(p.end_live_bytes, 0);
+}
+
 static void test_the_list_to_warm_up_is_what_the_key_takes(void **state) {
   (void)state;
   gm_trace_profile p = profile_of("gmtrace 1\na 1 4096 0\na 2 4000 2\na 3 2000000 0\na 4 3145728 0\na 5 1 0\n");
@@ -186,6 +195,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_trace_is_counted),
       cmocka_unit_test(test_an_empty_trace_is_nothing),
+      cmocka_unit_test(test_sizes_that_cannot_be),
       cmocka_unit_test(test_the_list_to_warm_up_is_what_the_key_takes),
       cmocka_unit_test(test_hit_rate_below_a_half),
       cmocka_unit_test(test_fragmentation_above_three_tenths),
