@@ -100,16 +100,17 @@ static gm_status batch_take(gm_pool *pool, const gm_request *wanted, gm_block *o
 }
 
 static gm_status batch_take_each(gm_pool *pool, const gm_batch_params *params, gm_part *parts, size_t *served,
-                                 gm_error *err) {
-  for (*served = 0; *served < params->count; ++*served) {
+                                 size_t *failed, gm_error *err) {
+  gm_status status = GM_OK;
+  for (*served = 0; !status && *served < params->count; *served += !status) {
     const gm_request *request = &params->requests[*served];
     gm_part *part = &parts[*served];
-    gm_status status = batch_take(pool, request, &part->block, err);
-    if (status) return status;
+    status = batch_take(pool, request, &part->block, err);
     part->offset = 0;
     part->bytes = request->bytes;
   }
-  return GM_OK;
+  *failed = *served;
+  return status;
 }
 
 /* ---- as a group ---- */
@@ -146,12 +147,12 @@ static gm_status batch_lay_out(const gm_pool *pool, const gm_batch_params *param
 }
 
 static gm_status batch_take_group(gm_pool *pool, const gm_batch_params *params, gm_part *parts, size_t *served,
-                                  gm_error *err) {
+                                  size_t *failed, gm_error *err) {
   gm_request whole;
   gm_block block;
-  gm_status status = batch_lay_out(pool, params, parts, &whole, served, err);
+  gm_status status = batch_lay_out(pool, params, parts, &whole, failed, err);
   if (status) return status;
-  *served = 0;
+  *failed = 0;
   status = batch_take(pool, &whole, &block, err);
   if (status) return status;
   for (size_t i = 0; i < params->count; i++) parts[i].block = block;
@@ -185,9 +186,8 @@ gm_status gm_alloc_batch(gm_pool *pool, const gm_batch_params *params, gm_part *
   status = batch_check_requests(pool, params, &failed, err);
   if (!status && params->count) {
     gm_pool_stats(pool, &before);
-    status = params->flags & GM_BATCH_GROUPED ? batch_take_group(pool, params, out_parts, &served, err)
-                                              : batch_take_each(pool, params, out_parts, &served, err);
-    failed = served;
+    status = params->flags & GM_BATCH_GROUPED ? batch_take_group(pool, params, out_parts, &served, &failed, err)
+                                              : batch_take_each(pool, params, out_parts, &served, &failed, err);
     if (!status) status = batch_fill(pool, params, out_parts, &failed, err);
     if (status) batch_undo(pool, params, out_parts, served, before.pooled_bytes);
   }
