@@ -136,6 +136,8 @@ static void replay_json(json_writer *out, const replay_view *view) {
   writer_u64(out, "peak_reserved_bytes", result->stats.peak_reserved_bytes);
   writer_u64(out, "driver_allocs_cold", result->driver_allocs_cold);
   writer_u64(out, "driver_allocs_warm", result->driver_allocs_warm);
+  writer_u64(out, "local_cache_hits", result->stats.local_cache_hits);
+  writer_u64(out, "global_cache_hits", result->stats.global_cache_hits);
   writer_u64(out, "failed", result->failed);
   writer_u64(out, "fallbacks", result->stats.fallbacks);
   if (view->min_capacity) {
