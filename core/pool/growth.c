@@ -2,16 +2,26 @@
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/saturate.h"
 #include "core/pool/hole.h"
 #include "core/pool/vmm.h"
 
 /* How much a pool takes at a time: as much as it has, between 2 and 64 MiB, and never less than a sixteenth, so that a
  * small pool stays small and a large one asks its driver seldom. A request of that size or more gets a segment of its
- * own. Where there is no room for so much it is less, and at last just what the request needs. */
+ * own. Where there is no room for so much it is less, and at last just what the request needs.
+ *
+ * Driver allocations cannot be joined, so what is left over of one is lost to larger requests. A large request gets one
+ * of its own size, therefore. How large that is follows the pool, because drivers limit the number of allocations, too
+ * (Vulkan: maxMemoryAllocationCount, 4096 is common): some hundreds for each doubling. */
 
 static const uint64_t growth_unit = UINT64_C(2) << 20;
 static const uint64_t growth_most = UINT64_C(64) << 20; /* of a pool that holds less than a GiB */
-enum { GROWTH_SHARE = 16 };                             /* of a cap, and of a large pool */
+static const uint64_t growth_own = UINT64_C(1) << 20;   /* the least large request */
+static const uint64_t growth_own_unit = UINT64_C(64) << 10;
+enum {
+  GROWTH_SHARE = 16,      /* of a cap, and of a large pool */
+  GROWTH_OWN_SHARE = 1024 /* of a large pool: a large request */
+};
 
 static uint64_t growth_round(uint64_t bytes, uint64_t unit) {
   uint64_t more = (unit - bytes % unit) % unit;
@@ -28,12 +38,17 @@ uint64_t gm__growth_step(const gm_pool *pool, uint64_t bytes) {
   return growth_round(wish > bytes ? wish : bytes, growth_unit);
 }
 
+static bool growth_is_large(const gm_pool *pool, uint64_t bytes) {
+  const uint64_t held = atomic_load_explicit(&pool->claimed, memory_order_relaxed);
+  return bytes >= gm__max(growth_own, held / GROWTH_OWN_SHARE);
+}
+
 /* What the pool would like to take for a request. */
 static uint64_t growth_wish(const gm_pool *pool, uint64_t bytes) {
   const uint64_t most = pool->rules.granule * UINT32_MAX; /* of a span */
   uint64_t largest = pool->device->info.max_alloc_bytes, wish;
   if (pool->rules.size == UINT64_MAX) {
-    wish = gm__growth_step(pool, bytes);
+    wish = growth_is_large(pool, bytes) ? growth_round(bytes, growth_own_unit) : gm__growth_step(pool, bytes);
   } else {
     wish = growth_round(pool->rules.size > bytes ? pool->rules.size : bytes, pool->rules.granule);
   }
