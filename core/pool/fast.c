@@ -8,6 +8,9 @@
 
 #define FAST_LIKELY(x) __builtin_expect(!!(x), 1)
 #define FAST_UNLIKELY(x) __builtin_expect(!!(x), 0)
+/* Quick lists are inlined into each call; what is rarer is one more call, so that they need no registers for it. */
+#define FAST_INLINE static inline __attribute__((always_inline))
+#define FAST_APART static __attribute__((noinline))
 
 /* The calling thread's arena in a pool that needs nothing but memory; NULL: not known here, or forked. */
 static inline gm__arena *fast_arena(const gm_pool *pool) {
@@ -23,15 +26,21 @@ static inline bool fast_is_plain(const gm__arena *arena, const gm_request *reque
   return !(odd_flags | odd_usage | (uint32_t)request->must_be) && !request->deadline_ns && aligned;
 }
 
+/* Does the heap have a hole in a bin that is not above that of the one that was found? */
+static inline bool fast_may_be_tighter(const gm__heap *heap, const gm__span *found, uint32_t granules) {
+  return found->granules != granules && gm__heap_next(heap, gm__heap_bin(granules)) <= found->bin;
+}
+
 /* A hole of the lane, or an idle one, whichever is tighter, cut to size. */
-static inline uint32_t fast_cut(gm__arena *arena, gm__lane *lane, uint32_t granules) {
+FAST_APART uint32_t fast_cut(gm__arena *arena, gm__lane *lane, uint32_t granules) {
   gm__spans *spans = &arena->spans;
   if (FAST_UNLIKELY(arena->frees >= arena->ask_after || !spans->unused || !arena->lookup.room)) return 0;
   uint32_t hole = gm__heap_find(spans, &lane->heap, granules);
   gm__lane *idle = arena->lanes[GM__LANE_IDLE];
-  if (lane != idle && idle->heap.top) {
+  const gm__span *found = gm__span_at(spans, hole);
+  if (lane != idle && idle->heap.top && (!hole || fast_may_be_tighter(&idle->heap, found, granules))) {
     const uint32_t other = gm__heap_find(spans, &idle->heap, granules);
-    if (other && (!hole || gm__span_at(spans, other)->granules < gm__span_at(spans, hole)->granules)) {
+    if (other && (!hole || gm__span_at(spans, other)->granules < found->granules)) {
       hole = other;
       lane = idle;
     }
@@ -43,16 +52,22 @@ static inline uint32_t fast_cut(gm__arena *arena, gm__lane *lane, uint32_t granu
   return number;
 }
 
+/* Room in the ledger for a block of that tag; false: not so easily. */
+FAST_APART bool fast_can_enter(const gm__arena *arena, uint32_t tag) {
+  return gm__ledger_ready(arena->ledger, gm__spans_count(&arena->spans), tag) != NULL;
+}
+
+FAST_APART void fast_enter(gm__arena *arena, uint32_t number, uint64_t bytes, const gm_stream *stream, uint32_t tag) {
+  gm__ledger *ledger = arena->ledger;
+  gm__ledger_enter(ledger, gm__ledger_total_of(ledger, tag), number, bytes, stream ? stream->id : 0);
+}
+
 /* Inside the lock. 0: not so easily. */
-static inline uint32_t fast_take(gm__arena *arena, uint64_t bytes, const gm_stream *stream, uint32_t tag) {
+FAST_INLINE uint32_t fast_take(gm__arena *arena, uint64_t bytes, const gm_stream *stream, uint32_t tag) {
   const uint64_t granules = (bytes + gm__arena_granule(arena) - 1) >> arena->shift;
   gm__lane *lane = gm__arena_lane(arena, stream);
   if (FAST_UNLIKELY(!lane || granules - 1 >= UINT32_MAX)) return 0;
-  gm__ledger_total *total = NULL;
-  if (FAST_UNLIKELY(arena->ledger != NULL)) {
-    total = gm__ledger_ready(arena->ledger, gm__spans_count(&arena->spans), tag);
-    if (!total) return 0;
-  }
+  if (FAST_UNLIKELY(arena->ledger != NULL) && !fast_can_enter(arena, tag)) return 0;
   uint32_t number = gm__quick_take(lane, &arena->spans, (uint32_t)granules);
   if (!number) number = fast_cut(arena, lane, (uint32_t)granules);
   if (FAST_UNLIKELY(!number)) return 0;
@@ -60,7 +75,7 @@ static inline uint32_t fast_take(gm__arena *arena, uint64_t bytes, const gm_stre
   const bool same = stream && span->lane == lane->number;
   gm__tally_add(same ? &arena->tally.stream_hits : &arena->tally.global_hits, 1);
   gm__arena_hand_out(arena, span, bytes, tag, lane->number);
-  if (FAST_UNLIKELY(total != NULL)) gm__ledger_enter(arena->ledger, total, number, bytes, stream ? stream->id : 0);
+  if (FAST_UNLIKELY(arena->ledger != NULL)) fast_enter(arena, number, bytes, stream, tag);
   return number;
 }
 
@@ -76,7 +91,7 @@ gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *out) {
   return gm__acquire(pool, request, out);
 }
 
-static void *fast_malloc_slow(gm_pool *pool, uint64_t bytes, gm_stream *stream) {
+FAST_APART void *fast_malloc_slow(gm_pool *pool, uint64_t bytes, gm_stream *stream) {
   gm_request request = {.bytes = bytes, .flags = GM_INSERT_WAIT, .stream = stream};
   gm_block block;
   gm_acquire answer = gm__acquire(pool, &request, &block);

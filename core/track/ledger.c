@@ -78,6 +78,17 @@ gm__ledger_total *gm__ledger_reserve(gm__ledger *ledger, uint32_t numbers, uint3
   return ledger_place(ledger, tag);
 }
 
+void gm__ledger_leave(gm__ledger *ledger, uint32_t number, uint64_t bytes, uint32_t tag) {
+  gm__ledger_record *record = gm__ledger_at(ledger, number);
+  if (!record || !record->id) return;
+  gm__ledger_total *total = gm__ledger_total_of(ledger, tag);
+  record->id = 0;
+  total->count--;
+  total->bytes -= bytes;
+  gm__ledger_set(&ledger->count, gm__ledger_get(&ledger->count) - 1);
+  gm__ledger_set(&ledger->bytes, gm__ledger_get(&ledger->bytes) - bytes);
+}
+
 void gm__ledger_each_total(const gm__ledger *ledger, void (*look)(void *looker, const gm_tag_total *total),
                            void *looker) {
   for (uint32_t i = 0; ledger->totals && i < UINT32_C(1) << ledger->total_bits; i++) {

@@ -105,15 +105,6 @@ static inline void gm__ledger_enter(gm__ledger *ledger, gm__ledger_total *total,
 }
 
 /* The block goes; nothing happens when it is not tracked. */
-static inline void gm__ledger_leave(gm__ledger *ledger, uint32_t number, uint64_t bytes, uint32_t tag) {
-  gm__ledger_record *record = gm__ledger_at(ledger, number);
-  if (!record || !record->id) return;
-  gm__ledger_total *total = gm__ledger_total_of(ledger, tag);
-  record->id = 0;
-  total->count--;
-  total->bytes -= bytes;
-  gm__ledger_set(&ledger->count, gm__ledger_get(&ledger->count) - 1);
-  gm__ledger_set(&ledger->bytes, gm__ledger_get(&ledger->bytes) - bytes);
-}
+void gm__ledger_leave(gm__ledger *ledger, uint32_t number, uint64_t bytes, uint32_t tag);
 
 #endif
