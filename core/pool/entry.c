@@ -121,6 +121,14 @@ static bool entry_at_span(gm__arena *arena, uint64_t address, gm__entry *out) {
   return number != 0;
 }
 
+gm__arena *gm__entry_arena_at(gm_pool *pool, uint64_t address) {
+  gm__mutex_lock(&pool->lock);
+  const gm__node *node = gm__pointers_find(&pool->pointers, address);
+  gm__arena *arena = node && node->state == GM__NODE_SEGMENT ? node->segment->arena : NULL;
+  gm__mutex_unlock(&pool->lock);
+  return arena;
+}
+
 static bool entry_at_raw(gm_pool *pool, uint64_t address, gm__entry *out) {
   gm__arena *arena = NULL;
   gm__mutex_lock(&pool->lock);

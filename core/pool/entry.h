@@ -26,6 +26,9 @@ bool gm__entry_open_raw(gm_pool *pool, const gm_block *block, gm__entry *out);
 /* The same for the live block whose bytes contain the address. */
 bool gm__entry_at(gm_pool *pool, uint64_t address, gm__entry *out);
 
+/* The arena that the address belongs to; NULL: none, it may be a driver allocation of its own. */
+gm__arena *gm__entry_arena_at(gm_pool *pool, uint64_t address);
+
 void gm__entry_close(const gm__entry *entry);
 
 /* See that there is a record; false without host memory. */

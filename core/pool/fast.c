@@ -5,6 +5,7 @@
 #include "core/pool/acquire.h"
 #include "core/pool/give.h"
 #include "core/pool/release.h"
+#include "core/pool/serve.h"
 
 #define FAST_LIKELY(x) __builtin_expect(!!(x), 1)
 #define FAST_UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -123,6 +124,13 @@ gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream) {
   return gm__give_back(pool, block, stream);
 }
 
+/* The pointer is of the thread's own arena. */
+FAST_APART gm_status fast_give_slowly(const gm_pool *pool, gm__arena *arena, const void *pointer, uint64_t bytes,
+                                      gm_stream *stream) {
+  if (stream && stream->device != pool->device) return GM_ERR_INVALID_ARGUMENT;
+  return gm__serve_give_back_at(arena, (uintptr_t)pointer, bytes, stream);
+}
+
 gm_status gm_free_ptr(gm_pool *pool, void *pointer, uint64_t bytes_or_0, gm_stream *stream) {
   if (FAST_UNLIKELY(!pool || !gm__pool_is(pool))) return GM_ERR_INVALID_ARGUMENT;
   gm__arena *arena = fast_arena(pool);
@@ -132,6 +140,7 @@ gm_status gm_free_ptr(gm_pool *pool, void *pointer, uint64_t bytes_or_0, gm_stre
                        gm__give(arena, number, stream);
     gm__arena_leave(arena);
     if (FAST_LIKELY(given)) return GM_OK;
+    if (number) return fast_give_slowly(pool, arena, pointer, bytes_or_0, stream);
   }
   return gm__give_back_ptr(pool, pointer, bytes_or_0, stream);
 }

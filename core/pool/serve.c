@@ -287,3 +287,16 @@ gm_status gm__serve_give_back(gm_pool *pool, const gm_block *block, gm_stream *s
   gm__arena_unlock(arena);
   return status;
 }
+
+gm_status gm__serve_give_back_at(gm__arena *arena, uint64_t address, uint64_t bytes, gm_stream *stream) {
+  gm_status status = GM_ERR_INVALID_ARGUMENT;
+  gm__arena_lock(arena);
+  const uint32_t number = gm__lookup_find(&arena->lookup, &arena->spans, address);
+  const gm__span *span = gm__arena_span(arena, number);
+  if (number && gm__span_is(span) == GM__SPAN_LIVE && bytes <= gm__arena_bytes(arena, span)) {
+    const gm_block block = gm__arena_block(arena, number);
+    status = serve_take_back(arena, &block, stream);
+  }
+  gm__arena_unlock(arena);
+  return status;
+}

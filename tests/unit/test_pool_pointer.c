@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 
 #include "gm/copy.h"
 #include "gm/native_cpu.h"
@@ -60,6 +61,46 @@ static void test_wrong_pointers_are_refused(void **state) {
   assert_null(gm_malloc(bench.pool, 0, NULL));
   assert_null(gm_malloc(bench.pool, UINT64_MAX, NULL));
   assert_null(gm_malloc(NULL, 8, NULL));
+  pool_bench_close(&bench);
+}
+
+typedef struct other_thread {
+  pool_bench *bench;
+  char *pointer;
+  gm_stream *foreign; /* of another device */
+  gm_status begins, whole, foreign_stream, right, again;
+} other_thread;
+
+static void *free_from_another_thread(void *user) {
+  other_thread *self = user;
+  gm_pool *pool = self->bench->pool;
+  self->begins = gm_free_ptr(pool, self->pointer + 1, 0, NULL);
+  self->whole = gm_free_ptr(pool, self->pointer, 1 << 20, NULL);
+  self->foreign_stream = gm_free_ptr(pool, self->pointer, 0, self->foreign);
+  self->right = gm_free_ptr(pool, self->pointer, 100, NULL);
+  self->again = gm_free_ptr(pool, self->pointer, 100, NULL);
+  return NULL;
+}
+
+/* Whose arena the memory is of makes no difference. */
+static void test_another_thread_frees_pointers(void **state) {
+  (void)state;
+  pool_bench bench, other;
+  pool_bench_open(&bench, "null", "null:capacity=64M", NULL);
+  pool_bench_open(&other, "null", "null:capacity=64M", NULL);
+  other_thread work = {.bench = &bench, .pointer = gm_malloc(bench.pool, 100, NULL)};
+  pool_bench_ok(gm_stream_create(other.device, &work.foreign, err));
+  assert_int_equal(gm_free_ptr(bench.pool, work.pointer, 0, work.foreign), GM_ERR_INVALID_ARGUMENT);
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, free_from_another_thread, &work), 0);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  assert_int_equal(work.begins, GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(work.whole, GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(work.foreign_stream, GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(work.right, GM_OK);
+  assert_int_equal(work.again, GM_ERR_INVALID_ARGUMENT);
+  pool_bench_ok(gm_stream_close(work.foreign, err));
+  pool_bench_close(&other);
   pool_bench_close(&bench);
 }
 
@@ -255,6 +296,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_pointers_are_found_from_any_byte),
       cmocka_unit_test(test_wrong_pointers_are_refused),
+      cmocka_unit_test(test_another_thread_frees_pointers),
       cmocka_unit_test(test_native_objects_and_memory_of_a_block),
       cmocka_unit_test(test_a_pool_over_the_users_allocator),
       cmocka_unit_test(test_a_failing_upstream),
