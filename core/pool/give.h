@@ -6,7 +6,7 @@
 
 /* The live span becomes free, of one size in a quick list or a hole; false, and nothing has happened: there is more to
  * it than that. Inside the arena's lock. */
-static inline bool gm__give(gm__arena *arena, uint32_t number, const gm_stream *stream) {
+static inline __attribute__((always_inline)) bool gm__give(gm__arena *arena, uint32_t number, const gm_stream *stream) {
   gm__span *span = gm__arena_span(arena, number);
   gm__lane *lane = gm__arena_lane(arena, stream);
   if (__builtin_expect(!lane || span->state != GM__SPAN_LIVE, 0)) return false;
@@ -18,10 +18,7 @@ static inline bool gm__give(gm__arena *arena, uint32_t number, const gm_stream *
   span->lane = lane->number;
   if (stream) arena->order.slots[lane->number].last_free = span->seq;
   const uint32_t most = atomic_load_explicit(&arena->pool->quick_blocks, memory_order_relaxed);
-  if (span->granules <= arena->quick_most && gm__quick_put(lane, span, number, most)) return true;
-  arena->frees++;
-  gm__lookup_remove(&arena->lookup, &arena->spans, number);
-  gm__hole_free(arena, number, lane);
+  if (!gm__quick_put(lane, span, number, arena->quick_most, most)) gm__hole_give(arena, number, lane);
   return true;
 }
 

@@ -58,6 +58,12 @@ void gm__hole_put(gm__arena *arena, uint32_t number, const gm__mark *mark, bool 
   gm__heap_put(&arena->spans, hole_heap(arena, number), number);
 }
 
+void gm__hole_give(gm__arena *arena, uint32_t number, gm__lane *lane) {
+  arena->frees++;
+  gm__lookup_remove(&arena->lookup, &arena->spans, number);
+  gm__hole_free(arena, number, lane);
+}
+
 static void hole_flush_list(gm__arena *arena, gm__lane *lane, gm__quick *quick) {
   while (quick->head) {
     const uint32_t number = quick->head;

@@ -55,6 +55,10 @@ static inline void gm__hole_free(gm__arena *arena, uint32_t number, gm__lane *la
   }
 }
 
+/* The same for a span that was handed out: it leaves the look-up. Not inline, so that frees into quick lists need no
+ * registers for it. */
+void gm__hole_give(gm__arena *arena, uint32_t number, gm__lane *lane);
+
 /* A hole of the lane, or the first granules of it, as a span that is no hole. A span was reserved. */
 static inline uint32_t gm__hole_cut(gm__arena *arena, gm__lane *lane, uint32_t hole, uint32_t granules) {
   if (gm__arena_span(arena, hole)->granules == granules) {

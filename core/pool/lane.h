@@ -30,16 +30,17 @@ typedef struct gm__lane {
 static inline uint32_t gm__quick_take(gm__lane *lane, const gm__spans *spans, uint32_t granules) {
   gm__quick *quick = &lane->quick[granules % GM__QUICK_LISTS];
   const uint32_t number = quick->head;
-  if (quick->granules != granules || !number) return 0;
+  if (!((quick->granules == granules) & (number != 0))) return 0; /* one branch: sizes are hard to foretell */
   quick->head = gm__span_at(spans, number)->next;
   lane->quick_count--;
   return number;
 }
 
-/* False: the list is another size's, or the lane has `most` in its lists already. */
-static inline bool gm__quick_put(gm__lane *lane, gm__span *span, uint32_t number, uint32_t most) {
+/* False: it is larger than `largest`, the list is another size's, or the lane has `most` in its lists already. */
+static inline bool gm__quick_put(gm__lane *lane, gm__span *span, uint32_t number, uint32_t largest, uint32_t most) {
   gm__quick *quick = &lane->quick[span->granules % GM__QUICK_LISTS];
-  if ((quick->head && quick->granules != span->granules) || lane->quick_count >= most) return false;
+  const bool own = (quick->head == 0) | (quick->granules == span->granules);
+  if (!(own & (span->granules <= largest) & (lane->quick_count < most))) return false; /* one branch, as above */
   span->state = GM__SPAN_QUICK;
   span->next = quick->head;
   quick->granules = span->granules;
