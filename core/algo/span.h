@@ -35,7 +35,7 @@ typedef struct gm__span {
   uint32_t prev, next;  /* a hole's in its bin; `next` of others: whatever their owner links */
   uint32_t home;        /* whose memory it is */
   uint32_t check;       /* counts hand-outs and frees */
-  uint16_t bin;         /* of a hole */
+  uint16_t bin;         /* of a hole; of a live span the lane of the stream that asked for it */
   uint8_t lane;         /* which holes it may be searched among */
   uint8_t state;        /* gm__span_state, and GM__SPAN_RARE */
 } gm__span;

@@ -87,6 +87,7 @@ static void acquire_count(gm_pool *pool, const gm__want *want, const gm__node *n
 static void acquire_record(gm_pool *pool, const gm__want *want, gm__node *node, bool fresh, gm_block *out) {
   node->requested = want->bytes;
   node->tag = want->tag;
+  node->asked_on = want->stream ? want->stream->id : 0;
   node->state = GM__NODE_LIVE;
   node->check++;
   pool->live++;

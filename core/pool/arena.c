@@ -107,6 +107,7 @@ static void arena_wait_for(gm__arena *arena, gm__mark *mark) {
 void gm__arena_set_mark(gm__arena *arena, uint32_t number, const gm__mark *mark) {
   gm__span *span = gm__arena_span(arena, number);
   gm__mark kept = *mark;
+  if (!kept.streams) gm__order_drop_point(&arena->order, &kept); /* of a stream that was done before another one */
   const bool simple = !(kept.streams & (kept.streams - 1)) && !kept.has_point;
   gm__rare *rare = simple ? NULL : gm__arena_make_rare(arena, number);
   if (!simple && !rare) arena_wait_for(arena, &kept);

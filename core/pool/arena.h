@@ -123,8 +123,8 @@ static inline gm__lane *gm__arena_lane(const gm__arena *arena, const gm_stream *
 
 /* For the record: the lane of the stream that asked. */
 static inline uint8_t gm__arena_request_lane(const gm__arena *arena, const gm_stream *stream) {
-  const gm__lane *lane = gm__arena_lane(arena, stream);
-  return lane ? lane->number : GM__LANE_MIXED;
+  const int slot = gm__order_find(&arena->order, stream);
+  return (uint8_t)(!stream ? GM__LANE_IDLE : slot == GM__ORDER_HOST ? GM__LANE_MIXED : slot);
 }
 
 /* The stream goes: its slot is free, and no mark has its bit. */

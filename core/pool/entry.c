@@ -2,10 +2,16 @@
 
 #include "core/pool/pointer.h"
 
+/* The id of the stream that asked for the live span; 0: none, or it is closed. */
+static uint64_t entry_stream(const gm__arena *arena, const gm__span *span) {
+  return span->bin < GM__LANE_IDLE ? arena->order.slots[span->bin].stream->id : 0;
+}
+
 static void entry_of_node(gm_pool *pool, gm__node *node, gm__entry *out) {
   *out = (gm__entry){.pool = pool,
                      .node = node,
                      .tag = node->tag,
+                     .stream = node->asked_on,
                      .offset = node->offset,
                      .requested = node->requested,
                      .block = gm__node_block(node),
@@ -21,6 +27,7 @@ static void entry_of_span(gm__arena *arena, uint32_t number, gm__entry *out) {
                      .node = node,
                      .span = number,
                      .tag = *gm__span_tag(span),
+                     .stream = entry_stream(arena, span),
                      .offset = span->address - node->address,
                      .requested = gm__arena_bytes(arena, span) - *gm__span_slack(span),
                      .block = gm__arena_block(arena, number),
@@ -96,9 +103,9 @@ int gm__entry_slot(const gm__entry *entry, gm_stream *stream) {
   return entry->arena ? gm__arena_slot(entry->arena, stream) : gm__order_slot_of(entry->order, stream);
 }
 
-/* The live span of the arena that contains the address; 0: none. */
-static uint32_t entry_span_at(const gm__arena *arena, uint64_t address) {
-  uint32_t number = gm__lookup_find(&arena->lookup, &arena->spans, address);
+/* Without host memory for more than the table of what begins where: all spans of the segment are looked at. */
+static uint32_t entry_walk(const gm__arena *arena, uint64_t address) {
+  uint32_t number = 0;
   for (const gm__segment *segment = arena->segments; segment && !number; segment = segment->next) {
     if (address - segment->node->address >= segment->node->bytes) continue;
     number = gm__arena_span(arena, segment->edge)->right;
@@ -106,6 +113,16 @@ static uint32_t entry_span_at(const gm__arena *arena, uint64_t address) {
            address - gm__arena_span(arena, number)->address >= gm__arena_bytes(arena, gm__arena_span(arena, number))) {
       number = gm__arena_span(arena, number)->right;
     }
+  }
+  return number;
+}
+
+/* The live span of the arena that contains the address; 0: none. */
+static uint32_t entry_span_at(gm__arena *arena, uint64_t address) {
+  uint32_t number = gm__lookup_find(&arena->lookup, &arena->spans, address);
+  if (!number) {
+    const bool quick = gm__lookup_open_inside(&arena->lookup, &arena->spans, arena->shift);
+    number = quick ? gm__lookup_find_inside(&arena->lookup, address) : entry_walk(arena, address);
   }
   return number && gm__span_is(gm__arena_span(arena, number)) == GM__SPAN_LIVE ? number : 0;
 }

@@ -10,6 +10,7 @@ typedef struct gm__entry {
   gm__node *node;   /* that, or the segment's */
   uint32_t span;
   uint32_t tag;
+  uint64_t stream; /* id of the one that asked for it; 0: the host did, or it is not known (any more) */
   uint64_t offset; /* in node->memory */
   uint64_t requested;
   gm_block block;   /* as it was handed out */

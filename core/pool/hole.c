@@ -18,8 +18,10 @@ static gm__heap *hole_heap(const gm__arena *arena, uint32_t number) {
 
 /* ---- joining ---- */
 
-/* The order of two joined holes: the later free counts, and its point. */
+/* The order of two joined holes: the later free counts, and its point. Of two frees at one time the clock does not say
+ * which was later, so none of their points will do. */
 static void hole_join_marks(gm__arena *arena, gm__mark *mark, gm__mark *other) {
+  if (mark->streams == other->streams && mark->freed_at == other->freed_at) gm__order_drop_point(&arena->order, mark);
   const bool takes = mark->streams == other->streams ? other->freed_at > mark->freed_at : other->streams != 0;
   gm__order_drop_point(&arena->order, takes ? mark : other);
   if (takes) *mark = *other;
@@ -127,7 +129,6 @@ static void hole_settle_lane(gm__arena *arena, gm__lane *lane) {
     next = gm__arena_span(arena, chain)->next;
     gm__mark mark = gm__arena_mark(arena, chain);
     gm__order_settle(&arena->order, &mark);
-    if (!mark.streams) gm__order_drop_point(&arena->order, &mark);
     gm__hole_put(arena, chain, &mark, false);
   }
   if (lane->number < GM__LANE_IDLE) lane->settled = arena->order.slots[lane->number].passed;
@@ -151,6 +152,7 @@ static void hole_forget_others(gm__arena *arena, int slot) {
     gm__rare *rare = gm__arena_rare(arena, number);
     if (rare) gm__order_forget_mark(&arena->order, &rare->mark, slot);
     if (span->lane == slot) span->lane = GM__LANE_IDLE;
+    if (gm__span_is(span) == GM__SPAN_LIVE && span->bin == slot) span->bin = GM__LANE_MIXED;
   }
 }
 

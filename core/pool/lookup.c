@@ -4,9 +4,30 @@
 
 /* Invariants: open addressing with linear steps; no gaps on the way from a span's own place to where it is, so a
  * removal moves later ones back. At most a quarter of the slots is used: most addresses are in their own place, and to
- * compare an address means to touch a span's record. */
+ * compare an address means to touch a span's record. What is said of an address holds for the anchor in the table for
+ * those, which has the same spans, or none. A span in the tables keeps its address and its size. */
 
 enum { LOOKUP_LEAST_BITS = 8, LOOKUP_MOST_BITS = 28, LOOKUP_SHARE = 4 };
+
+static uint64_t lookup_address(const gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
+  (void)lookup;
+  return gm__span_at(spans, number)->address;
+}
+
+static uint64_t lookup_anchor(const gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
+  const gm__span *span = gm__span_at(spans, number);
+  const uint64_t first = span->address >> lookup->inside.shift;
+  return gm__anchor(first, first + span->granules - 1);
+}
+
+typedef uint64_t lookup_key(const gm__lookup *lookup, const gm__spans *spans, uint32_t number);
+
+static size_t lookup_bytes(const gm__lookup *lookup) { return ((size_t)1 << lookup->bits) * sizeof *lookup->slots; }
+
+static void lookup_close_inside(gm__lookup *lookup, const gm_services *services) {
+  if (lookup->inside.slots) gm__release(services, lookup->inside.slots, lookup_bytes(lookup));
+  lookup->inside = (gm__lookup_inside){.slots = NULL};
+}
 
 static void lookup_fill(gm__lookup *lookup, const gm__spans *spans, const gm__lookup *from) {
   for (size_t i = 0; from->slots && i < (size_t)1 << from->bits; i++) {
@@ -23,27 +44,82 @@ bool gm__lookup_reserve(gm__lookup *lookup, const gm__spans *spans) {
   grown.slots = gm__alloc_array(spans->services, (size_t)1 << bits, sizeof *grown.slots);
   if (!grown.slots) return false;
   lookup_fill(&grown, spans, lookup);
+  if (lookup->inside.slots) gm__lookup_open_inside(&grown, spans, lookup->inside.shift); /* or when asked again */
   gm__lookup_clear(lookup, spans->services);
   *lookup = grown;
   return true;
 }
 
 void gm__lookup_clear(gm__lookup *lookup, const gm_services *services) {
-  if (lookup->slots) gm__release(services, lookup->slots, ((size_t)1 << lookup->bits) * sizeof *lookup->slots);
+  lookup_close_inside(lookup, services);
+  if (lookup->slots) gm__release(services, lookup->slots, lookup_bytes(lookup));
   *lookup = (gm__lookup){.slots = NULL};
 }
 
-void gm__lookup_remove(gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
+static void lookup_take(const gm__lookup *lookup, uint32_t *slots, const gm__spans *spans, lookup_key *key,
+                        uint32_t number) {
   const uint32_t mask = (UINT32_C(1) << lookup->bits) - 1;
-  uint32_t *slots = lookup->slots, gap = gm__lookup_place(lookup, gm__span_at(spans, number)->address), at, next;
+  uint32_t gap = gm__lookup_place(lookup, key(lookup, spans, number)), at, next;
   while (slots[gap] != number) gap = (gap + 1) & mask;
   for (at = (gap + 1) & mask; (next = slots[at]); at = (at + 1) & mask) {
-    const uint32_t place = gm__lookup_place(lookup, gm__span_at(spans, next)->address);
+    const uint32_t place = gm__lookup_place(lookup, key(lookup, spans, next));
     if (((at - place) & mask) < ((at - gap) & mask)) continue; /* it may not move before its own place */
     slots[gap] = next;
     gap = at;
   }
   slots[gap] = 0;
+}
+
+void gm__lookup_remove(gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
+  lookup_take(lookup, lookup->slots, spans, lookup_address, number);
   lookup->room++;
   lookup->count--;
+  if (!lookup->inside.slots) return;
+  lookup_take(lookup, lookup->inside.slots, spans, lookup_anchor, number);
+  gm__anchor_levels_remove(&lookup->inside.levels, lookup_anchor(lookup, spans, number));
+}
+
+/* ---- by any address ---- */
+
+void gm__lookup_insert_inside(gm__lookup *lookup, uint32_t number) {
+  gm__lookup_inside *inside = &lookup->inside;
+  const uint32_t mask = (UINT32_C(1) << lookup->bits) - 1;
+  const uint64_t anchor = lookup_anchor(lookup, inside->spans, number);
+  uint32_t at = gm__lookup_place(lookup, anchor);
+  while (inside->slots[at]) at = (at + 1) & mask;
+  inside->slots[at] = number;
+  gm__anchor_levels_add(&inside->levels, anchor);
+}
+
+bool gm__lookup_open_inside(gm__lookup *lookup, const gm__spans *spans, uint32_t shift) {
+  if (lookup->inside.slots) return true;
+  if (!lookup->slots) return false;
+  uint32_t *slots = gm__alloc_array(spans->services, (size_t)1 << lookup->bits, sizeof *slots);
+  if (!slots) return false;
+  lookup->inside = (gm__lookup_inside){.slots = slots, .spans = spans, .shift = shift};
+  for (size_t i = 0; i < (size_t)1 << lookup->bits; i++) {
+    if (lookup->slots[i]) gm__lookup_insert_inside(lookup, lookup->slots[i]);
+  }
+  return true;
+}
+
+/* The span in the slots from the anchor's place on that contains the granule; 0: none. */
+static uint32_t lookup_try(const gm__lookup *lookup, uint64_t anchor, uint64_t granule) {
+  const gm__lookup_inside *inside = &lookup->inside;
+  const uint32_t mask = (UINT32_C(1) << lookup->bits) - 1;
+  uint32_t at = gm__lookup_place(lookup, anchor), number;
+  for (; (number = inside->slots[at]); at = (at + 1) & mask) {
+    const gm__span *span = gm__span_at(inside->spans, number);
+    if (granule - (span->address >> inside->shift) < span->granules) return number;
+  }
+  return 0;
+}
+
+uint32_t gm__lookup_find_inside(const gm__lookup *lookup, uint64_t address) {
+  const uint64_t granule = address >> lookup->inside.shift;
+  uint32_t number = 0;
+  for (uint64_t left = lookup->inside.levels.used; left && !number; left &= left - 1) {
+    number = lookup_try(lookup, gm__anchor_at(granule, __builtin_ctzll(left)), granule);
+  }
+  return number;
 }

@@ -1,14 +1,25 @@
-/* From an address to the span that begins there. Externally synchronised (the arena's lock). */
+/* From an address to the span that begins there; and, once somebody asks for that, to the span that it lies in.
+ * Externally synchronised (the arena's lock). */
 #ifndef GM_CORE_POOL_LOOKUP_H
 #define GM_CORE_POOL_LOOKUP_H
 
+#include "core/algo/anchor.h"
 #include "core/algo/span.h"
+
+/* The same spans by their anchors (anchor.h). */
+typedef struct gm__lookup_inside {
+  uint32_t *slots; /* as many as of the other table; NULL: nobody has asked */
+  const gm__spans *spans;
+  uint32_t shift; /* numbers are addresses without so many bits */
+  gm__anchor_levels levels;
+} gm__lookup_inside;
 
 typedef struct gm__lookup {
   uint32_t *slots; /* numbers of spans; 0: empty */
   uint32_t bits;   /* there are 1 << bits slots */
   uint32_t room;   /* how many more may be inserted before the table must grow */
   uint32_t count;
+  gm__lookup_inside inside;
 } gm__lookup;
 
 /* See that one more can be inserted; false without host memory. */
@@ -17,6 +28,16 @@ void gm__lookup_clear(gm__lookup *lookup, const gm_services *services);
 
 /* A span leaves; it must be there. */
 void gm__lookup_remove(gm__lookup *lookup, const gm__spans *spans, uint32_t number);
+
+/* From now on spans are found by any address in them, too: `shift` is that of their granules. Takes time for each span
+ * that is there when it is called first, 4 bytes a slot, and a little at each insertion and removal afterwards. False
+ * without host memory. */
+bool gm__lookup_open_inside(gm__lookup *lookup, const gm__spans *spans, uint32_t shift);
+
+/* The span that contains the address; 0: none in the table does. Opened before. */
+uint32_t gm__lookup_find_inside(const gm__lookup *lookup, uint64_t address);
+
+void gm__lookup_insert_inside(gm__lookup *lookup, uint32_t number);
 
 static inline uint32_t gm__lookup_place(const gm__lookup *lookup, uint64_t address) {
   return (uint32_t)(address * UINT64_C(0x9e3779b97f4a7c15) >> (64 - lookup->bits));
@@ -30,6 +51,7 @@ static inline void gm__lookup_insert(gm__lookup *lookup, uint64_t address, uint3
   lookup->slots[at] = number;
   lookup->room--;
   lookup->count++;
+  if (__builtin_expect(lookup->inside.slots != NULL, 0)) gm__lookup_insert_inside(lookup, number);
 }
 
 /* 0: no span in the table begins there. */

@@ -30,6 +30,7 @@ struct gm__node {
   uint64_t address;          /* device address, or a synthetic one */
   uint64_t bytes;            /* taken from the backend for it, as the pool counts */
   uint64_t requested;        /* live: what the caller asked for */
+  uint64_t asked_on;         /* live: id of the request's stream; 0: the host */
   uint64_t freed_on;         /* id of the stream of its last free; 0: the host */
   struct gm__opened *opened; /* imported: what gm_free lets go of (share.h) */
   void *heap;                /* what a tool calls it; NULL: it does not follow it */

@@ -1,15 +1,20 @@
-/* Addresses of a pool's memory, sorted, for look-ups by pointer. Externally synchronised (the pool's lock). */
+/* Addresses of a pool's memory, for look-ups by pointer. Externally synchronised (the pool's lock). */
 #ifndef GM_CORE_POOL_POINTER_H
 #define GM_CORE_POOL_POINTER_H
 
+#include "core/algo/anchor.h"
+#include "core/base/map.h"
 #include "core/pool/node.h"
 
 typedef struct gm__pointers {
   const gm_services *services;
   gm__node **nodes; /* by rising address */
   size_t count, capacity;
+  gm__map anchors; /* of their bytes (anchor.h), to the node */
+  gm__anchor_levels levels;
 } gm__pointers;
 
+void gm__pointers_init(gm__pointers *pointers, const gm_services *services);
 void gm__pointers_clear(gm__pointers *pointers);
 
 /* OUT_OF_HOST_MEMORY: unchanged. A driver that hands out an address that overlaps one of its own is told apart by

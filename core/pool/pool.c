@@ -163,8 +163,8 @@ static void pool_init(gm_pool *pool, gm_device *device, const gm_pool_params *pa
   pool->max_bytes = pool_cap(ctx, params->max_bytes);
   gm__mutex_init(&pool->lock);
   gm__node_table_init(&pool->nodes, gm__context_services(ctx), pool->id);
-  pool->pointers.services = gm__context_services(ctx);
   gm__cache_init(pool);
+  gm__pointers_init(&pool->pointers, gm__context_services(ctx));
   pool_init_arenas(pool, device, params);
   pool->buckets.most = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
   gm__order_init(&pool->order, device);

@@ -104,8 +104,27 @@ GM_API gm_point gm_block_point(gm_pool *pool, const gm_block *block);
 GM_API void *gm_malloc(gm_pool *pool, uint64_t bytes, gm_stream *stream);
 GM_API gm_status gm_free_ptr(gm_pool *pool, void *pointer, uint64_t bytes_or_0, gm_stream *stream);
 
-/* The live block that contains the address: NOT_FOUND if none of this pool does. */
+/* The live block that contains the address: NOT_FOUND if none of this pool does. Costs the same however many blocks
+ * there are and wherever in one the address lies: at most 64 entries of a table are looked at, one for each power of
+ * two that some block's address can be divided by. The first look-up of an address inside a block takes the time to
+ * enter all blocks of that arena, and each block 16 to 32 bytes of host memory from then on; without host memory for
+ * that the blocks of the arena are walked. */
 GM_API gm_status gm_block_of(gm_pool *pool, const void *pointer, gm_block *out);
+
+/* What is known of the live block that contains an address. */
+typedef struct gm_pointer_info {
+  uint32_t struct_size; /* set by the caller: sizeof(gm_pointer_info) */
+  uint32_t tag;
+  gm_pool *pool;            /* borrowed */
+  gm_block block;           /* its `address` is the base */
+  uint64_t offset;          /* bytes from there to the address */
+  uint64_t requested_bytes; /* what was asked for */
+  uint64_t stream;          /* gm_stream_id of the request's stream; 0: none, or it is closed */
+} gm_pointer_info;
+
+/* The same in all pools of the device, one after the other. INVALID_ARGUMENT; NOT_FOUND: no live block contains the
+ * address; FORKED. The answer is of the moment: another thread may free the block. */
+GM_API gm_status gm_pointer_find(gm_device *device, const void *pointer, gm_pointer_info *out);
 
 /* A block of the engine's own memory, `native` of the device's API: usable in every call that takes a block, until
  * gm_free lets go of it (at once, whatever the stream; nothing is destroyed). Counts as requested, in use and reserved,

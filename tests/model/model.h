@@ -1,5 +1,4 @@
-/* State of the model test: what it knows of the blocks that are out, and how it complains. For gm_model_test.c alone.
- */
+/* State of the model test: what it knows of the blocks that are out, and how it complains. */
 #ifndef GM_TESTS_MODEL_MODEL_H
 #define GM_TESTS_MODEL_MODEL_H
 
@@ -16,13 +15,22 @@
 #include "support/counted_services.h"
 #include "support/random.h"
 
-enum { MAX_LIVE = 512, MAX_STREAMS = 16, MAX_THREADS = 16, ROUNDS = 8, WINDOW = 4096, SCRATCH = 4 << 20 };
+enum {
+  MAX_LIVE = 512,
+  MAX_HELD = 32,
+  MAX_STREAMS = 16,
+  MAX_THREADS = 16,
+  ROUNDS = 8,
+  WINDOW = 4096,
+  SCRATCH = 4 << 20
+};
 
 typedef struct owned {
   gm_block block;
   uint64_t asked, pattern;
   gm_stream *stream; /* where its last work was submitted; NULL: nothing of it is running */
-  bool by_pointer, filled;
+  uint32_t tag;
+  bool by_pointer, filled, long_lived;
 } owned;
 
 typedef struct model {
@@ -43,9 +51,13 @@ typedef struct model {
   pthread_mutex_t lock;
   owned table[MAX_LIVE]; /* blocks that no thread holds */
   uint32_t table_count;
-  gm_block ranges[MAX_LIVE + MAX_THREADS]; /* every live block */
+  gm_block ranges[MAX_LIVE + MAX_THREADS * MAX_HELD]; /* every live block */
   uint32_t range_count;
+  uint64_t quota; /* of each tag; 0: none is set */
+  uint64_t stream_wish;
   atomic_uint_fast64_t passed, failed, allocs, refused;
+  atomic_uint_fast64_t held[4]; /* by tag, of those with a quota: what was asked for and is not yet given back */
+  atomic_bool uncounted;        /* the pool served requests of its own, or of a batch that was refused */
 } model;
 
 typedef struct worker {
@@ -54,15 +66,7 @@ typedef struct worker {
   uint64_t ops;
 } worker;
 
-static void complain(model *m, const char *format, ...) {
-  va_list args;
-  if (atomic_fetch_add(&m->failed, 1) >= 20) return;
-  va_start(args, format);
-  fputs("failed: ", stderr);
-  vfprintf(stderr, format, args);
-  fputc('\n', stderr);
-  va_end(args);
-}
+void complain(model *m, const char *format, ...);
 
 #define CHECK(m, condition, ...)         \
   do {                                   \
@@ -73,15 +77,47 @@ static void complain(model *m, const char *format, ...) {
     }                                    \
   } while (0)
 
-#define CHECK_OK(m, call)                                                     \
-  do {                                                                        \
-    gm_error err = {.status = GM_OK};                                         \
-    gm_status status = (call);                                                \
-    CHECK(m, status == GM_OK, "%s: %s", gm_status_name(status), err.message); \
+#define CHECK_OK(m, call)                                                                 \
+  do {                                                                                    \
+    gm_error err = {.status = GM_OK};                                                     \
+    const gm_status check_status = (call);                                                \
+    CHECK(m, check_status == GM_OK, "%s: %s", gm_status_name(check_status), err.message); \
   } while (0)
 
-static uint64_t roll(worker *w) { return test_random(&w->random); }
-static uint64_t below(worker *w, uint64_t bound) { return roll(w) % bound; }
-static bool chance(worker *w, uint32_t percent) { return below(w, 100) < percent; }
+static inline uint64_t roll(worker *w) { return test_random(&w->random); }
+static inline uint64_t below(worker *w, uint64_t bound) { return roll(w) % bound; }
+static inline bool chance(worker *w, uint32_t percent) { return below(w, 100) < percent; }
+
+static inline gm_stream *any_stream(worker *w) { return w->m->streams[below(w, w->m->stream_count)]; }
+
+/* ---- the table (model.c) ---- */
+
+/* A live block; it overlaps no other. And its end. */
+void add_range(model *m, const gm_block *block);
+void remove_range(model *m, const gm_block *block);
+
+/* Into the table, false: it is full; any one out of it, false: it is empty. */
+bool put(model *m, const owned *o);
+bool pick(worker *w, owned *out);
+
+/* ---- steps (steps.c) ---- */
+
+/* A block of the worker's own, most often filled; false: refused. Then it goes into the table, or back to the pool. */
+bool take(worker *w, uint64_t bytes, owned *out);
+void keep(worker *w, owned *o);
+void give(worker *w, const owned *o);
+/* What is the same of blocks that came in another way than by take. */
+void welcome(worker *w, owned *o);
+/* Its contents are those that were written. */
+void verify(worker *w, owned *o, gm_stream *stream);
+
+void step_take(worker *w);
+void step_give(worker *w);
+void step_use(worker *w);
+
+/* ---- patterns (patterns.c): a few steps that belong together ---- */
+
+void step_tidy(worker *w);
+void step_pattern(worker *w);
 
 #endif

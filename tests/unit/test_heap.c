@@ -234,6 +234,50 @@ static void test_addresses_are_looked_up(void **state) {
   close_world(&w);
 }
 
+/* The number of the span that contains the granule, looked for by hand; 0: none that is in the table. */
+static uint32_t inside_by_hand(world *w, const uint32_t *numbers, const bool *there, uint32_t count, uint64_t granule) {
+  for (uint32_t i = 0; i < count; i++) {
+    const uint64_t first = at(w, numbers[i])->address / GRANULE;
+    if (there[i] && granule >= first && granule - first < at(w, numbers[i])->granules) return numbers[i];
+  }
+  return 0;
+}
+
+static void test_any_address_inside_is_looked_up(void **state) {
+  (void)state;
+  enum { COUNT = 400, GAP = 3 };
+  world w;
+  gm__lookup lookup = {0};
+  uint64_t random = 12, first = 1;
+  bool there[COUNT] = {false};
+  uint32_t numbers[COUNT];
+  open_world(&w, 0, 1);
+  assert_false(gm__lookup_open_inside(&lookup, &w.spans, 8)); /* no table, no spans */
+  for (uint32_t i = 0; i < COUNT; i++) {
+    numbers[i] = reserve_and_take(&w);
+    at(&w, numbers[i])->address = first * GRANULE;
+    at(&w, numbers[i])->granules = (uint32_t)test_log_uniform(&random, 1 << 12);
+    first += at(&w, numbers[i])->granules + test_random(&random) % GAP;
+  }
+  for (int turn = 0; turn < 20000; turn++) {
+    const uint32_t i = (uint32_t)(test_random(&random) % COUNT);
+    if (there[i]) {
+      gm__lookup_remove(&lookup, &w.spans, numbers[i]);
+    } else {
+      assert_true(gm__lookup_reserve(&lookup, &w.spans));
+      gm__lookup_insert(&lookup, at(&w, numbers[i])->address, numbers[i]);
+    }
+    there[i] = !there[i];
+    if (turn < 100) continue; /* opened with spans in it, and grown afterwards */
+    assert_true(gm__lookup_open_inside(&lookup, &w.spans, 8));
+    const uint64_t granule = test_random(&random) % (first + 10);
+    const uint64_t address = granule * GRANULE + test_random(&random) % GRANULE;
+    assert_int_equal(gm__lookup_find_inside(&lookup, address), inside_by_hand(&w, numbers, there, COUNT, granule));
+  }
+  gm__lookup_clear(&lookup, &w.host.services);
+  close_world(&w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_bin_is_a_sixteenth_of_a_power_of_two),
@@ -242,6 +286,7 @@ int main(void) {
       cmocka_unit_test(test_a_drain_takes_all),
       cmocka_unit_test(test_spans_end_where_they_must),
       cmocka_unit_test(test_addresses_are_looked_up),
+      cmocka_unit_test(test_any_address_inside_is_looked_up),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -217,13 +217,13 @@ static void check_wrong_frees(gm_strategy strategy) {
   gm_pool *other;
   pool_bench_ok(gm_pool_create(bench.device, &params, &other, err));
   gm_block block = take(bench.pool, 100, GM_ACQUIRE_FRESH), foreign = take(other, 100, GM_ACQUIRE_FRESH);
-  gm_block altered[] = {block, block, block, block, block};
+  gm_block altered[] = {block, block, block, block, block, {0}}; /* interior, …, of nobody */
   altered[0].address++;
   altered[1].bytes--;
   altered[2].memory++;
   altered[3].node += 1000000;
   altered[4].check--;
-  for (int i = 0; i < 5; i++) assert_int_equal(gm_free(bench.pool, &altered[i], NULL), GM_ERR_INVALID_ARGUMENT);
+  for (int i = 0; i < 6; i++) assert_int_equal(gm_free(bench.pool, &altered[i], NULL), GM_ERR_INVALID_ARGUMENT);
   assert_int_equal(gm_free(bench.pool, &foreign, NULL), GM_ERR_INVALID_ARGUMENT);
   assert_int_equal(gm_free(bench.pool, NULL, NULL), GM_ERR_INVALID_ARGUMENT);
   assert_int_equal(gm_free(NULL, &block, NULL), GM_ERR_INVALID_ARGUMENT);

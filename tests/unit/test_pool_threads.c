@@ -12,6 +12,8 @@
 
 #include "core/base/thread.h"
 #include "core/pool/pool.h"
+#include "gm/cleanup.h"
+#include "gm/quota.h"
 #include "support/pool_bench.h"
 #include "support/random.h"
 
@@ -91,6 +93,49 @@ static void test_the_fraction_holds_while_pools_race_for_it(void **state) {
   pool_bench_close(&bench);
 }
 
+/* What may be changed at any time, changed while others allocate; the widest of it is `bound`. */
+static void change(void *argument) {
+  racer *r = argument;
+  gm_context *ctx = r->pool->device->ctx;
+  static const char *const shares[] = {"0.2", "0.5", "0.9"};
+  for (int i = 0; i < TURNS; i++) {
+    const uint64_t any = test_random(&r->random) % 3;
+    pool_bench_ok(gm_config_set(ctx, "memory_fraction", shares[any], err));
+    pool_bench_ok(gm_config_set(ctx, "coalescing_threshold", shares[2 - any], err));
+    pool_bench_ok(gm_config_set(ctx, "cleanup.threshold", shares[any], err));
+    pool_bench_ok(gm_config_set(ctx, "min_free_bytes", any ? "64K" : "0", err));
+    pool_bench_ok(gm_pool_set_max_bytes(r->pool, r->bound >> any, err));
+    pool_bench_ok(gm_pool_set_quota(r->pool, 0, any ? r->bound >> any : GM_NO_QUOTA, 0, 0, err));
+    gm_pool_coalesce(r->pool, any == 0);
+    gm_pool_shrink(r->pool, r->bound >> (any + 1));
+  }
+}
+
+static void change_in_a_race(gm_strategy strategy) {
+  pool_bench bench;
+  const gm_pool_params params = {.struct_size = sizeof params, .strategy = strategy, .max_bytes = 4 << 20};
+  pool_bench_open(&bench, "null", "null:capacity=8M", &params);
+  pool_bench_ok(gm_pool_set_quota(bench.pool, 0, 1 << 20, 0, 0, err)); /* the first one, before there are threads */
+  racer changer = {.pool = bench.pool, .random = 3, .bound = 4 << 20};
+  gm__thread thread;
+  gm_pool *pools[THREADS] = {bench.pool, bench.pool, bench.pool, bench.pool};
+  pool_bench_ok(gm__thread_create(&thread, "change", change, &changer, err));
+  run_race(pools, 4 << 20);
+  gm__thread_join(&thread);
+  const gm_stats stats = pool_bench_stats(&bench);
+  assert_true(stats.peak_reserved_bytes <= 4 << 20);
+  assert_int_equal(stats.active, 0);
+  assert_int_equal(stats.in_use_bytes, 0);
+  assert_int_equal(gm_pool_trim(bench.pool, 0), stats.reserved_bytes);
+  pool_bench_close(&bench);
+}
+
+static void test_configuration_changes_while_threads_allocate(void **state) {
+  (void)state;
+  change_in_a_race(GM_STRATEGY_BUCKET);
+  change_in_a_race(GM_STRATEGY_BEST_FIT);
+}
+
 /* Runs in the child: 0 when every call did what the contract says. */
 static int in_the_child(pool_bench *bench, const gm_block *block) {
   gm_block other;
@@ -144,6 +189,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_the_cap_holds_while_threads_race_for_it),
       cmocka_unit_test(test_the_fraction_holds_while_pools_race_for_it),
+      cmocka_unit_test(test_configuration_changes_while_threads_allocate),
       cmocka_unit_test(test_in_a_forked_child_only_host_memory_is_given_back),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
