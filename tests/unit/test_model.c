@@ -156,8 +156,7 @@ static char *make_many(uint32_t count) {
   assert_non_null(header);
   *end++ = '{';
   for (uint32_t i = 0; i < count; i++) {
-    end += sprintf(end,
-                   "%s\"the.same.beginning.%u\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}",
+    end += sprintf(end, "%s\"the.same.beginning.%u\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}",
                    i ? "," : "", i * 2654435761U);
   }
   strcpy(end, "}");
