@@ -6,7 +6,8 @@
 
 #include "gm/stats.h"
 
-/* pooled_bytes, local_cache_hits, allocs and active are not kept but computed in a snapshot; the others are what their owner made of them. */
+/* pooled_bytes, local_cache_hits, allocs and active are not kept but computed in a snapshot; the others are what their
+ * owner made of them. */
 typedef struct gm__stats {
 #define X(name, text) _Atomic uint64_t name;
   GM_STATS_FIELDS(X)

@@ -39,8 +39,8 @@ GM_API uint64_t gm_tracker_track(gm_tracker *tracker, const gm_track_entry *entr
 /* NOT_FOUND: never tracked, or untracked before. */
 GM_API gm_status gm_tracker_untrack(gm_tracker *tracker, uint64_t id);
 
-/* Of a pool's blocks they take no lock of an allocating thread. The peak of a pool that several threads allocate from is
- * the sum of theirs, never less than it was; the same is true of a tag's. */
+/* Of a pool's blocks they take no lock of an allocating thread. The peak of a pool that several threads allocate from
+ * is the sum of theirs, never less than it was; the same is true of a tag's. */
 GM_API uint64_t gm_tracker_count(gm_tracker *tracker);
 GM_API uint64_t gm_tracker_total_bytes(gm_tracker *tracker);
 GM_API uint64_t gm_tracker_peak_bytes(gm_tracker *tracker);
@@ -48,8 +48,8 @@ GM_API uint64_t gm_tracker_peak_bytes(gm_tracker *tracker);
 /* A new epoch. Returns its number, from 1. */
 GM_API uint64_t gm_tracker_mark(gm_tracker *tracker);
 
-/* Entries at least `age_ns` old (as far as `born_ns` tells), oldest first, by id among those of one tick: writes at most
- * `capacity`, returns how many there are. */
+/* Entries at least `age_ns` old (as far as `born_ns` tells), oldest first, by id among those of one tick: writes at
+ * most `capacity`, returns how many there are. */
 GM_API size_t gm_tracker_find_old(gm_tracker *tracker, uint64_t age_ns, gm_track_entry *entries, size_t capacity);
 
 /* Entries alive that were born before mark `mark` and after mark `since`: what a step left behind. */

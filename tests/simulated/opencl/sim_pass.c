@@ -10,9 +10,7 @@
 
 static void *pass_library; /* opened once: the thread sanitizer keeps memory for every dlopen */
 
-static void pass_open(void) {
-  pass_library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
-}
+static void pass_open(void) { pass_library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL); }
 
 void sim_pass_find(const char *name, void *out) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
