@@ -194,13 +194,21 @@ static gm_status stream_await_last(gm__vulkan_stream *stream, gm_error *err) {
   return last ? point_await(stream->device, stream->timeline->handle, last, UINT64_MAX, err) : GM_OK;
 }
 
+/* Everything submitted has ended. Mesa's drivers let go of a semaphore that a submission waited for only after they
+ * have signalled its end, on a thread of the queue, and the semaphore may be destroyed by then. What that thread does
+ * for an empty submission behind it comes later. */
+static void stream_end(gm__vulkan_stream *stream) {
+  if (stream->waited) gm__vulkan_stream_submit(stream, VK_NULL_HANDLE, NULL, NULL, NULL);
+  stream_await_last(stream, NULL);
+}
+
 void gm__vulkan_stream_close(void *user, void *closing, gm_close_mode mode) {
   gm__vulkan_device *device = user;
   gm__vulkan_stream *stream = closing;
   if (!stream) return;
   if (mode == GM_CLOSE_NORMAL) {
     gm__vulkan_sparse_withdraw(stream);
-    if (stream->timeline) stream_await_last(stream, NULL);
+    if (stream->timeline) stream_end(stream);
     gm__mutex_lock(&device->mutex);
     if (stream->timeline) stream->timeline->taken = false;
     queue_put(device, stream->queue);
@@ -264,6 +272,7 @@ gm_status gm__vulkan_stream_submit(gm__vulkan_stream *stream, VkCommandBuffer co
   uint64_t value = timeline->last + 1;
   VkResult result = stream_submit_value(stream, commands, wait, value);
   if (!result) timeline->last = value;
+  if (!result && wait) stream->waited = true;
   gm__mutex_unlock(&stream->mutex);
   if (result) return gm__vulkan_device_fail(stream->device, result, "vkQueueSubmit", err);
   if (out) *out = (gm_backend_point){(uint64_t)timeline->handle, value};

@@ -27,6 +27,7 @@ struct gm__vulkan_stream {
   gm__vulkan_queue *queue;
   gm__vulkan_timeline *timeline; /* NULL where gm may not submit */
   gm__mutex mutex;               /* submissions: values of a timeline rise in their order */
+  bool waited;                   /* under the mutex: a submission waited for a point of another timeline */
   bool adopted;
   void (*lock)(void *user);
   void (*unlock)(void *user);
