@@ -21,7 +21,7 @@ typedef struct gm__pages {
   uint32_t type;       /* of memory */
   uint64_t page_bytes; /* a power of two */
   gm__handle *handles; /* by number, from 1 */
-  uint32_t count, capacity;
+  uint32_t capacity;
   uint32_t unused, spare; /* lists; 0: the end */
 } gm__pages;
 
