@@ -213,8 +213,9 @@ void gm__growth_trim(gm_pool *pool, uint64_t keep_bytes, uint64_t freed_by, gm__
 void gm__growth_publish(gm__arena *arena) {
   uint64_t bytes = 0, charged = 0;
   for (const gm__segment *segment = arena->segments; segment; segment = segment->next) {
-    if (segment->range) bytes += gm__vmm_idle_bytes(arena, segment);
-    if (segment->range) charged += gm__vmm_idle_bytes(arena, segment);
+    const uint64_t idle = segment->range ? gm__vmm_idle_bytes(arena, segment) : 0;
+    bytes += idle;
+    charged += idle;
     if (!gm__segment_is_idle(arena, segment)) continue;
     bytes += segment->node->bytes;
     if (gm__device_is_charged(arena->pool->device, &segment->node->memory)) charged += segment->node->bytes;
