@@ -176,6 +176,7 @@ static gm__arena *arena_new(gm_pool *pool, const gm__memory_kind *kind, uint32_t
   const uint32_t check = (uint32_t)(pool->serial * 128 + number) * UINT32_C(0x9e3779b1);
   if (pool->tracker) arena->ledger = gm__ledger_new(pool->tracker, services);
   const bool ready = !pool->tracker || arena->ledger;
+  arena->watched = arena->ledger != NULL;
   if (gm__spans_init(&arena->spans, services, check) && ready && arena_has_lane(arena, GM__LANE_IDLE) &&
       arena_has_lane(arena, GM__LANE_MIXED)) {
     arena->lanes[GM__LANE_IDLE]->ordered = true;

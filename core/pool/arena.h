@@ -10,6 +10,7 @@
 #include "core/pool/lookup.h"
 #include "core/pool/pool.h"
 #include "core/pool/segment.h"
+#include "core/pool/watch.h"
 #include "core/track/ledger.h"
 
 enum {
@@ -37,6 +38,7 @@ struct gm__arena {
   uint32_t quick_most;            /* granules: larger spans are in no quick list */
   bool common;                    /* for the requests of a thread; else for a rare kind */
   bool mixes;                     /* at most one stream: holes of it and idle ones are joined at once */
+  bool watched;                   /* what is handed out and comes back is told to watch.h */
   gm__spans spans;
   gm__lookup lookup;
   struct {
@@ -185,11 +187,9 @@ static inline void gm__arena_hand_out(gm__arena *arena, gm__span *span, uint64_t
   gm__tally_grow(&arena->tally.requested, &arena->tally.peak_requested, bytes);
 }
 
-static inline void gm__arena_take_back(gm__arena *arena, gm__span *span, uint32_t number) {
+static inline void gm__arena_take_back(gm__arena *arena, gm__span *span, uint32_t number, const gm_stream *stream) {
   const uint64_t whole = gm__arena_bytes(arena, span);
-  if (__builtin_expect(arena->ledger != NULL, 0)) {
-    gm__ledger_leave(arena->ledger, number, whole - *gm__span_slack(span), *gm__span_tag(span));
-  }
+  if (__builtin_expect(arena->watched, 0)) gm__watch_leave(arena, number, stream);
   span->check++;
   gm__tally_add(&arena->tally.in_use, 0 - whole);
   gm__tally_add(&arena->tally.requested, *gm__span_slack(span) - whole);

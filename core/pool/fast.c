@@ -1,7 +1,7 @@
 /* gm_alloc, gm_malloc, gm_free, gm_free_ptr: what nearly every call is, in as few steps as it takes; the rest is left
  * to acquire.c and release.c, which can do all of it. Invariants of the fast path: it asks no driver, takes no host
- * memory, writes nothing that another thread reads often, and fails nothing: whatever it does not expect it leaves as
- * it is. */
+ * memory unless the pool is watched (watch.h), writes nothing that another thread reads often, and fails nothing:
+ * whatever it does not expect it leaves as it is. */
 #include "core/pool/acquire.h"
 #include "core/pool/give.h"
 #include "core/pool/release.h"
@@ -53,22 +53,11 @@ FAST_APART uint32_t fast_cut(gm__arena *arena, gm__lane *lane, uint32_t granules
   return number;
 }
 
-/* Room in the ledger for a block of that tag; false: not so easily. */
-FAST_APART bool fast_can_enter(const gm__arena *arena, uint32_t tag) {
-  return gm__ledger_ready(arena->ledger, gm__spans_count(&arena->spans), tag) != NULL;
-}
-
-FAST_APART void fast_enter(gm__arena *arena, uint32_t number, uint64_t bytes, const gm_stream *stream, uint32_t tag) {
-  gm__ledger *ledger = arena->ledger;
-  gm__ledger_enter(ledger, gm__ledger_total_of(ledger, tag), number, bytes, stream ? stream->id : 0);
-}
-
 /* Inside the lock. 0: not so easily. */
 FAST_INLINE uint32_t fast_take(gm__arena *arena, uint64_t bytes, const gm_stream *stream, uint32_t tag) {
   const uint64_t granules = (bytes + gm__arena_granule(arena) - 1) >> arena->shift;
   gm__lane *lane = gm__arena_lane(arena, stream);
   if (FAST_UNLIKELY(!lane || granules - 1 >= UINT32_MAX)) return 0;
-  if (FAST_UNLIKELY(arena->ledger != NULL) && !fast_can_enter(arena, tag)) return 0;
   uint32_t number = gm__quick_take(lane, &arena->spans, (uint32_t)granules);
   if (!number) number = fast_cut(arena, lane, (uint32_t)granules);
   if (FAST_UNLIKELY(!number)) return 0;
@@ -76,7 +65,7 @@ FAST_INLINE uint32_t fast_take(gm__arena *arena, uint64_t bytes, const gm_stream
   const bool same = stream && span->lane == lane->number;
   gm__tally_add(same ? &arena->tally.stream_hits : &arena->tally.global_hits, 1);
   gm__arena_hand_out(arena, span, bytes, tag, lane->number);
-  if (FAST_UNLIKELY(arena->ledger != NULL)) fast_enter(arena, number, bytes, stream, tag);
+  if (FAST_UNLIKELY(arena->watched)) gm__watch_enter(arena, number, stream);
   return number;
 }
 

@@ -13,7 +13,7 @@ static inline __attribute__((always_inline)) bool gm__give(gm__arena *arena, uin
   const uint8_t last = span->lane;
   const bool pending = last != lane->number && last != GM__LANE_IDLE && span->seq > arena->order.slots[last].passed;
   if (__builtin_expect(pending, 0)) return false;
-  gm__arena_take_back(arena, span, number);
+  gm__arena_take_back(arena, span, number, stream);
   span->seq = gm__order_now(&arena->order);
   span->lane = lane->number;
   if (stream) arena->order.slots[lane->number].last_free = span->seq;

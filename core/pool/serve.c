@@ -5,7 +5,6 @@
 #include "core/pool/acquire.h"
 #include "core/pool/give.h"
 #include "core/pool/growth.h"
-#include "core/pool/tracked.h"
 
 /* The order in which a request is served: a span that its stream may use at once, from the arena's quick lists and
  * holes; the same after the quick lists were emptied, and after streams were asked how far they are; one of the
@@ -117,7 +116,7 @@ static void serve_record(const gm__taken *taken, const gm__want *want, bool fres
   if (taken->from_hole) gm__tally_add(&tally->hole_hits, 1);
   gm__arena_hand_out(arena, gm__arena_span(arena, taken->span), want->bytes, want->tag,
                      gm__arena_request_lane(arena, want->stream));
-  gm__tracked_enter(arena, taken->span, want->stream);
+  if (arena->watched) gm__watch_enter(arena, taken->span, want->stream);
   *block = gm__arena_block(arena, taken->span);
 }
 
@@ -248,13 +247,13 @@ static bool serve_can_order(const gm__arena *arena, const gm_stream *stream) {
 }
 
 /* The live span of a block, taken away from its owner; 0 and the reason. */
-static uint32_t serve_seize(gm__arena *arena, const gm_block *block, gm_status *status) {
+static uint32_t serve_seize(gm__arena *arena, const gm_block *block, const gm_stream *stream, gm_status *status) {
   const uint32_t number = gm__arena_find(arena, block);
   const gm__rare *rare = number ? gm__arena_rare(arena, number) : NULL;
   *status = !number ? GM_ERR_INVALID_ARGUMENT : rare && rare->mapping.pointer ? GM_ERR_BUSY : GM_OK;
   if (*status) return 0;
   gm__span *span = gm__arena_span(arena, number);
-  gm__arena_take_back(arena, span, number);
+  gm__arena_take_back(arena, span, number, stream);
   span->state = (uint8_t)((span->state & GM__SPAN_RARE) | GM__SPAN_AWAY);
   return number;
 }
@@ -265,7 +264,7 @@ static gm_status serve_take_back(gm__arena *arena, const gm_block *block, gm_str
   if (!serve_can_order(arena, stream)) return GM_ERR_BUSY;
   const int slot = serve_free_slot(arena, stream);
   gm_status status;
-  number = serve_seize(arena, block, &status);
+  number = serve_seize(arena, block, stream, &status);
   if (number) serve_free(arena, number, slot);
   return status;
 }
@@ -275,7 +274,7 @@ void gm__serve_bury(gm_pool *pool, const gm_block *block) {
   gm_status status;
   if (!arena) return;
   gm__arena_lock(arena);
-  serve_seize(arena, block, &status);
+  serve_seize(arena, block, NULL, &status);
   gm__arena_unlock(arena);
 }
 

@@ -93,13 +93,6 @@ gm_status gm__tracked_begin(gm_pool *pool, gm_context *ctx, gm_error *err) {
 
 /* ---- blocks ---- */
 
-void gm__tracked_enter(gm__arena *arena, uint32_t number, const gm_stream *stream) {
-  gm__span *span = gm__arena_span(arena, number);
-  if (!arena->ledger) return;
-  gm__ledger_total *total = gm__ledger_reserve(arena->ledger, gm__spans_count(&arena->spans), *gm__span_tag(span));
-  if (total) gm__ledger_enter(arena->ledger, total, number, tracked_bytes(arena, span), stream ? stream->id : 0);
-}
-
 uint64_t gm__tracked_id(const gm__entry *entry) {
   const gm__ledger *ledger = tracked_ledger(entry);
   const gm__ledger_record *record = ledger ? gm__ledger_at(ledger, entry->span) : NULL;

@@ -7,9 +7,6 @@
 /* The tracker of a pool that is being made. OUT_OF_HOST_MEMORY. */
 gm_status gm__tracked_begin(gm_pool *pool, gm_context *ctx, gm_error *err);
 
-/* A span is handed out: enter it, if the pool is tracked. Without host memory it is not. Inside the arena's lock. */
-void gm__tracked_enter(gm__arena *arena, uint32_t number, const gm_stream *stream);
-
 /* The live block's id in the tracker; 0: none. */
 uint64_t gm__tracked_id(const gm__entry *entry);
 

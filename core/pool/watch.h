@@ -1,0 +1,19 @@
+/* Who is told of each block that an arena hands out and takes back: a tracked pool's ledger. An arena that nobody
+ * watches pays for one look at gm__arena.watched. Inside the arena's lock. */
+#ifndef GM_CORE_POOL_WATCH_H
+#define GM_CORE_POOL_WATCH_H
+
+#include <stdint.h>
+
+#include "gm/stream.h"
+
+struct gm__arena;
+
+/* The live span was handed out for work of the stream, NULL: the host's. May take host memory; without, it is not
+ * tracked. */
+void gm__watch_enter(struct gm__arena *arena, uint32_t number, const gm_stream *stream);
+
+/* The span, still as it was handed out, was freed in the order of the stream. */
+void gm__watch_leave(struct gm__arena *arena, uint32_t number, const gm_stream *stream);
+
+#endif
