@@ -244,8 +244,10 @@ static void pool_unpublish(gm_pool *pool) {
   }
 }
 
-static uint64_t pool_live(const gm_pool *pool) {
+uint64_t gm__pool_live(gm_pool *pool) {
   gm_stats stats = {.struct_size = sizeof stats};
+  if (gm__pool_forked(pool)) return 0;
+  if (pool->guard) gm__guard_reap(pool, true);
   gm__arenas_add(pool, &stats);
   return pool->live + stats.stream_hits + stats.global_hits + stats.misses - stats.frees;
 }
@@ -263,8 +265,7 @@ gm_status gm_pool_destroy(gm_pool *pool, gm_error *err) {
   if (!gm__pool_is(pool)) return gm__bad_argument(err, "gm_pool_destroy", "`pool` is destroyed");
   gm_device *device = pool->device;
   bool forked = gm__pool_forked(pool);
-  if (!forked && pool->guard) gm__guard_reap(pool, true);
-  uint64_t live = forked ? 0 : pool_live(pool);
+  uint64_t live = gm__pool_live(pool);
   if (live) {
     return gm__fail(err, GM_ERR_BUSY, 0, "gm_pool_destroy", "%" PRIu64 " blocks of pool \"%s\" are still out", live,
                     pool->name);

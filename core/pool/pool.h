@@ -109,6 +109,10 @@ gm_location gm__pool_location(const gm_pool *pool, const gm_memory *memory);
 gm_status gm__explain_refusal(gm_pool *pool, const gm_request *request, gm_acquire answer, const char *op,
                               gm_error *err);
 
+/* Blocks that callers have, for who is about to end the pool: waits for the work of guarded ones that were freed (up to
+ * a second each), which count until then. 0 in a forked child. */
+uint64_t gm__pool_live(gm_pool *pool);
+
 /* Into and out of the context's list of living pools. */
 void gm__pool_enlist(gm_pool *pool);
 void gm__pool_delist(gm_pool *pool);

@@ -73,11 +73,10 @@ gm_status gm_pool_set_create(gm_device *const *devices, size_t count, const gm_p
 
 gm_status gm_pool_set_destroy(gm_pool_set *set, gm_error *err) {
   for (size_t i = 0; set && i < set->count; i++) {
-    gm_stats stats;
-    gm_pool_stats(set->pools[i], &stats);
-    if (stats.active == 0 || gm__pool_forked(set->pools[i])) continue;
+    const uint64_t live = gm__pool_live(set->pools[i]);
+    if (live == 0) continue;
     return gm__fail(err, GM_ERR_BUSY, 0, "gm_pool_set_destroy",
-                    "%" PRIu64 " blocks of the pool on device \"%s\" are still out", stats.active,
+                    "%" PRIu64 " blocks of the pool on device \"%s\" are still out", live,
                     set->pools[i]->device->info.name);
   }
   return set ? pool_set_end(set, err) : GM_OK;

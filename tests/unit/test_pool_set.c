@@ -75,6 +75,20 @@ static void test_usage_of_each_and_of_all(void **state) {
   close_devices(&s);
 }
 
+/* What a guard still holds back is nobody's any more. */
+static void test_freed_blocks_that_are_held_back_do_not_keep_a_set(void **state) {
+  (void)state;
+  const gm_pool_params params = {.struct_size = sizeof params, .debug = GM_DEBUG_CHECK_FREED};
+  set_bench s;
+  gm_block block;
+  open_devices(&s);
+  pool_bench_ok(gm_pool_set_create(&s.devices[1], 1, &params, &s.set, err));
+  take(gm_pool_set_pool(s.set, 0), MIB, &block);
+  assert_int_equal(gm_pool_set_destroy(s.set, NULL), GM_ERR_BUSY);
+  assert_int_equal(gm_free(gm_pool_set_pool(s.set, 0), &block, NULL), GM_OK);
+  close_devices(&s);
+}
+
 static void test_bad_arguments(void **state) {
   (void)state;
   set_bench s;
@@ -116,6 +130,7 @@ static void test_every_lack_of_host_memory_makes_no_set(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_usage_of_each_and_of_all),
+      cmocka_unit_test(test_freed_blocks_that_are_held_back_do_not_keep_a_set),
       cmocka_unit_test(test_bad_arguments),
       cmocka_unit_test(test_every_lack_of_host_memory_makes_no_set),
   };
