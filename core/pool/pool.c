@@ -60,9 +60,10 @@ static bool pool_knows(gm_pool *pool, const gm_stream *stream) {
 static void pool_stream_closing(void *user, gm_stream *stream) {
   gm_pool *pool = user;
   gm__arena *arena;
-  if (!pool_knows(pool, stream)) return;
-  gm__order_drain(pool->device, stream);
-  if (pool->guard) gm__guard_drained(pool);
+  const bool known = pool_knows(pool, stream);
+  if (known || pool->guard) gm__order_drain(pool->device, stream);
+  if (pool->guard) gm__guard_drained(pool); /* which gave it work, known or not */
+  if (!known) return;
   gm__mutex_lock(&pool->lock);
   pool_forget_node(pool, stream);
   gm__mutex_unlock(&pool->lock);

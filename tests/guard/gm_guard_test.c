@@ -280,6 +280,30 @@ static void test_several_threads(void **state) {
   guard_close(&b);
 }
 
+/* A pool follows 64 streams; what it gave one more to do has no point any more when that stream is closed. */
+static void test_a_stream_that_the_pool_does_not_follow(void **state) {
+  (void)state;
+  enum { FOLLOWED = 64 };
+  guard_bench b;
+  gm_stream *streams[FOLLOWED], *late;
+  gm_block blocks[FOLLOWED];
+  guard_open(&b, &all);
+  for (int i = 0; i < FOLLOWED; i++) {
+    pool_bench_ok(gm_stream_create(b.pool.device, &streams[i], err));
+    blocks[i] = guard_take(&b, 1000, streams[i]);
+  }
+  pool_bench_ok(gm_stream_create(b.pool.device, &late, err));
+  gm_block block = guard_take(&b, 1000, late);
+  pool_bench_ok(gm_stream_close(late, err));
+  assert_false(b.pool.pool->guard->out.last->has_point);
+  assert_int_equal(gm_free(b.pool.pool, &block, NULL), GM_OK);
+  for (int i = 0; i < FOLLOWED; i++) {
+    assert_int_equal(gm_free(b.pool.pool, &blocks[i], streams[i]), GM_OK);
+    pool_bench_ok(gm_stream_close(streams[i], err));
+  }
+  guard_close(&b);
+}
+
 static void test_parameters(void **state) {
   (void)state;
   pool_bench b;
@@ -346,6 +370,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_a_write_after_free),
       cmocka_unit_test(test_memory_that_is_held_back),
       cmocka_unit_test(test_several_threads),
+      cmocka_unit_test(test_a_stream_that_the_pool_does_not_follow),
       cmocka_unit_test(test_parameters),
       cmocka_unit_test(test_nothing_to_check),
   };
