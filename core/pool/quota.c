@@ -45,6 +45,7 @@ static bool quota_level_fits(const gm__quotas *quotas, int32_t priority, uint64_
 
 static bool quota_fits(const gm__quotas *quotas, uint32_t tag, uint64_t bytes) {
   const quota *self = &quotas->tags[tag];
+  if (bytes > UINT64_MAX - self->used) return false; /* what the sum cannot hold could not be taken off it again */
   if (!self->set) return true;
   const bool own = self->used <= self->bytes && bytes <= self->bytes - self->used;
   bool fits = own || self->flags & GM_QUOTA_BORROW;
@@ -61,8 +62,8 @@ static gm_status quota_ask(gm_pool *pool, uint32_t tag, uint64_t bytes, bool cla
   gm__mutex_lock(&quotas->lock);
   quota *self = &quotas->tags[tag];
   const bool fits = quota_fits(quotas, tag, bytes);
-  const uint64_t used = self->used, limit = self->bytes;
-  if (fits && claim) self->used = gm__add_sat(used, bytes);
+  const uint64_t used = self->used, limit = self->set ? self->bytes : UINT64_MAX;
+  if (fits && claim) self->used += bytes;
   gm__mutex_unlock(&quotas->lock);
   if (fits) return GM_OK;
   return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",

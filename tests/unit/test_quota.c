@@ -133,6 +133,27 @@ static void test_a_failure_claims_nothing(void **state) {
   }
 }
 
+/* Also of a tag that has no quota, for which every size is within it. */
+static void test_a_request_that_no_sum_can_hold_claims_nothing(void **state) {
+  (void)state;
+  for (size_t s = 0; s < 2; s++) {
+    pool_bench bench;
+    gm_block held, more;
+    open_with(&bench, strategies[s]);
+    uint32_t kv = gm_tag(bench.ctx, "kv"), act = gm_tag(bench.ctx, "act");
+    pool_bench_ok(gm_pool_set_quota(bench.pool, kv, 100 * KIB, 0, 0, err));
+    assert_in_range(take(bench.pool, act, 60 * KIB, &held), GM_ACQUIRE_OK, GM_ACQUIRE_FRESH);
+    assert_in_range(take(bench.pool, act, UINT64_MAX, &more), GM_ACQUIRE_EXHAUSTED, GM_ACQUIRE_OVER_LIMIT);
+    assert_int_equal(quota_of(bench.pool, act).used_bytes, 60 * KIB);
+    pool_bench_ok(gm_pool_set_quota(bench.pool, act, 100 * KIB, GM_QUOTA_BORROW, 0, err));
+    assert_int_equal(take(bench.pool, act, UINT64_MAX, &more), GM_ACQUIRE_OVER_LIMIT);
+    assert_int_equal(quota_of(bench.pool, act).used_bytes, 60 * KIB);
+    assert_int_equal(gm_free(bench.pool, &held, NULL), GM_OK);
+    assert_int_equal(quota_of(bench.pool, act).used_bytes, 0);
+    pool_bench_close(&bench);
+  }
+}
+
 static void test_bad_arguments(void **state) {
   (void)state;
   pool_bench bench;
@@ -220,6 +241,7 @@ int main(void) {
       cmocka_unit_test(test_who_may_borrows_from_its_priority_and_below),
       cmocka_unit_test(test_a_refusal_is_explained),
       cmocka_unit_test(test_a_failure_claims_nothing),
+      cmocka_unit_test(test_a_request_that_no_sum_can_hold_claims_nothing),
       cmocka_unit_test(test_bad_arguments),
       cmocka_unit_test(test_never_exceeded_by_racing_threads),
   };
