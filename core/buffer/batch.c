@@ -162,8 +162,10 @@ static gm_status batch_take_group(gm_pool *pool, const gm_batch_params *params, 
 
 /* ---- both ways ---- */
 
-static bool batch_same(const gm_block *a, const gm_block *b) {
-  return a->address == b->address && a->node == b->node && a->check == b->check;
+/* Another part of the same block; the same part again is none. */
+static bool batch_same_group(const gm_part *part, const gm_part *last) {
+  const gm_block *a = &part->block, *b = &last->block;
+  return a->address == b->address && a->node == b->node && a->check == b->check && part->offset != last->offset;
 }
 
 /* Each block once, in the order of the stream of its request. What the pool took for them and nobody uses goes back. */
@@ -201,7 +203,7 @@ gm_status gm_free_batch(gm_pool *pool, const gm_part *parts, size_t count, gm_st
   if (!status && count && !parts) status = gm__bad_argument(err, op, "`parts` is NULL");
   if (status) return status;
   for (size_t i = 0; i < count; i++) {
-    if (i > 0 && batch_same(&parts[i].block, &parts[i - 1].block)) continue;
+    if (i > 0 && batch_same_group(&parts[i], &parts[i - 1])) continue;
     gm_status freed = gm_free(pool, &parts[i].block, stream);
     if (freed && !status) status = gm__fail(err, freed, 0, op, "part %zu: %s", i, gm_status_text(freed));
   }

@@ -37,7 +37,7 @@ GM_API gm_status gm_alloc_batch(gm_pool *pool, const gm_batch_params *params, gm
                                 gm_error *err);
 
 /* Give back all parts in that stream's order, as gm_free; a group as one, so all of its parts must be in one call, next
- * to each other. Goes on after a failure, and answers the first. */
+ * to each other. Goes on after a failure, and answers the first: INVALID_ARGUMENT also for a part that comes twice. */
 GM_API gm_status gm_free_batch(gm_pool *pool, const gm_part *parts, size_t count, gm_stream *stream, gm_error *err);
 
 GM_END_DECLS

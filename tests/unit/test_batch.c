@@ -77,6 +77,27 @@ static void test_a_group_is_one_block(void **state) {
   }
 }
 
+/* Parts of a group are next to each other and differ; the same part again is a free too many. */
+static void test_a_part_that_comes_twice_is_refused(void **state) {
+  (void)state;
+  static const gm_request requests[2] = {{.bytes = 5000}, {.bytes = 100}};
+  for (uint32_t flags = 0; flags <= GM_BATCH_GROUPED; flags++) {
+    for (size_t s = 0; s < 2; s++) {
+      pool_bench bench;
+      gm_part parts[3];
+      gm_error why = {.status = GM_OK};
+      const gm_batch_params params = batch_of(requests, 2, flags);
+      open_with(&bench, strategies[s], "null", "null:capacity=64M");
+      pool_bench_ok(gm_alloc_batch(bench.pool, &params, parts, NULL, err));
+      parts[2] = parts[1];
+      assert_int_equal(gm_free_batch(bench.pool, parts, 3, NULL, &why), GM_ERR_INVALID_ARGUMENT);
+      assert_non_null(strstr(why.message, "part 2"));
+      assert_int_equal(pool_bench_stats(&bench).active, 0);
+      pool_bench_close(&bench);
+    }
+  }
+}
+
 static void test_a_group_is_of_one_kind(void **state) {
   (void)state;
   static const gm_request requests[][2] = {{{.bytes = 1}, {.bytes = 1, .flags = GM_ZERO}},
@@ -241,10 +262,15 @@ static void test_every_lack_of_host_memory_takes_nothing(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_many_sizes_at_once),     cmocka_unit_test(test_a_group_is_one_block),
-      cmocka_unit_test(test_a_group_is_of_one_kind), cmocka_unit_test(test_contents_arrive),
-      cmocka_unit_test(test_all_or_nothing),         cmocka_unit_test(test_mistakes_take_nothing),
-      cmocka_unit_test(test_none_and_a_great_many),  cmocka_unit_test(test_every_lack_of_host_memory_takes_nothing),
+      cmocka_unit_test(test_many_sizes_at_once),
+      cmocka_unit_test(test_a_group_is_one_block),
+      cmocka_unit_test(test_a_group_is_of_one_kind),
+      cmocka_unit_test(test_contents_arrive),
+      cmocka_unit_test(test_all_or_nothing),
+      cmocka_unit_test(test_mistakes_take_nothing),
+      cmocka_unit_test(test_none_and_a_great_many),
+      cmocka_unit_test(test_every_lack_of_host_memory_takes_nothing),
+      cmocka_unit_test(test_a_part_that_comes_twice_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
