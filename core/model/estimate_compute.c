@@ -52,7 +52,7 @@ static uint64_t compute_feed_forward(const gm__shape *shape) {
 
 /* Widths of the compressed attention of DeepSeek-V2 and V3: query, its compressed form, key. */
 static uint64_t compute_compressed(const gm__shape *shape) {
-  uint64_t key = shape->key_width, compressed = shape->key_width - 64, query = 192;
+  uint64_t key = shape->key_width, compressed = gm__sub_sat(key, 64), query = 192;
   uint64_t projecting = query + compressed + key;
   uint64_t scoring = key + compressed + (shape->flash ? 0 : shape->cells);
   uint64_t widest = shape->heads * (projecting > scoring ? projecting : scoring);

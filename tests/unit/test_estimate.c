@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -273,6 +274,22 @@ static void layers_need_room(void **state) {
   assert_int_equal(gm_estimate_layers(NULL, NULL, NULL, NULL, layers, 32, &request, &err), GM_ERR_INVALID_ARGUMENT);
 }
 
+/* Compressed attention narrower than DeepSeek's rotated part: no width is below nothing. */
+static void a_narrow_compressed_cache_does_not_wrap(void **state) {
+  (void)state;
+  gm_model_config config = mistral_config();
+  snprintf(config.architecture, sizeof config.architecture, "deepseek2");
+  config.heads = 1024;
+  config.kv_lora_rank = 16;
+  gm_memory_estimate out = {.struct_size = sizeof out};
+  assert_int_equal(gm_estimate_memory(NULL, &config, NULL, NULL, &out, NULL), GM_OK);
+  assert_in_range(out.device_compute.bytes, UINT64_C(1) << 20, UINT64_C(1) << 36);
+  config.kv_lora_rank = 1;
+  config.rope_size = 1 << 16;
+  assert_int_equal(gm_estimate_memory(NULL, &config, NULL, NULL, &out, NULL), GM_OK);
+  assert_in_range(out.device_compute.bytes, UINT64_C(1) << 20, UINT64_C(1) << 40);
+}
+
 static void host_memory_may_run_out_anywhere(void **state) {
   (void)state;
   gm_model_config config = mistral_config();
@@ -306,6 +323,7 @@ int main(void) {
       cmocka_unit_test(a_recurrent_model_is_counted),
       cmocka_unit_test(layers_sum_up_to_the_whole),
       cmocka_unit_test(layers_need_room),
+      cmocka_unit_test(a_narrow_compressed_cache_does_not_wrap),
       cmocka_unit_test(host_memory_may_run_out_anywhere),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
