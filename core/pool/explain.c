@@ -11,8 +11,9 @@
 #include "core/pool/supply.h"
 #include "gm/size.h"
 
-/* gm_explain walks the way of gm_alloc with its eyes only: it takes nothing, trims nothing and puts no wait anywhere,
- * so its verdict is a forecast that another thread can overtake. */
+/* gm_explain walks the way of gm_alloc with its eyes only: it takes nothing, trims nothing, follows no stream and puts
+ * no wait anywhere, so its verdict is a forecast that another thread can overtake. What is free it makes look as a
+ * request would find it: quick lists are emptied, and what streams are known to be done with is settled. */
 
 typedef struct explain_view {
   gm__want want;
@@ -45,14 +46,13 @@ static void explain_verdict(explain_view *view, gm__order_verdict verdict) {
 
 static void explain_nodes(gm_pool *pool, explain_view *view, gm_explanation *out) {
   const gm__want *want = &view->want;
-  int slot = gm__order_slot_of(&pool->order, want->stream);
   uint32_t cursor = 0;
   for (gm__node *node; (node = gm__node_next(&pool->nodes, &cursor));) {
     if (node->state != GM__NODE_POOLED) continue;
     if (node->bytes > out->largest_pooled_bytes) out->largest_pooled_bytes = node->bytes;
     if (gm__pool_settle(pool, node)) view->idle_bytes += node->bytes;
     if (node->size_class != want->size_class || !gm__want_fits(pool, want, node)) continue;
-    explain_verdict(view, gm__order_judge(&pool->order, &node->rare.mark, slot, want->insert));
+    explain_verdict(view, gm__order_forecast(&pool->order, &node->rare.mark, want->stream, want->insert));
   }
 }
 
@@ -60,7 +60,6 @@ static void explain_nodes(gm_pool *pool, explain_view *view, gm_explanation *out
 static void explain_holes(gm__arena *arena, explain_view *view, gm_explanation *out) {
   const gm__want *want = &view->want;
   const gm__memory_kind kind = gm__kind_of(&arena->pool->rules, want);
-  const int slot = gm__arena_slot(arena, want->stream);
   const bool serves = gm__kind_serves(&arena->kind, &kind);
   gm__holes_flush(arena);
   gm__holes_settle(arena);
@@ -72,7 +71,7 @@ static void explain_holes(gm__arena *arena, explain_view *view, gm_explanation *
     out->largest_pooled_bytes = gm__max(out->largest_pooled_bytes, gm__arena_bytes(arena, span));
     if (!serves || !gm__hole_fits(arena, want, number)) continue;
     const gm__mark mark = gm__arena_mark(arena, number);
-    explain_verdict(view, gm__order_judge(&arena->order, &mark, slot, want->insert));
+    explain_verdict(view, gm__order_forecast(&arena->order, &mark, want->stream, want->insert));
   }
 }
 

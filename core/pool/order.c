@@ -142,6 +142,15 @@ gm__order_verdict gm__order_judge(const gm__order *order, const gm__mark *mark, 
   return insert || one_wait ? GM__ORDER_OTHERS_WAIT : GM__ORDER_BUSY;
 }
 
+gm__order_verdict gm__order_forecast(const gm__order *order, const gm__mark *mark, const gm_stream *stream,
+                                     bool insert) {
+  const int slot = gm__order_find(order, stream);
+  const bool gets_one = stream && slot == GM__ORDER_HOST && order->used != UINT64_MAX;
+  if (!gets_one || !mark->streams) return gm__order_judge(order, mark, slot, insert);
+  const bool one_wait = !(mark->streams & (mark->streams - 1));
+  return insert || one_wait ? GM__ORDER_OTHERS_WAIT : GM__ORDER_BUSY;
+}
+
 /* Make the stream of `slot` wait for all that was submitted so far to the stream of `other`. */
 static gm_status order_wait_on(const gm__order *order, int slot, int other, gm_error *err) {
   const gm_device *device = order->device;

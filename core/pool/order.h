@@ -65,6 +65,10 @@ void gm__order_note_synced(gm__order *order, const gm_stream *stream, uint64_t c
 /* What a request in the order of `slot` needs to use the settled block. `insert`: gm may put waits into that stream. */
 gm__order_verdict gm__order_judge(const gm__order *order, const gm__mark *mark, int slot, bool insert);
 
+/* The same for a request in the order of `stream`, which gets no slot by it if it has none. */
+gm__order_verdict gm__order_forecast(const gm__order *order, const gm__mark *mark, const gm_stream *stream,
+                                     bool insert);
+
 /* Put the waits into the stream of `slot`; afterwards the block is as if freed there. */
 gm_status gm__order_insert(gm__order *order, gm__mark *mark, int slot, gm_error *err);
 
