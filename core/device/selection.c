@@ -40,7 +40,7 @@ static uint64_t select_effective(const gm_memory_info *memory) {
 
 uint64_t gm__headroom(const gm_memory_info *memory, double fraction, uint64_t keep_free_bytes) {
   if (memory->total_bytes == GM_UNKNOWN_BYTES) return 0;
-  uint64_t share = (uint64_t)(fraction * (double)memory->total_bytes);
+  uint64_t share = gm__scale_sat(memory->total_bytes, fraction);
   uint64_t used = memory->used_by_us_bytes == GM_UNKNOWN_BYTES ? 0 : memory->used_by_us_bytes;
   uint64_t by_share = gm__sub_sat(share, gm__sub_sat(used, memory->reclaimable_bytes));
   uint64_t by_free = gm__sub_sat(select_effective(memory), keep_free_bytes);

@@ -41,7 +41,7 @@ void gm__cache_add_lane(gm_pool *pool) {
 }
 
 static uint64_t cache_scaled(const gm__cache *cache, uint64_t bound) {
-  return gm__min((uint64_t)((double)bound * cache->scale), atomic_load(&cache->all));
+  return gm__max(gm__min(gm__scale_sat(bound, cache->scale), atomic_load(&cache->all)), cache->kept);
 }
 
 static void cache_rescale(gm_pool *pool, double scale) {
@@ -55,8 +55,7 @@ static void cache_rescale(gm_pool *pool, double scale) {
 void gm__cache_widen(gm_pool *pool, uint64_t blocks) {
   gm__cache *cache = &pool->cache;
   gm__mutex_lock(&cache->lock);
-  cache->local = gm__max(cache->local, blocks);
-  cache->global = gm__max(cache->global, blocks);
+  cache->kept = gm__max(cache->kept, blocks);
   atomic_store(&cache->all, gm__max(atomic_load(&cache->all), blocks));
   cache_rescale(pool, cache->scale);
   gm__mutex_unlock(&cache->lock);

@@ -21,6 +21,7 @@ typedef struct gm__cache {
 
   gm__mutex lock;           /* all below; taken before every other one */
   uint64_t local, global;   /* as configured */
+  uint64_t kept;            /* put there on purpose: neither bound is less, whatever the pressure is */
   double scale;             /* of both */
   uint64_t marked_ns, mark; /* what was freed up to that time of the device's clock, was so then */
 } gm__cache;

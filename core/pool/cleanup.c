@@ -56,7 +56,7 @@ gm_status gm_pool_cleanup(gm_pool *pool, double threshold, bool force, uint64_t 
     return gm__fail(err, GM_ERR_UNAVAILABLE, 0, cleanup_op,
                     "pool \"%s\" has no cap and its device does not say what is free", pool->name);
   }
-  const uint64_t most = force ? 0 : (uint64_t)((double)limit * share);
+  const uint64_t most = force ? 0 : gm__scale_sat(limit, share);
   bytes = gm__cache_clean(pool);
   if (cleanup_stats(pool).reserved_bytes > most) bytes += cleanup_under_used(pool, most) + gm_pool_shrink(pool, most);
   if (out_bytes) *out_bytes = bytes;

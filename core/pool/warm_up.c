@@ -53,19 +53,21 @@ static gm_status warm_up_check_result(const gm_warm_up_result *out, const char *
   return gm__bad_argument(err, op, "`out->struct_size` is %u, must be %zu", out->struct_size, sizeof *out);
 }
 
-/* A bucket that keeps fewer than it is given would hand them to the driver at once. */
-static void warm_up_widen(gm_pool *pool, const gm_warm_up *list, size_t count) {
-  uint64_t classes[GM__BUCKETS] = {0}, most = 0, all = 0;
+/* A bucket that keeps fewer than it is given would hand them to the driver at once. What is given are the first `had`
+ * of the list. */
+static void warm_up_widen(gm_pool *pool, const gm_warm_up *list, uint64_t had) {
+  uint64_t classes[GM__BUCKETS] = {0}, most = 0;
   if (pool->strategy != GM_STRATEGY_BUCKET) return;
-  for (size_t i = 0; i < count; i++) {
+  for (uint64_t left = had; left; list++) {
     gm__want want;
-    const gm_request request = {.bytes = list[i].bytes};
+    const gm_request request = {.bytes = list->bytes};
+    const uint64_t taken = gm__min(list->count, left);
+    left -= taken;
     if (gm__want_read(pool, &request, &want, NULL)) continue;
-    classes[want.size_class] = gm__add_sat(classes[want.size_class], list[i].count);
+    classes[want.size_class] += taken;
     most = gm__max(most, classes[want.size_class]);
-    all = gm__add_sat(all, list[i].count);
   }
-  gm__cache_widen(pool, all);
+  gm__cache_widen(pool, had);
   gm__mutex_lock(&pool->lock);
   if (most > pool->buckets.most) pool->buckets.most = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
   gm__mutex_unlock(&pool->lock);
@@ -123,8 +125,8 @@ static gm_status warm_up_run(gm_pool *pool, const gm_warm_up *list, size_t count
     status = gm__bad_argument(err, op, "`stream` belongs to another device");
   }
   if (status) return status;
-  warm_up_widen(pool, list, count);
   status = warm_up_take_all(&self, list, count, op, err);
+  warm_up_widen(pool, list, self.result.blocks);
   status = warm_up_give_all(&self, status, op, err);
   if (out) *out = self.result;
   return status;

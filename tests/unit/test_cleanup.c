@@ -4,10 +4,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "gm/native_cpu.h"
 #include "support/pool_bench.h"
 
 #define MIB (UINT64_C(1024) * 1024)
@@ -55,6 +57,39 @@ static void test_cleanup_by_threshold(void **state) {
     assert_int_equal(pool_bench_stats(&bench).active, 1);
     close_with(&bench, &held);
   }
+}
+
+static gm_status upstream_allocate(void *user, uint64_t bytes, uint32_t align, gm_native_memory *out,
+                                   void **out_token) {
+  gm_cpu_memory *memory = (gm_cpu_memory *)out;
+  (void)user;
+  memory->pointer = aligned_alloc(align, (bytes + align - 1) / align * align);
+  memory->bytes = bytes;
+  *out_token = memory->pointer;
+  return memory->pointer ? GM_OK : GM_ERR_OUT_OF_DEVICE_MEMORY;
+}
+
+static void upstream_release(void *user, void *token) {
+  (void)user;
+  free(token);
+}
+
+/* All of nearly 2^64 bytes is no small number. */
+static void test_all_of_the_largest_cap_gives_nothing_back(void **state) {
+  (void)state;
+  const gm_upstream upstream = {upstream_allocate, upstream_release, NULL};
+  const gm_pool_params params = {.struct_size = sizeof params, .upstream = &upstream};
+  const gm_request request = {.bytes = MIB};
+  pool_bench bench;
+  gm_block block;
+  uint64_t bytes = 1;
+  pool_bench_open(&bench, "cpu", NULL, &params);
+  pool_bench_ok(gm_pool_set_max_bytes(bench.pool, UINT64_MAX - 1, err));
+  assert_in_range(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_OK, GM_ACQUIRE_FRESH);
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  pool_bench_ok(gm_pool_cleanup(bench.pool, 1, false, &bytes, err));
+  assert_int_equal(bytes, 0);
+  pool_bench_close(&bench);
 }
 
 static void test_shrink_to_a_target(void **state) {
@@ -140,9 +175,13 @@ static void test_bad_arguments(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_cleanup_by_threshold), cmocka_unit_test(test_shrink_to_a_target),
-      cmocka_unit_test(test_clear_gives_all_back), cmocka_unit_test(test_collect_takes_what_streams_are_done_with),
-      cmocka_unit_test(test_coalesce_joins_holes), cmocka_unit_test(test_bad_arguments),
+      cmocka_unit_test(test_cleanup_by_threshold),
+      cmocka_unit_test(test_shrink_to_a_target),
+      cmocka_unit_test(test_clear_gives_all_back),
+      cmocka_unit_test(test_collect_takes_what_streams_are_done_with),
+      cmocka_unit_test(test_coalesce_joins_holes),
+      cmocka_unit_test(test_bad_arguments),
+      cmocka_unit_test(test_all_of_the_largest_cap_gives_nothing_back),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

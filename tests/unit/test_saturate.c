@@ -39,6 +39,16 @@ static void test_products_stop_at_the_top(void **state) {
   assert_true(gm__mul_sat(UINT64_MAX / 3 + 1, 3) == UINT64_MAX);
 }
 
+static void test_shares_and_multiples_stop_at_the_top(void **state) {
+  (void)state;
+  assert_true(gm__scale_sat(1000, 0.5) == 500);
+  assert_true(gm__scale_sat(0, 16) == 0 && gm__scale_sat(UINT64_MAX, 0) == 0);
+  assert_true(gm__scale_sat(UINT64_MAX, 0.5) == UINT64_C(1) << 63);
+  assert_true(gm__scale_sat(UINT64_MAX, 1) == UINT64_MAX);
+  assert_true(gm__scale_sat(UINT64_MAX - 1, 1) == UINT64_MAX); /* to the nearest that a double has */
+  assert_true(gm__scale_sat(UINT64_C(1) << 60, 16) == UINT64_MAX);
+}
+
 static void test_smaller_and_larger(void **state) {
   (void)state;
   assert_true(gm__min(1, UINT64_MAX) == 1 && gm__min(UINT64_MAX, 1) == 1);
@@ -47,9 +57,8 @@ static void test_smaller_and_larger(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_sums_stop_at_the_top),
-      cmocka_unit_test(test_differences_stop_at_zero),
-      cmocka_unit_test(test_products_stop_at_the_top),
+      cmocka_unit_test(test_sums_stop_at_the_top),     cmocka_unit_test(test_differences_stop_at_zero),
+      cmocka_unit_test(test_products_stop_at_the_top), cmocka_unit_test(test_shares_and_multiples_stop_at_the_top),
       cmocka_unit_test(test_smaller_and_larger),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,6 +122,38 @@ static void test_an_endless_list_ends(void **state) {
   pool_bench_close(&bench);
 }
 
+/* Also when it filled the device, and the bounds of the caches are at their least. */
+static void test_what_was_given_stays_under_pressure(void **state) {
+  (void)state;
+  static const gm_warm_up list[] = {{64 * KIB, 256}};
+  pool_bench bench;
+  open_with(&bench, GM_STRATEGY_BUCKET, "null:capacity=16M");
+  pool_bench_ok(gm_pool_warm_up(bench.pool, list, 1, NULL, NULL, err));
+  assert_int_equal(pool_bench_stats(&bench).pooled_bytes, 16 * MIB);
+  pool_bench_close(&bench);
+}
+
+/* What a list asked for and did not get, no bucket keeps afterwards. */
+static void test_a_bucket_keeps_no_more_than_it_was_given(void **state) {
+  (void)state;
+  static const gm_warm_up list[] = {{64 * KIB, UINT64_MAX}};
+  enum { FIRST = 256, ALL = 300 };
+  pool_bench bench;
+  gm_block blocks[ALL];
+  const gm_request request = {.bytes = 64 * KIB};
+  open_with(&bench, GM_STRATEGY_BUCKET, "null:capacity=64M");
+  pool_bench_ok(gm_pool_set_max_bytes(bench.pool, FIRST * 64 * KIB, err));
+  assert_int_not_equal(gm_pool_warm_up(bench.pool, list, 1, NULL, NULL, NULL), GM_OK);
+  assert_int_equal(pool_bench_stats(&bench).pooled_bytes, FIRST * 64 * KIB);
+  pool_bench_ok(gm_pool_set_max_bytes(bench.pool, 0, err));
+  for (int i = 0; i < ALL; i++) {
+    assert_in_range(gm_alloc(bench.pool, &request, &blocks[i]), GM_ACQUIRE_OK, GM_ACQUIRE_FRESH);
+  }
+  for (int i = 0; i < ALL; i++) assert_int_equal(gm_free(bench.pool, &blocks[i], NULL), GM_OK);
+  assert_int_equal(pool_bench_stats(&bench).pooled_bytes, FIRST * 64 * KIB);
+  pool_bench_close(&bench);
+}
+
 static void test_every_lack_of_host_memory_gives_all_back(void **state) {
   (void)state;
   static const gm_warm_up list[] = {{4096, 100}};
@@ -196,6 +228,8 @@ int main(void) {
       cmocka_unit_test(test_what_is_not_to_be_had_is_reported),
       cmocka_unit_test(test_bad_arguments_change_nothing),
       cmocka_unit_test(test_an_endless_list_ends),
+      cmocka_unit_test(test_what_was_given_stays_under_pressure),
+      cmocka_unit_test(test_a_bucket_keeps_no_more_than_it_was_given),
       cmocka_unit_test(test_every_lack_of_host_memory_gives_all_back),
       cmocka_unit_test(test_from_a_trace),
       cmocka_unit_test(test_keys_warm_up_new_pools),
