@@ -39,8 +39,8 @@
   X("warmup", "GM_WARMUP", "pairs", "", "", true, "what to warm up: size:count,…")                                     \
   X("small_block_threshold", "GM_SMALL_BLOCK_THRESHOLD", "bytes", "0..", "1M", true,                                   \
     "blocks up to it are small: best_fit keeps them in quick lists; a 64th of it where memory is not mapped in pages") \
-  X("size_class_bits", "GM_SIZE_CLASS_BITS", "count", "0..5", "3", false,                                              \
-    "size classes per power of two, as a power of two; 0: plain powers of two")                                        \
+  X("size_class_bits", "GM_SIZE_CLASS_BITS", "count", "0..5", "3", true,                                               \
+    "2^bits sizes of buckets from one power of two to the next; GM_STRATEGY_BUCKET by name: 0 unless the key is set")  \
   X("segment_size", "GM_SEGMENT_SIZE", "bytes", "auto|65536..", "auto", true,                                          \
     "bytes that a pool of best_fit takes at a time, where there is room; auto: grows with the pool")                   \
   X("zero_segments", "GM_ZERO_SEGMENTS", "bool", "", "false", true,                                                    \

@@ -8,7 +8,6 @@
 #include "core/pool/release.h"
 #include "core/pool/serve.h"
 #include "core/pool/supply.h"
-#include "gm/size.h"
 
 /* What gm_alloc and gm_free do where the fast path (fast.c) does not: all of it for buckets, and what is the same for
  * every strategy: zeroing, tracking, answers. Of the buckets a request is served in this order: a pooled block that its
@@ -40,17 +39,20 @@ static bool acquire_order(gm_pool *pool, const gm__want *want, int slot, gm__nod
   return true;
 }
 
-/* The first node of the request's bucket, newest first, with a verdict of at most `worst`. *pending collects the
- * streams that stand in the way of others. */
+/* The first node of the request's bucket, or of the next larger ones, newest first, with a verdict of at most `worst`.
+ * *pending collects the streams that stand in the way of others. */
 static gm__node *acquire_scan(gm_pool *pool, const gm__want *want, int slot, gm__order_verdict worst, uint64_t *pending,
                               gm__order_verdict *out) {
-  gm__node *node = pool->buckets.classes[want->size_class].first;
-  for (; node; node = node->links[GM__BY_BUCKET].next) {
-    if (!gm__want_fits(pool, want, node)) continue;
-    gm__pool_settle(pool, node);
-    *out = gm__order_judge(&pool->order, &node->rare.mark, slot, want->insert);
-    if (*out <= worst) return node;
-    *pending |= node->rare.mark.streams;
+  const uint32_t end = gm__bucket_class_end(&pool->buckets, want->size_class);
+  for (uint32_t class = want->size_class; class < end; class ++) {
+    gm__node *node = pool->buckets.classes[class].list.first;
+    for (; node; node = node->links[GM__BY_BUCKET].next) {
+      if (!gm__want_fits(pool, want, node)) continue;
+      gm__pool_settle(pool, node);
+      *out = gm__order_judge(&pool->order, &node->rare.mark, slot, want->insert);
+      if (*out <= worst) return node;
+      *pending |= node->rare.mark.streams;
+    }
   }
   return NULL;
 }
@@ -69,7 +71,7 @@ static gm__node *acquire_pooled(gm_pool *pool, const gm__want *want, int slot, b
   }
   if (!node || !acquire_order(pool, want, slot, node, verdict, out)) return NULL;
   gm__pool_pull(pool, node);
-  pool->buckets.served[want->size_class]++;
+  pool->buckets.classes[node->size_class].served++;
   return node;
 }
 

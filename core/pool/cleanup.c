@@ -23,9 +23,8 @@ static gm_status cleanup_threshold(const gm_pool *pool, double asked, double *ou
 }
 
 /* Of each class what was not asked for since the last look, oldest first, until at most `reserved` bytes are. */
-static void cleanup_class(gm_pool *pool, int size_class, uint64_t reserved, gm__leaving *leaving) {
-  gm__node_list *list = &pool->buckets.classes[size_class];
-  for (gm__node *node = list->last, *newer; node && list->count > pool->buckets.served[size_class]; node = newer) {
+static void cleanup_class(gm_pool *pool, const gm__bucket *bucket, uint64_t reserved, gm__leaving *leaving) {
+  for (gm__node *node = bucket->list.last, *newer; node && bucket->list.count > bucket->served; node = newer) {
     newer = node->links[GM__BY_BUCKET].prev;
     if (atomic_load(&pool->stats.reserved_bytes) - leaving->bytes <= reserved) return;
     if (gm__pool_settle(pool, node)) gm__supply_detach(pool, leaving, node);
@@ -36,9 +35,9 @@ static uint64_t cleanup_under_used(gm_pool *pool, uint64_t reserved) {
   gm__leaving leaving = {0};
   gm__mutex_lock(&pool->lock);
   gm__order_refresh(&pool->order, UINT64_MAX, GM__SUPPLY_PATIENCE_NS);
-  for (int i = 0; i < GM__BUCKETS; i++) {
-    cleanup_class(pool, i, reserved, &leaving);
-    pool->buckets.served[i] = 0;
+  for (uint32_t i = 0; i < pool->buckets.class_count; i++) {
+    cleanup_class(pool, &pool->buckets.classes[i], reserved, &leaving);
+    pool->buckets.classes[i].served = 0;
   }
   gm__mutex_unlock(&pool->lock);
   gm__supply_return(pool, &leaving);

@@ -46,12 +46,13 @@ static void explain_verdict(explain_view *view, gm__order_verdict verdict) {
 
 static void explain_nodes(gm_pool *pool, explain_view *view, gm_explanation *out) {
   const gm__want *want = &view->want;
+  const uint32_t end = gm__bucket_class_end(&pool->buckets, want->size_class);
   uint32_t cursor = 0;
   for (gm__node *node; (node = gm__node_next(&pool->nodes, &cursor));) {
     if (node->state != GM__NODE_POOLED) continue;
     if (node->bytes > out->largest_pooled_bytes) out->largest_pooled_bytes = node->bytes;
     if (gm__pool_settle(pool, node)) view->idle_bytes += node->bytes;
-    if (node->size_class != want->size_class || !gm__want_fits(pool, want, node)) continue;
+    if (node->size_class < want->size_class || node->size_class >= end || !gm__want_fits(pool, want, node)) continue;
     explain_verdict(view, gm__order_forecast(&pool->order, &node->rare.mark, want->stream, want->insert));
   }
 }

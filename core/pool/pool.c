@@ -15,6 +15,7 @@
 #include "core/pool/supply.h"
 #include "core/pool/tracked.h"
 #include "core/pool/warm_up.h"
+#include "gm/config.h"
 
 /* A pool: one mutex over the tables, arenas with locks of their own, atomics for figures and limits. Invariants:
  * claimed >= reserved >= in use; the backend, the user's upstream and the tracker are never called to allocate or free
@@ -172,13 +173,31 @@ static void pool_init(gm_pool *pool, gm_device *device, const gm_pool_params *pa
   pool->listener = (gm__stream_listener){.closing = pool_stream_closing, .synced = pool_stream_synced, .user = pool};
 }
 
-/* What only some pools have. */
+/* Of buckets: powers of two where the program asks for buckets by name and nobody has set the key. */
+static uint32_t pool_class_bits(gm_context *ctx, gm_strategy asked) {
+  static const char key[] = "size_class_bits";
+  char text[16];
+  gm_config_source source = GM_CONFIG_DEFAULT;
+  if (pool_strategy(ctx, asked) != GM_STRATEGY_BUCKET) return 0;
+  gm_config_get(ctx, key, text, sizeof text, &source, NULL);
+  if (asked == GM_STRATEGY_BUCKET && source == GM_CONFIG_DEFAULT) return 0;
+  return (uint32_t)gm__config_u64(ctx, key);
+}
+
+/* What takes host memory, or what only some pools have. */
 static gm_status pool_equip(gm_pool *pool, gm_device *device, const gm_pool_params *params, gm_error *err) {
   bool track = params->track || gm__config_bool(device->ctx, "track_allocations");
+  const gm_services *services = gm__context_services(device->ctx);
+  if (!gm__buckets_init(&pool->buckets, services, pool_class_bits(device->ctx, params->strategy))) {
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_create", "no host memory for a pool");
+  }
   gm_status status = track ? gm__tracked_begin(pool, device->ctx, err) : GM_OK;
   pool->marks = gm__marks_of(device->ctx);
   if (!status) status = gm__guard_create(device, params, pool->marks, &pool->guard, err);
-  if (status) gm_tracker_destroy(pool->tracker);
+  if (status) {
+    gm_tracker_destroy(pool->tracker);
+    gm__buckets_clear(&pool->buckets, services);
+  }
   return status;
 }
 
@@ -295,6 +314,7 @@ gm_status gm_pool_destroy(gm_pool *pool, gm_error *err) {
   gm_tracker_destroy(pool->tracker);
   gm__pointers_clear(&pool->pointers);
   gm__node_table_clear(&pool->nodes);
+  gm__buckets_clear(&pool->buckets, gm__context_services(device->ctx));
   if (!forked) gm__cache_end(pool);
   if (!forked) gm__mutex_destroy(&pool->lock);
   gm__object_end(device->ctx, &pool->head);

@@ -26,7 +26,7 @@ static bool release_settle(gm_pool *pool, gm__node *node) {
 /* Give back the oldest blocks of a bucket that holds too many, as far as their streams are done with them. A few at a
  * time: each free adds one, so more are never needed for long. */
 static void release_shrink(gm_pool *pool, const gm__node *node, gm__leaving *leaving) {
-  const gm__node_list *bucket = &pool->buckets.classes[node->size_class];
+  const gm__node_list *bucket = &pool->buckets.classes[node->size_class].list;
   gm__node *oldest = bucket->last;
   for (int turn = 0; turn < RELEASE_TURNS && oldest && bucket->count > pool->buckets.most; turn++) {
     gm__node *newer = oldest->links[GM__BY_BUCKET].prev;
@@ -59,7 +59,7 @@ static void release_shrink_caches(gm_pool *pool, int slot, gm__leaving *leaving)
 static void release_pool_node(gm_pool *pool, gm__node *node, gm_stream *stream, gm__leaving *leaving) {
   const int slot = gm__give_back_slot(pool, stream);
   gm__pool_free_node(pool, node, slot);
-  const bool over = pool->buckets.classes[node->size_class].count > pool->buckets.most || release_is_over(pool) ||
+  const bool over = pool->buckets.classes[node->size_class].list.count > pool->buckets.most || release_is_over(pool) ||
                     release_is_full(pool, slot);
   if (!over || pool->strategy != GM_STRATEGY_BUCKET || gm__stream_captured(stream)) return;
   release_shrink(pool, node, leaving);

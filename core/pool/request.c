@@ -4,7 +4,6 @@
 
 #include "core/base/error.h"
 #include "core/pool/pool.h"
-#include "gm/size.h"
 
 enum {
   REQUEST_FLAGS = GM_ZERO | GM_INSERT_WAIT | GM_COMMIT | GM_HOST_VISIBLE | GM_SHAREABLE | GM_POOLED_ONLY,
@@ -68,13 +67,13 @@ gm_status gm__want_read(const gm_pool *pool, const gm_request *request, gm__want
   *out = (gm__want){
       .bytes = request->bytes,
       .exact = exact,
-      .rounded = carves ? exact : gm__bucket_round(exact, info->max_alloc_bytes),
+      .rounded = carves ? exact : gm__bucket_round(&pool->buckets, exact, least, info->max_alloc_bytes),
       .stream = request->stream,
       .align = (uint32_t)align,
       .flags = request->flags,
       .usage = request->usage ? request->usage : GM_USAGE_TRANSFER | GM_USAGE_STORAGE,
       .tag = request->tag,
-      .size_class = gm_size_class(exact),
+      .size_class = gm__bucket_class(&pool->buckets, exact),
       .must_be = request->must_be,
       .insert = (request->flags & (GM_INSERT_WAIT | GM_ZERO)) != 0,
   };

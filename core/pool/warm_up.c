@@ -56,7 +56,7 @@ static gm_status warm_up_check_result(const gm_warm_up_result *out, const char *
 /* A bucket that keeps fewer than it is given would hand them to the driver at once. What is given are the first `had`
  * of the list. */
 static void warm_up_widen(gm_pool *pool, const gm_warm_up *list, uint64_t had) {
-  uint64_t classes[GM__BUCKETS] = {0}, most = 0;
+  uint64_t powers[GM_TRACE_CLASSES] = {0}, most = 0;
   if (pool->strategy != GM_STRATEGY_BUCKET) return;
   for (uint64_t left = had; left; list++) {
     gm__want want;
@@ -64,8 +64,9 @@ static void warm_up_widen(gm_pool *pool, const gm_warm_up *list, uint64_t had) {
     const uint64_t taken = gm__min(list->count, left);
     left -= taken;
     if (gm__want_read(pool, &request, &want, NULL)) continue;
-    classes[want.size_class] += taken;
-    most = gm__max(most, classes[want.size_class]);
+    const uint32_t power = gm_size_class(want.exact); /* all of its classes together: enough for each of them */
+    powers[power] += taken;
+    most = gm__max(most, powers[power]);
   }
   gm__cache_widen(pool, had);
   gm__mutex_lock(&pool->lock);

@@ -2,11 +2,10 @@
 #include "core/pool/acquire.h"
 #include "core/pool/quota.h"
 #include "core/pool/supply.h"
-#include "gm/size.h"
 
 gm_status gm__pool_adopt(gm_pool *pool, const gm_memory *memory, uint64_t offset, uint64_t bytes,
                          struct gm__opened *opened, gm_block *out, gm_error *err) {
-  const gm__want want = {.bytes = bytes, .exact = bytes, .align = 1, .size_class = gm_size_class(bytes)};
+  const gm__want want = {.bytes = bytes, .exact = bytes, .align = 1};
   gm__taken taken = {.memory = *memory, .offset = offset};
   taken.memory.wrapped = true;
   gm_status status = gm__quota_claim(pool, want.tag, want.bytes, err);
