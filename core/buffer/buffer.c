@@ -70,7 +70,7 @@ static gm_status buffer_take_host(gm_buffer *buffer, gm_error *err) {
                           .pool = pool->id,
                           .tag = buffer->wanted.tag,
                           .location = GM_LOCATION_HOST};
-  buffer->track_id = gm_tracker_track(pool->tracker, &entry);
+  buffer->track_id = gm__tracked_beside(pool, &entry);
   return GM_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "core/pool/release.h"
 #include "core/pool/serve.h"
 #include "core/pool/supply.h"
+#include "core/pool/tracked.h"
 
 /* What gm_alloc and gm_free do where the fast path (fast.c) does not: all of it for buckets, and what is the same for
  * every strategy: zeroing, tracking, answers. Of the buckets a request is served in this order: a pooled block that its
@@ -90,6 +91,7 @@ static void acquire_record(gm_pool *pool, const gm__want *want, gm__node *node, 
   node->requested = want->bytes;
   node->tag = want->tag;
   node->asked_on = want->stream ? want->stream->id : 0;
+  node->rare.track_id = 0;
   node->state = GM__NODE_LIVE;
   node->check++;
   pool->live++;
@@ -99,7 +101,7 @@ static void acquire_record(gm_pool *pool, const gm__want *want, gm__node *node, 
 
 /* Nothing is left to do with pooled memory outside the lock that it was found under. */
 static bool acquire_is_direct(const gm_pool *pool, const gm__want *want) {
-  return !pool->tracker && !(want->flags & GM_ZERO);
+  return !gm__pool_tracks(pool) && !(want->flags & GM_ZERO);
 }
 
 static void acquire_describe(gm__taken *taken, gm__node *node) {
@@ -189,27 +191,16 @@ static gm_status acquire_zero(gm_pool *pool, const gm__want *want, const gm__tak
                                      err); /* the caller's work follows the fill */
 }
 
-static uint64_t acquire_track(gm_pool *pool, const gm__want *want, const gm__taken *taken) {
-  if (!pool->tracker) return 0;
-  gm_track_entry entry = {.address = taken->address,
-                          .bytes = want->bytes,
-                          .pool = pool->id,
-                          .stream = want->stream ? want->stream->id : 0,
-                          .tag = want->tag,
-                          .location = gm__pool_location(pool, &taken->memory)};
-  return gm_tracker_track(pool->tracker, &entry);
-}
-
 void gm__acquire_hand_out(gm_pool *pool, const gm__want *want, const gm__taken *taken, bool fresh, gm_block *out) {
   if (!taken->node) {
     gm__serve_hand_out(taken, want, fresh, out);
     return;
   }
-  const uint64_t track_id = acquire_track(pool, want, taken);
   gm__mutex_lock(&pool->lock);
-  taken->node->rare.track_id = track_id;
   acquire_record(pool, want, taken->node, fresh, out);
+  const bool tracked = gm__pool_tracks(pool);
   gm__mutex_unlock(&pool->lock);
+  if (tracked) gm__tracked_enter(pool, out);
 }
 
 /* Back into the pool in the order of the stream that may have been given work on it. */

@@ -143,7 +143,7 @@ static void arena_release(gm__arena *arena, gm_close_mode mode) {
   for (int i = 0; i < GM__LANES; i++) gm__release(services, arena->lanes[i], sizeof(gm__lane));
   gm__lookup_clear(&arena->lookup, services);
   gm__spans_clear(&arena->spans);
-  gm__ledger_end(arena->ledger);
+  gm__ledger_close(&arena->ledger);
   gm__thread_life_give(arena->life);
   if (mode == GM_CLOSE_NORMAL) gm__bias_destroy(&arena->lock);
   gm__release(services, arena, sizeof *arena);
@@ -174,10 +174,8 @@ static gm__arena *arena_new(gm_pool *pool, const gm__memory_kind *kind, uint32_t
   gm__order_init(&arena->order, pool->device);
   arena_count_streams(arena);
   const uint32_t check = (uint32_t)(pool->serial * 128 + number) * UINT32_C(0x9e3779b1);
-  if (pool->tracker) arena->ledger = gm__ledger_new(pool->tracker, services);
-  const bool ready = !pool->tracker || arena->ledger;
-  arena->watched = arena->ledger != NULL;
-  if (gm__spans_init(&arena->spans, services, check) && ready && arena_has_lane(arena, GM__LANE_IDLE) &&
+  gm__watch_new(arena);
+  if (gm__spans_init(&arena->spans, services, check) && arena_has_lane(arena, GM__LANE_IDLE) &&
       arena_has_lane(arena, GM__LANE_MIXED)) {
     arena->lanes[GM__LANE_IDLE]->ordered = true;
     return arena;

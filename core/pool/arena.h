@@ -47,7 +47,7 @@ struct gm__arena {
   } streams[GM__ARENA_STREAMS]; /* a cache */
   gm__lane *lanes[GM__LANES];   /* NULL: no holes */
   gm__tally tally;
-  gm__ledger *ledger; /* NULL: the pool is not tracked */
+  gm__ledger ledger; /* open while the pool is tracked */
   gm__order order;
   gm__map rare; /* number of a span to its gm__rare */
   gm__memory_kind kind;
@@ -99,6 +99,11 @@ static inline gm__span *gm__arena_span(const gm__arena *arena, uint32_t number) 
   return gm__span_at(&arena->spans, number);
 }
 
+/* What was asked for of a live span. */
+static inline uint64_t gm__arena_requested(const gm__arena *arena, gm__span *span) {
+  return gm__arena_bytes(arena, span) - *gm__span_slack(span);
+}
+
 static inline uint8_t gm__span_is(const gm__span *span) { return span->state & GM__SPAN_STATE; }
 
 /* A relaxed single writer's additions. */
@@ -127,6 +132,11 @@ static inline gm__lane *gm__arena_lane(const gm__arena *arena, const gm_stream *
 static inline uint8_t gm__arena_request_lane(const gm__arena *arena, const gm_stream *stream) {
   const int slot = gm__order_find(&arena->order, stream);
   return (uint8_t)(!stream ? GM__LANE_IDLE : slot == GM__ORDER_HOST ? GM__LANE_MIXED : slot);
+}
+
+/* The id of the stream that asked for the live span; 0: none, or it is closed. */
+static inline uint64_t gm__arena_asked_on(const gm__arena *arena, const gm__span *span) {
+  return span->bin < GM__LANE_IDLE ? arena->order.slots[span->bin].stream->id : 0;
 }
 
 /* The stream goes: its slot is free, and no mark has its bit. */

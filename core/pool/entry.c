@@ -2,11 +2,6 @@
 
 #include "core/pool/pointer.h"
 
-/* The id of the stream that asked for the live span; 0: none, or it is closed. */
-static uint64_t entry_stream(const gm__arena *arena, const gm__span *span) {
-  return span->bin < GM__LANE_IDLE ? arena->order.slots[span->bin].stream->id : 0;
-}
-
 static void entry_of_node(gm_pool *pool, gm__node *node, gm__entry *out) {
   *out = (gm__entry){.pool = pool,
                      .node = node,
@@ -27,7 +22,7 @@ static void entry_of_span(gm__arena *arena, uint32_t number, gm__entry *out) {
                      .node = node,
                      .span = number,
                      .tag = *gm__span_tag(span),
-                     .stream = entry_stream(arena, span),
+                     .stream = gm__arena_asked_on(arena, span),
                      .offset = span->address - node->address,
                      .requested = gm__arena_bytes(arena, span) - *gm__span_slack(span),
                      .block = gm__arena_block(arena, number),

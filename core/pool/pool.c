@@ -164,6 +164,7 @@ static void pool_init(gm_pool *pool, gm_device *device, const gm_pool_params *pa
   if (params->upstream) pool->upstream = *params->upstream;
   pool->max_bytes = pool_cap(ctx, params->max_bytes);
   gm__mutex_init(&pool->lock);
+  gm__mutex_init(&pool->gate);
   gm__node_table_init(&pool->nodes, gm__context_services(ctx), pool->id);
   gm__cache_init(pool);
   gm__pointers_init(&pool->pointers, gm__context_services(ctx));
@@ -192,6 +193,7 @@ static gm_status pool_equip(gm_pool *pool, gm_device *device, const gm_pool_para
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_create", "no host memory for a pool");
   }
   gm_status status = track ? gm__tracked_begin(pool, device->ctx, err) : GM_OK;
+  pool->track_turns = track && !status;
   pool->marks = gm__marks_of(device->ctx);
   if (!status) status = gm__guard_create(device, params, pool->marks, &pool->guard, err);
   if (status) {
@@ -317,6 +319,7 @@ gm_status gm_pool_destroy(gm_pool *pool, gm_error *err) {
   gm__buckets_clear(&pool->buckets, gm__context_services(device->ctx));
   if (!forked) gm__cache_end(pool);
   if (!forked) gm__mutex_destroy(&pool->lock);
+  if (!forked) gm__mutex_destroy(&pool->gate);
   gm__object_end(device->ctx, &pool->head);
   atomic_fetch_sub(&device->children, 1);
   return GM_OK;
@@ -455,4 +458,6 @@ const char *gm_pool_name(const gm_pool *pool) { return gm__pool_is(pool) ? pool-
 
 gm_strategy gm_pool_strategy(const gm_pool *pool) { return gm__pool_is(pool) ? pool->strategy : GM_STRATEGY_AUTO; }
 
-gm_tracker *gm_pool_tracker(const gm_pool *pool) { return gm__pool_is(pool) ? pool->tracker : NULL; }
+gm_tracker *gm_pool_tracker(const gm_pool *pool) {
+  return gm__pool_is(pool) && gm__pool_tracks(pool) ? atomic_load(&pool->tracker) : NULL;
+}

@@ -37,8 +37,10 @@ struct gm_pool {
   bool has_upstream;
   gm_share_kind share; /* what its memory is made for */
   gm_upstream upstream;
-  gm_tracker *tracker;           /* NULL: nothing is tracked */
-  gm__track_source track_source; /* what it asks */
+  _Atomic(gm_tracker *) tracker; /* NULL: nothing has ever been tracked; else there until the pool ends */
+  _Atomic uint32_t track_turns;  /* how often tracking began or ended: odd while it is on. With gate and lock */
+  gm__track_source track_source; /* what the tracker asks */
+  gm__mutex gate;                /* whoever changes what is watched, before all other locks */
   gm__guard *guard;              /* NULL: no debugging aids */
   const gm__marks *marks;        /* NULL: no profiler is told */
   struct gm__quotas *quotas;     /* NULL: no tag has ever had one */
@@ -71,6 +73,10 @@ struct gm_pool {
 gm_status gm__pool_check(const gm_pool *pool, const char *op, gm_error *err);
 /* Not NULL and, in debug builds, not destroyed: what calls without a gm_error ask. */
 static inline bool gm__pool_is(const gm_pool *pool) { return pool && gm__object_is(&pool->head, GM__KIND_POOL); }
+
+static inline bool gm__pool_tracks(const gm_pool *pool) {
+  return atomic_load_explicit(&pool->track_turns, memory_order_seq_cst) & 1;
+}
 
 static inline bool gm__pool_forked(const gm_pool *pool) { return gm__context_forked(pool->device->ctx); }
 

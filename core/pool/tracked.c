@@ -1,13 +1,11 @@
 #include "core/pool/tracked.h"
 
+#include "core/base/error.h"
+
 /* Invariants: a live span is tracked when its record has an id; then the ledger's totals have it. Blocks that are
- * driver allocations of their own are in the tracker itself, which is told of them without any of the pool's locks. */
-
-static uint64_t tracked_bytes(const gm__arena *arena, gm__span *span) {
-  return gm__arena_bytes(arena, span) - *gm__span_slack(span);
-}
-
-static gm__ledger *tracked_ledger(const gm__entry *entry) { return entry->arena ? entry->arena->ledger : NULL; }
+ * driver allocations of their own are in the tracker itself, which is told of them without any of the pool's locks:
+ * whoever told it looks afterwards, inside the lock, whether that is still wanted. `track_turns` changes inside the
+ * pool's lock: an arena or block that comes later sees it, and what was there before is found by who changed it. */
 
 /* ---- what the tracker asks ---- */
 
@@ -15,9 +13,9 @@ static void tracked_figures(void *user, gm__track_figures *sum) {
   const gm_pool *pool = user;
   const gm__arena *arena;
   for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
-    sum->count += gm__ledger_get(&arena->ledger->count);
-    sum->bytes += gm__ledger_get(&arena->ledger->bytes);
-    sum->peak_bytes += gm__ledger_get(&arena->ledger->peak_bytes);
+    sum->count += gm__ledger_get(&arena->ledger.count);
+    sum->bytes += gm__ledger_get(&arena->ledger.bytes);
+    sum->peak_bytes += gm__ledger_get(&arena->ledger.peak_bytes);
   }
   if (sum->peak_bytes < sum->bytes) sum->peak_bytes = sum->bytes; /* read while others write */
 }
@@ -27,7 +25,7 @@ static gm_track_entry tracked_entry(const gm__arena *arena, uint32_t number, con
   const gm_memory *memory = &arena->homes[span->home]->node->memory;
   return (gm_track_entry){.id = record->id,
                           .address = span->address,
-                          .bytes = tracked_bytes(arena, span),
+                          .bytes = gm__arena_requested(arena, span),
                           .elements = record->elements,
                           .born_ns = record->born_ns,
                           .mark = record->mark,
@@ -43,7 +41,7 @@ static void tracked_entries(void *user, void (*look)(void *looker, const gm_trac
   for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
     gm__arena_lock(arena);
     for (uint32_t number = 1; number < gm__spans_count(&arena->spans); number++) {
-      const gm__ledger_record *record = gm__ledger_at(arena->ledger, number);
+      const gm__ledger_record *record = gm__ledger_at(&arena->ledger, number);
       if (!record || !record->id) continue;
       const gm_track_entry entry = tracked_entry(arena, number, record);
       look(looker, &entry);
@@ -57,7 +55,7 @@ static void tracked_totals(void *user, void (*look)(void *looker, const gm_tag_t
   gm__arena *arena;
   for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
     gm__arena_lock(arena);
-    gm__ledger_each_total(arena->ledger, look, looker);
+    gm__ledger_each_total(&arena->ledger, look, looker);
     gm__arena_unlock(arena);
   }
 }
@@ -68,11 +66,11 @@ static bool tracked_untrack(void *user, uint64_t id) {
   bool found = false;
   for (uint32_t i = 0; id && !found && (arena = gm__arena_at(pool, i)); i++) {
     gm__arena_lock(arena);
-    const uint32_t number = gm__ledger_find(arena->ledger, id);
+    const uint32_t number = gm__ledger_find(&arena->ledger, id);
     found = number != 0;
     if (found) {
       gm__span *span = gm__arena_span(arena, number);
-      gm__ledger_leave(arena->ledger, number, tracked_bytes(arena, span), *gm__span_tag(span));
+      gm__ledger_leave(&arena->ledger, number, gm__arena_requested(arena, span), *gm__span_tag(span));
     }
     gm__arena_unlock(arena);
   }
@@ -80,31 +78,73 @@ static bool tracked_untrack(void *user, uint64_t id) {
 }
 
 gm_status gm__tracked_begin(gm_pool *pool, gm_context *ctx, gm_error *err) {
-  gm_status status = gm_tracker_create(ctx, &pool->tracker, err);
+  gm_tracker *tracker = NULL;
+  gm_status status = gm_tracker_create(ctx, &tracker, err);
   if (status) return status;
   pool->track_source = (gm__track_source){.user = pool,
                                           .figures = tracked_figures,
                                           .entries = tracked_entries,
                                           .totals = tracked_totals,
                                           .untrack = tracked_untrack};
-  gm__tracker_set_source(pool->tracker, &pool->track_source);
+  gm__tracker_set_source(tracker, &pool->track_source);
+  atomic_store(&pool->tracker, tracker);
   return GM_OK;
 }
 
 /* ---- blocks ---- */
 
 uint64_t gm__tracked_id(const gm__entry *entry) {
-  const gm__ledger *ledger = tracked_ledger(entry);
-  const gm__ledger_record *record = ledger ? gm__ledger_at(ledger, entry->span) : NULL;
-  if (entry->arena) return record ? record->id : 0;
-  return entry->rare ? entry->rare->track_id : 0;
+  if (!entry->arena) return entry->rare ? entry->rare->track_id : 0;
+  const gm__ledger_record *record = gm__ledger_at(&entry->arena->ledger, entry->span);
+  return record ? record->id : 0;
+}
+
+/* The block's node, if it is out and has no id yet, and the pool is tracked. With the lock. */
+static gm__node *tracked_find(gm_pool *pool, const gm_block *block) {
+  gm__node *node = gm__node_find(&pool->nodes, block, false);
+  const bool out = node && !(node->rare.guard && gm__guard_freed(node->rare.guard));
+  return out && !node->rare.track_id && gm__pool_tracks(pool) ? node : NULL;
+}
+
+static gm_track_entry tracked_describe(const gm_pool *pool, const gm__node *node) {
+  return (gm_track_entry){.address = node->address,
+                          .bytes = node->requested,
+                          .pool = pool->id,
+                          .stream = node->asked_on,
+                          .tag = node->tag,
+                          .location = gm__pool_location(pool, &node->memory)};
+}
+
+bool gm__tracked_enter(gm_pool *pool, const gm_block *block) {
+  gm_track_entry entry;
+  gm__mutex_lock(&pool->lock);
+  const uint32_t turn = pool->track_turns;
+  gm__node *node = tracked_find(pool, block);
+  if (node) entry = tracked_describe(pool, node);
+  gm__mutex_unlock(&pool->lock);
+  if (!node) return true;
+  const uint64_t id = gm_tracker_track(pool->tracker, &entry);
+  gm__mutex_lock(&pool->lock);
+  node = pool->track_turns == turn ? tracked_find(pool, block) : NULL; /* else the id may be forgotten already */
+  if (node) node->rare.track_id = id;
+  gm__mutex_unlock(&pool->lock);
+  if (!node) gm_tracker_untrack(pool->tracker, id);
+  return id != 0;
+}
+
+uint64_t gm__tracked_beside(gm_pool *pool, const gm_track_entry *entry) {
+  if (!gm__pool_tracks(pool)) return 0;
+  const uint64_t id = gm_tracker_track(pool->tracker, entry);
+  if (gm__pool_tracks(pool)) return id;
+  gm_tracker_untrack(pool->tracker, id);
+  return 0;
 }
 
 uint64_t gm__tracked_leave(const gm__entry *entry) {
   const uint64_t id = gm__tracked_id(entry);
   if (!id) return 0;
   if (entry->arena) {
-    gm__ledger_leave(entry->arena->ledger, entry->span, entry->requested, entry->tag);
+    gm__ledger_leave(&entry->arena->ledger, entry->span, entry->requested, entry->tag);
     return 0;
   }
   entry->rare->track_id = 0;
@@ -113,15 +153,90 @@ uint64_t gm__tracked_leave(const gm__entry *entry) {
 
 void gm__tracked_annotate(gm_pool *pool, const gm_block *block, uint64_t elements, gm_location location) {
   gm__entry entry;
-  if (!pool->tracker || !gm__entry_open(pool, block, &entry)) return;
+  if (!gm__pool_tracks(pool) || !gm__entry_open(pool, block, &entry)) return;
   const uint64_t id = gm__tracked_id(&entry);
   const bool here = id && entry.arena;
   if (here) {
-    gm__ledger_record *record = gm__ledger_at(entry.arena->ledger, entry.span);
+    gm__ledger_record *record = gm__ledger_at(&entry.arena->ledger, entry.span);
     record->elements = elements;
     record->location = location;
     record->moved = true;
   }
   gm__entry_close(&entry);
   if (!here) gm__tracker_annotate(pool->tracker, id, elements, location);
+}
+
+/* ---- on and off while the pool lives ---- */
+
+static void tracked_forget_nodes(gm_pool *pool) {
+  uint32_t cursor = 0;
+  gm__mutex_lock(&pool->lock);
+  for (gm__node *node; (node = gm__node_next(&pool->nodes, &cursor));) node->rare.track_id = 0;
+  gm__mutex_unlock(&pool->lock);
+}
+
+static void tracked_turn(gm_pool *pool) {
+  gm__mutex_lock(&pool->lock);
+  atomic_fetch_add(&pool->track_turns, 1);
+  gm__mutex_unlock(&pool->lock);
+}
+
+static void tracked_stop(gm_pool *pool) {
+  gm__arena *arena;
+  tracked_turn(pool);
+  for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
+    gm__arena_lock(arena);
+    gm__watch_untrack(arena);
+    gm__arena_unlock(arena);
+  }
+  tracked_forget_nodes(pool);
+  gm__tracker_forget(pool->tracker, pool->id);
+}
+
+static bool tracked_start_arenas(gm_pool *pool) {
+  gm__arena *arena;
+  bool done = true;
+  for (uint32_t i = 0; done && (arena = gm__arena_at(pool, i)); i++) {
+    gm__arena_lock(arena);
+    done = gm__watch_track(arena);
+    gm__arena_unlock(arena);
+  }
+  return done;
+}
+
+/* The next node that is out, by value; false at the end. */
+static bool tracked_next(gm_pool *pool, uint32_t *cursor, gm_block *out) {
+  gm__node *node;
+  gm__mutex_lock(&pool->lock);
+  do {
+    node = gm__node_next(&pool->nodes, cursor);
+  } while (node && node->state != GM__NODE_LIVE);
+  if (node) *out = gm__node_block(node);
+  gm__mutex_unlock(&pool->lock);
+  return node != NULL;
+}
+
+static gm_status tracked_start(gm_pool *pool, gm_error *err) {
+  uint32_t cursor = 0;
+  gm_block block;
+  gm_status status = atomic_load(&pool->tracker) ? GM_OK : gm__tracked_begin(pool, pool->device->ctx, err);
+  if (status) return status;
+  tracked_turn(pool);
+  bool done = tracked_start_arenas(pool);
+  while (done && tracked_next(pool, &cursor, &block)) done = gm__tracked_enter(pool, &block);
+  if (done) return GM_OK;
+  tracked_stop(pool);
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_set_tracking",
+                  "no host memory to enter the blocks of pool \"%s\" that are alive: it is not tracked", pool->name);
+}
+
+gm_status gm_pool_set_tracking(gm_pool *pool, bool on, gm_error *err) {
+  gm_status status = gm__pool_check(pool, "gm_pool_set_tracking", err);
+  if (status) return status;
+  gm__mutex_lock(&pool->gate);
+  const bool was = gm__pool_tracks(pool);
+  if (on && !was) status = tracked_start(pool, err);
+  if (!on && was) tracked_stop(pool);
+  gm__mutex_unlock(&pool->gate);
+  return status;
 }

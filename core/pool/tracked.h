@@ -7,6 +7,14 @@
 /* The tracker of a pool that is being made. OUT_OF_HOST_MEMORY. */
 gm_status gm__tracked_begin(gm_pool *pool, gm_context *ctx, gm_error *err);
 
+/* A block that is a driver allocation of its own is out: tell the tracker, if the pool is tracked and it does not know
+ * it. Without any lock. False without host memory. */
+bool gm__tracked_enter(gm_pool *pool, const gm_block *block);
+
+/* Memory that is no block of the pool's; what is returned is untracked by its owner. 0: the pool is not tracked, or
+ * there is no host memory. */
+uint64_t gm__tracked_beside(gm_pool *pool, const gm_track_entry *entry);
+
 /* The live block's id in the tracker; 0: none. */
 uint64_t gm__tracked_id(const gm__entry *entry);
 

@@ -3,6 +3,7 @@
 #ifndef GM_CORE_POOL_WATCH_H
 #define GM_CORE_POOL_WATCH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gm/stream.h"
@@ -15,5 +16,12 @@ void gm__watch_enter(struct gm__arena *arena, uint32_t number, const gm_stream *
 
 /* The span, still as it was handed out, was freed in the order of the stream. */
 void gm__watch_leave(struct gm__arena *arena, uint32_t number, const gm_stream *stream);
+
+/* The arena is new and nobody else's yet: it is watched as its pool is. With the pool's lock. */
+void gm__watch_new(struct gm__arena *arena);
+
+/* Track it from now on, with what is alive; false without host memory. And no more. */
+bool gm__watch_track(struct gm__arena *arena);
+void gm__watch_untrack(struct gm__arena *arena);
 
 #endif

@@ -6,11 +6,10 @@
 
 enum { LEDGER_LEAST_BITS = 4 };
 
-gm__ledger *gm__ledger_new(gm_tracker *tracker, const gm_services *services) {
-  gm__ledger *ledger = gm__alloc(services, sizeof *ledger);
-  if (!ledger) return NULL;
-  *ledger = (gm__ledger){.tracker = tracker, .marks = gm__tracker_marks(tracker), .services = services};
-  return ledger;
+void gm__ledger_open(gm__ledger *ledger, gm_tracker *tracker, const gm_services *services) {
+  ledger->tracker = tracker;
+  ledger->marks = gm__tracker_marks(tracker);
+  ledger->services = services;
 }
 
 static void ledger_release_totals(const gm__ledger *ledger) {
@@ -18,14 +17,22 @@ static void ledger_release_totals(const gm__ledger *ledger) {
   gm__release(ledger->services, ledger->totals, sizeof *ledger->totals << ledger->total_bits);
 }
 
-void gm__ledger_end(gm__ledger *ledger) {
-  if (!ledger) return;
+void gm__ledger_close(gm__ledger *ledger) {
+  if (!ledger->tracker) return;
   for (uint32_t i = 0; i < ledger->chunk_count; i++) {
     gm__release(ledger->services, ledger->chunks[i], GM__LEDGER_CHUNK * sizeof **ledger->chunks);
   }
   gm__release(ledger->services, ledger->chunks, ledger->chunk_capacity * sizeof *ledger->chunks);
   ledger_release_totals(ledger);
-  gm__release(ledger->services, ledger, sizeof *ledger);
+  ledger->tracker = NULL;
+  ledger->chunks = NULL;
+  ledger->chunk_count = ledger->chunk_capacity = 0;
+  ledger->totals = NULL;
+  ledger->total_count = ledger->total_bits = 0;
+  ledger->next_id = ledger->end_id = 0; /* of this tracker alone */
+  gm__ledger_set(&ledger->count, 0);
+  gm__ledger_set(&ledger->bytes, 0);
+  gm__ledger_set(&ledger->peak_bytes, 0);
 }
 
 static bool ledger_add_chunk(gm__ledger *ledger) {

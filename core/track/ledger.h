@@ -1,6 +1,6 @@
 /* What an arena of a tracked pool knows of its live blocks: a record for each, by the number of its span, and totals by
- * tag. The tracker reads it when somebody asks. Externally synchronised (the arena's lock), but for the three figures,
- * which anybody may read. */
+ * tag. The tracker reads it when somebody asks. Open while the pool is tracked; closed, it is empty. Externally
+ * synchronised (the arena's lock), but for the three figures, which anybody may read at any time. */
 #ifndef GM_CORE_TRACK_LEDGER_H
 #define GM_CORE_TRACK_LEDGER_H
 
@@ -31,14 +31,14 @@ typedef struct gm__ledger {
   uint32_t chunk_count, chunk_capacity;
   gm__ledger_total *totals; /* open addressing with linear steps, at most half full; nothing leaves */
   uint32_t total_count, total_bits;
-  gm_tracker *tracker;
+  gm_tracker *tracker;           /* NULL: closed */
   const _Atomic uint64_t *marks; /* the tracker's */
   const gm_services *services;
 } gm__ledger;
 
-/* NULL without host memory. */
-gm__ledger *gm__ledger_new(gm_tracker *tracker, const gm_services *services);
-void gm__ledger_end(gm__ledger *ledger); /* NULL: nothing */
+/* Of a zeroed or closed one. Takes no memory. */
+void gm__ledger_open(gm__ledger *ledger, gm_tracker *tracker, const gm_services *services);
+void gm__ledger_close(gm__ledger *ledger); /* everything is forgotten; harmless when it is closed */
 
 /* See that a block of that tag, with a number below `numbers`, can be entered: its total; NULL without host memory. */
 gm__ledger_total *gm__ledger_reserve(gm__ledger *ledger, uint32_t numbers, uint32_t tag);

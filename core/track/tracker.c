@@ -221,6 +221,25 @@ void gm__tracker_annotate(gm_tracker *tracker, uint64_t id, uint64_t elements, g
   tracker_leave(tracker);
 }
 
+static void tracker_lower_peaks(gm_tracker *tracker) {
+  tracker->peak_bytes = tracker->bytes;
+  for (size_t i = 0; i < tracker->total_count; i++) {
+    tracker->totals[i].own.peak_bytes = tracker->totals[i].own.bytes;
+  }
+}
+
+void gm__tracker_forget(gm_tracker *tracker, uint64_t pool) {
+  if (!tracker_enter(tracker)) return;
+  for (tracker_record *record = tracker->oldest, *next; record; record = next) {
+    next = record->next;
+    if (record->entry.pool != pool) continue;
+    gm__map_remove(&tracker->by_id, record->entry.id, NULL);
+    tracker_remove(tracker, record);
+  }
+  tracker_lower_peaks(tracker);
+  tracker_leave(tracker);
+}
+
 static bool tracker_figures(gm_tracker *tracker, gm__track_figures *out) {
   *out = (gm__track_figures){0};
   if (!tracker_enter(tracker)) return false;

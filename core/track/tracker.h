@@ -33,6 +33,9 @@ uint64_t gm__tracker_draw_ids(gm_tracker *tracker, uint64_t count);
 /* Where the number of gm_tracker_mark calls is, as long as the tracker lives. */
 const _Atomic uint64_t *gm__tracker_marks(const gm_tracker *tracker);
 
+/* Forget the tracker's own entries of that pool; peaks begin anew from what is left. */
+void gm__tracker_forget(gm_tracker *tracker, uint64_t pool);
+
 /* Say how many elements an entry of the tracker's own has and where it lives now; nothing happens when `id` is 0 or
  * gone. */
 void gm__tracker_annotate(gm_tracker *tracker, uint64_t id, uint64_t elements, gm_location location);

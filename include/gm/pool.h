@@ -44,7 +44,7 @@ typedef struct gm_pool_params {
   uint64_t max_bytes;          /* cap on reserved bytes; 0: max_pool_bytes. memory_fraction, min_free_bytes hold too */
   const gm_upstream *upstream; /* NULL: the device's backend; copied */
   bool checked;                /* every wrong free is found (see gm_free); always so in debug builds */
-  bool track;                  /* keep a record of each block (gm/tracker.h); or track_allocations */
+  bool track;                  /* keep a record of each block (gm/tracker.h); or track_allocations; or later */
   uint32_t debug;              /* gm_debug_flags; or debug.poison, debug.check_freed */
   uint64_t red_zone_bytes;     /* guarded before and behind each block (gm/debug.h); 0: debug.red_zone_bytes */
   bool no_vmm;                 /* driver allocations only, also where the device maps pages */
@@ -166,8 +166,16 @@ GM_API gm_device *gm_pool_device(const gm_pool *pool);    /* borrowed */
 GM_API const char *gm_pool_name(const gm_pool *pool);     /* borrowed until destroyed */
 GM_API gm_strategy gm_pool_strategy(const gm_pool *pool); /* what AUTO came to, too; AUTO for NULL */
 
-/* Who holds what: NULL when the pool does not track. Borrowed until the pool is destroyed. */
+/* Who holds what: NULL when the pool does not track. Borrowed until the pool is destroyed, also where tracking ends
+ * before. */
 GM_API gm_tracker *gm_pool_tracker(const gm_pool *pool);
+
+/* Begin or end tracking of a pool in use, while other threads allocate. Blocks that are alive when it begins are
+ * entered as born then, with no elements; host memory that a buffer fell back to is not. When it ends the tracker
+ * forgets all blocks of the pool and their peaks, and other entries stay. Takes each arena's lock in turn; allocations
+ * cost no more afterwards than before. As it is already: GM_OK. OUT_OF_HOST_MEMORY: the pool is not tracked;
+ * INVALID_ARGUMENT, FORKED. */
+GM_API gm_status gm_pool_set_tracking(gm_pool *pool, bool on, gm_error *err);
 
 /* Why a request would fail now, or did: caller-owned report. */
 typedef struct gm_explanation {
