@@ -66,11 +66,12 @@ static void release_pool_node(gm_pool *pool, gm__node *node, gm_stream *stream, 
   release_shrink_caches(pool, slot, leaving);
 }
 
-/* The live node, taken away from its owner; NULL if the block names none. */
-static gm_status release_take_back(gm_pool *pool, const gm_block *block, gm__node **out) {
+/* The live node, taken away from its owner, who frees it in the order of `stream`. */
+static gm_status release_take_back(gm_pool *pool, const gm_block *block, const gm_stream *stream, gm__node **out) {
   gm__node *node = gm__node_find(&pool->nodes, block, pool->checked);
   if (!node) return GM_ERR_INVALID_ARGUMENT;
   if (node->rare.mapping.pointer) return GM_ERR_BUSY;
+  if (node->opened && !gm__share_can_drain(pool, node, stream)) return GM_ERR_BUSY;
   node->state = GM__NODE_AWAY;
   node->check++;
   pool->live--;
@@ -92,7 +93,7 @@ static gm_status release_node(gm_pool *pool, const gm_block *block, gm_stream *s
   gm__leaving leaving = {0};
   gm__node *node;
   gm__mutex_lock(&pool->lock);
-  gm_status status = release_can_order(pool, stream) ? release_take_back(pool, block, &node) : GM_ERR_BUSY;
+  gm_status status = release_can_order(pool, stream) ? release_take_back(pool, block, stream, &node) : GM_ERR_BUSY;
   if (!status) *out_track_id = node->rare.track_id;
   if (!status && node->foreign) { /* the engine's own, or another process's: nothing to keep */
     if (node->opened) gm__share_drain(pool, node, stream);
@@ -120,7 +121,7 @@ void gm__pool_bury(gm_pool *pool, const gm_block *block) {
     return;
   }
   gm__mutex_lock(&pool->lock);
-  release_take_back(pool, block, &node);
+  release_take_back(pool, block, NULL, &node);
   gm__mutex_unlock(&pool->lock);
 }
 

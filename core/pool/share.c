@@ -256,6 +256,13 @@ void gm__share_release(gm_device *device, gm__opened *opened) {
   if (last) share_discard(device, opened);
 }
 
+bool gm__share_can_drain(const gm_pool *pool, const gm__node *node, const gm_stream *stream) {
+  for (uint32_t slot = 0; slot < GM__ORDER_SLOTS; slot++) {
+    if (node->rare.mark.users >> slot & 1 && gm__stream_captured(pool->order.slots[slot].stream)) return false;
+  }
+  return !gm__stream_captured(stream);
+}
+
 void gm__share_drain(gm_pool *pool, const gm__node *node, gm_stream *stream) {
   if (stream) gm__order_drain(pool->device, stream);
   for (uint32_t slot = 0; slot < GM__ORDER_SLOTS; slot++) {

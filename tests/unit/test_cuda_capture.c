@@ -6,6 +6,7 @@
 /* cmocka wants the four above before it */
 #include <cmocka.h>
 
+#include "gm/share.h"
 #include "support/capture_scene.h"
 #include "support/cuda_fixture.h"
 
@@ -102,6 +103,36 @@ static void test_segments_beside_a_capture(void **state) {
   capture_play_all(&cuda_engine, GM_STRATEGY_BEST_FIT);
 }
 
+/* What gm_free would have to wait for, and cannot. */
+static void test_imported_memory_is_kept_for_a_capture(void **state) {
+  (void)state;
+  const gm_pool_params params = {.struct_size = sizeof params, .share = GM_SHARE_FD};
+  capture_scene scene;
+  gm_pool *shares;
+  gm_block block, imported, used;
+  gm_shared shared = {.struct_size = sizeof shared};
+  const gm_request request = {.bytes = CAPTURE_SMALL};
+  capture_open(&scene, &cuda_engine, GM_STRATEGY_BUCKET);
+  pool_bench_ok(gm_pool_create(scene.bench.device, &params, &shares, err));
+  assert_int_equal(gm_alloc(shares, &request, &block), GM_ACQUIRE_FRESH);
+  pool_bench_ok(gm_block_export(shares, &block, &shared, err));
+  pool_bench_ok(gm_block_import(scene.bench.pool, &shared, &imported, err));
+  pool_bench_ok(gm_block_import(scene.bench.pool, &shared, &used, err));
+  assert_int_equal(gm_use_on(scene.bench.pool, &used, scene.captured), GM_OK);
+  engine_begin(scene.native, CU_STREAM_CAPTURE_MODE_GLOBAL);
+  assert_int_equal(gm_free(scene.bench.pool, &imported, scene.captured), GM_ERR_BUSY);
+  assert_int_equal(gm_free(scene.bench.pool, &used, NULL), GM_ERR_BUSY);
+  assert_true(engine_is_active(scene.native));
+  assert_int_equal(pool_bench_stats(&scene.bench).active, 2);
+  engine_end(scene.native);
+  assert_int_equal(gm_free(scene.bench.pool, &imported, scene.captured), GM_OK);
+  assert_int_equal(gm_free(scene.bench.pool, &used, NULL), GM_OK);
+  gm_shared_close(&shared);
+  assert_int_equal(gm_free(shares, &block, NULL), GM_OK);
+  pool_bench_ok(gm_pool_destroy(shares, err));
+  capture_close(&scene);
+}
+
 static void *adopt(cuda_fixture *f, uintptr_t stream) {
   const gm_cuda_stream lent = {.head = {sizeof lent, GM_API_CUDA}, .stream = stream};
   gm_stream_kind kind;
@@ -170,6 +201,7 @@ int main(void) {
       cmocka_unit_test(test_a_foreign_allocation_would_break_it),
       cmocka_unit_test(test_pools_beside_a_capture),
       cmocka_unit_test(test_segments_beside_a_capture),
+      cmocka_unit_test(test_imported_memory_is_kept_for_a_capture),
   };
   return cmocka_run_group_tests(tests, engine_load, NULL);
 }
