@@ -372,10 +372,10 @@ static gm__guard_record *guard_next(gm_pool *pool, bool all, gm_damage *out) {
   return NULL;
 }
 
+/* The record says that the block was freed until the pool has it: with it goes what it knows of the record. */
 static void guard_return(gm_pool *pool, gm__guard_record *record) {
   gm__entry entry;
   if (gm__entry_open_raw(pool, &record->raw, &entry)) {
-    entry.rare->guard = NULL;
     if (record->ordered) entry.rare->mark.streams = 0; /* its point came after all of them */
     gm__entry_close(&entry);
   }

@@ -74,6 +74,7 @@ static gm_status release_take_back(gm_pool *pool, const gm_block *block, const g
   if (node->opened && !gm__share_can_drain(pool, node, stream)) return GM_ERR_BUSY;
   node->state = GM__NODE_AWAY;
   node->check++;
+  node->rare.guard = NULL;
   pool->live--;
   gm__stats_uncount(&pool->stats.requested_bytes, node->requested);
   gm__stats_uncount(&pool->stats.in_use_bytes, node->bytes);

@@ -1,6 +1,7 @@
 /* gm_guard_test BACKEND: red zones, patterns and blocks held back, on the first device of a backend
  * (docs/debugging.md).
  */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -280,6 +281,45 @@ static void test_several_threads(void **state) {
   guard_close(&b);
 }
 
+enum { GUARD_RACES = 20000 }; /* enough for TSan; a window that was there once showed in one of 400000 */
+
+typedef struct guard_race {
+  gm_pool *pool;
+  gm_block block;
+  _Atomic int turn, done; /* the block of that turn is to be freed; was tried by the other thread */
+  int freed;              /* by the other thread */
+  gm__thread thread;
+} guard_race;
+
+static void guard_free_too(void *arg) {
+  guard_race *race = arg;
+  for (int turn = 1; turn <= GUARD_RACES; turn++) {
+    while (atomic_load(&race->turn) < turn) sched_yield();
+    race->freed += gm_free(race->pool, &race->block, NULL) == GM_OK;
+    atomic_store(&race->done, turn);
+  }
+}
+
+/* Two threads free the same block, which without zones is the same to the caller and to the pool: one of them does. */
+static void test_of_two_frees_one_counts(void **state) {
+  (void)state;
+  const gm_pool_params params = {.struct_size = sizeof params, .debug = GM_DEBUG_POISON, .checked = true};
+  guard_bench b;
+  int freed = 0;
+  guard_open(&b, &params);
+  guard_race race = {.pool = b.pool.pool};
+  pool_bench_ok(gm__thread_create(&race.thread, "guard", guard_free_too, &race, err));
+  for (int turn = 1; turn <= GUARD_RACES; turn++) {
+    const gm_block block = race.block = guard_take(&b, 4096, NULL);
+    atomic_store(&race.turn, turn);
+    freed += gm_free(b.pool.pool, &block, NULL) == GM_OK;
+    while (atomic_load(&race.done) < turn) sched_yield();
+  }
+  gm__thread_join(&race.thread);
+  assert_int_equal(freed + race.freed, GUARD_RACES);
+  guard_close(&b);
+}
+
 /* A pool follows 64 streams; what it gave one more to do has no point any more when that stream is closed. */
 static void test_a_stream_that_the_pool_does_not_follow(void **state) {
   (void)state;
@@ -370,6 +410,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_a_write_after_free),
       cmocka_unit_test(test_memory_that_is_held_back),
       cmocka_unit_test(test_several_threads),
+      cmocka_unit_test(test_of_two_frees_one_counts),
       cmocka_unit_test(test_a_stream_that_the_pool_does_not_follow),
       cmocka_unit_test(test_parameters),
       cmocka_unit_test(test_nothing_to_check),
