@@ -72,17 +72,20 @@ static void stream_tell_listeners(gm_device *device, gm_stream *stream) {
   for (; listener; listener = listener->next) listener->closing(listener->user, stream);
 }
 
-static void stream_release(gm_stream *stream, bool forked) {
+/* A stream that no pool has heard of. */
+static void stream_discard(gm_stream *stream, bool forked) {
   gm_device *device = stream->device;
-  if (!forked) {
-    stream_tell_listeners(device, stream);
-    gm__mutex_lock(&device->lock);
-  }
+  if (!forked) gm__mutex_lock(&device->lock);
   stream_unlink(device, stream);
   if (!forked) gm__mutex_unlock(&device->lock);
   device->ops->stream_close(device->handle, stream->handle, forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL);
   stream->device = NULL; /* in debug builds the object stays, and is of no device any more */
   gm__object_end(device->ctx, &stream->head);
+}
+
+static void stream_release(gm_stream *stream, bool forked) {
+  if (!forked) stream_tell_listeners(stream->device, stream);
+  stream_discard(stream, forked);
 }
 
 bool gm__stream_captured(const gm_stream *stream) {
@@ -120,7 +123,7 @@ gm_status gm__device_default_stream(gm_device *device, gm_stream **out, gm_error
     stream = device->default_stream;
     if (!stream) device->default_stream = stream = fresh;
     gm__mutex_unlock(&device->lock);
-    if (stream != fresh) stream_release(fresh, false); /* another thread was first */
+    if (stream != fresh) stream_discard(fresh, false); /* another thread was first */
   }
   *out = stream;
   return GM_OK;

@@ -28,8 +28,10 @@ typedef struct fake_backend {
   uint64_t short_by; /* bytes that an allocation lacks */
   uint64_t crooked;  /* added to each address */
   int inits, opens, closes, allocs, frees, streams, abandons;
-  uint64_t recorded; /* last point's value */
-  uint64_t passed;   /* points up to here have passed */
+  uint64_t recorded;             /* last point's value */
+  uint64_t passed;               /* points up to here have passed */
+  void (*meanwhile)(void *user); /* called once, by the next stream_create: what another thread does at that time */
+  void *meanwhile_user;
 } fake_backend;
 
 static fake_backend fake;
@@ -161,6 +163,9 @@ static gm_status fake_stream_create(void *device, void **out, gm_stream_kind *ki
   (void)device;
   if (fake.stream_status != GM_OK) return fake_answer(fake.stream_status, "fake_stream", err);
   fake.streams++;
+  void (*meanwhile)(void *user) = fake.meanwhile;
+  fake.meanwhile = NULL;
+  if (meanwhile) meanwhile(fake.meanwhile_user);
   *out = &fake;
   *kind = fake.kind;
   return GM_OK;

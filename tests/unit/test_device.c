@@ -279,6 +279,43 @@ static void test_streams_and_points(void **state) {
   assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
 }
 
+typedef struct first_thread {
+  gm_device *device;
+  gm_stream *stream;
+} first_thread;
+
+static void be_first(void *user) {
+  first_thread *first = user;
+  assert_int_equal(gm__device_default_stream(first->device, &first->stream, NULL), GM_OK);
+}
+
+static void note_any_closing(void *user, gm_stream *stream) {
+  (void)user, (void)stream;
+  closings++;
+}
+
+/* The stream that one of them made for nothing was nobody's: pools, which may be going, hear nothing of it. */
+static void test_two_threads_make_the_default_stream(void **state) {
+  (void)state;
+  fake_backend_reset();
+  gm_context *ctx = fake_context(NULL);
+  first_thread first = {.device = fake_device(ctx)};
+  gm_stream *second = NULL;
+  gm__stream_listener listener = {.closing = note_any_closing};
+  gm__device_add_listener(first.device, &listener);
+  closings = 0;
+  fake.meanwhile = be_first;
+  fake.meanwhile_user = &first;
+  assert_int_equal(gm__device_default_stream(first.device, &second, NULL), GM_OK);
+  assert_ptr_equal(second, first.stream);
+  assert_int_equal(fake.streams, 1);
+  assert_int_equal(closings, 0);
+  gm__device_remove_listener(first.device, &listener);
+  assert_int_equal(gm_device_close(first.device, NULL), GM_OK);
+  assert_int_equal(fake.streams, 0);
+  assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
+}
+
 #ifndef NDEBUG
 static void test_use_after_close_is_answered(void **state) {
   (void)state;
@@ -411,6 +448,7 @@ int main(void) {
       cmocka_unit_test(test_memory_types_fall_through),
       cmocka_unit_test(test_points_of_another_device),
       cmocka_unit_test(test_streams_and_points),
+      cmocka_unit_test(test_two_threads_make_the_default_stream),
 #ifndef NDEBUG
       cmocka_unit_test(test_use_after_close_is_answered),
 #endif
