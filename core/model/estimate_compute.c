@@ -116,7 +116,7 @@ uint64_t gm__compute_host_inputs(const gm__shape *shape) {
 /* ---- intervals ---- */
 
 static uint64_t compute_percent(uint64_t bytes, uint64_t percent) {
-  return bytes / 100 * percent + bytes % 100 * percent / 100;
+  return gm__add_sat(gm__mul_sat(bytes / 100, percent), bytes % 100 * percent / 100);
 }
 
 static void compute_widen(gm_memory_range *range, uint64_t bytes, uint64_t low_percent, uint64_t high_percent) {

@@ -27,9 +27,13 @@ gm_status gm_estimate_layers(const gm_services *services, const gm_model_config 
                              const gm_estimate_settings *settings, gm_fit_layer *layers, uint32_t capacity,
                              gm_fit_request *out, gm_error *err) {
   gm_estimate_settings all = {.struct_size = sizeof all};
+  if (!layers || !out) return gm__bad_argument(err, "gm_estimate_layers", "`layers` and `out` must not be NULL");
+  if (settings && settings->struct_size != sizeof all) {
+    return gm__bad_argument(err, "gm_estimate_layers", "`settings->struct_size` is %u, must be %zu",
+                            settings->struct_size, sizeof all);
+  }
   if (settings) all = *settings;
   all.place = GM_ESTIMATE_DEVICE;
-  if (!layers || !out) return gm__bad_argument(err, "gm_estimate_layers", "`layers` and `out` must not be NULL");
   gm__estimate_parts parts;
   gm_status status = gm__estimate_make(services, config, model, &all, &parts, err);
   if (status == GM_OK && capacity < parts.shape.layers + 1) {

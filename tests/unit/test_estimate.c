@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -216,10 +217,15 @@ static void the_largest_dimensions_do_not_wrap(void **state) {
     settings.batch = settings.micro_batch = 1u << 18;
     settings.sequences = 4096;
     settings.plain_attention = true;
-    gm_status status = estimate(&config, &settings, &out, NULL);
-    assert_true(status == GM_OK || status == GM_ERR_INVALID_ARGUMENT);
-    if (status == GM_OK) assert_true(out.total.low <= out.total.bytes && out.total.bytes <= out.total.high);
-    if (status == GM_OK) assert_true(out.total.bytes > UINT64_C(1) << 60);
+    assert_int_equal(estimate(&config, &settings, &out, NULL), GM_OK);
+    assert_true(out.total.low <= out.total.bytes && out.total.bytes <= out.total.high);
+    assert_true(out.total.bytes > UINT64_C(1) << 60);
+    settings.place = GM_ESTIMATE_SPLIT; /* no layer on the device, but copies of one of them */
+    settings.weight_type = GM_DTYPE_F32;
+    assert_int_equal(estimate(&config, &settings, &out, NULL), GM_OK);
+    assert_true(out.total.low <= out.total.bytes && out.total.bytes <= out.total.high);
+    assert_true(out.device_compute.low <= out.device_compute.bytes);
+    assert_true(out.device_compute.bytes <= out.device_compute.high);
   }
 }
 
@@ -272,6 +278,11 @@ static void layers_need_room(void **state) {
   assert_int_equal(gm_estimate_layers(NULL, &config, NULL, NULL, NULL, 32, &request, &err), GM_ERR_INVALID_ARGUMENT);
   assert_int_equal(gm_estimate_layers(NULL, &config, NULL, NULL, layers, 32, NULL, &err), GM_ERR_INVALID_ARGUMENT);
   assert_int_equal(gm_estimate_layers(NULL, NULL, NULL, NULL, layers, 32, &request, &err), GM_ERR_INVALID_ARGUMENT);
+  gm_estimate_settings *old = malloc(sizeof old->struct_size); /* not a byte behind it is read */
+  assert_non_null(old);
+  old->struct_size = sizeof old->struct_size;
+  assert_int_equal(gm_estimate_layers(NULL, &config, NULL, old, layers, 32, &request, &err), GM_ERR_INVALID_ARGUMENT);
+  free(old);
 }
 
 /* Compressed attention narrower than DeepSeek's rotated part: no width is below nothing. */
