@@ -161,7 +161,8 @@ void gm__cache_init(gm_pool *pool) {
   cache->global = gm__config_u64(ctx, "cache.global");
   atomic_store(&cache->all, gm__config_u64(ctx, "cache_size"));
   cache->max_bytes = gm__config_u64(ctx, "cache.max_bytes");
-  cache->max_age_ns = age_ms == UINT64_MAX ? UINT64_MAX : gm__mul_sat(age_ms, cache_ns_per_ms);
+  const uint64_t age_ns = gm__mul_sat(age_ms, cache_ns_per_ms);
+  cache->max_age_ns = age_ms == UINT64_MAX ? UINT64_MAX : gm__min(age_ns, UINT64_MAX - 1); /* more than auto is never */
   cache->low = gm__config_fraction(ctx, "scaling.low");
   cache->high = gm__config_fraction(ctx, "scaling.high");
   cache->factor = gm__config_fraction(ctx, "scaling.factor");

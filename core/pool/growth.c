@@ -200,7 +200,7 @@ void gm__growth_trim(gm_pool *pool, uint64_t keep_bytes, uint64_t freed_by, gm__
     gm__growth_tidy(arena, GM__SUPPLY_PATIENCE_NS);
     for (gm__segment *segment = arena->segments, *next; segment; segment = next) {
       next = segment->next;
-      if (gm__pool_pooled(pool) - leaving->bytes <= keep_bytes) break;
+      if (gm__sub_sat(gm__pool_pooled(pool), leaving->bytes) <= keep_bytes) break; /* others take meanwhile */
       if (!gm__segment_is_idle_since(arena, segment, freed_by)) continue;
       gm__segment_close(arena, segment);
       growth_give_back(pool, segment, leaving);

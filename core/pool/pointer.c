@@ -85,7 +85,7 @@ gm__node *gm__pointers_find(const gm__pointers *pointers, uint64_t address) {
 
 gm_status gm_block_of(gm_pool *pool, const void *pointer, gm_block *out) {
   gm__entry entry;
-  if (!pool || !pointer || !out) return GM_ERR_INVALID_ARGUMENT;
+  if (!gm__pool_is(pool) || !pointer || !out) return GM_ERR_INVALID_ARGUMENT;
   if (gm__pool_forked(pool)) return GM_ERR_FORKED;
   if (!gm__entry_at(pool, (uintptr_t)pointer, &entry)) return GM_ERR_NOT_FOUND;
   *out = entry.block;

@@ -5,6 +5,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/saturate.h"
 #include "core/base/shadow.h"
 #include "core/pool/growth.h"
 #include "core/pool/share.h"
@@ -270,8 +271,8 @@ uint64_t gm__supply_trim(gm_pool *pool, uint64_t keep_bytes, uint64_t freed_by) 
   gm__marks_push(pool->marks, "trim", pool->name, keep_bytes);
   gm__mutex_lock(&pool->lock);
   gm__order_refresh(&pool->order, UINT64_MAX, GM__SUPPLY_PATIENCE_NS);
-  for (gm__node *node = pool->buckets.ages.last, *newer; node && gm__pool_pooled(pool) - leaving.bytes > keep_bytes;
-       node = newer) {
+  for (gm__node *node = pool->buckets.ages.last, *newer;
+       node && gm__sub_sat(gm__pool_pooled(pool), leaving.bytes) > keep_bytes; node = newer) {
     newer = node->links[GM__BY_AGE].prev;
     if (!gm__freed_by(node->rare.mark.freed_at, freed_by)) continue;
     if (gm__pool_settle(pool, node)) gm__supply_detach(pool, &leaving, node);

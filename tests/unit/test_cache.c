@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "core/pool/pool.h"
 #include "gm/cleanup.h"
 #include "gm/warm_up.h"
 #include "support/pool_bench.h"
@@ -239,6 +240,16 @@ static void test_what_is_young_stays(void **state) {
   }
 }
 
+/* Ages past 2^64 ns are never, not auto. */
+static void test_the_longest_age_is_not_auto(void **state) {
+  (void)state;
+  static const setting ages[] = {{"cache.max_age", "9223372036854775807"}, {NULL, NULL}};
+  pool_bench bench;
+  open_with(&bench, GM_STRATEGY_BUCKET, NULL, ages);
+  assert_true(bench.pool->cache.max_age_ns == UINT64_MAX - 1);
+  pool_bench_close(&bench);
+}
+
 /* The device is played as empty, then as full: a pool with a cap that is taken or not. */
 static void test_caches_follow_the_pressure(void **state) {
   (void)state;
@@ -385,6 +396,7 @@ int main(void) {
       cmocka_unit_test(test_bytes_are_bounded),
       cmocka_unit_test(test_age),
       cmocka_unit_test(test_what_is_young_stays),
+      cmocka_unit_test(test_the_longest_age_is_not_auto),
       cmocka_unit_test(test_caches_follow_the_pressure),
       cmocka_unit_test(test_between_the_bounds_nothing_changes),
       cmocka_unit_test(test_under_used_classes_go_first),

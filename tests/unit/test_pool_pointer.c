@@ -64,6 +64,27 @@ static void test_wrong_pointers_are_refused(void **state) {
   pool_bench_close(&bench);
 }
 
+#ifndef NDEBUG
+/* The caller's bug, which debug builds answer. */
+static void test_a_destroyed_pool_is_refused(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_block block;
+  pool_bench_open(&bench, "null", "null:capacity=64M", NULL);
+  gm_pool *pool = bench.pool;
+  char *pointer = gm_malloc(pool, 100, NULL);
+  assert_int_equal(gm_block_of(pool, pointer, &block), GM_OK);
+  assert_int_equal(gm_free_ptr(pool, pointer, 0, NULL), GM_OK);
+  pool_bench_ok(gm_pool_destroy(pool, err));
+  assert_int_equal(gm_block_of(pool, pointer, &block), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_free_ptr(pool, pointer, 0, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_free(pool, &block, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_null(gm_malloc(pool, 100, NULL));
+  bench.pool = NULL;
+  pool_bench_close(&bench);
+}
+#endif
+
 typedef struct other_thread {
   pool_bench *bench;
   char *pointer;
@@ -297,6 +318,9 @@ int main(void) {
       cmocka_unit_test(test_pointers_are_found_from_any_byte),
       cmocka_unit_test(test_wrong_pointers_are_refused),
       cmocka_unit_test(test_another_thread_frees_pointers),
+#ifndef NDEBUG
+      cmocka_unit_test(test_a_destroyed_pool_is_refused),
+#endif
       cmocka_unit_test(test_native_objects_and_memory_of_a_block),
       cmocka_unit_test(test_a_pool_over_the_users_allocator),
       cmocka_unit_test(test_a_failing_upstream),
