@@ -17,7 +17,7 @@ static bool nodes_by_hwloc(gm__id_set *out) {
   const bool good = hwloc_topology_load(topology) == 0;
   if (good) {
     const hwloc_const_nodeset_t nodes = hwloc_topology_get_allowed_nodeset(topology);
-    for (int id = hwloc_bitmap_first(nodes); id >= 0 && id < GM_ID_SET_MAX; id = hwloc_bitmap_next(nodes, id)) {
+    for (int id = hwloc_bitmap_first(nodes); id >= 0 && id < GM__ID_SET_MAX; id = hwloc_bitmap_next(nodes, id)) {
       out->bits[id / 64] |= UINT64_C(1) << id % 64;
     }
   }
@@ -45,10 +45,10 @@ gm_status gm__cpu_nodes_read(gm__id_set *out, gm_error *err) {
 void gm__cpu_nodes_text(const gm__id_set *nodes, char *out, size_t capacity) {
   size_t used = 0;
   out[0] = 0;
-  for (uint64_t first = 0; first < GM_ID_SET_MAX && used < capacity; first++) {
+  for (uint64_t first = 0; first < GM__ID_SET_MAX && used < capacity; first++) {
     if (!gm__id_set_has(nodes, first)) continue;
     uint64_t last = first;
-    while (last + 1 < GM_ID_SET_MAX && gm__id_set_has(nodes, last + 1)) last++;
+    while (last + 1 < GM__ID_SET_MAX && gm__id_set_has(nodes, last + 1)) last++;
     const char *comma = used ? "," : "";
     const int length = first == last
                            ? snprintf(out + used, capacity - used, "%s%u", comma, (unsigned)first)

@@ -47,7 +47,7 @@ gm_status gm__cpu_numa_bind(const gm__cpu_numa *numa, const gm__cpu_syms *sys, v
                             gm_error *err) {
   if (numa->policy == GM__CPU_NUMA_DEFAULT) return GM_OK;
   const bool spread = numa->policy == GM__CPU_NUMA_INTERLEAVE;
-  if (sys->mbind(begin, bytes, spread ? MPOL_INTERLEAVE : MPOL_PREFERRED, numa->nodes.bits, GM_ID_SET_MAX) == 0) {
+  if (sys->mbind(begin, bytes, spread ? MPOL_INTERLEAVE : MPOL_PREFERRED, numa->nodes.bits, GM__ID_SET_MAX) == 0) {
     return GM_OK;
   }
   const int code = errno;

@@ -6,13 +6,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { GM_FILE_PATH_SIZE = 4096, GM_FILE_LINE_SIZE = 8192, GM_FILE_BYTES_MAX = 16 << 20 };
+enum { GM__FILE_PATH_SIZE = 4096, GM__FILE_LINE_SIZE = 8192, GM__FILE_BYTES_MAX = 16 << 20 };
 
 typedef enum gm__file_answer {
   GM_FILE_OK,
   GM_FILE_ABSENT,     /* there is no such file */
   GM_FILE_UNREADABLE, /* it exists and cannot be read, or is no regular file, or no text */
-  GM_FILE_TOO_LARGE   /* more than the caller's buffer, or more than GM_FILE_BYTES_MAX in lines */
+  GM_FILE_TOO_LARGE   /* more than the caller's buffer, or more than GM__FILE_BYTES_MAX in lines */
 } gm__file_answer;
 
 /* Called with one line without its newline, which it may change; false: no more lines. */
@@ -25,7 +25,8 @@ typedef bool (*gm__name_visit)(void *user, const char *name);
  * NULL: "". On another answer than OK the buffer holds "". */
 gm__file_answer gm__file_text(const char *root, const char *path, char *buffer, size_t capacity);
 
-/* Every line, the last one also without newline. Lines that hold a NUL or do not fit GM_FILE_LINE_SIZE are left out. */
+/* Every line, the last one also without newline. Lines that hold a NUL or do not fit GM__FILE_LINE_SIZE are left out.
+ */
 gm__file_answer gm__file_lines(const char *root, const char *path, gm__line_visit visit, void *user);
 
 /* Every name in a directory, in no order. */

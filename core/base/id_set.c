@@ -6,7 +6,7 @@
 #include "core/base/saturate.h"
 
 static void id_set_add(gm__id_set *set, uint64_t first, uint64_t last) {
-  for (uint64_t id = first; id <= gm__min(last, GM_ID_SET_MAX - 1); id++) {
+  for (uint64_t id = first; id <= gm__min(last, GM__ID_SET_MAX - 1); id++) {
     set->bits[id / 64] |= UINT64_C(1) << (id % 64);
   }
 }
@@ -34,11 +34,11 @@ bool gm__id_set_parse(const char *text, gm__id_set *out) {
 }
 
 bool gm__id_set_has(const gm__id_set *set, uint64_t id) {
-  return id < GM_ID_SET_MAX && (set->bits[id / 64] >> (id % 64) & 1);
+  return id < GM__ID_SET_MAX && (set->bits[id / 64] >> (id % 64) & 1);
 }
 
 uint32_t gm__id_set_count(const gm__id_set *a, const gm__id_set *b) {
   uint32_t count = 0;
-  for (uint32_t id = 0; id < GM_ID_SET_MAX; id++) count += gm__id_set_has(a, id) && (!b || gm__id_set_has(b, id));
+  for (uint32_t id = 0; id < GM__ID_SET_MAX; id++) count += gm__id_set_has(a, id) && (!b || gm__id_set_has(b, id));
   return count;
 }

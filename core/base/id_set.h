@@ -5,13 +5,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { GM_ID_SET_MAX = 8192 };
+enum { GM__ID_SET_MAX = 8192 };
 
 typedef struct gm__id_set {
-  uint64_t bits[GM_ID_SET_MAX / 64];
+  uint64_t bits[GM__ID_SET_MAX / 64];
 } gm__id_set;
 
-/* Read a list; blanks and a newline around it are allowed, numbers from GM_ID_SET_MAX on are left out. False, with
+/* Read a list; blanks and a newline around it are allowed, numbers from GM__ID_SET_MAX on are left out. False, with
  * `out` untouched, when the text is empty or anything else. */
 bool gm__id_set_parse(const char *text, gm__id_set *out);
 

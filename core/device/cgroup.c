@@ -16,7 +16,7 @@
 typedef struct cgroup_walk {
   const char *root;
   const char *kind;
-  char directory[2 * GM_FILE_PATH_SIZE];
+  char directory[2 * GM__FILE_PATH_SIZE];
   gm__host_bounds *bounds;
   uint64_t lowest_limit;       /* version 1: of every level seen */
   uint64_t hierarchical_limit; /* version 1: of the last level seen */
@@ -30,8 +30,8 @@ typedef struct cgroup_stat {
 } cgroup_stat;
 
 static bool cgroup_path(const cgroup_walk *walk, const char *name, char *out) {
-  int length = snprintf(out, GM_FILE_PATH_SIZE, "%s/%s", walk->directory, name);
-  return length > 0 && length < GM_FILE_PATH_SIZE;
+  int length = snprintf(out, GM__FILE_PATH_SIZE, "%s/%s", walk->directory, name);
+  return length > 0 && length < GM__FILE_PATH_SIZE;
 }
 
 /* One number, or "max" which is GM_UNKNOWN_BYTES, white space around it allowed. */
@@ -49,7 +49,7 @@ static bool cgroup_number(const char *text, uint64_t *out) {
 /* The number in a group's file; GM_UNKNOWN_BYTES without one. A file that is there and cannot be understood makes the
  * answer an estimate. */
 static uint64_t cgroup_value(const cgroup_walk *walk, const char *name) {
-  char path[GM_FILE_PATH_SIZE], text[256];
+  char path[GM__FILE_PATH_SIZE], text[256];
   uint64_t value = GM_UNKNOWN_BYTES;
   if (!cgroup_path(walk, name, path)) return GM_UNKNOWN_BYTES;
   gm__file_answer answer = gm__file_text(walk->root, path, text, sizeof text);
@@ -79,7 +79,7 @@ static bool cgroup_stat_line(void *user, char *line) {
 
 static cgroup_stat cgroup_stat_read(const cgroup_walk *walk) {
   cgroup_stat stat = {GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES};
-  char path[GM_FILE_PATH_SIZE];
+  char path[GM__FILE_PATH_SIZE];
   if (cgroup_path(walk, "memory.stat", path)) gm__file_lines(walk->root, path, cgroup_stat_line, &stat);
   return stat;
 }

@@ -9,8 +9,8 @@
 typedef struct cgroup_paths {
   bool has_v1;
   bool has_v2;
-  char v1[GM_FILE_PATH_SIZE];
-  char v2[GM_FILE_PATH_SIZE];
+  char v1[GM__FILE_PATH_SIZE];
+  char v2[GM__FILE_PATH_SIZE];
 } cgroup_paths;
 
 typedef struct cgroup_mounts {
@@ -30,7 +30,7 @@ static bool cgroup_list_has(const char *list, const char *word) {
 }
 
 static bool cgroup_copy(const char *text, char *out) {
-  if (*text != '/' || strlen(text) >= GM_FILE_PATH_SIZE) return false;
+  if (*text != '/' || strlen(text) >= GM__FILE_PATH_SIZE) return false;
   memcpy(out, text, strlen(text) + 1);
   return true;
 }

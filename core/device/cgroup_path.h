@@ -12,8 +12,8 @@ typedef struct gm__cgroup_place {
   bool found;
   bool inside;        /* the group lies below the mount's root, so `below` leads to it */
   size_t root_length; /* of the mount's root: the shortest shows the most levels */
-  char mount[GM_FILE_PATH_SIZE];
-  char below[GM_FILE_PATH_SIZE]; /* "" or "/a/b" */
+  char mount[GM__FILE_PATH_SIZE];
+  char below[GM__FILE_PATH_SIZE]; /* "" or "/a/b" */
 } gm__cgroup_place;
 
 /* Find the trees of version 1 and 2. False: /proc/self/cgroup exists and could not be read, so limits may be missed. */

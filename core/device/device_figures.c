@@ -25,7 +25,7 @@ gm__used_bytes *gm__device_used(const gm__driver *driver, const gm_device_info *
   } else if (info->type == GM_DEVICE_TYPE_CPU) {
     key = figures_hash(key, "host", 4);
   } else if (pci.form == GM_PCI_FULL) {
-    char text[GM_PCI_TEXT_SIZE] = "";
+    char text[GM__PCI_TEXT_SIZE] = "";
     gm__pci_print(pci, text);
     key = figures_hash(key, text, strlen(text));
     key = figures_hash(key, info->partition, strlen(info->partition));

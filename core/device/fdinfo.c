@@ -23,7 +23,7 @@ typedef struct fdinfo_walk {
   uint64_t self_pid;
   uint64_t pid; /* being visited */
   uint32_t count;
-  fdinfo_client clients[GM_FDINFO_CLIENTS_MAX];
+  fdinfo_client clients[GM__FDINFO_CLIENTS_MAX];
 } fdinfo_walk;
 
 /* Regions of the drivers that gm knows; the last is host memory. */
@@ -96,7 +96,7 @@ static void fdinfo_add(fdinfo_walk *walk, const fdinfo_entry *entry) {
     walk->clients[i].own |= own;
     return;
   }
-  if (walk->count == GM_FDINFO_CLIENTS_MAX) return;
+  if (walk->count == GM__FDINFO_CLIENTS_MAX) return;
   fdinfo_client client = {.id = entry->client, .gtt = fdinfo_held(entry, FDINFO_GTT), .own = own};
   for (size_t i = 0; i < FDINFO_GTT; i++) client.vram = gm__add_sat(client.vram, fdinfo_held(entry, i));
   walk->clients[walk->count++] = client;

@@ -16,10 +16,10 @@ typedef struct gm__fdinfo_use {
   uint64_t gtt_others;
 } gm__fdinfo_use;
 
-enum { GM_FDINFO_CLIENTS_MAX = 512 };
+enum { GM__FDINFO_CLIENTS_MAX = 512 };
 
 /* Walk /proc. Reads a file per open descriptor of every visible process: for reports, not for each allocation. Clients
- * beyond GM_FDINFO_CLIENTS_MAX are left out. Without a full address nothing is found. */
+ * beyond GM__FDINFO_CLIENTS_MAX are left out. Without a full address nothing is found. */
 void gm__fdinfo_read(const char *root, gm__pci address, uint64_t self_pid, gm__fdinfo_use *out);
 
 #endif

@@ -112,8 +112,8 @@ gm_status gm_host_info_read(const char *root, gm_host_info *out, gm_error *err) 
   if (out->struct_size < sizeof *out) {
     return gm__bad_argument(err, op, "`out->struct_size` must be at least %zu, is %u", sizeof *out, out->struct_size);
   }
-  if (root && strlen(root) >= GM_FILE_PATH_SIZE / 2) {
-    return gm__bad_argument(err, op, "`root` must be shorter than %d characters", GM_FILE_PATH_SIZE / 2);
+  if (root && strlen(root) >= GM__FILE_PATH_SIZE / 2) {
+    return gm__bad_argument(err, op, "`root` must be shorter than %d characters", GM__FILE_PATH_SIZE / 2);
   }
   if (!root) root = "";
   gm_host_info info = {.struct_size = out->struct_size, .read_at_ns = gm__now_ns()};

@@ -24,7 +24,7 @@ gm__identity gm__identity_of_device(const gm_device_info *info) {
                         .pci = info->pci,
                         .partition = info->partition,
                         .type = info->type,
-                        .parent = GM_IDENTITY_NO_PARENT,
+                        .parent = GM__IDENTITY_NO_PARENT,
                         .total_bytes = info->total_bytes ? info->total_bytes : GM_UNKNOWN_BYTES};
   if (!info->uuid_derived) identity_hex(info->uuid, GM_UUID_BYTES, entry.uuid);
   if (info->has_luid) identity_hex(info->luid, GM_LUID_BYTES, entry.luid);

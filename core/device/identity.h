@@ -6,7 +6,7 @@
 #include "core/device/pci.h"
 #include "gm/device_info.h"
 
-enum { GM_IDENTITY_UUID_SIZE = 64, GM_IDENTITY_LUID_SIZE = 24, GM_IDENTITY_NO_PARENT = -1 };
+enum { GM__IDENTITY_UUID_SIZE = 64, GM__IDENTITY_LUID_SIZE = 24, GM__IDENTITY_NO_PARENT = -1 };
 
 /* One entry of one API. Pointers are borrowed; NULL or "" where the API does not tell. */
 typedef struct gm__identity {
@@ -15,10 +15,10 @@ typedef struct gm__identity {
   const char *driver;
   const char *pci;
   const char *partition;
-  char uuid[GM_IDENTITY_UUID_SIZE]; /* in the API's form; gm__identity_group normalises it, "" if it is none */
-  char luid[GM_IDENTITY_LUID_SIZE];
+  char uuid[GM__IDENTITY_UUID_SIZE]; /* in the API's form; gm__identity_group normalises it, "" if it is none */
+  char luid[GM__IDENTITY_LUID_SIZE];
   gm_device_type type;
-  int32_t parent;       /* index of the entry that this one is a partition of, or GM_IDENTITY_NO_PARENT */
+  int32_t parent;       /* index of the entry that this one is a partition of, or GM__IDENTITY_NO_PARENT */
   uint64_t total_bytes; /* GM_UNKNOWN_BYTES: unknown */
 
   /* Filled by gm__identity_group. */

@@ -46,6 +46,6 @@ bool gm__pci_same(gm__pci a, gm__pci b) {
   return a.form == GM_PCI_FULL && b.form == GM_PCI_FULL && a.domain == b.domain && gm__pci_same_slot(a, b);
 }
 
-void gm__pci_print(gm__pci address, char out[GM_PCI_TEXT_SIZE]) {
-  snprintf(out, GM_PCI_TEXT_SIZE, "%04x:%02x:%02x.%x", address.domain, address.bus, address.device, address.function);
+void gm__pci_print(gm__pci address, char out[GM__PCI_TEXT_SIZE]) {
+  snprintf(out, GM__PCI_TEXT_SIZE, "%04x:%02x:%02x.%x", address.domain, address.bus, address.device, address.function);
 }

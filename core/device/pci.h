@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { GM_PCI_TEXT_SIZE = 24 };
+enum { GM__PCI_TEXT_SIZE = 24 };
 
 typedef enum gm__pci_form {
   GM_PCI_NONE,    /* no address: missing, not understood, or all zero */
@@ -31,6 +31,6 @@ bool gm__pci_same_slot(gm__pci a, gm__pci b);
 bool gm__pci_same(gm__pci a, gm__pci b);
 
 /* The kernel's form, "0000:65:00.0". */
-void gm__pci_print(gm__pci address, char out[GM_PCI_TEXT_SIZE]);
+void gm__pci_print(gm__pci address, char out[GM__PCI_TEXT_SIZE]);
 
 #endif

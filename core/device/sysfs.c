@@ -20,7 +20,7 @@ static uint64_t sysfs_number(const char *root, const char *slot, const char *nam
 void gm__sysfs_read(const char *root, gm__pci address, gm__sysfs_memory *out) {
   *out = (gm__sysfs_memory){GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES};
   if (address.form != GM_PCI_FULL) return;
-  char slot[GM_PCI_TEXT_SIZE];
+  char slot[GM__PCI_TEXT_SIZE];
   gm__pci_print(address, slot);
   out->vram_total = sysfs_number(root, slot, "vram_total");
   out->vram_used = sysfs_number(root, slot, "vram_used");

@@ -92,7 +92,7 @@ uint64_t gm__compute_formula(const gm__shape *shape) {
 
 /* ---- host inputs ---- */
 
-static uint64_t compute_padded(uint64_t bytes) { return gm__round_up(bytes, GM_ESTIMATE_HOST_ALIGNMENT); }
+static uint64_t compute_padded(uint64_t bytes) { return gm__round_up(bytes, GM__ESTIMATE_HOST_ALIGNMENT); }
 
 static uint64_t compute_cache_inputs(const gm__shape *shape, uint64_t cells) {
   uint64_t index = compute_padded(8 * shape->tokens);

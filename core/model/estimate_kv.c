@@ -13,7 +13,7 @@ static uint64_t kv_tensor(gm_dtype type, uint64_t width, uint64_t cells, uint64_
 }
 
 static uint64_t kv_attention(const gm__shape *shape, uint64_t layer, bool on_device) {
-  uint64_t alignment = on_device ? shape->alignment : GM_ESTIMATE_HOST_ALIGNMENT;
+  uint64_t alignment = on_device ? shape->alignment : GM__ESTIMATE_HOST_ALIGNMENT;
   bool window = gm__shape_has_window(shape, layer);
   uint64_t cells = gm__mul_sat(window ? shape->window_cells : shape->cells, shape->streams);
   return gm__add_sat(kv_tensor(shape->key_type, shape->key_width, cells, alignment, on_device),
@@ -22,7 +22,7 @@ static uint64_t kv_attention(const gm__shape *shape, uint64_t layer, bool on_dev
 
 /* The state of a recurrent layer: what its convolution remembers, and its state, in f32. */
 static uint64_t kv_state(const gm_model_config *config, const gm__shape *shape, bool on_device) {
-  uint64_t alignment = on_device ? shape->alignment : GM_ESTIMATE_HOST_ALIGNMENT;
+  uint64_t alignment = on_device ? shape->alignment : GM__ESTIMATE_HOST_ALIGNMENT;
   uint64_t conv = gm__mul_sat(gm__sub_sat(config->conv_kernel, 1), config->inner_size);
   uint64_t state = gm__mul_sat(config->state_size, config->inner_size);
   return gm__add_sat(kv_tensor(GM_DTYPE_F32, conv, shape->sequences, alignment, on_device),

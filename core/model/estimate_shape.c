@@ -172,7 +172,7 @@ gm_status gm__shape_make(const gm_model_config *config, const gm_estimate_settin
   uint64_t micro_batch = settings->micro_batch ? settings->micro_batch : SHAPE_MICRO_BATCH;
   out->context = settings->context ? settings->context : trained;
   out->sequences = settings->sequences ? settings->sequences : 1;
-  out->alignment = settings->device_alignment ? settings->device_alignment : GM_ESTIMATE_DEVICE_ALIGNMENT;
+  out->alignment = settings->device_alignment ? settings->device_alignment : GM__ESTIMATE_DEVICE_ALIGNMENT;
   micro_batch = gm__min(micro_batch, batch);
   status = shape_check_run(out, batch, micro_batch, err);
   if (status != GM_OK) return status;

@@ -25,7 +25,7 @@ typedef struct gm__shape {
   uint64_t alignment;                    /* of the device */
 } gm__shape;
 
-enum { GM_ESTIMATE_HOST_ALIGNMENT = 32, GM_ESTIMATE_DEVICE_ALIGNMENT = 128, GM_ESTIMATE_QUANT_ROW = 512 };
+enum { GM__ESTIMATE_HOST_ALIGNMENT = 32, GM__ESTIMATE_DEVICE_ALIGNMENT = 128, GM__ESTIMATE_QUANT_ROW = 512 };
 
 /* GM_ERR_INVALID_ARGUMENT: a number is missing or out of range; GM_ERR_NOT_SUPPORTED: this cache type does not go with
  * this head size. */

@@ -18,8 +18,8 @@ uint64_t gm__weights_first_layer(const gm__shape *shape, const gm_estimate_setti
 uint64_t gm__weights_padded(gm_dtype type, uint64_t row, uint64_t bytes, uint64_t alignment, bool on_device) {
   uint32_t elements = 1, block = 0;
   if (on_device && gm_dtype_block(type, &elements, &block) == GM_OK && elements > 1) {
-    uint64_t rest = row % GM_ESTIMATE_QUANT_ROW;
-    if (rest) bytes = gm__add_sat(bytes, (GM_ESTIMATE_QUANT_ROW - rest) / elements * block);
+    uint64_t rest = row % GM__ESTIMATE_QUANT_ROW;
+    if (rest) bytes = gm__add_sat(bytes, (GM__ESTIMATE_QUANT_ROW - rest) / elements * block);
   }
   return gm__round_up(bytes, alignment);
 }
@@ -113,7 +113,7 @@ static void weights_add(weights_sum *sum, const gm_tensor_info *tensor) {
   uint64_t row = tensor->rank ? tensor->shape[tensor->rank - 1] : 1;
   uint64_t layer = weights_layer(tensor->name);
   uint64_t on_device = gm__weights_padded(tensor->dtype, row, tensor->bytes, sum->shape->alignment, true);
-  uint64_t on_host = gm__weights_padded(tensor->dtype, row, tensor->bytes, GM_ESTIMATE_HOST_ALIGNMENT, false);
+  uint64_t on_host = gm__weights_padded(tensor->dtype, row, tensor->bytes, GM__ESTIMATE_HOST_ALIGNMENT, false);
   sum->total.parameters = gm__add_sat(sum->total.parameters, weights_elements(tensor));
   if (weights_is_output(tensor->name)) {
     sum->has_output = true;

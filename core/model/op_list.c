@@ -49,7 +49,7 @@ gm__op_tensor gm__op_add(gm__op_list *list, uint64_t bytes, gm__op_operands oper
     return 0;
   }
   for (int i = 0; i < 2; i++) list_read(list, operands.over[i]);
-  for (int i = 0; i < GM_OP_READS; i++) list_read(list, operands.reads[i]);
+  for (int i = 0; i < GM__OP_READS; i++) list_read(list, operands.reads[i]);
   uint64_t op = list->ops++;
   if (bytes == 0) return 0;
   /* What nobody reads stays to the end. */

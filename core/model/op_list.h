@@ -5,14 +5,14 @@
 
 #include "gm/plan.h"
 
-enum { GM_OP_READS = 4 };
+enum { GM__OP_READS = 4 };
 
 /* Number of a tensor, from 1 on; 0 is none. */
 typedef uint32_t gm__op_tensor;
 
 typedef struct gm__op_operands {
   gm__op_tensor over[2]; /* read, and written over by the result where the planner allows it: the first that may be */
-  gm__op_tensor reads[GM_OP_READS];
+  gm__op_tensor reads[GM__OP_READS];
 } gm__op_operands;
 
 typedef struct gm__op_list {

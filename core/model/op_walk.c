@@ -262,7 +262,7 @@ gm_status gm__op_walk(const gm_services *services, const gm__shape *shape, bool 
   gm__op_list_begin(&self.ops, services);
   walk_inputs(&self);
   walk_layers(&self);
-  gm_status status = gm__op_list_plan(&self.ops, on_host ? GM_ESTIMATE_HOST_ALIGNMENT : shape->alignment, out, err);
+  gm_status status = gm__op_list_plan(&self.ops, on_host ? GM__ESTIMATE_HOST_ALIGNMENT : shape->alignment, out, err);
   gm__op_list_end(&self.ops);
   return status;
 }

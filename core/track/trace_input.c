@@ -27,7 +27,7 @@ static gm_status input_raw(gm__trace_input *input, void *out, size_t capacity, s
 
 static gm_status input_refill(gm__trace_input *input, gm_error *err) {
   size_t bytes = 0;
-  gm_status status = input_raw(input, input->packed, GM_TRACE_CHUNK_BYTES, &bytes, err);
+  gm_status status = input_raw(input, input->packed, GM__TRACE_CHUNK_BYTES, &bytes, err);
   input->packed_from = 0;
   input->packed_to = bytes;
   return status;
@@ -82,7 +82,7 @@ static gm_status input_begin(gm__trace_input *input, gm_error *err) {
   if (status != GM_OK || !packed) return status;
   status = gm__trace_gzip_create(input->services, input->path, &input->gzip, err);
   if (status != GM_OK) return status;
-  input->packed = gm__alloc(input->services, GM_TRACE_CHUNK_BYTES);
+  input->packed = gm__alloc(input->services, GM__TRACE_CHUNK_BYTES);
   if (input->packed) return GM_OK;
   return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_trace_open", "%.300s: no host memory to read it", input->path);
 }
@@ -106,7 +106,7 @@ gm_status gm__trace_input_open(const gm_services *services, const char *path, co
 
 void gm__trace_input_close(gm__trace_input *input) {
   gm__trace_gzip_destroy(input->gzip);
-  gm__release(input->services, input->packed, GM_TRACE_CHUNK_BYTES);
+  gm__release(input->services, input->packed, GM__TRACE_CHUNK_BYTES);
   gm__input_file_close(&input->file);
   input->gzip = NULL;
   input->packed = NULL;

@@ -10,7 +10,7 @@
 #include "core/track/trace_gzip.h"
 #include "gm/services.h"
 
-enum { GM_TRACE_CHUNK_BYTES = 64 * 1024 };
+enum { GM__TRACE_CHUNK_BYTES = 64 * 1024 };
 
 typedef struct gm__trace_input {
   const gm_services *services; /* borrowed */
@@ -20,7 +20,7 @@ typedef struct gm__trace_input {
   uint64_t length;
   uint64_t at;           /* first byte that was not yet taken */
   gm__trace_gzip *gzip;  /* NULL: plain */
-  unsigned char *packed; /* GM_TRACE_CHUNK_BYTES for `gzip` */
+  unsigned char *packed; /* GM__TRACE_CHUNK_BYTES for `gzip` */
   size_t packed_from, packed_to;
 } gm__trace_input;
 

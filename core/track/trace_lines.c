@@ -26,7 +26,7 @@ static gm_status lines_fill(gm__trace_lines *lines, bool *out_more, gm_error *er
   lines->from = 0;
   lines->to = left;
   gm_status status =
-      gm__trace_input_read(&lines->input, lines->window + left, GM_TRACE_CHUNK_BYTES - left, &bytes, err);
+      gm__trace_input_read(&lines->input, lines->window + left, GM__TRACE_CHUNK_BYTES - left, &bytes, err);
   lines->to = left + bytes;
   *out_more = bytes > 0;
   return status;
@@ -71,7 +71,7 @@ gm_status gm__trace_lines_next(gm__trace_lines *lines, const char **out, gm_erro
 
 gm_status gm__trace_lines_open(const gm_services *services, const char *path, const void *memory, uint64_t length,
                                gm__trace_lines *out, gm_error *err) {
-  gm__trace_lines lines = {.window = gm__alloc(services, GM_TRACE_CHUNK_BYTES)};
+  gm__trace_lines lines = {.window = gm__alloc(services, GM__TRACE_CHUNK_BYTES)};
   if (!lines.window) {
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_trace_open", "%.300s: no host memory to read it", path);
   }
@@ -79,13 +79,13 @@ gm_status gm__trace_lines_open(const gm_services *services, const char *path, co
   if (status == GM_OK) {
     *out = lines;
   } else {
-    gm__release(services, lines.window, GM_TRACE_CHUNK_BYTES);
+    gm__release(services, lines.window, GM__TRACE_CHUNK_BYTES);
   }
   return status;
 }
 
 void gm__trace_lines_close(gm__trace_lines *lines) {
-  gm__release(lines->input.services, lines->window, GM_TRACE_CHUNK_BYTES);
+  gm__release(lines->input.services, lines->window, GM__TRACE_CHUNK_BYTES);
   lines->window = NULL;
   gm__trace_input_close(&lines->input);
 }

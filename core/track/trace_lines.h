@@ -6,7 +6,7 @@
 
 typedef struct gm__trace_lines {
   gm__trace_input input;
-  char *window; /* GM_TRACE_CHUNK_BYTES */
+  char *window; /* GM__TRACE_CHUNK_BYTES */
   size_t from, to;
   uint64_t number; /* of the line given last, from 1 */
 } gm__trace_lines;

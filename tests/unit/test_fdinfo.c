@@ -25,7 +25,7 @@ static void test_addresses_in_all_their_forms(void **state) {
   assert_true(partial.form == GM_PCI_PARTIAL && partial.bus == 0x2d && partial.device == 31 && partial.function == 7);
   assert_true(gm__pci_same_slot(gm__pci_parse("01:00.0"), a));
   assert_false(gm__pci_same(gm__pci_parse("01:00.0"), gm__pci_parse("01:00.0")));
-  char text[GM_PCI_TEXT_SIZE];
+  char text[GM__PCI_TEXT_SIZE];
   gm__pci_print(gm__pci_parse("FFFFFFFF:FF:1F.7"), text);
   assert_string_equal(text, "ffffffff:ff:1f.7");
 }
@@ -129,13 +129,13 @@ static void test_amounts_that_are_not_understood_are_nothing(void **state) {
 }
 
 static void test_more_clients_than_the_table_holds(void **state) {
-  for (unsigned i = 0; i < GM_FDINFO_CLIENTS_MAX + 10; i++) {
+  for (unsigned i = 0; i < GM__FDINFO_CLIENTS_MAX + 10; i++) {
     char path[64], lines[96];
     snprintf(path, sizeof path, "/proc/11/fdinfo/%u", i);
     snprintf(lines, sizeof lines, "drm-client-id:\t%u\ndrm-memory-vram:\t1\n", i);
     put_client(*state, path, lines);
   }
-  assert_true(use_of(*state).vram_bytes == GM_FDINFO_CLIENTS_MAX);
+  assert_true(use_of(*state).vram_bytes == GM__FDINFO_CLIENTS_MAX);
 }
 
 static void test_without_a_full_address_nothing_is_found(void **state) {

@@ -19,7 +19,7 @@ typedef struct seen {
   size_t count;
   size_t longest;
   size_t stop_at;
-  char last[GM_FILE_LINE_SIZE];
+  char last[GM__FILE_LINE_SIZE];
 } seen;
 
 static bool see(void *user, char *line) {
@@ -77,7 +77,7 @@ static void test_a_pipe_or_a_device_is_not_read(void **state) {
 
 static void test_a_path_that_is_too_long_is_unreadable(void **state) {
   temp_folder *root = *state;
-  char buffer[8], path[2 * GM_FILE_PATH_SIZE];
+  char buffer[8], path[2 * GM__FILE_PATH_SIZE];
   memset(path, 'a', sizeof path);
   path[0] = '/';
   path[sizeof path - 1] = 0;
@@ -120,11 +120,11 @@ static void test_long_lines_are_left_out_and_the_next_is_not(void **state) {
   seen lines = lines_of(root, "/long", GM_FILE_OK);
   assert_int_equal(lines.count, 1);
   assert_string_equal(lines.last, "last");
-  for (size_t length = GM_FILE_LINE_SIZE - 4; length < GM_FILE_LINE_SIZE + 4; length++) {
+  for (size_t length = GM__FILE_LINE_SIZE - 4; length < GM__FILE_LINE_SIZE + 4; length++) {
     memcpy(text + length, "\nlast", 6);
     tree_put(root, "/long", text);
     lines = lines_of(root, "/long", GM_FILE_OK);
-    assert_int_equal(lines.count, length <= GM_FILE_LINE_SIZE - 2 ? 2 : 1);
+    assert_int_equal(lines.count, length <= GM__FILE_LINE_SIZE - 2 ? 2 : 1);
     assert_string_equal(lines.last, "last");
     text[length] = 'x';
   }
@@ -136,7 +136,7 @@ static void test_a_file_without_end_is_given_up(void **state) {
   char path[400];
   tree_put(root, "/sparse", "first\n");
   snprintf(path, sizeof path, "%s/sparse", root->path);
-  assert_int_equal(truncate(path, (off_t)4 * GM_FILE_BYTES_MAX), 0);
+  assert_int_equal(truncate(path, (off_t)4 * GM__FILE_BYTES_MAX), 0);
   assert_int_equal(lines_of(root, "/sparse", GM_FILE_TOO_LARGE).count, 1);
 }
 

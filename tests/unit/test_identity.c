@@ -19,7 +19,7 @@ static gm__identity gpu(const char *api, const char *vendor, const char *driver,
                         .driver = driver,
                         .pci = pci,
                         .type = GM_DEVICE_TYPE_DISCRETE,
-                        .parent = GM_IDENTITY_NO_PARENT,
+                        .parent = GM__IDENTITY_NO_PARENT,
                         .total_bytes = 100};
   snprintf(entry.uuid, sizeof entry.uuid, "%s", uuid);
   return entry;
@@ -193,7 +193,7 @@ static void test_an_entry_of_a_backends_device(void **state) {
   gm__identity entry = gm__identity_of_device(&info);
   assert_string_equal(entry.uuid, "00112233445566778899aabbccddeeff");
   assert_string_equal(entry.luid, "");
-  assert_true(entry.total_bytes == GM_UNKNOWN_BYTES && entry.parent == GM_IDENTITY_NO_PARENT);
+  assert_true(entry.total_bytes == GM_UNKNOWN_BYTES && entry.parent == GM__IDENTITY_NO_PARENT);
   info.uuid_derived = info.has_luid = true;
   info.luid[7] = 0xf1;
   info.total_bytes = 5;

@@ -152,7 +152,7 @@ static void identity_entry(view_case *view, const identity_answer *answer, json_
                         .pci = view_text(device, "pci"),
                         .partition = view_text(device, "partition"),
                         .type = identity_type(view_text(device, "type")),
-                        .parent = GM_IDENTITY_NO_PARENT,
+                        .parent = GM__IDENTITY_NO_PARENT,
                         .total_bytes = view_bytes(device, "total")};
   snprintf(out->uuid, sizeof out->uuid, "%s", view_text(device, "uuid"));
   snprintf(out->luid, sizeof out->luid, "%s", view_text(device, "luid"));

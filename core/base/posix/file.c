@@ -13,13 +13,13 @@ static gm__file_answer file_answer_of(int error) {
 }
 
 static bool file_join(const char *root, const char *path, char *out) {
-  int length = snprintf(out, GM_FILE_PATH_SIZE, "%s%s", root ? root : "", path);
-  return length > 0 && length < GM_FILE_PATH_SIZE;
+  int length = snprintf(out, GM__FILE_PATH_SIZE, "%s%s", root ? root : "", path);
+  return length > 0 && length < GM__FILE_PATH_SIZE;
 }
 
 /* O_NONBLOCK: opening a pipe that nobody writes must not wait. */
 static gm__file_answer file_open(const char *root, const char *path, int *out) {
-  char full[GM_FILE_PATH_SIZE];
+  char full[GM__FILE_PATH_SIZE];
   if (!file_join(root, path, full)) return GM_FILE_UNREADABLE;
   int fd;
   do {
@@ -72,7 +72,7 @@ gm__file_answer gm__file_text(const char *root, const char *path, char *buffer, 
 typedef struct file_window {
   size_t length;
   bool skipping;
-  char bytes[GM_FILE_LINE_SIZE];
+  char bytes[GM__FILE_LINE_SIZE];
 } file_window;
 
 static bool file_visit_line(file_window *window, char *line, size_t length, gm__line_visit visit, void *user) {
@@ -101,7 +101,7 @@ static gm__file_answer file_lines_of(int fd, gm__line_visit visit, void *user) {
   file_window window;
   window.length = 0;
   window.skipping = false;
-  for (size_t total = 0; total < GM_FILE_BYTES_MAX;) {
+  for (size_t total = 0; total < GM__FILE_BYTES_MAX;) {
     ssize_t got = file_fill(fd, window.bytes + window.length, sizeof window.bytes - 1 - window.length);
     if (got < 0) return GM_FILE_UNREADABLE;
     if (got == 0) {
@@ -125,7 +125,7 @@ gm__file_answer gm__file_lines(const char *root, const char *path, gm__line_visi
 }
 
 gm__file_answer gm__file_names(const char *root, const char *directory, gm__name_visit visit, void *user) {
-  char full[GM_FILE_PATH_SIZE];
+  char full[GM__FILE_PATH_SIZE];
   if (!file_join(root, directory, full)) return GM_FILE_UNREADABLE;
   DIR *stream = opendir(full);
   if (!stream) return file_answer_of(errno);
