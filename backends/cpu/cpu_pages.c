@@ -55,7 +55,7 @@ static bool pages_count_line(void *user, char *line) {
 static bool pages_mappings(char *out, size_t capacity) {
   char text[32];
   uint64_t limit, count = 0;
-  if (gm__file_text("", "/proc/sys/vm/max_map_count", text, sizeof text) != GM_FILE_OK) return false;
+  if (gm__file_text("", "/proc/sys/vm/max_map_count", text, sizeof text) != GM__FILE_OK) return false;
   text[strcspn(text, "\n")] = 0;
   if (gm__text_u64("vm.max_map_count", text, &limit, NULL) != GM_OK) return false;
   gm__file_lines("", "/proc/self/maps", pages_count_line, &count);

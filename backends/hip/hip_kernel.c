@@ -16,8 +16,8 @@ static bool kernel_skip_name(void *user, const char *name) {
 
 bool gm__hip_kernel_present(const char *root) {
   char text[512];
-  if (gm__file_names(root, KERNEL_NODES, kernel_skip_name, NULL) == GM_FILE_OK) return true;
-  if (gm__file_text(root, "/proc/version", text, sizeof text) != GM_FILE_OK) return false;
+  if (gm__file_names(root, KERNEL_NODES, kernel_skip_name, NULL) == GM__FILE_OK) return true;
+  if (gm__file_text(root, "/proc/version", text, sizeof text) != GM__FILE_OK) return false;
   return strstr(text, "microsoft") || strstr(text, "Microsoft");
 }
 
@@ -32,14 +32,14 @@ static bool kernel_count_node(void *user, const char *name) {
   char path[128], text[32];
   const int length = snprintf(path, sizeof path, KERNEL_NODES "/%s/gpu_id", name);
   if (length < 0 || (size_t)length >= sizeof path) return true;
-  if (gm__file_text(count->root, path, text, sizeof text) != GM_FILE_OK) return true;
+  if (gm__file_text(count->root, path, text, sizeof text) != GM__FILE_OK) return true;
   if (strtoull(text, NULL, 10) != 0) count->cards++;
   return true;
 }
 
 uint32_t gm__hip_kernel_cards(const char *root) {
   kernel_count count = {.root = root};
-  return gm__file_names(root, KERNEL_NODES, kernel_count_node, &count) == GM_FILE_OK ? count.cards : 0;
+  return gm__file_names(root, KERNEL_NODES, kernel_count_node, &count) == GM__FILE_OK ? count.cards : 0;
 }
 
 /* One node's `properties`: lines "key number". */
@@ -70,7 +70,7 @@ static bool kernel_match_node(void *user, const char *name) {
   const int length = snprintf(path, sizeof path, KERNEL_NODES "/%s/properties", name);
   if (length < 0 || (size_t)length >= sizeof path) return true;
   node->domain = node->location = node->target = 0;
-  if (gm__file_lines(node->root, path, kernel_read_property, node) != GM_FILE_OK) return true;
+  if (gm__file_lines(node->root, path, kernel_read_property, node) != GM__FILE_OK) return true;
   if (!node->target || node->domain != node->want_domain || (node->location & ~7ull) != node->want_location) {
     return true;
   }

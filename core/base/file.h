@@ -9,10 +9,10 @@
 enum { GM__FILE_PATH_SIZE = 4096, GM__FILE_LINE_SIZE = 8192, GM__FILE_BYTES_MAX = 16 << 20 };
 
 typedef enum gm__file_answer {
-  GM_FILE_OK,
-  GM_FILE_ABSENT,     /* there is no such file */
-  GM_FILE_UNREADABLE, /* it exists and cannot be read, or is no regular file, or no text */
-  GM_FILE_TOO_LARGE   /* more than the caller's buffer, or more than GM__FILE_BYTES_MAX in lines */
+  GM__FILE_OK,
+  GM__FILE_ABSENT,     /* there is no such file */
+  GM__FILE_UNREADABLE, /* it exists and cannot be read, or is no regular file, or no text */
+  GM__FILE_TOO_LARGE   /* more than the caller's buffer, or more than GM__FILE_BYTES_MAX in lines */
 } gm__file_answer;
 
 /* Called with one line without its newline, which it may change; false: no more lines. */

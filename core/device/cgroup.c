@@ -53,8 +53,8 @@ static uint64_t cgroup_value(const cgroup_walk *walk, const char *name) {
   uint64_t value = GM_UNKNOWN_BYTES;
   if (!cgroup_path(walk, name, path)) return GM_UNKNOWN_BYTES;
   gm__file_answer answer = gm__file_text(walk->root, path, text, sizeof text);
-  if (answer == GM_FILE_ABSENT) return GM_UNKNOWN_BYTES;
-  if (answer != GM_FILE_OK || !cgroup_number(text, &value)) walk->bounds->estimated = true;
+  if (answer == GM__FILE_ABSENT) return GM_UNKNOWN_BYTES;
+  if (answer != GM__FILE_OK || !cgroup_number(text, &value)) walk->bounds->estimated = true;
   return value;
 }
 

@@ -156,8 +156,8 @@ bool gm__cgroup_find(const char *root, gm__cgroup_place *out_v1, gm__cgroup_plac
   paths.has_v1 = paths.has_v2 = false;
   gm__file_answer answer = gm__file_lines(root, "/proc/self/cgroup", cgroup_self_line, &paths);
   cgroup_mounts mounts = {&paths, out_v1, out_v2};
-  if (gm__file_lines(root, "/proc/self/mountinfo", cgroup_mount_line, &mounts) != GM_FILE_OK) {
+  if (gm__file_lines(root, "/proc/self/mountinfo", cgroup_mount_line, &mounts) != GM__FILE_OK) {
     cgroup_usual_mounts(&mounts);
   }
-  return answer == GM_FILE_OK || answer == GM_FILE_ABSENT;
+  return answer == GM__FILE_OK || answer == GM__FILE_ABSENT;
 }

@@ -24,7 +24,7 @@ gm__used_bytes *gm__device_used(const gm__driver *driver, const gm_device_info *
     key = figures_hash(key, &info->index, sizeof info->index);
   } else if (info->type == GM_DEVICE_TYPE_CPU) {
     key = figures_hash(key, "host", 4);
-  } else if (pci.form == GM_PCI_FULL) {
+  } else if (pci.form == GM__PCI_FULL) {
     char text[GM__PCI_TEXT_SIZE] = "";
     gm__pci_print(pci, text);
     key = figures_hash(key, text, strlen(text));

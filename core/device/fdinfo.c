@@ -128,7 +128,7 @@ static bool fdinfo_process(void *user, const char *name) {
 
 void gm__fdinfo_read(const char *root, gm__pci address, uint64_t self_pid, gm__fdinfo_use *out) {
   *out = (gm__fdinfo_use){0};
-  if (address.form != GM_PCI_FULL) return;
+  if (address.form != GM__PCI_FULL) return;
   fdinfo_walk walk = {.root = root, .address = address, .self_pid = self_pid};
   gm__file_names(root, "/proc", fdinfo_process, &walk);
   out->valid = walk.count > 0;

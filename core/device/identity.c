@@ -61,7 +61,7 @@ static void identity_merge_equal(gm__identity *entries, uint32_t count) {
 /* Whether another entry of the driver has the same partial address: then neither can be told apart. */
 static bool identity_is_repeated(const gm__identity *entries, uint32_t count, uint32_t i) {
   for (uint32_t j = 0; j < count; j++) {
-    if (j == i || entries[j].address.form != GM_PCI_PARTIAL) continue;
+    if (j == i || entries[j].address.form != GM__PCI_PARTIAL) continue;
     if (!gm__identity_text_same(entries[i].api, entries[j].api)) continue;
     if (!gm__identity_text_same(entries[i].driver, entries[j].driver)) continue;
     if (gm__pci_same_slot(entries[i].address, entries[j].address)) return true;
@@ -74,7 +74,7 @@ static bool identity_is_repeated(const gm__identity *entries, uint32_t count, ui
 static uint32_t identity_only_address(const gm__identity *entries, uint32_t count, uint32_t i) {
   uint32_t found = count;
   for (uint32_t j = 0; j < count; j++) {
-    if (entries[j].address.form != GM_PCI_FULL || !gm__identity_is_gpu_of(&entries[j], entries[i].vendor)) continue;
+    if (entries[j].address.form != GM__PCI_FULL || !gm__identity_is_gpu_of(&entries[j], entries[i].vendor)) continue;
     if (!gm__pci_same_slot(entries[i].address, entries[j].address)) continue;
     if (found < count && !gm__pci_same(entries[found].address, entries[j].address)) return count;
     found = j;
@@ -85,7 +85,7 @@ static uint32_t identity_only_address(const gm__identity *entries, uint32_t coun
 /* I6. */
 static void identity_merge_partial(gm__identity *entries, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) {
-    if (entries[i].address.form != GM_PCI_PARTIAL || entries[i].type == GM_DEVICE_TYPE_CPU) continue;
+    if (entries[i].address.form != GM__PCI_PARTIAL || entries[i].type == GM_DEVICE_TYPE_CPU) continue;
     uint32_t j = identity_only_address(entries, count, i);
     if (j < count && !identity_is_repeated(entries, count, i)) identity_merge(entries, count, j, i);
   }
@@ -112,7 +112,7 @@ static bool identity_is_only_one(const gm__identity *entries, uint32_t count, ui
 static void identity_merge_only_ones(gm__identity *entries, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) {
     const gm__identity *entry = &entries[i];
-    bool placed = entry->address.form == GM_PCI_FULL || (entry->partition && *entry->partition);
+    bool placed = entry->address.form == GM__PCI_FULL || (entry->partition && *entry->partition);
     if (placed || entry->type == GM_DEVICE_TYPE_CPU || !identity_is_only_one(entries, count, i)) continue;
     for (uint32_t j = 0; j < count; j++) {
       if (gm__identity_is_gpu_of(&entries[j], entry->vendor)) identity_merge(entries, count, i, j);
@@ -155,7 +155,7 @@ static bool identity_is_alone(const gm__identity *entries, uint32_t count, uint3
 static void identity_mark(gm__identity *entries, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) {
     bool host = entries[i].type == GM_DEVICE_TYPE_CPU || entries[i].type == GM_DEVICE_TYPE_INTEGRATED;
-    bool lost = entries[i].address.form == GM_PCI_PARTIAL && !host && identity_is_alone(entries, count, i);
+    bool lost = entries[i].address.form == GM__PCI_PARTIAL && !host && identity_is_alone(entries, count, i);
     bool skip = lost || identity_is_parent(entries, count, i);
     for (uint32_t j = 0; j < count; j++) {
       if (entries[j].group != entries[i].group) continue;

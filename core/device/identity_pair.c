@@ -49,9 +49,9 @@ static bool identity_same_uuid(const gm__identity *a, const gm__identity *b) {
 
 /* I2, and a partial address contradicts one of another slot. */
 static bool identity_addresses_differ(const gm__identity *a, const gm__identity *b) {
-  if (a->address.form == GM_PCI_NONE || b->address.form == GM_PCI_NONE) return false;
+  if (a->address.form == GM__PCI_NONE || b->address.form == GM__PCI_NONE) return false;
   if (!gm__pci_same_slot(a->address, b->address)) return true;
-  if (a->address.form != GM_PCI_FULL || b->address.form != GM_PCI_FULL) return false;
+  if (a->address.form != GM__PCI_FULL || b->address.form != GM__PCI_FULL) return false;
   if (!gm__pci_same(a->address, b->address)) return true;
   return identity_same_driver(a, b) && !identity_same_uuid(a, b);
 }

@@ -43,7 +43,7 @@ static bool numa_name(void *user, const char *name) {
   char path[96];
   snprintf(path, sizeof path, "/sys/devices/system/node/node%u/meminfo", (unsigned)id);
   gm__meminfo info;
-  if (gm__meminfo_read(walk->root, path, &info) == GM_FILE_ABSENT) return true;
+  if (gm__meminfo_read(walk->root, path, &info) == GM__FILE_ABSENT) return true;
   gm_host_node node = {(uint32_t)id, !walk->allowed || gm__id_set_has(walk->allowed, id), info.total, info.free_memory};
   walk->numa->count++;
   numa_list(walk->numa, &node);

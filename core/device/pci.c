@@ -25,7 +25,7 @@ static bool pci_field(const char **text, int most, char stop, uint32_t *out) {
 }
 
 gm__pci gm__pci_parse(const char *text) {
-  gm__pci none = {GM_PCI_NONE, 0, 0, 0, 0};
+  gm__pci none = {GM__PCI_NONE, 0, 0, 0, 0};
   if (!text) return none;
   const char *first = strchr(text, ':');
   bool full = first && strchr(first + 1, ':');
@@ -34,16 +34,16 @@ gm__pci gm__pci_parse(const char *text) {
   if (!pci_field(&text, 2, ':', &bus) || !pci_field(&text, 2, '.', &device)) return none;
   if (!pci_field(&text, 1, 0, &function) || device > 31 || function > 7) return none;
   if ((domain | bus | device | function) == 0) return none;
-  return (gm__pci){full ? GM_PCI_FULL : GM_PCI_PARTIAL, domain, (uint8_t)bus, (uint8_t)device, (uint8_t)function};
+  return (gm__pci){full ? GM__PCI_FULL : GM__PCI_PARTIAL, domain, (uint8_t)bus, (uint8_t)device, (uint8_t)function};
 }
 
 bool gm__pci_same_slot(gm__pci a, gm__pci b) {
-  if (a.form == GM_PCI_NONE || b.form == GM_PCI_NONE) return false;
+  if (a.form == GM__PCI_NONE || b.form == GM__PCI_NONE) return false;
   return a.bus == b.bus && a.device == b.device && a.function == b.function;
 }
 
 bool gm__pci_same(gm__pci a, gm__pci b) {
-  return a.form == GM_PCI_FULL && b.form == GM_PCI_FULL && a.domain == b.domain && gm__pci_same_slot(a, b);
+  return a.form == GM__PCI_FULL && b.form == GM__PCI_FULL && a.domain == b.domain && gm__pci_same_slot(a, b);
 }
 
 void gm__pci_print(gm__pci address, char out[GM__PCI_TEXT_SIZE]) {

@@ -8,9 +8,9 @@
 enum { GM__PCI_TEXT_SIZE = 24 };
 
 typedef enum gm__pci_form {
-  GM_PCI_NONE,    /* no address: missing, not understood, or all zero */
-  GM_PCI_PARTIAL, /* bus, device and function without a domain */
-  GM_PCI_FULL
+  GM__PCI_NONE,    /* no address: missing, not understood, or all zero */
+  GM__PCI_PARTIAL, /* bus, device and function without a domain */
+  GM__PCI_FULL
 } gm__pci_form;
 
 typedef struct gm__pci {

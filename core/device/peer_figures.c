@@ -9,7 +9,7 @@
 static bool peer_is_same(const gm_device_info *a, const gm_device_info *b) {
   if (strcmp(a->partition, b->partition) != 0) return false;
   gm__pci at = gm__pci_parse(a->pci), other = gm__pci_parse(b->pci);
-  if (at.form == GM_PCI_FULL && other.form == GM_PCI_FULL) return gm__pci_same(at, other);
+  if (at.form == GM__PCI_FULL && other.form == GM__PCI_FULL) return gm__pci_same(at, other);
   return !a->uuid_derived && !b->uuid_derived && memcmp(a->uuid, b->uuid, sizeof a->uuid) == 0;
 }
 

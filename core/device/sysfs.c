@@ -10,7 +10,7 @@
 static uint64_t sysfs_number(const char *root, const char *slot, const char *name) {
   char path[128], text[64];
   snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/mem_info_%s", slot, name);
-  if (gm__file_text(root, path, text, sizeof text) != GM_FILE_OK) return GM_UNKNOWN_BYTES;
+  if (gm__file_text(root, path, text, sizeof text) != GM__FILE_OK) return GM_UNKNOWN_BYTES;
   uint64_t value;
   const char *end;
   if (!gm__decimal(text, &end, &value) || end[strspn(end, " \t\r\n")] != 0) return GM_UNKNOWN_BYTES;
@@ -19,7 +19,7 @@ static uint64_t sysfs_number(const char *root, const char *slot, const char *nam
 
 void gm__sysfs_read(const char *root, gm__pci address, gm__sysfs_memory *out) {
   *out = (gm__sysfs_memory){GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES};
-  if (address.form != GM_PCI_FULL) return;
+  if (address.form != GM__PCI_FULL) return;
   char slot[GM__PCI_TEXT_SIZE];
   gm__pci_print(address, slot);
   out->vram_total = sysfs_number(root, slot, "vram_total");

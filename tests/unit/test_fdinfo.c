@@ -19,10 +19,10 @@
 static void test_addresses_in_all_their_forms(void **state) {
   (void)state;
   gm__pci a = gm__pci_parse("0000000F:01:00.0"), b = gm__pci_parse("f:1:0.0"), c = gm__pci_parse("000f:01:00.0");
-  assert_int_equal(a.form, GM_PCI_FULL);
+  assert_int_equal(a.form, GM__PCI_FULL);
   assert_true(gm__pci_same(a, b) && gm__pci_same(b, c));
   gm__pci partial = gm__pci_parse("2d:1f.7");
-  assert_true(partial.form == GM_PCI_PARTIAL && partial.bus == 0x2d && partial.device == 31 && partial.function == 7);
+  assert_true(partial.form == GM__PCI_PARTIAL && partial.bus == 0x2d && partial.device == 31 && partial.function == 7);
   assert_true(gm__pci_same_slot(gm__pci_parse("01:00.0"), a));
   assert_false(gm__pci_same(gm__pci_parse("01:00.0"), gm__pci_parse("01:00.0")));
   char text[GM__PCI_TEXT_SIZE];
@@ -37,9 +37,9 @@ static void test_what_is_no_address(void **state) {
       "000:1:0.0x", ":01:00.0",     "000000001:1:0.0", "0:100:0.0",  "0:1:0.",           "../..",
       "0:1:2:3.0",  "1.0",          " 0:1:0.0",        "g:1:0.0",    "0000:01:00.0/../x"};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-    assert_int_equal(gm__pci_parse(texts[i]).form, GM_PCI_NONE);
+    assert_int_equal(gm__pci_parse(texts[i]).form, GM__PCI_NONE);
   }
-  assert_int_equal(gm__pci_parse(NULL).form, GM_PCI_NONE);
+  assert_int_equal(gm__pci_parse(NULL).form, GM__PCI_NONE);
   assert_false(gm__pci_same_slot(gm__pci_parse(NULL), gm__pci_parse(NULL)));
 }
 

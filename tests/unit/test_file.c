@@ -40,13 +40,13 @@ static void test_a_text_is_read_whole_or_not_at_all(void **state) {
   temp_folder *root = *state;
   char buffer[8];
   tree_put(root, "/a/seven", "1234567");
-  assert_int_equal(gm__file_text(root->path, "/a/seven", buffer, sizeof buffer), GM_FILE_OK);
+  assert_int_equal(gm__file_text(root->path, "/a/seven", buffer, sizeof buffer), GM__FILE_OK);
   assert_string_equal(buffer, "1234567");
   tree_put(root, "/a/eight", "12345678");
-  assert_int_equal(gm__file_text(root->path, "/a/eight", buffer, sizeof buffer), GM_FILE_TOO_LARGE);
+  assert_int_equal(gm__file_text(root->path, "/a/eight", buffer, sizeof buffer), GM__FILE_TOO_LARGE);
   assert_string_equal(buffer, "");
   tree_put(root, "/a/empty", "");
-  assert_int_equal(gm__file_text(root->path, "/a/empty", buffer, sizeof buffer), GM_FILE_OK);
+  assert_int_equal(gm__file_text(root->path, "/a/empty", buffer, sizeof buffer), GM__FILE_OK);
   assert_string_equal(buffer, "");
 }
 
@@ -54,13 +54,13 @@ static void test_absent_and_unreadable_are_different(void **state) {
   temp_folder *root = *state;
   char buffer[8] = "x", path[400];
   tree_put(root, "/a/file", "1");
-  assert_int_equal(gm__file_text(root->path, "/a/none", buffer, sizeof buffer), GM_FILE_ABSENT);
+  assert_int_equal(gm__file_text(root->path, "/a/none", buffer, sizeof buffer), GM__FILE_ABSENT);
   assert_string_equal(buffer, "");
-  assert_int_equal(gm__file_text(root->path, "/a/file/below", buffer, sizeof buffer), GM_FILE_ABSENT);
-  assert_int_equal(gm__file_text(root->path, "/a", buffer, sizeof buffer), GM_FILE_UNREADABLE);
+  assert_int_equal(gm__file_text(root->path, "/a/file/below", buffer, sizeof buffer), GM__FILE_ABSENT);
+  assert_int_equal(gm__file_text(root->path, "/a", buffer, sizeof buffer), GM__FILE_UNREADABLE);
   snprintf(path, sizeof path, "%s/loop", root->path);
   assert_int_equal(symlink("loop", path), 0);
-  assert_int_equal(gm__file_text(root->path, "/loop", buffer, sizeof buffer), GM_FILE_UNREADABLE);
+  assert_int_equal(gm__file_text(root->path, "/loop", buffer, sizeof buffer), GM__FILE_UNREADABLE);
 }
 
 static void test_a_pipe_or_a_device_is_not_read(void **state) {
@@ -68,11 +68,11 @@ static void test_a_pipe_or_a_device_is_not_read(void **state) {
   char buffer[8], path[400];
   snprintf(path, sizeof path, "%s/pipe", root->path);
   assert_int_equal(mkfifo(path, 0600), 0);
-  assert_int_equal(gm__file_text(root->path, "/pipe", buffer, sizeof buffer), GM_FILE_UNREADABLE);
+  assert_int_equal(gm__file_text(root->path, "/pipe", buffer, sizeof buffer), GM__FILE_UNREADABLE);
   snprintf(path, sizeof path, "%s/zero", root->path);
   assert_int_equal(symlink("/dev/zero", path), 0);
-  assert_int_equal(gm__file_text(root->path, "/zero", buffer, sizeof buffer), GM_FILE_UNREADABLE);
-  lines_of(root, "/zero", GM_FILE_UNREADABLE);
+  assert_int_equal(gm__file_text(root->path, "/zero", buffer, sizeof buffer), GM__FILE_UNREADABLE);
+  lines_of(root, "/zero", GM__FILE_UNREADABLE);
 }
 
 static void test_a_path_that_is_too_long_is_unreadable(void **state) {
@@ -81,20 +81,20 @@ static void test_a_path_that_is_too_long_is_unreadable(void **state) {
   memset(path, 'a', sizeof path);
   path[0] = '/';
   path[sizeof path - 1] = 0;
-  assert_int_equal(gm__file_text(root->path, path, buffer, sizeof buffer), GM_FILE_UNREADABLE);
-  assert_int_equal(gm__file_names(root->path, path, NULL, NULL), GM_FILE_UNREADABLE);
+  assert_int_equal(gm__file_text(root->path, path, buffer, sizeof buffer), GM__FILE_UNREADABLE);
+  assert_int_equal(gm__file_names(root->path, path, NULL, NULL), GM__FILE_UNREADABLE);
 }
 
 static void test_every_line_is_visited_also_the_last_one(void **state) {
   temp_folder *root = *state;
   tree_put(root, "/lines", "one\n\nthree");
-  seen lines = lines_of(root, "/lines", GM_FILE_OK);
+  seen lines = lines_of(root, "/lines", GM__FILE_OK);
   assert_int_equal(lines.count, 3);
   assert_string_equal(lines.last, "three");
   tree_put(root, "/lines", "one\ntwo\n");
-  assert_int_equal(lines_of(root, "/lines", GM_FILE_OK).count, 2);
+  assert_int_equal(lines_of(root, "/lines", GM__FILE_OK).count, 2);
   lines = (seen){.stop_at = 1};
-  assert_int_equal(gm__file_lines(root->path, "/lines", see, &lines), GM_FILE_OK);
+  assert_int_equal(gm__file_lines(root->path, "/lines", see, &lines), GM__FILE_OK);
   assert_int_equal(lines.count, 1);
   assert_string_equal(lines.last, "one");
 }
@@ -103,7 +103,7 @@ static void test_lines_with_a_nul_are_left_out(void **state) {
   temp_folder *root = *state;
   static const char bytes[] = "a\nb\0c\n\0\nd\n";
   tree_put_bytes(root, "/nul", bytes, sizeof bytes - 1);
-  seen lines = lines_of(root, "/nul", GM_FILE_OK);
+  seen lines = lines_of(root, "/nul", GM__FILE_OK);
   assert_int_equal(lines.count, 2);
   assert_string_equal(lines.last, "d");
 }
@@ -117,13 +117,13 @@ static void test_long_lines_are_left_out_and_the_next_is_not(void **state) {
   memset(text, 'x', mega);
   memcpy(text + mega, "\nlast", 6);
   tree_put(root, "/long", text);
-  seen lines = lines_of(root, "/long", GM_FILE_OK);
+  seen lines = lines_of(root, "/long", GM__FILE_OK);
   assert_int_equal(lines.count, 1);
   assert_string_equal(lines.last, "last");
   for (size_t length = GM__FILE_LINE_SIZE - 4; length < GM__FILE_LINE_SIZE + 4; length++) {
     memcpy(text + length, "\nlast", 6);
     tree_put(root, "/long", text);
-    lines = lines_of(root, "/long", GM_FILE_OK);
+    lines = lines_of(root, "/long", GM__FILE_OK);
     assert_int_equal(lines.count, length <= GM__FILE_LINE_SIZE - 2 ? 2 : 1);
     assert_string_equal(lines.last, "last");
     text[length] = 'x';
@@ -137,7 +137,7 @@ static void test_a_file_without_end_is_given_up(void **state) {
   tree_put(root, "/sparse", "first\n");
   snprintf(path, sizeof path, "%s/sparse", root->path);
   assert_int_equal(truncate(path, (off_t)4 * GM__FILE_BYTES_MAX), 0);
-  assert_int_equal(lines_of(root, "/sparse", GM_FILE_TOO_LARGE).count, 1);
+  assert_int_equal(lines_of(root, "/sparse", GM__FILE_TOO_LARGE).count, 1);
 }
 
 static bool count_name(void *user, const char *name) {
@@ -150,21 +150,21 @@ static void test_names_of_a_directory(void **state) {
   temp_folder *root = *state;
   size_t count = 0;
   tree_put(root, "/d/one", "");
-  assert_int_equal(gm__file_names(root->path, "/d", count_name, &count), GM_FILE_OK);
+  assert_int_equal(gm__file_names(root->path, "/d", count_name, &count), GM__FILE_OK);
   assert_int_equal(count, 1);
   tree_put(root, "/d/two", "");
   tree_put(root, "/d/three", "");
   count = 0;
-  assert_int_equal(gm__file_names(root->path, "/d", count_name, &count), GM_FILE_OK);
+  assert_int_equal(gm__file_names(root->path, "/d", count_name, &count), GM__FILE_OK);
   assert_int_equal(count, 2);
-  assert_int_equal(gm__file_names(root->path, "/none", count_name, &count), GM_FILE_ABSENT);
-  assert_int_equal(gm__file_names(root->path, "/d/one", count_name, &count), GM_FILE_ABSENT);
+  assert_int_equal(gm__file_names(root->path, "/none", count_name, &count), GM__FILE_ABSENT);
+  assert_int_equal(gm__file_names(root->path, "/d/one", count_name, &count), GM__FILE_ABSENT);
 }
 
 static void test_a_null_root_is_the_machine(void **state) {
   (void)state;
   char buffer[4096];
-  assert_int_equal(gm__file_text(NULL, "/proc/self/stat", buffer, sizeof buffer), GM_FILE_OK);
+  assert_int_equal(gm__file_text(NULL, "/proc/self/stat", buffer, sizeof buffer), GM__FILE_OK);
   assert_int_equal(strtol(buffer, NULL, 10), getpid());
 }
 

@@ -19,7 +19,7 @@
 static gm__meminfo meminfo_of(temp_folder *root, const char *text) {
   gm__meminfo info;
   tree_put(root, "/m", text);
-  assert_int_equal(gm__meminfo_read(root->path, "/m", &info), GM_FILE_OK);
+  assert_int_equal(gm__meminfo_read(root->path, "/m", &info), GM__FILE_OK);
   return info;
 }
 
@@ -73,7 +73,7 @@ static void test_hugepages_are_a_count_without_unit(void **state) {
 static void test_a_missing_file_leaves_all_unknown(void **state) {
   gm__meminfo info;
   temp_folder *root = *state;
-  assert_int_equal(gm__meminfo_read(root->path, "/none", &info), GM_FILE_ABSENT);
+  assert_int_equal(gm__meminfo_read(root->path, "/none", &info), GM__FILE_ABSENT);
   assert_true(info.total == GM_UNKNOWN_BYTES && info.hugepage_bytes == GM_UNKNOWN_BYTES);
   assert_true(gm__meminfo_estimate(&info) == GM_UNKNOWN_BYTES);
 }

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static gm__file_answer file_answer_of(int error) {
-  return error == ENOENT || error == ENOTDIR ? GM_FILE_ABSENT : GM_FILE_UNREADABLE;
+  return error == ENOENT || error == ENOTDIR ? GM__FILE_ABSENT : GM__FILE_UNREADABLE;
 }
 
 static bool file_join(const char *root, const char *path, char *out) {
@@ -20,7 +20,7 @@ static bool file_join(const char *root, const char *path, char *out) {
 /* O_NONBLOCK: opening a pipe that nobody writes must not wait. */
 static gm__file_answer file_open(const char *root, const char *path, int *out) {
   char full[GM__FILE_PATH_SIZE];
-  if (!file_join(root, path, full)) return GM_FILE_UNREADABLE;
+  if (!file_join(root, path, full)) return GM__FILE_UNREADABLE;
   int fd;
   do {
     fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -29,10 +29,10 @@ static gm__file_answer file_open(const char *root, const char *path, int *out) {
   struct stat status;
   if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
     close(fd);
-    return GM_FILE_UNREADABLE;
+    return GM__FILE_UNREADABLE;
   }
   *out = fd;
-  return GM_FILE_OK;
+  return GM__FILE_OK;
 }
 
 static ssize_t file_fill(int fd, char *buffer, size_t bytes) {
@@ -47,24 +47,24 @@ static gm__file_answer file_text_of(int fd, char *buffer, size_t capacity) {
   size_t length = 0;
   for (;;) {
     ssize_t got = file_fill(fd, buffer + length, capacity - length);
-    if (got < 0) return GM_FILE_UNREADABLE;
+    if (got < 0) return GM__FILE_UNREADABLE;
     if (got == 0) break;
     length += (size_t)got;
-    if (length == capacity) return GM_FILE_TOO_LARGE;
+    if (length == capacity) return GM__FILE_TOO_LARGE;
   }
   buffer[length] = 0;
   while (length > 0 && buffer[length - 1] == 0) length--;
-  return strlen(buffer) == length ? GM_FILE_OK : GM_FILE_UNREADABLE;
+  return strlen(buffer) == length ? GM__FILE_OK : GM__FILE_UNREADABLE;
 }
 
 gm__file_answer gm__file_text(const char *root, const char *path, char *buffer, size_t capacity) {
   int fd;
   gm__file_answer answer = file_open(root, path, &fd);
-  if (answer == GM_FILE_OK) {
+  if (answer == GM__FILE_OK) {
     answer = file_text_of(fd, buffer, capacity);
     close(fd);
   }
-  if (answer != GM_FILE_OK) buffer[0] = 0;
+  if (answer != GM__FILE_OK) buffer[0] = 0;
   return answer;
 }
 
@@ -103,22 +103,22 @@ static gm__file_answer file_lines_of(int fd, gm__line_visit visit, void *user) {
   window.skipping = false;
   for (size_t total = 0; total < GM__FILE_BYTES_MAX;) {
     ssize_t got = file_fill(fd, window.bytes + window.length, sizeof window.bytes - 1 - window.length);
-    if (got < 0) return GM_FILE_UNREADABLE;
+    if (got < 0) return GM__FILE_UNREADABLE;
     if (got == 0) {
       if (window.length) file_visit_line(&window, window.bytes, window.length, visit, user);
-      return GM_FILE_OK;
+      return GM__FILE_OK;
     }
     window.length += (size_t)got;
     total += (size_t)got;
-    if (!file_visit_window(&window, visit, user)) return GM_FILE_OK;
+    if (!file_visit_window(&window, visit, user)) return GM__FILE_OK;
   }
-  return GM_FILE_TOO_LARGE;
+  return GM__FILE_TOO_LARGE;
 }
 
 gm__file_answer gm__file_lines(const char *root, const char *path, gm__line_visit visit, void *user) {
   int fd;
   gm__file_answer answer = file_open(root, path, &fd);
-  if (answer != GM_FILE_OK) return answer;
+  if (answer != GM__FILE_OK) return answer;
   answer = file_lines_of(fd, visit, user);
   close(fd);
   return answer;
@@ -126,7 +126,7 @@ gm__file_answer gm__file_lines(const char *root, const char *path, gm__line_visi
 
 gm__file_answer gm__file_names(const char *root, const char *directory, gm__name_visit visit, void *user) {
   char full[GM__FILE_PATH_SIZE];
-  if (!file_join(root, directory, full)) return GM_FILE_UNREADABLE;
+  if (!file_join(root, directory, full)) return GM__FILE_UNREADABLE;
   DIR *stream = opendir(full);
   if (!stream) return file_answer_of(errno);
   bool more = true;
@@ -134,5 +134,5 @@ gm__file_answer gm__file_names(const char *root, const char *directory, gm__name
     if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) more = visit(user, entry->d_name);
   }
   closedir(stream);
-  return GM_FILE_OK;
+  return GM__FILE_OK;
 }
