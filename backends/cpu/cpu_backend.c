@@ -65,6 +65,7 @@ const gm_backend_ops gm__cpu_backend = {
     .vmm_map = gm__cpu_vmm_map,
     .vmm_unmap = gm__cpu_vmm_unmap,
     .vmm_access = gm__cpu_vmm_access,
+    .vmm_memory = gm__cpu_vmm_memory,
     .share_export = gm__cpu_share_export,
     .share_import = gm__cpu_share_import,
     .share_close = gm__cpu_share_close,

@@ -133,7 +133,7 @@ gm_status gm__cpu_device_open(void *driver, uint32_t index, void **out_device, g
 void gm__cpu_device_close(void *device, gm_close_mode mode) {
   gm__cpu_device *self = device;
   gm__cpu_pinned_clear(self, mode);
-  gm__cpu_vmm_clear(self);
+  gm__cpu_vmm_clear(self, mode);
   if (mode == GM_CLOSE_NORMAL) gm__mutex_destroy(&self->lock);
   if (mode == GM_CLOSE_NORMAL) gm__mutex_destroy(&self->vmm_lock);
   gm__release(self->services, self, sizeof *self);

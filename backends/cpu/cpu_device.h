@@ -4,6 +4,7 @@
 
 #include "backends/cpu/cpu_options.h"
 #include "backends/cpu/cpu_spans.h"
+#include "core/base/map.h"
 #include "core/base/thread.h"
 #include "gm/backend.h"
 
@@ -29,6 +30,7 @@ typedef struct gm__cpu_device {
   gm__mutex vmm_lock;             /* of all below, and of what is mapped there */
   unsigned char *vmm_spare;       /* mappings given up where giving back takes some; NULL: none */
   gm__cpu_spans reserved, mapped; /* addresses of virtual memory; what of it has memory behind it */
+  gm__map movable;                /* address of a mapping to its gm__cpu_physical, where that is exclusive */
 } gm__cpu_device;
 
 /* Entries 2 to 4 and 6 of the seam. */

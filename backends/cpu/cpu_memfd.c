@@ -59,14 +59,24 @@ gm_status gm__cpu_memfd_give_out(const gm__cpu_device *device, int fd, int *out_
   return memfd_duplicated(fd, device->sys->give_out(fd), out_fd, err);
 }
 
+static int memfd_create_one(const gm__cpu_syms *sys, bool hugetlb) {
+  return sys->memfd_create("gm", MFD_CLOEXEC | MFD_ALLOW_SEALING | (hugetlb ? MFD_HUGETLB | MFD_HUGE_2MB : 0));
+}
+
+/* Too few descriptors at this moment are no answer. */
+bool gm__cpu_memfd_try(const gm__cpu_device *device) {
+  const int fd = memfd_create_one(device->sys, device->options->hugetlb);
+  if (fd >= 0) device->sys->close(fd);
+  return fd >= 0 || errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+}
+
 gm_status gm__cpu_memfd_make(const gm__cpu_device *device, uint64_t bytes, bool hugetlb, int *out_fd, gm_error *err) {
   const gm__cpu_syms *sys = device->sys;
-  const unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING | (hugetlb ? MFD_HUGETLB | MFD_HUGE_2MB : 0);
   if (bytes > GM__CPU_TOO_LARGE) {
     return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, "memfd_create", "%llu bytes are more than an address space",
                     (unsigned long long)bytes);
   }
-  const int fd = sys->memfd_create("gm", flags);
+  const int fd = memfd_create_one(sys, hugetlb);
   if (fd < 0) return gm__cpu_pages_refused(err, "memfd_create", errno, bytes);
   const gm_status status = memfd_size(device, fd, bytes, err);
   if (status) {

@@ -9,6 +9,9 @@
  * reserved huge pages have run out. */
 gm_status gm__cpu_memfd_make(const gm__cpu_device *device, uint64_t bytes, bool hugetlb, int *out_fd, gm_error *err);
 
+/* Does the system make such descriptors, with the device's options? False: errno says why not. */
+bool gm__cpu_memfd_try(const gm__cpu_device *device);
+
 /* A descriptor from elsewhere, not taken: *out_fd is another one for it. INVALID_ARGUMENT unless it is a memfd that can
  * be written, that nobody can shrink any more, and that has `bytes` really there. */
 gm_status gm__cpu_memfd_adopt(const gm__cpu_device *device, int fd, uint64_t bytes, int *out_fd, gm_error *err);

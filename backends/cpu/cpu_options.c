@@ -7,11 +7,15 @@
 
 static gm_status options_word(const char *word, gm__cpu_options *options, gm_error *err) {
   if (strncmp(word, "numa=", 5) == 0) return gm__cpu_numa_parse(word + 5, &options->numa, err);
-  if (strcmp(word, "hugetlb") != 0) {
+  if (strcmp(word, "hugetlb") == 0) {
+    options->hugetlb = true;
+  } else if (strcmp(word, "memfd") == 0) {
+    options->memfd = true;
+  } else {
     return gm__bad_argument(err, "cpu options",
-                            "`%.60s` is no option of the CPU backend: numa=local|interleave|node:N, hugetlb", word);
+                            "`%.60s` is no option of the CPU backend: numa=local|interleave|node:N, hugetlb, memfd",
+                            word);
   }
-  options->hugetlb = true;
   return GM_OK;
 }
 

@@ -1,4 +1,4 @@
-/* The switches of the CPU backend: "numa=local|interleave|node:N,hugetlb". */
+/* The switches of the CPU backend: "numa=local|interleave|node:N,hugetlb,memfd". */
 #ifndef GM_BACKENDS_CPU_CPU_OPTIONS_H
 #define GM_BACKENDS_CPU_CPU_OPTIONS_H
 
@@ -7,6 +7,7 @@
 typedef struct gm__cpu_options {
   gm__cpu_numa numa;
   bool hugetlb; /* virtual memory of reserved huge pages (vm.nr_hugepages) */
+  bool memfd;   /* exclusive virtual memory, too, is memory with a descriptor */
 } gm__cpu_options;
 
 /* INVALID_ARGUMENT names the word. */

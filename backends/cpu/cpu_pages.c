@@ -40,9 +40,18 @@ bool gm__cpu_pages_place(const gm__cpu_syms *sys, void *at, uint64_t bytes, int 
   return sys->mmap(at, bytes, protection, MAP_SHARED | MAP_FIXED, fd, (off_t)offset) != MAP_FAILED;
 }
 
+bool gm__cpu_pages_renew(const gm__cpu_syms *sys, void *at, uint64_t bytes) {
+  return sys->mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
 bool gm__cpu_pages_empty(const gm__cpu_syms *sys, void *at, uint64_t bytes) {
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
   return sys->mmap(at, bytes, PROT_NONE, flags, -1, 0) != MAP_FAILED;
+}
+
+void gm__cpu_pages_retake(const gm__cpu_syms *sys, void *at, uint64_t bytes) {
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  sys->mmap(at, bytes, PROT_NONE, flags, -1, 0);
 }
 
 static bool pages_count_line(void *user, char *line) {

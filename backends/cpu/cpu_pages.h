@@ -28,6 +28,12 @@ unsigned char *gm__cpu_pages_map(const gm__cpu_syms *sys, gm__cpu_pages_kind kin
 /* Bytes of `fd` from `offset` on in the place of what is at `at`. False: errno says why, and `at` is as it was. */
 bool gm__cpu_pages_place(const gm__cpu_syms *sys, void *at, uint64_t bytes, int fd, uint64_t offset);
 
+/* Zeroed private memory, taken at first use, in the place of what is at `at`. False as above. */
+bool gm__cpu_pages_renew(const gm__cpu_syms *sys, void *at, uint64_t bytes);
+
+/* Addresses with nothing behind them again, unless they are taken. */
+void gm__cpu_pages_retake(const gm__cpu_syms *sys, void *at, uint64_t bytes);
+
 /* Nothing behind [at, at + bytes) any more; the addresses stay taken. False as above. */
 bool gm__cpu_pages_empty(const gm__cpu_syms *sys, void *at, uint64_t bytes);
 

@@ -53,6 +53,10 @@ void gm__cpu_spans_remove(gm__cpu_spans *spans, gm__cpu_span span) {
   spans->count -= behind - first;
 }
 
+gm__cpu_span gm__cpu_spans_at(const gm__cpu_spans *spans, uint64_t address) {
+  return spans->all[spans_find(spans, address)];
+}
+
 bool gm__cpu_spans_touch(const gm__cpu_spans *spans, gm__cpu_span span) {
   const size_t at = spans_find(spans, span.begin);
   return at < spans->count && spans->all[at].begin < span.end;

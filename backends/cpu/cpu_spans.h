@@ -27,6 +27,9 @@ bool gm__cpu_spans_room(gm__cpu_spans *spans);
 /* `span` must touch none that is there, and there must be room. */
 void gm__cpu_spans_add(gm__cpu_spans *spans, gm__cpu_span span);
 
+/* The one that holds the address: there must be one. */
+gm__cpu_span gm__cpu_spans_at(const gm__cpu_spans *spans, uint64_t address);
+
 /* Forgets all that lie in `span`. */
 void gm__cpu_spans_remove(gm__cpu_spans *spans, gm__cpu_span span);
 

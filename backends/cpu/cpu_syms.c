@@ -12,6 +12,10 @@ static int syms_mbind(void *address, size_t bytes, int mode, const uint64_t *nod
   return (int)syscall(SYS_mbind, address, bytes, mode, nodes, node_count + 1, 0);
 }
 
+static void *syms_mremap(void *address, size_t old_bytes, size_t bytes, int flags, void *to) {
+  return mremap(address, old_bytes, bytes, flags, to);
+}
+
 static int syms_add_seals(int fd, int seals) { return fcntl(fd, F_ADD_SEALS, seals); }
 
 static int syms_get_seals(int fd) { return fcntl(fd, F_GET_SEALS); }
@@ -28,6 +32,7 @@ static void *syms_hooked(const gm_backend_host *host, const char *symbol, void *
 gm_status gm__cpu_syms_load(const gm_backend_host *host, gm__cpu_syms *out, gm_error *err) {
   gm__cpu_syms syms = {.mmap = mmap,
                        .munmap = munmap,
+                       .mremap = syms_mremap,
                        .mprotect = mprotect,
                        .madvise = madvise,
                        .mlock = mlock,

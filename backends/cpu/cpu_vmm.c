@@ -1,15 +1,17 @@
 #include "backends/cpu/cpu_vmm.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "backends/cpu/cpu_memfd.h"
+#include "backends/cpu/cpu_movable.h"
 #include "backends/cpu/cpu_pages.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 
 /* `reserved` and `mapped` of the device, under its vmm_lock, tell what is true of the address space: who changes one
  * changes the other in the same breath. A piece that is mapped leaves `mapped` whole, so that giving back needs no host
- * memory. */
+ * memory. Private pages that are mapped are in `movable`, too. */
 
 uint64_t gm__cpu_vmm_granule(void) {
   const uint64_t page = gm__cpu_page();
@@ -20,6 +22,7 @@ void gm__cpu_vmm_init(gm__cpu_device *device) {
   gm__mutex_init(&device->vmm_lock);
   gm__cpu_spans_init(&device->reserved, device->services);
   gm__cpu_spans_init(&device->mapped, device->services);
+  gm__map_init(&device->movable, device->services);
 }
 
 /* A process may have so many mappings and no more (vm.max_map_count), and unmapping is one for a moment. So nothing is
@@ -48,8 +51,21 @@ static bool vmm_spare_give(gm__cpu_device *device) {
   return true;
 }
 
-void gm__cpu_vmm_clear(gm__cpu_device *device) {
+/* Records whose handles are gone, and whose mappings nobody has taken away. */
+static void vmm_clear_movable(gm__cpu_device *device) {
+  size_t cursor = 0;
+  uint64_t address, record;
+  while (gm__map_next(&device->movable, &cursor, &address, &record)) {
+    gm__cpu_physical *physical = (gm__cpu_physical *)(uintptr_t)record;
+    if (physical->destroyed) gm__release(device->services, physical, sizeof *physical);
+  }
+}
+
+/* In a forked child destroying has given the records back (see there). */
+void gm__cpu_vmm_clear(gm__cpu_device *device, gm_close_mode mode) {
   vmm_spare_give(device);
+  if (mode == GM_CLOSE_NORMAL) vmm_clear_movable(device);
+  gm__map_clear(&device->movable);
   for (size_t i = 0; i < device->reserved.count; i++) {
     const gm__cpu_span span = device->reserved.all[i];
     device->sys->munmap((void *)(uintptr_t)span.begin, span.end - span.begin);
@@ -83,9 +99,22 @@ static gm_status vmm_check_props(const gm_vmm_props *props, gm_error *err) {
   return gm__bad_argument(err, "cpu vmm", "`type` is %u, but the host has one type: 0", props->type);
 }
 
+/* With a descriptor: what is shared, or may be mapped twice; and reserved huge pages, as they cannot be moved. */
+static bool vmm_is_movable(const gm__cpu_device *device, const gm_vmm_props *props) {
+  return props->exclusive && !props->shareable && !device->options->hugetlb && !device->options->memfd;
+}
+
+static gm_status vmm_check_exclusive(const gm__cpu_device *device, const gm_vmm_props *props, gm_error *err) {
+  if (!props->exclusive) return GM_OK;
+  const bool movable = vmm_is_movable(device, props);
+  if (movable ? gm__cpu_movable_try(device->sys) : gm__cpu_memfd_try(device)) return GM_OK;
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, errno, "vmm_granularity", "the system has no %s: %s",
+                  movable ? "way to move pages (Linux 5.7)" : "such memory with a descriptor", strerror(errno));
+}
+
 gm_status gm__cpu_vmm_granularity(void *device, const gm_vmm_props *props, uint64_t *out, gm_error *err) {
-  (void)device;
-  const gm_status status = vmm_check_props(props, err);
+  gm_status status = vmm_check_props(props, err);
+  if (status == GM_OK) status = vmm_check_exclusive(device, props, err);
   if (status == GM_OK) *out = gm__cpu_vmm_granule();
   return status;
 }
@@ -163,25 +192,63 @@ gm_status gm__cpu_vmm_create(void *device, const gm_vmm_props *props, uint64_t b
   int fd = -1;
   gm_status status = vmm_check_props(props, err);
   if (status == GM_OK) status = vmm_check_bytes(bytes, err);
-  if (status == GM_OK) status = gm__cpu_memfd_make(self, bytes, self->options->hugetlb, &fd, err);
+  const bool movable = status == GM_OK && vmm_is_movable(self, props);
+  if (status == GM_OK && !movable) status = gm__cpu_memfd_make(self, bytes, self->options->hugetlb, &fd, err);
   if (status) return status;
   status = gm__cpu_vmm_handle(self, fd, bytes, props->shareable, out_handle, err);
-  if (status) self->sys->close(fd);
+  if (status && fd >= 0) self->sys->close(fd);
   return status;
 }
 
+/* True: the mapping keeps the record. In a forked child the lock may be held by a thread that is not there, and nobody
+ * unmaps any more. */
+static bool vmm_destroy_movable(gm__cpu_device *device, gm__cpu_physical *physical, gm_close_mode mode) {
+  if (mode == GM_CLOSE_ABANDON) {
+    gm__cpu_movable_discard(device->sys, physical);
+    return false;
+  }
+  gm__mutex_lock(&device->vmm_lock);
+  physical->destroyed = physical->at != NULL;
+  const bool kept = physical->destroyed;
+  if (!kept) gm__cpu_movable_discard(device->sys, physical);
+  gm__mutex_unlock(&device->vmm_lock);
+  return kept;
+}
+
 gm_status gm__cpu_vmm_destroy(void *device, uint64_t handle, uint64_t bytes, gm_close_mode mode, gm_error *err) {
-  (void)bytes, (void)mode, (void)err; /* a close that complains has closed all the same */
+  (void)bytes, (void)err; /* a close that complains has closed all the same */
   gm__cpu_device *self = device;
   gm__cpu_physical *physical = (gm__cpu_physical *)(uintptr_t)handle;
-  self->sys->close(physical->fd);
+  if (physical->fd < 0 && vmm_destroy_movable(self, physical, mode)) return GM_OK;
+  if (physical->fd >= 0) self->sys->close(physical->fd);
   gm__release(self->services, physical, sizeof *physical);
   return GM_OK;
 }
 
-static gm_status vmm_map(gm__cpu_device *device, gm__cpu_span span, int fd, uint64_t offset, gm_error *err) {
+static gm_status vmm_place_movable(gm__cpu_device *device, gm__cpu_physical *physical, unsigned char *at,
+                                   gm_error *err) {
+  gm_status status = gm__map_insert(&device->movable, (uintptr_t)at, (uintptr_t)physical);
+  if (status) return gm__fail(err, status, 0, "vmm_map", "no host memory for the table");
+  status = gm__cpu_movable_place(device, physical, at, err);
+  if (status) gm__map_remove(&device->movable, (uintptr_t)at, NULL);
+  return status;
+}
+
+static gm_status vmm_place(gm__cpu_device *device, gm__cpu_span span, gm__cpu_physical *physical, uint64_t offset,
+                           gm_error *err) {
   const uint64_t bytes = span.end - span.begin;
-  void *at = (void *)(uintptr_t)span.begin;
+  unsigned char *at = (unsigned char *)(uintptr_t)span.begin;
+  if (!vmm_spare_take(device)) return gm__cpu_pages_refused(err, "mmap", errno, bytes);
+  if (physical->fd < 0) return vmm_place_movable(device, physical, at, err);
+  if (gm__cpu_pages_place(device->sys, at, bytes, physical->fd, offset)) return GM_OK;
+  return gm__cpu_pages_refused(err, "mmap", errno, bytes);
+}
+
+static gm_status vmm_map(gm__cpu_device *device, gm__cpu_span span, gm__cpu_physical *physical, uint64_t offset,
+                         gm_error *err) {
+  if (physical->fd < 0 && (physical->at || span.end - span.begin != physical->bytes)) {
+    return gm__bad_argument(err, "vmm_map", "exclusive memory is mapped as a whole, at one place at a time");
+  }
   if (!gm__cpu_spans_hold(&device->reserved, span)) {
     return gm__bad_argument(err, "vmm_map", "`address`: not all of the range is reserved");
   }
@@ -189,17 +256,15 @@ static gm_status vmm_map(gm__cpu_device *device, gm__cpu_span span, int fd, uint
   if (!gm__cpu_spans_room(&device->mapped)) {
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "vmm_map", "no host memory for the table");
   }
-  if (!vmm_spare_take(device) || !gm__cpu_pages_place(device->sys, at, bytes, fd, offset)) {
-    return gm__cpu_pages_refused(err, "mmap", errno, bytes);
-  }
-  gm__cpu_spans_add(&device->mapped, span);
-  return GM_OK;
+  const gm_status status = vmm_place(device, span, physical, offset, err);
+  if (status == GM_OK) gm__cpu_spans_add(&device->mapped, span);
+  return status;
 }
 
 gm_status gm__cpu_vmm_map(void *device, uint64_t address, uint64_t bytes, uint64_t handle, uint64_t offset,
                           gm_error *err) {
   gm__cpu_device *self = device;
-  const gm__cpu_physical *physical = (const gm__cpu_physical *)(uintptr_t)handle;
+  gm__cpu_physical *physical = (gm__cpu_physical *)(uintptr_t)handle;
   gm__cpu_span span;
   gm_status status = vmm_check_span(address, bytes, &span, err);
   if (status) return status;
@@ -208,21 +273,40 @@ gm_status gm__cpu_vmm_map(void *device, uint64_t address, uint64_t bytes, uint64
                             (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)physical->bytes);
   }
   gm__mutex_lock(&self->vmm_lock);
-  status = vmm_map(self, span, physical->fd, offset, err);
+  status = vmm_map(self, span, physical, offset, err);
   gm__mutex_unlock(&self->vmm_lock);
   return status;
 }
 
+/* `physical`: whose the mapping is, if that is movable. False: errno says why, and all is as it was. */
+static bool vmm_withdraw_once(const gm__cpu_device *device, gm__cpu_span span, gm__cpu_physical *physical) {
+  if (physical && !physical->destroyed) return gm__cpu_movable_take(device->sys, physical);
+  return gm__cpu_pages_empty(device->sys, (void *)(uintptr_t)span.begin, span.end - span.begin);
+}
+
+static bool vmm_withdraw(gm__cpu_device *device, gm__cpu_span span) {
+  uint64_t record = 0;
+  gm__map_find(&device->movable, span.begin, &record);
+  gm__cpu_physical *physical = (gm__cpu_physical *)(uintptr_t)record;
+  bool gone = vmm_withdraw_once(device, span, physical);
+  if (!gone && errno == ENOMEM && vmm_spare_give(device)) gone = vmm_withdraw_once(device, span, physical);
+  if (!gone || !physical) return gone;
+  gm__map_remove(&device->movable, span.begin, NULL);
+  if (physical->destroyed) gm__release(device->services, physical, sizeof *physical);
+  return true;
+}
+
+/* What was unmapped when one is refused stays so. */
 static gm_status vmm_unmap(gm__cpu_device *device, gm__cpu_span span, gm_error *err) {
-  const uint64_t bytes = span.end - span.begin;
   if (!gm__cpu_spans_tile(&device->mapped, span)) {
     return gm__bad_argument(err, "vmm_unmap", "`address` and `bytes` must hold whole mappings and nothing else");
   }
-  void *at = (void *)(uintptr_t)span.begin;
-  bool gone = gm__cpu_pages_empty(device->sys, at, bytes);
-  if (!gone && errno == ENOMEM && vmm_spare_give(device)) gone = gm__cpu_pages_empty(device->sys, at, bytes);
-  if (!gone) return gm__cpu_pages_refused(err, "mmap", errno, bytes);
-  gm__cpu_spans_remove(&device->mapped, span);
+  while (span.begin < span.end) {
+    const gm__cpu_span one = gm__cpu_spans_at(&device->mapped, span.begin);
+    if (!vmm_withdraw(device, one)) return gm__cpu_pages_refused(err, "unmapping", errno, one.end - one.begin);
+    gm__cpu_spans_remove(&device->mapped, one);
+    span.begin = one.end;
+  }
   return GM_OK;
 }
 
@@ -246,4 +330,21 @@ gm_status gm__cpu_vmm_access(void *device, uint64_t address, uint64_t bytes, gm_
   const bool all = gm__cpu_spans_cover(&self->mapped, span);
   gm__mutex_unlock(&self->vmm_lock);
   return all ? GM_OK : gm__bad_argument(err, "vmm_access", "`address`: not all of the range is mapped");
+}
+
+gm_status gm__cpu_vmm_memory(void *device, uint64_t address, uint64_t bytes, uint32_t type, gm_memory *out,
+                             gm_error *err) {
+  gm__cpu_device *self = device;
+  const gm_vmm_props props = {.type = type};
+  gm__cpu_span span;
+  gm_status status = vmm_check_props(&props, err);
+  if (status == GM_OK) status = vmm_check_span(address, bytes, &span, err);
+  if (status) return status;
+  gm__mutex_lock(&self->vmm_lock);
+  const bool held = gm__cpu_spans_hold(&self->reserved, span);
+  gm__mutex_unlock(&self->vmm_lock);
+  if (!held) return gm__bad_argument(err, "vmm_memory", "`address`: not all of the range is reserved");
+  void *host = (void *)(uintptr_t)address;
+  *out = (gm_memory){.handle = address, .address = address, .bytes = bytes, .host = host, .wrapped = true};
+  return GM_OK;
 }

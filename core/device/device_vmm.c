@@ -4,7 +4,7 @@
 
 gm_status gm__device_create_physical(gm_device *device, uint32_t type, uint64_t bytes, uint64_t *out_handle,
                                      gm_error *err) {
-  const gm_vmm_props props = {.type = type};
+  const gm_vmm_props props = {.type = type, .exclusive = true};
   uint64_t handle = 0;
   gm_status status = device->ops->vmm_create(device->handle, &props, bytes, &handle, err);
   if (status == GM_OK && handle == 0) {

@@ -4,6 +4,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
+#include "core/base/shadow.h"
 #include "core/device/device_vmm.h"
 #include "core/device/peer.h"
 #include "core/pool/pool.h"
@@ -22,10 +23,16 @@ static const uint64_t pages_least_bytes = UINT64_C(2) << 20;
 
 static const gm_services *pages_services(const gm_pool *pool) { return gm__context_services(pool->device->ctx); }
 
+/* Blocks in pages of the type can be all that plain blocks of the device are: where all its memory is seen by the host,
+ * that is a pointer of their own. */
+static bool pages_suit(const gm_pool *pool, uint32_t flags) {
+  return !pool->rules.all_visible || flags & GM_MEMORY_HOST_POINTER;
+}
+
 /* The memory type that plain requests get first, if it can be mapped in pieces. */
 static bool pages_find_type(gm__pages *pages, const gm_device *device) {
   for (uint32_t i = 0; i < device->type_count; i++) {
-    const gm_vmm_props props = {.type = i};
+    const gm_vmm_props props = {.type = i, .exclusive = true};
     const uint32_t flags = device->types[i].flags;
     uint64_t granule = 0;
     if (!(flags & GM_MEMORY_DEVICE_LOCAL) || flags & GM_MEMORY_MANAGED) continue;
@@ -42,8 +49,9 @@ void gm__pages_init(gm_pool *pool, bool wanted) {
   gm__pages *pages = &pool->pages;
   const gm_device *device = pool->device;
   gm__mutex_init(&pages->lock);
-  if (!wanted || !(device->info.capabilities & GM_CAP_VMM) || pool->rules.all_visible) return;
-  pages->usable = pages_find_type(pages, device) && pages->page_bytes >= pool->rules.granule;
+  if (!wanted || !(device->info.capabilities & GM_CAP_VMM)) return;
+  pages->usable = pages_find_type(pages, device) && pages->page_bytes >= pool->rules.granule &&
+                  pages_suit(pool, device->types[pages->type].flags);
 }
 
 void gm__pages_clear(gm_pool *pool, gm_close_mode mode) {
@@ -115,6 +123,17 @@ gm__range *gm__range_open(gm_pool *pool, gm_memory *out_memory, gm_error *err) {
   return NULL;
 }
 
+/* The bytes leave the range; no mark of AddressSanitizer stays at addresses with nothing behind them. False: the driver
+ * refused. */
+static bool range_withdraw(gm_pool *pool, const gm__range *range, const gm_memory *memory, uint64_t page,
+                           uint64_t bytes) {
+  const gm_device *device = pool->device;
+  const uint64_t offset = page * pool->pages.page_bytes, address = range->address + offset;
+  gm__peer_forget_range(pool->device, address);
+  if (memory->host) gm__shadow_open((unsigned char *)memory->host + offset, bytes);
+  return device->ops->vmm_unmap(device->handle, address, bytes, NULL) == GM_OK;
+}
+
 void gm__range_close(gm_pool *pool, gm__range *range, const gm_memory *memory, gm_close_mode mode) {
   const gm_device *device = pool->device;
   for (uint32_t page = 0, pages; page < range->page_count; page += pages) {
@@ -122,11 +141,7 @@ void gm__range_close(gm_pool *pool, gm__range *range, const gm_memory *memory, g
     pages = range->handle_of[page] ? handle->pages : 1;
     if (!range->handle_of[page]) continue;
     const uint64_t bytes = pages * pool->pages.page_bytes;
-    if (mode == GM_CLOSE_NORMAL) {
-      const uint64_t address = range->address + page * pool->pages.page_bytes;
-      gm__peer_forget_range(pool->device, address);
-      device->ops->vmm_unmap(device->handle, address, bytes, NULL);
-    }
+    if (mode == GM_CLOSE_NORMAL) range_withdraw(pool, range, memory, page, bytes);
     gm__device_destroy_physical(pool->device, handle->native, bytes);
   }
   if (range->described) device->ops->memory_free(device->handle, memory, mode, NULL);
@@ -310,13 +325,11 @@ gm_status gm__pages_fill(gm_pool *pool, gm__range *range, uint32_t from, uint32_
 }
 
 bool gm__pages_unmap(gm_pool *pool, gm__range *range, uint32_t number) {
-  const gm_device *device = pool->device;
   gm__pages *pages = &pool->pages;
   gm__handle *handle = &pages->handles[number];
-  const uint64_t address = range->address + handle->first * pages->page_bytes;
   const uint64_t bytes = handle->pages * pages->page_bytes;
-  gm__peer_forget_range(pool->device, address);
-  if (device->ops->vmm_unmap(device->handle, address, bytes, NULL) != GM_OK) {
+  if (!range_withdraw(pool, range, &range->memory, handle->first, bytes)) {
+    const uint64_t address = range->address + handle->first * pages->page_bytes;
     gm__peer_note_range(pool->device, address, bytes, NULL); /* still there */
     return false;
   }

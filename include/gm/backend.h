@@ -146,6 +146,7 @@ typedef struct gm_copy_item { /* for copy_many */
 typedef struct gm_vmm_props {
   uint32_t type;
   bool shareable;
+  bool exclusive; /* only ever mapped as a whole, at one place at a time: a backend may have better memory for that */
 } gm_vmm_props;
 
 typedef struct gm_peer_info { /* what one device has of another one's memory */
@@ -276,7 +277,9 @@ typedef struct gm_backend_ops {
   gm_status (*host_register)(void *device, void *pointer, uint64_t bytes, gm_error *err);
   gm_status (*host_unregister)(void *device, void *pointer, gm_close_mode mode, gm_error *err);
 
-  /* 16. Virtual memory: all or none. */
+  /* 16. Virtual memory: all or none. vmm_granularity: NOT_SUPPORTED for memory that vmm_create does not make; what is
+   * only slow or wasteful to the others may be called so where it is to be `exclusive`. vmm_destroy: what is mapped
+   * stays until it is unmapped. */
   gm_status (*vmm_granularity)(void *device, const gm_vmm_props *props, uint64_t *out, gm_error *err);
   gm_status (*vmm_reserve)(void *device, uint64_t bytes, uint64_t align, uint64_t *out_address, gm_error *err);
   gm_status (*vmm_unreserve)(void *device, uint64_t address, uint64_t bytes, gm_close_mode mode, gm_error *err);
@@ -320,7 +323,8 @@ typedef struct gm_backend_ops {
   /* 20. Ranges as memory: optional. What copies and native handles take for [address, address + bytes) of a reserved
    * range, mapped or not; memory_free lets go of it, before the range is unreserved, and unmaps nothing. Without the
    * entry such a memory is one whose handle and address are `address` (see gm_memory). A backend
-   * may be unable to map a range into the host. */
+   * may be unable to map a range into the host; of a type with GM_MEMORY_HOST_POINTER `host` is set, for what is
+   * mapped. */
   gm_status (*vmm_memory)(void *device, uint64_t address, uint64_t bytes, uint32_t type, gm_memory *out, gm_error *err);
 
   /* 21, 22. Files, kernels: reserved, must be NULL. */

@@ -26,6 +26,8 @@ static const char *const cpu_call_names[] = {
 #undef X
 };
 
+enum { CPU_STAYS = 4 }; /* MREMAP_DONTUNMAP, which older headers do not have: the addresses of what is moved stay */
+
 static gm__cpu_syms cpu_real;
 static atomic_long *cpu_call_live; /* bytes mapped and descriptors of its own, less what was given back */
 
@@ -38,6 +40,8 @@ static inline bool cpu_call_again(unsigned entry, const void *address) {
   cpu_call_gone = NULL;
   return true;
 }
+
+static inline bool cpu_call_maps(unsigned entry) { return entry == CPU_mmap || entry == CPU_mremap; }
 
 static inline void cpu_call_mapped(const unsigned char *begin, size_t bytes) {
   const unsigned char *gone = cpu_call_gone;
@@ -52,6 +56,7 @@ static inline void cpu_call_account(unsigned entry, size_t bytes, int flags) {
   long change = 0;
   if (entry == CPU_mmap && !(flags & MAP_FIXED)) change = (long)bytes;
   if (entry == CPU_munmap) change = -(long)bytes;
+  if (entry == CPU_mremap) change = flags & CPU_STAYS ? (long)bytes : -(long)bytes;
   if (entry == CPU_memfd_create || entry == CPU_duplicate) change = 1;
   if (entry == CPU_close) change = -1;
   atomic_fetch_add(cpu_call_live, change);
@@ -68,19 +73,19 @@ static void *const address = NULL;
 #define BAD_ADDRESS MAP_FAILED
 #define ANSWER_CODE NULL
 #define ANSWER_ADDRESS answer
-#define X(fault, result, symbol, parameters, arguments)                                       \
-  static result cpu_call_##symbol parameters {                                                \
-    int code = 0;                                                                             \
-    const bool failing = cpu_call_fails(CPU_##symbol, &code);                                 \
-    result answer = BAD_##fault;                                                              \
-    if (cpu_call_again(CPU_##symbol, address)) return (result)0;                              \
-    if (!failing || cpu_call_releases(CPU_##symbol)) answer = cpu_real.symbol arguments;      \
-    if (answer != BAD_##fault) cpu_call_account(CPU_##symbol, (size_t)bytes, (int)flags);     \
-    if (CPU_##symbol == CPU_mmap && !failing) cpu_call_mapped(ANSWER_##fault, (size_t)bytes); \
-    if (!failing) return answer;                                                              \
-    if (CPU_##symbol == CPU_munmap) cpu_call_gone = (void *)(uintptr_t)address;               \
-    errno = code;                                                                             \
-    return BAD_##fault;                                                                       \
+#define X(fault, result, symbol, parameters, arguments)                                          \
+  static result cpu_call_##symbol parameters {                                                   \
+    int code = 0;                                                                                \
+    const bool failing = cpu_call_fails(CPU_##symbol, &code);                                    \
+    result answer = BAD_##fault;                                                                 \
+    if (cpu_call_again(CPU_##symbol, address)) return (result)0;                                 \
+    if (!failing || cpu_call_releases(CPU_##symbol)) answer = cpu_real.symbol arguments;         \
+    if (answer != BAD_##fault) cpu_call_account(CPU_##symbol, (size_t)bytes, (int)flags);        \
+    if (cpu_call_maps(CPU_##symbol) && !failing) cpu_call_mapped(ANSWER_##fault, (size_t)bytes); \
+    if (!failing) return answer;                                                                 \
+    if (CPU_##symbol == CPU_munmap) cpu_call_gone = (void *)(uintptr_t)address;                  \
+    errno = code;                                                                                \
+    return BAD_##fault;                                                                          \
   }
 #include "backends/cpu/cpu_syms.def"
 #undef X

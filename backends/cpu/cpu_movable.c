@@ -1,0 +1,106 @@
+#include "backends/cpu/cpu_movable.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "backends/cpu/cpu_numa.h"
+#include "backends/cpu/cpu_pages.h"
+#include "core/base/error.h"
+
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4 /* Linux 5.7; older headers do not have it */
+#endif
+
+/* Invariant: `at` and `home` are never both set. Moving to an address that is said takes away what is there, even where
+ * it then fails; so only places in a range, which are ours, are said, and they are taken again then: another thread's
+ * mapping could come there. Homes are found by the system. */
+
+/* To a home; the addresses stay. NULL: errno says why. */
+static unsigned char *movable_home(const gm__cpu_syms *sys, unsigned char *from, uint64_t bytes) {
+  unsigned char *hint = gm__cpu_pages_map(sys, GM__CPU_PAGES_ADDRESSES, bytes, gm__cpu_pages_align(bytes, 0));
+  if (hint) sys->munmap(hint, bytes); /* before Linux 6.7 the system would find one that breaks huge pages up */
+  void *home = sys->mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, hint);
+  return home == MAP_FAILED ? NULL : home;
+}
+
+/* From a home, which is no more. False: errno says why. */
+static bool movable_leave(const gm__cpu_syms *sys, unsigned char *home, unsigned char *to, uint64_t bytes) {
+  if (sys->mremap(home, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED) return true;
+  const int code = errno;
+  gm__cpu_pages_retake(sys, to, bytes);
+  errno = code;
+  return false;
+}
+
+bool gm__cpu_movable_try(const gm__cpu_syms *sys) {
+  const uint64_t page = gm__cpu_page();
+  unsigned char *begin = gm__cpu_pages_map(sys, GM__CPU_PAGES_MEMORY, page, page);
+  if (!begin) return true; /* no memory at this moment is no answer */
+  unsigned char *home = movable_home(sys, begin, page);
+  const int code = errno;
+  if (home) sys->munmap(home, page);
+  sys->munmap(begin, page);
+  errno = code;
+  return home || code == ENOMEM;
+}
+
+/* Nobody has used them so far: what they are to be is said before they are touched. Huge ones are advice. */
+static gm_status movable_make(const gm__cpu_device *device, unsigned char *at, uint64_t bytes, gm_error *err) {
+  if (!gm__cpu_pages_renew(device->sys, at, bytes)) return gm__cpu_pages_refused(err, "mmap", errno, bytes);
+  const gm_status status = gm__cpu_numa_bind(&device->options->numa, device->sys, at, bytes, err);
+  if (status) {
+    gm__cpu_pages_empty(device->sys, at, bytes);
+    return status;
+  }
+  device->sys->madvise(at, bytes, MADV_HUGEPAGE);
+  return GM_OK;
+}
+
+gm_status gm__cpu_movable_place(const gm__cpu_device *device, gm__cpu_physical *physical, unsigned char *at,
+                                gm_error *err) {
+  if (physical->home && !movable_leave(device->sys, physical->home, at, physical->bytes)) {
+    return gm__cpu_pages_refused(err, "mremap", errno, physical->bytes);
+  }
+  const gm_status status = physical->home ? GM_OK : movable_make(device, at, physical->bytes, err);
+  if (status) return status;
+  physical->home = NULL;
+  physical->at = at;
+  return GM_OK;
+}
+
+/* Pages of which the host has locked or advised a part cannot be moved at once: they are copied. */
+static unsigned char *movable_copy(const gm__cpu_syms *sys, const gm__cpu_physical *physical) {
+  const uint64_t bytes = physical->bytes;
+  unsigned char *home = gm__cpu_pages_map(sys, GM__CPU_PAGES_MEMORY, bytes, gm__cpu_pages_align(bytes, 0));
+  if (!home) return NULL;
+  memcpy(home, physical->at, bytes);
+  if (gm__cpu_pages_empty(sys, physical->at, bytes)) return home;
+  const int code = errno;
+  sys->munmap(home, bytes);
+  errno = code;
+  return NULL;
+}
+
+/* In a home, with nothing left where they were; NULL: errno says why, and all is as it was. */
+static unsigned char *movable_park(const gm__cpu_syms *sys, const gm__cpu_physical *physical) {
+  unsigned char *home = movable_home(sys, physical->at, physical->bytes);
+  if (!home) return errno == EFAULT ? movable_copy(sys, physical) : NULL;
+  if (gm__cpu_pages_empty(sys, physical->at, physical->bytes)) return home;
+  const int code = errno;
+  if (!movable_leave(sys, home, physical->at, physical->bytes)) return home;
+  errno = code;
+  return NULL;
+}
+
+bool gm__cpu_movable_take(const gm__cpu_syms *sys, gm__cpu_physical *physical) {
+  unsigned char *home = movable_park(sys, physical);
+  if (!home) return false;
+  physical->home = home;
+  physical->at = NULL;
+  return true;
+}
+
+void gm__cpu_movable_discard(const gm__cpu_syms *sys, gm__cpu_physical *physical) {
+  if (physical->home) sys->munmap(physical->home, physical->bytes);
+  physical->home = NULL;
+}
