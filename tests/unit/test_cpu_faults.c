@@ -91,6 +91,38 @@ static void virtual_memory(session *s) {
   gives_back(s, unreserve(s, where), unreserve, where);
 }
 
+static gm_status unmap_two(session *s, uint64_t where) {
+  return s->f.ops->vmm_unmap(s->f.device, where, 2 * s->f.granule, &s->f.err);
+}
+
+/* Taken back wherever it was when a call failed, with what is in it. */
+static void move(session *s, uint64_t where, uint64_t handle) {
+  const gm_backend_ops *ops = s->f.ops;
+  const uint64_t g = s->f.granule;
+  unsigned char *first = (unsigned char *)(uintptr_t)where;
+  if (!good(s, ops->vmm_map(s->f.device, where, 2 * g, handle, 0, &s->f.err))) return;
+  first[g] = 41;
+  gives_back(s, unmap_two(s, where), unmap_two, where);
+  if (!good(s, ops->vmm_map(s->f.device, where + g, 2 * g, handle, 0, &s->f.err))) return;
+  assert_int_equal(first[2 * g], 41);
+  gives_back(s, unmap_two(s, where + g), unmap_two, where + g);
+}
+
+static void exclusive_memory(session *s) {
+  const gm_backend_ops *ops = s->f.ops;
+  const gm_vmm_props props = {.exclusive = true};
+  uint64_t where, handle, granule;
+  const gm_status status = ops->vmm_granularity(s->f.device, &props, &granule, &s->f.err);
+  if (status == GM_ERR_NOT_SUPPORTED && world.at == 0) return; /* valgrind moves no pages */
+  if (!good(s, status)) return;
+  if (!good(s, ops->vmm_reserve(s->f.device, 3 * granule, 0, &where, &s->f.err))) return;
+  if (good(s, ops->vmm_create(s->f.device, &props, 2 * granule, &handle, &s->f.err))) {
+    move(s, where, handle);
+    ops->vmm_destroy(s->f.device, handle, 2 * granule, GM_CLOSE_NORMAL, NULL);
+  }
+  gives_back(s, unreserve(s, where), unreserve, where);
+}
+
 static void share_memory(session *s, const gm_memory *memory) {
   const gm_backend_ops *ops = s->f.ops;
   gm_shared shared;
@@ -129,6 +161,7 @@ static size_t run(session *s, const char *options, size_t host) {
   s->f.host.fail_count = 1;
   const size_t before = atomic_load(&s->f.host.calls);
   virtual_memory(s);
+  exclusive_memory(s);
   memory(s, GM_SHARE_FD);
   memory(s, GM_SHARE_NONE);
   const size_t calls = atomic_load(&s->f.host.calls) - before;
@@ -160,6 +193,7 @@ static void sweep_calls(const char *options, int code) {
 static void test_every_call_fails(void **state) {
   (void)state;
   sweep_calls("", ENOMEM);
+  sweep_calls("memfd", ENOMEM);
   sweep_calls("numa=node:0", EPERM);
 }
 

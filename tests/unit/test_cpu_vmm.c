@@ -14,36 +14,7 @@
 #include <unistd.h>
 
 #include "core/base/thread.h"
-#include "support/cpu_fixture.h"
-
-/* Kilobytes of memory with a descriptor that this process has in use, as the kernel counts them page by page. */
-static long shared_kib(void) {
-  FILE *file = fopen("/proc/self/smaps_rollup", "r");
-  assert_non_null(file);
-  char line[256];
-  long kib = -1;
-  while (fgets(line, sizeof line, file)) sscanf(line, "Pss_Shmem: %ld", &kib);
-  fclose(file);
-  assert_true(kib >= 0);
-  return kib;
-}
-
-static void map(cpu_fixture *f, uint64_t address, uint64_t bytes, uint64_t handle, uint64_t offset) {
-  assert_int_equal(f->ops->vmm_map(f->device, address, bytes, handle, offset, &f->err), GM_OK);
-  assert_int_equal(f->ops->vmm_access(f->device, address, bytes, &f->err), GM_OK);
-}
-
-static gm_status unmap(cpu_fixture *f, uint64_t address, uint64_t bytes) {
-  return f->ops->vmm_unmap(f->device, address, bytes, &f->err);
-}
-
-static void destroy(cpu_fixture *f, uint64_t handle) {
-  assert_int_equal(f->ops->vmm_destroy(f->device, handle, 0, GM_CLOSE_NORMAL, &f->err), GM_OK);
-}
-
-static gm_status unreserve(cpu_fixture *f, uint64_t address, uint64_t bytes) {
-  return f->ops->vmm_unreserve(f->device, address, bytes, GM_CLOSE_NORMAL, &f->err);
-}
+#include "support/cpu_vmm.h"
 
 /* The block in the middle stays where it is, with what is in it, while its neighbours go back. */
 static void test_memory_goes_back_around_a_live_block(void **state) {
