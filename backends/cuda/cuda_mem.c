@@ -28,6 +28,10 @@ static CUresult cuda_mem_release(const gm__cuda_device *device, uint32_t type, u
   return device->cu->cuMemFree_v2(handle);
 }
 
+static const char *cuda_mem_release_op(uint32_t type) {
+  return type == GM__CUDA_PINNED ? "cuMemFreeHost" : "cuMemFree";
+}
+
 static const char *cuda_mem_op(uint32_t type) {
   static const char *const names[] = {"cuMemAlloc", "cuMemHostAlloc", "cuMemAllocManaged"};
   return names[type];
@@ -73,7 +77,7 @@ static gm_status cuda_mem_take(void *device, uint32_t type, uint64_t bytes, gm__
 
 static gm_status cuda_mem_give_back(void *device, uint32_t type, uint64_t handle, gm_error *err) {
   const CUresult code = cuda_mem_release(device, type, handle);
-  return code == CUDA_SUCCESS ? GM_OK : gm__cuda_device_fail(device, code, "cuMemFree", err);
+  return code == CUDA_SUCCESS ? GM_OK : gm__cuda_device_fail(device, code, cuda_mem_release_op(type), err);
 }
 
 static const gm__piece_source cuda_pieces = {"CUDA", cuda_mem_take, cuda_mem_give_back};
@@ -127,7 +131,7 @@ gm_status gm__cuda_memory_free(void *device, const gm_memory *memory, gm_close_m
   if (status != GM_OK || gone) return status;
   const CUresult code = cuda_mem_release(opened, memory->type, memory->handle);
   gm__cuda_leave(&scope);
-  return gm__cuda_device_released(opened, code, "cuMemFree", err);
+  return gm__cuda_device_released(opened, code, cuda_mem_release_op(memory->type), err);
 }
 
 gm_status gm__cuda_memory_native(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes,

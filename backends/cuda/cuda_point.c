@@ -1,12 +1,11 @@
 #include "backends/cuda/cuda_point.h"
 
-#include <time.h>
-
 #include "backends/cuda/cuda_context.h"
 #include "backends/cuda/cuda_status.h"
 #include "backends/cuda/cuda_stream.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/poll.h"
 #include "gm/native_cuda.h"
 
 static gm__event_slot *cuda_slot_take(gm__cuda_device *device, bool with_event, gm_error *err) {
@@ -119,17 +118,14 @@ gm_status gm__cuda_point_done(void *device, const gm_backend_point *point, bool 
   return cuda_point_answer(opened, code, out, err);
 }
 
-/* CUDA has no wait with a limit: the state is asked for, with pauses from 20 µs up to 1 ms. */
+/* CUDA has no wait with a limit: the state is asked for. */
 static gm_status cuda_event_poll(gm__cuda_device *device, CUevent event, uint64_t deadline, gm_error *err) {
-  const uint64_t shortest = 20000, longest = 1000000;
-  for (uint64_t pause = shortest;; pause = pause * 2 < longest ? pause * 2 : longest) {
+  for (gm__poll poll = gm__poll_until(deadline);;) {
     bool done = false;
     const gm_status status = cuda_point_answer(device, device->cu->cuEventQuery(event), &done, err);
     if (status != GM_OK || done) return status;
-    const uint64_t left = gm__deadline_left(deadline);
-    if (left == 0) return gm__fail(err, GM_ERR_TIMEOUT, 0, "cuda", "the point has not passed in the time given");
-    const struct timespec time = {0, (long)(left < pause ? left : pause)};
-    nanosleep(&time, NULL);
+    if (gm__poll_again(&poll)) continue;
+    return gm__fail(err, GM_ERR_TIMEOUT, 0, "cuda", "the point has not passed in the time given");
   }
 }
 

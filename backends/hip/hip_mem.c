@@ -31,6 +31,8 @@ static hipError_t hip_mem_release(const gm__hip_device *device, uint32_t type, u
   return type == GM__HIP_PINNED ? device->hip->hipHostFree(pointer) : device->hip->hipFree(pointer);
 }
 
+static const char *hip_mem_release_op(uint32_t type) { return type == GM__HIP_PINNED ? "hipHostFree" : "hipFree"; }
+
 static hipError_t hip_mem_call(const gm__hip_device *device, uint32_t type, size_t bytes, void **out) {
   const gm__hip_syms *hip = device->hip;
   if (type == GM__HIP_PINNED) return hip->hipHostMalloc(out, bytes, hipHostMallocPortable | hipHostMallocMapped);
@@ -70,7 +72,7 @@ static gm_status hip_mem_take(void *device, uint32_t type, uint64_t bytes, gm__p
 
 static gm_status hip_mem_give_back(void *device, uint32_t type, uint64_t handle, gm_error *err) {
   const hipError_t code = hip_mem_release(device, type, handle);
-  return code == hipSuccess ? GM_OK : gm__hip_device_fail(device, code, "hipFree", err);
+  return code == hipSuccess ? GM_OK : gm__hip_device_fail(device, code, hip_mem_release_op(type), err);
 }
 
 static const gm__piece_source hip_pieces = {"HIP", hip_mem_take, hip_mem_give_back};
@@ -123,7 +125,7 @@ gm_status gm__hip_memory_free(void *device, const gm_memory *memory, gm_close_mo
   status = gm__hip_enter_release(opened, &scope, &gone, err);
   if (status != GM_OK || gone) return status;
   const hipError_t code = hip_mem_release(opened, memory->type, memory->handle);
-  status = gm__hip_device_released(opened, code, memory->type == GM__HIP_PINNED ? "hipHostFree" : "hipFree", err);
+  status = gm__hip_device_released(opened, code, hip_mem_release_op(memory->type), err);
   gm__hip_leave(&scope);
   return status;
 }

@@ -1,12 +1,11 @@
 #include "backends/hip/hip_point.h"
 
-#include <time.h>
-
 #include "backends/hip/hip_current.h"
 #include "backends/hip/hip_status.h"
 #include "backends/hip/hip_stream.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/poll.h"
 #include "gm/native_hip.h"
 
 static gm__event_slot *hip_slot_take(gm__hip_device *device, bool with_event, gm_error *err) {
@@ -117,17 +116,14 @@ gm_status gm__hip_point_done(void *device, const gm_backend_point *point, bool *
   return GM_OK;
 }
 
-/* HIP has no wait with a limit: the state is asked for, with pauses from 20 µs up to 1 ms. */
+/* HIP has no wait with a limit: the state is asked for. */
 static gm_status hip_event_poll(gm__hip_device *device, hipEvent_t event, uint64_t deadline, gm_error *err) {
-  const uint64_t shortest = 20000, longest = 1000000;
-  for (uint64_t pause = shortest;; pause = pause * 2 < longest ? pause * 2 : longest) {
+  for (gm__poll poll = gm__poll_until(deadline);;) {
     bool done = false;
     const gm_status status = hip_event_ask(device, event, &done, err);
     if (status != GM_OK || done) return status;
-    const uint64_t left = gm__deadline_left(deadline);
-    if (left == 0) return gm__fail(err, GM_ERR_TIMEOUT, 0, "hip", "the point has not passed in the time given");
-    const struct timespec time = {0, (long)(left < pause ? left : pause)};
-    nanosleep(&time, NULL);
+    if (gm__poll_again(&poll)) continue;
+    return gm__fail(err, GM_ERR_TIMEOUT, 0, "hip", "the point has not passed in the time given");
   }
 }
 

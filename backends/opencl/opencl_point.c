@@ -1,11 +1,10 @@
 #include "backends/opencl/opencl_point.h"
 
-#include <time.h>
-
 #include "backends/opencl/opencl_status.h"
 #include "backends/opencl/opencl_stream.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/poll.h"
 #include "gm/native_opencl.h"
 
 /* Invariants: a queue is flushed when a point of it is made, never later, because a command that waits for an event of
@@ -116,17 +115,14 @@ gm_status gm__opencl_point_done(void *device, const gm_backend_point *point, boo
   return GM_OK;
 }
 
-/* OpenCL has no wait with a limit: the state is asked for, with pauses from 20 µs up to 1 ms. */
+/* OpenCL has no wait with a limit: the state is asked for. */
 static gm_status opencl_event_wait_until(gm__opencl_device *device, cl_event event, uint64_t deadline, gm_error *err) {
-  const uint64_t shortest = 20000, longest = 1000000;
-  for (uint64_t pause = shortest;; pause = pause * 2 < longest ? pause * 2 : longest) {
+  for (gm__poll poll = gm__poll_until(deadline);;) {
     cl_int state = 0;
     const gm_status status = opencl_event_state(device, event, &state, err);
     if (status != GM_OK || state == CL_COMPLETE) return status;
-    const uint64_t left = gm__deadline_left(deadline);
-    if (left == 0) return gm__fail(err, GM_ERR_TIMEOUT, 0, "opencl", "the point has not passed in the time given");
-    const struct timespec time = {0, (long)(left < pause ? left : pause)};
-    nanosleep(&time, NULL);
+    if (gm__poll_again(&poll)) continue;
+    return gm__fail(err, GM_ERR_TIMEOUT, 0, "opencl", "the point has not passed in the time given");
   }
 }
 

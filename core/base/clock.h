@@ -22,4 +22,7 @@ uint64_t gm__deadline_left(uint64_t deadline);
 
 bool gm__deadline_passed(uint64_t deadline);
 
+/* Sleep for about that long; a signal may end it before. */
+void gm__sleep_ns(uint64_t ns);
+
 #endif

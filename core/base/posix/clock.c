@@ -18,3 +18,8 @@ uint64_t gm__now_coarse_ns(void) {
   return clock_read(CLOCK_MONOTONIC);
 #endif
 }
+
+void gm__sleep_ns(uint64_t ns) {
+  const struct timespec time = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+  nanosleep(&time, NULL);
+}
