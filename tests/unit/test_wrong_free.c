@@ -12,7 +12,7 @@
 #include "support/pool_bench.h"
 #include "support/random.h"
 
-enum { LIVE = 40, STALE = 64, STEPS = 4000, THREADS = 4 };
+enum { LIVE = 40, STALE = 64, STEPS = 1000, THREADS = 4 };
 
 typedef struct vandal {
   gm_pool *pool;
