@@ -177,6 +177,7 @@ typedef struct hole_search {
 } hole_search;
 
 bool gm__hole_fits(const gm__arena *arena, const gm__want *want, uint32_t hole) {
+  if (want->exact >> arena->shift > UINT32_MAX) return false; /* no span is that large */
   return gm__span_fits(gm__arena_span(arena, hole), hole_granules(arena, want), want->align, gm__arena_granule(arena));
 }
 
