@@ -14,7 +14,7 @@ endif()
 option(GM_BUILD_SHARED "Build libgm.so" ${gm_shared_default})
 option(GM_BUILD_STATIC "Build libgm.a" ${gm_static_default})
 
-option(GM_WITH_ZLIB "Read compressed traces with zlib" ${PROJECT_IS_TOP_LEVEL})
+option(GM_WITH_ZLIB "Read and write compressed traces with zlib" ${PROJECT_IS_TOP_LEVEL})
 option(GM_WITH_XXHASH "Checksums with xxHash" ${PROJECT_IS_TOP_LEVEL})
 if(PROJECT_IS_TOP_LEVEL)
   set(gm_hwloc_default AUTO)

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/measure/ticks.h"
 #include "gm/gm.h"
@@ -129,7 +130,38 @@ int own_tracking(size_t pairs, unsigned runs, FILE *out) {
   return result;
 }
 
+/* ---- recording ---- */
+
+static int own_record(own_session *self, const char *path, size_t pairs, unsigned runs, FILE *out) {
+  gm_recording recording = {.struct_size = sizeof recording};
+  if (gm_pool_record_begin(self->pool, path, &self->err) != GM_OK) return -1;
+  const int result = own_time(self, pairs, runs, "recorded_ns", out);
+  const uint64_t begin = ticks_ns();
+  if (gm_pool_record_end(self->pool, &recording, &self->err) != GM_OK || result != 0) return -1;
+  const double took = (double)(ticks_ns() - begin);
+  fprintf(out, "written_ns %.17g\n", took / (double)(recording.allocs + recording.frees));
+  return 0;
+}
+
+int own_recording(size_t pairs, unsigned runs, FILE *out) {
+  const char *folder = getenv("TMPDIR");
+  char path[4096];
+  int result = 0;
+  snprintf(path, sizeof path, "%s/gm_bench.%ld.gmtrace", folder && folder[0] ? folder : "/tmp", (long)getpid());
+  for (int recorded = 0; recorded < 2 && result == 0; recorded++) {
+    own_session self;
+    result = own_begin(&self, false);
+    if (result == 0) {
+      result = recorded ? own_record(&self, path, pairs, runs, out) : own_time(&self, pairs, runs, "plain_ns", out);
+    }
+    result = own_end(&self, result);
+  }
+  unlink(path);
+  return result;
+}
+
 own_case *own_find(const char *name) {
   if (strcmp(name, "metadata") == 0) return own_metadata;
-  return strcmp(name, "tracking") == 0 ? own_tracking : NULL;
+  if (strcmp(name, "tracking") == 0) return own_tracking;
+  return strcmp(name, "recording") == 0 ? own_recording : NULL;
 }

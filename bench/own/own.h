@@ -1,4 +1,5 @@
-/* What only gm can be asked: host memory for each live block, and what tracking costs. On the null device. */
+/* What only gm can be asked: host memory for each live block, and what tracking and recording cost. On the null device.
+ */
 #ifndef GM_BENCH_OWN_H
 #define GM_BENCH_OWN_H
 
@@ -11,7 +12,11 @@ typedef int own_case(size_t pairs, unsigned runs, FILE *out);
 own_case own_metadata; /* "bytes_per_block": growth of gm's host memory from 10 000 to 110 000 live blocks */
 own_case own_tracking; /* "plain_ns", "tracked_ns": an allocation or free, with tags and ages and without */
 
-/* "metadata", "tracking"; NULL: none. */
+/* "plain_ns", "recorded_ns": the same, recorded into a file of the folder for temporary ones or not; "written_ns": what
+ * the end of the recording takes for each event. */
+own_case own_recording;
+
+/* "metadata", "tracking", "recording"; NULL: none. */
 own_case *own_find(const char *name);
 
 #endif

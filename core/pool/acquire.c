@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/pool/quota.h"
+#include "core/pool/record.h"
 #include "core/pool/release.h"
 #include "core/pool/serve.h"
 #include "core/pool/supply.h"
@@ -96,6 +97,7 @@ static void acquire_record(gm_pool *pool, const gm__want *want, gm__node *node, 
   node->check++;
   pool->live++;
   acquire_count(pool, want, node, fresh);
+  gm__record_enter(pool, node);
   *out = gm__node_block(node);
 }
 

@@ -48,6 +48,7 @@ struct gm__arena {
   gm__lane *lanes[GM__LANES];   /* NULL: no holes */
   gm__tally tally;
   gm__ledger ledger; /* open while the pool is tracked */
+  gm__tape *tape;    /* while it is recorded */
   gm__order order;
   gm__map rare; /* number of a span to its gm__rare */
   gm__memory_kind kind;

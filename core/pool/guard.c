@@ -228,7 +228,8 @@ static void guard_bury(gm_pool *pool, gm__guard_record *record) {
 /* ---- taking back ---- */
 
 /* The record of the caller's block, which is not the caller's any more. With the gate. */
-static gm_status guard_take(gm_pool *pool, const gm_block *block, gm__guard_record **out, uint64_t *out_untrack) {
+static gm_status guard_take(gm_pool *pool, const gm_block *block, const gm_stream *stream, gm__guard_record **out,
+                            uint64_t *out_untrack) {
   gm__entry entry;
   gm_status status = GM_OK;
   *out = NULL;
@@ -238,7 +239,7 @@ static gm_status guard_take(gm_pool *pool, const gm_block *block, gm__guard_reco
   } else if (entry.rare && entry.rare->guard) {
     *out = entry.rare->guard;
     (*out)->freed = true;
-    *out_untrack = gm__tracked_leave(&entry);
+    *out_untrack = gm__tracked_leave(&entry, stream);
   }
   gm__entry_close(&entry);
   return status;
@@ -326,7 +327,7 @@ gm_status gm__guard_free(gm_pool *pool, const gm_block *block, gm_stream *stream
   if (!gm__guard_writes(guard)) return guard_free_plain(pool, block, stream);
   if (gm__stream_captured(stream)) return GM_ERR_BUSY;
   gm__mutex_lock(&guard->gate);
-  gm_status status = guard_take(pool, block, &record, &track_id);
+  gm_status status = guard_take(pool, block, stream, &record, &track_id);
   if (!status && record) {
     guard_hide(pool, record->heap, block);
     gm__guard_list_remove(&guard->out, record);

@@ -292,6 +292,10 @@ gm_status gm_pool_destroy(gm_pool *pool, gm_error *err) {
     return gm__fail(err, GM_ERR_BUSY, 0, "gm_pool_destroy", "%" PRIu64 " blocks of pool \"%s\" are still out", live,
                     pool->name);
   }
+  if (!forked && pool->recorder) {
+    return gm__fail(err, GM_ERR_BUSY, 0, "gm_pool_destroy", "pool \"%s\" is being recorded: gm_pool_record_end first",
+                    pool->name);
+  }
   uint32_t guests = atomic_load(&pool->guests);
   if (!forked && guests) {
     return gm__fail(err, GM_ERR_BUSY, 0, "gm_pool_destroy", "%u buffers or scopes of pool \"%s\" are alive", guests,
@@ -314,6 +318,7 @@ gm_status gm_pool_destroy(gm_pool *pool, gm_error *err) {
   gm__pages_clear(pool, forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL);
   gm__quotas_end(pool, forked);
   gm_tracker_destroy(pool->tracker);
+  gm__recorder_close(pool->recorder, forked);
   gm__pointers_clear(&pool->pointers);
   gm__node_table_clear(&pool->nodes);
   gm__buckets_clear(&pool->buckets, gm__context_services(device->ctx));

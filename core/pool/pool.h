@@ -12,6 +12,7 @@
 #include "core/pool/pointer.h"
 #include "core/pool/segment.h"
 #include "core/track/marks.h"
+#include "core/track/recorder.h"
 #include "core/track/stats.h"
 #include "core/track/tracker.h"
 #include "gm/pool.h"
@@ -40,6 +41,7 @@ struct gm_pool {
   _Atomic(gm_tracker *) tracker; /* NULL: nothing has ever been tracked; else there until the pool ends */
   _Atomic uint32_t track_turns;  /* how often tracking began or ended: odd while it is on. With gate and lock */
   gm__track_source track_source; /* what the tracker asks */
+  gm__recorder *recorder;        /* NULL: it is not recorded. With gate and lock */
   gm__mutex gate;                /* whoever changes what is watched, before all other locks */
   gm__guard *guard;              /* NULL: no debugging aids */
   const gm__marks *marks;        /* NULL: no profiler is told */

@@ -2,6 +2,7 @@
 
 #include "core/pool/entry.h"
 #include "core/pool/quota.h"
+#include "core/pool/record.h"
 #include "core/pool/serve.h"
 #include "core/pool/share.h"
 #include "core/pool/supply.h"
@@ -72,6 +73,7 @@ static gm_status release_take_back(gm_pool *pool, const gm_block *block, const g
   if (!node) return GM_ERR_INVALID_ARGUMENT;
   if (node->rare.mapping.pointer) return GM_ERR_BUSY;
   if (node->opened && !gm__share_can_drain(pool, node, stream)) return GM_ERR_BUSY;
+  gm__record_leave(pool, node, stream);
   node->state = GM__NODE_AWAY;
   node->check++;
   node->rare.guard = NULL;

@@ -1,6 +1,7 @@
 #include "core/pool/tracked.h"
 
 #include "core/base/error.h"
+#include "core/pool/record.h"
 
 /* Invariants: a live span is tracked when its record has an id; then the ledger's totals have it. Blocks that are
  * driver allocations of their own are in the tracker itself, which is told of them without any of the pool's locks:
@@ -60,6 +61,8 @@ static void tracked_totals(void *user, void (*look)(void *looker, const gm_tag_t
   }
 }
 
+static void tracked_marked(void *user, uint64_t mark) { gm__record_tracker_mark(user, mark); }
+
 static bool tracked_untrack(void *user, uint64_t id) {
   const gm_pool *pool = user;
   gm__arena *arena;
@@ -85,7 +88,8 @@ gm_status gm__tracked_begin(gm_pool *pool, gm_context *ctx, gm_error *err) {
                                           .figures = tracked_figures,
                                           .entries = tracked_entries,
                                           .totals = tracked_totals,
-                                          .untrack = tracked_untrack};
+                                          .untrack = tracked_untrack,
+                                          .marked = tracked_marked};
   gm__tracker_set_source(tracker, &pool->track_source);
   atomic_store(&pool->tracker, tracker);
   return GM_OK;
@@ -140,13 +144,13 @@ uint64_t gm__tracked_beside(gm_pool *pool, const gm_track_entry *entry) {
   return 0;
 }
 
-uint64_t gm__tracked_leave(const gm__entry *entry) {
-  const uint64_t id = gm__tracked_id(entry);
-  if (!id) return 0;
+uint64_t gm__tracked_leave(const gm__entry *entry, const gm_stream *stream) {
   if (entry->arena) {
-    gm__ledger_leave(&entry->arena->ledger, entry->span, entry->requested, entry->tag);
+    if (entry->arena->watched) gm__watch_leave(entry->arena, entry->span, stream);
     return 0;
   }
+  const uint64_t id = gm__tracked_id(entry);
+  gm__record_leave(entry->pool, entry->node, stream);
   entry->rare->track_id = 0;
   return id;
 }

@@ -18,9 +18,9 @@ uint64_t gm__tracked_beside(gm_pool *pool, const gm_track_entry *entry);
 /* The live block's id in the tracker; 0: none. */
 uint64_t gm__tracked_id(const gm__entry *entry);
 
-/* The block is its owner's no more, whatever the pool still does with it: a span is entered no more. The id that is to
- * be untracked when the entry is closed; 0: nothing is. */
-uint64_t gm__tracked_leave(const gm__entry *entry);
+/* The block is its owner's no more, whatever the pool still does with it: a span is entered no more, and a recording
+ * gets its free, in the order of the stream. The id that is to be untracked when the entry is closed; 0: nothing is. */
+uint64_t gm__tracked_leave(const gm__entry *entry, const gm_stream *stream);
 
 /* How many elements a live block has, and where it lives. */
 void gm__tracked_annotate(gm_pool *pool, const gm_block *block, uint64_t elements, gm_location location);

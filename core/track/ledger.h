@@ -67,6 +67,11 @@ static inline gm__ledger_total *gm__ledger_total_of(const gm__ledger *ledger, ui
   return ledger->totals[at].used ? &ledger->totals[at] : NULL;
 }
 
+/* gm__ledger_reserve where nothing has to be taken for it; else NULL. */
+static inline gm__ledger_total *gm__ledger_ready(const gm__ledger *ledger, uint32_t numbers, uint32_t tag) {
+  return numbers <= ledger->chunk_count * GM__LEDGER_CHUNK ? gm__ledger_total_of(ledger, tag) : NULL;
+}
+
 static inline void gm__ledger_set(_Atomic uint64_t *figure, uint64_t value) {
   atomic_store_explicit(figure, value, memory_order_relaxed);
 }

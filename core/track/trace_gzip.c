@@ -7,9 +7,8 @@
 #ifdef GM_HAVE_ZLIB
 
 #include <limits.h>
-#include <zlib.h>
 
-#include "core/base/alloc.h"
+#include "core/track/zlib_memory.h"
 
 struct gm__trace_gzip {
   gm_services services;
@@ -17,30 +16,12 @@ struct gm__trace_gzip {
   bool started; /* inside a member */
 };
 
-/* zlib gives no size back, gm's services want it: it stands in front of the memory. */
-enum { GZIP_HEAD_BYTES = 16 };
-
-static void *gzip_alloc(void *user, uInt count, uInt size) {
-  size_t bytes = (size_t)count * size; /* two 32-bit numbers */
-  if (bytes > SIZE_MAX - GZIP_HEAD_BYTES) return NULL;
-  unsigned char *memory = gm__alloc(user, bytes + GZIP_HEAD_BYTES);
-  if (!memory) return NULL;
-  *(size_t *)(void *)memory = bytes + GZIP_HEAD_BYTES;
-  return memory + GZIP_HEAD_BYTES;
-}
-
-static void gzip_release(void *user, void *address) {
-  if (!address) return;
-  unsigned char *memory = (unsigned char *)address - GZIP_HEAD_BYTES;
-  gm__release(user, memory, *(size_t *)(void *)memory);
-}
-
 gm_status gm__trace_gzip_create(const gm_services *services, const char *path, gm__trace_gzip **out, gm_error *err) {
   gm__trace_gzip *gzip = gm__alloc(services, sizeof *gzip);
   if (gzip) {
     gzip->services = services ? *services : *gm__default_services();
-    gzip->stream.zalloc = gzip_alloc;
-    gzip->stream.zfree = gzip_release;
+    gzip->stream.zalloc = gm__zlib_alloc;
+    gzip->stream.zfree = gm__zlib_release;
     gzip->stream.opaque = &gzip->services;
     if (inflateInit2(&gzip->stream, 16 + MAX_WBITS) == Z_OK) {
       *out = gzip;

@@ -270,6 +270,7 @@ uint64_t gm_tracker_count(gm_tracker *tracker) {
 uint64_t gm_tracker_mark(gm_tracker *tracker) {
   if (!tracker_enter(tracker)) return 0;
   uint64_t mark = ++tracker->marks;
+  if (tracker->source) tracker->source->marked(tracker->source->user, mark);
   tracker_leave(tracker);
   return mark;
 }

@@ -22,6 +22,8 @@ typedef struct gm__track_source {
   void (*totals)(void *user, void (*look)(void *looker, const gm_tag_total *total), void *looker);
   /* Forget the entry; false: there is none. */
   bool (*untrack)(void *user, uint64_t id);
+  /* gm_tracker_mark was called. */
+  void (*marked)(void *user, uint64_t mark);
 } gm__track_source;
 
 /* Before anybody else knows the tracker; the source is kept. */

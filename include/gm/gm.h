@@ -32,6 +32,7 @@
 #include "gm/probe.h"
 #include "gm/quota.h"
 #include "gm/raw_figures.h"
+#include "gm/record.h"
 #include "gm/report.h"
 #include "gm/request.h"
 #include "gm/services.h"

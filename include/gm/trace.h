@@ -53,6 +53,16 @@ GM_API gm_status gm_trace_next(gm_trace *trace, gm_trace_event *out, gm_error *e
 /* Close it. NULL is harmless. */
 GM_API void gm_trace_close(gm_trace *trace);
 
+/* What a recording of a pool became (gm/record.h). */
+typedef struct gm_recording {
+  uint32_t struct_size;   /* set by the caller: sizeof(gm_recording) */
+  uint32_t streams;       /* numbers of streams that the trace uses, with 0 */
+  uint64_t allocs, frees; /* events of the trace */
+  uint64_t marks;
+  uint64_t already_alive; /* of the allocations: blocks that were out when it began */
+  uint64_t file_bytes;
+} gm_recording;
+
 GM_END_DECLS
 
 #endif

@@ -22,11 +22,12 @@ enum {
   GROUP_CAPACITY,
   GROUP_NOVMM,
   GROUP_METADATA,
-  GROUP_TRACKING
+  GROUP_TRACKING,
+  GROUP_RECORDING
 };
 
-const char *const bench_group_names[] = {"pair",     "random",   "cross", "trace",    "latency",  "unsized", "calls",
-                                         "reserved", "capacity", "novmm", "metadata", "tracking", NULL};
+const char *const bench_group_names[] = {"pair",     "random",   "cross", "trace",    "latency",  "unsized",   "calls",
+                                         "reserved", "capacity", "novmm", "metadata", "tracking", "recording", NULL};
 
 enum { GROUP_ALLOCATORS = BENCH_PEERS + 1, GROUP_ARGUMENTS = 12, GROUP_NUMBER = 16 };
 
@@ -345,6 +346,7 @@ gm_status bench_groups_run(const bench_plan *plan, bench_rows *rows, gm_error *e
     if (plan->groups & (1u << GROUP_CAPACITY | 1u << GROUP_NOVMM)) group_capacities(work);
     group_own(work, GROUP_METADATA, "host memory", "B/block", "bytes_per_block", NULL, "");
     group_own(work, GROUP_TRACKING, "1 MiB, 1000 live", "ns/event", "tracked_ns", "plain_ns", "gm, not tracking");
+    group_own(work, GROUP_RECORDING, "1 MiB, 1000 live", "ns/event", "recorded_ns", "plain_ns", "gm, not recording");
     if (!work->measured) status = GM_ERR_UNAVAILABLE;
     if (work->no_memory) status = GM_ERR_OUT_OF_HOST_MEMORY;
   }

@@ -1,0 +1,107 @@
+/* Invariants: nothing here waits for a peer (O_NONBLOCK), no descriptor outlives an exec, and a file is emptied only
+ * after the descriptor was seen to be a regular one. */
+#include "core/base/output_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+
+enum { OUTPUT_MODE = 0666 /* less the process's mask */ };
+
+/* strerror is not thread-safe; these are the ones that writing gives. */
+static const char *output_error_text(int code) {
+  switch (code) {
+    case ENOENT: return "no such folder";
+    case ENOTDIR: return "a part of the path is not a folder";
+    case EISDIR: return "is a folder";
+    case EACCES:
+    case EPERM: return "permission denied";
+    case EROFS: return "the file system is read-only";
+    case ENOSPC: return "the disk is full";
+    case EDQUOT: return "the user's share of the disk is full";
+    case EFBIG: return "larger than a file may be";
+    case ENAMETOOLONG: return "the name is too long";
+    case ENXIO: return "is a socket, a device, or a pipe that nobody reads";
+    case EMFILE:
+    case ENFILE: return "too many open files";
+    case EIO: return "input/output error";
+    default: return "system error, see native_code";
+  }
+}
+
+static gm_status output_fail(const char *path, const char *op, int code, gm_error *err) {
+  gm_status status = code == ENOENT || code == ENOTDIR ? GM_ERR_NOT_FOUND : GM_ERR_IO;
+  return gm__fail(err, status, code, op, "%.300s: %s", path, output_error_text(code));
+}
+
+static gm_status output_begin(const gm__output_file *file, const char *path, gm_error *err) {
+  struct stat st;
+  if (fstat(file->fd, &st) != 0) return output_fail(path, "fstat", errno, err);
+  if (!S_ISREG(st.st_mode)) {
+    return gm__fail(err, GM_ERR_IO, 0, "open", "%.300s: is a device or a pipe, a regular file is needed", path);
+  }
+  return ftruncate(file->fd, 0) == 0 ? GM_OK : output_fail(path, "ftruncate", errno, err);
+}
+
+gm_status gm__output_file_open(const char *path, gm__output_file *out, gm_error *err) {
+  gm__output_file file;
+  do file.fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, OUTPUT_MODE);
+  while (file.fd < 0 && errno == EINTR);
+  if (file.fd < 0) return output_fail(path, "open", errno, err);
+  gm_status status = output_begin(&file, path, err);
+  if (status == GM_OK) {
+    *out = file;
+  } else {
+    close(file.fd);
+  }
+  return status;
+}
+
+gm_status gm__output_file_scratch(const char *path, gm__output_file *out, gm_error *err) {
+  char name[GM__FILE_PATH_SIZE];
+  const int length = snprintf(name, sizeof name, "%s.XXXXXX", path);
+  if (length < 0 || length >= GM__FILE_PATH_SIZE) return output_fail(path, "mkostemp", ENAMETOOLONG, err);
+  out->fd = mkostemp(name, O_CLOEXEC);
+  if (out->fd < 0) return output_fail(name, "mkostemp", errno, err);
+  unlink(name);
+  return GM_OK;
+}
+
+gm_status gm__output_file_write_at(const gm__output_file *file, const char *path, uint64_t at, const void *from,
+                                   uint64_t bytes, gm_error *err) {
+  for (uint64_t done = 0; done < bytes;) {
+    const ssize_t put = pwrite(file->fd, (const char *)from + done, bytes - done, (off_t)(at + done));
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return output_fail(path, "pwrite", put < 0 ? errno : EIO, err);
+    done += (uint64_t)put;
+  }
+  return GM_OK;
+}
+
+gm_status gm__output_file_read_at(const gm__output_file *file, const char *path, uint64_t at, void *to, uint64_t bytes,
+                                  gm_error *err) {
+  for (uint64_t done = 0; done < bytes;) {
+    const ssize_t got = pread(file->fd, (char *)to + done, bytes - done, (off_t)(at + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return output_fail(path, "pread", got < 0 ? errno : EIO, err);
+    done += (uint64_t)got;
+  }
+  return GM_OK;
+}
+
+void gm__output_file_empty(const gm__output_file *file) {
+  if (ftruncate(file->fd, 0) != 0) return; /* what failed before is told */
+}
+
+gm_status gm__output_file_close(gm__output_file *file, const char *path, gm_error *err) {
+  const int fd = file->fd;
+  file->fd = -1;
+  if (fd < 0 || close(fd) == 0 || errno == EINTR) return GM_OK; /* EINTR: Linux has closed it */
+  return output_fail(path, "close", errno, err);
+}

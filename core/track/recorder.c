@@ -1,0 +1,144 @@
+#include "core/track/recorder.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/error.h"
+#include "core/track/recording.h"
+#include "core/track/trace_pack.h"
+
+/* Invariants: host memory is one chunk for each tape, whatever the length: chunks of a tape are chained in the scratch
+ * file by the head of each, which names the next one's place before that is written. Which events follow each other
+ * among tapes is found at the end, by their numbers. */
+
+enum { RECORDER_SLOTS_MOST = INT32_MAX };
+
+static bool recorder_is_packed(const char *path) {
+  const size_t length = strlen(path);
+  return length >= 3 && strcmp(path + length - 3, ".gz") == 0;
+}
+
+static gm_status recorder_begin(gm__recorder *recorder, const char *path, gm_error *err) {
+  const size_t bytes = strlen(path) + 1;
+  recorder->packed = recorder_is_packed(path);
+  if (recorder->packed && !gm__trace_pack_is_there()) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_pool_record_begin",
+                    "%.300s: this build of gm has no zlib (GM_WITH_ZLIB); a name without .gz is a plain trace", path);
+  }
+  recorder->path = gm__alloc(recorder->services, bytes);
+  if (!recorder->path) {
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_record_begin", "no host memory for a path");
+  }
+  memcpy(recorder->path, path, bytes);
+  gm_status status = gm__output_file_scratch(path, &recorder->scratch, err);
+  return status ? status : gm__output_file_open(path, &recorder->file, err);
+}
+
+gm_status gm__recorder_open(const gm_services *services, const char *path, gm__recorder **out, gm_error *err) {
+  gm__recorder *recorder = gm__alloc(services, sizeof *recorder);
+  if (!recorder) {
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_record_begin", "no host memory for a recording");
+  }
+  recorder->services = services;
+  recorder->file.fd = recorder->scratch.fd = -1;
+  gm__mutex_init(&recorder->lock);
+  gm_status status = recorder_begin(recorder, path, err);
+  if (status == GM_OK) {
+    *out = recorder;
+  } else {
+    gm__recorder_close(recorder, false);
+  }
+  return status;
+}
+
+void gm__recorder_fail(gm__recorder *recorder, const gm_error *failure) {
+  gm__mutex_lock(&recorder->lock);
+  if (!recorder->failure.status) recorder->failure = *failure;
+  gm__mutex_unlock(&recorder->lock);
+  atomic_store_explicit(&recorder->failed, true, memory_order_relaxed);
+}
+
+bool gm__recorder_has_failed(gm__recorder *recorder, gm_error *err) {
+  gm__mutex_lock(&recorder->lock);
+  const bool failed = recorder->failure.status != GM_OK;
+  if (failed && err) *err = recorder->failure;
+  gm__mutex_unlock(&recorder->lock);
+  return failed;
+}
+
+gm__tape *gm__recorder_tape(gm__recorder *recorder, uint32_t number) {
+  gm__tape *tape = recorder->tapes[number];
+  if (tape) return tape;
+  tape = gm__alloc(recorder->services, sizeof *tape);
+  if (!tape) {
+    gm_error failure;
+    gm__fail(&failure, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_record_end",
+             "%.300s: no host memory for what a thread did", recorder->path);
+    gm__recorder_fail(recorder, &failure);
+    return NULL;
+  }
+  tape->recorder = recorder;
+  tape->clock = &recorder->clock;
+  tape->used = 1;
+  recorder->tapes[number] = tape;
+  return tape;
+}
+
+/* ---- chunks ---- */
+
+static uint32_t recorder_take_slot(gm__recorder *recorder) { return atomic_fetch_add(&recorder->slots, 1); }
+
+static gm_status recorder_write(gm__recorder *recorder, gm__tape *tape, uint32_t next, gm_error *err) {
+  tape->words[0] = tape->used | (uint64_t)next << 32;
+  if (tape->slot > RECORDER_SLOTS_MOST) {
+    return gm__fail(err, GM_ERR_IO, 0, "gm_pool_record_end", "%.300s: the recording is too long", recorder->path);
+  }
+  return gm__output_file_write_at(&recorder->scratch, recorder->path, (uint64_t)tape->slot * sizeof tape->words,
+                                  tape->words, sizeof tape->words, err);
+}
+
+void gm__recorder_spill(gm__recorder *recorder, gm__tape *tape) {
+  gm_error failure;
+  if (!atomic_load_explicit(&recorder->failed, memory_order_relaxed)) {
+    if (tape->spilled == 0) tape->first = tape->slot = recorder_take_slot(recorder);
+    const uint32_t next = recorder_take_slot(recorder);
+    if (recorder_write(recorder, tape, next, &failure)) gm__recorder_fail(recorder, &failure);
+    tape->slot = next;
+    tape->spilled++;
+  }
+  tape->used = 1;
+}
+
+/* ---- the end ---- */
+
+/* What is in the last chunks joins the others of its tape. */
+static gm_status recorder_settle(gm__recorder *recorder, gm_error *err) {
+  gm_status status = gm__recorder_has_failed(recorder, err) ? recorder->failure.status : GM_OK;
+  for (uint32_t i = 0; !status && i < GM__RECORDER_TAPES; i++) {
+    gm__tape *tape = recorder->tapes[i];
+    if (tape && tape->spilled) status = recorder_write(recorder, tape, 0, err);
+  }
+  return status;
+}
+
+gm_status gm__recorder_finish(gm__recorder *recorder, const char *comment, gm_recording *out, gm_error *err) {
+  gm_recording found = {.struct_size = sizeof found, .already_alive = recorder->already_alive};
+  gm_status status = recorder_settle(recorder, err);
+  if (!status) status = gm__recording_write(recorder, comment, &found, err);
+  if (status) gm__output_file_empty(&recorder->file); /* half a trace would read like a whole one */
+  const gm_status closed = gm__output_file_close(&recorder->file, recorder->path, status ? NULL : err);
+  if (!status && !closed && out) *out = found;
+  return status ? status : closed;
+}
+
+void gm__recorder_close(gm__recorder *recorder, bool forked) {
+  if (!recorder) return;
+  const gm_services *services = recorder->services;
+  gm__output_file_close(&recorder->file, recorder->path, NULL);
+  gm__output_file_close(&recorder->scratch, recorder->path, NULL);
+  for (uint32_t i = 0; i < GM__RECORDER_TAPES; i++) gm__release(services, recorder->tapes[i], sizeof(gm__tape));
+  if (recorder->path) gm__release(services, recorder->path, strlen(recorder->path) + 1);
+  if (!forked) gm__mutex_destroy(&recorder->lock);
+  gm__release(services, recorder, sizeof *recorder);
+}
