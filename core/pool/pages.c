@@ -225,7 +225,7 @@ static gm_status pages_create(gm_pool *pool, uint32_t count, uint32_t *out, gm_e
   if (!pages_reserve_record(pool)) {
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no host memory for the table of pages");
   }
-  gm_status status = gm__pool_claim(pool, bytes, err);
+  gm_status status = gm__pool_claim(pool, bytes, "gm_alloc", err);
   if (status != GM_OK) return status;
   status = pages_ask(pool, bytes, &native, err);
   if (status != GM_OK) {

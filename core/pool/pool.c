@@ -330,12 +330,12 @@ gm_status gm_pool_destroy(gm_pool *pool, gm_error *err) {
   return GM_OK;
 }
 
-gm_status gm__pool_claim(gm_pool *pool, uint64_t bytes, gm_error *err) {
+gm_status gm__pool_claim(gm_pool *pool, uint64_t bytes, const char *op, gm_error *err) {
   uint64_t cap = atomic_load_explicit(&pool->max_bytes, memory_order_relaxed);
   uint64_t claimed = atomic_load_explicit(&pool->claimed, memory_order_relaxed);
   do {
     if (claimed > cap || bytes > cap - claimed) {
-      return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
+      return gm__fail(err, GM_ERR_OVER_LIMIT, 0, op,
                       "%" PRIu64 " bytes more would go beyond the cap of pool \"%s\": %" PRIu64 " of %" PRIu64
                       " are taken",
                       bytes, pool->name, claimed, cap);
@@ -417,7 +417,7 @@ gm_status gm_pool_set_max_bytes(gm_pool *pool, uint64_t bytes, gm_error *err) {
 }
 
 static gm_status pool_record_more(gm_pool *pool, uint64_t bytes, gm_error *err) {
-  gm_status status = gm__pool_claim(pool, bytes, err);
+  gm_status status = gm__pool_claim(pool, bytes, "gm_pool_record_allocation", err);
   if (status) return status;
   atomic_fetch_add_explicit(&pool->recorded, bytes, memory_order_relaxed);
   gm__stats_grow(&pool->stats.reserved_bytes, &pool->stats.peak_reserved_bytes, bytes);

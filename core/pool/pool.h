@@ -82,8 +82,9 @@ static inline bool gm__pool_tracks(const gm_pool *pool) {
 
 static inline bool gm__pool_forked(const gm_pool *pool) { return gm__context_forked(pool->device->ctx); }
 
-/* Take `bytes` out of what the cap allows, or refuse with OVER_LIMIT; never above it, whatever other threads do. */
-gm_status gm__pool_claim(gm_pool *pool, uint64_t bytes, gm_error *err);
+/* Take `bytes` out of what the cap allows, or refuse `op` with OVER_LIMIT; never above it, whatever other threads do.
+ */
+gm_status gm__pool_claim(gm_pool *pool, uint64_t bytes, const char *op, gm_error *err);
 void gm__pool_unclaim(gm_pool *pool, uint64_t bytes);
 
 /* gm's own bound on reserved bytes now: the cap, and what the device's figures allow. Reads the figures: not for the

@@ -130,7 +130,7 @@ static gm_status supply_enter(gm_pool *pool, const gm__want *want, uint64_t byte
 }
 
 static gm_status supply_fill(gm_pool *pool, const gm__want *want, uint64_t bytes, gm__node *node, gm_error *err) {
-  gm_status status = gm__pool_claim(pool, bytes, err);
+  gm_status status = gm__pool_claim(pool, bytes, "gm_alloc", err);
   if (status) return status;
   status = supply_ask(pool, want, bytes, node, err);
   if (!status) {
@@ -166,8 +166,9 @@ gm_status gm__supply_adopt(gm_pool *pool, const gm__want *want, const gm_memory 
   gm__mutex_lock(&pool->lock);
   gm__node *node = gm__node_take(&pool->nodes);
   gm__mutex_unlock(&pool->lock);
-  if (!node) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_block_wrap", "no host memory for the pool's table");
-  gm_status status = gm__pool_claim(pool, want->bytes, err);
+  const char *op = opened ? "gm_block_import" : "gm_block_wrap";
+  if (!node) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for the pool's table");
+  gm_status status = gm__pool_claim(pool, want->bytes, op, err);
   if (status == GM_OK) {
     node->memory = *memory;
     node->offset = offset;

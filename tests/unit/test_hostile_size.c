@@ -134,6 +134,11 @@ static void test_foreign_memory_of_every_size(void **state) {
   pool_bench_ok(gm_pool_record_allocation(bench.pool, INT64_MAX, err));
   pool_bench_ok(gm_pool_record_allocation(bench.pool, INT64_MAX, err));
   assert_int_equal(gm_pool_record_allocation(bench.pool, INT64_MAX, &why), GM_ERR_OVER_LIMIT);
+  assert_string_equal(why.op, "gm_pool_record_allocation");
+  native.bytes = sizeof bytes;
+  assert_int_equal(gm_block_wrap(bench.pool, &native.head, &block, &why), GM_ERR_OVER_LIMIT);
+  assert_string_equal(why.op, "gm_block_wrap");
+  assert_int_equal(gm_alloc(bench.pool, &(gm_request){.bytes = sizeof bytes}, &block), GM_ACQUIRE_OVER_LIMIT);
   pool_bench_ok(gm_pool_record_allocation(bench.pool, -INT64_MAX, err));
   pool_bench_ok(gm_pool_record_allocation(bench.pool, -INT64_MAX, err));
   assert_int_equal(pool_bench_stats(&bench).reserved_bytes, 0);
