@@ -35,13 +35,13 @@ static bool movable_leave(const gm__cpu_syms *sys, unsigned char *home, unsigned
 bool gm__cpu_movable_try(const gm__cpu_syms *sys) {
   const uint64_t page = gm__cpu_page();
   unsigned char *begin = gm__cpu_pages_map(sys, GM__CPU_PAGES_MEMORY, page, page);
-  if (!begin) return true; /* no memory at this moment is no answer */
+  if (!begin) return false; /* what cannot be tried is not relied on */
   unsigned char *home = movable_home(sys, begin, page);
   const int code = errno;
   if (home) sys->munmap(home, page);
   sys->munmap(begin, page);
   errno = code;
-  return home || code == ENOMEM;
+  return home != NULL;
 }
 
 /* Nobody has used them so far: what they are to be is said before they are touched. Huge ones are advice. */

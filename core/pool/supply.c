@@ -208,10 +208,13 @@ gm_status gm__supply_enter_range(gm_pool *pool, const gm_memory *memory, gm__seg
     }
   }
   gm__mutex_unlock(&pool->lock);
-  return status == GM_OK ? GM_OK : gm__fail(err, status, 0, "gm_alloc", "a range of addresses cannot be entered");
+  if (status != GM_OK) return gm__fail(err, status, 0, "gm_alloc", "a range of addresses cannot be entered");
+  if (pool->marks) node->heap = gm__marks_heap(pool->marks, pool->name, memory->address, memory->bytes);
+  return GM_OK;
 }
 
 void gm__supply_leave_range(gm_pool *pool, gm__segment *segment) {
+  if (segment->node->heap) gm__marks_heap_end(pool->marks, segment->node->heap);
   gm__mutex_lock(&pool->lock);
   gm__pointers_remove(&pool->pointers, segment->node);
   segment->node->memory.handle = 0;
@@ -291,7 +294,10 @@ void gm__supply_end(gm_pool *pool) {
   uint32_t cursor = 0;
   for (gm__node *node; (node = gm__node_next(&pool->nodes, &cursor));) {
     if (node->state == GM__NODE_UNUSED || !node->memory.handle) continue;
-    if (node->state == GM__NODE_SEGMENT && node->segment->range) continue; /* the arena's */
+    if (node->state == GM__NODE_SEGMENT && node->segment->range) { /* the arena's */
+      if (!forked && node->heap) gm__marks_heap_end(pool->marks, node->heap);
+      continue;
+    }
     if (forked && node->state == GM__NODE_AWAY) continue; /* a thread that is not here may be half through with it */
     if (!forked) supply_let_go(pool, &node->memory, node);
     if (pool->has_upstream && !node->foreign) {

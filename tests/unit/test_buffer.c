@@ -88,7 +88,8 @@ static void open_card(pool_bench *bench, uint64_t local, uint64_t pinned) {
   counted_services_init(&bench->host);
   gm_context_params context = {
       .struct_size = sizeof context, .services = &bench->host.services, .ignore_environment = true};
-  gm_pool_params params = {.struct_size = sizeof params, .checked = true, .track = true, .name = "card"};
+  gm_pool_params params = {
+      .struct_size = sizeof params, .checked = true, .track = true, .name = "card", .no_vmm = true};
   pool_bench_ok(gm_context_create(&context, &bench->ctx, err));
   pool_bench_ok(gm_backend_register(bench->ctx, &ops, err));
   pool_bench_ok(gm_device_open_index(bench->ctx, "card", 0, &bench->device, err));

@@ -197,13 +197,14 @@ static void open_cold(pool_bench *bench, bool visible) {
   ops.invalidate = cold_invalidate;
   ops.fill = cold_fill;
   ops.copy_to_host = cold_read;
+  const gm_pool_params pool = {.struct_size = sizeof pool, .no_vmm = true};
   counted_services_init(&bench->host);
   gm_context_params params = {
       .struct_size = sizeof params, .services = &bench->host.services, .ignore_environment = true};
   pool_bench_ok(gm_context_create(&params, &bench->ctx, err));
   pool_bench_ok(gm_backend_register(bench->ctx, &ops, err));
   pool_bench_ok(gm_device_open_index(bench->ctx, "cold", 0, &bench->device, err));
-  pool_bench_ok(gm_pool_create(bench->device, NULL, &bench->pool, err));
+  pool_bench_ok(gm_pool_create(bench->device, &pool, &bench->pool, err));
 }
 
 static void test_memory_that_is_not_coherent_is_flushed_in_atoms(void **state) {
