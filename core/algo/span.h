@@ -1,8 +1,9 @@
 /* Spans: ranges of memory, named by a number, each with its neighbours. Their records lie outside the memory that they
- * describe, in chunks that never move. Externally synchronised. */
+ * describe, in one table, where each has a cache line for itself. Externally synchronised. */
 #ifndef GM_CORE_ALGO_SPAN_H
 #define GM_CORE_ALGO_SPAN_H
 
+#include <stdalign.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,13 +23,12 @@ typedef enum gm__span_state {
 enum {
   GM__SPAN_STATE = 0x7f,
   GM__SPAN_RARE = 0x80, /* there is more to say about it, elsewhere */
-  GM__SPAN_CHUNK = 256,
   GM__SPANS_MAX = 1 << 24
 };
 
 /* Sizes are in granules, whatever their bytes. Number 0 is nobody: an edge that any span may have for a neighbour. */
 typedef struct gm__span {
-  uint64_t address;
+  alignas(64) uint64_t address;
   uint64_t seq; /* when it was freed, by the caller's clock */
   uint32_t granules;
   uint32_t left, right; /* neighbours by address */
@@ -44,11 +44,14 @@ typedef struct gm__span {
 static inline uint32_t *gm__span_slack(gm__span *span) { return &span->prev; } /* bytes beyond what was asked for */
 static inline uint32_t *gm__span_tag(gm__span *span) { return &span->next; }
 
+/* A record's address is good until more are reserved. */
 typedef struct gm__spans {
-  gm__span **chunks;
-  uint32_t chunk_count, chunk_capacity;
+  gm__span *table;
   uint32_t unused, unused_count; /* linked by `next` */
+  uint32_t count;                /* records that were ever in use or unused; those behind them are untouched */
+  uint32_t capacity;
   uint32_t first_check;
+  void *memory; /* that the table lies in */
   const gm_services *services;
 } gm__spans;
 
@@ -56,14 +59,19 @@ typedef struct gm__spans {
 bool gm__spans_init(gm__spans *spans, const gm_services *services, uint32_t first_check);
 void gm__spans_clear(gm__spans *spans);
 
-/* See that `count` (less than a chunk) can be taken; false without host memory. */
-bool gm__spans_reserve(gm__spans *spans, uint32_t count);
+enum { GM__SPANS_STEP = 256 };
 
-static inline uint32_t gm__spans_count(const gm__spans *spans) { return spans->chunk_count * GM__SPAN_CHUNK; }
+bool gm__spans_reserve_slow(gm__spans *spans);
 
-static inline gm__span *gm__span_at(const gm__spans *spans, uint32_t number) {
-  return &spans->chunks[number / GM__SPAN_CHUNK][number % GM__SPAN_CHUNK];
+/* See that `count` (at most GM__SPANS_STEP) can be taken; false without host memory. */
+static inline bool gm__spans_reserve(gm__spans *spans, uint32_t count) {
+  return spans->unused_count >= count || gm__spans_reserve_slow(spans);
 }
+
+/* Every number is less. */
+static inline uint32_t gm__spans_count(const gm__spans *spans) { return spans->count; }
+
+static inline gm__span *gm__span_at(const gm__spans *spans, uint32_t number) { return &spans->table[number]; }
 
 /* One of those that were reserved. Its members but `check` are left over from before. */
 static inline uint32_t gm__spans_take(gm__spans *spans) {
