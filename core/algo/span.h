@@ -35,14 +35,16 @@ typedef struct gm__span {
   uint32_t prev, next;  /* a hole's in its bin; `next` of others: whatever their owner links */
   uint32_t home;        /* whose memory it is */
   uint32_t check;       /* counts hand-outs and frees */
-  uint16_t bin;         /* of a hole; of a live span the lane of the stream that asked for it */
-  uint8_t lane;         /* which holes it may be searched among */
-  uint8_t state;        /* gm__span_state, and GM__SPAN_RARE */
+  union {
+    struct {
+      uint16_t bin;  /* of a hole; of a live span the lane of the stream that asked for it */
+      uint8_t lane;  /* which holes it may be searched among */
+      uint8_t state; /* gm__span_state, and GM__SPAN_RARE */
+    };
+    uint32_t role; /* all three */
+  };
+  uint32_t slack, tag; /* of a live span: bytes beyond what was asked for, what it is for */
 } gm__span;
-
-/* What a live span keeps where a hole has its place in a bin. */
-static inline uint32_t *gm__span_slack(gm__span *span) { return &span->prev; } /* bytes beyond what was asked for */
-static inline uint32_t *gm__span_tag(gm__span *span) { return &span->next; }
 
 /* A record's address is good until more are reserved. */
 typedef struct gm__spans {

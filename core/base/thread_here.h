@@ -8,6 +8,8 @@
 
 enum { GM__HERE_SLOTS = 4 };
 
+#define GM__HERE_NOBODY UINT64_MAX /* a key that is never kept */
+
 /* A cache of the calling thread, for whoever has keys that are never used again. Its address names the thread among the
  * living ones. */
 typedef struct gm__thread_here {

@@ -17,6 +17,10 @@ static bool arena_has_lane(gm__arena *arena, int number) {
   gm__lane *lane = gm__alloc(arena_services(arena), sizeof *lane);
   if (!lane) return false;
   lane->number = (uint8_t)number;
+  lane->live_role = gm__lane_role(lane->number, GM__SPAN_LIVE);
+  lane->quick_role = gm__lane_role(lane->number, GM__SPAN_QUICK);
+  lane->hits = number < GM__LANE_IDLE ? &arena->tally.stream_hits : &arena->tally.global_hits;
+  lane->last_free = number < GM__LANE_IDLE ? &arena->order.slots[number].last_free : &arena->order.host_freed;
   arena->lanes[number] = lane;
   if (number != GM__LANE_MIXED) gm__cache_add_lane(arena->pool);
   return true;
@@ -51,7 +55,9 @@ int gm__arena_slot(gm__arena *arena, gm_stream *stream) {
 
 void gm__arena_forget_slot(gm__arena *arena, int slot) {
   const size_t at = gm__arena_stream_place(arena->order.slots[slot].stream);
-  if (arena->streams[at].stream == arena->order.slots[slot].stream) arena->streams[at].stream = NULL;
+  if (arena->streams[at].stream == arena->order.slots[slot].stream) {
+    arena->streams[at] = (gm__arena_stream){.stream = NULL, .lane = arena->lanes[GM__LANE_IDLE]};
+  }
   gm__order_forget(&arena->order, slot);
   arena_count_streams(arena);
 }
@@ -170,6 +176,7 @@ static gm__arena *arena_new(gm_pool *pool, const gm__memory_kind *kind, uint32_t
   arena->kind = *kind;
   arena->shift = (uint32_t)__builtin_ctzll(pool->rules.granule);
   arena->quick_most = (uint32_t)gm__min(pool->rules.small >> arena->shift, UINT32_MAX);
+  gm__lookup_init(&arena->lookup);
   gm__map_init(&arena->rare, services);
   gm__order_init(&arena->order, pool->device);
   arena_count_streams(arena);
@@ -178,6 +185,7 @@ static gm__arena *arena_new(gm_pool *pool, const gm__memory_kind *kind, uint32_t
   if (gm__spans_init(&arena->spans, services, check) && arena_has_lane(arena, GM__LANE_IDLE) &&
       arena_has_lane(arena, GM__LANE_MIXED)) {
     arena->lanes[GM__LANE_IDLE]->ordered = true;
+    arena->streams[gm__arena_stream_place(NULL)].lane = arena->lanes[GM__LANE_IDLE];
     return arena;
   }
   arena_release(arena, GM_CLOSE_NORMAL);
@@ -217,6 +225,10 @@ static gm__arena *arena_share(gm_pool *pool) {
   return NULL;
 }
 
+/* Under the pool's own key a thread finds no arena but its own: the fast way enters what it finds as the home thread.
+ */
+static uint64_t arena_shared_key(const gm_pool *pool) { return pool->serial | UINT64_C(1) << 63; }
+
 static gm__arena *arena_of_thread(gm_pool *pool) {
   gm__thread_life *life = gm__thread_life_take();
   gm__mutex_lock(&pool->lock);
@@ -238,7 +250,7 @@ static gm__arena *arena_of_thread(gm_pool *pool) {
     gm__bias_settle(&arena->lock, gm__thread_self());
     gm__arena_unlock(arena);
   }
-  gm__here_keep(pool->serial, arena);
+  gm__here_keep(own ? pool->serial : arena_shared_key(pool), arena);
   return arena;
 }
 
@@ -256,5 +268,6 @@ gm__arena *gm__arena_beside(gm_pool *pool, const gm__memory_kind *kind) {
 gm__arena *gm__arena_of(gm_pool *pool, const gm__memory_kind *kind) {
   if (!gm__kind_serves(&pool->main_kind, kind)) return gm__arena_beside(pool, kind);
   gm__arena *arena = gm__here_find(pool->serial);
+  if (!arena) arena = gm__here_find(arena_shared_key(pool));
   return arena ? arena : arena_of_thread(pool);
 }

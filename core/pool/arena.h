@@ -14,9 +14,10 @@
 #include "core/track/ledger.h"
 
 enum {
-  GM__ARENA_STREAMS = 64,   /* places of the table from stream to lane */
-  GM__ARENA_ASK_AFTER = 64, /* frees, where there are several streams */
-  GM__ARENA_SHIFT = 24      /* in gm_block.node: the number of the arena begins there */
+  GM__ARENA_STREAM_BITS = 6,
+  GM__ARENA_STREAMS = 1 << GM__ARENA_STREAM_BITS, /* places of the table from stream to lane */
+  GM__ARENA_ASK_AFTER = 64,                       /* frees, where there are several streams */
+  GM__ARENA_SHIFT = 24                            /* in gm_block.node: the number of the arena begins there */
 };
 
 #define GM__ARENA_BLOCK UINT32_C(0x80000000) /* in gm_block.node: a span of an arena */
@@ -28,6 +29,11 @@ typedef struct gm__tally {
   _Atomic uint64_t hole_hits;   /* of the hits: not out of a quick list */
   _Atomic uint64_t reclaimable; /* as of the last look */
 } gm__tally;
+
+typedef struct gm__arena_stream {
+  const gm_stream *stream; /* NULL: the host */
+  gm__lane *lane;
+} gm__arena_stream;
 
 struct gm__arena {
   gm__bias_lock lock; /* of all below */
@@ -41,10 +47,7 @@ struct gm__arena {
   bool watched;                   /* what is handed out and comes back is told to watch.h */
   gm__spans spans;
   gm__lookup lookup;
-  struct {
-    const gm_stream *stream;
-    gm__lane *lane;
-  } streams[GM__ARENA_STREAMS]; /* a cache */
+  gm__arena_stream streams[GM__ARENA_STREAMS]; /* a cache */
   gm__lane *lanes[GM__LANES];   /* NULL: no holes */
   gm__tally tally;
   gm__ledger ledger; /* open while the pool is tracked */
@@ -102,7 +105,7 @@ static inline gm__span *gm__arena_span(const gm__arena *arena, uint32_t number) 
 
 /* What was asked for of a live span. */
 static inline uint64_t gm__arena_requested(const gm__arena *arena, gm__span *span) {
-  return gm__arena_bytes(arena, span) - *gm__span_slack(span);
+  return gm__arena_bytes(arena, span) - span->slack;
 }
 
 static inline uint8_t gm__span_is(const gm__span *span) { return span->state & GM__SPAN_STATE; }
@@ -119,14 +122,19 @@ static inline void gm__tally_grow(_Atomic uint64_t *counter, _Atomic uint64_t *p
 }
 
 static inline size_t gm__arena_stream_place(const gm_stream *stream) {
-  return ((uintptr_t)stream >> 4 ^ (uintptr_t)stream >> 10) % GM__ARENA_STREAMS;
+  return (uint64_t)(uintptr_t)stream * UINT64_C(0x9e3779b97f4a7c15) >> (64 - GM__ARENA_STREAM_BITS);
 }
 
 /* The lane of the stream where it is known at once, of the host for NULL; NULL: gm__arena_slot knows more. */
 static inline gm__lane *gm__arena_lane(const gm__arena *arena, const gm_stream *stream) {
-  const size_t at = gm__arena_stream_place(stream);
-  if (!stream) return arena->lanes[GM__LANE_IDLE];
-  return arena->streams[at].stream == stream ? arena->streams[at].lane : NULL;
+  const gm__arena_stream *known = &arena->streams[gm__arena_stream_place(stream)];
+  if (__builtin_expect(known->stream == stream, 1)) return known->lane;
+  return stream ? NULL : arena->lanes[GM__LANE_IDLE];
+}
+
+/* A lane keeps at most so many in its quick lists. */
+static inline uint32_t gm__arena_quick(const gm__arena *arena) {
+  return atomic_load_explicit(&arena->pool->quick_blocks, memory_order_relaxed);
 }
 
 /* For the record: the lane of the stream that asked. */
@@ -187,24 +195,32 @@ static inline gm_block gm__arena_block(const gm__arena *arena, uint32_t number) 
 }
 
 /* The span is the caller's from now on / is the caller's no more. */
-static inline void gm__arena_hand_out(gm__arena *arena, gm__span *span, uint64_t bytes, uint32_t tag, uint8_t lane) {
+static inline void gm__arena_count_out(gm__arena *arena, gm__span *span, uint64_t bytes, uint32_t tag) {
   const uint64_t whole = gm__arena_bytes(arena, span);
-  span->state = (uint8_t)((span->state & GM__SPAN_RARE) | GM__SPAN_LIVE);
   span->check++;
-  span->bin = lane;
-  *gm__span_slack(span) = (uint32_t)(whole - bytes);
-  *gm__span_tag(span) = tag;
+  span->slack = (uint32_t)(whole - bytes);
+  span->tag = tag;
   gm__tally_grow(&arena->tally.in_use, &arena->tally.peak_in_use, whole);
   gm__tally_grow(&arena->tally.requested, &arena->tally.peak_requested, bytes);
 }
 
-static inline void gm__arena_take_back(gm__arena *arena, gm__span *span, uint32_t number, const gm_stream *stream) {
+static inline void gm__arena_hand_out(gm__arena *arena, gm__span *span, uint64_t bytes, uint32_t tag, uint8_t lane) {
+  span->state = (uint8_t)((span->state & GM__SPAN_RARE) | GM__SPAN_LIVE);
+  span->bin = lane;
+  gm__arena_count_out(arena, span, bytes, tag);
+}
+
+static inline void gm__arena_count_back(gm__arena *arena, gm__span *span) {
   const uint64_t whole = gm__arena_bytes(arena, span);
-  if (__builtin_expect(arena->watched, 0)) gm__watch_leave(arena, number, stream);
   span->check++;
   gm__tally_add(&arena->tally.in_use, 0 - whole);
-  gm__tally_add(&arena->tally.requested, *gm__span_slack(span) - whole);
+  gm__tally_add(&arena->tally.requested, span->slack - whole);
   gm__tally_add(&arena->tally.frees, 1);
+}
+
+static inline void gm__arena_take_back(gm__arena *arena, gm__span *span, uint32_t number, const gm_stream *stream) {
+  if (__builtin_expect(arena->watched, 0)) gm__watch_leave(arena, number, stream);
+  gm__arena_count_back(arena, span);
 }
 
 #endif

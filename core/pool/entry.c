@@ -21,10 +21,10 @@ static void entry_of_span(gm__arena *arena, uint32_t number, gm__entry *out) {
                      .arena = arena,
                      .node = node,
                      .span = number,
-                     .tag = *gm__span_tag(span),
+                     .tag = span->tag,
                      .stream = gm__arena_asked_on(arena, span),
                      .offset = span->address - node->address,
-                     .requested = gm__arena_bytes(arena, span) - *gm__span_slack(span),
+                     .requested = gm__arena_bytes(arena, span) - span->slack,
                      .block = gm__arena_block(arena, number),
                      .order = &arena->order,
                      .rare = gm__arena_rare(arena, number)};

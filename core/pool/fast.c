@@ -13,10 +13,14 @@
 #define FAST_INLINE static inline __attribute__((always_inline))
 #define FAST_APART static __attribute__((noinline))
 
-/* The calling thread's arena in a pool that needs nothing but memory; NULL: not known here, or forked. */
-static inline gm__arena *fast_arena(const gm_pool *pool) {
-  if (FAST_UNLIKELY(atomic_load_explicit(pool->generation_at, memory_order_relaxed) != pool->generation)) return NULL;
-  return gm__here_find(pool->fast_key);
+/* Into the calling thread's own arena in a pool that needs nothing but memory; false: not known here, or forked. */
+FAST_INLINE bool fast_open(const gm_pool *pool, gm__arena **out) {
+  const gm__thread_here *here = &gm__here;
+  const size_t at = pool->fast_key % GM__HERE_SLOTS;
+  if (FAST_UNLIKELY(atomic_load_explicit(pool->generation_at, memory_order_relaxed) != pool->generation)) return false;
+  if (FAST_UNLIKELY(here->slots[at].key != pool->fast_key)) return false;
+  *out = here->slots[at].value;
+  return gm__bias_enter(&(*out)->lock, here);
 }
 
 /* Plain memory, which every arena of a thread has. */
@@ -53,12 +57,27 @@ FAST_APART uint32_t fast_cut(gm__arena *arena, gm__lane *lane, uint32_t granules
   return number;
 }
 
-/* Inside the lock. 0: not so easily. */
-FAST_INLINE uint32_t fast_take(gm__arena *arena, uint64_t bytes, const gm_stream *stream, uint32_t tag) {
-  const uint64_t granules = (bytes + gm__arena_granule(arena) - 1) >> arena->shift;
+/* A block of that size which the stream freed; NULL: none, or not so easily. */
+FAST_INLINE const gm__span *fast_quick(gm__arena *arena, uint64_t bytes, const gm_stream *stream, uint32_t tag) {
+  const gm__arena_stream *known = &arena->streams[gm__arena_stream_place(stream)];
+  const uint64_t granules = ((bytes - 1) >> arena->shift) + 1; /* of no bytes: more than any list has */
+  if (FAST_UNLIKELY(known->stream != stream || arena->watched)) return NULL;
+  gm__lane *lane = known->lane;
+  gm__quick *quick = gm__quick_of(lane, (uint32_t)granules);
+  if (quick->granules != granules) return NULL;
+  gm__span *span = gm__arena_span(arena, gm__quick_pop(lane, quick, &arena->spans));
+  span->role = lane->live_role;
+  gm__tally_add(lane->hits, 1);
+  gm__arena_count_out(arena, span, bytes, tag);
+  return span;
+}
+
+/* The same out of quick lists or holes. */
+static uint32_t fast_take(gm__arena *arena, uint64_t bytes, const gm_stream *stream, uint32_t tag) {
+  const uint64_t granules = ((bytes - 1) >> arena->shift) + 1;
   gm__lane *lane = gm__arena_lane(arena, stream);
-  if (FAST_UNLIKELY(!lane || granules - 1 >= UINT32_MAX)) return 0;
-  uint32_t number = gm__quick_take(lane, &arena->spans, (uint32_t)granules);
+  if (FAST_UNLIKELY(!lane || granules > UINT32_MAX)) return 0;
+  uint32_t number = FAST_UNLIKELY(arena->watched) ? gm__quick_take(lane, &arena->spans, granules) : 0;
   if (!number) number = fast_cut(arena, lane, (uint32_t)granules);
   if (FAST_UNLIKELY(!number)) return 0;
   gm__span *span = gm__arena_span(arena, number);
@@ -69,16 +88,29 @@ FAST_INLINE uint32_t fast_take(gm__arena *arena, uint64_t bytes, const gm_stream
   return number;
 }
 
+/* ---- handing out ---- */
+
+/* Entered; left. */
+FAST_APART gm_acquire fast_alloc_more(gm__arena *arena, const gm_request *request, gm_block *out) {
+  const uint32_t number = fast_take(arena, request->bytes, request->stream, request->tag);
+  if (FAST_LIKELY(number)) *out = gm__arena_block(arena, number);
+  gm__arena_leave(arena);
+  return FAST_LIKELY(number) ? GM_ACQUIRE_OK : gm__acquire(arena->pool, request, out);
+}
+
 gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *out) {
   if (FAST_UNLIKELY(!pool || !request || !out || !gm__pool_is(pool))) return GM_ACQUIRE_INVALID;
-  gm__arena *arena = fast_arena(pool);
-  if (FAST_LIKELY(arena && fast_is_plain(arena, request) && gm__bias_enter(&arena->lock, gm__thread_self()))) {
-    const uint32_t number = fast_take(arena, request->bytes, request->stream, request->tag);
-    if (number) *out = gm__arena_block(arena, number);
+  gm__arena *arena;
+  if (FAST_UNLIKELY(!fast_open(pool, &arena))) return gm__acquire(pool, request, out);
+  if (FAST_UNLIKELY(!fast_is_plain(arena, request))) {
     gm__arena_leave(arena);
-    if (FAST_LIKELY(number)) return GM_ACQUIRE_OK;
+    return gm__acquire(pool, request, out);
   }
-  return gm__acquire(pool, request, out);
+  const gm__span *span = fast_quick(arena, request->bytes, request->stream, request->tag);
+  if (!span) return fast_alloc_more(arena, request, out);
+  *out = gm__arena_block(arena, (uint32_t)(span - arena->spans.table));
+  gm__arena_leave(arena);
+  return GM_ACQUIRE_OK;
 }
 
 FAST_APART void *fast_malloc_slow(gm_pool *pool, uint64_t bytes, gm_stream *stream) {
@@ -88,48 +120,67 @@ FAST_APART void *fast_malloc_slow(gm_pool *pool, uint64_t bytes, gm_stream *stre
   return answer == GM_ACQUIRE_OK || answer == GM_ACQUIRE_FRESH ? (void *)(uintptr_t)block.address : NULL;
 }
 
+/* Entered; left. */
+FAST_APART void *fast_malloc_more(gm__arena *arena, uint64_t bytes, gm_stream *stream) {
+  const uint32_t number = fast_take(arena, bytes, stream, 0);
+  void *pointer = (void *)(uintptr_t)gm__arena_span(arena, number)->address;
+  gm__arena_leave(arena);
+  return FAST_LIKELY(number) ? pointer : fast_malloc_slow(arena->pool, bytes, stream);
+}
+
 void *gm_malloc(gm_pool *pool, uint64_t bytes, gm_stream *stream) {
   if (FAST_UNLIKELY(!pool || !gm__pool_is(pool))) return NULL;
-  gm__arena *arena = fast_arena(pool);
-  if (FAST_LIKELY(arena && gm__bias_enter(&arena->lock, gm__thread_self()))) {
-    const uint32_t number = fast_take(arena, bytes, stream, 0);
-    void *pointer = (void *)(uintptr_t)gm__arena_span(arena, number)->address;
-    gm__arena_leave(arena);
-    if (FAST_LIKELY(number)) return pointer;
-  }
-  return fast_malloc_slow(pool, bytes, stream);
+  gm__arena *arena;
+  if (FAST_UNLIKELY(!fast_open(pool, &arena))) return fast_malloc_slow(pool, bytes, stream);
+  const gm__span *span = fast_quick(arena, bytes, stream, 0);
+  if (!span) return fast_malloc_more(arena, bytes, stream);
+  void *pointer = (void *)(uintptr_t)span->address;
+  gm__arena_leave(arena);
+  return pointer;
+}
+
+/* ---- giving back ---- */
+
+/* Entered; left. */
+FAST_APART gm_status fast_free_more(gm__arena *arena, uint32_t number, const gm_block *block, gm_stream *stream) {
+  const bool given = number && gm__give(arena, number, stream);
+  gm__arena_leave(arena);
+  return FAST_LIKELY(given) ? GM_OK : gm__give_back(arena->pool, block, stream);
 }
 
 gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream) {
   if (FAST_UNLIKELY(!pool || !block || !gm__pool_is(pool))) return GM_ERR_INVALID_ARGUMENT;
-  gm__arena *arena = fast_arena(pool);
-  if (FAST_LIKELY(arena && block->node >> GM__ARENA_SHIFT == arena->tag_of_blocks &&
-                  gm__bias_enter(&arena->lock, gm__thread_self()))) {
-    const uint32_t number = gm__arena_find(arena, block);
-    const bool given = number && gm__give(arena, number, stream);
-    gm__arena_leave(arena);
-    if (FAST_LIKELY(given)) return GM_OK;
-  }
-  return gm__give_back(pool, block, stream);
+  gm__arena *arena;
+  if (FAST_UNLIKELY(!fast_open(pool, &arena))) return gm__give_back(pool, block, stream);
+  const bool own = block->node >> GM__ARENA_SHIFT == arena->tag_of_blocks;
+  const uint32_t number = FAST_LIKELY(own) ? gm__arena_find(arena, block) : 0;
+  if (!number || !gm__give_quick(arena, number, stream)) return fast_free_more(arena, number, block, stream);
+  gm__arena_leave(arena);
+  return GM_OK;
 }
 
-/* The pointer is of the thread's own arena. */
-FAST_APART gm_status fast_give_slowly(const gm_pool *pool, gm__arena *arena, const void *pointer, uint64_t bytes,
-                                      gm_stream *stream) {
+/* Entered; left. The pointer is of the thread's own arena, or number 0. */
+FAST_APART gm_status fast_free_ptr_more(gm__arena *arena, uint32_t number, void *pointer, uint64_t bytes,
+                                        gm_stream *stream) {
+  gm_pool *pool = arena->pool;
+  const bool fits = number && bytes <= gm__arena_bytes(arena, gm__arena_span(arena, number));
+  const bool given = fits && gm__give(arena, number, stream);
+  gm__arena_leave(arena);
+  if (FAST_LIKELY(given)) return GM_OK;
+  if (!number) return gm__give_back_ptr(pool, pointer, bytes, stream);
   if (stream && stream->device != pool->device) return GM_ERR_INVALID_ARGUMENT;
   return gm__serve_give_back_at(arena, (uintptr_t)pointer, bytes, stream);
 }
 
 gm_status gm_free_ptr(gm_pool *pool, void *pointer, uint64_t bytes_or_0, gm_stream *stream) {
   if (FAST_UNLIKELY(!pool || !gm__pool_is(pool))) return GM_ERR_INVALID_ARGUMENT;
-  gm__arena *arena = fast_arena(pool);
-  if (FAST_LIKELY(arena && gm__bias_enter(&arena->lock, gm__thread_self()))) {
-    const uint32_t number = gm__lookup_find(&arena->lookup, &arena->spans, (uintptr_t)pointer);
-    const bool given = number && bytes_or_0 <= gm__arena_bytes(arena, gm__arena_span(arena, number)) &&
-                       gm__give(arena, number, stream);
-    gm__arena_leave(arena);
-    if (FAST_LIKELY(given)) return GM_OK;
-    if (number) return fast_give_slowly(pool, arena, pointer, bytes_or_0, stream);
+  gm__arena *arena;
+  if (FAST_UNLIKELY(!fast_open(pool, &arena))) return gm__give_back_ptr(pool, pointer, bytes_or_0, stream);
+  const uint32_t number = gm__lookup_find(&arena->lookup, &arena->spans, (uintptr_t)pointer);
+  const bool fits = bytes_or_0 <= gm__arena_bytes(arena, gm__arena_span(arena, number)); /* of 0 only nothing */
+  if (!fits || !gm__give_quick(arena, number, stream)) {
+    return fast_free_ptr_more(arena, number, pointer, bytes_or_0, stream);
   }
-  return gm__give_back_ptr(pool, pointer, bytes_or_0, stream);
+  gm__arena_leave(arena);
+  return GM_OK;
 }

@@ -8,6 +8,8 @@
  * stream is known to the arena, or before the pool would grow: otherwise a free on one stream would take memory away
  * from the others. */
 
+enum { HOLE_LOOKS = 16 }; /* lists, for one to lose a span */
+
 static uint32_t hole_granules(const gm__arena *arena, const gm__want *want) {
   return (uint32_t)(want->exact >> arena->shift);
 }
@@ -60,26 +62,50 @@ void gm__hole_put(gm__arena *arena, uint32_t number, const gm__mark *mark, bool 
   gm__heap_put(&arena->spans, hole_heap(arena, number), number);
 }
 
-void gm__hole_give(gm__arena *arena, uint32_t number, gm__lane *lane) {
-  arena->frees++;
+static void hole_free_one(gm__arena *arena, uint32_t number, gm__lane *lane) {
+  gm__arena_span(arena, number)->lane = lane->number;
   gm__lookup_remove(&arena->lookup, &arena->spans, number);
   gm__hole_free(arena, number, lane);
 }
 
-static void hole_flush_list(gm__arena *arena, gm__lane *lane, gm__quick *quick) {
-  while (quick->head) {
-    const uint32_t number = quick->head;
-    gm__span *span = gm__arena_span(arena, number);
-    quick->head = span->next;
-    gm__lookup_remove(&arena->lookup, &arena->spans, number);
-    span->lane = lane->number;
-    gm__hole_free(arena, number, lane);
+/* Of lists that are full the next one behind the last that lost one gives one up, never its own; none may be near. */
+static void hole_evict_one(gm__arena *arena, gm__lane *lane, const gm__quick *own) {
+  for (int i = 0; i < HOLE_LOOKS; i++) {
+    gm__quick *quick = &lane->quick[lane->hand++ % GM__QUICK_LISTS];
+    if (!quick->granules || quick == own) continue;
+    hole_free_one(arena, gm__quick_pop(lane, quick, &arena->spans), lane);
+    return;
   }
+}
+
+/* What nobody asks for any more makes room for what is freed now, one for one, so that no free pays for many: the list
+ * of another size that is where this one's belongs, or any when all is full. */
+static void hole_make_room(gm__arena *arena, gm__lane *lane, uint32_t granules, uint32_t most) {
+  gm__quick *quick = gm__quick_of(lane, granules);
+  if (quick->granules && quick->granules != granules) {
+    hole_free_one(arena, gm__quick_pop(lane, quick, &arena->spans), lane);
+  } else if (most && lane->quick_count >= most) {
+    hole_evict_one(arena, lane, quick);
+  }
+}
+
+void gm__hole_give(gm__arena *arena, uint32_t number, gm__lane *lane) {
+  gm__span *span = gm__arena_span(arena, number);
+  const uint32_t most = gm__arena_quick(arena);
+  arena->frees++;
+  if (span->granules <= arena->quick_most) {
+    hole_make_room(arena, lane, span->granules, most);
+    if (gm__quick_put(lane, span, number, most)) return;
+  }
+  hole_free_one(arena, number, lane);
+}
+
+static void hole_flush_list(gm__arena *arena, gm__lane *lane, gm__quick *quick) {
+  while (quick->head) hole_free_one(arena, gm__quick_pop(lane, quick, &arena->spans), lane);
 }
 
 static void hole_flush_lane(gm__arena *arena, gm__lane *lane) {
   for (int i = 0; lane->quick_count && i < GM__QUICK_LISTS; i++) hole_flush_list(arena, lane, &lane->quick[i]);
-  lane->quick_count = 0;
 }
 
 bool gm__holes_flush(gm__arena *arena) {

@@ -22,6 +22,11 @@ static inline uint64_t lookup_anchor(const gm__lookup *lookup, const gm__spans *
 
 typedef uint64_t lookup_key(const gm__lookup *lookup, const gm__spans *spans, uint32_t number);
 
+void gm__lookup_init(gm__lookup *lookup) {
+  static uint32_t none[2]; /* nothing is ever inserted here: there is no room */
+  *lookup = (gm__lookup){.slots = none, .down = 63, .mask = 1};
+}
+
 static size_t lookup_bytes(const gm__lookup *lookup) { return ((size_t)1 << lookup->bits) * sizeof *lookup->slots; }
 
 static void lookup_close_inside(gm__lookup *lookup, const gm_services *services) {
@@ -30,7 +35,7 @@ static void lookup_close_inside(gm__lookup *lookup, const gm_services *services)
 }
 
 static void lookup_fill(gm__lookup *lookup, const gm__spans *spans, const gm__lookup *from) {
-  for (size_t i = 0; from->slots && i < (size_t)1 << from->bits; i++) {
+  for (size_t i = 0; i <= from->mask; i++) {
     const uint32_t number = from->slots[i];
     if (number) gm__lookup_insert(lookup, gm__span_at(spans, number)->address, number);
   }
@@ -38,9 +43,12 @@ static void lookup_fill(gm__lookup *lookup, const gm__spans *spans, const gm__lo
 
 bool gm__lookup_reserve(gm__lookup *lookup, const gm__spans *spans) {
   if (lookup->room) return true;
-  const uint32_t bits = lookup->slots ? lookup->bits + 1 : LOOKUP_LEAST_BITS;
+  const uint32_t bits = lookup->bits ? lookup->bits + 1 : LOOKUP_LEAST_BITS;
   if (bits > LOOKUP_MOST_BITS) return false;
-  gm__lookup grown = {.bits = bits, .room = (UINT32_C(1) << bits) / LOOKUP_SHARE};
+  gm__lookup grown = {.bits = bits,
+                      .down = 64 - bits,
+                      .mask = (UINT32_C(1) << bits) - 1,
+                      .room = (UINT32_C(1) << bits) / LOOKUP_SHARE};
   grown.slots = gm__alloc_array(spans->services, (size_t)1 << bits, sizeof *grown.slots);
   if (!grown.slots) return false;
   lookup_fill(&grown, spans, lookup);
@@ -52,15 +60,15 @@ bool gm__lookup_reserve(gm__lookup *lookup, const gm__spans *spans) {
 
 void gm__lookup_clear(gm__lookup *lookup, const gm_services *services) {
   lookup_close_inside(lookup, services);
-  if (lookup->slots) gm__release(services, lookup->slots, lookup_bytes(lookup));
-  *lookup = (gm__lookup){.slots = NULL};
+  if (lookup->bits) gm__release(services, lookup->slots, lookup_bytes(lookup));
+  gm__lookup_init(lookup);
 }
 
 /* Inlined into both of its callers: a free that makes a hole takes its address out, and pays for no call per step. */
 __attribute__((always_inline)) static inline void lookup_take(const gm__lookup *lookup, uint32_t *slots,
                                                               const gm__spans *spans, lookup_key *key,
                                                               uint32_t number) {
-  const uint32_t mask = (UINT32_C(1) << lookup->bits) - 1;
+  const uint32_t mask = lookup->mask;
   uint32_t gap = gm__lookup_place(lookup, key(lookup, spans, number)), at, next;
   while (slots[gap] != number) gap = (gap + 1) & mask;
   for (at = (gap + 1) & mask; (next = slots[at]); at = (at + 1) & mask) {
@@ -85,7 +93,7 @@ void gm__lookup_remove(gm__lookup *lookup, const gm__spans *spans, uint32_t numb
 
 void gm__lookup_insert_inside(gm__lookup *lookup, uint32_t number) {
   gm__lookup_inside *inside = &lookup->inside;
-  const uint32_t mask = (UINT32_C(1) << lookup->bits) - 1;
+  const uint32_t mask = lookup->mask;
   const uint64_t anchor = lookup_anchor(lookup, inside->spans, number);
   uint32_t at = gm__lookup_place(lookup, anchor);
   while (inside->slots[at]) at = (at + 1) & mask;
@@ -95,7 +103,7 @@ void gm__lookup_insert_inside(gm__lookup *lookup, uint32_t number) {
 
 bool gm__lookup_open_inside(gm__lookup *lookup, const gm__spans *spans, uint32_t shift) {
   if (lookup->inside.slots) return true;
-  if (!lookup->slots) return false;
+  if (!lookup->bits) return false;
   uint32_t *slots = gm__alloc_array(spans->services, (size_t)1 << lookup->bits, sizeof *slots);
   if (!slots) return false;
   lookup->inside = (gm__lookup_inside){.slots = slots, .spans = spans, .shift = shift};
@@ -108,7 +116,7 @@ bool gm__lookup_open_inside(gm__lookup *lookup, const gm__spans *spans, uint32_t
 /* The span in the slots from the anchor's place on that contains the granule; 0: none. */
 static uint32_t lookup_try(const gm__lookup *lookup, uint64_t anchor, uint64_t granule) {
   const gm__lookup_inside *inside = &lookup->inside;
-  const uint32_t mask = (UINT32_C(1) << lookup->bits) - 1;
+  const uint32_t mask = lookup->mask;
   uint32_t at = gm__lookup_place(lookup, anchor), number;
   for (; (number = inside->slots[at]); at = (at + 1) & mask) {
     const gm__span *span = gm__span_at(inside->spans, number);

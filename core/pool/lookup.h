@@ -15,12 +15,16 @@ typedef struct gm__lookup_inside {
 } gm__lookup_inside;
 
 typedef struct gm__lookup {
-  uint32_t *slots; /* numbers of spans; 0: empty */
-  uint32_t bits;   /* there are 1 << bits slots */
+  uint32_t *slots;     /* numbers of spans; 0: empty. Never NULL: without memory all are empty */
+  uint32_t bits;       /* there are 1 << bits slots; 0: none of its own */
+  uint32_t down, mask; /* from the product to a place; the highest place */
   uint32_t room;   /* how many more may be inserted before the table must grow */
   uint32_t count;
   gm__lookup_inside inside;
 } gm__lookup;
+
+/* No slots of its own yet. */
+void gm__lookup_init(gm__lookup *lookup);
 
 /* See that one more can be inserted; false without host memory. */
 bool gm__lookup_reserve(gm__lookup *lookup, const gm__spans *spans);
@@ -40,14 +44,13 @@ uint32_t gm__lookup_find_inside(const gm__lookup *lookup, uint64_t address);
 void gm__lookup_insert_inside(gm__lookup *lookup, uint32_t number);
 
 static inline uint32_t gm__lookup_place(const gm__lookup *lookup, uint64_t address) {
-  return (uint32_t)(address * UINT64_C(0x9e3779b97f4a7c15) >> (64 - lookup->bits));
+  return (uint32_t)(address * UINT64_C(0x9e3779b97f4a7c15) >> lookup->down);
 }
 
 /* Room was reserved. */
 static inline void gm__lookup_insert(gm__lookup *lookup, uint64_t address, uint32_t number) {
-  const uint32_t mask = (UINT32_C(1) << lookup->bits) - 1;
   uint32_t at = gm__lookup_place(lookup, address);
-  while (lookup->slots[at]) at = (at + 1) & mask;
+  while (lookup->slots[at]) at = (at + 1) & lookup->mask;
   lookup->slots[at] = number;
   lookup->room--;
   lookup->count++;
@@ -56,10 +59,11 @@ static inline void gm__lookup_insert(gm__lookup *lookup, uint64_t address, uint3
 
 /* 0: no span in the table begins there. */
 static inline uint32_t gm__lookup_find(const gm__lookup *lookup, const gm__spans *spans, uint64_t address) {
-  if (!lookup->count) return 0;
-  const uint32_t mask = (UINT32_C(1) << lookup->bits) - 1;
-  uint32_t at = gm__lookup_place(lookup, address), number;
-  while ((number = lookup->slots[at]) && gm__span_at(spans, number)->address != address) at = (at + 1) & mask;
+  uint32_t at = gm__lookup_place(lookup, address), number = lookup->slots[at];
+  while (number && __builtin_expect(gm__span_at(spans, number)->address != address, 0)) {
+    at = (at + 1) & lookup->mask;
+    number = lookup->slots[at];
+  }
   return number;
 }
 

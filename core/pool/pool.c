@@ -148,7 +148,8 @@ static void pool_init_arenas(gm_pool *pool, gm_device *device, const gm_pool_par
   pool->serial = atomic_fetch_add(&last_serial, 1) + 1;
   pool->generation = device->ctx->generation;
   pool->generation_at = gm__process_generation_at();
-  if (pool->strategy == GM_STRATEGY_BEST_FIT && !pool->guard) pool->fast_key = pool->serial;
+  const bool fast = pool->strategy == GM_STRATEGY_BEST_FIT && !pool->guard;
+  pool->fast_key = fast ? pool->serial : GM__HERE_NOBODY;
 }
 
 static void pool_init(gm_pool *pool, gm_device *device, const gm_pool_params *params) {

@@ -98,7 +98,7 @@ static void quota_count_arena(gm__quotas *quotas, gm__arena *arena) {
   for (uint32_t number = 1; number < gm__spans_count(&arena->spans); number++) {
     gm__span *span = gm__arena_span(arena, number);
     if (gm__span_is(span) == GM__SPAN_LIVE)
-      quota_count(quotas, *gm__span_tag(span), gm__arena_bytes(arena, span) - *gm__span_slack(span));
+      quota_count(quotas, span->tag, gm__arena_bytes(arena, span) - span->slack);
   }
   gm__arena_unlock(arena);
 }
@@ -121,7 +121,7 @@ static gm_status quota_begin(gm_pool *pool, gm_error *err) {
   if (!quotas) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_set_quota", "no host memory for quotas");
   gm__mutex_init(&quotas->lock);
   quota_count_pool(quotas, pool);
-  pool->fast_key = 0; /* the fast path knows no quotas */
+  pool->fast_key = GM__HERE_NOBODY; /* the fast path knows no quotas */
   pool->quotas = quotas;
   return GM_OK;
 }

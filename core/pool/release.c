@@ -154,7 +154,7 @@ gm_status gm__give_back_ptr(gm_pool *pool, const void *pointer, uint64_t bytes_o
   if (!pointer) return GM_OK;
   if (stream && stream->device != pool->device) return GM_ERR_INVALID_ARGUMENT;
   if (gm__pool_forked(pool)) return GM_ERR_FORKED;
-  gm__arena *arena = pool->fast_key ? gm__entry_arena_at(pool, (uintptr_t)pointer) : NULL;
+  gm__arena *arena = pool->fast_key != GM__HERE_NOBODY ? gm__entry_arena_at(pool, (uintptr_t)pointer) : NULL;
   if (arena) return gm__serve_give_back_at(arena, (uintptr_t)pointer, bytes_or_0, stream);
   if (!gm__entry_at(pool, (uintptr_t)pointer, &entry)) return GM_ERR_INVALID_ARGUMENT;
   gm__entry_close(&entry);

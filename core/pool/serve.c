@@ -17,9 +17,8 @@
 /* A span of exactly that size, which the stream freed last. */
 static uint32_t serve_quick(gm__arena *arena, const gm__want *want, int slot) {
   gm__lane *lane = arena->lanes[slot == GM__ORDER_HOST ? GM__LANE_IDLE : slot];
-  const uint64_t granules = want->exact >> arena->shift;
-  if (!lane->ordered || want->align > gm__arena_granule(arena) || granules > UINT32_MAX) return 0;
-  return gm__quick_take(lane, &arena->spans, (uint32_t)granules);
+  if (!lane->ordered || want->align > gm__arena_granule(arena)) return 0;
+  return gm__quick_take(lane, &arena->spans, want->exact >> arena->shift);
 }
 
 static uint32_t serve_find(gm__arena *arena, const gm__want *want, int slot, bool others, gm__order_verdict *verdict) {

@@ -32,7 +32,7 @@ static gm_track_entry tracked_entry(const gm__arena *arena, uint32_t number, con
                           .mark = record->mark,
                           .pool = arena->pool->id,
                           .stream = record->stream,
-                          .tag = *gm__span_tag(span),
+                          .tag = span->tag,
                           .location = record->moved ? record->location : gm__pool_location(arena->pool, memory)};
 }
 
@@ -73,7 +73,7 @@ static bool tracked_untrack(void *user, uint64_t id) {
     found = number != 0;
     if (found) {
       gm__span *span = gm__arena_span(arena, number);
-      gm__ledger_leave(&arena->ledger, number, gm__arena_requested(arena, span), *gm__span_tag(span));
+      gm__ledger_leave(&arena->ledger, number, gm__arena_requested(arena, span), span->tag);
     }
     gm__arena_unlock(arena);
   }

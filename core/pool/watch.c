@@ -8,7 +8,7 @@
 static bool watch_ledger_enter(gm__arena *arena, uint32_t number, uint64_t stream) {
   gm__ledger *ledger = &arena->ledger;
   gm__span *span = gm__arena_span(arena, number);
-  const uint32_t numbers = gm__spans_count(&arena->spans), tag = *gm__span_tag(span);
+  const uint32_t numbers = gm__spans_count(&arena->spans), tag = span->tag;
   gm__ledger_total *total = gm__ledger_ready(ledger, numbers, tag);
   if (__builtin_expect(!total, 0)) total = gm__ledger_reserve(ledger, numbers, tag);
   if (total) gm__ledger_enter(ledger, total, number, gm__arena_requested(arena, span), stream);
@@ -30,7 +30,7 @@ void gm__watch_leave(gm__arena *arena, uint32_t number, const gm_stream *stream)
   gm__span *span = gm__arena_span(arena, number);
   if (arena->tape) gm__tape_add(arena->tape, number, 0, stream ? stream->id : 0);
   if (!arena->ledger.tracker) return;
-  gm__ledger_leave(&arena->ledger, number, gm__arena_requested(arena, span), *gm__span_tag(span));
+  gm__ledger_leave(&arena->ledger, number, gm__arena_requested(arena, span), span->tag);
 }
 
 /* ---- beginning and ending ---- */
