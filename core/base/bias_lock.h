@@ -23,7 +23,8 @@ void gm__bias_destroy(gm__bias_lock *lock);
 /* The home thread is another one from now on. Called inside; the one before has ended, or never was. */
 void gm__bias_settle(gm__bias_lock *lock, const void *home);
 
-/* The way in of the home thread, which nobody else may try; false while it is not the owner, and nothing has happened. */
+/* The way in of the home thread, which nobody else may try; false while it is not the owner, and nothing has happened.
+ */
 static inline bool gm__bias_enter(gm__bias_lock *lock, const void *self) {
   atomic_store_explicit(&lock->busy, 1, memory_order_relaxed);
   atomic_signal_fence(memory_order_seq_cst); /* the processor's part is the barrier of who takes the lock away */

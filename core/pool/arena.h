@@ -48,7 +48,7 @@ struct gm__arena {
   gm__spans spans;
   gm__lookup lookup;
   gm__arena_stream streams[GM__ARENA_STREAMS]; /* a cache */
-  gm__lane *lanes[GM__LANES];   /* NULL: no holes */
+  gm__lane *lanes[GM__LANES];                  /* NULL: no holes */
   gm__tally tally;
   gm__ledger ledger; /* open while the pool is tracked */
   gm__tape *tape;    /* while it is recorded */

@@ -24,7 +24,7 @@ typedef struct gm__lane {
   uint8_t number;
   bool ordered; /* its stream runs in order by itself: what was freed there may be used there at once */
   uint32_t quick_count;
-  uint32_t hand; /* the list that lost a span last when all were full */
+  uint32_t hand;                  /* the list that lost a span last when all were full */
   uint32_t live_role, quick_role; /* gm__span.role of what its stream holds, and of what is in its quick lists */
   _Atomic uint64_t *hits;         /* where requests of its stream are counted that are served from it */
   uint64_t *last_free;            /* when its stream freed something last */

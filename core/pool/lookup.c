@@ -45,10 +45,8 @@ bool gm__lookup_reserve(gm__lookup *lookup, const gm__spans *spans) {
   if (lookup->room) return true;
   const uint32_t bits = lookup->bits ? lookup->bits + 1 : LOOKUP_LEAST_BITS;
   if (bits > LOOKUP_MOST_BITS) return false;
-  gm__lookup grown = {.bits = bits,
-                      .down = 64 - bits,
-                      .mask = (UINT32_C(1) << bits) - 1,
-                      .room = (UINT32_C(1) << bits) / LOOKUP_SHARE};
+  gm__lookup grown = {
+      .bits = bits, .down = 64 - bits, .mask = (UINT32_C(1) << bits) - 1, .room = (UINT32_C(1) << bits) / LOOKUP_SHARE};
   grown.slots = gm__alloc_array(spans->services, (size_t)1 << bits, sizeof *grown.slots);
   if (!grown.slots) return false;
   lookup_fill(&grown, spans, lookup);

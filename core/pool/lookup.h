@@ -18,7 +18,7 @@ typedef struct gm__lookup {
   uint32_t *slots;     /* numbers of spans; 0: empty. Never NULL: without memory all are empty */
   uint32_t bits;       /* there are 1 << bits slots; 0: none of its own */
   uint32_t down, mask; /* from the product to a place; the highest place */
-  uint32_t room;   /* how many more may be inserted before the table must grow */
+  uint32_t room;       /* how many more may be inserted before the table must grow */
   uint32_t count;
   gm__lookup_inside inside;
 } gm__lookup;

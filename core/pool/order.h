@@ -18,8 +18,8 @@ typedef struct gm__order_slot {
 } gm__order_slot;
 
 typedef struct gm__order {
-  gm_device *device; /* its order_clock is the time */
-  uint64_t used;     /* bits of slots in use */
+  gm_device *device;   /* its order_clock is the time */
+  uint64_t used;       /* bits of slots in use */
   uint64_t host_freed; /* like a slot's last_free; nobody asks for it */
   gm__order_slot slots[GM__ORDER_SLOTS];
 } gm__order;

@@ -97,8 +97,7 @@ static void quota_count_arena(gm__quotas *quotas, gm__arena *arena) {
   gm__arena_lock(arena);
   for (uint32_t number = 1; number < gm__spans_count(&arena->spans); number++) {
     gm__span *span = gm__arena_span(arena, number);
-    if (gm__span_is(span) == GM__SPAN_LIVE)
-      quota_count(quotas, span->tag, gm__arena_bytes(arena, span) - span->slack);
+    if (gm__span_is(span) == GM__SPAN_LIVE) quota_count(quotas, span->tag, gm__arena_bytes(arena, span) - span->slack);
   }
   gm__arena_unlock(arena);
 }

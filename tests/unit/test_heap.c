@@ -196,8 +196,6 @@ static void test_spans_end_where_they_must(void **state) {
   close_world(&w);
   w.host.fail_at = atomic_load(&w.host.calls) + 1;
   assert_false(gm__spans_init(&w.spans, &w.host.services, 0));
-  w.host.fail_at = atomic_load(&w.host.calls) + 2;
-  assert_false(gm__spans_init(&w.spans, &w.host.services, 0));
   counted_services_check(&w.host);
 }
 
@@ -205,11 +203,12 @@ static void test_addresses_are_looked_up(void **state) {
   (void)state;
   enum { COUNT = 3000 };
   world w;
-  gm__lookup lookup = {0};
+  gm__lookup lookup;
   uint64_t random = 11;
   bool there[COUNT] = {false};
   uint32_t numbers[COUNT];
   open_world(&w, 0, 1);
+  gm__lookup_init(&lookup);
   for (uint32_t i = 0; i < COUNT; i++) {
     numbers[i] = reserve_and_take(&w);
     at(&w, numbers[i])->address = (test_random(&random) << 20 | i) << 8;
@@ -247,11 +246,12 @@ static void test_any_address_inside_is_looked_up(void **state) {
   (void)state;
   enum { COUNT = 400, GAP = 3 };
   world w;
-  gm__lookup lookup = {0};
+  gm__lookup lookup;
   uint64_t random = 12, first = 1;
   bool there[COUNT] = {false};
   uint32_t numbers[COUNT];
   open_world(&w, 0, 1);
+  gm__lookup_init(&lookup);
   assert_false(gm__lookup_open_inside(&lookup, &w.spans, 8)); /* no table, no spans */
   for (uint32_t i = 0; i < COUNT; i++) {
     numbers[i] = reserve_and_take(&w);
