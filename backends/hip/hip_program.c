@@ -13,9 +13,9 @@
  * be seen; REFUSED stays. A thread that finds BUSY goes without instead of waiting. */
 
 static const char program_text[] =
-#define GM_HIP_PROGRAM(...) "extern \"C\" __global__ " #__VA_ARGS__
+#define GM__HIP_PROGRAM(...) "extern \"C\" __global__ " #__VA_ARGS__
 #include "backends/hip/hip_program.def"
-#undef GM_HIP_PROGRAM
+#undef GM__HIP_PROGRAM
     ;
 
 static gm_status program_load(gm__hip_device *device, const gm__hip_code *code, gm_error *err) {

@@ -9,9 +9,9 @@
 enum { SKIPPED = 77 };
 
 static const char program_text[] =
-#define GM_HIP_PROGRAM(...) "extern \"C\" __global__ " #__VA_ARGS__
+#define GM__HIP_PROGRAM(...) "extern \"C\" __global__ " #__VA_ARGS__
 #include "backends/hip/hip_program.def"
-#undef GM_HIP_PROGRAM
+#undef GM__HIP_PROGRAM
     ;
 
 static int real_absent(const char *why) {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails on a call that the library must not make, and on work that is left in a comment.
+"""Fails on a call that the library must not make, on an internal constant with a public name, and on work that is left
+in a comment.
 
 usage: check_calls.py [ROOT]
 
@@ -23,9 +24,25 @@ RULES = [  # names, where they are allowed, why not elsewhere
     ("getenv secure_getenv setenv putenv unsetenv", ("core/base/posix/env.c", "core/base/windows/env.c"),
      "the environment is read through core/base/env.h"),
     ("dlopen LoadLibrary", ("core/base/",), "libraries are opened through core/base/dynlib.h"),
+    ("sleep usleep nanosleep clock_nanosleep", ("core/base/posix/", "core/device/isolate.c", "backends/template/"),
+     "who waits does so through core/base/clock.h or core/base/poll.h"),
 ]
 LEFT = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 NOISE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
+
+
+ENUM = re.compile(r"\benum\b[^{};]*\{([^}]*)\}")
+MACRO = re.compile(r"^#define (GM_(?!_)\w*(?<!_H))\b", re.M)
+
+
+def public_names(code):
+    for enum in ENUM.finditer(code):
+        for part in enum.group(1).split(","):
+            name = re.match(r"\s*(GM_[A-Z]\w*)", part)
+            if name:
+                yield name.group(1), enum.start()
+    for macro in MACRO.finditer(code):
+        yield macro.group(1), macro.start()
 
 
 def blank(match):
@@ -39,6 +56,8 @@ def check(path, text):
     if not path.startswith(("core/", "backends/")):
         return
     code = NOISE.sub(blank, text)
+    for name, at in public_names(code):
+        yield f"{path}:{code.count(chr(10), 0, at) + 1}: {name}: what is gm's own is named GM__"
     for names, allowed, why in RULES:
         if path.startswith(allowed):
             continue

@@ -78,6 +78,10 @@ CALLS = [  # content of core/pool/bad.c, the complaint or None
     ('  f("\\"", exit(1));\n', "bad.c:1: exit"),
     ("  /* TODO: free it */\n", "unfinished"),
     ("  dlopen(name, 0);\n", "dynlib"),
+    ("  nanosleep(&time, NULL);\n", "core/base/poll.h"),
+    ("enum { GM__ONE = GM_TWO, GM__THREE };\n#define GM__FOUR 4\n#define GM_CORE_POOL_BAD_H\n", None),
+    ("x;\nenum { GM__ONE, GM_TWO = 2 };\n", "bad.c:2: GM_TWO"),
+    ("#define GM_FOUR 4\n", "bad.c:1: GM_FOUR"),
 ]
 
 

@@ -18,9 +18,9 @@ typedef struct module_index {
 
 static _Thread_local module_index blockIdx, threadIdx, blockDim, gridDim;
 
-#define GM_HIP_PROGRAM(...) static __VA_ARGS__
+#define GM__HIP_PROGRAM(...) static __VA_ARGS__
 #include "backends/hip/hip_program.def"
-#undef GM_HIP_PROGRAM
+#undef GM__HIP_PROGRAM
 
 static uint64_t module_word(const sim_launch *launch, int index) {
   uint64_t word = 0;

@@ -17,9 +17,9 @@ struct _hiprtcProgram {
 };
 
 static const char rtc_known[] =
-#define GM_HIP_PROGRAM(...) "extern \"C\" __global__ " #__VA_ARGS__
+#define GM__HIP_PROGRAM(...) "extern \"C\" __global__ " #__VA_ARGS__
 #include "backends/hip/hip_program.def"
-#undef GM_HIP_PROGRAM
+#undef GM__HIP_PROGRAM
     ;
 
 enum {
