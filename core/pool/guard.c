@@ -218,9 +218,9 @@ static void guard_tell(const gm_pool *pool, const gm_damage *damage) {
 }
 
 /* The block is out of everybody's reach until the pool ends. With the gate. */
-static void guard_bury(gm_pool *pool, gm__guard_record *record) {
+static void guard_quarantine(gm_pool *pool, gm__guard_record *record) {
   guard_set(pool, &record->raw, NULL);
-  gm__pool_bury(pool, &record->raw);
+  gm__pool_quarantine(pool, &record->raw);
   record->state = GM__GUARD_BROKEN;
   gm__guard_list_add(&pool->guard->broken, record);
 }
@@ -336,7 +336,7 @@ gm_status gm__guard_free(gm_pool *pool, const gm_block *block, gm_stream *stream
     bool broken = !record->has_point && (guard_settle(pool, record, &damage) || known);
     if (broken) {
       status = GM_ERR_DAMAGED;
-      guard_bury(pool, record);
+      guard_quarantine(pool, record);
     } else {
       gm__guard_list_add(&guard->leaving, record);
     }
@@ -394,7 +394,7 @@ bool gm__guard_reap(gm_pool *pool, bool all) {
     gm__guard_record *record = guard_next(pool, all, &damage);
     const bool damaged = record && record->damaged;
     if (record) gm__guard_list_remove(&guard->leaving, record);
-    if (damaged) guard_bury(pool, record);
+    if (damaged) guard_quarantine(pool, record);
     gm__mutex_unlock(&guard->gate);
     if (damage.kind) guard_tell(pool, &damage);
     if (!record) return any;

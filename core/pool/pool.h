@@ -95,7 +95,7 @@ uint64_t gm__pool_limit(gm_pool *pool);
 gm_status gm__pool_free(gm_pool *pool, const gm_block *block, gm_stream *stream);
 
 /* Its owner loses the block, as the pool knows it, and nobody gets it. */
-void gm__pool_bury(gm_pool *pool, const gm_block *block);
+void gm__pool_quarantine(gm_pool *pool, const gm_block *block);
 
 /* gm_alloc for memory that is not the device's own (pinned host memory). EXHAUSTED where it has no such. */
 gm_acquire gm__pool_alloc_beside(gm_pool *pool, const gm_request *request, gm_block *out);

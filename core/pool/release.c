@@ -117,10 +117,10 @@ gm_status gm__pool_free(gm_pool *pool, const gm_block *block, gm_stream *stream)
   return status;
 }
 
-void gm__pool_bury(gm_pool *pool, const gm_block *block) {
+void gm__pool_quarantine(gm_pool *pool, const gm_block *block) {
   gm__node *node;
   if (block->node & GM__ARENA_BLOCK) {
-    gm__serve_bury(pool, block);
+    gm__serve_quarantine(pool, block);
     return;
   }
   gm__mutex_lock(&pool->lock);

@@ -268,7 +268,7 @@ static gm_status serve_take_back(gm__arena *arena, const gm_block *block, gm_str
   return status;
 }
 
-void gm__serve_bury(gm_pool *pool, const gm_block *block) {
+void gm__serve_quarantine(gm_pool *pool, const gm_block *block) {
   gm__arena *arena = gm__arena_of_block(pool, block);
   gm_status status;
   if (!arena) return;

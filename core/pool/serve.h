@@ -18,7 +18,7 @@ void gm__serve_hand_out(const gm__taken *taken, const gm__want *want, bool fresh
 void gm__serve_undo(const gm__taken *taken, gm_stream *stream);
 
 /* Its owner loses the block, and nobody gets it. */
-void gm__serve_bury(gm_pool *pool, const gm_block *block);
+void gm__serve_quarantine(gm_pool *pool, const gm_block *block);
 
 /* gm_free_ptr of what begins at the address: is a live block of the arena, of at least so many bytes. */
 gm_status gm__serve_give_back_at(gm__arena *arena, uint64_t address, uint64_t bytes, gm_stream *stream);
