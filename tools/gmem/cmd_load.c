@@ -1,5 +1,6 @@
 /* gmem load: a model's tensors into memory of a device (F44, F45). */
 #include "gm/load.h"
+#include "gm/record.h"
 #include "tools/gmem/args.h"
 #include "tools/gmem/command.h"
 #include "tools/gmem/output.h"
@@ -7,7 +8,7 @@
 #include "tools/gmem/session.h"
 #include "tools/gmem/table.h"
 
-enum { LOAD_BACKEND = 0x100, LOAD_DEVICE, LOAD_VERIFY, LOAD_PATH };
+enum { LOAD_BACKEND = 0x100, LOAD_DEVICE, LOAD_VERIFY, LOAD_PATH, LOAD_RECORD };
 
 static const char *const load_paths[] = {"auto", "mmap", "read", "direct", "gds", NULL}; /* as gm_load_path */
 
@@ -15,6 +16,7 @@ typedef struct load_arguments {
   const char *model;
   session_choice choice;
   gm_load_path path;
+  const char *record; /* NULL: not recorded */
   bool has_device;
   bool verify;
   bool json;
@@ -34,6 +36,7 @@ static error_t load_parse(int key, char *text, struct argp_state *state) {
       arguments->has_device = true;
       return 0;
     case LOAD_VERIFY: arguments->verify = true; return 0;
+    case LOAD_RECORD: arguments->record = text; return 0;
     case LOAD_PATH: arguments->path = (gm_load_path)args_word(state, "--path", text, load_paths); return 0;
     case 'j': arguments->json = true; return 0;
     case ARGP_KEY_ARG:
@@ -50,6 +53,7 @@ static const struct argp_option load_options[] = {
     {"device", LOAD_DEVICE, "I", 0, "The number of the device in its backend (default: 0)", 0},
     {"verify", LOAD_VERIFY, NULL, 0, "Read everything back and compare checksums", 0},
     {"path", LOAD_PATH, "PATH", 0, "auto, mmap, read (direct and gds come later)", 0},
+    {"record", LOAD_RECORD, "FILE", 0, "Record what the pool does, as a trace (packed: .gz)", 0},
     ARGS_JSON_OPTION,
     {0}};
 
@@ -69,10 +73,14 @@ static gm_status load_run(session *self, const gm_model *model, const load_argum
   gm_status status = session_begin(self, NULL, err);
   if (status == GM_OK) status = session_open(self, &arguments->choice, gm_model_tensor_bytes(model), err);
   if (status == GM_OK) status = gm_pool_create(self->device, NULL, &self->pool, err);
+  if (status == GM_OK && arguments->record) status = gm_pool_record_begin(self->pool, arguments->record, err);
+  const bool recorded = status == GM_OK && arguments->record;
   if (status == GM_OK) status = gm_model_load(model, self->pool, &params, &loaded, result, err);
   progress_clear();
   gm_loaded_model_release(loaded, NULL);
-  return status;
+  if (!recorded) return status;
+  const gm_status ended = gm_pool_record_end(self->pool, NULL, status == GM_OK ? err : NULL);
+  return status == GM_OK ? ended : status;
 }
 
 /* ---- what it was ---- */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gm/config.h"
+#include "gm/record.h"
 #include "tools/gmem/args.h"
 #include "tools/gmem/command.h"
 #include "tools/gmem/output.h"
@@ -22,7 +23,8 @@ enum {
   REPLAY_MIN_CAPACITY,
   REPLAY_TOUCH,
   REPLAY_THREADS,
-  REPLAY_NO_VMM
+  REPLAY_NO_VMM,
+  REPLAY_RECORD
 };
 
 static const char *const replay_strategies[] = {"auto", "bucket", "best_fit", NULL}; /* as gm_strategy */
@@ -33,6 +35,7 @@ typedef struct replay_arguments {
   gm_strategy strategy;
   uint64_t capacity; /* 0: not given */
   replay_params params;
+  const char *record; /* NULL: not recorded */
   bool has_device;
   bool min_capacity;
   bool no_vmm;
@@ -53,6 +56,7 @@ static error_t replay_parse_value(int key, char *text, struct argp_state *state)
   replay_arguments *arguments = state->input;
   switch (key) {
     case REPLAY_BACKEND: arguments->choice.backend = text; return 0;
+    case REPLAY_RECORD: arguments->record = text; return 0;
     case REPLAY_DEVICE:
       arguments->choice.device = args_count(state, "--device", text, 0, UINT16_MAX);
       arguments->has_device = true;
@@ -95,6 +99,7 @@ static const struct argp_option replay_options[] = {
     {"touch", REPLAY_TOUCH, NULL, 0, "Write every block; that time is not counted", 0},
     {"threads", REPLAY_THREADS, "N", 0, "So many threads replay, each its own copy, on one pool (default: 1)", 0},
     {"no-vmm", REPLAY_NO_VMM, NULL, 0, "Driver allocations only, also where the device maps pages", 0},
+    {"record", REPLAY_RECORD, "FILE", 0, "Record what the pool does in all runs, as a trace (packed: .gz)", 0},
     ARGS_JSON_OPTION,
     {0}};
 
@@ -124,6 +129,7 @@ typedef struct replay_view {
   size_t events;
   replay_result result;
   uint64_t min_capacity; /* 0: not asked for, or none found */
+  gm_recording recording;
 } replay_view;
 
 static void replay_json(json_writer *out, const replay_view *view) {
@@ -144,6 +150,11 @@ static void replay_json(json_writer *out, const replay_view *view) {
     writer_u64(out, "min_capacity_bytes", view->min_capacity);
   } else {
     writer_null(out, "min_capacity_bytes");
+  }
+  if (view->arguments->record) {
+    writer_u64(out, "recorded_events", view->recording.allocs + view->recording.frees);
+  } else {
+    writer_null(out, "recorded_events");
   }
   writer_bool(out, "simulated", view->info.simulated);
   writer_text(out, "backend", view->info.backend);
@@ -187,6 +198,9 @@ static void replay_text(FILE *file, const replay_view *view) {
   replay_text_pair(&rows, "driver allocations, last run", result->driver_allocs_warm);
   replay_text_pair(&rows, "found no memory", result->failed);
   if (view->min_capacity) replay_text_bytes(&rows, "smallest capacity", view->min_capacity);
+  if (view->arguments->record) {
+    replay_text_pair(&rows, "recorded events", view->recording.allocs + view->recording.frees);
+  }
   table_print(&rows, file);
 }
 
@@ -221,6 +235,18 @@ static gm_status replay_bisect(const replay_events *events, replay_view *view, g
                              &view->min_capacity, err);
 }
 
+/* A recording that was begun is ended, whatever the run came to. */
+static gm_status replay_timed(gm_pool *pool, const replay_events *events, replay_view *view, gm_error *err) {
+  const char *record = view->arguments->record;
+  gm_status status = record ? gm_pool_record_begin(pool, record, err) : GM_OK;
+  if (status != GM_OK) return status;
+  status = replay_run(pool, events, &view->arguments->params, &view->result, err);
+  if (!record) return status;
+  view->recording.struct_size = sizeof view->recording;
+  const gm_status ended = gm_pool_record_end(pool, &view->recording, status == GM_OK ? err : NULL);
+  return status == GM_OK ? ended : status;
+}
+
 static gm_status replay_work(session *self, replay_view *view, gm_error *err) {
   replay_events events = {.list = NULL};
   const replay_arguments *arguments = view->arguments;
@@ -232,7 +258,7 @@ static gm_status replay_work(session *self, replay_view *view, gm_error *err) {
     view->events = events.count;
     view->info = *gm_device_get_info(self->device);
     view->strategy = gm_pool_strategy(self->pool);
-    status = replay_run(self->pool, &events, &arguments->params, &view->result, err);
+    status = replay_timed(self->pool, &events, view, err);
   }
   if (status == GM_OK && arguments->min_capacity && events.allocs > 0) status = replay_bisect(&events, view, err);
   replay_events_free(&events);

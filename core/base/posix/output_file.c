@@ -35,9 +35,10 @@ static const char *output_error_text(int code) {
   }
 }
 
+static gm_status output_status(int code) { return code == ENOENT || code == ENOTDIR ? GM_ERR_NOT_FOUND : GM_ERR_IO; }
+
 static gm_status output_fail(const char *path, const char *op, int code, gm_error *err) {
-  gm_status status = code == ENOENT || code == ENOTDIR ? GM_ERR_NOT_FOUND : GM_ERR_IO;
-  return gm__fail(err, status, code, op, "%.300s: %s", path, output_error_text(code));
+  return gm__fail(err, output_status(code), code, op, "%.300s: %s", path, output_error_text(code));
 }
 
 static gm_status output_begin(const gm__output_file *file, const char *path, gm_error *err) {
@@ -68,7 +69,11 @@ gm_status gm__output_file_scratch(const char *path, gm__output_file *out, gm_err
   const int length = snprintf(name, sizeof name, "%s.XXXXXX", path);
   if (length < 0 || length >= GM__FILE_PATH_SIZE) return output_fail(path, "mkostemp", ENAMETOOLONG, err);
   out->fd = mkostemp(name, O_CLOEXEC);
-  if (out->fd < 0) return output_fail(name, "mkostemp", errno, err);
+  if (out->fd < 0) {
+    const int code = errno;
+    return gm__fail(err, output_status(code), code, "mkostemp", "%.300s: its folder takes no file: %s", path,
+                    output_error_text(code));
+  }
   unlink(name);
   return GM_OK;
 }
