@@ -80,6 +80,7 @@ static void explain_pooled(gm_pool *pool, explain_view *view, gm_explanation *ou
   gm__arena *arena;
   gm__mutex_lock(&pool->lock);
   explain_nodes(pool, view, out);
+  view->idle_bytes += gm__pages_spare_bytes(pool);
   out->last_failure = pool->last_failure;
   gm__mutex_unlock(&pool->lock);
   for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {

@@ -7,7 +7,8 @@
 #include "core/pool/vmm.h"
 
 /* How much a pool takes at a time: as much as it has, between 2 and 64 MiB, and never less than a sixteenth, so that a
- * small pool stays small and a large one asks its driver seldom. A request of that size or more gets a segment of its
+ * small pool stays small and a large one asks its driver seldom. Of mapped pages, of which none is lost to anybody, it
+ * takes less: 2 to 16 MiB and a 24th. A request of that size or more gets a segment of its
  * own. Where there is no room for so much it is less, and at last just what the request needs.
  *
  * Driver allocations cannot be joined, so what is left over of one is lost to larger requests. A large request gets one
@@ -15,12 +16,14 @@
  * (Vulkan: maxMemoryAllocationCount, 4096 is common): some hundreds for each doubling. */
 
 static const uint64_t growth_unit = UINT64_C(2) << 20;
-static const uint64_t growth_most = UINT64_C(64) << 20; /* of a pool that holds less than a GiB */
-static const uint64_t growth_own = UINT64_C(1) << 20;   /* the least large request */
+static const uint64_t growth_most = UINT64_C(64) << 20;       /* of a pool that holds less than a GiB */
+static const uint64_t growth_most_pages = UINT64_C(16) << 20; /* the same of mapped pages */
+static const uint64_t growth_own = UINT64_C(1) << 20;         /* the least large request */
 static const uint64_t growth_own_unit = UINT64_C(64) << 10;
 enum {
-  GROWTH_SHARE = 16,      /* of a cap, and of a large pool */
-  GROWTH_OWN_SHARE = 1024 /* of a large pool: a large request */
+  GROWTH_SHARE = 16,       /* of a cap, and of a large pool */
+  GROWTH_PAGES_SHARE = 24, /* the same of mapped pages */
+  GROWTH_OWN_SHARE = 1024  /* of a large pool: a large request */
 };
 
 static uint64_t growth_round(uint64_t bytes, uint64_t unit) {
@@ -28,14 +31,18 @@ static uint64_t growth_round(uint64_t bytes, uint64_t unit) {
   return more > UINT64_MAX - bytes ? bytes : bytes + more;
 }
 
-uint64_t gm__growth_step(const gm_pool *pool, uint64_t bytes) {
+static uint64_t growth_step(const gm_pool *pool, uint64_t bytes, uint64_t most, uint64_t share) {
   uint64_t held = atomic_load_explicit(&pool->claimed, memory_order_relaxed);
   uint64_t cap = atomic_load_explicit(&pool->max_bytes, memory_order_relaxed);
-  uint64_t wish = held < growth_most ? held : growth_most;
+  uint64_t wish = held < most ? held : most;
   if (wish < growth_unit) wish = growth_unit;
-  if (wish < held / GROWTH_SHARE) wish = held / GROWTH_SHARE;
+  if (wish < held / share) wish = held / share;
   if (wish > cap / GROWTH_SHARE) wish = cap / GROWTH_SHARE;
   return growth_round(wish > bytes ? wish : bytes, growth_unit);
+}
+
+uint64_t gm__growth_pages(const gm_pool *pool, uint64_t bytes) {
+  return growth_step(pool, bytes, growth_most_pages, GROWTH_PAGES_SHARE);
 }
 
 static bool growth_is_large(const gm_pool *pool, uint64_t bytes) {
@@ -48,7 +55,8 @@ static uint64_t growth_wish(const gm_pool *pool, uint64_t bytes) {
   const uint64_t most = pool->rules.granule * UINT32_MAX; /* of a span */
   uint64_t largest = pool->device->info.max_alloc_bytes, wish;
   if (pool->rules.size == UINT64_MAX) {
-    wish = growth_is_large(pool, bytes) ? growth_round(bytes, growth_own_unit) : gm__growth_step(pool, bytes);
+    wish = growth_is_large(pool, bytes) ? growth_round(bytes, growth_own_unit)
+                                        : growth_step(pool, bytes, growth_most, GROWTH_SHARE);
   } else {
     wish = growth_round(pool->rules.size > bytes ? pool->rules.size : bytes, pool->rules.granule);
   }
@@ -211,11 +219,8 @@ void gm__growth_trim(gm_pool *pool, uint64_t keep_bytes, uint64_t freed_by, gm__
 }
 
 void gm__growth_publish(gm__arena *arena) {
-  uint64_t bytes = 0, charged = 0;
+  uint64_t bytes = gm__vmm_serves(arena) ? gm__vmm_idle_bytes(arena) : 0, charged = bytes;
   for (const gm__segment *segment = arena->segments; segment; segment = segment->next) {
-    const uint64_t idle = segment->range ? gm__vmm_idle_bytes(arena, segment) : 0;
-    bytes += idle;
-    charged += idle;
     if (!gm__segment_is_idle(arena, segment)) continue;
     bytes += segment->node->bytes;
     if (gm__device_is_charged(arena->pool->device, &segment->node->memory)) charged += segment->node->bytes;

@@ -12,14 +12,16 @@
 
 /* Invariants. A handle is mapped as a whole at one place, or spare; its bytes are claimed of the pool's cap and counted
  * as reserved from before it is made until after it is destroyed. Large handles cost few calls, but one live block pins
- * all of one: so they are large only while the device is nearly empty. */
+ * all of one: so they are large only while the device is nearly empty, and only in large pools. */
 
 enum {
   PAGES_LEAST = 64,      /* of a range */
-  PAGES_ROOM_SHARE = 128 /* of what is free: the largest handle on an empty device */
+  PAGES_ROOM_SHARE = 96, /* of what is free: the largest handle on an empty device */
+  PAGES_HELD_SHARE = 16  /* of what the pool holds */
 };
 
 static const uint64_t pages_least_bytes = UINT64_C(2) << 20;
+static const uint64_t pages_handle_bytes = UINT64_C(24) << 20; /* of a pool that holds little */
 
 static const gm_services *pages_services(const gm_pool *pool) { return gm__context_services(pool->device->ctx); }
 
@@ -56,6 +58,7 @@ void gm__pages_init(gm_pool *pool, bool wanted) {
 
 void gm__pages_clear(gm_pool *pool, gm_close_mode mode) {
   gm__pages *pages = &pool->pages;
+  if (mode == GM_CLOSE_NORMAL) gm__device_note_pooled(pool->device, -(int64_t)gm__pages_spare_bytes(pool));
   for (uint32_t i = pages->spare; i; i = pages->handles[i].next) {
     gm__device_destroy_physical(pool->device, pages->handles[i].native, pages->handles[i].pages * pages->page_bytes);
   }
@@ -189,7 +192,9 @@ static uint32_t pages_size(gm_pool *pool, uint32_t most) {
   share *= share;
   share *= share;
   const double bytes = (double)gm__min(room, UINT64_C(1) << 40) / PAGES_ROOM_SHARE * share;
-  const double pages = bytes / (double)pool->pages.page_bytes;
+  const uint64_t held = atomic_load_explicit(&pool->claimed, memory_order_relaxed);
+  const double bound = (double)gm__max(pages_handle_bytes, held / PAGES_HELD_SHARE);
+  const double pages = (bytes < bound ? bytes : bound) / (double)pool->pages.page_bytes;
   return pages >= most ? most : pages < 1.0 ? 1 : (uint32_t)pages;
 }
 
@@ -249,36 +254,63 @@ static void pages_destroy(gm_pool *pool, uint32_t number) {
   pages_give_record(pages, number);
 }
 
+uint64_t gm__pages_spare_bytes(const gm_pool *pool) {
+  return atomic_load_explicit(&pool->pages.spare_bytes, memory_order_relaxed);
+}
+
+/* `sign`: 1 or -1. */
+static void pages_count_spare(gm_pool *pool, uint32_t number, int sign) {
+  gm__pages *pages = &pool->pages;
+  const uint64_t bytes = pages->handles[number].pages * pages->page_bytes;
+  const uint64_t was = gm__pages_spare_bytes(pool);
+  atomic_store_explicit(&pages->spare_bytes, sign > 0 ? was + bytes : was - bytes, memory_order_relaxed);
+  gm__device_note_pooled(pool->device, sign > 0 ? (int64_t)bytes : -(int64_t)bytes);
+}
+
+static void pages_put_spare(gm_pool *pool, uint32_t number) {
+  pool->pages.handles[number].next = pool->pages.spare;
+  pool->pages.spare = number;
+  pages_count_spare(pool, number, 1);
+}
+
 uint64_t gm__pages_release(gm_pool *pool) {
   gm__pages *pages = &pool->pages;
-  uint64_t bytes = 0;
+  const uint64_t bytes = gm__pages_spare_bytes(pool);
   while (pages->spare) {
     const uint32_t number = pages->spare;
     pages->spare = pages->handles[number].next;
-    bytes += pages->handles[number].pages * pages->page_bytes;
+    pages_count_spare(pool, number, -1);
     pages_destroy(pool, number);
   }
   return bytes;
 }
 
-/* The largest spare handle of at most so many pages, taken off the list; 0: none. */
-static uint32_t pages_take_spare(gm__pages *pages, uint32_t most) {
+/* Is one handle better than the other for so many pages? The largest that is not too large, else the smallest. */
+static bool pages_is_better(const gm__handle *one, const gm__handle *other, uint32_t most) {
+  if (one->pages <= most) return other->pages > most || one->pages > other->pages;
+  return other->pages > one->pages;
+}
+
+/* A spare handle, best of `most` pages and never of more than `reach`, taken off the list; 0: none. */
+static uint32_t pages_take_spare(gm_pool *pool, uint32_t most, uint32_t reach) {
+  gm__handle *handles = pool->pages.handles;
   uint32_t *best = NULL;
-  for (uint32_t *at = &pages->spare; *at; at = &pages->handles[*at].next) {
-    if (pages->handles[*at].pages > most) continue;
-    if (!best || pages->handles[*at].pages > pages->handles[*best].pages) best = at;
+  for (uint32_t *at = &pool->pages.spare; *at; at = &handles[*at].next) {
+    if (handles[*at].pages > reach) continue;
+    if (!best || pages_is_better(&handles[*at], &handles[*best], most)) best = at;
   }
   if (!best) return 0;
   const uint32_t number = *best;
-  *best = pages->handles[number].next;
+  *best = handles[number].next;
+  pages_count_spare(pool, number, -1);
   return number;
 }
 
-/* A handle for at most so many pages: spare, or new; or, when the device is full, new in place of spare ones that are
- * too large. */
-static gm_status pages_obtain(gm_pool *pool, uint32_t most, uint32_t *out, gm_error *err) {
+/* A handle for at most so many pages: spare, then even of up to `reach`, or new; or, when the device is full, new in
+ * place of spare ones that are too large. */
+static gm_status pages_obtain(gm_pool *pool, uint32_t most, uint32_t reach, uint32_t *out, gm_error *err) {
   gm__pages *pages = &pool->pages;
-  if ((*out = pages_take_spare(pages, most))) return GM_OK;
+  if ((*out = pages_take_spare(pool, most, reach))) return GM_OK;
   const uint32_t count = pages_size(pool, most);
   gm_status status = pages_create(pool, count, out, err);
   if (gm__supply_is_shortage(status) && count > 1) status = pages_create(pool, 1, out, err);
@@ -308,12 +340,12 @@ static gm_status pages_map(gm_pool *pool, gm__range *range, uint32_t page, uint3
   return GM_OK;
 }
 
-gm_status gm__pages_fill(gm_pool *pool, gm__range *range, uint32_t from, uint32_t to, gm_error *err) {
+gm_status gm__pages_fill(gm_pool *pool, gm__range *range, uint32_t from, uint32_t to, uint32_t reach, gm_error *err) {
   for (uint32_t page = from, number; page < to; page++) {
     if (range->handle_of[page]) continue;
     uint32_t end = page;
-    while (end < to && !range->handle_of[end]) end++;
-    gm_status status = pages_obtain(pool, end - page, &number, err);
+    while (end < reach && !range->handle_of[end]) end++;
+    gm_status status = pages_obtain(pool, (end < to ? end : to) - page, end - page, &number, err);
     if (status != GM_OK) return status;
     status = pages_map(pool, range, page, number, err);
     if (status != GM_OK) {
@@ -334,7 +366,6 @@ bool gm__pages_unmap(gm_pool *pool, gm__range *range, uint32_t number) {
     return false;
   }
   for (uint32_t i = 0; i < handle->pages; i++) range->handle_of[handle->first + i] = 0;
-  handle->next = pages->spare;
-  pages->spare = number;
+  pages_put_spare(pool, number);
   return true;
 }

@@ -23,6 +23,7 @@ typedef struct gm__pages {
   gm__handle *handles; /* by number, from 1 */
   uint32_t capacity;
   uint32_t unused, spare; /* lists; 0: the end */
+  _Atomic uint64_t spare_bytes;
 } gm__pages;
 
 /* Addresses, and which handle is behind each page (0: none). */
@@ -43,12 +44,16 @@ gm__range *gm__range_open(gm_pool *pool, gm_memory *out_memory, gm_error *err);
 /* Its handles, too, whatever is in it. */
 void gm__range_close(gm_pool *pool, gm__range *range, const gm_memory *memory, gm_close_mode mode);
 
-/* Put memory behind each page of [from, to) that has none. Takes spare handles first, then new ones as large as the
- * room allows. On failure some may have been done. The supply layer's answers. */
-gm_status gm__pages_fill(gm_pool *pool, gm__range *range, uint32_t from, uint32_t to, gm_error *err);
+/* Put memory behind each page of [from, to) that has none. Takes spare handles first, which may reach beyond `to` up to
+ * `reach`, then new ones as large as the room allows. On failure some may have been done. The supply layer's answers.
+ */
+gm_status gm__pages_fill(gm_pool *pool, gm__range *range, uint32_t from, uint32_t to, uint32_t reach, gm_error *err);
 
 /* The handle leaves its range, where nothing uses it: it is spare from now on. False: the driver refused. */
 bool gm__pages_unmap(gm_pool *pool, gm__range *range, uint32_t handle);
+
+/* Bytes of handles that are mapped nowhere. Any thread may ask. */
+uint64_t gm__pages_spare_bytes(const gm_pool *pool);
 
 /* Give spare handles back to the device; their bytes. */
 uint64_t gm__pages_release(gm_pool *pool);

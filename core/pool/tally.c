@@ -9,6 +9,7 @@ static uint64_t tally_read(const _Atomic uint64_t *counter) {
 
 void gm__arenas_add(const gm_pool *pool, gm_stats *out) {
   const gm__arena *arena;
+  out->reclaimable_bytes += gm__pages_spare_bytes(pool);
   for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
     const gm__tally *tally = &arena->tally;
     out->frees += tally_read(&tally->frees); /* first: whatever was given back is seen to have been handed out */

@@ -15,7 +15,8 @@ gm_status gm__vmm_take(gm__arena *arena, const gm__want *want, uint32_t *out, gm
  * by that time of the device's clock, and spare ones. The bytes given back. */
 uint64_t gm__vmm_trim(gm_pool *pool, uint64_t keep_bytes, uint64_t freed_by);
 
-/* Bytes of handles in a range that a trim could give back. Inside the arena's lock. */
-uint64_t gm__vmm_idle_bytes(const gm__arena *arena, const gm__segment *segment);
+/* Bytes of the handles in the arena that a trim could give back: it looks at idle holes of a page and more, and at no
+ * other span. Inside the arena's lock. */
+uint64_t gm__vmm_idle_bytes(const gm__arena *arena);
 
 #endif

@@ -14,9 +14,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "gm/debug.h"
-
+#include "gm/cleanup.h"
 #include "gm/config.h"
+#include "gm/debug.h"
 #include "gm/quota.h"
 #include "support/named_libraries.h"
 
@@ -98,6 +98,13 @@ static void check_pooling(model *m) {
   gm_pool_trim(m->pool, 0);
 }
 
+/* What the pool says it could give back is what a trim gives, once all streams are done. */
+static void check_reclaimable(model *m) {
+  for (uint32_t i = 0; i < m->stream_count; i++) CHECK_OK(m, gm_stream_sync(m->streams[i], &err));
+  const uint64_t said = gm_pool_collect(m->pool), given = gm_pool_trim(m->pool, 0);
+  CHECK(m, said == given, "reclaimable_bytes %" PRIu64 ", a trim gave %" PRIu64, said, given);
+}
+
 static void run(model *m) {
   worker workers[MAX_THREADS];
   for (uint32_t i = 0; i < m->threads; i++) {
@@ -106,6 +113,7 @@ static void run(model *m) {
   for (int round = 0; round < ROUNDS && !atomic_load(&m->failed); round++) {
     run_round(m, workers);
     check_accounts(m);
+    if (round % 4 == 3 && !m->guarded) check_reclaimable(m);
     renew_stream(m, &workers[0]);
   }
   while (m->table_count) step_give(&workers[0]);

@@ -1,0 +1,191 @@
+#include "core/pool/window.h"
+
+#include "core/base/saturate.h"
+#include "core/pool/growth.h"
+#include "core/pool/hole.h"
+
+/* Invariants. In a range of an arena holes, blocks and gaps follow each other; a gap is whole pages, none of them
+ * mapped, and everything else is mapped. */
+
+static uint64_t window_page(const gm__arena *arena) { return arena->pool->pages.page_bytes; }
+
+static uint64_t window_bytes(const gm__arena *arena, uint32_t number) {
+  return gm__arena_bytes(arena, gm__arena_span(arena, number));
+}
+
+/* ---- spans of a range ---- */
+
+/* A piece that is AWAY becomes a gap, one with the gaps beside it. */
+static void window_put_gap(gm__arena *arena, uint32_t number) {
+  gm__span *span = gm__arena_span(arena, number), *left = gm__arena_span(arena, span->left);
+  const gm__span *right = gm__arena_span(arena, span->right);
+  span->state = GM__SPAN_GAP;
+  if (right->state == GM__SPAN_GAP) {
+    span->granules += right->granules;
+    gm__span_unlink(&arena->spans, span->right);
+  }
+  if (left->state == GM__SPAN_GAP) {
+    left->granules += span->granules;
+    gm__span_unlink(&arena->spans, number);
+  }
+}
+
+/* The first bytes of a span become one of their own, in the same state. A span was reserved. */
+static uint32_t window_split(gm__arena *arena, uint32_t number, uint64_t bytes) {
+  const uint32_t front = gm__spans_take(&arena->spans);
+  gm__span *span = gm__arena_span(arena, number), *piece = gm__arena_span(arena, front);
+  const uint32_t check = piece->check;
+  *piece = *span;
+  piece->check = check;
+  piece->granules = (uint32_t)(bytes >> arena->shift);
+  gm__span_insert(&arena->spans, span->left, front, number);
+  span->address += bytes;
+  span->granules -= piece->granules;
+  return front;
+}
+
+/* Bytes at the begin of the span that are all mapped, or all not. */
+static uint64_t window_alike(const gm__arena *arena, const gm__range *range, uint32_t number, bool *out_mapped) {
+  const gm__span *span = gm__arena_span(arena, number);
+  const uint64_t page = window_page(arena), begin = span->address - range->address;
+  const uint64_t end = begin + gm__arena_bytes(arena, span);
+  uint64_t at = begin / page;
+  *out_mapped = range->handle_of[at] != 0;
+  while (at * page < end && (range->handle_of[at] != 0) == *out_mapped) at++;
+  return gm__min(at * page, end) - begin;
+}
+
+void gm__window_give(gm__arena *arena, const gm__range *range, uint32_t number) {
+  for (uint32_t piece = 0; piece != number;) {
+    bool mapped;
+    const uint64_t alike = window_alike(arena, range, number, &mapped);
+    piece = number;
+    if (alike < window_bytes(arena, number)) {
+      if (!gm__spans_reserve(&arena->spans, 1)) return;
+      piece = window_split(arena, number, alike);
+    }
+    if (mapped) {
+      gm__hole_free(arena, piece, arena->lanes[gm__arena_span(arena, piece)->lane]);
+    } else {
+      window_put_gap(arena, piece);
+    }
+  }
+}
+
+/* ---- windows ---- */
+
+/* What can be part of a window for the slot: gaps, and holes that it may use at once. */
+static bool window_counts(const gm__arena *arena, uint32_t number, int slot) {
+  const gm__span *span = gm__arena_span(arena, number);
+  if (span->state == GM__SPAN_GAP) return true;
+  if (span->state != GM__SPAN_HOLE) return false;
+  return span->lane == GM__LANE_IDLE || (span->lane == slot && arena->lanes[slot]->ordered);
+}
+
+/* Leave out what is more than needed of the gaps at its ends. False: it does not need its first span. */
+static bool window_shrink(const gm__arena *arena, gm__window *window, uint64_t need) {
+  const uint64_t page = window_page(arena);
+  uint64_t excess = (window->bytes - need) / page * page;
+  if (gm__arena_span(arena, window->last)->state == GM__SPAN_GAP) {
+    window->drop = gm__min(excess, window_bytes(arena, window->last));
+    excess -= window->drop;
+  }
+  if (window->first != window->last && gm__arena_span(arena, window->first)->state == GM__SPAN_GAP) {
+    window->skip = gm__min(excess, window_bytes(arena, window->first));
+    if (window->skip == window_bytes(arena, window->first)) return false;
+  }
+  window->unmapped -= window->skip + window->drop;
+  window->bytes -= window->skip + window->drop;
+  return true;
+}
+
+/* The least window that begins with the span; false: there is none. */
+static bool window_at(const gm__arena *arena, gm__segment *segment, uint32_t first, int slot, uint64_t need,
+                      gm__window *out) {
+  *out = (gm__window){.segment = segment, .first = first};
+  for (uint32_t at = first; at && window_counts(arena, at, slot); at = gm__arena_span(arena, at)->right) {
+    const uint64_t bytes = window_bytes(arena, at);
+    out->bytes += bytes;
+    if (gm__arena_span(arena, at)->state == GM__SPAN_GAP) out->unmapped += bytes;
+    out->last = at;
+    if (out->bytes >= need) return window_shrink(arena, out, need);
+  }
+  return false;
+}
+
+static bool window_is_better(const gm__window *one, const gm__window *other) {
+  if (one->unmapped != other->unmapped) return one->unmapped < other->unmapped;
+  return one->bytes < other->bytes;
+}
+
+/* The window with the fewest pages to map; of those the smallest. */
+static bool window_find(const gm__arena *arena, int slot, uint64_t need, gm__window *out) {
+  bool found = false;
+  for (gm__segment *segment = arena->segments; segment; segment = segment->next) {
+    if (!segment->range) continue;
+    for (uint32_t at = gm__arena_span(arena, segment->edge)->right; at; at = gm__arena_span(arena, at)->right) {
+      gm__window window;
+      if (!window_counts(arena, at, slot) || !window_at(arena, segment, at, slot, need, &window)) continue;
+      if (found && !window_is_better(&window, out)) continue;
+      *out = window;
+      found = true;
+    }
+  }
+  return found;
+}
+
+/* At the end of a range as much may be mapped as the pool grows by. */
+static void window_extend(const gm__arena *arena, gm__window *window) {
+  if (gm__arena_span(arena, window->last)->right || window->drop == 0) return;
+  const uint64_t wish = gm__growth_pages(arena->pool, window->unmapped);
+  const uint64_t more = gm__sub_sat(wish, window->unmapped) / window_page(arena) * window_page(arena);
+  window->extra = gm__min(more, window->drop);
+  window->drop -= window->extra;
+  window->bytes += window->extra;
+}
+
+/* The spans of the window become one that is AWAY. */
+static uint32_t window_seize(gm__arena *arena, const gm__window *window) {
+  uint32_t first = window->first, last = window->last;
+  if (window->drop) {
+    last = window_split(arena, last, window_bytes(arena, last) - window->drop);
+    if (first == window->last) first = last;
+  }
+  if (window->skip) window_split(arena, first, window->skip);
+  gm__span *span = gm__arena_span(arena, first);
+  uint8_t lane = GM__LANE_IDLE;
+  for (uint32_t at = first;; at = gm__arena_span(arena, at)->right) {
+    const gm__span *part = gm__arena_span(arena, at);
+    if (part->state == GM__SPAN_HOLE) {
+      if (part->lane != GM__LANE_IDLE) lane = part->lane;
+      if (part->seq > span->seq) span->seq = part->seq;
+      gm__heap_take(&arena->spans, &arena->lanes[part->lane]->heap, at);
+    }
+    if (at == last) break;
+  }
+  while (first != last) {
+    const uint32_t right = span->right;
+    span->granules += gm__arena_span(arena, right)->granules;
+    if (right == last) last = first;
+    gm__span_unlink(&arena->spans, right);
+  }
+  span->state = GM__SPAN_AWAY;
+  span->lane = lane;
+  return first;
+}
+
+/* The pages that the span lies in. */
+static void window_touch(const gm__arena *arena, gm__window *window, const gm__span *span) {
+  const uint64_t page = window_page(arena), begin = span->address - window->segment->range->address;
+  window->from = (uint32_t)(begin / page);
+  window->reach = (uint32_t)((begin + gm__arena_bytes(arena, span) + page - 1) / page);
+  window->to = window->reach - (uint32_t)(window->extra / page);
+}
+
+uint32_t gm__window_open(gm__arena *arena, int slot, uint64_t need, gm__window *out) {
+  if (!window_find(arena, slot, need, out)) return 0;
+  window_extend(arena, out);
+  const uint32_t number = window_seize(arena, out);
+  window_touch(arena, out, gm__arena_span(arena, number));
+  return number;
+}
