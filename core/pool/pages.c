@@ -341,9 +341,9 @@ static gm_status pages_map(gm_pool *pool, gm__range *range, uint32_t page, uint3
 }
 
 gm_status gm__pages_fill(gm_pool *pool, gm__range *range, uint32_t from, uint32_t to, uint32_t reach, gm_error *err) {
-  for (uint32_t page = from, number; page < to; page++) {
+  for (uint32_t page = from, end = from, number; page < to; page++) {
     if (range->handle_of[page]) continue;
-    uint32_t end = page;
+    if (end < page) end = page; /* up to there nothing was mapped */
     while (end < reach && !range->handle_of[end]) end++;
     gm_status status = pages_obtain(pool, (end < to ? end : to) - page, end - page, &number, err);
     if (status != GM_OK) return status;

@@ -10,10 +10,10 @@
 /* Invariants. The driver is called for spans that are AWAY: taken out of the holes first, given back as holes and gaps,
  * as they are then, afterwards. Nothing is unmapped while a stream may use it: only idle holes give handles up.
  *
- * Pages that lie idle elsewhere are mapped anew before more of them are taken, once they are more than a fiftieth of
+ * Pages that lie idle elsewhere are mapped anew before more of them are taken, once they are more than a hundredth of
  * what is in use: below that it is not worth the calls. */
 
-enum { VMM_IDLE_SHARE = 50 };
+enum { VMM_IDLE_SHARE = 100 };
 
 static uint64_t vmm_page(const gm__arena *arena) { return arena->pool->pages.page_bytes; }
 
