@@ -52,7 +52,8 @@ static inline void gm__heap_take(gm__spans *spans, gm__heap *heap, uint32_t numb
 }
 
 /* A hole of the heap has another size. */
-static inline void gm__heap_resize(gm__spans *spans, gm__heap *heap, uint32_t number, uint32_t granules) {
+static inline __attribute__((always_inline)) void gm__heap_resize(gm__spans *spans, gm__heap *heap, uint32_t number,
+                                                                  uint32_t granules) {
   gm__span *span = gm__span_at(spans, number);
   if (gm__heap_bin(granules) == span->bin) {
     span->granules = granules;
@@ -94,7 +95,8 @@ static inline uint32_t gm__heap_scan(const gm__spans *spans, const gm__heap *hea
 
 /* A hole of at least so many granules (> 0), close to the smallest; 0 when none was found, which does not mean that
  * there is none: gm__heap_search knows. */
-static inline uint32_t gm__heap_find(const gm__spans *spans, const gm__heap *heap, uint32_t granules) {
+static inline __attribute__((always_inline)) uint32_t gm__heap_find(const gm__spans *spans, const gm__heap *heap,
+                                                                    uint32_t granules) {
   uint32_t bin = gm__heap_next(heap, gm__heap_bin(granules));
   if (bin == GM__HEAP_BINS) return 0;
   uint32_t found = gm__heap_scan(spans, heap, bin, granules);

@@ -31,24 +31,26 @@ static inline bool fast_is_plain(const gm__arena *arena, const gm_request *reque
   return !(odd_flags | odd_usage | (uint32_t)request->must_be) && !request->deadline_ns && aligned;
 }
 
-/* Does the heap have a hole in a bin that is not above that of the one that was found? */
-static inline bool fast_may_be_tighter(const gm__heap *heap, const gm__span *found, uint32_t granules) {
-  return found->granules != granules && gm__heap_next(heap, gm__heap_bin(granules)) <= found->bin;
+/* A hole that no stream uses, if it is tighter than the one that was found; 0: none. */
+FAST_APART uint32_t fast_idle(const gm__arena *arena, uint32_t hole, uint32_t granules) {
+  const gm__heap *heap = &arena->lanes[GM__LANE_IDLE]->heap;
+  const gm__span *found = gm__arena_span(arena, hole);
+  const bool may_be =
+      !hole || (found->granules != granules && gm__heap_next(heap, gm__heap_bin(granules)) <= found->bin);
+  const uint32_t other = may_be ? gm__heap_find(&arena->spans, heap, granules) : 0;
+  return other && (!hole || gm__arena_span(arena, other)->granules < found->granules) ? other : 0;
 }
 
 /* A hole of the lane, or an idle one, whichever is tighter, cut to size. */
-FAST_APART uint32_t fast_cut(gm__arena *arena, gm__lane *lane, uint32_t granules) {
+FAST_INLINE uint32_t fast_cut(gm__arena *arena, gm__lane *lane, uint32_t granules) {
   gm__spans *spans = &arena->spans;
   if (FAST_UNLIKELY(arena->frees >= arena->ask_after || !spans->unused || !arena->lookup.room)) return 0;
   uint32_t hole = gm__heap_find(spans, &lane->heap, granules);
   gm__lane *idle = arena->lanes[GM__LANE_IDLE];
-  const gm__span *found = gm__span_at(spans, hole);
-  if (lane != idle && idle->heap.top && (!hole || fast_may_be_tighter(&idle->heap, found, granules))) {
-    const uint32_t other = gm__heap_find(spans, &idle->heap, granules);
-    if (other && (!hole || gm__span_at(spans, other)->granules < found->granules)) {
-      hole = other;
-      lane = idle;
-    }
+  if (idle->heap.top && lane != idle) {
+    const uint32_t other = fast_idle(arena, hole, granules);
+    if (other) lane = idle;
+    if (other) hole = other;
   }
   if (FAST_UNLIKELY(!hole)) return 0;
   const uint32_t number = gm__hole_cut(arena, lane, hole, granules);
@@ -73,7 +75,7 @@ FAST_INLINE const gm__span *fast_quick(gm__arena *arena, uint64_t bytes, const g
 }
 
 /* The same out of quick lists or holes. */
-static uint32_t fast_take(gm__arena *arena, uint64_t bytes, const gm_stream *stream, uint32_t tag) {
+FAST_APART uint32_t fast_take(gm__arena *arena, uint64_t bytes, const gm_stream *stream, uint32_t tag) {
   const uint64_t granules = ((bytes - 1) >> arena->shift) + 1;
   gm__lane *lane = gm__arena_lane(arena, stream);
   if (FAST_UNLIKELY(!lane || granules > UINT32_MAX)) return 0;
@@ -163,6 +165,8 @@ gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream) {
 FAST_APART gm_status fast_free_ptr_more(gm__arena *arena, uint32_t number, void *pointer, uint64_t bytes,
                                         gm_stream *stream) {
   gm_pool *pool = arena->pool;
+  __builtin_prefetch(gm__arena_span(arena, gm__arena_span(arena, number)->left), 1);
+  __builtin_prefetch(gm__arena_span(arena, gm__arena_span(arena, number)->right), 1);
   const bool fits = number && bytes <= gm__arena_bytes(arena, gm__arena_span(arena, number));
   const bool given = fits && gm__give(arena, number, stream);
   gm__arena_leave(arena);

@@ -6,7 +6,7 @@
 
 /* The live span becomes free; false, and nothing has happened: there is more to it than that. Inside the arena's lock.
  */
-static inline bool gm__give(gm__arena *arena, uint32_t number, const gm_stream *stream) {
+static inline __attribute__((always_inline)) bool gm__give(gm__arena *arena, uint32_t number, const gm_stream *stream) {
   gm__span *span = gm__arena_span(arena, number);
   gm__lane *lane = gm__arena_lane(arena, stream);
   if (__builtin_expect(!lane || span->state != GM__SPAN_LIVE, 0)) return false;

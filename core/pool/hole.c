@@ -8,6 +8,9 @@
  * stream is known to the arena, or before the pool would grow: otherwise a free on one stream would take memory away
  * from the others. */
 
+/* Nearly every free goes this way: no call on it. */
+#define HOLE_INLINE static inline __attribute__((always_inline))
+
 enum { HOLE_LOOKS = 16 }; /* lists, for one to lose a span */
 
 static uint32_t hole_granules(const gm__arena *arena, const gm__want *want) {
@@ -62,6 +65,60 @@ void gm__hole_put(gm__arena *arena, uint32_t number, const gm__mark *mark, bool 
   gm__heap_put(&arena->spans, hole_heap(arena, number), number);
 }
 
+/* May the neighbour be joined at once with a hole of that lane? */
+static inline bool hole_joins(const gm__arena *arena, const gm__span *neighbour, uint8_t lane) {
+  if (neighbour->state != GM__SPAN_HOLE) return false; /* a rare one neither */
+  return neighbour->lane == lane || (arena->mixes && neighbour->lane == GM__LANE_IDLE && lane != GM__LANE_MIXED);
+}
+
+/* A hole has another size, and is the lane's from now on. */
+HOLE_INLINE void hole_move(gm__arena *arena, uint32_t number, gm__lane *lane, uint32_t granules) {
+  gm__span *span = gm__arena_span(arena, number);
+  if (span->lane == lane->number) {
+    gm__heap_resize(&arena->spans, &lane->heap, number, granules);
+    return;
+  }
+  gm__heap_take(&arena->spans, &arena->lanes[span->lane]->heap, number);
+  span->lane = lane->number;
+  span->granules = granules;
+  gm__heap_put(&arena->spans, &lane->heap, number);
+}
+
+/* A span that is in no list, of the lane and with nothing rare to it, becomes a hole, or part of the holes it touches.
+ * These stay where they are as far as they can. */
+HOLE_INLINE void hole_free(gm__arena *arena, uint32_t number, gm__lane *lane) {
+  gm__spans *spans = &arena->spans;
+  gm__span *span = gm__span_at(spans, number);
+  const uint32_t left = span->left, right = span->right;
+  gm__span *before = gm__span_at(spans, left), *after = gm__span_at(spans, right);
+  const uint64_t seq = span->seq;
+  uint32_t granules = span->granules;
+  if (hole_joins(arena, before, lane->number)) {
+    granules += before->granules;
+    if (before->seq < seq) before->seq = seq;
+    gm__span_unlink(spans, number);
+    if (hole_joins(arena, after, lane->number)) {
+      granules += after->granules;
+      if (before->seq < after->seq) before->seq = after->seq;
+      gm__heap_take(spans, &arena->lanes[after->lane]->heap, right);
+      gm__span_unlink(spans, right);
+    }
+    hole_move(arena, left, lane, granules);
+  } else if (hole_joins(arena, after, lane->number)) {
+    granules += after->granules;
+    if (after->seq < seq) after->seq = seq;
+    after->address = span->address;
+    gm__span_unlink(spans, number);
+    hole_move(arena, right, lane, granules);
+  } else {
+    span->state = GM__SPAN_HOLE;
+    gm__heap_put(spans, &lane->heap, number);
+  }
+}
+
+void gm__hole_free(gm__arena *arena, uint32_t number, gm__lane *lane) { hole_free(arena, number, lane); }
+
+/* The same for one that was handed out or is of a quick list. */
 static void hole_free_one(gm__arena *arena, uint32_t number, gm__lane *lane) {
   gm__arena_span(arena, number)->lane = lane->number;
   gm__lookup_remove(&arena->lookup, &arena->spans, number);
@@ -97,7 +154,9 @@ void gm__hole_give(gm__arena *arena, uint32_t number, gm__lane *lane) {
     hole_make_room(arena, lane, span->granules, most);
     if (gm__quick_put(lane, span, number, most)) return;
   }
-  hole_free_one(arena, number, lane);
+  span->lane = lane->number;
+  gm__lookup_remove(&arena->lookup, &arena->spans, number);
+  hole_free(arena, number, lane);
 }
 
 static void hole_flush_list(gm__arena *arena, gm__lane *lane, gm__quick *quick) {

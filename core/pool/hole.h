@@ -4,63 +4,17 @@
 
 #include "core/pool/arena.h"
 
-/* May the neighbour be joined at once with a hole of that lane? */
-static inline bool gm__hole_joins(const gm__arena *arena, const gm__span *neighbour, uint8_t lane) {
-  if (neighbour->state != GM__SPAN_HOLE) return false; /* a rare one neither */
-  return neighbour->lane == lane || (arena->mixes && neighbour->lane == GM__LANE_IDLE && lane != GM__LANE_MIXED);
-}
-
-/* A hole has another size, and is the lane's from now on. */
-static inline void gm__hole_move(gm__arena *arena, uint32_t number, gm__lane *lane, uint32_t granules) {
-  gm__span *span = gm__arena_span(arena, number);
-  if (span->lane == lane->number) {
-    gm__heap_resize(&arena->spans, &lane->heap, number, granules);
-    return;
-  }
-  gm__heap_take(&arena->spans, &arena->lanes[span->lane]->heap, number);
-  span->lane = lane->number;
-  span->granules = granules;
-  gm__heap_put(&arena->spans, &lane->heap, number);
-}
-
 /* A span that is in no list, of the lane and with nothing rare to it, becomes a hole, or part of the holes it touches.
  * These stay where they are as far as they can. */
-static inline void gm__hole_free(gm__arena *arena, uint32_t number, gm__lane *lane) {
-  gm__spans *spans = &arena->spans;
-  gm__span *span = gm__span_at(spans, number);
-  const uint32_t left = span->left, right = span->right;
-  gm__span *before = gm__span_at(spans, left), *after = gm__span_at(spans, right);
-  const uint64_t seq = span->seq;
-  uint32_t granules = span->granules;
-  if (gm__hole_joins(arena, before, lane->number)) {
-    granules += before->granules;
-    if (before->seq < seq) before->seq = seq;
-    gm__span_unlink(spans, number);
-    if (gm__hole_joins(arena, after, lane->number)) {
-      granules += after->granules;
-      if (before->seq < after->seq) before->seq = after->seq;
-      gm__heap_take(spans, &arena->lanes[after->lane]->heap, right);
-      gm__span_unlink(spans, right);
-    }
-    gm__hole_move(arena, left, lane, granules);
-  } else if (gm__hole_joins(arena, after, lane->number)) {
-    granules += after->granules;
-    if (after->seq < seq) after->seq = seq;
-    after->address = span->address;
-    gm__span_unlink(spans, number);
-    gm__hole_move(arena, right, lane, granules);
-  } else {
-    span->state = GM__SPAN_HOLE;
-    gm__heap_put(spans, &lane->heap, number);
-  }
-}
+void gm__hole_free(gm__arena *arena, uint32_t number, gm__lane *lane);
 
-/* The same for a span that was handed out: it leaves the look-up. Not inline, so that frees into quick lists need no
- * registers for it. */
+/* A span that was handed out is the lane's: in a quick list that made room for it, or as a hole. Not inline, so that
+ * other frees into quick lists need no registers for it. */
 void gm__hole_give(gm__arena *arena, uint32_t number, gm__lane *lane);
 
 /* A hole of the lane, or the first granules of it, as a span that is no hole. A span was reserved. */
-static inline uint32_t gm__hole_cut(gm__arena *arena, gm__lane *lane, uint32_t hole, uint32_t granules) {
+static inline __attribute__((always_inline)) uint32_t gm__hole_cut(gm__arena *arena, gm__lane *lane, uint32_t hole,
+                                                                   uint32_t granules) {
   if (gm__arena_span(arena, hole)->granules == granules) {
     gm__heap_take(&arena->spans, &lane->heap, hole);
     return hole;

@@ -62,10 +62,8 @@ void gm__lookup_clear(gm__lookup *lookup, const gm_services *services) {
   gm__lookup_init(lookup);
 }
 
-/* Inlined into both of its callers: a free that makes a hole takes its address out, and pays for no call per step. */
-__attribute__((always_inline)) static inline void lookup_take(const gm__lookup *lookup, uint32_t *slots,
-                                                              const gm__spans *spans, lookup_key *key,
-                                                              uint32_t number) {
+static void lookup_take(const gm__lookup *lookup, uint32_t *slots, const gm__spans *spans, lookup_key *key,
+                        uint32_t number) {
   const uint32_t mask = lookup->mask;
   uint32_t gap = gm__lookup_place(lookup, key(lookup, spans, number)), at, next;
   while (slots[gap] != number) gap = (gap + 1) & mask;
@@ -78,7 +76,7 @@ __attribute__((always_inline)) static inline void lookup_take(const gm__lookup *
   slots[gap] = 0;
 }
 
-void gm__lookup_remove(gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
+void gm__lookup_remove_slow(gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
   lookup_take(lookup, lookup->slots, spans, lookup_address, number);
   lookup->room++;
   lookup->count--;

@@ -30,9 +30,6 @@ void gm__lookup_init(gm__lookup *lookup);
 bool gm__lookup_reserve(gm__lookup *lookup, const gm__spans *spans);
 void gm__lookup_clear(gm__lookup *lookup, const gm_services *services);
 
-/* A span leaves; it must be there. */
-void gm__lookup_remove(gm__lookup *lookup, const gm__spans *spans, uint32_t number);
-
 /* From now on spans are found by any address in them, too: `shift` is that of their granules. Takes time for each span
  * that is there when it is called first, 4 bytes a slot, and a little at each insertion and removal afterwards. False
  * without host memory. */
@@ -65,6 +62,22 @@ static inline uint32_t gm__lookup_find(const gm__lookup *lookup, const gm__spans
     number = lookup->slots[at];
   }
   return number;
+}
+
+/* The same as the next, whatever is beside it. */
+void gm__lookup_remove_slow(gm__lookup *lookup, const gm__spans *spans, uint32_t number);
+
+/* A span leaves; it must be there. */
+static inline void gm__lookup_remove(gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
+  const uint32_t at = gm__lookup_place(lookup, gm__span_at(spans, number)->address);
+  const bool alone = lookup->slots[at] == number && !lookup->slots[(at + 1) & lookup->mask];
+  if (__builtin_expect(!alone || lookup->inside.slots, 0)) {
+    gm__lookup_remove_slow(lookup, spans, number);
+    return;
+  }
+  lookup->slots[at] = 0;
+  lookup->room++;
+  lookup->count--;
 }
 
 #endif
