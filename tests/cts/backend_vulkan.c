@@ -23,6 +23,16 @@ static uint32_t vulkan_finish(cts *t) {
   return warnings + damage;
 }
 
+/* Synchronisation validation compares a submission with all that it has seen since the device was last known to be
+ * idle, and takes no wait for a timeline semaphore for that. */
+static void vulkan_settle(cts *t) {
+  gm_vulkan_device native = {.head = {sizeof native, GM_API_VULKAN}};
+  if (t->ops->device_native(t->device, &native.head, &t->err) != GM_OK) return;
+  const PFN_vkGetInstanceProcAddr find = (PFN_vkGetInstanceProcAddr)native.get_instance_proc;
+  const PFN_vkDeviceWaitIdle wait = (PFN_vkDeviceWaitIdle)find((VkInstance)native.instance, "vkDeviceWaitIdle");
+  if (wait((VkDevice)native.device) != VK_SUCCESS) atomic_fetch_add(&vulkan_damage, 1);
+}
+
 static void vulkan_lock(void *user) {
   (void)user;
   gm__mutex_lock(&vulkan_queue_mutex);
@@ -102,6 +112,7 @@ const cts_mode cts_vulkan_opened = {.backend = "vulkan",
                                     .name = "opened",
                                     .ops = &gm__vulkan_backend,
                                     .options = "validation",
+                                    .settle = vulkan_settle,
                                     .finish = vulkan_finish,
                                     .native_memory_bytes = sizeof(gm_vulkan_memory),
                                     .check_native = vulkan_check_native};
@@ -117,6 +128,7 @@ const cts_mode cts_vulkan_staging = {.backend = "vulkan",
                                      .name = "staging",
                                      .ops = &gm__vulkan_backend,
                                      .options = "validation,no_host_visible",
+                                     .settle = vulkan_settle,
                                      .finish = vulkan_finish,
                                      .native_memory_bytes = sizeof(gm_vulkan_memory),
                                      .check_native = vulkan_check_native};
@@ -133,6 +145,7 @@ const cts_mode cts_vulkan_adopted = {.backend = "vulkan",
                                      .ops = &gm__vulkan_backend,
                                      .options = "validation",
                                      .engine = &vulkan_adopted_engine,
+                                     .settle = vulkan_settle,
                                      .finish = vulkan_finish,
                                      .native_memory_bytes = sizeof(gm_vulkan_memory),
                                      .check_native = vulkan_check_native};
@@ -142,6 +155,7 @@ const cts_mode cts_vulkan_adopted_staging = {.backend = "vulkan",
                                              .ops = &gm__vulkan_backend,
                                              .options = "validation,no_host_visible",
                                              .engine = &vulkan_adopted_engine,
+                                             .settle = vulkan_settle,
                                              .finish = vulkan_finish,
                                              .native_memory_bytes = sizeof(gm_vulkan_memory),
                                              .check_native = vulkan_check_native};
@@ -169,6 +183,7 @@ const cts_mode cts_vulkan_no_leave = {.backend = "vulkan",
                                       .unsupported = vulkan_no_leave_unsupported,
                                       .no_leave = true,
                                       .engine = &vulkan_adopted_engine,
+                                      .settle = vulkan_settle,
                                       .finish = vulkan_finish,
                                       .native_memory_bytes = sizeof(gm_vulkan_memory),
                                       .check_native = vulkan_check_native};

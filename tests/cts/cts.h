@@ -78,6 +78,7 @@ typedef struct cts_mode {
   const cts_reason *unsupported;
   const cts_reason *expected_failures; /* a case that passes all the same is a failure: the list is stale */
   const cts_engine *engine;            /* NULL: gm opens the devices */
+  void (*settle)(cts *t);              /* may be NULL; after each case, when the device has nothing to do */
   /* May be NULL. Fails the run: engine objects that did not survive, validation messages. Returns how many. */
   uint32_t (*finish)(cts *t);
   uint32_t native_memory_bytes; /* size of the API's native memory struct, where it has one */

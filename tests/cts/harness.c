@@ -194,6 +194,7 @@ void cts_clean(cts *t, gm_close_mode mode) {
     if (t->mode->engine && mode == GM_CLOSE_NORMAL) t->mode->engine->close_stream(t, slot);
   }
   while (t->memory_count) t->ops->memory_free(t->device, &t->memories[--t->memory_count], mode, NULL);
+  if (t->mode->settle && mode == GM_CLOSE_NORMAL) t->mode->settle(t);
 }
 
 bool cts_memory(cts *t, uint32_t type, uint64_t bytes, gm_memory *out) {

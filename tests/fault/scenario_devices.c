@@ -51,8 +51,15 @@ static gm_status devices_there_and_back(session *s, gm_error *err) {
   return memcmp(devices_sent, devices_got, DEVICES_BYTES) == 0 ? GM_OK : devices_wrong(err);
 }
 
+/* Once: a sweep runs the scenario hundreds of times. */
+static void devices_make_sent(void) {
+  static bool made;
+  for (unsigned i = 0; i < DEVICES_BYTES && !made; i++) devices_sent[i] = (unsigned char)(i * 11 + i / 251);
+  made = true;
+}
+
 static gm_status devices_copy(session *s, bool same, gm_error *err) {
-  for (unsigned i = 0; i < DEVICES_BYTES; i++) devices_sent[i] = (unsigned char)(i * 11 + i / 251);
+  devices_make_sent();
   memset(devices_got, 0, DEVICES_BYTES);
   gm_status status = session_open(s, err);
   if (status == GM_OK) status = gm_stream_create(s->device, &s->streams[0], err);

@@ -56,7 +56,12 @@ static void memory_fill_piece(unsigned char *at, uint32_t value, unsigned width,
     memset(at, (int)(value & 0xff), bytes);
     return;
   }
-  for (uint64_t i = 0; i + width <= bytes; i += width) memcpy(at + i, &value, width);
+  bytes -= bytes % width;
+  for (uint64_t done = 0, more; done < bytes; done += more) { /* what is there, once more */
+    const uint64_t left = bytes - done;
+    more = !done ? width : done < left ? done : left;
+    memcpy(at + done, done ? at : (const unsigned char *)&value, more);
+  }
 }
 
 CUresult sim_range_fill(int device, uint64_t to, uint32_t value, unsigned width, uint64_t count) {
