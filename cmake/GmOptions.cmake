@@ -35,6 +35,7 @@ option(GM_TEST_INSTALL "Test the installed package with small consumer projects"
 option(GM_WARNINGS "Compile gm with warnings" ${PROJECT_IS_TOP_LEVEL})
 option(GM_WERROR "Warnings are errors (the presets set this)" OFF)
 set(GM_SANITIZE "" CACHE STRING "Sanitizers: 'address,undefined' or 'thread'; empty: none")
+set(GM_SANITIZE_LEVEL 1 CACHE STRING "Optimisation of sanitized builds: 1 keeps the checks; 0 for a debugger")
 option(GM_COVERAGE "Instrument for line coverage" OFF)
 
 # The backends that a test run must not skip, by name: "cpu,opencl,vulkan". Else taken from the environment.
@@ -53,8 +54,7 @@ if(PROJECT_IS_TOP_LEVEL)
   set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
   set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
   if(GM_SANITIZE)
-    # -O1: the checks stay, and a test takes a third of the time. Whoever debugs such a build adds -DCMAKE_C_FLAGS=-O0.
-    add_compile_options(-fsanitize=${GM_SANITIZE} -O1 -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    add_compile_options(-fsanitize=${GM_SANITIZE} -O${GM_SANITIZE_LEVEL} -fno-omit-frame-pointer -fno-sanitize-recover=all)
     add_link_options(-fsanitize=${GM_SANITIZE})
   endif()
   if(GM_COVERAGE)

@@ -11,7 +11,7 @@
 
 #include "gm/copy.h"
 
-enum { THREADS = 4, BYTES = 70000 };
+enum { THREADS = 4, BYTES = 70000, BREATH = 16 };
 
 typedef struct traffic {
   gm_context *ctx;
@@ -44,7 +44,7 @@ static void *traffic_thread(void *arg) {
   if (gm_stream_create(parent.device, &stream, NULL) != GM_OK) atomic_fetch_add(&parent.failures, 1);
   while (!atomic_load(&parent.stop)) {
     if (!traffic_round(parent.pool, stream, value++)) atomic_fetch_add(&parent.failures, 1);
-    atomic_fetch_add(&parent.rounds, 1);
+    if (atomic_fetch_add(&parent.rounds, 1) % BREATH == 0) usleep(50); /* the child wants a core, too */
   }
   if (gm_stream_close(stream, NULL) != GM_OK) atomic_fetch_add(&parent.failures, 1);
   return NULL;
