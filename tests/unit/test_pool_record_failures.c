@@ -215,7 +215,11 @@ static void test_a_forked_child_can_only_destroy(void **state) {
     gm_error failure;
     const bool refused = gm_pool_record_end(bench.pool, NULL, &failure) == GM_ERR_FORKED &&
                          gm_pool_record_mark(bench.pool, "x", &failure) == GM_ERR_FORKED;
-    _exit(refused && gm_pool_destroy(bench.pool, &failure) == GM_OK ? 0 : 1);
+    const bool ended = gm_pool_destroy(bench.pool, &failure) == GM_OK &&
+                       gm_device_close(bench.device, &failure) == GM_OK &&
+                       gm_context_destroy(bench.ctx, &failure) == GM_OK;
+    counted_services_check(&bench.host);
+    _exit(refused && ended ? 0 : 1);
   }
   int how = 0;
   assert_int_equal(waitpid(child, &how, 0), child);
