@@ -61,7 +61,8 @@ function(gm_add_test)
     add_test(NAME valgrind.${arg_NAME} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
       COMMAND ${gm_valgrind_command} $<TARGET_FILE:${program}> ${arg_COMMAND})
     set_tests_properties(valgrind.${arg_NAME} PROPERTIES
-      TIMEOUT ${slow} SKIP_RETURN_CODE 77 LABELS valgrind ENVIRONMENT "${gm_test_environment};${arg_ENVIRONMENT}")
+      TIMEOUT ${slow} SKIP_RETURN_CODE 77 LABELS valgrind
+      ENVIRONMENT "${gm_test_environment};${arg_ENVIRONMENT};GM_TEST_FEW=1")
   endif()
   set_tests_properties(${arg_NAME} PROPERTIES
     TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77 LABELS "${arg_LABELS}"

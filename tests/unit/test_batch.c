@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "support/great_many.h"
 #include "support/pool_bench.h"
 
 #define MIB (UINT64_C(1024) * 1024)
@@ -213,22 +214,22 @@ static void test_mistakes_take_nothing(void **state) {
 
 static void test_none_and_a_great_many(void **state) {
   (void)state;
-  enum { MANY = 1000 * 1000 };
+  const size_t many = great_many(1000 * 1000);
   pool_bench bench;
   open_with(&bench, GM_STRATEGY_BEST_FIT, "null", "null:capacity=8G");
   gm_batch_params params = batch_of(NULL, 0, GM_BATCH_GROUPED);
   pool_bench_ok(gm_alloc_batch(bench.pool, &params, NULL, NULL, err));
   pool_bench_ok(gm_free_batch(bench.pool, NULL, 0, NULL, err));
-  gm_request *requests = calloc(MANY, sizeof *requests);
-  gm_part *parts = calloc(MANY, sizeof *parts);
+  gm_request *requests = calloc(many, sizeof *requests);
+  gm_part *parts = calloc(many, sizeof *parts);
   assert_non_null(requests);
   assert_non_null(parts);
-  for (size_t i = 0; i < MANY; i++) requests[i].bytes = 1 + i % 3000;
+  for (size_t i = 0; i < many; i++) requests[i].bytes = 1 + i % 3000;
   for (uint32_t flags = 0; flags <= GM_BATCH_GROUPED; flags++) {
-    params = batch_of(requests, MANY, flags);
+    params = batch_of(requests, many, flags);
     pool_bench_ok(gm_alloc_batch(bench.pool, &params, parts, NULL, err));
-    assert_int_equal(pool_bench_stats(&bench).active, flags ? 1 : MANY);
-    pool_bench_ok(gm_free_batch(bench.pool, parts, MANY, NULL, err));
+    assert_int_equal(pool_bench_stats(&bench).active, flags ? 1 : many);
+    pool_bench_ok(gm_free_batch(bench.pool, parts, many, NULL, err));
     assert_int_equal(pool_bench_stats(&bench).active, 0);
   }
   free(parts);

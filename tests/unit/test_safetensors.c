@@ -13,6 +13,7 @@
 
 #include "support/counted_services.h"
 #include "support/fail_each.h"
+#include "support/great_many.h"
 #include "support/safetensors_bytes.h"
 
 static gm_status parse(const char *header, uint64_t data, gm__contents *out, gm_error *err) {
@@ -256,18 +257,18 @@ static void test_a_misaligned_tensor_is_refused(void **state) {
 static void test_a_hundred_megabytes_of_json(void **state) {
   (void)state;
   static const char head[] = "{\"__metadata__\":{\"k\":\"", tail[] = "\"}}";
-  enum { ALL = 100000000 };
+  const size_t all = great_many(100000000);
   gm__contents contents;
   gm_error err;
-  char *header = test_malloc(ALL + 1);
-  memset(header, 'x', ALL);
-  header[ALL] = 0;
+  char *header = test_malloc(all + 1);
+  memset(header, 'x', all);
+  header[all] = 0;
   memcpy(header, head, sizeof head - 1);
-  memcpy(header + ALL - (sizeof tail - 1), tail, sizeof tail - 1);
+  memcpy(header + all - (sizeof tail - 1), tail, sizeof tail - 1);
   assert_int_equal(parse(header, 0, &contents, &err), GM_OK);
   assert_int_equal(contents.metadata_count, 1);
   gm__contents_free(NULL, &contents);
-  memset(header + sizeof head, '[', ALL - sizeof head);
+  memset(header + sizeof head, '[', all - sizeof head);
   memcpy(header, "{\"a\":", 5);
   memset(header + 5, '[', sizeof head - 5 + 1);
   assert_int_equal(parse(header, 0, &contents, &err), GM_ERR_FORMAT);
