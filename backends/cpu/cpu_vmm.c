@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "backends/cpu/cpu_memfd.h"
 #include "backends/cpu/cpu_movable.h"
@@ -104,8 +105,17 @@ static bool vmm_is_movable(const gm__cpu_device *device, const gm_vmm_props *pro
   return props->exclusive && !props->shareable && !device->options->hugetlb && !device->options->memfd;
 }
 
+/* Ranges are far larger than what is ever mapped in them; with few addresses they would be the host's last. */
+static bool vmm_addresses_are_few(void) {
+  struct rlimit limit;
+  return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
 static gm_status vmm_check_exclusive(const gm__cpu_device *device, const gm_vmm_props *props, gm_error *err) {
   if (!props->exclusive) return GM_OK;
+  if (vmm_addresses_are_few()) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "vmm_granularity", "the process's addresses are limited (RLIMIT_AS)");
+  }
   const bool movable = vmm_is_movable(device, props);
   if (movable ? gm__cpu_movable_try(device->sys) : gm__cpu_memfd_try(device)) return GM_OK;
   return gm__fail(err, GM_ERR_NOT_SUPPORTED, errno, "vmm_granularity", "the system has no %s: %s",

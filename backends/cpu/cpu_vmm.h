@@ -27,7 +27,8 @@ uint64_t gm__cpu_vmm_granule(void);
 gm_status gm__cpu_vmm_handle(gm__cpu_device *device, int fd, uint64_t bytes, bool shareable, uint64_t *out_handle,
                              gm_error *err);
 
-/* Exclusive memory: NOT_SUPPORTED where the system cannot move pages, or with the option `memfd` has none. */
+/* Exclusive memory: NOT_SUPPORTED where the system cannot move pages, or with the option `memfd` has none; and where
+ * the process's addresses are limited. */
 gm_status gm__cpu_vmm_granularity(void *device, const gm_vmm_props *props, uint64_t *out, gm_error *err);
 gm_status gm__cpu_vmm_reserve(void *device, uint64_t bytes, uint64_t align, uint64_t *out_address, gm_error *err);
 

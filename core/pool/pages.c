@@ -22,6 +22,7 @@ enum {
 
 static const uint64_t pages_least_bytes = UINT64_C(2) << 20;
 static const uint64_t pages_handle_bytes = UINT64_C(24) << 20; /* of a pool that holds little */
+static const uint64_t pages_range_most = UINT64_C(512) << 30;  /* each thread has a range, and all are in one process */
 
 static const gm_services *pages_services(const gm_pool *pool) { return gm__context_services(pool->device->ctx); }
 
@@ -73,9 +74,12 @@ static uint64_t pages_of(const gm_pool *pool, uint64_t bytes) { return bytes / p
 /* Twice what can be in it at once, so that there is a place for what needs to be in one piece. */
 static uint32_t range_wish(const gm_pool *pool) {
   const uint64_t total = pool->device->info.total_bytes, most = pages_of(pool, pool->rules.granule << 31);
-  const uint64_t wish = total ? 2 * pages_of(pool, total) : (uint64_t)PAGES_LEAST * 1024;
+  const uint64_t twice = total ? 2 * pages_of(pool, total) : (uint64_t)PAGES_LEAST * 1024;
+  const uint64_t wish = gm__min(twice, pages_of(pool, pages_range_most));
   return (uint32_t)gm__min(gm__max(wish, PAGES_LEAST), gm__min(most, UINT32_MAX));
 }
+
+uint64_t gm__range_most_bytes(const gm_pool *pool) { return range_wish(pool) * pool->pages.page_bytes; }
 
 static gm_status range_reserve(gm_pool *pool, gm__range *range, gm_error *err) {
   const gm_device *device = pool->device;

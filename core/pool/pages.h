@@ -39,6 +39,9 @@ typedef struct gm__range {
 void gm__pages_init(gm_pool *pool, bool wanted);
 void gm__pages_clear(gm_pool *pool, gm_close_mode mode);
 
+/* No range is larger. */
+uint64_t gm__range_most_bytes(const gm_pool *pool);
+
 /* A range of addresses for an arena; NULL: none can be had, and `err` says why. */
 gm__range *gm__range_open(gm_pool *pool, gm_memory *out_memory, gm_error *err);
 /* Its handles, too, whatever is in it. */

@@ -263,7 +263,7 @@ static gm_status vmm_take(gm__arena *arena, const gm__want *want, uint32_t *out,
   gm__window window;
   gm_status status;
   uint32_t number = vmm_open_window(arena, want, &window, &status);
-  if (!number && status == GM_OK) {
+  if (!number && status == GM_OK && want->exact <= gm__range_most_bytes(arena->pool)) {
     status = vmm_open_range(arena, err);
     if (status == GM_OK) number = vmm_open_window(arena, want, &window, &status);
   }

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -199,6 +200,29 @@ static void test_a_system_without_exclusive_memory(void **state) {
   }
 }
 
+/* A pool's ranges would be the host's last addresses. */
+static void test_limited_addresses(void **state) {
+  (void)state;
+#ifdef GM_TEST_SANITIZED
+  skip(); /* a sanitized process has more addresses than any limit */
+#endif
+  const pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    const struct rlimit limit = {(rlim_t)8 << 30, (rlim_t)8 << 30};
+    const gm_vmm_props props = {.exclusive = true};
+    cpu_fixture f;
+    uint64_t granule;
+    if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
+    cpu_begin(&f);
+    const gm_status status = f.ops->vmm_granularity(f.device, &props, &granule, &f.err);
+    _exit(status == GM_ERR_NOT_SUPPORTED && strstr(f.err.message, "RLIMIT_AS") ? 0 : 1);
+  }
+  int result = -1;
+  assert_int_equal(waitpid(child, &result, 0), child);
+  assert_int_equal(result, 0);
+}
+
 static void test_the_memory_of_a_range(void **state) {
   (void)state;
   cpu_fixture f;
@@ -224,6 +248,7 @@ int main(void) {
       cmocka_unit_test(test_exclusive_memory_in_a_forked_child),
       cmocka_unit_test(test_exclusive_memory_with_a_descriptor),
       cmocka_unit_test(test_a_system_without_exclusive_memory),
+      cmocka_unit_test(test_limited_addresses),
       cmocka_unit_test(test_the_memory_of_a_range),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

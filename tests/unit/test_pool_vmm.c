@@ -20,7 +20,7 @@
 
 /* The null backend with a script: which of its calls fails, and how often each was made. */
 static struct {
-  uint64_t creates, destroys, maps, unmaps, fail_map, fail_access, fail_unmap;
+  uint64_t reserves, creates, destroys, maps, unmaps, fail_map, fail_access, fail_unmap;
   bool without_ranges;
 } script;
 
@@ -30,6 +30,7 @@ static gm_status script_fail(gm_error *err) {
 }
 
 static gm_status script_reserve(void *device, uint64_t bytes, uint64_t align, uint64_t *out, gm_error *err) {
+  script.reserves++;
   return script.without_ranges ? script_fail(err) : gm__null_backend.vmm_reserve(device, bytes, align, out, err);
 }
 
@@ -178,6 +179,24 @@ static void test_without_ranges_it_takes_driver_allocations(void **state) {
   pool_bench_close(&bench);
 }
 
+/* It would fit in no range, however many there were. */
+static void test_a_block_larger_than_any_range(void **state) {
+  (void)state;
+  pool_bench bench;
+  bench_open(&bench, "script:capacity=4096G", 0);
+  const gm_block small = take(&bench, MIB, NULL, GM_ACQUIRE_FRESH);
+  assert_int_equal(script.reserves, 1);
+  for (int i = 0; i < 3; i++) {
+    const gm_block large = take(&bench, 700 * 1024 * MIB, NULL, GM_ACQUIRE_FRESH);
+    give(&bench, &large, NULL);
+    gm_pool_trim(bench.pool, 0);
+  }
+  assert_int_equal(script.reserves, 1);
+  give(&bench, &small, NULL);
+  check_empty(&bench);
+  pool_bench_close(&bench);
+}
+
 /* A cap smaller than a page leaves room for driver allocations. */
 static void test_a_cap_below_a_page(void **state) {
   (void)state;
@@ -310,6 +329,7 @@ int main(void) {
       cmocka_unit_test(test_a_full_device_moves_pages_together),
       cmocka_unit_test(test_pages_of_a_busy_stream_stay),
       cmocka_unit_test(test_without_ranges_it_takes_driver_allocations),
+      cmocka_unit_test(test_a_block_larger_than_any_range),
       cmocka_unit_test(test_a_cap_below_a_page),
       cmocka_unit_test(test_any_call_fails),
       cmocka_unit_test(test_random_pressure),
