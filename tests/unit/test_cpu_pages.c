@@ -43,6 +43,15 @@ static bool pages_open(pool_bench *bench, const char *options, const gm_pool_par
   return pages;
 }
 
+/* The kernel's count of this process; a sanitizer has memory of its own for each byte that is touched. */
+static bool count_is_ours(void) {
+#ifdef GM_TEST_SANITIZED
+  return false;
+#else
+  return true;
+#endif
+}
+
 static unsigned char *bytes_of(const gm_block *block) { return (unsigned char *)(uintptr_t)block->address; }
 
 static void test_blocks_are_pointers(void **state) {
@@ -91,13 +100,13 @@ static void test_memory_goes_back_around_a_block(void **state) {
       assert_true(gm_alloc(bench.pool, &request, &blocks[i]) <= GM_ACQUIRE_FRESH);
       memset(bytes_of(&blocks[i]), i, 2 * MIB);
     }
-    assert_true(used() > before + COUNT * 2048 - SLACK);
+    assert_true(!count_is_ours() || used() > before + COUNT * 2048 - SLACK);
     for (int i = 0; i < COUNT; i++) {
       if (i != KEPT) give(&bench, &blocks[i], NULL);
     }
     gm_pool_trim(bench.pool, 0);
     assert_true(pool_bench_stats(&bench).reserved_bytes < COUNT * MIB);
-    assert_true(used() < before + COUNT * 1024 + SLACK);
+    assert_true(!count_is_ours() || used() < before + COUNT * 1024 + SLACK);
     for (uint64_t i = 0; i < 2 * MIB; i += 4096) assert_int_equal(bytes_of(&blocks[KEPT])[i], KEPT);
     give(&bench, &blocks[KEPT], NULL);
     check_trim_to_nothing(&bench);
