@@ -11,6 +11,7 @@
 #include "gm/plan.h"
 #include "gm/trace.h"
 #include "support/counted_services.h"
+#include "support/great_many.h"
 #include "support/plan_tensors.h"
 
 enum { SETS = 500, MOST = 60, SMALL = 7, SMALL_SETS = 400 };
@@ -202,14 +203,14 @@ static void test_traces_as_lifetimes(void **state) {
 
 static void test_many_tensors(void **state) {
   (void)state;
-  enum { MANY = 20000 };
+  const uint64_t many = great_many(20000);
   uint64_t random = 3;
-  gm_plan_tensor *tensors = test_calloc(MANY, sizeof *tensors);
-  for (uint64_t i = 0; i < MANY; i++) {
+  gm_plan_tensor *tensors = test_calloc(many, sizeof *tensors);
+  for (uint64_t i = 0; i < many; i++) {
     uint64_t life = test_log_uniform(&random, 4096);
     tensors[i] = (gm_plan_tensor){test_log_uniform(&random, 1 << 24), 256, i, i + life, 0};
   }
-  plan_and_print("random", tensors, MANY, 2);
+  plan_and_print("random", tensors, many, 2);
   test_free(tensors);
 }
 
