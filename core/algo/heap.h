@@ -6,8 +6,9 @@
 #include "core/algo/span.h"
 
 enum {
-  GM__HEAP_SUB_BINS = 16, /* between two powers of two */
-  GM__HEAP_BINS = 464,
+  GM__HEAP_SUB_BITS = 6,
+  GM__HEAP_SUB_BINS = 1 << GM__HEAP_SUB_BITS, /* between two powers of two */
+  GM__HEAP_BINS = (33 - GM__HEAP_SUB_BITS) * GM__HEAP_SUB_BINS,
   GM__HEAP_WORDS = (GM__HEAP_BINS + 63) / 64,
   GM__HEAP_SCAN = 8 /* holes looked at in the request's own bin: fewer cost packing, more cost time */
 };
@@ -19,11 +20,12 @@ typedef struct gm__heap {
   uint32_t heads[GM__HEAP_BINS];
 } gm__heap;
 
-/* The bin of a size: 2^k * (1 + i/16). */
+/* The bin of a size: 2^k * (1 + i / GM__HEAP_SUB_BINS). */
 static inline uint32_t gm__heap_bin(uint32_t granules) {
   if (granules < GM__HEAP_SUB_BINS) return granules;
   const uint32_t power = 31u - (uint32_t)__builtin_clz(granules);
-  return (power - 3) * GM__HEAP_SUB_BINS + (granules >> (power - 4) & (GM__HEAP_SUB_BINS - 1));
+  const uint32_t part = granules >> (power - GM__HEAP_SUB_BITS) & (GM__HEAP_SUB_BINS - 1);
+  return (power - GM__HEAP_SUB_BITS + 1) * GM__HEAP_SUB_BINS + part;
 }
 
 /* The span becomes a hole of the heap. (A neighbour 0 is written to, and never read.) */
