@@ -38,7 +38,7 @@
   X("warmup_enabled", "GM_WARMUP_ENABLED", "bool", "", "true", true, "pools warm up from `warmup` when created")       \
   X("warmup", "GM_WARMUP", "pairs", "", "", true, "what to warm up: size:count,…")                                     \
   X("small_block_threshold", "GM_SMALL_BLOCK_THRESHOLD", "bytes", "0..", "1M", true,                                   \
-    "blocks up to it are small: best_fit keeps them in quick lists; a 64th of it where memory is not mapped in pages") \
+    "best_fit keeps blocks up to 16 times it in quick lists; where memory is not mapped in pages up to a 64th of it")  \
   X("size_class_bits", "GM_SIZE_CLASS_BITS", "count", "0..5", "3", true,                                               \
     "2^bits sizes of buckets from one power of two to the next; GM_STRATEGY_BUCKET by name: 0 unless the key is set")  \
   X("segment_size", "GM_SEGMENT_SIZE", "bytes", "auto|65536..", "auto", true,                                          \

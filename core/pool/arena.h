@@ -133,8 +133,8 @@ static inline gm__lane *gm__arena_lane(const gm__arena *arena, const gm_stream *
 }
 
 /* A lane keeps at most so many in its quick lists. */
-static inline uint32_t gm__arena_quick(const gm__arena *arena) {
-  return atomic_load_explicit(&arena->pool->quick_blocks, memory_order_relaxed);
+static inline uint32_t gm__pool_quick(const gm_pool *pool) {
+  return atomic_load_explicit(&pool->quick_blocks, memory_order_relaxed);
 }
 
 /* For the record: the lane of the stream that asked. */

@@ -156,7 +156,8 @@ gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream) {
   if (FAST_UNLIKELY(!fast_open(pool, &arena))) return gm__give_back(pool, block, stream);
   const bool own = block->node >> GM__ARENA_SHIFT == arena->tag_of_blocks;
   const uint32_t number = FAST_LIKELY(own) ? gm__arena_find(arena, block) : 0;
-  if (!number || !gm__give_quick(arena, number, stream)) return fast_free_more(arena, number, block, stream);
+  if (!number || !gm__give_quick(arena, number, stream, gm__pool_quick(pool)))
+    return fast_free_more(arena, number, block, stream);
   gm__arena_leave(arena);
   return GM_OK;
 }
@@ -182,7 +183,7 @@ gm_status gm_free_ptr(gm_pool *pool, void *pointer, uint64_t bytes_or_0, gm_stre
   if (FAST_UNLIKELY(!fast_open(pool, &arena))) return gm__give_back_ptr(pool, pointer, bytes_or_0, stream);
   const uint32_t number = gm__lookup_find(&arena->lookup, &arena->spans, (uintptr_t)pointer);
   const bool fits = bytes_or_0 <= gm__arena_bytes(arena, gm__arena_span(arena, number)); /* of 0 only nothing */
-  if (!fits || !gm__give_quick(arena, number, stream)) {
+  if (!fits || !gm__give_quick(arena, number, stream, gm__pool_quick(pool))) {
     return fast_free_ptr_more(arena, number, pointer, bytes_or_0, stream);
   }
   gm__arena_leave(arena);

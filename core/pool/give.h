@@ -15,14 +15,15 @@ static inline __attribute__((always_inline)) bool gm__give(gm__arena *arena, uin
   if (__builtin_expect(pending, 0)) return false;
   gm__arena_take_back(arena, span, number, stream);
   span->seq = *lane->last_free = gm__order_now(&arena->order);
-  const bool quick = span->granules <= arena->quick_most && gm__quick_put(lane, span, number, gm__arena_quick(arena));
+  const bool quick =
+      span->granules <= arena->quick_most && gm__quick_put(lane, span, number, gm__pool_quick(arena->pool));
   if (!quick) gm__hole_give(arena, number, lane);
   return true;
 }
 
-/* The same if a quick list takes the span, which costs least; else nothing has happened. */
+/* The same if a quick list takes the span (of `most` in the lane), which costs least; else nothing has happened. */
 static inline __attribute__((always_inline)) bool gm__give_quick(gm__arena *arena, uint32_t number,
-                                                                 const gm_stream *stream) {
+                                                                 const gm_stream *stream, uint32_t most) {
   gm__span *span = gm__arena_span(arena, number);
   const gm__arena_stream *known = &arena->streams[gm__arena_stream_place(stream)];
   gm__lane *lane = known->lane;
@@ -30,7 +31,7 @@ static inline __attribute__((always_inline)) bool gm__give_quick(gm__arena *aren
   if (__builtin_expect(!plain, 0)) return false;
   const bool free_at_once = span->lane == lane->number || span->lane == GM__LANE_IDLE;
   if (!free_at_once || span->granules > arena->quick_most) return false;
-  if (!gm__quick_put(lane, span, number, gm__arena_quick(arena))) return false;
+  if (!gm__quick_put(lane, span, number, most)) return false;
   gm__arena_count_back(arena, span);
   span->seq = *lane->last_free = gm__order_now(&arena->order);
   return true;

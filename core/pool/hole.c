@@ -148,7 +148,7 @@ static void hole_make_room(gm__arena *arena, gm__lane *lane, uint32_t granules, 
 
 void gm__hole_give(gm__arena *arena, uint32_t number, gm__lane *lane) {
   gm__span *span = gm__arena_span(arena, number);
-  const uint32_t most = gm__arena_quick(arena);
+  const uint32_t most = gm__pool_quick(arena->pool);
   arena->frees++;
   if (span->granules <= arena->quick_most) {
     hole_make_room(arena, lane, span->granules, most);

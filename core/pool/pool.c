@@ -25,6 +25,7 @@
 
 enum {
   POOL_MOST_ZONE = 1024 * 1024,
+  POOL_SMALL_PAGES = 16,   /* what quick lists keep costs addresses first: they are emptied before a page is made */
   POOL_SMALL_SEGMENTS = 64 /* where pages cannot be moved together a kept block lies in the way of a larger hole */
 };
 
@@ -143,8 +144,8 @@ static void pool_init_arenas(gm_pool *pool, gm_device *device, const gm_pool_par
   pool->main_kind = gm__kind_of(&pool->rules, &plain);
   gm__pages_init(pool, pool->strategy == GM_STRATEGY_BEST_FIT && !params->no_vmm && !params->upstream &&
                            !params->share && pool->rules.size == UINT64_MAX);
-  pool->rules.small = gm__config_u64(device->ctx, "small_block_threshold");
-  if (!pool->pages.usable) pool->rules.small /= POOL_SMALL_SEGMENTS;
+  const uint64_t small = gm__config_u64(device->ctx, "small_block_threshold");
+  pool->rules.small = pool->pages.usable ? gm__mul_sat(small, POOL_SMALL_PAGES) : small / POOL_SMALL_SEGMENTS;
   pool->serial = atomic_fetch_add(&last_serial, 1) + 1;
   pool->generation = device->ctx->generation;
   pool->generation_at = gm__process_generation_at();
