@@ -119,10 +119,11 @@ static void test_small_blocks_are_kept(void **state) {
     const setting *settings;
     bool no_vmm;
     uint64_t bytes, hits;
-  } cases[] = {
-      {none, false, MIB, 4}, {none, false, MIB + 1, 0},  {none, true, 16 * KIB, 4},  {none, true, 17 * KIB, 0},
-      {off, false, 1, 0},    {large, false, 4 * MIB, 4}, {large, true, 64 * KIB, 4}, {large, true, 64 * KIB + 1, 0},
-      {off, true, 1, 0}};
+  } cases[] = {{none, false, 16 * MIB, 4}, {none, false, 16 * MIB + 1, 0},
+               {none, true, 16 * KIB, 4},  {none, true, 17 * KIB, 0},
+               {off, false, 1, 0},         {large, false, 64 * MIB, 4},
+               {large, true, 64 * KIB, 4}, {large, true, 64 * KIB + 1, 0},
+               {off, true, 1, 0}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     pool_bench bench;
     const gm_pool_params params = {.struct_size = sizeof params, .no_vmm = cases[i].no_vmm};

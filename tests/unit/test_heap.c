@@ -52,7 +52,7 @@ static void close_world(world *w) {
   counted_services_check(&w->host);
 }
 
-static void test_a_bin_is_a_sixteenth_of_a_power_of_two(void **state) {
+static void test_a_bin_is_a_part_of_a_power_of_two(void **state) {
   (void)state;
   uint32_t last = 0;
   for (uint32_t granules = 1; granules < 1 << 20; granules++) {
@@ -60,9 +60,9 @@ static void test_a_bin_is_a_sixteenth_of_a_power_of_two(void **state) {
     assert_true(bin == last || bin == last + 1);
     last = bin;
   }
-  for (uint32_t power = 4; power < 32; power++) {
-    assert_int_equal(gm__heap_bin(UINT32_C(1) << power), (power - 3) * 16);
-    assert_int_equal(gm__heap_bin((UINT32_C(1) << power) + (UINT32_C(1) << (power - 4))), (power - 3) * 16 + 1);
+  for (uint32_t power = 6; power < 32; power++) {
+    assert_int_equal(gm__heap_bin(UINT32_C(1) << power), (power - 5) * 64);
+    assert_int_equal(gm__heap_bin((UINT32_C(1) << power) + (UINT32_C(1) << (power - 6))), (power - 5) * 64 + 1);
   }
   assert_int_equal(gm__heap_bin(UINT32_MAX), GM__HEAP_BINS - 1);
 }
@@ -280,7 +280,7 @@ static void test_any_address_inside_is_looked_up(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_bin_is_a_sixteenth_of_a_power_of_two),
+      cmocka_unit_test(test_a_bin_is_a_part_of_a_power_of_two),
       cmocka_unit_test(test_random_cuts_and_holes),
       cmocka_unit_test(test_any_alignment_is_found),
       cmocka_unit_test(test_a_drain_takes_all),
