@@ -114,16 +114,14 @@ static void test_quick_lists_are_bounded(void **state) {
 static void test_small_blocks_are_kept(void **state) {
   (void)state;
   static const setting none[] = {{NULL, NULL}}, off[] = {{"small_block_threshold", "0"}, {NULL, NULL}};
-  static const setting large[] = {{"small_block_threshold", "4M"}, {NULL, NULL}};
+  static const setting less[] = {{"small_block_threshold", "64K"}, {NULL, NULL}};
   static const struct {
     const setting *settings;
     bool no_vmm;
     uint64_t bytes, hits;
-  } cases[] = {{none, false, 16 * MIB, 4}, {none, false, 16 * MIB + 1, 0},
-               {none, true, 16 * KIB, 4},  {none, true, 17 * KIB, 0},
-               {off, false, 1, 0},         {large, false, 64 * MIB, 4},
-               {large, true, 64 * KIB, 4}, {large, true, 64 * KIB + 1, 0},
-               {off, true, 1, 0}};
+  } cases[] = {{none, false, 8 * MIB, 4}, {none, true, 16 * KIB, 4}, {none, true, 17 * KIB, 0},
+               {less, false, MIB, 4},     {less, false, MIB + 1, 0}, {less, true, KIB, 4},
+               {less, true, KIB + 1, 0},  {off, false, 1, 0},        {off, true, 1, 0}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     pool_bench bench;
     const gm_pool_params params = {.struct_size = sizeof params, .no_vmm = cases[i].no_vmm};
