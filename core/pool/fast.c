@@ -59,11 +59,11 @@ FAST_INLINE uint32_t fast_cut(gm__arena *arena, gm__lane *lane, uint32_t granule
   return number;
 }
 
-/* A block of that size which the stream freed; NULL: none, or not so easily. */
+/* A block of that size which the stream freed, and nobody was told yet; NULL: none, or not so easily. */
 FAST_INLINE const gm__span *fast_quick(gm__arena *arena, uint64_t bytes, const gm_stream *stream, uint32_t tag) {
   const gm__arena_stream *known = &arena->streams[gm__arena_stream_place(stream)];
   const uint64_t granules = ((bytes - 1) >> arena->shift) + 1; /* of no bytes: more than any list has */
-  if (FAST_UNLIKELY(known->stream != stream || arena->watched)) return NULL;
+  if (FAST_UNLIKELY(known->stream != stream)) return NULL;
   gm__lane *lane = known->lane;
   gm__quick *quick = gm__quick_of(lane, (uint32_t)granules);
   if (quick->granules != granules) return NULL;
@@ -74,13 +74,12 @@ FAST_INLINE const gm__span *fast_quick(gm__arena *arena, uint64_t bytes, const g
   return span;
 }
 
-/* The same out of quick lists or holes. */
+/* One out of a hole; who watches was told. 0: none, or not so easily. */
 FAST_APART uint32_t fast_take(gm__arena *arena, uint64_t bytes, const gm_stream *stream, uint32_t tag) {
   const uint64_t granules = ((bytes - 1) >> arena->shift) + 1;
   gm__lane *lane = gm__arena_lane(arena, stream);
   if (FAST_UNLIKELY(!lane || granules > UINT32_MAX)) return 0;
-  uint32_t number = FAST_UNLIKELY(arena->watched) ? gm__quick_take(lane, &arena->spans, granules) : 0;
-  if (!number) number = fast_cut(arena, lane, (uint32_t)granules);
+  const uint32_t number = fast_cut(arena, lane, (uint32_t)granules);
   if (FAST_UNLIKELY(!number)) return 0;
   gm__span *span = gm__arena_span(arena, number);
   const bool same = stream && span->lane == lane->number;
@@ -91,6 +90,25 @@ FAST_APART uint32_t fast_take(gm__arena *arena, uint64_t bytes, const gm_stream 
 }
 
 /* ---- handing out ---- */
+
+static uint32_t fast_number(const gm__arena *arena, const gm__span *span) {
+  return (uint32_t)(span - arena->spans.table);
+}
+
+/* Entered; left. */
+FAST_APART void *fast_malloc_told(gm__arena *arena, const gm__span *span, gm_stream *stream) {
+  void *pointer = (void *)(uintptr_t)span->address;
+  gm__watch_enter(arena, fast_number(arena, span), stream);
+  gm__arena_leave(arena);
+  return pointer;
+}
+
+/* Entered; left. */
+FAST_APART gm_acquire fast_alloc_told(gm__arena *arena, uint32_t number, gm_stream *stream) {
+  gm__watch_enter(arena, number, stream);
+  gm__arena_leave(arena);
+  return GM_ACQUIRE_OK;
+}
 
 /* Entered; left. */
 FAST_APART gm_acquire fast_alloc_more(gm__arena *arena, const gm_request *request, gm_block *out) {
@@ -110,7 +128,8 @@ gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *out) {
   }
   const gm__span *span = fast_quick(arena, request->bytes, request->stream, request->tag);
   if (!span) return fast_alloc_more(arena, request, out);
-  *out = gm__arena_block(arena, (uint32_t)(span - arena->spans.table));
+  *out = gm__arena_block(arena, fast_number(arena, span));
+  if (FAST_UNLIKELY(arena->watched)) return fast_alloc_told(arena, fast_number(arena, span), request->stream);
   gm__arena_leave(arena);
   return GM_ACQUIRE_OK;
 }
@@ -136,12 +155,20 @@ void *gm_malloc(gm_pool *pool, uint64_t bytes, gm_stream *stream) {
   if (FAST_UNLIKELY(!fast_open(pool, &arena))) return fast_malloc_slow(pool, bytes, stream);
   const gm__span *span = fast_quick(arena, bytes, stream, 0);
   if (!span) return fast_malloc_more(arena, bytes, stream);
+  if (FAST_UNLIKELY(arena->watched)) return fast_malloc_told(arena, span, stream);
   void *pointer = (void *)(uintptr_t)span->address;
   gm__arena_leave(arena);
   return pointer;
 }
 
 /* ---- giving back ---- */
+
+/* Entered; left. What is told of the block stands in its span until it is handed out anew. */
+FAST_APART gm_status fast_free_told(gm__arena *arena, uint32_t number, const gm_stream *stream) {
+  gm__watch_leave(arena, number, stream);
+  gm__arena_leave(arena);
+  return GM_OK;
+}
 
 /* Entered; left. */
 FAST_APART gm_status fast_free_more(gm__arena *arena, uint32_t number, const gm_block *block, gm_stream *stream) {
@@ -158,6 +185,7 @@ gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream) {
   const uint32_t number = FAST_LIKELY(own) ? gm__arena_find(arena, block) : 0;
   if (!number || !gm__give_quick(arena, number, stream, gm__pool_quick(pool)))
     return fast_free_more(arena, number, block, stream);
+  if (FAST_UNLIKELY(arena->watched)) return fast_free_told(arena, number, stream);
   gm__arena_leave(arena);
   return GM_OK;
 }
@@ -186,6 +214,7 @@ gm_status gm_free_ptr(gm_pool *pool, void *pointer, uint64_t bytes_or_0, gm_stre
   if (!fits || !gm__give_quick(arena, number, stream, gm__pool_quick(pool))) {
     return fast_free_ptr_more(arena, number, pointer, bytes_or_0, stream);
   }
+  if (FAST_UNLIKELY(arena->watched)) return fast_free_told(arena, number, stream);
   gm__arena_leave(arena);
   return GM_OK;
 }

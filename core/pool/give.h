@@ -21,13 +21,14 @@ static inline __attribute__((always_inline)) bool gm__give(gm__arena *arena, uin
   return true;
 }
 
-/* The same if a quick list takes the span (of `most` in the lane), which costs least; else nothing has happened. */
+/* The same if a quick list takes the span (of `most` in the lane), which costs least, but who watches is to be told
+ * afterwards; else nothing has happened. */
 static inline __attribute__((always_inline)) bool gm__give_quick(gm__arena *arena, uint32_t number,
                                                                  const gm_stream *stream, uint32_t most) {
   gm__span *span = gm__arena_span(arena, number);
   const gm__arena_stream *known = &arena->streams[gm__arena_stream_place(stream)];
   gm__lane *lane = known->lane;
-  const bool plain = known->stream == stream && !arena->watched && span->state == GM__SPAN_LIVE;
+  const bool plain = known->stream == stream && span->state == GM__SPAN_LIVE;
   if (__builtin_expect(!plain, 0)) return false;
   const bool free_at_once = span->lane == lane->number || span->lane == GM__LANE_IDLE;
   if (!free_at_once || span->granules > arena->quick_most) return false;
