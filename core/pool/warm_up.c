@@ -55,13 +55,14 @@ static gm_status warm_up_check_result(const gm_warm_up_result *out, const char *
 
 /* A bucket that keeps fewer than it is given would hand them to the driver at once. What is given are the first `had`
  * of the list. */
-static void warm_up_widen(gm_pool *pool, const gm_warm_up *list, uint64_t had) {
+static void warm_up_widen(gm_pool *pool, const gm_warm_up *list, size_t count, uint64_t had) {
   uint64_t powers[GM_TRACE_CLASSES] = {0}, most = 0;
   if (pool->strategy != GM_STRATEGY_BUCKET) return;
-  for (uint64_t left = had; left; list++) {
+  uint64_t left = had;
+  for (size_t i = 0; i < count && left; i++) {
     gm__want want;
-    const gm_request request = {.bytes = list->bytes};
-    const uint64_t taken = gm__min(list->count, left);
+    const gm_request request = {.bytes = list[i].bytes};
+    const uint64_t taken = gm__min(list[i].count, left);
     left -= taken;
     if (gm__want_read(pool, &request, &want, NULL)) continue;
     const uint32_t power = gm_size_class(want.exact); /* all of its classes together: enough for each of them */
@@ -127,7 +128,7 @@ static gm_status warm_up_run(gm_pool *pool, const gm_warm_up *list, size_t count
   }
   if (status) return status;
   status = warm_up_take_all(&self, list, count, op, err);
-  warm_up_widen(pool, list, self.result.blocks);
+  warm_up_widen(pool, list, count, self.result.blocks);
   status = warm_up_give_all(&self, status, op, err);
   if (out) *out = self.result;
   return status;

@@ -8,7 +8,7 @@ gm_status gm__trace_output_open(const gm_services *services, const gm__output_fi
   gm__trace_output output = {.file = file, .path = path, .services = services};
   gm_status status = packed ? gm__trace_pack_create(services, path, &output.pack, err) : GM_OK;
   if (status) return status;
-  output.text = gm__alloc(services, 2 * GM__TRACE_OUTPUT_BYTES);
+  output.text = gm__alloc(services, (size_t)2 * GM__TRACE_OUTPUT_BYTES);
   if (!output.text) {
     gm__trace_pack_destroy(output.pack);
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_record_end", "%.300s: no host memory to write it",
@@ -87,6 +87,6 @@ gm_status gm__trace_output_end(gm__trace_output *output, gm_error *err) {
 }
 
 void gm__trace_output_close(gm__trace_output *output) {
-  gm__release(output->services, output->text, 2 * GM__TRACE_OUTPUT_BYTES);
+  gm__release(output->services, output->text, (size_t)2 * GM__TRACE_OUTPUT_BYTES);
   gm__trace_pack_destroy(output->pack);
 }
