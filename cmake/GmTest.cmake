@@ -62,7 +62,7 @@ function(gm_add_test)
       COMMAND ${gm_valgrind_command} $<TARGET_FILE:${program}> ${arg_COMMAND})
     set_tests_properties(valgrind.${arg_NAME} PROPERTIES
       TIMEOUT ${slow} SKIP_RETURN_CODE 77 LABELS valgrind
-      ENVIRONMENT "${gm_test_environment};${arg_ENVIRONMENT};GM_TEST_FEW=1")
+      ENVIRONMENT "${gm_test_environment};${arg_ENVIRONMENT};TESTS_FEW=1")
   endif()
   set_tests_properties(${arg_NAME} PROPERTIES
     TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77 LABELS "${arg_LABELS}"

@@ -79,7 +79,9 @@ FAST_APART uint32_t fast_take(gm__arena *arena, uint64_t bytes, const gm_stream 
   const uint64_t granules = ((bytes - 1) >> arena->shift) + 1;
   gm__lane *lane = gm__arena_lane(arena, stream);
   if (FAST_UNLIKELY(!lane || granules > UINT32_MAX)) return 0;
-  const uint32_t number = fast_cut(arena, lane, (uint32_t)granules);
+  /* In the host's lists nobody may have looked: a stream can have its place in the table of streams. */
+  uint32_t number = FAST_UNLIKELY(!stream) ? gm__quick_take(lane, &arena->spans, granules) : 0;
+  if (!number) number = fast_cut(arena, lane, (uint32_t)granules);
   if (FAST_UNLIKELY(!number)) return 0;
   gm__span *span = gm__arena_span(arena, number);
   const bool same = stream && span->lane == lane->number;

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* cmake/GmTest.cmake sets GM_TEST_FEW for the twins under valgrind. */
-static inline size_t great_many(size_t count) { return getenv("GM_TEST_FEW") ? count / 50 : count; }
+/* cmake/GmTest.cmake sets TESTS_FEW for the twins under valgrind. */
+static inline size_t great_many(size_t count) { return getenv("TESTS_FEW") ? count / 50 : count; }
 
 #endif

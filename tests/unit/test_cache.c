@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/pool/pool.h"
+#include "core/pool/arena.h"
 #include "gm/cleanup.h"
 #include "gm/warm_up.h"
 #include "support/pool_bench.h"
@@ -90,6 +90,29 @@ static uint64_t local_hits(const pool_bench *bench) {
   turn(bench, 4 * KIB, 20, NULL); /* the first 20 come out of holes: the statistics emptied the lists */
   turn(bench, 4 * KIB, 20, NULL);
   return pool_bench_stats(&copy).local_cache_hits - before;
+}
+
+/* Also where a stream has the host's place in the table of streams. */
+static void test_the_host_hits_beside_any_stream(void **state) {
+  (void)state;
+  enum { STREAMS = 2000 };
+  static const setting none[] = {{NULL, NULL}};
+  static gm_stream *streams[STREAMS];
+  pool_bench bench;
+  int count = 0;
+  open_with(&bench, GM_STRATEGY_BEST_FIT, NULL, none);
+  do {
+    assert_in_range(count, 0, STREAMS - 1);
+    pool_bench_ok(gm_stream_create(bench.device, &streams[count++], err));
+  } while (gm__arena_stream_place(streams[count - 1]) != gm__arena_stream_place(NULL));
+  turn(&bench, 4 * KIB, 10, streams[count - 1]);
+  turn(&bench, 4 * KIB, 10, NULL);
+  const gm_stats before = pool_bench_stats(&bench);
+  turn(&bench, 4 * KIB, 10, NULL);
+  turn(&bench, 4 * KIB, 10, NULL);
+  assert_int_equal(pool_bench_stats(&bench).local_cache_hits - before.local_cache_hits, 10);
+  while (count) pool_bench_ok(gm_stream_close(streams[--count], err));
+  pool_bench_close(&bench);
 }
 
 static void test_quick_lists_are_bounded(void **state) {
@@ -388,6 +411,7 @@ static void test_keys_change_while_threads_allocate(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_hits_are_counted_by_level),
+      cmocka_unit_test(test_the_host_hits_beside_any_stream),
       cmocka_unit_test(test_quick_lists_are_bounded),
       cmocka_unit_test(test_small_blocks_are_kept),
       cmocka_unit_test(test_buckets_are_bounded_together),

@@ -219,7 +219,9 @@ static void test_limited_addresses(void **state) {
     if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
     cpu_begin(&f);
     const gm_status status = f.ops->vmm_granularity(f.device, &props, &granule, &f.err);
-    _exit(status == GM_ERR_NOT_SUPPORTED && strstr(f.err.message, "RLIMIT_AS") ? 0 : 1);
+    const bool said = status == GM_ERR_NOT_SUPPORTED && strstr(f.err.message, "RLIMIT_AS");
+    cpu_end(&f);
+    _exit(said ? 0 : 1);
   }
   int result = -1;
   assert_int_equal(waitpid(child, &result, 0), child);
