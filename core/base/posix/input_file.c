@@ -11,30 +11,14 @@
 #include <unistd.h>
 
 #include "core/base/error.h"
+#include "core/base/posix/path_error.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22 /* Linux 5.14; glibc knows it from 2.35 on */
 #endif
 
-/* strerror is not thread-safe and strerror_r comes in two shapes; these are the ones a path can give. */
-static const char *input_error_text(int code) {
-  switch (code) {
-    case ENOENT: return "no such file";
-    case ENOTDIR: return "a part of the path is not a folder";
-    case EACCES:
-    case EPERM: return "permission denied";
-    case ELOOP: return "too many symbolic links";
-    case ENAMETOOLONG: return "the name is too long";
-    case EMFILE:
-    case ENFILE: return "too many open files";
-    case EIO: return "input/output error";
-    default: return "system error, see native_code";
-  }
-}
-
 static gm_status input_fail(const char *path, const char *op, int code, gm_error *err) {
-  gm_status status = code == ENOENT || code == ENOTDIR ? GM_ERR_NOT_FOUND : GM_ERR_IO;
-  return gm__fail(err, status, code, op, "%.300s: %s", path, input_error_text(code));
+  return gm__fail(err, gm__path_error_status(code), code, op, "%.300s: %s", path, gm__path_error_text(code));
 }
 
 static const char *input_kind(mode_t mode) {
@@ -101,7 +85,7 @@ gm_status gm__input_file_read_at(const gm__input_file *file, const char *path, u
     if (got < 0) {
       int code = errno;
       return gm__fail(err, GM_ERR_IO, code, "pread", "%.300s: at byte %llu: %s", path, (unsigned long long)(at + done),
-                      input_error_text(code));
+                      gm__path_error_text(code));
     }
     if (got == 0) {
       return gm__fail(err, GM_ERR_IO, 0, "pread", "%.300s: ends at byte %llu, it had %llu when it was opened", path,

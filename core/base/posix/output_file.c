@@ -11,34 +11,15 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/posix/path_error.h"
 
 enum { OUTPUT_MODE = 0666 /* less the process's mask */ };
 
-/* strerror is not thread-safe; these are the ones that writing gives. */
-static const char *output_error_text(int code) {
-  switch (code) {
-    case ENOENT: return "no such folder";
-    case ENOTDIR: return "a part of the path is not a folder";
-    case EISDIR: return "is a folder";
-    case EACCES:
-    case EPERM: return "permission denied";
-    case EROFS: return "the file system is read-only";
-    case ENOSPC: return "the disk is full";
-    case EDQUOT: return "the user's share of the disk is full";
-    case EFBIG: return "larger than a file may be";
-    case ENAMETOOLONG: return "the name is too long";
-    case ENXIO: return "is a socket, a device, or a pipe that nobody reads";
-    case EMFILE:
-    case ENFILE: return "too many open files";
-    case EIO: return "input/output error";
-    default: return "system error, see native_code";
-  }
-}
-
-static gm_status output_status(int code) { return code == ENOENT || code == ENOTDIR ? GM_ERR_NOT_FOUND : GM_ERR_IO; }
+/* The file itself need not be there. */
+static const char *output_error_text(int code) { return code == ENOENT ? "no such folder" : gm__path_error_text(code); }
 
 static gm_status output_fail(const char *path, const char *op, int code, gm_error *err) {
-  return gm__fail(err, output_status(code), code, op, "%.300s: %s", path, output_error_text(code));
+  return gm__fail(err, gm__path_error_status(code), code, op, "%.300s: %s", path, output_error_text(code));
 }
 
 static gm_status output_begin(const gm__output_file *file, const char *path, gm_error *err) {
@@ -71,7 +52,7 @@ gm_status gm__output_file_scratch(const char *path, gm__output_file *out, gm_err
   out->fd = mkostemp(name, O_CLOEXEC);
   if (out->fd < 0) {
     const int code = errno;
-    return gm__fail(err, output_status(code), code, "mkostemp", "%.300s: its folder takes no file: %s", path,
+    return gm__fail(err, gm__path_error_status(code), code, "mkostemp", "%.300s: its folder takes no file: %s", path,
                     output_error_text(code));
   }
   unlink(name);

@@ -1,0 +1,13 @@
+/* What the system's refusal of a path is called. Thread-safe. */
+#ifndef GM_CORE_BASE_POSIX_PATH_ERROR_H
+#define GM_CORE_BASE_POSIX_PATH_ERROR_H
+
+#include "gm/status.h"
+
+/* GM_ERR_NOT_FOUND where nothing is there, else GM_ERR_IO. */
+gm_status gm__path_error_status(int code);
+
+/* For a message; static storage. */
+const char *gm__path_error_text(int code);
+
+#endif
