@@ -59,10 +59,15 @@ FAST_INLINE uint32_t fast_cut(gm__arena *arena, gm__lane *lane, uint32_t granule
   return number;
 }
 
+/* Of a request; of no bytes: more than any span has. */
+static inline uint64_t fast_granules(const gm__arena *arena, uint64_t bytes) {
+  return ((bytes - 1) >> arena->shift) + 1;
+}
+
 /* A block of that size which the stream freed, and nobody was told yet; NULL: none, or not so easily. */
 FAST_INLINE const gm__span *fast_quick(gm__arena *arena, uint64_t bytes, const gm_stream *stream, uint32_t tag) {
   const gm__arena_stream *known = &arena->streams[gm__arena_stream_place(stream)];
-  const uint64_t granules = ((bytes - 1) >> arena->shift) + 1; /* of no bytes: more than any list has */
+  const uint64_t granules = fast_granules(arena, bytes);
   if (FAST_UNLIKELY(known->stream != stream)) return NULL;
   gm__lane *lane = known->lane;
   gm__quick *quick = gm__quick_of(lane, (uint32_t)granules);
@@ -76,7 +81,7 @@ FAST_INLINE const gm__span *fast_quick(gm__arena *arena, uint64_t bytes, const g
 
 /* One out of a hole; who watches was told. 0: none, or not so easily. */
 FAST_APART uint32_t fast_take(gm__arena *arena, uint64_t bytes, const gm_stream *stream, uint32_t tag) {
-  const uint64_t granules = ((bytes - 1) >> arena->shift) + 1;
+  const uint64_t granules = fast_granules(arena, bytes);
   gm__lane *lane = gm__arena_lane(arena, stream);
   if (FAST_UNLIKELY(!lane || granules > UINT32_MAX)) return 0;
   /* In the host's lists nobody may have looked: a stream can have its place in the table of streams. */
