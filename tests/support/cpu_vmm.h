@@ -4,29 +4,13 @@
 #define GM_TESTS_SUPPORT_CPU_VMM_H
 
 #include "support/cpu_fixture.h"
+#include "support/kernel_kib.h"
 
 /* Kilobytes of memory with a descriptor that this process has in use, as the kernel counts them page by page. */
-static inline long shared_kib(void) {
-  FILE *file = fopen("/proc/self/smaps_rollup", "r");
-  assert_non_null(file);
-  char line[256];
-  long kib = -1;
-  while (fgets(line, sizeof line, file)) sscanf(line, "Pss_Shmem: %ld", &kib);
-  fclose(file);
-  assert_true(kib >= 0);
-  return kib;
-}
+static inline long shared_kib(void) { return kernel_kib("/proc/self/smaps_rollup", "Pss_Shmem:"); }
 
 /* Kilobytes of private memory that this process has in use. */
-static inline long private_kib(void) {
-  FILE *file = fopen("/proc/self/smaps_rollup", "r");
-  char line[256];
-  long kib = -1;
-  assert_non_null(file);
-  while (fgets(line, sizeof line, file)) sscanf(line, "Pss_Anon: %ld", &kib);
-  fclose(file);
-  return kib;
-}
+static inline long private_kib(void) { return kernel_kib("/proc/self/smaps_rollup", "Pss_Anon:"); }
 
 static inline void map(cpu_fixture *f, uint64_t address, uint64_t bytes, uint64_t handle, uint64_t offset) {
   assert_int_equal(f->ops->vmm_map(f->device, address, bytes, handle, offset, &f->err), GM_OK);

@@ -15,6 +15,7 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "core/base/alloc.h"
+#include "support/kernel_kib.h"
 
 static const gm_backend_ops *const ops = &gm__cpu_backend;
 
@@ -49,15 +50,7 @@ static int tear_down(void **state) {
 }
 
 /* Locked kilobytes of this process, as the kernel counts them. */
-static long locked_kib(void) {
-  FILE *file = fopen("/proc/self/status", "r");
-  assert_non_null(file);
-  char line[256];
-  long kib = -1;
-  while (fgets(line, sizeof line, file)) sscanf(line, "VmLck: %ld", &kib);
-  fclose(file);
-  return kib;
-}
+static long locked_kib(void) { return kernel_kib("/proc/self/status", "VmLck:"); }
 
 static void test_a_page_stays_locked_until_its_last_range_goes(void **state) {
   skip_if_sanitized();
