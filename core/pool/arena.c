@@ -100,14 +100,21 @@ void gm__arena_drop_rare(gm__arena *arena, uint32_t number) {
   gm__release(arena_services(arena), (gm__rare *)(uintptr_t)found, sizeof(gm__rare));
 }
 
-/* There is no memory for what it would have to remember. */
+/* There is no memory for what it would have to remember. Nothing can wait for a captured stream, so that one is what is
+ * remembered. */
 static void arena_wait_for(gm__arena *arena, gm__mark *mark) {
+  uint64_t kept = 0;
   gm__order_drop_point(&arena->order, mark);
   if (!(mark->streams & (mark->streams - 1))) return;
   for (uint64_t left = mark->streams; left; left &= left - 1) {
-    gm__order_drain(arena->pool->device, arena->order.slots[__builtin_ctzll(left)].stream);
+    gm_stream *stream = arena->order.slots[__builtin_ctzll(left)].stream;
+    if (!kept && gm__stream_captured(stream)) {
+      kept = left & (0 - left);
+    } else {
+      gm__order_drain(arena->pool->device, stream);
+    }
   }
-  mark->streams = 0;
+  mark->streams = kept;
 }
 
 void gm__arena_set_mark(gm__arena *arena, uint32_t number, const gm__mark *mark) {

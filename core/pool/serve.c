@@ -213,14 +213,16 @@ gm_status gm__serve(gm_pool *pool, const gm__want *want, gm__taken *taken, gm_ac
 
 /* ---- giving back ---- */
 
-/* Slots are for 64 streams at a time; the work of one more is waited for, outside the lock. */
-static int serve_free_slot(gm__arena *arena, gm_stream *stream) {
-  int slot = gm__arena_slot(arena, stream);
-  if (!stream || slot != GM__ORDER_HOST) return slot;
+/* Slots take host memory, and are for 64 streams at a time; the work of one more is waited for, outside the lock.
+ * False: that one is captured, and nothing can wait for it. */
+static bool serve_free_slot(gm__arena *arena, gm_stream *stream, int *out) {
+  *out = gm__arena_slot(arena, stream);
+  if (!stream || *out != GM__ORDER_HOST) return true;
+  if (gm__stream_captured(stream)) return false;
   gm__arena_unlock(arena);
   gm__order_drain(arena->pool->device, stream);
   gm__arena_lock(arena);
-  return GM__ORDER_HOST;
+  return true;
 }
 
 /* A span in no list and not in the table becomes free. */
@@ -234,22 +236,32 @@ static void serve_free(gm__arena *arena, uint32_t number, int slot) {
 
 void gm__serve_undo(const gm__taken *taken, gm_stream *stream) {
   gm__arena *arena = taken->arena;
+  int slot;
   gm__arena_lock(arena);
-  serve_free(arena, taken->span, serve_free_slot(arena, stream));
+  serve_free_slot(arena, stream, &slot); /* a captured one was given no work */
+  serve_free(arena, taken->span, slot);
   gm__arena_unlock(arena);
 }
 
-/* Without a slot a stream's work must be waited for, and nothing can wait for a captured one. */
-static bool serve_can_order(const gm__arena *arena, const gm_stream *stream) {
-  return arena->order.used != UINT64_MAX || !stream || gm__order_find(&arena->order, stream) != GM__ORDER_HOST ||
-         !gm__stream_captured(stream);
+/* Work of several streams takes host memory to remember, or is waited for, which a captured one does not allow. */
+static bool serve_can_remember(gm__arena *arena, uint32_t number, int slot, const gm_stream *stream) {
+  const uint8_t lane = gm__arena_span(arena, number)->lane;
+  if (slot == GM__ORDER_HOST || lane == slot || lane == GM__LANE_IDLE) return true;
+  return gm__arena_make_rare(arena, number) || !gm__stream_captured(stream);
 }
 
-/* The live span of a block, taken away from its owner; 0 and the reason. */
-static uint32_t serve_seize(gm__arena *arena, const gm_block *block, const gm_stream *stream, gm_status *status) {
-  const uint32_t number = gm__arena_find(arena, block);
+static gm_status serve_check(const gm__arena *arena, uint32_t number) {
   const gm__rare *rare = number ? gm__arena_rare(arena, number) : NULL;
-  *status = !number ? GM_ERR_INVALID_ARGUMENT : rare && rare->mapping.pointer ? GM_ERR_BUSY : GM_OK;
+  if (!number) return GM_ERR_INVALID_ARGUMENT;
+  return rare && rare->mapping.pointer ? GM_ERR_BUSY : GM_OK;
+}
+
+/* The live span of a block, taken away from its owner; 0 and the reason. `slot`: that of the stream. */
+static uint32_t serve_seize(gm__arena *arena, const gm_block *block, const gm_stream *stream, int slot,
+                            gm_status *status) {
+  const uint32_t number = gm__arena_find(arena, block);
+  *status = serve_check(arena, number);
+  if (!*status && !serve_can_remember(arena, number, slot, stream)) *status = GM_ERR_BUSY;
   if (*status) return 0;
   gm__span *span = gm__arena_span(arena, number);
   gm__arena_take_back(arena, span, number, stream);
@@ -260,10 +272,10 @@ static uint32_t serve_seize(gm__arena *arena, const gm_block *block, const gm_st
 static gm_status serve_take_back(gm__arena *arena, const gm_block *block, gm_stream *stream) {
   uint32_t number = gm__arena_find(arena, block);
   if (number && gm__give(arena, number, stream)) return GM_OK;
-  if (!serve_can_order(arena, stream)) return GM_ERR_BUSY;
-  const int slot = serve_free_slot(arena, stream);
   gm_status status;
-  number = serve_seize(arena, block, stream, &status);
+  int slot;
+  if (!serve_free_slot(arena, stream, &slot)) return GM_ERR_BUSY;
+  number = serve_seize(arena, block, stream, slot, &status);
   if (number) serve_free(arena, number, slot);
   return status;
 }
@@ -273,7 +285,7 @@ void gm__serve_quarantine(gm_pool *pool, const gm_block *block) {
   gm_status status;
   if (!arena) return;
   gm__arena_lock(arena);
-  serve_seize(arena, block, NULL, &status);
+  serve_seize(arena, block, NULL, GM__ORDER_HOST, &status);
   gm__arena_unlock(arena);
 }
 

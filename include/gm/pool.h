@@ -88,8 +88,8 @@ GM_API gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *o
 /* Give back in that stream's order: work already submitted there may still use the block. NULL: host order, nothing
  * uses it any more. A checked pool answers INVALID_ARGUMENT to a double, foreign or altered block and damages nothing;
  * an unchecked one refuses what its look-up cannot find, the rest is the caller's bug. BUSY: the block is mapped;
- * or the stream is being captured, and the block is imported or 64 others use the pool already. DAMAGED: it is freed,
- * and was found damaged (gm/debug.h). */
+ * or the stream is being captured, and the block is imported, 64 others use the pool already, or there is no host
+ * memory to note the stream. DAMAGED: it is freed, and was found damaged (gm/debug.h). */
 GM_API gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream);
 
 /* The block is also used on `stream` by work submitted before this call or before gm_free: its reuse waits for that.

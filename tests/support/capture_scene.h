@@ -234,10 +234,65 @@ static inline void capture_play_batch(const capture_engine *engine, gm_strategy 
   capture_close(&scene);
 }
 
+static inline void capture_host_memory(capture_scene *scene, bool there) { scene->bench.host.fail_at = there ? 0 : 1; }
+
+/* What the pool keeps serves `stream` with something else than the block, or not at all. */
+static inline void capture_is_kept_from(const capture_scene *scene, const gm_block *block, gm_stream *stream) {
+  const gm_request request = {.bytes = block->bytes, .flags = GM_POOLED_ONLY, .stream = stream};
+  gm_block other;
+  const gm_acquire answer = gm_alloc(scene->bench.pool, &request, &other);
+  if (answer == GM_ACQUIRE_EXHAUSTED) return;
+  assert_int_equal(answer, GM_ACQUIRE_OK);
+  assert_true(other.address + other.bytes <= block->address || block->address + block->bytes <= other.address);
+  capture_free(scene, &other, stream);
+}
+
+/* A free in the order of a captured stream that there is no host memory to note. */
+static inline void capture_refuses_what_it_cannot_note(capture_scene *scene, const gm_block *block) {
+  capture_host_memory(scene, false);
+  assert_int_equal(gm_free(scene->bench.pool, block, scene->captured), GM_ERR_BUSY);
+  capture_host_memory(scene, true);
+  assert_true(scene->engine->is_active(scene->native));
+  capture_is_kept_from(scene, block, NULL);
+  capture_free(scene, block, scene->captured);
+}
+
+static inline void capture_play_without_memory(const capture_engine *engine) {
+  capture_scene scene;
+  gm_stream *other;
+  capture_open(&scene, engine, GM_STRATEGY_BEST_FIT);
+  const uintptr_t native = engine->stream_create();
+  assert_int_equal(engine->lend(scene.bench.device, native, &other), GM_OK);
+  const gm_block unknown = capture_alloc(&scene, NULL, CAPTURE_LARGE);
+  const gm_block own = capture_alloc(&scene, scene.own, CAPTURE_SMALL);
+  capture_free(&scene, &own, scene.own);
+  const gm_block shared = capture_alloc(&scene, other, CAPTURE_SMALL);
+  capture_free(&scene, &shared, other);
+  engine->begin(scene.native, 0);
+  engine->begin(native, 0);
+  capture_refuses_what_it_cannot_note(&scene, &unknown); /* the stream has no lane */
+  const gm_block again = capture_alloc(&scene, other, CAPTURE_SMALL);
+  capture_refuses_what_it_cannot_note(&scene, &again); /* it would be of two streams */
+  const gm_block last = capture_alloc(&scene, scene.captured, CAPTURE_LARGE);
+  capture_host_memory(&scene, false);
+  capture_free(&scene, &last, scene.own);
+  capture_host_memory(&scene, true);
+  capture_is_kept_from(&scene, &last, NULL);
+  capture_is_kept_from(&scene, &last, scene.own);
+  engine->end(native);
+  engine->end(scene.native);
+  assert_int_equal(pool_bench_stats(&scene.bench).active, 0);
+  pool_bench_ok(gm_stream_close(other, err));
+  engine->stream_destroy(native);
+  engine->enter();
+  capture_close(&scene);
+}
+
 static inline void capture_play_all(const capture_engine *engine, gm_strategy strategy) {
   for (int mode = 0; mode < 3; mode++) capture_play(engine, strategy, mode);
   capture_play_crowd(engine, strategy);
   capture_play_batch(engine, strategy);
+  if (strategy == GM_STRATEGY_BEST_FIT) capture_play_without_memory(engine); /* buckets note it in the block */
 }
 
 #endif
