@@ -25,7 +25,7 @@ enum { SWEEP_BACKENDS = sizeof sweep_backends / sizeof sweep_backends[0] };
 typedef struct sweep {
   const char *backend, *scenario;
   bool all, host, driver, lost, verbose;
-  const char *model;
+  const char *model, *trace;
   unsigned passed, failed, backends;
 } sweep;
 
@@ -40,7 +40,7 @@ typedef struct outcome {
 static outcome sweep_run(const sweep *w, const scenario *what, const char *backend, const fault_plan *plan) {
   outcome got = {.err = {.message = ""}};
   fault_driver *driver = fault_driver_of(backend);
-  session s = {.backend = backend, .model = w->model};
+  session s = {.backend = backend, .model = w->model, .trace = w->trace};
   fault_reset();
   fault_now = *plan;
   got.status = what->run(&s, &got.err);
@@ -234,6 +234,7 @@ int main(int argc, char **argv) {
   if (!sweep_names_exist(&w)) return 2;
   temp_folder_make(&folder);
   w.model = sweep_model(&folder);
+  w.trace = temp_folder_join(&folder, "a.gmtrace");
   for (unsigned i = 0; i < SWEEP_BACKENDS; i++) {
     if (!w.backend || strcmp(w.backend, sweep_backends[i]) == 0) sweep_backend(&w, sweep_backends[i]);
   }

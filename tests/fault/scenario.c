@@ -44,6 +44,14 @@ static gm_status scenario_pool(session *s, gm_error *err) {
   return status;
 }
 
+/* Of a call that has no gm_error of its own. */
+static gm_status scenario_say(gm_status status, const char *op, gm_error *err) {
+  err->status = status;
+  snprintf(err->op, sizeof err->op, "%s", op);
+  snprintf(err->message, sizeof err->message, "%s", gm_status_text(status));
+  return status;
+}
+
 static gm_status scenario_refused(const session *s, const gm_request *request, gm_acquire acquire, gm_error *err) {
   gm_explanation why = {.struct_size = sizeof why};
   const gm_status status = gm_explain(s->pool, request, &why, err);
@@ -175,14 +183,9 @@ static gm_status native_access(session *s, gm_error *err) {
   return status == GM_ERR_NOT_SUPPORTED ? GM_OK : status;
 }
 
-/* The call has no gm_error of its own. */
 static gm_status reuse_use_on(session *s, const gm_block *block, gm_stream *stream, gm_error *err) {
   const gm_status status = gm_use_on(s->pool, block, stream);
-  if (status == GM_OK) return status;
-  err->status = status;
-  snprintf(err->op, sizeof err->op, "gm_use_on");
-  snprintf(err->message, sizeof err->message, "%s", gm_status_text(status));
-  return status;
+  return status == GM_OK ? GM_OK : scenario_say(status, "gm_use_on", err);
 }
 
 static gm_status reuse_round(session *s, gm_error *err) {
@@ -313,7 +316,18 @@ static gm_status share(session *s, gm_error *err) {
 
 gm_status session_open(session *s, gm_error *err) { return scenario_pool(s, err); }
 
+gm_status session_open_device(session *s, gm_error *err) { return scenario_device(s, err); }
+
 gm_status session_take(session *s, uint64_t bytes, gm_error *err) { return scenario_take(s, bytes, 0, NULL, err); }
+
+gm_status session_take_on(session *s, uint64_t bytes, gm_stream *stream, gm_error *err) {
+  return scenario_take(s, bytes, GM_INSERT_WAIT, stream, err);
+}
+
+gm_status session_give(session *s, gm_stream *stream, gm_error *err) {
+  const gm_status status = scenario_give(s, stream);
+  return status == GM_OK ? GM_OK : scenario_say(status, "gm_free", err);
+}
 
 const scenario scenarios[] = {
     {"settings", settings, false, true},
@@ -336,6 +350,7 @@ const scenario scenarios[] = {
     {"batch_contents", scenario_batch_contents, true, false},
     {"quota", scenario_quota, false, false},
     {"pool_set", scenario_pool_set, false, false},
+    {"record", scenario_record, false, false},
 };
 const unsigned scenario_count = sizeof scenarios / sizeof scenarios[0];
 

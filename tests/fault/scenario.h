@@ -12,6 +12,7 @@ enum { SESSION_BLOCKS = 6 };
 typedef struct session {
   const char *backend;
   const char *model; /* path of a small model */
+  const char *trace; /* path for a recording */
   gm_context *ctx;
   gm_device *device;
   gm_stream *streams[2];
@@ -39,8 +40,14 @@ extern const unsigned scenario_count;
 /* Context, device and pool of the session's backend. */
 gm_status session_open(session *s, gm_error *err);
 
-/* A block of the session's pool becomes the last of `blocks`. */
+/* The same without a pool. */
+gm_status session_open_device(session *s, gm_error *err);
+
+/* A block of the session's pool becomes the last of `blocks`; on a stream, which gets the wait if it takes one; and the
+ * last one goes back. */
 gm_status session_take(session *s, uint64_t bytes, gm_error *err);
+gm_status session_take_on(session *s, uint64_t bytes, gm_stream *stream, gm_error *err);
+gm_status session_give(session *s, gm_stream *stream, gm_error *err);
 
 /* Scenarios of scenario_devices.c. */
 gm_status scenario_peer(session *s, gm_error *err);
@@ -52,6 +59,8 @@ gm_status scenario_batch(session *s, gm_error *err);
 gm_status scenario_batch_contents(session *s, gm_error *err);
 gm_status scenario_quota(session *s, gm_error *err);
 gm_status scenario_pool_set(session *s, gm_error *err);
+/* Of scenario_record.c. */
+gm_status scenario_record(session *s, gm_error *err);
 
 /* What scenarios of scenario_devices.c leave open. */
 gm_status session_end_devices(session *s, gm_error *err);
