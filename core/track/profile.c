@@ -8,18 +8,20 @@
 #include "gm/advice.h"
 #include "gm/size.h"
 
-/* One pass over a trace. Invariants: `born` has each live block with the number of its allocation among the events and
- * of the marks before it; class_live is how many of them are in each class. Which blocks are never freed is known at
- * the end alone, so growth is added up there. */
+/* One pass over a trace. Invariants: `born` has each live block with the number of its allocation among the events,
+ * `places` with its stream and the marks before it; class_live is how many of them are in each class. Which blocks are
+ * never freed is known at the end alone, so growth is added up there. */
 
-enum { PROFILE_EVENT_BITS = 40, PROFILE_SMALL = 1024 * 1024 };
+enum { PROFILE_STREAM_BITS = 12, PROFILE_SMALL = 1024 * 1024 };
+
+_Static_assert(GM_TRACE_STREAM_MAX < 1 << PROFILE_STREAM_BITS, "beside it more marks than a file can have");
 
 typedef struct profile {
   gm_trace *trace;
   gm_trace_profile *out;
-  gm__map born;  /* live id → marks before it << PROFILE_EVENT_BITS | number of the event */
-  gm__map sizes; /* every size asked for */
-  gm__map homes; /* live id → stream */
+  gm__map born;   /* live id → number of the event */
+  gm__map places; /* live id → marks before it << PROFILE_STREAM_BITS | stream */
+  gm__map sizes;  /* every size asked for */
   uint64_t live_bytes, live_blocks;
   uint64_t class_live[GM_TRACE_CLASSES];
   bool sets_up; /* the first mark says that what follows is meant to stay */
@@ -27,10 +29,6 @@ typedef struct profile {
 
 static void profile_raise(uint64_t *highest, uint64_t value) {
   if (value > *highest) *highest = value;
-}
-
-static uint64_t profile_number(const profile *self) {
-  return self->out->events & ((UINT64_C(1) << PROFILE_EVENT_BITS) - 1);
 }
 
 static gm_status profile_alloc(profile *self, const gm_trace_event *event) {
@@ -47,22 +45,20 @@ static gm_status profile_alloc(profile *self, const gm_trace_event *event) {
   profile_raise(&out->class_peak_blocks[at], ++self->class_live[at]);
   profile_raise(&out->class_largest_bytes[at], event->bytes);
   gm_status status = gm__map_insert(&self->sizes, event->bytes, 0);
-  if (!status) status = gm__map_insert(&self->homes, event->id, event->stream);
-  return status ? status
-                : gm__map_insert(&self->born, event->id, out->marks << PROFILE_EVENT_BITS | profile_number(self));
+  if (!status) status = gm__map_insert(&self->places, event->id, out->marks << PROFILE_STREAM_BITS | event->stream);
+  return status ? status : gm__map_insert(&self->born, event->id, out->events);
 }
 
 static void profile_free(profile *self, const gm_trace_event *event) {
-  uint64_t born = 0, home = 0;
+  uint64_t born = 0, place = 0;
   self->out->frees++;
   self->live_bytes = gm__sub_sat(self->live_bytes, event->bytes); /* the sum may have been cut */
   self->live_blocks--;
   self->class_live[gm_size_class(event->bytes)]--;
   gm__map_remove(&self->born, event->id, &born);
-  gm__map_remove(&self->homes, event->id, &home);
-  born &= (UINT64_C(1) << PROFILE_EVENT_BITS) - 1;
-  self->out->brief_allocs += profile_number(self) - born < GM_TRACE_BRIEF_EVENTS;
-  self->out->moved_frees += event->stream != home;
+  gm__map_remove(&self->places, event->id, &place);
+  self->out->brief_allocs += self->out->events - born < GM_TRACE_BRIEF_EVENTS;
+  self->out->moved_frees += event->stream != (place & ((1 << PROFILE_STREAM_BITS) - 1));
 }
 
 static void profile_mark(profile *self, const char *label) {
@@ -88,12 +84,12 @@ static gm_status profile_add(gm__map *map, uint64_t key, uint64_t value) {
 static gm_status profile_growth(profile *self) {
   gm__map blocks, bytes;
   size_t cursor = 0;
-  uint64_t id, born, count;
+  uint64_t id, place, count;
   gm_status status = GM_OK;
   gm__map_init(&blocks, self->born.services);
   gm__map_init(&bytes, self->born.services);
-  while (!status && gm__map_next(&self->born, &cursor, &id, &born)) {
-    uint64_t marks = born >> PROFILE_EVENT_BITS, size = 0;
+  while (!status && gm__map_next(&self->places, &cursor, &id, &place)) {
+    uint64_t marks = place >> PROFILE_STREAM_BITS, size = 0;
     if (marks <= self->sets_up || marks >= self->out->marks) continue;
     gm__map_find(&self->trace->bytes, id, &size);
     status = profile_add(&blocks, marks, 1);
@@ -137,12 +133,12 @@ gm_status gm_trace_profile_read(const gm_services *services, const char *path, g
   gm_status status = gm_trace_open(services, path, &self.trace, err);
   if (status) return status;
   gm__map_init(&self.born, &self.trace->services);
+  gm__map_init(&self.places, &self.trace->services);
   gm__map_init(&self.sizes, &self.trace->services);
-  gm__map_init(&self.homes, &self.trace->services);
   status = profile_run(&self, err);
   gm__map_clear(&self.born);
+  gm__map_clear(&self.places);
   gm__map_clear(&self.sizes);
-  gm__map_clear(&self.homes);
   gm_trace_close(self.trace);
   return status;
 }

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "support/counted_services.h"
+#include "support/great_many.h"
 #include "support/test_folder.h"
 
 static gm_trace_profile profile_of(const char *text) {
@@ -148,6 +149,37 @@ static void test_growth_above_a_thousand_between_marks(void **state) {
   assert_int_equal(p.growth_blocks, 0);
 }
 
+static void write_lines(FILE *file, const char *line, size_t count) {
+  for (size_t i = 0; i < count; i++) assert_true(fputs(line, file) >= 0);
+}
+
+static void write_blocks(FILE *file, unsigned first, unsigned count) {
+  for (unsigned i = 0; i < count; i++) assert_true(fprintf(file, "a %u 100 4095\n", first + i) > 0);
+}
+
+/* Two steps 2^24 marks apart are two. */
+static void test_growth_among_a_great_many_marks(void **state) {
+  (void)state;
+  const size_t many = great_many((size_t)1 << 24);
+  const char *path = temp_folder_join(&folder, "marks");
+  gm_trace_profile p = {.struct_size = sizeof p};
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  write_lines(file, "gmtrace 1\n", 1);
+  write_lines(file, "m s\n", 1);
+  write_blocks(file, 1, 600);
+  write_lines(file, "m s\n", many);
+  write_blocks(file, 601, 700);
+  write_lines(file, "m s\n", 1);
+  assert_int_equal(fclose(file), 0);
+  assert_int_equal(gm_trace_profile_read(NULL, path, &p, NULL), GM_OK);
+  assert_int_equal(remove(path), 0);
+  assert_int_equal(p.marks, many + 2);
+  assert_int_equal(p.growth_blocks, 700);
+  assert_int_equal(p.growth_bytes, 70000);
+  assert_int_equal(p.growth_times, 0);
+}
+
 static void test_advice_that_does_not_fit_is_counted(void **state) {
   (void)state;
   gm_advice two[2] = {{.kind = 0}, {.kind = 0}};
@@ -200,6 +232,7 @@ int main(void) {
       cmocka_unit_test(test_hit_rate_below_a_half),
       cmocka_unit_test(test_fragmentation_above_three_tenths),
       cmocka_unit_test(test_growth_above_a_thousand_between_marks),
+      cmocka_unit_test(test_growth_among_a_great_many_marks),
       cmocka_unit_test(test_advice_that_does_not_fit_is_counted),
       cmocka_unit_test(test_failures),
       cmocka_unit_test(test_every_lack_of_host_memory_is_told),
