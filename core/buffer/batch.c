@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/pool/pool.h"
+#include "core/pool/release.h"
 #include "core/pool/request.h"
 
 /* Invariants: out_parts[0, served) are live blocks until the batch is complete or all of them are given back, in the
@@ -168,18 +169,12 @@ static bool batch_same_group(const gm_part *part, const gm_part *last) {
   return a->address == b->address && a->node == b->node && a->check == b->check && part->offset != last->offset;
 }
 
-/* A captured stream whose order the pool cannot note takes nothing back. What was served on it came without any work
- * there, and the host's order keeps what was pending before. */
-static void batch_give_back(gm_pool *pool, const gm_block *block, gm_stream *stream) {
-  if (gm_free(pool, block, stream) == GM_ERR_BUSY) gm_free(pool, block, NULL);
-}
-
 /* Each block once, in the order of the stream of its request. What the pool took for them and nobody uses goes back. */
 static void batch_undo(gm_pool *pool, const gm_batch_params *params, const gm_part *parts, size_t served,
                        uint64_t pooled_before) {
   bool grouped = params->flags & GM_BATCH_GROUPED;
   for (size_t i = grouped && served ? 1 : served; i > 0; i--) {
-    batch_give_back(pool, &parts[i - 1].block, params->requests[i - 1].stream);
+    gm__give_back_unused(pool, &parts[i - 1].block, params->requests[i - 1].stream);
   }
   if (served) gm_pool_trim(pool, pooled_before);
 }

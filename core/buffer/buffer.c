@@ -8,6 +8,7 @@
 #include "core/base/log.h"
 #include "core/device/host_info.h"
 #include "core/pool/access.h"
+#include "core/pool/release.h"
 #include "core/pool/tracked.h"
 #include "gm/size.h"
 
@@ -275,7 +276,7 @@ gm_status gm_buffer_promote(gm_buffer *buffer, gm_stream *stream, gm_error *err)
   if (!buffer_served(answer)) return gm__explain_refusal(buffer->pool, &request, answer, "gm_buffer_create", err);
   status = buffer_copy_to(buffer, &block, stream, err);
   if (status) {
-    gm_free(buffer->pool, &block, stream);
+    gm__give_back_unused(buffer->pool, &block, stream);
     return status;
   }
   buffer_move_to(buffer, &block, stream);

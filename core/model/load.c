@@ -283,8 +283,7 @@ gm_status gm_model_load(const gm_model *model, gm_pool *pool, const gm_load_para
   load_init(&job, model, pool, params ? params : &defaults);
   status = load_run(&job, err);
   if (status != GM_OK) {
-    /* In the order of its stream: a block may have come with a wait for work of another one. */
-    gm_loaded_model_release(job.loaded, job.params.request.stream);
+    gm__loaded_model_undo(job.loaded, job.params.request.stream);
     return gm__model_name_call(status, load_op, err);
   }
   *out = job.loaded;

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/model/model_memory.h"
+#include "core/pool/release.h"
 
 gm_status gm__loaded_model_create(const gm_services *services, gm_pool *pool, uint64_t count, gm_loaded_model **out,
                                   gm_error *err) {
@@ -21,6 +22,21 @@ gm_status gm__loaded_model_create(const gm_services *services, gm_pool *pool, ui
   return GM_OK;
 }
 
+static void loaded_model_end(gm_loaded_model *loaded) {
+  gm_services services = loaded->services;
+  gm__model_release(&services, loaded->blocks, loaded->count, sizeof(gm_block));
+  gm__model_release(&services, loaded, 1, sizeof *loaded);
+}
+
+/* In the order of its stream: a block may have come with a wait for work of another one. */
+void gm__loaded_model_undo(gm_loaded_model *loaded, gm_stream *stream) {
+  if (!loaded) return;
+  for (uint64_t i = 0; i < loaded->count; i++) {
+    if (loaded->blocks[i].bytes) gm__give_back_unused(loaded->pool, &loaded->blocks[i], stream);
+  }
+  loaded_model_end(loaded);
+}
+
 gm_status gm_loaded_model_release(gm_loaded_model *loaded, gm_stream *stream) {
   if (!loaded) return GM_OK;
   gm_status first = GM_OK;
@@ -29,9 +45,7 @@ gm_status gm_loaded_model_release(gm_loaded_model *loaded, gm_stream *stream) {
     gm_status status = gm_free(loaded->pool, &loaded->blocks[i], stream);
     if (first == GM_OK) first = status;
   }
-  gm_services services = loaded->services;
-  gm__model_release(&services, loaded->blocks, loaded->count, sizeof(gm_block));
-  gm__model_release(&services, loaded, 1, sizeof *loaded);
+  loaded_model_end(loaded);
   return first;
 }
 

@@ -15,4 +15,7 @@ struct gm_loaded_model {
 gm_status gm__loaded_model_create(const gm_services *services, gm_pool *pool, uint64_t count, gm_loaded_model **out,
                                   gm_error *err);
 
+/* Of a load that failed. `stream`: that of its requests. NULL is fine. */
+void gm__loaded_model_undo(gm_loaded_model *loaded, gm_stream *stream);
+
 #endif

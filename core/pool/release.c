@@ -149,6 +149,13 @@ gm_status gm__give_back(gm_pool *pool, const gm_block *block, gm_stream *stream)
   return pool->quotas ? release_within(pool, block, stream) : release_block(pool, block, stream);
 }
 
+/* A captured stream whose order the pool cannot note takes nothing back. The host's order keeps what was pending on the
+ * block before, and the stream has nothing to add. */
+gm_status gm__give_back_unused(gm_pool *pool, const gm_block *block, gm_stream *stream) {
+  const gm_status status = gm_free(pool, block, stream);
+  return status == GM_ERR_BUSY && stream ? gm_free(pool, block, NULL) : status;
+}
+
 gm_status gm__give_back_ptr(gm_pool *pool, const void *pointer, uint64_t bytes_or_0, gm_stream *stream) {
   gm__entry entry;
   if (!pointer) return GM_OK;

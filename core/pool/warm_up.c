@@ -9,6 +9,7 @@
 #include "core/base/saturate.h"
 #include "core/base/text.h"
 #include "core/pool/pool.h"
+#include "core/pool/release.h"
 #include "core/pool/request.h"
 #include "gm/advice.h"
 #include "gm/config.h"
@@ -112,7 +113,7 @@ static gm_status warm_up_take_all(warm_up *self, const gm_warm_up *list, size_t 
 
 static gm_status warm_up_give_all(warm_up *self, gm_status status, const char *op, gm_error *err) {
   while (self->count > 0) {
-    gm_status freed = gm_free(self->pool, &self->blocks[--self->count], self->stream);
+    gm_status freed = gm__give_back_unused(self->pool, &self->blocks[--self->count], self->stream);
     if (freed && !status) status = gm__fail(err, freed, 0, op, "a block could not be given back");
   }
   gm__release(warm_up_services(self), self->blocks, self->capacity * sizeof *self->blocks);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gm/batch.h"
+#include "gm/copy.h"
 #include "gm/device.h"
 #include "gm/memory_info.h"
 #include "support/pool_bench.h"
@@ -193,47 +193,6 @@ static inline void capture_play_crowd(const capture_engine *engine, gm_strategy 
   capture_close(&scene);
 }
 
-static inline void capture_batch_refused(capture_scene *scene, const gm_batch_params *params, gm_status status,
-                                         size_t failed) {
-  gm_part parts[2];
-  gm_error why = {.status = GM_OK};
-  size_t at = 77;
-  const gm_stats before = pool_bench_stats(&scene->bench);
-  assert_int_equal(gm_alloc_batch(scene->bench.pool, params, parts, &at, &why), status);
-  assert_int_equal(why.status, status);
-  assert_int_equal(at, failed);
-  const gm_stats after = pool_bench_stats(&scene->bench);
-  assert_int_equal(after.active, before.active);
-  assert_int_equal(after.requested_bytes, before.requested_bytes);
-  assert_int_equal(after.in_use_bytes, before.in_use_bytes);
-  assert_int_equal(after.pooled_bytes, before.pooled_bytes);
-  assert_true(scene->engine->is_active(scene->native));
-}
-
-/* What a batch was served and does not keep goes back, although gm_free takes nothing back on that stream now. */
-static inline void capture_play_batch(const capture_engine *engine, gm_strategy strategy) {
-  const char word[4] = "abc";
-  const void *const contents[1] = {word};
-  capture_scene scene;
-  gm_stream *crowd[CAPTURE_CROWD];
-  capture_open(&scene, engine, strategy);
-  capture_crowd_open(&scene, crowd);
-  const gm_block pooled = capture_alloc(&scene, NULL, CAPTURE_LARGE);
-  capture_free(&scene, &pooled, NULL);
-  const gm_request requests[2] = {{.bytes = CAPTURE_LARGE, .stream = scene.captured},
-                                  {.bytes = CAPTURE_OTHER << 3, .stream = scene.captured}};
-  const gm_batch_params too_large = {.struct_size = sizeof too_large, .requests = requests, .count = 2};
-  gm_batch_params written = {.struct_size = sizeof written, .requests = requests, .count = 1, .contents = contents};
-  engine->begin(scene.native, 0);
-  capture_batch_refused(&scene, &too_large, GM_ERR_BUSY, 1);
-  capture_batch_refused(&scene, &written, GM_ERR_NOT_SUPPORTED, 0);
-  written.flags = GM_BATCH_GROUPED;
-  capture_batch_refused(&scene, &written, GM_ERR_NOT_SUPPORTED, 0);
-  engine->end(scene.native);
-  capture_crowd_close(crowd);
-  capture_close(&scene);
-}
-
 static inline void capture_host_memory(capture_scene *scene, bool there) { scene->bench.host.fail_at = there ? 0 : 1; }
 
 /* What the pool keeps serves `stream` with something else than the block, or not at all. */
@@ -291,7 +250,6 @@ static inline void capture_play_without_memory(const capture_engine *engine) {
 static inline void capture_play_all(const capture_engine *engine, gm_strategy strategy) {
   for (int mode = 0; mode < 3; mode++) capture_play(engine, strategy, mode);
   capture_play_crowd(engine, strategy);
-  capture_play_batch(engine, strategy);
   if (strategy == GM_STRATEGY_BEST_FIT) capture_play_without_memory(engine); /* buckets note it in the block */
 }
 

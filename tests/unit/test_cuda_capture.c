@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "gm/share.h"
-#include "support/capture_scene.h"
+#include "support/capture_owners.h"
 #include "support/cuda_fixture.h"
 
 typedef struct CUgraph_st *CUgraph;
@@ -101,6 +101,12 @@ static void test_pools_beside_a_capture(void **state) {
 static void test_segments_beside_a_capture(void **state) {
   (void)state;
   capture_play_all(&cuda_engine, GM_STRATEGY_BEST_FIT);
+}
+
+static void test_owners_of_blocks_beside_a_capture(void **state) {
+  (void)state;
+  capture_play_owners(&cuda_engine, GM_STRATEGY_BUCKET);
+  capture_play_owners(&cuda_engine, GM_STRATEGY_BEST_FIT);
 }
 
 /* What gm_free would have to wait for, and cannot. */
@@ -201,6 +207,7 @@ int main(void) {
       cmocka_unit_test(test_a_foreign_allocation_would_break_it),
       cmocka_unit_test(test_pools_beside_a_capture),
       cmocka_unit_test(test_segments_beside_a_capture),
+      cmocka_unit_test(test_owners_of_blocks_beside_a_capture),
       cmocka_unit_test(test_imported_memory_is_kept_for_a_capture),
   };
   return cmocka_run_group_tests(tests, engine_load, NULL);

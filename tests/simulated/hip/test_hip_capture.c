@@ -6,7 +6,7 @@
 /* cmocka wants the four above before it */
 #include <cmocka.h>
 
-#include "support/capture_scene.h"
+#include "support/capture_owners.h"
 #include "tests/simulated/hip/hip_world.h"
 
 static void engine_enter(void) { assert_int_equal(engine.hipSetDevice(0), hipSuccess); }
@@ -42,7 +42,9 @@ static void engine_end(uintptr_t stream) {
   assert_int_equal(engine.hipGraphDestroy(graph), hipSuccess);
 }
 
-static void scene_play(const char *library, gm_strategy strategy) {
+typedef void capture_play_fn(const capture_engine *engine, gm_strategy strategy);
+
+static void scene_play(capture_play_fn *play, const char *library, gm_strategy strategy) {
   world_load(library);
   const capture_engine hip_engine = {.backend = "hip",
                                      .library = library,
@@ -54,19 +56,25 @@ static void scene_play(const char *library, gm_strategy strategy) {
                                      .is_active = engine_is_active,
                                      .end = engine_end,
                                      .control = engine.simHipControl};
-  capture_play_all(&hip_engine, strategy);
+  play(&hip_engine, strategy);
   world_end(NULL);
 }
 
 static void test_pools_beside_a_capture(void **state) {
   (void)state;
-  scene_play(SIM_HIP6_LIBRARY, GM_STRATEGY_BUCKET);
-  scene_play(SIM_HIP5_LIBRARY, GM_STRATEGY_BUCKET);
+  scene_play(capture_play_all, SIM_HIP6_LIBRARY, GM_STRATEGY_BUCKET);
+  scene_play(capture_play_all, SIM_HIP5_LIBRARY, GM_STRATEGY_BUCKET);
 }
 
 static void test_segments_beside_a_capture(void **state) {
   (void)state;
-  scene_play(SIM_HIP6_LIBRARY, GM_STRATEGY_BEST_FIT);
+  scene_play(capture_play_all, SIM_HIP6_LIBRARY, GM_STRATEGY_BEST_FIT);
+}
+
+static void test_owners_of_blocks_beside_a_capture(void **state) {
+  (void)state;
+  scene_play(capture_play_owners, SIM_HIP6_LIBRARY, GM_STRATEGY_BUCKET);
+  scene_play(capture_play_owners, SIM_HIP6_LIBRARY, GM_STRATEGY_BEST_FIT);
 }
 
 static void *adopt(uintptr_t stream) {
@@ -112,6 +120,7 @@ int main(void) {
       cmocka_unit_test(test_which_streams_are_captured),
       cmocka_unit_test(test_pools_beside_a_capture),
       cmocka_unit_test(test_segments_beside_a_capture),
+      cmocka_unit_test(test_owners_of_blocks_beside_a_capture),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
