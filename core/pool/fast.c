@@ -54,7 +54,7 @@ FAST_INLINE uint32_t fast_cut(gm__arena *arena, gm__lane *lane, uint32_t granule
   }
   if (FAST_UNLIKELY(!hole)) return 0;
   const uint32_t number = gm__hole_cut(arena, lane, hole, granules);
-  gm__lookup_insert(&arena->lookup, gm__span_at(spans, number)->address, number);
+  gm__lookup_insert(&arena->lookup, &arena->spans, number);
   gm__tally_add(&arena->tally.hole_hits, 1);
   return number;
 }

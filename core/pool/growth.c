@@ -91,7 +91,7 @@ static gm_status growth_carve(gm__arena *arena, const gm__want *want, gm__segmen
     return gm__fail(err, GM_ERR_DRIVER, 0, "gm_alloc", "the driver gave memory that is not aligned as asked");
   }
   *out = gm__hole_carve(arena, want, hole);
-  gm__lookup_insert(&arena->lookup, gm__arena_span(arena, *out)->address, *out);
+  gm__lookup_insert(&arena->lookup, &arena->spans, *out);
   return GM_OK;
 }
 

@@ -2,25 +2,23 @@
 
 #include "core/base/alloc.h"
 
-/* Invariants: open addressing with linear steps; no gaps on the way from a span's own place to where it is, so a
- * removal moves later ones back. At most a quarter of the slots is used: most addresses are in their own place, and to
- * compare an address means to touch a span's record. What is said of an address holds for the anchor in the table for
- * those, which has the same spans, or none. A span in the tables keeps its address and its size. */
+/* Invariants: open addressing with linear steps, in Robin Hood's order: whoever came further stays, so that the steps of
+ * neighbouring slots grow by one at most (from GM__LOOKUP_FAR on they are not counted), and there are no gaps on the way
+ * from a span's own place to where it is: a removal moves later ones back. At most an eighth of the slots is used: most
+ * spans are in their own place, and a slot that is not the one looked for is known by its steps. The table for anchors
+ * has the same spans, or none, as numbers alone, without gaps. A span in the tables keeps its address and its size. */
 
-enum { LOOKUP_LEAST_BITS = 8, LOOKUP_MOST_BITS = 28, LOOKUP_SHARE = 4 };
+enum { LOOKUP_LEAST_BITS = 8, LOOKUP_MOST_BITS = 28, LOOKUP_SHARE = 8 };
 
-static inline uint64_t lookup_address(const gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
-  (void)lookup;
-  return gm__span_at(spans, number)->address;
-}
+static uint32_t lookup_number(uint32_t slot) { return slot & (GM__LOOKUP_STEP - 1); }
+
+static uint32_t lookup_steps(uint32_t slot) { return slot >> GM__LOOKUP_STEPS_AT; }
 
 static inline uint64_t lookup_anchor(const gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
   const gm__span *span = gm__span_at(spans, number);
   const uint64_t first = span->address >> lookup->inside.shift;
   return gm__anchor(first, first + span->granules - 1);
 }
-
-typedef uint64_t lookup_key(const gm__lookup *lookup, const gm__spans *spans, uint32_t number);
 
 void gm__lookup_init(gm__lookup *lookup) {
   static uint32_t none[2]; /* nothing is ever inserted here: there is no room */
@@ -36,8 +34,7 @@ static void lookup_close_inside(gm__lookup *lookup, const gm_services *services)
 
 static void lookup_fill(gm__lookup *lookup, const gm__spans *spans, const gm__lookup *from) {
   for (size_t i = 0; i <= from->mask; i++) {
-    const uint32_t number = from->slots[i];
-    if (number) gm__lookup_insert(lookup, gm__span_at(spans, number)->address, number);
+    if (from->slots[i]) gm__lookup_insert(lookup, spans, lookup_number(from->slots[i]));
   }
 }
 
@@ -62,30 +59,77 @@ void gm__lookup_clear(gm__lookup *lookup, const gm_services *services) {
   gm__lookup_init(lookup);
 }
 
-static void lookup_take(const gm__lookup *lookup, uint32_t *slots, const gm__spans *spans, lookup_key *key,
-                        uint32_t number) {
+/* ---- by the address of the first byte ---- */
+
+/* What the slot says when its span is a step further on. */
+static uint32_t lookup_further(uint32_t slot) {
+  return lookup_steps(slot) < GM__LOOKUP_FAR ? slot + GM__LOOKUP_STEP : slot;
+}
+
+void gm__lookup_insert_slow(gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
+  uint32_t at = gm__lookup_place(lookup, gm__span_at(spans, number)->address), carried = number;
+  for (; lookup->slots[at]; at = (at + 1) & lookup->mask) {
+    const uint32_t there = lookup->slots[at];
+    if (lookup_steps(there) < lookup_steps(carried)) {
+      lookup->slots[at] = carried;
+      carried = there;
+    }
+    carried = lookup_further(carried);
+  }
+  lookup->slots[at] = carried;
+  if (lookup->inside.slots) gm__lookup_insert_inside(lookup, number);
+}
+
+uint32_t gm__lookup_find_far(const gm__lookup *lookup, const gm__spans *spans, uint64_t address) {
+  uint32_t at = gm__lookup_place(lookup, address), steps = 0;
+  for (uint32_t slot; (slot = lookup->slots[at]) && lookup_steps(slot) >= steps; at = (at + 1) & lookup->mask) {
+    const uint32_t number = lookup_number(slot);
+    if (lookup_steps(slot) == steps && gm__span_at(spans, number)->address == address) return number;
+    if (steps < GM__LOOKUP_FAR) steps++;
+  }
+  return 0;
+}
+
+/* What the slot says when its span, which is in `at` now, is a step nearer. */
+static uint32_t lookup_nearer(const gm__lookup *lookup, const gm__spans *spans, uint32_t slot, uint32_t at) {
+  if (lookup_steps(slot) < GM__LOOKUP_FAR) return slot - GM__LOOKUP_STEP;
+  const uint32_t place = gm__lookup_place(lookup, gm__span_at(spans, lookup_number(slot))->address);
+  return ((at - place) & lookup->mask) > GM__LOOKUP_FAR ? slot : slot - GM__LOOKUP_STEP;
+}
+
+static void lookup_remove(gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
   const uint32_t mask = lookup->mask;
-  uint32_t gap = gm__lookup_place(lookup, key(lookup, spans, number)), at, next;
+  uint32_t at = gm__lookup_place(lookup, gm__span_at(spans, number)->address), next;
+  while (lookup_number(lookup->slots[at]) != number) at = (at + 1) & mask;
+  while (lookup_steps(lookup->slots[next = (at + 1) & mask])) {
+    lookup->slots[at] = lookup_nearer(lookup, spans, lookup->slots[next], next);
+    at = next;
+  }
+  lookup->slots[at] = 0;
+}
+
+/* ---- by any address ---- */
+
+static void lookup_remove_inside(gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
+  const uint32_t mask = lookup->mask;
+  uint32_t *slots = lookup->inside.slots;
+  const uint64_t anchor = lookup_anchor(lookup, spans, number);
+  uint32_t gap = gm__lookup_place(lookup, anchor), at, next;
   while (slots[gap] != number) gap = (gap + 1) & mask;
   for (at = (gap + 1) & mask; (next = slots[at]); at = (at + 1) & mask) {
-    const uint32_t place = gm__lookup_place(lookup, key(lookup, spans, next));
+    const uint32_t place = gm__lookup_place(lookup, lookup_anchor(lookup, spans, next));
     if (((at - place) & mask) < ((at - gap) & mask)) continue; /* it may not move before its own place */
     slots[gap] = next;
     gap = at;
   }
   slots[gap] = 0;
+  gm__anchor_levels_remove(&lookup->inside.levels, anchor);
 }
 
 void gm__lookup_remove_slow(gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
-  lookup_take(lookup, lookup->slots, spans, lookup_address, number);
-  lookup->room++;
-  lookup->count--;
-  if (!lookup->inside.slots) return;
-  lookup_take(lookup, lookup->inside.slots, spans, lookup_anchor, number);
-  gm__anchor_levels_remove(&lookup->inside.levels, lookup_anchor(lookup, spans, number));
+  lookup_remove(lookup, spans, number);
+  if (lookup->inside.slots) lookup_remove_inside(lookup, spans, number);
 }
-
-/* ---- by any address ---- */
 
 void gm__lookup_insert_inside(gm__lookup *lookup, uint32_t number) {
   gm__lookup_inside *inside = &lookup->inside;
@@ -104,7 +148,7 @@ bool gm__lookup_open_inside(gm__lookup *lookup, const gm__spans *spans, uint32_t
   if (!slots) return false;
   lookup->inside = (gm__lookup_inside){.slots = slots, .spans = spans, .shift = shift};
   for (size_t i = 0; i < (size_t)1 << lookup->bits; i++) {
-    if (lookup->slots[i]) gm__lookup_insert_inside(lookup, lookup->slots[i]);
+    if (lookup->slots[i]) gm__lookup_insert_inside(lookup, lookup_number(lookup->slots[i]));
   }
   return true;
 }

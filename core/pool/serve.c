@@ -86,7 +86,7 @@ static uint32_t serve_search(gm__arena *arena, const gm__want *want, bool others
   found->from_hole = true;
   found->same_stream = slot != GM__ORDER_HOST && gm__arena_span(arena, number)->lane == slot;
   if (serve_order(arena, want, slot, number, verdict, answer)) {
-    gm__lookup_insert(&arena->lookup, gm__arena_span(arena, number)->address, number);
+    gm__lookup_insert(&arena->lookup, &arena->spans, number);
     return number;
   }
   const gm__mark mark = gm__arena_mark(arena, number);

@@ -252,7 +252,7 @@ static uint32_t vmm_close_window(gm__arena *arena, const gm__want *want, const g
   }
   if (hole) {
     part = gm__hole_carve(arena, want, hole);
-    gm__lookup_insert(&arena->lookup, gm__arena_span(arena, part)->address, part);
+    gm__lookup_insert(&arena->lookup, &arena->spans, part);
   }
   gm__growth_publish(arena);
   gm__arena_unlock(arena);
