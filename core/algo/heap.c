@@ -27,7 +27,7 @@ uint32_t gm__heap_search(const gm__spans *spans, const gm__heap *heap, uint32_t 
   const uint32_t own = gm__heap_bin(granules);
   for (int turn = 0; turn < 2; turn++) { /* before the answer is none: what short looks did not reach */
     const uint32_t most = turn ? UINT32_MAX : GM__HEAP_SCAN;
-    for (uint32_t bin = gm__heap_next(heap, own); bin < GM__HEAP_BINS; bin = gm__heap_next(heap, bin + 1)) {
+    for (uint32_t bin = gm__heap_next(heap, own); bin < GM__HEAP_BINS; bin = gm__heap_next_after(heap, bin)) {
       const uint32_t found = heap_scan_aligned(spans, heap->heads[bin], granules, align, granule, most);
       if (found) return found;
     }
@@ -35,13 +35,23 @@ uint32_t gm__heap_search(const gm__spans *spans, const gm__heap *heap, uint32_t 
   return 0;
 }
 
+/* The holes of a bin, taken out and followed by the chain. */
+static uint32_t heap_drain_bin(gm__spans *spans, gm__heap *heap, uint32_t bin, uint32_t chain) {
+  const uint32_t first = heap->heads[bin];
+  uint32_t last = first;
+  while (gm__span_at(spans, last)->next) last = gm__span_at(spans, last)->next;
+  gm__span_at(spans, last)->next = chain;
+  heap->heads[bin] = 0;
+  heap->words[bin / 64] &= ~(UINT64_C(1) << bin % 64);
+  return first;
+}
+
 uint32_t gm__heap_drain(gm__spans *spans, gm__heap *heap) {
   uint32_t chain = 0;
-  while (heap->top) {
-    const uint32_t number = heap->heads[gm__heap_next(heap, 0)];
-    gm__heap_take(spans, heap, number);
-    gm__span_at(spans, number)->next = chain;
-    chain = number;
+  if (!heap->top) return 0;
+  for (uint32_t bin = gm__heap_next(heap, 0); bin < GM__HEAP_BINS; bin = gm__heap_next_after(heap, bin)) {
+    chain = heap_drain_bin(spans, heap, bin, chain);
   }
+  heap->top = 0;
   return chain;
 }

@@ -20,12 +20,11 @@ typedef struct gm__heap {
   uint32_t heads[GM__HEAP_BINS];
 } gm__heap;
 
-/* The bin of a size: 2^k * (1 + i / GM__HEAP_SUB_BINS). */
+/* The bin of a size: 2^k * (1 + i / GM__HEAP_SUB_BINS); below GM__HEAP_SUB_BINS its own. No branch: sizes that come are
+ * hard to foretell. */
 static inline uint32_t gm__heap_bin(uint32_t granules) {
-  if (granules < GM__HEAP_SUB_BINS) return granules;
-  const uint32_t power = 31u - (uint32_t)__builtin_clz(granules);
-  const uint32_t part = granules >> (power - GM__HEAP_SUB_BITS) & (GM__HEAP_SUB_BINS - 1);
-  return (power - GM__HEAP_SUB_BITS + 1) * GM__HEAP_SUB_BINS + part;
+  const uint32_t down = 31u - GM__HEAP_SUB_BITS - (uint32_t)__builtin_clz(granules | GM__HEAP_SUB_BINS);
+  return (down << GM__HEAP_SUB_BITS) + (granules >> down);
 }
 
 /* The span becomes a hole of the heap. (A neighbour 0 is written to, and never read.) */
@@ -66,11 +65,10 @@ static inline __attribute__((always_inline)) void gm__heap_resize(gm__spans *spa
   gm__heap_put(spans, heap, number);
 }
 
-/* The first bin from `bin` on that is not empty; GM__HEAP_BINS if there is none. */
-static inline uint32_t gm__heap_next(const gm__heap *heap, uint32_t bin) {
+/* The first bin after `bin` that is not empty; GM__HEAP_BINS if there is none. */
+static inline uint32_t gm__heap_next_after(const gm__heap *heap, uint32_t bin) {
   uint32_t word = bin / 64;
-  if (bin >= GM__HEAP_BINS) return GM__HEAP_BINS;
-  uint64_t bits = heap->words[word] & (UINT64_MAX << bin % 64);
+  uint64_t bits = heap->words[word] & (UINT64_MAX << bin % 64 << 1);
   if (!bits) {
     const uint32_t words = heap->top & (UINT32_MAX << word << 1);
     if (!words) return GM__HEAP_BINS;
@@ -80,14 +78,21 @@ static inline uint32_t gm__heap_next(const gm__heap *heap, uint32_t bin) {
   return word * 64 + (uint32_t)__builtin_ctzll(bits);
 }
 
+/* The same from `bin` on. */
+static inline uint32_t gm__heap_next(const gm__heap *heap, uint32_t bin) {
+  return heap->heads[bin] ? bin : gm__heap_next_after(heap, bin);
+}
+
 /* The smallest that fits among the first few of a bin; 0: none. */
 static inline uint32_t gm__heap_scan(const gm__spans *spans, const gm__heap *heap, uint32_t bin, uint32_t granules) {
-  uint32_t best = 0, least = UINT32_MAX, number = heap->heads[bin];
+  uint32_t best = 0, number = heap->heads[bin];
+  uint32_t least = 0 - granules; /* more than any waste; what is too small wastes more than that, in 32 bits */
   for (int i = 0; i < GM__HEAP_SCAN && number; i++) {
     const gm__span *span = gm__span_at(spans, number);
-    if (span->granules == granules) return number;
-    if (span->granules > granules && span->granules < least) {
-      least = span->granules;
+    const uint32_t waste = span->granules - granules;
+    if (!waste) return number;
+    if (waste < least) {
+      least = waste;
       best = number;
     }
     number = span->next;
@@ -101,16 +106,16 @@ static inline __attribute__((always_inline)) uint32_t gm__heap_find(const gm__sp
                                                                     uint32_t granules) {
   uint32_t bin = gm__heap_next(heap, gm__heap_bin(granules));
   if (bin == GM__HEAP_BINS) return 0;
-  uint32_t found = gm__heap_scan(spans, heap, bin, granules);
+  const uint32_t found = gm__heap_scan(spans, heap, bin, granules);
   if (found) return found;
-  bin = gm__heap_next(heap, bin + 1);
+  bin = gm__heap_next_after(heap, bin);
   return bin == GM__HEAP_BINS ? 0 : gm__heap_scan(spans, heap, bin, granules);
 }
 
 /* The first granules (less than all) of a hole become a span of their own, which is no hole; the rest stays the hole it
  * is. The number was taken before. */
-static inline void gm__heap_cut(gm__spans *spans, gm__heap *heap, uint32_t hole, uint32_t granules, uint64_t bytes,
-                                uint32_t front) {
+static inline __attribute__((always_inline)) void gm__heap_cut(gm__spans *spans, gm__heap *heap, uint32_t hole,
+                                                               uint32_t granules, uint64_t bytes, uint32_t front) {
   gm__span *rest = gm__span_at(spans, hole), *span = gm__span_at(spans, front);
   span->address = rest->address;
   span->seq = rest->seq;

@@ -51,16 +51,19 @@ static uint32_t vmm_next_chosen(const gm__range *range, const vmm_choice *choice
   return number;
 }
 
-/* The first idle hole in that bin or in one of larger holes, and the one behind a hole; 0: no more. */
+/* The first hole of a bin, GM__HEAP_BINS for none; the first idle one in that bin or in one of larger holes; the one
+ * behind a hole; 0: no more. */
+static uint32_t vmm_first_of(const gm__heap *heap, uint32_t bin) { return bin == GM__HEAP_BINS ? 0 : heap->heads[bin]; }
+
 static uint32_t vmm_first_idle(const gm__arena *arena, uint32_t bin) {
   const gm__heap *heap = &arena->lanes[GM__LANE_IDLE]->heap;
-  const uint32_t found = gm__heap_next(heap, bin);
-  return found == GM__HEAP_BINS ? 0 : heap->heads[found];
+  return vmm_first_of(heap, gm__heap_next(heap, bin));
 }
 
 static uint32_t vmm_next_idle(const gm__arena *arena, uint32_t hole) {
+  const gm__heap *heap = &arena->lanes[GM__LANE_IDLE]->heap;
   const gm__span *span = gm__arena_span(arena, hole);
-  return span->next ? span->next : vmm_first_idle(arena, span->bin + 1u);
+  return span->next ? span->next : vmm_first_of(heap, gm__heap_next_after(heap, span->bin));
 }
 
 /* Of the smallest holes that may have a whole page in them. */

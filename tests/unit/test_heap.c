@@ -80,7 +80,7 @@ static void check_world(const world *w, uint64_t address, uint32_t granules) {
     left = number;
   }
   assert_int_equal(total, granules);
-  for (uint32_t bin = gm__heap_next(&w->heap, 0); bin < GM__HEAP_BINS; bin = gm__heap_next(&w->heap, bin + 1)) {
+  for (uint32_t bin = gm__heap_next(&w->heap, 0); bin < GM__HEAP_BINS; bin = gm__heap_next_after(&w->heap, bin)) {
     uint32_t prev = 0;
     assert_int_not_equal(w->heap.heads[bin], 0);
     for (uint32_t number = w->heap.heads[bin]; number; number = at(w, number)->next) {
