@@ -37,9 +37,14 @@ typedef struct gm__span {
   uint32_t check;       /* counts hand-outs and frees */
   union {
     struct {
-      uint16_t bin;  /* of a hole; of a live span the lane of the stream that asked for it */
-      uint8_t lane;  /* which holes it may be searched among */
-      uint8_t state; /* gm__span_state, and GM__SPAN_RARE */
+      uint16_t bin; /* of a hole; of a live span the lane of the stream that asked for it */
+      union {
+        struct {
+          uint8_t lane;  /* which holes it may be searched among */
+          uint8_t state; /* gm__span_state, and GM__SPAN_RARE */
+        };
+        uint16_t part; /* these two */
+      };
     };
     uint32_t role; /* all three */
   };

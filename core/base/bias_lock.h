@@ -23,12 +23,12 @@ void gm__bias_destroy(gm__bias_lock *lock);
 /* The home thread is another one from now on. Called inside; the one before has ended, or never was. */
 void gm__bias_settle(gm__bias_lock *lock, const void *home);
 
-/* The way in of the home thread, which nobody else may try; false while it is not the owner, and nothing has happened.
- */
-static inline bool gm__bias_enter(gm__bias_lock *lock, const void *self) {
+/* The way in of the home thread, which nobody else may try (so the owner can be nobody else); false while it is not the
+ * owner, and nothing has happened. */
+static inline bool gm__bias_enter(gm__bias_lock *lock) {
   atomic_store_explicit(&lock->busy, 1, memory_order_relaxed);
   atomic_signal_fence(memory_order_seq_cst); /* the processor's part is the barrier of who takes the lock away */
-  if (__builtin_expect(atomic_load_explicit(&lock->owner, memory_order_relaxed) == self, 1)) return true;
+  if (__builtin_expect(atomic_load_explicit(&lock->owner, memory_order_relaxed) != NULL, 1)) return true;
   atomic_store_explicit(&lock->busy, 0, memory_order_release);
   return false;
 }
@@ -38,7 +38,7 @@ void gm__bias_unlock_slow(gm__bias_lock *lock, const void *self);
 
 static inline void gm__bias_lock_in(gm__bias_lock *lock, const void *self) {
   const bool own = atomic_load_explicit(&lock->owner, memory_order_relaxed) == self;
-  if (!own || !gm__bias_enter(lock, self)) gm__bias_lock_slow(lock, self);
+  if (!own || !gm__bias_enter(lock)) gm__bias_lock_slow(lock, self);
 }
 
 static inline void gm__bias_lock_out(gm__bias_lock *lock, const void *self) {

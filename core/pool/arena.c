@@ -17,8 +17,11 @@ static bool arena_has_lane(gm__arena *arena, int number) {
   gm__lane *lane = gm__alloc(arena_services(arena), sizeof *lane);
   if (!lane) return false;
   lane->number = (uint8_t)number;
-  lane->live_role = gm__lane_role(lane->number, GM__SPAN_LIVE);
-  lane->quick_role = gm__lane_role(lane->number, GM__SPAN_QUICK);
+  lane->live_role = gm__lane_role(lane->number, lane->number, GM__SPAN_LIVE);
+  lane->idle_role = gm__lane_role(lane->number, GM__LANE_IDLE, GM__SPAN_LIVE);
+  lane->quick_role = gm__lane_role(lane->number, lane->number, GM__SPAN_QUICK);
+  lane->live_part = gm__lane_part(lane->number, GM__SPAN_LIVE);
+  lane->hole_part = gm__lane_part(lane->number, GM__SPAN_HOLE);
   lane->hits = number < GM__LANE_IDLE ? &arena->tally.stream_hits : &arena->tally.global_hits;
   lane->last_free = number < GM__LANE_IDLE ? &arena->order.slots[number].last_free : &arena->order.host_freed;
   arena->lanes[number] = lane;

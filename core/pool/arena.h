@@ -194,9 +194,8 @@ static inline gm_block gm__arena_block(const gm__arena *arena, uint32_t number) 
                     .check = span->check};
 }
 
-/* The span is the caller's from now on / is the caller's no more. */
-static inline void gm__arena_count_out(gm__arena *arena, gm__span *span, uint64_t bytes, uint32_t tag) {
-  const uint64_t whole = gm__arena_bytes(arena, span);
+/* The span, of so many bytes, is the caller's from now on / is the caller's no more. */
+static inline void gm__arena_count_out(gm__arena *arena, gm__span *span, uint64_t whole, uint64_t bytes, uint32_t tag) {
   span->check++;
   span->slack = (uint32_t)(whole - bytes);
   span->tag = tag;
@@ -204,23 +203,23 @@ static inline void gm__arena_count_out(gm__arena *arena, gm__span *span, uint64_
   gm__tally_grow(&arena->tally.requested, &arena->tally.peak_requested, bytes);
 }
 
+static inline void gm__arena_count_back(gm__arena *arena, gm__span *span, uint64_t whole) {
+  const uint64_t bytes = whole - span->slack;
+  span->check++;
+  gm__tally_add(&arena->tally.in_use, 0 - whole);
+  gm__tally_add(&arena->tally.requested, 0 - bytes);
+  gm__tally_add(&arena->tally.frees, 1);
+}
+
 static inline void gm__arena_hand_out(gm__arena *arena, gm__span *span, uint64_t bytes, uint32_t tag, uint8_t lane) {
   span->state = (uint8_t)((span->state & GM__SPAN_RARE) | GM__SPAN_LIVE);
   span->bin = lane;
-  gm__arena_count_out(arena, span, bytes, tag);
-}
-
-static inline void gm__arena_count_back(gm__arena *arena, gm__span *span) {
-  const uint64_t whole = gm__arena_bytes(arena, span);
-  span->check++;
-  gm__tally_add(&arena->tally.in_use, 0 - whole);
-  gm__tally_add(&arena->tally.requested, span->slack - whole);
-  gm__tally_add(&arena->tally.frees, 1);
+  gm__arena_count_out(arena, span, gm__arena_bytes(arena, span), bytes, tag);
 }
 
 static inline void gm__arena_take_back(gm__arena *arena, gm__span *span, uint32_t number, const gm_stream *stream) {
   if (__builtin_expect(arena->watched, 0)) gm__watch_leave(arena, number, stream);
-  gm__arena_count_back(arena, span);
+  gm__arena_count_back(arena, span, gm__arena_bytes(arena, span));
 }
 
 #endif

@@ -20,7 +20,7 @@ FAST_INLINE bool fast_open(const gm_pool *pool, gm__arena **out) {
   if (FAST_UNLIKELY(atomic_load_explicit(pool->generation_at, memory_order_relaxed) != pool->generation)) return false;
   if (FAST_UNLIKELY(here->slots[at].key != pool->fast_key)) return false;
   *out = here->slots[at].value;
-  return gm__bias_enter(&(*out)->lock, here);
+  return gm__bias_enter(&(*out)->lock);
 }
 
 /* Plain memory, which every arena of a thread has. */
@@ -29,6 +29,28 @@ static inline bool fast_is_plain(const gm__arena *arena, const gm_request *reque
   const uint32_t odd_usage = request->usage & ~(uint32_t)(GM_USAGE_TRANSFER | GM_USAGE_STORAGE);
   const bool aligned = request->align <= gm__arena_granule(arena) && !(request->align & (request->align - 1));
   return !(odd_flags | odd_usage | (uint32_t)request->must_be) && !request->deadline_ns && aligned;
+}
+
+/* ---- handing out ---- */
+
+/* Of a request; of no bytes: more than any span has. */
+static inline uint64_t fast_granules(const gm__arena *arena, uint64_t bytes) {
+  return ((bytes - 1) >> arena->shift) + 1;
+}
+
+static inline uint32_t fast_number(const gm__arena *arena, const gm__span *span) {
+  return (uint32_t)(span - arena->spans.table);
+}
+
+/* A block of that size which the lane's stream freed, and nobody was told yet; NULL: none. */
+FAST_INLINE gm__span *fast_quick(gm__arena *arena, gm__lane *lane, uint64_t granules, uint64_t bytes, uint32_t tag) {
+  gm__quick *quick = gm__quick_of(lane, (uint32_t)granules);
+  if (!gm__quick_has(quick, granules)) return NULL;
+  gm__span *span = gm__arena_span(arena, gm__quick_pop(lane, quick, &arena->spans));
+  span->role = lane->live_role;
+  gm__tally_add(lane->hits, 1);
+  gm__arena_count_out(arena, span, granules << arena->shift, bytes, tag);
+  return span;
 }
 
 /* A hole that no stream uses, if it is tighter than the one that was found; 0: none. */
@@ -41,65 +63,27 @@ FAST_APART uint32_t fast_idle(const gm__arena *arena, uint32_t hole, uint32_t gr
   return other && (!hole || gm__arena_span(arena, other)->granules < found->granules) ? other : 0;
 }
 
-/* A hole of the lane, or an idle one, whichever is tighter, cut to size. */
-FAST_INLINE uint32_t fast_cut(gm__arena *arena, gm__lane *lane, uint32_t granules) {
+/* One out of a hole of the lane, or out of an idle one, whichever is tighter; NULL: none, or not so easily. */
+FAST_INLINE gm__span *fast_cut(gm__arena *arena, gm__lane *lane, uint64_t granules, uint64_t bytes, uint32_t tag) {
   gm__spans *spans = &arena->spans;
-  if (FAST_UNLIKELY(arena->frees >= arena->ask_after || !spans->unused || !arena->lookup.room)) return 0;
-  uint32_t hole = gm__heap_find(spans, &lane->heap, granules);
-  gm__lane *idle = arena->lanes[GM__LANE_IDLE];
+  gm__lane *idle = arena->lanes[GM__LANE_IDLE], *from = lane;
+  const bool ready = arena->frees < arena->ask_after && spans->unused && arena->lookup.room;
+  if (FAST_UNLIKELY(!ready || granules > UINT32_MAX)) return NULL;
+  uint32_t hole = gm__heap_find(spans, &lane->heap, (uint32_t)granules);
   if (idle->heap.top && lane != idle) {
-    const uint32_t other = fast_idle(arena, hole, granules);
-    if (other) lane = idle;
+    const uint32_t other = fast_idle(arena, hole, (uint32_t)granules);
+    if (other) from = idle;
     if (other) hole = other;
   }
-  if (FAST_UNLIKELY(!hole)) return 0;
-  const uint32_t number = gm__hole_cut(arena, lane, hole, granules);
-  gm__lookup_insert(&arena->lookup, &arena->spans, number);
+  if (FAST_UNLIKELY(!hole)) return NULL;
+  const uint32_t number = gm__hole_cut(arena, from, hole, (uint32_t)granules);
+  gm__span *span = gm__span_at(spans, number);
+  gm__lookup_insert(&arena->lookup, spans, number);
+  span->role = from == lane ? lane->live_role : lane->idle_role;
   gm__tally_add(&arena->tally.hole_hits, 1);
-  return number;
-}
-
-/* Of a request; of no bytes: more than any span has. */
-static inline uint64_t fast_granules(const gm__arena *arena, uint64_t bytes) {
-  return ((bytes - 1) >> arena->shift) + 1;
-}
-
-/* A block of that size which the stream freed, and nobody was told yet; NULL: none, or not so easily. */
-FAST_INLINE const gm__span *fast_quick(gm__arena *arena, uint64_t bytes, const gm_stream *stream, uint32_t tag) {
-  const gm__arena_stream *known = &arena->streams[gm__arena_stream_place(stream)];
-  const uint64_t granules = fast_granules(arena, bytes);
-  if (FAST_UNLIKELY(known->stream != stream)) return NULL;
-  gm__lane *lane = known->lane;
-  gm__quick *quick = gm__quick_of(lane, (uint32_t)granules);
-  if (quick->granules != granules) return NULL;
-  gm__span *span = gm__arena_span(arena, gm__quick_pop(lane, quick, &arena->spans));
-  span->role = lane->live_role;
-  gm__tally_add(lane->hits, 1);
-  gm__arena_count_out(arena, span, bytes, tag);
+  gm__tally_add(from->hits, 1);
+  gm__arena_count_out(arena, span, granules << arena->shift, bytes, tag);
   return span;
-}
-
-/* One out of a hole; who watches was told. 0: none, or not so easily. */
-FAST_APART uint32_t fast_take(gm__arena *arena, uint64_t bytes, const gm_stream *stream, uint32_t tag) {
-  const uint64_t granules = fast_granules(arena, bytes);
-  gm__lane *lane = gm__arena_lane(arena, stream);
-  if (FAST_UNLIKELY(!lane || granules > UINT32_MAX)) return 0;
-  /* In the host's lists nobody may have looked: a stream can have its place in the table of streams. */
-  uint32_t number = FAST_UNLIKELY(!stream) ? gm__quick_take(lane, &arena->spans, granules) : 0;
-  if (!number) number = fast_cut(arena, lane, (uint32_t)granules);
-  if (FAST_UNLIKELY(!number)) return 0;
-  gm__span *span = gm__arena_span(arena, number);
-  const bool same = stream && span->lane == lane->number;
-  gm__tally_add(same ? &arena->tally.stream_hits : &arena->tally.global_hits, 1);
-  gm__arena_hand_out(arena, span, bytes, tag, lane->number);
-  if (FAST_UNLIKELY(arena->watched)) gm__watch_enter(arena, number, stream);
-  return number;
-}
-
-/* ---- handing out ---- */
-
-static uint32_t fast_number(const gm__arena *arena, const gm__span *span) {
-  return (uint32_t)(span - arena->spans.table);
 }
 
 /* Entered; left. */
@@ -111,32 +95,42 @@ FAST_APART void *fast_malloc_told(gm__arena *arena, const gm__span *span, gm_str
 }
 
 /* Entered; left. */
-FAST_APART gm_acquire fast_alloc_told(gm__arena *arena, uint32_t number, gm_stream *stream) {
-  gm__watch_enter(arena, number, stream);
+FAST_APART gm_acquire fast_alloc_told(gm__arena *arena, const gm__span *span, const gm_request *request,
+                                      gm_block *out) {
+  gm__watch_enter(arena, fast_number(arena, span), request->stream);
+  *out = gm__arena_block(arena, fast_number(arena, span));
   gm__arena_leave(arena);
   return GM_ACQUIRE_OK;
 }
 
 /* Entered; left. */
-FAST_APART gm_acquire fast_alloc_more(gm__arena *arena, const gm_request *request, gm_block *out) {
-  const uint32_t number = fast_take(arena, request->bytes, request->stream, request->tag);
-  if (FAST_LIKELY(number)) *out = gm__arena_block(arena, number);
+FAST_APART gm_acquire fast_alloc_slow(gm__arena *arena, const gm_request *request, gm_block *out) {
   gm__arena_leave(arena);
-  return FAST_LIKELY(number) ? GM_ACQUIRE_OK : gm__acquire(arena->pool, request, out);
+  return gm__acquire(arena->pool, request, out);
+}
+
+/* Entered; left. */
+FAST_APART gm_acquire fast_alloc_cut(gm__arena *arena, gm__lane *lane, const gm_request *request, gm_block *out) {
+  const uint64_t granules = fast_granules(arena, request->bytes);
+  const gm__span *span = fast_cut(arena, lane, granules, request->bytes, request->tag);
+  if (FAST_UNLIKELY(!span)) return fast_alloc_slow(arena, request, out);
+  if (FAST_UNLIKELY(arena->watched)) return fast_alloc_told(arena, span, request, out);
+  *out = gm__arena_block(arena, fast_number(arena, span));
+  gm__arena_leave(arena);
+  return GM_ACQUIRE_OK;
 }
 
 gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *out) {
   if (FAST_UNLIKELY(!pool || !request || !out || !gm__pool_is(pool))) return GM_ACQUIRE_INVALID;
   gm__arena *arena;
   if (FAST_UNLIKELY(!fast_open(pool, &arena))) return gm__acquire(pool, request, out);
-  if (FAST_UNLIKELY(!fast_is_plain(arena, request))) {
-    gm__arena_leave(arena);
-    return gm__acquire(pool, request, out);
-  }
-  const gm__span *span = fast_quick(arena, request->bytes, request->stream, request->tag);
-  if (!span) return fast_alloc_more(arena, request, out);
+  gm__lane *lane = gm__arena_lane(arena, request->stream);
+  if (FAST_UNLIKELY(!lane || !fast_is_plain(arena, request))) return fast_alloc_slow(arena, request, out);
+  const uint64_t granules = fast_granules(arena, request->bytes);
+  const gm__span *span = fast_quick(arena, lane, granules, request->bytes, request->tag);
+  if (!span) return fast_alloc_cut(arena, lane, request, out);
+  if (FAST_UNLIKELY(arena->watched)) return fast_alloc_told(arena, span, request, out);
   *out = gm__arena_block(arena, fast_number(arena, span));
-  if (FAST_UNLIKELY(arena->watched)) return fast_alloc_told(arena, fast_number(arena, span), request->stream);
   gm__arena_leave(arena);
   return GM_ACQUIRE_OK;
 }
@@ -149,19 +143,29 @@ FAST_APART void *fast_malloc_slow(gm_pool *pool, uint64_t bytes, gm_stream *stre
 }
 
 /* Entered; left. */
-FAST_APART void *fast_malloc_more(gm__arena *arena, uint64_t bytes, gm_stream *stream) {
-  const uint32_t number = fast_take(arena, bytes, stream, 0);
-  void *pointer = (void *)(uintptr_t)gm__arena_span(arena, number)->address;
+FAST_APART void *fast_malloc_left(gm__arena *arena, uint64_t bytes, gm_stream *stream) {
   gm__arena_leave(arena);
-  return FAST_LIKELY(number) ? pointer : fast_malloc_slow(arena->pool, bytes, stream);
+  return fast_malloc_slow(arena->pool, bytes, stream);
+}
+
+/* Entered; left. */
+FAST_APART void *fast_malloc_cut(gm__arena *arena, gm__lane *lane, uint64_t bytes, gm_stream *stream) {
+  const gm__span *span = fast_cut(arena, lane, fast_granules(arena, bytes), bytes, 0);
+  if (FAST_UNLIKELY(!span)) return fast_malloc_left(arena, bytes, stream);
+  if (FAST_UNLIKELY(arena->watched)) return fast_malloc_told(arena, span, stream);
+  void *pointer = (void *)(uintptr_t)span->address;
+  gm__arena_leave(arena);
+  return pointer;
 }
 
 void *gm_malloc(gm_pool *pool, uint64_t bytes, gm_stream *stream) {
   if (FAST_UNLIKELY(!pool || !gm__pool_is(pool))) return NULL;
   gm__arena *arena;
   if (FAST_UNLIKELY(!fast_open(pool, &arena))) return fast_malloc_slow(pool, bytes, stream);
-  const gm__span *span = fast_quick(arena, bytes, stream, 0);
-  if (!span) return fast_malloc_more(arena, bytes, stream);
+  gm__lane *lane = gm__arena_lane(arena, stream);
+  if (FAST_UNLIKELY(!lane)) return fast_malloc_left(arena, bytes, stream);
+  const gm__span *span = fast_quick(arena, lane, fast_granules(arena, bytes), bytes, 0);
+  if (!span) return fast_malloc_cut(arena, lane, bytes, stream);
   if (FAST_UNLIKELY(arena->watched)) return fast_malloc_told(arena, span, stream);
   void *pointer = (void *)(uintptr_t)span->address;
   gm__arena_leave(arena);
@@ -170,15 +174,31 @@ void *gm_malloc(gm_pool *pool, uint64_t bytes, gm_stream *stream) {
 
 /* ---- giving back ---- */
 
-/* Entered; left. What is told of the block stands in its span until it is handed out anew. */
-FAST_APART gm_status fast_free_told(gm__arena *arena, uint32_t number, const gm_stream *stream) {
-  gm__watch_leave(arena, number, stream);
+/* Nothing but a list of the lane is needed to free the span; nobody is to be told. */
+FAST_INLINE bool fast_is_lanes(const gm__arena *arena, const gm__lane *lane, const gm__span *span) {
+  return lane && gm__lane_owns(lane, span) && !arena->watched;
+}
+
+/* Entered; left. No quick list took the span at once. */
+FAST_APART gm_status fast_free_hole(gm__arena *arena, uint32_t number, gm__lane *lane) {
+  gm__hole_give(arena, number, lane);
+  gm__arena_leave(arena);
+  return GM_OK;
+}
+
+/* Entered; left. The span is the lane's. */
+FAST_INLINE gm_status fast_free(gm__arena *arena, gm__span *span, uint32_t number, gm__lane *lane) {
+  const uint32_t granules = span->granules;
+  gm__give_begin(arena, span, lane, granules);
+  if (!gm__give_quick(arena, number, span, lane, granules)) return fast_free_hole(arena, number, lane);
   gm__arena_leave(arena);
   return GM_OK;
 }
 
 /* Entered; left. */
-FAST_APART gm_status fast_free_more(gm__arena *arena, uint32_t number, const gm_block *block, gm_stream *stream) {
+FAST_APART gm_status fast_free_far(gm__arena *arena, const gm_block *block, gm_stream *stream) {
+  const bool own = block->node >> GM__ARENA_SHIFT == arena->tag_of_blocks;
+  const uint32_t number = own ? gm__arena_find(arena, block) : 0;
   const bool given = number && gm__give(arena, number, stream);
   gm__arena_leave(arena);
   return FAST_LIKELY(given) ? GM_OK : gm__give_back(arena->pool, block, stream);
@@ -188,21 +208,18 @@ gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream) {
   if (FAST_UNLIKELY(!pool || !block || !gm__pool_is(pool))) return GM_ERR_INVALID_ARGUMENT;
   gm__arena *arena;
   if (FAST_UNLIKELY(!fast_open(pool, &arena))) return gm__give_back(pool, block, stream);
+  gm__lane *lane = gm__arena_lane(arena, stream);
   const bool own = block->node >> GM__ARENA_SHIFT == arena->tag_of_blocks;
   const uint32_t number = FAST_LIKELY(own) ? gm__arena_find(arena, block) : 0;
-  if (!number || !gm__give_quick(arena, number, stream, gm__pool_quick(pool)))
-    return fast_free_more(arena, number, block, stream);
-  if (FAST_UNLIKELY(arena->watched)) return fast_free_told(arena, number, stream);
-  gm__arena_leave(arena);
-  return GM_OK;
+  gm__span *span = gm__arena_span(arena, number);
+  if (FAST_UNLIKELY(!fast_is_lanes(arena, lane, span))) return fast_free_far(arena, block, stream);
+  return fast_free(arena, span, number, lane);
 }
 
-/* Entered; left. The pointer is of the thread's own arena, or number 0. */
-FAST_APART gm_status fast_free_ptr_more(gm__arena *arena, uint32_t number, void *pointer, uint64_t bytes,
-                                        gm_stream *stream) {
+/* Entered; left. */
+FAST_APART gm_status fast_free_ptr_far(gm__arena *arena, void *pointer, uint64_t bytes, gm_stream *stream) {
   gm_pool *pool = arena->pool;
-  __builtin_prefetch(gm__arena_span(arena, gm__arena_span(arena, number)->left), 1);
-  __builtin_prefetch(gm__arena_span(arena, gm__arena_span(arena, number)->right), 1);
+  const uint32_t number = gm__lookup_find(&arena->lookup, &arena->spans, (uintptr_t)pointer);
   const bool fits = number && bytes <= gm__arena_bytes(arena, gm__arena_span(arena, number));
   const bool given = fits && gm__give(arena, number, stream);
   gm__arena_leave(arena);
@@ -216,12 +233,12 @@ gm_status gm_free_ptr(gm_pool *pool, void *pointer, uint64_t bytes_or_0, gm_stre
   if (FAST_UNLIKELY(!pool || !gm__pool_is(pool))) return GM_ERR_INVALID_ARGUMENT;
   gm__arena *arena;
   if (FAST_UNLIKELY(!fast_open(pool, &arena))) return gm__give_back_ptr(pool, pointer, bytes_or_0, stream);
-  const uint32_t number = gm__lookup_find(&arena->lookup, &arena->spans, (uintptr_t)pointer);
-  const bool fits = bytes_or_0 <= gm__arena_bytes(arena, gm__arena_span(arena, number)); /* of 0 only nothing */
-  if (!fits || !gm__give_quick(arena, number, stream, gm__pool_quick(pool))) {
-    return fast_free_ptr_more(arena, number, pointer, bytes_or_0, stream);
+  gm__lane *lane = gm__arena_lane(arena, stream);
+  const uint32_t number = gm__lookup_find_home(&arena->lookup, &arena->spans, (uintptr_t)pointer);
+  gm__span *span = gm__arena_span(arena, number);
+  const bool fits = bytes_or_0 <= gm__arena_bytes(arena, span);
+  if (FAST_UNLIKELY(!fits || !fast_is_lanes(arena, lane, span))) {
+    return fast_free_ptr_far(arena, pointer, bytes_or_0, stream);
   }
-  if (FAST_UNLIKELY(arena->watched)) return fast_free_told(arena, number, stream);
-  gm__arena_leave(arena);
-  return GM_OK;
+  return fast_free(arena, span, number, lane);
 }

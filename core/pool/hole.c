@@ -66,9 +66,10 @@ void gm__hole_put(gm__arena *arena, uint32_t number, const gm__mark *mark, bool 
 }
 
 /* May the neighbour be joined at once with a hole of that lane? */
-static inline bool hole_joins(const gm__arena *arena, const gm__span *neighbour, uint8_t lane) {
-  if (neighbour->state != GM__SPAN_HOLE) return false; /* a rare one neither */
-  return neighbour->lane == lane || (arena->mixes && neighbour->lane == GM__LANE_IDLE && lane != GM__LANE_MIXED);
+static inline bool hole_joins(const gm__arena *arena, const gm__span *neighbour, const gm__lane *lane) {
+  if (neighbour->part == lane->hole_part) return true; /* not so a rare one */
+  const bool idle = neighbour->part == gm__lane_part(GM__LANE_IDLE, GM__SPAN_HOLE);
+  return idle && arena->mixes && lane->number != GM__LANE_MIXED;
 }
 
 /* A hole has another size, and is the lane's from now on. */
@@ -93,18 +94,18 @@ HOLE_INLINE void hole_free(gm__arena *arena, uint32_t number, gm__lane *lane) {
   gm__span *before = gm__span_at(spans, left), *after = gm__span_at(spans, right);
   const uint64_t seq = span->seq;
   uint32_t granules = span->granules;
-  if (hole_joins(arena, before, lane->number)) {
+  if (hole_joins(arena, before, lane)) {
     granules += before->granules;
     if (before->seq < seq) before->seq = seq;
     gm__span_unlink(spans, number);
-    if (hole_joins(arena, after, lane->number)) {
+    if (hole_joins(arena, after, lane)) {
       granules += after->granules;
       if (before->seq < after->seq) before->seq = after->seq;
       gm__heap_take(spans, &arena->lanes[after->lane]->heap, right);
       gm__span_unlink(spans, right);
     }
     hole_move(arena, left, lane, granules);
-  } else if (hole_joins(arena, after, lane->number)) {
+  } else if (hole_joins(arena, after, lane)) {
     granules += after->granules;
     if (after->seq < seq) after->seq = seq;
     after->address = span->address;
@@ -129,7 +130,7 @@ static void hole_free_one(gm__arena *arena, uint32_t number, gm__lane *lane) {
 static void hole_evict_one(gm__arena *arena, gm__lane *lane, const gm__quick *own) {
   for (int i = 0; i < HOLE_LOOKS; i++) {
     gm__quick *quick = &lane->quick[lane->hand++ % GM__QUICK_LISTS];
-    if (!quick->granules || quick == own) continue;
+    if (!quick->head || quick == own) continue;
     hole_free_one(arena, gm__quick_pop(lane, quick, &arena->spans), lane);
     return;
   }
@@ -139,7 +140,7 @@ static void hole_evict_one(gm__arena *arena, gm__lane *lane, const gm__quick *ow
  * of another size that is where this one's belongs, or any when all is full. */
 static void hole_make_room(gm__arena *arena, gm__lane *lane, uint32_t granules, uint32_t most) {
   gm__quick *quick = gm__quick_of(lane, granules);
-  if (quick->granules && quick->granules != granules) {
+  if (quick->head && quick->granules != granules) {
     hole_free_one(arena, gm__quick_pop(lane, quick, &arena->spans), lane);
   } else if (most && lane->quick_count >= most) {
     hole_evict_one(arena, lane, quick);
@@ -152,7 +153,7 @@ void gm__hole_give(gm__arena *arena, uint32_t number, gm__lane *lane) {
   arena->frees++;
   if (span->granules <= arena->quick_most) {
     hole_make_room(arena, lane, span->granules, most);
-    if (gm__quick_put(lane, span, number, most)) return;
+    if (gm__quick_put(lane, span, number, span->granules, most)) return;
   }
   span->lane = lane->number;
   gm__lookup_remove(&arena->lookup, &arena->spans, number);
