@@ -78,8 +78,10 @@ FAST_INLINE gm__span *fast_cut(gm__arena *arena, gm__lane *lane, uint64_t granul
   if (FAST_UNLIKELY(!hole)) return NULL;
   const uint32_t number = gm__hole_cut(arena, from, hole, (uint32_t)granules);
   gm__span *span = gm__span_at(spans, number);
+  const bool rare = span->state & GM__SPAN_RARE; /* a whole hole with a point of its own */
   gm__lookup_insert(&arena->lookup, spans, number);
   span->role = from == lane ? lane->live_role : lane->idle_role;
+  if (FAST_UNLIKELY(rare)) span->state |= GM__SPAN_RARE;
   gm__tally_add(&arena->tally.hole_hits, 1);
   gm__tally_add(from->hits, 1);
   gm__arena_count_out(arena, span, granules << arena->shift, bytes, tag);
