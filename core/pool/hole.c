@@ -208,11 +208,22 @@ static bool hole_is_due(const gm__arena *arena, const gm__lane *lane) {
   return slot->passed >= slot->last_free || !lane->ordered || slot->passed > lane->settled;
 }
 
+/* The same as below for one with nothing rare to it that one stream used and is done with. */
+static bool hole_settle_plain(gm__arena *arena, uint32_t number) {
+  gm__span *span = gm__arena_span(arena, number);
+  if (span->state & GM__SPAN_RARE || span->lane >= GM__LANE_IDLE) return false;
+  if (span->seq > arena->order.slots[span->lane].passed) return false;
+  span->lane = GM__LANE_IDLE;
+  gm__hole_free(arena, number, arena->lanes[GM__LANE_IDLE]);
+  return true;
+}
+
 /* What of the lane is done. */
 static void hole_settle_lane(gm__arena *arena, gm__lane *lane) {
   uint32_t chain = hole_lift(arena, lane), next;
   for (; chain; chain = next) {
     next = gm__arena_span(arena, chain)->next;
+    if (hole_settle_plain(arena, chain)) continue;
     gm__mark mark = gm__arena_mark(arena, chain);
     gm__order_settle(&arena->order, &mark);
     gm__hole_put(arena, chain, &mark, false);
