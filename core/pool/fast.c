@@ -16,9 +16,10 @@
 /* Into the calling thread's own arena in a pool that needs nothing but memory; false: not known here, or forked. */
 FAST_INLINE bool fast_open(const gm_pool *pool, gm__arena **out) {
   const gm__thread_here *here = &gm__here;
-  const size_t at = pool->fast_key % GM__HERE_SLOTS;
+  const uint64_t key = pool->fast_key;
+  const size_t at = key % GM__HERE_SLOTS;
   if (FAST_UNLIKELY(atomic_load_explicit(pool->generation_at, memory_order_relaxed) != pool->generation)) return false;
-  if (FAST_UNLIKELY(here->slots[at].key != pool->fast_key)) return false;
+  if (FAST_UNLIKELY(here->slots[at].key != key)) return false;
   *out = here->slots[at].value;
   return gm__bias_enter(&(*out)->lock);
 }
@@ -178,7 +179,7 @@ void *gm_malloc(gm_pool *pool, uint64_t bytes, gm_stream *stream) {
 
 /* Nothing but a list of the lane is needed to free the span; nobody is to be told. */
 FAST_INLINE bool fast_is_lanes(const gm__arena *arena, const gm__lane *lane, const gm__span *span) {
-  return lane && gm__lane_owns(lane, span) && !arena->watched;
+  return gm__lane_owns(lane, span) && !arena->watched;
 }
 
 /* Entered; left. No quick list took the span at once. */
@@ -188,10 +189,10 @@ FAST_APART gm_status fast_free_hole(gm__arena *arena, uint32_t number, gm__lane 
   return GM_OK;
 }
 
-/* Entered; left. The span is the lane's. */
-FAST_INLINE gm_status fast_free(gm__arena *arena, gm__span *span, uint32_t number, gm__lane *lane) {
+/* Entered; left. The span, of `whole` bytes, is the lane's. */
+FAST_INLINE gm_status fast_free(gm__arena *arena, gm__span *span, uint32_t number, gm__lane *lane, uint64_t whole) {
   const uint32_t granules = span->granules;
-  gm__give_begin(arena, span, lane, granules);
+  gm__give_begin(arena, span, lane, whole);
   if (!gm__give_quick(arena, number, span, lane, granules)) return fast_free_hole(arena, number, lane);
   gm__arena_leave(arena);
   return GM_OK;
@@ -213,9 +214,10 @@ gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream) {
   gm__lane *lane = gm__arena_lane(arena, stream);
   const bool own = block->node >> GM__ARENA_SHIFT == arena->tag_of_blocks;
   const uint32_t number = FAST_LIKELY(own) ? gm__arena_find(arena, block) : 0;
+  if (FAST_UNLIKELY(!lane || !number)) return fast_free_far(arena, block, stream);
   gm__span *span = gm__arena_span(arena, number);
   if (FAST_UNLIKELY(!fast_is_lanes(arena, lane, span))) return fast_free_far(arena, block, stream);
-  return fast_free(arena, span, number, lane);
+  return fast_free(arena, span, number, lane, block->bytes);
 }
 
 /* Entered; left. */
@@ -237,10 +239,11 @@ gm_status gm_free_ptr(gm_pool *pool, void *pointer, uint64_t bytes_or_0, gm_stre
   if (FAST_UNLIKELY(!fast_open(pool, &arena))) return gm__give_back_ptr(pool, pointer, bytes_or_0, stream);
   gm__lane *lane = gm__arena_lane(arena, stream);
   const uint32_t number = gm__lookup_find_home(&arena->lookup, &arena->spans, (uintptr_t)pointer);
+  if (FAST_UNLIKELY(!lane || !number)) return fast_free_ptr_far(arena, pointer, bytes_or_0, stream);
   gm__span *span = gm__arena_span(arena, number);
-  const bool fits = bytes_or_0 <= gm__arena_bytes(arena, span);
-  if (FAST_UNLIKELY(!fits || !fast_is_lanes(arena, lane, span))) {
+  const uint64_t whole = gm__arena_bytes(arena, span);
+  if (FAST_UNLIKELY(bytes_or_0 > whole || !fast_is_lanes(arena, lane, span))) {
     return fast_free_ptr_far(arena, pointer, bytes_or_0, stream);
   }
-  return fast_free(arena, span, number, lane);
+  return fast_free(arena, span, number, lane, whole);
 }

@@ -4,10 +4,10 @@
 
 #include "core/pool/hole.h"
 
-/* The live span is its caller's no more, and of the lane's stream now. */
-static inline void gm__give_begin(gm__arena *arena, gm__span *span, const gm__lane *lane, uint32_t granules) {
+/* The live span, of `whole` bytes, is its caller's no more, and of the lane's stream now. */
+static inline void gm__give_begin(gm__arena *arena, gm__span *span, const gm__lane *lane, uint64_t whole) {
   span->seq = *lane->last_free = gm__order_now(&arena->order);
-  gm__arena_count_back(arena, span, (uint64_t)granules << arena->shift);
+  gm__arena_count_back(arena, span, whole);
 }
 
 /* Into a quick list; false: it is too large, or there is no room. */
@@ -26,7 +26,7 @@ static inline bool gm__give(gm__arena *arena, uint32_t number, const gm_stream *
   const bool pending = last != lane->number && last != GM__LANE_IDLE && span->seq > arena->order.slots[last].passed;
   if (__builtin_expect(pending, 0)) return false;
   if (__builtin_expect(arena->watched, 0)) gm__watch_leave(arena, number, stream);
-  gm__give_begin(arena, span, lane, span->granules);
+  gm__give_begin(arena, span, lane, gm__arena_bytes(arena, span));
   if (!gm__give_quick(arena, number, span, lane, span->granules)) gm__hole_give(arena, number, lane);
   return true;
 }
