@@ -177,11 +177,6 @@ void *gm_malloc(gm_pool *pool, uint64_t bytes, gm_stream *stream) {
 
 /* ---- giving back ---- */
 
-/* Nothing but a list of the lane is needed to free the span; nobody is to be told. */
-FAST_INLINE bool fast_is_lanes(const gm__arena *arena, const gm__lane *lane, const gm__span *span) {
-  return gm__lane_owns(lane, span) && !arena->watched;
-}
-
 /* Entered; left. No quick list took the span at once. */
 FAST_APART gm_status fast_free_hole(gm__arena *arena, uint32_t number, gm__lane *lane) {
   gm__hole_give(arena, number, lane);
@@ -190,12 +185,20 @@ FAST_APART gm_status fast_free_hole(gm__arena *arena, uint32_t number, gm__lane 
 }
 
 /* Entered; left. The span, of `whole` bytes, is the lane's. */
-FAST_INLINE gm_status fast_free(gm__arena *arena, gm__span *span, uint32_t number, gm__lane *lane, uint64_t whole) {
+FAST_INLINE gm_status fast_free_quiet(gm__arena *arena, gm__span *span, uint32_t number, gm__lane *lane,
+                                      uint64_t whole) {
   const uint32_t granules = span->granules;
   gm__give_begin(arena, span, lane, whole);
   if (!gm__give_quick(arena, number, span, lane, granules)) return fast_free_hole(arena, number, lane);
   gm__arena_leave(arena);
   return GM_OK;
+}
+
+/* The same where somebody is to be told, as long as the span says what it was. */
+FAST_APART gm_status fast_free_told(gm__arena *arena, uint32_t number, gm__lane *lane, const gm_stream *stream) {
+  gm__span *span = gm__arena_span(arena, number);
+  gm__watch_leave(arena, number, stream);
+  return fast_free_quiet(arena, span, number, lane, gm__arena_bytes(arena, span));
 }
 
 /* Entered; left. */
@@ -216,8 +219,9 @@ gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream) {
   const uint32_t number = FAST_LIKELY(own) ? gm__arena_find(arena, block) : 0;
   if (FAST_UNLIKELY(!lane || !number)) return fast_free_far(arena, block, stream);
   gm__span *span = gm__arena_span(arena, number);
-  if (FAST_UNLIKELY(!fast_is_lanes(arena, lane, span))) return fast_free_far(arena, block, stream);
-  return fast_free(arena, span, number, lane, block->bytes);
+  if (FAST_UNLIKELY(!gm__lane_owns(lane, span))) return fast_free_far(arena, block, stream);
+  if (FAST_UNLIKELY(arena->watched)) return fast_free_told(arena, number, lane, stream);
+  return fast_free_quiet(arena, span, number, lane, block->bytes);
 }
 
 /* Entered; left. */
@@ -242,8 +246,9 @@ gm_status gm_free_ptr(gm_pool *pool, void *pointer, uint64_t bytes_or_0, gm_stre
   if (FAST_UNLIKELY(!lane || !number)) return fast_free_ptr_far(arena, pointer, bytes_or_0, stream);
   gm__span *span = gm__arena_span(arena, number);
   const uint64_t whole = gm__arena_bytes(arena, span);
-  if (FAST_UNLIKELY(bytes_or_0 > whole || !fast_is_lanes(arena, lane, span))) {
+  if (FAST_UNLIKELY(bytes_or_0 > whole || !gm__lane_owns(lane, span))) {
     return fast_free_ptr_far(arena, pointer, bytes_or_0, stream);
   }
-  return fast_free(arena, span, number, lane, whole);
+  if (FAST_UNLIKELY(arena->watched)) return fast_free_told(arena, number, lane, stream);
+  return fast_free_quiet(arena, span, number, lane, whole);
 }
