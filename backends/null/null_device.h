@@ -31,6 +31,7 @@ typedef struct gm__null_device {
   gm__mutex lock;                 /* of the rest */
   uint64_t now;                   /* virtual nanoseconds */
   gm__map reservations, mappings; /* null_vmm.c */
+  uint64_t orders;                /* of ranges that were ever reserved, a bit each */
 } gm__null_device;
 
 /* The lock of an abandoned object may be held for ever by a thread that does not exist here: then none is taken. */

@@ -56,6 +56,7 @@ gm_status gm__null_vmm_reserve(void *device, uint64_t bytes, uint64_t align, uin
   range->bytes = bytes;
   gm__mutex_lock(&self->lock);
   status = gm__map_insert(&self->reservations, range->address | range->order, (uintptr_t)range);
+  self->orders |= UINT64_C(1) << range->order;
   gm__mutex_unlock(&self->lock);
   if (status) {
     gm__mutex_lock(&self->card->lock);
@@ -69,7 +70,8 @@ gm_status gm__null_vmm_reserve(void *device, uint64_t bytes, uint64_t align, uin
 
 /* The reserved range that holds [address, address + bytes), or NULL. */
 static gm__null_range *vmm_find(const gm__null_device *device, uint64_t address, uint64_t bytes) {
-  for (uint32_t order = 0; order < GM__NULL_RANGE_CLASSES; order++) {
+  for (uint64_t left = device->orders; left; left &= left - 1) {
+    const uint32_t order = (uint32_t)__builtin_ctzll(left);
     uint64_t found;
     const uint64_t base = address & ~((UINT64_C(1) << order) - 1);
     if (!gm__map_find(&device->reservations, base | order, &found)) continue;

@@ -110,8 +110,8 @@ static void replay_quantiles(const ticks_scale *scale, uint32_t *times, size_t c
   replay_write(out, names[1], ticks_quantile(scale, times, count, 0.99));
 }
 
-/* Allocations grow from the front of `times`, frees from its end. One more warm run first: calibrating leaves caches and
- * guesses to others. */
+/* Allocations grow from the front of `times`, frees from its end. One more warm run first: calibrating leaves caches
+ * and guesses to others. */
 static void replay_timed(replay_state *self, uint32_t *times, FILE *out) {
   ticks_scale scale = ticks_calibrate();
   size_t front = 0, back = self->events->count;

@@ -24,14 +24,14 @@ typedef struct gm__lane {
   uint8_t number;
   bool ordered; /* its stream runs in order by itself: what was freed there may be used there at once */
   uint32_t quick_count;
-  uint32_t hand;                  /* the list that lost a span last when all were full */
+  uint32_t hand; /* the list that lost a span last when all were full */
   /* gm__span.role of what its stream has out of this lane, out of the idle one, and of what is in its quick lists; part
    * of the first, and of its holes. */
   uint32_t live_role, idle_role, quick_role;
   uint16_t live_part, hole_part;
-  _Atomic uint64_t *hits;         /* where requests of its stream are counted that are served from it */
-  uint64_t *last_free;            /* when its stream freed something last */
-  uint64_t settled;               /* its stream had passed that time when its holes were looked at last */
+  _Atomic uint64_t *hits; /* where requests of its stream are counted that are served from it */
+  uint64_t *last_free;    /* when its stream freed something last */
+  uint64_t settled;       /* its stream had passed that time when its holes were looked at last */
   gm__quick quick[GM__QUICK_LISTS];
 } gm__lane;
 

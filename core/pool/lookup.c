@@ -2,11 +2,12 @@
 
 #include "core/base/alloc.h"
 
-/* Invariants: open addressing with linear steps, in Robin Hood's order: whoever came further stays, so that the steps of
- * neighbouring slots grow by one at most (from GM__LOOKUP_FAR on they are not counted), and there are no gaps on the way
- * from a span's own place to where it is: a removal moves later ones back. At most an eighth of the slots is used: most
- * spans are in their own place, and a slot that is not the one looked for is known by its steps. The table for anchors
- * has the same spans, or none, as numbers alone, without gaps. A span in the tables keeps its address and its size. */
+/* Invariants: open addressing with linear steps, in Robin Hood's order: whoever came further stays, so that the steps
+ * of neighbouring slots grow by one at most (from GM__LOOKUP_FAR on they are not counted), and there are no gaps on the
+ * way from a span's own place to where it is: a removal moves later ones back. At most an eighth of the slots is used:
+ * most spans are in their own place, and a slot that is not the one looked for is known by its steps. The table for
+ * anchors has the same spans, or none, as numbers alone, without gaps. A span in the tables keeps its address and its
+ * size. */
 
 enum { LOOKUP_LEAST_BITS = 8, LOOKUP_MOST_BITS = 28, LOOKUP_SHARE = 8 };
 

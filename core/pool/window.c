@@ -125,10 +125,13 @@ static bool window_find(const gm__arena *arena, int slot, uint64_t need, gm__win
     if (!segment->range) continue;
     for (uint32_t at = gm__arena_span(arena, segment->edge)->right; at; at = gm__arena_span(arena, at)->right) {
       gm__window window;
-      if (!window_counts(arena, at, slot) || !window_at(arena, segment, at, slot, need, &window)) continue;
-      if (found && !window_is_better(&window, out)) continue;
-      *out = window;
-      found = true;
+      if (!window_counts(arena, at, slot)) continue;
+      if (window_at(arena, segment, at, slot, need, &window) && (!found || window_is_better(&window, out))) {
+        *out = window;
+        found = true;
+      } else if (window.bytes < need) {
+        at = window.last; /* nor is there enough from any span between */
+      }
     }
   }
   return found;
