@@ -35,15 +35,17 @@ uint32_t gm__heap_search(const gm__spans *spans, const gm__heap *heap, uint32_t 
   return 0;
 }
 
-/* The holes of a bin, taken out and followed by the chain. */
+/* The holes of a bin, taken out and before the chain, the last first: who puts them back in that order finds them as
+ * they were. */
 static uint32_t heap_drain_bin(gm__spans *spans, gm__heap *heap, uint32_t bin, uint32_t chain) {
-  const uint32_t first = heap->heads[bin];
-  uint32_t last = first;
-  while (gm__span_at(spans, last)->next) last = gm__span_at(spans, last)->next;
-  gm__span_at(spans, last)->next = chain;
+  for (uint32_t number = heap->heads[bin], next; number; number = next) {
+    next = gm__span_at(spans, number)->next;
+    gm__span_at(spans, number)->next = chain;
+    chain = number;
+  }
   heap->heads[bin] = 0;
   heap->words[bin / 64] &= ~(UINT64_C(1) << bin % 64);
-  return first;
+  return chain;
 }
 
 uint32_t gm__heap_drain(gm__spans *spans, gm__heap *heap) {
