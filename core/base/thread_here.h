@@ -17,6 +17,7 @@ typedef struct gm__thread_here {
     uint64_t key; /* 0: empty */
     void *value;
   } slots[GM__HERE_SLOTS];
+  bool ended; /* nothing is kept any more but what all threads share */
 } gm__thread_here;
 
 extern _Thread_local gm__thread_here gm__here __attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -33,7 +34,8 @@ static inline void gm__here_keep(uint64_t key, void *value) {
   gm__here.slots[key % GM__HERE_SLOTS].value = value;
 }
 
-/* The calling thread's sign of life, with one reference for the caller; NULL: no host memory, or none can be had. */
+/* The calling thread's sign of life, with one reference for the caller; NULL: no host memory, or none can be had, or
+ * the thread has ended and this is one of the destructors that run behind it. */
 typedef struct gm__thread_life gm__thread_life;
 gm__thread_life *gm__thread_life_take(void);
 void gm__thread_life_give(gm__thread_life *life); /* NULL: nothing */

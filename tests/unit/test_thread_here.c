@@ -52,6 +52,41 @@ static void test_a_thread_has_not_ended_while_destructors_run(void **state) {
   pthread_key_delete(late_key);
 }
 
+enum { KEPT = 7 };
+static unsigned late_calls, late_lives, late_finds; /* after the thread's end */
+
+/* Comes again as often as the system lets it. */
+static void linger(void *value) {
+  pthread_setspecific(late_key, value);
+  if (!gm__thread_life_ended(life)) return;
+  gm__thread_life *taken = gm__thread_life_take();
+  late_calls++;
+  late_lives += taken != NULL;
+  late_finds += gm__here_find(KEPT) != NULL;
+  gm__thread_life_give(taken);
+}
+
+static void *keep_and_linger(void *unused) {
+  (void)unused;
+  life = gm__thread_life_take();
+  gm__here_keep(KEPT, &life);
+  assert_ptr_equal(gm__here_find(KEPT), &life);
+  pthread_setspecific(late_key, &late_key);
+  return NULL;
+}
+
+/* What it kept may be another thread's by then. */
+static void test_an_ended_thread_finds_nothing(void **state) {
+  (void)state;
+  assert_int_equal(pthread_key_create(&late_key, linger), 0);
+  run(keep_and_linger);
+  assert_true(late_calls > 0);
+  assert_int_equal(late_lives, 0);
+  assert_int_equal(late_finds, 0);
+  gm__thread_life_give(life);
+  pthread_key_delete(late_key);
+}
+
 static void *take_twice(void *unused) {
   (void)unused;
   life = gm__thread_life_take();
@@ -72,6 +107,7 @@ static void test_a_thread_has_one_life(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_thread_has_not_ended_while_destructors_run),
+      cmocka_unit_test(test_an_ended_thread_finds_nothing),
       cmocka_unit_test(test_a_thread_has_one_life),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,6 +32,7 @@ bool gm__thread_life_ended(gm__thread_life *life) { return atomic_load(&life->en
 static void here_end(void *opaque) {
   gm__thread_life *life = opaque;
   if (++life->rounds < PTHREAD_DESTRUCTOR_ITERATIONS - 1 && pthread_setspecific(here_key, life) == 0) return;
+  gm__here = (gm__thread_here){.ended = true}; /* what was this thread's is another one's from now on */
   atomic_store(&life->ended, true);
   gm__thread_life_give(life);
 }
@@ -49,7 +50,7 @@ static gm__thread_life *here_new(void) {
 
 gm__thread_life *gm__thread_life_take(void) {
   gm__once_run(&here_once, here_make_key);
-  if (!here_has_key) return NULL;
+  if (!here_has_key || gm__here.ended) return NULL;
   gm__thread_life *life = pthread_getspecific(here_key);
   if (!life) life = here_new();
   if (life) atomic_fetch_add(&life->references, 1);
