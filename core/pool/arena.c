@@ -104,7 +104,7 @@ void gm__arena_drop_rare(gm__arena *arena, uint32_t number) {
 }
 
 /* There is no memory for what it would have to remember. Nothing can wait for a captured stream, so that one is what is
- * remembered. */
+ * remembered; of several the first. */
 static void arena_wait_for(gm__arena *arena, gm__mark *mark) {
   uint64_t kept = 0;
   gm__order_drop_point(&arena->order, mark);

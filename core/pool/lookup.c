@@ -3,11 +3,11 @@
 #include "core/base/alloc.h"
 
 /* Invariants: open addressing with linear steps, in Robin Hood's order: whoever came further stays, so that the steps
- * of neighbouring slots grow by one at most (from GM__LOOKUP_FAR on they are not counted), and there are no gaps on the
- * way from a span's own place to where it is: a removal moves later ones back. At most an eighth of the slots is used:
- * most spans are in their own place, and a slot that is not the one looked for is known by its steps. The table for
- * anchors has the same spans, or none, as numbers alone, without gaps. A span in the tables keeps its address and its
- * size. */
+ * of neighbouring slots grow by one at most (beyond GM__LOOKUP_FAR the span's place tells them), and there are no gaps
+ * on the way from a span's own place to where it is: a removal moves later ones back. At most an eighth of the slots is
+ * used: most spans are in their own place, and a slot that is not the one looked for is known by its steps. The table
+ * for anchors has the same spans, or none, as numbers alone, without gaps. A span in the tables keeps its address and
+ * its size. */
 
 enum { LOOKUP_LEAST_BITS = 8, LOOKUP_MOST_BITS = 28, LOOKUP_SHARE = 8 };
 
@@ -19,6 +19,16 @@ static inline uint64_t lookup_anchor(const gm__lookup *lookup, const gm__spans *
   const gm__span *span = gm__span_at(spans, number);
   const uint64_t first = span->address >> lookup->inside.shift;
   return gm__anchor(first, first + span->granules - 1);
+}
+
+static void lookup_insert_inside(gm__lookup *lookup, uint32_t number) {
+  gm__lookup_inside *inside = &lookup->inside;
+  const uint32_t mask = lookup->mask;
+  const uint64_t anchor = lookup_anchor(lookup, inside->spans, number);
+  uint32_t at = gm__lookup_place(lookup, anchor);
+  while (inside->slots[at]) at = (at + 1) & mask;
+  inside->slots[at] = number;
+  gm__anchor_levels_add(&inside->levels, anchor);
 }
 
 void gm__lookup_init(gm__lookup *lookup) {
@@ -62,6 +72,12 @@ void gm__lookup_clear(gm__lookup *lookup, const gm_services *services) {
 
 /* ---- by the address of the first byte ---- */
 
+/* How many steps from its own place the slot's span would be in `at`. */
+static uint32_t lookup_way(const gm__lookup *lookup, const gm__spans *spans, uint32_t slot, uint32_t at) {
+  if (lookup_steps(slot) < GM__LOOKUP_FAR) return lookup_steps(slot);
+  return (at - gm__lookup_place(lookup, gm__span_at(spans, lookup_number(slot))->address)) & lookup->mask;
+}
+
 /* What the slot says when its span is a step further on. */
 static uint32_t lookup_further(uint32_t slot) {
   return lookup_steps(slot) < GM__LOOKUP_FAR ? slot + GM__LOOKUP_STEP : slot;
@@ -71,14 +87,14 @@ void gm__lookup_insert_slow(gm__lookup *lookup, const gm__spans *spans, uint32_t
   uint32_t at = gm__lookup_place(lookup, gm__span_at(spans, number)->address), carried = number;
   for (; lookup->slots[at]; at = (at + 1) & lookup->mask) {
     const uint32_t there = lookup->slots[at];
-    if (lookup_steps(there) < lookup_steps(carried)) {
+    if (lookup_way(lookup, spans, there, at) < lookup_way(lookup, spans, carried, at)) {
       lookup->slots[at] = carried;
       carried = there;
     }
     carried = lookup_further(carried);
   }
   lookup->slots[at] = carried;
-  if (lookup->inside.slots) gm__lookup_insert_inside(lookup, number);
+  if (lookup->inside.slots) lookup_insert_inside(lookup, number);
 }
 
 uint32_t gm__lookup_find_far(const gm__lookup *lookup, const gm__spans *spans, uint64_t address) {
@@ -93,9 +109,7 @@ uint32_t gm__lookup_find_far(const gm__lookup *lookup, const gm__spans *spans, u
 
 /* What the slot says when its span, which is in `at` now, is a step nearer. */
 static uint32_t lookup_nearer(const gm__lookup *lookup, const gm__spans *spans, uint32_t slot, uint32_t at) {
-  if (lookup_steps(slot) < GM__LOOKUP_FAR) return slot - GM__LOOKUP_STEP;
-  const uint32_t place = gm__lookup_place(lookup, gm__span_at(spans, lookup_number(slot))->address);
-  return ((at - place) & lookup->mask) > GM__LOOKUP_FAR ? slot : slot - GM__LOOKUP_STEP;
+  return lookup_way(lookup, spans, slot, at) > GM__LOOKUP_FAR ? slot : slot - GM__LOOKUP_STEP;
 }
 
 static void lookup_remove(gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
@@ -132,16 +146,6 @@ void gm__lookup_remove_slow(gm__lookup *lookup, const gm__spans *spans, uint32_t
   if (lookup->inside.slots) lookup_remove_inside(lookup, spans, number);
 }
 
-void gm__lookup_insert_inside(gm__lookup *lookup, uint32_t number) {
-  gm__lookup_inside *inside = &lookup->inside;
-  const uint32_t mask = lookup->mask;
-  const uint64_t anchor = lookup_anchor(lookup, inside->spans, number);
-  uint32_t at = gm__lookup_place(lookup, anchor);
-  while (inside->slots[at]) at = (at + 1) & mask;
-  inside->slots[at] = number;
-  gm__anchor_levels_add(&inside->levels, anchor);
-}
-
 bool gm__lookup_open_inside(gm__lookup *lookup, const gm__spans *spans, uint32_t shift) {
   if (lookup->inside.slots) return true;
   if (!lookup->bits) return false;
@@ -149,7 +153,7 @@ bool gm__lookup_open_inside(gm__lookup *lookup, const gm__spans *spans, uint32_t
   if (!slots) return false;
   lookup->inside = (gm__lookup_inside){.slots = slots, .spans = spans, .shift = shift};
   for (size_t i = 0; i < (size_t)1 << lookup->bits; i++) {
-    if (lookup->slots[i]) gm__lookup_insert_inside(lookup, lookup_number(lookup->slots[i]));
+    if (lookup->slots[i]) lookup_insert_inside(lookup, lookup_number(lookup->slots[i]));
   }
   return true;
 }

@@ -28,7 +28,6 @@ typedef struct gm__lookup {
   uint32_t bits;       /* there are 1 << bits slots; 0: none of its own */
   uint32_t down, mask; /* from the product to a place; the highest place */
   uint32_t room;       /* how many more may be inserted before the table must grow */
-  uint32_t count;
   gm__lookup_inside inside;
 } gm__lookup;
 
@@ -47,8 +46,6 @@ bool gm__lookup_open_inside(gm__lookup *lookup, const gm__spans *spans, uint32_t
 /* The span that contains the address; 0: none in the table does. Opened before. */
 uint32_t gm__lookup_find_inside(const gm__lookup *lookup, uint64_t address);
 
-void gm__lookup_insert_inside(gm__lookup *lookup, uint32_t number);
-
 static inline uint32_t gm__lookup_place(const gm__lookup *lookup, uint64_t address) {
   return (uint32_t)(address * UINT64_C(0x9e3779b97f4a7c15) >> lookup->down);
 }
@@ -60,7 +57,6 @@ void gm__lookup_insert_slow(gm__lookup *lookup, const gm__spans *spans, uint32_t
 static inline void gm__lookup_insert(gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
   uint32_t *slot = &lookup->slots[gm__lookup_place(lookup, gm__span_at(spans, number)->address)];
   lookup->room--;
-  lookup->count++;
   if (__builtin_expect(*slot || lookup->inside.slots, 0)) {
     gm__lookup_insert_slow(lookup, spans, number);
     return;
@@ -90,7 +86,6 @@ static inline void gm__lookup_remove(gm__lookup *lookup, const gm__spans *spans,
   const uint32_t at = gm__lookup_place(lookup, gm__span_at(spans, number)->address);
   const bool alone = lookup->slots[at] == number && lookup->slots[(at + 1) & lookup->mask] < GM__LOOKUP_STEP;
   lookup->room++;
-  lookup->count--;
   if (__builtin_expect(!alone || lookup->inside.slots, 0)) {
     gm__lookup_remove_slow(lookup, spans, number);
     return;

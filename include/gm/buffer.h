@@ -30,7 +30,9 @@ typedef struct gm_buffer_params {
 GM_API gm_status gm_buffer_create(gm_pool *pool, const gm_buffer_params *params, gm_buffer **out, gm_error *err);
 
 GM_API void gm_buffer_retain(gm_buffer *buffer);
-GM_API void gm_buffer_release(gm_buffer *buffer, gm_stream *stream); /* the last one frees, in that stream's order */
+/* The last one frees, in that stream's order. What gm_free refuses (BUSY: a captured stream, and no host memory to note
+ * it) stays alive in the pool and is logged. */
+GM_API void gm_buffer_release(gm_buffer *buffer, gm_stream *stream);
 
 GM_API uint64_t gm_buffer_id(const gm_buffer *buffer);
 GM_API uint64_t gm_buffer_bytes(const gm_buffer *buffer);

@@ -201,12 +201,22 @@ static void test_spans_end_where_they_must(void **state) {
 
 static uint64_t address_anywhere(uint64_t random, uint32_t i) { return (random << 20 | i) << 8; }
 
-/* All in one place of the table, whatever its size: their product with the hash's factor has the same high bits. */
-static uint64_t address_of_one_place(uint64_t random, uint32_t i) {
-  const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15), product = UINT64_C(0xfffc) << 48 | (random << 32 >> 16) | i;
+/* The address whose product with the hash's factor that is: its high bits are its place in the table. */
+static uint64_t address_of_product(uint64_t product) {
+  const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
   uint64_t inverse = factor;
   for (int turn = 0; turn < 6; turn++) inverse *= 2 - factor * inverse;
   return product * inverse;
+}
+
+/* All in one place, whatever the table's size. */
+static uint64_t address_of_one_place(uint64_t random, uint32_t i) {
+  return address_of_product(UINT64_C(0xfffc) << 48 | (random << 32 >> 16) | i);
+}
+
+/* In seven places of 4096, one beside the other. */
+static uint64_t address_of_few_places(uint64_t random, uint32_t i) {
+  return address_of_product((UINT64_C(0xff0) + i % 7) << 52 | (random << 32 >> 16) | i);
 }
 
 static void addresses_are_looked_up(uint64_t (*address_of)(uint64_t random, uint32_t i), uint32_t count, int turns) {
@@ -251,6 +261,7 @@ static void test_addresses_are_looked_up(void **state) {
 static void test_addresses_of_one_place_are_looked_up(void **state) {
   (void)state;
   addresses_are_looked_up(address_of_one_place, 900, 8000);
+  addresses_are_looked_up(address_of_few_places, 900, 8000);
 }
 
 /* The number of the span that contains the granule, looked for by hand; 0: none that is in the table. */
