@@ -48,7 +48,12 @@ typedef struct gm__span {
     };
     uint32_t role; /* all three */
   };
-  uint32_t slack, tag; /* of a live span: bytes beyond what was asked for, what it is for */
+  union {
+    struct {
+      uint32_t slack, tag; /* of a live span: bytes beyond what was asked for, what it is for */
+    };
+    uint64_t streams; /* of others that several may still use: which */
+  };
 } gm__span;
 
 /* A record's address is good until more are reserved. */

@@ -21,7 +21,7 @@ static bool arena_has_lane(gm__arena *arena, int number) {
   lane->idle_role = gm__lane_role(lane->number, GM__LANE_IDLE, GM__SPAN_LIVE);
   lane->quick_role = gm__lane_role(lane->number, lane->number, GM__SPAN_QUICK);
   lane->live_part = gm__lane_part(lane->number, GM__SPAN_LIVE);
-  lane->hole_part = gm__lane_part(lane->number, GM__SPAN_HOLE);
+  lane->hole_part = number == GM__LANE_MIXED ? 0 : gm__lane_part(lane->number, GM__SPAN_HOLE);
   lane->hits = number < GM__LANE_IDLE ? &arena->tally.stream_hits : &arena->tally.global_hits;
   lane->last_free = number < GM__LANE_IDLE ? &arena->order.slots[number].last_free : &arena->order.host_freed;
   arena->lanes[number] = lane;
@@ -78,7 +78,8 @@ gm__mark gm__arena_mark(const gm__arena *arena, uint32_t number) {
   const gm__rare *rare = gm__arena_rare(arena, number);
   if (rare) return rare->mark;
   const gm__span *span = gm__arena_span(arena, number);
-  return (gm__mark){.streams = span->lane < GM__LANE_IDLE ? UINT64_C(1) << span->lane : 0, .freed_at = span->seq};
+  const uint64_t one = span->lane < GM__LANE_IDLE ? UINT64_C(1) << span->lane : 0;
+  return (gm__mark){.streams = span->lane == GM__LANE_MIXED ? span->streams : one, .freed_at = span->seq};
 }
 
 gm__rare *gm__arena_make_rare(gm__arena *arena, uint32_t number) {
@@ -103,39 +104,22 @@ void gm__arena_drop_rare(gm__arena *arena, uint32_t number) {
   gm__release(arena_services(arena), (gm__rare *)(uintptr_t)found, sizeof(gm__rare));
 }
 
-/* There is no memory for what it would have to remember. Nothing can wait for a captured stream, so that one is what is
- * remembered; of several the first. */
-static void arena_wait_for(gm__arena *arena, gm__mark *mark) {
-  uint64_t kept = 0;
-  gm__order_drop_point(&arena->order, mark);
-  if (!(mark->streams & (mark->streams - 1))) return;
-  for (uint64_t left = mark->streams; left; left &= left - 1) {
-    gm_stream *stream = arena->order.slots[__builtin_ctzll(left)].stream;
-    if (!kept && gm__stream_captured(stream)) {
-      kept = left & (0 - left);
-    } else {
-      gm__order_drain(arena->pool->device, stream);
-    }
-  }
-  mark->streams = kept;
-}
-
 void gm__arena_set_mark(gm__arena *arena, uint32_t number, const gm__mark *mark) {
   gm__span *span = gm__arena_span(arena, number);
   gm__mark kept = *mark;
   if (!kept.streams) gm__order_drop_point(&arena->order, &kept); /* of a stream that was done before another one */
-  const bool simple = !(kept.streams & (kept.streams - 1)) && !kept.has_point;
-  gm__rare *rare = simple ? NULL : gm__arena_make_rare(arena, number);
-  if (!simple && !rare) arena_wait_for(arena, &kept);
+  gm__rare *rare = kept.has_point ? gm__arena_make_rare(arena, number) : NULL;
   if (rare) {
     *rare = (gm__rare){.mark = kept};
   } else {
+    gm__order_drop_point(&arena->order, &kept); /* for want of host memory: a later one will do */
     gm__arena_drop_rare(arena, number);
   }
   span->seq = kept.freed_at;
   span->lane = (uint8_t)(!kept.streams                       ? GM__LANE_IDLE
                          : kept.streams & (kept.streams - 1) ? GM__LANE_MIXED
                                                              : __builtin_ctzll(kept.streams));
+  if (span->lane == GM__LANE_MIXED) span->streams = kept.streams;
 }
 
 /* ---- making and finding them ---- */

@@ -156,8 +156,7 @@ int gm__arena_slot(gm__arena *arena, gm_stream *stream);
 
 /* What the span remembers, whether that is rare or not. */
 gm__mark gm__arena_mark(const gm__arena *arena, uint32_t number);
-/* Keep it. Without host memory for what is rare: waits for the streams instead, but for a captured one, which is then
- * what it remembers. */
+/* Keep it, of a span that is not live. Without host memory the point is given up: who waits takes a later one. */
 void gm__arena_set_mark(gm__arena *arena, uint32_t number, const gm__mark *mark);
 
 /* The record of a span that has one, or is to have one (NULL without host memory); and its end, with its point. */

@@ -26,7 +26,7 @@ typedef struct gm__lane {
   uint32_t quick_count;
   uint32_t hand; /* the list that lost a span last when all were full */
   /* gm__span.role of what its stream has out of this lane, out of the idle one, and of what is in its quick lists; part
-   * of the first, and of its holes. */
+   * of the first, and of its holes (no span's in the lane of several: not all wait for the same ones). */
   uint32_t live_role, idle_role, quick_role;
   uint16_t live_part, hole_part;
   _Atomic uint64_t *hits; /* where requests of its stream are counted that are served from it */

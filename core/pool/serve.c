@@ -243,25 +243,16 @@ void gm__serve_undo(const gm__taken *taken, gm_stream *stream) {
   gm__arena_unlock(arena);
 }
 
-/* Work of several streams takes host memory to remember, or is waited for, which a captured one does not allow. */
-static bool serve_can_remember(gm__arena *arena, uint32_t number, int slot, const gm_stream *stream) {
-  const uint8_t lane = gm__arena_span(arena, number)->lane;
-  if (slot == GM__ORDER_HOST || lane == slot || lane == GM__LANE_IDLE) return true;
-  return gm__arena_make_rare(arena, number) || !gm__stream_captured(stream);
-}
-
 static gm_status serve_check(const gm__arena *arena, uint32_t number) {
   const gm__rare *rare = number ? gm__arena_rare(arena, number) : NULL;
   if (!number) return GM_ERR_INVALID_ARGUMENT;
   return rare && rare->mapping.pointer ? GM_ERR_BUSY : GM_OK;
 }
 
-/* The live span of a block, taken away from its owner; 0 and the reason. `slot`: that of the stream. */
-static uint32_t serve_seize(gm__arena *arena, const gm_block *block, const gm_stream *stream, int slot,
-                            gm_status *status) {
+/* The live span of a block, taken away from its owner; 0 and the reason. */
+static uint32_t serve_seize(gm__arena *arena, const gm_block *block, const gm_stream *stream, gm_status *status) {
   const uint32_t number = gm__arena_find(arena, block);
   *status = serve_check(arena, number);
-  if (!*status && !serve_can_remember(arena, number, slot, stream)) *status = GM_ERR_BUSY;
   if (*status) return 0;
   gm__span *span = gm__arena_span(arena, number);
   gm__arena_take_back(arena, span, number, stream);
@@ -275,7 +266,7 @@ static gm_status serve_take_back(gm__arena *arena, const gm_block *block, gm_str
   gm_status status;
   int slot;
   if (!serve_free_slot(arena, stream, &slot)) return GM_ERR_BUSY;
-  number = serve_seize(arena, block, stream, slot, &status);
+  number = serve_seize(arena, block, stream, &status);
   if (number) serve_free(arena, number, slot);
   return status;
 }
@@ -285,7 +276,7 @@ void gm__serve_quarantine(gm_pool *pool, const gm_block *block) {
   gm_status status;
   if (!arena) return;
   gm__arena_lock(arena);
-  serve_seize(arena, block, NULL, GM__ORDER_HOST, &status);
+  serve_seize(arena, block, NULL, &status);
   gm__arena_unlock(arena);
 }
 
