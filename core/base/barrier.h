@@ -14,4 +14,13 @@ void gm__barrier_all(void);
 /* Let others run; for short waits in a loop. */
 void gm__thread_yield(void);
 
+/* The same for waits so short that the processor need not go: it does not guess ahead meanwhile. */
+static inline void gm__thread_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
 #endif

@@ -1,6 +1,7 @@
 #include "core/base/bias_lock.h"
 
 #include "core/base/barrier.h"
+#include "core/base/clock.h"
 
 /* Invariants: `owner` changes only under the mutex, to NULL or to `home`. Who holds the mutex has made sure that the
  * owner is out: it cleared `owner`, had a barrier run in all threads, after which the owner either is seen busy or will
@@ -8,10 +9,15 @@
  * a thread that lost the lock between its two looks can put back nobody's mark but its own; that is why another thread
  * becomes home only when the one before has ended. */
 
-enum { BIAS_STREAK = 64 }; /* a barrier costs microseconds: the owner must have earned it back */
+/* A barrier costs microseconds, so the owner must have earned it back: twice as much as the last time if it then was
+ * the owner for less than some hundred barriers take. */
+enum { BIAS_STREAK = 64, BIAS_STREAK_MOST = 1 << 16 };
+static const uint64_t bias_long_ns = UINT64_C(1000000);
+
+enum { BIAS_LOOKS = 200 }; /* some microseconds, before a thread sleeps */
 
 void gm__bias_init(gm__bias_lock *lock) {
-  *lock = (gm__bias_lock){.streak = 0};
+  *lock = (gm__bias_lock){.needed = BIAS_STREAK};
   gm__mutex_init(&lock->mutex);
 }
 
@@ -19,18 +25,29 @@ void gm__bias_destroy(gm__bias_lock *lock) { gm__mutex_destroy(&lock->mutex); }
 
 void gm__bias_settle(gm__bias_lock *lock, const void *home) {
   lock->home = home;
-  lock->streak = BIAS_STREAK; /* alone so far: the owner from its first time on */
+  lock->streak = lock->needed = BIAS_STREAK; /* alone so far: the owner from its first time on */
 }
 
 static void bias_revoke(gm__bias_lock *lock) {
   if (!atomic_load_explicit(&lock->owner, memory_order_relaxed)) return;
   atomic_store(&lock->owner, NULL);
+  const bool soon = gm__now_ns() < lock->since + bias_long_ns;
+  lock->needed = !soon ? BIAS_STREAK : lock->needed < BIAS_STREAK_MOST ? lock->needed * 2 : lock->needed;
   gm__barrier_all();
   while (atomic_load_explicit(&lock->busy, memory_order_acquire)) gm__thread_yield();
 }
 
+/* Who is inside is so for less than it takes to sleep and be woken. */
+static void bias_wait(gm__mutex *mutex) {
+  for (int i = 0; i < BIAS_LOOKS; i++) {
+    if (gm__mutex_try_lock(mutex)) return;
+    gm__thread_pause();
+  }
+  gm__mutex_lock(mutex);
+}
+
 void gm__bias_lock_slow(gm__bias_lock *lock, const void *self) {
-  gm__mutex_lock(&lock->mutex);
+  bias_wait(&lock->mutex);
   bias_revoke(lock);
   lock->by_mutex = true;
   if (lock->home != self) lock->streak = 0;
@@ -38,8 +55,9 @@ void gm__bias_lock_slow(gm__bias_lock *lock, const void *self) {
 
 void gm__bias_unlock_slow(gm__bias_lock *lock, const void *self) {
   lock->by_mutex = false;
-  if (lock->home && lock->home == self && lock->streak++ >= BIAS_STREAK && gm__barrier_ready()) {
+  if (lock->home && lock->home == self && lock->streak++ >= lock->needed && gm__barrier_ready()) {
     lock->streak = 0;
+    lock->since = gm__now_ns();
     atomic_store_explicit(&lock->owner, self, memory_order_release);
   }
   gm__mutex_unlock(&lock->mutex);

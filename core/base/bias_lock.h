@@ -12,6 +12,8 @@ typedef struct gm__bias_lock {
   _Atomic(const void *) owner; /* may enter without the mutex; NULL: nobody */
   _Atomic uint32_t busy;       /* the owner is inside, or about to see that it is the owner no more */
   uint32_t streak;             /* how often in a row the home thread came with the mutex */
+  uint32_t needed;             /* so often makes it the owner */
+  uint64_t since;              /* it is, in the nanoseconds of clock.h */
   bool by_mutex;               /* who is inside holds the mutex */
   const void *home;            /* the only thread that can be the owner; NULL: none can */
   gm__mutex mutex;

@@ -13,16 +13,15 @@
 #define FAST_INLINE static inline __attribute__((always_inline))
 #define FAST_APART static __attribute__((noinline))
 
-/* Into the calling thread's own arena in a pool that needs nothing but memory; false: not known here, or forked. */
-FAST_INLINE bool fast_open(const gm_pool *pool, gm__arena **out) {
-  const gm__thread_here *here = &gm__here;
-  const uint64_t key = pool->fast_key;
-  const size_t at = key % GM__HERE_SLOTS;
-  if (FAST_UNLIKELY(atomic_load_explicit(pool->generation_at, memory_order_relaxed) != pool->generation)) return false;
-  if (FAST_UNLIKELY(here->slots[at].key != key)) return false;
-  *out = here->slots[at].value;
-  return gm__bias_enter(&(*out)->lock);
+/* The calling thread's own arena in a pool that needs nothing but memory; NULL: not known here, or forked. */
+FAST_INLINE gm__arena *fast_arena(const gm_pool *pool) {
+  const gm__here_slot *own = gm__here_at(pool->fast_place);
+  if (FAST_UNLIKELY(atomic_load_explicit(pool->generation_at, memory_order_relaxed) != pool->generation)) return NULL;
+  return FAST_LIKELY(own->key == pool->fast_key) ? own->value : NULL;
 }
+
+/* Into it; false: others come often, and it takes the mutex. */
+FAST_INLINE bool fast_enter(gm__arena *arena) { return FAST_LIKELY(gm__bias_enter(&arena->lock)); }
 
 /* Plain memory, which every arena of a thread has. */
 static inline bool fast_is_plain(const gm__arena *arena, const gm_request *request) {
@@ -92,23 +91,23 @@ FAST_INLINE gm__span *fast_cut(gm__arena *arena, gm__lane *lane, uint64_t granul
 /* Entered; left. */
 FAST_APART void *fast_malloc_told(gm__arena *arena, const gm__span *span, gm_stream *stream) {
   void *pointer = (void *)(uintptr_t)span->address;
-  gm__watch_enter(arena, fast_number(arena, span), stream);
-  gm__arena_leave(arena);
+  if (arena->watched) gm__watch_enter(arena, fast_number(arena, span), stream);
+  gm__arena_unlock(arena);
   return pointer;
 }
 
 /* Entered; left. */
 FAST_APART gm_acquire fast_alloc_told(gm__arena *arena, const gm__span *span, const gm_request *request,
                                       gm_block *out) {
-  gm__watch_enter(arena, fast_number(arena, span), request->stream);
+  if (arena->watched) gm__watch_enter(arena, fast_number(arena, span), request->stream);
   *out = gm__arena_block(arena, fast_number(arena, span));
-  gm__arena_leave(arena);
+  gm__arena_unlock(arena);
   return GM_ACQUIRE_OK;
 }
 
 /* Entered; left. */
 FAST_APART gm_acquire fast_alloc_slow(gm__arena *arena, const gm_request *request, gm_block *out) {
-  gm__arena_leave(arena);
+  gm__arena_unlock(arena);
   return gm__acquire(arena->pool, request, out);
 }
 
@@ -119,14 +118,26 @@ FAST_APART gm_acquire fast_alloc_cut(gm__arena *arena, gm__lane *lane, const gm_
   if (FAST_UNLIKELY(!span)) return fast_alloc_slow(arena, request, out);
   if (FAST_UNLIKELY(arena->watched)) return fast_alloc_told(arena, span, request, out);
   *out = gm__arena_block(arena, fast_number(arena, span));
-  gm__arena_leave(arena);
+  gm__arena_unlock(arena);
   return GM_ACQUIRE_OK;
+}
+
+/* Others come often. */
+FAST_APART gm_acquire fast_alloc_by_mutex(gm__arena *arena, const gm_request *request, gm_block *out) {
+  gm__arena_lock(arena);
+  gm__lane *lane = gm__arena_lane(arena, request->stream);
+  if (!lane || !fast_is_plain(arena, request)) return fast_alloc_slow(arena, request, out);
+  const uint64_t granules = fast_granules(arena, request->bytes);
+  const gm__span *span = fast_quick(arena, lane, granules, request->bytes, request->tag);
+  if (!span) return fast_alloc_cut(arena, lane, request, out);
+  return fast_alloc_told(arena, span, request, out);
 }
 
 gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *out) {
   if (FAST_UNLIKELY(!pool || !request || !out || !gm__pool_is(pool))) return GM_ACQUIRE_INVALID;
-  gm__arena *arena;
-  if (FAST_UNLIKELY(!fast_open(pool, &arena))) return gm__acquire(pool, request, out);
+  gm__arena *arena = fast_arena(pool);
+  if (FAST_UNLIKELY(!arena)) return gm__acquire(pool, request, out);
+  if (FAST_UNLIKELY(!fast_enter(arena))) return fast_alloc_by_mutex(arena, request, out);
   gm__lane *lane = gm__arena_lane(arena, request->stream);
   if (FAST_UNLIKELY(!lane || !fast_is_plain(arena, request))) return fast_alloc_slow(arena, request, out);
   const uint64_t granules = fast_granules(arena, request->bytes);
@@ -147,7 +158,7 @@ FAST_APART void *fast_malloc_slow(gm_pool *pool, uint64_t bytes, gm_stream *stre
 
 /* Entered; left. */
 FAST_APART void *fast_malloc_left(gm__arena *arena, uint64_t bytes, gm_stream *stream) {
-  gm__arena_leave(arena);
+  gm__arena_unlock(arena);
   return fast_malloc_slow(arena->pool, bytes, stream);
 }
 
@@ -157,14 +168,24 @@ FAST_APART void *fast_malloc_cut(gm__arena *arena, gm__lane *lane, uint64_t byte
   if (FAST_UNLIKELY(!span)) return fast_malloc_left(arena, bytes, stream);
   if (FAST_UNLIKELY(arena->watched)) return fast_malloc_told(arena, span, stream);
   void *pointer = (void *)(uintptr_t)span->address;
-  gm__arena_leave(arena);
+  gm__arena_unlock(arena);
   return pointer;
+}
+
+/* Others come often. */
+FAST_APART void *fast_malloc_by_mutex(gm__arena *arena, uint64_t bytes, gm_stream *stream) {
+  gm__arena_lock(arena);
+  gm__lane *lane = gm__arena_lane(arena, stream);
+  if (!lane) return fast_malloc_left(arena, bytes, stream);
+  const gm__span *span = fast_quick(arena, lane, fast_granules(arena, bytes), bytes, 0);
+  return span ? fast_malloc_told(arena, span, stream) : fast_malloc_cut(arena, lane, bytes, stream);
 }
 
 void *gm_malloc(gm_pool *pool, uint64_t bytes, gm_stream *stream) {
   if (FAST_UNLIKELY(!pool || !gm__pool_is(pool))) return NULL;
-  gm__arena *arena;
-  if (FAST_UNLIKELY(!fast_open(pool, &arena))) return fast_malloc_slow(pool, bytes, stream);
+  gm__arena *arena = fast_arena(pool);
+  if (FAST_UNLIKELY(!arena)) return fast_malloc_slow(pool, bytes, stream);
+  if (FAST_UNLIKELY(!fast_enter(arena))) return fast_malloc_by_mutex(arena, bytes, stream);
   gm__lane *lane = gm__arena_lane(arena, stream);
   if (FAST_UNLIKELY(!lane)) return fast_malloc_left(arena, bytes, stream);
   const gm__span *span = fast_quick(arena, lane, fast_granules(arena, bytes), bytes, 0);
@@ -180,7 +201,7 @@ void *gm_malloc(gm_pool *pool, uint64_t bytes, gm_stream *stream) {
 /* Entered; left. No quick list took the span at once. */
 FAST_APART gm_status fast_free_hole(gm__arena *arena, uint32_t number, gm__lane *lane) {
   gm__hole_give(arena, number, lane);
-  gm__arena_leave(arena);
+  gm__arena_unlock(arena);
   return GM_OK;
 }
 
@@ -206,14 +227,21 @@ FAST_APART gm_status fast_free_far(gm__arena *arena, const gm_block *block, gm_s
   const bool own = block->node >> GM__ARENA_SHIFT == arena->tag_of_blocks;
   const uint32_t number = own ? gm__arena_find(arena, block) : 0;
   const bool given = number && gm__give(arena, number, stream);
-  gm__arena_leave(arena);
+  gm__arena_unlock(arena);
   return FAST_LIKELY(given) ? GM_OK : gm__give_back(arena->pool, block, stream);
+}
+
+/* Others come often. */
+FAST_APART gm_status fast_free_by_mutex(gm__arena *arena, const gm_block *block, gm_stream *stream) {
+  gm__arena_lock(arena);
+  return fast_free_far(arena, block, stream);
 }
 
 gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream) {
   if (FAST_UNLIKELY(!pool || !block || !gm__pool_is(pool))) return GM_ERR_INVALID_ARGUMENT;
-  gm__arena *arena;
-  if (FAST_UNLIKELY(!fast_open(pool, &arena))) return gm__give_back(pool, block, stream);
+  gm__arena *arena = fast_arena(pool);
+  if (FAST_UNLIKELY(!arena)) return gm__give_back(pool, block, stream);
+  if (FAST_UNLIKELY(!fast_enter(arena))) return fast_free_by_mutex(arena, block, stream);
   gm__lane *lane = gm__arena_lane(arena, stream);
   const bool own = block->node >> GM__ARENA_SHIFT == arena->tag_of_blocks;
   const uint32_t number = FAST_LIKELY(own) ? gm__arena_find(arena, block) : 0;
@@ -230,21 +258,28 @@ FAST_APART gm_status fast_free_ptr_far(gm__arena *arena, void *pointer, uint64_t
   const uint32_t number = gm__lookup_find(&arena->lookup, &arena->spans, (uintptr_t)pointer);
   const bool fits = number && bytes <= gm__arena_bytes(arena, gm__arena_span(arena, number));
   const bool given = fits && gm__give(arena, number, stream);
-  gm__arena_leave(arena);
+  gm__arena_unlock(arena);
   if (FAST_LIKELY(given)) return GM_OK;
   if (!number) return gm__give_back_ptr(pool, pointer, bytes, stream);
   if (stream && stream->device != pool->device) return GM_ERR_INVALID_ARGUMENT;
   return gm__serve_give_back_at(arena, (uintptr_t)pointer, bytes, stream);
 }
 
+/* Others come often. */
+FAST_APART gm_status fast_free_ptr_by_mutex(gm__arena *arena, void *pointer, uint64_t bytes, gm_stream *stream) {
+  gm__arena_lock(arena);
+  return fast_free_ptr_far(arena, pointer, bytes, stream);
+}
+
 gm_status gm_free_ptr(gm_pool *pool, void *pointer, uint64_t bytes_or_0, gm_stream *stream) {
   if (FAST_UNLIKELY(!pool || !gm__pool_is(pool))) return GM_ERR_INVALID_ARGUMENT;
-  gm__arena *arena;
-  if (FAST_UNLIKELY(!fast_open(pool, &arena))) return gm__give_back_ptr(pool, pointer, bytes_or_0, stream);
+  gm__arena *arena = fast_arena(pool);
+  if (FAST_UNLIKELY(!arena)) return gm__give_back_ptr(pool, pointer, bytes_or_0, stream);
+  if (FAST_UNLIKELY(!fast_enter(arena))) return fast_free_ptr_by_mutex(arena, pointer, bytes_or_0, stream);
   gm__lane *lane = gm__arena_lane(arena, stream);
   const uint32_t number = gm__lookup_find_home(&arena->lookup, &arena->spans, (uintptr_t)pointer);
-  if (FAST_UNLIKELY(!lane || !number)) return fast_free_ptr_far(arena, pointer, bytes_or_0, stream);
-  gm__span *span = gm__arena_span(arena, number);
+  if (FAST_UNLIKELY(!lane)) return fast_free_ptr_far(arena, pointer, bytes_or_0, stream);
+  gm__span *span = gm__arena_span(arena, number); /* number 0 is no lane's */
   const uint64_t whole = gm__arena_bytes(arena, span);
   if (FAST_UNLIKELY(bytes_or_0 > whole || !gm__lane_owns(lane, span))) {
     return fast_free_ptr_far(arena, pointer, bytes_or_0, stream);

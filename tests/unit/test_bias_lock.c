@@ -9,6 +9,7 @@
 
 #include "core/base/barrier.h"
 #include "core/base/bias_lock.h"
+#include "core/base/clock.h"
 #include "core/base/thread_here.h"
 
 enum { TURNS = 60000, THREADS = 3 };
@@ -49,11 +50,48 @@ static void test_nobody_is_inside_with_another(void **state) {
   gm__bias_destroy(&lock);
 }
 
+/* How often the home thread comes until it is the owner; 0: it is none after so many. */
+static int turns_to_own(int most) {
+  for (int i = 1; i <= most; i++) {
+    turn(gm__thread_self());
+    if (!gm__bias_enter(&lock)) continue;
+    gm__bias_lock_out(&lock, gm__thread_self());
+    return i;
+  }
+  return 0;
+}
+
+static void let_a_stranger_in(void) {
+  gm__thread stranger;
+  assert_int_equal(gm__thread_create(&stranger, "bias", be_a_stranger, &(int){1}, NULL), GM_OK);
+  gm__thread_join(&stranger);
+}
+
+/* The sooner others come, the more it takes; up to a bound, and no more once they have stayed away for long. */
+static void test_an_owner_must_earn_it(void **state) {
+  (void)state;
+  const uint64_t minute = UINT64_C(60000000000);
+  int last = 0;
+  gm__bias_init(&lock);
+  be_home(&(int){0});
+  for (int i = 0; i < 20 && gm__barrier_ready(); i++) {
+    lock.since = gm__now_ns() + minute; /* however long the stranger takes to come */
+    let_a_stranger_in();
+    const int turns = turns_to_own(1 << 20);
+    assert_true(turns > last || turns == (1 << 16) + 1);
+    last = turns;
+  }
+  if (gm__barrier_ready()) {
+    lock.since = gm__now_ns() - minute;
+    let_a_stranger_in();
+    assert_int_equal(turns_to_own(1 << 20), 65);
+  }
+  gm__bias_destroy(&lock);
+}
+
 static void test_the_home_thread_becomes_the_owner_again(void **state) {
   (void)state;
   const void *self = gm__thread_self();
-  int once = 1;
-  gm__thread stranger;
   gm__bias_init(&lock);
   assert_false(gm__bias_enter(&lock)); /* nobody's home yet */
   be_home(&(int){0});
@@ -61,10 +99,9 @@ static void test_the_home_thread_becomes_the_owner_again(void **state) {
     assert_true(gm__bias_enter(&lock));
     gm__bias_lock_out(&lock, self);
   }
-  assert_int_equal(gm__thread_create(&stranger, "bias", be_a_stranger, &once, NULL), GM_OK);
-  gm__thread_join(&stranger);
+  let_a_stranger_in();
   assert_false(gm__bias_enter(&lock));
-  for (int i = 0; i < 100; i++) turn(self);
+  for (int i = 0; i < 1000; i++) turn(self);
   if (gm__barrier_ready()) {
     assert_true(gm__bias_enter(&lock));
     gm__bias_lock_out(&lock, self);
@@ -109,6 +146,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_nobody_is_inside_with_another),
       cmocka_unit_test(test_the_home_thread_becomes_the_owner_again),
+      cmocka_unit_test(test_an_owner_must_earn_it),
       cmocka_unit_test(test_a_thread_leaves_a_sign_that_it_ended),
       cmocka_unit_test(test_words_of_a_thread),
   };
