@@ -95,7 +95,7 @@ static void peer_make_stream(uint64_t number) {
 /* The first of a stream. Apart, so that the others are one jump. */
 static __attribute__((noinline, cold)) void *peer_first_alloc(size_t bytes, uint64_t stream) {
   peer_make_stream(stream);
-  return gm_malloc(peer.pool, bytes, peer.streams[stream % PEER_STREAMS]);
+  return peer_alloc(bytes, stream);
 }
 
 PEER_API void *peer_alloc(size_t bytes, uint64_t stream) {
@@ -105,7 +105,7 @@ PEER_API void *peer_alloc(size_t bytes, uint64_t stream) {
 
 static __attribute__((noinline, cold)) void peer_first_free(void *pointer, size_t bytes, uint64_t stream) {
   peer_make_stream(stream);
-  gm_free_ptr(peer.pool, pointer, bytes, peer.streams[stream % PEER_STREAMS]);
+  peer_free(pointer, bytes, stream);
 }
 
 /* Of a block that is not freed the harness learns by what stays reserved, as with its other allocators. */

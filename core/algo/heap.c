@@ -50,7 +50,6 @@ static uint32_t heap_drain_bin(gm__spans *spans, gm__heap *heap, uint32_t bin, u
 
 uint32_t gm__heap_drain(gm__spans *spans, gm__heap *heap) {
   uint32_t chain = 0;
-  if (!heap->top) return 0;
   for (uint32_t bin = gm__heap_next(heap, 0); bin < GM__HEAP_BINS; bin = gm__heap_next_after(heap, bin)) {
     chain = heap_drain_bin(spans, heap, bin, chain);
   }

@@ -10,30 +10,19 @@ enum { GM__HERE_SLOTS = 4 };
 
 #define GM__HERE_NOBODY UINT64_MAX /* a key that is never kept */
 
-typedef struct gm__here_slot {
-  uint64_t key; /* 0: empty */
-  void *value;
-} gm__here_slot;
-
 /* A cache of the calling thread, for whoever has keys that are never used again. Its address names the thread among the
  * living ones. */
 typedef struct gm__thread_here {
-  gm__here_slot slots[GM__HERE_SLOTS];
+  struct {
+    uint64_t key; /* 0: empty */
+    void *value;
+  } slots[GM__HERE_SLOTS];
   bool ended; /* nothing is kept any more but what all threads share */
 } gm__thread_here;
 
 extern _Thread_local gm__thread_here gm__here __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 static inline const void *gm__thread_self(void) { return &gm__here; }
-
-/* Where the key belongs, in bytes from the begin of a cache: for who looks often. */
-static inline size_t gm__here_place(uint64_t key) {
-  return offsetof(gm__thread_here, slots) + key % GM__HERE_SLOTS * sizeof(gm__here_slot);
-}
-
-static inline const gm__here_slot *gm__here_at(size_t place) {
-  return (const gm__here_slot *)((const char *)&gm__here + place);
-}
 
 static inline void *gm__here_find(uint64_t key) {
   const size_t at = key % GM__HERE_SLOTS;

@@ -179,7 +179,7 @@ static gm__arena *arena_new(gm_pool *pool, const gm__memory_kind *kind, uint32_t
   if (gm__spans_init(&arena->spans, services, check) && arena_has_lane(arena, GM__LANE_IDLE) &&
       arena_has_lane(arena, GM__LANE_MIXED)) {
     arena->lanes[GM__LANE_IDLE]->ordered = true;
-    for (int i = 0; i < GM__ARENA_STREAMS; i++) arena->streams[i].lane = arena->lanes[GM__LANE_IDLE];
+    arena->streams[gm__arena_stream_place(NULL)].lane = arena->lanes[GM__LANE_IDLE];
     return arena;
   }
   arena_release(arena, GM_CLOSE_NORMAL);

@@ -47,7 +47,7 @@ struct gm__arena {
   bool watched;                   /* what is handed out and comes back is told to watch.h */
   gm__spans spans;
   gm__lookup lookup;
-  gm__arena_stream streams[GM__ARENA_STREAMS]; /* a cache; every lane is one */
+  gm__arena_stream streams[GM__ARENA_STREAMS]; /* a cache */
   gm__lane *lanes[GM__LANES];                  /* NULL: no holes */
   gm__tally tally;
   gm__ledger ledger; /* open while the pool is tracked */
@@ -128,10 +128,7 @@ static inline size_t gm__arena_stream_place(const gm_stream *stream) {
 /* The lane of the stream where it is known at once, of the host for NULL; NULL: gm__arena_slot knows more. */
 static inline gm__lane *gm__arena_lane(const gm__arena *arena, const gm_stream *stream) {
   const gm__arena_stream *known = &arena->streams[gm__arena_stream_place(stream)];
-  if (__builtin_expect(known->stream == stream, 1)) {
-    if (!known->lane) __builtin_unreachable(); /* so that nobody asks */
-    return known->lane;
-  }
+  if (__builtin_expect(known->stream == stream, 1)) return known->lane;
   return stream ? NULL : arena->lanes[GM__LANE_IDLE];
 }
 

@@ -117,7 +117,7 @@ static uint32_t entry_span_at(gm__arena *arena, uint64_t address) {
   uint32_t number = gm__lookup_find(&arena->lookup, &arena->spans, address);
   if (!number) {
     const bool quick = gm__lookup_open_inside(&arena->lookup, &arena->spans, arena->shift);
-    number = quick ? gm__lookup_find_inside(&arena->lookup, address) : entry_walk(arena, address);
+    number = quick ? gm__lookup_find_inside(&arena->lookup, &arena->spans, address) : entry_walk(arena, address);
   }
   return number && gm__span_is(gm__arena_span(arena, number)) == GM__SPAN_LIVE ? number : 0;
 }

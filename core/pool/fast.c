@@ -15,9 +15,11 @@
 
 /* The calling thread's own arena in a pool that needs nothing but memory; NULL: not known here, or forked. */
 FAST_INLINE gm__arena *fast_arena(const gm_pool *pool) {
-  const gm__here_slot *own = gm__here_at(pool->fast_place);
+  const gm__thread_here *here = &gm__here;
+  const uint64_t key = pool->fast_key;
+  const size_t at = key % GM__HERE_SLOTS;
   if (FAST_UNLIKELY(atomic_load_explicit(pool->generation_at, memory_order_relaxed) != pool->generation)) return NULL;
-  return FAST_LIKELY(own->key == pool->fast_key) ? own->value : NULL;
+  return FAST_LIKELY(here->slots[at].key == key) ? here->slots[at].value : NULL;
 }
 
 /* Into it; false: others come often, and it takes the mutex. */
@@ -278,8 +280,8 @@ gm_status gm_free_ptr(gm_pool *pool, void *pointer, uint64_t bytes_or_0, gm_stre
   if (FAST_UNLIKELY(!fast_enter(arena))) return fast_free_ptr_by_mutex(arena, pointer, bytes_or_0, stream);
   gm__lane *lane = gm__arena_lane(arena, stream);
   const uint32_t number = gm__lookup_find_home(&arena->lookup, &arena->spans, (uintptr_t)pointer);
-  if (FAST_UNLIKELY(!lane)) return fast_free_ptr_far(arena, pointer, bytes_or_0, stream);
-  gm__span *span = gm__arena_span(arena, number); /* number 0 is no lane's */
+  if (FAST_UNLIKELY(!lane || !number)) return fast_free_ptr_far(arena, pointer, bytes_or_0, stream);
+  gm__span *span = gm__arena_span(arena, number);
   const uint64_t whole = gm__arena_bytes(arena, span);
   if (FAST_UNLIKELY(bytes_or_0 > whole || !gm__lane_owns(lane, span))) {
     return fast_free_ptr_far(arena, pointer, bytes_or_0, stream);

@@ -6,8 +6,7 @@
  * of neighbouring slots grow by one at most (beyond GM__LOOKUP_FAR the span's place tells them), and there are no gaps
  * on the way from a span's own place to where it is: a removal moves later ones back. At most an eighth of the slots is
  * used: most spans are in their own place, and a slot that is not the one looked for is known by its steps. The table
- * for anchors has the same spans, or none, as numbers alone, without gaps. A span in the tables keeps its address and
- * its size. */
+ * by anchors has the same spans, or none. A span in the tables keeps its address and its size. */
 
 enum { LOOKUP_LEAST_BITS = 8, LOOKUP_MOST_BITS = 28, LOOKUP_SHARE = 8 };
 
@@ -15,21 +14,93 @@ static uint32_t lookup_number(uint32_t slot) { return slot & (GM__LOOKUP_STEP - 
 
 static uint32_t lookup_steps(uint32_t slot) { return slot >> GM__LOOKUP_STEPS_AT; }
 
-static inline uint64_t lookup_anchor(const gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
-  const gm__span *span = gm__span_at(spans, number);
+/* ---- keys ---- */
+
+/* One of the two tables. */
+typedef struct lookup_side {
+  const gm__lookup *lookup;
+  const gm__spans *spans;
+  uint32_t *slots;
+} lookup_side;
+
+static lookup_side lookup_begins(const gm__lookup *lookup, const gm__spans *spans) {
+  return (lookup_side){.lookup = lookup, .spans = spans, .slots = lookup->slots};
+}
+
+static lookup_side lookup_anchors(const gm__lookup *lookup, const gm__spans *spans) {
+  return (lookup_side){.lookup = lookup, .spans = spans, .slots = lookup->inside.slots};
+}
+
+static uint64_t lookup_anchor(const gm__lookup *lookup, const gm__span *span) {
   const uint64_t first = span->address >> lookup->inside.shift;
   return gm__anchor(first, first + span->granules - 1);
 }
 
-static void lookup_insert_inside(gm__lookup *lookup, uint32_t number) {
-  gm__lookup_inside *inside = &lookup->inside;
-  const uint32_t mask = lookup->mask;
-  const uint64_t anchor = lookup_anchor(lookup, inside->spans, number);
-  uint32_t at = gm__lookup_place(lookup, anchor);
-  while (inside->slots[at]) at = (at + 1) & mask;
-  inside->slots[at] = number;
-  gm__anchor_levels_add(&inside->levels, anchor);
+/* The span's own place. */
+static uint32_t lookup_home(const lookup_side *side, uint32_t number) {
+  const gm__span *span = gm__span_at(side->spans, number);
+  const bool inside = side->slots == side->lookup->inside.slots;
+  return gm__lookup_place(side->lookup, inside ? lookup_anchor(side->lookup, span) : span->address);
 }
+
+/* ---- slots ---- */
+
+static uint32_t lookup_next(const lookup_side *side, uint32_t at) { return (at + 1) & side->lookup->mask; }
+
+/* How many steps from its own place the slot's span would be in `at`. */
+static uint32_t lookup_way(const lookup_side *side, uint32_t slot, uint32_t at) {
+  if (lookup_steps(slot) < GM__LOOKUP_FAR) return lookup_steps(slot);
+  return (at - lookup_home(side, lookup_number(slot))) & side->lookup->mask;
+}
+
+/* What the slot says when its span is a step further on. */
+static uint32_t lookup_further(uint32_t slot) {
+  return lookup_steps(slot) < GM__LOOKUP_FAR ? slot + GM__LOOKUP_STEP : slot;
+}
+
+/* What the slot says when its span, which is in `at` now, is a step nearer. */
+static uint32_t lookup_nearer(const lookup_side *side, uint32_t slot, uint32_t at) {
+  return lookup_way(side, slot, at) > GM__LOOKUP_FAR ? slot : slot - GM__LOOKUP_STEP;
+}
+
+static void lookup_put(const lookup_side *side, uint32_t number) {
+  uint32_t at = lookup_home(side, number), carried = number;
+  for (; side->slots[at]; at = lookup_next(side, at)) {
+    const uint32_t there = side->slots[at];
+    if (lookup_way(side, there, at) < lookup_way(side, carried, at)) {
+      side->slots[at] = carried;
+      carried = there;
+    }
+    carried = lookup_further(carried);
+  }
+  side->slots[at] = carried;
+}
+
+static void lookup_take(const lookup_side *side, uint32_t number) {
+  uint32_t at = lookup_home(side, number), next;
+  while (lookup_number(side->slots[at]) != number) at = lookup_next(side, at);
+  while (lookup_steps(side->slots[next = lookup_next(side, at)])) {
+    side->slots[at] = lookup_nearer(side, side->slots[next], next);
+    at = next;
+  }
+  side->slots[at] = 0;
+}
+
+/* Is the span what is looked for at that address? */
+typedef bool (*lookup_is)(const gm__lookup *lookup, const gm__span *span, uint64_t address);
+
+/* That span of those whose own place is `at`; 0: none. */
+static uint32_t lookup_find_at(const lookup_side *side, uint32_t at, uint64_t address, lookup_is is) {
+  uint32_t steps = 0;
+  for (uint32_t slot; (slot = side->slots[at]) && lookup_steps(slot) >= steps; at = lookup_next(side, at)) {
+    const uint32_t number = lookup_number(slot);
+    if (lookup_steps(slot) == steps && is(side->lookup, gm__span_at(side->spans, number), address)) return number;
+    if (steps < GM__LOOKUP_FAR) steps++;
+  }
+  return 0;
+}
+
+/* ---- tables ---- */
 
 void gm__lookup_init(gm__lookup *lookup) {
   static uint32_t none[2]; /* nothing is ever inserted here: there is no room */
@@ -72,109 +143,61 @@ void gm__lookup_clear(gm__lookup *lookup, const gm_services *services) {
 
 /* ---- by the address of the first byte ---- */
 
-/* How many steps from its own place the slot's span would be in `at`. */
-static uint32_t lookup_way(const gm__lookup *lookup, const gm__spans *spans, uint32_t slot, uint32_t at) {
-  if (lookup_steps(slot) < GM__LOOKUP_FAR) return lookup_steps(slot);
-  return (at - gm__lookup_place(lookup, gm__span_at(spans, lookup_number(slot))->address)) & lookup->mask;
-}
-
-/* What the slot says when its span is a step further on. */
-static uint32_t lookup_further(uint32_t slot) {
-  return lookup_steps(slot) < GM__LOOKUP_FAR ? slot + GM__LOOKUP_STEP : slot;
-}
-
 void gm__lookup_insert_slow(gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
-  uint32_t at = gm__lookup_place(lookup, gm__span_at(spans, number)->address), carried = number;
-  for (; lookup->slots[at]; at = (at + 1) & lookup->mask) {
-    const uint32_t there = lookup->slots[at];
-    if (lookup_way(lookup, spans, there, at) < lookup_way(lookup, spans, carried, at)) {
-      lookup->slots[at] = carried;
-      carried = there;
-    }
-    carried = lookup_further(carried);
-  }
-  lookup->slots[at] = carried;
-  if (lookup->inside.slots) lookup_insert_inside(lookup, number);
-}
-
-uint32_t gm__lookup_find_far(const gm__lookup *lookup, const gm__spans *spans, uint64_t address) {
-  uint32_t at = gm__lookup_place(lookup, address), steps = 0;
-  for (uint32_t slot; (slot = lookup->slots[at]) && lookup_steps(slot) >= steps; at = (at + 1) & lookup->mask) {
-    const uint32_t number = lookup_number(slot);
-    if (lookup_steps(slot) == steps && gm__span_at(spans, number)->address == address) return number;
-    if (steps < GM__LOOKUP_FAR) steps++;
-  }
-  return 0;
-}
-
-/* What the slot says when its span, which is in `at` now, is a step nearer. */
-static uint32_t lookup_nearer(const gm__lookup *lookup, const gm__spans *spans, uint32_t slot, uint32_t at) {
-  return lookup_way(lookup, spans, slot, at) > GM__LOOKUP_FAR ? slot : slot - GM__LOOKUP_STEP;
-}
-
-static void lookup_remove(gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
-  const uint32_t mask = lookup->mask;
-  uint32_t at = gm__lookup_place(lookup, gm__span_at(spans, number)->address), next;
-  while (lookup_number(lookup->slots[at]) != number) at = (at + 1) & mask;
-  while (lookup_steps(lookup->slots[next = (at + 1) & mask])) {
-    lookup->slots[at] = lookup_nearer(lookup, spans, lookup->slots[next], next);
-    at = next;
-  }
-  lookup->slots[at] = 0;
-}
-
-/* ---- by any address ---- */
-
-static void lookup_remove_inside(gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
-  const uint32_t mask = lookup->mask;
-  uint32_t *slots = lookup->inside.slots;
-  const uint64_t anchor = lookup_anchor(lookup, spans, number);
-  uint32_t gap = gm__lookup_place(lookup, anchor), at, next;
-  while (slots[gap] != number) gap = (gap + 1) & mask;
-  for (at = (gap + 1) & mask; (next = slots[at]); at = (at + 1) & mask) {
-    const uint32_t place = gm__lookup_place(lookup, lookup_anchor(lookup, spans, next));
-    if (((at - place) & mask) < ((at - gap) & mask)) continue; /* it may not move before its own place */
-    slots[gap] = next;
-    gap = at;
-  }
-  slots[gap] = 0;
-  gm__anchor_levels_remove(&lookup->inside.levels, anchor);
+  const lookup_side begins = lookup_begins(lookup, spans), anchors = lookup_anchors(lookup, spans);
+  lookup_put(&begins, number);
+  if (!lookup->inside.slots) return;
+  lookup_put(&anchors, number);
+  gm__anchor_levels_add(&lookup->inside.levels, lookup_anchor(lookup, gm__span_at(spans, number)));
 }
 
 void gm__lookup_remove_slow(gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
-  lookup_remove(lookup, spans, number);
-  if (lookup->inside.slots) lookup_remove_inside(lookup, spans, number);
+  const lookup_side begins = lookup_begins(lookup, spans), anchors = lookup_anchors(lookup, spans);
+  lookup_take(&begins, number);
+  if (!lookup->inside.slots) return;
+  lookup_take(&anchors, number);
+  gm__anchor_levels_remove(&lookup->inside.levels, lookup_anchor(lookup, gm__span_at(spans, number)));
 }
+
+static bool lookup_is_begin(const gm__lookup *lookup, const gm__span *span, uint64_t address) {
+  (void)lookup;
+  return span->address == address;
+}
+
+uint32_t gm__lookup_find_far(const gm__lookup *lookup, const gm__spans *spans, uint64_t address) {
+  const lookup_side begins = lookup_begins(lookup, spans);
+  return lookup_find_at(&begins, gm__lookup_place(lookup, address), address, lookup_is_begin);
+}
+
+/* ---- by any address ---- */
 
 bool gm__lookup_open_inside(gm__lookup *lookup, const gm__spans *spans, uint32_t shift) {
   if (lookup->inside.slots) return true;
   if (!lookup->bits) return false;
   uint32_t *slots = gm__alloc_array(spans->services, (size_t)1 << lookup->bits, sizeof *slots);
   if (!slots) return false;
-  lookup->inside = (gm__lookup_inside){.slots = slots, .spans = spans, .shift = shift};
-  for (size_t i = 0; i < (size_t)1 << lookup->bits; i++) {
-    if (lookup->slots[i]) lookup_insert_inside(lookup, lookup_number(lookup->slots[i]));
+  lookup->inside = (gm__lookup_inside){.slots = slots, .shift = shift};
+  const lookup_side anchors = lookup_anchors(lookup, spans);
+  for (size_t i = 0; i <= lookup->mask; i++) {
+    const uint32_t number = lookup_number(lookup->slots[i]);
+    if (!number) continue;
+    lookup_put(&anchors, number);
+    gm__anchor_levels_add(&lookup->inside.levels, lookup_anchor(lookup, gm__span_at(spans, number)));
   }
   return true;
 }
 
-/* The span in the slots from the anchor's place on that contains the granule; 0: none. */
-static uint32_t lookup_try(const gm__lookup *lookup, uint64_t anchor, uint64_t granule) {
-  const gm__lookup_inside *inside = &lookup->inside;
-  const uint32_t mask = lookup->mask;
-  uint32_t at = gm__lookup_place(lookup, anchor), number;
-  for (; (number = inside->slots[at]); at = (at + 1) & mask) {
-    const gm__span *span = gm__span_at(inside->spans, number);
-    if (granule - (span->address >> inside->shift) < span->granules) return number;
-  }
-  return 0;
+static bool lookup_contains(const gm__lookup *lookup, const gm__span *span, uint64_t address) {
+  const uint32_t shift = lookup->inside.shift;
+  return (address >> shift) - (span->address >> shift) < span->granules;
 }
 
-uint32_t gm__lookup_find_inside(const gm__lookup *lookup, uint64_t address) {
-  const uint64_t granule = address >> lookup->inside.shift;
+uint32_t gm__lookup_find_inside(const gm__lookup *lookup, const gm__spans *spans, uint64_t address) {
+  const lookup_side anchors = lookup_anchors(lookup, spans);
   uint32_t number = 0;
   for (uint64_t left = lookup->inside.levels.used; left && !number; left &= left - 1) {
-    number = lookup_try(lookup, gm__anchor_at(granule, __builtin_ctzll(left)), granule);
+    const uint64_t anchor = gm__anchor_at(address >> lookup->inside.shift, __builtin_ctzll(left));
+    number = lookup_find_at(&anchors, gm__lookup_place(lookup, anchor), address, lookup_contains);
   }
   return number;
 }

@@ -9,8 +9,7 @@
 /* The same spans by their anchors (anchor.h). */
 typedef struct gm__lookup_inside {
   uint32_t *slots; /* as many as of the other table; NULL: nobody has asked */
-  const gm__spans *spans;
-  uint32_t shift; /* numbers are addresses without so many bits */
+  uint32_t shift;  /* numbers are addresses without so many bits */
   gm__anchor_levels levels;
 } gm__lookup_inside;
 
@@ -44,7 +43,7 @@ void gm__lookup_clear(gm__lookup *lookup, const gm_services *services);
 bool gm__lookup_open_inside(gm__lookup *lookup, const gm__spans *spans, uint32_t shift);
 
 /* The span that contains the address; 0: none in the table does. Opened before. */
-uint32_t gm__lookup_find_inside(const gm__lookup *lookup, uint64_t address);
+uint32_t gm__lookup_find_inside(const gm__lookup *lookup, const gm__spans *spans, uint64_t address);
 
 static inline uint32_t gm__lookup_place(const gm__lookup *lookup, uint64_t address) {
   return (uint32_t)(address * UINT64_C(0x9e3779b97f4a7c15) >> lookup->down);

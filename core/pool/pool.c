@@ -151,7 +151,6 @@ static void pool_init_arenas(gm_pool *pool, gm_device *device, const gm_pool_par
   pool->generation_at = gm__process_generation_at();
   const bool fast = pool->strategy == GM_STRATEGY_BEST_FIT && !pool->guard;
   pool->fast_key = fast ? pool->serial : GM__HERE_NOBODY;
-  pool->fast_place = gm__here_place(pool->serial);
 }
 
 static void pool_init(gm_pool *pool, gm_device *device, const gm_pool_params *params) {

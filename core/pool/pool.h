@@ -27,7 +27,6 @@ struct gm_pool {
   const _Atomic uint64_t *generation_at; /* holds `generation` until the process is another one */
   uint64_t generation;
   uint64_t fast_key; /* of the calling thread's arena: `serial`, or nobody's where the fast way does not do */
-  size_t fast_place; /* gm__here_place of `serial` */
   _Atomic uint32_t quick_blocks; /* a lane keeps at most so many in its quick lists: of `cache` */
   gm_device *device;
   gm_pool *next, *prev; /* of all in the context: totals.c */

@@ -303,7 +303,8 @@ static void test_any_address_inside_is_looked_up(void **state) {
     assert_true(gm__lookup_open_inside(&lookup, &w.spans, 8));
     const uint64_t granule = test_random(&random) % (first + 10);
     const uint64_t address = granule * GRANULE + test_random(&random) % GRANULE;
-    assert_int_equal(gm__lookup_find_inside(&lookup, address), inside_by_hand(&w, numbers, there, COUNT, granule));
+    assert_int_equal(gm__lookup_find_inside(&lookup, &w.spans, address),
+                     inside_by_hand(&w, numbers, there, COUNT, granule));
   }
   gm__lookup_clear(&lookup, &w.host.services);
   close_world(&w);
