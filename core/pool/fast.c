@@ -13,13 +13,15 @@
 #define FAST_INLINE static inline __attribute__((always_inline))
 #define FAST_APART static __attribute__((noinline))
 
-/* The calling thread's own arena in a pool that needs nothing but memory; NULL: not known here, or forked. */
-FAST_INLINE gm__arena *fast_arena(const gm_pool *pool) {
+/* The calling thread's own arena in a pool that needs nothing but memory; false: not known here, or forked. */
+FAST_INLINE bool fast_find(const gm_pool *pool, gm__arena **out) {
   const gm__thread_here *here = &gm__here;
   const uint64_t key = pool->fast_key;
   const size_t at = key % GM__HERE_SLOTS;
-  if (FAST_UNLIKELY(atomic_load_explicit(pool->generation_at, memory_order_relaxed) != pool->generation)) return NULL;
-  return FAST_LIKELY(here->slots[at].key == key) ? here->slots[at].value : NULL;
+  if (FAST_UNLIKELY(atomic_load_explicit(pool->generation_at, memory_order_relaxed) != pool->generation)) return false;
+  if (FAST_UNLIKELY(here->slots[at].key != key)) return false;
+  *out = here->slots[at].value;
+  return true;
 }
 
 /* Into it; false: others come often, and it takes the mutex. */
@@ -137,8 +139,8 @@ FAST_APART gm_acquire fast_alloc_by_mutex(gm__arena *arena, const gm_request *re
 
 gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *out) {
   if (FAST_UNLIKELY(!pool || !request || !out || !gm__pool_is(pool))) return GM_ACQUIRE_INVALID;
-  gm__arena *arena = fast_arena(pool);
-  if (FAST_UNLIKELY(!arena)) return gm__acquire(pool, request, out);
+  gm__arena *arena;
+  if (FAST_UNLIKELY(!fast_find(pool, &arena))) return gm__acquire(pool, request, out);
   if (FAST_UNLIKELY(!fast_enter(arena))) return fast_alloc_by_mutex(arena, request, out);
   gm__lane *lane = gm__arena_lane(arena, request->stream);
   if (FAST_UNLIKELY(!lane || !fast_is_plain(arena, request))) return fast_alloc_slow(arena, request, out);
@@ -185,8 +187,8 @@ FAST_APART void *fast_malloc_by_mutex(gm__arena *arena, uint64_t bytes, gm_strea
 
 void *gm_malloc(gm_pool *pool, uint64_t bytes, gm_stream *stream) {
   if (FAST_UNLIKELY(!pool || !gm__pool_is(pool))) return NULL;
-  gm__arena *arena = fast_arena(pool);
-  if (FAST_UNLIKELY(!arena)) return fast_malloc_slow(pool, bytes, stream);
+  gm__arena *arena;
+  if (FAST_UNLIKELY(!fast_find(pool, &arena))) return fast_malloc_slow(pool, bytes, stream);
   if (FAST_UNLIKELY(!fast_enter(arena))) return fast_malloc_by_mutex(arena, bytes, stream);
   gm__lane *lane = gm__arena_lane(arena, stream);
   if (FAST_UNLIKELY(!lane)) return fast_malloc_left(arena, bytes, stream);
@@ -241,8 +243,8 @@ FAST_APART gm_status fast_free_by_mutex(gm__arena *arena, const gm_block *block,
 
 gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream) {
   if (FAST_UNLIKELY(!pool || !block || !gm__pool_is(pool))) return GM_ERR_INVALID_ARGUMENT;
-  gm__arena *arena = fast_arena(pool);
-  if (FAST_UNLIKELY(!arena)) return gm__give_back(pool, block, stream);
+  gm__arena *arena;
+  if (FAST_UNLIKELY(!fast_find(pool, &arena))) return gm__give_back(pool, block, stream);
   if (FAST_UNLIKELY(!fast_enter(arena))) return fast_free_by_mutex(arena, block, stream);
   gm__lane *lane = gm__arena_lane(arena, stream);
   const bool own = block->node >> GM__ARENA_SHIFT == arena->tag_of_blocks;
@@ -275,8 +277,8 @@ FAST_APART gm_status fast_free_ptr_by_mutex(gm__arena *arena, void *pointer, uin
 
 gm_status gm_free_ptr(gm_pool *pool, void *pointer, uint64_t bytes_or_0, gm_stream *stream) {
   if (FAST_UNLIKELY(!pool || !gm__pool_is(pool))) return GM_ERR_INVALID_ARGUMENT;
-  gm__arena *arena = fast_arena(pool);
-  if (FAST_UNLIKELY(!arena)) return gm__give_back_ptr(pool, pointer, bytes_or_0, stream);
+  gm__arena *arena;
+  if (FAST_UNLIKELY(!fast_find(pool, &arena))) return gm__give_back_ptr(pool, pointer, bytes_or_0, stream);
   if (FAST_UNLIKELY(!fast_enter(arena))) return fast_free_ptr_by_mutex(arena, pointer, bytes_or_0, stream);
   gm__lane *lane = gm__arena_lane(arena, stream);
   const uint32_t number = gm__lookup_find_home(&arena->lookup, &arena->spans, (uintptr_t)pointer);
