@@ -47,12 +47,13 @@ static bool serve_order(gm__arena *arena, const gm__want *want, int slot, uint32
   gm_error failure = {.status = GM_OK};
   gm_status status = GM_OK;
   if (verdict == GM__ORDER_READY) return true;
-  if (!gm__arena_make_rare(arena, number)) return false;
   gm__mark mark = gm__arena_mark(arena, number);
   if (want->insert) {
     status = gm__order_insert(&arena->order, &mark, slot, &failure);
   } else if (verdict == GM__ORDER_BARRIER) {
     *answer = GM_ACQUIRE_NEEDS_BARRIER;
+  } else if (!gm__arena_make_rare(arena, number)) { /* for the point */
+    return false;
   } else {
     *answer = GM_ACQUIRE_NEEDS_WAIT;
     status = gm__order_attach_point(&arena->order, &mark, slot, &failure);

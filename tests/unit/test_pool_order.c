@@ -65,7 +65,7 @@ typedef struct order_bench {
   gm_stream *a, *b;
 } order_bench;
 
-static void order_open(order_bench *bench, gm_stream_kind kind, uint64_t max_bytes) {
+static void order_open_as(order_bench *bench, gm_stream_kind kind, uint64_t max_bytes, gm_strategy strategy) {
   memset(&shape, 0, sizeof shape);
   shape.kind = kind;
   gm_backend_ops ops = gm__null_backend;
@@ -84,8 +84,7 @@ static void order_open(order_bench *bench, gm_stream_kind kind, uint64_t max_byt
                                .services = &base->host.services,
                                .backend_options = "shape:capacity=64M,latency=1000000000",
                                .ignore_environment = true};
-  gm_pool_params params = {
-      .struct_size = sizeof params, .strategy = GM_STRATEGY_BUCKET, .max_bytes = max_bytes, .checked = true};
+  gm_pool_params params = {.struct_size = sizeof params, .strategy = strategy, .max_bytes = max_bytes, .checked = true};
   pool_bench_ok(gm_context_create(&context, &base->ctx, err));
   pool_bench_ok(gm_backend_register(base->ctx, &ops, err));
   pool_bench_ok(gm_config_set(base->ctx, "memory_fraction", "1", err));
@@ -94,6 +93,10 @@ static void order_open(order_bench *bench, gm_stream_kind kind, uint64_t max_byt
   pool_bench_ok(gm_pool_create(base->device, &params, &base->pool, err));
   pool_bench_ok(gm_stream_create(base->device, &bench->a, err));
   pool_bench_ok(gm_stream_create(base->device, &bench->b, err));
+}
+
+static void order_open(order_bench *bench, gm_stream_kind kind, uint64_t max_bytes) {
+  order_open_as(bench, kind, max_bytes, GM_STRATEGY_BUCKET);
 }
 
 static void order_close(order_bench *bench) {
@@ -325,6 +328,36 @@ static void test_closing_a_stream_settles_what_it_used(void **state) {
   order_close(&bench);
 }
 
+static void play_a_point_of_a_stream_that_closed(gm_strategy strategy) {
+  order_bench bench;
+  gm_stream *third;
+  order_open_as(&bench, GM_STREAM_FIFO, 0, strategy);
+  shape.kind = GM_STREAM_UNORDERED;
+  pool_bench_ok(gm_stream_create(bench.base.device, &third, err));
+  gm_block block = take(&bench, bench.a, 0, GM_ACQUIRE_FRESH), beside = {0};
+  const gm_request request = {.bytes = block.bytes, .stream = bench.a};
+  gm_explanation why = {.struct_size = sizeof why};
+  gm_alloc(bench.base.pool, &request, &beside);
+  for (int i = 0; i < 3; i++) work(&bench, bench.a);
+  work(&bench, third);
+  assert_int_equal(gm_use_on(bench.base.pool, &block, bench.a), GM_OK);
+  give(&bench, &block, third); /* which has one second of work, the other three */
+  gm__null_advance(bench.base.device->handle, SECOND + SECOND / 2);
+  gm_explain(bench.base.pool, &request, &why, NULL); /* looks how far the streams are */
+  pool_bench_ok(gm_stream_close(third, err));
+  block = take(&bench, bench.a, 0, GM_ACQUIRE_OK);
+  assert_int_equal(gm_block_point(bench.base.pool, &block).stream, 0);
+  give(&bench, &block, bench.a);
+  give(&bench, &beside, bench.a);
+  order_close(&bench);
+}
+
+static void test_a_point_goes_with_its_stream(void **state) {
+  (void)state;
+  play_a_point_of_a_stream_that_closed(GM_STRATEGY_BUCKET);
+  play_a_point_of_a_stream_that_closed(GM_STRATEGY_BEST_FIT);
+}
+
 static void test_trim_leaves_what_is_in_use_and_destroy_waits(void **state) {
   (void)state;
   order_bench bench;
@@ -414,6 +447,7 @@ int main(void) {
       cmocka_unit_test(test_zeroing_is_in_order_on_streams_with_barriers),
       cmocka_unit_test(test_an_unordered_stream_needs_the_point_of_the_free),
       cmocka_unit_test(test_closing_a_stream_settles_what_it_used),
+      cmocka_unit_test(test_a_point_goes_with_its_stream),
       cmocka_unit_test(test_trim_leaves_what_is_in_use_and_destroy_waits),
       cmocka_unit_test(test_a_full_bucket_waits_for_streams_before_it_shrinks),
       cmocka_unit_test(test_more_streams_than_slots),
