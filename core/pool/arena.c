@@ -108,12 +108,11 @@ void gm__arena_set_mark(gm__arena *arena, uint32_t number, const gm__mark *mark)
   gm__span *span = gm__arena_span(arena, number);
   gm__mark kept = *mark;
   const bool waits = kept.has_point && kept.streams >> kept.point_slot & 1;
-  if (!waits) gm__order_drop_point(&arena->order, &kept); /* of a stream that was done before another one */
-  gm__rare *rare = kept.has_point ? gm__arena_make_rare(arena, number) : NULL;
+  gm__rare *rare = waits ? gm__arena_make_rare(arena, number) : NULL;
   if (rare) {
     *rare = (gm__rare){.mark = kept};
   } else {
-    gm__order_drop_point(&arena->order, &kept); /* for want of host memory: a later one will do */
+    gm__order_drop_point(&arena->order, &kept); /* its stream is done, or a later one will do */
     gm__arena_drop_rare(arena, number);
   }
   span->seq = kept.freed_at;

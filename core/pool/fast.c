@@ -92,21 +92,30 @@ FAST_INLINE gm__span *fast_cut(gm__arena *arena, gm__lane *lane, uint64_t granul
   return span;
 }
 
-/* Entered; left. */
-FAST_APART void *fast_malloc_told(gm__arena *arena, const gm__span *span, gm_stream *stream) {
+/* Entered; left. Whoever watches is told. */
+FAST_INLINE void *fast_malloc_done(gm__arena *arena, const gm__span *span, gm_stream *stream) {
   void *pointer = (void *)(uintptr_t)span->address;
-  if (arena->watched) gm__watch_enter(arena, fast_number(arena, span), stream);
+  if (FAST_UNLIKELY(arena->watched)) gm__watch_enter(arena, fast_number(arena, span), stream);
   gm__arena_unlock(arena);
   return pointer;
 }
 
-/* Entered; left. */
-FAST_APART gm_acquire fast_alloc_told(gm__arena *arena, const gm__span *span, const gm_request *request,
-                                      gm_block *out) {
-  if (arena->watched) gm__watch_enter(arena, fast_number(arena, span), request->stream);
+FAST_APART void *fast_malloc_told(gm__arena *arena, const gm__span *span, gm_stream *stream) {
+  return fast_malloc_done(arena, span, stream);
+}
+
+/* Entered; left. Whoever watches is told. */
+FAST_INLINE gm_acquire fast_alloc_done(gm__arena *arena, const gm__span *span, const gm_request *request,
+                                       gm_block *out) {
+  if (FAST_UNLIKELY(arena->watched)) gm__watch_enter(arena, fast_number(arena, span), request->stream);
   *out = gm__arena_block(arena, fast_number(arena, span));
   gm__arena_unlock(arena);
   return GM_ACQUIRE_OK;
+}
+
+FAST_APART gm_acquire fast_alloc_told(gm__arena *arena, const gm__span *span, const gm_request *request,
+                                      gm_block *out) {
+  return fast_alloc_done(arena, span, request, out);
 }
 
 /* Entered; left. */
@@ -119,11 +128,7 @@ FAST_APART gm_acquire fast_alloc_slow(gm__arena *arena, const gm_request *reques
 FAST_APART gm_acquire fast_alloc_cut(gm__arena *arena, gm__lane *lane, const gm_request *request, gm_block *out) {
   const uint64_t granules = fast_granules(arena, request->bytes);
   const gm__span *span = fast_cut(arena, lane, granules, request->bytes, request->tag);
-  if (FAST_UNLIKELY(!span)) return fast_alloc_slow(arena, request, out);
-  if (FAST_UNLIKELY(arena->watched)) return fast_alloc_told(arena, span, request, out);
-  *out = gm__arena_block(arena, fast_number(arena, span));
-  gm__arena_unlock(arena);
-  return GM_ACQUIRE_OK;
+  return FAST_LIKELY(span) ? fast_alloc_done(arena, span, request, out) : fast_alloc_slow(arena, request, out);
 }
 
 /* Others come often. */
@@ -133,8 +138,7 @@ FAST_APART gm_acquire fast_alloc_by_mutex(gm__arena *arena, const gm_request *re
   if (!lane || !fast_is_plain(arena, request)) return fast_alloc_slow(arena, request, out);
   const uint64_t granules = fast_granules(arena, request->bytes);
   const gm__span *span = fast_quick(arena, lane, granules, request->bytes, request->tag);
-  if (!span) return fast_alloc_cut(arena, lane, request, out);
-  return fast_alloc_told(arena, span, request, out);
+  return span ? fast_alloc_done(arena, span, request, out) : fast_alloc_cut(arena, lane, request, out);
 }
 
 gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *out) {
@@ -169,11 +173,7 @@ FAST_APART void *fast_malloc_left(gm__arena *arena, uint64_t bytes, gm_stream *s
 /* Entered; left. */
 FAST_APART void *fast_malloc_cut(gm__arena *arena, gm__lane *lane, uint64_t bytes, gm_stream *stream) {
   const gm__span *span = fast_cut(arena, lane, fast_granules(arena, bytes), bytes, 0);
-  if (FAST_UNLIKELY(!span)) return fast_malloc_left(arena, bytes, stream);
-  if (FAST_UNLIKELY(arena->watched)) return fast_malloc_told(arena, span, stream);
-  void *pointer = (void *)(uintptr_t)span->address;
-  gm__arena_unlock(arena);
-  return pointer;
+  return FAST_LIKELY(span) ? fast_malloc_done(arena, span, stream) : fast_malloc_left(arena, bytes, stream);
 }
 
 /* Others come often. */
@@ -182,7 +182,7 @@ FAST_APART void *fast_malloc_by_mutex(gm__arena *arena, uint64_t bytes, gm_strea
   gm__lane *lane = gm__arena_lane(arena, stream);
   if (!lane) return fast_malloc_left(arena, bytes, stream);
   const gm__span *span = fast_quick(arena, lane, fast_granules(arena, bytes), bytes, 0);
-  return span ? fast_malloc_told(arena, span, stream) : fast_malloc_cut(arena, lane, bytes, stream);
+  return span ? fast_malloc_done(arena, span, stream) : fast_malloc_cut(arena, lane, bytes, stream);
 }
 
 void *gm_malloc(gm_pool *pool, uint64_t bytes, gm_stream *stream) {
@@ -213,7 +213,8 @@ FAST_APART gm_status fast_free_hole(gm__arena *arena, uint32_t number, gm__lane 
 FAST_INLINE gm_status fast_free_quiet(gm__arena *arena, gm__span *span, uint32_t number, gm__lane *lane,
                                       uint64_t whole) {
   const uint32_t granules = span->granules;
-  gm__give_begin(arena, span, lane, whole);
+  gm__give_time(arena, span, lane);
+  gm__arena_count_back(arena, span, whole);
   if (!gm__give_quick(arena, number, span, lane, granules)) return fast_free_hole(arena, number, lane);
   gm__arena_leave(arena);
   return GM_OK;

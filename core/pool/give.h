@@ -4,10 +4,9 @@
 
 #include "core/pool/hole.h"
 
-/* The live span, of `whole` bytes, is its caller's no more, and of the lane's stream now. */
-static inline void gm__give_begin(gm__arena *arena, gm__span *span, const gm__lane *lane, uint64_t whole) {
+/* The span is freed now, by the lane's stream. */
+static inline void gm__give_time(const gm__arena *arena, gm__span *span, const gm__lane *lane) {
   span->seq = *lane->last_free = gm__order_now(&arena->order);
-  gm__arena_count_back(arena, span, whole);
 }
 
 /* Into a quick list; false: it is too large, or there is no room. */
@@ -25,8 +24,8 @@ static inline bool gm__give(gm__arena *arena, uint32_t number, const gm_stream *
   const uint8_t last = span->lane;
   const bool pending = last != lane->number && last != GM__LANE_IDLE && span->seq > arena->order.slots[last].passed;
   if (__builtin_expect(pending, 0)) return false;
-  if (__builtin_expect(arena->watched, 0)) gm__watch_leave(arena, number, stream);
-  gm__give_begin(arena, span, lane, gm__arena_bytes(arena, span));
+  gm__arena_take_back(arena, span, number, stream);
+  gm__give_time(arena, span, lane);
   if (!gm__give_quick(arena, number, span, lane, span->granules)) gm__hole_give(arena, number, lane);
   return true;
 }

@@ -143,12 +143,16 @@ void gm__lookup_clear(gm__lookup *lookup, const gm_services *services) {
 
 /* ---- by the address of the first byte ---- */
 
-void gm__lookup_insert_slow(gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
-  const lookup_side begins = lookup_begins(lookup, spans), anchors = lookup_anchors(lookup, spans);
-  lookup_put(&begins, number);
-  if (!lookup->inside.slots) return;
+static void lookup_put_inside(gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
+  const lookup_side anchors = lookup_anchors(lookup, spans);
   lookup_put(&anchors, number);
   gm__anchor_levels_add(&lookup->inside.levels, lookup_anchor(lookup, gm__span_at(spans, number)));
+}
+
+void gm__lookup_insert_slow(gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
+  const lookup_side begins = lookup_begins(lookup, spans);
+  lookup_put(&begins, number);
+  if (lookup->inside.slots) lookup_put_inside(lookup, spans, number);
 }
 
 void gm__lookup_remove_slow(gm__lookup *lookup, const gm__spans *spans, uint32_t number) {
@@ -177,12 +181,8 @@ bool gm__lookup_open_inside(gm__lookup *lookup, const gm__spans *spans, uint32_t
   uint32_t *slots = gm__alloc_array(spans->services, (size_t)1 << lookup->bits, sizeof *slots);
   if (!slots) return false;
   lookup->inside = (gm__lookup_inside){.slots = slots, .shift = shift};
-  const lookup_side anchors = lookup_anchors(lookup, spans);
   for (size_t i = 0; i <= lookup->mask; i++) {
-    const uint32_t number = lookup_number(lookup->slots[i]);
-    if (!number) continue;
-    lookup_put(&anchors, number);
-    gm__anchor_levels_add(&lookup->inside.levels, lookup_anchor(lookup, gm__span_at(spans, number)));
+    if (lookup->slots[i]) lookup_put_inside(lookup, spans, lookup_number(lookup->slots[i]));
   }
   return true;
 }
