@@ -7,6 +7,7 @@
 #include "core/pool/quota.h"
 #include "core/pool/record.h"
 #include "core/pool/release.h"
+#include "core/pool/room.h"
 #include "core/pool/serve.h"
 #include "core/pool/supply.h"
 #include "core/pool/tracked.h"
@@ -139,12 +140,6 @@ static gm_status acquire_fresh(gm_pool *pool, const gm__want *want, gm__taken *t
   return status;
 }
 
-/* Set memory free for a request that found none: as much as the cap is short of, or all when the device is full. */
-static bool acquire_make_room(gm_pool *pool, const gm__want *want, gm_status status) {
-  uint64_t pooled = gm__pool_pooled(pool);
-  return gm__supply_trim(pool, status == GM_ERR_OVER_LIMIT ? gm__sub_sat(pooled, want->exact) : 0, UINT64_MAX) > 0;
-}
-
 /* While the engine captures the request's stream nothing may be asked of the driver for it. Asked where a driver's call
  * comes next, so that the way without one stays without. */
 bool gm__acquire_is_captured(const gm__want *want, gm_error *err) {
@@ -161,10 +156,12 @@ static gm_status acquire_bucket(gm_pool *pool, const gm__want *want, gm__taken *
   if (acquire_search(pool, want, pooled_only, taken, answer, block)) return GM_OK;
   if (pooled_only) return GM_ERR_OUT_OF_DEVICE_MEMORY;
   if (gm__acquire_is_captured(want, err)) return GM_ERR_BUSY;
-  gm_status status = acquire_fresh(pool, want, taken, answer, err);
+  gm_status status = gm__room_check(pool, want, err);
+  if (status) return status;
+  status = acquire_fresh(pool, want, taken, answer, err);
   if (!gm__supply_is_shortage(status)) return status;
   if (acquire_search(pool, want, true, taken, answer, block)) return GM_OK;
-  return acquire_make_room(pool, want, status) ? acquire_fresh(pool, want, taken, answer, err) : status;
+  return gm__room_make(pool, want, status) ? acquire_fresh(pool, want, taken, answer, err) : status;
 }
 
 static gm_acquire acquire_refused(gm_pool *pool, const gm__want *want, gm_status status, const gm_error *failure) {
@@ -294,7 +291,7 @@ gm_status gm__pool_alloc_managed(gm_pool *pool, const gm_request *request, gm_bl
   status = gm__quota_claim(pool, want.tag, want.bytes, err);
   if (status) return status;
   status = gm__supply_take(pool, &want, want.exact, &node, &failure);
-  if (gm__supply_is_shortage(status) && acquire_make_room(pool, &want, status)) {
+  if (gm__supply_is_shortage(status) && gm__room_make(pool, &want, status)) {
     status = gm__supply_take(pool, &want, want.exact, &node, &failure);
   }
   if (status) {

@@ -122,8 +122,9 @@ static bool range_furnish(gm_pool *pool, gm__range *range, gm_memory *out_memory
   return false;
 }
 
-gm__range *gm__range_open(gm_pool *pool, gm_memory *out_memory, gm_error *err) {
+gm__range *gm__range_open(gm_pool *pool, uint64_t *mapped_pages, gm_memory *out_memory, gm_error *err) {
   gm__range *range = gm__alloc(pages_services(pool), sizeof *range);
+  if (range) range->mapped_pages = mapped_pages;
   if (range && range_furnish(pool, range, out_memory, err)) return range;
   gm__release(pages_services(pool), range, sizeof *range);
   gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no addresses, or no host memory for a table of them");
@@ -178,26 +179,25 @@ static void pages_give_record(gm__pages *pages, uint32_t number) {
   pages->unused = number;
 }
 
-/* What gm may still take of the device, and of how much. */
-static uint64_t pages_room(gm_pool *pool, bool read_now, uint64_t *out_total) {
+/* What the pool may still take. */
+static uint64_t pages_room(gm_pool *pool) {
   const uint64_t cap = atomic_load_explicit(&pool->max_bytes, memory_order_relaxed);
   const uint64_t claimed = atomic_load_explicit(&pool->claimed, memory_order_relaxed);
-  *out_total = gm__min(cap, pool->device->info.total_bytes ? pool->device->info.total_bytes : UINT64_MAX);
-  return gm__min(gm__sub_sat(cap, claimed), gm__device_room(pool->device, read_now));
+  return gm__min(gm__sub_sat(cap, claimed), gm__device_room(pool->device, false));
 }
 
-/* How many pages a new handle has, of `most` that are wanted. */
+/* How many pages a new handle has, of `most` that are wanted: the 8th power of the share that is left of what the pool
+ * may have at most. */
 static uint32_t pages_size(gm_pool *pool, uint32_t most) {
-  uint64_t total;
-  const uint64_t room = pages_room(pool, false, &total);
-  double share = total == UINT64_MAX || total == 0 ? 1.0 : (double)room / (double)total;
-  if (share > 1.0) share = 1.0;
+  const double held = (double)atomic_load_explicit(&pool->claimed, memory_order_relaxed);
+  const double room = (double)gm__min(pages_room(pool), UINT64_C(1) << 40);
+  double share = room / (room + held + 1);
   share *= share;
   share *= share;
   share *= share;
-  const double bytes = (double)gm__min(room, UINT64_C(1) << 40) / PAGES_ROOM_SHARE * share;
-  const uint64_t held = atomic_load_explicit(&pool->claimed, memory_order_relaxed);
-  const double bound = (double)gm__max(pages_handle_bytes, held / PAGES_HELD_SHARE);
+  const double bytes = room / PAGES_ROOM_SHARE * share;
+  const double bound =
+      held > (double)pages_handle_bytes * PAGES_HELD_SHARE ? held / PAGES_HELD_SHARE : (double)pages_handle_bytes;
   const double pages = (bytes < bound ? bytes : bound) / (double)pool->pages.page_bytes;
   return pages >= most ? most : pages < 1.0 ? 1 : (uint32_t)pages;
 }
@@ -244,7 +244,7 @@ static gm_status pages_create(gm_pool *pool, uint32_t count, uint32_t *out, gm_e
   gm__stats_grow(&pool->stats.reserved_bytes, &pool->stats.peak_reserved_bytes, bytes);
   *out = pages->unused;
   pages->unused = pages->handles[*out].next;
-  pages->handles[*out] = (gm__handle){.native = native, .pages = count};
+  pages->handles[*out] = (gm__handle){.native = native, .pages = count, .made = ++pages->made};
   return GM_OK;
 }
 
@@ -341,6 +341,7 @@ static gm_status pages_map(gm_pool *pool, gm__range *range, uint32_t page, uint3
   }
   handle->first = page;
   for (uint32_t i = 0; i < handle->pages; i++) range->handle_of[page + i] = number;
+  *range->mapped_pages += handle->pages;
   return GM_OK;
 }
 
@@ -360,7 +361,7 @@ gm_status gm__pages_fill(gm_pool *pool, gm__range *range, uint32_t from, uint32_
   return GM_OK;
 }
 
-bool gm__pages_unmap(gm_pool *pool, gm__range *range, uint32_t number) {
+static bool pages_unmap(gm_pool *pool, gm__range *range, uint32_t number) {
   gm__pages *pages = &pool->pages;
   gm__handle *handle = &pages->handles[number];
   const uint64_t bytes = handle->pages * pages->page_bytes;
@@ -370,6 +371,20 @@ bool gm__pages_unmap(gm_pool *pool, gm__range *range, uint32_t number) {
     return false;
   }
   for (uint32_t i = 0; i < handle->pages; i++) range->handle_of[handle->first + i] = 0;
+  *range->mapped_pages -= handle->pages;
+  return true;
+}
+
+bool gm__pages_unmap(gm_pool *pool, gm__range *range, uint32_t number) {
+  if (!pages_unmap(pool, range, number)) return false;
   pages_put_spare(pool, number);
   return true;
+}
+
+void gm__pages_undo(gm_pool *pool, gm__range *range, uint32_t from, uint32_t to, uint64_t since) {
+  for (uint32_t page = from; page < to; page++) {
+    const uint32_t number = range->handle_of[page];
+    if (!number || pool->pages.handles[number].made <= since) continue;
+    if (pages_unmap(pool, range, number)) pages_destroy(pool, number);
+  }
 }

@@ -13,6 +13,7 @@ typedef struct gm__handle {
   uint32_t first;  /* page of the range that it is mapped at */
   uint32_t pages;
   uint32_t next; /* of the spare ones, or of the unused records */
+  uint64_t made; /* the how manieth of the pool */
 } gm__handle;
 
 typedef struct gm__pages {
@@ -24,6 +25,7 @@ typedef struct gm__pages {
   uint32_t capacity;
   uint32_t unused, spare; /* lists; 0: the end */
   _Atomic uint64_t spare_bytes;
+  uint64_t made; /* handles, ever */
 } gm__pages;
 
 /* Addresses, and which handle is behind each page (0: none). */
@@ -33,6 +35,7 @@ typedef struct gm__range {
   bool described;              /* the backend made the memory that stands for it */
   _Atomic bool zeroed;         /* whatever is mapped is filled with zeros then */
   gm_memory memory;            /* what stands for it */
+  uint64_t *mapped_pages;      /* where its owner counts them, under the lock */
   _Atomic uint32_t *handle_of; /* read without the lock, too: of pages that nobody maps or unmaps meanwhile */
 } gm__range;
 
@@ -42,8 +45,9 @@ void gm__pages_clear(gm_pool *pool, gm_close_mode mode);
 /* No range is larger. */
 uint64_t gm__range_most_bytes(const gm_pool *pool);
 
-/* A range of addresses for an arena; NULL: none can be had, and `err` says why. */
-gm__range *gm__range_open(gm_pool *pool, gm_memory *out_memory, gm_error *err);
+/* A range of addresses for an arena, which counts in *mapped_pages how many pages of all its ranges have memory; NULL:
+ * none can be had, and `err` says why. */
+gm__range *gm__range_open(gm_pool *pool, uint64_t *mapped_pages, gm_memory *out_memory, gm_error *err);
 /* Its handles, too, whatever is in it. */
 void gm__range_close(gm_pool *pool, gm__range *range, const gm_memory *memory, gm_close_mode mode);
 
@@ -51,6 +55,10 @@ void gm__range_close(gm_pool *pool, gm__range *range, const gm_memory *memory, g
  * `reach`, then new ones as large as the room allows. On failure some may have been done. The supply layer's answers.
  */
 gm_status gm__pages_fill(gm_pool *pool, gm__range *range, uint32_t from, uint32_t to, uint32_t reach, gm_error *err);
+
+/* Of the pages of [from, to) those whose handles were made after the `since`th leave the range, unused as they are, and
+ * go back to the device. */
+void gm__pages_undo(gm_pool *pool, gm__range *range, uint32_t from, uint32_t to, uint64_t since);
 
 /* The handle leaves its range, where nothing uses it: it is spare from now on. False: the driver refused. */
 bool gm__pages_unmap(gm_pool *pool, gm__range *range, uint32_t handle);

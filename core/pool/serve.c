@@ -5,6 +5,7 @@
 #include "core/pool/acquire.h"
 #include "core/pool/give.h"
 #include "core/pool/growth.h"
+#include "core/pool/room.h"
 
 /* The order in which a request is served: a span that its stream may use at once, from the arena's quick lists and
  * holes; the same after the quick lists were emptied, and after streams were asked how far they are; one of the
@@ -186,16 +187,12 @@ static gm_status serve_grow(gm__arena *arena, const gm__want *want, gm__taken *t
   return beside ? serve_fresh(beside, want, taken, answer, err) : status;
 }
 
-/* Set memory free for a request that found none: as much as the cap is short of, or all when the device is full. */
-static bool serve_make_room(gm_pool *pool, const gm__want *want, gm_status status) {
-  uint64_t pooled = gm__pool_pooled(pool);
-  return gm__supply_trim(pool, status == GM_ERR_OVER_LIMIT ? gm__sub_sat(pooled, want->exact) : 0, UINT64_MAX) > 0;
-}
-
 gm_status gm__serve(gm_pool *pool, const gm__want *want, gm__taken *taken, gm_acquire *out_answer, gm_block *block,
                     gm_error *err) {
   const gm__memory_kind kind = gm__kind_of(&pool->rules, want);
   if (want->exact / pool->rules.granule > UINT32_MAX) {
+    const gm_status status = gm__room_check(pool, want, err);
+    if (status) return status;
     return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, "gm_alloc", "more than a segment of the pool can hold");
   }
   gm__arena *arena = gm__arena_of(pool, &kind);
@@ -205,11 +202,13 @@ gm_status gm__serve(gm_pool *pool, const gm__want *want, gm__taken *taken, gm_ac
     return serve_anywhere(pool, want, taken, out_answer, block) ? GM_OK : GM_ERR_OUT_OF_DEVICE_MEMORY;
   }
   if (gm__acquire_is_captured(want, err)) return GM_ERR_BUSY;
+  gm_status status = gm__room_check(pool, want, err);
+  if (status) return status;
   if (gm__growth_move(arena, want) && serve_pooled(arena, want, false, taken, out_answer, block)) return GM_OK;
-  gm_status status = serve_grow(arena, want, taken, out_answer, err);
+  status = serve_grow(arena, want, taken, out_answer, err);
   if (status == GM_OK || serve_anywhere(pool, want, taken, out_answer, block)) return GM_OK;
   if (!gm__supply_is_shortage(status)) return status;
-  return serve_make_room(pool, want, status) ? serve_grow(arena, want, taken, out_answer, err) : status;
+  return gm__room_make(pool, want, status) ? serve_grow(arena, want, taken, out_answer, err) : status;
 }
 
 /* ---- giving back ---- */

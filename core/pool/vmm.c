@@ -82,6 +82,12 @@ static gm__range *vmm_pages_of(const gm__arena *arena, uint32_t hole, uint64_t *
   return range;
 }
 
+/* Mapped, and nobody's: holes, quick lists, and what is beside them in a page. */
+static uint64_t vmm_unused_bytes(const gm__arena *arena) {
+  const uint64_t in_use = atomic_load_explicit(&arena->tally.in_use, memory_order_relaxed);
+  return gm__sub_sat(arena->mapped_pages * vmm_page(arena), in_use);
+}
+
 uint64_t gm__vmm_idle_bytes(const gm__arena *arena) {
   uint64_t bytes = 0, from, to, pages;
   for (uint32_t hole = vmm_first_idle(arena, vmm_page_bin(arena)); hole; hole = vmm_next_idle(arena, hole)) {
@@ -145,21 +151,26 @@ static uint64_t vmm_reclaim_from(gm__arena *arena, const vmm_choice *choice, uin
   return done;
 }
 
-/* The same of all arenas, that one first, after all streams were asked. */
+/* The same after its streams were asked. */
+static uint64_t vmm_reclaim_tidy(gm__arena *arena, const vmm_choice *choice, uint64_t bytes) {
+  gm__arena_lock(arena);
+  gm__growth_tidy(arena, 0);
+  gm__arena_unlock(arena);
+  if (!gm__vmm_serves(arena)) return 0;
+  const uint64_t done = vmm_reclaim_from(arena, choice, bytes);
+  gm__arena_lock(arena);
+  gm__growth_publish(arena);
+  gm__arena_unlock(arena);
+  return done;
+}
+
+/* The same of all arenas, that one first. */
 static uint64_t vmm_reclaim(gm_pool *pool, const gm__arena *first, uint64_t bytes, uint64_t freed_by) {
   uint64_t done = 0;
   const vmm_choice choice = {.freed_by = freed_by, .most_pages = UINT64_MAX};
   const uint32_t count = atomic_load_explicit(&pool->arena_count, memory_order_acquire);
   for (uint32_t i = 0; i < count && done < bytes; i++) {
-    gm__arena *arena = gm__arena_at(pool, (first->number + i) % count);
-    gm__arena_lock(arena);
-    gm__growth_tidy(arena, 0);
-    gm__arena_unlock(arena);
-    if (!gm__vmm_serves(arena)) continue;
-    done += vmm_reclaim_from(arena, &choice, bytes - done);
-    gm__arena_lock(arena);
-    gm__growth_publish(arena);
-    gm__arena_unlock(arena);
+    done += vmm_reclaim_tidy(gm__arena_at(pool, (first->number + i) % count), &choice, bytes - done);
   }
   return done;
 }
@@ -177,30 +188,51 @@ static uint64_t vmm_longest_gap(const gm__window *window) {
   return longest;
 }
 
-/* Is so much of the arena idle that it should serve elsewhere, in the window? The window itself is AWAY. */
-static bool vmm_is_loose(gm__arena *arena) {
-  gm__arena_lock(arena);
-  const uint64_t idle = gm__vmm_idle_bytes(arena);
-  gm__arena_unlock(arena);
-  return idle > atomic_load_explicit(&arena->tally.in_use, memory_order_relaxed) / VMM_IDLE_SHARE;
+/* Is that more than a hundredth of what the arena has in use, so that it should serve elsewhere? */
+static bool vmm_is_worth(const gm__arena *arena, uint64_t bytes) {
+  return bytes > atomic_load_explicit(&arena->tally.in_use, memory_order_relaxed) / VMM_IDLE_SHARE;
 }
 
-/* Memory behind what the window needs, first of the arena's own that is idle. With what is extra only where nothing is
- * idle. */
+/* Handles of other arenas' become spare, `bytes` of them if there are so many. Who has freed nothing worth it since all
+ * was had that could be is left alone. */
+static uint64_t vmm_reclaim_others(const gm__arena *arena, const vmm_choice *choice, uint64_t bytes) {
+  uint64_t done = 0;
+  gm__arena *other;
+  for (uint32_t i = 0; done < bytes && (other = gm__arena_at(arena->pool, i)); i++) {
+    if (other == arena || !gm__vmm_serves(other)) continue;
+    const uint64_t freed = gm__sub_sat(vmm_unused_bytes(other), other->stuck_bytes);
+    if (freed < vmm_page(other) || !vmm_is_worth(other, freed)) continue;
+    done += vmm_reclaim_tidy(other, choice, bytes - done);
+    other->stuck_bytes = done < bytes ? vmm_unused_bytes(other) : 0;
+  }
+  return done;
+}
+
+/* What is idle serves in the window before more is taken: pages of the arena itself, if they are worth it (the window
+ * itself is AWAY), then those of others. False: there was none. */
+static bool vmm_gather(gm__arena *arena, const gm__window *window) {
+  const vmm_choice choice = {.freed_by = UINT64_MAX, .most_pages = vmm_longest_gap(window)};
+  uint64_t lack = gm__sub_sat(window->unmapped, gm__pages_spare_bytes(arena->pool));
+  gm__arena_lock(arena);
+  const bool loose = vmm_is_worth(arena, gm__vmm_idle_bytes(arena));
+  gm__arena_unlock(arena);
+  if (loose) lack = gm__sub_sat(lack, vmm_reclaim_from(arena, &choice, lack));
+  return (lack && vmm_reclaim_others(arena, &choice, lack + window->extra)) || loose;
+}
+
+/* Memory behind what the window needs. With what is extra only where nothing is idle. On failure there is no more than
+ * before. */
 static gm_status vmm_fill(gm__arena *arena, const gm__window *window, gm_error *err) {
   gm_pool *pool = arena->pool;
   gm__range *range = window->segment->range;
-  uint32_t to = window->reach;
-  if (vmm_is_loose(arena)) {
-    const vmm_choice choice = {.freed_by = UINT64_MAX, .most_pages = vmm_longest_gap(window)};
-    vmm_reclaim_from(arena, &choice, gm__sub_sat(window->unmapped, gm__pages_spare_bytes(pool)));
-    to = window->to;
-  }
+  const uint64_t made = pool->pages.made;
+  const uint32_t to = vmm_gather(arena, window) ? window->to : window->reach;
   gm_status status = gm__pages_fill(pool, range, window->from, to, window->reach, err);
   while (gm__supply_is_shortage(status)) { /* or what is extra is not to be had */
     status = gm__pages_fill(pool, range, window->from, window->to, window->to, err);
     if (!gm__supply_is_shortage(status) || !vmm_reclaim(pool, arena, window->unmapped, UINT64_MAX)) break;
   }
+  if (status != GM_OK) gm__pages_undo(pool, range, window->from, window->reach, made);
   return status;
 }
 
@@ -210,7 +242,7 @@ static gm_status vmm_open_range(gm__arena *arena, gm_error *err) {
   const gm_services *services = arena->spans.services;
   gm_memory memory;
   gm__segment *segment = gm__alloc(services, sizeof *segment);
-  gm__range *range = segment ? gm__range_open(pool, &memory, err) : NULL;
+  gm__range *range = segment ? gm__range_open(pool, &arena->mapped_pages, &memory, err) : NULL;
   gm_status status = range ? gm__supply_enter_range(pool, &memory, segment, err)
                            : GM_ERR_OUT_OF_DEVICE_MEMORY; /* of the kind that is mapped */
   if (status == GM_OK) {

@@ -157,7 +157,7 @@ static void test_pages_of_a_busy_stream_stay(void **state) {
   take(&bench, 12 * MIB, other, GM_ACQUIRE_OVER_LIMIT);
   assert_true(pool_bench_stats(&bench).reserved_bytes >= 10 * MIB);
   gm__null_advance(bench.device->handle, 10 * SECOND);
-  gm_block late = take(&bench, 12 * MIB, other, GM_ACQUIRE_OK);
+  gm_block late = take(&bench, 12 * MIB, other, GM_ACQUIRE_FRESH); /* 2 MiB more */
   give(&bench, &late, NULL);
   pool_bench_ok(gm_stream_close(stream, err));
   pool_bench_ok(gm_stream_close(other, err));
@@ -205,6 +205,56 @@ static void test_a_cap_below_a_page(void **state) {
   gm_block block = take(&bench, 90000, NULL, GM_ACQUIRE_FRESH);
   take(&bench, 20000, NULL, GM_ACQUIRE_OVER_LIMIT);
   assert_int_equal(script.creates, 0);
+  give(&bench, &block, NULL);
+  check_empty(&bench);
+  pool_bench_close(&bench);
+}
+
+/* A cap that is no whole number of pages can be used up all the same. */
+static void test_a_cap_of_broken_pages(void **state) {
+  (void)state;
+  pool_bench bench;
+  bench_open(&bench, "script:capacity=64M", 3 * MIB);
+  gm_block block = take(&bench, 3 * MIB, NULL, GM_ACQUIRE_FRESH);
+  assert_int_equal(pool_bench_stats(&bench).reserved_bytes, 3 * MIB);
+  give(&bench, &block, NULL);
+  block = take(&bench, MIB, NULL, GM_ACQUIRE_OK);
+  give(&bench, &block, NULL);
+  check_empty(&bench);
+  pool_bench_close(&bench);
+}
+
+/* What cannot be had takes nothing from the driver, and nothing that is kept goes back for it. */
+static void test_a_refused_request_moves_nothing(void **state) {
+  (void)state;
+  const struct { uint64_t cap, bytes; } cases[] = {{0, 100 * MIB}, {16 * MIB, 27 * MIB}, {16 * MIB, UINT64_C(1) << 41}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    pool_bench bench;
+    bench_open(&bench, "script:capacity=64M", cases[i].cap);
+    take(&bench, cases[i].bytes, NULL, GM_ACQUIRE_OVER_LIMIT);
+    assert_int_equal(pool_bench_stats(&bench).reserved_bytes, 0);
+    gm_block block = take(&bench, 8 * MIB, NULL, GM_ACQUIRE_FRESH);
+    give(&bench, &block, NULL);
+    const uint64_t creates = script.creates;
+    take(&bench, cases[i].bytes, NULL, GM_ACQUIRE_OVER_LIMIT);
+    assert_int_equal(script.creates, creates);
+    assert_int_equal(script.destroys, 0);
+    check_empty(&bench);
+    pool_bench_close(&bench);
+  }
+}
+
+/* Pages that were mapped for a request which was then refused go back. */
+static void test_a_failed_request_leaves_nothing(void **state) {
+  (void)state;
+  pool_bench bench;
+  bench_open(&bench, "script:capacity=64M", 0);
+  gm_block block = take(&bench, MIB, NULL, GM_ACQUIRE_FRESH);
+  const uint64_t reserved = pool_bench_stats(&bench).reserved_bytes;
+  script.fail_map = script.maps + 3;
+  take(&bench, 24 * MIB, NULL, GM_ACQUIRE_FAILED);
+  assert_true(script.maps == script.fail_map);
+  assert_int_equal(pool_bench_stats(&bench).reserved_bytes, reserved);
   give(&bench, &block, NULL);
   check_empty(&bench);
   pool_bench_close(&bench);
@@ -323,6 +373,53 @@ static void test_pages_of_a_thread_that_ended_serve_others(void **state) {
   pool_bench_close(&bench);
 }
 
+typedef struct hoarder {
+  pool_bench *bench;
+  gm__mutex lock;
+  gm__cond changed;
+  bool done, may_end;
+} hoarder;
+
+static void hoard_and_stay(void *argument) {
+  hoarder *self = argument;
+  hoard(self->bench);
+  gm__mutex_lock(&self->lock);
+  self->done = true;
+  gm__cond_broadcast(&self->changed);
+  while (!self->may_end) gm__cond_wait(&self->changed, &self->lock);
+  gm__mutex_unlock(&self->lock);
+}
+
+/* So does what a thread that goes on does not use, before more is taken. */
+static void test_pages_of_a_thread_that_rests_serve_others(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm__thread thread;
+  bench_open(&bench, "script:capacity=1G", 0);
+  hoarder other = {.bench = &bench};
+  gm__mutex_init(&other.lock);
+  gm__cond_init(&other.changed);
+  gm_block small = take(&bench, 256, NULL, GM_ACQUIRE_FRESH);
+  pool_bench_ok(gm__thread_create(&thread, "hoard", hoard_and_stay, &other, err));
+  gm__mutex_lock(&other.lock);
+  while (!other.done) gm__cond_wait(&other.changed, &other.lock);
+  gm__mutex_unlock(&other.lock);
+  const uint64_t reserved = pool_bench_stats(&bench).reserved_bytes;
+  gm_block block = take(&bench, 20 * MIB, NULL, GM_ACQUIRE_FRESH);
+  assert_true(pool_bench_stats(&bench).reserved_bytes <= reserved + 2 * MIB); /* where its pieces leave a gap */
+  gm__mutex_lock(&other.lock);
+  other.may_end = true;
+  gm__cond_broadcast(&other.changed);
+  gm__mutex_unlock(&other.lock);
+  gm__thread_join(&thread);
+  give(&bench, &block, NULL);
+  give(&bench, &small, NULL);
+  check_empty(&bench);
+  gm__cond_destroy(&other.changed);
+  gm__mutex_destroy(&other.lock);
+  pool_bench_close(&bench);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_blocks_lie_in_one_range),
@@ -331,9 +428,13 @@ int main(void) {
       cmocka_unit_test(test_without_ranges_it_takes_driver_allocations),
       cmocka_unit_test(test_a_block_larger_than_any_range),
       cmocka_unit_test(test_a_cap_below_a_page),
+      cmocka_unit_test(test_a_cap_of_broken_pages),
+      cmocka_unit_test(test_a_refused_request_moves_nothing),
+      cmocka_unit_test(test_a_failed_request_leaves_nothing),
       cmocka_unit_test(test_any_call_fails),
       cmocka_unit_test(test_random_pressure),
       cmocka_unit_test(test_pages_of_a_thread_that_ended_serve_others),
+      cmocka_unit_test(test_pages_of_a_thread_that_rests_serve_others),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
