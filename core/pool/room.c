@@ -32,7 +32,8 @@ gm_status gm__room_check(gm_pool *pool, const gm__want *want, gm_error *err) {
   const uint64_t in_use = gm__sub_sat(reserved, gm__pool_pooled(pool));
   const uint64_t need = gm__add_sat(in_use, want->exact);
   if (need <= room_most(pool, false)) return GM_OK;
-  const uint64_t most = room_most(pool, true);
+  const uint64_t cap = atomic_load_explicit(&pool->max_bytes, memory_order_relaxed);
+  const uint64_t most = need > cap ? cap : room_most(pool, true);
   if (need <= most) return GM_OK;
   return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
                   "%" PRIu64 " bytes beside %" PRIu64 " in use are more than the %" PRIu64
