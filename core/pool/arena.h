@@ -61,7 +61,7 @@ struct gm__arena {
   uint64_t noted;        /* of tally.reclaimable: what the device was told */
   gm__thread_life *life; /* of the thread that it was made for; NULL: nobody's */
   uint64_t mapped_pages; /* of its ranges; this and what follows under the lock of the pool's pages, not the arena's */
-  uint64_t stuck_bytes;  /* of these: not in use, and no handle of use to another arena when one looked last */
+  uint64_t ask_at;       /* how many frees it must have seen before another arena asks it for idle pages again */
 };
 
 /* The arena for requests of that kind by the calling thread: found, taken over, or made. NULL without host memory. */

@@ -13,7 +13,10 @@
  * Pages that lie idle elsewhere are mapped anew before more of them are taken, once they are more than a hundredth of
  * what is in use: below that it is not worth the calls. */
 
-enum { VMM_IDLE_SHARE = 100 };
+enum {
+  VMM_IDLE_SHARE = 100,
+  VMM_ASK_AFTER = 32 /* frees */
+};
 
 static uint64_t vmm_page(const gm__arena *arena) { return arena->pool->pages.page_bytes; }
 
@@ -193,31 +196,37 @@ static bool vmm_is_worth(const gm__arena *arena, uint64_t bytes) {
   return bytes > atomic_load_explicit(&arena->tally.in_use, memory_order_relaxed) / VMM_IDLE_SHARE;
 }
 
-/* Handles of other arenas' become spare, `bytes` of them if there are so many. Who has freed nothing worth it since all
- * was had that could be is left alone. */
+/* Has the arena pages that nobody uses? One that had none left when it was asked is left alone until it has
+ * freed some more. */
+static bool vmm_may_lend(const gm__arena *arena) {
+  const uint64_t unused = vmm_unused_bytes(arena);
+  const uint64_t frees = atomic_load_explicit(&arena->tally.frees, memory_order_relaxed);
+  return gm__vmm_serves(arena) && unused >= vmm_page(arena) && vmm_is_worth(arena, unused) && frees >= arena->ask_at;
+}
+
+/* Handles of other arenas' become spare, `bytes` of them if there are so many. */
 static uint64_t vmm_reclaim_others(const gm__arena *arena, const vmm_choice *choice, uint64_t bytes) {
   uint64_t done = 0;
   gm__arena *other;
   for (uint32_t i = 0; done < bytes && (other = gm__arena_at(arena->pool, i)); i++) {
-    if (other == arena || !gm__vmm_serves(other)) continue;
-    const uint64_t freed = gm__sub_sat(vmm_unused_bytes(other), other->stuck_bytes);
-    if (freed < vmm_page(other) || !vmm_is_worth(other, freed)) continue;
+    if (other == arena || !vmm_may_lend(other)) continue;
     done += vmm_reclaim_tidy(other, choice, bytes - done);
-    other->stuck_bytes = done < bytes ? vmm_unused_bytes(other) : 0;
+    if (atomic_load_explicit(&other->tally.reclaimable, memory_order_relaxed)) continue;
+    other->ask_at = atomic_load_explicit(&other->tally.frees, memory_order_relaxed) + VMM_ASK_AFTER;
   }
   return done;
 }
 
 /* What is idle serves in the window before more is taken: pages of the arena itself, if they are worth it (the window
- * itself is AWAY), then those of others. False: there was none. */
+ * itself is AWAY), then those of others. False: there is none. */
 static bool vmm_gather(gm__arena *arena, const gm__window *window) {
   const vmm_choice choice = {.freed_by = UINT64_MAX, .most_pages = vmm_longest_gap(window)};
-  uint64_t lack = gm__sub_sat(window->unmapped, gm__pages_spare_bytes(arena->pool));
+  uint64_t lack = gm__sub_sat(window->unmapped, gm__pages_spare_within(arena->pool, choice.most_pages));
   gm__arena_lock(arena);
   const bool loose = vmm_is_worth(arena, gm__vmm_idle_bytes(arena));
   gm__arena_unlock(arena);
   if (loose) lack = gm__sub_sat(lack, vmm_reclaim_from(arena, &choice, lack));
-  return (lack && vmm_reclaim_others(arena, &choice, lack + window->extra)) || loose;
+  return (lack && vmm_reclaim_others(arena, &choice, lack + window->extra)) || loose || !lack;
 }
 
 /* Memory behind what the window needs. With what is extra only where nothing is idle. On failure there is no more than
