@@ -1,74 +1,47 @@
 #include "core/pool/pointer.h"
 
-#include <string.h>
-
-#include "core/base/alloc.h"
 #include "core/pool/entry.h"
 
-/* Invariant: `nodes` holds every node with memory behind it, live or pooled, by rising address, and their ranges do not
- * overlap; the parts of a segment are found through it; `anchors` has the same nodes. They change only when memory is
- * taken from or given back to the backend, so that an allocation served from the pool pays nothing for them. */
+/* Invariant: `order` and `anchors` hold every node with memory behind it, live or pooled, and the ranges of no two
+ * overlap; the parts of a segment are found through it. They change only when memory is taken from or given back to the
+ * backend, so that an allocation served from the pool pays nothing for them. */
 
 void gm__pointers_init(gm__pointers *pointers, const gm_services *services) {
-  *pointers = (gm__pointers){.services = services};
+  *pointers = (gm__pointers){.order = {.services = services}};
   gm__map_init(&pointers->anchors, services);
 }
 
 void gm__pointers_clear(gm__pointers *pointers) {
   gm__map_clear(&pointers->anchors);
-  gm__release(pointers->services, pointers->nodes, pointers->capacity * sizeof(gm__node *));
-  gm__pointers_init(pointers, pointers->services);
+  gm__pair_set_close(&pointers->order);
+  pointers->levels = (gm__anchor_levels){0};
 }
 
 static uint64_t pointer_anchor(const gm__node *node) {
   return gm__anchor(node->address, node->address + node->bytes - 1);
 }
 
-/* How many nodes begin at or below `address`. */
-static size_t pointer_place(const gm__pointers *pointers, uint64_t address) {
-  size_t low = 0, high = pointers->count;
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    if (pointers->nodes[middle]->address <= address) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
-
-static bool pointer_reserve(gm__pointers *pointers) {
-  if (pointers->count < pointers->capacity) return true;
-  size_t capacity = pointers->capacity ? pointers->capacity * 2 : 64, size = sizeof(gm__node *);
-  if (!gm__grow(pointers->services, &pointers->nodes, pointers->capacity * size, capacity * size)) return false;
-  pointers->capacity = capacity;
-  return true;
-}
-
-static bool pointer_overlaps(const gm__node *low, const gm__node *high) {
-  return high->address - low->address < low->bytes;
+/* Only the next one on either side can: they do not overlap each other. */
+static bool pointer_overlaps(const gm__pointers *pointers, const gm__node *node) {
+  gm__pair below = {0}, above = {0};
+  gm__pair_set_around(&pointers->order, node->address, 0, &below, &above);
+  const gm__node *low = (const gm__node *)(uintptr_t)below.value;
+  return (low && node->address - low->address < low->bytes) || (above.value && above.key - node->address < node->bytes);
 }
 
 gm_status gm__pointers_insert(gm__pointers *pointers, gm__node *node) {
-  if (!pointer_reserve(pointers)) return GM_ERR_OUT_OF_HOST_MEMORY;
-  size_t at = pointer_place(pointers, node->address);
-  if (node->bytes - 1 > UINT64_MAX - node->address) return GM_ERR_DRIVER;
-  if (at > 0 && pointer_overlaps(pointers->nodes[at - 1], node)) return GM_ERR_DRIVER;
-  if (at < pointers->count && pointer_overlaps(node, pointers->nodes[at])) return GM_ERR_DRIVER;
+  if (node->bytes - 1 > UINT64_MAX - node->address || pointer_overlaps(pointers, node)) return GM_ERR_DRIVER;
   if (gm__map_insert(&pointers->anchors, pointer_anchor(node), (uintptr_t)node)) return GM_ERR_OUT_OF_HOST_MEMORY;
+  if (!gm__pair_set_put(&pointers->order, node->address, (uintptr_t)node)) {
+    gm__map_remove(&pointers->anchors, pointer_anchor(node), NULL);
+    return GM_ERR_OUT_OF_HOST_MEMORY;
+  }
   gm__anchor_levels_add(&pointers->levels, pointer_anchor(node));
-  memmove(&pointers->nodes[at + 1], &pointers->nodes[at], (pointers->count - at) * sizeof(gm__node *));
-  pointers->nodes[at] = node;
-  pointers->count++;
   return GM_OK;
 }
 
 void gm__pointers_remove(gm__pointers *pointers, const gm__node *node) {
-  size_t at = pointer_place(pointers, node->address);
-  if (at == 0 || pointers->nodes[at - 1] != node) return;
-  memmove(&pointers->nodes[at - 1], &pointers->nodes[at], (pointers->count - at) * sizeof(gm__node *));
-  pointers->count--;
+  if (!gm__pair_set_take(&pointers->order, node->address, (uintptr_t)node)) return; /* it overlapped another */
   gm__map_remove(&pointers->anchors, pointer_anchor(node), NULL);
   gm__anchor_levels_remove(&pointers->levels, pointer_anchor(node));
 }

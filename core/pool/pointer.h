@@ -1,16 +1,16 @@
-/* Addresses of a pool's memory, for look-ups by pointer. Externally synchronised (the pool's lock). */
+/* Addresses of a pool's memory, for look-ups by pointer. Steps: at most the logarithm of how many there are. Externally
+ * synchronised (the pool's lock). */
 #ifndef GM_CORE_POOL_POINTER_H
 #define GM_CORE_POOL_POINTER_H
 
 #include "core/algo/anchor.h"
+#include "core/algo/pair_set.h"
 #include "core/base/map.h"
 #include "core/pool/node.h"
 
 typedef struct gm__pointers {
-  const gm_services *services;
-  gm__node **nodes; /* by rising address */
-  size_t count, capacity;
-  gm__map anchors; /* of their bytes (anchor.h), to the node */
+  gm__pair_set order; /* (address, node) */
+  gm__map anchors;    /* of their bytes (anchor.h), to the node */
   gm__anchor_levels levels;
 } gm__pointers;
 
