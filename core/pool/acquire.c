@@ -60,8 +60,8 @@ static gm__node *acquire_scan(gm_pool *pool, const gm__want *want, int slot, gm_
   return NULL;
 }
 
-/* A pooled node for the request, ordered and pulled; NULL if there is none. Asks the driver only when nothing serves
- * at once. `others`: blocks of other streams with a wait, too. With the lock. */
+/* A pooled node for the request, ordered; NULL if there is none. Asks the driver only when nothing serves at once.
+ * `others`: blocks of other streams with a wait, too. With the lock. */
 static gm__node *acquire_pooled(gm_pool *pool, const gm__want *want, int slot, bool others, gm_acquire *out) {
   uint64_t pending = 0;
   gm__order_verdict verdict = GM__ORDER_READY, worst = others ? GM__ORDER_OTHERS_WAIT : GM__ORDER_OWN_WAIT;
@@ -72,24 +72,21 @@ static gm__node *acquire_pooled(gm_pool *pool, const gm__want *want, int slot, b
     if (!node) node = acquire_scan(pool, want, slot, GM__ORDER_OWN_WAIT, &pending, &verdict);
     if (!node && others) node = acquire_scan(pool, want, slot, worst, &pending, &verdict);
   }
-  if (!node || !acquire_order(pool, want, slot, node, verdict, out)) return NULL;
-  gm__pool_pull(pool, node);
-  pool->buckets.classes[node->size_class].served++;
-  return node;
+  return node && acquire_order(pool, want, slot, node, verdict, out) ? node : NULL;
 }
 
-static void acquire_count(gm_pool *pool, const gm__want *want, const gm__node *node, bool fresh) {
+static void acquire_count(gm_pool *pool, const gm__want *want, const gm__taken *taken, bool fresh) {
+  const gm__node *node = taken->node;
   gm__stats *stats = &pool->stats;
   gm__stats_grow(&stats->in_use_bytes, &stats->peak_in_use_bytes, node->bytes);
   gm__stats_grow(&stats->requested_bytes, &stats->peak_requested_bytes, want->bytes);
-  bool same_order = node->freed_on == (want->stream ? want->stream->id : 0);
-  bool same_stream = want->stream && same_order;
-  gm__stats_count(fresh ? &stats->misses : same_stream ? &stats->stream_hits : &stats->global_hits, 1);
-  if (!fresh && !same_order) gm__stats_count(&stats->global_cache_hits, 1);
+  gm__stats_count(fresh ? &stats->misses : taken->same_stream ? &stats->stream_hits : &stats->global_hits, 1);
+  if (taken->from_all) gm__stats_count(&stats->global_cache_hits, 1);
 }
 
 /* The node is the caller's now. With the lock. */
-static void acquire_record(gm_pool *pool, const gm__want *want, gm__node *node, bool fresh, gm_block *out) {
+static void acquire_record(gm_pool *pool, const gm__want *want, const gm__taken *taken, bool fresh, gm_block *out) {
+  gm__node *node = taken->node;
   node->requested = want->bytes;
   node->tag = want->tag;
   node->asked_on = want->stream ? want->stream->id : 0;
@@ -97,7 +94,7 @@ static void acquire_record(gm_pool *pool, const gm__want *want, gm__node *node, 
   node->state = GM__NODE_LIVE;
   node->check++;
   pool->live++;
-  acquire_count(pool, want, node, fresh);
+  acquire_count(pool, want, taken, fresh);
   gm__record_enter(pool, node);
   *out = gm__node_block(node);
 }
@@ -112,6 +109,15 @@ static void acquire_describe(gm__taken *taken, gm__node *node) {
       .node = node, .memory = node->memory, .offset = node->offset, .address = node->address, .bytes = node->bytes};
 }
 
+/* The pooled node is in its bucket no more. */
+static void acquire_pull(gm_pool *pool, const gm__want *want, gm__node *node, gm__taken *taken) {
+  acquire_describe(taken, node);
+  taken->same_stream = want->stream && node->freed_on == want->stream->id;
+  taken->from_all = node->idle || !taken->same_stream;
+  gm__pool_pull(pool, node);
+  pool->buckets.classes[node->size_class].served++;
+}
+
 /* Pooled memory for the request, AWAY; or handed out already, if it is direct. */
 static bool acquire_search(gm_pool *pool, const gm__want *want, bool others, gm__taken *taken, gm_acquire *out,
                            gm_block *block) {
@@ -119,9 +125,9 @@ static bool acquire_search(gm_pool *pool, const gm__want *want, bool others, gm_
   int slot = gm__order_slot_of(&pool->order, want->stream);
   gm__node *node = acquire_pooled(pool, want, slot, others, out);
   if (node) {
-    acquire_describe(taken, node);
+    acquire_pull(pool, want, node, taken);
     taken->done = acquire_is_direct(pool, want);
-    if (taken->done) acquire_record(pool, want, node, false, block);
+    if (taken->done) acquire_record(pool, want, taken, false, block);
   }
   gm__mutex_unlock(&pool->lock);
   return node != NULL;
@@ -196,7 +202,7 @@ void gm__acquire_hand_out(gm_pool *pool, const gm__want *want, const gm__taken *
     return;
   }
   gm__mutex_lock(&pool->lock);
-  acquire_record(pool, want, taken->node, fresh, out);
+  acquire_record(pool, want, taken, fresh, out);
   const bool tracked = gm__pool_tracks(pool);
   gm__mutex_unlock(&pool->lock);
   if (tracked) gm__tracked_enter(pool, out);

@@ -85,7 +85,7 @@ static uint32_t serve_search(gm__arena *arena, const gm__want *want, bool others
   const uint32_t hole = serve_find(arena, want, slot, others, &verdict);
   if (!hole) return 0;
   number = gm__hole_carve(arena, want, hole);
-  found->from_hole = true;
+  found->from_all = true;
   found->same_stream = slot != GM__ORDER_HOST && gm__arena_span(arena, number)->lane == slot;
   if (serve_order(arena, want, slot, number, verdict, answer)) {
     gm__lookup_insert(&arena->lookup, &arena->spans, number);
@@ -114,7 +114,7 @@ static void serve_record(const gm__taken *taken, const gm__want *want, bool fres
   gm__arena *arena = taken->arena;
   gm__tally *tally = &arena->tally;
   gm__tally_add(fresh ? &tally->misses : taken->same_stream ? &tally->stream_hits : &tally->global_hits, 1);
-  if (taken->from_hole) gm__tally_add(&tally->hole_hits, 1);
+  if (taken->from_all) gm__tally_add(&tally->hole_hits, 1);
   gm__arena_hand_out(arena, gm__arena_span(arena, taken->span), want->bytes, want->tag,
                      gm__arena_request_lane(arena, want->stream));
   if (arena->watched) gm__watch_enter(arena, taken->span, want->stream);

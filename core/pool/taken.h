@@ -12,7 +12,7 @@ typedef struct gm__taken {
   bool done;        /* handed out already */
   bool same_stream; /* pooled, and freed last on the request's stream */
   bool zeroed;      /* all of it is 0, and nobody has had it */
-  bool from_hole;   /* of a span: not out of a quick list */
+  bool from_all;    /* pooled, and not in what the request's own stream keeps (cache.h) */
   gm_memory memory; /* where it lies, from `offset` on */
   uint64_t offset, address, bytes;
 } gm__taken;

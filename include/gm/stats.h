@@ -30,7 +30,7 @@ GM_BEGIN_DECLS
   X(global_hits, "allocations served by memory last freed on another stream, or by the host")  \
   X(misses, "allocations that went to the backend")                                            \
   X(local_cache_hits, "hits in what the request's own stream keeps: blocks of that very size") \
-  X(global_cache_hits, "hits in what the pool keeps for all: holes, blocks of other streams")  \
+  X(global_cache_hits, "hits in what is kept for all: holes, idle or other streams' blocks")   \
   X(failures, "allocations that found no memory")                                              \
   X(over_limit, "allocations refused by a limit of gm")                                        \
   X(waits, "allocations that came with, or inserted, a wait")                                  \
