@@ -86,10 +86,15 @@ GM_API gm_status gm_pool_destroy(gm_pool *pool, gm_error *err);
 GM_API gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *out);
 
 /* Give back in that stream's order: work already submitted there may still use the block. NULL: host order, nothing
- * uses it any more. A checked pool answers INVALID_ARGUMENT to a double, foreign or altered block and damages nothing;
- * an unchecked one refuses what its look-up cannot find, the rest is the caller's bug. BUSY: the block is mapped;
- * or the stream is being captured, and the block is imported, 64 others use the pool already, or there is no host
- * memory to note the stream. DAMAGED: it is freed, and was found damaged (gm/debug.h). */
+ * uses it any more. INVALID_ARGUMENT, and nothing changes: the stream is another device's; `node` and `check` name no
+ * live block (freed before, of another pool, made up); or `address`, `bytes` or `memory` are not as they were handed
+ * out. Of a block that is a part of a segment (best_fit) all five are compared, checked or not, and in a pool with
+ * guards of every block. Of a driver allocation of its own (each block of a bucket pool; wrapped, imported and managed
+ * ones of any pool) an unchecked pool compares `node` and `check` alone and frees the block that they name: to alter
+ * the other three, or to pass a block that was made up or is another pool's and has the numbers of a live one, is the
+ * caller's bug. BUSY: the block is mapped; or the stream is being captured, and the block is imported, 64 others use
+ * the pool already, or there is no host memory to note the stream. DAMAGED: it is freed, and was found damaged
+ * (gm/debug.h). FORKED. */
 GM_API gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream);
 
 /* The block is also used on `stream` by work submitted before this call or before gm_free: its reuse waits for that.
@@ -148,7 +153,9 @@ GM_API gm_status gm_block_memory(gm_pool *pool, const gm_block *block, gm_memory
  * point has not passed stay. */
 GM_API uint64_t gm_pool_trim(gm_pool *pool, uint64_t keep_bytes);
 
-/* Change the cap (0: by configuration); what is already out stays. */
+/* Change the cap (0: by configuration); what is already out stays. Where neither memory_fraction nor min_free_bytes is
+ * set, the documents advise 70 % of the device's memory: it leaves about 30 % to the driver, the display and other
+ * processes. */
 GM_API gm_status gm_pool_set_max_bytes(gm_pool *pool, uint64_t bytes, gm_error *err);
 
 /* Foreign memory held beside the pool counts in its statistics and limits: `bytes` taken (positive) or given back.
