@@ -245,7 +245,7 @@ static double group_least(const harness_allocator *allocator, const char *trace)
     return (double)NAN;
   }
   double live = harness_figure(&figures, "peak_live"), reserved = harness_figure(&figures, "reserved_cold");
-  replay_min_capacity(group_try, &attempt, (uint64_t)live, (uint64_t)reserved, &least, &err);
+  replay_min_capacity(group_try, &attempt, (uint64_t)live, (uint64_t)reserved, UINT64_MAX, &least, &err);
   return least ? (double)(((least + (1 << 20) - 1) >> 20) << 20) / live : (double)NAN;
 }
 

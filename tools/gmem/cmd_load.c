@@ -1,10 +1,10 @@
 /* gmem load: a model's tensors into memory of a device (F44, F45). */
 #include "gm/load.h"
-#include "gm/record.h"
 #include "tools/gmem/args.h"
 #include "tools/gmem/command.h"
 #include "tools/gmem/output.h"
 #include "tools/gmem/progress.h"
+#include "tools/gmem/record_file.h"
 #include "tools/gmem/session.h"
 #include "tools/gmem/table.h"
 
@@ -70,17 +70,18 @@ static gm_status load_run(session *self, const gm_model *model, const load_argum
   gm_load_params params = {
       .struct_size = sizeof params, .path = arguments->path, .verify = arguments->verify, .progress = load_progress};
   gm_loaded_model *loaded = NULL;
+  record_file file;
   gm_status status = session_begin(self, NULL, err);
   if (status == GM_OK) status = session_open(self, &arguments->choice, gm_model_tensor_bytes(model), err);
   if (status == GM_OK) status = gm_pool_create(self->device, NULL, &self->pool, err);
-  if (status == GM_OK && arguments->record) status = gm_pool_record_begin(self->pool, arguments->record, err);
+  if (status == GM_OK && arguments->record) {
+    status = record_file_begin(&file, self->pool, arguments->record, arguments->model, err);
+  }
   const bool recorded = status == GM_OK && arguments->record;
   if (status == GM_OK) status = gm_model_load(model, self->pool, &params, &loaded, result, err);
   progress_clear();
   gm_loaded_model_release(loaded, NULL);
-  if (!recorded) return status;
-  const gm_status ended = gm_pool_record_end(self->pool, NULL, status == GM_OK ? err : NULL);
-  return status == GM_OK ? ended : status;
+  return recorded ? record_file_end(&file, self->pool, status, NULL, err) : status;
 }
 
 /* ---- what it was ---- */

@@ -4,11 +4,12 @@
 #include <string.h>
 
 #include "gm/config.h"
-#include "gm/record.h"
+#include "gm/size.h"
 #include "tools/gmem/args.h"
 #include "tools/gmem/command.h"
 #include "tools/gmem/output.h"
 #include "tools/gmem/progress.h"
+#include "tools/gmem/record_file.h"
 #include "tools/gmem/replay_capacity.h"
 #include "tools/gmem/replay_run.h"
 #include "tools/gmem/session.h"
@@ -99,7 +100,8 @@ static const struct argp_option replay_options[] = {
     {"touch", REPLAY_TOUCH, NULL, 0, "Write every block; that time is not counted", 0},
     {"threads", REPLAY_THREADS, "N", 0, "So many threads replay, each its own copy, on one pool (default: 1)", 0},
     {"no-vmm", REPLAY_NO_VMM, NULL, 0, "Driver allocations only, also where the device maps pages", 0},
-    {"record", REPLAY_RECORD, "FILE", 0, "Record what the pool does in all runs, as a trace (packed: .gz)", 0},
+    {"record", REPLAY_RECORD, "FILE", 0,
+     "Record, as a trace, what the pool does in all runs and in that for p99_ns (packed: .gz)", 0},
     ARGS_JSON_OPTION,
     {0}};
 
@@ -129,6 +131,7 @@ typedef struct replay_view {
   size_t events;
   replay_result result;
   uint64_t min_capacity; /* 0: not asked for, or none found */
+  char no_capacity[128]; /* why none was found; "": not asked for, or one was */
   gm_recording recording;
 } replay_view;
 
@@ -151,6 +154,7 @@ static void replay_json(json_writer *out, const replay_view *view) {
   } else {
     writer_null(out, "min_capacity_bytes");
   }
+  writer_text_or_null(out, "min_capacity_reason", view->no_capacity);
   if (view->arguments->record) {
     writer_u64(out, "recorded_events", view->recording.allocs + view->recording.frees);
   } else {
@@ -198,6 +202,11 @@ static void replay_text(FILE *file, const replay_view *view) {
   replay_text_pair(&rows, "driver allocations, last run", result->driver_allocs_warm);
   replay_text_pair(&rows, "found no memory", result->failed);
   if (view->min_capacity) replay_text_bytes(&rows, "smallest capacity", view->min_capacity);
+  if (view->no_capacity[0]) {
+    table_row(&rows);
+    table_cell(&rows, "smallest capacity");
+    table_cell(&rows, "none: %s", view->no_capacity);
+  }
   if (view->arguments->record) {
     replay_text_pair(&rows, "recorded events", view->recording.allocs + view->recording.frees);
   }
@@ -216,6 +225,7 @@ static gm_status replay_try(void *user, uint64_t capacity, bool *out_enough, gm_
   replay_result result = {.failed = 0};
   session self = {.ctx = NULL};
   params.runs = 1;
+  params.tail = false;
   gm_status status = replay_open(&self, attempt->arguments, capacity, err);
   if (status == GM_OK) status = gm_config_set(self.ctx, "memory_fraction", "1", err);
   if (status == GM_OK) status = gm_config_set(self.ctx, "min_free_bytes", "0", err);
@@ -228,23 +238,61 @@ static gm_status replay_try(void *user, uint64_t capacity, bool *out_enough, gm_
   return closing.status;
 }
 
-static gm_status replay_bisect(const replay_events *events, replay_view *view, gm_error *err) {
+/* What a pool that may take all of the device can have now; on null, where the size of the device is what is looked
+ * for, the largest that there is. */
+static uint64_t replay_room(session *self, const replay_view *view) {
+  gm_memory_info memory = {.struct_size = sizeof memory};
+  if (strcmp(view->info.backend, "null") == 0) return UINT64_C(1) << 50;
+  if (gm_device_memory_info(self->device, &memory, NULL) != GM_OK) return UINT64_MAX;
+  if (memory.free_bytes == GM_UNKNOWN_BYTES) return memory.total_bytes;
+  return memory.free_bytes;
+}
+
+static void replay_say_none(replay_view *view, uint64_t floor, uint64_t room) {
+  char needed[16], there[16];
+  const bool too_large = floor > room, by_room = room / REPLAY_CAPACITY_TIMES <= floor;
+  gm_format_bytes(floor, needed, sizeof needed);
+  gm_format_bytes(room, there, sizeof there);
+  if (too_large) {
+    snprintf(view->no_capacity, sizeof view->no_capacity, "%s are live at once, the device has room for %s", needed,
+             there);
+  } else if (by_room) {
+    snprintf(view->no_capacity, sizeof view->no_capacity, "the %s that the device has room for are not enough", there);
+  } else {
+    snprintf(view->no_capacity, sizeof view->no_capacity, "%d times what is live at once (%s) is not enough",
+             REPLAY_CAPACITY_TIMES, needed);
+  }
+}
+
+/* The pool that was timed gives way first: on a device with memory it holds what the others look for. */
+static gm_status replay_bisect(session *self, const replay_events *events, replay_view *view, gm_error *err) {
   replay_attempt attempt = {view->arguments, events};
   const gm_stats *stats = &view->result.stats;
-  return replay_min_capacity(replay_try, &attempt, stats->peak_requested_bytes, stats->peak_reserved_bytes,
-                             &view->min_capacity, err);
+  uint64_t floor = events->peak_live_bytes;
+  if (floor == 0) {
+    snprintf(view->no_capacity, sizeof view->no_capacity, "the trace allocates nothing");
+    return GM_OK;
+  }
+  if (stats->peak_requested_bytes > floor) floor = stats->peak_requested_bytes; /* several threads */
+  gm_status status = gm_pool_destroy(self->pool, err);
+  if (status != GM_OK) return status;
+  self->pool = NULL;
+  const uint64_t room = replay_room(self, view);
+  status = replay_min_capacity(replay_try, &attempt, floor, stats->peak_reserved_bytes, room, &view->min_capacity, err);
+  if (status == GM_OK && view->min_capacity == 0) replay_say_none(view, floor, room);
+  return status;
 }
 
 /* A recording that was begun is ended, whatever the run came to. */
 static gm_status replay_timed(gm_pool *pool, const replay_events *events, replay_view *view, gm_error *err) {
   const char *record = view->arguments->record;
-  gm_status status = record ? gm_pool_record_begin(pool, record, err) : GM_OK;
+  record_file file;
+  gm_status status = record ? record_file_begin(&file, pool, record, view->arguments->trace, err) : GM_OK;
   if (status != GM_OK) return status;
   status = replay_run(pool, events, &view->arguments->params, &view->result, err);
   if (!record) return status;
   view->recording.struct_size = sizeof view->recording;
-  const gm_status ended = gm_pool_record_end(pool, &view->recording, status == GM_OK ? err : NULL);
-  return status == GM_OK ? ended : status;
+  return record_file_end(&file, pool, status, &view->recording, err);
 }
 
 static gm_status replay_work(session *self, replay_view *view, gm_error *err) {
@@ -260,7 +308,7 @@ static gm_status replay_work(session *self, replay_view *view, gm_error *err) {
     view->strategy = gm_pool_strategy(self->pool);
     status = replay_timed(self->pool, &events, view, err);
   }
-  if (status == GM_OK && arguments->min_capacity && events.allocs > 0) status = replay_bisect(&events, view, err);
+  if (status == GM_OK && arguments->min_capacity) status = replay_bisect(self, &events, view, err);
   replay_events_free(&events);
   return status;
 }
@@ -289,7 +337,7 @@ int command_replay(int argc, char **argv) {
                                    .doc =
                                        "Replay a gmtrace file, plain or .gz, on a pool of a device and say how long "
                                        "it took and what was reserved. Memory is not touched unless asked."};
-  replay_arguments arguments = {.strategy = GM_STRATEGY_AUTO, .params = {.runs = 3, .threads = 1}};
+  replay_arguments arguments = {.strategy = GM_STRATEGY_AUTO, .params = {.runs = 3, .threads = 1, .tail = true}};
   args_parse(&argp, 0, argc, argv, &arguments);
   output out;
   output_begin(&out, argv[0], arguments.json);

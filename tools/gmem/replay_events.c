@@ -55,6 +55,17 @@ static bool events_add(replay_events *events, const gm_trace_event *event) {
   return true;
 }
 
+static uint64_t events_peak(const replay_events *events) {
+  uint64_t live = 0, peak = 0;
+  for (size_t i = 0; i < events->count; i++) {
+    const replay_event *event = &events->list[i];
+    if (!event->is_free && event->bytes > UINT64_MAX - live) return UINT64_MAX;
+    live = event->is_free ? live - event->bytes : live + event->bytes;
+    if (live > peak) peak = live;
+  }
+  return peak;
+}
+
 gm_status replay_events_read(const char *path, replay_events *out, gm_error *err) {
   *out = (replay_events){.streams = 1};
   gm_trace *trace = NULL;
@@ -66,6 +77,7 @@ gm_status replay_events_read(const char *path, replay_events *out, gm_error *err
     if (status == GM_OK && !events_add(out, &event)) status = events_no_memory(path, err);
   }
   gm_trace_close(trace);
+  out->peak_live_bytes = events_peak(out);
   return status;
 }
 

@@ -18,6 +18,7 @@ typedef struct replay_events {
   size_t count;
   uint64_t *ids; /* of the allocations, rising */
   uint32_t allocs;
+  uint64_t peak_live_bytes;
   uint32_t streams; /* highest stream number + 1; 1 for an empty trace */
 } replay_events;
 

@@ -192,7 +192,7 @@ gm_status replay_run(gm_pool *pool, const replay_events *events, const replay_pa
   gm_status status = replay_create_streams(&crew, err);
   if (status == GM_OK) status = replay_create_workers(&crew, err);
   if (status == GM_OK) status = replay_runs(&crew, out, err);
-  if (status == GM_OK) status = replay_tail(&crew, out, err);
+  if (status == GM_OK && params->tail) status = replay_tail(&crew, out, err);
   progress_clear();
   return replay_dismiss(&crew, status, err);
 }

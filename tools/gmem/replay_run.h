@@ -11,11 +11,12 @@ typedef struct replay_params {
   uint32_t runs;
   uint32_t threads; /* each replays a copy of its own, on streams of its own */
   bool touch;       /* write every block when it is handed out */
+  bool tail;        /* one more run, for p99_ns */
 } replay_params;
 
 typedef struct replay_result {
   double ns_per_event; /* of the last run: its time divided by the events of one thread */
-  double p99_ns;       /* of single events, in one more run; without touching */
+  double p99_ns;       /* of single events, in one more run, else 0; without touching */
   uint64_t failed;     /* allocations that found no memory, in the run that had most */
   uint64_t driver_allocs_cold;
   uint64_t driver_allocs_warm;
