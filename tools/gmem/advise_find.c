@@ -6,23 +6,28 @@
 #include <string.h>
 
 #include "gm/size.h"
+#include "tools/gmem/replay_capacity.h"
 
 enum { FIND_DRIVER_CALLS = 4, FIND_PERCENT = 5, FIND_SHARE = 8, FIND_SEGMENT = 2 * 1024 * 1024 };
 
 typedef struct finder {
   const replay_events *events;
-  uint64_t capacity;
+  const advise_target *target;
   advise_report *report;
 } finder;
 
 static gm_status find_try(const finder *self, const advise_settings *settings, advise_result *out, gm_error *err) {
-  return advise_trial(self->events, self->capacity, settings, out, err);
+  return advise_trial(self->events, self->target, settings, out, err);
 }
 
 static const char *find_set(const char *value) { return value[0] ? value : NULL; }
 
 static advise_settings find_settings(const advise_report *report) {
-  return (advise_settings){find_set(report->strategy), find_set(report->warm_up), find_set(report->max_pool_bytes)};
+  return (advise_settings){.strategy = find_set(report->strategy),
+                           .memory_fraction = find_set(report->memory_fraction),
+                           .min_free_bytes = find_set(report->min_free_bytes),
+                           .warm_up = find_set(report->warm_up),
+                           .max_pool_bytes = find_set(report->max_pool_bytes)};
 }
 
 /* Whole MiB, rounded up: what a setting says. */
@@ -39,16 +44,30 @@ static advise_item *find_add(advise_report *report, const char *what) {
   return item;
 }
 
+/* Calls to the driver, in the run and before it. */
+static void find_calls(char *text, size_t capacity, const advise_result *before, const advise_result *after) {
+  char warming[80] = "", were[32] = "";
+  if (before->warm_up_allocs && before->warm_up_allocs != after->warm_up_allocs) {
+    snprintf(were, sizeof were, ", were %llu", (unsigned long long)before->warm_up_allocs);
+  }
+  if (before->warm_up_allocs || after->warm_up_allocs) {
+    snprintf(warming, sizeof warming, ", and %llu while warming up%s", (unsigned long long)after->warm_up_allocs, were);
+  }
+  snprintf(text, capacity, "driver allocations %llu, were %llu%s", (unsigned long long)after->driver_allocs,
+           (unsigned long long)before->driver_allocs, warming);
+}
+
 /* How the replay with the setting differs from the one without. */
 static void find_gain(advise_item *item, const advise_result *before, const advise_result *after) {
-  char from[16], to[16];
+  char calls[160], from[16], to[16], failed[80] = "";
+  find_calls(calls, sizeof calls, before, after);
   gm_format_bytes(before->stats.peak_reserved_bytes, from, sizeof from);
   gm_format_bytes(after->stats.peak_reserved_bytes, to, sizeof to);
-  int length = snprintf(item->gain, sizeof item->gain, "driver allocations %llu, were %llu; peak reserved %s, was %s",
-                        (unsigned long long)after->driver_allocs, (unsigned long long)before->driver_allocs, to, from);
-  if (!before->failed || length < 0) return;
-  snprintf(item->gain + length, sizeof item->gain - (size_t)length, "; found no memory %llu, were %llu",
-           (unsigned long long)after->failed, (unsigned long long)before->failed);
+  if (before->failed) {
+    snprintf(failed, sizeof failed, "; found no memory %llu, were %llu", (unsigned long long)after->failed,
+             (unsigned long long)before->failed);
+  }
+  snprintf(item->gain, sizeof item->gain, "%s; peak reserved %s, was %s%s", calls, to, from, failed);
 }
 
 static const gm_advice *find_rule(const gm_advice *rules, size_t count, gm_advice_kind kind) {
@@ -80,13 +99,91 @@ static gm_status find_strategy(const finder *self, const gm_advice *coalesce, gm
     report->after = result;
     snprintf(report->strategy, sizeof report->strategy, "%s", names[i]);
   }
-  if (!coalesce && !report->strategy[0]) return GM_OK;
+  if (!report->strategy[0]) return GM_OK;
   advise_item *item = find_add(report, coalesce ? "coalesce" : "strategy");
   snprintf(item->why, sizeof item->why, "%s", coalesce ? coalesce->why : "another strategy packs this run tighter");
-  snprintf(item->gain, sizeof item->gain, "none: no strategy packs this run tighter in a replay");
-  if (!report->strategy[0]) return GM_OK;
   snprintf(item->setting, sizeof item->setting, "allocation_strategy = %s", report->strategy);
   find_gain(item, &report->before, &report->after);
+  return GM_OK;
+}
+
+/* ---- more of the device ---- */
+
+/* Keep the value if fewer requests find no memory with it. */
+static gm_status find_share(const finder *self, const char *key, const char *value, char *kept, size_t capacity,
+                            const char *why, gm_error *err) {
+  advise_report *report = self->report;
+  const advise_result before = report->after;
+  advise_result result;
+  if (before.failed == 0) return GM_OK;
+  snprintf(kept, capacity, "%s", value);
+  const advise_settings settings = find_settings(report);
+  const gm_status status = find_try(self, &settings, &result, err);
+  if (status != GM_OK || result.failed >= before.failed) {
+    kept[0] = '\0';
+    return status;
+  }
+  advise_item *item = find_add(report, key);
+  snprintf(item->why, sizeof item->why, "%llu requests find no memory, and %s", (unsigned long long)before.failed, why);
+  snprintf(item->setting, sizeof item->setting, "%s = %s", key, value);
+  find_gain(item, &before, &result);
+  report->after = result;
+  return GM_OK;
+}
+
+static gm_status find_shares(const finder *self, gm_error *err) {
+  advise_report *report = self->report;
+  const gm_status status =
+      find_share(self, "memory_fraction", "1", report->memory_fraction, sizeof report->memory_fraction,
+                 "gm takes no more than 0.9 of the device unless told so", err);
+  if (status != GM_OK) return status;
+  return find_share(self, "min_free_bytes", "0", report->min_free_bytes, sizeof report->min_free_bytes,
+                    "gm keeps some of the device free for others unless told not to", err);
+}
+
+/* ---- a larger device ---- */
+
+typedef struct find_attempt {
+  const finder *finder;
+  advise_settings settings;
+} find_attempt;
+
+/* On addresses without memory, and with pages or without as on the device that is advised for. */
+static gm_status find_try_capacity(void *user, uint64_t capacity, bool *out_enough, gm_error *err) {
+  const find_attempt *attempt = user;
+  const finder *self = attempt->finder;
+  const advise_target target = {.choice = {.backend = "null"}, .capacity = capacity, .no_vmm = !self->report->mapped};
+  advise_result result = {.failed = 1};
+  const gm_status status = advise_trial(self->events, &target, &attempt->settings, &result, err);
+  *out_enough = result.failed == 0;
+  return status;
+}
+
+static gm_status find_capacity(const finder *self, gm_error *err) {
+  static const uint64_t most = UINT64_C(1) << 50; /* of a null device */
+  advise_report *report = self->report;
+  const uint64_t live = report->profile.peak_live_bytes;
+  const uint64_t device = self->target->capacity ? self->target->capacity : report->info.total_bytes;
+  const bool too_small = device && device < live;
+  find_attempt attempt = {self, find_settings(report)};
+  char needed[16], there[16];
+  if (report->after.failed == 0) return GM_OK;
+  const gm_status status = replay_min_capacity(find_try_capacity, &attempt, live, live + live / FIND_SHARE, most,
+                                               &report->least_capacity, err);
+  if (status != GM_OK) return status;
+  advise_item *item = find_add(report, "capacity");
+  gm_format_bytes(live, needed, sizeof needed);
+  gm_format_bytes(device, there, sizeof there);
+  snprintf(item->why, sizeof item->why, "%llu requests find no memory: %s are live at once%s%s%s",
+           (unsigned long long)report->after.failed, needed, too_small ? ", more than the " : "",
+           too_small ? there : "", too_small ? " of the device" : "");
+  if (report->least_capacity == 0) {
+    snprintf(item->gain, sizeof item->gain, "not known: no device was found on which every request finds memory");
+    return GM_OK;
+  }
+  gm_format_bytes(report->least_capacity, there, sizeof there);
+  snprintf(item->gain, sizeof item->gain, "on a device of %s (%lluM) every request finds memory, in a replay", there,
+           find_mib(report->least_capacity));
   return GM_OK;
 }
 
@@ -126,12 +223,10 @@ static gm_status find_warm_up(const finder *self, const gm_advice *rule, gm_erro
   if (status == GM_OK) status = find_try_list(self, list, &best, err);
   gm_trace_profile_warm_up(&report->profile, list, sizeof list);
   if (status == GM_OK) status = find_try_list(self, list, &best, err);
-  if (status != GM_OK || (!rule && !report->warm_up[0])) return status;
+  if (status != GM_OK || !report->warm_up[0]) return status;
   advise_item *item = find_add(report, "warm_up");
   snprintf(item->why, sizeof item->why, "the run asks the driver %llu times", (unsigned long long)before.driver_allocs);
   if (rule) memcpy(item->why, rule->why, sizeof item->why);
-  snprintf(item->gain, sizeof item->gain, "none: no list spares driver calls in a replay");
-  if (!report->warm_up[0]) return GM_OK;
   snprintf(item->setting, sizeof item->setting, "warmup = %s", report->warm_up);
   find_gain(item, &before, &best);
   report->after = best;
@@ -139,6 +234,16 @@ static gm_status find_warm_up(const finder *self, const gm_advice *rule, gm_erro
 }
 
 /* ---- limit ---- */
+
+/* Near its limit a pool serves from what is idle before it takes more, and takes it in small pieces. */
+static void find_limit_gain(advise_item *item, const char *limit, const advise_result *before,
+                            const advise_result *after) {
+  char calls[160] = "";
+  const bool differs = before->driver_allocs != after->driver_allocs || before->warm_up_allocs != after->warm_up_allocs;
+  if (differs) find_calls(calls, sizeof calls, before, after);
+  snprintf(item->gain, sizeof item->gain, "the run stays within %s and every request finds memory%s%s", limit,
+           differs ? "; " : "", calls);
+}
 
 static gm_status find_limit(const finder *self, gm_error *err) {
   advise_report *report = self->report;
@@ -154,13 +259,13 @@ static gm_status find_limit(const finder *self, gm_error *err) {
     report->max_pool_bytes[0] = '\0';
     return status;
   }
-  report->after = result;
   advise_item *item = find_add(report, "max_pool_bytes");
   gm_format_bytes(report->profile.peak_live_bytes, peak, sizeof peak);
   gm_format_bytes(find_mib(reserved) * 1024 * 1024, text, sizeof text);
   snprintf(item->why, sizeof item->why, "at most %s are live at once; without a cap the pool may take the device",
            peak);
-  snprintf(item->gain, sizeof item->gain, "the run stays within %s and every request finds memory", text);
+  find_limit_gain(item, text, &report->after, &result);
+  report->after = result;
   snprintf(item->setting, sizeof item->setting, "max_pool_bytes = %s", report->max_pool_bytes);
   return GM_OK;
 }
@@ -177,17 +282,21 @@ static void find_leak(advise_report *report, const gm_advice *rule) {
   snprintf(item->gain, sizeof item->gain, "%s less held after the worst stretch, once its owner frees it", bytes);
 }
 
-gm_status advise_find(const replay_events *events, uint64_t capacity, advise_report *report, gm_error *err) {
-  const finder self = {events, capacity, report};
+gm_status advise_find(const replay_events *events, const advise_target *target, advise_report *report, gm_error *err) {
+  const finder self = {events, target, report};
   const advise_settings defaults = {.strategy = NULL};
   gm_advice rules[3];
-  gm_status status = find_try(&self, &defaults, &report->before, err);
+  gm_status status = advise_look(target, &report->info, &report->mapped, err);
+  report->times = advise_times(target);
+  if (status == GM_OK) status = find_try(&self, &defaults, &report->before, err);
   if (status != GM_OK) return status;
   report->after = report->before;
   size_t count = gm_advise(&report->before.stats, &report->profile, rules, sizeof rules / sizeof *rules);
   status = find_strategy(&self, find_rule(rules, count, GM_ADVICE_COALESCE), err);
+  if (status == GM_OK) status = find_shares(&self, err);
   if (status == GM_OK) status = find_warm_up(&self, find_rule(rules, count, GM_ADVICE_WARM_UP), err);
   if (status == GM_OK) status = find_limit(&self, err);
+  if (status == GM_OK) status = find_capacity(&self, err);
   if (status == GM_OK) find_leak(report, find_rule(rules, count, GM_ADVICE_LEAK));
   return status;
 }

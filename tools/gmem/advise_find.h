@@ -5,20 +5,25 @@
 #include "gm/advice.h"
 #include "tools/gmem/advise_trial.h"
 
-enum { ADVISE_MOST = 6, ADVISE_VALUE = 1024 };
+enum { ADVISE_MOST = 8, ADVISE_VALUE = 1024 };
 
 typedef struct advise_item {
-  const char *what;   /* "strategy", "coalesce", "warm_up", "max_pool_bytes", "leak" */
+  const char *what;   /* "strategy", "coalesce", "memory_fraction", "min_free_bytes", … */
   char why[256];      /* one sentence */
-  char gain[256];     /* measured */
+  char gain[320];     /* measured */
   char setting[1280]; /* "key = value"; "": there is none to set */
 } advise_item;
 
 typedef struct advise_report {
   gm_trace_profile profile;
-  advise_result before; /* by default */
-  advise_result after;  /* with every setting of `items` */
-  char strategy[16];    /* the value that after has; "": the default */
+  gm_device_info info;     /* what was replayed on */
+  bool mapped;             /* pools map pages there */
+  unsigned times;          /* that each trial replayed */
+  advise_result before;    /* by default */
+  advise_result after;     /* with every setting of `items` */
+  uint64_t least_capacity; /* of a device on which no request fails with them; 0: none was looked for or found */
+  char strategy[16];       /* the value that after has; "": the default */
+  char memory_fraction[8], min_free_bytes[8];
   char warm_up[ADVISE_VALUE];
   char max_pool_bytes[32];
   advise_item items[ADVISE_MOST];
@@ -26,6 +31,6 @@ typedef struct advise_report {
 } advise_report;
 
 /* `report->profile` is read. Errors: those of the replays. */
-gm_status advise_find(const replay_events *events, uint64_t capacity, advise_report *report, gm_error *err);
+gm_status advise_find(const replay_events *events, const advise_target *target, advise_report *report, gm_error *err);
 
 #endif

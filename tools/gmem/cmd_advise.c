@@ -9,40 +9,57 @@
 #include "tools/gmem/progress.h"
 #include "tools/gmem/table.h"
 
-enum { ADVISE_CAPACITY = 0x100 };
+enum { ADVISE_CAPACITY = 0x100, ADVISE_BACKEND, ADVISE_DEVICE, ADVISE_NO_VMM };
 
 typedef struct advise_arguments {
   const char *trace;
-  uint64_t capacity; /* 0: not given */
+  advise_target target;
+  bool has_device;
+  bool has_backend;
   bool json;
 } advise_arguments;
 
 static void advise_set_capacity(advise_arguments *arguments, const struct argp_state *state, const char *text) {
-  arguments->capacity = args_bytes(state, "--capacity", text);
-  if (arguments->capacity == 0) args_error(state, "--capacity: must be above 0");
+  arguments->target.capacity = args_bytes(state, "--capacity", text);
+  if (arguments->target.capacity == 0) args_error(state, "--capacity: must be above 0");
+}
+
+static void advise_check(const advise_arguments *arguments, const struct argp_state *state) {
+  if (!arguments->trace) args_error(state, "TRACE is missing");
+  if (arguments->has_device && !arguments->has_backend) args_error(state, "--device needs --backend");
 }
 
 static error_t advise_parse(int key, char *text, struct argp_state *state) {
   advise_arguments *arguments = state->input;
   switch (key) {
     case ADVISE_CAPACITY: advise_set_capacity(arguments, state, text); return 0;
+    case ADVISE_BACKEND:
+      arguments->target.choice.backend = text;
+      arguments->has_backend = true;
+      return 0;
+    case ADVISE_DEVICE:
+      arguments->target.choice.device = args_count(state, "--device", text, 0, UINT16_MAX);
+      arguments->has_device = true;
+      return 0;
+    case ADVISE_NO_VMM: arguments->target.no_vmm = true; return 0;
     case 'j': arguments->json = true; return 0;
     case ARGP_KEY_ARG:
       if (arguments->trace) args_error(state, "one TRACE at a time, \"%s\" is another", text);
       arguments->trace = text;
       return 0;
-    case ARGP_KEY_END:
-      if (!arguments->trace) args_error(state, "TRACE is missing");
-      return 0;
+    case ARGP_KEY_END: advise_check(arguments, state); return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
 }
 
 /* ---- as JSON ---- */
 
+/* As replay counts them: a mark is none. */
+static uint64_t advise_events(const gm_trace_profile *profile) { return profile->allocs + profile->frees; }
+
 static void advise_json_profile(json_writer *out, const gm_trace_profile *profile) {
   writer_open(out, "profile", '{');
-  writer_u64(out, "events", profile->events);
+  writer_u64(out, "events", advise_events(profile));
   writer_u64(out, "allocs", profile->allocs);
   writer_u64(out, "marks", profile->marks);
   writer_u64(out, "total_bytes", profile->total_bytes);
@@ -66,6 +83,7 @@ static void advise_json_result(json_writer *out, const char *key, const advise_r
   writer_double(out, "hit_rate", gm_stats_hit_rate(&result->stats));
   writer_double(out, "fragmentation", advise_fragmentation(result, peak_live));
   writer_u64(out, "driver_allocs", result->driver_allocs);
+  writer_u64(out, "warm_up_driver_allocs", result->warm_up_allocs);
   writer_u64(out, "peak_reserved_bytes", result->stats.peak_reserved_bytes);
   writer_u64(out, "failed", result->failed);
   writer_close(out);
@@ -86,7 +104,15 @@ static void advise_json(json_writer *out, const advise_report *report) {
   advise_json_profile(out, &report->profile);
   advise_json_result(out, "before", &report->before, report->profile.peak_live_bytes);
   advise_json_result(out, "after", &report->after, report->profile.peak_live_bytes);
-  writer_bool(out, "simulated", true);
+  if (report->least_capacity) {
+    writer_u64(out, "least_capacity_bytes", report->least_capacity);
+  } else {
+    writer_null(out, "least_capacity_bytes");
+  }
+  writer_text(out, "backend", report->info.backend);
+  writer_u64(out, "device", report->info.index);
+  writer_bool(out, "mapped_pages", report->mapped);
+  writer_bool(out, "simulated", report->info.simulated);
   writer_close(out);
 }
 
@@ -99,7 +125,7 @@ static unsigned advise_percent(uint64_t part, uint64_t whole) {
 static void advise_text_profile(FILE *file, const char *trace, const gm_trace_profile *profile) {
   table rows = {.rows = 0};
   uint64_t allocs = profile->allocs;
-  fprintf(file, "%s: %llu events, %llu marks, streams %llu\n", trace, (unsigned long long)profile->events,
+  fprintf(file, "%s: %llu events, %llu marks, streams %llu\n", trace, (unsigned long long)advise_events(profile),
           (unsigned long long)profile->marks, (unsigned long long)profile->streams);
   table_row(&rows);
   table_cell(&rows, "allocations");
@@ -122,13 +148,28 @@ static void advise_text_result(table *rows, const char *name, const advise_resul
   table_cell(rows, "%s", name);
   table_bytes(rows, result->stats.peak_reserved_bytes);
   table_cell(rows, "%llu driver allocations", (unsigned long long)result->driver_allocs);
+  table_cell(rows, "%llu while warming up", (unsigned long long)result->warm_up_allocs);
   table_cell(rows, "%llu found no memory", (unsigned long long)result->failed);
+}
+
+/* The advice holds for a device like this one. */
+static void advise_text_device(FILE *file, const advise_report *report) {
+  const gm_device_info *info = &report->info;
+  fprintf(file, "\nReplayed on %s %u ", info->backend, info->index);
+  if (strcmp(info->backend, "null") == 0) {
+    fprintf(file, "without memory (simulated)");
+  } else {
+    fprintf(file, "(%s)%s", info->name, info->simulated ? ", simulated" : "");
+  }
+  fprintf(file, ", %s mapped pages", report->mapped ? "with" : "without");
+  if (report->times > 1) fprintf(file, ", %u times each", report->times);
+  fprintf(file, "; peak reserved:\n");
 }
 
 static void advise_text(FILE *file, const char *trace, const advise_report *report) {
   table rows = {.rows = 0};
   advise_text_profile(file, trace, &report->profile);
-  fprintf(file, "\nReplayed without memory (simulated); peak reserved:\n");
+  advise_text_device(file, report);
   advise_text_result(&rows, "by default", &report->before);
   advise_text_result(&rows, "as advised", &report->after);
   table_print(&rows, file);
@@ -148,16 +189,19 @@ static gm_status advise_work(const advise_arguments *arguments, advise_report *r
   progress_show("reading", 0, 1);
   gm_status status = gm_trace_profile_read(NULL, arguments->trace, &report->profile, err);
   if (status == GM_OK) status = replay_events_read(arguments->trace, &events, err);
-  if (status == GM_OK) status = advise_find(&events, arguments->capacity, report, err);
+  if (status == GM_OK) status = advise_find(&events, &arguments->target, report, err);
   progress_clear();
   replay_events_free(&events);
   return status;
 }
 
 static int advise_command(output *out, const advise_arguments *arguments) {
-  advise_report report = {.profile = {.struct_size = sizeof report.profile}};
+  advise_report report = {.profile = {.struct_size = sizeof report.profile},
+                          .info = {.struct_size = sizeof report.info}};
   gm_error err = {.status = GM_OK};
-  if (advise_work(arguments, &report, &err) != GM_OK) return output_fail(out, &err);
+  if (advise_work(arguments, &report, &err) != GM_OK) {
+    return arguments->has_backend ? output_fail_typed(out, &err) : output_fail(out, &err);
+  }
   if (out->json) {
     advise_json(&out->writer, &report);
   } else {
@@ -168,7 +212,10 @@ static int advise_command(output *out, const advise_arguments *arguments) {
 
 int command_advise(int argc, char **argv) {
   static const struct argp_option options[] = {
-      {"capacity", ADVISE_CAPACITY, "N", 0, "Size of the device that is replayed on (default: 80G)", 0},
+      {"capacity", ADVISE_CAPACITY, "N", 0, "Size of the null device (default: 80G); elsewhere a cap of the pool", 0},
+      {"backend", ADVISE_BACKEND, "B", 0, "Replay on this backend (default: null, which has no memory)", 0},
+      {"device", ADVISE_DEVICE, "I", 0, "The number of the device in its backend (default: 0)", 0},
+      {"no-vmm", ADVISE_NO_VMM, NULL, 0, "For a device that does not map pages: driver allocations only", 0},
       ARGS_JSON_OPTION,
       {0}};
   static const struct argp argp = {.options = options,
@@ -177,8 +224,9 @@ int command_advise(int argc, char **argv) {
                                    .doc =
                                        "Say what to set for a program, from its recorded run, a gmtrace file, plain "
                                        "or .gz. What each setting gains is measured by replaying the run with it, "
-                                       "on addresses without memory."};
-  advise_arguments arguments = {.trace = NULL};
+                                       "on addresses without memory unless --backend names a device; the advice "
+                                       "is for such a device."};
+  advise_arguments arguments = {.target = {.choice = {.backend = "null"}}};
   args_parse(&argp, 0, argc, argv, &arguments);
   output out;
   output_begin(&out, argv[0], arguments.json);

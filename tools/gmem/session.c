@@ -29,15 +29,23 @@ static const char *session_helper(char *path, size_t capacity) {
   return access(path, X_OK) == 0 ? path : NULL;
 }
 
-gm_status session_begin(session *out, const char *backend_options, gm_error *err) {
-  static const gm_services services = {.log = session_log};
+static gm_status session_create(session *out, const char *backend_options, const gm_services *services, gm_error *err) {
   char helper[4096];
   gm_context_params params = {.struct_size = sizeof params,
-                              .services = &services,
+                              .services = services,
                               .probe_helper = session_helper(helper, sizeof helper),
                               .backend_options = backend_options};
   *out = (session){.ctx = NULL};
   return gm_context_create(&params, &out->ctx, err);
+}
+
+gm_status session_begin(session *out, const char *backend_options, gm_error *err) {
+  static const gm_services services = {.log = session_log};
+  return session_create(out, backend_options, &services, err);
+}
+
+gm_status session_begin_quietly(session *out, const char *backend_options, gm_error *err) {
+  return session_create(out, backend_options, NULL, err);
 }
 
 /* Drivers are looked at in the helper process; only the one that was chosen is loaded into this one. */

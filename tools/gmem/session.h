@@ -20,6 +20,9 @@ typedef struct session {
 /* A context that logs warnings on standard error. `backend_options` as in gm_context_params; may be NULL. */
 gm_status session_begin(session *out, const char *backend_options, gm_error *err);
 
+/* The same without a log: for trials that may fail. */
+gm_status session_begin_quietly(session *out, const char *backend_options, gm_error *err);
+
 /* Open the device chosen, or the best one that can take `bytes`. INVALID_ARGUMENT: there is no backend of that name. */
 gm_status session_open(session *self, const session_choice *choice, uint64_t bytes, gm_error *err);
 
