@@ -67,6 +67,23 @@ static gm_status peer_open_device(bool cuda, gm_error *err) {
   return status == GM_OK ? gm_device_open_index(peer.ctx, cuda ? "cuda" : "null", 0, &peer.device, err) : status;
 }
 
+/* The first word that no configuration has, and its length; NULL: all are known. */
+static const char *peer_unknown(const char *config, size_t *out_length) {
+  static const char *const known[] = {"default", "bucket", "best_fit", "novmm", "unsized", "cuda"};
+  if (!*config) return NULL;
+  for (const char *at = config;; at++) {
+    const size_t length = strcspn(at, ",");
+    bool found = false;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+      found = found || (strlen(known[i]) == length && strncmp(known[i], at, length) == 0);
+    }
+    *out_length = length;
+    if (!found) return at;
+    at += length;
+    if (!*at) return NULL;
+  }
+}
+
 static gm_status peer_open(const char *config, gm_error *err) {
   gm_pool_params params = {.struct_size = sizeof params, .name = "peer"};
   if (peer_asked(config, "bucket")) params.strategy = GM_STRATEGY_BUCKET;
@@ -79,7 +96,13 @@ static gm_status peer_open(const char *config, gm_error *err) {
 
 PEER_API int peer_init(const char *config) {
   gm_error err = {.status = GM_OK};
+  size_t length = 0;
   if (!config) config = "";
+  const char *unknown = peer_unknown(config, &length);
+  if (unknown) {
+    fprintf(stderr, "gm_peer: no configuration has the word \"%.*s\"\n", (int)length, unknown);
+    return 1;
+  }
   snprintf(peer.name, sizeof peer.name, "gm%s%s", *config ? " " : "", config);
   if (peer_open(config, &err) == GM_OK) return 0;
   fprintf(stderr, "gm_peer: %s: %s\n", err.op, err.message);

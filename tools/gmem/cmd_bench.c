@@ -90,6 +90,26 @@ static gm_status bench_find_peers(const bench_arguments *arguments, bench_peers 
   return status;
 }
 
+/* Who cannot start would be a row of unknown values at the end of a long run. */
+static gm_status bench_start(const harness_allocator *allocator, gm_error *err) {
+  static const char *const arguments[] = {"--micro", "pair", "--runs", "1", "--pairs", "1", NULL};
+  harness_figures figures;
+  const char *config = allocator->config;
+  if (harness_run(allocator, arguments, 0, &figures)) return GM_OK;
+  *err = (gm_error){.status = GM_ERR_UNAVAILABLE};
+  snprintf(err->message, sizeof err->message, "%s%s%s%s cannot be started: %.300s", allocator->label,
+           config[0] ? " with \"" : "", config, config[0] ? "\"" : "", allocator->path);
+  return err->status;
+}
+
+static gm_status bench_start_all(const bench_plan *plan, gm_error *err) {
+  gm_status status = bench_start(&plan->subject, err);
+  for (size_t i = 0; i < plan->peers->count && status == GM_OK; i++) {
+    status = bench_start(&plan->peers->list[i], err);
+  }
+  return status;
+}
+
 static int bench_measure(output *out, const bench_plan *plan) {
   bench_rows rows = {.list = NULL};
   gm_error err = {.status = GM_OK};
@@ -123,6 +143,7 @@ static int bench_command(output *out, bench_arguments *arguments) {
                             "GM_BUILD_BENCH, and not installed");
   }
   if (bench_find_peers(arguments, &peers, &err) != GM_OK) return output_fail_typed(out, &err);
+  if (bench_start_all(plan, &err) != GM_OK) return output_fail(out, &err);
   bench_find_traces(plan, &found);
   int code = bench_measure(out, plan);
   globfree(&found);
@@ -137,7 +158,7 @@ int command_bench(int argc, char **argv) {
       .doc =
           "Measure gm's pool, on addresses without memory, beside other allocators in the same run: pair, random, "
           "cross (small loops), trace, latency, unsized, calls, reserved, capacity, novmm (traces), metadata, "
-          "tracking. Lower is better, and a ratio below 1 is in gm's favour."};
+          "tracking, recording. Lower is better, and a ratio below 1 is in gm's favour."};
   static bench_arguments arguments = {.plan = {.subject = {.label = "gm"}, .runs = 7, .passes = 1, .pairs = 200000}};
   args_parse(&argp, 0, argc, argv, &arguments);
   output out;
