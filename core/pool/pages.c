@@ -17,7 +17,8 @@
 enum {
   PAGES_LEAST = 64,      /* of a range */
   PAGES_ROOM_SHARE = 96, /* of what is free: the largest handle on an empty device */
-  PAGES_HELD_SHARE = 16  /* of what the pool holds */
+  PAGES_HELD_SHARE = 16, /* of what the pool holds */
+  PAGES_HANDLES = 512    /* for one gap, however little is free */
 };
 
 static const uint64_t pages_least_bytes = UINT64_C(2) << 20;
@@ -199,7 +200,8 @@ static uint32_t pages_size(gm_pool *pool, uint32_t most) {
   const double bound =
       held > (double)pages_handle_bytes * PAGES_HELD_SHARE ? held / PAGES_HELD_SHARE : (double)pages_handle_bytes;
   const double pages = (bytes < bound ? bytes : bound) / (double)pool->pages.page_bytes;
-  return pages >= most ? most : pages < 1.0 ? 1 : (uint32_t)pages;
+  const uint32_t count = pages >= most ? most : (uint32_t)pages;
+  return (uint32_t)gm__max(count, most / PAGES_HANDLES + 1);
 }
 
 static gm_status pages_check_room(gm_pool *pool, uint64_t bytes, gm_error *err) {

@@ -10,6 +10,8 @@ usage: check_docs.py [--root ROOT] links               every relative link of ev
                                                        docs/configuration.md has what print_config prints; or is given it
        check_docs.py [--root ROOT] pitfalls            docs/pitfalls.md names tests that there are, and each of the files
                                                        test_pitfalls_*.c
+       check_docs.py [--root ROOT] samples             what `gmem info` prints is shown whole in README.md and docs/, or said to be
+                                                       (shortened)
        check_docs.py [--root ROOT] snippets COMPILER   each ```c block of docs/ and README.md compiles
 """
 import os
@@ -131,6 +133,15 @@ def check_configuration(root, program, mode="check"):
                f"run tests/docs/check_docs.py configuration {program} write")
 
 
+def check_samples(root):
+    rows = ("CPU", "CUDA", "HIP", "OpenCL", "Vulkan", "Metal", "null", "Recommended:", "Host:")
+    for page in (p for p in [os.path.join(root, "README.md"), *pages(os.path.join(root, "docs"))] if os.path.exists(p)):
+        for sample in re.finditer(r"(.*)\n\n((?:    .*\n)*    === gm backends ===\n(?:    .*\n)*)", read(page)):
+            missing = [row for row in rows if not re.search(rf"^    (?:\S )?{row}", sample[2], re.M)]
+            if missing and "(shortened)" not in sample[1]:
+                yield f"{os.path.relpath(page, root)}: a sample without {', '.join(missing)} is not said to be (shortened)"
+
+
 def check_snippets(root, compiler):
     prelude = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
     prelude += "".join(f'#include "gm/{name}"\n' for name in headers(root))
@@ -148,7 +159,7 @@ def check_snippets(root, compiler):
 
 
 CHECKS = {"links": check_links, "functions": check_functions, "names": check_names, "errors": check_errors,
-          "pitfalls": check_pitfalls, "statistics": check_statistics, "configuration": check_configuration,
+          "pitfalls": check_pitfalls, "samples": check_samples, "statistics": check_statistics, "configuration": check_configuration,
           "snippets": check_snippets}
 
 

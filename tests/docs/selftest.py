@@ -30,6 +30,7 @@ GOOD = {
     "tests/test_pitfalls_x.c": "cmocka_unit_test(test_a),\n",
     "tests/test_y.c": "cmocka_unit_test_setup(test_b, f),\n",
     "docs/statistics.md": "| `allocs` |\n| `frees` |\n",
+    "docs/sample.md": "Of it (shortened):\n\n    === gm backends ===\n    \u2713 CPU\n",
     "docs/snippet.md": "```c\nint f(void);\n```\n",
     "docs/configuration.md": "<!-- begin: print_config -->\nx\n<!-- end: print_config -->\n",
 }
@@ -44,6 +45,7 @@ CASES = [  # what is run, file, its text when it is wrong
     (["statistics"], "docs/statistics.md", "| `allocs` |\n"),
     (["configuration", "./print"], "docs/configuration.md", "<!-- begin: print_config -->\n<!-- end: print_config -->\n"),
     (["configuration", "./print"], "docs/configuration.md", "x\n"),
+    (["samples"], "docs/sample.md", "Of it:\n\n    === gm backends ===\n    \u2713 CPU\n"),
     (["snippets", "cc"], "docs/snippet.md", "```c\nint f(void) { return gm; }\n```\n"),
 ]
 
