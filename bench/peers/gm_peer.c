@@ -37,7 +37,7 @@ static struct {
 static unsigned long long peer_capacity(void) {
   const char *mib = getenv("FAKECUDA_CAP_MIB"), *gib = getenv("FAKECUDA_CAP_GIB");
   if (mib && *mib) return strtoull(mib, NULL, 10);
-  return gib && *gib ? strtoull(gib, NULL, 10) * 1024 : 80 * 1024;
+  return gib && *gib ? strtoull(gib, NULL, 10) * 1024 : 80ULL * 1024;
 }
 
 /* A bit of the words of a configuration: "bucket,unsized". */
