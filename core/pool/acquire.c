@@ -96,6 +96,7 @@ static void acquire_record(gm_pool *pool, const gm__want *want, const gm__taken 
   pool->live++;
   acquire_count(pool, want, taken, fresh);
   gm__record_enter(pool, node);
+  if (gm__pool_quotas(pool)) gm__quota_enter(gm__pool_quotas(pool), want);
   *out = gm__node_block(node);
 }
 
@@ -245,7 +246,7 @@ static gm_acquire acquire(gm_pool *pool, const gm__want *want, gm_block *out) {
   return answer;
 }
 
-/* With zones and patterns around it; blocks that only wait for their check are memory, too. */
+/* For zones and patterns around it; blocks that only wait for their check are memory, too. */
 static gm_acquire acquire_guarded(gm_pool *pool, const gm__want *want, gm_block *out) {
   gm_error failure;
   if (gm__guard_writes(pool->guard) && gm__acquire_is_captured(want, &failure)) {
@@ -254,18 +255,20 @@ static gm_acquire acquire_guarded(gm_pool *pool, const gm__want *want, gm_block 
   gm__guard_reap(pool, false);
   gm_acquire answer = acquire(pool, want, out);
   bool short_of = answer == GM_ACQUIRE_EXHAUSTED || answer == GM_ACQUIRE_OVER_LIMIT;
-  if (short_of && gm__guard_reap(pool, true)) answer = acquire(pool, want, out);
-  return answer <= GM_ACQUIRE_NEEDS_BARRIER ? gm__guard_hand_out(pool, want, answer, out) : answer;
+  return short_of && gm__guard_reap(pool, true) ? acquire(pool, want, out) : answer;
 }
 
 /* Within the quota of its tag: claimed before anything is looked for. */
-static gm_acquire acquire_within(gm_pool *pool, const gm__want *want, gm_block *out) {
+static gm_acquire acquire_within(gm_pool *pool, gm__want *want, gm_block *out) {
   gm_error failure;
-  gm_status status = pool->quotas ? gm__quota_claim(pool, want->tag, want->bytes, &failure) : GM_OK;
+  gm_status status = gm__pool_quotas(pool) ? gm__quota_claim(pool, want, &failure) : GM_OK;
   if (status) return acquire_refused(pool, want, status, &failure);
   gm_acquire answer = pool->guard ? acquire_guarded(pool, want, out) : acquire(pool, want, out);
-  if (pool->quotas && answer > GM_ACQUIRE_NEEDS_BARRIER) gm__quota_unclaim(pool, want->tag, want->bytes);
-  return answer;
+  if (answer > GM_ACQUIRE_NEEDS_BARRIER) {
+    gm__quota_unclaim(pool, want);
+    return answer;
+  }
+  return pool->guard ? gm__guard_hand_out(pool, want, answer, out) : answer;
 }
 
 gm_acquire gm__acquire(gm_pool *pool, const gm_request *request, gm_block *out) {
@@ -294,14 +297,14 @@ gm_status gm__pool_alloc_managed(gm_pool *pool, const gm_request *request, gm_bl
   gm_status status = gm__want_read(pool, request, &want, err);
   if (status) return status;
   want.managed = true;
-  status = gm__quota_claim(pool, want.tag, want.bytes, err);
+  status = gm__quota_claim(pool, &want, err);
   if (status) return status;
   status = gm__supply_take(pool, &want, want.exact, &node, &failure);
   if (gm__supply_is_shortage(status) && gm__room_make(pool, &want, status)) {
     status = gm__supply_take(pool, &want, want.exact, &node, &failure);
   }
   if (status) {
-    gm__quota_unclaim(pool, want.tag, want.bytes);
+    gm__quota_unclaim(pool, &want);
     acquire_refused(pool, &want, status, &failure);
     if (err) *err = failure;
     return status;

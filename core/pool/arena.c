@@ -1,5 +1,7 @@
 #include "core/pool/arena.h"
 
+#include <string.h>
+
 #include "core/base/alloc.h"
 #include "core/base/saturate.h"
 
@@ -38,7 +40,7 @@ static void arena_count_streams(gm__arena *arena) {
 static void arena_remember(gm__arena *arena, const gm_stream *stream, int slot) {
   gm__lane *lane = arena->lanes[slot];
   lane->ordered = stream->kind == GM_STREAM_FIFO;
-  if (!lane->ordered) return;
+  if (!lane->ordered || arena->quotas) return;
   const size_t at = gm__arena_stream_place(stream);
   arena->streams[at].stream = stream;
   arena->streams[at].lane = lane;
@@ -59,10 +61,15 @@ int gm__arena_slot(gm__arena *arena, gm_stream *stream) {
 void gm__arena_forget_slot(gm__arena *arena, int slot) {
   const size_t at = gm__arena_stream_place(arena->order.slots[slot].stream);
   if (arena->streams[at].stream == arena->order.slots[slot].stream) {
-    arena->streams[at] = (gm__arena_stream){.stream = NULL, .lane = arena->lanes[GM__LANE_IDLE]};
+    arena->streams[at] = (gm__arena_stream){.stream = NULL, .lane = arena->quotas ? NULL : arena->lanes[GM__LANE_IDLE]};
   }
   gm__order_forget(&arena->order, slot);
   arena_count_streams(arena);
+}
+
+void gm__arena_count_in(gm__arena *arena, struct gm__quotas *quotas) {
+  arena->quotas = quotas;
+  memset(arena->streams, 0, sizeof arena->streams);
 }
 
 /* ---- marks ---- */
@@ -94,6 +101,12 @@ gm__rare *gm__arena_make_rare(gm__arena *arena, uint32_t number) {
   }
   gm__arena_span(arena, number)->state |= GM__SPAN_RARE;
   return rare;
+}
+
+bool gm__arena_is_out(const gm__arena *arena, uint32_t number) {
+  if (gm__span_is(gm__arena_span(arena, number)) != GM__SPAN_LIVE) return false;
+  const gm__rare *rare = gm__arena_rare(arena, number);
+  return !rare || !rare->guard || !gm__guard_freed(rare->guard);
 }
 
 void gm__arena_drop_rare(gm__arena *arena, uint32_t number) {
@@ -179,7 +192,8 @@ static gm__arena *arena_new(gm_pool *pool, const gm__memory_kind *kind, uint32_t
   if (gm__spans_init(&arena->spans, services, check) && arena_has_lane(arena, GM__LANE_IDLE) &&
       arena_has_lane(arena, GM__LANE_MIXED)) {
     arena->lanes[GM__LANE_IDLE]->ordered = true;
-    arena->streams[gm__arena_stream_place(NULL)].lane = arena->lanes[GM__LANE_IDLE];
+    arena->quotas = gm__pool_quotas(pool);
+    if (!arena->quotas) arena->streams[gm__arena_stream_place(NULL)].lane = arena->lanes[GM__LANE_IDLE];
     return arena;
   }
   arena_release(arena, GM_CLOSE_NORMAL);
@@ -187,10 +201,11 @@ static gm__arena *arena_new(gm_pool *pool, const gm__memory_kind *kind, uint32_t
 }
 
 /* One more in the pool's table, if it has room. With the pool's lock. */
-static gm__arena *arena_add(gm_pool *pool, const gm__memory_kind *kind, uint32_t most) {
+static gm__arena *arena_add(gm_pool *pool, const gm__memory_kind *kind, uint32_t most, bool common) {
   const uint32_t count = atomic_load_explicit(&pool->arena_count, memory_order_relaxed);
   gm__arena *arena = count < most ? arena_new(pool, kind, count) : NULL;
   if (!arena) return NULL;
+  arena->common = common;
   pool->arenas[count] = arena;
   atomic_store_explicit(&pool->arena_count, count + 1, memory_order_release);
   return arena;
@@ -227,7 +242,7 @@ static gm__arena *arena_of_thread(gm_pool *pool) {
   gm__thread_life *life = gm__thread_life_take();
   gm__mutex_lock(&pool->lock);
   gm__arena *arena = life ? arena_inherit(pool, life) : NULL;
-  if (!arena && life && (arena = arena_add(pool, &pool->main_kind, GM__POOL_THREAD_ARENAS))) arena->common = true;
+  if (!arena && life) arena = arena_add(pool, &pool->main_kind, GM__POOL_THREAD_ARENAS, true);
   const bool own = arena != NULL;
   if (own) {
     gm__thread_life_give(arena->life);
@@ -235,7 +250,7 @@ static gm__arena *arena_of_thread(gm_pool *pool) {
   } else {
     gm__thread_life_give(life);
     arena = arena_share(pool);
-    if (!arena && (arena = arena_add(pool, &pool->main_kind, GM__POOL_ARENAS))) arena->common = true;
+    if (!arena) arena = arena_add(pool, &pool->main_kind, GM__POOL_ARENAS, true);
   }
   gm__mutex_unlock(&pool->lock);
   if (!arena) return NULL;
@@ -254,7 +269,7 @@ gm__arena *gm__arena_beside(gm_pool *pool, const gm__memory_kind *kind) {
   for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
     if (!arena_is_main(arena) && gm__kind_serves(&arena->kind, kind) && gm__kind_serves(kind, &arena->kind)) break;
   }
-  if (!arena) arena = arena_add(pool, kind, GM__POOL_ARENAS);
+  if (!arena) arena = arena_add(pool, kind, GM__POOL_ARENAS, false);
   gm__mutex_unlock(&pool->lock);
   return arena;
 }

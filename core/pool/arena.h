@@ -58,8 +58,9 @@ struct gm__arena {
   gm__segment *segments; /* newest first */
   gm__segment **homes;   /* by number, from 1 */
   uint32_t home_count, home_capacity;
-  uint64_t noted;        /* of tally.reclaimable: what the device was told */
-  gm__thread_life *life; /* of the thread that it was made for; NULL: nobody's */
+  uint64_t noted;            /* of tally.reclaimable: what the device was told */
+  gm__thread_life *life;     /* of the thread that it was made for; NULL: nobody's */
+  struct gm__quotas *quotas; /* its blocks are counted there, and the fast path finds no lane; NULL: not (yet) */
   uint64_t mapped_pages; /* of its ranges; this and what follows under the lock of the pool's pages, not the arena's */
   uint64_t ask_at;       /* how many frees it must have seen before another arena asks it for idle pages again */
 };
@@ -83,6 +84,12 @@ void gm__arenas_add(const gm_pool *pool, gm_stats *out);
 
 /* Bring the figures of arenas up to date that the calling thread gets into without disturbing another one. */
 void gm__arenas_look(gm_pool *pool);
+
+/* Blocks are counted from now on: what is handed out and taken back goes no fast way. Inside the arena's lock. */
+void gm__arena_count_in(gm__arena *arena, struct gm__quotas *quotas);
+
+/* Its owner has it still: a guard may hold a block back that was freed. Inside the arena's lock. */
+bool gm__arena_is_out(const gm__arena *arena, uint32_t number);
 
 /* At the pool's end. */
 void gm__arenas_clear(gm_pool *pool, gm_close_mode mode);
@@ -127,7 +134,8 @@ static inline size_t gm__arena_stream_place(const gm_stream *stream) {
   return (uint64_t)(uintptr_t)stream * UINT64_C(0x9e3779b97f4a7c15) >> (64 - GM__ARENA_STREAM_BITS);
 }
 
-/* The lane of the stream where it is known at once, of the host for NULL; NULL: gm__arena_slot knows more. */
+/* The lane of the stream where it is known at once, of the host for NULL; NULL: gm__arena_slot knows more, or blocks
+ * are counted. */
 static inline gm__lane *gm__arena_lane(const gm__arena *arena, const gm_stream *stream) {
   const gm__arena_stream *known = &arena->streams[gm__arena_stream_place(stream)];
   if (__builtin_expect(known->stream == stream, 1)) return known->lane;

@@ -221,7 +221,7 @@ gm_status gm_explain(gm_pool *pool, const gm_request *request, gm_explanation *o
   explain_pooled(pool, &view, out);
   if (!view.served || view.want.flags & GM_ZERO) view.captured = gm__stream_captured(view.want.stream);
   explain_figures(pool, out);
-  gm__quota_check(pool, view.want.tag, view.want.bytes, &view.quota);
+  gm__quota_check(pool, &view.want, &view.quota);
   explain_judge(pool, &view, out);
   explain_words(pool, &view, out);
   return GM_OK;

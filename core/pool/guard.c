@@ -9,6 +9,7 @@
 #include "core/base/shadow.h"
 #include "core/pool/entry.h"
 #include "core/pool/guard_record.h"
+#include "core/pool/quota.h"
 #include "core/pool/tracked.h"
 
 /* Invariants. A guarded block is a plain block of the pool with a record; the caller sees the part between the zones,
@@ -219,13 +220,17 @@ static void guard_tell(const gm_pool *pool, const gm_damage *damage) {
 
 /* The block is out of everybody's reach until the pool ends. With the gate. */
 static void guard_quarantine(gm_pool *pool, gm__guard_record *record) {
-  guard_set(pool, &record->raw, NULL);
   gm__pool_quarantine(pool, &record->raw);
   record->state = GM__GUARD_BROKEN;
   gm__guard_list_add(&pool->guard->broken, record);
 }
 
 /* ---- taking back ---- */
+
+static void guard_leave_quota(const gm__entry *entry) {
+  struct gm__quotas *quotas = entry->arena ? entry->arena->quotas : gm__pool_quotas(entry->pool);
+  if (quotas) gm__quota_leave(quotas, entry->tag, entry->requested);
+}
 
 /* The record of the caller's block, which is not the caller's any more. With the gate. */
 static gm_status guard_take(gm_pool *pool, const gm_block *block, const gm_stream *stream, gm__guard_record **out,
@@ -238,6 +243,7 @@ static gm_status guard_take(gm_pool *pool, const gm_block *block, const gm_strea
     status = GM_ERR_BUSY;
   } else if (entry.rare && entry.rare->guard) {
     *out = entry.rare->guard;
+    guard_leave_quota(&entry);
     (*out)->freed = true;
     *out_untrack = gm__tracked_leave(&entry, stream);
   }

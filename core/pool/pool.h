@@ -45,7 +45,8 @@ struct gm_pool {
   gm__mutex gate;                /* whoever changes what is watched, before all other locks */
   gm__guard *guard;              /* NULL: no debugging aids */
   const gm__marks *marks;        /* NULL: no profiler is told */
-  struct gm__quotas *quotas;     /* NULL: no tag has ever had one */
+  /* NULL: no tag has ever had one. Changes once, with gate and lock. */
+  _Atomic(struct gm__quotas *) quotas;
 
   _Atomic uint64_t max_bytes; /* cap on claimed bytes; UINT64_MAX: none */
   _Atomic uint64_t claimed;   /* reserved, or about to be: never above the cap that was in force when it grew */
@@ -78,6 +79,16 @@ static inline bool gm__pool_is(const gm_pool *pool) { return pool && gm__object_
 
 static inline bool gm__pool_tracks(const gm_pool *pool) {
   return atomic_load_explicit(&pool->track_turns, memory_order_seq_cst) & 1;
+}
+
+/* Its owner has the block still: a guard may hold one back that was freed. With the lock. */
+static inline bool gm__node_is_out(const gm__node *node) {
+  return node->state == GM__NODE_LIVE && !(node->rare.guard && gm__guard_freed(node->rare.guard));
+}
+
+/* Where blocks that are driver allocations of their own are counted; NULL: nowhere (yet). With the lock. */
+static inline struct gm__quotas *gm__pool_quotas(const gm_pool *pool) {
+  return atomic_load_explicit(&pool->quotas, memory_order_relaxed);
 }
 
 static inline bool gm__pool_forked(const gm_pool *pool) { return gm__context_forked(pool->device->ctx); }

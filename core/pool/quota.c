@@ -1,6 +1,7 @@
 #include "core/pool/quota.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
@@ -8,10 +9,16 @@
 #include "core/pool/arena.h"
 #include "core/pool/pool.h"
 
-/* Invariants, under the lock: `used` of a tag is what was claimed for it and not unclaimed, at least what its blocks
- * hold; a claim that is granted leaves, for each priority from its tag's up, what tags up to that priority hold within
- * the sum of their quotas. A tag that may not borrow counts with its quota at most there: that it was lowered under
- * what the tag holds is no other tag's fault. The lock is the innermost. */
+/* Invariants. Each block that is out is counted once, where its lock is held: when it is handed out, or when the first
+ * quota of the pool came; and taken off when its owner gives it back. The first quota comes while threads allocate:
+ * with the pool's lock, and then inside of each arena's, what is out there is counted, and what comes and goes from
+ * then on counts itself; an arena made meanwhile begins so. Requests claim only when all is counted: one that began
+ * before is counted when it is handed out.
+ *
+ * Under the lock: `used` of a tag is what is counted and claimed; a claim that is granted leaves, for each priority
+ * from its tag's up, what tags up to that priority hold within the sum of their quotas. A tag that may not borrow
+ * counts with its quota at most there: that it was lowered under what the tag holds is no other tag's fault. The lock
+ * is the innermost. */
 
 typedef struct quota {
   uint64_t bytes, used;
@@ -21,7 +28,8 @@ typedef struct quota {
 } quota;
 
 struct gm__quotas {
-  gm__mutex lock;
+  atomic_bool complete; /* all that is out is counted */
+  gm__mutex lock;       /* of all below */
   quota tags[GM_QUOTA_TAGS];
 };
 
@@ -56,79 +64,113 @@ static bool quota_fits(const gm__quotas *quotas, uint32_t tag, uint64_t bytes) {
   return fits;
 }
 
-static gm_status quota_ask(gm_pool *pool, uint32_t tag, uint64_t bytes, bool claim, gm_error *err) {
-  gm__quotas *quotas = pool->quotas;
+/* NULL: no tag has had one yet, or not all is counted. */
+static gm__quotas *quota_of(const gm_pool *pool) {
+  gm__quotas *quotas = atomic_load_explicit(&pool->quotas, memory_order_acquire);
+  return quotas && atomic_load_explicit(&quotas->complete, memory_order_acquire) ? quotas : NULL;
+}
+
+static gm_status quota_ask(gm_pool *pool, gm__quotas *quotas, const gm__want *want, bool claim, gm_error *err) {
+  const uint32_t tag = want->tag;
   if (!quotas || tag >= GM_QUOTA_TAGS) return GM_OK;
   gm__mutex_lock(&quotas->lock);
   quota *self = &quotas->tags[tag];
-  const bool fits = quota_fits(quotas, tag, bytes);
+  const bool fits = quota_fits(quotas, tag, want->bytes);
   const uint64_t used = self->used, limit = self->set ? self->bytes : UINT64_MAX;
-  if (fits && claim) self->used += bytes;
+  if (fits && claim) self->used += want->bytes;
   gm__mutex_unlock(&quotas->lock);
   if (fits) return GM_OK;
   return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
                   "the quota of tag \"%s\" has no room for %" PRIu64 " bytes: it holds %" PRIu64 " of %" PRIu64,
-                  gm_tag_name(pool->device->ctx, tag), bytes, used, limit);
+                  gm_tag_name(pool->device->ctx, tag), want->bytes, used, limit);
 }
 
-gm_status gm__quota_claim(gm_pool *pool, uint32_t tag, uint64_t bytes, gm_error *err) {
-  return quota_ask(pool, tag, bytes, true, err);
+gm_status gm__quota_claim(gm_pool *pool, gm__want *want, gm_error *err) {
+  gm__quotas *quotas = quota_of(pool);
+  const gm_status status = quota_ask(pool, quotas, want, true, err);
+  want->claimed = quotas && status == GM_OK;
+  return status;
 }
 
-gm_status gm__quota_check(gm_pool *pool, uint32_t tag, uint64_t bytes, gm_error *err) {
-  return quota_ask(pool, tag, bytes, false, err);
+gm_status gm__quota_check(gm_pool *pool, const gm__want *want, gm_error *err) {
+  return quota_ask(pool, quota_of(pool), want, false, err);
 }
 
-void gm__quota_unclaim(gm_pool *pool, uint32_t tag, uint64_t bytes) {
-  gm__quotas *quotas = pool->quotas;
-  if (!quotas || tag >= GM_QUOTA_TAGS) return;
+void gm__quota_unclaim(gm_pool *pool, const gm__want *want) {
+  if (want->claimed) gm__quota_leave(gm__pool_quotas(pool), want->tag, want->bytes);
+}
+
+/* ---- counting ---- */
+
+static void quota_add(gm__quotas *quotas, uint32_t tag, uint64_t bytes) {
+  if (tag < GM_QUOTA_TAGS) quotas->tags[tag].used += bytes;
+}
+
+void gm__quota_enter(gm__quotas *quotas, const gm__want *want) {
+  if (want->claimed) return;
   gm__mutex_lock(&quotas->lock);
-  quotas->tags[tag].used = gm__sub_sat(quotas->tags[tag].used, bytes);
+  quota_add(quotas, want->tag, want->bytes);
+  gm__mutex_unlock(&quotas->lock);
+}
+
+void gm__quota_leave(gm__quotas *quotas, uint32_t tag, uint64_t bytes) {
+  gm__mutex_lock(&quotas->lock);
+  quota_add(quotas, tag, 0 - bytes);
   gm__mutex_unlock(&quotas->lock);
 }
 
 /* ---- the first quota of a pool ---- */
 
-static void quota_count(gm__quotas *quotas, uint32_t tag, uint64_t bytes) {
-  if (tag < GM_QUOTA_TAGS) quotas->tags[tag].used += bytes;
-}
-
 static void quota_count_arena(gm__quotas *quotas, gm__arena *arena) {
-  gm__arena_lock(arena);
+  gm__mutex_lock(&quotas->lock);
   for (uint32_t number = 1; number < gm__spans_count(&arena->spans); number++) {
     gm__span *span = gm__arena_span(arena, number);
-    if (gm__span_is(span) == GM__SPAN_LIVE) quota_count(quotas, span->tag, gm__arena_bytes(arena, span) - span->slack);
+    if (gm__arena_is_out(arena, number)) quota_add(quotas, span->tag, gm__arena_requested(arena, span));
   }
-  gm__arena_unlock(arena);
+  gm__mutex_unlock(&quotas->lock);
 }
 
-/* What is out already. */
-static void quota_count_pool(gm__quotas *quotas, gm_pool *pool) {
+static void quota_count_arenas(gm__quotas *quotas, gm_pool *pool) {
   gm__arena *arena;
+  for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
+    gm__arena_lock(arena);
+    if (!arena->quotas) { /* else made since */
+      quota_count_arena(quotas, arena);
+      gm__arena_count_in(arena, quotas);
+    }
+    gm__arena_unlock(arena);
+  }
+}
+
+static void quota_count_nodes(gm__quotas *quotas, gm_pool *pool) {
   uint32_t cursor = 0;
   gm__mutex_lock(&pool->lock);
+  gm__mutex_lock(&quotas->lock);
   for (gm__node *node; (node = gm__node_next(&pool->nodes, &cursor));) {
-    if (node->state == GM__NODE_LIVE) quota_count(quotas, node->tag, node->requested);
+    if (gm__node_is_out(node)) quota_add(quotas, node->tag, node->requested);
   }
+  gm__mutex_unlock(&quotas->lock);
+  atomic_store_explicit(&pool->quotas, quotas, memory_order_release);
   gm__mutex_unlock(&pool->lock);
-  for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) quota_count_arena(quotas, arena);
 }
 
+/* With the gate. */
 static gm_status quota_begin(gm_pool *pool, gm_error *err) {
-  if (pool->quotas) return GM_OK;
+  if (quota_of(pool)) return GM_OK;
   gm__quotas *quotas = gm__alloc(gm__context_services(pool->device->ctx), sizeof *quotas);
   if (!quotas) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_set_quota", "no host memory for quotas");
   gm__mutex_init(&quotas->lock);
-  quota_count_pool(quotas, pool);
-  pool->fast_key = GM__HERE_NOBODY; /* the fast path knows no quotas */
-  pool->quotas = quotas;
+  quota_count_nodes(quotas, pool);
+  quota_count_arenas(quotas, pool);
+  atomic_store_explicit(&quotas->complete, true, memory_order_release);
   return GM_OK;
 }
 
 void gm__quotas_end(gm_pool *pool, bool forked) {
-  if (!pool->quotas) return;
-  if (!forked) gm__mutex_destroy(&pool->quotas->lock);
-  gm__release(gm__context_services(pool->device->ctx), pool->quotas, sizeof *pool->quotas);
+  gm__quotas *quotas = gm__pool_quotas(pool);
+  if (!quotas) return;
+  if (!forked) gm__mutex_destroy(&quotas->lock);
+  gm__release(gm__context_services(pool->device->ctx), quotas, sizeof *quotas);
 }
 
 /* ---- public ---- */
@@ -147,32 +189,37 @@ gm_status gm_pool_set_quota(gm_pool *pool, uint32_t tag, uint64_t bytes, uint32_
   if (!status && flags & ~(uint32_t)GM_QUOTA_BORROW) {
     status = gm__bad_argument(err, op, "`flags` has bits that are none: 0x%x", flags);
   }
-  if (!status) status = quota_begin(pool, err);
   if (status) return status;
-  gm__mutex_lock(&pool->quotas->lock);
-  quota *self = &pool->quotas->tags[tag];
+  gm__mutex_lock(&pool->gate);
+  status = quota_begin(pool, err);
+  gm__mutex_unlock(&pool->gate);
+  if (status) return status;
+  gm__quotas *quotas = quota_of(pool);
+  gm__mutex_lock(&quotas->lock);
+  quota *self = &quotas->tags[tag];
   *self = (quota){bytes, self->used, flags, priority, bytes != GM_NO_QUOTA};
-  gm__mutex_unlock(&pool->quotas->lock);
+  gm__mutex_unlock(&quotas->lock);
   return GM_OK;
 }
 
 gm_status gm_pool_quota(gm_pool *pool, uint32_t tag, gm_quota *out, gm_error *err) {
   static const char op[] = "gm_pool_quota";
-  quota self = {.bytes = GM_NO_QUOTA};
+  quota self = {.set = false};
   gm_status status = gm__pool_check(pool, op, err);
   if (status) return status;
   if (!out || out->struct_size < sizeof *out) {
     return gm__bad_argument(err, op, out ? "`out->struct_size` is none that gm knows" : "`out` is NULL");
   }
-  if (pool->quotas && tag < GM_QUOTA_TAGS) {
-    gm__mutex_lock(&pool->quotas->lock);
-    self = pool->quotas->tags[tag];
-    gm__mutex_unlock(&pool->quotas->lock);
+  gm__quotas *quotas = quota_of(pool);
+  if (quotas && tag < GM_QUOTA_TAGS) {
+    gm__mutex_lock(&quotas->lock);
+    self = quotas->tags[tag];
+    gm__mutex_unlock(&quotas->lock);
   }
   *out = (gm_quota){.struct_size = sizeof *out,
                     .flags = self.flags,
                     .priority = self.priority,
-                    .bytes = pool->quotas && !self.set ? GM_NO_QUOTA : self.bytes,
+                    .bytes = self.set ? self.bytes : GM_NO_QUOTA,
                     .used_bytes = self.used};
   return GM_OK;
 }

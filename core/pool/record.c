@@ -40,10 +40,6 @@ void gm__record_leave(gm_pool *pool, const gm__node *node, const gm_stream *stre
   if (tape) gm__tape_add(tape, node->index, 0, stream ? stream->id : 0);
 }
 
-static bool record_is_out(const gm__node *node) {
-  return node->state == GM__NODE_LIVE && !(node->rare.guard && gm__guard_freed(node->rare.guard));
-}
-
 /* ---- marks ---- */
 
 static gm_status record_mark(gm_pool *pool, const char *label) {
@@ -87,7 +83,7 @@ static void record_begin_nodes(gm_pool *pool, gm__recorder *recorder) {
   gm__mutex_lock(&pool->lock);
   pool->recorder = recorder;
   for (gm__node *node; (node = gm__node_next(&pool->nodes, &cursor));) {
-    if (!record_is_out(node) || !record_tape_of(pool, node)) continue;
+    if (!gm__node_is_out(node) || !record_tape_of(pool, node)) continue;
     gm__record_enter(pool, node);
     recorder->already_alive++;
   }

@@ -73,6 +73,9 @@ static gm_status release_take_back(gm_pool *pool, const gm_block *block, const g
   if (!node) return GM_ERR_INVALID_ARGUMENT;
   if (node->rare.mapping.pointer) return GM_ERR_BUSY;
   if (node->opened && !gm__share_can_drain(pool, node, stream)) return GM_ERR_BUSY;
+  if (gm__pool_quotas(pool) && gm__node_is_out(node)) {
+    gm__quota_leave(gm__pool_quotas(pool), node->tag, node->requested);
+  }
   gm__record_leave(pool, node, stream);
   node->state = GM__NODE_AWAY;
   node->check++;
@@ -128,25 +131,10 @@ void gm__pool_quarantine(gm_pool *pool, const gm_block *block) {
   gm__mutex_unlock(&pool->lock);
 }
 
-static gm_status release_block(gm_pool *pool, const gm_block *block, gm_stream *stream) {
-  return pool->guard ? gm__guard_free(pool, block, stream) : gm__pool_free(pool, block, stream);
-}
-
-/* What the block holds of its tag's quota is anybody's when it is free. */
-static gm_status release_within(gm_pool *pool, const gm_block *block, gm_stream *stream) {
-  gm__entry entry;
-  const bool found = pool->guard ? gm__entry_open(pool, block, &entry) : gm__entry_open_raw(pool, block, &entry);
-  if (found) gm__entry_close(&entry);
-  gm_status status = release_block(pool, block, stream);
-  const bool freed = status == GM_OK || status == GM_ERR_DAMAGED;
-  if (found && freed) gm__quota_unclaim(pool, entry.tag, entry.requested);
-  return status;
-}
-
 gm_status gm__give_back(gm_pool *pool, const gm_block *block, gm_stream *stream) {
   if (stream && stream->device != pool->device) return GM_ERR_INVALID_ARGUMENT;
   if (gm__pool_forked(pool)) return GM_ERR_FORKED;
-  return pool->quotas ? release_within(pool, block, stream) : release_block(pool, block, stream);
+  return pool->guard ? gm__guard_free(pool, block, stream) : gm__pool_free(pool, block, stream);
 }
 
 /* A captured stream whose order the pool cannot note takes nothing back. The host's order keeps what was pending on the

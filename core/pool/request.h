@@ -14,6 +14,7 @@ typedef struct gm__want {
   bool insert;        /* waits go into the stream */
   bool beside_device; /* only memory that is not the device's own */
   bool managed;       /* only memory that migrates; never pooled */
+  bool claimed;       /* of the quota of its tag, before it is handed out (quota.h) */
 } gm__want;
 
 /* INVALID_ARGUMENT or NOT_SUPPORTED (what a later version has), naming the member. */

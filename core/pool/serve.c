@@ -5,6 +5,7 @@
 #include "core/pool/acquire.h"
 #include "core/pool/give.h"
 #include "core/pool/growth.h"
+#include "core/pool/quota.h"
 #include "core/pool/room.h"
 
 /* The order in which a request is served: a span that its stream may use at once, from the arena's quick lists and
@@ -118,6 +119,7 @@ static void serve_record(const gm__taken *taken, const gm__want *want, bool fres
   gm__arena_hand_out(arena, gm__arena_span(arena, taken->span), want->bytes, want->tag,
                      gm__arena_request_lane(arena, want->stream));
   if (arena->watched) gm__watch_enter(arena, taken->span, want->stream);
+  if (arena->quotas) gm__quota_enter(arena->quotas, want);
   *block = gm__arena_block(arena, taken->span);
 }
 
@@ -255,6 +257,9 @@ static uint32_t serve_seize(gm__arena *arena, const gm_block *block, const gm_st
   *status = serve_check(arena, number);
   if (*status) return 0;
   gm__span *span = gm__arena_span(arena, number);
+  if (arena->quotas && gm__arena_is_out(arena, number)) {
+    gm__quota_leave(arena->quotas, span->tag, gm__arena_requested(arena, span));
+  }
   gm__arena_take_back(arena, span, number, stream);
   span->state = (uint8_t)((span->state & GM__SPAN_RARE) | GM__SPAN_AWAY);
   return number;

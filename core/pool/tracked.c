@@ -106,8 +106,7 @@ uint64_t gm__tracked_id(const gm__entry *entry) {
 /* The block's node, if it is out and has no id yet, and the pool is tracked. With the lock. */
 static gm__node *tracked_find(gm_pool *pool, const gm_block *block) {
   gm__node *node = gm__node_find(&pool->nodes, block, false);
-  const bool out = node && !(node->rare.guard && gm__guard_freed(node->rare.guard));
-  return out && !node->rare.track_id && gm__pool_tracks(pool) ? node : NULL;
+  return node && gm__node_is_out(node) && !node->rare.track_id && gm__pool_tracks(pool) ? node : NULL;
 }
 
 static gm_track_entry tracked_describe(const gm_pool *pool, const gm__node *node) {

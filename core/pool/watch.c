@@ -48,19 +48,12 @@ void gm__watch_new(gm__arena *arena) {
   watch_update(arena);
 }
 
-/* Its owner has it still: a guard may hold a block back that was freed. */
-static bool watch_is_out(const gm__arena *arena, uint32_t number) {
-  if (gm__span_is(gm__arena_span(arena, number)) != GM__SPAN_LIVE) return false;
-  const gm__rare *rare = gm__arena_rare(arena, number);
-  return !rare || !rare->guard || !gm__guard_freed(rare->guard);
-}
-
 /* Call `enter` with each block that is out until it answers false. */
 static bool watch_each(gm__arena *arena, bool (*enter)(gm__arena *arena, uint32_t number, uint64_t stream),
                        uint64_t *out_count) {
   bool going = true;
   for (uint32_t number = 1; going && number < gm__spans_count(&arena->spans); number++) {
-    if (!watch_is_out(arena, number)) continue;
+    if (!gm__arena_is_out(arena, number)) continue;
     going = enter(arena, number, gm__arena_asked_on(arena, gm__arena_span(arena, number)));
     ++*out_count;
   }

@@ -5,14 +5,14 @@
 
 gm_status gm__pool_adopt(gm_pool *pool, const gm_memory *memory, uint64_t offset, uint64_t bytes,
                          struct gm__opened *opened, gm_block *out, gm_error *err) {
-  const gm__want want = {.bytes = bytes, .exact = bytes, .align = 1};
+  gm__want want = {.bytes = bytes, .exact = bytes, .align = 1};
   gm__taken taken = {.memory = *memory, .offset = offset};
   taken.memory.wrapped = true;
-  gm_status status = gm__quota_claim(pool, want.tag, want.bytes, err);
+  gm_status status = gm__quota_claim(pool, &want, err);
   if (status) return status;
   status = gm__supply_adopt(pool, &want, &taken.memory, offset, opened, &taken.node, err);
   if (status) {
-    gm__quota_unclaim(pool, want.tag, want.bytes);
+    gm__quota_unclaim(pool, &want);
     return status;
   }
   /* GM_OK means that the node is there. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */

@@ -1,6 +1,5 @@
 /* Quotas: how many bytes a tag may hold in a pool (F22). A pool without any pays nothing for them; with the first one
- * its allocations take the longer way. What counts is what callers asked for and hold. Thread-safe, but for the first
- * quota of a pool: no other thread may be in a call on the pool then. */
+ * its allocations and frees take the longer way. What counts is what callers asked for and hold. Thread-safe. */
 #ifndef GM_QUOTA_H
 #define GM_QUOTA_H
 
@@ -27,8 +26,9 @@ typedef struct gm_quota {
 /* Requests with the tag that would make it hold more than `bytes` are OVER_LIMIT from now on, exactly, whatever other
  * threads do; what it holds already stays. GM_NO_QUOTA takes the quota away. A tag that may borrow may hold more, as
  * long as all tags of a priority up to its own hold no more than their quotas together; whoever lent is refused until
- * enough came back, so only a higher priority than every borrower's keeps a quota for sure. INVALID_ARGUMENT;
- * NOT_SUPPORTED: the tag is GM_QUOTA_TAGS or above; OUT_OF_HOST_MEMORY; FORKED. */
+ * enough came back, so only a higher priority than every borrower's keeps a quota for sure. The first quota
+ * of a pool may come at any time, too: it looks at each block that is out; a request that is under way then is counted,
+ * but not refused. INVALID_ARGUMENT; NOT_SUPPORTED: the tag is GM_QUOTA_TAGS or above; OUT_OF_HOST_MEMORY; FORKED. */
 GM_API gm_status gm_pool_set_quota(gm_pool *pool, uint32_t tag, uint64_t bytes, uint32_t flags, int32_t priority,
                                    gm_error *err);
 

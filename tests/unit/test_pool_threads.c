@@ -115,7 +115,6 @@ static void change_in_a_race(gm_strategy strategy) {
   pool_bench bench;
   const gm_pool_params params = {.struct_size = sizeof params, .strategy = strategy, .max_bytes = 4 << 20};
   pool_bench_open(&bench, "null", "null:capacity=8M", &params);
-  pool_bench_ok(gm_pool_set_quota(bench.pool, 0, 1 << 20, 0, 0, err)); /* the first one, before there are threads */
   racer changer = {.pool = bench.pool, .random = 3, .bound = 4 << 20};
   gm__thread thread;
   gm_pool *pools[THREADS] = {bench.pool, bench.pool, bench.pool, bench.pool};

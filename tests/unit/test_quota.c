@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/base/thread.h"
+#include "gm/debug.h"
 #include "support/pool_bench.h"
 #include "support/random.h"
 
@@ -116,6 +117,34 @@ static void test_a_refusal_is_explained(void **state) {
   assert_int_equal(why.status, GM_ERR_OVER_LIMIT);
   assert_non_null(strstr(why.text, "the quota of tag \"kv\" has no room for 20480 bytes: it holds 0 of 10240"));
   pool_bench_close(&bench);
+}
+
+/* Freed blocks that a guard holds back are their owner's no more, whether the quota was there when they were freed or
+ * not. */
+static void test_what_a_guard_holds_back_does_not_count(void **state) {
+  (void)state;
+  for (size_t s = 0; s < 2; s++) {
+    pool_bench bench;
+    gm_block blocks[4];
+    const gm_pool_params params = {
+        .struct_size = sizeof params, .strategy = strategies[s], .debug = GM_DEBUG_CHECK_FREED};
+    pool_bench_open(&bench, "cpu", NULL, &params);
+    uint32_t kv = gm_tag(bench.ctx, "kv");
+    for (int i = 0; i < 4; i++) assert_in_range(take(bench.pool, kv, 10 * KIB, &blocks[i]), 0, GM_ACQUIRE_FRESH);
+    for (int i = 0; i < 3; i++) assert_int_equal(gm_free(bench.pool, &blocks[i], NULL), GM_OK);
+    pool_bench_ok(gm_pool_set_quota(bench.pool, kv, 20 * KIB, 0, 0, err));
+    assert_int_equal(quota_of(bench.pool, kv).used_bytes, 10 * KIB);
+    assert_in_range(take(bench.pool, kv, 10 * KIB, &blocks[0]), 0, GM_ACQUIRE_FRESH);
+    assert_int_equal(gm_free(bench.pool, &blocks[0], NULL), GM_OK);
+    assert_int_equal(gm_free(bench.pool, &blocks[0], NULL), GM_ERR_INVALID_ARGUMENT);
+    assert_int_equal(quota_of(bench.pool, kv).used_bytes, 10 * KIB);
+    *(unsigned char *)(uintptr_t)blocks[0].address ^= 1; /* after its free: nobody gets it any more */
+    assert_int_equal(gm_pool_check(bench.pool, NULL, NULL), GM_ERR_DAMAGED);
+    assert_int_equal(quota_of(bench.pool, kv).used_bytes, 10 * KIB);
+    assert_int_equal(gm_free(bench.pool, &blocks[3], NULL), GM_OK);
+    assert_int_equal(quota_of(bench.pool, kv).used_bytes, 0);
+    pool_bench_close(&bench);
+  }
 }
 
 /* What found no memory holds nothing. */
@@ -234,16 +263,82 @@ static void test_never_exceeded_by_racing_threads(void **state) {
   }
 }
 
+/* ---- the first quota of a living pool ---- */
+
+enum { EARLY_THREADS = 4, EARLY_ROUNDS = 8, EARLY_TURNS = 600, EARLY_BLOCKS = 3, EARLY_KEPT = 700 };
+
+typedef struct early {
+  gm_pool *pool;
+  uint32_t tag;
+  atomic_bool *go;
+  gm_block kept;
+  uint64_t wrong;
+} early;
+
+/* Takes and gives back, by block and by pointer, and keeps one. */
+static void allocate_early(void *argument) {
+  early *e = argument;
+  gm_block blocks[EARLY_BLOCKS];
+  while (!atomic_load(e->go)) {}
+  for (int turn = 0; turn < EARLY_TURNS; turn++) {
+    void *untagged = gm_malloc(e->pool, 512, NULL);
+    for (uint32_t i = 0; i < EARLY_BLOCKS; i++) e->wrong += take(e->pool, e->tag, 100 + i * 300, &blocks[i]) > 1;
+    for (int i = 0; i < EARLY_BLOCKS - 1; i++) e->wrong += gm_free(e->pool, &blocks[i], NULL) != GM_OK;
+    e->wrong += gm_free_ptr(e->pool, (void *)(uintptr_t)blocks[EARLY_BLOCKS - 1].address, 0, NULL) != GM_OK;
+    e->wrong += !untagged || gm_free_ptr(e->pool, untagged, 512, NULL) != GM_OK;
+    if (turn == EARLY_TURNS / 2) e->wrong += take(e->pool, e->tag, EARLY_KEPT, &e->kept) > 1;
+  }
+}
+
+static void set_early(gm_strategy strategy, uint32_t debug) {
+  pool_bench bench;
+  gm__thread threads[EARLY_THREADS];
+  early all[EARLY_THREADS];
+  gm_block more;
+  atomic_bool go = false;
+  const gm_pool_params params = {.struct_size = sizeof params, .strategy = strategy, .debug = debug};
+  pool_bench_open(&bench, "cpu", NULL, &params);
+  const uint32_t tag = gm_tag(bench.ctx, "kv");
+  for (int i = 0; i < EARLY_THREADS; i++) {
+    all[i] = (early){.pool = bench.pool, .tag = tag, .go = &go};
+    pool_bench_ok(gm__thread_create(&threads[i], "early", allocate_early, &all[i], err));
+  }
+  atomic_store(&go, true);
+  while (pool_bench_stats(&bench).frees < EARLY_TURNS) {}
+  pool_bench_ok(gm_pool_set_quota(bench.pool, tag, 1 << 30, 0, 0, err));
+  for (int i = 0; i < EARLY_THREADS; i++) {
+    gm__thread_join(&threads[i]);
+    assert_int_equal(all[i].wrong, 0);
+  }
+  assert_int_equal(quota_of(bench.pool, 0).used_bytes, 0);
+  assert_int_equal(quota_of(bench.pool, tag).used_bytes, EARLY_THREADS * EARLY_KEPT);
+  pool_bench_ok(gm_pool_set_quota(bench.pool, tag, EARLY_THREADS * EARLY_KEPT, 0, 0, err));
+  assert_int_equal(take(bench.pool, tag, 1, &more), GM_ACQUIRE_OVER_LIMIT);
+  for (int i = 0; i < EARLY_THREADS; i++) assert_int_equal(gm_free(bench.pool, &all[i].kept, NULL), GM_OK);
+  assert_int_equal(quota_of(bench.pool, tag).used_bytes, 0);
+  pool_bench_close(&bench);
+}
+
+static void test_the_first_one_may_come_while_threads_allocate(void **state) {
+  (void)state;
+  for (int round = 0; round < EARLY_ROUNDS; round++) {
+    for (size_t s = 0; s < 2; s++) set_early(strategies[s], 0);
+  }
+  for (size_t s = 0; s < 2; s++) set_early(strategies[s], GM_DEBUG_POISON);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_tag_holds_no_more_than_its_quota),
       cmocka_unit_test(test_what_is_held_already_counts_and_stays),
       cmocka_unit_test(test_who_may_borrows_from_its_priority_and_below),
       cmocka_unit_test(test_a_refusal_is_explained),
+      cmocka_unit_test(test_what_a_guard_holds_back_does_not_count),
       cmocka_unit_test(test_a_failure_claims_nothing),
       cmocka_unit_test(test_a_request_that_no_sum_can_hold_claims_nothing),
       cmocka_unit_test(test_bad_arguments),
       cmocka_unit_test(test_never_exceeded_by_racing_threads),
+      cmocka_unit_test(test_the_first_one_may_come_while_threads_allocate),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
