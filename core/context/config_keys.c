@@ -75,10 +75,12 @@ static const char *config_bounds(const char *range) {
   return bar ? bar + 1 : range;
 }
 
+/* Where there is "auto", the largest number stands for it inside (gm__config_u64), and is none that can be set. */
 static bool config_number_ok(const gm_config_key *key, const char *value) {
-  if (strncmp(key->range, "auto|", 5) == 0 && strcmp(value, "auto") == 0) return true;
+  const bool automatic = strncmp(key->range, "auto|", 5) == 0;
+  if (automatic && strcmp(value, "auto") == 0) return true;
   uint64_t number = 0;
-  if (gm__text_u64(key->name, value, &number, NULL) != GM_OK) return false;
+  if (gm__text_u64(key->name, value, &number, NULL) != GM_OK || (automatic && number == UINT64_MAX)) return false;
   char *dots = NULL;
   uint64_t low = strtoull(config_bounds(key->range), &dots, 10);
   return number >= low && (dots[2] == '\0' || number <= strtoull(dots + 2, NULL, 10));

@@ -116,8 +116,8 @@ gm_acquire gm__pool_alloc_beside(gm_pool *pool, const gm_request *request, gm_bl
 gm_status gm__pool_alloc_managed(gm_pool *pool, const gm_request *request, gm_block *out, gm_error *err);
 
 /* A block of memory that is there already: [offset, offset + bytes) of `memory`, which is marked as wrapped. `opened`:
- * what gm_free closes, NULL: nothing. On failure the memory stays the caller's. OVER_LIMIT, OUT_OF_HOST_MEMORY, DRIVER.
- */
+ * what gm_free closes, NULL: nothing. On failure the memory stays the caller's. OVER_LIMIT, OUT_OF_HOST_MEMORY,
+ * INVALID_ARGUMENT. */
 gm_status gm__pool_adopt(gm_pool *pool, const gm_memory *memory, uint64_t offset, uint64_t bytes,
                          struct gm__opened *opened, gm_block *out, gm_error *err);
 

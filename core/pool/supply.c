@@ -124,6 +124,9 @@ static gm_status supply_enter(gm_pool *pool, const gm__want *want, uint64_t byte
     node->heap = gm__marks_heap(pool->marks, pool->name, node->memory.address, bytes);
   }
   if (!status) return GM_OK;
+  if (status == GM_ERR_DRIVER && node->foreign && !want->managed) {
+    return gm__bad_argument(err, "gm_block_wrap", "`native` overlaps memory that pool \"%s\" has", pool->name);
+  }
   return gm__fail(err, status, 0, "gm_alloc", "%s",
                   status == GM_ERR_DRIVER ? "the driver gave an address that overlaps memory it gave before"
                                           : "no host memory for the pool's addresses");

@@ -10,8 +10,8 @@
 gm_status gm__supply_take(gm_pool *pool, const gm__want *want, uint64_t bytes, gm__node **out, gm_error *err);
 
 /* A node, AWAY, for memory that is there already, wrapped or imported: want->bytes at `offset` of it. `opened`: what
- * gives it back, or NULL. OVER_LIMIT, OUT_OF_HOST_MEMORY, DRIVER (its address is that of other memory); the memory
- * stays the caller's then. */
+ * gives it back, or NULL. OVER_LIMIT, OUT_OF_HOST_MEMORY, INVALID_ARGUMENT (it overlaps other memory of the pool, and
+ * is not opened); the memory stays the caller's then. */
 gm_status gm__supply_adopt(gm_pool *pool, const gm__want *want, const gm_memory *memory, uint64_t offset,
                            struct gm__opened *opened, gm__node **out, gm_error *err);
 

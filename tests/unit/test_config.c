@@ -67,6 +67,7 @@ static void test_values_are_checked(void **state) {
       {"min_free_bytes", "12Q"},
       {"min_free_bytes", "-1"},
       {"min_free_bytes", "99999999999999999999"},
+      {"min_free_bytes", "18446744073709551615"}, /* would be auto */
       {"cpu_fallback", "maybe"},
       {"allocation_strategy", "buck"},
       {"allocation_strategy", ""},

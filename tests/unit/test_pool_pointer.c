@@ -313,6 +313,29 @@ static void test_the_engines_own_memory_as_a_block(void **state) {
   pool_bench_close(&bench);
 }
 
+/* The caller's mistake, not the driver's. */
+static void test_wrapping_what_the_pool_has_is_refused(void **state) {
+  (void)state;
+  static unsigned char data[8192];
+  pool_bench bench;
+  pool_bench_open(&bench, "cpu", NULL, NULL);
+  gm_cpu_memory native = {{sizeof native, GM_API_CPU}, data, sizeof data};
+  gm_block wrapped, block, again;
+  gm_error why = {.status = GM_OK};
+  const gm_request request = {.bytes = 65536};
+  assert_int_equal(gm_block_wrap(bench.pool, &native.head, &wrapped, &why), GM_OK);
+  assert_int_equal(gm_block_wrap(bench.pool, &native.head, &again, &why), GM_ERR_INVALID_ARGUMENT);
+  assert_string_equal(why.op, "gm_block_wrap");
+  assert_non_null(strstr(why.message, "overlaps"));
+  assert_int_equal(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_FRESH);
+  native = (gm_cpu_memory){{sizeof native, GM_API_CPU}, (void *)(uintptr_t)(block.address + 256), 256};
+  assert_int_equal(gm_block_wrap(bench.pool, &native.head, &again, &why), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(pool_bench_stats(&bench).active, 2);
+  assert_int_equal(gm_free(bench.pool, &wrapped, NULL), GM_OK);
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  pool_bench_close(&bench);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_pointers_are_found_from_any_byte),
@@ -327,6 +350,7 @@ int main(void) {
       cmocka_unit_test(test_a_lying_upstream),
       cmocka_unit_test(test_a_backend_that_cannot_wrap),
       cmocka_unit_test(test_the_engines_own_memory_as_a_block),
+      cmocka_unit_test(test_wrapping_what_the_pool_has_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
