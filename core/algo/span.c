@@ -9,10 +9,11 @@
 
 static size_t spans_bytes(uint32_t capacity) { return ((size_t)capacity + 1) * sizeof(gm__span); }
 
-/* A table half as large again, at a multiple of a record's size. */
+/* A table half as large again, or with all that there can be, at a multiple of a record's size. */
 static bool spans_grow(gm__spans *spans) {
-  const uint32_t capacity = spans->capacity + spans->capacity / 2 + GM__SPANS_STEP;
-  if (capacity > GM__SPANS_MAX) return false;
+  const uint32_t wish = spans->capacity + spans->capacity / 2 + GM__SPANS_STEP;
+  const uint32_t capacity = wish < spans->most ? wish : spans->most;
+  if (capacity - spans->count < GM__SPANS_STEP) return false;
   void *memory = gm__alloc(spans->services, spans_bytes(capacity));
   if (!memory) return false;
   const uintptr_t address = (uintptr_t)memory, most = sizeof(gm__span) - 1;
@@ -37,7 +38,7 @@ bool gm__spans_reserve_slow(gm__spans *spans) {
 }
 
 bool gm__spans_init(gm__spans *spans, const gm_services *services, uint32_t first_check) {
-  *spans = (gm__spans){.services = services, .first_check = first_check};
+  *spans = (gm__spans){.services = services, .first_check = first_check, .most = GM__SPANS_MAX};
   if (!gm__spans_reserve_slow(spans)) return false;
   gm__span_at(spans, 0)->state = GM__SPAN_EDGE;
   return true;

@@ -63,7 +63,8 @@ typedef struct gm__spans {
   uint32_t count;                /* records that were ever in use or unused; those behind them are untouched */
   uint32_t capacity;
   uint32_t first_check;
-  void *memory; /* that the table lies in */
+  uint32_t most; /* capacity is never more: GM__SPANS_MAX */
+  void *memory;  /* that the table lies in */
   const gm_services *services;
 } gm__spans;
 
@@ -75,9 +76,14 @@ enum { GM__SPANS_STEP = 256 };
 
 bool gm__spans_reserve_slow(gm__spans *spans);
 
-/* See that `count` (at most GM__SPANS_STEP) can be taken; false without host memory. */
+/* See that `count` (at most GM__SPANS_STEP) can be taken; false without host memory, and when they are full. */
 static inline bool gm__spans_reserve(gm__spans *spans, uint32_t count) {
   return spans->unused_count >= count || gm__spans_reserve_slow(spans);
+}
+
+/* Are there less than `count` unused records, and never more? */
+static inline bool gm__spans_are_full(const gm__spans *spans, uint32_t count) {
+  return spans->unused_count < count && spans->most - spans->count < GM__SPANS_STEP;
 }
 
 /* Every number is less. */

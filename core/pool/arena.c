@@ -274,9 +274,13 @@ gm__arena *gm__arena_beside(gm_pool *pool, const gm__memory_kind *kind) {
   return arena;
 }
 
+gm__arena *gm__arena_here(const gm_pool *pool) {
+  gm__arena *arena = gm__here_find(pool->serial);
+  return arena ? arena : gm__here_find(arena_shared_key(pool));
+}
+
 gm__arena *gm__arena_of(gm_pool *pool, const gm__memory_kind *kind) {
   if (!gm__kind_serves(&pool->main_kind, kind)) return gm__arena_beside(pool, kind);
-  gm__arena *arena = gm__here_find(pool->serial);
-  if (!arena) arena = gm__here_find(arena_shared_key(pool));
+  gm__arena *arena = gm__arena_here(pool);
   return arena ? arena : arena_of_thread(pool);
 }

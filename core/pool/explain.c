@@ -20,6 +20,7 @@ typedef struct explain_view {
   bool served;         /* a pooled block fits and is done */
   bool with_wait;      /* one fits after a wait */
   bool captured;       /* nothing but what serves at once may be had */
+  uint32_t full;       /* the thread's part of the pool has so many blocks and holes, and can have no more; 0: it can */
   uint64_t idle_bytes; /* what a trim would set free */
   gm_error quota;      /* why that of the tag refuses; status GM_OK: it does not */
 } explain_view;
@@ -61,9 +62,9 @@ static void explain_nodes(gm_pool *pool, explain_view *view, gm_explanation *out
 static void explain_holes(gm__arena *arena, explain_view *view, gm_explanation *out) {
   const gm__want *want = &view->want;
   const gm__memory_kind kind = gm__kind_of(&arena->pool->rules, want);
-  const bool serves = gm__kind_serves(&arena->kind, &kind);
   gm__holes_flush(arena);
   gm__holes_settle(arena);
+  const bool serves = gm__kind_serves(&arena->kind, &kind) && !gm__spans_are_full(&arena->spans, 1);
   gm__growth_publish(arena);
   view->idle_bytes += atomic_load_explicit(&arena->tally.reclaimable, memory_order_relaxed);
   for (uint32_t number = 1; number < gm__spans_count(&arena->spans); number++) {
@@ -78,6 +79,7 @@ static void explain_holes(gm__arena *arena, explain_view *view, gm_explanation *
 
 static void explain_pooled(gm_pool *pool, explain_view *view, gm_explanation *out) {
   gm__arena *arena;
+  const gm__arena *here = gm__arena_here(pool);
   gm__mutex_lock(&pool->lock);
   explain_nodes(pool, view, out);
   view->idle_bytes += gm__pages_spare_bytes(pool);
@@ -86,6 +88,7 @@ static void explain_pooled(gm_pool *pool, explain_view *view, gm_explanation *ou
   for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
     gm__arena_lock(arena);
     explain_holes(arena, view, out);
+    if (arena == here && gm__spans_are_full(&arena->spans, GM__HOLE_SPANS)) view->full = arena->spans.most;
     gm__arena_unlock(arena);
   }
 }
@@ -115,6 +118,7 @@ static uint64_t explain_room(gm_pool *pool, const explain_view *view, const gm_e
 static gm_status explain_fresh(gm_pool *pool, const explain_view *view, const gm_explanation *out) {
   uint64_t bytes = view->want.exact;
   if (view->want.flags & GM_POOLED_ONLY) return GM_ERR_OUT_OF_DEVICE_MEMORY;
+  if (view->full) return GM_ERR_OUT_OF_HOST_MEMORY;
   if (out->max_alloc_bytes && bytes > out->max_alloc_bytes) return GM_ERR_ALLOCATION_TOO_LARGE;
   if (bytes > explain_room(pool, view, out)) return GM_ERR_OVER_LIMIT;
   bool device_is_full = !pool->has_upstream && out->device_free_bytes != GM_UNKNOWN_BYTES &&
@@ -176,6 +180,10 @@ static void explain_say_advice(gm_pool *pool, const explain_view *view, explain_
       if (view->want.flags & GM_POOLED_ONLY) break;
       explain_say_bytes(text, " The device lacks ", bytes - out->device_free_bytes - view->idle_bytes);
       explain_say(text, ".");
+      break;
+    case GM_ERR_OUT_OF_HOST_MEMORY:
+      explain_say(text, " This thread's part of the pool has no room for more than %" PRIu32 " blocks and holes.",
+                  view->full);
       break;
     case GM_ERR_ALLOCATION_TOO_LARGE:
       explain_say_bytes(text, " Ask for pieces of at most ", out->max_alloc_bytes);

@@ -1,5 +1,7 @@
 #include "core/pool/serve.h"
 
+#include <inttypes.h>
+
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/pool/acquire.h"
@@ -178,11 +180,24 @@ static gm_status serve_fresh(gm__arena *arena, const gm__want *want, gm__taken *
   return GM_OK;
 }
 
+/* No more blocks and holes can be told apart there. */
+static bool serve_is_full(gm__arena *arena) {
+  gm__arena_lock(arena);
+  const bool full = gm__spans_are_full(&arena->spans, GM__HOLE_SPANS);
+  gm__arena_unlock(arena);
+  return full;
+}
+
 /* New memory of the arena's kind; or, where the request is content with less than that, of its own. */
 static gm_status serve_grow(gm__arena *arena, const gm__want *want, gm__taken *taken, gm_acquire *answer,
                             gm_error *err) {
   gm_pool *pool = arena->pool;
   const gm__memory_kind kind = gm__kind_of(&pool->rules, want);
+  if (serve_is_full(arena)) {
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc",
+                    "a thread's part of the pool has no room for more than %" PRIu32 " blocks and holes",
+                    arena->spans.most);
+  }
   gm_status status = serve_fresh(arena, want, taken, answer, err);
   if (!gm__supply_is_shortage(status) || gm__kind_serves(&kind, &arena->kind)) return status;
   gm__arena *beside = gm__arena_beside(pool, &kind);

@@ -82,7 +82,8 @@ GM_API gm_status gm_pool_create(gm_device *device, const gm_pool_params *params,
 GM_API gm_status gm_pool_destroy(gm_pool *pool, gm_error *err);
 
 /* While the engine captures the request's stream, only what the pool keeps and what serves without a wait, else
- * EXHAUSTED: gm asks the driver for nothing then. */
+ * EXHAUSTED: gm asks the driver for nothing then. EXHAUSTED, too, when the calling thread has 2^24 blocks, and holes
+ * between them, in a pool of BEST_FIT. */
 GM_API gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *out);
 
 /* Give back in that stream's order: work already submitted there may still use the block. NULL: host order, nothing

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -54,7 +55,42 @@ static void test_a_report_follows_no_stream(void **state) {
   }
 }
 
+/* The table of a thread's blocks and holes is used to its end, and then the report says what a request is told. */
+static void test_a_full_table_is_told(void **state) {
+  (void)state;
+  enum { MOST = 1024, BYTES = 100 };
+  pool_bench bench;
+  gm_block block;
+  void *pointers[MOST];
+  uint32_t count = 0;
+  const gm_request request = {.bytes = BYTES};
+  gm_explanation why = {.struct_size = sizeof why};
+  pool_bench_open(&bench, "null", "null:capacity=64M", NULL);
+  pointers[count++] = gm_malloc(bench.pool, BYTES, NULL);
+  gm__arena_at(bench.pool, 0)->spans.most = MOST;
+  while (count < MOST && (pointers[count] = gm_malloc(bench.pool, BYTES, NULL))) count++;
+  assert_in_range(count, MOST - 10, MOST - 1);
+  pool_bench_ok(gm_explain(bench.pool, &request, &why, err));
+  assert_int_equal(why.acquire, GM_ACQUIRE_EXHAUSTED);
+  assert_int_equal(why.status, GM_ERR_OUT_OF_HOST_MEMORY);
+  assert_non_null(strstr(why.text, "This thread's part of the pool has no room for more than 1024 blocks and holes."));
+  assert_int_equal(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_EXHAUSTED);
+  pool_bench_ok(gm_explain(bench.pool, &request, &why, err));
+  assert_int_equal(why.last_failure.status, GM_ERR_OUT_OF_HOST_MEMORY);
+  assert_non_null(strstr(why.last_failure.message, "1024 blocks and holes"));
+  for (int i = 0; i < 10; i++) assert_int_equal(gm_free_ptr(bench.pool, pointers[--count], 0, NULL), GM_OK);
+  pool_bench_ok(gm_explain(bench.pool, &request, &why, err));
+  assert_int_equal(why.acquire, GM_ACQUIRE_OK);
+  assert_int_equal(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_OK);
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  while (count) assert_int_equal(gm_free_ptr(bench.pool, pointers[--count], 0, NULL), GM_OK);
+  pool_bench_close(&bench);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_report_follows_no_stream)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_report_follows_no_stream),
+      cmocka_unit_test(test_a_full_table_is_told),
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
