@@ -248,7 +248,7 @@ static void test_age(void **state) {
     turn(&bench, 8 * MIB, 4, NULL);
     uint64_t bytes = 1;
     pool_bench_ok(gm_pool_cleanup(bench.pool, 1, false, &bytes, err));
-    assert_int_equal(bytes, 0); /* freed since the last look, which was when the pool grew */
+    assert_int_equal(bytes, 0); /* freed since the last look, which was when the pool grew: gm/cleanup.h says so */
     gm_block held = take(&bench, 8 * MIB, NULL);
     pool_bench_ok(gm_pool_cleanup(bench.pool, 1, false, &bytes, err));
     assert_int_equal(bytes, 24 * MIB); /* but not what is in use */
