@@ -263,24 +263,45 @@ static gm__arena *arena_of_thread(gm_pool *pool) {
   return arena;
 }
 
-gm__arena *gm__arena_beside(gm_pool *pool, const gm__memory_kind *kind) {
+static gm__arena *arena_find_beside(const gm_pool *pool, const gm__memory_kind *kind) {
   gm__arena *arena;
-  gm__mutex_lock(&pool->lock);
   for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
     if (!arena_is_main(arena) && gm__kind_serves(&arena->kind, kind) && gm__kind_serves(kind, &arena->kind)) break;
   }
+  return arena;
+}
+
+gm__arena *gm__arena_beside(gm_pool *pool, const gm__memory_kind *kind) {
+  gm__mutex_lock(&pool->lock);
+  gm__arena *arena = arena_find_beside(pool, kind);
   if (!arena) arena = arena_add(pool, kind, GM__POOL_ARENAS, false);
   gm__mutex_unlock(&pool->lock);
   return arena;
 }
 
-gm__arena *gm__arena_here(const gm_pool *pool) {
+static gm__arena *arena_here(const gm_pool *pool) {
   gm__arena *arena = gm__here_find(pool->serial);
   return arena ? arena : gm__here_find(arena_shared_key(pool));
 }
 
+gm__arena *gm__arena_expected(gm_pool *pool, const gm__memory_kind *kind) {
+  const bool plain = gm__kind_serves(&pool->main_kind, kind);
+  gm__arena *arena = plain ? arena_here(pool) : NULL;
+  if (arena) return arena;
+  gm__thread_life *life = gm__thread_life_take();
+  gm__mutex_lock(&pool->lock);
+  if (!plain) {
+    arena = arena_find_beside(pool, kind);
+  } else if (life) {
+    arena = arena_inherit(pool, life);
+  }
+  gm__mutex_unlock(&pool->lock);
+  gm__thread_life_give(life);
+  return arena;
+}
+
 gm__arena *gm__arena_of(gm_pool *pool, const gm__memory_kind *kind) {
   if (!gm__kind_serves(&pool->main_kind, kind)) return gm__arena_beside(pool, kind);
-  gm__arena *arena = gm__arena_here(pool);
+  gm__arena *arena = arena_here(pool);
   return arena ? arena : arena_of_thread(pool);
 }

@@ -68,8 +68,8 @@ struct gm__arena {
 /* The arena for requests of that kind by the calling thread: found, taken over, or made. NULL without host memory. */
 gm__arena *gm__arena_of(gm_pool *pool, const gm__memory_kind *kind);
 
-/* That for plain requests by the calling thread, if it has had one; else NULL. */
-gm__arena *gm__arena_here(const gm_pool *pool);
+/* The same, but none is made or taken over: NULL where one would be made. */
+gm__arena *gm__arena_expected(gm_pool *pool, const gm__memory_kind *kind);
 
 /* That for requests which are content with memory that the common arenas do not have. */
 gm__arena *gm__arena_beside(gm_pool *pool, const gm__memory_kind *kind);

@@ -17,9 +17,11 @@
 
 typedef struct explain_view {
   gm__want want;
-  bool served;         /* a pooled block fits and is done */
-  bool with_wait;      /* one fits after a wait */
-  bool captured;       /* nothing but what serves at once may be had */
+  const gm__arena *arena; /* where it is looked for first; NULL: a new one, or buckets */
+  bool served;            /* a pooled block fits and is done */
+  bool elsewhere;         /* one of another arena, which serves where no new memory may be had */
+  bool with_wait;         /* one fits after a wait */
+  bool captured;          /* nothing but what serves at once may be had */
   uint32_t full;       /* the thread's part of the pool has so many blocks and holes, and can have no more; 0: it can */
   uint64_t idle_bytes; /* what a trim would set free */
   gm_error quota;      /* why that of the tag refuses; status GM_OK: it does not */
@@ -40,8 +42,9 @@ static void explain_say(explain_text *out, const char *format, ...) {
   if (length > 0) out->length += (size_t)length < room ? (size_t)length : room - 1;
 }
 
-static void explain_verdict(explain_view *view, gm__order_verdict verdict) {
-  view->served |= verdict == GM__ORDER_READY;
+static void explain_verdict(explain_view *view, gm__order_verdict verdict, bool first) {
+  view->served |= first && verdict == GM__ORDER_READY;
+  view->elsewhere |= !first && verdict == GM__ORDER_READY;
   view->with_wait |= verdict != GM__ORDER_BUSY;
 }
 
@@ -54,8 +57,15 @@ static void explain_nodes(gm_pool *pool, explain_view *view, gm_explanation *out
     if (node->bytes > out->largest_pooled_bytes) out->largest_pooled_bytes = node->bytes;
     if (gm__pool_settle(pool, node)) view->idle_bytes += node->bytes;
     if (node->size_class < want->size_class || node->size_class >= end || !gm__want_fits(pool, want, node)) continue;
-    explain_verdict(view, gm__order_forecast(&pool->order, &node->rare.mark, want->stream, want->insert));
+    explain_verdict(view, gm__order_forecast(&pool->order, &node->rare.mark, want->stream, want->insert), true);
   }
+}
+
+/* The hole is all of a segment that the request's arena would take over. */
+static bool explain_moves(const gm__arena *arena, const gm__span *hole, const gm__memory_kind *kind) {
+  const gm__memory_kind *plain = &arena->pool->main_kind;
+  return gm__kind_serves(&arena->kind, gm__kind_serves(plain, kind) ? plain : kind) &&
+         gm__segment_is_idle(arena, arena->homes[hole->home]);
 }
 
 /* Inside the arena's lock. */
@@ -73,13 +83,15 @@ static void explain_holes(gm__arena *arena, explain_view *view, gm_explanation *
     out->largest_pooled_bytes = gm__max(out->largest_pooled_bytes, gm__arena_bytes(arena, span));
     if (!serves || !gm__hole_fits(arena, want, number)) continue;
     const gm__mark mark = gm__arena_mark(arena, number);
-    explain_verdict(view, gm__order_forecast(&arena->order, &mark, want->stream, want->insert));
+    const bool first = arena == view->arena || explain_moves(arena, span, &kind);
+    explain_verdict(view, gm__order_forecast(&arena->order, &mark, want->stream, want->insert), first);
   }
 }
 
 static void explain_pooled(gm_pool *pool, explain_view *view, gm_explanation *out) {
   gm__arena *arena;
-  const gm__arena *here = gm__arena_here(pool);
+  const gm__memory_kind kind = gm__kind_of(&pool->rules, &view->want);
+  if (pool->strategy == GM_STRATEGY_BEST_FIT) view->arena = gm__arena_expected(pool, &kind);
   gm__mutex_lock(&pool->lock);
   explain_nodes(pool, view, out);
   view->idle_bytes += gm__pages_spare_bytes(pool);
@@ -88,7 +100,7 @@ static void explain_pooled(gm_pool *pool, explain_view *view, gm_explanation *ou
   for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
     gm__arena_lock(arena);
     explain_holes(arena, view, out);
-    if (arena == here && gm__spans_are_full(&arena->spans, GM__HOLE_SPANS)) view->full = arena->spans.most;
+    if (arena == view->arena && gm__spans_are_full(&arena->spans, GM__HOLE_SPANS)) view->full = arena->spans.most;
     gm__arena_unlock(arena);
   }
 }
@@ -115,12 +127,20 @@ static uint64_t explain_room(gm_pool *pool, const explain_view *view, const gm_e
   return out->limit_bytes > held ? out->limit_bytes - held : 0;
 }
 
+/* Of one allocation: of mapped pages the driver's bound does not count, but that of a range of addresses. */
+static uint64_t explain_most(const gm_pool *pool, const explain_view *view) {
+  const uint64_t most = pool->device->info.max_alloc_bytes ? pool->device->info.max_alloc_bytes : UINT64_MAX;
+  const gm__memory_kind kind = gm__kind_of(&pool->rules, &view->want);
+  const bool maps = pool->pages.usable && gm__kind_serves(&pool->main_kind, &kind);
+  return maps ? gm__max(most, gm__range_most_bytes(pool)) : most;
+}
+
 static gm_status explain_fresh(gm_pool *pool, const explain_view *view, const gm_explanation *out) {
   uint64_t bytes = view->want.exact;
   if (view->want.flags & GM_POOLED_ONLY) return GM_ERR_OUT_OF_DEVICE_MEMORY;
   if (view->full) return GM_ERR_OUT_OF_HOST_MEMORY;
-  if (out->max_alloc_bytes && bytes > out->max_alloc_bytes) return GM_ERR_ALLOCATION_TOO_LARGE;
   if (bytes > explain_room(pool, view, out)) return GM_ERR_OVER_LIMIT;
+  if (explain_most(pool, view) < bytes) return GM_ERR_ALLOCATION_TOO_LARGE;
   bool device_is_full = !pool->has_upstream && out->device_free_bytes != GM_UNKNOWN_BYTES &&
                         bytes > out->device_free_bytes && bytes - out->device_free_bytes > view->idle_bytes;
   return device_is_full ? GM_ERR_OUT_OF_DEVICE_MEMORY : GM_OK;
@@ -139,7 +159,7 @@ static void explain_judge(gm_pool *pool, const explain_view *view, gm_explanatio
   out->acquire = out->status == GM_ERR_OVER_LIMIT ? GM_ACQUIRE_OVER_LIMIT : GM_ACQUIRE_EXHAUSTED;
   if (!view->with_wait) return;
   out->status = GM_OK;
-  out->acquire = view->want.insert ? GM_ACQUIRE_OK : GM_ACQUIRE_NEEDS_WAIT;
+  out->acquire = view->elsewhere || view->want.insert ? GM_ACQUIRE_OK : GM_ACQUIRE_NEEDS_WAIT;
 }
 
 static void explain_say_bytes(explain_text *text, const char *format, uint64_t bytes) {
@@ -186,7 +206,7 @@ static void explain_say_advice(gm_pool *pool, const explain_view *view, explain_
                   view->full);
       break;
     case GM_ERR_ALLOCATION_TOO_LARGE:
-      explain_say_bytes(text, " Ask for pieces of at most ", out->max_alloc_bytes);
+      explain_say_bytes(text, " Ask for pieces of at most ", explain_most(pool, view));
       explain_say(text, ".");
       break;
     default: break;

@@ -87,10 +87,42 @@ static void test_a_full_table_is_told(void **state) {
   pool_bench_close(&bench);
 }
 
+/* Whatever the size and the order of limits: a cap, what the device has free, what the driver gives at once. */
+static void test_the_report_says_what_a_request_is_told(void **state) {
+  (void)state;
+  static const uint64_t sizes[] = {1,        3 * MIB, 5 * MIB,   7 * MIB,          9 * MIB,           17 * MIB,
+                                   70 * MIB, 1 << 30, MIB * MIB, MIB * MIB * 1024, UINT64_C(1) << 63, UINT64_MAX};
+  static const uint32_t aligns[] = {0, 8192, 1 << 20};
+  for (uint32_t i = 0; i < 2 * 2 * 2 * 3; i++) {
+    pool_bench bench;
+    gm_block block, more;
+    const gm_pool_params params = {.struct_size = sizeof params,
+                                   .strategy = i & 1 ? GM_STRATEGY_BUCKET : GM_STRATEGY_BEST_FIT,
+                                   .max_bytes = i & 2 ? 16 * MIB : 0,
+                                   .no_vmm = i & 4};
+    pool_bench_open(&bench, "null", "null:capacity=64M,max_alloc=8M", &params);
+    const gm_request first = {.bytes = 3 * MIB};
+    assert_int_equal(gm_alloc(bench.pool, &first, &block), GM_ACQUIRE_FRESH);
+    assert_int_equal(gm_alloc(bench.pool, &first, &more), GM_ACQUIRE_FRESH);
+    assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+      const gm_request request = {.bytes = sizes[k], .align = aligns[i / 8]};
+      gm_explanation why = {.struct_size = sizeof why};
+      pool_bench_ok(gm_explain(bench.pool, &request, &why, err));
+      const gm_acquire answer = gm_alloc(bench.pool, &request, &block);
+      if (answer != why.acquire) fail_msg("%u: %u, told %d: %s", i, (unsigned)k, answer, why.text);
+      if (answer <= GM_ACQUIRE_FRESH) assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+    }
+    assert_int_equal(gm_free(bench.pool, &more, NULL), GM_OK);
+    pool_bench_close(&bench);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_report_follows_no_stream),
       cmocka_unit_test(test_a_full_table_is_told),
+      cmocka_unit_test(test_the_report_says_what_a_request_is_told),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
