@@ -61,7 +61,7 @@ static void test_a_full_table_is_told(void **state) {
   enum { MOST = 1024, BYTES = 100 };
   pool_bench bench;
   gm_block block;
-  void *pointers[MOST];
+  void *pointers[MOST] = {NULL};
   uint32_t count = 0;
   const gm_request request = {.bytes = BYTES};
   gm_explanation why = {.struct_size = sizeof why};

@@ -265,7 +265,8 @@ static void test_never_exceeded_by_racing_threads(void **state) {
 
 /* ---- the first quota of a living pool ---- */
 
-enum { EARLY_THREADS = 4, EARLY_ROUNDS = 8, EARLY_TURNS = 600, EARLY_BLOCKS = 3, EARLY_KEPT = 700 };
+enum { EARLY_THREADS = 4, EARLY_ROUNDS = 8, EARLY_TURNS = 600, EARLY_BLOCKS = 3 };
+#define EARLY_KEPT UINT64_C(700)
 
 typedef struct early {
   gm_pool *pool;
