@@ -15,11 +15,10 @@ static inline __attribute__((always_inline)) bool gm__give_quick(gm__arena *aren
   return granules <= arena->quick_most && gm__quick_put(lane, span, number, granules, gm__pool_quick(arena->pool));
 }
 
-/* The live span becomes free; false, and nothing has happened: there is more to it than that. Inside the arena's lock.
- */
-static inline bool gm__give(gm__arena *arena, uint32_t number, const gm_stream *stream) {
+/* The live span becomes free, of the lane of the stream (NULL: it has none); false, and nothing has happened: there is
+ * more to it than that. Inside the arena's lock. */
+static inline bool gm__give_to(gm__arena *arena, uint32_t number, gm__lane *lane, const gm_stream *stream) {
   gm__span *span = gm__arena_span(arena, number);
-  gm__lane *lane = gm__arena_lane(arena, stream);
   if (__builtin_expect(!lane || span->state != GM__SPAN_LIVE, 0)) return false;
   const uint8_t last = span->lane;
   const bool pending = last != lane->number && last != GM__LANE_IDLE && span->seq > arena->order.slots[last].passed;
@@ -28,6 +27,11 @@ static inline bool gm__give(gm__arena *arena, uint32_t number, const gm_stream *
   gm__give_time(arena, span, lane);
   if (!gm__give_quick(arena, number, span, lane, span->granules)) gm__hole_give(arena, number, lane);
   return true;
+}
+
+/* The same, of the lane that is known at once. */
+static inline bool gm__give(gm__arena *arena, uint32_t number, const gm_stream *stream) {
+  return gm__give_to(arena, number, gm__arena_lane(arena, stream), stream);
 }
 
 #endif

@@ -31,6 +31,7 @@ struct gm__quotas {
   atomic_bool complete; /* all that is out is counted */
   gm__mutex lock;       /* of all below */
   quota tags[GM_QUOTA_TAGS];
+  uint32_t set_count, set_tags[GM_QUOTA_TAGS]; /* that have one, by rising priority */
 };
 
 /* ---- claims ---- */
@@ -39,16 +40,19 @@ static uint64_t quota_counted(const quota *self) {
   return self->flags & GM_QUOTA_BORROW ? self->used : gm__min(self->used, self->bytes);
 }
 
-/* Tags up to that priority have room for `bytes` more between them. */
-static bool quota_level_fits(const gm__quotas *quotas, int32_t priority, uint64_t bytes) {
+/* For each priority from that of the tag up, tags up to that priority have room for `bytes` more between them. */
+static bool quota_levels_fit(const gm__quotas *quotas, const quota *self, uint64_t bytes) {
   uint64_t granted = 0, used = bytes;
-  for (uint32_t tag = 0; tag < GM_QUOTA_TAGS; tag++) {
-    const quota *self = &quotas->tags[tag];
-    if (!self->set || self->priority > priority) continue;
-    granted = gm__add_sat(granted, self->bytes);
-    used = gm__add_sat(used, quota_counted(self));
+  for (uint32_t i = 0; i < quotas->set_count; i++) {
+    const quota *at = &quotas->tags[quotas->set_tags[i]];
+    const bool more = i + 1 < quotas->set_count;
+    granted = gm__add_sat(granted, at->bytes);
+    used = gm__add_sat(used, quota_counted(at));
+    if (at->priority < self->priority || (more && quotas->tags[quotas->set_tags[i + 1]].priority == at->priority))
+      continue;
+    if (used > granted) return false;
   }
-  return used <= granted;
+  return true;
 }
 
 static bool quota_fits(const gm__quotas *quotas, uint32_t tag, uint64_t bytes) {
@@ -56,12 +60,7 @@ static bool quota_fits(const gm__quotas *quotas, uint32_t tag, uint64_t bytes) {
   if (bytes > UINT64_MAX - self->used) return false; /* what the sum cannot hold could not be taken off it again */
   if (!self->set) return true;
   const bool own = self->used <= self->bytes && bytes <= self->bytes - self->used;
-  bool fits = own || self->flags & GM_QUOTA_BORROW;
-  for (uint32_t other = 0; other < GM_QUOTA_TAGS && fits; other++) {
-    const quota *level = &quotas->tags[other];
-    if (level->set && level->priority >= self->priority) fits = quota_level_fits(quotas, level->priority, bytes);
-  }
-  return fits;
+  return (own || self->flags & GM_QUOTA_BORROW) && quota_levels_fit(quotas, self, bytes);
 }
 
 /* NULL: no tag has had one yet, or not all is counted. */
@@ -175,6 +174,18 @@ void gm__quotas_end(gm_pool *pool, bool forked) {
 
 /* ---- public ---- */
 
+static void quota_list(gm__quotas *quotas) {
+  quotas->set_count = 0;
+  for (uint32_t tag = 0; tag < GM_QUOTA_TAGS; tag++) {
+    if (!quotas->tags[tag].set) continue;
+    uint32_t at = quotas->set_count++;
+    for (; at > 0 && quotas->tags[quotas->set_tags[at - 1]].priority > quotas->tags[tag].priority; at--) {
+      quotas->set_tags[at] = quotas->set_tags[at - 1];
+    }
+    quotas->set_tags[at] = tag;
+  }
+}
+
 static gm_status quota_check_tag(const gm_pool *pool, uint32_t tag, const char *op, gm_error *err) {
   gm_status status = gm__pool_check(pool, op, err);
   if (status || tag < GM_QUOTA_TAGS) return status;
@@ -198,6 +209,7 @@ gm_status gm_pool_set_quota(gm_pool *pool, uint32_t tag, uint64_t bytes, uint32_
   gm__mutex_lock(&quotas->lock);
   quota *self = &quotas->tags[tag];
   *self = (quota){bytes, self->used, flags, priority, bytes != GM_NO_QUOTA};
+  quota_list(quotas);
   gm__mutex_unlock(&quotas->lock);
   return GM_OK;
 }

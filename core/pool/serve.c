@@ -280,12 +280,26 @@ static uint32_t serve_seize(gm__arena *arena, const gm_block *block, const gm_st
   return number;
 }
 
+/* The short way of a block that counts for a quota. */
+static bool serve_give_counted(gm__arena *arena, uint32_t number, int slot, gm_stream *stream) {
+  gm__lane *lane = arena->lanes[slot == GM__ORDER_HOST ? GM__LANE_IDLE : slot];
+  gm__span *span = gm__arena_span(arena, number);
+  const uint32_t tag = span->tag;
+  const uint64_t requested = gm__arena_requested(arena, span);
+  if (!lane->ordered || !gm__give_to(arena, number, lane, stream)) return false;
+  gm__quota_leave(arena->quotas, tag, requested);
+  return true;
+}
+
 static gm_status serve_take_back(gm__arena *arena, const gm_block *block, gm_stream *stream) {
   uint32_t number = gm__arena_find(arena, block);
   if (number && gm__give(arena, number, stream)) return GM_OK;
   gm_status status;
   int slot;
   if (!serve_free_slot(arena, stream, &slot)) return GM_ERR_BUSY;
+  if (arena->quotas && (number = gm__arena_find(arena, block)) && serve_give_counted(arena, number, slot, stream)) {
+    return GM_OK;
+  }
   number = serve_seize(arena, block, stream, &status);
   if (number) serve_free(arena, number, slot);
   return status;
