@@ -8,6 +8,9 @@
 /* gm_alloc. */
 gm_acquire gm__acquire(gm_pool *pool, const gm_request *request, gm_block *out);
 
+/* The same for a part of what is asked for: refused, nothing is noted yet, and *why, with a status, says why. */
+gm_acquire gm__acquire_part(gm_pool *pool, const gm_request *request, gm_block *out, gm_error *why);
+
 /* Is the request's stream being captured? Then `err` says that nothing can be asked of the driver. */
 bool gm__acquire_is_captured(const gm__want *want, gm_error *err);
 
