@@ -169,8 +169,8 @@ static gm_acquire spanned_take(gm_pool *pool, const gm__want *want, const gm_req
       if (answer == GM_ACQUIRE_OK) all = GM_ACQUIRE_OK;
       continue;
     }
-    const uint64_t half = spanned_round_up(spanned_count(size, 2), spanned_unit(pool, want));
-    if (!gm__supply_is_shortage(why->status) || half < least || half >= size) return answer;
+    const uint64_t half = gm__max(spanned_round_up(spanned_count(size, 2), spanned_unit(pool, want)), least);
+    if (!gm__supply_is_shortage(why->status) || half >= size) return answer;
     size = half;
   }
   *why = (gm_error){.status = GM_OK};

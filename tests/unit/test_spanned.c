@@ -1,5 +1,4 @@
-/* Blocks of several memories: when they are made, what they cost, what takes them. The card is the CPU backend in
- * disguise: a largest allocation, and memory that can run out. */
+/* Blocks of several memories: when they are made, what they cost, what takes them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,63 +8,17 @@
 
 #include <cmocka.h>
 
-#include "backends/cpu/cpu_backend.h"
 #include "gm/batch.h"
 #include "gm/buffer.h"
 #include "gm/debug.h"
 #include "gm/quota.h"
 #include "gm/share.h"
 #include "gm/spans.h"
-#include "support/pool_bench.h"
+#include "support/narrow_card.h"
 
-#define MIB (UINT64_C(1) << 20)
-
-enum { LARGEST = 4, WANTED = 10, SPANS = 3 }; /* MiB, MiB, memories */
+enum { LARGEST = NARROW_CARD_LARGEST, WANTED = 10, SPANS = 3 }; /* MiB, MiB, memories */
 
 static const gm_strategy strategies[] = {GM_STRATEGY_BUCKET, GM_STRATEGY_BEST_FIT};
-
-static uint64_t card_left;
-
-static gm_status card_info(void *driver, uint32_t index, void *device, gm_device_info *out, gm_error *err) {
-  gm_status status = gm__cpu_backend.device_info(driver, index, device, out, err);
-  out->unified = false;
-  out->type = GM_DEVICE_TYPE_DISCRETE;
-  out->max_alloc_bytes = LARGEST * MIB;
-  return status;
-}
-
-static gm_status card_alloc(void *device, const gm_memory_params *params, gm_memory *out, gm_error *err) {
-  if (params->bytes > LARGEST * MIB) return GM_ERR_ALLOCATION_TOO_LARGE;
-  if (params->bytes > card_left) return GM_ERR_OUT_OF_DEVICE_MEMORY;
-  gm_status status = gm__cpu_backend.memory_alloc(device, params, out, err);
-  if (status == GM_OK) card_left -= out->bytes;
-  return status;
-}
-
-static gm_status card_free(void *device, const gm_memory *memory, gm_close_mode mode, gm_error *err) {
-  card_left += memory->bytes;
-  return gm__cpu_backend.memory_free(device, memory, mode, err);
-}
-
-static void open_card(pool_bench *bench, uint64_t bytes, gm_strategy strategy, gm_pool_params params) {
-  gm_backend_ops ops = gm__cpu_backend;
-  card_left = bytes;
-  ops.name = "card";
-  ops.api = GM_API_OTHER;
-  ops.device_info = card_info;
-  ops.memory_alloc = card_alloc;
-  ops.memory_free = card_free;
-  counted_services_init(&bench->host);
-  const gm_context_params context = {
-      .struct_size = sizeof context, .services = &bench->host.services, .ignore_environment = true};
-  params.struct_size = sizeof params;
-  params.strategy = strategy;
-  params.checked = params.no_vmm = true;
-  pool_bench_ok(gm_context_create(&context, &bench->ctx, err));
-  pool_bench_ok(gm_backend_register(bench->ctx, &ops, err));
-  pool_bench_ok(gm_device_open_index(bench->ctx, "card", 0, &bench->device, err));
-  pool_bench_ok(gm_pool_create(bench->device, &params, &bench->pool, err));
-}
 
 static gm_block take(const pool_bench *bench, uint64_t bytes, gm_stream *stream) {
   gm_block block;
@@ -97,7 +50,7 @@ static void test_larger_than_the_largest(void **state) {
     pool_bench bench;
     gm_block_span spans[GM_BLOCK_SPANS_MOST];
     gm_block block;
-    open_card(&bench, 64 * MIB, strategies[s], (gm_pool_params){0});
+    narrow_card_open(&bench, 64 * MIB, strategies[s], (gm_pool_params){0});
     const gm_request plain = {.bytes = WANTED * MIB};
     assert_int_equal(gm_alloc(bench.pool, &plain, &block), GM_ACQUIRE_EXHAUSTED);
     assert_int_equal(pool_bench_stats(&bench).failures, 1);
@@ -130,7 +83,7 @@ static void test_one_piece_where_there_is_one(void **state) {
   pool_bench bench;
   gm_block_span spans[GM_BLOCK_SPANS_MOST];
   uint32_t count = 0;
-  open_card(&bench, 64 * MIB, GM_STRATEGY_BEST_FIT, (gm_pool_params){0});
+  narrow_card_open(&bench, 64 * MIB, GM_STRATEGY_BEST_FIT, (gm_pool_params){0});
   const gm_block block = take(&bench, 3 * MIB, NULL);
   assert_int_equal(spans_of(&bench, &block, spans), 1);
   assert_memory_equal(&spans[0].block, &block, sizeof block);
@@ -150,30 +103,6 @@ static void fragment(const pool_bench *bench, gm_block *blocks, int count, uint6
   const gm_request each = {.bytes = bytes};
   for (int i = 0; i < count; i++) assert_true(gm_alloc(bench->pool, &each, &blocks[i]) <= GM_ACQUIRE_FRESH);
   for (int i = 0; i < count; i += 2) assert_int_equal(gm_free(bench->pool, &blocks[i], NULL), GM_OK);
-}
-
-static void test_what_lies_scattered(void **state) {
-  (void)state;
-  enum { BLOCKS = 16 };
-  for (size_t s = 0; s < 2; s++) {
-    const gm_pool_params params = {.struct_size = sizeof params, .strategy = strategies[s], .no_vmm = true};
-    pool_bench bench;
-    gm_block blocks[BLOCKS], block;
-    pool_bench_open(&bench, "null", "null:capacity=64M", &params);
-    fragment(&bench, blocks, BLOCKS, 4 * MIB);
-    gm_pool_trim(bench.pool, UINT64_MAX);
-    const gm_request plain = {.bytes = 24 * MIB}, spanned = {.bytes = 24 * MIB, .flags = GM_ALLOW_SPANS};
-    const gm_acquire answer = gm_alloc(bench.pool, &plain, &block);
-    if (answer <= GM_ACQUIRE_FRESH) { /* a driver without fragments: the holes went back */
-      assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
-      gm_pool_trim(bench.pool, 0);
-    }
-    assert_true(gm_alloc(bench.pool, &spanned, &block) <= GM_ACQUIRE_FRESH);
-    assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
-    for (int i = 1; i < BLOCKS; i += 2) assert_int_equal(gm_free(bench.pool, &blocks[i], NULL), GM_OK);
-    check_quiet(&bench);
-    pool_bench_close(&bench);
-  }
 }
 
 /* Holes of a segment that is in use: nobody can give them back, so that only pieces do. */
@@ -229,7 +158,7 @@ static void test_copies_cross_the_borders(void **state) {
     pool_bench bench;
     gm_point point;
     gm_stream *stream;
-    open_card(&bench, 64 * MIB, strategies[s], (gm_pool_params){0});
+    narrow_card_open(&bench, 64 * MIB, strategies[s], (gm_pool_params){0});
     pool_bench_ok(gm_stream_create(bench.device, &stream, err));
     gm_block a = take(&bench, WANTED * MIB, stream), b = take(&bench, WANTED * MIB, NULL);
     const gm_block small = take(&bench, 3 * MIB, NULL);
@@ -271,7 +200,7 @@ static void test_copies_that_overlap(void **state) {
   (void)state;
   pool_bench bench;
   gm_block_span spans[GM_BLOCK_SPANS_MOST];
-  open_card(&bench, 64 * MIB, GM_STRATEGY_BEST_FIT, (gm_pool_params){0});
+  narrow_card_open(&bench, 64 * MIB, GM_STRATEGY_BEST_FIT, (gm_pool_params){0});
   gm_pool *pool = bench.pool;
   const gm_block a = take(&bench, WANTED * MIB, NULL);
   spans_of(&bench, &a, spans);
@@ -299,7 +228,7 @@ static void test_what_is_for_one_memory(void **state) {
   gm_shared shared = {.struct_size = sizeof shared};
   gm_native_memory native = {0};
   gm_block_span spans[GM_BLOCK_SPANS_MOST];
-  open_card(&bench, 64 * MIB, GM_STRATEGY_BEST_FIT, (gm_pool_params){0});
+  narrow_card_open(&bench, 64 * MIB, GM_STRATEGY_BEST_FIT, (gm_pool_params){0});
   gm_pool *pool = bench.pool;
   const gm_block block = take(&bench, WANTED * MIB, NULL);
   check_not_supported(gm_block_map(pool, &block, 0, 1, GM_MAP_READ, NULL, &host, &why), &why);
@@ -355,7 +284,7 @@ static void test_wrong_frees_and_look_ups(void **state) {
   for (size_t s = 0; s < 2; s++) {
     for (uint32_t debug = 0; debug <= GM_DEBUG_CHECK_FREED; debug++) {
       pool_bench bench;
-      open_card(&bench, 64 * MIB, strategies[s], (gm_pool_params){.debug = debug, .red_zone_bytes = debug * 64});
+      narrow_card_open(&bench, 64 * MIB, strategies[s], (gm_pool_params){.debug = debug, .red_zone_bytes = debug * 64});
       check_wrong_frees(&bench);
       pool_bench_ok(gm_pool_check(bench.pool, NULL, err));
       check_quiet(&bench);
@@ -366,9 +295,9 @@ static void test_wrong_frees_and_look_ups(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_larger_than_the_largest),  cmocka_unit_test(test_one_piece_where_there_is_one),
-    cmocka_unit_test(test_what_lies_scattered),      cmocka_unit_test(test_holes_of_one_segment),
-    cmocka_unit_test(test_copies_cross_the_borders), cmocka_unit_test(test_copies_that_overlap),
-    cmocka_unit_test(test_what_is_for_one_memory),   cmocka_unit_test(test_wrong_frees_and_look_ups),
+    cmocka_unit_test(test_holes_of_one_segment),     cmocka_unit_test(test_copies_cross_the_borders),
+    cmocka_unit_test(test_copies_that_overlap),      cmocka_unit_test(test_what_is_for_one_memory),
+    cmocka_unit_test(test_wrong_frees_and_look_ups),
 };
 
 int main(void) { return cmocka_run_group_tests(tests, NULL, NULL); }
