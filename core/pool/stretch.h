@@ -21,8 +21,8 @@ gm_status gm__stretch_open(gm_pool *pool, const gm_block *block, uint64_t offset
 /* So many bytes of `here` are done; where that is all of it the next memory comes, if there is one. */
 gm_status gm__stretch_pass(gm__stretch *stretch, uint64_t bytes, gm_error *err);
 
-/* As gm__access_write and so on, of all that is left; `pattern_bytes` is 1 to 16. After a failure nothing is under way
- * that uses host memory. */
+/* As gm__access_write and so on, of all that is left; `pattern_bytes` is 1 to 16. After a failure no part that was
+ * begun is under way, but in a capture. */
 gm_status gm__stretch_write(gm__stretch *stretch, const void *src, gm_stream *stream, gm_point *out, gm_error *err);
 gm_status gm__stretch_read(gm__stretch *stretch, void *dst, gm_stream *stream, gm_point *out, gm_error *err);
 gm_status gm__stretch_fill(gm__stretch *stretch, const void *pattern, uint32_t pattern_bytes, gm_stream *stream,
