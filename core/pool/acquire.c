@@ -175,10 +175,10 @@ static gm_acquire acquire_answer(gm_status status) {
 }
 
 /* The last word on a request: it fails for that reason. */
-static gm_acquire acquire_refused(gm_pool *pool, const gm__want *want, const gm_error *why) {
+static gm_acquire acquire_refused(gm_pool *pool, const gm__want *want, const gm__refusal *why) {
   const gm_acquire answer = acquire_answer(why->status);
   if (want->flags & GM_POOLED_ONLY && gm__supply_is_shortage(why->status)) return GM_ACQUIRE_EXHAUSTED; /* no failure */
-  gm__pool_note_failure(pool, why);
+  gm__pool_note_failure(pool, &why->failure);
   if (answer == GM_ACQUIRE_OVER_LIMIT) gm__stats_count(&pool->stats.over_limit, 1);
   if (answer == GM_ACQUIRE_EXHAUSTED) gm__stats_count(&pool->stats.failures, 1);
   return answer;
@@ -229,17 +229,16 @@ static gm_status acquire_take(gm_pool *pool, const gm__want *want, gm__taken *ta
 }
 
 /* *why: the reason for an answer without a block that is still to be noted, with a status then. */
-static gm_acquire acquire(gm_pool *pool, const gm__want *want, gm_block *out, gm_error *why) {
+static gm_acquire acquire(gm_pool *pool, const gm__want *want, gm_block *out, gm__refusal *why) {
   gm_acquire answer = GM_ACQUIRE_OK;
   gm__taken taken = {.node = NULL};
-  why->status = acquire_take(pool, want, &taken, &answer, out, why);
+  why->status = acquire_take(pool, want, &taken, &answer, out, &why->failure);
   if (why->status) return acquire_answer(why->status);
   if (taken.done) return answer;
   if (pool->guard) gm__guard_open(pool, &taken.memory, taken.offset, taken.bytes);
-  if (want->flags & GM_ZERO && !taken.zeroed && acquire_zero(pool, want, &taken, why)) {
+  if (want->flags & GM_ZERO && !taken.zeroed && acquire_zero(pool, want, &taken, &why->failure)) {
     acquire_undo(pool, want, &taken);
-    gm__pool_note_failure(pool, why);
-    why->status = GM_OK;
+    gm__pool_note_failure(pool, &why->failure);
     return GM_ACQUIRE_FAILED;
   }
   gm__acquire_hand_out(pool, want, &taken, answer == GM_ACQUIRE_FRESH, out);
@@ -248,8 +247,11 @@ static gm_acquire acquire(gm_pool *pool, const gm__want *want, gm_block *out, gm
 }
 
 /* With zones and patterns around it; blocks that only wait for their check are memory, too. */
-static gm_acquire acquire_guarded(gm_pool *pool, const gm__want *want, gm_block *out, gm_error *why) {
-  if (gm__guard_writes(pool->guard) && gm__acquire_is_captured(want, why)) return GM_ACQUIRE_EXHAUSTED;
+static gm_acquire acquire_guarded(gm_pool *pool, const gm__want *want, gm_block *out, gm__refusal *why) {
+  if (gm__guard_writes(pool->guard) && gm__acquire_is_captured(want, &why->failure)) {
+    why->status = GM_ERR_BUSY;
+    return acquire_answer(why->status);
+  }
   gm__guard_reap(pool, false);
   gm_acquire answer = acquire(pool, want, out, why);
   bool short_of = answer == GM_ACQUIRE_EXHAUSTED || answer == GM_ACQUIRE_OVER_LIMIT;
@@ -258,18 +260,18 @@ static gm_acquire acquire_guarded(gm_pool *pool, const gm__want *want, gm_block 
 }
 
 /* Within the quota of its tag: claimed before anything is looked for. */
-static gm_acquire acquire_within(gm_pool *pool, const gm__want *want, gm_block *out, gm_error *why) {
-  gm_status status = pool->quotas ? gm__quota_claim(pool, want->tag, want->bytes, why) : GM_OK;
-  if (status) return acquire_answer(status);
+static gm_acquire acquire_within(gm_pool *pool, const gm__want *want, gm_block *out, gm__refusal *why) {
+  why->status = pool->quotas ? gm__quota_claim(pool, want->tag, want->bytes, &why->failure) : GM_OK;
+  if (why->status) return acquire_answer(why->status);
   gm_acquire answer = pool->guard ? acquire_guarded(pool, want, out, why) : acquire(pool, want, out, why);
   if (pool->quotas && answer > GM_ACQUIRE_NEEDS_BARRIER) gm__quota_unclaim(pool, want->tag, want->bytes);
   return answer;
 }
 
-gm_acquire gm__acquire_part(gm_pool *pool, const gm_request *request, gm_block *out, gm_error *why) {
+gm_acquire gm__acquire_part(gm_pool *pool, const gm_request *request, gm_block *out, gm__refusal *why) {
   gm__want want;
-  *why = (gm_error){.status = GM_OK};
-  if (gm__want_read(pool, request, &want, why)) return GM_ACQUIRE_INVALID;
+  *why = (gm__refusal){.status = GM_OK};
+  if (gm__want_read(pool, request, &want, NULL)) return GM_ACQUIRE_INVALID;
   return acquire_within(pool, &want, out, why);
 }
 
@@ -278,7 +280,7 @@ gm_acquire gm__acquire(gm_pool *pool, const gm_request *request, gm_block *out) 
   if (!gm__pool_is(pool) || !out) return GM_ACQUIRE_INVALID;
   if (gm__pool_forked(pool)) return GM_ACQUIRE_FAILED;
   if (gm__want_read(pool, request, &want, NULL)) return GM_ACQUIRE_INVALID;
-  gm_error why = {.status = GM_OK};
+  gm__refusal why = {.status = GM_OK};
   gm_acquire answer = acquire_within(pool, &want, out, &why);
   if (want.flags & GM_ALLOW_SPANS && gm__supply_is_shortage(why.status)) {
     answer = gm__spanned_acquire(pool, &want, request, out, &why);
@@ -292,9 +294,9 @@ gm_acquire gm__pool_alloc_beside(gm_pool *pool, const gm_request *request, gm_bl
   if (pool->has_upstream) return GM_ACQUIRE_EXHAUSTED;
   if (want.must_be == GM_DEVICE_LOCAL) want.must_be = GM_DEVICE_ACCESSIBLE;
   want.beside_device = true;
-  gm_error why = {.status = GM_OK};
+  gm__refusal why = {.status = GM_OK};
   gm_acquire answer = acquire_within(pool, &want, out, &why);
-  if (why.status) acquire_refused(pool, &want, &why);
+  if (why.status) answer = acquire_refused(pool, &want, &why);
   return answer == GM_ACQUIRE_FAILED ? GM_ACQUIRE_EXHAUSTED : answer;
 }
 
@@ -302,21 +304,21 @@ gm_status gm__pool_alloc_managed(gm_pool *pool, const gm_request *request, gm_bl
   gm__want want;
   gm__node *node = NULL;
   gm__taken taken;
-  gm_error failure = {.status = GM_OK};
+  gm__refusal why = {.status = GM_OK};
   gm_status status = gm__want_read(pool, request, &want, err);
   if (status) return status;
   want.managed = true;
   status = gm__quota_claim(pool, want.tag, want.bytes, err);
   if (status) return status;
-  status = gm__supply_take(pool, &want, want.exact, &node, &failure);
+  status = gm__supply_take(pool, &want, want.exact, &node, &why.failure);
   if (gm__supply_is_shortage(status) && acquire_make_room(pool, &want, status)) {
-    status = gm__supply_take(pool, &want, want.exact, &node, &failure);
+    status = gm__supply_take(pool, &want, want.exact, &node, &why.failure);
   }
   if (status) {
     gm__quota_unclaim(pool, want.tag, want.bytes);
-    failure.status = status;
-    acquire_refused(pool, &want, &failure);
-    if (err) *err = failure;
+    why.status = status;
+    acquire_refused(pool, &want, &why);
+    if (err) *err = why.failure;
     return status;
   }
   acquire_describe(&taken, node);

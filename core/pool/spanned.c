@@ -5,7 +5,6 @@
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
-#include "core/pool/acquire.h"
 #include "core/pool/quota.h"
 #include "core/pool/release.h"
 #include "core/pool/supply.h"
@@ -71,17 +70,13 @@ void gm__spanned_end(gm_pool *pool) {
 
 /* ---- sizes ---- */
 
-/* Whole units between pieces, so that no element of a tensor lies in two. */
-static uint64_t spanned_unit(const gm_pool *pool, const gm__want *want) {
-  return gm__max(want->align, pool->device->info.alignment);
-}
-
-/* The largest piece, in whole units: with what a guard adds, what the driver allows for one allocation. */
+/* The largest piece: with what a guard adds, what the driver allows for one allocation. All but the last are whole
+ * units of the alignment, so that no element of a tensor lies in two. */
 static uint64_t spanned_most(const gm_pool *pool, const gm__want *want) {
-  const uint64_t unit = spanned_unit(pool, want), limit = pool->device->info.max_alloc_bytes;
+  const uint64_t limit = pool->device->info.max_alloc_bytes;
   uint64_t most = limit ? limit : UINT64_MAX;
   if (pool->guard) most = gm__sub_sat(most, gm__guard_bytes(pool->guard, 0, want->align));
-  return most / unit * unit;
+  return most / want->align * want->align;
 }
 
 static uint64_t spanned_round_up(uint64_t bytes, uint64_t unit) {
@@ -89,7 +84,9 @@ static uint64_t spanned_round_up(uint64_t bytes, uint64_t unit) {
   return more > UINT64_MAX - bytes ? bytes : bytes + more;
 }
 
-static uint64_t spanned_count(uint64_t bytes, uint64_t size) { return bytes / size + (bytes % size != 0); }
+static uint64_t spanned_count(uint64_t bytes, uint64_t size) {
+  return size ? bytes / size + (bytes % size != 0) : UINT64_MAX;
+}
 
 uint64_t gm__spanned_least(const gm_pool *pool) {
   const uint64_t limit = pool->device->info.max_alloc_bytes;
@@ -97,14 +94,14 @@ uint64_t gm__spanned_least(const gm_pool *pool) {
 }
 
 bool gm__spanned_can(const gm_pool *pool, const gm__want *want) {
-  const uint64_t most = spanned_most(pool, want);
-  return most && want->bytes > gm__spanned_least(pool) && spanned_count(want->bytes, most) <= GM_BLOCK_SPANS_MOST;
+  return want->bytes > gm__spanned_least(pool) &&
+         spanned_count(want->bytes, spanned_most(pool, want)) <= GM_BLOCK_SPANS_MOST;
 }
 
 /* Of the first pieces: as few as may be and alike, of a request that the driver allows in one piece half of it. */
 static uint64_t spanned_first(const gm_pool *pool, const gm__want *want) {
   const uint64_t most = spanned_most(pool, want), count = gm__max(spanned_count(want->bytes, most), 2);
-  const uint64_t alike = spanned_round_up(spanned_count(want->bytes, count), spanned_unit(pool, want));
+  const uint64_t alike = spanned_round_up(spanned_count(want->bytes, count), want->align);
   return gm__max(alike, gm__min(most, gm__spanned_least(pool)));
 }
 
@@ -127,8 +124,14 @@ static void spanned_part(gm_pool *pool, const gm__piece *piece) {
   gm__entry_close(&entry);
 }
 
+static gm_status spanned_no_host_memory(gm__refusal *why) {
+  why->status = gm__fail(&why->failure, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc",
+                         "no host memory for a block of several memories");
+  return why->status;
+}
+
 /* The whole is findable, and all of its pieces know it. */
-static gm_status spanned_enter(gm_pool *pool, gm__spanned *whole, gm_error *why) {
+static gm_status spanned_enter(gm_pool *pool, gm__spanned *whole, gm__refusal *why) {
   gm__mutex_lock(&pool->lock);
   whole->block = spanned_name(pool, whole);
   gm__mutex_unlock(&pool->lock);
@@ -138,12 +141,12 @@ static gm_status spanned_enter(gm_pool *pool, gm__spanned *whole, gm_error *why)
   done = done && gm__map_insert(&pool->spanned, spanned_key(&whole->block), (uintptr_t)whole) == GM_OK;
   gm__mutex_unlock(&pool->lock);
   if (done) return GM_OK;
-  return gm__fail(why, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no host memory for a block of several memories");
+  return spanned_no_host_memory(why);
 }
 
 /* One more piece, of `size` bytes or less. */
 static gm_acquire spanned_take_one(gm_pool *pool, const gm_request *request, gm__spanned *whole, uint64_t at,
-                                   uint64_t size, gm_error *why) {
+                                   uint64_t size, gm__refusal *why) {
   gm__piece *piece = &whole->pieces[whole->count];
   gm_request part = *request;
   part.bytes = gm__min(size, request->bytes - at);
@@ -156,7 +159,7 @@ static gm_acquire spanned_take_one(gm_pool *pool, const gm_request *request, gm_
 
 /* Pieces for all bytes: of the first size as long as there are such, then of half of that, and so on. */
 static gm_acquire spanned_take(gm_pool *pool, const gm__want *want, const gm_request *request, gm__spanned *whole,
-                               gm_error *why) {
+                               gm__refusal *why) {
   uint64_t size = spanned_first(pool, want), at = 0;
   const uint64_t least = gm__spanned_least(pool);
   gm_acquire all = GM_ACQUIRE_FRESH;
@@ -169,11 +172,11 @@ static gm_acquire spanned_take(gm_pool *pool, const gm__want *want, const gm_req
       if (answer == GM_ACQUIRE_OK) all = GM_ACQUIRE_OK;
       continue;
     }
-    const uint64_t half = gm__max(spanned_round_up(spanned_count(size, 2), spanned_unit(pool, want)), least);
+    const uint64_t half = gm__max(spanned_round_up(spanned_count(size, 2), want->align), least);
     if (!gm__supply_is_shortage(why->status) || half >= size) return answer;
     size = half;
   }
-  *why = (gm_error){.status = GM_OK};
+  *why = (gm__refusal){.status = GM_OK};
   return all;
 }
 
@@ -189,7 +192,7 @@ static void spanned_undo(gm_pool *pool, gm__spanned *whole, gm_stream *stream, u
 }
 
 /* More than the request's tag or gm may have in all is not tried: it would only take from others what it gives back. */
-static bool spanned_is_hopeless(gm_pool *pool, const gm__want *want, gm_error *why) {
+static bool spanned_is_hopeless(gm_pool *pool, const gm__want *want, gm__refusal *why) {
   gm_stats stats;
   if (gm__quota_check(pool, want->tag, want->bytes, NULL)) return true;
   gm_pool_stats(pool, &stats);
@@ -197,20 +200,21 @@ static bool spanned_is_hopeless(gm_pool *pool, const gm__want *want, gm_error *w
   if (!gm__spanned_can(pool, want)) return true;
   if (limit == UINT64_MAX || want->bytes <= room) return false;
   if (why->status == GM_ERR_ALLOCATION_TOO_LARGE) {
-    gm__fail(why, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
-             "%" PRIu64 " bytes are more than one allocation may have, and gm's limits leave %" PRIu64 " in all",
-             want->bytes, room);
+    why->status =
+        gm__fail(&why->failure, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
+                 "%" PRIu64 " bytes are more than one allocation may have, and gm's limits leave %" PRIu64 " in all",
+                 want->bytes, room);
   }
   return true;
 }
 
 gm_acquire gm__spanned_acquire(gm_pool *pool, const gm__want *want, const gm_request *request, gm_block *out,
-                               gm_error *why) {
+                               gm__refusal *why) {
   if (spanned_is_hopeless(pool, want, why)) return GM_ACQUIRE_EXHAUSTED;
   const uint64_t pooled_before = gm__pool_pooled(pool);
   gm__spanned *whole = gm__alloc(gm__context_services(pool->device->ctx), sizeof *whole);
   if (!whole) {
-    gm__fail(why, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no host memory for a block of several memories");
+    spanned_no_host_memory(why);
     return GM_ACQUIRE_EXHAUSTED;
   }
   whole->requested = want->bytes;

@@ -2,8 +2,8 @@
 #ifndef GM_CORE_POOL_SPANNED_H
 #define GM_CORE_POOL_SPANNED_H
 
+#include "core/pool/acquire.h"
 #include "core/pool/entry.h"
-#include "core/pool/request.h"
 #include "gm/spans.h"
 
 #define GM__SPANNED_BLOCK UINT32_C(0x40000000) /* in gm_block.node, without GM__ARENA_BLOCK: a block of several */
@@ -31,7 +31,7 @@ static inline bool gm__spanned_is(const gm_block *block) {
 /* Serve the request in several memories, after it could not be had in one for the reason *why. *why is then why not
  * either; or what it was, where there is no use in trying. */
 gm_acquire gm__spanned_acquire(gm_pool *pool, const gm__want *want, const gm_request *request, gm_block *out,
-                               gm_error *why);
+                               gm__refusal *why);
 
 /* gm_use_on. */
 gm_status gm__spanned_use_on(gm_pool *pool, const gm_block *block, gm_stream *stream);

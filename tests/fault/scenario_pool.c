@@ -85,7 +85,7 @@ static unsigned char spanned_source[SPANNED_BYTES], spanned_target[SPANNED_BYTES
 static gm_status spanned_fragment(session *s, gm_error *err) {
   const gm_pool_params params = {.struct_size = sizeof params,
                                  .strategy = GM_STRATEGY_BEST_FIT,
-                                 .max_bytes = SPANNED_BLOCKS * SPANNED_PIECE,
+                                 .max_bytes = (uint64_t)SPANNED_BLOCKS * SPANNED_PIECE,
                                  .checked = true,
                                  .track = true,
                                  .no_vmm = true};
@@ -126,7 +126,7 @@ static gm_status spanned_use(session *s, const gm_block *block, gm_error *err) {
 
 gm_status scenario_spanned(session *s, gm_error *err) {
   gm_status status = spanned_fragment(s, err);
-  if (status == GM_OK) status = session_take_spanned(s, 2 * SPANNED_PIECE, s->streams[0], err);
+  if (status == GM_OK) status = session_take_spanned(s, UINT64_C(2) * SPANNED_PIECE, s->streams[0], err);
   if (status == GM_OK) status = spanned_use(s, &s->blocks[s->block_count - 1], err);
   if (status == GM_OK) status = session_give(s, s->streams[0], err);
   return status;

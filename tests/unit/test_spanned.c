@@ -284,7 +284,8 @@ static void test_wrong_frees_and_look_ups(void **state) {
   for (size_t s = 0; s < 2; s++) {
     for (uint32_t debug = 0; debug <= GM_DEBUG_CHECK_FREED; debug++) {
       pool_bench bench;
-      narrow_card_open(&bench, 64 * MIB, strategies[s], (gm_pool_params){.debug = debug, .red_zone_bytes = debug * 64});
+      narrow_card_open(&bench, 64 * MIB, strategies[s],
+                       (gm_pool_params){.debug = debug, .red_zone_bytes = debug ? 64 : 0});
       check_wrong_frees(&bench);
       pool_bench_ok(gm_pool_check(bench.pool, NULL, err));
       check_quiet(&bench);

@@ -248,7 +248,7 @@ static void test_zeros_and_patterns(void **state) {
     gm_stream *stream;
     unsigned char *seen = malloc(WANTED * MIB);
     narrow_card_open(&bench, 64 * MIB, GM_STRATEGY_BEST_FIT,
-                     (gm_pool_params){.debug = debug, .red_zone_bytes = debug * 100});
+                     (gm_pool_params){.debug = debug, .red_zone_bytes = debug ? 100 : 0});
     pool_bench_ok(gm_stream_create(bench.device, &stream, err));
     gm_request request = wanted;
     request.flags |= GM_ZERO;
