@@ -7,17 +7,22 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "gm/batch.h"
 #include "gm/buffer.h"
 #include "gm/debug.h"
+#include "gm/load.h"
 #include "gm/native_cpu.h"
 #include "gm/quota.h"
 #include "gm/spans.h"
 #include "support/fail_each.h"
 #include "support/narrow_card.h"
+#include "support/safetensors_bytes.h"
+#include "support/temp_folder.h"
 
 enum { WANTED = 10, SPANS = 3 }; /* MiB, memories */
 
@@ -269,6 +274,59 @@ static void test_zeros_and_patterns(void **state) {
   }
 }
 
+/* A tensor that is larger than the largest allocation. */
+static void test_a_model(void **state) {
+  (void)state;
+  static const char header[] = "{\"large\":{\"dtype\":\"U8\",\"shape\":[10485760],\"data_offsets\":[0,10485760]}}";
+  const gm_load_params params = {
+      .struct_size = sizeof params, .request = {.flags = GM_ALLOW_SPANS}, .chunk_bytes = 1000000, .verify = true};
+  pool_bench bench;
+  temp_folder folder;
+  gm_model *model;
+  gm_loaded_model *loaded;
+  gm_load_result result = {.struct_size = sizeof result};
+  temp_folder_make(&folder);
+  safetensors_bytes file = safetensors_bytes_make(header, strlen(header), WANTED * MIB, 1);
+  const char *path = temp_folder_write(&folder, "m.safetensors", file.bytes, file.length);
+  narrow_card_open(&bench, 64 * MIB, GM_STRATEGY_BEST_FIT, (gm_pool_params){0});
+  pool_bench_ok(gm_model_open(&bench.host.services, path, &model, err));
+  pool_bench_ok(gm_model_load(model, bench.pool, &params, &loaded, &result, err));
+  temp_folder_remove(&folder);
+  assert_int_equal(result.fallback_bytes, 0);
+  assert_int_equal(pool_bench_stats(&bench).active, SPANS);
+  assert_int_equal(gm_loaded_model_release(loaded, NULL), GM_OK);
+  gm_model_close(model);
+  safetensors_bytes_free(&file);
+  check_quiet(&bench);
+  pool_bench_close(&bench);
+}
+
+/* The child refuses, and its copy of the pool gives back all host memory. */
+static void test_a_forked_child(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_block block;
+  uint32_t count;
+  int status = 0;
+  pool_bench_open(&bench, "null", "null:capacity=64M,max_alloc=4M",
+                  &(gm_pool_params){.struct_size = sizeof(gm_pool_params), .no_vmm = true});
+  assert_true(gm_alloc(bench.pool, &wanted, &block) <= GM_ACQUIRE_FRESH);
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool refused = gm_free(bench.pool, &block, NULL) == GM_ERR_FORKED &&
+                         gm_block_spans(bench.pool, &block, 0, 0, NULL, &count, NULL) == GM_ERR_FORKED &&
+                         gm_block_fill(bench.pool, &block, 0, 1, "a", 1, NULL, NULL, NULL) == GM_ERR_FORKED;
+    const bool closed = gm_pool_destroy(bench.pool, NULL) == GM_OK && gm_device_close(bench.device, NULL) == GM_OK &&
+                        gm_context_destroy(bench.ctx, NULL) == GM_OK;
+    _exit(refused && closed && atomic_load(&bench.host.live_bytes) == 0 ? 0 : 1);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  check_quiet(&bench);
+  pool_bench_close(&bench);
+}
+
 /* ---- without host memory ---- */
 
 static gm_strategy attempt_strategy;
@@ -361,6 +419,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_upstream),
     cmocka_unit_test(test_mapped_pages),
     cmocka_unit_test(test_zeros_and_patterns),
+    cmocka_unit_test(test_a_model),
+    cmocka_unit_test(test_a_forked_child),
     cmocka_unit_test(test_without_host_memory),
     cmocka_unit_test(test_threads),
 };
