@@ -7,8 +7,8 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/device/host_info.h"
-#include "core/pool/access.h"
 #include "core/pool/release.h"
+#include "core/pool/stretch.h"
 #include "core/pool/tracked.h"
 #include "gm/size.h"
 
@@ -39,12 +39,14 @@ static gm_fallback buffer_policy(const gm_pool *pool, gm_fallback asked) {
 static bool buffer_served(gm_acquire answer) { return answer == GM_ACQUIRE_OK || answer == GM_ACQUIRE_FRESH; }
 
 static void buffer_settle_in(gm_buffer *buffer, const gm_block *block) {
-  gm__access access;
+  gm__stretch stretch;
   gm_pool *pool = buffer->pool;
   buffer->block = *block;
   buffer->location = GM_LOCATION_DEVICE;
-  if (gm__access_open(pool, block, 0, block->bytes, "gm_buffer_create", &access, NULL) == GM_OK) {
-    buffer->location = gm__pool_location(pool, &access.memory);
+  gm_status status = gm__stretch_open(pool, block, 0, block->bytes, "gm_buffer_create", &stretch, NULL);
+  while (!status && buffer->location == GM_LOCATION_DEVICE && stretch.here.bytes) {
+    buffer->location = gm__pool_location(pool, &stretch.here.memory); /* of several memories: if all are there */
+    status = gm__stretch_pass(&stretch, stretch.here.bytes, NULL);
   }
   gm__tracked_annotate(pool, block, buffer->elements, buffer->location);
 }
@@ -207,8 +209,8 @@ gm_status gm_buffer_block(const gm_buffer *buffer, gm_block *out, gm_error *err)
   return GM_OK;
 }
 
-/* The range of a buffer: as an access to its block, or as a host pointer. */
-static gm_status buffer_range(gm_buffer *buffer, uint64_t offset, uint64_t bytes, const char *op, gm__access *access,
+/* The range of a buffer: of its block, or as a host pointer. */
+static gm_status buffer_range(gm_buffer *buffer, uint64_t offset, uint64_t bytes, const char *op, gm__stretch *range,
                               char **host, gm_error *err) {
   gm_status status = buffer_open(buffer, op, err);
   if (status) return status;
@@ -217,43 +219,42 @@ static gm_status buffer_range(gm_buffer *buffer, uint64_t offset, uint64_t bytes
                             offset, bytes, buffer->bytes);
   }
   *host = buffer->host ? (char *)buffer->host + offset : NULL;
-  return *host ? GM_OK : gm__access_open(buffer->pool, &buffer->block, offset, bytes, op, access, err);
+  return *host ? GM_OK : gm__stretch_open(buffer->pool, &buffer->block, offset, bytes, op, range, err);
 }
 
 gm_status gm_buffer_write(gm_buffer *buffer, uint64_t offset, const void *src, uint64_t bytes, gm_stream *stream,
                           gm_error *err) {
-  gm__access access;
+  gm__stretch stretch;
   char *host = NULL;
-  gm_status status = buffer_range(buffer, offset, bytes, "gm_buffer_write", &access, &host, err);
+  gm_status status = buffer_range(buffer, offset, bytes, "gm_buffer_write", &stretch, &host, err);
   if (status) return status;
   if (!src) return gm__bad_argument(err, "gm_buffer_write", "`src` is NULL");
-  if (!host) return gm__access_write(&access, src, stream, NULL, "gm_buffer_write", err);
+  if (!host) return gm__stretch_write(&stretch, src, stream, NULL, err);
   memcpy(host, src, (size_t)bytes);
   return GM_OK;
 }
 
 gm_status gm_buffer_read(gm_buffer *buffer, uint64_t offset, void *dst, uint64_t bytes, gm_stream *stream,
                          gm_error *err) {
-  gm__access access;
+  gm__stretch stretch;
   char *host = NULL;
-  gm_status status = buffer_range(buffer, offset, bytes, "gm_buffer_read", &access, &host, err);
+  gm_status status = buffer_range(buffer, offset, bytes, "gm_buffer_read", &stretch, &host, err);
   if (status) return status;
   if (!dst) return gm__bad_argument(err, "gm_buffer_read", "`dst` is NULL");
-  if (!host) return gm__access_read(&access, dst, stream, NULL, "gm_buffer_read", err);
+  if (!host) return gm__stretch_read(&stretch, dst, stream, NULL, err);
   memcpy(dst, host, (size_t)bytes);
   return GM_OK;
 }
 
 /* All bytes of the buffer into `block`; they are there on return. */
 static gm_status buffer_copy_to(gm_buffer *buffer, const gm_block *block, gm_stream *stream, gm_error *err) {
-  gm__access from, to;
+  gm__stretch from, to;
   char *host = NULL;
   gm_status status = stream ? gm_stream_barrier(stream, err) : GM_OK;
   if (!status) status = buffer_range(buffer, 0, buffer->bytes, "gm_buffer_promote", &from, &host, err);
-  if (!status) status = gm__access_open(buffer->pool, block, 0, buffer->bytes, "gm_buffer_promote", &to, err);
+  if (!status) status = gm__stretch_open(buffer->pool, block, 0, buffer->bytes, "gm_buffer_promote", &to, err);
   if (status) return status;
-  return host ? gm__access_write(&to, host, stream, NULL, "gm_buffer_promote", err)
-              : gm__access_copy(&to, &from, stream, NULL, "gm_buffer_promote", err);
+  return host ? gm__stretch_write(&to, host, stream, NULL, err) : gm__stretch_copy(&to, &from, stream, NULL, err);
 }
 
 static void buffer_move_to(gm_buffer *buffer, const gm_block *block, gm_stream *stream) {

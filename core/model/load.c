@@ -13,6 +13,7 @@
 #include "core/model/loaded_model.h"
 #include "core/model/model_memory.h"
 #include "gm/copy.h"
+#include "gm/spans.h"
 
 enum { LOAD_CHUNK_DEFAULT = 16 << 20, LOAD_CHUNK_LEAST = 4096 };
 
@@ -87,19 +88,35 @@ static gm_status load_allocate(load_job *job, const load_target *target, gm_erro
 
 /* What the block's memory is. It can be written straight by the host when it has an address, needs no flush, and no
  * earlier work of a stream may still use it. */
-static gm_status load_inspect(load_job *job, load_target *target, gm_error *err) {
+static gm_status load_inspect_span(load_job *job, load_target *target, const gm_block_span *span, uint64_t bytes,
+                                   gm_error *err) {
   gm_memory memory = {0};
   gm_memory_type type = {.struct_size = sizeof type};
   uint64_t offset = 0;
-  gm_status status = gm_block_memory(job->pool, &job->loaded->blocks[target->index], &memory, &offset);
+  gm_status status = gm_block_memory(job->pool, &span->block, &memory, &offset);
   if (status != GM_OK) return gm__fail(err, status, 0, "gm_block_memory", "%s", gm_status_text(status));
   status = gm_device_memory_type(gm_pool_device(job->pool), memory.type, &type, err);
   if (status != GM_OK) return status;
-  if (!(type.flags & GM_MEMORY_DEVICE_LOCAL)) job->result.fallback_bytes += target->tensor->bytes;
+  if (!(type.flags & GM_MEMORY_DEVICE_LOCAL)) job->result.fallback_bytes += bytes;
   bool straight = memory.host && (type.flags & GM_MEMORY_HOST_COHERENT) && !job->params.request.stream &&
                   job->result.path == GM_LOAD_PATH_READ;
   target->host = straight ? (unsigned char *)memory.host + offset : NULL;
   return GM_OK;
+}
+
+/* Several memories are written to as one block. */
+static gm_status load_inspect(load_job *job, load_target *target, gm_error *err) {
+  gm_block_span spans[GM_BLOCK_SPANS_MOST];
+  uint32_t count = 0;
+  gm_status status =
+      gm_block_spans(job->pool, &job->loaded->blocks[target->index], 0, GM_BLOCK_SPANS_MOST, spans, &count, err);
+  for (uint32_t i = 0; i < count && status == GM_OK; i++) {
+    const bool last = i + 1 == count;
+    const uint64_t bytes = last ? target->tensor->bytes - spans[i].offset : spans[i].bytes;
+    status = load_inspect_span(job, target, &spans[i], bytes, err);
+  }
+  if (count > 1) target->host = NULL;
+  return status;
 }
 
 /* ---- its bytes ---- */

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "core/base/error.h"
-#include "core/pool/entry.h"
+#include "core/pool/spanned.h"
 
 /* Invariant: what leaves here names memory of a block that was live at the time of the call; keeping it alive until the
  * work has run is the caller's duty, as with every stream-ordered API. */
@@ -14,18 +14,37 @@ static gm_status access_range(const gm_block *block, uint64_t offset, uint64_t b
                           offset, bytes, block->bytes);
 }
 
+static gm_status access_none(const gm_pool *pool, const char *op, gm_error *err) {
+  return gm__bad_argument(err, op, "`block` is no live block of pool \"%s\": freed, foreign or altered", pool->name);
+}
+
+static gm_status access_several(gm_pool *pool, const gm_block *block, const char *op, gm_error *err) {
+  gm_block_span span;
+  if (!gm__spanned_piece(pool, block, 0, &span)) return access_none(pool, op, err);
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op,
+                  "`block` lies in several memories, and this is for one: gm_block_spans names them");
+}
+
 gm_status gm__access_open(gm_pool *pool, const gm_block *block, uint64_t offset, uint64_t bytes, const char *op,
                           gm__access *out, gm_error *err) {
   gm_status status = gm__pool_check(pool, op, err);
   if (status) return status;
   if (!block) return gm__bad_argument(err, op, "`block` is NULL");
   gm__entry entry;
-  if (!gm__entry_open(pool, block, &entry)) {
-    return gm__bad_argument(err, op, "`block` is no live block of pool \"%s\": freed, foreign or altered", pool->name);
-  }
+  if (gm__spanned_is(block)) return access_several(pool, block, op, err);
+  if (!gm__entry_open(pool, block, &entry)) return access_none(pool, op, err);
   *out = (gm__access){pool->device, entry.node->memory, entry.offset + offset, bytes};
   gm__entry_close(&entry);
   return access_range(&entry.block, offset, bytes, op, err);
+}
+
+gm_status gm__access_check_spanned(gm_pool *pool, const gm_block *block, uint64_t offset, uint64_t bytes,
+                                   const char *op, gm_error *err) {
+  gm_block_span span;
+  gm_status status = gm__pool_check(pool, op, err);
+  if (status) return status;
+  if (!gm__spanned_piece(pool, block, 0, &span)) return access_none(pool, op, err);
+  return access_range(block, offset, bytes, op, err);
 }
 
 gm_status gm__access_stream(gm_device *device, gm_stream *stream, const char *op, gm_stream **out, gm_error *err) {

@@ -11,9 +11,14 @@ typedef struct gm__access {
   uint64_t bytes;
 } gm__access;
 
-/* The range of a live block. INVALID_ARGUMENT: no pool, no such block, range outside of it; FORKED. */
+/* The range of a live block. INVALID_ARGUMENT: no pool, no such block, range outside of it; FORKED; NOT_SUPPORTED: it
+ * lies in several memories (stretch.h). */
 gm_status gm__access_open(gm_pool *pool, const gm_block *block, uint64_t offset, uint64_t bytes, const char *op,
                           gm__access *out, gm_error *err);
+
+/* The same check of a range of a block of several memories, which has no one memory behind it. */
+gm_status gm__access_check_spanned(gm_pool *pool, const gm_block *block, uint64_t offset, uint64_t bytes,
+                                   const char *op, gm_error *err);
 
 /* The stream for a call that was given `stream`, and whether it must wait: NULL gives gm's own, and waits. */
 gm_status gm__access_stream(gm_device *device, gm_stream *stream, const char *op, gm_stream **out, gm_error *err);

@@ -9,6 +9,7 @@
 #include "core/pool/release.h"
 #include "core/pool/room.h"
 #include "core/pool/serve.h"
+#include "core/pool/spanned.h"
 #include "core/pool/supply.h"
 #include "core/pool/tracked.h"
 
@@ -171,17 +172,20 @@ static gm_status acquire_bucket(gm_pool *pool, const gm__want *want, gm__taken *
   return gm__room_make(pool, want, status) ? acquire_fresh(pool, want, taken, answer, err) : status;
 }
 
-static gm_acquire acquire_refused(gm_pool *pool, const gm__want *want, gm_status status, const gm_error *failure) {
-  if (want->flags & GM_POOLED_ONLY && gm__supply_is_shortage(status)) return GM_ACQUIRE_EXHAUSTED; /* no failure */
-  gm__pool_note_failure(pool, failure);
-  if (status == GM_ERR_OVER_LIMIT) {
-    gm__stats_count(&pool->stats.over_limit, 1);
-    return GM_ACQUIRE_OVER_LIMIT;
-  }
+static gm_acquire acquire_answer(gm_status status) {
+  if (status == GM_ERR_OVER_LIMIT) return GM_ACQUIRE_OVER_LIMIT;
   const bool passing = status == GM_ERR_OUT_OF_HOST_MEMORY || status == GM_ERR_BUSY;
-  if (!gm__supply_is_shortage(status) && !passing) return GM_ACQUIRE_FAILED;
-  gm__stats_count(&pool->stats.failures, 1);
-  return GM_ACQUIRE_EXHAUSTED;
+  return gm__supply_is_shortage(status) || passing ? GM_ACQUIRE_EXHAUSTED : GM_ACQUIRE_FAILED;
+}
+
+/* The last word on a request: it fails for that reason. */
+static gm_acquire acquire_refused(gm_pool *pool, const gm__want *want, const gm__refusal *why) {
+  const gm_acquire answer = acquire_answer(why->status);
+  if (want->flags & GM_POOLED_ONLY && gm__supply_is_shortage(why->status)) return GM_ACQUIRE_EXHAUSTED; /* no failure */
+  gm__pool_note_failure(pool, &why->failure);
+  if (answer == GM_ACQUIRE_OVER_LIMIT) gm__stats_count(&pool->stats.over_limit, 1);
+  if (answer == GM_ACQUIRE_EXHAUSTED) gm__stats_count(&pool->stats.failures, 1);
+  return answer;
 }
 
 static gm_status acquire_zero(gm_pool *pool, const gm__want *want, const gm__taken *taken, gm_error *err) {
@@ -228,17 +232,17 @@ static gm_status acquire_take(gm_pool *pool, const gm__want *want, gm__taken *ta
   return gm__serve(pool, want, taken, answer, block, err);
 }
 
-static gm_acquire acquire(gm_pool *pool, const gm__want *want, gm_block *out) {
+/* *why: the reason for an answer without a block that is still to be noted, with a status then. */
+static gm_acquire acquire(gm_pool *pool, const gm__want *want, gm_block *out, gm__refusal *why) {
   gm_acquire answer = GM_ACQUIRE_OK;
   gm__taken taken = {.node = NULL};
-  gm_error failure = {.status = GM_OK};
-  gm_status status = acquire_take(pool, want, &taken, &answer, out, &failure);
-  if (status) return acquire_refused(pool, want, status, &failure);
+  why->status = acquire_take(pool, want, &taken, &answer, out, &why->failure);
+  if (why->status) return acquire_answer(why->status);
   if (taken.done) return answer;
   if (pool->guard) gm__guard_open(pool, &taken.memory, taken.offset, taken.bytes);
-  if (want->flags & GM_ZERO && !taken.zeroed && acquire_zero(pool, want, &taken, &failure)) {
+  if (want->flags & GM_ZERO && !taken.zeroed && acquire_zero(pool, want, &taken, &why->failure)) {
     acquire_undo(pool, want, &taken);
-    gm__pool_note_failure(pool, &failure);
+    gm__pool_note_failure(pool, &why->failure);
     return GM_ACQUIRE_FAILED;
   }
   gm__acquire_hand_out(pool, want, &taken, answer == GM_ACQUIRE_FRESH, out);
@@ -247,23 +251,22 @@ static gm_acquire acquire(gm_pool *pool, const gm__want *want, gm_block *out) {
 }
 
 /* For zones and patterns around it; blocks that only wait for their check are memory, too. */
-static gm_acquire acquire_guarded(gm_pool *pool, const gm__want *want, gm_block *out) {
-  gm_error failure;
-  if (gm__guard_writes(pool->guard) && gm__acquire_is_captured(want, &failure)) {
-    return acquire_refused(pool, want, GM_ERR_BUSY, &failure);
+static gm_acquire acquire_guarded(gm_pool *pool, const gm__want *want, gm_block *out, gm__refusal *why) {
+  if (gm__guard_writes(pool->guard) && gm__acquire_is_captured(want, &why->failure)) {
+    why->status = GM_ERR_BUSY;
+    return acquire_answer(why->status);
   }
   gm__guard_reap(pool, false);
-  gm_acquire answer = acquire(pool, want, out);
+  gm_acquire answer = acquire(pool, want, out, why);
   bool short_of = answer == GM_ACQUIRE_EXHAUSTED || answer == GM_ACQUIRE_OVER_LIMIT;
-  return short_of && gm__guard_reap(pool, true) ? acquire(pool, want, out) : answer;
+  return short_of && gm__guard_reap(pool, true) ? acquire(pool, want, out, why) : answer;
 }
 
 /* Within the quota of its tag: claimed before anything is looked for. */
-static gm_acquire acquire_within(gm_pool *pool, gm__want *want, gm_block *out) {
-  gm_error failure;
-  gm_status status = gm__pool_quotas(pool) ? gm__quota_claim(pool, want, &failure) : GM_OK;
-  if (status) return acquire_refused(pool, want, status, &failure);
-  gm_acquire answer = pool->guard ? acquire_guarded(pool, want, out) : acquire(pool, want, out);
+static gm_acquire acquire_within(gm_pool *pool, gm__want *want, gm_block *out, gm__refusal *why) {
+  why->status = gm__pool_quotas(pool) ? gm__quota_claim(pool, want, &why->failure) : GM_OK;
+  if (why->status) return acquire_answer(why->status);
+  gm_acquire answer = pool->guard ? acquire_guarded(pool, want, out, why) : acquire(pool, want, out, why);
   if (answer > GM_ACQUIRE_NEEDS_BARRIER) {
     gm__quota_unclaim(pool, want);
     return answer;
@@ -271,12 +274,24 @@ static gm_acquire acquire_within(gm_pool *pool, gm__want *want, gm_block *out) {
   return pool->guard ? gm__guard_hand_out(pool, want, answer, out) : answer;
 }
 
+gm_acquire gm__acquire_part(gm_pool *pool, const gm_request *request, gm_block *out, gm__refusal *why) {
+  gm__want want;
+  *why = (gm__refusal){.status = GM_OK};
+  if (gm__want_read(pool, request, &want, NULL)) return GM_ACQUIRE_INVALID;
+  return acquire_within(pool, &want, out, why);
+}
+
 gm_acquire gm__acquire(gm_pool *pool, const gm_request *request, gm_block *out) {
   gm__want want;
   if (!gm__pool_is(pool) || !out) return GM_ACQUIRE_INVALID;
   if (gm__pool_forked(pool)) return GM_ACQUIRE_FAILED;
   if (gm__want_read(pool, request, &want, NULL)) return GM_ACQUIRE_INVALID;
-  return acquire_within(pool, &want, out);
+  gm__refusal why = {.status = GM_OK};
+  gm_acquire answer = acquire_within(pool, &want, out, &why);
+  if (want.flags & GM_ALLOW_SPANS && gm__supply_is_shortage(why.status)) {
+    answer = gm__spanned_acquire(pool, &want, request, out, &why);
+  }
+  return why.status ? acquire_refused(pool, &want, &why) : answer;
 }
 
 gm_acquire gm__pool_alloc_beside(gm_pool *pool, const gm_request *request, gm_block *out) {
@@ -285,7 +300,9 @@ gm_acquire gm__pool_alloc_beside(gm_pool *pool, const gm_request *request, gm_bl
   if (pool->has_upstream) return GM_ACQUIRE_EXHAUSTED;
   if (want.must_be == GM_DEVICE_LOCAL) want.must_be = GM_DEVICE_ACCESSIBLE;
   want.beside_device = true;
-  gm_acquire answer = acquire_within(pool, &want, out);
+  gm__refusal why = {.status = GM_OK};
+  gm_acquire answer = acquire_within(pool, &want, out, &why);
+  if (why.status) answer = acquire_refused(pool, &want, &why);
   return answer == GM_ACQUIRE_FAILED ? GM_ACQUIRE_EXHAUSTED : answer;
 }
 
@@ -293,20 +310,21 @@ gm_status gm__pool_alloc_managed(gm_pool *pool, const gm_request *request, gm_bl
   gm__want want;
   gm__node *node = NULL;
   gm__taken taken;
-  gm_error failure = {.status = GM_OK};
+  gm__refusal why = {.status = GM_OK};
   gm_status status = gm__want_read(pool, request, &want, err);
   if (status) return status;
   want.managed = true;
   status = gm__quota_claim(pool, &want, err);
   if (status) return status;
-  status = gm__supply_take(pool, &want, want.exact, &node, &failure);
+  status = gm__supply_take(pool, &want, want.exact, &node, &why.failure);
   if (gm__supply_is_shortage(status) && gm__room_make(pool, &want, status)) {
-    status = gm__supply_take(pool, &want, want.exact, &node, &failure);
+    status = gm__supply_take(pool, &want, want.exact, &node, &why.failure);
   }
   if (status) {
     gm__quota_unclaim(pool, &want);
-    acquire_refused(pool, &want, status, &failure);
-    if (err) *err = failure;
+    why.status = status;
+    acquire_refused(pool, &want, &why);
+    if (err) *err = why.failure;
     return status;
   }
   acquire_describe(&taken, node);

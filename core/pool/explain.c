@@ -8,6 +8,7 @@
 #include "core/pool/hole.h"
 #include "core/pool/quota.h"
 #include "core/pool/request.h"
+#include "core/pool/spanned.h"
 #include "core/pool/supply.h"
 #include "gm/size.h"
 
@@ -22,8 +23,10 @@ typedef struct explain_view {
   bool elsewhere;         /* one of another arena, which serves where no new memory may be had */
   bool with_wait;         /* one fits after a wait */
   bool captured;          /* nothing but what serves at once may be had */
+  bool several;           /* in one piece it would be refused, and several are allowed */
   uint32_t full;       /* the thread's part of the pool has so many blocks and holes, and can have no more; 0: it can */
   uint64_t idle_bytes; /* what a trim would set free */
+  uint64_t part_bytes; /* the same, with what pieces could be served from */
   gm_error quota;      /* why that of the tag refuses; status GM_OK: it does not */
 } explain_view;
 
@@ -76,16 +79,20 @@ static void explain_holes(gm__arena *arena, explain_view *view, gm_explanation *
   gm__holes_settle(arena);
   const bool serves = gm__kind_serves(&arena->kind, &kind) && !gm__spans_are_full(&arena->spans, 1);
   gm__growth_publish(arena);
-  view->idle_bytes += atomic_load_explicit(&arena->tally.reclaimable, memory_order_relaxed);
+  const uint64_t reclaimable = atomic_load_explicit(&arena->tally.reclaimable, memory_order_relaxed);
+  uint64_t parts = 0;
   for (uint32_t number = 1; number < gm__spans_count(&arena->spans); number++) {
     const gm__span *span = gm__arena_span(arena, number);
     if (gm__span_is(span) != GM__SPAN_HOLE) continue;
     out->largest_pooled_bytes = gm__max(out->largest_pooled_bytes, gm__arena_bytes(arena, span));
+    if (serves && gm__arena_bytes(arena, span) >= gm__spanned_least(arena->pool)) parts += gm__arena_bytes(arena, span);
     if (!serves || !gm__hole_fits(arena, want, number)) continue;
     const gm__mark mark = gm__arena_mark(arena, number);
     const bool first = arena == view->arena || explain_moves(arena, span, &kind);
     explain_verdict(view, gm__order_forecast(&arena->order, &mark, want->stream, want->insert), first);
   }
+  view->idle_bytes += reclaimable;
+  view->part_bytes += gm__max(reclaimable, parts);
 }
 
 static void explain_pooled(gm_pool *pool, explain_view *view, gm_explanation *out) {
@@ -95,6 +102,7 @@ static void explain_pooled(gm_pool *pool, explain_view *view, gm_explanation *ou
   gm__mutex_lock(&pool->lock);
   explain_nodes(pool, view, out);
   view->idle_bytes += gm__pages_spare_bytes(pool);
+  view->part_bytes = view->idle_bytes;
   out->last_failure = pool->last_failure;
   gm__mutex_unlock(&pool->lock);
   for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
@@ -140,20 +148,30 @@ static gm_status explain_fresh(gm_pool *pool, const explain_view *view, const gm
   if (view->want.flags & GM_POOLED_ONLY) return GM_ERR_OUT_OF_DEVICE_MEMORY;
   if (view->full) return GM_ERR_OUT_OF_HOST_MEMORY;
   if (bytes > explain_room(pool, view, out)) return GM_ERR_OVER_LIMIT;
-  if (explain_most(pool, view) < bytes) return GM_ERR_ALLOCATION_TOO_LARGE;
+  if (!view->several && explain_most(pool, view) < bytes) return GM_ERR_ALLOCATION_TOO_LARGE;
   bool device_is_full = !pool->has_upstream && out->device_free_bytes != GM_UNKNOWN_BYTES &&
                         bytes > out->device_free_bytes && bytes - out->device_free_bytes > view->idle_bytes;
   return device_is_full ? GM_ERR_OUT_OF_DEVICE_MEMORY : GM_OK;
 }
 
-static void explain_judge(gm_pool *pool, const explain_view *view, gm_explanation *out) {
+/* New memory: in one piece or, where that is allowed, in several. */
+static gm_status explain_new(gm_pool *pool, explain_view *view, const gm_explanation *out) {
+  const gm_status status = explain_fresh(pool, view, out);
+  const bool allowed = view->want.flags & GM_ALLOW_SPANS && !view->with_wait && gm__spanned_can(pool, &view->want);
+  if (status == GM_OK || !allowed) return status;
+  view->several = true;
+  view->idle_bytes = view->part_bytes;
+  return explain_fresh(pool, view, out);
+}
+
+static void explain_judge(gm_pool *pool, explain_view *view, gm_explanation *out) {
   out->status = view->quota.status;
   out->acquire = out->status ? GM_ACQUIRE_OVER_LIMIT : GM_ACQUIRE_OK;
   if (out->status || (view->served && !view->captured)) return;
   out->acquire = GM_ACQUIRE_EXHAUSTED;
   out->status = GM_ERR_BUSY;
   if (view->captured) return;
-  out->status = explain_fresh(pool, view, out);
+  out->status = explain_new(pool, view, out);
   out->acquire = GM_ACQUIRE_FRESH;
   if (out->status == GM_OK) return;
   out->acquire = out->status == GM_ERR_OVER_LIMIT ? GM_ACQUIRE_OVER_LIMIT : GM_ACQUIRE_EXHAUSTED;
@@ -207,7 +225,7 @@ static void explain_say_advice(gm_pool *pool, const explain_view *view, explain_
       break;
     case GM_ERR_ALLOCATION_TOO_LARGE:
       explain_say_bytes(text, " Ask for pieces of at most ", explain_most(pool, view));
-      explain_say(text, ".");
+      explain_say(text, view->want.flags & GM_ALLOW_SPANS ? "." : ", or allow spans.");
       break;
     default: break;
   }
@@ -217,7 +235,9 @@ static void explain_words(gm_pool *pool, const explain_view *view, gm_explanatio
   explain_text text = {out->text, sizeof out->text, 0};
   explain_say_bytes(&text, "", out->asked_bytes);
   explain_say(&text, " from pool \"%s\" now: %s", pool->name,
-              out->status ? gm_status_text(out->status) : "would succeed");
+              out->status     ? gm_status_text(out->status)
+              : view->several ? "would succeed in several memories"
+                              : "would succeed");
   explain_say_figures(&text, out);
   explain_say_advice(pool, view, &text, out);
   if (out->last_failure.status) {

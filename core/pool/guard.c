@@ -239,7 +239,9 @@ static gm_status guard_take(gm_pool *pool, const gm_block *block, const gm_strea
   gm_status status = GM_OK;
   *out = NULL;
   if (!gm__entry_open(pool, block, &entry)) return GM_ERR_INVALID_ARGUMENT;
-  if (entry.rare && entry.rare->mapping.pointer) {
+  if (entry.rare && entry.rare->piece) {
+    status = GM_ERR_INVALID_ARGUMENT;
+  } else if (entry.rare && entry.rare->mapping.pointer) {
     status = GM_ERR_BUSY;
   } else if (entry.rare && entry.rare->guard) {
     *out = entry.rare->guard;
@@ -315,7 +317,8 @@ static gm_status guard_free_plain(gm_pool *pool, const gm_block *block, gm_strea
   gm__entry entry;
   if (!gm__entry_open(pool, block, &entry)) return GM_ERR_INVALID_ARGUMENT;
   gm__mark mark = gm__entry_mark(&entry);
-  const bool mapped = entry.rare && entry.rare->mapping.pointer, kept = !mapped && !entry.node->foreign;
+  const bool held = entry.rare && (entry.rare->mapping.pointer || entry.rare->piece);
+  const bool kept = !held && !entry.node->foreign;
   const bool idle = kept && !stream && !gm__order_settle(entry.order, &mark) && !mark.users;
   const gm_memory memory = entry.node->memory;
   void *heap = entry.node->heap;

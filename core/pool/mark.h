@@ -28,6 +28,7 @@ typedef struct gm__rare {
   gm__mapping mapping;
   uint64_t track_id;              /* of a driver allocation of its own; spans: arena->ledger */
   struct gm__guard_record *guard; /* while live: what is guarded of it; NULL: nothing */
+  const struct gm__piece *piece;  /* while live: of a block of several memories (spanned.h); NULL: a block of its own */
 } gm__rare;
 
 #endif

@@ -47,7 +47,7 @@ void gm__node_table_clear(gm__node_table *table) {
 
 static bool node_reserve_chunks(gm__node_table *table) {
   if (table->chunk_count < table->chunk_capacity) return true;
-  if (table->chunk_count > UINT32_MAX / GM__NODE_CHUNK / 2) return false;
+  if (table->chunk_count > UINT32_MAX / GM__NODE_CHUNK / 4) return false;
   uint32_t capacity = table->chunk_capacity ? table->chunk_capacity * 2 : 16;
   size_t size = sizeof *table->chunks;
   if (!gm__grow(table->services, &table->chunks, table->chunk_capacity * size, capacity * size)) return false;

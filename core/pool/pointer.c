@@ -1,6 +1,6 @@
 #include "core/pool/pointer.h"
 
-#include "core/pool/entry.h"
+#include "core/pool/spanned.h"
 
 /* Invariant: `order` and `anchors` hold every node with memory behind it, live or pooled, and the ranges of no two
  * overlap; the parts of a segment are found through it. They change only when memory is taken from or given back to the
@@ -61,18 +61,20 @@ gm_status gm_block_of(gm_pool *pool, const void *pointer, gm_block *out) {
   if (!gm__pool_is(pool) || !pointer || !out) return GM_ERR_INVALID_ARGUMENT;
   if (gm__pool_forked(pool)) return GM_ERR_FORKED;
   if (!gm__entry_at(pool, (uintptr_t)pointer, &entry)) return GM_ERR_NOT_FOUND;
-  *out = entry.block;
+  const gm__piece *piece = gm__spanned_of(&entry);
+  *out = piece ? piece->whole->block : entry.block;
   gm__entry_close(&entry);
   return GM_OK;
 }
 
 static void pointer_tell(const gm__entry *entry, uint64_t address, gm_pointer_info *out) {
+  const gm__piece *piece = gm__spanned_of(entry);
   *out = (gm_pointer_info){.struct_size = sizeof *out,
                            .tag = entry->tag,
                            .pool = entry->pool,
-                           .block = entry->block,
-                           .offset = address - entry->block.address,
-                           .requested_bytes = entry->requested,
+                           .block = piece ? piece->whole->block : entry->block,
+                           .offset = address - entry->block.address + (piece ? piece->span.offset : 0),
+                           .requested_bytes = piece ? piece->whole->requested : entry->requested,
                            .stream = entry->stream};
 }
 

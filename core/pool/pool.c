@@ -12,6 +12,7 @@
 #include "core/pool/hole.h"
 #include "core/pool/quota.h"
 #include "core/pool/share.h"
+#include "core/pool/spanned.h"
 #include "core/pool/supply.h"
 #include "core/pool/tracked.h"
 #include "core/pool/warm_up.h"
@@ -170,6 +171,7 @@ static void pool_init(gm_pool *pool, gm_device *device, const gm_pool_params *pa
   gm__node_table_init(&pool->nodes, gm__context_services(ctx), pool->id);
   gm__cache_init(pool);
   gm__pointers_init(&pool->pointers, gm__context_services(ctx));
+  gm__map_init(&pool->spanned, gm__context_services(ctx));
   pool_init_arenas(pool, device, params);
   pool->buckets.most = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
   gm__order_init(&pool->order, device);
@@ -322,6 +324,7 @@ gm_status gm_pool_destroy(gm_pool *pool, gm_error *err) {
   gm_tracker_destroy(pool->tracker);
   gm__recorder_close(pool->recorder, forked);
   gm__pointers_clear(&pool->pointers);
+  gm__spanned_end(pool);
   gm__node_table_clear(&pool->nodes);
   gm__buckets_clear(&pool->buckets, gm__context_services(device->ctx));
   if (!forked) gm__cache_end(pool);

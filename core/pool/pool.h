@@ -60,6 +60,8 @@ struct gm_pool {
   gm__node_table nodes;
   gm__buckets buckets; /* BUCKET */
   gm__pointers pointers;
+  gm__map spanned;        /* blocks of several memories: node and check to the record */
+  uint64_t spanned_turns; /* how many there have been */
   gm__order order;
   gm__stream_listener listener;
   uint64_t live; /* driver allocations that are out as blocks */

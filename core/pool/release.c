@@ -5,6 +5,7 @@
 #include "core/pool/record.h"
 #include "core/pool/serve.h"
 #include "core/pool/share.h"
+#include "core/pool/spanned.h"
 #include "core/pool/supply.h"
 
 enum { RELEASE_TURNS = 4 }; /* blocks looked at by a free */
@@ -71,6 +72,7 @@ static void release_pool_node(gm_pool *pool, gm__node *node, gm_stream *stream, 
 static gm_status release_take_back(gm_pool *pool, const gm_block *block, const gm_stream *stream, gm__node **out) {
   gm__node *node = gm__node_find(&pool->nodes, block, pool->checked);
   if (!node) return GM_ERR_INVALID_ARGUMENT;
+  if (node->rare.piece) return GM_ERR_INVALID_ARGUMENT;
   if (node->rare.mapping.pointer) return GM_ERR_BUSY;
   if (node->opened && !gm__share_can_drain(pool, node, stream)) return GM_ERR_BUSY;
   if (gm__pool_quotas(pool) && gm__node_is_out(node)) {
@@ -134,6 +136,7 @@ void gm__pool_quarantine(gm_pool *pool, const gm_block *block) {
 gm_status gm__give_back(gm_pool *pool, const gm_block *block, gm_stream *stream) {
   if (stream && stream->device != pool->device) return GM_ERR_INVALID_ARGUMENT;
   if (gm__pool_forked(pool)) return GM_ERR_FORKED;
+  if (gm__spanned_is(block)) return gm__spanned_free(pool, block, stream);
   return pool->guard ? gm__guard_free(pool, block, stream) : gm__pool_free(pool, block, stream);
 }
 
@@ -161,6 +164,7 @@ gm_status gm_use_on(gm_pool *pool, const gm_block *block, gm_stream *stream) {
   gm__entry entry;
   if (!gm__pool_is(pool) || !block || !stream || stream->device != pool->device) return GM_ERR_INVALID_ARGUMENT;
   if (gm__pool_forked(pool)) return GM_ERR_FORKED;
+  if (gm__spanned_is(block)) return gm__spanned_use_on(pool, block, stream);
   if (!gm__entry_open(pool, block, &entry)) return GM_ERR_INVALID_ARGUMENT;
   gm_status status = GM_OK;
   const int slot = gm__entry_slot(&entry, stream);

@@ -262,7 +262,7 @@ void gm__serve_undo(const gm__taken *taken, gm_stream *stream) {
 
 static gm_status serve_check(const gm__arena *arena, uint32_t number) {
   const gm__rare *rare = number ? gm__arena_rare(arena, number) : NULL;
-  if (!number) return GM_ERR_INVALID_ARGUMENT;
+  if (!number || (rare && rare->piece)) return GM_ERR_INVALID_ARGUMENT;
   return rare && rare->mapping.pointer ? GM_ERR_BUSY : GM_OK;
 }
 

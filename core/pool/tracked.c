@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/pool/record.h"
+#include "core/pool/spanned.h"
 
 /* Invariants: a live span is tracked when its record has an id; then the ledger's totals have it. Blocks that are
  * driver allocations of their own are in the tracker itself, which is told of them without any of the pool's locks:
@@ -156,6 +157,10 @@ uint64_t gm__tracked_leave(const gm__entry *entry, const gm_stream *stream) {
 
 void gm__tracked_annotate(gm_pool *pool, const gm_block *block, uint64_t elements, gm_location location) {
   gm__entry entry;
+  gm_block_span span;
+  for (uint32_t i = 0; gm__spanned_is(block) && gm__spanned_piece(pool, block, i, &span); i++) {
+    gm__tracked_annotate(pool, &span.block, i ? 0 : elements, location); /* so that the sum is right */
+  }
   if (!gm__pool_tracks(pool) || !gm__entry_open(pool, block, &entry)) return;
   const uint64_t id = gm__tracked_id(&entry);
   const bool here = id && entry.arena;

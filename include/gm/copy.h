@@ -1,8 +1,8 @@
 /* Moving data between the host and blocks, and between blocks. Offsets and sizes are bytes. With `out` NULL the call
  * returns when the bytes have arrived; otherwise at once: host memory stays valid and unchanged until *out has passed,
  * and the caller releases *out. `stream` NULL: a stream of gm's own, and the call always waits. Ranges are checked
- * against the block. Errors: INVALID_ARGUMENT, NOT_SUPPORTED (the stream may not submit; no memory behind the device),
- * DRIVER, DEVICE_LOST, FORKED. Thread-safe. */
+ * against the block, which may lie in several memories (gm/spans.h). Errors: INVALID_ARGUMENT, NOT_SUPPORTED (the
+ * stream may not submit; no memory behind the device), DRIVER, DEVICE_LOST, FORKED. Thread-safe. */
 #ifndef GM_COPY_H
 #define GM_COPY_H
 

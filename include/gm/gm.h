@@ -39,6 +39,7 @@
 #include "gm/share.h"
 #include "gm/share_kind.h"
 #include "gm/size.h"
+#include "gm/spans.h"
 #include "gm/stats.h"
 #include "gm/status.h"
 #include "gm/stream.h"

@@ -65,12 +65,12 @@ typedef enum gm_acquire {
 
 /* A piece of memory, by value. */
 typedef struct gm_block {
-  uint64_t
-      address;     /* device address, or a synthetic one where the API has none; unique among live blocks of a device */
-  uint64_t bytes;  /* usable; at least what was asked */
-  uint64_t memory; /* internal: the driver allocation; other blocks may be in it, too */
-  uint32_t node;   /* internal */
-  uint32_t check;  /* internal */
+  uint64_t address; /* device address, or a synthetic one where the API has none; unique among live blocks of a device;
+                       0: of several memories (gm/spans.h) */
+  uint64_t bytes;   /* usable; at least what was asked */
+  uint64_t memory;  /* internal: the driver allocation; other blocks may be in it, too */
+  uint32_t node;    /* internal */
+  uint32_t check;   /* internal */
 } gm_block;
 
 /* INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, FORKED; NOT_SUPPORTED: the device's memory cannot be made for `share`, or with
@@ -110,11 +110,11 @@ GM_API gm_point gm_block_point(gm_pool *pool, const gm_block *block);
 GM_API void *gm_malloc(gm_pool *pool, uint64_t bytes, gm_stream *stream);
 GM_API gm_status gm_free_ptr(gm_pool *pool, void *pointer, uint64_t bytes_or_0, gm_stream *stream);
 
-/* The live block that contains the address: NOT_FOUND if none of this pool does. Costs the same however many blocks
- * there are and wherever in one the address lies: at most 64 entries of a table are looked at, one for each power of
- * two that some block's address can be divided by. The first look-up of an address inside a block takes the time to
- * enter all blocks of that arena, and each block 16 to 32 bytes of host memory from then on; without host memory for
- * that the blocks of the arena are walked. */
+/* The live block that contains the address: NOT_FOUND if none of this pool does. One of several memories (gm/spans.h)
+ * is told as a whole. Costs the same however many blocks there are and wherever in one the address lies: at most 64
+ * entries of a table are looked at, one for each power of two that some block's address can be divided by. The first
+ * look-up of an address inside a block takes the time to enter all blocks of that arena, and each block 16 to 32 bytes
+ * of host memory from then on; without host memory for that the blocks of the arena are walked. */
 GM_API gm_status gm_block_of(gm_pool *pool, const void *pointer, gm_block *out);
 
 /* What is known of the live block that contains an address. */
@@ -123,7 +123,7 @@ typedef struct gm_pointer_info {
   uint32_t tag;
   gm_pool *pool;            /* borrowed */
   gm_block block;           /* its `address` is the base */
-  uint64_t offset;          /* bytes from there to the address */
+  uint64_t offset;          /* bytes from there to the address; of several memories: in all of them */
   uint64_t requested_bytes; /* what was asked for */
   uint64_t stream;          /* gm_stream_id of the request's stream; 0: none, or it is closed */
 } gm_pointer_info;

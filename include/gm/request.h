@@ -17,8 +17,9 @@ typedef enum gm_request_flags {
   GM_INSERT_WAIT = 2,  /* never NEEDS_WAIT or NEEDS_BARRIER: gm inserts the wait into the stream */
   GM_COMMIT = 4,       /* really taken from the system before the call returns */
   GM_HOST_VISIBLE = 8, /* can be mapped */
-  GM_ALLOW_SPANS = 16, /* 16 to 64 come with later versions: INVALID, and gm_explain says so */
-  GM_EVICTABLE = 32,
+  GM_ALLOW_SPANS = 16, /* where it cannot be had in one piece: one block of several memories (gm/spans.h), with
+                          GM_INSERT_WAIT implied */
+  GM_EVICTABLE = 32,   /* 32 and 64 come with later versions: INVALID, and gm_explain says so */
   GM_RELOCATABLE = 64,
   GM_SHAREABLE = 128,  /* can be exported (gm/share.h): INVALID in a pool that was not made to share */
   GM_POOLED_ONLY = 256 /* only what the pool keeps: EXHAUSTED where that serves nothing, and nobody else is asked */

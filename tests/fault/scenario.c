@@ -324,6 +324,10 @@ gm_status session_take_on(session *s, uint64_t bytes, gm_stream *stream, gm_erro
   return scenario_take(s, bytes, GM_INSERT_WAIT, stream, err);
 }
 
+gm_status session_take_spanned(session *s, uint64_t bytes, gm_stream *stream, gm_error *err) {
+  return scenario_take(s, bytes, GM_ALLOW_SPANS, stream, err);
+}
+
 gm_status session_give(session *s, gm_stream *stream, gm_error *err) {
   const gm_status status = scenario_give(s, stream);
   return status == GM_OK ? GM_OK : scenario_say(status, "gm_free", err);
@@ -350,6 +354,7 @@ const scenario scenarios[] = {
     {"batch_contents", scenario_batch_contents, true, false},
     {"quota", scenario_quota, false, false},
     {"pool_set", scenario_pool_set, false, false},
+    {"spanned", scenario_spanned, true, false},
     {"record", scenario_record, false, false},
 };
 const unsigned scenario_count = sizeof scenarios / sizeof scenarios[0];

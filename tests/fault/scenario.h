@@ -47,6 +47,7 @@ gm_status session_open_device(session *s, gm_error *err);
  * last one goes back. */
 gm_status session_take(session *s, uint64_t bytes, gm_error *err);
 gm_status session_take_on(session *s, uint64_t bytes, gm_stream *stream, gm_error *err);
+gm_status session_take_spanned(session *s, uint64_t bytes, gm_stream *stream, gm_error *err); /* in several memories */
 gm_status session_give(session *s, gm_stream *stream, gm_error *err);
 
 /* Scenarios of scenario_devices.c. */
@@ -59,6 +60,7 @@ gm_status scenario_batch(session *s, gm_error *err);
 gm_status scenario_batch_contents(session *s, gm_error *err);
 gm_status scenario_quota(session *s, gm_error *err);
 gm_status scenario_pool_set(session *s, gm_error *err);
+gm_status scenario_spanned(session *s, gm_error *err);
 /* Of scenario_record.c. */
 gm_status scenario_record(session *s, gm_error *err);
 

@@ -1,11 +1,14 @@
 /* Warm-up, batches, quotas and sets of pools under failures. */
+#include <stdio.h>
 #include <string.h>
 
 #include "fault/scenario.h"
 #include "gm/batch.h"
 #include "gm/cleanup.h"
+#include "gm/config.h"
 #include "gm/pool_set.h"
 #include "gm/quota.h"
+#include "gm/spans.h"
 #include "gm/warm_up.h"
 
 enum { POOL_PARTS = SESSION_BLOCKS, POOL_BYTES = 5000 };
@@ -71,4 +74,60 @@ gm_status scenario_pool_set(session *s, gm_error *err) {
   if (status == GM_OK) status = gm_pool_set_create(&s->device, 1, NULL, &set, err);
   if (status == GM_OK) gm_pool_set_trim(set, 0);
   return status == GM_OK ? gm_pool_set_destroy(set, err) : status;
+}
+
+/* ---- one block of several memories ---- */
+
+enum { SPANNED_PIECE = 1 << 20, SPANNED_BLOCKS = 5, SPANNED_BYTES = 5000 };
+static unsigned char spanned_source[SPANNED_BYTES], spanned_target[SPANNED_BYTES];
+
+/* A segment that the cap allows once, with two holes between blocks. */
+static gm_status spanned_fragment(session *s, gm_error *err) {
+  const gm_pool_params params = {.struct_size = sizeof params,
+                                 .strategy = GM_STRATEGY_BEST_FIT,
+                                 .max_bytes = (uint64_t)SPANNED_BLOCKS * SPANNED_PIECE,
+                                 .checked = true,
+                                 .track = true,
+                                 .no_vmm = true};
+  gm_status status = session_open_device(s, err);
+  if (status == GM_OK) status = gm_config_set(s->ctx, "segment_size", "5M", err);
+  if (status == GM_OK) status = gm_pool_create(s->device, &params, &s->pool, err);
+  if (status == GM_OK) status = gm_stream_create(s->device, &s->streams[0], err);
+  for (int i = 0; i < SPANNED_BLOCKS && status == GM_OK; i++) status = session_take(s, SPANNED_PIECE, err);
+  for (int hole = 1; hole < 4 && status == GM_OK; hole += 2) {
+    const gm_block last = s->blocks[s->block_count - 1];
+    s->blocks[s->block_count - 1] = s->blocks[hole];
+    s->blocks[hole] = last;
+    status = session_give(s, NULL, err);
+  }
+  return status;
+}
+
+/* Across the border between the two; one, where a failure left other holes. */
+static gm_status spanned_use(session *s, const gm_block *block, gm_error *err) {
+  const uint64_t at = SPANNED_PIECE - SPANNED_BYTES / 2;
+  gm_stream *stream = s->streams[0];
+  gm_point point = {0};
+  uint32_t count = 0;
+  gm_status status = gm_block_spans(s->pool, block, 0, 0, NULL, &count, err);
+  for (unsigned i = 0; i < SPANNED_BYTES; i++) spanned_source[i] = (unsigned char)(i * 7);
+  if (status == GM_OK) status = gm_block_write(s->pool, block, at, spanned_source, SPANNED_BYTES, stream, &point, err);
+  if (status == GM_OK) status = gm_point_wait(s->device, &point, UINT64_MAX, err);
+  gm_point_release(s->device, &point);
+  if (status == GM_OK) status = gm_block_fill(s->pool, block, at, 3001, "abc", 1, stream, NULL, err);
+  if (status == GM_OK) status = gm_block_copy(s->pool, block, 0, s->pool, block, at, 100, NULL, NULL, err);
+  if (status == GM_OK) status = gm_block_read(s->pool, block, at, spanned_target, SPANNED_BYTES, NULL, NULL, err);
+  if (status) return status;
+  memset(spanned_source, 'a', 3001);
+  if (memcmp(spanned_source, spanned_target, SPANNED_BYTES) == 0) return GM_OK;
+  snprintf(err->message, sizeof err->message, "every call succeeded, and the bytes are wrong");
+  return GM_ERR_FORMAT;
+}
+
+gm_status scenario_spanned(session *s, gm_error *err) {
+  gm_status status = spanned_fragment(s, err);
+  if (status == GM_OK) status = session_take_spanned(s, UINT64_C(2) * SPANNED_PIECE, s->streams[0], err);
+  if (status == GM_OK) status = spanned_use(s, &s->blocks[s->block_count - 1], err);
+  if (status == GM_OK) status = session_give(s, s->streams[0], err);
+  return status;
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "gm/copy.h"
+#include "gm/spans.h"
 #include "gm/tracker.h"
 #include "support/counted_services.h"
 #include "support/random.h"
@@ -28,6 +29,8 @@ enum {
 typedef struct owned {
   gm_block block;
   uint64_t asked, pattern;
+  uint64_t in_use;   /* what the pool has out for it */
+  uint32_t spans;    /* memories that it lies in */
   gm_stream *stream; /* where its last work was submitted; NULL: nothing of it is running */
   uint32_t tag;
   bool by_pointer, filled, long_lived;
@@ -51,11 +54,12 @@ typedef struct model {
   pthread_mutex_t lock;
   owned table[MAX_LIVE]; /* blocks that no thread holds */
   uint32_t table_count;
-  gm_block ranges[MAX_LIVE + MAX_THREADS * MAX_HELD]; /* every live block */
+  gm_block ranges[4 * (MAX_LIVE + MAX_THREADS * MAX_HELD)]; /* every live block; each memory of one that has several */
   uint32_t range_count;
+  uint64_t spans; /* requests may be served by several memories */
   uint64_t quota; /* of each tag; 0: none is set */
   uint64_t stream_wish;
-  atomic_uint_fast64_t passed, failed, allocs, refused;
+  atomic_uint_fast64_t passed, failed, allocs, refused, spanned;
   atomic_uint_fast64_t held[4]; /* by tag, of those with a quota: what was asked for and is not yet given back */
   atomic_bool uncounted;        /* the pool served requests of its own, or of a batch that was refused */
 } model;

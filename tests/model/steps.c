@@ -104,6 +104,7 @@ static bool take_block(worker *w, owned *o) {
     request.must_be = GM_ANYWHERE; /* few devices' own memory can be mapped */
   }
   if (m->has_memory && chance(w, 2)) request.flags |= GM_COMMIT;
+  if (m->spans) request.flags |= GM_ALLOW_SPANS;
   gm_acquire answer = gm_alloc(m->pool, &request, &o->block);
   CHECK(m, answer <= GM_ACQUIRE_OVER_LIMIT, "gm_alloc of %" PRIu64 " bytes answered %d", o->asked, (int)answer);
   if (!obey(m, answer, o, request.stream)) return false;
@@ -134,6 +135,35 @@ static bool take_pointer(worker *w, owned *o) {
   return true;
 }
 
+/* A block of several memories: each is a live range. */
+static uint32_t spans_of(model *m, const owned *o, gm_block_span *spans) {
+  uint32_t count = 0;
+  CHECK_OK(m, gm_block_spans(m->pool, &o->block, 0, GM_BLOCK_SPANS_MOST, spans, &count, &err));
+  return count;
+}
+
+static void add_spans(model *m, owned *o) {
+  gm_block_span spans[GM_BLOCK_SPANS_MOST];
+  uint64_t end = 0;
+  o->spans = spans_of(m, o, spans);
+  o->in_use = 0;
+  for (uint32_t i = 0; i < o->spans; i++) {
+    CHECK(m, spans[i].offset == end, "memory %u of a block begins at %" PRIu64, i, spans[i].offset);
+    CHECK(m, gm_free(m->pool, &spans[i].block, NULL) == GM_ERR_INVALID_ARGUMENT, "gm_free of one memory of several");
+    end += spans[i].bytes;
+    o->in_use += spans[i].block.bytes;
+    add_range(m, &spans[i].block);
+  }
+  CHECK(m, o->spans > 1 && end == o->block.bytes, "%u memories of %" PRIu64 " bytes", o->spans, end);
+  atomic_fetch_add(&m->spanned, 1);
+}
+
+static void remove_spans(model *m, const owned *o) {
+  gm_block_span spans[GM_BLOCK_SPANS_MOST];
+  const uint32_t count = spans_of(m, o, spans);
+  for (uint32_t i = 0; i < count; i++) remove_range(m, &spans[i].block);
+}
+
 /* The quota holds at every moment: what this thread knows of is held by then, and given back later. */
 static void hold(worker *w, const owned *o) {
   model *m = w->m;
@@ -156,7 +186,13 @@ void welcome(worker *w, owned *o) {
   atomic_fetch_add(&m->allocs, 1);
   hold(w, o);
   CHECK(m, o->block.bytes >= o->asked, "%" PRIu64 " bytes for %" PRIu64, o->block.bytes, o->asked);
-  add_range(m, &o->block);
+  o->in_use = o->block.bytes;
+  o->spans = 1;
+  if (o->block.address) {
+    add_range(m, &o->block);
+  } else {
+    add_spans(m, o);
+  }
   if (chance(w, 90)) fill(w, o, o->stream ? o->stream : any_stream(w));
 }
 
@@ -197,7 +233,11 @@ static gm_stream *prepare_free(worker *w, const owned *o) {
 void give(worker *w, const owned *o) {
   model *m = w->m;
   gm_stream *stream = prepare_free(w, o);
-  remove_range(m, &o->block);
+  if (o->block.address) {
+    remove_range(m, &o->block);
+  } else {
+    remove_spans(m, o);
+  }
   let_go(w, o);
   void *pointer = (void *)(uintptr_t)o->block.address;
   gm_status status = o->by_pointer ? gm_free_ptr(m->pool, pointer, chance(w, 50) ? o->asked : 0, stream)

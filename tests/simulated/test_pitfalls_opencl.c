@@ -44,6 +44,14 @@ static void test_largest_allocation_is_a_quarter(void **state) {
   pitfall_close(&bench);
 }
 
+static void test_larger_than_the_largest_allocation(void **state) {
+  (void)state;
+  pool_bench bench;
+  pitfall_open(&bench, &opencl, "type=gpu,total=1G,maxalloc=32M");
+  pitfall_in_several(&bench, 100 * MIB, 4);
+  pitfall_close(&bench);
+}
+
 static void test_card_fuller_than_its_size_says(void **state) {
   (void)state;
   pool_bench bench;
@@ -424,6 +432,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_output_says_simulated),
       cmocka_unit_test(test_largest_allocation_is_a_quarter),
+      cmocka_unit_test(test_larger_than_the_largest_allocation),
       cmocka_unit_test(test_card_fuller_than_its_size_says),
       cmocka_unit_test(test_over_commitment_is_refused_by_gm),
       cmocka_unit_test(test_lazy_memory_is_touched_when_that_is_asked),

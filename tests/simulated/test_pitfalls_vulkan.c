@@ -208,6 +208,7 @@ static void test_largest_allocation_and_largest_buffer(void **state) {
     assert_int_equal(pitfall_why(&bench, 64 * MIB + 1).status, GM_ERR_ALLOCATION_TOO_LARGE);
     block = pitfall_block(&bench, 64 * MIB, 0, GM_DEVICE_LOCAL);
     pitfall_free(&bench, &block);
+    pitfall_in_several(&bench, 150 * MIB, 3);
     pitfall_close(&bench);
   }
 }

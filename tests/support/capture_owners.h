@@ -7,6 +7,7 @@
 #include "gm/batch.h"
 #include "gm/buffer.h"
 #include "gm/load.h"
+#include "gm/spans.h"
 #include "gm/warm_up.h"
 #include "support/capture_scene.h"
 #include "support/safetensors_bytes.h"
@@ -147,11 +148,45 @@ static inline void capture_play_load(const capture_engine *engine, gm_strategy s
   capture_owner_close(&scene, crowd);
 }
 
+/* One block of several memories: either all of them can be noted, or none is freed. */
+static inline void capture_play_spanned(const capture_engine *engine) {
+  enum { BLOCKS = 5 };
+  const gm_pool_params params = {.struct_size = sizeof params, .strategy = GM_STRATEGY_BEST_FIT, .no_vmm = true};
+  const gm_request request = {.bytes = 2 << 20, .flags = GM_ALLOW_SPANS};
+  capture_scene scene;
+  gm_stream *crowd[CAPTURE_CROWD];
+  gm_block blocks[BLOCKS], whole;
+  uint32_t count = 0;
+  capture_open(&scene, engine, GM_STRATEGY_BEST_FIT);
+  pool_bench_ok(gm_pool_destroy(scene.bench.pool, err));
+  pool_bench_ok(gm_config_set(scene.bench.ctx, "segment_size", "5M", err));
+  pool_bench_ok(gm_pool_create(scene.bench.device, &params, &scene.bench.pool, err));
+  capture_crowd_open(&scene, crowd);
+  for (int i = 0; i < CAPTURE_CROWD; i++) pool_bench_ok(gm_stream_sync(crowd[i], err));
+  gm_pool_trim(scene.bench.pool, 0);
+  pool_bench_ok(gm_pool_set_max_bytes(scene.bench.pool, BLOCKS << 20, err));
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = capture_alloc(&scene, NULL, 1 << 20);
+  for (int i = 1; i < BLOCKS; i += 2) capture_free(&scene, &blocks[i], NULL);
+  assert_true(gm_alloc(scene.bench.pool, &request, &whole) <= GM_ACQUIRE_FRESH);
+  pool_bench_ok(gm_block_spans(scene.bench.pool, &whole, 0, 0, NULL, &count, err));
+  assert_int_equal(count, 2);
+  engine->begin(scene.native, 0);
+  const gm_stats before = pool_bench_stats(&scene.bench);
+  assert_int_equal(gm_free(scene.bench.pool, &whole, scene.captured), GM_ERR_BUSY);
+  capture_owner_gave_back(&scene, &before);
+  pool_bench_ok(gm_block_spans(scene.bench.pool, &whole, 0, 0, NULL, &count, err));
+  engine->end(scene.native);
+  capture_free(&scene, &whole, scene.captured);
+  for (int i = 0; i < BLOCKS; i += 2) capture_free(&scene, &blocks[i], NULL);
+  capture_owner_close(&scene, crowd);
+}
+
 static inline void capture_play_owners(const capture_engine *engine, gm_strategy strategy) {
   capture_play_batch(engine, strategy);
   capture_play_promotion(engine, strategy);
   capture_play_warm_up(engine, strategy);
   capture_play_load(engine, strategy);
+  if (strategy == GM_STRATEGY_BEST_FIT) capture_play_spanned(engine);
 }
 
 #endif

@@ -4,6 +4,7 @@
 #define GM_TESTS_SIMULATED_SHIM_PITFALL_H
 
 #include "gm/copy.h"
+#include "gm/spans.h"
 #include "support/pool_bench.h"
 
 enum { PITFALL_ENTRIES = 64 };
@@ -122,6 +123,34 @@ static inline gm_error pitfall_why(const pool_bench *bench, uint64_t bytes) {
   gm_explanation report = {.struct_size = sizeof report};
   pool_bench_ok(gm_explain(bench->pool, &request, &report, err));
   return report.last_failure;
+}
+
+/* What is larger than the driver's largest allocation, as one block of `count` memories: a pattern across the borders
+ * is there when the point of the write has passed, on a stream of whatever kind the driver has. */
+static inline void pitfall_in_several(const pool_bench *bench, uint64_t bytes, uint32_t count) {
+  gm_stream *stream;
+  gm_point point;
+  uint32_t spans = 0;
+  unsigned char *written = malloc(bytes), *seen = calloc(1, bytes);
+  for (uint64_t i = 0; i < bytes; i++) written[i] = (unsigned char)(i * 7 + i / 1000);
+  pool_bench_ok(gm_stream_create(bench->device, &stream, err));
+  const gm_block from = pitfall_block(bench, bytes, GM_ALLOW_SPANS, GM_DEVICE_LOCAL);
+  const gm_block to = pitfall_block(bench, bytes, GM_ALLOW_SPANS, GM_DEVICE_LOCAL);
+  pool_bench_ok(gm_block_spans(bench->pool, &from, 0, 0, NULL, &spans, err));
+  assert_int_equal(spans, count);
+  pool_bench_ok(gm_block_write(bench->pool, &from, 0, written, bytes, stream, &point, err));
+  pool_bench_ok(gm_point_wait(bench->device, &point, UINT64_MAX, err));
+  gm_point_release(bench->device, &point);
+  pool_bench_ok(gm_block_copy(bench->pool, &to, 1, bench->pool, &from, 0, bytes - 1, NULL, NULL, err));
+  pool_bench_ok(gm_block_read(bench->pool, &to, 1, seen, bytes - 1, stream, &point, err));
+  pool_bench_ok(gm_point_wait(bench->device, &point, UINT64_MAX, err));
+  gm_point_release(bench->device, &point);
+  assert_memory_equal(seen, written, bytes - 1);
+  assert_int_equal(gm_free(bench->pool, &from, stream), GM_OK);
+  pitfall_free(bench, &to);
+  pool_bench_ok(gm_stream_close(stream, err));
+  free(seen);
+  free(written);
 }
 
 /* The memory type that a block lies in. */
