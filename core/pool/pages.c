@@ -264,15 +264,6 @@ uint64_t gm__pages_spare_bytes(const gm_pool *pool) {
   return atomic_load_explicit(&pool->pages.spare_bytes, memory_order_relaxed);
 }
 
-uint64_t gm__pages_spare_within(const gm_pool *pool, uint64_t most_pages) {
-  const gm__handle *handles = pool->pages.handles;
-  uint64_t pages = 0;
-  for (uint32_t i = pool->pages.spare; i; i = handles[i].next) {
-    if (handles[i].pages <= most_pages) pages += handles[i].pages;
-  }
-  return pages * pool->pages.page_bytes;
-}
-
 /* `sign`: 1 or -1. */
 static void pages_count_spare(gm_pool *pool, uint32_t number, int sign) {
   gm__pages *pages = &pool->pages;

@@ -66,9 +66,6 @@ bool gm__pages_unmap(gm_pool *pool, gm__range *range, uint32_t handle);
 /* Bytes of handles that are mapped nowhere. Any thread may ask. */
 uint64_t gm__pages_spare_bytes(const gm_pool *pool);
 
-/* Of these what is in handles of at most so many pages. */
-uint64_t gm__pages_spare_within(const gm_pool *pool, uint64_t most_pages);
-
 /* Give spare handles back to the device; their bytes. */
 uint64_t gm__pages_release(gm_pool *pool);
 

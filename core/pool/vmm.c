@@ -218,15 +218,17 @@ static uint64_t vmm_reclaim_others(const gm__arena *arena, const vmm_choice *cho
 }
 
 /* What is idle serves in the window before more is taken: pages of the arena itself, if they are worth it (the window
- * itself is AWAY), then those of others. False: there is none. */
+ * itself is AWAY), then those of others, of which some may be spare since the last time. False: there is none. */
 static bool vmm_gather(gm__arena *arena, const gm__window *window) {
   const vmm_choice choice = {.freed_by = UINT64_MAX, .most_pages = vmm_longest_gap(window)};
-  uint64_t lack = gm__sub_sat(window->unmapped, gm__pages_spare_within(arena->pool, choice.most_pages));
+  const bool alone = atomic_load_explicit(&arena->pool->arena_count, memory_order_relaxed) == 1;
+  uint64_t lack = gm__sub_sat(window->unmapped, gm__pages_spare_bytes(arena->pool));
   gm__arena_lock(arena);
   const bool loose = vmm_is_worth(arena, gm__vmm_idle_bytes(arena));
   gm__arena_unlock(arena);
   if (loose) lack = gm__sub_sat(lack, vmm_reclaim_from(arena, &choice, lack));
-  return (lack && vmm_reclaim_others(arena, &choice, lack + window->extra)) || loose || !lack;
+  if (alone) return loose;
+  return !lack || vmm_reclaim_others(arena, &choice, lack + window->extra) || loose;
 }
 
 /* Memory behind what the window needs. With what is extra only where nothing is idle. On failure there is no more than
