@@ -4,21 +4,42 @@
 
 #include "core/base/error.h"
 #include "core/base/saturate.h"
+#include "core/pool/arena.h"
 #include "core/pool/supply.h"
 
-enum { ROOM_LOOKS = 4 }; /* at figures that others change meanwhile */
+/* Invariant: nobody is refused who could be served. Figures are read one after the other while other threads take and
+ * give: what one freed and another took meanwhile would count twice. So a refusal needs figures during which nothing
+ * was freed, and nothing came from or went to the driver; where there are none, the request is tried. */
 
-/* What the pool could hold at most now; UINT64_MAX: not known, because it takes and gives too fast. */
-static uint64_t room_most(gm_pool *pool, bool read_now) {
-  const uint64_t cap = atomic_load_explicit(&pool->max_bytes, memory_order_relaxed);
-  if (pool->has_upstream) return cap;
-  for (int i = 0; i < ROOM_LOOKS; i++) {
-    const uint64_t claimed = atomic_load_explicit(&pool->claimed, memory_order_seq_cst);
-    const uint64_t room = gm__device_room(pool->device, read_now);
-    if (claimed != atomic_load_explicit(&pool->claimed, memory_order_seq_cst)) continue;
-    return gm__min(cap, gm__add_sat(claimed, room));
-  }
-  return UINT64_MAX;
+enum { ROOM_LOOKS = 3 };
+
+typedef struct room_figures {
+  uint64_t claimed, in_use;
+  uint64_t frees, calls; /* ever */
+} room_figures;
+
+static room_figures room_read(const gm_pool *pool) {
+  const gm__stats *counts = &pool->stats;
+  gm_stats arenas = {.struct_size = sizeof arenas};
+  gm__arenas_add(pool, &arenas);
+  return (room_figures){
+      .claimed = atomic_load_explicit(&pool->claimed, memory_order_seq_cst),
+      .in_use = arenas.in_use_bytes + atomic_load_explicit(&counts->in_use_bytes, memory_order_relaxed),
+      .frees = arenas.frees + atomic_load_explicit(&counts->frees, memory_order_relaxed),
+      .calls = atomic_load_explicit(&counts->driver_allocs, memory_order_relaxed) +
+               atomic_load_explicit(&counts->driver_frees, memory_order_relaxed)};
+}
+
+static bool room_is_same(const room_figures *one, const room_figures *other) {
+  return one->claimed == other->claimed && one->frees == other->frees && one->calls == other->calls;
+}
+
+/* What the pool could hold at most: what it holds already may be more than its cap, and serves. The device is asked
+ * only where `need` may be within the cap. */
+static uint64_t room_most(gm_pool *pool, const room_figures *figures, uint64_t need, bool read_now) {
+  const uint64_t cap = gm__max(atomic_load_explicit(&pool->max_bytes, memory_order_relaxed), figures->claimed);
+  if (pool->has_upstream || need > cap) return cap;
+  return gm__min(cap, gm__add_sat(figures->claimed, gm__device_room(pool->device, read_now)));
 }
 
 /* Of the device's own memory; another kind may be had where this is not. */
@@ -27,18 +48,20 @@ static bool room_counts(const gm__want *want) {
 }
 
 gm_status gm__room_check(gm_pool *pool, const gm__want *want, gm_error *err) {
-  if (!room_counts(want)) return GM_OK;
-  const uint64_t reserved = atomic_load_explicit(&pool->stats.reserved_bytes, memory_order_relaxed);
-  const uint64_t in_use = gm__sub_sat(reserved, gm__pool_pooled(pool));
-  const uint64_t need = gm__add_sat(in_use, want->exact);
-  if (need <= room_most(pool, false)) return GM_OK;
-  const uint64_t cap = atomic_load_explicit(&pool->max_bytes, memory_order_relaxed);
-  const uint64_t most = need > cap ? cap : room_most(pool, true);
-  if (need <= most) return GM_OK;
-  return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
-                  "%" PRIu64 " bytes beside %" PRIu64 " in use are more than the %" PRIu64
-                  " that the pool's cap, memory_fraction and min_free_bytes leave it",
-                  want->exact, in_use, most);
+  for (int i = 0; i < ROOM_LOOKS && room_counts(want); i++) {
+    const room_figures figures = room_read(pool);
+    const uint64_t need = gm__add_sat(figures.in_use, want->exact);
+    if (need <= room_most(pool, &figures, need, false)) break;
+    const uint64_t most = room_most(pool, &figures, need, true);
+    if (need <= most) break;
+    const room_figures again = room_read(pool);
+    if (!room_is_same(&figures, &again)) continue;
+    return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
+                    "%" PRIu64 " bytes beside %" PRIu64 " in use are more than the %" PRIu64
+                    " that the pool's cap, memory_fraction and min_free_bytes leave it",
+                    want->exact, figures.in_use, most);
+  }
+  return GM_OK;
 }
 
 bool gm__room_make(gm_pool *pool, const gm__want *want, gm_status status) {

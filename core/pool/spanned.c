@@ -182,13 +182,13 @@ static gm_acquire spanned_take(gm_pool *pool, const gm__want *want, const gm_req
 }
 
 /* What the pool took for the pieces, and nobody uses, goes back. */
-static void spanned_undo(gm_pool *pool, gm__spanned *whole, gm_stream *stream, uint64_t pooled_before) {
+static void spanned_undo(gm_pool *pool, const gm__want *want, gm__spanned *whole, uint64_t pooled_before) {
   for (uint32_t i = whole->count; i > 0; i--) {
     const gm__piece *piece = &whole->pieces[i - 1];
     spanned_part(pool, piece);
-    gm__give_back_unused(pool, &piece->span.block, stream);
+    gm__give_back_unused(pool, &piece->span.block, want->stream);
   }
-  if (whole->count) gm__supply_trim(pool, pooled_before, UINT64_MAX);
+  if (whole->count && !(want->flags & GM_POOLED_ONLY)) gm__supply_trim(pool, pooled_before, UINT64_MAX);
   gm__release(gm__context_services(pool->device->ctx), whole, sizeof *whole);
 }
 
@@ -217,7 +217,7 @@ gm_acquire gm__spanned_acquire(gm_pool *pool, const gm__want *want, const gm_req
   if (answer <= GM_ACQUIRE_FRESH) {
     *out = whole->block;
   } else {
-    spanned_undo(pool, whole, want->stream, pooled_before);
+    spanned_undo(pool, want, whole, pooled_before);
   }
   return answer;
 }

@@ -196,8 +196,8 @@ static bool vmm_is_worth(const gm__arena *arena, uint64_t bytes) {
   return bytes > atomic_load_explicit(&arena->tally.in_use, memory_order_relaxed) / VMM_IDLE_SHARE;
 }
 
-/* Has the arena pages that nobody uses? One that had none left when it was asked is left alone until it has
- * freed some more. */
+/* Has the arena pages that nobody uses? One that had none, or none left, when it was asked is left alone
+ * until it has freed some more. */
 static bool vmm_may_lend(const gm__arena *arena) {
   const uint64_t unused = vmm_unused_bytes(arena);
   const uint64_t frees = atomic_load_explicit(&arena->tally.frees, memory_order_relaxed);
@@ -210,8 +210,9 @@ static uint64_t vmm_reclaim_others(const gm__arena *arena, const vmm_choice *cho
   gm__arena *other;
   for (uint32_t i = 0; done < bytes && (other = gm__arena_at(arena->pool, i)); i++) {
     if (other == arena || !vmm_may_lend(other)) continue;
-    done += vmm_reclaim_tidy(other, choice, bytes - done);
-    if (atomic_load_explicit(&other->tally.reclaimable, memory_order_relaxed)) continue;
+    const uint64_t lent = vmm_reclaim_tidy(other, choice, bytes - done);
+    done += lent;
+    if (lent && atomic_load_explicit(&other->tally.reclaimable, memory_order_relaxed)) continue;
     other->ask_at = atomic_load_explicit(&other->tally.frees, memory_order_relaxed) + VMM_ASK_AFTER;
   }
   return done;

@@ -373,6 +373,29 @@ static void test_pages_of_a_thread_that_ended_serve_others(void **state) {
   pool_bench_close(&bench);
 }
 
+/* The cap goes below what is held: what another thread left idle serves all the same, because nothing is taken for it.
+ */
+static void test_a_lowered_cap_refuses_nothing_that_is_held(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm__thread thread;
+  bench_open(&bench, "script:capacity=1G", 0);
+  gm_block large = take(&bench, 64 * MIB, NULL, GM_ACQUIRE_FRESH);
+  pool_bench_ok(gm__thread_create(&thread, "hoard", hoard, &bench, err));
+  gm__thread_join(&thread);
+  pool_bench_ok(gm_pool_set_max_bytes(bench.pool, 66 * MIB, err));
+  const uint64_t reserved = pool_bench_stats(&bench).reserved_bytes;
+  gm_request request = {.bytes = 20 * MIB};
+  gm_block block;
+  assert_true(gm_alloc(bench.pool, &request, &block) <= GM_ACQUIRE_FRESH);
+  assert_true(pool_bench_stats(&bench).reserved_bytes <= reserved);
+  take(&bench, 64 * MIB, NULL, GM_ACQUIRE_OVER_LIMIT);
+  give(&bench, &block, NULL);
+  give(&bench, &large, NULL);
+  check_empty(&bench);
+  pool_bench_close(&bench);
+}
+
 typedef struct hoarder {
   pool_bench *bench;
   gm__mutex lock;
@@ -435,6 +458,7 @@ int main(void) {
       cmocka_unit_test(test_random_pressure),
       cmocka_unit_test(test_pages_of_a_thread_that_ended_serve_others),
       cmocka_unit_test(test_pages_of_a_thread_that_rests_serve_others),
+      cmocka_unit_test(test_a_lowered_cap_refuses_nothing_that_is_held),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
