@@ -57,4 +57,14 @@ static inline void narrow_card_open(pool_bench *bench, uint64_t bytes, gm_strate
   pool_bench_ok(gm_pool_create(bench->device, &params, &bench->pool, err));
 }
 
+/* Nobody has anything, and no figure says otherwise. */
+static inline void narrow_card_check_quiet(pool_bench *bench) {
+  gm_pool_trim(bench->pool, 0);
+  const gm_stats stats = pool_bench_stats(bench);
+  assert_int_equal(stats.active, 0);
+  assert_int_equal(stats.in_use_bytes, 0);
+  assert_int_equal(stats.requested_bytes, 0);
+  assert_int_equal(stats.reserved_bytes, 0);
+}
+
 #endif

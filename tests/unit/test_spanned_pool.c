@@ -30,15 +30,6 @@ static const gm_strategy strategies[] = {GM_STRATEGY_BUCKET, GM_STRATEGY_BEST_FI
 
 static const gm_request wanted = {.bytes = WANTED * MIB, .flags = GM_ALLOW_SPANS};
 
-static void check_quiet(pool_bench *bench) {
-  gm_pool_trim(bench->pool, 0);
-  const gm_stats stats = pool_bench_stats(bench);
-  assert_int_equal(stats.active, 0);
-  assert_int_equal(stats.in_use_bytes, 0);
-  assert_int_equal(stats.requested_bytes, 0);
-  assert_int_equal(stats.reserved_bytes, 0);
-}
-
 static void test_limits(void **state) {
   (void)state;
   for (size_t s = 0; s < 2; s++) {
@@ -60,7 +51,7 @@ static void test_limits(void **state) {
     assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
     const gm_request huge = {.bytes = UINT64_MAX - 5, .flags = GM_ALLOW_SPANS};
     assert_true(gm_alloc(bench.pool, &huge, &other) > GM_ACQUIRE_NEEDS_BARRIER);
-    check_quiet(&bench);
+    narrow_card_check_quiet(&bench);
     pool_bench_close(&bench);
   }
 }
@@ -78,7 +69,7 @@ static void test_a_device_that_is_full(void **state) {
     assert_int_equal(stats.reserved_bytes, 0);
     assert_int_equal(narrow_card_left, 9 * MIB);
     assert_int_equal(gm_tracker_count(gm_pool_tracker(bench.pool)), 0);
-    check_quiet(&bench);
+    narrow_card_check_quiet(&bench);
     pool_bench_close(&bench);
   }
 }
@@ -131,7 +122,7 @@ static void test_buffers(void **state) {
   assert_int_equal(elements, 1000);
   gm_buffer_release(buffer, NULL);
   assert_int_equal(gm_tracker_count(tracker), 0);
-  check_quiet(&bench);
+  narrow_card_check_quiet(&bench);
   pool_bench_close(&bench);
 }
 
@@ -157,7 +148,7 @@ static void test_a_buffer_moves(void **state) {
   free(seen);
   free(bytes);
   gm_buffer_release(buffer, NULL);
-  check_quiet(&bench);
+  narrow_card_check_quiet(&bench);
   pool_bench_close(&bench);
 }
 
@@ -183,7 +174,7 @@ static void test_batches(void **state) {
     free(seen);
     free(bytes);
     pool_bench_ok(gm_stream_sync(stream, err));
-    check_quiet(&bench);
+    narrow_card_check_quiet(&bench);
     pool_bench_ok(gm_stream_close(stream, err));
     pool_bench_close(&bench);
   }
@@ -221,7 +212,7 @@ static void test_upstream(void **state) {
     assert_true(live >= SPANS);
     pool_bench_ok(gm_block_fill(bench.pool, &block, 0, WANTED * MIB, "ab", 2, NULL, NULL, err));
     assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
-    check_quiet(&bench);
+    narrow_card_check_quiet(&bench);
     assert_int_equal(live, 0);
     pool_bench_close(&bench);
   }
@@ -241,7 +232,7 @@ static void test_mapped_pages(void **state) {
   const gm_request more = {.bytes = 60 * MIB, .flags = GM_ALLOW_SPANS};
   assert_true(gm_alloc(bench.pool, &more, &rest) > GM_ACQUIRE_NEEDS_BARRIER);
   assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
-  check_quiet(&bench);
+  narrow_card_check_quiet(&bench);
   pool_bench_close(&bench);
 }
 
@@ -269,7 +260,7 @@ static void test_zeros_and_patterns(void **state) {
     pool_bench_ok(gm_pool_check(bench.pool, NULL, err));
     free(seen);
     pool_bench_ok(gm_stream_close(stream, err));
-    check_quiet(&bench);
+    narrow_card_check_quiet(&bench);
     pool_bench_close(&bench);
   }
 }
@@ -297,7 +288,7 @@ static void test_a_model(void **state) {
   assert_int_equal(gm_loaded_model_release(loaded, NULL), GM_OK);
   gm_model_close(model);
   safetensors_bytes_free(&file);
-  check_quiet(&bench);
+  narrow_card_check_quiet(&bench);
   pool_bench_close(&bench);
 }
 
@@ -323,7 +314,7 @@ static void test_a_forked_child(void **state) {
   assert_int_equal(waitpid(child, &status, 0), child);
   assert_int_equal(status, 0);
   assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
-  check_quiet(&bench);
+  narrow_card_check_quiet(&bench);
   pool_bench_close(&bench);
 }
 
@@ -404,7 +395,7 @@ static void test_threads(void **state) {
       assert_int_equal(pthread_join(threads[i], &wrong), 0);
       assert_null(wrong);
     }
-    check_quiet(&bench);
+    narrow_card_check_quiet(&bench);
     pool_bench_close(&bench);
   }
 }
