@@ -270,8 +270,13 @@ static gm_status vmm_open_range(gm__arena *arena, gm_error *err) {
   return gm__fail(err, status, 0, "gm_alloc", "no host memory, or no addresses, for a range of the pool");
 }
 
+static gm_status vmm_no_table(gm_error *err) {
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no host memory for the pool's table");
+}
+
 /* A window for the request, AWAY; 0: none, or no host memory (*status). */
-static uint32_t vmm_open_window(gm__arena *arena, const gm__want *want, gm__window *window, gm_status *status) {
+static uint32_t vmm_open_window(gm__arena *arena, const gm__want *want, gm__window *window, gm_status *status,
+                                gm_error *err) {
   uint32_t number = 0;
   const uint64_t granule = gm__arena_granule(arena);
   const uint64_t need = want->exact + (want->align > granule ? want->align - granule : 0);
@@ -279,7 +284,7 @@ static uint32_t vmm_open_window(gm__arena *arena, const gm__want *want, gm__wind
   const int slot = gm__arena_slot(arena, want->stream);
   *status = GM_OK;
   if (!gm__spans_reserve(&arena->spans, GM__HOLE_SPANS) || !gm__lookup_reserve(&arena->lookup, &arena->spans)) {
-    *status = GM_ERR_OUT_OF_HOST_MEMORY;
+    *status = vmm_no_table(err);
   } else {
     number = gm__window_open(arena, slot, need, window);
   }
@@ -309,19 +314,18 @@ static uint32_t vmm_close_window(gm__arena *arena, const gm__want *want, const g
 static gm_status vmm_take(gm__arena *arena, const gm__want *want, uint32_t *out, gm_error *err) {
   gm__window window;
   gm_status status;
-  uint32_t number = vmm_open_window(arena, want, &window, &status);
+  uint32_t number = vmm_open_window(arena, want, &window, &status, err);
   if (!number && status == GM_OK && want->exact <= gm__range_most_bytes(arena->pool)) {
     status = vmm_open_range(arena, err);
-    if (status == GM_OK) number = vmm_open_window(arena, want, &window, &status);
+    if (status == GM_OK) number = vmm_open_window(arena, want, &window, &status, err);
   }
-  if (status == GM_OK && !number) status = GM_ERR_ALLOCATION_TOO_LARGE;
-  if (status != GM_OK) return gm__fail(err, status, 0, "gm_alloc", "no window of addresses for the request");
+  if (status != GM_OK) return status;
+  if (!number)
+    return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, "gm_alloc", "no range of addresses has room for it");
   status = vmm_fill(arena, &window, err);
   *out = vmm_close_window(arena, want, window.segment->range, number);
   if (*out) return GM_OK;
-  return status != GM_OK
-             ? status
-             : gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no host memory for the pool's table");
+  return status != GM_OK ? status : vmm_no_table(err);
 }
 
 gm_status gm__vmm_take(gm__arena *arena, const gm__want *want, uint32_t *out, gm_error *err) {
