@@ -3,6 +3,7 @@
 #include "core/base/alloc.h"
 #include "core/base/saturate.h"
 #include "core/pool/hole.h"
+#include "core/pool/window.h"
 
 /* Invariants. A segment begins with an edge, behind which its spans tile its memory; a span knows the number of its
  * segment in the arena (`home`), which serves again when the segment has gone. */
@@ -84,7 +85,7 @@ bool gm__segment_open(gm__arena *arena, gm__segment *segment) {
   span->lane = GM__LANE_IDLE;
   gm__span_insert(&arena->spans, segment->edge, hole, 0);
   if (segment->range) {
-    span->state = GM__SPAN_GAP;
+    gm__window_put_gap(arena, hole);
   } else {
     gm__hole_free(arena, hole, arena->lanes[GM__LANE_IDLE]);
   }

@@ -5,7 +5,8 @@
 #include "core/pool/hole.h"
 
 /* Invariants. In a range of an arena holes, blocks and gaps follow each other; a gap is whole pages, none of them
- * mapped, and everything else is mapped. */
+ * mapped, and everything else is mapped. Gaps are few, and linked by `prev` and `next`, so that a window is found
+ * without a look at all that is alive. No window is without a gap: holes that touch were joined before. */
 
 static uint64_t window_page(const gm__arena *arena) { return arena->pool->pages.page_bytes; }
 
@@ -15,18 +16,37 @@ static uint64_t window_bytes(const gm__arena *arena, uint32_t number) {
 
 /* ---- spans of a range ---- */
 
-/* A piece that is AWAY becomes a gap, one with the gaps beside it. */
-static void window_put_gap(gm__arena *arena, uint32_t number) {
+static void window_link_gap(gm__arena *arena, uint32_t number) {
+  gm__span *span = gm__arena_span(arena, number);
+  span->state = GM__SPAN_GAP;
+  span->prev = 0;
+  span->next = arena->gaps;
+  if (span->next) gm__arena_span(arena, span->next)->prev = number;
+  arena->gaps = number;
+}
+
+static void window_unlink_gap(gm__arena *arena, const gm__span *span) {
+  if (span->next) gm__arena_span(arena, span->next)->prev = span->prev;
+  if (span->prev) {
+    gm__arena_span(arena, span->prev)->next = span->next;
+  } else {
+    arena->gaps = span->next;
+  }
+}
+
+void gm__window_put_gap(gm__arena *arena, uint32_t number) {
   gm__span *span = gm__arena_span(arena, number), *left = gm__arena_span(arena, span->left);
   const gm__span *right = gm__arena_span(arena, span->right);
-  span->state = GM__SPAN_GAP;
   if (right->state == GM__SPAN_GAP) {
     span->granules += right->granules;
+    window_unlink_gap(arena, right);
     gm__span_unlink(&arena->spans, span->right);
   }
   if (left->state == GM__SPAN_GAP) {
     left->granules += span->granules;
     gm__span_unlink(&arena->spans, number);
+  } else {
+    window_link_gap(arena, number);
   }
 }
 
@@ -67,7 +87,7 @@ void gm__window_give(gm__arena *arena, const gm__range *range, uint32_t number) 
     if (mapped) {
       gm__hole_free(arena, piece, arena->lanes[gm__arena_span(arena, piece)->lane]);
     } else {
-      window_put_gap(arena, piece);
+      gm__window_put_gap(arena, piece);
     }
   }
 }
@@ -100,9 +120,8 @@ static bool window_shrink(const gm__arena *arena, gm__window *window, uint64_t n
 }
 
 /* The least window that begins with the span; false: there is none. */
-static bool window_at(const gm__arena *arena, gm__segment *segment, uint32_t first, int slot, uint64_t need,
-                      gm__window *out) {
-  *out = (gm__window){.segment = segment, .first = first};
+static bool window_at(const gm__arena *arena, uint32_t first, int slot, uint64_t need, gm__window *out) {
+  *out = (gm__window){.segment = arena->homes[gm__arena_span(arena, first)->home], .first = first};
   for (uint32_t at = first; at && window_counts(arena, at, slot); at = gm__arena_span(arena, at)->right) {
     const uint64_t bytes = window_bytes(arena, at);
     out->bytes += bytes;
@@ -113,28 +132,38 @@ static bool window_at(const gm__arena *arena, gm__segment *segment, uint32_t fir
   return false;
 }
 
-static bool window_is_better(const gm__window *one, const gm__window *other) {
+/* The one with the fewest pages to map; of those the smallest, and the first by address. */
+static bool window_is_better(const gm__arena *arena, const gm__window *one, const gm__window *other) {
+  if (!other->segment) return true;
   if (one->unmapped != other->unmapped) return one->unmapped < other->unmapped;
-  return one->bytes < other->bytes;
+  if (one->bytes != other->bytes) return one->bytes < other->bytes;
+  return gm__arena_span(arena, one->first)->address < gm__arena_span(arena, other->first)->address;
 }
 
-/* The window with the fewest pages to map; of those the smallest. */
+/* Of neighbours that all count the first, if that gap is the first gap of them; 0: another one is. */
+static uint32_t window_run(const gm__arena *arena, uint32_t gap, int slot) {
+  uint32_t first = gap;
+  for (uint32_t at = gm__arena_span(arena, gap)->left; window_counts(arena, at, slot);
+       at = gm__arena_span(arena, at)->left) {
+    if (gm__arena_span(arena, at)->state == GM__SPAN_GAP) return 0;
+    first = at;
+  }
+  return first;
+}
+
 static bool window_find(const gm__arena *arena, int slot, uint64_t need, gm__window *out) {
-  bool found = false;
-  for (gm__segment *segment = arena->segments; segment; segment = segment->next) {
-    if (!segment->range) continue;
-    for (uint32_t at = gm__arena_span(arena, segment->edge)->right; at; at = gm__arena_span(arena, at)->right) {
-      gm__window window;
-      if (!window_counts(arena, at, slot)) continue;
-      if (window_at(arena, segment, at, slot, need, &window) && (!found || window_is_better(&window, out))) {
-        *out = window;
-        found = true;
+  *out = (gm__window){.segment = NULL};
+  for (uint32_t gap = arena->gaps; gap; gap = gm__arena_span(arena, gap)->next) {
+    uint32_t at = window_run(arena, gap, slot);
+    for (gm__window window; at && window_counts(arena, at, slot); at = gm__arena_span(arena, at)->right) {
+      if (window_at(arena, at, slot, need, &window)) {
+        if (window_is_better(arena, &window, out)) *out = window;
       } else if (window.bytes < need) {
-        at = window.last; /* nor is there enough from any span between */
+        break; /* nor is there enough from any span behind */
       }
     }
   }
-  return found;
+  return out->segment != NULL;
 }
 
 /* At the end of a range as much may be mapped as the pool grows by. */
@@ -147,33 +176,45 @@ static void window_extend(const gm__arena *arena, gm__window *window) {
   window->bytes += window->extra;
 }
 
-/* The spans of the window become one that is AWAY. */
-static uint32_t window_seize(gm__arena *arena, const gm__window *window) {
-  uint32_t first = window->first, last = window->last;
+/* What the window does not need of the gaps at its ends stays there. */
+static void window_leave(gm__arena *arena, gm__window *window) {
   if (window->drop) {
-    last = window_split(arena, last, window_bytes(arena, last) - window->drop);
-    if (first == window->last) first = last;
+    const uint32_t last = window_split(arena, window->last, window_bytes(arena, window->last) - window->drop);
+    gm__arena_span(arena, last)->state = GM__SPAN_AWAY;
+    if (window->first == window->last) window->first = last;
+    window->last = last;
   }
-  if (window->skip) window_split(arena, first, window->skip);
+  if (window->skip) window_link_gap(arena, window_split(arena, window->first, window->skip));
+}
+
+/* A part of the window leaves the list that it is in, and is one with the first; the span behind it. */
+static uint32_t window_join(gm__arena *arena, uint32_t number, uint32_t first) {
   gm__span *span = gm__arena_span(arena, first);
-  uint8_t lane = GM__LANE_IDLE;
-  for (uint32_t at = first;; at = gm__arena_span(arena, at)->right) {
-    const gm__span *part = gm__arena_span(arena, at);
-    if (part->state == GM__SPAN_HOLE) {
-      if (part->lane != GM__LANE_IDLE) lane = part->lane;
-      if (part->seq > span->seq) span->seq = part->seq;
-      gm__heap_take(&arena->spans, &arena->lanes[part->lane]->heap, at);
-    }
-    if (at == last) break;
+  const gm__span *part = gm__arena_span(arena, number);
+  const uint32_t right = part->right;
+  if (part->state == GM__SPAN_GAP) window_unlink_gap(arena, part);
+  if (part->state == GM__SPAN_HOLE) {
+    gm__heap_take(&arena->spans, &arena->lanes[part->lane]->heap, number);
+    if (part->lane != GM__LANE_IDLE) span->lane = part->lane;
+    if (part->seq > span->seq) span->seq = part->seq;
   }
-  while (first != last) {
-    const uint32_t right = span->right;
-    span->granules += gm__arena_span(arena, right)->granules;
-    if (right == last) last = first;
-    gm__span_unlink(&arena->spans, right);
+  if (number == first) return right;
+  span->granules += part->granules;
+  gm__span_unlink(&arena->spans, number);
+  return right;
+}
+
+/* The spans of the window become one that is AWAY. */
+static uint32_t window_seize(gm__arena *arena, gm__window *window) {
+  window_leave(arena, window);
+  const uint32_t first = window->first, last = window->last;
+  gm__span *span = gm__arena_span(arena, first);
+  if (span->state != GM__SPAN_HOLE) span->lane = GM__LANE_IDLE;
+  for (uint32_t at = first, done = 0; done != last;) {
+    done = at;
+    at = window_join(arena, at, first);
   }
   span->state = GM__SPAN_AWAY;
-  span->lane = lane;
   return first;
 }
 

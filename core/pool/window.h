@@ -22,4 +22,7 @@ uint32_t gm__window_open(gm__arena *arena, int slot, uint64_t need, gm__window *
  * the rest stays away. */
 void gm__window_give(gm__arena *arena, const gm__range *range, uint32_t number);
 
+/* A span that is in no list, and of whose pages none is mapped, becomes a gap, one with those that it touches. */
+void gm__window_put_gap(gm__arena *arena, uint32_t number);
+
 #endif
