@@ -18,6 +18,7 @@ struct gm__used_bytes {
   _Atomic uint64_t key; /* 0: free entry */
   _Atomic uint64_t total;
   _Atomic uint64_t pooled;
+  _Atomic uint64_t departures, arrivals; /* bytes, ever: those between are on their way back to the driver */
 };
 
 typedef struct process_page {
@@ -93,6 +94,27 @@ void gm__used_add(gm__used_bytes *used, uint64_t bytes, bool pooled) {
 
 void gm__used_sub(gm__used_bytes *used, uint64_t bytes, bool pooled) {
   atomic_fetch_sub_explicit(pooled ? &used->pooled : &used->total, bytes, memory_order_relaxed);
+}
+
+/* Whoever no longer sees the bytes in `total` sees them depart. */
+void gm__used_leave(gm__used_bytes *used, uint64_t bytes) {
+  atomic_fetch_add_explicit(&used->departures, bytes, memory_order_relaxed);
+  atomic_fetch_sub_explicit(&used->total, bytes, memory_order_release);
+}
+
+void gm__used_left(gm__used_bytes *used, uint64_t bytes) {
+  atomic_fetch_add_explicit(&used->arrivals, bytes, memory_order_release);
+}
+
+uint64_t gm__used_departures(const gm__used_bytes *used) {
+  return atomic_load_explicit(&used->departures, memory_order_acquire);
+}
+
+/* In this order, so that it is never too little. */
+uint64_t gm__used_most(const gm__used_bytes *used) {
+  const uint64_t total = atomic_load_explicit(&used->total, memory_order_acquire);
+  const uint64_t arrivals = atomic_load_explicit(&used->arrivals, memory_order_acquire);
+  return total + gm__used_departures(used) - arrivals;
 }
 
 uint64_t gm__used_total(const gm__used_bytes *used) { return atomic_load_explicit(&used->total, memory_order_relaxed); }

@@ -27,7 +27,12 @@ typedef struct gm__used_bytes gm__used_bytes;
 gm__used_bytes *gm__process_used(uint64_t key);
 void gm__used_add(gm__used_bytes *used, uint64_t bytes, bool pooled);
 void gm__used_sub(gm__used_bytes *used, uint64_t bytes, bool pooled);
-uint64_t gm__used_total(const gm__used_bytes *used);  /* held: in use and pooled */
-uint64_t gm__used_pooled(const gm__used_bytes *used); /* of that: reclaimable */
+/* Held bytes are about to go back to the driver, and are not held from now on; the driver has them. */
+void gm__used_leave(gm__used_bytes *used, uint64_t bytes);
+void gm__used_left(gm__used_bytes *used, uint64_t bytes);
+uint64_t gm__used_departures(const gm__used_bytes *used); /* bytes that were ever about to go back */
+uint64_t gm__used_total(const gm__used_bytes *used);      /* held: in use and pooled */
+uint64_t gm__used_most(const gm__used_bytes *used);       /* and what is on its way back */
+uint64_t gm__used_pooled(const gm__used_bytes *used);     /* of that: reclaimable */
 
 #endif

@@ -111,6 +111,10 @@ typedef struct gm__device_request {
 gm_status gm__device_alloc(gm_device *device, const gm__device_request *request, gm_memory *out, gm_error *err);
 gm_status gm__device_free(gm_device *device, const gm_memory *memory, gm_error *err);
 
+/* Charged bytes are about to go back to the driver: the device object holds them no more, and they are room for others
+ * after gm__used_left. */
+void gm__device_leave(gm_device *device, uint64_t bytes);
+
 /* Does this memory take of the device's own bytes on gm's account? Pinned host memory of a card and wrapped memory of
  * the engine do not: they are counted nowhere. */
 bool gm__device_is_charged(const gm_device *device, const gm_memory *memory);

@@ -123,13 +123,19 @@ gm_status gm__device_alloc(gm_device *device, const gm__device_request *request,
   return told.status;
 }
 
+void gm__device_leave(gm_device *device, uint64_t bytes) {
+  gm__used_leave(device->used, bytes);
+  atomic_fetch_sub_explicit(&device->own_bytes, bytes, memory_order_relaxed);
+}
+
 gm_status gm__device_free(gm_device *device, const gm_memory *memory, gm_error *err) {
-  bool forked = gm__context_forked(device->ctx);
-  if (!forked && gm__device_is_charged(device, memory)) {
-    gm__used_sub(device->used, memory->bytes, false);
-    atomic_fetch_sub_explicit(&device->own_bytes, memory->bytes, memory_order_relaxed);
-  }
-  return device->ops->memory_free(device->handle, memory, forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL, err);
+  if (gm__context_forked(device->ctx)) return device->ops->memory_free(device->handle, memory, GM_CLOSE_ABANDON, err);
+  const bool charged = gm__device_is_charged(device, memory);
+  const uint64_t bytes = memory->bytes;
+  if (charged) gm__device_leave(device, bytes);
+  const gm_status status = device->ops->memory_free(device->handle, memory, GM_CLOSE_NORMAL, err);
+  if (charged) gm__used_left(device->used, bytes);
+  return status;
 }
 
 void gm__device_note_pooled(gm_device *device, int64_t bytes) {
@@ -146,25 +152,27 @@ void gm__device_note_pooled(gm_device *device, int64_t bytes) {
  * reading. */
 enum { ROOM_MAX_AGE_NS = 10 * 1000 * 1000 };
 
-/* What was free for gm, and what gm held, at the same moment. */
+/* What was free for gm, and what gm held and still holds: what comes or goes while the figures are read counts as not
+ * held, because they may count it as free. */
 static struct gm__room_reading room_read(gm_device *device, bool managed) {
   struct gm__room_reading reading = {.at_ns = gm__now_ns()};
   gm_memory_info memory = {.struct_size = sizeof memory};
   const gm__figures_subject subject = {
       .driver = device->driver, .info = &device->info, .device = device->handle, .managed = managed};
+  const uint64_t departures = gm__used_departures(device->used), used = gm__used_total(device->used);
   if (gm__device_figures(&subject, &memory, NULL) != GM_OK) return reading;
   reading.bytes = UINT64_MAX;
   if (memory.total_bytes == GM_UNKNOWN_BYTES || memory.free_bytes == GM_UNKNOWN_BYTES) return reading;
   double fraction = gm__config_fraction(device->ctx, "memory_fraction");
   reading.bytes = gm__sub_sat(gm__headroom(&memory, fraction, memory.margin_bytes), memory.reclaimable_bytes);
-  reading.used_bytes = memory.used_by_us_bytes == GM_UNKNOWN_BYTES ? 0 : memory.used_by_us_bytes;
+  reading.used_bytes = gm__sub_sat(used, gm__used_departures(device->used) - departures);
   return reading;
 }
 
-/* What is left of it now. */
+/* What is left of it now. What is on its way back is nobody's room until the driver has it. */
 static uint64_t room_now(const gm_device *device, const struct gm__room_reading *reading) {
   if (reading->bytes == UINT64_MAX) return UINT64_MAX;
-  return gm__sub_sat(gm__add_sat(reading->bytes, reading->used_bytes), gm__used_total(device->used));
+  return gm__sub_sat(gm__add_sat(reading->bytes, reading->used_bytes), gm__used_most(device->used));
 }
 
 uint64_t gm__device_room(gm_device *device, bool read_now) {

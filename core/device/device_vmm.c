@@ -20,10 +20,11 @@ gm_status gm__device_create_physical(gm_device *device, uint32_t type, uint64_t 
 }
 
 void gm__device_destroy_physical(gm_device *device, uint64_t handle, uint64_t bytes) {
-  const bool forked = gm__context_forked(device->ctx);
-  if (!forked) {
-    gm__used_sub(device->used, bytes, false);
-    atomic_fetch_sub_explicit(&device->own_bytes, bytes, memory_order_relaxed);
+  if (gm__context_forked(device->ctx)) {
+    device->ops->vmm_destroy(device->handle, handle, bytes, GM_CLOSE_ABANDON, NULL);
+    return;
   }
-  device->ops->vmm_destroy(device->handle, handle, bytes, forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL, NULL);
+  gm__device_leave(device, bytes);
+  device->ops->vmm_destroy(device->handle, handle, bytes, GM_CLOSE_NORMAL, NULL);
+  gm__used_left(device->used, bytes);
 }
