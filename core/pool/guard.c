@@ -263,6 +263,7 @@ static gm_status guard_order(gm_pool *pool, const gm_block *raw, gm_stream *stre
     gm__mark *mark = &entry.rare->mark;
     mark->streams |= mark->users | (used ? UINT64_C(1) << slot : 0);
     mark->users = 0;
+    mark->freed_at = gm__order_now(entry.order);
     status = gm__order_insert(entry.order, mark, slot, NULL);
   }
   gm__entry_close(&entry);

@@ -312,7 +312,8 @@ uint32_t gm__holes_find(gm__arena *arena, const gm__want *want, int slot, gm__or
   if (slot != GM__ORDER_HOST) hole_look(arena, &search, slot);
   hole_look(arena, &search, GM__LANE_IDLE);
   if (!search.best && worst > GM__ORDER_READY) hole_look(arena, &search, GM__LANE_MIXED);
-  for (int i = 0; i < GM__LANE_IDLE && !search.best && worst >= GM__ORDER_OTHERS_WAIT; i++) {
+  const bool anywhere = !search.best && worst >= GM__ORDER_OTHERS_WAIT;
+  for (int i = 0; anywhere && i < GM__LANE_IDLE; i++) {
     if (i != slot) hole_look(arena, &search, i);
   }
   *out_verdict = search.verdict;

@@ -7,7 +7,7 @@
  * stream (slot) remembers up to which time its work is done. The work on a block is submitted before its free reads the
  * clock, the clock moves on before the point is recorded: so a point settles every block with an older time, however
  * many there are, and a free costs no point and writes nothing that is shared. Points are taken only when another order
- * wants a block; except on an unordered stream, where the stream itself needs the point of the free.
+ * wants a block, which on an unordered stream the stream itself is.
  *
  * Bits survive a reuse in the same stream: a block that was taken on a stream while older work there was pending, and
  * is then freed by the host, must still wait for that work. A lost device has nothing running: its points have passed.
@@ -73,9 +73,6 @@ void gm__order_note_free(gm__order *order, gm__mark *mark, int slot) {
   for (uint64_t left = mark->streams; left; left &= left - 1) {
     order->slots[order_lowest(left)].last_free = mark->freed_at;
   }
-  if (slot == GM__ORDER_HOST || order->slots[slot].stream->kind != GM_STREAM_UNORDERED) return;
-  mark->has_point = order_record(order, slot, &mark->point, NULL) == GM_OK; /* else it is tried again when wanted */
-  mark->point_slot = (uint8_t)slot;
 }
 
 uint64_t gm__order_settle(gm__order *order, gm__mark *mark) {
@@ -115,9 +112,16 @@ static void order_refresh_slot(gm__order *order, int at, uint64_t deadline) {
   }
 }
 
+uint64_t gm__order_doubtful(const gm__order *order, uint64_t pending, int slot) {
+  const bool knows = slot != GM__ORDER_HOST && order->slots[slot].stream->kind != GM_STREAM_UNORDERED;
+  return knows ? pending & ~order_bit(slot) : pending;
+}
+
+/* First all are asked, so that while one is waited for the others are seen to be done, too. */
 void gm__order_refresh(gm__order *order, uint64_t mask, uint64_t patience_ns) {
-  uint64_t deadline = patience_ns ? gm__deadline_after(patience_ns) : 0;
-  for (uint64_t left = mask & order->used; left; left &= left - 1) {
+  const uint64_t deadline = patience_ns ? gm__deadline_after(patience_ns) : 0;
+  for (uint64_t left = mask & order->used; left; left &= left - 1) order_refresh_slot(order, order_lowest(left), 0);
+  for (uint64_t left = deadline ? mask & order->used : 0; left; left &= left - 1) {
     order_refresh_slot(order, order_lowest(left), deadline);
   }
 }
@@ -151,14 +155,17 @@ gm__order_verdict gm__order_forecast(const gm__order *order, const gm__mark *mar
   return insert || one_wait ? GM__ORDER_OTHERS_WAIT : GM__ORDER_BUSY;
 }
 
-/* Make the stream of `slot` wait for all that was submitted so far to the stream of `other`. */
-static gm_status order_wait_on(const gm__order *order, int slot, int other, gm_error *err) {
+/* Make the stream of `slot` wait for the work on a block of that mark that was submitted to the stream of `other`: by
+ * the point that is under way there, if it comes after that. */
+static gm_status order_wait_on(const gm__order *order, const gm__mark *mark, int slot, int other, gm_error *err) {
   const gm_device *device = order->device;
-  gm_backend_point point;
-  gm_status status = order_record(order, other, &point, err);
+  const gm__order_slot *from = &order->slots[other];
+  const bool covered = from->has_point && mark->freed_at <= from->point_at;
+  gm_backend_point point = from->point;
+  gm_status status = covered ? GM_OK : order_record(order, other, &point, err);
   if (status) return status;
   status = device->ops->point_wait_on(device->handle, order->slots[slot].stream->handle, &point, err);
-  order_release(order, &point);
+  if (!covered) order_release(order, &point);
   return status;
 }
 
@@ -168,7 +175,7 @@ static gm_status order_insert_own(const gm__order *order, const gm__mark *mark, 
   if (stream->kind == GM_STREAM_FIFO) return GM_OK;
   if (stream->kind == GM_STREAM_FIFO_IF_BARRIER)
     return device->ops->stream_barrier(device->handle, stream->handle, err);
-  if (!mark->has_point || mark->point_slot != slot) return order_wait_on(order, slot, slot, err);
+  if (!mark->has_point || mark->point_slot != slot) return order_wait_on(order, mark, slot, slot, err);
   return device->ops->point_wait_on(device->handle, stream->handle, &mark->point, err);
 }
 
@@ -176,7 +183,7 @@ gm_status gm__order_insert(gm__order *order, gm__mark *mark, int slot, gm_error 
   for (uint64_t left = mark->streams; left; left &= left - 1) {
     int other = order_lowest(left);
     gm_status status =
-        other == slot ? order_insert_own(order, mark, slot, err) : order_wait_on(order, slot, other, err);
+        other == slot ? order_insert_own(order, mark, slot, err) : order_wait_on(order, mark, slot, other, err);
     if (status) return status;
   }
   gm__order_drop_point(order, mark);

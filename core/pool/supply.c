@@ -243,8 +243,8 @@ void gm__supply_return(gm_pool *pool, gm__leaving *leaving) {
   for (gm__node *node = leaving->first; node; node = node->links[GM__BY_BUCKET].next) {
     gm_memory memory = node->memory;
     node->memory.handle = 0; /* a process forked just now must not find it and free it again */
+    gm__stats_uncount(&pool->stats.reserved_bytes, node->bytes); /* before others can have what the driver gets back */
     supply_give(pool, &memory, node);
-    gm__stats_uncount(&pool->stats.reserved_bytes, node->bytes);
     gm__pool_unclaim(pool, node->bytes);
   }
   gm__mutex_lock(&pool->lock);

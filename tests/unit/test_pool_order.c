@@ -291,12 +291,12 @@ static void test_zeroing_is_in_order_on_streams_with_barriers(void **state) {
   order_close(&bench);
 }
 
-static void test_an_unordered_stream_needs_the_point_of_the_free(void **state) {
+static void test_an_unordered_stream_needs_a_point_when_it_takes_a_block_again(void **state) {
   (void)state;
   order_bench bench;
   order_open(&bench, GM_STREAM_UNORDERED, 0);
   busy_block(&bench);
-  assert_int_equal(shape.records, 1);
+  assert_int_equal(shape.records, 0); /* the free needs none */
   gm_block second = take(&bench, bench.a, 0, GM_ACQUIRE_NEEDS_WAIT);
   assert_int_equal(gm_block_point(bench.base.pool, &second).stream, gm_stream_id(bench.a));
   give(&bench, &second, bench.a);
@@ -308,6 +308,27 @@ static void test_an_unordered_stream_needs_the_point_of_the_free(void **state) {
   gm_block fourth = take(&bench, bench.a, 0, GM_ACQUIRE_OK);
   give(&bench, &fourth, NULL);
   order_close(&bench);
+}
+
+static void test_one_point_orders_many_blocks_of_an_unordered_stream(void **state) {
+  (void)state;
+  const gm_strategy strategies[] = {GM_STRATEGY_BUCKET, GM_STRATEGY_BEST_FIT};
+  for (size_t s = 0; s < sizeof strategies / sizeof strategies[0]; s++) {
+    order_bench bench;
+    gm_block blocks[8];
+    order_open_as(&bench, GM_STREAM_UNORDERED, 0, strategies[s]);
+    for (int i = 0; i < 8; i++) {
+      const gm_request request = {.bytes = 4096, .stream = bench.a};
+      assert_true(gm_alloc(bench.base.pool, &request, &blocks[i]) <= GM_ACQUIRE_FRESH);
+    }
+    work(&bench, bench.a);
+    for (int i = 0; i < 8; i++) give(&bench, &blocks[i], bench.a);
+    assert_int_equal(shape.records, 0);
+    for (int i = 0; i < 8; i++) blocks[i] = take(&bench, bench.a, GM_INSERT_WAIT, GM_ACQUIRE_OK);
+    assert_int_equal(shape.records, 1);
+    for (int i = 0; i < 8; i++) give(&bench, &blocks[i], NULL);
+    order_close(&bench);
+  }
 }
 
 static void test_closing_a_stream_settles_what_it_used(void **state) {
@@ -445,7 +466,8 @@ int main(void) {
       cmocka_unit_test(test_older_work_is_remembered_over_a_free_by_the_host),
       cmocka_unit_test(test_a_stream_with_barriers_needs_one),
       cmocka_unit_test(test_zeroing_is_in_order_on_streams_with_barriers),
-      cmocka_unit_test(test_an_unordered_stream_needs_the_point_of_the_free),
+      cmocka_unit_test(test_an_unordered_stream_needs_a_point_when_it_takes_a_block_again),
+      cmocka_unit_test(test_one_point_orders_many_blocks_of_an_unordered_stream),
       cmocka_unit_test(test_closing_a_stream_settles_what_it_used),
       cmocka_unit_test(test_a_point_goes_with_its_stream),
       cmocka_unit_test(test_trim_leaves_what_is_in_use_and_destroy_waits),
