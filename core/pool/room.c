@@ -11,7 +11,8 @@
 /* Invariant: nobody is refused who could be served. Figures are read one after the other while other threads take and
  * give: what one freed and another took meanwhile would count twice. So a refusal needs figures during which nothing
  * was freed, and nothing came from or went to the driver; where there are none, the request is tried. Of other pools of
- * the device only the driver's calls count: between two of them what they keep is one figure at a time. */
+ * the device only the driver's calls count, or a busy one would have every request tried: one that frees while another
+ * takes of what it keeps may be seen as if neither kept it. */
 
 enum { ROOM_LOOKS = 3 };
 
@@ -45,6 +46,13 @@ static uint64_t room_most(gm_pool *pool, const room_figures *figures, uint64_t n
   return gm__min(cap, gm__add_sat(figures->claimed, room));
 }
 
+/* The same with what other pools keep idle. They are asked only where all that they keep could be enough. */
+static uint64_t room_most_lent(gm_pool *pool, const room_figures *figures, uint64_t need, uint64_t pooled) {
+  const uint64_t most = room_most(pool, figures, need, 0, true);
+  if (need <= most || need > room_most(pool, figures, need, pooled, false)) return most;
+  return room_most(pool, figures, need, gm__siblings_idle(pool), false);
+}
+
 /* Of the device's own memory; another kind may be had where this is not. */
 static bool room_counts(const gm__want *want) {
   return want->must_be == GM_DEVICE_LOCAL && !want->beside_device && !want->managed;
@@ -56,7 +64,7 @@ gm_status gm__room_check(gm_pool *pool, const gm__want *want, gm_error *err) {
     const uint64_t need = gm__add_sat(figures.in_use, want->exact);
     if (need <= room_most(pool, &figures, need, 0, false)) break;
     const gm__siblings others = gm__siblings_read(pool);
-    const uint64_t most = room_most(pool, &figures, need, others.pooled, true);
+    const uint64_t most = room_most_lent(pool, &figures, need, others.pooled);
     if (need <= most) break;
     const room_figures again = room_read(pool);
     if (!room_is_same(&figures, &again) || gm__siblings_read(pool).calls != others.calls) continue;
