@@ -65,6 +65,7 @@ static gm_device *device_new(gm_context *ctx, gm__driver *driver, gm_error *err)
   device->driver = driver;
   device->ops = &driver->ops;
   gm__mutex_init(&device->grow_lock);
+  gm__mutex_init(&device->trim_lock);
   gm__mutex_init(&device->lock);
   gm__mutex_init(&device->share_lock);
   gm__map_init(&device->mapped, gm__context_services(ctx));
@@ -75,6 +76,7 @@ static void device_release(gm_device *device, bool forked) {
   if (device->handle) device->ops->device_close(device->handle, forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL);
   if (!forked) {
     gm__mutex_destroy(&device->grow_lock);
+    gm__mutex_destroy(&device->trim_lock);
     gm__mutex_destroy(&device->lock);
     gm__mutex_destroy(&device->share_lock);
   }

@@ -8,6 +8,7 @@
 #include "core/pool/hole.h"
 #include "core/pool/quota.h"
 #include "core/pool/request.h"
+#include "core/pool/sibling.h"
 #include "core/pool/spanned.h"
 #include "core/pool/supply.h"
 #include "gm/size.h"
@@ -27,6 +28,7 @@ typedef struct explain_view {
   uint32_t full;       /* the thread's part of the pool has so many blocks and holes, and can have no more; 0: it can */
   uint64_t idle_bytes; /* what a trim would set free */
   uint64_t part_bytes; /* the same, with what pieces could be served from */
+  uint64_t lent_bytes; /* what other pools would set free; 0: not looked at where it serves without */
   gm_error quota;      /* why that of the tag refuses; status GM_OK: it does not */
 } explain_view;
 
@@ -130,9 +132,10 @@ static void explain_figures(gm_pool *pool, gm_explanation *out) {
 /* What gm may still take: the limit less what is claimed and could not be given back. */
 static uint64_t explain_room(gm_pool *pool, const explain_view *view, const gm_explanation *out) {
   if (out->limit_bytes == UINT64_MAX) return UINT64_MAX;
-  uint64_t claimed = atomic_load_explicit(&pool->claimed, memory_order_relaxed);
-  uint64_t held = claimed > view->idle_bytes ? claimed - view->idle_bytes : 0;
-  return out->limit_bytes > held ? out->limit_bytes - held : 0;
+  const uint64_t cap = atomic_load_explicit(&pool->max_bytes, memory_order_relaxed);
+  const uint64_t claimed = atomic_load_explicit(&pool->claimed, memory_order_relaxed);
+  const uint64_t limit = gm__min(gm__add_sat(out->limit_bytes, view->lent_bytes), cap);
+  return gm__sub_sat(limit, gm__sub_sat(claimed, view->idle_bytes));
 }
 
 /* Of one allocation: of mapped pages the driver's bound does not count, but that of a range of addresses. */
@@ -149,14 +152,24 @@ static gm_status explain_fresh(gm_pool *pool, const explain_view *view, const gm
   if (view->full) return GM_ERR_OUT_OF_HOST_MEMORY;
   if (bytes > explain_room(pool, view, out)) return GM_ERR_OVER_LIMIT;
   if (!view->several && explain_most(pool, view) < bytes) return GM_ERR_ALLOCATION_TOO_LARGE;
+  const uint64_t idle = gm__add_sat(view->idle_bytes, view->lent_bytes);
   bool device_is_full = !pool->has_upstream && out->device_free_bytes != GM_UNKNOWN_BYTES &&
-                        bytes > out->device_free_bytes && bytes - out->device_free_bytes > view->idle_bytes;
+                        bytes > out->device_free_bytes && bytes - out->device_free_bytes > idle;
   return device_is_full ? GM_ERR_OUT_OF_DEVICE_MEMORY : GM_OK;
+}
+
+/* The same with what other pools of the device would give back before a refusal. */
+static gm_status explain_lent(gm_pool *pool, explain_view *view, const gm_explanation *out) {
+  const gm_status status = explain_fresh(pool, view, out);
+  const bool of_device = status == GM_ERR_OVER_LIMIT || status == GM_ERR_OUT_OF_DEVICE_MEMORY;
+  if (!of_device || pool->has_upstream || view->want.flags & GM_POOLED_ONLY) return status;
+  view->lent_bytes = gm__siblings_idle(pool);
+  return explain_fresh(pool, view, out);
 }
 
 /* New memory: in one piece or, where that is allowed, in several. */
 static gm_status explain_new(gm_pool *pool, explain_view *view, const gm_explanation *out) {
-  const gm_status status = explain_fresh(pool, view, out);
+  const gm_status status = explain_lent(pool, view, out);
   const bool allowed = view->want.flags & GM_ALLOW_SPANS && !view->with_wait && gm__spanned_can(pool, &view->want);
   if (status == GM_OK || !allowed) return status;
   view->several = true;
@@ -216,7 +229,8 @@ static void explain_say_advice(gm_pool *pool, const explain_view *view, explain_
       break;
     case GM_ERR_OUT_OF_DEVICE_MEMORY:
       if (view->want.flags & GM_POOLED_ONLY) break;
-      explain_say_bytes(text, " The device lacks ", bytes - out->device_free_bytes - view->idle_bytes);
+      explain_say_bytes(text, " The device lacks ",
+                        bytes - out->device_free_bytes - view->idle_bytes - view->lent_bytes);
       explain_say(text, ".");
       break;
     case GM_ERR_OUT_OF_HOST_MEMORY:
@@ -239,6 +253,8 @@ static void explain_words(gm_pool *pool, const explain_view *view, gm_explanatio
               : view->several ? "would succeed in several memories"
                               : "would succeed");
   explain_say_figures(&text, out);
+  if (view->lent_bytes) explain_say_bytes(&text, " Other pools of the device could give back ", view->lent_bytes);
+  if (view->lent_bytes) explain_say(&text, ".");
   explain_say_advice(pool, view, &text, out);
   if (out->last_failure.status) {
     explain_say(&text, " Last failure: %s: %s", out->last_failure.op, out->last_failure.message);

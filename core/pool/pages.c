@@ -58,10 +58,14 @@ void gm__pages_init(gm_pool *pool, bool wanted) {
                   pages_suit(pool, device->types[pages->type].flags);
 }
 
+static uint32_t pages_take_any(gm__pages *pages) {
+  return gm__spare_take(&pages->spare, pages->handles, UINT32_MAX, UINT32_MAX);
+}
+
 void gm__pages_clear(gm_pool *pool, gm_close_mode mode) {
   gm__pages *pages = &pool->pages;
   if (mode == GM_CLOSE_NORMAL) gm__device_note_pooled(pool->device, -(int64_t)gm__pages_spare_bytes(pool));
-  for (uint32_t i = pages->spare; i; i = pages->handles[i].next) {
+  for (uint32_t i; (i = pages_take_any(pages));) {
     gm__device_destroy_physical(pool->device, pages->handles[i].native, pages->handles[i].pages * pages->page_bytes);
   }
   gm__release(pages_services(pool), pages->handles, pages->capacity * sizeof *pages->handles);
@@ -274,53 +278,35 @@ static void pages_count_spare(gm_pool *pool, uint32_t number, int sign) {
 }
 
 static void pages_put_spare(gm_pool *pool, uint32_t number) {
-  pool->pages.handles[number].next = pool->pages.spare;
-  pool->pages.spare = number;
+  gm__spare_put(&pool->pages.spare, pool->pages.handles, number);
   pages_count_spare(pool, number, 1);
 }
 
 uint64_t gm__pages_release(gm_pool *pool) {
   gm__pages *pages = &pool->pages;
   const uint64_t bytes = gm__pages_spare_bytes(pool);
-  while (pages->spare) {
-    const uint32_t number = pages->spare;
-    pages->spare = pages->handles[number].next;
+  for (uint32_t number; (number = pages_take_any(pages));) {
     pages_count_spare(pool, number, -1);
     pages_destroy(pool, number);
   }
   return bytes;
 }
 
-/* Is one handle better than the other for so many pages? The largest that is not too large, else the smallest. */
-static bool pages_is_better(const gm__handle *one, const gm__handle *other, uint32_t most) {
-  if (one->pages <= most) return other->pages > most || one->pages > other->pages;
-  return other->pages > one->pages;
-}
-
-/* A spare handle, best of `most` pages and never of more than `reach`, taken off the list; 0: none. */
+/* A spare handle, best of `most` pages and never of more than `reach`; 0: none. */
 static uint32_t pages_take_spare(gm_pool *pool, uint32_t most, uint32_t reach) {
-  gm__handle *handles = pool->pages.handles;
-  uint32_t *best = NULL;
-  for (uint32_t *at = &pool->pages.spare; *at; at = &handles[*at].next) {
-    if (handles[*at].pages > reach) continue;
-    if (!best || pages_is_better(&handles[*at], &handles[*best], most)) best = at;
-  }
-  if (!best) return 0;
-  const uint32_t number = *best;
-  *best = handles[number].next;
-  pages_count_spare(pool, number, -1);
+  const uint32_t number = gm__spare_take(&pool->pages.spare, pool->pages.handles, most, reach);
+  if (number) pages_count_spare(pool, number, -1);
   return number;
 }
 
 /* A handle for at most so many pages: spare, then even of up to `reach`, or new; or, when the device is full, new in
  * place of spare ones that are too large. */
 static gm_status pages_obtain(gm_pool *pool, uint32_t most, uint32_t reach, uint32_t *out, gm_error *err) {
-  gm__pages *pages = &pool->pages;
   if ((*out = pages_take_spare(pool, most, reach))) return GM_OK;
   const uint32_t count = pages_size(pool, most);
   gm_status status = pages_create(pool, count, out, err);
   if (gm__supply_is_shortage(status) && count > 1) status = pages_create(pool, 1, out, err);
-  if (!gm__supply_is_shortage(status) || !pages->spare) return status;
+  if (!gm__supply_is_shortage(status) || !gm__pages_spare_bytes(pool)) return status;
   gm__pages_release(pool);
   return pages_create(pool, 1, out, err);
 }

@@ -5,16 +5,8 @@
 
 #include "core/base/thread.h"
 #include "core/device/device.h"
+#include "core/pool/spare.h"
 #include "gm/pool.h"
-
-/* One piece of physical memory: whole pages. */
-typedef struct gm__handle {
-  uint64_t native; /* 0: no memory */
-  uint32_t first;  /* page of the range that it is mapped at */
-  uint32_t pages;
-  uint32_t next; /* of the spare ones, or of the unused records */
-  uint64_t made; /* the how manieth of the pool */
-} gm__handle;
 
 typedef struct gm__pages {
   gm__mutex lock;
@@ -23,7 +15,8 @@ typedef struct gm__pages {
   uint64_t page_bytes; /* a power of two */
   gm__handle *handles; /* by number, from 1 */
   uint32_t capacity;
-  uint32_t unused, spare; /* lists; 0: the end */
+  uint32_t unused; /* a list; 0: the end */
+  gm__spare spare;
   _Atomic uint64_t spare_bytes;
   uint64_t made; /* handles, ever */
 } gm__pages;

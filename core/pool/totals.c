@@ -15,6 +15,7 @@ void gm__pool_enlist(gm_pool *pool) {
 
 void gm__pool_delist(gm_pool *pool) {
   gm_context *ctx = pool->device->ctx;
+  gm__mutex_lock(&pool->device->trim_lock); /* another pool may be trimming this one */
   gm__mutex_lock(&ctx->lock);
   if (pool->next) pool->next->prev = pool->prev;
   if (pool->prev) {
@@ -23,6 +24,7 @@ void gm__pool_delist(gm_pool *pool) {
     ctx->slots[GM__SLOT_POOLS] = pool->next;
   }
   gm__mutex_unlock(&ctx->lock);
+  gm__mutex_unlock(&pool->device->trim_lock);
 }
 
 /* `device` NULL: of all. */

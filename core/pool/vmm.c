@@ -35,9 +35,10 @@ static uint32_t vmm_next_handle(const gm__range *range, uint64_t *page, uint64_t
   while (*page < to) {
     const uint64_t first = *page;
     const uint32_t number = range->handle_of[first];
-    while (*page < range->page_count && range->handle_of[*page] == number) *page += 1;
-    const bool whole = *page <= to && (first == 0 || range->handle_of[first - 1] != number);
-    if (!number || !whole) continue;
+    while (*page < to && range->handle_of[*page] == number) *page += 1;
+    const bool begins = first == 0 || range->handle_of[first - 1] != number;
+    const bool ends = *page == range->page_count || range->handle_of[*page] != number;
+    if (!number || !begins || !ends) continue;
     *out_pages = *page - first;
     return number;
   }
@@ -100,23 +101,41 @@ uint64_t gm__vmm_idle_bytes(const gm__arena *arena) {
   return bytes;
 }
 
-/* Part of a range, and where in the bins of idle holes it was found. */
+/* Part of a range. */
 typedef struct vmm_part {
   gm__range *range;
   uint64_t from, to; /* pages */
-  uint32_t bin;
 } vmm_part;
 
-/* An idle hole with chosen handles in it, AWAY now; 0: none. Looks from part->bin on. */
-static uint32_t vmm_seize_idle(gm__arena *arena, const vmm_choice *choice, vmm_part *part) {
-  for (uint32_t hole = vmm_first_idle(arena, part->bin); hole; hole = vmm_next_idle(arena, hole)) {
+/* How far a look at the idle holes has come. Each is passed once, though others use the arena between two steps: a hole
+ * that was put before the place meanwhile is not seen. */
+typedef struct vmm_place {
+  uint32_t hole; /* the next one; 0: there is none */
+  uint32_t bin;  /* that it was in */
+} vmm_place;
+
+static void vmm_set_place(const gm__arena *arena, vmm_place *place, uint32_t hole) {
+  *place = (vmm_place){.hole = hole, .bin = gm__arena_span(arena, hole)->bin};
+}
+
+/* The hole of the place; where it is not in that bin any more, the first one from there on. */
+static uint32_t vmm_hole_at(const gm__arena *arena, const vmm_place *place) {
+  const gm__span *span = gm__arena_span(arena, place->hole);
+  const bool there = span->state == GM__SPAN_HOLE && span->lane == GM__LANE_IDLE && span->bin == place->bin;
+  return there || !place->hole ? place->hole : vmm_first_idle(arena, place->bin);
+}
+
+/* The next idle hole with chosen handles in it, AWAY now; 0: none. */
+static uint32_t vmm_seize_idle(gm__arena *arena, const vmm_choice *choice, vmm_place *place, vmm_part *part) {
+  for (uint32_t hole = vmm_hole_at(arena, place), next; hole; hole = next) {
     gm__span *span = gm__arena_span(arena, hole);
     uint64_t pages;
+    next = vmm_next_idle(arena, hole);
     if (!gm__freed_by(span->seq, choice->freed_by)) continue;
     part->range = vmm_pages_of(arena, hole, &part->from, &part->to);
     uint64_t from = part->from;
     if (!part->range || !vmm_next_chosen(part->range, choice, &from, part->to, &pages)) continue;
-    part->bin = span->bin;
+    vmm_set_place(arena, place, next);
     gm__heap_take(&arena->spans, &arena->lanes[GM__LANE_IDLE]->heap, hole);
     span->state = GM__SPAN_AWAY;
     return hole;
@@ -139,10 +158,12 @@ static uint64_t vmm_unmap(const gm__arena *arena, const vmm_part *part, const vm
  * first, because large ones serve more requests. */
 static uint64_t vmm_reclaim_from(gm__arena *arena, const vmm_choice *choice, uint64_t bytes) {
   uint64_t done = 0, one = 1;
-  vmm_part part = {.bin = vmm_page_bin(arena)};
+  vmm_part part;
+  vmm_place place;
   gm__arena_lock(arena);
+  vmm_set_place(arena, &place, vmm_first_idle(arena, vmm_page_bin(arena)));
   while (one && done < bytes) {
-    const uint32_t number = vmm_seize_idle(arena, choice, &part);
+    const uint32_t number = vmm_seize_idle(arena, choice, &place, &part);
     if (!number) break;
     gm__arena_unlock(arena); /* a range stays as long as its pool */
     one = vmm_unmap(arena, &part, choice, bytes - done);

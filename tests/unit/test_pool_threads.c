@@ -93,6 +93,43 @@ static void test_the_fraction_holds_while_pools_race_for_it(void **state) {
   pool_bench_close(&bench);
 }
 
+/* One pool after the other: used, and ended, while others may be taking what it keeps. */
+static void come_and_go(void *argument) {
+  racer *r = argument;
+  gm_device *device = r->pool->device;
+  for (int i = 0; i < TURNS; i++) {
+    const gm_pool_params params = {.struct_size = sizeof params,
+                                   .strategy = i % 3 ? GM_STRATEGY_BEST_FIT : GM_STRATEGY_BUCKET,
+                                   .no_vmm = i % 2 == 0};
+    const gm_request request = {.bytes = test_random(&r->random) % (24 << 20) + 1};
+    gm_block block;
+    gm_pool *pool;
+    pool_bench_ok(gm_pool_create(device, &params, &pool, err));
+    const gm_acquire answer = gm_alloc(pool, &request, &block);
+    if (answer <= GM_ACQUIRE_FRESH) assert_int_equal(gm_free(pool, &block, NULL), GM_OK);
+    pool_bench_ok(gm_pool_destroy(pool, err));
+  }
+}
+
+/* Nobody waits for anybody for ever, and a pool that others look at stays until they are done. */
+static void test_pools_take_what_others_keep(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm__thread threads[THREADS];
+  racer racers[THREADS];
+  pool_bench_open(&bench, "null", "null:capacity=32M", NULL);
+  for (int i = 0; i < THREADS; i++) {
+    racers[i] = (racer){.pool = bench.pool, .random = (uint64_t)i};
+    pool_bench_ok(gm__thread_create(&threads[i], "pools", come_and_go, &racers[i], err));
+  }
+  for (int i = 0; i < THREADS; i++) gm__thread_join(&threads[i]);
+  const gm_request request = {.bytes = 32 << 20};
+  gm_block block;
+  assert_int_equal(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_FRESH);
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  pool_bench_close(&bench);
+}
+
 /* What may be changed at any time, changed while others allocate; the widest of it is `bound`. */
 static void change(void *argument) {
   racer *r = argument;
@@ -188,6 +225,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_the_cap_holds_while_threads_race_for_it),
       cmocka_unit_test(test_the_fraction_holds_while_pools_race_for_it),
+      cmocka_unit_test(test_pools_take_what_others_keep),
       cmocka_unit_test(test_configuration_changes_while_threads_allocate),
       cmocka_unit_test(test_in_a_forked_child_only_host_memory_is_given_back),
   };
