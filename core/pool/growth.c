@@ -6,10 +6,10 @@
 #include "core/pool/hole.h"
 #include "core/pool/vmm.h"
 
-/* How much a pool takes at a time: as much as it has, between 2 and 64 MiB, and never less than a sixteenth, so that a
- * small pool stays small and a large one asks its driver seldom. Of mapped pages, of which none is lost to anybody, it
- * takes less: 2 to 16 MiB and a 24th. A request of that size or more gets a segment of its
- * own. Where there is no room for so much it is less, and at last just what the request needs.
+/* How much an arena takes at a time: as much as its segments have, between 2 and 64 MiB, and never less than a
+ * sixteenth, so that a small arena stays small and a large one asks its driver seldom. Of mapped pages, of which none
+ * is lost to anybody, the pool takes less: 2 to 16 MiB and a 24th of its own. A request of that size or more gets a
+ * segment of its own. Where there is no room for so much it is less, and at last just what the request needs.
  *
  * Driver allocations cannot be joined, so what is left over of one is lost to larger requests. A large request gets one
  * of its own size, therefore. How large that is follows the pool, because drivers limit the number of allocations, too
@@ -31,8 +31,7 @@ static uint64_t growth_round(uint64_t bytes, uint64_t unit) {
   return more > UINT64_MAX - bytes ? bytes : bytes + more;
 }
 
-static uint64_t growth_step(const gm_pool *pool, uint64_t bytes, uint64_t most, uint64_t share) {
-  uint64_t held = atomic_load_explicit(&pool->claimed, memory_order_relaxed);
+static uint64_t growth_step(const gm_pool *pool, uint64_t held, uint64_t bytes, uint64_t most, uint64_t share) {
   uint64_t cap = atomic_load_explicit(&pool->max_bytes, memory_order_relaxed);
   uint64_t wish = held < most ? held : most;
   if (wish < growth_unit) wish = growth_unit;
@@ -42,7 +41,19 @@ static uint64_t growth_step(const gm_pool *pool, uint64_t bytes, uint64_t most, 
 }
 
 uint64_t gm__growth_pages(const gm_pool *pool, uint64_t bytes) {
-  return growth_step(pool, bytes, growth_most_pages, GROWTH_PAGES_SHARE);
+  const uint64_t held = atomic_load_explicit(&pool->claimed, memory_order_relaxed);
+  return growth_step(pool, held, bytes, growth_most_pages, GROWTH_PAGES_SHARE);
+}
+
+/* What the arena's segments have. */
+static uint64_t growth_held(gm__arena *arena) {
+  uint64_t bytes = 0;
+  gm__arena_lock(arena);
+  for (const gm__segment *segment = arena->segments; segment; segment = segment->next) {
+    if (!segment->range) bytes += segment->node->bytes;
+  }
+  gm__arena_unlock(arena);
+  return bytes;
 }
 
 static bool growth_is_large(const gm_pool *pool, uint64_t bytes) {
@@ -50,13 +61,14 @@ static bool growth_is_large(const gm_pool *pool, uint64_t bytes) {
   return bytes >= gm__max(growth_own, held / GROWTH_OWN_SHARE);
 }
 
-/* What the pool would like to take for a request. */
-static uint64_t growth_wish(const gm_pool *pool, uint64_t bytes) {
+/* What the arena would like to take for a request. */
+static uint64_t growth_wish(gm__arena *arena, uint64_t bytes) {
+  const gm_pool *pool = arena->pool;
   const uint64_t most = pool->rules.granule * UINT32_MAX; /* of a span */
   uint64_t largest = pool->device->info.max_alloc_bytes, wish;
   if (pool->rules.size == UINT64_MAX) {
     wish = growth_is_large(pool, bytes) ? growth_round(bytes, growth_own_unit)
-                                        : growth_step(pool, bytes, growth_most, GROWTH_SHARE);
+                                        : growth_step(pool, growth_held(arena), bytes, growth_most, GROWTH_SHARE);
   } else {
     wish = growth_round(pool->rules.size > bytes ? pool->rules.size : bytes, pool->rules.granule);
   }
@@ -149,7 +161,7 @@ gm_status gm__growth_take(gm__arena *arena, const gm__want *want, uint32_t *out,
     const gm_status status = gm__vmm_take(arena, want, out, err);
     if (!gm__supply_is_shortage(status)) return status;
   }
-  uint64_t bytes = growth_wish(arena->pool, want->exact);
+  uint64_t bytes = growth_wish(arena, want->exact);
   for (;;) {
     gm_status status = growth_try(arena, want, bytes, out, err);
     if (!gm__supply_is_shortage(status) || bytes == want->exact) return status;
