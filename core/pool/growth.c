@@ -23,7 +23,9 @@ static const uint64_t growth_own_unit = UINT64_C(64) << 10;
 enum {
   GROWTH_SHARE = 16,       /* of a cap, and of a large pool */
   GROWTH_PAGES_SHARE = 24, /* the same of mapped pages */
-  GROWTH_OWN_SHARE = 1024  /* of a large pool: a large request */
+  GROWTH_OWN_SHARE = 1024, /* of a large pool: a large request */
+  GROWTH_IDLE_SHARE = 2,   /* of what was in use at most: may lie idle in segments that are too small */
+  GROWTH_EASE_SHARE = 8    /* of a request that smaller ones made room for: more than it needs */
 };
 
 static uint64_t growth_round(uint64_t bytes, uint64_t unit) {
@@ -61,14 +63,16 @@ static bool growth_is_large(const gm_pool *pool, uint64_t bytes) {
   return bytes >= gm__max(growth_own, held / GROWTH_OWN_SHARE);
 }
 
-/* What the arena would like to take for a request. */
-static uint64_t growth_wish(gm__arena *arena, uint64_t bytes) {
+/* What the arena would like to take for a request; `relieved`: bytes of smaller segments that went back for it. Then
+ * the next request may be a little larger, too, and finds room. */
+static uint64_t growth_wish(gm__arena *arena, uint64_t bytes, uint64_t relieved) {
   const gm_pool *pool = arena->pool;
   const uint64_t most = pool->rules.granule * UINT32_MAX; /* of a span */
   uint64_t largest = pool->device->info.max_alloc_bytes, wish;
   if (pool->rules.size == UINT64_MAX) {
-    wish = growth_is_large(pool, bytes) ? growth_round(bytes, growth_own_unit)
-                                        : growth_step(pool, growth_held(arena), bytes, growth_most, GROWTH_SHARE);
+    wish = growth_is_large(pool, bytes)
+               ? growth_round(bytes + gm__min(relieved, bytes / GROWTH_EASE_SHARE), growth_own_unit)
+               : growth_step(pool, growth_held(arena), bytes, growth_most, GROWTH_SHARE);
   } else {
     wish = growth_round(pool->rules.size > bytes ? pool->rules.size : bytes, pool->rules.granule);
   }
@@ -135,6 +139,42 @@ static void growth_give_back(gm_pool *pool, gm__segment *segment, gm__leaving *l
   gm__release(gm__context_services(pool->device->ctx), segment, sizeof *segment);
 }
 
+/* The oldest of the arena's segments. */
+static gm__segment *growth_oldest(const gm__arena *arena) {
+  gm__segment *oldest = arena->segments;
+  while (oldest && oldest->next) oldest = oldest->next;
+  return oldest;
+}
+
+static uint64_t growth_idle_bytes(const gm__arena *arena) {
+  uint64_t bytes = 0;
+  for (const gm__segment *segment = arena->segments; segment; segment = segment->next) {
+    if (gm__segment_is_idle(arena, segment)) bytes += segment->node->bytes;
+  }
+  return bytes;
+}
+
+/* Idle segments that are too small for the request leave, oldest first, as far as they are more than an arena may keep
+ * that needs another one. What it ever had in use at once sets that bound, so that what comes again is not given back.
+ * The bytes given back. */
+static uint64_t growth_relieve(gm__arena *arena, uint64_t bytes) {
+  gm__leaving leaving = {0};
+  gm__arena_lock(arena);
+  const uint64_t peak = atomic_load_explicit(&arena->tally.peak_in_use, memory_order_relaxed);
+  const uint64_t idle = growth_idle_bytes(arena), keep = gm__max(growth_most, peak / GROWTH_IDLE_SHARE);
+  for (gm__segment *segment = idle > keep ? growth_oldest(arena) : NULL, *newer; segment; segment = newer) {
+    newer = segment->prev;
+    if (idle - leaving.bytes <= keep) break;
+    if (segment->node->bytes >= bytes || !gm__segment_is_idle(arena, segment)) continue;
+    gm__segment_close(arena, segment);
+    growth_give_back(arena->pool, segment, &leaving);
+  }
+  if (leaving.first) gm__growth_publish(arena);
+  gm__arena_unlock(arena);
+  gm__supply_return(arena->pool, &leaving);
+  return leaving.bytes;
+}
+
 static gm_status growth_try(gm__arena *arena, const gm__want *want, uint64_t bytes, uint32_t *out, gm_error *err) {
   gm_pool *pool = arena->pool;
   gm__leaving leaving = {0};
@@ -161,7 +201,7 @@ gm_status gm__growth_take(gm__arena *arena, const gm__want *want, uint32_t *out,
     const gm_status status = gm__vmm_take(arena, want, out, err);
     if (!gm__supply_is_shortage(status)) return status;
   }
-  uint64_t bytes = growth_wish(arena, want->exact);
+  uint64_t bytes = growth_wish(arena, want->exact, growth_relieve(arena, want->exact));
   for (;;) {
     gm_status status = growth_try(arena, want, bytes, out, err);
     if (!gm__supply_is_shortage(status) || bytes == want->exact) return status;

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "core/base/thread.h"
+#include "gm/copy.h"
 #include "support/pool_blocks.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -86,10 +87,91 @@ static void test_a_new_kind_takes_little_of_a_large_pool(void **state) {
   empty(&bench, blocks);
 }
 
+/* ---- requests that grow ---- */
+
+/* One block after the other, each a little larger; `first`: the next is taken before the last is freed. */
+static gm_stats grow(pool_bench *bench, bool first) {
+  gm_block block = take(bench, MIB, NULL, GM_ACQUIRE_FRESH), next;
+  for (uint64_t bytes = MIB; bytes < GIB; bytes += bytes / 100) {
+    const gm_request request = {.bytes = bytes};
+    if (!first) give(bench, &block, NULL);
+    assert_true(gm_alloc(bench->pool, &request, &next) <= GM_ACQUIRE_FRESH);
+    if (first) give(bench, &block, NULL);
+    block = next;
+  }
+  const gm_stats stats = pool_bench_stats(bench);
+  give(bench, &block, NULL);
+  return stats;
+}
+
+static void test_a_request_that_grows_leaves_little_behind(void **state) {
+  (void)state;
+  for (int first = 0; first < 2; first++) {
+    pool_bench bench;
+    bench_open(&bench);
+    const gm_stats stats = grow(&bench, first);
+    assert_in_range(stats.peak_reserved_bytes, GIB - GIB / 100, 2 * stats.peak_in_use_bytes);
+    assert_in_range(stats.driver_allocs, 10, 200); /* of 690 requests */
+    check_trim_to_nothing(&bench);
+    pool_bench_close(&bench);
+  }
+}
+
+/* The work of a stream is in none that goes back. */
+static void test_what_a_stream_uses_stays(void **state) {
+  (void)state;
+  enum { STEPS = 20 };
+  pool_bench bench;
+  const gm_pool_params params = {.struct_size = sizeof params, .strategy = GM_STRATEGY_BEST_FIT, .no_vmm = true};
+  gm_stream *stream;
+  pool_bench_open(&bench, "null", "null:capacity=80G,latency=1000000000", &params);
+  pool_bench_ok(gm_stream_create(bench.device, &stream, err));
+  uint64_t bytes = 0;
+  for (uint64_t i = 0; i < STEPS; i++) {
+    gm_point point;
+    const gm_block block = take(&bench, (100 + i) * MIB, stream, GM_ACQUIRE_FRESH);
+    pool_bench_ok(gm_block_fill(bench.pool, &block, 0, block.bytes, "w", 1, stream, &point, err));
+    gm_point_release(bench.device, &point);
+    give(&bench, &block, stream);
+    bytes += block.bytes;
+  }
+  assert_int_equal(pool_bench_stats(&bench).reserved_bytes, bytes);
+  pool_bench_ok(gm_stream_close(stream, err));
+  check_trim_to_nothing(&bench);
+  pool_bench_close(&bench);
+}
+
+/* Many small blocks, then a large one, and so on: from the second turn on the driver is not called. */
+static void test_what_comes_again_is_not_given_back(void **state) {
+  (void)state;
+  enum { SMALL = 100 };
+  pool_bench bench;
+  gm_block blocks[SMALL];
+  uint64_t calls = 0;
+  bench_open(&bench);
+  for (int turn = 0; turn < 3; turn++) {
+    for (int i = 0; i < SMALL; i++) {
+      const gm_request request = {.bytes = 8 * MIB};
+      assert_true(gm_alloc(bench.pool, &request, &blocks[i]) <= GM_ACQUIRE_FRESH);
+    }
+    for (int i = 0; i < SMALL; i++) give(&bench, &blocks[i], NULL);
+    const gm_block large = take(&bench, 900 * MIB, NULL, turn ? GM_ACQUIRE_OK : GM_ACQUIRE_FRESH);
+    give(&bench, &large, NULL);
+    const gm_stats stats = pool_bench_stats(&bench);
+    if (turn) assert_int_equal(stats.driver_allocs + stats.driver_frees, calls);
+    calls = stats.driver_allocs + stats.driver_frees;
+  }
+  check_trim_to_nothing(&bench);
+  pool_bench_close(&bench);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_new_thread_takes_little_of_a_large_pool),
       cmocka_unit_test(test_a_new_kind_takes_little_of_a_large_pool),
+      cmocka_unit_test(test_a_request_that_grows_leaves_little_behind),
+      cmocka_unit_test(test_what_a_stream_uses_stays),
+      cmocka_unit_test(test_what_comes_again_is_not_given_back),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
