@@ -47,9 +47,10 @@ uint64_t gm__growth_pages(const gm_pool *pool, uint64_t bytes) {
   return growth_step(pool, held, bytes, growth_most_pages, GROWTH_PAGES_SHARE);
 }
 
-/* What the arena's segments have. */
-static uint64_t growth_held(gm__arena *arena) {
+/* What the arena's segments have; 0 for a request with an alignment that they need not have: few are like it. */
+static uint64_t growth_held(gm__arena *arena, const gm__want *want) {
   uint64_t bytes = 0;
+  if (want->align > arena->kind.align) return 0;
   gm__arena_lock(arena);
   for (const gm__segment *segment = arena->segments; segment; segment = segment->next) {
     if (!segment->range) bytes += segment->node->bytes;
@@ -65,14 +66,15 @@ static bool growth_is_large(const gm_pool *pool, uint64_t bytes) {
 
 /* What the arena would like to take for a request; `relieved`: bytes of smaller segments that went back for it. Then
  * the next request may be a little larger, too, and finds room. */
-static uint64_t growth_wish(gm__arena *arena, uint64_t bytes, uint64_t relieved) {
+static uint64_t growth_wish(gm__arena *arena, const gm__want *want, uint64_t relieved) {
   const gm_pool *pool = arena->pool;
+  const uint64_t bytes = want->exact;
   const uint64_t most = pool->rules.granule * UINT32_MAX; /* of a span */
   uint64_t largest = pool->device->info.max_alloc_bytes, wish;
   if (pool->rules.size == UINT64_MAX) {
     wish = growth_is_large(pool, bytes)
                ? growth_round(bytes + gm__min(relieved, bytes / GROWTH_EASE_SHARE), growth_own_unit)
-               : growth_step(pool, growth_held(arena), bytes, growth_most, GROWTH_SHARE);
+               : growth_step(pool, growth_held(arena, want), bytes, growth_most, GROWTH_SHARE);
   } else {
     wish = growth_round(pool->rules.size > bytes ? pool->rules.size : bytes, pool->rules.granule);
   }
@@ -86,7 +88,8 @@ static gm_status growth_no_host_memory(gm_error *err) {
 /* What memory for the request is to be asked for with: all that later requests of its sort need. */
 static gm__want growth_want(const gm__arena *arena, const gm__want *want) {
   gm__want whole = *want;
-  whole.align = arena->kind.align;
+  if (whole.align < arena->kind.align) whole.align = arena->kind.align;
+  whole.usage = arena->kind.usage;
   whole.flags = arena->kind.flags;
   whole.must_be = arena->kind.must_be;
   return whole;
@@ -201,7 +204,7 @@ gm_status gm__growth_take(gm__arena *arena, const gm__want *want, uint32_t *out,
     const gm_status status = gm__vmm_take(arena, want, out, err);
     if (!gm__supply_is_shortage(status)) return status;
   }
-  uint64_t bytes = growth_wish(arena, want->exact, growth_relieve(arena, want->exact));
+  uint64_t bytes = growth_wish(arena, want, growth_relieve(arena, want->exact));
   for (;;) {
     gm_status status = growth_try(arena, want, bytes, out, err);
     if (!gm__supply_is_shortage(status) || bytes == want->exact) return status;
@@ -222,7 +225,8 @@ static gm__segment *growth_detach(gm__arena *other, const gm__want *want) {
   gm__arena_lock(other);
   gm__growth_tidy(other, 0);
   for (gm__segment *segment = other->segments; segment && !found; segment = segment->next) {
-    if (segment->node->bytes >= want->exact && gm__segment_is_idle(other, segment)) found = segment;
+    if (!gm__segment_is_idle(other, segment)) continue;
+    if (gm__hole_fits(other, want, gm__arena_span(other, segment->edge)->right)) found = segment;
   }
   if (found) gm__segment_close(other, found);
   gm__growth_publish(other);
