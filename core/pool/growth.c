@@ -8,8 +8,8 @@
 
 /* How much an arena takes at a time: as much as its segments have, between 2 and 64 MiB, and never less than a
  * sixteenth, so that a small arena stays small and a large one asks its driver seldom. Of mapped pages, of which none
- * is lost to anybody, the pool takes less: 2 to 16 MiB and a 24th of its own. A request of that size or more gets a
- * segment of its own. Where there is no room for so much it is less, and at last just what the request needs.
+ * is lost to anybody, it takes less: 2 to 16 MiB and a 24th. A request of that size or more gets a segment of its own.
+ * Where there is no room for so much it is less, and at last just what the request needs.
  *
  * Driver allocations cannot be joined, so what is left over of one is lost to larger requests. A large request gets one
  * of its own size, therefore. How large that is follows the pool, because drivers limit the number of allocations, too
@@ -23,8 +23,9 @@ static const uint64_t growth_own_unit = UINT64_C(64) << 10;
 enum {
   GROWTH_SHARE = 16,       /* of a cap, and of a large pool */
   GROWTH_PAGES_SHARE = 24, /* the same of mapped pages */
+  GROWTH_FEW = 4,          /* threads that share the work of a pool */
   GROWTH_OWN_SHARE = 1024, /* of a large pool: a large request */
-  GROWTH_IDLE_SHARE = 2,   /* of what was in use at most: may lie idle in segments that are too small */
+  GROWTH_IDLE_SHARE = 2,   /* of the most that was in use: may lie idle in segments that are too small */
   GROWTH_EASE_SHARE = 8    /* of a request that smaller ones made room for: more than it needs */
 };
 
@@ -42,9 +43,12 @@ static uint64_t growth_step(const gm_pool *pool, uint64_t held, uint64_t bytes, 
   return growth_round(wish > bytes ? wish : bytes, growth_unit);
 }
 
-uint64_t gm__growth_pages(const gm_pool *pool, uint64_t bytes) {
-  const uint64_t held = atomic_load_explicit(&pool->claimed, memory_order_relaxed);
-  return growth_step(pool, held, bytes, growth_most_pages, GROWTH_PAGES_SHARE);
+/* An arena that has its part among few grows as the pool would alone; a new one begins small. */
+uint64_t gm__growth_pages(const gm__arena *arena, uint64_t bytes) {
+  const gm_pool *pool = arena->pool;
+  const uint64_t claimed = atomic_load_explicit(&pool->claimed, memory_order_relaxed);
+  const uint64_t own = arena->mapped_pages * pool->pages.page_bytes + gm__pages_spare_bytes(pool);
+  return growth_step(pool, gm__min(claimed, GROWTH_FEW * own), bytes, growth_most_pages, GROWTH_PAGES_SHARE);
 }
 
 /* What the arena's segments have; 0 for a request with an alignment that they need not have: few are like it. */

@@ -22,7 +22,7 @@ static void bench_open(pool_bench *bench) {
 
 /* ---- a large pool, and little for somebody new ---- */
 
-enum { BLOCKS = 256, NEW = 8 };
+enum { BLOCKS = 256, NEW = 8, MOST_NEW = 64 };
 
 static void fill(pool_bench *bench, gm_block *blocks) {
   for (int i = 0; i < BLOCKS; i++) blocks[i] = take(bench, 32 * MIB, NULL, GM_ACQUIRE_FRESH);
@@ -33,9 +33,14 @@ static void empty(pool_bench *bench, const gm_block *blocks) {
   pool_bench_close(bench);
 }
 
+typedef struct crowd {
+  int count;
+  atomic_int arrived;
+} crowd;
+
 typedef struct new_thread {
   gm_pool *pool;
-  atomic_int *arrived;
+  crowd *all;
   gm_acquire answer;
   gm_block block;
 } new_thread;
@@ -45,30 +50,47 @@ static void take_little(void *argument) {
   new_thread *self = argument;
   const gm_request request = {.bytes = 4096};
   self->answer = gm_alloc(self->pool, &request, &self->block);
-  for (atomic_fetch_add(self->arrived, 1); atomic_load(self->arrived) < NEW;) sched_yield();
+  for (atomic_fetch_add(&self->all->arrived, 1); atomic_load(&self->all->arrived) < self->all->count;) sched_yield();
+}
+
+/* What the pool has more when so many threads have taken little. */
+static uint64_t measure_new_threads(pool_bench *bench, int count) {
+  gm__thread threads[MOST_NEW];
+  new_thread news[MOST_NEW];
+  crowd all = {.count = count};
+  const uint64_t before = pool_bench_stats(bench).reserved_bytes;
+  for (int i = 0; i < count; i++) {
+    news[i] = (new_thread){.pool = bench->pool, .all = &all};
+    pool_bench_ok(gm__thread_create(&threads[i], "new", take_little, &news[i], err));
+  }
+  for (int i = 0; i < count; i++) gm__thread_join(&threads[i]);
+  const uint64_t after = pool_bench_stats(bench).reserved_bytes;
+  for (int i = 0; i < count; i++) {
+    assert_in_range(news[i].answer, GM_ACQUIRE_OK, GM_ACQUIRE_FRESH);
+    give(bench, &news[i].block, NULL);
+  }
+  return after - before;
 }
 
 static void test_a_new_thread_takes_little_of_a_large_pool(void **state) {
   (void)state;
   pool_bench bench;
   gm_block blocks[BLOCKS];
-  gm__thread threads[NEW];
-  new_thread news[NEW];
-  atomic_int arrived = 0;
   bench_open(&bench);
   fill(&bench, blocks);
-  const uint64_t reserved = pool_bench_stats(&bench).reserved_bytes;
-  for (int i = 0; i < NEW; i++) {
-    news[i] = (new_thread){.pool = bench.pool, .arrived = &arrived};
-    pool_bench_ok(gm__thread_create(&threads[i], "new", take_little, &news[i], err));
-  }
-  for (int i = 0; i < NEW; i++) gm__thread_join(&threads[i]);
-  assert_in_range(pool_bench_stats(&bench).reserved_bytes, reserved, reserved + NEW * 2 * MIB);
-  for (int i = 0; i < NEW; i++) {
-    assert_int_equal(news[i].answer, GM_ACQUIRE_FRESH);
-    give(&bench, &news[i].block, NULL);
-  }
+  assert_in_range(measure_new_threads(&bench, NEW), NEW * 4096, NEW * 2 * MIB);
   empty(&bench, blocks);
+}
+
+static void test_many_threads_take_little(void **state) {
+  (void)state;
+  for (int no_vmm = 0; no_vmm < 2; no_vmm++) {
+    const gm_pool_params params = {.struct_size = sizeof params, .no_vmm = no_vmm};
+    pool_bench bench;
+    pool_bench_open(&bench, "null", "null:capacity=80G", &params);
+    assert_in_range(measure_new_threads(&bench, MOST_NEW), MOST_NEW * 4096, MOST_NEW * 2 * MIB);
+    pool_bench_close(&bench);
+  }
 }
 
 static void test_a_new_kind_takes_little_of_a_large_pool(void **state) {
@@ -168,6 +190,7 @@ static void test_what_comes_again_is_not_given_back(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_new_thread_takes_little_of_a_large_pool),
+      cmocka_unit_test(test_many_threads_take_little),
       cmocka_unit_test(test_a_new_kind_takes_little_of_a_large_pool),
       cmocka_unit_test(test_a_request_that_grows_leaves_little_behind),
       cmocka_unit_test(test_what_a_stream_uses_stays),
