@@ -3,12 +3,18 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/error.h"
 #include "core/base/saturate.h"
 
 /* Invariants. A span of an arena is touched inside its lock only. An arena is made for a thread, which is its lock's
  * home, and is found again by it; when the thread has ended, the next one that needs an arena takes it over with all
  * that is in it. Threads beyond the pool's table share arenas, with the mutex. The pool's lock may be taken inside an
  * arena's, never the other way round, and nobody is inside two arenas. */
+
+enum {
+  ARENA_KINDS = 8,       /* rare ones, with an arena each */
+  ARENA_ALIGN_SLACK = 16 /* times the alignment asked for: as good as that */
+};
 
 static const gm_services *arena_services(const gm__arena *arena) { return arena->spans.services; }
 
@@ -263,21 +269,88 @@ static gm__arena *arena_of_thread(gm_pool *pool) {
   return arena;
 }
 
-static gm__arena *arena_find_beside(const gm_pool *pool, const gm__memory_kind *kind) {
-  gm__arena *arena;
-  for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
-    if (!arena_is_main(arena) && gm__kind_serves(&arena->kind, kind) && gm__kind_serves(kind, &arena->kind)) break;
+/* ---- rare kinds of memory ---- */
+
+/* How near an arena's kind is to one that is asked for: the nearer the less is lost. Where only the alignment is too
+ * small, holes are looked at for it, and new memory is asked for with it. */
+typedef enum arena_distance {
+  ARENA_SAME,
+  ARENA_NEAR,   /* it can more, at hardly any cost */
+  ARENA_ALIKE,  /* but for the alignment */
+  ARENA_SERVES, /* perhaps scarcer memory, or new memory larger for its alignment */
+  ARENA_STRANGE
+} arena_distance;
+
+static arena_distance arena_measure(const gm__memory_kind *kind, const gm__memory_kind *asked) {
+  gm__memory_kind any = *asked;
+  any.align = 1;
+  if (!gm__kind_serves(kind, &any)) return ARENA_STRANGE;
+  const bool cached = ((kind->usage ^ asked->usage) & GM_USAGE_READBACK) == 0;
+  if (kind->must_be != asked->must_be || kind->flags != asked->flags || !cached) return ARENA_SERVES;
+  if (kind->align / ARENA_ALIGN_SLACK > asked->align) return ARENA_SERVES;
+  if (kind->align < asked->align) return ARENA_ALIKE;
+  return kind->align == asked->align && kind->usage == asked->usage ? ARENA_SAME : ARENA_NEAR;
+}
+
+/* The nearest that is within `most`. With the pool's lock. */
+static gm__arena *arena_find_beside(const gm_pool *pool, const gm__memory_kind *kind, arena_distance most) {
+  gm__arena *arena, *nearest = NULL;
+  for (uint32_t i = 0; (!nearest || most > ARENA_SAME) && (arena = gm__arena_at(pool, i)); i++) {
+    const arena_distance distance = arena_is_main(arena) ? ARENA_STRANGE : arena_measure(&arena->kind, kind);
+    if (distance > most || (nearest && distance == most)) continue;
+    nearest = arena;
+    most = distance;
   }
-  return arena;
+  return nearest;
+}
+
+static uint32_t arena_count_beside(const gm_pool *pool) {
+  uint32_t count = 0;
+  const gm__arena *arena;
+  for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) count += !arena_is_main(arena);
+  return count;
+}
+
+/* The last place is a thread's: plain requests find an arena in every pool. */
+static bool arena_table_is_full(const gm_pool *pool) {
+  return atomic_load_explicit(&pool->arena_count, memory_order_relaxed) >= GM__POOL_ARENAS - 1;
+}
+
+/* Of few kinds each has an arena to itself; later ones share what is alike, so that the table lasts. With the pool's
+ * lock. */
+static gm__arena *arena_of_kind(gm_pool *pool, const gm__memory_kind *kind, bool add) {
+  const bool full = arena_table_is_full(pool);
+  gm__arena *arena = arena_find_beside(pool, kind, full ? ARENA_SERVES : ARENA_NEAR);
+  if (arena || full) return arena;
+  gm__memory_kind wide = *kind;
+  if (arena_count_beside(pool) >= ARENA_KINDS) {
+    arena = arena_find_beside(pool, kind, ARENA_ALIKE);
+    wide.usage |= GM_USAGE_TRANSFER | GM_USAGE_STORAGE | GM_USAGE_UNIFORM | GM_USAGE_INDIRECT;
+    wide.align = pool->main_kind.align;
+  }
+  return arena || !add ? arena : arena_add(pool, &wide, GM__POOL_ARENAS, false);
 }
 
 gm__arena *gm__arena_beside(gm_pool *pool, const gm__memory_kind *kind) {
   gm__mutex_lock(&pool->lock);
-  gm__arena *arena = arena_find_beside(pool, kind);
-  if (!arena) arena = arena_add(pool, kind, GM__POOL_ARENAS, false);
+  gm__arena *arena = arena_of_kind(pool, kind, true);
   gm__mutex_unlock(&pool->lock);
   return arena;
 }
+
+gm_status gm__arena_missing(const gm_pool *pool, gm_error *err) {
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "%s",
+                  arena_table_is_full(pool)
+                      ? "the pool has as many threads and kinds of memory (usage, must_be, flags) "
+                        "as it can have, and none of them serves"
+                      : "no host memory for an arena of the pool");
+}
+
+bool gm__arena_may_be_made(const gm_pool *pool, const gm__memory_kind *kind) {
+  return !arena_table_is_full(pool) || gm__kind_serves(&pool->main_kind, kind);
+}
+
+/* ---- the arena of a request ---- */
 
 static gm__arena *arena_here(const gm_pool *pool) {
   gm__arena *arena = gm__here_find(pool->serial);
@@ -291,7 +364,7 @@ gm__arena *gm__arena_expected(gm_pool *pool, const gm__memory_kind *kind) {
   gm__thread_life *life = gm__thread_life_take();
   gm__mutex_lock(&pool->lock);
   if (!plain) {
-    arena = arena_find_beside(pool, kind);
+    arena = arena_of_kind(pool, kind, false);
   } else if (life) {
     arena = arena_inherit(pool, life);
   }

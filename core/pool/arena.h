@@ -66,14 +66,22 @@ struct gm__arena {
   uint64_t ask_at;       /* how many frees it must have seen before another arena asks it for idle pages again */
 };
 
-/* The arena for requests of that kind by the calling thread: found, taken over, or made. NULL without host memory. */
+/* The arena for requests of that kind by the calling thread: found, taken over, or made. NULL without host memory, and
+ * when none serves and there can be no more (gm__arena_missing). */
 gm__arena *gm__arena_of(gm_pool *pool, const gm__memory_kind *kind);
 
-/* The same, but none is made or taken over: NULL where one would be made. */
+/* The same, but none is made or taken over: NULL where one would be made, or refused. */
 gm__arena *gm__arena_expected(gm_pool *pool, const gm__memory_kind *kind);
 
-/* That for requests which are content with memory that the common arenas do not have. */
+/* That for requests which are content with memory that the common arenas do not have: of that kind, or of one that does
+ * as well. */
 gm__arena *gm__arena_beside(gm_pool *pool, const gm__memory_kind *kind);
+
+/* Is there room in the pool for one more arena of that kind? */
+bool gm__arena_may_be_made(const gm_pool *pool, const gm__memory_kind *kind);
+
+/* Why there was none for a request. */
+gm_status gm__arena_missing(const gm_pool *pool, gm_error *err);
 
 /* By number; NULL: none. Number 0 on: all of a pool. */
 gm__arena *gm__arena_at(const gm_pool *pool, uint32_t number);

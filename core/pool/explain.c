@@ -25,6 +25,7 @@ typedef struct explain_view {
   bool with_wait;         /* one fits after a wait */
   bool captured;          /* nothing but what serves at once may be had */
   bool several;           /* in one piece it would be refused, and several are allowed */
+  bool crowded;           /* of the kind that it needs the pool has no memory, and can have none */
   uint32_t full;       /* the thread's part of the pool has so many blocks and holes, and can have no more; 0: it can */
   uint64_t idle_bytes; /* what a trim would set free */
   uint64_t part_bytes; /* the same, with what pieces could be served from */
@@ -67,10 +68,11 @@ static void explain_nodes(gm_pool *pool, explain_view *view, gm_explanation *out
 }
 
 /* The hole is all of a segment that the request's arena would take over. */
-static bool explain_moves(const gm__arena *arena, const gm__span *hole, const gm__memory_kind *kind) {
+static bool explain_moves(const gm__arena *arena, const gm__span *hole, const explain_view *view,
+                          const gm__memory_kind *kind) {
   const gm__memory_kind *plain = &arena->pool->main_kind;
-  return gm__kind_serves(&arena->kind, gm__kind_serves(plain, kind) ? plain : kind) &&
-         gm__segment_is_idle(arena, arena->homes[hole->home]);
+  const gm__memory_kind *own = view->arena ? &view->arena->kind : gm__kind_serves(plain, kind) ? plain : kind;
+  return gm__kind_serves(&arena->kind, own) && gm__segment_is_idle(arena, arena->homes[hole->home]);
 }
 
 /* Inside the arena's lock. */
@@ -79,7 +81,8 @@ static void explain_holes(gm__arena *arena, explain_view *view, gm_explanation *
   const gm__memory_kind kind = gm__kind_of(&arena->pool->rules, want);
   gm__holes_flush(arena);
   gm__holes_settle(arena);
-  const bool serves = gm__kind_serves(&arena->kind, &kind) && !gm__spans_are_full(&arena->spans, 1);
+  const bool suits = arena == view->arena || gm__kind_serves(&arena->kind, &kind);
+  const bool serves = suits && !gm__spans_are_full(&arena->spans, 1);
   gm__growth_publish(arena);
   const uint64_t reclaimable = atomic_load_explicit(&arena->tally.reclaimable, memory_order_relaxed);
   uint64_t parts = 0;
@@ -90,7 +93,7 @@ static void explain_holes(gm__arena *arena, explain_view *view, gm_explanation *
     if (serves && gm__arena_bytes(arena, span) >= gm__spanned_least(arena->pool)) parts += gm__arena_bytes(arena, span);
     if (!serves || !gm__hole_fits(arena, want, number)) continue;
     const gm__mark mark = gm__arena_mark(arena, number);
-    const bool first = arena == view->arena || explain_moves(arena, span, &kind);
+    const bool first = arena == view->arena || explain_moves(arena, span, view, &kind);
     explain_verdict(view, gm__order_forecast(&arena->order, &mark, want->stream, want->insert), first);
   }
   view->idle_bytes += reclaimable;
@@ -100,7 +103,10 @@ static void explain_holes(gm__arena *arena, explain_view *view, gm_explanation *
 static void explain_pooled(gm_pool *pool, explain_view *view, gm_explanation *out) {
   gm__arena *arena;
   const gm__memory_kind kind = gm__kind_of(&pool->rules, &view->want);
-  if (pool->strategy == GM_STRATEGY_BEST_FIT) view->arena = gm__arena_expected(pool, &kind);
+  if (pool->strategy == GM_STRATEGY_BEST_FIT) {
+    view->arena = gm__arena_expected(pool, &kind);
+    view->crowded = !view->arena && !gm__arena_may_be_made(pool, &kind);
+  }
   gm__mutex_lock(&pool->lock);
   explain_nodes(pool, view, out);
   view->idle_bytes += gm__pages_spare_bytes(pool);
@@ -149,7 +155,7 @@ static uint64_t explain_most(const gm_pool *pool, const explain_view *view) {
 static gm_status explain_fresh(gm_pool *pool, const explain_view *view, const gm_explanation *out) {
   uint64_t bytes = view->want.exact;
   if (view->want.flags & GM_POOLED_ONLY) return GM_ERR_OUT_OF_DEVICE_MEMORY;
-  if (view->full) return GM_ERR_OUT_OF_HOST_MEMORY;
+  if (view->full || view->crowded) return GM_ERR_OUT_OF_HOST_MEMORY;
   if (bytes > explain_room(pool, view, out)) return GM_ERR_OVER_LIMIT;
   if (!view->several && explain_most(pool, view) < bytes) return GM_ERR_ALLOCATION_TOO_LARGE;
   const uint64_t idle = gm__add_sat(view->idle_bytes, view->lent_bytes);
@@ -234,6 +240,10 @@ static void explain_say_advice(gm_pool *pool, const explain_view *view, explain_
       explain_say(text, ".");
       break;
     case GM_ERR_OUT_OF_HOST_MEMORY:
+      if (view->crowded) {
+        explain_say(text, " The pool has as many threads and kinds of memory (usage, must_be, flags) as it can have.");
+        break;
+      }
       explain_say(text, " This thread's part of the pool has no room for more than %" PRIu32 " blocks and holes.",
                   view->full);
       break;

@@ -6,10 +6,10 @@
 #include "core/pool/hole.h"
 #include "core/pool/vmm.h"
 
-/* How much a pool takes at a time: as much as it has, between 2 and 64 MiB, and never less than a sixteenth, so that a
- * small pool stays small and a large one asks its driver seldom. Of mapped pages, of which none is lost to anybody, it
- * takes less: 2 to 16 MiB and a 24th. A request of that size or more gets a segment of its
- * own. Where there is no room for so much it is less, and at last just what the request needs.
+/* How much an arena takes at a time: as much as its segments have, between 2 and 64 MiB, and never less than a
+ * sixteenth, so that a small arena stays small and a large one asks its driver seldom. Of mapped pages, of which none
+ * is lost to anybody, it takes less: 2 to 16 MiB and a 24th. A request of that size or more gets a segment of its own.
+ * Where there is no room for so much it is less, and at last just what the request needs.
  *
  * Driver allocations cannot be joined, so what is left over of one is lost to larger requests. A large request gets one
  * of its own size, therefore. How large that is follows the pool, because drivers limit the number of allocations, too
@@ -23,7 +23,10 @@ static const uint64_t growth_own_unit = UINT64_C(64) << 10;
 enum {
   GROWTH_SHARE = 16,       /* of a cap, and of a large pool */
   GROWTH_PAGES_SHARE = 24, /* the same of mapped pages */
-  GROWTH_OWN_SHARE = 1024  /* of a large pool: a large request */
+  GROWTH_FEW = 4,          /* threads that share the work of a pool */
+  GROWTH_OWN_SHARE = 1024, /* of a large pool: a large request */
+  GROWTH_IDLE_SHARE = 2,   /* of the most that was in use: may lie idle in segments that are too small */
+  GROWTH_EASE_SHARE = 8    /* of a request that smaller ones made room for: more than it needs */
 };
 
 static uint64_t growth_round(uint64_t bytes, uint64_t unit) {
@@ -31,8 +34,7 @@ static uint64_t growth_round(uint64_t bytes, uint64_t unit) {
   return more > UINT64_MAX - bytes ? bytes : bytes + more;
 }
 
-static uint64_t growth_step(const gm_pool *pool, uint64_t bytes, uint64_t most, uint64_t share) {
-  uint64_t held = atomic_load_explicit(&pool->claimed, memory_order_relaxed);
+static uint64_t growth_step(const gm_pool *pool, uint64_t held, uint64_t bytes, uint64_t most, uint64_t share) {
   uint64_t cap = atomic_load_explicit(&pool->max_bytes, memory_order_relaxed);
   uint64_t wish = held < most ? held : most;
   if (wish < growth_unit) wish = growth_unit;
@@ -41,8 +43,24 @@ static uint64_t growth_step(const gm_pool *pool, uint64_t bytes, uint64_t most, 
   return growth_round(wish > bytes ? wish : bytes, growth_unit);
 }
 
-uint64_t gm__growth_pages(const gm_pool *pool, uint64_t bytes) {
-  return growth_step(pool, bytes, growth_most_pages, GROWTH_PAGES_SHARE);
+/* An arena that has its part among few grows as the pool would alone; a new one begins small. */
+uint64_t gm__growth_pages(const gm__arena *arena, uint64_t bytes) {
+  const gm_pool *pool = arena->pool;
+  const uint64_t claimed = atomic_load_explicit(&pool->claimed, memory_order_relaxed);
+  const uint64_t own = arena->mapped_pages * pool->pages.page_bytes + gm__pages_spare_bytes(pool);
+  return growth_step(pool, gm__min(claimed, GROWTH_FEW * own), bytes, growth_most_pages, GROWTH_PAGES_SHARE);
+}
+
+/* What the arena's segments have; 0 for a request with an alignment that they need not have: few are like it. */
+static uint64_t growth_held(gm__arena *arena, const gm__want *want) {
+  uint64_t bytes = 0;
+  if (want->align > arena->kind.align) return 0;
+  gm__arena_lock(arena);
+  for (const gm__segment *segment = arena->segments; segment; segment = segment->next) {
+    if (!segment->range) bytes += segment->node->bytes;
+  }
+  gm__arena_unlock(arena);
+  return bytes;
 }
 
 static bool growth_is_large(const gm_pool *pool, uint64_t bytes) {
@@ -50,13 +68,17 @@ static bool growth_is_large(const gm_pool *pool, uint64_t bytes) {
   return bytes >= gm__max(growth_own, held / GROWTH_OWN_SHARE);
 }
 
-/* What the pool would like to take for a request. */
-static uint64_t growth_wish(const gm_pool *pool, uint64_t bytes) {
+/* What the arena would like to take for a request; `relieved`: bytes of smaller segments that went back for it. Then
+ * the next request may be a little larger, too, and finds room. */
+static uint64_t growth_wish(gm__arena *arena, const gm__want *want, uint64_t relieved) {
+  const gm_pool *pool = arena->pool;
+  const uint64_t bytes = want->exact;
   const uint64_t most = pool->rules.granule * UINT32_MAX; /* of a span */
   uint64_t largest = pool->device->info.max_alloc_bytes, wish;
   if (pool->rules.size == UINT64_MAX) {
-    wish = growth_is_large(pool, bytes) ? growth_round(bytes, growth_own_unit)
-                                        : growth_step(pool, bytes, growth_most, GROWTH_SHARE);
+    wish = growth_is_large(pool, bytes)
+               ? growth_round(bytes + gm__min(relieved, bytes / GROWTH_EASE_SHARE), growth_own_unit)
+               : growth_step(pool, growth_held(arena, want), bytes, growth_most, GROWTH_SHARE);
   } else {
     wish = growth_round(pool->rules.size > bytes ? pool->rules.size : bytes, pool->rules.granule);
   }
@@ -70,7 +92,8 @@ static gm_status growth_no_host_memory(gm_error *err) {
 /* What memory for the request is to be asked for with: all that later requests of its sort need. */
 static gm__want growth_want(const gm__arena *arena, const gm__want *want) {
   gm__want whole = *want;
-  whole.align = arena->kind.align;
+  if (whole.align < arena->kind.align) whole.align = arena->kind.align;
+  whole.usage = arena->kind.usage;
   whole.flags = arena->kind.flags;
   whole.must_be = arena->kind.must_be;
   return whole;
@@ -123,6 +146,42 @@ static void growth_give_back(gm_pool *pool, gm__segment *segment, gm__leaving *l
   gm__release(gm__context_services(pool->device->ctx), segment, sizeof *segment);
 }
 
+/* The oldest of the arena's segments. */
+static gm__segment *growth_oldest(const gm__arena *arena) {
+  gm__segment *oldest = arena->segments;
+  while (oldest && oldest->next) oldest = oldest->next;
+  return oldest;
+}
+
+static uint64_t growth_idle_bytes(const gm__arena *arena) {
+  uint64_t bytes = 0;
+  for (const gm__segment *segment = arena->segments; segment; segment = segment->next) {
+    if (gm__segment_is_idle(arena, segment)) bytes += segment->node->bytes;
+  }
+  return bytes;
+}
+
+/* Idle segments that are too small for the request leave, oldest first, as far as they are more than an arena may keep
+ * that needs another one. What it ever had in use at once sets that bound, so that what comes again is not given back.
+ * The bytes given back. */
+static uint64_t growth_relieve(gm__arena *arena, uint64_t bytes) {
+  gm__leaving leaving = {0};
+  gm__arena_lock(arena);
+  const uint64_t peak = atomic_load_explicit(&arena->tally.peak_in_use, memory_order_relaxed);
+  const uint64_t idle = growth_idle_bytes(arena), keep = gm__max(growth_most, peak / GROWTH_IDLE_SHARE);
+  for (gm__segment *segment = idle > keep ? growth_oldest(arena) : NULL, *newer; segment; segment = newer) {
+    newer = segment->prev;
+    if (idle - leaving.bytes <= keep) break;
+    if (segment->node->bytes >= bytes || !gm__segment_is_idle(arena, segment)) continue;
+    gm__segment_close(arena, segment);
+    growth_give_back(arena->pool, segment, &leaving);
+  }
+  if (leaving.first) gm__growth_publish(arena);
+  gm__arena_unlock(arena);
+  gm__supply_return(arena->pool, &leaving);
+  return leaving.bytes;
+}
+
 static gm_status growth_try(gm__arena *arena, const gm__want *want, uint64_t bytes, uint32_t *out, gm_error *err) {
   gm_pool *pool = arena->pool;
   gm__leaving leaving = {0};
@@ -149,7 +208,7 @@ gm_status gm__growth_take(gm__arena *arena, const gm__want *want, uint32_t *out,
     const gm_status status = gm__vmm_take(arena, want, out, err);
     if (!gm__supply_is_shortage(status)) return status;
   }
-  uint64_t bytes = growth_wish(arena->pool, want->exact);
+  uint64_t bytes = growth_wish(arena, want, growth_relieve(arena, want->exact));
   for (;;) {
     gm_status status = growth_try(arena, want, bytes, out, err);
     if (!gm__supply_is_shortage(status) || bytes == want->exact) return status;
@@ -170,7 +229,8 @@ static gm__segment *growth_detach(gm__arena *other, const gm__want *want) {
   gm__arena_lock(other);
   gm__growth_tidy(other, 0);
   for (gm__segment *segment = other->segments; segment && !found; segment = segment->next) {
-    if (segment->node->bytes >= want->exact && gm__segment_is_idle(other, segment)) found = segment;
+    if (!gm__segment_is_idle(other, segment)) continue;
+    if (gm__hole_fits(other, want, gm__arena_span(other, segment->edge)->right)) found = segment;
   }
   if (found) gm__segment_close(other, found);
   gm__growth_publish(other);

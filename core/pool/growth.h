@@ -20,8 +20,9 @@ void gm__growth_trim(gm_pool *pool, uint64_t keep_bytes, uint64_t freed_by, gm__
 /* What the arena could give back now, for the pool's and the device's figures. Inside the arena's lock. */
 void gm__growth_publish(gm__arena *arena);
 
-/* What the pool would like to map at once at the end of a range where a request lacks `bytes`. */
-uint64_t gm__growth_pages(const gm_pool *pool, uint64_t bytes);
+/* What the arena would like to map at once at the end of a range where a request lacks `bytes`. With the lock of the
+ * pool's pages. */
+uint64_t gm__growth_pages(const gm__arena *arena, uint64_t bytes);
 
 /* All that is known and can be asked for is used: which streams are done, and which holes they leave behind together.
  * Inside the arena's lock. */

@@ -213,7 +213,7 @@ gm_status gm__serve(gm_pool *pool, const gm__want *want, gm__taken *taken, gm_ac
     return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, "gm_alloc", "more than a segment of the pool can hold");
   }
   gm__arena *arena = gm__arena_of(pool, &kind);
-  if (!arena) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no host memory for an arena of the pool");
+  if (!arena) return gm__arena_missing(pool, err);
   if (serve_pooled(arena, want, false, taken, out_answer, block)) return GM_OK;
   if (want->flags & GM_POOLED_ONLY) {
     return serve_anywhere(pool, want, taken, out_answer, block) ? GM_OK : GM_ERR_OUT_OF_DEVICE_MEMORY;

@@ -169,7 +169,7 @@ static bool window_find(const gm__arena *arena, int slot, uint64_t need, gm__win
 /* At the end of a range as much may be mapped as the pool grows by. */
 static void window_extend(const gm__arena *arena, gm__window *window) {
   if (gm__arena_span(arena, window->last)->right || window->drop == 0) return;
-  const uint64_t wish = gm__growth_pages(arena->pool, window->unmapped);
+  const uint64_t wish = gm__growth_pages(arena, window->unmapped);
   const uint64_t more = gm__sub_sat(wish, window->unmapped) / window_page(arena) * window_page(arena);
   window->extra = gm__min(more, window->drop);
   window->drop -= window->extra;
