@@ -129,6 +129,7 @@ typedef struct replay_view {
   gm_device_info info;
   gm_strategy strategy; /* never AUTO */
   size_t events;
+  uint32_t streams, used_streams, opened_streams; /* of one thread: replay_events.h */
   replay_result result;
   uint64_t min_capacity; /* 0: not asked for, or none found */
   char no_capacity[128]; /* why none was found; "": not asked for, or one was */
@@ -164,7 +165,8 @@ static void replay_json(json_writer *out, const replay_view *view) {
   writer_text(out, "backend", view->info.backend);
   writer_u64(out, "device", view->info.index);
   writer_text(out, "strategy", replay_strategies[view->strategy]);
-  writer_u64(out, "streams", result->streams);
+  writer_u64(out, "streams", view->streams);
+  writer_u64(out, "opened_streams", view->opened_streams);
   writer_u64(out, "threads", view->arguments->params.threads);
   writer_u64(out, "runs", view->arguments->params.runs);
   writer_bool(out, "touched", view->arguments->params.touch);
@@ -183,6 +185,13 @@ static void replay_text_bytes(table *rows, const char *name, uint64_t bytes) {
   table_bytes(rows, bytes);
 }
 
+static void replay_text_shared(table *rows, const replay_view *view) {
+  if (view->opened_streams == view->used_streams) return;
+  table_row(rows);
+  table_cell(rows, "streams of the device");
+  table_cell(rows, "%u for each thread, which %u of the trace share", view->opened_streams, view->used_streams);
+}
+
 static void replay_text(FILE *file, const replay_view *view) {
   const replay_result *result = &view->result;
   const replay_params *params = &view->arguments->params;
@@ -191,8 +200,8 @@ static void replay_text(FILE *file, const replay_view *view) {
           view->info.name, view->info.simulated ? ", simulated" : "", replay_strategies[view->strategy]);
   table_row(&rows);
   table_cell(&rows, "events");
-  table_cell(&rows, "%zu, streams %llu, threads %u, runs %u", view->events, (unsigned long long)result->streams,
-             params->threads, params->runs);
+  table_cell(&rows, "%zu, streams %u, threads %u, runs %u", view->events, view->streams, params->threads, params->runs);
+  replay_text_shared(&rows, view);
   table_row(&rows);
   table_cell(&rows, "time per event");
   table_cell(&rows, "%.0f ns, 99 of 100 within %.0f ns", result->ns_per_event, result->p99_ns);
@@ -299,11 +308,14 @@ static gm_status replay_work(session *self, replay_view *view, gm_error *err) {
   replay_events events = {.list = NULL};
   const replay_arguments *arguments = view->arguments;
   progress_show("reading", 0, 1);
-  gm_status status = replay_events_read(arguments->trace, &events, err);
+  gm_status status = replay_events_read(arguments->trace, REPLAY_STREAMS_MAX / arguments->params.threads, &events, err);
   progress_clear();
   if (status == GM_OK) status = replay_open(self, arguments, arguments->capacity, err);
   if (status == GM_OK) {
     view->events = events.count;
+    view->streams = events.streams;
+    view->used_streams = events.used;
+    view->opened_streams = events.opened;
     view->info = *gm_device_get_info(self->device);
     view->strategy = gm_pool_strategy(self->pool);
     status = replay_timed(self->pool, &events, view, err);
