@@ -136,13 +136,19 @@ typedef struct replay_view {
   gm_recording recording;
 } replay_view;
 
+/* Threads have parts of a pool of their own, whose peaks need not have been at the same time. */
+static uint64_t replay_peak_live(const replay_view *view) {
+  const bool parted = view->arguments->params.threads > 1 && view->strategy == GM_STRATEGY_BEST_FIT;
+  return parted ? GM_UNKNOWN_BYTES : view->result.stats.peak_requested_bytes;
+}
+
 static void replay_json(json_writer *out, const replay_view *view) {
   const replay_result *result = &view->result;
   writer_open(out, NULL, '{');
   writer_u64(out, "events", view->events);
   writer_double(out, "ns_per_event", result->ns_per_event);
   writer_double(out, "p99_ns", result->p99_ns);
-  writer_u64(out, "peak_live_bytes", result->stats.peak_requested_bytes);
+  writer_bytes(out, "peak_live_bytes", replay_peak_live(view));
   writer_u64(out, "peak_reserved_bytes", result->stats.peak_reserved_bytes);
   writer_u64(out, "driver_allocs_cold", result->driver_allocs_cold);
   writer_u64(out, "driver_allocs_warm", result->driver_allocs_warm);
@@ -205,7 +211,7 @@ static void replay_text(FILE *file, const replay_view *view) {
   table_row(&rows);
   table_cell(&rows, "time per event");
   table_cell(&rows, "%.0f ns, 99 of 100 within %.0f ns", result->ns_per_event, result->p99_ns);
-  replay_text_bytes(&rows, "peak live", result->stats.peak_requested_bytes);
+  replay_text_bytes(&rows, "peak live", replay_peak_live(view));
   replay_text_bytes(&rows, "peak reserved", result->stats.peak_reserved_bytes);
   replay_text_pair(&rows, "driver allocations, first run", result->driver_allocs_cold);
   replay_text_pair(&rows, "driver allocations, last run", result->driver_allocs_warm);
@@ -277,12 +283,11 @@ static void replay_say_none(replay_view *view, uint64_t floor, uint64_t room) {
 static gm_status replay_bisect(session *self, const replay_events *events, replay_view *view, gm_error *err) {
   replay_attempt attempt = {view->arguments, events};
   const gm_stats *stats = &view->result.stats;
-  uint64_t floor = events->peak_live_bytes;
+  const uint64_t floor = events->peak_live_bytes; /* of several threads: of one alone */
   if (floor == 0) {
     snprintf(view->no_capacity, sizeof view->no_capacity, "the trace allocates nothing");
     return GM_OK;
   }
-  if (stats->peak_requested_bytes > floor) floor = stats->peak_requested_bytes; /* several threads */
   gm_status status = gm_pool_destroy(self->pool, err);
   if (status != GM_OK) return status;
   self->pool = NULL;
