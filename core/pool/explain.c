@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/base/error.h"
 #include "core/base/saturate.h"
@@ -240,7 +241,8 @@ static void explain_words(gm_pool *pool, const explain_view *view, gm_explanatio
                               : "would succeed");
   explain_say_figures(&text, out);
   explain_say_advice(pool, view, &text, out);
-  if (out->last_failure.status) {
+  const bool said = view->quota.status && strcmp(view->quota.message, out->last_failure.message) == 0;
+  if (out->last_failure.status && !said) {
     explain_say(&text, " Last failure: %s: %s", out->last_failure.op, out->last_failure.message);
   }
 }
