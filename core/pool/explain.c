@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/base/error.h"
 #include "core/base/saturate.h"
@@ -266,7 +267,8 @@ static void explain_words(gm_pool *pool, const explain_view *view, gm_explanatio
   if (view->lent_bytes) explain_say_bytes(&text, " Other pools of the device could give back ", view->lent_bytes);
   if (view->lent_bytes) explain_say(&text, ".");
   explain_say_advice(pool, view, &text, out);
-  if (out->last_failure.status) {
+  const bool said = view->quota.status && strcmp(view->quota.message, out->last_failure.message) == 0;
+  if (out->last_failure.status && !said) {
     explain_say(&text, " Last failure: %s: %s", out->last_failure.op, out->last_failure.message);
   }
 }

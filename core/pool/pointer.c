@@ -92,6 +92,7 @@ gm_status gm_pointer_find(gm_device *device, const void *pointer, gm_pointer_inf
   gm__mutex_unlock(&ctx->lock);
   if (!found) return GM_ERR_NOT_FOUND;
   pointer_tell(&entry, (uintptr_t)pointer, out);
-  gm__entry_close(&entry);
+  gm__entry_close(&entry); /* the device's lock is before those of pools */
+  if (!gm__device_find_stream(device, out->stream)) out->stream = 0;
   return GM_OK;
 }

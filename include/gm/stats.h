@@ -2,8 +2,8 @@
  *
  * Counts and current bytes are exact when no call is running and bounded in between; reading and writing take no lock.
  * Relations, tested:  requested <= in_use <= reserved;  x <= peak_x;  reserved == in_use + pooled;
- * allocs == stream_hits + global_hits + misses;  active == allocs - frees;
- * local_cache_hits + global_cache_hits == stream_hits + global_hits. */
+ * peak_requested <= peak_in_use <= peak_reserved;  allocs == stream_hits + global_hits + misses;
+ * active == allocs - frees;  local_cache_hits + global_cache_hits == stream_hits + global_hits. */
 #ifndef GM_STATS_H
 #define GM_STATS_H
 
@@ -20,8 +20,8 @@ GM_BEGIN_DECLS
   X(reserved_bytes, "bytes taken from the backend and not given back")                         \
   X(pooled_bytes, "bytes kept for reuse: reserved_bytes - in_use_bytes")                       \
   X(reclaimable_bytes, "pooled bytes that no stream is known to use: a trim gives them back")  \
-  X(peak_requested_bytes, "highest requested_bytes")                                           \
-  X(peak_in_use_bytes, "highest in_use_bytes")                                                 \
+  X(peak_requested_bytes, "highest requested_bytes; of several threads an upper bound")        \
+  X(peak_in_use_bytes, "highest in_use_bytes; of several threads an upper bound")              \
   X(peak_reserved_bytes, "highest reserved_bytes")                                             \
   X(allocs, "successful allocations")                                                          \
   X(frees, "blocks given back")                                                                \

@@ -66,11 +66,11 @@ static void test_all_is_told_of_buckets(void **state) {
   all_is_told(GM_STRATEGY_BUCKET);
 }
 
-static void test_a_closed_stream_is_told_no_more(void **state) {
-  (void)state;
+static void closed_stream_is_told_no_more(gm_strategy strategy) {
   pool_bench bench;
   gm_stream *first = NULL, *second = NULL;
-  pool_bench_open(&bench, "null", "null:capacity=64M", NULL);
+  const gm_pool_params params = {.struct_size = sizeof params, .strategy = strategy};
+  pool_bench_open(&bench, "null", "null:capacity=64M", &params);
   pool_bench_ok(gm_stream_create(bench.device, &first, err));
   const gm_block block = take(&bench, &(gm_request){.bytes = 5000, .stream = first});
   assert_int_equal(find(&bench, block.address).stream, gm_stream_id(first));
@@ -83,6 +83,12 @@ static void test_a_closed_stream_is_told_no_more(void **state) {
   assert_int_equal(gm_free(bench.pool, &next, NULL), GM_OK);
   pool_bench_ok(gm_stream_close(second, err));
   pool_bench_close(&bench);
+}
+
+static void test_a_closed_stream_is_told_no_more(void **state) {
+  (void)state;
+  closed_stream_is_told_no_more(GM_STRATEGY_BEST_FIT);
+  closed_stream_is_told_no_more(GM_STRATEGY_BUCKET);
 }
 
 static void test_each_pool_of_the_device_is_asked(void **state) {

@@ -221,12 +221,57 @@ static void test_in_a_forked_child_only_host_memory_is_given_back(void **state) 
   }
 }
 
+typedef struct relay {
+  gm_pool *pool;
+  _Atomic int turn, failed; /* whose turn it is; calls that failed */
+} relay;
+
+/* All threads are there until the last one is done. */
+static void run_in_turn(void *argument) {
+  static _Atomic int number;
+  relay *r = argument;
+  gm_block blocks[16];
+  const int own = atomic_fetch_add(&number, 1) % THREADS;
+  while (atomic_load(&r->turn) != own) usleep(100);
+  for (int i = 0; i < 16; i++) {
+    r->failed += gm_alloc(r->pool, &(gm_request){.bytes = 1 << 20}, &blocks[i]) > GM_ACQUIRE_FRESH;
+  }
+  for (int i = 0; i < 16; i++) r->failed += gm_free(r->pool, &blocks[i], NULL) != GM_OK;
+  atomic_fetch_add(&r->turn, 1);
+  while (atomic_load(&r->turn) < THREADS) usleep(100);
+}
+
+static gm_stats stats_after_relay(gm_strategy strategy) {
+  pool_bench bench;
+  const gm_pool_params params = {.struct_size = sizeof params, .strategy = strategy};
+  pool_bench_open(&bench, "null", "null:capacity=1G", &params);
+  relay r = {.pool = bench.pool};
+  gm__thread threads[THREADS];
+  for (int i = 0; i < THREADS; i++) pool_bench_ok(gm__thread_create(&threads[i], "relay", run_in_turn, &r, err));
+  for (int i = 0; i < THREADS; i++) gm__thread_join(&threads[i]);
+  assert_int_equal(r.failed, 0);
+  const gm_stats stats = pool_bench_stats(&bench);
+  pool_bench_close(&bench);
+  return stats;
+}
+
+/* Exact in buckets; a bound where each thread counts for itself. */
+static void test_peaks_of_threads_that_take_turns(void **state) {
+  (void)state;
+  const gm_stats exact = stats_after_relay(GM_STRATEGY_BUCKET), bound = stats_after_relay(GM_STRATEGY_BEST_FIT);
+  assert_int_equal(exact.peak_requested_bytes, 16 << 20);
+  assert_int_equal(exact.peak_in_use_bytes, 16 << 20);
+  assert_in_range(bound.peak_requested_bytes, 16 << 20, bound.peak_in_use_bytes);
+  assert_in_range(bound.peak_in_use_bytes, 16 << 20, bound.peak_reserved_bytes);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_the_cap_holds_while_threads_race_for_it),
       cmocka_unit_test(test_the_fraction_holds_while_pools_race_for_it),
       cmocka_unit_test(test_pools_take_what_others_keep),
       cmocka_unit_test(test_configuration_changes_while_threads_allocate),
+      cmocka_unit_test(test_peaks_of_threads_that_take_turns),
       cmocka_unit_test(test_in_a_forked_child_only_host_memory_is_given_back),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

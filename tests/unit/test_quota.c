@@ -116,6 +116,14 @@ static void test_a_refusal_is_explained(void **state) {
   assert_int_equal(why.acquire, GM_ACQUIRE_OVER_LIMIT);
   assert_int_equal(why.status, GM_ERR_OVER_LIMIT);
   assert_non_null(strstr(why.text, "the quota of tag \"kv\" has no room for 20480 bytes: it holds 0 of 10240"));
+  gm_block block;
+  assert_int_equal(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_OVER_LIMIT);
+  pool_bench_ok(gm_explain(bench.pool, &request, &why, err)); /* once, though that was the last failure, too */
+  assert_null(strstr(strstr(why.text, "the quota of tag") + 1, "the quota of tag"));
+  assert_null(strstr(why.text, "Last failure"));
+  const gm_request other = {.bytes = 30 * KIB, .tag = request.tag};
+  pool_bench_ok(gm_explain(bench.pool, &other, &why, err));
+  assert_non_null(strstr(why.text, "Last failure: gm_alloc: the quota of tag \"kv\" has no room for 20480 bytes"));
   pool_bench_close(&bench);
 }
 

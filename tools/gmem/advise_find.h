@@ -19,6 +19,8 @@ typedef struct advise_report {
   gm_device_info info;     /* what was replayed on */
   bool mapped;             /* pools map pages there */
   unsigned times;          /* that each trial replayed */
+  uint32_t used_streams;   /* of the trace */
+  uint32_t opened_streams; /* of the device, on which those were replayed */
   advise_result before;    /* by default */
   advise_result after;     /* with every setting of `items` */
   uint64_t least_capacity; /* of a device on which no request fails with them; 0: none was looked for or found */

@@ -7,6 +7,7 @@
 #include "tools/gmem/command.h"
 #include "tools/gmem/output.h"
 #include "tools/gmem/progress.h"
+#include "tools/gmem/replay_run.h"
 #include "tools/gmem/table.h"
 
 enum { ADVISE_CAPACITY = 0x100, ADVISE_BACKEND, ADVISE_DEVICE, ADVISE_NO_VMM };
@@ -111,6 +112,7 @@ static void advise_json(json_writer *out, const advise_report *report) {
   }
   writer_text(out, "backend", report->info.backend);
   writer_u64(out, "device", report->info.index);
+  writer_u64(out, "opened_streams", report->opened_streams);
   writer_bool(out, "mapped_pages", report->mapped);
   writer_bool(out, "simulated", report->info.simulated);
   writer_close(out);
@@ -163,6 +165,9 @@ static void advise_text_device(FILE *file, const advise_report *report) {
   }
   fprintf(file, ", %s mapped pages", report->mapped ? "with" : "without");
   if (report->times > 1) fprintf(file, ", %u times each", report->times);
+  if (report->opened_streams < report->used_streams) {
+    fprintf(file, ", on %u streams, which %u of the trace share", report->opened_streams, report->used_streams);
+  }
   fprintf(file, "; peak reserved:\n");
 }
 
@@ -188,7 +193,9 @@ static gm_status advise_work(const advise_arguments *arguments, advise_report *r
   replay_events events = {.list = NULL};
   progress_show("reading", 0, 1);
   gm_status status = gm_trace_profile_read(NULL, arguments->trace, &report->profile, err);
-  if (status == GM_OK) status = replay_events_read(arguments->trace, &events, err);
+  if (status == GM_OK) status = replay_events_read(arguments->trace, REPLAY_STREAMS_MAX, &events, err);
+  report->used_streams = events.used;
+  report->opened_streams = events.opened;
   if (status == GM_OK) status = advise_find(&events, &arguments->target, report, err);
   progress_clear();
   replay_events_free(&events);

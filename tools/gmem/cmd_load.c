@@ -173,12 +173,13 @@ static int load_command(output *out, const load_arguments *arguments) {
 }
 
 int command_load(int argc, char **argv) {
-  static const struct argp argp = {.options = load_options,
-                                   .parser = load_parse,
-                                   .args_doc = "MODEL",
-                                   .doc =
-                                       "Put every tensor of a safetensors model (a file, an index of several, or "
-                                       "their folder) into memory of a device, through a pool."};
+  static const struct argp argp = {
+      .options = load_options,
+      .parser = load_parse,
+      .args_doc = "MODEL",
+      .doc =
+          "Put every tensor of a safetensors or GGUF model (a file, an index of several, "
+          "a part of a split one, or their folder) into memory of a device, through a pool."};
   load_arguments arguments = {.model = NULL};
   args_parse(&argp, 0, argc, argv, &arguments);
   output out;

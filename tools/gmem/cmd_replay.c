@@ -129,11 +129,18 @@ typedef struct replay_view {
   gm_device_info info;
   gm_strategy strategy; /* never AUTO */
   size_t events;
+  uint32_t streams, used_streams, opened_streams; /* of one thread: replay_events.h */
   replay_result result;
   uint64_t min_capacity; /* 0: not asked for, or none found */
   char no_capacity[128]; /* why none was found; "": not asked for, or one was */
   gm_recording recording;
 } replay_view;
+
+/* Threads have parts of a pool of their own, whose peaks need not have been at the same time. */
+static uint64_t replay_peak_live(const replay_view *view) {
+  const bool parted = view->arguments->params.threads > 1 && view->strategy == GM_STRATEGY_BEST_FIT;
+  return parted ? GM_UNKNOWN_BYTES : view->result.stats.peak_requested_bytes;
+}
 
 static void replay_json(json_writer *out, const replay_view *view) {
   const replay_result *result = &view->result;
@@ -141,7 +148,7 @@ static void replay_json(json_writer *out, const replay_view *view) {
   writer_u64(out, "events", view->events);
   writer_double(out, "ns_per_event", result->ns_per_event);
   writer_double(out, "p99_ns", result->p99_ns);
-  writer_u64(out, "peak_live_bytes", result->stats.peak_requested_bytes);
+  writer_bytes(out, "peak_live_bytes", replay_peak_live(view));
   writer_u64(out, "peak_reserved_bytes", result->stats.peak_reserved_bytes);
   writer_u64(out, "driver_allocs_cold", result->driver_allocs_cold);
   writer_u64(out, "driver_allocs_warm", result->driver_allocs_warm);
@@ -164,7 +171,8 @@ static void replay_json(json_writer *out, const replay_view *view) {
   writer_text(out, "backend", view->info.backend);
   writer_u64(out, "device", view->info.index);
   writer_text(out, "strategy", replay_strategies[view->strategy]);
-  writer_u64(out, "streams", result->streams);
+  writer_u64(out, "streams", view->streams);
+  writer_u64(out, "opened_streams", view->opened_streams);
   writer_u64(out, "threads", view->arguments->params.threads);
   writer_u64(out, "runs", view->arguments->params.runs);
   writer_bool(out, "touched", view->arguments->params.touch);
@@ -183,6 +191,13 @@ static void replay_text_bytes(table *rows, const char *name, uint64_t bytes) {
   table_bytes(rows, bytes);
 }
 
+static void replay_text_shared(table *rows, const replay_view *view) {
+  if (view->opened_streams == view->used_streams) return;
+  table_row(rows);
+  table_cell(rows, "streams of the device");
+  table_cell(rows, "%u for each thread, which %u of the trace share", view->opened_streams, view->used_streams);
+}
+
 static void replay_text(FILE *file, const replay_view *view) {
   const replay_result *result = &view->result;
   const replay_params *params = &view->arguments->params;
@@ -191,12 +206,12 @@ static void replay_text(FILE *file, const replay_view *view) {
           view->info.name, view->info.simulated ? ", simulated" : "", replay_strategies[view->strategy]);
   table_row(&rows);
   table_cell(&rows, "events");
-  table_cell(&rows, "%zu, streams %llu, threads %u, runs %u", view->events, (unsigned long long)result->streams,
-             params->threads, params->runs);
+  table_cell(&rows, "%zu, streams %u, threads %u, runs %u", view->events, view->streams, params->threads, params->runs);
+  replay_text_shared(&rows, view);
   table_row(&rows);
   table_cell(&rows, "time per event");
   table_cell(&rows, "%.0f ns, 99 of 100 within %.0f ns", result->ns_per_event, result->p99_ns);
-  replay_text_bytes(&rows, "peak live", result->stats.peak_requested_bytes);
+  replay_text_bytes(&rows, "peak live", replay_peak_live(view));
   replay_text_bytes(&rows, "peak reserved", result->stats.peak_reserved_bytes);
   replay_text_pair(&rows, "driver allocations, first run", result->driver_allocs_cold);
   replay_text_pair(&rows, "driver allocations, last run", result->driver_allocs_warm);
@@ -268,12 +283,11 @@ static void replay_say_none(replay_view *view, uint64_t floor, uint64_t room) {
 static gm_status replay_bisect(session *self, const replay_events *events, replay_view *view, gm_error *err) {
   replay_attempt attempt = {view->arguments, events};
   const gm_stats *stats = &view->result.stats;
-  uint64_t floor = events->peak_live_bytes;
+  const uint64_t floor = events->peak_live_bytes; /* of several threads: of one alone */
   if (floor == 0) {
     snprintf(view->no_capacity, sizeof view->no_capacity, "the trace allocates nothing");
     return GM_OK;
   }
-  if (stats->peak_requested_bytes > floor) floor = stats->peak_requested_bytes; /* several threads */
   gm_status status = gm_pool_destroy(self->pool, err);
   if (status != GM_OK) return status;
   self->pool = NULL;
@@ -299,11 +313,14 @@ static gm_status replay_work(session *self, replay_view *view, gm_error *err) {
   replay_events events = {.list = NULL};
   const replay_arguments *arguments = view->arguments;
   progress_show("reading", 0, 1);
-  gm_status status = replay_events_read(arguments->trace, &events, err);
+  gm_status status = replay_events_read(arguments->trace, REPLAY_STREAMS_MAX / arguments->params.threads, &events, err);
   progress_clear();
   if (status == GM_OK) status = replay_open(self, arguments, arguments->capacity, err);
   if (status == GM_OK) {
     view->events = events.count;
+    view->streams = events.streams;
+    view->used_streams = events.used;
+    view->opened_streams = events.opened;
     view->info = *gm_device_get_info(self->device);
     view->strategy = gm_pool_strategy(self->pool);
     status = replay_timed(self->pool, &events, view, err);

@@ -66,7 +66,20 @@ static uint64_t events_peak(const replay_events *events) {
   return peak;
 }
 
-gm_status replay_events_read(const char *path, replay_events *out, gm_error *err) {
+/* Streams are numbered anew, without gaps and in their order; beyond the most they begin again at the first. */
+static void events_number_streams(replay_events *events, uint32_t most) {
+  uint16_t number[GM_TRACE_STREAM_MAX + 1] = {0};
+  uint32_t used = 0;
+  for (size_t i = 0; i < events->count; i++) number[events->list[i].stream] = 1;
+  for (uint32_t i = 0; i <= GM_TRACE_STREAM_MAX; i++) {
+    if (number[i]) number[i] = (uint16_t)(used++ % most);
+  }
+  for (size_t i = 0; i < events->count; i++) events->list[i].stream = number[events->list[i].stream];
+  events->used = used ? used : 1;
+  events->opened = events->used < most ? events->used : most;
+}
+
+gm_status replay_events_read(const char *path, uint32_t most_streams, replay_events *out, gm_error *err) {
   *out = (replay_events){.streams = 1};
   gm_trace *trace = NULL;
   gm_status status = gm_trace_open(NULL, path, &trace, err);
@@ -78,6 +91,7 @@ gm_status replay_events_read(const char *path, replay_events *out, gm_error *err
   }
   gm_trace_close(trace);
   out->peak_live_bytes = events_peak(out);
+  events_number_streams(out, most_streams);
   return status;
 }
 

@@ -19,17 +19,11 @@ typedef struct replay_crew {
 /* ---- setting up ---- */
 
 static uint64_t replay_stream_count(const replay_crew *crew) {
-  return (uint64_t)crew->params->threads * crew->events->streams;
+  return (uint64_t)crew->params->threads * crew->events->opened;
 }
 
 static gm_status replay_create_streams(replay_crew *crew, gm_error *err) {
   uint64_t count = replay_stream_count(crew);
-  if (count > REPLAY_STREAMS_MAX) {
-    char text[128];
-    snprintf(text, sizeof text, "%u threads with %u streams each are more than %d streams", crew->params->threads,
-             crew->events->streams, REPLAY_STREAMS_MAX);
-    return replay_fail(err, GM_ERR_NOT_SUPPORTED, text);
-  }
   crew->streams = calloc(count, sizeof(gm_stream *));
   if (!crew->streams) return replay_fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "no host memory for the streams");
   gm_status status = GM_OK;
@@ -45,7 +39,7 @@ static gm_status replay_create_workers(replay_crew *crew, gm_error *err) {
   for (uint32_t i = 0; i < crew->params->threads && enough; i++) {
     replay_worker *worker = &crew->workers[i];
     *worker = (replay_worker){.pool = crew->pool, .events = crew->events, .touch = crew->params->touch};
-    worker->streams = crew->streams + (size_t)i * crew->events->streams;
+    worker->streams = crew->streams + (size_t)i * crew->events->opened;
     worker->blocks = calloc(crew->events->allocs + (size_t)1, sizeof *worker->blocks);
     enough = worker->blocks != NULL;
   }
@@ -188,7 +182,7 @@ static gm_status replay_tail(replay_crew *crew, replay_result *out, gm_error *er
 gm_status replay_run(gm_pool *pool, const replay_events *events, const replay_params *params, replay_result *out,
                      gm_error *err) {
   replay_crew crew = {.pool = pool, .events = events, .params = params};
-  *out = (replay_result){.streams = events->streams, .stats = {.struct_size = sizeof out->stats}};
+  *out = (replay_result){.stats = {.struct_size = sizeof out->stats}};
   gm_status status = replay_create_streams(&crew, err);
   if (status == GM_OK) status = replay_create_workers(&crew, err);
   if (status == GM_OK) status = replay_runs(&crew, out, err);

@@ -5,7 +5,7 @@
 #include "gm/pool.h"
 #include "tools/gmem/replay_events.h"
 
-enum { REPLAY_STREAMS_MAX = 64 }; /* of all threads */
+enum { REPLAY_STREAMS_MAX = 64 }; /* of all threads; that many threads at most */
 
 typedef struct replay_params {
   uint32_t runs;
@@ -20,12 +20,11 @@ typedef struct replay_result {
   uint64_t failed;     /* allocations that found no memory, in the run that had most */
   uint64_t driver_allocs_cold;
   uint64_t driver_allocs_warm;
-  uint64_t streams; /* of one thread */
-  gm_stats stats;   /* of the pool, at the end */
+  gm_stats stats; /* of the pool, at the end */
 } replay_result;
 
-/* NOT_SUPPORTED: more streams than REPLAY_STREAMS_MAX; errors of gm_stream_create; what gm_explain says about an
- * allocation that failed for another reason than a lack of memory. */
+/* Each thread has as many streams as the events were read for. Errors of gm_stream_create; what gm_explain says about
+ * an allocation that failed for another reason than a lack of memory. */
 gm_status replay_run(gm_pool *pool, const replay_events *events, const replay_params *params, replay_result *out,
                      gm_error *err);
 
