@@ -264,6 +264,7 @@ static gm_status guard_order(gm_pool *pool, const gm_block *raw, gm_stream *stre
     mark->streams |= mark->users | (used ? UINT64_C(1) << slot : 0);
     mark->users = 0;
     status = gm__order_insert(entry.order, mark, slot, NULL);
+    gm__entry_note_mark(&entry);
   }
   gm__entry_close(&entry);
   return status;

@@ -29,7 +29,11 @@ void gm__pool_free_node(gm_pool *pool, gm__node *node, int slot) {
   node->freed_on = slot == GM__ORDER_HOST ? 0 : pool->order.slots[slot].stream->id;
   gm__bucket_put(&pool->buckets, node, slot);
   pooled_note(pool, node, true);
-  gm__pool_settle(pool, node);
+  if (node->idle) {
+    gm__stats_count(&pool->stats.reclaimable_bytes, node->bytes);
+  } else {
+    gm__pool_settle(pool, node);
+  }
 }
 
 void gm__pool_pull(gm_pool *pool, gm__node *node) {
