@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { GM__HERE_SLOTS = 4 };
+enum { GM__HERE_SLOTS = 16 };
 
 #define GM__HERE_NOBODY UINT64_MAX /* a key that is never kept */
 

@@ -5,12 +5,14 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/checksum.h"
 #include "core/base/error.h"
 #include "core/context/config.h"
 #include "core/context/object.h"
 #include "core/context/process.h"
 
-enum { CONTEXT_TAGS_MAX = 4095 };
+/* A name's place is found by its hash, in twice as many places: between that of its hash and its own none is empty. */
+enum { CONTEXT_TAGS_MAX = 4095, CONTEXT_TAG_PLACES = 8192 };
 
 /* What `services` lends, the C library's allocator where it lends none. */
 static gm_services context_complete_services(const gm_services *services) {
@@ -74,7 +76,8 @@ static void context_release(gm_context *ctx) {
   context_release_text(ctx, ctx->libraries);
   context_release_text(ctx, ctx->backend_options);
   context_release_text(ctx, ctx->host_root);
-  gm__release(&services, ctx->tags, ctx->tag_capacity * sizeof *ctx->tags);
+  gm__release(&services, ctx->tags, CONTEXT_TAGS_MAX * sizeof *ctx->tags);
+  gm__release(&services, ctx->tag_places, CONTEXT_TAG_PLACES * sizeof *ctx->tag_places);
   gm__release(&services, ctx, sizeof *ctx);
 }
 
@@ -129,30 +132,37 @@ gm_status gm_context_destroy(gm_context *ctx, gm_error *err) {
   return GM_OK;
 }
 
-static uint32_t context_find_tag(const gm_context *ctx, const char *name) {
-  for (uint32_t i = 0; i < ctx->tag_count; i++) {
-    if (strcmp(ctx->tags[i], name) == 0) return i + 1;
+/* Where the tag of that name is, or would go. */
+static uint16_t *context_tag_place(const gm_context *ctx, const char *name) {
+  uint64_t at = gm__checksum(name, strlen(name), 0);
+  for (;; at++) {
+    uint16_t *place = &ctx->tag_places[at % CONTEXT_TAG_PLACES];
+    if (!*place || strcmp(ctx->tags[*place - 1], name) == 0) return place;
   }
-  return 0;
 }
 
 /* Names are borrowed by callers, so the table must not move: it is made once, at its first use. */
-static uint32_t context_add_tag(gm_context *ctx, const char *name) {
-  if (!ctx->tags) {
-    ctx->tags = gm__alloc_array(&ctx->services, CONTEXT_TAGS_MAX, sizeof *ctx->tags);
-    if (!ctx->tags) return 0;
-    ctx->tag_capacity = CONTEXT_TAGS_MAX;
+static bool context_has_tags(gm_context *ctx) {
+  if (!ctx->tags) ctx->tags = gm__alloc_array(&ctx->services, CONTEXT_TAGS_MAX, sizeof *ctx->tags);
+  if (!ctx->tag_places) {
+    ctx->tag_places = gm__alloc_array(&ctx->services, CONTEXT_TAG_PLACES, sizeof *ctx->tag_places);
   }
-  if (ctx->tag_count == ctx->tag_capacity) return 0;
+  return ctx->tags && ctx->tag_places;
+}
+
+static uint32_t context_tag(gm_context *ctx, const char *name) {
+  if (!context_has_tags(ctx)) return 0;
+  uint16_t *place = context_tag_place(ctx, name);
+  if (*place || ctx->tag_count == CONTEXT_TAGS_MAX) return *place;
   memcpy(ctx->tags[ctx->tag_count], name, strlen(name) + 1);
-  return ++ctx->tag_count;
+  *place = (uint16_t)++ctx->tag_count;
+  return *place;
 }
 
 uint32_t gm_tag(gm_context *ctx, const char *name) {
   if (gm__context_check(ctx, "gm_tag", NULL) != GM_OK || !name || !name[0] || strlen(name) > 31) return 0;
   gm__mutex_lock(&ctx->lock);
-  uint32_t tag = context_find_tag(ctx, name);
-  if (!tag) tag = context_add_tag(ctx, name);
+  const uint32_t tag = context_tag(ctx, name);
   gm__mutex_unlock(&ctx->lock);
   return tag;
 }

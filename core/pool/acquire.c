@@ -43,22 +43,55 @@ static bool acquire_order(gm_pool *pool, const gm__want *want, int slot, gm__nod
   return true;
 }
 
-/* The first node of the request's bucket, or of the next larger ones, newest first, with a verdict of at most `worst`.
- * *pending collects the streams that stand in the way of others. */
+static gm__order_verdict acquire_judge(gm_pool *pool, const gm__want *want, int slot, gm__node *node) {
+  if (!node->leads) gm__order_settle(&pool->order, &node->rare.mark); /* who leads is settled */
+  return gm__order_judge(&pool->order, &node->rare.mark, slot, want->insert);
+}
+
+/* Of a ring the newest that will do, if its newest does; else the oldest. The others are not looked at. */
+static gm__node *acquire_of_ring(gm_pool *pool, const gm__want *want, int slot, gm__node *oldest,
+                                 gm__order_verdict worst, gm__order_verdict *out) {
+  gm__node *newest = gm__ring_newest(oldest), *node = newest;
+  *out = acquire_judge(pool, want, slot, newest);
+  const bool all = *out <= worst;
+  if (all && gm__want_fits(pool, want, newest)) return newest;
+  do {
+    node = all ? gm__ring_older(node) : gm__ring_newer(node);
+    *out = acquire_judge(pool, want, slot, node);
+    if (*out <= worst && gm__want_fits(pool, want, node)) return node;
+  } while (node != (all ? oldest : newest) && (*out <= worst || all));
+  return NULL;
+}
+
+static gm__node *acquire_idle(const gm_pool *pool, const gm__want *want, const gm__bucket *bucket) {
+  gm__node *node = bucket->idle.first;
+  while (node && !gm__want_fits(pool, want, node)) node = node->links[GM__BY_USE].next;
+  return node;
+}
+
+/* A node of the bucket with a verdict of at most `worst`: one that its own stream freed leaves idle ones to others. */
+static gm__node *acquire_of_bucket(gm_pool *pool, const gm__want *want, int slot, const gm__bucket *bucket,
+                                   gm__order_verdict worst, uint64_t *pending, gm__order_verdict *out) {
+  gm__pool_settle_bucket(pool, bucket);
+  for (gm__node *oldest = bucket->rings.first; oldest; oldest = oldest->links[GM__BY_RING].next) {
+    gm__node *node = acquire_of_ring(pool, want, slot, oldest, worst, out);
+    if (node) return node;
+    *pending |= gm__ring_newest(oldest)->rare.mark.streams;
+  }
+  *out = GM__ORDER_READY;
+  return acquire_idle(pool, want, bucket);
+}
+
+/* The first of the request's bucket, or of the next larger ones. *pending collects the streams that stand in the way of
+ * others. */
 static gm__node *acquire_scan(gm_pool *pool, const gm__want *want, int slot, gm__order_verdict worst, uint64_t *pending,
                               gm__order_verdict *out) {
   const uint32_t end = gm__bucket_class_end(&pool->buckets, want->size_class);
-  for (uint32_t class = want->size_class; class < end; class ++) {
-    gm__node *node = pool->buckets.classes[class].list.first;
-    for (; node; node = node->links[GM__BY_BUCKET].next) {
-      if (!gm__want_fits(pool, want, node)) continue;
-      gm__pool_settle(pool, node);
-      *out = gm__order_judge(&pool->order, &node->rare.mark, slot, want->insert);
-      if (*out <= worst) return node;
-      *pending |= node->rare.mark.streams;
-    }
+  gm__node *node = NULL;
+  for (uint32_t class = want->size_class; class < end && !node; class ++) {
+    node = acquire_of_bucket(pool, want, slot, &pool->buckets.classes[class], worst, pending, out);
   }
-  return NULL;
+  return node;
 }
 
 /* A pooled node for the request, ordered; NULL if there is none. Asks the driver only when nothing serves at once.
@@ -117,6 +150,7 @@ static void acquire_pull(gm_pool *pool, const gm__want *want, gm__node *node, gm
   taken->same_stream = want->stream && node->freed_on == want->stream->id;
   taken->from_all = node->idle || !taken->same_stream;
   gm__pool_pull(pool, node);
+  gm__pool_mark(pool, node);
   pool->buckets.classes[node->size_class].served++;
 }
 

@@ -9,8 +9,10 @@
 enum { GM__BUCKET_OTHERS = GM__ORDER_SLOTS };
 
 typedef struct gm__bucket {
-  gm__node_list list; /* newest first */
-  uint32_t served;    /* requests that it served since it was looked at last */
+  gm__node_list list;  /* all of them, newest first */
+  gm__node_list idle;  /* of these: what no stream is known to use, by GM__BY_USE; settled last first */
+  gm__node_list rings; /* the others, by GM__BY_RING: the oldest node of each ring */
+  uint32_t served;     /* requests that it served since it was looked at last */
 } gm__bucket;
 
 typedef struct gm__buckets {
@@ -36,14 +38,19 @@ uint32_t gm__bucket_class_end(const gm__buckets *buckets, uint32_t size_class);
  * `largest` (the driver's largest allocation; 0: no bound known). */
 uint64_t gm__bucket_round(const gm__buckets *buckets, uint64_t bytes, uint64_t unit, uint64_t largest);
 
-/* In and out; a block comes in as one that the stream in the slot (GM__ORDER_HOST: another) may still use. */
+/* In and out; a block whose mark names streams comes in as one that the stream in the slot (GM__ORDER_HOST: another)
+ * may still use, else as idle. */
 void gm__bucket_put(gm__buckets *buckets, gm__node *node, int slot);
 void gm__bucket_remove(gm__buckets *buckets, gm__node *node);
 
 /* No stream uses it any more. */
 void gm__bucket_settle(gm__buckets *buckets, gm__node *node);
 
-/* The stream goes, and its slot: what it may still use counts elsewhere. */
+/* The stream goes, and its slot: what it may still use counts elsewhere. For all nodes of a ring that has the slot. */
 void gm__bucket_forget(gm__buckets *buckets, gm__node *node, int slot);
+
+static inline gm__node *gm__ring_newer(const gm__node *node) { return node->links[GM__BY_USE].next; }
+static inline gm__node *gm__ring_older(const gm__node *node) { return node->links[GM__BY_USE].prev; }
+static inline gm__node *gm__ring_newest(const gm__node *oldest) { return oldest->links[GM__BY_USE].prev; }
 
 #endif

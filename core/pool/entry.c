@@ -77,6 +77,10 @@ bool gm__entry_open(gm_pool *pool, const gm_block *block, gm__entry *out) {
   return false;
 }
 
+void gm__entry_note_mark(const gm__entry *entry) {
+  if (!entry->arena) gm__pool_mark(entry->pool, entry->node);
+}
+
 gm__mark gm__entry_mark(const gm__entry *entry) {
   return entry->rare ? entry->rare->mark : gm__arena_mark(entry->arena, entry->span);
 }

@@ -35,6 +35,9 @@ void gm__entry_close(const gm__entry *entry);
 /* See that there is a record; false without host memory. */
 bool gm__entry_make_rare(gm__entry *entry);
 
+/* The mark was changed: a stream that goes will find it. */
+void gm__entry_note_mark(const gm__entry *entry);
+
 /* What the block remembers: a copy. */
 gm__mark gm__entry_mark(const gm__entry *entry);
 

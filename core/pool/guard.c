@@ -265,6 +265,7 @@ static gm_status guard_order(gm_pool *pool, const gm_block *raw, gm_stream *stre
     mark->users = 0;
     mark->freed_at = gm__order_now(entry.order);
     status = gm__order_insert(entry.order, mark, slot, NULL);
+    gm__entry_note_mark(&entry);
   }
   gm__entry_close(&entry);
   return status;

@@ -6,33 +6,6 @@
  * `check` changes whenever a node is handed out or freed, so a block by value that outlived its memory is refused: it
  * would have to be kept for 2^32 turns of its own node to be taken for another. */
 
-void gm__node_list_push(gm__node_list *list, gm__node_order order, gm__node *node) {
-  node->links[order] = (gm__node_link){NULL, list->first};
-  if (list->first) {
-    list->first->links[order].prev = node;
-  } else {
-    list->last = node;
-  }
-  list->first = node;
-  list->count++;
-}
-
-void gm__node_list_remove(gm__node_list *list, gm__node_order order, gm__node *node) {
-  gm__node_link *link = &node->links[order];
-  if (link->prev) {
-    link->prev->links[order].next = link->next;
-  } else {
-    list->first = link->next;
-  }
-  if (link->next) {
-    link->next->links[order].prev = link->prev;
-  } else {
-    list->last = link->prev;
-  }
-  *link = (gm__node_link){NULL, NULL};
-  list->count--;
-}
-
 void gm__node_table_init(gm__node_table *table, const gm_services *services, uint64_t pool_id) {
   *table = (gm__node_table){.services = services, .first_check = (uint32_t)pool_id * 0x9e3779b1u};
 }

@@ -14,7 +14,7 @@ typedef enum gm__node_state {
   GM__NODE_AWAY        /* between two states, in the hands of one thread */
 } gm__node_state;
 
-typedef enum gm__node_order { GM__BY_BUCKET, GM__BY_AGE, GM__NODE_ORDERS } gm__node_order;
+typedef enum gm__node_order { GM__BY_BUCKET, GM__BY_AGE, GM__BY_USE, GM__BY_RING, GM__NODE_ORDERS } gm__node_order;
 
 typedef struct gm__node gm__node;
 
@@ -35,6 +35,8 @@ struct gm__node {
   struct gm__opened *opened; /* imported: what gm_free lets go of (share.h) */
   void *heap;                /* what a tool calls it; NULL: it does not follow it */
   gm__rare rare;
+  uint64_t
+      ring; /* pooled and not idle: slots (bits) of the streams that its free named; of all of its ring (bucket.h) */
   gm__node_link links[GM__NODE_ORDERS];
   uint32_t index, check;
   uint32_t align, usage, tag, size_class;
@@ -44,6 +46,8 @@ struct gm__node {
   bool committed;
   bool foreign; /* of gm_block_wrap or gm_block_import, or managed: never pooled */
   bool idle;    /* pooled, and no stream is known to use it */
+  bool leads;   /* the oldest of its ring */
+  bool marked;  /* not pooled, and in pool->marked */
 };
 
 typedef struct gm__node_list {
@@ -51,8 +55,33 @@ typedef struct gm__node_list {
   uint32_t count;
 } gm__node_list;
 
-void gm__node_list_push(gm__node_list *list, gm__node_order order, gm__node *node); /* becomes the first */
-void gm__node_list_remove(gm__node_list *list, gm__node_order order, gm__node *node);
+/* Becomes the first. */
+static inline void gm__node_list_push(gm__node_list *list, gm__node_order order, gm__node *node) {
+  node->links[order] = (gm__node_link){NULL, list->first};
+  if (list->first) {
+    list->first->links[order].prev = node;
+  } else {
+    list->last = node;
+  }
+  list->first = node;
+  list->count++;
+}
+
+static inline void gm__node_list_remove(gm__node_list *list, gm__node_order order, gm__node *node) {
+  gm__node_link *link = &node->links[order];
+  if (link->prev) {
+    link->prev->links[order].next = link->next;
+  } else {
+    list->first = link->next;
+  }
+  if (link->next) {
+    link->next->links[order].prev = link->prev;
+  } else {
+    list->last = link->prev;
+  }
+  *link = (gm__node_link){NULL, NULL};
+  list->count--;
+}
 
 #define GM__NODE_CHUNK 64u
 

@@ -36,17 +36,6 @@ gm_status gm__pool_check(const gm_pool *pool, const char *op, gm_error *err) {
   return gm__device_check(pool->device, op, err);
 }
 
-static void pool_forget_node(gm_pool *pool, const gm_stream *stream) {
-  const int slot = gm__order_find(&pool->order, stream);
-  uint32_t cursor = 0;
-  if (slot == GM__ORDER_HOST) return;
-  for (gm__node *node; (node = gm__node_next(&pool->nodes, &cursor));) {
-    gm__order_forget_mark(&pool->order, &node->rare.mark, slot);
-    gm__bucket_forget(&pool->buckets, node, slot);
-  }
-  gm__order_forget(&pool->order, slot);
-}
-
 static bool pool_knows(gm_pool *pool, const gm_stream *stream) {
   gm__arena *arena;
   gm__mutex_lock(&pool->lock);
@@ -68,7 +57,7 @@ static void pool_stream_closing(void *user, gm_stream *stream) {
   if (pool->guard) gm__guard_drained(pool); /* which gave it work, known or not */
   if (!known) return;
   gm__mutex_lock(&pool->lock);
-  pool_forget_node(pool, stream);
+  gm__pool_forget_stream(pool, stream);
   gm__mutex_unlock(&pool->lock);
   for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
     gm__arena_lock(arena);
@@ -375,32 +364,6 @@ uint64_t gm__pool_pooled(gm_pool *pool) {
   const uint64_t reserved = atomic_load_explicit(&pool->stats.reserved_bytes, memory_order_relaxed);
   const uint64_t in_use = atomic_load_explicit(&pool->stats.in_use_bytes, memory_order_relaxed);
   return gm__sub_sat(reserved, in_use + stats.in_use_bytes);
-}
-
-static void pool_note_pooled(gm_pool *pool, const gm__node *node, bool pooled) {
-  if (pool->has_upstream || !gm__device_is_charged(pool->device, &node->memory)) return;
-  gm__device_note_pooled(pool->device, pooled ? (int64_t)node->bytes : -(int64_t)node->bytes);
-}
-
-void gm__pool_free_node(gm_pool *pool, gm__node *node, int slot) {
-  gm__order_note_free(&pool->order, &node->rare.mark, slot);
-  node->freed_on = slot == GM__ORDER_HOST ? 0 : pool->order.slots[slot].stream->id;
-  gm__bucket_put(&pool->buckets, node, slot);
-  pool_note_pooled(pool, node, true);
-  gm__pool_settle(pool, node);
-}
-
-void gm__pool_pull(gm_pool *pool, gm__node *node) {
-  if (node->idle) gm__stats_uncount(&pool->stats.reclaimable_bytes, node->bytes);
-  pool_note_pooled(pool, node, false);
-  gm__bucket_remove(&pool->buckets, node);
-}
-
-bool gm__pool_settle(gm_pool *pool, gm__node *node) {
-  if (node->idle || gm__order_settle(&pool->order, &node->rare.mark)) return node->idle;
-  gm__bucket_settle(&pool->buckets, node);
-  gm__stats_count(&pool->stats.reclaimable_bytes, node->bytes);
-  return true;
 }
 
 gm_location gm__pool_location(const gm_pool *pool, const gm_memory *memory) {

@@ -58,7 +58,8 @@ struct gm_pool {
 
   gm__mutex lock; /* all below */
   gm__node_table nodes;
-  gm__buckets buckets; /* BUCKET */
+  gm__node_list marked; /* those out of the buckets that streams may use besides their owner's, by GM__BY_USE */
+  gm__buckets buckets;  /* BUCKET */
   gm__pointers pointers;
   gm__map spanned;        /* blocks of several memories: node and check to the record */
   uint64_t spanned_turns; /* how many there have been */
@@ -150,5 +151,16 @@ void gm__pool_free_node(gm_pool *pool, gm__node *node, int slot);
 /* Pooled memory: take a node out, look whether streams are done with it (true: idle). With the lock. */
 void gm__pool_pull(gm_pool *pool, gm__node *node);
 bool gm__pool_settle(gm_pool *pool, gm__node *node);
+
+/* The same for a bucket, as far as it is known: each block costs this once, not at each look. */
+void gm__pool_settle_bucket(gm_pool *pool, const gm__bucket *bucket);
+
+/* The node, which is not pooled, has a mark now that a stream which goes must find; or it is on its way back. With the
+ * lock. */
+void gm__pool_mark(gm_pool *pool, gm__node *node);
+void gm__pool_unmark(gm_pool *pool, gm__node *node);
+
+/* The stream has done all its work, and goes. With the lock. */
+void gm__pool_forget_stream(gm_pool *pool, const gm_stream *stream);
 
 #endif

@@ -174,6 +174,7 @@ gm_status gm_use_on(gm_pool *pool, const gm_block *block, gm_stream *stream) {
     status = GM_ERR_OUT_OF_HOST_MEMORY;
   } else {
     entry.rare->mark.users |= UINT64_C(1) << slot;
+    gm__entry_note_mark(&entry);
   }
   gm__entry_close(&entry);
   return status;

@@ -233,6 +233,7 @@ void gm__supply_detach(gm_pool *pool, gm__leaving *leaving, gm__node *node) {
 }
 
 void gm__supply_leave(gm_pool *pool, gm__leaving *leaving, gm__node *node) {
+  gm__pool_unmark(pool, node);
   gm__pointers_remove(&pool->pointers, node);
   gm__order_drop_point(&pool->order, &node->rare.mark);
   node->links[GM__BY_BUCKET].next = leaving->first;

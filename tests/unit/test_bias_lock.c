@@ -136,6 +136,9 @@ static void test_words_of_a_thread(void **state) {
   gm__here_keep(1000002, &b);
   assert_ptr_equal(gm__here_find(1000001), &a);
   assert_ptr_equal(gm__here_find(1000002), &b);
+  for (uint64_t key = 2000001; key < 2000001 + 16; key++) gm__here_keep(key, &a); /* pools of one thread */
+  for (uint64_t key = 2000001; key < 2000001 + 16; key++) assert_ptr_equal(gm__here_find(key), &a);
+  gm__here_keep(1000001, &a);
   assert_null(gm__here_find(1000001 + GM__HERE_SLOTS));
   gm__here_keep(1000001 + GM__HERE_SLOTS, &b); /* takes the place */
   assert_null(gm__here_find(1000001));
