@@ -101,7 +101,7 @@ static gm__node *acquire_pooled(gm_pool *pool, const gm__want *want, int slot, b
   gm__order_verdict verdict = GM__ORDER_READY, worst = others ? GM__ORDER_OTHERS_WAIT : GM__ORDER_OWN_WAIT;
   gm__node *node = acquire_scan(pool, want, slot, GM__ORDER_READY, &pending, &verdict);
   if (!node && pending && !gm__stream_captured(want->stream)) {
-    gm__order_refresh(&pool->order, gm__order_doubtful(&pool->order, pending, slot), 0);
+    gm__order_refresh(&pool->order, gm__order_doubtful(&pool->order, pending, slot));
     node = acquire_scan(pool, want, slot, GM__ORDER_READY, &pending, &verdict);
     if (!node) node = acquire_scan(pool, want, slot, GM__ORDER_OWN_WAIT, &pending, &verdict);
     if (!node && others) node = acquire_scan(pool, want, slot, worst, &pending, &verdict);

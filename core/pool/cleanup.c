@@ -33,8 +33,8 @@ static void cleanup_class(gm_pool *pool, const gm__bucket *bucket, uint64_t rese
 
 static uint64_t cleanup_under_used(gm_pool *pool, uint64_t reserved) {
   gm__leaving leaving = {0};
+  gm__supply_await(pool);
   gm__mutex_lock(&pool->lock);
-  gm__order_refresh(&pool->order, UINT64_MAX, GM__SUPPLY_PATIENCE_NS);
   for (uint32_t i = 0; i < pool->buckets.class_count; i++) {
     cleanup_class(pool, &pool->buckets.classes[i], reserved, &leaving);
     pool->buckets.classes[i].served = 0;

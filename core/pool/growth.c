@@ -217,9 +217,9 @@ gm_status gm__growth_take(gm__arena *arena, const gm__want *want, uint32_t *out,
   }
 }
 
-void gm__growth_tidy(gm__arena *arena, uint64_t patience_ns) {
+void gm__growth_tidy(gm__arena *arena) {
   gm__holes_flush(arena);
-  gm__order_refresh(&arena->order, UINT64_MAX, patience_ns);
+  gm__order_refresh(&arena->order, UINT64_MAX);
   gm__holes_settle(arena);
 }
 
@@ -227,7 +227,7 @@ void gm__growth_tidy(gm__arena *arena, uint64_t patience_ns) {
 static gm__segment *growth_detach(gm__arena *other, const gm__want *want) {
   gm__segment *found = NULL;
   gm__arena_lock(other);
-  gm__growth_tidy(other, 0);
+  gm__growth_tidy(other);
   for (gm__segment *segment = other->segments; segment && !found; segment = segment->next) {
     if (!gm__segment_is_idle(other, segment)) continue;
     if (gm__hole_fits(other, want, gm__arena_span(other, segment->edge)->right)) found = segment;
@@ -265,7 +265,7 @@ void gm__growth_trim(gm_pool *pool, uint64_t keep_bytes, uint64_t freed_by, gm__
   gm__arena *arena;
   for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
     gm__arena_lock(arena);
-    gm__growth_tidy(arena, GM__SUPPLY_PATIENCE_NS);
+    gm__growth_tidy(arena);
     for (gm__segment *segment = arena->segments, *next; segment; segment = next) {
       next = segment->next;
       if (gm__sub_sat(gm__pool_pooled(pool), leaving->bytes) <= keep_bytes) break; /* others take meanwhile */

@@ -26,6 +26,6 @@ uint64_t gm__growth_pages(const gm__arena *arena, uint64_t bytes);
 
 /* All that is known and can be asked for is used: which streams are done, and which holes they leave behind together.
  * Inside the arena's lock. */
-void gm__growth_tidy(gm__arena *arena, uint64_t patience_ns);
+void gm__growth_tidy(gm__arena *arena);
 
 #endif

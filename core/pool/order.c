@@ -1,7 +1,5 @@
 #include "core/pool/order.h"
 
-#include "core/base/clock.h"
-
 /* Invariants. The device has a clock that moves on by one whenever a stream is about to be asked how far it is
  * (`order_clock`); a block remembers the time of its free and a bit for each stream whose work may still use it, and a
  * stream (slot) remembers up to which time its work is done. The work on a block is submitted before its free reads the
@@ -86,17 +84,8 @@ uint64_t gm__order_settle(gm__order *order, gm__mark *mark) {
   return mark->streams;
 }
 
-static bool order_reached(const gm__order *order, int slot, uint64_t deadline) {
-  const gm_device *device = order->device;
-  const gm_backend_point *point = &order->slots[slot].point;
-  if (order_passed(order, point)) return true;
-  uint64_t left = gm__deadline_left(deadline);
-  if (!left || device->ops->stream_flush(device->handle, order->slots[slot].stream->handle, NULL)) return false;
-  return device->ops->point_wait(device->handle, point, left, NULL) == GM_OK;
-}
-
 /* One point at a time: a stream that has not reached the last one has not reached a newer one either. */
-static void order_refresh_slot(gm__order *order, int at, uint64_t deadline) {
+static void order_refresh_slot(gm__order *order, int at) {
   gm__order_slot *slot = &order->slots[at];
   for (int turn = 0; turn < 2; turn++) {
     if (slot->passed >= slot->last_free) return;
@@ -105,7 +94,7 @@ static void order_refresh_slot(gm__order *order, int at, uint64_t deadline) {
       if (order_record(order, at, &slot->point, NULL)) return;
       slot->has_point = true;
     }
-    if (!order_reached(order, at, deadline)) return;
+    if (!order_passed(order, &slot->point)) return;
     order_release(order, &slot->point);
     slot->has_point = false;
     if (slot->passed < slot->point_at) slot->passed = slot->point_at;
@@ -117,12 +106,23 @@ uint64_t gm__order_doubtful(const gm__order *order, uint64_t pending, int slot) 
   return knows ? pending & ~order_bit(slot) : pending;
 }
 
-/* First all are asked, so that while one is waited for the others are seen to be done, too. */
-void gm__order_refresh(gm__order *order, uint64_t mask, uint64_t patience_ns) {
-  const uint64_t deadline = patience_ns ? gm__deadline_after(patience_ns) : 0;
-  for (uint64_t left = mask & order->used; left; left &= left - 1) order_refresh_slot(order, order_lowest(left), 0);
-  for (uint64_t left = deadline ? mask & order->used : 0; left; left &= left - 1) {
-    order_refresh_slot(order, order_lowest(left), deadline);
+void gm__order_refresh(gm__order *order, uint64_t mask) {
+  for (uint64_t left = mask & order->used; left; left &= left - 1) order_refresh_slot(order, order_lowest(left));
+}
+
+bool gm__order_is_done(const gm__order *order) {
+  for (uint64_t left = order->used; left; left &= left - 1) {
+    const gm__order_slot *slot = &order->slots[order_lowest(left)];
+    if (slot->passed < slot->last_free) return false;
+  }
+  return true;
+}
+
+void gm__order_flush(const gm__order *order) {
+  const gm_device *device = order->device;
+  for (uint64_t left = order->used; left; left &= left - 1) {
+    const gm__order_slot *slot = &order->slots[order_lowest(left)];
+    if (slot->passed < slot->last_free) device->ops->stream_flush(device->handle, slot->stream->handle, NULL);
   }
 }
 

@@ -60,9 +60,14 @@ uint64_t gm__order_settle(gm__order *order, gm__mark *mark);
  * is among them only where that is unordered. */
 uint64_t gm__order_doubtful(const gm__order *order, uint64_t pending, int slot);
 
-/* Ask the driver how far the streams in `mask` are, recording a point where none is under way. A driver may need a
- * moment to see that an idle stream is idle: it gets at most `patience_ns` for all of them together. */
-void gm__order_refresh(gm__order *order, uint64_t mask, uint64_t patience_ns);
+/* Ask the driver how far the streams in `mask` are, recording a point where none is under way. */
+void gm__order_refresh(gm__order *order, uint64_t mask);
+
+/* Is no stream known to have work left on what was freed? */
+bool gm__order_is_done(const gm__order *order);
+
+/* The driver is to begin with what such streams were given. */
+void gm__order_flush(const gm__order *order);
 
 /* The host has waited for all work of the stream on blocks freed up to `clock`. */
 void gm__order_note_synced(gm__order *order, const gm_stream *stream, uint64_t clock);
@@ -74,8 +79,8 @@ gm__order_verdict gm__order_judge(const gm__order *order, const gm__mark *mark, 
 gm__order_verdict gm__order_forecast(const gm__order *order, const gm__mark *mark, const gm_stream *stream,
                                      bool insert);
 
-/* Put the waits into the stream of `slot`, for the work on the block before its `freed_at`; afterwards the block is as if
- * freed there. */
+/* Put the waits into the stream of `slot`, for the work on the block before its `freed_at`; afterwards the block is as
+ * if freed there. */
 gm_status gm__order_insert(gm__order *order, gm__mark *mark, int slot, gm_error *err);
 
 /* Give the block a point of its own: where the one stream that a request in the order of `slot` must wait for is done

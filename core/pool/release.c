@@ -21,7 +21,7 @@ int gm__give_back_slot(gm_pool *pool, gm_stream *stream) {
 
 /* Is the block idle by now? */
 static bool release_settle(gm_pool *pool, gm__node *node) {
-  if (!gm__pool_settle(pool, node)) gm__order_refresh(&pool->order, node->rare.mark.streams, 0);
+  if (!gm__pool_settle(pool, node)) gm__order_refresh(&pool->order, node->rare.mark.streams);
   return gm__pool_settle(pool, node);
 }
 

@@ -14,7 +14,8 @@
  * holes; the same after the quick lists were emptied, and after streams were asked how far they are; one of the
  * stream's own that needs a barrier or a wait; a segment that another arena does not use; new memory; a span of another
  * stream that needs a wait, or of another arena, because both are better than a failure; what a trim sets free. So gm
- * makes no stream depend on another one while there is memory, and never waits on the host. */
+ * makes no stream depend on another one while there is memory, and waits for no work; a trim gives streams a moment to
+ * say that they are done. */
 
 /* ---- one arena ---- */
 
@@ -29,13 +30,13 @@ static uint32_t serve_find(gm__arena *arena, const gm__want *want, int slot, boo
   uint64_t pending = 0;
   if (arena->frees >= arena->ask_after && !gm__stream_captured(want->stream)) {
     arena->frees = 0;
-    gm__order_refresh(&arena->order, arena->order.used, 0);
+    gm__order_refresh(&arena->order, arena->order.used);
     gm__holes_settle(arena);
   }
   uint32_t hole = gm__holes_find(arena, want, slot, GM__ORDER_READY, &pending, verdict);
   if (!hole && gm__holes_flush(arena)) hole = gm__holes_find(arena, want, slot, GM__ORDER_READY, &pending, verdict);
   if (hole || !pending || gm__stream_captured(want->stream)) return hole;
-  gm__order_refresh(&arena->order, pending, 0);
+  gm__order_refresh(&arena->order, pending);
   gm__holes_settle(arena);
   hole = gm__holes_find(arena, want, slot, GM__ORDER_READY, &pending, verdict);
   if (hole) return hole;

@@ -5,6 +5,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/poll.h"
 #include "core/base/saturate.h"
 #include "core/base/shadow.h"
 #include "core/pool/growth.h"
@@ -21,6 +22,8 @@
 /* Addresses for devices whose API has none: above every address that a 46-bit user space has, never handed out twice.
  */
 #define SUPPLY_FIRST_ADDRESS (UINT64_C(1) << 46)
+
+static const uint64_t supply_patience_ns = 1000000;
 
 static gm_status supply_address(gm_device *device, uint64_t bytes, uint64_t align, uint64_t *out, gm_error *err) {
   uint64_t used = atomic_load_explicit(&device->synthetic_bytes, memory_order_relaxed), at;
@@ -276,11 +279,38 @@ bool gm__supply_is_shortage(gm_status status) {
          status == GM_ERR_ALLOCATION_TOO_LARGE;
 }
 
+/* Ask the order's streams how far they are, inside its lock. True: all are done. */
+static bool supply_ask_order(gm__order *order, bool flush) {
+  gm__order_refresh(order, UINT64_MAX);
+  if (flush) gm__order_flush(order);
+  return gm__order_is_done(order);
+}
+
+static bool supply_ask_streams(gm_pool *pool, bool flush) {
+  gm__arena *arena;
+  gm__mutex_lock(&pool->lock);
+  bool done = supply_ask_order(&pool->order, flush);
+  gm__mutex_unlock(&pool->lock);
+  for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
+    gm__arena_lock(arena);
+    done &= supply_ask_order(&arena->order, flush);
+    gm__arena_unlock(arena);
+  }
+  return done;
+}
+
+void gm__supply_await(gm_pool *pool) {
+  bool flush = true;
+  for (gm__poll poll = gm__poll_until(gm__deadline_after(supply_patience_ns));; flush = false) {
+    if (supply_ask_streams(pool, flush) || !gm__poll_again(&poll)) return;
+  }
+}
+
 uint64_t gm__supply_trim(gm_pool *pool, uint64_t keep_bytes, uint64_t freed_by) {
   gm__leaving leaving = {0};
   gm__marks_push(pool->marks, "trim", pool->name, keep_bytes);
+  gm__supply_await(pool);
   gm__mutex_lock(&pool->lock);
-  gm__order_refresh(&pool->order, UINT64_MAX, GM__SUPPLY_PATIENCE_NS);
   for (gm__node *node = pool->buckets.ages.last, *newer;
        node && gm__sub_sat(gm__pool_pooled(pool), leaving.bytes) > keep_bytes; node = newer) {
     newer = node->links[GM__BY_AGE].prev;

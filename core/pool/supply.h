@@ -16,8 +16,8 @@ gm_status gm__supply_adopt(gm_pool *pool, const gm__want *want, const gm_memory 
                            struct gm__opened *opened, gm__node **out, gm_error *err);
 
 /* For a trim to learn from the driver that an idle stream is idle: some drivers answer a point only after a round trip.
- */
-#define GM__SUPPLY_PATIENCE_NS UINT64_C(1000000)
+ * So all streams together get a moment, a millisecond at most, while no lock is held. */
+void gm__supply_await(gm_pool *pool);
 
 /* Make a range of addresses known that a segment stands for, in a node of its own; and forget it. OUT_OF_HOST_MEMORY,
  * DRIVER. */

@@ -178,7 +178,7 @@ static uint64_t vmm_reclaim_from(gm__arena *arena, const vmm_choice *choice, uin
 /* The same after its streams were asked. */
 static uint64_t vmm_reclaim_tidy(gm__arena *arena, const vmm_choice *choice, uint64_t bytes) {
   gm__arena_lock(arena);
-  gm__growth_tidy(arena, 0);
+  gm__growth_tidy(arena);
   gm__arena_unlock(arena);
   if (!gm__vmm_serves(arena)) return 0;
   const uint64_t done = vmm_reclaim_from(arena, choice, bytes);
