@@ -55,6 +55,7 @@ static gm__node *acquire_of_ring(gm_pool *pool, const gm__want *want, int slot, 
   *out = acquire_judge(pool, want, slot, newest);
   const bool all = *out <= worst;
   if (all && gm__want_fits(pool, want, newest)) return newest;
+  if (oldest == newest) return NULL;
   do {
     node = all ? gm__ring_older(node) : gm__ring_newer(node);
     *out = acquire_judge(pool, want, slot, node);
@@ -72,8 +73,10 @@ static gm__node *acquire_idle(const gm_pool *pool, const gm__want *want, const g
 /* A node of the bucket with a verdict of at most `worst`: one that its own stream freed leaves idle ones to others. */
 static gm__node *acquire_of_bucket(gm_pool *pool, const gm__want *want, int slot, const gm__bucket *bucket,
                                    gm__order_verdict worst, uint64_t *pending, gm__order_verdict *out) {
-  gm__pool_settle_bucket(pool, bucket);
-  for (gm__node *oldest = bucket->rings.first; oldest; oldest = oldest->links[GM__BY_RING].next) {
+  for (gm__node *oldest = bucket->rings.first, *next; oldest; oldest = next) {
+    next = oldest->links[GM__BY_RING].next;
+    oldest = gm__pool_settle_ring(pool, oldest);
+    if (!oldest) continue;
     gm__node *node = acquire_of_ring(pool, want, slot, oldest, worst, out);
     if (node) return node;
     *pending |= gm__ring_newest(oldest)->rare.mark.streams;
@@ -99,11 +102,12 @@ static gm__node *acquire_scan(gm_pool *pool, const gm__want *want, int slot, gm_
 static gm__node *acquire_pooled(gm_pool *pool, const gm__want *want, int slot, bool others, gm_acquire *out) {
   uint64_t pending = 0;
   gm__order_verdict verdict = GM__ORDER_READY, worst = others ? GM__ORDER_OTHERS_WAIT : GM__ORDER_OWN_WAIT;
+  const bool own_waits = slot != GM__ORDER_HOST && want->stream->kind != GM_STREAM_FIFO;
   gm__node *node = acquire_scan(pool, want, slot, GM__ORDER_READY, &pending, &verdict);
   if (!node && pending && !gm__stream_captured(want->stream)) {
     gm__order_refresh(&pool->order, gm__order_doubtful(&pool->order, pending, slot));
     node = acquire_scan(pool, want, slot, GM__ORDER_READY, &pending, &verdict);
-    if (!node) node = acquire_scan(pool, want, slot, GM__ORDER_OWN_WAIT, &pending, &verdict);
+    if (!node && own_waits) node = acquire_scan(pool, want, slot, GM__ORDER_OWN_WAIT, &pending, &verdict);
     if (!node && others) node = acquire_scan(pool, want, slot, worst, &pending, &verdict);
   }
   return node && acquire_order(pool, want, slot, node, verdict, out) ? node : NULL;

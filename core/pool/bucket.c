@@ -54,7 +54,7 @@ static void bucket_lead(gm__bucket *bucket, gm__node *node) {
   gm__node_list_push(&bucket->rings, GM__BY_RING, node);
 }
 
-/* Becomes the newest of its ring. */
+/* Becomes the newest of its ring, which is the first now. */
 static void bucket_enter_ring(gm__bucket *bucket, gm__node *node) {
   gm__node *oldest = bucket_find_ring(bucket, node->ring);
   if (!oldest) {
@@ -66,6 +66,9 @@ static void bucket_enter_ring(gm__bucket *bucket, gm__node *node) {
   node->links[GM__BY_USE] = (gm__node_link){newest, oldest};
   newest->links[GM__BY_USE].next = node;
   oldest->links[GM__BY_USE].prev = node;
+  if (oldest == bucket->rings.first) return;
+  gm__node_list_remove(&bucket->rings, GM__BY_RING, oldest);
+  gm__node_list_push(&bucket->rings, GM__BY_RING, oldest);
 }
 
 static void bucket_leave_ring(gm__bucket *bucket, gm__node *node) {

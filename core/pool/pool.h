@@ -152,8 +152,9 @@ void gm__pool_free_node(gm_pool *pool, gm__node *node, int slot);
 void gm__pool_pull(gm_pool *pool, gm__node *node);
 bool gm__pool_settle(gm_pool *pool, gm__node *node);
 
-/* The same for a bucket, as far as it is known: each block costs this once, not at each look. */
-void gm__pool_settle_bucket(gm_pool *pool, const gm__bucket *bucket);
+/* The same for a ring, as far as its streams are known to be: each node costs this once, not at each look. Who is the
+ * oldest then; NULL: all are idle. */
+gm__node *gm__pool_settle_ring(gm_pool *pool, gm__node *oldest);
 
 /* The node, which is not pooled, has a mark now that a stream which goes must find; or it is on its way back. With the
  * lock. */

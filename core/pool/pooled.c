@@ -50,16 +50,14 @@ bool gm__pool_settle(gm_pool *pool, gm__node *node) {
   return true;
 }
 
-void gm__pool_settle_bucket(gm_pool *pool, const gm__bucket *bucket) {
-  for (gm__node *oldest = bucket->rings.first, *next; oldest; oldest = next) {
-    next = oldest->links[GM__BY_RING].next;
-    const gm__node *newest = gm__ring_newest(oldest);
-    bool more = true;
-    for (gm__node *node = oldest, *newer; more; node = newer) {
-      newer = gm__ring_newer(node);
-      more = gm__pool_settle(pool, node) && node != newest;
-    }
+gm__node *gm__pool_settle_ring(gm_pool *pool, gm__node *oldest) {
+  const gm__node *newest = gm__ring_newest(oldest);
+  gm__node *node = oldest;
+  for (gm__node *newer; node; node = newer) {
+    newer = node == newest ? NULL : gm__ring_newer(node);
+    if (!gm__pool_settle(pool, node)) break;
   }
+  return node;
 }
 
 static void pooled_forget_marked(gm_pool *pool, int slot) {
