@@ -1,73 +1,13 @@
 #include "bench/own/own.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bench/measure/ticks.h"
-#include "gm/gm.h"
+#include "bench/own/session.h"
 
 enum { OWN_FIRST = 10000, OWN_BLOCKS = 110000, OWN_LIVE = 1000, OWN_BYTES = 1 << 20 };
-
-typedef struct own_session {
-  atomic_size_t host_bytes; /* that gm holds */
-  gm_context *ctx;
-  gm_device *device;
-  gm_pool *pool;
-  gm_stream *stream;
-  uint32_t tag;
-  gm_error err;
-} own_session;
-
-static void *own_alloc(void *user, size_t bytes, size_t align) {
-  own_session *self = user;
-  void *memory = NULL;
-  if (posix_memalign(&memory, align < sizeof(void *) ? sizeof(void *) : align, bytes) != 0) return NULL;
-  self->host_bytes += bytes;
-  return memory;
-}
-
-static void own_release(void *user, void *memory, size_t bytes) {
-  own_session *self = user;
-  self->host_bytes -= bytes;
-  free(memory);
-}
-
-static int own_begin(own_session *self, bool track) {
-  const gm_services services = {.alloc = own_alloc, .release = own_release, .user = self};
-  const gm_context_params params = {.struct_size = sizeof params,
-                                    .services = &services,
-                                    .backend_options = "null:capacity=1T",
-                                    .ignore_environment = true};
-  const gm_pool_params pool = {.struct_size = sizeof pool, .name = "bench", .track = track};
-  *self = (own_session){.err = {.status = GM_OK}};
-  gm_status status = gm_context_create(&params, &self->ctx, &self->err);
-  if (status == GM_OK) status = gm_config_set(self->ctx, "memory_fraction", "1", &self->err);
-  if (status == GM_OK) status = gm_config_set(self->ctx, "min_free_bytes", "0", &self->err);
-  if (status == GM_OK) status = gm_device_open_index(self->ctx, "null", 0, &self->device, &self->err);
-  if (status == GM_OK) status = gm_pool_create(self->device, &pool, &self->pool, &self->err);
-  if (status == GM_OK) status = gm_stream_create(self->device, &self->stream, &self->err);
-  if (status == GM_OK && track) self->tag = gm_tag(self->ctx, "bench");
-  return status == GM_OK ? 0 : -1;
-}
-
-/* What was not begun is not closed. */
-static int own_end(own_session *self, int result) {
-  gm_error closing = {.status = GM_OK};
-  if (result != 0) fprintf(stderr, "gm_bench: %s\n", self->err.message[0] ? self->err.message : "no memory");
-  if (self->pool) gm_pool_destroy(self->pool, &closing);
-  if (self->stream) gm_stream_close(self->stream, &closing);
-  if (self->device) gm_device_close(self->device, &closing);
-  if (self->ctx) gm_context_destroy(self->ctx, &closing);
-  if (closing.status != GM_OK) fprintf(stderr, "gm_bench: %s\n", closing.message);
-  return closing.status == GM_OK ? result : -1;
-}
-
-static bool own_take(own_session *self, uint64_t bytes, gm_block *out) {
-  const gm_request request = {.bytes = bytes, .stream = self->stream, .tag = self->tag};
-  return gm_alloc(self->pool, &request, out) <= GM_ACQUIRE_FRESH;
-}
 
 /* ---- metadata ---- */
 
@@ -76,7 +16,7 @@ int own_metadata(size_t pairs, unsigned runs, FILE *out) {
   own_session self;
   size_t taken = 0, before = 0;
   gm_block *blocks = calloc(OWN_BLOCKS, sizeof *blocks);
-  int result = own_begin(&self, false);
+  int result = own_begin(&self, (own_wish){0});
   while (result == 0 && blocks && taken < OWN_BLOCKS) {
     if (taken == OWN_FIRST) before = self.host_bytes;
     if (!own_take(&self, 4096 + taken % 97 * 4096, &blocks[taken])) break;
@@ -123,7 +63,7 @@ int own_tracking(size_t pairs, unsigned runs, FILE *out) {
   int result = 0;
   for (int tracked = 0; tracked < 2 && result == 0; tracked++) {
     own_session self;
-    result = own_begin(&self, tracked);
+    result = own_begin(&self, (own_wish){.track = tracked});
     if (result == 0) result = own_time(&self, pairs, runs, tracked ? "tracked_ns" : "plain_ns", out);
     result = own_end(&self, result);
   }
@@ -150,7 +90,7 @@ int own_recording(size_t pairs, unsigned runs, FILE *out) {
   snprintf(path, sizeof path, "%s/gm_bench.%ld.gmtrace", folder && folder[0] ? folder : "/tmp", (long)getpid());
   for (int recorded = 0; recorded < 2 && result == 0; recorded++) {
     own_session self;
-    result = own_begin(&self, false);
+    result = own_begin(&self, (own_wish){0});
     if (result == 0) {
       result = recorded ? own_record(&self, path, pairs, runs, out) : own_time(&self, pairs, runs, "plain_ns", out);
     }
@@ -163,5 +103,6 @@ int own_recording(size_t pairs, unsigned runs, FILE *out) {
 own_case *own_find(const char *name) {
   if (strcmp(name, "metadata") == 0) return own_metadata;
   if (strcmp(name, "tracking") == 0) return own_tracking;
-  return strcmp(name, "recording") == 0 ? own_recording : NULL;
+  if (strcmp(name, "recording") == 0) return own_recording;
+  return strcmp(name, "scale") == 0 ? own_scale : NULL;
 }

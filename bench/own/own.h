@@ -16,7 +16,12 @@ own_case own_tracking; /* "plain_ns", "tracked_ns": an allocation or free, with 
  * the end of the recording takes for each event. */
 own_case own_recording;
 
-/* "metadata", "tracking", "recording"; NULL: none. */
+/* What calls cost beside `pairs` live blocks of some KiB, on mapped pages and without ("no_vmm_..."): the mean, or the
+ * worst ("..._most"), in ns. "alloc", "free" (in no order), "again": after a trim; "large": blocks of 1 to 64 MiB that
+ * come and go; "trim"; "close": of the stream that all were freed on. */
+own_case own_scale;
+
+/* "metadata", "tracking", "recording", "scale"; NULL: none. */
 own_case *own_find(const char *name);
 
 #endif

@@ -1,0 +1,33 @@
+/* A pool on the null device for what only gm can be asked, over host memory that is counted. */
+#ifndef GM_BENCH_SESSION_H
+#define GM_BENCH_SESSION_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "gm/gm.h"
+
+typedef struct own_session {
+  atomic_size_t host_bytes; /* that gm holds */
+  gm_context *ctx;
+  gm_device *device;
+  gm_pool *pool;
+  gm_stream *stream;
+  uint32_t tag;
+  gm_error err;
+} own_session;
+
+typedef struct own_wish {
+  bool track, no_vmm;
+} own_wish;
+
+/* 0, or -1: own_end says why. */
+int own_begin(own_session *self, own_wish wish);
+
+/* What was not begun is not closed. -1 where that or `result` is one. */
+int own_end(own_session *self, int result);
+
+/* On the session's stream. */
+bool own_take(own_session *self, uint64_t bytes, gm_block *out);
+
+#endif
