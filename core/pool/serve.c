@@ -158,12 +158,14 @@ void gm__serve_hand_out(const gm__taken *taken, const gm__want *want, bool fresh
 
 /* ---- the pool ---- */
 
-/* From any arena whose memory serves. */
-static bool serve_anywhere(gm_pool *pool, const gm__want *want, gm__taken *taken, gm_acquire *answer, gm_block *block) {
-  const gm__memory_kind kind = gm__kind_of(&pool->rules, want);
+/* From any arena whose memory serves, its own included, in which only some is aligned as asked. */
+static bool serve_anywhere(const gm__arena *own, const gm__want *want, gm__taken *taken, gm_acquire *answer,
+                           gm_block *block) {
+  const gm__memory_kind kind = gm__kind_of(&own->pool->rules, want);
   gm__arena *arena;
-  for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
-    if (gm__kind_serves(&arena->kind, &kind) && serve_pooled(arena, want, true, taken, answer, block)) return true;
+  for (uint32_t i = 0; (arena = gm__arena_at(own->pool, i)); i++) {
+    const bool serves = arena == own || gm__kind_serves(&arena->kind, &kind);
+    if (serves && serve_pooled(arena, want, true, taken, answer, block)) return true;
   }
   return false;
 }
@@ -202,7 +204,7 @@ static gm_status serve_grow(gm__arena *arena, const gm__want *want, gm__taken *t
   gm_status status = serve_fresh(arena, want, taken, answer, err);
   if (!gm__supply_is_shortage(status) || gm__kind_serves(&kind, &arena->kind)) return status;
   gm__arena *beside = gm__arena_beside(pool, &kind);
-  return beside ? serve_fresh(beside, want, taken, answer, err) : status;
+  return beside && beside != arena ? serve_fresh(beside, want, taken, answer, err) : status;
 }
 
 gm_status gm__serve(gm_pool *pool, const gm__want *want, gm__taken *taken, gm_acquire *out_answer, gm_block *block,
@@ -217,14 +219,14 @@ gm_status gm__serve(gm_pool *pool, const gm__want *want, gm__taken *taken, gm_ac
   if (!arena) return gm__arena_missing(pool, err);
   if (serve_pooled(arena, want, false, taken, out_answer, block)) return GM_OK;
   if (want->flags & GM_POOLED_ONLY) {
-    return serve_anywhere(pool, want, taken, out_answer, block) ? GM_OK : GM_ERR_OUT_OF_DEVICE_MEMORY;
+    return serve_anywhere(arena, want, taken, out_answer, block) ? GM_OK : GM_ERR_OUT_OF_DEVICE_MEMORY;
   }
   if (gm__acquire_is_captured(want, err)) return GM_ERR_BUSY;
   gm_status status = gm__room_check(pool, want, err);
   if (status) return status;
   if (gm__growth_move(arena, want) && serve_pooled(arena, want, false, taken, out_answer, block)) return GM_OK;
   status = serve_grow(arena, want, taken, out_answer, err);
-  if (status == GM_OK || serve_anywhere(pool, want, taken, out_answer, block)) return GM_OK;
+  if (status == GM_OK || serve_anywhere(arena, want, taken, out_answer, block)) return GM_OK;
   if (!gm__supply_is_shortage(status)) return status;
   return gm__room_make(pool, want, status) ? serve_grow(arena, want, taken, out_answer, err) : status;
 }

@@ -45,8 +45,8 @@ static uint32_t *spare_best(gm__spare *spare, gm__handle *handles, uint32_t bin,
   uint32_t *best = NULL;
   if (bin == GM__SPARE_BINS) return NULL;
   for (uint32_t *at = &spare->heads[bin]; *at; at = &handles[*at].next) {
-    if (handles[*at].pages > reach) continue;
-    if (!best || spare_is_better(&handles[*at], &handles[*best], most)) best = at;
+    const bool reached = handles[*at].pages <= reach;
+    if (reached && (!best || spare_is_better(&handles[*at], &handles[*best], most))) best = at;
     if (bin < 2 * GM__HEAP_SUB_BINS) break;
   }
   return best;

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "backends/null/null_backend.h"
 #include "core/pool/arena.h"
 #include "support/pool_blocks.h"
 
@@ -113,8 +114,51 @@ static void test_a_full_table_of_arenas(void **state) {
   pool_bench_close(&bench);
 }
 
+/* A second of virtual work on the stream. */
+static void work(const pool_bench *bench, const gm_stream *stream) {
+  const gm_memory nowhere = {.handle = 1, .bytes = 64};
+  gm_backend_point point;
+  const gm_status status =
+      gm__null_backend.fill(bench->device->handle, stream->handle, &nowhere, 0, 64, "", 1, &point, NULL);
+  assert_int_equal(status, GM_OK);
+}
+
+/* The arena that they share is of a smaller alignment; a block in it that needs a wait serves all the same. */
+static void test_a_wait_is_had_where_kinds_share_an_arena(void **state) {
+  (void)state;
+  const gm_pool_params params = {.struct_size = sizeof params, .strategy = GM_STRATEGY_BEST_FIT, .no_vmm = true};
+  pool_bench bench;
+  gm_stream *a, *b;
+  gm_block kinds[9];
+  pool_bench_open(&bench, "null", "null:capacity=8G,latency=1000000000", &params);
+  pool_bench_ok(gm_stream_create(bench.device, &a, err));
+  pool_bench_ok(gm_stream_create(bench.device, &b, err));
+  for (uint32_t i = 0; i < 9; i++) {
+    const uint32_t flags = i < 5 ? 0 : GM_COMMIT;
+    kinds[i] = take_as(&bench, &(gm_request){.bytes = 256, .usage = 1u << i % 5, .align = 8192, .flags = flags});
+  }
+  gm_request request = {.bytes = MIB, .usage = GM_USAGE_UNIFORM | GM_USAGE_INDIRECT, .align = 65536, .stream = a};
+  gm_block block = take_as(&bench, &request);
+  assert_true(gm__arena_of_block(bench.pool, &block)->kind.align < request.align);
+  work(&bench, a);
+  give(&bench, &block, a);
+  request.stream = b;
+  request.flags = GM_POOLED_ONLY | GM_INSERT_WAIT;
+  gm_explanation why = {.struct_size = sizeof why};
+  pool_bench_ok(gm_explain(bench.pool, &request, &why, err));
+  assert_int_equal(why.acquire, GM_ACQUIRE_OK);
+  block = take_as(&bench, &request);
+  give(&bench, &block, b);
+  for (int i = 0; i < 9; i++) give(&bench, &kinds[i], NULL);
+  gm__null_advance(bench.device->handle, UINT64_C(10000000000));
+  pool_bench_ok(gm_stream_close(a, err));
+  pool_bench_ok(gm_stream_close(b, err));
+  pool_bench_close(&bench);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_wait_is_had_where_kinds_share_an_arena),
       cmocka_unit_test(test_any_number_of_kinds),
       cmocka_unit_test(test_a_kind_that_can_more_serves),
       cmocka_unit_test(test_a_segment_is_of_the_whole_kind),

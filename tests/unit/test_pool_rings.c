@@ -104,7 +104,7 @@ static void test_a_request_asks_about_streams_not_about_blocks(void **state) {
   (void)state;
   ring_bench bench;
   gm_block blocks[MANY];
-  ring_open(&bench, GM_STREAM_UNORDERED); /* each free has a point of its own there */
+  ring_open(&bench, GM_STREAM_UNORDERED); /* where even the own stream must be asked */
   take_all(&bench, bench.a, blocks, MANY);
   work(&bench, bench.a);
   give_all(&bench, blocks, MANY, bench.a);
