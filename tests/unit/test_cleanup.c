@@ -4,12 +4,11 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "gm/native_cpu.h"
+#include "support/host_upstream.h"
 #include "support/pool_bench.h"
 
 #define MIB (UINT64_C(1024) * 1024)
@@ -59,26 +58,10 @@ static void test_cleanup_by_threshold(void **state) {
   }
 }
 
-static gm_status upstream_allocate(void *user, uint64_t bytes, uint32_t align, gm_native_memory *out,
-                                   void **out_token) {
-  gm_cpu_memory *memory = (gm_cpu_memory *)out;
-  (void)user;
-  memory->pointer = aligned_alloc(align, (bytes + align - 1) / align * align);
-  memory->bytes = bytes;
-  *out_token = memory->pointer;
-  return memory->pointer ? GM_OK : GM_ERR_OUT_OF_DEVICE_MEMORY;
-}
-
-static void upstream_release(void *user, void *token) {
-  (void)user;
-  free(token);
-}
-
 /* All of nearly 2^64 bytes is no small number. */
 static void test_all_of_the_largest_cap_gives_nothing_back(void **state) {
   (void)state;
-  const gm_upstream upstream = {upstream_allocate, upstream_release, NULL};
-  const gm_pool_params params = {.struct_size = sizeof params, .upstream = &upstream};
+  const gm_pool_params params = {.struct_size = sizeof params, .upstream = &host_upstream};
   const gm_request request = {.bytes = MIB};
   pool_bench bench;
   gm_block block;

@@ -3,14 +3,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "core/device/device.h"
 #include "gm/copy.h"
-#include "gm/native_cpu.h"
+#include "support/host_upstream.h"
 #include "support/pool_blocks.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -152,28 +151,10 @@ static void test_busy_memory_stays(void **state) {
   }
 }
 
-/* ---- pools over an upstream ---- */
-
-static gm_status upstream_allocate(void *user, uint64_t bytes, uint32_t align, gm_native_memory *out,
-                                   void **out_token) {
-  gm_cpu_memory *memory = (gm_cpu_memory *)out;
-  (void)user;
-  memory->pointer = aligned_alloc(align, (bytes + align - 1) / align * align);
-  memory->bytes = bytes;
-  *out_token = memory->pointer;
-  return memory->pointer ? GM_OK : GM_ERR_OUT_OF_DEVICE_MEMORY;
-}
-
-static void upstream_release(void *user, void *token) {
-  (void)user;
-  free(token);
-}
-
 /* The memory of somebody else is left alone. */
 static void test_an_upstream_is_left_alone(void **state) {
   (void)state;
-  const gm_upstream upstream = {upstream_allocate, upstream_release, NULL};
-  const gm_pool_params over = {.struct_size = sizeof over, .upstream = &upstream};
+  const gm_pool_params over = {.struct_size = sizeof over, .upstream = &host_upstream};
   const gm_request request = {.bytes = MIB};
   bench self;
   gm_block blocks[2], block;
