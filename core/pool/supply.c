@@ -12,7 +12,6 @@
 #include "core/pool/share.h"
 #include "core/pool/upstream.h"
 #include "core/pool/vmm.h"
-#include "core/pool/wrap.h"
 
 /* Invariants: bytes are claimed before anybody is asked for them and unclaimed after they are back, so `claimed` is
  * never below what is really held; whoever asks the backend under a share of the device does so under the device's grow
@@ -121,15 +120,14 @@ static gm_status supply_enter(gm_pool *pool, const gm__want *want, uint64_t byte
   if (!node->address) status = supply_address(pool->device, bytes, want->align, &node->address, err);
   if (status) return status;
   gm__mutex_lock(&pool->lock);
-  const bool wrapped = node->foreign && !want->managed && !node->opened;
-  status = wrapped && gm__wrap_overlaps(pool, node) ? GM_ERR_DRIVER : gm__pointers_insert(&pool->pointers, node);
+  status = gm__pointers_insert(&pool->pointers, node);
   gm__mutex_unlock(&pool->lock);
   if (status == GM_ERR_DRIVER && node->opened) status = GM_OK; /* imported twice: look-ups find the first */
   if (!status && pool->marks && !node->foreign) {
     node->heap = gm__marks_heap(pool->marks, pool->name, node->memory.address, bytes);
   }
   if (!status) return GM_OK;
-  if (status == GM_ERR_DRIVER && wrapped) {
+  if (status == GM_ERR_DRIVER && node->foreign && !want->managed) {
     return gm__bad_argument(err, "gm_block_wrap", "`native` overlaps memory that pool \"%s\" has", pool->name);
   }
   return gm__fail(err, status, 0, "gm_alloc", "%s",

@@ -134,9 +134,9 @@ GM_API gm_status gm_pointer_find(gm_device *device, const void *pointer, gm_poin
 
 /* A block of the engine's own memory, `native` of the device's API: usable in every call that takes a block, until
  * gm_free lets go of it (at once, whatever the stream; nothing is destroyed). Counts as requested, in use and reserved,
- * and against the pool's cap. INVALID_ARGUMENT, also where it overlaps memory that the pool has (by address; on OpenCL
- * and Vulkan by the API's object, too, in the time to look at every driver allocation of the pool); NOT_SUPPORTED (the
- * backend cannot), OVER_LIMIT, OUT_OF_HOST_MEMORY, FORKED. */
+ * and against the pool's cap. INVALID_ARGUMENT, also where it overlaps memory that the pool has, as far as addresses
+ * tell: an OpenCL or Vulkan object without one can be wrapped twice, and counts twice; NOT_SUPPORTED (the backend
+ * cannot), OVER_LIMIT, OUT_OF_HOST_MEMORY, FORKED. */
 GM_API gm_status gm_block_wrap(gm_pool *pool, const gm_native_memory *native, gm_block *out, gm_error *err);
 
 /* Native objects of a block: `out` is the API's struct with its head filled. Borrowed until the block is freed. */
