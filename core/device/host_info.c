@@ -60,17 +60,17 @@ static void host_bound_by_meminfo(const char *root, gm_host_info *info, gm__host
   gm__host_bound_by(&bounds->room, info->mem_available_bytes, "meminfo", NULL);
 }
 
-/* Nodes matter only where they sum to less than the machine claims: memory that the hypervisor added without putting
- * it into a node, or a cpuset. Then free memory by node is an upper bound, hence an estimate. */
+/* Rule H5: nodes matter only where this process may not use all of them. Otherwise their sum says nothing, also where
+ * it is below the machine's total: a hypervisor may add memory to a node as it is touched. */
 static void host_bound_by_nodes(const char *root, const host_allowed *allowed, gm_host_info *info,
                                 gm__host_bounds *bounds) {
   gm__numa numa;
   gm__numa_read(root, allowed->has_nodes ? &allowed->nodes : NULL, &numa);
   info->node_count = numa.count;
   memcpy(info->nodes, numa.nodes, sizeof info->nodes);
-  if (numa.total_bytes == 0 || numa.total_bytes >= info->mem_total_bytes) return;
+  if (!numa.left_out) return;
   bounds->estimated = true;
-  if (!numa.complete) return;
+  if (!numa.complete || numa.total_bytes == 0) return;
   gm__host_bound_by(&bounds->total, numa.total_bytes, "numa", NULL);
   gm__host_bound_by(&bounds->room, numa.room_bytes, "numa", NULL);
 }

@@ -1,4 +1,5 @@
-/* Sums are over all allowed nodes, also those that the list has no room for. */
+/* Sums are over all allowed nodes, also those that the list has no room for. The kernel says in `has_memory` which
+ * nodes have memory; without that file a node has some unless its own file says 0. */
 #include "core/device/numa.h"
 
 #include <stdio.h>
@@ -11,6 +12,7 @@
 typedef struct numa_walk {
   const char *root;
   const gm__id_set *allowed;
+  bool told; /* `has_memory` said which nodes have memory */
   gm__numa *numa;
 } numa_walk;
 
@@ -48,12 +50,24 @@ static bool numa_name(void *user, const char *name) {
   walk->numa->count++;
   numa_list(walk->numa, &node);
   if (node.allowed) numa_sum(walk->numa, &info);
+  if (!node.allowed && !walk->told && info.total != 0) walk->numa->left_out = true;
   return true;
+}
+
+/* False: the kernel does not say which nodes have memory. */
+static bool numa_with_memory(const char *root, gm__id_set *out) {
+  char text[GM__FILE_LINE_SIZE];
+  if (gm__file_text(root, "/sys/devices/system/node/has_memory", text, sizeof text) != GM__FILE_OK) return false;
+  return gm__id_set_parse(text, out);
 }
 
 void gm__numa_read(const char *root, const gm__id_set *allowed, gm__numa *out) {
   memset(out, 0, sizeof *out);
   out->complete = true;
-  numa_walk walk = {root, allowed, out};
+  gm__id_set with_memory;
+  numa_walk walk = {root, allowed, numa_with_memory(root, &with_memory), out};
+  if (walk.told && allowed) {
+    out->left_out = gm__id_set_count(&with_memory, allowed) < gm__id_set_count(&with_memory, NULL);
+  }
   gm__file_names(root, "/sys/devices/system/node", numa_name, &walk);
 }

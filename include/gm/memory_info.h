@@ -85,7 +85,7 @@ typedef struct gm_host_info {
   uint32_t struct_size;
   uint32_t cores; /* that this process may run on */
   char cpu_name[GM_HOST_CPU_NAME_SIZE];
-  uint64_t total_bytes; /* the smallest of memory, allowed nodes and hard group limits */
+  uint64_t total_bytes; /* the smallest of memory, allowed nodes (if not all are) and hard limits */
   uint64_t free_bytes;
   gm_figure_state free_state;
   bool cgroup_limited;                    /* a group limit bounds total_bytes or free_bytes */

@@ -98,19 +98,50 @@ static void test_only_allowed_nodes_count(void **state) {
   assert_true(info.nodes[0].allowed && !info.nodes[1].allowed && info.nodes[1].free_bytes == KIB(70));
 }
 
+/* A hypervisor that hands memory out as it is touched: the nodes hold less than the machine will have. */
+static void test_nodes_that_are_all_allowed_bound_nothing(void **state) {
+  tree_put(*state, "/proc/meminfo", "MemTotal: 200 kB\nMemAvailable: 150 kB\n");
+  put_node(*state, 0, "Node 0 MemTotal: 50 kB\nNode 0 MemFree: 30 kB\n");
+  static const char *const lists[] = {"", "Mems_allowed_list:\t0\n", "Mems_allowed_list:\t0-7\n"};
+  for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+    tree_put(*state, "/proc/self/status", lists[i]);
+    gm_host_info info = read_host(*state);
+    assert_true(info.total_bytes == KIB(200) && info.free_bytes == KIB(150) && info.free_state == GM_FIGURE_KNOWN);
+    assert_string_equal(info.total_source, "meminfo");
+  }
+}
+
+/* `has_memory` decides which node counts as left out; without it the nodes' own files do. */
+static void test_a_node_without_memory_is_not_missed(void **state) {
+  tree_put(*state, "/proc/meminfo", "MemTotal: 200 kB\nMemAvailable: 150 kB\n");
+  tree_put(*state, "/proc/self/status", "Mems_allowed_list:\t0\n");
+  put_node(*state, 0, "Node 0 MemTotal: 100 kB\nNode 0 MemFree: 60 kB\n");
+  put_node(*state, 1, "Node 1 MemTotal: 0 kB\nNode 1 MemFree: 0 kB\n");
+  assert_true(read_host(*state).total_bytes == KIB(200));
+  tree_put(*state, "/sys/devices/system/node/has_memory", "0\n");
+  assert_true(read_host(*state).total_bytes == KIB(200));
+  tree_put(*state, "/sys/devices/system/node/has_memory", "0-1\n");
+  assert_true(read_host(*state).total_bytes == KIB(100));
+  tree_put(*state, "/sys/devices/system/node/has_memory", "0,9\n");
+  assert_true(read_host(*state).total_bytes == KIB(100));
+}
+
 static void test_a_node_without_figures_does_not_shrink_the_machine(void **state) {
   tree_put(*state, "/proc/meminfo", "MemTotal: 200 kB\nMemAvailable: 150 kB\n");
+  tree_put(*state, "/proc/self/status", "Mems_allowed_list:\t0-1\n");
   put_node(*state, 0, "Node 0 MemTotal: 100 kB\nNode 0 MemFree: 60 kB\n");
   put_node(*state, 1, "garbage\n");
+  put_node(*state, 2, "Node 2 MemTotal: 100 kB\nNode 2 MemFree: 60 kB\n");
   gm_host_info info = read_host(*state);
   assert_true(info.total_bytes == KIB(200) && info.free_bytes == KIB(150) && info.free_state == GM_FIGURE_ESTIMATED);
 }
 
 static void test_more_nodes_than_the_list_holds(void **state) {
-  for (unsigned node = 80; node-- > 0;) put_node(*state, node, "MemTotal: 1 kB\nMemFree: 1 kB\n");
+  for (unsigned node = 81; node-- > 0;) put_node(*state, node, "MemTotal: 1 kB\nMemFree: 1 kB\n");
+  tree_put(*state, "/proc/self/status", "Mems_allowed_list:\t0-79\n");
   tree_put(*state, "/proc/meminfo", "MemTotal: 100 kB\nMemAvailable: 90 kB\n");
   gm_host_info info = read_host(*state);
-  assert_true(info.node_count == 80 && info.total_bytes == KIB(80));
+  assert_true(info.node_count == 81 && info.total_bytes == KIB(80));
   for (uint32_t i = 0; i < GM_HOST_NODES_MAX; i++) assert_int_equal(info.nodes[i].id, i);
 }
 
@@ -250,6 +281,8 @@ int main(void) {
       TEST(test_available_above_total_is_cut_and_estimated),
       TEST(test_huge_pages_that_overflow_stop_at_the_top),
       TEST(test_only_allowed_nodes_count),
+      TEST(test_nodes_that_are_all_allowed_bound_nothing),
+      TEST(test_a_node_without_memory_is_not_missed),
       TEST(test_a_node_without_figures_does_not_shrink_the_machine),
       TEST(test_more_nodes_than_the_list_holds),
       TEST(test_names_of_processors),
