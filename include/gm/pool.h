@@ -51,17 +51,34 @@ typedef struct gm_pool_params {
   gm_share_kind share;         /* its memory is made so that blocks can be exported in this way (gm/share.h) */
 } gm_pool_params;
 
+/* What gm_alloc answers. One list feeds the enum and the names. Numbers are pinned for ever; new ones go last.
+ *   OK             usable at once on the request's stream (host order: by the host and any stream)
+ *   FRESH          the same, and never used before
+ *   NEEDS_WAIT     after the block's point (gm_block_point) on the request's stream: on an unordered stream, and on any
+ *                  other only where there was no other memory
+ *   NEEDS_BARRIER  after a barrier in the request's stream
+ *   EXHAUSTED      no memory now
+ *   OVER_LIMIT     a limit of gm refused
+ *   INVALID        the request is wrong, or asks for what this version does not have
+ *   FAILED         forked, device lost, driver failure */
+#define GM_ACQUIRE_MAP(X)        \
+  X(GM_ACQUIRE_OK, 0)            \
+  X(GM_ACQUIRE_FRESH, 1)         \
+  X(GM_ACQUIRE_NEEDS_WAIT, 2)    \
+  X(GM_ACQUIRE_NEEDS_BARRIER, 3) \
+  X(GM_ACQUIRE_EXHAUSTED, 4)     \
+  X(GM_ACQUIRE_OVER_LIMIT, 5)    \
+  X(GM_ACQUIRE_INVALID, 6)       \
+  X(GM_ACQUIRE_FAILED, 7)
+
 typedef enum gm_acquire {
-  GM_ACQUIRE_OK = 0,            /* usable at once on the request's stream (host order: by the host and any stream) */
-  GM_ACQUIRE_FRESH = 1,         /* the same, and never used before */
-  GM_ACQUIRE_NEEDS_WAIT = 2,    /* after the block's point (gm_block_point) on the request's stream: on an unordered
-                                   stream, and on any other only where there was no other memory */
-  GM_ACQUIRE_NEEDS_BARRIER = 3, /* after a barrier in the request's stream */
-  GM_ACQUIRE_EXHAUSTED = 4,     /* no memory now */
-  GM_ACQUIRE_OVER_LIMIT = 5,    /* a limit of gm refused */
-  GM_ACQUIRE_INVALID = 6,       /* the request is wrong, or asks for what this version does not have */
-  GM_ACQUIRE_FAILED = 7         /* forked, device lost, driver failure */
+#define X(name, value) name = value,
+  GM_ACQUIRE_MAP(X)
+#undef X
 } gm_acquire;
+
+/* "GM_ACQUIRE_NEEDS_WAIT"; "GM_ACQUIRE_?" for a number that is none. Static storage, never NULL; thread-safe. */
+GM_API const char *gm_acquire_name(gm_acquire acquire);
 
 /* A piece of memory, by value. */
 typedef struct gm_block {
