@@ -25,6 +25,7 @@ typedef struct select_rules {
 
 typedef struct select_work {
   gm_context *ctx;
+  gm__registry *registry;
   uint64_t bytes;
   select_rules rules;
   gm_device_entry *entries;
@@ -141,14 +142,25 @@ static void select_bar(const select_work *work, const gm_device_entry *entry, ch
   }
 }
 
-static void select_reject(gm_selection *out, const gm_device_entry *entry, const char *why) {
+static void select_reject(gm_selection *out, const gm_device_id *id, uint32_t device, const char *why) {
   if (out->rejected_count < sizeof out->rejected / sizeof *out->rejected) {
     gm_rejection *rejection = &out->rejected[out->rejected_count];
-    rejection->id = entry->id;
-    rejection->device = entry->info.index;
-    snprintf(rejection->why, sizeof rejection->why, "%s", why);
+    rejection->id = *id;
+    rejection->device = device;
+    snprintf(rejection->why, sizeof rejection->why, "%.*s", (int)sizeof rejection->why - 1, why);
   }
   out->rejected_count++;
+}
+
+/* A preferred backend that is not available has no device to judge: its own reason is told. */
+static void select_reject_backend(gm__driver *driver, gm_selection *out) {
+  gm_device_id id = {.backend = ""};
+  gm__mutex_lock(&driver->lock);
+  const gm_backend_info info = driver->info;
+  gm__mutex_unlock(&driver->lock);
+  if (info.status == GM_OK) return;
+  memcpy(id.backend, info.name, sizeof id.backend);
+  select_reject(out, &id, GM_NO_DEVICE, info.reason.message[0] ? info.reason.message : gm_status_text(info.status));
 }
 
 static void select_take(gm_selection *out, const gm_device_entry *entry, uint64_t headroom, uint64_t bytes) {
@@ -186,7 +198,7 @@ static bool select_judge(const select_work *work, gm_selection *out) {
       select_take(out, entry, headroom, work->bytes);
       continue;
     }
-    select_reject(out, entry, why);
+    select_reject(out, &entry->id, entry->info.index, why);
   }
   return taken != NULL;
 }
@@ -198,8 +210,11 @@ static gm_status select_fail(const select_work *work, const gm_selection *out, g
   tried[0] = '\0';
   uint32_t listed = out->rejected_count < 32 ? out->rejected_count : 32;
   for (uint32_t i = 0; i < listed && used < sizeof tried; i++) {
-    int wrote = snprintf(tried + used, sizeof tried - used, "%s%s %u: %s", i ? "; " : "", out->rejected[i].id.backend,
-                         out->rejected[i].device, out->rejected[i].why);
+    const gm_rejection *rejection = &out->rejected[i];
+    char device[16] = "";
+    if (rejection->device != GM_NO_DEVICE) snprintf(device, sizeof device, " %u", rejection->device);
+    int wrote = snprintf(tried + used, sizeof tried - used, "%s%s%s: %s", i ? "; " : "", rejection->id.backend, device,
+                         rejection->why);
     used += wrote > 0 ? (size_t)wrote : 0;
   }
   char asked[32];
@@ -208,17 +223,34 @@ static gm_status select_fail(const select_work *work, const gm_selection *out, g
                   out->rejected_count ? tried : "there is no device at all");
 }
 
+/* The next backend of "a,b,c"; NULL: the name is none, and *list stays at it. */
+static gm__driver *select_next_preferred(gm__registry *registry, const char **list) {
+  char name[16] = "";
+  const size_t bytes = strcspn(*list, ",");
+  if (bytes < sizeof name) memcpy(name, *list, bytes);
+  gm__driver *driver = name[0] ? gm__registry_find(registry, name) : NULL;
+  if (driver) *list += bytes + ((*list)[bytes] == ',');
+  return driver;
+}
+
 /* A preference must consist of known names: a misspelt one would silently mean "none". */
 static gm_status select_check_prefer(gm__registry *registry, const char *prefer, gm_error *err) {
-  for (const char *item = prefer; item && *item; item = strchr(item, ','), item = item ? item + 1 : NULL) {
-    char name[16] = "";
-    size_t bytes = strcspn(item, ",");
-    if (bytes < sizeof name) memcpy(name, item, bytes);
-    if (name[0] && gm__registry_find(registry, name)) continue;
+  while (*prefer) {
+    if (select_next_preferred(registry, &prefer)) continue;
+    const size_t bytes = strcspn(prefer, ",");
     return gm__bad_argument(err, "gm_select_backend_for_bytes", "`prefer` has \"%.*s\", which is no backend",
-                            (int)(bytes < SELECT_TEXT ? bytes : SELECT_TEXT), item);
+                            (int)(bytes < SELECT_TEXT ? bytes : SELECT_TEXT), prefer);
   }
   return GM_OK;
+}
+
+static void select_reject_missing(const select_work *work, gm_selection *out) {
+  const char *rest = work->rules.prefer;
+  while (*rest) {
+    gm__driver *driver = select_next_preferred(work->registry, &rest);
+    if (!driver) return;
+    select_reject_backend(driver, out);
+  }
 }
 
 /* The device that the configuration names: "auto", "backend", or "backend:uuid" with or without dashes. */
@@ -271,13 +303,13 @@ gm_status gm_select_backend_for_bytes(gm_context *ctx, uint64_t bytes, const gm_
     return gm__bad_argument(err, op, "`out` is NULL, or its struct_size is not %zu", sizeof *out);
   }
   select_work work = {.ctx = ctx, .bytes = bytes};
-  gm__registry *registry = NULL;
   status = select_make_rules(ctx, params, &work.rules, err);
-  if (status == GM_OK) status = gm__registry_get(ctx, &registry, err);
-  if (status == GM_OK) status = select_check_prefer(registry, work.rules.prefer, err);
-  if (status == GM_OK) status = gm__discover_entries(registry, &work.entries, &work.count, err);
+  if (status == GM_OK) status = gm__registry_get(ctx, &work.registry, err);
+  if (status == GM_OK) status = select_check_prefer(work.registry, work.rules.prefer, err);
+  if (status == GM_OK) status = gm__discover_entries(work.registry, &work.entries, &work.count, err);
   if (status != GM_OK) return status;
   *out = (gm_selection){.struct_size = sizeof *out};
+  select_reject_missing(&work, out);
   select_sort(&work);
   if (!select_judge(&work, out)) status = select_fail(&work, out, err);
   gm__release(gm__context_services(ctx), work.entries, work.count * sizeof *work.entries);

@@ -64,9 +64,12 @@ typedef struct gm_select_params {
   bool refuse_cpu;          /* neither the host nor software devices */
 } gm_select_params;
 
+/* In gm_rejection.device: the backend itself, which was preferred and is not available. */
+#define GM_NO_DEVICE UINT32_MAX
+
 typedef struct gm_rejection {
   gm_device_id id;
-  uint32_t device;
+  uint32_t device; /* index in its backend's list, or GM_NO_DEVICE */
   char why[192];
 } gm_rejection;
 
@@ -82,7 +85,8 @@ typedef struct gm_selection {
 
 /* The device on which `bytes` fit: headroom = min(memory_fraction × total − used by us, effective free − keep_free) −
  * bytes ≥ 0 (ARCHITECTURE "Memory info"). Fills `out` in both cases: NOT_FOUND when nothing fits, with one message that
- * lists what was tried and why each failed. `params` may be NULL. The null backend is never chosen. */
+ * lists what was tried and why each failed. A preferred backend that is not available is listed first, with its reason.
+ * `params` may be NULL. The null backend is never chosen. */
 GM_API gm_status gm_select_backend_for_bytes(gm_context *ctx, uint64_t bytes, const gm_select_params *params,
                                              gm_selection *out, gm_error *err);
 

@@ -145,6 +145,39 @@ static void test_arguments_are_named(void **state) {
   gm_context_destroy(ctx, NULL);
 }
 
+/* Who asked for a backend by name wants to know why it is not there, whatever else serves. */
+static void test_a_preferred_backend_that_is_missing_tells_why(void **state) {
+  (void)state;
+  fake_backend_reset();
+  fake.init_status = GM_ERR_DRIVER;
+  gm_context *ctx = context_with_fake("cpu,null,fake");
+  gm_error err = {.status = GM_OK};
+  gm_device *device = NULL;
+  const gm_backend_info missing = find_backend(ctx, GM_PROBE_ACTIVE, "fake");
+  char wanted[600];
+  snprintf(wanted, sizeof wanted, "no device can take 1 B: fake: %s; cpu 0: ", missing.reason.message);
+  gm_select_params params = {.struct_size = sizeof params, .prefer = "fake"};
+  gm_selection out = {.struct_size = sizeof out};
+  assert_int_equal(gm_select_backend_for_bytes(ctx, 1, &params, &out, &err), GM_ERR_NOT_FOUND);
+  assert_string_equal(out.rejected[0].id.backend, "fake");
+  assert_int_equal(out.rejected[0].device, GM_NO_DEVICE);
+  assert_string_equal(out.rejected[0].why, missing.reason.message);
+  assert_int_equal(out.rejected_count, 3); /* it, cpu, null */
+  assert_memory_equal(err.message, wanted, strlen(wanted));
+  assert_int_equal(gm_open_for_bytes(ctx, "fake", 1, &device, &err), GM_ERR_NOT_FOUND);
+  assert_memory_equal(err.message, wanted, strlen(wanted));
+
+  params.prefer = "fake,cpu"; /* another one serves */
+  assert_int_equal(gm_select_backend_for_bytes(ctx, 1, &params, &out, &err), GM_OK);
+  assert_string_equal(out.id.backend, "cpu");
+  assert_string_equal(out.rejected[0].id.backend, "fake");
+  params.prefer = NULL; /* not asked for by name */
+  assert_int_equal(gm_select_backend_for_bytes(ctx, 1, &params, &out, &err), GM_OK);
+  assert_int_equal(out.rejected_count, 1);
+  assert_string_equal(out.rejected[0].id.backend, "null");
+  gm_context_destroy(ctx, NULL);
+}
+
 static gm_selection select_ok(gm_context *ctx, uint64_t bytes, const gm_select_params *params) {
   gm_selection out = {.struct_size = sizeof out};
   gm_error err = {.status = GM_OK};
@@ -320,6 +353,7 @@ int main(void) {
       cmocka_unit_test(test_passive_runs_no_driver),
       cmocka_unit_test(test_what_a_backend_answers_is_its_own_affair),
       cmocka_unit_test(test_arguments_are_named),
+      cmocka_unit_test(test_a_preferred_backend_that_is_missing_tells_why),
       cmocka_unit_test(test_the_most_free_device_that_fits_is_taken),
       cmocka_unit_test(test_preference_and_refusal),
       cmocka_unit_test(test_a_full_device_is_not_recommended),

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "gm/device.h"
+#include "gm/size.h"
 #include "tools/gmem/args.h"
 #include "tools/gmem/command.h"
 #include "tools/gmem/output.h"
@@ -58,7 +59,11 @@ static void select_json_rejected(json_writer *out, const gm_selection *found) {
   for (uint32_t i = 0; i < found->rejected_count && i < most; i++) {
     writer_open(out, NULL, '{');
     writer_text(out, "backend", found->rejected[i].id.backend);
-    writer_u64(out, "device", found->rejected[i].device);
+    if (found->rejected[i].device == GM_NO_DEVICE) {
+      writer_null(out, "device");
+    } else {
+      writer_u64(out, "device", found->rejected[i].device);
+    }
     writer_text(out, "why", found->rejected[i].why);
     writer_close(out);
   }
@@ -88,7 +93,11 @@ static void select_text_rejected(FILE *file, const gm_selection *found) {
   uint32_t most = sizeof found->rejected / sizeof *found->rejected;
   for (uint32_t i = 0; i < found->rejected_count && i < most; i++) {
     table_row(&rows);
-    table_cell(&rows, "%s %" PRIu32, found->rejected[i].id.backend, found->rejected[i].device);
+    if (found->rejected[i].device == GM_NO_DEVICE) {
+      table_cell(&rows, "%s", found->rejected[i].id.backend);
+    } else {
+      table_cell(&rows, "%s %" PRIu32, found->rejected[i].id.backend, found->rejected[i].device);
+    }
     table_cell(&rows, "%s", found->rejected[i].why);
   }
   if (rows.rows) fprintf(file, "Not taken:\n");
@@ -120,17 +129,24 @@ static gm_status select_ask(session *self, const select_arguments *arguments, gm
   return gm_select_backend_for_bytes(self->ctx, arguments->bytes, &arguments->params, found, err);
 }
 
-static int select_print(output *out, const gm_selection *found, gm_status status, const gm_error *err,
-                        bool had_context) {
-  bool is_found = status == GM_OK, is_judged = is_found || status == GM_ERR_NOT_FOUND;
-  if (!is_judged) return had_context ? output_fail_typed(out, err) : output_fail(out, err);
+/* Short: the list of those that were not taken says why. */
+static int select_fail(output *out, uint64_t bytes) {
+  char asked[24];
+  gm_format_bytes(bytes, asked, sizeof asked);
+  return output_fail_text(out, "no device can take %s", asked);
+}
+
+static int select_print(output *out, const gm_selection *found, uint64_t bytes, gm_status status) {
+  const bool is_found = status == GM_OK;
+  int code = GMEM_DONE;
   if (!out->json) {
+    if (!is_found) code = select_fail(out, bytes);
     select_text(out->file, found, is_found);
-    return is_found ? GMEM_DONE : output_fail(out, err);
+    return code;
   }
   writer_open(&out->writer, NULL, '{');
   select_json(&out->writer, found, is_found);
-  int code = is_found ? GMEM_DONE : output_fail(out, err);
+  if (!is_found) code = select_fail(out, bytes);
   writer_close(&out->writer);
   return code;
 }
@@ -149,7 +165,12 @@ int command_select(int argc, char **argv) {
   gm_selection found = {.struct_size = sizeof found};
   output_begin(&out, argv[0], arguments.json);
   gm_status status = select_ask(&self, &arguments, &found, &err);
-  int code = select_print(&out, &found, status, &err, self.ctx != NULL);
+  int code;
+  if (status == GM_OK || status == GM_ERR_NOT_FOUND) {
+    code = select_print(&out, &found, arguments.bytes, status);
+  } else {
+    code = self.ctx ? output_fail_typed(&out, &err) : output_fail(&out, &err);
+  }
   if (session_end(&self, &closing) != GM_OK && code == GMEM_DONE) code = output_fail(&out, &closing);
   return output_end(&out, code);
 }
