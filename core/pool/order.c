@@ -102,7 +102,7 @@ static void order_refresh_slot(gm__order *order, int at) {
 }
 
 uint64_t gm__order_doubtful(const gm__order *order, uint64_t pending, int slot) {
-  const bool knows = slot != GM__ORDER_HOST && order->slots[slot].stream->kind != GM_STREAM_UNORDERED;
+  const bool knows = slot != GM__ORDER_HOST && order->slots[slot].stream->kind == GM_STREAM_FIFO;
   return knows ? pending & ~order_bit(slot) : pending;
 }
 

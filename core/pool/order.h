@@ -56,8 +56,8 @@ void gm__order_note_free(gm__order *order, gm__mark *mark, int slot);
  * block's own point. */
 uint64_t gm__order_settle(gm__order *order, gm__mark *mark);
 
-/* Of the streams in `pending` those of which a request in the order of `slot` needs to know how far they are: its own
- * is among them only where that is unordered. */
+/* Of the streams in `pending` those of which a request in the order of `slot` needs to know how far they are. Its own
+ * is among them, unless that is FIFO: there work that is done and work that is not are the same to the request. */
 uint64_t gm__order_doubtful(const gm__order *order, uint64_t pending, int slot);
 
 /* Ask the driver how far the streams in `mask` are, recording a point where none is under way. */
