@@ -136,23 +136,42 @@ static uint64_t shape_copies(const gm_estimate_settings *settings, gm_dtype type
   return copies ? 2 * width : 0;
 }
 
-static gm_status shape_check_type(gm_dtype type, uint64_t head, gm_error *err) {
+static gm_status shape_check_type(gm_dtype type, uint64_t width, const char *what, gm_error *err) {
   uint32_t elements = 0;
   if (gm_dtype_block(type, &elements, NULL) != GM_OK) {
     return gm__bad_argument(err, "gm_estimate_memory", "%d is no type of a cache", (int)type);
   }
-  if (head % elements == 0) return GM_OK;
+  if (width % elements == 0) return GM_OK;
   return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_estimate_memory",
-                  "a cache of type %s needs heads of a multiple of %u; these have %llu", gm_dtype_name(type), elements,
-                  (unsigned long long)head);
+                  "a cache of type %s needs %s of a multiple of %u; these have %llu", gm_dtype_name(type), what,
+                  elements, (unsigned long long)width);
+}
+
+/* Flash attention reads a cache head by head, other kernels row by row, and values the other way round. */
+static gm_status shape_check_types(const gm__shape *shape, gm_error *err) {
+  bool by_head = shape->flash && !shape->mla;
+  uint64_t keys = by_head ? shape->head : shape->key_width, values = by_head ? shape->value_head : 0;
+  const char *what = by_head ? "heads" : "rows";
+  gm_status status = shape_check_type(shape->key_type, keys, what, err);
+  if (status == GM_OK) status = shape_check_type(shape->value_type, values, what, err);
+  if (status != GM_OK) return status;
+  if (shape->mla && shape->key_type != shape->value_type) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_estimate_memory",
+                    "this model keeps keys and values together, in one type, not in %s and %s",
+                    gm_dtype_name(shape->key_type), gm_dtype_name(shape->value_type));
+  }
+  if (!shape->flash && shape_is_quantised(shape->value_type)) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_estimate_memory",
+                    "values of type %s need flash attention; keys do not", gm_dtype_name(shape->value_type));
+  }
+  return GM_OK;
 }
 
 static gm_status shape_take_types(gm__shape *shape, const gm_estimate_settings *settings, gm_error *err) {
   shape->key_type = settings->key_type == GM_DTYPE_F64 ? GM_DTYPE_F16 : settings->key_type;
   shape->value_type = settings->value_type == GM_DTYPE_F64 ? GM_DTYPE_F16 : settings->value_type;
   shape->flash = !settings->plain_attention;
-  gm_status status = shape_check_type(shape->key_type, shape->mla ? shape->key_width : shape->head, err);
-  if (status == GM_OK) status = shape_check_type(shape->value_type, shape->mla ? 0 : shape->value_head, err);
+  gm_status status = shape_check_types(shape, err);
   if (status != GM_OK) return status;
   shape->key_rotation = shape_rotation(shape->key_type, shape->head, shape->mla);
   shape->value_rotation = shape_rotation(shape->value_type, shape->value_head, shape->mla) ? SHAPE_ROTATION : 0;

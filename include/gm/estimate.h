@@ -104,8 +104,9 @@ typedef struct gm_memory_estimate {
 /* Estimate. `model` may be NULL: then weights are counted from the dimensions, in settings->weight_type. `settings` may
  * be NULL. Host memory is taken for the time of the call, through `services` (may be NULL), about 100 KB for 32 layers.
  * GM_ERR_INVALID_ARGUMENT: out or config is NULL, a struct_size is unknown, a dimension or setting is missing or out of
- * range, by name; GM_ERR_NOT_SUPPORTED: the engine refuses the cache type for this head size;
- * GM_ERR_OUT_OF_HOST_MEMORY. */
+ * range, by name; GM_ERR_NOT_SUPPORTED: the engine refuses the cache types. With flash attention
+ * a quantised type's blocks must divide the head, without it they must divide the row of all key heads, and values
+ * cannot be quantised; keys and values that are compressed together (MLA) have one type. GM_ERR_OUT_OF_HOST_MEMORY. */
 GM_API gm_status gm_estimate_memory(const gm_services *services, const gm_model_config *config, const gm_model *model,
                                     const gm_estimate_settings *settings, gm_memory_estimate *out, gm_error *err);
 

@@ -139,7 +139,7 @@ static void fit_list_kv_types(fit_question *self) {
   self->kv_count = 1;
   gm_dtype_bytes(asked, 256, &least);
   for (size_t i = 0; i < sizeof smaller / sizeof *smaller; i++) {
-    bool suits = self->config.head_size % 32 == 0 && self->config.head_size != 0;
+    bool suits = !self->settings.plain_attention && self->config.head_size % 32 == 0 && self->config.head_size != 0;
     if (gm_dtype_bytes(smaller[i], 256, &bytes) != GM_OK || bytes >= least || !suits) continue;
     self->kv_types[self->kv_count++] = smaller[i];
   }
