@@ -17,19 +17,43 @@ uint64_t fit_number(json_object *object, const char *key) { return json_object_g
 
 static bool fit_flag(json_object *object, const char *key) { return json_object_get_boolean(fit_member(object, key)); }
 
-bool fit_case_open(const char *directory, const char *name, fit_case *out) {
+static bool fit_open_model(const char *directory, fit_case *self) {
   char path[4096];
   gm_error err = {.status = GM_OK};
+  snprintf(path, sizeof path, "%s/%s/header.gguf", directory, self->name);
+  gm_status status = gm_model_open_header(NULL, path, &self->model, &err);
+  if (status == GM_OK) status = gm_model_read_config(self->model, &self->config, &err);
+  if (status != GM_OK) printf("%s\n  FAILED header.gguf: %s\n", self->name, err.message);
+  return status == GM_OK;
+}
+
+static const char *fit_measured_problem(fit_case *self) {
+  if (!self->measured) return "cannot be read as JSON";
+  json_object *model = fit_member(self->measured, "model");
+  if (!json_object_is_type(fit_member(model, "n_params"), json_type_int)) return "no number in model.n_params";
+  self->runs = fit_member(self->measured, "runs");
+  if (!json_object_is_type(self->runs, json_type_array)) return "no list in runs";
+  for (size_t i = 0; i < json_object_array_length(self->runs); i++) {
+    if (fit_run_counts(json_object_array_get_idx(self->runs, i))) return NULL;
+  }
+  return "no run that counts: each failed, or was repacked";
+}
+
+static bool fit_open_measured(const char *directory, fit_case *self) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/%s/measured.json", directory, self->name);
+  self->measured = json_object_from_file(path);
+  const char *problem = fit_measured_problem(self);
+  if (!problem) return true;
+  const char *why = self->measured ? "" : json_util_get_last_err();
+  printf("%s\n  FAILED measured.json: %s %.*s\n", self->name, problem, (int)strcspn(why, "\n"), why);
+  return false;
+}
+
+bool fit_case_open(const char *directory, const char *name, fit_case *out) {
   *out = (fit_case){.config.struct_size = sizeof out->config};
   snprintf(out->name, sizeof out->name, "%s", name);
-  snprintf(path, sizeof path, "%s/%s/measured.json", directory, name);
-  out->measured = json_object_from_file(path);
-  out->runs = fit_member(out->measured, "runs");
-  snprintf(path, sizeof path, "%s/%s/header.gguf", directory, name);
-  gm_status status = gm_model_open_header(NULL, path, &out->model, &err);
-  if (status == GM_OK) status = gm_model_read_config(out->model, &out->config, &err);
-  if (status == GM_OK && json_object_is_type(out->runs, json_type_array)) return true;
-  printf("%s: %s\n", name, status != GM_OK ? err.message : "no runs in measured.json");
+  if (fit_open_model(directory, out) && fit_open_measured(directory, out)) return true;
   fit_case_close(out);
   return false;
 }
@@ -47,6 +71,19 @@ bool fit_run_counts(json_object *run) {
 static gm_dtype fit_type(json_object *run, const char *key) {
   gm_dtype type = GM_DTYPE_F64;
   return gm_dtype_from_name(fit_text(run, key), &type) == GM_OK ? type : GM_DTYPE_F64;
+}
+
+const char *fit_run_problem(json_object *run) {
+  static const char *const numbers[] = {"n_gpu_layers", "n_ctx", "n_batch", "n_ubatch", "n_seq_max", "total"};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    if (!json_object_is_type(fit_member(run, numbers[i]), json_type_int)) return numbers[i];
+  }
+  static const char *const buffers[] = {"weights", "kv", "compute"};
+  for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
+    if (!json_object_is_type(fit_member(run, buffers[i]), json_type_object)) return buffers[i];
+  }
+  if (fit_type(run, "type_k") == GM_DTYPE_F64) return "type_k";
+  return fit_type(run, "type_v") == GM_DTYPE_F64 ? "type_v" : NULL;
 }
 
 gm_estimate_settings fit_run_settings(json_object *run) {

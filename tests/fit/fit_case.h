@@ -21,9 +21,13 @@ typedef struct fit_buffers {
 
 enum { FIT_HOST, FIT_DEVICE };
 
-/* Open DIRECTORY/NAME. False, with the reason on standard output. */
+/* Open DIRECTORY/NAME. False, with the reason on standard output: also of a measurement that names no parameters, or no
+ * run that counts. */
 bool fit_case_open(const char *directory, const char *name, fit_case *out);
 void fit_case_close(fit_case *self);
+
+/* What is missing in a run or cannot be read, NULL if nothing: its settings, its buffers, its total. */
+const char *fit_run_problem(json_object *run);
 
 /* The settings of a run. `has_output`: the run says how large the output buffer was. */
 gm_estimate_settings fit_run_settings(json_object *run);

@@ -1,5 +1,6 @@
 /* gm_fit_cases DIR: holds gm's estimates against what an engine measured, for each case DIR/NAME (docs/fit.md). Prints,
- * for each case and part, how many runs are exact and the run that is farthest off, then "N passed, N failed".
+ * for each case and part, how many runs are exact and the run that is farthest off; for each reason that a case fails a
+ * line with FAILED, the first of its kind with the run; then "N passed, N failed".
  *
  * A case fails when, over its runs: parameters, weights of a buffer, the cache or the output buffer are not exact; the
  * compute buffer of runs with all layers on one device (or on the host) is not exact in 99 of 100 and within 3 % in the
@@ -8,6 +9,7 @@
  * the interval. */
 #include <dirent.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,28 +28,47 @@ enum {
   FIT_PARTS
 };
 
-/* What one part of a case looks like over all runs. `limit`: how far off a run may be. */
+/* What one part of a case looks like over all runs. */
 typedef struct fit_part {
   const char *name;
   uint64_t runs, exact;
   uint64_t predicted, measured; /* of the run that is farthest off */
+  json_object *farthest;
   double error, lowest, highest;
 } fit_part;
 
 typedef struct fit_result {
   fit_part parts[FIT_PARTS];
-  uint64_t outside; /* totals outside the interval */
   gm_estimate_method method;
-  uint64_t estimates_failed;
+  json_object *run; /* at hand */
+  uint64_t outside; /* totals outside the interval */
+  uint64_t unreadable, refused;
+  uint64_t reasons; /* why the case fails; each was printed */
 } fit_result;
+
+/* A case fails by this alone, so that it never fails without a reason. `run` may be NULL. */
+static void fit_failed(fit_result *result, json_object *run, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void fit_failed(fit_result *result, json_object *run, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  printf("  FAILED ");
+  vprintf(format, args);
+  va_end(args);
+  if (run) printf(", in run %s", json_object_to_json_string_ext(run, JSON_C_TO_STRING_PLAIN));
+  printf("\n");
+  result->reasons++;
+}
 
 static double fit_magnitude(double value) { return value < 0 ? -value : value; }
 
-static void fit_count(fit_part *part, uint64_t predicted, uint64_t measured) {
+static void fit_count(fit_result *result, int index, uint64_t predicted, uint64_t measured) {
+  fit_part *part = &result->parts[index];
   double error = measured ? ((double)predicted - (double)measured) / (double)measured : predicted ? 1.0 : 0.0;
   if (part->runs == 0 || fit_magnitude(error) > fit_magnitude(part->error)) {
     part->predicted = predicted;
     part->measured = measured;
+    part->farthest = result->run;
     part->error = error;
   }
   if (error < part->lowest) part->lowest = error;
@@ -59,79 +80,94 @@ static void fit_count(fit_part *part, uint64_t predicted, uint64_t measured) {
 static void fit_compare_compute(fit_result *result, const gm_estimate_settings *settings,
                                 const gm_memory_estimate *estimate, const fit_buffers *measured) {
   const uint64_t *compute = measured->compute;
-  fit_part *parts = result->parts;
   if (settings->place == GM_ESTIMATE_HOST) {
-    fit_count(&parts[FIT_COMPUTE_HOST], estimate->host_compute.bytes, compute[FIT_HOST]);
+    fit_count(result, FIT_COMPUTE_HOST, estimate->host_compute.bytes, compute[FIT_HOST]);
   } else if (settings->place == GM_ESTIMATE_DEVICE && !settings->kv_on_host) {
-    fit_count(&parts[FIT_INPUTS], estimate->host_compute.bytes, compute[FIT_HOST]);
-    fit_count(&parts[FIT_COMPUTE_DEVICE], estimate->device_compute.bytes, compute[FIT_DEVICE]);
-    fit_count(&parts[FIT_TOTAL], estimate->total.bytes, measured->total);
+    fit_count(result, FIT_INPUTS, estimate->host_compute.bytes, compute[FIT_HOST]);
+    fit_count(result, FIT_COMPUTE_DEVICE, estimate->device_compute.bytes, compute[FIT_DEVICE]);
+    fit_count(result, FIT_TOTAL, estimate->total.bytes, measured->total);
   } else {
-    fit_count(&parts[FIT_SPLIT], estimate->total.bytes, measured->total);
+    fit_count(result, FIT_SPLIT, estimate->total.bytes, measured->total);
   }
   if (estimate->method != GM_ESTIMATE_FORMULA || settings->place == GM_ESTIMATE_DEVICE) {
     if (!settings->kv_on_host) result->method = estimate->method;
   }
 }
 
+static void fit_compare(fit_result *result, const gm_estimate_settings *settings, const gm_memory_estimate *estimate) {
+  bool has_output = false;
+  fit_buffers measured = fit_run_measured(result->run, &has_output);
+  fit_count(result, FIT_WEIGHTS, estimate->host_weights, measured.weights[FIT_HOST]);
+  fit_count(result, FIT_WEIGHTS, estimate->device_weights, measured.weights[FIT_DEVICE]);
+  fit_count(result, FIT_KV, estimate->host_kv, measured.kv[FIT_HOST]);
+  fit_count(result, FIT_KV, estimate->device_kv, measured.kv[FIT_DEVICE]);
+  if (has_output) fit_count(result, FIT_OUTPUT, estimate->output, measured.output);
+  fit_compare_compute(result, settings, estimate, &measured);
+  if (measured.total >= estimate->total.low && measured.total <= estimate->total.high) return;
+  if (result->outside++ > 0) return;
+  fit_failed(result, result->run, "total: %llu is outside %llu..%llu", (unsigned long long)measured.total,
+             (unsigned long long)estimate->total.low, (unsigned long long)estimate->total.high);
+}
+
 static void fit_run(const fit_case *fit, json_object *run, fit_result *result) {
+  result->run = run;
+  const char *problem = fit_run_problem(run);
+  if (problem) {
+    if (result->unreadable++ == 0) fit_failed(result, run, "measured.json: `%s` is missing or not understood", problem);
+    return;
+  }
   gm_estimate_settings settings = fit_run_settings(run);
   gm_memory_estimate estimate = {.struct_size = sizeof estimate};
   gm_error err = {.status = GM_OK};
-  bool has_output = false;
-  fit_buffers measured = fit_run_measured(run, &has_output);
-  if (gm_estimate_memory(NULL, &fit->config, fit->model, &settings, &estimate, &err) != GM_OK) {
-    if (result->estimates_failed++ == 0) printf("  %s\n", err.message);
-    return;
-  }
-  fit_part *parts = result->parts;
-  fit_count(&parts[FIT_WEIGHTS], estimate.host_weights, measured.weights[FIT_HOST]);
-  fit_count(&parts[FIT_WEIGHTS], estimate.device_weights, measured.weights[FIT_DEVICE]);
-  fit_count(&parts[FIT_KV], estimate.host_kv, measured.kv[FIT_HOST]);
-  fit_count(&parts[FIT_KV], estimate.device_kv, measured.kv[FIT_DEVICE]);
-  if (has_output) fit_count(&parts[FIT_OUTPUT], estimate.output, measured.output);
-  fit_compare_compute(result, &settings, &estimate, &measured);
-  if (measured.total < estimate.total.low || measured.total > estimate.total.high) {
-    if (result->outside++ == 0) {
-      printf("  total %llu is outside %llu..%llu: %s\n", (unsigned long long)measured.total,
-             (unsigned long long)estimate.total.low, (unsigned long long)estimate.total.high,
-             json_object_to_json_string_ext(run, JSON_C_TO_STRING_PLAIN));
-    }
+  if (gm_estimate_memory(NULL, &fit->config, fit->model, &settings, &estimate, &err) == GM_OK) {
+    fit_compare(result, &settings, &estimate);
+  } else if (result->refused++ == 0) {
+    fit_failed(result, run, "no estimate: %s", err.message);
   }
 }
 
 /* ---- verdict ---- */
 
-/* Say so when it is not good enough. */
-static bool fit_demand(const fit_part *part, bool is_met, const char *demand) {
-  if (!is_met) printf("  FAILED %s: %s\n", part->name, demand);
-  return is_met;
+static void fit_demand(fit_result *result, int index, bool is_met, const char *demand) {
+  const fit_part *part = &result->parts[index];
+  if (is_met) return;
+  fit_failed(result, part->farthest, "%s: %s; predicted %llu, measured %llu", part->name, demand,
+             (unsigned long long)part->predicted, (unsigned long long)part->measured);
 }
 
-static bool fit_judge_compute(const fit_part *part, gm_estimate_method method, bool is_loose) {
-  if (method == GM_ESTIMATE_INTERVAL) return true;
-  double most = method == GM_ESTIMATE_FORMULA ? 0.30 : is_loose ? 0.10 : 0.03;
-  bool good = fit_demand(part, fit_magnitude(part->error) <= most, "too far off");
-  if (method == GM_ESTIMATE_FORMULA || is_loose) return good;
-  return fit_demand(part, part->exact * 100 >= part->runs * 99, "not exact in 99 of 100 runs") && good;
+static void fit_demand_exact(fit_result *result, int index) {
+  fit_demand(result, index, result->parts[index].exact == result->parts[index].runs, "not exact");
 }
 
-static bool fit_judge(const fit_case *fit, const fit_result *result) {
-  const fit_part *parts = result->parts;
-  uint64_t parameters = fit_number(json_object_object_get(fit->measured, "model"), "n_params"), counted = 0;
+static void fit_judge_compute(fit_result *result, int index, bool is_loose) {
+  const fit_part *part = &result->parts[index];
+  double most = result->method == GM_ESTIMATE_FORMULA ? 0.30 : is_loose ? 0.10 : 0.03;
+  fit_demand(result, index, fit_magnitude(part->error) <= most, "too far off");
+  if (result->method == GM_ESTIMATE_FORMULA || is_loose) return;
+  fit_demand(result, index, part->exact * 100 >= part->runs * 99, "not exact in 99 of 100 runs");
+}
+
+static void fit_judge_parameters(const fit_case *fit, fit_result *result) {
+  uint64_t told = fit_number(json_object_object_get(fit->measured, "model"), "n_params");
   gm_memory_estimate estimate = {.struct_size = sizeof estimate};
-  if (gm_estimate_memory(NULL, &fit->config, fit->model, NULL, &estimate, NULL) == GM_OK) counted = estimate.parameters;
-  bool good = counted == parameters && result->estimates_failed == 0 && result->outside == 0;
-  bool is_loose = strcmp(fit->config.architecture, "gpt-oss") == 0;
-  printf("  %-16s %14llu of %llu\n", "parameters", (unsigned long long)counted, (unsigned long long)parameters);
-  for (int i = FIT_WEIGHTS; i <= FIT_OUTPUT; i++) {
-    good = fit_demand(&parts[i], parts[i].exact == parts[i].runs, "not exact") && good;
+  gm_error err = {.status = GM_OK};
+  if (gm_estimate_memory(NULL, &fit->config, fit->model, NULL, &estimate, &err) != GM_OK) {
+    fit_failed(result, NULL, "parameters: no estimate: %s", err.message);
+    return;
   }
-  good = fit_judge_compute(&parts[FIT_COMPUTE_DEVICE], result->method, is_loose) && good;
-  good = fit_judge_compute(&parts[FIT_COMPUTE_HOST], result->method, is_loose) && good;
-  if (result->method == GM_ESTIMATE_INTERVAL) return good;
-  good = fit_demand(&parts[FIT_INPUTS], parts[FIT_INPUTS].exact == parts[FIT_INPUTS].runs, "not exact") && good;
-  return fit_demand(&parts[FIT_TOTAL], fit_magnitude(parts[FIT_TOTAL].error) <= 0.02, "off by more than 2 %") && good;
+  printf("  %-16s %14llu of %llu\n", "parameters", (unsigned long long)estimate.parameters, (unsigned long long)told);
+  if (estimate.parameters != told) fit_failed(result, NULL, "parameters: not exact");
+}
+
+static void fit_judge(const fit_case *fit, fit_result *result) {
+  bool is_loose = strcmp(fit->config.architecture, "gpt-oss") == 0;
+  fit_judge_parameters(fit, result);
+  for (int i = FIT_WEIGHTS; i <= FIT_OUTPUT; i++) fit_demand_exact(result, i);
+  if (result->method == GM_ESTIMATE_INTERVAL) return;
+  fit_judge_compute(result, FIT_COMPUTE_DEVICE, is_loose);
+  fit_judge_compute(result, FIT_COMPUTE_HOST, is_loose);
+  fit_demand_exact(result, FIT_INPUTS);
+  fit_demand(result, FIT_TOTAL, fit_magnitude(result->parts[FIT_TOTAL].error) <= 0.02, "off by more than 2 %");
 }
 
 static void fit_print(const fit_result *result) {
@@ -163,10 +199,10 @@ static bool fit_case_run(const char *directory, const char *name) {
     if (fit_run_counts(run)) fit_run(&fit, run, &result);
   }
   fit_print(&result);
-  bool good = count > 0 && fit_judge(&fit, &result);
+  fit_judge(&fit, &result);
   printf("  %-16s %s\n", "by", methods[result.method]);
   fit_case_close(&fit);
-  return good;
+  return result.reasons == 0;
 }
 
 static int fit_is_case(const struct dirent *entry) { return entry->d_name[0] != '.'; }
@@ -189,5 +225,6 @@ int main(int argc, char **argv) {
   }
   free(names);
   printf("%d passed, %d failed\n", passed, count - passed);
+  if (count == 0) printf("FAILED %s: no case in it\n", argv[1]);
   return count > 0 && passed == count ? 0 : 1;
 }
