@@ -25,8 +25,6 @@ endforeach()
 # gm_find_backend(NAME header): AUTO takes what can be built here, ON insists. Sets GM_HAVE_BACKEND_<NAME>.
 function(gm_find_backend name header)
   string(TOLOWER ${name} folder)
-  set(GM_BACKEND_${name} AUTO CACHE STRING "Build the ${folder} backend: AUTO, ON or OFF")
-  set_property(CACHE GM_BACKEND_${name} PROPERTY STRINGS AUTO ON OFF)
   set(have OFF)
   set(reason "switched off")
   if(GM_BACKEND_${name} STREQUAL "AUTO" OR GM_BACKEND_${name})

@@ -20,7 +20,8 @@ write_basic_package_version_file(gmConfigVersion.cmake COMPATIBILITY SameMinorVe
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/gmConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/gmConfigVersion.cmake"
   DESTINATION "${gm_cmake_dir}")
 
-# gm.pc: a static link needs what the shared library brings by itself.
+# gm.pc gives -lgm, for which a linker takes the shared library if both kinds are there. gm-static.pc names libgm.a by its
+# path. A static link also needs what the shared library brings by itself.
 set(gm_private_libs "-pthread -ldl")
 foreach(name ZLIB XXHASH HWLOC)
   if(GM_WITH_${name})
@@ -30,8 +31,18 @@ foreach(name ZLIB XXHASH HWLOC)
 endforeach()
 file(RELATIVE_PATH gm_pc_to_prefix "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
 string(REGEX REPLACE "/$" "" gm_pc_to_prefix "${gm_pc_to_prefix}")
-configure_file(cmake/gm.pc.in gm.pc @ONLY)
-install(FILES "${CMAKE_CURRENT_BINARY_DIR}/gm.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+set(gm_pc_libs "-L\${libdir} -lgm")
+set(gm_pc_files gm.pc)
+if(TARGET gm_static)
+  list(APPEND gm_pc_files gm-static.pc)
+endif()
+if(NOT TARGET gm_shared)
+  string(APPEND gm_pc_libs " ${gm_private_libs}")
+endif()
+foreach(file ${gm_pc_files})
+  configure_file(cmake/${file}.in ${file} @ONLY)
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/${file}" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endforeach()
 
 if(TARGET gmem)
   install(TARGETS gmem RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")

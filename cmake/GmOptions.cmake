@@ -14,6 +14,12 @@ endif()
 option(GM_BUILD_SHARED "Build libgm.so" ${gm_shared_default})
 option(GM_BUILD_STATIC "Build libgm.a" ${gm_static_default})
 
+foreach(name CPU NULL CUDA HIP OPENCL VULKAN)
+  string(TOLOWER ${name} folder)
+  set(GM_BACKEND_${name} AUTO CACHE STRING "Build the ${folder} backend: AUTO (if its headers are found), ON or OFF")
+  set_property(CACHE GM_BACKEND_${name} PROPERTY STRINGS AUTO ON OFF)
+endforeach()
+
 option(GM_WITH_ZLIB "Read and write compressed traces with zlib" ${PROJECT_IS_TOP_LEVEL})
 option(GM_WITH_XXHASH "Checksums with xxHash" ${PROJECT_IS_TOP_LEVEL})
 if(PROJECT_IS_TOP_LEVEL)

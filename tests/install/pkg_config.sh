@@ -1,18 +1,18 @@
 #!/bin/sh
-# usage: pkg_config.sh PREFIX SOURCE PROGRAM shared|static     compiles and runs a consumer with nothing but gm.pc
+# usage: pkg_config.sh PREFIX SOURCE PROGRAM gm|gm-static     compiles and runs a consumer with the flags of a .pc file alone
 set -eu
-prefix=$1 source=$2 program=$3 kind=$4
+prefix=$1 source=$2 program=$3 module=$4
 PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name gm.pc)")
 export PKG_CONFIG_PATH
-libdir=$(pkg-config --variable=libdir gm)
 mkdir -p "$(dirname "$program")"
 # The flags are words, on purpose.
 # shellcheck disable=SC2046
-if [ "$kind" = shared ]; then
-  "${CC:-cc}" "$source" -o "$program" $(pkg-config --cflags --libs gm) -Wl,-rpath,"$libdir"
+"${CC:-cc}" "$source" -o "$program" $(pkg-config --cflags --libs "$module")
+needs_shared=$(objdump -p "$program" | grep -c 'NEEDED *libgm\.so' || true)
+if [ "$module" = gm ]; then
+  [ "$needs_shared" = 1 ] || { echo "$program does not use libgm.so" >&2; exit 1; }
+  LD_LIBRARY_PATH=$(pkg-config --variable=libdir gm) "$program"
 else
-  others=$(pkg-config --static --libs gm | sed 's/-lgm / /')
-  # shellcheck disable=SC2086
-  "${CC:-cc}" "$source" -o "$program" $(pkg-config --cflags gm) "$libdir/libgm.a" $others
+  [ "$needs_shared" = 0 ] || { echo "$program uses libgm.so: it was to be static" >&2; exit 1; }
+  "$program"
 fi
-"$program"
