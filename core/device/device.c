@@ -6,6 +6,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/device/answer.h"
 #include "core/device/device_figures.h"
 #include "core/device/discovery.h"
 #include "core/device/peer.h"
@@ -28,17 +29,10 @@ static gm_status device_read_types(gm_device *device, gm_error *err) {
   for (uint32_t i = 0; i < count && status == GM_OK; i++) {
     device->types[i].struct_size = sizeof device->types[i];
     status = device->ops->memory_type(device->handle, i, &device->types[i], err);
-    if (device->types[i].atom_bytes == 0) device->types[i].atom_bytes = 1;
+    if (status == GM_OK) status = gm__answer_check_type(device->info.backend, i, &device->types[i], err);
   }
   device->type_count = count;
   return status;
-}
-
-static gm_status device_check_info(const gm_device *device, gm_error *err) {
-  uint64_t align = device->info.alignment;
-  if (align > 0 && (align & (align - 1)) == 0 && align <= (1u << 30)) return GM_OK;
-  return gm__fail(err, GM_ERR_DRIVER, 0, "device_info", "backend %s gives an alignment of %llu", device->info.backend,
-                  (unsigned long long)align);
 }
 
 /* Everything about an open backend device that gm keeps. */
@@ -47,7 +41,7 @@ static gm_status device_fill(gm_device *device, uint32_t index, gm_error *err) {
   gm_status status = device->ops->device_info(device->driver->handle, index, device->handle, &device->info, err);
   if (status != GM_OK) return status;
   gm__discovery_clean(device->driver, index, &device->info);
-  status = device_check_info(device, err);
+  status = gm__answer_check_info(&device->info, err);
   if (status == GM_OK) status = device_read_types(device, err);
   if (status == GM_OK) device->used = gm__device_used(device->driver, &device->info);
   return status;
@@ -99,6 +93,7 @@ static gm_status device_open_at(gm_context *ctx, gm__driver *driver, uint32_t in
   gm_device *device = device_new(ctx, driver, err);
   if (!device) return GM_ERR_OUT_OF_HOST_MEMORY;
   gm_status status = driver->ops.device_open(driver->handle, index, &device->handle, err);
+  status = gm__answer_check_object(driver->info.name, "device_open", status, &device->handle, err);
   return device_finish(device, index, status, out, err);
 }
 
@@ -192,6 +187,7 @@ gm_status gm_device_adopt(gm_context *ctx, const gm_native_device *native, gm_de
   if (!device) return GM_ERR_OUT_OF_HOST_MEMORY;
   device->adopted = true;
   status = driver->ops.device_adopt(driver->handle, native, &device->handle, err);
+  status = gm__answer_check_object(driver->info.name, "device_adopt", status, &device->handle, err);
   return device_finish(device, 0, status, out, err);
 }
 

@@ -9,6 +9,7 @@
 #include "core/base/dynlib.h"
 #include "core/base/env.h"
 #include "core/base/error.h"
+#include "core/device/answer.h"
 #include "core/device/device_figures.h"
 #include "core/device/isolate.h"
 #include "core/device/unknown_names.h"
@@ -79,18 +80,11 @@ static void discovery_make_id(const gm__driver *driver, gm_device_entry *entry) 
   memcpy(entry->id.partition, entry->info.partition, sizeof entry->id.partition);
 }
 
-void gm__device_info_terminate(gm_device_info *info) {
-  info->name[sizeof info->name - 1] = info->vendor[sizeof info->vendor - 1] = info->driver[sizeof info->driver - 1] = 0;
-  info->version[sizeof info->version - 1] = info->capability[sizeof info->capability - 1] = 0;
-  info->pci[sizeof info->pci - 1] = info->partition[sizeof info->partition - 1] = 0;
-  info->backend[sizeof info->backend - 1] = 0;
-}
-
 void gm__discovery_clean(const gm__driver *driver, uint32_t index, gm_device_info *info) {
   info->struct_size = sizeof *info;
   info->index = index;
   memcpy(info->backend, driver->info.name, sizeof info->backend);
-  gm__device_info_terminate(info);
+  gm__answer_mend_info(info);
   /* Not every device can do all that its backend's table has: one that tells anything is believed. */
   if (!info->capabilities) info->capabilities = driver->group_capabilities & driver->ops.capabilities;
 }
@@ -133,7 +127,7 @@ static gm_status discovery_read_devices(gm__driver *driver, gm_error *err) {
 static gm_status discovery_active(gm__driver *driver) {
   discovery_passive(driver); /* for the names; whether the driver works is told by loading it */
   gm_error *reason = &driver->info.reason;
-  gm_status status = driver->handle ? GM_OK : driver->ops.init(&driver->host, &driver->handle, reason);
+  gm_status status = gm__driver_init_locked(driver, reason);
   if (status == GM_OK) status = discovery_read_devices(driver, reason);
   discovery_refuse(driver, status);
   if (status != GM_OK) return status;

@@ -13,11 +13,7 @@ gm_status gm__discover_driver(gm__driver *driver, gm_probe_level level, gm_error
  * where nothing was discovered. */
 gm_status gm__discover_entries(gm__registry *registry, gm_device_entry **out, size_t *count, gm_error *err);
 
-/* Its texts end, whatever someone else has left in them. */
-void gm__device_info_terminate(gm_device_info *info);
-
-/* What a backend said of a device becomes gm's: texts end whatever it left in them, capabilities of whole groups are
- * in. */
+/* What a backend said of a device becomes gm's: mended (answer.h), capabilities of whole groups are in. */
 void gm__discovery_clean(const gm__driver *driver, uint32_t index, gm_device_info *info);
 
 /* Set physical, host_pool and counted of each entry, from what the entries say of themselves. OUT_OF_HOST_MEMORY. */

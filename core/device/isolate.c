@@ -18,7 +18,7 @@
 #include "core/base/clock.h"
 #include "core/base/env.h"
 #include "core/base/error.h"
-#include "core/device/discovery.h"
+#include "core/device/answer.h"
 
 enum { ISOLATE_ENTRIES_MAX = 256, ISOLATE_PATH_SIZE = 4096 };
 
@@ -129,7 +129,7 @@ static void isolate_terminate(gm__isolate_head *head) {
 }
 
 static void isolate_terminate_entry(gm_device_entry *entry) {
-  gm__device_info_terminate(&entry->info);
+  gm__answer_mend_info(&entry->info);
   entry->id.backend[sizeof entry->id.backend - 1] = entry->id.partition[sizeof entry->id.partition - 1] = 0;
 }
 

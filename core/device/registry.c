@@ -7,6 +7,7 @@
 #include "core/base/alloc.h"
 #include "core/base/env.h"
 #include "core/base/error.h"
+#include "core/device/answer.h"
 #include "core/device/backend_prepare.h"
 
 static void driver_destroy(gm__driver *driver, bool forked) {
@@ -164,7 +165,13 @@ gm_status gm__driver_init(gm__driver *driver, gm_error *err) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "init", "this build has no %s backend", driver->info.name);
   }
   gm__mutex_lock(&driver->lock);
-  gm_status status = driver->handle ? GM_OK : driver->ops.init(&driver->host, &driver->handle, err);
+  const gm_status status = gm__driver_init_locked(driver, err);
   gm__mutex_unlock(&driver->lock);
   return status;
+}
+
+gm_status gm__driver_init_locked(gm__driver *driver, gm_error *err) {
+  if (driver->handle) return GM_OK;
+  const gm_status status = driver->ops.init(&driver->host, &driver->handle, err);
+  return gm__answer_check_object(driver->info.name, "init", status, &driver->handle, err);
 }

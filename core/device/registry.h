@@ -46,4 +46,7 @@ gm__driver *gm__registry_find(gm__registry *registry, const char *name);
 /* Initialise the driver, if it is not yet. UNAVAILABLE and what the backend says. Takes the driver's lock. */
 gm_status gm__driver_init(gm__driver *driver, gm_error *err);
 
+/* For who holds that lock. */
+gm_status gm__driver_init_locked(gm__driver *driver, gm_error *err);
+
 #endif

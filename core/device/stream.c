@@ -2,6 +2,7 @@
  * closing waited for it. */
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/device/answer.h"
 #include "core/device/device.h"
 
 gm_status gm__stream_check(const gm_stream *stream, const char *op, gm_error *err) {
@@ -27,12 +28,23 @@ static void stream_unlink(gm_device *device, gm_stream *stream) {
   }
 }
 
+/* Ask the backend for it. `native` NULL: gm's own. */
+static gm_status stream_ask(const gm_device *device, const gm_native_stream *native, gm_stream *stream, gm_error *err) {
+  const char *backend = device->info.backend, *op = native ? "stream_adopt" : "stream_create";
+  gm_status status = native ? device->ops->stream_adopt(device->handle, native, &stream->handle, &stream->kind, err)
+                            : device->ops->stream_create(device->handle, &stream->handle, &stream->kind, err);
+  status = gm__answer_check_object(backend, op, status, &stream->handle, err);
+  if (status != GM_OK) return status;
+  status = gm__answer_check_kind(backend, stream->kind, err);
+  if (status != GM_OK) device->ops->stream_close(device->handle, stream->handle, GM_CLOSE_NORMAL);
+  return status;
+}
+
 /* `native` NULL: gm's own. */
 static gm_status stream_open(gm_device *device, const gm_native_stream *native, gm_stream **out, gm_error *err) {
   gm_stream *stream = gm__object_new(device->ctx, GM__KIND_STREAM, sizeof *stream);
   if (!stream) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_stream_create", "no host memory for a stream");
-  gm_status status = native ? device->ops->stream_adopt(device->handle, native, &stream->handle, &stream->kind, err)
-                            : device->ops->stream_create(device->handle, &stream->handle, &stream->kind, err);
+  const gm_status status = stream_ask(device, native, stream, err);
   if (status != GM_OK) {
     gm__object_end(device->ctx, &stream->head);
     return status;

@@ -12,7 +12,9 @@
  *   every other call on the object (gm sees to that).
  * - What a call changes in the calling thread (a current context) it restores.
  * - Host memory comes from host->services.
- * - A driver's answer is input: counts, sizes and names are checked before use.
+ * - A driver's answer is input: counts, sizes and names are checked before use. A backend's answer is input to gm
+ *   likewise: what gm reckons with and cannot believe is refused with GM_ERR_DRIVER. Alignments, atoms and granules are
+ *   powers of two up to 2^30; objects and handles are not NULL or 0.
  * - In a forked child only the closing entries are called, with GM_CLOSE_ABANDON: they give back host memory and call
  *   nothing of the driver, take no lock and wait for nothing. */
 #ifndef GM_BACKEND_H
@@ -83,7 +85,7 @@ typedef struct gm_memory_type {
   uint32_t heap;            /* types with equal heap share its bytes */
   uint64_t heap_bytes;      /* 0: not known */
   uint64_t max_alloc_bytes; /* 0: as the device */
-  uint64_t atom_bytes;      /* flush and invalidate granularity; 1 if coherent */
+  uint64_t atom_bytes;      /* flush and invalidate granularity, a power of two up to 2^30; 1 if coherent */
   uint32_t share_kinds;     /* bit 1 << kind for each gm_share_kind that memory of this type can be made for */
 } gm_memory_type;
 

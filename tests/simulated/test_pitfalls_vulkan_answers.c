@@ -126,6 +126,14 @@ static void test_alignments_that_are_no_power_of_two(void **state) {
   works("hostile=crooked");
 }
 
+/* gm rounds to them: see that the device is refused, and at once. */
+static void test_atoms_that_are_no_power_of_two_or_absurd(void **state) {
+  (void)state;
+  check_refused("noncoherent,atom=48", GM_ERR_DRIVER, "an atom of 48 bytes");
+  check_refused("noncoherent,atom=9223372036854775808", GM_ERR_DRIVER, "an alignment of 9223372036854775808");
+  check_refused("noncoherent,atom=18446744073709551615", GM_ERR_DRIVER, "an atom of 18446744073709551615 bytes");
+}
+
 static void test_counts_beyond_the_arrays(void **state) {
   (void)state;
   works("hostile=counts");
@@ -324,6 +332,7 @@ int main(void) {
       cmocka_unit_test(test_no_memory_at_all),
       cmocka_unit_test(test_alignments_of_zero),
       cmocka_unit_test(test_alignments_that_are_no_power_of_two),
+      cmocka_unit_test(test_atoms_that_are_no_power_of_two_or_absurd),
       cmocka_unit_test(test_counts_beyond_the_arrays),
       cmocka_unit_test(test_type_in_a_heap_that_does_not_exist),
       cmocka_unit_test(test_heaps_that_add_up_to_more_than_64_bits),

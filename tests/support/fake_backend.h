@@ -24,9 +24,10 @@ typedef struct fake_backend {
   gm_memory_type types[4];
   gm_status type_status[4]; /* what memory_alloc answers for the type */
   gm_stream_kind kind;
-  bool broken_alloc; /* success without a handle */
-  uint64_t short_by; /* bytes that an allocation lacks */
-  uint64_t crooked;  /* added to each address */
+  bool no_driver, no_device, no_stream; /* success without an object */
+  bool broken_alloc;                    /* success without a handle */
+  uint64_t short_by;                    /* bytes that an allocation lacks */
+  uint64_t crooked;                     /* added to each address */
   int inits, opens, closes, allocs, frees, streams, abandons;
   uint64_t recorded;             /* last point's value */
   uint64_t passed;               /* points up to here have passed */
@@ -61,7 +62,7 @@ static gm_status fake_init(const gm_backend_host *host, void **out, gm_error *er
   (void)host;
   if (fake.init_status != GM_OK) return fake_answer(fake.init_status, "fake_init", err);
   fake.inits++;
-  *out = &fake;
+  *out = fake.no_driver ? NULL : &fake;
   return GM_OK;
 }
 
@@ -94,7 +95,7 @@ static gm_status fake_device_open(void *driver, uint32_t index, void **out, gm_e
   (void)driver;
   if (fake.open_status != GM_OK) return fake_answer(fake.open_status, "fake_open", err);
   fake.opens++;
-  *out = &fake_handles[index % FAKE_DEVICES];
+  *out = fake.no_device ? NULL : &fake_handles[index % FAKE_DEVICES];
   return GM_OK;
 }
 
@@ -166,7 +167,7 @@ static gm_status fake_stream_create(void *device, void **out, gm_stream_kind *ki
   void (*meanwhile)(void *user) = fake.meanwhile;
   fake.meanwhile = NULL;
   if (meanwhile) meanwhile(fake.meanwhile_user);
-  *out = &fake;
+  *out = fake.no_stream ? NULL : &fake;
   *kind = fake.kind;
   return GM_OK;
 }
