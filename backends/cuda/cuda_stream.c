@@ -149,7 +149,12 @@ gm_status gm__cuda_stream_create(void *device, void **out_stream, gm_stream_kind
 /* The default streams belong to whatever context is current; others have one, which must be the device's. */
 static gm_status cuda_adopt_check(gm__cuda_device *device, gm__cuda_stream *stream, gm_error *err) {
   CUcontext context = NULL;
-  if (stream->handle == CU_STREAM_PER_THREAD && device->cu->cuStreamGetId) {
+  if (stream->handle == CU_STREAM_PER_THREAD) {
+    if (!device->cu->cuStreamGetId) {
+      return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "cuda",
+                      "`stream` is CU_STREAM_PER_THREAD, another stream in each thread that CUDA before 12 gives no "
+                      "number to: lend one that was created");
+    }
     const CUresult code = device->cu->cuStreamGetId(stream->handle, &stream->id);
     if (code != CUDA_SUCCESS) return gm__cuda_device_fail(device, code, "cuStreamGetId", err);
     stream->has_id = true;

@@ -17,6 +17,9 @@ gm_status gm__fail(gm_error *err, gm_status status, int32_t native_code, const c
 #define gm__fail(err, status, ...) ((void)gm__fail((err), (status), __VA_ARGS__), (status))
 #endif
 
+/* A status that must be looked at: what comes next is only right on GM_OK. */
+#define GM__MUST_USE __attribute__((warn_unused_result))
+
 /* The same for an argument: "gm_pool_create: `align` must be a power of two, is 3". */
 #define gm__bad_argument(err, op, ...) gm__fail((err), GM_ERR_INVALID_ARGUMENT, 0, (op), __VA_ARGS__)
 

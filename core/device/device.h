@@ -15,11 +15,13 @@
 
 struct gm__driver; /* one backend in one context: registry.h */
 
-/* Told when a stream closes, before it is gone: a pool settles what it remembers of it; no device lock is held. And
+/* Asked before a stream closes where nothing could wait for it: GM_OK, or a reason why it must not, and nothing has
+ * changed. Told when it closes, before it is gone: a pool settles what it remembers of it; no device lock is held. And
  * when the host has waited for all that was submitted before the device's `order_clock` stood at `clock`; under the
  * device's lock, so it takes no other than its own. */
 typedef struct gm__stream_listener {
   struct gm__stream_listener *next, *prev;
+  gm_status (*may_close)(void *user, gm_stream *stream, gm_error *err);
   void (*closing)(void *user, gm_stream *stream);
   void (*synced)(void *user, gm_stream *stream, uint64_t clock);
   void *user;

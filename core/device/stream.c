@@ -75,13 +75,20 @@ gm_status gm_stream_adopt(gm_device *device, const gm_native_stream *native, gm_
   return status;
 }
 
-/* Pools hear of it first, while the stream can still record and wait; the list is stable meanwhile because a pool's
- * destruction and a stream's closing exclude each other by contract. */
-static void stream_tell_listeners(gm_device *device, gm_stream *stream) {
+/* The list is stable while a stream closes because a pool's destruction and a stream's closing exclude each other by
+ * contract. */
+static gm__stream_listener *stream_listeners(gm_device *device) {
   gm__mutex_lock(&device->lock);
   gm__stream_listener *listener = device->listeners;
   gm__mutex_unlock(&device->lock);
-  for (; listener; listener = listener->next) listener->closing(listener->user, stream);
+  return listener;
+}
+
+/* Pools hear of it first, while the stream can still record and wait. */
+static void stream_tell_listeners(gm_device *device, gm_stream *stream) {
+  for (gm__stream_listener *listener = stream_listeners(device); listener; listener = listener->next) {
+    listener->closing(listener->user, stream);
+  }
 }
 
 /* A stream that no pool has heard of. */
@@ -107,6 +114,20 @@ bool gm__stream_captured(const gm_stream *stream) {
   return device->ops->stream_capturing(device->handle, stream->handle, &captured, NULL) == GM_OK && captured;
 }
 
+/* Its work is done; or nothing can wait for it, in any thread or in this one, and no pool has anything that it may
+ * still use. */
+static gm_status stream_finish(gm_stream *stream, gm_error *err) {
+  gm_device *device = stream->device;
+  gm_status status = device->ops->stream_sync(device->handle, stream->handle, err);
+  if (status == GM_ERR_DEVICE_LOST) return GM_OK; /* nothing runs there any more */
+  if (status != GM_ERR_NOT_SUPPORTED && status != GM_ERR_INVALID_ARGUMENT) return status;
+  status = GM_OK;
+  for (gm__stream_listener *listener = stream_listeners(device); listener && !status; listener = listener->next) {
+    status = listener->may_close(listener->user, stream, err);
+  }
+  return status;
+}
+
 gm_status gm_stream_close(gm_stream *stream, gm_error *err) {
   if (!stream) return GM_OK;
   if (!gm__object_is(&stream->head, GM__KIND_STREAM)) return gm__stream_check(stream, "gm_stream_close", err);
@@ -115,8 +136,7 @@ gm_status gm_stream_close(gm_stream *stream, gm_error *err) {
   if (!forked && gm__stream_captured(stream)) {
     return gm__fail(err, GM_ERR_BUSY, 0, "gm_stream_close", "the stream is being captured: end the capture first");
   }
-  gm_status status = forked ? GM_OK : device->ops->stream_sync(device->handle, stream->handle, err);
-  if (status == GM_ERR_NOT_SUPPORTED || status == GM_ERR_DEVICE_LOST) status = GM_OK; /* nothing runs there any more */
+  gm_status status = forked ? GM_OK : stream_finish(stream, err);
   if (status != GM_OK) return status;
   stream_release(stream, forked);
   atomic_fetch_sub(&device->children, 1);

@@ -257,9 +257,11 @@ static void acquire_undo(gm_pool *pool, const gm__want *want, const gm__taken *t
     gm__serve_undo(taken, want->stream);
     return;
   }
+  int slot;
   gm__mutex_lock(&pool->lock);
-  const int slot = gm__give_back_slot(pool, want->stream);
-  gm__pool_free_node(pool, taken->node, slot);
+  if (gm__give_back_slot(pool, want->stream, &slot) == GM_OK || gm__stream_captured(want->stream)) {
+    gm__pool_free_node(pool, taken->node, slot); /* a captured one was given no work */
+  }                                              /* else work may still run there: nobody gets it */
   gm__mutex_unlock(&pool->lock);
 }
 

@@ -253,9 +253,10 @@ static gm_status guard_take(gm_pool *pool, const gm_block *block, const gm_strea
   return status;
 }
 
-/* Later work of the stream follows all work on the block; `used`: the stream's own, too. */
+/* Later work of the stream follows all work on the block; `used`: the stream's own, too. BUSY: the block does not even
+ * remember that the stream uses it. */
 static gm_status guard_order(gm_pool *pool, const gm_block *raw, gm_stream *stream, bool used) {
-  gm_status status = GM_ERR_NOT_SUPPORTED;
+  gm_status status = used ? GM_ERR_BUSY : GM_ERR_NOT_SUPPORTED;
   gm__entry entry;
   if (!gm__entry_open_raw(pool, raw, &entry)) return status;
   const int slot = gm__entry_slot(&entry, stream);
@@ -264,7 +265,7 @@ static gm_status guard_order(gm_pool *pool, const gm_block *raw, gm_stream *stre
     mark->streams |= mark->users | (used ? UINT64_C(1) << slot : 0);
     mark->users = 0;
     mark->freed_at = gm__order_now(entry.order);
-    status = gm__order_insert(entry.order, mark, slot, NULL);
+    status = gm__order_insert(entry.order, mark, slot, NULL) ? GM_ERR_NOT_SUPPORTED : GM_OK;
     gm__entry_note_mark(&entry);
   }
   gm__entry_close(&entry);
@@ -281,29 +282,33 @@ static bool guard_is_pending(gm_pool *pool, const gm_block *raw) {
   return pending;
 }
 
-/* The stream that the guard's work goes to, which follows all work on the block; NULL: there is none any more. */
-static gm_stream *guard_follow(gm_pool *pool, gm__guard_record *record, gm_stream *stream) {
-  gm_device *device = pool->device;
+/* *out is the stream that the guard's work goes to, which follows all work on the block; NULL: there is none any more.
+ * NOT_SUPPORTED: there may be, and the block remembers it; BUSY: and it does not. */
+static gm_status guard_follow(gm_pool *pool, gm__guard_record *record, gm_stream *stream, gm_stream **out) {
   gm_stream *on = stream;
   bool pending = guard_is_pending(pool, &record->raw);
   pending |= !gm__guard_passed(pool, record, 0);
-  if (!stream && (!pending || gm__device_default_stream(device, &on, NULL))) return NULL;
-  gm_status status = GM_OK;
-  if (record->has_point) status = device->ops->point_wait_on(device->handle, on->handle, &record->point, NULL);
-  if (status == GM_OK) status = guard_order(pool, &record->raw, on, stream != NULL);
-  gm__guard_drop_point(pool, record);
-  record->ordered = status == GM_OK;
-  if (record->ordered) return on;
-  gm__order_drain(device, on);
-  return NULL;
+  *out = NULL;
+  if (!stream && !pending) return GM_OK;
+  if (!stream && gm__device_default_stream(pool->device, &on, NULL)) return GM_ERR_NOT_SUPPORTED;
+  const bool follows = gm__guard_wait_on(pool, record, on);
+  const gm_status status = guard_order(pool, &record->raw, on, stream != NULL);
+  record->ordered = follows && !status;
+  if (record->ordered) *out = on;
+  if (record->ordered || (follows && gm__order_drain(on, "gm_free", NULL) == GM_OK)) return GM_OK;
+  return status ? status : GM_ERR_NOT_SUPPORTED;
 }
 
-/* The zones are read, or will be when the stream comes to it. With the gate. */
-static void guard_begin(gm_pool *pool, gm__guard_record *record, gm_stream *stream) {
-  gm_stream *on = guard_follow(pool, record, stream);
+/* The zones are read, or will be when the stream comes to it, or cannot be. BUSY: work may still use the block or the
+ * record, and nothing can tell when it ends. With the gate. */
+static gm_status guard_begin(gm_pool *pool, gm__guard_record *record, gm_stream *stream) {
+  gm_stream *on;
   record->state = GM__GUARD_LEAVING;
+  record->unread = true;
+  const gm_status status = guard_follow(pool, record, stream, &on);
+  if (status) return status == GM_ERR_BUSY ? status : GM_OK;
   record->unread = gm__guard_leave(pool, record, on, NULL) != GM_OK;
-  if (record->unread && on) gm__order_drain(pool->device, on); /* what was begun still writes to the record */
+  return record->unread && on ? gm__order_drain(on, "gm_free", NULL) : GM_OK;
 }
 
 /* True: *out is the damage of a block whose work has passed. With the gate. */
@@ -343,10 +348,10 @@ gm_status gm__guard_free(gm_pool *pool, const gm_block *block, gm_stream *stream
     guard_hide(pool, record->heap, block);
     gm__guard_list_remove(&guard->out, record);
     const bool known = record->damaged;
-    guard_begin(pool, record, stream);
+    const bool lost = guard_begin(pool, record, stream) != GM_OK; /* work may still use block and record */
     bool broken = !record->has_point && (guard_settle(pool, record, &damage) || known);
-    if (broken) {
-      status = GM_ERR_DAMAGED;
+    if (broken || lost) {
+      status = broken ? GM_ERR_DAMAGED : GM_OK;
       guard_quarantine(pool, record);
     } else {
       gm__guard_list_add(&guard->leaving, record);
@@ -413,6 +418,20 @@ bool gm__guard_reap(gm_pool *pool, bool all) {
     guard_return(pool, record);
     any = true;
   }
+}
+
+bool gm__guard_is_idle(gm_pool *pool) {
+  gm__guard *guard = pool->guard;
+  bool idle = true;
+  gm__mutex_lock(&guard->gate);
+  for (gm__guard_record *record = guard->out.first; record; record = record->next) {
+    idle &= gm__guard_passed(pool, record, 0);
+  }
+  for (gm__guard_record *record = guard->leaving.first; record; record = record->next) {
+    idle &= gm__guard_passed(pool, record, 0);
+  }
+  gm__mutex_unlock(&guard->gate);
+  return idle;
 }
 
 void gm__guard_drained(gm_pool *pool) {

@@ -35,6 +35,9 @@ gm_status gm__guard_free(gm_pool *pool, const gm_block *block, gm_stream *stream
  * and hold none back. True if the pool got any. */
 bool gm__guard_reap(gm_pool *pool, bool all);
 
+/* Has all work passed that it gave to streams on blocks which it knows? */
+bool gm__guard_is_idle(gm_pool *pool);
+
 /* A stream has done all its work, and goes. */
 void gm__guard_drained(gm_pool *pool);
 

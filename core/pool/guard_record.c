@@ -229,6 +229,16 @@ bool gm__guard_passed(gm_pool *pool, gm__guard_record *record, uint64_t patience
   return true;
 }
 
+bool gm__guard_wait_on(gm_pool *pool, gm__guard_record *record, const gm_stream *on) {
+  const gm_device *device = pool->device;
+  if (!record->has_point) return true;
+  gm_status status = device->ops->point_wait_on(device->handle, on->handle, &record->point, NULL);
+  if (status) status = device->ops->point_wait(device->handle, &record->point, UINT64_MAX, NULL);
+  if (status && status != GM_ERR_DEVICE_LOST) return false;
+  gm__guard_drop_point(pool, record);
+  return true;
+}
+
 void gm__guard_text(const gm_pool *pool, const gm_damage *damage, char *text, size_t capacity) {
   static const char *const how[] = {"is whole", "was written before its beginning", "was written behind its end",
                                     "was written after it was freed"};

@@ -75,6 +75,9 @@ bool gm__guard_judge_freed(gm_pool *pool, const gm__guard_record *record, gm_dam
 /* Has the work passed that gm gave a stream? Waits up to `patience_ns`; the point is given back then. */
 bool gm__guard_passed(gm_pool *pool, gm__guard_record *record, uint64_t patience_ns);
 
+/* Later work of the stream follows what the guard wrote on another one, or that is done. */
+bool gm__guard_wait_on(gm_pool *pool, gm__guard_record *record, const gm_stream *on);
+
 void gm__guard_drop_point(gm_pool *pool, gm__guard_record *record);
 
 /* `damage` in a sentence. */

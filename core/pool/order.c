@@ -1,5 +1,7 @@
 #include "core/pool/order.h"
 
+#include <inttypes.h>
+
 /* Invariants. The device has a clock that moves on by one whenever a stream is about to be asked how far it is
  * (`order_clock`); a block remembers the time of its free and a bit for each stream whose work may still use it, and a
  * stream (slot) remembers up to which time its work is done. The work on a block is submitted before its free reads the
@@ -205,14 +207,62 @@ gm_status gm__order_attach_point(gm__order *order, gm__mark *mark, int slot, gm_
   return GM_OK;
 }
 
-void gm__order_drain(gm_device *device, gm_stream *stream) {
+static gm_status order_wait_for_point(const gm_device *device, const gm_stream *stream, gm_error *err) {
   gm_backend_point point;
-  if (device->ops->point_record(device->handle, stream->handle, &point, NULL)) {
-    device->ops->stream_sync(device->handle, stream->handle, NULL);
-    return;
-  }
-  device->ops->point_wait(device->handle, &point, UINT64_MAX, NULL);
+  gm_status status = device->ops->point_record(device->handle, stream->handle, &point, err);
+  if (status) return status;
+  status = device->ops->point_wait(device->handle, &point, UINT64_MAX, err);
   device->ops->point_release(device->handle, &point, GM_CLOSE_NORMAL);
+  return status;
+}
+
+gm_status gm__order_drain(gm_stream *stream, const char *op, gm_error *err) {
+  const gm_device *device = stream->device;
+  gm_error why = {.status = GM_OK};
+  gm_status status = order_wait_for_point(device, stream, &why);
+  if (status && status != GM_ERR_DEVICE_LOST) {
+    status = device->ops->stream_sync(device->handle, stream->handle, &why);
+  }
+  if (!status || status == GM_ERR_DEVICE_LOST) return GM_OK;
+  return gm__fail(err, GM_ERR_BUSY, why.native_code, op,
+                  "work of stream %" PRIu64 " may still run, and gm can neither record a point nor wait there (%s)",
+                  stream->id, why.message);
+}
+
+void gm__order_note_use(gm__order *order, gm__mark *mark, int slot) {
+  mark->users |= order_bit(slot);
+  order->slots[slot].last_use = gm__order_now(order);
+}
+
+bool gm__order_is_unsettled(gm__order *order, const gm_stream *stream) {
+  const int at = gm__order_find(order, stream);
+  if (at == GM__ORDER_HOST) return false;
+  gm__order_slot *slot = &order->slots[at];
+  if (slot->has_point && order_passed(order, &slot->point) && slot->passed < slot->point_at) {
+    slot->passed = slot->point_at;
+  }
+  return slot->passed < slot->last_free || slot->passed < slot->last_use;
+}
+
+/* A stream of the slot may still use something that was freed. */
+static bool order_is_busy(const gm__order *order, int slot) {
+  return order->slots[slot].passed < order->slots[slot].last_free;
+}
+
+gm_status gm__order_drain_all(const gm__order *order, const char *op, gm_error *err) {
+  for (uint64_t left = order->used; left; left &= left - 1) {
+    const gm_stream *stream = order->slots[order_lowest(left)].stream;
+    if (!order_is_busy(order, order_lowest(left)) || !gm__stream_captured(stream)) continue;
+    return gm__fail(err, GM_ERR_BUSY, 0, op,
+                    "blocks were freed on stream %" PRIu64 ", which is being captured: end the capture first",
+                    stream->id);
+  }
+  for (uint64_t left = order->used; left; left &= left - 1) {
+    const int slot = order_lowest(left);
+    const gm_status status = order_is_busy(order, slot) ? gm__order_drain(order->slots[slot].stream, op, err) : GM_OK;
+    if (status) return status;
+  }
+  return GM_OK;
 }
 
 void gm__order_forget_mark(gm__order *order, gm__mark *mark, int slot) {

@@ -3,6 +3,7 @@
 #ifndef GM_CORE_POOL_ORDER_H
 #define GM_CORE_POOL_ORDER_H
 
+#include "core/base/error.h"
 #include "core/device/device.h"
 #include "core/pool/mark.h"
 
@@ -12,6 +13,7 @@ typedef struct gm__order_slot {
   gm_stream *stream;
   uint64_t passed;    /* of blocks freed up to this time, no work is left on the stream */
   uint64_t last_free; /* the last free that named the stream */
+  uint64_t last_use;  /* the last gm_use_on that did */
   uint64_t point_at;  /* `point` comes after all work on blocks freed up to this time */
   gm_backend_point point;
   bool has_point;
@@ -91,8 +93,20 @@ void gm__order_drop_point(gm__order *order, gm__mark *mark);
 /* Its slot if it has one; else GM__ORDER_HOST. */
 int gm__order_find(const gm__order *order, const gm_stream *stream);
 
-/* Wait until `stream` has done what was submitted to it: what a closing stream needs first. Takes no lock. */
-void gm__order_drain(gm_device *device, gm_stream *stream);
+/* Wait until `stream` has done what was submitted to it, by a point or by a wait; a lost device has. BUSY where neither
+ * can be had: the work may still run, and `err` names the stream, for the call `op`. Takes no lock. */
+GM__MUST_USE gm_status gm__order_drain(gm_stream *stream, const char *op, gm_error *err);
+
+/* The block is used on the stream of `slot`, too. */
+void gm__order_note_use(gm__order *order, gm__mark *mark, int slot);
+
+/* May work of the stream still use something that was freed, or that gm_use_on named? Asks no driver, but for a point
+ * that is under way. */
+bool gm__order_is_unsettled(gm__order *order, const gm_stream *stream);
+
+/* Wait for every stream that may still use something freed. BUSY, naming the stream: it is being captured, or nothing
+ * can wait for it. With the order's lock, so that none of them closes meanwhile. */
+GM__MUST_USE gm_status gm__order_drain_all(const gm__order *order, const char *op, gm_error *err);
 
 /* The stream is done and goes: the mark remembers it no more. */
 void gm__order_forget_mark(gm__order *order, gm__mark *mark, int slot);

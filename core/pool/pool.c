@@ -49,12 +49,28 @@ static bool pool_knows(gm_pool *pool, const gm_stream *stream) {
   return known;
 }
 
+static bool pool_is_unsettled(gm_pool *pool, const gm_stream *stream) {
+  gm__arena *arena;
+  gm__mutex_lock(&pool->lock);
+  bool unsettled = gm__order_is_unsettled(&pool->order, stream);
+  gm__mutex_unlock(&pool->lock);
+  for (uint32_t i = 0; !unsettled && (arena = gm__arena_at(pool, i)); i++) {
+    gm__arena_lock(arena);
+    unsettled = gm__order_is_unsettled(&arena->order, stream);
+    gm__arena_unlock(arena);
+  }
+  return unsettled || (pool->guard && !gm__guard_is_idle(pool)); /* which gave it work, known or not */
+}
+
+static gm_status pool_stream_may_close(void *user, gm_stream *stream, gm_error *err) {
+  return pool_is_unsettled(user, stream) ? gm__order_drain(stream, "gm_stream_close", err) : GM_OK;
+}
+
 static void pool_stream_closing(void *user, gm_stream *stream) {
   gm_pool *pool = user;
   gm__arena *arena;
   const bool known = pool_knows(pool, stream);
-  if (known || pool->guard) gm__order_drain(pool->device, stream);
-  if (pool->guard) gm__guard_drained(pool); /* which gave it work, known or not */
+  if (pool->guard) gm__guard_drained(pool);
   if (!known) return;
   gm__mutex_lock(&pool->lock);
   gm__pool_forget_stream(pool, stream);
@@ -164,7 +180,8 @@ static void pool_init(gm_pool *pool, gm_device *device, const gm_pool_params *pa
   pool_init_arenas(pool, device, params);
   pool->buckets.most = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
   gm__order_init(&pool->order, device);
-  pool->listener = (gm__stream_listener){.closing = pool_stream_closing, .synced = pool_stream_synced, .user = pool};
+  pool->listener = (gm__stream_listener){
+      .may_close = pool_stream_may_close, .closing = pool_stream_closing, .synced = pool_stream_synced, .user = pool};
 }
 
 /* Of buckets: powers of two where the program asks for buckets by name and nobody has set the key. */
@@ -221,34 +238,18 @@ gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_poo
   return GM_OK;
 }
 
-/* A stream of the slot may still use something that was freed. */
-static bool pool_slot_is_busy(const gm__order *order, uint32_t slot) {
-  return order->used >> slot & 1 && order->slots[slot].passed < order->slots[slot].last_free;
-}
-
-/* Wait for the streams of the order that may still use something freed, under its lock, so that none of them closes
- * meanwhile. False when one is being captured: nothing can wait for that. */
-static bool pool_drain_order(const gm__order *order) {
-  for (uint32_t slot = 0; slot < GM__ORDER_SLOTS; slot++) {
-    if (pool_slot_is_busy(order, slot) && gm__stream_captured(order->slots[slot].stream)) return false;
-  }
-  for (uint32_t slot = 0; slot < GM__ORDER_SLOTS; slot++) {
-    if (pool_slot_is_busy(order, slot)) gm__order_drain(order->device, order->slots[slot].stream);
-  }
-  return true;
-}
-
-static bool pool_drain(gm_pool *pool) {
+static gm_status pool_drain(gm_pool *pool, gm_error *err) {
+  static const char op[] = "gm_pool_destroy";
   gm__arena *arena;
   gm__mutex_lock(&pool->lock);
-  bool drained = pool_drain_order(&pool->order);
+  gm_status status = gm__order_drain_all(&pool->order, op, err);
   gm__mutex_unlock(&pool->lock);
-  for (uint32_t i = 0; drained && (arena = gm__arena_at(pool, i)); i++) {
+  for (uint32_t i = 0; !status && (arena = gm__arena_at(pool, i)); i++) {
     gm__arena_lock(arena);
-    drained = pool_drain_order(&arena->order);
+    status = gm__order_drain_all(&arena->order, op, err);
     gm__arena_unlock(arena);
   }
-  return drained;
+  return status;
 }
 
 /* The device's figures forget what the arenas could have given back. */
@@ -294,11 +295,8 @@ gm_status gm_pool_destroy(gm_pool *pool, gm_error *err) {
     return gm__fail(err, GM_ERR_BUSY, 0, "gm_pool_destroy", "%u buffers or scopes of pool \"%s\" are alive", guests,
                     pool->name);
   }
-  if (!forked && !pool_drain(pool)) {
-    return gm__fail(err, GM_ERR_BUSY, 0, "gm_pool_destroy",
-                    "blocks of pool \"%s\" were freed on a stream that is being captured: end the capture first",
-                    pool->name);
-  }
+  const gm_status drained = forked ? GM_OK : pool_drain(pool, err);
+  if (drained) return drained;
   if (!forked) {
     gm__pool_delist(pool);
     pool_unpublish(pool);

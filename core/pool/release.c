@@ -10,13 +10,16 @@
 
 enum { RELEASE_TURNS = 4 }; /* blocks looked at by a free */
 
-int gm__give_back_slot(gm_pool *pool, gm_stream *stream) {
-  int slot = gm__order_slot_of(&pool->order, stream);
-  if (!stream || slot != GM__ORDER_HOST) return slot;
+gm_status gm__give_back_slot(gm_pool *pool, gm_stream *stream, int *out) {
+  *out = gm__order_slot_of(&pool->order, stream);
+  if (!stream || *out != GM__ORDER_HOST) return GM_OK;
+  if (gm__stream_captured(stream)) return GM_ERR_BUSY;
+  gm_error failure;
   gm__mutex_unlock(&pool->lock);
-  gm__order_drain(pool->device, stream);
+  const gm_status status = gm__order_drain(stream, "gm_free", &failure);
   gm__mutex_lock(&pool->lock);
-  return GM__ORDER_HOST;
+  if (status) pool->last_failure = failure;
+  return status;
 }
 
 /* Is the block idle by now? */
@@ -58,8 +61,7 @@ static void release_shrink_caches(gm_pool *pool, int slot, gm__leaving *leaving)
   }
 }
 
-static void release_pool_node(gm_pool *pool, gm__node *node, gm_stream *stream, gm__leaving *leaving) {
-  const int slot = gm__give_back_slot(pool, stream);
+static void release_pool_node(gm_pool *pool, gm__node *node, const gm_stream *stream, int slot, gm__leaving *leaving) {
   gm__pool_free_node(pool, node, slot);
   const bool over = pool->buckets.classes[node->size_class].list.count > pool->buckets.most || release_is_over(pool) ||
                     release_is_full(pool, slot);
@@ -68,13 +70,22 @@ static void release_pool_node(gm_pool *pool, gm__node *node, gm_stream *stream, 
   release_shrink_caches(pool, slot, leaving);
 }
 
+/* What is not the pool's goes at once: all work on it must be done. */
+static gm_status release_wait(gm_pool *pool, const gm__node *node, gm_stream *stream) {
+  gm_error failure;
+  const gm_status status = node->opened ? gm__share_drain(pool, node, stream, &failure) : GM_OK;
+  if (status) pool->last_failure = failure;
+  return status;
+}
+
 /* The live node, taken away from its owner, who frees it in the order of `stream`. */
-static gm_status release_take_back(gm_pool *pool, const gm_block *block, const gm_stream *stream, gm__node **out) {
+static gm_status release_take_back(gm_pool *pool, const gm_block *block, gm_stream *stream, gm__node **out) {
   gm__node *node = gm__node_find(&pool->nodes, block, pool->checked);
   if (!node) return GM_ERR_INVALID_ARGUMENT;
   if (node->rare.piece) return GM_ERR_INVALID_ARGUMENT;
   if (node->rare.mapping.pointer) return GM_ERR_BUSY;
-  if (node->opened && !gm__share_can_drain(pool, node, stream)) return GM_ERR_BUSY;
+  const gm_status status = release_wait(pool, node, stream);
+  if (status) return status;
   if (gm__pool_quotas(pool) && gm__node_is_out(node)) {
     gm__quota_leave(gm__pool_quotas(pool), node->tag, node->requested);
   }
@@ -90,24 +101,19 @@ static gm_status release_take_back(gm_pool *pool, const gm_block *block, const g
   return GM_OK;
 }
 
-/* Without a slot a stream's work must be waited for, and nothing can wait for a captured one. */
-static bool release_can_order(const gm_pool *pool, const gm_stream *stream) {
-  return pool->order.used != UINT64_MAX || !stream || gm__order_find(&pool->order, stream) != GM__ORDER_HOST ||
-         !gm__stream_captured(stream);
-}
-
 /* A block that is a driver allocation of its own. */
 static gm_status release_node(gm_pool *pool, const gm_block *block, gm_stream *stream, uint64_t *out_track_id) {
   gm__leaving leaving = {0};
   gm__node *node;
+  int slot;
   gm__mutex_lock(&pool->lock);
-  gm_status status = release_can_order(pool, stream) ? release_take_back(pool, block, stream, &node) : GM_ERR_BUSY;
+  gm_status status = gm__give_back_slot(pool, stream, &slot);
+  if (!status) status = release_take_back(pool, block, stream, &node);
   if (!status) *out_track_id = node->rare.track_id;
   if (!status && node->foreign) { /* the engine's own, or another process's: nothing to keep */
-    if (node->opened) gm__share_drain(pool, node, stream);
     gm__supply_leave(pool, &leaving, node);
   } else if (!status) {
-    release_pool_node(pool, node, stream, &leaving);
+    release_pool_node(pool, node, stream, slot, &leaving);
   }
   gm__mutex_unlock(&pool->lock);
   gm__supply_return(pool, &leaving);
@@ -173,7 +179,7 @@ gm_status gm_use_on(gm_pool *pool, const gm_block *block, gm_stream *stream) {
   } else if (!gm__entry_make_rare(&entry)) {
     status = GM_ERR_OUT_OF_HOST_MEMORY;
   } else {
-    entry.rare->mark.users |= UINT64_C(1) << slot;
+    gm__order_note_use(entry.order, &entry.rare->mark, slot);
     gm__entry_note_mark(&entry);
   }
   gm__entry_close(&entry);

@@ -12,7 +12,7 @@ gm_status gm__give_back_ptr(gm_pool *pool, const void *pointer, uint64_t bytes_o
 gm_status gm__give_back_unused(gm_pool *pool, const gm_block *block, gm_stream *stream);
 
 /* The slot for a free on the stream. They are for 64 streams at a time; the work of one more is waited for, outside the
- * pool's lock, which is held before and after. */
-int gm__give_back_slot(gm_pool *pool, gm_stream *stream);
+ * pool's lock, which is held before and after. BUSY where nothing can wait for it. */
+GM__MUST_USE gm_status gm__give_back_slot(gm_pool *pool, gm_stream *stream, int *out);
 
 #endif

@@ -234,15 +234,17 @@ gm_status gm__serve(gm_pool *pool, const gm__want *want, gm__taken *taken, gm_ac
 /* ---- giving back ---- */
 
 /* Slots take host memory, and are for 64 streams at a time; the work of one more is waited for, outside the lock.
- * False: that one is captured, and nothing can wait for it. */
-static bool serve_free_slot(gm__arena *arena, gm_stream *stream, int *out) {
+ * BUSY: nothing can wait for it. */
+static gm_status serve_free_slot(gm__arena *arena, gm_stream *stream, int *out) {
   *out = gm__arena_slot(arena, stream);
-  if (!stream || *out != GM__ORDER_HOST) return true;
-  if (gm__stream_captured(stream)) return false;
+  if (!stream || *out != GM__ORDER_HOST) return GM_OK;
+  if (gm__stream_captured(stream)) return GM_ERR_BUSY;
+  gm_error failure;
   gm__arena_unlock(arena);
-  gm__order_drain(arena->pool->device, stream);
+  const gm_status status = gm__order_drain(stream, "gm_free", &failure);
+  if (status) gm__pool_note_failure(arena->pool, &failure);
   gm__arena_lock(arena);
-  return true;
+  return status;
 }
 
 /* A span in no list and not in the table becomes free. */
@@ -258,8 +260,9 @@ void gm__serve_undo(const gm__taken *taken, gm_stream *stream) {
   gm__arena *arena = taken->arena;
   int slot;
   gm__arena_lock(arena);
-  serve_free_slot(arena, stream, &slot); /* a captured one was given no work */
-  serve_free(arena, taken->span, slot);
+  if (serve_free_slot(arena, stream, &slot) == GM_OK || gm__stream_captured(stream)) {
+    serve_free(arena, taken->span, slot); /* a captured one was given no work */
+  }                                       /* else work may still run there: nobody gets it */
   gm__arena_unlock(arena);
 }
 
@@ -297,9 +300,9 @@ static bool serve_give_counted(gm__arena *arena, uint32_t number, int slot, gm_s
 static gm_status serve_take_back(gm__arena *arena, const gm_block *block, gm_stream *stream) {
   uint32_t number = gm__arena_find(arena, block);
   if (number && gm__give(arena, number, stream)) return GM_OK;
-  gm_status status;
   int slot;
-  if (!serve_free_slot(arena, stream, &slot)) return GM_ERR_BUSY;
+  gm_status status = serve_free_slot(arena, stream, &slot);
+  if (status) return status;
   if (arena->quotas && (number = gm__arena_find(arena, block)) && serve_give_counted(arena, number, slot, stream)) {
     return GM_OK;
   }

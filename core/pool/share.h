@@ -21,12 +21,8 @@ static inline bool gm__share_has_descriptor(gm_share_kind kind) {
 /* One user less; the last one's release closes it. Not with the pool's lock. In a forked child host memory only. */
 void gm__share_release(gm_device *device, gm__opened *opened);
 
-/* Can an imported block be waited for so? Nothing can while one of the streams is being captured. With the pool's lock.
- */
-bool gm__share_can_drain(const gm_pool *pool, const gm__node *node, const gm_stream *stream);
-
-/* Wait until `stream` (NULL: none) and the streams of gm_use_on are done with an imported block. With the pool's lock,
- * which keeps those from closing. */
-void gm__share_drain(gm_pool *pool, const gm__node *node, gm_stream *stream);
+/* Wait until `stream` (NULL: none) and the streams of gm_use_on are done with an imported block. BUSY: one of them is
+ * being captured, or nothing can wait for it. With the pool's lock, which keeps those from closing. */
+GM__MUST_USE gm_status gm__share_drain(gm_pool *pool, const gm__node *node, gm_stream *stream, gm_error *err);
 
 #endif

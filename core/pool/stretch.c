@@ -80,8 +80,9 @@ static gm_status stretch_run(const stretch_work *work, gm_error *err) {
     if (!status && work->from) status = gm__stretch_pass(work->from, part.bytes, err);
   }
   const bool under_way = status && at > 0 && work->stream && work->out;
-  if (under_way && !gm__stream_captured(work->stream)) gm__order_drain(stretch->here.device, work->stream);
-  return status;
+  if (!under_way || gm__stream_captured(work->stream)) return status;
+  const gm_status drained = gm__order_drain(work->stream, stretch->op, err); /* what was begun is done, or is told */
+  return drained ? drained : status;
 }
 
 static gm_status stretch_write_part(const stretch_work *work, const gm__access *part, uint64_t at, gm_point *out,

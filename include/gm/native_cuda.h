@@ -16,7 +16,7 @@ typedef struct gm_cuda_device {
 typedef struct gm_cuda_stream {
   gm_native_stream head; /* {sizeof(gm_cuda_stream), GM_API_CUDA} */
   uintptr_t stream;      /* CUstream; 0 and 1 (CU_STREAM_LEGACY): the legacy default stream; 2 (CU_STREAM_PER_THREAD):
-                            the calling thread's, to be used in this thread only */
+                            the calling thread's, to be used in this thread only (NOT_SUPPORTED before CUDA 12) */
 } gm_cuda_stream;
 
 typedef struct gm_cuda_point {

@@ -94,8 +94,10 @@ typedef struct gm_block {
  * red zones or patterns it has no contents that gm can read. `params` may be NULL. The caller destroys *out. */
 GM_API gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_pool **out, gm_error *err);
 
-/* GM_ERR_BUSY while blocks are out, or the engine captures a stream that blocks were freed on. Waits for points of
- * freed blocks. NULL is GM_OK. */
+/* Waits for the work of the streams that blocks were freed on. NULL is GM_OK. BUSY, and the pool stays as it is: blocks
+ * are out; the engine captures one of those streams; or gm can neither record a point nor wait on one of them (the
+ * engine lent it without leave to submit, or it is another thread's own), and its work may still run. `err` names the
+ * stream. */
 GM_API gm_status gm_pool_destroy(gm_pool *pool, gm_error *err);
 
 /* While the engine captures the request's stream, only what the pool keeps and what serves without a wait, else
@@ -110,8 +112,9 @@ GM_API gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *o
  * guards of every block. Of a driver allocation of its own (each block of a bucket pool; wrapped, imported and managed
  * ones of any pool) an unchecked pool compares `node` and `check` alone and frees the block that they name: to alter
  * the other three, or to pass a block that was made up or is another pool's and has the numbers of a live one, is the
- * caller's bug. BUSY: the block is mapped; or the stream is being captured, and the block is imported, 64 others use
- * the pool already, or there is no host memory to note the stream. DAMAGED: it is freed, and was found damaged
+ * caller's bug. BUSY, and nothing changes: the block is mapped; or it is imported, 64 other streams use the pool
+ * already, or there is no host memory to note the stream, and the stream is being captured, or gm can neither record a
+ * point nor wait there (gm_explain has the reason). DAMAGED: it is freed, and was found damaged
  * (gm/debug.h). FORKED. */
 GM_API gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream);
 

@@ -17,8 +17,9 @@ GM_API gm_status gm_stream_create(gm_device *device, gm_stream **out, gm_error *
 GM_API gm_status gm_stream_adopt(gm_device *device, const gm_native_stream *native, gm_stream **out, gm_error *err);
 
 /* Waits for the stream's work (of an adopted one: for what gm knows of), settles what pools remember of it, lets go.
- * NULL is GM_OK. BUSY, and the stream stays open: the engine is capturing it, and nothing can be waited for. Not while
- * another thread uses the stream. */
+ * NULL is GM_OK. Where gm may not wait there (the engine lent it without leave to submit, or it is another thread's
+ * own), a stream closes as long as no pool has memory that its work may still use. BUSY, and the stream stays open, in
+ * all pools: such memory is left; or the engine is capturing the stream. Not while another thread uses the stream. */
 GM_API gm_status gm_stream_close(gm_stream *stream, gm_error *err);
 
 GM_API gm_stream_kind gm_stream_get_kind(const gm_stream *stream);

@@ -46,12 +46,16 @@ static int engine_load(void **state) {
   return 0;
 }
 
-static void engine_begin(cuda_fixture *f) {
-  cuda_begin(f);
+static void engine_adopt(cuda_fixture *f) {
   cuda_init(f);
   assert_int_equal(engine.create(&engine_context, 0, 0), CUDA_SUCCESS);
   const gm_cuda_device lent = {.head = {sizeof lent, GM_API_CUDA}, .context = (uintptr_t)engine_context};
   assert_int_equal(f->ops->device_adopt(f->driver, &lent.head, &f->device, &f->err), GM_OK);
+}
+
+static void engine_begin(cuda_fixture *f) {
+  cuda_begin(f);
+  engine_adopt(f);
 }
 
 static void engine_end(cuda_fixture *f) {
@@ -116,6 +120,20 @@ static void test_the_per_thread_stream_stays_in_its_thread(void **state) {
   pthread_join(thread, NULL);
   assert_int_equal(other.status, GM_ERR_INVALID_ARGUMENT);
   f.ops->stream_close(f.device, other.stream, GM_CLOSE_NORMAL);
+  engine_end(&f);
+}
+
+/* Without a number nothing tells whose it is, and points would be recorded on the stream of whoever asks. */
+static void test_the_per_thread_stream_without_a_number_is_refused(void **state) {
+  (void)state;
+  cuda_fixture f;
+  void *out = NULL;
+  cuda_begin(&f);
+  cuda_say("set VERSION 11080");
+  engine_adopt(&f);
+  assert_int_equal(engine_lend(&f, 2, &out), GM_ERR_NOT_SUPPORTED);
+  assert_non_null(strstr(f.err.message, "CU_STREAM_PER_THREAD"));
+  assert_null(out);
   engine_end(&f);
 }
 
@@ -349,6 +367,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_default_streams_are_told_apart),
       cmocka_unit_test(test_the_per_thread_stream_stays_in_its_thread),
+      cmocka_unit_test(test_the_per_thread_stream_without_a_number_is_refused),
       cmocka_unit_test(test_a_stream_of_another_context_is_refused),
       cmocka_unit_test(test_recycled_stream_handles),
       cmocka_unit_test(test_a_capture_is_left_alone),
