@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "core/base/error.h"
+#include "core/base/sized.h"
 #include "core/pool/pool.h"
 #include "core/pool/release.h"
 #include "core/pool/request.h"
@@ -17,11 +18,6 @@ static const char batch_op[] = "gm_alloc_batch";
 /* ---- arguments ---- */
 
 static gm_status batch_check(const gm_batch_params *params, const gm_part *out_parts, gm_error *err) {
-  if (!params) return gm__bad_argument(err, batch_op, "`params` is NULL");
-  if (params->struct_size < sizeof *params) {
-    return gm__bad_argument(err, batch_op, "`params->struct_size` is %u, must be %zu", params->struct_size,
-                            sizeof *params);
-  }
   if (params->flags & ~(uint32_t)BATCH_FLAGS) {
     return gm__bad_argument(err, batch_op, "`params->flags` has bits that are none: 0x%x", params->flags);
   }
@@ -182,17 +178,18 @@ static void batch_undo(gm_pool *pool, const gm_batch_params *params, const gm_pa
 gm_status gm_alloc_batch(gm_pool *pool, const gm_batch_params *params, gm_part *out_parts, size_t *out_failed,
                          gm_error *err) {
   size_t served = 0, failed = 0;
-  gm_stats before;
+  gm_batch_params asked;
   gm_status status = gm__pool_check(pool, batch_op, err);
-  if (!status) status = batch_check(params, out_parts, err);
+  if (!status) status = gm__sized_in(&asked, sizeof asked, params, batch_op, "params", err);
+  if (!status) status = batch_check(&asked, out_parts, err);
   if (status) return status;
-  status = batch_check_requests(pool, params, &failed, err);
-  if (!status && params->count) {
-    gm_pool_stats(pool, &before);
-    status = params->flags & GM_BATCH_GROUPED ? batch_take_group(pool, params, out_parts, &served, &failed, err)
-                                              : batch_take_each(pool, params, out_parts, &served, &failed, err);
-    if (!status) status = batch_fill(pool, params, out_parts, &failed, err);
-    if (status) batch_undo(pool, params, out_parts, served, before.pooled_bytes);
+  status = batch_check_requests(pool, &asked, &failed, err);
+  if (!status && asked.count) {
+    const uint64_t pooled_before = gm__pool_stats(pool).pooled_bytes;
+    status = asked.flags & GM_BATCH_GROUPED ? batch_take_group(pool, &asked, out_parts, &served, &failed, err)
+                                            : batch_take_each(pool, &asked, out_parts, &served, &failed, err);
+    if (!status) status = batch_fill(pool, &asked, out_parts, &failed, err);
+    if (status) batch_undo(pool, &asked, out_parts, served, pooled_before);
   }
   if (status && out_failed) *out_failed = failed;
   return status;

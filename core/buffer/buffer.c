@@ -6,6 +6,7 @@
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/base/sized.h"
 #include "core/device/host_info.h"
 #include "core/pool/release.h"
 #include "core/pool/stretch.h"
@@ -17,18 +18,14 @@
  * log once. The pool knows how many buffers there are, so it is not destroyed under one that lives in host memory. */
 
 static gm_status buffer_check(const gm_pool *pool, const gm_buffer_params *params, gm_buffer *const *out,
-                              gm_error *err) {
+                              gm_buffer_params *asked, gm_error *err) {
   static const char op[] = "gm_buffer_create";
   gm_status status = gm__pool_check(pool, op, err);
   if (status) return status;
-  if (!params || !out) return gm__bad_argument(err, op, "`%s` is NULL", params ? "out" : "params");
-  if (params->struct_size < sizeof *params) {
-    return gm__bad_argument(err, op, "`params->struct_size` is %u, must be %zu", params->struct_size, sizeof *params);
-  }
-  if ((unsigned)params->fallback > GM_FALLBACK_HOST) {
-    return gm__bad_argument(err, op, "`params->fallback` is %u, none of gm_fallback", (unsigned)params->fallback);
-  }
-  return GM_OK;
+  if (!out) return gm__bad_argument(err, op, "`out` is NULL");
+  status = gm__sized_in(asked, sizeof *asked, params, op, "params", err);
+  if (status || (unsigned)asked->fallback <= GM_FALLBACK_HOST) return status;
+  return gm__bad_argument(err, op, "`params->fallback` is %u, none of gm_fallback", (unsigned)asked->fallback);
 }
 
 static gm_fallback buffer_policy(const gm_pool *pool, gm_fallback asked) {
@@ -119,7 +116,8 @@ static gm_status buffer_take(gm_buffer *buffer, gm_fallback policy, gm_error *er
 }
 
 gm_status gm_buffer_create(gm_pool *pool, const gm_buffer_params *params, gm_buffer **out, gm_error *err) {
-  gm_status status = buffer_check(pool, params, out, err);
+  gm_buffer_params asked;
+  gm_status status = buffer_check(pool, params, out, &asked, err);
   if (status) return status;
   gm_context *ctx = pool->device->ctx;
   gm_buffer *buffer = gm__object_new(ctx, GM__KIND_BUFFER, sizeof *buffer);
@@ -127,11 +125,11 @@ gm_status gm_buffer_create(gm_pool *pool, const gm_buffer_params *params, gm_buf
   buffer->pool = pool;
   buffer->references = 1;
   buffer->id = gm__context_next_id(ctx);
-  buffer->bytes = params->request.bytes;
-  buffer->elements = params->elements;
-  buffer->wanted = params->request;
+  buffer->bytes = asked.request.bytes;
+  buffer->elements = asked.elements;
+  buffer->wanted = asked.request;
   buffer->wanted.flags |= GM_INSERT_WAIT;
-  status = buffer_take(buffer, buffer_policy(pool, params->fallback), err);
+  status = buffer_take(buffer, buffer_policy(pool, asked.fallback), err);
   if (status) {
     gm__object_end(ctx, &buffer->head);
     return status;

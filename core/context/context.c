@@ -7,6 +7,7 @@
 #include "core/base/alloc.h"
 #include "core/base/checksum.h"
 #include "core/base/error.h"
+#include "core/base/sized.h"
 #include "core/context/config.h"
 #include "core/context/object.h"
 #include "core/context/process.h"
@@ -91,21 +92,18 @@ static gm_status context_fill(gm_context *ctx, const gm_context_params *params, 
 }
 
 gm_status gm_context_create(const gm_context_params *params, gm_context **out, gm_error *err) {
-  static const gm_context_params defaults = {.struct_size = sizeof(gm_context_params)};
+  gm_context_params mine = {.struct_size = sizeof mine};
+  gm_status status = GM_OK;
   if (!out) return gm__bad_argument(err, "gm_context_create", "`out` is NULL");
-  if (!params) params = &defaults;
-  if (params->struct_size != sizeof *params) {
-    return gm__bad_argument(err, "gm_context_create", "`params->struct_size` is %u, must be %zu", params->struct_size,
-                            sizeof *params);
-  }
-  gm_status status = gm__services_check(params->services, err);
+  if (params) status = gm__sized_in(&mine, sizeof mine, params, "gm_context_create", "params", err);
+  if (status == GM_OK) status = gm__services_check(mine.services, err);
   if (status != GM_OK) return status;
-  gm_services services = context_complete_services(params->services);
+  gm_services services = context_complete_services(mine.services);
   gm_context *ctx = gm__alloc(&services, sizeof *ctx);
   if (!ctx) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_context_create", "no host memory for a context");
   ctx->services = services;
   gm__mutex_init(&ctx->lock);
-  status = context_fill(ctx, params, err);
+  status = context_fill(ctx, &mine, err);
   if (status != GM_OK) {
     gm__mutex_destroy(&ctx->lock);
     context_release(ctx);

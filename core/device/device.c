@@ -6,6 +6,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/sized.h"
 #include "core/device/answer.h"
 #include "core/device/device_figures.h"
 #include "core/device/discovery.h"
@@ -213,12 +214,13 @@ gm_context *gm_device_context(const gm_device *device) { return device ? device-
 
 static gm_status device_figures(gm_device *device, bool managed, const char *op, gm_memory_info *out, gm_error *err) {
   gm_status status = gm__device_check(device, op, err);
+  if (status == GM_OK) status = gm__sized_check(out, sizeof *out, op, "out", err);
   if (status != GM_OK) return status;
-  if (!out || out->struct_size != sizeof *out) {
-    return gm__bad_argument(err, op, "`out` is NULL, or its struct_size is not %zu", sizeof *out);
-  }
+  gm_memory_info info = {.struct_size = sizeof info};
   const gm__figures_subject subject = {device->driver, &device->info, device->handle, true, managed};
-  return gm__device_figures(&subject, out, err);
+  status = gm__device_figures(&subject, &info, err);
+  if (status == GM_OK) gm__sized_out(out, &info, sizeof info);
+  return status;
 }
 
 gm_status gm_device_memory_info(gm_device *device, gm_memory_info *out, gm_error *err) {
@@ -252,11 +254,11 @@ gm_status gm_device_memory_type_count(gm_device *device, uint32_t *out, gm_error
 gm_status gm_device_memory_type(gm_device *device, uint32_t index, gm_memory_type *out, gm_error *err) {
   static const char op[] = "gm_device_memory_type";
   gm_status status = gm__device_check(device, op, err);
+  if (status == GM_OK) status = gm__sized_check(out, sizeof *out, op, "out", err);
   if (status != GM_OK) return status;
-  if (!out) return gm__bad_argument(err, op, "`out` is NULL");
   if (index >= device->type_count) {
     return gm__bad_argument(err, op, "`index` is %u, there are %u types", index, device->type_count);
   }
-  *out = device->types[index];
+  gm__sized_out(out, &device->types[index], sizeof device->types[index]);
   return GM_OK;
 }

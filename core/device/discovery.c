@@ -9,6 +9,7 @@
 #include "core/base/dynlib.h"
 #include "core/base/env.h"
 #include "core/base/error.h"
+#include "core/base/sized.h"
 #include "core/device/answer.h"
 #include "core/device/device_figures.h"
 #include "core/device/isolate.h"
@@ -182,6 +183,13 @@ static uint32_t discovery_driver_count(gm__registry *registry) {
   return count;
 }
 
+/* Entry `index` of an array of the caller's, whose first entry says how large each of them is. */
+static void discovery_put(void *first, size_t index, const void *from, size_t bytes) {
+  void *at = gm__sized_at(first, index);
+  memcpy(at, first, sizeof(uint32_t));
+  gm__sized_out(at, from, bytes);
+}
+
 gm_status gm_discover_backends(gm_context *ctx, gm_probe_level level, gm_backend_info *infos, size_t capacity,
                                size_t *count, gm_error *err) {
   static const char op[] = "gm_discover_backends";
@@ -189,9 +197,9 @@ gm_status gm_discover_backends(gm_context *ctx, gm_probe_level level, gm_backend
   if (status != GM_OK) return status;
   if ((unsigned)level > GM_PROBE_ISOLATED) return gm__bad_argument(err, op, "`level` is %d", (int)level);
   if (!count) return gm__bad_argument(err, op, "`count` is NULL");
-  if (!infos && capacity > 0) return gm__bad_argument(err, op, "`infos` is NULL and `capacity` is not 0");
+  if (capacity > 0) status = gm__sized_check(infos, sizeof *infos, op, "infos", err);
   gm__registry *registry = NULL;
-  status = gm__registry_get(ctx, &registry, err);
+  if (status == GM_OK) status = gm__registry_get(ctx, &registry, err);
   if (status != GM_OK) return status;
   gm__unknown_names_log(registry);
   uint32_t drivers = discovery_driver_count(registry);
@@ -199,7 +207,7 @@ gm_status gm_discover_backends(gm_context *ctx, gm_probe_level level, gm_backend
     status = gm__discover_driver(registry->drivers[i], level, err);
     if (status != GM_OK) return status;
     gm__mutex_lock(&registry->drivers[i]->lock);
-    if (i < capacity) infos[i] = registry->drivers[i]->info;
+    if (i < capacity) discovery_put(infos, i, &registry->drivers[i]->info, sizeof registry->drivers[i]->info);
     gm__mutex_unlock(&registry->drivers[i]->lock);
   }
   *count = drivers;
@@ -255,14 +263,14 @@ gm_status gm_discover_devices(gm_context *ctx, gm_device_entry *entries, size_t 
   gm_status status = gm__context_check(ctx, op, err);
   if (status != GM_OK) return status;
   if (!count) return gm__bad_argument(err, op, "`count` is NULL");
-  if (!entries && capacity > 0) return gm__bad_argument(err, op, "`entries` is NULL and `capacity` is not 0");
+  if (capacity > 0) status = gm__sized_check(entries, sizeof *entries, op, "entries", err);
   gm__registry *registry = NULL;
   gm_device_entry *all = NULL;
   size_t total = 0;
-  status = gm__registry_get(ctx, &registry, err);
+  if (status == GM_OK) status = gm__registry_get(ctx, &registry, err);
   if (status == GM_OK) status = gm__discover_entries(registry, &all, &total, err);
   if (status != GM_OK) return status;
-  if (capacity > 0) memcpy(entries, all, (total < capacity ? total : capacity) * sizeof *entries);
+  for (size_t i = 0; i < total && i < capacity; i++) discovery_put(entries, i, &all[i], sizeof all[i]);
   gm__release(gm__context_services(ctx), all, total * sizeof *all);
   *count = total;
   return GM_OK;

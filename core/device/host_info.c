@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/saturate.h"
+#include "core/base/sized.h"
 #include "core/device/cgroup.h"
 #include "core/device/host_cpu.h"
 #include "core/device/meminfo.h"
@@ -108,20 +109,18 @@ void gm__host_memory_read(const char *root, gm_host_info *out) {
 
 gm_status gm_host_info_read(const char *root, gm_host_info *out, gm_error *err) {
   static const char op[] = "gm_host_info_read";
-  if (!out) return gm__bad_argument(err, op, "`out` must not be NULL");
-  if (out->struct_size < sizeof *out) {
-    return gm__bad_argument(err, op, "`out->struct_size` must be at least %zu, is %u", sizeof *out, out->struct_size);
-  }
+  const gm_status status = gm__sized_check(out, sizeof *out, op, "out", err);
+  if (status) return status;
   if (root && strlen(root) >= GM__FILE_PATH_SIZE / 2) {
     return gm__bad_argument(err, op, "`root` must be shorter than %d characters", GM__FILE_PATH_SIZE / 2);
   }
   if (!root) root = "";
-  gm_host_info info = {.struct_size = out->struct_size, .read_at_ns = gm__now_ns()};
+  gm_host_info info = {.struct_size = sizeof info, .read_at_ns = gm__now_ns()};
   host_allowed allowed = {0};
   gm__file_lines(root, "/proc/self/status", host_status_line, &allowed);
   host_read_processor(root, &allowed, &info);
   host_read_memory(root, &allowed, &info);
   gm__psi_read(root, &info.stall_some, &info.stall_full);
-  *out = info;
+  gm__sized_out(out, &info, sizeof info);
   return GM_OK;
 }

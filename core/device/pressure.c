@@ -3,6 +3,7 @@
 #include "core/algo/classifier.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
+#include "core/base/sized.h"
 #include "core/device/device.h"
 #include "core/device/device_figures.h"
 #include "core/device/host_info.h"
@@ -12,9 +13,7 @@
  * own reading: either is a level that was true. */
 
 gm_status gm__pressure_check(const gm_pressure *out, const char *op, gm_error *err) {
-  if (!out) return gm__bad_argument(err, op, "`out` is NULL");
-  if (out->struct_size >= sizeof *out) return GM_OK;
-  return gm__bad_argument(err, op, "`out->struct_size` is %u, must be %zu", out->struct_size, sizeof *out);
+  return gm__sized_check(out, sizeof *out, op, "out", err);
 }
 
 static gm_pressure_thresholds pressure_thresholds(gm_context *ctx) {
@@ -34,8 +33,9 @@ gm_status gm__pressure_fill(gm_context *ctx, uint64_t used_bytes, uint64_t total
   gm_pressure_level last = (gm_pressure_level)atomic_load_explicit(level, memory_order_relaxed);
   gm_pressure_level now = gm__classifier_level(last, ratio, &thresholds);
   atomic_store_explicit(level, (int)now, memory_order_relaxed);
-  *out = (gm_pressure){
-      .struct_size = sizeof *out, .level = now, .ratio = ratio, .used_bytes = used_bytes, .total_bytes = total_bytes};
+  const gm_pressure told = {
+      .struct_size = sizeof told, .level = now, .ratio = ratio, .used_bytes = used_bytes, .total_bytes = total_bytes};
+  gm__sized_out(out, &told, sizeof told);
   return GM_OK;
 }
 

@@ -9,6 +9,7 @@
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
+#include "core/base/sized.h"
 #include "core/device/device_figures.h"
 #include "core/device/discovery.h"
 #include "gm/size.h"
@@ -275,20 +276,18 @@ static gm_status select_read_device(gm_context *ctx, select_rules *out, gm_error
 
 static gm_status select_make_rules(gm_context *ctx, const gm_select_params *params, select_rules *out, gm_error *err) {
   static const char op[] = "gm_select_backend_for_bytes";
-  const gm_select_params none = {.struct_size = sizeof none};
-  if (!params) params = &none;
-  if (params->struct_size != sizeof none) {
-    return gm__bad_argument(err, op, "`params->struct_size` is %u, must be %zu", params->struct_size, sizeof none);
-  }
-  double fraction = params->memory_fraction;
+  gm_select_params mine = {.struct_size = sizeof mine};
+  const gm_status status = params ? gm__sized_in(&mine, sizeof mine, params, op, "params", err) : GM_OK;
+  if (status) return status;
+  double fraction = mine.memory_fraction;
   if (!(fraction >= 0.0 && fraction <= 1.0))
     return gm__bad_argument(err, op, "`memory_fraction` is not within 0 and 1");
-  *out = (select_rules){.refuse_cpu = params->refuse_cpu, .memory_fraction = fraction};
+  *out = (select_rules){.refuse_cpu = mine.refuse_cpu, .memory_fraction = fraction};
   if (fraction == 0.0) out->memory_fraction = gm__config_fraction(ctx, "memory_fraction");
-  out->keep_free_bytes = params->keep_free_bytes ? params->keep_free_bytes : gm__config_u64(ctx, "min_free_bytes");
-  if (params->prefer && strcmp(params->prefer, "auto") != 0) {
-    if (strlen(params->prefer) >= sizeof out->prefer) return gm__bad_argument(err, op, "`prefer` is too long");
-    memcpy(out->prefer, params->prefer, strlen(params->prefer) + 1);
+  out->keep_free_bytes = mine.keep_free_bytes ? mine.keep_free_bytes : gm__config_u64(ctx, "min_free_bytes");
+  if (mine.prefer && strcmp(mine.prefer, "auto") != 0) {
+    if (strlen(mine.prefer) >= sizeof out->prefer) return gm__bad_argument(err, op, "`prefer` is too long");
+    memcpy(out->prefer, mine.prefer, strlen(mine.prefer) + 1);
     return GM_OK;
   }
   return select_read_device(ctx, out, err);
@@ -298,20 +297,19 @@ gm_status gm_select_backend_for_bytes(gm_context *ctx, uint64_t bytes, const gm_
                                       gm_selection *out, gm_error *err) {
   static const char op[] = "gm_select_backend_for_bytes";
   gm_status status = gm__context_check(ctx, op, err);
+  if (status == GM_OK) status = gm__sized_check(out, sizeof *out, op, "out", err);
   if (status != GM_OK) return status;
-  if (!out || out->struct_size != sizeof *out) {
-    return gm__bad_argument(err, op, "`out` is NULL, or its struct_size is not %zu", sizeof *out);
-  }
   select_work work = {.ctx = ctx, .bytes = bytes};
   status = select_make_rules(ctx, params, &work.rules, err);
   if (status == GM_OK) status = gm__registry_get(ctx, &work.registry, err);
   if (status == GM_OK) status = select_check_prefer(work.registry, work.rules.prefer, err);
   if (status == GM_OK) status = gm__discover_entries(work.registry, &work.entries, &work.count, err);
   if (status != GM_OK) return status;
-  *out = (gm_selection){.struct_size = sizeof *out};
-  select_reject_missing(&work, out);
+  gm_selection found = {.struct_size = sizeof found};
+  select_reject_missing(&work, &found);
   select_sort(&work);
-  if (!select_judge(&work, out)) status = select_fail(&work, out, err);
+  if (!select_judge(&work, &found)) status = select_fail(&work, &found, err);
+  gm__sized_out(out, &found, sizeof found);
   gm__release(gm__context_services(ctx), work.entries, work.count * sizeof *work.entries);
   return status;
 }

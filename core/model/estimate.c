@@ -6,6 +6,7 @@
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
+#include "core/base/sized.h"
 #include "core/model/estimate_parts.h"
 
 /* ---- from a few dimensions ---- */
@@ -66,10 +67,6 @@ gm_inference_memory gm_estimate_inference_memory(const gm_model_dims *dims, uint
 
 static gm_status estimate_check(const gm_model_config *config, const gm_estimate_settings *settings, gm_error *err) {
   const char *op = "gm_estimate_memory";
-  if (!config) return gm__bad_argument(err, op, "`config` must not be NULL");
-  if (config->struct_size != sizeof *config || settings->struct_size != sizeof *settings) {
-    return gm__bad_argument(err, op, "a struct_size is none that gm knows");
-  }
   if (!memchr(config->architecture, '\0', sizeof config->architecture)) {
     return gm__bad_argument(err, op, "`architecture` has no end");
   }
@@ -81,8 +78,6 @@ static gm_status estimate_check(const gm_model_config *config, const gm_estimate
 
 gm_status gm__estimate_make(const gm_services *services, const gm_model_config *config, const gm_model *model,
                             const gm_estimate_settings *settings, gm__estimate_parts *out, gm_error *err) {
-  const gm_estimate_settings plain = {.struct_size = sizeof plain};
-  if (!settings) settings = &plain;
   *out = (gm__estimate_parts){.layers = NULL};
   gm_status status = estimate_check(config, settings, err);
   if (status == GM_OK) status = gm__services_check(services, err);
@@ -144,14 +139,21 @@ static void estimate_widen(const gm__estimate_parts *parts, gm_memory_estimate *
 
 gm_status gm_estimate_memory(const gm_services *services, const gm_model_config *config, const gm_model *model,
                              const gm_estimate_settings *settings, gm_memory_estimate *out, gm_error *err) {
-  if (!out || out->struct_size != sizeof *out) {
-    return gm__bad_argument(err, "gm_estimate_memory", "`out` is NULL, or its struct_size is none that gm knows");
-  }
+  static const char op[] = "gm_estimate_memory";
+  gm_model_config dimensions;
+  gm_estimate_settings run = {.struct_size = sizeof run};
+  gm_memory_estimate estimate = {.struct_size = sizeof estimate, .weights_exact = model != NULL};
+  gm_status status = gm__sized_check(out, sizeof *out, op, "out", err);
+  if (status == GM_OK) status = gm__sized_in(&dimensions, sizeof dimensions, config, op, "config", err);
+  if (status == GM_OK && settings) status = gm__sized_in(&run, sizeof run, settings, op, "settings", err);
+  if (status != GM_OK) return status;
   gm__estimate_parts parts;
-  gm_status status = gm__estimate_make(services, config, model, settings, &parts, err);
-  if (status == GM_OK) estimate_fill(&parts, out);
-  if (status == GM_OK) out->weights_exact = model != NULL;
-  if (status == GM_OK && !model) estimate_widen(&parts, out);
+  status = gm__estimate_make(services, &dimensions, model, &run, &parts, err);
+  if (status == GM_OK) {
+    estimate_fill(&parts, &estimate);
+    if (!model) estimate_widen(&parts, &estimate);
+    gm__sized_out(out, &estimate, sizeof estimate);
+  }
   gm__estimate_release(services, &parts);
   return status;
 }

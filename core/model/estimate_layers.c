@@ -2,6 +2,7 @@
  * for the logits, which only the output layer makes: each device plans its own. */
 #include "core/base/error.h"
 #include "core/base/saturate.h"
+#include "core/base/sized.h"
 #include "core/model/estimate_parts.h"
 
 static void layers_fill(const gm_model_config *config, const gm__estimate_parts *parts, gm_fit_layer *layers,
@@ -26,21 +27,26 @@ static void layers_fill(const gm_model_config *config, const gm__estimate_parts 
 gm_status gm_estimate_layers(const gm_services *services, const gm_model_config *config, const gm_model *model,
                              const gm_estimate_settings *settings, gm_fit_layer *layers, uint32_t capacity,
                              gm_fit_request *out, gm_error *err) {
+  static const char op[] = "gm_estimate_layers";
   gm_estimate_settings all = {.struct_size = sizeof all};
-  if (!layers || !out) return gm__bad_argument(err, "gm_estimate_layers", "`layers` and `out` must not be NULL");
-  if (settings && settings->struct_size != sizeof all) {
-    return gm__bad_argument(err, "gm_estimate_layers", "`settings->struct_size` is %u, must be %zu",
-                            settings->struct_size, sizeof all);
-  }
-  if (settings) all = *settings;
+  gm_model_config dimensions;
+  gm_fit_request request;
+  if (!layers) return gm__bad_argument(err, op, "`layers` is NULL");
+  gm_status status = gm__sized_in(&request, sizeof request, out, op, "out", err);
+  if (status == GM_OK) status = gm__sized_in(&dimensions, sizeof dimensions, config, op, "config", err);
+  if (status == GM_OK && settings) status = gm__sized_in(&all, sizeof all, settings, op, "settings", err);
+  if (status != GM_OK) return status;
   all.place = GM_ESTIMATE_DEVICE;
   gm__estimate_parts parts;
-  gm_status status = gm__estimate_make(services, config, model, &all, &parts, err);
+  status = gm__estimate_make(services, &dimensions, model, &all, &parts, err);
   if (status == GM_OK && capacity < parts.shape.layers + 1) {
-    status = gm__bad_argument(err, "gm_estimate_layers", "`capacity` is %u, %llu layers and the output need more",
-                              capacity, (unsigned long long)parts.shape.layers);
+    status = gm__bad_argument(err, op, "`capacity` is %u, %llu layers and the output need more", capacity,
+                              (unsigned long long)parts.shape.layers);
   }
-  if (status == GM_OK) layers_fill(config, &parts, layers, out);
+  if (status == GM_OK) {
+    layers_fill(&dimensions, &parts, layers, &request);
+    gm__sized_out(out, &request, sizeof request);
+  }
   gm__estimate_release(services, &parts);
   return status;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "core/base/error.h"
+#include "core/base/sized.h"
 
 /* Everything here is found by asking for figures and splitting them; nothing is known about models. */
 
@@ -24,13 +25,16 @@ gm_status gm_fit_device_read(gm_device *device, gm_fit_device *out, gm_error *er
 
 static uint32_t fit_choices(uint32_t count) { return count ? count : 1; }
 
-static gm_status fit_check(const char *op, const gm_fit_source *source, const gm_fit_setting *setting, gm_error *err) {
-  if (!source || source->struct_size != sizeof *source || !source->figures) {
-    return gm__bad_argument(err, op, "`source` is NULL, of another struct_size, or without figures");
-  }
-  if (!setting || setting->struct_size != sizeof *setting) {
-    return gm__bad_argument(err, op, "`setting` is NULL, or of another struct_size");
-  }
+/* What the caller gave, in gm's own size. */
+typedef struct fit_question {
+  gm_fit_source source;
+  gm_fit_setting setting;
+} fit_question;
+
+static gm_status fit_check(const char *op, const fit_question *question, gm_error *err) {
+  const gm_fit_source *source = &question->source;
+  const gm_fit_setting *setting = &question->setting;
+  if (!source->figures) return gm__bad_argument(err, op, "`source->figures` is NULL");
   if (setting->kv_choice >= fit_choices(source->kv_count) ||
       setting->weight_choice >= fit_choices(source->weight_count)) {
     return gm__bad_argument(err, op, "choices %u and %u are not below %u and %u", setting->kv_choice,
@@ -39,35 +43,49 @@ static gm_status fit_check(const char *op, const gm_fit_source *source, const gm
   return GM_OK;
 }
 
-gm_status gm_fit_try(const gm_fit_source *source, const gm_fit_setting *setting, gm_fit_part *out_parts,
-                     gm_fit_plan *out, gm_error *err) {
+static gm_status fit_read(const char *op, const gm_fit_source *source, const gm_fit_setting *setting, fit_question *out,
+                          gm_error *err) {
+  gm_status status = gm__sized_in(&out->source, sizeof out->source, source, op, "source", err);
+  if (status == GM_OK) status = gm__sized_in(&out->setting, sizeof out->setting, setting, op, "setting", err);
+  return status == GM_OK ? fit_check(op, out, err) : status;
+}
+
+static gm_status fit_try(const gm_fit_source *source, const gm_fit_setting *setting, gm_fit_part *out_parts,
+                         gm_fit_plan *out, gm_error *err) {
   gm_fit_request request = {.struct_size = sizeof request};
-  gm_status status = fit_check("gm_fit_try", source, setting, err);
-  if (status == GM_OK) status = source->figures(source->user, setting, &request, err);
+  gm_status status = source->figures(source->user, setting, &request, err);
   if (status != GM_OK) return status;
   request.all_on_devices = setting->all_on_devices;
   request.experts_on_host = setting->experts_on_host;
   return gm_place_layers(source->services, &request, out_parts, out, err);
 }
 
+gm_status gm_fit_try(const gm_fit_source *source, const gm_fit_setting *setting, gm_fit_part *out_parts,
+                     gm_fit_plan *out, gm_error *err) {
+  fit_question asked;
+  gm_status status = fit_read("gm_fit_try", source, setting, &asked, err);
+  return status == GM_OK ? fit_try(&asked.source, &asked.setting, out_parts, out, err) : status;
+}
+
 gm_status gm_fit_longest_context(const gm_fit_source *source, const gm_fit_setting *setting, uint64_t least,
                                  uint64_t most, uint64_t step, uint64_t *out_context, gm_error *err) {
   const char *op = "gm_fit_longest_context";
+  fit_question asked;
   gm_fit_plan plan = {.struct_size = sizeof plan};
-  gm_status status = fit_check(op, source, setting, err);
+  gm_status status = fit_read(op, source, setting, &asked, err);
   if (status != GM_OK) return status;
   if (!out_context || !least || least > most || most > INT64_MAX || !step) {
     return gm__bad_argument(err, op,
                             "%" PRIu64 " to %" PRIu64 " tokens in steps of %" PRIu64 ": no range, or no output", least,
                             most, step);
   }
-  gm_fit_setting tried = *setting;
+  gm_fit_setting tried = asked.setting;
   uint64_t low = 0,
            high = (most - least) / step + 2; /* of the contexts, numbered from 1: this one fits, that one not */
   while (high - low > 1) {
     uint64_t middle = low + (high - low) / 2;
     tried.context = least + (middle - 1) * step;
-    status = gm_fit_try(source, &tried, NULL, &plan, err);
+    status = fit_try(&asked.source, &tried, NULL, &plan, err);
     if (status != GM_OK) return status;
     *(plan.fits ? &low : &high) = middle;
   }
@@ -91,7 +109,7 @@ static gm_status advice_choose(const advice *a, uint32_t *choice, uint32_t count
                                gm_error *err) {
   gm_status status = GM_OK;
   for (++*choice; *choice < count && status == GM_OK; ++*choice) {
-    status = gm_fit_try(a->source, &change->setting, NULL, &change->plan, err);
+    status = fit_try(a->source, &change->setting, NULL, &change->plan, err);
     if (status != GM_OK || change->plan.fits) return status;
   }
   return status;
@@ -103,7 +121,7 @@ static gm_status advice_context(const advice *a, gm_fit_change *change, gm_error
   gm_status status = gm_fit_longest_context(a->source, a->asked, a->least_context, most - 1, a->step, &longest, err);
   if (status != GM_OK || !longest) return status;
   change->setting.context = longest;
-  return gm_fit_try(a->source, &change->setting, NULL, &change->plan, err);
+  return fit_try(a->source, &change->setting, NULL, &change->plan, err);
 }
 
 /* Leaves change->plan.fits false when this kind is of no help. */
@@ -123,7 +141,7 @@ static gm_status advice_kind(const advice *a, gm_fit_change *change, gm_error *e
       setting->all_on_devices = false;
       break;
   }
-  return gm_fit_try(source, setting, NULL, &change->plan, err);
+  return fit_try(source, setting, NULL, &change->plan, err);
 }
 
 static void advice_text(const advice *a, gm_fit_change *change) {
@@ -156,19 +174,20 @@ static void advice_text(const advice *a, gm_fit_change *change) {
 gm_status gm_fit_advise(const gm_fit_source *source, const gm_fit_setting *setting, uint64_t least_context,
                         uint64_t step, gm_fit_change *out, uint32_t *out_count, gm_error *err) {
   const char *op = "gm_fit_advise";
+  fit_question asked;
   gm_fit_plan plan = {.struct_size = sizeof plan};
   if (!out || !out_count || !least_context || !step) {
     return gm__bad_argument(err, op, "an output is NULL, or least_context or step is 0");
   }
-  gm_status status = fit_check(op, source, setting, err);
-  if (status == GM_OK) status = gm_fit_try(source, setting, NULL, &plan, err);
+  gm_status status = fit_read(op, source, setting, &asked, err);
+  if (status == GM_OK) status = fit_try(&asked.source, &asked.setting, NULL, &plan, err);
   if (status != GM_OK) return status;
-  const advice a = {source, setting, least_context, step};
+  const advice a = {&asked.source, &asked.setting, least_context, step};
   *out_count = 0;
   for (int kind = 0; kind < GM_FIT_CHANGES && !plan.fits; kind++) {
     gm_fit_change *change = &out[*out_count];
-    *change =
-        (gm_fit_change){.kind = (gm_fit_change_kind)kind, .setting = *setting, .plan = {.struct_size = sizeof plan}};
+    *change = (gm_fit_change){
+        .kind = (gm_fit_change_kind)kind, .setting = asked.setting, .plan = {.struct_size = sizeof plan}};
     status = advice_kind(&a, change, err);
     if (status != GM_OK) return status;
     if (!change->plan.fits) continue;

@@ -8,6 +8,7 @@
 #include "core/base/checksum.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/sized.h"
 #include "core/model/contents.h"
 #include "core/model/load_source.h"
 #include "core/model/loaded_model.h"
@@ -201,8 +202,7 @@ static gm_status load_verify(load_job *job, gm_error *err) {
 
 static uint64_t load_driver_allocs(gm_pool *pool) {
   gm_stats stats = {.struct_size = sizeof stats};
-  gm_pool_stats(pool, &stats);
-  return stats.driver_allocs;
+  return gm_pool_stats(pool, &stats) == GM_OK ? stats.driver_allocs : 0;
 }
 
 static gm_status load_all(load_job *job, gm_error *err) {
@@ -231,10 +231,6 @@ static gm_status load_check_path(gm_load_path path, gm_error *err) {
 }
 
 static gm_status load_check_params(const gm_load_params *params, gm_error *err) {
-  if (params->struct_size != sizeof *params) {
-    return gm__bad_argument(err, load_op, "`params->struct_size` is %u, must be %zu", params->struct_size,
-                            sizeof *params);
-  }
   if (params->chunk_bytes != 0 && params->chunk_bytes < LOAD_CHUNK_LEAST) {
     return gm__bad_argument(err, load_op, "`params->chunk_bytes` is %llu, must be 0 or at least %d",
                             (unsigned long long)params->chunk_bytes, (int)LOAD_CHUNK_LEAST);
@@ -285,25 +281,24 @@ static gm_status load_run(load_job *job, gm_error *err) {
 
 gm_status gm_model_load(const gm_model *model, gm_pool *pool, const gm_load_params *params, gm_loaded_model **out,
                         gm_load_result *out_result, gm_error *err) {
-  static const gm_load_params defaults = {.struct_size = sizeof defaults};
+  gm_load_params mine = {.struct_size = sizeof mine};
   if (!model) return gm__bad_argument(err, load_op, "`model` is NULL");
   if (!pool) return gm__bad_argument(err, load_op, "`pool` is NULL");
   if (model->header_only) return gm__bad_argument(err, load_op, "`model` is from gm_model_open_header: it has no data");
   if (!out) return gm__bad_argument(err, load_op, "`out` is NULL");
-  if (out_result && out_result->struct_size != sizeof *out_result) {
-    return gm__bad_argument(err, load_op, "`out_result->struct_size` is %u, must be %zu", out_result->struct_size,
-                            sizeof *out_result);
-  }
-  gm_status status = load_check_params(params ? params : &defaults, err);
+  gm_status status = GM_OK;
+  if (out_result) status = gm__sized_check(out_result, sizeof *out_result, load_op, "out_result", err);
+  if (status == GM_OK && params) status = gm__sized_in(&mine, sizeof mine, params, load_op, "params", err);
+  if (status == GM_OK) status = load_check_params(&mine, err);
   if (status != GM_OK) return status;
   load_job job;
-  load_init(&job, model, pool, params ? params : &defaults);
+  load_init(&job, model, pool, &mine);
   status = load_run(&job, err);
   if (status != GM_OK) {
     gm__loaded_model_undo(job.loaded, job.params.request.stream);
     return gm__model_name_call(status, load_op, err);
   }
   *out = job.loaded;
-  if (out_result) *out_result = job.result;
+  if (out_result) gm__sized_out(out_result, &job.result, sizeof job.result);
   return GM_OK;
 }

@@ -6,6 +6,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/sized.h"
 #include "core/model/gguf.h"
 #include "core/model/model_memory.h"
 #include "core/model/safetensors.h"
@@ -202,30 +203,30 @@ uint64_t gm__model_file_offset(const gm_model *model, const gm__tensor *tensor) 
   return model->shards[tensor->shard].contents.data_at + tensor->begin;
 }
 
-static void model_describe(const gm_model *model, const gm__tensor *tensor, gm_tensor_info *out) {
+static gm_tensor_info model_describe(const gm_model *model, const gm__tensor *tensor) {
   const gm__contents *contents = &model->shards[tensor->shard].contents;
-  *out = (gm_tensor_info){.struct_size = sizeof *out,
-                          .dtype = tensor->dtype,
-                          .rank = tensor->rank,
-                          .shard = tensor->shard,
-                          .file_offset = gm__model_file_offset(model, tensor),
-                          .bytes = tensor->bytes,
-                          .name = tensor->name.text};
-  if (tensor->rank > 0) memcpy(out->shape, contents->dims + tensor->shape_at, tensor->rank * sizeof out->shape[0]);
+  gm_tensor_info info = {.struct_size = sizeof info,
+                         .dtype = tensor->dtype,
+                         .rank = tensor->rank,
+                         .shard = tensor->shard,
+                         .file_offset = gm__model_file_offset(model, tensor),
+                         .bytes = tensor->bytes,
+                         .name = tensor->name.text};
+  if (tensor->rank > 0) memcpy(info.shape, contents->dims + tensor->shape_at, tensor->rank * sizeof info.shape[0]);
+  return info;
 }
 
 gm_status gm_model_tensor(const gm_model *model, uint64_t index, gm_tensor_info *out, gm_error *err) {
   static const char op[] = "gm_model_tensor";
   if (!model) return gm__bad_argument(err, op, "`model` is NULL");
-  if (!out) return gm__bad_argument(err, op, "`out` is NULL");
-  if (out->struct_size != sizeof *out) {
-    return gm__bad_argument(err, op, "`out->struct_size` is %u, not sizeof(gm_tensor_info)", out->struct_size);
-  }
+  const gm_status status = gm__sized_check(out, sizeof *out, op, "out", err);
+  if (status) return status;
   if (index >= model->tensor_count) {
     return gm__bad_argument(err, op, "`index` is %llu, the model has %u tensors", (unsigned long long)index,
                             model->tensor_count);
   }
-  model_describe(model, model->tensors[index], out);
+  const gm_tensor_info info = model_describe(model, model->tensors[index]);
+  gm__sized_out(out, &info, sizeof info);
   return GM_OK;
 }
 

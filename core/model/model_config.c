@@ -6,6 +6,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/sized.h"
 #include "core/model/config.h"
 #include "core/model/config_architecture.h"
 #include "core/model/contents.h"
@@ -162,12 +163,6 @@ gm_status gm__config_finish(const gm__config *config, const gm__config_names *na
 
 /* ---- the calls ---- */
 
-static gm_status config_check_out(const gm_model_config *out, const char *op, gm_error *err) {
-  if (!out) return gm__bad_argument(err, op, "`out` is NULL");
-  if (out->struct_size == sizeof *out) return GM_OK;
-  return gm__bad_argument(err, op, "`out->struct_size` is %u, not sizeof(gm_model_config)", out->struct_size);
-}
-
 static gm_status config_beside(const gm_model *model, const char *op, gm_model_config *out, gm_error *err) {
   const char *first = model->shards[0].path, *slash = strrchr(first, '/');
   char *path = NULL;
@@ -182,17 +177,23 @@ static gm_status config_beside(const gm_model *model, const char *op, gm_model_c
 gm_status gm_model_read_config(const gm_model *model, gm_model_config *out, gm_error *err) {
   static const char op[] = "gm_model_read_config";
   if (!model) return gm__bad_argument(err, op, "`model` is NULL");
-  gm_status status = config_check_out(out, op, err);
+  gm_status status = gm__sized_check(out, sizeof *out, op, "out", err);
   if (status != GM_OK) return status;
-  if (model->shards[0].contents.value_count > 0) return gm__config_from_gguf(model, out, err);
-  return gm__model_name_call(config_beside(model, op, out, err), op, err);
+  gm_model_config config = {.struct_size = sizeof config};
+  status = model->shards[0].contents.value_count > 0
+               ? gm__config_from_gguf(model, &config, err)
+               : gm__model_name_call(config_beside(model, op, &config, err), op, err);
+  if (status == GM_OK) gm__sized_out(out, &config, sizeof config);
+  return status;
 }
 
 gm_status gm_model_config_load(const gm_services *services, const char *path, gm_model_config *out, gm_error *err) {
   static const char op[] = "gm_model_config_load";
   if (!path || !path[0]) return gm__bad_argument(err, op, "`path` is %s", path ? "empty" : "NULL");
-  gm_status status = config_check_out(out, op, err);
+  gm_model_config config = {.struct_size = sizeof config};
+  gm_status status = gm__sized_check(out, sizeof *out, op, "out", err);
   if (status == GM_OK) status = gm__services_check(services, err);
-  if (status == GM_OK) status = gm__config_from_json(services, path, op, out, err);
+  if (status == GM_OK) status = gm__config_from_json(services, path, op, &config, err);
+  if (status == GM_OK) gm__sized_out(out, &config, sizeof config);
   return gm__model_name_call(status, op, err);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/error.h"
+#include "core/base/sized.h"
 #include "core/model/gguf_values.h"
 #include "core/model/model.h"
 
@@ -70,9 +71,7 @@ static void value_describe(const gm__contents *contents, const gm__value *value,
 
 static gm_status value_check_out(const gm_model *model, const gm_model_value *out, const char *op, gm_error *err) {
   if (!model) return gm__bad_argument(err, op, "`model` is NULL");
-  if (!out) return gm__bad_argument(err, op, "`out` is NULL");
-  if (out->struct_size == sizeof *out) return GM_OK;
-  return gm__bad_argument(err, op, "`out->struct_size` is %u, not sizeof(gm_model_value)", out->struct_size);
+  return gm__sized_check(out, sizeof *out, op, "out", err);
 }
 
 gm_status gm_model_value_at(const gm_model *model, uint32_t shard, uint64_t index, const char **out_key,
@@ -88,7 +87,9 @@ gm_status gm_model_value_at(const gm_model *model, uint32_t shard, uint64_t inde
   }
   const gm__value *value = &contents->values[index];
   if (out_key) *out_key = value->key.text;
-  value_describe(contents, value, out);
+  gm_model_value told;
+  value_describe(contents, value, &told);
+  gm__sized_out(out, &told, sizeof told);
   return GM_OK;
 }
 
@@ -104,8 +105,11 @@ static gm_status value_find(const gm_model *model, const char *key, const gm_mod
 gm_status gm_model_find_value(const gm_model *model, const char *key, gm_model_value *out, gm_error *err) {
   const gm__value *value = NULL;
   gm_status status = value_find(model, key, out, "gm_model_find_value", &value, err);
-  if (status == GM_OK) value_describe(&model->shards[0].contents, value, out);
-  return status;
+  if (status != GM_OK) return status;
+  gm_model_value told;
+  value_describe(&model->shards[0].contents, value, &told);
+  gm__sized_out(out, &told, sizeof told);
+  return GM_OK;
 }
 
 gm_status gm_model_value_element(const gm_model *model, const char *key, uint64_t index, gm_model_value *out,
@@ -119,6 +123,8 @@ gm_status gm_model_value_element(const gm_model *model, const char *key, uint64_
     return gm__bad_argument(err, op, "`index` is %llu, \"%.200s\" has %llu elements", (unsigned long long)index, key,
                             (unsigned long long)value->count);
   }
-  value_fill(&model->shards[0].contents, value, value->element_type, index, out);
+  gm_model_value told;
+  value_fill(&model->shards[0].contents, value, value->element_type, index, &told);
+  gm__sized_out(out, &told, sizeof told);
   return GM_OK;
 }

@@ -3,6 +3,7 @@
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
+#include "core/base/sized.h"
 
 /* A table, filled from the last device to the first, says for each device and layer how good a split of that layer and
  * all behind it over that device and those behind it can be. So one table answers for every number of layers on the
@@ -146,11 +147,8 @@ static bool placement_search(placement *p, bool any_host, gm__split *out) {
   return false;
 }
 
-static gm_status placement_check(const gm_fit_request *request, const gm_fit_plan *out, gm_error *err) {
+static gm_status placement_check(const gm_fit_request *request, gm_error *err) {
   const char *op = "gm_place_layers";
-  if (!request || request->struct_size != sizeof *request || !out || out->struct_size != sizeof *out) {
-    return gm__bad_argument(err, op, "`request` or `out` is NULL, or of another struct_size");
-  }
   if (!request->layers || !request->layer_count || request->layer_count > GM_FIT_LAYERS_MAX) {
     return gm__bad_argument(err, op, "1 to %d layers are needed, not %u", GM_FIT_LAYERS_MAX, request->layer_count);
   }
@@ -169,19 +167,25 @@ static gm_status placement_check(const gm_fit_request *request, const gm_fit_pla
 
 gm_status gm_place_layers(const gm_services *services, const gm_fit_request *request, gm_fit_part *out_parts,
                           gm_fit_plan *out, gm_error *err) {
+  static const char op[] = "gm_place_layers";
   gm__split split;
-  gm_status status = placement_check(request, out, err);
+  gm_fit_request asked;
+  gm_fit_plan plan = {.struct_size = sizeof plan};
+  gm_status status = gm__sized_in(&asked, sizeof asked, request, op, "request", err);
+  if (status == GM_OK) status = gm__sized_check(out, sizeof *out, op, "out", err);
+  if (status == GM_OK) status = placement_check(&asked, err);
   if (status == GM_OK) status = gm__services_check(services, err);
   if (status != GM_OK) return status;
-  placement p = {.services = services, .request = request};
+  placement p = {.services = services, .request = &asked};
   if (!placement_open(&p)) {
     placement_close(&p);
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_place_layers", "no host memory for a split of %u layers",
-                    request->layer_count);
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a split of %u layers",
+                    asked.layer_count);
   }
-  out->fits = placement_search(&p, false, &split);
-  if (!out->fits) placement_search(&p, true, &split);
+  plan.fits = placement_search(&p, false, &split);
+  if (!plan.fits) placement_search(&p, true, &split);
   placement_close(&p);
-  gm__placement_describe(request, &split, out_parts, out);
+  gm__placement_describe(&asked, &split, out_parts, &plan);
+  gm__sized_out(out, &plan, sizeof plan);
   return GM_OK;
 }

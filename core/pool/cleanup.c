@@ -10,12 +10,6 @@
 
 static const char cleanup_op[] = "gm_pool_cleanup";
 
-static gm_stats cleanup_stats(gm_pool *pool) {
-  gm_stats stats = {.struct_size = sizeof stats};
-  gm_pool_stats(pool, &stats);
-  return stats;
-}
-
 static gm_status cleanup_threshold(const gm_pool *pool, double asked, double *out, gm_error *err) {
   *out = asked == GM_CLEANUP_THRESHOLD_CONFIG ? gm__config_fraction(pool->device->ctx, "cleanup.threshold") : asked;
   if (*out >= 0 && *out <= 1) return GM_OK;
@@ -57,7 +51,7 @@ gm_status gm_pool_cleanup(gm_pool *pool, double threshold, bool force, uint64_t 
   }
   const uint64_t most = force ? 0 : gm__scale_sat(limit, share);
   bytes = gm__cache_clean(pool);
-  if (cleanup_stats(pool).reserved_bytes > most) bytes += cleanup_under_used(pool, most) + gm_pool_shrink(pool, most);
+  if (gm__pool_stats(pool).reserved_bytes > most) bytes += cleanup_under_used(pool, most) + gm_pool_shrink(pool, most);
   if (out_bytes) *out_bytes = bytes;
   return GM_OK;
 }
@@ -66,7 +60,7 @@ uint64_t gm_pool_clear(gm_pool *pool) { return gm_pool_trim(pool, 0); }
 
 uint64_t gm_pool_shrink(gm_pool *pool, uint64_t reserved_bytes) {
   if (!gm__pool_is(pool)) return 0;
-  return gm_pool_trim(pool, gm__sub_sat(reserved_bytes, cleanup_stats(pool).in_use_bytes));
+  return gm_pool_trim(pool, gm__sub_sat(reserved_bytes, gm__pool_stats(pool).in_use_bytes));
 }
 
 static void cleanup_settle_buckets(gm_pool *pool) {
@@ -81,13 +75,13 @@ uint64_t gm_pool_collect(gm_pool *pool) {
   if (!gm__pool_is(pool) || gm__pool_forked(pool)) return 0;
   gm_pool_trim(pool, UINT64_MAX);
   cleanup_settle_buckets(pool);
-  return cleanup_stats(pool).reclaimable_bytes;
+  return gm__pool_stats(pool).reclaimable_bytes;
 }
 
 uint64_t gm_pool_coalesce(gm_pool *pool, bool aggressive) {
   if (!gm__pool_is(pool) || gm__pool_forked(pool)) return 0;
   if (aggressive) return gm_pool_clear(pool);
-  const gm_stats stats = cleanup_stats(pool);
+  const gm_stats stats = gm__pool_stats(pool);
   const double threshold = gm__config_fraction(pool->device->ctx, "coalescing_threshold");
   return gm_stats_fragmentation(&stats) > threshold ? gm_pool_collect(pool) : stats.reclaimable_bytes;
 }

@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/saturate.h"
+#include "core/base/sized.h"
 #include "core/pool/growth.h"
 #include "core/pool/hole.h"
 #include "core/pool/quota.h"
@@ -123,9 +124,8 @@ static void explain_pooled(gm_pool *pool, explain_view *view, gm_explanation *ou
 }
 
 static void explain_figures(gm_pool *pool, gm_explanation *out) {
-  gm_stats stats;
+  const gm_stats stats = gm__pool_stats(pool);
   gm_memory_info memory = {.struct_size = sizeof memory};
-  gm_pool_stats(pool, &stats);
   out->pooled_bytes = stats.pooled_bytes;
   out->in_use_bytes = stats.in_use_bytes;
   out->limit_bytes = gm__pool_limit(pool);
@@ -275,15 +275,11 @@ static void explain_words(gm_pool *pool, const explain_view *view, gm_explanatio
 
 static gm_status explain_check(const gm_pool *pool, const gm_explanation *out, gm_error *err) {
   gm_status status = gm__pool_check(pool, "gm_explain", err);
-  if (status) return status;
-  if (!out) return gm__bad_argument(err, "gm_explain", "`out` is NULL");
-  if (out->struct_size == sizeof *out) return GM_OK;
-  return gm__bad_argument(err, "gm_explain", "`out->struct_size` is %u, must be %zu", out->struct_size, sizeof *out);
+  return status ? status : gm__sized_check(out, sizeof *out, "gm_explain", "out", err);
 }
 
-gm_status gm_explain(gm_pool *pool, const gm_request *request, gm_explanation *out, gm_error *err) {
-  gm_status status = explain_check(pool, out, err);
-  if (status) return status;
+/* Whether and why the request fails, into `out`, which is gm's own. */
+static void explain_request(gm_pool *pool, const gm_request *request, gm_explanation *out) {
   gm_error reason;
   explain_view view = {0};
   *out = (gm_explanation){.struct_size = sizeof *out, .asked_bytes = request ? request->bytes : 0};
@@ -291,7 +287,7 @@ gm_status gm_explain(gm_pool *pool, const gm_request *request, gm_explanation *o
   if (out->status) {
     out->acquire = GM_ACQUIRE_INVALID;
     explain_say(&(explain_text){out->text, sizeof out->text, 0}, "%s: %s", reason.op, reason.message);
-    return GM_OK;
+    return;
   }
   out->rounded_bytes = view.want.rounded;
   explain_pooled(pool, &view, out);
@@ -300,6 +296,14 @@ gm_status gm_explain(gm_pool *pool, const gm_request *request, gm_explanation *o
   gm__quota_check(pool, &view.want, &view.quota);
   explain_judge(pool, &view, out);
   explain_words(pool, &view, out);
+}
+
+gm_status gm_explain(gm_pool *pool, const gm_request *request, gm_explanation *out, gm_error *err) {
+  const gm_status status = explain_check(pool, out, err);
+  if (status) return status;
+  gm_explanation why;
+  explain_request(pool, request, &why);
+  gm__sized_out(out, &why, sizeof why);
   return GM_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/base/shadow.h"
+#include "core/base/sized.h"
 #include "core/pool/entry.h"
 #include "core/pool/guard_record.h"
 #include "core/pool/quota.h"
@@ -483,14 +484,11 @@ static gm_status guard_check(gm_pool *pool, gm_check_report *report) {
 
 gm_status gm_pool_check(gm_pool *pool, gm_check_report *out, gm_error *err) {
   gm_status status = gm__pool_check(pool, "gm_pool_check", err);
+  if (!status && out) status = gm__sized_check(out, sizeof *out, "gm_pool_check", "out", err);
   if (status) return status;
-  if (out && out->struct_size != sizeof *out) {
-    return gm__bad_argument(err, "gm_pool_check", "`out->struct_size` is %u, must be %zu", out->struct_size,
-                            sizeof *out);
-  }
   gm_check_report report = {.struct_size = sizeof report};
   status = guard_check(pool, &report);
-  if (out) *out = report;
+  if (out) gm__sized_out(out, &report, sizeof report);
   if (!status) return GM_OK;
   return gm__fail(err, status, 0, "gm_pool_check", "%" PRIu64 " blocks are damaged; the latest: %s", report.damaged,
                   report.text);

@@ -1,5 +1,6 @@
 #include "core/pool/pointer.h"
 
+#include "core/base/sized.h"
 #include "core/pool/spanned.h"
 
 /* Invariant: `order` and `anchors` hold every node with memory behind it, live or pooled, and the ranges of no two
@@ -67,9 +68,9 @@ gm_status gm_block_of(gm_pool *pool, const void *pointer, gm_block *out) {
   return GM_OK;
 }
 
-static void pointer_tell(const gm__entry *entry, uint64_t address, gm_pointer_info *out) {
+static gm_pointer_info pointer_tell(const gm__entry *entry, uint64_t address) {
   const gm__piece *piece = gm__spanned_of(entry);
-  *out = (gm_pointer_info){.struct_size = sizeof *out,
+  return (gm_pointer_info){.struct_size = sizeof(gm_pointer_info),
                            .tag = entry->tag,
                            .pool = entry->pool,
                            .block = piece ? piece->whole->block : entry->block,
@@ -80,9 +81,10 @@ static void pointer_tell(const gm__entry *entry, uint64_t address, gm_pointer_in
 
 gm_status gm_pointer_find(gm_device *device, const void *pointer, gm_pointer_info *out) {
   gm__entry entry;
-  const gm_status status = gm__device_check(device, "gm_pointer_find", NULL);
-  if (status) return status;
-  if (!pointer || !out || out->struct_size != sizeof *out) return GM_ERR_INVALID_ARGUMENT;
+  static const char op[] = "gm_pointer_find";
+  gm_status status = gm__device_check(device, op, NULL);
+  if (!status) status = gm__sized_check(out, sizeof *out, op, "out", NULL);
+  if (status || !pointer) return status ? status : GM_ERR_INVALID_ARGUMENT;
   gm_context *ctx = device->ctx;
   bool found = false;
   gm__mutex_lock(&ctx->lock);
@@ -91,8 +93,9 @@ gm_status gm_pointer_find(gm_device *device, const void *pointer, gm_pointer_inf
   }
   gm__mutex_unlock(&ctx->lock);
   if (!found) return GM_ERR_NOT_FOUND;
-  pointer_tell(&entry, (uintptr_t)pointer, out);
+  gm_pointer_info info = pointer_tell(&entry, (uintptr_t)pointer);
   gm__entry_close(&entry); /* the device's lock is before those of pools */
-  if (!gm__device_find_stream(device, out->stream)) out->stream = 0;
+  if (!gm__device_find_stream(device, info.stream)) info.stream = 0;
+  gm__sized_out(out, &info, sizeof info);
   return GM_OK;
 }

@@ -7,6 +7,7 @@
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
+#include "core/base/sized.h"
 #include "core/pool/entry.h"
 #include "core/pool/growth.h"
 #include "core/pool/hole.h"
@@ -108,9 +109,6 @@ static gm_strategy pool_strategy(gm_context *ctx, gm_strategy asked) {
 
 static gm_status pool_check_params(const gm_pool_params *params, gm_error *err) {
   const char *op = "gm_pool_create";
-  if (params->struct_size < sizeof *params) {
-    return gm__bad_argument(err, op, "`params->struct_size` is %u, must be %zu", params->struct_size, sizeof *params);
-  }
   if ((unsigned)params->strategy > GM_STRATEGY_BEST_FIT) {
     return gm__bad_argument(err, op, "`params->strategy` is %u, none of gm_strategy", (unsigned)params->strategy);
   }
@@ -214,22 +212,22 @@ static gm_status pool_equip(gm_pool *pool, gm_device *device, const gm_pool_para
 }
 
 gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_pool **out, gm_error *err) {
-  static const gm_pool_params by_configuration = {.struct_size = sizeof by_configuration};
+  gm_pool_params asked = {.struct_size = sizeof asked};
   gm_status status = gm__device_check(device, "gm_pool_create", err);
   if (status) return status;
   if (!out) return gm__bad_argument(err, "gm_pool_create", "`out` is NULL");
-  if (!params) params = &by_configuration;
-  status = pool_check_params(params, err);
-  if (!status) status = gm__share_check_pool(device, params, err);
+  if (params) status = gm__sized_in(&asked, sizeof asked, params, "gm_pool_create", "params", err);
+  if (!status) status = pool_check_params(&asked, err);
+  if (!status) status = gm__share_check_pool(device, &asked, err);
   if (status) return status;
   gm_pool *pool = gm__object_new(device->ctx, GM__KIND_POOL, sizeof *pool);
   if (!pool) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_create", "no host memory for a pool");
-  status = pool_equip(pool, device, params, err);
+  status = pool_equip(pool, device, &asked, err);
   if (status) {
     gm__object_end(device->ctx, &pool->head);
     return status;
   }
-  pool_init(pool, device, params);
+  pool_init(pool, device, &asked);
   atomic_fetch_add(&device->children, 1);
   gm__device_add_listener(device, &pool->listener);
   gm__pool_enlist(pool);
@@ -415,12 +413,21 @@ gm_status gm_pool_record_allocation(gm_pool *pool, int64_t bytes, gm_error *err)
                    : pool_record_less(pool, (uint64_t)0 - (uint64_t)bytes, err);
 }
 
-void gm_pool_stats(gm_pool *pool, gm_stats *out) {
-  if (!gm__pool_is(pool) || !out) return;
+gm_stats gm__pool_stats(gm_pool *pool) {
+  gm_stats arenas = {.struct_size = sizeof arenas}, stats;
   if (!gm__pool_forked(pool)) gm__arenas_look(pool);
-  gm_stats arenas = {.struct_size = sizeof arenas};
   gm__arenas_add(pool, &arenas);
-  gm__stats_snapshot(&pool->stats, &arenas, out);
+  gm__stats_snapshot(&pool->stats, &arenas, &stats);
+  return stats;
+}
+
+gm_status gm_pool_stats(gm_pool *pool, gm_stats *out) {
+  if (!gm__pool_is(pool)) return GM_ERR_INVALID_ARGUMENT;
+  const gm_status status = gm__sized_check(out, sizeof *out, "gm_pool_stats", "out", NULL);
+  if (status) return status;
+  const gm_stats stats = gm__pool_stats(pool);
+  gm__sized_out(out, &stats, sizeof stats);
+  return GM_OK;
 }
 
 gm_device *gm_pool_device(const gm_pool *pool) { return gm__pool_is(pool) ? pool->device : NULL; }

@@ -136,6 +136,9 @@ gm_status gm__explain_refusal(gm_pool *pool, const gm_request *request, gm_acqui
  * a second each), which count until then. 0 in a forked child. */
 uint64_t gm__pool_live(gm_pool *pool);
 
+/* gm_pool_stats of a pool that is one. */
+gm_stats gm__pool_stats(gm_pool *pool);
+
 /* Into and out of the context's list of living pools. */
 void gm__pool_enlist(gm_pool *pool);
 void gm__pool_delist(gm_pool *pool);

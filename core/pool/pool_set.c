@@ -5,6 +5,7 @@
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
+#include "core/base/sized.h"
 #include "core/pool/pool.h"
 
 /* Invariant: pools[0, count) are alive, one for each device, until destroy; what destroy could not end is moved to the
@@ -106,30 +107,37 @@ static gm_memory_usage pool_set_usage_of(const gm_stats *stats, gm_device *devic
 size_t gm_pool_set_usage(const gm_pool_set *set, gm_memory_usage *out, size_t capacity) {
   const size_t count = gm_pool_set_count(set);
   for (size_t i = 0; out && i < count && i < capacity; i++) {
-    gm_stats stats;
-    gm_pool_stats(set->pools[i], &stats);
+    const gm_stats stats = gm__pool_stats(set->pools[i]);
     out[i] = pool_set_usage_of(&stats, set->pools[i]->device);
   }
   return count;
 }
 
-gm_status gm_pool_set_stats(const gm_pool_set *set, gm_stats *out, gm_error *err) {
-  if (!set || !out) return gm__bad_argument(err, "gm_pool_set_stats", "`%s` is NULL", set ? "out" : "set");
-  *out = (gm_stats){.struct_size = sizeof *out};
+static gm_stats pool_set_stats(const gm_pool_set *set) {
+  gm_stats sum = {.struct_size = sizeof sum};
   for (size_t i = 0; i < set->count; i++) {
-    gm_stats one;
-    gm_pool_stats(set->pools[i], &one);
-    gm_stats_add(out, &one);
+    const gm_stats one = gm__pool_stats(set->pools[i]);
+    gm__stats_add(&sum, &one);
   }
+  return sum;
+}
+
+gm_status gm_pool_set_stats(const gm_pool_set *set, gm_stats *out, gm_error *err) {
+  static const char op[] = "gm_pool_set_stats";
+  if (!set) return gm__bad_argument(err, op, "`set` is NULL");
+  const gm_status status = gm__sized_check(out, sizeof *out, op, "out", err);
+  if (status) return status;
+  const gm_stats sum = pool_set_stats(set);
+  gm__sized_out(out, &sum, sizeof sum);
   return GM_OK;
 }
 
 gm_status gm_total_memory_usage(const gm_pool_set *set, gm_memory_usage *out, gm_error *err) {
-  gm_stats stats;
-  if (!out) return gm__bad_argument(err, "gm_total_memory_usage", "`out` is NULL");
-  gm_status status = gm_pool_set_stats(set, &stats, err);
-  if (!status) *out = pool_set_usage_of(&stats, NULL);
-  return status;
+  static const char op[] = "gm_total_memory_usage";
+  if (!set || !out) return gm__bad_argument(err, op, "`%s` is NULL", set ? "out" : "set");
+  const gm_stats stats = pool_set_stats(set);
+  *out = pool_set_usage_of(&stats, NULL);
+  return GM_OK;
 }
 
 uint64_t gm_pool_set_trim(gm_pool_set *set, uint64_t keep_bytes) {

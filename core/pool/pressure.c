@@ -16,7 +16,6 @@ gm_status gm_pool_pressure(gm_pool *pool, gm_pressure *out, gm_error *err) {
     return gm__fail(err, GM_ERR_UNAVAILABLE, 0, op, "pool \"%s\" has no cap and its device does not say what is free",
                     pool->name);
   }
-  gm_stats stats;
-  gm_pool_stats(pool, &stats);
+  const gm_stats stats = gm__pool_stats(pool);
   return gm__pressure_fill(pool->device->ctx, stats.in_use_bytes, limit, &pool->pressure, out, err);
 }

@@ -6,6 +6,7 @@
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
+#include "core/base/sized.h"
 #include "core/pool/arena.h"
 #include "core/pool/pool.h"
 
@@ -218,20 +219,19 @@ gm_status gm_pool_quota(gm_pool *pool, uint32_t tag, gm_quota *out, gm_error *er
   static const char op[] = "gm_pool_quota";
   quota self = {.set = false};
   gm_status status = gm__pool_check(pool, op, err);
+  if (!status) status = gm__sized_check(out, sizeof *out, op, "out", err);
   if (status) return status;
-  if (!out || out->struct_size < sizeof *out) {
-    return gm__bad_argument(err, op, out ? "`out->struct_size` is none that gm knows" : "`out` is NULL");
-  }
   gm__quotas *quotas = quota_of(pool);
   if (quotas && tag < GM_QUOTA_TAGS) {
     gm__mutex_lock(&quotas->lock);
     self = quotas->tags[tag];
     gm__mutex_unlock(&quotas->lock);
   }
-  *out = (gm_quota){.struct_size = sizeof *out,
-                    .flags = self.flags,
-                    .priority = self.priority,
-                    .bytes = self.set ? self.bytes : GM_NO_QUOTA,
-                    .used_bytes = self.used};
+  const gm_quota told = {.struct_size = sizeof told,
+                         .flags = self.flags,
+                         .priority = self.priority,
+                         .bytes = self.set ? self.bytes : GM_NO_QUOTA,
+                         .used_bytes = self.used};
+  gm__sized_out(out, &told, sizeof told);
   return GM_OK;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/error.h"
+#include "core/base/sized.h"
 #include "core/pool/arena.h"
 #include "gm/record.h"
 #include "gm/version.h"
@@ -160,12 +161,12 @@ static gm_status record_end(gm_pool *pool, gm_recording *out, gm_error *err) {
 gm_status gm_pool_record_end(gm_pool *pool, gm_recording *out, gm_error *err) {
   static const char op[] = "gm_pool_record_end";
   gm_status status = gm__pool_check(pool, op, err);
+  if (!status && out) status = gm__sized_check(out, sizeof *out, op, "out", err);
   if (status) return status;
-  if (out && out->struct_size != sizeof *out) {
-    return gm__bad_argument(err, op, "`out->struct_size` is %u, must be %zu", out->struct_size, sizeof *out);
-  }
+  gm_recording made = {.struct_size = sizeof made};
   gm__mutex_lock(&pool->gate);
-  status = record_end(pool, out, err);
+  status = record_end(pool, &made, err);
   gm__mutex_unlock(&pool->gate);
+  if (!status && out) gm__sized_out(out, &made, sizeof made);
   return status;
 }

@@ -7,6 +7,7 @@
 #include "core/base/alloc.h"
 #include "core/base/descriptor.h"
 #include "core/base/error.h"
+#include "core/base/sized.h"
 #include "core/device/registry.h"
 #include "core/pool/access.h"
 
@@ -59,9 +60,6 @@ gm_status gm__share_check_pool(const gm_device *device, const gm_pool_params *pa
 }
 
 gm_status gm__share_check_words(const gm_shared *shared, const char *op, gm_error *err) {
-  if (shared->struct_size != sizeof *shared) {
-    return gm__bad_argument(err, op, "`shared->struct_size` is %u, must be %zu", shared->struct_size, sizeof *shared);
-  }
   if (shared->kind == GM_SHARE_NONE || (unsigned)shared->kind > GM_SHARE_DMABUF) {
     return gm__bad_argument(err, op, "`shared->kind` is %u, none that memory is shared by", (unsigned)shared->kind);
   }
@@ -118,10 +116,8 @@ gm_status gm_block_export(gm_pool *pool, const gm_block *block, gm_shared *out, 
   static const char op[] = "gm_block_export";
   gm__access access;
   gm_status status = gm__access_open(pool, block, 0, block ? block->bytes : 0, op, &access, err);
+  if (!status) status = gm__sized_check(out, sizeof *out, op, "out", err);
   if (status) return status;
-  if (!out || out->struct_size != sizeof *out) {
-    return gm__bad_argument(err, op, "`out` is NULL, or its struct_size is not %zu", sizeof *out);
-  }
   status = share_check_block(pool, &access.memory, err);
   if (status) return status;
   gm_shared given = {.struct_size = sizeof given, .fd = -1};
@@ -132,7 +128,7 @@ gm_status gm_block_export(gm_pool *pool, const gm_block *block, gm_shared *out, 
   given.bytes = access.bytes;
   given.type = access.memory.type;
   share_sign(access.device, &given);
-  *out = given;
+  gm__sized_out(out, &given, sizeof given);
   return GM_OK;
 }
 
@@ -276,19 +272,23 @@ gm_status gm_block_import(gm_pool *pool, const gm_shared *shared, gm_block *out,
   gm__opened *opened = NULL;
   gm_status status = gm__pool_check(pool, op, err);
   if (status) return status;
-  if (!shared || !out) return gm__bad_argument(err, op, "`%s` is NULL", shared ? "out" : "shared");
-  status = gm__share_check_words(shared, op, err);
-  if (!status) status = share_check_kind(pool->device, shared->kind, op, err);
-  if (!status) status = share_check_origin(pool->device, shared, err);
-  if (!status) status = share_open(pool->device, shared, &opened, err);
+  if (!out) return gm__bad_argument(err, op, "`out` is NULL");
+  gm_shared came;
+  status = gm__sized_in(&came, sizeof came, shared, op, "shared", err);
+  if (!status) status = gm__share_check_words(&came, op, err);
+  if (!status) status = share_check_kind(pool->device, came.kind, op, err);
+  if (!status) status = share_check_origin(pool->device, &came, err);
+  if (!status) status = share_open(pool->device, &came, &opened, err);
   if (status) return status;
-  status = gm__pool_adopt(pool, &opened->memory, shared->offset, shared->bytes, opened, out, err);
+  status = gm__pool_adopt(pool, &opened->memory, came.offset, came.bytes, opened, out, err);
   if (status) gm__share_release(pool->device, opened);
   return status;
 }
 
 void gm_shared_close(gm_shared *shared) {
-  if (!shared) return;
-  if (gm__share_has_descriptor(shared->kind)) gm__descriptor_close(shared->fd);
-  *shared = (gm_shared){0};
+  gm_shared had;
+  if (gm__sized_in(&had, sizeof had, shared, "gm_shared_close", "shared", NULL)) return;
+  if (gm__share_has_descriptor(had.kind)) gm__descriptor_close(had.fd);
+  const gm_shared none = {0};
+  gm__sized_out(shared, &none, sizeof none);
 }

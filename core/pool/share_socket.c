@@ -2,6 +2,7 @@
 
 #include "core/base/descriptor.h"
 #include "core/base/error.h"
+#include "core/base/sized.h"
 #include "core/pool/share.h"
 
 /* A gm_shared on a socket: a mark, and the struct as it is, since both sides are on one machine and of one version,
@@ -21,19 +22,21 @@ static const char share_mark[8] = "gmshare";
 gm_status gm_shared_send(int socket, const gm_shared *shared, gm_error *err) {
   static const char op[] = "gm_shared_send";
   share_letter letter;
-  if (socket < 0 || !shared) return gm__bad_argument(err, op, "`%s` is none", shared ? "socket" : "shared");
-  const gm_status status = gm__share_check_words(shared, op, err);
+  if (socket < 0) return gm__bad_argument(err, op, "`socket` is none");
+  gm_status status = gm__sized_in(&letter.shared, sizeof letter.shared, shared, op, "shared", err);
+  if (status == GM_OK) status = gm__share_check_words(&letter.shared, op, err);
   if (status) return status;
+  const int fd = letter.shared.fd;
   memcpy(letter.mark, share_mark, sizeof letter.mark);
-  letter.shared = *shared;
   letter.shared.fd = -1;
-  return gm__descriptor_send(socket, &letter, sizeof letter, shared->fd, err);
+  return gm__descriptor_send(socket, &letter, sizeof letter, fd, err);
 }
 
 static gm_status share_check_letter(share_letter *letter, int fd, gm_error *err) {
   static const char op[] = "gm_shared_receive";
   gm_error why;
-  if (memcmp(letter->mark, share_mark, sizeof letter->mark) != 0 || letter->shared.fd != -1) {
+  const bool whole = letter->shared.struct_size == sizeof letter->shared && letter->shared.fd == -1;
+  if (memcmp(letter->mark, share_mark, sizeof letter->mark) != 0 || !whole) {
     return gm__fail(err, GM_ERR_FORMAT, 0, op, "what came is no gm_shared");
   }
   letter->shared.fd = fd;
@@ -44,12 +47,14 @@ static gm_status share_check_letter(share_letter *letter, int fd, gm_error *err)
 gm_status gm_shared_receive(int socket, gm_shared *out, gm_error *err) {
   share_letter letter;
   int fd = -1;
-  if (socket < 0 || !out) return gm__bad_argument(err, "gm_shared_receive", "`%s` is none", out ? "socket" : "out");
-  gm_status status = gm__descriptor_receive(socket, &letter, sizeof letter, &fd, err);
+  if (socket < 0) return gm__bad_argument(err, "gm_shared_receive", "`socket` is none");
+  gm_status status = gm__sized_check(out, sizeof *out, "gm_shared_receive", "out", err);
+  if (status) return status;
+  status = gm__descriptor_receive(socket, &letter, sizeof letter, &fd, err);
   if (status) return status;
   status = share_check_letter(&letter, fd, err);
   if (status == GM_OK) {
-    *out = letter.shared;
+    gm__sized_out(out, &letter.shared, sizeof letter.shared);
   } else {
     gm__descriptor_close(fd);
   }

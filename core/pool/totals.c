@@ -1,4 +1,5 @@
 #include "core/base/error.h"
+#include "core/base/sized.h"
 #include "core/pool/pool.h"
 
 /* Sums over pools. Invariant: under the context's lock its slot for pools is the first of a list of every pool that is
@@ -29,29 +30,29 @@ void gm__pool_delist(gm_pool *pool) {
 
 /* `device` NULL: of all. */
 static void totals_add(gm_context *ctx, const gm_device *device, gm_stats *out) {
-  *out = (gm_stats){.struct_size = sizeof *out};
+  gm_stats sum = {.struct_size = sizeof sum};
   gm__mutex_lock(&ctx->lock);
   for (gm_pool *pool = ctx->slots[GM__SLOT_POOLS]; pool; pool = pool->next) {
-    gm_stats one;
     if (device && pool->device != device) continue;
-    gm_pool_stats(pool, &one);
-    gm_stats_add(out, &one);
+    const gm_stats one = gm__pool_stats(pool);
+    gm__stats_add(&sum, &one);
   }
   gm__mutex_unlock(&ctx->lock);
+  gm__sized_out(out, &sum, sizeof sum);
 }
 
 gm_status gm_device_stats(gm_device *device, gm_stats *out, gm_error *err) {
   gm_status status = gm__device_check(device, "gm_device_stats", err);
+  if (!status) status = gm__sized_check(out, sizeof *out, "gm_device_stats", "out", err);
   if (status) return status;
-  if (!out) return gm__bad_argument(err, "gm_device_stats", "`out` is NULL");
   totals_add(device->ctx, device, out);
   return GM_OK;
 }
 
 gm_status gm_context_stats(gm_context *ctx, gm_stats *out, gm_error *err) {
   gm_status status = gm__context_check(ctx, "gm_context_stats", err);
+  if (!status) status = gm__sized_check(out, sizeof *out, "gm_context_stats", "out", err);
   if (status) return status;
-  if (!out) return gm__bad_argument(err, "gm_context_stats", "`out` is NULL");
   totals_add(ctx, NULL, out);
   return GM_OK;
 }

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/base/saturate.h"
+#include "core/base/sized.h"
 #include "core/base/text.h"
 #include "core/pool/pool.h"
 #include "core/pool/release.h"
@@ -50,8 +51,7 @@ static gm_status warm_up_check(const gm_warm_up *list, size_t count, gm_warm_up_
 }
 
 static gm_status warm_up_check_result(const gm_warm_up_result *out, const char *op, gm_error *err) {
-  if (!out || out->struct_size >= sizeof *out) return GM_OK;
-  return gm__bad_argument(err, op, "`out->struct_size` is %u, must be %zu", out->struct_size, sizeof *out);
+  return out ? gm__sized_check(out, sizeof *out, op, "out", err) : GM_OK;
 }
 
 /* A bucket that keeps fewer than it is given would hand them to the driver at once. What is given are the first `had`
@@ -131,7 +131,7 @@ static gm_status warm_up_run(gm_pool *pool, const gm_warm_up *list, size_t count
   status = warm_up_take_all(&self, list, count, op, err);
   warm_up_widen(pool, list, count, self.result.blocks);
   status = warm_up_give_all(&self, status, op, err);
-  if (out) *out = self.result;
+  if (out) gm__sized_out(out, &self.result, sizeof self.result);
   return status;
 }
 

@@ -44,6 +44,7 @@ static gm_status summary_backends(summary_view *view, gm_probe_level level, gm_e
   view->backends = gm__alloc_array(view->services, count, sizeof *view->backends);
   if (!view->backends) return summary_no_memory(err);
   view->backend_count = count;
+  if (count > 0) view->backends->struct_size = sizeof *view->backends;
   status = gm_discover_backends(view->ctx, level, view->backends, count, &count, err);
   if (status == GM_OK && count < view->backend_count) view->backend_count = count;
   return status;
@@ -56,6 +57,7 @@ static gm_status summary_devices(summary_view *view, gm_error *err) {
   view->devices = gm__alloc_array(view->services, count, sizeof *view->devices);
   if (!view->devices) return summary_no_memory(err);
   view->device_count = count;
+  if (count > 0) view->devices->struct_size = sizeof *view->devices;
   status = gm_discover_devices(view->ctx, view->devices, count, &count, err);
   if (status == GM_OK && count < view->device_count) view->device_count = count;
   return status;

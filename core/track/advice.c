@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "core/base/sized.h"
 #include "gm/size.h"
 
 /* The documents' rules, each on its own: figure, threshold, what to set. Nothing is measured here; who can replay (gmem
@@ -47,7 +48,12 @@ static bool advice_leak(const gm_trace_profile *profile, gm_advice *out) {
 }
 
 size_t gm_advise(const gm_stats *stats, const gm_trace_profile *profile, gm_advice *out, size_t capacity) {
+  static const char op[] = "gm_advise";
+  gm_stats had;
+  gm_trace_profile seen;
   gm_advice one;
+  stats = gm__sized_in(&had, sizeof had, stats, op, "stats", NULL) ? NULL : &had;
+  profile = gm__sized_in(&seen, sizeof seen, profile, op, "profile", NULL) ? NULL : &seen;
   size_t count = 0;
   if (!out) capacity = 0;
   if (advice_warm_up(stats, profile, &one) && count++ < capacity) out[count - 1] = one;

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/saturate.h"
+#include "core/base/sized.h"
 #include "core/track/trace_reader.h"
 #include "gm/advice.h"
 #include "gm/size.h"
@@ -124,13 +125,10 @@ static gm_status profile_run(profile *self, gm_error *err) {
 
 gm_status gm_trace_profile_read(const gm_services *services, const char *path, gm_trace_profile *out, gm_error *err) {
   static const char op[] = "gm_trace_profile_read";
-  profile self = {.out = out};
-  if (!out) return gm__bad_argument(err, op, "`out` is NULL");
-  if (out->struct_size < sizeof *out) {
-    return gm__bad_argument(err, op, "`out->struct_size` is %u, must be %zu", out->struct_size, sizeof *out);
-  }
-  *out = (gm_trace_profile){.struct_size = sizeof *out};
-  gm_status status = gm_trace_open(services, path, &self.trace, err);
+  gm_trace_profile made = {.struct_size = sizeof made};
+  profile self = {.out = &made};
+  gm_status status = gm__sized_check(out, sizeof *out, op, "out", err);
+  if (!status) status = gm_trace_open(services, path, &self.trace, err);
   if (status) return status;
   gm__map_init(&self.born, &self.trace->services);
   gm__map_init(&self.places, &self.trace->services);
@@ -140,6 +138,7 @@ gm_status gm_trace_profile_read(const gm_services *services, const char *path, g
   gm__map_clear(&self.places);
   gm__map_clear(&self.sizes);
   gm_trace_close(self.trace);
+  if (!status) gm__sized_out(out, &made, sizeof made);
   return status;
 }
 
@@ -154,14 +153,16 @@ static void profile_entry(char *text, size_t capacity, uint64_t bytes, uint64_t 
   snprintf(text, capacity, "%" PRIu64 "%s:%" PRIu64, bytes, units[unit], count);
 }
 
-size_t gm_trace_profile_warm_up(const gm_trace_profile *from, char *text, size_t capacity) {
+size_t gm_trace_profile_warm_up(const gm_trace_profile *given, char *text, size_t capacity) {
   size_t length = 0;
+  gm_trace_profile from;
   if (!text || capacity == 0) return 0;
   text[0] = '\0';
-  for (int at = GM_TRACE_CLASSES - 1; from && at >= 0; at--) {
+  if (gm__sized_in(&from, sizeof from, given, "gm_trace_profile_warm_up", "profile", NULL)) return 0;
+  for (int at = GM_TRACE_CLASSES - 1; at >= 0; at--) {
     char entry[64] = ",";
-    if (from->class_peak_blocks[at] == 0) continue;
-    profile_entry(entry + 1, sizeof entry - 1, from->class_largest_bytes[at], from->class_peak_blocks[at]);
+    if (from.class_peak_blocks[at] == 0) continue;
+    profile_entry(entry + 1, sizeof entry - 1, from.class_largest_bytes[at], from.class_peak_blocks[at]);
     const char *next = length ? entry : entry + 1;
     if (length + strlen(next) >= capacity) break;
     memcpy(text + length, next, strlen(next) + 1);

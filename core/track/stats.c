@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "core/base/sized.h"
+
 /* Invariants: counters are relaxed atomics, written by whoever does the deed; no counter guards anything. A snapshot
  * reads them one by one, so it repairs what two moments made inconsistent instead of taking a lock. */
 
@@ -27,7 +29,7 @@ void gm__stats_snapshot(gm__stats *stats, const gm_stats *more, gm_stats *out) {
 #define X(name, text) out->name = atomic_load_explicit(&stats->name, memory_order_relaxed);
   GM_STATS_FIELDS(X)
 #undef X
-  if (more) gm_stats_add(out, more);
+  if (more) gm__stats_add(out, more);
   stats_at_most(&out->in_use_bytes, out->reserved_bytes);
   stats_at_most(&out->requested_bytes, out->in_use_bytes);
   stats_at_most(&out->peak_in_use_bytes, out->peak_reserved_bytes); /* of several arenas: a sum of peaks */
@@ -44,14 +46,21 @@ void gm__stats_snapshot(gm__stats *stats, const gm_stats *more, gm_stats *out) {
   out->active = out->allocs - out->frees;
 }
 
+/* The caller's statistics in gm's own size; all zero where there are none. */
+static gm_stats stats_read(const gm_stats *theirs) {
+  gm_stats stats;
+  const gm_status status = gm__sized_in(&stats, sizeof stats, theirs, "gm_stats", "stats", NULL);
+  return status ? (gm_stats){.struct_size = sizeof stats} : stats;
+}
+
 double gm_stats_hit_rate(const gm_stats *stats) {
-  if (!stats || stats->allocs == 0) return 1.0;
-  return (double)(stats->stream_hits + stats->global_hits) / (double)stats->allocs;
+  const gm_stats had = stats_read(stats);
+  return had.allocs ? (double)(had.stream_hits + had.global_hits) / (double)had.allocs : 1.0;
 }
 
 double gm_stats_fragmentation(const gm_stats *stats) {
-  if (!stats || stats->reserved_bytes == 0) return 0.0;
-  return 1.0 - (double)stats->in_use_bytes / (double)stats->reserved_bytes;
+  const gm_stats had = stats_read(stats);
+  return had.reserved_bytes ? 1.0 - (double)had.in_use_bytes / (double)had.reserved_bytes : 0.0;
 }
 
 static size_t stats_line(char *text, size_t capacity, size_t at, const char *name, uint64_t value) {
@@ -64,16 +73,24 @@ size_t gm_stats_format(const gm_stats *stats, char *text, size_t capacity) {
   if (!text) capacity = 0;
   if (capacity) text[0] = 0;
   if (!stats) return 0;
+  const gm_stats had = stats_read(stats);
   size_t at = 0;
-#define X(name, meaning) at = stats_line(text, capacity, at, #name, stats->name);
+#define X(name, meaning) at = stats_line(text, capacity, at, #name, had.name);
   GM_STATS_FIELDS(X)
 #undef X
   return at;
 }
 
-void gm_stats_add(gm_stats *stats, const gm_stats *other) {
-  if (!stats || !other) return;
+void gm__stats_add(gm_stats *stats, const gm_stats *other) {
 #define X(name, text) stats->name = stats->name > UINT64_MAX - other->name ? UINT64_MAX : stats->name + other->name;
   GM_STATS_FIELDS(X)
 #undef X
+}
+
+void gm_stats_add(gm_stats *stats, const gm_stats *other) {
+  gm_stats sum = stats_read(stats);
+  const gm_stats more = stats_read(other);
+  if (gm__sized_check(stats, sizeof *stats, "gm_stats_add", "stats", NULL)) return;
+  gm__stats_add(&sum, &more);
+  gm__sized_out(stats, &sum, sizeof sum);
 }

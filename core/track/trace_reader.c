@@ -8,6 +8,7 @@
 #include "core/base/alloc.h"
 #include "core/base/decimal.h"
 #include "core/base/error.h"
+#include "core/base/sized.h"
 
 /* ---- fields of a line ---- */
 
@@ -132,14 +133,12 @@ static gm_status reader_event(gm_trace *trace, gm_trace_event *event, gm_error *
 
 gm_status gm_trace_next(gm_trace *trace, gm_trace_event *out, gm_error *err) {
   if (!trace) return gm__bad_argument(err, "gm_trace_next", "`trace` is NULL");
-  if (!out) return gm__bad_argument(err, "gm_trace_next", "`out` is NULL");
-  if (out->struct_size != sizeof *out) {
-    return gm__bad_argument(err, "gm_trace_next", "`out->struct_size` is %u, not %zu", out->struct_size, sizeof *out);
-  }
+  const gm_status status = gm__sized_check(out, sizeof *out, "gm_trace_next", "out", err);
+  if (status) return status;
   gm_trace_event event = {.struct_size = sizeof event};
   if (trace->failure.status == GM_OK) reader_event(trace, &event, &trace->failure);
   if (trace->failure.status == GM_OK) {
-    *out = event;
+    gm__sized_out(out, &event, sizeof event);
   } else if (err) {
     *err = trace->failure;
   }

@@ -5,6 +5,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/sized.h"
 #include "core/pool/access.h"
 #include "gm/copy.h"
 
@@ -89,21 +90,21 @@ static gm_status managed_fill(gm_managed *managed, const gm_managed_params *para
 }
 
 static gm_status managed_check_params(const gm_pool *pool, const gm_managed_params *params, gm_managed *const *out,
-                                      gm_error *err) {
+                                      gm_managed_params *asked, gm_error *err) {
   static const char op[] = "gm_managed_create";
   gm_status status = gm__pool_check(pool, op, err);
   if (status) return status;
-  if (!params || !out) return gm__bad_argument(err, op, "`%s` is NULL", params ? "out" : "params");
-  if (params->struct_size < sizeof *params) {
-    return gm__bad_argument(err, op, "`params->struct_size` is %u, must be %zu", params->struct_size, sizeof *params);
-  }
-  if (params->bytes == 0) return gm__bad_argument(err, op, "`bytes` is 0");
-  if (params->bytes <= PTRDIFF_MAX) return GM_OK;
-  return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, op, "%" PRIu64 " bytes have no host address", params->bytes);
+  if (!out) return gm__bad_argument(err, op, "`out` is NULL");
+  status = gm__sized_in(asked, sizeof *asked, params, op, "params", err);
+  if (status) return status;
+  if (asked->bytes == 0) return gm__bad_argument(err, op, "`bytes` is 0");
+  if (asked->bytes <= PTRDIFF_MAX) return GM_OK;
+  return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, op, "%" PRIu64 " bytes have no host address", asked->bytes);
 }
 
 gm_status gm_managed_create(gm_pool *pool, const gm_managed_params *params, gm_managed **out, gm_error *err) {
-  gm_status status = managed_check_params(pool, params, out, err);
+  gm_managed_params asked;
+  gm_status status = managed_check_params(pool, params, out, &asked, err);
   if (status) return status;
   gm_context *ctx = pool->device->ctx;
   gm_managed *managed = gm__object_new(ctx, GM__KIND_MANAGED, sizeof *managed);
@@ -111,7 +112,7 @@ gm_status gm_managed_create(gm_pool *pool, const gm_managed_params *params, gm_m
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_managed_create", "no host memory for the object");
   }
   managed->pool = pool;
-  status = managed_fill(managed, params, err);
+  status = managed_fill(managed, &asked, err);
   if (status) {
     gm__object_end(ctx, &managed->head);
     return status;
@@ -176,20 +177,19 @@ static uint64_t managed_span(const gm_managed *managed, uint64_t unit, uint64_t 
 gm_status gm_managed_get_info(gm_managed *managed, gm_managed_info *out, gm_error *err) {
   static const char op[] = "gm_managed_get_info";
   gm_status status = managed_check(managed, op, err);
+  if (!status) status = gm__sized_check(out, sizeof *out, op, "out", err);
   if (status) return status;
-  if (!out || out->struct_size != sizeof *out) {
-    return gm__bad_argument(err, op, "`out` is NULL, or its struct_size is not %zu", sizeof *out);
-  }
-  *out = (gm_managed_info){.struct_size = sizeof *out,
-                           .kind = managed->kind,
-                           .advice = managed->kind == GM_MANAGED_NATIVE,
-                           .bytes = managed->bytes,
-                           .unit_bytes = managed->kind == GM_MANAGED_COPIED ? GM__MANAGED_UNIT : 0};
+  gm_managed_info info = {.struct_size = sizeof info,
+                          .kind = managed->kind,
+                          .advice = managed->kind == GM_MANAGED_NATIVE,
+                          .bytes = managed->bytes,
+                          .unit_bytes = managed->kind == GM_MANAGED_COPIED ? GM__MANAGED_UNIT : 0};
   gm__mutex_lock(&managed->lock);
   for (uint64_t i = 0; i < managed->units; i++) {
-    if (managed->holders[i] == GM_MANAGED_ON_DEVICE) out->device_bytes += managed_span(managed, i, 1);
+    if (managed->holders[i] == GM_MANAGED_ON_DEVICE) info.device_bytes += managed_span(managed, i, 1);
   }
   gm__mutex_unlock(&managed->lock);
+  gm__sized_out(out, &info, sizeof info);
   return GM_OK;
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/base/sized.h"
 #include "core/pool/access.h"
 #include "core/transfer/staging.h"
 #include "gm/copy.h"
@@ -61,10 +62,8 @@ static gm_status peer_read_path(gm_device *device, gm_device *other, gm_peer_pat
 gm_status gm_peer_get_info(gm_device *device, gm_device *other, gm_peer_path *out, gm_error *err) {
   static const char op[] = "gm_peer_get_info";
   gm_status status = peer_check(device, other, op, err);
+  if (!status) status = gm__sized_check(out, sizeof *out, op, "out", err);
   if (status) return status;
-  if (!out || out->struct_size != sizeof *out) {
-    return gm__bad_argument(err, op, "`out` is NULL, or its struct_size is not %zu", sizeof *out);
-  }
   gm_peer_path path;
   bool knows;
   status = peer_read_path(device, other, &path, &knows, err);
@@ -75,7 +74,7 @@ gm_status gm_peer_get_info(gm_device *device, gm_device *other, gm_peer_path *ou
     path.direct = false;
     peer_say(path.why, peer_brings_nothing);
   }
-  *out = path;
+  gm__sized_out(out, &path, sizeof path);
   return GM_OK;
 }
 
@@ -276,10 +275,7 @@ static gm_status peer_check_job(const peer_job *job, const gm_peer_result *resul
   if (stream && stream->device != job->dst.device && stream->device != job->src.device) {
     return gm__bad_argument(err, op, "`stream` belongs to neither of the two devices");
   }
-  if (result && result->struct_size != sizeof *result) {
-    return gm__bad_argument(err, op, "`result->struct_size` is %u, must be %zu", result->struct_size, sizeof *result);
-  }
-  return GM_OK;
+  return result ? gm__sized_check(result, sizeof *result, op, "result", err) : GM_OK;
 }
 
 gm_status gm_block_copy_peer(gm_pool *dst_pool, const gm_block *dst, uint64_t dst_offset, gm_pool *src_pool,
@@ -297,6 +293,6 @@ gm_status gm_block_copy_peer(gm_pool *dst_pool, const gm_block *dst, uint64_t ds
     job.way = gm__peer_way_to(job.dst.device, job.src.device);
     status = job.way ? peer_run(&job, op, err) : peer_no_memory(op, err);
   }
-  if (status == GM_OK && result) *result = job.result;
+  if (status == GM_OK && result) gm__sized_out(result, &job.result, sizeof job.result);
   return status;
 }

@@ -57,7 +57,7 @@ static char side_read(const side *s, const gm_block *block) {
 /* The other process: takes the block, reads the first one's bytes, writes its own, and says so. */
 static int other_process(const char *backend) {
   const side s = side_open(backend, GM_SHARE_NONE);
-  gm_shared shared;
+  gm_shared shared = {.struct_size = sizeof shared};
   gm_block block;
   check(gm_shared_receive(OTHER_END, &shared, &err), "receive");
   check(gm_block_import(s.pool, &shared, &block, &err), "import");

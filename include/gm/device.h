@@ -45,12 +45,14 @@ typedef struct gm_device_entry {
 GM_API gm_status gm_backend_register(gm_context *ctx, const gm_backend_ops *ops, gm_error *err);
 
 /* Every backend gm knows, available or not. Writes at most `capacity` entries, the number there are into *count.
- * `infos` may be NULL when capacity is 0. An unavailable backend is no failure of the call. The result is kept: a later
- * call at the same or a lower level is cheap (free figures are always read again). */
+ * `infos` may be NULL when capacity is 0; else infos[0].struct_size is set, and is the size of each entry. An
+ * unavailable backend is no failure of the call. The result is kept: a later call at the same or a lower level is cheap
+ * (free figures are always read again). */
 GM_API gm_status gm_discover_backends(gm_context *ctx, gm_probe_level level, gm_backend_info *infos, size_t capacity,
                                       size_t *count, gm_error *err);
 
-/* Every device of the available backends, from the level last discovered (ACTIVE if none yet), memory read now. */
+/* Every device of the available backends, from the level last discovered (ACTIVE if none yet), memory read now.
+ * entries[0].struct_size is set, as above. */
 GM_API gm_status gm_discover_devices(gm_context *ctx, gm_device_entry *entries, size_t capacity, size_t *count,
                                      gm_error *err);
 
@@ -125,6 +127,8 @@ GM_API gm_status gm_device_state(gm_device *device, gm_error *err);
 /* The API's own objects: `out` has its head filled (struct_size, api). Borrowed. */
 GM_API gm_status gm_device_native(gm_device *device, gm_native_device *out, gm_error *err);
 
+/* The kinds of memory that the device offers, the best for kernels first; `out` has its struct_size set.
+ * INVALID_ARGUMENT, FORKED. */
 GM_API gm_status gm_device_memory_type_count(gm_device *device, uint32_t *out, gm_error *err);
 GM_API gm_status gm_device_memory_type(gm_device *device, uint32_t index, gm_memory_type *out, gm_error *err);
 

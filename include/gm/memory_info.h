@@ -105,7 +105,7 @@ typedef struct gm_host_info {
 
 /* Read the host's figures from the files below `root` (NULL: "/"; tests use a directory of their own). Sources that are
  * missing or not understood leave their figures unknown: that is no failure. Nothing is cached. Thread-safe.
- * GM_ERR_INVALID_ARGUMENT: `out` is NULL, its struct_size is smaller than gm_host_info, or `root` is too long a path.
+ * GM_ERR_INVALID_ARGUMENT: `out` is NULL, its struct_size is none, or `root` is too long a path.
  */
 GM_API gm_status gm_host_info_read(const char *root, gm_host_info *out, gm_error *err);
 

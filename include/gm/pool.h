@@ -184,7 +184,8 @@ GM_API gm_status gm_pool_set_max_bytes(gm_pool *pool, uint64_t bytes, gm_error *
  * OVER_LIMIT: the cap has no room for it, nothing is recorded. INVALID_ARGUMENT: more given back than recorded. */
 GM_API gm_status gm_pool_record_allocation(gm_pool *pool, int64_t bytes, gm_error *err);
 
-GM_API void gm_pool_stats(gm_pool *pool, gm_stats *out);
+/* What the pool has and did; `out` has its struct_size set. INVALID_ARGUMENT. */
+GM_API gm_status gm_pool_stats(gm_pool *pool, gm_stats *out);
 
 /* The sum over the pools that are alive, of a device or of all of a context: peaks are an upper bound.
  * INVALID_ARGUMENT, FORKED. */

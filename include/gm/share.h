@@ -34,15 +34,16 @@ GM_API gm_status gm_block_export(gm_pool *pool, const gm_block *block, gm_shared
  * OUT_OF_HOST_MEMORY, FORKED, DEVICE_LOST, DRIVER. */
 GM_API gm_status gm_block_import(gm_pool *pool, const gm_shared *shared, gm_block *out, gm_error *err);
 
-/* Closes the descriptor, if there is one, and makes *shared all zero; what was imported stays. NULL, and what is zero
- * already, is nothing to do. */
+/* Closes the descriptor, if there is one, and makes *shared all zero but for struct_size; what was imported stays.
+ * NULL, and what is zero already, is nothing to do. */
 GM_API void gm_shared_close(gm_shared *shared);
 
 /* One gm_shared with its descriptor over a connected Unix socket (stream or packets), for a gm of the same version on
- * the other side. Both wait as the socket does. The sender keeps its own descriptor; the receiver owns *out:
- * gm_shared_close. INVALID_ARGUMENT; TIMEOUT: the socket was not ready (non-blocking, SO_RCVTIMEO, SO_SNDTIMEO), and if
- * part of a message went through, the socket is of no more use; IO: the other side is gone, or it is no such socket;
- * FORMAT: what came is no gm_shared, or has a descriptor too many or too few (nothing of it is kept). */
+ * the other side. Both wait as the socket does. The sender keeps its own descriptor; the receiver sets
+ * out->struct_size and owns *out: gm_shared_close. INVALID_ARGUMENT; TIMEOUT: the socket was not ready (non-blocking,
+ * SO_RCVTIMEO, SO_SNDTIMEO), and if part of a message went through, the socket is of no more use; IO: the other side is
+ * gone, or it is no such socket; FORMAT: what came is no gm_shared, or has a descriptor too many or too few (nothing of
+ * it is kept). */
 GM_API gm_status gm_shared_send(int socket, const gm_shared *shared, gm_error *err);
 GM_API gm_status gm_shared_receive(int socket, gm_shared *out, gm_error *err);
 

@@ -125,7 +125,7 @@ static void types_are_sane(cts *t) {
 }
 
 static void types_beyond_the_last(cts *t) {
-  gm_memory_type type, untouched;
+  gm_memory_type type = {.struct_size = sizeof type}, untouched = {.struct_size = sizeof untouched};
   memset(&type, 0x5a, sizeof type);
   type.struct_size = sizeof type;
   untouched = type;

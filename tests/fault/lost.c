@@ -151,7 +151,7 @@ static void lost_held(lost *l) {
 static void lost_rest(lost *l) {
   const gm_request request = {.bytes = LOST_BYTES};
   gm_block block;
-  gm_stats stats;
+  gm_stats stats = {.struct_size = sizeof stats};
   gm_pool_stats(l->pool, &stats);
   const uint64_t least = l->mapping ? 5 : 4; /* blocks and buffers; the one that was freed may still count */
   lost_check(stats.active == least || stats.active == least + 1, "gm_pool_stats", NULL);

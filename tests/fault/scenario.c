@@ -98,8 +98,8 @@ static gm_status settings(session *s, gm_error *err) {
 static void discovery_text(void *user, const char *text, size_t bytes) { (void)user, (void)text, (void)bytes; }
 
 static gm_status discovery(session *s, gm_error *err) {
-  static gm_backend_info infos[16];
-  static gm_device_entry entries[32];
+  static gm_backend_info infos[16] = {{.struct_size = sizeof *infos}};
+  static gm_device_entry entries[32] = {{.struct_size = sizeof *entries}};
   static gm_selection selection;
   size_t count;
   for (int i = 0; i < 16; i++) infos[i].struct_size = sizeof infos[i];

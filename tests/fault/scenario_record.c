@@ -43,7 +43,7 @@ static gm_status record_read(const session *s, const char *path, const gm_record
 
 static gm_status record_check(session *s, const gm_stats *before, uint64_t marks, const gm_recording *recording,
                               gm_error *err) {
-  gm_stats after;
+  gm_stats after = {.struct_size = sizeof after};
   gm_pool_stats(s->pool, &after);
   const bool same = recording->already_alive == before->active && recording->marks == marks &&
                     recording->allocs == before->active + after.allocs - before->allocs &&
@@ -54,7 +54,7 @@ static gm_status record_check(session *s, const gm_stats *before, uint64_t marks
 /* A recording that has begun ends, whatever happened meanwhile. */
 static gm_status record_once(session *s, const char *path, gm_error *err) {
   gm_recording recording = {.struct_size = sizeof recording};
-  gm_stats before;
+  gm_stats before = {.struct_size = sizeof before};
   gm_error failure;
   struct stat file;
   uint64_t marks = RECORD_MARKS;

@@ -48,7 +48,7 @@ static void check_accounts(model *m) {
     bytes += m->table[i].in_use;
     blocks += m->table[i].spans;
   }
-  gm_stats s;
+  gm_stats s = {.struct_size = sizeof s};
   gm_pool_stats(m->pool, &s);
   gm_tracker *tracker = gm_pool_tracker(m->pool);
   CHECK(m, s.requested_bytes == asked, "requested_bytes %" PRIu64 ", model %" PRIu64, s.requested_bytes, asked);
@@ -124,7 +124,7 @@ static void run(model *m) {
   check_accounts(m);
   if (!m->guarded) check_pooling(m); /* a guard holds freed blocks back */
   check_accounts(m);
-  gm_stats stats;
+  gm_stats stats = {.struct_size = sizeof stats};
   gm_pool_stats(m->pool, &stats);
   CHECK(m, stats.reserved_bytes == 0, "%" PRIu64 " bytes are left after a trim", stats.reserved_bytes);
   CHECK(m, stats.driver_allocs >= stats.driver_frees, "more freed than allocated at the driver");

@@ -9,7 +9,7 @@
 /* ---- tidying ---- */
 
 static void check_stats(model *m) {
-  gm_stats stats;
+  gm_stats stats = {.struct_size = sizeof stats};
   gm_pool_stats(m->pool, &stats);
   CHECK(m, stats.reserved_bytes <= m->cap, "%" PRIu64 " bytes reserved, the cap is %" PRIu64, stats.reserved_bytes,
         m->cap);

@@ -302,7 +302,7 @@ static void step(schedule *s) {
 /* ---- a schedule ---- */
 
 static void check_quiet(schedule *s) {
-  gm_stats stats;
+  gm_stats stats = {.struct_size = sizeof stats};
   uint64_t bytes = 0, asked = 0;
   for (uint32_t i = 0; i < s->count; i++) {
     bytes += s->leases[i].block.bytes;

@@ -48,7 +48,7 @@ static int side_pool(side *s, gm_share_kind kind, gm_strategy strategy) {
 }
 
 static int side_pool_end(side *s) {
-  gm_stats stats;
+  gm_stats stats = {.struct_size = sizeof stats};
   gm_pool_stats(s->pool, &stats);
   if (stats.in_use_bytes != 0) return fail(s, "blocks are left");
   return gm_pool_destroy(s->pool, &s->err) == GM_OK ? 0 : fail(s, "pool's end");
@@ -81,7 +81,7 @@ static int side_expect(side *s, const gm_block *block, int value) {
 
 static int other_take(side *s, gm_block *blocks, gm_block *again) {
   for (int i = 0; i < BLOCKS; i++) {
-    gm_shared shared;
+    gm_shared shared = {.struct_size = sizeof shared};
     if (gm_shared_receive(OTHER_END, &shared, &s->err) != GM_OK) return fail(s, "receive");
     if (gm_block_import(s->pool, &shared, &blocks[i], &s->err) != GM_OK) return fail(s, "import");
     if (i == 0 && gm_block_import(s->pool, &shared, again, &s->err) != GM_OK) return fail(s, "second import");

@@ -22,7 +22,7 @@ static uint32_t discover(const char *script, gm_device_entry entries[PITFALL_ENT
 
 static void test_every_output_says_simulated(void **state) {
   (void)state;
-  gm_device_entry entries[PITFALL_ENTRIES];
+  gm_device_entry entries[PITFALL_ENTRIES] = {{.struct_size = sizeof *entries}};
   assert_int_equal(discover("", entries), 1);
   assert_non_null(strstr(entries[0].info.name, "(simulated)"));
 }
@@ -96,7 +96,7 @@ static void test_lazy_memory_is_touched_when_that_is_asked(void **state) {
 /* ---- what is free ---- */
 
 static gm_memory_info figures_of(const char *script) {
-  gm_device_entry entries[PITFALL_ENTRIES];
+  gm_device_entry entries[PITFALL_ENTRIES] = {{.struct_size = sizeof *entries}};
   assert_int_equal(discover(script, entries), 1);
   return entries[0].memory;
 }
@@ -133,7 +133,7 @@ static void test_total_of_zero_is_unknown(void **state) {
 
 static void test_integrated_part_has_the_hosts_memory(void **state) {
   (void)state;
-  gm_device_entry entries[PITFALL_ENTRIES];
+  gm_device_entry entries[PITFALL_ENTRIES] = {{.struct_size = sizeof *entries}};
   assert_int_equal(discover("type=gpu,unified,total=1024G", entries), 1);
   assert_int_equal(entries[0].info.type, GM_DEVICE_TYPE_INTEGRATED);
   assert_true(entries[0].info.unified && entries[0].host_pool);
@@ -143,7 +143,7 @@ static void test_integrated_part_has_the_hosts_memory(void **state) {
 /* ---- alignment ---- */
 
 static uint64_t alignment_of(const char *script) {
-  gm_device_entry entries[PITFALL_ENTRIES];
+  gm_device_entry entries[PITFALL_ENTRIES] = {{.struct_size = sizeof *entries}};
   assert_int_equal(discover(script, entries), 1);
   return entries[0].info.alignment;
 }
@@ -194,7 +194,7 @@ static void test_sub_buffer_of_a_sub_buffer(void **state) {
 /* ---- identity ---- */
 
 static void check_pci(const char *script, const char *want) {
-  gm_device_entry entries[PITFALL_ENTRIES];
+  gm_device_entry entries[PITFALL_ENTRIES] = {{.struct_size = sizeof *entries}};
   assert_int_equal(discover(script, entries), 1);
   assert_string_equal(entries[0].info.pci, want);
 }
@@ -210,7 +210,7 @@ static void test_pci_addresses_of_each_vendor(void **state) {
 
 static void test_sixteen_devices(void **state) {
   (void)state;
-  gm_device_entry entries[PITFALL_ENTRIES];
+  gm_device_entry entries[PITFALL_ENTRIES] = {{.struct_size = sizeof *entries}};
   assert_int_equal(discover("devices=16,type=gpu,pci=1", entries), 16);
   for (uint32_t i = 0; i < 16; i++) {
     for (uint32_t j = 0; j < i; j++) {
@@ -223,7 +223,7 @@ static void test_sixteen_devices(void **state) {
 /* One platform is empty; the third has the card of the first. */
 static void test_one_card_through_two_platforms(void **state) {
   (void)state;
-  gm_device_entry entries[PITFALL_ENTRIES];
+  gm_device_entry entries[PITFALL_ENTRIES] = {{.struct_size = sizeof *entries}};
   assert_int_equal(discover("platforms=3,type=gpu,uuid=7,pci=3", entries), 2);
   assert_int_equal(entries[0].physical, entries[1].physical);
 }
@@ -288,7 +288,7 @@ static void works(const char *script) {
 
 static void test_names_without_an_end(void **state) {
   (void)state;
-  gm_device_entry entries[PITFALL_ENTRIES];
+  gm_device_entry entries[PITFALL_ENTRIES] = {{.struct_size = sizeof *entries}};
   works("hostile=names,pci=1,uuid=2");
   assert_int_equal(discover("hostile=names", entries), 1);
   assert_int_equal(strlen(entries[0].info.name), sizeof entries[0].info.name - 1);
@@ -307,7 +307,7 @@ static void test_counts_beyond_the_arrays(void **state) {
 
 static void test_type_that_does_not_exist(void **state) {
   (void)state;
-  gm_device_entry entries[PITFALL_ENTRIES];
+  gm_device_entry entries[PITFALL_ENTRIES] = {{.struct_size = sizeof *entries}};
   works("type=nonsense");
   assert_int_equal(discover("type=nonsense", entries), 1);
   assert_int_equal(entries[0].info.type, GM_DEVICE_TYPE_UNKNOWN);

@@ -15,8 +15,8 @@ static const pitfall_driver vulkan = {"vulkan", "SIMVK", "vulkan=" SIM_LIBRARY, 
 static void test_every_output_says_simulated(void **state) {
   (void)state;
   pool_bench bench;
-  gm_device_entry entries[PITFALL_ENTRIES];
-  gm_backend_info backends[16];
+  gm_device_entry entries[PITFALL_ENTRIES] = {{.struct_size = sizeof *entries}};
+  gm_backend_info backends[16] = {{.struct_size = sizeof *backends}};
   size_t count = 0;
   pitfall_context(&bench, &vulkan, "");
   assert_int_equal(pitfall_discover(&bench, entries), 1);

@@ -23,7 +23,7 @@ static uint32_t discover(const char *script, gm_device_entry entries[PITFALL_ENT
 
 static void test_sixteen_devices(void **state) {
   (void)state;
-  gm_device_entry entries[PITFALL_ENTRIES];
+  gm_device_entry entries[PITFALL_ENTRIES] = {{.struct_size = sizeof *entries}};
   pool_bench bench;
   pitfall_open(&bench, &vulkan, "devices=16,type=discrete,pci=1");
   assert_int_equal(pitfall_discover(&bench, entries), 16);
@@ -40,14 +40,14 @@ static void test_sixteen_devices(void **state) {
 /* One card behind two drivers: its memory counts once. */
 static void test_one_card_through_two_drivers(void **state) {
   (void)state;
-  gm_device_entry entries[PITFALL_ENTRIES];
+  gm_device_entry entries[PITFALL_ENTRIES] = {{.struct_size = sizeof *entries}};
   assert_int_equal(discover("devices=2,type=discrete,pci=3,same_pci,same_uuid", entries), 2);
   assert_int_equal(entries[0].physical, entries[1].physical);
 }
 
 static void test_moltenvk_repeats_uuids(void **state) {
   (void)state;
-  gm_device_entry entries[PITFALL_ENTRIES];
+  gm_device_entry entries[PITFALL_ENTRIES] = {{.struct_size = sizeof *entries}};
   assert_int_equal(discover("devices=2,type=discrete,pci=3,same_uuid,driver=14", entries), 2);
   assert_string_equal(entries[0].info.driver, "moltenvk");
   assert_int_not_equal(entries[0].physical, entries[1].physical);
@@ -55,7 +55,7 @@ static void test_moltenvk_repeats_uuids(void **state) {
 
 static void test_partitions_share_a_pci_address(void **state) {
   (void)state;
-  gm_device_entry entries[PITFALL_ENTRIES];
+  gm_device_entry entries[PITFALL_ENTRIES] = {{.struct_size = sizeof *entries}};
   assert_int_equal(discover("devices=2,type=discrete,pci=3,same_pci", entries), 2);
   assert_string_equal(entries[0].info.pci, entries[1].info.pci);
   assert_int_not_equal(entries[0].physical, entries[1].physical);
@@ -63,7 +63,7 @@ static void test_partitions_share_a_pci_address(void **state) {
 
 static void test_uuid_of_zeros(void **state) {
   (void)state;
-  gm_device_entry entries[PITFALL_ENTRIES];
+  gm_device_entry entries[PITFALL_ENTRIES] = {{.struct_size = sizeof *entries}};
   assert_int_equal(discover("devices=2,type=discrete,pci=3,no_uuid", entries), 2);
   assert_true(entries[0].info.uuid_derived);
   assert_memory_not_equal(entries[0].info.uuid, entries[1].info.uuid, GM_UUID_BYTES);
@@ -105,7 +105,7 @@ static void works(const char *script) {
   static const unsigned char want[5000] = {1, 2, 3, 4};
   unsigned char got[5000] = {0};
   pool_bench bench;
-  gm_device_entry entries[PITFALL_ENTRIES];
+  gm_device_entry entries[PITFALL_ENTRIES] = {{.struct_size = sizeof *entries}};
   pitfall_open(&bench, &vulkan, script);
   assert_true(pitfall_discover(&bench, entries) >= 1);
   gm_block block = pitfall_block(&bench, sizeof want, 0, GM_ANYWHERE);
@@ -152,7 +152,7 @@ static void test_heaps_that_add_up_to_more_than_64_bits(void **state) {
 
 static void test_names_without_an_end(void **state) {
   (void)state;
-  gm_device_entry entries[PITFALL_ENTRIES];
+  gm_device_entry entries[PITFALL_ENTRIES] = {{.struct_size = sizeof *entries}};
   works("hostile=names,pci=1,budget=half");
   assert_int_equal(discover("hostile=names", entries), 1);
   assert_int_equal(entries[0].info.name[0], 'A');
@@ -160,7 +160,7 @@ static void test_names_without_an_end(void **state) {
 
 static void test_type_that_does_not_exist(void **state) {
   (void)state;
-  gm_device_entry entries[PITFALL_ENTRIES];
+  gm_device_entry entries[PITFALL_ENTRIES] = {{.struct_size = sizeof *entries}};
   works("type=nonsense");
   assert_int_equal(discover("type=nonsense", entries), 1);
   assert_int_equal(entries[0].info.type, GM_DEVICE_TYPE_UNKNOWN);

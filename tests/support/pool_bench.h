@@ -55,7 +55,7 @@ static inline void pool_bench_close(pool_bench *bench) {
 }
 
 static inline gm_stats pool_bench_stats(pool_bench *bench) {
-  gm_stats stats;
+  gm_stats stats = {.struct_size = sizeof stats};
   gm_pool_stats(bench->pool, &stats);
   return stats;
 }

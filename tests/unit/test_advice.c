@@ -89,9 +89,9 @@ static void test_hit_rate_below_a_half(void **state) {
   (void)state;
   gm_advice advice;
   gm_trace_profile p = profile_of("gmtrace 1\na 1 4096 0\n");
-  gm_stats stats = {.allocs = 10, .stream_hits = 3, .global_hits = 2, .misses = 5};
+  gm_stats stats = {.struct_size = sizeof stats, .allocs = 10, .stream_hits = 3, .global_hits = 2, .misses = 5};
   assert_int_equal(advise(&stats, &p, &advice), 0);
-  stats = (gm_stats){.allocs = 10, .stream_hits = 2, .global_hits = 2, .misses = 6};
+  stats = (gm_stats){.struct_size = sizeof stats, .allocs = 10, .stream_hits = 2, .global_hits = 2, .misses = 6};
   assert_int_equal(advise(&stats, &p, &advice), 1);
   assert_int_equal(advice.kind, GM_ADVICE_WARM_UP);
   assert_string_equal(advice.setting, "warmup = 4K:1");
@@ -103,7 +103,7 @@ static void test_hit_rate_below_a_half(void **state) {
 static void test_fragmentation_above_three_tenths(void **state) {
   (void)state;
   gm_advice advice;
-  gm_stats stats = {.peak_requested_bytes = 70, .peak_reserved_bytes = 100};
+  gm_stats stats = {.struct_size = sizeof stats, .peak_requested_bytes = 70, .peak_reserved_bytes = 100};
   assert_int_equal(advise(&stats, NULL, &advice), 0);
   stats.peak_requested_bytes = 69;
   assert_int_equal(advise(&stats, NULL, &advice), 1);
@@ -184,7 +184,8 @@ static void test_advice_that_does_not_fit_is_counted(void **state) {
   (void)state;
   gm_advice two[2] = {{.kind = 0}, {.kind = 0}};
   gm_trace_profile p = growing("step", 1100, 1);
-  const gm_stats stats = {.allocs = 9, .misses = 9, .peak_requested_bytes = 1, .peak_reserved_bytes = 100};
+  const gm_stats stats = {
+      .struct_size = sizeof stats, .allocs = 9, .misses = 9, .peak_requested_bytes = 1, .peak_reserved_bytes = 100};
   assert_int_equal(gm_advise(&stats, &p, two, 1), 3);
   assert_int_equal(two[0].kind, GM_ADVICE_WARM_UP);
   assert_int_equal(two[1].kind, 0);

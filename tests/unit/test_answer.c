@@ -62,7 +62,7 @@ static void test_odd_words_of_a_device_are_mended(void **state) {
   assert_int_equal(info->map_atom_bytes, 1);
   assert_int_equal(info->capabilities >> 14, 0);
   assert_true(info->unified == true);
-  gm_memory_type type;
+  gm_memory_type type = {.struct_size = sizeof type};
   assert_int_equal(gm_device_memory_type(device, 0, &type, NULL), GM_OK);
   assert_int_equal(type.atom_bytes, 1);
   assert_int_equal(gm_device_close(device, NULL), GM_OK);

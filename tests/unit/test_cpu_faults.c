@@ -69,7 +69,7 @@ static void map_two(session *s, uint64_t where, uint64_t handle) {
 
 static void share_physical(session *s, uint64_t handle) {
   const gm_backend_ops *ops = s->f.ops;
-  gm_shared shared;
+  gm_shared shared = {.struct_size = sizeof shared};
   uint64_t other;
   if (!good(s, ops->share_export_vmm(s->f.device, handle, 2 * s->f.granule, &shared, &s->f.err))) return;
   if (good(s, ops->share_import_vmm(s->f.device, &shared, &other, &s->f.err))) {
@@ -125,7 +125,7 @@ static void exclusive_memory(session *s) {
 
 static void share_memory(session *s, const gm_memory *memory) {
   const gm_backend_ops *ops = s->f.ops;
-  gm_shared shared;
+  gm_shared shared = {.struct_size = sizeof shared};
   gm_memory imported;
   if (!good(s, ops->share_export(s->f.device, memory, GM_SHARE_FD, &shared, &s->f.err))) return;
   if (good(s, ops->share_import(s->f.device, &shared, &imported, &s->f.err))) {

@@ -21,7 +21,7 @@ static share_device device_of(const cpu_fixture *f) { return (share_device){.ops
 
 static int other_process(bool physical) {
   cpu_fixture f;
-  gm_shared shared;
+  gm_shared shared = {.struct_size = sizeof shared};
   if (!share_read(&shared)) return SHARE_OTHER_UNREAD;
   cpu_begin(&f);
   const share_device device = device_of(&f);
@@ -45,7 +45,7 @@ static void share_free(cpu_fixture *f, const gm_memory *memory) {
 static void test_memory_in_two_processes(void **state) {
   (void)state;
   cpu_fixture f;
-  gm_shared shared;
+  gm_shared shared = {.struct_size = sizeof shared};
   cpu_begin(&f);
   const share_device device = device_of(&f);
   const gm_memory memory = share_memory(&f, SHARE_BYTES, GM_SHARE_FD);
@@ -63,7 +63,7 @@ static void test_memory_in_two_processes(void **state) {
 static void test_a_part_in_two_processes(void **state) {
   (void)state;
   cpu_fixture f;
-  gm_shared shared;
+  gm_shared shared = {.struct_size = sizeof shared};
   cpu_begin(&f);
   const share_device device = device_of(&f);
   const gm_memory memory = share_memory(&f, SHARE_BYTES + 10000, GM_SHARE_FD);
@@ -82,7 +82,7 @@ static void test_a_part_in_two_processes(void **state) {
 static void test_physical_memory_in_two_processes(void **state) {
   (void)state;
   cpu_fixture f;
-  gm_shared shared;
+  gm_shared shared = {.struct_size = sizeof shared};
   cpu_begin(&f);
   const share_device device = device_of(&f);
   const uint64_t bytes = f.granule, address = cpu_reserve(&f, bytes), plain = cpu_physical(&f, bytes, false);
@@ -202,7 +202,7 @@ static void test_hostile_words(void **state) {
 static void test_other_kinds_and_other_memory(void **state) {
   (void)state;
   cpu_fixture f;
-  gm_shared shared;
+  gm_shared shared = {.struct_size = sizeof shared};
   gm_memory memory;
   cpu_begin(&f);
   gm_memory_params params = {.struct_size = sizeof params, .bytes = 4096, .share = GM_SHARE_IPC};

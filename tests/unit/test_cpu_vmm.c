@@ -48,7 +48,7 @@ static void test_memory_goes_back_around_a_live_block(void **state) {
 static void test_physical_memory_is_there_from_the_start(void **state) {
   (void)state;
   cpu_fixture f;
-  gm_shared shared;
+  gm_shared shared = {.struct_size = sizeof shared};
   struct stat got;
   cpu_begin(&f);
   const uint64_t bytes = 40 * f.granule, handle = cpu_physical(&f, bytes, true);

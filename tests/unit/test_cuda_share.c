@@ -18,7 +18,7 @@ static share_device device_of(const cuda_fixture *f) {
 
 static int other_process(void) {
   cuda_fixture f;
-  gm_shared shared;
+  gm_shared shared = {.struct_size = sizeof shared};
   if (!share_read(&shared)) return SHARE_OTHER_UNREAD;
   cuda_begin(&f);
   cuda_open(&f);

@@ -41,7 +41,7 @@ static void test_open_use_close(void **state) {
   assert_int_equal(gm_device_memory_info(device, &info, NULL), GM_OK);
   assert_int_equal(info.free_bytes, fake.free_bytes[0]);
   assert_int_equal(info.margin_bytes, fake.total[0] / 20);
-  gm_memory_type type;
+  gm_memory_type type = {.struct_size = sizeof type};
   uint32_t count = 0;
   assert_int_equal(gm_device_memory_type_count(device, &count, NULL), GM_OK);
   assert_int_equal(count, 1);
@@ -62,7 +62,7 @@ static void test_by_id(void **state) {
   fake_backend_reset();
   fake.device_count = 3;
   gm_context *ctx = fake_context(NULL);
-  gm_device_entry entries[3];
+  gm_device_entry entries[3] = {{.struct_size = sizeof *entries}};
   size_t count = 0;
   assert_int_equal(gm_discover_devices(ctx, entries, 3, &count, NULL), GM_OK);
   gm_device *device = NULL;
@@ -121,7 +121,7 @@ static void test_texts_of_devices_end(void **state) {
   assert_int_equal(strnlen(info->vendor, sizeof info->vendor), sizeof info->vendor - 1);
   assert_int_equal(strnlen(info->version, sizeof info->version), sizeof info->version - 1);
   assert_int_equal(strnlen(info->pci, sizeof info->pci), sizeof info->pci - 1);
-  gm_device_entry entry;
+  gm_device_entry entry = {.struct_size = sizeof entry};
   size_t count = 0;
   assert_int_equal(gm_discover_devices(ctx, &entry, 1, &count, NULL), GM_OK);
   assert_int_equal(entry.info.capabilities, info->capabilities); /* discovered and open: the same */

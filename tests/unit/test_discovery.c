@@ -24,7 +24,7 @@ static gm_context *context_with_fake(const char *backends) {
 }
 
 static gm_backend_info find_backend(gm_context *ctx, gm_probe_level level, const char *name) {
-  gm_backend_info infos[16];
+  gm_backend_info infos[16] = {{.struct_size = sizeof *infos}};
   size_t count = 0;
   assert_int_equal(gm_discover_backends(ctx, level, infos, 16, &count, NULL), GM_OK);
   assert_true(count <= 16);
@@ -94,7 +94,7 @@ static void test_what_a_backend_answers_is_its_own_affair(void **state) {
   fake_backend_reset();
   fake.figures_status = GM_ERR_DRIVER; /* no figure is not no device */
   ctx = context_with_fake("fake");
-  gm_device_entry entries[4];
+  gm_device_entry entries[4] = {{.struct_size = sizeof *entries}};
   size_t count = 0;
   assert_int_equal(gm_discover_devices(ctx, entries, 4, &count, NULL), GM_OK);
   assert_int_equal(count, 1);
@@ -266,7 +266,7 @@ static void test_software_devices_rank_below_the_cpu(void **state) {
   fake.total[0] = fake.free_bytes[0] = UINT64_C(1) << 50;
   gm_context *ctx = context_with_fake("fake,cpu");
   assert_string_equal(select_ok(ctx, 1, NULL).id.backend, "cpu");
-  gm_device_entry entries[4];
+  gm_device_entry entries[4] = {{.struct_size = sizeof *entries}};
   size_t count = 0;
   assert_int_equal(gm_discover_devices(ctx, entries, 4, &count, NULL), GM_OK);
   assert_int_equal(count, 2);
@@ -295,7 +295,7 @@ static void check_peer(const char *pci, gm_figure_source source, uint64_t free_b
   assert_int_equal(gm_context_create(&params, &ctx, NULL), GM_OK);
   assert_int_equal(gm_backend_register(ctx, &fake_ops, NULL), GM_OK);
   assert_int_equal(gm_backend_register(ctx, &card, NULL), GM_OK);
-  gm_device_entry entries[4];
+  gm_device_entry entries[4] = {{.struct_size = sizeof *entries}};
   size_t count = 0;
   assert_int_equal(gm_discover_devices(ctx, entries, 4, &count, NULL), GM_OK);
   assert_int_equal(count, 2);

@@ -15,7 +15,7 @@ static opencl_fixture f;
 
 static uint32_t svm_type(void) {
   uint32_t count = 0;
-  gm_memory_type type;
+  gm_memory_type type = {.struct_size = sizeof type};
   assert_int_equal(f.ops->memory_type_count(f.device, &count, NULL), GM_OK);
   for (uint32_t i = 0; i < count; i++) {
     assert_int_equal(f.ops->memory_type(f.device, i, &type, NULL), GM_OK);

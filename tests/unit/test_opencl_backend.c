@@ -144,7 +144,7 @@ static void test_figures_are_raw(void **state) {
 static void test_memory_types_are_sane(void **state) {
   (void)state;
   uint32_t count = 0;
-  gm_memory_type type;
+  gm_memory_type type = {.struct_size = sizeof type};
   assert_int_equal(f.ops->memory_type_count(f.device, &count, NULL), GM_OK);
   assert_in_range(count, 2, 7);
   for (uint32_t i = 0; i < count; i++) {

@@ -15,7 +15,7 @@ static gm_device_info info = {.name = "Card", .total_bytes = 1 << 20, .max_alloc
 
 static void test_types(void **state) {
   (void)state;
-  gm_memory_type type;
+  gm_memory_type type = {.struct_size = sizeof type};
   gm_error err;
   assert_int_equal(gm__pointer_types(&info), 2);
   assert_int_equal(gm__pointer_type("API", &info, 2, &type, &err), GM_ERR_INVALID_ARGUMENT);

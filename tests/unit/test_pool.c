@@ -312,7 +312,7 @@ static void test_pools_add_up(void **state) {
   pool_bench_ok(gm_pool_create(device, NULL, &third, err));
   gm_block a = take(bench.pool, 1024, GM_ACQUIRE_FRESH), b = take(second, 2048, GM_ACQUIRE_FRESH),
            c = take(third, 4096, GM_ACQUIRE_FRESH);
-  gm_stats stats;
+  gm_stats stats = {.struct_size = sizeof stats};
   pool_bench_ok(gm_device_stats(bench.device, &stats, err));
   assert_int_equal(stats.in_use_bytes, 3072);
   assert_int_equal(stats.allocs, 2);

@@ -42,7 +42,7 @@ static void test_usage_of_each_and_of_all(void **state) {
   set_bench s;
   gm_block a, b;
   gm_memory_usage usage[2], total;
-  gm_stats stats;
+  gm_stats stats = {.struct_size = sizeof stats};
   open_devices(&s);
   pool_bench_ok(gm_pool_set_create(s.devices, 2, &params, &s.set, err));
   assert_int_equal(gm_pool_set_count(s.set), 2);
@@ -92,7 +92,7 @@ static void test_freed_blocks_that_are_held_back_do_not_keep_a_set(void **state)
 static void test_bad_arguments(void **state) {
   (void)state;
   set_bench s;
-  gm_stats stats;
+  gm_stats stats = {.struct_size = sizeof stats};
   gm_memory_usage total;
   gm_pool_params bad = {.struct_size = 4};
   open_devices(&s);

@@ -37,7 +37,7 @@ static void empty(gm_pool *pool, const gm_block *blocks, int from, gm_stream *st
 }
 
 static uint64_t reserved(gm_pool *pool) {
-  gm_stats stats;
+  gm_stats stats = {.struct_size = sizeof stats};
   gm_pool_stats(pool, &stats);
   return stats.reserved_bytes;
 }

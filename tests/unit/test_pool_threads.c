@@ -175,7 +175,7 @@ static void test_configuration_changes_while_threads_allocate(void **state) {
 /* Runs in the child: 0 when every call did what the contract says. */
 static int in_the_child(pool_bench *bench, const gm_block *block) {
   gm_block other;
-  gm_stats stats;
+  gm_stats stats = {.struct_size = sizeof stats};
   gm_request request = {.bytes = 64};
   gm_error failure;
   if (gm_alloc(bench->pool, &request, &other) != GM_ACQUIRE_FAILED) return 1;

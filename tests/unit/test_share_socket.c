@@ -88,9 +88,10 @@ static void put(const letter *what, size_t bytes, int count) {
 }
 
 static void refused(const letter *what, size_t bytes, int count) {
-  gm_shared got, untouched;
+  gm_shared got = {.struct_size = sizeof got}, untouched = {.struct_size = sizeof untouched};
   gm_error err;
   memset(&got, 0x5a, sizeof got);
+  got.struct_size = sizeof got;
   untouched = got;
   put(what, bytes, count);
   assert_int_equal(gm_shared_receive(ends[1], &got, &err), GM_ERR_FORMAT);
@@ -101,7 +102,7 @@ static void refused(const letter *what, size_t bytes, int count) {
 static void test_arrives_as_it_left(void **state) {
   (void)state;
   gm_error err;
-  gm_shared sent = good(GM_SHARE_IPC).shared, got;
+  gm_shared sent = good(GM_SHARE_IPC).shared, got = {.struct_size = sizeof got};
   sent.offset = 3000;
   memcpy(sent.ipc, "handle", 6);
   assert_int_equal(gm_shared_send(ends[0], &sent, &err), GM_OK);
@@ -113,7 +114,7 @@ static void test_arrives_as_it_left(void **state) {
 static void test_descriptor_is_the_receivers(void **state) {
   (void)state;
   gm_error err;
-  gm_shared sent = good(GM_SHARE_FD).shared, got;
+  gm_shared sent = good(GM_SHARE_FD).shared, got = {.struct_size = sizeof got};
   struct stat left, right;
   sent.fd = memfd_create("shared", MFD_CLOEXEC);
   assert_int_equal(gm_shared_send(ends[0], &sent, &err), GM_OK);
@@ -134,7 +135,7 @@ static void test_descriptor_is_the_receivers(void **state) {
 
 static void test_one_after_the_other(void **state) {
   (void)state;
-  gm_shared got, sent = good(GM_SHARE_IPC).shared;
+  gm_shared got = {.struct_size = sizeof got}, sent = good(GM_SHARE_IPC).shared;
   for (uint64_t i = 1; i <= 5; i++) {
     sent.bytes = i;
     assert_int_equal(gm_shared_send(ends[0], &sent, NULL), GM_OK);
@@ -186,7 +187,7 @@ static void test_descriptors_too_many_or_too_few(void **state) {
 static void test_other_side_goes(void **state) {
   (void)state;
   const letter whole = good(GM_SHARE_FD);
-  gm_shared got;
+  gm_shared got = {.struct_size = sizeof got};
   gm_error err;
   put(&whole, LETTER / 2, 1);
   shutdown(ends[0], SHUT_WR);
@@ -203,7 +204,7 @@ static void test_other_side_goes(void **state) {
 static void test_pieces_of_a_stream(void **state) {
   (void)state;
   letter whole = good(GM_SHARE_FD);
-  gm_shared got;
+  gm_shared got = {.struct_size = sizeof got};
   put(&whole, 9, 1);
   assert_int_equal(send(ends[0], (char *)&whole + 9, LETTER - 9, 0), LETTER - 9);
   assert_int_equal(gm_shared_receive(ends[1], &got, NULL), GM_OK);
@@ -226,7 +227,7 @@ static void test_packets_of_another_length(void **state) {
 
 static void test_nothing_there(void **state) {
   (void)state;
-  gm_shared got;
+  gm_shared got = {.struct_size = sizeof got};
   gm_error err;
   assert_int_equal(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
   assert_int_equal(gm_shared_receive(ends[1], &got, &err), GM_ERR_TIMEOUT);

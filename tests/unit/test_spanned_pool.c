@@ -328,7 +328,7 @@ static gm_status attempt_in_pool(gm_pool *pool) {
   const gm_acquire answer = gm_alloc(pool, &wanted, &block);
   if (answer <= GM_ACQUIRE_FRESH) return gm_free(pool, &block, NULL);
   if (gm_explain(pool, &wanted, &why, NULL)) return GM_ERR_DRIVER;
-  gm_stats stats;
+  gm_stats stats = {.struct_size = sizeof stats};
   gm_pool_stats(pool, &stats);
   assert_int_equal(stats.active, 0);
   assert_int_equal(stats.requested_bytes, 0);

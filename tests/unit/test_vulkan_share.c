@@ -19,7 +19,7 @@ static share_device device_of(const vulkan_fixture *f) {
 /* The other process: what is shared comes over standard input, the descriptor is where it was. */
 static int other_process(const char *options) {
   vulkan_fixture f;
-  gm_shared shared;
+  gm_shared shared = {.struct_size = sizeof shared};
   if (!share_read(&shared)) return SHARE_OTHER_UNREAD;
   vulkan_fixture_open(&f, options);
   const share_device device = device_of(&f);

@@ -77,7 +77,7 @@ static void fit_add_device(fit_question *self, const gm_device_entry *entry) {
 }
 
 gm_status fit_find_devices(fit_question *self, gm_context *ctx, gm_error *err) {
-  static gm_device_entry entries[FIT_ENTRIES];
+  static gm_device_entry entries[FIT_ENTRIES] = {{.struct_size = sizeof *entries}};
   gm_host_info host = {.struct_size = sizeof host};
   size_t count = 0;
   gm_status status = gm_host_info_read(NULL, &host, err);

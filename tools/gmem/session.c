@@ -59,7 +59,7 @@ static gm_status session_open_best(session *self, uint64_t bytes, gm_error *err)
 
 /* A name that no backend has is a mistake of who typed it, unlike a backend that is not available here. */
 static gm_status session_check_name(session *self, const char *name, gm_error *err) {
-  gm_backend_info infos[SESSION_BACKENDS];
+  gm_backend_info infos[SESSION_BACKENDS] = {{.struct_size = sizeof *infos}};
   size_t count = 0;
   gm_status status = gm_discover_backends(self->ctx, GM_PROBE_PASSIVE, infos, SESSION_BACKENDS, &count, err);
   if (status != GM_OK || strcmp(name, "rocm") == 0) return status; /* another name of hip */

@@ -148,7 +148,7 @@ static void test_codes(void **state) {
 /* An integrated part says so, and its figures are left to the core's rules. */
 static void test_integrated_part(void **state) {
   gm_raw_figures raw;
-  gm_memory_type type;
+  gm_memory_type type = {.struct_size = sizeof type};
   (void)state;
   setenv("SIMCUDA_INTEGRATED", "1", 1);
   world_open(SIM_HIP6_LIBRARY, 0);
