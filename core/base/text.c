@@ -27,31 +27,48 @@ static gm_status text_refuse(const char *what, const char *text, const char *why
   return gm__fail(err, GM_ERR_INVALID_ARGUMENT, 0, "parse", "%s: `%.100s` %s", what, text, why);
 }
 
-/* The shift that a suffix stands for; -1 if it is none. */
-static int text_suffix_shift(char c) {
-  switch (text_lower(c)) {
-    case 'k': return 10;
-    case 'm': return 20;
-    case 'g': return 30;
-    case 't': return 40;
-    default: return -1;
+/* The shift that a unit stands for: K, M, G, T, each also with B, i or iB behind it, B alone, and none; -1: another. */
+static int text_unit_shift(const char *text, size_t length) {
+  static const char letters[] = "kmgt";
+  const char *letter = length ? strchr(letters, text_lower(*text)) : NULL;
+  size_t at = letter != NULL;
+  if (letter && at < length && text_lower(text[at]) == 'i') at++;
+  if (at < length && text_lower(text[at]) == 'b') at++;
+  if (at < length) return -1;
+  return letter ? 10 * (int)(letter - letters + 1) : 0;
+}
+
+/* The digits behind a point, those after the seventh dropped, so that a unit's multiple fits. */
+static size_t text_scan_fraction(const char *text, size_t length, uint64_t *out, uint64_t *scale) {
+  size_t at = 0;
+  for (; at < length && text_is_digit(text[at]); at++) {
+    if (at >= 7) continue;
+    *out = *out * 10 + (uint64_t)(text[at] - '0');
+    *scale *= 10;
   }
+  return at;
 }
 
 static const char *text_scan_u64(const char *text, size_t length, uint64_t *out) {
   static const char too_large[] = "is larger than 2^64-1";
-  uint64_t value = 0;
-  size_t at = 0;
+  uint64_t value = 0, fraction = 0, scale = 1;
+  size_t at = 0, behind = 0;
   for (; at < length && text_is_digit(text[at]); at++) {
     uint64_t digit = (uint64_t)(text[at] - '0');
     if (value > (UINT64_MAX - digit) / 10) return too_large;
     value = value * 10 + digit;
   }
   if (at == 0) return "does not begin with a digit";
-  int shift = at < length ? text_suffix_shift(text[at++]) : 0;
-  if (shift < 0 || at < length) return "is not digits with at most one of K, M, G, T after them";
+  if (at < length && text[at] == '.') {
+    behind = text_scan_fraction(text + at + 1, length - at - 1, &fraction, &scale);
+    if (behind == 0) return "has no digit behind its point";
+    at += behind + 1;
+  }
+  int shift = text_unit_shift(text + at, length - at);
+  if (shift < 0) return "is not digits with at most one of K, M, G, T, as in 8G, 8GB, 8GiB or 2.5G";
+  if (behind && shift == 0) return "is not whole";
   if (value > UINT64_MAX >> shift) return too_large;
-  *out = value << shift;
+  *out = (value << shift) + (fraction << shift) / scale;
   return NULL;
 }
 

@@ -11,7 +11,9 @@
 
 #include "gm/status.h"
 
-/* Decimal digits and at most one of K, M, G, T (either case): times 2^10, 2^20, 2^30, 2^40. Up to 2^64-1. */
+/* Decimal digits, then at most one of K, M, G, T: times 2^10, 2^20, 2^30, 2^40. B, i or iB behind it changes nothing,
+ * nor does a B alone: 24G, 24GB and 24GiB are one size. Either case. Before K, M, G, T a fraction may stand ("2.5G");
+ * it is rounded down to whole bytes, and digits after its seventh are dropped. Up to 2^64-1. */
 gm_status gm__text_u64(const char *what, const char *text, uint64_t *out, gm_error *err);
 
 /* Decimal digits with at most one point, at least one digit ("0.8", ".5", "2"); no exponent, no inf, no nan. Below

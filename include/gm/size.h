@@ -20,8 +20,10 @@ GM_API uint32_t gm_size_class(uint64_t bytes);
  * may be NULL). 16 bytes hold every answer. */
 GM_API size_t gm_format_bytes(uint64_t bytes, char *buf, size_t capacity);
 
-/* "4096", "8G": digits and at most one of K, M, G, T in either case (2^10, 2^20, 2^30, 2^40); no sign, no white space.
- * GM_ERR_INVALID_ARGUMENT for anything else, for more than 2^64-1 and for NULL; then *out is untouched. */
+/* "4096", "8G", "2.5G", "24GB", "24GiB": digits and at most one of K, M, G, T in either case (2^10, 2^20, 2^30, 2^40),
+ * with B, i or iB behind it or not: all units are binary. "4096B" is 4096. A fraction needs one of K, M, G, T, and is
+ * rounded down to whole bytes; digits after its seventh are dropped. No sign, no white space. GM_ERR_INVALID_ARGUMENT
+ * for anything else, for more than 2^64-1 and for NULL; then *out is untouched. */
 GM_API gm_status gm_parse_bytes(const char *text, uint64_t *out);
 
 GM_END_DECLS

@@ -74,11 +74,13 @@ static void test_parse(void **state) {
   assert_true(bytes == UINT64_C(8) << 30);
   assert_int_equal(gm_parse_bytes("4096", &bytes), GM_OK);
   assert_int_equal(bytes, 4096);
+  assert_int_equal(gm_parse_bytes("2.5GiB", &bytes), GM_OK);
+  assert_true(bytes == UINT64_C(5) << 29);
 }
 
 static void test_parse_refuses(void **state) {
   (void)state;
-  static const char *const bad[] = {"", "G", "-1", "8 G", "8GiB", "1.5G", "99999999999999999999", "16777216T", NULL};
+  static const char *const bad[] = {"", "G", "-1", "8 G", "8 GiB", "1.5", "99999999999999999999", "16777216T", NULL};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     uint64_t bytes = 77;
     assert_int_equal(gm_parse_bytes(bad[i], &bytes), GM_ERR_INVALID_ARGUMENT);

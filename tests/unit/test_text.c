@@ -38,6 +38,23 @@ static void test_numbers(void **state) {
   check_u64("0T", 0);
 }
 
+/* All of them mean the binary unit, as who writes 24GB for a card of 24 GiB does. */
+static void test_sizes_as_people_write_them(void **state) {
+  (void)state;
+  static const char *const same[] = {"24G",  "24g",   "24GB",  "24gb",   "24GiB",
+                                     "24Gi", "24gib", "24.0G", "24576M", "24576MiB"};
+  for (size_t i = 0; i < sizeof same / sizeof *same; i++) check_u64(same[i], UINT64_C(24) << 30);
+  check_u64("2.5G", UINT64_C(5) << 29);
+  check_u64("2.5GiB", UINT64_C(5) << 29);
+  check_u64("0.5KB", 512);
+  check_u64("1.75k", 1792);
+  check_u64("24B", 24);
+  check_u64("24b", 24);
+  check_u64("1.0009765625K", 1024); /* below one byte more: rounded down */
+  check_u64("0.99999999999T", (UINT64_C(9999999) << 40) / 10000000);
+  check_u64("16777215.5T", (UINT64_C(16777215) << 40) + (UINT64_C(1) << 39));
+}
+
 static void test_what_is_no_number(void **state) {
   (void)state;
   static const char *const bad[] = {"",
@@ -51,8 +68,16 @@ static void test_what_is_no_number(void **state) {
                                     "1e3",
                                     "0x10",
                                     "K",
-                                    "1KB",
-                                    "1KiB",
+                                    "1.5B",
+                                    ".5G",
+                                    "1.G",
+                                    "1..5G",
+                                    "1.5.5G",
+                                    "1KBi",
+                                    "1i",
+                                    "1iB",
+                                    "1BB",
+                                    "1KiBs",
                                     "1KK",
                                     "1P",
                                     "1,2",
@@ -76,7 +101,7 @@ static void test_every_byte_after_a_digit(void **state) {
     char text[3] = {'1', (char)c, '\0'};
     uint64_t value = 0;
     bool ok = gm__text_u64("x", text, &value, NULL) == GM_OK;
-    assert_int_equal(ok, (c >= '0' && c <= '9') || strchr("kKmMgGtT", c) != NULL);
+    assert_int_equal(ok, (c >= '0' && c <= '9') || strchr("kKmMgGtTbB", c) != NULL);
   }
 }
 
@@ -221,6 +246,7 @@ static void test_clean_and_same(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_numbers),
+      cmocka_unit_test(test_sizes_as_people_write_them),
       cmocka_unit_test(test_what_is_no_number),
       cmocka_unit_test(test_every_byte_after_a_digit),
       cmocka_unit_test(test_fractions_are_the_nearest_double),

@@ -50,10 +50,28 @@ void args_parse(const struct argp *argp, unsigned flags, int argc, char **argv, 
 
 /* ---- values ---- */
 
+uint64_t args_number(const struct argp_state *state, const char *option, const char *text) {
+  uint64_t number = 0;
+  if (gm_parse_bytes(text, &number) != GM_OK) {
+    args_error(state, "%s: \"%s\" is no size: digits and at most one of K, M, G, T, as in 24G or 2.5G, below 2^64",
+               option, text);
+  }
+  return number;
+}
+
+/* Who types 24 for a card means 24G. */
 uint64_t args_bytes(const struct argp_state *state, const char *option, const char *text) {
-  uint64_t bytes = 0;
-  if (gm_parse_bytes(text, &bytes) != GM_OK) {
-    args_error(state, "%s: \"%s\" is no size: digits and at most one of K, M, G, T, below 2^64", option, text);
+  enum { SMALL = 1 << 20, MANY_GIB = 256, MANY_MIB = 1 << 16 };
+  const uint64_t bytes = args_number(state, option, text);
+  const bool is_bare = strspn(text, "0123456789") == strlen(text);
+  if (is_bare && bytes > 0 && bytes < SMALL) {
+    const unsigned small = (unsigned)bytes;
+    args_error(state, "%s: %u byte%s? Did you mean %u%c? (%uB is so few bytes.)", option, small, small == 1 ? "" : "s",
+               small,
+               small < MANY_GIB   ? 'G'
+               : small < MANY_MIB ? 'M'
+                                  : 'K',
+               small);
   }
   return bytes;
 }

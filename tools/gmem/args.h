@@ -18,8 +18,12 @@ void args_parse(const struct argp *argp, unsigned flags, int argc, char **argv, 
 /* Bad usage: does not return. */
 void args_error(const struct argp_state *state, const char *format, ...) GM_PRINTF(2, 3);
 
-/* "4096", "8G". */
+/* A size of memory: "8G", "2.5G", "24GiB", "16777216". A bare number below 1 MiB, other than 0, is refused with a
+ * question: so few bytes have their unit, "4096B". */
 uint64_t args_bytes(const struct argp_state *state, const char *option, const char *text);
+
+/* A number that may be large: "4096", "8K". */
+uint64_t args_number(const struct argp_state *state, const char *option, const char *text);
 
 /* Decimal digits, low to high. */
 uint32_t args_count(const struct argp_state *state, const char *option, const char *text, uint32_t low, uint32_t high);

@@ -80,7 +80,7 @@ static void fit_parse_dims(struct argp_state *state, fit_question *question, con
   char text[32];
   size_t count = 0;
   for (; fit_next(&list, text, sizeof text); count++) {
-    if (count < 6) numbers[count] = args_bytes(state, "--dims", text);
+    if (count < 6) numbers[count] = args_number(state, "--dims", text);
   }
   if (count != 6) args_error(state, "--dims: HIDDEN,INTERMEDIATE,LAYERS,VOCAB,HEADS,KV_HEADS are six numbers");
   question->config = (gm_model_config){.struct_size = sizeof question->config,
@@ -102,9 +102,9 @@ static void fit_parse_end(struct argp_state *state, const fit_arguments *argumen
 
 static error_t fit_parse_run(int key, char *text, struct argp_state *state, gm_estimate_settings *settings) {
   switch (key) {
-    case FIT_CTX: settings->context = args_bytes(state, "--ctx", text); return 0;
-    case FIT_BATCH: settings->batch = args_bytes(state, "--batch", text); return 0;
-    case FIT_MICRO_BATCH: settings->micro_batch = args_bytes(state, "--micro-batch", text); return 0;
+    case FIT_CTX: settings->context = args_number(state, "--ctx", text); return 0;
+    case FIT_BATCH: settings->batch = args_number(state, "--batch", text); return 0;
+    case FIT_MICRO_BATCH: settings->micro_batch = args_number(state, "--micro-batch", text); return 0;
     case FIT_SEQS: settings->sequences = args_count(state, "--seqs", text, 1, 4096); return 0;
     case FIT_SEPARATE: settings->separate_sequences = true; return 0;
     case FIT_NO_FLASH: settings->plain_attention = true; return 0;
