@@ -56,12 +56,18 @@ static bool discovery_in_list(const char *list, const char *name) {
   return false;
 }
 
+bool gm__backends_chosen(const gm_context *ctx, gm__choice *out) {
+  *out = (gm__choice){ctx->backends, "the program"};
+  if (!ctx->backends[0] && !ctx->ignore_environment) *out = (gm__choice){gm__env("GM_BACKENDS"), "GM_BACKENDS"};
+  return out->names && out->names[0];
+}
+
+bool gm__choice_has(const gm__choice *choice, const char *name) { return discovery_in_list(choice->names, name); }
+
 /* Who has left this backend out; NULL: nobody. */
 static const char *discovery_off_by(const gm__driver *driver) {
-  const gm_context *ctx = driver->ctx;
-  const char *list = ctx->backends, *who = "the program";
-  if (!list[0] && !ctx->ignore_environment) list = gm__env(who = "GM_BACKENDS");
-  return list && list[0] && !discovery_in_list(list, driver->info.name) ? who : NULL;
+  gm__choice choice;
+  return gm__backends_chosen(driver->ctx, &choice) && !gm__choice_has(&choice, driver->info.name) ? choice.by : NULL;
 }
 
 static void discovery_passive(gm__driver *driver) {

@@ -13,6 +13,16 @@ gm_status gm__discover_driver(gm__driver *driver, gm_probe_level level, gm_error
  * where nothing was discovered. */
 gm_status gm__discover_entries(gm__registry *registry, gm_device_entry **out, size_t *count, gm_error *err);
 
+/* The backends that somebody has chosen by name; all others are switched off. */
+typedef struct gm__choice {
+  const char *names; /* "cpu,cuda"; borrowed from the context or the environment */
+  const char *by;    /* "the program", "GM_BACKENDS" */
+} gm__choice;
+
+/* False: nobody has chosen, so every backend takes part. */
+bool gm__backends_chosen(const gm_context *ctx, gm__choice *out);
+bool gm__choice_has(const gm__choice *choice, const char *name);
+
 /* What a backend said of a device becomes gm's: mended (answer.h), capabilities of whole groups are in. */
 void gm__discovery_clean(const gm__driver *driver, uint32_t index, gm_device_info *info);
 

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/context/context.h"
+#include "core/device/discovery.h"
 #include "core/device/known.h"
 #include "gm/report.h"
 #include "gm/size.h"
@@ -25,6 +26,7 @@ typedef struct summary_view {
   gm_device_entry *devices;
   size_t device_count;
   bool asked; /* devices were asked for: the level is above PASSIVE */
+  bool brief;
   bool host_limited;
   gm_selection best;
   gm_status best_status;
@@ -209,6 +211,59 @@ static void summary_backend(const summary_view *view, const gm_backend_info *bac
   }
 }
 
+/* ---- brief ---- */
+
+/* Nothing of its driver is installed, and nobody has asked for it by its name or by that of a library. */
+static bool summary_is_missing(const summary_view *view, const gm_backend_info *backend) {
+  gm__registry *registry = NULL;
+  gm__choice choice;
+  char path[GM__LIBRARY_SIZE];
+  if (backend->status == GM_OK || gm__backends_chosen(view->ctx, &choice)) return false;
+  if (gm__registry_get(view->ctx, &registry, NULL) != GM_OK) return false;
+  const gm__driver *driver = gm__registry_find(registry, backend->name);
+  if (!driver || !driver->known || !driver->known->libraries || driver->host.library) return false;
+  const gm__dynlib_spec spec = {driver->known->name, driver->known->libraries, NULL, NULL};
+  return !gm__dynlib_find(&spec, path, sizeof path);
+}
+
+/* What nobody asks about: memory that is none, backends that were switched off, or that this system never has. */
+static bool summary_is_noise(const summary_view *view, const gm_backend_info *backend) {
+  gm__choice choice;
+  const gm__known_backend *known = gm__known_backend_find(backend->name);
+  if (gm__backends_chosen(view->ctx, &choice)) return !gm__choice_has(&choice, backend->name);
+  return backend->api == GM_API_NULL || (known && !known->ops && !known->libraries);
+}
+
+static bool summary_has_gpu(const summary_view *view) {
+  for (size_t i = 0; i < view->device_count; i++) {
+    const gm_device_info *info = &view->devices[i].info;
+    if (info->type != GM_DEVICE_TYPE_CPU && info->api != GM_API_NULL) return true;
+  }
+  return false;
+}
+
+/* One line for all whose driver is not installed, in place of one for each. */
+static void summary_missing(const summary_view *view) {
+  summary_line line;
+  size_t listed = 0;
+  line.used = 0;
+  summary_add(&line, "\u2717 no %sdriver found: ", view->asked && !summary_has_gpu(view) ? "GPU " : "");
+  for (size_t i = 0; i < view->backend_count; i++) {
+    const gm_backend_info *backend = &view->backends[i];
+    if (summary_is_noise(view, backend) || !summary_is_missing(view, backend)) continue;
+    summary_add(&line, "%s%s", listed++ ? ", " : "", summary_title(backend->name));
+  }
+  if (listed) summary_write(view, &line);
+}
+
+static void summary_backends_briefly(const summary_view *view) {
+  for (size_t i = 0; i < view->backend_count; i++) {
+    const gm_backend_info *backend = &view->backends[i];
+    if (!summary_is_noise(view, backend) && !summary_is_missing(view, backend)) summary_backend(view, backend);
+  }
+  summary_missing(view);
+}
+
 /* ---- recommendation ---- */
 
 static const char *summary_best_name(const summary_view *view) {
@@ -235,21 +290,33 @@ static void summary_recommend(const summary_view *view) {
   summary_write(view, &line);
 }
 
+static gm_status summary_make(summary_view *view, gm_probe_level level, const char *op, gm_error *err) {
+  static const char head[] = "=== gm backends ===\n";
+  gm_status status = gm__context_check(view->ctx, op, err);
+  if (status != GM_OK) return status;
+  if (!view->write_text) return gm__bad_argument(err, op, "`write_text` is NULL");
+  view->services = gm__context_services(view->ctx);
+  status = summary_ask(view, level, err);
+  if (status == GM_OK) {
+    view->write_text(view->user, head, sizeof head - 1);
+    for (size_t i = 0; i < view->backend_count && !view->brief; i++) summary_backend(view, &view->backends[i]);
+    if (view->brief) summary_backends_briefly(view);
+    summary_recommend(view);
+  }
+  summary_forget(view);
+  return status;
+}
+
 gm_status gm_summary(gm_context *ctx, gm_probe_level level,
                      void (*write_text)(void *user, const char *text, size_t bytes), void *user, gm_error *err) {
-  static const char head[] = "=== gm backends ===\n";
-  gm_status status = gm__context_check(ctx, "gm_summary", err);
-  if (status != GM_OK) return status;
-  if (!write_text) return gm__bad_argument(err, "gm_summary", "`write_text` is NULL");
-  summary_view view = {.ctx = ctx, .services = gm__context_services(ctx), .write_text = write_text, .user = user};
-  status = summary_ask(&view, level, err);
-  if (status == GM_OK) {
-    write_text(user, head, sizeof head - 1);
-    for (size_t i = 0; i < view.backend_count; i++) summary_backend(&view, &view.backends[i]);
-    summary_recommend(&view);
-  }
-  summary_forget(&view);
-  return status;
+  summary_view view = {.ctx = ctx, .write_text = write_text, .user = user};
+  return summary_make(&view, level, "gm_summary", err);
+}
+
+gm_status gm_summary_brief(gm_context *ctx, gm_probe_level level,
+                           void (*write_text)(void *user, const char *text, size_t bytes), void *user, gm_error *err) {
+  summary_view view = {.ctx = ctx, .write_text = write_text, .user = user, .brief = true};
+  return summary_make(&view, level, "gm_summary_brief", err);
 }
 
 /* ---- onto a stream ---- */

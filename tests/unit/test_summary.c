@@ -170,6 +170,56 @@ static void test_a_passive_summary_asks_no_device(void **state) {
   assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
 }
 
+/* ---- the short one ---- */
+
+static void check_has_not(const char *text) {
+  if (strstr(page, text)) fail_msg("\"%s\" in:\n%s", text, page);
+}
+
+static void test_the_short_one_leaves_out_what_nobody_asks_about(void **state) {
+  (void)state;
+  gm_context *ctx = make_context("", NULL);
+  add_cards(ctx);
+  assert_int_equal(gm_summary_brief(ctx, GM_PROBE_ACTIVE, put, NULL, NULL), GM_OK);
+  assert_memory_equal(page, "=== gm backends ===\n\u2713 CPU      [0] ", 36);
+  check_has("\u2713 cards    [0] First (drv 7.0): 8 GiB, 1.5 GiB free\n");
+  check_has("\nRecommended: cards [1] ");
+  check_has_not("null");
+  check_has_not("Metal");
+  check_has_not("not found");  /* a library */
+  check_has_not("GPU driver"); /* the cards have one */
+  assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
+}
+
+static void test_the_short_one_shows_what_was_chosen_by_name(void **state) {
+  (void)state;
+  gm_context *ctx = make_context("null,cpu", NULL);
+  assert_int_equal(gm_summary_brief(ctx, GM_PROBE_ACTIVE, put, NULL, NULL), GM_OK);
+  check_has("\u2713 CPU      [0] ");
+  check_has("\u2713 null     [0] ");
+  check_has_not("switched off");
+  check_has_not("\u2717");
+  page_used = 0;
+  assert_int_equal(gm_summary_brief(ctx, GM_PROBE_ACTIVE, NULL, NULL, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_summary_brief(NULL, GM_PROBE_ACTIVE, put, NULL, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(page_used, 0);
+  assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
+}
+
+/* A library that was named is asked for: it keeps its line and its reason. */
+static void test_the_short_one_tells_of_a_library_that_was_named(void **state) {
+  (void)state;
+  gm_context_params params = {.struct_size = sizeof params,
+                              .libraries = "cuda=/nonexistent/libcuda.so.1",
+                              .host_root = host.path,
+                              .ignore_environment = true};
+  gm_context *ctx = NULL;
+  assert_int_equal(gm_context_create(&params, &ctx, NULL), GM_OK);
+  assert_int_equal(gm_summary_brief(ctx, GM_PROBE_PASSIVE, put, NULL, NULL), GM_OK);
+  check_has("\u2717 CUDA     /nonexistent/libcuda.so.1 ");
+  assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
+}
+
 /* ---- onto a stream, and failures ---- */
 
 static void test_a_stream_gets_the_same_text(void **state) {
@@ -231,6 +281,9 @@ int main(void) {
       TEST(test_a_host_without_a_limit_names_none),
       TEST(test_nothing_is_recommended_where_nothing_is),
       TEST(test_a_passive_summary_asks_no_device),
+      TEST(test_the_short_one_leaves_out_what_nobody_asks_about),
+      TEST(test_the_short_one_shows_what_was_chosen_by_name),
+      TEST(test_the_short_one_tells_of_a_library_that_was_named),
       TEST(test_a_stream_gets_the_same_text),
       TEST(test_what_cannot_be_written_is_an_error),
       TEST(test_every_host_allocation_may_fail),

@@ -9,6 +9,7 @@
 #include "gm/size.h"
 #include "tools/gmem/command.h"
 #include "tools/gmem/json.h"
+#include "tools/gmem/style.h"
 
 /* ---- bad usage ---- */
 
@@ -26,7 +27,7 @@ static void args_leave(int code, void *unused) {
   writer_close(&out);
 }
 
-static bool args_ask_for_json(int argc, char **argv) {
+bool args_ask_for_json(int argc, char **argv) {
   for (int i = 1; i < argc; i++) {
     if (strcmp(argv[i], "--json") == 0 || strcmp(argv[i], "-j") == 0) return true;
   }
@@ -41,10 +42,34 @@ void args_error(const struct argp_state *state, const char *format, ...) {
   argp_error(state, "%s", args_reason);
 }
 
+/* ---- what every command understands ---- */
+
+enum { ARGS_COLOR = 0x1000 };
+
+static error_t args_parse_common(int key, char *text, struct argp_state *state) {
+  static const char *const modes[] = {"auto", "always", "never", NULL}; /* as style_mode */
+  switch (key) {
+    case ARGS_COLOR: style_choose((style_mode)args_word(state, "--color", text ? text : "always", modes)); return 0;
+    case 'h': argp_state_help(state, state->out_stream, ARGP_HELP_STD_HELP); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static const struct argp_option args_common_options[] = {
+    {"color", ARGS_COLOR, "WHEN", OPTION_ARG_OPTIONAL, "Colours: auto (on a terminal without NO_COLOR), always, never",
+     0},
+    {NULL, 'h', NULL, OPTION_HIDDEN, NULL, 0},
+    {0}};
+
+static const struct argp args_common = {.options = args_common_options, .parser = args_parse_common};
+
 void args_parse(const struct argp *argp, unsigned flags, int argc, char **argv, void *input) {
   args_parsing = args_ask_for_json(argc, argv);
   if (args_parsing) on_exit(args_leave, NULL);
-  argp_parse(argp, argc, argv, flags, NULL, input);
+  const struct argp_child children[] = {{.argp = &args_common}, {0}};
+  struct argp whole = *argp;
+  whole.children = children;
+  argp_parse(&whole, argc, argv, flags, NULL, input);
   args_parsing = false;
 }
 

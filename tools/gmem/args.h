@@ -4,6 +4,7 @@
 #define GM_TOOLS_GMEM_ARGS_H
 
 #include <argp.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gm/export.h"
@@ -12,8 +13,11 @@
 #define ARGS_JSON_OPTION \
   { "json", 'j', NULL, 0, "Print one JSON object and nothing else", 0 }
 
-/* Parse options and arguments; `flags` are argp's. */
+/* Parse options and arguments, -h and --color among them; `flags` are argp's. */
 void args_parse(const struct argp *argp, unsigned flags, int argc, char **argv, void *input);
+
+/* For who does not parse. */
+bool args_ask_for_json(int argc, char **argv);
 
 /* Bad usage: does not return. */
 void args_error(const struct argp_state *state, const char *format, ...) GM_PRINTF(2, 3);

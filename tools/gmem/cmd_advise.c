@@ -232,7 +232,8 @@ int command_advise(int argc, char **argv) {
                                        "Say what to set for a program, from its recorded run, a gmtrace file, plain "
                                        "or .gz. What each setting gains is measured by replaying the run with it, "
                                        "on addresses without memory unless --backend names a device; the advice "
-                                       "is for such a device."};
+                                       "is for such a device.\vExamples:\n  gmem advise run.gmtrace.gz\n  gmem advise "
+                                       "run.gmtrace.gz --backend vulkan"};
   advise_arguments arguments = {.target = {.choice = {.backend = "null"}}};
   args_parse(&argp, 0, argc, argv, &arguments);
   output out;

@@ -158,7 +158,8 @@ int command_bench(int argc, char **argv) {
       .doc =
           "Measure gm's pool, on addresses without memory, beside other allocators in the same run: pair, random, "
           "cross (small loops), trace, latency, unsized, calls, reserved, capacity, novmm (traces), metadata, "
-          "tracking, recording. Lower is better, and a ratio below 1 is in gm's favour."};
+          "tracking, recording. Lower is better, and a ratio below 1 is in gm's favour.\vExamples:\n"
+          "  gmem bench pair\n  gmem bench --peers build/peers --json"};
   static bench_arguments arguments = {.plan = {.subject = {.label = "gm"}, .runs = 7, .passes = 1, .pairs = 200000}};
   args_parse(&argp, 0, argc, argv, &arguments);
   output out;

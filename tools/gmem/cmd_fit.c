@@ -205,7 +205,8 @@ int command_fit(int argc, char **argv) {
       .args_doc = "MODEL\n--dims LIST [--dtype T]",
       .doc =
           "What a model takes, whether it fits, where its layers go, and what would help. MODEL is a GGUF or "
-          "safetensors file, a folder, or a config.json."};
+          "safetensors file, a folder, or a config.json.\vExamples:\n  gmem fit model.gguf\n  gmem fit model.gguf "
+          "--ctx 32K --kv-type q8_0 --devices 24G,12G"};
   static fit_arguments arguments; /* too large for a stack */
   arguments = (fit_arguments){.question.settings.struct_size = sizeof arguments.question.settings,
                               .question.settings.kv_copies = true,

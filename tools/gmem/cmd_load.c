@@ -52,7 +52,7 @@ static const struct argp_option load_options[] = {
     {"backend", LOAD_BACKEND, "B", 0, "Load to this backend (default: the best device)", 0},
     {"device", LOAD_DEVICE, "I", 0, "The number of the device in its backend (default: 0)", 0},
     {"verify", LOAD_VERIFY, NULL, 0, "Read everything back and compare checksums", 0},
-    {"path", LOAD_PATH, "PATH", 0, "auto, mmap, read (direct and gds come later)", 0},
+    {"path", LOAD_PATH, "PATH", 0, "auto, mmap or read", 0},
     {"record", LOAD_RECORD, "FILE", 0, "Record what the pool does, as a trace (packed: .gz)", 0},
     ARGS_JSON_OPTION,
     {0}};
@@ -179,7 +179,8 @@ int command_load(int argc, char **argv) {
       .args_doc = "MODEL",
       .doc =
           "Put every tensor of a safetensors or GGUF model (a file, an index of several, "
-          "a part of a split one, or their folder) into memory of a device, through a pool."};
+          "a part of a split one, or their folder) into memory of a device, through a pool.\vExamples:\n  gmem load "
+          "model.safetensors --verify\n  gmem load model.gguf --backend vulkan --device 0"};
   load_arguments arguments = {.model = NULL};
   args_parse(&argp, 0, argc, argv, &arguments);
   output out;

@@ -348,12 +348,14 @@ static int replay_command(output *out, const replay_arguments *arguments) {
 }
 
 int command_replay(int argc, char **argv) {
-  static const struct argp argp = {.options = replay_options,
-                                   .parser = replay_parse,
-                                   .args_doc = "TRACE",
-                                   .doc =
-                                       "Replay a gmtrace file, plain or .gz, on a pool of a device and say how long "
-                                       "it took and what was reserved. Memory is not touched unless asked."};
+  static const struct argp argp = {
+      .options = replay_options,
+      .parser = replay_parse,
+      .args_doc = "TRACE",
+      .doc =
+          "Replay a gmtrace file, plain or .gz, on a pool of a device and say how long "
+          "it took and what was reserved. Memory is not touched unless asked.\vExamples:\n  gmem replay "
+          "run.gmtrace.gz\n  gmem replay run.gmtrace.gz --backend null --capacity 24G --min-capacity"};
   replay_arguments arguments = {.strategy = GM_STRATEGY_AUTO, .params = {.runs = 3, .threads = 1, .tail = true}};
   args_parse(&argp, 0, argc, argv, &arguments);
   output out;

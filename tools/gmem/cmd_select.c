@@ -156,7 +156,8 @@ int command_select(int argc, char **argv) {
                                    .parser = select_parse,
                                    .doc =
                                        "The device on which N bytes fit, what is free on it and what would be left, "
-                                       "and why each other device was not taken."};
+                                       "and why each other device was not taken.\vExamples:\n  gmem select --bytes 2G "
+                                       "--no-cpu\n  gmem select --bytes 24GiB --prefer cuda,hip --keep-free 1G"};
   select_arguments arguments = {.params.struct_size = sizeof arguments.params};
   args_parse(&argp, 0, argc, argv, &arguments);
   output out;

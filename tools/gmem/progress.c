@@ -4,6 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/gmem/style.h"
+
 enum { PROGRESS_CELLS = 30, PROGRESS_NONE = 101 };
 
 static unsigned progress_last = PROGRESS_NONE;
@@ -16,7 +18,8 @@ void progress_show(const char *what, uint64_t done, uint64_t total) {
   unsigned percent = (unsigned)(share * 100);
   if (percent == progress_last && strcmp(what, progress_what) == 0) return;
   int cells = (int)(share * PROGRESS_CELLS);
-  fprintf(stderr, "\r\033[K%-10s [%.*s%.*s] %3u %%", what, cells, full, PROGRESS_CELLS - cells, none, percent);
+  fprintf(stderr, "\r\033[K%-10s [%s%.*s%s%.*s] %3u %%", what, style_begin(stderr, STYLE_GREEN), cells, full,
+          style_end(stderr), PROGRESS_CELLS - cells, none, percent);
   fflush(stderr);
   progress_last = percent;
   progress_what = what;

@@ -29,32 +29,23 @@ static const char *session_helper(char *path, size_t capacity) {
   return access(path, X_OK) == 0 ? path : NULL;
 }
 
-static gm_status session_create(session *out, const char *backend_options, const gm_services *services, gm_error *err) {
+static gm_status session_create(session *out, gm_context_params params, gm_error *err) {
   char helper[4096];
-  gm_context_params params = {.struct_size = sizeof params,
-                              .services = services,
-                              .probe_helper = session_helper(helper, sizeof helper),
-                              .backend_options = backend_options};
+  params.struct_size = sizeof params;
+  params.probe_helper = session_helper(helper, sizeof helper);
   *out = (session){.ctx = NULL};
   return gm_context_create(&params, &out->ctx, err);
 }
 
+static const gm_services session_services = {.log = session_log};
+
 gm_status session_begin(session *out, const char *backend_options, gm_error *err) {
-  static const gm_services services = {.log = session_log};
-  return session_create(out, backend_options, &services, err);
+  const gm_context_params params = {.services = &session_services, .backend_options = backend_options};
+  return session_create(out, params, err);
 }
 
 gm_status session_begin_quietly(session *out, const char *backend_options, gm_error *err) {
-  return session_create(out, backend_options, NULL, err);
-}
-
-/* Drivers are looked at in the helper process; only the one that was chosen is loaded into this one. */
-static gm_status session_open_best(session *self, uint64_t bytes, gm_error *err) {
-  gm_selection best = {.struct_size = sizeof best};
-  size_t count = 0;
-  gm_status status = gm_discover_backends(self->ctx, GM_PROBE_ISOLATED, NULL, 0, &count, err);
-  if (status == GM_OK) status = gm_select_backend_for_bytes(self->ctx, bytes, NULL, &best, err);
-  return status == GM_OK ? gm_device_open(self->ctx, &best.id, &self->device, err) : status;
+  return session_create(out, (gm_context_params){.backend_options = backend_options}, err);
 }
 
 /* A name that no backend has is a mistake of who typed it, unlike a backend that is not available here. */
@@ -68,6 +59,22 @@ static gm_status session_check_name(session *self, const char *name, gm_error *e
   }
   snprintf(err->message, sizeof err->message, "there is no backend \"%.100s\"", name);
   return err->status = GM_ERR_INVALID_ARGUMENT;
+}
+
+gm_status session_begin_only(session *out, const char *backend, gm_error *err) {
+  if (strcmp(backend, "rocm") == 0) backend = "hip";
+  const gm_context_params params = {.services = &session_services, .backends = backend};
+  gm_status status = session_create(out, params, err);
+  return status == GM_OK ? session_check_name(out, backend, err) : status;
+}
+
+/* Drivers are looked at in the helper process; only the one that was chosen is loaded into this one. */
+static gm_status session_open_best(session *self, uint64_t bytes, gm_error *err) {
+  gm_selection best = {.struct_size = sizeof best};
+  size_t count = 0;
+  gm_status status = gm_discover_backends(self->ctx, GM_PROBE_ISOLATED, NULL, 0, &count, err);
+  if (status == GM_OK) status = gm_select_backend_for_bytes(self->ctx, bytes, NULL, &best, err);
+  return status == GM_OK ? gm_device_open(self->ctx, &best.id, &self->device, err) : status;
 }
 
 gm_status session_open(session *self, const session_choice *choice, uint64_t bytes, gm_error *err) {

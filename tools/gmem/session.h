@@ -20,7 +20,10 @@ typedef struct session {
 /* A context that logs warnings on standard error. `backend_options` as in gm_context_params; may be NULL. */
 gm_status session_begin(session *out, const char *backend_options, gm_error *err);
 
-/* The same without a log: for trials that may fail. */
+/* The same with one backend and no other. INVALID_ARGUMENT: there is none of that name. */
+gm_status session_begin_only(session *out, const char *backend, gm_error *err);
+
+/* As session_begin, without a log: for trials that may fail. */
 gm_status session_begin_quietly(session *out, const char *backend_options, gm_error *err);
 
 /* Open the device chosen, or the best one that can take `bytes`. INVALID_ARGUMENT: there is no backend of that name. */
