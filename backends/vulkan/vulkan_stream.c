@@ -241,8 +241,9 @@ void gm__vulkan_stream_unlock(gm__vulkan_stream *stream) {
   }
 }
 
-static VkResult stream_submit_value(gm__vulkan_stream *stream, VkCommandBuffer commands, const gm_backend_point *wait,
-                                    uint64_t value) {
+/* Inside the queue's lock. */
+static VkResult stream_submit_value(const gm__vulkan_stream *stream, VkCommandBuffer commands,
+                                    const gm_backend_point *wait, uint64_t value) {
   VkSemaphore waited = wait ? (VkSemaphore)wait->handle : VK_NULL_HANDLE;
   const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
   const VkTimelineSemaphoreSubmitInfo values = {.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
@@ -259,21 +260,20 @@ static VkResult stream_submit_value(gm__vulkan_stream *stream, VkCommandBuffer c
                              .pCommandBuffers = &commands,
                              .signalSemaphoreCount = 1,
                              .pSignalSemaphores = &stream->timeline->handle};
-  gm__vulkan_stream_lock(stream);
-  VkResult result = stream->device->syms.vkQueueSubmit(stream->queue->handle, 1, &info, VK_NULL_HANDLE);
-  gm__vulkan_stream_unlock(stream);
-  return result;
+  return stream->device->syms.vkQueueSubmit(stream->queue->handle, 1, &info, VK_NULL_HANDLE);
 }
 
 gm_status gm__vulkan_stream_submit(gm__vulkan_stream *stream, VkCommandBuffer commands, const gm_backend_point *wait,
                                    gm_backend_point *out, gm_error *err) {
   gm__vulkan_timeline *timeline = stream->timeline;
+  gm__vulkan_stream_lock(stream); /* first: an engine's hook may wait, and may call gm */
   gm__mutex_lock(&stream->mutex);
   uint64_t value = timeline->last + 1;
   VkResult result = stream_submit_value(stream, commands, wait, value);
   if (!result) timeline->last = value;
   if (!result && wait) stream->waited = true;
   gm__mutex_unlock(&stream->mutex);
+  gm__vulkan_stream_unlock(stream);
   if (result) return gm__vulkan_device_fail(stream->device, result, "vkQueueSubmit", err);
   if (out) *out = (gm_backend_point){(uint64_t)timeline->handle, value};
   return GM_OK;

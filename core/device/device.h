@@ -22,7 +22,7 @@ struct gm__driver; /* one backend in one context: registry.h */
 typedef struct gm__stream_listener {
   struct gm__stream_listener *next, *prev;
   gm_status (*may_close)(void *user, gm_stream *stream, gm_error *err);
-  void (*closing)(void *user, gm_stream *stream);
+  bool (*closing)(void *user, gm_stream *stream); /* false: another thread still uses it for a request of its own */
   void (*synced)(void *user, gm_stream *stream, uint64_t clock);
   void *user;
 } gm__stream_listener;

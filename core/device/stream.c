@@ -84,11 +84,13 @@ static gm__stream_listener *stream_listeners(gm_device *device) {
   return listener;
 }
 
-/* Pools hear of it first, while the stream can still record and wait. */
-static void stream_tell_listeners(gm_device *device, gm_stream *stream) {
-  for (gm__stream_listener *listener = stream_listeners(device); listener; listener = listener->next) {
-    listener->closing(listener->user, stream);
+/* Pools hear of it first, while the stream can still record and wait. False: one of them still uses it. */
+static bool stream_tell_listeners(gm_device *device, gm_stream *stream) {
+  bool unused = true;
+  for (gm__stream_listener *listener = stream_listeners(device); listener && unused; listener = listener->next) {
+    unused = listener->closing(listener->user, stream);
   }
+  return unused;
 }
 
 /* A stream that no pool has heard of. */
@@ -100,11 +102,6 @@ static void stream_discard(gm_stream *stream, bool forked) {
   device->ops->stream_close(device->handle, stream->handle, forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL);
   stream->device = NULL; /* in debug builds the object stays, and is of no device any more */
   gm__object_end(device->ctx, &stream->head);
-}
-
-static void stream_release(gm_stream *stream, bool forked) {
-  if (!forked) stream_tell_listeners(stream->device, stream);
-  stream_discard(stream, forked);
 }
 
 bool gm__stream_captured(const gm_stream *stream) {
@@ -138,7 +135,12 @@ gm_status gm_stream_close(gm_stream *stream, gm_error *err) {
   }
   gm_status status = forked ? GM_OK : stream_finish(stream, err);
   if (status != GM_OK) return status;
-  stream_release(stream, forked);
+  if (!forked && !stream_tell_listeners(device, stream)) {
+    return gm__fail(err, GM_ERR_BUSY, 0, "gm_stream_close",
+                    "a thread is in the driver with the stream, for a request of another stream: close it later, and "
+                    "not inside the lock of a queue");
+  }
+  stream_discard(stream, forked);
   atomic_fetch_sub(&device->children, 1);
   return GM_OK;
 }
@@ -162,7 +164,7 @@ gm_status gm__device_default_stream(gm_device *device, gm_stream **out, gm_error
 }
 
 void gm__device_close_default_stream(gm_device *device) {
-  if (device->default_stream) stream_release(device->default_stream, gm__context_forked(device->ctx));
+  if (device->default_stream) stream_discard(device->default_stream, gm__context_forked(device->ctx));
   device->default_stream = NULL;
 }
 

@@ -19,7 +19,7 @@
  * new memory; a block of another stream that needs a wait, because a wait is better than a failure; what a trim sets
  * free. A node is AWAY while one thread works on it outside the lock; nobody else can name it. */
 
-/* Bring a pooled node into the request's order; false when that is not possible, then it is where it was. */
+/* Bring a node that is AWAY into the request's order; false when that is not possible. Steps out of the lock. */
 static bool acquire_order(gm_pool *pool, const gm__want *want, int slot, gm__node *node, gm__order_verdict verdict,
                           gm_acquire *out) {
   gm_error failure;
@@ -97,20 +97,21 @@ static gm__node *acquire_scan(gm_pool *pool, const gm__want *want, int slot, gm_
   return node;
 }
 
-/* A pooled node for the request, ordered; NULL if there is none. Asks the driver only when nothing serves at once.
- * `others`: blocks of other streams with a wait, too. With the lock. */
-static gm__node *acquire_pooled(gm_pool *pool, const gm__want *want, int slot, bool others, gm_acquire *out) {
+/* A pooled node for the request and what it needs; NULL if there is none. Asks the driver only when nothing serves at
+ * once, out of the lock. `others`: blocks of other streams with a wait, too. */
+static gm__node *acquire_pooled(gm_pool *pool, const gm__want *want, int slot, bool others, gm__order_verdict *out) {
   uint64_t pending = 0;
-  gm__order_verdict verdict = GM__ORDER_READY, worst = others ? GM__ORDER_OTHERS_WAIT : GM__ORDER_OWN_WAIT;
+  const gm__order_verdict worst = others ? GM__ORDER_OTHERS_WAIT : GM__ORDER_OWN_WAIT;
   const bool own_waits = slot != GM__ORDER_HOST && want->stream->kind != GM_STREAM_FIFO;
-  gm__node *node = acquire_scan(pool, want, slot, GM__ORDER_READY, &pending, &verdict);
+  gm__order_settle_up(&pool->order, want->stream);
+  gm__node *node = acquire_scan(pool, want, slot, GM__ORDER_READY, &pending, out);
   if (!node && pending && !gm__stream_captured(want->stream)) {
     gm__order_refresh(&pool->order, gm__order_doubtful(&pool->order, pending, slot));
-    node = acquire_scan(pool, want, slot, GM__ORDER_READY, &pending, &verdict);
-    if (!node && own_waits) node = acquire_scan(pool, want, slot, GM__ORDER_OWN_WAIT, &pending, &verdict);
-    if (!node && others) node = acquire_scan(pool, want, slot, worst, &pending, &verdict);
+    node = acquire_scan(pool, want, slot, GM__ORDER_READY, &pending, out);
+    if (!node && own_waits) node = acquire_scan(pool, want, slot, GM__ORDER_OWN_WAIT, &pending, out);
+    if (!node && others) node = acquire_scan(pool, want, slot, worst, &pending, out);
   }
-  return node && acquire_order(pool, want, slot, node, verdict, out) ? node : NULL;
+  return node;
 }
 
 static void acquire_count(gm_pool *pool, const gm__want *want, const gm__taken *taken, bool fresh) {
@@ -163,14 +164,20 @@ static bool acquire_search(gm_pool *pool, const gm__want *want, bool others, gm_
                            gm_block *block) {
   gm__mutex_lock(&pool->lock);
   int slot = gm__order_slot_of(&pool->order, want->stream);
-  gm__node *node = acquire_pooled(pool, want, slot, others, out);
-  if (node) {
-    acquire_pull(pool, want, node, taken);
+  gm__order_verdict verdict;
+  gm__node *node = acquire_pooled(pool, want, slot, others, &verdict);
+  if (node) acquire_pull(pool, want, node, taken);
+  const bool found = node && acquire_order(pool, want, slot, node, verdict, out);
+  if (found) {
+    gm__pool_mark(pool, node);
     taken->done = acquire_is_direct(pool, want);
     if (taken->done) acquire_record(pool, want, taken, false, block);
+  } else if (node) {
+    gm__pool_free_node(pool, node, GM__ORDER_HOST); /* as it was: its streams may be no further */
+    *taken = (gm__taken){.node = NULL};
   }
   gm__mutex_unlock(&pool->lock);
-  return node != NULL;
+  return found;
 }
 
 /* New memory: rounded, or exact where that is too much. */

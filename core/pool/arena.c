@@ -143,6 +143,10 @@ void gm__arena_set_mark(gm__arena *arena, uint32_t number, const gm__mark *mark)
 
 /* ---- making and finding them ---- */
 
+static void arena_take_lock(void *arena) { gm__arena_lock(arena); }
+
+static void arena_leave_lock(void *arena) { gm__arena_unlock(arena); }
+
 static void arena_release(gm__arena *arena, gm_close_mode mode) {
   const gm_services *services = arena_services(arena);
   size_t cursor = 0;
@@ -191,7 +195,7 @@ static gm__arena *arena_new(gm_pool *pool, const gm__memory_kind *kind, uint32_t
   arena->quick_most = (uint32_t)gm__min(pool->rules.small >> arena->shift, UINT32_MAX);
   gm__lookup_init(&arena->lookup);
   gm__map_init(&arena->rare, services);
-  gm__order_init(&arena->order, pool->device);
+  gm__order_init(&arena->order, pool->device, &(gm__order_lock){arena_take_lock, arena_leave_lock, arena});
   arena_count_streams(arena);
   const uint32_t check = (uint32_t)(pool->serial * 128 + number) * UINT32_C(0x9e3779b1);
   gm__watch_new(arena);

@@ -17,7 +17,10 @@ static uint64_t order_bit(int slot) { return UINT64_C(1) << slot; }
 
 static int order_lowest(uint64_t mask) { return __builtin_ctzll(mask); }
 
-void gm__order_init(gm__order *order, gm_device *device) { order->device = device; }
+void gm__order_init(gm__order *order, gm_device *device, const gm__order_lock *lock) {
+  order->device = device;
+  order->lock = *lock;
+}
 
 /* Later frees are told apart from all before by the answer. */
 static uint64_t order_tick(const gm__order *order) { return atomic_fetch_add(&order->device->order_clock, 1); }
@@ -86,21 +89,87 @@ uint64_t gm__order_settle(gm__order *order, gm__mark *mark) {
   return mark->streams;
 }
 
+/* ---- outside the lock ---- */
+
+static void order_pin(gm__order *order, uint64_t mask, uint32_t pins) {
+  for (uint64_t left = mask; left; left &= left - 1) order->slots[order_lowest(left)].pins += pins;
+}
+
+/* For a call that may submit: an engine's hook may wait there for who waits for this lock. */
+static void order_step_out(gm__order *order, uint64_t mask) {
+  order_pin(order, mask, 1);
+  order->lock.leave(order->lock.user);
+}
+
+static void order_step_in(gm__order *order, uint64_t mask) {
+  order->lock.take(order->lock.user);
+  order_pin(order, mask, UINT32_MAX); /* one less */
+}
+
+bool gm__order_is_pinned(const gm__order *order, int slot) { return order->slots[slot].pins > 0; }
+
+/* ---- how far streams are ---- */
+
+static bool order_is_behind(const gm__order_slot *slot) { return slot->passed < slot->last_free; }
+
+/* The point is the slot's, if it has none. */
+static void order_keep(gm__order *order, int at, const gm_backend_point *point, uint64_t point_at) {
+  gm__order_slot *slot = &order->slots[at];
+  slot->asked = false;
+  if (slot->has_point) {
+    order_release(order, point);
+    return;
+  }
+  slot->point = *point;
+  slot->point_at = point_at;
+  slot->has_point = true;
+}
+
+/* One thread at a time: what others need is under way. */
+static void order_ask(gm__order *order, int at) {
+  gm__order_slot *slot = &order->slots[at];
+  if (slot->asked) return;
+  gm_backend_point point;
+  const uint64_t now = order_tick(order);
+  slot->asked = true;
+  order_step_out(order, order_bit(at));
+  const gm_status status = order_record(order, at, &point, NULL);
+  order_step_in(order, order_bit(at));
+  slot->asked = false;
+  if (!status) order_keep(order, at, &point, now);
+}
+
+/* Has the stream reached its point? */
+static bool order_look_slot(gm__order *order, gm__order_slot *slot) {
+  if (!slot->has_point || !order_passed(order, &slot->point)) return false;
+  order_release(order, &slot->point);
+  slot->has_point = false;
+  if (slot->passed < slot->point_at) slot->passed = slot->point_at;
+  return true;
+}
+
 /* One point at a time: a stream that has not reached the last one has not reached a newer one either. */
 static void order_refresh_slot(gm__order *order, int at) {
   gm__order_slot *slot = &order->slots[at];
-  for (int turn = 0; turn < 2; turn++) {
-    if (slot->passed >= slot->last_free) return;
-    if (!slot->has_point) {
-      slot->point_at = order_tick(order);
-      if (order_record(order, at, &slot->point, NULL)) return;
-      slot->has_point = true;
-    }
-    if (!order_passed(order, &slot->point)) return;
-    order_release(order, &slot->point);
-    slot->has_point = false;
-    if (slot->passed < slot->point_at) slot->passed = slot->point_at;
+  for (int turn = 0; turn < 2 && order_is_behind(slot); turn++) {
+    if (!slot->has_point) order_ask(order, at);
+    if (!order_look_slot(order, slot)) return;
   }
+}
+
+void gm__order_look(gm__order *order, uint64_t mask) {
+  for (uint64_t left = mask & order->used; left; left &= left - 1) {
+    gm__order_slot *slot = &order->slots[order_lowest(left)];
+    if (order_is_behind(slot)) order_look_slot(order, slot);
+    if (order_is_behind(slot) && !slot->has_point) order->owed |= order_bit(order_lowest(left));
+  }
+}
+
+void gm__order_settle_up(gm__order *order, const gm_stream *stream) {
+  const uint64_t owed = order->owed;
+  if (!owed || gm__stream_captured(stream)) return;
+  order->owed = 0;
+  gm__order_refresh(order, owed);
 }
 
 uint64_t gm__order_doubtful(const gm__order *order, uint64_t pending, int slot) {
@@ -114,17 +183,21 @@ void gm__order_refresh(gm__order *order, uint64_t mask) {
 
 bool gm__order_is_done(const gm__order *order) {
   for (uint64_t left = order->used; left; left &= left - 1) {
-    const gm__order_slot *slot = &order->slots[order_lowest(left)];
-    if (slot->passed < slot->last_free) return false;
+    if (order_is_behind(&order->slots[order_lowest(left)])) return false;
   }
   return true;
 }
 
-void gm__order_flush(const gm__order *order) {
+static void order_flush_slot(gm__order *order, int at) {
   const gm_device *device = order->device;
+  order_step_out(order, order_bit(at));
+  device->ops->stream_flush(device->handle, order->slots[at].stream->handle, NULL);
+  order_step_in(order, order_bit(at));
+}
+
+void gm__order_flush(gm__order *order) {
   for (uint64_t left = order->used; left; left &= left - 1) {
-    const gm__order_slot *slot = &order->slots[order_lowest(left)];
-    if (slot->passed < slot->last_free) device->ops->stream_flush(device->handle, slot->stream->handle, NULL);
+    if (order_is_behind(&order->slots[order_lowest(left)])) order_flush_slot(order, order_lowest(left));
   }
 }
 
@@ -157,33 +230,55 @@ gm__order_verdict gm__order_forecast(const gm__order *order, const gm__mark *mar
   return insert || one_wait ? GM__ORDER_OTHERS_WAIT : GM__ORDER_BUSY;
 }
 
+/* ---- waits ---- */
+
+/* The streams whose slots a call on the mark works on. */
+static uint64_t order_involved(const gm__mark *mark, int slot) {
+  return mark->streams | order_bit(slot) | (mark->has_point ? order_bit(mark->point_slot) : 0);
+}
+
 /* Make the stream of `slot` wait for the work on a block of that mark that was submitted to the stream of `other`: by
- * the point that is under way there, if it comes after that. */
-static gm_status order_wait_on(const gm__order *order, const gm__mark *mark, int slot, int other, gm_error *err) {
+ * the point that is under way there, if it comes after that. Nobody gives that back meanwhile. */
+static gm_status order_wait_on(gm__order *order, const gm__mark *mark, int slot, int other, gm_error *err) {
   const gm_device *device = order->device;
-  const gm__order_slot *from = &order->slots[other];
-  const bool covered = from->has_point && mark->freed_at <= from->point_at;
+  gm__order_slot *from = &order->slots[other];
+  const uint64_t involved = order_involved(mark, slot) | order_bit(other), point_at = from->point_at;
+  const bool covered = from->has_point && mark->freed_at <= point_at;
   gm_backend_point point = from->point;
+  if (covered) from->has_point = false;
+  if (covered) from->asked = true;
+  order_step_out(order, involved);
   gm_status status = covered ? GM_OK : order_record(order, other, &point, err);
-  if (status) return status;
-  status = device->ops->point_wait_on(device->handle, order->slots[slot].stream->handle, &point, err);
-  if (!covered) order_release(order, &point);
+  const bool owns = status == GM_OK;
+  if (owns) status = device->ops->point_wait_on(device->handle, order->slots[slot].stream->handle, &point, err);
+  order_step_in(order, involved);
+  if (covered) {
+    order_keep(order, other, &point, point_at);
+  } else if (owns) {
+    order_release(order, &point);
+  }
   return status;
 }
 
-static gm_status order_insert_own(const gm__order *order, const gm__mark *mark, int slot, gm_error *err) {
+static gm_status order_insert_own(gm__order *order, const gm__mark *mark, int slot, gm_error *err) {
   const gm_device *device = order->device;
   const gm_stream *stream = order->slots[slot].stream;
+  const uint64_t involved = order_involved(mark, slot);
+  const bool has_point = mark->has_point && mark->point_slot == slot;
   if (stream->kind == GM_STREAM_FIFO) return GM_OK;
-  if (stream->kind == GM_STREAM_FIFO_IF_BARRIER)
-    return device->ops->stream_barrier(device->handle, stream->handle, err);
-  if (!mark->has_point || mark->point_slot != slot) return order_wait_on(order, mark, slot, slot, err);
-  return device->ops->point_wait_on(device->handle, stream->handle, &mark->point, err);
+  if (stream->kind == GM_STREAM_UNORDERED && !has_point) return order_wait_on(order, mark, slot, slot, err);
+  order_step_out(order, involved);
+  const gm_status status = stream->kind == GM_STREAM_FIFO_IF_BARRIER
+                               ? device->ops->stream_barrier(device->handle, stream->handle, err)
+                               : device->ops->point_wait_on(device->handle, stream->handle, &mark->point, err);
+  order_step_in(order, involved);
+  return status;
 }
 
 gm_status gm__order_insert(gm__order *order, gm__mark *mark, int slot, gm_error *err) {
   for (uint64_t left = mark->streams; left; left &= left - 1) {
     int other = order_lowest(left);
+    if (!(mark->streams & order_bit(other))) continue; /* done meanwhile */
     gm_status status =
         other == slot ? order_insert_own(order, mark, slot, err) : order_wait_on(order, mark, slot, other, err);
     if (status) return status;
@@ -196,12 +291,16 @@ gm_status gm__order_insert(gm__order *order, gm__mark *mark, int slot, gm_error 
 }
 
 gm_status gm__order_attach_point(gm__order *order, gm__mark *mark, int slot, gm_error *err) {
-  uint64_t others = mark->streams & ~order_bit(slot);
-  int from = others ? order_lowest(others) : slot;
+  const uint64_t others = mark->streams & ~order_bit(slot), involved = order_involved(mark, slot);
+  const int from = others ? order_lowest(others) : slot;
+  gm_backend_point point;
   if (mark->has_point && mark->point_slot == from) return GM_OK;
-  gm__order_drop_point(order, mark);
-  gm_status status = order_record(order, from, &mark->point, err);
+  order_step_out(order, involved);
+  const gm_status status = order_record(order, from, &point, err);
+  order_step_in(order, involved);
   if (status) return status;
+  gm__order_drop_point(order, mark);
+  mark->point = point;
   mark->has_point = true;
   mark->point_slot = (uint8_t)from;
   return GM_OK;
@@ -244,25 +343,34 @@ bool gm__order_is_unsettled(gm__order *order, const gm_stream *stream) {
   return slot->passed < slot->last_free || slot->passed < slot->last_use;
 }
 
-/* A stream of the slot may still use something that was freed. */
-static bool order_is_busy(const gm__order *order, int slot) {
-  return order->slots[slot].passed < order->slots[slot].last_free;
+static gm_status order_drain_slot(gm__order *order, int at, const char *op, gm_error *err) {
+  order_step_out(order, order_bit(at));
+  const gm_status status = gm__order_drain(order->slots[at].stream, op, err);
+  order_step_in(order, order_bit(at));
+  return status;
 }
 
-gm_status gm__order_drain_all(const gm__order *order, const char *op, gm_error *err) {
-  for (uint64_t left = order->used; left; left &= left - 1) {
+gm_status gm__order_drain_slots(gm__order *order, uint64_t mask, const char *op, gm_error *err) {
+  gm_status status = GM_OK;
+  for (uint64_t left = mask; left; left &= left - 1) {
     const gm_stream *stream = order->slots[order_lowest(left)].stream;
-    if (!order_is_busy(order, order_lowest(left)) || !gm__stream_captured(stream)) continue;
+    if (!gm__stream_captured(stream)) continue;
     return gm__fail(err, GM_ERR_BUSY, 0, op,
-                    "blocks were freed on stream %" PRIu64 ", which is being captured: end the capture first",
+                    "stream %" PRIu64 " may still use what is freed, and is being captured: end the capture first",
                     stream->id);
   }
-  for (uint64_t left = order->used; left; left &= left - 1) {
-    const int slot = order_lowest(left);
-    const gm_status status = order_is_busy(order, slot) ? gm__order_drain(order->slots[slot].stream, op, err) : GM_OK;
-    if (status) return status;
+  for (uint64_t left = mask; left && !status; left &= left - 1) {
+    status = order->used & left & -left ? order_drain_slot(order, order_lowest(left), op, err) : GM_OK;
   }
-  return GM_OK;
+  return status;
+}
+
+gm_status gm__order_drain_all(gm__order *order, const char *op, gm_error *err) {
+  uint64_t busy = 0;
+  for (uint64_t left = order->used; left; left &= left - 1) {
+    if (order_is_behind(&order->slots[order_lowest(left)])) busy |= order_bit(order_lowest(left));
+  }
+  return gm__order_drain_slots(order, busy, op, err);
 }
 
 void gm__order_forget_mark(gm__order *order, gm__mark *mark, int slot) {

@@ -1,5 +1,9 @@
 /* Stream order of freed blocks: who may still use a block, since when, and what it takes to use it elsewhere.
- * Externally synchronised (the lock of what it orders): while it is held no stream known here goes away. */
+ * Externally synchronised by the lock of what it orders. While that is held no stream known here goes away.
+ *
+ * What submits to a stream steps out of the lock for that time, and back in: gm__order_refresh, gm__order_flush,
+ * gm__order_insert, gm__order_attach_point, gm__order_drain_all. Whatever the caller knew of the blocks is old then,
+ * but for what it has taken AWAY. The slots that such a call works on keep their streams meanwhile. */
 #ifndef GM_CORE_POOL_ORDER_H
 #define GM_CORE_POOL_ORDER_H
 
@@ -17,12 +21,23 @@ typedef struct gm__order_slot {
   uint64_t point_at;  /* `point` comes after all work on blocks freed up to this time */
   gm_backend_point point;
   bool has_point;
+  bool asked;    /* a thread outside the lock has its point, or asks for one */
+  uint32_t pins; /* threads outside the lock that use the stream: it must not close */
 } gm__order_slot;
 
+/* The lock of what is ordered. */
+typedef struct gm__order_lock {
+  void (*take)(void *user);
+  void (*leave)(void *user);
+  void *user;
+} gm__order_lock;
+
 typedef struct gm__order {
-  gm_device *device;   /* its order_clock is the time */
+  gm_device *device; /* its order_clock is the time */
+  gm__order_lock lock;
   uint64_t used;       /* bits of slots in use */
   uint64_t host_freed; /* like a slot's last_free; nobody asks for it */
+  uint64_t owed;       /* slots that a free would have asked, which submits nothing */
   gm__order_slot slots[GM__ORDER_SLOTS];
 } gm__order;
 
@@ -34,7 +49,7 @@ typedef enum gm__order_verdict {
   GM__ORDER_BUSY         /* the same, and no wait can be had for it: for the host, or on several streams */
 } gm__order_verdict;
 
-void gm__order_init(gm__order *order, gm_device *device);
+void gm__order_init(gm__order *order, gm_device *device, const gm__order_lock *lock);
 
 /* The time now. It moves on when somebody asks a stream how far it is: what is freed at one time is settled together,
  * and a free only reads it. */
@@ -62,14 +77,21 @@ uint64_t gm__order_settle(gm__order *order, gm__mark *mark);
  * is among them, unless that is FIFO: there work that is done and work that is not are the same to the request. */
 uint64_t gm__order_doubtful(const gm__order *order, uint64_t pending, int slot);
 
-/* Ask the driver how far the streams in `mask` are, recording a point where none is under way. */
+/* Ask the driver how far the streams in `mask` are, recording a point where none is under way. Steps out of the lock.
+ */
 void gm__order_refresh(gm__order *order, uint64_t mask);
+
+/* The same without a submission: streams that need a point are owed one. */
+void gm__order_look(gm__order *order, uint64_t mask);
+
+/* Record what is owed, unless `stream` is being captured. Steps out of the lock. */
+void gm__order_settle_up(gm__order *order, const gm_stream *stream);
 
 /* Is no stream known to have work left on what was freed? */
 bool gm__order_is_done(const gm__order *order);
 
-/* The driver is to begin with what such streams were given. */
-void gm__order_flush(const gm__order *order);
+/* The driver is to begin with what such streams were given. Steps out of the lock. */
+void gm__order_flush(gm__order *order);
 
 /* The host has waited for all work of the stream on blocks freed up to `clock`. */
 void gm__order_note_synced(gm__order *order, const gm_stream *stream, uint64_t clock);
@@ -82,11 +104,11 @@ gm__order_verdict gm__order_forecast(const gm__order *order, const gm__mark *mar
                                      bool insert);
 
 /* Put the waits into the stream of `slot`, for the work on the block before its `freed_at`; afterwards the block is as
- * if freed there. */
+ * if freed there. Steps out of the lock: nobody else may know of the block. */
 gm_status gm__order_insert(gm__order *order, gm__mark *mark, int slot, gm_error *err);
 
 /* Give the block a point of its own: where the one stream that a request in the order of `slot` must wait for is done
- * with it. */
+ * with it. Steps out of the lock: nobody else may know of the block. */
 gm_status gm__order_attach_point(gm__order *order, gm__mark *mark, int slot, gm_error *err);
 void gm__order_drop_point(gm__order *order, gm__mark *mark);
 
@@ -104,11 +126,17 @@ void gm__order_note_use(gm__order *order, gm__mark *mark, int slot);
  * that is under way. */
 bool gm__order_is_unsettled(gm__order *order, const gm_stream *stream);
 
-/* Wait for every stream that may still use something freed. BUSY, naming the stream: it is being captured, or nothing
- * can wait for it. With the order's lock, so that none of them closes meanwhile. */
-GM__MUST_USE gm_status gm__order_drain_all(const gm__order *order, const char *op, gm_error *err);
+/* Wait for the streams of the slots in `mask`. BUSY, naming the stream: it is being captured, or nothing can wait for
+ * it. Steps out of the lock. */
+GM__MUST_USE gm_status gm__order_drain_slots(gm__order *order, uint64_t mask, const char *op, gm_error *err);
 
-/* The stream is done and goes: the mark remembers it no more. */
+/* The same for every stream that may still use something freed. */
+GM__MUST_USE gm_status gm__order_drain_all(gm__order *order, const char *op, gm_error *err);
+
+/* Does a thread outside the lock use the stream of the slot? */
+bool gm__order_is_pinned(const gm__order *order, int slot);
+
+/* The stream is done and goes, and is not pinned: the mark remembers it no more. */
 void gm__order_forget_mark(gm__order *order, gm__mark *mark, int slot);
 /* The same for the slot itself, after all marks. */
 void gm__order_forget(gm__order *order, int slot);

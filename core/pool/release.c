@@ -22,9 +22,9 @@ gm_status gm__give_back_slot(gm_pool *pool, gm_stream *stream, int *out) {
   return status;
 }
 
-/* Is the block idle by now? */
+/* Is the block idle by now? A free submits nothing: an engine may hold the lock of its queue. */
 static bool release_settle(gm_pool *pool, gm__node *node) {
-  if (!gm__pool_settle(pool, node)) gm__order_refresh(&pool->order, node->rare.mark.streams);
+  if (!gm__pool_settle(pool, node)) gm__order_look(&pool->order, node->rare.mark.streams);
   return gm__pool_settle(pool, node);
 }
 
@@ -70,22 +70,24 @@ static void release_pool_node(gm_pool *pool, gm__node *node, const gm_stream *st
   release_shrink_caches(pool, slot, leaving);
 }
 
-/* What is not the pool's goes at once: all work on it must be done. */
-static gm_status release_wait(gm_pool *pool, const gm__node *node, gm_stream *stream) {
+/* What is not the pool's goes at once: all work on it must be done. Then it is looked at again. */
+static gm_status release_wait(gm_pool *pool, const gm_block *block, const gm_stream *stream) {
   gm_error failure;
-  const gm_status status = node->opened ? gm__share_drain(pool, node, stream, &failure) : GM_OK;
+  const gm__node *node = gm__node_find(&pool->nodes, block, pool->checked);
+  if (!node || !node->opened || node->rare.mapping.pointer) return GM_OK;
+  const gm_status status = gm__share_drain(pool, node, stream, &failure);
   if (status) pool->last_failure = failure;
   return status;
 }
 
 /* The live node, taken away from its owner, who frees it in the order of `stream`. */
-static gm_status release_take_back(gm_pool *pool, const gm_block *block, gm_stream *stream, gm__node **out) {
+static gm_status release_take_back(gm_pool *pool, const gm_block *block, const gm_stream *stream, gm__node **out) {
+  const gm_status status = release_wait(pool, block, stream);
+  if (status) return status;
   gm__node *node = gm__node_find(&pool->nodes, block, pool->checked);
   if (!node) return GM_ERR_INVALID_ARGUMENT;
   if (node->rare.piece) return GM_ERR_INVALID_ARGUMENT;
   if (node->rare.mapping.pointer) return GM_ERR_BUSY;
-  const gm_status status = release_wait(pool, node, stream);
-  if (status) return status;
   if (gm__pool_quotas(pool) && gm__node_is_out(node)) {
     gm__quota_leave(gm__pool_quotas(pool), node->tag, node->requested);
   }

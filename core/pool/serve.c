@@ -46,7 +46,7 @@ static uint32_t serve_find(gm__arena *arena, const gm__want *want, int slot, boo
   return gm__holes_find(arena, want, slot, GM__ORDER_OTHERS_WAIT, &pending, verdict);
 }
 
-/* Bring the span into the request's order; false when that is not possible. */
+/* Bring the span, which is AWAY, into the request's order; false when that is not possible. Steps out of the lock. */
 static bool serve_order(gm__arena *arena, const gm__want *want, int slot, uint32_t number, gm__order_verdict verdict,
                         gm_acquire *answer) {
   gm_error failure = {.status = GM_OK};
@@ -85,17 +85,16 @@ static uint32_t serve_search(gm__arena *arena, const gm__want *want, bool others
   *answer = GM_ACQUIRE_OK;
   *found = (gm__taken){.same_stream = slot != GM__ORDER_HOST};
   if (number) return number;
-  if (!gm__spans_reserve(&arena->spans, GM__HOLE_SPANS) || !gm__lookup_reserve(&arena->lookup, &arena->spans)) return 0;
   const uint32_t hole = serve_find(arena, want, slot, others, &verdict);
   if (!hole) return 0;
+  if (!gm__spans_reserve(&arena->spans, GM__HOLE_SPANS) || !gm__lookup_reserve(&arena->lookup, &arena->spans)) return 0;
   number = gm__hole_carve(arena, want, hole);
+  gm__lookup_insert(&arena->lookup, &arena->spans, number);
   found->from_all = true;
   found->same_stream = slot != GM__ORDER_HOST && gm__arena_span(arena, number)->lane == slot;
-  if (serve_order(arena, want, slot, number, verdict, answer)) {
-    gm__lookup_insert(&arena->lookup, &arena->spans, number);
-    return number;
-  }
+  if (serve_order(arena, want, slot, number, verdict, answer)) return number;
   const gm__mark mark = gm__arena_mark(arena, number);
+  gm__lookup_remove(&arena->lookup, &arena->spans, number);
   serve_put(arena, number, &mark);
   return 0;
 }

@@ -252,19 +252,10 @@ void gm__share_release(gm_device *device, gm__opened *opened) {
   if (last) share_discard(device, opened);
 }
 
-static gm_status share_drain_one(gm_stream *stream, gm_error *err) {
-  static const char op[] = "gm_free";
-  if (!gm__stream_captured(stream)) return gm__order_drain(stream, op, err);
-  return gm__fail(err, GM_ERR_BUSY, 0, op, "an imported block is used on stream %" PRIu64 ", which is being captured",
-                  stream->id);
-}
-
-gm_status gm__share_drain(gm_pool *pool, const gm__node *node, gm_stream *stream, gm_error *err) {
-  gm_status status = stream ? share_drain_one(stream, err) : GM_OK;
-  for (uint64_t left = node->rare.mark.users; left && !status; left &= left - 1) {
-    status = share_drain_one(pool->order.slots[__builtin_ctzll(left)].stream, err);
-  }
-  return status;
+gm_status gm__share_drain(gm_pool *pool, const gm__node *node, const gm_stream *stream, gm_error *err) {
+  const int slot = gm__order_find(&pool->order, stream);
+  const uint64_t own = slot == GM__ORDER_HOST ? 0 : UINT64_C(1) << slot; /* else the free has waited for it */
+  return gm__order_drain_slots(&pool->order, node->rare.mark.users | own, "gm_free", err);
 }
 
 gm_status gm_block_import(gm_pool *pool, const gm_shared *shared, gm_block *out, gm_error *err) {

@@ -22,7 +22,7 @@ static inline bool gm__share_has_descriptor(gm_share_kind kind) {
 void gm__share_release(gm_device *device, gm__opened *opened);
 
 /* Wait until `stream` (NULL: none) and the streams of gm_use_on are done with an imported block. BUSY: one of them is
- * being captured, or nothing can wait for it. With the pool's lock, which keeps those from closing. */
-GM__MUST_USE gm_status gm__share_drain(gm_pool *pool, const gm__node *node, gm_stream *stream, gm_error *err);
+ * being captured, or nothing can wait for it. Steps out of the pool's lock, so the block may be gone afterwards. */
+GM__MUST_USE gm_status gm__share_drain(gm_pool *pool, const gm__node *node, const gm_stream *stream, gm_error *err);
 
 #endif

@@ -223,9 +223,10 @@ static void test_points_of_another_device(void **state) {
 }
 
 static int closings;
-static void note_closing(void *user, gm_stream *stream) {
+static bool note_closing(void *user, gm_stream *stream) {
   assert_int_equal(gm_stream_id(stream), *(uint64_t *)user);
   closings++;
+  return true;
 }
 
 static void test_streams_and_points(void **state) {
@@ -289,9 +290,10 @@ static void be_first(void *user) {
   assert_int_equal(gm__device_default_stream(first->device, &first->stream, NULL), GM_OK);
 }
 
-static void note_any_closing(void *user, gm_stream *stream) {
+static bool note_any_closing(void *user, gm_stream *stream) {
   (void)user, (void)stream;
   closings++;
+  return true;
 }
 
 /* The stream that one of them made for nothing was nobody's: pools, which may be going, hear nothing of it. */
