@@ -61,7 +61,7 @@ typedef struct gm_vulkan_memory {
   uint64_t buffer_offset; /* bytes from the start of `buffer` to the block */
   uint64_t bytes;
   uint64_t device_address; /* 0: not available */
-  void *mapped;            /* host address of the block, NULL if not host-visible */
+  void *mapped;            /* host address of the block; NULL until somebody maps this VkDeviceMemory */
   uint32_t memory_type;    /* index into VkPhysicalDeviceMemoryProperties.memoryTypes */
 } gm_vulkan_memory;
 
