@@ -6,6 +6,8 @@ usage: check_docs.py [--root ROOT] links               every relative link of ev
        check_docs.py [--root ROOT] names               every gm_name and GM_NAME of docs/ is somewhere in the code
        check_docs.py [--root ROOT] errors              docs/errors.md has each status with its number and text
        check_docs.py [--root ROOT] statistics          docs/statistics.md has each field
+       check_docs.py [--root ROOT] fields GMEM         docs/gmem.md names each JSON field of `gmem info`, `select` and `fit`
+       check_docs.py [--root ROOT] options             docs/install.md names each option of cmake/GmOptions.cmake
        check_docs.py [--root ROOT] configuration PROGRAM [write]
                                                        docs/configuration.md has what print_config prints; or is given it
        check_docs.py [--root ROOT] pitfalls            docs/pitfalls.md names tests that there are, and each of the files
@@ -14,6 +16,7 @@ usage: check_docs.py [--root ROOT] links               every relative link of ev
                                                        (shortened)
        check_docs.py [--root ROOT] snippets COMPILER   each ```c block of docs/ and README.md compiles
 """
+import json
 import os
 import re
 import subprocess
@@ -116,6 +119,36 @@ def check_statistics(root):
             yield f"docs/statistics.md: no row for `{name}`"
 
 
+def keys(value):
+    if isinstance(value, dict):
+        yield from value
+    children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+    for child in children:
+        yield from keys(child)
+
+
+def check_fields(root, gmem):
+    page = read(root, "docs", "gmem.md")
+    dims = "4096,14336,32,32000,32,8"
+    for command in (["info"], ["select", "--bytes", "1M"], ["fit", "--dims", dims, "--devices", "8G", "--explain"]):
+        done = subprocess.run([gmem, *command, "--json"], capture_output=True, text=True)
+        section = re.search(rf"^## gmem {command[0]}$(.*?)(?=^## |\Z)", page, re.S | re.M)
+        named = set(re.findall(r"`(\w+)(?:\[\])?`", section[1])) if section else set()
+        for key in sorted(set(keys(json.loads(done.stdout))) - named):
+            yield f"docs/gmem.md: `gmem {command[0]} --json` has `{key}`, which is not in its section"
+
+
+def check_options(root):
+    named = set(re.findall(r"`(\w+)`", read(root, "docs", "install.md")))
+    code = read(root, "cmake", "GmOptions.cmake")
+    options = set(re.findall(r"^\s*(?:option|set)\((\w+) [^\n]*?(?:ON|OFF|CACHE|\})", code, re.M))
+    listed = re.search(r"foreach\(name ([A-Z ]+)\)", code)
+    options |= {f"GM_BACKEND_{name}" for name in listed[1].split()} if listed else set()
+    for name in sorted(o for o in options if re.match(r"GM_|BUILD_", o)):
+        if name not in named:
+            yield f"docs/install.md: no `{name}` of cmake/GmOptions.cmake"
+
+
 def check_configuration(root, program, mode="check"):
     wanted = subprocess.run([program], check=True, capture_output=True, text=True).stdout
     page = read(root, "docs", "configuration.md")
@@ -159,7 +192,8 @@ def check_snippets(root, compiler):
 
 
 CHECKS = {"links": check_links, "functions": check_functions, "names": check_names, "errors": check_errors,
-          "pitfalls": check_pitfalls, "samples": check_samples, "statistics": check_statistics, "configuration": check_configuration,
+          "pitfalls": check_pitfalls, "samples": check_samples, "statistics": check_statistics, "fields": check_fields, "options": check_options,
+          "configuration": check_configuration,
           "snippets": check_snippets}
 
 

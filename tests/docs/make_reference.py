@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/reference.md: every public function by header, with the first sentence of its contract.
+"""Writes docs/reference.md: the prototype of every public function, by header, with the first sentence of its contract.
 
 usage: make_reference.py [--check] [ROOT]
 
@@ -31,8 +31,14 @@ def sentence(comment):
     return "`".join(part.replace("*", "\\*") if i % 2 == 0 else part for i, part in enumerate(text.split("`")))
 
 
+def prototype(declaration):
+    text = re.sub(r"/\*.*?\*/", " ", declaration, flags=re.S)
+    text = re.sub(r"\bGM_(API\b|PRINTF\([^)]*\))", " ", text)
+    return " ".join(text.rstrip(";").split()).replace(" )", ")")
+
+
 def functions(text):
-    """[name, sentence] of each GM_API declaration, in order. Declarations without a blank line between them share the
+    """[prototype, sentence] of each GM_API declaration, in order. Declarations without a blank line between them share the
     comment above; one with a comment of its own behind it has that."""
     found, comment, declared_at = [], "", None
     body = text.index("#ifndef")  # what stands before is about the whole header
@@ -41,7 +47,7 @@ def functions(text):
         if token.startswith("GM_API"):
             if "\n\n" in gap:
                 comment = ""
-            found.append([re.search(r"(\w+)\s*\(", token).group(1), sentence(comment) if comment else ""])
+            found.append([prototype(token), sentence(comment) if comment else ""])
             declared_at = match.end()
         elif token.startswith("/*") and declared_at and "\n" not in gap:
             found[-1][1] = sentence(token)

@@ -32,6 +32,9 @@ GOOD = {
     "docs/statistics.md": "| `allocs` |\n| `frees` |\n",
     "docs/sample.md": "Of it (shortened):\n\n    === gm backends ===\n    \u2713 CPU\n",
     "docs/snippet.md": "```c\nint f(void);\n```\n",
+    "docs/gmem.md": "## gmem info\n`a[]` `b`\n## gmem select\n`a` `b`\n## gmem fit\n`a` `b`\n",
+    "docs/install.md": "`GM_A` `GM_B`\n",
+    "cmake/GmOptions.cmake": 'option(GM_A "A" ON)\nset(GM_B "" CACHE STRING "B")\nset(here ON)\n',
     "docs/configuration.md": "<!-- begin: print_config -->\nx\n<!-- end: print_config -->\n",
 }
 CASES = [  # what is run, file, its text when it is wrong
@@ -45,6 +48,9 @@ CASES = [  # what is run, file, its text when it is wrong
     (["statistics"], "docs/statistics.md", "| `allocs` |\n"),
     (["configuration", "./print"], "docs/configuration.md", "<!-- begin: print_config -->\n<!-- end: print_config -->\n"),
     (["configuration", "./print"], "docs/configuration.md", "x\n"),
+    (["fields", "./print_json"], "docs/gmem.md", "## gmem info\n`a`\n## gmem select\n`a` `b`\n## gmem fit\n`a` `b`\n"),
+    (["options"], "docs/install.md", "`GM_A`\n"),
+    (["options"], "docs/install.md", "`GM_B`\n"),
     (["samples"], "docs/sample.md", "Of it:\n\n    === gm backends ===\n    \u2713 CPU\n"),
     (["snippets", "cc"], "docs/snippet.md", "```c\nint f(void) { return gm; }\n```\n"),
 ]
@@ -57,7 +63,7 @@ def write(root, path, text):
 
 
 def run(root, command):
-    command = [os.path.join(root, c) if c == "./print" else c for c in command]
+    command = [os.path.join(root, c) if c.startswith("./print") else c for c in command]
     return subprocess.run([sys.executable, CHECK, "--root", root, *command], capture_output=True).returncode
 
 
@@ -68,8 +74,9 @@ def run_case(command, path, wrong):
             files = {"include/gm/a.h": "", "docs/snippet.md": GOOD["docs/snippet.md"]}
         for name, text in files.items():
             write(root, name, text)
-        write(root, "print", "#!/bin/sh\necho x\n")
-        os.chmod(os.path.join(root, "print"), 0o755)
+        for name, said in (("print", "x"), ("print_json", '{"a": [{"b": 1}]}')):
+            write(root, name, f"#!/bin/sh\necho '{said}'\n")
+            os.chmod(os.path.join(root, name), 0o755)
         good = run(root, command)
         write(root, path, wrong)
         return good == 0 and run(root, command) == 1
@@ -84,7 +91,7 @@ def run_reference():
         subprocess.run([sys.executable, REFERENCE, root], check=True)
         with open(os.path.join(root, "docs/reference.md"), encoding="utf-8") as file:
             text = file.read()
-        rows = ["| `gm_a` | Does a. |", "| `gm_b` | Does b. |", "| `gm_c` |  |"]
+        rows = ["| `int gm_a(void)` | Does a. |", "| `int gm_b(void)` | Does b. |", "| `int gm_c(void (*each)(int))` |  |"]
         return stale == 1 and all(row in text for row in rows) and subprocess.run(check).returncode == 0
 
 
