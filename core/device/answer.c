@@ -15,8 +15,7 @@ bool gm__answer_is_unit(uint64_t bytes) {
   return bytes > 0 && (bytes & (bytes - 1)) == 0 && bytes <= GM__ANSWER_UNIT_MOST;
 }
 
-/* A bool that somebody else has written can hold any byte, and must not be read as one before. */
-static void answer_mend_bool(bool *value) {
+void gm__answer_mend_bool(bool *value) {
   unsigned char byte;
   memcpy(&byte, value, sizeof byte);
   *value = byte != 0;
@@ -33,15 +32,67 @@ void gm__answer_mend_info(gm_device_info *info) {
   answer_end_text(info->capability, sizeof info->capability);
   answer_end_text(info->pci, sizeof info->pci);
   answer_end_text(info->partition, sizeof info->partition);
-  answer_mend_bool(&info->uuid_derived);
-  answer_mend_bool(&info->has_luid);
-  answer_mend_bool(&info->unified);
-  answer_mend_bool(&info->simulated);
+  gm__answer_mend_bool(&info->uuid_derived);
+  gm__answer_mend_bool(&info->has_luid);
+  gm__answer_mend_bool(&info->unified);
+  gm__answer_mend_bool(&info->simulated);
   if ((unsigned)info->type > GM_DEVICE_TYPE_CPU) info->type = GM_DEVICE_TYPE_UNKNOWN;
   if ((unsigned)info->api > GM_API_OTHER) info->api = GM_API_OTHER;
   if (info->numa_node < 0) info->numa_node = -1;
   if (!gm__answer_is_unit(info->map_atom_bytes)) info->map_atom_bytes = 1;
   info->capabilities &= answer_capabilities;
+}
+
+static void answer_mend_memory(gm_memory_info *memory) {
+  memory->struct_size = sizeof *memory;
+  gm__answer_mend_bool(&memory->unified);
+  if ((unsigned)memory->free_state > GM_FIGURE_KNOWN) memory->free_state = GM_FIGURE_UNKNOWN;
+  if ((unsigned)memory->total_source > GM_SOURCE_PEER_API) memory->total_source = GM_SOURCE_NONE;
+  if ((unsigned)memory->free_source > GM_SOURCE_PEER_API) memory->free_source = GM_SOURCE_NONE;
+  if (memory->free_state == GM_FIGURE_UNKNOWN) memory->free_bytes = GM_UNKNOWN_BYTES;
+  if (memory->free_bytes == GM_UNKNOWN_BYTES) memory->free_state = GM_FIGURE_UNKNOWN;
+  if (memory->free_state != GM_FIGURE_UNKNOWN && memory->free_bytes > memory->total_bytes) {
+    memory->free_bytes = memory->total_bytes;
+    memory->free_state = GM_FIGURE_ESTIMATED;
+  }
+}
+
+void gm__answer_mend_entry(gm_device_entry *entry) {
+  entry->struct_size = sizeof *entry;
+  gm__answer_mend_info(&entry->info);
+  answer_mend_memory(&entry->memory);
+  answer_end_text(entry->id.backend, sizeof entry->id.backend);
+  answer_end_text(entry->id.partition, sizeof entry->id.partition);
+  gm__answer_mend_bool(&entry->host_pool);
+  gm__answer_mend_bool(&entry->counted);
+}
+
+void gm__answer_mend_reason(gm_error *reason) {
+  answer_end_text(reason->op, sizeof reason->op);
+  answer_end_text(reason->message, sizeof reason->message);
+}
+
+void gm__answer_mend_backend(gm_backend_info *info) {
+  info->struct_size = sizeof *info;
+  gm__answer_mend_bool(&info->simulated);
+  answer_end_text(info->name, sizeof info->name);
+  answer_end_text(info->library, sizeof info->library);
+  answer_end_text(info->version, sizeof info->version);
+  gm__answer_mend_reason(&info->reason);
+  if ((unsigned)info->api > GM_API_OTHER) info->api = GM_API_OTHER;
+}
+
+void gm__answer_mend_found(gm_driver_info *found) {
+  gm__answer_mend_bool(&found->simulated);
+  answer_end_text(found->library, sizeof found->library);
+  answer_end_text(found->version, sizeof found->version);
+  if (found->device_count > GM__ANSWER_DEVICES_MAX) found->device_count = 0;
+}
+
+void gm__answer_mend_peer(gm_peer_info *info) {
+  gm__answer_mend_bool(&info->direct);
+  gm__answer_mend_bool(&info->atomics);
+  if (info->rank < 0) info->rank = -1;
 }
 
 gm_status gm__answer_check_info(const gm_device_info *info, gm_error *err) {
@@ -68,4 +119,50 @@ gm_status gm__answer_check_kind(const char *backend, gm_stream_kind kind, gm_err
   if ((unsigned)kind <= GM_STREAM_UNORDERED) return GM_OK;
   return gm__fail(err, GM_ERR_DRIVER, 0, "stream_create", "backend %s gives a stream of kind %u", backend,
                   (unsigned)kind);
+}
+
+/* What is wrong with it; NULL: nothing. */
+static const char *answer_memory_flaw(const gm_device *device, const gm__answer_asked *asked, const gm_memory *memory) {
+  const bool has_pointer = device->types[asked->type].flags & GM_MEMORY_HOST_POINTER;
+  const uintptr_t host = (uintptr_t)memory->host;
+  if (memory->handle == 0) return "its handle is 0";
+  if (memory->bytes < asked->bytes) return "it has fewer bytes";
+  if (memory->bytes - asked->bytes > GM__ANSWER_UNIT_MOST) return "it has far more bytes";
+  if (memory->address > UINT64_MAX - memory->bytes) return "it ends behind all addresses";
+  if (asked->address && memory->address != asked->address) return "it is at another address";
+  if (asked->align && memory->address % asked->align) return "its address is not aligned as asked";
+  if (memory->type != asked->type) return "it is of another type";
+  if (host && (!has_pointer || host > UINTPTR_MAX - memory->bytes)) return "its host pointer cannot be";
+  return NULL;
+}
+
+gm_status gm__answer_check_memory(const gm_device *device, const gm__answer_asked *asked, gm_memory *memory,
+                                  gm_error *err) {
+  gm__answer_mend_bool(&memory->wrapped);
+  const char *flaw = answer_memory_flaw(device, asked, memory);
+  if (!flaw) return GM_OK;
+  if (memory->handle) device->ops->memory_free(device->handle, memory, GM_CLOSE_NORMAL, NULL);
+  return gm__fail(err, GM_ERR_DRIVER, 0, asked->op, "backend %s answered success without the memory: %s",
+                  device->info.backend, flaw);
+}
+
+gm_status gm__answer_check_range(const gm_device *device, uint64_t address, uint64_t bytes, uint64_t align,
+                                 gm_error *err) {
+  if (address != 0 && address % align == 0 && address <= UINT64_MAX - bytes) return GM_OK;
+  return gm__fail(err, GM_ERR_DRIVER, 0, "vmm_reserve", "backend %s gives 0x%" PRIx64 " as the address of a range",
+                  device->info.backend, address);
+}
+
+gm_status gm__answer_check_wrapped(const gm_device *device, gm_memory *memory, gm_error *err) {
+  memory->wrapped = true;
+  if (memory->handle && memory->bytes && memory->address <= UINT64_MAX - memory->bytes) return GM_OK;
+  if (memory->handle) device->ops->memory_free(device->handle, memory, GM_CLOSE_NORMAL, NULL);
+  return gm__fail(err, GM_ERR_DRIVER, 0, "memory_wrap", "backend %s answered success without the memory",
+                  device->info.backend);
+}
+
+gm_status gm__answer_check_word(const gm_device *device, const char *op, gm_status status, uint64_t word,
+                                gm_error *err) {
+  if (status != GM_OK || word) return status;
+  return gm__fail(err, GM_ERR_DRIVER, 0, op, "backend %s answered success with 0", device->info.backend);
 }

@@ -2,6 +2,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
+#include "core/device/answer.h"
 #include "core/device/device.h"
 #include "core/device/device_figures.h"
 #include "core/device/selection.h"
@@ -50,7 +51,9 @@ static gm_status alloc_of_type(gm_device *device, uint32_t index, const gm__devi
                              .usage = request->usage ? request->usage : GM_USAGE_TRANSFER | GM_USAGE_STORAGE,
                              .flags = request->flags & GM_COMMIT ? GM_ALLOC_COMMIT : 0,
                              .share = request->share};
-  return device->ops->memory_alloc(device->handle, &params, out, err);
+  const gm_status status = device->ops->memory_alloc(device->handle, &params, out, err);
+  const gm__answer_asked asked = {"memory_alloc", request->bytes, index, .align = request->align};
+  return status == GM_OK ? gm__answer_check_memory(device, &asked, out, err) : status;
 }
 
 /* A failure that another type of memory might not have. */
@@ -63,17 +66,6 @@ static void alloc_charge(gm_device *device, const gm_memory *memory) {
   if (!gm__device_is_charged(device, memory)) return;
   gm__used_add(device->used, memory->bytes, false);
   atomic_fetch_add_explicit(&device->own_bytes, memory->bytes, memory_order_relaxed);
-}
-
-/* What a driver hands out is input: no handle, fewer bytes than asked or another alignment is its failure; what came is
- * given back. */
-static gm_status alloc_check_answer(const gm_device *device, const gm__device_request *request, const gm_memory *memory,
-                                    gm_error *err) {
-  bool aligned = request->align == 0 || memory->address % request->align == 0;
-  if (memory->handle != 0 && memory->bytes >= request->bytes && aligned) return GM_OK;
-  if (memory->handle != 0) device->ops->memory_free(device->handle, memory, GM_CLOSE_NORMAL, NULL);
-  return gm__fail(err, GM_ERR_DRIVER, 0, "memory_alloc", "backend %s answered success without the memory%s",
-                  device->info.backend, aligned ? "" : ": its address is not aligned as asked");
 }
 
 /* The failure that says most so far: being out of memory now says more than a bound. */
@@ -94,7 +86,6 @@ static bool alloc_try(gm_device *device, bool slow, const gm__device_request *re
     if (alloc_reads_slowly(type, request) != slow || !alloc_type_fits(device, type, request)) continue;
     gm_error attempt = {.status = GM_OK};
     gm_status answer = alloc_of_type(device, i, request, memory, &attempt);
-    if (answer == GM_OK) answer = alloc_check_answer(device, request, memory, &attempt);
     if (answer == GM_OK) {
       told->status = GM_OK;
       return true;

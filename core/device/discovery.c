@@ -15,8 +15,6 @@
 #include "core/device/isolate.h"
 #include "core/device/unknown_names.h"
 
-enum { DISCOVERY_DEVICES_MAX = 256 };
-
 static void discovery_refuse(gm__driver *driver, gm_status status) {
   driver->info.status = status;
   driver->info.device_count = 0;
@@ -75,16 +73,11 @@ static void discovery_passive(gm__driver *driver) {
   gm_status status = driver->ops.probe(&driver->host, GM_PROBE_PASSIVE, &found, &driver->info.reason);
   discovery_refuse(driver, status);
   if (status != GM_OK) return;
+  gm__answer_mend_found(&found);
   driver->info.simulated = found.simulated;
   driver->info.device_count = found.device_count;
-  snprintf(driver->info.library, sizeof driver->info.library, "%.127s", found.library);
-  snprintf(driver->info.version, sizeof driver->info.version, "%.63s", found.version);
-}
-
-static void discovery_make_id(const gm__driver *driver, gm_device_entry *entry) {
-  memcpy(entry->id.backend, driver->info.name, sizeof entry->id.backend);
-  memcpy(entry->id.uuid, entry->info.uuid, sizeof entry->id.uuid);
-  memcpy(entry->id.partition, entry->info.partition, sizeof entry->id.partition);
+  snprintf(driver->info.library, sizeof driver->info.library, "%s", found.library);
+  snprintf(driver->info.version, sizeof driver->info.version, "%s", found.version);
 }
 
 void gm__discovery_clean(const gm__driver *driver, uint32_t index, gm_device_info *info) {
@@ -96,12 +89,18 @@ void gm__discovery_clean(const gm__driver *driver, uint32_t index, gm_device_inf
   if (!info->capabilities) info->capabilities = driver->group_capabilities & driver->ops.capabilities;
 }
 
+void gm__discovery_enter(const gm__driver *driver, uint32_t index, gm_device_entry *entry) {
+  gm__discovery_clean(driver, index, &entry->info);
+  entry->struct_size = sizeof *entry;
+  memcpy(entry->id.backend, driver->info.name, sizeof entry->id.backend);
+  memcpy(entry->id.uuid, entry->info.uuid, sizeof entry->id.uuid);
+  memcpy(entry->id.partition, entry->info.partition, sizeof entry->id.partition);
+}
+
 static gm_status discovery_read_device(gm__driver *driver, uint32_t index, gm_device_entry *entry, gm_error *err) {
   gm_status status = driver->ops.device_info(driver->handle, index, NULL, &entry->info, err);
   if (status != GM_OK) return status;
-  gm__discovery_clean(driver, index, &entry->info);
-  entry->struct_size = sizeof *entry;
-  discovery_make_id(driver, entry);
+  gm__discovery_enter(driver, index, entry);
   const gm__figures_subject subject = {.driver = driver, .info = &entry->info, .thorough = true};
   return gm__device_figures(&subject, &entry->memory, err);
 }
@@ -113,7 +112,7 @@ static gm_status discovery_read_devices(gm__driver *driver, gm_error *err) {
   gm_status status = driver->ops.device_count(driver->handle, &count, err);
   if (status != GM_OK) return status;
   if (count == 0) return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "discover", "the driver is there and shows no device");
-  if (count > DISCOVERY_DEVICES_MAX) {
+  if (count > GM__ANSWER_DEVICES_MAX) {
     return gm__fail(err, GM_ERR_DRIVER, 0, "device_count", "the driver claims %u devices; that cannot be", count);
   }
   gm_device_entry *entries = gm__alloc_array(services, count, sizeof *entries);
@@ -172,6 +171,7 @@ gm_status gm__discover_driver(gm__driver *driver, gm_probe_level level, gm_error
   } else {
     discovery_active(driver);
   }
+  gm__answer_mend_reason(&driver->info.reason);
   if (driver->info.status == GM_ERR_OUT_OF_HOST_MEMORY) { /* no word on the backend: nothing was learned */
     status = GM_ERR_OUT_OF_HOST_MEMORY;
     if (err) *err = driver->info.reason;

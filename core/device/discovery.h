@@ -26,6 +26,9 @@ bool gm__choice_has(const gm__choice *choice, const char *name);
 /* What a backend said of a device becomes gm's: mended (answer.h), capabilities of whole groups are in. */
 void gm__discovery_clean(const gm__driver *driver, uint32_t index, gm_device_info *info);
 
+/* The same for an entry of the driver's list, whose id is made. */
+void gm__discovery_enter(const gm__driver *driver, uint32_t index, gm_device_entry *entry);
+
 /* Set physical, host_pool and counted of each entry, from what the entries say of themselves. OUT_OF_HOST_MEMORY. */
 gm_status gm__discovery_group(const gm_services *services, gm_device_entry *entries, size_t count, gm_error *err);
 

@@ -19,8 +19,9 @@
 #include "core/base/env.h"
 #include "core/base/error.h"
 #include "core/device/answer.h"
+#include "core/device/discovery.h"
 
-enum { ISOLATE_ENTRIES_MAX = 256, ISOLATE_PATH_SIZE = 4096 };
+enum { ISOLATE_PATH_SIZE = 4096 };
 
 extern char **environ;
 
@@ -116,21 +117,21 @@ static gm_status isolate_read(const isolate_child *child, void *data, size_t byt
 
 static bool isolate_head_ok(const gm__driver *driver, const gm__isolate_head *head) {
   return head->magic == GM__ISOLATE_MAGIC && head->info_size == sizeof head->info &&
-         head->entry_size == sizeof(gm_device_entry) && head->entry_count <= ISOLATE_ENTRIES_MAX &&
+         head->entry_size == sizeof(gm_device_entry) && head->entry_count <= GM__ANSWER_DEVICES_MAX &&
          strncmp(head->info.name, driver->info.name, sizeof head->info.name) == 0 &&
+         strcmp(gm_status_name(head->info.status), gm_status_name((gm_status)-1)) != 0 &&
          (head->info.status == GM_OK) == (head->entry_count > 0);
 }
 
-/* Whatever the child wrote, texts end. */
-static void isolate_terminate(gm__isolate_head *head) {
-  head->info.library[sizeof head->info.library - 1] = head->info.version[sizeof head->info.version - 1] = 0;
-  head->info.reason.op[sizeof head->info.reason.op - 1] = 0;
-  head->info.reason.message[sizeof head->info.reason.message - 1] = 0;
-}
-
-static void isolate_terminate_entry(gm_device_entry *entry) {
-  gm__answer_mend_info(&entry->info);
-  entry->id.backend[sizeof entry->id.backend - 1] = entry->id.partition[sizeof entry->id.partition - 1] = 0;
+/* The backend is who we asked for, and its devices are numbered as they came. */
+static void isolate_enter(gm__driver *driver, gm__isolate_head *head, gm_device_entry *entries) {
+  memcpy(head->info.name, driver->info.name, sizeof head->info.name);
+  head->info.api = driver->info.api;
+  driver->info = head->info;
+  for (uint32_t i = 0; i < head->entry_count; i++) {
+    gm__answer_mend_entry(&entries[i]);
+    gm__discovery_enter(driver, i, &entries[i]);
+  }
 }
 
 static gm_status isolate_receive(gm__driver *driver, const isolate_child *child, gm_error *err) {
@@ -138,7 +139,7 @@ static gm_status isolate_receive(gm__driver *driver, const isolate_child *child,
   gm__isolate_head head;
   gm_status status = isolate_read(child, &head, sizeof head, err);
   if (status != GM_OK) return status;
-  isolate_terminate(&head);
+  gm__answer_mend_backend(&head.info);
   if (!isolate_head_ok(driver, &head)) {
     return gm__fail(err, GM_ERR_FORMAT, 0, "gm-probe",
                     "the probe helper is not of this version of gm, or its answer is damaged");
@@ -151,11 +152,10 @@ static gm_status isolate_receive(gm__driver *driver, const isolate_child *child,
     gm__release(services, entries, bytes);
     return status;
   }
-  for (uint32_t i = 0; i < head.entry_count; i++) isolate_terminate_entry(&entries[i]);
   gm__release(services, driver->entries, driver->entry_count * sizeof *driver->entries);
   driver->entries = entries;
   driver->entry_count = head.entry_count;
-  driver->info = head.info;
+  isolate_enter(driver, &head, entries);
   if (head.info.status != GM_OK && err) *err = head.info.reason;
   return head.info.status;
 }

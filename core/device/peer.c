@@ -2,6 +2,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/device/answer.h"
 
 /* Invariants: under the context's lock its slot for peers is the first of a list of ways, at most one for each ordered
  * pair; a way is in it only while both devices are open, but for one whose far end belongs to another context. A way is
@@ -42,6 +43,7 @@ gm_status gm__peer_ask(gm_device *device, gm_device *other, gm_peer_info *out, g
   }
   gm_peer_info info = {.struct_size = sizeof info, .rank = -1};
   gm_status status = device->ops->peer_info(device->handle, other->handle, &info, err);
+  gm__answer_mend_peer(&info);
   if (status == GM_OK) *out = info;
   return status;
 }

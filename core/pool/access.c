@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "core/base/error.h"
+#include "core/device/answer.h"
 #include "core/pool/spanned.h"
 
 /* Invariant: what leaves here names memory of a block that was live at the time of the call; keeping it alive until the
@@ -154,8 +155,12 @@ gm_status gm_block_view_create(gm_pool *pool, const gm_block *block, uint64_t of
   status = access_check_view(&access, err);
   if (status) return status;
   gm_device *device = access.device;
-  return device->ops->view_create(device->handle, &access.memory, access.offset, bytes,
-                                  GM_USAGE_TRANSFER | GM_USAGE_STORAGE, out_view, err);
+  uint64_t view = 0;
+  status = device->ops->view_create(device->handle, &access.memory, access.offset, bytes,
+                                    GM_USAGE_TRANSFER | GM_USAGE_STORAGE, &view, err);
+  status = gm__answer_check_word(device, "view_create", status, view, err);
+  if (!status) *out_view = view;
+  return status;
 }
 
 gm_status gm_block_view_destroy(gm_pool *pool, uint64_t view, gm_error *err) {

@@ -57,6 +57,7 @@ struct gm__arena {
   gm__memory_kind kind;
   gm__segment *segments; /* newest first */
   uint32_t gaps;         /* of its ranges: window.c; 0: none */
+  uint32_t stranded;     /* spans of its ranges that stay AWAY for now: window.c; 0: none */
   gm__segment **homes;   /* by number, from 1 */
   uint32_t home_count, home_capacity;
   uint64_t noted;            /* of tally.reclaimable: what the device was told */

@@ -1,6 +1,7 @@
 #include <inttypes.h>
 
 #include "core/base/error.h"
+#include "core/device/answer.h"
 #include "core/pool/access.h"
 #include "core/pool/entry.h"
 #include "gm/copy.h"
@@ -69,6 +70,7 @@ static gm_status map_begin(const gm__access *access, uint32_t mode, gm_stream *s
   gm_status status = gm__access_stream(device, stream, "gm_block_map", &on, err);
   if (status) return status;
   status = device->ops->map(device->handle, on->handle, &access->memory, access->offset, access->bytes, mode, out, err);
+  status = gm__answer_check_word(device, "map", status, (uintptr_t)*out, err);
   if (status) return status;
   uint64_t offset, bytes;
   map_widen(access, &offset, &bytes);
@@ -89,7 +91,7 @@ gm_status gm_block_map(gm_pool *pool, const gm_block *block, uint64_t offset, ui
     return gm__fail(err, status, 0, "gm_block_map", "%s",
                     status == GM_ERR_OUT_OF_HOST_MEMORY ? "no host memory for the record of a mapping"
                                                         : "`block` is mapped already, or gone");
-  void *pointer;
+  void *pointer = NULL;
   status = map_begin(&access, mode, stream, &pointer, err);
   map_hold(pool, block, status ? NULL : pointer, &access, mode);
   if (!status) *out = pointer;

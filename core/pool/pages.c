@@ -5,14 +5,17 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/shadow.h"
+#include "core/device/answer.h"
 #include "core/device/device_vmm.h"
 #include "core/device/peer.h"
 #include "core/pool/pool.h"
 #include "core/pool/supply.h"
 
 /* Invariants. A handle is mapped as a whole at one place, or spare; its bytes are claimed of the pool's cap and counted
- * as reserved from before it is made until after it is destroyed. Large handles cost few calls, but one live block pins
- * all of one: so they are large only while the device is nearly empty, and only in large pools. */
+ * as reserved from before it is made until after it is destroyed. A handle that the driver maps, but neither opens nor
+ * unmaps again, is shut: it stays behind its pages, which count as not mapped, until unmapping succeeds. Large handles
+ * cost few calls, but one live block pins all of one: so they are large only while the device is nearly empty, and only
+ * in large pools. */
 
 enum {
   PAGES_LEAST = 64,      /* of a range */
@@ -41,7 +44,7 @@ static bool pages_find_type(gm__pages *pages, const gm_device *device) {
     uint64_t granule = 0;
     if (!(flags & GM_MEMORY_DEVICE_LOCAL) || flags & GM_MEMORY_MANAGED) continue;
     if (device->ops->vmm_granularity(device->handle, &props, &granule, NULL) != GM_OK) return false;
-    if (granule == 0 || granule & (granule - 1)) return false;
+    if (!gm__answer_is_unit(granule)) return false;
     pages->type = i;
     pages->page_bytes = gm__max(granule, pages_least_bytes);
     return true;
@@ -86,6 +89,11 @@ static uint32_t range_wish(const gm_pool *pool) {
 
 uint64_t gm__range_most_bytes(const gm_pool *pool) { return range_wish(pool) * pool->pages.page_bytes; }
 
+static void range_unreserve(gm_pool *pool, const gm__range *range, gm_close_mode mode) {
+  const gm_device *device = pool->device;
+  device->ops->vmm_unreserve(device->handle, range->address, range->page_count * pool->pages.page_bytes, mode, NULL);
+}
+
 static gm_status range_reserve(gm_pool *pool, gm__range *range, gm_error *err) {
   const gm_device *device = pool->device;
   gm_status status = GM_ERR_NOT_SUPPORTED;
@@ -93,22 +101,23 @@ static gm_status range_reserve(gm_pool *pool, gm__range *range, gm_error *err) {
     status = device->ops->vmm_reserve(device->handle, pages * pool->pages.page_bytes, pool->pages.page_bytes,
                                       &range->address, err);
     range->page_count = pages;
-    if (status == GM_OK) return GM_OK;
+    if (status != GM_OK) continue;
+    status =
+        gm__answer_check_range(device, range->address, pages * pool->pages.page_bytes, pool->pages.page_bytes, err);
+    if (status != GM_OK) range_unreserve(pool, range, GM_CLOSE_NORMAL);
+    return status;
   }
   return status;
-}
-
-static void range_unreserve(gm_pool *pool, const gm__range *range, gm_close_mode mode) {
-  const gm_device *device = pool->device;
-  device->ops->vmm_unreserve(device->handle, range->address, range->page_count * pool->pages.page_bytes, mode, NULL);
 }
 
 /* What copies and native objects of its blocks take. */
 static gm_status range_describe(gm_pool *pool, gm__range *range, gm_memory *out, gm_error *err) {
   const gm_device *device = pool->device;
   const uint64_t bytes = range->page_count * pool->pages.page_bytes;
+  const gm__answer_asked asked = {"vmm_memory", bytes, pool->pages.type, .address = range->address};
   const gm_status status = device->ops->vmm_memory(device->handle, range->address, bytes, pool->pages.type, out, err);
   range->described = status == GM_OK;
+  if (status == GM_OK) return gm__answer_check_memory(device, &asked, out, err);
   if (status != GM_ERR_NOT_SUPPORTED) return status;
   *out = (gm_memory){.handle = range->address, .address = range->address, .bytes = bytes, .type = pool->pages.type};
   return GM_OK;
@@ -311,6 +320,13 @@ static gm_status pages_obtain(gm_pool *pool, uint32_t most, uint32_t reach, uint
   return pages_create(pool, 1, out, err);
 }
 
+/* The handle is behind the pages from `page` on. */
+static void pages_enter(gm_pool *pool, gm__range *range, uint32_t page, uint32_t number) {
+  gm__handle *handle = &pool->pages.handles[number];
+  handle->first = page;
+  for (uint32_t i = 0; i < handle->pages; i++) range->handle_of[page + i] = number;
+}
+
 static gm_status pages_map(gm_pool *pool, gm__range *range, uint32_t page, uint32_t number, gm_error *err) {
   const gm_device *device = pool->device;
   gm__handle *handle = &pool->pages.handles[number];
@@ -321,32 +337,48 @@ static gm_status pages_map(gm_pool *pool, gm__range *range, uint32_t page, uint3
   status = device->ops->vmm_access(device->handle, address, bytes, err);
   if (status == GM_OK) status = gm__peer_note_range(pool->device, address, bytes, err);
   if (status != GM_OK) {
-    device->ops->vmm_unmap(device->handle, address, bytes, NULL);
+    if (device->ops->vmm_unmap(device->handle, address, bytes, NULL) == GM_OK) return status;
+    handle->shut = true;
+    pool->pages.shut_count++;
+    pages_enter(pool, range, page, number);
     return status;
   }
   if (range->zeroed && gm__supply_zero(pool, &range->memory, page * pool->pages.page_bytes, bytes, NULL) != GM_OK) {
     range->zeroed = false; /* for good: requests for zeros see to it themselves */
   }
-  handle->first = page;
-  for (uint32_t i = 0; i < handle->pages; i++) range->handle_of[page + i] = number;
+  pages_enter(pool, range, page, number);
   *range->mapped_pages += handle->pages;
   return GM_OK;
 }
 
+bool gm__page_is_shut(const gm_pool *pool, const gm__range *range, uint64_t page) {
+  return range->handle_of[page] && pool->pages.handles[range->handle_of[page]].shut;
+}
+
+static gm_status pages_shut(gm_error *err) {
+  return gm__fail(err, GM_ERR_DRIVER, 0, "vmm_unmap", "the driver has pages there that it neither opened nor unmaps");
+}
+
 gm_status gm__pages_fill(gm_pool *pool, gm__range *range, uint32_t from, uint32_t to, uint32_t reach, gm_error *err) {
   for (uint32_t page = from, end = from, number; page < to; page++) {
+    if (gm__page_is_shut(pool, range, page)) return pages_shut(err);
     if (range->handle_of[page]) continue;
     if (end < page) end = page; /* up to there nothing was mapped */
     while (end < reach && !range->handle_of[end]) end++;
     gm_status status = pages_obtain(pool, (end < to ? end : to) - page, end - page, &number, err);
     if (status != GM_OK) return status;
     status = pages_map(pool, range, page, number, err);
-    if (status != GM_OK) {
-      pages_destroy(pool, number);
-      return status;
-    }
+    if (status == GM_OK) continue;
+    if (!pool->pages.handles[number].shut) pages_destroy(pool, number);
+    return status;
   }
   return GM_OK;
+}
+
+/* The handle leaves its pages. */
+static void pages_leave(gm_pool *pool, gm__range *range, uint32_t number) {
+  const gm__handle *handle = &pool->pages.handles[number];
+  for (uint32_t i = 0; i < handle->pages; i++) range->handle_of[handle->first + i] = 0;
 }
 
 static bool pages_unmap(gm_pool *pool, gm__range *range, uint32_t number) {
@@ -358,7 +390,7 @@ static bool pages_unmap(gm_pool *pool, gm__range *range, uint32_t number) {
     gm__peer_note_range(pool->device, address, bytes, NULL); /* still there */
     return false;
   }
-  for (uint32_t i = 0; i < handle->pages; i++) range->handle_of[handle->first + i] = 0;
+  pages_leave(pool, range, number);
   *range->mapped_pages -= handle->pages;
   return true;
 }
@@ -372,7 +404,21 @@ bool gm__pages_unmap(gm_pool *pool, gm__range *range, uint32_t number) {
 void gm__pages_undo(gm_pool *pool, gm__range *range, uint32_t from, uint32_t to, uint64_t since) {
   for (uint32_t page = from; page < to; page++) {
     const uint32_t number = range->handle_of[page];
-    if (!number || pool->pages.handles[number].made <= since) continue;
+    if (!number || pool->pages.handles[number].shut || pool->pages.handles[number].made <= since) continue;
     if (pages_unmap(pool, range, number)) pages_destroy(pool, number);
+  }
+}
+
+void gm__pages_retry(gm_pool *pool, gm__range *range, uint64_t from, uint64_t to) {
+  for (uint64_t page = from; page < to; page++) {
+    const uint32_t number = range->handle_of[page];
+    if (!gm__page_is_shut(pool, range, page)) continue;
+    gm__handle *handle = &pool->pages.handles[number];
+    const uint64_t bytes = handle->pages * pool->pages.page_bytes;
+    if (!range_withdraw(pool, range, &range->memory, handle->first, bytes)) return;
+    pages_leave(pool, range, number);
+    handle->shut = false;
+    pool->pages.shut_count--;
+    pages_put_spare(pool, number);
   }
 }

@@ -19,6 +19,7 @@ typedef struct gm__pages {
   gm__spare spare;
   _Atomic uint64_t spare_bytes;
   uint64_t made; /* handles, ever */
+  uint32_t shut_count;
 } gm__pages;
 
 /* Addresses, and which handle is behind each page (0: none). */
@@ -50,11 +51,17 @@ void gm__range_close(gm_pool *pool, gm__range *range, const gm_memory *memory, g
 gm_status gm__pages_fill(gm_pool *pool, gm__range *range, uint32_t from, uint32_t to, uint32_t reach, gm_error *err);
 
 /* Of the pages of [from, to) those whose handles were made after the `since`th leave the range, unused as they are, and
- * go back to the device. */
+ * go back to the device; not what is shut. */
 void gm__pages_undo(gm_pool *pool, gm__range *range, uint32_t from, uint32_t to, uint64_t since);
 
 /* The handle leaves its range, where nothing uses it: it is spare from now on. False: the driver refused. */
 bool gm__pages_unmap(gm_pool *pool, gm__range *range, uint32_t handle);
+
+/* Is memory behind the page that the driver would neither open nor unmap? */
+bool gm__page_is_shut(const gm_pool *pool, const gm__range *range, uint64_t page);
+
+/* Try once more to unmap what of [from, to) is shut: it is spare then. */
+void gm__pages_retry(gm_pool *pool, gm__range *range, uint64_t from, uint64_t to);
 
 /* Bytes of handles that are mapped nowhere. Any thread may ask. */
 uint64_t gm__pages_spare_bytes(const gm_pool *pool);

@@ -8,6 +8,7 @@
 #include "core/base/descriptor.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
+#include "core/device/answer.h"
 #include "core/device/registry.h"
 #include "core/pool/access.h"
 
@@ -187,8 +188,9 @@ static void share_discard(const gm_device *device, gm__opened *opened) {
   gm__release(gm__context_services(device->ctx), opened, sizeof *opened);
 }
 
-static gm_status share_check_opened(const gm_device *device, const gm__opened *opened, gm_error *err) {
-  const gm_memory *memory = &opened->memory;
+static gm_status share_check_opened(const gm_device *device, gm__opened *opened, gm_error *err) {
+  gm_memory *memory = &opened->memory;
+  gm__answer_mend_bool(&memory->wrapped);
   const bool fits = memory->bytes >= opened->shared.whole_bytes && memory->address <= UINT64_MAX - memory->bytes;
   if (memory->handle && fits) return GM_OK;
   if (memory->handle) device->ops->share_close(device->handle, memory, GM_CLOSE_NORMAL, NULL);

@@ -3,6 +3,7 @@
 #ifndef GM_CORE_POOL_SPARE_H
 #define GM_CORE_POOL_SPARE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -17,6 +18,7 @@ typedef struct gm__handle {
   uint32_t pages;
   uint32_t next; /* of its spare ones, or of the unused records */
   uint64_t made; /* the how manieth of the pool */
+  bool shut;     /* mapped, and the driver would neither open nor unmap it: pages.c */
 } gm__handle;
 
 /* Zero-initialised there are none. Numbers are places in a table of handles, from 1. */

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "core/base/error.h"
+#include "core/device/answer.h"
 #include "gm/native_cpu.h"
 #include "gm/native_cuda.h"
 #include "gm/native_hip.h"
@@ -48,6 +49,7 @@ static gm_status upstream_wrap(gm_pool *pool, uint64_t bytes, uint32_t align, co
                                gm_memory *out, gm_error *err) {
   const gm_device *device = pool->device;
   gm_status status = device->ops->memory_wrap(device->handle, native, out, err);
+  if (status == GM_OK) status = gm__answer_check_wrapped(device, out, err);
   if (status != GM_OK) return status;
   status = upstream_check(bytes, align, out, err);
   if (status != GM_OK) gm__device_free(pool->device, out, NULL);

@@ -22,6 +22,43 @@ static uint64_t vmm_page(const gm__arena *arena) { return arena->pool->pages.pag
 
 bool gm__vmm_serves(const gm__arena *arena) { return arena->pool->pages.usable && arena->common; }
 
+/* ---- what is stranded ---- */
+
+/* Part of a range. */
+typedef struct vmm_part {
+  gm__range *range;
+  uint64_t from, to; /* pages */
+} vmm_part;
+
+/* The pages that the span touches. */
+static vmm_part vmm_touched(const gm__arena *arena, const gm__span *span) {
+  gm__range *range = arena->homes[span->home]->range;
+  const uint64_t page = vmm_page(arena), begin = span->address - range->address;
+  return (vmm_part){range, begin / page, (begin + gm__arena_bytes(arena, span) + page - 1) / page};
+}
+
+/* Pages that the driver would not unmap, and spans that could not be told as holes and gaps, get another chance. Who
+ * has the pages' lock alone changes what is stranded. */
+static void vmm_retry(gm__arena *arena) {
+  if (!arena->stranded) return;
+  gm__arena_lock(arena);
+  uint32_t number = arena->stranded;
+  arena->stranded = 0;
+  for (uint32_t next; number; number = next) {
+    const gm__span *span = gm__arena_span(arena, number);
+    const vmm_part part = vmm_touched(arena, span);
+    next = span->next;
+    if (arena->pool->pages.shut_count) {
+      gm__arena_unlock(arena);
+      gm__pages_retry(arena->pool, part.range, part.from, part.to);
+      gm__arena_lock(arena);
+    }
+    gm__window_give(arena, part.range, number);
+  }
+  gm__growth_publish(arena);
+  gm__arena_unlock(arena);
+}
+
 /* ---- giving handles up ---- */
 
 /* Which handles are to be given up: in holes that were freed last by that time, and not too large to be of use. */
@@ -100,12 +137,6 @@ uint64_t gm__vmm_idle_bytes(const gm__arena *arena) {
   }
   return bytes;
 }
-
-/* Part of a range. */
-typedef struct vmm_part {
-  gm__range *range;
-  uint64_t from, to; /* pages */
-} vmm_part;
 
 /* How far a look at the idle holes has come. Each is passed once, though others use the arena between two steps: a hole
  * that was put before the place meanwhile is not seen. */
@@ -335,6 +366,7 @@ static uint32_t vmm_close_window(gm__arena *arena, const gm__want *want, const g
 static gm_status vmm_take(gm__arena *arena, const gm__want *want, uint32_t *out, gm_error *err) {
   gm__window window;
   gm_status status;
+  vmm_retry(arena);
   uint32_t number = vmm_open_window(arena, want, &window, &status, err);
   if (!number && status == GM_OK && want->exact <= gm__range_most_bytes(arena->pool)) {
     status = vmm_open_range(arena, err);
@@ -359,9 +391,10 @@ gm_status gm__vmm_take(gm__arena *arena, const gm__want *want, uint32_t *out, gm
 
 uint64_t gm__vmm_trim(gm_pool *pool, uint64_t keep_bytes, uint64_t freed_by) {
   uint64_t given = 0;
-  gm__arena *first = gm__arena_at(pool, 0);
+  gm__arena *arena, *first = gm__arena_at(pool, 0);
   if (!pool->pages.usable || !first) return 0;
   gm__mutex_lock(&pool->pages.lock);
+  for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) vmm_retry(arena);
   while (gm__pool_pooled(pool) > keep_bytes) {
     given += gm__pages_release(pool);
     const uint64_t pooled = gm__pool_pooled(pool);

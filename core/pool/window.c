@@ -64,30 +64,47 @@ static uint32_t window_split(gm__arena *arena, uint32_t number, uint64_t bytes) 
   return front;
 }
 
-/* Bytes at the begin of the span that are all mapped, or all not. */
-static uint64_t window_alike(const gm__arena *arena, const gm__range *range, uint32_t number, bool *out_mapped) {
+/* What is behind a page. */
+typedef enum window_page_state { WINDOW_NOTHING, WINDOW_MAPPED, WINDOW_SHUT } window_page_state;
+
+static window_page_state window_state(const gm__arena *arena, const gm__range *range, uint64_t page) {
+  if (!range->handle_of[page]) return WINDOW_NOTHING;
+  return gm__page_is_shut(arena->pool, range, page) ? WINDOW_SHUT : WINDOW_MAPPED;
+}
+
+/* Bytes at the begin of the span whose pages are all alike. */
+static uint64_t window_alike(const gm__arena *arena, const gm__range *range, uint32_t number,
+                             window_page_state *out_state) {
   const gm__span *span = gm__arena_span(arena, number);
   const uint64_t page = window_page(arena), begin = span->address - range->address;
   const uint64_t end = begin + gm__arena_bytes(arena, span);
   uint64_t at = begin / page;
-  *out_mapped = range->handle_of[at] != 0;
-  while (at * page < end && (range->handle_of[at] != 0) == *out_mapped) at++;
+  *out_state = window_state(arena, range, at);
+  while (at * page < end && window_state(arena, range, at) == *out_state) at++;
   return gm__min(at * page, end) - begin;
+}
+
+static void window_strand(gm__arena *arena, uint32_t number) {
+  gm__arena_span(arena, number)->next = arena->stranded;
+  arena->stranded = number;
 }
 
 void gm__window_give(gm__arena *arena, const gm__range *range, uint32_t number) {
   for (uint32_t piece = 0; piece != number;) {
-    bool mapped;
-    const uint64_t alike = window_alike(arena, range, number, &mapped);
+    window_page_state state;
+    const uint64_t alike = window_alike(arena, range, number, &state);
     piece = number;
     if (alike < window_bytes(arena, number)) {
-      if (!gm__spans_reserve(&arena->spans, 1)) return;
+      if (!gm__spans_reserve(&arena->spans, 1)) {
+        window_strand(arena, number);
+        return;
+      }
       piece = window_split(arena, number, alike);
     }
-    if (mapped) {
-      gm__hole_free(arena, piece, arena->lanes[gm__arena_span(arena, piece)->lane]);
-    } else {
-      gm__window_put_gap(arena, piece);
+    switch (state) {
+      case WINDOW_NOTHING: gm__window_put_gap(arena, piece); break;
+      case WINDOW_MAPPED: gm__hole_free(arena, piece, arena->lanes[gm__arena_span(arena, piece)->lane]); break;
+      case WINDOW_SHUT: window_strand(arena, piece); break;
     }
   }
 }

@@ -18,8 +18,8 @@ typedef struct gm__window {
  * smallest, as a span that is AWAY; 0: there is none. Two spans were reserved. */
 uint32_t gm__window_open(gm__arena *arena, int slot, uint64_t need, gm__window *out);
 
-/* A span that is AWAY goes back as what it is now: holes of its lane, and gaps. Without host memory for so many pieces
- * the rest stays away. */
+/* A span that is AWAY goes back as what it is now: holes of its lane, and gaps. Pages that are shut stay away, and
+ * without host memory for so many pieces the rest does: linked as arena->stranded, to be given once more. */
 void gm__window_give(gm__arena *arena, const gm__range *range, uint32_t number);
 
 /* A span that is in no list, and of whose pages none is mapped, becomes a gap, one with those that it touches. */

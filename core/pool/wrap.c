@@ -1,4 +1,5 @@
 #include "core/base/error.h"
+#include "core/device/answer.h"
 #include "core/pool/acquire.h"
 #include "core/pool/quota.h"
 #include "core/pool/supply.h"
@@ -29,8 +30,8 @@ gm_status gm_block_wrap(gm_pool *pool, const gm_native_memory *native, gm_block 
   if (!native || !out) return gm__bad_argument(err, op, "`%s` is NULL", native ? "out" : "native");
   gm_memory memory = {.handle = 0};
   status = pool->device->ops->memory_wrap(pool->device->handle, native, &memory, err);
+  if (!status) status = gm__answer_check_wrapped(pool->device, &memory, err);
   if (status) return status;
-  memory.wrapped = true;
   status = gm__pool_adopt(pool, &memory, 0, memory.bytes, NULL, out, err);
   if (status) gm__device_free(pool->device, &memory, NULL);
   return status;

@@ -13,6 +13,7 @@
 
 #include "core/device/isolate.h"
 #include "gm/probe.h"
+#include "support/random.h"
 #include "support/temp_folder.h"
 
 /* A driver record of a built-in backend with `helper` as the probe helper. */
@@ -122,6 +123,95 @@ static void test_answers_are_checked(void **state) {
   temp_folder_remove(&folder);
 }
 
+/* A real answer, as gm-probe writes it. */
+typedef struct real_answer {
+  gm__isolate_head head;
+  gm_device_entry entry;
+} real_answer;
+
+static void read_real_answer(real_answer *out) {
+  FILE *file = tmpfile();
+  assert_non_null(file);
+  assert_int_equal(gm_probe_serve("cpu", NULL, NULL, fileno(file), NULL), GM_OK);
+  rewind(file);
+  assert_int_equal(fread(&out->head, sizeof out->head, 1, file), 1);
+  assert_int_equal(fread(&out->entry, sizeof out->entry, 1, file), 1);
+  fclose(file);
+}
+
+static bool is_bool(const void *value) { return *(const unsigned char *)value <= 1; }
+
+/* Bytes that are no bool, numbers that are of no enum, texts without an end: nothing of the kind is in the entry. */
+static void check_entry(const gm_device_entry *entry) {
+  const gm_device_info *info = &entry->info;
+  const gm_memory_info *memory = &entry->memory;
+  assert_true(is_bool(&info->uuid_derived) && is_bool(&info->has_luid) && is_bool(&info->unified));
+  assert_true(is_bool(&info->simulated) && is_bool(&memory->unified));
+  assert_true(is_bool(&entry->host_pool) && is_bool(&entry->counted));
+  assert_true((unsigned)info->type <= GM_DEVICE_TYPE_CPU && (unsigned)info->api <= GM_API_OTHER);
+  assert_true((unsigned)memory->free_state <= GM_FIGURE_KNOWN && (unsigned)memory->free_source <= GM_SOURCE_PEER_API);
+  assert_true((unsigned)memory->total_source <= GM_SOURCE_PEER_API);
+  assert_true(memory->free_state == GM_FIGURE_UNKNOWN || memory->free_bytes <= memory->total_bytes);
+  assert_non_null(memchr(info->name, 0, sizeof info->name));
+  assert_non_null(memchr(entry->id.partition, 0, sizeof entry->id.partition));
+  assert_string_equal(info->backend, "cpu");
+  assert_string_equal(entry->id.backend, "cpu");
+  assert_int_equal(info->index, 0);
+  assert_int_equal(info->struct_size, sizeof *info);
+  assert_memory_equal(entry->id.uuid, info->uuid, sizeof info->uuid);
+}
+
+static void check_answer(const char *helper, const char *file_path, const real_answer *answer) {
+  gm_context *ctx = NULL;
+  FILE *file = fopen(file_path, "w");
+  assert_non_null(file);
+  assert_int_equal(fwrite(answer, 1, sizeof answer->head, file), sizeof answer->head);
+  assert_int_equal(fwrite(&answer->entry, 1, sizeof answer->entry, file), sizeof answer->entry);
+  fclose(file);
+  gm__driver *driver = driver_with(helper, "cpu", &ctx);
+  if (gm__isolate(driver, NULL) == GM_OK) {
+    assert_true(is_bool(&driver->info.simulated));
+    assert_int_equal(driver->info.api, GM_API_CPU);
+    check_entry(&driver->entries[0]);
+  }
+  assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
+}
+
+/* Every byte of it may be another one. */
+static void test_changed_answers(void **state) {
+  (void)state;
+  enum { ROUNDS = 60, CHANGES = 40 };
+  real_answer real;
+  temp_folder folder;
+  uint64_t random = 7;
+  char answer[512], path[512], text[600];
+  read_real_answer(&real);
+  temp_folder_make(&folder);
+  snprintf(answer, sizeof answer, "%s/answer", folder.path);
+  snprintf(text, sizeof text, "exec cat %s", answer);
+  script(folder.path, text, path, sizeof path);
+  check_answer(path, answer, &real);
+  for (int round = 0; round < ROUNDS; round++) {
+    real_answer changed = real;
+    if (round == 0) memset(&changed.entry, 0x7f, sizeof changed.entry);
+    if (round == 1) memset(&changed.entry, 0xff, sizeof changed.entry);
+    if (round == 2) memset(&changed.head.info.simulated, 0x7f, sizeof changed.head.info.simulated);
+    if (round == 3) changed.head.info.status = (gm_status)9999;
+    for (int i = 0; round > 3 && i < CHANGES; i++) {
+      unsigned char *bytes = (unsigned char *)&changed.entry;
+      bytes[test_random(&random) % sizeof changed.entry] = (unsigned char)test_random(&random);
+    }
+    for (int i = 0; round > ROUNDS / 2 && i < 2; i++) {
+      unsigned char *bytes = (unsigned char *)&changed.head.info;
+      bytes[test_random(&random) % sizeof changed.head.info] = (unsigned char)test_random(&random);
+    }
+    check_answer(path, answer, &changed);
+  }
+  unlink(answer);
+  unlink(path);
+  temp_folder_remove(&folder);
+}
+
 /* What hangs when it has said its word, or closed its output, is ended. */
 static void test_helpers_that_stay(void **state) {
   (void)state;
@@ -173,6 +263,7 @@ int main(void) {
       cmocka_unit_test(test_the_real_helper),
       cmocka_unit_test(test_helpers_that_fail),
       cmocka_unit_test(test_answers_are_checked),
+      cmocka_unit_test(test_changed_answers),
       cmocka_unit_test(test_helpers_that_stay),
       cmocka_unit_test(test_helpers_that_are_not_there),
       cmocka_unit_test(test_serving),
