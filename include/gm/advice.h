@@ -58,7 +58,8 @@ typedef struct gm_advice {
   char setting[1280]; /* "key = value", as a configuration file has it */
 } gm_advice;
 
-/* Advice at the documents' thresholds, at most one of each kind, from a pool's statistics (NULL: none) and a trace's
+/* Advice, at most one of each kind: where the hit rate is below 0.5, the fragmentation at the peak above 0.3, or more
+ * than 1000 blocks between two marks are never freed. It comes from a pool's statistics (NULL: none) and a trace's
  * profile (NULL: none; then GM_ADVICE_WARM_UP has no list to set, and its `setting` is ""). Fills at most `capacity` of
  * `out` and returns how many there are. */
 GM_API size_t gm_advise(const gm_stats *stats, const gm_trace_profile *profile, gm_advice *out, size_t capacity);

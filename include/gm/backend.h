@@ -48,7 +48,7 @@ typedef struct gm_backend_host {
   const gm_services *services; /* never NULL, every member set except perhaps `log` */
   const char *library;        /* driver library to open in place of the default names: the operator's GM_<NAME>_LIBRARY,
                                  else the program's; NULL: default */
-  const char *options;        /* backend's own switches, "word,key=value,…"; never NULL */
+  const char *options;        /* backend's own switches, "word,key=value,..."; never NULL */
   gm_symbol_hook symbol_hook; /* may replace entries of the driver's symbol table; NULL: none */
   void *symbol_hook_user;
 } gm_backend_host;
@@ -279,8 +279,8 @@ typedef struct gm_backend_ops {
   gm_status (*host_register)(void *device, void *pointer, uint64_t bytes, gm_error *err);
   gm_status (*host_unregister)(void *device, void *pointer, gm_close_mode mode, gm_error *err);
 
-  /* 16. Virtual memory: all or none. vmm_granularity: NOT_SUPPORTED for memory that vmm_create does not make; what is
-   * only slow or wasteful to the others may be called so where it is to be `exclusive`. vmm_destroy: what is mapped
+  /* 16. Virtual memory: all or none. vmm_granularity: NOT_SUPPORTED if vmm_create cannot make such memory. For
+   * `exclusive` requests a backend may also answer this when the memory would be slow. vmm_destroy: what is mapped
    * stays until it is unmapped. */
   gm_status (*vmm_granularity)(void *device, const gm_vmm_props *props, uint64_t *out, gm_error *err);
   gm_status (*vmm_reserve)(void *device, uint64_t bytes, uint64_t align, uint64_t *out_address, gm_error *err);

@@ -27,12 +27,12 @@ typedef struct gm_part {
   uint64_t bytes; /* as requested */
 } gm_part;
 
-/* Serve every request, or none: then what was served is given back, memory that it made the pool take goes back to the
- * driver as far as streams are done with it, and *out_failed (NULL: not wanted) is the number of the request that was
- * refused (`count`: of none of them). Contents are written in the order of the request's stream and have arrived when
- * the call returns. Fills `count` of `out_parts`; the caller frees them. A count of 0 is GM_OK. INVALID_ARGUMENT: what
- * gm_alloc calls INVALID, a sum over 2^64-1, an unlike member of a group; OVER_LIMIT, OUT_OF_DEVICE_MEMORY and what
- * else gm_explain says of that request; errors of gm_block_write; FORKED. */
+/* All or nothing. On failure every block is freed, new driver memory is released where no stream uses it, and
+ * *out_failed (NULL: not wanted) is the index of the refused request, or `count` if none was. Contents are written in
+ * the order of the request's stream and have arrived when the call returns. Fills `count` of `out_parts`; the caller
+ * frees them. A count of 0 is GM_OK. INVALID_ARGUMENT: what gm_alloc calls INVALID, a sum over 2^64-1, an unlike member
+ * of a group; OVER_LIMIT, OUT_OF_DEVICE_MEMORY and what else gm_explain says of that request; errors of gm_block_write;
+ * FORKED. */
 GM_API gm_status gm_alloc_batch(gm_pool *pool, const gm_batch_params *params, gm_part *out_parts, size_t *out_failed,
                                 gm_error *err);
 

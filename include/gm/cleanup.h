@@ -11,13 +11,13 @@ GM_BEGIN_DECLS
 #define GM_CLEANUP_THRESHOLD_CONFIG (-1.0) /* the key cleanup.threshold (0.9) */
 
 /* First what nobody has used for cache.max_age (auto: a minute) goes back, and what is over cache.max_bytes; the bounds
- * of caches follow the pressure by a step (docs/pools.md). A free does not read a clock: what is old was free already
- * at a look at the pool so long ago. It is looked at here, when it is made and when it grows, so that of what was freed
- * since, however long ago, nothing goes at the first call that is a look (cache.max_age after the last one), and all of
- * it at the next. Then, where the pool has reserved more than `threshold` (0 to 1) of what it may, give back what is
- * over that, if nobody uses it, of buckets first what was asked for least; `force`: all that nobody uses, whatever is
- * reserved. *out_bytes (NULL: not wanted): given back. INVALID_ARGUMENT; UNAVAILABLE: no limit is known to measure by,
- * and not `force`; FORKED. */
+ * of caches follow the pressure by a step (docs/pools.md). Frees are not timestamped. gm inspects a
+ * pool when it is created, when it grows, and in this call. Memory is old when two inspections at least cache.max_age
+ * apart both found it free. So this call first marks newly freed memory, and gives it back at the next call. Then,
+ * where the pool has reserved more than `threshold` (0 to 1) of what it may, give back what is over that, if nobody
+ * uses it, of buckets first what was asked for least; `force`: all that nobody uses, whatever is reserved. *out_bytes
+ * (NULL: not wanted): given back. INVALID_ARGUMENT; UNAVAILABLE: no limit is known to measure by, and not `force`;
+ * FORKED. */
 GM_API gm_status gm_pool_cleanup(gm_pool *pool, double threshold, bool force, uint64_t *out_bytes, gm_error *err);
 
 /* Give back all that nobody uses. The bytes given back. */

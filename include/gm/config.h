@@ -2,9 +2,9 @@
  *
  * A key is set in text form, whatever its type: "0.9", "512M", "true", "best_fit", "4K,1M". The file is `key = value`
  * lines, # begins a comment; it is read only from GM_CONFIG (an absolute path) or gm_config_load, never found by
- * itself. The environment name of a key is GM_ + the key in capitals with dots as underscores; the operator has the
- * last word, so a key that the environment has set keeps that value when code or a file sets it, and the call says so
- * by GM_OK and a log line. Thread-safe. Pools and devices take their values when they are created. */
+ * itself. The environment name of a key is GM_ + the key in capitals with dots as underscores; A value
+ * from the environment wins: setting that key from code or a file then returns GM_OK, leaves the value, and logs a
+ * line. Thread-safe. Pools and devices take their values when they are created. */
 #ifndef GM_CONFIG_H
 #define GM_CONFIG_H
 

@@ -23,7 +23,7 @@ typedef struct gm_context_params {
   const char *preset;          /* "inference", "training", "constrained"; NULL: none */
   const char *backends;        /* only these: "cpu,opencl"; NULL: GM_BACKENDS, else all */
   const char *probe_helper;    /* absolute path of gm-probe; NULL: GM_PROBE_HELPER, else the installed one */
-  const char *libraries;       /* driver libraries: "opencl=/opt/x/libOpenCL.so.1,vulkan=…" */
+  const char *libraries;       /* driver libraries: "opencl=/opt/x/libOpenCL.so.1,vulkan=..." */
   const char *backend_options; /* backends' own switches: "vulkan:no_host_visible,validation;null:capacity=8G" */
   const char *host_root;       /* read /proc and /sys below this directory; NULL: "/" (for tests and containers) */
   gm_symbol_hook symbol_hook;  /* may replace entries of drivers' symbol tables */

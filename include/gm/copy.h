@@ -10,6 +10,7 @@
 
 GM_BEGIN_DECLS
 
+/* Copy `bytes` from host memory into the block at `offset`, or from there into host memory. */
 GM_API gm_status gm_block_write(gm_pool *pool, const gm_block *block, uint64_t offset, const void *src, uint64_t bytes,
                                 gm_stream *stream, gm_point *out, gm_error *err);
 GM_API gm_status gm_block_read(gm_pool *pool, const gm_block *block, uint64_t offset, void *dst, uint64_t bytes,

@@ -85,8 +85,8 @@ typedef struct gm_selection {
   gm_rejection rejected[32];
 } gm_selection;
 
-/* The device on which `bytes` fit: headroom = min(memory_fraction × total − used by us, effective free − keep_free) −
- * bytes ≥ 0 (ARCHITECTURE "Memory info"). Fills `out` in both cases: NOT_FOUND when nothing fits, with one message that
+/* The device on which `bytes` fit: headroom = min(memory_fraction * total - used by us, effective free - keep_free) -
+ * bytes >= 0 (docs/memory-view.md). Fills `out` in both cases: NOT_FOUND when nothing fits, with one message that
  * lists what was tried and why each failed. A preferred backend that is not available is listed first, with its reason.
  * `params` may be NULL. The null backend is never chosen. */
 GM_API gm_status gm_select_backend_for_bytes(gm_context *ctx, uint64_t bytes, const gm_select_params *params,
@@ -103,7 +103,7 @@ GM_API gm_status gm_device_open(gm_context *ctx, const gm_device_id *id, gm_devi
 GM_API gm_status gm_device_open_index(gm_context *ctx, const char *backend, uint32_t index, gm_device **out,
                                       gm_error *err);
 
-/* Work on the engine's own device: `native` is a gm_opencl_device, gm_vulkan_device, … . Retained where the API can;
+/* Work on the engine's own device: `native` is a gm_opencl_device, gm_vulkan_device, ... . Retained where the API can;
  * nothing of it is destroyed. The caller closes *out before it destroys its own. */
 GM_API gm_status gm_device_adopt(gm_context *ctx, const gm_native_device *native, gm_device **out, gm_error *err);
 
@@ -116,8 +116,8 @@ GM_API gm_context *gm_device_context(const gm_device *device);            /* bor
 /* The figures, read now: total, free, used by us (all contexts of the process), reclaimable (pooled), margin. */
 GM_API gm_status gm_device_memory_info(gm_device *device, gm_memory_info *out, gm_error *err);
 
-/* The same for managed allocations (gm/managed.h): on some devices these are the host's to give, and bounded by the
- * group limit of the process, where plain ones are not. Everywhere else the figures are those of
+/* As gm_device_memory_info, for managed allocations (gm/managed.h). On some devices managed memory comes from the host
+ * and is limited by the process's cgroup; ordinary device memory is not. Everywhere else the figures are those of
  * gm_device_memory_info. */
 GM_API gm_status gm_device_managed_memory_info(gm_device *device, gm_memory_info *out, gm_error *err);
 
@@ -129,6 +129,9 @@ GM_API gm_status gm_device_native(gm_device *device, gm_native_device *out, gm_e
 
 /* The kinds of memory that the device offers, the best for kernels first; `out` has its struct_size set.
  * INVALID_ARGUMENT, FORKED. */
+/* How many memory types the device has, in gm's order of preference, and one of them: where it lies, what the host can
+ * do with it, how it can be shared. INVALID_ARGUMENT: an argument is NULL, or `index` is not below the count; FORKED;
+ * else what the backend says. */
 GM_API gm_status gm_device_memory_type_count(gm_device *device, uint32_t *out, gm_error *err);
 GM_API gm_status gm_device_memory_type(gm_device *device, uint32_t index, gm_memory_type *out, gm_error *err);
 

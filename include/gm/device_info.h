@@ -50,7 +50,7 @@ typedef struct gm_device_info {
   char backend[16]; /* name of the backend, "opencl" */
   char name[128];
   char vendor[32];     /* short lower-case word: "nvidia", "amd", "intel", "mesa", "pocl"; else as the driver says */
-  char driver[32];     /* short word of the driver: "pocl", "llvmpipe", "radv", "rocm", … */
+  char driver[32];     /* short word of the driver: "pocl", "llvmpipe", "radv", "rocm", ... */
   char version[64];    /* version of the driver, for people */
   char capability[32]; /* "sm_90", "gfx90a", "OpenCL 3.0", "Vulkan 1.3.230" */
   char pci[24];        /* "0000:65:00.0"; "" if the API does not tell */

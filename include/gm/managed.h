@@ -49,15 +49,17 @@ GM_API gm_status gm_managed_destroy(gm_managed *managed, gm_stream *stream, gm_e
 
 GM_API void *gm_managed_host(const gm_managed *managed);            /* the host's end; valid until destroyed */
 GM_API const gm_block *gm_managed_block(const gm_managed *managed); /* the device's end, of the pool; do not free it */
+/* Whether the driver moves the bytes itself (NATIVE); false where gm copies or nothing has to move, and for NULL. */
 GM_API bool gm_managed_is_native(const gm_managed *managed);
+/* Its kind, and which side holds how much of it. INVALID_ARGUMENT, FORKED. */
 GM_API gm_status gm_managed_get_info(gm_managed *managed, gm_managed_info *out, gm_error *err);
 
 /* Bring [offset, offset + bytes) to `place`, in the order of `stream`. With `out` the call returns at once, and that
  * side may use the bytes when *out has passed, the device also in that stream's later work; the caller releases *out.
  * With `out` or `stream` NULL it waits.
  * COPIED: each unit of unit_bytes is held by one side, by the host at first. A prefetch copies those units of the range
- * that the other side holds, whole, and from then on `place` holds them; units that `place` holds already are not
- * touched, so that a second prefetch undoes nothing. Only the side that holds a unit may read or write it, and gm does
+ * that the other side holds, whole, and from then on `place` holds them; units already at `place` are skipped, so
+ * a repeated prefetch is harmless. Only the side that holds a unit may read or write it, and gm does
  * not see what either writes: what the other side writes is lost. Prefetches of the same unit on two streams are the
  * caller's to order. A failure leaves the units that were not copied with the side that held them.
  * INVALID_ARGUMENT, NOT_SUPPORTED (no memory behind the device), DRIVER, DEVICE_LOST, FORKED. */

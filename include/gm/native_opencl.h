@@ -1,5 +1,5 @@
 /* OpenCL objects that an engine lends to gm or asks gm for. Handles are cl_* cast to uintptr_t. gm retains what it is
- * given (clRetain…) and releases it when its own object is closed; it destroys nothing. */
+ * given (clRetain...) and releases it when its own object is closed; it destroys nothing. */
 #ifndef GM_NATIVE_OPENCL_H
 #define GM_NATIVE_OPENCL_H
 

@@ -22,7 +22,7 @@ enum { GM_PEER_WHY_SIZE = 256 };
 /* The way from a device to another one's memory. */
 typedef struct gm_peer_path {
   uint32_t struct_size;
-  bool direct;  /* a path of their own, which brings what it is given as far as gm has tried it */
+  bool direct;  /* there is a direct path, and gm's 256-byte test copy over it (if already made) arrived */
   bool enabled; /* by gm, for work of the first device */
   bool atomics; /* atomic operations work over it */
   int32_t rank; /* the driver's, lower is faster; -1: not told */

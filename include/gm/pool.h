@@ -22,7 +22,7 @@ typedef enum gm_strategy {
 /* Where a pool takes its memory from instead of the backend (F73): an engine's own allocator. Called with no gm lock
  * held, from the thread that allocates, frees or trims.
  * allocate: `out` points to the native struct of the device's API (gm_opencl_memory, gm_vulkan_memory, gm_cpu_memory,
- * …) with its head filled; fill in the rest to name at least `bytes` at a multiple of `align`, set *out_token to what
+ * ...) with its head filled; fill in the rest to name at least `bytes` at a multiple of `align`, set *out_token to what
  * release is to get, and answer GM_OK; or GM_ERR_OUT_OF_DEVICE_MEMORY. gm wraps the native memory, so that copies,
  * mappings and native objects of its blocks work as everywhere. */
 typedef struct gm_upstream {
@@ -100,22 +100,22 @@ GM_API gm_status gm_pool_create(gm_device *device, const gm_pool_params *params,
  * stream. */
 GM_API gm_status gm_pool_destroy(gm_pool *pool, gm_error *err);
 
-/* While the engine captures the request's stream, only what the pool keeps and what serves without a wait, else
- * EXHAUSTED: gm asks the driver for nothing then. EXHAUSTED, too, when the calling thread has 2^24 blocks, and holes
+/* Get a block. *out is filled by every answer that gives one, the NEEDS_* ones included, and the caller frees it. While
+ * the request's stream is being captured, gm serves only memory that it already holds and that needs no wait; otherwise
+ * it answers EXHAUSTED. EXHAUSTED, too, when the calling thread has 2^24 blocks, and holes
  * between them, in a pool of BEST_FIT. */
 GM_API gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *out);
 
 /* Give back in that stream's order: work already submitted there may still use the block. NULL: host order, nothing
  * uses it any more. INVALID_ARGUMENT, and nothing changes: the stream is another device's; `node` and `check` name no
  * live block (freed before, of another pool, made up); or `address`, `bytes` or `memory` are not as they were handed
- * out. Of a block that is a part of a segment (best_fit) all five are compared, checked or not, and in a pool with
- * guards of every block. Of a driver allocation of its own (each block of a bucket pool; wrapped, imported and managed
- * ones of any pool) an unchecked pool compares `node` and `check` alone and frees the block that they name: to alter
- * the other three, or to pass a block that was made up or is another pool's and has the numbers of a live one, is the
- * caller's bug. BUSY, and nothing changes: the block is mapped; or it is imported, 64 other streams use the pool
- * already, or there is no host memory to note the stream, and the stream is being captured, or gm can neither record a
- * point nor wait there (gm_explain has the reason). DAMAGED: it is freed, and was found damaged
- * (gm/debug.h). FORKED. */
+ * out. All five are compared for blocks that are part of a segment (best_fit), and for every block of a checked pool or
+ * a pool with guards. An unchecked pool knows blocks that are whole driver allocations (all blocks of a bucket pool;
+ * wrapped, imported and managed ones of any pool) by `node` and `check` alone: passing one of those with other members
+ * changed, or one that you made up, is undefined behaviour. BUSY, and nothing changes: the block is mapped; or it is
+ * imported, 64 other streams use the pool already, or there is no host memory to note the stream, and the stream is
+ * being captured, or gm can neither record a point nor wait there (gm_explain has the reason). DAMAGED: it is freed,
+ * and was found damaged (gm/debug.h). FORKED. */
 GM_API gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream);
 
 /* The block is also used on `stream` by work submitted before this call or before gm_free: its reuse waits for that.
@@ -131,8 +131,7 @@ GM_API void *gm_malloc(gm_pool *pool, uint64_t bytes, gm_stream *stream);
 GM_API gm_status gm_free_ptr(gm_pool *pool, void *pointer, uint64_t bytes_or_0, gm_stream *stream);
 
 /* The live block that contains the address: NOT_FOUND if none of this pool does. One of several memories (gm/spans.h)
- * is told as a whole. Costs the same however many blocks there are and wherever in one the address lies: at most 64
- * entries of a table are looked at, one for each power of two that some block's address can be divided by. The first
+ * is told as a whole. Constant time: at most 64 table look-ups. The first
  * look-up of an address inside a block takes the time to enter all blocks of that arena, and each block 16 to 32 bytes
  * of host memory from then on; without host memory for that the blocks of the arena are walked. */
 GM_API gm_status gm_block_of(gm_pool *pool, const void *pointer, gm_block *out);
@@ -176,7 +175,7 @@ GM_API gm_status gm_block_memory(gm_pool *pool, const gm_block *block, gm_memory
 GM_API uint64_t gm_pool_trim(gm_pool *pool, uint64_t keep_bytes);
 
 /* Change the cap (0: by configuration); what is already out stays. Where neither memory_fraction nor min_free_bytes is
- * set, the documents advise 70 % of the device's memory: it leaves about 30 % to the driver, the display and other
+ * set, 70 % of the device's memory is a good cap: it leaves about 30 % to the driver, the display and other
  * processes. */
 GM_API gm_status gm_pool_set_max_bytes(gm_pool *pool, uint64_t bytes, gm_error *err);
 
@@ -225,6 +224,9 @@ typedef struct gm_explanation {
   char text[512];           /* all of it in a few sentences, with the smallest change that would help */
 } gm_explanation;
 
+/* Say what gm_alloc would answer to this request now, and why; nothing is allocated. A request that would fail gives
+ * streams up to a millisecond to say that they are done, as gm_alloc does. GM_OK: `out` is filled, also where the
+ * request would fail. INVALID_ARGUMENT: `pool` or `out` is NULL, or a struct_size that gm does not know; FORKED. */
 GM_API gm_status gm_explain(gm_pool *pool, const gm_request *request, gm_explanation *out, gm_error *err);
 
 GM_END_DECLS

@@ -26,6 +26,7 @@ GM_API gm_status gm_pool_set_create(gm_device *const *devices, size_t count, con
  * pools that could not be destroyed: call it again. NULL is GM_OK. */
 GM_API gm_status gm_pool_set_destroy(gm_pool_set *set, gm_error *err);
 
+/* How many pools, one for each device. 0 for NULL. */
 GM_API size_t gm_pool_set_count(const gm_pool_set *set);
 
 /* The pool of a device, or by number in the order of creation: borrowed; NULL: there is none. */

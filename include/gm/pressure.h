@@ -45,8 +45,8 @@ typedef struct gm_pressure {
   uint64_t total_bytes;
 } gm_pressure;
 
-/* Read now, by the thresholds of the configuration (pressure.medium, …). `out` has struct_size set; it is untouched on
- * failure. INVALID_ARGUMENT (also thresholds out of order, by name), FORKED, OUT_OF_HOST_MEMORY, UNAVAILABLE: the
+/* Read now, by the thresholds of the configuration (pressure.medium, ...). `out` has struct_size set; it is untouched
+ * on failure. INVALID_ARGUMENT (also thresholds out of order, by name), FORKED, OUT_OF_HOST_MEMORY, UNAVAILABLE: the
  * figures are not known. */
 GM_API gm_status gm_device_pressure(struct gm_device *device, gm_pressure *out, gm_error *err);
 

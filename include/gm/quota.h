@@ -24,9 +24,9 @@ typedef struct gm_quota {
 } gm_quota;
 
 /* Requests with the tag that would make it hold more than `bytes` are OVER_LIMIT from now on, exactly, whatever other
- * threads do; what it holds already stays. GM_NO_QUOTA takes the quota away. A tag that may borrow may hold more, as
- * long as all tags of a priority up to its own hold no more than their quotas together; whoever lent is refused until
- * enough came back, so only a higher priority than every borrower's keeps a quota for sure. The first quota
+ * threads do; what it holds already stays. GM_NO_QUOTA takes the quota away. A borrowing tag may exceed
+ * its quota while all tags of equal or lower priority together stay within the sum of theirs. A tag whose share was
+ * borrowed is refused until it is returned. Only a priority above every borrower's is guaranteed. The first quota
  * of a pool may come at any time, too: it looks at each block that is out; a request that is under way then is counted,
  * but not refused. INVALID_ARGUMENT; NOT_SUPPORTED: the tag is GM_QUOTA_TAGS or above; OUT_OF_HOST_MEMORY; FORKED. */
 GM_API gm_status gm_pool_set_quota(gm_pool *pool, uint32_t tag, uint64_t bytes, uint32_t flags, int32_t priority,

@@ -8,13 +8,12 @@
 
 GM_BEGIN_DECLS
 
-/* Begin. `path` becomes a regular file (what is there is emptied now), packed as gzip when it ends with ".gz"; beside
- * it a file without a name takes what threads record meanwhile: 8 bytes for nearly every event, until
- * gm_pool_record_end. Host memory: 64 KiB for each thread that allocates. The trace begins with the mark "start", then
- * an allocation for each block that is out already, then the mark "recording". Recorded are blocks of gm_alloc and of
- * what calls it, managed memory too; no memory that is not the pool's (gm_block_wrap, gm_block_import,
- * gm_pool_record_allocation). BUSY: it is being recorded already; IO, NOT_FOUND: the file, or the one beside it, cannot
- * be made; NOT_SUPPORTED:
+/* Begin. Creates or truncates `path`, packed as gzip when it ends with ".gz". Until gm_pool_record_end, events go to an
+ * unnamed temporary file in the same directory, about 8 bytes each. Host memory: 64 KiB for each thread that allocates.
+ * The trace begins with the mark "start", then an allocation for each block that is out already, then the mark
+ * "recording". Recorded are blocks of gm_alloc and of what calls it, managed memory too; no memory that is not the
+ * pool's (gm_block_wrap, gm_block_import, gm_pool_record_allocation). BUSY: it is being recorded already; IO,
+ * NOT_FOUND: the file, or the one beside it, cannot be made; NOT_SUPPORTED:
  * ".gz" in a build without zlib; OUT_OF_HOST_MEMORY; INVALID_ARGUMENT: path NULL or empty; FORKED. After a failure the
  * pool is not recorded. */
 GM_API gm_status gm_pool_record_begin(gm_pool *pool, const char *path, gm_error *err);

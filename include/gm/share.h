@@ -26,9 +26,9 @@ GM_API gm_status gm_block_export(gm_pool *pool, const gm_block *block, gm_shared
  * a block until gm_free, which waits for the stream it names and for those of gm_use_on (BUSY while one is captured, or
  * nothing can wait for it). Counts as requested, in use and reserved, and against the pool's cap. `shared` stays the
  * caller's, its descriptor too: it can be closed at once. Blocks of one allocation of the driver are opened once for a
- * device and closed with the last of them, as far as the handle tells that it is the same (IPC, dma-buf, memfd). Of
- * imports of overlapping bytes into one pool gm_block_of and gm_free_ptr know the first only, where the API has
- * addresses, and none once that is freed: the others go by their gm_block. Every word of `shared` is checked, and again
+ * device and closed with the last of them, as far as the handle tells that it is the same (IPC, dma-buf, memfd). If
+ * you import overlapping ranges into one pool, look-ups by pointer find only the first, and none once that is freed:
+ * free the others by their gm_block. Every word of `shared` is checked, and again
  * what the driver opened. Needs no pool that was made to share. Thread-safe. INVALID_ARGUMENT: words that cannot be, or
  * memory of another device or backend; NOT_SUPPORTED: the device opens nothing of this kind; OVER_LIMIT,
  * OUT_OF_HOST_MEMORY, FORKED, DEVICE_LOST, DRIVER. */

@@ -55,7 +55,7 @@ typedef struct gm_stats {
 
 /* What these four calls are given has its struct_size set by who made it; without one it counts as all zero. */
 
-/* (stream_hits + global_hits) / allocs; 1.0 when there was no allocation. Also the documents' efficiency score. */
+/* (stream_hits + global_hits) / allocs; 1.0 when there was no allocation. */
 GM_API double gm_stats_hit_rate(const gm_stats *stats);
 
 /* 1 - in_use / reserved: the share of what is reserved that nobody uses; 0 when nothing is reserved. */

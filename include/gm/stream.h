@@ -12,7 +12,7 @@ typedef struct gm_stream gm_stream; /* an order of work on a device. Thread-safe
 /* A stream of gm's own making. NOT_SUPPORTED on an adopted device that forbids it. The caller closes *out. */
 GM_API gm_status gm_stream_create(gm_device *device, gm_stream **out, gm_error *err);
 
-/* The engine's queue or stream: `native` is a gm_opencl_queue, gm_vulkan_queue, … . The caller closes *out before it
+/* The engine's queue or stream: `native` is a gm_opencl_queue, gm_vulkan_queue, ... . The caller closes *out before it
  * destroys its own. */
 GM_API gm_status gm_stream_adopt(gm_device *device, const gm_native_stream *native, gm_stream **out, gm_error *err);
 
@@ -22,6 +22,7 @@ GM_API gm_status gm_stream_adopt(gm_device *device, const gm_native_stream *nati
  * all pools: such memory is left; or the engine is capturing the stream. Not while another thread uses the stream. */
 GM_API gm_status gm_stream_close(gm_stream *stream, gm_error *err);
 
+/* What the stream's order means for the reuse of memory (gm_stream_kind). NULL: GM_STREAM_FIFO. */
 GM_API gm_stream_kind gm_stream_get_kind(const gm_stream *stream);
 GM_API gm_device *gm_stream_device(const gm_stream *stream); /* borrowed */
 GM_API uint64_t gm_stream_id(const gm_stream *stream);       /* never reused in its context, never 0 */
@@ -39,14 +40,15 @@ GM_API gm_status gm_stream_record(gm_stream *stream, gm_point *out, gm_error *er
 /* A point of the engine's own making (event, timeline value) in that stream's order. The caller releases *out. */
 GM_API gm_status gm_stream_import_point(gm_stream *stream, const gm_native_point *native, gm_point *out, gm_error *err);
 
-/* The API's own event or semaphore of a point: `out` is a gm_opencl_point, gm_vulkan_point, … with its head filled.
+/* The API's own event or semaphore of a point: `out` is a gm_opencl_point, gm_vulkan_point, ... with its head filled.
  * Good until the point is released; its handle is 0 when the point has passed. NOT_SUPPORTED: the API has none. */
 GM_API gm_status gm_point_native(gm_device *device, const gm_point *point, gm_native_point *out, gm_error *err);
 
-/* Later work of `stream` waits for the point; the host does not. A point of a closed stream has passed; one of another
- * device is INVALID_ARGUMENT, here, above and below. */
+/* Later work of `stream` waits for the point; the host does not. A point of a closed stream counts as passed. A point
+ * of another device is INVALID_ARGUMENT in every function of this header. */
 GM_API gm_status gm_stream_wait(gm_stream *stream, const gm_point *point, gm_error *err);
 
+/* Whether the device has passed the point; does not wait. INVALID_ARGUMENT, FORKED; else what the backend says. */
 GM_API gm_status gm_point_done(gm_device *device, const gm_point *point, bool *out, gm_error *err);
 
 /* The host waits. GM_ERR_TIMEOUT when timeout_ns passed first; UINT64_MAX waits without limit. */

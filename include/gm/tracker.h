@@ -29,6 +29,8 @@ typedef struct gm_tag_total {
   uint64_t bytes, peak_bytes, count;
 } gm_tag_total;
 
+/* An empty tracker, for memory of any origin; a pool that tracks has its own (gm_pool_tracker). INVALID_ARGUMENT: an
+ * argument is NULL; OUT_OF_HOST_MEMORY; FORKED. The caller destroys *out. */
 GM_API gm_status gm_tracker_create(gm_context *ctx, gm_tracker **out, gm_error *err);
 GM_API void gm_tracker_destroy(gm_tracker *tracker); /* entries that are left are forgotten. NULL is fine. */
 
@@ -39,8 +41,8 @@ GM_API uint64_t gm_tracker_track(gm_tracker *tracker, const gm_track_entry *entr
 /* NOT_FOUND: never tracked, or untracked before. */
 GM_API gm_status gm_tracker_untrack(gm_tracker *tracker, uint64_t id);
 
-/* Of a pool's blocks they take no lock of an allocating thread. The peak of a pool that several threads allocate from
- * is the sum of theirs, never less than it was; the same is true of a tag's. */
+/* For a pool's tracker these calls never block allocating threads. The peak of a pool that several threads allocate
+ * from is the sum of theirs, never less than it was; the same is true of a tag's. */
 GM_API uint64_t gm_tracker_count(gm_tracker *tracker);
 GM_API uint64_t gm_tracker_total_bytes(gm_tracker *tracker);
 GM_API uint64_t gm_tracker_peak_bytes(gm_tracker *tracker);

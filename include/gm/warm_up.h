@@ -22,8 +22,8 @@ typedef struct gm_warm_up_result {
 } gm_warm_up_result;
 
 /* Take all that is listed at once, then give it back to the pool in the order of `stream` (NULL: the host's): until the
- * next trim, requests for as much at once need no driver call; where pages are mapped, those of another thread map the
- * idle ones to where they need them, and hardly any new ones. A pool of buckets keeps from then on as many blocks in a
+ * next trim, requests for as much at once need no driver call; on mapped pages, other threads remap these idle
+ * pages instead of allocating. A pool of buckets keeps from then on as many blocks in a
  * bucket as the fullest was given here. Stops at the first that is not to be had; what was taken stays in the pool, and
  * `out` (NULL: not wanted) says how much that is. OVER_LIMIT, OUT_OF_DEVICE_MEMORY and what else gm_explain says of
  * that request; INVALID_ARGUMENT: a size of 0, more than 2^64-1 blocks, a struct_size that gm does not know; FORKED;
