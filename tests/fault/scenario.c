@@ -24,6 +24,7 @@ static gm_status scenario_context(session *s, gm_error *err) {
   const gm_context_params params = {.struct_size = sizeof params,
                                     .services = &fault_services,
                                     .preset = "inference",
+                                    .host_root = GM_TEST_DATA "/fault/host", /* the machine's has ever so many files */
                                     .backend_options = named_options("null:capacity=256M"),
                                     .libraries = named_libraries(),
                                     .symbol_hook = fault_hook,

@@ -281,21 +281,23 @@ static void test_several_threads(void **state) {
   guard_close(&b);
 }
 
-enum { GUARD_RACES = 20000 }; /* enough for TSan; a window that was there once showed in one of 400000 */
+/* Enough for TSan; a window that was there once showed in one of 400000. Many in each turn: threads that take turns
+ * mostly switch. */
+enum { GUARD_RACES = 20000, GUARD_RACE_TURN = 20, GUARD_RACE_TURNS = GUARD_RACES / GUARD_RACE_TURN };
 
 typedef struct guard_race {
   gm_pool *pool;
-  gm_block block;
-  _Atomic int turn, done; /* the block of that turn is to be freed; was tried by the other thread */
+  gm_block blocks[GUARD_RACE_TURN];
+  _Atomic int turn, done; /* the blocks of that turn are to be freed; were tried by the other thread */
   int freed;              /* by the other thread */
   gm__thread thread;
 } guard_race;
 
 static void guard_free_too(void *arg) {
   guard_race *race = arg;
-  for (int turn = 1; turn <= GUARD_RACES; turn++) {
+  for (int turn = 1; turn <= GUARD_RACE_TURNS; turn++) {
     while (atomic_load(&race->turn) < turn) sched_yield();
-    race->freed += gm_free(race->pool, &race->block, NULL) == GM_OK;
+    for (int i = 0; i < GUARD_RACE_TURN; i++) race->freed += gm_free(race->pool, &race->blocks[i], NULL) == GM_OK;
     atomic_store(&race->done, turn);
   }
 }
@@ -309,10 +311,10 @@ static void test_of_two_frees_one_counts(void **state) {
   guard_open(&b, &params);
   guard_race race = {.pool = b.pool.pool};
   pool_bench_ok(gm__thread_create(&race.thread, "guard", guard_free_too, &race, err));
-  for (int turn = 1; turn <= GUARD_RACES; turn++) {
-    const gm_block block = race.block = guard_take(&b, 4096, NULL);
+  for (int turn = 1; turn <= GUARD_RACE_TURNS; turn++) {
+    for (int i = 0; i < GUARD_RACE_TURN; i++) race.blocks[i] = guard_take(&b, 4096, NULL);
     atomic_store(&race.turn, turn);
-    freed += gm_free(b.pool.pool, &block, NULL) == GM_OK;
+    for (int i = 0; i < GUARD_RACE_TURN; i++) freed += gm_free(b.pool.pool, &race.blocks[i], NULL) == GM_OK;
     while (atomic_load(&race.done) < turn) sched_yield();
   }
   gm__thread_join(&race.thread);

@@ -12,7 +12,7 @@
 #include "tests/simulated/cuda/sim_worker.h"
 
 pthread_mutex_t sim_lock = PTHREAD_MUTEX_INITIALIZER;
-pthread_cond_t sim_changed;
+pthread_cond_t sim_changed, sim_work[2];
 
 static atomic_bool call_exiting;
 static atomic_int call_pid; /* 0 before cuInit */
@@ -33,6 +33,7 @@ __attribute__((constructor)) static void call_setup(void) {
   pthread_condattr_init(&attributes);
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
   pthread_cond_init(&sim_changed, &attributes);
+  for (int i = 0; i < 2; i++) pthread_cond_init(&sim_work[i], &attributes);
   pthread_condattr_destroy(&attributes);
   sim_script_load();
 }
@@ -108,7 +109,7 @@ bool sim_call_exiting(void) { return atomic_load(&call_exiting); }
 
 void sim_call_lose(CUresult code) {
   call_lost = code;
-  pthread_cond_broadcast(&sim_changed);
+  sim_tell_all();
 }
 
 void sim_call_reset_counts(void) {
@@ -122,11 +123,19 @@ int64_t sim_now_ns(void) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-void sim_wait_changed(int64_t until_ns) {
+static void call_wait(pthread_cond_t *told, int64_t until_ns) {
   if (!until_ns) {
-    pthread_cond_wait(&sim_changed, &sim_lock);
+    pthread_cond_wait(told, &sim_lock);
     return;
   }
   struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
-  pthread_cond_timedwait(&sim_changed, &sim_lock, &until);
+  pthread_cond_timedwait(told, &sim_lock, &until);
+}
+
+void sim_wait_changed(int64_t until_ns) { call_wait(&sim_changed, until_ns); }
+void sim_wait_work(bool on_host, int64_t until_ns) { call_wait(&sim_work[on_host], until_ns); }
+
+void sim_tell_all(void) {
+  pthread_cond_broadcast(&sim_changed);
+  for (int i = 0; i < 2; i++) pthread_cond_broadcast(&sim_work[i]);
 }

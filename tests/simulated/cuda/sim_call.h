@@ -29,7 +29,9 @@ typedef enum sim_id {
 } sim_id;
 
 extern pthread_mutex_t sim_lock;
-extern pthread_cond_t sim_changed; /* told whenever work was added or done */
+extern pthread_cond_t sim_changed; /* told whenever work was done; the calls that wait are woken */
+extern pthread_cond_t
+    sim_work[2]; /* one of the device's worker, one of that for host functions: there may be work for it */
 
 /* CUDA_SUCCESS: the lock is held and sim_leave must follow. Anything else: the answer of the call, nothing is held. */
 CUresult sim_enter(sim_id id);
@@ -49,5 +51,7 @@ void sim_call_reset_counts(void);
 bool sim_call_exiting(void);
 int64_t sim_now_ns(void);
 void sim_wait_changed(int64_t until_ns); /* 0: without end */
+void sim_wait_work(bool on_host, int64_t until_ns);
+void sim_tell_all(void); /* something else changed: everybody looks again */
 
 #endif

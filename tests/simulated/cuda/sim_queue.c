@@ -14,6 +14,7 @@ static uint64_t queue_next_id = 1;
 static uint64_t queue_sequence;
 static uint64_t queue_steps;
 static bool queue_all_held;
+static uint64_t queue_ops[2]; /* of the device, and host functions */
 
 sim_queue *sim_queue_create(CUcontext context, unsigned flags, int priority) {
   sim_queue *queue = calloc(1, sizeof *queue);
@@ -43,7 +44,7 @@ void sim_queue_close(sim_queue *queue) {
   queue->closed = true;
   queue->held = false;
   sim_capture_forget(queue);
-  pthread_cond_broadcast(&sim_changed);
+  sim_tell_all();
   queue_free_if_over(queue);
 }
 
@@ -74,10 +75,11 @@ CUresult sim_queue_add(sim_queue *queue, sim_op *op) {
   }
   op->sequence = queue->last = ++queue_sequence;
   op->due_ns = queue_due_ns();
+  queue_ops[op->on_host]++;
   if (queue->tail) queue->tail->next = op;
   if (!queue->tail) queue->head = op;
   queue->tail = op;
-  pthread_cond_broadcast(&sim_changed);
+  if (queue->head == op) pthread_cond_broadcast(&sim_work[op->on_host]);
   return CUDA_SUCCESS;
 }
 
@@ -132,12 +134,12 @@ void sim_queue_hold(uint64_t id, bool held) {
   for (sim_queue *queue = sim_queues; queue; queue = queue->next)
     if (!id || queue->id == id) queue->held = id ? held : false;
   queue_steps = 0;
-  pthread_cond_broadcast(&sim_changed);
+  sim_tell_all();
 }
 
 void sim_queue_allow(uint64_t steps) {
   queue_steps += steps;
-  pthread_cond_broadcast(&sim_changed);
+  sim_tell_all();
 }
 
 /* Is older work of the streams that `queue` has to wait for still there? */
@@ -189,8 +191,11 @@ void sim_queue_finish(sim_queue *queue, CUresult result) {
   queue->busy = false;
   if (result && sim_context_is_live(queue->context) && queue->context->id == queue->context_id)
     queue->context->sticky = result;
+  queue_ops[op->on_host]--;
   if (op->settle) op->settle(op, result);
   free(op);
   pthread_cond_broadcast(&sim_changed);
+  for (int i = 0; i < 2; i++)
+    if (queue_ops[i]) pthread_cond_broadcast(&sim_work[i]);
   queue_free_if_over(queue);
 }

@@ -36,7 +36,7 @@ static void *worker_main(void *on_host) {
     int64_t again = 0;
     sim_op *op = sim_queue_pick(on_host != NULL, &queue, &again);
     if (op) worker_do(op, queue);
-    if (!op) sim_wait_changed(again);
+    if (!op) sim_wait_work(on_host != NULL, again);
   }
   pthread_mutex_unlock(&sim_lock);
   return NULL;

@@ -1,5 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "simulated/vulkan/sim_vulkan.h"
 
@@ -97,6 +99,11 @@ VkResult sim_allocate(VkDevice device, const VkMemoryAllocateInfo *info, const V
   return result;
 }
 
+static void memory_unshadow(sim_memory *memory) {
+  if (memory->copy) munmap(memory->copy, memory->bytes);
+  memory->copy = NULL;
+}
+
 void sim_free(VkDevice device, VkDeviceMemory handle, const VkAllocationCallbacks *callbacks) {
   if (!handle) return;
   pthread_mutex_lock(&sim.mutex);
@@ -108,7 +115,7 @@ void sim_free(VkDevice device, VkDeviceMemory handle, const VkAllocationCallback
   memory_dismiss(memory);
   sim.real.vkFreeMemory(device, handle, callbacks);
   pthread_mutex_unlock(&sim.mutex);
-  free(memory->copy);
+  memory_unshadow(memory);
   free(memory);
 }
 
@@ -128,10 +135,29 @@ VkDeviceAddress sim_buffer_address(VkDevice device, const VkBufferDeviceAddressI
   return sim_null("vkGetBufferDeviceAddress") ? 0 : sim.real.vkGetBufferDeviceAddress(device, info);
 }
 
+enum { NONSENSE_BYTES = 1 << 20 };
+
+/* A file of nonsense: a page of a shadow costs nothing until it is written. */
+static int memory_nonsense(void) {
+  static int file = -1;
+  if (file >= 0) return file;
+  char *nonsense = malloc(NONSENSE_BYTES);
+  file = memfd_create("nonsense", MFD_CLOEXEC);
+  if (!nonsense || file < 0) abort();
+  memset(nonsense, 0xA5, NONSENSE_BYTES);
+  if (write(file, nonsense, NONSENSE_BYTES) != NONSENSE_BYTES) abort();
+  free(nonsense);
+  return file;
+}
+
 static void memory_shadow(sim_memory *memory) {
-  memory->copy = malloc(memory->bytes);
-  if (!memory->copy) abort();
-  memset(memory->copy, 0xA5, memory->bytes);
+  const int rights = PROT_READ | PROT_WRITE;
+  memory->copy = mmap(NULL, memory->bytes, rights, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory->copy == MAP_FAILED) abort();
+  for (uint64_t at = 0; at < memory->bytes; at += NONSENSE_BYTES) {
+    const uint64_t left = memory->bytes - at, bytes = left < NONSENSE_BYTES ? left : NONSENSE_BYTES;
+    if (mmap(memory->copy + at, bytes, rights, MAP_PRIVATE | MAP_FIXED, memory_nonsense(), 0) == MAP_FAILED) abort();
+  }
 }
 
 VkResult sim_map(VkDevice device, VkDeviceMemory handle, VkDeviceSize offset, VkDeviceSize bytes,
