@@ -1,4 +1,7 @@
-/* Devices: what is here, how much is really free, which one to take, opening and adopting (F3-F9, F65, F79). */
+/* Devices: what is here, how much is really free, which one to take, opening and adopting (F3-F9, F65, F79).
+ *
+ * A function that returns a status may answer INVALID_ARGUMENT, FORKED, OUT_OF_HOST_MEMORY, and what a driver said
+ * (DRIVER, DEVICE_LOST, OUT_OF_DEVICE_MEMORY). What else it answers stands beside it. */
 #ifndef GM_DEVICE_H
 #define GM_DEVICE_H
 
@@ -92,19 +95,24 @@ typedef struct gm_selection {
 GM_API gm_status gm_select_backend_for_bytes(gm_context *ctx, uint64_t bytes, const gm_select_params *params,
                                              gm_selection *out, gm_error *err);
 
-/* The same for no particular size: the device gm would recommend. One of which nothing may be taken is none. */
+/* As gm_select_backend_for_bytes, for no particular size: the device that gm would recommend. A device of which nothing
+ * may be taken is not recommended. NOT_FOUND: there is none. */
 GM_API gm_status gm_best_backend(gm_context *ctx, gm_selection *out, gm_error *err);
 
-/* Select and open (F7). */
+/* Select and open (F7). NOT_FOUND when nothing fits, with the reason for each device; else as gm_device_open. The
+ * caller closes *out. */
 GM_API gm_status gm_open_for_bytes(gm_context *ctx, const char *prefer, uint64_t bytes, gm_device **out, gm_error *err);
 
-/* Open by id, or by backend name and index. The caller closes *out. */
+/* Open by id, or by backend name and index. NOT_FOUND: no such backend or device; UNAVAILABLE: its driver is missing or
+ * does not work here; NOT_SUPPORTED: it is not built into this gm. The caller closes *out. */
 GM_API gm_status gm_device_open(gm_context *ctx, const gm_device_id *id, gm_device **out, gm_error *err);
 GM_API gm_status gm_device_open_index(gm_context *ctx, const char *backend, uint32_t index, gm_device **out,
                                       gm_error *err);
 
 /* Work on the engine's own device: `native` is a gm_opencl_device, gm_vulkan_device, ... . Retained where the API can;
- * nothing of it is destroyed. The caller closes *out before it destroys its own. */
+ * nothing of it is destroyed. INVALID_ARGUMENT names the handle, feature or size that is wrong or missing;
+ * NOT_SUPPORTED: this build has no such backend, or the backend adopts nothing; UNAVAILABLE: its driver does not work
+ * here. The caller closes *out before it destroys its own. */
 GM_API gm_status gm_device_adopt(gm_context *ctx, const gm_native_device *native, gm_device **out, gm_error *err);
 
 /* GM_ERR_BUSY while pools, streams or buffers of it are alive. NULL is GM_OK. */
@@ -124,14 +132,12 @@ GM_API gm_status gm_device_managed_memory_info(gm_device *device, gm_memory_info
 /* GM_OK, or GM_ERR_DEVICE_LOST and why (F78). */
 GM_API gm_status gm_device_state(gm_device *device, gm_error *err);
 
-/* The API's own objects: `out` has its head filled (struct_size, api). Borrowed. */
+/* The API's own objects: `out` has its head filled (struct_size, api). Borrowed. INVALID_ARGUMENT: the head is of
+ * another API; NOT_SUPPORTED: the API has none. */
 GM_API gm_status gm_device_native(gm_device *device, gm_native_device *out, gm_error *err);
 
 /* The kinds of memory that the device offers, the best for kernels first; `out` has its struct_size set.
  * INVALID_ARGUMENT, FORKED. */
-/* How many memory types the device has, in gm's order of preference, and one of them: where it lies, what the host can
- * do with it, how it can be shared. INVALID_ARGUMENT: an argument is NULL, or `index` is not below the count; FORKED;
- * else what the backend says. */
 GM_API gm_status gm_device_memory_type_count(gm_device *device, uint32_t *out, gm_error *err);
 GM_API gm_status gm_device_memory_type(gm_device *device, uint32_t index, gm_memory_type *out, gm_error *err);
 

@@ -158,16 +158,19 @@ GM_API gm_status gm_pointer_find(gm_device *device, const void *pointer, gm_poin
  * cannot), OVER_LIMIT, OUT_OF_HOST_MEMORY, FORKED. */
 GM_API gm_status gm_block_wrap(gm_pool *pool, const gm_native_memory *native, gm_block *out, gm_error *err);
 
-/* Native objects of a block: `out` is the API's struct with its head filled. Borrowed until the block is freed. */
+/* Native objects of a block: `out` is the API's struct with its head filled. Borrowed until the block is freed.
+ * INVALID_ARGUMENT, also for the struct of another API; NOT_SUPPORTED: the API has no such object; FORKED. */
 GM_API gm_status gm_block_native(gm_pool *pool, const gm_block *block, gm_native_memory *out, gm_error *err);
 
 /* A native object of its own for a range of a block (cl sub-buffer, VkBuffer at an offset). The caller destroys it
- * before the block is freed. */
+ * before the block is freed. INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, FORKED, and what the driver said; NOT_SUPPORTED: the
+ * API has none, or the block is of dedicated memory. */
 GM_API gm_status gm_block_view_create(gm_pool *pool, const gm_block *block, uint64_t offset, uint64_t bytes,
                                       uint64_t *out_view, gm_error *err);
 GM_API gm_status gm_block_view_destroy(gm_pool *pool, uint64_t view, gm_error *err);
 
-/* The driver allocation behind a block and where in it the block lies. For layers above and for backends' own calls. */
+/* The driver allocation behind a block and where in it the block lies. For layers above and for backends' own calls.
+ * INVALID_ARGUMENT, FORKED. */
 GM_API gm_status gm_block_memory(gm_pool *pool, const gm_block *block, gm_memory *out_memory, uint64_t *out_offset);
 
 /* Give pooled memory back to the backend until at most `keep_bytes` are pooled. The bytes given back; blocks whose

@@ -50,10 +50,11 @@ typedef struct gm_pressure {
  * figures are not known. */
 GM_API gm_status gm_device_pressure(struct gm_device *device, gm_pressure *out, gm_error *err);
 
-/* Of the bytes a pool may take: its cap, or what the device leaves it; used are those handed out. */
+/* As gm_device_pressure, of the bytes that a pool may take: its cap, or what the device leaves it. Used are those
+ * handed out. */
 GM_API gm_status gm_pool_pressure(struct gm_pool *pool, gm_pressure *out, gm_error *err);
 
-/* Of the memory that this process may have on the host. */
+/* As gm_device_pressure, of the memory that this process may have on the host. */
 GM_API gm_status gm_host_pressure(struct gm_context *ctx, gm_pressure *out, gm_error *err);
 
 GM_END_DECLS

@@ -9,7 +9,8 @@
 GM_BEGIN_DECLS
 
 /* The summary of backends, devices, free memory and the recommendation, written through `write_text`; discovers at
- * `level` first. Returns the first failure, after which nothing more is written. */
+ * `level` first. Returns the first failure, after which nothing more is written: INVALID_ARGUMENT,
+ * OUT_OF_HOST_MEMORY, FORKED. */
 GM_API gm_status gm_summary(gm_context *ctx, gm_probe_level level,
                             void (*write_text)(void *user, const char *text, size_t bytes), void *user, gm_error *err);
 
@@ -20,7 +21,7 @@ GM_API gm_status gm_summary_brief(gm_context *ctx, gm_probe_level level,
                                   void (*write_text)(void *user, const char *text, size_t bytes), void *user,
                                   gm_error *err);
 
-/* The text of gm_summary onto a stream, since printing is what its caller asks for here. */
+/* The text of gm_summary onto a stream, since printing is what its caller asks for here. Failures as gm_summary; IO. */
 GM_API gm_status gm_print_summary(gm_context *ctx, gm_probe_level level, FILE *file, gm_error *err);
 
 GM_END_DECLS

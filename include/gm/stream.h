@@ -1,4 +1,7 @@
-/* Streams and points: order is data (F66). */
+/* Streams and points: order is data (F66).
+ *
+ * A function that returns a status may answer INVALID_ARGUMENT, FORKED, OUT_OF_HOST_MEMORY, and what the driver said
+ * (DRIVER, DEVICE_LOST, OUT_OF_DEVICE_MEMORY). What else it answers stands beside it. */
 #ifndef GM_STREAM_H
 #define GM_STREAM_H
 
@@ -12,8 +15,8 @@ typedef struct gm_stream gm_stream; /* an order of work on a device. Thread-safe
 /* A stream of gm's own making. NOT_SUPPORTED on an adopted device that forbids it. The caller closes *out. */
 GM_API gm_status gm_stream_create(gm_device *device, gm_stream **out, gm_error *err);
 
-/* The engine's queue or stream: `native` is a gm_opencl_queue, gm_vulkan_queue, ... . The caller closes *out before it
- * destroys its own. */
+/* The engine's queue or stream: `native` is a gm_opencl_queue, gm_vulkan_queue, ... . NOT_SUPPORTED: the backend adopts
+ * none. The caller closes *out before it destroys its own. */
 GM_API gm_status gm_stream_adopt(gm_device *device, const gm_native_stream *native, gm_stream **out, gm_error *err);
 
 /* Waits for the stream's work (of an adopted one: for what gm knows of), settles what pools remember of it, lets go.
@@ -27,17 +30,22 @@ GM_API gm_stream_kind gm_stream_get_kind(const gm_stream *stream);
 GM_API gm_device *gm_stream_device(const gm_stream *stream); /* borrowed */
 GM_API uint64_t gm_stream_id(const gm_stream *stream);       /* never reused in its context, never 0 */
 
-/* Hand submitted work to the device; wait until it is done. */
+/* Hand submitted work to the device. */
 GM_API gm_status gm_stream_flush(gm_stream *stream, gm_error *err);
+
+/* Hand it over and wait until it is done. NOT_SUPPORTED: gm may not submit there, so it cannot wait. */
 GM_API gm_status gm_stream_sync(gm_stream *stream, gm_error *err);
 
-/* Later work of the stream follows, and sees, all earlier work of it. Nothing to do on a FIFO stream. */
+/* Later work of the stream follows, and sees, all earlier work of it. Nothing to do on a FIFO stream.
+ * NOT_SUPPORTED: gm may not submit there. */
 GM_API gm_status gm_stream_barrier(gm_stream *stream, gm_error *err);
 
-/* A point after everything submitted to the stream so far. The caller releases *out. */
+/* A point after everything submitted to the stream so far. NOT_SUPPORTED: gm may not submit there. The caller releases
+ * *out. */
 GM_API gm_status gm_stream_record(gm_stream *stream, gm_point *out, gm_error *err);
 
-/* A point of the engine's own making (event, timeline value) in that stream's order. The caller releases *out. */
+/* A point of the engine's own making (event, timeline value) in that stream's order. NOT_SUPPORTED: the API has
+ * none. The caller releases *out. */
 GM_API gm_status gm_stream_import_point(gm_stream *stream, const gm_native_point *native, gm_point *out, gm_error *err);
 
 /* The API's own event or semaphore of a point: `out` is a gm_opencl_point, gm_vulkan_point, ... with its head filled.
