@@ -19,7 +19,8 @@ static uint64_t safetensors_u64(const unsigned char *bytes) {
 
 static gm_status safetensors_check_length(uint64_t header, uint64_t file, const char *path, gm_error *err) {
   if (header > GM__SAFETENSORS_HEADER_MAX) {
-    return gm__model_fail(err, GM_ERR_FORMAT, path, 0, "a header of %llu bytes, more than the format's limit of %d",
+    return gm__model_fail(err, GM_ERR_FORMAT, path, 0,
+                          "neither GGUF nor safetensors: a header of %llu bytes, more than the format's limit of %d",
                           (unsigned long long)header, (int)GM__SAFETENSORS_HEADER_MAX);
   }
   if (header > file - GM__SAFETENSORS_LENGTH_BYTES) {
@@ -31,7 +32,8 @@ static gm_status safetensors_check_length(uint64_t header, uint64_t file, const 
 }
 
 static gm_status safetensors_too_short(uint64_t length, const char *path, gm_error *err) {
-  return gm__model_fail(err, GM_ERR_FORMAT, path, length, "ends inside the 8 bytes of the header's length");
+  return gm__model_fail(err, GM_ERR_FORMAT, path, length,
+                        "neither GGUF nor safetensors: ends inside the 8 bytes of the header's length");
 }
 
 /* ---- cover without hole or overlap ---- */

@@ -15,8 +15,8 @@ gm_status gm__trace_lines_fail(const gm__trace_lines *lines, gm_error *err, cons
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  return gm__fail(err, GM_ERR_FORMAT, 0, "gm_trace_next", "%.250s:%llu: %s", lines->input.path,
-                  (unsigned long long)lines->number, text);
+  return gm__fail(err, GM_ERR_FORMAT, 0, "gm_trace_next", "%.250s:%llu: %s%s", lines->input.path,
+                  (unsigned long long)lines->number, lines->number == 1 ? "is no gmtrace file: " : "", text);
 }
 
 /* Move what is left to the front and read more behind it. *out_more false: the file has ended. */

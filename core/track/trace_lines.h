@@ -19,7 +19,7 @@ gm_status gm__trace_lines_open(const gm_services *services, const char *path, co
  * than GM_TRACE_LINE_MAX, a control character in it, or no newline at its end. */
 gm_status gm__trace_lines_next(gm__trace_lines *lines, const char **out, gm_error *err);
 
-/* "PATH:LINE: text" as GM_ERR_FORMAT. */
+/* "PATH:LINE: text" as GM_ERR_FORMAT; of line 1, which is the head, that the file is no trace. */
 gm_status gm__trace_lines_fail(const gm__trace_lines *lines, gm_error *err, const char *format, ...) GM_PRINTF(3, 4);
 
 void gm__trace_lines_close(gm__trace_lines *lines);

@@ -143,9 +143,12 @@ static void test_broken_shards(void **state) {
 static void test_files_that_are_no_model(void **state) {
   (void)state;
   check_refused(temp_folder_join(&folder, "none"), GM_ERR_NOT_FOUND, "no such file");
-  check_refused(write_text("empty", ""), GM_ERR_FORMAT, "byte 0: ends inside the 8 bytes");
-  check_refused(write_text("short", "1234567"), GM_ERR_FORMAT, "byte 7: ends inside the 8 bytes");
-  check_refused(write_text("text", "this is no model at all"), GM_ERR_FORMAT, "byte 0: a header of");
+  check_refused(write_text("empty", ""), GM_ERR_FORMAT,
+                "byte 0: neither GGUF nor safetensors: ends inside the 8 bytes");
+  check_refused(write_text("short", "1234567"), GM_ERR_FORMAT,
+                "byte 7: neither GGUF nor safetensors: ends inside the 8 bytes");
+  check_refused(write_text("text", "this is no model at all"), GM_ERR_FORMAT,
+                "byte 0: neither GGUF nor safetensors: a header of");
   check_refused(write_text("empty.json", ""), GM_ERR_FORMAT, "byte 0: an object is expected");
   check_refused("/dev/null", GM_ERR_IO, "is a device");
   assert_int_equal(mkfifo(temp_folder_join(&folder, "pipe"), 0600), 0);

@@ -136,12 +136,12 @@ typedef struct bad_text {
 
 static const bad_text bad_texts[] = {
     {"", GM_ERR_FORMAT, "t:0: is empty"},
-    {"gmtrace 1", GM_ERR_FORMAT, "t:1: ends without a newline"},
-    {"gmtrace 1 \n", GM_ERR_FORMAT, "t:1: begins with \"gmtrace 1 \""},
+    {"gmtrace 1", GM_ERR_FORMAT, "t:1: is no gmtrace file: ends without a newline"},
+    {"gmtrace 1 \n", GM_ERR_FORMAT, "t:1: is no gmtrace file: begins with \"gmtrace 1 \""},
     {"gmtrace 2\n", GM_ERR_NOT_SUPPORTED, "t: format 2 is not known"},
-    {"gmtrace 99999999999999999999\n", GM_ERR_FORMAT, "t:1: begins with"},
-    {"# comment\ngmtrace 1\n", GM_ERR_FORMAT, "t:1: begins with"},
-    {"gmtrace 1\r\n", GM_ERR_FORMAT, "t:1: byte 0x0d in column 10"},
+    {"gmtrace 99999999999999999999\n", GM_ERR_FORMAT, "t:1: is no gmtrace file: begins with"},
+    {"# comment\ngmtrace 1\n", GM_ERR_FORMAT, "t:1: is no gmtrace file: begins with"},
+    {"gmtrace 1\r\n", GM_ERR_FORMAT, "t:1: is no gmtrace file: byte 0x0d in column 10"},
     {HEAD "\n", GM_ERR_FORMAT, "t:2: neither a, f, m"},
     {HEAD "x 1\n", GM_ERR_FORMAT, "t:2: neither a, f, m nor a comment: \"x 1\""},
     {HEAD "a\n", GM_ERR_FORMAT, "t:2: the id is missing"},

@@ -101,6 +101,11 @@ uint64_t args_bytes(const struct argp_state *state, const char *option, const ch
   return bytes;
 }
 
+const char *args_file(const struct argp_state *state, const char *text) {
+  if (strstr(text, "://")) args_error(state, "\"%s\": gm reads local files only", text);
+  return text;
+}
+
 uint32_t args_count(const struct argp_state *state, const char *option, const char *text, uint32_t low, uint32_t high) {
   size_t digits = strspn(text, "0123456789");
   errno = 0;

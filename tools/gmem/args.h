@@ -29,6 +29,9 @@ uint64_t args_bytes(const struct argp_state *state, const char *option, const ch
 /* A number that may be large: "4096", "8K". */
 uint64_t args_number(const struct argp_state *state, const char *option, const char *text);
 
+/* A path; an address of the web is none. */
+const char *args_file(const struct argp_state *state, const char *text);
+
 /* Decimal digits, low to high. */
 uint32_t args_count(const struct argp_state *state, const char *option, const char *text, uint32_t low, uint32_t high);
 

@@ -131,7 +131,7 @@ static error_t fit_parse(int key, char *text, struct argp_state *state) {
     case 'j': arguments->json = true; return 0;
     case ARGP_KEY_ARG:
       if (question->path) args_error(state, "\"%s\" is not understood", text);
-      question->path = text;
+      question->path = args_file(state, text);
       return 0;
     case ARGP_KEY_END: fit_parse_end(state, arguments); return 0;
     default: return fit_parse_run(key, text, state, &question->settings);

@@ -1,5 +1,6 @@
 /* gmem load: a model's tensors into memory of a device (F44, F45). */
 #include "gm/load.h"
+#include "gm/size.h"
 #include "tools/gmem/args.h"
 #include "tools/gmem/command.h"
 #include "tools/gmem/output.h"
@@ -41,7 +42,7 @@ static error_t load_parse(int key, char *text, struct argp_state *state) {
     case 'j': arguments->json = true; return 0;
     case ARGP_KEY_ARG:
       if (arguments->model) args_error(state, "one MODEL at a time, \"%s\" is another", text);
-      arguments->model = text;
+      arguments->model = args_file(state, text);
       return 0;
     case ARGP_KEY_END: load_check(arguments, state); return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -121,6 +122,8 @@ static void load_json(json_writer *out, const gm_device_info *info, const gm_loa
 
 static void load_text(FILE *file, const char *model, const gm_device_info *info, const gm_load_result *result) {
   table rows = {.rows = 0};
+  char rate[16];
+  gm_format_bytes((uint64_t)load_rate(result), rate, sizeof rate);
   fprintf(file, "%s on %s %u (%s)%s\n", model, info->backend, info->index, info->name,
           info->simulated ? ", simulated" : "");
   table_row(&rows);
@@ -131,7 +134,7 @@ static void load_text(FILE *file, const char *model, const gm_device_info *info,
   table_bytes(&rows, result->bytes);
   table_row(&rows);
   table_cell(&rows, "loaded in");
-  table_cell(&rows, "%.3f s, %.2f GB/s, path %s", result->seconds, load_rate(result) / 1e9, load_paths[result->path]);
+  table_cell(&rows, "%.3f s, %s/s, path %s", result->seconds, rate, load_paths[result->path]);
   table_row(&rows);
   table_cell(&rows, "verified");
   if (result->verified) {

@@ -83,7 +83,7 @@ static error_t replay_parse(int key, char *text, struct argp_state *state) {
     case 'j': arguments->json = true; return 0;
     case ARGP_KEY_ARG:
       if (arguments->trace) args_error(state, "one TRACE at a time, \"%s\" is another", text);
-      arguments->trace = text;
+      arguments->trace = args_file(state, text);
       return 0;
     case ARGP_KEY_END: replay_check(arguments, state); return 0;
     default: return replay_parse_value(key, text, state);

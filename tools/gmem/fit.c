@@ -158,12 +158,28 @@ static gm_status fit_settle(fit_question *self, gm_error *err) {
   return status;
 }
 
+/* What the placement shows already is no further help. */
+static void fit_drop_known_change(fit_question *self) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < self->change_count; i++) {
+    const gm_fit_change *change = &self->changes[i];
+    const bool is_known = change->kind == GM_FIT_FEWER_LAYERS && change->plan.device_layers == self->plan.device_layers;
+    if (!is_known) self->changes[kept++] = *change;
+  }
+  self->change_count = kept;
+}
+
 static gm_status fit_look_around(fit_question *self, const gm_fit_source *source, gm_fit_setting *setting,
                                  gm_error *err) {
-  uint64_t most = self->config.context > FIT_STEP ? self->config.context : FIT_LONGEST;
-  gm_status status = gm_fit_longest_context(source, setting, FIT_STEP, most, FIT_STEP, &self->max_context, err);
+  const uint64_t trained = self->config.context > FIT_STEP ? self->config.context : FIT_LONGEST;
+  const uint64_t most = trained / FIT_STEP * FIT_STEP;
+  gm_status status =
+      gm_fit_longest_context(source, setting, FIT_STEP, FIT_FARTHEST, FIT_STEP, &self->max_context_fits, err);
+  self->max_context = self->max_context_fits < most ? self->max_context_fits : most;
   if (status != GM_OK || self->plan.fits) return status;
-  return gm_fit_advise(source, setting, FIT_STEP, FIT_STEP, self->changes, &self->change_count, err);
+  status = gm_fit_advise(source, setting, FIT_STEP, FIT_STEP, self->changes, &self->change_count, err);
+  fit_drop_known_change(self);
+  return status;
 }
 
 gm_status fit_answer(fit_question *self, gm_error *err) {

@@ -7,7 +7,14 @@
 #include "tools/gmem/json.h"
 #include "tools/gmem/session.h"
 
-enum { FIT_DEVICES = 16, FIT_CHANGES = GM_FIT_CHANGES, FIT_NAME = 160, FIT_KV_CHOICES = 3 };
+enum {
+  FIT_DEVICES = 16,
+  FIT_CHANGES = GM_FIT_CHANGES,
+  FIT_NAME = 160,
+  FIT_KV_CHOICES = 3,
+  FIT_COMMAND = 8192,
+  FIT_FARTHEST = 1 << 24 /* no longer context is looked for */
+};
 
 /* One device, as discovered or as described on the command line. */
 typedef struct fit_device {
@@ -39,8 +46,9 @@ typedef struct fit_question {
   gm_memory_estimate estimate; /* of the run as placed */
   gm_fit_plan plan;
   gm_fit_part parts[FIT_DEVICES];
-  uint64_t overhead_bytes; /* of the devices used */
-  uint64_t max_context;
+  uint64_t overhead_bytes;   /* of the devices used */
+  uint64_t max_context;      /* the longest that fits and that the model was trained for */
+  uint64_t max_context_fits; /* the longest that fits, up to FIT_FARTHEST */
   uint32_t change_count;
   gm_fit_change changes[FIT_CHANGES];
 } fit_question;
@@ -64,6 +72,10 @@ fit_sums fit_sum(const fit_question *self);
 
 /* All layers, and the output matrix, which counts as one. */
 uint32_t fit_layer_count(const fit_question *self);
+
+/* The command line of llama.cpp for it. False: MODEL is no GGUF file, not all layers have a place, or it is too long.
+ */
+bool fit_command(const fit_question *self, char *out, size_t capacity);
 
 /* ---- showing ---- */
 

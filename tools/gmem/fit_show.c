@@ -5,6 +5,7 @@
 #include "gm/size.h"
 #include "tools/gmem/fit.h"
 #include "tools/gmem/json.h"
+#include "tools/gmem/style.h"
 #include "tools/gmem/table.h"
 
 enum { SHOW_BAR = 40 };
@@ -31,6 +32,20 @@ static void show_fill(show_bar *bar, uint64_t bytes, char sign) {
   for (uint64_t i = from; i < to && i < SHOW_BAR; i++) bar->text[i] = sign;
 }
 
+/* Each sign in its colour. */
+static void show_signs(FILE *file, const char *text) {
+  static const char signs[] = "#=+-";
+  static const style_colour colours[] = {STYLE_BLUE, STYLE_CYAN, STYLE_MAGENTA, STYLE_YELLOW};
+  while (*text) {
+    const size_t run = strspn(text, (const char[]){*text, '\0'});
+    const char *sign = strchr(signs, *text);
+    if (sign) fputs(style_begin(file, colours[sign - signs]), file);
+    fprintf(file, "%.*s", (int)run, text);
+    if (sign) fputs(style_end(file), file);
+    text += run;
+  }
+}
+
 static void show_device(FILE *file, const fit_question *self, uint32_t index) {
   const fit_device *device = &self->devices[index];
   const gm_fit_device *room = &self->room[index];
@@ -42,8 +57,10 @@ static void show_device(FILE *file, const fit_question *self, uint32_t index) {
   show_fill(&bar, part->kv_bytes, '=');
   show_fill(&bar, part->bytes - part->weight_bytes - part->kv_bytes, '+');
   if (part->layer_count) show_fill(&bar, room->margin_bytes, '-');
-  fprintf(file, "  %s %" PRIu32 "  [%s]  %s of %s", device->backend, device->index, bar.text,
-          show_bytes(part->bytes, used, sizeof used), show_bytes(room->free_bytes, whole, sizeof whole));
+  fprintf(file, "  %s %" PRIu32 "  [", device->backend, device->index);
+  show_signs(file, bar.text);
+  fprintf(file, "]  %s of %s", show_bytes(part->bytes, used, sizeof used),
+          show_bytes(room->free_bytes, whole, sizeof whole));
   if (part->layer_count) {
     fprintf(file, ", %" PRIu32 " layers\n", part->layer_count);
   } else {
@@ -77,21 +94,37 @@ static void show_head(FILE *file, const fit_question *self, const fit_sums *sums
           self->estimate.weights_exact ? "" : " (from dimensions)");
   fprintf(file, "context %" PRIu64 ", %" PRIu32 " sequence%s, cache %s %s\n", self->estimate.context, sequences,
           sequences == 1 ? "" : "s", self->kv_names[0], show_bytes(sums->kv_bytes, cache, sizeof cache));
-  fprintf(file, "total %s, between %s and %s with all that a process takes\n\n",
-          show_bytes(sums->total_bytes, total, sizeof total), show_bytes(sums->low_bytes, low, sizeof low),
-          show_bytes(sums->high_bytes, high, sizeof high));
+  fprintf(file, "total %s; process total %s to %s\n\n", show_bytes(sums->total_bytes, total, sizeof total),
+          show_bytes(sums->low_bytes, low, sizeof low), show_bytes(sums->high_bytes, high, sizeof high));
+}
+
+/* What fits, and apart from it what the model was made for. */
+static void show_longest(FILE *file, const fit_question *self) {
+  if (!self->max_context_fits) return;
+  fprintf(file, "Longest context that fits: %" PRIu64 "%s", self->max_context_fits,
+          self->max_context_fits == FIT_FARTHEST ? " or more" : "");
+  if (self->config.context) fprintf(file, " (trained for %" PRIu64 ")", self->config.context);
+  fprintf(file, ".\n");
 }
 
 static void show_verdict(FILE *file, const fit_question *self) {
-  if (self->plan.fits) {
-    fprintf(file, "Fits%s. Longest context: %" PRIu64 ".\n", self->device_count ? ", all layers on devices" : "",
-            self->max_context);
-    return;
+  const bool fits = self->plan.fits;
+  fprintf(file, "%s%s%s", style_begin(file, fits ? STYLE_GREEN : STYLE_RED), fits ? "Fits" : "Does not fit",
+          style_end(file));
+  if (fits) {
+    fprintf(file, "%s.\n", self->device_count ? ", all layers on devices" : "");
+  } else {
+    fprintf(file, ": %s\n", self->plan.reason);
   }
-  fprintf(file, "Does not fit: %s\n", self->plan.reason);
-  if (self->max_context) fprintf(file, "Longest context that does: %" PRIu64 ".\n", self->max_context);
+  show_longest(file, self);
   if (self->change_count) fprintf(file, "What would help, one of:\n");
   for (uint32_t i = 0; i < self->change_count; i++) fprintf(file, "  %s\n", self->changes[i].text);
+}
+
+static void show_command(FILE *file, const fit_question *self) {
+  static char line[FIT_COMMAND];
+  if (!fit_command(self, line, sizeof line)) return;
+  fprintf(file, "\nWith llama.cpp%s:\n  %s\n", self->plan.fits ? "" : ", as placed above", line);
 }
 
 static void show_term(table *rows, const char *what, uint64_t host, uint64_t device, const char *how) {
@@ -158,14 +191,26 @@ static void show_places(FILE *file, const fit_question *self) {
   table_print(&rows, file);
 }
 
+static void show_legend(FILE *file) {
+  static const char *const parts[][2] = {
+      {"#", " weights"}, {"=", " cache"}, {"+", " compute, overhead"}, {"-", " margin"}, {".", " free"}};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    fputs("  ", file);
+    show_signs(file, parts[i][0]);
+    fputs(parts[i][1], file);
+  }
+  fputc('\n', file);
+}
+
 void fit_print(FILE *file, const fit_question *self, bool explains) {
   fit_sums sums = fit_sum(self);
   show_head(file, self, &sums);
   for (uint32_t i = 0; i < self->device_count; i++) show_device(file, self, i);
   show_host(file, self);
-  if (self->device_count) fprintf(file, "  # weights  = cache  + compute, overhead  - margin  . free\n");
+  if (self->device_count) show_legend(file);
   fputc('\n', file);
   show_verdict(file, self);
+  show_command(file, self);
   if (!explains) return;
   show_terms(file, self);
   show_places(file, self);
@@ -224,6 +269,7 @@ static void show_json_sums(json_writer *out, const fit_question *self) {
 }
 
 void fit_json(json_writer *out, const fit_question *self, bool explains) {
+  static char line[FIT_COMMAND];
   show_json_sums(out, self);
   writer_u64(out, "context", self->estimate.context);
   writer_bool(out, "fits", self->plan.fits);
@@ -235,6 +281,13 @@ void fit_json(json_writer *out, const fit_question *self, bool explains) {
   show_json_part(out, "cpu", 0, &self->plan.host);
   writer_close(out);
   writer_u64(out, "max_context", self->max_context);
+  writer_u64(out, "max_context_fits", self->max_context_fits);
+  if (self->config.context) {
+    writer_u64(out, "trained_context", self->config.context);
+  } else {
+    writer_null(out, "trained_context");
+  }
+  writer_text_or_null(out, "command", fit_command(self, line, sizeof line) ? line : NULL);
   writer_open(out, "changes", '[');
   for (uint32_t i = 0; i < self->change_count; i++) writer_text(out, NULL, self->changes[i].text);
   writer_close(out);
@@ -255,9 +308,10 @@ void fit_print_weights(FILE *file, const fit_question *self) {
 }
 
 void fit_json_weights(json_writer *out, const fit_question *self) {
-  static const char *const unknown[] = {"kv_cache_bytes", "activation_bytes", "output_bytes", "host_bytes",
-                                        "overhead_bytes", "total_bytes",      "low_bytes",    "high_bytes",
-                                        "fits",           "max_context"};
+  static const char *const unknown[] = {"kv_cache_bytes", "activation_bytes", "output_bytes",     "host_bytes",
+                                        "overhead_bytes", "total_bytes",      "low_bytes",        "high_bytes",
+                                        "fits",           "max_context",      "max_context_fits", "trained_context",
+                                        "command"};
   writer_u64(out, "parameters", show_parameters(self));
   writer_bytes(out, "model_bytes", gm_model_tensor_bytes(self->model));
   for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) writer_null(out, unknown[i]);
