@@ -44,30 +44,42 @@ static advise_item *find_add(advise_report *report, const char *what) {
   return item;
 }
 
-/* Calls to the driver, in the run and before it. */
-static void find_calls(char *text, size_t capacity, const advise_result *before, const advise_result *after) {
-  char warming[80] = "", were[32] = "";
-  if (before->warm_up_allocs && before->warm_up_allocs != after->warm_up_allocs) {
-    snprintf(were, sizeof were, ", were %llu", (unsigned long long)before->warm_up_allocs);
-  }
-  if (before->warm_up_allocs || after->warm_up_allocs) {
-    snprintf(warming, sizeof warming, ", and %llu while warming up%s", (unsigned long long)after->warm_up_allocs, were);
-  }
-  snprintf(text, capacity, "driver allocations %llu, were %llu%s", (unsigned long long)after->driver_allocs,
-           (unsigned long long)before->driver_allocs, warming);
+static void find_number(uint64_t number, char *text, size_t capacity) {
+  snprintf(text, capacity, "%llu", (unsigned long long)number);
+}
+
+static void find_bytes(uint64_t bytes, char *text, size_t capacity) { gm_format_bytes(bytes, text, capacity); }
+
+static void find_change(advise_item *item, const char *what, uint64_t before, uint64_t after,
+                        void (*write)(uint64_t value, char *text, size_t capacity)) {
+  advise_change *change = &item->changes[item->change_count];
+  *change = (advise_change){.what = what, .is_gain = after < before};
+  write(before, change->before, sizeof change->before);
+  write(after, change->after, sizeof change->after);
+  if (strcmp(change->before, change->after) != 0) item->change_count++; /* what nobody can see is no change */
 }
 
 /* How the replay with the setting differs from the one without. */
 static void find_gain(advise_item *item, const advise_result *before, const advise_result *after) {
-  char calls[160], from[16], to[16], failed[80] = "";
-  find_calls(calls, sizeof calls, before, after);
-  gm_format_bytes(before->stats.peak_reserved_bytes, from, sizeof from);
-  gm_format_bytes(after->stats.peak_reserved_bytes, to, sizeof to);
-  if (before->failed) {
-    snprintf(failed, sizeof failed, "; found no memory %llu, were %llu", (unsigned long long)after->failed,
-             (unsigned long long)before->failed);
+  item->measured = true;
+  item->before = *before;
+  item->after = *after;
+  find_change(item, "driver allocations", before->driver_allocs, after->driver_allocs, find_number);
+  find_change(item, "warm-up driver allocations", before->warm_up_allocs, after->warm_up_allocs, find_number);
+  find_change(item, "peak reserved", before->stats.peak_reserved_bytes, after->stats.peak_reserved_bytes, find_bytes);
+  find_change(item, "found no memory", before->failed, after->failed, find_number);
+}
+
+void advise_item_line(const advise_item *item, bool gains, char *out, size_t capacity) {
+  size_t used = 0;
+  out[0] = '\0';
+  if (gains && item->note[0]) used = (size_t)snprintf(out, capacity, "%s", item->note);
+  for (size_t i = 0; i < item->change_count && used < capacity; i++) {
+    const advise_change *change = &item->changes[i];
+    if (change->is_gain != gains) continue;
+    used += (size_t)snprintf(out + used, capacity - used, "%s%s %s → %s", used ? "; " : "", change->what,
+                             change->before, change->after);
   }
-  snprintf(item->gain, sizeof item->gain, "%s; peak reserved %s, was %s%s", calls, to, from, failed);
 }
 
 static const gm_advice *find_rule(const gm_advice *rules, size_t count, gm_advice_kind kind) {
@@ -174,11 +186,11 @@ static gm_status find_capacity(const finder *self, gm_error *err) {
            (unsigned long long)report->after.failed, needed, too_small ? ", more than the " : "",
            too_small ? there : "", too_small ? " of the device" : "");
   if (report->least_capacity == 0) {
-    snprintf(item->gain, sizeof item->gain, "not known: no device was found on which every request finds memory");
+    snprintf(item->note, sizeof item->note, "not known: no device was found on which every request finds memory");
     return GM_OK;
   }
   gm_format_bytes(report->least_capacity, there, sizeof there);
-  snprintf(item->gain, sizeof item->gain, "on a device of %s (%lluM) every request finds memory, in a replay", there,
+  snprintf(item->note, sizeof item->note, "on a device of %s (%lluM) every request finds memory, in a replay", there,
            find_mib(report->least_capacity));
   return GM_OK;
 }
@@ -231,16 +243,6 @@ static gm_status find_warm_up(const finder *self, const gm_advice *rule, gm_erro
 
 /* ---- limit ---- */
 
-/* Near its limit a pool serves from what is idle before it takes more, and takes it in small pieces. */
-static void find_limit_gain(advise_item *item, const char *limit, const advise_result *before,
-                            const advise_result *after) {
-  char calls[160] = "";
-  const bool differs = before->driver_allocs != after->driver_allocs || before->warm_up_allocs != after->warm_up_allocs;
-  if (differs) find_calls(calls, sizeof calls, before, after);
-  snprintf(item->gain, sizeof item->gain, "the run stays within %s and every request finds memory%s%s", limit,
-           differs ? "; " : "", calls);
-}
-
 /* What the replays took; where one differs from the next, half as much again. */
 static uint64_t find_limit_bytes(const advise_report *report) {
   const uint64_t reserved = report->after.stats.peak_reserved_bytes;
@@ -266,7 +268,9 @@ static gm_status find_limit(const finder *self, gm_error *err) {
   gm_format_bytes(find_mib(limit) * 1024 * 1024, text, sizeof text);
   snprintf(item->why, sizeof item->why, "at most %s are live at once; without a cap the pool may take the device%s",
            peak, report->times > 1 ? "; half as much again as the replays took, because they differ" : "");
-  find_limit_gain(item, text, &report->after, &result);
+  /* Near its limit a pool serves from what is idle before it takes more, and takes it in small pieces. */
+  snprintf(item->note, sizeof item->note, "the run stays within %s and every request finds memory", text);
+  find_gain(item, &report->after, &result);
   report->after = result;
   snprintf(item->setting, sizeof item->setting, "max_pool_bytes = %s", report->max_pool_bytes);
   return GM_OK;
@@ -281,7 +285,7 @@ static void find_leak(advise_report *report, const gm_advice *rule) {
   memcpy(item->why, rule->why, sizeof item->why);
   memcpy(item->setting, rule->setting, sizeof item->setting);
   gm_format_bytes(report->profile.growth_bytes, bytes, sizeof bytes);
-  snprintf(item->gain, sizeof item->gain, "%s less held after the worst stretch, once its owner frees it", bytes);
+  snprintf(item->note, sizeof item->note, "%s less held after the worst stretch, once its owner frees it", bytes);
 }
 
 gm_status advise_find(const replay_events *events, const advise_target *target, advise_report *report, gm_error *err) {

@@ -5,13 +5,24 @@
 #include "gm/advice.h"
 #include "tools/gmem/advise_trial.h"
 
-enum { ADVISE_MOST = 8, ADVISE_VALUE = 1024 };
+enum { ADVISE_MOST = 8, ADVISE_VALUE = 1024, ADVISE_CHANGES = 4, ADVISE_TEXT = 512 };
+
+/* One figure of the replays that the setting changes; the lower the better. */
+typedef struct advise_change {
+  const char *what;
+  char before[16], after[16];
+  bool is_gain;
+} advise_change;
 
 typedef struct advise_item {
   const char *what;   /* "strategy", "coalesce", "memory_fraction", "min_free_bytes", … */
   char why[256];      /* one sentence */
-  char gain[320];     /* measured */
+  char note[256];     /* what is gained beside the changes; "": nothing */
   char setting[1280]; /* "key = value"; "": there is none to set */
+  bool measured;      /* by replays without it and with it, which are: */
+  advise_result before, after;
+  advise_change changes[ADVISE_CHANGES];
+  size_t change_count;
 } advise_item;
 
 typedef struct advise_report {
@@ -31,6 +42,9 @@ typedef struct advise_report {
   advise_item items[ADVISE_MOST];
   size_t count;
 } advise_report;
+
+/* Note and changes that are gains, or those that cost something, as one line; "": there are none. */
+void advise_item_line(const advise_item *item, bool gains, char *out, size_t capacity);
 
 /* `report->profile` is read. Errors: those of the replays. */
 gm_status advise_find(const replay_events *events, const advise_target *target, advise_report *report, gm_error *err);

@@ -8,6 +8,7 @@
 #include "tools/gmem/output.h"
 #include "tools/gmem/progress.h"
 #include "tools/gmem/replay_run.h"
+#include "tools/gmem/style.h"
 #include "tools/gmem/table.h"
 
 enum { ADVISE_CAPACITY = 0x100, ADVISE_BACKEND, ADVISE_DEVICE, ADVISE_NO_VMM };
@@ -90,16 +91,32 @@ static void advise_json_result(json_writer *out, const char *key, const advise_r
   writer_close(out);
 }
 
+/* `before` and `after`: the replays without the setting and with it, those before it in both. */
+static void advise_json_item(json_writer *out, const advise_item *item, uint64_t peak_live) {
+  char gain[ADVISE_TEXT], cost[ADVISE_TEXT];
+  advise_item_line(item, true, gain, sizeof gain);
+  advise_item_line(item, false, cost, sizeof cost);
+  writer_open(out, NULL, '{');
+  writer_text(out, "what", item->what);
+  writer_text(out, "why", item->why);
+  writer_text(out, "expected_gain", gain);
+  writer_text_or_null(out, "cost", cost);
+  if (item->measured) {
+    advise_json_result(out, "before", &item->before, peak_live);
+    advise_json_result(out, "after", &item->after, peak_live);
+  } else {
+    writer_null(out, "before");
+    writer_null(out, "after");
+  }
+  writer_text_or_null(out, "setting", item->setting);
+  writer_close(out);
+}
+
 static void advise_json(json_writer *out, const advise_report *report) {
   writer_open(out, NULL, '{');
   writer_open(out, "advice", '[');
   for (size_t i = 0; i < report->count; i++) {
-    writer_open(out, NULL, '{');
-    writer_text(out, "what", report->items[i].what);
-    writer_text(out, "why", report->items[i].why);
-    writer_text(out, "expected_gain", report->items[i].gain);
-    writer_text_or_null(out, "setting", report->items[i].setting);
-    writer_close(out);
+    advise_json_item(out, &report->items[i], report->profile.peak_live_bytes);
   }
   writer_close(out);
   advise_json_profile(out, &report->profile);
@@ -171,6 +188,23 @@ static void advise_text_device(FILE *file, const advise_report *report) {
   fprintf(file, "; peak reserved:\n");
 }
 
+/* The figures that get better, or those that get worse: before, and after. */
+static void advise_text_changes(FILE *file, const advise_item *item, bool gains) {
+  const char *word = gains ? "gain" : "cost";
+  const style_colour colour = gains ? STYLE_GREEN : STYLE_YELLOW;
+  if (gains && item->note[0]) {
+    fprintf(file, "  %s%-4s%s  %s\n", style_begin(file, colour), word, style_end(file), item->note);
+    word = "";
+  }
+  for (size_t i = 0; i < item->change_count; i++) {
+    const advise_change *change = &item->changes[i];
+    if (change->is_gain != gains) continue;
+    fprintf(file, "  %s%-4s%s  %-26s  %9s → %s\n", style_begin(file, colour), word, style_end(file), change->what,
+            change->before, change->after);
+    word = "";
+  }
+}
+
 static void advise_text(FILE *file, const char *trace, const advise_report *report) {
   table rows = {.rows = 0};
   advise_text_profile(file, trace, &report->profile);
@@ -183,7 +217,8 @@ static void advise_text(FILE *file, const char *trace, const advise_report *repo
     const advise_item *item = &report->items[i];
     fprintf(file, "\n%s: %s\n", item->what, item->why);
     if (item->setting[0]) fprintf(file, "  set   %s\n", item->setting);
-    fprintf(file, "  gain  %s\n", item->gain);
+    advise_text_changes(file, item, true);
+    advise_text_changes(file, item, false);
   }
 }
 
