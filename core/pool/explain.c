@@ -216,11 +216,24 @@ static void explain_say_figures(explain_text *text, const gm_explanation *out) {
   explain_say(text, ".");
 }
 
+/* No change helps a request that is larger than the device. */
+static bool explain_is_too_large(const gm_pool *pool, const explain_view *view, const gm_explanation *out) {
+  const uint64_t total = pool->device->info.total_bytes;
+  const bool of_memory = out->status == GM_ERR_OVER_LIMIT || out->status == GM_ERR_OUT_OF_DEVICE_MEMORY ||
+                         out->status == GM_ERR_ALLOCATION_TOO_LARGE;
+  return of_memory && !pool->has_upstream && total && view->want.exact > total;
+}
+
 /* The smallest change after which the request would have been served. */
 static void explain_say_advice(gm_pool *pool, const explain_view *view, explain_text *text, const gm_explanation *out) {
   uint64_t bytes = view->want.exact, room;
   if (view->quota.status) {
     explain_say(text, " %s.", view->quota.message);
+    return;
+  }
+  if (explain_is_too_large(pool, view, out)) {
+    explain_say_bytes(text, " The device has ", pool->device->info.total_bytes);
+    explain_say(text, " in all.");
     return;
   }
   switch (out->status) {

@@ -55,6 +55,29 @@ static void test_a_report_follows_no_stream(void **state) {
   }
 }
 
+/* What is larger than the device is not served by freeing or allowing more. */
+static void test_more_than_the_device_has_is_told(void **state) {
+  (void)state;
+  static const gm_strategy strategies[] = {GM_STRATEGY_BUCKET, GM_STRATEGY_BEST_FIT};
+  for (size_t s = 0; s < 2; s++) {
+    const gm_pool_params params = {.struct_size = sizeof params, .strategy = strategies[s], .max_bytes = 32 * MIB};
+    pool_bench bench;
+    pool_bench_open(&bench, "null", "null:capacity=64M", &params);
+    const uint64_t total = gm_device_get_info(bench.device)->total_bytes;
+    gm_request request = {.bytes = UINT64_C(1) << 50};
+    gm_explanation why = {.struct_size = sizeof why};
+    assert_true(total == 64 * MIB);
+    pool_bench_ok(gm_explain(bench.pool, &request, &why, err));
+    assert_non_null(strstr(why.text, " The device has 64 MiB in all."));
+    assert_null(strstr(why.text, "would help"));
+    request.bytes = total; /* the device could, the pool's limit refuses */
+    pool_bench_ok(gm_explain(bench.pool, &request, &why, err));
+    assert_null(strstr(why.text, " in all."));
+    assert_non_null(strstr(why.text, " more would help."));
+    pool_bench_close(&bench);
+  }
+}
+
 /* The table of a thread's blocks and holes is used to its end, and then the report says what a request is told. */
 static void test_a_full_table_is_told(void **state) {
   (void)state;
@@ -121,6 +144,7 @@ static void test_the_report_says_what_a_request_is_told(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_report_follows_no_stream),
+      cmocka_unit_test(test_more_than_the_device_has_is_told),
       cmocka_unit_test(test_a_full_table_is_told),
       cmocka_unit_test(test_the_report_says_what_a_request_is_told),
   };
