@@ -64,7 +64,7 @@ static error_t bench_parse(int key, char *text, struct argp_state *state) {
 static const struct argp_option bench_options[] = {
     {"peers", BENCH_OPTION_PEERS, "DIR", 0, "Beside the allocators that bench/peers/build made there", 0},
     {"peer", BENCH_OPTION_PEER, "LABEL=FILE[:CONFIG]", 0, "Beside this one (bench/peers/README.md)", 0},
-    {"config", BENCH_OPTION_CONFIG, "TEXT", 0, "Configuration of gm: best_fit, bucket, novmm, …", 0},
+    {"config", BENCH_OPTION_CONFIG, "TEXT", 0, "Configuration of gm: best_fit, bucket, novmm, ...", 0},
     {"trace", BENCH_OPTION_TRACE, "FILE", 0, "Replay this trace (default: those in bench/traces)", 0},
     {"runs", BENCH_OPTION_RUNS, "N", 0, "Warm runs, of which the least counts (default: 7)", 0},
     {"passes", BENCH_OPTION_PASSES, "N", 0, "Processes for each case, of which the least counts (default: 1)", 0},
@@ -154,7 +154,7 @@ int command_bench(int argc, char **argv) {
   static const struct argp argp = {
       .options = bench_options,
       .parser = bench_parse,
-      .args_doc = "[GROUP…]",
+      .args_doc = "[GROUP...]",
       .doc =
           "Measure gm's pool, on addresses without memory, beside other allocators in the same run: pair, random, "
           "cross (small loops), trace, latency, unsized, calls, reserved, capacity, novmm (traces), metadata, "
