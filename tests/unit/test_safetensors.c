@@ -149,7 +149,9 @@ static void test_the_length_in_front_is_checked_before_anything_is_allocated(voi
     gm_error err;
     assert_int_equal(gm__safetensors_parse(&counted.services, file.bytes, file.length, "m", &contents, &err),
                      GM_ERR_FORMAT);
-    assert_non_null(strstr(err.message, "m: byte 0: a header"));
+    const bool is_another = lengths[i] > 100000000; /* so long a header has no file of this format */
+    assert_non_null(strstr(
+        err.message, is_another ? "m: byte 0: neither GGUF nor safetensors: a header of " : "m: byte 0: a header "));
     assert_int_equal(counted.calls, 0);
     safetensors_bytes_free(&file);
   }
@@ -288,7 +290,7 @@ static void test_a_long_path_is_shown_by_its_end(void **state) {
   gm__contents contents;
   gm_error err;
   assert_int_equal(gm__safetensors_parse(NULL, "12", 2, path, &contents, &err), GM_ERR_FORMAT);
-  assert_non_null(strstr(err.message, "ddd/model.safetensors: byte 2: ends inside"));
+  assert_non_null(strstr(err.message, "ddd/model.safetensors: byte 2: neither GGUF nor safetensors: ends inside"));
 }
 
 static gm_status parse_metadata(const gm_services *services) {
