@@ -121,18 +121,26 @@ gm_status gm__answer_check_kind(const char *backend, gm_stream_kind kind, gm_err
                   (unsigned)kind);
 }
 
+/* Memory of the type has a pointer, and its bytes end before the last address. */
+static bool answer_host_can_be(const gm_device *device, const gm_memory *memory) {
+  const uintptr_t host = (uintptr_t)memory->host;
+  if (!host) return true;
+  const bool has_pointer =
+      memory->type < device->type_count && device->types[memory->type].flags & GM_MEMORY_HOST_POINTER;
+  return has_pointer && host <= UINTPTR_MAX - memory->bytes;
+}
+
 /* What is wrong with it; NULL: nothing. */
 static const char *answer_memory_flaw(const gm_device *device, const gm__answer_asked *asked, const gm_memory *memory) {
-  const bool has_pointer = device->types[asked->type].flags & GM_MEMORY_HOST_POINTER;
-  const uintptr_t host = (uintptr_t)memory->host;
   if (memory->handle == 0) return "its handle is 0";
   if (memory->bytes < asked->bytes) return "it has fewer bytes";
   if (memory->bytes - asked->bytes > GM__ANSWER_UNIT_MOST) return "it has far more bytes";
   if (memory->address > UINT64_MAX - memory->bytes) return "it ends behind all addresses";
   if (asked->address && memory->address != asked->address) return "it is at another address";
+  if (asked->address && memory->bytes != asked->bytes) return "it is not the whole range";
   if (asked->align && memory->address % asked->align) return "its address is not aligned as asked";
   if (memory->type != asked->type) return "it is of another type";
-  if (host && (!has_pointer || host > UINTPTR_MAX - memory->bytes)) return "its host pointer cannot be";
+  if (!answer_host_can_be(device, memory)) return "its host pointer cannot be";
   return NULL;
 }
 
@@ -155,9 +163,19 @@ gm_status gm__answer_check_range(const gm_device *device, uint64_t address, uint
 
 gm_status gm__answer_check_wrapped(const gm_device *device, gm_memory *memory, gm_error *err) {
   memory->wrapped = true;
-  if (memory->handle && memory->bytes && memory->address <= UINT64_MAX - memory->bytes) return GM_OK;
+  const bool fits = memory->bytes && memory->address <= UINT64_MAX - memory->bytes;
+  if (memory->handle && fits && answer_host_can_be(device, memory)) return GM_OK;
   if (memory->handle) device->ops->memory_free(device->handle, memory, GM_CLOSE_NORMAL, NULL);
   return gm__fail(err, GM_ERR_DRIVER, 0, "memory_wrap", "backend %s answered success without the memory",
+                  device->info.backend);
+}
+
+gm_status gm__answer_check_import(const gm_device *device, uint64_t bytes, gm_memory *memory, gm_error *err) {
+  gm__answer_mend_bool(&memory->wrapped);
+  const bool fits = memory->bytes >= bytes && memory->address <= UINT64_MAX - memory->bytes;
+  if (memory->handle && fits && answer_host_can_be(device, memory)) return GM_OK;
+  if (memory->handle) device->ops->share_close(device->handle, memory, GM_CLOSE_NORMAL, NULL);
+  return gm__fail(err, GM_ERR_DRIVER, 0, "share_import", "backend %s answered success without the memory",
                   device->info.backend);
 }
 

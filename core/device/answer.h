@@ -49,7 +49,7 @@ typedef struct gm__answer_asked {
   uint64_t bytes;
   uint32_t type;
   uint64_t align;   /* 0: any */
-  uint64_t address; /* 0: any */
+  uint64_t address; /* of so many bytes, no more; 0: any */
 } gm__answer_asked;
 
 /* `wrapped` is mended. DRIVER: no handle, fewer bytes or more than rounding explains, another address or type, an end
@@ -61,8 +61,12 @@ gm_status gm__answer_check_memory(const gm_device *device, const gm__answer_aske
 gm_status gm__answer_check_range(const gm_device *device, uint64_t address, uint64_t bytes, uint64_t align,
                                  gm_error *err);
 
-/* What the engine lent; `wrapped` is set. DRIVER: no handle, no bytes, or an end behind all addresses. */
+/* What the engine lent; `wrapped` is set. DRIVER: no handle, no bytes, an end behind all addresses, a host pointer of a
+ * type that has none. What came is let go of. */
 gm_status gm__answer_check_wrapped(const gm_device *device, gm_memory *memory, gm_error *err);
+
+/* The same for memory of another process, all `bytes` of it. */
+gm_status gm__answer_check_import(const gm_device *device, uint64_t bytes, gm_memory *memory, gm_error *err);
 
 /* What a call that makes a native object of a block answered: `status`; DRIVER for success with 0. */
 gm_status gm__answer_check_word(const gm_device *device, const char *op, gm_status status, uint64_t word,

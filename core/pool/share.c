@@ -188,16 +188,6 @@ static void share_discard(const gm_device *device, gm__opened *opened) {
   gm__release(gm__context_services(device->ctx), opened, sizeof *opened);
 }
 
-static gm_status share_check_opened(const gm_device *device, gm__opened *opened, gm_error *err) {
-  gm_memory *memory = &opened->memory;
-  gm__answer_mend_bool(&memory->wrapped);
-  const bool fits = memory->bytes >= opened->shared.whole_bytes && memory->address <= UINT64_MAX - memory->bytes;
-  if (memory->handle && fits) return GM_OK;
-  if (memory->handle) device->ops->share_close(device->handle, memory, GM_CLOSE_NORMAL, NULL);
-  return gm__fail(err, GM_ERR_DRIVER, 0, "share_import", "backend %s answered success without the memory",
-                  device->info.backend);
-}
-
 static gm_status share_open_new(gm_device *device, const gm_shared *shared, const uint64_t *file, gm__opened **out,
                                 gm_error *err) {
   gm__opened *opened = gm__alloc(gm__context_services(device->ctx), sizeof *opened);
@@ -207,7 +197,7 @@ static gm_status share_open_new(gm_device *device, const gm_shared *shared, cons
   opened->shared.bytes = shared->whole_bytes;
   gm_status status = device->ops->share_import(device->handle, &opened->shared, &opened->memory, err);
   opened->shared.fd = -1;
-  if (!status) status = share_check_opened(device, opened, err);
+  if (!status) status = gm__answer_check_import(device, shared->whole_bytes, &opened->memory, err);
   if (status) {
     share_discard(device, opened);
     return status;

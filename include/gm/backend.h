@@ -14,7 +14,8 @@
  * - Host memory comes from host->services.
  * - A driver's answer is input: counts, sizes and names are checked before use. A backend's answer is input to gm
  *   likewise: what gm reckons with and cannot believe is refused with GM_ERR_DRIVER. Alignments, atoms and granules are
- *   powers of two up to 2^30; objects and handles are not NULL or 0.
+ *   powers of two up to 2^30; objects and handles are not NULL or 0; memory is of the type that was asked for, has at
+ * most 1 GiB more than was asked for, ends before the last address, and has a `host` only where its type says so.
  * - In a forked child only the closing entries are called, with GM_CLOSE_ABANDON: they give back host memory and call
  *   nothing of the driver, take no lock and wait for nothing. */
 #ifndef GM_BACKEND_H
@@ -246,7 +247,9 @@ typedef struct gm_backend_ops {
    * timeout_ns passed first (UINT64_MAX: no limit). point_wait_on: later work of `stream` waits, the host does not.
    * A barrier: later work of `stream` sees and follows all earlier work of it. stream_capturing may stand alone: true
    * while the engine records the work of a stream that it lent, instead of doing it. Meanwhile gm allocates nothing for
-   * the stream, and submits, records and waits for nothing there. */
+   * the stream, and submits and waits for nothing there. It may ask for a point of it all the same, because others wait
+   * for what was freed there, and a recording can begin at any moment: each entry that would touch the recording
+   * answers GM_ERR_BUSY and leaves it as it is. */
   gm_status (*point_record)(void *device, void *stream, gm_backend_point *out, gm_error *err);
   gm_status (*point_done)(void *device, const gm_backend_point *point, bool *out, gm_error *err);
   gm_status (*point_wait)(void *device, const gm_backend_point *point, uint64_t timeout_ns, gm_error *err);
@@ -323,10 +326,10 @@ typedef struct gm_backend_ops {
                               gm_managed_advice advice, gm_managed_place place, bool give, gm_error *err);
 
   /* 20. Ranges as memory: optional. What copies and native handles take for [address, address + bytes) of a reserved
-   * range, mapped or not; memory_free lets go of it, before the range is unreserved, and unmaps nothing. Without the
-   * entry such a memory is one whose handle and address are `address` (see gm_memory). A backend
-   * may be unable to map a range into the host; of a type with GM_MEMORY_HOST_POINTER `host` is set, for what is
-   * mapped. */
+   * range, mapped or not; memory_free lets go of it, before the range is unreserved, and unmaps nothing. Its address
+   * and bytes are those that were asked for. Without the entry such a memory is one whose handle and address are
+   * `address` (see gm_memory). A backend may be unable to map a range into the host; of a type with
+   * GM_MEMORY_HOST_POINTER `host` is set, for what is mapped. */
   gm_status (*vmm_memory)(void *device, uint64_t address, uint64_t bytes, uint32_t type, gm_memory *out, gm_error *err);
 
   /* 21, 22. Files, kernels: reserved, must be NULL. */
