@@ -2,7 +2,7 @@
  *
  * Each API has its own header (gm/native_opencl.h, gm/native_vulkan.h, ...) with structs whose first member is one of
  * the heads below; a pointer to the head is what gm's calls take. Handles are carried as uintptr_t or uint64_t, so that
- * no cast of a function-like or 64-bit non-dispatchable handle is lost. */
+ * no cast of a function-like or 64-bit non-dispatchable handle is lost. Plain data. */
 #ifndef GM_NATIVE_H
 #define GM_NATIVE_H
 

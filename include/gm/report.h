@@ -1,4 +1,4 @@
-/* Reports: what gm sees and what it did, as text (F9). Reads every layer. */
+/* Reports: what gm sees and what it did, as text (F9). Reads every layer. Thread-safe. */
 #ifndef GM_REPORT_H
 #define GM_REPORT_H
 
