@@ -269,9 +269,11 @@ gm_status gm_block_import(gm_pool *pool, const gm_shared *shared, gm_block *out,
 }
 
 void gm_shared_close(gm_shared *shared) {
+  const gm_shared none = {0};
   gm_shared had;
   if (gm__sized_in(&had, sizeof had, shared, "gm_shared_close", "shared", NULL)) return;
-  if (gm__share_has_descriptor(had.kind)) gm__descriptor_close(had.fd);
-  const gm_shared none = {0};
+  const bool open = gm__share_has_descriptor(had.kind);
+  const int fd = had.fd;
   gm__sized_out(shared, &none, sizeof none);
+  if (open) gm__descriptor_close(fd);
 }
