@@ -13,3 +13,10 @@ bool gm__poll_again(gm__poll *poll) {
   poll->pause_ns = poll->pause_ns * 2 < poll_longest_ns ? poll->pause_ns * 2 : poll_longest_ns;
   return true;
 }
+
+bool gm__poll_lock(gm__mutex *mutex, uint64_t patience_ns) {
+  for (gm__poll poll = gm__poll_until(gm__deadline_after(patience_ns));;) {
+    if (gm__mutex_try_lock(mutex)) return true;
+    if (!gm__poll_again(&poll)) return false;
+  }
+}

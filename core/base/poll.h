@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/base/thread.h"
+
 typedef struct gm__poll {
   uint64_t deadline, pause_ns; /* the next pause */
 } gm__poll;
@@ -20,5 +22,8 @@ gm__poll gm__poll_until(uint64_t deadline);
 
 /* Sleeps until the next look is due, at most until the deadline; false, at once, when that has passed. */
 bool gm__poll_again(gm__poll *poll);
+
+/* Lock the mutex within so many nanoseconds; false: it is not locked. */
+bool gm__poll_lock(gm__mutex *mutex, uint64_t patience_ns);
 
 #endif

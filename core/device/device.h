@@ -50,7 +50,7 @@ struct gm_device {
   _Atomic uint64_t order_clock;     /* how often streams were asked how far they are: core/pool/order.c */
   _Atomic int pressure;             /* gm_pressure_level said last */
   gm__mutex grow_lock;              /* held from asking for room until the memory is counted */
-  gm__mutex trim_lock;              /* held while a pool trims others, of which none ends meanwhile */
+  gm__mutex trim_lock;              /* held while a pool trims others */
   gm__mutex lock;                   /* streams, listeners, lazy default stream, room */
   gm_stream *streams;               /* list of open ones */
   gm__stream_listener *listeners;

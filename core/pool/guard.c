@@ -4,10 +4,11 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/base/poll.h"
 #include "core/base/shadow.h"
-#include "core/base/sized.h"
 #include "core/pool/entry.h"
 #include "core/pool/guard_record.h"
 #include "core/pool/quota.h"
@@ -68,7 +69,8 @@ gm_status gm__guard_create(gm_device *device, const gm_pool_params *params, cons
   gm__guard *guard = gm__alloc(gm__context_services(ctx), sizeof *guard);
   if (!guard) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_create", "no host memory for a pool's guard");
   *guard = asked;
-  gm__mutex_init(&guard->gate);
+  gm__mutex_init(&guard->lock);
+  gm__cond_init(&guard->changed);
   *out = guard;
   return GM_OK;
 }
@@ -88,7 +90,8 @@ void gm__guard_end(gm_pool *pool, bool forked) {
   guard_forget(pool, &guard->out, forked);
   guard_forget(pool, &guard->leaving, forked);
   guard_forget(pool, &guard->broken, forked);
-  if (!forked) gm__mutex_destroy(&guard->gate);
+  if (!forked) gm__cond_destroy(&guard->changed);
+  if (!forked) gm__mutex_destroy(&guard->lock);
   pool->guard = NULL;
   gm__release(gm__context_services(pool->device->ctx), guard, sizeof *guard);
 }
@@ -156,19 +159,18 @@ static gm_acquire guard_mark_out(gm_pool *pool, const gm__want *want, gm_acquire
                                  gm_block *block) {
   gm__guard *guard = pool->guard;
   gm_error failure = {.status = GM_ERR_OUT_OF_HOST_MEMORY};
-  gm__mutex_lock(&guard->gate);
   const bool fresh = guard->poison && !(want->flags & GM_ZERO);
-  gm_status status = gm__guard_mark(pool, record, want->stream, fresh, &failure);
-  if (!status) {
-    gm__guard_list_add(&guard->out, record);
-    guard_set(pool, block, record);
-    *block = gm__guard_block(record);
+  if (gm__guard_mark(pool, record, want->stream, fresh, &failure)) {
+    gm__pool_note_failure(pool, &failure);
+    return guard_refuse(pool, block, want->stream, record);
   }
-  gm__mutex_unlock(&guard->gate);
-  if (!status) guard_show(pool, record->heap, block);
-  if (!status) return answer;
-  gm__pool_note_failure(pool, &failure);
-  return guard_refuse(pool, block, want->stream, record);
+  gm__mutex_lock(&guard->lock);
+  gm__guard_list_add(&guard->out, record);
+  guard_set(pool, block, record);
+  gm__mutex_unlock(&guard->lock);
+  *block = gm__guard_block(record);
+  guard_show(pool, record->heap, block);
+  return answer;
 }
 
 gm_acquire gm__guard_hand_out(gm_pool *pool, const gm__want *want, gm_acquire answer, gm_block *block) {
@@ -193,17 +195,6 @@ gm_acquire gm__guard_hand_out(gm_pool *pool, const gm__want *want, gm_acquire an
   return guard_mark_out(pool, want, answer, record, block);
 }
 
-/* ---- looking up ---- */
-
-gm_block gm__guard_block(const gm__guard_record *record) {
-  return (gm_block){record->raw.address + record->front, record->usable, record->raw.memory, record->raw.node,
-                    record->raw.check};
-}
-
-uint64_t gm__guard_front(const gm__guard_record *record) { return record->front; }
-
-bool gm__guard_freed(const gm__guard_record *record) { return record->freed; }
-
 /* ---- damage ---- */
 
 static void guard_note(gm_pool *pool, gm__guard_record *record, const gm_damage *damage) {
@@ -213,13 +204,13 @@ static void guard_note(gm_pool *pool, gm__guard_record *record, const gm_damage 
   guard->last = *damage;
 }
 
-static void guard_tell(const gm_pool *pool, const gm_damage *damage) {
+void gm__guard_tell(const gm_pool *pool, const gm_damage *damage) {
   char text[256];
   gm__guard_text(pool, damage, text, sizeof text);
   gm__log(gm__context_services(pool->device->ctx), GM_LOG_ERROR, "%s", text);
 }
 
-/* The block is out of everybody's reach until the pool ends. With the gate. */
+/* The block is out of everybody's reach until the pool ends. With the lock. */
 static void guard_quarantine(gm_pool *pool, gm__guard_record *record) {
   gm__pool_quarantine(pool, &record->raw);
   record->state = GM__GUARD_BROKEN;
@@ -233,7 +224,7 @@ static void guard_leave_quota(const gm__entry *entry) {
   if (quotas) gm__quota_leave(quotas, entry->tag, entry->requested);
 }
 
-/* The record of the caller's block, which is not the caller's any more. With the gate. */
+/* The record of the caller's block, which is not the caller's any more. With the lock. */
 static gm_status guard_take(gm_pool *pool, const gm_block *block, const gm_stream *stream, gm__guard_record **out,
                             uint64_t *out_untrack) {
   gm__entry entry;
@@ -301,7 +292,7 @@ static gm_status guard_follow(gm_pool *pool, gm__guard_record *record, gm_stream
 }
 
 /* The zones are read, or will be when the stream comes to it, or cannot be. BUSY: work may still use the block or the
- * record, and nothing can tell when it ends. With the gate. */
+ * record, and nothing can tell when it ends. The record is at work. */
 static gm_status guard_begin(gm_pool *pool, gm__guard_record *record, gm_stream *stream) {
   gm_stream *on;
   record->state = GM__GUARD_LEAVING;
@@ -312,8 +303,7 @@ static gm_status guard_begin(gm_pool *pool, gm__guard_record *record, gm_stream 
   return record->unread && on ? gm__order_drain(on, "gm_free", NULL) : GM_OK;
 }
 
-/* True: *out is the damage of a block whose work has passed. With the gate. */
-static bool guard_settle(gm_pool *pool, gm__guard_record *record, gm_damage *out) {
+bool gm__guard_settle(gm_pool *pool, gm__guard_record *record, gm_damage *out) {
   gm__guard *guard = pool->guard;
   if (record->damaged || record->unread || !gm__guard_judge(guard, record, out)) return false;
   guard_note(pool, record, out);
@@ -336,6 +326,15 @@ static gm_status guard_free_plain(gm_pool *pool, const gm_block *block, gm_strea
   return gm__pool_free(pool, block, stream);
 }
 
+/* The record of a block that was freed goes where it belongs. DAMAGED: its zones are. With the lock. */
+static gm_status guard_part(gm_pool *pool, gm__guard_record *record, bool lost, gm_damage *damage) {
+  const bool known = record->damaged;
+  const bool broken = !record->has_point && (gm__guard_settle(pool, record, damage) || known);
+  gm__guard_end_work(pool->guard, broken || lost ? NULL : &pool->guard->leaving, record);
+  if (broken || lost) guard_quarantine(pool, record);
+  return broken ? GM_ERR_DAMAGED : GM_OK;
+}
+
 gm_status gm__guard_free(gm_pool *pool, const gm_block *block, gm_stream *stream) {
   gm__guard *guard = pool->guard;
   gm_damage damage = {.kind = GM_DAMAGE_NONE};
@@ -343,23 +342,19 @@ gm_status gm__guard_free(gm_pool *pool, const gm_block *block, gm_stream *stream
   uint64_t track_id = 0; /* what is left to untrack */
   if (!gm__guard_writes(guard)) return guard_free_plain(pool, block, stream);
   if (gm__stream_captured(stream)) return GM_ERR_BUSY;
-  gm__mutex_lock(&guard->gate);
+  gm__mutex_lock(&guard->lock);
   gm_status status = guard_take(pool, block, stream, &record, &track_id);
+  while (!status && record && record->looked_at) gm__cond_wait(&guard->changed, &guard->lock);
   if (!status && record) {
+    gm__guard_begin_work(guard, &guard->out, record);
+    gm__mutex_unlock(&guard->lock);
     guard_hide(pool, record->heap, block);
-    gm__guard_list_remove(&guard->out, record);
-    const bool known = record->damaged;
     const bool lost = guard_begin(pool, record, stream) != GM_OK; /* work may still use block and record */
-    bool broken = !record->has_point && (guard_settle(pool, record, &damage) || known);
-    if (broken || lost) {
-      status = broken ? GM_ERR_DAMAGED : GM_OK;
-      guard_quarantine(pool, record);
-    } else {
-      gm__guard_list_add(&guard->leaving, record);
-    }
+    gm__mutex_lock(&guard->lock);
+    status = guard_part(pool, record, lost, &damage);
   }
-  gm__mutex_unlock(&guard->gate);
-  if (damage.kind) guard_tell(pool, &damage);
+  gm__mutex_unlock(&guard->lock);
+  if (damage.kind) gm__guard_tell(pool, &damage);
   if (!status && !record) return gm__pool_free(pool, block, stream); /* the engine's own memory */
   if (track_id) gm_tracker_untrack(pool->tracker, track_id);
   gm__guard_reap(pool, false);
@@ -368,14 +363,18 @@ gm_status gm__guard_free(gm_pool *pool, const gm_block *block, gm_stream *stream
 
 /* ---- reaping ---- */
 
-/* The oldest record that the pool may have back, or that turned out damaged; NULL: none. With the gate. */
-static gm__guard_record *guard_next(gm_pool *pool, bool all, gm_damage *out) {
+/* The oldest record that the pool may have back, that turned out damaged, or, if `all`, that this reap has not yet
+ * waited for; NULL: none. With the lock. */
+static gm__guard_record *guard_next(gm_pool *pool, bool all, uint64_t turn, gm_damage *out) {
   gm__guard *guard = pool->guard;
   for (gm__guard_record *record = guard->leaving.first, *next; record; record = next) {
     next = record->next;
     if (record->state == GM__GUARD_LEAVING) {
-      if (!gm__guard_passed(pool, record, all ? GUARD_PATIENCE_NS : 0)) continue;
-      const bool bad = guard_settle(pool, record, out) || record->damaged;
+      if (!gm__guard_passed(pool, record, 0)) {
+        if (all && record->turn < turn) return record;
+        continue;
+      }
+      const bool bad = gm__guard_settle(pool, record, out) || record->damaged;
       if (bad || !guard->check_freed || !record->poisoned) return record;
       record->state = GM__GUARD_HELD;
       guard->held++;
@@ -384,10 +383,20 @@ static gm__guard_record *guard_next(gm_pool *pool, bool all, gm_damage *out) {
     }
     if (!all && guard->held <= GUARD_HOLDS) continue;
     guard->held--;
-    if (gm__guard_judge_freed(pool, record, out)) guard_note(pool, record, out);
     return record;
   }
   return NULL;
+}
+
+/* Wait for the record's work, or see what became of memory that was held. The record is at work. */
+static void guard_examine(gm_pool *pool, gm__guard_record *record, gm_damage *out) {
+  if (record->state != GM__GUARD_HELD) {
+    gm__guard_passed(pool, record, GUARD_PATIENCE_NS);
+  } else if (gm__guard_judge_freed(pool, record, out)) {
+    gm__mutex_lock(&pool->guard->lock);
+    guard_note(pool, record, out);
+    gm__mutex_unlock(&pool->guard->lock);
+  }
 }
 
 /* The record says that the block was freed until the pool has it: with it goes what it knows of the record. */
@@ -402,94 +411,83 @@ static void guard_return(gm_pool *pool, gm__guard_record *record) {
   gm__guard_record_release(pool, record);
 }
 
+/* One record. False: there is none to work on. *any: the pool got it back. */
+static bool guard_reap_one(gm_pool *pool, bool all, uint64_t turn, bool *any) {
+  gm__guard *guard = pool->guard;
+  gm_damage damage = {.kind = GM_DAMAGE_NONE};
+  gm__mutex_lock(&guard->lock);
+  gm__guard_record *record = guard_next(pool, all, turn, &damage);
+  if (record) gm__guard_begin_work(guard, &guard->leaving, record);
+  gm__mutex_unlock(&guard->lock);
+  if (!record) return false;
+  const bool waits = record->has_point;
+  if (waits || record->state == GM__GUARD_HELD) guard_examine(pool, record, &damage);
+  const bool damaged = record->damaged;
+  gm__mutex_lock(&guard->lock);
+  gm__guard_end_work(guard, waits ? &guard->leaving : NULL, record);
+  if (!waits && damaged) guard_quarantine(pool, record);
+  gm__mutex_unlock(&guard->lock);
+  if (damage.kind) gm__guard_tell(pool, &damage);
+  if (waits || damaged) return true;
+  guard_return(pool, record);
+  *any = true;
+  return true;
+}
+
 bool gm__guard_reap(gm_pool *pool, bool all) {
   gm__guard *guard = pool->guard;
   bool any = false;
-  for (;;) {
-    gm_damage damage = {.kind = GM_DAMAGE_NONE};
-    gm__mutex_lock(&guard->gate);
-    gm__guard_record *record = guard_next(pool, all, &damage);
-    const bool damaged = record && record->damaged;
-    if (record) gm__guard_list_remove(&guard->leaving, record);
-    if (damaged) guard_quarantine(pool, record);
-    gm__mutex_unlock(&guard->gate);
-    if (damage.kind) guard_tell(pool, &damage);
-    if (!record) return any;
-    if (damaged) continue;
-    guard_return(pool, record);
-    any = true;
+  gm__mutex_lock(&guard->lock);
+  const uint64_t turn = ++guard->turns;
+  gm__mutex_unlock(&guard->lock);
+  while (guard_reap_one(pool, all, turn, &any)) {}
+  return any;
+}
+
+/* Of all records that no thread is at work on; *turn: of later ones nobody has a point of an earlier time. */
+static bool guard_points_passed(gm_pool *pool, uint64_t *turn) {
+  gm__guard *guard = pool->guard;
+  bool passed = true;
+  for (gm__guard_record *record = guard->out.first; record; record = record->next) {
+    passed &= !record->looked_at && gm__guard_passed(pool, record, 0);
   }
+  for (gm__guard_record *record = guard->leaving.first; record; record = record->next) {
+    passed &= gm__guard_passed(pool, record, 0);
+  }
+  *turn = guard->turns;
+  return passed;
+}
+
+/* Is a thread at work on a record since that time, or one it looks at? */
+static bool guard_works_since(const gm__guard *guard, uint64_t turn) {
+  bool looks = false;
+  for (const gm__guard_record *record = guard->out.first; record && !looks; record = record->next) {
+    looks = record->looked_at;
+  }
+  return looks || (guard->at_work.first && guard->at_work.first->turn <= turn);
 }
 
 bool gm__guard_is_idle(gm_pool *pool) {
   gm__guard *guard = pool->guard;
-  bool idle = true;
-  gm__mutex_lock(&guard->gate);
-  for (gm__guard_record *record = guard->out.first; record; record = record->next) {
-    idle &= gm__guard_passed(pool, record, 0);
-  }
-  for (gm__guard_record *record = guard->leaving.first; record; record = record->next) {
-    idle &= gm__guard_passed(pool, record, 0);
-  }
-  gm__mutex_unlock(&guard->gate);
+  uint64_t turn;
+  gm__mutex_lock(&guard->lock);
+  const bool idle = guard_points_passed(pool, &turn) && !guard->at_work.first;
+  gm__mutex_unlock(&guard->lock);
   return idle;
 }
 
-void gm__guard_drained(gm_pool *pool) {
+bool gm__guard_drained(gm_pool *pool) {
   gm__guard *guard = pool->guard;
-  gm__mutex_lock(&guard->gate);
-  for (gm__guard_record *record = guard->out.first; record; record = record->next) gm__guard_passed(pool, record, 0);
-  gm__mutex_unlock(&guard->gate);
-  gm__guard_reap(pool, false);
-}
-
-/* ---- asked for ---- */
-
-/* Every block that is out. What was found is told by the caller, which holds no lock then. */
-static uint32_t guard_check_out(gm_pool *pool, gm_check_report *report) {
-  gm__guard *guard = pool->guard;
-  uint32_t found = 0;
-  for (gm__guard_record *record = guard->out.first; record; record = record->next) {
-    gm_damage damage;
-    if (!gm__guard_passed(pool, record, GUARD_PATIENCE_NS) || gm__guard_look(pool, record, NULL)) {
-      report->unchecked++;
-      continue;
-    }
-    report->checked++;
-    found += guard_settle(pool, record, &damage);
+  uint64_t turn = UINT64_MAX, now;
+  bool done = false;
+  for (gm__poll poll = gm__poll_until(gm__deadline_after(GUARD_PATIENCE_NS)); !done;) {
+    gm__mutex_lock(&guard->lock);
+    guard_points_passed(pool, &now);
+    if (turn == UINT64_MAX) turn = now;
+    done = !guard_works_since(guard, turn);
+    gm__mutex_unlock(&guard->lock);
+    if (!done && !gm__poll_again(&poll)) break;
   }
-  return found;
-}
-
-static gm_status guard_check(gm_pool *pool, gm_check_report *report) {
-  gm__guard *guard = pool->guard;
-  if (!guard || !gm__guard_writes(guard)) return GM_OK;
-  gm__mutex_lock(&guard->gate);
-  report->checked = guard->leaving.count;
-  gm__mutex_unlock(&guard->gate);
-  gm__guard_reap(pool, true);
-  gm__mutex_lock(&guard->gate);
-  report->checked -= guard->leaving.count < report->checked ? guard->leaving.count : report->checked;
-  report->unchecked = guard->leaving.count;
-  const uint32_t found = guard_check_out(pool, report);
-  report->damaged = guard->damaged;
-  report->first = guard->first;
-  report->last = guard->last;
-  gm__mutex_unlock(&guard->gate);
-  if (!report->damaged) return GM_OK;
-  if (found) guard_tell(pool, &report->last);
-  gm__guard_text(pool, &report->last, report->text, sizeof report->text);
-  return GM_ERR_DAMAGED;
-}
-
-gm_status gm_pool_check(gm_pool *pool, gm_check_report *out, gm_error *err) {
-  gm_status status = gm__pool_check(pool, "gm_pool_check", err);
-  if (!status && out) status = gm__sized_check(out, sizeof *out, "gm_pool_check", "out", err);
-  if (status) return status;
-  gm_check_report report = {.struct_size = sizeof report};
-  status = guard_check(pool, &report);
-  if (out) gm__sized_out(out, &report, sizeof report);
-  if (!status) return GM_OK;
-  return gm__fail(err, status, 0, "gm_pool_check", "%" PRIu64 " blocks are damaged; the latest: %s", report.damaged,
-                  report.text);
+  gm__guard_reap(pool, false);
+  return done;
 }

@@ -38,8 +38,8 @@ bool gm__guard_reap(gm_pool *pool, bool all);
 /* Has all work passed that it gave to streams on blocks which it knows? */
 bool gm__guard_is_idle(gm_pool *pool);
 
-/* A stream has done all its work, and goes. */
-void gm__guard_drained(gm_pool *pool);
+/* A stream has done all its work, and goes. False: a thread is at work on something that names it. */
+bool gm__guard_drained(gm_pool *pool);
 
 /* The caller's view of a block that is guarded: the block, where it begins in what the pool gave, and whether the
  * caller has given it back. With the lock of the block. */

@@ -40,6 +40,17 @@ void gm__guard_list_remove(gm__guard_list *list, gm__guard_record *record) {
   list->count--;
 }
 
+void gm__guard_begin_work(gm__guard *guard, gm__guard_list *list, gm__guard_record *record) {
+  gm__guard_list_remove(list, record);
+  gm__guard_list_add(&guard->at_work, record);
+  record->turn = ++guard->turns;
+}
+
+void gm__guard_end_work(gm__guard *guard, gm__guard_list *list, gm__guard_record *record) {
+  gm__guard_list_remove(&guard->at_work, record);
+  if (list) gm__guard_list_add(list, record);
+}
+
 static size_t record_size(const gm_pool *pool) { return sizeof(gm__guard_record) + 2 * (size_t)pool->guard->zone; }
 
 gm__guard_record *gm__guard_record_new(const gm_pool *pool) {
@@ -49,6 +60,17 @@ gm__guard_record *gm__guard_record_new(const gm_pool *pool) {
 void gm__guard_record_release(const gm_pool *pool, gm__guard_record *record) {
   gm__release(gm__context_services(pool->device->ctx), record, record_size(pool));
 }
+
+/* ---- looking up ---- */
+
+gm_block gm__guard_block(const gm__guard_record *record) {
+  return (gm_block){record->raw.address + record->front, record->usable, record->raw.memory, record->raw.node,
+                    record->raw.check};
+}
+
+uint64_t gm__guard_front(const gm__guard_record *record) { return record->front; }
+
+bool gm__guard_freed(const gm__guard_record *record) { return record->freed; }
 
 /* ---- one range ---- */
 

@@ -24,13 +24,15 @@ struct gm__guard_record {
   uint64_t track_id;
   gm_backend_point point; /* of the last work on it that gm gave a stream */
   bool has_point;
-  bool freed;    /* under the pool's lock */
-  bool poisoned; /* holds the pattern of freed memory */
-  bool ordered;  /* its point comes after all work on it */
-  bool damaged;  /* told */
-  bool unread;   /* its zones could not be read */
-  uint8_t state; /* gm__guard_state */
+  bool freed;     /* under the pool's lock */
+  bool looked_at; /* while it is the caller's: a thread reads its zones, without the guard's lock */
+  bool poisoned;  /* holds the pattern of freed memory */
+  bool ordered;   /* its point comes after all work on it */
+  bool damaged;   /* told */
+  bool unread;    /* its zones could not be read */
+  uint8_t state;  /* gm__guard_state */
   uint32_t tag;
+  uint64_t turn;        /* of the last reap that waited for it; in `at_work`: when it came there */
   unsigned char seen[]; /* what the zones held: before, behind */
 };
 
@@ -39,21 +41,35 @@ typedef struct gm__guard_list {
   uint32_t count;
 } gm__guard_list;
 
-/* `gate` is held by whoever works on records; it is taken before the pool's lock, and no callback of the host program
- * runs under it. */
+/* A record is in one list. Who has the driver do something about it takes it out of `out` or `leaving` first, into
+ * `at_work`, and lets go of the lock: no other thread touches it then. */
 struct gm__guard {
   bool poison, check_freed, shadow;
   bool regions; /* a tool is told of each block */
   uint64_t zone;
-  gm__mutex gate;
+  gm__mutex lock;   /* of all below; no callback, no driver is called under it but for points that are asked for */
+  gm__cond changed; /* a record is `looked_at` no more */
   gm__guard_list out, leaving, broken;
-  uint32_t held; /* in `leaving` */
+  gm__guard_list at_work;
+  uint64_t turns; /* clock of `turn` */
+  uint32_t held;  /* in `leaving` */
   uint64_t damaged;
   gm_damage first, last;
 };
 
 void gm__guard_list_add(gm__guard_list *list, gm__guard_record *record);
 void gm__guard_list_remove(gm__guard_list *list, gm__guard_record *record);
+
+/* The record of that list is the calling thread's alone until the other call, which puts it into `list` (NULL: into
+ * none). With the lock. */
+void gm__guard_begin_work(gm__guard *guard, gm__guard_list *list, gm__guard_record *record);
+void gm__guard_end_work(gm__guard *guard, gm__guard_list *list, gm__guard_record *record);
+
+/* True: *out is the damage of a block whose work has passed, and is noted. With the lock. */
+bool gm__guard_settle(gm_pool *pool, gm__guard_record *record, gm_damage *out);
+
+/* The damage goes to the log. Without the lock. */
+void gm__guard_tell(const gm_pool *pool, const gm_damage *damage);
 
 gm__guard_record *gm__guard_record_new(const gm_pool *pool);
 void gm__guard_record_release(const gm_pool *pool, gm__guard_record *record);

@@ -109,7 +109,7 @@ static bool pool_forget_all(gm_pool *pool, const gm_stream *stream) {
 static bool pool_stream_closing(void *user, gm_stream *stream) {
   gm_pool *pool = user;
   const bool known = pool_knows(pool, stream);
-  if (pool->guard) gm__guard_drained(pool);
+  if (pool->guard && !gm__guard_drained(pool)) return false;
   return !known || pool_forget_all(pool, stream);
 }
 
@@ -322,8 +322,12 @@ gm_status gm_pool_destroy(gm_pool *pool, gm_error *err) {
   }
   const gm_status drained = forked ? GM_OK : pool_drain(pool, err);
   if (drained) return drained;
+  if (!forked && !gm__pool_delist(pool)) {
+    return gm__fail(err, GM_ERR_BUSY, 0, "gm_pool_destroy",
+                    "another pool asks pool \"%s\" for memory, and its thread is in the driver: destroy it later",
+                    pool->name);
+  }
   if (!forked) {
-    gm__pool_delist(pool);
     pool_unpublish(pool);
     gm__device_remove_listener(device, &pool->listener);
   }

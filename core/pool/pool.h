@@ -30,6 +30,7 @@ struct gm_pool {
   _Atomic uint32_t quick_blocks; /* a lane keeps at most so many in its quick lists: of `cache` */
   gm_device *device;
   gm_pool *next, *prev; /* of all in the context: totals.c */
+  uint32_t pins;        /* other pools that trim this one; inside the context's lock */
   uint64_t id;
   uint64_t serial; /* never used again in this process */
   char name[48];
@@ -139,9 +140,9 @@ uint64_t gm__pool_live(gm_pool *pool);
 /* gm_pool_stats of a pool that is one. */
 gm_stats gm__pool_stats(gm_pool *pool);
 
-/* Into and out of the context's list of living pools. */
+/* Into and out of the context's list of living pools. False: another pool that trims this one stays too long. */
 void gm__pool_enlist(gm_pool *pool);
-void gm__pool_delist(gm_pool *pool);
+bool gm__pool_delist(gm_pool *pool);
 
 void gm__pool_note_failure(gm_pool *pool, const gm_error *failure);
 

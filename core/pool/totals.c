@@ -1,9 +1,13 @@
+#include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/poll.h"
 #include "core/base/sized.h"
 #include "core/pool/pool.h"
 
 /* Sums over pools. Invariant: under the context's lock its slot for pools is the first of a list of every pool that is
  * alive. Nothing is added up before somebody asks, so the allocating paths pay nothing for it. */
+
+static const uint64_t totals_patience_ns = 1000000000;
 
 void gm__pool_enlist(gm_pool *pool) {
   gm_context *ctx = pool->device->ctx;
@@ -14,20 +18,30 @@ void gm__pool_enlist(gm_pool *pool) {
   gm__mutex_unlock(&ctx->lock);
 }
 
-void gm__pool_delist(gm_pool *pool) {
-  gm_context *ctx = pool->device->ctx;
-  gm__mutex_lock(&pool->device->trim_lock); /* another pool may be trimming this one */
-  gm__mutex_lock(&ctx->lock);
+static void totals_unlink(gm_context *ctx, gm_pool *pool) {
   if (pool->next) pool->next->prev = pool->prev;
   if (pool->prev) {
     pool->prev->next = pool->next;
   } else {
     ctx->slots[GM__SLOT_POOLS] = pool->next;
   }
-  gm__mutex_unlock(&ctx->lock);
-  gm__mutex_unlock(&pool->device->trim_lock);
 }
 
+static bool totals_delist(gm_pool *pool) {
+  gm_context *ctx = pool->device->ctx;
+  gm__mutex_lock(&ctx->lock);
+  const bool free = !pool->pins;
+  if (free) totals_unlink(ctx, pool);
+  gm__mutex_unlock(&ctx->lock);
+  return free;
+}
+
+bool gm__pool_delist(gm_pool *pool) {
+  for (gm__poll poll = gm__poll_until(gm__deadline_after(totals_patience_ns));;) {
+    if (totals_delist(pool)) return true;
+    if (!gm__poll_again(&poll)) return false;
+  }
+}
 /* `device` NULL: of all. */
 static void totals_add(gm_context *ctx, const gm_device *device, gm_stats *out) {
   gm_stats sum = {.struct_size = sizeof sum};

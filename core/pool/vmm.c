@@ -2,6 +2,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/poll.h"
 #include "core/base/saturate.h"
 #include "core/pool/growth.h"
 #include "core/pool/hole.h"
@@ -17,6 +18,8 @@ enum {
   VMM_IDLE_SHARE = 100,
   VMM_ASK_AFTER = 32 /* frees */
 };
+
+static const uint64_t vmm_patience_ns = 1000000000; /* of a trim, for a thread that maps pages */
 
 static uint64_t vmm_page(const gm__arena *arena) { return arena->pool->pages.page_bytes; }
 
@@ -393,7 +396,7 @@ uint64_t gm__vmm_trim(gm_pool *pool, uint64_t keep_bytes, uint64_t freed_by) {
   uint64_t given = 0;
   gm__arena *arena, *first = gm__arena_at(pool, 0);
   if (!pool->pages.usable || !first) return 0;
-  gm__mutex_lock(&pool->pages.lock);
+  if (!gm__poll_lock(&pool->pages.lock, vmm_patience_ns)) return 0;
   for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) vmm_retry(arena);
   while (gm__pool_pooled(pool) > keep_bytes) {
     given += gm__pages_release(pool);
