@@ -124,7 +124,7 @@ gm_status gm__cpu_device_open(void *driver, uint32_t index, void **out_device, g
   device->services = from->services;
   device->sys = &from->sys;
   device->options = &from->options;
-  gm__mutex_init(&device->lock);
+  gm__mutex_init(&device->lock, GM__RANK_BACKEND);
   gm__cpu_vmm_init(device);
   *out_device = device;
   return GM_OK;

@@ -142,7 +142,7 @@ gm_status gm__cpu_stream_create(void *device, void **out_stream, gm_stream_kind 
   if (!stream) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "stream_create", "no host memory for the stream");
   stream->services = services;
   atomic_init(&stream->references, 1);
-  gm__mutex_init(&stream->lock);
+  gm__mutex_init(&stream->lock, GM__RANK_STREAM);
   gm__cond_init(&stream->changed);
   *out_stream = stream;
   *out_kind = GM_STREAM_FIFO;

@@ -20,7 +20,7 @@ uint64_t gm__cpu_vmm_granule(void) {
 }
 
 void gm__cpu_vmm_init(gm__cpu_device *device) {
-  gm__mutex_init(&device->vmm_lock);
+  gm__mutex_init(&device->vmm_lock, GM__RANK_STAGING);
   gm__cpu_spans_init(&device->reserved, device->services);
   gm__cpu_spans_init(&device->mapped, device->services);
   gm__map_init(&device->movable, device->services);

@@ -107,7 +107,7 @@ static gm__cuda_device *cuda_device_make(gm__cuda_driver *driver, uint32_t index
   device->info = driver->infos[index];
   atomic_init(&device->own_stream, NULL);
   atomic_init(&device->lost, 0);
-  gm__mutex_init(&device->lock);
+  gm__mutex_init(&device->lock, GM__RANK_BACKEND);
   gm__event_slots_init(&device->events, device->services);
   gm__map_init(&device->registered, device->services);
   gm__map_init(&device->peers, device->services);

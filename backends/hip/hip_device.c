@@ -129,9 +129,9 @@ gm_status gm__hip_device_open(void *driver, uint32_t index, void **out_device, g
   atomic_init(&device->lost, 0);
   atomic_init(&device->program.state, GM__HIP_PROGRAM_NONE);
   gm__event_slots_init(&device->events, device->services);
-  gm__mutex_init(&device->lock);
+  gm__mutex_init(&device->lock, GM__RANK_BACKEND);
   gm__map_init(&device->peers, device->services);
-  gm__mutex_init(&device->ranges_lock);
+  gm__mutex_init(&device->ranges_lock, GM__RANK_STAGING);
   gm__vmm_table_init(&device->mapped, device->services, &gm__hip_backend);
   status = hip_device_try(device, err);
   if (status != GM_OK) {

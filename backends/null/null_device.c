@@ -33,7 +33,7 @@ gm_status gm__null_init(const gm_backend_host *host, void **out_driver, gm_error
   driver->services = host->services;
   driver->options = options;
   for (uint32_t i = 0; i < GM__NULL_DEVICES_MAX; i++) {
-    gm__mutex_init(&driver->cards[i].lock);
+    gm__mutex_init(&driver->cards[i].lock, GM__RANK_CARD);
     gm__null_ranges_init(&driver->cards[i].ranges, host->services, i);
   }
   *out_driver = driver;
@@ -97,7 +97,7 @@ gm_status gm__null_device_open(void *driver, uint32_t index, void **out_device, 
   device->options = &self->options;
   device->card = &self->cards[index];
   device->index = index;
-  gm__mutex_init(&device->lock);
+  gm__mutex_init(&device->lock, GM__RANK_BACKEND);
   gm__null_vmm_init(device);
   *out_device = device;
   return GM_OK;

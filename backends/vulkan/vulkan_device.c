@@ -18,7 +18,7 @@ gm__vulkan_device *gm__vulkan_device_make(gm__vulkan_driver *driver, gm_error *e
   device->driver = driver;
   device->services = driver->services;
   device->heaps = &device->own_heaps;
-  gm__mutex_init(&device->mutex);
+  gm__mutex_init(&device->mutex, GM__RANK_BACKEND);
   gm__vulkan_staging_init(&device->staging);
   gm__vulkan_sparse_init(&device->sparse);
   return device;

@@ -16,7 +16,7 @@
 #define SPARSE_FIRST_ADDRESS (UINT64_C(1) << 56)
 
 void gm__vulkan_sparse_init(gm__vulkan_sparse *sparse) {
-  gm__mutex_init(&sparse->mutex);
+  gm__mutex_init(&sparse->mutex, GM__RANK_BIND);
   sparse->next = SPARSE_FIRST_ADDRESS;
 }
 

@@ -11,7 +11,7 @@
 enum { STAGING_BYTES = 16 << 20, STAGING_LEAST = 64 << 10 };
 
 void gm__vulkan_staging_init(gm__vulkan_staging *staging) {
-  gm__mutex_init(&staging->mutex);
+  gm__mutex_init(&staging->mutex, GM__RANK_STAGING);
   gm__cond_init(&staging->cond);
 }
 

@@ -21,7 +21,7 @@ static gm__vulkan_queue *queue_get(gm__vulkan_device *device, VkQueue handle, ui
     if (!queue) return NULL;
     queue->handle = handle;
     queue->family = family;
-    gm__mutex_init(&queue->mutex);
+    gm__mutex_init(&queue->mutex, GM__RANK_QUEUE);
     queue->next = device->queues;
     device->queues = queue;
   }
@@ -105,7 +105,7 @@ static gm_status stream_make(gm__vulkan_device *device, VkQueue handle, uint32_t
     gm__release(device->services, stream, sizeof *stream);
     return status;
   }
-  gm__mutex_init(&stream->mutex);
+  gm__mutex_init(&stream->mutex, GM__RANK_STREAM);
   *out = stream;
   return GM_OK;
 }
@@ -227,6 +227,7 @@ gm_status gm__vulkan_stream_may_submit(const gm__vulkan_stream *stream, const ch
 
 void gm__vulkan_stream_lock(gm__vulkan_stream *stream) {
   if (stream->lock) {
+    gm__rank_check_submit(); /* the engine may wait, or call gm */
     stream->lock(stream->user);
   } else {
     gm__mutex_lock(&stream->queue->mutex);
@@ -235,6 +236,7 @@ void gm__vulkan_stream_lock(gm__vulkan_stream *stream) {
 
 void gm__vulkan_stream_unlock(gm__vulkan_stream *stream) {
   if (stream->lock) {
+    gm__rank_check_submit();
     stream->unlock(stream->user);
   } else {
     gm__mutex_unlock(&stream->queue->mutex);

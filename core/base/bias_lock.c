@@ -16,9 +16,9 @@ static const uint64_t bias_long_ns = UINT64_C(1000000);
 
 enum { BIAS_LOOKS = 200 }; /* some microseconds, before a thread sleeps */
 
-void gm__bias_init(gm__bias_lock *lock) {
+void gm__bias_init(gm__bias_lock *lock, gm__rank rank) {
   *lock = (gm__bias_lock){.needed = BIAS_STREAK};
-  gm__mutex_init(&lock->mutex);
+  gm__mutex_init(&lock->mutex, rank);
 }
 
 void gm__bias_destroy(gm__bias_lock *lock) { gm__mutex_destroy(&lock->mutex); }
@@ -37,7 +37,7 @@ static void bias_revoke(gm__bias_lock *lock) {
   while (atomic_load_explicit(&lock->busy, memory_order_acquire)) gm__thread_yield();
 }
 
-/* Who is inside is so for less than it takes to sleep and be woken. */
+/* Who is inside is so for less than it takes to sleep and be woken: nobody calls a driver there (core/base/rank.h). */
 static void bias_wait(gm__mutex *mutex) {
   for (int i = 0; i < BIAS_LOOKS; i++) {
     if (gm__mutex_try_lock(mutex)) return;
@@ -47,6 +47,7 @@ static void bias_wait(gm__mutex *mutex) {
 }
 
 void gm__bias_lock_slow(gm__bias_lock *lock, const void *self) {
+  gm__rank_expect(lock->mutex.rank);
   bias_wait(&lock->mutex);
   bias_revoke(lock);
   lock->by_mutex = true;

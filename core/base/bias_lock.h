@@ -16,10 +16,10 @@ typedef struct gm__bias_lock {
   uint64_t since;              /* it is, in the nanoseconds of clock.h */
   bool by_mutex;               /* who is inside holds the mutex */
   const void *home;            /* the only thread that can be the owner; NULL: none can */
-  gm__mutex mutex;
+  gm__mutex mutex;             /* its rank is the lock's */
 } gm__bias_lock;
 
-void gm__bias_init(gm__bias_lock *lock);
+void gm__bias_init(gm__bias_lock *lock, gm__rank rank);
 void gm__bias_destroy(gm__bias_lock *lock);
 
 /* The home thread is another one from now on. Called inside; the one before has ended, or never was. */
@@ -30,9 +30,19 @@ void gm__bias_settle(gm__bias_lock *lock, const void *home);
 static inline bool gm__bias_enter(gm__bias_lock *lock) {
   atomic_store_explicit(&lock->busy, 1, memory_order_relaxed);
   atomic_signal_fence(memory_order_seq_cst); /* the processor's part is the barrier of who takes the lock away */
-  if (__builtin_expect(atomic_load_explicit(&lock->owner, memory_order_relaxed) != NULL, 1)) return true;
+  if (__builtin_expect(atomic_load_explicit(&lock->owner, memory_order_relaxed) != NULL, 1)) {
+    gm__rank_expect(lock->mutex.rank);
+    gm__rank_enter(lock->mutex.rank);
+    return true;
+  }
   atomic_store_explicit(&lock->busy, 0, memory_order_release);
   return false;
+}
+
+/* Out of a lock that gm__bias_enter opened. */
+static inline void gm__bias_leave(gm__bias_lock *lock) {
+  gm__rank_leave(lock->mutex.rank);
+  atomic_store_explicit(&lock->busy, 0, memory_order_release);
 }
 
 void gm__bias_lock_slow(gm__bias_lock *lock, const void *self);
@@ -47,7 +57,7 @@ static inline void gm__bias_lock_out(gm__bias_lock *lock, const void *self) {
   if (__builtin_expect(lock->by_mutex, 0)) {
     gm__bias_unlock_slow(lock, self);
   } else {
-    atomic_store_explicit(&lock->busy, 0, memory_order_release);
+    gm__bias_leave(lock);
   }
 }
 

@@ -9,7 +9,7 @@ enum { EVENT_SLOTS_SPARE = 64 }; /* more are given back to the driver */
 
 void gm__event_slots_init(gm__event_slots *slots, const gm_services *services) {
   *slots = (gm__event_slots){.services = services};
-  gm__mutex_init(&slots->lock);
+  gm__mutex_init(&slots->lock, GM__RANK_LEAF);
 }
 
 void gm__event_slots_clear(gm__event_slots *slots) {

@@ -6,10 +6,11 @@
 #include <stdint.h>
 
 #include "core/base/posix/thread_types.h"
+#include "core/base/rank.h"
 #include "gm/status.h"
 
-/* Not recursive; gm__mutex_init or `= GM__MUTEX_INIT`. Must not move. None of these functions can fail. */
-void gm__mutex_init(gm__mutex *mutex);
+/* Not recursive; gm__mutex_init, or `= GM__MUTEX_INIT` for a leaf. Must not move. None of these functions can fail. */
+void gm__mutex_init(gm__mutex *mutex, gm__rank rank);
 void gm__mutex_destroy(gm__mutex *mutex);
 void gm__mutex_lock(gm__mutex *mutex);
 bool gm__mutex_try_lock(gm__mutex *mutex);

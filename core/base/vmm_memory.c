@@ -7,7 +7,7 @@
 
 void gm__vmm_table_init(gm__vmm_table *table, const gm_services *services, const gm_backend_ops *ops) {
   *table = (gm__vmm_table){.services = services, .ops = ops};
-  gm__mutex_init(&table->lock);
+  gm__mutex_init(&table->lock, GM__RANK_LEAF);
   gm__map_init(&table->memories, services);
 }
 

@@ -19,7 +19,7 @@ gm_status gm_scope_create(gm_pool *pool, gm_scope **out, gm_error *err) {
   gm_scope *scope = gm__alloc(gm__context_services(pool->device->ctx), sizeof *scope);
   if (!scope) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_scope_create", "no host memory for a scope");
   scope->pool = pool;
-  gm__mutex_init(&scope->lock);
+  gm__mutex_init(&scope->lock, GM__RANK_SCOPE);
   atomic_fetch_add(&pool->guests, 1);
   *out = scope;
   return GM_OK;

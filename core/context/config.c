@@ -24,7 +24,7 @@ gm_status gm__config_create(const gm_services *services, const char *preset, boo
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_context_create", "no host memory for the configuration");
   }
   config->services = services;
-  gm__mutex_init(&config->lock);
+  gm__mutex_init(&config->lock, GM__RANK_CONFIG);
   gm_status status = preset ? gm__config_apply_preset(config, preset, err) : GM_OK;
   if (status == GM_OK && !ignore_environment) status = gm__config_apply_environment(config, err);
   if (status != GM_OK) {

@@ -102,7 +102,7 @@ gm_status gm_context_create(const gm_context_params *params, gm_context **out, g
   gm_context *ctx = gm__alloc(&services, sizeof *ctx);
   if (!ctx) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_context_create", "no host memory for a context");
   ctx->services = services;
-  gm__mutex_init(&ctx->lock);
+  gm__mutex_init(&ctx->lock, GM__RANK_CONTEXT);
   status = context_fill(ctx, &mine, err);
   if (status != GM_OK) {
     gm__mutex_destroy(&ctx->lock);

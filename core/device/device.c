@@ -59,10 +59,10 @@ static gm_device *device_new(gm_context *ctx, gm__driver *driver, gm_error *err)
   device->id = gm__context_next_id(ctx);
   device->driver = driver;
   device->ops = &driver->ops;
-  gm__mutex_init(&device->grow_lock);
-  gm__mutex_init(&device->trim_lock);
-  gm__mutex_init(&device->lock);
-  gm__mutex_init(&device->share_lock);
+  gm__mutex_init(&device->grow_lock, GM__RANK_GROW);
+  gm__mutex_init(&device->trim_lock, GM__RANK_TRIM);
+  gm__mutex_init(&device->lock, GM__RANK_DEVICE);
+  gm__mutex_init(&device->share_lock, GM__RANK_SHARE);
   gm__map_init(&device->mapped, gm__context_services(ctx));
   return device;
 }

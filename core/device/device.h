@@ -75,6 +75,13 @@ struct gm_stream {
   gm_stream *next, *prev;
 };
 
+/* The backend, for a call that submits to a stream or waits for one: an engine's hook may be called, so no lock of gm
+ * is held but turns (docs/design.md, "Locks"). */
+static inline const gm_backend_ops *gm__submitting(const gm_device *device) {
+  gm__rank_check_submit();
+  return device->ops;
+}
+
 /* GM_OK; INVALID_ARGUMENT for NULL and, in debug builds, for what was closed; FORKED. Fills `err`. (A lost device is
  * told by the backend's own answers.) */
 gm_status gm__device_check(const gm_device *device, const char *op, gm_error *err);

@@ -22,7 +22,7 @@ static gm__peer_way *peer_make(gm_device *device, const gm_device *other) {
   way->device = device;
   way->other = other;
   way->other_id = other->id;
-  gm__mutex_init(&way->lock);
+  gm__mutex_init(&way->lock, GM__RANK_WAY);
   way->next = device->ctx->slots[GM__SLOT_PEERS];
   device->ctx->slots[GM__SLOT_PEERS] = way;
   return way;

@@ -22,7 +22,7 @@ gm_status gm_stream_record(gm_stream *stream, gm_point *out, gm_error *err) {
   if (status != GM_OK) return status;
   if (!out) return gm__bad_argument(err, "gm_stream_record", "`out` is NULL");
   gm_backend_point inner = {0, 0};
-  status = stream->device->ops->point_record(stream->device->handle, stream->handle, &inner, err);
+  status = gm__submitting(stream->device)->point_record(stream->device->handle, stream->handle, &inner, err);
   if (status == GM_OK) *out = (gm_point){stream->id, inner.handle, inner.value};
   return status;
 }
@@ -45,7 +45,7 @@ gm_status gm_stream_wait(gm_stream *stream, const gm_point *point, gm_error *err
   if (status != GM_OK) return status;
   if (point_has_passed(stream->device, point)) return GM_OK;
   gm_backend_point inner = point_inner(point);
-  return stream->device->ops->point_wait_on(stream->device->handle, stream->handle, &inner, err);
+  return gm__submitting(stream->device)->point_wait_on(stream->device->handle, stream->handle, &inner, err);
 }
 
 gm_status gm_point_done(gm_device *device, const gm_point *point, bool *out, gm_error *err) {
@@ -69,7 +69,7 @@ gm_status gm_point_wait(gm_device *device, const gm_point *point, uint64_t timeo
   if (status != GM_OK) return status;
   if (point_has_passed(device, point)) return GM_OK;
   gm_backend_point inner = point_inner(point);
-  return device->ops->point_wait(device->handle, &inner, timeout_ns, err);
+  return gm__submitting(device)->point_wait(device->handle, &inner, timeout_ns, err);
 }
 
 gm_status gm_point_native(gm_device *device, const gm_point *point, gm_native_point *out, gm_error *err) {

@@ -101,7 +101,7 @@ static gm_status registry_add(gm__registry *registry, const gm__known_backend *k
   if (ops && !known) driver->info.api = ops->api;
   if (ops) driver->group_capabilities = gm__backend_group_capabilities(&driver->ops);
   memcpy(driver->info.name, name, strlen(name) + 1); /* prepared: at most 15 bytes */
-  gm__mutex_init(&driver->lock);
+  gm__mutex_init(&driver->lock, GM__RANK_DRIVER);
   registry->drivers[registry->count++] = driver;
   return GM_OK;
 }
@@ -110,7 +110,7 @@ static gm_status registry_create(gm_context *ctx, gm__registry **out, gm_error *
   gm__registry *registry = gm__alloc(gm__context_services(ctx), sizeof *registry);
   if (!registry) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "registry", "no host memory for the registry");
   registry->ctx = ctx;
-  gm__mutex_init(&registry->lock);
+  gm__mutex_init(&registry->lock, GM__RANK_REGISTRY);
   for (size_t i = 0; gm__known_backend_at(i); i++) {
     gm_status status = registry_add(registry, gm__known_backend_at(i), gm__known_backend_at(i)->ops, err);
     if (status == GM_OK) continue;

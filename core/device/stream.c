@@ -115,7 +115,7 @@ bool gm__stream_captured(const gm_stream *stream) {
  * still use. */
 static gm_status stream_finish(gm_stream *stream, gm_error *err) {
   gm_device *device = stream->device;
-  gm_status status = device->ops->stream_sync(device->handle, stream->handle, err);
+  gm_status status = gm__submitting(device)->stream_sync(device->handle, stream->handle, err);
   if (status == GM_ERR_DEVICE_LOST) return GM_OK; /* nothing runs there any more */
   if (status != GM_ERR_NOT_SUPPORTED && status != GM_ERR_INVALID_ARGUMENT) return status;
   status = GM_OK;
@@ -213,7 +213,8 @@ uint64_t gm_stream_id(const gm_stream *stream) { return stream ? stream->id : 0;
 
 gm_status gm_stream_flush(gm_stream *stream, gm_error *err) {
   gm_status status = gm__stream_check(stream, "gm_stream_flush", err);
-  return status == GM_OK ? stream->device->ops->stream_flush(stream->device->handle, stream->handle, err) : status;
+  return status == GM_OK ? gm__submitting(stream->device)->stream_flush(stream->device->handle, stream->handle, err)
+                         : status;
 }
 
 static void stream_tell_synced(gm_stream *stream, uint64_t clock) {
@@ -230,7 +231,7 @@ gm_status gm_stream_sync(gm_stream *stream, gm_error *err) {
   if (status != GM_OK) return status;
   gm_device *device = stream->device;
   uint64_t clock = atomic_fetch_add(&device->order_clock, 1); /* what is freed later may have work behind the wait */
-  status = device->ops->stream_sync(device->handle, stream->handle, err);
+  status = gm__submitting(device)->stream_sync(device->handle, stream->handle, err);
   if (status == GM_OK) stream_tell_synced(stream, clock);
   return status;
 }
@@ -238,5 +239,5 @@ gm_status gm_stream_sync(gm_stream *stream, gm_error *err) {
 gm_status gm_stream_barrier(gm_stream *stream, gm_error *err) {
   gm_status status = gm__stream_check(stream, "gm_stream_barrier", err);
   if (status != GM_OK || stream->kind == GM_STREAM_FIFO) return status;
-  return stream->device->ops->stream_barrier(stream->device->handle, stream->handle, err);
+  return gm__submitting(stream->device)->stream_barrier(stream->device->handle, stream->handle, err);
 }

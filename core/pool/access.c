@@ -72,8 +72,9 @@ gm_status gm__access_write(const gm__access *access, const void *src, gm_stream 
   if (!src) return gm__bad_argument(err, op, "`src` is NULL");
   gm_status status = gm__access_stream(access->device, stream, op, &on, err);
   if (status == GM_OK && access->bytes) {
-    status = access->device->ops->copy_to_device(access->device->handle, on->handle, &access->memory, access->offset,
-                                                 src, access->bytes, access_point(stream, out, &point), err);
+    status = gm__submitting(access->device)
+                 ->copy_to_device(access->device->handle, on->handle, &access->memory, access->offset, src,
+                                  access->bytes, access_point(stream, out, &point), err);
   }
   if (status == GM_OK) access_give_point(stream, &point, out);
   return status;
@@ -86,8 +87,9 @@ gm_status gm__access_read(const gm__access *access, void *dst, gm_stream *stream
   if (!dst) return gm__bad_argument(err, op, "`dst` is NULL");
   gm_status status = gm__access_stream(access->device, stream, op, &on, err);
   if (status == GM_OK && access->bytes) {
-    status = access->device->ops->copy_to_host(access->device->handle, on->handle, &access->memory, access->offset, dst,
-                                               access->bytes, access_point(stream, out, &point), err);
+    status = gm__submitting(access->device)
+                 ->copy_to_host(access->device->handle, on->handle, &access->memory, access->offset, dst, access->bytes,
+                                access_point(stream, out, &point), err);
   }
   if (status == GM_OK) access_give_point(stream, &point, out);
   return status;
@@ -100,7 +102,8 @@ gm_status gm__access_copy(const gm__access *dst, const gm__access *src, gm_strea
   gm_status status = gm__access_stream(dst->device, stream, op, &on, err);
   if (status == GM_OK && dst->bytes) {
     gm_copy_item item = {&src->memory, src->offset, &dst->memory, dst->offset, dst->bytes};
-    status = dst->device->ops->copy(dst->device->handle, on->handle, &item, access_point(stream, out, &point), err);
+    status = gm__submitting(dst->device)
+                 ->copy(dst->device->handle, on->handle, &item, access_point(stream, out, &point), err);
   }
   if (status == GM_OK) access_give_point(stream, &point, out);
   return status;
@@ -112,8 +115,9 @@ gm_status gm__access_fill(const gm__access *access, const void *pattern, uint32_
   gm_backend_point point = {0};
   gm_status status = gm__access_stream(access->device, stream, op, &on, err);
   if (status == GM_OK && access->bytes) {
-    status = access->device->ops->fill(access->device->handle, on->handle, &access->memory, access->offset,
-                                       access->bytes, pattern, pattern_bytes, access_point(stream, out, &point), err);
+    status = gm__submitting(access->device)
+                 ->fill(access->device->handle, on->handle, &access->memory, access->offset, access->bytes, pattern,
+                        pattern_bytes, access_point(stream, out, &point), err);
   }
   if (status == GM_OK) access_give_point(stream, &point, out);
   return status;

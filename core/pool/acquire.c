@@ -237,13 +237,13 @@ static gm_status acquire_zero(gm_pool *pool, const gm__want *want, const gm__tak
   if (!want->stream) return gm__supply_zero(pool, &taken->memory, taken->offset, taken->bytes, err);
   const gm_device *device = pool->device;
   gm_backend_point point;
-  gm_status status = device->ops->fill(device->handle, want->stream->handle, &taken->memory, taken->offset,
-                                       taken->bytes, "", 1, &point, err);
+  gm_status status = gm__submitting(device)->fill(device->handle, want->stream->handle, &taken->memory, taken->offset,
+                                                  taken->bytes, "", 1, &point, err);
   if (status) return status;
   device->ops->point_release(device->handle, &point, GM_CLOSE_NORMAL);
   if (want->stream->kind == GM_STREAM_FIFO) return GM_OK;
-  return device->ops->stream_barrier(device->handle, want->stream->handle,
-                                     err); /* the caller's work follows the fill */
+  return gm__submitting(device)->stream_barrier(device->handle, want->stream->handle,
+                                                err); /* the caller's work follows the fill */
 }
 
 void gm__acquire_hand_out(gm_pool *pool, const gm__want *want, const gm__taken *taken, bool fresh, gm_block *out) {

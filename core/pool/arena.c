@@ -185,7 +185,7 @@ static gm__arena *arena_new(gm_pool *pool, const gm__memory_kind *kind, uint32_t
   const gm_services *services = gm__context_services(pool->device->ctx);
   gm__arena *arena = gm__alloc(services, sizeof *arena);
   if (!arena) return NULL;
-  gm__bias_init(&arena->lock);
+  gm__bias_init(&arena->lock, GM__RANK_ARENA);
   arena->spans.services = services;
   arena->pool = pool;
   arena->number = number;

@@ -111,9 +111,7 @@ static inline void gm__arena_lock(gm__arena *arena) { gm__bias_lock_in(&arena->l
 static inline void gm__arena_unlock(gm__arena *arena) { gm__bias_lock_out(&arena->lock, gm__thread_self()); }
 
 /* Out of a lock that gm__bias_enter opened. */
-static inline void gm__arena_leave(gm__arena *arena) {
-  atomic_store_explicit(&arena->lock.busy, 0, memory_order_release);
-}
+static inline void gm__arena_leave(gm__arena *arena) { gm__bias_leave(&arena->lock); }
 
 static inline uint64_t gm__arena_granule(const gm__arena *arena) { return UINT64_C(1) << arena->shift; }
 

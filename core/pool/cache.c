@@ -156,7 +156,7 @@ void gm__cache_init(gm_pool *pool) {
   gm_context *ctx = pool->device->ctx;
   gm__cache *cache = &pool->cache;
   const uint64_t age_ms = gm__config_u64(ctx, "cache.max_age");
-  gm__mutex_init(&cache->lock);
+  gm__mutex_init(&cache->lock, GM__RANK_CACHE);
   cache->local = gm__config_u64(ctx, "cache.stream_local");
   cache->global = gm__config_u64(ctx, "cache.global");
   atomic_store(&cache->all, gm__config_u64(ctx, "cache_size"));

@@ -34,10 +34,11 @@ static gm_status guard_probe(gm_device *device, gm_error *err) {
   gm_status status = gm__device_default_stream(device, &stream, err);
   if (!status) status = gm__device_alloc(device, &request, &memory, err);
   if (status) return status;
-  status =
-      device->ops->fill(device->handle, stream->handle, &memory, 0, GUARD_PROBE, GM_DEBUG_FRESH_PATTERN, 1, NULL, err);
+  status = gm__submitting(device)->fill(device->handle, stream->handle, &memory, 0, GUARD_PROBE, GM_DEBUG_FRESH_PATTERN,
+                                        1, NULL, err);
   if (!status) {
-    status = device->ops->copy_to_host(device->handle, stream->handle, &memory, 0, seen, GUARD_PROBE, NULL, err);
+    status =
+        gm__submitting(device)->copy_to_host(device->handle, stream->handle, &memory, 0, seen, GUARD_PROBE, NULL, err);
   }
   gm__device_free(device, &memory, NULL);
   if (!status && seen[GUARD_PROBE - 1] == (unsigned char)GM_DEBUG_FRESH_PATTERN[0]) return GM_OK;
@@ -69,7 +70,7 @@ gm_status gm__guard_create(gm_device *device, const gm_pool_params *params, cons
   gm__guard *guard = gm__alloc(gm__context_services(ctx), sizeof *guard);
   if (!guard) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_create", "no host memory for a pool's guard");
   *guard = asked;
-  gm__mutex_init(&guard->lock);
+  gm__mutex_init(&guard->lock, GM__RANK_GUARD);
   gm__cond_init(&guard->changed);
   *out = guard;
   return GM_OK;

@@ -103,8 +103,8 @@ static gm_status record_fill(gm_pool *pool, const gm__guard_record *record, gm_s
   gm_status status = record_stream(pool, stream, &on, err);
   if (status) return status;
   const gm_device *device = pool->device;
-  status = device->ops->fill(device->handle, on->handle, &record->memory, record->offset + at, bytes, pattern,
-                             pattern_bytes, stream ? &point : NULL, err);
+  status = gm__submitting(device)->fill(device->handle, on->handle, &record->memory, record->offset + at, bytes,
+                                        pattern, pattern_bytes, stream ? &point : NULL, err);
   if (status == GM_OK && stream) record_let_go(pool, &point);
   return status;
 }
@@ -121,8 +121,8 @@ static gm_status record_read(gm_pool *pool, const gm__guard_record *record, gm_s
   gm_status status = record_stream(pool, stream, &on, err);
   if (status) return status;
   const gm_device *device = pool->device;
-  status = device->ops->copy_to_host(device->handle, on->handle, &record->memory, record->offset + at, to, bytes,
-                                     stream ? &point : NULL, err);
+  status = gm__submitting(device)->copy_to_host(device->handle, on->handle, &record->memory, record->offset + at, to,
+                                                bytes, stream ? &point : NULL, err);
   if (status == GM_OK && stream) record_let_go(pool, &point);
   return status;
 }
@@ -144,14 +144,14 @@ static gm_status record_read_zones(gm_pool *pool, gm__guard_record *record, gm_s
 static gm_status record_close(gm_pool *pool, gm__guard_record *record, gm_stream *stream, gm_error *err) {
   const gm_device *device = pool->device;
   if (!stream) return GM_OK;
-  gm_status status = device->ops->point_record(device->handle, stream->handle, &record->point, err);
+  gm_status status = gm__submitting(device)->point_record(device->handle, stream->handle, &record->point, err);
   if (status) return status;
   record->has_point = true;
   if (stream->kind == GM_STREAM_UNORDERED) {
-    return device->ops->point_wait_on(device->handle, stream->handle, &record->point, err);
+    return gm__submitting(device)->point_wait_on(device->handle, stream->handle, &record->point, err);
   }
   if (stream->kind == GM_STREAM_FIFO_IF_BARRIER) {
-    return device->ops->stream_barrier(device->handle, stream->handle, err);
+    return gm__submitting(device)->stream_barrier(device->handle, stream->handle, err);
   }
   return GM_OK;
 }
@@ -243,7 +243,7 @@ bool gm__guard_passed(gm_pool *pool, gm__guard_record *record, uint64_t patience
   if (!record->has_point) return true;
   gm_status status = device->ops->point_done(device->handle, &record->point, &done, NULL);
   if (!status && !done && patience_ns) {
-    status = device->ops->point_wait(device->handle, &record->point, patience_ns, NULL);
+    status = gm__submitting(device)->point_wait(device->handle, &record->point, patience_ns, NULL);
     done = status == GM_OK;
   }
   if (status != GM_ERR_DEVICE_LOST && !done) return false;
@@ -254,8 +254,8 @@ bool gm__guard_passed(gm_pool *pool, gm__guard_record *record, uint64_t patience
 bool gm__guard_wait_on(gm_pool *pool, gm__guard_record *record, const gm_stream *on) {
   const gm_device *device = pool->device;
   if (!record->has_point) return true;
-  gm_status status = device->ops->point_wait_on(device->handle, on->handle, &record->point, NULL);
-  if (status) status = device->ops->point_wait(device->handle, &record->point, UINT64_MAX, NULL);
+  gm_status status = gm__submitting(device)->point_wait_on(device->handle, on->handle, &record->point, NULL);
+  if (status) status = gm__submitting(device)->point_wait(device->handle, &record->point, UINT64_MAX, NULL);
   if (status && status != GM_ERR_DEVICE_LOST) return false;
   gm__guard_drop_point(pool, record);
   return true;

@@ -69,14 +69,15 @@ static gm_status map_begin(const gm__access *access, uint32_t mode, gm_stream *s
   gm_stream *on;
   gm_status status = gm__access_stream(device, stream, "gm_block_map", &on, err);
   if (status) return status;
-  status = device->ops->map(device->handle, on->handle, &access->memory, access->offset, access->bytes, mode, out, err);
+  status = gm__submitting(device)->map(device->handle, on->handle, &access->memory, access->offset, access->bytes, mode,
+                                       out, err);
   status = gm__answer_check_word(device, "map", status, (uintptr_t)*out, err);
   if (status) return status;
   uint64_t offset, bytes;
   map_widen(access, &offset, &bytes);
   if (!map_needs_contents(access, mode, offset, bytes)) return GM_OK;
   status = device->ops->invalidate(device->handle, &access->memory, offset, bytes, err);
-  if (status) device->ops->unmap(device->handle, on->handle, &access->memory, *out, NULL);
+  if (status) gm__submitting(device)->unmap(device->handle, on->handle, &access->memory, *out, NULL);
   return status;
 }
 
@@ -124,7 +125,7 @@ static gm_status map_end(const gm__access *access, uint32_t mode, void *pointer,
     status = device->ops->flush(device->handle, &access->memory, offset, bytes, err);
     if (status) return status;
   }
-  return device->ops->unmap(device->handle, on->handle, &access->memory, pointer, err);
+  return gm__submitting(device)->unmap(device->handle, on->handle, &access->memory, pointer, err);
 }
 
 gm_status gm_block_unmap(gm_pool *pool, const gm_block *block, void *pointer, gm_stream *stream, gm_error *err) {

@@ -48,7 +48,8 @@ int gm__order_slot_of(gm__order *order, gm_stream *stream) {
 }
 
 static gm_status order_record(const gm__order *order, int slot, gm_backend_point *out, gm_error *err) {
-  return order->device->ops->point_record(order->device->handle, order->slots[slot].stream->handle, out, err);
+  return gm__submitting(order->device)
+      ->point_record(order->device->handle, order->slots[slot].stream->handle, out, err);
 }
 
 static void order_release(const gm__order *order, const gm_backend_point *point) {
@@ -191,7 +192,7 @@ bool gm__order_is_done(const gm__order *order) {
 static void order_flush_slot(gm__order *order, int at) {
   const gm_device *device = order->device;
   order_step_out(order, order_bit(at));
-  device->ops->stream_flush(device->handle, order->slots[at].stream->handle, NULL);
+  gm__submitting(device)->stream_flush(device->handle, order->slots[at].stream->handle, NULL);
   order_step_in(order, order_bit(at));
 }
 
@@ -250,7 +251,8 @@ static gm_status order_wait_on(gm__order *order, const gm__mark *mark, int slot,
   order_step_out(order, involved);
   gm_status status = covered ? GM_OK : order_record(order, other, &point, err);
   const bool owns = status == GM_OK;
-  if (owns) status = device->ops->point_wait_on(device->handle, order->slots[slot].stream->handle, &point, err);
+  if (owns)
+    status = gm__submitting(device)->point_wait_on(device->handle, order->slots[slot].stream->handle, &point, err);
   order_step_in(order, involved);
   if (covered) {
     order_keep(order, other, &point, point_at);
@@ -268,9 +270,10 @@ static gm_status order_insert_own(gm__order *order, const gm__mark *mark, int sl
   if (stream->kind == GM_STREAM_FIFO) return GM_OK;
   if (stream->kind == GM_STREAM_UNORDERED && !has_point) return order_wait_on(order, mark, slot, slot, err);
   order_step_out(order, involved);
-  const gm_status status = stream->kind == GM_STREAM_FIFO_IF_BARRIER
-                               ? device->ops->stream_barrier(device->handle, stream->handle, err)
-                               : device->ops->point_wait_on(device->handle, stream->handle, &mark->point, err);
+  const gm_status status =
+      stream->kind == GM_STREAM_FIFO_IF_BARRIER
+          ? gm__submitting(device)->stream_barrier(device->handle, stream->handle, err)
+          : gm__submitting(device)->point_wait_on(device->handle, stream->handle, &mark->point, err);
   order_step_in(order, involved);
   return status;
 }
@@ -308,9 +311,9 @@ gm_status gm__order_attach_point(gm__order *order, gm__mark *mark, int slot, gm_
 
 static gm_status order_wait_for_point(const gm_device *device, const gm_stream *stream, gm_error *err) {
   gm_backend_point point;
-  gm_status status = device->ops->point_record(device->handle, stream->handle, &point, err);
+  gm_status status = gm__submitting(device)->point_record(device->handle, stream->handle, &point, err);
   if (status) return status;
-  status = device->ops->point_wait(device->handle, &point, UINT64_MAX, err);
+  status = gm__submitting(device)->point_wait(device->handle, &point, UINT64_MAX, err);
   device->ops->point_release(device->handle, &point, GM_CLOSE_NORMAL);
   return status;
 }
@@ -320,7 +323,7 @@ gm_status gm__order_drain(gm_stream *stream, const char *op, gm_error *err) {
   gm_error why = {.status = GM_OK};
   gm_status status = order_wait_for_point(device, stream, &why);
   if (status && status != GM_ERR_DEVICE_LOST) {
-    status = device->ops->stream_sync(device->handle, stream->handle, &why);
+    status = gm__submitting(device)->stream_sync(device->handle, stream->handle, &why);
   }
   if (!status || status == GM_ERR_DEVICE_LOST) return GM_OK;
   return gm__fail(err, GM_ERR_BUSY, why.native_code, op,

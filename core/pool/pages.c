@@ -55,7 +55,7 @@ static bool pages_find_type(gm__pages *pages, const gm_device *device) {
 void gm__pages_init(gm_pool *pool, bool wanted) {
   gm__pages *pages = &pool->pages;
   const gm_device *device = pool->device;
-  gm__mutex_init(&pages->lock);
+  gm__mutex_init(&pages->lock, GM__RANK_PAGES);
   if (!wanted || !(device->info.capabilities & GM_CAP_VMM)) return;
   pages->usable = pages_find_type(pages, device) && pages->page_bytes >= pool->rules.granule &&
                   pages_suit(pool, device->types[pages->type].flags);
@@ -153,7 +153,7 @@ static bool range_withdraw(gm_pool *pool, const gm__range *range, const gm_memor
   const uint64_t offset = page * pool->pages.page_bytes, address = range->address + offset;
   gm__peer_forget_range(pool->device, address);
   if (memory->host) gm__shadow_open((unsigned char *)memory->host + offset, bytes);
-  return device->ops->vmm_unmap(device->handle, address, bytes, NULL) == GM_OK;
+  return gm__submitting(device)->vmm_unmap(device->handle, address, bytes, NULL) == GM_OK;
 }
 
 void gm__range_close(gm_pool *pool, gm__range *range, const gm_memory *memory, gm_close_mode mode) {
@@ -332,12 +332,12 @@ static gm_status pages_map(gm_pool *pool, gm__range *range, uint32_t page, uint3
   gm__handle *handle = &pool->pages.handles[number];
   const uint64_t address = range->address + page * pool->pages.page_bytes;
   const uint64_t bytes = handle->pages * pool->pages.page_bytes;
-  gm_status status = device->ops->vmm_map(device->handle, address, bytes, handle->native, 0, err);
+  gm_status status = gm__submitting(device)->vmm_map(device->handle, address, bytes, handle->native, 0, err);
   if (status != GM_OK) return status;
   status = device->ops->vmm_access(device->handle, address, bytes, err);
   if (status == GM_OK) status = gm__peer_note_range(pool->device, address, bytes, err);
   if (status != GM_OK) {
-    if (device->ops->vmm_unmap(device->handle, address, bytes, NULL) == GM_OK) return status;
+    if (gm__submitting(device)->vmm_unmap(device->handle, address, bytes, NULL) == GM_OK) return status;
     handle->shut = true;
     pool->pages.shut_count++;
     pages_enter(pool, range, page, number);

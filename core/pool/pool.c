@@ -196,8 +196,8 @@ static void pool_init(gm_pool *pool, gm_device *device, const gm_pool_params *pa
   pool->share = params->share;
   if (params->upstream) pool->upstream = *params->upstream;
   pool->max_bytes = pool_cap(ctx, params->max_bytes);
-  gm__mutex_init(&pool->lock);
-  gm__mutex_init(&pool->gate);
+  gm__mutex_init(&pool->lock, GM__RANK_POOL);
+  gm__mutex_init(&pool->gate, GM__RANK_GATE);
   gm__node_table_init(&pool->nodes, gm__context_services(ctx), pool->id);
   gm__cache_init(pool);
   gm__pointers_init(&pool->pointers, gm__context_services(ctx));

@@ -159,7 +159,7 @@ static gm_status quota_begin(gm_pool *pool, gm_error *err) {
   if (quota_of(pool)) return GM_OK;
   gm__quotas *quotas = gm__alloc(gm__context_services(pool->device->ctx), sizeof *quotas);
   if (!quotas) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_set_quota", "no host memory for quotas");
-  gm__mutex_init(&quotas->lock);
+  gm__mutex_init(&quotas->lock, GM__RANK_QUOTAS);
   quota_count_nodes(quotas, pool);
   quota_count_arenas(quotas, pool);
   atomic_store_explicit(&quotas->complete, true, memory_order_release);

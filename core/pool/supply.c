@@ -269,7 +269,7 @@ gm_status gm__supply_zero(gm_pool *pool, const gm_memory *memory, uint64_t offse
   gm_stream *stream;
   gm_status status = gm__device_default_stream(pool->device, &stream, err);
   if (status) return status;
-  return device->ops->fill(device->handle, stream->handle, memory, offset, bytes, "", 1, NULL, err);
+  return gm__submitting(device)->fill(device->handle, stream->handle, memory, offset, bytes, "", 1, NULL, err);
 }
 
 bool gm__supply_is_shortage(gm_status status) {

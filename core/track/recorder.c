@@ -42,7 +42,7 @@ gm_status gm__recorder_open(const gm_services *services, const char *path, gm__r
   }
   recorder->services = services;
   recorder->file.fd = recorder->scratch.fd = -1;
-  gm__mutex_init(&recorder->lock);
+  gm__mutex_init(&recorder->lock, GM__RANK_RECORDER);
   gm_status status = recorder_begin(recorder, path, err);
   if (status == GM_OK) {
     *out = recorder;

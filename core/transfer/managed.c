@@ -36,6 +36,16 @@ static void managed_give_shadow(gm_managed *managed) {
   gm__release(managed_services(managed), managed->host, (size_t)managed->bytes);
 }
 
+static void managed_hold(const gm_managed *managed, uint64_t unit, uint64_t count, gm_managed_place place) {
+  for (uint64_t i = unit; i < unit + count; i++) {
+    atomic_store_explicit(&managed->holders[i], (unsigned char)place, memory_order_relaxed);
+  }
+}
+
+static gm_managed_place managed_holder(const gm_managed *managed, uint64_t unit) {
+  return (gm_managed_place)atomic_load_explicit(&managed->holders[unit], memory_order_relaxed);
+}
+
 static gm_status managed_take_shadow(gm_managed *managed, gm_error *err) {
   const gm_services *services = managed_services(managed);
   managed->kind = GM_MANAGED_COPIED;
@@ -43,7 +53,7 @@ static gm_status managed_take_shadow(gm_managed *managed, gm_error *err) {
   managed->holders = gm__alloc(services, (size_t)managed->units);
   if (managed->holders) managed->host = gm__alloc(services, (size_t)managed->bytes);
   if (managed->host) {
-    memset(managed->holders, GM_MANAGED_ON_HOST, (size_t)managed->units);
+    managed_hold(managed, 0, managed->units, GM_MANAGED_ON_HOST);
     return GM_OK;
   }
   gm__release(services, managed->holders, (size_t)managed->units);
@@ -117,7 +127,7 @@ gm_status gm_managed_create(gm_pool *pool, const gm_managed_params *params, gm_m
     gm__object_end(ctx, &managed->head);
     return status;
   }
-  gm__mutex_init(&managed->lock);
+  gm__mutex_init(&managed->lock, GM__RANK_MANAGED);
   *out = managed;
   return GM_OK;
 }
@@ -184,11 +194,9 @@ gm_status gm_managed_get_info(gm_managed *managed, gm_managed_info *out, gm_erro
                           .advice = managed->kind == GM_MANAGED_NATIVE,
                           .bytes = managed->bytes,
                           .unit_bytes = managed->kind == GM_MANAGED_COPIED ? GM__MANAGED_UNIT : 0};
-  gm__mutex_lock(&managed->lock);
   for (uint64_t i = 0; i < managed->units; i++) {
-    if (managed->holders[i] == GM_MANAGED_ON_DEVICE) info.device_bytes += managed_span(managed, i, 1);
+    if (managed_holder(managed, i) == GM_MANAGED_ON_DEVICE) info.device_bytes += managed_span(managed, i, 1);
   }
-  gm__mutex_unlock(&managed->lock);
   gm__sized_out(out, &info, sizeof info);
   return GM_OK;
 }
@@ -225,7 +233,7 @@ static gm_status managed_copy(const managed_move *move, uint64_t unit, uint64_t 
                                                : gm__access_read(&access, host, move->stream, &point, move->op, err);
   if (status) return status;
   gm_point_release(access.device, &point);
-  memset(managed->holders + unit, (int)move->place, (size_t)count);
+  managed_hold(managed, unit, count, move->place);
   return GM_OK;
 }
 
@@ -234,8 +242,8 @@ static gm_status managed_move_units(const managed_move *move, uint64_t offset, u
   const uint64_t end = (offset + bytes - 1) / GM__MANAGED_UNIT + 1;
   gm_status status = gm_stream_barrier(move->stream, err);
   for (uint64_t unit = offset / GM__MANAGED_UNIT, next; unit < end && status == GM_OK; unit = next) {
-    const bool there = managed->holders[unit] == move->place;
-    for (next = unit + 1; next < end && (managed->holders[next] == move->place) == there;) next++;
+    const bool there = managed_holder(managed, unit) == move->place;
+    for (next = unit + 1; next < end && (managed_holder(managed, next) == move->place) == there;) next++;
     if (!there) status = managed_copy(move, unit, next - unit, err);
   }
   return status ? status : gm_stream_barrier(move->stream, err);
@@ -248,8 +256,8 @@ static gm_status managed_prefetch_native(const managed_move *move, uint64_t offs
   gm_status status = gm__access_open(pool, &move->managed->block, offset, bytes, move->op, &access, err);
   if (status) return status;
   const gm_device *device = access.device;
-  status = device->ops->managed_prefetch(device->handle, move->stream->handle, &access.memory, access.offset, bytes,
-                                         move->place, &point, err);
+  status = gm__submitting(device)->managed_prefetch(device->handle, move->stream->handle, &access.memory, access.offset,
+                                                    bytes, move->place, &point, err);
   if (status == GM_OK) device->ops->point_release(device->handle, &point, GM_CLOSE_NORMAL);
   return status;
 }

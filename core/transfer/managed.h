@@ -2,6 +2,8 @@
 #ifndef GM_CORE_TRANSFER_MANAGED_H
 #define GM_CORE_TRANSFER_MANAGED_H
 
+#include <stdatomic.h>
+
 #include "core/base/thread.h"
 #include "core/pool/pool.h"
 #include "gm/managed.h"
@@ -14,9 +16,9 @@ struct gm_managed {
   gm_managed_kind kind;
   gm_block block;
   uint64_t bytes;
-  void *host;             /* COPIED: gm's own */
-  gm__mutex lock;         /* held through a prefetch: what follows */
-  unsigned char *holders; /* COPIED: a gm_managed_place for each unit */
+  void *host;                     /* COPIED: gm's own */
+  gm__mutex lock;                 /* held through a prefetch */
+  _Atomic unsigned char *holders; /* COPIED: a gm_managed_place for each unit; changed under the lock */
   uint64_t units;
 };
 

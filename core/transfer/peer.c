@@ -135,7 +135,7 @@ gm_status gm_peer_wait(gm_stream *stream, gm_device *of, const gm_point *point, 
   status = gm_point_done(of, point, &passed, err); /* checks both, too */
   if (status || passed) return status;
   if (peer_lend_point(device, of, point, &lent, NULL)) return gm_point_wait(of, point, UINT64_MAX, err);
-  status = device->ops->point_wait_on(device->handle, stream->handle, &lent, err);
+  status = gm__submitting(device)->point_wait_on(device->handle, stream->handle, &lent, err);
   device->ops->point_release(device->handle, &lent, GM_CLOSE_NORMAL);
   return status;
 }
@@ -214,7 +214,8 @@ static gm_status peer_by_driver(peer_job *job, const char *op, gm_error *err) {
   const gm_copy_item item = {&job->src.memory, job->src.offset, &job->dst.memory, job->dst.offset, job->dst.bytes};
   gm_status status = gm__access_stream(to, job->stream, op, &on, err);
   if (status) return status;
-  status = to->ops->peer_copy(to->handle, on->handle, job->src.device->handle, &item, waits ? NULL : &point, err);
+  status =
+      gm__submitting(to)->peer_copy(to->handle, on->handle, job->src.device->handle, &item, waits ? NULL : &point, err);
   if (status == GM_OK && job->out) {
     *job->out = waits ? (gm_point){0, 0, 0} : (gm_point){on->id, point.handle, point.value};
   }

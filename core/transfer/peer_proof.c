@@ -24,7 +24,8 @@ static gm_status proof_copy(const gm__access *to, const gm__access *from, gm_err
   const gm_copy_item item = {&from->memory, 0, &to->memory, 0, PROOF_BYTES};
   gm_status status = gm__device_default_stream(to->device, &stream, err);
   if (status) return status;
-  return to->device->ops->peer_copy(to->device->handle, stream->handle, from->device->handle, &item, NULL, err);
+  return gm__submitting(to->device)
+      ->peer_copy(to->device->handle, stream->handle, from->device->handle, &item, NULL, err);
 }
 
 static gm_status proof_try(const gm__access *to, const gm__access *from, bool *arrived, gm_error *err) {

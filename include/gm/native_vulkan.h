@@ -34,6 +34,8 @@ typedef struct gm_vulkan_device {
 } gm_vulkan_device;
 
 /* A queue of the engine. lock and unlock are called around every use of the queue (submission, wait); both or neither.
+ * They are called from any thread and with no lock of gm held, so they may wait, and may call gm. Under its own lock of
+ * the queue an engine may call gm: what does not need the queue returns. gm_free does not (docs/threads.md).
  * may_submit false: gm records and submits nothing there; copies through this stream answer GM_ERR_NOT_SUPPORTED, and
  * points on it are the engine's own (gm_stream_import_point). */
 typedef struct gm_vulkan_queue {

@@ -1,8 +1,9 @@
 /* Vulkan devices with validation and synchronisation validation on: opened by gm, opened with device memory that is
  * presented as not host-visible, and lent by a small engine with a device and a queue of its own. Whatever the layers
  * say, to gm or to the engine, is a failure. */
+#include <pthread.h>
+
 #include "core/base/alloc.h"
-#include "core/base/thread.h"
 #include "cts/asserts.h"
 #include "cts/modes.h"
 #include "support/vulkan_fixture.h"
@@ -10,7 +11,7 @@
 #include "support/vulkan_engine.h"
 
 static vulkan_engine vulkan_lender;
-static gm__mutex vulkan_queue_mutex = GM__MUTEX_INIT;
+static pthread_mutex_t vulkan_queue_mutex = PTHREAD_MUTEX_INITIALIZER; /* the engine's, none of gm's */
 static atomic_uint vulkan_inside, vulkan_damage;
 
 /* The layers' warnings and errors, of any instance of gm in this run, go to the log. */
@@ -35,14 +36,14 @@ static void vulkan_settle(cts *t) {
 
 static void vulkan_lock(void *user) {
   (void)user;
-  gm__mutex_lock(&vulkan_queue_mutex);
+  pthread_mutex_lock(&vulkan_queue_mutex);
   if (atomic_fetch_add(&vulkan_inside, 1) != 0) atomic_fetch_add(&vulkan_damage, 1);
 }
 
 static void vulkan_unlock(void *user) {
   (void)user;
   if (atomic_fetch_sub(&vulkan_inside, 1) != 1) atomic_fetch_add(&vulkan_damage, 1);
-  gm__mutex_unlock(&vulkan_queue_mutex);
+  pthread_mutex_unlock(&vulkan_queue_mutex);
 }
 
 static gm_status vulkan_open(cts *t, uint32_t index) {

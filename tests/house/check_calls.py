@@ -15,7 +15,7 @@ import sys
 RULES = [  # names, where they are allowed, why not elsewhere
     ("abort exit _exit _Exit quick_exit atexit", (), "the library never ends the host's process"),
     ("fork vfork system popen", (), "programs are started with posix_spawn"),
-    ("assert", (), "input is answered with a status"),
+    ("assert", ("core/base/rank.c",), "input is answered with a status"),
     ("printf vprintf puts putchar fputs fprintf vfprintf perror psignal", (), "the library does not print"),
     ("sprintf vsprintf strcpy strcat gets strtok", (), "without a bound"),
     ("rand srand random srandom", (), "state that is the host program's"),
@@ -27,6 +27,10 @@ RULES = [  # names, where they are allowed, why not elsewhere
     ("sleep usleep nanosleep clock_nanosleep", ("core/base/posix/", "core/device/isolate.c", "backends/template/"),
      "who waits does so through core/base/clock.h or core/base/poll.h"),
 ]
+# The calls of a backend that submit or wait, and so may come back into the engine.
+SUBMITS = re.compile(r"->ops->((?:point_record|point_wait|point_wait_on|stream_barrier|stream_flush|stream_sync|fill|copy"
+                     r"|copy_to_device|copy_to_host|copy_many|rect_copy|rect_to_device|rect_to_host|peer_copy|map|unmap"
+                     r"|commit|managed_prefetch|vmm_map|vmm_unmap))\s*\(")
 LEFT = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 NOISE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
 
@@ -58,6 +62,9 @@ def check(path, text):
     code = NOISE.sub(blank, text)
     for name, at in public_names(code):
         yield f"{path}:{code.count(chr(10), 0, at) + 1}: {name}: what is gm's own is named GM__"
+    for match in SUBMITS.finditer(code):
+        yield (f"{path}:{code.count(chr(10), 0, match.start()) + 1}: {match.group(1)}: called through gm__submitting, "
+               "which checks that no lock is held")
     for names, allowed, why in RULES:
         if path.startswith(allowed):
             continue

@@ -81,6 +81,8 @@ CALLS = [  # content of core/pool/bad.c, the complaint or None
     ("  nanosleep(&time, NULL);\n", "core/base/poll.h"),
     ("enum { GM__ONE = GM_TWO, GM__THREE };\n#define GM__FOUR 4\n#define GM_CORE_POOL_BAD_H\n", None),
     ("x;\nenum { GM__ONE, GM_TWO = 2 };\n", "bad.c:2: GM_TWO"),
+    ("  device->ops->point_record(device->handle, stream, out, err);\n", "gm__submitting"),
+    ("  device->ops->point_done(device->handle, point, out, err);\n", None),
     ("#define GM_FOUR 4\n", "bad.c:1: GM_FOUR"),
 ]
 

@@ -39,7 +39,7 @@ static void test_nobody_is_inside_with_another(void **state) {
   (void)state;
   gm__thread threads[THREADS];
   int many = TURNS, few = TURNS / 20;
-  gm__bias_init(&lock);
+  gm__bias_init(&lock, GM__RANK_LEAF);
   counter = 0;
   for (int i = 0; i < THREADS; i++) {
     assert_int_equal(gm__thread_create(&threads[i], "bias", i ? be_a_stranger : be_home, i ? &few : &many, NULL),
@@ -72,7 +72,7 @@ static void test_an_owner_must_earn_it(void **state) {
   (void)state;
   const uint64_t minute = UINT64_C(60000000000);
   int last = 0;
-  gm__bias_init(&lock);
+  gm__bias_init(&lock, GM__RANK_LEAF);
   be_home(&(int){0});
   for (int i = 0; i < 20 && gm__barrier_ready(); i++) {
     lock.since = gm__now_ns() + minute; /* however long the stranger takes to come */
@@ -92,7 +92,7 @@ static void test_an_owner_must_earn_it(void **state) {
 static void test_the_home_thread_becomes_the_owner_again(void **state) {
   (void)state;
   const void *self = gm__thread_self();
-  gm__bias_init(&lock);
+  gm__bias_init(&lock, GM__RANK_LEAF);
   assert_false(gm__bias_enter(&lock)); /* nobody's home yet */
   be_home(&(int){0});
   if (gm__barrier_ready()) {

@@ -420,7 +420,7 @@ static void test_pages_of_a_thread_that_rests_serve_others(void **state) {
   gm__thread thread;
   bench_open(&bench, "script:capacity=1G", 0);
   hoarder other = {.bench = &bench};
-  gm__mutex_init(&other.lock);
+  gm__mutex_init(&other.lock, GM__RANK_LEAF);
   gm__cond_init(&other.changed);
   gm_block small = take(&bench, 256, NULL, GM_ACQUIRE_FRESH);
   pool_bench_ok(gm__thread_create(&thread, "hoard", hoard_and_stay, &other, err));

@@ -25,7 +25,7 @@ typedef struct shared {
 
 static void shared_init(shared *s) {
   memset(s, 0, sizeof *s);
-  gm__mutex_init(&s->mutex);
+  gm__mutex_init(&s->mutex, GM__RANK_LEAF);
   gm__cond_init(&s->cond);
 }
 

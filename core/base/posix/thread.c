@@ -11,15 +11,29 @@
 /* The results of the lock functions are dropped on purpose: for default attributes they can only report misuse (a lock
  * that is not ours, or not initialised), never a state a caller could act on. */
 
-void gm__mutex_init(gm__mutex *mutex) { pthread_mutex_init(&mutex->native, NULL); }
+void gm__mutex_init(gm__mutex *mutex, gm__rank rank) {
+  pthread_mutex_init(&mutex->native, NULL);
+  mutex->rank = rank;
+}
 
 void gm__mutex_destroy(gm__mutex *mutex) { pthread_mutex_destroy(&mutex->native); }
 
-void gm__mutex_lock(gm__mutex *mutex) { pthread_mutex_lock(&mutex->native); }
+void gm__mutex_lock(gm__mutex *mutex) {
+  gm__rank_expect(mutex->rank);
+  pthread_mutex_lock(&mutex->native);
+  gm__rank_enter(mutex->rank);
+}
 
-bool gm__mutex_try_lock(gm__mutex *mutex) { return pthread_mutex_trylock(&mutex->native) == 0; }
+bool gm__mutex_try_lock(gm__mutex *mutex) {
+  if (pthread_mutex_trylock(&mutex->native) != 0) return false;
+  gm__rank_enter(mutex->rank);
+  return true;
+}
 
-void gm__mutex_unlock(gm__mutex *mutex) { pthread_mutex_unlock(&mutex->native); }
+void gm__mutex_unlock(gm__mutex *mutex) {
+  gm__rank_leave(mutex->rank);
+  pthread_mutex_unlock(&mutex->native);
+}
 
 void gm__cond_init(gm__cond *cond) {
   pthread_condattr_t attributes;

@@ -4,8 +4,11 @@
 
 #include <pthread.h>
 
+#include "core/base/rank.h"
+
 typedef struct gm__mutex {
   pthread_mutex_t native;
+  gm__rank rank;
 } gm__mutex;
 
 typedef struct gm__cond {
@@ -24,7 +27,7 @@ typedef struct gm__once {
 } gm__once;
 
 #define GM__MUTEX_INIT \
-  { PTHREAD_MUTEX_INITIALIZER }
+  { PTHREAD_MUTEX_INITIALIZER, GM__RANK_LEAF }
 #define GM__ONCE_INIT \
   { PTHREAD_ONCE_INIT }
 

@@ -1,0 +1,55 @@
+/* The order in which gm takes its locks, and where it holds none: docs/design.md, "Locks". Debug builds check both, and
+ * an assertion ends the program there; release builds have nothing of it. */
+#ifndef GM_CORE_BASE_RANK_H
+#define GM_CORE_BASE_RANK_H
+
+/* A thread takes a lock only while all that it holds have lower ranks. */
+typedef enum gm__rank {
+  GM__RANK_GATE = 1,
+  GM__RANK_MANAGED,
+  GM__RANK_TRIM,
+  GM__RANK_PAGES,
+  GM__RANK_GROW,
+  GM__RANK_BIND,
+  GM__RANK_TURNS = GM__RANK_BIND, /* up to here: turns, which may be held where the driver is called to submit */
+  GM__RANK_SHARE,
+  GM__RANK_SCOPE,
+  GM__RANK_GUARD,
+  GM__RANK_CACHE,
+  GM__RANK_REGISTRY,
+  GM__RANK_DRIVER,
+  GM__RANK_WAY,
+  GM__RANK_DEVICE,
+  GM__RANK_CONTEXT,
+  GM__RANK_TRACKER,
+  GM__RANK_ARENA,
+  GM__RANK_POOL,
+  GM__RANK_QUOTAS,
+  GM__RANK_RECORDER,
+  GM__RANK_CONFIG,
+  GM__RANK_STAGING,
+  GM__RANK_BACKEND,
+  GM__RANK_CARD,
+  GM__RANK_QUEUE,
+  GM__RANK_STREAM,
+  GM__RANK_LEAF
+} gm__rank;
+
+#ifdef NDEBUG
+static inline void gm__rank_expect(gm__rank rank) { (void)rank; }
+static inline void gm__rank_enter(gm__rank rank) { (void)rank; }
+static inline void gm__rank_leave(gm__rank rank) { (void)rank; }
+static inline void gm__rank_check_submit(void) {}
+#else
+/* The calling thread may wait for a lock of that rank. One that it only tries may have any. */
+void gm__rank_expect(gm__rank rank);
+
+/* It has one, or gives it up. */
+void gm__rank_enter(gm__rank rank);
+void gm__rank_leave(gm__rank rank);
+
+/* What comes next may wait for an engine's lock, or call gm: the thread holds turns at most. */
+void gm__rank_check_submit(void);
+#endif
+
+#endif
