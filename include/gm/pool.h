@@ -97,7 +97,7 @@ GM_API gm_status gm_pool_create(gm_device *device, const gm_pool_params *params,
 /* Waits for the work of the streams that blocks were freed on. NULL is GM_OK. BUSY, and the pool stays as it is: blocks
  * are out; the engine captures one of those streams; or gm can neither record a point nor wait on one of them (the
  * engine lent it without leave to submit, or it is another thread's own), and its work may still run. `err` names the
- * stream. */
+ * stream. BUSY, too, while another pool of the device asks this one for memory for more than a second. */
 GM_API gm_status gm_pool_destroy(gm_pool *pool, gm_error *err);
 
 /* Get a block. *out is filled by every answer that gives one, the NEEDS_* ones included, and the caller frees it. While

@@ -22,7 +22,8 @@ GM_API gm_status gm_stream_adopt(gm_device *device, const gm_native_stream *nati
 /* Waits for the stream's work (of an adopted one: for what gm knows of), settles what pools remember of it, lets go.
  * NULL is GM_OK. Where gm may not wait there (the engine lent it without leave to submit, or it is another thread's
  * own), a stream closes as long as no pool has memory that its work may still use. BUSY, and the stream stays open, in
- * all pools: such memory is left; or the engine is capturing the stream. Not while another thread uses the stream. */
+ * all pools: such memory is left; the engine is capturing the stream; or a request of another thread is in the driver
+ * with the stream, to learn how far it is, and stays there for a second. Not while another thread uses the stream. */
 GM_API gm_status gm_stream_close(gm_stream *stream, gm_error *err);
 
 /* What the stream's order means for the reuse of memory (gm_stream_kind). NULL: GM_STREAM_FIFO. */
