@@ -67,8 +67,13 @@ if(GM_BUILD_SHARED)
   if(NOT GM_SANITIZE) # whose runtime clang leaves to the program
     target_link_options(gm_shared PRIVATE "LINKER:--no-undefined")
   endif()
+  # Before 1.0 each minor version may break: a program finds only the library of its own (docs/stability.md).
+  set(gm_soversion ${PROJECT_VERSION_MAJOR})
+  if(gm_soversion EQUAL 0)
+    string(APPEND gm_soversion ".${PROJECT_VERSION_MINOR}")
+  endif()
   set_target_properties(gm_shared PROPERTIES
-    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS "${export_list}")
+    VERSION ${PROJECT_VERSION} SOVERSION ${gm_soversion} LINK_DEPENDS "${export_list}")
 endif()
 if(GM_BUILD_STATIC)
   add_library(gm_static STATIC)

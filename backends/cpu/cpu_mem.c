@@ -7,6 +7,8 @@
 #include "backends/cpu/cpu_share.h"
 #include "backends/cpu/cpu_stream.h"
 #include "core/base/error.h"
+#include "core/base/native.h"
+#include "core/base/sized.h"
 #include "gm/native_cpu.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -88,15 +90,14 @@ gm_status gm__cpu_memory_alloc(void *device, const gm_memory_params *params, gm_
 
 gm_status gm__cpu_memory_wrap(void *device, const gm_native_memory *native, gm_memory *out, gm_error *err) {
   (void)device;
-  if (native->api != GM_API_CPU || native->struct_size != sizeof(gm_cpu_memory)) {
-    return gm__bad_argument(err, "memory_wrap", "`native` must be a gm_cpu_memory with its head filled");
-  }
-  const gm_cpu_memory *given = (const gm_cpu_memory *)native;
-  if (!given->pointer || given->bytes == 0 || given->bytes > UINTPTR_MAX - (uintptr_t)given->pointer) {
+  gm_cpu_memory given;
+  const gm_status status = gm__native_in(&given, sizeof given, native, GM_API_CPU, "memory_wrap", "native", err);
+  if (status) return status;
+  if (!given.pointer || given.bytes == 0 || given.bytes > UINTPTR_MAX - (uintptr_t)given.pointer) {
     return gm__bad_argument(err, "memory_wrap", "`pointer` and `bytes` must name memory");
   }
-  const uintptr_t at = (uintptr_t)given->pointer;
-  *out = (gm_memory){.handle = at, .address = at, .bytes = given->bytes, .host = given->pointer, .wrapped = true};
+  const uintptr_t at = (uintptr_t)given.pointer;
+  *out = (gm_memory){.handle = at, .address = at, .bytes = given.bytes, .host = given.pointer, .wrapped = true};
   return GM_OK;
 }
 
@@ -112,12 +113,10 @@ gm_status gm__cpu_memory_free(void *device, const gm_memory *memory, gm_close_mo
 gm_status gm__cpu_memory_native(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes,
                                 gm_native_memory *out, gm_error *err) {
   (void)device;
-  if (out->api != GM_API_CPU || out->struct_size < sizeof(gm_cpu_memory)) {
-    return gm__bad_argument(err, "memory_native", "`out` must be a gm_cpu_memory with its head filled");
-  }
-  gm_cpu_memory *native = (gm_cpu_memory *)out;
-  native->pointer = gm__cpu_bytes(memory) + offset;
-  native->bytes = bytes;
+  const gm_cpu_memory told = {.head = *out, .pointer = gm__cpu_bytes(memory) + offset, .bytes = bytes};
+  const gm_status status = gm__native_check(out, sizeof told, GM_API_CPU, "memory_native", "out", err);
+  if (status) return status;
+  gm__sized_out(out, &told, sizeof told);
   return GM_OK;
 }
 

@@ -9,22 +9,13 @@
 #include "backends/cuda/cuda_vmm.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/native.h"
+#include "core/base/sized.h"
 #include "core/base/vmm_try.h"
 #include "gm/native_cuda.h"
 
 /* Invariants: a device whose context is the primary one holds exactly one reference on it, and an engine's own context
  * is never destroyed; `lost` is set once and stays; nothing is created or destroyed at the driver under `lock`. */
-
-gm_status gm__cuda_check_head(uint32_t struct_size, gm_api api, size_t need, const char *what, gm_error *err) {
-  if (api != GM_API_CUDA) {
-    return gm__bad_argument(err, "cuda", "`%s` must have api GM_API_CUDA (%d), is %d", what, (int)GM_API_CUDA,
-                            (int)api);
-  }
-  if (struct_size < need) {
-    return gm__bad_argument(err, "cuda", "`%s` must have struct_size %zu, is %u", what, need, (unsigned)struct_size);
-  }
-  return GM_OK;
-}
 
 gm_status gm__cuda_device_fail(gm__cuda_device *device, CUresult code, const char *op, gm_error *err) {
   const bool known = atomic_load(&device->lost) != 0;
@@ -195,12 +186,12 @@ static gm_status cuda_adopt_context(gm__cuda_driver *driver, CUcontext context, 
 }
 
 gm_status gm__cuda_device_adopt(void *driver, const gm_native_device *native, void **out_device, gm_error *err) {
-  const gm_cuda_device *lent = (const gm_cuda_device *)native;
-  const gm_status status = gm__cuda_check_head(native->struct_size, native->api, sizeof *lent, "native", err);
+  gm_cuda_device lent;
+  const gm_status status = gm__native_in(&lent, sizeof lent, native, GM_API_CUDA, "cuda", "native", err);
   if (status != GM_OK) return status;
-  if (lent->context) return cuda_adopt_context(driver, (CUcontext)lent->context, out_device, err);
-  if (lent->ordinal < 0) return gm__bad_argument(err, "cuda", "`ordinal` must not be negative, is %d", lent->ordinal);
-  return cuda_device_open_primary(driver, (uint32_t)lent->ordinal, out_device, err);
+  if (lent.context) return cuda_adopt_context(driver, (CUcontext)lent.context, out_device, err);
+  if (lent.ordinal < 0) return gm__bad_argument(err, "cuda", "`ordinal` must not be negative, is %d", lent.ordinal);
+  return cuda_device_open_primary(driver, (uint32_t)lent.ordinal, out_device, err);
 }
 
 static void cuda_device_give_back(gm__cuda_device *device) {
@@ -240,10 +231,11 @@ gm_status gm__cuda_device_state(void *device, gm_error *err) {
 
 gm_status gm__cuda_device_native(void *device, gm_native_device *out, gm_error *err) {
   const gm__cuda_device *opened = device;
-  gm_cuda_device *native = (gm_cuda_device *)out;
-  const gm_status status = gm__cuda_check_head(out->struct_size, out->api, sizeof *native, "out", err);
+  gm_cuda_device native = {.head = *out};
+  const gm_status status = gm__native_check(out, sizeof native, GM_API_CUDA, "cuda", "out", err);
   if (status != GM_OK) return status;
-  native->context = (uintptr_t)opened->context;
-  native->ordinal = opened->ordinal;
+  native.context = (uintptr_t)opened->context;
+  native.ordinal = opened->ordinal;
+  gm__sized_out(out, &native, sizeof native);
   return GM_OK;
 }

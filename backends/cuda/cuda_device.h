@@ -49,7 +49,4 @@ gm_status gm__cuda_device_fail(gm__cuda_device *device, CUresult code, const cha
  * down, since then there is nothing left. */
 gm_status gm__cuda_device_released(gm__cuda_device *device, CUresult code, const char *op, gm_error *err);
 
-/* GM_OK, or an argument error naming `what`, unless a native struct says that it is CUDA's and has `need` bytes. */
-gm_status gm__cuda_check_head(uint32_t struct_size, gm_api api, size_t need, const char *what, gm_error *err);
-
 #endif

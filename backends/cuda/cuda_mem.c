@@ -5,6 +5,8 @@
 #include "backends/cuda/cuda_status.h"
 #include "backends/cuda/cuda_stream.h"
 #include "core/base/error.h"
+#include "core/base/native.h"
+#include "core/base/sized.h"
 #include "gm/native_cuda.h"
 
 gm_status gm__cuda_memory_type_count(void *device, uint32_t *out, gm_error *err) {
@@ -137,11 +139,12 @@ gm_status gm__cuda_memory_free(void *device, const gm_memory *memory, gm_close_m
 gm_status gm__cuda_memory_native(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes,
                                  gm_native_memory *out, gm_error *err) {
   (void)device;
-  gm_cuda_memory *native = (gm_cuda_memory *)out;
-  const gm_status status = gm__cuda_check_head(out->struct_size, out->api, sizeof *native, "out", err);
+  gm_cuda_memory native = {.head = *out};
+  const gm_status status = gm__native_check(out, sizeof native, GM_API_CUDA, "cuda", "out", err);
   if (status != GM_OK) return status;
-  native->pointer = memory->address + offset;
-  native->bytes = bytes;
+  native.pointer = memory->address + offset;
+  native.bytes = bytes;
+  gm__sized_out(out, &native, sizeof native);
   return GM_OK;
 }
 
@@ -213,14 +216,14 @@ static gm_status cuda_wrap_look(gm__cuda_device *device, const gm_cuda_memory *l
 
 gm_status gm__cuda_memory_wrap(void *device, const gm_native_memory *native, gm_memory *out, gm_error *err) {
   gm__cuda_device *opened = device;
-  const gm_cuda_memory *lent = (const gm_cuda_memory *)native;
+  gm_cuda_memory lent;
   gm__cuda_scope scope;
-  gm_status status = gm__cuda_check_head(native->struct_size, native->api, sizeof *lent, "native", err);
+  gm_status status = gm__native_in(&lent, sizeof lent, native, GM_API_CUDA, "cuda", "native", err);
   if (status != GM_OK) return status;
-  status = gm__pointer_check_wrap("CUDA", lent->pointer, lent->bytes, err);
+  status = gm__pointer_check_wrap("CUDA", lent.pointer, lent.bytes, err);
   if (status == GM_OK) status = gm__cuda_enter(opened, &scope, err);
   if (status != GM_OK) return status;
-  status = cuda_wrap_look(opened, lent, out, err);
+  status = cuda_wrap_look(opened, &lent, out, err);
   gm__cuda_leave(&scope);
   return status;
 }

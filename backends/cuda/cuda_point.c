@@ -5,7 +5,9 @@
 #include "backends/cuda/cuda_stream.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/native.h"
 #include "core/base/poll.h"
+#include "core/base/sized.h"
 #include "gm/native_cuda.h"
 
 static gm__event_slot *cuda_slot_take(gm__cuda_device *device, bool with_event, gm_error *err) {
@@ -54,14 +56,14 @@ void gm__cuda_events_destroy(gm__cuda_device *device) {
  * event nor records it again. One that has passed already is not kept. */
 gm_status gm__cuda_point_import(void *device, const gm_native_point *native, gm_backend_point *out, gm_error *err) {
   gm__cuda_device *opened = device;
-  const gm_cuda_point *lent = (const gm_cuda_point *)native;
+  gm_cuda_point lent;
   gm__cuda_scope scope;
-  gm_status status = gm__cuda_check_head(native->struct_size, native->api, sizeof *lent, "native", err);
+  gm_status status = gm__native_in(&lent, sizeof lent, native, GM_API_CUDA, "cuda", "native", err);
   if (status != GM_OK) return status;
-  if (!lent->event) return gm__bad_argument(err, "cuda", "`event` of the native point must not be 0");
+  if (!lent.event) return gm__bad_argument(err, "cuda", "`event` of the native point must not be 0");
   status = gm__cuda_enter(opened, &scope, err);
   if (status != GM_OK) return status;
-  const CUresult code = opened->cu->cuEventQuery((CUevent)lent->event);
+  const CUresult code = opened->cu->cuEventQuery((CUevent)lent.event);
   gm__cuda_leave(&scope);
   if (code == CUDA_SUCCESS) {
     *out = (gm_backend_point){0};
@@ -70,7 +72,7 @@ gm_status gm__cuda_point_import(void *device, const gm_native_point *native, gm_
   if (code != CUDA_ERROR_NOT_READY) return gm__cuda_device_fail(opened, code, "cuEventQuery", err);
   gm__event_slot *slot = cuda_slot_take(opened, false, err);
   if (!slot) return GM_ERR_OUT_OF_HOST_MEMORY;
-  slot->event = (void *)lent->event;
+  slot->event = (void *)lent.event;
   slot->lent = true;
   *out = cuda_slot_point(slot);
   return GM_OK;
@@ -78,11 +80,12 @@ gm_status gm__cuda_point_import(void *device, const gm_native_point *native, gm_
 
 gm_status gm__cuda_point_native(void *device, const gm_backend_point *point, gm_native_point *out, gm_error *err) {
   (void)device;
-  gm_cuda_point *native = (gm_cuda_point *)out;
-  const gm_status status = gm__cuda_check_head(out->struct_size, out->api, sizeof *native, "out", err);
+  gm_cuda_point native = {.head = *out};
+  const gm_status status = gm__native_check(out, sizeof native, GM_API_CUDA, "cuda", "out", err);
   if (status != GM_OK) return status;
   const gm__event_slot *slot = gm__event_slot_find(point->handle, point->value);
-  native->event = slot ? (uintptr_t)slot->event : 0;
+  native.event = slot ? (uintptr_t)slot->event : 0;
+  gm__sized_out(out, &native, sizeof native);
   return GM_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "backends/cuda/cuda_status.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/native.h"
 #include "gm/native_cuda.h"
 
 /* Two threads may make one at the same time; the second gives its own back. */
@@ -188,13 +189,13 @@ static void cuda_adopted_remove(gm__cuda_device *device, gm__cuda_stream *stream
 gm_status gm__cuda_stream_adopt(void *device, const gm_native_stream *native, void **out_stream,
                                 gm_stream_kind *out_kind, gm_error *err) {
   gm__cuda_device *opened = device;
-  const gm_cuda_stream *lent = (const gm_cuda_stream *)native;
+  gm_cuda_stream lent;
   gm__cuda_scope scope;
-  gm_status status = gm__cuda_check_head(native->struct_size, native->api, sizeof *lent, "native", err);
+  gm_status status = gm__native_in(&lent, sizeof lent, native, GM_API_CUDA, "cuda", "native", err);
   if (status != GM_OK) return status;
   gm__cuda_stream *stream = cuda_stream_make(opened, err);
   if (!stream) return GM_ERR_OUT_OF_HOST_MEMORY;
-  stream->handle = lent->stream ? (CUstream)lent->stream : CU_STREAM_LEGACY;
+  stream->handle = lent.stream ? (CUstream)lent.stream : CU_STREAM_LEGACY;
   stream->adopted = true;
   status = gm__cuda_enter(opened, &scope, err);
   if (status == GM_OK) {

@@ -10,21 +10,13 @@
 #include "backends/hip/hip_vmm.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/native.h"
+#include "core/base/sized.h"
 #include "core/base/vmm_try.h"
 #include "gm/native_hip.h"
 
 /* Invariants: HIP keeps one context per device for the life of the process, so opening takes nothing that closing would
  * have to give back, and an adopted device differs from an opened one in nothing; `lost` is set once and stays. */
-
-gm_status gm__hip_check_head(uint32_t struct_size, gm_api api, size_t need, const char *what, gm_error *err) {
-  if (api != GM_API_HIP) {
-    return gm__bad_argument(err, "hip", "`%s` must have api GM_API_HIP (%d), is %d", what, (int)GM_API_HIP, (int)api);
-  }
-  if (struct_size < need) {
-    return gm__bad_argument(err, "hip", "`%s` must have struct_size %zu, is %u", what, need, (unsigned)struct_size);
-  }
-  return GM_OK;
-}
 
 gm_status gm__hip_device_fail(gm__hip_device *device, hipError_t code, const char *op, gm_error *err) {
   const bool known = atomic_load(&device->lost) != 0;
@@ -143,15 +135,15 @@ gm_status gm__hip_device_open(void *driver, uint32_t index, void **out_device, g
 }
 
 gm_status gm__hip_device_adopt(void *driver, const gm_native_device *native, void **out_device, gm_error *err) {
-  const gm_hip_device *lent = (const gm_hip_device *)native;
-  const gm_status status = gm__hip_check_head(native->struct_size, native->api, sizeof *lent, "native", err);
+  gm_hip_device lent;
+  const gm_status status = gm__native_in(&lent, sizeof lent, native, GM_API_HIP, "hip", "native", err);
   if (status != GM_OK) return status;
-  if (lent->context) {
+  if (lent.context) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "hip",
                     "`context` must be 0: a device of HIP has one context, that of its ordinal");
   }
-  if (lent->ordinal < 0) return gm__bad_argument(err, "hip", "`ordinal` must not be negative, is %d", lent->ordinal);
-  return gm__hip_device_open(driver, (uint32_t)lent->ordinal, out_device, err);
+  if (lent.ordinal < 0) return gm__bad_argument(err, "hip", "`ordinal` must not be negative, is %d", lent.ordinal);
+  return gm__hip_device_open(driver, (uint32_t)lent.ordinal, out_device, err);
 }
 
 static void hip_device_give_back(gm__hip_device *device) {
@@ -190,10 +182,11 @@ gm_status gm__hip_device_state(void *device, gm_error *err) {
 
 gm_status gm__hip_device_native(void *device, gm_native_device *out, gm_error *err) {
   const gm__hip_device *opened = device;
-  gm_hip_device *native = (gm_hip_device *)out;
-  const gm_status status = gm__hip_check_head(out->struct_size, out->api, sizeof *native, "out", err);
+  gm_hip_device native = {.head = *out};
+  const gm_status status = gm__native_check(out, sizeof native, GM_API_HIP, "hip", "out", err);
   if (status != GM_OK) return status;
-  native->context = 0;
-  native->ordinal = (int32_t)opened->info.index;
+  native.context = 0;
+  native.ordinal = (int32_t)opened->info.index;
+  gm__sized_out(out, &native, sizeof native);
   return GM_OK;
 }

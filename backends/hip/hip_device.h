@@ -63,7 +63,4 @@ gm_status gm__hip_device_fail(gm__hip_device *device, hipError_t code, const cha
  * since then there is nothing left. */
 gm_status gm__hip_device_released(gm__hip_device *device, hipError_t code, const char *op, gm_error *err);
 
-/* GM_OK, or an argument error naming `what`, unless a native struct says that it is HIP's and has `need` bytes. */
-gm_status gm__hip_check_head(uint32_t struct_size, gm_api api, size_t need, const char *what, gm_error *err);
-
 #endif

@@ -5,6 +5,8 @@
 #include "backends/hip/hip_status.h"
 #include "backends/hip/hip_stream.h"
 #include "core/base/error.h"
+#include "core/base/native.h"
+#include "core/base/sized.h"
 #include "gm/native_hip.h"
 
 /* hipMallocAsync is not used: it was seen to zero or corrupt memory, to keep it after running out, and to ignore its
@@ -133,11 +135,12 @@ gm_status gm__hip_memory_free(void *device, const gm_memory *memory, gm_close_mo
 gm_status gm__hip_memory_native(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes,
                                 gm_native_memory *out, gm_error *err) {
   (void)device;
-  gm_hip_memory *native = (gm_hip_memory *)out;
-  const gm_status status = gm__hip_check_head(out->struct_size, out->api, sizeof *native, "out", err);
+  gm_hip_memory native = {.head = *out};
+  const gm_status status = gm__native_check(out, sizeof native, GM_API_HIP, "hip", "out", err);
   if (status != GM_OK) return status;
-  native->pointer = memory->address + offset;
-  native->bytes = bytes;
+  native.pointer = memory->address + offset;
+  native.bytes = bytes;
+  gm__sized_out(out, &native, sizeof native);
   return GM_OK;
 }
 

@@ -5,7 +5,9 @@
 #include "backends/hip/hip_stream.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/native.h"
 #include "core/base/poll.h"
+#include "core/base/sized.h"
 #include "gm/native_hip.h"
 
 static gm__event_slot *hip_slot_take(gm__hip_device *device, bool with_event, gm_error *err) {
@@ -71,12 +73,12 @@ static gm_status hip_event_look(gm__hip_device *device, hipEvent_t event, bool *
  * event nor records it again. One that has passed already is not kept. */
 gm_status gm__hip_point_import(void *device, const gm_native_point *native, gm_backend_point *out, gm_error *err) {
   gm__hip_device *opened = device;
-  const gm_hip_point *lent = (const gm_hip_point *)native;
+  gm_hip_point lent;
   bool done = false;
-  gm_status status = gm__hip_check_head(native->struct_size, native->api, sizeof *lent, "native", err);
+  gm_status status = gm__native_in(&lent, sizeof lent, native, GM_API_HIP, "hip", "native", err);
   if (status != GM_OK) return status;
-  if (!lent->event) return gm__bad_argument(err, "hip", "`event` of the native point must not be 0");
-  status = hip_event_look(opened, (hipEvent_t)lent->event, &done, err);
+  if (!lent.event) return gm__bad_argument(err, "hip", "`event` of the native point must not be 0");
+  status = hip_event_look(opened, (hipEvent_t)lent.event, &done, err);
   if (status != GM_OK) return status;
   if (done) {
     *out = (gm_backend_point){0};
@@ -84,7 +86,7 @@ gm_status gm__hip_point_import(void *device, const gm_native_point *native, gm_b
   }
   gm__event_slot *slot = hip_slot_take(opened, false, err);
   if (!slot) return GM_ERR_OUT_OF_HOST_MEMORY;
-  slot->event = (void *)lent->event;
+  slot->event = (void *)lent.event;
   slot->lent = true;
   *out = hip_slot_point(slot);
   return GM_OK;
@@ -92,11 +94,12 @@ gm_status gm__hip_point_import(void *device, const gm_native_point *native, gm_b
 
 gm_status gm__hip_point_native(void *device, const gm_backend_point *point, gm_native_point *out, gm_error *err) {
   (void)device;
-  gm_hip_point *native = (gm_hip_point *)out;
-  const gm_status status = gm__hip_check_head(out->struct_size, out->api, sizeof *native, "out", err);
+  gm_hip_point native = {.head = *out};
+  const gm_status status = gm__native_check(out, sizeof native, GM_API_HIP, "hip", "out", err);
   if (status != GM_OK) return status;
   const gm__event_slot *slot = gm__event_slot_find(point->handle, point->value);
-  native->event = slot ? (uintptr_t)slot->event : 0;
+  native.event = slot ? (uintptr_t)slot->event : 0;
+  gm__sized_out(out, &native, sizeof native);
   return GM_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "backends/hip/hip_status.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/native.h"
 #include "gm/native_hip.h"
 
 enum { HIP_STREAM_LEGACY = 1, HIP_STREAM_PER_THREAD = 2 }; /* as handles; the first since HIP 6.2 */
@@ -190,16 +191,16 @@ static gm_status hip_stream_lend(gm__hip_device *device, hipStream_t handle, voi
  * know 1. */
 gm_status gm__hip_stream_adopt(void *device, const gm_native_stream *native, void **out_stream,
                                gm_stream_kind *out_kind, gm_error *err) {
-  const gm_hip_stream *lent = (const gm_hip_stream *)native;
-  gm_status status = gm__hip_check_head(native->struct_size, native->api, sizeof *lent, "native", err);
+  gm_hip_stream lent;
+  gm_status status = gm__native_in(&lent, sizeof lent, native, GM_API_HIP, "hip", "native", err);
   if (status != GM_OK) return status;
-  if (lent->stream == HIP_STREAM_PER_THREAD) {
+  if (lent.stream == HIP_STREAM_PER_THREAD) {
     return gm__fail(
         err, GM_ERR_NOT_SUPPORTED, 0, "hip",
         "`stream` is hipStreamPerThread, another stream in each thread that HIP gives no number to: lend one "
         "that was created");
   }
-  const uintptr_t handle = lent->stream == HIP_STREAM_LEGACY ? 0 : lent->stream;
+  const uintptr_t handle = lent.stream == HIP_STREAM_LEGACY ? 0 : lent.stream;
   status = hip_stream_lend(device, (hipStream_t)handle, out_stream, err);
   if (status == GM_OK) *out_kind = GM_STREAM_FIFO;
   return status;

@@ -4,6 +4,7 @@
 #include "backends/hip/hip_mem.h"
 #include "backends/hip/hip_status.h"
 #include "core/base/error.h"
+#include "core/base/native.h"
 #include "gm/native_hip.h"
 
 typedef enum wrap_kind { WRAP_OTHER, WRAP_HOST, WRAP_DEVICE, WRAP_MANAGED } wrap_kind;
@@ -83,14 +84,14 @@ static gm_status wrap_look(gm__hip_device *device, const gm_hip_memory *lent, gm
 
 gm_status gm__hip_memory_wrap(void *device, const gm_native_memory *native, gm_memory *out, gm_error *err) {
   gm__hip_device *opened = device;
-  const gm_hip_memory *lent = (const gm_hip_memory *)native;
+  gm_hip_memory lent;
   gm__hip_scope scope;
-  gm_status status = gm__hip_check_head(native->struct_size, native->api, sizeof *lent, "native", err);
+  gm_status status = gm__native_in(&lent, sizeof lent, native, GM_API_HIP, "hip", "native", err);
   if (status != GM_OK) return status;
-  status = gm__pointer_check_wrap("HIP", lent->pointer, lent->bytes, err);
+  status = gm__pointer_check_wrap("HIP", lent.pointer, lent.bytes, err);
   if (status == GM_OK) status = gm__hip_enter(opened, &scope, err);
   if (status != GM_OK) return status;
-  status = wrap_look(opened, lent, out, err);
+  status = wrap_look(opened, &lent, out, err);
   gm__hip_leave(&scope);
   return status;
 }

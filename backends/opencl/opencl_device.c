@@ -7,6 +7,8 @@
 #include "backends/opencl/opencl_status.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/native.h"
+#include "core/base/sized.h"
 #include "gm/native_opencl.h"
 
 /* Invariants: a device holds exactly one reference on its context, whether it made it or adopted it; every open device
@@ -14,17 +16,6 @@
  * stays. */
 
 enum { OPENCL_OLDEST = 12 }; /* clEnqueueFillBuffer, markers and barriers with wait lists */
-
-gm_status gm__opencl_check_head(uint32_t struct_size, gm_api api, size_t need, const char *what, gm_error *err) {
-  if (api != GM_API_OPENCL) {
-    return gm__bad_argument(err, "opencl", "`%s` must have api GM_API_OPENCL (%d), is %d", what, (int)GM_API_OPENCL,
-                            (int)api);
-  }
-  if (struct_size < need) {
-    return gm__bad_argument(err, "opencl", "`%s` must have struct_size %zu, is %u", what, need, (unsigned)struct_size);
-  }
-  return GM_OK;
-}
 
 gm_status gm__opencl_device_fail(gm__opencl_device *device, cl_int code, bool waited, const char *op, gm_error *err) {
   const bool nvidia_dead = waited && code == CL_OUT_OF_RESOURCES && strcmp(device->info.driver, "nvidia") == 0;
@@ -178,26 +169,26 @@ static gm_status opencl_adopt_describe(gm__opencl_device *device, gm_error *err)
 
 gm_status gm__opencl_device_adopt(void *driver, const gm_native_device *native, void **out_device, gm_error *err) {
   gm__opencl_driver *owner = driver;
-  const gm_opencl_device *lent = (const gm_opencl_device *)native;
+  gm_opencl_device lent;
   cl_device_id id = NULL;
-  gm_status status = gm__opencl_check_head(native->struct_size, native->api, sizeof *lent, "native", err);
+  gm_status status = gm__native_in(&lent, sizeof lent, native, GM_API_OPENCL, "opencl", "native", err);
   if (status != GM_OK) return status;
-  if (!lent->context) return gm__bad_argument(err, "opencl", "`context` of the native device must not be 0");
-  status = opencl_adopt_choose(owner, lent, &id, err);
+  if (!lent.context) return gm__bad_argument(err, "opencl", "`context` of the native device must not be 0");
+  status = opencl_adopt_choose(owner, &lent, &id, err);
   if (status != GM_OK) return status;
   gm__opencl_device *device = opencl_device_make(owner, id, err);
   if (!device) return GM_ERR_OUT_OF_HOST_MEMORY;
-  device->allow_queue = lent->allow_queue;
+  device->allow_queue = lent.allow_queue;
   status = opencl_adopt_describe(device, err);
   if (status == GM_OK) {
-    const cl_int code = owner->cl.clRetainContext((cl_context)lent->context);
+    const cl_int code = owner->cl.clRetainContext((cl_context)lent.context);
     if (code != CL_SUCCESS) status = gm__opencl_fail(err, code, "clRetainContext");
   }
   if (status != GM_OK) {
     gm__release(owner->services, device, sizeof *device);
     return status;
   }
-  device->context = (cl_context)lent->context;
+  device->context = (cl_context)lent.context;
   if (!device->allow_queue) device->info.capabilities &= ~(uint64_t)GM_CAP_STREAMS;
   *out_device = device;
   return GM_OK;
@@ -234,12 +225,13 @@ gm_status gm__opencl_device_state(void *device, gm_error *err) {
 
 gm_status gm__opencl_device_native(void *device, gm_native_device *out, gm_error *err) {
   const gm__opencl_device *opened = device;
-  gm_opencl_device *native = (gm_opencl_device *)out;
-  const gm_status status = gm__opencl_check_head(out->struct_size, out->api, sizeof *native, "out", err);
+  gm_opencl_device native = {.head = *out};
+  const gm_status status = gm__native_check(out, sizeof native, GM_API_OPENCL, "opencl", "out", err);
   if (status != GM_OK) return status;
-  native->device = (uintptr_t)opened->id;
-  native->context = (uintptr_t)opened->context;
-  native->allow_queue = opened->allow_queue;
+  native.device = (uintptr_t)opened->id;
+  native.context = (uintptr_t)opened->context;
+  native.allow_queue = opened->allow_queue;
+  gm__sized_out(out, &native, sizeof native);
   return GM_OK;
 }
 

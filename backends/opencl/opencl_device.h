@@ -40,7 +40,4 @@ gm_status gm__opencl_device_queue(gm__opencl_device *device, cl_command_queue *o
  * a context killed by a faulty kernel. */
 gm_status gm__opencl_device_fail(gm__opencl_device *device, cl_int code, bool waited, const char *op, gm_error *err);
 
-/* GM_OK, or an argument error naming `what`, unless a native struct says that it is OpenCL's and has `need` bytes. */
-gm_status gm__opencl_check_head(uint32_t struct_size, gm_api api, size_t need, const char *what, gm_error *err);
-
 #endif

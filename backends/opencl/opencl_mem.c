@@ -5,6 +5,8 @@
 #include "backends/opencl/opencl_status.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/native.h"
+#include "core/base/sized.h"
 #include "gm/native_opencl.h"
 
 /* Invariants: commands of gm's own name a parent buffer and an offset, never a sub-buffer, since using both at a time
@@ -148,15 +150,16 @@ gm_status gm__opencl_memory_native(void *device, const gm_memory *memory, uint64
                                    gm_native_memory *out, gm_error *err) {
   (void)device;
   const gm__opencl_memory *record = gm__opencl_memory_of(memory);
-  gm_opencl_memory *native = (gm_opencl_memory *)out;
-  const gm_status status = gm__opencl_check_head(out->struct_size, out->api, sizeof *native, "out", err);
+  gm_opencl_memory native = {.head = *out};
+  const gm_status status = gm__native_check(out, sizeof native, GM_API_OPENCL, "opencl", "out", err);
   if (status != GM_OK) return status;
-  native->memory = record->pointer ? 0 : (uintptr_t)record->buffer;
-  native->offset = record->pointer ? 0 : record->origin + offset;
-  native->bytes = bytes;
-  native->view = 0;
-  native->pointer = record->pointer ? record->pointer + (uintptr_t)offset : 0;
-  native->unified = gm__opencl_kind_is_usm(record->kind);
+  native.memory = record->pointer ? 0 : (uintptr_t)record->buffer;
+  native.offset = record->pointer ? 0 : record->origin + offset;
+  native.bytes = bytes;
+  native.view = 0;
+  native.pointer = record->pointer ? record->pointer + (uintptr_t)offset : 0;
+  native.unified = gm__opencl_kind_is_usm(record->kind);
+  gm__sized_out(out, &native, sizeof native);
   return GM_OK;
 }
 
@@ -214,18 +217,18 @@ static gm_status opencl_wrap_retain(gm__opencl_device *device, const gm_opencl_m
 /* A wrapped memory is the engine's: it is not counted. */
 gm_status gm__opencl_memory_wrap(void *device, const gm_native_memory *native, gm_memory *out, gm_error *err) {
   gm__opencl_device *opened = device;
-  const gm_opencl_memory *lent = (const gm_opencl_memory *)native;
+  gm_opencl_memory lent;
   uint64_t bytes = 0;
-  gm_status status = gm__opencl_check_head(native->struct_size, native->api, sizeof *lent, "native", err);
+  gm_status status = gm__native_in(&lent, sizeof lent, native, GM_API_OPENCL, "opencl", "native", err);
   if (status != GM_OK) return status;
-  if (!lent->memory == !lent->pointer) {
+  if (!lent.memory == !lent.pointer) {
     return gm__bad_argument(err, "opencl",
                             "one of `memory` and `pointer` of the native memory must be 0, and not both");
   }
   gm__opencl_memory *record = opencl_mem_record(opened, err);
   if (!record) return GM_ERR_OUT_OF_HOST_MEMORY;
-  status = lent->pointer ? gm__opencl_pointer_wrap(opened, lent, record, &bytes, err)
-                         : opencl_wrap_retain(opened, lent, record, &bytes, err);
+  status = lent.pointer ? gm__opencl_pointer_wrap(opened, &lent, record, &bytes, err)
+                        : opencl_wrap_retain(opened, &lent, record, &bytes, err);
   if (status != GM_OK) {
     opencl_mem_discard(opened, record);
     return status;

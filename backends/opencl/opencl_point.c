@@ -4,7 +4,9 @@
 #include "backends/opencl/opencl_stream.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/native.h"
 #include "core/base/poll.h"
+#include "core/base/sized.h"
 #include "gm/native_opencl.h"
 
 /* Invariants: a queue is flushed when a point of it is made, never later, because a command that waits for an event of
@@ -76,11 +78,11 @@ static gm_status opencl_point_check_context(gm__opencl_device *device, cl_event 
 
 gm_status gm__opencl_point_import(void *device, const gm_native_point *native, gm_backend_point *out, gm_error *err) {
   gm__opencl_device *opened = device;
-  const gm_opencl_point *lent = (const gm_opencl_point *)native;
-  gm_status status = gm__opencl_check_head(native->struct_size, native->api, sizeof *lent, "native", err);
+  gm_opencl_point lent;
+  gm_status status = gm__native_in(&lent, sizeof lent, native, GM_API_OPENCL, "opencl", "native", err);
   if (status != GM_OK) return status;
-  if (!lent->event) return gm__bad_argument(err, "opencl", "`event` of the native point must not be 0");
-  cl_event event = (cl_event)lent->event;
+  if (!lent.event) return gm__bad_argument(err, "opencl", "`event` of the native point must not be 0");
+  cl_event event = (cl_event)lent.event;
   status = opencl_point_check_context(opened, event, err);
   if (status == GM_OK) status = opencl_point_flush_origin(opened, event, err);
   if (status != GM_OK) return status;
@@ -92,10 +94,12 @@ gm_status gm__opencl_point_import(void *device, const gm_native_point *native, g
 
 gm_status gm__opencl_point_native(void *device, const gm_backend_point *point, gm_native_point *out, gm_error *err) {
   (void)device;
-  gm_opencl_point *native = (gm_opencl_point *)out;
-  const gm_status status = gm__opencl_check_head(out->struct_size, out->api, sizeof *native, "out", err);
-  if (status == GM_OK) native->event = (uintptr_t)opencl_point_event(point);
-  return status;
+  gm_opencl_point native = {.head = *out};
+  const gm_status status = gm__native_check(out, sizeof native, GM_API_OPENCL, "opencl", "out", err);
+  if (status != GM_OK) return status;
+  native.event = (uintptr_t)opencl_point_event(point);
+  gm__sized_out(out, &native, sizeof native);
+  return GM_OK;
 }
 
 gm_status gm__opencl_point_record(void *device, void *stream, gm_backend_point *out, gm_error *err) {

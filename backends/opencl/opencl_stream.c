@@ -4,6 +4,7 @@
 #include "backends/opencl/opencl_status.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/native.h"
 #include "gm/native_opencl.h"
 
 gm_status gm__opencl_stream_queue(gm__opencl_device *device, void *stream, cl_command_queue *out,
@@ -86,22 +87,22 @@ static gm_status opencl_queue_check(const gm__opencl_device *device, const openc
 gm_status gm__opencl_stream_adopt(void *device, const gm_native_stream *native, void **out_stream,
                                   gm_stream_kind *out_kind, gm_error *err) {
   gm__opencl_device *opened = device;
-  const gm_opencl_queue *lent = (const gm_opencl_queue *)native;
+  gm_opencl_queue lent;
   opencl_queue_facts facts = {0};
-  gm_status status = gm__opencl_check_head(native->struct_size, native->api, sizeof *lent, "native", err);
+  gm_status status = gm__native_in(&lent, sizeof lent, native, GM_API_OPENCL, "opencl", "native", err);
   if (status != GM_OK) return status;
-  if (!lent->queue) return gm__bad_argument(err, "opencl", "`queue` of the native stream must not be 0");
-  status = opencl_queue_ask(opened, (cl_command_queue)lent->queue, &facts, err);
+  if (!lent.queue) return gm__bad_argument(err, "opencl", "`queue` of the native stream must not be 0");
+  status = opencl_queue_ask(opened, (cl_command_queue)lent.queue, &facts, err);
   if (status == GM_OK) status = opencl_queue_check(opened, &facts, err);
   if (status != GM_OK) return status;
   gm__opencl_stream *stream = opencl_stream_make(opened, err);
   if (!stream) return GM_ERR_OUT_OF_HOST_MEMORY;
-  const cl_int code = opened->cl->clRetainCommandQueue((cl_command_queue)lent->queue);
+  const cl_int code = opened->cl->clRetainCommandQueue((cl_command_queue)lent.queue);
   if (code != CL_SUCCESS) {
     gm__release(opened->services, stream, sizeof *stream);
     return gm__opencl_device_fail(opened, code, false, "clRetainCommandQueue", err);
   }
-  stream->queue = (cl_command_queue)lent->queue;
+  stream->queue = (cl_command_queue)lent.queue;
   stream->adopted = true;
   const bool unordered = (facts.properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) != 0;
   stream->kind = unordered ? GM_STREAM_UNORDERED : GM_STREAM_FIFO;

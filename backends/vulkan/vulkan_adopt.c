@@ -3,6 +3,7 @@
 
 #include "backends/vulkan/vulkan_device.h"
 #include "core/base/error.h"
+#include "core/base/native.h"
 
 static const char adopt_op[] = "gm_backend_ops.device_adopt";
 
@@ -21,12 +22,9 @@ static gm_status adopt_check_families(const gm_vulkan_device *native, gm_error *
   return GM_OK;
 }
 
-static gm_status adopt_check(const gm_native_device *given, gm_error *err) {
-  if (given->api != GM_API_VULKAN || given->struct_size < sizeof(gm_vulkan_device)) {
-    return gm__bad_argument(err, adopt_op, "`native` must be a gm_vulkan_device; is API %d, %u bytes", (int)given->api,
-                            given->struct_size);
-  }
-  const gm_vulkan_device *native = (const gm_vulkan_device *)given;
+static gm_status adopt_check(const gm_native_device *given, gm_vulkan_device *native, gm_error *err) {
+  const gm_status status = gm__native_in(native, sizeof *native, given, GM_API_VULKAN, adopt_op, "native", err);
+  if (status) return status;
   if (!native->instance || !native->physical_device || !native->device) {
     return gm__bad_argument(err, adopt_op, "`native` needs instance, physical_device and device; one of them is 0");
   }
@@ -82,9 +80,10 @@ static gm_status adopt_physical(gm__vulkan_device *device, const gm_vulkan_devic
 
 gm_status gm__vulkan_device_adopt(void *user, const gm_native_device *given, void **out_device, gm_error *err) {
   gm__vulkan_driver *driver = user;
-  gm_status status = adopt_check(given, err);
+  gm_vulkan_device lent;
+  const gm_vulkan_device *native = &lent;
+  gm_status status = adopt_check(given, &lent, err);
   if (status) return status;
-  const gm_vulkan_device *native = (const gm_vulkan_device *)given;
   gm__vulkan_device *device = gm__vulkan_device_make(driver, err);
   if (!device) return GM_ERR_OUT_OF_HOST_MEMORY;
   device->adopted = true;

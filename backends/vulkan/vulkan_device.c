@@ -5,6 +5,8 @@
 #include "backends/vulkan/vulkan_stream.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/native.h"
+#include "core/base/sized.h"
 
 /* Invariants: of an adopted device nothing is destroyed but what gm made on it; semaphores live as long as the device,
  * so a point stays good after its stream; once lost a device stays lost, and everything can still be given back. */
@@ -208,20 +210,18 @@ gm_status gm__vulkan_device_state(void *user, gm_error *err) {
 
 gm_status gm__vulkan_device_native(void *user, gm_native_device *out, gm_error *err) {
   const gm__vulkan_device *device = user;
-  if (out->api != GM_API_VULKAN || out->struct_size < sizeof(gm_vulkan_device)) {
-    return gm__bad_argument(err, "gm_backend_ops.device_native",
-                            "`out` must be a gm_vulkan_device with its head filled; is API %d, %u bytes", (int)out->api,
-                            out->struct_size);
-  }
-  gm_vulkan_device *native = (gm_vulkan_device *)out;
-  *native = (gm_vulkan_device){.head = *out,
-                               .instance = (uintptr_t)device->instance,
-                               .physical_device = (uintptr_t)device->physical.handle,
-                               .device = (uintptr_t)device->handle,
-                               .get_instance_proc = (uintptr_t)device->syms.vkGetInstanceProcAddr,
-                               .api_version = device->physical.version,
-                               .features = device->features,
-                               .queue_families = device->families,
-                               .queue_family_count = device->family_count};
+  const gm_status status =
+      gm__native_check(out, sizeof(gm_vulkan_device), GM_API_VULKAN, "gm_backend_ops.device_native", "out", err);
+  if (status) return status;
+  const gm_vulkan_device told = {.head = *out,
+                                 .instance = (uintptr_t)device->instance,
+                                 .physical_device = (uintptr_t)device->physical.handle,
+                                 .device = (uintptr_t)device->handle,
+                                 .get_instance_proc = (uintptr_t)device->syms.vkGetInstanceProcAddr,
+                                 .api_version = device->physical.version,
+                                 .features = device->features,
+                                 .queue_families = device->families,
+                                 .queue_family_count = device->family_count};
+  gm__sized_out(out, &told, sizeof told);
   return GM_OK;
 }

@@ -7,6 +7,8 @@
 #include "backends/vulkan/vulkan_status.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/native.h"
+#include "core/base/sized.h"
 
 /* Invariants: no call asks the driver for more than it said it can give; the bytes of every live VkDeviceMemory of gm
  * are counted in its heap exactly once, whatever the driver itself would hand out; non-coherent memory is a whole
@@ -282,10 +284,6 @@ gm_status gm__vulkan_memory_free(void *device, const gm_memory *memory, gm_close
   return GM_OK;
 }
 
-static bool memory_is_native(const gm_native_memory *native) {
-  return native->api == GM_API_VULKAN && native->struct_size >= sizeof(gm_vulkan_memory);
-}
-
 static uint32_t memory_type_of(const gm__vulkan_device *device, uint32_t index) {
   for (uint32_t i = 0; i < device->type_count; i++) {
     if (device->types[i].index == index) return i;
@@ -296,11 +294,10 @@ static uint32_t memory_type_of(const gm__vulkan_device *device, uint32_t index) 
 gm_status gm__vulkan_memory_wrap(void *user, const gm_native_memory *given, gm_memory *out, gm_error *err) {
   static const char op[] = "gm_backend_ops.memory_wrap";
   gm__vulkan_device *device = user;
-  if (!memory_is_native(given)) {
-    return gm__bad_argument(err, op, "`native` must be a gm_vulkan_memory; is API %d, %u bytes", (int)given->api,
-                            given->struct_size);
-  }
-  const gm_vulkan_memory *native = (const gm_vulkan_memory *)given;
+  gm_vulkan_memory lent;
+  const gm_vulkan_memory *native = &lent;
+  const gm_status status = gm__native_in(&lent, sizeof lent, given, GM_API_VULKAN, op, "native", err);
+  if (status) return status;
   uint32_t type = memory_type_of(device, native->memory_type);
   if (!native->memory || !native->buffer || !native->bytes) {
     return gm__bad_argument(err, op, "`native` needs memory, buffer and bytes; one of them is 0");
@@ -327,21 +324,19 @@ gm_status gm__vulkan_memory_native(void *device, const gm_memory *described, uin
                                    gm_native_memory *out, gm_error *err) {
   (void)device;
   const gm__vulkan_memory *memory = gm__vulkan_memory_of(described);
-  if (!memory_is_native(out)) {
-    return gm__bad_argument(err, "gm_backend_ops.memory_native",
-                            "`out` must be a gm_vulkan_memory with its head filled; is API %d, %u bytes", (int)out->api,
-                            out->struct_size);
-  }
+  const gm_status status =
+      gm__native_check(out, sizeof(gm_vulkan_memory), GM_API_VULKAN, "gm_backend_ops.memory_native", "out", err);
+  if (status) return status;
   unsigned char *mapped = atomic_load(&memory->mapped);
-  gm_vulkan_memory *native = (gm_vulkan_memory *)out;
-  *native = (gm_vulkan_memory){.head = *out,
-                               .memory = (uint64_t)memory->memory,
-                               .memory_offset = memory->memory_at + offset,
-                               .buffer = (uint64_t)memory->buffer,
-                               .buffer_offset = memory->buffer_at + offset,
-                               .bytes = bytes,
-                               .device_address = memory->address ? memory->address + offset : 0,
-                               .mapped = mapped ? mapped + offset : NULL,
-                               .memory_type = memory->type.index};
+  const gm_vulkan_memory told = {.head = *out,
+                                 .memory = (uint64_t)memory->memory,
+                                 .memory_offset = memory->memory_at + offset,
+                                 .buffer = (uint64_t)memory->buffer,
+                                 .buffer_offset = memory->buffer_at + offset,
+                                 .bytes = bytes,
+                                 .device_address = memory->address ? memory->address + offset : 0,
+                                 .mapped = mapped ? mapped + offset : NULL,
+                                 .memory_type = memory->type.index};
+  gm__sized_out(out, &told, sizeof told);
   return GM_OK;
 }

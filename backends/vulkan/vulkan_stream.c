@@ -4,6 +4,8 @@
 #include "backends/vulkan/vulkan_status.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/native.h"
+#include "core/base/sized.h"
 
 /* Invariants: a timeline's value `last` is set by a submission that the queue has accepted, so every point of a stream
  * is reached unless the device is lost; values only rise, also from one stream of a timeline to the next. */
@@ -130,13 +132,11 @@ gm_status gm__vulkan_stream_create(void *user, void **out_stream, gm_stream_kind
   return GM_OK;
 }
 
-static gm_status stream_check_native(const gm__vulkan_device *device, const gm_native_stream *given, gm_error *err) {
+static gm_status stream_check_native(const gm__vulkan_device *device, const gm_native_stream *given,
+                                     gm_vulkan_queue *native, gm_error *err) {
   static const char op[] = "gm_backend_ops.stream_adopt";
-  if (given->api != GM_API_VULKAN || given->struct_size < sizeof(gm_vulkan_queue)) {
-    return gm__bad_argument(err, op, "`native` must be a gm_vulkan_queue; is API %d, %u bytes", (int)given->api,
-                            given->struct_size);
-  }
-  const gm_vulkan_queue *native = (const gm_vulkan_queue *)given;
+  const gm_status status = gm__native_in(native, sizeof *native, given, GM_API_VULKAN, op, "native", err);
+  if (status) return status;
   if (!native->queue) return gm__bad_argument(err, op, "`native`: queue is 0");
   if (!native->lock != !native->unlock) {
     return gm__bad_argument(err, op, "`native` has %s but no %s: give both or neither",
@@ -152,16 +152,16 @@ static gm_status stream_check_native(const gm__vulkan_device *device, const gm_n
 gm_status gm__vulkan_stream_adopt(void *user, const gm_native_stream *given, void **out_stream,
                                   gm_stream_kind *out_kind, gm_error *err) {
   gm__vulkan_device *device = user;
-  gm_status status = stream_check_native(device, given, err);
+  gm_vulkan_queue native;
+  gm_status status = stream_check_native(device, given, &native, err);
   if (status) return status;
-  const gm_vulkan_queue *native = (const gm_vulkan_queue *)given;
   gm__vulkan_stream *stream;
-  status = stream_make(device, (VkQueue)native->queue, native->family, native->may_submit, &stream, err);
+  status = stream_make(device, (VkQueue)native.queue, native.family, native.may_submit, &stream, err);
   if (status) return status;
   stream->adopted = true;
-  stream->lock = native->lock;
-  stream->unlock = native->unlock;
-  stream->user = native->user;
+  stream->lock = native.lock;
+  stream->unlock = native.unlock;
+  stream->user = native.user;
   gm__vulkan_sparse_offer(stream);
   *out_stream = stream;
   *out_kind = GM_STREAM_FIFO_IF_BARRIER;
@@ -320,25 +320,21 @@ gm_status gm__vulkan_stream_sync(void *device, void *user, gm_error *err) {
 gm_status gm__vulkan_point_import(void *device, const gm_native_point *given, gm_backend_point *out, gm_error *err) {
   static const char op[] = "gm_backend_ops.point_import";
   (void)device;
-  if (given->api != GM_API_VULKAN || given->struct_size < sizeof(gm_vulkan_point)) {
-    return gm__bad_argument(err, op, "`native` must be a gm_vulkan_point; is API %d, %u bytes", (int)given->api,
-                            given->struct_size);
-  }
-  const gm_vulkan_point *native = (const gm_vulkan_point *)given;
-  if (!native->semaphore) return gm__bad_argument(err, op, "`native`: semaphore is 0");
-  *out = (gm_backend_point){native->semaphore, native->value};
+  gm_vulkan_point native;
+  const gm_status status = gm__native_in(&native, sizeof native, given, GM_API_VULKAN, op, "native", err);
+  if (status) return status;
+  if (!native.semaphore) return gm__bad_argument(err, op, "`native`: semaphore is 0");
+  *out = (gm_backend_point){native.semaphore, native.value};
   return GM_OK;
 }
 
 gm_status gm__vulkan_point_native(void *device, const gm_backend_point *point, gm_native_point *given, gm_error *err) {
   (void)device;
-  if (given->api != GM_API_VULKAN || given->struct_size < sizeof(gm_vulkan_point)) {
-    return gm__bad_argument(err, "gm_backend_ops.point_native", "`out` must be a gm_vulkan_point; is API %d, %u bytes",
-                            (int)given->api, given->struct_size);
-  }
-  gm_vulkan_point *out = (gm_vulkan_point *)given;
-  out->semaphore = point->handle;
-  out->value = point->value;
+  const gm_vulkan_point told = {.head = *given, .semaphore = point->handle, .value = point->value};
+  const gm_status status =
+      gm__native_check(given, sizeof told, GM_API_VULKAN, "gm_backend_ops.point_native", "out", err);
+  if (status) return status;
+  gm__sized_out(given, &told, sizeof told);
   return GM_OK;
 }
 

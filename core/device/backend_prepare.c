@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/error.h"
+#include "core/base/sized.h"
 #include "core/device/backend_entries.h"
 
 typedef enum backend_group {
@@ -123,19 +124,31 @@ static bool backend_name_ok(const char *name) {
   return name && name[0] && strlen(name) <= 15 && strspn(name, letters) == strlen(name);
 }
 
-gm_status gm__backend_prepare(const gm_backend_ops *ops, gm_backend_ops *out, gm_error *err) {
-  if (!ops) return gm__bad_argument(err, "gm_backend_register", "`ops` is NULL");
-  if (ops->abi != GM_BACKEND_ABI || ops->struct_size != sizeof *ops) {
+/* The table in gm's own size: what an older backend lacks is NULL, and what only a newer one has stays unused. */
+static gm_status backend_copy(const gm_backend_ops *ops, gm_backend_ops *out, gm_error *err) {
+  const size_t head = offsetof(gm_backend_ops, probe), entry = sizeof ops->probe;
+  const uint32_t size = ops->struct_size;
+  if (ops->abi != GM_BACKEND_ABI || size < head || size > GM__SIZED_MOST || size % entry != 0) {
     return gm__fail(err, GM_ERR_ABI_MISMATCH, 0, "gm_backend_register",
                     "the backend has ABI %u and a table of %u bytes; this gm has ABI %u and %zu: rebuild the backend",
-                    ops->abi, ops->struct_size, GM_BACKEND_ABI, sizeof *ops);
+                    ops->abi, size, GM_BACKEND_ABI, sizeof *out);
   }
-  if (!backend_name_ok(ops->name)) {
+  *out = (gm_backend_ops){.struct_size = sizeof *out};
+  memcpy(out, ops, size < sizeof *out ? size : sizeof *out);
+  out->struct_size = sizeof *out;
+  return GM_OK;
+}
+
+gm_status gm__backend_prepare(const gm_backend_ops *ops, gm_backend_ops *out, gm_error *err) {
+  gm_backend_ops copy;
+  if (!ops) return gm__bad_argument(err, "gm_backend_register", "`ops` is NULL");
+  gm_status status = backend_copy(ops, &copy, err);
+  if (status != GM_OK) return status;
+  if (!backend_name_ok(copy.name)) {
     return gm__bad_argument(err, "gm_backend_register", "a name must be 1 to 15 of a-z, 0-9 and _");
   }
-  gm_status status = backend_check_groups(ops, err);
+  status = backend_check_groups(&copy, err);
   if (status != GM_OK) return status;
-  gm_backend_ops copy = *ops;
 #define X(group, name, params) \
   if (!copy.name) copy.name = backend_stub_##name;
   GM__BACKEND_ENTRIES(X)

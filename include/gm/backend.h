@@ -2,8 +2,10 @@
  *
  * A backend is one constant gm_backend_ops. gm copies it at registration, checks ABI and size, refuses a table whose
  * required groups have holes or whose all-or-none groups are half there, and fills what is NULL with stubs that answer
- * GM_ERR_NOT_SUPPORTED, so nobody ever tests an entry for NULL. Groups grow by appending only. A stranger's backend
- * needs this header alone (see backends/template) and is registered with gm_backend_register.
+ * GM_ERR_NOT_SUPPORTED, so nobody ever tests an entry for NULL. The table grows at its end alone: of an older backend's
+ * shorter table the rest is NULL, and of a newer one's longer table gm leaves what it does not know unused. The other
+ * structs of this header and of gm/raw_figures.h stay as they are for as long as GM_BACKEND_ABI does. A stranger's
+ * backend needs this header alone (see backends/template) and is registered with gm_backend_register.
  *
  * Rules for every entry:
  * - It never aborts, exits, prints or throws; every failure is a status, with a reason in `err` (may be NULL).
@@ -174,7 +176,7 @@ typedef enum gm_managed_advice {
 typedef struct gm_backend_ops {
   /* 1. Head: required. */
   uint32_t abi;         /* GM_BACKEND_ABI */
-  uint32_t struct_size; /* sizeof(gm_backend_ops) */
+  uint32_t struct_size; /* sizeof(gm_backend_ops) of the header that the backend was compiled with */
   const char *name;     /* lower case, at most 15 characters, static storage */
   gm_api api;
   uint64_t capabilities; /* gm_capability bits that the backend can have at all */

@@ -11,7 +11,7 @@ static int failed(const gm_error *err) {
 int main(void) {
   char headers[32];
   snprintf(headers, sizeof headers, "%d.%d.%d", GM_VERSION_MAJOR, GM_VERSION_MINOR, GM_VERSION_PATCH);
-  if (strcmp(headers, gm_version_string()) != 0) return 1;
+  if (strcmp(headers, gm_version_string()) != 0 || gm_version() != GM_VERSION_NUMBER) return 1;
 
   gm_error err;
   gm_context *ctx;

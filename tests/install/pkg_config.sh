@@ -8,9 +8,11 @@ mkdir -p "$(dirname "$program")"
 # The flags are words, on purpose.
 # shellcheck disable=SC2046
 "${CC:-cc}" "$source" -o "$program" $(pkg-config --cflags --libs "$module")
-needs_shared=$(objdump -p "$program" | grep -c 'NEEDED *libgm\.so' || true)
+# Before 1.0 the library is named by its minor version, too: each may break.
+named=$(pkg-config --modversion "$module" | sed 's/^\(0\.[0-9]*\).*/\1/; t; s/\..*//')
+needs_shared=$(objdump -p "$program" | grep -c "NEEDED *libgm\.so\.$named\$" || true)
 if [ "$module" = gm ]; then
-  [ "$needs_shared" = 1 ] || { echo "$program does not use libgm.so" >&2; exit 1; }
+  [ "$needs_shared" = 1 ] || { echo "$program does not use libgm.so.$named" >&2; exit 1; }
   LD_LIBRARY_PATH=$(pkg-config --variable=libdir gm) "$program"
 else
   [ "$needs_shared" = 0 ] || { echo "$program uses libgm.so: it was to be static" >&2; exit 1; }

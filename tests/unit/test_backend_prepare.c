@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -42,7 +43,7 @@ static void test_heads_are_checked(void **state) {
   ops.abi = 7;
   assert_refused(&ops, GM_ERR_ABI_MISMATCH, "ABI 7");
   ops = fake_ops;
-  ops.struct_size--;
+  ops.struct_size--; /* half an entry */
   assert_refused(&ops, GM_ERR_ABI_MISMATCH, "rebuild");
   static const char *const names[] = {"", "Upper", "with space", "sixteen_letters_", "a:b"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -54,6 +55,39 @@ static void test_heads_are_checked(void **state) {
   assert_refused(&ops, GM_ERR_INVALID_ARGUMENT, "name");
   gm_backend_ops out;
   assert_int_equal(gm__backend_prepare(NULL, &out, NULL), GM_ERR_INVALID_ARGUMENT);
+}
+
+/* A backend of an older header: its table ends early, and what lies behind it is not gm's to read. */
+static void test_a_shorter_table_of_an_older_backend(void **state) {
+  (void)state;
+  const size_t size = offsetof(gm_backend_ops, rect_to_device); /* the last required entry is before it */
+  gm_backend_ops *older = malloc(size), out;
+  assert_non_null(older);
+  memcpy(older, &fake_ops, size);
+  older->struct_size = (uint32_t)size;
+  assert_int_equal(gm__backend_prepare(older, &out, NULL), GM_OK);
+  assert_int_equal(out.struct_size, sizeof out);
+  assert_ptr_equal(out.fill, fake_ops.fill);
+  assert_int_equal(out.host_register(NULL, NULL, 0, NULL), GM_ERR_NOT_SUPPORTED);
+  older->struct_size = offsetof(gm_backend_ops, fill); /* so old that it lacks what gm needs */
+  assert_refused(older, GM_ERR_INVALID_ARGUMENT, "fill");
+  older->struct_size = offsetof(gm_backend_ops, name);
+  assert_refused(older, GM_ERR_ABI_MISMATCH, "rebuild");
+  free(older);
+}
+
+static void test_a_longer_table_of_a_newer_backend(void **state) {
+  (void)state;
+  struct {
+    gm_backend_ops known;
+    void (*later[2])(void);
+  } newer = {.known = fake_ops, .later = {(void (*)(void))fake_fini, NULL}};
+  gm_backend_ops out;
+  newer.known.struct_size = sizeof newer;
+  assert_int_equal(gm__backend_prepare(&newer.known, &out, NULL), GM_OK);
+  assert_int_equal(out.struct_size, sizeof out);
+  newer.known.struct_size = 1u << 20;
+  assert_refused(&newer.known, GM_ERR_ABI_MISMATCH, "rebuild");
 }
 
 static void test_holes_are_named(void **state) {
@@ -161,9 +195,14 @@ static void test_registration(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_list_is_the_struct), cmocka_unit_test(test_heads_are_checked),
-      cmocka_unit_test(test_holes_are_named),        cmocka_unit_test(test_what_is_missing_answers_not_supported),
-      cmocka_unit_test(test_all_stubs_are_callable), cmocka_unit_test(test_registration),
+      cmocka_unit_test(test_the_list_is_the_struct),
+      cmocka_unit_test(test_heads_are_checked),
+      cmocka_unit_test(test_a_shorter_table_of_an_older_backend),
+      cmocka_unit_test(test_a_longer_table_of_a_newer_backend),
+      cmocka_unit_test(test_holes_are_named),
+      cmocka_unit_test(test_what_is_missing_answers_not_supported),
+      cmocka_unit_test(test_all_stubs_are_callable),
+      cmocka_unit_test(test_registration),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,6 +66,10 @@ static void test_the_library_and_its_headers_have_one_version(void **state) {
   char text[32];
   snprintf(text, sizeof text, "%d.%d.%d", GM_VERSION_MAJOR, GM_VERSION_MINOR, GM_VERSION_PATCH);
   assert_string_equal(gm_version_string(), text);
+  assert_int_equal(gm_version(), GM_VERSION_NUMBER);
+  assert_int_equal(GM_VERSION_NUMBER / 1000000, GM_VERSION_MAJOR);
+  assert_int_equal(GM_VERSION_NUMBER / 1000 % 1000, GM_VERSION_MINOR);
+  assert_int_equal(GM_VERSION_NUMBER % 1000, GM_VERSION_PATCH);
 }
 
 int main(void) {
