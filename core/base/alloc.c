@@ -30,7 +30,11 @@ const gm_services *gm__default_services(void) {
 }
 
 gm_status gm__services_check(const gm_services *services, gm_error *err) {
-  if (!services || !services->alloc == !services->release) return GM_OK;
+  if (!services) return GM_OK;
+  for (size_t i = 0; i < sizeof services->reserved / sizeof *services->reserved; i++) {
+    if (services->reserved[i]) return gm__bad_argument(err, "gm_services", "`services->reserved` must be NULL");
+  }
+  if (!services->alloc == !services->release) return GM_OK;
   return gm__bad_argument(err, "gm_services", "`services` has %s but no %s: give both or neither",
                           services->alloc ? "alloc" : "release", services->alloc ? "release" : "alloc");
 }

@@ -167,6 +167,7 @@ static void select_reject_backend(gm__driver *driver, gm_selection *out) {
 static void select_take(gm_selection *out, const gm_device_entry *entry, uint64_t headroom, uint64_t bytes) {
   out->id = entry->id;
   out->device = entry->info.index;
+  out->api = entry->info.api;
   out->free_bytes = select_effective(&entry->memory);
   out->headroom_bytes = headroom - bytes;
 }

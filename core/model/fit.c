@@ -35,6 +35,9 @@ static gm_status fit_check(const char *op, const fit_question *question, gm_erro
   const gm_fit_source *source = &question->source;
   const gm_fit_setting *setting = &question->setting;
   if (!source->figures) return gm__bad_argument(err, op, "`source->figures` is NULL");
+  for (size_t i = 0; i < sizeof setting->reserved / sizeof *setting->reserved; i++) {
+    if (setting->reserved[i]) return gm__bad_argument(err, op, "`setting->reserved` must be 0");
+  }
   if (setting->kv_choice >= fit_choices(source->kv_count) ||
       setting->weight_choice >= fit_choices(source->weight_count)) {
     return gm__bad_argument(err, op, "choices %u and %u are not below %u and %u", setting->kv_choice,

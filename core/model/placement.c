@@ -158,7 +158,13 @@ static gm_status placement_check(const gm_fit_request *request, gm_error *err) {
   if (request->least_share_percent > 100) {
     return gm__bad_argument(err, op, "a share of %u percent", request->least_share_percent);
   }
+  for (uint32_t i = 0; i < request->layer_count; i++) {
+    const uint64_t *reserved = request->layers[i].reserved;
+    if (reserved[0] || reserved[1]) return gm__bad_argument(err, op, "`reserved` of layer %u must be 0", i);
+  }
   for (uint32_t i = 0; i < request->device_count; i++) {
+    const uint64_t *reserved = request->devices[i].reserved;
+    if (reserved[0] || reserved[1]) return gm__bad_argument(err, op, "`reserved` of device %u must be 0", i);
     if (request->devices[i].free_bytes != GM_UNKNOWN_BYTES) continue;
     return gm__bad_argument(err, op, "nobody knows what is free on device %u", i);
   }

@@ -146,6 +146,9 @@ static gm_status pool_check_params(const gm_pool_params *params, gm_error *err) 
     return gm__bad_argument(err, op, "`params->red_zone_bytes` is %" PRIu64 ", must be at most %d",
                             params->red_zone_bytes, POOL_MOST_ZONE);
   }
+  if (params->upstream && (params->upstream->reserved[0] || params->upstream->reserved[1])) {
+    return gm__bad_argument(err, op, "`params->upstream->reserved` must be NULL");
+  }
   if (params->upstream && (!params->upstream->allocate || !params->upstream->release)) {
     return gm__bad_argument(err, op, "`params->upstream` needs both allocate and release");
   }

@@ -30,6 +30,9 @@ static gm_status request_check_words(const gm_request *request, gm_error *err) {
   if (request->deadline_ns) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "`deadline_ns` comes with a later version: it must be 0");
   }
+  if (request->reserved[0] || request->reserved[1]) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "`reserved` comes with a later version: it must be 0");
+  }
   return GM_OK;
 }
 

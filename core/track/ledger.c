@@ -101,7 +101,8 @@ void gm__ledger_each_total(const gm__ledger *ledger, void (*look)(void *looker, 
   for (uint32_t i = 0; ledger->totals && i < UINT32_C(1) << ledger->total_bits; i++) {
     const gm__ledger_total *total = &ledger->totals[i];
     if (!total->used) continue;
-    const gm_tag_total shown = {total->tag, total->bytes, total->peak_bytes, total->count};
+    const gm_tag_total shown = {
+        .tag = total->tag, .bytes = total->bytes, .peak_bytes = total->peak_bytes, .count = total->count};
     look(looker, &shown);
   }
 }

@@ -86,10 +86,10 @@ typedef struct gm_memory_type {
   uint32_t struct_size;
   uint32_t flags;           /* gm_memory_flags */
   uint32_t heap;            /* types with equal heap share its bytes */
+  uint32_t share_kinds;     /* bit 1 << kind for each gm_share_kind that memory of this type can be made for */
   uint64_t heap_bytes;      /* 0: not known */
   uint64_t max_alloc_bytes; /* 0: as the device */
   uint64_t atom_bytes;      /* flush and invalidate granularity, a power of two up to 2^30; 1 if coherent */
-  uint32_t share_kinds;     /* bit 1 << kind for each gm_share_kind that memory of this type can be made for */
 } gm_memory_type;
 
 typedef enum gm_usage { /* what the memory is for; 0 means TRANSFER | STORAGE */

@@ -19,6 +19,7 @@ typedef struct gm_context gm_context;
 /* All members may be 0 or NULL. Strings are copied. */
 typedef struct gm_context_params {
   uint32_t struct_size;
+  bool ignore_environment;     /* GM_* variables are not read */
   const gm_services *services; /* allocator and log of the host program; copied; what `user` points to outlives gm */
   const char *preset;          /* "inference", "training", "constrained"; NULL: none */
   const char *backends;        /* only these: "cpu,opencl"; NULL: GM_BACKENDS, else all */
@@ -28,7 +29,6 @@ typedef struct gm_context_params {
   const char *host_root;       /* read /proc and /sys below this directory; NULL: "/" (for tests and containers) */
   gm_symbol_hook symbol_hook;  /* may replace entries of drivers' symbol tables */
   void *symbol_hook_user;
-  bool ignore_environment; /* GM_* variables are not read */
 } gm_context_params;
 
 /* Reads configuration (defaults, preset, the file GM_CONFIG, environment), touches no driver.

@@ -22,12 +22,13 @@ typedef enum gm_damage_kind {
 /* Which block was damaged, and where. */
 typedef struct gm_damage {
   gm_damage_kind kind;
-  uint64_t address;  /* of the block */
-  uint64_t bytes;    /* of the block */
-  int64_t offset;    /* of the first byte that is wrong, from the block's first; negative: before it */
-  uint32_t tag;      /* of its request */
-  uint8_t found;     /* the wrong byte */
-  uint64_t track_id; /* its entry in the pool's tracker; 0: none */
+  uint64_t address;     /* of the block */
+  uint64_t bytes;       /* of the block */
+  int64_t offset;       /* of the first byte that is wrong, from the block's first; negative: before it */
+  uint32_t tag;         /* of its request */
+  uint8_t found;        /* the wrong byte */
+  uint64_t track_id;    /* its entry in the pool's tracker; 0: none */
+  uint64_t reserved[2]; /* 0 */
 } gm_damage;
 
 typedef struct gm_check_report {

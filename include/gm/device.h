@@ -35,12 +35,12 @@ typedef struct gm_backend_info {
 /* A device as discovery saw it. */
 typedef struct gm_device_entry {
   uint32_t struct_size;
-  gm_device_id id;
-  gm_device_info info;
-  gm_memory_info memory;
   uint32_t physical; /* equal for entries that are one card */
   bool host_pool;    /* its memory is the host's */
   bool counted;      /* its memory counts in a sum over devices */
+  gm_device_id id;
+  gm_device_info info;
+  gm_memory_info memory;
 } gm_device_entry;
 
 /* Register a stranger's backend. `ops` is copied. ABI_MISMATCH; INVALID_ARGUMENT (a required entry is missing, a group
@@ -62,11 +62,11 @@ GM_API gm_status gm_discover_devices(gm_context *ctx, gm_device_entry *entries, 
 /* How to choose (F6). Zero-initialised with struct_size set, it means: by configuration. */
 typedef struct gm_select_params {
   uint32_t struct_size;
+  bool refuse_cpu;          /* neither the host nor software devices */
   const char *prefer;       /* "cuda,hip,vulkan" (rocm = hip): only these, in this order; NULL or "auto": any, most
                                effective free memory first, native API before others, software devices last */
   uint64_t keep_free_bytes; /* 0: min_free_bytes of the configuration */
   double memory_fraction;   /* 0: that of the configuration */
-  bool refuse_cpu;          /* neither the host nor software devices */
 } gm_select_params;
 
 /* In gm_rejection.device: the backend itself, which was preferred and is not available. */
@@ -80,11 +80,12 @@ typedef struct gm_rejection {
 
 typedef struct gm_selection {
   uint32_t struct_size;
-  gm_device_id id;
   uint32_t device;         /* index in its backend's list */
+  gm_api api;              /* of its backend */
+  uint32_t rejected_count; /* all that were rejected; the first 32 are in `rejected` */
   uint64_t free_bytes;     /* effective */
   uint64_t headroom_bytes; /* left after `bytes` */
-  uint32_t rejected_count; /* all that were rejected; the first 32 are in `rejected` */
+  gm_device_id id;
   gm_rejection rejected[32];
 } gm_selection;
 

@@ -69,6 +69,7 @@ typedef struct gm_device_info {
   uint64_t max_allocation_count; /* live driver allocations at a time; 0: no limit known */
   uint64_t page_bytes;           /* unit in which the driver really takes memory; 0: not known */
   uint64_t capabilities;         /* gm_capability bits */
+  uint64_t reserved[8];          /* 0 */
 } gm_device_info;
 
 /* The words of the set bits of `capabilities`: calls `each` for every one, in order. */

@@ -22,6 +22,7 @@ typedef struct gm_fit_device {
   uint64_t free_bytes;     /* what gm_memory_info calls free */
   uint64_t margin_bytes;   /* to be left free: more on a card that has a display */
   uint64_t overhead_bytes; /* taken as soon as anything is on it: the driver's context, workspaces, side models */
+  uint64_t reserved[2];    /* 0 */
 } gm_fit_device;
 
 /* One layer, with what travels with it. */
@@ -30,6 +31,7 @@ typedef struct gm_fit_layer {
   uint64_t expert_bytes;  /* weights of experts, which may lie on the host alone; 0 for a dense layer */
   uint64_t kv_bytes;      /* and other state of sequences */
   uint64_t compute_bytes; /* while it runs; a device needs that of its largest layer, not the sum */
+  uint64_t reserved[2];   /* 0 */
 } gm_fit_layer;
 
 /* What is asked. Zero-initialised but for struct_size and layers, all lies on a host without limit. All is borrowed for
@@ -58,6 +60,7 @@ typedef struct gm_fit_part {
   uint64_t bytes;            /* all that is taken here: the three above, overhead or fixed bytes */
   uint64_t headroom_bytes;   /* free - margin - bytes; GM_UNKNOWN_BYTES on a host without limit */
   char why[GM_FIT_WHY_SIZE]; /* why a device has no layers; "" when it has */
+  uint64_t reserved[2];      /* 0 */
 } gm_fit_part;
 
 /* The answer. When `fits` is false the numbers are those of the best attempt, all 0 when there is none. */
@@ -71,6 +74,7 @@ typedef struct gm_fit_plan {
   uint64_t least_headroom_bytes; /* of the devices used; GM_UNKNOWN_BYTES when none is */
   gm_fit_part host;
   char reason[GM_FIT_REASON_SIZE]; /* "" when all lies on devices; else what lacks how much, and where */
+  uint64_t reserved[4];            /* 0 */
 } gm_fit_plan;
 
 /* Split the layers: the first ones to the host, the rest over the devices in their order, consecutive layers each.
@@ -92,11 +96,12 @@ GM_API gm_status gm_fit_device_read(gm_device *device, gm_fit_device *out, gm_er
 /* What can be turned to make a model fit. */
 typedef struct gm_fit_setting {
   uint32_t struct_size; /* sizeof(gm_fit_setting), set by who makes one */
-  uint64_t context;     /* tokens */
-  uint32_t kv_choice;   /* one of the source's, 0 is what was asked for */
-  uint32_t weight_choice;
   bool all_on_devices;
   bool experts_on_host;
+  uint64_t context;   /* tokens */
+  uint32_t kv_choice; /* one of the source's, 0 is what was asked for */
+  uint32_t weight_choice;
+  uint64_t reserved[4]; /* 0 */
 } gm_fit_setting;
 
 /* Where figures come from. `figures` fills a request, whose struct_size is set, for a setting; what the request points
@@ -107,10 +112,10 @@ typedef struct gm_fit_source {
   uint32_t struct_size; /* set by the caller: sizeof(gm_fit_source) */
   gm_status (*figures)(void *user, const gm_fit_setting *setting, gm_fit_request *out, gm_error *err);
   void *user;
-  const gm_services *services; /* may be NULL */
-  const char *const *kv_names; /* "f16", "q8_0", "q4_0" */
-  uint32_t kv_count;
+  const gm_services *services;     /* may be NULL */
+  const char *const *kv_names;     /* "f16", "q8_0", "q4_0" */
   const char *const *weight_names; /* "as it is", "q5_k_m", "q4_k_m" */
+  uint32_t kv_count;
   uint32_t weight_count;
 } gm_fit_source;
 

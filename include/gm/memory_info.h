@@ -59,6 +59,7 @@ typedef struct gm_memory_info {
   gm_memory_part vram;                /* APU: the carve-out */
   gm_memory_part gtt;                 /* APU: host memory that the device may map */
   uint64_t read_at_ns;                /* monotonic clock */
+  uint64_t reserved[4];               /* 0 */
 } gm_memory_info;
 
 enum { GM_HOST_NODES_MAX = 64, GM_HOST_SOURCE_SIZE = 512, GM_HOST_CPU_NAME_SIZE = 128 };

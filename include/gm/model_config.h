@@ -24,7 +24,8 @@ typedef struct gm_model_config {
   uint64_t window;          /* of sliding-window layers, in positions */
   uint64_t window_period;   /* of so many layers one attends to everything; 0: no layer has a window */
   bool window_first;        /* the first layers of a period have the window, the last attends to everything */
-  uint64_t window_layers;   /* how many have it: exact, also where a list of layers has no period */
+  bool encoder_only, tied_embeddings;
+  uint64_t window_layers; /* how many have it: exact, also where a list of layers has no period */
   uint64_t experts, experts_used, expert_intermediate, experts_shared;
   uint64_t expert_shared_intermediate; /* of all shared experts, where it is not theirs times expert_intermediate */
   uint64_t leading_dense_layers;       /* before the first layer with experts */
@@ -32,7 +33,6 @@ typedef struct gm_model_config {
   uint64_t rope_size;                  /* MLA: the part of a key that is rotated */
   uint64_t conv_kernel, state_size, inner_size; /* recurrent state (Mamba) */
   uint64_t encoder_layers;                      /* of an encoder-decoder */
-  bool encoder_only, tied_embeddings;
 } gm_model_config;
 
 /* From an open model: of a GGUF its metadata; of safetensors the config.json in its folder. What neither states gets

@@ -9,8 +9,8 @@ GM_BEGIN_DECLS
 
 typedef struct gm_cuda_device {
   gm_native_device head; /* {sizeof(gm_cuda_device), GM_API_CUDA} */
-  uintptr_t context;     /* CUcontext; 0: the primary context of `ordinal`, retained */
   int32_t ordinal;       /* CUdevice; read only where `context` is 0, told on output */
+  uintptr_t context;     /* CUcontext; 0: the primary context of `ordinal`, retained */
 } gm_cuda_device;
 
 typedef struct gm_cuda_stream {

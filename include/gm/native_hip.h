@@ -8,8 +8,8 @@ GM_BEGIN_DECLS
 
 typedef struct gm_hip_device {
   gm_native_device head; /* {sizeof(gm_hip_device), GM_API_HIP} */
-  uintptr_t context;     /* 0: HIP has one context per device, that of `ordinal` */
   int32_t ordinal;       /* hipDevice_t */
+  uintptr_t context;     /* 0: HIP has one context per device, that of `ordinal` */
 } gm_hip_device;
 
 typedef struct gm_hip_stream {

@@ -11,9 +11,9 @@ GM_BEGIN_DECLS
 
 typedef struct gm_opencl_device {
   gm_native_device head; /* {sizeof(gm_opencl_device), GM_API_OPENCL} */
+  bool allow_queue;      /* gm may create a queue of its own on the context (false: copies need an adopted queue) */
   uintptr_t device;      /* cl_device_id; 0: the context's only device */
   uintptr_t context;     /* cl_context, required */
-  bool allow_queue;      /* gm may create a queue of its own on the context (false: copies need an adopted queue) */
 } gm_opencl_device;
 
 typedef struct gm_opencl_queue {
@@ -31,12 +31,12 @@ typedef struct gm_opencl_point {
  * memory needs its `bytes`, since OpenCL does not tell them, and must outlive gm's use of it. */
 typedef struct gm_opencl_memory {
   gm_native_memory head; /* {sizeof(gm_opencl_memory), GM_API_OPENCL} */
+  bool unified;          /* out: `pointer` is Intel's unified shared memory; in: not read, gm asks */
   uintptr_t memory;      /* cl_mem: the parent buffer */
   uint64_t offset; /* bytes from the start of `memory`, or from `pointer`, to the block; out of gm 0 with `pointer` */
   uint64_t bytes;
   uintptr_t view;    /* out of gm_block_view_create: the sub-buffer; else 0 */
   uintptr_t pointer; /* of shared virtual memory, or of Intel's unified shared memory */
-  bool unified;      /* out: `pointer` is of the latter; in: not read, gm asks */
 } gm_opencl_memory;
 
 GM_END_DECLS

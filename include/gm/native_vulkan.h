@@ -29,8 +29,8 @@ typedef struct gm_vulkan_device {
   uintptr_t get_instance_proc;    /* PFN_vkGetInstanceProcAddr; 0: gm loads libvulkan.so.1 */
   uint32_t api_version;           /* the version the instance was created for, VK_MAKE_API_VERSION */
   uint32_t features;              /* gm_vulkan_feature bits */
-  const uint32_t *queue_families; /* families whose queues will touch gm's buffers; more than one: CONCURRENT sharing */
   uint32_t queue_family_count;    /* copied, not kept; 1 to 8 */
+  const uint32_t *queue_families; /* families whose queues will touch gm's buffers; more than one: CONCURRENT sharing */
 } gm_vulkan_device;
 
 /* A queue of the engine. lock and unlock are called around every use of the queue (submission, wait); both or neither.
@@ -57,6 +57,7 @@ typedef struct gm_vulkan_point {
 
 typedef struct gm_vulkan_memory {
   gm_native_memory head;  /* {sizeof(gm_vulkan_memory), GM_API_VULKAN} */
+  uint32_t memory_type;   /* index into VkPhysicalDeviceMemoryProperties.memoryTypes */
   uint64_t memory;        /* VkDeviceMemory; 0: the buffer is sparse, and many may be behind it */
   uint64_t memory_offset; /* bytes from the start of `memory` to the block */
   uint64_t buffer;        /* VkBuffer that covers the block */
@@ -64,7 +65,6 @@ typedef struct gm_vulkan_memory {
   uint64_t bytes;
   uint64_t device_address; /* 0: not available */
   void *mapped;            /* host address of the block; NULL until somebody maps this VkDeviceMemory */
-  uint32_t memory_type;    /* index into VkPhysicalDeviceMemoryProperties.memoryTypes */
 } gm_vulkan_memory;
 
 GM_END_DECLS

@@ -40,8 +40,8 @@ typedef enum gm_peer_route {
 typedef struct gm_peer_result {
   uint32_t struct_size;
   gm_peer_route route;
-  uint64_t staging_bytes;     /* host memory that gm took for it, and gave back */
   bool pinned;                /* of that: page-locked */
+  uint64_t staging_bytes;     /* host memory that gm took for it, and gave back */
   char why[GM_PEER_WHY_SIZE]; /* why it was staged; "" if it was not */
 } gm_peer_result;
 

@@ -29,6 +29,7 @@ typedef struct gm_upstream {
   gm_status (*allocate)(void *user, uint64_t bytes, uint32_t align, gm_native_memory *out, void **out_token);
   void (*release)(void *user, void *token);
   void *user;
+  void (*reserved[2])(void); /* NULL */
 } gm_upstream;
 
 typedef enum gm_debug_flags {

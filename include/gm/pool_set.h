@@ -14,6 +14,7 @@ typedef struct gm_memory_usage {
   uint64_t reserved_bytes;
   uint64_t peak_in_use_bytes; /* of a total: the sum of the devices' peaks, which need not have been at the same time */
   uint64_t peak_reserved_bytes;
+  uint64_t reserved[2]; /* 0 */
 } gm_memory_usage;
 
 /* A pool on each device, all with `params` (NULL: by configuration). Devices are borrowed, each at most once. All or

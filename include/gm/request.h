@@ -34,6 +34,7 @@ typedef struct gm_request { /* zero-initialised but for bytes it is a good reque
   gm_must_be must_be;
   uint32_t usage;       /* gm_usage; 0: transfer and storage */
   uint64_t deadline_ns; /* comes with a later version; must be 0 */
+  uint64_t reserved[2]; /* 0: a later member counts only with a flag of its own, which an older gm refuses */
 } gm_request;
 
 GM_END_DECLS

@@ -21,7 +21,8 @@ typedef struct gm_services {
   void (*release)(void *user, void *ptr, size_t bytes);
   /* One line without line end and control characters; `level` is a gm_log_level. NULL: nothing is logged. */
   void (*log)(void *user, int level, const char *line);
-  void *user; /* handed to each hook as it is */
+  void *user;                /* handed to each hook as it is */
+  void (*reserved[2])(void); /* NULL */
 } gm_services;
 
 /* Called once for each entry of a driver's symbol table when it is loaded: `backend` "cuda", `symbol` "cuMemAlloc_v2",

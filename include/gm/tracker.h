@@ -22,11 +22,13 @@ typedef struct gm_track_entry {
   uint64_t stream;   /* id of the stream, 0: none */
   uint32_t tag;
   gm_location location;
+  uint64_t reserved[2]; /* 0 */
 } gm_track_entry;
 
 typedef struct gm_tag_total {
   uint32_t tag;
   uint64_t bytes, peak_bytes, count;
+  uint64_t reserved[1]; /* 0 */
 } gm_tag_total;
 
 /* An empty tracker, for memory of any origin; a pool that tracks has its own (gm_pool_tracker). INVALID_ARGUMENT: an

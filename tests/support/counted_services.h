@@ -83,7 +83,7 @@ static inline void counted_log(void *user, int level, const char *line) {
 
 static inline void counted_services_init(counted_services *host) {
   memset(host, 0, sizeof *host);
-  host->services = (gm_services){counted_alloc, counted_release, counted_log, host};
+  host->services = (gm_services){.alloc = counted_alloc, .release = counted_release, .log = counted_log, .user = host};
 }
 
 /* Needs cmocka.h. */

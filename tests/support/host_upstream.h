@@ -22,6 +22,6 @@ static inline void host_upstream_release(void *user, void *token) {
   free(token);
 }
 
-static const gm_upstream host_upstream = {host_upstream_allocate, host_upstream_release, NULL};
+static const gm_upstream host_upstream = {.allocate = host_upstream_allocate, .release = host_upstream_release};
 
 #endif

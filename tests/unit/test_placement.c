@@ -26,11 +26,14 @@ static uint64_t below(uint64_t *random, uint64_t limit) { return test_random(ran
 static void scene_make(scene *s, uint64_t *random, uint32_t devices, uint32_t layers, uint64_t unit) {
   uint64_t free_bytes = layers * unit * 2 / devices;
   for (uint32_t i = 0; i < devices; i++) {
-    s->devices[i] =
-        (gm_fit_device){NULL, below(random, free_bytes + 1), below(random, unit + 1), below(random, unit + 1)};
+    s->devices[i] = (gm_fit_device){.free_bytes = below(random, free_bytes + 1),
+                                    .margin_bytes = below(random, unit + 1),
+                                    .overhead_bytes = below(random, unit + 1)};
   }
   for (uint32_t i = 0; i < layers; i++) {
-    s->layers[i] = (gm_fit_layer){below(random, unit), 0, below(random, unit / 2), below(random, unit / 2)};
+    s->layers[i] = (gm_fit_layer){.weight_bytes = below(random, unit),
+                                  .kv_bytes = below(random, unit / 2),
+                                  .compute_bytes = below(random, unit / 2)};
     if (below(random, 3)) s->layers[i].expert_bytes = below(random, unit);
   }
   s->request =
@@ -325,7 +328,9 @@ static void test_huge_figures(void **state) {
   scene *s = scene_even(2, UINT64_MAX - 1, 4, UINT64_MAX / 2);
   assert_int_equal(gm_place_layers(NULL, &s->request, parts, &plan, NULL), GM_OK);
   assert_true(plan.fits && parts[0].layer_count == 2 && parts[1].layer_count == 2);
-  for (int i = 0; i < 4; i++) s->layers[i] = (gm_fit_layer){UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+  for (int i = 0; i < 4; i++)
+    s->layers[i] = (gm_fit_layer){
+        .weight_bytes = UINT64_MAX, .expert_bytes = UINT64_MAX, .kv_bytes = UINT64_MAX, .compute_bytes = UINT64_MAX};
   s->devices[0].margin_bytes = s->devices[0].overhead_bytes = UINT64_MAX;
   s->request.partial_bytes = s->request.host_fixed_bytes = UINT64_MAX;
   s->request.experts_on_host = true;

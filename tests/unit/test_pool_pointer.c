@@ -191,7 +191,7 @@ static void test_a_pool_over_the_users_allocator(void **state) {
   (void)state;
   pool_bench bench;
   engine e = {0};
-  gm_upstream upstream = {engine_allocate, engine_release, &e};
+  gm_upstream upstream = {.allocate = engine_allocate, .release = engine_release, .user = &e};
   gm_pool_params params = {.struct_size = sizeof params, .upstream = &upstream, .max_bytes = 1 << 20};
   pool_bench_open(&bench, "cpu", NULL, &params);
   memset(&upstream, 0, sizeof upstream); /* it was copied */
@@ -226,7 +226,7 @@ static void test_a_failing_upstream(void **state) {
   for (size_t i = 0; i < 2; i++) {
     pool_bench bench;
     engine e = {.fail_at = 2, .fail_with = cases[i].status};
-    gm_upstream upstream = {engine_allocate, engine_release, &e};
+    gm_upstream upstream = {.allocate = engine_allocate, .release = engine_release, .user = &e};
     gm_pool_params params = {.struct_size = sizeof params, .strategy = GM_STRATEGY_BUCKET, .upstream = &upstream};
     pool_bench_open(&bench, "cpu", NULL, &params);
     gm_block block, other;
@@ -250,7 +250,7 @@ static void test_a_lying_upstream(void **state) {
   for (int lie = 0; lie < 3; lie++) {
     pool_bench bench;
     engine e = {.short_of = lie == 0, .without_memory = lie == 1, .crooked = lie == 2};
-    gm_upstream upstream = {engine_allocate, engine_release, &e};
+    gm_upstream upstream = {.allocate = engine_allocate, .release = engine_release, .user = &e};
     gm_pool_params params = {.struct_size = sizeof params, .upstream = &upstream};
     pool_bench_open(&bench, "cpu", NULL, &params);
     gm_block block;
@@ -266,7 +266,7 @@ static void test_a_backend_that_cannot_wrap(void **state) {
   (void)state;
   pool_bench bench;
   engine e = {0};
-  gm_upstream upstream = {engine_allocate, engine_release, &e};
+  gm_upstream upstream = {.allocate = engine_allocate, .release = engine_release, .user = &e};
   gm_pool_params params = {.struct_size = sizeof params, .upstream = &upstream};
   pool_bench_open(&bench, "null", "null:capacity=64M", &params);
   e.fail_at = 1, e.fail_count = 9,

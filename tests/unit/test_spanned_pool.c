@@ -203,7 +203,7 @@ static void test_upstream(void **state) {
   (void)state;
   for (size_t s = 0; s < 2; s++) {
     atomic_int live = 0;
-    const gm_upstream upstream = {upstream_allocate, upstream_release, &live};
+    const gm_upstream upstream = {.allocate = upstream_allocate, .release = upstream_release, .user = &live};
     const gm_pool_params params = {.struct_size = sizeof params, .strategy = strategies[s], .upstream = &upstream};
     pool_bench bench;
     gm_block block;
