@@ -52,6 +52,7 @@ typedef enum gm_advice_kind {
   GM_ADVICE_LEAK = 3      /* more than GM_ADVICE_GROWTH_BLOCKS between two marks never freed */
 } gm_advice_kind;
 
+/* One piece of advice. Never grows. */
 typedef struct gm_advice {
   gm_advice_kind kind;
   char why[256];      /* one sentence, with the figure and the threshold */

@@ -20,7 +20,7 @@ typedef struct gm_batch_params { /* zero-initialised but for struct_size it is a
 } gm_batch_params;
 
 /* Where a request of a batch was served: `bytes` from `offset` of `block`, which is its own with offset 0, or the
- * group's. */
+ * group's. Never grows. */
 typedef struct gm_part {
   gm_block block;
   uint64_t offset;

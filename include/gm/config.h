@@ -20,6 +20,7 @@ typedef enum gm_config_source {
   GM_CONFIG_ENVIRONMENT = 4
 } gm_config_source;
 
+/* One key of the configuration. gm alone makes one: later versions add members at its end. */
 typedef struct gm_config_key {
   const char *name;        /* "cache.stream_local"; static storage, as all strings here */
   const char *environment; /* "GM_CACHE_STREAM_LOCAL" */

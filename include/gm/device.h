@@ -13,7 +13,7 @@ GM_BEGIN_DECLS
 
 typedef struct gm_device gm_device; /* one open or adopted device. Thread-safe. */
 
-/* Names a device across processes: backend and UUID (with partition where one card has several). */
+/* Names a device across processes: backend and UUID (with partition where one card has several). Never grows. */
 typedef struct gm_device_id {
   char backend[16];
   uint8_t uuid[GM_UUID_BYTES];
@@ -72,6 +72,7 @@ typedef struct gm_select_params {
 /* In gm_rejection.device: the backend itself, which was preferred and is not available. */
 #define GM_NO_DEVICE UINT32_MAX
 
+/* A device that was not taken, and why. Never grows. */
 typedef struct gm_rejection {
   gm_device_id id;
   uint32_t device; /* index in its backend's list, or GM_NO_DEVICE */

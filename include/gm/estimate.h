@@ -11,7 +11,8 @@ GM_BEGIN_DECLS
 
 /* ---- from a few dimensions ---- */
 
-/* A decoder with gated feed-forward layers, grouped-query attention, RMS norms and an output matrix of its own. */
+/* A decoder with gated feed-forward layers, grouped-query attention, RMS norms and an output matrix of its own. Never
+ * grows. */
 typedef struct gm_model_dims {
   uint64_t hidden;       /* width of the residual stream */
   uint64_t intermediate; /* width of the feed-forward layers */
@@ -21,6 +22,7 @@ typedef struct gm_model_dims {
   uint64_t kv_heads; /* 0: heads */
 } gm_model_dims;
 
+/* What such a model takes. Never grows. */
 typedef struct gm_inference_memory {
   uint64_t model_bytes;
   uint64_t kv_cache_bytes;
@@ -81,6 +83,7 @@ typedef enum gm_estimate_method {
   GM_ESTIMATE_INTERVAL = 2 /* the architecture is not known well enough: trust low and high, not the value between */
 } gm_estimate_method;
 
+/* Bytes, and how far they can be trusted. Never grows. */
 typedef struct gm_memory_range {
   uint64_t bytes; /* what is expected */
   uint64_t low, high;

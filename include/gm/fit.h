@@ -139,7 +139,7 @@ typedef enum gm_fit_change_kind {
   GM_FIT_CHANGES = 5
 } gm_fit_change_kind;
 
-/* One change that by itself makes it fit. */
+/* One change that by itself makes it fit. Never grows. */
 typedef struct gm_fit_change {
   gm_fit_change_kind kind;
   gm_fit_setting setting;        /* with the change made */

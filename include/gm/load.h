@@ -23,6 +23,7 @@ typedef enum gm_load_path {
   GM_LOAD_PATH_GDS = 4     /* from the drive to the device: comes with a later version */
 } gm_load_path;
 
+/* How far a load is. gm alone makes one: later versions add members at its end. */
 typedef struct gm_load_progress {
   const char *tensor;   /* the one at work; borrowed from the model */
   uint64_t done_bytes;  /* of the step */

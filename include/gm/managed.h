@@ -22,9 +22,9 @@ typedef struct gm_managed_params {
   uint32_t struct_size;
   bool zero;      /* zero-filled; else the contents are anything */
   uint32_t align; /* of the device's end, power of two; 0: the device's */
+  uint64_t bytes; /* > 0 */
   uint32_t usage; /* gm_usage; 0: transfer and storage */
   uint32_t tag;   /* gm_tag(ctx, "kv"); 0: none */
-  uint64_t bytes; /* > 0 */
 } gm_managed_params;
 
 typedef struct gm_managed_info {

@@ -33,7 +33,8 @@ typedef enum gm_figure_source {
   GM_SOURCE_PEER_API = 7        /* another API's figure for the same physical device */
 } gm_figure_source;
 
-/* One of the parts that the memory of an APU consists of; both GM_UNKNOWN_BYTES where there is no such part. */
+/* One of the parts that the memory of an APU consists of; both GM_UNKNOWN_BYTES where there is no such part. Never
+ * grows. */
 typedef struct gm_memory_part {
   uint64_t total_bytes;
   uint64_t free_bytes;
@@ -64,7 +65,7 @@ typedef struct gm_memory_info {
 
 enum { GM_HOST_NODES_MAX = 64, GM_HOST_SOURCE_SIZE = 512, GM_HOST_CPU_NAME_SIZE = 128 };
 
-/* One NUMA node. `allowed`: this process may take memory there. */
+/* One NUMA node. `allowed`: this process may take memory there. Never grows. */
 typedef struct gm_host_node {
   uint32_t id;
   bool allowed;
@@ -73,7 +74,7 @@ typedef struct gm_host_node {
 } gm_host_node;
 
 /* Share of the last ten seconds in which tasks waited for memory, in hundredths of a percent, and the sum since boot.
- */
+ * Never grows. */
 typedef struct gm_host_stall {
   bool valid; /* false: the kernel gives no figure, the others are 0 */
   uint32_t avg10_centi;

@@ -15,7 +15,7 @@ GM_BEGIN_DECLS
 
 /* One tensor: written by the operation `first_op`, read for the last time by `last_op` (not before it). Operations are
  * numbered by their order; gaps are fine. Two tensors may share memory when one's last operation comes before the
- * other's first. Zero-initialised but for the bytes, it is a tensor of operation 0 without any wish. */
+ * other's first. Zero-initialised but for the bytes, it is a tensor of operation 0 without any wish. Never grows. */
 typedef struct gm_plan_tensor {
   uint64_t bytes; /* up to GM_PLAN_MAX_BYTES; 0: it takes no place, and its offset is 0 */
   uint64_t align; /* of the offset: a power of two; 0: 1 */

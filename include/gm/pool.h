@@ -81,7 +81,7 @@ typedef enum gm_acquire {
 /* "GM_ACQUIRE_NEEDS_WAIT"; "GM_ACQUIRE_?" for a number that is none. Static storage, never NULL; thread-safe. */
 GM_API const char *gm_acquire_name(gm_acquire acquire);
 
-/* A piece of memory, by value. */
+/* A piece of memory, by value. Never grows. */
 typedef struct gm_block {
   uint64_t address; /* device address, or a synthetic one where the API has none; unique among live blocks of a device;
                        0: of several memories (gm/spans.h) */

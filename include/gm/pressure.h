@@ -17,7 +17,7 @@ typedef enum gm_pressure_level {
 } gm_pressure_level;
 
 /* Ratios: 0 < medium < high < critical <= 1, and 0 <= hysteresis < medium. A level is entered at once, and left only
- * when the ratio is below its threshold - hysteresis. */
+ * when the ratio is below its threshold - hysteresis. Never grows. */
 typedef struct gm_pressure_thresholds {
   double medium;     /* 0.60 */
   double high;       /* 0.80 */

@@ -13,7 +13,7 @@ GM_BEGIN_DECLS
 
 #define GM_BLOCK_SPANS_MOST 64u /* memories of one block */
 
-/* One memory of a block. */
+/* One memory of a block. Never grows. */
 typedef struct gm_block_span {
   gm_block block;  /* names the memory in each call that takes a block; it is the whole that is freed, though: gm_free
                       of one of several is INVALID_ARGUMENT */

@@ -39,7 +39,8 @@ typedef enum gm_status {
 } gm_status;
 
 /* Detail of a failure, owned by the caller: the nullable last argument of every call that can reach a driver or a
- * file. Written only when the call does not return GM_OK; then always complete, with both strings terminated. */
+ * file. Written only when the call does not return GM_OK; then always complete, with both strings terminated. Never
+ * grows. */
 typedef struct gm_error {
   gm_status status;
   int32_t native_code; /* CUresult, cl_int, hipError_t, VkResult or errno; 0 if none */

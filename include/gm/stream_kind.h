@@ -15,7 +15,7 @@ typedef enum gm_stream_kind {
 } gm_stream_kind;
 
 /* A place in the order of a stream, by value. All zero: already passed. Points of gm's own streams and imported native
- * ones look alike; where an API counts references, gm_point_release gives the reference back. */
+ * ones look alike; where an API counts references, gm_point_release gives the reference back. Never grows. */
 typedef struct gm_point {
   uint64_t stream; /* id of the stream, never reused in a context; 0: none */
   uint64_t handle; /* the backend's */

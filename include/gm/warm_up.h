@@ -8,6 +8,7 @@
 
 GM_BEGIN_DECLS
 
+/* Blocks to take. Never grows. */
 typedef struct gm_warm_up { /* `count` blocks of `bytes` */
   uint64_t bytes;
   uint64_t count; /* 0: none */

@@ -86,6 +86,23 @@ CALLS = [  # content of core/pool/bad.c, the complaint or None
     ("#define GM_FOUR 4\n", "bad.c:1: GM_FOUR"),
 ]
 
+SIZED = "typedef struct gm_a {\n  uint32_t struct_size;\n} gm_a;\n"
+STRUCTS = [  # content of include/gm/bad.h, the complaint or None
+    (SIZED, None),
+    ("typedef struct gm_a {\n  gm_native_memory head; /* first */\n} gm_a;\n", None),
+    ("typedef struct gm_a {\n  int b;\n  uint64_t reserved[2]; /* 0 */\n} gm_a;\n", None),
+    ("typedef struct gm_a {\n  int b;\n  void (*reserved[2])(void);\n} gm_a;\n", None),
+    ("/* An a. Never\n * grows. */\ntypedef struct gm_a {\n  int b;\n} gm_a;\n", None),
+    ("typedef struct gm_a { /* never grows */\n  int b;\n} gm_a;\n", None),
+    ("/* gm alone makes one. */\ntypedef struct gm_a {\n  int b;\n} gm_a;\n", None),
+    ("typedef struct gm_a {\n  int b;\n} gm_a;\n", "gm_a: no struct_size"),
+    ("/* Never grows. */\n\ntypedef struct gm_a {\n  int b;\n} gm_a;\n", "gm_a: no struct_size"),
+    ("typedef struct gm_a {\n  int b;\n  uint32_t struct_size;\n} gm_a;\n", "gm_a: no struct_size"),
+    (SIZED + "typedef struct gm_b {\n  uint32_t struct_size;\n  gm_a a;\n} gm_b;\n", "gm_b has a gm_a inside"),
+    (SIZED + "typedef struct gm_b {\n  uint32_t struct_size;\n  gm_a as[3];\n} gm_b;\n", "gm_b has a gm_a inside"),
+    (SIZED + "typedef struct gm_b {\n  uint32_t struct_size;\n  const gm_a *a;\n} gm_b;\n", None),
+]
+
 
 def run(check, tree):
     with tempfile.TemporaryDirectory() as root:
@@ -114,6 +131,8 @@ def main():
         good.append(expect(text[:40], "check_sizes.py", {**short, "core/pool/bad.c": text}, complaint))
     for text, complaint in CALLS:
         good.append(expect(text, "check_calls.py", {"core/pool/bad.c": text}, complaint))
+    for text, complaint in STRUCTS:
+        good.append(expect(text, "check_structs.py", {"include/gm/bad.h": text}, complaint))
     good.append(expect("tools may print", "check_calls.py", {"tools/gmem/main.c": "  printf(text);\n"}, None))
     long_median = {"core/pool/bad.c": function(15)}
     good.append(expect("median", "check_sizes.py", long_median, "median"))

@@ -99,7 +99,7 @@ static void test_bad_devices_are_refused_with_the_reason(void **state) {
   gm_opencl_device native = {.head = {sizeof native, GM_API_VULKAN}, .context = (uintptr_t)engine.context};
   assert_int_equal(f.ops->device_adopt(f.driver, &native.head, &out, &err), GM_ERR_INVALID_ARGUMENT);
   assert_non_null(strstr(err.message, "api"));
-  native.head = (gm_native_device){sizeof native - 1, GM_API_OPENCL};
+  native.head = (gm_native_device){8, GM_API_OPENCL};
   assert_int_equal(f.ops->device_adopt(f.driver, &native.head, &out, &err), GM_ERR_INVALID_ARGUMENT);
   assert_non_null(strstr(err.message, "struct_size"));
   native = (gm_opencl_device){.head = {sizeof native, GM_API_OPENCL}};

@@ -7,8 +7,11 @@
 
 #include <cmocka.h>
 
+#include "core/base/native.h"
 #include "core/base/sized.h"
-#include "gm/stats.h"
+#include "gm/fit.h"
+#include "gm/native_cuda.h"
+#include "gm/pool.h"
 
 typedef struct known { /* as gm knows it */
   uint32_t struct_size;
@@ -105,6 +108,65 @@ static void test_statistics_of_callers_who_forgot_the_size(void **state) {
   assert_non_null(strstr(text, "allocs 0\n"));
 }
 
+static void test_native_structs(void **state) {
+  (void)state;
+  gm_cuda_memory lent = {{sizeof lent, GM_API_CUDA}, 1, 2}, to;
+  gm_error err;
+  assert_int_equal(gm__native_in(&to, sizeof to, &lent, GM_API_CUDA, "test", "native", &err), GM_OK);
+  assert_int_equal(to.bytes, 2);
+  lent.head.struct_size = 16; /* older: without `bytes` */
+  assert_int_equal(gm__native_in(&to, sizeof to, &lent, GM_API_CUDA, "test", "native", &err), GM_OK);
+  assert_int_equal(to.head.struct_size, sizeof to);
+  assert_int_equal(to.pointer, 1);
+  assert_int_equal(to.bytes, 0);
+  lent.head.struct_size = 8; /* a pointer's */
+  assert_int_equal(gm__native_in(&to, sizeof to, &lent, GM_API_CUDA, "test", "native", &err), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "struct_size"));
+  lent.head = (gm_native_memory){sizeof lent, GM_API_HIP};
+  assert_int_equal(gm__native_check(&lent, sizeof to, GM_API_CUDA, "test", "native", &err), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "cuda"));
+  assert_int_equal(gm__native_check(NULL, sizeof to, GM_API_CUDA, "test", "native", &err), GM_ERR_INVALID_ARGUMENT);
+}
+
+/* What a later version may give a name must be 0 today. */
+static void test_reserves_are_checked(void **state) {
+  (void)state;
+  gm_services services = {.reserved = {NULL, (void (*)(void))gm__sized_out}};
+  const gm_context_params params = {.struct_size = sizeof params, .services = &services, .ignore_environment = true};
+  gm_context *ctx = NULL;
+  gm_error err;
+  assert_int_equal(gm_context_create(&params, &ctx, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "reserved"));
+  const gm_fit_layer layers[2] = {{.weight_bytes = 1}, {.weight_bytes = 1, .reserved = {0, 1}}};
+  const gm_fit_request request = {
+      .struct_size = sizeof request, .layers = layers, .layer_count = 2, .host_free_bytes = GM_UNKNOWN_BYTES};
+  gm_fit_plan plan = {.struct_size = sizeof plan};
+  assert_int_equal(gm_place_layers(NULL, &request, NULL, &plan, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "layer 1"));
+}
+
+static void test_reserves_of_pools_and_requests(void **state) {
+  (void)state;
+  const gm_context_params params = {.struct_size = sizeof params, .ignore_environment = true};
+  const gm_upstream upstream = {.reserved = {(void (*)(void))gm__sized_out}};
+  const gm_pool_params above = {.struct_size = sizeof above, .upstream = &upstream};
+  const gm_request request = {.bytes = 64, .reserved = {0, 1}};
+  gm_context *ctx = NULL;
+  gm_device *device = NULL;
+  gm_pool *pool = NULL;
+  gm_block block;
+  gm_error err;
+  assert_int_equal(gm_context_create(&params, &ctx, &err), GM_OK);
+  assert_int_equal(gm_device_open_index(ctx, "null", 0, &device, &err), GM_OK);
+  assert_int_equal(gm_pool_create(device, &above, &pool, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "upstream->reserved"));
+  assert_int_equal(gm_pool_create(device, NULL, &pool, &err), GM_OK);
+  assert_int_equal(gm_alloc(pool, &request, &block), GM_ACQUIRE_INVALID); /* the first is never a quick one */
+  assert_int_equal(gm_pool_destroy(pool, &err), GM_OK);
+  assert_int_equal(gm_device_close(device, &err), GM_OK);
+  assert_int_equal(gm_context_destroy(ctx, &err), GM_OK);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_an_older_caller_leaves_zero_behind),
@@ -113,6 +175,9 @@ int main(void) {
       cmocka_unit_test(test_sizes_that_are_none),
       cmocka_unit_test(test_nothing_is_written_behind_an_older_caller),
       cmocka_unit_test(test_a_newer_caller_gets_zero_in_what_gm_does_not_know),
+      cmocka_unit_test(test_native_structs),
+      cmocka_unit_test(test_reserves_are_checked),
+      cmocka_unit_test(test_reserves_of_pools_and_requests),
       cmocka_unit_test(test_statistics_of_callers_who_forgot_the_size),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
