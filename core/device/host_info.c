@@ -18,6 +18,7 @@
 
 /* What this process may use, from /proc/self/status. */
 typedef struct host_allowed {
+  bool unread; /* the file is there, and could not be read */
   bool has_cpus;
   bool has_nodes;
   gm__id_set cpus;
@@ -33,6 +34,12 @@ static bool host_status_line(void *user, char *line) {
     allowed->has_nodes = gm__id_set_parse(line + sizeof nodes - 1, &allowed->nodes);
   }
   return true;
+}
+
+static void host_read_allowed(const char *root, host_allowed *out) {
+  *out = (host_allowed){.unread = false};
+  const gm__file_answer answer = gm__file_lines(root, "/proc/self/status", host_status_line, out);
+  out->unread = answer != GM__FILE_OK && answer != GM__FILE_ABSENT;
 }
 
 static void host_read_processor(const char *root, const host_allowed *allowed, gm_host_info *info) {
@@ -69,8 +76,8 @@ static void host_bound_by_nodes(const char *root, const host_allowed *allowed, g
   gm__numa_read(root, allowed->has_nodes ? &allowed->nodes : NULL, &numa);
   info->node_count = numa.count;
   memcpy(info->nodes, numa.nodes, sizeof info->nodes);
+  bounds->estimated = bounds->estimated || numa.left_out || numa.unread || allowed->unread;
   if (!numa.left_out) return;
-  bounds->estimated = true;
   if (!numa.complete || numa.total_bytes == 0) return;
   gm__host_bound_by(&bounds->total, numa.total_bytes, "numa", NULL);
   gm__host_bound_by(&bounds->room, numa.room_bytes, "numa", NULL);
@@ -101,9 +108,9 @@ static void host_read_memory(const char *root, const host_allowed *allowed, gm_h
 }
 
 void gm__host_memory_read(const char *root, gm_host_info *out) {
-  host_allowed allowed = {0};
+  host_allowed allowed;
   *out = (gm_host_info){.struct_size = sizeof *out, .read_at_ns = gm__now_ns()};
-  gm__file_lines(root, "/proc/self/status", host_status_line, &allowed);
+  host_read_allowed(root, &allowed);
   host_read_memory(root, &allowed, out);
 }
 
@@ -116,8 +123,8 @@ gm_status gm_host_info_read(const char *root, gm_host_info *out, gm_error *err) 
   }
   if (!root) root = "";
   gm_host_info info = {.struct_size = sizeof info, .read_at_ns = gm__now_ns()};
-  host_allowed allowed = {0};
-  gm__file_lines(root, "/proc/self/status", host_status_line, &allowed);
+  host_allowed allowed;
+  host_read_allowed(root, &allowed);
   host_read_processor(root, &allowed, &info);
   host_read_memory(root, &allowed, &info);
   gm__psi_read(root, &info.stall_some, &info.stall_full);

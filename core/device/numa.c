@@ -69,5 +69,6 @@ void gm__numa_read(const char *root, const gm__id_set *allowed, gm__numa *out) {
   if (walk.told && allowed) {
     out->left_out = gm__id_set_count(&with_memory, allowed) < gm__id_set_count(&with_memory, NULL);
   }
-  gm__file_names(root, "/sys/devices/system/node", numa_name, &walk);
+  const gm__file_answer names = gm__file_names(root, "/sys/devices/system/node", numa_name, &walk);
+  out->unread = !walk.told && names != GM__FILE_OK && names != GM__FILE_ABSENT;
 }

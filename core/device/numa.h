@@ -8,6 +8,7 @@
 typedef struct gm__numa {
   uint32_t count;       /* nodes found */
   bool left_out;        /* a node that has memory is not allowed */
+  bool unread;          /* whether a node was left out could not be read */
   bool complete;        /* every allowed node told its total and its free memory */
   uint64_t total_bytes; /* of the allowed nodes */
   uint64_t room_bytes;  /* of the allowed nodes: free, page cache and reclaimable slab, an upper bound */

@@ -1,6 +1,7 @@
 /* Points by value: a stream's id and the backend's two words. A stream that is gone, and the zero point, have passed;
  * a point of another device says nothing here, and its words mean nothing to this one's driver. */
 #include "core/base/error.h"
+#include "core/device/answer.h"
 #include "core/device/device.h"
 
 static gm_backend_point point_inner(const gm_point *point) {
@@ -59,7 +60,11 @@ gm_status gm_point_done(gm_device *device, const gm_point *point, bool *out, gm_
     return GM_OK;
   }
   gm_backend_point inner = point_inner(point);
-  return device->ops->point_done(device->handle, &inner, out, err);
+  bool done = false;
+  status = device->ops->point_done(device->handle, &inner, &done, err);
+  gm__answer_mend_bool(&done);
+  if (status == GM_OK) *out = done;
+  return status;
 }
 
 gm_status gm_point_wait(gm_device *device, const gm_point *point, uint64_t timeout_ns, gm_error *err) {

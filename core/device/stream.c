@@ -108,7 +108,9 @@ bool gm__stream_captured(const gm_stream *stream) {
   bool captured = false;
   if (!stream || !stream->adopted) return false;
   const gm_device *device = stream->device;
-  return device->ops->stream_capturing(device->handle, stream->handle, &captured, NULL) == GM_OK && captured;
+  const gm_status status = device->ops->stream_capturing(device->handle, stream->handle, &captured, NULL);
+  gm__answer_mend_bool(&captured);
+  return status == GM_OK && captured;
 }
 
 /* Its work is done; or nothing can wait for it, in any thread or in this one, and no pool has anything that it may

@@ -6,6 +6,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/shadow.h"
+#include "core/device/answer.h"
 
 /* Memory that the host can address is read and written at once where no stream is to be followed; everything else goes
  * through the backend's copies, so that zones work on every device. */
@@ -242,6 +243,7 @@ bool gm__guard_passed(gm_pool *pool, gm__guard_record *record, uint64_t patience
   bool done = false;
   if (!record->has_point) return true;
   gm_status status = device->ops->point_done(device->handle, &record->point, &done, NULL);
+  gm__answer_mend_bool(&done);
   if (!status && !done && patience_ns) {
     status = gm__submitting(device)->point_wait(device->handle, &record->point, patience_ns, NULL);
     done = status == GM_OK;

@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 
+#include "core/device/answer.h"
+
 /* Invariants. The device has a clock that moves on by one whenever a stream is about to be asked how far it is
  * (`order_clock`); a block remembers the time of its free and a bit for each stream whose work may still use it, and a
  * stream (slot) remembers up to which time its work is done. The work on a block is submitted before its free reads the
@@ -59,6 +61,7 @@ static void order_release(const gm__order *order, const gm_backend_point *point)
 static bool order_passed(const gm__order *order, const gm_backend_point *point) {
   bool done = false;
   gm_status status = order->device->ops->point_done(order->device->handle, point, &done, NULL);
+  gm__answer_mend_bool(&done);
   return status == GM_ERR_DEVICE_LOST || (status == GM_OK && done);
 }
 

@@ -1,5 +1,6 @@
 /* The host's figures from files of a made machine, from garbage, and from the real one. */
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -134,6 +135,49 @@ static void test_a_node_without_figures_does_not_shrink_the_machine(void **state
   put_node(*state, 2, "Node 2 MemTotal: 100 kB\nNode 2 MemFree: 60 kB\n");
   gm_host_info info = read_host(*state);
   assert_true(info.total_bytes == KIB(200) && info.free_bytes == KIB(150) && info.free_state == GM_FIGURE_ESTIMATED);
+}
+
+/* A name that leads to itself: it is there, and cannot be read. */
+static void put_loop(temp_folder *root, const char *path) {
+  const char *full = temp_folder_join(root, path);
+  assert_int_equal(symlink(full, full), 0);
+}
+
+/* What could not be read might be a bound: no figure is called known then. */
+static void test_what_cannot_be_read_may_be_a_bound(void **state) {
+  tree_put(*state, "/proc/meminfo", "MemTotal: 200 kB\nMemAvailable: 150 kB\n");
+  tree_put(*state, "/sys/devices/system/other", "");
+  assert_int_equal(read_host(*state).free_state, GM_FIGURE_KNOWN);
+  put_loop(*state, "sys/devices/system/node");
+  gm_host_info info = read_host(*state);
+  assert_true(info.free_bytes == KIB(150) && info.free_state == GM_FIGURE_ESTIMATED);
+  assert_int_equal(unlink(temp_folder_join(*state, "sys/devices/system/node")), 0);
+  assert_int_equal(read_host(*state).free_state, GM_FIGURE_KNOWN);
+  temp_folder_dir(*state, "proc/self");
+  put_loop(*state, "proc/self/status");
+  info = read_host(*state);
+  assert_true(info.free_bytes == KIB(150) && info.free_state == GM_FIGURE_ESTIMATED);
+}
+
+/* Of this machine: with few descriptors left nothing is better known than with many, nor more. */
+static void test_without_descriptors_nothing_is_known_better(void **state) {
+  (void)state;
+  gm_host_info all = {.struct_size = sizeof all}, few = all;
+  struct rlimit limit, low;
+  assert_int_equal(gm_host_info_read(NULL, &all, NULL), GM_OK);
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  for (int spare = 0; spare < 3; spare++) {
+    const int next = dup(STDERR_FILENO);
+    assert_true(next >= 0);
+    close(next);
+    low = (struct rlimit){(rlim_t)(next + spare), limit.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    const gm_status status = gm_host_info_read(NULL, &few, NULL);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(status, GM_OK);
+    assert_true(few.free_state <= all.free_state);
+    if (few.free_state == GM_FIGURE_KNOWN) assert_int_equal(few.total_bytes, all.total_bytes);
+  }
 }
 
 static void test_more_nodes_than_the_list_holds(void **state) {
@@ -284,6 +328,8 @@ int main(void) {
       TEST(test_nodes_that_are_all_allowed_bound_nothing),
       TEST(test_a_node_without_memory_is_not_missed),
       TEST(test_a_node_without_figures_does_not_shrink_the_machine),
+      TEST(test_what_cannot_be_read_may_be_a_bound),
+      TEST(test_without_descriptors_nothing_is_known_better),
       TEST(test_more_nodes_than_the_list_holds),
       TEST(test_names_of_processors),
       TEST(test_a_long_name_is_cut),
