@@ -83,6 +83,7 @@ static void discovery_passive(gm__driver *driver) {
 void gm__discovery_clean(const gm__driver *driver, uint32_t index, gm_device_info *info) {
   info->struct_size = sizeof *info;
   info->index = index;
+  memset(info->reserved, 0, sizeof info->reserved);
   memcpy(info->backend, driver->info.name, sizeof info->backend);
   gm__answer_mend_info(info);
   /* Not every device can do all that its backend's table has: one that tells anything is believed. */

@@ -57,8 +57,8 @@ static void scene_begin(scene *s) {
 }
 
 static void scene_discover(scene *s) {
-  static gm_device_entry entries[ENTRIES_MOST];
-  gm_backend_info infos[16];
+  static gm_device_entry entries[ENTRIES_MOST] = {{.struct_size = sizeof *entries}};
+  gm_backend_info infos[16] = {{.struct_size = sizeof *infos}};
   size_t count = 0;
   gm_discover_backends(s->ctx, GM_PROBE_PASSIVE, infos, 16, &count, NULL);
   gm_discover_backends(s->ctx, GM_PROBE_ACTIVE, infos, 16, &count, NULL);
