@@ -103,7 +103,7 @@ static gm__node *acquire_pooled(gm_pool *pool, const gm__want *want, int slot, b
   uint64_t pending = 0;
   const gm__order_verdict worst = others ? GM__ORDER_OTHERS_WAIT : GM__ORDER_OWN_WAIT;
   const bool own_waits = slot != GM__ORDER_HOST && want->stream->kind != GM_STREAM_FIFO;
-  gm__order_settle_up(&pool->order, want->stream);
+  if (pool->order.owed) gm__order_settle_up(&pool->order, want->stream);
   gm__node *node = acquire_scan(pool, want, slot, GM__ORDER_READY, &pending, out);
   if (!node && pending && !gm__stream_captured(want->stream)) {
     gm__order_refresh(&pool->order, gm__order_doubtful(&pool->order, pending, slot));
@@ -169,7 +169,7 @@ static bool acquire_search(gm_pool *pool, const gm__want *want, bool others, gm_
   if (node) acquire_pull(pool, want, node, taken);
   const bool found = node && acquire_order(pool, want, slot, node, verdict, out);
   if (found) {
-    gm__pool_mark(pool, node);
+    if (verdict != GM__ORDER_READY) gm__pool_mark(pool, node);
     taken->done = acquire_is_direct(pool, want);
     if (taken->done) acquire_record(pool, want, taken, false, block);
   } else if (node) {
