@@ -47,6 +47,7 @@ const gm_backend_ops gm__cpu_backend = {
     .point_wait_on = gm__cpu_point_wait_on,
     .stream_barrier = gm__cpu_stream_flush,
     .point_release = gm__cpu_point_release,
+    .point_copy = gm__cpu_point_copy,
     .copy_to_device = gm__cpu_copy_to_device,
     .copy_to_host = gm__cpu_copy_to_host,
     .copy = gm__cpu_copy,

@@ -214,6 +214,12 @@ gm_status gm__cpu_point_wait_on(void *device, void *stream, const gm_backend_poi
   return status;
 }
 
+gm_status gm__cpu_point_copy(void *device, const gm_backend_point *point, gm_backend_point *out, gm_error *err) {
+  (void)device, (void)err;
+  *out = *point;
+  return GM_OK;
+}
+
 void gm__cpu_point_release(void *device, const gm_backend_point *point, gm_close_mode mode) {
   (void)device, (void)point, (void)mode; /* a point is two numbers */
 }

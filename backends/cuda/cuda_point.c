@@ -161,6 +161,17 @@ gm_status gm__cuda_point_wait_on(void *device, void *stream, const gm_backend_po
   return code == CUDA_SUCCESS ? GM_OK : gm__cuda_device_fail(opened, code, "cuStreamWaitEvent", err);
 }
 
+gm_status gm__cuda_point_copy(void *device, const gm_backend_point *point, gm_backend_point *out, gm_error *err) {
+  gm__cuda_device *opened = device;
+  gm__event_slot *slot = gm__event_slot_find(point->handle, point->value);
+  bool passed = !slot;
+  gm__event_slot *copy = slot ? gm__event_slots_copy(&opened->events, slot, point->value, &passed) : NULL;
+  if (!copy && !passed)
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "cuda", "no host memory for the point's record");
+  *out = copy ? cuda_slot_point(copy) : (gm_backend_point){0};
+  return GM_OK;
+}
+
 void gm__cuda_point_release(void *device, const gm_backend_point *point, gm_close_mode mode) {
   gm__cuda_device *opened = device;
   gm__event_slot *slot = (gm__event_slot *)(uintptr_t)point->handle;

@@ -160,6 +160,17 @@ gm_status gm__hip_point_wait_on(void *device, void *stream, const gm_backend_poi
   return status;
 }
 
+gm_status gm__hip_point_copy(void *device, const gm_backend_point *point, gm_backend_point *out, gm_error *err) {
+  gm__hip_device *opened = device;
+  gm__event_slot *slot = gm__event_slot_find(point->handle, point->value);
+  bool passed = !slot;
+  gm__event_slot *copy = slot ? gm__event_slots_copy(&opened->events, slot, point->value, &passed) : NULL;
+  if (!copy && !passed)
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "hip", "no host memory for the point's record");
+  *out = copy ? hip_slot_point(copy) : (gm_backend_point){0};
+  return GM_OK;
+}
+
 void gm__hip_point_release(void *device, const gm_backend_point *point, gm_close_mode mode) {
   gm__hip_device *opened = device;
   gm__event_slot *slot = (gm__event_slot *)(uintptr_t)point->handle;

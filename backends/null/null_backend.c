@@ -39,6 +39,7 @@ const gm_backend_ops gm__null_backend = {
     .point_wait_on = gm__null_point_wait_on,
     .stream_barrier = gm__null_stream_flush,
     .point_release = gm__null_point_release,
+    .point_copy = gm__null_point_copy,
     .copy_to_device = gm__null_copy_to_device,
     .copy_to_host = gm__null_copy_to_host,
     .copy = gm__null_copy,

@@ -17,6 +17,7 @@ gm_status gm__null_point_record(void *device, void *stream, gm_backend_point *ou
 gm_status gm__null_point_done(void *device, const gm_backend_point *point, bool *out, gm_error *err);
 gm_status gm__null_point_wait(void *device, const gm_backend_point *point, uint64_t timeout_ns, gm_error *err);
 gm_status gm__null_point_wait_on(void *device, void *stream, const gm_backend_point *point, gm_error *err);
+gm_status gm__null_point_copy(void *device, const gm_backend_point *point, gm_backend_point *out, gm_error *err);
 void gm__null_point_release(void *device, const gm_backend_point *point, gm_close_mode mode);
 
 #endif

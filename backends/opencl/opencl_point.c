@@ -152,6 +152,15 @@ gm_status gm__opencl_point_wait_on(void *device, void *stream, const gm_backend_
   return gm__opencl_device_fail(opened, code, false, "clEnqueueBarrierWithWaitList", err);
 }
 
+gm_status gm__opencl_point_copy(void *device, const gm_backend_point *point, gm_backend_point *out, gm_error *err) {
+  gm__opencl_device *opened = device;
+  cl_event event = opencl_point_event(point);
+  const cl_int code = event ? opened->cl->clRetainEvent(event) : CL_SUCCESS;
+  if (code != CL_SUCCESS) return gm__opencl_device_fail(opened, code, false, "clRetainEvent", err);
+  *out = *point;
+  return GM_OK;
+}
+
 void gm__opencl_point_release(void *device, const gm_backend_point *point, gm_close_mode mode) {
   gm__opencl_device *opened = device;
   if (point->handle && mode == GM_CLOSE_NORMAL) opened->cl->clReleaseEvent(opencl_point_event(point));

@@ -376,6 +376,12 @@ gm_status gm__vulkan_point_wait_on(void *device, void *user, const gm_backend_po
   return gm__vulkan_stream_submit(user, VK_NULL_HANDLE, point, NULL, err);
 }
 
+gm_status gm__vulkan_point_copy(void *device, const gm_backend_point *point, gm_backend_point *out, gm_error *err) {
+  (void)device, (void)err;
+  *out = *point;
+  return GM_OK;
+}
+
 void gm__vulkan_point_release(void *device, const gm_backend_point *point, gm_close_mode mode) {
   (void)device, (void)point, (void)mode; /* a value of a semaphore that lives as long as the device */
 }

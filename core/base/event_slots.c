@@ -3,7 +3,8 @@
 #include "core/base/alloc.h"
 
 /* Invariants: `use` of a slot that a point holds equals the point's value, and goes up by one when the point is given
- * back, once, whoever does it; only who moved it up touches `event` until the slot is spare again. */
+ * back, once, whoever does it; only who moved it up touches `event` until the slot is spare again. A slot whose event
+ * copies need is not spare before the last of them. */
 
 enum { EVENT_SLOTS_SPARE = 64 }; /* more are given back to the driver */
 
@@ -37,6 +38,7 @@ gm__event_slot *gm__event_slots_take(gm__event_slots *slots, bool with_event) {
   slot = gm__alloc(slots->services, sizeof *slot);
   if (!slot) return NULL;
   atomic_init(&slot->use, 1);
+  slot->holds = 1;
   gm__mutex_lock(&slots->lock);
   slot->next = slots->all;
   slots->all = slot;
@@ -44,9 +46,9 @@ gm__event_slot *gm__event_slots_take(gm__event_slots *slots, bool with_event) {
   return slot;
 }
 
-void *gm__event_slots_put(gm__event_slots *slots, gm__event_slot *slot) {
+/* Nothing needs its event any more: into a list of those that no point uses. With the lock. */
+static void *event_slots_push(gm__event_slots *slots, gm__event_slot *slot) {
   void *surplus = NULL;
-  gm__mutex_lock(&slots->lock);
   if (slot->lent || slots->spare_count >= EVENT_SLOTS_SPARE) {
     if (!slot->lent) surplus = slot->event;
     slot->event = NULL;
@@ -56,8 +58,36 @@ void *gm__event_slots_put(gm__event_slots *slots, gm__event_slot *slot) {
   if (slot->event) slots->spare_count++;
   slot->next_spare = *list;
   *list = slot;
+  slot->origin = NULL;
+  slot->holds = 1; /* of the next point */
+  return surplus;
+}
+
+void *gm__event_slots_put(gm__event_slots *slots, gm__event_slot *slot) {
+  gm__mutex_lock(&slots->lock);
+  gm__event_slot *owner = slot->origin ? slot->origin : slot;
+  if (owner != slot) event_slots_push(slots, slot); /* which has no event of its own */
+  void *surplus = --owner->holds ? NULL : event_slots_push(slots, owner);
   gm__mutex_unlock(&slots->lock);
   return surplus;
+}
+
+gm__event_slot *gm__event_slots_copy(gm__event_slots *slots, gm__event_slot *slot, uint64_t use, bool *out_passed) {
+  gm__event_slot *copy = gm__event_slots_take(slots, false);
+  *out_passed = false;
+  if (!copy) return NULL;
+  gm__mutex_lock(&slots->lock);
+  *out_passed = !gm__event_slot_find((uintptr_t)slot, use);
+  if (*out_passed) {
+    event_slots_push(slots, copy);
+  } else {
+    copy->origin = slot->origin ? slot->origin : slot;
+    copy->origin->holds++;
+    copy->event = slot->event;
+    copy->lent = true;
+  }
+  gm__mutex_unlock(&slots->lock);
+  return *out_passed ? NULL : copy;
 }
 
 gm__event_slot *gm__event_slot_find(uint64_t handle, uint64_t use) {

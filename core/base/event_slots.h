@@ -16,7 +16,9 @@ struct gm__event_slot {
   void *event; /* NULL: none yet, or an engine's that was given back */
   bool lent;   /* the engine's: never destroyed */
   _Atomic uint64_t use;
-  gm__event_slot *next;       /* of all */
+  gm__event_slot *origin; /* whose event it is: of a copy; NULL: its own */
+  uint32_t holds;         /* points that still need the event: its own one, and copies. With the lock of the slots */
+  gm__event_slot *next;   /* of all */
   gm__event_slot *next_spare; /* of those that no point uses */
 };
 
@@ -44,6 +46,10 @@ void *gm__event_slots_put(gm__event_slots *slots, gm__event_slot *slot);
 
 /* The slot of a point {handle, use} that has not been given back; NULL: it was, or the handle is 0. */
 gm__event_slot *gm__event_slot_find(uint64_t handle, uint64_t use);
+
+/* The slot of one more point for the event of the point {handle of `slot`, use}: put by itself. NULL, and *out_passed
+ * says whether the point was given back, or there is no host memory. */
+gm__event_slot *gm__event_slots_copy(gm__event_slots *slots, gm__event_slot *slot, uint64_t use, bool *out_passed);
 
 /* Of all that give back the same point one gets true, and then puts the slot. */
 bool gm__event_slot_retire(gm__event_slot *slot, uint64_t use);

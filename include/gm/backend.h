@@ -334,8 +334,12 @@ typedef struct gm_backend_ops {
    * GM_MEMORY_HOST_POINTER `host` is set, for what is mapped. */
   gm_status (*vmm_memory)(void *device, uint64_t address, uint64_t bytes, uint32_t type, gm_memory *out, gm_error *err);
 
-  /* 21, 22. Files, kernels: reserved, must be NULL. */
-  void (*reserved[11])(void);
+  /* 21. Copies of points: optional. A second point at the same place, which is released by itself; of one that was
+   * given back, a zero point. */
+  gm_status (*point_copy)(void *device, const gm_backend_point *point, gm_backend_point *out, gm_error *err);
+
+  /* 22, 23. Files, kernels: reserved, must be NULL. */
+  void (*reserved[10])(void);
   /* End of ABI 0. */
 } gm_backend_ops;
 

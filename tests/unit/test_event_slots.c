@@ -83,6 +83,46 @@ static void test_surplus_comes_out(void **state) {
   assert_null(taken[MANY - 1]->event);
 }
 
+/* The event is nobody else's until the point and its copies were given back, in whatever order. */
+static void test_a_copy_keeps_the_event(void **state) {
+  fixture *f = *state;
+  int event;
+  bool passed = true;
+  for (int copy_last = 0; copy_last < 2; copy_last++) {
+    gm__event_slot *slot = gm__event_slots_take(&f->slots, true);
+    slot->event = &event;
+    const uint64_t use = atomic_load(&slot->use);
+    gm__event_slot *copy = gm__event_slots_copy(&f->slots, slot, use, &passed);
+    assert_non_null(copy);
+    assert_false(passed);
+    assert_ptr_equal(copy->event, &event);
+    gm__event_slot *first = copy_last ? slot : copy, *last = copy_last ? copy : slot;
+    assert_true(gm__event_slot_retire(first, atomic_load(&first->use)));
+    assert_null(gm__event_slots_put(&f->slots, first));
+    gm__event_slot *other = gm__event_slots_take(&f->slots, true);
+    assert_null(other->event);
+    assert_ptr_equal(last->event, &event);
+    assert_true(gm__event_slot_retire(last, atomic_load(&last->use)));
+    assert_null(gm__event_slots_put(&f->slots, last));
+    gm__event_slot *again = gm__event_slots_take(&f->slots, true);
+    assert_ptr_equal(again->event, &event); /* the next point's now */
+    again->lent = true;
+    gm__event_slots_put(&f->slots, again);
+    gm__event_slots_put(&f->slots, other);
+  }
+}
+
+static void test_a_copy_of_what_was_given_back(void **state) {
+  fixture *f = *state;
+  bool passed = false;
+  gm__event_slot *slot = gm__event_slots_take(&f->slots, true);
+  const uint64_t use = atomic_load(&slot->use);
+  assert_true(gm__event_slot_retire(slot, use));
+  gm__event_slots_put(&f->slots, slot);
+  assert_null(gm__event_slots_copy(&f->slots, slot, use, &passed));
+  assert_true(passed);
+}
+
 static void test_no_host_memory(void **state) {
   fixture *f = *state;
   f->host.fail_at = 1;
@@ -96,6 +136,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_a_point_given_back_has_passed, begin, end),
       cmocka_unit_test_setup_teardown(test_an_engines_event_is_let_go, begin, end),
       cmocka_unit_test_setup_teardown(test_surplus_comes_out, begin, end),
+      cmocka_unit_test_setup_teardown(test_a_copy_keeps_the_event, begin, end),
+      cmocka_unit_test_setup_teardown(test_a_copy_of_what_was_given_back, begin, end),
       cmocka_unit_test_setup_teardown(test_no_host_memory, begin, end),
       cmocka_unit_test(test_nothing_has_passed),
   };
