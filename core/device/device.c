@@ -76,6 +76,7 @@ static void device_release(gm_device *device, bool forked) {
     gm__mutex_destroy(&device->share_lock);
   }
   gm__map_clear(&device->mapped);
+  gm__device_release_streams(device);
   gm__object_end(device->ctx, &device->head);
 }
 

@@ -53,6 +53,8 @@ struct gm_device {
   gm__mutex trim_lock;              /* held while a pool trims others */
   gm__mutex lock;                   /* streams, listeners, lazy default stream, room */
   gm_stream *streams;               /* list of open ones */
+  gm_stream *closed, **closed_end;  /* closed ones, oldest first, by `next`: their names stay safe for a while */
+  uint32_t closed_count;
   gm__stream_listener *listeners;
   gm__mutex share_lock;      /* of `opened`; held while the backend opens and closes */
   struct gm__opened *opened; /* memory of other processes: core/pool/share.h */
@@ -67,9 +69,9 @@ struct gm_device {
 
 struct gm_stream {
   gm__object head;
-  gm_device *device;
-  void *handle; /* the backend's stream */
-  uint64_t id;  /* the low bits of the device's, GM__STREAM_BITS of its own */
+  gm_device *device; /* NULL: it is closed */
+  void *handle;      /* the backend's stream */
+  uint64_t id;       /* the low bits of the device's, GM__STREAM_BITS of its own */
   gm_stream_kind kind;
   bool adopted;
   gm_stream *next, *prev;
@@ -86,6 +88,12 @@ static inline const gm_backend_ops *gm__submitting(const gm_device *device) {
  * told by the backend's own answers.) */
 gm_status gm__device_check(const gm_device *device, const char *op, gm_error *err);
 gm_status gm__stream_check(const gm_stream *stream, const char *op, gm_error *err);
+
+/* Its name is safe until its device closes. */
+bool gm__stream_is_closed(const gm_stream *stream);
+
+/* At the device's own closing: the objects of closed streams. */
+void gm__device_release_streams(gm_device *device);
 
 /* Is the engine capturing the stream? Asks the driver for a stream that was lent, and nobody for others (NULL: false).
  */

@@ -1,13 +1,18 @@
 /* Invariants: a device's list holds exactly its open streams; a point whose stream is not in it has passed, because
- * closing waited for it. */
+ * closing waited for it. A closed stream's object stays the device's until that closes, or until it is used again for
+ * another stream, so whoever names it late finds a stream without a device, or another one. */
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/device/answer.h"
 #include "core/device/device.h"
 
+bool gm__stream_is_closed(const gm_stream *stream) {
+  return !gm__object_is(&stream->head, GM__KIND_STREAM) || !stream->device;
+}
+
 gm_status gm__stream_check(const gm_stream *stream, const char *op, gm_error *err) {
   if (!stream) return gm__bad_argument(err, op, "`stream` is NULL");
-  if (!gm__object_is(&stream->head, GM__KIND_STREAM)) return gm__bad_argument(err, op, "`stream` is closed");
+  if (gm__stream_is_closed(stream)) return gm__bad_argument(err, op, "`stream` is closed");
   return gm__context_check(stream->device->ctx, op, err);
 }
 
@@ -40,9 +45,43 @@ static gm_status stream_ask(const gm_device *device, const gm_native_stream *nat
   return status;
 }
 
+enum { STREAM_CLOSED_MOST = 64 }; /* closed streams that are kept before the first is used again */
+
+/* The object of the stream that was closed first, when there are many; else a new one. NULL: no host memory. */
+static gm_stream *stream_object(gm_device *device) {
+  gm_stream *stream = NULL;
+  gm__mutex_lock(&device->lock);
+  if (device->closed_count >= STREAM_CLOSED_MOST) {
+    stream = device->closed;
+    device->closed = stream->next;
+    device->closed_count--;
+    *stream = (gm_stream){.head = stream->head};
+  }
+  gm__mutex_unlock(&device->lock);
+  return stream ? stream : gm__object_new(device->ctx, GM__KIND_STREAM, sizeof *stream);
+}
+
+/* With the device's lock. */
+static void stream_keep(gm_device *device, gm_stream *stream) {
+  stream->device = NULL;
+  stream->handle = NULL;
+  stream->prev = stream->next = NULL;
+  gm_stream **end = device->closed ? device->closed_end : &device->closed;
+  *end = stream;
+  device->closed_end = &stream->next;
+  device->closed_count++;
+}
+
+void gm__device_release_streams(gm_device *device) {
+  for (gm_stream *stream = device->closed, *next; stream; stream = next) {
+    next = stream->next;
+    gm__object_end(device->ctx, &stream->head);
+  }
+}
+
 /* `native` NULL: gm's own. */
 static gm_status stream_open(gm_device *device, const gm_native_stream *native, gm_stream **out, gm_error *err) {
-  gm_stream *stream = gm__object_new(device->ctx, GM__KIND_STREAM, sizeof *stream);
+  gm_stream *stream = stream_object(device);
   if (!stream) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_stream_create", "no host memory for a stream");
   const gm_status status = stream_ask(device, native, stream, err);
   if (status != GM_OK) {
@@ -100,8 +139,9 @@ static void stream_discard(gm_stream *stream, bool forked) {
   stream_unlink(device, stream);
   if (!forked) gm__mutex_unlock(&device->lock);
   device->ops->stream_close(device->handle, stream->handle, forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL);
-  stream->device = NULL; /* in debug builds the object stays, and is of no device any more */
-  gm__object_end(device->ctx, &stream->head);
+  if (!forked) gm__mutex_lock(&device->lock);
+  stream_keep(device, stream);
+  if (!forked) gm__mutex_unlock(&device->lock);
 }
 
 bool gm__stream_captured(const gm_stream *stream) {
@@ -129,7 +169,7 @@ static gm_status stream_finish(gm_stream *stream, gm_error *err) {
 
 gm_status gm_stream_close(gm_stream *stream, gm_error *err) {
   if (!stream) return GM_OK;
-  if (!gm__object_is(&stream->head, GM__KIND_STREAM)) return gm__stream_check(stream, "gm_stream_close", err);
+  if (gm__stream_is_closed(stream)) return gm__stream_check(stream, "gm_stream_close", err);
   gm_device *device = stream->device;
   bool forked = gm__context_forked(device->ctx);
   if (!forked && gm__stream_captured(stream)) {

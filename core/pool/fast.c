@@ -265,8 +265,7 @@ FAST_APART gm_status fast_free_ptr_far(gm__arena *arena, void *pointer, uint64_t
   const bool given = fits && gm__give(arena, number, stream);
   gm__arena_unlock(arena);
   if (FAST_LIKELY(given)) return GM_OK;
-  if (!number) return gm__give_back_ptr(pool, pointer, bytes, stream);
-  if (stream && stream->device != pool->device) return GM_ERR_INVALID_ARGUMENT;
+  if (!number || (stream && stream->device != pool->device)) return gm__give_back_ptr(pool, pointer, bytes, stream);
   return gm__serve_give_back_at(arena, (uintptr_t)pointer, bytes, stream);
 }
 

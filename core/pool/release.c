@@ -141,8 +141,14 @@ void gm__pool_quarantine(gm_pool *pool, const gm_block *block) {
   gm__mutex_unlock(&pool->lock);
 }
 
+/* The work of a closed stream is done. */
+static bool release_stream_ok(const gm_pool *pool, gm_stream **stream) {
+  if (*stream && gm__stream_is_closed(*stream)) *stream = NULL;
+  return !*stream || (*stream)->device == pool->device;
+}
+
 gm_status gm__give_back(gm_pool *pool, const gm_block *block, gm_stream *stream) {
-  if (stream && stream->device != pool->device) return GM_ERR_INVALID_ARGUMENT;
+  if (!release_stream_ok(pool, &stream)) return GM_ERR_INVALID_ARGUMENT;
   if (gm__pool_forked(pool)) return GM_ERR_FORKED;
   if (gm__spanned_is(block)) return gm__spanned_free(pool, block, stream);
   return pool->guard ? gm__guard_free(pool, block, stream) : gm__pool_free(pool, block, stream);
@@ -158,7 +164,7 @@ gm_status gm__give_back_unused(gm_pool *pool, const gm_block *block, gm_stream *
 gm_status gm__give_back_ptr(gm_pool *pool, const void *pointer, uint64_t bytes_or_0, gm_stream *stream) {
   gm__entry entry;
   if (!pointer) return GM_OK;
-  if (stream && stream->device != pool->device) return GM_ERR_INVALID_ARGUMENT;
+  if (!release_stream_ok(pool, &stream)) return GM_ERR_INVALID_ARGUMENT;
   if (gm__pool_forked(pool)) return GM_ERR_FORKED;
   gm__arena *arena = pool->fast_key != GM__HERE_NOBODY ? gm__entry_arena_at(pool, (uintptr_t)pointer) : NULL;
   if (arena) return gm__serve_give_back_at(arena, (uintptr_t)pointer, bytes_or_0, stream);

@@ -44,7 +44,8 @@ static gm_status request_check(const gm_pool *pool, const gm_request *request, g
     return gm__bad_argument(err, op, "`align` must be a power of two, is %u", request->align);
   }
   if (request->stream && request->stream->device != pool->device) {
-    return gm__bad_argument(err, op, "`stream` belongs to another device");
+    const bool closed = gm__stream_is_closed(request->stream);
+    return gm__bad_argument(err, op, closed ? "`stream` is closed" : "`stream` belongs to another device");
   }
   if (request->flags & GM_SHAREABLE && pool->share == GM_SHARE_NONE) {
     return gm__bad_argument(err, op, "GM_SHAREABLE: pool \"%s\" was not made to share (gm_pool_params.share)",

@@ -23,7 +23,10 @@ GM_API gm_status gm_stream_adopt(gm_device *device, const gm_native_stream *nati
  * NULL is GM_OK. Where gm may not wait there (the engine lent it without leave to submit, or it is another thread's
  * own), a stream closes as long as no pool has memory that its work may still use. BUSY, and the stream stays open, in
  * all pools: such memory is left; the engine is capturing the stream; or a request of another thread is in the driver
- * with the stream, to learn how far it is, and stays there for a second. Not while another thread uses the stream. */
+ * with the stream, to learn how far it is, and stays there for a second. Not while another thread uses the stream.
+ * Blocks may outlive it. Until the device closes a closed stream may still be named, by a destructor that comes late:
+ * gm_free and gm_free_ptr take it for NULL, since its work is done, and other calls answer INVALID_ARGUMENT. After 64
+ * more streams were closed the name may be that of a later one. */
 GM_API gm_status gm_stream_close(gm_stream *stream, gm_error *err);
 
 /* What the stream's order means for the reuse of memory (gm_stream_kind). NULL: GM_STREAM_FIFO. */

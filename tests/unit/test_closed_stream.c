@@ -1,4 +1,5 @@
-/* A closed stream handed to pools, buffers and copies: debug builds answer, and no driver is asked. */
+/* A closed stream handed to pools, buffers and copies: it is known until its device closes, in release builds, too, and
+ * no driver is asked. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +10,6 @@
 
 #include "gm/buffer.h"
 
-#ifndef NDEBUG
 typedef struct bench {
   gm_context *ctx;
   gm_device *device;
@@ -44,8 +44,51 @@ static void test_pools_answer(void **state) {
   assert_int_equal(gm_alloc(b.pool, &request, &other), GM_ACQUIRE_INVALID);
   assert_null(gm_malloc(b.pool, 100, b.closed));
   assert_int_equal(gm_use_on(b.pool, &b.block, b.closed), GM_ERR_INVALID_ARGUMENT);
-  assert_int_equal(gm_free(b.pool, &b.block, b.closed), GM_ERR_INVALID_ARGUMENT);
   assert_null(gm_stream_device(b.closed));
+  assert_int_equal(gm_stream_close(b.closed, NULL), GM_ERR_INVALID_ARGUMENT);
+  bench_close(&b);
+}
+
+/* A destructor that comes after the stream's end gives its block back: the work of the stream is done. */
+static void test_a_late_free_is_the_hosts(void **state) {
+  (void)state;
+  static const gm_strategy strategies[] = {GM_STRATEGY_BUCKET, GM_STRATEGY_BEST_FIT};
+  for (int i = 0; i < 2; i++) {
+    bench b;
+    gm_pool *pool = NULL;
+    gm_block block, again;
+    bench_open(&b);
+    const gm_pool_params params = {.struct_size = sizeof params, .strategy = strategies[i]};
+    assert_int_equal(gm_pool_create(b.device, &params, &pool, NULL), GM_OK);
+    const gm_request request = {.bytes = 5000};
+    assert_int_equal(gm_alloc(pool, &request, &block), GM_ACQUIRE_FRESH);
+    assert_int_equal(gm_free(pool, &block, b.closed), GM_OK);
+    assert_int_equal(gm_free(pool, &block, b.closed), GM_ERR_INVALID_ARGUMENT);
+    assert_true(gm_alloc(pool, &request, &again) <= GM_ACQUIRE_FRESH);
+    assert_true(again.address == block.address); /* at once */
+    void *pointer = (void *)(uintptr_t)again.address;
+    assert_int_equal(gm_free_ptr(pool, pointer, 0, b.closed), GM_OK);
+    assert_int_equal(gm_pool_destroy(pool, NULL), GM_OK);
+    bench_close(&b);
+  }
+}
+
+/* The objects of closed streams are used again, the oldest first, and never while they are open. */
+static void test_streams_come_and_go(void **state) {
+  (void)state;
+  enum { AGAIN = 300 };
+  bench b;
+  bench_open(&b);
+  for (int i = 0; i < AGAIN; i++) {
+    gm_stream *stream = NULL, *other = NULL;
+    assert_int_equal(gm_stream_create(b.device, &stream, NULL), GM_OK);
+    assert_int_equal(gm_stream_create(b.device, &other, NULL), GM_OK);
+    assert_true(stream != other && gm_stream_id(stream) != gm_stream_id(other));
+    assert_ptr_equal(gm_stream_device(stream), b.device);
+    assert_int_equal(gm_stream_close(stream, NULL), GM_OK);
+    assert_null(gm_stream_device(stream));
+    assert_int_equal(gm_stream_close(other, NULL), GM_OK);
+  }
   bench_close(&b);
 }
 
@@ -68,13 +111,10 @@ static void test_copies_answer(void **state) {
   gm_buffer_release(buffer, NULL);
   bench_close(&b);
 }
-#endif
 
 int main(void) {
-#ifndef NDEBUG
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_pools_answer), cmocka_unit_test(test_copies_answer)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_pools_answer), cmocka_unit_test(test_copies_answer),
+                                     cmocka_unit_test(test_a_late_free_is_the_hosts),
+                                     cmocka_unit_test(test_streams_come_and_go)};
   return cmocka_run_group_tests(tests, NULL, NULL);
-#else
-  return 77; /* release builds have no object left to look at */
-#endif
 }
