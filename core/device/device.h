@@ -17,13 +17,14 @@ struct gm__driver; /* one backend in one context: registry.h */
 
 /* Asked before a stream closes where nothing could wait for it: GM_OK, or a reason why it must not, and nothing has
  * changed. Told when it closes, before it is gone: a pool settles what it remembers of it; no device lock is held. And
- * when the host has waited for all that was submitted before the device's `order_clock` stood at `clock`; under the
- * device's lock, so it takes no other than its own. */
+ * when the host has waited for all that was submitted before the device's `order_clock` stood at `clock`, or the engine
+ * says that this is done at a point (NULL: now); under the device's lock, so it takes no other than its own. */
 typedef struct gm__stream_listener {
   struct gm__stream_listener *next, *prev;
   gm_status (*may_close)(void *user, gm_stream *stream, gm_error *err);
   bool (*closing)(void *user, gm_stream *stream); /* false: another thread still uses it for a request of its own */
   void (*synced)(void *user, gm_stream *stream, uint64_t clock);
+  gm_status (*passing)(void *user, gm_stream *stream, uint64_t clock, const gm_point *point, gm_error *err);
   void *user;
 } gm__stream_listener;
 
@@ -94,6 +95,11 @@ bool gm__stream_is_closed(const gm_stream *stream);
 
 /* At the device's own closing: the objects of closed streams. */
 void gm__device_release_streams(gm_device *device);
+
+/* GM_OK; INVALID_ARGUMENT for NULL, and for a point of another device. */
+gm_status gm__point_check(const gm_device *device, const gm_point *point, const char *op, gm_error *err);
+/* The stream of a point that may not have passed yet; NULL: it has. Borrowed, as below. */
+gm_stream *gm__point_stream(gm_device *device, const gm_point *point);
 
 /* Is the engine capturing the stream? Asks the driver for a stream that was lent, and nobody for others (NULL: false).
  */

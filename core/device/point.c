@@ -8,7 +8,7 @@ static gm_backend_point point_inner(const gm_point *point) {
   return (gm_backend_point){.handle = point->handle, .value = point->value};
 }
 
-static gm_status point_check(const gm_device *device, const gm_point *point, const char *op, gm_error *err) {
+gm_status gm__point_check(const gm_device *device, const gm_point *point, const char *op, gm_error *err) {
   if (!point) return gm__bad_argument(err, op, "`point` is NULL");
   if (point->stream == 0 || gm__device_made_stream(device, point->stream)) return GM_OK;
   return gm__bad_argument(err, op, "`point` belongs to another device");
@@ -16,6 +16,14 @@ static gm_status point_check(const gm_device *device, const gm_point *point, con
 
 static bool point_has_passed(gm_device *device, const gm_point *point) {
   return point->stream == 0 || !gm__device_find_stream(device, point->stream);
+}
+
+gm_stream *gm__point_stream(gm_device *device, const gm_point *point) {
+  gm_stream *stream = point->stream ? gm__device_find_stream(device, point->stream) : NULL;
+  const gm_backend_point inner = point_inner(point);
+  bool done = false;
+  if (!stream || device->ops->point_done(device->handle, &inner, &done, NULL) == GM_ERR_DEVICE_LOST) return NULL;
+  return done ? NULL : stream;
 }
 
 gm_status gm_stream_record(gm_stream *stream, gm_point *out, gm_error *err) {
@@ -42,7 +50,7 @@ gm_status gm_stream_import_point(gm_stream *stream, const gm_native_point *nativ
 gm_status gm_stream_wait(gm_stream *stream, const gm_point *point, gm_error *err) {
   gm_status status = gm__stream_check(stream, "gm_stream_wait", err);
   if (status != GM_OK) return status;
-  status = point_check(stream->device, point, "gm_stream_wait", err);
+  status = gm__point_check(stream->device, point, "gm_stream_wait", err);
   if (status != GM_OK) return status;
   if (point_has_passed(stream->device, point)) return GM_OK;
   gm_backend_point inner = point_inner(point);
@@ -53,7 +61,7 @@ gm_status gm_point_done(gm_device *device, const gm_point *point, bool *out, gm_
   gm_status status = gm__device_check(device, "gm_point_done", err);
   if (status != GM_OK) return status;
   if (!out) return gm__bad_argument(err, "gm_point_done", "`out` is NULL");
-  status = point_check(device, point, "gm_point_done", err);
+  status = gm__point_check(device, point, "gm_point_done", err);
   if (status != GM_OK) return status;
   if (point_has_passed(device, point)) {
     *out = true;
@@ -70,7 +78,7 @@ gm_status gm_point_done(gm_device *device, const gm_point *point, bool *out, gm_
 gm_status gm_point_wait(gm_device *device, const gm_point *point, uint64_t timeout_ns, gm_error *err) {
   gm_status status = gm__device_check(device, "gm_point_wait", err);
   if (status != GM_OK) return status;
-  status = point_check(device, point, "gm_point_wait", err);
+  status = gm__point_check(device, point, "gm_point_wait", err);
   if (status != GM_OK) return status;
   if (point_has_passed(device, point)) return GM_OK;
   gm_backend_point inner = point_inner(point);
@@ -81,7 +89,7 @@ gm_status gm_point_native(gm_device *device, const gm_point *point, gm_native_po
   gm_status status = gm__device_check(device, "gm_point_native", err);
   if (status != GM_OK) return status;
   if (!out) return gm__bad_argument(err, "gm_point_native", "`out` is NULL");
-  status = point_check(device, point, "gm_point_native", err);
+  status = gm__point_check(device, point, "gm_point_native", err);
   if (status != GM_OK) return status;
   gm_backend_point inner = {0, 0};
   if (!point_has_passed(device, point)) inner = point_inner(point);

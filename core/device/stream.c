@@ -283,3 +283,24 @@ gm_status gm_stream_barrier(gm_stream *stream, gm_error *err) {
   if (status != GM_OK || stream->kind == GM_STREAM_FIFO) return status;
   return gm__submitting(stream->device)->stream_barrier(stream->device->handle, stream->handle, err);
 }
+
+static gm_status stream_tell_passing(gm_stream *stream, uint64_t clock, const gm_point *point, gm_error *err) {
+  gm_device *device = stream->device;
+  gm_status status = GM_OK;
+  gm__mutex_lock(&device->lock);
+  for (gm__stream_listener *listener = device->listeners; listener && !status; listener = listener->next) {
+    status = listener->passing(listener->user, stream, clock, point, err);
+  }
+  gm__mutex_unlock(&device->lock);
+  return status;
+}
+
+gm_status gm_stream_passed(gm_stream *stream, const gm_point *point, gm_error *err) {
+  static const char op[] = "gm_stream_passed";
+  gm_status status = gm__stream_check(stream, op, err);
+  if (status == GM_OK && point) status = gm__point_check(stream->device, point, op, err);
+  if (status != GM_OK) return status;
+  const uint64_t clock = atomic_fetch_add(&stream->device->order_clock, 1); /* later frees are not meant */
+  const bool pending = point && gm__point_stream(stream->device, point);
+  return stream_tell_passing(stream, clock, pending ? point : NULL, err);
+}

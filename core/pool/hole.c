@@ -26,6 +26,8 @@ static gm__heap *hole_heap(const gm__arena *arena, uint32_t number) {
 /* The order of two joined holes: the later free counts, and its point. Of two frees at one time the clock does not say
  * which was later, so none of their points will do. */
 static void hole_join_marks(gm__arena *arena, gm__mark *mark, gm__mark *other) {
+  if (mark->given) gm__order_drop_point(&arena->order, mark); /* it tells of one of the two */
+  if (other->given) gm__order_drop_point(&arena->order, other);
   if (mark->streams == other->streams && mark->freed_at == other->freed_at) gm__order_drop_point(&arena->order, mark);
   const bool takes = mark->streams == other->streams ? other->freed_at > mark->freed_at : other->streams != 0;
   gm__order_drop_point(&arena->order, takes ? mark : other);
@@ -205,6 +207,7 @@ static bool hole_is_due(const gm__arena *arena, const gm__lane *lane) {
   if (!lane || !lane->heap.top) return false;
   if (lane->number == GM__LANE_MIXED) return true;
   const gm__order_slot *slot = &arena->order.slots[lane->number];
+  if (arena->order.given >> lane->number & 1) return true; /* single holes may be done before the others */
   return slot->passed >= slot->last_free || !lane->ordered || slot->passed > lane->settled;
 }
 

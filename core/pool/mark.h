@@ -7,6 +7,9 @@
 
 #include "gm/backend.h"
 
+/* gm_free_at gives a live block the point for its next free, which keeps it. */
+typedef enum gm__given { GM__GIVEN_NOT, GM__GIVEN_NEXT, GM__GIVEN_KEPT } gm__given;
+
 typedef struct gm__mark {
   uint64_t streams;       /* slots (bits) of streams whose work before `freed_at` may still use it: order.h */
   uint64_t users;         /* while live: slots of streams named by gm_use_on */
@@ -14,6 +17,7 @@ typedef struct gm__mark {
   gm_backend_point point; /* owned; of the stream in slot point_slot; only when has_point */
   uint8_t point_slot;
   bool has_point;
+  uint8_t given; /* gm__given: is `point` the engine's? Then it tells of no other memory */
 } gm__mark;
 
 /* The one mapping of a live block. */

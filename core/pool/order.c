@@ -69,12 +69,24 @@ void gm__order_drop_point(gm__order *order, gm__mark *mark) {
   if (!mark->has_point) return;
   order_release(order, &mark->point);
   mark->has_point = false;
+  mark->given = GM__GIVEN_NOT;
+}
+
+/* A given point stays with what it was given for: it says nothing of older work of its stream. */
+static bool order_keeps_point(const gm__mark *mark, int slot) {
+  const bool next = mark->has_point && mark->given == GM__GIVEN_NEXT;
+  return next && mark->point_slot == slot && !(mark->streams & order_bit(slot));
 }
 
 void gm__order_note_free(gm__order *order, gm__mark *mark, int slot) {
   mark->streams = gm__order_settle(order, mark) | mark->users;
   mark->users = 0;
-  gm__order_drop_point(order, mark);
+  if (order_keeps_point(mark, slot)) {
+    mark->given = GM__GIVEN_KEPT;
+    order->given |= order_bit(slot);
+  } else {
+    gm__order_drop_point(order, mark);
+  }
   mark->freed_at = gm__order_now(order);
   if (slot != GM__ORDER_HOST) mark->streams |= order_bit(slot);
   for (uint64_t left = mark->streams; left; left &= left - 1) {
@@ -126,6 +138,7 @@ static void order_keep(gm__order *order, int at, const gm_backend_point *point, 
   }
   slot->point = *point;
   slot->point_at = point_at;
+  slot->point_of = 0;
   slot->has_point = true;
 }
 
@@ -143,8 +156,19 @@ static void order_ask(gm__order *order, int at) {
   if (!status) order_keep(order, at, &point, now);
 }
 
+/* What the engine said last comes next. */
+static void order_take_later(gm__order_slot *slot) {
+  if (slot->has_point || slot->asked || !slot->later.there) return;
+  slot->point = slot->later.point;
+  slot->point_at = slot->later.at;
+  slot->point_of = slot->later.of;
+  slot->has_point = true;
+  slot->later.there = false;
+}
+
 /* Has the stream reached its point? */
 static bool order_look_slot(gm__order *order, gm__order_slot *slot) {
+  order_take_later(slot);
   if (!slot->has_point || !order_passed(order, &slot->point)) return false;
   order_release(order, &slot->point);
   slot->has_point = false;
@@ -155,7 +179,8 @@ static bool order_look_slot(gm__order *order, gm__order_slot *slot) {
 /* One point at a time: a stream that has not reached the last one has not reached a newer one either. */
 static void order_refresh_slot(gm__order *order, int at) {
   gm__order_slot *slot = &order->slots[at];
-  for (int turn = 0; turn < 2 && order_is_behind(slot); turn++) {
+  for (int turn = 0; turn < 3 && order_is_behind(slot); turn++) {
+    order_take_later(slot);
     if (!slot->has_point) order_ask(order, at);
     if (!order_look_slot(order, slot)) return;
   }
@@ -247,7 +272,7 @@ static gm_status order_wait_on(gm__order *order, const gm__mark *mark, int slot,
   const gm_device *device = order->device;
   gm__order_slot *from = &order->slots[other];
   const uint64_t involved = order_involved(mark, slot) | order_bit(other), point_at = from->point_at;
-  const bool covered = from->has_point && mark->freed_at <= point_at;
+  const bool covered = from->has_point && !from->point_of && mark->freed_at <= point_at;
   gm_backend_point point = from->point;
   if (covered) from->has_point = false;
   if (covered) from->asked = true;
@@ -330,7 +355,9 @@ gm_status gm__order_drain(gm_stream *stream, const char *op, gm_error *err) {
   }
   if (!status || status == GM_ERR_DEVICE_LOST) return GM_OK;
   return gm__fail(err, GM_ERR_BUSY, why.native_code, op,
-                  "work of stream %" PRIu64 " may still run, and gm can neither record a point nor wait there (%s)",
+                  "work of stream %" PRIu64
+                  " may still run, and gm can neither record a point nor wait there: say "
+                  "gm_stream_passed when it is done (%s)",
                   stream->id, why.message);
 }
 
@@ -343,9 +370,7 @@ bool gm__order_is_unsettled(gm__order *order, const gm_stream *stream) {
   const int at = gm__order_find(order, stream);
   if (at == GM__ORDER_HOST) return false;
   gm__order_slot *slot = &order->slots[at];
-  if (slot->has_point && order_passed(order, &slot->point) && slot->passed < slot->point_at) {
-    slot->passed = slot->point_at;
-  }
+  while (order_look_slot(order, slot)) continue;
   return slot->passed < slot->last_free || slot->passed < slot->last_use;
 }
 
@@ -379,6 +404,13 @@ gm_status gm__order_drain_all(gm__order *order, const char *op, gm_error *err) {
   return gm__order_drain_slots(order, busy, op, err);
 }
 
+static void order_clear_slot(const gm__order *order, gm__order_slot *slot, gm_close_mode mode) {
+  const gm_device *device = order->device;
+  if (slot->has_point) device->ops->point_release(device->handle, &slot->point, mode);
+  if (slot->later.there) device->ops->point_release(device->handle, &slot->later.point, mode);
+  slot->has_point = slot->later.there = false;
+}
+
 void gm__order_forget_mark(gm__order *order, gm__mark *mark, int slot) {
   mark->streams &= ~order_bit(slot);
   mark->users &= ~order_bit(slot);
@@ -386,9 +418,10 @@ void gm__order_forget_mark(gm__order *order, gm__mark *mark, int slot) {
 }
 
 void gm__order_forget(gm__order *order, int slot) {
-  if (order->slots[slot].has_point) order_release(order, &order->slots[slot].point);
+  order_clear_slot(order, &order->slots[slot], GM_CLOSE_NORMAL);
   order->slots[slot] = (gm__order_slot){0};
   order->used &= ~order_bit(slot);
+  order->given &= ~order_bit(slot);
 }
 
 void gm__order_clear_mark(const gm__order *order, gm__mark *mark, gm_close_mode mode) {
@@ -397,11 +430,8 @@ void gm__order_clear_mark(const gm__order *order, gm__mark *mark, gm_close_mode 
 }
 
 void gm__order_clear(gm__order *order, gm_close_mode mode) {
-  const gm_device *device = order->device;
   for (uint64_t left = order->used; left; left &= left - 1) {
-    gm__order_slot *slot = &order->slots[order_lowest(left)];
-    if (slot->has_point) device->ops->point_release(device->handle, &slot->point, mode);
-    slot->has_point = false;
+    order_clear_slot(order, &order->slots[order_lowest(left)], mode);
   }
   order->used = 0;
 }

@@ -13,6 +13,13 @@
 
 enum { GM__ORDER_SLOTS = 64, GM__ORDER_HOST = -1 };
 
+/* The engine says that work on blocks freed up to `at` is done at the point (gm_stream_passed). */
+typedef struct gm__order_told {
+  gm_backend_point point;
+  uint64_t at, of; /* of: see gm__order_slot.point_of */
+  bool there;
+} gm__order_told;
+
 typedef struct gm__order_slot {
   gm_stream *stream;
   uint64_t passed;    /* of blocks freed up to this time, no work is left on the stream */
@@ -20,6 +27,8 @@ typedef struct gm__order_slot {
   uint64_t last_use;  /* the last gm_use_on that did */
   uint64_t point_at;  /* `point` comes after all work on blocks freed up to this time */
   gm_backend_point point;
+  uint64_t point_of;    /* id of the stream that an engine's point is of; 0: this one */
+  gm__order_told later; /* the engine's last word, behind the point */
   bool has_point;
   bool asked;    /* a thread outside the lock has its point, or asks for one */
   uint32_t pins; /* threads outside the lock that use the stream: it must not close */
@@ -38,6 +47,7 @@ typedef struct gm__order {
   uint64_t used;       /* bits of slots in use */
   uint64_t host_freed; /* like a slot's last_free; nobody asks for it */
   uint64_t owed;       /* slots that a free would have asked, which submits nothing */
+  uint64_t given;      /* slots of streams on which blocks were freed at points of the engine */
   gm__order_slot slots[GM__ORDER_SLOTS];
 } gm__order;
 
@@ -95,6 +105,18 @@ void gm__order_flush(gm__order *order);
 
 /* The host has waited for all work of the stream on blocks freed up to `clock`. */
 void gm__order_note_synced(gm__order *order, const gm_stream *stream, uint64_t clock);
+
+/* The engine says that all work of the stream on blocks freed up to `clock` is done at the point (NULL: it is), which
+ * is copied. OUT_OF_HOST_MEMORY, NOT_SUPPORTED. */
+gm_status gm__order_note_passed(gm__order *order, const gm_stream *stream, uint64_t clock, const gm_point *point,
+                                gm_error *err);
+
+/* The stream goes: its points that other streams' slots have, too, have passed. */
+void gm__order_forget_points(gm__order *order, const gm_stream *stream);
+
+/* The live block is about to be freed on the stream of `slot`, and work there is done with it at the point, which is
+ * the mark's from then on. */
+void gm__order_give_point(gm__order *order, gm__mark *mark, int slot, const gm_backend_point *point);
 
 /* What a request in the order of `slot` needs to use the settled block. `insert`: gm may put waits into that stream. */
 gm__order_verdict gm__order_judge(const gm__order *order, const gm__mark *mark, int slot, bool insert);

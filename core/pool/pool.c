@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
-#include "core/base/clock.h"
 #include "core/base/error.h"
-#include "core/base/poll.h"
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
 #include "core/pool/entry.h"
@@ -26,8 +24,6 @@
  * submit with the lock held (core/pool/order.h). In a forked child the lock may be held by a thread that is not there:
  * every call looks at that first, and destroy takes no lock. */
 
-static const uint64_t pool_patience_ns = 1000000000;
-
 enum {
   POOL_MOST_ZONE = 1024 * 1024,
   POOL_SMALL_PAGES = 16,   /* what quick lists keep costs addresses first: they are emptied before a page is made */
@@ -43,88 +39,6 @@ gm_status gm__pool_check(const gm_pool *pool, const char *op, gm_error *err) {
 static void pool_take_lock(void *lock) { gm__mutex_lock(lock); }
 
 static void pool_leave_lock(void *lock) { gm__mutex_unlock(lock); }
-
-static bool pool_knows(gm_pool *pool, const gm_stream *stream) {
-  gm__arena *arena;
-  gm__mutex_lock(&pool->lock);
-  bool known = gm__order_find(&pool->order, stream) != GM__ORDER_HOST;
-  gm__mutex_unlock(&pool->lock);
-  for (uint32_t i = 0; !known && (arena = gm__arena_at(pool, i)); i++) {
-    gm__arena_lock(arena);
-    known = gm__order_find(&arena->order, stream) != GM__ORDER_HOST;
-    gm__arena_unlock(arena);
-  }
-  return known;
-}
-
-static bool pool_is_unsettled(gm_pool *pool, const gm_stream *stream) {
-  gm__arena *arena;
-  gm__mutex_lock(&pool->lock);
-  bool unsettled = gm__order_is_unsettled(&pool->order, stream);
-  gm__mutex_unlock(&pool->lock);
-  for (uint32_t i = 0; !unsettled && (arena = gm__arena_at(pool, i)); i++) {
-    gm__arena_lock(arena);
-    unsettled = gm__order_is_unsettled(&arena->order, stream);
-    gm__arena_unlock(arena);
-  }
-  return unsettled || (pool->guard && !gm__guard_is_idle(pool)); /* which gave it work, known or not */
-}
-
-static gm_status pool_stream_may_close(void *user, gm_stream *stream, gm_error *err) {
-  return pool_is_unsettled(user, stream) ? gm__order_drain(stream, "gm_stream_close", err) : GM_OK;
-}
-
-/* False: a thread uses the stream outside the lock. */
-static bool pool_forget(gm_pool *pool, const gm_stream *stream) {
-  gm__mutex_lock(&pool->lock);
-  const int slot = gm__order_find(&pool->order, stream);
-  const bool free = slot == GM__ORDER_HOST || !gm__order_is_pinned(&pool->order, slot);
-  if (free) gm__pool_forget_stream(pool, stream);
-  gm__mutex_unlock(&pool->lock);
-  return free;
-}
-
-static bool pool_forget_in(gm__arena *arena, const gm_stream *stream) {
-  gm__arena_lock(arena);
-  const int slot = gm__order_find(&arena->order, stream);
-  const bool free = slot == GM__ORDER_HOST || !gm__order_is_pinned(&arena->order, slot);
-  if (free && slot != GM__ORDER_HOST) gm__holes_forget(arena, slot);
-  gm__holes_settle(arena);
-  gm__growth_publish(arena);
-  gm__arena_unlock(arena);
-  return free;
-}
-
-/* Who uses it outside the lock does so for the time of a driver's call; but the driver's hook may wait for the very
- * thread that closes the stream, so nobody waits for ever. */
-static bool pool_forget_all(gm_pool *pool, const gm_stream *stream) {
-  for (gm__poll poll = gm__poll_until(gm__deadline_after(pool_patience_ns));;) {
-    gm__arena *arena;
-    bool free = pool_forget(pool, stream);
-    for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) free &= pool_forget_in(arena, stream);
-    if (free || !gm__poll_again(&poll)) return free;
-  }
-}
-
-static bool pool_stream_closing(void *user, gm_stream *stream) {
-  gm_pool *pool = user;
-  const bool known = pool_knows(pool, stream);
-  if (pool->guard && !gm__guard_drained(pool)) return false;
-  return !known || pool_forget_all(pool, stream);
-}
-
-static void pool_stream_synced(void *user, gm_stream *stream, uint64_t clock) {
-  gm_pool *pool = user;
-  gm__arena *arena;
-  gm__mutex_lock(&pool->lock);
-  gm__order_note_synced(&pool->order, stream, clock);
-  gm__mutex_unlock(&pool->lock);
-  for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
-    gm__arena_lock(arena);
-    gm__order_note_synced(&arena->order, stream, clock);
-    gm__arena_unlock(arena);
-  }
-}
 
 /* That of the parameters, or of the configuration where they leave it open. */
 static gm_strategy pool_strategy(gm_context *ctx, gm_strategy asked) {
@@ -208,8 +122,7 @@ static void pool_init(gm_pool *pool, gm_device *device, const gm_pool_params *pa
   pool_init_arenas(pool, device, params);
   pool->buckets.most = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
   gm__order_init(&pool->order, device, &(gm__order_lock){pool_take_lock, pool_leave_lock, &pool->lock});
-  pool->listener = (gm__stream_listener){
-      .may_close = pool_stream_may_close, .closing = pool_stream_closing, .synced = pool_stream_synced, .user = pool};
+  gm__pool_listen(pool);
 }
 
 /* Of buckets: powers of two where the program asks for buckets by name and nobody has set the key. */

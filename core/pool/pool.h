@@ -165,6 +165,9 @@ gm__node *gm__pool_settle_ring(gm_pool *pool, gm__node *oldest);
 void gm__pool_mark(gm_pool *pool, gm__node *node);
 void gm__pool_unmark(gm_pool *pool, gm__node *node);
 
+/* Prepare `listener`. */
+void gm__pool_listen(gm_pool *pool);
+
 /* The stream has done all its work, and goes. With the lock. */
 void gm__pool_forget_stream(gm_pool *pool, const gm_stream *stream);
 

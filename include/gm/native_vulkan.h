@@ -37,7 +37,7 @@ typedef struct gm_vulkan_device {
  * They are called from any thread and with no lock of gm held, so they may wait, and may call gm. Under its own lock of
  * the queue an engine may call gm: what does not need the queue returns. gm_free does not (docs/threads.md).
  * may_submit false: gm records and submits nothing there; copies through this stream answer GM_ERR_NOT_SUPPORTED, and
- * points on it are the engine's own (gm_stream_import_point). */
+ * points on it are the engine's own (gm_stream_import_point). What was freed on it comes back by gm_stream_passed. */
 typedef struct gm_vulkan_queue {
   gm_native_stream head; /* {sizeof(gm_vulkan_queue), GM_API_VULKAN} */
   uintptr_t queue;       /* VkQueue */

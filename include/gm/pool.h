@@ -119,6 +119,14 @@ GM_API gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *o
  * and was found damaged (gm/debug.h). FORKED. */
 GM_API gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream);
 
+/* Give back at a point: the block may be used again once it has passed, and work of gm_use_on is done. A point that has
+ * passed, the zero point and a point of a closed stream: at once, as gm_free with NULL. Else the block is freed in the
+ * order of the point's stream, which may use it again itself, as with gm_free; where other memory or gm_use_on needs
+ * that stream, too, the block may come back later than its point. An imported block is waited for. The point stays the
+ * caller's and may be released at once; what lies behind an imported one lives until it has passed. INVALID_ARGUMENT:
+ * the point is another device's; the rest is as for gm_free, and `err` says why. Thread-safe. */
+GM_API gm_status gm_free_at(gm_pool *pool, const gm_block *block, const gm_point *point, gm_error *err);
+
 /* The block is also used on `stream` by work submitted before this call or before gm_free: its reuse waits for that.
  * INVALID_ARGUMENT as for gm_free; NOT_SUPPORTED: 64 other streams use the pool already; OUT_OF_HOST_MEMORY. */
 GM_API gm_status gm_use_on(gm_pool *pool, const gm_block *block, gm_stream *stream);

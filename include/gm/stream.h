@@ -56,6 +56,17 @@ GM_API gm_status gm_stream_import_point(gm_stream *stream, const gm_native_point
  * Good until the point is released; its handle is 0 when the point has passed. NOT_SUPPORTED: the API has none. */
 GM_API gm_status gm_point_native(gm_device *device, const gm_point *point, gm_native_point *out, gm_error *err);
 
+/* The engine says: all work of the stream that uses a block freed so far in its order, or named by gm_use_on, is done
+ * when `point` has passed (NULL: it is done), in every pool of the device. gm asks the stream nothing, so this is how
+ * memory comes back from one that gm may not submit to, and how any thread settles a stream that belongs to another, or
+ * to one that has ended: afterwards it can be closed. Any point of the device will do; the engine's own comes from
+ * gm_stream_import_point, which submits nothing. The point stays the caller's and may be released at once; what lies
+ * behind an imported one lives until it has passed. To say it twice, or again before the last point has passed, is
+ * fine: the newest word counts, and the oldest that is under way.
+ * INVALID_ARGUMENT: the point is another device's, or the stream is closed; NOT_SUPPORTED: the backend cannot keep a
+ * point, and it has not passed yet; OUT_OF_HOST_MEMORY: say it again, some pools may not know; FORKED. Thread-safe. */
+GM_API gm_status gm_stream_passed(gm_stream *stream, const gm_point *point, gm_error *err);
+
 /* Later work of `stream` waits for the point; the host does not. A point of a closed stream counts as passed. A point
  * of another device is INVALID_ARGUMENT in every function of this header. */
 GM_API gm_status gm_stream_wait(gm_stream *stream, const gm_point *point, gm_error *err);

@@ -60,6 +60,11 @@ static gm_status mute_point_record(void *device, void *stream, gm_backend_point 
   return gm__null_backend.point_record(device, stream, out, err);
 }
 
+static gm_status mute_point_copy(void *device, const gm_backend_point *point, gm_backend_point *out, gm_error *err) {
+  mute_shape.records++;
+  return gm__null_backend.point_copy(device, point, out, err);
+}
+
 static void mute_point_release(void *device, const gm_backend_point *point, gm_close_mode mode) {
   mute_shape.releases++;
   gm__null_backend.point_release(device, point, mode);
@@ -99,6 +104,7 @@ static inline gm_backend_ops mute_ops(void) {
   ops.stream_sync = mute_stream_sync;
   ops.stream_barrier = mute_barrier;
   ops.point_record = mute_point_record;
+  ops.point_copy = mute_point_copy;
   ops.point_release = mute_point_release;
   ops.point_wait = mute_point_wait;
   ops.point_wait_on = mute_point_wait_on;

@@ -156,6 +156,28 @@ static void test_an_imported_block_stays_under_another_threads_stream(void **sta
   scene_close(&scene);
 }
 
+/* A thread may end and leave its stream open: a word of the engine lets any thread close it. */
+static void test_the_stream_of_a_thread_that_has_ended_closes(void **state) {
+  (void)state;
+  thread_scene scene;
+  scene_open(&scene, GM_STRATEGY_BEST_FIT);
+  scene.leaves_open = true;
+  scene_begin(&scene);
+  const gm_request request = {.bytes = BYTES};
+  gm_block late;
+  assert_true(gm_alloc(scene.pool, &request, &late) <= GM_ACQUIRE_FRESH);
+  turn_give(&scene, TURN_WORKER);
+  pthread_join(scene.worker, NULL);
+  assert_int_equal(gm_use_on(scene.pool, &late, scene.stream), GM_OK); /* after the thread's own wait */
+  assert_int_equal(gm_stream_close(scene.stream, NULL), GM_ERR_BUSY);
+  assert_int_equal(gm_device_close(scene.bench.device, NULL), GM_ERR_BUSY);
+  pool_bench_ok(gm_stream_passed(scene.stream, NULL, err));
+  pool_bench_ok(gm_stream_close(scene.stream, err));
+  assert_int_equal(gm_free(scene.pool, &late, scene.stream), GM_OK);
+  cuda_say("set LATENCY_US 0");
+  scene_close(&scene);
+}
+
 static int scene_find(void **state) {
   (void)state;
   cuda_entry("simCudaControl", &cuda_script);
@@ -164,6 +186,7 @@ static int scene_find(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_pool_does_not_end_under_another_threads_stream),
-                                     cmocka_unit_test(test_an_imported_block_stays_under_another_threads_stream)};
+                                     cmocka_unit_test(test_an_imported_block_stays_under_another_threads_stream),
+                                     cmocka_unit_test(test_the_stream_of_a_thread_that_has_ended_closes)};
   return cmocka_run_group_tests(tests, scene_find, NULL);
 }

@@ -1,0 +1,128 @@
+#include "core/base/clock.h"
+#include "core/base/poll.h"
+#include "core/pool/growth.h"
+#include "core/pool/hole.h"
+#include "core/pool/pool.h"
+
+/* What a pool does when a stream of its device closes, was waited for, or is said to have done its work: in the pool's
+ * own order and in those of its arenas. */
+
+static const uint64_t listen_patience_ns = 1000000000;
+
+static bool listen_knows(gm_pool *pool, const gm_stream *stream) {
+  gm__arena *arena;
+  gm__mutex_lock(&pool->lock);
+  bool known = gm__order_find(&pool->order, stream) != GM__ORDER_HOST;
+  gm__mutex_unlock(&pool->lock);
+  for (uint32_t i = 0; !known && (arena = gm__arena_at(pool, i)); i++) {
+    gm__arena_lock(arena);
+    known = gm__order_find(&arena->order, stream) != GM__ORDER_HOST;
+    gm__arena_unlock(arena);
+  }
+  return known;
+}
+
+static bool listen_is_unsettled(gm_pool *pool, const gm_stream *stream) {
+  gm__arena *arena;
+  gm__mutex_lock(&pool->lock);
+  bool unsettled = gm__order_is_unsettled(&pool->order, stream);
+  gm__mutex_unlock(&pool->lock);
+  for (uint32_t i = 0; !unsettled && (arena = gm__arena_at(pool, i)); i++) {
+    gm__arena_lock(arena);
+    unsettled = gm__order_is_unsettled(&arena->order, stream);
+    gm__arena_unlock(arena);
+  }
+  return unsettled || (pool->guard && !gm__guard_is_idle(pool)); /* which gave it work, known or not */
+}
+
+static gm_status listen_may_close(void *user, gm_stream *stream, gm_error *err) {
+  return listen_is_unsettled(user, stream) ? gm__order_drain(stream, "gm_stream_close", err) : GM_OK;
+}
+
+/* False: a thread uses the stream outside the lock. */
+static bool listen_forget(gm_pool *pool, const gm_stream *stream) {
+  gm__mutex_lock(&pool->lock);
+  const int slot = gm__order_find(&pool->order, stream);
+  const bool free = slot == GM__ORDER_HOST || !gm__order_is_pinned(&pool->order, slot);
+  if (free) gm__pool_forget_stream(pool, stream);
+  gm__mutex_unlock(&pool->lock);
+  return free;
+}
+
+static bool listen_forget_in(gm__arena *arena, const gm_stream *stream) {
+  gm__arena_lock(arena);
+  const int slot = gm__order_find(&arena->order, stream);
+  const bool free = slot == GM__ORDER_HOST || !gm__order_is_pinned(&arena->order, slot);
+  if (free && slot != GM__ORDER_HOST) gm__holes_forget(arena, slot);
+  gm__holes_settle(arena);
+  gm__growth_publish(arena);
+  gm__arena_unlock(arena);
+  return free;
+}
+
+/* Who uses it outside the lock does so for the time of a driver's call; but the driver's hook may wait for the very
+ * thread that closes the stream, so nobody waits for ever. */
+static bool listen_forget_all(gm_pool *pool, const gm_stream *stream) {
+  for (gm__poll poll = gm__poll_until(gm__deadline_after(listen_patience_ns));;) {
+    gm__arena *arena;
+    bool free = listen_forget(pool, stream);
+    for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) free &= listen_forget_in(arena, stream);
+    if (free || !gm__poll_again(&poll)) return free;
+  }
+}
+
+/* Points of the stream that the engine named for others. */
+static void listen_forget_points(gm_pool *pool, const gm_stream *stream) {
+  gm__arena *arena;
+  gm__mutex_lock(&pool->lock);
+  gm__order_forget_points(&pool->order, stream);
+  gm__mutex_unlock(&pool->lock);
+  for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
+    gm__arena_lock(arena);
+    gm__order_forget_points(&arena->order, stream);
+    gm__arena_unlock(arena);
+  }
+}
+
+static bool listen_closing(void *user, gm_stream *stream) {
+  gm_pool *pool = user;
+  const bool known = listen_knows(pool, stream);
+  if (pool->guard && !gm__guard_drained(pool)) return false;
+  listen_forget_points(pool, stream);
+  return !known || listen_forget_all(pool, stream);
+}
+
+static void listen_synced(void *user, gm_stream *stream, uint64_t clock) {
+  gm_pool *pool = user;
+  gm__arena *arena;
+  gm__mutex_lock(&pool->lock);
+  gm__order_note_synced(&pool->order, stream, clock);
+  gm__mutex_unlock(&pool->lock);
+  for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
+    gm__arena_lock(arena);
+    gm__order_note_synced(&arena->order, stream, clock);
+    gm__arena_unlock(arena);
+  }
+}
+
+static gm_status listen_passing(void *user, gm_stream *stream, uint64_t clock, const gm_point *point, gm_error *err) {
+  gm_pool *pool = user;
+  gm__arena *arena;
+  gm__mutex_lock(&pool->lock);
+  gm_status status = gm__order_note_passed(&pool->order, stream, clock, point, err);
+  gm__mutex_unlock(&pool->lock);
+  for (uint32_t i = 0; !status && (arena = gm__arena_at(pool, i)); i++) {
+    gm__arena_lock(arena);
+    status = gm__order_note_passed(&arena->order, stream, clock, point, err);
+    gm__arena_unlock(arena);
+  }
+  return status;
+}
+
+void gm__pool_listen(gm_pool *pool) {
+  pool->listener = (gm__stream_listener){.may_close = listen_may_close,
+                                         .closing = listen_closing,
+                                         .synced = listen_synced,
+                                         .passing = listen_passing,
+                                         .user = pool};
+}

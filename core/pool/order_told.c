@@ -1,0 +1,56 @@
+#include "core/base/error.h"
+#include "core/pool/order.h"
+
+/* What the engine says of its streams' work. It may say so often while older points have not passed: the oldest point
+ * stays until it has, so that there is progress, and the newest waits behind it, so that the last word is kept. */
+
+static void told_release(const gm__order *order, const gm_backend_point *point) {
+  order->device->ops->point_release(order->device->handle, point, GM_CLOSE_NORMAL);
+}
+
+static void told_advance(gm__order_slot *slot, uint64_t clock) {
+  if (slot->passed < clock) slot->passed = clock;
+}
+
+gm_status gm__order_note_passed(gm__order *order, const gm_stream *stream, uint64_t clock, const gm_point *point,
+                                gm_error *err) {
+  const gm_device *device = order->device;
+  const int at = gm__order_find(order, stream);
+  if (at == GM__ORDER_HOST) return GM_OK; /* nothing was freed there */
+  gm__order_slot *slot = &order->slots[at];
+  if (!point) {
+    told_advance(slot, clock);
+    return GM_OK;
+  }
+  gm__order_told told = {.at = clock, .of = point->stream == stream->id ? 0 : point->stream, .there = true};
+  const gm_backend_point theirs = {.handle = point->handle, .value = point->value};
+  const gm_status status = device->ops->point_copy(device->handle, &theirs, &told.point, err);
+  if (status) return status;
+  if (slot->later.there) told_release(order, &slot->later.point);
+  slot->later = told;
+  return GM_OK;
+}
+
+void gm__order_forget_points(gm__order *order, const gm_stream *stream) {
+  for (uint64_t left = order->used; left; left &= left - 1) {
+    gm__order_slot *slot = &order->slots[__builtin_ctzll(left)];
+    if (slot->has_point && slot->point_of == stream->id) {
+      told_release(order, &slot->point);
+      slot->has_point = false;
+      told_advance(slot, slot->point_at);
+    }
+    if (slot->later.there && slot->later.of == stream->id) {
+      told_release(order, &slot->later.point);
+      slot->later.there = false;
+      told_advance(slot, slot->later.at);
+    }
+  }
+}
+
+void gm__order_give_point(gm__order *order, gm__mark *mark, int slot, const gm_backend_point *point) {
+  gm__order_drop_point(order, mark);
+  mark->point = *point;
+  mark->point_slot = (uint8_t)slot;
+  mark->has_point = true;
+  mark->given = GM__GIVEN_NEXT;
+}
