@@ -310,6 +310,11 @@ static gm_status liar_stream_barrier(void *device, void *stream, gm_error *err) 
   return LIAR_GIVES_NOTHING(stream_barrier);
 }
 
+static gm_status liar_point_copy(void *device, const gm_backend_point *point, gm_backend_point *out, gm_error *err) {
+  *out = *point;
+  return LIAR_GIVES(point_copy, out);
+}
+
 static void liar_point_release(void *device, const gm_backend_point *point, gm_close_mode mode) { liar.calls++; }
 
 static gm_status liar_stream_capturing(void *device, void *stream, bool *out, gm_error *err) {

@@ -167,6 +167,7 @@ static void scene_copy(gm_pool *pool, const gm_block *block, gm_stream *stream) 
   gm_block_copy(pool, block, 0, pool, block, 128, 100, stream, NULL, NULL);
   if (gm_block_fill(pool, block, 0, 256, "ab", 2, stream, &point, NULL) == GM_OK) {
     if (stream) gm_stream_wait(stream, &point, NULL);
+    for (int i = 0; i < 3 && stream; i++) gm_stream_passed(stream, &point, NULL); /* not passed at each look */
     gm_point_done(device, &point, &done, NULL);
     gm_point_wait(device, &point, 1000, NULL);
     gm_point_release(device, &point);
