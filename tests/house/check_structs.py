@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Fails on a public struct of which nobody has said how it grows (docs/stability.md).
 
-usage: check_structs.py [--sized] [ROOT]      --sized: only prints the names of those that may grow at their end
+usage: check_structs.py [--sized | --opaque] [ROOT]
+
+--sized only prints the names of the structs that may grow at their end, --opaque of those that programs cannot see into.
 
 Each struct of include/gm is one of these, and which one its declaration shows:
 - sized: `uint32_t struct_size`, or a native head that has it, is the first member;
@@ -20,6 +22,7 @@ HEADS = {"gm_native_device", "gm_native_stream", "gm_native_point", "gm_native_m
 STRUCT = re.compile(r"((?:/\*(?:(?!\*/).)*\*/\n)?)typedef struct (gm_\w+)?\s*\{(.*?)\n\} (gm_\w+);", re.S)
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 LINE = re.compile(r"\n \*(?!/)")
+OPAQUE = re.compile(r"^typedef struct (gm_\w+) \1;", re.M)
 PLAIN = re.compile(r"^\s*(?:const )?(gm_\w+) \w", re.M)
 
 
@@ -32,6 +35,13 @@ def declared(root):
             comment, body = match.group(1) + match.group(3).split("\n")[0], match.group(3)
             members = COMMENT.sub("", body).strip()
             yield header, match.group(4), " ".join(LINE.sub(" ", comment).split()), members
+
+
+def opaque(root):
+    folder = os.path.join(root, "include", "gm")
+    for header in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, header), encoding="utf-8") as file:
+            yield from OPAQUE.findall(file.read())
 
 
 def kind_of(header, comment, members):
@@ -49,8 +59,11 @@ def kind_of(header, comment, members):
 
 
 def main():
-    arguments = [argument for argument in sys.argv[1:] if argument != "--sized"]
+    arguments = [argument for argument in sys.argv[1:] if not argument.startswith("--")]
     root = arguments[0] if arguments else "."
+    if "--opaque" in sys.argv:
+        print("\n".join(sorted(set(opaque(root)))))
+        return 0
     structs = list(declared(root))
     kinds = {name: kind_of(header, comment, members) for header, name, comment, members in structs}
     keeps = {name for header, name, comment, members in structs
