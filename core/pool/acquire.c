@@ -266,9 +266,8 @@ static void acquire_undo(gm_pool *pool, const gm__want *want, const gm__taken *t
   }
   int slot;
   gm__mutex_lock(&pool->lock);
-  if (gm__give_back_slot(pool, want->stream, &slot) == GM_OK || gm__stream_captured(want->stream)) {
-    gm__pool_free_node(pool, taken->node, slot); /* a captured one was given no work */
-  }                                              /* else work may still run there: nobody gets it */
+  const bool noted = gm__give_back_slot(pool, want->stream, &slot) == GM_OK;
+  if (noted) gm__pool_free_node(pool, taken->node, slot); /* else work may still run there: nobody gets it */
   gm__mutex_unlock(&pool->lock);
 }
 

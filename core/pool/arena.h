@@ -175,6 +175,9 @@ void gm__arena_forget_slot(gm__arena *arena, int slot);
 /* The slot of the stream, with a lane; GM__ORDER_HOST for NULL, when all slots are taken, and without host memory. */
 int gm__arena_slot(gm__arena *arena, gm_stream *stream);
 
+/* The same for a free, see gm__order_free_slot. */
+int gm__arena_free_slot(gm__arena *arena, gm_stream *stream);
+
 /* What the span remembers, whether that is rare or not. */
 gm__mark gm__arena_mark(const gm__arena *arena, uint32_t number);
 /* Keep it, of a span that is not live. Without host memory the point is given up: who waits takes a later one. */

@@ -102,6 +102,10 @@ int gm__entry_slot(const gm__entry *entry, gm_stream *stream) {
   return entry->arena ? gm__arena_slot(entry->arena, stream) : gm__order_slot_of(entry->order, stream);
 }
 
+int gm__entry_free_slot(const gm__entry *entry, gm_stream *stream) {
+  return entry->arena ? gm__arena_free_slot(entry->arena, stream) : gm__order_free_slot(entry->order, stream);
+}
+
 /* Without host memory for more than the table of what begins where: all spans of the segment are looked at. */
 static uint32_t entry_walk(const gm__arena *arena, uint64_t address) {
   uint32_t number = 0;

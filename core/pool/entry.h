@@ -41,7 +41,9 @@ void gm__entry_note_mark(const gm__entry *entry);
 /* What the block remembers: a copy. */
 gm__mark gm__entry_mark(const gm__entry *entry);
 
-/* The slot of the stream in the entry's order, which stays known from now on; GM__ORDER_HOST: no slot is left. */
+/* The slot of the stream in the entry's order, which stays known from now on; GM__ORDER_HOST: no slot is left. The
+ * second: for a free. */
 int gm__entry_slot(const gm__entry *entry, gm_stream *stream);
+int gm__entry_free_slot(const gm__entry *entry, gm_stream *stream);
 
 #endif

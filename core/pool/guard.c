@@ -288,8 +288,10 @@ static gm_status guard_follow(gm_pool *pool, gm__guard_record *record, gm_stream
   const gm_status status = guard_order(pool, &record->raw, on, stream != NULL);
   record->ordered = follows && !status;
   if (record->ordered) *out = on;
-  if (record->ordered || (follows && gm__order_drain(on, "gm_free", NULL) == GM_OK)) return GM_OK;
-  return status ? status : GM_ERR_NOT_SUPPORTED;
+  if (record->ordered) return GM_OK;
+  const bool done = gm__order_drain(on, "gm_free", NULL) == GM_OK;
+  if (done && !pending) return GM_OK;
+  return status == GM_ERR_BUSY && !done ? status : GM_ERR_NOT_SUPPORTED;
 }
 
 /* The zones are read, or will be when the stream comes to it, or cannot be. BUSY: work may still use the block or the

@@ -12,11 +12,11 @@ static const uint64_t listen_patience_ns = 1000000000;
 static bool listen_knows(gm_pool *pool, const gm_stream *stream) {
   gm__arena *arena;
   gm__mutex_lock(&pool->lock);
-  bool known = gm__order_find(&pool->order, stream) != GM__ORDER_HOST;
+  bool known = gm__order_knows(&pool->order, stream);
   gm__mutex_unlock(&pool->lock);
   for (uint32_t i = 0; !known && (arena = gm__arena_at(pool, i)); i++) {
     gm__arena_lock(arena);
-    known = gm__order_find(&arena->order, stream) != GM__ORDER_HOST;
+    known = gm__order_knows(&arena->order, stream);
     gm__arena_unlock(arena);
   }
   return known;
@@ -43,7 +43,8 @@ static gm_status listen_may_close(void *user, gm_stream *stream, gm_error *err) 
 static bool listen_forget(gm_pool *pool, const gm_stream *stream) {
   gm__mutex_lock(&pool->lock);
   const int slot = gm__order_find(&pool->order, stream);
-  const bool free = slot == GM__ORDER_HOST || !gm__order_is_pinned(&pool->order, slot);
+  const bool free =
+      slot == GM__ORDER_HOST ? gm__order_leave_crowd(&pool->order, stream) : !gm__order_is_pinned(&pool->order, slot);
   if (free) gm__pool_forget_stream(pool, stream);
   gm__mutex_unlock(&pool->lock);
   return free;
@@ -52,7 +53,8 @@ static bool listen_forget(gm_pool *pool, const gm_stream *stream) {
 static bool listen_forget_in(gm__arena *arena, const gm_stream *stream) {
   gm__arena_lock(arena);
   const int slot = gm__order_find(&arena->order, stream);
-  const bool free = slot == GM__ORDER_HOST || !gm__order_is_pinned(&arena->order, slot);
+  const bool free =
+      slot == GM__ORDER_HOST ? gm__order_leave_crowd(&arena->order, stream) : !gm__order_is_pinned(&arena->order, slot);
   if (free && slot != GM__ORDER_HOST) gm__holes_forget(arena, slot);
   gm__holes_settle(arena);
   gm__growth_publish(arena);

@@ -1,7 +1,5 @@
 #include "core/pool/order.h"
 
-#include <inttypes.h>
-
 #include "core/device/answer.h"
 
 /* Invariants. The device has a clock that moves on by one whenever a stream is about to be asked how far it is
@@ -17,18 +15,21 @@
 
 static uint64_t order_bit(int slot) { return UINT64_C(1) << slot; }
 
+static const uint64_t order_crowd = UINT64_C(1) << GM__ORDER_CROWD;
+
 static int order_lowest(uint64_t mask) { return __builtin_ctzll(mask); }
 
 void gm__order_init(gm__order *order, gm_device *device, const gm__order_lock *lock) {
   order->device = device;
   order->lock = *lock;
+  gm__map_init(&order->crowd.numbers, gm__context_services(device->ctx));
 }
 
 /* Later frees are told apart from all before by the answer. */
 static uint64_t order_tick(const gm__order *order) { return atomic_fetch_add(&order->device->order_clock, 1); }
 
 static int order_add(gm__order *order, gm_stream *stream) {
-  if (order->used == UINT64_MAX) return GM__ORDER_HOST;
+  if (gm__order_is_full(order)) return GM__ORDER_HOST;
   int slot = order_lowest(~order->used);
   order->used |= order_bit(slot);
   order->slots[slot] = (gm__order_slot){.stream = stream, .passed = order_tick(order)};
@@ -46,12 +47,13 @@ int gm__order_find(const gm__order *order, const gm_stream *stream) {
 int gm__order_slot_of(gm__order *order, gm_stream *stream) {
   if (!stream) return GM__ORDER_HOST;
   int slot = gm__order_find(order, stream);
-  return slot == GM__ORDER_HOST ? order_add(order, stream) : slot;
+  if (slot != GM__ORDER_HOST || gm__order_member(order, stream) != GM__ORDER_HOST) return slot; /* it stays there */
+  return order_add(order, stream);
 }
 
-static gm_status order_record(const gm__order *order, int slot, gm_backend_point *out, gm_error *err) {
-  return gm__submitting(order->device)
-      ->point_record(order->device->handle, order->slots[slot].stream->handle, out, err);
+static gm_status order_record(const gm__order *order, const gm__order_slot *slot, gm_backend_point *out,
+                              gm_error *err) {
+  return gm__submitting(order->device)->point_record(order->device->handle, slot->stream->handle, out, err);
 }
 
 static void order_release(const gm__order *order, const gm_backend_point *point) {
@@ -79,6 +81,7 @@ static bool order_keeps_point(const gm__mark *mark, int slot) {
 }
 
 void gm__order_note_free(gm__order *order, gm__mark *mark, int slot) {
+  const bool crowded = (mark->users & order_crowd) != 0;
   mark->streams = gm__order_settle(order, mark) | mark->users;
   mark->users = 0;
   if (order_keeps_point(mark, slot)) {
@@ -88,9 +91,14 @@ void gm__order_note_free(gm__order *order, gm__mark *mark, int slot) {
     gm__order_drop_point(order, mark);
   }
   mark->freed_at = gm__order_now(order);
-  if (slot != GM__ORDER_HOST) mark->streams |= order_bit(slot);
+  if (slot != GM__ORDER_HOST) mark->streams |= order_bit(gm__order_place(slot));
   for (uint64_t left = mark->streams; left; left &= left - 1) {
     order->slots[order_lowest(left)].last_free = mark->freed_at;
+  }
+  if (slot >= GM__ORDER_SLOTS) order->crowd.members[slot - GM__ORDER_SLOTS]->last_free = mark->freed_at;
+  for (uint32_t i = 0; crowded && i < order->crowd.count; i++) { /* any of those may be the one that used it */
+    gm__order_slot *member = order->crowd.members[i];
+    if (member->last_use) member->last_free = mark->freed_at;
   }
 }
 
@@ -122,15 +130,22 @@ static void order_step_in(gm__order *order, uint64_t mask) {
   order_pin(order, mask, UINT32_MAX); /* one less */
 }
 
+void gm__order_step_from(gm__order *order, gm__order_slot *slot) {
+  slot->pins++;
+  order->lock.leave(order->lock.user);
+}
+
+void gm__order_step_to(gm__order *order, gm__order_slot *slot) {
+  order->lock.take(order->lock.user);
+  slot->pins--;
+}
+
 bool gm__order_is_pinned(const gm__order *order, int slot) { return order->slots[slot].pins > 0; }
 
 /* ---- how far streams are ---- */
 
-static bool order_is_behind(const gm__order_slot *slot) { return slot->passed < slot->last_free; }
-
 /* The point is the slot's, if it has none. */
-static void order_keep(gm__order *order, int at, const gm_backend_point *point, uint64_t point_at) {
-  gm__order_slot *slot = &order->slots[at];
+static void order_keep(const gm__order *order, gm__order_slot *slot, const gm_backend_point *point, uint64_t point_at) {
   slot->asked = false;
   if (slot->has_point) {
     order_release(order, point);
@@ -143,17 +158,16 @@ static void order_keep(gm__order *order, int at, const gm_backend_point *point, 
 }
 
 /* One thread at a time: what others need is under way. */
-static void order_ask(gm__order *order, int at) {
-  gm__order_slot *slot = &order->slots[at];
+static void order_ask(gm__order *order, gm__order_slot *slot) {
   if (slot->asked) return;
   gm_backend_point point;
   const uint64_t now = order_tick(order);
   slot->asked = true;
-  order_step_out(order, order_bit(at));
-  const gm_status status = order_record(order, at, &point, NULL);
-  order_step_in(order, order_bit(at));
+  gm__order_step_from(order, slot);
+  const gm_status status = order_record(order, slot, &point, NULL);
+  gm__order_step_to(order, slot);
   slot->asked = false;
-  if (!status) order_keep(order, at, &point, now);
+  if (!status) order_keep(order, slot, &point, now);
 }
 
 /* What the engine said last comes next. */
@@ -167,7 +181,7 @@ static void order_take_later(gm__order_slot *slot) {
 }
 
 /* Has the stream reached its point? */
-static bool order_look_slot(gm__order *order, gm__order_slot *slot) {
+static bool order_look_slot(const gm__order *order, gm__order_slot *slot) {
   order_take_later(slot);
   if (!slot->has_point || !order_passed(order, &slot->point)) return false;
   order_release(order, &slot->point);
@@ -177,20 +191,44 @@ static bool order_look_slot(gm__order *order, gm__order_slot *slot) {
 }
 
 /* One point at a time: a stream that has not reached the last one has not reached a newer one either. */
-static void order_refresh_slot(gm__order *order, int at) {
-  gm__order_slot *slot = &order->slots[at];
-  for (int turn = 0; turn < 3 && order_is_behind(slot); turn++) {
+static void order_refresh_slot(gm__order *order, gm__order_slot *slot) {
+  for (int turn = 0; turn < 3 && gm__order_is_behind(slot); turn++) {
     order_take_later(slot);
-    if (!slot->has_point) order_ask(order, at);
+    if (!slot->has_point) order_ask(order, slot);
     if (!order_look_slot(order, slot)) return;
   }
 }
 
+/* With a tick: what is freed later than this is later for those that are done, too. */
+void gm__order_update_crowd(gm__order *order) {
+  gm__order_slot *crowd = &order->slots[GM__ORDER_CROWD];
+  uint64_t passed = order_tick(order);
+  for (uint32_t i = 0; i < order->crowd.count; i++) {
+    const gm__order_slot *member = order->crowd.members[i];
+    if (gm__order_is_behind(member) && member->passed < passed) passed = member->passed;
+  }
+  if (crowd->passed < passed) crowd->passed = passed;
+}
+
+/* For each slot of the mask, and for each of the crowd where it is among them. */
+static void order_each(gm__order *order, uint64_t mask, void (*visit)(gm__order *order, gm__order_slot *slot)) {
+  for (uint64_t left = mask & order->used & ~order_crowd; left; left &= left - 1) {
+    visit(order, &order->slots[order_lowest(left)]);
+  }
+  if (!(mask & order->used & order_crowd)) return;
+  for (uint32_t i = 0; i < order->crowd.count; i++) visit(order, order->crowd.members[i]);
+  gm__order_update_crowd(order);
+}
+
+static void order_look_behind(gm__order *order, gm__order_slot *slot) {
+  if (gm__order_is_behind(slot)) order_look_slot(order, slot);
+}
+
 void gm__order_look(gm__order *order, uint64_t mask) {
+  order_each(order, mask, order_look_behind);
   for (uint64_t left = mask & order->used; left; left &= left - 1) {
-    gm__order_slot *slot = &order->slots[order_lowest(left)];
-    if (order_is_behind(slot)) order_look_slot(order, slot);
-    if (order_is_behind(slot) && !slot->has_point) order->owed |= order_bit(order_lowest(left));
+    const gm__order_slot *slot = &order->slots[order_lowest(left)];
+    if (gm__order_is_behind(slot) && !slot->has_point) order->owed |= order_bit(order_lowest(left));
   }
 }
 
@@ -206,39 +244,29 @@ uint64_t gm__order_doubtful(const gm__order *order, uint64_t pending, int slot) 
   return knows ? pending & ~order_bit(slot) : pending;
 }
 
-void gm__order_refresh(gm__order *order, uint64_t mask) {
-  for (uint64_t left = mask & order->used; left; left &= left - 1) order_refresh_slot(order, order_lowest(left));
-}
+void gm__order_refresh(gm__order *order, uint64_t mask) { order_each(order, mask, order_refresh_slot); }
 
 bool gm__order_is_done(const gm__order *order) {
   for (uint64_t left = order->used; left; left &= left - 1) {
-    if (order_is_behind(&order->slots[order_lowest(left)])) return false;
+    if (gm__order_is_behind(&order->slots[order_lowest(left)])) return false;
   }
   return true;
 }
 
-static void order_flush_slot(gm__order *order, int at) {
+static void order_flush_slot(gm__order *order, gm__order_slot *slot) {
   const gm_device *device = order->device;
-  order_step_out(order, order_bit(at));
-  gm__submitting(device)->stream_flush(device->handle, order->slots[at].stream->handle, NULL);
-  order_step_in(order, order_bit(at));
+  if (!gm__order_is_behind(slot)) return;
+  gm__order_step_from(order, slot);
+  gm__submitting(device)->stream_flush(device->handle, slot->stream->handle, NULL);
+  gm__order_step_to(order, slot);
 }
 
-void gm__order_flush(gm__order *order) {
-  for (uint64_t left = order->used; left; left &= left - 1) {
-    if (order_is_behind(&order->slots[order_lowest(left)])) order_flush_slot(order, order_lowest(left));
-  }
-}
-
-void gm__order_note_synced(gm__order *order, const gm_stream *stream, uint64_t clock) {
-  int slot = gm__order_find(order, stream);
-  if (slot != GM__ORDER_HOST && order->slots[slot].passed < clock) order->slots[slot].passed = clock;
-}
+void gm__order_flush(gm__order *order) { order_each(order, order->used, order_flush_slot); }
 
 gm__order_verdict gm__order_judge(const gm__order *order, const gm__mark *mark, int slot, bool insert) {
   uint64_t pending = mark->streams;
   if (!pending) return GM__ORDER_READY;
-  if (slot == GM__ORDER_HOST) return GM__ORDER_BUSY;
+  if (slot == GM__ORDER_HOST || pending & order_crowd) return GM__ORDER_BUSY;
   gm_stream_kind kind = order->slots[slot].stream->kind;
   uint64_t others = pending & ~order_bit(slot);
   bool own = pending != others;
@@ -253,8 +281,8 @@ gm__order_verdict gm__order_judge(const gm__order *order, const gm__mark *mark, 
 gm__order_verdict gm__order_forecast(const gm__order *order, const gm__mark *mark, const gm_stream *stream,
                                      bool insert) {
   const int slot = gm__order_find(order, stream);
-  const bool gets_one = stream && slot == GM__ORDER_HOST && order->used != UINT64_MAX;
-  if (!gets_one || !mark->streams) return gm__order_judge(order, mark, slot, insert);
+  const bool gets_one = stream && slot == GM__ORDER_HOST && !gm__order_is_full(order);
+  if (!gets_one || !mark->streams || mark->streams & order_crowd) return gm__order_judge(order, mark, slot, insert);
   const bool one_wait = !(mark->streams & (mark->streams - 1));
   return insert || one_wait ? GM__ORDER_OTHERS_WAIT : GM__ORDER_BUSY;
 }
@@ -277,13 +305,13 @@ static gm_status order_wait_on(gm__order *order, const gm__mark *mark, int slot,
   if (covered) from->has_point = false;
   if (covered) from->asked = true;
   order_step_out(order, involved);
-  gm_status status = covered ? GM_OK : order_record(order, other, &point, err);
+  gm_status status = covered ? GM_OK : order_record(order, from, &point, err);
   const bool owns = status == GM_OK;
   if (owns)
     status = gm__submitting(device)->point_wait_on(device->handle, order->slots[slot].stream->handle, &point, err);
   order_step_in(order, involved);
   if (covered) {
-    order_keep(order, other, &point, point_at);
+    order_keep(order, from, &point, point_at);
   } else if (owns) {
     order_release(order, &point);
   }
@@ -307,6 +335,10 @@ static gm_status order_insert_own(gm__order *order, const gm__mark *mark, int sl
 }
 
 gm_status gm__order_insert(gm__order *order, gm__mark *mark, int slot, gm_error *err) {
+  if (mark->streams & order_crowd) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_alloc",
+                    "the work of too many streams would have to be waited for");
+  }
   for (uint64_t left = mark->streams; left; left &= left - 1) {
     int other = order_lowest(left);
     if (!(mark->streams & order_bit(other))) continue; /* done meanwhile */
@@ -327,7 +359,7 @@ gm_status gm__order_attach_point(gm__order *order, gm__mark *mark, int slot, gm_
   gm_backend_point point;
   if (mark->has_point && mark->point_slot == from) return GM_OK;
   order_step_out(order, involved);
-  const gm_status status = order_record(order, from, &point, err);
+  const gm_status status = order_record(order, &order->slots[from], &point, err);
   order_step_in(order, involved);
   if (status) return status;
   gm__order_drop_point(order, mark);
@@ -337,74 +369,39 @@ gm_status gm__order_attach_point(gm__order *order, gm__mark *mark, int slot, gm_
   return GM_OK;
 }
 
-static gm_status order_wait_for_point(const gm_device *device, const gm_stream *stream, gm_error *err) {
-  gm_backend_point point;
-  gm_status status = gm__submitting(device)->point_record(device->handle, stream->handle, &point, err);
-  if (status) return status;
-  status = gm__submitting(device)->point_wait(device->handle, &point, UINT64_MAX, err);
-  device->ops->point_release(device->handle, &point, GM_CLOSE_NORMAL);
-  return status;
-}
-
-gm_status gm__order_drain(gm_stream *stream, const char *op, gm_error *err) {
-  const gm_device *device = stream->device;
-  gm_error why = {.status = GM_OK};
-  gm_status status = order_wait_for_point(device, stream, &why);
-  if (status && status != GM_ERR_DEVICE_LOST) {
-    status = gm__submitting(device)->stream_sync(device->handle, stream->handle, &why);
-  }
-  if (!status || status == GM_ERR_DEVICE_LOST) return GM_OK;
-  return gm__fail(err, GM_ERR_BUSY, why.native_code, op,
-                  "work of stream %" PRIu64
-                  " may still run, and gm can neither record a point nor wait there: say "
-                  "gm_stream_passed when it is done (%s)",
-                  stream->id, why.message);
+/* Of a free, or its member's. */
+static gm__order_slot *order_at(gm__order *order, int slot) {
+  return slot < GM__ORDER_SLOTS ? &order->slots[slot] : order->crowd.members[slot - GM__ORDER_SLOTS];
 }
 
 void gm__order_note_use(gm__order *order, gm__mark *mark, int slot) {
-  mark->users |= order_bit(slot);
-  order->slots[slot].last_use = gm__order_now(order);
+  mark->users |= order_bit(gm__order_place(slot));
+  order_at(order, slot)->last_use = gm__order_now(order);
+}
+
+uint64_t gm__order_stream_id(const gm__order *order, int slot) {
+  if (slot == GM__ORDER_HOST) return 0;
+  return (slot < GM__ORDER_SLOTS ? &order->slots[slot] : order->crowd.members[slot - GM__ORDER_SLOTS])->stream->id;
+}
+
+bool gm__order_knows(const gm__order *order, const gm_stream *stream) {
+  return gm__order_find(order, stream) != GM__ORDER_HOST || gm__order_member(order, stream) != GM__ORDER_HOST;
+}
+
+gm__order_slot *gm__order_named(gm__order *order, const gm_stream *stream) {
+  int at = gm__order_find(order, stream);
+  if (at == GM__ORDER_HOST) at = gm__order_member(order, stream);
+  return at == GM__ORDER_HOST ? NULL : order_at(order, at);
 }
 
 bool gm__order_is_unsettled(gm__order *order, const gm_stream *stream) {
-  const int at = gm__order_find(order, stream);
-  if (at == GM__ORDER_HOST) return false;
-  gm__order_slot *slot = &order->slots[at];
+  gm__order_slot *slot = gm__order_named(order, stream);
+  if (!slot) return false;
   while (order_look_slot(order, slot)) continue;
   return slot->passed < slot->last_free || slot->passed < slot->last_use;
 }
 
-static gm_status order_drain_slot(gm__order *order, int at, const char *op, gm_error *err) {
-  order_step_out(order, order_bit(at));
-  const gm_status status = gm__order_drain(order->slots[at].stream, op, err);
-  order_step_in(order, order_bit(at));
-  return status;
-}
-
-gm_status gm__order_drain_slots(gm__order *order, uint64_t mask, const char *op, gm_error *err) {
-  gm_status status = GM_OK;
-  for (uint64_t left = mask; left; left &= left - 1) {
-    const gm_stream *stream = order->slots[order_lowest(left)].stream;
-    if (!gm__stream_captured(stream)) continue;
-    return gm__fail(err, GM_ERR_BUSY, 0, op,
-                    "stream %" PRIu64 " may still use what is freed, and is being captured: end the capture first",
-                    stream->id);
-  }
-  for (uint64_t left = mask; left && !status; left &= left - 1) {
-    status = order->used & left & -left ? order_drain_slot(order, order_lowest(left), op, err) : GM_OK;
-  }
-  return status;
-}
-
-gm_status gm__order_drain_all(gm__order *order, const char *op, gm_error *err) {
-  uint64_t busy = 0;
-  for (uint64_t left = order->used; left; left &= left - 1) {
-    if (order_is_behind(&order->slots[order_lowest(left)])) busy |= order_bit(order_lowest(left));
-  }
-  return gm__order_drain_slots(order, busy, op, err);
-}
-
-static void order_clear_slot(const gm__order *order, gm__order_slot *slot, gm_close_mode mode) {
+void gm__order_clear_slot(const gm__order *order, gm__order_slot *slot, gm_close_mode mode) {
   const gm_device *device = order->device;
   if (slot->has_point) device->ops->point_release(device->handle, &slot->point, mode);
   if (slot->later.there) device->ops->point_release(device->handle, &slot->later.point, mode);
@@ -418,7 +415,7 @@ void gm__order_forget_mark(gm__order *order, gm__mark *mark, int slot) {
 }
 
 void gm__order_forget(gm__order *order, int slot) {
-  order_clear_slot(order, &order->slots[slot], GM_CLOSE_NORMAL);
+  gm__order_clear_slot(order, &order->slots[slot], GM_CLOSE_NORMAL);
   order->slots[slot] = (gm__order_slot){0};
   order->used &= ~order_bit(slot);
   order->given &= ~order_bit(slot);
@@ -431,7 +428,8 @@ void gm__order_clear_mark(const gm__order *order, gm__mark *mark, gm_close_mode 
 
 void gm__order_clear(gm__order *order, gm_close_mode mode) {
   for (uint64_t left = order->used; left; left &= left - 1) {
-    order_clear_slot(order, &order->slots[order_lowest(left)], mode);
+    gm__order_clear_slot(order, &order->slots[order_lowest(left)], mode);
   }
   order->used = 0;
+  gm__order_clear_crowd(order, mode);
 }

@@ -11,7 +11,11 @@
 #include "core/device/device.h"
 #include "core/pool/mark.h"
 
-enum { GM__ORDER_SLOTS = 64, GM__ORDER_HOST = -1 };
+enum {
+  GM__ORDER_SLOTS = 64,
+  GM__ORDER_CROWD = GM__ORDER_SLOTS - 1, /* the slot, and bit, of all streams that come when the others are taken */
+  GM__ORDER_HOST = -1
+};
 
 /* The engine says that work on blocks freed up to `at` is done at the point (gm_stream_passed). */
 typedef struct gm__order_told {
@@ -34,6 +38,13 @@ typedef struct gm__order_slot {
   uint32_t pins; /* threads outside the lock that use the stream: it must not close */
 } gm__order_slot;
 
+/* Streams without a slot of their own. What was freed on any of them waits for all of them that had work then. */
+typedef struct gm__crowd {
+  gm__map numbers;          /* address of a stream to its number among the members, and one */
+  gm__order_slot **members; /* each in memory of its own, which stays where it is */
+  uint32_t count, capacity;
+} gm__crowd;
+
 /* The lock of what is ordered. */
 typedef struct gm__order_lock {
   void (*take)(void *user);
@@ -49,6 +60,7 @@ typedef struct gm__order {
   uint64_t owed;       /* slots that a free would have asked, which submits nothing */
   uint64_t given;      /* slots of streams on which blocks were freed at points of the engine */
   gm__order_slot slots[GM__ORDER_SLOTS];
+  gm__crowd crowd;
 } gm__order;
 
 typedef enum gm__order_verdict {
@@ -73,10 +85,32 @@ static inline bool gm__freed_by(uint64_t freed_at, uint64_t time) {
   return time == UINT64_MAX || (freed_at && freed_at <= time);
 }
 
-/* The slot of a stream, made when it is new; GM__ORDER_HOST for NULL, and when all slots are taken. */
+/* The slot of a stream, made when it is new; GM__ORDER_HOST for NULL, and when all slots are taken: requests of such a
+ * stream are served as the host's. */
 int gm__order_slot_of(gm__order *order, gm_stream *stream);
 
-/* The block is freed in the order of `slot`'s stream (GM__ORDER_HOST: of the host). */
+/* For a free, or gm_use_on: the slot; or that of the crowd and more, which says which member it is, as long as the lock
+ * is held. GM__ORDER_HOST for NULL, and without host memory. */
+int gm__order_free_slot(gm__order *order, gm_stream *stream);
+
+/* Have all slots but the crowd's a stream? */
+static inline bool gm__order_is_full(const gm__order *order) {
+  return (order->used | UINT64_C(1) << GM__ORDER_CROWD) == UINT64_MAX;
+}
+
+/* The one whose bit stands for it. */
+static inline int gm__order_place(int slot) { return slot >= GM__ORDER_SLOTS ? GM__ORDER_CROWD : slot; }
+
+/* The id of its stream; 0: the host's. */
+uint64_t gm__order_stream_id(const gm__order *order, int slot);
+
+/* Does it know the stream, as one of its slots or of the crowd? */
+bool gm__order_knows(const gm__order *order, const gm_stream *stream);
+
+/* The stream is done and leaves the crowd, if it is in it. False: a thread outside the lock uses it. */
+bool gm__order_leave_crowd(gm__order *order, const gm_stream *stream);
+
+/* The block is freed in the order of `slot`'s stream (GM__ORDER_HOST: of the host). `slot`: for a free. */
 void gm__order_note_free(gm__order *order, gm__mark *mark, int slot);
 
 /* Forget streams of the block whose work is known to be done; the bits that are left. Asks no driver, except for the
@@ -141,7 +175,7 @@ int gm__order_find(const gm__order *order, const gm_stream *stream);
  * can be had: the work may still run, and `err` names the stream, for the call `op`. Takes no lock. */
 GM__MUST_USE gm_status gm__order_drain(gm_stream *stream, const char *op, gm_error *err);
 
-/* The block is used on the stream of `slot`, too. */
+/* The block is used on the stream of `slot`, too. `slot`: for a free. */
 void gm__order_note_use(gm__order *order, gm__mark *mark, int slot);
 
 /* May work of the stream still use something that was freed, or that gm_use_on named? Asks no driver, but for a point
@@ -162,6 +196,25 @@ bool gm__order_is_pinned(const gm__order *order, int slot);
 void gm__order_forget_mark(gm__order *order, gm__mark *mark, int slot);
 /* The same for the slot itself, after all marks. */
 void gm__order_forget(gm__order *order, int slot);
+
+/* Where the number of the stream among the crowd is for a free; GM__ORDER_HOST: it is not in it. */
+int gm__order_member(const gm__order *order, const gm_stream *stream);
+
+/* The slot of the stream, or its place in the crowd; NULL: neither. */
+gm__order_slot *gm__order_named(gm__order *order, const gm_stream *stream);
+
+/* May work of the stream still use something that was freed? */
+static inline bool gm__order_is_behind(const gm__order_slot *slot) { return slot->passed < slot->last_free; }
+
+/* Out of the lock and back in, for a call that may submit to the stream of the slot, which keeps it meanwhile. */
+void gm__order_step_from(gm__order *order, gm__order_slot *slot);
+void gm__order_step_to(gm__order *order, gm__order_slot *slot);
+
+/* Settle what the crowd is known to have passed. */
+void gm__order_update_crowd(gm__order *order);
+
+void gm__order_clear_slot(const gm__order *order, gm__order_slot *slot, gm_close_mode mode);
+void gm__order_clear_crowd(gm__order *order, gm_close_mode mode);
 
 /* Give back a mark's point, and those of the slots, telling the backend how. */
 void gm__order_clear_mark(const gm__order *order, gm__mark *mark, gm_close_mode mode);

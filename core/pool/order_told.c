@@ -15,11 +15,10 @@ static void told_advance(gm__order_slot *slot, uint64_t clock) {
 gm_status gm__order_note_passed(gm__order *order, const gm_stream *stream, uint64_t clock, const gm_point *point,
                                 gm_error *err) {
   const gm_device *device = order->device;
-  const int at = gm__order_find(order, stream);
-  if (at == GM__ORDER_HOST) return GM_OK; /* nothing was freed there */
-  gm__order_slot *slot = &order->slots[at];
+  gm__order_slot *slot = gm__order_named(order, stream);
+  if (!slot) return GM_OK; /* nothing was freed there */
   if (!point) {
-    told_advance(slot, clock);
+    gm__order_note_synced(order, stream, clock);
     return GM_OK;
   }
   gm__order_told told = {.at = clock, .of = point->stream == stream->id ? 0 : point->stream, .there = true};
@@ -31,20 +30,30 @@ gm_status gm__order_note_passed(gm__order *order, const gm_stream *stream, uint6
   return GM_OK;
 }
 
+void gm__order_note_synced(gm__order *order, const gm_stream *stream, uint64_t clock) {
+  gm__order_slot *slot = gm__order_named(order, stream);
+  if (slot) told_advance(slot, clock);
+  if (gm__order_member(order, stream) != GM__ORDER_HOST) gm__order_update_crowd(order);
+}
+
+static void told_forget(const gm__order *order, gm__order_slot *slot, uint64_t stream) {
+  if (slot->has_point && slot->point_of == stream) {
+    told_release(order, &slot->point);
+    slot->has_point = false;
+    told_advance(slot, slot->point_at);
+  }
+  if (slot->later.there && slot->later.of == stream) {
+    told_release(order, &slot->later.point);
+    slot->later.there = false;
+    told_advance(slot, slot->later.at);
+  }
+}
+
 void gm__order_forget_points(gm__order *order, const gm_stream *stream) {
   for (uint64_t left = order->used; left; left &= left - 1) {
-    gm__order_slot *slot = &order->slots[__builtin_ctzll(left)];
-    if (slot->has_point && slot->point_of == stream->id) {
-      told_release(order, &slot->point);
-      slot->has_point = false;
-      told_advance(slot, slot->point_at);
-    }
-    if (slot->later.there && slot->later.of == stream->id) {
-      told_release(order, &slot->later.point);
-      slot->later.there = false;
-      told_advance(slot, slot->later.at);
-    }
+    told_forget(order, &order->slots[__builtin_ctzll(left)], stream->id);
   }
+  for (uint32_t i = 0; i < order->crowd.count; i++) told_forget(order, order->crowd.members[i], stream->id);
 }
 
 void gm__order_give_point(gm__order *order, gm__mark *mark, int slot, const gm_backend_point *point) {

@@ -26,8 +26,8 @@ static void pooled_note(gm_pool *pool, const gm__node *node, bool pooled) {
 void gm__pool_free_node(gm_pool *pool, gm__node *node, int slot) {
   gm__pool_unmark(pool, node);
   gm__order_note_free(&pool->order, &node->rare.mark, slot);
-  node->freed_on = slot == GM__ORDER_HOST ? 0 : pool->order.slots[slot].stream->id;
-  gm__bucket_put(&pool->buckets, node, slot);
+  node->freed_on = gm__order_stream_id(&pool->order, slot);
+  gm__bucket_put(&pool->buckets, node, gm__order_place(slot));
   pooled_note(pool, node, true);
   if (node->idle) {
     gm__stats_count(&pool->stats.reclaimable_bytes, node->bytes);

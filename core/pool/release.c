@@ -11,15 +11,8 @@
 enum { RELEASE_TURNS = 4 }; /* blocks looked at by a free */
 
 gm_status gm__give_back_slot(gm_pool *pool, gm_stream *stream, int *out) {
-  *out = gm__order_slot_of(&pool->order, stream);
-  if (!stream || *out != GM__ORDER_HOST) return GM_OK;
-  if (gm__stream_captured(stream)) return GM_ERR_BUSY;
-  gm_error failure;
-  gm__mutex_unlock(&pool->lock);
-  const gm_status status = gm__order_drain(stream, "gm_free", &failure);
-  gm__mutex_lock(&pool->lock);
-  if (status) pool->last_failure = failure;
-  return status;
+  *out = gm__order_free_slot(&pool->order, stream);
+  return stream && *out == GM__ORDER_HOST ? GM_ERR_OUT_OF_HOST_MEMORY : GM_OK;
 }
 
 /* Is the block idle by now? A free submits nothing: an engine may hold the lock of its queue. */
@@ -47,7 +40,7 @@ static bool release_is_over(const gm_pool *pool) {
 
 static bool release_is_full(const gm_pool *pool, int slot) {
   return slot != GM__ORDER_HOST &&
-         pool->buckets.busy[slot] > atomic_load_explicit(&pool->cache.local_now, memory_order_relaxed);
+         pool->buckets.busy[gm__order_place(slot)] > atomic_load_explicit(&pool->cache.local_now, memory_order_relaxed);
 }
 
 /* The same for the bounds of the caches. What a stream keeps too many of becomes the pool's, once the stream is done
@@ -71,7 +64,7 @@ static void release_pool_node(gm_pool *pool, gm__node *node, const gm_stream *st
 }
 
 /* What is not the pool's goes at once: all work on it must be done. Then it is looked at again. */
-static gm_status release_wait(gm_pool *pool, const gm_block *block, const gm_stream *stream) {
+static gm_status release_wait(gm_pool *pool, const gm_block *block, gm_stream *stream) {
   gm_error failure;
   const gm__node *node = gm__node_find(&pool->nodes, block, pool->checked);
   if (!node || !node->opened || node->rare.mapping.pointer) return GM_OK;
@@ -81,7 +74,7 @@ static gm_status release_wait(gm_pool *pool, const gm_block *block, const gm_str
 }
 
 /* The live node, taken away from its owner, who frees it in the order of `stream`. */
-static gm_status release_take_back(gm_pool *pool, const gm_block *block, const gm_stream *stream, gm__node **out) {
+static gm_status release_take_back(gm_pool *pool, const gm_block *block, gm_stream *stream, gm__node **out) {
   const gm_status status = release_wait(pool, block, stream);
   if (status) return status;
   gm__node *node = gm__node_find(&pool->nodes, block, pool->checked);
@@ -154,11 +147,12 @@ gm_status gm__give_back(gm_pool *pool, const gm_block *block, gm_stream *stream)
   return pool->guard ? gm__guard_free(pool, block, stream) : gm__pool_free(pool, block, stream);
 }
 
-/* A captured stream whose order the pool cannot note takes nothing back. The host's order keeps what was pending on the
- * block before, and the stream has nothing to add. */
+/* A stream whose order the pool cannot note takes nothing back. The host's order keeps what was pending on the block
+ * before, and the stream has nothing to add. */
 gm_status gm__give_back_unused(gm_pool *pool, const gm_block *block, gm_stream *stream) {
   const gm_status status = gm_free(pool, block, stream);
-  return status == GM_ERR_BUSY && stream ? gm_free(pool, block, NULL) : status;
+  const bool unnoted = status == GM_ERR_BUSY || status == GM_ERR_OUT_OF_HOST_MEMORY;
+  return unnoted && stream ? gm_free(pool, block, NULL) : status;
 }
 
 gm_status gm__give_back_ptr(gm_pool *pool, const void *pointer, uint64_t bytes_or_0, gm_stream *stream) {
@@ -181,10 +175,8 @@ gm_status gm_use_on(gm_pool *pool, const gm_block *block, gm_stream *stream) {
   if (gm__spanned_is(block)) return gm__spanned_use_on(pool, block, stream);
   if (!gm__entry_open(pool, block, &entry)) return GM_ERR_INVALID_ARGUMENT;
   gm_status status = GM_OK;
-  const int slot = gm__entry_slot(&entry, stream);
-  if (slot == GM__ORDER_HOST) {
-    status = entry.order->used == UINT64_MAX ? GM_ERR_NOT_SUPPORTED : GM_ERR_OUT_OF_HOST_MEMORY;
-  } else if (!gm__entry_make_rare(&entry)) {
+  const int slot = gm__entry_free_slot(&entry, stream);
+  if (slot == GM__ORDER_HOST || !gm__entry_make_rare(&entry)) {
     status = GM_ERR_OUT_OF_HOST_MEMORY;
   } else {
     gm__order_note_use(entry.order, &entry.rare->mark, slot);

@@ -11,8 +11,7 @@ gm_status gm__give_back_ptr(gm_pool *pool, const void *pointer, uint64_t bytes_o
 /* Undo a gm_alloc on `stream`: of the work on the block since then none is left there. */
 gm_status gm__give_back_unused(gm_pool *pool, const gm_block *block, gm_stream *stream);
 
-/* The slot for a free on the stream. They are for 64 streams at a time; the work of one more is waited for, outside the
- * pool's lock, which is held before and after. BUSY where nothing can wait for it. */
+/* The slot for a free on the stream. OUT_OF_HOST_MEMORY: it cannot be noted. With the lock. */
 GM__MUST_USE gm_status gm__give_back_slot(gm_pool *pool, gm_stream *stream, int *out);
 
 #endif

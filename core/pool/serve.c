@@ -232,18 +232,10 @@ gm_status gm__serve(gm_pool *pool, const gm__want *want, gm__taken *taken, gm_ac
 
 /* ---- giving back ---- */
 
-/* Slots take host memory, and are for 64 streams at a time; the work of one more is waited for, outside the lock.
- * BUSY: nothing can wait for it. */
+/* The slot for a free on the stream. OUT_OF_HOST_MEMORY: it cannot be noted. */
 static gm_status serve_free_slot(gm__arena *arena, gm_stream *stream, int *out) {
-  *out = gm__arena_slot(arena, stream);
-  if (!stream || *out != GM__ORDER_HOST) return GM_OK;
-  if (gm__stream_captured(stream)) return GM_ERR_BUSY;
-  gm_error failure;
-  gm__arena_unlock(arena);
-  const gm_status status = gm__order_drain(stream, "gm_free", &failure);
-  if (status) gm__pool_note_failure(arena->pool, &failure);
-  gm__arena_lock(arena);
-  return status;
+  *out = gm__arena_free_slot(arena, stream);
+  return stream && *out == GM__ORDER_HOST ? GM_ERR_OUT_OF_HOST_MEMORY : GM_OK;
 }
 
 /* A span in no list and not in the table becomes free. */
@@ -259,9 +251,8 @@ void gm__serve_undo(const gm__taken *taken, gm_stream *stream) {
   gm__arena *arena = taken->arena;
   int slot;
   gm__arena_lock(arena);
-  if (serve_free_slot(arena, stream, &slot) == GM_OK || gm__stream_captured(stream)) {
-    serve_free(arena, taken->span, slot); /* a captured one was given no work */
-  }                                       /* else work may still run there: nobody gets it */
+  const bool noted = serve_free_slot(arena, stream, &slot) == GM_OK;
+  if (noted) serve_free(arena, taken->span, slot); /* else work may still run there: nobody gets it */
   gm__arena_unlock(arena);
 }
 
@@ -287,7 +278,7 @@ static uint32_t serve_seize(gm__arena *arena, const gm_block *block, const gm_st
 
 /* The short way of a block that counts for a quota. */
 static bool serve_give_counted(gm__arena *arena, uint32_t number, int slot, gm_stream *stream) {
-  gm__lane *lane = arena->lanes[slot == GM__ORDER_HOST ? GM__LANE_IDLE : slot];
+  gm__lane *lane = arena->lanes[slot == GM__ORDER_HOST ? GM__LANE_IDLE : gm__order_place(slot)];
   gm__span *span = gm__arena_span(arena, number);
   const uint32_t tag = span->tag;
   const uint64_t requested = gm__arena_requested(arena, span);

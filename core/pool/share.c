@@ -244,10 +244,11 @@ void gm__share_release(gm_device *device, gm__opened *opened) {
   if (last) share_discard(device, opened);
 }
 
-gm_status gm__share_drain(gm_pool *pool, const gm__node *node, const gm_stream *stream, gm_error *err) {
-  const int slot = gm__order_find(&pool->order, stream);
-  const uint64_t own = slot == GM__ORDER_HOST ? 0 : UINT64_C(1) << slot; /* else the free has waited for it */
-  return gm__order_drain_slots(&pool->order, node->rare.mark.users | own, "gm_free", err);
+gm_status gm__share_drain(gm_pool *pool, const gm__node *node, gm_stream *stream, gm_error *err) {
+  gm__mark all = {.users = node->rare.mark.users};
+  const int slot = gm__order_free_slot(&pool->order, stream); /* the free has found it before */
+  if (slot != GM__ORDER_HOST) gm__order_note_use(&pool->order, &all, slot);
+  return gm__order_drain_slots(&pool->order, all.users, "gm_free", err);
 }
 
 gm_status gm_block_import(gm_pool *pool, const gm_shared *shared, gm_block *out, gm_error *err) {

@@ -23,6 +23,6 @@ void gm__share_release(gm_device *device, gm__opened *opened);
 
 /* Wait until `stream` (NULL: none) and the streams of gm_use_on are done with an imported block. BUSY: one of them is
  * being captured, or nothing can wait for it. Steps out of the pool's lock, so the block may be gone afterwards. */
-GM__MUST_USE gm_status gm__share_drain(gm_pool *pool, const gm__node *node, const gm_stream *stream, gm_error *err);
+GM__MUST_USE gm_status gm__share_drain(gm_pool *pool, const gm__node *node, gm_stream *stream, gm_error *err);
 
 #endif

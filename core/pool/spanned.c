@@ -231,9 +231,9 @@ static gm_status spanned_check_piece(gm_pool *pool, const gm_block *piece, gm_st
   if (captured && pool->guard && gm__guard_writes(pool->guard)) return GM_ERR_BUSY;
   if (!gm__entry_open(pool, piece, &entry)) return GM_ERR_INVALID_ARGUMENT;
   const bool mapped = entry.rare && entry.rare->mapping.pointer;
-  const bool placed = !captured || gm__entry_slot(&entry, stream) != GM__ORDER_HOST;
+  const bool placed = !stream || gm__entry_free_slot(&entry, stream) != GM__ORDER_HOST;
   gm__entry_close(&entry);
-  return mapped || !placed ? GM_ERR_BUSY : GM_OK;
+  return mapped ? GM_ERR_BUSY : placed ? GM_OK : GM_ERR_OUT_OF_HOST_MEMORY;
 }
 
 /* Out of the map: nobody finds it any more. NULL: it is not there. */

@@ -114,9 +114,10 @@ GM_API gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *o
  * a pool with guards. An unchecked pool knows blocks that are whole driver allocations (all blocks of a bucket pool;
  * wrapped, imported and managed ones of any pool) by `node` and `check` alone: passing one of those with other members
  * changed, or one that you made up, is undefined behaviour. BUSY, and nothing changes: the block is mapped; or it is
- * imported, 64 other streams use the pool already, or there is no host memory to note the stream, and the stream is
- * being captured, or gm can neither record a point nor wait there (gm_explain has the reason). DAMAGED: it is freed,
- * and was found damaged (gm/debug.h). FORKED. */
+ * imported, and the stream is being captured, or gm can neither record a point nor wait there (gm_explain has the
+ * reason). OUT_OF_HOST_MEMORY, and nothing changes: the stream cannot be noted. DAMAGED: it is freed, and was found
+ * damaged (gm/debug.h). FORKED. gm_free waits for no stream, except for those of an imported block, and in a pool with
+ * red zones or patterns. */
 GM_API gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream);
 
 /* Give back at a point: the block may be used again once it has passed, and work of gm_use_on is done. A point that has
@@ -128,7 +129,7 @@ GM_API gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream
 GM_API gm_status gm_free_at(gm_pool *pool, const gm_block *block, const gm_point *point, gm_error *err);
 
 /* The block is also used on `stream` by work submitted before this call or before gm_free: its reuse waits for that.
- * INVALID_ARGUMENT as for gm_free; NOT_SUPPORTED: 64 other streams use the pool already; OUT_OF_HOST_MEMORY. */
+ * INVALID_ARGUMENT as for gm_free; OUT_OF_HOST_MEMORY; FORKED. */
 GM_API gm_status gm_use_on(gm_pool *pool, const gm_block *block, gm_stream *stream);
 
 /* After GM_ACQUIRE_NEEDS_WAIT: the point to wait for. Borrowed until the block is freed; zero when there is none. */

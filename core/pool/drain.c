@@ -1,0 +1,81 @@
+#include <inttypes.h>
+
+#include "core/pool/order.h"
+
+/* Waiting for streams. What can be neither asked nor waited for counts as running. */
+
+static const uint64_t crowd_bit = UINT64_C(1) << GM__ORDER_CROWD;
+
+static int drain_lowest(uint64_t mask) { return __builtin_ctzll(mask); }
+
+static uint64_t drain_bit(int slot) { return UINT64_C(1) << slot; }
+
+static gm_status drain_by_point(const gm_device *device, const gm_stream *stream, gm_error *err) {
+  gm_backend_point point;
+  gm_status status = gm__submitting(device)->point_record(device->handle, stream->handle, &point, err);
+  if (status) return status;
+  status = gm__submitting(device)->point_wait(device->handle, &point, UINT64_MAX, err);
+  device->ops->point_release(device->handle, &point, GM_CLOSE_NORMAL);
+  return status;
+}
+
+gm_status gm__order_drain(gm_stream *stream, const char *op, gm_error *err) {
+  const gm_device *device = stream->device;
+  gm_error why = {.status = GM_OK};
+  gm_status status = drain_by_point(device, stream, &why);
+  if (status && status != GM_ERR_DEVICE_LOST) {
+    status = gm__submitting(device)->stream_sync(device->handle, stream->handle, &why);
+  }
+  if (!status || status == GM_ERR_DEVICE_LOST) return GM_OK;
+  return gm__fail(err, GM_ERR_BUSY, why.native_code, op,
+                  "work of stream %" PRIu64
+                  " may still run, and gm can neither record a point nor wait there: say "
+                  "gm_stream_passed when it is done (%s)",
+                  stream->id, why.message);
+}
+
+static gm_status drain_slot(gm__order *order, gm__order_slot *slot, const char *op, gm_error *err) {
+  gm__order_step_from(order, slot);
+  const gm_status status = gm__order_drain(slot->stream, op, err);
+  gm__order_step_to(order, slot);
+  return status;
+}
+
+static gm_status drain_check_captured(const gm_stream *stream, const char *op, gm_error *err) {
+  if (!gm__stream_captured(stream)) return GM_OK;
+  return gm__fail(err, GM_ERR_BUSY, 0, op,
+                  "stream %" PRIu64 " may still use what is freed, and is being captured: end the capture first",
+                  stream->id);
+}
+
+/* Which of them used what is freed is not known: all that may have. */
+static gm_status drain_crowd(gm__order *order, const char *op, gm_error *err) {
+  gm_status status = GM_OK;
+  for (uint32_t i = 0; i < order->crowd.count && !status; i++) {
+    gm__order_slot *member = order->crowd.members[i];
+    if (!gm__order_is_behind(member) && member->passed >= member->last_use) continue;
+    status = drain_check_captured(member->stream, op, err);
+    if (!status) status = drain_slot(order, member, op, err);
+  }
+  return status;
+}
+
+gm_status gm__order_drain_slots(gm__order *order, uint64_t mask, const char *op, gm_error *err) {
+  gm_status status = GM_OK;
+  for (uint64_t left = mask & ~crowd_bit; left && !status; left &= left - 1) {
+    status = drain_check_captured(order->slots[drain_lowest(left)].stream, op, err);
+  }
+  for (uint64_t left = mask & ~crowd_bit; left && !status; left &= left - 1) {
+    if (!(order->used & left & -left)) continue;
+    status = drain_slot(order, &order->slots[drain_lowest(left)], op, err);
+  }
+  return !status && mask & crowd_bit ? drain_crowd(order, op, err) : status;
+}
+
+gm_status gm__order_drain_all(gm__order *order, const char *op, gm_error *err) {
+  uint64_t busy = 0;
+  for (uint64_t left = order->used; left; left &= left - 1) {
+    if (gm__order_is_behind(&order->slots[drain_lowest(left)])) busy |= drain_bit(drain_lowest(left));
+  }
+  return gm__order_drain_slots(order, busy, op, err);
+}
