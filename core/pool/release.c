@@ -147,12 +147,13 @@ gm_status gm__give_back(gm_pool *pool, const gm_block *block, gm_stream *stream)
   return pool->guard ? gm__guard_free(pool, block, stream) : gm__pool_free(pool, block, stream);
 }
 
-/* A stream whose order the pool cannot note takes nothing back. The host's order keeps what was pending on the block
- * before, and the stream has nothing to add. */
+/* A captured stream was given no work, and one whose order cannot be noted is waited for. The host's order keeps what
+ * was pending on the block before. */
 gm_status gm__give_back_unused(gm_pool *pool, const gm_block *block, gm_stream *stream) {
+  if (gm__stream_captured(stream)) return gm_free(pool, block, NULL);
   const gm_status status = gm_free(pool, block, stream);
-  const bool unnoted = status == GM_ERR_BUSY || status == GM_ERR_OUT_OF_HOST_MEMORY;
-  return unnoted && stream ? gm_free(pool, block, NULL) : status;
+  const bool unnoted = status == GM_ERR_OUT_OF_HOST_MEMORY && stream;
+  return unnoted && gm__order_drain(stream, "gm_free", NULL) == GM_OK ? gm_free(pool, block, NULL) : status;
 }
 
 gm_status gm__give_back_ptr(gm_pool *pool, const void *pointer, uint64_t bytes_or_0, gm_stream *stream) {

@@ -82,7 +82,8 @@ static void test_no_free_waits(void **state) {
     assert_int_equal(gm_pool_destroy(scene.base.pool, NULL), GM_ERR_BUSY);
     assert_int_equal(gm_stream_close(scene.streams[SLOTS], NULL), GM_ERR_BUSY);
     for (int at = SLOTS; at < STREAMS; at++) {
-      assert_int_equal(gm_pool_trim(scene.base.pool, 0), 0); /* until the last one is done */
+      gm_pool_trim(scene.base.pool, 0);
+      assert_true(pool_bench_stats(&scene.base).reserved_bytes > 0); /* until the last one is done */
       pool_bench_ok(gm_stream_passed(scene.streams[at], NULL, err));
     }
     gm_pool_trim(scene.base.pool, 0);
@@ -105,6 +106,7 @@ static void test_work_of_a_late_stream_is_respected(void **state) {
     assert_true(is_kept(&scene));
     gm__null_advance(scene.base.device->handle, 2 * SECOND);
     assert_false(is_kept(&scene));
+    gm_pool_trim(scene.base.pool, 0);
     block = take(&scene, late, BYTES); /* once more, after all had passed */
     work(&scene, late);
     give(&scene, &block, late);

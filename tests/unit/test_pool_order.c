@@ -334,9 +334,12 @@ static void test_more_streams_than_slots(void **state) {
     blocks[i] = take(&bench, streams[i], 0, GM_ACQUIRE_FRESH);
     work(&bench, streams[i]);
   }
-  assert_int_equal(gm_use_on(bench.base.pool, &blocks[0], streams[STREAMS - 1]), GM_ERR_NOT_SUPPORTED);
+  assert_int_equal(gm_use_on(bench.base.pool, &blocks[0], streams[STREAMS - 1]), GM_OK);
   for (int i = 0; i < STREAMS; i++) give(&bench, &blocks[i], streams[i]);
-  gm_block block = take(&bench, streams[STREAMS - 1], 0, GM_ACQUIRE_OK);
+  gm_block block = take(&bench, streams[STREAMS - 1], 0, GM_ACQUIRE_FRESH); /* no free has waited */
+  give(&bench, &block, streams[STREAMS - 1]);
+  pass_time(&bench);
+  block = take(&bench, streams[STREAMS - 1], 0, GM_ACQUIRE_OK);
   give(&bench, &block, streams[STREAMS - 1]);
   for (int i = 0; i < STREAMS; i++) pool_bench_ok(gm_stream_close(streams[i], err));
   order_close(&bench);
