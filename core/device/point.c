@@ -23,6 +23,7 @@ gm_stream *gm__point_stream(gm_device *device, const gm_point *point) {
   const gm_backend_point inner = point_inner(point);
   bool done = false;
   if (!stream || device->ops->point_done(device->handle, &inner, &done, NULL) == GM_ERR_DEVICE_LOST) return NULL;
+  gm__answer_mend_bool(&done);
   return done ? NULL : stream;
 }
 
