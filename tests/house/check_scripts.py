@@ -14,7 +14,7 @@ def run(root, *words):
 
 
 def problems(root):
-    for script in ("scripts/check", "scripts/quickstart"):
+    for script in ("scripts/check", "scripts/check-abi", "scripts/quickstart"):
         for option in ("--help", "-h"):
             code, out, _ = run(root, script, option)
             if code or script not in out:
