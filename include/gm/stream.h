@@ -16,7 +16,8 @@ typedef struct gm_stream gm_stream; /* an order of work on a device. Thread-safe
 GM_API gm_status gm_stream_create(gm_device *device, gm_stream **out, gm_error *err);
 
 /* The engine's queue or stream: `native` is a gm_opencl_queue, gm_vulkan_queue, ... . NOT_SUPPORTED: the backend adopts
- * none. The caller closes *out before it destroys its own. */
+ * none. The caller closes *out before it destroys its own. Adopt a queue once: a queue that is adopted twice is two
+ * streams for gm, which is safe, but each waits for what was freed on the other. */
 GM_API gm_status gm_stream_adopt(gm_device *device, const gm_native_stream *native, gm_stream **out, gm_error *err);
 
 /* Waits for the stream's work (of an adopted one: for what gm knows of), settles what pools remember of it, lets go.
