@@ -141,6 +141,7 @@ gm_status gm__cpu_flush(void *device, const gm_memory *memory, uint64_t offset, 
 gm_status gm__cpu_commit(void *device, void *stream, const gm_memory *memory, uint64_t offset, uint64_t bytes,
                          gm_error *err) {
   (void)stream;
-  const uint64_t begin = offset & ~(gm__cpu_page() - 1), end = gm__cpu_page_up(offset + bytes);
-  return mem_commit(device, gm__cpu_bytes(memory) + begin, end - begin, err);
+  unsigned char *first = gm__cpu_bytes(memory) + offset;
+  const uint64_t before = (uintptr_t)first & (gm__cpu_page() - 1); /* wrapped memory may begin inside a page */
+  return mem_commit(device, first - before, gm__cpu_page_up(before + bytes), err);
 }

@@ -68,8 +68,8 @@ const gm_backend_ops gm__opencl_backend = {
     .struct_size = sizeof(gm_backend_ops),
     .name = "opencl",
     .api = GM_API_OPENCL,
-    .capabilities = GM_CAP_STREAMS | GM_CAP_POINTS | GM_CAP_MAPPING | GM_CAP_ADOPT | GM_CAP_COMMIT | GM_CAP_VIEW |
-                    GM_CAP_ADDRESS | GM_CAP_MANAGED,
+    .capabilities = GM_CAP_STREAMS | GM_CAP_POINTS | GM_CAP_MAPPING | GM_CAP_ADOPT | GM_CAP_COMMIT |
+                    GM_CAP_COMMIT_QUEUE | GM_CAP_VIEW | GM_CAP_ADDRESS | GM_CAP_MANAGED,
     .probe = opencl_probe,
     .init = opencl_init,
     .fini = opencl_fini,

@@ -81,7 +81,8 @@ gm_status gm__opencl_describe(const gm__opencl_driver *driver, const char *platf
   info.type = opencl_type(driver, id, info.unified);
   if (info.type == GM_DEVICE_TYPE_CPU) info.unified = true;
   info.simulated = driver->cl.simulated || strcmp(info.driver, "oclgrind") == 0;
-  info.capabilities = GM_CAP_STREAMS | GM_CAP_POINTS | GM_CAP_MAPPING | GM_CAP_ADOPT | GM_CAP_COMMIT | GM_CAP_VIEW;
+  info.capabilities = GM_CAP_STREAMS | GM_CAP_POINTS | GM_CAP_MAPPING | GM_CAP_ADOPT | GM_CAP_COMMIT |
+                      GM_CAP_COMMIT_QUEUE | GM_CAP_VIEW;
   opencl_sizes(driver, id, &info);
   *out = info;
   return GM_OK;

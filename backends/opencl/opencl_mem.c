@@ -47,9 +47,9 @@ static gm_status opencl_mem_check(const gm__opencl_device *device, const gm_memo
                     (unsigned long long)params->bytes, (unsigned long long)most);
   }
   if ((params->flags & GM_ALLOC_COMMIT) && !device->allow_queue) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "clCreateBuffer",
-                    "committing needs a queue and the engine forbids one of gm's own: use the commit call with an "
-                    "adopted stream");
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "memory_alloc",
+                    "committing takes a queue, and the engine forbids one of gm's own (allow_queue): commit the memory "
+                    "on a stream");
   }
   return GM_OK;
 }

@@ -75,6 +75,7 @@ struct gm_stream {
   uint64_t id;       /* the low bits of the device's, GM__STREAM_BITS of its own */
   gm_stream_kind kind;
   bool adopted;
+  bool silent; /* the engine lent it without leave to submit */
   gm_stream *next, *prev;
 };
 
@@ -105,8 +106,21 @@ gm_stream *gm__point_stream(gm_device *device, const gm_point *point);
  */
 bool gm__stream_captured(const gm_stream *stream);
 
-/* gm's own stream for calls that name none: created on first use. NOT_SUPPORTED where the engine forbids streams. */
-gm_status gm__device_default_stream(gm_device *device, gm_stream **out, gm_error *err);
+/* Can gm make streams of its own here? An engine's device may forbid it. */
+bool gm__device_makes_streams(const gm_device *device);
+
+/* What is missing then, and what an engine is to do; and where a call could name a stream. */
+#define GM__STREAM_MISSING                                                                                             \
+  "take a stream of gm's own, and none may be made: adopt the device with leave for one (allow_queue), where its API " \
+  "has that"
+#define GM__STREAM_ADVICE                                                                                            \
+  "name an adopted stream as `stream`, or adopt the device with leave for a queue of gm's own (allow_queue), where " \
+  "its "                                                                                                             \
+  "API has that"
+
+/* gm's own stream for calls that name none: created on first use. NOT_SUPPORTED, as a refusal of `op`, where the engine
+ * forbids streams. */
+gm_status gm__device_default_stream(gm_device *device, const char *op, gm_stream **out, gm_error *err);
 
 /* At the device's own closing. */
 void gm__device_close_default_stream(gm_device *device);
@@ -133,6 +147,11 @@ typedef struct gm__device_request {
   gm_share_kind share; /* made so that it can be exported in this way */
 } gm__device_request;
 gm_status gm__device_alloc(gm_device *device, const gm__device_request *request, gm_memory *out, gm_error *err);
+
+/* Has the device memory of a type that the request may have? Of host memory only: all such types have a host pointer.
+ */
+bool gm__device_has_type(const gm_device *device, const gm__device_request *request);
+bool gm__device_has_host_types_only(const gm_device *device, const gm__device_request *request);
 gm_status gm__device_free(gm_device *device, const gm_memory *memory, gm_error *err);
 
 /* Charged bytes are about to go back to the driver: the device object holds them no more, and they are room for others

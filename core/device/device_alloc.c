@@ -27,6 +27,20 @@ static bool alloc_type_fits(const gm_device *device, const gm_memory_type *type,
   return request->must_be != GM_DEVICE_LOCAL || device->info.unified || local;
 }
 
+bool gm__device_has_type(const gm_device *device, const gm__device_request *request) {
+  uint32_t i = 0;
+  while (i < device->type_count && !alloc_type_fits(device, &device->types[i], request)) i++;
+  return i < device->type_count;
+}
+
+bool gm__device_has_host_types_only(const gm_device *device, const gm__device_request *request) {
+  for (uint32_t i = 0; i < device->type_count; i++) {
+    const bool host = (device->types[i].flags & GM_MEMORY_HOST_POINTER) != 0;
+    if (!host && alloc_type_fits(device, &device->types[i], request)) return false;
+  }
+  return true;
+}
+
 bool gm__device_is_charged(const gm_device *device, const gm_memory *memory) {
   if (memory->wrapped) return false;
   if (device->info.unified || memory->type >= device->type_count) return true;

@@ -79,6 +79,13 @@ void gm__device_release_streams(gm_device *device) {
   }
 }
 
+/* A wait for what has passed already takes no submission, and is refused where none may be made. */
+static bool stream_is_silent(const gm_device *device, void *handle) {
+  static const gm_backend_point passed = {0};
+  if (!(device->info.capabilities & GM_CAP_POINTS)) return false;
+  return device->ops->point_wait_on(device->handle, handle, &passed, NULL) == GM_ERR_NOT_SUPPORTED;
+}
+
 /* `native` NULL: gm's own. */
 static gm_status stream_open(gm_device *device, const gm_native_stream *native, gm_stream **out, gm_error *err) {
   gm_stream *stream = stream_object(device);
@@ -90,6 +97,7 @@ static gm_status stream_open(gm_device *device, const gm_native_stream *native, 
   }
   stream->device = device;
   stream->adopted = native != NULL;
+  stream->silent = native && stream_is_silent(device, stream->handle);
   stream->id = gm__device_next_stream_id(device);
   stream_link(device, stream);
   *out = stream;
@@ -187,7 +195,13 @@ gm_status gm_stream_close(gm_stream *stream, gm_error *err) {
   return GM_OK;
 }
 
-gm_status gm__device_default_stream(gm_device *device, gm_stream **out, gm_error *err) {
+bool gm__device_makes_streams(const gm_device *device) { return (device->info.capabilities & GM_CAP_STREAMS) != 0; }
+
+gm_status gm__device_default_stream(gm_device *device, const char *op, gm_stream **out, gm_error *err) {
+  if (!gm__device_makes_streams(device)) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op,
+                    "`stream` is NULL, and gm has no stream of its own on this device: " GM__STREAM_ADVICE);
+  }
   gm__mutex_lock(&device->lock);
   gm_stream *stream = device->default_stream;
   gm__mutex_unlock(&device->lock);

@@ -49,7 +49,7 @@ gm_status gm__access_check_spanned(gm_pool *pool, const gm_block *block, uint64_
 }
 
 gm_status gm__access_stream(gm_device *device, gm_stream *stream, const char *op, gm_stream **out, gm_error *err) {
-  if (!stream) return gm__device_default_stream(device, out, err);
+  if (!stream) return gm__device_default_stream(device, op, out, err);
   if (stream->device != device) return gm__bad_argument(err, op, "`stream` belongs to another device");
   *out = stream;
   return GM_OK;

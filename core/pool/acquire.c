@@ -342,9 +342,10 @@ gm_acquire gm__acquire(gm_pool *pool, const gm_request *request, gm_block *out) 
 
 gm_acquire gm__pool_alloc_beside(gm_pool *pool, const gm_request *request, gm_block *out) {
   gm__want want;
-  if (gm__want_read(pool, request, &want, NULL)) return GM_ACQUIRE_INVALID;
+  gm_request beside = *request;
+  if (beside.must_be == GM_DEVICE_LOCAL) beside.must_be = GM_DEVICE_ACCESSIBLE;
+  if (gm__want_read(pool, &beside, &want, NULL)) return GM_ACQUIRE_INVALID;
   if (pool->has_upstream) return GM_ACQUIRE_EXHAUSTED;
-  if (want.must_be == GM_DEVICE_LOCAL) want.must_be = GM_DEVICE_ACCESSIBLE;
   want.beside_device = true;
   gm__refusal why = {.status = GM_OK};
   gm_acquire answer = acquire_within(pool, &want, out, &why);

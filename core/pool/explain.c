@@ -25,6 +25,7 @@ typedef struct explain_view {
   bool served;            /* a pooled block fits and is done */
   bool elsewhere;         /* one of another arena, which serves where no new memory may be had */
   bool with_wait;         /* one fits after a wait */
+  bool deaf;              /* a wait is to be inserted, and the stream takes none */
   bool captured;          /* nothing but what serves at once may be had */
   bool several;           /* in one piece it would be refused, and several are allowed */
   bool crowded;           /* of the kind that it needs the pool has no memory, and can have none */
@@ -53,7 +54,7 @@ static void explain_say(explain_text *out, const char *format, ...) {
 static void explain_verdict(explain_view *view, gm__order_verdict verdict, bool first) {
   view->served |= first && verdict == GM__ORDER_READY;
   view->elsewhere |= !first && verdict == GM__ORDER_READY;
-  view->with_wait |= verdict != GM__ORDER_BUSY;
+  view->with_wait |= verdict == GM__ORDER_READY || (verdict != GM__ORDER_BUSY && !view->deaf);
 }
 
 static void explain_nodes(gm_pool *pool, explain_view *view, gm_explanation *out) {
@@ -303,6 +304,7 @@ static void explain_request(gm_pool *pool, const gm_request *request, gm_explana
     return;
   }
   out->rounded_bytes = view.want.rounded;
+  view.deaf = view.want.insert && view.want.stream && view.want.stream->silent;
   explain_pooled(pool, &view, out);
   if (!view.served || view.want.flags & GM_ZERO) view.captured = gm__stream_captured(view.want.stream);
   explain_figures(pool, out);

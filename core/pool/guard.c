@@ -31,7 +31,10 @@ static gm_status guard_probe(gm_device *device, gm_error *err) {
   unsigned char seen[GUARD_PROBE] = {0};
   gm_memory memory;
   gm_stream *stream;
-  gm_status status = gm__device_default_stream(device, &stream, err);
+  if (!gm__device_makes_streams(device)) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_pool_create", "red zones and patterns " GM__STREAM_MISSING);
+  }
+  gm_status status = gm__device_default_stream(device, "gm_pool_create", &stream, err);
   if (!status) status = gm__device_alloc(device, &request, &memory, err);
   if (status) return status;
   status = gm__submitting(device)->fill(device->handle, stream->handle, &memory, 0, GUARD_PROBE, GM_DEBUG_FRESH_PATTERN,
@@ -283,7 +286,7 @@ static gm_status guard_follow(gm_pool *pool, gm__guard_record *record, gm_stream
   pending |= !gm__guard_passed(pool, record, 0);
   *out = NULL;
   if (!stream && !pending) return GM_OK;
-  if (!stream && gm__device_default_stream(pool->device, &on, NULL)) return GM_ERR_NOT_SUPPORTED;
+  if (!stream && gm__device_default_stream(pool->device, "gm_free", &on, NULL)) return GM_ERR_NOT_SUPPORTED;
   const bool follows = gm__guard_wait_on(pool, record, on);
   const gm_status status = guard_order(pool, &record->raw, on, stream != NULL);
   record->ordered = follows && !status;

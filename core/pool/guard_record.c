@@ -81,7 +81,7 @@ static unsigned char *record_host(const gm__guard_record *record, uint64_t at) {
 
 /* gm's own stream and a wait, where there is none to follow. */
 static gm_status record_stream(gm_pool *pool, gm_stream *stream, gm_stream **out, gm_error *err) {
-  if (!stream) return gm__device_default_stream(pool->device, out, err);
+  if (!stream) return gm__device_default_stream(pool->device, "gm_alloc", out, err);
   *out = stream;
   return GM_OK;
 }

@@ -54,6 +54,50 @@ static gm_status request_check(const gm_pool *pool, const gm_request *request, g
   return request_check_words(request, err);
 }
 
+/* What the request would be asked of the device with. */
+static gm__device_request request_of_device(const gm_pool *pool, const gm_request *request) {
+  return (gm__device_request){
+      .flags = request->flags & GM_HOST_VISIBLE, .must_be = request->must_be, .share = pool->share};
+}
+
+static gm_status request_check_kind(const gm_pool *pool, const gm_request *request, gm_error *err) {
+  const gm__device_request asked = request_of_device(pool, request);
+  if (pool->has_upstream || gm__device_has_type(pool->device, &asked)) return GM_OK;
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_alloc", "%s has no memory that is %s%s%s", pool->device->info.name,
+                  asked.must_be == GM_DEVICE_LOCAL ? "GM_DEVICE_LOCAL" : "",
+                  asked.must_be == GM_DEVICE_LOCAL && asked.flags ? " and " : "", asked.flags ? "GM_HOST_VISIBLE" : "");
+}
+
+/* Zeroing, patterns and, on some devices, committing are work on a stream: the request's, or gm's own. */
+static gm_status request_check_stream(const gm_pool *pool, const gm_request *request, gm_error *err) {
+  const gm_device *device = pool->device;
+  const bool zeroes = (request->flags & GM_ZERO) != 0, own = gm__device_makes_streams(device);
+  const bool commits = request->flags & GM_COMMIT && !own && device->info.capabilities & GM_CAP_COMMIT_QUEUE;
+  if (request->stream) {
+    const bool writes = zeroes || (pool->guard && gm__guard_writes(pool->guard));
+    if (!request->stream->silent || !(writes || commits)) return GM_OK;
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_alloc",
+                    "%s is work on `stream`, which the engine lent without leave to submit (may_submit false): name "
+                    "another stream, or do it in the engine's own commands",
+                    zeroes    ? "GM_ZERO"
+                    : commits ? "GM_COMMIT"
+                              : "filling red zones and patterns");
+  }
+  const gm__device_request asked = request_of_device(pool, request);
+  const bool fills = zeroes && !own && (pool->has_upstream || !gm__device_has_host_types_only(device, &asked));
+  if (!fills && !commits) return GM_OK;
+  return gm__fail(
+      err, GM_ERR_NOT_SUPPORTED, 0, "gm_alloc",
+      "%s is work on a stream; the request names none, and gm has none of its own on this device: " GM__STREAM_ADVICE,
+      fills ? "GM_ZERO" : "GM_COMMIT");
+}
+
+/* Can the device do what the request asks for, whatever memory there is? */
+static gm_status request_check_device(const gm_pool *pool, const gm_request *request, gm_error *err) {
+  gm_status status = request_check_kind(pool, request, err);
+  return status ? status : request_check_stream(pool, request, err);
+}
+
 /* `bytes` in whole units of the device's alignment: what it takes at the least. */
 static uint64_t request_exact(uint64_t bytes, uint64_t unit) {
   uint64_t more = (unit - bytes % unit) % unit;
@@ -62,6 +106,7 @@ static uint64_t request_exact(uint64_t bytes, uint64_t unit) {
 
 gm_status gm__want_read(const gm_pool *pool, const gm_request *request, gm__want *out, gm_error *err) {
   gm_status status = request_check(pool, request, err);
+  if (!status) status = request_check_device(pool, request, err);
   if (status) return status;
   const gm_device_info *info = &pool->device->info;
   uint64_t least = info->alignment ? info->alignment : 1;

@@ -17,7 +17,8 @@ typedef struct gm__want {
   bool claimed;       /* of the quota of its tag, before it is handed out (quota.h) */
 } gm__want;
 
-/* INVALID_ARGUMENT or NOT_SUPPORTED (what a later version has), naming the member. */
+/* INVALID_ARGUMENT or NOT_SUPPORTED (what a later version has; what this device cannot do, or the engine forbids),
+ * naming the member. gm_alloc and gm_explain both judge a request here, so that neither knows more than the other. */
 gm_status gm__want_read(const gm_pool *pool, const gm_request *request, gm__want *out, gm_error *err);
 
 /* True when the memory of `node` can serve it, order aside. */

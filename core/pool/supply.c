@@ -53,12 +53,27 @@ static gm_status supply_check_room(gm_device *device, uint64_t bytes, bool manag
                   bytes, room);
 }
 
+/* Where the backend cannot do it as it allocates: memory of an upstream, and where it takes a queue that gm may not
+ * make itself. The device's grow lock is not held: the stream may have work to do before. */
+static bool supply_commits(const gm_pool *pool, const gm__want *want) {
+  const uint64_t can = pool->device->info.capabilities;
+  if (!(want->flags & GM_COMMIT) || !(can & GM_CAP_COMMIT)) return false;
+  return pool->has_upstream || (can & GM_CAP_COMMIT_QUEUE && !gm__device_makes_streams(pool->device));
+}
+
+static gm_status supply_commit(const gm_pool *pool, const gm__want *want, uint64_t bytes, const gm_memory *memory,
+                               gm_error *err) {
+  const gm_device *device = pool->device;
+  void *stream = want->stream && !gm__device_makes_streams(device) ? want->stream->handle : NULL;
+  return device->ops->commit(device->handle, stream, memory, 0, bytes, err);
+}
+
 static gm_status supply_ask_device(gm_pool *pool, const gm__want *want, uint64_t bytes, gm_memory *out, gm_error *err) {
   gm_device *device = pool->device;
   gm__device_request request = {.bytes = bytes,
                                 .align = want->align,
                                 .usage = want->usage,
-                                .flags = want->flags & (GM_HOST_VISIBLE | GM_COMMIT),
+                                .flags = want->flags & (GM_HOST_VISIBLE | (supply_commits(pool, want) ? 0 : GM_COMMIT)),
                                 .must_be = want->must_be,
                                 .beside_device = want->beside_device,
                                 .managed = want->managed,
@@ -140,7 +155,8 @@ static gm_status supply_fill(gm_pool *pool, const gm__want *want, uint64_t bytes
   if (status) return status;
   status = supply_ask(pool, want, bytes, node, err);
   if (!status) {
-    status = supply_enter(pool, want, bytes, node, err);
+    status = supply_commits(pool, want) ? supply_commit(pool, want, bytes, &node->memory, err) : GM_OK;
+    if (!status) status = supply_enter(pool, want, bytes, node, err);
     if (status) supply_give(pool, &node->memory, node);
   }
   if (status) {
@@ -267,7 +283,7 @@ gm_status gm__supply_zero(gm_pool *pool, const gm_memory *memory, uint64_t offse
   }
   const gm_device *device = pool->device;
   gm_stream *stream;
-  gm_status status = gm__device_default_stream(pool->device, &stream, err);
+  gm_status status = gm__device_default_stream(pool->device, "gm_alloc", &stream, err);
   if (status) return status;
   return gm__submitting(device)->fill(device->handle, stream->handle, memory, offset, bytes, "", 1, NULL, err);
 }

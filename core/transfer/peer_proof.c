@@ -22,7 +22,7 @@ static void proof_give(const gm__access *access) {
 static gm_status proof_copy(const gm__access *to, const gm__access *from, gm_error *err) {
   gm_stream *stream = NULL;
   const gm_copy_item item = {&from->memory, 0, &to->memory, 0, PROOF_BYTES};
-  gm_status status = gm__device_default_stream(to->device, &stream, err);
+  gm_status status = gm__device_default_stream(to->device, proof_op, &stream, err);
   if (status) return status;
   return gm__submitting(to->device)
       ->peer_copy(to->device->handle, stream->handle, from->device->handle, &item, NULL, err);

@@ -234,7 +234,9 @@ typedef struct gm_backend_ops {
   gm_status (*flush)(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes, gm_error *err);
   gm_status (*invalidate)(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes, gm_error *err);
 
-  /* 11. Commit: optional. Makes the driver really take the range now. Contents stay. */
+  /* 11. Commit: optional. Makes the driver really take the range now. Contents stay. With GM_CAP_COMMIT_QUEUE it is
+   * work on `stream`, or on a queue of the backend's own (`stream` NULL; NOT_SUPPORTED where it may make none), and is
+   * over when the call returns; others take no notice of `stream`. */
   gm_status (*commit)(void *device, void *stream, const gm_memory *memory, uint64_t offset, uint64_t bytes,
                       gm_error *err);
 
@@ -246,12 +248,13 @@ typedef struct gm_backend_ops {
   gm_status (*stream_sync)(void *device, void *stream, gm_error *err);
 
   /* 13. Points: all or none. record: after all that was submitted to `stream` so far. point_wait: GM_ERR_TIMEOUT when
-   * timeout_ns passed first (UINT64_MAX: no limit). point_wait_on: later work of `stream` waits, the host does not.
-   * A barrier: later work of `stream` sees and follows all earlier work of it. stream_capturing may stand alone: true
-   * while the engine records the work of a stream that it lent, instead of doing it. Meanwhile gm allocates nothing for
-   * the stream, and submits and waits for nothing there. It may ask for a point of it all the same, because others wait
-   * for what was freed there, and a recording can begin at any moment: each entry that would touch the recording
-   * answers GM_ERR_BUSY and leaves it as it is. */
+   * timeout_ns passed first (UINT64_MAX: no limit). point_wait_on: later work of `stream` waits, the host does not;
+   * for a point that has passed (both zero) nothing is submitted; NOT_SUPPORTED: nothing may ever be submitted to this
+   * stream, which gm asks once in that way when it adopts one. A barrier: later work of `stream` sees and follows all
+   * earlier work of it. stream_capturing may stand alone: true while the engine records the work of a stream that it
+   * lent, instead of doing it. Meanwhile gm allocates nothing for the stream, and submits and waits for nothing there.
+   * It may ask for a point of it all the same, because others wait for what was freed there, and a recording can begin
+   * at any moment: each entry that would touch the recording answers GM_ERR_BUSY and leaves it as it is. */
   gm_status (*point_record)(void *device, void *stream, gm_backend_point *out, gm_error *err);
   gm_status (*point_done)(void *device, const gm_backend_point *point, bool *out, gm_error *err);
   gm_status (*point_wait)(void *device, const gm_backend_point *point, uint64_t timeout_ns, gm_error *err);

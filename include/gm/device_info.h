@@ -34,7 +34,8 @@ typedef enum gm_device_type {
   X(GM_CAP_ADOPT, 10, "adopt", "an engine's device and queue can be adopted")         \
   X(GM_CAP_COMMIT, 11, "commit", "memory can be committed on request")                \
   X(GM_CAP_ADDRESS, 12, "address", "blocks have device addresses")                    \
-  X(GM_CAP_VIEW, 13, "view", "a native sub-object can be made of a block")
+  X(GM_CAP_VIEW, 13, "view", "a native sub-object can be made of a block")            \
+  X(GM_CAP_COMMIT_QUEUE, 14, "commit-queue", "committing takes a queue: gm's own, or the request's stream")
 
 typedef enum gm_capability {
 #define X(name, bit, word, text) name = 1 << (bit),

@@ -60,7 +60,8 @@ typedef struct gm_pool_params {
  *   NEEDS_BARRIER  after a barrier in the request's stream
  *   EXHAUSTED      no memory now
  *   OVER_LIMIT     a limit of gm refused
- *   INVALID        the request is wrong, or asks for what this version does not have
+ *   INVALID        the request is wrong, or asks for what this version or this device does not have, or what the
+ *                  engine forbids there: no memory would help
  *   FAILED         forked, device lost, driver failure */
 #define GM_ACQUIRE_MAP(X)        \
   X(GM_ACQUIRE_OK, 0)            \
@@ -92,7 +93,8 @@ typedef struct gm_block {
 } gm_block;
 
 /* INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, FORKED; NOT_SUPPORTED: the device's memory cannot be made for `share`, or with
- * red zones or patterns it has no contents that gm can read. `params` may be NULL. The caller destroys *out. */
+ * red zones or patterns it has no contents that gm can read, or no stream of gm's own to write them on (an adopted one
+ * without leave for that). `params` may be NULL. The caller destroys *out. */
 GM_API gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_pool **out, gm_error *err);
 
 /* Waits for the work of the streams that blocks were freed on. NULL is GM_OK. BUSY, and the pool stays as it is: blocks

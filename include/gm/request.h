@@ -13,9 +13,12 @@ typedef enum gm_must_be {
 } gm_must_be;
 
 typedef enum gm_request_flags {
-  GM_ZERO = 1,         /* zero-filled, in the order of the request's stream; means GM_INSERT_WAIT too */
+  GM_ZERO = 1,         /* zero-filled, in the order of the request's stream; means GM_INSERT_WAIT too. Without a stream
+                          INVALID where gm may make none of its own (gm_device_info.capabilities) */
   GM_INSERT_WAIT = 2,  /* never NEEDS_WAIT or NEEDS_BARRIER: gm inserts the wait into the stream */
-  GM_COMMIT = 4,       /* really taken from the system before the call returns */
+  GM_COMMIT = 4,       /* really taken from the system before the call returns. Where that takes a queue
+                          (GM_CAP_COMMIT_QUEUE) and gm may make none, on the request's stream, behind its earlier work;
+                          without one INVALID */
   GM_HOST_VISIBLE = 8, /* can be mapped */
   GM_ALLOW_SPANS = 16, /* where it cannot be had in one piece: one block of several memories (gm/spans.h), with
                           GM_INSERT_WAIT implied */

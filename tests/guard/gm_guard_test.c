@@ -213,7 +213,7 @@ static void test_a_write_after_free(void **state) {
   assert_int_equal(gm_tracker_count(gm_pool_tracker(b.pool.pool)), 0);
   const gm_device *device = b.pool.device;
   gm_stream *own;
-  pool_bench_ok(gm__device_default_stream(b.pool.device, &own, err));
+  pool_bench_ok(gm__device_default_stream(b.pool.device, "test", &own, err));
   pool_bench_ok(device->ops->fill(device->handle, own->handle, &memory, offset + 77777, 1, "\x11", 1, NULL, err));
   assert_int_equal(gm_pool_check(b.pool.pool, &report, &why), GM_ERR_DAMAGED);
   assert_int_equal(report.last.kind, GM_DAMAGE_AFTER_FREE);

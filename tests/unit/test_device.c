@@ -272,8 +272,8 @@ static void test_streams_and_points(void **state) {
   assert_int_equal(gm_stream_close(b, NULL), GM_OK);
   assert_int_equal(gm_stream_close(NULL, NULL), GM_OK);
   gm_stream *own = NULL, *again = NULL;
-  assert_int_equal(gm__device_default_stream(device, &own, NULL), GM_OK);
-  assert_int_equal(gm__device_default_stream(device, &again, NULL), GM_OK);
+  assert_int_equal(gm__device_default_stream(device, "test", &own, NULL), GM_OK);
+  assert_int_equal(gm__device_default_stream(device, "test", &again, NULL), GM_OK);
   assert_ptr_equal(own, again);
   assert_int_equal(gm_device_close(device, NULL), GM_OK); /* takes its own stream along */
   assert_int_equal(fake.streams, 0);
@@ -287,7 +287,7 @@ typedef struct first_thread {
 
 static void be_first(void *user) {
   first_thread *first = user;
-  assert_int_equal(gm__device_default_stream(first->device, &first->stream, NULL), GM_OK);
+  assert_int_equal(gm__device_default_stream(first->device, "test", &first->stream, NULL), GM_OK);
 }
 
 static bool note_any_closing(void *user, gm_stream *stream) {
@@ -308,7 +308,7 @@ static void test_two_threads_make_the_default_stream(void **state) {
   closings = 0;
   fake.meanwhile = be_first;
   fake.meanwhile_user = &first;
-  assert_int_equal(gm__device_default_stream(first.device, &second, NULL), GM_OK);
+  assert_int_equal(gm__device_default_stream(first.device, "test", &second, NULL), GM_OK);
   assert_ptr_equal(second, first.stream);
   assert_int_equal(fake.streams, 1);
   assert_int_equal(closings, 0);
@@ -419,7 +419,7 @@ static void test_a_forked_child_gives_back_host_memory_only(void **state) {
   gm_device *device = fake_device(ctx);
   gm_stream *stream = NULL, *own = NULL;
   assert_int_equal(gm_stream_create(device, &stream, NULL), GM_OK);
-  assert_int_equal(gm__device_default_stream(device, &own, NULL), GM_OK);
+  assert_int_equal(gm__device_default_stream(device, "test", &own, NULL), GM_OK);
   gm__mutex_lock(&device->lock); /* another thread could have been here when the process forked */
   gm__mutex_lock(&ctx->lock);
   pid_t pid = fork();

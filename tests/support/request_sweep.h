@@ -1,0 +1,88 @@
+/* Requests of every sort against gm_explain: what it promises gm_alloc does, and what it refuses gm_alloc refuses in
+ * the same way. Needs cmocka.h included before. */
+#ifndef GM_TESTS_SUPPORT_REQUEST_SWEEP_H
+#define GM_TESTS_SUPPORT_REQUEST_SWEEP_H
+
+#include <string.h>
+
+#include "gm/copy.h"
+#include "gm/pool.h"
+
+enum { SWEEP_BYTES = 5000, SWEEP_FLAGS = 6 };
+
+static inline bool sweep_has_block(gm_acquire answer) { return answer <= GM_ACQUIRE_NEEDS_BARRIER; }
+
+/* `stream`: one that gm may submit to. */
+static inline void sweep_check_zero(gm_pool *pool, const gm_block *block, gm_stream *stream) {
+  static unsigned char seen[SWEEP_BYTES], none[SWEEP_BYTES];
+  gm_error err;
+  memset(seen, 1, sizeof seen);
+  if (gm_block_read(pool, block, 0, seen, sizeof seen, stream, NULL, &err)) fail_msg("%s", err.message);
+  assert_memory_equal(seen, none, sizeof seen);
+  memset(seen, 2, sizeof seen);
+  if (gm_block_write(pool, block, 0, seen, sizeof seen, stream, NULL, &err)) fail_msg("%s", err.message);
+}
+
+/* Returns whether it was served. A stream that is not the reader is given no work, and keeps no block busy. */
+static inline bool sweep_one(gm_pool *pool, const gm_request *request, gm_stream *reader) {
+  gm_explanation why = {.struct_size = sizeof why};
+  gm_block block;
+  assert_int_equal(gm_explain(pool, request, &why, NULL), GM_OK);
+  const gm_acquire answer = gm_alloc(pool, request, &block);
+  const bool alike = sweep_has_block(answer) == sweep_has_block(why.acquire);
+  if (!alike || (!sweep_has_block(answer) && answer != why.acquire) || answer == GM_ACQUIRE_FAILED) {
+    gm_explanation after = {.struct_size = sizeof after};
+    gm_explain(pool, request, &after, NULL);
+    fail_msg("flags 0x%x, must_be %d, %s stream: %d, told %d: %s\n... %s", request->flags, (int)request->must_be,
+             request->stream ? "a" : "no", (int)answer, (int)why.acquire, why.text, after.last_failure.message);
+  }
+  if (!sweep_has_block(answer)) return false;
+  if (request->flags & GM_ZERO && reader) sweep_check_zero(pool, &block, request->stream ? request->stream : reader);
+  const bool silent = reader && request->stream && request->stream != reader;
+  assert_int_equal(gm_free(pool, &block, silent ? NULL : request->stream), GM_OK);
+  return true;
+}
+
+/* Every set of the first `count` flags and every place, twice: new memory and pooled memory. How many were served. */
+static inline unsigned sweep_pool(gm_pool *pool, gm_stream *stream, gm_stream *reader, unsigned count) {
+  static const uint32_t flags[SWEEP_FLAGS] = {GM_ZERO,         GM_INSERT_WAIT, GM_COMMIT,
+                                              GM_HOST_VISIBLE, GM_ALLOW_SPANS, GM_POOLED_ONLY};
+  unsigned served = 0;
+  for (unsigned set = 0; set < 1u << count; set++) {
+    for (int place = GM_DEVICE_LOCAL; place <= GM_DEVICE_ACCESSIBLE; place++) {
+      gm_request request = {.bytes = SWEEP_BYTES, .stream = stream, .must_be = (gm_must_be)place};
+      for (unsigned i = 0; i < count; i++) request.flags |= set >> i & 1 ? flags[i] : 0;
+      for (int turn = 0; turn < 2; turn++) served += sweep_one(pool, &request, reader);
+    }
+  }
+  return served;
+}
+
+/* The same on pools of both strategies and, where the device has them, with zones and patterns. `reader`: reads blocks
+ * back that were asked for without a stream; NULL: the device's memory has no contents. */
+static inline unsigned sweep_device(gm_device *device, gm_stream *stream, gm_stream *reader) {
+  unsigned served = 0;
+  for (unsigned i = 0; i < 4; i++) {
+    const gm_pool_params params = {.struct_size = sizeof params,
+                                   .strategy = i & 1 ? GM_STRATEGY_BUCKET : GM_STRATEGY_BEST_FIT,
+                                   .debug = i & 2 ? GM_DEBUG_POISON : 0,
+                                   .red_zone_bytes = i & 2 ? 64 : 0};
+    gm_error err = {.status = GM_OK};
+    gm_pool *pool;
+    const gm_status status = gm_pool_create(device, &params, &pool, &err);
+    if (i & 2 && status == GM_ERR_NOT_SUPPORTED) {
+      assert_string_equal(err.op, "gm_pool_create");
+      assert_non_null(strstr(err.message, "red zones and patterns"));
+      continue;
+    }
+    if (status) fail_msg("%s: %s", err.op, err.message);
+    const unsigned count =
+        i & 2 ? SWEEP_FLAGS - 2 : SWEEP_FLAGS; /* what a guard holds back the report cannot foresee */
+    served += sweep_pool(pool, NULL, reader, count);
+    served += sweep_pool(pool, stream, reader, count);
+    if (gm_pool_destroy(pool, &err)) fail_msg("%s", err.message);
+  }
+  return served;
+}
+
+#endif

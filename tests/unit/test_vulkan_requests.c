@@ -1,0 +1,103 @@
+/* Flags that need work on a queue (GM_ZERO, GM_COMMIT) on an engine's VkDevice, with queues that gm may and may not
+ * submit to; and what gm_explain says of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "gm/context.h"
+#include "gm/device.h"
+#include "gm/stream.h"
+#include "support/vulkan_fixture.h"
+/* after the fixture */
+#include "support/request_sweep.h"
+#include "support/vulkan_engine.h"
+
+typedef struct bench {
+  vulkan_fixture fixture;
+  vulkan_engine engine;
+  gm_context *ctx;
+  gm_device *device;
+  gm_stream *stream, *silent;
+} bench;
+
+#define ok(call)                                                          \
+  do {                                                                    \
+    gm_error failure = {.status = GM_OK}, *err = &failure;                \
+    if (call) fail_msg("%s: %s: %s", #call, failure.op, failure.message); \
+  } while (0)
+
+static gm_stream *adopt_queue(bench *b, bool may_submit) {
+  const gm_vulkan_queue native = {.head = {sizeof native, GM_API_VULKAN},
+                                  .queue = (uintptr_t)b->engine.queue,
+                                  .family = b->engine.family,
+                                  .may_submit = may_submit};
+  gm_stream *stream = NULL;
+  ok(gm_stream_adopt(b->device, &native.head, &stream, err));
+  return stream;
+}
+
+static void bench_open(bench *b) {
+  const gm_context_params params = {.struct_size = sizeof params, .ignore_environment = true};
+  vulkan_fixture_init(&b->fixture, "");
+  vulkan_engine_open(&b->engine, &b->fixture.host);
+  const gm_vulkan_device native = vulkan_engine_native(&b->engine);
+  ok(gm_context_create(&params, &b->ctx, err));
+  ok(gm_device_adopt(b->ctx, &native.head, &b->device, err));
+  b->stream = adopt_queue(b, true);
+  b->silent = adopt_queue(b, false);
+}
+
+static void bench_close(bench *b) {
+  ok(gm_stream_close(b->silent, err));
+  ok(gm_stream_close(b->stream, err));
+  ok(gm_device_close(b->device, err));
+  ok(gm_context_destroy(b->ctx, err));
+  vulkan_engine_close(&b->engine);
+  vulkan_fixture_close(&b->fixture);
+}
+
+static void test_the_report_promises_what_is_done(void **state) {
+  (void)state;
+  bench b;
+  bench_open(&b);
+  const unsigned served = sweep_device(b.device, b.stream, b.stream);
+  assert_in_range(served, 200, 6000);
+  assert_in_range(sweep_device(b.device, b.silent, b.stream), 100, served - 1);
+  bench_close(&b);
+}
+
+static void test_a_stream_without_leave_zeroes_nothing(void **state) {
+  (void)state;
+  bench b;
+  bench_open(&b);
+  for (int i = 0; i < 2; i++) {
+    const gm_pool_params params = {.struct_size = sizeof params,
+                                   .strategy = i ? GM_STRATEGY_BUCKET : GM_STRATEGY_BEST_FIT};
+    const gm_request zero = {.bytes = 4096, .stream = b.silent, .flags = GM_ZERO};
+    const gm_request commit = {.bytes = 4096, .flags = GM_COMMIT}; /* takes no queue here */
+    gm_explanation why = {.struct_size = sizeof why};
+    gm_pool *pool = NULL;
+    gm_block block;
+    ok(gm_pool_create(b.device, &params, &pool, err));
+    assert_int_equal(gm_alloc(pool, &zero, &block), GM_ACQUIRE_INVALID);
+    ok(gm_explain(pool, &zero, &why, err));
+    assert_int_equal(why.acquire, GM_ACQUIRE_INVALID);
+    assert_int_equal(why.status, GM_ERR_NOT_SUPPORTED);
+    assert_non_null(strstr(why.text, "GM_ZERO"));
+    assert_non_null(strstr(why.text, "may_submit"));
+    assert_int_equal(gm_alloc(pool, &commit, &block), GM_ACQUIRE_FRESH);
+    assert_int_equal(gm_free(pool, &block, NULL), GM_OK);
+    ok(gm_pool_destroy(pool, err));
+  }
+  bench_close(&b);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_stream_without_leave_zeroes_nothing),
+      cmocka_unit_test(test_the_report_promises_what_is_done),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
