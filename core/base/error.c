@@ -1,5 +1,6 @@
 #include "core/base/error.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "core/base/text.h"
@@ -35,5 +36,25 @@ gm_status(gm__fail)(gm_error *err, gm_status status, int32_t native_code, const 
   vsnprintf(err->message, sizeof err->message, format, args);
   va_end(args);
   gm__text_clean(err->message);
+  return status;
+}
+
+static bool error_is_refusal(gm_status status) {
+  switch (status) {
+    case GM_ERR_INVALID_ARGUMENT:
+    case GM_ERR_NOT_SUPPORTED:
+    case GM_ERR_NOT_FOUND:
+    case GM_ERR_BUSY:
+    case GM_ERR_TIMEOUT:
+    case GM_ERR_OVER_LIMIT:
+    case GM_ERR_ALLOCATION_TOO_LARGE:
+    case GM_ERR_OUT_OF_DEVICE_MEMORY:
+    case GM_ERR_OUT_OF_HOST_MEMORY: return true;
+    default: return false;
+  }
+}
+
+gm_status gm__error_of(const char *op, gm_status status, gm_error *err) {
+  if (err && error_is_refusal(status) && !err->native_code) snprintf(err->op, sizeof err->op, "%s", op);
   return status;
 }

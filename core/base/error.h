@@ -20,7 +20,11 @@ gm_status gm__fail(gm_error *err, gm_status status, int32_t native_code, const c
 /* A status that must be looked at: what comes next is only right on GM_OK. */
 #define GM__MUST_USE __attribute__((warn_unused_result))
 
-/* The same for an argument: "gm_pool_create: `align` must be a power of two, is 3". */
+/* `status` is what a backend answered to the public call `op`. What it refused by itself, with no answer of a driver or
+ * the system behind it, is named after that call: a backend does not know which one was made. */
+gm_status gm__error_of(const char *op, gm_status status, gm_error *err);
+
+/* gm__fail for an argument: "gm_pool_create: `align` must be a power of two, is 3". */
 #define gm__bad_argument(err, op, ...) gm__fail((err), GM_ERR_INVALID_ARGUMENT, 0, (op), __VA_ARGS__)
 
 #endif

@@ -95,6 +95,7 @@ static gm_status device_open_at(gm_context *ctx, gm__driver *driver, uint32_t in
   gm_device *device = device_new(ctx, driver, err);
   if (!device) return GM_ERR_OUT_OF_HOST_MEMORY;
   gm_status status = driver->ops.device_open(driver->handle, index, &device->handle, err);
+  gm__error_of("gm_device_open", status, err);
   status = gm__answer_check_object(driver->info.name, "device_open", status, &device->handle, err);
   return device_finish(device, index, status, out, err);
 }
@@ -188,7 +189,7 @@ gm_status gm_device_adopt(gm_context *ctx, const gm_native_device *native, gm_de
   gm_device *device = device_new(ctx, driver, err);
   if (!device) return GM_ERR_OUT_OF_HOST_MEMORY;
   device->adopted = true;
-  status = driver->ops.device_adopt(driver->handle, native, &device->handle, err);
+  status = gm__error_of(op, driver->ops.device_adopt(driver->handle, native, &device->handle, err), err);
   status = gm__answer_check_object(driver->info.name, "device_adopt", status, &device->handle, err);
   return device_finish(device, 0, status, out, err);
 }
@@ -241,7 +242,7 @@ gm_status gm_device_native(gm_device *device, gm_native_device *out, gm_error *e
   gm_status status = gm__device_check(device, "gm_device_native", err);
   if (status != GM_OK) return status;
   if (!out) return gm__bad_argument(err, "gm_device_native", "`out` is NULL");
-  return device->ops->device_native(device->handle, out, err);
+  return gm__error_of("gm_device_native", device->ops->device_native(device->handle, out, err), err);
 }
 
 gm_status gm_device_memory_type_count(gm_device *device, uint32_t *out, gm_error *err) {

@@ -33,6 +33,7 @@ gm_status gm_stream_record(gm_stream *stream, gm_point *out, gm_error *err) {
   if (!out) return gm__bad_argument(err, "gm_stream_record", "`out` is NULL");
   gm_backend_point inner = {0, 0};
   status = gm__submitting(stream->device)->point_record(stream->device->handle, stream->handle, &inner, err);
+  gm__error_of("gm_stream_record", status, err);
   if (status == GM_OK) *out = (gm_point){stream->id, inner.handle, inner.value};
   return status;
 }
@@ -43,7 +44,7 @@ gm_status gm_stream_import_point(gm_stream *stream, const gm_native_point *nativ
   if (status != GM_OK) return status;
   if (!native || !out) return gm__bad_argument(err, op, "`%s` is NULL", native ? "out" : "native");
   gm_backend_point inner = {0, 0};
-  status = stream->device->ops->point_import(stream->device->handle, native, &inner, err);
+  status = gm__error_of(op, stream->device->ops->point_import(stream->device->handle, native, &inner, err), err);
   if (status == GM_OK) *out = (gm_point){stream->id, inner.handle, inner.value};
   return status;
 }
@@ -55,7 +56,8 @@ gm_status gm_stream_wait(gm_stream *stream, const gm_point *point, gm_error *err
   if (status != GM_OK) return status;
   if (point_has_passed(stream->device, point)) return GM_OK;
   gm_backend_point inner = point_inner(point);
-  return gm__submitting(stream->device)->point_wait_on(stream->device->handle, stream->handle, &inner, err);
+  status = gm__submitting(stream->device)->point_wait_on(stream->device->handle, stream->handle, &inner, err);
+  return gm__error_of("gm_stream_wait", status, err);
 }
 
 gm_status gm_point_done(gm_device *device, const gm_point *point, bool *out, gm_error *err) {
@@ -73,7 +75,7 @@ gm_status gm_point_done(gm_device *device, const gm_point *point, bool *out, gm_
   status = device->ops->point_done(device->handle, &inner, &done, err);
   gm__answer_mend_bool(&done);
   if (status == GM_OK) *out = done;
-  return status;
+  return gm__error_of("gm_point_done", status, err);
 }
 
 gm_status gm_point_wait(gm_device *device, const gm_point *point, uint64_t timeout_ns, gm_error *err) {
@@ -83,7 +85,8 @@ gm_status gm_point_wait(gm_device *device, const gm_point *point, uint64_t timeo
   if (status != GM_OK) return status;
   if (point_has_passed(device, point)) return GM_OK;
   gm_backend_point inner = point_inner(point);
-  return gm__submitting(device)->point_wait(device->handle, &inner, timeout_ns, err);
+  return gm__error_of("gm_point_wait", gm__submitting(device)->point_wait(device->handle, &inner, timeout_ns, err),
+                      err);
 }
 
 gm_status gm_point_native(gm_device *device, const gm_point *point, gm_native_point *out, gm_error *err) {
@@ -94,7 +97,7 @@ gm_status gm_point_native(gm_device *device, const gm_point *point, gm_native_po
   if (status != GM_OK) return status;
   gm_backend_point inner = {0, 0};
   if (!point_has_passed(device, point)) inner = point_inner(point);
-  return device->ops->point_native(device->handle, &inner, out, err);
+  return gm__error_of("gm_point_native", device->ops->point_native(device->handle, &inner, out, err), err);
 }
 
 void gm_point_release(gm_device *device, gm_point *point) {

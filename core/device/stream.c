@@ -38,6 +38,7 @@ static gm_status stream_ask(const gm_device *device, const gm_native_stream *nat
   const char *backend = device->info.backend, *op = native ? "stream_adopt" : "stream_create";
   gm_status status = native ? device->ops->stream_adopt(device->handle, native, &stream->handle, &stream->kind, err)
                             : device->ops->stream_create(device->handle, &stream->handle, &stream->kind, err);
+  gm__error_of(native ? "gm_stream_adopt" : "gm_stream_create", status, err);
   status = gm__answer_check_object(backend, op, status, &stream->handle, err);
   if (status != GM_OK) return status;
   status = gm__answer_check_kind(backend, stream->kind, err);
@@ -269,8 +270,9 @@ uint64_t gm_stream_id(const gm_stream *stream) { return stream ? stream->id : 0;
 
 gm_status gm_stream_flush(gm_stream *stream, gm_error *err) {
   gm_status status = gm__stream_check(stream, "gm_stream_flush", err);
-  return status == GM_OK ? gm__submitting(stream->device)->stream_flush(stream->device->handle, stream->handle, err)
-                         : status;
+  if (status == GM_OK)
+    status = gm__submitting(stream->device)->stream_flush(stream->device->handle, stream->handle, err);
+  return gm__error_of("gm_stream_flush", status, err);
 }
 
 static void stream_tell_synced(gm_stream *stream, uint64_t clock) {
@@ -289,13 +291,14 @@ gm_status gm_stream_sync(gm_stream *stream, gm_error *err) {
   uint64_t clock = atomic_fetch_add(&device->order_clock, 1); /* what is freed later may have work behind the wait */
   status = gm__submitting(device)->stream_sync(device->handle, stream->handle, err);
   if (status == GM_OK) stream_tell_synced(stream, clock);
-  return status;
+  return gm__error_of("gm_stream_sync", status, err);
 }
 
 gm_status gm_stream_barrier(gm_stream *stream, gm_error *err) {
   gm_status status = gm__stream_check(stream, "gm_stream_barrier", err);
   if (status != GM_OK || stream->kind == GM_STREAM_FIFO) return status;
-  return gm__submitting(stream->device)->stream_barrier(stream->device->handle, stream->handle, err);
+  status = gm__submitting(stream->device)->stream_barrier(stream->device->handle, stream->handle, err);
+  return gm__error_of("gm_stream_barrier", status, err);
 }
 
 static gm_status stream_tell_passing(gm_stream *stream, uint64_t clock, const gm_point *point, gm_error *err) {

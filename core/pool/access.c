@@ -77,7 +77,7 @@ gm_status gm__access_write(const gm__access *access, const void *src, gm_stream 
                                   access->bytes, access_point(stream, out, &point), err);
   }
   if (status == GM_OK) access_give_point(stream, &point, out);
-  return status;
+  return gm__error_of(op, status, err);
 }
 
 gm_status gm__access_read(const gm__access *access, void *dst, gm_stream *stream, gm_point *out, const char *op,
@@ -92,7 +92,7 @@ gm_status gm__access_read(const gm__access *access, void *dst, gm_stream *stream
                                 access_point(stream, out, &point), err);
   }
   if (status == GM_OK) access_give_point(stream, &point, out);
-  return status;
+  return gm__error_of(op, status, err);
 }
 
 gm_status gm__access_copy(const gm__access *dst, const gm__access *src, gm_stream *stream, gm_point *out,
@@ -106,7 +106,7 @@ gm_status gm__access_copy(const gm__access *dst, const gm__access *src, gm_strea
                  ->copy(dst->device->handle, on->handle, &item, access_point(stream, out, &point), err);
   }
   if (status == GM_OK) access_give_point(stream, &point, out);
-  return status;
+  return gm__error_of(op, status, err);
 }
 
 gm_status gm__access_fill(const gm__access *access, const void *pattern, uint32_t pattern_bytes, gm_stream *stream,
@@ -120,7 +120,7 @@ gm_status gm__access_fill(const gm__access *access, const void *pattern, uint32_
                         pattern_bytes, access_point(stream, out, &point), err);
   }
   if (status == GM_OK) access_give_point(stream, &point, out);
-  return status;
+  return gm__error_of(op, status, err);
 }
 
 gm_status gm_block_memory(gm_pool *pool, const gm_block *block, gm_memory *out_memory, uint64_t *out_offset) {
@@ -139,7 +139,8 @@ gm_status gm_block_native(gm_pool *pool, const gm_block *block, gm_native_memory
   if (status) return status;
   if (!out) return gm__bad_argument(err, "gm_block_native", "`out` is NULL");
   gm_device *device = access.device;
-  return device->ops->memory_native(device->handle, &access.memory, access.offset, block->bytes, out, err);
+  status = device->ops->memory_native(device->handle, &access.memory, access.offset, block->bytes, out, err);
+  return gm__error_of("gm_block_native", status, err);
 }
 
 static gm_status access_check_view(const gm__access *access, gm_error *err) {
@@ -162,6 +163,7 @@ gm_status gm_block_view_create(gm_pool *pool, const gm_block *block, uint64_t of
   uint64_t view = 0;
   status = device->ops->view_create(device->handle, &access.memory, access.offset, bytes,
                                     GM_USAGE_TRANSFER | GM_USAGE_STORAGE, &view, err);
+  gm__error_of("gm_block_view_create", status, err);
   status = gm__answer_check_word(device, "view_create", status, view, err);
   if (!status) *out_view = view;
   return status;

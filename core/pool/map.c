@@ -71,6 +71,7 @@ static gm_status map_begin(const gm__access *access, uint32_t mode, gm_stream *s
   if (status) return status;
   status = gm__submitting(device)->map(device->handle, on->handle, &access->memory, access->offset, access->bytes, mode,
                                        out, err);
+  gm__error_of("gm_block_map", status, err);
   status = gm__answer_check_word(device, "map", status, (uintptr_t)*out, err);
   if (status) return status;
   uint64_t offset, bytes;
@@ -125,7 +126,8 @@ static gm_status map_end(const gm__access *access, uint32_t mode, void *pointer,
     status = device->ops->flush(device->handle, &access->memory, offset, bytes, err);
     if (status) return status;
   }
-  return gm__submitting(device)->unmap(device->handle, on->handle, &access->memory, pointer, err);
+  status = gm__submitting(device)->unmap(device->handle, on->handle, &access->memory, pointer, err);
+  return gm__error_of("gm_block_unmap", status, err);
 }
 
 gm_status gm_block_unmap(gm_pool *pool, const gm_block *block, void *pointer, gm_stream *stream, gm_error *err) {

@@ -92,6 +92,7 @@ static gm_status supply_ask(gm_pool *pool, const gm__want *want, uint64_t bytes,
   gm_status status = pool->has_upstream ? gm__upstream_take(pool, bytes, want->align, &node->memory, &node->token, err)
                                         : supply_ask_device(pool, want, bytes, &node->memory, err);
   gm__marks_pop(pool->marks);
+  if (!pool->has_upstream) gm__error_of("gm_alloc", status, err);
   if (status == GM_ERR_OVER_LIMIT) return status; /* the backend was not asked */
   gm__stats_count(&pool->stats.driver_allocs, 1);
   gm__stats_count(&pool->stats.driver_ns, gm__now_ns() - began);

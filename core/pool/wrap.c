@@ -29,7 +29,7 @@ gm_status gm_block_wrap(gm_pool *pool, const gm_native_memory *native, gm_block 
   if (status) return status;
   if (!native || !out) return gm__bad_argument(err, op, "`%s` is NULL", native ? "out" : "native");
   gm_memory memory = {.handle = 0};
-  status = pool->device->ops->memory_wrap(pool->device->handle, native, &memory, err);
+  status = gm__error_of(op, pool->device->ops->memory_wrap(pool->device->handle, native, &memory, err), err);
   if (!status) status = gm__answer_check_wrapped(pool->device, &memory, err);
   if (status) return status;
   status = gm__pool_adopt(pool, &memory, 0, memory.bytes, NULL, out, err);

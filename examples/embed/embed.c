@@ -19,10 +19,10 @@ int main(void) {
   need(gm_pool_create(device, NULL, &pool, &err), &err);
 
   float weights[1024] = {1, 2, 3}, back[1024];
-  gm_request request = {.bytes = sizeof weights, .tag = gm_tag(ctx, "weights")};
+  gm_request request = {.bytes = sizeof weights, .flags = GM_INSERT_WAIT, .tag = gm_tag(ctx, "weights")};
   gm_explanation why = {.struct_size = sizeof why};
   gm_block block;
-  if (gm_alloc(pool, &request, &block) > GM_ACQUIRE_FRESH) {
+  if (!gm_acquired(gm_alloc(pool, &request, &block))) {
     gm_explain(pool, &request, &why, NULL);
     return fprintf(stderr, "%s\n", why.text), 1;
   }

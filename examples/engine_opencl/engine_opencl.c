@@ -53,7 +53,7 @@ static int take(app *a, uint64_t floats, const char *tag, gm_block *out) {
       .bytes = floats * sizeof(float), .stream = a->stream, .flags = GM_INSERT_WAIT, .tag = gm_tag(a->context, tag)};
   gm_explanation why = {.struct_size = sizeof why};
   const gm_acquire acquired = gm_alloc(a->pool, &request, out);
-  if (acquired == GM_ACQUIRE_OK || acquired == GM_ACQUIRE_FRESH) return 0;
+  if (gm_acquired(acquired)) return 0;
   if (gm_explain(a->pool, &request, &why, &a->err) != GM_OK) return failed(a, "gm_explain");
   fprintf(stderr, "gm_alloc: %s: %s\n", gm_acquire_name(acquired), why.text);
   return 1;

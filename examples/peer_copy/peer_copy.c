@@ -41,7 +41,7 @@ static end end_open(gm_context *ctx, const char *what) {
   check(gm_stream_create(e.device, &e.stream, &err), "stream");
   check(gm_pool_create(e.device, NULL, &e.pool, &err), "pool");
   const gm_request request = {.bytes = BYTES, .stream = e.stream, .flags = GM_INSERT_WAIT};
-  if (gm_alloc(e.pool, &request, &e.block) > GM_ACQUIRE_FRESH) exit(1);
+  if (!gm_acquired(gm_alloc(e.pool, &request, &e.block))) exit(1);
   printf("%s: %s\n", what, gm_device_get_info(e.device)->name);
   return e;
 }

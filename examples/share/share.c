@@ -84,9 +84,9 @@ static pid_t start_other(char *backend, int end) {
 }
 
 static void give(const side *s, int socket, gm_block *block) {
-  const gm_request request = {.bytes = BYTES, .flags = GM_SHAREABLE};
+  const gm_request request = {.bytes = BYTES, .flags = GM_SHAREABLE | GM_INSERT_WAIT};
   gm_shared shared = {.struct_size = sizeof shared};
-  if (gm_alloc(s->pool, &request, block) > GM_ACQUIRE_FRESH) exit(1);
+  if (!gm_acquired(gm_alloc(s->pool, &request, block))) exit(1);
   check(gm_block_fill(s->pool, block, 0, BYTES, "a", 1, NULL, NULL, &err), "fill");
   check(gm_block_export(s->pool, block, &shared, &err), "export");
   check(gm_shared_send(socket, &shared, &err), "send");

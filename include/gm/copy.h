@@ -26,9 +26,11 @@ GM_API gm_status gm_block_fill(gm_pool *pool, const gm_block *block, uint64_t of
                                const void *pattern, uint32_t pattern_bytes, gm_stream *stream, gm_point *out,
                                gm_error *err);
 
-/* Host access. map waits for earlier work of `stream`; the pointer is valid until unmap. One mapping of a block at a
- * time. NOT_SUPPORTED when the memory is not host-visible (ask for GM_HOST_VISIBLE). An unmap that fails leaves the
- * mapping, to be tried again; on a lost device (DEVICE_LOST) it is gone all the same, so that the block can be freed.
+/* Host access. `mode`: GM_MAP_READ, GM_MAP_WRITE or both; GM_MAP_DISCARD: what was in the range need not be kept
+ * (gm_map_mode in gm/backend.h). map waits for earlier work of `stream`; the pointer is valid until unmap. One mapping
+ * of a block at a time. NOT_SUPPORTED when the memory is not host-visible (ask for GM_HOST_VISIBLE). An unmap that
+ * fails leaves the mapping, to be tried again; on a lost device (DEVICE_LOST) it is gone all the same, so that the
+ * block can be freed.
  */
 GM_API gm_status gm_block_map(gm_pool *pool, const gm_block *block, uint64_t offset, uint64_t bytes, uint32_t mode,
                               gm_stream *stream, void **out, gm_error *err);

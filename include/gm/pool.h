@@ -82,6 +82,10 @@ typedef enum gm_acquire {
 /* "GM_ACQUIRE_NEEDS_WAIT"; "GM_ACQUIRE_?" for a number that is none. Static storage, never NULL; thread-safe. */
 GM_API const char *gm_acquire_name(gm_acquire acquire);
 
+/* Has the caller a block? True for OK, FRESH, NEEDS_WAIT and NEEDS_BARRIER: it is the caller's to free, also where the
+ * wait is still to come. False for all others, numbers that are none included. Thread-safe. */
+GM_API bool gm_acquired(gm_acquire acquire);
+
 /* A piece of memory, by value. Never grows. */
 typedef struct gm_block {
   uint64_t address; /* device address, or a synthetic one where the API has none; unique among live blocks of a device;

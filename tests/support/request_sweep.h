@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gm/copy.h"
+#include "gm/device.h"
 #include "gm/pool.h"
 
 enum { SWEEP_BYTES = 5000, SWEEP_FLAGS = 6 };
@@ -58,7 +59,28 @@ static inline unsigned sweep_pool(gm_pool *pool, gm_stream *stream, gm_stream *r
   return served;
 }
 
-/* The same on pools of both strategies and, where the device has them, with zones and patterns. `reader`: reads blocks
+/* What a backend refuses by itself is named after the call that was made, not after the backend or a driver's entry. */
+static inline void sweep_names(gm_device *device, gm_pool *pool) {
+  gm_native_device native = {sizeof native, GM_API_METAL};
+  const gm_native_stream queue = {sizeof queue, GM_API_METAL};
+  gm_native_memory memory = {sizeof memory, GM_API_METAL};
+  const gm_request request = {.bytes = SWEEP_BYTES};
+  gm_block block, wrapped;
+  gm_stream *stream = NULL;
+  gm_error err;
+  assert_true(sweep_has_block(gm_alloc(pool, &request, &block)));
+  assert_int_not_equal(gm_device_native(device, &native, &err), GM_OK);
+  assert_string_equal(err.op, "gm_device_native");
+  assert_int_not_equal(gm_stream_adopt(device, &queue, &stream, &err), GM_OK);
+  assert_string_equal(err.op, "gm_stream_adopt");
+  assert_int_not_equal(gm_block_native(pool, &block, &memory, &err), GM_OK);
+  assert_string_equal(err.op, "gm_block_native");
+  assert_int_not_equal(gm_block_wrap(pool, &memory, &wrapped, &err), GM_OK);
+  assert_string_equal(err.op, "gm_block_wrap");
+  assert_int_equal(gm_free(pool, &block, NULL), GM_OK);
+}
+
+/* All of it on pools of both strategies and, where the device has them, with zones and patterns. `reader`: reads blocks
  * back that were asked for without a stream; NULL: the device's memory has no contents. */
 static inline unsigned sweep_device(gm_device *device, gm_stream *stream, gm_stream *reader) {
   unsigned served = 0;
@@ -78,6 +100,7 @@ static inline unsigned sweep_device(gm_device *device, gm_stream *stream, gm_str
     if (status) fail_msg("%s: %s", err.op, err.message);
     const unsigned count =
         i & 2 ? SWEEP_FLAGS - 2 : SWEEP_FLAGS; /* what a guard holds back the report cannot foresee */
+    sweep_names(device, pool);
     served += sweep_pool(pool, NULL, reader, count);
     served += sweep_pool(pool, stream, reader, count);
     if (gm_pool_destroy(pool, &err)) fail_msg("%s", err.message);

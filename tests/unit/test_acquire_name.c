@@ -26,10 +26,18 @@ static void test_a_number_that_is_no_answer_is_said_to_be_none(void **state) {
   assert_string_equal(gm_acquire_name((gm_acquire)4096), "GM_ACQUIRE_?");
 }
 
+static void test_who_has_a_block(void **state) {
+  (void)state;
+  for (int i = GM_ACQUIRE_OK; i <= GM_ACQUIRE_NEEDS_BARRIER; i++) assert_true(gm_acquired((gm_acquire)i));
+  for (int i = GM_ACQUIRE_EXHAUSTED; i <= GM_ACQUIRE_FAILED + 1; i++) assert_false(gm_acquired((gm_acquire)i));
+  assert_false(gm_acquired((gm_acquire)4096));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_answer_has_a_number_and_a_name),
       cmocka_unit_test(test_a_number_that_is_no_answer_is_said_to_be_none),
+      cmocka_unit_test(test_who_has_a_block),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
