@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "backends/opencl/opencl_move.h"
+#include "backends/opencl/opencl_part.h"
 #include "backends/opencl/opencl_point.h"
 #include "backends/opencl/opencl_status.h"
 #include "backends/opencl/opencl_stream.h"
@@ -63,6 +64,7 @@ enum { OPENCL_FILL = 16 };
 typedef struct opencl_fill {
   uint8_t ring[2 * OPENCL_FILL]; /* the pattern from the first byte on, twice: any rotation is a slice of it */
   uint64_t start, at, end;
+  cl_mem buffer;
 } opencl_fill;
 
 static uint64_t opencl_fill_piece(const opencl_fill *fill, size_t *pattern) {
@@ -72,7 +74,7 @@ static uint64_t opencl_fill_piece(const opencl_fill *fill, size_t *pattern) {
   return *pattern == OPENCL_FILL ? left - left % OPENCL_FILL : *pattern;
 }
 
-/* One command; fill->at is an offset in the record's buffer, or an address where it has one. */
+/* One command; fill->at is an offset in fill->buffer, or an address where the record has one. */
 static cl_int opencl_fill_command(const gm__opencl_device *device, cl_command_queue queue,
                                   const gm__opencl_memory *record, const opencl_fill *fill, size_t pattern,
                                   size_t bytes) {
@@ -82,7 +84,7 @@ static cl_int opencl_fill_command(const gm__opencl_device *device, cl_command_qu
     return device->kinds.usm.clEnqueueMemFillINTEL(queue, to, from, pattern, bytes, 0, NULL, NULL);
   }
   if (record->pointer) return device->cl->clEnqueueSVMMemFill(queue, to, from, pattern, bytes, 0, NULL, NULL);
-  return device->cl->clEnqueueFillBuffer(queue, record->buffer, from, pattern, (size_t)fill->at, bytes, 0, NULL, NULL);
+  return device->cl->clEnqueueFillBuffer(queue, fill->buffer, from, pattern, (size_t)fill->at, bytes, 0, NULL, NULL);
 }
 
 static gm_status opencl_fill_enqueue(gm__opencl_device *device, cl_command_queue queue, const gm__opencl_memory *record,
@@ -100,20 +102,36 @@ static gm_status opencl_fill_enqueue(gm__opencl_device *device, cl_command_queue
   return GM_OK;
 }
 
+/* Enqueue all of it, in the memory's part or at its address. */
+static gm_status opencl_fill_range(gm__opencl_device *device, cl_command_queue queue, const gm__opencl_memory *record,
+                                   uint64_t offset, uint64_t bytes, opencl_fill *fill, gm_error *err) {
+  gm__opencl_part part = {.offset = record->pointer + offset};
+  if (!record->pointer) {
+    const gm_status status = gm__opencl_part_open(device, record->buffer, atomic_load(&record->viewed),
+                                                  record->origin + offset, bytes, &part, err);
+    if (status != GM_OK) return status;
+  }
+  fill->buffer = part.buffer;
+  fill->start = fill->at = part.offset;
+  fill->end = part.offset + bytes;
+  const gm_status status = opencl_fill_enqueue(device, queue, record, fill, err);
+  gm__opencl_part_close(device, &part);
+  return status;
+}
+
 gm_status gm__opencl_fill(void *device, void *stream, const gm_memory *dst, uint64_t offset, uint64_t bytes,
                           const void *pattern, uint32_t pattern_bytes, gm_backend_point *out, gm_error *err) {
-  const gm__opencl_memory *record = gm__opencl_memory_of(dst);
   cl_command_queue queue = NULL;
   gm_stream_kind kind = GM_STREAM_FIFO;
-  opencl_fill fill = {.start = (record->pointer ? record->pointer : record->origin) + offset};
+  opencl_fill fill = {.start = 0};
   if (pattern_bytes == 0 || pattern_bytes > OPENCL_FILL || (pattern_bytes & (pattern_bytes - 1))) {
     return gm__bad_argument(err, "clEnqueueFillBuffer", "`pattern_bytes` must be 1, 2, 4, 8 or 16, is %u",
                             (unsigned)pattern_bytes);
   }
-  fill.at = fill.start;
-  fill.end = fill.start + bytes;
   for (size_t i = 0; i < sizeof fill.ring; i += pattern_bytes) memcpy(fill.ring + i, pattern, pattern_bytes);
   gm_status status = gm__opencl_stream_queue(device, stream, &queue, &kind, err);
-  if (status == GM_OK) status = opencl_fill_enqueue(device, queue, record, &fill, err);
+  if (status == GM_OK) {
+    status = opencl_fill_range(device, queue, gm__opencl_memory_of(dst), offset, bytes, &fill, err);
+  }
   return status == GM_OK ? gm__opencl_point_mark(device, queue, out, err) : status;
 }

@@ -81,7 +81,15 @@ static gm__opencl_device *opencl_device_make(gm__opencl_driver *driver, cl_devic
   atomic_init(&device->own_queue, NULL);
   atomic_init(&device->lost, 0);
   device->held = &device->own_held;
+  gm__mutex_init(&device->lock);
+  gm__map_init(&device->mapped, driver->services);
   return device;
+}
+
+static void opencl_device_discard(gm__opencl_device *device, gm_close_mode mode) {
+  if (mode == GM_CLOSE_NORMAL) gm__mutex_destroy(&device->lock);
+  gm__map_clear(&device->mapped);
+  gm__release(device->services, device, sizeof *device);
 }
 
 static gm_status opencl_device_check_version(const gm_device_info *info, gm_error *err) {
@@ -109,7 +117,7 @@ gm_status gm__opencl_device_open(void *driver, uint32_t index, void **out_device
   cl_int code = CL_SUCCESS;
   device->context = owner->cl.clCreateContext(properties, 1, &entry->id, NULL, NULL, &code);
   if (!device->context) {
-    gm__release(owner->services, device, sizeof *device);
+    opencl_device_discard(device, GM_CLOSE_NORMAL);
     status = gm__opencl_fail(err, code, "clCreateContext");
     /* Before there was a device there was none to lose. */
     return status == GM_ERR_DEVICE_LOST
@@ -185,7 +193,7 @@ gm_status gm__opencl_device_adopt(void *driver, const gm_native_device *native, 
     if (code != CL_SUCCESS) status = gm__opencl_fail(err, code, "clRetainContext");
   }
   if (status != GM_OK) {
-    gm__release(owner->services, device, sizeof *device);
+    opencl_device_discard(device, GM_CLOSE_NORMAL);
     return status;
   }
   device->context = (cl_context)lent.context;
@@ -205,7 +213,7 @@ void gm__opencl_device_close(void *device, gm_close_mode mode) {
     }
     opened->cl->clReleaseContext(opened->context);
   }
-  gm__release(opened->services, opened, sizeof *opened);
+  opencl_device_discard(opened, mode);
 }
 
 gm_status gm__opencl_device_state(void *device, gm_error *err) {

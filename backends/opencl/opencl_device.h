@@ -3,6 +3,8 @@
 #define GM_BACKENDS_OPENCL_DEVICE_H
 
 #include "backends/opencl/opencl_driver.h"
+#include "core/base/map.h"
+#include "core/base/thread.h"
 
 typedef struct gm__opencl_device {
   gm__opencl_driver *driver;
@@ -17,6 +19,8 @@ typedef struct gm__opencl_device {
   _Atomic uint64_t own_held;           /* of a device that is not listed */
   _Atomic(cl_command_queue) own_queue; /* NULL until first needed */
   _Atomic int32_t lost;                /* the code that told; 0: not lost */
+  gm__mutex lock;                      /* of `mapped` */
+  gm__map mapped;                      /* host address to the sub-buffer that was mapped there: opencl_map.c */
 } gm__opencl_device;
 
 /* The entries of the seam, groups 3 to 7. */

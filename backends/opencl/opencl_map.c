@@ -1,6 +1,7 @@
 #include "backends/opencl/opencl_map.h"
 
 #include "backends/opencl/opencl_mem.h"
+#include "backends/opencl/opencl_part.h"
 #include "backends/opencl/opencl_point.h"
 #include "backends/opencl/opencl_status.h"
 #include "backends/opencl/opencl_stream.h"
@@ -24,16 +25,59 @@ static gm_status opencl_map_unified(gm__opencl_device *device, cl_command_queue 
 }
 
 static cl_int opencl_map_command(const gm__opencl_device *device, cl_command_queue queue,
-                                 const gm__opencl_memory *record, uint64_t offset, uint64_t bytes, cl_map_flags flags,
-                                 void **out) {
+                                 const gm__opencl_memory *record, const gm__opencl_part *part, uint64_t offset,
+                                 uint64_t bytes, cl_map_flags flags, void **out) {
   cl_int code = CL_SUCCESS;
   if (record->pointer) {
     *out = (void *)(record->pointer + (uintptr_t)offset);
     return device->cl->clEnqueueSVMMap(queue, CL_TRUE, flags, *out, (size_t)bytes, 0, NULL, NULL);
   }
-  *out = device->cl->clEnqueueMapBuffer(queue, record->buffer, CL_TRUE, flags, (size_t)(record->origin + offset),
-                                        (size_t)bytes, 0, NULL, NULL, &code);
+  *out = device->cl->clEnqueueMapBuffer(queue, part->buffer, CL_TRUE, flags, (size_t)part->offset, (size_t)bytes, 0,
+                                        NULL, NULL, &code);
   return code;
+}
+
+/* Unmapping must name what was mapped, so a sub-buffer stays until then. */
+static gm_status opencl_map_keep(gm__opencl_device *device, const gm__opencl_part *part, void *pointer, gm_error *err) {
+  gm_status status = GM_OK;
+  if (!part->view) return GM_OK;
+  gm__mutex_lock(&device->lock);
+  const bool taken = gm__map_find(&device->mapped, (uintptr_t)pointer, NULL);
+  if (!taken) status = gm__map_insert(&device->mapped, (uintptr_t)pointer, (uintptr_t)part->view);
+  gm__mutex_unlock(&device->lock);
+  if (taken) return gm__fail(err, GM_ERR_BUSY, 0, "map", "the driver maps another range at the same address");
+  return status ? gm__fail(err, status, 0, "map", "no host memory for the mapping's record") : GM_OK;
+}
+
+/* The sub-buffer that was mapped at the address; NULL: none, the parent was. `gone`: it is not mapped any more. */
+static cl_mem opencl_map_view(gm__opencl_device *device, const void *pointer, bool gone) {
+  uint64_t view = 0;
+  gm__mutex_lock(&device->lock);
+  gm__map_find(&device->mapped, (uintptr_t)pointer, &view);
+  if (gone) gm__map_remove(&device->mapped, (uintptr_t)pointer, NULL);
+  gm__mutex_unlock(&device->lock);
+  return (cl_mem)(uintptr_t)view;
+}
+
+/* Map a part that is open; it is closed, or kept. */
+static gm_status opencl_map_part(gm__opencl_device *device, cl_command_queue queue, const gm__opencl_memory *record,
+                                 const gm__opencl_part *part, uint64_t offset, uint64_t bytes, cl_map_flags flags,
+                                 void **out, gm_error *err) {
+  void *pointer = NULL;
+  const cl_int code = opencl_map_command(device, queue, record, part, offset, bytes, flags, &pointer);
+  gm_status status = GM_OK;
+  if (code != CL_SUCCESS || !pointer) {
+    status = gm__opencl_device_fail(device, code, true, "clEnqueueMapBuffer", err);
+  } else {
+    status = opencl_map_keep(device, part, pointer, err);
+    if (status != GM_OK) device->cl->clEnqueueUnmapMemObject(queue, part->buffer, pointer, 0, NULL, NULL);
+  }
+  if (status != GM_OK) {
+    gm__opencl_part_close(device, part);
+    return status;
+  }
+  *out = pointer;
+  return GM_OK;
 }
 
 gm_status gm__opencl_map(void *device, void *stream, const gm_memory *memory, uint64_t offset, uint64_t bytes,
@@ -42,16 +86,18 @@ gm_status gm__opencl_map(void *device, void *stream, const gm_memory *memory, ui
   const gm__opencl_memory *record = gm__opencl_memory_of(memory);
   cl_command_queue queue = NULL;
   gm_stream_kind kind = GM_STREAM_FIFO;
-  void *pointer = NULL;
+  gm__opencl_part part = {.offset = 0};
   if (mode == 0 || bytes == 0) return gm__bad_argument(err, "clEnqueueMapBuffer", "`mode` and `bytes` must not be 0");
   gm_status status = gm__opencl_stream_queue(opened, stream, &queue, &kind, err);
   if (status == GM_OK) status = gm__opencl_stream_order(opened, queue, kind, err);
   if (status != GM_OK) return status;
   if (gm__opencl_kind_is_usm(record->kind)) return opencl_map_unified(opened, queue, record, offset, out, err);
-  const cl_int code = opencl_map_command(opened, queue, record, offset, bytes, opencl_map_flags(mode), &pointer);
-  if (code != CL_SUCCESS || !pointer) return gm__opencl_device_fail(opened, code, true, "clEnqueueMapBuffer", err);
-  *out = pointer;
-  return GM_OK;
+  if (!record->pointer) {
+    status = gm__opencl_part_open(opened, record->buffer, atomic_load(&record->viewed), record->origin + offset, bytes,
+                                  &part, err);
+    if (status != GM_OK) return status;
+  }
+  return opencl_map_part(opened, queue, record, &part, offset, bytes, opencl_map_flags(mode), out, err);
 }
 
 /* On gm's own queue nobody else would wait for the end of it before the memory is freed, and clSVMFree waits for
@@ -74,7 +120,9 @@ gm_status gm__opencl_unmap(void *device, void *stream, const gm_memory *memory, 
   if (gm__opencl_kind_is_svm(record->kind)) {
     code = opencl_unmap_virtual(opened, queue, !stream, pointer);
   } else if (record->buffer) {
-    code = opened->cl->clEnqueueUnmapMemObject(queue, record->buffer, pointer, 0, NULL, NULL);
+    const cl_mem view = opencl_map_view(opened, pointer, false);
+    code = opened->cl->clEnqueueUnmapMemObject(queue, view ? view : record->buffer, pointer, 0, NULL, NULL);
+    if (code == CL_SUCCESS && view) opened->cl->clReleaseMemObject(opencl_map_view(opened, pointer, true));
   }
   if (code != CL_SUCCESS) return gm__opencl_device_fail(opened, code, false, "clEnqueueUnmapMemObject", err);
   return gm__opencl_stream_order(opened, queue, kind, err);

@@ -9,9 +9,9 @@
 #include "core/base/sized.h"
 #include "gm/native_opencl.h"
 
-/* Invariants: commands of gm's own name a parent buffer and an offset, never a sub-buffer, since using both at a time
- * is undefined; `held` is the sum of `counted` over live memories, and never above the device's size where that is
- * known: drivers give more than there is, and fail, or swap, when it is touched. */
+/* Invariants: `viewed` never goes back to false, since a kernel that was given a sub-buffer may run on; `held` is the
+ * sum of `counted` over live memories, and never above the device's size where that is known: drivers give more than
+ * there is, and fail, or swap, when it is touched. */
 
 gm_status gm__opencl_memory_type_count(void *device, uint32_t *out, gm_error *err) {
   (void)err;
@@ -191,6 +191,7 @@ static gm_status opencl_wrap_resolve(gm__opencl_device *device, cl_mem memory, g
   record->buffer = parent ? parent : memory;
   record->retained = memory;
   record->origin = origin;
+  atomic_store(&record->viewed, parent != NULL);
   return GM_OK;
 }
 
@@ -258,6 +259,7 @@ gm_status gm__opencl_view_create(void *device, const gm_memory *memory, uint64_t
   cl_int code = CL_SUCCESS;
   cl_mem view = opened->cl->clCreateSubBuffer(record->buffer, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
   if (!view) return gm__opencl_device_fail(opened, code, false, "clCreateSubBuffer", err);
+  atomic_store(&((gm__opencl_memory *)(uintptr_t)memory->handle)->viewed, true);
   *out_view = (uintptr_t)view;
   return GM_OK;
 }

@@ -6,15 +6,16 @@
 #include "backends/opencl/opencl_device.h"
 #include "gm/native_opencl.h"
 
-/* What gm_memory.handle points to. Immutable. */
+/* What gm_memory.handle points to. Immutable but for `viewed`. */
 typedef struct gm__opencl_memory {
   gm__opencl_kind kind;
-  cl_mem buffer;   /* what commands name: never a sub-buffer; NULL: unified shared memory, which has an address alone */
+  cl_mem buffer;   /* the parent, never a sub-buffer; NULL: unified shared memory, which has an address alone */
   cl_mem retained; /* what we hold a reference on: `buffer`, or the engine's sub-buffer of it */
   uint64_t origin; /* of the memory's first byte in `buffer` */
   uint64_t counted;
-  uintptr_t pointer; /* the address of the first byte; 0: it has none */
-  void *base;        /* what the driver gave and gets back; NULL: nothing, it is a buffer or the engine's */
+  uintptr_t pointer;   /* the address of the first byte; 0: it has none */
+  void *base;          /* what the driver gave and gets back; NULL: nothing, it is a buffer or the engine's */
+  _Atomic bool viewed; /* the engine uses sub-buffers of `buffer`, or did: commands name some, too (opencl_part.h) */
 } gm__opencl_memory;
 
 static inline const gm__opencl_memory *gm__opencl_memory_of(const gm_memory *memory) {

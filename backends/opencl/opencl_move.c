@@ -1,5 +1,7 @@
 #include "backends/opencl/opencl_move.h"
 
+#include "backends/opencl/opencl_part.h"
+
 /* Invariants: no command is "blocking" in OpenCL's sense, since a blocking write may return when the source was read
  * and the bytes have not arrived; who calls sees to an event. Host memory meets shared virtual memory through its
  * buffer (opencl_pointer.c says why). Whether a buffer may be read into shared USM the extension leaves open: the
@@ -9,32 +11,80 @@ gm__opencl_place gm__opencl_place_of(const gm_memory *memory, uint64_t offset) {
   const gm__opencl_memory *record = gm__opencl_memory_of(memory);
   return (gm__opencl_place){.buffer = record->buffer,
                             .offset = record->origin + offset,
-                            .pointer = record->pointer ? record->pointer + (uintptr_t)offset : 0};
+                            .pointer = record->pointer ? record->pointer + (uintptr_t)offset : 0,
+                            .viewed = atomic_load(&record->viewed)};
 }
 
 gm__opencl_place gm__opencl_place_of_host(const void *host) { return (gm__opencl_place){.pointer = (uintptr_t)host}; }
 
+/* The two sides of a command, each in a buffer or none. */
+typedef struct move_sides {
+  gm__opencl_part to, from;
+} move_sides;
+
+/* Sub-buffers that a copy goes between must not overlap: two ranges of one block that are less than the alignment apart
+ * share one, which reaches no further than the two do. */
+static gm_status move_open_near(gm__opencl_device *device, const gm__opencl_place *dst, const gm__opencl_place *src,
+                                uint64_t bytes, move_sides *out, gm_error *err) {
+  const uint64_t low = dst->offset < src->offset ? dst->offset : src->offset;
+  const uint64_t high = dst->offset < src->offset ? src->offset : dst->offset;
+  const gm_status status = gm__opencl_part_open(device, dst->buffer, true, low, high + bytes - low, &out->to, err);
+  if (status != GM_OK) return status;
+  out->from = (gm__opencl_part){.buffer = out->to.buffer, .offset = out->to.offset + (src->offset - low)};
+  out->to.offset += dst->offset - low;
+  return GM_OK;
+}
+
+static bool move_is_near(const gm__opencl_device *device, const gm__opencl_place *dst, const gm__opencl_place *src,
+                         uint64_t bytes) {
+  const uint64_t low = dst->offset < src->offset ? dst->offset : src->offset;
+  const uint64_t high = dst->offset < src->offset ? src->offset : dst->offset;
+  return dst->viewed && dst->buffer == src->buffer && high - high % device->info.alignment < low + bytes;
+}
+
+static gm_status move_open(gm__opencl_device *device, const gm__opencl_place *dst, const gm__opencl_place *src,
+                           uint64_t bytes, move_sides *out, gm_error *err) {
+  if (dst->buffer && move_is_near(device, dst, src, bytes)) return move_open_near(device, dst, src, bytes, out, err);
+  gm_status status = gm__opencl_part_open(device, dst->buffer, dst->viewed, dst->offset, bytes, &out->to, err);
+  if (status != GM_OK) return status;
+  status = gm__opencl_part_open(device, src->buffer, src->viewed, src->offset, bytes, &out->from, err);
+  if (status != GM_OK) gm__opencl_part_close(device, &out->to);
+  return status;
+}
+
+static gm_status move_pointers(gm__opencl_device *device, cl_command_queue queue, const gm__opencl_place *dst,
+                               const gm__opencl_place *src, uint64_t bytes, cl_event *event, gm_error *err) {
+  void *const to = (void *)dst->pointer, *const from = (void *)src->pointer;
+  const bool svm = dst->buffer != NULL;
+  const cl_int code =
+      svm ? device->cl->clEnqueueSVMMemcpy(queue, CL_FALSE, to, from, (size_t)bytes, 0, NULL, event)
+          : device->kinds.usm.clEnqueueMemcpyINTEL(queue, CL_FALSE, to, from, (size_t)bytes, 0, NULL, event);
+  if (code == CL_SUCCESS) return GM_OK;
+  return gm__opencl_device_fail(device, code, false, svm ? "clEnqueueSVMMemcpy" : "clEnqueueMemcpyINTEL", err);
+}
+
 gm_status gm__opencl_move(gm__opencl_device *device, cl_command_queue queue, const gm__opencl_place *dst,
                           const gm__opencl_place *src, uint64_t bytes, cl_event *event, gm_error *err) {
   const gm__opencl_syms *cl = device->cl;
-  const size_t to = (size_t)dst->offset, from = (size_t)src->offset, count = (size_t)bytes;
-  void *const to_pointer = (void *)dst->pointer, *const from_pointer = (void *)src->pointer;
-  const char *op = "clEnqueueMemcpyINTEL";
+  const bool pointers = dst->pointer && src->pointer && !dst->buffer == !src->buffer;
+  if (pointers) return move_pointers(device, queue, dst, src, bytes, event, err);
+  move_sides sides = {.to = {.buffer = NULL}};
+  const gm_status status = move_open(device, dst, src, bytes, &sides, err);
+  if (status != GM_OK) return status;
+  const size_t to = (size_t)sides.to.offset, from = (size_t)sides.from.offset, count = (size_t)bytes;
+  const char *op = "clEnqueueCopyBuffer";
   cl_int code;
-  if (dst->buffer && src->buffer && dst->pointer && src->pointer) {
-    op = "clEnqueueSVMMemcpy";
-    code = cl->clEnqueueSVMMemcpy(queue, CL_FALSE, to_pointer, from_pointer, count, 0, NULL, event);
-  } else if (dst->buffer && src->buffer) {
-    op = "clEnqueueCopyBuffer";
-    code = cl->clEnqueueCopyBuffer(queue, src->buffer, dst->buffer, from, to, count, 0, NULL, event);
+  if (dst->buffer && src->buffer) {
+    code = cl->clEnqueueCopyBuffer(queue, sides.from.buffer, sides.to.buffer, from, to, count, 0, NULL, event);
   } else if (dst->buffer) {
     op = "clEnqueueWriteBuffer";
-    code = cl->clEnqueueWriteBuffer(queue, dst->buffer, CL_FALSE, to, count, from_pointer, 0, NULL, event);
-  } else if (src->buffer) {
-    op = "clEnqueueReadBuffer";
-    code = cl->clEnqueueReadBuffer(queue, src->buffer, CL_FALSE, from, count, to_pointer, 0, NULL, event);
+    code = cl->clEnqueueWriteBuffer(queue, sides.to.buffer, CL_FALSE, to, count, (void *)src->pointer, 0, NULL, event);
   } else {
-    code = device->kinds.usm.clEnqueueMemcpyINTEL(queue, CL_FALSE, to_pointer, from_pointer, count, 0, NULL, event);
+    op = "clEnqueueReadBuffer";
+    code =
+        cl->clEnqueueReadBuffer(queue, sides.from.buffer, CL_FALSE, from, count, (void *)dst->pointer, 0, NULL, event);
   }
+  gm__opencl_part_close(device, &sides.to);
+  gm__opencl_part_close(device, &sides.from);
   return code == CL_SUCCESS ? GM_OK : gm__opencl_device_fail(device, code, false, op, err);
 }

@@ -8,6 +8,7 @@ typedef struct gm__opencl_place {
   cl_mem buffer; /* NULL: an address alone, of the host or of unified shared memory */
   uint64_t offset;
   uintptr_t pointer; /* 0: a buffer alone */
+  bool viewed;       /* the engine uses sub-buffers of `buffer` */
 } gm__opencl_place;
 
 gm__opencl_place gm__opencl_place_of(const gm_memory *memory, uint64_t offset);
