@@ -80,6 +80,7 @@ const gm_backend_ops gm__opencl_backend = {
     .device_state = gm__opencl_device_state,
     .device_native = gm__opencl_device_native,
     .device_adopt = gm__opencl_device_adopt,
+    .device_adopt_alone = gm__opencl_device_adopt_alone,
     .stream_adopt = gm__opencl_stream_adopt,
     .point_import = gm__opencl_point_import,
     .point_native = gm__opencl_point_native,

@@ -57,7 +57,7 @@ gm_status gm__opencl_device_info(void *driver, uint32_t index, void *device, gm_
 gm_status gm__opencl_device_figures(void *driver, uint32_t index, void *device, gm_raw_figures *out, gm_error *err) {
   if (device) {
     const gm__opencl_device *opened = device;
-    gm__opencl_figures(driver, opened->id, &opened->info, out);
+    gm__opencl_figures(opened->driver, opened->id, &opened->info, out);
     return GM_OK;
   }
   gm__opencl_entry *entry = NULL;
@@ -81,7 +81,7 @@ static gm__opencl_device *opencl_device_make(gm__opencl_driver *driver, cl_devic
   atomic_init(&device->own_queue, NULL);
   atomic_init(&device->lost, 0);
   device->held = &device->own_held;
-  gm__mutex_init(&device->lock);
+  gm__mutex_init(&device->lock, GM__RANK_BACKEND);
   gm__map_init(&device->mapped, driver->services);
   return device;
 }
@@ -89,6 +89,7 @@ static gm__opencl_device *opencl_device_make(gm__opencl_driver *driver, cl_devic
 static void opencl_device_discard(gm__opencl_device *device, gm_close_mode mode) {
   if (mode == GM_CLOSE_NORMAL) gm__mutex_destroy(&device->lock);
   gm__map_clear(&device->mapped);
+  if (device->alone) gm__opencl_driver_close(device->driver);
   gm__release(device->services, device, sizeof *device);
 }
 
@@ -200,6 +201,24 @@ gm_status gm__opencl_device_adopt(void *driver, const gm_native_device *native, 
   if (!device->allow_queue) device->info.capabilities &= ~(uint64_t)GM_CAP_STREAMS;
   *out_device = device;
   return GM_OK;
+}
+
+gm_status gm__opencl_device_adopt_alone(const gm_backend_host *host, const gm_native_device *native, void **out_device,
+                                        gm_error *err) {
+  gm_opencl_device lent;
+  gm__opencl_driver *driver = NULL;
+  gm_status status = gm__native_in(&lent, sizeof lent, native, GM_API_OPENCL, "opencl", "native", err);
+  if (status != GM_OK) return status;
+  if (!lent.get_proc) return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "device_adopt_alone", "`get_proc` is NULL");
+  status = gm__opencl_driver_open_from(host, lent.get_proc, lent.get_proc_user, &driver, err);
+  if (status != GM_OK) return status;
+  status = gm__opencl_device_adopt(driver, native, out_device, err);
+  if (status == GM_OK) {
+    ((gm__opencl_device *)*out_device)->alone = true;
+  } else {
+    gm__opencl_driver_close(driver);
+  }
+  return status;
 }
 
 void gm__opencl_device_close(void *device, gm_close_mode mode) {

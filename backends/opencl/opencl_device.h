@@ -8,6 +8,7 @@
 
 typedef struct gm__opencl_device {
   gm__opencl_driver *driver;
+  bool alone; /* the driver is of the engine's loader, for this device only, and goes with it */
   const gm__opencl_syms *cl;
   const gm_services *services;
   cl_device_id id;
@@ -28,6 +29,8 @@ gm_status gm__opencl_device_count(void *driver, uint32_t *out, gm_error *err);
 gm_status gm__opencl_device_info(void *driver, uint32_t index, void *device, gm_device_info *out, gm_error *err);
 gm_status gm__opencl_device_open(void *driver, uint32_t index, void **out_device, gm_error *err);
 gm_status gm__opencl_device_adopt(void *driver, const gm_native_device *native, void **out_device, gm_error *err);
+gm_status gm__opencl_device_adopt_alone(const gm_backend_host *host, const gm_native_device *native, void **out_device,
+                                        gm_error *err);
 void gm__opencl_device_close(void *device, gm_close_mode mode);
 gm_status gm__opencl_device_state(void *device, gm_error *err);
 gm_status gm__opencl_device_native(void *device, gm_native_device *out, gm_error *err);

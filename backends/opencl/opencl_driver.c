@@ -30,7 +30,7 @@ static gm_status opencl_platforms_list(const gm__opencl_driver *driver, opencl_p
   if (code == GM__OPENCL_NO_PLATFORM || (code == CL_SUCCESS && count == 0)) {
     return gm__fail(err, GM_ERR_UNAVAILABLE, code, "clGetPlatformIDs",
                     "%s lists no OpenCL platform; install a driver (Debian: pocl-opencl-icd, or the GPU vendor's)",
-                    gm__dynlib_path(driver->lib));
+                    driver->lib ? gm__dynlib_path(driver->lib) : "the engine's loader");
   }
   if (code != CL_SUCCESS) return gm__opencl_fail(err, code, "clGetPlatformIDs");
   if (count > OPENCL_MAX_PLATFORMS) count = OPENCL_MAX_PLATFORMS;
@@ -141,13 +141,9 @@ static gm_status opencl_driver_enumerate(gm__opencl_driver *driver, gm_error *er
   return status;
 }
 
-gm_status gm__opencl_driver_open(const gm_backend_host *host, gm__opencl_driver **out, gm_error *err) {
-  gm__opencl_icds icds;
+static gm_status opencl_driver_make(const gm_backend_host *host, gm__opencl_driver **out, gm_error *err) {
   gm__opencl_family preferred;
-  gm_status status = gm__opencl_family_read(host->options, &preferred, err);
-  if (status != GM_OK) return status;
-  gm__opencl_icds_read(&icds);
-  status = gm__opencl_icds_check(&icds, NULL, err);
+  const gm_status status = gm__opencl_family_read(host->options, &preferred, err);
   if (status != GM_OK) return status;
   gm__opencl_driver *driver = gm__alloc(host->services, sizeof *driver);
   if (!driver) {
@@ -156,19 +152,42 @@ gm_status gm__opencl_driver_open(const gm_backend_host *host, gm__opencl_driver 
   driver->services = host->services;
   driver->host = host;
   driver->preferred = preferred;
-  status = gm__opencl_load(host, &driver->lib, &driver->cl, err);
-  if (status == GM_OK) {
-    /* The loader starts every registered driver on its first call; none of them can be counted on to survive unloading
-     * (threads, exit handlers). */
-    gm__dynlib_keep(driver->lib);
-    status = opencl_driver_enumerate(driver, err);
-  }
+  *out = driver;
+  return GM_OK;
+}
+
+/* `status`: of loading. */
+static gm_status opencl_driver_start(gm__opencl_driver *driver, gm_status status, gm__opencl_driver **out,
+                                     gm_error *err) {
+  if (status == GM_OK) status = opencl_driver_enumerate(driver, err);
   if (status != GM_OK) {
     gm__opencl_driver_close(driver);
     return status;
   }
   *out = driver;
   return GM_OK;
+}
+
+gm_status gm__opencl_driver_open(const gm_backend_host *host, gm__opencl_driver **out, gm_error *err) {
+  gm__opencl_icds icds;
+  gm__opencl_driver *driver = NULL;
+  gm__opencl_icds_read(&icds);
+  gm_status status = opencl_driver_make(host, &driver, err);
+  if (status != GM_OK) return status;
+  status = gm__opencl_icds_check(&icds, NULL, err);
+  if (status == GM_OK) status = gm__opencl_load(host, &driver->lib, &driver->cl, err);
+  /* The loader starts every registered driver on its first call; none of them can be counted on to survive unloading
+   * (threads, exit handlers). */
+  if (status == GM_OK) gm__dynlib_keep(driver->lib);
+  return opencl_driver_start(driver, status, out, err);
+}
+
+gm_status gm__opencl_driver_open_from(const gm_backend_host *host, gm__symbol_look_up look_up, void *user,
+                                      gm__opencl_driver **out, gm_error *err) {
+  gm__opencl_driver *driver = NULL;
+  const gm_status status = opencl_driver_make(host, &driver, err);
+  if (status != GM_OK) return status;
+  return opencl_driver_start(driver, gm__opencl_load_from(host, look_up, user, &driver->cl, err), out, err);
 }
 
 void gm__opencl_driver_close(gm__opencl_driver *driver) {

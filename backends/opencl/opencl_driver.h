@@ -20,7 +20,7 @@ typedef struct gm__opencl_driver {
   const gm_services *services;
   const gm_backend_host *host; /* for its symbol hook: extensions are looked up later, too */
   gm__opencl_family preferred;
-  gm__dynlib *lib;
+  gm__dynlib *lib; /* NULL: the entries are those of an engine's loader */
   gm__opencl_syms cl;
   uint32_t count, capacity;
   gm__opencl_entry *entries;
@@ -31,6 +31,10 @@ typedef struct gm__opencl_driver {
  * opencl_icd.h). INVALID_ARGUMENT: host->options
  * (gm__opencl_family_read). No device at all is no failure. The driver stays loaded for the life of the process. */
 gm_status gm__opencl_driver_open(const gm_backend_host *host, gm__opencl_driver **out, gm_error *err);
+
+/* The same with the entries of an engine's loader, which stays loaded as long as the driver is used. */
+gm_status gm__opencl_driver_open_from(const gm_backend_host *host, gm__symbol_look_up look_up, void *user,
+                                      gm__opencl_driver **out, gm_error *err);
 
 /* NULL: nothing. Calls nothing of the driver. */
 void gm__opencl_driver_close(gm__opencl_driver *driver);

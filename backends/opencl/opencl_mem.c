@@ -103,6 +103,7 @@ static gm_status opencl_mem_create(gm__opencl_device *device, const gm_memory_pa
       device->cl->clCreateBuffer(device->context, CL_MEM_READ_WRITE | flags, (size_t)params->bytes, NULL, &code);
   if (!record->buffer) return gm__opencl_device_fail(device, code, false, "clCreateBuffer", err);
   record->retained = record->buffer;
+  record->whole = params->bytes;
   return GM_OK;
 }
 
@@ -159,6 +160,7 @@ gm_status gm__opencl_memory_native(void *device, const gm_memory *memory, uint64
   native.view = 0;
   native.pointer = record->pointer ? record->pointer + (uintptr_t)offset : 0;
   native.unified = gm__opencl_kind_is_usm(record->kind);
+  native.memory_bytes = record->pointer ? 0 : record->whole;
   gm__sized_out(out, &native, sizeof native);
   return GM_OK;
 }
@@ -182,7 +184,9 @@ static gm_status opencl_wrap_resolve(gm__opencl_device *device, cl_mem memory, g
   if (status == GM_OK) {
     status = opencl_mem_ask(device, memory, CL_MEM_ASSOCIATED_MEMOBJECT, &parent, sizeof parent, err);
   }
+  size_t whole = *out_bytes;
   if (status == GM_OK && parent) status = opencl_mem_ask(device, memory, CL_MEM_OFFSET, &origin, sizeof origin, err);
+  if (status == GM_OK && parent) status = opencl_mem_ask(device, parent, CL_MEM_SIZE, &whole, sizeof whole, err);
   if (status != GM_OK) return status;
   if (context != device->context) {
     return gm__bad_argument(err, "opencl", "`memory` belongs to another context than the adopted device");
@@ -191,6 +195,7 @@ static gm_status opencl_wrap_resolve(gm__opencl_device *device, cl_mem memory, g
   record->buffer = parent ? parent : memory;
   record->retained = memory;
   record->origin = origin;
+  record->whole = whole;
   atomic_store(&record->viewed, parent != NULL);
   return GM_OK;
 }

@@ -13,6 +13,7 @@ typedef struct gm__opencl_memory {
   cl_mem retained; /* what we hold a reference on: `buffer`, or the engine's sub-buffer of it */
   uint64_t origin; /* of the memory's first byte in `buffer` */
   uint64_t counted;
+  uint64_t whole;      /* bytes of `buffer` */
   uintptr_t pointer;   /* the address of the first byte; 0: it has none */
   void *base;          /* what the driver gave and gets back; NULL: nothing, it is a buffer or the engine's */
   _Atomic bool viewed; /* the engine uses sub-buffers of `buffer`, or did: commands name some, too (opencl_part.h) */

@@ -69,6 +69,13 @@ gm_status gm__opencl_load(const gm_backend_host *host, gm__dynlib **out_lib, gm_
   return GM_OK;
 }
 
+gm_status gm__opencl_load_from(const gm_backend_host *host, gm__symbol_look_up look_up, void *user,
+                               gm__opencl_syms *out, gm_error *err) {
+  const gm__symbol_source source = {look_up, user, "opencl", "the engine's loader (get_proc)"};
+  return gm__symbols_resolve(&source, opencl_symbols, sizeof opencl_symbols / sizeof opencl_symbols[0], out,
+                             host->symbol_hook, host->symbol_hook_user, err);
+}
+
 gm_status gm__opencl_find(const gm_backend_host *host, char *out, size_t capacity, gm_error *err) {
   const gm__dynlib_spec spec = opencl_syms_spec(host);
   if (gm__dynlib_find(&spec, out, capacity)) return GM_OK;

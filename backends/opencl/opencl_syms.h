@@ -29,6 +29,10 @@ typedef struct gm__opencl_usm {
  * what was tried. */
 gm_status gm__opencl_load(const gm_backend_host *host, gm__dynlib **out_lib, gm__opencl_syms *out, gm_error *err);
 
+/* The same of the engine's loader: UNAVAILABLE names the entry that it lacks. */
+gm_status gm__opencl_load_from(const gm_backend_host *host, gm__symbol_look_up look_up, void *user,
+                               gm__opencl_syms *out, gm_error *err);
+
 /* Fill *out for a platform that has the extension; false, and all NULL: a required entry is missing. */
 bool gm__opencl_load_usm(const gm_backend_host *host, const gm__opencl_syms *cl, cl_platform_id platform,
                          gm__opencl_usm *out);

@@ -336,7 +336,9 @@ gm_status gm__vulkan_memory_native(void *device, const gm_memory *described, uin
                                  .bytes = bytes,
                                  .device_address = memory->address ? memory->address + offset : 0,
                                  .mapped = mapped ? mapped + offset : NULL,
-                                 .memory_type = memory->type.index};
+                                 .memory_type = memory->type.index,
+                                 .buffer_bytes = memory->buffer_bytes,
+                                 .memory_bytes = memory->allocated};
   gm__sized_out(out, &told, sizeof told);
   return GM_OK;
 }

@@ -72,6 +72,7 @@
   X(PEER, peer_disable, (void *a, void *b, gm_close_mode c, gm_error *err))                                            \
   X(PEER, peer_access, (void *a, void *b, uint64_t c, uint64_t d, gm_error *err))                                      \
   X(PEER, peer_copy, (void *a, void *b, void *c, const gm_copy_item *d, gm_backend_point *e, gm_error *err))           \
+  X(ALONE, device_adopt_alone, (const gm_backend_host *a, const gm_native_device *b, void **c, gm_error *err))         \
   X(SHARE, share_export, (void *a, const gm_memory *b, gm_share_kind c, gm_shared *d, gm_error *err))                  \
   X(SHARE, share_import, (void *a, const gm_shared *b, gm_memory *c, gm_error *err))                                   \
   X(SHARE, share_close, (void *a, const gm_memory *b, gm_close_mode c, gm_error *err))                                 \

@@ -32,6 +32,7 @@ typedef enum backend_group {
   GROUP_PEER,
   GROUP_SHARE,
   GROUP_MANAGED,
+  GROUP_ALONE,
   GROUP_COUNT
 } backend_group;
 
@@ -65,6 +66,7 @@ static const struct {
     [GROUP_PEER] = {RULE_ALL_OR_NONE, GM_CAP_PEER},
     [GROUP_SHARE] = {RULE_ALL_OR_NONE, GM_CAP_SHARE},
     [GROUP_MANAGED] = {RULE_ALL_OR_NONE, GM_CAP_MANAGED},
+    [GROUP_ALONE] = {RULE_OPTIONAL, 0},
 };
 
 /* Each stub has its entry's own type: calling through another one would be undefined. None reads its parameters. */

@@ -173,9 +173,20 @@ static gm_status device_driver_of_api(gm_context *ctx, gm_api api, gm__driver **
   if (!driver || !driver->has_ops) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_device_adopt", "this build has no %s backend", gm_api_name(api));
   }
+  *out = driver;
+  return GM_OK;
+}
+
+/* With what the engine brings, if it does; else by the driver, initialised. */
+static gm_status device_ask_adopt(gm__driver *driver, const gm_native_device *native, void **out, gm_error *err) {
+  gm_error alone;
+  gm_status status = driver->ops.device_adopt_alone(&driver->host, native, out, &alone);
+  if (status != GM_ERR_NOT_SUPPORTED) {
+    if (status != GM_OK && err) *err = alone;
+    return status;
+  }
   status = gm__driver_init(driver, err);
-  if (status == GM_OK) *out = driver;
-  return status;
+  return status == GM_OK ? driver->ops.device_adopt(driver->handle, native, out, err) : status;
 }
 
 gm_status gm_device_adopt(gm_context *ctx, const gm_native_device *native, gm_device **out, gm_error *err) {
@@ -189,7 +200,7 @@ gm_status gm_device_adopt(gm_context *ctx, const gm_native_device *native, gm_de
   gm_device *device = device_new(ctx, driver, err);
   if (!device) return GM_ERR_OUT_OF_HOST_MEMORY;
   device->adopted = true;
-  status = gm__error_of(op, driver->ops.device_adopt(driver->handle, native, &device->handle, err), err);
+  status = gm__error_of(op, device_ask_adopt(driver, native, &device->handle, err), err);
   status = gm__answer_check_object(driver->info.name, "device_adopt", status, &device->handle, err);
   return device_finish(device, 0, status, out, err);
 }

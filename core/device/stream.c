@@ -84,7 +84,7 @@ void gm__device_release_streams(gm_device *device) {
 static bool stream_is_silent(const gm_device *device, void *handle) {
   static const gm_backend_point passed = {0};
   if (!(device->info.capabilities & GM_CAP_POINTS)) return false;
-  return device->ops->point_wait_on(device->handle, handle, &passed, NULL) == GM_ERR_NOT_SUPPORTED;
+  return gm__submitting(device)->point_wait_on(device->handle, handle, &passed, NULL) == GM_ERR_NOT_SUPPORTED;
 }
 
 /* `native` NULL: gm's own. */

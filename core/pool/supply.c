@@ -65,7 +65,7 @@ static gm_status supply_commit(const gm_pool *pool, const gm__want *want, uint64
                                gm_error *err) {
   const gm_device *device = pool->device;
   void *stream = want->stream && !gm__device_makes_streams(device) ? want->stream->handle : NULL;
-  return device->ops->commit(device->handle, stream, memory, 0, bytes, err);
+  return gm__submitting(device)->commit(device->handle, stream, memory, 0, bytes, err);
 }
 
 static gm_status supply_ask_device(gm_pool *pool, const gm__want *want, uint64_t bytes, gm_memory *out, gm_error *err) {

@@ -341,8 +341,15 @@ typedef struct gm_backend_ops {
    * given back, a zero point. */
   gm_status (*point_copy)(void *device, const gm_backend_point *point, gm_backend_point *out, gm_error *err);
 
-  /* 22, 23. Files, kernels: reserved, must be NULL. */
-  void (*reserved[10])(void);
+  /* 22. Adoption by the engine's own loader: optional. Of a device whose native struct says where the API's entries
+   * are: without init, and with nothing of the machine's libraries. Group 5 then serves the device as one that
+   * device_adopt gave, and entries that take a driver beside it get NULL. `host` outlives the device. NOT_SUPPORTED:
+   * the struct does not say it; gm then tries init and device_adopt. */
+  gm_status (*device_adopt_alone)(const gm_backend_host *host, const gm_native_device *native, void **out_device,
+                                  gm_error *err);
+
+  /* 23, 24. Files, kernels: reserved, must be NULL. */
+  void (*reserved[9])(void);
   /* End of ABI 0. */
 } gm_backend_ops;
 

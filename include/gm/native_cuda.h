@@ -27,7 +27,7 @@ typedef struct gm_cuda_point {
 typedef struct gm_cuda_memory {
   gm_native_memory head; /* {sizeof(gm_cuda_memory), GM_API_CUDA} */
   uint64_t pointer;      /* CUdeviceptr of the block */
-  uint64_t bytes;
+  uint64_t bytes;        /* of the block: what lies behind is not its own */
 } gm_cuda_memory;
 
 GM_END_DECLS

@@ -25,7 +25,7 @@ typedef struct gm_hip_point {
 typedef struct gm_hip_memory {
   gm_native_memory head; /* {sizeof(gm_hip_memory), GM_API_HIP} */
   uint64_t pointer;      /* hipDeviceptr_t of the block, as a number */
-  uint64_t bytes;
+  uint64_t bytes;        /* of the block: what lies behind is not its own */
 } gm_hip_memory;
 
 GM_END_DECLS

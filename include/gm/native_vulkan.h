@@ -56,15 +56,18 @@ typedef struct gm_vulkan_point {
 } gm_vulkan_point;
 
 typedef struct gm_vulkan_memory {
-  gm_native_memory head;  /* {sizeof(gm_vulkan_memory), GM_API_VULKAN} */
-  uint32_t memory_type;   /* index into VkPhysicalDeviceMemoryProperties.memoryTypes */
-  uint64_t memory;        /* VkDeviceMemory; 0: the buffer is sparse, and many may be behind it */
-  uint64_t memory_offset; /* bytes from the start of `memory` to the block */
-  uint64_t buffer;        /* VkBuffer that covers the block */
-  uint64_t buffer_offset; /* bytes from the start of `buffer` to the block */
-  uint64_t bytes;
+  gm_native_memory head;   /* {sizeof(gm_vulkan_memory), GM_API_VULKAN} */
+  uint32_t memory_type;    /* index into VkPhysicalDeviceMemoryProperties.memoryTypes */
+  uint64_t memory;         /* VkDeviceMemory; 0: the buffer is sparse, and many may be behind it */
+  uint64_t memory_offset;  /* bytes from the start of `memory` to the block */
+  uint64_t buffer;         /* VkBuffer that covers the block */
+  uint64_t buffer_offset;  /* bytes from the start of `buffer` to the block */
+  uint64_t bytes;          /* of the block, not of `buffer` or `memory`, in which other blocks may lie */
   uint64_t device_address; /* 0: not available */
   void *mapped;            /* host address of the block; NULL until somebody maps this VkDeviceMemory */
+  uint64_t buffer_bytes;   /* out: of `buffer` as a whole; it is the block alone where `buffer_offset` is 0 and this is
+                              `bytes`. 0: the engine's, which only the engine knows */
+  uint64_t memory_bytes;   /* out: of `memory` as a whole; 0: sparse, or the engine's, which only the engine knows */
 } gm_vulkan_memory;
 
 GM_END_DECLS

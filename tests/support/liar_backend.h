@@ -27,14 +27,10 @@ enum {
   LIAR_MAP_BYTES = 1 << 16
 };
 
-static const char *const liar_names[] = {
-#define X(group, name, parameters) #name,
-    GM__BACKEND_ENTRIES(X)
-#undef X
-};
-
-static const char *const liar_parameters[] = {
-#define X(group, name, parameters) #parameters,
+static const struct {
+  const char *name, *parameters;
+} liar_words[] = {
+#define X(group, name, parameters) {#name, #parameters},
     GM__BACKEND_ENTRIES(X)
 #undef X
 };
@@ -76,7 +72,7 @@ static gm_status liar_give(uint32_t entry, const liar_output *outputs, uint32_t 
   if (++liar.calls > LIAR_CALLS_MOST) return gm__fail(err, GM_ERR_DEVICE_LOST, 0, "liar", "too many calls");
   if (liar.honest || lie->entry != entry || (lie->every && liar.calls_of[entry] % lie->every)) return GM_OK;
   liar.lies++;
-  if (lie->width == 0) return gm__fail(err, (gm_status)lie->value, 0, liar_names[entry], "as it was told");
+  if (lie->width == 0) return gm__fail(err, (gm_status)lie->value, 0, liar_words[entry].name, "as it was told");
   if (lie->output < count && outputs[lie->output].to) {
     memcpy((unsigned char *)outputs[lie->output].to + lie->at, &lie->value, lie->width); /* little-endian */
   }
@@ -105,7 +101,8 @@ static inline const char *liar_forgets_an_output(void) {
   for (uint32_t entry = 0; entry < LIAR_ENTRIES; entry++) {
     uint32_t named = 0;
     while (named < LIAR_OUTPUTS && liar_sizes[entry][named]) named++;
-    if (liar.calls_of[entry] && named != liar_count_outputs(liar_parameters[entry])) return liar_names[entry];
+    if (liar.calls_of[entry] && named != liar_count_outputs(liar_words[entry].parameters))
+      return liar_words[entry].name;
   }
   return NULL;
 }
@@ -164,6 +161,13 @@ static gm_status liar_device_native(void *device, gm_native_device *out, gm_erro
 static gm_status liar_device_adopt(void *driver, const gm_native_device *native, void **out, gm_error *err) {
   *out = &liar_devices[0];
   return LIAR_GIVES(device_adopt, out);
+}
+
+static gm_status liar_device_adopt_alone(const gm_backend_host *a, const gm_native_device *b, void **out,
+                                         gm_error *err) {
+  *out = &liar_devices[0];
+  const gm_status status = LIAR_GIVES(device_adopt_alone, out); /* every second engine brings a loader */
+  return status == GM_OK && liar.calls_of[LIAR_device_adopt_alone] % 2 == 0 ? GM_ERR_NOT_SUPPORTED : status;
 }
 
 static gm_status liar_stream_adopt(void *device, const gm_native_stream *native, void **out, gm_stream_kind *kind,

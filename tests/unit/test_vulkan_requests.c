@@ -11,6 +11,7 @@
 #include "gm/stream.h"
 #include "support/vulkan_fixture.h"
 /* after the fixture */
+#include "support/named_libraries.h"
 #include "support/request_sweep.h"
 #include "support/vulkan_engine.h"
 
@@ -39,7 +40,8 @@ static gm_stream *adopt_queue(bench *b, bool may_submit) {
 }
 
 static void bench_open(bench *b) {
-  const gm_context_params params = {.struct_size = sizeof params, .ignore_environment = true};
+  const gm_context_params params = {
+      .struct_size = sizeof params, .ignore_environment = true, .libraries = named_libraries()};
   vulkan_fixture_init(&b->fixture, "");
   vulkan_engine_open(&b->engine, &b->fixture.host);
   const gm_vulkan_device native = vulkan_engine_native(&b->engine);
@@ -94,8 +96,37 @@ static void test_a_stream_without_leave_zeroes_nothing(void **state) {
   bench_close(&b);
 }
 
+/* `bytes` are the block's; what it lies in is told beside it. */
+static void test_the_sizes_of_buffer_and_memory_are_told(void **state) {
+  (void)state;
+  bench b;
+  bench_open(&b);
+  for (int i = 0; i < 2; i++) {
+    const gm_pool_params params = {.struct_size = sizeof params,
+                                   .strategy = i ? GM_STRATEGY_BUCKET : GM_STRATEGY_BEST_FIT};
+    const gm_request request = {.bytes = 4096};
+    gm_vulkan_memory native = {.head = {sizeof native, GM_API_VULKAN}};
+    gm_pool *pool = NULL;
+    gm_block block;
+    ok(gm_pool_create(b.device, &params, &pool, err));
+    assert_true(gm_acquired(gm_alloc(pool, &request, &block)));
+    ok(gm_block_native(pool, &block, &native.head, err));
+    const VkBufferMemoryRequirementsInfo2 info = {.sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_REQUIREMENTS_INFO_2,
+                                                  .buffer = (VkBuffer)native.buffer};
+    VkMemoryRequirements2 needs = {.sType = VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2};
+    b.engine.vk.vkGetBufferMemoryRequirements2(b.engine.device, &info, &needs);
+    assert_int_equal(native.bytes, block.bytes);
+    assert_true(i ? native.buffer_bytes >= native.bytes : native.buffer_bytes > native.bytes);
+    assert_in_range(needs.memoryRequirements.size, native.buffer_bytes, native.memory_bytes);
+    assert_int_equal(gm_free(pool, &block, NULL), GM_OK);
+    ok(gm_pool_destroy(pool, err));
+  }
+  bench_close(&b);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_the_sizes_of_buffer_and_memory_are_told),
       cmocka_unit_test(test_a_stream_without_leave_zeroes_nothing),
       cmocka_unit_test(test_the_report_promises_what_is_done),
   };
