@@ -67,7 +67,7 @@ int gm__arena_slot(gm__arena *arena, gm_stream *stream) {
 int gm__arena_free_slot(gm__arena *arena, gm_stream *stream) {
   const bool crowded = gm__order_member(&arena->order, stream) != GM__ORDER_HOST;
   const int slot = crowded ? GM__ORDER_HOST : gm__arena_slot(arena, stream);
-  if (slot != GM__ORDER_HOST || !stream || !gm__order_is_full(&arena->order)) return slot;
+  if (slot != GM__ORDER_HOST || !stream || (!crowded && !gm__order_is_full(&arena->order))) return slot;
   return arena_has_lane(arena, GM__ORDER_CROWD) ? gm__order_free_slot(&arena->order, stream) : GM__ORDER_HOST;
 }
 

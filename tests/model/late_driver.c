@@ -126,36 +126,60 @@ static gm_status late_stream_create(void *device, void **out, gm_stream_kind *ou
     if (stream->id) continue;
     stream->id = ++driver->next_id * LATE_STREAMS + slot;
     stream->kind = *out_kind = driver->kind;
+    stream->mute = driver->mute;
+    stream->left = false;
     stream->submitted = stream->passed = 0;
     driver->newest = slot;
+    if (driver->stream_end <= slot) driver->stream_end = slot + 1;
     *out = stream;
     return GM_OK;
   }
   return late_fail(err, GM_ERR_DRIVER, "no more streams");
 }
 
+static gm_status late_may_submit(const late_stream *stream, gm_error *err) {
+  return stream->mute ? late_fail(err, GM_ERR_NOT_SUPPORTED, "gm may not submit there") : GM_OK;
+}
+
 static gm_status late_stream_sync(void *device, void *stream, gm_error *err) {
-  (void)err;
+  const gm_status status = late_may_submit(stream, err);
+  if (status) return status;
   const gm_backend_point point = late_record(stream);
   late_reach(device, &point);
   return GM_OK;
 }
 
-static void late_stream_close(void *device, void *stream, gm_close_mode mode) {
+/* Of a mute one, the engine's, gm only lets go. */
+static void late_stream_close(void *device, void *handle, gm_close_mode mode) {
+  late_stream *stream = handle;
   if (mode == GM_CLOSE_NORMAL) late_stream_sync(device, stream, NULL);
-  ((late_stream *)stream)->id = 0;
+  stream->left = stream->passed < stream->submitted;
+  if (!stream->left || mode != GM_CLOSE_NORMAL) stream->id = 0;
 }
 
 static gm_status late_stream_flush(void *device, void *stream, gm_error *err) {
-  (void)stream, (void)err;
+  const gm_status status = late_may_submit(stream, err);
+  late_drift(device);
+  return status;
+}
+
+static gm_backend_point late_hand_out(late_driver *driver, const gm_backend_point *point) {
+  if (point->handle) driver->points++;
+  return *point;
+}
+
+static gm_status late_point_record(void *device, void *stream, gm_backend_point *out, gm_error *err) {
+  const gm_status status = late_may_submit(stream, err);
+  const gm_backend_point point = late_record(stream);
+  if (status) return status;
+  *out = late_hand_out(device, &point);
   late_drift(device);
   return GM_OK;
 }
 
-static gm_status late_point_record(void *device, void *stream, gm_backend_point *out, gm_error *err) {
+static gm_status late_point_copy(void *device, const gm_backend_point *point, gm_backend_point *out, gm_error *err) {
   (void)err;
-  *out = late_record(stream);
-  late_drift(device);
+  *out = late_hand_out(device, point);
   return GM_OK;
 }
 
@@ -176,49 +200,50 @@ static gm_status late_point_wait(void *device, const gm_backend_point *point, ui
 }
 
 static gm_status late_point_wait_on(void *device, void *stream, const gm_backend_point *point, gm_error *err) {
-  (void)err;
+  const gm_status status = late_may_submit(stream, err);
   const late_work work = {.kind = LATE_WAIT, .point = *point};
-  late_submit(device, stream, &work);
-  return GM_OK;
+  if (!status) late_submit(device, stream, &work);
+  return status;
 }
 
 static gm_status late_stream_barrier(void *device, void *stream, gm_error *err) {
-  (void)err;
+  const gm_status status = late_may_submit(stream, err);
   const late_work work = {.kind = LATE_BARRIER};
-  late_submit(device, stream, &work);
-  return GM_OK;
+  if (!status) late_submit(device, stream, &work);
+  return status;
 }
 
 static void late_point_release(void *device, const gm_backend_point *point, gm_close_mode mode) {
-  (void)device, (void)point, (void)mode;
+  (void)mode;
+  if (point->handle) ((late_driver *)device)->points--;
 }
 
 /* ---- copies ---- */
 
 static gm_status late_write(void *device, void *stream, uint64_t address, uint64_t bytes, const void *from,
-                            gm_backend_point *out) {
+                            gm_backend_point *out, gm_error *err) {
+  const gm_status status = late_may_submit(stream, err);
   late_work work = {.kind = LATE_WRITE, .address = address, .bytes = bytes};
   work.bytes = (bytes + LATE_GRANULE - 1) / LATE_GRANULE * LATE_GRANULE;
+  if (status) return status;
   memcpy(&work.word, from, bytes < sizeof work.word ? bytes : sizeof work.word);
   late_submit(device, stream, &work);
   const gm_backend_point point = late_record(stream);
-  if (out) *out = point;
+  if (out) *out = late_hand_out(device, &point);
   if (!out) late_reach(device, &point);
   return GM_OK;
 }
 
 static gm_status late_to_device(void *device, void *stream, const gm_memory *dst, uint64_t offset, const void *src,
                                 uint64_t bytes, gm_backend_point *out, gm_error *err) {
-  (void)err;
-  return late_write(device, stream, dst->address + offset, bytes, src, out);
+  return late_write(device, stream, dst->address + offset, bytes, src, out, err);
 }
 
 static gm_status late_fill(void *device, void *stream, const gm_memory *dst, uint64_t offset, uint64_t bytes,
                            const void *pattern, uint32_t pattern_bytes, gm_backend_point *out, gm_error *err) {
-  (void)err;
   unsigned char four[sizeof(uint32_t)];
   for (uint32_t i = 0; i < sizeof four; i++) four[i] = ((const unsigned char *)pattern)[i % pattern_bytes];
-  return late_write(device, stream, dst->address + offset, bytes < sizeof four ? sizeof four : bytes, four, out);
+  return late_write(device, stream, dst->address + offset, bytes < sizeof four ? sizeof four : bytes, four, out, err);
 }
 
 static gm_status late_to_host(void *device, void *stream, const gm_memory *src, uint64_t offset, void *dst,
@@ -262,6 +287,7 @@ const gm_backend_ops late_ops = {.abi = GM_BACKEND_ABI,
                                  .point_wait_on = late_point_wait_on,
                                  .stream_barrier = late_stream_barrier,
                                  .point_release = late_point_release,
+                                 .point_copy = late_point_copy,
                                  .copy_to_device = late_to_device,
                                  .copy_to_host = late_to_host,
                                  .copy = late_copy,

@@ -11,7 +11,7 @@
 #include "gm/backend.h"
 
 enum {
-  LATE_STREAMS = 16,
+  LATE_STREAMS = 96,
   LATE_QUEUE = 64, /* pieces of work that a stream holds at most */
   LATE_GRANULE = 256,
   LATE_PAGE = 2 << 20,
@@ -37,6 +37,7 @@ typedef struct late_work {
 typedef struct late_stream {
   uint64_t id; /* 0: not open; its slot is id % LATE_STREAMS */
   gm_stream_kind kind;
+  bool mute, left;            /* gm may not submit there; gm has let go of it, and its work goes on */
   uint64_t submitted, passed; /* pieces of work; all before `passed` are done */
   late_work queue[LATE_QUEUE];
 } late_stream;
@@ -50,7 +51,10 @@ typedef struct late_driver {
   uint32_t eagerness;  /* 0: works only when waited for; 16: at once */
   bool high;           /* hands out the highest addresses that are free, not the lowest */
   gm_stream_kind kind; /* of streams that are opened from now on */
+  bool mute;           /* the same: gm may neither record nor wait there, only the engine */
   uint32_t newest;     /* slot of the last one */
+  uint32_t stream_end; /* all slots that were ever used are below */
+  int64_t points;      /* that gm has and has not given back */
   uint64_t used;       /* bytes of memory that is out */
   uint64_t faults;
   char fault[160]; /* the first */
@@ -84,6 +88,11 @@ void late_kernel(late_driver *driver, uint32_t slot, late_kind kind, uint64_t ad
 void late_submit(late_driver *driver, late_stream *stream, const late_work *work);
 gm_backend_point late_record(const late_stream *stream);
 bool late_passed(const late_driver *driver, const gm_backend_point *point);
+/* The engine makes later work of stream `to` follow the point, or all that stream `from` was given; past gm. */
+void late_wait(late_driver *driver, uint32_t to, const gm_backend_point *point);
+void late_follow(late_driver *driver, uint32_t to, uint32_t from);
+/* The engine waits for the stream, past gm. */
+void late_finish(late_driver *driver, uint32_t slot);
 /* Work at random until the point has passed. */
 void late_reach(late_driver *driver, const gm_backend_point *point);
 /* Work a little, or not, as `eagerness` says. */

@@ -53,6 +53,7 @@ static void work_do(late_driver *driver, late_stream *stream, late_work *work) {
   if (work->kind == LATE_CHECK) work_check(driver, work);
   work->done = true;
   while (stream->passed < stream->submitted && work_at(stream, stream->passed)->done) stream->passed++;
+  if (stream->left && stream->passed == stream->submitted) stream->id = 0;
 }
 
 /* May it be done now, all before it in its stream looked at? */
@@ -77,8 +78,8 @@ static late_work *work_pick(late_driver *driver, late_stream *stream) {
 /* One piece of work of any stream; false: there is none. */
 static bool work_any(late_driver *driver) {
   const uint64_t from = test_random(&driver->random);
-  for (uint64_t i = 0; i < LATE_STREAMS; i++) {
-    late_stream *stream = &driver->streams[(from + i) % LATE_STREAMS];
+  for (uint64_t i = 0; i < driver->stream_end; i++) {
+    late_stream *stream = &driver->streams[(from + i) % driver->stream_end];
     if (!stream->id || stream->passed == stream->submitted) continue;
     late_work *work = work_pick(driver, stream);
     if (!work) continue;
@@ -111,8 +112,25 @@ void late_kernel(late_driver *driver, uint32_t slot, late_kind kind, uint64_t ad
   late_submit(driver, work_stream(driver, driver->streams[slot].id), &work);
 }
 
+void late_wait(late_driver *driver, uint32_t to, const gm_backend_point *point) {
+  const late_work work = {.kind = LATE_WAIT, .point = *point};
+  late_submit(driver, &driver->streams[to], &work);
+}
+
+void late_follow(late_driver *driver, uint32_t to, uint32_t from) {
+  const gm_backend_point point = late_record(&driver->streams[from]);
+  const late_work barrier = {.kind = LATE_BARRIER};
+  if (to != from) late_wait(driver, to, &point);
+  if (to == from) late_submit(driver, &driver->streams[to], &barrier);
+}
+
+void late_finish(late_driver *driver, uint32_t slot) {
+  const gm_backend_point point = late_record(&driver->streams[slot]);
+  late_reach(driver, &point);
+}
+
 bool late_is_busy(const late_driver *driver, uint64_t address, uint64_t bytes) {
-  for (uint32_t s = 0; s < LATE_STREAMS; s++) {
+  for (uint32_t s = 0; s < driver->stream_end; s++) {
     const late_stream *stream = &driver->streams[s];
     for (uint64_t i = stream->passed; stream->id && i < stream->submitted; i++) {
       const late_work *work = &stream->queue[i % LATE_QUEUE];

@@ -11,76 +11,10 @@
 #include "gm/config.h"
 #include "gm/copy.h"
 #include "model/hands.h"
-#include "model/late_driver.h"
+#include "model/schedule_parts.h"
 #include "support/counted_services.h"
-#include "support/random.h"
 
-enum { STREAMS = 4, LEASES = 24, BATCH = 4, PER_CONTEXT = 2000, NOBODY = -1 };
-
-/* A block that is out. Kernels write it and look whether its words are those; the last writer and all readers since
- * are known. */
-typedef struct lease {
-  gm_block block;
-  uint64_t asked;
-  uint32_t word;
-  int taken_on;     /* stream in whose order it is the schedule's; NOBODY: in any */
-  int writer;       /* stream of the last write; NOBODY: none is pending */
-  uint32_t readers; /* streams that have read since */
-  bool written, by_pointer;
-} lease;
-
-typedef struct schedule {
-  uint64_t random, seed;
-  late_driver *driver;
-  gm_context *ctx;
-  gm_device *device;
-  gm_pool *pool;
-  gm_stream *streams[STREAMS];
-  uint32_t slots[STREAMS];       /* the driver's */
-  uint32_t stream_count, insert; /* streams; of a hundred requests, how many let gm insert waits */
-  uint64_t largest;
-  lease leases[LEASES];
-  uint32_t count, word;
-  bool aloud;
-  char why[160]; /* "": nothing is wrong */
-} schedule;
-
-static uint64_t below(schedule *s, uint64_t bound) { return test_random(&s->random) % bound; }
-static bool chance(schedule *s, uint32_t percent) { return below(s, 100) < percent; }
-static int any_stream(schedule *s) { return (int)below(s, s->stream_count); }
-
-static void wrong(schedule *s, const char *what, uint64_t number) {
-  if (!s->why[0]) snprintf(s->why, sizeof s->why, "%s (%" PRIu64 ")", what, number);
-}
-
-/* One line of what is done, for who looks at a schedule that failed. */
-static void say(const schedule *s, const char *what, const lease *l, int stream, int other) {
-  if (!s->aloud) return;
-  printf("%s", what);
-  if (l) printf(" 0x%" PRIx64 " + %" PRIu64 " word %u", l->block.address, l->block.bytes, l->word);
-  printf(" stream %d", stream);
-  if (other != NOBODY) printf(" by %d", other);
-  printf("\n");
-}
-
-static void must(schedule *s, const char *what, gm_status status) {
-  if (status != GM_OK) wrong(s, what, status);
-}
-
-/* ---- order ---- */
-
-/* Later work of stream `to` follows all that stream `from` was given so far. */
-static void follow(schedule *s, int to, int from) {
-  gm_point point = {0};
-  say(s, "follow", NULL, to, from);
-  if (to == from) {
-    must(s, "gm_stream_barrier", gm_stream_barrier(s->streams[to], NULL));
-    return;
-  }
-  must(s, "gm_stream_record", gm_stream_record(s->streams[from], &point, NULL));
-  must(s, "gm_stream_wait", gm_stream_wait(s->streams[to], &point, NULL));
-  gm_point_release(s->device, &point);
-}
+/* ---- work ---- */
 
 static void follow_readers(schedule *s, const lease *l, int to) {
   for (int i = 0; i < STREAMS; i++) {
@@ -110,15 +44,6 @@ static void read_on(schedule *s, lease *l, int stream) {
   if (l->writer != NOBODY) follow(s, stream, l->writer);
   l->readers |= 1u << stream;
   kernel(s, l, stream, LATE_CHECK);
-}
-
-/* The stream has done all its work. */
-static void forget_stream(schedule *s, int stream) {
-  for (uint32_t i = 0; i < s->count; i++) {
-    s->leases[i].readers &= ~(1u << stream);
-    if (s->leases[i].writer == stream) s->leases[i].writer = NOBODY;
-    if (s->leases[i].taken_on == stream) s->leases[i].taken_on = NOBODY;
-  }
 }
 
 /* ---- taking ---- */
@@ -151,11 +76,11 @@ static bool obey(schedule *s, gm_acquire answer, const gm_block *block, int stre
   if (answer > GM_ACQUIRE_FRESH && stream == NOBODY) wrong(s, "the host is to wait", answer);
   if (s->why[0]) return false;
   say(s, "answer", NULL, stream, (int)answer);
-  if (answer == GM_ACQUIRE_NEEDS_BARRIER) must(s, "the barrier", gm_stream_barrier(s->streams[stream], NULL));
+  if (answer == GM_ACQUIRE_NEEDS_BARRIER) follow(s, stream, stream);
   if (answer != GM_ACQUIRE_NEEDS_WAIT) return true;
   const gm_point point = gm_block_point(s->pool, block);
   if (!point.stream) wrong(s, "NEEDS_WAIT without a point", block->address);
-  must(s, "the wait", gm_stream_wait(s->streams[stream], &point, NULL));
+  wait_for(s, stream, &point);
   return true;
 }
 
@@ -163,7 +88,7 @@ static uint64_t any_bytes(schedule *s) { return test_log_uniform(&s->random, s->
 
 static void take(schedule *s) {
   const int stream = chance(s, 90) ? any_stream(s) : NOBODY;
-  const bool insert = chance(s, s->insert), zeroed = chance(s, 4);
+  const bool insert = chance(s, s->insert), zeroed = chance(s, 4) && !is_mute(s, stream);
   lease l = {.asked = any_bytes(s), .writer = NOBODY};
   gm_request request = {.bytes = l.asked, .stream = stream == NOBODY ? NULL : s->streams[stream]};
   request.flags = (insert ? GM_INSERT_WAIT : 0) | (zeroed ? GM_ZERO : 0) | (chance(s, 3) ? GM_POOLED_ONLY : 0);
@@ -218,21 +143,34 @@ static void announce(schedule *s, const lease *l, int stream) {
   }
 }
 
+/* By a point of the stream, which may be given more work before that is done. */
+static gm_status end_at(schedule *s, const lease *l, int stream) {
+  gm_point point = {0};
+  if (stream != NOBODY) point = point_of(s, stream);
+  if (stream != NOBODY && s->count && chance(s, 30)) read_on(s, &s->leases[below(s, s->count)], stream);
+  const gm_status status = gm_free_at(s->pool, &l->block, &point, NULL);
+  gm_point_release(s->device, &point);
+  return status;
+}
+
 static void end_lease(schedule *s, uint32_t at) {
   lease l = s->leases[at];
   const int stream = chance(s, 8) ? NOBODY : chance(s, 70) && l.writer != NOBODY ? l.writer : any_stream(s);
   gm_stream *order = stream == NOBODY ? NULL : s->streams[stream];
+  const bool by_point = chance(s, 15);
   announce(s, &l, stream);
-  say(s, "give", &l, stream, NOBODY);
+  say(s, by_point ? "give at a point" : "give", &l, stream, NOBODY);
   s->leases[at] = s->leases[--s->count];
-  if (l.by_pointer) {
+  if (by_point) {
+    must(s, "gm_free_at", end_at(s, &l, stream));
+  } else if (l.by_pointer) {
     must(s, "gm_free_ptr", gm_free_ptr(s->pool, (void *)(uintptr_t)l.block.address, l.asked, order));
   } else {
     must(s, "gm_free", gm_free(s->pool, &l.block, order));
   }
   if (!chance(s, 5)) return;
-  const gm_status again = gm_free(s->pool, &l.block, order);
-  if (again != GM_ERR_INVALID_ARGUMENT) wrong(s, "a second gm_free", again);
+  const gm_status again = by_point ? end_at(s, &l, stream) : gm_free(s->pool, &l.block, order);
+  if (again != GM_ERR_INVALID_ARGUMENT) wrong(s, "a second free", again);
 }
 
 static void give(schedule *s) {
@@ -243,28 +181,6 @@ static void give(schedule *s) {
 }
 
 /* ---- the rest ---- */
-
-static void sync(schedule *s) {
-  const int stream = any_stream(s);
-  say(s, "sync", NULL, stream, NOBODY);
-  must(s, "gm_stream_sync", gm_stream_sync(s->streams[stream], NULL));
-  forget_stream(s, stream);
-}
-
-static void open_stream(schedule *s, int stream) {
-  s->driver->kind = (gm_stream_kind)(chance(s, 60) ? 0 : below(s, 3));
-  must(s, "gm_stream_create", gm_stream_create(s->device, &s->streams[stream], NULL));
-  s->slots[stream] = s->driver->newest;
-  say(s, "open, kind", NULL, stream, (int)s->driver->kind);
-}
-
-static void renew(schedule *s) {
-  const int stream = any_stream(s);
-  say(s, "close", NULL, stream, NOBODY);
-  must(s, "gm_stream_close", gm_stream_close(s->streams[stream], NULL));
-  forget_stream(s, stream);
-  open_stream(s, stream);
-}
 
 static void tidy(schedule *s) {
   const uint64_t what = below(s, 6);
@@ -291,9 +207,10 @@ static void step(schedule *s) {
   } else if (what < 94) {
     if (l) chance(s, 60) ? read_on(s, l, any_stream(s)) : write_on(s, l, any_stream(s));
   } else if (what < 96) {
-    sync(s);
+    chance(s, 70) ? sync_stream(s, any_stream(s)) : tell_passed(s, any_stream(s));
   } else if (what < 97) {
-    renew(s);
+    renew_stream(s, any_stream(s));
+    if (chance(s, 30)) close_filler(s, (uint32_t)below(s, FILLERS));
   } else {
     tidy(s);
   }
@@ -327,11 +244,26 @@ static void open_pool(schedule *s, const schedule_params *how) {
   s->largest = page >> below(s, 5);
   s->stream_count = 2 + (uint32_t)below(s, STREAMS - 1);
   s->insert = (uint32_t)below(s, 3) * 50;
+  s->mutes = chance(s, 30) ? 40 : 0;
   s->driver->eagerness = (uint32_t)(chance(s, 40) ? 0 : below(s, 15));
   s->driver->high = chance(s, 50);
   s->aloud = how->aloud;
   must(s, "gm_pool_create", gm_pool_create(s->device, &params, &s->pool, NULL));
   for (int i = 0; i < (int)s->stream_count; i++) open_stream(s, i);
+  if (chance(s, 3)) open_fillers(s);
+}
+
+/* A pool whose streams nobody can wait for stays until the engine has said that they are done. */
+static void destroy_pool(schedule *s) {
+  bool mute = false;
+  for (int i = 0; i < (int)s->stream_count; i++) mute |= is_mute(s, i);
+  gm_status status = gm_pool_destroy(s->pool, NULL);
+  if (status == GM_ERR_BUSY && mute) {
+    settle_all(s);
+    status = gm_pool_destroy(s->pool, NULL);
+  }
+  must(s, "gm_pool_destroy", status);
+  if (s->driver->used) wrong(s, "bytes are left after the pool", s->driver->used);
 }
 
 /* Everything is freed, and every byte is the driver's again: after a trim, or with the pool while work is pending. */
@@ -339,17 +271,14 @@ static void end(schedule *s) {
   const bool trim = chance(s, 70);
   check_quiet(s);
   while (s->count) end_lease(s, s->count - 1);
-  for (uint32_t i = 0; i < s->stream_count && trim; i++) {
-    must(s, "gm_stream_sync", gm_stream_sync(s->streams[i], NULL));
-  }
+  if (trim) settle_all(s);
   if (trim) gm_pool_trim(s->pool, 0);
   check_quiet(s);
   if (trim && s->driver->used) wrong(s, "bytes are left after a trim", s->driver->used);
-  must(s, "gm_pool_destroy", gm_pool_destroy(s->pool, NULL));
-  if (s->driver->used) wrong(s, "bytes are left after the pool", s->driver->used);
-  for (uint32_t i = 0; i < s->stream_count; i++) {
-    must(s, "gm_stream_close", gm_stream_close(s->streams[i], NULL));
-  }
+  destroy_pool(s);
+  for (int i = 0; i < (int)s->stream_count; i++) close_stream(s, i);
+  for (uint32_t i = 0; i < FILLERS; i++) close_filler(s, i);
+  if (s->driver->points) wrong(s, "points are left", (uint64_t)s->driver->points);
 }
 
 static void step_of(void *argument) { step(argument); }

@@ -158,6 +158,27 @@ static void test_the_crowd_comes_and_goes(void **state) {
   }
 }
 
+/* A slot becomes free: who is in the crowd stays there, and can still free, and use. */
+static void test_a_member_outlasts_a_slot(void **state) {
+  (void)state;
+  for (int i = 0; i < STRATEGIES; i++) {
+    crowd_scene scene;
+    scene_open(&scene, crowd_strategies[i]);
+    gm_stream *late = scene.streams[SLOTS];
+    const gm_block first = take(&scene, late, BYTES), second = take(&scene, late, BYTES);
+    give(&scene, &first, late);
+    pool_bench_ok(gm_stream_close(scene.streams[0], err));
+    assert_int_equal(gm_use_on(scene.base.pool, &second, late), GM_OK);
+    work(&scene, late);
+    give(&scene, &second, late);
+    assert_true(is_kept(&scene));
+    gm__null_advance(scene.base.device->handle, 2 * SECOND);
+    assert_false(is_kept(&scene));
+    scene.streams[0] = NULL;
+    scene_close(&scene);
+  }
+}
+
 static void test_without_host_memory_nothing_changes(void **state) {
   (void)state;
   for (int i = 0; i < STRATEGIES; i++) {
@@ -176,9 +197,11 @@ static void test_without_host_memory_nothing_changes(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_no_free_waits), cmocka_unit_test(test_work_of_a_late_stream_is_respected),
-      cmocka_unit_test(test_a_block_used_on_a_late_stream), cmocka_unit_test(test_the_crowd_comes_and_goes),
-      cmocka_unit_test(test_without_host_memory_nothing_changes)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_free_waits),
+                                     cmocka_unit_test(test_work_of_a_late_stream_is_respected),
+                                     cmocka_unit_test(test_a_block_used_on_a_late_stream),
+                                     cmocka_unit_test(test_the_crowd_comes_and_goes),
+                                     cmocka_unit_test(test_a_member_outlasts_a_slot),
+                                     cmocka_unit_test(test_without_host_memory_nothing_changes)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
