@@ -48,9 +48,9 @@ void gm__stats_snapshot(gm__stats *stats, const gm_stats *more, gm_stats *out) {
 
 /* The caller's statistics in gm's own size; all zero where there are none. */
 static gm_stats stats_read(const gm_stats *theirs) {
+  const gm_stats none = {.struct_size = sizeof none};
   gm_stats stats;
-  const gm_status status = gm__sized_in(&stats, sizeof stats, theirs, "gm_stats", "stats", NULL);
-  return status ? (gm_stats){.struct_size = sizeof stats} : stats;
+  return gm__sized_in(&stats, sizeof stats, theirs, "gm_stats", "stats", NULL) ? none : stats;
 }
 
 double gm_stats_hit_rate(const gm_stats *stats) {
