@@ -48,7 +48,7 @@ static int close_all(void **state) {
 }
 
 static loader loader_open(const char *path) {
-  loader own = {.library = dlopen(path, RTLD_NOW | RTLD_LOCAL)};
+  loader own = {.library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)};
   if (!own.library) fail_msg("%s", dlerror());
   return own;
 }
