@@ -196,12 +196,17 @@ const cts_mode cts_cuda_opened = {.backend = "cuda",
                                   .native_memory_bytes = sizeof(gm_cuda_memory),
                                   .check_native = cuda_check_native};
 
+static gm_status cuda_thread_stream(cts *t, void **out, gm_stream_kind *out_kind) {
+  return cuda_lend(t, (CUstream)2, out, out_kind); /* CU_STREAM_PER_THREAD */
+}
+
 static const cts_engine cuda_adopted_engine = {.open = cuda_open,
                                                .open_stream = cuda_open_stream,
                                                .close_stream = cuda_close_stream,
                                                .close = cuda_close,
                                                .point = cuda_engine_point,
-                                               .reach = cuda_engine_reach};
+                                               .reach = cuda_engine_reach,
+                                               .thread_stream = cuda_thread_stream};
 
 const cts_mode cts_cuda_adopted = {.backend = "cuda",
                                    .name = "adopted",

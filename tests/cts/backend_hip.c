@@ -205,12 +205,17 @@ const cts_mode cts_hip_opened = {.backend = "hip",
                                  .native_memory_bytes = sizeof(gm_hip_memory),
                                  .check_native = hip_check_native};
 
+static gm_status hip_thread_stream(cts *t, void **out, gm_stream_kind *out_kind) {
+  return hip_lend(t, (hipStream_t)2, out, out_kind); /* hipStreamPerThread */
+}
+
 static const cts_engine hip_adopted_engine = {.open = hip_open,
                                               .open_stream = hip_open_stream,
                                               .close_stream = hip_close_stream,
                                               .close = hip_close,
                                               .point = hip_engine_point,
-                                              .reach = hip_engine_reach};
+                                              .reach = hip_engine_reach,
+                                              .thread_stream = hip_thread_stream};
 
 const cts_mode cts_hip_adopted = {.backend = "hip",
                                   .name = "adopted",

@@ -57,7 +57,7 @@ typedef struct cts_lack {
   const char *why;
 } cts_lack;
 
-/* A small engine that a mode plays: its devices are adopted. All are set. */
+/* A small engine that a mode plays: its devices are adopted. All but the last are set. */
 typedef struct cts_engine {
   gm_status (*open)(cts *t, uint32_t index); /* makes the engine's objects for device `index` and adopts them */
   gm_status (*open_stream)(cts *t, void **out, gm_stream_kind *out_kind, uint32_t slot);
@@ -65,6 +65,8 @@ typedef struct cts_engine {
   void (*close)(cts *t);                       /* the same for the device */
   const gm_native_point *(*point)(cts *t);     /* of the engine's making, not passed */
   bool (*reach)(cts *t);                       /* lets it pass */
+  /* Adopts the calling thread's own stream. NULL: the API has none. */
+  gm_status (*thread_stream)(cts *t, void **out, gm_stream_kind *out_kind);
 } cts_engine;
 
 /* A way to get devices of a backend: opened by gm, or adopted from an engine. Lists end with a zeroed entry and may be

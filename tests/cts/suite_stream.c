@@ -180,6 +180,33 @@ static void point_between_streams(cts *t) {
   if (t->has & CTS_CONTENTS) stream_last_word(t, streams[2], &memories[2], ROUNDS - 1);
 }
 
+/* A copy is released by itself, and as good as the original: also a copy of a copy. */
+static void point_copy_outlives_the_original(cts *t) {
+  const gm_backend_point zero = {0};
+  gm_backend_point first = {0}, copy = {0}, second = {0}, gone = {77, 77};
+  void *stream;
+  gm_memory memory;
+  bool done = false;
+  if (!t->mode->ops->point_copy) {
+    cts_skip(t, "the backend copies no points");
+    return;
+  }
+  if (!cts_stream(t, &stream) || !cts_memory(t, t->type, 8 * MIB, &memory)) return;
+  if (!stream_fill(t, stream, &memory, 1, &first)) return;
+  CTS_OK(t, t->ops->point_copy(t->device, &first, &copy, &t->err));
+  CTS_OK(t, t->ops->point_copy(t->device, &copy, &second, &t->err));
+  t->ops->point_release(t->device, &first, GM_CLOSE_NORMAL);
+  CTS_OK(t, cts_order(t, stream));
+  CTS_OK(t, cts_reach(t, &copy));
+  CTS_OK(t, t->ops->point_done(t->device, &second, &done, &t->err));
+  CTS_CHECK(t, done);
+  CTS_OK(t, t->ops->point_wait_on(t->device, stream, &second, &t->err));
+  CTS_OK(t, cts_reach(t, &second));
+  CTS_OK(t, t->ops->point_copy(t->device, &zero, &gone, &t->err));
+  CTS_CHECK(t, !gone.handle && !gone.value);
+  if (t->has & CTS_CONTENTS) stream_last_word(t, stream, &memory, 1);
+}
+
 static void point_wait_on_the_own_stream(cts *t) {
   void *stream;
   gm_memory memory;
@@ -235,6 +262,7 @@ static const cts_case stream_cases[] = {
     {"point.time_out", point_time_out, CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
     {"point.released_before_it_passes", point_released_before_it_passes, CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
     {"point.between_streams", point_between_streams, CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
+    {"point.copy_outlives_the_original", point_copy_outlives_the_original, CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
     {"point.wait_on_the_own_stream", point_wait_on_the_own_stream, CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
 };
 const cts_suite cts_stream_suite = {stream_cases, sizeof stream_cases / sizeof stream_cases[0]};

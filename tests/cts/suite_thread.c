@@ -1,4 +1,5 @@
 /* Several threads on one device, each with a stream of its own, and all on one. */
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,8 +88,84 @@ static void thread_all(cts *t, bool own_streams) {
 static void thread_own_streams(cts *t) { thread_all(t, true); }
 static void thread_one_stream(cts *t) { thread_all(t, false); }
 
+/* ---- a stream that is another thread's own ---- */
+
+typedef struct thread_owner {
+  cts *t;
+  gm_memory memory;
+  void *stream;
+  gm_backend_point point; /* of its fill */
+  gm_status opened, filled, synced;
+  sem_t ready, go;
+  gm__thread thread;
+} thread_owner;
+
+static void thread_await(sem_t *at) {
+  while (sem_wait(at) != 0) {}
+}
+
+static void thread_own(void *arg) {
+  thread_owner *owner = arg;
+  const uint32_t word = 5;
+  cts *t = owner->t;
+  gm_stream_kind kind;
+  owner->opened = t->mode->engine->thread_stream(t, &owner->stream, &kind);
+  if (owner->opened == GM_OK) {
+    owner->filled = t->ops->fill(t->device, owner->stream, &owner->memory, 0, THREAD_ROOM, &word, sizeof word,
+                                 &owner->point, &t->err);
+  }
+  sem_post(&owner->ready);
+  thread_await(&owner->go);
+  if (owner->opened) return;
+  owner->synced = t->ops->stream_sync(t->device, owner->stream, NULL);
+  if (!owner->filled) t->ops->point_release(t->device, &owner->point, GM_CLOSE_NORMAL);
+  t->ops->stream_close(t->device, owner->stream, GM_CLOSE_NORMAL);
+}
+
+/* Whatever is asked of it elsewhere would be asked of this thread's own stream: it is refused, and nothing written. */
+static void thread_refuses(cts *t, const thread_owner *owner) {
+  const uint32_t word = 6;
+  const gm_copy_item item = {.src = &owner->memory, .dst = &owner->memory, .src_offset = 64, .bytes = 32};
+  gm_backend_point point = {77, 77};
+  void *stream = owner->stream;
+  CTS_IS(t, owner->filled, GM_OK);
+  CTS_IS(t, t->ops->point_record(t->device, stream, &point, &t->err), GM_ERR_INVALID_ARGUMENT);
+  CTS_CHECK(t, t->err.message[0]);
+  CTS_IS(t, t->ops->stream_sync(t->device, stream, &t->err), GM_ERR_INVALID_ARGUMENT);
+  CTS_IS(t, t->ops->point_wait_on(t->device, stream, &owner->point, &t->err), GM_ERR_INVALID_ARGUMENT);
+  CTS_IS(t, t->ops->copy(t->device, stream, &item, &point, &t->err), GM_ERR_INVALID_ARGUMENT);
+  CTS_IS(t, t->ops->fill(t->device, stream, &owner->memory, 0, 64, &word, sizeof word, &point, &t->err),
+         GM_ERR_INVALID_ARGUMENT);
+  CTS_CHECK(t, point.handle == 77 && point.value == 77);
+  CTS_OK(t, t->ops->point_wait(t->device, &owner->point, UINT64_MAX, &t->err)); /* points are anybody's */
+}
+
+static void thread_foreign_stream(cts *t) {
+  thread_owner owner = {.t = t};
+  if (!t->mode->engine->thread_stream) {
+    cts_skip(t, "the API has no streams of a thread's own");
+    return;
+  }
+  if (!cts_memory(t, 0, THREAD_ROOM, &owner.memory)) return;
+  sem_init(&owner.ready, 0, 0);
+  sem_init(&owner.go, 0, 0);
+  CTS_OK(t, gm__thread_create(&owner.thread, "cts", thread_own, &owner, &t->err));
+  thread_await(&owner.ready);
+  if (owner.opened == GM_ERR_NOT_SUPPORTED) {
+    cts_skip(t, t->err.message);
+  } else if (cts_check(t, owner.opened == GM_OK, "a thread lends its own stream", __FILE__, __LINE__)) {
+    thread_refuses(t, &owner);
+  }
+  sem_post(&owner.go);
+  gm__thread_join(&owner.thread);
+  sem_destroy(&owner.ready);
+  sem_destroy(&owner.go);
+  CTS_CHECK(t, t->failed || owner.synced == GM_OK);
+}
+
 static const cts_case thread_cases[] = {
     {"thread.own_streams", thread_own_streams, CTS_STREAMS | CTS_POINTS},
     {"thread.one_stream", thread_one_stream, CTS_STREAMS | CTS_POINTS},
+    {"thread.foreign_stream", thread_foreign_stream, CTS_ENGINE | CTS_POINTS | CTS_CONTENTS},
 };
 const cts_suite cts_thread_suite = {thread_cases, sizeof thread_cases / sizeof thread_cases[0]};
