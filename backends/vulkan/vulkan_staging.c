@@ -3,12 +3,17 @@
 #include "backends/vulkan/vulkan_device.h"
 #include "backends/vulkan/vulkan_map.h"
 #include "backends/vulkan/vulkan_stream.h"
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
 #include "core/base/error.h"
 
 /* Invariants: a slot is in the hands of one thread, or free and busy until its point; what staging holds counts in its
- * heap like any other memory and never exceeds STAGING_BYTES. */
+ * heap like any other memory. It never exceeds STAGING_BYTES, but for extra slots, which go once they are idle and
+ * another slot is free. No thread waits for one that another holds without a limit: who holds it may wait in a hook. */
 
 enum { STAGING_BYTES = 16 << 20, STAGING_LEAST = 64 << 10 };
+
+#define STAGING_PATIENCE_NS UINT64_C(100000000)
 
 void gm__vulkan_staging_init(gm__vulkan_staging *staging) {
   gm__mutex_init(&staging->mutex, GM__RANK_STAGING);
@@ -36,10 +41,10 @@ static const gm__vulkan_type *staging_type(const gm__vulkan_device *device) {
 }
 
 /* Half as much each time the heap has no room, down to what is still useful. */
-static gm_status staging_allocate(gm__vulkan_device *device, const gm__vulkan_type *type, gm__vulkan_memory **out,
-                                  gm_error *err) {
+static gm_status staging_allocate(gm__vulkan_device *device, const gm__vulkan_type *type, uint64_t most, uint64_t least,
+                                  gm__vulkan_memory **out, gm_error *err) {
   gm_status status = GM_ERR_OUT_OF_DEVICE_MEMORY;
-  for (uint64_t bytes = STAGING_BYTES; status && bytes >= STAGING_LEAST; bytes /= 2) {
+  for (uint64_t bytes = most; status && bytes >= least; bytes /= 2) {
     gm__vulkan_memory_wish wish = {.type = type, .bytes = bytes};
     status = gm__vulkan_memory_make(device, &wish, out, err);
     if (status != GM_ERR_OUT_OF_DEVICE_MEMORY && status != GM_ERR_ALLOCATION_TOO_LARGE) break;
@@ -47,25 +52,68 @@ static gm_status staging_allocate(gm__vulkan_device *device, const gm__vulkan_ty
   return status;
 }
 
-/* Under the mutex. */
-static gm_status staging_make(gm__vulkan_device *device, gm_error *err) {
-  gm__vulkan_staging *staging = &device->staging;
-  if (staging->memory) return GM_OK;
+/* Memory that the host sees. */
+static gm_status staging_memory(gm__vulkan_device *device, uint64_t most, uint64_t least, gm__vulkan_memory **out,
+                                unsigned char **out_host, gm_error *err) {
   const gm__vulkan_type *type = staging_type(device);
   if (!type) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_backend_ops.copy", "the device has no host-visible memory type");
   }
-  gm__vulkan_memory *memory;
-  gm_status status = staging_allocate(device, type, &memory, err);
+  gm_status status = staging_allocate(device, type, most, least, out, err);
   if (status) return status;
-  status = gm__vulkan_host(device, memory, &staging->host, err);
-  if (status) {
-    gm__vulkan_memory_unmake(device, memory, GM_CLOSE_NORMAL);
-    return status;
-  }
+  status = gm__vulkan_host(device, *out, out_host, err);
+  if (status) gm__vulkan_memory_unmake(device, *out, GM_CLOSE_NORMAL);
+  return status;
+}
+
+/* Under the mutex. */
+static gm_status staging_make(gm__vulkan_device *device, gm_error *err) {
+  gm__vulkan_staging *staging = &device->staging;
+  gm__vulkan_memory *memory;
+  if (staging->memory) return GM_OK;
+  gm_status status = staging_memory(device, STAGING_BYTES, STAGING_LEAST, &memory, &staging->host, err);
+  if (status) return status;
   staging->memory = memory;
   staging->slot_bytes = memory->bytes / VULKAN_STAGING_SLOTS;
   return GM_OK;
+}
+
+static void extra_unmake(gm__vulkan_device *device, gm__vulkan_extra *extra, gm_close_mode mode) {
+  gm__vulkan_memory_unmake(device, extra->memory, mode);
+  gm__release(device->services, extra, sizeof *extra);
+}
+
+/* Under the mutex. */
+static gm_status extra_make(gm__vulkan_device *device, gm__vulkan_extra **out, gm_error *err) {
+  gm__vulkan_staging *staging = &device->staging;
+  gm__vulkan_extra *extra = gm__alloc(device->services, sizeof *extra);
+  if (!extra) {
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_backend_ops.copy", "no host memory for a piece of staging");
+  }
+  const uint64_t most = staging->slot_bytes, least = STAGING_LEAST / VULKAN_STAGING_SLOTS;
+  gm_status status = staging_memory(device, most, most < least ? most : least, &extra->memory, &extra->host, err);
+  if (status) {
+    gm__release(device->services, extra, sizeof *extra);
+    return status;
+  }
+  extra->next = staging->extras;
+  staging->extras = extra;
+  *out = extra;
+  return GM_OK;
+}
+
+/* Under the mutex: extra slots that nobody holds and the device does not use. */
+static void extras_drop(gm__vulkan_device *device) {
+  for (gm__vulkan_extra **at = &device->staging.extras; *at;) {
+    gm__vulkan_extra *extra = *at;
+    bool done = false;
+    if (!extra->held && !gm__vulkan_point_done(device, &extra->busy, &done, NULL) && done) {
+      *at = extra->next;
+      extra_unmake(device, extra, GM_CLOSE_NORMAL);
+    } else {
+      at = &extra->next;
+    }
+  }
 }
 
 /* Under the mutex: the free slot that was given back longest ago. */
@@ -80,17 +128,46 @@ static bool staging_pick(gm__vulkan_staging *staging, uint32_t *out) {
   return false;
 }
 
+/* Under the mutex: an extra slot that nobody holds. */
+static gm__vulkan_extra *extra_pick(const gm__vulkan_staging *staging) {
+  gm__vulkan_extra *extra = staging->extras;
+  while (extra && extra->held) extra = extra->next;
+  return extra;
+}
+
+/* Under the mutex. *out NULL: the slot *out_at is free. */
+static gm_status staging_choose(gm__vulkan_device *device, uint32_t *out_at, gm__vulkan_extra **out, gm_error *err) {
+  gm__vulkan_staging *staging = &device->staging;
+  const uint64_t deadline = gm__deadline_after(STAGING_PATIENCE_NS);
+  *out = NULL;
+  for (bool wait = true;;) {
+    if (staging_pick(staging, out_at)) {
+      extras_drop(device);
+      return GM_OK;
+    }
+    *out = extra_pick(staging);
+    if (*out) return GM_OK;
+    if (!wait) return extra_make(device, out, err);
+    wait = gm__cond_wait_until(&staging->cond, &staging->mutex, deadline);
+  }
+}
+
 static gm_status staging_reserve(gm__vulkan_device *device, gm__vulkan_slot *out, gm_backend_point *out_busy,
                                  gm_error *err) {
   gm__vulkan_staging *staging = &device->staging;
+  gm__vulkan_extra *extra = NULL;
+  uint32_t at = 0;
   gm__mutex_lock(&staging->mutex);
   gm_status status = staging_make(device, err);
-  uint32_t at = 0;
-  if (!status) {
-    while (!staging_pick(staging, &at)) gm__cond_wait(&staging->cond, &staging->mutex);
+  if (!status) status = staging_choose(device, &at, &extra, err);
+  if (!status && extra) {
+    extra->held = true;
+    *out = (gm__vulkan_slot){extra->memory, extra->host, 0, extra->memory->bytes, 0, extra};
+    *out_busy = extra->busy;
+  } else if (!status) {
     staging->held[at] = true;
     uint64_t offset = at * staging->slot_bytes;
-    *out = (gm__vulkan_slot){staging->memory, staging->host + offset, offset, staging->slot_bytes, at};
+    *out = (gm__vulkan_slot){staging->memory, staging->host + offset, offset, staging->slot_bytes, at, NULL};
     *out_busy = staging->busy[at];
   }
   gm__mutex_unlock(&staging->mutex);
@@ -114,18 +191,23 @@ gm_status gm__vulkan_staging_take(gm__vulkan_device *device, gm__vulkan_slot *ou
 void gm__vulkan_staging_give(gm__vulkan_device *device, const gm__vulkan_slot *slot, const gm_backend_point *point) {
   gm__vulkan_staging *staging = &device->staging;
   gm__mutex_lock(&staging->mutex);
-  staging->held[slot->index] = false;
-  staging->busy[slot->index] = point ? *point : (gm_backend_point){0};
+  *(slot->extra ? &slot->extra->held : &staging->held[slot->index]) = false;
+  *(slot->extra ? &slot->extra->busy : &staging->busy[slot->index]) = point ? *point : (gm_backend_point){0};
   gm__cond_signal(&staging->cond);
   gm__mutex_unlock(&staging->mutex);
 }
 
-void gm__vulkan_staging_clear(gm__vulkan_device *device) {
-  gm__vulkan_memory_unmake(device, device->staging.memory, GM_CLOSE_NORMAL);
-  device->staging.memory = NULL;
+static void staging_unmake(gm__vulkan_device *device, gm_close_mode mode) {
+  gm__vulkan_staging *staging = &device->staging;
+  gm__vulkan_memory_unmake(device, staging->memory, mode);
+  staging->memory = NULL;
+  for (gm__vulkan_extra *extra = staging->extras, *next; extra; extra = next) {
+    next = extra->next;
+    extra_unmake(device, extra, mode);
+  }
+  staging->extras = NULL;
 }
 
-void gm__vulkan_staging_forget(gm__vulkan_device *device) {
-  gm__vulkan_memory_unmake(device, device->staging.memory, GM_CLOSE_ABANDON);
-  device->staging.memory = NULL;
-}
+void gm__vulkan_staging_clear(gm__vulkan_device *device) { staging_unmake(device, GM_CLOSE_NORMAL); }
+
+void gm__vulkan_staging_forget(gm__vulkan_device *device) { staging_unmake(device, GM_CLOSE_ABANDON); }

@@ -5,10 +5,14 @@
 
 #include <cmocka.h>
 
+#include "backends/vulkan/vulkan_stream.h"
+#include "core/base/clock.h"
 #include "core/base/thread.h"
 #include "support/vulkan_fixture.h"
 
-enum { BYTES = 40000, STEPS = 150, THREADS = 4 };
+enum { BYTES = 40000, STEPS = 150, THREADS = 4, LARGE = (40 << 20) + 3 };
+
+#define PATIENCE_NS UINT64_C(20000000000)
 
 static const char *const modes[] = {"validation", "validation,no_host_visible"};
 
@@ -150,7 +154,6 @@ static void test_threads(void **state) {
 /* More than all staging holds, asynchronously. */
 static void test_larger_than_staging(void **state) {
   (void)state;
-  enum { LARGE = (40 << 20) + 3 };
   vulkan_fixture fixture;
   vulkan_fixture_open(&fixture, modes[1]);
   uint8_t *bytes = malloc(LARGE), *back = calloc(1, LARGE);
@@ -177,6 +180,122 @@ static void test_larger_than_staging(void **state) {
   vulkan_fixture_close(&fixture);
   free(bytes);
   free(back);
+}
+
+/* Threads that hold staging and wait for the lock of an engine's queue, and one that copies on another queue. */
+typedef struct held_queue {
+  vulkan_fixture fixture;
+  void *stream; /* on the engine's queue */
+  gm_memory memory;
+  uint8_t *bytes, *back;
+  gm__mutex mutex; /* of what follows */
+  gm__cond changed;
+  uint32_t waiting, done;
+  bool open, locked;
+} held_queue;
+
+static void held_lock(void *user) {
+  held_queue *held = user;
+  gm__mutex_lock(&held->mutex);
+  held->waiting++;
+  gm__cond_broadcast(&held->changed);
+  while (!held->open || held->locked) gm__cond_wait(&held->changed, &held->mutex);
+  held->locked = true;
+  gm__mutex_unlock(&held->mutex);
+}
+
+static void held_unlock(void *user) {
+  held_queue *held = user;
+  gm__mutex_lock(&held->mutex);
+  held->locked = false;
+  gm__cond_broadcast(&held->changed);
+  gm__mutex_unlock(&held->mutex);
+}
+
+static bool held_await(held_queue *held, const uint32_t *count, uint32_t wanted) {
+  const uint64_t deadline = gm__deadline_after(PATIENCE_NS);
+  gm__mutex_lock(&held->mutex);
+  for (bool there = true; *count < wanted && there;) {
+    there = gm__cond_wait_until(&held->changed, &held->mutex, deadline);
+  }
+  const bool reached = *count >= wanted;
+  gm__mutex_unlock(&held->mutex);
+  return reached;
+}
+
+static void held_open(held_queue *held) {
+  *held = (held_queue){.bytes = malloc(LARGE), .back = calloc(1, LARGE)};
+  assert_true(held->bytes && held->back);
+  gm__mutex_init(&held->mutex, GM__RANK_LEAF);
+  gm__cond_init(&held->changed);
+  vulkan_fixture_open(&held->fixture, modes[1]);
+  const gm__vulkan_stream *own = held->fixture.stream;
+  const gm_vulkan_queue queue = {.head = {sizeof queue, GM_API_VULKAN},
+                                 .queue = (uintptr_t)own->queue->handle,
+                                 .family = own->queue->family,
+                                 .may_submit = true,
+                                 .lock = held_lock,
+                                 .unlock = held_unlock,
+                                 .user = held};
+  gm_stream_kind kind;
+  const gm_backend_ops *ops = held->fixture.ops;
+  assert_int_equal(ops->stream_adopt(held->fixture.device, &queue.head, &held->stream, &kind, NULL), GM_OK);
+  held->memory = vulkan_fixture_alloc(&held->fixture, 0, LARGE);
+  for (size_t i = 0; i < LARGE; i++) held->bytes[i] = (uint8_t)(i * 7 + i / 251);
+}
+
+static void held_close(held_queue *held) {
+  held->fixture.ops->stream_close(held->fixture.device, held->stream, GM_CLOSE_NORMAL);
+  vulkan_fixture_free(&held->fixture, &held->memory);
+  vulkan_fixture_close(&held->fixture);
+  gm__cond_destroy(&held->changed);
+  gm__mutex_destroy(&held->mutex);
+  free(held->bytes), free(held->back);
+}
+
+static void held_write(void *user) {
+  held_queue *held = user;
+  const gm_backend_ops *ops = held->fixture.ops;
+  ops->copy_to_device(held->fixture.device, held->stream, &held->memory, 0, held->bytes, 64, NULL, NULL);
+}
+
+static void held_copy(void *user) {
+  held_queue *held = user;
+  const gm_backend_ops *ops = held->fixture.ops;
+  void *device = held->fixture.device, *stream = held->fixture.stream;
+  gm_backend_point point;
+  const bool wrote = ops->copy_to_device(device, stream, &held->memory, 0, held->bytes, LARGE, &point, NULL) == GM_OK &&
+                     ops->copy_to_host(device, stream, &held->memory, 0, held->back, LARGE, NULL, NULL) == GM_OK;
+  gm__mutex_lock(&held->mutex);
+  held->done += wrote;
+  gm__cond_broadcast(&held->changed);
+  gm__mutex_unlock(&held->mutex);
+}
+
+static void test_no_copy_waits_for_staging_in_a_hook(void **state) {
+  (void)state;
+  held_queue held;
+  gm__thread writers[VULKAN_STAGING_SLOTS], copier;
+  held_open(&held);
+  for (uint32_t i = 0; i < VULKAN_STAGING_SLOTS; i++) {
+    assert_int_equal(gm__thread_create(&writers[i], "writes", held_write, &held, NULL), GM_OK);
+  }
+  const bool all_wait = held_await(&held, &held.waiting, VULKAN_STAGING_SLOTS);
+  const uint64_t before = vulkan_fixture_held(&held.fixture);
+  assert_int_equal(gm__thread_create(&copier, "copies", held_copy, &held, NULL), GM_OK);
+  const bool returned = held_await(&held, &held.done, 1);
+  gm__mutex_lock(&held.mutex);
+  held.open = true;
+  gm__cond_broadcast(&held.changed);
+  gm__mutex_unlock(&held.mutex);
+  for (uint32_t i = 0; i < VULKAN_STAGING_SLOTS; i++) gm__thread_join(&writers[i]);
+  gm__thread_join(&copier);
+  assert_true(all_wait);
+  assert_true(returned);
+  assert_memory_equal(held.back, held.bytes, LARGE);
+  held_write(&held);
+  assert_int_equal(vulkan_fixture_held(&held.fixture), before); /* what was more than the slots is given back */
+  held_close(&held);
 }
 
 /* A chain in which each item reads what the one before wrote: needs a barrier each; then many that do not meet. */
@@ -284,8 +403,13 @@ static void test_bad_pattern(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_random),    cmocka_unit_test(test_threads), cmocka_unit_test(test_larger_than_staging),
-      cmocka_unit_test(test_copy_many), cmocka_unit_test(test_rects),   cmocka_unit_test(test_bad_pattern),
+      cmocka_unit_test(test_random),
+      cmocka_unit_test(test_threads),
+      cmocka_unit_test(test_larger_than_staging),
+      cmocka_unit_test(test_no_copy_waits_for_staging_in_a_hook),
+      cmocka_unit_test(test_copy_many),
+      cmocka_unit_test(test_rects),
+      cmocka_unit_test(test_bad_pattern),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
