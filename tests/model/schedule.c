@@ -143,11 +143,12 @@ static void announce(schedule *s, const lease *l, int stream) {
   }
 }
 
-/* By a point of the stream, which may be given more work before that is done. */
+/* By a point of the stream, which may be given more work before that is done; of none: by the kept one, which says
+ * nothing of the block. */
 static gm_status end_at(schedule *s, const lease *l, int stream) {
-  gm_point point = {0};
-  if (stream != NOBODY) point = point_of(s, stream);
-  if (stream != NOBODY && s->count && chance(s, 30)) read_on(s, &s->leases[below(s, s->count)], stream);
+  if (stream == NOBODY) return gm_free_at(s->pool, &l->block, &s->kept, NULL);
+  gm_point point = point_of(s, stream);
+  if (s->count && chance(s, 30)) read_on(s, &s->leases[below(s, s->count)], stream);
   const gm_status status = gm_free_at(s->pool, &l->block, &point, NULL);
   gm_point_release(s->device, &point);
   return status;
@@ -155,9 +156,11 @@ static gm_status end_at(schedule *s, const lease *l, int stream) {
 
 static void end_lease(schedule *s, uint32_t at) {
   lease l = s->leases[at];
-  const int stream = chance(s, 8) ? NOBODY : chance(s, 70) && l.writer != NOBODY ? l.writer : any_stream(s);
-  gm_stream *order = stream == NOBODY ? NULL : s->streams[stream];
   const bool by_point = chance(s, 15);
+  const int stream = chance(s, by_point ? 40 : 8)          ? NOBODY
+                     : chance(s, 70) && l.writer != NOBODY ? l.writer
+                                                           : any_stream(s);
+  gm_stream *order = stream == NOBODY ? NULL : s->streams[stream];
   announce(s, &l, stream);
   say(s, by_point ? "give at a point" : "give", &l, stream, NOBODY);
   s->leases[at] = s->leases[--s->count];
@@ -198,6 +201,7 @@ static void tidy(schedule *s) {
 static void step(schedule *s) {
   const uint64_t what = below(s, 100);
   lease *l = s->count ? &s->leases[below(s, s->count)] : NULL;
+  if (chance(s, 5)) keep_point(s, any_stream(s));
   if (what < 44 && s->count < LEASES) {
     chance(s, 80) ? take(s) : take_by_pointer(s);
   } else if (what < 46) {
@@ -271,6 +275,7 @@ static void end(schedule *s) {
   const bool trim = chance(s, 70);
   check_quiet(s);
   while (s->count) end_lease(s, s->count - 1);
+  keep_point(s, NOBODY);
   if (trim) settle_all(s);
   if (trim) gm_pool_trim(s->pool, 0);
   check_quiet(s);

@@ -31,6 +31,7 @@ typedef struct schedule {
   uint32_t stream_count, insert; /* streams; of a hundred requests, how many let gm insert waits */
   uint32_t mutes;                /* of a hundred streams, how many gm may not submit to */
   gm_stream *fillers[FILLERS];   /* which take places in the pool away from the others; NULL: closed */
+  gm_point kept;                 /* of some time ago; zero: none */
   uint64_t largest;
   lease leases[LEASES];
   uint32_t count, word;
@@ -63,6 +64,8 @@ void follow(schedule *s, int to, int from);
 void wait_for(schedule *s, int stream, const gm_point *point);
 /* After all that the stream was given so far. The caller releases it. */
 gm_point point_of(schedule *s, int stream);
+/* Keep a point of the stream for later, and give back the one before; NOBODY: keep none. */
+void keep_point(schedule *s, int stream);
 /* Say gm_stream_passed with a point that comes after the stream's work. */
 void tell_passed(schedule *s, int stream);
 /* The engine waits for the work of all streams, and says so. */

@@ -70,6 +70,12 @@ static void forget_stream(schedule *s, int stream) {
   }
 }
 
+void keep_point(schedule *s, int stream) {
+  gm_point_release(s->device, &s->kept);
+  s->kept = (gm_point){0};
+  if (stream != NOBODY) s->kept = point_of(s, stream);
+}
+
 /* ---- what is done ---- */
 
 static void finish(schedule *s, int stream) {

@@ -58,6 +58,7 @@ static void crowd_open_engine(crowd_test *test) {
                                 {"clEnqueueBarrierWithWaitList", offsetof(crowd_calls, barrier), true}};
   cl_int code = CL_SUCCESS;
   opencl_fixture_open(&test->fixture);
+  if (!strcmp(test->fixture.info.driver, "oclgrind")) skip(); /* it works when it is called: the barrier would wait */
   opencl_engine_open(&test->engine, &test->fixture);
   assert_int_equal(gm__dynlib_resolve(test->engine.lib, symbols, 3, &test->calls, NULL, NULL, NULL), GM_OK);
   test->gate = test->calls.create(test->engine.context, &code);
