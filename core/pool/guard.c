@@ -4,10 +4,8 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
-#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
-#include "core/base/poll.h"
 #include "core/base/shadow.h"
 #include "core/pool/entry.h"
 #include "core/pool/guard_record.h"
@@ -20,8 +18,6 @@
  * order need not know of guards, and a block counts as in use until it was judged. */
 
 enum { GUARD_HOLDS = 32, GUARD_MOST_ALIGN = 64 * 1024, GUARD_PROBE = 256 };
-
-#define GUARD_PATIENCE_NS UINT64_C(1000000000)
 
 /* ---- making ---- */
 
@@ -229,7 +225,7 @@ static void guard_leave_quota(const gm__entry *entry) {
 }
 
 /* The record of the caller's block, which is not the caller's any more. With the lock. */
-static gm_status guard_take(gm_pool *pool, const gm_block *block, const gm_stream *stream, gm__guard_record **out,
+static gm_status guard_take(gm_pool *pool, const gm_block *block, gm_stream *stream, gm__guard_record **out,
                             uint64_t *out_untrack) {
   gm__entry entry;
   gm_status status = GM_OK;
@@ -239,6 +235,8 @@ static gm_status guard_take(gm_pool *pool, const gm_block *block, const gm_strea
     status = GM_ERR_INVALID_ARGUMENT;
   } else if (entry.rare && entry.rare->mapping.pointer) {
     status = GM_ERR_BUSY;
+  } else if (entry.rare && entry.rare->guard && stream && gm__entry_free_slot(&entry, stream) == GM__ORDER_HOST) {
+    status = GM_ERR_OUT_OF_HOST_MEMORY;
   } else if (entry.rare && entry.rare->guard) {
     *out = entry.rare->guard;
     guard_leave_quota(&entry);
@@ -255,9 +253,13 @@ static gm_status guard_order(gm_pool *pool, const gm_block *raw, gm_stream *stre
   gm_status status = used ? GM_ERR_BUSY : GM_ERR_NOT_SUPPORTED;
   gm__entry entry;
   if (!gm__entry_open_raw(pool, raw, &entry)) return status;
-  const int slot = gm__entry_slot(&entry, stream);
-  if (slot != GM__ORDER_HOST) {
-    gm__mark *mark = &entry.rare->mark;
+  const int slot = used ? gm__entry_free_slot(&entry, stream) : gm__entry_slot(&entry, stream);
+  gm__mark *mark = &entry.rare->mark;
+  if (slot >= GM__ORDER_SLOTS) { /* no stream can wait for the crowd */
+    gm__order_note_use(entry.order, mark, slot);
+    gm__entry_note_mark(&entry);
+    status = GM_ERR_NOT_SUPPORTED;
+  } else if (slot != GM__ORDER_HOST) {
     mark->streams |= mark->users | (used ? UINT64_C(1) << slot : 0);
     mark->users = 0;
     mark->freed_at = gm__order_now(entry.order);
@@ -279,22 +281,21 @@ static bool guard_is_pending(gm_pool *pool, const gm_block *raw) {
 }
 
 /* *out is the stream that the guard's work goes to, which follows all work on the block; NULL: there is none any more.
- * NOT_SUPPORTED: there may be, and the block remembers it; BUSY: and it does not. */
+ * NOT_SUPPORTED: there may be, and the block remembers it; where only this stream's is left, the record becomes `late`.
+ * BUSY: and it does not. */
 static gm_status guard_follow(gm_pool *pool, gm__guard_record *record, gm_stream *stream, gm_stream **out) {
   gm_stream *on = stream;
-  bool pending = guard_is_pending(pool, &record->raw);
-  pending |= !gm__guard_passed(pool, record, 0);
+  const bool others = guard_is_pending(pool, &record->raw);
   *out = NULL;
-  if (!stream && !pending) return GM_OK;
+  if (!stream && !others && gm__guard_passed(pool, record, 0)) return GM_OK;
   if (!stream && gm__device_default_stream(pool->device, "gm_free", &on, NULL)) return GM_ERR_NOT_SUPPORTED;
   const bool follows = gm__guard_wait_on(pool, record, on);
   const gm_status status = guard_order(pool, &record->raw, on, stream != NULL);
   record->ordered = follows && !status;
   if (record->ordered) *out = on;
-  if (record->ordered) return GM_OK;
-  const bool done = gm__order_drain(on, "gm_free", NULL) == GM_OK;
-  if (done && !pending) return GM_OK;
-  return status == GM_ERR_BUSY && !done ? status : GM_ERR_NOT_SUPPORTED;
+  if (record->ordered || status == GM_ERR_BUSY) return status;
+  record->late = follows && stream && !others && !gm__guard_note_point(pool, record, stream, NULL);
+  return GM_ERR_NOT_SUPPORTED;
 }
 
 /* The zones are read, or will be when the stream comes to it, or cannot be. BUSY: work may still use the block or the
@@ -307,6 +308,17 @@ static gm_status guard_begin(gm_pool *pool, gm__guard_record *record, gm_stream 
   if (status) return status == GM_ERR_BUSY ? status : GM_OK;
   record->unread = gm__guard_leave(pool, record, on, NULL) != GM_OK;
   return record->unread && on ? gm__order_drain(on, "gm_free", NULL) : GM_OK;
+}
+
+/* The work on the block has passed: its zones are read now. False: it failed, and who reads may still be at it. The
+ * record is at work. */
+static bool guard_read_late(gm_pool *pool, gm__guard_record *record) {
+  gm_stream *on;
+  record->late = false;
+  record->turn = 0; /* this work is waited for, too */
+  if (gm__device_default_stream(pool->device, "gm_free", &on, NULL)) return true;
+  record->unread = gm__guard_leave(pool, record, on, NULL) != GM_OK;
+  return !record->unread || gm__order_drain(on, "gm_free", NULL) == GM_OK;
 }
 
 bool gm__guard_settle(gm_pool *pool, gm__guard_record *record, gm_damage *out) {
@@ -380,6 +392,7 @@ static gm__guard_record *guard_next(gm_pool *pool, bool all, uint64_t turn, gm_d
         if (all && record->turn < turn) return record;
         continue;
       }
+      if (record->late) return record;
       const bool bad = gm__guard_settle(pool, record, out) || record->damaged;
       if (bad || !guard->check_freed || !record->poisoned) return record;
       record->state = GM__GUARD_HELD;
@@ -397,7 +410,7 @@ static gm__guard_record *guard_next(gm_pool *pool, bool all, uint64_t turn, gm_d
 /* Wait for the record's work, or see what became of memory that was held. The record is at work. */
 static void guard_examine(gm_pool *pool, gm__guard_record *record, gm_damage *out) {
   if (record->state != GM__GUARD_HELD) {
-    gm__guard_passed(pool, record, GUARD_PATIENCE_NS);
+    gm__guard_passed(pool, record, GM__GUARD_PATIENCE_NS);
   } else if (gm__guard_judge_freed(pool, record, out)) {
     gm__mutex_lock(&pool->guard->lock);
     guard_note(pool, record, out);
@@ -426,12 +439,13 @@ static bool guard_reap_one(gm_pool *pool, bool all, uint64_t turn, bool *any) {
   if (record) gm__guard_begin_work(guard, &guard->leaving, record);
   gm__mutex_unlock(&guard->lock);
   if (!record) return false;
-  const bool waits = record->has_point;
-  if (waits || record->state == GM__GUARD_HELD) guard_examine(pool, record, &damage);
+  const bool reads = record->late && !record->has_point, waits = record->has_point || reads;
+  const bool lost = reads && !guard_read_late(pool, record);
+  if (!reads && (waits || record->state == GM__GUARD_HELD)) guard_examine(pool, record, &damage);
   const bool damaged = record->damaged;
   gm__mutex_lock(&guard->lock);
-  gm__guard_end_work(guard, waits ? &guard->leaving : NULL, record);
-  if (!waits && damaged) guard_quarantine(pool, record);
+  gm__guard_end_work(guard, waits && !lost ? &guard->leaving : NULL, record);
+  if (lost || (!waits && damaged)) guard_quarantine(pool, record);
   gm__mutex_unlock(&guard->lock);
   if (damage.kind) gm__guard_tell(pool, &damage);
   if (waits || damaged) return true;
@@ -448,52 +462,4 @@ bool gm__guard_reap(gm_pool *pool, bool all) {
   gm__mutex_unlock(&guard->lock);
   while (guard_reap_one(pool, all, turn, &any)) {}
   return any;
-}
-
-/* Of all records that no thread is at work on; *turn: of later ones nobody has a point of an earlier time. */
-static bool guard_points_passed(gm_pool *pool, uint64_t *turn) {
-  gm__guard *guard = pool->guard;
-  bool passed = true;
-  for (gm__guard_record *record = guard->out.first; record; record = record->next) {
-    passed &= !record->looked_at && gm__guard_passed(pool, record, 0);
-  }
-  for (gm__guard_record *record = guard->leaving.first; record; record = record->next) {
-    passed &= gm__guard_passed(pool, record, 0);
-  }
-  *turn = guard->turns;
-  return passed;
-}
-
-/* Is a thread at work on a record since that time, or one it looks at? */
-static bool guard_works_since(const gm__guard *guard, uint64_t turn) {
-  bool looks = false;
-  for (const gm__guard_record *record = guard->out.first; record && !looks; record = record->next) {
-    looks = record->looked_at;
-  }
-  return looks || (guard->at_work.first && guard->at_work.first->turn <= turn);
-}
-
-bool gm__guard_is_idle(gm_pool *pool) {
-  gm__guard *guard = pool->guard;
-  uint64_t turn;
-  gm__mutex_lock(&guard->lock);
-  const bool idle = guard_points_passed(pool, &turn) && !guard->at_work.first;
-  gm__mutex_unlock(&guard->lock);
-  return idle;
-}
-
-bool gm__guard_drained(gm_pool *pool) {
-  gm__guard *guard = pool->guard;
-  uint64_t turn = UINT64_MAX, now;
-  bool done = false;
-  for (gm__poll poll = gm__poll_until(gm__deadline_after(GUARD_PATIENCE_NS)); !done;) {
-    gm__mutex_lock(&guard->lock);
-    guard_points_passed(pool, &now);
-    if (turn == UINT64_MAX) turn = now;
-    done = !guard_works_since(guard, turn);
-    gm__mutex_unlock(&guard->lock);
-    if (!done && !gm__poll_again(&poll)) break;
-  }
-  gm__guard_reap(pool, false);
-  return done;
 }

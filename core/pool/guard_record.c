@@ -141,8 +141,7 @@ static gm_status record_read_zones(gm_pool *pool, gm__guard_record *record, gm_s
   return record_read(pool, record, stream, record->front + record->usable, record->seen + zone, zone, err);
 }
 
-/* Remember where the stream is done with it; later work of the stream follows. */
-static gm_status record_close(gm_pool *pool, gm__guard_record *record, gm_stream *stream, gm_error *err) {
+gm_status gm__guard_note_point(gm_pool *pool, gm__guard_record *record, gm_stream *stream, gm_error *err) {
   const gm_device *device = pool->device;
   if (!stream) return GM_OK;
   gm_status status = gm__submitting(device)->point_record(device->handle, stream->handle, &record->point, err);
@@ -167,7 +166,7 @@ gm_status gm__guard_mark(gm_pool *pool, gm__guard_record *record, gm_stream *str
     status = record_fill(pool, record, stream, record->front, record->usable, GM_DEBUG_FRESH_PATTERN,
                          GUARD_PATTERN_BYTES, err);
   }
-  return status ? status : record_close(pool, record, stream, err);
+  return status ? status : gm__guard_note_point(pool, record, stream, err);
 }
 
 gm_status gm__guard_leave(gm_pool *pool, gm__guard_record *record, gm_stream *stream, gm_error *err) {
@@ -177,7 +176,7 @@ gm_status gm__guard_leave(gm_pool *pool, gm__guard_record *record, gm_stream *st
                          GUARD_PATTERN_BYTES, err);
     record->poisoned = status == GM_OK;
   }
-  return status ? status : record_close(pool, record, stream, err);
+  return status ? status : gm__guard_note_point(pool, record, stream, err);
 }
 
 gm_status gm__guard_look(gm_pool *pool, gm__guard_record *record, gm_error *err) {
@@ -257,8 +256,7 @@ bool gm__guard_wait_on(gm_pool *pool, gm__guard_record *record, const gm_stream 
   const gm_device *device = pool->device;
   if (!record->has_point) return true;
   gm_status status = gm__submitting(device)->point_wait_on(device->handle, on->handle, &record->point, NULL);
-  if (status) status = gm__submitting(device)->point_wait(device->handle, &record->point, UINT64_MAX, NULL);
-  if (status && status != GM_ERR_DEVICE_LOST) return false;
+  if (status && status != GM_ERR_DEVICE_LOST) return gm__guard_passed(pool, record, 0);
   gm__guard_drop_point(pool, record);
   return true;
 }

@@ -6,6 +6,8 @@
 #include "core/pool/guard.h"
 #include "core/pool/pool.h"
 
+#define GM__GUARD_PATIENCE_NS UINT64_C(1000000000)
+
 typedef enum gm__guard_state {
   GM__GUARD_OUT = 0, /* the caller's */
   GM__GUARD_LEAVING, /* freed; the stream's work, and the reading of the zones, may be under way */
@@ -29,7 +31,8 @@ struct gm__guard_record {
   bool poisoned;  /* holds the pattern of freed memory */
   bool ordered;   /* its point comes after all work on it */
   bool damaged;   /* told */
-  bool unread;    /* its zones could not be read */
+  bool unread;    /* its zones could not be read, or not yet */
+  bool late;      /* its zones are read when its point has passed */
   uint8_t state;  /* gm__guard_state */
   uint32_t tag;
   uint64_t turn;        /* of the last reap that waited for it; in `at_work`: when it came there */
@@ -81,6 +84,9 @@ gm_status gm__guard_mark(gm_pool *pool, gm__guard_record *record, gm_stream *str
  * return. */
 gm_status gm__guard_leave(gm_pool *pool, gm__guard_record *record, gm_stream *stream, gm_error *err);
 
+/* Remember where the stream is done with it; later work of the stream follows. */
+gm_status gm__guard_note_point(gm_pool *pool, gm__guard_record *record, gm_stream *stream, gm_error *err);
+
 /* Read the zones into `seen` now. */
 gm_status gm__guard_look(gm_pool *pool, gm__guard_record *record, gm_error *err);
 
@@ -91,7 +97,8 @@ bool gm__guard_judge_freed(gm_pool *pool, const gm__guard_record *record, gm_dam
 /* Has the work passed that gm gave a stream? Waits up to `patience_ns`; the point is given back then. */
 bool gm__guard_passed(gm_pool *pool, gm__guard_record *record, uint64_t patience_ns);
 
-/* Later work of the stream follows what the guard wrote on another one, or that is done. */
+/* Later work of the stream follows what the guard wrote on another one, or that is done. False: neither can be had, and
+ * the record keeps its point. */
 bool gm__guard_wait_on(gm_pool *pool, gm__guard_record *record, const gm_stream *on);
 
 void gm__guard_drop_point(gm_pool *pool, gm__guard_record *record);
