@@ -69,14 +69,16 @@ static void adopt_engine_point(cts *t) {
   const uint32_t pattern = 0x01020304;
   const gm_backend_ops *ops = t->ops;
   const gm_native_point *native = t->mode->engine->point(t);
-  gm_backend_point point = {0}, written = {0}, behind = {0};
+  gm_backend_point imported = {0}, point = {0}, written = {0}, behind = {0};
   gm_memory memory;
   void *stream;
   bool done = true, held = false;
   uint32_t got = 0; /* outlives the write */
   CTS_CHECK(t, native != NULL);
   if (!cts_stream(t, &stream) || !cts_memory(t, 0, 4096, &memory)) return;
-  CTS_OK(t, ops->point_import(t->device, native, &point, &t->err));
+  CTS_OK(t, ops->point_import(t->device, native, &imported, &t->err));
+  CTS_OK(t, ops->point_copy(t->device, &imported, &point, &t->err)); /* lives on by itself */
+  ops->point_release(t->device, &imported, GM_CLOSE_NORMAL);
   adopt_check_export(t, &point, native);
   CTS_OK(t, ops->point_done(t->device, &point, &done, &t->err));
   CTS_IS(t, ops->point_wait(t->device, &point, 1000000, &t->err), GM_ERR_TIMEOUT);
