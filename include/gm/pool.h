@@ -189,9 +189,9 @@ GM_API gm_status gm_block_view_destroy(gm_pool *pool, uint64_t view, gm_error *e
  * INVALID_ARGUMENT, FORKED. */
 GM_API gm_status gm_block_memory(gm_pool *pool, const gm_block *block, gm_memory *out_memory, uint64_t *out_offset);
 
-/* Give pooled memory back to the backend until at most `keep_bytes` are pooled. The bytes given back; blocks whose
- * point has not passed stay. What the engine waited for by its own
- * means (clFinish) gm learns of late: for a sure answer call gm_stream_sync, or gm_stream_passed, before. */
+/* Give pooled memory back to the backend until at most `keep_bytes` are pooled. The answer is the bytes given back.
+ * Blocks whose work is not known to be done stay. gm learns late of a wait by the engine's own means (clFinish): for a
+ * sure answer call gm_stream_sync, or gm_stream_passed, before. */
 GM_API uint64_t gm_pool_trim(gm_pool *pool, uint64_t keep_bytes);
 
 /* Change the cap (0: by configuration); what is already out stays. Where neither memory_fraction nor min_free_bytes is
