@@ -101,6 +101,7 @@ const gm_backend_ops gm__cuda_backend = {
     .point_wait_on = gm__cuda_point_wait_on,
     .stream_barrier = gm__cuda_stream_barrier,
     .point_release = gm__cuda_point_release,
+    .stream_same = gm__cuda_stream_same,
     .point_copy = gm__cuda_point_copy,
     .stream_capturing = gm__cuda_stream_capturing,
     .copy_to_device = gm__cuda_copy_to_device,

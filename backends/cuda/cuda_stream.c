@@ -73,13 +73,20 @@ gm_status gm__cuda_capture_check(gm__cuda_device *device, gm_error *err) {
   return status;
 }
 
-/* CU_STREAM_PER_THREAD is another stream in every thread; its number tells which. */
+/* CU_STREAM_PER_THREAD is another stream in every thread, and the handle of a destroyed stream comes again: the number
+ * tells which it is. */
+static gm_status cuda_stream_number(gm__cuda_device *device, CUstream handle, unsigned long long *out, gm_error *err) {
+  *out = 0;
+  if (handle == CU_STREAM_LEGACY || !device->cu->cuStreamGetId) return GM_OK;
+  const CUresult code = device->cu->cuStreamGetId(handle, out);
+  return code == CUDA_SUCCESS ? GM_OK : gm__cuda_device_fail(device, code, "cuStreamGetId", err);
+}
+
 static gm_status cuda_stream_check_thread(gm__cuda_device *device, const gm__cuda_stream *stream, gm_error *err) {
   unsigned long long id = 0;
-  if (!stream->has_id) return GM_OK;
-  const CUresult code = device->cu->cuStreamGetId(stream->handle, &id);
-  if (code != CUDA_SUCCESS) return gm__cuda_device_fail(device, code, "cuStreamGetId", err);
-  if (id == stream->id) return GM_OK;
+  if (stream->handle != CU_STREAM_PER_THREAD) return GM_OK;
+  const gm_status status = cuda_stream_number(device, stream->handle, &id, err);
+  if (status != GM_OK || id == stream->id) return status;
   return gm__bad_argument(err, "cuda",
                           "`stream` is the per-thread default stream of another thread: adopt it in this one");
 }
@@ -150,16 +157,13 @@ gm_status gm__cuda_stream_create(void *device, void **out_stream, gm_stream_kind
 /* The default streams belong to whatever context is current; others have one, which must be the device's. */
 static gm_status cuda_adopt_check(gm__cuda_device *device, gm__cuda_stream *stream, gm_error *err) {
   CUcontext context = NULL;
-  if (stream->handle == CU_STREAM_PER_THREAD) {
-    if (!device->cu->cuStreamGetId) {
-      return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "cuda",
-                      "`stream` is CU_STREAM_PER_THREAD, another stream in each thread that CUDA before 12 gives no "
-                      "number to: lend one that was created");
-    }
-    const CUresult code = device->cu->cuStreamGetId(stream->handle, &stream->id);
-    if (code != CUDA_SUCCESS) return gm__cuda_device_fail(device, code, "cuStreamGetId", err);
-    stream->has_id = true;
+  if (stream->handle == CU_STREAM_PER_THREAD && !device->cu->cuStreamGetId) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "cuda",
+                    "`stream` is CU_STREAM_PER_THREAD, another stream in each thread that CUDA before 12 gives no "
+                    "number to: lend one that was created");
   }
+  const gm_status status = cuda_stream_number(device, stream->handle, &stream->id, err);
+  if (status != GM_OK) return status;
   if (stream->handle == CU_STREAM_LEGACY || stream->handle == CU_STREAM_PER_THREAD) return GM_OK;
   if (!device->cu->cuStreamGetCtx) return GM_OK;
   const CUresult code = device->cu->cuStreamGetCtx(stream->handle, &context);
@@ -186,16 +190,23 @@ static void cuda_adopted_remove(gm__cuda_device *device, gm__cuda_stream *stream
 
 /* The entries that gm calls take 0 as the legacy default stream, whichever way the engine was compiled: it says 2 when
  * it means its threads' own. */
+static gm_status cuda_stream_lent(const gm_native_stream *native, CUstream *out, gm_error *err) {
+  gm_cuda_stream lent;
+  const gm_status status = gm__native_in(&lent, sizeof lent, native, GM_API_CUDA, "cuda", "native", err);
+  if (status == GM_OK) *out = lent.stream ? (CUstream)lent.stream : CU_STREAM_LEGACY;
+  return status;
+}
+
 gm_status gm__cuda_stream_adopt(void *device, const gm_native_stream *native, void **out_stream,
                                 gm_stream_kind *out_kind, gm_error *err) {
   gm__cuda_device *opened = device;
-  gm_cuda_stream lent;
+  CUstream lent = NULL;
   gm__cuda_scope scope;
-  gm_status status = gm__native_in(&lent, sizeof lent, native, GM_API_CUDA, "cuda", "native", err);
+  gm_status status = cuda_stream_lent(native, &lent, err);
   if (status != GM_OK) return status;
   gm__cuda_stream *stream = cuda_stream_make(opened, err);
   if (!stream) return GM_ERR_OUT_OF_HOST_MEMORY;
-  stream->handle = lent.stream ? (CUstream)lent.stream : CU_STREAM_LEGACY;
+  stream->handle = lent;
   stream->adopted = true;
   status = gm__cuda_enter(opened, &scope, err);
   if (status == GM_OK) {
@@ -210,6 +221,22 @@ gm_status gm__cuda_stream_adopt(void *device, const gm_native_stream *native, vo
   *out_stream = stream;
   *out_kind = GM_STREAM_FIFO;
   return GM_OK;
+}
+
+gm_status gm__cuda_stream_same(void *device, void *stream, const gm_native_stream *native, bool *out, gm_error *err) {
+  const gm__cuda_stream *adopted = stream;
+  CUstream lent = NULL;
+  gm__cuda_scope scope;
+  unsigned long long id = 0;
+  gm_status status = cuda_stream_lent(native, &lent, err);
+  if (status == GM_OK && lent == adopted->handle) {
+    status = gm__cuda_enter(device, &scope, err);
+    if (status != GM_OK) return status;
+    status = cuda_stream_number(device, lent, &id, err);
+    gm__cuda_leave(&scope);
+  }
+  if (status == GM_OK) *out = lent == adopted->handle && id == adopted->id;
+  return status;
 }
 
 void gm__cuda_stream_close(void *device, void *stream, gm_close_mode mode) {

@@ -8,8 +8,7 @@
 struct gm__cuda_stream {
   CUstream handle;
   bool adopted;
-  bool has_id;
-  unsigned long long id;        /* of CU_STREAM_PER_THREAD: the one of the thread that adopted it */
+  unsigned long long id;        /* of an adopted one, the driver's number; 0: it gives none, or the handle tells all */
   gm__cuda_stream *prev, *next; /* of the device's adopted ones */
 };
 
@@ -33,10 +32,11 @@ gm_status gm__cuda_end(gm__cuda_device *device, const gm__cuda_job *job, CUresul
  * context is current. */
 gm_status gm__cuda_capture_check(gm__cuda_device *device, gm_error *err);
 
-/* The entries of the seam, group 12, stream_adopt, stream_barrier and stream_capturing. */
+/* The entries of the seam, group 12, stream_adopt, stream_same, stream_barrier and stream_capturing. */
 gm_status gm__cuda_stream_create(void *device, void **out_stream, gm_stream_kind *out_kind, gm_error *err);
 gm_status gm__cuda_stream_adopt(void *device, const gm_native_stream *native, void **out_stream,
                                 gm_stream_kind *out_kind, gm_error *err);
+gm_status gm__cuda_stream_same(void *device, void *stream, const gm_native_stream *native, bool *out, gm_error *err);
 void gm__cuda_stream_close(void *device, void *stream, gm_close_mode mode);
 gm_status gm__cuda_stream_flush(void *device, void *stream, gm_error *err);
 gm_status gm__cuda_stream_sync(void *device, void *stream, gm_error *err);

@@ -105,6 +105,7 @@ const gm_backend_ops gm__hip_backend = {
     .point_wait_on = gm__hip_point_wait_on,
     .stream_barrier = gm__hip_stream_barrier,
     .point_release = gm__hip_point_release,
+    .stream_same = gm__hip_stream_same,
     .point_copy = gm__hip_point_copy,
     .stream_capturing = gm__hip_stream_capturing,
     .copy_to_device = gm__hip_copy_to_device,

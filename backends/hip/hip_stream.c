@@ -189,6 +189,10 @@ static gm_status hip_stream_lend(gm__hip_device *device, hipStream_t handle, voi
 
 /* The entries that gm calls take 0 as the null stream, whichever way the engine was compiled, and older runtimes do not
  * know 1. */
+static hipStream_t hip_stream_lent(const gm_hip_stream *lent) {
+  return (hipStream_t)(lent->stream == HIP_STREAM_LEGACY ? 0 : lent->stream);
+}
+
 gm_status gm__hip_stream_adopt(void *device, const gm_native_stream *native, void **out_stream,
                                gm_stream_kind *out_kind, gm_error *err) {
   gm_hip_stream lent;
@@ -200,9 +204,17 @@ gm_status gm__hip_stream_adopt(void *device, const gm_native_stream *native, voi
         "`stream` is hipStreamPerThread, another stream in each thread that HIP gives no number to: lend one "
         "that was created");
   }
-  const uintptr_t handle = lent.stream == HIP_STREAM_LEGACY ? 0 : lent.stream;
-  status = hip_stream_lend(device, (hipStream_t)handle, out_stream, err);
+  status = hip_stream_lend(device, hip_stream_lent(&lent), out_stream, err);
   if (status == GM_OK) *out_kind = GM_STREAM_FIFO;
+  return status;
+}
+
+gm_status gm__hip_stream_same(void *device, void *stream, const gm_native_stream *native, bool *out, gm_error *err) {
+  const gm__hip_stream *adopted = stream;
+  gm_hip_stream lent;
+  (void)device;
+  const gm_status status = gm__native_in(&lent, sizeof lent, native, GM_API_HIP, "hip", "native", err);
+  if (status == GM_OK) *out = hip_stream_lent(&lent) == adopted->handle;
   return status;
 }
 

@@ -31,10 +31,11 @@ gm_status gm__hip_end(gm__hip_device *device, const gm__hip_job *job, hipError_t
  * current. */
 gm_status gm__hip_capture_check(gm__hip_device *device, gm_error *err);
 
-/* The entries of the seam, group 12, stream_adopt, stream_barrier and stream_capturing. */
+/* The entries of the seam, group 12, stream_adopt, stream_same, stream_barrier and stream_capturing. */
 gm_status gm__hip_stream_create(void *device, void **out_stream, gm_stream_kind *out_kind, gm_error *err);
 gm_status gm__hip_stream_adopt(void *device, const gm_native_stream *native, void **out_stream,
                                gm_stream_kind *out_kind, gm_error *err);
+gm_status gm__hip_stream_same(void *device, void *stream, const gm_native_stream *native, bool *out, gm_error *err);
 void gm__hip_stream_close(void *device, void *stream, gm_close_mode mode);
 gm_status gm__hip_stream_flush(void *device, void *stream, gm_error *err);
 gm_status gm__hip_stream_sync(void *device, void *stream, gm_error *err);

@@ -108,6 +108,7 @@ const gm_backend_ops gm__opencl_backend = {
     .point_wait_on = gm__opencl_point_wait_on,
     .stream_barrier = gm__opencl_stream_barrier,
     .point_release = gm__opencl_point_release,
+    .stream_same = gm__opencl_stream_same,
     .point_copy = gm__opencl_point_copy,
     .copy_to_device = gm__opencl_copy_to_device,
     .copy_to_host = gm__opencl_copy_to_host,

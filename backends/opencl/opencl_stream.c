@@ -111,6 +111,16 @@ gm_status gm__opencl_stream_adopt(void *device, const gm_native_stream *native, 
   return GM_OK;
 }
 
+/* gm holds a reference, so the handle is no other queue's. */
+gm_status gm__opencl_stream_same(void *device, void *stream, const gm_native_stream *native, bool *out, gm_error *err) {
+  const gm__opencl_stream *adopted = stream;
+  gm_opencl_queue lent;
+  (void)device;
+  const gm_status status = gm__native_in(&lent, sizeof lent, native, GM_API_OPENCL, "opencl", "native", err);
+  if (status == GM_OK) *out = (cl_command_queue)lent.queue == adopted->queue;
+  return status;
+}
+
 void gm__opencl_stream_close(void *device, void *stream, gm_close_mode mode) {
   gm__opencl_device *opened = device;
   gm__opencl_stream *closing = stream;

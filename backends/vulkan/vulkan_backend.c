@@ -48,6 +48,7 @@ const gm_backend_ops gm__vulkan_backend = {
     .point_wait_on = gm__vulkan_point_wait_on,
     .stream_barrier = gm__vulkan_stream_barrier,
     .point_release = gm__vulkan_point_release,
+    .stream_same = gm__vulkan_stream_same,
     .point_copy = gm__vulkan_point_copy,
     .copy_to_device = gm__vulkan_op_copy_to_device,
     .copy_to_host = gm__vulkan_op_copy_to_host,

@@ -168,6 +168,32 @@ gm_status gm__vulkan_stream_adopt(void *user, const gm_native_stream *given, voi
   return GM_OK;
 }
 
+/* What of the terms differs; NULL: nothing. */
+static const char *stream_other_terms(const gm__vulkan_stream *stream, const gm_vulkan_queue *native) {
+  if (stream->queue->family != native->family) return "family";
+  if (!stream->timeline == native->may_submit) return "may_submit";
+  if (stream->lock != native->lock) return "lock";
+  if (stream->unlock != native->unlock) return "unlock";
+  return stream->user == native->user ? NULL : "user";
+}
+
+gm_status gm__vulkan_stream_same(void *device, void *user, const gm_native_stream *given, bool *out, gm_error *err) {
+  const gm__vulkan_stream *stream = user;
+  gm_vulkan_queue native;
+  const gm_status status = stream_check_native(device, given, &native, err);
+  if (status) return status;
+  const bool same = stream->queue->handle == (VkQueue)native.queue;
+  const char *other = same ? stream_other_terms(stream, &native) : NULL;
+  if (other) {
+    return gm__bad_argument(err, "gm_backend_ops.stream_adopt",
+                            "`native`: the queue is adopted already, with another `%s`: lend it on the same terms, or "
+                            "share the stream that there is",
+                            other);
+  }
+  *out = same;
+  return GM_OK;
+}
+
 static gm_status point_await(gm__vulkan_device *device, VkSemaphore semaphore, uint64_t value, uint64_t timeout_ns,
                              gm_error *err) {
   const VkSemaphoreWaitInfo info = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,

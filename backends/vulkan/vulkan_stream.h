@@ -61,10 +61,11 @@ void gm__vulkan_timelines_settle(gm__vulkan_device *device);
 void gm__vulkan_timelines_clear(gm__vulkan_device *device);
 void gm__vulkan_timelines_forget(gm__vulkan_device *device);
 
-/* The seam's entries of groups 5 (stream_adopt, point_import), 12 and 13. */
+/* The seam's entries of groups 5 (stream_adopt, point_import), 12, 13 and 23. */
 gm_status gm__vulkan_stream_create(void *device, void **out_stream, gm_stream_kind *out_kind, gm_error *err);
 gm_status gm__vulkan_stream_adopt(void *device, const gm_native_stream *native, void **out_stream,
                                   gm_stream_kind *out_kind, gm_error *err);
+gm_status gm__vulkan_stream_same(void *device, void *stream, const gm_native_stream *native, bool *out, gm_error *err);
 void gm__vulkan_stream_close(void *device, void *stream, gm_close_mode mode);
 gm_status gm__vulkan_stream_flush(void *device, void *stream, gm_error *err);
 gm_status gm__vulkan_stream_sync(void *device, void *stream, gm_error *err);

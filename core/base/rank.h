@@ -13,6 +13,7 @@ typedef enum gm__rank {
   GM__RANK_BIND,
   GM__RANK_TURNS = GM__RANK_BIND, /* up to here: turns, which may be held where the driver is called to submit */
   GM__RANK_SHARE,
+  GM__RANK_ADOPT,
   GM__RANK_SCOPE,
   GM__RANK_GUARD,
   GM__RANK_CACHE,

@@ -67,6 +67,7 @@
   X(VMM, vmm_access, (void *a, uint64_t b, uint64_t c, gm_error *err))                                                 \
   X(RANGE, vmm_memory, (void *a, uint64_t b, uint64_t c, uint32_t d, gm_memory *e, gm_error *err))                     \
   X(POINT_COPY, point_copy, (void *a, const gm_backend_point *b, gm_backend_point *c, gm_error *err))                  \
+  X(STREAM_SAME, stream_same, (void *a, void *b, const gm_native_stream *c, bool *d, gm_error *err))                   \
   X(PEER, peer_info, (void *a, void *b, gm_peer_info *c, gm_error *err))                                               \
   X(PEER, peer_enable, (void *a, void *b, gm_error *err))                                                              \
   X(PEER, peer_disable, (void *a, void *b, gm_close_mode c, gm_error *err))                                            \

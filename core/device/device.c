@@ -63,6 +63,7 @@ static gm_device *device_new(gm_context *ctx, gm__driver *driver, gm_error *err)
   gm__mutex_init(&device->trim_lock, GM__RANK_TRIM);
   gm__mutex_init(&device->lock, GM__RANK_DEVICE);
   gm__mutex_init(&device->share_lock, GM__RANK_SHARE);
+  gm__mutex_init(&device->adopt_lock, GM__RANK_ADOPT);
   gm__map_init(&device->mapped, gm__context_services(ctx));
   return device;
 }
@@ -74,6 +75,7 @@ static void device_release(gm_device *device, bool forked) {
     gm__mutex_destroy(&device->trim_lock);
     gm__mutex_destroy(&device->lock);
     gm__mutex_destroy(&device->share_lock);
+    gm__mutex_destroy(&device->adopt_lock);
   }
   gm__map_clear(&device->mapped);
   gm__device_release_streams(device);

@@ -57,10 +57,12 @@ struct gm_device {
   gm_stream *closed, **closed_end;  /* closed ones, oldest first, by `next`: their names stay safe for a while */
   uint32_t closed_count;
   gm__stream_listener *listeners;
-  gm__mutex share_lock;      /* of `opened`; held while the backend opens and closes */
-  struct gm__opened *opened; /* memory of other processes: core/pool/share.h */
-  gm__map mapped;            /* address to bytes of what is mapped; under the context's lock: core/device/peer.h */
-  gm_stream *default_stream; /* gm's own for waiting copies; NULL until first needed */
+  gm__mutex adopt_lock;       /* of `adopted_streams` and their `adoptions` */
+  gm_stream *adopted_streams; /* that somebody has adopted and not closed, by `next_adopted` */
+  gm__mutex share_lock;       /* of `opened`; held while the backend opens and closes */
+  struct gm__opened *opened;  /* memory of other processes: core/pool/share.h */
+  gm__map mapped;             /* address to bytes of what is mapped; under the context's lock: core/device/peer.h */
+  gm_stream *default_stream;  /* gm's own for waiting copies; NULL until first needed */
   struct gm__room_reading {
     uint64_t at_ns;      /* 0: never read */
     uint64_t bytes;      /* what gm might still take then */
@@ -75,8 +77,9 @@ struct gm_stream {
   uint64_t id;       /* the low bits of the device's, GM__STREAM_BITS of its own */
   gm_stream_kind kind;
   bool adopted;
-  bool silent; /* the engine lent it without leave to submit */
-  gm_stream *next, *prev;
+  bool silent;        /* the engine lent it without leave to submit */
+  uint32_t adoptions; /* adopted and not closed so often; under the device's adopt_lock */
+  gm_stream *next, *prev, *next_adopted;
 };
 
 /* The backend, for a call that submits to a stream or waits for one: an engine's hook may be called, so no lock of gm

@@ -1,6 +1,9 @@
 /* Invariants: a device's list holds exactly its open streams; a point whose stream is not in it has passed, because
  * closing waited for it. A closed stream's object stays the device's until that closes, or until it is used again for
- * another stream, so whoever names it late finds a stream without a device, or another one. */
+ * another stream, so whoever names it late finds a stream without a device, or another one. The list of adopted
+ * streams holds those that somebody has adopted and not closed: whoever finds one there, with adopt_lock, counts
+ * himself in, and it does not close under him. A stream leaves that list before it closes, and comes back if it must
+ * stay. */
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/device/answer.h"
@@ -114,15 +117,6 @@ gm_status gm_stream_create(gm_device *device, gm_stream **out, gm_error *err) {
   return status;
 }
 
-gm_status gm_stream_adopt(gm_device *device, const gm_native_stream *native, gm_stream **out, gm_error *err) {
-  gm_status status = gm__device_check(device, "gm_stream_adopt", err);
-  if (status != GM_OK) return status;
-  if (!native || !out) return gm__bad_argument(err, "gm_stream_adopt", "`%s` is NULL", native ? "out" : "native");
-  status = stream_open(device, native, out, err);
-  if (status == GM_OK) atomic_fetch_add(&device->children, 1);
-  return status;
-}
-
 /* The list is stable while a stream closes because a pool's destruction and a stream's closing exclude each other by
  * contract. */
 static gm__stream_listener *stream_listeners(gm_device *device) {
@@ -176,11 +170,88 @@ static gm_status stream_finish(gm_stream *stream, gm_error *err) {
   return status;
 }
 
-gm_status gm_stream_close(gm_stream *stream, gm_error *err) {
-  if (!stream) return GM_OK;
-  if (gm__stream_is_closed(stream)) return gm__stream_check(stream, "gm_stream_close", err);
+/* The adopted stream of that queue; NULL: there is none, or the backend cannot tell. With adopt_lock. */
+static gm_status stream_find_adopted(const gm_device *device, const gm_native_stream *native, gm_stream **out,
+                                     gm_error *err) {
+  *out = NULL;
+  for (gm_stream *stream = device->adopted_streams; stream; stream = stream->next_adopted) {
+    gm_error why = {.status = GM_OK};
+    bool same = false;
+    const gm_status status = device->ops->stream_same(device->handle, stream->handle, native, &same, &why);
+    if (status == GM_ERR_NOT_SUPPORTED) return GM_OK;
+    if (status != GM_OK) {
+      gm__error_of("gm_stream_adopt", status, &why);
+      if (err) *err = why;
+      return status;
+    }
+    gm__answer_mend_bool(&same);
+    if (!same) continue;
+    *out = stream;
+    return GM_OK;
+  }
+  return GM_OK;
+}
+
+static void stream_link_adopted(gm_device *device, gm_stream *stream) {
+  stream->next_adopted = device->adopted_streams;
+  device->adopted_streams = stream;
+}
+
+/* The stream of that queue, adopted once more: one that is there, else `fresh`, which may be NULL. */
+static gm_status stream_count_in(gm_device *device, const gm_native_stream *native, gm_stream *fresh, gm_stream **out,
+                                 gm_error *err) {
+  gm__mutex_lock(&device->adopt_lock);
+  const gm_status status = stream_find_adopted(device, native, out, err);
+  if (status == GM_OK && !*out && fresh) {
+    stream_link_adopted(device, fresh);
+    *out = fresh;
+  }
+  if (*out) (*out)->adoptions++;
+  gm__mutex_unlock(&device->adopt_lock);
+  return status;
+}
+
+/* One adoption less. False: there are others. */
+static bool stream_count_out(gm_device *device, gm_stream *stream, bool forked) {
+  if (!stream->adopted) return true;
+  if (!forked) gm__mutex_lock(&device->adopt_lock);
+  const bool last = --stream->adoptions == 0;
+  gm_stream **at = &device->adopted_streams;
+  while (last && *at && *at != stream) at = &(*at)->next_adopted;
+  if (last && *at) *at = stream->next_adopted;
+  if (!forked) gm__mutex_unlock(&device->adopt_lock);
+  return last;
+}
+
+/* The last adoption could not end. */
+static void stream_count_back(gm_device *device, gm_stream *stream) {
+  if (!stream->adopted) return;
+  gm__mutex_lock(&device->adopt_lock);
+  stream_link_adopted(device, stream);
+  stream->adoptions++;
+  gm__mutex_unlock(&device->adopt_lock);
+}
+
+gm_status gm_stream_adopt(gm_device *device, const gm_native_stream *native, gm_stream **out, gm_error *err) {
+  gm_stream *stream = NULL, *fresh = NULL;
+  gm_status status = gm__device_check(device, "gm_stream_adopt", err);
+  if (status != GM_OK) return status;
+  if (!native || !out) return gm__bad_argument(err, "gm_stream_adopt", "`%s` is NULL", native ? "out" : "native");
+  status = stream_count_in(device, native, NULL, &stream, err);
+  if (status == GM_OK && !stream) {
+    status = stream_open(device, native, &fresh, err);
+    if (status == GM_OK) status = stream_count_in(device, native, fresh, &stream, err);
+    if (fresh && stream != fresh) stream_discard(fresh, false); /* another thread was first */
+  }
+  if (status != GM_OK) return status;
+  atomic_fetch_add(&device->children, 1);
+  *out = stream;
+  return GM_OK;
+}
+
+/* Nobody else has adopted it. */
+static gm_status stream_end(gm_stream *stream, bool forked, gm_error *err) {
   gm_device *device = stream->device;
-  bool forked = gm__context_forked(device->ctx);
   if (!forked && gm__stream_captured(stream)) {
     return gm__fail(err, GM_ERR_BUSY, 0, "gm_stream_close", "the stream is being captured: end the capture first");
   }
@@ -192,8 +263,22 @@ gm_status gm_stream_close(gm_stream *stream, gm_error *err) {
                     "not inside the lock of a queue");
   }
   stream_discard(stream, forked);
-  atomic_fetch_sub(&device->children, 1);
   return GM_OK;
+}
+
+gm_status gm_stream_close(gm_stream *stream, gm_error *err) {
+  if (!stream) return GM_OK;
+  if (gm__stream_is_closed(stream)) return gm__stream_check(stream, "gm_stream_close", err);
+  gm_device *device = stream->device;
+  bool forked = gm__context_forked(device->ctx);
+  const bool last = stream_count_out(device, stream, forked);
+  gm_status status = last ? stream_end(stream, forked, err) : GM_OK;
+  if (status == GM_OK) {
+    atomic_fetch_sub(&device->children, 1);
+  } else {
+    stream_count_back(device, stream);
+  }
+  return status;
 }
 
 bool gm__device_makes_streams(const gm_device *device) { return (device->info.capabilities & GM_CAP_STREAMS) != 0; }

@@ -348,8 +348,14 @@ typedef struct gm_backend_ops {
   gm_status (*device_adopt_alone)(const gm_backend_host *host, const gm_native_device *native, void **out_device,
                                   gm_error *err);
 
-  /* 23, 24. Files, kernels: reserved, must be NULL. */
-  void (*reserved[9])(void);
+  /* 23. Streams adopted again: optional. Whether `stream`, an adopted one, is the queue that `native` names.
+   * INVALID_ARGUMENT, naming what differs, where it is and was lent on other terms. gm asks before it adopts, with a
+   * lock held: the backend neither waits nor calls the engine. Without the entry a queue adopted twice is two streams.
+   */
+  gm_status (*stream_same)(void *device, void *stream, const gm_native_stream *native, bool *out, gm_error *err);
+
+  /* 24, 25. Files, kernels: reserved, must be NULL. */
+  void (*reserved[8])(void);
   /* End of ABI 0. */
 } gm_backend_ops;
 

@@ -15,19 +15,23 @@ typedef struct gm_stream gm_stream; /* an order of work on a device. Thread-safe
 /* A stream of gm's own making. NOT_SUPPORTED on an adopted device that forbids it. The caller closes *out. */
 GM_API gm_status gm_stream_create(gm_device *device, gm_stream **out, gm_error *err);
 
-/* The engine's queue or stream: `native` is a gm_opencl_queue, gm_vulkan_queue, ... . NOT_SUPPORTED: the backend adopts
- * none. The caller closes *out before it destroys its own. Adopt a queue once: a queue that is adopted twice is two
- * streams for gm, which is safe, but each waits for what was freed on the other. */
+/* The engine's queue or stream: `native` is a gm_opencl_queue, gm_vulkan_queue, ... . A queue that is adopted on
+ * `device` already gives the same gm_stream, counted: each adoption is closed once. INVALID_ARGUMENT names what differs
+ * from the first adoption that is open (gm_vulkan_queue: may_submit, lock, unlock, user). NOT_SUPPORTED: the backend
+ * adopts none. The caller closes *out before it destroys its own. A backend from outside may not tell queues apart
+ * (stream_same in backend.h): there each adoption is a stream of its own, which waits for what was freed on the others.
+ */
 GM_API gm_status gm_stream_adopt(gm_device *device, const gm_native_stream *native, gm_stream **out, gm_error *err);
 
-/* Waits for the stream's work (of an adopted one: for what gm knows of), settles what pools remember of it, lets go.
- * NULL is GM_OK. Where gm may not wait there (the engine lent it without leave to submit, or it is another thread's
+/* Ends one adoption of a stream that was adopted more than once, and nothing else: the others go on with it. The last
+ * call waits for the stream's work (of an adopted one: for what gm knows of), settles what pools remember of it, lets
+ * go. NULL is GM_OK. Where gm may not wait there (the engine lent it without leave to submit, or it is another thread's
  * own), a stream closes as long as no pool has memory that its work may still use. BUSY, and the stream stays open, in
  * all pools: such memory is left; the engine is capturing the stream; or a request of another thread is in the driver
- * with the stream, to learn how far it is, and stays there for a second. Not while another thread uses the stream.
- * Blocks may outlive it. Until the device closes a closed stream may still be named, by a destructor that comes late:
- * gm_free and gm_free_ptr take it for NULL, since its work is done, and other calls answer INVALID_ARGUMENT. After 64
- * more streams were closed the name may be that of a later one. */
+ * with the stream, to learn how far it is, and stays there for a second. Not while another thread uses the stream,
+ * unless that thread holds an adoption of its own. Blocks may outlive it. Until the device closes a closed stream may
+ * still be named, by a destructor that comes late: gm_free and gm_free_ptr take it for NULL, since its work is done,
+ * and other calls answer INVALID_ARGUMENT. After 64 more streams were closed the name may be that of a later one. */
 GM_API gm_status gm_stream_close(gm_stream *stream, gm_error *err);
 
 /* What the stream's order means for the reuse of memory (gm_stream_kind). NULL: GM_STREAM_FIFO. */

@@ -140,6 +140,17 @@ static gm_status cuda_open_default(cts *t, void **out, gm_stream_kind *out_kind,
   return cuda_lend(t, NULL, out, out_kind);
 }
 
+static const gm_native_stream *cuda_lent(uint32_t slot) {
+  static gm_cuda_stream lent;
+  lent = (gm_cuda_stream){.head = {sizeof lent, GM_API_CUDA}, .stream = (uintptr_t)cuda_lender.streams[slot]};
+  return &lent.head;
+}
+
+static const gm_native_stream *cuda_lent_default(uint32_t slot) {
+  static const gm_cuda_stream legacy = {.head = {sizeof legacy, GM_API_CUDA}, .stream = (uintptr_t)CU_STREAM_LEGACY};
+  return slot ? cuda_lent(slot) : &legacy.head;
+}
+
 static void cuda_close_default(cts *t, uint32_t slot) {
   if (slot) cuda_close_stream(t, slot);
 }
@@ -202,6 +213,7 @@ static gm_status cuda_thread_stream(cts *t, void **out, gm_stream_kind *out_kind
 
 static const cts_engine cuda_adopted_engine = {.open = cuda_open,
                                                .open_stream = cuda_open_stream,
+                                               .lent = cuda_lent,
                                                .close_stream = cuda_close_stream,
                                                .close = cuda_close,
                                                .point = cuda_engine_point,
@@ -219,6 +231,7 @@ const cts_mode cts_cuda_adopted = {.backend = "cuda",
 /* An engine that works on the legacy default stream, and on others that order themselves against it. */
 static const cts_engine cuda_default_engine = {.open = cuda_open,
                                                .open_stream = cuda_open_default,
+                                               .lent = cuda_lent_default,
                                                .close_stream = cuda_close_default,
                                                .close = cuda_close,
                                                .point = cuda_engine_point,

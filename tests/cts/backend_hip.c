@@ -146,6 +146,17 @@ static gm_status hip_open_default(cts *t, void **out, gm_stream_kind *out_kind, 
   return slot ? hip_open_stream(t, out, out_kind, slot) : hip_lend(t, NULL, out, out_kind);
 }
 
+static const gm_native_stream *hip_lent(uint32_t slot) {
+  static gm_hip_stream lent;
+  lent = (gm_hip_stream){.head = {sizeof lent, GM_API_HIP}, .stream = (uintptr_t)hip_lender.streams[slot]};
+  return &lent.head;
+}
+
+static const gm_native_stream *hip_lent_default(uint32_t slot) {
+  static const gm_hip_stream null_stream = {.head = {sizeof null_stream, GM_API_HIP}};
+  return slot ? hip_lent(slot) : &null_stream.head;
+}
+
 static void hip_close_default(cts *t, uint32_t slot) {
   if (slot) hip_close_stream(t, slot);
 }
@@ -211,6 +222,7 @@ static gm_status hip_thread_stream(cts *t, void **out, gm_stream_kind *out_kind)
 
 static const cts_engine hip_adopted_engine = {.open = hip_open,
                                               .open_stream = hip_open_stream,
+                                              .lent = hip_lent,
                                               .close_stream = hip_close_stream,
                                               .close = hip_close,
                                               .point = hip_engine_point,
@@ -240,6 +252,7 @@ const cts_mode cts_hip_old = {.backend = "hip",
 /* An engine that works on the null stream, and on others that order themselves against it. */
 static const cts_engine hip_default_engine = {.open = hip_open,
                                               .open_stream = hip_open_default,
+                                              .lent = hip_lent_default,
                                               .close_stream = hip_close_default,
                                               .close = hip_close,
                                               .point = hip_engine_point,

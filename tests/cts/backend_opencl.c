@@ -142,6 +142,12 @@ static void opencl_close_stream(cts *t, uint32_t slot) {
   if (opencl_calls.finish(queue) != CL_SUCCESS || opencl_calls.release_queue(queue) != CL_SUCCESS) opencl_damage++;
 }
 
+static const gm_native_stream *opencl_lent(uint32_t slot) {
+  static gm_opencl_queue lent;
+  lent = (gm_opencl_queue){.head = {sizeof lent, GM_API_OPENCL}, .queue = (uintptr_t)opencl_lender.queues[slot]};
+  return &lent.head;
+}
+
 static const gm_native_point *opencl_engine_point(cts *t) {
   static gm_opencl_point lent;
   (void)t;
@@ -187,6 +193,7 @@ const cts_mode cts_opencl_opened = {.backend = "opencl",
 
 static const cts_engine opencl_adopted_engine = {.open = opencl_open,
                                                  .open_stream = opencl_open_stream,
+                                                 .lent = opencl_lent,
                                                  .close_stream = opencl_close_stream,
                                                  .close = opencl_close,
                                                  .point = opencl_engine_point,
@@ -208,6 +215,7 @@ static const cts_reason opencl_unsupported[] = {
 /* Out-of-order queues, of an engine that forbids gm queues of its own. */
 static const cts_engine opencl_unordered_engine = {.open = opencl_open_strict,
                                                    .open_stream = opencl_open_unordered,
+                                                   .lent = opencl_lent,
                                                    .close_stream = opencl_close_stream,
                                                    .close = opencl_close,
                                                    .point = opencl_engine_point,

@@ -67,15 +67,22 @@ static void vulkan_close(cts *t) {
   vulkan_engine_close(&vulkan_lender);
 }
 
+static gm_vulkan_queue vulkan_queue_lent;
+
 static gm_status vulkan_open_stream(cts *t, void **out, gm_stream_kind *out_kind, uint32_t slot) {
   (void)slot;
-  const gm_vulkan_queue lent = {.head = {sizeof lent, GM_API_VULKAN},
-                                .queue = (uintptr_t)vulkan_lender.queue,
-                                .family = vulkan_lender.family,
-                                .may_submit = !t->mode->no_leave,
-                                .lock = vulkan_lock,
-                                .unlock = vulkan_unlock};
-  return t->ops->stream_adopt(t->device, &lent.head, out, out_kind, &t->err);
+  vulkan_queue_lent = (gm_vulkan_queue){.head = {sizeof vulkan_queue_lent, GM_API_VULKAN},
+                                        .queue = (uintptr_t)vulkan_lender.queue,
+                                        .family = vulkan_lender.family,
+                                        .may_submit = !t->mode->no_leave,
+                                        .lock = vulkan_lock,
+                                        .unlock = vulkan_unlock};
+  return t->ops->stream_adopt(t->device, &vulkan_queue_lent.head, out, out_kind, &t->err);
+}
+
+static const gm_native_stream *vulkan_lent(uint32_t slot) {
+  (void)slot;
+  return &vulkan_queue_lent.head;
 }
 
 static void vulkan_close_stream(cts *t, uint32_t slot) {
@@ -136,6 +143,8 @@ const cts_mode cts_vulkan_staging = {.backend = "vulkan",
 
 static const cts_engine vulkan_adopted_engine = {.open = vulkan_open,
                                                  .open_stream = vulkan_open_stream,
+                                                 .lent = vulkan_lent,
+                                                 .one_queue = true,
                                                  .close_stream = vulkan_close_stream,
                                                  .close = vulkan_close,
                                                  .point = vulkan_engine_point,

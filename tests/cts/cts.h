@@ -57,14 +57,16 @@ typedef struct cts_lack {
   const char *why;
 } cts_lack;
 
-/* A small engine that a mode plays: its devices are adopted. All but the last are set. */
+/* A small engine that a mode plays: its devices are adopted. All functions but the last are set. */
 typedef struct cts_engine {
   gm_status (*open)(cts *t, uint32_t index); /* makes the engine's objects for device `index` and adopts them */
   gm_status (*open_stream)(cts *t, void **out, gm_stream_kind *out_kind, uint32_t slot);
-  void (*close_stream)(cts *t, uint32_t slot); /* after gm let go of it */
-  void (*close)(cts *t);                       /* the same for the device */
-  const gm_native_point *(*point)(cts *t);     /* of the engine's making, not passed */
-  bool (*reach)(cts *t);                       /* lets it pass */
+  const gm_native_stream *(*lent)(uint32_t slot); /* the stream of that slot; static storage, one for all slots */
+  bool one_queue;                                 /* the streams of all slots are on one queue */
+  void (*close_stream)(cts *t, uint32_t slot);    /* after gm let go of it */
+  void (*close)(cts *t);                          /* the same for the device */
+  const gm_native_point *(*point)(cts *t);        /* of the engine's making, not passed */
+  bool (*reach)(cts *t);                          /* lets it pass */
   /* Adopts the calling thread's own stream. NULL: the API has none. */
   gm_status (*thread_stream)(cts *t, void **out, gm_stream_kind *out_kind);
 } cts_engine;

@@ -150,9 +150,31 @@ static void adopt_without_leave(cts *t) {
   adopt_points_without_leave(t, stream);
 }
 
+static void adopt_ask_same(cts *t, void *stream, uint32_t slot, bool want) {
+  bool same = !want;
+  CTS_OK(t, t->ops->stream_same(t->device, stream, t->mode->engine->lent(slot), &same, &t->err));
+  CTS_CHECK(t, same == want);
+}
+
+/* The seam tells a queue that is adopted from the others, by whatever streams are on it. */
+static void adopt_twice(cts *t) {
+  const gm_native_stream bad = {.struct_size = sizeof bad, .api = t->ops->api};
+  void *first, *second;
+  bool same = false;
+  if (!cts_stream(t, &first) || !cts_stream(t, &second)) return;
+  const uint32_t slot = t->stream_count - 2;
+  adopt_ask_same(t, first, slot, true);
+  adopt_ask_same(t, second, slot + 1, true);
+  adopt_ask_same(t, first, slot + 1, t->mode->engine->one_queue);
+  adopt_ask_same(t, second, slot, t->mode->engine->one_queue);
+  CTS_IS(t, t->ops->stream_same(t->device, first, &bad, &same, &t->err), GM_ERR_INVALID_ARGUMENT);
+  CTS_CHECK(t, !same);
+}
+
 static const cts_case adopt_cases[] = {
     {"adopt.heads_are_checked", adopt_heads_are_checked, CTS_ADOPT},
     {"adopt.wrapped_memory", adopt_wrapped_memory, CTS_ADOPT | CTS_CONTENTS},
+    {"adopt.twice", adopt_twice, CTS_ADOPT | CTS_ENGINE | CTS_STREAMS},
     {"adopt.engine_point", adopt_engine_point, CTS_ADOPT | CTS_ENGINE | CTS_CONTENTS},
     {"adopt.without_leave", adopt_without_leave, CTS_ADOPT | CTS_ENGINE | CTS_NO_LEAVE},
 };

@@ -177,6 +177,10 @@ static gm_status liar_stream_adopt(void *device, const gm_native_stream *native,
   return liar_give(LIAR_stream_adopt, (liar_output[]){{out, sizeof *out}, {kind, sizeof *kind}}, 2, err);
 }
 
+static gm_status liar_stream_same(void *device, void *stream, const gm_native_stream *of, bool *out, gm_error *err) {
+  *out = true;
+  return LIAR_GIVES(stream_same, out);
+}
 static gm_backend_point liar_point(void) { return (gm_backend_point){1, ++liar.made}; }
 
 static gm_status liar_point_import(void *device, const gm_native_point *native, gm_backend_point *out, gm_error *err) {
@@ -286,9 +290,7 @@ static gm_status liar_stream_create(void *device, void **out, gm_stream_kind *ki
 }
 
 static void liar_stream_close(void *device, void *stream, gm_close_mode mode) { liar.calls++; }
-static gm_status liar_stream_flush(void *device, void *stream, gm_error *err) {
-  return LIAR_GIVES_NOTHING(stream_flush);
-}
+static gm_status liar_stream_flush(void *of, void *stream, gm_error *err) { return LIAR_GIVES_NOTHING(stream_flush); }
 static gm_status liar_stream_sync(void *device, void *stream, gm_error *err) { return LIAR_GIVES_NOTHING(stream_sync); }
 
 static gm_status liar_point_record(void *device, void *stream, gm_backend_point *out, gm_error *err) {
@@ -310,9 +312,7 @@ static gm_status liar_point_wait_on(void *device, void *stream, const gm_backend
   return LIAR_GIVES_NOTHING(point_wait_on);
 }
 
-static gm_status liar_stream_barrier(void *device, void *stream, gm_error *err) {
-  return LIAR_GIVES_NOTHING(stream_barrier);
-}
+static gm_status liar_stream_barrier(void *d, void *s, gm_error *err) { return LIAR_GIVES_NOTHING(stream_barrier); }
 
 static gm_status liar_point_copy(void *device, const gm_backend_point *point, gm_backend_point *out, gm_error *err) {
   *out = *point;

@@ -39,7 +39,7 @@ static inline bool sweep_one(gm_pool *pool, const gm_request *request, gm_stream
   }
   if (!sweep_has_block(answer)) return false;
   if (request->flags & GM_ZERO && reader) sweep_check_zero(pool, &block, request->stream ? request->stream : reader);
-  const bool silent = reader && request->stream && request->stream != reader;
+  const bool silent = request->stream && request->stream != reader;
   assert_int_equal(gm_free(pool, &block, silent ? NULL : request->stream), GM_OK);
   return true;
 }

@@ -108,7 +108,9 @@ static void scene_open_pools(scene *s) {
       {.struct_size = sizeof params[0], .strategy = GM_STRATEGY_BUCKET, .upstream = &upstream}};
   gm_device *device = s->devices[0];
   for (int i = 0; device && i < STREAMS - 1; i++) gm_stream_create(device, &s->streams[i], NULL);
-  if (device) gm_stream_adopt(device, &native, &s->streams[STREAMS - 1], NULL);
+  gm_stream **adopted = &s->streams[STREAMS - 1], *again = NULL;
+  if (device) gm_stream_adopt(device, &native, adopted, NULL);
+  if (*adopted && gm_stream_adopt(device, &native, &again, NULL) == GM_OK) gm_stream_close(again, NULL);
   for (int i = 0; i < POOLS; i++) {
     gm_device *of = i == 2 && s->devices[1] ? s->devices[1] : device;
     if (of) gm_pool_create(of, &params[i], &s->pools[i], NULL);

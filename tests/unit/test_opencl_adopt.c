@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "support/adopt_scene.h"
 #include "support/opencl_fixture.h"
 
 /* The engine's gate: an event that it sets itself. Not an entry that gm needs, so not in its table. */
@@ -381,6 +382,29 @@ static void test_wrapping_checks_range_and_context(void **state) {
   assert_int_equal(engine.cl.clReleaseMemObject(buffer), CL_SUCCESS);
 }
 
+static void test_a_queue_adopted_twice_is_one_stream(void **state) {
+  (void)state;
+  const gm_opencl_device lent = {.head = {sizeof lent, GM_API_OPENCL}, .context = (uintptr_t)engine.context};
+  cl_command_queue queue = in_order_queue();
+  const gm_opencl_queue native = {.head = {sizeof native, GM_API_OPENCL}, .queue = (uintptr_t)queue};
+  const gm_opencl_queue other = {.head = {sizeof other, GM_API_OPENCL}, .queue = (uintptr_t)engine.queue};
+  const cl_uint before = opencl_engine_references(&engine);
+  gm_context *ctx = adopt_scene_context("opencl", NULL);
+  gm_device *adopted = NULL;
+  gm_error err;
+  adopt_scene_ok(gm_device_adopt(ctx, &lent.head, &adopted, &err), &err);
+  adopt_scene_counts(adopted, &native.head, &other.head);
+  adopt_scene_threads(adopted, &native.head);
+  adopt_scene_end(ctx, adopted);
+  cl_uint references = 0;
+  assert_int_equal(
+      engine.cl.clGetCommandQueueInfo(queue, CL_QUEUE_REFERENCE_COUNT, sizeof references, &references, NULL),
+      CL_SUCCESS);
+  assert_int_equal(references, 1);
+  assert_int_equal(engine.cl.clReleaseCommandQueue(queue), CL_SUCCESS);
+  assert_int_equal(opencl_engine_references(&engine), before - 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_the_adopted_device_is_the_listed_one),
@@ -391,6 +415,7 @@ int main(void) {
       cmocka_unit_test(test_adoption_gives_every_reference_back),
       cmocka_unit_test(test_queues_of_other_contexts_are_refused),
       cmocka_unit_test(test_the_kind_of_a_queue_is_asked_for),
+      cmocka_unit_test(test_a_queue_adopted_twice_is_one_stream),
       cmocka_unit_test(test_a_stream_waits_for_the_engines_event),
       cmocka_unit_test(test_an_event_that_failed_is_a_failure),
       cmocka_unit_test(test_events_of_other_contexts_are_refused),

@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "support/adopt_scene.h"
 #include "support/vulkan_fixture.h"
 /* after the fixture */
 #include "support/vulkan_engine.h"
@@ -250,11 +251,68 @@ static void test_native_of_adopted(void **state) {
   adopt_close(&test);
 }
 
+static void other_lock(void *user) { (void)user; }
+
+typedef void terms_change(gm_vulkan_queue *queue);
+static void without_leave(gm_vulkan_queue *queue) { queue->may_submit = false; }
+static void without_hooks(gm_vulkan_queue *queue) { queue->lock = queue->unlock = NULL; }
+static void with_another_lock(gm_vulkan_queue *queue) { queue->lock = other_lock; }
+static void with_another_unlock(gm_vulkan_queue *queue) { queue->unlock = other_lock; }
+static void for_another_user(gm_vulkan_queue *queue) { queue->user = queue; }
+
+/* What differs is named, and the adoption that is there stays as it is. */
+static void check_other_terms(gm_device *device, const gm_vulkan_queue *queue) {
+  static const struct {
+    terms_change *change;
+    const char *word;
+  } cases[] = {{without_leave, "`may_submit`"},
+               {without_hooks, "`lock`"},
+               {with_another_lock, "`lock`"},
+               {with_another_unlock, "`unlock`"},
+               {for_another_user, "`user`"}};
+  gm_stream *stream = adopt_scene_adopt(device, &queue->head);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    gm_vulkan_queue other = *queue;
+    gm_stream *out = NULL;
+    gm_error err = {.status = GM_OK};
+    cases[i].change(&other);
+    assert_int_equal(gm_stream_adopt(device, &other.head, &out, &err), GM_ERR_INVALID_ARGUMENT);
+    if (!strstr(err.message, cases[i].word)) fail_msg("%s is not in: %s", cases[i].word, err.message);
+    assert_null(out);
+  }
+  adopt_scene_close(stream);
+  gm_vulkan_queue silent = *queue;
+  without_leave(&silent);
+  adopt_scene_close(adopt_scene_adopt(device, &silent.head)); /* on other terms when nobody has it */
+}
+
+static void test_a_queue_adopted_twice_is_one_stream(void **state) {
+  (void)state;
+  adopt_test test = {0};
+  gm_device *device = NULL;
+  gm_error err;
+  adopt_open(&test, "validation");
+  gm_context *ctx = adopt_scene_context("vulkan", getenv("GM_VULKAN_LIBRARY"));
+  const gm_vulkan_device lent = vulkan_engine_native(&test.engine);
+  gm_vulkan_queue queue = native_queue(&test, true);
+  adopt_scene_ok(gm_device_adopt(ctx, &lent.head, &device, &err), &err);
+  adopt_scene_counts(device, &queue.head, NULL);
+  check_other_terms(device, &queue);
+  without_hooks(&queue); /* those of this test are for one thread */
+  adopt_scene_threads(device, &queue.head);
+  adopt_scene_end(ctx, device);
+  adopt_close(&test);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bad_devices),          cmocka_unit_test(test_bad_queues),
-      cmocka_unit_test(test_engine_works_with_gm), cmocka_unit_test(test_may_not_submit),
-      cmocka_unit_test(test_wrapped_memory),       cmocka_unit_test(test_native_of_adopted),
+      cmocka_unit_test(test_bad_devices),
+      cmocka_unit_test(test_bad_queues),
+      cmocka_unit_test(test_engine_works_with_gm),
+      cmocka_unit_test(test_may_not_submit),
+      cmocka_unit_test(test_wrapped_memory),
+      cmocka_unit_test(test_native_of_adopted),
+      cmocka_unit_test(test_a_queue_adopted_twice_is_one_stream),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
