@@ -16,11 +16,17 @@
 #define SPARSE_FIRST_ADDRESS (UINT64_C(1) << 56)
 
 void gm__vulkan_sparse_init(gm__vulkan_sparse *sparse) {
-  gm__mutex_init(&sparse->mutex, GM__RANK_BIND);
+  gm__mutex_init(&sparse->mutex, GM__RANK_STAGING);
+  gm__mutex_init(&sparse->call, GM__RANK_STREAM);
+  gm__cond_init(&sparse->changed);
   sparse->next = SPARSE_FIRST_ADDRESS;
 }
 
-void gm__vulkan_sparse_destroy(gm__vulkan_sparse *sparse) { gm__mutex_destroy(&sparse->mutex); }
+void gm__vulkan_sparse_destroy(gm__vulkan_sparse *sparse) {
+  gm__cond_destroy(&sparse->changed);
+  gm__mutex_destroy(&sparse->call);
+  gm__mutex_destroy(&sparse->mutex);
+}
 
 void gm__vulkan_sparse_ask(gm__vulkan_device *device) {
   const gm__vulkan_buffer_params params = {.bytes = 65536, .sparse = true};
@@ -64,6 +70,7 @@ void gm__vulkan_sparse_withdraw(gm__vulkan_stream *stream) {
   gm__vulkan_stream **at = &sparse->binders;
   while (*at && *at != stream) at = &(*at)->next_binder;
   if (*at) *at = stream->next_binder;
+  while (stream->binds) gm__cond_wait(&sparse->changed, &sparse->mutex);
   gm__mutex_unlock(&sparse->mutex);
 }
 
@@ -86,7 +93,9 @@ static gm_status sparse_submit(gm__vulkan_stream *stream, VkBuffer buffer, const
   if (result || !fence) return gm__vulkan_device_fail(device, result, "vkCreateFence", err);
   const char *op = "vkQueueBindSparse";
   gm__vulkan_stream_lock(stream);
+  gm__mutex_lock(&device->sparse.call); /* a buffer may be bound on several queues, by one thread at a time */
   result = device->syms.vkQueueBindSparse(stream->queue->handle, 1, &info, fence);
+  gm__mutex_unlock(&device->sparse.call);
   gm__vulkan_stream_unlock(stream);
   if (!result) {
     op = "vkWaitForFences";
@@ -112,14 +121,31 @@ static gm_status sparse_bind_own(gm__vulkan_device *device, VkBuffer buffer, con
   return status;
 }
 
+/* On a queue that the engine lent, which does not close meanwhile. */
+static gm_status sparse_bind_lent(gm__vulkan_device *device, VkBuffer buffer, const VkSparseMemoryBind *bind,
+                                  gm_error *err) {
+  gm__vulkan_sparse *sparse = &device->sparse;
+  gm__mutex_lock(&sparse->mutex);
+  gm__vulkan_stream *stream = sparse->binders;
+  if (stream) stream->binds++;
+  gm__mutex_unlock(&sparse->mutex);
+  if (!stream) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "vkQueueBindSparse",
+                    "no adopted queue of the device both may be submitted to and binds sparse memory");
+  }
+  gm_status status = sparse_submit(stream, buffer, bind, err);
+  gm__mutex_lock(&sparse->mutex);
+  stream->binds--;
+  gm__cond_broadcast(&sparse->changed);
+  gm__mutex_unlock(&sparse->mutex);
+  return status;
+}
+
 gm_status gm__vulkan_sparse_bind(gm__vulkan_device *device, VkBuffer buffer, const VkSparseMemoryBind *bind,
                                  gm_error *err) {
   gm_status status = gm__vulkan_device_state(device, err);
   if (status) return status;
-  if (!device->adopted) return sparse_bind_own(device, buffer, bind, err);
-  if (device->sparse.binders) return sparse_submit(device->sparse.binders, buffer, bind, err);
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "vkQueueBindSparse",
-                  "no adopted queue of the device both may be submitted to and binds sparse memory");
+  return device->adopted ? sparse_bind_lent(device, buffer, bind, err) : sparse_bind_own(device, buffer, bind, err);
 }
 
 gm__vulkan_range *gm__vulkan_range_find(const gm__vulkan_device *device, uint64_t address, uint64_t bytes) {

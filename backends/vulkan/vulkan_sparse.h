@@ -12,7 +12,9 @@ typedef struct gm__vulkan_stream gm__vulkan_stream;
 
 /* All of it under the mutex, but for what is written once before the device is anybody's. */
 typedef struct gm__vulkan_sparse {
-  gm__mutex mutex;    /* held while something is bound, too */
+  gm__mutex mutex;    /* never held where an engine's hook is called */
+  gm__mutex call;     /* held while the driver binds: within the queue's lock */
+  gm__cond changed;   /* a queue is bound on no more */
   uint64_t granule;   /* written once; 0: the device has no virtual memory */
   uint32_t type_bits; /* written once: VkMemoryTypes that can lie behind sparse buffers */
   uint64_t reserved;  /* bytes of all sparse buffers */
@@ -26,6 +28,7 @@ typedef struct gm__vulkan_mapping {
   uint64_t at, bytes; /* in the range */
   struct gm__vulkan_piece *piece;
   uint64_t offset; /* in the piece */
+  bool busy;       /* a thread tells the driver of it, without the mutex */
 } gm__vulkan_mapping;
 
 /* Physical memory; gone when neither its handle nor a mapping is left. */
@@ -51,11 +54,11 @@ void gm__vulkan_sparse_destroy(gm__vulkan_sparse *sparse);
 /* What the device's sparse buffers need; leaves `granule` 0 where they cannot be used. */
 void gm__vulkan_sparse_ask(gm__vulkan_device *device);
 
-/* An engine's queue may bind from now on; not any more. */
+/* An engine's queue may bind from now on; not any more, and nobody still does. */
 void gm__vulkan_sparse_offer(gm__vulkan_stream *stream);
 void gm__vulkan_sparse_withdraw(gm__vulkan_stream *stream);
 
-/* Bind (or, with no memory, unbind), and wait until it is done. Under the mutex. */
+/* Bind (or, with no memory, unbind), and wait until it is done. Without the mutex; the buffer must stay. */
 gm_status gm__vulkan_sparse_bind(gm__vulkan_device *device, VkBuffer buffer, const VkSparseMemoryBind *bind,
                                  gm_error *err);
 

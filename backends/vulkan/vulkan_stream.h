@@ -23,6 +23,7 @@ struct gm__vulkan_timeline {
 
 struct gm__vulkan_stream {
   gm__vulkan_stream *next_binder; /* under the mutex of gm__vulkan_sparse */
+  uint32_t binds;                 /* under it, too: threads that bind on this queue, which keep it open */
   gm__vulkan_device *device;
   gm__vulkan_queue *queue;
   gm__vulkan_timeline *timeline; /* NULL where gm may not submit */

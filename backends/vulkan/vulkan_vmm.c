@@ -113,22 +113,34 @@ static gm_status vmm_room(gm__vulkan_device *device, gm__vulkan_range *range, gm
   return GM_OK;
 }
 
+/* Steps out of the mutex: an engine's hook may wait. The range stays, because something in it is busy. */
 static gm_status vmm_tell(gm__vulkan_device *device, const gm__vulkan_range *range, const gm__vulkan_mapping *mapping,
                           gm_error *err) {
+  const VkBuffer buffer = range->buffer;
   const VkSparseMemoryBind bind = {.resourceOffset = range->buffer_at + mapping->at,
                                    .size = mapping->bytes,
                                    .memory = mapping->piece ? mapping->piece->memory->memory : VK_NULL_HANDLE,
                                    .memoryOffset = mapping->offset};
-  return gm__vulkan_sparse_bind(device, range->buffer, &bind, err);
+  gm__mutex_unlock(&device->sparse.mutex);
+  gm_status status = gm__vulkan_sparse_bind(device, buffer, &bind, err);
+  gm__mutex_lock(&device->sparse.mutex);
+  return status;
 }
 
-/* Under the mutex. `mapping->at` is an address until here. */
+/* [first, last) leave the table. Under the mutex. */
+static void vmm_leave(gm__vulkan_device *device, gm__vulkan_range *range, uint64_t first, uint64_t last) {
+  for (uint64_t i = first; i < last; i++) gm__vulkan_piece_drop(device, range->mappings[i].piece, GM_CLOSE_NORMAL);
+  memmove(range->mappings + first, range->mappings + last, (range->count - last) * sizeof *range->mappings);
+  range->count -= last - first;
+}
+
+/* Under the mutex, but while the driver binds. `mapping->at` is an address until here. */
 static gm_status vmm_map(gm__vulkan_device *device, gm__vulkan_mapping mapping, gm_error *err) {
   static const char op[] = "gm_backend_ops.vmm_map";
   gm__vulkan_range *range = gm__vulkan_range_find(device, mapping.at, mapping.bytes);
   if (!range) return gm__bad_argument(err, op, "`address`: not all is reserved");
   mapping.at -= range->address;
-  const uint64_t place = vmm_place(range, mapping.at);
+  uint64_t place = vmm_place(range, mapping.at);
   if (place < range->count && range->mappings[place].at < mapping.at + mapping.bytes) {
     return gm__bad_argument(err, op, "`address`: mapped already");
   }
@@ -136,13 +148,17 @@ static gm_status vmm_map(gm__vulkan_device *device, gm__vulkan_mapping mapping, 
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "the memory is mapped elsewhere, and has one place at a time");
   }
   gm_status status = vmm_room(device, range, err);
-  if (!status) status = vmm_tell(device, range, &mapping, err);
   if (status) return status;
+  mapping.busy = true;
   memmove(range->mappings + place + 1, range->mappings + place, (range->count - place) * sizeof mapping);
   range->mappings[place] = mapping;
   range->count++;
   mapping.piece->uses++;
-  return GM_OK;
+  status = vmm_tell(device, range, &mapping, err);
+  place = vmm_place(range, mapping.at); /* others may have come and gone */
+  range->mappings[place].busy = false;
+  if (status) vmm_leave(device, range, place, place + 1);
+  return status;
 }
 
 gm_status gm__vulkan_vmm_map(void *user, uint64_t address, uint64_t bytes, uint64_t handle, uint64_t offset,
@@ -201,18 +217,33 @@ gm_status gm__vulkan_vmm_access(void *user, uint64_t address, uint64_t bytes, gm
   return status;
 }
 
-/* Under the mutex. On a lost device there is nobody to tell. */
+static bool vmm_busy(const gm__vulkan_range *range, uint64_t first, uint64_t last) {
+  bool busy = false;
+  for (uint64_t i = first; i < last; i++) busy |= range->mappings[i].busy;
+  return busy;
+}
+
+static void vmm_set_busy(gm__vulkan_range *range, uint64_t first, uint64_t last, bool busy) {
+  for (uint64_t i = first; i < last; i++) range->mappings[i].busy = busy;
+}
+
+/* Under the mutex, but while the driver unbinds. On a lost device there is nobody to tell. */
 static gm_status vmm_unmap(gm__vulkan_device *device, uint64_t address, uint64_t bytes, gm_error *err) {
   gm__vulkan_range *range = NULL;
   uint64_t first = 0, last = 0;
   gm_status status = vmm_mapped(device, address, bytes, true, &range, &first, &last, err);
   if (status) return status;
+  if (vmm_busy(range, first, last)) {
+    return gm__fail(err, GM_ERR_BUSY, 0, "gm_backend_ops.vmm_unmap", "another thread maps or unmaps it");
+  }
   const gm__vulkan_mapping nothing = {.at = address - range->address, .bytes = bytes};
+  const uint64_t count = last - first;
+  vmm_set_busy(range, first, last, true);
   status = vmm_tell(device, range, &nothing, err);
+  first = vmm_place(range, nothing.at); /* others may have come and gone */
+  vmm_set_busy(range, first, first + count, false);
   if (status && !atomic_load(&device->lost)) return status;
-  for (uint64_t i = first; i < last; i++) gm__vulkan_piece_drop(device, range->mappings[i].piece, GM_CLOSE_NORMAL);
-  memmove(range->mappings + first, range->mappings + last, (range->count - last) * sizeof nothing);
-  range->count -= last - first;
+  vmm_leave(device, range, first, first + count);
   return GM_OK;
 }
 

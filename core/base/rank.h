@@ -10,8 +10,7 @@ typedef enum gm__rank {
   GM__RANK_TRIM,
   GM__RANK_PAGES,
   GM__RANK_GROW,
-  GM__RANK_BIND,
-  GM__RANK_TURNS = GM__RANK_BIND, /* up to here: turns, which may be held where the driver is called to submit */
+  GM__RANK_TURNS = GM__RANK_GROW, /* up to here: turns, which may be held where the driver is called to submit */
   GM__RANK_SHARE,
   GM__RANK_ADOPT,
   GM__RANK_SCOPE,

@@ -36,6 +36,8 @@ typedef struct gm_vulkan_device {
 /* A queue of the engine. lock and unlock are called around every use of the queue (submission, wait); both or neither.
  * They are called from any thread and with no lock of gm held, so they may wait, and may call gm. Under its own lock of
  * the queue an engine may call gm: what does not need the queue returns. gm_free does not (docs/threads.md).
+ * With GM_VULKAN_SPARSE_BUFFERS a pool may bind its pages on the queue, while its turn at them is held: there a hook
+ * may free blocks, but ask no pool of the device for memory, and other threads' growth of that pool waits for it.
  * may_submit false: gm records and submits nothing there; copies through this stream answer GM_ERR_NOT_SUPPORTED, and
  * points on it are the engine's own (gm_stream_import_point). What was freed on it comes back by gm_stream_passed. */
 typedef struct gm_vulkan_queue {

@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
+#include "core/base/thread.h"
 #include "support/vulkan_fixture.h"
 /* after the fixture */
 #include "support/vulkan_engine.h"
@@ -221,6 +223,134 @@ static void test_adopted_queue_binds(void **state) {
   vulkan_fixture_close(&f);
 }
 
+/* A thread binds, and its queue's hook waits for a thread that calls gm. */
+typedef struct held_bind {
+  vulkan_fixture f;
+  vulkan_engine engine;
+  void *binder, *other; /* streams; the second one binds nothing */
+  uint64_t granule, address, piece;
+  gm_status mapped, unmapped;
+  gm__mutex mutex; /* of what follows */
+  gm__cond changed;
+  bool waits, open, done;
+} held_bind;
+
+static void held_raise(held_bind *held, bool *flag) {
+  gm__mutex_lock(&held->mutex);
+  *flag = true;
+  gm__cond_broadcast(&held->changed);
+  gm__mutex_unlock(&held->mutex);
+}
+
+static bool held_await(held_bind *held, const bool *flag) {
+  const uint64_t deadline = gm__deadline_after(UINT64_C(20000000000));
+  gm__mutex_lock(&held->mutex);
+  for (bool there = true; !*flag && there;) there = gm__cond_wait_until(&held->changed, &held->mutex, deadline);
+  const bool raised = *flag;
+  gm__mutex_unlock(&held->mutex);
+  return raised;
+}
+
+static void held_lock(void *user) {
+  held_bind *held = user;
+  held_raise(held, &held->waits);
+  held_await(held, &held->open);
+}
+
+static void *held_adopt(held_bind *held, void (*lock)(void *user), void *user) {
+  const gm_vulkan_queue queue = {.head = {sizeof queue, GM_API_VULKAN},
+                                 .queue = (uintptr_t)held->engine.queue,
+                                 .family = held->engine.family,
+                                 .may_submit = true,
+                                 .lock = lock,
+                                 .unlock = adopted_unlocks,
+                                 .user = user};
+  gm_stream_kind kind;
+  void *stream = NULL;
+  assert_int_equal(held->f.ops->stream_adopt(held->f.device, &queue.head, &stream, &kind, NULL), GM_OK);
+  return stream;
+}
+
+static void held_map(void *user) {
+  held_bind *held = user;
+  held->mapped = held->f.ops->vmm_map(held->f.device, held->address, held->granule, held->piece, 0, NULL);
+}
+
+/* What asks the driver for no bind. */
+static void held_call(void *user) {
+  held_bind *held = user;
+  const gm_backend_ops *ops = held->f.ops;
+  void *device = held->f.device;
+  uint64_t address = 0;
+  gm_memory memory;
+  ops->stream_close(device, held->other, GM_CLOSE_NORMAL);
+  if (ops->vmm_reserve(device, held->granule, 0, &address, NULL) == GM_OK) {
+    ops->vmm_unreserve(device, address, held->granule, GM_CLOSE_NORMAL, NULL);
+  }
+  if (ops->vmm_memory(device, held->address, held->granule, 0, &memory, NULL) == GM_OK) {
+    ops->memory_free(device, &memory, GM_CLOSE_NORMAL, NULL);
+  }
+  held->unmapped = ops->vmm_unmap(device, held->address, held->granule, NULL);
+  held_raise(held, &held->done);
+}
+
+static void held_open(held_bind *held, int *locks) {
+  const gm_vmm_props props = {0};
+  memset(held, 0, sizeof *held);
+  gm__mutex_init(&held->mutex, GM__RANK_LEAF);
+  gm__cond_init(&held->changed);
+  vulkan_fixture_init(&held->f, "validation");
+  vulkan_engine_open_with(&held->engine, &held->f.host, GM_VULKAN_SPARSE_BUFFERS);
+  const gm_vulkan_device native = vulkan_engine_native(&held->engine);
+  assert_int_equal(held->f.ops->device_adopt(held->f.driver, &native.head, &held->f.device, NULL), GM_OK);
+  held->other = held_adopt(held, adopted_locks, locks);
+  held->binder = held_adopt(held, held_lock, held);
+  if (!device_has(&held->f, GM_CAP_VMM)) return;
+  assert_int_equal(held->f.ops->vmm_granularity(held->f.device, &props, &held->granule, NULL), GM_OK);
+  assert_int_equal(held->f.ops->vmm_reserve(held->f.device, held->granule, 0, &held->address, NULL), GM_OK);
+  assert_int_equal(held->f.ops->vmm_create(held->f.device, &props, held->granule, &held->piece, NULL), GM_OK);
+}
+
+static void held_close(held_bind *held) {
+  held->f.ops->stream_close(held->f.device, held->binder, GM_CLOSE_NORMAL);
+  held->f.ops->device_close(held->f.device, GM_CLOSE_NORMAL);
+  held->f.device = NULL;
+  vulkan_engine_close(&held->engine);
+  vulkan_fixture_close(&held->f);
+  gm__cond_destroy(&held->changed);
+  gm__mutex_destroy(&held->mutex);
+}
+
+static void test_no_call_waits_for_a_bind_in_a_hook(void **state) {
+  (void)state;
+  held_bind held;
+  gm__thread mapper, caller;
+  int locks = 0;
+  held_open(&held, &locks);
+  if (!held.granule) {
+    held.open = true;
+    held.f.ops->stream_close(held.f.device, held.other, GM_CLOSE_NORMAL);
+    held_close(&held);
+    skip();
+  }
+  const gm_backend_ops *ops = held.f.ops;
+  assert_int_equal(gm__thread_create(&mapper, "maps", held_map, &held, NULL), GM_OK);
+  const bool waits = held_await(&held, &held.waits);
+  assert_int_equal(gm__thread_create(&caller, "calls", held_call, &held, NULL), GM_OK);
+  const bool returned = held_await(&held, &held.done);
+  held_raise(&held, &held.open);
+  gm__thread_join(&mapper);
+  gm__thread_join(&caller);
+  assert_true(waits);
+  assert_true(returned);
+  assert_int_equal(held.mapped, GM_OK);
+  assert_int_equal(held.unmapped, GM_ERR_BUSY);
+  assert_int_equal(ops->vmm_unmap(held.f.device, held.address, held.granule, NULL), GM_OK);
+  assert_int_equal(ops->vmm_destroy(held.f.device, held.piece, held.granule, GM_CLOSE_NORMAL, NULL), GM_OK);
+  assert_int_equal(ops->vmm_unreserve(held.f.device, held.address, held.granule, GM_CLOSE_NORMAL, NULL), GM_OK);
+  held_close(&held);
+}
+
 /* Returns how many calls failed. */
 static void *thread_rounds(void *user) {
   const vmm_test *test = user;
@@ -283,9 +413,10 @@ static void test_addresses(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_wrong_numbers), cmocka_unit_test(test_mappings), cmocka_unit_test(test_range_as_memory),
-      cmocka_unit_test(test_abandon),       cmocka_unit_test(test_threads),  cmocka_unit_test(test_adopted_queue_binds),
-      cmocka_unit_test(test_addresses),
+      cmocka_unit_test(test_wrong_numbers),   cmocka_unit_test(test_mappings),
+      cmocka_unit_test(test_range_as_memory), cmocka_unit_test(test_abandon),
+      cmocka_unit_test(test_threads),         cmocka_unit_test(test_adopted_queue_binds),
+      cmocka_unit_test(test_addresses),       cmocka_unit_test(test_no_call_waits_for_a_bind_in_a_hook),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
