@@ -34,10 +34,13 @@ gm_status gm__order_drain(gm_stream *stream, const char *op, gm_error *err) {
                   stream->id, why.message);
 }
 
+/* Afterwards the slot has passed the time at which the wait began. */
 static gm_status drain_slot(gm__order *order, gm__order_slot *slot, const char *op, gm_error *err) {
+  const uint64_t now = atomic_fetch_add(&order->device->order_clock, 1);
   gm__order_step_from(order, slot);
   const gm_status status = gm__order_drain(slot->stream, op, err);
   gm__order_step_to(order, slot);
+  if (!status && slot->passed < now) slot->passed = now;
   return status;
 }
 
@@ -48,14 +51,23 @@ static gm_status drain_check_captured(const gm_stream *stream, const char *op, g
                   stream->id);
 }
 
-/* Which of them used what is freed is not known: all that may have. */
+/* May its stream have work left on what was freed, or named by gm_use_on, up to that time? */
+static bool drain_is_due(const gm__order_slot *member, uint64_t until) {
+  const uint64_t last = member->last_free > member->last_use ? member->last_free : member->last_use;
+  return member->passed < (last < until ? last : until);
+}
+
+/* Which of them used what is freed is not known: all that may have. Each wait steps out of the lock, and a member that
+ * leaves meanwhile gives its number to the last one: so the search starts again. */
 static gm_status drain_crowd(gm__order *order, const char *op, gm_error *err) {
+  const uint64_t until = gm__order_now(order);
   gm_status status = GM_OK;
-  for (uint32_t i = 0; i < order->crowd.count && !status; i++) {
-    gm__order_slot *member = order->crowd.members[i];
-    if (!gm__order_is_behind(member) && member->passed >= member->last_use) continue;
+  for (uint32_t i = 0; i < order->crowd.count && !status;) {
+    gm__order_slot *member = order->crowd.members[i++];
+    if (!drain_is_due(member, until)) continue;
     status = drain_check_captured(member->stream, op, err);
     if (!status) status = drain_slot(order, member, op, err);
+    i = 0;
   }
   return status;
 }

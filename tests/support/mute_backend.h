@@ -22,6 +22,7 @@ static struct {
   int waits;              /* of the host, for streams and points */
   long records, releases; /* of points */
   uint64_t memories;      /* that are out */
+  void (*waiting)(void);  /* called in a wait for a point */
 } mute_shape;
 
 static inline const void **mute_place(const void *stream) {
@@ -72,6 +73,7 @@ static void mute_point_release(void *device, const gm_backend_point *point, gm_c
 
 static gm_status mute_point_wait(void *device, const gm_backend_point *point, uint64_t timeout_ns, gm_error *err) {
   mute_shape.waits++;
+  if (mute_shape.waiting) mute_shape.waiting();
   return gm__null_backend.point_wait(device, point, timeout_ns, err);
 }
 

@@ -7,6 +7,7 @@
 /* cmocka wants the four above before it */
 #include <cmocka.h>
 
+#include "core/pool/pool.h"
 #include "gm/cleanup.h"
 #include "support/mute_backend.h"
 
@@ -136,6 +137,40 @@ static void test_a_block_used_on_a_late_stream(void **state) {
   }
 }
 
+static crowd_scene *waiting_scene;
+
+/* As the second of the crowd is waited for, the first one closes, and the last takes its place. */
+static void close_the_first(void) {
+  if (mute_shape.waits != 2) return;
+  mute_shape.waiting = NULL;
+  pool_bench_ok(gm_stream_close(waiting_scene->streams[SLOTS], err));
+  waiting_scene->streams[SLOTS] = NULL;
+}
+
+static void test_a_drain_meets_all_while_others_close(void **state) {
+  (void)state;
+  crowd_scene scene;
+  scene_open(&scene, GM_STRATEGY_BUCKET);
+  gm_stream *last = scene.streams[SLOTS + 2];
+  for (int at = SLOTS; at <= SLOTS + 2; at++) {
+    const gm_block block = take(&scene, scene.streams[at], SMALL);
+    work(&scene, scene.streams[at]);
+    give(&scene, &block, scene.streams[at]);
+  }
+  mute(last, true);
+  waiting_scene = &scene;
+  mute_shape.waits = 0;
+  mute_shape.waiting = close_the_first;
+  gm_pool *pool = scene.base.pool;
+  gm__mutex_lock(&pool->lock);
+  const gm_status status = gm__order_drain_all(&pool->order, "test", NULL);
+  gm__mutex_unlock(&pool->lock);
+  assert_null(scene.streams[SLOTS]);
+  assert_int_equal(status, GM_ERR_BUSY); /* the last one may still run */
+  pool_bench_ok(gm_stream_passed(last, NULL, err));
+  scene_close(&scene);
+}
+
 /* Streams of the crowd come and go, and slots that become free in between take none of its members. */
 static void test_the_crowd_comes_and_goes(void **state) {
   (void)state;
@@ -200,6 +235,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_free_waits),
                                      cmocka_unit_test(test_work_of_a_late_stream_is_respected),
                                      cmocka_unit_test(test_a_block_used_on_a_late_stream),
+                                     cmocka_unit_test(test_a_drain_meets_all_while_others_close),
                                      cmocka_unit_test(test_the_crowd_comes_and_goes),
                                      cmocka_unit_test(test_a_member_outlasts_a_slot),
                                      cmocka_unit_test(test_without_host_memory_nothing_changes)};
