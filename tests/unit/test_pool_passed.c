@@ -270,9 +270,13 @@ static void test_a_forked_child(void **state) {
   gm_point point = work(&scene, scene.a);
   const pid_t child = fork();
   if (child == 0) {
-    const bool right = gm_stream_passed(scene.a, &point, NULL) == GM_ERR_FORKED &&
-                       gm_stream_passed(scene.a, NULL, NULL) == GM_ERR_FORKED &&
-                       gm_free_at(scene.base.pool, &block, &point, NULL) == GM_ERR_FORKED;
+    bool right = gm_stream_passed(scene.a, &point, NULL) == GM_ERR_FORKED &&
+                 gm_stream_passed(scene.a, NULL, NULL) == GM_ERR_FORKED &&
+                 gm_free_at(scene.base.pool, &block, &point, NULL) == GM_ERR_FORKED;
+    gm_point_release(scene.base.device, &point);
+    right = right && !gm_pool_destroy(scene.base.pool, NULL) && !gm_stream_close(scene.a, NULL) &&
+            !gm_stream_close(scene.b, NULL) && !gm_device_close(scene.base.device, NULL) &&
+            !gm_context_destroy(scene.base.ctx, NULL);
     _exit(right ? 0 : 1);
   }
   assert_int_equal(waitpid(child, &how, 0), child);
