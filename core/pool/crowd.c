@@ -36,7 +36,7 @@ static int crowd_add(gm__order *order, gm_stream *stream) {
   }
   *member = (gm__order_slot){.stream = stream, .passed = atomic_fetch_add(&order->device->order_clock, 1)};
   crowd->members[crowd->count] = member;
-  order->used |= UINT64_C(1) << GM__ORDER_CROWD;
+  order->used |= gm__order_bit(GM__ORDER_CROWD);
   return GM__ORDER_SLOTS + (int)crowd->count++;
 }
 
@@ -64,7 +64,7 @@ bool gm__order_leave_crowd(gm__order *order, const gm_stream *stream) {
   if (order->crowd.members[number]->pins) return false;
   crowd_remove(order, number);
   gm__order_update_crowd(order);
-  if (!order->crowd.count) order->used &= ~(UINT64_C(1) << GM__ORDER_CROWD);
+  if (!order->crowd.count) order->used &= ~gm__order_bit(GM__ORDER_CROWD);
   return true;
 }
 

@@ -6,10 +6,6 @@
 
 static const uint64_t crowd_bit = UINT64_C(1) << GM__ORDER_CROWD;
 
-static int drain_lowest(uint64_t mask) { return __builtin_ctzll(mask); }
-
-static uint64_t drain_bit(int slot) { return UINT64_C(1) << slot; }
-
 static gm_status drain_by_point(const gm_device *device, const gm_stream *stream, gm_error *err) {
   gm_backend_point point;
   gm_status status = gm__submitting(device)->point_record(device->handle, stream->handle, &point, err);
@@ -75,11 +71,11 @@ static gm_status drain_crowd(gm__order *order, const char *op, gm_error *err) {
 gm_status gm__order_drain_slots(gm__order *order, uint64_t mask, const char *op, gm_error *err) {
   gm_status status = GM_OK;
   for (uint64_t left = mask & ~crowd_bit; left && !status; left &= left - 1) {
-    status = drain_check_captured(order->slots[drain_lowest(left)].stream, op, err);
+    status = drain_check_captured(order->slots[gm__order_lowest(left)].stream, op, err);
   }
   for (uint64_t left = mask & ~crowd_bit; left && !status; left &= left - 1) {
     if (!(order->used & left & -left)) continue;
-    status = drain_slot(order, &order->slots[drain_lowest(left)], op, err);
+    status = drain_slot(order, &order->slots[gm__order_lowest(left)], op, err);
   }
   return !status && mask & crowd_bit ? drain_crowd(order, op, err) : status;
 }
@@ -87,7 +83,7 @@ gm_status gm__order_drain_slots(gm__order *order, uint64_t mask, const char *op,
 gm_status gm__order_drain_all(gm__order *order, const char *op, gm_error *err) {
   uint64_t busy = 0;
   for (uint64_t left = order->used; left; left &= left - 1) {
-    if (gm__order_is_behind(&order->slots[drain_lowest(left)])) busy |= drain_bit(drain_lowest(left));
+    if (gm__order_is_behind(&order->slots[gm__order_lowest(left)])) busy |= gm__order_bit(gm__order_lowest(left));
   }
   return gm__order_drain_slots(order, busy, op, err);
 }

@@ -9,34 +9,55 @@
 
 static const uint64_t listen_patience_ns = 1000000000;
 
-static bool listen_knows(gm_pool *pool, const gm_stream *stream) {
+/* What is asked or told of a stream. */
+typedef struct listen_news {
+  const gm_stream *stream;
+  uint64_t clock;
+  const gm_point *point;
+  gm_error *err;
+  gm_status status;
+} listen_news;
+
+/* Visit each order with its lock until a visit answers true. */
+static bool listen_any(gm_pool *pool, bool (*visit)(gm__order *order, listen_news *news), listen_news *news) {
   gm__arena *arena;
   gm__mutex_lock(&pool->lock);
-  bool known = gm__order_knows(&pool->order, stream);
+  bool found = visit(&pool->order, news);
   gm__mutex_unlock(&pool->lock);
-  for (uint32_t i = 0; !known && (arena = gm__arena_at(pool, i)); i++) {
+  for (uint32_t i = 0; !found && (arena = gm__arena_at(pool, i)); i++) {
     gm__arena_lock(arena);
-    known = gm__order_knows(&arena->order, stream);
+    found = visit(&arena->order, news);
     gm__arena_unlock(arena);
   }
-  return known;
+  return found;
 }
 
-static bool listen_is_unsettled(gm_pool *pool, const gm_stream *stream) {
-  gm__arena *arena;
-  gm__mutex_lock(&pool->lock);
-  bool unsettled = gm__order_is_unsettled(&pool->order, stream);
-  gm__mutex_unlock(&pool->lock);
-  for (uint32_t i = 0; !unsettled && (arena = gm__arena_at(pool, i)); i++) {
-    gm__arena_lock(arena);
-    unsettled = gm__order_is_unsettled(&arena->order, stream);
-    gm__arena_unlock(arena);
-  }
-  return unsettled || (pool->guard && !gm__guard_is_idle(pool)); /* which gave it work, known or not */
+static bool visit_knows(gm__order *order, listen_news *news) { return gm__order_knows(order, news->stream); }
+
+static bool visit_is_unsettled(gm__order *order, listen_news *news) {
+  return gm__order_is_unsettled(order, news->stream);
+}
+
+static bool visit_forget_points(gm__order *order, listen_news *news) {
+  gm__order_forget_points(order, news->stream);
+  return false;
+}
+
+static bool visit_synced(gm__order *order, listen_news *news) {
+  gm__order_note_synced(order, news->stream, news->clock);
+  return false;
+}
+
+static bool visit_passed(gm__order *order, listen_news *news) {
+  news->status = gm__order_note_passed(order, news->stream, news->clock, news->point, news->err);
+  return news->status != GM_OK;
 }
 
 static gm_status listen_may_close(void *user, gm_stream *stream, gm_error *err) {
-  return listen_is_unsettled(user, stream) ? gm__order_drain(stream, "gm_stream_close", err) : GM_OK;
+  gm_pool *pool = user;
+  bool unsettled = listen_any(pool, visit_is_unsettled, &(listen_news){.stream = stream});
+  unsettled = unsettled || (pool->guard && !gm__guard_is_idle(pool)); /* which gave it work, known or not */
+  return unsettled ? gm__order_drain(stream, "gm_stream_close", err) : GM_OK;
 }
 
 /* False: a thread uses the stream outside the lock. */
@@ -73,52 +94,23 @@ static bool listen_forget_all(gm_pool *pool, const gm_stream *stream) {
   }
 }
 
-/* Points of the stream that the engine named for others. */
-static void listen_forget_points(gm_pool *pool, const gm_stream *stream) {
-  gm__arena *arena;
-  gm__mutex_lock(&pool->lock);
-  gm__order_forget_points(&pool->order, stream);
-  gm__mutex_unlock(&pool->lock);
-  for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
-    gm__arena_lock(arena);
-    gm__order_forget_points(&arena->order, stream);
-    gm__arena_unlock(arena);
-  }
-}
-
 static bool listen_closing(void *user, gm_stream *stream) {
   gm_pool *pool = user;
-  const bool known = listen_knows(pool, stream);
+  listen_news news = {.stream = stream};
+  const bool known = listen_any(pool, visit_knows, &news);
   if (pool->guard && !gm__guard_drained(pool)) return false;
-  listen_forget_points(pool, stream);
+  listen_any(pool, visit_forget_points, &news); /* that the engine named for others */
   return !known || listen_forget_all(pool, stream);
 }
 
 static void listen_synced(void *user, gm_stream *stream, uint64_t clock) {
-  gm_pool *pool = user;
-  gm__arena *arena;
-  gm__mutex_lock(&pool->lock);
-  gm__order_note_synced(&pool->order, stream, clock);
-  gm__mutex_unlock(&pool->lock);
-  for (uint32_t i = 0; (arena = gm__arena_at(pool, i)); i++) {
-    gm__arena_lock(arena);
-    gm__order_note_synced(&arena->order, stream, clock);
-    gm__arena_unlock(arena);
-  }
+  listen_any(user, visit_synced, &(listen_news){.stream = stream, .clock = clock});
 }
 
 static gm_status listen_passing(void *user, gm_stream *stream, uint64_t clock, const gm_point *point, gm_error *err) {
-  gm_pool *pool = user;
-  gm__arena *arena;
-  gm__mutex_lock(&pool->lock);
-  gm_status status = gm__order_note_passed(&pool->order, stream, clock, point, err);
-  gm__mutex_unlock(&pool->lock);
-  for (uint32_t i = 0; !status && (arena = gm__arena_at(pool, i)); i++) {
-    gm__arena_lock(arena);
-    status = gm__order_note_passed(&arena->order, stream, clock, point, err);
-    gm__arena_unlock(arena);
-  }
-  return status;
+  listen_news news = {.stream = stream, .clock = clock, .point = point, .err = err};
+  listen_any(user, visit_passed, &news);
+  return news.status;
 }
 
 void gm__pool_listen(gm_pool *pool) {

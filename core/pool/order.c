@@ -13,11 +13,7 @@
  * is then freed by the host, must still wait for that work. A lost device has nothing running: its points have passed.
  */
 
-static uint64_t order_bit(int slot) { return UINT64_C(1) << slot; }
-
 static const uint64_t order_crowd = UINT64_C(1) << GM__ORDER_CROWD;
-
-static int order_lowest(uint64_t mask) { return __builtin_ctzll(mask); }
 
 void gm__order_init(gm__order *order, gm_device *device, const gm__order_lock *lock) {
   order->device = device;
@@ -30,15 +26,15 @@ static uint64_t order_tick(const gm__order *order) { return atomic_fetch_add(&or
 
 static int order_add(gm__order *order, gm_stream *stream) {
   if (gm__order_is_full(order)) return GM__ORDER_HOST;
-  int slot = order_lowest(~order->used);
-  order->used |= order_bit(slot);
+  int slot = gm__order_lowest(~order->used);
+  order->used |= gm__order_bit(slot);
   order->slots[slot] = (gm__order_slot){.stream = stream, .passed = order_tick(order)};
   return slot;
 }
 
 int gm__order_find(const gm__order *order, const gm_stream *stream) {
   for (uint64_t left = order->used; left; left &= left - 1) {
-    int slot = order_lowest(left);
+    int slot = gm__order_lowest(left);
     if (order->slots[slot].stream == stream) return slot;
   }
   return GM__ORDER_HOST;
@@ -77,7 +73,7 @@ void gm__order_drop_point(gm__order *order, gm__mark *mark) {
 /* A given point stays with what it was given for: it says nothing of older work of its stream. */
 static bool order_keeps_point(const gm__mark *mark, int slot) {
   const bool next = mark->has_point && mark->given == GM__GIVEN_NEXT;
-  return next && mark->point_slot == slot && !(mark->streams & order_bit(slot));
+  return next && mark->point_slot == slot && !(mark->streams & gm__order_bit(slot));
 }
 
 void gm__order_note_free(gm__order *order, gm__mark *mark, int slot) {
@@ -86,14 +82,14 @@ void gm__order_note_free(gm__order *order, gm__mark *mark, int slot) {
   mark->users = 0;
   if (order_keeps_point(mark, slot)) {
     mark->given = GM__GIVEN_KEPT;
-    order->given |= order_bit(slot);
+    order->given |= gm__order_bit(slot);
   } else {
     gm__order_drop_point(order, mark);
   }
   mark->freed_at = gm__order_now(order);
-  if (slot != GM__ORDER_HOST) mark->streams |= order_bit(gm__order_place(slot));
+  if (slot != GM__ORDER_HOST) mark->streams |= gm__order_bit(gm__order_place(slot));
   for (uint64_t left = mark->streams; left; left &= left - 1) {
-    order->slots[order_lowest(left)].last_free = mark->freed_at;
+    order->slots[gm__order_lowest(left)].last_free = mark->freed_at;
   }
   if (slot >= GM__ORDER_SLOTS) order->crowd.members[slot - GM__ORDER_SLOTS]->last_free = mark->freed_at;
   for (uint32_t i = 0; crowded && i < order->crowd.count; i++) { /* any of those may be the one that used it */
@@ -104,11 +100,11 @@ void gm__order_note_free(gm__order *order, gm__mark *mark, int slot) {
 
 uint64_t gm__order_settle(gm__order *order, gm__mark *mark) {
   for (uint64_t left = mark->streams; left; left &= left - 1) {
-    int slot = order_lowest(left);
-    if (mark->freed_at <= order->slots[slot].passed) mark->streams &= ~order_bit(slot);
+    int slot = gm__order_lowest(left);
+    if (mark->freed_at <= order->slots[slot].passed) mark->streams &= ~gm__order_bit(slot);
   }
-  if (mark->has_point && (mark->streams & order_bit(mark->point_slot)) && order_passed(order, &mark->point)) {
-    mark->streams &= ~order_bit(mark->point_slot);
+  if (mark->has_point && (mark->streams & gm__order_bit(mark->point_slot)) && order_passed(order, &mark->point)) {
+    mark->streams &= ~gm__order_bit(mark->point_slot);
   }
   return mark->streams;
 }
@@ -116,7 +112,7 @@ uint64_t gm__order_settle(gm__order *order, gm__mark *mark) {
 /* ---- outside the lock ---- */
 
 static void order_pin(gm__order *order, uint64_t mask, uint32_t pins) {
-  for (uint64_t left = mask; left; left &= left - 1) order->slots[order_lowest(left)].pins += pins;
+  for (uint64_t left = mask; left; left &= left - 1) order->slots[gm__order_lowest(left)].pins += pins;
 }
 
 /* For a call that may submit: an engine's hook may wait there for who waits for this lock. */
@@ -213,7 +209,7 @@ void gm__order_update_crowd(gm__order *order) {
 /* For each slot of the mask, and for each of the crowd where it is among them. */
 static void order_each(gm__order *order, uint64_t mask, void (*visit)(gm__order *order, gm__order_slot *slot)) {
   for (uint64_t left = mask & order->used & ~order_crowd; left; left &= left - 1) {
-    visit(order, &order->slots[order_lowest(left)]);
+    visit(order, &order->slots[gm__order_lowest(left)]);
   }
   if (!(mask & order->used & order_crowd)) return;
   for (uint32_t i = 0; i < order->crowd.count; i++) visit(order, order->crowd.members[i]);
@@ -227,8 +223,8 @@ static void order_look_behind(gm__order *order, gm__order_slot *slot) {
 void gm__order_look(gm__order *order, uint64_t mask) {
   order_each(order, mask, order_look_behind);
   for (uint64_t left = mask & order->used; left; left &= left - 1) {
-    const gm__order_slot *slot = &order->slots[order_lowest(left)];
-    if (gm__order_is_behind(slot) && !slot->has_point) order->owed |= order_bit(order_lowest(left));
+    const gm__order_slot *slot = &order->slots[gm__order_lowest(left)];
+    if (gm__order_is_behind(slot) && !slot->has_point) order->owed |= gm__order_bit(gm__order_lowest(left));
   }
 }
 
@@ -241,14 +237,14 @@ void gm__order_settle_up(gm__order *order, const gm_stream *stream) {
 
 uint64_t gm__order_doubtful(const gm__order *order, uint64_t pending, int slot) {
   const bool knows = slot != GM__ORDER_HOST && order->slots[slot].stream->kind == GM_STREAM_FIFO;
-  return knows ? pending & ~order_bit(slot) : pending;
+  return knows ? pending & ~gm__order_bit(slot) : pending;
 }
 
 void gm__order_refresh(gm__order *order, uint64_t mask) { order_each(order, mask, order_refresh_slot); }
 
 bool gm__order_is_done(const gm__order *order) {
   for (uint64_t left = order->used; left; left &= left - 1) {
-    if (gm__order_is_behind(&order->slots[order_lowest(left)])) return false;
+    if (gm__order_is_behind(&order->slots[gm__order_lowest(left)])) return false;
   }
   return true;
 }
@@ -268,7 +264,7 @@ gm__order_verdict gm__order_judge(const gm__order *order, const gm__mark *mark, 
   if (!pending) return GM__ORDER_READY;
   if (slot == GM__ORDER_HOST || pending & order_crowd) return GM__ORDER_BUSY;
   gm_stream_kind kind = order->slots[slot].stream->kind;
-  uint64_t others = pending & ~order_bit(slot);
+  uint64_t others = pending & ~gm__order_bit(slot);
   bool own = pending != others;
   if (!others) {
     if (kind == GM_STREAM_FIFO) return GM__ORDER_READY;
@@ -291,7 +287,7 @@ gm__order_verdict gm__order_forecast(const gm__order *order, const gm__mark *mar
 
 /* The streams whose slots a call on the mark works on. */
 static uint64_t order_involved(const gm__mark *mark, int slot) {
-  return mark->streams | order_bit(slot) | (mark->has_point ? order_bit(mark->point_slot) : 0);
+  return mark->streams | gm__order_bit(slot) | (mark->has_point ? gm__order_bit(mark->point_slot) : 0);
 }
 
 /* Make the stream of `slot` wait for the work on a block of that mark that was submitted to the stream of `other`: by
@@ -299,7 +295,7 @@ static uint64_t order_involved(const gm__mark *mark, int slot) {
 static gm_status order_wait_on(gm__order *order, const gm__mark *mark, int slot, int other, gm_error *err) {
   const gm_device *device = order->device;
   gm__order_slot *from = &order->slots[other];
-  const uint64_t involved = order_involved(mark, slot) | order_bit(other), point_at = from->point_at;
+  const uint64_t involved = order_involved(mark, slot) | gm__order_bit(other), point_at = from->point_at;
   const bool covered = from->has_point && !from->point_of && mark->freed_at <= point_at;
   gm_backend_point point = from->point;
   if (covered) from->has_point = false;
@@ -340,22 +336,22 @@ gm_status gm__order_insert(gm__order *order, gm__mark *mark, int slot, gm_error 
                     "the work of too many streams would have to be waited for");
   }
   for (uint64_t left = mark->streams; left; left &= left - 1) {
-    int other = order_lowest(left);
-    if (!(mark->streams & order_bit(other))) continue; /* done meanwhile */
+    int other = gm__order_lowest(left);
+    if (!(mark->streams & gm__order_bit(other))) continue; /* done meanwhile */
     gm_status status =
         other == slot ? order_insert_own(order, mark, slot, err) : order_wait_on(order, mark, slot, other, err);
     if (status) return status;
   }
   gm__order_drop_point(order, mark);
-  mark->streams = order_bit(slot);
+  mark->streams = gm__order_bit(slot);
   mark->freed_at = gm__order_now(order);
   order->slots[slot].last_free = mark->freed_at;
   return GM_OK;
 }
 
 gm_status gm__order_attach_point(gm__order *order, gm__mark *mark, int slot, gm_error *err) {
-  const uint64_t others = mark->streams & ~order_bit(slot), involved = order_involved(mark, slot);
-  const int from = others ? order_lowest(others) : slot;
+  const uint64_t others = mark->streams & ~gm__order_bit(slot), involved = order_involved(mark, slot);
+  const int from = others ? gm__order_lowest(others) : slot;
   gm_backend_point point;
   if (mark->has_point && mark->point_slot == from) return GM_OK;
   order_step_out(order, involved);
@@ -375,7 +371,7 @@ static gm__order_slot *order_at(gm__order *order, int slot) {
 }
 
 void gm__order_note_use(gm__order *order, gm__mark *mark, int slot) {
-  mark->users |= order_bit(gm__order_place(slot));
+  mark->users |= gm__order_bit(gm__order_place(slot));
   order_at(order, slot)->last_use = gm__order_now(order);
 }
 
@@ -409,16 +405,16 @@ void gm__order_clear_slot(const gm__order *order, gm__order_slot *slot, gm_close
 }
 
 void gm__order_forget_mark(gm__order *order, gm__mark *mark, int slot) {
-  mark->streams &= ~order_bit(slot);
-  mark->users &= ~order_bit(slot);
+  mark->streams &= ~gm__order_bit(slot);
+  mark->users &= ~gm__order_bit(slot);
   if (mark->has_point && mark->point_slot == slot) gm__order_drop_point(order, mark);
 }
 
 void gm__order_forget(gm__order *order, int slot) {
   gm__order_clear_slot(order, &order->slots[slot], GM_CLOSE_NORMAL);
   order->slots[slot] = (gm__order_slot){0};
-  order->used &= ~order_bit(slot);
-  order->given &= ~order_bit(slot);
+  order->used &= ~gm__order_bit(slot);
+  order->given &= ~gm__order_bit(slot);
 }
 
 void gm__order_clear_mark(const gm__order *order, gm__mark *mark, gm_close_mode mode) {
@@ -428,7 +424,7 @@ void gm__order_clear_mark(const gm__order *order, gm__mark *mark, gm_close_mode 
 
 void gm__order_clear(gm__order *order, gm_close_mode mode) {
   for (uint64_t left = order->used; left; left &= left - 1) {
-    gm__order_clear_slot(order, &order->slots[order_lowest(left)], mode);
+    gm__order_clear_slot(order, &order->slots[gm__order_lowest(left)], mode);
   }
   order->used = 0;
   gm__order_clear_crowd(order, mode);

@@ -203,6 +203,10 @@ int gm__order_member(const gm__order *order, const gm_stream *stream);
 /* The slot of the stream, or its place in the crowd; NULL: neither. */
 gm__order_slot *gm__order_named(gm__order *order, const gm_stream *stream);
 
+/* A slot's bit in a mask of slots, and the lowest slot of a mask that has one. */
+static inline uint64_t gm__order_bit(int slot) { return UINT64_C(1) << slot; }
+static inline int gm__order_lowest(uint64_t mask) { return __builtin_ctzll(mask); }
+
 /* May work of the stream still use something that was freed? */
 static inline bool gm__order_is_behind(const gm__order_slot *slot) { return slot->passed < slot->last_free; }
 
