@@ -1,7 +1,8 @@
 # What `cmake --install` copies. Nothing in it names the place it was built in or installed to: the tree can be moved.
 include(CMakePackageConfigHelpers)
 
-install(DIRECTORY include/gm DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY include/gm DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h"
+  PATTERN "*.hpp")
 
 set(gm_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/gm")
 set(gm_kinds "")

@@ -35,6 +35,7 @@ option(GM_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(GM_TESTS_DEVICE_ONLY "Of the tests only the programs that check a device: needs no package" OFF)
 option(GM_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
 option(GM_BUILD_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(GM_BUILD_INTEGRATIONS "Build the adapters for engines (integrations/)" ${PROJECT_IS_TOP_LEVEL})
 option(GM_INSTALL "Generate the install rules" ${PROJECT_IS_TOP_LEVEL})
 option(GM_TEST_INSTALL "Test the installed package with small consumer projects" ON)
 

@@ -1,4 +1,5 @@
-/* The host as a device: memory is pages, streams are worker queues. The oracle that other backends are held against. */
+/* The border of the CPU backend: the host as a device. Memory is pages, streams are worker queues. The tests compare
+ * the other backends with this one. */
 #ifndef GM_BACKENDS_CPU_CPU_BACKEND_H
 #define GM_BACKENDS_CPU_CPU_BACKEND_H
 

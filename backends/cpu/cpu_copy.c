@@ -1,7 +1,7 @@
-#include "backends/cpu/cpu_copy.h"
-
+/* Copies and fills of the CPU backend. With `stream` NULL the calling thread does the work at once. */
 #include <string.h>
 
+#include "backends/cpu/cpu_entries.h"
 #include "backends/cpu/cpu_mem.h"
 #include "backends/cpu/cpu_stream.h"
 #include "core/base/error.h"
@@ -72,8 +72,8 @@ gm_status gm__cpu_rect_copy(void *device, void *stream, const gm_memory *dst, co
   return copy_submit(stream, &task, out, err);
 }
 
-/* The stream is FIFO, so the point of the last item stands for all; a failed start of the worker, the one failure there
- * is, happens at the first item, before anything ran. */
+/* The stream is FIFO, so the point of the last item covers all items. The only possible failure is that the worker
+ * cannot start. This happens at the first item, before anything ran. */
 gm_status gm__cpu_copy_many(void *device, void *stream, const gm_copy_item *items, uint32_t count,
                             gm_backend_point *out, gm_error *err) {
   gm_backend_point last = {0};

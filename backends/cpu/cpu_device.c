@@ -7,14 +7,16 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "backends/cpu/cpu_entries.h"
 #include "backends/cpu/cpu_pinned.h"
 #include "backends/cpu/cpu_vmm.h"
+#include "backends/shared/plain.h"
+#include "backends/shared/uuid.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/base/uuid.h"
 
-/* The value of `key` ("model name") in the text of /proc/cpuinfo; `out` stays when it is not there. */
+/* Copy the value of `key` ("model name") from the text of /proc/cpuinfo. Without such a key `out` stays as it is. */
 static void device_cpuinfo(const char *text, const char *key, char *out, size_t capacity) {
   const size_t length = strlen(key);
   for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
@@ -26,7 +28,7 @@ static void device_cpuinfo(const char *text, const char *key, char *out, size_t 
   }
 }
 
-/* The first processor's entry is enough; it fits, and a cut one only loses what stands behind. */
+/* The entry of the first processor is enough, and it fits. */
 static void device_read_cpuinfo(char *text, size_t capacity) {
   text[0] = 0;
   const int file = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
@@ -87,15 +89,10 @@ gm_status gm__cpu_device_count(void *driver, uint32_t *out, gm_error *err) {
   return GM_OK;
 }
 
-static gm_status device_check(uint32_t index, const char *op, gm_error *err) {
-  if (index == 0) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "`index` is %u, but the host is one device: 0", index);
-}
-
-/* total_bytes stays 0: what the host has is a question of groups and nodes, which the core answers. */
+/* total_bytes stays 0: the core knows the control groups and the memory nodes, and tells the size. */
 gm_status gm__cpu_device_info(void *driver, uint32_t index, void *device, gm_device_info *out, gm_error *err) {
   const gm__cpu_numa *numa = &((const gm__cpu_driver *)driver)->options.numa;
-  const gm_status status = device_check(device ? 0 : index, "cpu device_info", err);
+  const gm_status status = gm__plain_check_index("cpu device_info", 1, device ? 0 : index, err);
   if (status) return status;
   *out = (gm_device_info){.struct_size = sizeof *out,
                           .api = GM_API_CPU,
@@ -116,7 +113,7 @@ gm_status gm__cpu_device_info(void *driver, uint32_t index, void *device, gm_dev
 }
 
 gm_status gm__cpu_device_open(void *driver, uint32_t index, void **out_device, gm_error *err) {
-  const gm_status status = device_check(index, "cpu device_open", err);
+  const gm_status status = gm__plain_check_index("cpu device_open", 1, index, err);
   if (status) return status;
   const gm__cpu_driver *from = driver;
   gm__cpu_device *device = gm__alloc(from->services, sizeof *device);
@@ -139,11 +136,6 @@ void gm__cpu_device_close(void *device, gm_close_mode mode) {
   gm__release(self->services, self, sizeof *self);
 }
 
-gm_status gm__cpu_device_state(void *device, gm_error *err) {
-  (void)device, (void)err;
-  return GM_OK;
-}
-
 gm_status gm__cpu_device_native(void *device, gm_native_device *out, gm_error *err) {
   (void)device, (void)out;
   return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "cpu device_native", "the host has no native device object");
@@ -151,7 +143,7 @@ gm_status gm__cpu_device_native(void *device, gm_native_device *out, gm_error *e
 
 gm_status gm__cpu_figures(void *driver, uint32_t index, void *device, gm_raw_figures *out, gm_error *err) {
   (void)driver;
-  const gm_status status = device_check(device ? 0 : index, "cpu figures", err);
+  const gm_status status = gm__plain_check_index("cpu figures", 1, device ? 0 : index, err);
   if (status) return status;
   *out = (gm_raw_figures){.struct_size = sizeof *out, .rules = GM_RAW_HOST, .place = GM_RAW_CPU_DEVICE};
   return GM_OK;

@@ -3,11 +3,12 @@
 #include <errno.h>
 
 #include "backends/cpu/cpu_device.h"
+#include "backends/cpu/cpu_entries.h"
 #include "backends/cpu/cpu_pages.h"
 #include "backends/cpu/cpu_share.h"
-#include "backends/cpu/cpu_stream.h"
+#include "backends/shared/native.h"
+#include "backends/shared/plain.h"
 #include "core/base/error.h"
-#include "core/base/native.h"
 #include "core/base/sized.h"
 #include "gm/native_cpu.h"
 
@@ -15,31 +16,23 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; older headers do not have it */
 #endif
 
-gm_status gm__cpu_memory_type_count(void *device, uint32_t *out, gm_error *err) {
-  (void)device, (void)err;
-  *out = 1;
-  return GM_OK;
-}
-
-static gm_status mem_check_type(uint32_t type, const char *op, gm_error *err) {
-  if (type == 0) return GM_OK;
-  return gm__bad_argument(err, op, "`type` is %u, but the host has one type: 0", type);
-}
+/* Memory of the CPU backend is whole pages by mmap. Large memory is advised to take huge pages. */
 
 gm_status gm__cpu_memory_type(void *device, uint32_t type, gm_memory_type *out, gm_error *err) {
   (void)device;
-  const gm_status status = mem_check_type(type, "memory_type", err);
+  const gm_status status = gm__plain_check_type("memory_type", 1, type, err);
   if (status) return status;
   *out = (gm_memory_type){.struct_size = sizeof *out,
                           .flags = GM_MEMORY_DEVICE_LOCAL | GM_MEMORY_HOST_VISIBLE | GM_MEMORY_HOST_COHERENT |
-                                   GM_MEMORY_HOST_CACHED | GM_MEMORY_HOST_POINTER,
+                                   GM_MEMORY_HOST_CACHED | GM_MEMORY_HOST_POINTER | GM_MEMORY_LAZY | GM_MEMORY_SYSTEM |
+                                   GM_MEMORY_PERSISTENT_MAP,
                           .atom_bytes = 1,
                           .share_kinds = GM__CPU_SHARE_KINDS};
   return GM_OK;
 }
 
-/* Takes the pages now, contents kept. Kernels before 5.14 do not know the advice (EINVAL): there each page is touched
- * by an atomic "or" with nothing, which other threads' writes survive. */
+/* Take the pages now and keep the contents. Kernels before 5.14 do not know the advice (EINVAL). There an atomic "or"
+ * with 0 touches each page, and the writes of other threads survive it. */
 static gm_status mem_commit(const gm__cpu_device *device, unsigned char *begin, uint64_t bytes, gm_error *err) {
   if (device->sys->madvise(begin, bytes, MADV_POPULATE_WRITE) == 0) return GM_OK;
   if (errno != EINVAL) return gm__cpu_pages_refused(err, "madvise", errno, bytes);
@@ -48,13 +41,8 @@ static gm_status mem_commit(const gm__cpu_device *device, unsigned char *begin, 
 }
 
 static gm_status mem_check(const gm_memory_params *params, gm_error *err) {
-  const gm_status status = mem_check_type(params->type, "memory_alloc", err);
+  const gm_status status = gm__plain_check("memory_alloc", 1, params, err);
   if (status) return status;
-  if (params->bytes == 0) return gm__bad_argument(err, "memory_alloc", "`bytes` must not be 0");
-  if (params->align & (params->align - 1)) {
-    return gm__bad_argument(err, "memory_alloc", "`align` must be a power of two, is %llu",
-                            (unsigned long long)params->align);
-  }
   if (params->bytes > GM__CPU_TOO_LARGE || params->align > GM__CPU_TOO_LARGE) {
     return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, "memory_alloc", "%llu bytes are more than an address space",
                     (unsigned long long)(params->bytes > params->align ? params->bytes : params->align));
@@ -62,7 +50,7 @@ static gm_status mem_check(const gm_memory_params *params, gm_error *err) {
   return GM_OK;
 }
 
-/* What the pages are to be, before anybody touches them. Huge ones are advice: small pages do as well. */
+/* Tell the system the node and the size of the pages before anybody touches them. Huge pages are only advice. */
 static gm_status mem_settle(const gm__cpu_device *device, unsigned char *begin, uint64_t bytes, uint32_t flags,
                             gm_error *err) {
   const gm_status status = gm__cpu_numa_bind(&device->options->numa, device->sys, begin, bytes, err);
@@ -102,7 +90,7 @@ gm_status gm__cpu_memory_wrap(void *device, const gm_native_memory *native, gm_m
 }
 
 gm_status gm__cpu_memory_free(void *device, const gm_memory *memory, gm_close_mode mode, gm_error *err) {
-  (void)mode; /* a forked child has mappings of its own */
+  (void)mode; /* a forked child has its own mappings */
   const gm__cpu_device *self = device;
   if (memory->wrapped) return GM_OK;
   if (gm__cpu_share_is(memory)) return gm__cpu_share_free(device, memory, err);
@@ -120,22 +108,13 @@ gm_status gm__cpu_memory_native(void *device, const gm_memory *memory, uint64_t 
   return GM_OK;
 }
 
+/* A mapping is the memory itself, as soon as the work of `stream` is done. */
 gm_status gm__cpu_map(void *device, void *stream, const gm_memory *memory, uint64_t offset, uint64_t bytes,
                       uint32_t mode, void **out, gm_error *err) {
   (void)bytes, (void)mode;
   const gm_status status = stream ? gm__cpu_stream_sync(device, stream, err) : GM_OK;
   if (status == GM_OK) *out = gm__cpu_bytes(memory) + offset;
   return status;
-}
-
-gm_status gm__cpu_unmap(void *device, void *stream, const gm_memory *memory, void *pointer, gm_error *err) {
-  (void)device, (void)stream, (void)memory, (void)pointer, (void)err;
-  return GM_OK;
-}
-
-gm_status gm__cpu_flush(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes, gm_error *err) {
-  (void)device, (void)memory, (void)offset, (void)bytes, (void)err;
-  return GM_OK;
 }
 
 gm_status gm__cpu_commit(void *device, void *stream, const gm_memory *memory, uint64_t offset, uint64_t bytes,

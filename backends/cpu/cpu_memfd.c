@@ -12,8 +12,8 @@
 #endif
 
 enum {
-  MEMFD_SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, /* nor can anybody add a seal against writing */
-  MEMFD_STEP = 64 << 20                                    /* a signal undoes what one fallocate has taken so far */
+  MEMFD_SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, /* so nobody can add a seal against writing either */
+  MEMFD_STEP = 64 << 20                                    /* a signal undoes all that one fallocate has taken */
 };
 
 static gm_status memfd_populate(const gm__cpu_syms *sys, int fd, uint64_t bytes, gm_error *err) {
@@ -28,7 +28,7 @@ static gm_status memfd_populate(const gm__cpu_syms *sys, int fd, uint64_t bytes,
   return GM_OK;
 }
 
-/* What is said of a mapping of a memfd holds for its pages, and stays when the mapping goes. */
+/* A policy that is set on a mapping of a memfd belongs to its pages. The policy stays when the mapping goes. */
 static gm_status memfd_place(const gm__cpu_device *device, int fd, uint64_t bytes, gm_error *err) {
   const gm__cpu_syms *sys = device->sys;
   if (device->options->numa.policy == GM__CPU_NUMA_DEFAULT) return GM_OK;
@@ -47,7 +47,7 @@ static gm_status memfd_size(const gm__cpu_device *device, int fd, uint64_t bytes
   return status ? status : memfd_populate(sys, fd, bytes, err);
 }
 
-/* `other`: what duplicating `fd` gave. */
+/* Check `other`, the answer of duplicating `fd`. */
 static gm_status memfd_duplicated(int fd, int other, int *out_fd, gm_error *err) {
   if (other < 0 && errno == EBADF) return gm__bad_argument(err, "cpu share", "`fd` %d is no open descriptor", fd);
   if (other < 0) return gm__cpu_pages_refused(err, "F_DUPFD_CLOEXEC", errno, 0);
@@ -63,7 +63,7 @@ static int memfd_create_one(const gm__cpu_syms *sys, bool hugetlb) {
   return sys->memfd_create("gm", MFD_CLOEXEC | MFD_ALLOW_SEALING | (hugetlb ? MFD_HUGETLB | MFD_HUGE_2MB : 0));
 }
 
-/* Too few descriptors at this moment are no answer. */
+/* A lack of descriptors at this moment does not mean that the system cannot make them. */
 bool gm__cpu_memfd_try(const gm__cpu_device *device) {
   const int fd = memfd_create_one(device->sys, device->options->hugetlb);
   if (fd >= 0) device->sys->close(fd);
@@ -87,14 +87,14 @@ gm_status gm__cpu_memfd_make(const gm__cpu_device *device, uint64_t bytes, bool 
   return GM_OK;
 }
 
-/* A hole would be filled at first access, for which there may be no memory: that ends the process. */
+/* The system would fill a hole at the first access. Without memory for it, that access ends the process. */
 static gm_status memfd_check(const gm__cpu_syms *sys, int fd, uint64_t bytes, gm_error *err) {
   struct stat got;
   const int seals = sys->get_seals(fd);
   if (seals < 0 || !(seals & F_SEAL_SHRINK)) {
     return gm__bad_argument(err, "cpu share", "`fd` is no memory that is sealed against shrinking");
   }
-  const int mode = sys->get_flags(fd) & O_ACCMODE; /* of -1: none of them */
+  const int mode = sys->get_flags(fd) & O_ACCMODE; /* a failure (-1) gives none of the modes */
   if (mode != O_RDWR || seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) {
     return gm__bad_argument(err, "cpu share", "`fd` cannot be written");
   }

@@ -5,25 +5,24 @@
 
 #include "backends/cpu/cpu_numa.h"
 #include "backends/cpu/cpu_pages.h"
-#include "core/base/error.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4 /* Linux 5.7; older headers do not have it */
 #endif
 
-/* Invariant: `at` and `home` are never both set. Moving to an address that is said takes away what is there, even where
- * it then fails; so only places in a range, which are ours, are said, and they are taken again then: another thread's
- * mapping could come there. Homes are found by the system. */
+/* Invariant: `at` and `home` are never both set. A move to a fixed address removes the old mapping there, even where
+ * the move then fails. So gm fixes only addresses in its own reserved ranges. After a failed move it reserves them
+ * again, because another thread's mapping could come there. The system chooses the address of a home. */
 
-/* To a home; the addresses stay. NULL: errno says why. */
+/* Move pages to a home; the addresses stay reserved. NULL: errno says why. */
 static unsigned char *movable_home(const gm__cpu_syms *sys, unsigned char *from, uint64_t bytes) {
   unsigned char *hint = gm__cpu_pages_map(sys, GM__CPU_PAGES_ADDRESSES, bytes, gm__cpu_pages_align(bytes, 0));
-  if (hint) sys->munmap(hint, bytes); /* before Linux 6.7 the system would find one that breaks huge pages up */
+  if (hint) sys->munmap(hint, bytes); /* without the hint, Linux before 6.7 chooses an address that splits huge pages */
   void *home = sys->mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, hint);
   return home == MAP_FAILED ? NULL : home;
 }
 
-/* From a home, which is no more. False: errno says why. */
+/* Move pages out of a home, which is then gone. False: errno says why. */
 static bool movable_leave(const gm__cpu_syms *sys, unsigned char *home, unsigned char *to, uint64_t bytes) {
   if (sys->mremap(home, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED) return true;
   const int code = errno;
@@ -35,7 +34,7 @@ static bool movable_leave(const gm__cpu_syms *sys, unsigned char *home, unsigned
 bool gm__cpu_movable_try(const gm__cpu_syms *sys) {
   const uint64_t page = gm__cpu_page();
   unsigned char *begin = gm__cpu_pages_map(sys, GM__CPU_PAGES_MEMORY, page, page);
-  if (!begin) return false; /* what cannot be tried is not relied on */
+  if (!begin) return false;
   unsigned char *home = movable_home(sys, begin, page);
   const int code = errno;
   if (home) sys->munmap(home, page);
@@ -44,7 +43,8 @@ bool gm__cpu_movable_try(const gm__cpu_syms *sys) {
   return home != NULL;
 }
 
-/* Nobody has used them so far: what they are to be is said before they are touched. Huge ones are advice. */
+/* Make new pages. Their node and size are told to the system before anybody touches them. Huge pages are only advice.
+ */
 static gm_status movable_make(const gm__cpu_device *device, unsigned char *at, uint64_t bytes, gm_error *err) {
   if (!gm__cpu_pages_renew(device->sys, at, bytes)) return gm__cpu_pages_refused(err, "mmap", errno, bytes);
   const gm_status status = gm__cpu_numa_bind(&device->options->numa, device->sys, at, bytes, err);
@@ -68,7 +68,7 @@ gm_status gm__cpu_movable_place(const gm__cpu_device *device, gm__cpu_physical *
   return GM_OK;
 }
 
-/* Pages of which the host has locked or advised a part cannot be moved at once: they are copied. */
+/* The system cannot move pages at once where the host has locked or advised a part of them. Copy those. */
 static unsigned char *movable_copy(const gm__cpu_syms *sys, const gm__cpu_physical *physical) {
   const uint64_t bytes = physical->bytes;
   unsigned char *home = gm__cpu_pages_map(sys, GM__CPU_PAGES_MEMORY, bytes, gm__cpu_pages_align(bytes, 0));
@@ -81,7 +81,8 @@ static unsigned char *movable_copy(const gm__cpu_syms *sys, const gm__cpu_physic
   return NULL;
 }
 
-/* In a home, with nothing left where they were; NULL: errno says why, and all is as it was. */
+/* Bring the pages to a home, and leave no memory at the old addresses. NULL: errno says why, and nothing has changed.
+ */
 static unsigned char *movable_park(const gm__cpu_syms *sys, const gm__cpu_physical *physical) {
   unsigned char *home = movable_home(sys, physical->at, physical->bytes);
   if (!home) return errno == EFAULT ? movable_copy(sys, physical) : NULL;

@@ -13,7 +13,7 @@
 static bool nodes_by_hwloc(gm__id_set *out) {
   hwloc_topology_t topology;
   if (getauxval(AT_SECURE) || hwloc_topology_init(&topology) != 0) return false;
-  hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE); /* nodes are always kept */
+  hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE); /* hwloc always keeps nodes */
   const bool good = hwloc_topology_load(topology) == 0;
   if (good) {
     const hwloc_const_nodeset_t nodes = hwloc_topology_get_allowed_nodeset(topology);

@@ -29,7 +29,7 @@ gm_status gm__cpu_numa_parse(const char *text, gm__cpu_numa *out, gm_error *err)
   gm__id_set nodes;
   gm_status status = gm__cpu_nodes_read(&nodes, err);
   if (status) return status;
-  gm__cpu_numa numa = {.policy = GM__CPU_NUMA_LOCAL}; /* the empty set of nodes is the thread's own */
+  gm__cpu_numa numa = {.policy = GM__CPU_NUMA_LOCAL}; /* an empty set means the thread's own node */
   if (strncmp(text, "node:", 5) == 0) {
     status = numa_node(text + 5, &nodes, &numa, err);
   } else if (strcmp(text, "interleave") == 0) {
@@ -42,7 +42,7 @@ gm_status gm__cpu_numa_parse(const char *text, gm__cpu_numa *out, gm_error *err)
   return status;
 }
 
-/* Preferred, not bound: on a full node the system would rather end the process than take memory from elsewhere. */
+/* The node is preferred, not bound: with a bound and full node the system would end the process. */
 gm_status gm__cpu_numa_bind(const gm__cpu_numa *numa, const gm__cpu_syms *sys, void *begin, uint64_t bytes,
                             gm_error *err) {
   if (numa->policy == GM__CPU_NUMA_DEFAULT) return GM_OK;

@@ -19,14 +19,14 @@ uint64_t gm__cpu_pages_align(uint64_t bytes, uint64_t align) {
   return align > least ? align : least;
 }
 
-/* Maps what may be needed and gives both ends back. */
+/* Map enough for every alignment, then unmap both ends. */
 unsigned char *gm__cpu_pages_map(const gm__cpu_syms *sys, gm__cpu_pages_kind kind, uint64_t bytes, uint64_t align) {
   const int protection = kind == GM__CPU_PAGES_MEMORY ? PROT_READ | PROT_WRITE : PROT_NONE;
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (kind == GM__CPU_PAGES_MEMORY ? 0 : MAP_NORESERVE);
   const uint64_t slack = align - gm__cpu_page();
   unsigned char *begin = sys->mmap(NULL, bytes + slack, protection, flags, -1, 0);
   if (begin == MAP_FAILED) {
-    if (errno == EINVAL) errno = ENOMEM; /* valgrind's word for it */
+    if (errno == EINVAL) errno = ENOMEM; /* valgrind answers EINVAL */
     return NULL;
   }
   const uint64_t head = (align - ((uintptr_t)begin & (align - 1))) & (align - 1);
@@ -60,7 +60,7 @@ static bool pages_count_line(void *user, char *line) {
   return true;
 }
 
-/* Only one of the limits can be told from outside; near it, the kernel refuses what would take two mappings. */
+/* This is the only limit that a process can read. Near it, the kernel refuses a call that needs two mappings. */
 static bool pages_mappings(char *out, size_t capacity) {
   char text[32];
   uint64_t limit, count = 0;

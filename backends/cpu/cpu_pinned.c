@@ -5,11 +5,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "backends/cpu/cpu_entries.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 
-/* mlock works on pages and does not count: ranges may share their first or last page, so a page is unlocked with the
- * last range that touches it. Ranges themselves never overlap, which keeps that to the two ends. */
+/* mlock works on pages and does not count. Two ranges may share their first or last page, so the last range that
+ * touches a page unlocks it. Ranges never overlap, so only the pages at both ends can be shared. */
 typedef struct gm__cpu_pinned {
   struct gm__cpu_pinned *next;
   uintptr_t begin, end;
@@ -24,7 +25,7 @@ static bool pinned_touches(const gm__cpu_pinned *list, uintptr_t begin, uintptr_
   return false;
 }
 
-/* Of `range`, which is in the list no more. */
+/* Unlock the pages of `range` that no range of the list touches. `range` has left the list. REQUIRES: device lock. */
 static void pinned_unlock(const gm__cpu_device *device, const gm__cpu_pinned *range) {
   const gm__cpu_pinned *others = device->pinned;
   const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -52,7 +53,7 @@ static gm_status pinned_lock(gm__cpu_device *device, gm__cpu_pinned *range, gm_e
   }
   if (device->sys->mlock((void *)range->begin, range->end - range->begin) != 0) {
     const int code = errno;
-    pinned_unlock(device, range); /* it may have locked the first part of it */
+    pinned_unlock(device, range); /* mlock may have locked the first part */
     return pinned_refused(err, code, range->end - range->begin);
   }
   range->next = device->pinned;
@@ -87,8 +88,7 @@ static gm__cpu_pinned *pinned_take(gm__cpu_device *device, uintptr_t begin) {
   return NULL;
 }
 
-/* In a forked child nothing is locked (mlock is not inherited) and the mutex may be held by a thread that is not there.
- */
+/* A forked child has no locked pages: it does not inherit mlock. A thread that is not there may hold its mutex. */
 gm_status gm__cpu_host_unregister(void *device, void *pointer, gm_close_mode mode, gm_error *err) {
   gm__cpu_device *self = device;
   if (mode == GM_CLOSE_NORMAL) gm__mutex_lock(&self->lock);

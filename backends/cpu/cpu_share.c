@@ -3,13 +3,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "backends/cpu/cpu_entries.h"
 #include "backends/cpu/cpu_memfd.h"
 #include "backends/cpu/cpu_pages.h"
 #include "backends/cpu/cpu_vmm.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 
-/* The handle of plain memory is its address; that of memory with a descriptor points to this. */
+/* The handle of plain memory is its address. The handle of memory with a descriptor points to this record. */
 typedef struct cpu_share {
   int fd; /* -1: imported */
   unsigned char *begin;
@@ -18,7 +19,7 @@ typedef struct cpu_share {
 
 bool gm__cpu_share_is(const gm_memory *memory) { return memory->handle != memory->address; }
 
-/* Maps `bytes` of `fd` (whole pages, as `offset` is) and makes the record. */
+/* Map `bytes` of `fd` and make the record. `bytes` and `offset` are whole pages. */
 static gm_status share_map(gm__cpu_device *device, int fd, uint64_t offset, uint64_t bytes, uint64_t align,
                            cpu_share **out, gm_error *err) {
   cpu_share *share = gm__alloc(device->services, sizeof *share);
@@ -121,7 +122,7 @@ gm_status gm__cpu_share_import(void *device, const gm_shared *shared, gm_memory 
 }
 
 gm_status gm__cpu_share_close(void *device, const gm_memory *memory, gm_close_mode mode, gm_error *err) {
-  (void)mode; /* a forked child has mappings of its own */
+  (void)mode; /* a forked child has its own mappings */
   if (!gm__cpu_share_is(memory) || !memory->wrapped) {
     return gm__bad_argument(err, "share_close", "`memory` was not imported");
   }

@@ -23,7 +23,7 @@ bool gm__cpu_spans_room(gm__cpu_spans *spans) {
   return true;
 }
 
-/* Index of the first that ends behind `address`. */
+/* The index of the first range that ends after `address`. */
 static size_t spans_find(const gm__cpu_spans *spans, uint64_t address) {
   size_t low = 0, high = spans->count;
   while (low < high) {

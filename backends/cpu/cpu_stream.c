@@ -3,31 +3,32 @@
 #include <stdatomic.h>
 
 #include "backends/cpu/cpu_device.h"
+#include "backends/cpu/cpu_entries.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/thread.h"
 
 /* Invariants:
- * - Tasks get their numbers 1, 2, … under the lock and are carried out in that order, one at a time: by the worker, or,
- *   when nothing is queued or running, by the thread that waits for its own task anyway.
+ * - Tasks get the numbers 1, 2, … under the stream lock. They run in that order, one at a time. The worker runs them.
+ *   When nothing is queued or running, a thread that waits for its own task runs it itself.
  * - completed <= submitted; submitted - completed = tasks in the ring + (running ? 1 : 0).
- * - A wait names an earlier task of another stream, so waits never form a ring and each of them ends.
- * - Who waits for a stream from a queue holds a reference: its struct outlives its close. */
+ * - A wait names an earlier task of another stream, so waits never form a circle, and each of them ends.
+ * - A queued wait holds a reference on the stream that it waits for: that struct outlives its close. */
 
-/* Bounds the memory of a stream; who submits more waits for room. */
+/* This bounds the memory of a stream: a thread that submits more waits for room. */
 enum { STREAM_TASKS = 128 };
 
 typedef struct cpu_stream {
   const gm_services *services;
   atomic_uint references;
   gm__mutex lock;
-  gm__cond changed; /* any of the members below */
+  gm__cond changed; /* one of the members below has changed */
   uint64_t submitted, completed;
   gm__cpu_task *tasks; /* a ring, made with the worker */
   uint32_t first, count;
   bool running, closing;
-  gm__thread worker; /* there when `tasks` is */
+  gm__thread worker; /* it runs when `tasks` is not NULL */
 } cpu_stream;
 
 static void stream_destroy(cpu_stream *stream) {
@@ -42,7 +43,7 @@ static void stream_release(cpu_stream *stream) {
   stream_destroy(stream);
 }
 
-/* True when task `value` is done; false when `deadline` passed first. */
+/* Wait until task `value` is done. False: `deadline` passed first. */
 static bool stream_reach(cpu_stream *stream, uint64_t value, uint64_t deadline) {
   bool reached = true;
   gm__mutex_lock(&stream->lock);
@@ -63,7 +64,7 @@ static void stream_run(const gm__cpu_task *task) {
   stream_release(other);
 }
 
-/* With the lock held, which is let go while the task runs. */
+/* Run the task with the lock released. REQUIRES: stream lock. */
 static void stream_run_unlocked(cpu_stream *stream, const gm__cpu_task *task) {
   stream->running = true;
   gm__mutex_unlock(&stream->lock);
@@ -103,7 +104,7 @@ static gm_status stream_start(cpu_stream *stream, gm_error *err) {
   return GM_OK;
 }
 
-/* With the lock held. */
+/* REQUIRES: stream lock. */
 static gm_status stream_push(cpu_stream *stream, const gm__cpu_task *task, uint64_t *out_value, gm_error *err) {
   const gm_status status = stream_start(stream, err);
   if (status) return status;
@@ -149,7 +150,7 @@ gm_status gm__cpu_stream_create(void *device, void **out_stream, gm_stream_kind 
   return GM_OK;
 }
 
-/* Abandoned: the worker does not exist in this process, and the lock may be held by it for ever. */
+/* In a forked child the worker does not exist, and its copy of the lock may be locked for ever. */
 void gm__cpu_stream_close(void *device, void *stream, gm_close_mode mode) {
   (void)device;
   cpu_stream *self = stream;
@@ -163,11 +164,6 @@ void gm__cpu_stream_close(void *device, void *stream, gm_close_mode mode) {
   gm__mutex_unlock(&self->lock);
   if (self->tasks) gm__thread_join(&self->worker);
   stream_release(self);
-}
-
-gm_status gm__cpu_stream_flush(void *device, void *stream, gm_error *err) {
-  (void)device, (void)stream, (void)err; /* work runs by itself, in order: also what a barrier asks for */
-  return GM_OK;
 }
 
 gm_status gm__cpu_point_record(void *device, void *stream, gm_backend_point *out, gm_error *err) {
@@ -203,7 +199,7 @@ gm_status gm__cpu_point_wait(void *device, const gm_backend_point *point, uint64
 
 gm_status gm__cpu_point_wait_on(void *device, void *stream, const gm_backend_point *point, gm_error *err) {
   cpu_stream *self = stream, *other = (cpu_stream *)(uintptr_t)point->handle;
-  bool done = other == self; /* an earlier point of a FIFO has passed for all that comes later */
+  bool done = other == self; /* later work of a FIFO follows an earlier point by itself */
   if (!done) gm__cpu_point_done(device, point, &done, err);
   if (done) return GM_OK;
   atomic_fetch_add(&other->references, 1);
@@ -212,14 +208,4 @@ gm_status gm__cpu_point_wait_on(void *device, void *stream, const gm_backend_poi
   const gm_status status = gm__cpu_stream_submit(self, &task, &unused, err);
   if (status) stream_release(other);
   return status;
-}
-
-gm_status gm__cpu_point_copy(void *device, const gm_backend_point *point, gm_backend_point *out, gm_error *err) {
-  (void)device, (void)err;
-  *out = *point;
-  return GM_OK;
-}
-
-void gm__cpu_point_release(void *device, const gm_backend_point *point, gm_close_mode mode) {
-  (void)device, (void)point, (void)mode; /* a point is two numbers */
 }

@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 
-/* The C library has no mbind. The kernel wants the number of bits and one more. */
+/* The C library has no mbind. The kernel wants the number of bits plus one. */
 static int syms_mbind(void *address, size_t bytes, int mode, const uint64_t *nodes, size_t node_count) {
   return (int)syscall(SYS_mbind, address, bytes, mode, nodes, node_count + 1, 0);
 }
@@ -22,7 +22,7 @@ static int syms_get_seals(int fd) { return fcntl(fd, F_GET_SEALS); }
 
 static int syms_get_flags(int fd) { return fcntl(fd, F_GETFL); }
 
-/* Never 0 to 2: where the host has closed those, someone prints to them all the same. */
+/* The new descriptor is never 0 to 2. Where the host has closed those, some code still prints to them. */
 static int syms_duplicate(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1); }
 
 static void *syms_hooked(const gm_backend_host *host, const char *symbol, void *real) {

@@ -1,5 +1,5 @@
-/* The calls of the system that the CPU backend makes about memory: cpu_syms.def is the list. No such call goes past
- * this table, so that a hook sees, and can fail, every one of them. */
+/* The system calls about memory that the CPU backend makes. cpu_syms.def lists them. Every such call goes through this
+ * table, so a hook sees every call and can make it fail. */
 #ifndef GM_BACKENDS_CPU_CPU_SYMS_H
 #define GM_BACKENDS_CPU_CPU_SYMS_H
 
@@ -15,7 +15,8 @@ typedef struct gm__cpu_syms {
 #undef X
 } gm__cpu_syms;
 
-/* The system's, or what the host's hook puts in their place. UNAVAILABLE names one that the hook took away. */
+/* Fill the table with the system's calls, or with the hook's replacements. UNAVAILABLE names a call that the hook took
+ * away. */
 gm_status gm__cpu_syms_load(const gm_backend_host *host, gm__cpu_syms *out, gm_error *err);
 
 #endif

@@ -15,8 +15,8 @@ static void task_copy(const gm__cpu_copy_task *task) {
   }
 }
 
-/* The pattern is written once, then what is there is copied behind itself; the piece copied stops growing where it
- * would leave the cache. It is always a whole number of patterns, so the phase is kept. */
+/* Write the pattern once, then copy the filled bytes behind themselves. The copied piece doubles until it would leave
+ * the cache. It is always a whole number of patterns, so the pattern stays in step. */
 static void task_fill(const gm__cpu_fill_task *task) {
   enum { PIECE_MAX = 32768 };
   uint64_t done = task->bytes < task->pattern_bytes ? task->bytes : task->pattern_bytes;

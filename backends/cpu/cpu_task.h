@@ -1,4 +1,4 @@
-/* One piece of work of a CPU stream, by value: a boxed copy, a fill, or a wait for a point. */
+/* One piece of work of a CPU stream, as a value: a copy of a box, a fill, or a wait for a point. */
 #ifndef GM_BACKENDS_CPU_CPU_TASK_H
 #define GM_BACKENDS_CPU_CPU_TASK_H
 
@@ -7,7 +7,7 @@
 typedef enum gm__cpu_task_kind { GM__CPU_COPY, GM__CPU_FILL, GM__CPU_WAIT } gm__cpu_task_kind;
 
 typedef struct gm__cpu_copy_task {
-  const unsigned char *src; /* the offsets of `box` count from here */
+  const unsigned char *src; /* the offsets of `box` count from `src` and `dst` */
   unsigned char *dst;
   gm_rect box;
 } gm__cpu_copy_task;
@@ -24,11 +24,11 @@ typedef struct gm__cpu_task {
   union {
     gm__cpu_copy_task copy;
     gm__cpu_fill_task fill;
-    gm_backend_point wait; /* carried out by the stream */
+    gm_backend_point wait; /* the stream does it */
   } as;
 } gm__cpu_task;
 
-/* Carries out a copy or a fill in the calling thread. */
+/* Run a copy or a fill in the calling thread. */
 void gm__cpu_task_run(const gm__cpu_task *task);
 
 #endif

@@ -4,15 +4,16 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "backends/cpu/cpu_entries.h"
 #include "backends/cpu/cpu_memfd.h"
 #include "backends/cpu/cpu_movable.h"
 #include "backends/cpu/cpu_pages.h"
+#include "backends/shared/plain.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 
-/* `reserved` and `mapped` of the device, under its vmm_lock, tell what is true of the address space: who changes one
- * changes the other in the same breath. A piece that is mapped leaves `mapped` whole, so that giving back needs no host
- * memory. Private pages that are mapped are in `movable`, too. */
+/* Invariants: under the vmm lock, `reserved` and `mapped` of the device agree with the address space. A mapped piece
+ * leaves `mapped` as a whole, so unmapping needs no host memory. Mapped private pages are in `movable` too. */
 
 uint64_t gm__cpu_vmm_granule(void) {
   const uint64_t page = gm__cpu_page();
@@ -26,8 +27,8 @@ void gm__cpu_vmm_init(gm__cpu_device *device) {
   gm__map_init(&device->movable, device->services);
 }
 
-/* A process may have so many mappings and no more (vm.max_map_count), and unmapping is one for a moment. So nothing is
- * mapped unless there are three mappings to spare: of three pages, the middle one is unlike its neighbours. */
+/* The number of mappings of a process is limited (vm.max_map_count), and unmapping needs one more for a moment. So gm
+ * keeps three mappings in reserve before it maps: three pages, of which the middle one has another protection. */
 static bool vmm_spare_take(gm__cpu_device *device) {
   const uint64_t page = gm__cpu_page();
   if (device->vmm_spare) return true;
@@ -43,7 +44,7 @@ static bool vmm_spare_take(gm__cpu_device *device) {
   return false;
 }
 
-/* False: there was none, and trying again is in vain. */
+/* Give the reserve up. False: there was none, so trying again is useless. */
 static bool vmm_spare_give(gm__cpu_device *device) {
   unsigned char *begin = device->vmm_spare;
   if (!begin) return false;
@@ -52,7 +53,7 @@ static bool vmm_spare_give(gm__cpu_device *device) {
   return true;
 }
 
-/* Records whose handles are gone, and whose mappings nobody has taken away. */
+/* Release the records whose handles are gone and whose mappings are still there. */
 static void vmm_clear_movable(gm__cpu_device *device) {
   size_t cursor = 0;
   uint64_t address, record;
@@ -62,7 +63,7 @@ static void vmm_clear_movable(gm__cpu_device *device) {
   }
 }
 
-/* In a forked child destroying has given the records back (see there). */
+/* In a forked child gm__cpu_vmm_destroy has released the records. */
 void gm__cpu_vmm_clear(gm__cpu_device *device, gm_close_mode mode) {
   vmm_spare_give(device);
   if (mode == GM_CLOSE_NORMAL) vmm_clear_movable(device);
@@ -95,17 +96,13 @@ static gm_status vmm_check_span(uint64_t address, uint64_t bytes, gm__cpu_span *
   return GM_OK;
 }
 
-static gm_status vmm_check_props(const gm_vmm_props *props, gm_error *err) {
-  if (props->type == 0) return GM_OK;
-  return gm__bad_argument(err, "cpu vmm", "`type` is %u, but the host has one type: 0", props->type);
-}
-
-/* With a descriptor: what is shared, or may be mapped twice; and reserved huge pages, as they cannot be moved. */
+/* Memory needs a descriptor when it is shared or may be mapped twice. Reserved huge pages need one too: the system
+ * cannot move them. */
 static bool vmm_is_movable(const gm__cpu_device *device, const gm_vmm_props *props) {
   return props->exclusive && !props->shareable && !device->options->hugetlb && !device->options->memfd;
 }
 
-/* Ranges are far larger than what is ever mapped in them; with few addresses they would be the host's last. */
+/* A range is far larger than the memory that is ever mapped in it. It could take the last addresses of the host. */
 static bool vmm_addresses_are_few(void) {
   struct rlimit limit;
   return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
@@ -123,13 +120,13 @@ static gm_status vmm_check_exclusive(const gm__cpu_device *device, const gm_vmm_
 }
 
 gm_status gm__cpu_vmm_granularity(void *device, const gm_vmm_props *props, uint64_t *out, gm_error *err) {
-  gm_status status = vmm_check_props(props, err);
+  gm_status status = gm__plain_check_type("cpu vmm", 1, props->type, err);
   if (status == GM_OK) status = vmm_check_exclusive(device, props, err);
   if (status == GM_OK) *out = gm__cpu_vmm_granule();
   return status;
 }
 
-/* With the lock held, and room in `reserved`. */
+/* REQUIRES: vmm lock. */
 static gm_status vmm_reserve(gm__cpu_device *device, uint64_t bytes, uint64_t align, uint64_t *out_address,
                              gm_error *err) {
   if (!gm__cpu_spans_room(&device->reserved)) {
@@ -174,7 +171,7 @@ static gm_status vmm_unreserve(gm__cpu_device *device, gm__cpu_span span, gm_err
   return GM_OK;
 }
 
-/* In a forked child the lock may be held by a thread that is not there, and closing the device gives back the rest. */
+/* In a forked child a thread that is not there may hold the lock. Closing the device unmaps the range there. */
 gm_status gm__cpu_vmm_unreserve(void *device, uint64_t address, uint64_t bytes, gm_close_mode mode, gm_error *err) {
   gm__cpu_device *self = device;
   gm__cpu_span span;
@@ -200,7 +197,7 @@ gm_status gm__cpu_vmm_create(void *device, const gm_vmm_props *props, uint64_t b
                              gm_error *err) {
   gm__cpu_device *self = device;
   int fd = -1;
-  gm_status status = vmm_check_props(props, err);
+  gm_status status = gm__plain_check_type("cpu vmm", 1, props->type, err);
   if (status == GM_OK) status = vmm_check_bytes(bytes, err);
   const bool movable = status == GM_OK && vmm_is_movable(self, props);
   if (status == GM_OK && !movable) status = gm__cpu_memfd_make(self, bytes, self->options->hugetlb, &fd, err);
@@ -210,8 +207,8 @@ gm_status gm__cpu_vmm_create(void *device, const gm_vmm_props *props, uint64_t b
   return status;
 }
 
-/* True: the mapping keeps the record. In a forked child the lock may be held by a thread that is not there, and nobody
- * unmaps any more. */
+/* True: the mapping keeps the record. In a forked child a thread that is not there may hold the lock, and nobody unmaps
+ * any more. */
 static bool vmm_destroy_movable(gm__cpu_device *device, gm__cpu_physical *physical, gm_close_mode mode) {
   if (mode == GM_CLOSE_ABANDON) {
     gm__cpu_movable_discard(device->sys, physical);
@@ -226,7 +223,7 @@ static bool vmm_destroy_movable(gm__cpu_device *device, gm__cpu_physical *physic
 }
 
 gm_status gm__cpu_vmm_destroy(void *device, uint64_t handle, uint64_t bytes, gm_close_mode mode, gm_error *err) {
-  (void)bytes, (void)err; /* a close that complains has closed all the same */
+  (void)bytes, (void)err; /* a close that reports an error has closed */
   gm__cpu_device *self = device;
   gm__cpu_physical *physical = (gm__cpu_physical *)(uintptr_t)handle;
   if (physical->fd < 0 && vmm_destroy_movable(self, physical, mode)) return GM_OK;
@@ -288,7 +285,8 @@ gm_status gm__cpu_vmm_map(void *device, uint64_t address, uint64_t bytes, uint64
   return status;
 }
 
-/* `physical`: whose the mapping is, if that is movable. False: errno says why, and all is as it was. */
+/* `physical` is the owner of the mapping where it is movable, else NULL. False: errno says why, and nothing has
+ * changed. REQUIRES: vmm lock. */
 static bool vmm_withdraw_once(const gm__cpu_device *device, gm__cpu_span span, gm__cpu_physical *physical) {
   if (physical && !physical->destroyed) return gm__cpu_movable_take(device->sys, physical);
   return gm__cpu_pages_empty(device->sys, (void *)(uintptr_t)span.begin, span.end - span.begin);
@@ -306,7 +304,7 @@ static bool vmm_withdraw(gm__cpu_device *device, gm__cpu_span span) {
   return true;
 }
 
-/* What was unmapped when one is refused stays so. */
+/* When the system refuses one piece, the pieces before it stay unmapped. REQUIRES: vmm lock. */
 static gm_status vmm_unmap(gm__cpu_device *device, gm__cpu_span span, gm_error *err) {
   if (!gm__cpu_spans_tile(&device->mapped, span)) {
     return gm__bad_argument(err, "vmm_unmap", "`address` and `bytes` must hold whole mappings and nothing else");
@@ -345,9 +343,8 @@ gm_status gm__cpu_vmm_access(void *device, uint64_t address, uint64_t bytes, gm_
 gm_status gm__cpu_vmm_memory(void *device, uint64_t address, uint64_t bytes, uint32_t type, gm_memory *out,
                              gm_error *err) {
   gm__cpu_device *self = device;
-  const gm_vmm_props props = {.type = type};
   gm__cpu_span span;
-  gm_status status = vmm_check_props(&props, err);
+  gm_status status = gm__plain_check_type("cpu vmm", 1, type, err);
   if (status == GM_OK) status = vmm_check_span(address, bytes, &span, err);
   if (status) return status;
   gm__mutex_lock(&self->vmm_lock);

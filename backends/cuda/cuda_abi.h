@@ -1,5 +1,5 @@
-/* The part of CUDA's driver API that gm calls, declared here so that no toolkit is needed. The names are NVIDIA's; with
- * GM_CUDA_OFFICIAL the official header stands in their place, which is how tests/abi holds one against the other. */
+/* gm declares the part of CUDA's driver API that it calls, so it needs no toolkit. The names are NVIDIA's.
+ * GM_CUDA_OFFICIAL puts the official header in their place; tests/abi compares the two that way. */
 #ifndef GM_BACKENDS_CUDA_ABI_H
 #define GM_BACKENDS_CUDA_ABI_H
 

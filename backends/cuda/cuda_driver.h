@@ -1,31 +1,23 @@
-/* CUDA's driver library and the devices that it lists, found once at init. Thread-safe after init; the one owner closes
- * it. Listing makes no context. */
+/* CUDA's driver library: gm starts it at init and lists its devices. Listing makes no context. */
 #ifndef GM_BACKENDS_CUDA_DRIVER_H
 #define GM_BACKENDS_CUDA_DRIVER_H
 
 #include "backends/cuda/cuda_nvml.h"
 #include "backends/cuda/cuda_syms.h"
+#include "backends/shared/runtime/runtime.h"
 
 typedef struct gm__cuda_driver {
-  const gm_services *services;
-  gm__dynlib *lib;
+  gm__runtime_driver base; /* first */
   gm__cuda_syms cu;
   gm__nvml *nvml; /* NULL: there is none */
   bool wddm;      /* WSL2: Windows decides what is resident */
-  int version;    /* 13000 is CUDA 13.0 */
-  uint32_t count;
-  gm_device_info *infos; /* by ordinal, which is the index */
 } gm__cuda_driver;
 
-/* Load the library, start it (cuInit) and list the devices. UNAVAILABLE: no library, a toolkit's stub, no device.
- * INVALID_ARGUMENT: a switch in host->options other than "nvml=LIBRARY". The driver stays loaded for the life of the
- * process. */
-gm_status gm__cuda_driver_open(const gm_backend_host *host, gm__cuda_driver **out, gm_error *err);
-
-/* NULL: nothing. ABANDON: host memory only. */
-void gm__cuda_driver_close(gm__cuda_driver *driver, gm_close_mode mode);
-
-/* "580.65.06, CUDA 13.0"; the first part where the kernel's driver tells it. */
-void gm__cuda_driver_version(const gm__cuda_driver *driver, char *out, size_t capacity);
+/* check_options, start and stop of CUDA's table. The one switch is "nvml=LIBRARY". Start finds the entries, starts the
+ * driver (cuInit) and lists the devices. UNAVAILABLE: the library is a toolkit's stub, or there is no device. The
+ * driver stays loaded for the life of the process. */
+gm_status gm__cuda_check_options(const char *options, gm_error *err);
+gm_status gm__cuda_start(gm__runtime_driver *driver, gm_error *err);
+void gm__cuda_stop(gm__runtime_driver *driver, gm_close_mode mode);
 
 #endif

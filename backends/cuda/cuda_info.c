@@ -5,24 +5,17 @@
 
 #include "backends/cuda/cuda_kernel.h"
 #include "backends/cuda/cuda_status.h"
+#include "backends/shared/pci_node.h"
+#include "backends/shared/uuid.h"
 #include "core/base/error.h"
-#include "core/base/pci_node.h"
 #include "core/base/text.h"
-#include "core/base/uuid.h"
 
-/* cuMemAlloc's promise ("suitably aligned for any kind of variable"), which is 256 on every device there is. */
+/* cuMemAlloc promises an alignment for any kind of variable. That is 256 on every device there is. */
 enum { CUDA_ALIGNMENT = 256 };
 
 int gm__cuda_attribute(const gm__cuda_driver *driver, CUdevice device, CUdevice_attribute what, int otherwise) {
   int value = otherwise;
   return driver->cu.cuDeviceGetAttribute(&value, what, device) == CUDA_SUCCESS ? value : otherwise;
-}
-
-static bool cuda_is_zero(const uint8_t *bytes, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    if (bytes[i]) return false;
-  }
-  return true;
 }
 
 /* The newer form tells a slice's own UUID, the older one its card's. */
@@ -33,14 +26,14 @@ static void cuda_identify(const gm__cuda_driver *driver, CUdevice device, gm_dev
   CUresult code = cu->cuDeviceGetUuid_v2 ? cu->cuDeviceGetUuid_v2(&uuid, device) : CUDA_ERROR_NOT_SUPPORTED;
   if (code != CUDA_SUCCESS && cu->cuDeviceGetUuid) code = cu->cuDeviceGetUuid(&uuid, device);
   if (code == CUDA_SUCCESS) memcpy(info->uuid, uuid.bytes, sizeof info->uuid);
-  if (cuda_is_zero(info->uuid, sizeof info->uuid)) {
+  if (gm__uuid_is_zero(info->uuid, sizeof info->uuid)) {
     gm__uuid_derive("cuda", info->driver, info->name, info->index, info->uuid);
     info->uuid_derived = true;
   }
   char luid[GM_LUID_BYTES] = {0};
   if (cu->cuDeviceGetLuid && cu->cuDeviceGetLuid(luid, &mask, device) == CUDA_SUCCESS) {
     memcpy(info->luid, luid, sizeof info->luid);
-    info->has_luid = !cuda_is_zero(info->luid, sizeof info->luid);
+    info->has_luid = !gm__uuid_is_zero(info->luid, sizeof info->luid);
   }
 }
 
@@ -53,7 +46,8 @@ static void cuda_pci(const gm__cuda_driver *driver, CUdevice device, gm_device_i
   snprintf(info->pci, sizeof info->pci, "%04x:%02x:%02x.0", (unsigned)domain, (unsigned)bus, (unsigned)slot);
 }
 
-/* A MIG slice: NVML knows its UUID as one, or its name says so ("NVIDIA A100-SXM4-40GB MIG 1g.5gb"). */
+/* A device is a MIG slice if NVML knows its UUID as one, or if its name says so ("NVIDIA A100-SXM4-40GB MIG 1g.5gb").
+ */
 static void cuda_partition(const gm__cuda_driver *driver, gm_device_info *info) {
   if (!strstr(info->name, " MIG ") && !gm__nvml_is_slice(driver->nvml, info->uuid)) return;
   int length = snprintf(info->partition, sizeof info->partition, "MIG-");
@@ -75,8 +69,8 @@ static bool cuda_has_vmm(const gm__cuda_syms *cu) {
          cu->cuMemUnmap && cu->cuMemSetAccess && cu->cuMemGetAllocationGranularity;
 }
 
-/* Managed memory that the host must not touch while the device works is not offered: it could not be called coherent.
- */
+/* gm offers managed memory only where the host may touch it while the device works. Otherwise it could not be called
+ * coherent. */
 static bool cuda_has_managed(const gm__cuda_driver *driver, CUdevice device) {
   const gm__cuda_syms *cu = &driver->cu;
   return cu->cuMemAllocManaged && (cu->cuMemPrefetchAsync_v2 || cu->cuMemPrefetchAsync) &&
@@ -89,8 +83,8 @@ static bool cuda_has_peer(const gm__cuda_syms *cu) {
   return cu->cuDeviceCanAccessPeer && cu->cuCtxEnablePeerAccess && cu->cuCtxDisablePeerAccess && cu->cuMemcpyPeerAsync;
 }
 
-/* CUDA shares no memory of integrated devices, and none under WSL2. By descriptor it shares what is made as virtual
- * memory. */
+/* CUDA shares no memory of integrated devices, and none under WSL2. As a descriptor it shares memory that was made as
+ * virtual memory. */
 static uint32_t cuda_share_kinds(const gm__cuda_driver *driver, CUdevice device, bool vmm) {
   const gm__cuda_syms *cu = &driver->cu;
   uint32_t kinds = 0;
@@ -105,8 +99,8 @@ static uint32_t cuda_share_kinds(const gm__cuda_driver *driver, CUdevice device,
   return kinds;
 }
 
-uint32_t gm__cuda_share_kinds(const gm__cuda_driver *driver, CUdevice device, const gm_device_info *info) {
-  return cuda_share_kinds(driver, device, (info->capabilities & GM_CAP_VMM) != 0);
+uint32_t gm__cuda_share_kinds(const gm__runtime_driver *driver, int ordinal, const gm_device_info *info) {
+  return cuda_share_kinds((const gm__cuda_driver *)driver, ordinal, (info->capabilities & GM_CAP_VMM) != 0);
 }
 
 /* By entries and attributes; opening the device tries what can be tried. */
@@ -142,16 +136,17 @@ static void cuda_nature(const gm__cuda_driver *driver, CUdevice device, gm_devic
 static gm_status cuda_name(const gm__cuda_driver *driver, uint32_t ordinal, CUdevice *out, gm_device_info *info,
                            gm_error *err) {
   CUresult code = driver->cu.cuDeviceGet(out, (int)ordinal);
-  if (code != CUDA_SUCCESS) return gm__cuda_fail(err, code, "cuDeviceGet");
+  if (code != CUDA_SUCCESS) return gm__code_fail(&gm__cuda_codes, err, (int)code, "cuDeviceGet");
   code = driver->cu.cuDeviceGetName(info->name, (int)sizeof info->name - 1, *out);
-  if (code != CUDA_SUCCESS) return gm__cuda_fail(err, code, "cuDeviceGetName");
+  if (code != CUDA_SUCCESS) return gm__code_fail(&gm__cuda_codes, err, (int)code, "cuDeviceGetName");
   info->name[sizeof info->name - 1] = 0;
   gm__text_clean(info->name);
   if (!info->name[0]) snprintf(info->name, sizeof info->name, "unnamed CUDA device");
   return GM_OK;
 }
 
-gm_status gm__cuda_describe(const gm__cuda_driver *driver, uint32_t ordinal, gm_device_info *out, gm_error *err) {
+gm_status gm__cuda_describe(const gm__runtime_driver *base, uint32_t ordinal, gm_device_info *out, gm_error *err) {
+  const gm__cuda_driver *driver = (const gm__cuda_driver *)base;
   CUdevice device = 0;
   gm_device_info info = {.struct_size = sizeof info,
                          .api = GM_API_CUDA,
@@ -162,9 +157,9 @@ gm_status gm__cuda_describe(const gm__cuda_driver *driver, uint32_t ordinal, gm_
                          .map_atom_bytes = 1};
   const gm_status status = cuda_name(driver, ordinal, &device, &info, err);
   if (status != GM_OK) return status;
-  info.simulated = driver->cu.simulated != NULL;
+  info.simulated = base->simulated;
   snprintf(info.driver, sizeof info.driver, "%s", info.simulated ? "simulated" : "nvidia");
-  gm__cuda_driver_version(driver, info.version, sizeof info.version);
+  snprintf(info.version, sizeof info.version, "%s", base->version);
   cuda_identify(driver, device, &info);
   cuda_pci(driver, device, &info);
   cuda_partition(driver, &info);
@@ -174,8 +169,8 @@ gm_status gm__cuda_describe(const gm__cuda_driver *driver, uint32_t ordinal, gm_
   return GM_OK;
 }
 
-void gm__cuda_figures(const gm__cuda_driver *driver, uint32_t ordinal, const gm_device_info *info,
-                      gm_raw_figures *out) {
+void gm__cuda_figures(const gm__runtime_driver *base, const gm_device_info *info, gm_raw_figures *out) {
+  const gm__cuda_driver *driver = (const gm__cuda_driver *)base;
   CUdevice device = 0;
   size_t total = 0;
   const bool slice = info->partition[0] != 0;
@@ -183,7 +178,7 @@ void gm__cuda_figures(const gm__cuda_driver *driver, uint32_t ordinal, const gm_
   out->place = info->unified ? GM_RAW_INTEGRATED : GM_RAW_OWN_MEMORY;
   if (driver->wddm) out->flags |= GM_RAW_WDDM;
   if (slice) out->flags |= GM_RAW_PARTITION;
-  CUresult code = driver->cu.cuDeviceGet(&device, (int)ordinal);
+  CUresult code = driver->cu.cuDeviceGet(&device, (int)info->index);
   if (code == CUDA_SUCCESS) code = driver->cu.cuDeviceTotalMem_v2(&total, device);
   out->device_total.state = code == CUDA_SUCCESS ? GM_RAW_OK : GM_RAW_ERROR;
   out->device_total.code = (int32_t)code;

@@ -1,5 +1,5 @@
-/* What the kernel's files tell about NVIDIA's driver, without running any of it. `root` goes before every path (tests);
- * NULL: "". Thread-safe. */
+/* Reads the kernel's files about NVIDIA's driver, and runs none of the driver. `root` goes before every path, for
+ * tests; NULL means "". Thread-safe. */
 #ifndef GM_BACKENDS_CUDA_KERNEL_H
 #define GM_BACKENDS_CUDA_KERNEL_H
 

@@ -5,7 +5,7 @@
 
 #include "core/base/alloc.h"
 
-/* Declarations of our own, of forms that have not changed since they came (NVML 11). */
+/* gm's own declarations. These forms have not changed since NVML 11. */
 typedef struct nvml_device *nvml_handle;
 
 typedef struct nvml_memory {

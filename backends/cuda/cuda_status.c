@@ -1,11 +1,8 @@
 #include "backends/cuda/cuda_status.h"
 
-#include "core/base/code_table.h"
-#include "core/base/error.h"
-
-/* By number, because a driver may be newer than any header. DEVICE_LOST are those after which, as the header says, the
- * process can do nothing more with the context ("inconsistent state"), and what is no better: an uncorrectable error of
- * memory or link, a device-side assert, a context that was destroyed, an MPS server that is gone. */
+/* The table has numbers, because a driver may be newer than any header. DEVICE_LOST stands where the header calls the
+ * context inconsistent: the process can do nothing more with it. It also stands for uncorrectable errors of memory or
+ * link, device-side asserts, destroyed contexts and a lost MPS server. */
 static const gm__code cuda_codes[] = {
     {0, GM_OK, "CUDA_SUCCESS"},
     {1, GM_ERR_DRIVER, "CUDA_ERROR_INVALID_VALUE"},
@@ -67,26 +64,4 @@ static const gm__code cuda_codes[] = {
     {999, GM_ERR_DRIVER, "CUDA_ERROR_UNKNOWN"},
 };
 
-static const gm__code *cuda_status_find(int number) {
-  return gm__code_find(cuda_codes, sizeof cuda_codes / sizeof cuda_codes[0], number);
-}
-
-gm_status gm__cuda_status(int code) { return cuda_status_find(code)->status; }
-
-const char *gm__cuda_code_name(int code) { return cuda_status_find(code)->name; }
-
-bool gm__cuda_released(CUresult code) { return code == CUDA_SUCCESS || code == CUDA_ERROR_DEINITIALIZED; }
-
-gm_status gm__cuda_fail_as(gm_error *err, gm_status status, CUresult code, const char *op) {
-  return gm__fail(err, status, (int)code, op, "%s: %s (%d): %s", op, gm__cuda_code_name((int)code), (int)code,
-                  gm_status_text(status));
-}
-
-gm_status gm__cuda_fail(gm_error *err, CUresult code, const char *op) {
-  const gm_status status = gm__cuda_status((int)code);
-  return gm__cuda_fail_as(err, status == GM_OK ? GM_ERR_DRIVER : status, code, op);
-}
-
-gm_status gm__cuda_nonsense(gm_error *err, const char *op, const char *what) {
-  return gm__fail(err, GM_ERR_DRIVER, 0, op, "%s: the CUDA driver answered success, and %s", op, what);
-}
+const gm__code_table gm__cuda_codes = {"the CUDA driver", cuda_codes, sizeof cuda_codes / sizeof cuda_codes[0]};

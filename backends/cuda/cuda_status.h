@@ -1,28 +1,9 @@
-/* CUDA's error numbers as statuses. Thread-safe, no state. */
+/* CUDA's error numbers, and what each means to gm. */
 #ifndef GM_BACKENDS_CUDA_STATUS_H
 #define GM_BACKENDS_CUDA_STATUS_H
 
-#include <stdbool.h>
+#include "backends/shared/code_table.h"
 
-#include "backends/cuda/cuda_abi.h"
-#include "gm/status.h"
-
-/* GM_OK for CUDA_SUCCESS; numbers that nobody knows are GM_ERR_DRIVER. */
-gm_status gm__cuda_status(int code);
-
-/* "CUDA_ERROR_OUT_OF_MEMORY"; "unknown code" for a number without a name. Static storage. */
-const char *gm__cuda_code_name(int code);
-
-/* The answer of a call that gives something back: done, or there is nothing left to give back to. */
-bool gm__cuda_released(CUresult code);
-
-/* Fill `err` with the code, its name and what it means to the caller; returns gm__cuda_status(code). */
-gm_status gm__cuda_fail(gm_error *err, CUresult code, const char *op);
-
-/* The same where the call says more than the number: out of memory of what. */
-gm_status gm__cuda_fail_as(gm_error *err, gm_status status, CUresult code, const char *op);
-
-/* The driver said success, and what it gave cannot be: `what` tells. GM_ERR_DRIVER. */
-gm_status gm__cuda_nonsense(gm_error *err, const char *op, const char *what);
+extern const gm__code_table gm__cuda_codes;
 
 #endif

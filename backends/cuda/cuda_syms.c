@@ -1,8 +1,6 @@
 #include "backends/cuda/cuda_syms.h"
 
-#include "core/base/error.h"
-
-/* The driver installs the first; the second may be a toolkit's stub, which answers every call with an error. */
+/* The driver installs the first. The second may be a toolkit's stub, which answers every call with an error. */
 static const char *const cuda_library_names[] = {"libcuda.so.1", "libcuda.so", NULL};
 
 enum { CUDA_REQUIRED = true, CUDA_OPTIONAL = false };
@@ -20,7 +18,7 @@ static const cuda_row cuda_rows[] = {
 #undef X
 };
 
-/* What a look-up needs: the library, the row wanted, and the table so far, whose first rows are cuGetProcAddress and
+/* A look-up needs the library, the wanted row and the table so far. The first rows are cuGetProcAddress and
  * cuDriverGetVersion. */
 typedef struct cuda_asker {
   const gm__dynlib *lib;
@@ -49,7 +47,7 @@ static void *cuda_look_up(void *user, const char *name) {
   return cuda_from_library(asker->lib, name);
 }
 
-static gm_status cuda_resolve(const gm_backend_host *host, const gm__dynlib *lib, gm__cuda_syms *out, gm_error *err) {
+gm_status gm__cuda_resolve(const gm_backend_host *host, const gm__dynlib *lib, gm__cuda_syms *out, gm_error *err) {
   cuda_asker asker = {.lib = lib, .syms = out};
   const gm__symbol_source source = {cuda_look_up, &asker, "cuda", gm__dynlib_path(lib)};
   *out = (gm__cuda_syms){0};
@@ -66,32 +64,8 @@ static gm_status cuda_resolve(const gm_backend_host *host, const gm__dynlib *lib
   return GM_OK;
 }
 
-static gm__dynlib_spec cuda_syms_spec(const gm_backend_host *host) {
+gm__dynlib_spec gm__cuda_library(const gm_backend_host *host) {
   const gm__dynlib_spec spec = {
       .backend = "cuda", .names = cuda_library_names, .path = host->library, .advice = "install the NVIDIA driver"};
   return spec;
-}
-
-gm_status gm__cuda_load(const gm_backend_host *host, gm__dynlib **out_lib, gm__cuda_syms *out, gm_error *err) {
-  const gm__dynlib_spec spec = cuda_syms_spec(host);
-  gm__dynlib *lib = NULL;
-  gm_status status = gm__dynlib_open(host->services, &spec, &lib, err);
-  if (status != GM_OK) return status;
-  status = cuda_resolve(host, lib, out, err);
-  if (status != GM_OK) {
-    gm__dynlib_close(lib);
-    return status;
-  }
-  *out_lib = lib;
-  return GM_OK;
-}
-
-gm_status gm__cuda_find(const gm_backend_host *host, char *out, size_t capacity, gm_error *err) {
-  const gm__dynlib_spec spec = cuda_syms_spec(host);
-  if (gm__dynlib_find(&spec, out, capacity)) return GM_OK;
-  if (host->library) {
-    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_probe", "%s not found; %s", host->library, spec.advice);
-  }
-  return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_probe", "%s not found (tried %s, %s); %s", cuda_library_names[0],
-                  cuda_library_names[0], cuda_library_names[1], spec.advice);
 }

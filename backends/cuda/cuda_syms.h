@@ -1,5 +1,5 @@
-/* The entries of CUDA's driver API that gm calls, found at run time: cuda_syms.def is the list. Nothing of CUDA is
- * linked, and no call goes past this table, so that a hook sees, and can fail, every one of them. */
+/* The entries of CUDA's driver API that gm calls, found at run time. cuda_syms.def lists them. gm links nothing of CUDA
+ * and makes each call through this table, so a hook can see and fail every call. */
 #ifndef GM_BACKENDS_CUDA_SYMS_H
 #define GM_BACKENDS_CUDA_SYMS_H
 
@@ -14,12 +14,12 @@ typedef struct gm__cuda_syms {
   void *simulated; /* an entry that only the simulated driver of gm's tests has; never called */
 } gm__cuda_syms;
 
-/* Load the library (host->library or the default names) and fill *out: each entry from cuGetProcAddress, asked for the
- * version that brought its prototype, else under its full name from the library. The caller closes *out_lib.
- * UNAVAILABLE lists what was tried. Calls nothing of the driver but cuGetProcAddress and cuDriverGetVersion. */
-gm_status gm__cuda_load(const gm_backend_host *host, gm__dynlib **out_lib, gm__cuda_syms *out, gm_error *err);
+/* Which library gm opens: host->library or the default names. */
+gm__dynlib_spec gm__cuda_library(const gm_backend_host *host);
 
-/* Where the library is, told from files alone; UNAVAILABLE when it is nowhere. */
-gm_status gm__cuda_find(const gm_backend_host *host, char *out, size_t capacity, gm_error *err);
+/* Fill *out. Each entry comes from cuGetProcAddress, which is asked for the version of its prototype. Otherwise the
+ * library gives it under its full name. UNAVAILABLE names an entry that is missing. Calls only cuGetProcAddress and
+ * cuDriverGetVersion. */
+gm_status gm__cuda_resolve(const gm_backend_host *host, const gm__dynlib *lib, gm__cuda_syms *out, gm_error *err);
 
 #endif

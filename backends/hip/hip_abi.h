@@ -1,6 +1,6 @@
-/* The part of HIP's runtime API that gm calls, declared here so that no ROCm is needed. The names are AMD's; with
- * GM_HIP_OFFICIAL the official header stands in their place, which is how tests/abi holds one against the other. What
- * differs between versions is said where it is used: values of hipMemoryType, and hipMemAllocationProp before 6.0. */
+/* gm declares the part of HIP's runtime API that it calls, so it needs no ROCm. The names are AMD's. GM_HIP_OFFICIAL
+ * puts the official header in their place; tests/abi compares the two that way. Two things differ between versions: the
+ * values of hipMemoryType, and hipMemAllocationProp before 6.0. The code that uses them says how. */
 #ifndef GM_BACKENDS_HIP_ABI_H
 #define GM_BACKENDS_HIP_ABI_H
 

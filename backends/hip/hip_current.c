@@ -1,12 +1,11 @@
 #include "backends/hip/hip_current.h"
 
-#include "backends/hip/hip_status.h"
+#include "backends/hip/hip_device.h"
 
-/* Invariant: between enter and leave every path runs through leave. The last error is HIP's: each failed call is kept
- * for the thread until hipGetLastError is called, where an engine that looks for failed launches would find gm's. One
- * that was pending before stays. */
+/* HIP keeps a failed call as the thread's last error until hipGetLastError is called. An engine that looks for failed
+ * launches would find gm's errors there. An error that was pending before stays. */
 
-/* Giving memory back must not hang on one call that fails: each is tried twice. */
+/* Giving memory back must not depend on one call. gm tries each of these twice. */
 static hipError_t hip_current_get(const gm__hip_syms *hip, int *out) {
   const hipError_t code = hip->hipGetDevice(out);
   return code == hipSuccess ? code : hip->hipGetDevice(out);
@@ -17,45 +16,41 @@ static hipError_t hip_current_set(const gm__hip_syms *hip, int device) {
   return code == hipSuccess ? code : hip->hipSetDevice(device);
 }
 
-static gm_status hip_current_switch(gm__hip_device *device, gm__hip_scope *scope, gm_error *err) {
-  const int wanted = (int)device->info.index;
-  hipError_t code = hip_current_get(scope->hip, &scope->before);
-  if (code != hipSuccess) return gm__hip_device_fail(device, code, "hipGetDevice", err);
-  if (scope->before == wanted) return GM_OK;
-  code = hip_current_set(scope->hip, wanted);
-  if (code != hipSuccess) return gm__hip_device_fail(device, code, "hipSetDevice", err);
+static gm_status hip_current_switch(gm__runtime_device *device, gm__runtime_scope *scope, gm_error *err) {
+  const gm__hip_syms *hip = gm__hip_of(device);
+  int before = 0;
+  hipError_t code = hip_current_get(hip, &before);
+  if (code != hipSuccess) return gm__runtime_fail(device, (int)code, "hipGetDevice", err);
+  scope->before = (uint64_t)before;
+  if (before == device->ordinal) return GM_OK;
+  code = hip_current_set(hip, device->ordinal);
+  if (code != hipSuccess) return gm__runtime_fail(device, (int)code, "hipSetDevice", err);
   scope->switched = true;
   return GM_OK;
 }
 
-gm_status gm__hip_enter(gm__hip_device *device, gm__hip_scope *out, gm_error *err) {
-  const int32_t lost = atomic_load(&device->lost);
-  gm__hip_scope scope = {.hip = device->hip, .mode = hipStreamCaptureModeRelaxed};
-  if (lost) return gm__hip_device_fail(device, (hipError_t)lost, "hip", err);
-  scope.clean = gm__hip_thread_clean(scope.hip);
-  const gm_status status = hip_current_switch(device, &scope, err);
+gm_status gm__hip_enter(gm__runtime_device *device, gm__runtime_scope *out, gm_error *err) {
+  const gm__hip_syms *hip = gm__hip_of(device);
+  hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed;
+  out->clean = gm__hip_thread_clean(hip);
+  const gm_status status = hip_current_switch(device, out, err);
   if (status != GM_OK) {
-    gm__hip_thread_wipe(scope.hip, scope.clean);
+    gm__hip_thread_wipe(hip, out->clean);
     return status;
   }
-  if (scope.hip->hipThreadExchangeStreamCaptureMode) {
-    scope.exchanged = scope.hip->hipThreadExchangeStreamCaptureMode(&scope.mode) == hipSuccess;
+  if (hip->hipThreadExchangeStreamCaptureMode) {
+    out->exchanged = hip->hipThreadExchangeStreamCaptureMode(&mode) == hipSuccess;
+    out->mode = (int)mode;
   }
-  *out = scope;
   return GM_OK;
 }
 
-gm_status gm__hip_enter_release(gm__hip_device *device, gm__hip_scope *out, bool *out_gone, gm_error *err) {
-  const gm_status status = atomic_load(&device->lost) ? GM_ERR_DEVICE_LOST : gm__hip_enter(device, out, err);
-  *out_gone = status == GM_ERR_DEVICE_LOST || status == GM_ERR_UNAVAILABLE;
-  return *out_gone ? GM_OK : status;
-}
-
-void gm__hip_leave(const gm__hip_scope *scope) {
+void gm__hip_leave(const gm__runtime_device *device, const gm__runtime_scope *scope) {
+  const gm__hip_syms *hip = gm__hip_of(device);
   if (scope->exchanged) {
-    hipStreamCaptureMode mode = scope->mode;
-    scope->hip->hipThreadExchangeStreamCaptureMode(&mode);
+    hipStreamCaptureMode mode = (hipStreamCaptureMode)scope->mode;
+    hip->hipThreadExchangeStreamCaptureMode(&mode);
   }
-  if (scope->switched) hip_current_set(scope->hip, scope->before);
-  gm__hip_thread_wipe(scope->hip, scope->clean);
+  if (scope->switched) hip_current_set(hip, (int)scope->before);
+  gm__hip_thread_wipe(hip, scope->clean);
 }

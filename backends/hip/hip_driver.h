@@ -1,36 +1,28 @@
-/* HIP's library and the devices that it lists, found once at init. Thread-safe after init; the one owner closes it. */
+/* HIP's library: gm starts it at init and lists its devices. */
 #ifndef GM_BACKENDS_HIP_DRIVER_H
 #define GM_BACKENDS_HIP_DRIVER_H
 
 #include "backends/hip/hip_syms.h"
+#include "backends/shared/runtime/runtime.h"
 
 typedef struct gm__hip_driver {
-  const gm_services *services;
-  gm_backend_host host; /* as lent to init */
-  gm__dynlib *lib;
+  gm__runtime_driver base; /* first */
   gm__hip_syms hip;
   int version; /* major * 10^7 + minor * 10^5 + patch */
-  uint32_t count;
-  gm_device_info *infos; /* by ordinal, which is the index */
 } gm__hip_driver;
 
-/* HIP 6.0 changed the values of hipMemoryType, and from then on the layout of hipMemAllocationProp is known. From 7.0
- * on the runtime compiler is no part of the runtime. */
+/* HIP 6.0 changed the values of hipMemoryType. gm knows the layout of hipMemAllocationProp from 6.0 on. Since 7.0 the
+ * runtime compiler is no longer part of the runtime. */
 enum { GM__HIP_6 = 60000000, GM__HIP_7 = 70000000, GM__HIP_7_1 = 70100000 };
 
-/* Load the library, start it (hipInit) and list the devices. UNAVAILABLE: no library, no device. INVALID_ARGUMENT: any
- * switch in host->options, there is none. The library stays loaded for the life of the process. */
-gm_status gm__hip_driver_open(const gm_backend_host *host, gm__hip_driver **out, gm_error *err);
+/* check_options and start of HIP's table. There are no switches. Start finds the entries, starts HIP (hipInit) and
+ * lists the devices. UNAVAILABLE: there is no device. The library stays loaded for the life of the process. */
+gm_status gm__hip_check_options(const char *options, gm_error *err);
+gm_status gm__hip_start(gm__runtime_driver *driver, gm_error *err);
 
-/* NULL: nothing. Calls nothing of HIP. */
-void gm__hip_driver_close(gm__hip_driver *driver);
-
-/* Has this thread no error pending? Asked before calls that may fail; `wipe` then takes away what they left, so that an
- * engine that looks for failed launches does not find gm's. One that was pending stays. */
+/* Does this thread have no pending error? gm asks before calls that may fail. gm__hip_thread_wipe then removes the
+ * errors that gm's calls left, so an engine does not find them. A pending error stays. */
 bool gm__hip_thread_clean(const gm__hip_syms *hip);
 void gm__hip_thread_wipe(const gm__hip_syms *hip, bool clean);
-
-/* "HIP 6.3.42131". */
-void gm__hip_driver_version(const gm__hip_driver *driver, char *out, size_t capacity);
 
 #endif

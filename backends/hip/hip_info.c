@@ -5,33 +5,26 @@
 
 #include "backends/hip/hip_kernel.h"
 #include "backends/hip/hip_status.h"
+#include "backends/shared/pci_node.h"
+#include "backends/shared/uuid.h"
 #include "core/base/error.h"
-#include "core/base/pci_node.h"
 #include "core/base/text.h"
-#include "core/base/uuid.h"
 
-/* hipDeviceProp_t is not read: its layout changed between versions, and the same entry is exported under two names.
- * Attributes, which kept their numbers since HIP 5.0, and the kernel's files tell the same. */
+/* gm does not read hipDeviceProp_t: its layout changed between versions, and one entry has two names. gm reads
+ * attributes, whose numbers stay since HIP 5.0, and the kernel's files. */
 
-/* hipMalloc's memory begins on a page; 256 is what HIP's documentation promises of a device's base address. */
+/* hipMalloc's memory begins on a page. HIP's documentation promises 256 for a device's base address. */
 enum { HIP_ALIGNMENT = 256 };
 
-static int hip_attribute(const gm__hip_driver *driver, uint32_t ordinal, hipDeviceAttribute_t what, int otherwise) {
+static int hip_attribute(const gm__hip_driver *driver, int ordinal, hipDeviceAttribute_t what, int otherwise) {
   int value = otherwise;
-  return driver->hip.hipDeviceGetAttribute(&value, what, (int)ordinal) == hipSuccess ? value : otherwise;
+  return driver->hip.hipDeviceGetAttribute(&value, what, ordinal) == hipSuccess ? value : otherwise;
 }
 
-static bool hip_is_zero(const char *bytes, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    if (bytes[i]) return false;
-  }
-  return true;
-}
-
-/* Cards without a number of their own answer what is left of ROCm's "GPU-XX". */
+/* A card without a number of its own answers a part of ROCm's placeholder "GPU-XX". */
 static bool hip_uuid_usable(const hipUUID *uuid) {
   const bool placeholder = uuid->bytes[0] == 'X' && uuid->bytes[1] == 'X';
-  return !placeholder && !hip_is_zero(uuid->bytes, sizeof uuid->bytes);
+  return !placeholder && !gm__uuid_is_zero(uuid->bytes, sizeof uuid->bytes);
 }
 
 static void hip_identify(const gm__hip_driver *driver, gm_device_info *info) {
@@ -61,9 +54,9 @@ static bool hip_has_vmm(const gm__hip_syms *hip) {
          hip->hipMemMap && hip->hipMemUnmap && hip->hipMemSetAccess && hip->hipMemGetAllocationGranularity;
 }
 
-/* Managed memory that the host must not touch while the device works is not offered: it could not be called coherent.
- */
-static bool hip_has_managed(const gm__hip_driver *driver, uint32_t ordinal) {
+/* gm offers managed memory only where the host may touch it while the device works. Otherwise it could not be called
+ * coherent. */
+static bool hip_has_managed(const gm__hip_driver *driver, int ordinal) {
   const gm__hip_syms *hip = &driver->hip;
   return hip->hipMallocManaged && hip->hipMemPrefetchAsync && hip->hipMemAdvise &&
          hip_attribute(driver, ordinal, hipDeviceAttributeManagedMemory, 0) > 0 &&
@@ -75,12 +68,13 @@ static bool hip_has_peer(const gm__hip_syms *hip) {
          hip->hipMemcpyPeerAsync;
 }
 
-/* An integrated device's memory is the host's, which HIP does not share. By descriptor it shares what is made as
- * virtual memory. */
-uint32_t gm__hip_share_kinds(const gm__hip_driver *driver, const gm_device_info *info) {
+/* HIP does not share an integrated device's memory, which is the host's. As a descriptor it shares memory that was made
+ * as virtual memory. */
+uint32_t gm__hip_share_kinds(const gm__runtime_driver *base, int ordinal, const gm_device_info *info) {
+  const gm__hip_driver *driver = (const gm__hip_driver *)base;
   const gm__hip_syms *hip = &driver->hip;
   uint32_t kinds = 0;
-  if (hip_attribute(driver, info->index, hipDeviceAttributeIntegrated, 0) > 0) return 0;
+  if (hip_attribute(driver, ordinal, hipDeviceAttributeIntegrated, 0) > 0) return 0;
   if (hip->hipMemGetAddressRange && hip->hipIpcGetMemHandle && hip->hipIpcOpenMemHandle && hip->hipIpcCloseMemHandle) {
     kinds |= 1u << GM_SHARE_IPC;
   }
@@ -91,7 +85,7 @@ uint32_t gm__hip_share_kinds(const gm__hip_driver *driver, const gm_device_info 
 }
 
 /* By entries and attributes; opening the device tries what can be tried. */
-static uint64_t hip_capabilities(const gm__hip_driver *driver, uint32_t ordinal) {
+static uint64_t hip_capabilities(const gm__hip_driver *driver, int ordinal) {
   const gm__hip_syms *hip = &driver->hip;
   uint64_t has = GM_CAP_STREAMS | GM_CAP_POINTS | GM_CAP_MAPPING | GM_CAP_ADOPT | GM_CAP_ADDRESS;
   if (driver->version >= GM__HIP_6 && hip_has_vmm(hip) &&
@@ -108,12 +102,13 @@ static uint64_t hip_capabilities(const gm__hip_driver *driver, uint32_t ordinal)
 }
 
 static void hip_nature(const gm__hip_driver *driver, gm_device_info *info) {
+  const int ordinal = (int)info->index;
   size_t total = 0;
-  info->unified = hip_attribute(driver, info->index, hipDeviceAttributeIntegrated, 0) > 0;
+  info->unified = hip_attribute(driver, ordinal, hipDeviceAttributeIntegrated, 0) > 0;
   info->type = info->unified ? GM_DEVICE_TYPE_INTEGRATED : GM_DEVICE_TYPE_DISCRETE;
-  info->capabilities = hip_capabilities(driver, info->index);
-  if (gm__hip_share_kinds(driver, info)) info->capabilities |= GM_CAP_SHARE;
-  if (driver->hip.hipDeviceTotalMem(&total, (int)info->index) == hipSuccess) info->total_bytes = total;
+  info->capabilities = hip_capabilities(driver, ordinal);
+  if (gm__hip_share_kinds(&driver->base, ordinal, info)) info->capabilities |= GM_CAP_SHARE;
+  if (driver->hip.hipDeviceTotalMem(&total, ordinal) == hipSuccess) info->total_bytes = total;
   info->max_alloc_bytes = info->total_bytes; /* HIP tells no other limit; 0 stays "not known" */
   info->numa_node = -1;
   if (info->simulated) return;
@@ -121,7 +116,8 @@ static void hip_nature(const gm__hip_driver *driver, gm_device_info *info) {
   info->numa_node = gm__pci_node(NULL, info->pci);
 }
 
-gm_status gm__hip_describe(const gm__hip_driver *driver, uint32_t ordinal, gm_device_info *out, gm_error *err) {
+gm_status gm__hip_describe(const gm__runtime_driver *base, uint32_t ordinal, gm_device_info *out, gm_error *err) {
+  const gm__hip_driver *driver = (const gm__hip_driver *)base;
   gm_device_info info = {.struct_size = sizeof info,
                          .api = GM_API_HIP,
                          .backend = "hip",
@@ -130,13 +126,13 @@ gm_status gm__hip_describe(const gm__hip_driver *driver, uint32_t ordinal, gm_de
                          .alignment = HIP_ALIGNMENT,
                          .map_atom_bytes = 1};
   const hipError_t code = driver->hip.hipDeviceGetName(info.name, (int)sizeof info.name - 1, (int)ordinal);
-  if (code != hipSuccess) return gm__hip_fail(err, code, "hipDeviceGetName");
+  if (code != hipSuccess) return gm__code_fail(&gm__hip_codes, err, (int)code, "hipDeviceGetName");
   info.name[sizeof info.name - 1] = 0;
   gm__text_clean(info.name);
   if (!info.name[0]) snprintf(info.name, sizeof info.name, "unnamed HIP device"); /* some APUs' */
-  info.simulated = driver->hip.simulated != NULL;
+  info.simulated = base->simulated;
   snprintf(info.driver, sizeof info.driver, "%s", info.simulated ? "simulated" : "rocm");
-  gm__hip_driver_version(driver, info.version, sizeof info.version);
+  snprintf(info.version, sizeof info.version, "%s", base->version);
   hip_identify(driver, &info);
   hip_pci(driver, &info);
   hip_nature(driver, &info);
@@ -144,7 +140,8 @@ gm_status gm__hip_describe(const gm__hip_driver *driver, uint32_t ordinal, gm_de
   return GM_OK;
 }
 
-void gm__hip_figures(const gm__hip_driver *driver, const gm_device_info *info, gm_raw_figures *out) {
+void gm__hip_figures(const gm__runtime_driver *base, const gm_device_info *info, gm_raw_figures *out) {
+  const gm__hip_driver *driver = (const gm__hip_driver *)base;
   size_t total = 0;
   *out = (gm_raw_figures){.struct_size = sizeof *out, .rules = GM_RAW_HIP};
   out->place = info->unified ? GM_RAW_INTEGRATED : GM_RAW_OWN_MEMORY;

@@ -62,8 +62,8 @@ static bool kernel_read_property(void *user, char *line) {
   return true;
 }
 
-/* gfx_target_version is major * 10000 + minor * 100 + stepping; the name has the last two in hexadecimal. The three
- * lowest bits of a location are the function, or a partition's number. */
+/* gfx_target_version is major * 10000 + minor * 100 + stepping. The name has the last two in hexadecimal. The three
+ * lowest bits of a location are the function, or the number of a partition. */
 static bool kernel_match_node(void *user, const char *name) {
   kernel_node *node = user;
   char path[128];

@@ -1,5 +1,5 @@
-/* What the kernel's files tell about AMD's compute driver (KFD), without running any of it. `root` goes before every
- * path (tests); NULL: "". Thread-safe. */
+/* Reads the kernel's files about AMD's compute driver (KFD), and runs none of the driver. `root` goes before every
+ * path, for tests; NULL means "". Thread-safe. */
 #ifndef GM_BACKENDS_HIP_KERNEL_H
 #define GM_BACKENDS_HIP_KERNEL_H
 
@@ -13,7 +13,7 @@ bool gm__hip_kernel_present(const char *root);
 /* The GPUs that KFD lists; 0: none, or not told (WSL2). */
 uint32_t gm__hip_kernel_cards(const char *root);
 
-/* The architecture of the device at a PCI address ("0000:03:00.0"), as "gfx90a"; "" where KFD does not tell. */
+/* The architecture of the device at a PCI address ("0000:03:00.0"), such as "gfx90a". KFD does not tell: "". */
 void gm__hip_kernel_arch(const char *root, const char *pci, char *out, size_t capacity);
 
 #endif

@@ -1,24 +1,23 @@
 #include "backends/hip/hip_range.h"
 
-#include "backends/hip/hip_status.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 
-/* Invariants: what `mapped` of a range says is what HIP has mapped in it; a range that is not lost is reserved. */
+/* Invariants: `mapped` of a range says what HIP has mapped in it. A range that is not lost is reserved. */
 
 gm_status gm__hip_range_take(gm__hip_device *device, uint64_t bytes, uint64_t align, gm__hip_range **out,
                              gm_error *err) {
   void *address = NULL;
-  gm__hip_range *range = gm__alloc(device->services, sizeof *range);
+  gm__hip_range *range = gm__alloc(device->base.services, sizeof *range);
   if (!range) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "hip", "no host memory for the range's record");
   *range = (gm__hip_range){.bytes = bytes, .align = align};
-  gm__map_init(&range->mapped, device->services);
-  const hipError_t code = device->hip->hipMemAddressReserve(&address, (size_t)bytes, (size_t)align, NULL, 0);
+  gm__map_init(&range->mapped, device->base.services);
+  const hipError_t code = gm__hip_of(device)->hipMemAddressReserve(&address, (size_t)bytes, (size_t)align, NULL, 0);
   gm_status status = GM_OK;
   if (code != hipSuccess) {
-    status = gm__hip_device_fail(device, code, "hipMemAddressReserve", err);
+    status = gm__runtime_fail(&device->base, (int)code, "hipMemAddressReserve", err);
   } else if (!address) {
-    status = gm__hip_nonsense(err, "hipMemAddressReserve", "gave no address");
+    status = gm__runtime_nonsense(&device->base, "hipMemAddressReserve", "gave no address", err);
   }
   if (status != GM_OK) {
     gm__hip_range_discard(device, range);
@@ -45,7 +44,7 @@ gm__hip_range *gm__hip_range_remove(gm__hip_device *device, uint64_t address) {
 void gm__hip_range_discard(gm__hip_device *device, gm__hip_range *range) {
   if (!range) return;
   gm__map_clear(&range->mapped);
-  gm__release(device->services, range, sizeof *range);
+  gm__release(device->base.services, range, sizeof *range);
 }
 
 static gm_status hip_range_find(const gm__hip_device *device, uint64_t address, uint64_t bytes, gm__hip_range **out,
@@ -72,9 +71,9 @@ gm_status gm__hip_range_map(gm__hip_device *device, const gm__hip_mapping *mappi
   status = gm__map_reserve(&range->mapped, range->mapped.count + 1);
   if (status != GM_OK) return gm__fail(err, status, 0, "hipMemMap", "no host memory for the mapping's record");
   const hipError_t code =
-      device->hip->hipMemMap((void *)(uintptr_t)mapping->address, (size_t)mapping->bytes, (size_t)mapping->offset,
-                             (hipMemGenericAllocationHandle_t)(uintptr_t)mapping->handle, 0);
-  if (code != hipSuccess) return gm__hip_device_fail(device, code, "hipMemMap", err);
+      gm__hip_of(device)->hipMemMap(gm__hip_at(mapping->address), (size_t)mapping->bytes, (size_t)mapping->offset,
+                                    (hipMemGenericAllocationHandle_t)(uintptr_t)mapping->handle, 0);
+  if (code != hipSuccess) return gm__runtime_fail(&device->base, (int)code, "hipMemMap", err);
   return gm__map_insert(&range->mapped, mapping->address, mapping->bytes); /* has room */
 }
 
@@ -89,10 +88,11 @@ static gm_status hip_range_check_row(const gm__hip_range *range, uint64_t addres
   return GM_OK;
 }
 
-/* Empty, it is given back and taken again at the same place; where that fails it is lost, which the next map says. */
+/* Give an empty range back and reserve it again at the same place. If that fails the range is lost, which the next map
+ * says. */
 static void hip_range_renew(gm__hip_device *device, gm__hip_range *range) {
-  void *at = (void *)(uintptr_t)range->address, *got = NULL;
-  const gm__hip_syms *hip = device->hip;
+  void *at = gm__hip_at(range->address), *got = NULL;
+  const gm__hip_syms *hip = gm__hip_of(device);
   range->lost = true;
   if (hip->hipMemAddressFree(at, (size_t)range->bytes) != hipSuccess) return;
   if (hip->hipMemAddressReserve(&got, (size_t)range->bytes, (size_t)range->align, at, 0) != hipSuccess) return;
@@ -100,7 +100,7 @@ static void hip_range_renew(gm__hip_device *device, gm__hip_range *range) {
   if (got && got != at) hip->hipMemAddressFree(got, (size_t)range->bytes);
 }
 
-/* One failure does not keep the others mapped. */
+/* A mapping that fails does not keep the others mapped. */
 gm_status gm__hip_range_unmap(gm__hip_device *device, uint64_t address, uint64_t bytes, gm_error *err) {
   gm__hip_range *range = NULL;
   hipError_t failed = hipSuccess;
@@ -109,26 +109,24 @@ gm_status gm__hip_range_unmap(gm__hip_device *device, uint64_t address, uint64_t
   if (status != GM_OK) return status;
   for (uint64_t done = 0, piece = 0; done < bytes; done += piece) {
     gm__map_remove(&range->mapped, address + done, &piece);
-    const hipError_t code = device->hip->hipMemUnmap((void *)(uintptr_t)(address + done), (size_t)piece);
+    const hipError_t code = gm__hip_of(device)->hipMemUnmap(gm__hip_at(address + done), (size_t)piece);
     if (code != hipSuccess) failed = code;
   }
   if (range->mapped.count == 0 && failed == hipSuccess) hip_range_renew(device, range);
-  return gm__hip_device_released(device, failed, "hipMemUnmap", err);
+  return gm__runtime_released(&device->base, (int)failed, "hipMemUnmap", err);
 }
 
-gm_status gm__hip_range_access(gm__hip_device *device, uint32_t ordinal, uint64_t address, uint64_t bytes,
-                               gm_error *err) {
+gm_status gm__hip_range_access(gm__hip_device *device, int ordinal, uint64_t address, uint64_t bytes, gm_error *err) {
   gm__hip_range *range = NULL;
   hipMemAccessDesc access = {.flags = hipMemAccessFlagsProtReadWrite};
   access.location.type = hipMemLocationTypeDevice;
-  access.location.id = (int)ordinal;
+  access.location.id = ordinal;
   gm_status status = hip_range_find(device, address, bytes, &range, err);
   if (status == GM_OK) status = hip_range_check_row(range, address, bytes, err);
   for (uint64_t done = 0, piece = 0; status == GM_OK && done < bytes; done += piece) {
     gm__map_find(&range->mapped, address + done, &piece);
-    const hipError_t code =
-        device->hip->hipMemSetAccess((void *)(uintptr_t)(address + done), (size_t)piece, &access, 1);
-    if (code != hipSuccess) status = gm__hip_device_fail(device, code, "hipMemSetAccess", err);
+    const hipError_t code = gm__hip_of(device)->hipMemSetAccess(gm__hip_at(address + done), (size_t)piece, &access, 1);
+    if (code != hipSuccess) status = gm__runtime_fail(&device->base, (int)code, "hipMemSetAccess", err);
   }
   return status;
 }

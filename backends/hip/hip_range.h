@@ -1,6 +1,5 @@
-/* Reserved address ranges, and what is mapped where in each: HIP takes back one mapping at a time, and keeps released
- * memory while the range it was mapped in is reserved. The device is current, and its ranges_lock is held but for take
- * and discard. */
+/* Reserved VA ranges, and what is mapped where in each. HIP takes back one mapping at a time, and keeps released memory
+ * while its range is reserved. The device is entered. REQUIRES: ranges_lock, but for take and discard. */
 #ifndef GM_BACKENDS_HIP_RANGE_H
 #define GM_BACKENDS_HIP_RANGE_H
 
@@ -9,7 +8,7 @@
 
 struct gm__hip_range {
   uint64_t address, bytes, align;
-  bool lost; /* HIP did not give it again when it was renewed: nothing can be mapped, nothing is to be given back */
+  bool lost;      /* HIP did not give it again when gm renewed it: gm can neither map into it nor give it back */
   gm__map mapped; /* address to the bytes mapped there */
   gm__hip_range *next;
 };
@@ -32,7 +31,6 @@ void gm__hip_range_discard(gm__hip_device *device, gm__hip_range *range);
 gm_status gm__hip_range_map(gm__hip_device *device, const gm__hip_mapping *mapping, gm_error *err);
 gm_status gm__hip_range_unmap(gm__hip_device *device, uint64_t address, uint64_t bytes, gm_error *err);
 /* Open it to the device with this ordinal. */
-gm_status gm__hip_range_access(gm__hip_device *device, uint32_t ordinal, uint64_t address, uint64_t bytes,
-                               gm_error *err);
+gm_status gm__hip_range_access(gm__hip_device *device, int ordinal, uint64_t address, uint64_t bytes, gm_error *err);
 
 #endif

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/shared/code_table.h"
 #include "core/base/alloc.h"
-#include "core/base/code_table.h"
 #include "core/base/error.h"
 
 enum {
@@ -43,7 +43,8 @@ typedef struct rtc_job {
 } rtc_job;
 
 static gm_status rtc_fail(gm_error *err, hiprtcResult code, const char *op, const char *log) {
-  const gm__code *known = gm__code_find(rtc_codes, sizeof rtc_codes / sizeof rtc_codes[0], (int)code);
+  static const gm__code_table codes = {"hiprtc", rtc_codes, sizeof rtc_codes / sizeof rtc_codes[0]};
+  const gm__code *known = gm__code_find(&codes, (int)code);
   return gm__fail(err, known->status, (int)code, op, "%s: %s (%d)%s%.200s", op, known->name, (int)code,
                   *log ? ": " : "", log);
 }
@@ -59,7 +60,7 @@ static void rtc_beside(const char *runtime, const char *name, char *out, size_t 
 
 static gm_status rtc_open(const gm__hip_driver *driver, gm__dynlib **out, gm_error *err) {
   char name[RTC_NAME], beside[RTC_PATH];
-  const char *runtime = gm__dynlib_path(driver->lib), *names[4] = {NULL};
+  const char *runtime = gm__dynlib_path(driver->base.lib), *names[4] = {NULL};
   size_t count = 0;
   snprintf(name, sizeof name, "libhiprtc.so.%d", driver->version / 10000000);
   rtc_beside(runtime, name, beside, sizeof beside);
@@ -67,7 +68,7 @@ static gm_status rtc_open(const gm__hip_driver *driver, gm__dynlib **out, gm_err
   names[count++] = name;
   if (driver->version < GM__HIP_7) names[count++] = runtime;
   const gm__dynlib_spec spec = {.backend = "hip", .names = names, .advice = "install ROCm's hiprtc"};
-  return gm__dynlib_open(driver->services, &spec, out, err);
+  return gm__dynlib_open(driver->base.services, &spec, out, err);
 }
 
 /* The compiler has a whole LLVM inside: it is not unloaded again. */
@@ -75,8 +76,8 @@ static gm_status rtc_load(const gm__hip_driver *driver, gm__hip_rtc_syms *out, g
   gm__dynlib *lib = NULL;
   gm_status status = rtc_open(driver, &lib, err);
   if (status != GM_OK) return status;
-  status = gm__dynlib_resolve(lib, rtc_rows, sizeof rtc_rows / sizeof rtc_rows[0], out, driver->host.symbol_hook,
-                              driver->host.symbol_hook_user, err);
+  status = gm__dynlib_resolve(lib, rtc_rows, sizeof rtc_rows / sizeof rtc_rows[0], out, driver->base.host.symbol_hook,
+                              driver->base.host.symbol_hook_user, err);
   if (status == GM_OK) gm__dynlib_keep(lib);
   gm__dynlib_close(lib);
   return status;
@@ -127,7 +128,7 @@ static gm_status rtc_take(const rtc_job *job, gm__hip_code *out, gm_error *err) 
 
 gm_status gm__hip_rtc_compile(const gm__hip_driver *driver, const char *architecture, const char *text,
                               gm__hip_code *out, gm_error *err) {
-  rtc_job job = {.services = driver->services};
+  rtc_job job = {.services = driver->base.services};
   gm_status status = rtc_load(driver, &job.rtc, err);
   if (status != GM_OK) return status;
   const hiprtcResult code = job.rtc.hiprtcCreateProgram(&job.program, text, "gm.hip", 0, NULL, NULL);
@@ -142,5 +143,5 @@ gm_status gm__hip_rtc_compile(const gm__hip_driver *driver, const char *architec
 }
 
 void gm__hip_rtc_release(const gm__hip_driver *driver, const gm__hip_code *code) {
-  gm__release(driver->services, code->bytes, code->size);
+  gm__release(driver->base.services, code->bytes, code->size);
 }

@@ -1,5 +1,5 @@
-/* The part of HIP's runtime compiler (hiprtc) that gm calls, declared here so that no ROCm is needed; with
- * GM_HIP_OFFICIAL the official header stands in its place (tests/abi). */
+/* gm declares the part of HIP's runtime compiler (hiprtc) that it calls, so it needs no ROCm. GM_HIP_OFFICIAL puts the
+ * official header in its place (tests/abi). */
 #ifndef GM_BACKENDS_HIP_RTC_ABI_H
 #define GM_BACKENDS_HIP_RTC_ABI_H
 
@@ -17,7 +17,7 @@ typedef enum hiprtcResult { HIPRTC_SUCCESS = 0, HIPRTC_ERROR_COMPILATION = 6 } h
 
 #endif
 
-/* Lists of texts: the pointers in them became constant in 7.0, which changes nothing for a caller in C. */
+/* Lists of texts. In 7.0 their pointers became constant, which changes nothing for a caller in C. */
 #if defined GM_HIP_OFFICIAL && HIP_VERSION < 70000000
 typedef const char **gm__hiprtc_texts;
 #else

@@ -1,10 +1,7 @@
 #include "backends/hip/hip_status.h"
 
-#include "core/base/code_table.h"
-#include "core/base/error.h"
-
-/* By number, because a library may be newer than any header. DEVICE_LOST are those that stem from work that failed on
- * the device, after which the runtime aborts or answers no more. */
+/* The table has numbers, because a library may be newer than any header. DEVICE_LOST stands for work that failed on the
+ * device: afterwards the runtime aborts or answers no more. */
 static const gm__code hip_codes[] = {
     {0, GM_OK, "hipSuccess"},
     {1, GM_ERR_DRIVER, "hipErrorInvalidValue"},
@@ -54,26 +51,4 @@ static const gm__code hip_codes[] = {
     {1053, GM_ERR_DRIVER, "hipErrorRuntimeOther"},
 };
 
-static const gm__code *hip_status_find(int number) {
-  return gm__code_find(hip_codes, sizeof hip_codes / sizeof hip_codes[0], number);
-}
-
-gm_status gm__hip_status(int code) { return hip_status_find(code)->status; }
-
-const char *gm__hip_code_name(int code) { return hip_status_find(code)->name; }
-
-bool gm__hip_released(hipError_t code) { return code == hipSuccess || code == hipErrorDeinitialized; }
-
-gm_status gm__hip_fail_as(gm_error *err, gm_status status, hipError_t code, const char *op) {
-  return gm__fail(err, status, (int)code, op, "%s: %s (%d): %s", op, gm__hip_code_name((int)code), (int)code,
-                  gm_status_text(status));
-}
-
-gm_status gm__hip_fail(gm_error *err, hipError_t code, const char *op) {
-  const gm_status status = gm__hip_status((int)code);
-  return gm__hip_fail_as(err, status == GM_OK ? GM_ERR_DRIVER : status, code, op);
-}
-
-gm_status gm__hip_nonsense(gm_error *err, const char *op, const char *what) {
-  return gm__fail(err, GM_ERR_DRIVER, 0, op, "%s: HIP answered success, and %s", op, what);
-}
+const gm__code_table gm__hip_codes = {"HIP", hip_codes, sizeof hip_codes / sizeof hip_codes[0]};

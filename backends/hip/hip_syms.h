@@ -1,5 +1,5 @@
-/* The entries of HIP's runtime API that gm calls, found at run time: hip_syms.def is the list. Nothing of HIP is
- * linked, and no call goes past this table, so that a hook sees, and can fail, every one of them. */
+/* The entries of HIP's runtime API that gm calls, found at run time. hip_syms.def lists them. gm links nothing of HIP
+ * and makes each call through this table, so a hook can see and fail every call. */
 #ifndef GM_BACKENDS_HIP_SYMS_H
 #define GM_BACKENDS_HIP_SYMS_H
 
@@ -14,11 +14,10 @@ typedef struct gm__hip_syms {
   void *simulated; /* an entry that only the simulated library of gm's tests has; never called */
 } gm__hip_syms;
 
-/* Load the library (host->library or the default names, newest first) and fill *out. The caller closes *out_lib.
- * UNAVAILABLE lists what was tried. Calls nothing of HIP. */
-gm_status gm__hip_load(const gm_backend_host *host, gm__dynlib **out_lib, gm__hip_syms *out, gm_error *err);
+/* Which library gm opens: host->library or the default names, newest first. */
+gm__dynlib_spec gm__hip_library(const gm_backend_host *host);
 
-/* Where the library is, told from files alone; UNAVAILABLE when it is nowhere. */
-gm_status gm__hip_find(const gm_backend_host *host, char *out, size_t capacity, gm_error *err);
+/* Fill *out. UNAVAILABLE names an entry that is missing. Calls nothing of HIP. */
+gm_status gm__hip_resolve(const gm_backend_host *host, const gm__dynlib *lib, gm__hip_syms *out, gm_error *err);
 
 #endif

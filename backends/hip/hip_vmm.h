@@ -1,25 +1,19 @@
-/* Virtual memory: address ranges and what is behind them. The entries of the seam, group 16, for memory of the device;
- * NOT_SUPPORTED for other types and on devices without GM_CAP_VMM. */
+/* Virtual memory: VA ranges, and what is mapped in them. These are entries of the seam, group 16. */
 #ifndef GM_BACKENDS_HIP_VMM_H
 #define GM_BACKENDS_HIP_VMM_H
 
-#include "backends/hip/hip_device.h"
+#include "backends/shared/runtime/runtime.h"
 
-/* Host memory of the records of ranges that were never given back. Calls nothing of HIP. */
-void gm__hip_vmm_discard(gm__hip_device *device);
-
-gm_status gm__hip_vmm_granularity(void *device, const gm_vmm_props *props, uint64_t *out, gm_error *err);
 gm_status gm__hip_vmm_reserve(void *device, uint64_t bytes, uint64_t align, uint64_t *out_address, gm_error *err);
 gm_status gm__hip_vmm_unreserve(void *device, uint64_t address, uint64_t bytes, gm_close_mode mode, gm_error *err);
-gm_status gm__hip_vmm_create(void *device, const gm_vmm_props *props, uint64_t bytes, uint64_t *out_handle,
-                             gm_error *err);
-gm_status gm__hip_vmm_destroy(void *device, uint64_t handle, uint64_t bytes, gm_close_mode mode, gm_error *err);
 gm_status gm__hip_vmm_map(void *device, uint64_t address, uint64_t bytes, uint64_t handle, uint64_t offset,
                           gm_error *err);
 
-/* [address, address + bytes) is a row of whole mappings. When nothing is mapped in the range any more, it is given back
- * to HIP and taken again, since HIP keeps released memory as long as the addresses are reserved. */
+/* [address, address + bytes) is a row of whole mappings. When nothing is mapped in the range any more, gm gives it back
+ * and reserves it again. HIP keeps released memory while its addresses are reserved. */
 gm_status gm__hip_vmm_unmap(void *device, uint64_t address, uint64_t bytes, gm_error *err);
-gm_status gm__hip_vmm_access(void *device, uint64_t address, uint64_t bytes, gm_error *err);
+
+/* vmm_open of HIP's table. */
+gm_status gm__hip_vmm_open(gm__runtime_device *device, int ordinal, uint64_t address, uint64_t bytes, gm_error *err);
 
 #endif

@@ -1,11 +1,10 @@
 #include "backends/null/null_device.h"
 
-#include <stdio.h>
-
-#include "backends/null/null_vmm.h"
+#include "backends/null/null_entries.h"
+#include "backends/shared/plain.h"
+#include "backends/shared/uuid.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
-#include "core/base/uuid.h"
 
 void gm__null_lock(gm__mutex *mutex, gm_close_mode mode) {
   if (mode == GM_CLOSE_NORMAL) gm__mutex_lock(mutex);
@@ -13,6 +12,16 @@ void gm__null_lock(gm__mutex *mutex, gm_close_mode mode) {
 
 void gm__null_unlock(gm__mutex *mutex, gm_close_mode mode) {
   if (mode == GM_CLOSE_NORMAL) gm__mutex_unlock(mutex);
+}
+
+gm_status gm__null_charge(gm__null_device *device, uint64_t bytes, gm_error *err) {
+  const uint64_t left = device->options->capacity - device->card->used;
+  if (bytes > left) {
+    return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, 0, "null memory", "%llu bytes asked for, %llu of %llu are left",
+                    (unsigned long long)bytes, (unsigned long long)left, (unsigned long long)device->options->capacity);
+  }
+  device->card->used += bytes;
+  return GM_OK;
 }
 
 gm_status gm__null_probe(const gm_backend_host *host, gm_probe_level level, gm_driver_info *out, gm_error *err) {
@@ -55,16 +64,10 @@ gm_status gm__null_device_count(void *driver, uint32_t *out, gm_error *err) {
   return GM_OK;
 }
 
-static gm_status device_check(const gm__null_driver *driver, uint32_t index, const char *op, gm_error *err) {
-  if (index < driver->options.devices) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "`index` is %u, but there are %llu devices", index,
-                  (unsigned long long)driver->options.devices);
-}
-
 gm_status gm__null_device_info(void *driver, uint32_t index, void *device, gm_device_info *out, gm_error *err) {
   const gm__null_driver *self = driver;
   if (device) index = ((gm__null_device *)device)->index;
-  const gm_status status = device_check(self, index, "null device_info", err);
+  const gm_status status = gm__plain_check_index("null device_info", self->options.devices, index, err);
   if (status) return status;
   *out = (gm_device_info){.struct_size = sizeof *out,
                           .index = index,
@@ -89,7 +92,7 @@ gm_status gm__null_device_info(void *driver, uint32_t index, void *device, gm_de
 
 gm_status gm__null_device_open(void *driver, uint32_t index, void **out_device, gm_error *err) {
   gm__null_driver *self = driver;
-  const gm_status status = device_check(self, index, "null device_open", err);
+  const gm_status status = gm__plain_check_index("null device_open", self->options.devices, index, err);
   if (status) return status;
   gm__null_device *device = gm__alloc(self->services, sizeof *device);
   if (!device) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "null device_open", "no host memory for the device");
@@ -98,21 +101,18 @@ gm_status gm__null_device_open(void *driver, uint32_t index, void **out_device, 
   device->card = &self->cards[index];
   device->index = index;
   gm__mutex_init(&device->lock, GM__RANK_BACKEND);
-  gm__null_vmm_init(device);
+  gm__map_init(&device->reservations, device->services);
+  gm__map_init(&device->mappings, device->services);
   *out_device = device;
   return GM_OK;
 }
 
 void gm__null_device_close(void *device, gm_close_mode mode) {
   gm__null_device *self = device;
-  gm__null_vmm_clear(self);
+  gm__map_clear(&self->reservations);
+  gm__map_clear(&self->mappings);
   if (mode == GM_CLOSE_NORMAL) gm__mutex_destroy(&self->lock);
   gm__release(self->services, self, sizeof *self);
-}
-
-gm_status gm__null_device_state(void *device, gm_error *err) {
-  (void)device, (void)err;
-  return GM_OK;
 }
 
 gm_status gm__null_device_native(void *device, gm_native_device *out, gm_error *err) {
@@ -123,7 +123,7 @@ gm_status gm__null_device_native(void *device, gm_native_device *out, gm_error *
 gm_status gm__null_figures(void *driver, uint32_t index, void *device, gm_raw_figures *out, gm_error *err) {
   gm__null_driver *self = driver;
   if (device) index = ((gm__null_device *)device)->index;
-  const gm_status status = device_check(self, index, "null figures", err);
+  const gm_status status = gm__plain_check_index("null figures", self->options.devices, index, err);
   if (status) return status;
   gm__null_card *card = &self->cards[index];
   gm__mutex_lock(&card->lock);

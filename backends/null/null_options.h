@@ -12,12 +12,12 @@ typedef struct gm__null_options {
   uint64_t capacity;      /* bytes of each device; default 80G, at most 1024T */
   uint64_t devices;       /* 1 to 16; default 1 */
   uint64_t max_alloc;     /* largest single allocation; default 0: the capacity bounds it */
-  uint64_t alignment;     /* of every address and every size charged, power of two; default 256 */
-  uint64_t align_granule; /* VMM granularity, power of two from 64, not below alignment; default 2M */
-  uint64_t latency;       /* virtual nanoseconds that each submitted piece of work takes; default 0: none */
+  uint64_t alignment;     /* of every address and every charged size, a power of two; default 256 */
+  uint64_t align_granule; /* VMM granularity, a power of two from 64, not below `alignment`; default 2M */
+  uint64_t latency;       /* virtual nanoseconds of each submitted piece of work; default 0 */
 } gm__null_options;
 
-/* GM_ERR_INVALID_ARGUMENT names the option that is not known, or out of range. */
+/* GM_ERR_INVALID_ARGUMENT names the unknown option, or the option that is out of range. */
 gm_status gm__null_options_parse(const char *text, gm__null_options *out, gm_error *err);
 
 #endif

@@ -3,8 +3,8 @@
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 
-/* A spare range serves only its own order again. What that wastes is addresses, of which there are plenty: all orders
- * together never hold more than 2 * 48 times the capacity. Taking and giving are O(1), whatever is live. */
+/* A free range serves only its own order again. This wastes addresses, and there are plenty: all orders together never
+ * hold more than 2 * 48 times the capacity. Take and free are O(1), whatever is live. */
 
 #define RANGE_ADDRESSES (UINT64_C(1) << 47)
 
@@ -15,9 +15,9 @@ void gm__null_ranges_init(gm__null_ranges *ranges, const gm_services *services, 
 
 void gm__null_ranges_clear(gm__null_ranges *ranges) {
   for (uint32_t order = 0; order < GM__NULL_RANGE_CLASSES; order++) {
-    while (ranges->spare[order]) {
-      gm__null_range *range = ranges->spare[order];
-      ranges->spare[order] = range->next;
+    while (ranges->unused[order]) {
+      gm__null_range *range = ranges->unused[order];
+      ranges->unused[order] = range->next;
       gm__release(ranges->services, range, sizeof *range);
     }
   }
@@ -47,14 +47,14 @@ static gm_status range_make(gm__null_ranges *ranges, uint32_t order, gm__null_ra
 gm_status gm__null_range_take(gm__null_ranges *ranges, uint64_t bytes, uint64_t align, gm__null_range **out,
                               gm_error *err) {
   const uint32_t order = range_order(bytes > align ? bytes : align);
-  gm__null_range *range = ranges->spare[order];
+  gm__null_range *range = ranges->unused[order];
   if (!range) return range_make(ranges, order, out, err);
-  ranges->spare[order] = range->next;
+  ranges->unused[order] = range->next;
   *out = range;
   return GM_OK;
 }
 
-void gm__null_range_give(gm__null_ranges *ranges, gm__null_range *range) {
-  range->next = ranges->spare[range->order];
-  ranges->spare[range->order] = range;
+void gm__null_range_free(gm__null_ranges *ranges, gm__null_range *range) {
+  range->next = ranges->unused[range->order];
+  ranges->unused[range->order] = range;
 }

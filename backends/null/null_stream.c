@@ -1,13 +1,14 @@
 #include "backends/null/null_stream.h"
 
-#include "backends/null/null_backend.h"
+#include "backends/null/null_device.h"
+#include "backends/null/null_entries.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 
-/* Invariant: neither the clock nor the end of a stream goes back; sums stop at UINT64_MAX. */
+/* Invariant: neither the clock nor the end of a stream goes back. Sums stop at UINT64_MAX. */
 
 typedef struct null_stream {
-  uint64_t end; /* when all that was submitted has ended; under the device's lock */
+  uint64_t end; /* the moment when all submitted work has ended; guarded by the device lock */
 } null_stream;
 
 static uint64_t stream_later(uint64_t moment, uint64_t ns) {
@@ -54,11 +55,6 @@ void gm__null_stream_close(void *device, void *stream, gm_close_mode mode) {
   gm__release(((gm__null_device *)device)->services, stream, sizeof(null_stream));
 }
 
-gm_status gm__null_stream_flush(void *device, void *stream, gm_error *err) {
-  (void)device, (void)stream, (void)err; /* work runs by itself, in order: also what a barrier asks for */
-  return GM_OK;
-}
-
 gm_status gm__null_point_record(void *device, void *stream, gm_backend_point *out, gm_error *err) {
   (void)err;
   gm__null_device *self = device;
@@ -103,14 +99,4 @@ gm_status gm__null_point_wait_on(void *device, void *stream, const gm_backend_po
   if (order->end < point->value) order->end = point->value;
   gm__mutex_unlock(&self->lock);
   return GM_OK;
-}
-
-gm_status gm__null_point_copy(void *device, const gm_backend_point *point, gm_backend_point *out, gm_error *err) {
-  (void)device, (void)err;
-  *out = *point;
-  return GM_OK;
-}
-
-void gm__null_point_release(void *device, const gm_backend_point *point, gm_close_mode mode) {
-  (void)device, (void)point, (void)mode; /* a point is two numbers */
 }

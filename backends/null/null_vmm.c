@@ -1,27 +1,18 @@
-#include "backends/null/null_vmm.h"
-
-#include "backends/null/null_mem.h"
+/* Virtual memory of the null backend: VA ranges, pieces of the capacity, and which piece is mapped where. Misuse (a
+ * range that is not reserved, or is mapped twice) is GM_ERR_INVALID_ARGUMENT. Thread-safe. */
+#include "backends/null/null_device.h"
+#include "backends/null/null_entries.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 
-/* `reservations`: address of a range + its order (granules are 64 bytes and more, so the low six bits are free) to the
- * range. `mappings`: number of a granule of addresses to the piece that is mapped there. Both under the device's lock;
- * a piece is freed when neither its handle nor a mapping is left. */
+/* The device lock guards both maps. `reservations` maps the address of a range, plus its order, to the range. A granule
+ * has 64 bytes or more, so the low six bits are free. `mappings` maps the number of a granule of addresses to the piece
+ * that is mapped there. A piece is freed when neither its handle nor a mapping is left: CUDA does the same. */
 
 typedef struct vmm_piece {
   uint64_t bytes;
   uint64_t uses; /* 1 for the handle, 1 for each granule mapped */
 } vmm_piece;
-
-void gm__null_vmm_init(gm__null_device *device) {
-  gm__map_init(&device->reservations, device->services);
-  gm__map_init(&device->mappings, device->services);
-}
-
-void gm__null_vmm_clear(gm__null_device *device) {
-  gm__map_clear(&device->reservations);
-  gm__map_clear(&device->mappings);
-}
 
 static gm_status vmm_check(const gm__null_device *device, const char *what, uint64_t number, gm_error *err) {
   const uint64_t granule = device->options->align_granule;
@@ -60,7 +51,7 @@ gm_status gm__null_vmm_reserve(void *device, uint64_t bytes, uint64_t align, uin
   gm__mutex_unlock(&self->lock);
   if (status) {
     gm__mutex_lock(&self->card->lock);
-    gm__null_range_give(&self->card->ranges, range);
+    gm__null_range_free(&self->card->ranges, range);
     gm__mutex_unlock(&self->card->lock);
     return gm__fail(err, status, 0, "vmm_reserve", "no host memory for the table");
   }
@@ -68,7 +59,7 @@ gm_status gm__null_vmm_reserve(void *device, uint64_t bytes, uint64_t align, uin
   return GM_OK;
 }
 
-/* The reserved range that holds [address, address + bytes), or NULL. */
+/* The reserved range that holds [address, address + bytes), or NULL. REQUIRES: device lock. */
 static gm__null_range *vmm_find(const gm__null_device *device, uint64_t address, uint64_t bytes) {
   for (uint64_t left = device->orders; left; left &= left - 1) {
     const uint32_t order = (uint32_t)__builtin_ctzll(left);
@@ -82,7 +73,7 @@ static gm__null_range *vmm_find(const gm__null_device *device, uint64_t address,
   return NULL;
 }
 
-/* How many granules of the range are mapped. */
+/* The number of granules of the range that are mapped. REQUIRES: device lock. */
 static uint64_t vmm_mapped(const gm__null_device *device, uint64_t address, uint64_t bytes) {
   const uint64_t granule = device->options->align_granule;
   uint64_t mapped = 0;
@@ -92,7 +83,7 @@ static uint64_t vmm_mapped(const gm__null_device *device, uint64_t address, uint
   return mapped;
 }
 
-/* The device's lock is held. */
+/* REQUIRES: device lock. */
 static void vmm_drop(gm__null_device *device, vmm_piece *piece, gm_close_mode mode) {
   if (--piece->uses) return;
   gm__null_lock(&device->card->lock, mode);
@@ -101,7 +92,7 @@ static void vmm_drop(gm__null_device *device, vmm_piece *piece, gm_close_mode mo
   gm__release(device->services, piece, sizeof *piece);
 }
 
-/* The device's lock is held, or nobody else is there. */
+/* REQUIRES: device lock, unless `mode` is GM_CLOSE_ABANDON. */
 static void vmm_forget(gm__null_device *device, uint64_t address, uint64_t bytes, gm_close_mode mode) {
   const uint64_t granule = device->options->align_granule;
   for (uint64_t at = 0; at < bytes; at += granule) {
@@ -122,13 +113,13 @@ gm_status gm__null_vmm_unreserve(void *device, uint64_t address, uint64_t bytes,
   } else if (mode == GM_CLOSE_NORMAL && vmm_mapped(self, address, bytes)) {
     status = gm__fail(err, GM_ERR_BUSY, 0, "vmm_unreserve", "something is still mapped in the range");
   } else {
-    if (mode == GM_CLOSE_ABANDON) vmm_forget(self, address, bytes, mode); /* nobody unmaps in a forked child */
+    if (mode == GM_CLOSE_ABANDON) vmm_forget(self, address, bytes, mode); /* a forked child unmaps nothing */
     gm__map_remove(&self->reservations, address | range->order, NULL);
   }
   gm__null_unlock(&self->lock, mode);
   if (status) return status;
   gm__null_lock(&self->card->lock, mode);
-  gm__null_range_give(&self->card->ranges, range);
+  gm__null_range_free(&self->card->ranges, range);
   gm__null_unlock(&self->card->lock, mode);
   return GM_OK;
 }
@@ -162,7 +153,7 @@ gm_status gm__null_vmm_destroy(void *device, uint64_t handle, uint64_t bytes, gm
   return GM_OK;
 }
 
-/* The device's lock is held. */
+/* REQUIRES: device lock. */
 static gm_status vmm_place(gm__null_device *device, uint64_t address, uint64_t bytes, vmm_piece *piece, gm_error *err) {
   const uint64_t granule = device->options->align_granule;
   if (!vmm_find(device, address, bytes)) return gm__bad_argument(err, "vmm_map", "`address`: not all is reserved");

@@ -1,4 +1,4 @@
-/* The OpenCL backend's table. */
+/* The border of the OpenCL backend: its table of entries. */
 #ifndef GM_BACKENDS_OPENCL_BACKEND_H
 #define GM_BACKENDS_OPENCL_BACKEND_H
 

@@ -1,24 +1,21 @@
-#include "backends/opencl/opencl_copy.h"
-
 #include <string.h>
 
+#include "backends/opencl/opencl_entries.h"
 #include "backends/opencl/opencl_move.h"
 #include "backends/opencl/opencl_part.h"
 #include "backends/opencl/opencl_point.h"
-#include "backends/opencl/opencl_status.h"
-#include "backends/opencl/opencl_stream.h"
+#include "backends/opencl/opencl_queue.h"
 #include "core/base/error.h"
 
 static gm_status opencl_copy_one(gm__opencl_device *device, void *stream, const gm__opencl_place *dst,
                                  const gm__opencl_place *src, uint64_t bytes, gm_backend_point *out, gm_error *err) {
-  cl_command_queue queue = NULL;
-  gm_stream_kind kind = GM_STREAM_FIFO;
+  gm__opencl_queue queue;
   cl_event event = NULL;
-  gm_status status = gm__opencl_stream_queue(device, stream, &queue, &kind, err);
+  gm_status status = gm__opencl_queue_of(device, stream, &queue, err);
   if (status != GM_OK) return status;
-  if (bytes == 0) return gm__opencl_point_mark(device, queue, out, err);
-  status = gm__opencl_move(device, queue, dst, src, bytes, &event, err);
-  return status == GM_OK ? gm__opencl_point_end(device, queue, event, out, err) : status;
+  if (bytes == 0) return gm__opencl_point_mark(device, queue.handle, out, err);
+  status = gm__opencl_move(device, queue.handle, dst, src, bytes, &event, err);
+  return status == GM_OK ? gm__opencl_point_end(device, queue.handle, event, out, err) : status;
 }
 
 gm_status gm__opencl_copy_to_device(void *device, void *stream, const gm_memory *dst, uint64_t offset, const void *src,
@@ -42,27 +39,24 @@ gm_status gm__opencl_copy(void *device, void *stream, const gm_copy_item *item, 
 gm_status gm__opencl_copy_many(void *device, void *stream, const gm_copy_item *items, uint32_t count,
                                gm_backend_point *out, gm_error *err) {
   gm__opencl_device *opened = device;
-  cl_command_queue queue = NULL;
-  gm_stream_kind kind = GM_STREAM_FIFO;
-  gm_status status = gm__opencl_stream_queue(opened, stream, &queue, &kind, err);
+  gm__opencl_queue queue;
+  gm_status status = gm__opencl_queue_of(opened, stream, &queue, err);
   if (status != GM_OK) return status;
   for (uint32_t i = 0; i < count && status == GM_OK; i++) {
     const gm__opencl_place to = gm__opencl_place_of(items[i].dst, items[i].dst_offset);
     const gm__opencl_place from = gm__opencl_place_of(items[i].src, items[i].src_offset);
-    if (items[i].bytes) status = gm__opencl_move(opened, queue, &to, &from, items[i].bytes, NULL, err);
+    if (items[i].bytes) status = gm__opencl_move(opened, queue.handle, &to, &from, items[i].bytes, NULL, err);
   }
-  if (status == GM_OK) return gm__opencl_point_mark(opened, queue, out, err);
-  opened->cl->clFinish(queue); /* what was enqueued before the failure must not outlive the call */
-  return status;
+  return gm__opencl_point_after(opened, queue.handle, status, out, err);
 }
 
-/* A fill command wants its offset (or its address) and size in multiples of the pattern. So the pattern is spread
- * to 16 bytes, and what is left at a ragged beginning and end is filled by pieces of 1, 2, 4 and 8 bytes, each where it
- * is aligned: at most four on either side. */
+/* A fill command takes only offsets (or addresses) and sizes that are multiples of the pattern. So gm spreads the
+ * pattern to 16 bytes. It fills a ragged beginning and end with pieces of 1, 2, 4 and 8 bytes, at most four on either
+ * side. */
 enum { OPENCL_FILL = 16 };
 
 typedef struct opencl_fill {
-  uint8_t ring[2 * OPENCL_FILL]; /* the pattern from the first byte on, twice: any rotation is a slice of it */
+  uint8_t ring[2 * OPENCL_FILL]; /* the pattern twice, so that each rotation is a slice of it */
   uint64_t start, at, end;
   cl_mem buffer;
 } opencl_fill;
@@ -74,7 +68,7 @@ static uint64_t opencl_fill_piece(const opencl_fill *fill, size_t *pattern) {
   return *pattern == OPENCL_FILL ? left - left % OPENCL_FILL : *pattern;
 }
 
-/* One command; fill->at is an offset in fill->buffer, or an address where the record has one. */
+/* Enqueue one command. fill->at is an offset in fill->buffer, or an address where the record has one. */
 static cl_int opencl_fill_command(const gm__opencl_device *device, cl_command_queue queue,
                                   const gm__opencl_memory *record, const opencl_fill *fill, size_t pattern,
                                   size_t bytes) {
@@ -102,7 +96,7 @@ static gm_status opencl_fill_enqueue(gm__opencl_device *device, cl_command_queue
   return GM_OK;
 }
 
-/* Enqueue all of it, in the memory's part or at its address. */
+/* Enqueue the whole fill, in the memory's part or at its address. */
 static gm_status opencl_fill_range(gm__opencl_device *device, cl_command_queue queue, const gm__opencl_memory *record,
                                    uint64_t offset, uint64_t bytes, opencl_fill *fill, gm_error *err) {
   gm__opencl_part part = {.offset = record->pointer + offset};
@@ -121,17 +115,16 @@ static gm_status opencl_fill_range(gm__opencl_device *device, cl_command_queue q
 
 gm_status gm__opencl_fill(void *device, void *stream, const gm_memory *dst, uint64_t offset, uint64_t bytes,
                           const void *pattern, uint32_t pattern_bytes, gm_backend_point *out, gm_error *err) {
-  cl_command_queue queue = NULL;
-  gm_stream_kind kind = GM_STREAM_FIFO;
+  gm__opencl_queue queue;
   opencl_fill fill = {.start = 0};
   if (pattern_bytes == 0 || pattern_bytes > OPENCL_FILL || (pattern_bytes & (pattern_bytes - 1))) {
     return gm__bad_argument(err, "clEnqueueFillBuffer", "`pattern_bytes` must be 1, 2, 4, 8 or 16, is %u",
                             (unsigned)pattern_bytes);
   }
   for (size_t i = 0; i < sizeof fill.ring; i += pattern_bytes) memcpy(fill.ring + i, pattern, pattern_bytes);
-  gm_status status = gm__opencl_stream_queue(device, stream, &queue, &kind, err);
+  gm_status status = gm__opencl_queue_of(device, stream, &queue, err);
   if (status == GM_OK) {
-    status = opencl_fill_range(device, queue, gm__opencl_memory_of(dst), offset, bytes, &fill, err);
+    status = opencl_fill_range(device, queue.handle, gm__opencl_memory_of(dst), offset, bytes, &fill, err);
   }
-  return status == GM_OK ? gm__opencl_point_mark(device, queue, out, err) : status;
+  return status == GM_OK ? gm__opencl_point_mark(device, queue.handle, out, err) : status;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/opencl/opencl_entries.h"
 #include "backends/opencl/opencl_icd.h"
 #include "backends/opencl/opencl_info.h"
 #include "backends/opencl/opencl_query.h"
@@ -11,11 +12,11 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 
-/* Invariants: entries are ordered by platform name, then as the platform lists them, so that an index does not depend
- * on the order in which drivers were installed; ids stay valid for the life of the process (root devices are not
- * reference-counted), since the library is kept once a driver was started. */
+/* Invariants: entries are ordered by platform name, then as the platform lists them. So an index does not depend on the
+ * order in which drivers were installed. Ids stay valid for the life of the process. The library stays loaded once a
+ * driver was started, and OpenCL does not count references on root devices. */
 
-enum { OPENCL_MAX_PLATFORMS = 32, OPENCL_MAX_DEVICES = 256 }; /* per platform; more is taken for nonsense */
+enum { OPENCL_MAX_PLATFORMS = 32, OPENCL_MAX_DEVICES = 256 }; /* per platform; gm does not believe more */
 
 typedef struct opencl_platform {
   cl_platform_id id;
@@ -34,7 +35,7 @@ static gm_status opencl_platforms_list(const gm__opencl_driver *driver, opencl_p
   }
   if (code != CL_SUCCESS) return gm__opencl_fail(err, code, "clGetPlatformIDs");
   if (count > OPENCL_MAX_PLATFORMS) count = OPENCL_MAX_PLATFORMS;
-  cl_uint given = 0; /* others are counted only */
+  cl_uint given = 0; /* a driver may count more than it gives */
   while (given < count && ids[given]) given++;
   for (cl_uint i = 0; i < given; i++) {
     out[i].id = ids[i];
@@ -46,7 +47,7 @@ static gm_status opencl_platforms_list(const gm__opencl_driver *driver, opencl_p
   return GM_OK;
 }
 
-/* Insertion sort: stable, and there are a handful. */
+/* An insertion sort is stable, and there are few platforms. */
 static void opencl_platforms_sort(opencl_platform *platforms, uint32_t count) {
   for (uint32_t i = 1; i < count; i++) {
     const opencl_platform moved = platforms[i];
@@ -68,7 +69,7 @@ static gm_status opencl_driver_reserve(gm__opencl_driver *driver, uint32_t more,
   return GM_OK;
 }
 
-/* How many listed before have the same driver and name: what tells equal cards apart where OpenCL has no UUID. */
+/* The number of listed devices with the same driver and name. It tells equal cards apart where OpenCL has no UUID. */
 static uint32_t opencl_driver_ordinal(const gm__opencl_driver *driver, const gm_device_info *info) {
   uint32_t ordinal = 0;
   for (uint32_t i = 0; i < driver->count; i++) {
@@ -78,7 +79,7 @@ static uint32_t opencl_driver_ordinal(const gm__opencl_driver *driver, const gm_
   return ordinal;
 }
 
-/* PoCL's single-threaded device deadlocks on a command that waits for an event not yet set, so it is not offered. */
+/* gm does not offer PoCL's single-threaded device: it deadlocks on a command that waits for an unset event. */
 static bool opencl_driver_unusable(const gm_device_info *info) {
   return strcmp(info->driver, "pocl") == 0 && strncmp(info->name, "basic", 5) == 0;
 }
@@ -103,7 +104,7 @@ static gm_status opencl_driver_add(gm__opencl_driver *driver, const opencl_platf
   return GM_OK;
 }
 
-/* A platform that lists nothing, or cannot, hides no device of another one. */
+/* A platform that fails to list its devices does not hide the devices of another platform. */
 static gm_status opencl_driver_list(gm__opencl_driver *driver, const opencl_platform *platform, gm_error *err) {
   cl_device_id ids[OPENCL_MAX_DEVICES] = {NULL};
   cl_uint count = 0;
@@ -117,7 +118,7 @@ static gm_status opencl_driver_list(gm__opencl_driver *driver, const opencl_plat
   }
   if (count > OPENCL_MAX_DEVICES) count = OPENCL_MAX_DEVICES;
   gm_status status = GM_OK;
-  for (cl_uint i = 0; i < count && ids[i] && status == GM_OK; i++) { /* what is not given is counted only */
+  for (cl_uint i = 0; i < count && ids[i] && status == GM_OK; i++) { /* a driver may count more than it gives */
     status = opencl_driver_add(driver, platform, ids[i], err);
   }
   return status;
@@ -156,9 +157,8 @@ static gm_status opencl_driver_make(const gm_backend_host *host, gm__opencl_driv
   return GM_OK;
 }
 
-/* `status`: of loading. */
-static gm_status opencl_driver_start(gm__opencl_driver *driver, gm_status status, gm__opencl_driver **out,
-                                     gm_error *err) {
+/* `status` is the answer of loading. */
+static gm_status opencl_driver_start(gm__opencl_driver *driver, gm_status status, void **out, gm_error *err) {
   if (status == GM_OK) status = opencl_driver_enumerate(driver, err);
   if (status != GM_OK) {
     gm__opencl_driver_close(driver);
@@ -168,7 +168,9 @@ static gm_status opencl_driver_start(gm__opencl_driver *driver, gm_status status
   return GM_OK;
 }
 
-gm_status gm__opencl_driver_open(const gm_backend_host *host, gm__opencl_driver **out, gm_error *err) {
+/* UNAVAILABLE: no library, no registered driver, or PoCL would abort (opencl_icd.h). No device at all is no failure.
+ * The driver stays loaded for the life of the process. */
+gm_status gm__opencl_init(const gm_backend_host *host, void **out, gm_error *err) {
   gm__opencl_icds icds;
   gm__opencl_driver *driver = NULL;
   gm__opencl_icds_read(&icds);
@@ -176,18 +178,24 @@ gm_status gm__opencl_driver_open(const gm_backend_host *host, gm__opencl_driver 
   if (status != GM_OK) return status;
   status = gm__opencl_icds_check(&icds, NULL, err);
   if (status == GM_OK) status = gm__opencl_load(host, &driver->lib, &driver->cl, err);
-  /* The loader starts every registered driver on its first call; none of them can be counted on to survive unloading
-   * (threads, exit handlers). */
+  /* The loader starts every registered driver on its first call. A driver may not survive its unloading: it can have
+   * threads and exit handlers. */
   if (status == GM_OK) gm__dynlib_keep(driver->lib);
   return opencl_driver_start(driver, status, out, err);
 }
 
-gm_status gm__opencl_driver_open_from(const gm_backend_host *host, gm__symbol_look_up look_up, void *user,
-                                      gm__opencl_driver **out, gm_error *err) {
+gm_status gm__opencl_driver_open_from(const gm_backend_host *host, gm__symbol_look_up look_up, void *user, void **out,
+                                      gm_error *err) {
   gm__opencl_driver *driver = NULL;
   const gm_status status = opencl_driver_make(host, &driver, err);
   if (status != GM_OK) return status;
   return opencl_driver_start(driver, gm__opencl_load_from(host, look_up, user, &driver->cl, err), out, err);
+}
+
+/* No mode calls the driver. */
+void gm__opencl_fini(void *driver, gm_close_mode mode) {
+  (void)mode;
+  gm__opencl_driver_close(driver);
 }
 
 void gm__opencl_driver_close(gm__opencl_driver *driver) {

@@ -49,7 +49,7 @@ void gm__opencl_icds_read(gm__opencl_icds *out) {
   } else if (icd_ends_with(where, ".icd")) {
     icd_read_manifest(where, out);
   } else if (wanted && *wanted) {
-    out->count = 1; /* the library itself, by path or by bare name: only loading it would tell more */
+    out->count = 1; /* the library itself, by path or by bare name; only loading it would tell more */
     out->pocl = strstr(where, "pocl") != NULL;
   }
 }
@@ -60,8 +60,8 @@ static bool icd_readable(const char *root, const char *path) {
   return access(full, R_OK) == 0;
 }
 
-/* Seen with PoCL 3.1: without the processors' topology its hwloc finds no memory and PoCL calls abort(); a folder of
- * nodes without nodes fails an assertion of hwloc's. /proc may be missing. */
+/* PoCL 3.1 was seen to abort in two cases. Without the processors' topology its hwloc finds no memory. A folder of
+ * nodes without nodes fails an assertion of hwloc. A missing /proc does no harm. */
 static const char *icd_missing_for_pocl(const char *root) {
   static const char *const topology = "/sys/devices/system/cpu/cpu0/topology";
   static const char *const nodes = "/sys/devices/system/node", *const online = "/sys/devices/system/node/online";

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "backends/opencl/opencl_query.h"
-#include "core/base/uuid.h"
+#include "backends/shared/uuid.h"
 
-/* Platform names as their drivers give them; the longer of two that begin alike goes first. `vendor` NULL: who made the
- * device is told by the device. */
+/* Platform names as their drivers give them. A longer name stands before a shorter one with the same beginning.
+ * `vendor` NULL: the device tells its vendor. */
 typedef struct opencl_platform_word {
   const char *begins;
   const char *driver;
@@ -33,7 +33,7 @@ static const opencl_platform_word opencl_platform_words[] = {
 typedef struct opencl_vendor_word {
   uint32_t id; /* PCI vendor number */
   const char *word;
-  const char *text; /* in the vendor's text, where the number says nothing */
+  const char *text; /* part of the vendor's text, where the number is unknown */
 } opencl_vendor_word;
 
 static const opencl_vendor_word opencl_vendor_words[] = {
@@ -90,20 +90,13 @@ enum { OPENCL_HAS_UUID = 1, OPENCL_HAS_PCI = 2, OPENCL_HAS_AMD = 4, OPENCL_HAS_N
 static const char *const opencl_identity_extensions[] = {
     "cl_khr_device_uuid", "cl_khr_pci_bus_info", "cl_amd_device_attribute_query", "cl_nv_device_attribute_query"};
 
-static bool opencl_is_zero(const uint8_t *bytes, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    if (bytes[i]) return false;
-  }
-  return true;
-}
-
 static void opencl_read_uuid(const gm__opencl_driver *driver, cl_device_id id, gm_device_info *info) {
   gm__opencl_device_value(driver, id, CL_DEVICE_UUID_KHR, info->uuid, sizeof info->uuid);
   const bool valid = gm__opencl_device_uint(driver, id, CL_DEVICE_LUID_VALID_KHR, 0) != 0;
   info->has_luid = valid && gm__opencl_device_value(driver, id, CL_DEVICE_LUID_KHR, info->luid, sizeof info->luid) == 0;
 }
 
-typedef struct opencl_pci { /* as cl_khr_pci_bus_info has it */
+typedef struct opencl_pci { /* the layout of cl_khr_pci_bus_info */
   cl_uint domain, bus, device, function;
 } opencl_pci;
 
@@ -131,13 +124,14 @@ static bool opencl_pci_nvidia(const gm__opencl_driver *driver, cl_device_id id, 
   pci.device = slot >> 3;
   pci.function = slot & 7;
   if (!opencl_pci_plausible(&pci)) return false;
-  char domain[16] = ""; /* an older driver does not tell it: the address stays partial */
+  char domain[16] = ""; /* an older driver does not tell it, and the address stays partial */
   if (full) snprintf(domain, sizeof domain, "%04x:", pci.domain);
   snprintf(info->pci, sizeof info->pci, "%s%02x:%02x.%x", domain, pci.bus, pci.device, pci.function);
   return true;
 }
 
-/* AMD's topology has no domain: a partial address. Its bytes: a type of four, seventeen unused, then the three. */
+/* AMD's topology has no domain, so the address is partial. It has a type of four bytes, seventeen unused bytes, then
+ * bus, device and function. */
 static void opencl_pci_amd(const gm__opencl_driver *driver, cl_device_id id, gm_device_info *info) {
   uint8_t topology[24];
   cl_uint type = 0;
@@ -162,7 +156,7 @@ gm_status gm__opencl_identify(const gm__opencl_driver *driver, cl_device_id id, 
 }
 
 void gm__opencl_derive_uuid(gm_device_info *info, uint32_t ordinal) {
-  if (!opencl_is_zero(info->uuid, sizeof info->uuid)) return;
+  if (!gm__uuid_is_zero(info->uuid, sizeof info->uuid)) return;
   gm__uuid_derive(info->backend, info->driver, info->name, ordinal, info->uuid);
   info->uuid_derived = true;
 }

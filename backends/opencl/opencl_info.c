@@ -18,7 +18,7 @@ static bool opencl_unified(const gm__opencl_driver *driver, cl_device_id id) {
   return gm__opencl_device_uint(driver, id, CL_DEVICE_INTEGRATED_MEMORY_NV, CL_FALSE) != CL_FALSE;
 }
 
-/* CL_DEVICE_MEM_BASE_ADDR_ALIGN is in bits. Without a sane answer a page: no driver asks for more. */
+/* CL_DEVICE_MEM_BASE_ADDR_ALIGN is in bits. Without a sane answer gm takes a page: no driver asks for more. */
 static uint64_t opencl_alignment(const gm__opencl_driver *driver, cl_device_id id) {
   const uint64_t bits = gm__opencl_device_uint(driver, id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0);
   const uint64_t bytes = bits / 8, most = 1u << 20, otherwise = 4096;
@@ -38,7 +38,7 @@ static void opencl_sizes(const gm__opencl_driver *driver, cl_device_id id, gm_de
   if (info->type == GM_DEVICE_TYPE_CPU && page > 0) info->page_bytes = (uint64_t)page;
 }
 
-/* "OpenCL 3.0 and what the driver adds": the first two words. */
+/* The driver's text is "OpenCL 3.0" and more. gm keeps the first two words. */
 static gm_status opencl_capability(const gm__opencl_driver *driver, cl_device_id id, gm_device_info *info,
                                    gm_error *err) {
   unsigned major = 0, minor = 0;
@@ -88,7 +88,7 @@ gm_status gm__opencl_describe(const gm__opencl_driver *driver, const char *platf
   return GM_OK;
 }
 
-/* 0: none that gm could use. */
+/* CL_DEVICE_SVM_CAPABILITIES; 0: gm cannot use SVM here. */
 static uint64_t opencl_svm(const gm__opencl_driver *driver, cl_device_id id, const gm_device_info *info) {
   const gm__opencl_syms *cl = &driver->cl;
   if (gm__opencl_version(info) < 20 || !cl->clSVMAlloc || !cl->clSVMFree || !cl->clEnqueueSVMMemcpy) return 0;
@@ -135,7 +135,7 @@ gm_status gm__opencl_describe_adopted(const gm__opencl_driver *driver, cl_device
   return status == GM_OK ? gm__opencl_ask_kinds(driver, platform, id, out, out_kinds, err) : status;
 }
 
-/* One or two values, each a size_t in KiB; the second is the largest block. */
+/* The driver gives one or two values, each a size_t in KiB. The second one is the largest block. */
 static gm_raw_amd_query opencl_amd_free(const gm__opencl_driver *driver, cl_device_id id) {
   size_t values[2] = {0};
   gm_raw_amd_query reply = {.state = GM_RAW_OK, .count = 2};

@@ -4,8 +4,8 @@
 
 #include "core/base/error.h"
 
-/* A pool never mixes families: an engine whose kernels take a cl_mem can do nothing with an address, and the other way
- * round. So one family comes first, buffers unless the switch says otherwise, and the rest stands apart. */
+/* A pool never mixes families: a kernel that takes a cl_mem cannot use an address, and the other way round. So one
+ * family comes first, buffers unless the option says otherwise. The other families stand apart. */
 
 gm_status gm__opencl_family_read(const char *options, gm__opencl_family *out, gm_error *err) {
   static const char *const words[] = {"memory=buffer", "memory=svm", "memory=usm"};
@@ -66,24 +66,26 @@ bool gm__opencl_kind_counts(gm__opencl_kind kind, const gm_device_info *info) {
   return info->unified || !host;
 }
 
-/* Every mapping makes both sides agree, or is none: nothing to flush. */
+/* A mapping makes host and device agree, so nothing needs a flush. Drivers may take memory at its first use. */
 static uint32_t kind_flags(gm__opencl_kind kind, bool unified) {
   const uint32_t mapped = GM_MEMORY_HOST_VISIBLE | GM_MEMORY_HOST_COHERENT;
-  const uint32_t local = GM_MEMORY_DEVICE_LOCAL | (unified ? GM_MEMORY_HOST_CACHED : 0u);
-  const uint32_t host = unified ? local : GM_MEMORY_HOST_CACHED | GM_MEMORY_PINNED;
+  const uint32_t pointer = mapped | GM_MEMORY_HOST_POINTER | GM_MEMORY_PERSISTENT_MAP;
+  const uint32_t own = GM_MEMORY_DEVICE_LOCAL | (unified ? GM_MEMORY_SYSTEM : 0u);
+  const uint32_t local = own | (unified ? GM_MEMORY_HOST_CACHED : 0u);
+  const uint32_t host = unified ? local : GM_MEMORY_HOST_CACHED | GM_MEMORY_PINNED | GM_MEMORY_SYSTEM;
   switch (kind) {
     case GM__OPENCL_BUFFER:
-    case GM__OPENCL_SVM: return mapped | local;
-    case GM__OPENCL_BUFFER_HOST: return mapped | host;
+    case GM__OPENCL_SVM: return mapped | local | GM_MEMORY_LAZY;
+    case GM__OPENCL_BUFFER_HOST: return mapped | host | GM_MEMORY_LAZY;
     case GM__OPENCL_SVM_FINE:
-    case GM__OPENCL_USM_HOST: return mapped | host | GM_MEMORY_HOST_POINTER;
-    case GM__OPENCL_USM_DEVICE: return GM_MEMORY_DEVICE_LOCAL;
+    case GM__OPENCL_USM_HOST: return pointer | host | GM_MEMORY_LAZY;
+    case GM__OPENCL_USM_DEVICE: return own | GM_MEMORY_LAZY;
     case GM__OPENCL_USM_SHARED: break;
   }
-  return mapped | GM_MEMORY_HOST_CACHED | GM_MEMORY_HOST_POINTER | GM_MEMORY_MANAGED;
+  return pointer | GM_MEMORY_HOST_CACHED | GM_MEMORY_MANAGED | GM_MEMORY_LAZY;
 }
 
-/* A discrete device keeps what is the host's in page-locked memory: another heap, of unknown size. */
+/* On a discrete device the host kinds lie in page-locked memory: another heap, of unknown size. */
 gm_memory_type gm__opencl_kind_type(const gm__opencl_kinds *kinds, uint32_t index, const gm_device_info *info) {
   const gm__opencl_kind kind = kinds->kinds[index];
   const bool counts = gm__opencl_kind_counts(kind, info);

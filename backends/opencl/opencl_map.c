@@ -1,19 +1,23 @@
-#include "backends/opencl/opencl_map.h"
-
+#include "backends/opencl/opencl_entries.h"
 #include "backends/opencl/opencl_mem.h"
 #include "backends/opencl/opencl_part.h"
 #include "backends/opencl/opencl_point.h"
-#include "backends/opencl/opencl_status.h"
-#include "backends/opencl/opencl_stream.h"
+#include "backends/opencl/opencl_queue.h"
 #include "core/base/error.h"
 
-/* CL_MAP_WRITE_INVALIDATE_REGION excludes the other two. */
+/* Mapping is a command of a queue in OpenCL, so the queue orders it. CL_MAP_WRITE_INVALIDATE_REGION excludes the other
+ * two flags. */
 static cl_map_flags opencl_map_flags(uint32_t mode) {
   if (mode & GM_MAP_READ) return mode & (GM_MAP_WRITE | GM_MAP_DISCARD) ? CL_MAP_READ | CL_MAP_WRITE : CL_MAP_READ;
   return mode & GM_MAP_DISCARD ? CL_MAP_WRITE_INVALIDATE_REGION : CL_MAP_WRITE;
 }
 
-/* USM has no mapping: the host's turn comes when the stream's work has ended. */
+/* Fine-grained and unified memory has a pointer that is always good: it needs no mapping. */
+static bool opencl_map_is_fine(gm__opencl_kind kind) {
+  return kind == GM__OPENCL_SVM_FINE || gm__opencl_kind_is_usm(kind);
+}
+
+/* The host may use such memory as soon as the stream's work has ended. */
 static gm_status opencl_map_unified(gm__opencl_device *device, cl_command_queue queue, const gm__opencl_memory *record,
                                     uint64_t offset, void **out, gm_error *err) {
   if (record->kind == GM__OPENCL_USM_DEVICE) {
@@ -22,6 +26,15 @@ static gm_status opencl_map_unified(gm__opencl_device *device, cl_command_queue 
   const gm_status status = gm__opencl_point_mark(device, queue, NULL, err);
   if (status == GM_OK) *out = (void *)(record->pointer + (uintptr_t)offset);
   return status;
+}
+
+static gm_status opencl_map_at_once(const gm__opencl_memory *record, uint64_t offset, void **out, gm_error *err) {
+  if (!opencl_map_is_fine(record->kind) || record->kind == GM__OPENCL_USM_DEVICE) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "opencl",
+                    "GM_MAP_NO_WAIT: OpenCL maps this memory by a command of a queue, which waits");
+  }
+  *out = (void *)(record->pointer + (uintptr_t)offset);
+  return GM_OK;
 }
 
 static cl_int opencl_map_command(const gm__opencl_device *device, cl_command_queue queue,
@@ -37,7 +50,7 @@ static cl_int opencl_map_command(const gm__opencl_device *device, cl_command_que
   return code;
 }
 
-/* Unmapping must name what was mapped, so a sub-buffer stays until then. */
+/* An unmap names the mapped buffer, so a mapped sub-buffer stays until then. */
 static gm_status opencl_map_keep(gm__opencl_device *device, const gm__opencl_part *part, void *pointer, gm_error *err) {
   gm_status status = GM_OK;
   if (!part->view) return GM_OK;
@@ -49,7 +62,7 @@ static gm_status opencl_map_keep(gm__opencl_device *device, const gm__opencl_par
   return status ? gm__fail(err, status, 0, "map", "no host memory for the mapping's record") : GM_OK;
 }
 
-/* The sub-buffer that was mapped at the address; NULL: none, the parent was. `gone`: it is not mapped any more. */
+/* The sub-buffer that is mapped at the address; NULL: the parent is. `gone`: forget the mapping. */
 static cl_mem opencl_map_view(gm__opencl_device *device, const void *pointer, bool gone) {
   uint64_t view = 0;
   gm__mutex_lock(&device->lock);
@@ -59,7 +72,7 @@ static cl_mem opencl_map_view(gm__opencl_device *device, const void *pointer, bo
   return (cl_mem)(uintptr_t)view;
 }
 
-/* Map a part that is open; it is closed, or kept. */
+/* Map an open part. A failure closes the part. */
 static gm_status opencl_map_part(gm__opencl_device *device, cl_command_queue queue, const gm__opencl_memory *record,
                                  const gm__opencl_part *part, uint64_t offset, uint64_t bytes, cl_map_flags flags,
                                  void **out, gm_error *err) {
@@ -84,24 +97,24 @@ gm_status gm__opencl_map(void *device, void *stream, const gm_memory *memory, ui
                          uint32_t mode, void **out, gm_error *err) {
   gm__opencl_device *opened = device;
   const gm__opencl_memory *record = gm__opencl_memory_of(memory);
-  cl_command_queue queue = NULL;
-  gm_stream_kind kind = GM_STREAM_FIFO;
+  gm__opencl_queue queue;
   gm__opencl_part part = {.offset = 0};
   if (mode == 0 || bytes == 0) return gm__bad_argument(err, "clEnqueueMapBuffer", "`mode` and `bytes` must not be 0");
-  gm_status status = gm__opencl_stream_queue(opened, stream, &queue, &kind, err);
-  if (status == GM_OK) status = gm__opencl_stream_order(opened, queue, kind, err);
+  if (mode & GM_MAP_NO_WAIT) return opencl_map_at_once(record, offset, out, err);
+  gm_status status = gm__opencl_queue_of(opened, stream, &queue, err);
+  if (status == GM_OK) status = gm__opencl_queue_order(opened, &queue, err);
   if (status != GM_OK) return status;
-  if (gm__opencl_kind_is_usm(record->kind)) return opencl_map_unified(opened, queue, record, offset, out, err);
+  if (opencl_map_is_fine(record->kind)) return opencl_map_unified(opened, queue.handle, record, offset, out, err);
   if (!record->pointer) {
     status = gm__opencl_part_open(opened, record->buffer, atomic_load(&record->viewed), record->origin + offset, bytes,
                                   &part, err);
     if (status != GM_OK) return status;
   }
-  return opencl_map_part(opened, queue, record, &part, offset, bytes, opencl_map_flags(mode), out, err);
+  return opencl_map_part(opened, queue.handle, record, &part, offset, bytes, opencl_map_flags(mode), out, err);
 }
 
-/* On gm's own queue nobody else would wait for the end of it before the memory is freed, and clSVMFree waits for
- * nothing. That the wait may fail changes nothing: the memory is unmapped. */
+/* clSVMFree waits for nothing, and on gm's own queue nobody else waits for the unmap before the memory is freed. So gm
+ * waits here. A failure of the wait changes nothing: the memory is unmapped. */
 static cl_int opencl_unmap_virtual(gm__opencl_device *device, cl_command_queue queue, bool own, void *pointer) {
   cl_event event = NULL;
   const cl_int code = device->cl->clEnqueueSVMUnmap(queue, pointer, 0, NULL, own ? &event : NULL);
@@ -112,27 +125,18 @@ static cl_int opencl_unmap_virtual(gm__opencl_device *device, cl_command_queue q
 gm_status gm__opencl_unmap(void *device, void *stream, const gm_memory *memory, void *pointer, gm_error *err) {
   gm__opencl_device *opened = device;
   const gm__opencl_memory *record = gm__opencl_memory_of(memory);
-  cl_command_queue queue = NULL;
-  gm_stream_kind kind = GM_STREAM_FIFO;
+  gm__opencl_queue queue;
   cl_int code = CL_SUCCESS;
-  const gm_status status = gm__opencl_stream_queue(opened, stream, &queue, &kind, err);
+  if (opencl_map_is_fine(record->kind)) return GM_OK;
+  const gm_status status = gm__opencl_queue_of(opened, stream, &queue, err);
   if (status != GM_OK) return status;
   if (gm__opencl_kind_is_svm(record->kind)) {
-    code = opencl_unmap_virtual(opened, queue, !stream, pointer);
+    code = opencl_unmap_virtual(opened, queue.handle, !stream, pointer);
   } else if (record->buffer) {
     const cl_mem view = opencl_map_view(opened, pointer, false);
-    code = opened->cl->clEnqueueUnmapMemObject(queue, view ? view : record->buffer, pointer, 0, NULL, NULL);
+    code = opened->cl->clEnqueueUnmapMemObject(queue.handle, view ? view : record->buffer, pointer, 0, NULL, NULL);
     if (code == CL_SUCCESS && view) opened->cl->clReleaseMemObject(opencl_map_view(opened, pointer, true));
   }
   if (code != CL_SUCCESS) return gm__opencl_device_fail(opened, code, false, "clEnqueueUnmapMemObject", err);
-  return gm__opencl_stream_order(opened, queue, kind, err);
-}
-
-gm_status gm__opencl_map_sync(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes, gm_error *err) {
-  (void)device;
-  (void)memory;
-  (void)offset;
-  (void)bytes;
-  (void)err;
-  return GM_OK;
+  return gm__opencl_queue_order(opened, &queue, err);
 }

@@ -2,10 +2,9 @@
 
 #include "backends/opencl/opencl_part.h"
 
-/* Invariants: no command is "blocking" in OpenCL's sense, since a blocking write may return when the source was read
- * and the bytes have not arrived; who calls sees to an event. Host memory meets shared virtual memory through its
- * buffer (opencl_pointer.c says why). Whether a buffer may be read into shared USM the extension leaves open: the
- * driver's answer is handed on. */
+/* Invariants: no command is "blocking" in OpenCL's sense: a blocking write may return before the bytes have arrived.
+ * The caller waits for an event. A copy between host memory and SVM uses the buffer over the SVM (opencl_pointer.c says
+ * why). The extension does not say whether a buffer can be read into shared USM: gm returns the driver's answer. */
 
 gm__opencl_place gm__opencl_place_of(const gm_memory *memory, uint64_t offset) {
   const gm__opencl_memory *record = gm__opencl_memory_of(memory);
@@ -17,13 +16,13 @@ gm__opencl_place gm__opencl_place_of(const gm_memory *memory, uint64_t offset) {
 
 gm__opencl_place gm__opencl_place_of_host(const void *host) { return (gm__opencl_place){.pointer = (uintptr_t)host}; }
 
-/* The two sides of a command, each in a buffer or none. */
+/* The two sides of a command. A side may have no buffer. */
 typedef struct move_sides {
   gm__opencl_part to, from;
 } move_sides;
 
-/* Sub-buffers that a copy goes between must not overlap: two ranges of one block that are less than the alignment apart
- * share one, which reaches no further than the two do. */
+/* A copy needs two sub-buffers that do not overlap. Two ranges of one block that are closer than the alignment share
+ * one sub-buffer, which ends where the ranges end. */
 static gm_status move_open_near(gm__opencl_device *device, const gm__opencl_place *dst, const gm__opencl_place *src,
                                 uint64_t bytes, move_sides *out, gm_error *err) {
   const uint64_t low = dst->offset < src->offset ? dst->offset : src->offset;
@@ -86,5 +85,5 @@ gm_status gm__opencl_move(gm__opencl_device *device, cl_command_queue queue, con
   }
   gm__opencl_part_close(device, &sides.to);
   gm__opencl_part_close(device, &sides.from);
-  return code == CL_SUCCESS ? GM_OK : gm__opencl_device_fail(device, code, false, op, err);
+  return gm__opencl_check(device, code, op, err);
 }

@@ -1,8 +1,8 @@
 #include "backends/opencl/opencl_part.h"
 
-/* OpenCL leaves undefined what comes of a buffer and a sub-buffer of it that commands use at a time, also where they
- * touch other bytes; sub-buffers apart from each other are well. So gm names blocks as the engine does. A sub-buffer
- * begins at a multiple of the device's alignment, as each block does: it never reaches into the block before. */
+/* OpenCL does not define the result when commands use a buffer and its sub-buffer at the same time, even for different
+ * bytes. Sub-buffers that do not overlap are fine. So gm uses sub-buffers where the engine does. Sub-buffers and blocks
+ * begin at multiples of the device's alignment: a sub-buffer never reaches into the block before it. */
 
 gm_status gm__opencl_part_open(gm__opencl_device *device, cl_mem buffer, bool viewed, uint64_t at, uint64_t bytes,
                                gm__opencl_part *out, gm_error *err) {

@@ -1,21 +1,21 @@
 #include "backends/opencl/opencl_point.h"
 
-#include "backends/opencl/opencl_status.h"
-#include "backends/opencl/opencl_stream.h"
+#include "backends/opencl/opencl_entries.h"
+#include "backends/opencl/opencl_queue.h"
+#include "backends/shared/native.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
-#include "core/base/native.h"
 #include "core/base/poll.h"
 #include "core/base/sized.h"
 #include "gm/native_opencl.h"
 
-/* Invariants: a queue is flushed when a point of it is made, never later, because a command that waits for an event of
- * an unflushed queue may wait for ever, and whoever waits need not know, or be allowed to touch, the queue that the
- * event comes from; a point's event belongs to the device's context, so any queue of it can wait for it. */
+/* Invariants: gm flushes a queue when it makes a point of it. A command that waits for an event of an unflushed queue
+ * may wait for ever, and the waiter may not know or touch that queue. A point's event belongs to the device's context,
+ * so every queue of the context can wait for it. */
 
 static cl_event opencl_point_event(const gm_backend_point *point) { return (cl_event)(uintptr_t)point->handle; }
 
-/* CL_COMPLETE (0), what is still to come (> 0), or the code with which the command ended. */
+/* *out is CL_COMPLETE (0), or above 0 before the end. A command that ended with an error code gives a failure. */
 static gm_status opencl_event_state(gm__opencl_device *device, cl_event event, cl_int *out, gm_error *err) {
   cl_int state = 0;
   const cl_int code = device->cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
@@ -25,7 +25,7 @@ static gm_status opencl_event_state(gm__opencl_device *device, cl_event event, c
   return GM_OK;
 }
 
-/* clWaitForEvents only says that some command failed; the event says how. */
+/* clWaitForEvents only reports that a command failed. The event has the reason. */
 static gm_status opencl_event_wait(gm__opencl_device *device, cl_event event, gm_error *err) {
   cl_int state = 0;
   const cl_int code = device->cl->clWaitForEvents(1, &event);
@@ -59,13 +59,20 @@ gm_status gm__opencl_point_mark(gm__opencl_device *device, cl_command_queue queu
   return gm__opencl_device_fail(device, code, false, "clEnqueueMarkerWithWaitList", err);
 }
 
-/* An event of the engine's may sit in a queue that nobody has flushed. A user event has no queue. */
+gm_status gm__opencl_point_after(gm__opencl_device *device, cl_command_queue queue, gm_status status,
+                                 gm_backend_point *out, gm_error *err) {
+  if (status == GM_OK) return gm__opencl_point_mark(device, queue, out, err);
+  device->cl->clFinish(queue);
+  return status;
+}
+
+/* Flush the queue of an engine's event: perhaps nobody has done so. A user event has no queue. */
 static gm_status opencl_point_flush_origin(gm__opencl_device *device, cl_event event, gm_error *err) {
   cl_command_queue queue = NULL;
   cl_int code = device->cl->clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof queue, &queue, NULL);
   if (code != CL_SUCCESS) return gm__opencl_device_fail(device, code, false, "clGetEventInfo", err);
   if (queue) code = device->cl->clFlush(queue);
-  return code == CL_SUCCESS ? GM_OK : gm__opencl_device_fail(device, code, false, "clFlush", err);
+  return gm__opencl_check(device, code, "clFlush", err);
 }
 
 static gm_status opencl_point_check_context(gm__opencl_device *device, cl_event event, gm_error *err) {
@@ -103,10 +110,9 @@ gm_status gm__opencl_point_native(void *device, const gm_backend_point *point, g
 }
 
 gm_status gm__opencl_point_record(void *device, void *stream, gm_backend_point *out, gm_error *err) {
-  cl_command_queue queue = NULL;
-  gm_stream_kind kind = GM_STREAM_FIFO;
-  const gm_status status = gm__opencl_stream_queue(device, stream, &queue, &kind, err);
-  return status == GM_OK ? gm__opencl_point_mark(device, queue, out, err) : status;
+  gm__opencl_queue queue;
+  const gm_status status = gm__opencl_queue_of(device, stream, &queue, err);
+  return status == GM_OK ? gm__opencl_point_mark(device, queue.handle, out, err) : status;
 }
 
 gm_status gm__opencl_point_done(void *device, const gm_backend_point *point, bool *out, gm_error *err) {
@@ -119,7 +125,7 @@ gm_status gm__opencl_point_done(void *device, const gm_backend_point *point, boo
   return GM_OK;
 }
 
-/* OpenCL has no wait with a limit: the state is asked for. */
+/* OpenCL has no wait with a time limit, so gm polls the state. */
 static gm_status opencl_event_wait_until(gm__opencl_device *device, cl_event event, uint64_t deadline, gm_error *err) {
   for (gm__poll poll = gm__poll_until(deadline);;) {
     cl_int state = 0;
@@ -137,19 +143,17 @@ gm_status gm__opencl_point_wait(void *device, const gm_backend_point *point, uin
   return opencl_event_wait_until(device, event, gm__deadline_after(timeout_ns), err);
 }
 
-/* A barrier rather than a wait list for each later command: those are not only gm's. */
+/* gm enqueues a barrier and not a wait list for each later command, because the engine enqueues commands too. */
 gm_status gm__opencl_point_wait_on(void *device, void *stream, const gm_backend_point *point, gm_error *err) {
   gm__opencl_device *opened = device;
-  cl_command_queue queue = NULL;
-  gm_stream_kind kind = GM_STREAM_FIFO;
+  gm__opencl_queue queue;
   if (!point->handle) return GM_OK;
   cl_event event = opencl_point_event(point);
-  gm_status status = gm__opencl_stream_queue(opened, stream, &queue, &kind, err);
+  gm_status status = gm__opencl_queue_of(opened, stream, &queue, err);
   if (status == GM_OK) status = opencl_point_check_context(opened, event, err);
   if (status != GM_OK) return status;
-  const cl_int code = opened->cl->clEnqueueBarrierWithWaitList(queue, 1, &event, NULL);
-  if (code == CL_SUCCESS) return GM_OK;
-  return gm__opencl_device_fail(opened, code, false, "clEnqueueBarrierWithWaitList", err);
+  const cl_int code = opened->cl->clEnqueueBarrierWithWaitList(queue.handle, 1, &event, NULL);
+  return gm__opencl_check(opened, code, "clEnqueueBarrierWithWaitList", err);
 }
 
 gm_status gm__opencl_point_copy(void *device, const gm_backend_point *point, gm_backend_point *out, gm_error *err) {

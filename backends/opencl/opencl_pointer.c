@@ -1,14 +1,12 @@
 #include "backends/opencl/opencl_pointer.h"
 
-#include "backends/opencl/opencl_status.h"
 #include "core/base/error.h"
 
-/* SVM gets a buffer over the same bytes (CL_MEM_USE_HOST_PTR with an SVM pointer, which OpenCL defines as the same
- * storage): copies to and from the host, boxes, sub-buffers and commits are a buffer's. The call made for it,
- * clEnqueueSVMMemcpy, crashes drivers when the other side is plain host memory. USM cannot have such a buffer.
+/* gm makes a buffer over each SVM (CL_MEM_USE_HOST_PTR with an SVM pointer: OpenCL defines it as the same storage). The
+ * buffer serves copies to and from the host, boxes, sub-buffers and commits. clEnqueueSVMMemcpy is made for that, but
+ * crashes drivers when the other side is plain host memory. USM cannot have such a buffer.
  *
- * A driver need not know alignments above its largest type, so for those more is asked for and the address rounded up.
- */
+ * A driver need not know alignments above its largest type. For those gm asks for more and rounds the address up. */
 enum { POINTER_LARGEST_TYPE = 128 };
 
 static uint64_t pointer_align(const gm__opencl_device *device, const gm_memory_params *params) {
@@ -54,7 +52,7 @@ cl_int gm__opencl_pointer_free(gm__opencl_device *device, gm__opencl_kind kind, 
   return CL_SUCCESS;
 }
 
-/* The buffer over SVM. */
+/* Make the buffer over SVM. USM needs none. */
 static gm_status pointer_cover(gm__opencl_device *device, uintptr_t pointer, uint64_t bytes, gm__opencl_memory *record,
                                gm_error *err) {
   cl_int code = CL_SUCCESS;
@@ -114,10 +112,10 @@ static gm_status pointer_ask(gm__opencl_device *device, const void *pointer, poi
   if (code == CL_SUCCESS) {
     code = usm->clGetMemAllocInfoINTEL(context, pointer, CL_MEM_ALLOC_SIZE_INTEL, sizeof out->bytes, &out->bytes, NULL);
   }
-  return code == CL_SUCCESS ? GM_OK : gm__opencl_device_fail(device, code, false, "clGetMemAllocInfoINTEL", err);
+  return gm__opencl_check(device, code, "clGetMemAllocInfoINTEL", err);
 }
 
-/* SVM tells nothing: what it is and how long it is are the engine's word. */
+/* OpenCL cannot tell the kind and the size of SVM, so the engine's word must do. */
 static gm_status pointer_wrap_svm(gm__opencl_device *device, const gm_opencl_memory *native, gm__opencl_memory *record,
                                   gm_error *err) {
   if (gm__opencl_kinds_find(&device->kinds, GM__OPENCL_SVM) == UINT32_MAX) {

@@ -5,7 +5,7 @@
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 
-/* No text of OpenCL is near this; what claims to be longer is nonsense. */
+/* No text of OpenCL is near this size. gm does not believe a longer one. */
 enum { OPENCL_MAX_TEXT = 1 << 20 };
 
 cl_int gm__opencl_device_value(const gm__opencl_driver *driver, cl_device_id id, cl_device_info what, void *out,
@@ -34,13 +34,13 @@ cl_uint gm__opencl_device_uint(const gm__opencl_driver *driver, cl_device_id id,
   return value;
 }
 
-/* A text in memory of gm's own, always terminated; `text` NULL when there is no answer. */
+/* A terminated text in gm's own memory. `text` NULL: no answer. */
 typedef struct opencl_text {
   char *text;
   size_t bytes;
 } opencl_text;
 
-typedef union opencl_subject { /* of a question */
+typedef union opencl_subject { /* the subject of a question */
   cl_device_id device;
   cl_platform_id platform;
 } opencl_subject;

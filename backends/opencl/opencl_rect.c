@@ -1,27 +1,23 @@
-#include "backends/opencl/opencl_rect.h"
-
+#include "backends/opencl/opencl_entries.h"
 #include "backends/opencl/opencl_move.h"
 #include "backends/opencl/opencl_point.h"
-#include "backends/opencl/opencl_status.h"
-#include "backends/opencl/opencl_stream.h"
-#include "core/base/error.h"
+#include "backends/opencl/opencl_queue.h"
 
-/* OpenCL's boxes are narrower than gm's: a slice pitch must be a multiple of the row pitch, and within one buffer both
- * sides must have equal pitches. What does not fit is cut: into slices (each a box of one slice, which has no slice
- * pitch), or into rows (each a box of one row, which has no pitch at all). Unified shared memory has no boxes: each row
- * is a plain copy. */
+/* Copies of boxes. OpenCL's boxes are narrower than gm's. A slice pitch must be a multiple of the row pitch. Within one
+ * buffer both sides must have equal pitches. gm cuts a box that does not fit into slices or into rows. A box of one
+ * slice has no slice pitch, and a box of one row has no pitch. USM has no boxes, so each row is a plain copy. */
 
-typedef struct opencl_rect_side { /* of `rect` in one memory, host or device */
-  cl_mem buffer;                  /* NULL: an address alone */
-  uintptr_t pointer;              /* of offset 0; of the host, or of unified shared memory */
+typedef struct opencl_rect_side { /* one side of the copy, in host or device memory */
+  cl_mem buffer;                  /* NULL: only an address */
+  uintptr_t pointer;              /* the address of offset 0, in host memory or USM */
   uint64_t offset, row_pitch, slice_pitch;
 } opencl_rect_side;
 
 typedef struct opencl_rect_job {
-  cl_command_queue queue;
-  bool by_rows;          /* one side is unified shared memory */
-  void *to_host;         /* one of the two, */
-  const void *from_host; /* or neither */
+  gm__opencl_queue queue;
+  bool by_rows;  /* one side is USM */
+  void *to_host; /* at most one of `to_host` and `from_host` is set */
+  const void *from_host;
   opencl_rect_side src, dst;
   uint64_t row_bytes, rows, slices;
 } opencl_rect_job;
@@ -31,7 +27,7 @@ static opencl_rect_side opencl_rect_normal(const gm_memory *memory, const void *
   opencl_rect_side side = {.offset = offset, .row_pitch = row_pitch, .slice_pitch = slice_pitch};
   if (side.row_pitch == 0) side.row_pitch = rect->row_bytes;
   if (side.slice_pitch == 0) side.slice_pitch = side.row_pitch * rect->rows;
-  if (rect->rows == 1) side.row_pitch = rect->row_bytes; /* there is no second row: the pitch may be anything */
+  if (rect->rows == 1) side.row_pitch = rect->row_bytes; /* without a second row any pitch is valid */
   if (memory) {
     const gm__opencl_memory *record = gm__opencl_memory_of(memory);
     side.buffer = record->buffer;
@@ -57,22 +53,22 @@ static cl_int opencl_rect_enqueue(const gm__opencl_device *device, const opencl_
   const size_t src_slice = (size_t)(slices > 1 ? job->src.slice_pitch : 0);
   const size_t dst_slice = (size_t)(slices > 1 ? job->dst.slice_pitch : 0);
   if (job->from_host) {
-    return device->cl->clEnqueueWriteBufferRect(job->queue, job->dst.buffer, CL_FALSE, dst, src, region, dst_row,
+    return device->cl->clEnqueueWriteBufferRect(job->queue.handle, job->dst.buffer, CL_FALSE, dst, src, region, dst_row,
                                                 dst_slice, src_row, src_slice, job->from_host, 0, NULL, NULL);
   }
   if (job->to_host) {
-    return device->cl->clEnqueueReadBufferRect(job->queue, job->src.buffer, CL_FALSE, src, dst, region, src_row,
+    return device->cl->clEnqueueReadBufferRect(job->queue.handle, job->src.buffer, CL_FALSE, src, dst, region, src_row,
                                                src_slice, dst_row, dst_slice, job->to_host, 0, NULL, NULL);
   }
-  return device->cl->clEnqueueCopyBufferRect(job->queue, job->src.buffer, job->dst.buffer, src, dst, region, src_row,
-                                             src_slice, dst_row, dst_slice, 0, NULL, NULL);
+  return device->cl->clEnqueueCopyBufferRect(job->queue.handle, job->src.buffer, job->dst.buffer, src, dst, region,
+                                             src_row, src_slice, dst_row, dst_slice, 0, NULL, NULL);
 }
 
 static bool opencl_rect_side_fits(const opencl_rect_side *side, uint64_t rows) {
   return side->slice_pitch % side->row_pitch == 0 && side->slice_pitch / side->row_pitch >= rows;
 }
 
-/* The largest box that one command takes: all, a slice, or a row. */
+/* The largest box that one command takes: the whole, a slice, or a row. */
 static void opencl_rect_step(const opencl_rect_job *job, uint64_t *rows, uint64_t *slices) {
   const bool same = job->src.buffer == job->dst.buffer;
   const bool rows_fit = !same || job->src.row_pitch == job->dst.row_pitch;
@@ -86,10 +82,10 @@ static gm_status opencl_rect_part(gm__opencl_device *device, const opencl_rect_j
                                   uint64_t slices, gm_error *err) {
   if (part->by_rows) {
     const gm__opencl_place dst = opencl_rect_place(&part->dst), src = opencl_rect_place(&part->src);
-    return gm__opencl_move(device, part->queue, &dst, &src, part->row_bytes, NULL, err);
+    return gm__opencl_move(device, part->queue.handle, &dst, &src, part->row_bytes, NULL, err);
   }
   const cl_int code = opencl_rect_enqueue(device, part, rows, slices);
-  return code == CL_SUCCESS ? GM_OK : gm__opencl_device_fail(device, code, false, "clEnqueueBufferRect", err);
+  return gm__opencl_check(device, code, "clEnqueueBufferRect", err);
 }
 
 static gm_status opencl_rect_run(gm__opencl_device *device, const opencl_rect_job *job, gm_error *err) {
@@ -109,17 +105,14 @@ static gm_status opencl_rect_run(gm__opencl_device *device, const opencl_rect_jo
 
 static gm_status opencl_rect(gm__opencl_device *device, void *stream, opencl_rect_job *job, const gm_rect *rect,
                              gm_backend_point *out, gm_error *err) {
-  gm_stream_kind kind = GM_STREAM_FIFO;
-  gm_status status = gm__opencl_stream_queue(device, stream, &job->queue, &kind, err);
+  gm_status status = gm__opencl_queue_of(device, stream, &job->queue, err);
   if (status != GM_OK) return status;
   job->row_bytes = rect->row_bytes;
   job->rows = rect->rows;
   job->slices = rect->slices;
   job->by_rows = (!job->src.buffer && !job->from_host) || (!job->dst.buffer && !job->to_host);
   if (rect->row_bytes && rect->rows && rect->slices) status = opencl_rect_run(device, job, err);
-  if (status == GM_OK) return gm__opencl_point_mark(device, job->queue, out, err);
-  device->cl->clFinish(job->queue); /* the caller's memory must not be used after the call */
-  return status;
+  return gm__opencl_point_after(device, job->queue.handle, status, out, err);
 }
 
 gm_status gm__opencl_rect_to_device(void *device, void *stream, const gm_memory *dst, const void *src,

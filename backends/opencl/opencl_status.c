@@ -1,18 +1,11 @@
 #include "backends/opencl/opencl_status.h"
 
-#include "core/base/error.h"
+#include "backends/shared/code_table.h"
 
-/* By number, because drivers return numbers of extensions whose names this build may not have. CL_OUT_OF_RESOURCES is
- * what drivers answer when memory that was given lazily cannot be had after all, so it is out of device memory; NVIDIA
- * also uses it for a dead context, which opencl_device.c tells apart by the call. What is not listed is GM_ERR_DRIVER:
- * either a driver's failure or a call that gm should not have made. */
-typedef struct opencl_code {
-  cl_int number;
-  gm_status status;
-  const char *name;
-} opencl_code;
-
-static const opencl_code opencl_codes[] = {
+/* The table has numbers, because drivers return numbers of extensions whose names this build may not have. Drivers
+ * answer CL_OUT_OF_RESOURCES when they cannot back memory that they have promised. NVIDIA also uses it for a dead
+ * context: opencl_device.c tells these apart by the call. An unlisted number is GM_ERR_DRIVER. */
+static const gm__code opencl_codes[] = {
     {0, GM_OK, "CL_SUCCESS"},
     {-1, GM_ERR_UNAVAILABLE, "CL_DEVICE_NOT_FOUND"},
     {-2, GM_ERR_DEVICE_LOST, "CL_DEVICE_NOT_AVAILABLE"},
@@ -41,21 +34,12 @@ static const opencl_code opencl_codes[] = {
     {GM__OPENCL_NVIDIA_FAULT, GM_ERR_DEVICE_LOST, "NVIDIA_ILLEGAL_ACCESS"},
 };
 
-static const opencl_code opencl_code_unknown = {0, GM_ERR_DRIVER, "unknown code"};
+static const gm__code_table opencl_table = {"OpenCL", opencl_codes, sizeof opencl_codes / sizeof opencl_codes[0]};
 
-static const opencl_code *opencl_status_find(cl_int number) {
-  for (size_t i = 0; i < sizeof opencl_codes / sizeof opencl_codes[0]; i++) {
-    if (opencl_codes[i].number == number) return &opencl_codes[i];
-  }
-  return &opencl_code_unknown;
-}
+gm_status gm__opencl_status(cl_int code) { return gm__code_find(&opencl_table, code)->status; }
 
-gm_status gm__opencl_status(cl_int code) { return opencl_status_find(code)->status; }
-
-const char *gm__opencl_code_name(cl_int code) { return opencl_status_find(code)->name; }
+const char *gm__opencl_code_name(cl_int code) { return gm__code_find(&opencl_table, code)->name; }
 
 gm_status gm__opencl_fail(gm_error *err, cl_int code, const char *op) {
-  const opencl_code *found = opencl_status_find(code);
-  gm_status status = found->status == GM_OK ? GM_ERR_DRIVER : found->status;
-  return gm__fail(err, status, code, op, "%s: %s (%d): %s", op, found->name, code, gm_status_text(status));
+  return gm__code_fail(&opencl_table, err, code, op);
 }

@@ -1,30 +1,10 @@
-#include "backends/opencl/opencl_stream.h"
-
+#include "backends/opencl/opencl_entries.h"
 #include "backends/opencl/opencl_point.h"
-#include "backends/opencl/opencl_status.h"
+#include "backends/opencl/opencl_queue.h"
+#include "backends/shared/native.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
-#include "core/base/native.h"
 #include "gm/native_opencl.h"
-
-gm_status gm__opencl_stream_queue(gm__opencl_device *device, void *stream, cl_command_queue *out,
-                                  gm_stream_kind *out_kind, gm_error *err) {
-  if (!stream) {
-    *out_kind = GM_STREAM_FIFO;
-    return gm__opencl_device_queue(device, out, err);
-  }
-  const gm__opencl_stream *opened = stream;
-  *out = opened->queue;
-  *out_kind = opened->kind;
-  return GM_OK;
-}
-
-gm_status gm__opencl_stream_order(gm__opencl_device *device, cl_command_queue queue, gm_stream_kind kind,
-                                  gm_error *err) {
-  if (kind != GM_STREAM_UNORDERED) return GM_OK;
-  const cl_int code = device->cl->clEnqueueBarrierWithWaitList(queue, 0, NULL, NULL);
-  return code == CL_SUCCESS ? GM_OK : gm__opencl_device_fail(device, code, false, "clEnqueueBarrierWithWaitList", err);
-}
 
 static gm__opencl_stream *opencl_stream_make(gm__opencl_device *device, gm_error *err) {
   gm__opencl_stream *stream = gm__alloc(device->services, sizeof *stream);
@@ -41,14 +21,14 @@ gm_status gm__opencl_stream_create(void *device, void **out_stream, gm_stream_ki
   gm__opencl_stream *stream = opencl_stream_make(opened, err);
   if (!stream) return GM_ERR_OUT_OF_HOST_MEMORY;
   cl_int code = CL_SUCCESS;
-  stream->queue = opened->cl->clCreateCommandQueue(opened->context, opened->id, 0, &code);
-  if (!stream->queue) {
+  stream->queue.handle = opened->cl->clCreateCommandQueue(opened->context, opened->id, 0, &code);
+  if (!stream->queue.handle) {
     gm__release(opened->services, stream, sizeof *stream);
     return gm__opencl_device_fail(opened, code, false, "clCreateCommandQueue", err);
   }
-  stream->kind = GM_STREAM_FIFO;
+  stream->queue.kind = GM_STREAM_FIFO;
   *out_stream = stream;
-  *out_kind = stream->kind;
+  *out_kind = stream->queue.kind;
   return GM_OK;
 }
 
@@ -68,7 +48,7 @@ static gm_status opencl_queue_ask(gm__opencl_device *device, cl_command_queue qu
   if (code == CL_SUCCESS) {
     code = cl->clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof out->properties, &out->properties, NULL);
   }
-  return code == CL_SUCCESS ? GM_OK : gm__opencl_device_fail(device, code, false, "clGetCommandQueueInfo", err);
+  return gm__opencl_check(device, code, "clGetCommandQueueInfo", err);
 }
 
 static gm_status opencl_queue_check(const gm__opencl_device *device, const opencl_queue_facts *facts, gm_error *err) {
@@ -102,23 +82,34 @@ gm_status gm__opencl_stream_adopt(void *device, const gm_native_stream *native, 
     gm__release(opened->services, stream, sizeof *stream);
     return gm__opencl_device_fail(opened, code, false, "clRetainCommandQueue", err);
   }
-  stream->queue = (cl_command_queue)lent.queue;
+  stream->queue.handle = (cl_command_queue)lent.queue;
   stream->adopted = true;
   const bool unordered = (facts.properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) != 0;
-  stream->kind = unordered ? GM_STREAM_UNORDERED : GM_STREAM_FIFO;
+  stream->queue.kind = unordered ? GM_STREAM_UNORDERED : GM_STREAM_FIFO;
   *out_stream = stream;
-  *out_kind = stream->kind;
+  *out_kind = stream->queue.kind;
   return GM_OK;
 }
 
-/* gm holds a reference, so the handle is no other queue's. */
+/* gm holds a reference on the queue, so no other queue has its handle. */
 gm_status gm__opencl_stream_same(void *device, void *stream, const gm_native_stream *native, bool *out, gm_error *err) {
   const gm__opencl_stream *adopted = stream;
   gm_opencl_queue lent;
   (void)device;
   const gm_status status = gm__native_in(&lent, sizeof lent, native, GM_API_OPENCL, "opencl", "native", err);
-  if (status == GM_OK) *out = (cl_command_queue)lent.queue == adopted->queue;
+  if (status == GM_OK) *out = (cl_command_queue)lent.queue == adopted->queue.handle;
   return status;
+}
+
+/* The handle is the name: gm holds a reference on each queue that it knows. */
+gm_status gm__opencl_stream_name(void *device, const gm_native_stream *native, gm_stream_name *out, gm_error *err) {
+  gm_opencl_queue lent;
+  (void)device;
+  const gm_status status = gm__native_in(&lent, sizeof lent, native, GM_API_OPENCL, "opencl", "native", err);
+  if (status != GM_OK) return status;
+  if (!lent.queue) return gm__bad_argument(err, "opencl", "`queue` of the native stream must not be 0");
+  *out = (gm_stream_name){{lent.queue, 0}};
+  return GM_OK;
 }
 
 void gm__opencl_stream_close(void *device, void *stream, gm_close_mode mode) {
@@ -126,28 +117,27 @@ void gm__opencl_stream_close(void *device, void *stream, gm_close_mode mode) {
   gm__opencl_stream *closing = stream;
   if (!closing) return;
   if (mode == GM_CLOSE_NORMAL) {
-    if (!closing->adopted) gm__opencl_point_mark(opened, closing->queue, NULL, NULL);
-    opened->cl->clReleaseCommandQueue(closing->queue);
+    if (!closing->adopted) gm__opencl_point_mark(opened, closing->queue.handle, NULL, NULL);
+    opened->cl->clReleaseCommandQueue(closing->queue.handle);
   }
   gm__release(opened->services, closing, sizeof *closing);
 }
 
 gm_status gm__opencl_stream_flush(void *device, void *stream, gm_error *err) {
   gm__opencl_device *opened = device;
-  const cl_int code = opened->cl->clFlush(((gm__opencl_stream *)stream)->queue);
-  return code == CL_SUCCESS ? GM_OK : gm__opencl_device_fail(opened, code, false, "clFlush", err);
+  const cl_int code = opened->cl->clFlush(((gm__opencl_stream *)stream)->queue.handle);
+  return gm__opencl_check(opened, code, "clFlush", err);
 }
 
-/* rusticl 22.3's clFinish does not wait for what was flushed before; waiting for an event does, everywhere. */
+/* The clFinish of rusticl 22.3 does not wait for flushed work. A wait for an event waits on every driver. */
 gm_status gm__opencl_stream_sync(void *device, void *stream, gm_error *err) {
   gm__opencl_device *opened = device;
-  cl_command_queue queue = ((gm__opencl_stream *)stream)->queue;
+  cl_command_queue queue = ((gm__opencl_stream *)stream)->queue.handle;
   const cl_int code = opened->cl->clFinish(queue);
   if (code != CL_SUCCESS) return gm__opencl_device_fail(opened, code, true, "clFinish", err);
   return gm__opencl_point_mark(opened, queue, NULL, err);
 }
 
 gm_status gm__opencl_stream_barrier(void *device, void *stream, gm_error *err) {
-  const gm__opencl_stream *opened = stream;
-  return gm__opencl_stream_order(device, opened->queue, opened->kind, err);
+  return gm__opencl_queue_order(device, &((gm__opencl_stream *)stream)->queue, err);
 }

@@ -1,9 +1,8 @@
 #include "backends/opencl/opencl_syms.h"
 
-#include "core/base/env.h"
 #include "core/base/error.h"
 
-/* The development package's plain name last: it may be missing, or of another version. */
+/* The plain name of the development package comes last: the file may be missing, or of another version. */
 static const char *const opencl_library_names[] = {"libOpenCL.so.1", "libOpenCL.so", NULL};
 
 enum { OPENCL_REQUIRED = 1, OPENCL_OPTIONAL = 0 };

@@ -1,5 +1,5 @@
-/* The entries of OpenCL that gm calls, found at run time: opencl_syms.def is the list. Nothing of OpenCL is linked, and
- * no call goes past this table, so that a hook sees, and can fail, every one of them. */
+/* The entries of OpenCL that gm calls. opencl_syms.def lists them. gm looks them up at run time and links nothing of
+ * OpenCL. Every call goes through this table, so a hook sees every call and can make it fail. */
 #ifndef GM_BACKENDS_OPENCL_SYMS_H
 #define GM_BACKENDS_OPENCL_SYMS_H
 
@@ -12,13 +12,13 @@
 #include "gm/backend.h"
 
 typedef struct gm__opencl_syms {
-  void *simulated; /* an entry that only the simulated drivers of gm's tests have; never called */
+  void *simulated; /* only the simulated drivers of gm's tests have this entry; never called */
 #define X(need, fault, result, name, parameters, arguments) result(CL_API_CALL *name) parameters;
 #include "backends/opencl/opencl_syms.def"
 #undef X
 } gm__opencl_syms;
 
-/* The same for one platform's unified shared memory; all NULL: it has none. */
+/* The entries for unified shared memory of one platform. All NULL: the platform has none. */
 typedef struct gm__opencl_usm {
 #define X(need, fault, result, name, parameters, arguments) result(CL_API_CALL *name) parameters;
 #include "backends/opencl/opencl_usm.def"
@@ -26,18 +26,18 @@ typedef struct gm__opencl_usm {
 } gm__opencl_usm;
 
 /* Load the library (host->library or the default names) and fill *out. The caller closes *out_lib. UNAVAILABLE lists
- * what was tried. */
+ * the tried names. */
 gm_status gm__opencl_load(const gm_backend_host *host, gm__dynlib **out_lib, gm__opencl_syms *out, gm_error *err);
 
-/* The same of the engine's loader: UNAVAILABLE names the entry that it lacks. */
+/* Fill *out from the engine's loader. UNAVAILABLE names the missing entry. */
 gm_status gm__opencl_load_from(const gm_backend_host *host, gm__symbol_look_up look_up, void *user,
                                gm__opencl_syms *out, gm_error *err);
 
-/* Fill *out for a platform that has the extension; false, and all NULL: a required entry is missing. */
+/* Fill *out for a platform with the extension. False: a required entry is missing, and every member is NULL. */
 bool gm__opencl_load_usm(const gm_backend_host *host, const gm__opencl_syms *cl, cl_platform_id platform,
                          gm__opencl_usm *out);
 
-/* Where the library is, told from files alone; UNAVAILABLE when it is nowhere. */
+/* Find the library by its files alone. UNAVAILABLE: it is nowhere. */
 gm_status gm__opencl_find(const gm_backend_host *host, char *out, size_t capacity, gm_error *err);
 
 #endif

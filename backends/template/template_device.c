@@ -21,14 +21,14 @@ void *template_take(const gm_services *services, size_t bytes) {
   return ptr ? memset(ptr, 0, bytes) : NULL;
 }
 
-/* PASSIVE may look at files only; ACTIVE may load your driver and ask it, and leaves nothing behind. */
+/* PASSIVE may only look at files. ACTIVE may load your driver and ask it, and leaves nothing behind. */
 gm_status template_probe(const gm_backend_host *host, gm_probe_level level, gm_driver_info *out, gm_error *err) {
   (void)host, (void)level, (void)err;
   *out = (gm_driver_info){.struct_size = sizeof *out, .device_count = 1, .simulated = true};
   return GM_OK;
 }
 
-/* Here your driver's library would be opened; GM_ERR_UNAVAILABLE, with what was tried, where there is none. */
+/* Open your driver's library here. Without one, answer GM_ERR_UNAVAILABLE and name what you tried. */
 gm_status template_init(const gm_backend_host *host, void **out_driver, gm_error *err) {
   template_driver *driver = template_take(host->services, sizeof *driver);
   if (!driver) return template_fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "template init", "no host memory");
@@ -38,7 +38,7 @@ gm_status template_init(const gm_backend_host *host, void **out_driver, gm_error
 }
 
 void template_fini(void *driver, gm_close_mode mode) {
-  (void)mode; /* GM_CLOSE_ABANDON: give back host memory, call nothing of your driver */
+  (void)mode; /* GM_CLOSE_ABANDON: release host memory, and do not call your driver */
   const gm_services *services = ((template_driver *)driver)->services;
   services->release(services->user, driver, sizeof(template_driver));
 }
@@ -94,7 +94,7 @@ void template_device_close(void *device, gm_close_mode mode) {
 }
 
 gm_status template_device_state(void *device, gm_error *err) {
-  (void)device, (void)err; /* GM_ERR_DEVICE_LOST once your driver says so */
+  (void)device, (void)err; /* answer GM_ERR_DEVICE_LOST once your driver says so */
   return GM_OK;
 }
 
@@ -103,7 +103,7 @@ gm_status template_device_native(void *device, gm_native_device *out, gm_error *
   return template_fail(err, GM_ERR_NOT_SUPPORTED, "template device_native", "there is no native object");
 }
 
-/* Raw numbers, nothing repaired: what to make of them is gm's business. */
+/* Give raw numbers and repair nothing: gm has the rules. */
 gm_status template_figures(void *driver, uint32_t index, void *device, gm_raw_figures *out, gm_error *err) {
   const gm_status status = device_check(device ? 0 : index, "template figures", err);
   if (status) return status;

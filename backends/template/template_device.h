@@ -1,4 +1,4 @@
-/* Driver and device. One driver object per gm context, one device object per opening. */
+/* The driver and the device. gm makes one driver object for each context, and one device object for each opening. */
 #ifndef TEMPLATE_DEVICE_H
 #define TEMPLATE_DEVICE_H
 
@@ -20,10 +20,10 @@ typedef struct template_device {
   template_driver *driver;
 } template_device;
 
-/* Fill `err` (NULL: nothing to fill) and return `status`. */
+/* Fill `err`, unless it is NULL, and return `status`. */
 gm_status template_fail(gm_error *err, gm_status status, const char *op, const char *format, ...) GM_PRINTF(4, 5);
 
-/* Zeroed host memory, or NULL: always from the services that gm lends. */
+/* Zeroed host memory from the services that gm lends, or NULL. */
 void *template_take(const gm_services *services, size_t bytes);
 
 gm_status template_probe(const gm_backend_host *host, gm_probe_level level, gm_driver_info *out, gm_error *err);

@@ -39,7 +39,7 @@ static gm_status mem_check(const gm_memory_params *params, gm_error *err) {
   return mem_check_type(params->type, op, err);
 }
 
-/* Counts the bytes; false: they are not there. */
+/* Count the bytes. 0: the device has not so many left. */
 static int mem_charge(template_driver *driver, uint64_t bytes) {
   uint64_t used = atomic_load(&driver->used);
   do {
@@ -74,7 +74,7 @@ gm_status template_memory_free(void *device, const gm_memory *memory, gm_close_m
   return GM_OK;
 }
 
-/* With native objects of your own, publish a struct like those of gm/native_opencl.h and fill it here. */
+/* If your API has native objects, publish a struct like those of gm/native_opencl.h, and fill it here. */
 gm_status template_memory_native(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes,
                                  gm_native_memory *out, gm_error *err) {
   (void)device, (void)memory, (void)offset, (void)bytes, (void)out;
@@ -85,7 +85,7 @@ static unsigned char *mem_at(const gm_memory *memory, uint64_t offset) {
   return (unsigned char *)(uintptr_t)memory->handle + offset;
 }
 
-/* Everything is done when a call returns: a point that is wanted has passed. */
+/* All work is done when a call returns, so every point has passed. */
 static gm_status mem_done(gm_backend_point *out) {
   if (out) *out = (gm_backend_point){0};
   return GM_OK;

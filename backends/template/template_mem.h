@@ -1,4 +1,4 @@
-/* Memory and copies. gm has checked ranges before these are called; sizes of allocations it has not. */
+/* Memory and copies. gm checks ranges before it calls these entries. It does not check the sizes of allocations. */
 #ifndef TEMPLATE_MEM_H
 #define TEMPLATE_MEM_H
 

@@ -2,7 +2,7 @@
 
 #include "template_device.h"
 
-typedef struct template_stream { /* a real one has a queue here */
+typedef struct template_stream { /* put your queue here */
   int nothing;
 } template_stream;
 
@@ -10,7 +10,7 @@ gm_status template_stream_create(void *device, void **out_stream, gm_stream_kind
   template_stream *stream = template_take(((template_device *)device)->services, sizeof *stream);
   if (!stream) return template_fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "stream_create", "no host memory");
   *out_stream = stream;
-  *out_kind = GM_STREAM_FIFO; /* be honest: gm inserts waits and barriers by this word */
+  *out_kind = GM_STREAM_FIFO; /* be honest: gm inserts waits and barriers by this kind */
   return GM_OK;
 }
 

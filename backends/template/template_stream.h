@@ -1,4 +1,4 @@
-/* Streams and points of a device that does everything at once. */
+/* Streams and points of a device that does all work at once. */
 #ifndef TEMPLATE_STREAM_H
 #define TEMPLATE_STREAM_H
 

@@ -1,9 +1,11 @@
-/* Adoption of an engine's VkDevice: gm creates no queue on it and destroys nothing of it. */
+/* Adoption of an engine's VkDevice. gm creates no queue on it and destroys nothing of it. */
 #include <string.h>
 
-#include "backends/vulkan/vulkan_device.h"
+#include "backends/shared/native.h"
+#include "backends/vulkan/vulkan_device_open.h"
+#include "backends/vulkan/vulkan_entries.h"
+#include "backends/vulkan/vulkan_timeline.h"
 #include "core/base/error.h"
-#include "core/base/native.h"
 
 static const char adopt_op[] = "gm_backend_ops.device_adopt";
 
@@ -33,15 +35,25 @@ static gm_status adopt_check(const gm_native_device *given, gm_vulkan_device *na
                             "`native`: api_version is %u.%u, gm needs an instance created for Vulkan 1.1 or later",
                             VK_API_VERSION_MAJOR(native->api_version), VK_API_VERSION_MINOR(native->api_version));
   }
-  if (!(native->features & GM_VULKAN_TIMELINE_SEMAPHORE)) {
-    return gm__bad_argument(err, adopt_op,
-                            "`native`: features lack GM_VULKAN_TIMELINE_SEMAPHORE: enable timelineSemaphore on the "
-                            "VkDevice");
-  }
   return adopt_check_families(native, err);
 }
 
-/* The card's bytes are counted with the driver's own list, so that figures by index contain them. */
+/* 0 is what gm did before the engine could say it. Vulkan forbids buffers that one family shares with nobody. */
+static gm_status adopt_sharing(const gm_vulkan_device *native, bool *out, gm_error *err) {
+  const bool many = native->queue_family_count > 1;
+  switch (native->sharing) {
+    case GM_VULKAN_SHARING_BY_FAMILIES: *out = many; return GM_OK;
+    case GM_VULKAN_SHARING_EXCLUSIVE: *out = false; return GM_OK;
+    case GM_VULKAN_SHARING_CONCURRENT:
+      *out = true;
+      if (many) return GM_OK;
+      return gm__bad_argument(err, adopt_op, "`native`: sharing is CONCURRENT, and queue_families has one family only");
+  }
+  return gm__bad_argument(err, adopt_op, "`native`: sharing is %u, none of gm_vulkan_sharing",
+                          (unsigned)native->sharing);
+}
+
+/* gm counts the bytes of a listed card in the driver's list, so that figures by index contain them. */
 static gm__vulkan_heaps *adopt_heaps(gm__vulkan_driver *driver, gm__vulkan_device *device) {
   for (uint32_t i = 0; i < driver->physical_count; i++) {
     const gm__vulkan_physical *listed = &driver->physicals[i];
@@ -75,7 +87,7 @@ static gm_status adopt_physical(gm__vulkan_device *device, const gm_vulkan_devic
     return gm__bad_argument(err, adopt_op, "`native`: queue family %u does not exist, the device has %u",
                             device->families[i], device->physical.family_count);
   }
-  return gm__vulkan_physical_usable(&device->physical, err);
+  return gm__vulkan_physical_usable(&device->physical, gm__vulkan_has_timelines(device), err);
 }
 
 gm_status gm__vulkan_device_adopt(void *user, const gm_native_device *given, void **out_device, gm_error *err) {
@@ -92,7 +104,8 @@ gm_status gm__vulkan_device_adopt(void *user, const gm_native_device *given, voi
   device->features = native->features;
   device->family_count = native->queue_family_count;
   memcpy(device->families, native->queue_families, device->family_count * sizeof *device->families);
-  status = adopt_entries(device, native, err);
+  status = adopt_sharing(native, &device->concurrent, err);
+  if (!status) status = adopt_entries(device, native, err);
   if (!status) status = adopt_physical(device, native, err);
   if (!status) status = gm__vulkan_device_ready(device, err);
   if (status) {
@@ -100,7 +113,27 @@ gm_status gm__vulkan_device_adopt(void *user, const gm_native_device *given, voi
     return status;
   }
   device->heaps = adopt_heaps(driver, device);
-  gm__dynlib_keep(driver->lib);
+  if (driver->lib) gm__dynlib_keep(driver->lib);
   *out_device = device;
+  return GM_OK;
+}
+
+gm_status gm__vulkan_device_adopt_alone(const gm_backend_host *host, const gm_native_device *given, void **out_device,
+                                        gm_error *err) {
+  gm_vulkan_device native;
+  gm__vulkan_driver *driver = NULL;
+  gm_status status = gm__native_in(&native, sizeof native, given, GM_API_VULKAN, adopt_op, "native", err);
+  if (status) return status;
+  if (!native.get_instance_proc) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_backend_ops.device_adopt_alone", "`get_instance_proc` is 0");
+  }
+  status = gm__vulkan_driver_alone(host, &driver, err);
+  if (status) return status;
+  status = gm__vulkan_device_adopt(driver, given, out_device, err);
+  if (status) {
+    gm__vulkan_fini(driver, GM_CLOSE_NORMAL);
+    return status;
+  }
+  ((gm__vulkan_device *)*out_device)->alone = true;
   return GM_OK;
 }

@@ -1,4 +1,4 @@
-/* The backend "vulkan": its table, and nothing else. */
+/* The border of the Vulkan backend: its table of entries. */
 #ifndef GM_BACKENDS_VULKAN_BACKEND_H
 #define GM_BACKENDS_VULKAN_BACKEND_H
 

@@ -5,7 +5,7 @@
 
 gm_status gm__vulkan_buffer_create(gm__vulkan_device *device, const gm__vulkan_buffer_params *params, VkBuffer *out,
                                    gm_error *err) {
-  const bool shared = device->family_count > 1;
+  const bool shared = device->concurrent;
   const VkExternalMemoryBufferCreateInfo outside = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
                                                     .handleTypes = gm__vulkan_handle_type(params->share)};
   const VkBufferCreateFlags sparse = VK_BUFFER_CREATE_SPARSE_BINDING_BIT | VK_BUFFER_CREATE_SPARSE_RESIDENCY_BIT;

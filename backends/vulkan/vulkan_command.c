@@ -1,26 +1,26 @@
 #include "backends/vulkan/vulkan_command.h"
 
-#include "backends/vulkan/vulkan_status.h"
+#include "backends/vulkan/vulkan_entries.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 
-/* Invariants: a pool is touched only by the recording that took it; a command buffer is begun again only after its
- * point was reached; every command buffer of gm begins and ends with a full barrier, so gm's work on a queue is ordered
- * and what an engine submits after it sees it. */
+/* Invariants: only the recording that took a pool touches it. gm begins a command buffer again only after its point was
+ * reached. Every command buffer of gm begins and ends with a full barrier. So gm's work on a queue is ordered, and the
+ * engine's later work sees it. */
 
-enum { COMMAND_LOOKS = 4 }; /* command buffers asked before a new one is made */
+enum { COMMAND_LOOKS = 4 }; /* so many command buffers are looked at before gm makes a new one */
 
 struct gm__vulkan_command {
   gm__vulkan_command *next;
   VkCommandBuffer handle;
-  gm_backend_point point; /* free when reached */
+  gm_backend_point point; /* the command buffer is unused once this is reached */
 };
 
 struct gm__vulkan_command_pool {
   gm__vulkan_command_pool *next;
   VkCommandPool handle;
   uint32_t family;
-  bool taken; /* under the device's mutex */
+  bool taken; /* guarded by the device lock */
   gm__vulkan_command *oldest, *newest;
 };
 
@@ -110,7 +110,7 @@ static gm_status command_create(gm__vulkan_device *device, gm__vulkan_command_po
   return GM_OK;
 }
 
-/* The command buffer goes, the pool goes back. */
+/* Free the command buffer, and put the pool back. */
 void gm__vulkan_command_cancel(gm__vulkan_recording *recording) {
   gm__vulkan_device *device = recording->device;
   if (recording->command) {

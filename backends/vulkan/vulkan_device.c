@@ -1,200 +1,12 @@
 #include "backends/vulkan/vulkan_device.h"
 
-#include "backends/vulkan/vulkan_command.h"
+#include "backends/shared/native.h"
+#include "backends/vulkan/vulkan_entries.h"
 #include "backends/vulkan/vulkan_status.h"
-#include "backends/vulkan/vulkan_stream.h"
-#include "core/base/alloc.h"
 #include "core/base/error.h"
-#include "core/base/native.h"
 #include "core/base/sized.h"
 
-/* Invariants: of an adopted device nothing is destroyed but what gm made on it; semaphores live as long as the device,
- * so a point stays good after its stream; once lost a device stays lost, and everything can still be given back. */
-
-gm__vulkan_device *gm__vulkan_device_make(gm__vulkan_driver *driver, gm_error *err) {
-  gm__vulkan_device *device = gm__alloc(driver->services, sizeof *device);
-  if (!device) {
-    gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_backend_ops.device_open", "no host memory for a vulkan device");
-    return NULL;
-  }
-  device->driver = driver;
-  device->services = driver->services;
-  device->heaps = &device->own_heaps;
-  gm__mutex_init(&device->mutex, GM__RANK_BACKEND);
-  gm__vulkan_staging_init(&device->staging);
-  gm__vulkan_sparse_init(&device->sparse);
-  return device;
-}
-
-static void device_release(gm__vulkan_device *device) {
-  gm__vulkan_sparse_destroy(&device->sparse);
-  gm__vulkan_staging_destroy(&device->staging);
-  gm__mutex_destroy(&device->mutex);
-  gm__release(device->services, device, sizeof *device);
-}
-
-static uint32_t device_extensions(const gm__vulkan_physical *physical, const char *out[5]) {
-  uint32_t count = 0;
-  if (physical->timeline_ext) out[count++] = VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME;
-  if (physical->address_ext) out[count++] = VK_KHR_BUFFER_DEVICE_ADDRESS_EXTENSION_NAME;
-  if (physical->budget) out[count++] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
-  if (physical->fd) out[count++] = VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME;
-  if (physical->dmabuf) out[count++] = VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME;
-  return count;
-}
-
-/* A queue for the work, and where its family cannot bind sparse memory one that can. */
-static uint32_t device_queues(const gm__vulkan_physical *physical, VkDeviceQueueCreateInfo out[2]) {
-  static const float priority = 1.0f;
-  const uint32_t families[2] = {physical->family, physical->sparse_family};
-  const uint32_t count = physical->sparse && families[0] != families[1] ? 2 : 1;
-  for (uint32_t i = 0; i < count; i++) {
-    out[i] = (VkDeviceQueueCreateInfo){.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
-                                       .queueFamilyIndex = families[i],
-                                       .queueCount = 1,
-                                       .pQueuePriorities = &priority};
-  }
-  return count;
-}
-
-static VkResult device_create(const gm__vulkan_driver *driver, const gm__vulkan_physical *physical, VkDevice *out) {
-  VkDeviceQueueCreateInfo queues[2];
-  const char *extensions[5];
-  VkPhysicalDeviceBufferDeviceAddressFeatures address = {
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES, .bufferDeviceAddress = VK_TRUE};
-  VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES,
-      .pNext = physical->address ? &address : NULL,
-      .timelineSemaphore = VK_TRUE};
-  const VkPhysicalDeviceFeatures sparse = {.sparseBinding = VK_TRUE, .sparseResidencyBuffer = VK_TRUE};
-  const VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                                   .pNext = &timeline,
-                                   .queueCreateInfoCount = device_queues(physical, queues),
-                                   .pQueueCreateInfos = queues,
-                                   .enabledExtensionCount = device_extensions(physical, extensions),
-                                   .ppEnabledExtensionNames = extensions,
-                                   .pEnabledFeatures = physical->sparse ? &sparse : NULL};
-  return driver->syms.vkCreateDevice(physical->handle, &info, NULL, out);
-}
-
-static void device_destroy_handle(gm__vulkan_device *device) {
-  PFN_vkDestroyDevice destroy = device->syms.vkDestroyDevice;
-  if (!destroy) {
-    destroy = (PFN_vkDestroyDevice)device->syms.vkGetDeviceProcAddr(device->handle, "vkDestroyDevice");
-  }
-  if (destroy) destroy(device->handle, NULL);
-}
-
-/* A buffer of gm's kind tells which memory types may lie under it and how views must be aligned. */
-static gm_status device_ask_buffer(gm__vulkan_device *device, gm_error *err) {
-  const gm__vulkan_buffer_params params = {.bytes = 65536};
-  gm__vulkan_needs needs;
-  gm_status status = gm__vulkan_buffer_ask(device, &params, &needs, err);
-  if (status) return status;
-  device->alignment = gm__vulkan_alignment(&device->physical, needs.alignment);
-  device->type_count =
-      gm__vulkan_types_list(&device->physical, needs.type_bits, device->driver->no_host_visible, device->types);
-  if (device->type_count) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "vkGetBufferMemoryRequirements2",
-                  "%.100s has no memory type for buffers", device->physical.props.deviceName);
-}
-
-/* A driver that has a way of sharing and cannot make a buffer for it does not have it. */
-static void device_ask_share(gm__vulkan_device *device, gm_share_kind kind, uint32_t needed) {
-  const gm__vulkan_sharing can = device->physical.sharing[kind];
-  const gm__vulkan_buffer_params params = {.bytes = 65536, .share = kind};
-  gm__vulkan_needs needs;
-  if ((device->features & needed) != needed || !device->syms.vkGetMemoryFdKHR || (!can.exports && !can.imports)) return;
-  if (kind == GM_SHARE_DMABUF && !device->syms.vkGetMemoryFdPropertiesKHR) return;
-  if (gm__vulkan_buffer_ask(device, &params, &needs, NULL)) return;
-  device->shares[kind] = (gm__vulkan_shares){can, needs.type_bits};
-}
-
-static void device_ask_shares(gm__vulkan_device *device) {
-  device_ask_share(device, GM_SHARE_FD, GM_VULKAN_EXTERNAL_MEMORY_FD);
-  device_ask_share(device, GM_SHARE_DMABUF, GM_VULKAN_EXTERNAL_MEMORY_FD | GM_VULKAN_EXTERNAL_MEMORY_DMA_BUF);
-}
-
-gm_status gm__vulkan_device_ready(gm__vulkan_device *device, gm_error *err) {
-  gm_status status = gm__vulkan_syms_device(&device->syms, device->handle, device->driver->host, err);
-  if (status) return status;
-  device->address = device->features & GM_VULKAN_BUFFER_DEVICE_ADDRESS && device->syms.vkGetBufferDeviceAddress;
-  status = device_ask_buffer(device, err);
-  if (status) return status;
-  device_ask_shares(device);
-  gm__vulkan_sparse_ask(device);
-  return GM_OK;
-}
-
-/* What gm enables on a device of its own. */
-static uint32_t device_own_features(const gm__vulkan_physical *physical) {
-  uint32_t features = GM_VULKAN_TIMELINE_SEMAPHORE | GM_VULKAN_DEDICATED_ALLOCATION;
-  if (physical->budget) features |= GM_VULKAN_MEMORY_BUDGET;
-  if (physical->address) features |= GM_VULKAN_BUFFER_DEVICE_ADDRESS;
-  if (physical->fd) features |= GM_VULKAN_EXTERNAL_MEMORY_FD;
-  if (physical->dmabuf) features |= GM_VULKAN_EXTERNAL_MEMORY_DMA_BUF;
-  if (physical->sparse) features |= GM_VULKAN_SPARSE_BUFFERS;
-  return features;
-}
-
-gm_status gm__vulkan_device_open(void *user, uint32_t index, void **out_device, gm_error *err) {
-  gm__vulkan_driver *driver = user;
-  if (index >= driver->physical_count) {
-    return gm__fail(err, GM_ERR_NOT_FOUND, 0, "gm_backend_ops.device_open",
-                    "`index` is %u, there are %u Vulkan devices", index, driver->physical_count);
-  }
-  gm_status status = gm__vulkan_physical_usable(&driver->physicals[index], err);
-  if (status) return status;
-  gm__vulkan_device *device = gm__vulkan_device_make(driver, err);
-  if (!device) return GM_ERR_OUT_OF_HOST_MEMORY;
-  device->syms = driver->syms;
-  device->physical = driver->physicals[index];
-  device->heaps = &driver->heaps[index];
-  device->instance = driver->instance;
-  device->features = device_own_features(&device->physical);
-  device->families[0] = device->physical.family;
-  device->family_count = 1;
-  VkResult result = device_create(driver, &device->physical, &device->handle);
-  if (result || !device->handle) {
-    device_release(device);
-    return gm__vulkan_fail(result, "vkCreateDevice", err);
-  }
-  gm__dynlib_keep(driver->lib);
-  status = gm__vulkan_device_ready(device, err);
-  if (status) {
-    gm__vulkan_device_close(device, GM_CLOSE_NORMAL);
-    return status;
-  }
-  *out_device = device;
-  return GM_OK;
-}
-
-/* What gm made on the device, last things first. */
-static void device_clear(gm__vulkan_device *device) {
-  if (device->syms.vkWaitSemaphores) gm__vulkan_timelines_settle(device);
-  gm__vulkan_staging_clear(device);
-  gm__vulkan_command_clear(device);
-  gm__vulkan_timelines_clear(device);
-}
-
-void gm__vulkan_device_close(void *user, gm_close_mode mode) {
-  gm__vulkan_device *device = user;
-  if (!device) return;
-  if (mode == GM_CLOSE_NORMAL) {
-    device_clear(device);
-    if (!device->adopted) device_destroy_handle(device);
-  }
-  gm__vulkan_staging_forget(device);
-  gm__vulkan_command_forget(device);
-  gm__vulkan_timelines_forget(device);
-  if (mode == GM_CLOSE_ABANDON) {
-    gm__release(device->services, device, sizeof *device); /* its locks may be held by a thread that is not here */
-  } else {
-    device_release(device);
-  }
-}
-
-/* The brackets keep the macro of the same name, which analysers see, out of the definition. */
+/* The brackets keep the analysers' macro of the same name out of the definition. */
 gm_status(gm__vulkan_device_fail)(gm__vulkan_device *device, VkResult result, const char *op, gm_error *err) {
   if (result == VK_ERROR_DEVICE_LOST) atomic_store(&device->lost, true);
   return gm__vulkan_fail(result, op, err);
@@ -213,15 +25,17 @@ gm_status gm__vulkan_device_native(void *user, gm_native_device *out, gm_error *
   const gm_status status =
       gm__native_check(out, sizeof(gm_vulkan_device), GM_API_VULKAN, "gm_backend_ops.device_native", "out", err);
   if (status) return status;
-  const gm_vulkan_device told = {.head = *out,
-                                 .instance = (uintptr_t)device->instance,
-                                 .physical_device = (uintptr_t)device->physical.handle,
-                                 .device = (uintptr_t)device->handle,
-                                 .get_instance_proc = (uintptr_t)device->syms.vkGetInstanceProcAddr,
-                                 .api_version = device->physical.version,
-                                 .features = device->features,
-                                 .queue_families = device->families,
-                                 .queue_family_count = device->family_count};
+  const gm_vulkan_device told = {
+      .head = *out,
+      .instance = (uintptr_t)device->instance,
+      .physical_device = (uintptr_t)device->physical.handle,
+      .device = (uintptr_t)device->handle,
+      .get_instance_proc = (uintptr_t)device->syms.vkGetInstanceProcAddr,
+      .api_version = device->physical.version,
+      .features = device->features,
+      .queue_families = device->families,
+      .queue_family_count = device->family_count,
+      .sharing = device->concurrent ? GM_VULKAN_SHARING_CONCURRENT : GM_VULKAN_SHARING_EXCLUSIVE};
   gm__sized_out(out, &told, sizeof told);
   return GM_OK;
 }

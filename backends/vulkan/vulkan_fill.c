@@ -1,9 +1,10 @@
-/* Fills. vkCmdFillBuffer writes whole aligned words of four equal bytes' pattern; heads, tails and longer patterns are
- * copied from a staging slot that holds the pattern over and over. */
+/* Fills. vkCmdFillBuffer writes only aligned words of four bytes. Heads, tails and patterns of more than four bytes are
+ * copied from a staging slot, which holds the pattern over and over. */
 #include <string.h>
 
 #include "backends/vulkan/vulkan_command.h"
 #include "backends/vulkan/vulkan_copy.h"
+#include "backends/vulkan/vulkan_entries.h"
 #include "backends/vulkan/vulkan_map.h"
 #include "core/base/error.h"
 
@@ -19,14 +20,14 @@ typedef struct fill_job {
 static void fill_repeat(unsigned char *out, uint64_t bytes, const unsigned char *pattern, uint32_t pattern_bytes) {
   uint64_t done = bytes < pattern_bytes ? bytes : pattern_bytes;
   memcpy(out, pattern, done);
-  while (done < bytes) { /* what is there, once more: doubles while it stays whole patterns */
+  while (done < bytes) { /* copy the filled bytes once more: whole patterns double each time */
     uint64_t piece = done < bytes - done ? done : bytes - done;
     memcpy(out + done, out, piece);
     done += piece;
   }
 }
 
-/* The word that stands at the aligned byte `phase` bytes after the fill's first. */
+/* The word at the aligned byte that is `phase` bytes after the fill's first byte. */
 static uint32_t fill_word(const fill_job *job, uint64_t phase) {
   unsigned char bytes[4];
   for (uint32_t i = 0; i < 4; i++) bytes[i] = job->pattern[(phase + i) % job->pattern_bytes];
@@ -35,8 +36,8 @@ static uint32_t fill_word(const fill_job *job, uint64_t phase) {
   return word;
 }
 
-/* Fill [at, at + bytes) of the job's range from the slot, whose first byte is the pattern's. `period` is the slot's
- * filled length, a multiple of the pattern, or at least as long as the range. */
+/* Fill [at, at + bytes) of the job's range from the slot, which begins with the pattern. `period` is the filled length
+ * of the slot: a multiple of the pattern, or at least as long as the range. */
 static void fill_from_slot(const gm__vulkan_recording *recording, const fill_job *job, const gm__vulkan_slot *slot,
                            uint64_t period, uint64_t at, uint64_t bytes) {
   VkBufferCopy regions[FILL_REGIONS];
@@ -56,7 +57,7 @@ static void fill_from_slot(const gm__vulkan_recording *recording, const fill_job
   }
 }
 
-/* How the range divides: a head and a tail that are no whole words of the buffer, and what is between them. */
+/* The parts of a range: a head and a tail of less than a word, and the aligned words between them. */
 typedef struct fill_parts {
   uint64_t head, words, tail;
 } fill_parts;
@@ -97,7 +98,8 @@ static gm_status fill_by_device(gm__vulkan_stream *stream, const fill_job *job, 
   if (!parts.head && !parts.tail) return fill_submit(stream, job, &slot, 0, out, err);
   gm_status status = gm__vulkan_staging_take(stream->device, &slot, err);
   if (status) return status;
-  uint64_t wanted = parts.head > 32 ? parts.head : 32; /* a tail needs its bytes and the pattern's phase before them */
+  uint64_t wanted =
+      parts.head > 32 ? parts.head : 32; /* a tail needs its own bytes and the pattern bytes before them */
   uint64_t period = wanted < slot.bytes ? wanted : slot.bytes - slot.bytes % job->pattern_bytes;
   fill_repeat(slot.host, period, job->pattern, job->pattern_bytes);
   status = gm__vulkan_flush(stream->device, slot.memory, slot.offset, period, err);
@@ -134,5 +136,5 @@ gm_status gm__vulkan_op_fill(void *user, void *user_stream, const gm_memory *dst
                          gm__vulkan_stream_may_drain(stream, out);
     status = by_host ? fill_by_host(stream, memory, &job, err) : fill_by_device(stream, &job, &point, err);
   }
-  return status ? status : gm__vulkan_copy_finish(device, &point, out, err);
+  return gm__vulkan_copy_finish(device, status, &point, out, err);
 }

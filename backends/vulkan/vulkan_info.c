@@ -1,12 +1,11 @@
-#include "backends/vulkan/vulkan_info.h"
-
+/* The names, limits and figures of a device. Nothing here judges a figure: gm's core has the rules. */
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/error.h"
-#include "core/base/uuid.h"
-
-/* Invariant: nothing here judges a figure: what the driver said goes through, and rules are the core's. */
+#include "backends/shared/plain.h"
+#include "backends/shared/uuid.h"
+#include "backends/vulkan/vulkan_device.h"
+#include "backends/vulkan/vulkan_entries.h"
 
 static const struct info_driver {
   VkDriverId id;
@@ -27,7 +26,7 @@ static const struct info_driver {
                     {VK_DRIVER_ID_MESA_VENUS, "venus"},
                     {VK_DRIVER_ID_GOOGLE_SWIFTSHADER, "swiftshader"}};
 
-const char *gm__vulkan_driver_word(VkDriverId id) {
+static const char *info_driver_word(VkDriverId id) {
   for (size_t i = 0; i < sizeof info_drivers / sizeof info_drivers[0]; i++) {
     if (info_drivers[i].id == id) return info_drivers[i].word;
   }
@@ -66,7 +65,7 @@ typedef struct info_bytes {
   uint64_t total, largest_heap;
 } info_bytes;
 
-/* The same sum as the core's rule for heaps: a discrete device's local ones, else all. */
+/* The sum follows the core's rule for heaps: the local ones of a discrete device, else all. */
 static info_bytes info_heaps(const gm__vulkan_physical *physical) {
   bool discrete = info_type(physical->props.deviceType) == GM_DEVICE_TYPE_DISCRETE;
   info_bytes bytes = {0, 0};
@@ -100,7 +99,7 @@ static void info_texts(const gm__vulkan_physical *physical, gm_device_info *info
   snprintf(info->backend, sizeof info->backend, "vulkan");
   snprintf(info->name, sizeof info->name, "%.127s", props->deviceName);
   info_vendor_word(props->vendorID, info->vendor, sizeof info->vendor);
-  snprintf(info->driver, sizeof info->driver, "%s", gm__vulkan_driver_word(physical->driver));
+  snprintf(info->driver, sizeof info->driver, "%s", info_driver_word(physical->driver));
   snprintf(info->version, sizeof info->version, "%.63s", physical->driver_info);
   if (!info->version[0]) snprintf(info->version, sizeof info->version, "0x%08x", props->driverVersion);
   snprintf(info->capability, sizeof info->capability, "Vulkan %u.%u.%u", VK_API_VERSION_MAJOR(props->apiVersion),
@@ -109,9 +108,8 @@ static void info_texts(const gm__vulkan_physical *physical, gm_device_info *info
 }
 
 static void info_identity(const gm__vulkan_physical *physical, uint32_t index, gm_device_info *info) {
-  static const uint8_t none[GM_UUID_BYTES] = {0};
   memcpy(info->uuid, physical->uuid, sizeof info->uuid);
-  info->uuid_derived = !memcmp(info->uuid, none, sizeof none);
+  info->uuid_derived = gm__uuid_is_zero(info->uuid, sizeof info->uuid);
   if (info->uuid_derived) {
     gm__uuid_derive("vulkan", info->driver, physical->props.deviceName, index, info->uuid);
   }
@@ -120,15 +118,12 @@ static void info_identity(const gm__vulkan_physical *physical, uint32_t index, g
   info->numa_node = -1;
 }
 
-/* By index, or of the device. */
+/* Find the physical device by `device`, or by index where that is NULL. */
 static gm_status info_physical(const gm__vulkan_driver *driver, uint32_t index, const gm__vulkan_device *device,
                                const char *op, const gm__vulkan_physical **out, gm_error *err) {
-  if (!device && index >= driver->physical_count) {
-    return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "`index` is %u, there are %u Vulkan devices", index,
-                    driver->physical_count);
-  }
-  *out = device ? &device->physical : &driver->physicals[index];
-  return GM_OK;
+  const gm_status status = device ? GM_OK : gm__plain_check_index(op, driver->physical_count, index, err);
+  if (!status) *out = device ? &device->physical : &driver->physicals[index];
+  return status;
 }
 
 static bool info_shares(const gm__vulkan_physical *physical, const gm__vulkan_device *device) {
@@ -138,7 +133,7 @@ static bool info_shares(const gm__vulkan_physical *physical, const gm__vulkan_de
   return false;
 }
 
-/* Of the device as it was opened or adopted; before that, of what opening it would give. */
+/* The capabilities of an open or adopted device. Without one, those that opening would give. */
 static uint64_t info_capabilities(const gm__vulkan_physical *physical, const gm__vulkan_device *device) {
   uint64_t missing = 0;
   if (!(device ? device->address : physical->address)) missing |= GM_CAP_ADDRESS;
@@ -170,7 +165,8 @@ gm_status gm__vulkan_device_info(void *user, uint32_t index, void *open, gm_devi
                          .map_atom_bytes = info_atom(physical),
                          .max_allocation_count = physical->props.limits.maxMemoryAllocationCount,
                          .capabilities = info_capabilities(physical, device)};
-  info.simulated = ((const gm__vulkan_driver *)user)->syms.simulated != NULL;
+  const gm__vulkan_driver *driver = device ? device->driver : user;
+  info.simulated = driver->syms.simulated != NULL;
   info.unified = info.type == GM_DEVICE_TYPE_INTEGRATED || info.type == GM_DEVICE_TYPE_CPU;
   info_texts(physical, &info);
   info_identity(physical, index, &info);

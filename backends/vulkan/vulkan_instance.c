@@ -1,17 +1,19 @@
 #include "backends/vulkan/vulkan_instance.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/vulkan/vulkan_manifest.h"
+#include "backends/vulkan/vulkan_entries.h"
 #include "backends/vulkan/vulkan_status.h"
 #include "core/base/alloc.h"
+#include "core/base/env.h"
 #include "core/base/error.h"
 #include "core/base/library.h"
 #include "core/base/log.h"
 
-/* Invariants: an instance exists exactly while its driver does; every failure on the way gives back what was made; the
- * physical devices are read once, so indices stay what they are. */
+/* Invariants: an instance exists exactly while its driver does. A failure on the way undoes all earlier steps. gm reads
+ * the physical devices once, so an index never changes its meaning. */
 
 static const char *const instance_libraries[] = {"libvulkan.so.1", "libvulkan.so", NULL};
 static const char instance_layer[] = "VK_LAYER_KHRONOS_validation";
@@ -47,7 +49,7 @@ static gm_status instance_options(gm__vulkan_driver *driver, const char *options
   return GM_OK;
 }
 
-/* Called by the layers, from any thread that calls Vulkan. */
+/* The layers call it, from any thread that calls Vulkan. */
 static VKAPI_ATTR VkBool32 VKAPI_CALL instance_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                                                        VkDebugUtilsMessageTypeFlagsEXT types,
                                                        const VkDebugUtilsMessengerCallbackDataEXT *data, void *user) {
@@ -78,7 +80,7 @@ static bool instance_layer_listed(const VkLayerProperties *list, uint32_t count)
   return false;
 }
 
-/* Asked first, so that the reason names the layer and not just a code. */
+/* gm asks this first, so that the reason names the layer and not just a code. */
 static gm_status instance_check_layer(const gm__vulkan_driver *driver, gm_error *err) {
   static const char op[] = "vkEnumerateInstanceLayerProperties";
   uint32_t count = 0;
@@ -137,8 +139,8 @@ static gm_status instance_create(gm__vulkan_driver *driver, gm_error *err) {
                   gm__dynlib_path(driver->lib));
 }
 
-/* The loader unloads its drivers and layers with the last instance. They are not made for that: what Mesa's keep in
- * static memory is lost each time, and LLVM comes with them. */
+/* The loader unloads its drivers and layers with the last instance. They are not made for that: Mesa's drivers lose the
+ * contents of their static memory each time, and LLVM comes with them. */
 static void instance_keep_drivers(void) {
   gm__library_keep_exporting("vk_icdNegotiateLoaderICDInterfaceVersion");
   gm__library_keep_exporting("vk_icdGetInstanceProcAddr");
@@ -164,14 +166,14 @@ static gm_status instance_read_physicals(gm__vulkan_driver *driver, const VkPhys
 
 static gm_status instance_physicals(gm__vulkan_driver *driver, gm_error *err) {
   static const char op[] = "vkEnumeratePhysicalDevices";
-  VkPhysicalDevice handles[64] = {NULL}; /* more than 64 are not looked at */
+  VkPhysicalDevice handles[64] = {NULL}; /* gm looks at no more than 64 */
   uint32_t count = 64;
   VkResult result = driver->syms.vkEnumeratePhysicalDevices(driver->instance, &count, handles);
   if (result == VK_ERROR_INITIALIZATION_FAILED) count = 0; /* drivers are there, cards are not */
   if (result < 0 && count) return gm__vulkan_fail(result, op, err);
   if (count == 0) return GM_OK;
   if (count > 64) count = 64;
-  uint32_t given = 0; /* others are counted only */
+  uint32_t given = 0; /* a driver may count more than it gives */
   while (given < count && handles[given]) given++;
   if (given == 0) return gm__vulkan_fail(result, op, err);
   count = given;
@@ -200,15 +202,27 @@ static gm_status instance_load(gm__vulkan_driver *driver, gm_error *err) {
   return status;
 }
 
-gm_status gm__vulkan_init(const gm_backend_host *host, void **out_driver, gm_error *err) {
+gm_status gm__vulkan_driver_alone(const gm_backend_host *host, gm__vulkan_driver **out, gm_error *err) {
   gm__vulkan_driver *driver = gm__alloc(host->services, sizeof *driver);
   if (!driver) {
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_backend_ops.init", "no host memory for the vulkan driver");
   }
   driver->host = host;
   driver->services = host->services;
-  gm_status status = instance_options(driver, host->options, err);
-  if (!status) status = instance_load(driver, err);
+  const gm_status status = instance_options(driver, host->options, err);
+  if (status) {
+    gm__release(host->services, driver, sizeof *driver);
+    return status;
+  }
+  *out = driver;
+  return GM_OK;
+}
+
+gm_status gm__vulkan_init(const gm_backend_host *host, void **out_driver, gm_error *err) {
+  gm__vulkan_driver *driver = NULL;
+  gm_status status = gm__vulkan_driver_alone(host, &driver, err);
+  if (status) return status;
+  status = instance_load(driver, err);
   if (status) {
     gm__vulkan_fini(driver, GM_CLOSE_NORMAL);
     return status;
@@ -221,7 +235,7 @@ static void instance_destroy(gm__vulkan_driver *driver) {
   if (driver->instance && driver->messenger && driver->syms.vkDestroyDebugUtilsMessengerEXT) {
     driver->syms.vkDestroyDebugUtilsMessengerEXT(driver->instance, driver->messenger, NULL);
   }
-  /* Where the instance level could not be filled, its destroyer is asked for by name. */
+  /* When the instance level could not be filled, gm looks the destroyer up by name. */
   PFN_vkDestroyInstance destroy = driver->syms.vkDestroyInstance;
   if (driver->instance && !destroy) {
     destroy = (PFN_vkDestroyInstance)driver->syms.vkGetInstanceProcAddr(driver->instance, "vkDestroyInstance");
@@ -234,10 +248,47 @@ void gm__vulkan_fini(void *user, gm_close_mode mode) {
   if (!driver) return;
   if (mode == GM_CLOSE_NORMAL) instance_destroy(driver);
   if (mode == GM_CLOSE_ABANDON && driver->lib) gm__dynlib_keep(driver->lib);
-  gm__dynlib_close(driver->lib);
+  if (driver->lib) gm__dynlib_close(driver->lib);
   gm__release(driver->services, driver->heaps, driver->physical_count * sizeof *driver->heaps);
   gm__release(driver->services, driver->physicals, driver->physical_count * sizeof *driver->physicals);
   gm__release(driver->services, driver, sizeof *driver);
+}
+
+/* The loader finds drivers by their manifests, which are files. */
+static bool manifest_name(const char *name) {
+  size_t length = strlen(name);
+  return length > 5 && !strcmp(name + length - 5, ".json");
+}
+
+static bool manifest_in(const char *base, const char *tail) {
+  char path[512];
+  int length = snprintf(path, sizeof path, "%s%s/vulkan/icd.d", base, tail);
+  DIR *folder = length > 0 && (size_t)length < sizeof path ? opendir(path) : NULL;
+  if (!folder) return false;
+  bool found = false;
+  for (const struct dirent *entry; !found && (entry = readdir(folder)) != NULL;) found = manifest_name(entry->d_name);
+  closedir(folder);
+  return found;
+}
+
+static bool manifest_by_environment(void) {
+  static const char *const names[] = {"VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_ADD_DRIVER_FILES"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    const char *value = gm__env(names[i]);
+    if (value && *value) return true;
+  }
+  return false;
+}
+
+/* Do the files or the loader's environment variables name any driver? No vendor code runs here. */
+static bool manifest_any(void) {
+  static const char *const system[] = {"/etc", "/usr/local/etc", "/usr/local/share", "/usr/share"};
+  if (manifest_by_environment()) return true;
+  for (size_t i = 0; i < sizeof system / sizeof system[0]; i++) {
+    if (manifest_in(system[i], "")) return true;
+  }
+  const char *home = gm__env("HOME");
+  return home && *home == '/' && (manifest_in(home, "/.local/share") || manifest_in(home, "/.config"));
 }
 
 static gm_status instance_probe_files(const gm_backend_host *host, gm_driver_info *out, gm_error *err) {
@@ -248,7 +299,7 @@ static gm_status instance_probe_files(const gm_backend_host *host, gm_driver_inf
                     "libvulkan.so.1 not found (tried %s, %s%s%s); %s", instance_libraries[0], instance_libraries[1],
                     host->library ? ", " : "", host->library ? host->library : "", spec.advice);
   }
-  if (!gm__vulkan_manifest_any()) {
+  if (!manifest_any()) {
     return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_backend_ops.probe",
                     "%s is there but no driver manifest (vulkan/icd.d/*.json); %s", info.library, spec.advice);
   }

@@ -1,10 +1,11 @@
-/* The driver: loader library, gm's own VkInstance, its physical devices, validation on request. */
+/* The driver: the loader library, gm's own VkInstance, its physical devices, and validation on request. For a device
+ * that an engine lent with its entries, the driver has none of these. */
 #ifndef GM_BACKENDS_VULKAN_INSTANCE_H
 #define GM_BACKENDS_VULKAN_INSTANCE_H
 
 #include "backends/vulkan/vulkan_physical.h"
 
-/* Immutable after init but for its counters, so thread-safe. */
+/* Thread-safe: after init only the counters change. */
 typedef struct gm__vulkan_driver {
   const gm_backend_host *host;
   const gm_services *services;
@@ -13,19 +14,18 @@ typedef struct gm__vulkan_driver {
   VkInstance instance;
   VkDebugUtilsMessengerEXT messenger;
   atomic_uint messages; /* of the validation layers */
-  bool validation;      /* option: Khronos' layer with synchronisation validation */
-  bool no_host_visible; /* option: device memory is presented as not host-visible */
+  bool validation;      /* option: use Khronos' layer with synchronisation validation */
+  bool no_host_visible; /* option: present device memory as not host-visible */
   uint32_t physical_count;
   gm__vulkan_physical *physicals;
-  gm__vulkan_heaps *heaps; /* one for each of them */
+  gm__vulkan_heaps *heaps; /* one for each physical device */
 } gm__vulkan_driver;
 
-/* The seam's entries of group 2. Options: `validation`, `no_host_visible`; another word is INVALID_ARGUMENT. */
-gm_status gm__vulkan_probe(const gm_backend_host *host, gm_probe_level level, gm_driver_info *out, gm_error *err);
-gm_status gm__vulkan_init(const gm_backend_host *host, void **out_driver, gm_error *err);
-void gm__vulkan_fini(void *driver, gm_close_mode mode);
+/* A driver without library and instance, for one device of an engine. gm__vulkan_fini ends it. INVALID_ARGUMENT: the
+ * options are wrong. */
+gm_status gm__vulkan_driver_alone(const gm_backend_host *host, gm__vulkan_driver **out, gm_error *err);
 
-/* What the validation layers said so far to gm's own instance: warnings and errors; 0 without the option. */
+/* The number of warnings and errors that the validation layers have reported to gm's own instance so far. */
 uint32_t gm__vulkan_validation_messages(const void *driver);
 
 #endif

@@ -1,10 +1,10 @@
 #include "backends/vulkan/vulkan_map.h"
 
-#include "backends/vulkan/vulkan_device.h"
+#include "backends/vulkan/vulkan_entries.h"
 #include "backends/vulkan/vulkan_stream.h"
 #include "core/base/error.h"
 
-/* Invariants: a VkDeviceMemory of gm is mapped whole, at most once; memory of the engine is never mapped by gm. */
+/* Invariants: gm maps its own VkDeviceMemory as a whole, at most once. gm never maps the engine's memory. */
 
 enum { MAP_PAGE = 4096 };
 
@@ -47,7 +47,7 @@ bool gm__vulkan_whole_atoms(const gm__vulkan_memory *memory, uint64_t offset, ui
 
 gm_status gm__vulkan_flush(gm__vulkan_device *device, const gm__vulkan_memory *memory, uint64_t offset, uint64_t bytes,
                            gm_error *err) {
-  if (memory->type.coherent || !bytes) return GM_OK;
+  if (memory->type.coherent || !bytes || !atomic_load(&memory->mapped)) return GM_OK;
   const VkMappedMemoryRange range = map_range(memory, offset, bytes);
   VkResult result = device->syms.vkFlushMappedMemoryRanges(device->handle, 1, &range);
   return result ? gm__vulkan_device_fail(device, result, "vkFlushMappedMemoryRanges", err) : GM_OK;
@@ -55,15 +55,16 @@ gm_status gm__vulkan_flush(gm__vulkan_device *device, const gm__vulkan_memory *m
 
 gm_status gm__vulkan_invalidate(gm__vulkan_device *device, const gm__vulkan_memory *memory, uint64_t offset,
                                 uint64_t bytes, gm_error *err) {
-  if (memory->type.coherent || !bytes) return GM_OK;
+  if (memory->type.coherent || !bytes || !atomic_load(&memory->mapped)) return GM_OK;
   const VkMappedMemoryRange range = map_range(memory, offset, bytes);
   VkResult result = device->syms.vkInvalidateMappedMemoryRanges(device->handle, 1, &range);
   return result ? gm__vulkan_device_fail(device, result, "vkInvalidateMappedMemoryRanges", err) : GM_OK;
 }
 
-/* A driver on the CPU takes pages at the first write; its memory can be mapped even where it is presented as not. */
+/* A driver on the CPU takes pages at the first write. gm can map its memory even where it presents it as not visible.
+ */
 static bool map_is_lazy(const gm__vulkan_device *device, const gm__vulkan_memory *memory) {
-  if (memory->range) return false; /* its pieces were taken when they were made */
+  if (memory->range) return false; /* the driver took its pieces when it made them */
   if (device->physical.props.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU) return false;
   if (memory->wrapped) return gm__vulkan_visible(memory);
   return device->physical.memory.memoryTypes[memory->type.index].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;
@@ -75,7 +76,7 @@ gm_status gm__vulkan_touch(gm__vulkan_device *device, gm__vulkan_memory *memory,
   unsigned char *host;
   gm_status status = gm__vulkan_host(device, memory, &host, err);
   if (status) return status;
-  /* Adding nothing is a write, so the page is taken, and loses no write that runs beside it. */
+  /* Adding 0 is a write, so it takes the page. It is atomic, so it loses no other thread's write. */
   uint64_t last = offset + bytes - 1;
   for (uint64_t at = offset; at < last; at += MAP_PAGE) __atomic_fetch_add(host + at, 0, __ATOMIC_RELAXED);
   __atomic_fetch_add(host + last, 0, __ATOMIC_RELAXED);
@@ -109,7 +110,7 @@ gm_status gm__vulkan_op_map(void *user, void *stream, const gm_memory *described
 
 gm_status gm__vulkan_op_unmap(void *user, void *stream, const gm_memory *described, void *pointer, gm_error *err) {
   (void)user;
-  (void)stream; /* host writes are seen by whatever is submitted later */
+  (void)stream; /* later submissions see host writes */
   gm__vulkan_memory *memory = gm__vulkan_memory_of(described);
   unsigned char *first = atomic_load(&memory->mapped);
   uintptr_t at = (uintptr_t)pointer, begin = (uintptr_t)first;

@@ -7,8 +7,8 @@
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 
-/* Invariant: whatever a driver answered, the kept data is in range: counts fit their arrays, heap indices name a heap,
- * texts end, and a structure is only chained where version or extension says that the driver knows it. */
+/* Invariant: the kept data is in range, whatever a driver answers. Counts fit their arrays, heap indices name a heap,
+ * and texts end. gm chains a structure only where the version or an extension says that the driver knows it. */
 
 typedef struct physical_extensions {
   bool timeline, budget, pci, maintenance4, driver, address, fd, dmabuf;
@@ -43,7 +43,7 @@ static gm_status physical_extensions_read(const gm__vulkan_syms *syms, const gm_
   return result < 0 ? gm__vulkan_fail(result, op, err) : GM_OK;
 }
 
-/* The structures that may be chained; each `sType` is set when it was. */
+/* The structures that gm may chain. A chained one has its `sType` set. */
 typedef struct physical_chain {
   VkPhysicalDeviceProperties2 head;
   VkPhysicalDeviceIDProperties id;
@@ -136,7 +136,7 @@ static gm__vulkan_sharing physical_ask_sharing(const gm__vulkan_syms *syms, cons
 
 static void physical_sharing(const gm__vulkan_syms *syms, const physical_extensions *has, gm__vulkan_physical *out) {
   out->fd = has->fd;
-  out->dmabuf = has->fd && has->dmabuf; /* its descriptors come and go through the former's entries */
+  out->dmabuf = has->fd && has->dmabuf; /* its descriptors go through the entries of the former */
   if (out->fd) out->sharing[GM_SHARE_FD] = physical_ask_sharing(syms, out, GM_SHARE_FD);
   if (out->dmabuf) out->sharing[GM_SHARE_DMABUF] = physical_ask_sharing(syms, out, GM_SHARE_DMABUF);
 }
@@ -194,10 +194,12 @@ gm_status gm__vulkan_physical_read(const gm__vulkan_syms *syms, const gm_service
   return GM_OK;
 }
 
-gm_status gm__vulkan_physical_usable(const gm__vulkan_physical *physical, gm_error *err) {
+gm_status gm__vulkan_physical_usable(const gm__vulkan_physical *physical, bool timelines, gm_error *err) {
   const char *why = NULL;
   if (physical->version < VK_API_VERSION_1_1) why = "it has Vulkan 1.0, gm needs 1.1";
-  if (!why && !physical->timeline) why = "it has no timeline semaphores (Vulkan 1.2 or VK_KHR_timeline_semaphore)";
+  if (!why && timelines && !physical->timeline) {
+    why = "it has no timeline semaphores (Vulkan 1.2 or VK_KHR_timeline_semaphore)";
+  }
   if (!why && physical->family == VULKAN_NO_FAMILY) why = "it has no queue for compute";
   if (!why) return GM_OK;
   return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "vkGetPhysicalDeviceProperties2", "%.100s cannot be used: %s",

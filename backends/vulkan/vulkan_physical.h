@@ -1,4 +1,4 @@
-/* What a VkPhysicalDevice says about itself, read once, checked, and kept as plain data. */
+/* The properties of a VkPhysicalDevice. gm reads them once, checks them and keeps them as plain data. */
 #ifndef GM_BACKENDS_VULKAN_PHYSICAL_H
 #define GM_BACKENDS_VULKAN_PHYSICAL_H
 
@@ -10,7 +10,7 @@
 
 enum { VULKAN_SHARE_KINDS = GM_SHARE_DMABUF + 1 };
 
-/* What the driver says of buffers whose memory leaves the process in one way. */
+/* The driver's abilities for one way of sharing the memory of buffers. */
 typedef struct gm__vulkan_sharing {
   bool exports, imports;
   bool dedicated; /* only an allocation for one buffer can be shared */
@@ -18,7 +18,7 @@ typedef struct gm__vulkan_sharing {
 
 typedef struct gm__vulkan_physical {
   VkPhysicalDevice handle;
-  uint32_t version;  /* that may be used: the smaller of the device's and the instance's */
+  uint32_t version;  /* the smaller one of the device's and the instance's version */
   bool timeline;     /* has timeline semaphores */
   bool timeline_ext; /* by VK_KHR_timeline_semaphore, not by version */
   bool budget;       /* VK_EXT_memory_budget */
@@ -26,12 +26,12 @@ typedef struct gm__vulkan_physical {
   bool address_ext;  /* by VK_KHR_buffer_device_address, not by version */
   bool fd;           /* VK_KHR_external_memory_fd */
   bool dmabuf;       /* VK_EXT_external_memory_dma_buf */
-  bool sparse;       /* sparse buffers of which parts may be unbound, and a queue family that binds them */
+  bool sparse;       /* has sparse buffers with unbound parts, and a queue family that binds them */
   bool has_luid;
-  uint32_t family; /* first queue family for compute and transfer; VULKAN_NO_FAMILY */
+  uint32_t family; /* the first queue family for compute and transfer, or VULKAN_NO_FAMILY */
   uint32_t family_count;
-  uint32_t sparse_families; /* bit for each family that binds sparse memory */
-  uint32_t sparse_family;   /* `family` if it can, else the first that can; VULKAN_NO_FAMILY */
+  uint32_t sparse_families; /* one bit for each family that binds sparse memory */
+  uint32_t sparse_family;   /* `family` if it binds, else the first family that does, or VULKAN_NO_FAMILY */
   VkPhysicalDeviceProperties props;
   VkPhysicalDeviceMemoryProperties memory;
   uint8_t uuid[VK_UUID_SIZE];
@@ -45,10 +45,10 @@ typedef struct gm__vulkan_physical {
   char pci[24];                                   /* "" if the driver does not tell */
 } gm__vulkan_physical;
 
-/* Vulkan's name for a way of sharing; 0: it has none. */
+/* Vulkan's name for a way of sharing; 0: none. */
 VkExternalMemoryHandleTypeFlagBits gm__vulkan_handle_type(gm_share_kind kind);
 
-/* Every usage that gm's buffers have. */
+/* The usages of gm's buffers. */
 VkBufferUsageFlags gm__vulkan_buffer_usage(bool address);
 
 /* Bytes that gm holds in each heap of a physical device. Thread-safe. */
@@ -60,10 +60,11 @@ typedef struct gm__vulkan_heaps {
 gm_status gm__vulkan_physical_read(const gm__vulkan_syms *syms, const gm_services *services, VkPhysicalDevice handle,
                                    uint32_t version, gm__vulkan_physical *out, gm_error *err);
 
-/* GM_OK, or NOT_SUPPORTED and why gm cannot work on it. */
-gm_status gm__vulkan_physical_usable(const gm__vulkan_physical *physical, gm_error *err);
+/* GM_OK, or NOT_SUPPORTED with the reason why gm cannot use the device. `timelines`: it needs timeline semaphores. */
+gm_status gm__vulkan_physical_usable(const gm__vulkan_physical *physical, bool timelines, gm_error *err);
 
-/* Count `bytes` to a heap; false when it would then hold more than `limit`: nothing is counted. */
+/* Take counts `bytes` to a heap. False: the heap would hold more than `limit`, and nothing is counted. Give uncounts.
+ */
 bool gm__vulkan_heaps_take(gm__vulkan_heaps *heaps, uint32_t heap, uint64_t bytes, uint64_t limit);
 void gm__vulkan_heaps_give(gm__vulkan_heaps *heaps, uint32_t heap, uint64_t bytes);
 

@@ -1,27 +1,25 @@
-#include "backends/vulkan/vulkan_share.h"
-
+/* Memory that other processes share: as an opaque descriptor or as a dma-buf. Invariants: the driver takes an imported
+ * descriptor, so gm gives it a duplicate, and the caller keeps its own. The words from another process are hostile
+ * input. Vulkan cannot check the device, the driver, the size and the type of an opaque descriptor: gm checks them
+ * before the driver sees it. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "backends/vulkan/vulkan_device.h"
-#include "backends/vulkan/vulkan_mem.h"
-#include "backends/vulkan/vulkan_status.h"
+#include "backends/shared/uuid.h"
+#include "backends/vulkan/vulkan_entries.h"
+#include "backends/vulkan/vulkan_mem_open.h"
 #include "core/base/error.h"
-
-/* Invariants: the driver takes a descriptor that it imports, so it gets a copy, and the caller's stays the caller's;
- * what arrives is another process's word, and what Vulkan cannot check (device, driver, size and type of what is behind
- * an opaque descriptor) is checked here before the driver sees it. */
 
 static const char share_op[] = "gm_backend_ops.share_import";
 
-/* What travels beside the descriptor, in gm_shared.ipc. */
+/* The words that travel beside the descriptor, in gm_shared.ipc. */
 typedef struct share_words {
   uint8_t driver_uuid[VK_UUID_SIZE];
   uint32_t type; /* Vulkan's index */
   uint32_t dedicated;
-  uint64_t allocated; /* bytes of the VkDeviceMemory; gm_shared.whole_bytes are those of the buffer over it */
+  uint64_t allocated; /* bytes of the VkDeviceMemory (gm_shared.whole_bytes are the bytes of its buffer) */
 } share_words;
 
 _Static_assert(sizeof(share_words) <= GM_SHARE_IPC_BYTES, "room for them");
@@ -73,17 +71,12 @@ static gm_status share_check_shape(const gm__vulkan_device *device, const gm_sha
   return GM_OK;
 }
 
-static bool share_is_zero(const uint8_t *uuid, size_t bytes) {
-  while (bytes && !uuid[bytes - 1]) bytes--;
-  return bytes == 0;
-}
-
-/* Opaque memory belongs to one driver and one device; a dma-buf is for others, too. */
+/* Opaque memory belongs to one driver and one device. Other drivers and devices can take a dma-buf too. */
 static gm_status share_check_origin(const gm__vulkan_device *device, const gm_shared *shared, const share_words *words,
                                     gm_error *err) {
   const uint8_t *mine = device->physical.uuid;
-  const bool tell = !share_is_zero(mine, sizeof device->physical.uuid) &&
-                    !share_is_zero(shared->device_uuid, sizeof shared->device_uuid);
+  const bool tell = !gm__uuid_is_zero(mine, sizeof device->physical.uuid) &&
+                    !gm__uuid_is_zero(shared->device_uuid, sizeof shared->device_uuid);
   if (tell && memcmp(shared->device_uuid, mine, sizeof shared->device_uuid) != 0) {
     return gm__bad_argument(err, share_op, "`shared`: the memory is another device's");
   }
@@ -94,7 +87,8 @@ static gm_status share_check_origin(const gm__vulkan_device *device, const gm_sh
   return GM_OK;
 }
 
-/* As the exporter's type, where the driver is the same; of a dma-buf the driver knows which types it can be. */
+/* Choose the memory type. Opaque memory has the exporter's type. For a dma-buf the driver tells the possible types.
+ */
 static gm_status share_type(gm__vulkan_device *device, const gm_shared *shared, const share_words *words, uint32_t *out,
                             gm_error *err) {
   uint32_t bits = device->shares[shared->kind].type_bits;
@@ -117,8 +111,8 @@ static gm_status share_type(gm__vulkan_device *device, const gm_shared *shared, 
   return gm__bad_argument(err, share_op, "`shared`: the device has no memory type for it");
 }
 
-/* How large the allocation is. Of a dma-buf from elsewhere only the system knows; where it knows, a larger claim is
- * refused. */
+/* Find the size of the allocation. For a foreign dma-buf only the system knows it. gm refuses a claim that is larger
+ * than the size that the system knows. */
 static gm_status share_size(const gm_shared *shared, const share_words *words, uint64_t *out, gm_error *err) {
   const off_t end = lseek(shared->fd, 0, SEEK_END);
   const uint64_t there = end > 0 ? (uint64_t)end : UINT64_MAX;
@@ -166,10 +160,6 @@ gm_status gm__vulkan_share_import(void *user, const gm_shared *shared, gm_memory
   if (!status) status = gm__vulkan_device_state(device, err);
   if (!status) status = share_type(device, shared, &words, &type, err);
   return status ? status : share_open(device, shared, &words, type, out, err);
-}
-
-gm_status gm__vulkan_share_close(void *device, const gm_memory *memory, gm_close_mode mode, gm_error *err) {
-  return gm__vulkan_memory_free(device, memory, mode, err);
 }
 
 gm_status gm__vulkan_share_export_vmm(void *device, uint64_t handle, uint64_t bytes, gm_shared *out, gm_error *err) {

@@ -1,15 +1,16 @@
 #include "backends/vulkan/vulkan_staging.h"
 
-#include "backends/vulkan/vulkan_device.h"
+#include "backends/vulkan/vulkan_entries.h"
 #include "backends/vulkan/vulkan_map.h"
-#include "backends/vulkan/vulkan_stream.h"
+#include "backends/vulkan/vulkan_mem_open.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
 
-/* Invariants: a slot is in the hands of one thread, or free and busy until its point; what staging holds counts in its
- * heap like any other memory. It never exceeds STAGING_BYTES, but for extra slots, which go once they are idle and
- * another slot is free. No thread waits for one that another holds without a limit: who holds it may wait in a hook. */
+/* Invariants: one thread holds a slot, or nobody holds it and it is busy until its point. Staging counts in its heap
+ * like any other memory. It never exceeds STAGING_BYTES, but for extra slots. Those go when they are idle and another
+ * slot is unused. No thread waits without a limit for a slot that another thread holds: the holder may wait in a hook.
+ */
 
 enum { STAGING_BYTES = 16 << 20, STAGING_LEAST = 64 << 10 };
 
@@ -25,7 +26,7 @@ void gm__vulkan_staging_destroy(gm__vulkan_staging *staging) {
   gm__mutex_destroy(&staging->mutex);
 }
 
-/* The host reads and writes it: its own cached memory first, then cached, then any. */
+/* The host reads and writes staging. So the host's own cached memory is best, then other cached memory, then any. */
 static int staging_worth(const gm__vulkan_type *type) {
   if (!(type->flags & GM_MEMORY_HOST_VISIBLE)) return 0;
   return 1 + (type->flags & GM_MEMORY_HOST_CACHED ? 2 : 0) + (type->flags & GM_MEMORY_DEVICE_LOCAL ? 0 : 1);
@@ -40,7 +41,7 @@ static const gm__vulkan_type *staging_type(const gm__vulkan_device *device) {
   return best;
 }
 
-/* Half as much each time the heap has no room, down to what is still useful. */
+/* Ask for half as much each time the heap is full, down to `least`. */
 static gm_status staging_allocate(gm__vulkan_device *device, const gm__vulkan_type *type, uint64_t most, uint64_t least,
                                   gm__vulkan_memory **out, gm_error *err) {
   gm_status status = GM_ERR_OUT_OF_DEVICE_MEMORY;
@@ -52,7 +53,7 @@ static gm_status staging_allocate(gm__vulkan_device *device, const gm__vulkan_ty
   return status;
 }
 
-/* Memory that the host sees. */
+/* Make memory that the host sees. */
 static gm_status staging_memory(gm__vulkan_device *device, uint64_t most, uint64_t least, gm__vulkan_memory **out,
                                 unsigned char **out_host, gm_error *err) {
   const gm__vulkan_type *type = staging_type(device);
@@ -66,7 +67,7 @@ static gm_status staging_memory(gm__vulkan_device *device, uint64_t most, uint64
   return status;
 }
 
-/* Under the mutex. */
+/* REQUIRES: staging lock. */
 static gm_status staging_make(gm__vulkan_device *device, gm_error *err) {
   gm__vulkan_staging *staging = &device->staging;
   gm__vulkan_memory *memory;
@@ -83,7 +84,7 @@ static void extra_unmake(gm__vulkan_device *device, gm__vulkan_extra *extra, gm_
   gm__release(device->services, extra, sizeof *extra);
 }
 
-/* Under the mutex. */
+/* REQUIRES: staging lock. */
 static gm_status extra_make(gm__vulkan_device *device, gm__vulkan_extra **out, gm_error *err) {
   gm__vulkan_staging *staging = &device->staging;
   gm__vulkan_extra *extra = gm__alloc(device->services, sizeof *extra);
@@ -102,7 +103,7 @@ static gm_status extra_make(gm__vulkan_device *device, gm__vulkan_extra **out, g
   return GM_OK;
 }
 
-/* Under the mutex: extra slots that nobody holds and the device does not use. */
+/* Free the extra slots that nobody holds and the device does not use. REQUIRES: staging lock. */
 static void extras_drop(gm__vulkan_device *device) {
   for (gm__vulkan_extra **at = &device->staging.extras; *at;) {
     gm__vulkan_extra *extra = *at;
@@ -116,7 +117,7 @@ static void extras_drop(gm__vulkan_device *device) {
   }
 }
 
-/* Under the mutex: the free slot that was given back longest ago. */
+/* Pick the unused slot that was given back longest ago. REQUIRES: staging lock. */
 static bool staging_pick(gm__vulkan_staging *staging, uint32_t *out) {
   for (uint32_t i = 0; i < VULKAN_STAGING_SLOTS; i++) {
     uint32_t at = (staging->next + i) % VULKAN_STAGING_SLOTS;
@@ -128,14 +129,14 @@ static bool staging_pick(gm__vulkan_staging *staging, uint32_t *out) {
   return false;
 }
 
-/* Under the mutex: an extra slot that nobody holds. */
+/* An extra slot that nobody holds, or NULL. REQUIRES: staging lock. */
 static gm__vulkan_extra *extra_pick(const gm__vulkan_staging *staging) {
   gm__vulkan_extra *extra = staging->extras;
   while (extra && extra->held) extra = extra->next;
   return extra;
 }
 
-/* Under the mutex. *out NULL: the slot *out_at is free. */
+/* Choose an extra slot, or the slot *out_at where *out is NULL. REQUIRES: staging lock. */
 static gm_status staging_choose(gm__vulkan_device *device, uint32_t *out_at, gm__vulkan_extra **out, gm_error *err) {
   gm__vulkan_staging *staging = &device->staging;
   const uint64_t deadline = gm__deadline_after(STAGING_PATIENCE_NS);

@@ -16,14 +16,14 @@ static const syms_row syms_rows[] = {
 #include "backends/vulkan/vulkan_syms.def"
 };
 
-/* What a look-up needs: the table so far and the object asked. */
+/* A look-up needs the table so far, and the object to ask. */
 typedef struct syms_asker {
   const gm__vulkan_syms *syms;
   VkInstance instance;
   VkDevice device;
 } syms_asker;
 
-/* A function pointer as data: copied as bytes, which POSIX allows and C does not forbid. */
+/* Copy a function pointer as bytes. POSIX allows it and C does not forbid it. */
 static void *syms_pointer(PFN_vkVoidFunction entry) {
   void *pointer;
   memcpy(&pointer, &entry, sizeof pointer);
@@ -59,13 +59,8 @@ gm_status gm__vulkan_syms_library(gm__vulkan_syms *syms, const gm__dynlib *lib, 
                                   gm_error *err) {
   static const gm__symbol mark = {"gmSimulatedDriver", offsetof(gm__vulkan_syms, simulated), OPTIONAL};
   gm__dynlib_resolve(lib, &mark, 1, syms, NULL, NULL, NULL); /* optional: cannot fail */
-  for (size_t i = 0; i < sizeof syms_rows / sizeof syms_rows[0]; i++) {
-    if (syms_rows[i].level != LIBRARY) continue;
-    gm_status status =
-        gm__dynlib_resolve(lib, &syms_rows[i].symbol, 1, syms, host->symbol_hook, host->symbol_hook_user, err);
-    if (status) return status;
-  }
-  return GM_OK;
+  /* The list begins with the one symbol of the library. */
+  return gm__dynlib_resolve(lib, &syms_rows[0].symbol, 1, syms, host->symbol_hook, host->symbol_hook_user, err);
 }
 
 static void *syms_given(void *user, const char *name) {

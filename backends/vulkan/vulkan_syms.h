@@ -1,4 +1,5 @@
-/* The driver's entries, looked up at run time: one table per driver, one per device. Vulkan's headers, no library. */
+/* The driver's entries. gm looks them up at run time: one table for the driver, one for each device. It uses Vulkan's
+ * headers and links no library. */
 #ifndef GM_BACKENDS_VULKAN_SYMS_H
 #define GM_BACKENDS_VULKAN_SYMS_H
 
@@ -11,13 +12,14 @@
 #include "gm/backend.h"
 
 typedef struct gm__vulkan_syms {
-  void *simulated; /* an entry that only the simulated drivers of gm's tests have; never called */
+  void *simulated; /* only the simulated drivers of gm's tests have this entry; never called */
 #define X(level, need, fault, name, result, params, args) PFN_##name name;
 #include "backends/vulkan/vulkan_syms.def"
 } gm__vulkan_syms;
 
-/* Each fills one level of the table, through the host's symbol hook; UNAVAILABLE names what is missing. Levels below
- * must be there. The library level of an adopted device is the engine's own vkGetInstanceProcAddr. */
+/* Each function fills one level of the table, through the host's symbol hook. UNAVAILABLE names a missing entry.
+ * REQUIRES: the levels before it are filled. `engine` fills the library level with the engine's own
+ * vkGetInstanceProcAddr. */
 gm_status gm__vulkan_syms_library(gm__vulkan_syms *syms, const gm__dynlib *lib, const gm_backend_host *host,
                                   gm_error *err);
 gm_status gm__vulkan_syms_engine(gm__vulkan_syms *syms, PFN_vkGetInstanceProcAddr entry, const gm_backend_host *host,

@@ -1,24 +1,32 @@
 #include "backends/vulkan/vulkan_types.h"
 
+#include "backends/shared/plain.h"
 #include "backends/vulkan/vulkan_device.h"
-#include "core/base/error.h"
+#include "backends/vulkan/vulkan_entries.h"
 
 enum {
-  /* Protected, lazily allocated and the vendors' uncached debugging types are not for data. */
+  /* Data does not belong into protected, lazily allocated, or the vendors' uncached debugging types. */
   TYPES_REFUSED = VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT | VK_MEMORY_PROPERTY_PROTECTED_BIT |
                   VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD | VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD |
                   VK_MEMORY_PROPERTY_RDMA_CAPABLE_BIT_NV,
   TYPES_USEFUL = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT,
-  TYPES_MIN_ALIGNMENT = 256, /* what drivers ask of buffers at most; blocks are carved no finer anyway */
-  TYPES_HOST = GM_MEMORY_HOST_VISIBLE | GM_MEMORY_HOST_COHERENT | GM_MEMORY_HOST_CACHED
+  TYPES_MIN_ALIGNMENT = 256, /* drivers ask no more for buffers, and gm's blocks are no finer */
+  TYPES_HOST = GM_MEMORY_HOST_VISIBLE | GM_MEMORY_HOST_COHERENT | GM_MEMORY_HOST_CACHED | GM_MEMORY_WRITE_COMBINED |
+               GM_MEMORY_PERSISTENT_MAP
 };
 
-static uint32_t types_flags(VkMemoryPropertyFlags bits) {
+/* Memory that is visible and not cached is write-combined, by the practice of all drivers. Drivers on the CPU take
+ * pages at the first write. `system`: all memory of the device is the host's. */
+static uint32_t types_flags(VkMemoryPropertyFlags bits, bool system, bool lazy) {
+  const bool visible = bits & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT, cached = bits & VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
   uint32_t flags = 0;
   if (bits & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) flags |= GM_MEMORY_DEVICE_LOCAL;
-  if (bits & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) flags |= GM_MEMORY_HOST_VISIBLE;
+  if (visible) flags |= GM_MEMORY_HOST_VISIBLE | GM_MEMORY_PERSISTENT_MAP;
   if (bits & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) flags |= GM_MEMORY_HOST_COHERENT;
-  if (bits & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) flags |= GM_MEMORY_HOST_CACHED;
+  if (cached) flags |= GM_MEMORY_HOST_CACHED;
+  if (visible && !cached) flags |= GM_MEMORY_WRITE_COMBINED;
+  if (system || !(bits & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT)) flags |= GM_MEMORY_SYSTEM;
+  if (visible && lazy) flags |= GM_MEMORY_LAZY;
   return flags;
 }
 
@@ -30,18 +38,20 @@ static gm__vulkan_type types_make(const gm__vulkan_physical *physical, uint32_t 
   uint64_t atom = physical->props.limits.nonCoherentAtomSize;
   bool coherent = (type->propertyFlags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) ||
                   !(type->propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT);
+  const VkPhysicalDeviceType kind = physical->props.deviceType;
+  const bool cpu = kind == VK_PHYSICAL_DEVICE_TYPE_CPU;
   return (gm__vulkan_type){
       .index = index,
       .heap = type->heapIndex,
-      .flags = types_flags(type->propertyFlags),
+      .flags = types_flags(type->propertyFlags, cpu || kind == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU, cpu),
       .coherent = coherent,
       .atom = coherent || !atom ? 1 : atom,
       .heap_bytes = heap_bytes,
       .max_bytes = types_min(heap_bytes, types_min(physical->max_memory_bytes, physical->max_buffer_bytes))};
 }
 
-/* Lower is better for kernels: the device's own before the host's; of the device's own what the host does not see first
- * (the large heap where only a window is visible); of the host's what it reads fast first. */
+/* A lower rank is better for kernels. Device memory comes before host memory. Invisible device memory comes first,
+ * because a visible heap may be only a small window. In host memory, cached types come first. */
 static uint32_t types_rank(const gm__vulkan_type *type) {
   if (type->flags & GM_MEMORY_DEVICE_LOCAL) return type->flags & GM_MEMORY_HOST_VISIBLE ? 1 : 0;
   return type->flags & GM_MEMORY_HOST_CACHED ? 2 : 3;
@@ -102,10 +112,8 @@ static uint32_t types_share_kinds(const gm__vulkan_device *device, const gm__vul
 
 gm_status gm__vulkan_memory_type(void *user, uint32_t index, gm_memory_type *out, gm_error *err) {
   const gm__vulkan_device *device = user;
-  if (index >= device->type_count) {
-    return gm__bad_argument(err, "gm_backend_ops.memory_type", "`type` is %u, the device has %u memory types", index,
-                            device->type_count);
-  }
+  const gm_status status = gm__plain_check_type("gm_backend_ops.memory_type", device->type_count, index, err);
+  if (status) return status;
   const gm__vulkan_type *type = &device->types[index];
   *out = (gm_memory_type){.struct_size = sizeof *out,
                           .flags = type->flags,

@@ -1,4 +1,4 @@
-/* Memory types as the seam presents them: Vulkan's, in order of preference for data that kernels use. */
+/* The memory types of the seam: Vulkan's, ordered by preference for data that kernels use. */
 #ifndef GM_BACKENDS_VULKAN_TYPES_H
 #define GM_BACKENDS_VULKAN_TYPES_H
 
@@ -16,16 +16,13 @@ typedef struct gm__vulkan_type {
   uint64_t max_bytes; /* of one allocation */
 } gm__vulkan_type;
 
-/* Fills `out` with the types of `bits` (memoryTypeBits) that gm uses, at most VULKAN_MAX_TYPES; returns how many.
- * `split`: device-local memory that is also host-visible is presented as two types, each with one half of it. */
+/* Fill `out` with the types of `bits` (memoryTypeBits) that gm uses, and return their number. `split`: memory that is
+ * both device-local and host-visible becomes two types, one for each property. */
 uint32_t gm__vulkan_types_list(const gm__vulkan_physical *physical, uint32_t bits, bool split,
                                gm__vulkan_type out[VULKAN_MAX_TYPES]);
 
-/* Alignment that suits every block and view; `buffer_alignment` is what the driver asked of a buffer, 0 before that. */
+/* The alignment for every block and view. `buffer_alignment` is the driver's requirement for a buffer; 0: not asked
+ * yet. */
 uint64_t gm__vulkan_alignment(const gm__vulkan_physical *physical, uint64_t buffer_alignment);
-
-/* The seam's entries of group 7. */
-gm_status gm__vulkan_memory_type_count(void *device, uint32_t *out, gm_error *err);
-gm_status gm__vulkan_memory_type(void *device, uint32_t type, gm_memory_type *out, gm_error *err);
 
 #endif

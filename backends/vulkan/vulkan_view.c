@@ -1,7 +1,7 @@
 /* Views: a VkBuffer of its own for a range of gm's memory. */
 #include <inttypes.h>
 
-#include "backends/vulkan/vulkan_device.h"
+#include "backends/vulkan/vulkan_entries.h"
 #include "backends/vulkan/vulkan_mem.h"
 #include "core/base/error.h"
 
@@ -26,7 +26,7 @@ static gm_status view_check(gm__vulkan_device *device, const gm__vulkan_memory *
 
 gm_status gm__vulkan_view_create(void *user, const gm_memory *described, uint64_t offset, uint64_t bytes,
                                  uint32_t usage, uint64_t *out_view, gm_error *err) {
-  (void)usage; /* every usage is in */
+  (void)usage; /* gm's buffers have every usage */
   gm__vulkan_device *device = user;
   const gm__vulkan_memory *memory = gm__vulkan_memory_of(described);
   if (memory->dedicated) {

@@ -1,22 +1,22 @@
-/* Physical memory and where it is mapped. */
+/* Physical memory, and its mappings in reserved ranges. */
 #include <inttypes.h>
 #include <string.h>
 
-#include "backends/vulkan/vulkan_device.h"
-#include "backends/vulkan/vulkan_mem.h"
-#include "backends/vulkan/vulkan_sparse.h"
+#include "backends/shared/plain.h"
+#include "backends/vulkan/vulkan_entries.h"
+#include "backends/vulkan/vulkan_mem_open.h"
+#include "backends/vulkan/vulkan_range.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 
-/* Invariants: the mappings of a range do not overlap and are in order; a byte of a piece is mapped at one place at
- * most, because a sparse buffer that is not made for aliases must not have them; what the driver was told and the
- * mappings agree, but on a lost device, where only the latter count. */
+/* Invariants: the mappings of a range are ordered and do not overlap. A byte of a piece is mapped at one place at most:
+ * a sparse buffer that is not made for aliases must not have them. The mappings agree with the driver's bindings. On a
+ * lost device only the mappings count. */
 
 static gm_status vmm_type(const gm__vulkan_device *device, uint32_t type, const char *op, const gm__vulkan_type **out,
                           gm_error *err) {
-  if (type >= device->type_count) {
-    return gm__bad_argument(err, op, "`type` is %u, the device has %u memory types", type, device->type_count);
-  }
+  const gm_status status = gm__plain_check_type(op, device->type_count, type, err);
+  if (status) return status;
   *out = &device->types[type];
   if (device->sparse.type_bits >> (*out)->index & 1) return GM_OK;
   return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "memory of type %u cannot lie behind sparse buffers", type);
@@ -56,12 +56,6 @@ gm_status gm__vulkan_vmm_create(void *user, const gm_vmm_props *props, uint64_t 
   return GM_OK;
 }
 
-void gm__vulkan_piece_drop(gm__vulkan_device *device, gm__vulkan_piece *piece, gm_close_mode mode) {
-  if (--piece->uses) return;
-  gm__vulkan_memory_unmake(device, piece->memory, mode);
-  gm__release(device->services, piece, sizeof *piece);
-}
-
 gm_status gm__vulkan_vmm_destroy(void *user, uint64_t handle, uint64_t bytes, gm_close_mode mode, gm_error *err) {
   (void)bytes, (void)err;
   gm__vulkan_device *device = user;
@@ -71,7 +65,7 @@ gm_status gm__vulkan_vmm_destroy(void *user, uint64_t handle, uint64_t bytes, gm
   return GM_OK;
 }
 
-/* How many mappings end at or before `at`: the first that may reach beyond it. */
+/* The index of the first mapping that ends after `at`. REQUIRES: sparse lock. */
 static uint64_t vmm_place(const gm__vulkan_range *range, uint64_t at) {
   uint64_t low = 0, high = range->count;
   while (low < high) {
@@ -86,7 +80,7 @@ static uint64_t vmm_place(const gm__vulkan_range *range, uint64_t at) {
 }
 
 static bool vmm_piece_mapped(const gm__vulkan_device *device, const gm__vulkan_mapping *wanted) {
-  if (wanted->piece->uses == 1) return false; /* its handle's */
+  if (wanted->piece->uses == 1) return false; /* only the handle uses it */
   for (const gm__vulkan_range *range = device->sparse.ranges; range; range = range->next) {
     for (uint64_t i = 0; i < range->count; i++) {
       const gm__vulkan_mapping *there = &range->mappings[i];
@@ -113,7 +107,8 @@ static gm_status vmm_room(gm__vulkan_device *device, gm__vulkan_range *range, gm
   return GM_OK;
 }
 
-/* Steps out of the mutex: an engine's hook may wait. The range stays, because something in it is busy. */
+/* Tell the driver with the sparse lock released, because an engine's hook may wait. The range stays meanwhile: one of
+ * its mappings is busy. REQUIRES: sparse lock. */
 static gm_status vmm_tell(gm__vulkan_device *device, const gm__vulkan_range *range, const gm__vulkan_mapping *mapping,
                           gm_error *err) {
   const VkBuffer buffer = range->buffer;
@@ -127,14 +122,14 @@ static gm_status vmm_tell(gm__vulkan_device *device, const gm__vulkan_range *ran
   return status;
 }
 
-/* [first, last) leave the table. Under the mutex. */
+/* Remove the mappings [first, last). REQUIRES: sparse lock. */
 static void vmm_leave(gm__vulkan_device *device, gm__vulkan_range *range, uint64_t first, uint64_t last) {
   for (uint64_t i = first; i < last; i++) gm__vulkan_piece_drop(device, range->mappings[i].piece, GM_CLOSE_NORMAL);
   memmove(range->mappings + first, range->mappings + last, (range->count - last) * sizeof *range->mappings);
   range->count -= last - first;
 }
 
-/* Under the mutex, but while the driver binds. `mapping->at` is an address until here. */
+/* `mapping.at` is still an address here. REQUIRES: sparse lock. */
 static gm_status vmm_map(gm__vulkan_device *device, gm__vulkan_mapping mapping, gm_error *err) {
   static const char op[] = "gm_backend_ops.vmm_map";
   gm__vulkan_range *range = gm__vulkan_range_find(device, mapping.at, mapping.bytes);
@@ -155,7 +150,7 @@ static gm_status vmm_map(gm__vulkan_device *device, gm__vulkan_mapping mapping, 
   range->count++;
   mapping.piece->uses++;
   status = vmm_tell(device, range, &mapping, err);
-  place = vmm_place(range, mapping.at); /* others may have come and gone */
+  place = vmm_place(range, mapping.at); /* other mappings may have come and gone */
   range->mappings[place].busy = false;
   if (status) vmm_leave(device, range, place, place + 1);
   return status;
@@ -183,7 +178,8 @@ gm_status gm__vulkan_vmm_map(void *user, uint64_t address, uint64_t bytes, uint6
   return status;
 }
 
-/* The mappings [*out_first, *out_last) that fill the range without a hole and end with it. Under the mutex. */
+/* Find the mappings [*out_first, *out_last) that fill the range without a gap. `whole`: they begin and end with it.
+ * REQUIRES: sparse lock. */
 static gm_status vmm_mapped(const gm__vulkan_device *device, uint64_t address, uint64_t bytes, bool whole,
                             gm__vulkan_range **out, uint64_t *out_first, uint64_t *out_last, gm_error *err) {
   static const char op[] = "gm_backend_ops.vmm_access";
@@ -227,7 +223,7 @@ static void vmm_set_busy(gm__vulkan_range *range, uint64_t first, uint64_t last,
   for (uint64_t i = first; i < last; i++) range->mappings[i].busy = busy;
 }
 
-/* Under the mutex, but while the driver unbinds. On a lost device there is nobody to tell. */
+/* On a lost device the driver's answer does not matter. REQUIRES: sparse lock. */
 static gm_status vmm_unmap(gm__vulkan_device *device, uint64_t address, uint64_t bytes, gm_error *err) {
   gm__vulkan_range *range = NULL;
   uint64_t first = 0, last = 0;
@@ -240,7 +236,7 @@ static gm_status vmm_unmap(gm__vulkan_device *device, uint64_t address, uint64_t
   const uint64_t count = last - first;
   vmm_set_busy(range, first, last, true);
   status = vmm_tell(device, range, &nothing, err);
-  first = vmm_place(range, nothing.at); /* others may have come and gone */
+  first = vmm_place(range, nothing.at); /* other mappings may have come and gone */
   vmm_set_busy(range, first, first + count, false);
   if (status && !atomic_load(&device->lost)) return status;
   vmm_leave(device, range, first, first + count);
@@ -257,8 +253,8 @@ gm_status gm__vulkan_vmm_unmap(void *user, uint64_t address, uint64_t bytes, gm_
   return status;
 }
 
-/* What copies, views and handles take for a part of a range: its buffer with an offset. Many allocations may lie behind
- * it, so the host cannot map it. */
+/* Copies, views and handles take a part of a range as its buffer with an offset. Many allocations may lie behind it, so
+ * the host cannot map it. */
 gm_status gm__vulkan_vmm_memory(void *user, uint64_t address, uint64_t bytes, uint32_t type, gm_memory *out,
                                 gm_error *err) {
   static const char op[] = "gm_backend_ops.vmm_memory";
@@ -286,6 +282,6 @@ gm_status gm__vulkan_vmm_memory(void *user, uint64_t address, uint64_t bytes, ui
   memory->type.flags &= (uint32_t)GM_MEMORY_DEVICE_LOCAL;
   memory->range = true;
   *out = gm__vulkan_memory_describe(memory, type);
-  out->address = address; /* of the range, whether the API has addresses or not */
+  out->address = address; /* the range's address, even where buffers have none */
   return GM_OK;
 }

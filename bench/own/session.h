@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "gm/gm.h"
+#include "gm/tools.h"
 
 typedef struct own_session {
   atomic_size_t host_bytes; /* that gm holds */

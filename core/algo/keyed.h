@@ -1,4 +1,4 @@
-/* Sorting of things by a number. Pure; memory is the caller's. */
+/* Sorting by a number. Pure; memory is the caller's. */
 #ifndef GM_CORE_ALGO_KEYED_H
 #define GM_CORE_ALGO_KEYED_H
 
@@ -10,8 +10,8 @@ typedef struct gm__keyed {
   uint64_t value;
 } gm__keyed;
 
-/* By rising key; what has the same key keeps its order. `scratch`: as large. Steps: `count`, times the bytes in which
- * the keys differ. */
+/* Sort by rising key; items with one key keep their order. `scratch` is as large as `items`. Steps: `count`, times
+ * the bytes in which the keys differ. */
 void gm__keyed_sort(gm__keyed *items, gm__keyed *scratch, size_t count);
 
 #endif

@@ -3,8 +3,8 @@
 #include "core/base/alloc.h"
 
 /* A treap: a search tree by pair that is a heap by weight. Weights are a mix of the node's number, so that the shape,
- * and with it the time, is the same in every run. `reserve` counts what it may hand out: what was given back lies in
- * the list `unused`, whose length is not known, so room is made at the end. */
+ * and with it the time, is the same in every run. `reserve` counts only what it may hand out. What was given back lies
+ * in the list `unused`, whose length is not known. So room is made at the end. */
 
 enum { PAIR_FIRST = 64 };
 
@@ -39,7 +39,7 @@ static uint32_t pair_new(gm__pair_set *set, gm__pair pair) {
   return node;
 }
 
-/* What is below `pair` goes to *low, the rest to *high. */
+/* Split the tree: pairs below `pair` go to *low, the rest to *high. */
 static void pair_split(gm__pair_set *set, uint32_t node, gm__pair pair, uint32_t *low, uint32_t *high) {
   while (node) {
     gm__pair_node *at = &set->nodes[node];

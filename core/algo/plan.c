@@ -46,7 +46,7 @@ static uint64_t plan_bound(gm__plan_units *u) {
   return most;
 }
 
-/* What one run from the bottom up costs, besides the first. */
+/* True when the budget pays for one more run from the bottom up. */
 static bool plan_afford(gm__plan_budget *budget, uint32_t count) {
   uint64_t steps = (uint64_t)count * PLAN_SKYLINE_STEPS;
   bool enough = steps < budget->steps;

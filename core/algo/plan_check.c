@@ -51,7 +51,7 @@ static void sweep_sort(sweep *s) {
   gm__keyed_sort(s->ends, s->scratch, (size_t)s->count);
 }
 
-/* Who takes whose place, in the order of the array. Without offsets everyone who may does. */
+/* Find out which tensor takes whose place, in the order of the array. Without offsets every tensor that may does. */
 static void sweep_resolve(sweep *s) {
   for (uint64_t i = 0; i < s->count; i++) {
     const gm_plan_tensor *tensor = &s->tensors[i];

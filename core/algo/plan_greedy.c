@@ -4,9 +4,9 @@
 #include "core/base/alloc.h"
 #include "core/base/saturate.h"
 
-/* `ends` is a tree over the units in their order: a leaf is 1 + the last rank of a unit that is placed, else 0; a node
- * is the largest below it. What lives at once with a unit begins no later than it ends, so is in the first part of the
- * order, and there the tree finds those that do not end too early. */
+/* `ends` is a tree over the units in their order. A leaf is 1 + the last rank of a unit that is placed, else 0. A
+ * node is the largest leaf below it. Units that live at once with a unit begin no later than it ends, so they are in
+ * the first part of the order. There the tree finds those that do not end too early. */
 
 enum { GREEDY_RETRIES = 200 };
 #define GREEDY_MIX UINT32_C(2654435761)
@@ -88,8 +88,8 @@ static uint64_t greedy_gap(const greedy *g, const gm__plan_unit *unit, uint32_t 
   return best_gap != UINT64_MAX ? best : gm__plan_align(floor, unit->align);
 }
 
-/* Place all in order. The position in the order of the first that ends too high; the count when there is none: then the
- * plan is the best so far. A budget that is used up ends the try, too. */
+/* Places all in order. Returns the position in the order of the first that ends too high. The count: there is none, and
+ * the plan is the best so far. A budget that is used up ends the try, too. */
 static uint32_t greedy_place(greedy *g) {
   uint64_t peak = g->base;
   memset(g->ends, 0, (size_t)g->size * 2 * sizeof *g->ends);
@@ -109,8 +109,8 @@ static uint32_t greedy_place(greedy *g) {
   return g->units->count;
 }
 
-/* What lives at once with all others, as parameters do, loses nothing at the bottom, and need not be looked at again
- * for each. False: there is too much of it. */
+/* Put units that live at once with all others, as parameters do, at the bottom. They lose nothing there, and need no
+ * look for each other unit. False: there are too many bytes of them. */
 static bool greedy_ground(greedy *g) {
   const gm__plan_units *u = g->units;
   uint32_t soonest = UINT32_MAX, kept = 0;
@@ -157,7 +157,7 @@ static void greedy_sort(greedy *g, gm__plan_order by) {
   g->base = g->base_count = 0;
 }
 
-/* What did not fit comes earlier next time: as the first, or, lest the same orders come round again, anywhere. */
+/* Try again with units that did not fit placed earlier: first, or anywhere, lest the same orders come round again. */
 static void greedy_climb(greedy *g, uint64_t bound) {
   for (uint32_t tries = 0; tries < GREEDY_RETRIES && g->budget->steps && g->found->peak > bound; tries++) {
     uint32_t at = greedy_place(g);

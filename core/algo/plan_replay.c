@@ -87,7 +87,7 @@ gm_status gm_plan_replay_alloc(gm_plan_replay *replay, uint64_t bytes, uint64_t 
   return GM_OK;
 }
 
-/* What is free from now on joins the holes beside it: `before` ends, `after` begins no later. */
+/* Join a range that is free from now on with the holes beside it: `before` ends, `after` begins no later. */
 static void replay_join(gm_plan_replay *replay, uint64_t offset, uint64_t end, gm__pair before, gm__pair after) {
   bool joins_before = before.value && before.key + before.value == offset, joins_after = after.key == end;
   gm__pair hole = {joins_before ? before.key : offset, 0};

@@ -5,11 +5,11 @@
 #include "core/base/saturate.h"
 
 /* The skyline: for each rank the height up to which memory is given away, as runs of equal height. A run is named by
- * its first rank. Always a run that is lower than its neighbours is filled, with units that live within it; when none
- * is left, it rises to its lower neighbour. What is placed in one such run does not change what can be placed in
- * another, so any will do, and the nearest is taken: no order of runs by height has to be kept, and what is looked at
- * lies close together. Each step places a unit, ends a run, or goes to a lower one. (The idea of the skyline is that of
- * T. Sekiyama and others, Profile-guided memory optimization for deep neural networks, 2018.) */
+ * its first rank. The run that is filled next is always lower than its neighbours. It takes units that live within it.
+ * When none is left, it rises to its lower neighbour. What is placed in one such run does not change what can be placed
+ * in another. So any will do, and the nearest is taken. No order of runs by height has to be kept, and what is looked
+ * at lies close together. Each step places a unit, ends a run, or goes to a lower one. (The idea of the skyline is that
+ * of T. Sekiyama and others, Profile-guided memory optimization for deep neural networks, 2018.) */
 
 enum { SKYLINE_STACK = 72, SKYLINE_LOOKS = 256 };
 #define SKYLINE_NONE UINT32_MAX
@@ -86,8 +86,8 @@ static left_node left_above(const skyline *s, uint32_t begin, uint32_t end) {
   return (left_node){(s->size + begin) >> levels, begin >> levels << levels, UINT32_C(1) << levels};
 }
 
-/* Of the units that are left and live from `first` to `last` or within, the one of the largest value. After many looks
- * the best so far has to do. */
+/* The unit of the largest value among those that are left and live within `first` to `last`. After many looks the
+ * best so far has to do. */
 static uint32_t left_find(const skyline *s, uint32_t first, uint32_t last) {
   uint32_t begin = s->units->begins[first], end = s->units->begins[last + 1], best = SKYLINE_NONE, depth = 1;
   uint32_t looks = 0;

@@ -7,9 +7,10 @@
 #include <stdint.h>
 
 #include "core/algo/keyed.h"
+#include "core/base/saturate.h"
 #include "gm/plan.h"
 
-/* What one place is kept for, from `first` to `last`: ranks, as below. */
+/* A unit: one place, kept from `first` to `last`, which are ranks as below. */
 typedef struct gm__plan_unit {
   uint64_t bytes, align; /* of bytes, at least 1 */
   uint32_t first, last;
@@ -41,5 +42,29 @@ void gm__plan_units_close(gm__plan_units *units);
 
 /* `value` at the next multiple of `align`; both at most 2^63. */
 uint64_t gm__plan_align(uint64_t value, uint64_t align);
+
+/* Orders in which units are placed: most bytes times life first, most bytes first, longest life first. The first
+ * order has made the smallest plans of large sets. */
+typedef enum gm__plan_order {
+  GM__PLAN_BY_AREA = 0,
+  GM__PLAN_BY_BYTES = 1,
+  GM__PLAN_BY_LIFE = 2,
+  GM__PLAN_ORDERS = 3
+} gm__plan_order;
+
+/* The value by which an order sorts; a larger one comes earlier. */
+static inline uint64_t gm__plan_value(const gm__plan_unit *unit, gm__plan_order order) {
+  uint64_t life = (uint64_t)unit->last - unit->first + 1;
+  switch (order) {
+    case GM__PLAN_BY_AREA: return gm__mul_sat(unit->bytes, life);
+    case GM__PLAN_BY_LIFE: return life << 7 | (64 - (uint64_t)__builtin_clzll(unit->bytes));
+    default: return unit->bytes;
+  }
+}
+
+/* True when units that fill `offset` and `bytes` end below `peak`. */
+static inline bool gm__plan_below(uint64_t offset, uint64_t bytes, uint64_t peak) {
+  return offset < peak && bytes < peak - offset;
+}
 
 #endif

@@ -3,20 +3,11 @@
 #include "gm/size.h"
 
 /* Invariants: index 0 is size 0; sizes grow with the index; floor(b) <= ceil(b) <= floor(b) + 1; class_bytes(floor(b))
- * <= b <= class_bytes(ceil(b)). The first 2^bits classes are linear, then each power of two is cut into 2^bits equal
- * steps; the index is the exponent and the leading bits of the size side by side, as in a floating-point number. */
+ * <= b <= class_bytes(ceil(b)). The first 2^bits classes are linear. Then each power of two is cut into 2^bits equal
+ * steps. The index is the exponent and the leading bits of the size, side by side, as in a floating-point number. */
 
 /* The n with 2^n <= bytes < 2^(n+1); bytes > 0. */
-static uint32_t size_class_log2(uint64_t bytes) {
-  uint32_t n = 0;
-  for (uint32_t step = 32; step; step /= 2) {
-    if (bytes >> step) {
-      bytes >>= step;
-      n += step;
-    }
-  }
-  return n;
-}
+static uint32_t size_class_log2(uint64_t bytes) { return 63u - (uint32_t)__builtin_clzll(bytes); }
 
 uint64_t gm_round_up_power_of_2(uint64_t bytes) {
   uint32_t n = gm_size_class(bytes);

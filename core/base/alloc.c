@@ -6,8 +6,8 @@
 
 #include "core/base/error.h"
 
-/* Invariant: every byte the library takes from the host passes through these functions with the size known at both
- * ends, so that a host program can account for it and a test can fail each request. */
+/* Invariant: every byte of host memory passes through these functions, with its size at both ends. So a host program
+ * can account for it, and a test can fail each request. */
 
 enum { ALLOC_ALIGN = 16 };
 
@@ -63,7 +63,7 @@ void gm__release(const gm_services *services, void *ptr, size_t bytes) {
 
 bool gm__grow(const gm_services *services, void *pointer_at, size_t old_bytes, size_t new_bytes) {
   void *old;
-  memcpy(&old, pointer_at, sizeof old); /* the caller's is a T *, not a void *: copied, not aliased */
+  memcpy(&old, pointer_at, sizeof old); /* the caller has a T *, not a void *, so copy its bytes */
   void *grown = gm__alloc(services, new_bytes);
   if (!grown) return false;
   if (old) memcpy(grown, old, old_bytes < new_bytes ? old_bytes : new_bytes);

@@ -8,24 +8,23 @@
 #include "gm/services.h"
 #include "gm/status.h"
 
-/* The C library's allocator and no log. Static storage. Wherever services are taken, NULL means these. */
+/* The C library's allocator, without a log. Static storage. Every function that takes services uses these for NULL. */
 const gm_services *gm__default_services(void);
 
 /* GM_ERR_INVALID_ARGUMENT when only one of `alloc` and `release` is given. NULL services are fine. */
 gm_status gm__services_check(const gm_services *services, gm_error *err);
 
-/* Zeroed memory at a multiple of 16; NULL when there is none. 0 bytes count as 1. Give it back with gm__release. */
+/* Allocate zeroed memory at a multiple of 16. NULL: no memory. 0 bytes count as 1. gm__release frees it. */
 void *gm__alloc(const gm_services *services, size_t bytes);
 
-/* The same for `count` * `size` bytes; NULL also when the product overflows. */
+/* gm__alloc for `count` * `size` bytes. NULL also when the product overflows. */
 void *gm__alloc_array(const gm_services *services, size_t count, size_t size);
 
-/* Give back `ptr` with the bytes it was asked for with. NULL `ptr`: nothing. */
+/* Free `ptr`. `bytes` is the size of its request. NULL does nothing. */
 void gm__release(const gm_services *services, void *ptr, size_t bytes);
 
-/* Move the memory that `pointer_at` (a T **; *pointer_at may be NULL when `old_bytes` is 0) points to into one of
- * `new_bytes`, contents kept up to the smaller size, the rest zero. False when there is none: then all stays as it was.
- */
+/* Resize the memory at *pointer_at to `new_bytes`. `pointer_at` is a T **; *pointer_at may be NULL when `old_bytes` is
+ * 0. The contents stay, up to the smaller size, and the rest is zero. False: no memory, and nothing has changed. */
 bool gm__grow(const gm_services *services, void *pointer_at, size_t old_bytes, size_t new_bytes);
 
 #endif

@@ -3,14 +3,14 @@
 #include "core/base/barrier.h"
 #include "core/base/clock.h"
 
-/* Invariants: `owner` changes only under the mutex, to NULL or to `home`. Who holds the mutex has made sure that the
- * owner is out: it cleared `owner`, had a barrier run in all threads, after which the owner either is seen busy or will
- * see that it is the owner no more, and waited until it was not busy. Only the home thread ever writes `busy`, so that
- * a thread that lost the lock between its two looks can put back nobody's mark but its own; that is why another thread
- * becomes home only when the one before has ended. */
+/* Invariants: `owner` changes only under the mutex, to NULL or to `home`. A thread with the mutex has made sure that
+ * the owner is not inside. First it cleared `owner` and ran a barrier in all threads. Since then the owner is either
+ * seen busy, or sees that it is not the owner any more. Then it waited until the owner was not busy. Only the home
+ * thread writes `busy`: a thread that lost the lock between its two looks clears only its own flag. For that reason a
+ * thread becomes home only after the home thread before it has ended. */
 
-/* A barrier costs microseconds, so the owner must have earned it back: twice as much as the last time if it then was
- * the owner for less than some hundred barriers take. */
+/* A barrier costs microseconds, so the home thread must earn its ownership. It needs twice the streak when its last
+ * ownership was shorter than some hundred barriers. */
 enum { BIAS_STREAK = 64, BIAS_STREAK_MOST = 1 << 16 };
 static const uint64_t bias_long_ns = UINT64_C(1000000);
 
@@ -25,7 +25,7 @@ void gm__bias_destroy(gm__bias_lock *lock) { gm__mutex_destroy(&lock->mutex); }
 
 void gm__bias_settle(gm__bias_lock *lock, const void *home) {
   lock->home = home;
-  lock->streak = lock->needed = BIAS_STREAK; /* alone so far: the owner from its first time on */
+  lock->streak = lock->needed = BIAS_STREAK; /* the home thread is alone so far, and the owner from its first time on */
 }
 
 static void bias_revoke(gm__bias_lock *lock) {
@@ -37,7 +37,7 @@ static void bias_revoke(gm__bias_lock *lock) {
   while (atomic_load_explicit(&lock->busy, memory_order_acquire)) gm__thread_yield();
 }
 
-/* Who is inside is so for less than it takes to sleep and be woken: nobody calls a driver there (core/base/rank.h). */
+/* A thread stays inside for less time than a sleep takes: it calls no driver there (core/base/rank.h). */
 static void bias_wait(gm__mutex *mutex) {
   for (int i = 0; i < BIAS_LOOKS; i++) {
     if (gm__mutex_try_lock(mutex)) return;

@@ -1,5 +1,5 @@
-/* A lock that costs its owner, one thread, a few plain instructions, and everybody else a mutex and a barrier in all
- * threads. Not recursive, must not move. Whoever comes often becomes the owner only if it is the lock's home thread. */
+/* A lock that costs its owner thread a few plain instructions. Every other thread pays for a mutex and a barrier in all
+ * threads. Only the lock's home thread can become the owner, when it enters often. Not recursive, must not move. */
 #ifndef GM_CORE_BASE_BIAS_LOCK_H
 #define GM_CORE_BASE_BIAS_LOCK_H
 
@@ -7,29 +7,29 @@
 
 #include "core/base/thread.h"
 
-/* `self` everywhere: something that no other living thread passes (core/base/thread_here.h). */
+/* Every `self` is the calling thread's own pointer: no other living thread passes it (core/base/thread_here.h). */
 typedef struct gm__bias_lock {
-  _Atomic(const void *) owner; /* may enter without the mutex; NULL: nobody */
-  _Atomic uint32_t busy;       /* the owner is inside, or about to see that it is the owner no more */
-  uint32_t streak;             /* how often in a row the home thread came with the mutex */
-  uint32_t needed;             /* so often makes it the owner */
-  uint64_t since;              /* it is, in the nanoseconds of clock.h */
-  bool by_mutex;               /* who is inside holds the mutex */
+  _Atomic(const void *) owner; /* the thread that may enter without the mutex; NULL: none */
+  _Atomic uint32_t busy;       /* the owner is inside, or about to see that it is not the owner any more */
+  uint32_t streak;             /* the number of times in a row that the home thread entered with the mutex */
+  uint32_t needed;             /* after this streak the home thread becomes the owner */
+  uint64_t since;              /* when it became the owner, in nanoseconds (clock.h) */
+  bool by_mutex;               /* the thread inside holds the mutex */
   const void *home;            /* the only thread that can be the owner; NULL: none can */
-  gm__mutex mutex;             /* its rank is the lock's */
+  gm__mutex mutex;             /* its rank is the rank of this lock */
 } gm__bias_lock;
 
 void gm__bias_init(gm__bias_lock *lock, gm__rank rank);
 void gm__bias_destroy(gm__bias_lock *lock);
 
-/* The home thread is another one from now on. Called inside; the one before has ended, or never was. */
+/* Set the home thread. The thread before has ended, or there was none. REQUIRES: this lock. */
 void gm__bias_settle(gm__bias_lock *lock, const void *home);
 
-/* The way in of the home thread, which nobody else may try (so the owner can be nobody else); false while it is not the
- * owner, and nothing has happened. */
+/* Enter as the owner. Only the home thread may call it, so no other thread can be the owner. False: the home thread is
+ * not the owner, and nothing has happened. */
 static inline bool gm__bias_enter(gm__bias_lock *lock) {
   atomic_store_explicit(&lock->busy, 1, memory_order_relaxed);
-  atomic_signal_fence(memory_order_seq_cst); /* the processor's part is the barrier of who takes the lock away */
+  atomic_signal_fence(memory_order_seq_cst); /* a thread that takes the lock away runs the processor's barrier */
   if (__builtin_expect(atomic_load_explicit(&lock->owner, memory_order_relaxed) != NULL, 1)) {
     gm__rank_expect(lock->mutex.rank);
     gm__rank_enter(lock->mutex.rank);
@@ -39,7 +39,7 @@ static inline bool gm__bias_enter(gm__bias_lock *lock) {
   return false;
 }
 
-/* Out of a lock that gm__bias_enter opened. */
+/* Leave a lock that gm__bias_enter has entered. */
 static inline void gm__bias_leave(gm__bias_lock *lock) {
   gm__rank_leave(lock->mutex.rank);
   atomic_store_explicit(&lock->busy, 0, memory_order_release);

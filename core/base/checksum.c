@@ -12,7 +12,7 @@ uint64_t gm__checksum(const void *bytes, uint64_t length, uint64_t seed) {
 
 #include <string.h>
 
-/* Invariant: each step is a bijection of the state for a given word, so two inputs of one length that differ in one
+/* Invariant: for a given word, each step is a bijection of the state. So two inputs of one length that differ in one
  * word never collide. The multiplier is 2^64 divided by the golden ratio, made odd. */
 static uint64_t checksum_mix(uint64_t state, uint64_t word) {
   state = (state ^ word) * UINT64_C(0x9e3779b97f4a7c15);

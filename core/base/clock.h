@@ -5,16 +5,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* As a time-out or a deadline: wait for ever. */
+/* A time-out or a deadline that never comes. */
 #define GM__NEVER UINT64_MAX
 
-/* Time since some point in the past; never goes back, does not follow changes of the wall clock. */
+/* The time since some point in the past. It never goes back and ignores changes of the wall clock. */
 uint64_t gm__now_ns(void);
 
-/* The same clock as of its last tick, some milliseconds ago at most: a few nanoseconds instead of tens. */
+/* The time of that clock at its last tick, at most some milliseconds ago. The call takes a few nanoseconds, not tens.
+ */
 uint64_t gm__now_coarse_ns(void);
 
-/* The moment `timeout_ns` from now; GM__NEVER for GM__NEVER and for what does not fit. */
+/* The moment `timeout_ns` from now. GM__NEVER for GM__NEVER, and for a moment that does not fit. */
 uint64_t gm__deadline_after(uint64_t timeout_ns);
 
 /* Nanoseconds until `deadline`: 0 once it has passed, GM__NEVER for GM__NEVER. */
@@ -22,7 +23,7 @@ uint64_t gm__deadline_left(uint64_t deadline);
 
 bool gm__deadline_passed(uint64_t deadline);
 
-/* Sleep for about that long; a signal may end it before. */
+/* Sleep for about `ns`. A signal may end it earlier. */
 void gm__sleep_ns(uint64_t ns);
 
 #endif

@@ -1,12 +1,12 @@
-/* Decimal numbers in text that others wrote. */
+/* Decimal numbers in foreign text. */
 #ifndef GM_CORE_BASE_DECIMAL_H
 #define GM_CORE_BASE_DECIMAL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The digits at `text`: false when there is none or the number needs more than 64 bits. No sign, no white space.
- * `end` (nullable) gets the first character behind them; outputs are untouched on failure. */
+/* Read the digits at `text`, without sign or white space. False: there is no digit, or the number needs more than 64
+ * bits. `end` (may be NULL) gets the first character after them. A failure leaves the outputs untouched. */
 bool gm__decimal(const char *text, const char **end, uint64_t *out);
 
 /* `text` with blanks and tabs skipped. */

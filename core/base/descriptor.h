@@ -1,4 +1,4 @@
-/* File descriptors that memory is handed about with. Thread-safe, no state. */
+/* File descriptors for shared memory. Thread-safe, no state. */
 #ifndef GM_CORE_BASE_DESCRIPTOR_H
 #define GM_CORE_BASE_DESCRIPTOR_H
 
@@ -8,21 +8,21 @@
 
 #include "gm/status.h"
 
-/* Another descriptor of the same file, closed on exec; negative: the process has no more. */
+/* Duplicate a descriptor. The new one is closed on exec. Negative: the process has no more descriptors. */
 int gm__descriptor_copy(int fd);
 
-/* Negative: nothing. */
+/* Close `fd`. A negative one does nothing. */
 void gm__descriptor_close(int fd);
 
-/* What two descriptors of the same memory have in common: good while one of them is open. False: files of this kind
- * cannot be told apart (a driver's own device node, an anonymous inode). */
+/* The identity of the memory behind `fd`: equal for two descriptors of one memory, while one of them is open. False:
+ * nobody can tell such files apart (a driver's own device node, an anonymous inode). */
 bool gm__descriptor_identity(int fd, uint64_t out[2]);
 
-/* One message over a connected Unix socket, with a descriptor or without (-1). TIMEOUT, IO. */
+/* Send one message over a connected Unix socket, with or without (-1) a descriptor. TIMEOUT, IO. */
 gm_status gm__descriptor_send(int socket, const void *message, size_t bytes, int fd, gm_error *err);
 
-/* The same, of exactly `bytes`; *out_fd is the caller's, -1: none came. TIMEOUT, IO; FORMAT: another length, or several
- * descriptors; then all that came is closed. */
+/* Receive a message of exactly `bytes`. The caller owns *out_fd; -1: no descriptor came. TIMEOUT, IO. FORMAT: another
+ * length, or several descriptors, and all of them are closed. */
 gm_status gm__descriptor_receive(int socket, void *message, size_t bytes, int *out_fd, gm_error *err);
 
 #endif

@@ -2,7 +2,6 @@
 
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,8 +9,8 @@
 #include "core/base/error.h"
 #include "core/base/library.h"
 
-/* Invariants: a name reaches the loader only if it is bare or absolute, so the current directory is never searched by
- * us; a gm__dynlib holds one reference of the loader on its library, given back by close unless kept. */
+/* Invariants: only a bare or absolute name reaches the loader, so gm never searches the current directory. A gm__dynlib
+ * holds one of the loader's references on its library. Close releases it, unless the library is kept. */
 
 struct gm__dynlib {
   const gm_services *services;
@@ -43,7 +42,7 @@ static gm_status dynlib_make_plan(const gm__dynlib_spec *spec, dynlib_plan *plan
   return GM_OK;
 }
 
-/* Appends to a string that may be full already; then nothing happens. */
+/* Append to a string. A full string stays as it is. */
 static GM_PRINTF(3, 4) void dynlib_append(char *text, size_t capacity, const char *format, ...) {
   size_t length = strlen(text);
   va_list args;
@@ -125,8 +124,7 @@ bool gm__dynlib_find(const gm__dynlib_spec *spec, char *out, size_t capacity) {
   return false;
 }
 
-/* The table's members are function pointers of many types: copied as bytes, which POSIX allows and C does not forbid.
- */
+/* The table has function pointers of many types. Copy them as bytes: POSIX allows it and C does not forbid it. */
 static void dynlib_store(void *table, size_t offset, void *entry) {
   _Static_assert(sizeof entry == sizeof(void (*)(void)), "a function pointer fits a void *");
   memcpy((unsigned char *)table + offset, &entry, sizeof entry);

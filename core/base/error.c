@@ -25,7 +25,7 @@ const char *gm_status_text(gm_status status) {
   return "not a gm_status";
 }
 
-/* The brackets keep the macro of the same name, which analysers see, out of the definition. */
+/* The brackets keep the analysers' macro of the same name out of the definition. */
 gm_status(gm__fail)(gm_error *err, gm_status status, int32_t native_code, const char *op, const char *format, ...) {
   if (!err) return status;
   err->status = status;

@@ -1,5 +1,5 @@
-/* Small text files of the kernel, read below a root so that tests can put a directory of their own in its place. Only
- * regular files are read: a pipe or a device in a file's place neither blocks nor floods. */
+/* Small text files of the kernel. gm reads them below a root, so that tests can use their own directory. gm reads only
+ * regular files: a pipe or a device in a file's place neither blocks nor floods. */
 #ifndef GM_CORE_BASE_FILE_H
 #define GM_CORE_BASE_FILE_H
 
@@ -11,25 +11,25 @@ enum { GM__FILE_PATH_SIZE = 4096, GM__FILE_LINE_SIZE = 8192, GM__FILE_BYTES_MAX 
 typedef enum gm__file_answer {
   GM__FILE_OK,
   GM__FILE_ABSENT,     /* there is no such file */
-  GM__FILE_UNREADABLE, /* it exists and cannot be read, or is no regular file, or no text */
+  GM__FILE_UNREADABLE, /* the file exists and cannot be read, or is no regular file, or no text */
   GM__FILE_TOO_LARGE   /* more than the caller's buffer, or more than GM__FILE_BYTES_MAX in lines */
 } gm__file_answer;
 
-/* Called with one line without its newline, which it may change; false: no more lines. */
+/* Visit one line, without its newline. The visitor may change it. False: no more lines. */
 typedef bool (*gm__line_visit)(void *user, char *line);
 
-/* Called with one name of a directory; "." and ".." are left out. false: no more names. */
+/* Visit one name of a directory, but not "." and "..". False: no more names. */
 typedef bool (*gm__name_visit)(void *user, const char *name);
 
-/* The whole file into `buffer`, ended by NUL. NULs at its end are left out, one before that makes it unreadable. `root`
- * NULL: "". On another answer than OK the buffer holds "". */
+/* Read the whole file into `buffer`, and end it with NUL. NULs at the end of the file are left out. A NUL before the
+ * end makes the file unreadable. `root` NULL means "". After any answer but OK the buffer holds "". */
 gm__file_answer gm__file_text(const char *root, const char *path, char *buffer, size_t capacity);
 
-/* Every line, the last one also without newline. Lines that hold a NUL or do not fit GM__FILE_LINE_SIZE are left out.
+/* Visit every line; the last one needs no newline. Lines with a NUL, or longer than GM__FILE_LINE_SIZE, are left out.
  */
 gm__file_answer gm__file_lines(const char *root, const char *path, gm__line_visit visit, void *user);
 
-/* Every name in a directory, in no order. */
+/* Visit every name in a directory, in any order. */
 gm__file_answer gm__file_names(const char *root, const char *directory, gm__name_visit visit, void *user);
 
 #endif

@@ -2,9 +2,9 @@
 
 #include "core/base/alloc.h"
 
-/* Open addressing with linear probing. Invariants: at most 3/4 of the slots are used, so that a probe always meets an
- * empty one; between an entry's home slot and its slot there is no empty slot (removal shifts entries back, there are
- * no tombstones); key 0 marks an empty slot, and its own entry lives beside the table. */
+/* Open addressing with linear probing. Invariants: at most 3/4 of the slots are used, so a probe always meets an empty
+ * one. There is no empty slot between an entry's home slot and its slot: a removal shifts entries back, and leaves no
+ * tombstones. Key 0 marks an empty slot. The entry of key 0 lies beside the table. */
 
 enum { MAP_SMALLEST = 16 };
 
@@ -15,14 +15,14 @@ void gm__map_clear(gm__map *map) {
   gm__map_init(map, map->services);
 }
 
-/* The finaliser of MurmurHash3: addresses differ in few, middle bits; each of them must reach the low ones. */
+/* The finaliser of MurmurHash3. Addresses differ in a few middle bits, and each of them must reach the low bits. */
 static size_t map_home(uint64_t key, size_t capacity) {
   key = (key ^ key >> 33) * UINT64_C(0xff51afd7ed558ccd);
   key = (key ^ key >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
   return (size_t)(key ^ key >> 33) & (capacity - 1);
 }
 
-/* The slot that holds `key`, or the empty one where it would go. Needs capacity > 0 and key != 0. */
+/* The slot that holds `key`, or the empty slot for it. REQUIRES: capacity > 0 and key != 0. */
 static size_t map_probe(const gm__map_slot *slots, size_t capacity, uint64_t key) {
   size_t at = map_home(key, capacity);
   while (slots[at].key && slots[at].key != key) at = (at + 1) & (capacity - 1);
@@ -36,7 +36,7 @@ static gm_status map_resize(gm__map *map, size_t capacity) {
     const gm__map_slot *from = &map->slots[i];
     if (from->key) slots[map_probe(slots, capacity, from->key)] = *from;
   }
-  const gm__map old = *map; /* given back last: a forked child must not find what is freed already */
+  const gm__map old = *map; /* freed last: a forked child must not find freed memory */
   map->slots = slots;
   map->capacity = capacity;
   gm__release(map->services, old.slots, old.capacity * sizeof *old.slots);
@@ -87,7 +87,7 @@ bool gm__map_find(const gm__map *map, uint64_t key, uint64_t *out) {
   return value != NULL;
 }
 
-/* Empty the slot `hole`, then pull back each later entry of the run that may stand nearer to its home. */
+/* Empty the slot `hole`. Then move each later entry of the run back that can be nearer to its home slot. */
 static void map_close_hole(gm__map *map, size_t hole) {
   size_t mask = map->capacity - 1;
   for (size_t at = (hole + 1) & mask; map->slots[at].key; at = (at + 1) & mask) {

@@ -1,4 +1,4 @@
-/* Hash map from uint64_t to uint64_t (addresses, handles, ids). Externally synchronised. */
+/* A hash map from uint64_t to uint64_t (addresses, handles, ids). The caller synchronises. */
 #ifndef GM_CORE_BASE_MAP_H
 #define GM_CORE_BASE_MAP_H
 
@@ -14,7 +14,7 @@ typedef struct gm__map_slot {
   uint64_t value;
 } gm__map_slot;
 
-/* Read `count` as you like; the rest belongs to the functions below. */
+/* Callers may read `count`. The other members belong to the functions below. */
 typedef struct gm__map {
   const gm_services *services; /* borrowed; NULL: the C library */
   gm__map_slot *slots;
@@ -24,26 +24,28 @@ typedef struct gm__map {
   bool has_zero;
 } gm__map;
 
-/* An empty map; takes no memory yet. */
+/* Make an empty map. It has no memory yet. */
 void gm__map_init(gm__map *map, const gm_services *services);
 
-/* Gives back all memory; the map is empty and usable again. */
+/* Free all memory. The map is then empty and usable again. */
 void gm__map_clear(gm__map *map);
 
-/* Room for `count` entries in all, so that inserting up to there cannot fail. GM_ERR_OUT_OF_HOST_MEMORY: unchanged. */
+/* Make room for `count` entries in all, so that inserting up to that number cannot fail. GM_ERR_OUT_OF_HOST_MEMORY
+ * leaves the map unchanged. */
 gm_status gm__map_reserve(gm__map *map, size_t count);
 
-/* Set `key` to `value`, replacing what it was. Any key. GM_ERR_OUT_OF_HOST_MEMORY: unchanged; never when `key` is
- * there. */
+/* Set `key` to `value`. Every key is valid. GM_ERR_OUT_OF_HOST_MEMORY leaves the map unchanged. It never comes for a
+ * key that the map has. */
 gm_status gm__map_insert(gm__map *map, uint64_t key, uint64_t value);
 
-/* False when `key` is not there; then *out (NULL: not wanted) is untouched. */
+/* Find the value of `key`. False: there is none, and *out is untouched. `out` may be NULL. */
 bool gm__map_find(const gm__map *map, uint64_t key, uint64_t *out);
 
-/* The same, and takes the entry out. Needs no memory. */
+/* Find the value of `key` and remove the entry. It needs no memory. */
 bool gm__map_remove(gm__map *map, uint64_t key, uint64_t *out);
 
-/* Each entry once, in no order: start with *cursor = 0, until false. The map must not change in between. */
+/* Give each entry once, in any order. Begin with *cursor = 0 and call until false. The map must not change meanwhile.
+ */
 bool gm__map_next(const gm__map *map, size_t *cursor, uint64_t *out_key, uint64_t *out_value);
 
 #endif

@@ -1,5 +1,5 @@
-/* Writing files that a stranger named: regular files only. Thread-safe on different files; the calls with an offset
- * also on one. `path` is for messages. */
+/* Files that a stranger named, for writing. Only regular files. Thread-safe on different files; the calls with an
+ * offset are thread-safe on one file too. `path` is for messages. */
 #ifndef GM_CORE_BASE_OUTPUT_FILE_H
 #define GM_CORE_BASE_OUTPUT_FILE_H
 
@@ -11,24 +11,24 @@ typedef struct gm__output_file {
   int fd; /* -1: not open */
 } gm__output_file;
 
-/* Make `path`, or empty what is there. GM_ERR_NOT_FOUND: its folder is not there; GM_ERR_IO: not permitted, no room, or
- * no regular file (none other is written or waited for). */
+/* Make the file `path`, or empty the file that is there. GM_ERR_NOT_FOUND: there is no such folder. GM_ERR_IO: not
+ * permitted, disk full, or no regular file. gm neither writes to other files nor waits for them. */
 gm_status gm__output_file_open(const char *path, gm__output_file *out, gm_error *err);
 
-/* An empty file without a name, on the disk that `path` is on; it goes when it is closed. The same failures. */
+/* Make an empty file without a name, on the disk of `path`. Closing it deletes it. It fails as gm__output_file_open. */
 gm_status gm__output_file_scratch(const char *path, gm__output_file *out, gm_error *err);
 
-/* Exactly `bytes` at `at`, once more where a signal came between. GM_ERR_IO: the disk is full, a limit of the process,
- * the file ends before. */
+/* Write or read exactly `bytes` at `at`. A signal does not end the call. GM_ERR_IO: the disk is full, a limit of the
+ * process, or the file ends too early. */
 gm_status gm__output_file_write_at(const gm__output_file *file, const char *path, uint64_t at, const void *from,
                                    uint64_t bytes, gm_error *err);
 gm_status gm__output_file_read_at(const gm__output_file *file, const char *path, uint64_t at, void *to, uint64_t bytes,
                                   gm_error *err);
 
-/* Leave nothing in it, as far as that is possible. */
+/* Empty the file, as far as that is possible. */
 void gm__output_file_empty(const gm__output_file *file);
 
-/* Close it; again is GM_OK. GM_ERR_IO: what was written did not arrive (a disk of the network). */
+/* Close the file. A second close is GM_OK. GM_ERR_IO: the written bytes did not arrive (on a network disk). */
 gm_status gm__output_file_close(gm__output_file *file, const char *path, gm_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* Looking again and again at what has no wait with a limit: pauses that double from 20 µs up to 1 ms, so that what
- * passes soon is seen soon and what takes long costs little.
+/* Polling, for objects that have no wait with a time limit. The pauses double from 20 µs to 1 ms: gm sees a short wait
+ * end soon, and a long wait costs little.
  *
  *   for (gm__poll poll = gm__poll_until(deadline);;) {
  *     ... look, and return when it is done ...
@@ -17,13 +17,13 @@ typedef struct gm__poll {
   uint64_t deadline, pause_ns; /* the next pause */
 } gm__poll;
 
-/* `deadline` of gm__deadline_after. */
+/* Begin to poll. `deadline` comes from gm__deadline_after. */
 gm__poll gm__poll_until(uint64_t deadline);
 
-/* Sleeps until the next look is due, at most until the deadline; false, at once, when that has passed. */
+/* Sleep until the next look is due, at most until the deadline. False, at once, when the deadline has passed. */
 bool gm__poll_again(gm__poll *poll);
 
-/* Lock the mutex within so many nanoseconds; false: it is not locked. */
+/* Try to lock the mutex for `patience_ns`. False: it is not locked. */
 bool gm__poll_lock(gm__mutex *mutex, uint64_t patience_ns);
 
 #endif

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdint.h>
 
-/* Of debug builds alone: what the calling thread holds. */
+/* The locks that the calling thread holds, in debug builds. */
 
 enum { RANK_DEPTH = 16 };
 
@@ -40,5 +40,5 @@ void gm__rank_check_submit(void) {
 }
 
 #else
-typedef int rank_is_of_debug_builds; /* a file of C is not empty */
+typedef int rank_is_of_debug_builds; /* C does not allow an empty file */
 #endif

@@ -1,5 +1,5 @@
-/* The order in which gm takes its locks, and where it holds none: docs/design.md, "Locks". Debug builds check both, and
- * an assertion ends the program there; release builds have nothing of it. */
+/* The order in which gm takes its locks, and the places where it holds none (docs/design.md, "Locks"). Debug builds
+ * check both with an assertion. Release builds have none of this. */
 #ifndef GM_CORE_BASE_RANK_H
 #define GM_CORE_BASE_RANK_H
 
@@ -15,7 +15,7 @@ typedef enum gm__rank {
   GM__RANK_ADOPT,
   GM__RANK_SCOPE,
   GM__RANK_GUARD,
-  GM__RANK_CACHE,
+  GM__RANK_KEEP,
   GM__RANK_REGISTRY,
   GM__RANK_DRIVER,
   GM__RANK_WAY,
@@ -23,7 +23,7 @@ typedef enum gm__rank {
   GM__RANK_CONTEXT,
   GM__RANK_TRACKER,
   GM__RANK_ARENA,
-  GM__RANK_POOL,
+  GM__RANK_PROVIDER,
   GM__RANK_QUOTAS,
   GM__RANK_RECORDER,
   GM__RANK_CONFIG,
@@ -41,14 +41,14 @@ static inline void gm__rank_enter(gm__rank rank) { (void)rank; }
 static inline void gm__rank_leave(gm__rank rank) { (void)rank; }
 static inline void gm__rank_check_submit(void) {}
 #else
-/* The calling thread may wait for a lock of that rank. One that it only tries may have any. */
+/* Check that the calling thread may wait for a lock of that rank. It may try a lock of any rank. */
 void gm__rank_expect(gm__rank rank);
 
-/* It has one, or gives it up. */
+/* Note that the thread has taken, or released, a lock of that rank. */
 void gm__rank_enter(gm__rank rank);
 void gm__rank_leave(gm__rank rank);
 
-/* What comes next may wait for an engine's lock, or call gm: the thread holds turns at most. */
+/* Check that the thread holds only turns: its next call may wait for an engine's lock, or call gm. */
 void gm__rank_check_submit(void);
 #endif
 

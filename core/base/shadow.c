@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* Weak: the sanitizer's runtime is linked to this library, or exported by the program that loads it, or not there. */
+/* These are weak. The sanitizer's runtime may be linked to this library, exported by the program, or missing. */
 void __asan_poison_memory_region(void const volatile *bytes, size_t count) __attribute__((weak));
 void __asan_unpoison_memory_region(void const volatile *bytes, size_t count) __attribute__((weak));
 

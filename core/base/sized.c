@@ -5,8 +5,8 @@
 #include "core/base/error.h"
 #include "gm/version.h"
 
-/* Invariant: struct_size is the first member of each struct that comes here, so that it can be read and written before
- * anything else is known of the struct. */
+/* Invariant: struct_size is the first member of each such struct. So gm can read and write it before it knows anything
+ * else of the struct. */
 
 static uint32_t sized_read(const void *from) {
   uint32_t size;

@@ -4,8 +4,8 @@
 
 #include "core/base/error.h"
 
-/* Each text_scan_* returns NULL and fills *out, or returns why not: one static phrase that ends the error message. They
- * take begin and length, so that a list item needs no copy. The C library's functions are not used: they skip white
+/* Each text_scan_* returns NULL and fills *out, or returns the reason: a static phrase that ends the error message. It
+ * takes begin and length, so that a list item needs no copy. The C library's functions do not serve: they skip white
  * space, take signs, and read the point of the current locale. */
 
 static char text_lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
@@ -27,7 +27,7 @@ static gm_status text_refuse(const char *what, const char *text, const char *why
   return gm__fail(err, GM_ERR_INVALID_ARGUMENT, 0, "parse", "%s: `%.100s` %s", what, text, why);
 }
 
-/* The shift that a unit stands for: K, M, G, T, each also with B, i or iB behind it, B alone, and none; -1: another. */
+/* The shift of a unit: K, M, G, T, each also followed by B, i or iB; B alone; and no unit. -1: an unknown unit. */
 static int text_unit_shift(const char *text, size_t length) {
   static const char letters[] = "kmgt";
   const char *letter = length ? strchr(letters, text_lower(*text)) : NULL;
@@ -38,7 +38,7 @@ static int text_unit_shift(const char *text, size_t length) {
   return letter ? 10 * (int)(letter - letters + 1) : 0;
 }
 
-/* The digits behind a point, those after the seventh dropped, so that a unit's multiple fits. */
+/* The digits after a point. Those after the seventh are dropped, so that the multiple of a unit fits. */
 static size_t text_scan_fraction(const char *text, size_t length, uint64_t *out, uint64_t *scale) {
   size_t at = 0;
   for (; at < length && text_is_digit(text[at]); at++) {
@@ -78,8 +78,7 @@ gm_status gm__text_u64(const char *what, const char *text, uint64_t *out, gm_err
   return why ? text_refuse(what, text, why, err) : GM_OK;
 }
 
-/* A mantissa below 2^53 and a power of ten up to 10^22 are both exact doubles, so that one division rounds correctly.
- */
+/* A mantissa below 2^53 and a power of ten up to 10^22 are both exact doubles, so one division rounds correctly. */
 static const char *text_scan_double(const char *text, double *out) {
   const uint64_t limit = UINT64_C(1) << 53;
   uint64_t mantissa = 0;

@@ -1,4 +1,4 @@
-/* What gm keeps for each thread: a few words found without a call, and a sign of life that others can look at. */
+/* gm's data for each thread: a few words that are found without a call, and a sign of life for other threads. */
 #ifndef GM_CORE_BASE_THREAD_HERE_H
 #define GM_CORE_BASE_THREAD_HERE_H
 
@@ -8,16 +8,14 @@
 
 enum { GM__HERE_SLOTS = 16 };
 
-#define GM__HERE_NOBODY UINT64_MAX /* a key that is never kept */
-
-/* A cache of the calling thread, for whoever has keys that are never used again. Its address names the thread among the
- * living ones. */
+/* A cache of the calling thread, for keys that are never used again. Its address identifies the thread among living
+ * threads. */
 typedef struct gm__thread_here {
   struct {
     uint64_t key; /* 0: empty */
     void *value;
   } slots[GM__HERE_SLOTS];
-  bool ended; /* nothing is kept any more but what all threads share */
+  bool ended; /* the thread has ended: the cache keeps only entries that all threads share */
 } gm__thread_here;
 
 extern _Thread_local gm__thread_here gm__here __attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -34,11 +32,11 @@ static inline void gm__here_keep(uint64_t key, void *value) {
   gm__here.slots[key % GM__HERE_SLOTS].value = value;
 }
 
-/* The calling thread's sign of life, with one reference for the caller; NULL: no host memory, or none can be had, or
- * the thread has ended and this is one of the destructors that run behind it. */
+/* The calling thread's sign of life, with one reference for the caller. NULL: no host memory, or the system has no key
+ * left, or the thread has ended and runs its destructors. */
 typedef struct gm__thread_life gm__thread_life;
 gm__thread_life *gm__thread_life_take(void);
-void gm__thread_life_give(gm__thread_life *life); /* NULL: nothing */
+void gm__thread_life_give(gm__thread_life *life); /* NULL does nothing */
 bool gm__thread_life_ended(gm__thread_life *life);
 
 #endif

@@ -4,12 +4,14 @@
 
 #include "core/base/error.h"
 #include "core/base/sized.h"
+#include "core/manage/explain.h"
+#include "core/pool/alloc_one.h"
+#include "core/pool/free.h"
 #include "core/pool/pool.h"
-#include "core/pool/release.h"
-#include "core/pool/request.h"
+#include "core/provider/request.h"
 
-/* Invariants: out_parts[0, served) are live blocks until the batch is complete or all of them are given back, in the
- * order of the streams that they were taken on; no copy of a caller's memory is under way when a call returns. */
+/* Invariants. out_parts[0, served) are live blocks until the batch is complete, or all of them are freed again in the
+ * order of their streams. No copy of a caller's memory is under way when a call returns. */
 
 enum { BATCH_FLAGS = GM_BATCH_GROUPED, BATCH_POINTS = 64 };
 
@@ -19,7 +21,7 @@ static const char batch_op[] = "gm_alloc_batch";
 
 static gm_status batch_check(const gm_batch_params *params, const gm_part *out_parts, gm_error *err) {
   if (params->flags & ~(uint32_t)BATCH_FLAGS) {
-    return gm__bad_argument(err, batch_op, "`params->flags` has bits that are none: 0x%x", params->flags);
+    return gm__bad_argument(err, batch_op, "`params->flags` has unknown bits: 0x%x", params->flags);
   }
   if (params->count && !(params->requests && out_parts)) {
     return gm__bad_argument(err, batch_op, "`%s` is NULL", params->requests ? "out_parts" : "params->requests");
@@ -27,14 +29,14 @@ static gm_status batch_check(const gm_batch_params *params, const gm_part *out_p
   return GM_OK;
 }
 
-/* Every request is looked at before any memory is taken: a mistake costs nothing then. */
+/* Checks every request before any memory is allocated: a mistake costs nothing then. */
 static gm_status batch_check_requests(const gm_pool *pool, const gm_batch_params *params, size_t *failed,
                                       gm_error *err) {
   uint64_t sum = 0;
   for (*failed = 0; *failed < params->count; ++*failed) {
     gm__want want;
     const gm_request *request = &params->requests[*failed];
-    gm_status status = gm__want_read(pool, request, &want, err);
+    gm_status status = gm__request_read(pool, request, &want, err);
     if (status) return status;
     if (request->bytes > UINT64_MAX - sum) {
       return gm__bad_argument(err, batch_op, "the bytes of `requests` are more than 2^64-1 in all");
@@ -89,20 +91,20 @@ static gm_status batch_fill(gm_pool *pool, const gm_batch_params *params, const 
 
 /* ---- one by one ---- */
 
-static gm_status batch_take(gm_pool *pool, const gm_request *wanted, gm_block *out, gm_error *err) {
+static gm_status batch_alloc(gm_pool *pool, const gm_request *wanted, gm_block *out, gm_error *err) {
   gm_request request = *wanted;
   request.flags |= GM_INSERT_WAIT;
   gm_acquire answer = gm_alloc(pool, &request, out);
   return answer <= GM_ACQUIRE_FRESH ? GM_OK : gm__explain_refusal(pool, &request, answer, batch_op, err);
 }
 
-static gm_status batch_take_each(gm_pool *pool, const gm_batch_params *params, gm_part *parts, size_t *served,
-                                 size_t *failed, gm_error *err) {
+static gm_status batch_alloc_each(gm_pool *pool, const gm_batch_params *params, gm_part *parts, size_t *served,
+                                  size_t *failed, gm_error *err) {
   gm_status status = GM_OK;
   for (*served = 0; !status && *served < params->count; *served += !status) {
     const gm_request *request = &params->requests[*served];
     gm_part *part = &parts[*served];
-    status = batch_take(pool, request, &part->block, err);
+    status = batch_alloc(pool, request, &part->block, err);
     part->offset = 0;
     part->bytes = request->bytes;
   }
@@ -113,11 +115,12 @@ static gm_status batch_take_each(gm_pool *pool, const gm_batch_params *params, g
 /* ---- as a group ---- */
 
 static bool batch_is_like(const gm_request *a, const gm_request *b) {
-  return a->stream == b->stream && a->usage == b->usage && a->must_be == b->must_be &&
+  return a->stream == b->stream && a->usage == b->usage && a->must_be == b->must_be && a->require == b->require &&
+         a->prefer == b->prefer && a->memory_types == b->memory_types &&
          ((a->flags ^ b->flags) & ~(uint32_t)GM_INSERT_WAIT) == 0;
 }
 
-/* Lay the requests behind each other, each at its alignment and in whole units of the device. */
+/* Lays the requests behind each other, each at its alignment and in whole units of the device. */
 static gm_status batch_lay_out(const gm_pool *pool, const gm_batch_params *params, gm_part *parts, gm_request *out,
                                size_t *failed, gm_error *err) {
   uint64_t end = 0;
@@ -125,11 +128,16 @@ static gm_status batch_lay_out(const gm_pool *pool, const gm_batch_params *param
   for (*failed = 0; *failed < params->count; ++*failed) {
     gm__want want;
     const gm_request *request = &params->requests[*failed];
-    gm_status status = gm__want_read(pool, request, &want, err);
+    gm_status status = gm__request_read(pool, request, &want, err);
     if (status) return status;
     if (!batch_is_like(request, out)) {
-      return gm__bad_argument(err, batch_op, "`requests[%zu]` is of another stream, usage, must_be or flags: no group",
+      return gm__bad_argument(err, batch_op,
+                              "`requests[%zu]` is of another stream, usage, must_be, flags or memory: no "
+                              "group",
                               *failed);
+    }
+    if (request->flags & GM_DEDICATED) {
+      return gm__bad_argument(err, batch_op, "`requests[%zu]` is GM_DEDICATED: a group is one block", *failed);
     }
     uint64_t gap = (want.align - end % want.align) % want.align;
     if (gap > UINT64_MAX - end || want.exact > UINT64_MAX - end - gap) {
@@ -143,14 +151,14 @@ static gm_status batch_lay_out(const gm_pool *pool, const gm_batch_params *param
   return GM_OK;
 }
 
-static gm_status batch_take_group(gm_pool *pool, const gm_batch_params *params, gm_part *parts, size_t *served,
-                                  size_t *failed, gm_error *err) {
+static gm_status batch_alloc_group(gm_pool *pool, const gm_batch_params *params, gm_part *parts, size_t *served,
+                                   size_t *failed, gm_error *err) {
   gm_request whole;
   gm_block block;
   gm_status status = batch_lay_out(pool, params, parts, &whole, failed, err);
   if (status) return status;
   *failed = 0;
-  status = batch_take(pool, &whole, &block, err);
+  status = batch_alloc(pool, &whole, &block, err);
   if (status) return status;
   for (size_t i = 0; i < params->count; i++) parts[i].block = block;
   *served = params->count;
@@ -159,18 +167,18 @@ static gm_status batch_take_group(gm_pool *pool, const gm_batch_params *params, 
 
 /* ---- both ways ---- */
 
-/* Another part of the same block; the same part again is none. */
+/* Is it another part of the same block? The same part again is not. */
 static bool batch_same_group(const gm_part *part, const gm_part *last) {
   const gm_block *a = &part->block, *b = &last->block;
-  return a->address == b->address && a->node == b->node && a->check == b->check && part->offset != last->offset;
+  return a->address == b->address && a->number == b->number && a->check == b->check && part->offset != last->offset;
 }
 
-/* Each block once, in the order of the stream of its request. What the pool took for them and nobody uses goes back. */
+/* Frees each block once, in the order of its request's stream, and gives back what the pool took for them. */
 static void batch_undo(gm_pool *pool, const gm_batch_params *params, const gm_part *parts, size_t served,
                        uint64_t pooled_before) {
   bool grouped = params->flags & GM_BATCH_GROUPED;
   for (size_t i = grouped && served ? 1 : served; i > 0; i--) {
-    gm__give_back_unused(pool, &parts[i - 1].block, params->requests[i - 1].stream);
+    gm__block_free_unused(pool, &parts[i - 1].block, params->requests[i - 1].stream);
   }
   if (served) gm_pool_trim(pool, pooled_before);
 }
@@ -179,15 +187,15 @@ gm_status gm_alloc_batch(gm_pool *pool, const gm_batch_params *params, gm_part *
                          gm_error *err) {
   size_t served = 0, failed = 0;
   gm_batch_params asked;
-  gm_status status = gm__pool_check(pool, batch_op, err);
+  gm_status status = gm__pool_alive(pool, batch_op, err);
   if (!status) status = gm__sized_in(&asked, sizeof asked, params, batch_op, "params", err);
   if (!status) status = batch_check(&asked, out_parts, err);
   if (status) return status;
   status = batch_check_requests(pool, &asked, &failed, err);
   if (!status && asked.count) {
-    const uint64_t pooled_before = gm__pool_stats(pool).pooled_bytes;
-    status = asked.flags & GM_BATCH_GROUPED ? batch_take_group(pool, &asked, out_parts, &served, &failed, err)
-                                            : batch_take_each(pool, &asked, out_parts, &served, &failed, err);
+    const uint64_t pooled_before = gm__heap_stats(&pool->heap).pooled_bytes;
+    status = asked.flags & GM_BATCH_GROUPED ? batch_alloc_group(pool, &asked, out_parts, &served, &failed, err)
+                                            : batch_alloc_each(pool, &asked, out_parts, &served, &failed, err);
     if (!status) status = batch_fill(pool, &asked, out_parts, &failed, err);
     if (status) batch_undo(pool, &asked, out_parts, served, pooled_before);
   }
@@ -197,7 +205,7 @@ gm_status gm_alloc_batch(gm_pool *pool, const gm_batch_params *params, gm_part *
 
 gm_status gm_free_batch(gm_pool *pool, const gm_part *parts, size_t count, gm_stream *stream, gm_error *err) {
   static const char op[] = "gm_free_batch";
-  gm_status status = gm__pool_check(pool, op, err);
+  gm_status status = gm__pool_alive(pool, op, err);
   if (!status && count && !parts) status = gm__bad_argument(err, op, "`parts` is NULL");
   if (status) return status;
   for (size_t i = 0; i < count; i++) {

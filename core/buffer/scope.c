@@ -2,8 +2,8 @@
 #include "core/base/error.h"
 #include "core/buffer/buffer.h"
 
-/* Invariant: a scope owns one reference of each buffer made in it, and remembers every one that it handed out. Buffers
- * are made outside its lock, because that can call the user's upstream. */
+/* Invariant: a scope owns one reference of each buffer made in it, and remembers all that it handed out. Buffers are
+ * made outside its lock, because that may call the user's upstream. */
 
 struct gm_scope {
   gm_pool *pool;
@@ -13,7 +13,7 @@ struct gm_scope {
 };
 
 gm_status gm_scope_create(gm_pool *pool, gm_scope **out, gm_error *err) {
-  gm_status status = gm__pool_check(pool, "gm_scope_create", err);
+  gm_status status = gm__pool_alive(pool, "gm_scope_create", err);
   if (status) return status;
   if (!out) return gm__bad_argument(err, "gm_scope_create", "`out` is NULL");
   gm_scope *scope = gm__alloc(gm__context_services(pool->device->ctx), sizeof *scope);
@@ -38,7 +38,7 @@ static gm_status scope_reserve(gm_scope *scope, gm_error *err) {
 
 gm_status gm_scope_buffer(gm_scope *scope, const gm_buffer_params *params, gm_buffer **out, gm_error *err) {
   if (!scope) return gm__bad_argument(err, "gm_scope_buffer", "`scope` is NULL");
-  gm_status status = gm__pool_check(scope->pool, "gm_scope_buffer", err);
+  gm_status status = gm__pool_alive(scope->pool, "gm_scope_buffer", err);
   if (status) return status;
   gm_buffer *buffer = NULL;
   if (!out) return gm__bad_argument(err, "gm_scope_buffer", "`out` is NULL");

@@ -1,19 +1,12 @@
-/* Invariants: an entry's text has passed the key's check, or is NULL, which means the default; a value changes only
- * when what sets it stands at least as high as what has set it, and never once it is locked. */
 #include "core/context/config.h"
 
 #include <string.h>
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
-#include "core/base/log.h"
 #include "core/base/text.h"
 #include "core/context/config_keys.h"
 #include "core/context/config_set.h"
-
-void gm__config_release_text(const gm__config *config, char *text) {
-  if (text) gm__release(config->services, text, strlen(text) + 1);
-}
 
 gm_status gm__config_create(const gm_services *services, const char *preset, bool ignore_environment, gm__config **out,
                             gm_error *err) {
@@ -45,55 +38,6 @@ void gm__config_destroy(gm__config *config, const gm_services *services) {
   gm__release(services, config, sizeof *config);
 }
 
-static gm_status config_unknown(const char *op, const char *where, const char *key, gm_error *err) {
-  return gm__bad_argument(err, op, "%s%sno configuration key \"%s\"; did you mean \"%s\"?", where, where[0] ? ": " : "",
-                          key, gm__config_key_nearest(key));
-}
-
-gm_status gm__config_parse(const gm__config *config, const gm__config_change *change, size_t *out_index,
-                           char **out_text, gm_error *err) {
-  size_t index = gm__config_key_find(change->key);
-  if (index == gm__config_key_count()) return config_unknown("configuration", change->where, change->key, err);
-  const gm_config_key *key = gm_config_key_at(index);
-  gm_status status = gm__config_key_check(key, change->where, change->value, err);
-  if (status != GM_OK) return status;
-  if (config->entries[index].locked) {
-    return gm__bad_argument(err, "configuration", "%s is locked by the program", key->name);
-  }
-  size_t bytes = strlen(change->value) + 1;
-  char *text = gm__alloc(config->services, bytes);
-  if (!text) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "configuration", "no host memory for %s", key->name);
-  memcpy(text, change->value, bytes);
-  *out_text = text;
-  *out_index = index;
-  return GM_OK;
-}
-
-/* Who has the last word on a value: the highest source that set it. */
-static gm_config_source config_source(const gm__config_entry *entry) {
-  int source = GM_CONFIG_ENVIRONMENT;
-  while (source > GM_CONFIG_DEFAULT && !entry->texts[source]) source--;
-  return (gm_config_source)source;
-}
-
-void gm__config_store(gm__config *config, size_t index, gm_config_source source, char *text) {
-  gm__config_entry *entry = &config->entries[index];
-  gm__config_release_text(config, entry->texts[source]);
-  entry->texts[source] = text;
-  gm_config_source last = config_source(entry);
-  if (last <= source) return;
-  gm__log(config->services, GM_LOG_INFO, "gm: %s stays \"%s\", as the operator set it", gm_config_key_at(index)->name,
-          entry->texts[last]);
-}
-
-gm_status gm__config_put(gm__config *config, const gm__config_change *change, gm_error *err) {
-  size_t index = 0;
-  char *text = NULL;
-  gm_status status = gm__config_parse(config, change, &index, &text, err);
-  if (status == GM_OK) gm__config_store(config, index, change->source, text);
-  return status;
-}
-
 gm_status gm_config_set(gm_context *ctx, const char *key, const char *value, gm_error *err) {
   gm_status status = gm__context_check(ctx, "gm_config_set", err);
   if (status != GM_OK) return status;
@@ -107,24 +51,18 @@ gm_status gm_config_set(gm_context *ctx, const char *key, const char *value, gm_
                   "%s is stored, but its feature comes with a later version", key);
 }
 
-static const char *config_text(const gm__config *config, size_t index) {
-  const gm__config_entry *entry = &config->entries[index];
-  const char *text = entry->texts[config_source(entry)];
-  return text ? text : gm_config_key_at(index)->fallback;
-}
-
 gm_status gm_config_get(gm_context *ctx, const char *key, char *text, size_t capacity, gm_config_source *out_source,
                         gm_error *err) {
   gm_status status = gm__context_check(ctx, "gm_config_get", err);
   if (status != GM_OK) return status;
   if (!key || !text) return gm__bad_argument(err, "gm_config_get", "`%s` is NULL", key ? "text" : "key");
   size_t index = gm__config_key_find(key);
-  if (index == gm__config_key_count()) return config_unknown("gm_config_get", "", key, err);
+  if (index == gm__config_key_count()) return gm__config_unknown("gm_config_get", "", key, err);
   gm__mutex_lock(&ctx->config->lock);
-  const char *value = config_text(ctx->config, index);
+  const char *value = gm__config_value(ctx->config, index);
   size_t bytes = strlen(value) + 1;
   if (bytes <= capacity) memcpy(text, value, bytes);
-  if (out_source) *out_source = config_source(&ctx->config->entries[index]);
+  if (out_source) *out_source = gm__config_source(&ctx->config->entries[index]);
   gm__mutex_unlock(&ctx->config->lock);
   if (bytes <= capacity) return GM_OK;
   return gm__bad_argument(err, "gm_config_get", "`capacity` is %zu, %s needs %zu", capacity, key, bytes);
@@ -135,7 +73,7 @@ gm_status gm_config_lock(gm_context *ctx, const char *key, gm_error *err) {
   if (status != GM_OK) return status;
   if (!key) return gm__bad_argument(err, "gm_config_lock", "`key` is NULL");
   size_t index = gm__config_key_find(key);
-  if (index == gm__config_key_count()) return config_unknown("gm_config_lock", "", key, err);
+  if (index == gm__config_key_count()) return gm__config_unknown("gm_config_lock", "", key, err);
   gm__mutex_lock(&ctx->config->lock);
   gm__config_store(ctx->config, index, GM_CONFIG_FILE, NULL);
   gm__config_store(ctx->config, index, GM_CONFIG_ENVIRONMENT, NULL);
@@ -166,6 +104,13 @@ gm_status gm_config_preset(gm_context *ctx, const char *preset, gm_error *err) {
 
 void gm__config_text(gm_context *ctx, const char *key, char *text, size_t capacity) {
   if (gm_config_get(ctx, key, text, capacity, NULL, NULL) != GM_OK) text[0] = '\0';
+}
+
+bool gm__config_holds(gm_context *ctx, const char *key, bool adopted) {
+  char text[64];
+  gm_config_source source = GM_CONFIG_DEFAULT;
+  if (!adopted) return true;
+  return gm_config_get(ctx, key, text, sizeof text, &source, NULL) == GM_OK && source != GM_CONFIG_DEFAULT;
 }
 
 bool gm__config_bool(gm_context *ctx, const char *key) {

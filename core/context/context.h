@@ -1,5 +1,5 @@
-/* Inside of a context, for the layers above. A layer keeps its own state out of this struct: it registers a destructor.
- */
+/* Inside of a context, for the floors above. A floor keeps its own state out of this struct: it registers a
+ * destructor. */
 #ifndef GM_CORE_CONTEXT_CONTEXT_H
 #define GM_CORE_CONTEXT_CONTEXT_H
 
@@ -18,10 +18,12 @@ typedef struct gm__destructor_entry {
   void *object;
 } gm__destructor_entry;
 
-/* Keys of what layers hang onto a context: one slot each. */
+/* Slots for what floors hang onto a context: one each. */
 typedef enum gm__slot { GM__SLOT_REGISTRY, GM__SLOT_POOLS, GM__SLOT_PEERS, GM__SLOT_COUNT } gm__slot;
 
 #define GM__MAX_DESTRUCTORS 8
+
+enum { GM__TAGS_MAX = 4095, GM__TAG_PLACES = 8192 }; /* a name is found by its hash, in twice as many places */
 
 struct gm_context {
   gm_services services; /* complete: every member set but perhaps `log` */
@@ -51,22 +53,16 @@ struct gm_context {
   uint32_t dead_count;
 };
 
-/* True when the context (of the parent) is looked at from a forked child. */
+/* True when a forked child looks at its parent's context. */
 bool gm__context_forked(const gm_context *ctx);
 
-/* GM_OK, or GM_ERR_INVALID_ARGUMENT for NULL and GM_ERR_FORKED, filling `err`: the first line of every public call. */
+/* GM_OK; INVALID_ARGUMENT for NULL; FORKED. Fills `err`. Every public call begins with it. */
 gm_status gm__context_check(const gm_context *ctx, const char *op, gm_error *err);
 
-/* At most GM__MAX_DESTRUCTORS, one per layer. */
+/* Run `run` when the context is destroyed. One for each floor, at most GM__MAX_DESTRUCTORS. */
 void gm__context_on_destroy(gm_context *ctx, gm__destructor run, void *object);
 
 uint64_t gm__context_next_id(gm_context *ctx); /* from 1 */
 static inline const gm_services *gm__context_services(const gm_context *ctx) { return &ctx->services; }
-
-/* Typed values of configuration keys; `key` must exist with that type (checked by a test). */
-bool gm__config_bool(gm_context *ctx, const char *key);
-uint64_t gm__config_u64(gm_context *ctx, const char *key); /* bytes and counts; "auto" is UINT64_MAX */
-double gm__config_fraction(gm_context *ctx, const char *key);
-void gm__config_text(gm_context *ctx, const char *key, char *text, size_t capacity); /* words, lists, texts */
 
 #endif

@@ -1,6 +1,6 @@
-/* What every object of a context begins with. In debug builds a destroyed object keeps its memory until its context
- * goes, so that a use after its destruction finds a mark there and is answered, not undefined. Release builds give the
- * memory back at once and check nothing. */
+/* The head of every object of a context. In debug builds a destroyed object keeps its memory until its context goes:
+ * a use after its end finds a mark there and is answered. Release builds give the memory back at once and check
+ * nothing. */
 #ifndef GM_CORE_CONTEXT_OBJECT_H
 #define GM_CORE_CONTEXT_OBJECT_H
 
@@ -23,10 +23,10 @@ typedef struct gm__object {
   struct gm__object *next; /* of those that wait for the context's end */
 } gm__object;
 
-/* Zeroed memory for an object of that kind; NULL: no host memory. */
+/* Zeroed memory for an object of that kind. NULL: no host memory. */
 void *gm__object_new(gm_context *ctx, gm__kind kind, size_t bytes);
 
-/* The object's last call. In a forked child takes no lock. */
+/* The end of an object. In a forked child this takes no lock. */
 void gm__object_end(gm_context *ctx, gm__object *object);
 
 /* False in debug builds when `object` is of another kind or was destroyed. `object` is not NULL. */
@@ -39,7 +39,7 @@ static inline bool gm__object_is(const gm__object *object, gm__kind kind) {
 #endif
 }
 
-/* At the context's end: release what waits. */
+/* At the context's end: give back the objects that wait. */
 void gm__objects_release(gm_context *ctx);
 
 #endif

@@ -1,6 +1,6 @@
 /* Invariants: everything here is lock-free, so that a child forked in the middle of a call finds nothing locked. The
- * generation and the counters lie in pages that the kernel zeroes in a forked child (MADV_WIPEONFORK): a generation
- * that is not the page's belongs to the parent. Kernels before 4.14 cannot do that; there the process id stands in for
+ * generation and the counters lie in pages that the kernel zeroes in a forked child (MADV_WIPEONFORK). A generation
+ * that is not the page's belongs to the parent. Kernels before 4.14 cannot do that. There the process id stands in for
  * the page, at the price of a system call for each check. */
 #include "core/context/process.h"
 

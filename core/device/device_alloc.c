@@ -1,11 +1,8 @@
 /* Driver allocations: which memory type, and what is charged to whom. */
-#include "core/base/clock.h"
+#include "core/device/device_alloc.h"
+
 #include "core/base/error.h"
-#include "core/base/saturate.h"
-#include "core/device/answer.h"
-#include "core/device/device.h"
-#include "core/device/device_figures.h"
-#include "core/device/selection.h"
+#include "core/device/memory_answer.h"
 
 /* The host reads a card's memory slowly, and host memory that it does not cache, too. */
 static bool alloc_reads_slowly(const gm_memory_type *type, const gm__device_request *request) {
@@ -14,10 +11,12 @@ static bool alloc_reads_slowly(const gm_memory_type *type, const gm__device_requ
 }
 
 /* May memory of this type serve the request? */
-static bool alloc_type_fits(const gm_device *device, const gm_memory_type *type, const gm__device_request *request) {
+static bool alloc_type_fits(const gm_device *device, uint32_t index, const gm__device_request *request) {
+  const gm_memory_type *type = &device->types[index];
   if (((type->flags & GM_MEMORY_MANAGED) != 0) != request->managed) return false;
   if (request->managed) return true;
-  if (type->flags & GM_MEMORY_APART) return false;
+  if (!gm__type_wish_allows(&request->wish, index)) return false;
+  if (type->flags & GM_MEMORY_APART && !request->wish.types) return false;
   if ((request->flags & GM_HOST_VISIBLE) && !(type->flags & (GM_MEMORY_HOST_VISIBLE | GM_MEMORY_HOST_POINTER))) {
     return false;
   }
@@ -27,30 +26,47 @@ static bool alloc_type_fits(const gm_device *device, const gm_memory_type *type,
   return request->must_be != GM_DEVICE_LOCAL || device->info.unified || local;
 }
 
-bool gm__device_has_type(const gm_device *device, const gm__device_request *request) {
-  uint32_t i = 0;
-  while (i < device->type_count && !alloc_type_fits(device, &device->types[i], request)) i++;
-  return i < device->type_count;
+uint32_t gm__device_types(const gm_device *device, const gm__device_request *request) {
+  uint32_t types = 0;
+  for (uint32_t i = 0; i < device->type_count; i++) {
+    if (alloc_type_fits(device, i, request)) types |= UINT32_C(1) << i;
+  }
+  return types;
 }
 
 bool gm__device_has_host_types_only(const gm_device *device, const gm__device_request *request) {
   for (uint32_t i = 0; i < device->type_count; i++) {
     const bool host = (device->types[i].flags & GM_MEMORY_HOST_POINTER) != 0;
-    if (!host && alloc_type_fits(device, &device->types[i], request)) return false;
+    if (!host && alloc_type_fits(device, i, request)) return false;
   }
   return true;
 }
 
+static bool alloc_type_is_own(const gm_device *device, uint32_t index) {
+  return device->info.unified || device->types[index].flags & (GM_MEMORY_DEVICE_LOCAL | GM_MEMORY_MANAGED);
+}
+
+bool gm__device_takes_own(const gm_device *device, const gm__device_request *request) {
+  for (uint32_t i = 0; i < device->type_count; i++) {
+    if (alloc_type_is_own(device, i) && alloc_type_fits(device, i, request)) return true;
+  }
+  return false;
+}
+
 bool gm__device_is_charged(const gm_device *device, const gm_memory *memory) {
   if (memory->wrapped) return false;
-  if (device->info.unified || memory->type >= device->type_count) return true;
-  return (device->types[memory->type].flags & (GM_MEMORY_DEVICE_LOCAL | GM_MEMORY_MANAGED)) != 0;
+  return memory->type >= device->type_count || alloc_type_is_own(device, memory->type);
 }
 
 static gm_status alloc_too_large(const gm__device_request *request, uint64_t most, gm_error *err) {
   return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, "memory_alloc",
-                  "%llu bytes are more than the %llu that the driver allows for one allocation",
+                  "%llu bytes are more than the %llu that the driver allows for one allocation: ask for smaller pieces "
+                  "(GM_ALLOW_SPANS makes one block of several)",
                   (unsigned long long)request->bytes, (unsigned long long)most);
+}
+
+static uint32_t alloc_flags(uint32_t flags) {
+  return (flags & GM_COMMIT ? GM_ALLOC_COMMIT : 0u) | (flags & GM_DEDICATED ? GM_ALLOC_DEDICATED : 0u);
 }
 
 static gm_status alloc_of_type(gm_device *device, uint32_t index, const gm__device_request *request, gm_memory *out,
@@ -63,7 +79,7 @@ static gm_status alloc_of_type(gm_device *device, uint32_t index, const gm__devi
                              .bytes = request->bytes,
                              .align = request->align,
                              .usage = request->usage ? request->usage : GM_USAGE_TRANSFER | GM_USAGE_STORAGE,
-                             .flags = request->flags & GM_COMMIT ? GM_ALLOC_COMMIT : 0,
+                             .flags = alloc_flags(request->flags),
                              .share = request->share};
   const gm_status status = device->ops->memory_alloc(device->handle, &params, out, err);
   const gm__answer_asked asked = {"memory_alloc", request->bytes, index, .align = request->align};
@@ -76,10 +92,22 @@ static bool alloc_falls_through(gm_status status) {
          status == GM_ERR_PINNED_LIMIT || status == GM_ERR_NOT_SUPPORTED;
 }
 
-static void alloc_charge(gm_device *device, const gm_memory *memory) {
-  if (!gm__device_is_charged(device, memory)) return;
-  gm__used_add(device->used, memory->bytes, false);
-  atomic_fetch_add_explicit(&device->own_bytes, memory->bytes, memory_order_relaxed);
+/* The memory of that type is there, or is about to go. */
+static void alloc_hold(gm_device *device, uint32_t type, uint64_t bytes) {
+  if (type >= device->type_count) return;
+  atomic_fetch_add_explicit(&device->held[type].bytes, bytes, memory_order_relaxed);
+  atomic_fetch_add_explicit(&device->held[type].count, 1, memory_order_relaxed);
+}
+
+static void alloc_drop(gm_device *device, uint32_t type, uint64_t bytes) {
+  if (type >= device->type_count) return;
+  atomic_fetch_sub_explicit(&device->held[type].bytes, bytes, memory_order_relaxed);
+  atomic_fetch_sub_explicit(&device->held[type].count, 1, memory_order_relaxed);
+}
+
+static void alloc_charge(gm_device *device, uint64_t bytes) {
+  gm__used_add(device->used, bytes, false);
+  atomic_fetch_add_explicit(&device->own_bytes, bytes, memory_order_relaxed);
 }
 
 /* The failure that says most so far: being out of memory now says more than a bound. */
@@ -92,12 +120,19 @@ static void alloc_note(alloc_failure *told, gm_status status, const gm_error *er
   if (told->status == GM_OK || told->status == GM_ERR_ALLOCATION_TOO_LARGE) *told = (alloc_failure){status, *error};
 }
 
-/* Try the types that read slowly, or those that do not. True: that is the end of it, with memory or without. */
-static bool alloc_try(gm_device *device, bool slow, const gm__device_request *request, gm_memory *memory,
+/* The types that one round tries. */
+typedef struct alloc_round {
+  uint32_t preferred; /* they have so many of the preferred flags */
+  bool slow;          /* the host reads them slowly */
+} alloc_round;
+
+/* Tries the types of a round. True: that is the end of it, with memory or without. */
+static bool alloc_try(gm_device *device, alloc_round round, const gm__device_request *request, gm_memory *memory,
                       alloc_failure *told) {
   for (uint32_t i = 0; i < device->type_count; i++) {
     const gm_memory_type *type = &device->types[i];
-    if (alloc_reads_slowly(type, request) != slow || !alloc_type_fits(device, type, request)) continue;
+    if (gm__type_wish_count(&request->wish, type) != round.preferred) continue;
+    if (alloc_reads_slowly(type, request) != round.slow || !alloc_type_fits(device, i, request)) continue;
     gm_error attempt = {.status = GM_OK};
     gm_status answer = alloc_of_type(device, i, request, memory, &attempt);
     if (answer == GM_OK) {
@@ -110,12 +145,23 @@ static bool alloc_try(gm_device *device, bool slow, const gm__device_request *re
   return false;
 }
 
+static bool alloc_try_all(gm_device *device, const gm__device_request *request, gm_memory *memory,
+                          alloc_failure *told) {
+  for (uint32_t preferred = (uint32_t)__builtin_popcount(request->wish.prefer) + 1; preferred-- > 0;) {
+    for (int slow = 0; slow < 2; slow++) {
+      if (alloc_try(device, (alloc_round){preferred, slow}, request, memory, told)) return true;
+    }
+  }
+  return false;
+}
+
 gm_status gm__device_alloc(gm_device *device, const gm__device_request *request, gm_memory *out, gm_error *err) {
   gm_memory memory = {.handle = 0};
   alloc_failure told = {.status = GM_OK};
-  bool ended = alloc_try(device, false, request, &memory, &told) || alloc_try(device, true, request, &memory, &told);
+  const bool ended = alloc_try_all(device, request, &memory, &told);
   if (ended && told.status == GM_OK) {
-    alloc_charge(device, &memory);
+    if (gm__device_is_charged(device, &memory)) alloc_charge(device, memory.bytes);
+    if (!memory.wrapped) alloc_hold(device, memory.type, memory.bytes);
     *out = memory;
     return GM_OK;
   }
@@ -128,7 +174,9 @@ gm_status gm__device_alloc(gm_device *device, const gm__device_request *request,
   return told.status;
 }
 
-void gm__device_leave(gm_device *device, uint64_t bytes) {
+/* Charged bytes are about to go back to the driver. The device object holds them no more; others may take them after
+ * gm__used_left. */
+static void alloc_leave(gm_device *device, uint64_t bytes) {
   gm__used_leave(device->used, bytes);
   atomic_fetch_sub_explicit(&device->own_bytes, bytes, memory_order_relaxed);
 }
@@ -137,10 +185,39 @@ gm_status gm__device_free(gm_device *device, const gm_memory *memory, gm_error *
   if (gm__context_forked(device->ctx)) return device->ops->memory_free(device->handle, memory, GM_CLOSE_ABANDON, err);
   const bool charged = gm__device_is_charged(device, memory);
   const uint64_t bytes = memory->bytes;
-  if (charged) gm__device_leave(device, bytes);
+  if (charged) alloc_leave(device, bytes);
+  if (!memory->wrapped) alloc_drop(device, memory->type, bytes);
   const gm_status status = device->ops->memory_free(device->handle, memory, GM_CLOSE_NORMAL, err);
   if (charged) gm__used_left(device->used, bytes);
   return status;
+}
+
+gm_status gm__device_create_physical(gm_device *device, uint32_t type, uint64_t bytes, uint64_t *out_handle,
+                                     gm_error *err) {
+  const gm_vmm_props props = {.type = type, .exclusive = true};
+  uint64_t handle = 0;
+  gm_status status = device->ops->vmm_create(device->handle, &props, bytes, &handle, err);
+  if (status == GM_OK && handle == 0) {
+    status = gm__fail(err, GM_ERR_DRIVER, 0, "vmm_create", "backend %s answered success without the memory",
+                      device->info.backend);
+  }
+  if (status == GM_ERR_DEVICE_LOST) atomic_store(&device->lost, true);
+  if (status != GM_OK) return status;
+  alloc_charge(device, bytes);
+  alloc_hold(device, type, bytes);
+  *out_handle = handle;
+  return GM_OK;
+}
+
+void gm__device_destroy_physical(gm_device *device, uint32_t type, uint64_t handle, uint64_t bytes) {
+  if (gm__context_forked(device->ctx)) {
+    device->ops->vmm_destroy(device->handle, handle, bytes, GM_CLOSE_ABANDON, NULL);
+    return;
+  }
+  alloc_leave(device, bytes);
+  alloc_drop(device, type, bytes);
+  device->ops->vmm_destroy(device->handle, handle, bytes, GM_CLOSE_NORMAL, NULL);
+  gm__used_left(device->used, bytes);
 }
 
 void gm__device_note_pooled(gm_device *device, int64_t bytes) {
@@ -151,49 +228,4 @@ void gm__device_note_pooled(gm_device *device, int64_t bytes) {
     gm__used_sub(device->used, (uint64_t)-bytes, true);
     atomic_fetch_sub_explicit(&device->pooled_bytes, (uint64_t)-bytes, memory_order_relaxed);
   }
-}
-
-/* Reading the figures costs some hundred microseconds of files and driver calls; a burst of allocations shares one
- * reading. */
-enum { ROOM_MAX_AGE_NS = 10 * 1000 * 1000 };
-
-/* What was free for gm, and what gm held and still holds: what comes or goes while the figures are read counts as not
- * held, because they may count it as free. */
-static struct gm__room_reading room_read(gm_device *device, bool managed) {
-  struct gm__room_reading reading = {.at_ns = gm__now_ns()};
-  gm_memory_info memory = {.struct_size = sizeof memory};
-  const gm__figures_subject subject = {
-      .driver = device->driver, .info = &device->info, .device = device->handle, .managed = managed};
-  const uint64_t departures = gm__used_departures(device->used), used = gm__used_total(device->used);
-  if (gm__device_figures(&subject, &memory, NULL) != GM_OK) return reading;
-  reading.bytes = UINT64_MAX;
-  if (memory.total_bytes == GM_UNKNOWN_BYTES || memory.free_bytes == GM_UNKNOWN_BYTES) return reading;
-  double fraction = gm__config_fraction(device->ctx, "memory_fraction");
-  reading.bytes = gm__sub_sat(gm__headroom(&memory, fraction, memory.margin_bytes), memory.reclaimable_bytes);
-  reading.used_bytes = gm__sub_sat(used, gm__used_departures(device->used) - departures);
-  return reading;
-}
-
-/* What is left of it now. What is on its way back is nobody's room until the driver has it. */
-static uint64_t room_now(const gm_device *device, const struct gm__room_reading *reading) {
-  if (reading->bytes == UINT64_MAX) return UINT64_MAX;
-  return gm__sub_sat(gm__add_sat(reading->bytes, reading->used_bytes), gm__used_most(device->used));
-}
-
-uint64_t gm__device_room(gm_device *device, bool read_now) {
-  gm__mutex_lock(&device->lock);
-  struct gm__room_reading reading = device->room;
-  gm__mutex_unlock(&device->lock);
-  if (read_now || reading.at_ns == 0 || gm__now_ns() - reading.at_ns > ROOM_MAX_AGE_NS) {
-    reading = room_read(device, false);
-    gm__mutex_lock(&device->lock);
-    device->room = reading;
-    gm__mutex_unlock(&device->lock);
-  }
-  return room_now(device, &reading);
-}
-
-uint64_t gm__device_room_managed(gm_device *device) {
-  const struct gm__room_reading reading = room_read(device, true);
-  return room_now(device, &reading);
 }

@@ -2,13 +2,13 @@
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
-#include "core/device/answer.h"
+#include "core/discovery/answer.h"
 
-/* Invariants: under the context's lock its slot for peers is the first of a list of ways, at most one for each ordered
- * pair; a way is in it only while both devices are open, but for one whose far end belongs to another context. A way is
- * open only if peer_enable succeeded and peer_disable was not called since, so each enabling has its one disabling.
- * Both are called under the way's lock: a driver that is asked twice at once says to one of the two that somebody else
- * was first, and what somebody else has enabled the backend does not disable. */
+/* Invariants. Under the context's lock, its slot for peers is the first of a list of ways: at most one for each
+ * ordered pair. A way is in the list while both devices are open; a way to another context's device stays longer. A
+ * way is open only if peer_enable succeeded and peer_disable was not called since, so each enabling has its one
+ * disabling. Both are called under the way's lock. A driver that is asked twice at once tells one of the two that
+ * somebody else was first. The backend does not disable what somebody else has enabled. */
 
 static gm__peer_way *peer_find(const gm_device *device, const gm_device *other) {
   gm__peer_way *way = device->ctx->slots[GM__SLOT_PEERS];

@@ -1,5 +1,5 @@
-/* Ways from a device to another one's memory: what the driver says of them, and which of them gm has opened. Everything
- * that is remembered of a way goes when one of its two devices closes. */
+/* Ways from a device to another one's memory: what the driver says of them, and which of them gm has opened. When
+ * one of the two devices closes, gm forgets the way. */
 #ifndef GM_CORE_DEVICE_PEER_H
 #define GM_CORE_DEVICE_PEER_H
 
@@ -19,34 +19,36 @@ typedef struct gm__peer_way {
   _Atomic int proof;     /* gm__peer_proof: do copies of the driver bring the bytes? */
 } gm__peer_way;
 
-/* What is remembered of the way, made at the first question. NULL without host memory. Good until one of the two
+/* What gm remembers of the way; the first question makes it. NULL without host memory. Good until one of the two
  * devices closes. */
 gm__peer_way *gm__peer_way_to(gm_device *device, const gm_device *other);
 
-/* One driver of one context serves both: the seam's group may be asked about them. */
+/* True when one driver of one context serves both. Only then a backend can be asked about the two. */
 static inline bool gm__peer_is_kin(const gm_device *device, const gm_device *other) {
   return device->driver == other->driver;
 }
 
-/* What the driver says. NOT_SUPPORTED: its API has no peers, or the two have different drivers; `err` says which. */
+/* Ask the driver about the way. NOT_SUPPORTED: its API has no peers, or the two have different drivers; `err` says
+ * which. */
 gm_status gm__peer_ask(gm_device *device, gm_device *other, gm_peer_info *out, gm_error *err);
 
-/* Open or shut a way between kin, what is mapped at its end included, because the program says so. Again is no error.
- * Thread-safe: one after the other. */
+/* Open or shut a way between kin because the program says so, with what is mapped at its end. A second call is no
+ * error. Thread-safe: calls follow each other. */
 gm_status gm__peer_open(gm__peer_way *way, gm_device *other, gm_error *err);
 gm_status gm__peer_shut(gm__peer_way *way, gm_device *other, gm_error *err);
 
-/* Open it for a copy. *out_barred: the program has shut it, before this call or while it waited; then it stays shut,
- * which is no failure. */
+/* Open the way for a copy. *out_barred: the program has shut the way, before this call or while it waited. Then the
+ * way stays shut, which is no failure. */
 gm_status gm__peer_open_for_copy(gm__peer_way *way, gm_device *other, bool *out_barred, gm_error *err);
 
-/* For whoever maps memory (vmm_map, vmm_access): enabling does not cover it. What `owner` has mapped is opened for
- * every device to which a way to it is open, or will be, until it is forgotten, before it is unmapped. Thread-safe;
- * neither a pool's nor an arena's lock may be held. OUT_OF_HOST_MEMORY, the backend's answer; then it is forgotten. */
+/* For code that maps memory (vmm_map, vmm_access), because enabling a way does not cover mapped memory. Every device
+ * with an open way to `owner`, now or later, gets access. Forget the range before it is unmapped. Neither a pool's
+ * nor an arena's lock may be held. Thread-safe. OUT_OF_HOST_MEMORY, the backend's answer; then the range is
+ * forgotten. */
 gm_status gm__peer_note_range(gm_device *owner, uint64_t address, uint64_t bytes, gm_error *err);
 void gm__peer_forget_range(gm_device *owner, uint64_t address);
 
-/* At the device's closing: shut what is open from and to it, forget the rest. */
+/* At the device's closing: shut what is open from and to it, and forget the rest. */
 void gm__peer_end(gm_device *device, bool forked);
 
 #endif

@@ -1,8 +1,9 @@
-/* Points by value: a stream's id and the backend's two words. A stream that is gone, and the zero point, have passed;
- * a point of another device says nothing here, and its words mean nothing to this one's driver. */
+/* Points by value: a stream's id and the backend's two words. A stream that is gone, and the zero point, have passed. A
+ * point of another device says nothing here, and its words mean nothing to this one's driver. */
+#include "core/device/point.h"
+
 #include "core/base/error.h"
-#include "core/device/answer.h"
-#include "core/device/device.h"
+#include "core/discovery/answer.h"
 
 static gm_backend_point point_inner(const gm_point *point) {
   return (gm_backend_point){.handle = point->handle, .value = point->value};
@@ -107,4 +108,25 @@ void gm_point_release(gm_device *device, gm_point *point) {
   gm_close_mode mode = gm__context_forked(device->ctx) ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL;
   device->ops->point_release(device->handle, &inner, mode);
   *point = (gm_point){0, 0, 0};
+}
+
+static gm_status point_tell_passing(gm_stream *stream, uint64_t clock, const gm_point *point, gm_error *err) {
+  gm_device *device = stream->device;
+  gm_status status = GM_OK;
+  gm__mutex_lock(&device->lock);
+  for (gm__stream_listener *listener = device->listeners; listener && !status; listener = listener->next) {
+    status = listener->passing(listener->user, stream, clock, point, err);
+  }
+  gm__mutex_unlock(&device->lock);
+  return status;
+}
+
+gm_status gm_stream_passed(gm_stream *stream, const gm_point *point, gm_error *err) {
+  static const char op[] = "gm_stream_passed";
+  gm_status status = gm__stream_check(stream, op, err);
+  if (status == GM_OK && point) status = gm__point_check(stream->device, point, op, err);
+  if (status != GM_OK) return status;
+  const uint64_t clock = atomic_fetch_add(&stream->device->order_clock, 1); /* later frees are not meant */
+  const bool pending = point && gm__point_stream(stream->device, point);
+  return point_tell_passing(stream, clock, pending ? point : NULL, err);
 }

@@ -4,13 +4,14 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
+#include "core/context/config.h"
 #include "core/device/device.h"
-#include "core/device/device_figures.h"
-#include "core/device/host_info.h"
+#include "core/discovery/device_figures.h"
+#include "core/host/host_info.h"
 
-/* Invariant: levels come out of one classifier and one set of thresholds; each device, pool and context remembers the
+/* Invariant: levels come out of one classifier and one set of thresholds. Each device, pool and context remembers the
  * level that it said last, which is all that hysteresis needs. Two threads that ask at once may both move it by their
- * own reading: either is a level that was true. */
+ * own reading. Either is a level that was true. */
 
 gm_status gm__pressure_check(const gm_pressure *out, const char *op, gm_error *err) {
   return gm__sized_check(out, sizeof *out, op, "out", err);
@@ -54,7 +55,7 @@ gm_status gm_device_pressure(gm_device *device, gm_pressure *out, gm_error *err)
   return gm__pressure_fill(device->ctx, used, memory.total_bytes, &device->pressure, out, err);
 }
 
-/* What gm itself keeps for reuse in host memory. */
+/* Host memory that gm itself keeps for reuse. */
 static uint64_t pressure_host_pooled(void) {
   gm_device_info host = {.struct_size = sizeof host, .type = GM_DEVICE_TYPE_CPU};
   return gm__used_pooled(gm__device_used(NULL, &host));

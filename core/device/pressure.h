@@ -1,4 +1,4 @@
-/* From used and total bytes to a pressure, by the thresholds of the configuration. Thread-safe. */
+/* From used and total bytes to a pressure level, by the thresholds of the configuration. Thread-safe. */
 #ifndef GM_CORE_DEVICE_PRESSURE_H
 #define GM_CORE_DEVICE_PRESSURE_H
 
@@ -7,10 +7,10 @@
 #include "core/context/context.h"
 #include "gm/pressure.h"
 
-/* `out` is there and has its struct_size. */
+/* INVALID_ARGUMENT: `out` is NULL, or has no struct_size. */
 gm_status gm__pressure_check(const gm_pressure *out, const char *op, gm_error *err);
 
-/* Fill `out`; `level` is the level said last, and becomes the new one. `used_bytes` above `total_bytes` counts as all
+/* Fill `out`. *level is the level said last, and becomes the new one. `used_bytes` above `total_bytes` counts as all
  * of it. */
 gm_status gm__pressure_fill(gm_context *ctx, uint64_t used_bytes, uint64_t total_bytes, _Atomic int *level,
                             gm_pressure *out, gm_error *err);

@@ -1,13 +1,13 @@
-/* Invariants: a device's list holds exactly its open streams; a point whose stream is not in it has passed, because
- * closing waited for it. A closed stream's object stays the device's until that closes, or until it is used again for
- * another stream, so whoever names it late finds a stream without a device, or another one. The list of adopted
- * streams holds those that somebody has adopted and not closed: whoever finds one there, with adopt_lock, counts
- * himself in, and it does not close under him. A stream leaves that list before it closes, and comes back if it must
- * stay. */
-#include "core/base/alloc.h"
+/* Invariants. A device's list holds exactly its open streams. A point whose stream is not in it has passed, because
+ * closing waited for it. A closed stream's object stays the device's until that closes, or until it serves another
+ * stream. So a late use of its name finds a stream without a device, or another stream. The list of adopted streams
+ * holds those that somebody has adopted and not closed. A thread that finds one there, with adopt_lock, counts
+ * itself in, and the stream does not close meanwhile. A stream leaves that list before it closes, and comes back if
+ * it must stay. */
+#include "core/device/stream.h"
+
 #include "core/base/error.h"
-#include "core/device/answer.h"
-#include "core/device/device.h"
+#include "core/discovery/answer.h"
 
 bool gm__stream_is_closed(const gm_stream *stream) {
   return !gm__object_is(&stream->head, GM__KIND_STREAM) || !stream->device;
@@ -90,8 +90,13 @@ static bool stream_is_silent(const gm_device *device, void *handle) {
   return gm__submitting(device)->point_wait_on(device->handle, handle, &passed, NULL) == GM_ERR_NOT_SUPPORTED;
 }
 
-/* `native` NULL: gm's own. */
-static gm_status stream_open(gm_device *device, const gm_native_stream *native, gm_stream **out, gm_error *err) {
+/* A point carries the id of its stream, and so shows from which device it comes. */
+static uint64_t stream_next_id(const gm_device *device) {
+  uint64_t own = gm__context_next_id(device->ctx) & ((UINT64_C(1) << GM__STREAM_BITS) - 1);
+  return device->id << GM__STREAM_BITS | own;
+}
+
+gm_status gm__stream_open(gm_device *device, const gm_native_stream *native, gm_stream **out, gm_error *err) {
   gm_stream *stream = stream_object(device);
   if (!stream) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_stream_create", "no host memory for a stream");
   const gm_status status = stream_ask(device, native, stream, err);
@@ -102,7 +107,7 @@ static gm_status stream_open(gm_device *device, const gm_native_stream *native, 
   stream->device = device;
   stream->adopted = native != NULL;
   stream->silent = native && stream_is_silent(device, stream->handle);
-  stream->id = gm__device_next_stream_id(device);
+  stream->id = stream_next_id(device);
   stream_link(device, stream);
   *out = stream;
   return GM_OK;
@@ -112,7 +117,7 @@ gm_status gm_stream_create(gm_device *device, gm_stream **out, gm_error *err) {
   gm_status status = gm__device_check(device, "gm_stream_create", err);
   if (status != GM_OK) return status;
   if (!out) return gm__bad_argument(err, "gm_stream_create", "`out` is NULL");
-  status = stream_open(device, NULL, out, err);
+  status = gm__stream_open(device, NULL, out, err);
   if (status == GM_OK) atomic_fetch_add(&device->children, 1);
   return status;
 }
@@ -135,8 +140,7 @@ static bool stream_tell_listeners(gm_device *device, gm_stream *stream) {
   return unused;
 }
 
-/* A stream that no pool has heard of. */
-static void stream_discard(gm_stream *stream, bool forked) {
+void gm__stream_discard(gm_stream *stream, bool forked) {
   gm_device *device = stream->device;
   if (!forked) gm__mutex_lock(&device->lock);
   stream_unlink(device, stream);
@@ -147,17 +151,8 @@ static void stream_discard(gm_stream *stream, bool forked) {
   if (!forked) gm__mutex_unlock(&device->lock);
 }
 
-bool gm__stream_captured(const gm_stream *stream) {
-  bool captured = false;
-  if (!stream || !stream->adopted) return false;
-  const gm_device *device = stream->device;
-  const gm_status status = device->ops->stream_capturing(device->handle, stream->handle, &captured, NULL);
-  gm__answer_mend_bool(&captured);
-  return status == GM_OK && captured;
-}
-
-/* Its work is done; or nothing can wait for it, in any thread or in this one, and no pool has anything that it may
- * still use. */
+/* Makes sure that the stream's work is done. Where nothing can wait for it, no pool may have anything that it may still
+ * use. */
 static gm_status stream_finish(gm_stream *stream, gm_error *err) {
   gm_device *device = stream->device;
   gm_status status = gm__submitting(device)->stream_sync(device->handle, stream->handle, err);
@@ -223,6 +218,14 @@ static bool stream_count_out(gm_device *device, gm_stream *stream, bool forked) 
   return last;
 }
 
+/* True when the device holds the only adoption. */
+static bool stream_is_only_kept(gm_device *device, const gm_stream *stream, bool forked) {
+  if (!forked) gm__mutex_lock(&device->adopt_lock);
+  const bool only = stream->kept && stream->adoptions == 1;
+  if (!forked) gm__mutex_unlock(&device->adopt_lock);
+  return only;
+}
+
 /* The last adoption could not end. */
 static void stream_count_back(gm_device *device, gm_stream *stream) {
   if (!stream->adopted) return;
@@ -239,9 +242,9 @@ gm_status gm_stream_adopt(gm_device *device, const gm_native_stream *native, gm_
   if (!native || !out) return gm__bad_argument(err, "gm_stream_adopt", "`%s` is NULL", native ? "out" : "native");
   status = stream_count_in(device, native, NULL, &stream, err);
   if (status == GM_OK && !stream) {
-    status = stream_open(device, native, &fresh, err);
+    status = gm__stream_open(device, native, &fresh, err);
     if (status == GM_OK) status = stream_count_in(device, native, fresh, &stream, err);
-    if (fresh && stream != fresh) stream_discard(fresh, false); /* another thread was first */
+    if (fresh && stream != fresh) gm__stream_discard(fresh, false); /* another thread was first */
   }
   if (status != GM_OK) return status;
   atomic_fetch_add(&device->children, 1);
@@ -249,21 +252,48 @@ gm_status gm_stream_adopt(gm_device *device, const gm_native_stream *native, gm_
   return GM_OK;
 }
 
-/* Nobody else has adopted it. */
-static gm_status stream_end(gm_stream *stream, bool forked, gm_error *err) {
-  gm_device *device = stream->device;
-  if (!forked && gm__stream_captured(stream)) {
-    return gm__fail(err, GM_ERR_BUSY, 0, "gm_stream_close", "the stream is being captured: end the capture first");
-  }
-  gm_status status = forked ? GM_OK : stream_finish(stream, err);
-  if (status != GM_OK) return status;
-  if (!forked && !stream_tell_listeners(device, stream)) {
+static gm_status stream_check_chosen(const gm_stream *stream, gm_error *err) {
+  if (gm__device_chosen_stream(stream->device) != stream) return GM_OK;
+  return gm__fail(err, GM_ERR_BUSY, 0, "gm_stream_close",
+                  "the stream is the device's default stream: choose another one, or none "
+                  "(gm_device_set_default_stream)");
+}
+
+static gm_status stream_check_captured(const gm_stream *stream, gm_error *err) {
+  if (!gm__stream_captured(stream)) return GM_OK;
+  return gm__fail(err, GM_ERR_BUSY, 0, "gm_stream_close", "the stream is being captured: end the capture first");
+}
+
+/* Its work is done. Pools forget the stream, and it ends. */
+static gm_status stream_leave(gm_stream *stream, gm_error *err) {
+  if (!stream_tell_listeners(stream->device, stream)) {
     return gm__fail(err, GM_ERR_BUSY, 0, "gm_stream_close",
                     "a thread is in the driver with the stream, for a request of another stream: close it later, and "
                     "not inside the lock of a queue");
   }
-  stream_discard(stream, forked);
+  gm__stream_discard(stream, false);
   return GM_OK;
+}
+
+/* Nobody else has adopted it. */
+static gm_status stream_end(gm_stream *stream, bool forked, gm_error *err) {
+  if (forked) {
+    gm__stream_discard(stream, true);
+    return GM_OK;
+  }
+  gm_status status = stream_check_chosen(stream, err);
+  if (status == GM_OK) status = stream_check_captured(stream, err);
+  if (status == GM_OK) status = stream_finish(stream, err);
+  return status == GM_OK ? stream_leave(stream, err) : status;
+}
+
+gm_status gm__stream_let_go(gm_stream *stream, gm_error *err) {
+  gm_device *device = stream->device;
+  if (!stream_count_out(device, stream, false)) return GM_OK;
+  gm_status status = stream_check_chosen(stream, err);
+  if (status == GM_OK) status = stream_leave(stream, err);
+  if (status != GM_OK) stream_count_back(device, stream);
+  return status;
 }
 
 gm_status gm_stream_close(gm_stream *stream, gm_error *err) {
@@ -271,6 +301,10 @@ gm_status gm_stream_close(gm_stream *stream, gm_error *err) {
   if (gm__stream_is_closed(stream)) return gm__stream_check(stream, "gm_stream_close", err);
   gm_device *device = stream->device;
   bool forked = gm__context_forked(device->ctx);
+  if (stream_is_only_kept(device, stream, forked)) {
+    return gm__bad_argument(err, "gm_stream_close",
+                            "the device owns the adoption of `stream` (gm_stream_of): gm_stream_forget ends it");
+  }
   const bool last = stream_count_out(device, stream, forked);
   gm_status status = last ? stream_end(stream, forked, err) : GM_OK;
   if (status == GM_OK) {
@@ -279,40 +313,6 @@ gm_status gm_stream_close(gm_stream *stream, gm_error *err) {
     stream_count_back(device, stream);
   }
   return status;
-}
-
-bool gm__device_makes_streams(const gm_device *device) { return (device->info.capabilities & GM_CAP_STREAMS) != 0; }
-
-gm_status gm__device_default_stream(gm_device *device, const char *op, gm_stream **out, gm_error *err) {
-  if (!gm__device_makes_streams(device)) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op,
-                    "`stream` is NULL, and gm has no stream of its own on this device: " GM__STREAM_ADVICE);
-  }
-  gm__mutex_lock(&device->lock);
-  gm_stream *stream = device->default_stream;
-  gm__mutex_unlock(&device->lock);
-  if (!stream) {
-    gm_stream *fresh = NULL;
-    gm_status status = stream_open(device, NULL, &fresh, err);
-    if (status != GM_OK) return status;
-    gm__mutex_lock(&device->lock);
-    stream = device->default_stream;
-    if (!stream) device->default_stream = stream = fresh;
-    gm__mutex_unlock(&device->lock);
-    if (stream != fresh) stream_discard(fresh, false); /* another thread was first */
-  }
-  *out = stream;
-  return GM_OK;
-}
-
-void gm__device_close_default_stream(gm_device *device) {
-  if (device->default_stream) stream_discard(device->default_stream, gm__context_forked(device->ctx));
-  device->default_stream = NULL;
-}
-
-uint64_t gm__device_next_stream_id(const gm_device *device) {
-  uint64_t own = gm__context_next_id(device->ctx) & ((UINT64_C(1) << GM__STREAM_BITS) - 1);
-  return device->id << GM__STREAM_BITS | own;
 }
 
 bool gm__device_made_stream(const gm_device *device, uint64_t id) {
@@ -360,7 +360,7 @@ gm_status gm_stream_flush(gm_stream *stream, gm_error *err) {
   return gm__error_of("gm_stream_flush", status, err);
 }
 
-static void stream_tell_synced(gm_stream *stream, uint64_t clock) {
+void gm__stream_tell_synced(gm_stream *stream, uint64_t clock) {
   gm_device *device = stream->device;
   gm__mutex_lock(&device->lock);
   for (gm__stream_listener *listener = device->listeners; listener; listener = listener->next) {
@@ -375,7 +375,7 @@ gm_status gm_stream_sync(gm_stream *stream, gm_error *err) {
   gm_device *device = stream->device;
   uint64_t clock = atomic_fetch_add(&device->order_clock, 1); /* what is freed later may have work behind the wait */
   status = gm__submitting(device)->stream_sync(device->handle, stream->handle, err);
-  if (status == GM_OK) stream_tell_synced(stream, clock);
+  if (status == GM_OK) gm__stream_tell_synced(stream, clock);
   return gm__error_of("gm_stream_sync", status, err);
 }
 
@@ -384,25 +384,4 @@ gm_status gm_stream_barrier(gm_stream *stream, gm_error *err) {
   if (status != GM_OK || stream->kind == GM_STREAM_FIFO) return status;
   status = gm__submitting(stream->device)->stream_barrier(stream->device->handle, stream->handle, err);
   return gm__error_of("gm_stream_barrier", status, err);
-}
-
-static gm_status stream_tell_passing(gm_stream *stream, uint64_t clock, const gm_point *point, gm_error *err) {
-  gm_device *device = stream->device;
-  gm_status status = GM_OK;
-  gm__mutex_lock(&device->lock);
-  for (gm__stream_listener *listener = device->listeners; listener && !status; listener = listener->next) {
-    status = listener->passing(listener->user, stream, clock, point, err);
-  }
-  gm__mutex_unlock(&device->lock);
-  return status;
-}
-
-gm_status gm_stream_passed(gm_stream *stream, const gm_point *point, gm_error *err) {
-  static const char op[] = "gm_stream_passed";
-  gm_status status = gm__stream_check(stream, op, err);
-  if (status == GM_OK && point) status = gm__point_check(stream->device, point, op, err);
-  if (status != GM_OK) return status;
-  const uint64_t clock = atomic_fetch_add(&stream->device->order_clock, 1); /* later frees are not meant */
-  const bool pending = point && gm__point_stream(stream->device, point);
-  return stream_tell_passing(stream, clock, pending ? point : NULL, err);
 }

@@ -103,26 +103,24 @@ const char *gm__architecture_of_type(const char *type) {
 
 typedef struct architecture_default {
   const char *name;
-  gm__config_field field;
+  gm__dimension field;
   uint64_t value;
 } architecture_default;
 
 /* Where published files rely on the defaults of their class: Gemma 3's text_config, Gemma's head size and others. */
 static const architecture_default architecture_defaults[] = {
-    {"gemma", GM__CONFIG_HEAD_SIZE, 256},    {"gemma2", GM__CONFIG_HEAD_SIZE, 256},
-    {"gemma2", GM__CONFIG_WINDOW, 4096},     {"gemma3", GM__CONFIG_HEADS, 8},
-    {"gemma3", GM__CONFIG_KV_HEADS, 4},      {"gemma3", GM__CONFIG_HEAD_SIZE, 256},
-    {"gemma3", GM__CONFIG_VOCAB, 262208},    {"gemma3", GM__CONFIG_CONTEXT, 131072},
-    {"gemma3", GM__CONFIG_WINDOW, 4096},     {"qwen3", GM__CONFIG_HEAD_SIZE, 128},
-    {"qwen3moe", GM__CONFIG_HEAD_SIZE, 128}, {"falcon", GM__CONFIG_CONTEXT, 2048},
-    {"gpt-oss", GM__CONFIG_HEAD_SIZE, 64},   {"mamba", GM__CONFIG_CONV_KERNEL, 4},
-    {"mamba", GM__CONFIG_STATE_SIZE, 16},    {"mamba", GM__CONFIG_EXPAND, 2},
+    {"gemma", GM__DIM_HEAD_SIZE, 256},  {"gemma2", GM__DIM_HEAD_SIZE, 256},   {"gemma2", GM__DIM_WINDOW, 4096},
+    {"gemma3", GM__DIM_HEADS, 8},       {"gemma3", GM__DIM_KV_HEADS, 4},      {"gemma3", GM__DIM_HEAD_SIZE, 256},
+    {"gemma3", GM__DIM_VOCAB, 262208},  {"gemma3", GM__DIM_CONTEXT, 131072},  {"gemma3", GM__DIM_WINDOW, 4096},
+    {"qwen3", GM__DIM_HEAD_SIZE, 128},  {"qwen3moe", GM__DIM_HEAD_SIZE, 128}, {"falcon", GM__DIM_CONTEXT, 2048},
+    {"gpt-oss", GM__DIM_HEAD_SIZE, 64}, {"mamba", GM__DIM_CONV_KERNEL, 4},    {"mamba", GM__DIM_STATE_SIZE, 16},
+    {"mamba", GM__DIM_EXPAND, 2},
 };
 
-void gm__architecture_defaults(gm__config *config) {
+void gm__architecture_defaults(gm__dimensions *config) {
   for (size_t i = 0; i < sizeof architecture_defaults / sizeof *architecture_defaults; i++) {
     const architecture_default *row = &architecture_defaults[i];
     if (strcmp(row->name, config->architecture) != 0 || config->stated[row->field]) continue;
-    gm__config_state(config, row->field, row->value);
+    gm__dimensions_state(config, row->field, row->value);
   }
 }

@@ -1,8 +1,8 @@
-/* What gm knows of architectures beyond what their files state. */
+/* What gm knows of architectures beyond what their files state: one row each. */
 #ifndef GM_CORE_MODEL_CONFIG_ARCHITECTURE_H
 #define GM_CORE_MODEL_CONFIG_ARCHITECTURE_H
 
-#include "core/model/config.h"
+#include "core/model/dimensions.h"
 
 typedef struct gm__architecture {
   const char *name;       /* GGUF's */
@@ -21,6 +21,6 @@ const gm__architecture *gm__architecture_find(const char *name);
 const char *gm__architecture_of_type(const char *type);
 
 /* State what the class of the model takes for fields that its config.json leaves out. */
-void gm__architecture_defaults(gm__config *config);
+void gm__architecture_defaults(gm__dimensions *config);
 
 #endif

@@ -1,12 +1,13 @@
 /* A model's dimensions from GGUF: one row per key. Invariants: a value of another kind than its key's is refused, not
- * read over; the rows of the embedding are the vocabulary, whatever a key says. */
+ * read over. The rows of the embedding are the vocabulary, whatever a key says. */
 #include <stdio.h>
 #include <string.h>
 
 #include "core/base/error.h"
-#include "core/model/config.h"
 #include "core/model/config_architecture.h"
 #include "core/model/gguf_values.h"
+#include "core/model/model.h"
+#include "core/model/model_config.h"
 
 static const char config_op[] = "gm_model_read_config";
 
@@ -14,40 +15,40 @@ enum { CONFIG_KEY_MAX = 160 };
 
 /* Behind "ARCHITECTURE.", by field; NULL where GGUF has no key. Of a list of numbers, one for each layer, the largest
  * counts. */
-static const char *const gguf_keys[GM__CONFIG_FIELDS] = {
-    [GM__CONFIG_HIDDEN] = "embedding_length",
-    [GM__CONFIG_INTERMEDIATE] = "feed_forward_length",
-    [GM__CONFIG_LAYERS] = "block_count",
-    [GM__CONFIG_VOCAB] = "vocab_size",
-    [GM__CONFIG_HEADS] = "attention.head_count",
-    [GM__CONFIG_KV_HEADS] = "attention.head_count_kv",
-    [GM__CONFIG_HEAD_SIZE] = "attention.key_length",
-    [GM__CONFIG_VALUE_HEAD_SIZE] = "attention.value_length",
-    [GM__CONFIG_CONTEXT] = "context_length",
-    [GM__CONFIG_WINDOW] = "attention.sliding_window",
-    [GM__CONFIG_WINDOW_PERIOD] = "attention.sliding_window_pattern",
-    [GM__CONFIG_EXPERTS] = "expert_count",
-    [GM__CONFIG_EXPERTS_USED] = "expert_used_count",
-    [GM__CONFIG_EXPERT_INTERMEDIATE] = "expert_feed_forward_length",
-    [GM__CONFIG_EXPERTS_SHARED] = "expert_shared_count",
-    [GM__CONFIG_SHARED_INTERMEDIATE] = "expert_shared_feed_forward_length",
-    [GM__CONFIG_LEADING_DENSE] = "leading_dense_block_count",
-    [GM__CONFIG_KV_LORA_RANK] = "attention.kv_lora_rank",
-    [GM__CONFIG_ROPE_SIZE] = "rope.dimension_count",
-    [GM__CONFIG_MLA_HEAD_SIZE] = "attention.key_length_mla",
-    [GM__CONFIG_MLA_VALUE_SIZE] = "attention.value_length_mla",
-    [GM__CONFIG_CONV_KERNEL] = "ssm.conv_kernel",
-    [GM__CONFIG_STATE_SIZE] = "ssm.state_size",
-    [GM__CONFIG_INNER_SIZE] = "ssm.inner_size",
-    [GM__CONFIG_DECODER_LAYERS] = "decoder_block_count",
-    [GM__CONFIG_CAUSAL] = "attention.causal",
+static const char *const gguf_keys[GM__DIM_FIELDS] = {
+    [GM__DIM_HIDDEN] = "embedding_length",
+    [GM__DIM_INTERMEDIATE] = "feed_forward_length",
+    [GM__DIM_LAYERS] = "block_count",
+    [GM__DIM_VOCAB] = "vocab_size",
+    [GM__DIM_HEADS] = "attention.head_count",
+    [GM__DIM_KV_HEADS] = "attention.head_count_kv",
+    [GM__DIM_HEAD_SIZE] = "attention.key_length",
+    [GM__DIM_VALUE_HEAD_SIZE] = "attention.value_length",
+    [GM__DIM_CONTEXT] = "context_length",
+    [GM__DIM_WINDOW] = "attention.sliding_window",
+    [GM__DIM_WINDOW_PERIOD] = "attention.sliding_window_pattern",
+    [GM__DIM_EXPERTS] = "expert_count",
+    [GM__DIM_EXPERTS_USED] = "expert_used_count",
+    [GM__DIM_EXPERT_INTERMEDIATE] = "expert_feed_forward_length",
+    [GM__DIM_EXPERTS_SHARED] = "expert_shared_count",
+    [GM__DIM_SHARED_INTERMEDIATE] = "expert_shared_feed_forward_length",
+    [GM__DIM_LEADING_DENSE] = "leading_dense_block_count",
+    [GM__DIM_KV_LORA_RANK] = "attention.kv_lora_rank",
+    [GM__DIM_ROPE_SIZE] = "rope.dimension_count",
+    [GM__DIM_MLA_HEAD_SIZE] = "attention.key_length_mla",
+    [GM__DIM_MLA_VALUE_SIZE] = "attention.value_length_mla",
+    [GM__DIM_CONV_KERNEL] = "ssm.conv_kernel",
+    [GM__DIM_STATE_SIZE] = "ssm.state_size",
+    [GM__DIM_INNER_SIZE] = "ssm.inner_size",
+    [GM__DIM_DECODER_LAYERS] = "decoder_block_count",
+    [GM__DIM_CAUSAL] = "attention.causal",
 };
 
 typedef struct gguf_config {
   const gm_model *model;
   const gm__contents *contents;
   char prefix[CONFIG_KEY_MAX]; /* "llama." */
-  gm__config config;
+  gm__dimensions config;
 } gguf_config;
 
 static gm_status gguf_config_fail(const gguf_config *reader, const gm__value *value, const char *wanted,
@@ -65,7 +66,7 @@ static gm_status gguf_config_architecture(gguf_config *reader, gm_error *err) {
     return gm__fail(err, GM_ERR_NOT_FOUND, 0, config_op, "%.200s: \"general.architecture\" is not stated",
                     reader->model->shards[0].path);
   }
-  gm__config *config = &reader->config;
+  gm__dimensions *config = &reader->config;
   if (value->type != GM__GGUF_STRING || value->count == 0 || value->count >= sizeof config->architecture) {
     return gguf_config_fail(reader, value, "a name of 1 to 31 bytes", err);
   }
@@ -77,7 +78,7 @@ static gm_status gguf_config_architecture(gguf_config *reader, gm_error *err) {
 /* A list of layers instead of a period: true where the layer has a window. */
 static bool gguf_config_layers(gguf_config *reader, const gm__value *value) {
   for (uint64_t i = 0; i < value->count; i++) {
-    gm__config_note_layer(&reader->config.windows, gm__value_bits(reader->contents, value, i) != 0);
+    gm__dimensions_note_layer(&reader->config.windows, gm__value_bits(reader->contents, value, i) != 0);
   }
   return true;
 }
@@ -88,28 +89,28 @@ static bool gguf_config_largest(const gguf_config *reader, const gm__value *valu
   *out = 0;
   for (uint64_t i = 0; i < count; i++) {
     uint64_t number = 0;
-    if (!gm__value_u64(reader->contents, value, i, &number) || number > GM__CONFIG_VALUE_MAX) return false;
+    if (!gm__value_u64(reader->contents, value, i, &number) || number > GM__DIM_VALUE_MAX) return false;
     if (number > *out) *out = number;
   }
   return true;
 }
 
-static bool gguf_config_take(gguf_config *reader, gm__config_field field, const gm__value *value) {
+static bool gguf_config_take(gguf_config *reader, gm__dimension field, const gm__value *value) {
   bool list = value->type == GM__GGUF_ARRAY && value->element_type == GM__GGUF_BOOL;
   uint64_t number = 0;
-  if (list && field == GM__CONFIG_WINDOW_PERIOD) return gguf_config_layers(reader, value);
+  if (list && field == GM__DIM_WINDOW_PERIOD) return gguf_config_layers(reader, value);
   if (!gguf_config_largest(reader, value, &number)) return false;
-  gm__config_state(&reader->config, field, number);
+  gm__dimensions_state(&reader->config, field, number);
   return true;
 }
 
 static gm_status gguf_config_keys(gguf_config *reader, gm_error *err) {
-  for (int field = 0; field < GM__CONFIG_FIELDS; field++) {
+  for (int field = 0; field < GM__DIM_FIELDS; field++) {
     char key[CONFIG_KEY_MAX];
     if (!gguf_keys[field]) continue;
     snprintf(key, sizeof key, "%.40s%s", reader->prefix, gguf_keys[field]);
     const gm__value *value = gm__contents_find_value(reader->contents, key);
-    if (value && !gguf_config_take(reader, (gm__config_field)field, value)) {
+    if (value && !gguf_config_take(reader, (gm__dimension)field, value)) {
       return gguf_config_fail(reader, value, "a number from 0 to 2^40", err);
     }
   }
@@ -127,24 +128,24 @@ static bool gguf_config_has(const gguf_config *reader, const char *tensor, gm_te
 
 static void gguf_config_embedding(gguf_config *reader) {
   gm_tensor_info info;
-  gm__config *config = &reader->config;
+  gm__dimensions *config = &reader->config;
   const gm__value *tokens = gm__contents_find_value(reader->contents, "tokenizer.ggml.tokens");
-  if (gguf_config_has(reader, "token_embd.weight", &info) && info.rank == 2 && info.shape[0] <= GM__CONFIG_VALUE_MAX) {
-    gm__config_state(config, GM__CONFIG_VOCAB, info.shape[0]);
-  } else if (!config->stated[GM__CONFIG_VOCAB] && tokens && tokens->type == GM__GGUF_ARRAY) {
-    gm__config_state(config, GM__CONFIG_VOCAB, tokens->count);
+  if (gguf_config_has(reader, "token_embd.weight", &info) && info.rank == 2 && info.shape[0] <= GM__DIM_VALUE_MAX) {
+    gm__dimensions_state(config, GM__DIM_VOCAB, info.shape[0]);
+  } else if (!config->stated[GM__DIM_VOCAB] && tokens && tokens->type == GM__GGUF_ARRAY) {
+    gm__dimensions_state(config, GM__DIM_VOCAB, tokens->count);
   }
   bool has_head = gguf_config_has(reader, "output.weight", &info);
   bool twice = gm__architecture_find(config->architecture)->head_twice;
-  if (reader->model->tensor_count > 0) gm__config_state(config, GM__CONFIG_TIED, !has_head || twice);
+  if (reader->model->tensor_count > 0) gm__dimensions_state(config, GM__DIM_TIED, !has_head || twice);
 }
 
-gm_status gm__config_from_gguf(const gm_model *model, gm_model_config *out, gm_error *err) {
+gm_status gm__model_config_from_gguf(const gm_model *model, gm_model_config *out, gm_error *err) {
   gguf_config reader = {.model = model, .contents = &model->shards[0].contents};
   gm_status status = gguf_config_architecture(&reader, err);
   if (status == GM_OK) status = gguf_config_keys(&reader, err);
   if (status != GM_OK) return status;
   gguf_config_embedding(&reader);
-  const gm__config_names names = {reader.prefix, gguf_keys};
-  return gm__config_finish(&reader.config, &names, config_op, model->shards[0].path, out, err);
+  const gm__dimensions_names names = {reader.prefix, gguf_keys};
+  return gm__dimensions_finish(&reader.config, &names, config_op, model->shards[0].path, out, err);
 }

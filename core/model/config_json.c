@@ -1,107 +1,108 @@
 /* A model's dimensions from a config.json: one row per key. Invariants: a key that gm knows holds a number, a bool or
- * null and is there once in its object; a key of an inner object (text_config) counts more than one of an outer, an
- * earlier row more than a later one; what gm does not know is read over. */
+ * null, and is there once in its object. A key of an inner object (text_config) counts more than one of an outer
+ * object, and an earlier row more than a later one. What gm does not know is read over. */
 #include <stdio.h>
 #include <string.h>
 
 #include "core/base/error.h"
 #include "core/base/input_file.h"
-#include "core/model/config.h"
 #include "core/model/config_architecture.h"
+#include "core/model/json_scan.h"
+#include "core/model/model_config.h"
 #include "core/model/model_memory.h"
 
 typedef struct json_row {
   const char *key;
-  gm__config_field field;
+  gm__dimension field;
 } json_row;
 
 /* Names of the same field in order of preference. */
 static const json_row json_rows[] = {
-    {"hidden_size", GM__CONFIG_HIDDEN},
-    {"d_model", GM__CONFIG_HIDDEN},
-    {"n_embd", GM__CONFIG_HIDDEN},
-    {"dim", GM__CONFIG_HIDDEN},
-    {"model_dim", GM__CONFIG_HIDDEN},
-    {"intermediate_size", GM__CONFIG_INTERMEDIATE},
-    {"ffn_hidden_size", GM__CONFIG_INTERMEDIATE},
-    {"d_ff", GM__CONFIG_INTERMEDIATE},
-    {"n_inner", GM__CONFIG_INTERMEDIATE},
-    {"ffn_dim", GM__CONFIG_INTERMEDIATE},
-    {"decoder_ffn_dim", GM__CONFIG_INTERMEDIATE},
-    {"hidden_dim", GM__CONFIG_INTERMEDIATE},
-    {"num_hidden_layers", GM__CONFIG_LAYERS},
-    {"n_layer", GM__CONFIG_LAYERS},
-    {"n_layers", GM__CONFIG_LAYERS},
-    {"num_layers", GM__CONFIG_LAYERS},
-    {"vocab_size", GM__CONFIG_VOCAB},
-    {"padded_vocab_size", GM__CONFIG_VOCAB},
-    {"num_attention_heads", GM__CONFIG_HEADS},
-    {"n_head", GM__CONFIG_HEADS},
-    {"n_heads", GM__CONFIG_HEADS},
-    {"num_heads", GM__CONFIG_HEADS},
-    {"decoder_attention_heads", GM__CONFIG_HEADS},
-    {"num_key_value_heads", GM__CONFIG_KV_HEADS},
-    {"num_kv_heads", GM__CONFIG_KV_HEADS},
-    {"n_head_kv", GM__CONFIG_KV_HEADS},
-    {"kv_n_heads", GM__CONFIG_KV_HEADS},
-    {"multi_query_group_num", GM__CONFIG_KV_HEADS},
-    {"head_dim", GM__CONFIG_HEAD_SIZE},
-    {"d_kv", GM__CONFIG_HEAD_SIZE},
-    {"attention_head_dim", GM__CONFIG_HEAD_SIZE},
-    {"kv_channels", GM__CONFIG_HEAD_SIZE},
-    {"max_position_embeddings", GM__CONFIG_CONTEXT},
-    {"n_positions", GM__CONFIG_CONTEXT},
-    {"max_sequence_length", GM__CONFIG_CONTEXT},
-    {"max_seq_len", GM__CONFIG_CONTEXT},
-    {"seq_length", GM__CONFIG_CONTEXT},
-    {"n_ctx", GM__CONFIG_CONTEXT},
-    {"sliding_window", GM__CONFIG_WINDOW},
-    {"sliding_window_size", GM__CONFIG_WINDOW},
-    {"local_attention", GM__CONFIG_WINDOW},
-    {"attention_chunk_size", GM__CONFIG_WINDOW},
-    {"sliding_window_pattern", GM__CONFIG_WINDOW_PERIOD},
-    {"_sliding_window_pattern", GM__CONFIG_WINDOW_PERIOD},
-    {"global_attn_every_n_layers", GM__CONFIG_WINDOW_PERIOD},
-    {"use_sliding_window", GM__CONFIG_USE_WINDOW},
-    {"num_local_experts", GM__CONFIG_EXPERTS},
-    {"num_experts", GM__CONFIG_EXPERTS},
-    {"n_routed_experts", GM__CONFIG_EXPERTS},
-    {"moe_num_experts", GM__CONFIG_EXPERTS},
-    {"num_experts_per_tok", GM__CONFIG_EXPERTS_USED},
-    {"num_experts_per_token", GM__CONFIG_EXPERTS_USED},
-    {"experts_per_token", GM__CONFIG_EXPERTS_USED},
-    {"moe_top_k", GM__CONFIG_EXPERTS_USED},
-    {"moe_topk", GM__CONFIG_EXPERTS_USED},
-    {"moe_intermediate_size", GM__CONFIG_EXPERT_INTERMEDIATE},
-    {"expert_ffn_hidden_size", GM__CONFIG_EXPERT_INTERMEDIATE},
-    {"n_shared_experts", GM__CONFIG_EXPERTS_SHARED},
-    {"num_shared_experts", GM__CONFIG_EXPERTS_SHARED},
-    {"num_shared_expert", GM__CONFIG_EXPERTS_SHARED},
-    {"shared_expert_intermediate_size", GM__CONFIG_SHARED_INTERMEDIATE},
-    {"shared_intermediate_size", GM__CONFIG_SHARED_INTERMEDIATE},
-    {"first_k_dense_replace", GM__CONFIG_LEADING_DENSE},
-    {"num_dense_layers", GM__CONFIG_LEADING_DENSE},
-    {"kv_lora_rank", GM__CONFIG_KV_LORA_RANK},
-    {"qk_rope_head_dim", GM__CONFIG_ROPE_SIZE},
-    {"qk_nope_head_dim", GM__CONFIG_NOPE_SIZE},
-    {"v_head_dim", GM__CONFIG_MLA_VALUE_SIZE},
-    {"conv_kernel", GM__CONFIG_CONV_KERNEL},
-    {"d_conv", GM__CONFIG_CONV_KERNEL},
-    {"mamba_d_conv", GM__CONFIG_CONV_KERNEL},
-    {"state_size", GM__CONFIG_STATE_SIZE},
-    {"d_state", GM__CONFIG_STATE_SIZE},
-    {"mamba_d_state", GM__CONFIG_STATE_SIZE},
-    {"ssm_state_size", GM__CONFIG_STATE_SIZE},
-    {"d_inner", GM__CONFIG_INNER_SIZE},
-    {"mamba_d_ssm", GM__CONFIG_INNER_SIZE},
-    {"expand", GM__CONFIG_EXPAND},
-    {"encoder_layers", GM__CONFIG_ENCODER_LAYERS},
-    {"num_decoder_layers", GM__CONFIG_DECODER_LAYERS},
-    {"decoder_layers", GM__CONFIG_DECODER_LAYERS},
-    {"is_encoder_decoder", GM__CONFIG_ENCODER_DECODER},
-    {"multi_query", GM__CONFIG_MULTI_QUERY},
-    {"new_decoder_architecture", GM__CONFIG_NEW_DECODER},
-    {"tie_word_embeddings", GM__CONFIG_TIED},
+    {"hidden_size", GM__DIM_HIDDEN},
+    {"d_model", GM__DIM_HIDDEN},
+    {"n_embd", GM__DIM_HIDDEN},
+    {"dim", GM__DIM_HIDDEN},
+    {"model_dim", GM__DIM_HIDDEN},
+    {"intermediate_size", GM__DIM_INTERMEDIATE},
+    {"ffn_hidden_size", GM__DIM_INTERMEDIATE},
+    {"d_ff", GM__DIM_INTERMEDIATE},
+    {"n_inner", GM__DIM_INTERMEDIATE},
+    {"ffn_dim", GM__DIM_INTERMEDIATE},
+    {"decoder_ffn_dim", GM__DIM_INTERMEDIATE},
+    {"hidden_dim", GM__DIM_INTERMEDIATE},
+    {"num_hidden_layers", GM__DIM_LAYERS},
+    {"n_layer", GM__DIM_LAYERS},
+    {"n_layers", GM__DIM_LAYERS},
+    {"num_layers", GM__DIM_LAYERS},
+    {"vocab_size", GM__DIM_VOCAB},
+    {"padded_vocab_size", GM__DIM_VOCAB},
+    {"num_attention_heads", GM__DIM_HEADS},
+    {"n_head", GM__DIM_HEADS},
+    {"n_heads", GM__DIM_HEADS},
+    {"num_heads", GM__DIM_HEADS},
+    {"decoder_attention_heads", GM__DIM_HEADS},
+    {"num_key_value_heads", GM__DIM_KV_HEADS},
+    {"num_kv_heads", GM__DIM_KV_HEADS},
+    {"n_head_kv", GM__DIM_KV_HEADS},
+    {"kv_n_heads", GM__DIM_KV_HEADS},
+    {"multi_query_group_num", GM__DIM_KV_HEADS},
+    {"head_dim", GM__DIM_HEAD_SIZE},
+    {"d_kv", GM__DIM_HEAD_SIZE},
+    {"attention_head_dim", GM__DIM_HEAD_SIZE},
+    {"kv_channels", GM__DIM_HEAD_SIZE},
+    {"max_position_embeddings", GM__DIM_CONTEXT},
+    {"n_positions", GM__DIM_CONTEXT},
+    {"max_sequence_length", GM__DIM_CONTEXT},
+    {"max_seq_len", GM__DIM_CONTEXT},
+    {"seq_length", GM__DIM_CONTEXT},
+    {"n_ctx", GM__DIM_CONTEXT},
+    {"sliding_window", GM__DIM_WINDOW},
+    {"sliding_window_size", GM__DIM_WINDOW},
+    {"local_attention", GM__DIM_WINDOW},
+    {"attention_chunk_size", GM__DIM_WINDOW},
+    {"sliding_window_pattern", GM__DIM_WINDOW_PERIOD},
+    {"_sliding_window_pattern", GM__DIM_WINDOW_PERIOD},
+    {"global_attn_every_n_layers", GM__DIM_WINDOW_PERIOD},
+    {"use_sliding_window", GM__DIM_USE_WINDOW},
+    {"num_local_experts", GM__DIM_EXPERTS},
+    {"num_experts", GM__DIM_EXPERTS},
+    {"n_routed_experts", GM__DIM_EXPERTS},
+    {"moe_num_experts", GM__DIM_EXPERTS},
+    {"num_experts_per_tok", GM__DIM_EXPERTS_USED},
+    {"num_experts_per_token", GM__DIM_EXPERTS_USED},
+    {"experts_per_token", GM__DIM_EXPERTS_USED},
+    {"moe_top_k", GM__DIM_EXPERTS_USED},
+    {"moe_topk", GM__DIM_EXPERTS_USED},
+    {"moe_intermediate_size", GM__DIM_EXPERT_INTERMEDIATE},
+    {"expert_ffn_hidden_size", GM__DIM_EXPERT_INTERMEDIATE},
+    {"n_shared_experts", GM__DIM_EXPERTS_SHARED},
+    {"num_shared_experts", GM__DIM_EXPERTS_SHARED},
+    {"num_shared_expert", GM__DIM_EXPERTS_SHARED},
+    {"shared_expert_intermediate_size", GM__DIM_SHARED_INTERMEDIATE},
+    {"shared_intermediate_size", GM__DIM_SHARED_INTERMEDIATE},
+    {"first_k_dense_replace", GM__DIM_LEADING_DENSE},
+    {"num_dense_layers", GM__DIM_LEADING_DENSE},
+    {"kv_lora_rank", GM__DIM_KV_LORA_RANK},
+    {"qk_rope_head_dim", GM__DIM_ROPE_SIZE},
+    {"qk_nope_head_dim", GM__DIM_NOPE_SIZE},
+    {"v_head_dim", GM__DIM_MLA_VALUE_SIZE},
+    {"conv_kernel", GM__DIM_CONV_KERNEL},
+    {"d_conv", GM__DIM_CONV_KERNEL},
+    {"mamba_d_conv", GM__DIM_CONV_KERNEL},
+    {"state_size", GM__DIM_STATE_SIZE},
+    {"d_state", GM__DIM_STATE_SIZE},
+    {"mamba_d_state", GM__DIM_STATE_SIZE},
+    {"ssm_state_size", GM__DIM_STATE_SIZE},
+    {"d_inner", GM__DIM_INNER_SIZE},
+    {"mamba_d_ssm", GM__DIM_INNER_SIZE},
+    {"expand", GM__DIM_EXPAND},
+    {"encoder_layers", GM__DIM_ENCODER_LAYERS},
+    {"num_decoder_layers", GM__DIM_DECODER_LAYERS},
+    {"decoder_layers", GM__DIM_DECODER_LAYERS},
+    {"is_encoder_decoder", GM__DIM_ENCODER_DECODER},
+    {"multi_query", GM__DIM_MULTI_QUERY},
+    {"new_decoder_architecture", GM__DIM_NEW_DECODER},
+    {"tie_word_embeddings", GM__DIM_TIED},
 };
 
 enum { JSON_ROWS = sizeof json_rows / sizeof *json_rows };
@@ -111,8 +112,8 @@ static const char *const json_inner[] = {"text_config", "llm_config", "language_
 
 typedef struct json_config {
   gm__json_scan scan;
-  gm__config config;
-  uint32_t rank[GM__CONFIG_FIELDS]; /* of the key that stated a field: the larger counts more */
+  gm__dimensions config;
+  uint32_t rank[GM__DIM_FIELDS]; /* of the key that stated a field: the larger counts more */
   bool type_seen_inside;
 } json_config;
 
@@ -133,10 +134,10 @@ static bool json_number(json_config *reader, bool *out_stated, uint64_t *out) {
   *out = first == 't';
   if (first == 't' || first == 'f') return gm__json_skip(scan);
   if (!gm__json_integer(scan, out)) return false;
-  return *out <= GM__CONFIG_VALUE_MAX || gm__json_problem(scan, at, "a number above 2^40 where a dimension belongs");
+  return *out <= GM__DIM_VALUE_MAX || gm__json_problem(scan, at, "a number above 2^40 where a dimension belongs");
 }
 
-/* Of a list with a number for each layer the largest counts. */
+/* Read a number, or the largest of a list with a number for each layer. */
 static bool json_largest(json_config *reader, bool *out_stated, uint64_t *out) {
   if (json_first(reader) != '[') return json_number(reader, out_stated, out);
   *out = 0;
@@ -152,14 +153,14 @@ static bool json_largest(json_config *reader, bool *out_stated, uint64_t *out) {
 }
 
 static bool json_take(json_config *reader, uint32_t row, bool inside) {
-  gm__config_field field = json_rows[row].field;
+  gm__dimension field = json_rows[row].field;
   uint32_t rank = (inside ? 2 * JSON_ROWS : JSON_ROWS) - row;
   bool stated = false;
   uint64_t number = 0;
   if (!json_largest(reader, &stated, &number)) return false;
   if (!stated || rank < reader->rank[field]) return true;
   reader->rank[field] = rank;
-  gm__config_state(&reader->config, field, number);
+  gm__dimensions_state(&reader->config, field, number);
   return true;
 }
 
@@ -187,7 +188,7 @@ static bool json_layer_types(json_config *reader) {
   gm__json_array_begin(&reader->scan);
   while (gm__json_array_next(&reader->scan) && gm__json_string(&reader->scan, &type)) {
     bool windowed = gm__json_text_is(&type, "sliding_attention") || gm__json_text_is(&type, "chunked_attention");
-    gm__config_note_layer(&reader->config.windows, windowed);
+    gm__dimensions_note_layer(&reader->config.windows, windowed);
   }
   return !reader->scan.problem;
 }
@@ -249,15 +250,15 @@ static bool json_object(json_config *reader) {
 /* ---- the calls ---- */
 
 /* Those that a model needs, by the name that is tried first. */
-static const char *const json_needed[GM__CONFIG_FIELDS] = {
-    [GM__CONFIG_HIDDEN] = "hidden_size",
-    [GM__CONFIG_LAYERS] = "num_hidden_layers",
-    [GM__CONFIG_HEADS] = "num_attention_heads",
+static const char *const json_needed[GM__DIM_FIELDS] = {
+    [GM__DIM_HIDDEN] = "hidden_size",
+    [GM__DIM_LAYERS] = "num_hidden_layers",
+    [GM__DIM_HEADS] = "num_attention_heads",
 };
 
-gm_status gm__config_parse_json(char *text, uint64_t length, const char *path, const char *op, gm_model_config *out,
-                                gm_error *err) {
-  const gm__config_names names = {"", json_needed};
+gm_status gm__model_config_parse_json(char *text, uint64_t length, const char *path, const char *op,
+                                      gm_model_config *out, gm_error *err) {
+  const gm__dimensions_names names = {"", json_needed};
   json_config reader = {0};
   gm__json_scan_init(&reader.scan, text, length);
   reader.scan.python_numbers = true;
@@ -267,15 +268,15 @@ gm_status gm__config_parse_json(char *text, uint64_t length, const char *path, c
                     (unsigned long long)reader.scan.problem_at, reader.scan.problem);
   }
   gm__architecture_defaults(&reader.config);
-  return gm__config_finish(&reader.config, &names, op, path, out, err);
+  return gm__dimensions_finish(&reader.config, &names, op, path, out, err);
 }
 
 static gm_status json_read_text(const gm_services *services, const gm__input_file *file, const char *path,
                                 const char *op, char **out, gm_error *err) {
   void *text = NULL;
-  if (file->bytes > GM__CONFIG_JSON_MAX) {
+  if (file->bytes > GM__MODEL_CONFIG_JSON_MAX) {
     return gm__fail(err, GM_ERR_FORMAT, 0, op, "%.200s: %llu bytes, more than the %d of any config.json", path,
-                    (unsigned long long)file->bytes, (int)GM__CONFIG_JSON_MAX);
+                    (unsigned long long)file->bytes, (int)GM__MODEL_CONFIG_JSON_MAX);
   }
   gm_status status = gm__model_alloc(services, file->bytes, 1, &text, err);
   if (status != GM_OK) return status;
@@ -283,14 +284,14 @@ static gm_status json_read_text(const gm_services *services, const gm__input_fil
   return gm__input_file_read_at(file, path, 0, text, file->bytes, err);
 }
 
-gm_status gm__config_from_json(const gm_services *services, const char *path, const char *op, gm_model_config *out,
-                               gm_error *err) {
+gm_status gm__model_config_from_json(const gm_services *services, const char *path, const char *op,
+                                     gm_model_config *out, gm_error *err) {
   gm__input_file file;
   char *text = NULL;
   gm_status status = gm__input_file_open(path, &file, err);
   if (status != GM_OK) return status;
   status = json_read_text(services, &file, path, op, &text, err);
-  if (status == GM_OK) status = gm__config_parse_json(text, file.bytes, path, op, out, err);
+  if (status == GM_OK) status = gm__model_config_parse_json(text, file.bytes, path, op, out, err);
   gm__model_release(services, text, file.bytes, 1);
   gm__input_file_close(&file);
   return status;

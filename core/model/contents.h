@@ -63,10 +63,10 @@ typedef struct gm__contents {
 /* Free all of it; an all-zero one is harmless. */
 void gm__contents_free(const gm_services *services, gm__contents *contents);
 
-/* What a reader leaves: *out gets `contents` when `status` is GM_OK; else they are freed and *out is all zero. */
+/* The end of a reader. With `status` GM_OK *out gets `contents`; else they are freed and *out is all zero. */
 gm_status gm__contents_finish(const gm_services *services, gm_status status, gm__contents *contents, gm__contents *out);
 
-/* One more tensor with its `dims`, outermost first; metadata. Nothing is checked. */
+/* Add a tensor with its `dims`, outermost first; add metadata. Nothing is checked. */
 gm_status gm__contents_add_tensor(const gm_services *services, gm__contents *contents, const gm__tensor *tensor,
                                   const uint64_t *dims, gm_error *err);
 gm_status gm__contents_add_metadata(const gm_services *services, gm__contents *contents, const gm__metadata *pair,
@@ -75,7 +75,8 @@ gm_status gm__contents_add_metadata(const gm_services *services, gm__contents *c
 /* Fill by_place. */
 gm_status gm__contents_order(const gm_services *services, gm__contents *contents, gm_error *err);
 
-/* Elements of a shape: false when they pass 2^64 - 1. A zero anywhere is zero, whatever the other dimensions are. */
+/* The number of elements of a shape. False: more than 2^64 - 1. A zero anywhere gives zero, whatever the other
+ * dimensions are. */
 bool gm__shape_elements(const uint64_t *dims, uint32_t rank, uint64_t *out);
 
 /* "PATH: byte AT: …" into err; of a long path its end. Returns `status`. */
@@ -85,7 +86,7 @@ gm_status gm__model_fail(gm_error *err, gm_status status, const char *path, uint
 #define gm__model_fail(err, status, ...) ((void)gm__model_fail((err), (status), __VA_ARGS__), (status))
 #endif
 
-/* A failure that is told as gm_model_open's, as above, is one of the call `op`. `err` may be NULL. Gives `status`. */
+/* Let `err` name the call `op` where it names gm_model_open. `err` may be NULL. Returns `status`. */
 gm_status gm__model_name_call(gm_status status, const char *op, gm_error *err);
 
 /* Order of two strings by bytes; a shorter one that the other begins with comes first. */

@@ -1,10 +1,9 @@
-/* Invariants: nothing is believed before it is held against the bytes that the file has; values come before tensors,
+/* Invariants: nothing is believed before it is held against the bytes that the file has. Values come before tensors,
  * since one of them is the alignment. */
 #include "core/model/gguf.h"
 
 #include <string.h>
 
-#include "core/model/gguf_tensors.h"
 #include "core/model/gguf_values.h"
 
 enum { GGUF_VERSION_LAST = 3, GGUF_ALIGNMENT_DEFAULT = 32 };

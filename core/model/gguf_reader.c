@@ -1,6 +1,6 @@
-/* Invariants: at <= loaded <= header_bytes <= file_bytes; the header's memory grows at most to twice what was asked for
- * of a file that really has it. A string is moved one byte towards its length, whose highest byte nobody needs again:
- * that makes room for the NUL without a copy. */
+/* Invariants: at <= loaded <= header_bytes <= file_bytes. The header's memory grows at most to twice what was asked for
+ * of a file that really has it. A string is moved one byte towards its length, whose highest byte nobody needs again.
+ * That makes room for the NUL without a copy. */
 #include "core/model/gguf_reader.h"
 
 #include <stdarg.h>

@@ -41,11 +41,11 @@ bool gm__gguf_size(gm__gguf_reader *reader, const char *what, uint64_t *out);
 /* The next string, moved within the header so that a NUL follows it. */
 bool gm__gguf_string(gm__gguf_reader *reader, const char *what, gm__header_string *out);
 
-/* The same for a key or a name: up to `limit` bytes, not empty, UTF-8 without control characters. Its text pointer is
- * valid until the next take; only `at` and `length` last. */
+/* Read a key or a name: as gm__gguf_string, with up to `limit` bytes, not empty, UTF-8 without control characters.
+ * The text pointer is valid until the next take; `at` and `length` last. */
 bool gm__gguf_name(gm__gguf_reader *reader, const char *what, uint64_t limit, gm__json_text *out);
 
-/* Whether `count` items of at least `item_bytes` can still follow in the file; else fails. */
+/* True when `count` items of at least `item_bytes` can still follow in the file; else it fails. */
 bool gm__gguf_room(gm__gguf_reader *reader, uint64_t count, uint64_t item_bytes, const char *what);
 
 #endif

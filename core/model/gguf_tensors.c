@@ -1,10 +1,8 @@
 /* Invariants: a tensor that is kept has a known type, whole blocks in each row, fewer than 2^64 bytes and an aligned
- * place; in the order of by_place each begins at or behind the end of the one before. */
-#include "core/model/gguf_tensors.h"
+ * place. In the order of by_place each begins at or behind the end of the one before. */
+#include "core/model/gguf_values.h"
 
 #include <string.h>
-
-#include "core/base/error.h"
 
 enum { GGUF_RANK_MAX = 4 };                 /* of ggml */
 enum { GGUF_NAME_MAX = 65535 };             /* ggml has 63, the format no limit */

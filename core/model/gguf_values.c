@@ -1,4 +1,4 @@
-/* Invariants: a value that is kept lies within the header whole; by_key is strictly ascending; of strings their place
+/* Invariants: a value that is kept lies within the header whole. by_key is strictly ascending. Of strings their place
  * is kept, of numbers the place of the first. */
 #include "core/model/gguf_values.h"
 

@@ -1,4 +1,4 @@
-/* The key-value part of a GGUF header, and asking it for numbers. */
+/* The two parts of a GGUF header: key-value pairs, and the table of tensors. */
 #ifndef GM_CORE_MODEL_GGUF_VALUES_H
 #define GM_CORE_MODEL_GGUF_VALUES_H
 
@@ -42,5 +42,14 @@ gm__json_text gm__value_string(const gm__contents *contents, const gm__value *va
 
 /* Element `index` as a number that is not negative: false where it is none (a float, a string, -1). */
 bool gm__value_u64(const gm__contents *contents, const gm__value *value, uint64_t index, uint64_t *out);
+
+/* ---- tensors ---- */
+
+/* Read `count` tensors: each checked by itself, its data at a multiple of `alignment`. False: the reader has the
+ * failure. */
+bool gm__gguf_read_tensors(gm__gguf_reader *reader, uint64_t count, uint64_t alignment);
+
+/* With the place and size of the data known: order the tensors, and check that they lie within it without overlap. */
+bool gm__gguf_place_tensors(gm__gguf_reader *reader);
 
 #endif

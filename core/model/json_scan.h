@@ -1,6 +1,6 @@
-/* A strict pull reader for the JSON of model files (RFC 8259), over text in memory. It allocates nothing, recurses at
- * most GM__JSON_MAX_DEPTH deep, and knows the byte at which it gave up. The first problem is kept; from then on every
- * call answers false, so that a caller may read on and ask once. Not thread-safe: one scan, one thread. */
+/* A strict pull reader for the JSON of model files (RFC 8259), over text in memory. It allocates nothing and
+ * recurses at most GM__JSON_MAX_DEPTH deep. The first problem is kept, with its byte. From then on every call
+ * answers false, so a caller may read on and ask once. Not thread-safe: one scan, one thread. */
 #ifndef GM_CORE_MODEL_JSON_SCAN_H
 #define GM_CORE_MODEL_JSON_SCAN_H
 
@@ -36,12 +36,12 @@ bool gm__json_problem(gm__json_scan *scan, uint64_t at, const char *problem);
 /* Where the next value begins: white space is skipped. */
 uint64_t gm__json_next_at(gm__json_scan *scan);
 
-/* Enter an object; then gm__json_object_next gives each key, behind which its value must be read, and false at the
- * closing brace or at a problem. Keys may repeat: whether they do is the caller's to see. */
+/* Enter an object. gm__json_object_next gives each key, and false at the closing brace or at a problem. Read the
+ * value behind each key. Keys may repeat: the caller looks for that. */
 bool gm__json_object_begin(gm__json_scan *scan);
 bool gm__json_object_next(gm__json_scan *scan, gm__json_text *out_key);
 
-/* The same for arrays: true when an element follows. */
+/* Enter an array. gm__json_array_next is true when an element follows. */
 bool gm__json_array_begin(gm__json_scan *scan);
 bool gm__json_array_next(gm__json_scan *scan);
 
@@ -55,8 +55,8 @@ bool gm__json_skip(gm__json_scan *scan);
 /* True when nothing but white space is left and there was no problem. */
 bool gm__json_end(gm__json_scan *scan);
 
-/* The bytes of the UTF-8 sequence that `text` begins with, of which there are `left` (1 or more); 0 when it is none:
- * overlong, a surrogate, beyond U+10FFFF, cut off. */
+/* The bytes of the UTF-8 sequence that `text` begins with; `left` bytes are there (1 or more). 0: it is none,
+ * because it is overlong, a surrogate, beyond U+10FFFF, or cut off. */
 uint32_t gm__utf8_length(const char *text, uint64_t left);
 
 bool gm__json_text_is(const gm__json_text *text, const char *literal);

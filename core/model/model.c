@@ -1,5 +1,5 @@
-/* Invariants of an open model: tensor numbers are dense, ordered by shard and then by place in the file; by_name is
- * strictly ascending, so no name is there twice; every text that an answer points to is owned by a shard's header. */
+/* Invariants of an open model: tensor numbers are dense, ordered by shard and then by place in the file. by_name is
+ * strictly ascending, so no name is there twice. Every text that an answer points to is owned by a shard's header. */
 #include "core/model/model.h"
 
 #include <string.h>

@@ -1,167 +1,12 @@
-/* Invariants: what is not stated is 0 or follows from what is; nothing is divided by what may be 0; a value above
- * GM__CONFIG_VALUE_MAX never comes here. */
-#include "gm/model_config.h"
+#include "core/model/model_config.h"
 
 #include <string.h>
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
-#include "core/model/config.h"
-#include "core/model/config_architecture.h"
-#include "core/model/contents.h"
+#include "core/model/model.h"
 #include "core/model/model_memory.h"
-
-void gm__config_state(gm__config *config, gm__config_field field, uint64_t value) {
-  config->value[field] = value;
-  config->stated[field] = true;
-}
-
-/* ---- which layers have a window ---- */
-
-void gm__config_note_layer(gm__config_windows *windows, bool windowed) {
-  windows->layers++;
-  if (windowed) {
-    windows->windowed++;
-  } else if (windows->first_full == 0) {
-    windows->first_full = windows->layers;
-  } else if (windows->second_full == 0) {
-    windows->second_full = windows->layers;
-  }
-}
-
-/* From a list of layers. Where all have a window, a period that none of them reaches the end of. */
-static void config_windows_listed(const gm__config_windows *windows, gm_model_config *out) {
-  bool full_first = windows->first_full == 1 && windows->windowed > 0;
-  uint64_t period = windows->first_full == 0 ? windows->layers + 1 : windows->first_full;
-  if (full_first) period = windows->second_full > 0 ? windows->second_full - 1 : windows->layers;
-  out->window_layers = windows->windowed;
-  out->window_period = windows->windowed > 0 ? period : 0;
-  out->window_first = windows->windowed > 0 && !full_first;
-}
-
-static void config_windows_periodic(uint64_t period, bool full_first, gm_model_config *out) {
-  out->window_period = period;
-  out->window_first = period > 0 && !full_first;
-  if (period == 0) return;
-  uint64_t full = full_first ? out->layers / period + (out->layers % period > 0) : out->layers / period;
-  out->window_layers = out->layers - full;
-}
-
-static void config_windows(const gm__config *config, const gm__architecture *architecture, gm_model_config *out) {
-  bool stated = config->stated[GM__CONFIG_WINDOW_PERIOD];
-  bool unused = config->stated[GM__CONFIG_USE_WINDOW] && config->value[GM__CONFIG_USE_WINDOW] == 0;
-  if (out->window > 0 && !unused) {
-    uint64_t period = stated ? config->value[GM__CONFIG_WINDOW_PERIOD] : architecture->window_period;
-    if (config->windows.layers > 0) {
-      config_windows_listed(&config->windows, out);
-    } else {
-      config_windows_periodic(period, architecture->full_first, out);
-    }
-  }
-  if (out->window_period == 0) out->window = 0;
-}
-
-/* ---- heads ---- */
-
-static void config_heads(const gm__config *config, gm_model_config *out) {
-  const uint64_t *value = config->value;
-  const bool *stated = config->stated;
-  bool one_head = value[GM__CONFIG_MULTI_QUERY] && !value[GM__CONFIG_NEW_DECODER] && !stated[GM__CONFIG_KV_HEADS];
-  uint64_t share = out->heads > 0 ? out->hidden / out->heads : 0;
-  out->kv_heads = stated[GM__CONFIG_KV_HEADS] ? value[GM__CONFIG_KV_HEADS] : one_head ? 1 : out->heads;
-  out->head_size = stated[GM__CONFIG_HEAD_SIZE] ? value[GM__CONFIG_HEAD_SIZE] : share;
-  out->value_head_size = stated[GM__CONFIG_VALUE_HEAD_SIZE] ? value[GM__CONFIG_VALUE_HEAD_SIZE] : out->head_size;
-  out->kv_lora_rank = value[GM__CONFIG_KV_LORA_RANK];
-  if (out->kv_lora_rank == 0) return;
-  out->kv_heads = 1;
-  out->rope_size = value[GM__CONFIG_ROPE_SIZE];
-  if (stated[GM__CONFIG_NOPE_SIZE]) out->head_size = value[GM__CONFIG_NOPE_SIZE] + out->rope_size;
-  if (stated[GM__CONFIG_MLA_HEAD_SIZE]) out->head_size = value[GM__CONFIG_MLA_HEAD_SIZE];
-  if (stated[GM__CONFIG_MLA_VALUE_SIZE]) out->value_head_size = value[GM__CONFIG_MLA_VALUE_SIZE];
-}
-
-/* ---- experts, recurrence, encoders ---- */
-
-static void config_experts(const gm__config *config, gm_model_config *out) {
-  const uint64_t *value = config->value;
-  out->experts = value[GM__CONFIG_EXPERTS];
-  if (out->experts == 0) return;
-  out->experts_used = value[GM__CONFIG_EXPERTS_USED];
-  out->expert_intermediate = config->stated[GM__CONFIG_EXPERT_INTERMEDIATE] ? value[GM__CONFIG_EXPERT_INTERMEDIATE]
-                                                                            : value[GM__CONFIG_INTERMEDIATE];
-  out->experts_shared = value[GM__CONFIG_EXPERTS_SHARED];
-  out->expert_shared_intermediate = value[GM__CONFIG_SHARED_INTERMEDIATE];
-  if (!config->stated[GM__CONFIG_EXPERTS_SHARED] && out->expert_shared_intermediate > 0) out->experts_shared = 1;
-  out->leading_dense_layers = value[GM__CONFIG_LEADING_DENSE];
-}
-
-static void config_recurrent(const gm__config *config, bool recurrent, gm_model_config *out) {
-  const uint64_t *value = config->value;
-  out->conv_kernel = value[GM__CONFIG_CONV_KERNEL];
-  out->state_size = value[GM__CONFIG_STATE_SIZE];
-  out->inner_size = value[GM__CONFIG_INNER_SIZE];
-  if (!recurrent) return;
-  if (out->inner_size == 0) out->inner_size = out->intermediate;
-  if (out->inner_size == 0) out->inner_size = value[GM__CONFIG_EXPAND] * out->hidden;
-  out->intermediate = out->heads = 0;
-}
-
-static void config_encoder(const gm__config *config, const gm__architecture *architecture, gm_model_config *out) {
-  const uint64_t *value = config->value;
-  bool both = architecture->encoder_decoder || value[GM__CONFIG_ENCODER_DECODER];
-  out->encoder_only =
-      architecture->encoder_only || (config->stated[GM__CONFIG_CAUSAL] && value[GM__CONFIG_CAUSAL] == 0);
-  if (!both) return;
-  out->encoder_layers = config->stated[GM__CONFIG_ENCODER_LAYERS] ? value[GM__CONFIG_ENCODER_LAYERS] : out->layers;
-  if (config->stated[GM__CONFIG_DECODER_LAYERS]) out->layers = value[GM__CONFIG_DECODER_LAYERS];
-}
-
-/* ---- the whole ---- */
-
-static gm_status config_need(const gm__config *config, const gm__config_names *names, gm__config_field field,
-                             const char *op, const char *path, gm_error *err) {
-  if (config->value[field] > 0) return GM_OK;
-  size_t length = strlen(path);
-  return gm__fail(err, config->stated[field] ? GM_ERR_FORMAT : GM_ERR_NOT_FOUND, 0, op, "%s: \"%.40s%s\" is %s",
-                  length > 180 ? path + (length - 180) : path, names->prefix, names->by_field[field],
-                  config->stated[field] ? "0" : "not stated");
-}
-
-static gm_status config_check(const gm__config *config, const gm__architecture *architecture,
-                              const gm__config_names *names, const char *op, const char *path, gm_error *err) {
-  gm_status status = config_need(config, names, GM__CONFIG_HIDDEN, op, path, err);
-  if (status == GM_OK) status = config_need(config, names, GM__CONFIG_LAYERS, op, path, err);
-  if (status != GM_OK || architecture->recurrent) return status;
-  return config_need(config, names, GM__CONFIG_HEADS, op, path, err);
-}
-
-gm_status gm__config_finish(const gm__config *config, const gm__config_names *names, const char *op, const char *path,
-                            gm_model_config *out, gm_error *err) {
-  const gm__architecture *architecture = gm__architecture_find(config->architecture);
-  const uint64_t *value = config->value;
-  gm_status status = config_check(config, architecture, names, op, path, err);
-  if (status != GM_OK) return status;
-  *out = (gm_model_config){.struct_size = sizeof *out,
-                           .hidden = value[GM__CONFIG_HIDDEN],
-                           .intermediate = value[GM__CONFIG_INTERMEDIATE],
-                           .layers = value[GM__CONFIG_LAYERS],
-                           .vocab = value[GM__CONFIG_VOCAB],
-                           .heads = value[GM__CONFIG_HEADS],
-                           .context = value[GM__CONFIG_CONTEXT],
-                           .window = value[GM__CONFIG_WINDOW]};
-  memcpy(out->architecture, config->architecture, sizeof out->architecture);
-  if (out->intermediate == 0) out->intermediate = architecture->intermediate_x * out->hidden;
-  config_encoder(config, architecture, out);
-  config_experts(config, out);
-  config_recurrent(config, architecture->recurrent, out);
-  if (!architecture->recurrent) config_heads(config, out);
-  config_windows(config, architecture, out);
-  out->tied_embeddings = config->stated[GM__CONFIG_TIED] ? value[GM__CONFIG_TIED] != 0 : architecture->tied;
-  return GM_OK;
-}
-
-/* ---- the calls ---- */
 
 static gm_status config_beside(const gm_model *model, const char *op, gm_model_config *out, gm_error *err) {
   const char *first = model->shards[0].path, *slash = strrchr(first, '/');
@@ -169,7 +14,7 @@ static gm_status config_beside(const gm_model *model, const char *op, gm_model_c
   uint64_t path_bytes = 0;
   gm_status status = gm__model_join(&model->services, first, slash ? (uint64_t)(slash - first) + 1 : 0, "config.json",
                                     &path, &path_bytes, err);
-  if (status == GM_OK) status = gm__config_from_json(&model->services, path, op, out, err);
+  if (status == GM_OK) status = gm__model_config_from_json(&model->services, path, op, out, err);
   gm__model_release(&model->services, path, path_bytes, 1);
   return status;
 }
@@ -181,7 +26,7 @@ gm_status gm_model_read_config(const gm_model *model, gm_model_config *out, gm_e
   if (status != GM_OK) return status;
   gm_model_config config = {.struct_size = sizeof config};
   status = model->shards[0].contents.value_count > 0
-               ? gm__config_from_gguf(model, &config, err)
+               ? gm__model_config_from_gguf(model, &config, err)
                : gm__model_name_call(config_beside(model, op, &config, err), op, err);
   if (status == GM_OK) gm__sized_out(out, &config, sizeof config);
   return status;
@@ -193,7 +38,7 @@ gm_status gm_model_config_load(const gm_services *services, const char *path, gm
   gm_model_config config = {.struct_size = sizeof config};
   gm_status status = gm__sized_check(out, sizeof *out, op, "out", err);
   if (status == GM_OK) status = gm__services_check(services, err);
-  if (status == GM_OK) status = gm__config_from_json(services, path, op, &config, err);
+  if (status == GM_OK) status = gm__model_config_from_json(services, path, op, &config, err);
   if (status == GM_OK) gm__sized_out(out, &config, sizeof config);
   return gm__model_name_call(status, op, err);
 }

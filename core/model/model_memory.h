@@ -18,7 +18,7 @@ void gm__model_release(const gm_services *services, void *items, uint64_t count,
 gm_status gm__model_grow(const gm_services *services, void *items_at, uint64_t *capacity, uint64_t count,
                          size_t item_bytes, gm_error *err);
 
-/* Below zero, zero, above zero: as item `a` stands before, with or behind item `b`. */
+/* Compare items `a` and `b`: below zero, zero or above zero. */
 typedef int (*gm__model_compare)(const void *items, uint32_t a, uint32_t b);
 
 /* The numbers 0 to count - 1, sorted by `compare`; equal items stay in their order. In count × log(count) comparisons

@@ -1,6 +1,6 @@
-/* From a path to a model. Invariants: every file is opened by gm__input_file_open and closed before the next one, so a
- * model of any number of shards needs one descriptor; shards are looked for in the folder of their index and nowhere
- * else; a sharded model is accepted only when index and shards name the same tensors in the same places. */
+/* From a path to a model. Invariants: every file is opened by gm__input_file_open and closed before the next one. So a
+ * model of any number of shards needs one descriptor. Shards are looked for in the folder of their index and nowhere
+ * else. A sharded model is accepted only when index and shards name the same tensors in the same places. */
 #include <string.h>
 
 #include "core/base/alloc.h"
@@ -84,7 +84,7 @@ static bool open_ends_with(const char *name, const char *end) {
   return length > end_length && strcmp(name + length - end_length, end) == 0;
 }
 
-/* What a folder offers, best first. */
+/* The ways in which a folder can hold a model, best first. */
 enum { OPEN_SINGLE, OPEN_INDEX, OPEN_ANY_INDEX, OPEN_ANY_SINGLE, OPEN_GGUF, OPEN_GGUF_PART, OPEN_KINDS };
 
 typedef struct open_folder {

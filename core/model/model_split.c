@@ -1,5 +1,5 @@
-/* Invariants: parts are looked for beside the one that was named, under its name with another number, and nowhere else;
- * a model is accepted only when each part states the place that its name says, and all state the same counts. */
+/* Invariants: parts are looked for beside the one that was named, under its name with another number, and nowhere else.
+ * A model is accepted only when each part states the place that its name says, and all state the same counts. */
 #include "core/model/model_split.h"
 
 #include <inttypes.h>
@@ -53,7 +53,7 @@ static gm_status split_number(const gm__shard *shard, const char *key, uint64_t 
   return gm__model_fail(err, GM_ERR_FORMAT, shard->path, value->key.at, "%s is no number that is not negative", key);
 }
 
-/* That `key` of the shard says `expected`. */
+/* Check that `key` of the shard says `expected`. */
 static gm_status split_check(const gm__shard *shard, const char *key, uint64_t expected, gm_error *err) {
   uint64_t stated = 0;
   gm_status status = split_number(shard, key, &stated, err);

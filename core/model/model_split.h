@@ -10,11 +10,11 @@ typedef struct gm__split_name {
   uint32_t count;
 } gm__split_name;
 
-/* Whether a file's name, with or without folders before it, is that of a part: 1 <= number <= count. */
+/* True when the file's name, with or without folders before it, is that of a part: 1 <= number <= count. */
 bool gm__split_name_parse(const char *name, gm__split_name *out);
 
-/* When the only shard of the model states that it is a part of several: open the others, and check that they belong
- * together. GM_ERR_NOT_FOUND names a part that is not there; GM_ERR_FORMAT. */
+/* For a model whose only shard states that it is one part of several: open the others, and check that they belong
+ * together. GM_ERR_NOT_FOUND names a missing part; GM_ERR_FORMAT. */
 gm_status gm__model_open_split(gm_model *model, gm_error *err);
 
 #endif

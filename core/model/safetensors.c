@@ -1,13 +1,12 @@
-/* Invariants: a header is allocated only after its length was held against the size of the file that fstat gave, and
- * once it is accepted the tensors, in the order of by_place, cover [0, data_bytes) exactly: each begins where the one
- * before ends. Names of tensors are not compared here but over all shards of a model. */
+/* Invariants. A header is allocated only after its length was held against the size of the file that fstat gave.
+ * Once a header is accepted, the tensors cover [0, data_bytes) exactly: in the order of by_place each begins where
+ * the one before ends. Names of tensors are compared over all shards of a model, not here. */
 #include "core/model/safetensors.h"
 
 #include <string.h>
 
 #include "core/base/error.h"
 #include "core/model/model_memory.h"
-#include "core/model/safetensors_header.h"
 
 /* ---- the length in front ---- */
 

@@ -1,7 +1,7 @@
-/* Invariants: a tensor enters the table only when it has passed every check that needs no other tensor; the table grows
+/* Invariants: a tensor enters the table only when it has passed every check that needs no other tensor. The table grows
  * with the entries that were really there, never by a number that the header states. Keys of a tensor that the format
  * does not know are read over, as the reference reader does. */
-#include "core/model/safetensors_header.h"
+#include "core/model/safetensors.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ typedef struct header_dtype {
   gm_dtype dtype;
 } header_dtype;
 
-/* What the format knows (its reference reader at 0.8.0); gm_dtype has more. */
+/* The types of the format (its reference reader at 0.8.0); gm_dtype has more. */
 static const header_dtype header_dtypes[] = {
     {"BOOL", GM_DTYPE_BOOL},
     {"U8", GM_DTYPE_U8},
@@ -156,7 +156,7 @@ static bool header_shape_bytes(const header_entry *entry, uint64_t *out) {
          gm_dtype_bytes(entry->tensor.dtype, elements, out) == GM_OK;
 }
 
-/* What its first byte must be a multiple of; types below a byte are packed anywhere. */
+/* The alignment of a tensor's first byte; types below a byte are packed anywhere. */
 static uint64_t header_align(gm_dtype dtype) {
   uint32_t elements = 1, bytes = 1;
   gm_dtype_block(dtype, &elements, &bytes);

@@ -1,5 +1,5 @@
-/* Invariants of an index that was accepted: at least one entry, no tensor twice, every file a plain name within the
- * folder of the index, shards numbered 0 to shard_count - 1 in the order of their names. */
+/* Invariants of an accepted index. It has at least one entry and no tensor twice. Every file is a plain name within
+ * the folder of the index. Shards are numbered 0 to shard_count - 1 in the order of their names. */
 #include "core/model/shard_index.h"
 
 #include <string.h>

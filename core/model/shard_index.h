@@ -24,11 +24,12 @@ typedef struct gm__shard_index {
   uint32_t shard_count;
 } gm__shard_index;
 
-/* Read the index file at `path`. Refused with GM_ERR_FORMAT: no weight_map, an empty one, a tensor twice, a file name
- * that is empty or leads out of the folder ("/", "\\", "." or ".."). On failure *out is all zero. */
+/* Read the index file at `path`. GM_ERR_FORMAT refuses an index without a weight_map or with an empty one, and a
+ * tensor that is there twice. It refuses a file name that is empty or leads out of the folder ("/", "\\", "." or
+ * ".."). On failure *out is all zero. */
 gm_status gm__shard_index_read(const gm_services *services, const char *path, gm__shard_index *out, gm_error *err);
 
-/* The same from text in memory, which is copied. */
+/* As gm__shard_index_read, from text in memory, which is copied. */
 gm_status gm__shard_index_parse(const gm_services *services, const void *bytes, uint64_t length, const char *path,
                                 gm__shard_index *out, gm_error *err);
 

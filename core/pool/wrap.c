@@ -1,31 +1,31 @@
+#include "core/pool/wrap.h"
+
 #include "core/base/error.h"
-#include "core/device/answer.h"
-#include "core/pool/acquire.h"
+#include "core/device/memory_answer.h"
 #include "core/pool/quota.h"
-#include "core/pool/supply.h"
 
 gm_status gm__pool_adopt(gm_pool *pool, const gm_memory *memory, uint64_t offset, uint64_t bytes,
-                         struct gm__opened *opened, gm_block *out, gm_error *err) {
+                         struct gm__import *import, gm_block *out, gm_error *err) {
   gm__want want = {.bytes = bytes, .exact = bytes, .align = 1};
-  gm__taken taken = {.memory = *memory, .offset = offset};
-  taken.memory.wrapped = true;
-  gm_status status = gm__quota_claim(pool, &want, err);
+  gm__grant grant = {.memory = *memory, .offset = offset};
+  grant.memory.wrapped = true;
+  gm_status status = gm__pool_take_quota(pool, &want, err);
   if (status) return status;
-  status = gm__supply_adopt(pool, &want, &taken.memory, offset, opened, &taken.node, err);
+  status = gm__provider_adopt(&pool->heap.provider, &want, &grant.memory, offset, import, &grant.allocation, err);
   if (status) {
-    gm__quota_unclaim(pool, &want);
+    gm__pool_return_quota(pool, &want);
     return status;
   }
-  /* GM_OK means that the node is there. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-  taken.address = taken.node->address;
-  taken.bytes = taken.node->bytes;
-  gm__acquire_hand_out(pool, &want, &taken, true, out);
+  /* after GM_OK the allocation is there. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+  grant.address = grant.allocation->address;
+  grant.bytes = grant.allocation->bytes;
+  gm__heap_hand_out(&pool->heap, &want, &grant, true, out);
   return GM_OK;
 }
 
 gm_status gm_block_wrap(gm_pool *pool, const gm_native_memory *native, gm_block *out, gm_error *err) {
   static const char op[] = "gm_block_wrap";
-  gm_status status = gm__pool_check(pool, op, err);
+  gm_status status = gm__pool_alive(pool, op, err);
   if (status) return status;
   if (!native || !out) return gm__bad_argument(err, op, "`%s` is NULL", native ? "out" : "native");
   gm_memory memory = {.handle = 0};

@@ -1,5 +1,5 @@
 /* The summary for people. Invariants: everything is asked before the first line is written, so a failure leaves no half
- * a page; a figure is shown with how far it can be trusted, and what is not known is said to be. */
+ * a page. A figure is shown with how far it can be trusted. What is not known is said to be. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,14 +8,14 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/context/context.h"
-#include "core/device/discovery.h"
-#include "core/device/known.h"
+#include "core/discovery/discovery.h"
+#include "core/discovery/known.h"
 #include "gm/report.h"
 #include "gm/size.h"
 
 enum { SUMMARY_LINE = 1024, SUMMARY_SIZE = 24 };
 
-/* What was found, and where the text goes. */
+/* The findings, and where the text goes. */
 typedef struct summary_view {
   gm_context *ctx;
   const gm_services *services;
@@ -226,7 +226,7 @@ static bool summary_is_missing(const summary_view *view, const gm_backend_info *
   return !gm__dynlib_find(&spec, path, sizeof path);
 }
 
-/* What nobody asks about: memory that is none, backends that were switched off, or that this system never has. */
+/* True for a backend that nobody asks about: memory that is none, switched off, or never on this system. */
 static bool summary_is_noise(const summary_view *view, const gm_backend_info *backend) {
   gm__choice choice;
   const gm__known_backend *known = gm__known_backend_find(backend->name);

@@ -2,7 +2,7 @@
 
 #include "core/base/alloc.h"
 
-/* Invariants: chunks and totals only grow; the total of a tag that a live block has is there. */
+/* Invariants: chunks and totals only grow. A live block's tag has a total. */
 
 enum { LEDGER_LEAST_BITS = 4 };
 
@@ -48,7 +48,7 @@ static bool ledger_add_chunk(gm__ledger *ledger) {
   return true;
 }
 
-/* The tag gets a place that is free. */
+/* Gives the tag a free place. */
 static gm__ledger_total *ledger_place(gm__ledger *ledger, uint32_t tag) {
   const uint32_t mask = (UINT32_C(1) << ledger->total_bits) - 1;
   uint32_t at = gm__ledger_hash(tag) & mask;

@@ -1,6 +1,6 @@
-/* What an arena of a tracked pool knows of its live blocks: a record for each, by the number of its span, and totals by
- * tag. The tracker reads it when somebody asks. Open while the pool is tracked; closed, it is empty. Externally
- * synchronised (the arena's lock), but for the three figures, which anybody may read at any time. */
+/* The live blocks of one arena of a tracked pool: a record for each, by the number of its chunk, and totals by tag. The
+ * tracker reads it when somebody asks. It is open while the pool is tracked, and empty while it is closed. REQUIRES:
+ * arena lock. Only the three figures are atomic: any thread may read them. */
 #ifndef GM_CORE_TRACK_LEDGER_H
 #define GM_CORE_TRACK_LEDGER_H
 
@@ -36,21 +36,22 @@ typedef struct gm__ledger {
   const gm_services *services;
 } gm__ledger;
 
-/* Of a zeroed or closed one. Takes no memory. */
+/* Opens a zeroed or closed ledger. Takes no memory. */
 void gm__ledger_open(gm__ledger *ledger, gm_tracker *tracker, const gm_services *services);
-void gm__ledger_close(gm__ledger *ledger); /* everything is forgotten; harmless when it is closed */
+void gm__ledger_close(gm__ledger *ledger); /* forgets everything; harmless when it is closed */
 
-/* See that a block of that tag, with a number below `numbers`, can be entered: its total; NULL without host memory. */
+/* Makes room for a block of that tag, with a number below `numbers`. Returns the tag's total; NULL without host
+ * memory. */
 gm__ledger_total *gm__ledger_reserve(gm__ledger *ledger, uint32_t numbers, uint32_t tag);
 
-/* Show the totals of all tags. */
+/* Shows the totals of all tags. */
 void gm__ledger_each_total(const gm__ledger *ledger, void (*look)(void *looker, const gm_tag_total *total),
                            void *looker);
 
-/* The number of the entry with that id; 0: none. Looks at all. */
+/* Returns the number of the entry with that id, after a look at all entries. 0: there is none. */
 uint32_t gm__ledger_find(const gm__ledger *ledger, uint64_t id);
 
-/* NULL: the number is beyond all that were entered. */
+/* The record with that number. NULL: no entry had such a number. */
 static inline gm__ledger_record *gm__ledger_at(const gm__ledger *ledger, uint32_t number) {
   if (number / GM__LEDGER_CHUNK >= ledger->chunk_count) return NULL;
   return &ledger->chunks[number / GM__LEDGER_CHUNK][number % GM__LEDGER_CHUNK];
@@ -58,7 +59,7 @@ static inline gm__ledger_record *gm__ledger_at(const gm__ledger *ledger, uint32_
 
 static inline uint32_t gm__ledger_hash(uint32_t tag) { return tag ^ tag >> 16; } /* tags are counted from 0 */
 
-/* NULL: a tag that has none yet. */
+/* The tag's total. NULL: it has none yet. */
 static inline gm__ledger_total *gm__ledger_total_of(const gm__ledger *ledger, uint32_t tag) {
   const uint32_t mask = (UINT32_C(1) << ledger->total_bits) - 1;
   uint32_t at = gm__ledger_hash(tag) & mask;
@@ -67,7 +68,7 @@ static inline gm__ledger_total *gm__ledger_total_of(const gm__ledger *ledger, ui
   return ledger->totals[at].used ? &ledger->totals[at] : NULL;
 }
 
-/* gm__ledger_reserve where nothing has to be taken for it; else NULL. */
+/* As gm__ledger_reserve, where that needs no memory; else NULL. */
 static inline gm__ledger_total *gm__ledger_ready(const gm__ledger *ledger, uint32_t numbers, uint32_t tag) {
   return numbers <= ledger->chunk_count * GM__LEDGER_CHUNK ? gm__ledger_total_of(ledger, tag) : NULL;
 }
@@ -88,7 +89,7 @@ static inline uint64_t gm__ledger_id(gm__ledger *ledger) {
   return ledger->next_id++;
 }
 
-/* The block is alive from now on. What it needs was reserved. */
+/* Enters a block that is alive from now on. gm__ledger_reserve has made room for it. */
 static inline void gm__ledger_enter(gm__ledger *ledger, gm__ledger_total *total, uint32_t number, uint64_t bytes,
                                     uint64_t stream) {
   const uint64_t all = gm__ledger_get(&ledger->bytes) + bytes;
@@ -104,7 +105,7 @@ static inline void gm__ledger_enter(gm__ledger *ledger, gm__ledger_total *total,
   if (all > gm__ledger_get(&ledger->peak_bytes)) gm__ledger_set(&ledger->peak_bytes, all);
 }
 
-/* The block goes; nothing happens when it is not tracked. */
+/* Lets the block go. Nothing happens if it is not tracked. */
 void gm__ledger_leave(gm__ledger *ledger, uint32_t number, uint64_t bytes, uint32_t tag);
 
 #endif

@@ -10,12 +10,12 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/base/thread.h"
-#include "core/context/context.h"
+#include "core/context/config.h"
 #include "core/track/marks_nvtx.h"
 
-/* A tool keeps pointers into the tables that it fills, so they live as long as the process, and each tool is loaded
- * once. A tool's library is found as NVTX finds it (NVTX_INJECTION64_PATH), or is the one of NVTX 2 or of ROCTX, which
- * have functions of that name. */
+/* A tool keeps pointers into the tables that it fills. So the tables live as long as the process, and each tool is
+ * loaded once. A tool's library is found as NVTX finds it (NVTX_INJECTION64_PATH). Or it is the library of NVTX 2 or
+ * ROCTX, whose functions have those names. */
 
 typedef struct marks_plain { /* NVTX 2 and ROCTX */
   int (*push)(const char *message);
@@ -66,7 +66,7 @@ static const void *marks_export_table(uint32_t id) {
   return id == GM__NVTX_TABLE_VERSION ? &version : NULL;
 }
 
-/* A slot as a function of its own type; ISO C has no cast that says so without a warning. */
+/* A slot as a function of its own type. ISO C has no cast that says so without a warning. */
 #define marks_take(to, from)                                                          \
   do {                                                                                \
     _Static_assert(sizeof(to) == sizeof(from), "a slot holds a pointer to function"); \

@@ -1,5 +1,5 @@
-/* What NVTX 3 is to a library without NVIDIA's headers: the tables that a tool fills when it is loaded, and the structs
- * that are handed to it. Names and numbers are those of NVTX, version 3, memory extension 1.2. */
+/* NVTX 3 as a library without NVIDIA's headers sees it. A tool fills these tables when it is loaded, and is handed
+ * these structs. Names and numbers are those of NVTX version 3, memory extension 1.2. */
 #ifndef GM_CORE_TRACK_MARKS_NVTX_H
 #define GM_CORE_TRACK_MARKS_NVTX_H
 

@@ -2,14 +2,14 @@
 
 #include <stdbool.h>
 
-/* Invariant: until it is sorted the array is a heap with the youngest on top, so that it is known which one goes when
- * there is no room. */
+/* Invariant: until it is sorted, the array is a heap with the youngest entry on top. That entry goes when there is no
+ * room. */
 
 static bool oldest_is_younger(const gm_track_entry *a, const gm_track_entry *b) {
   return a->born_ns != b->born_ns ? a->born_ns > b->born_ns : a->id > b->id;
 }
 
-/* The entry comes to `at` or further down. */
+/* Puts the entry at `at`, or further down. */
 static void oldest_sink(gm_track_entry *entries, size_t count, size_t at, gm_track_entry entry) {
   for (size_t child; (child = 2 * at + 1) < count; at = child) {
     if (child + 1 < count && oldest_is_younger(&entries[child + 1], &entries[child])) child++;

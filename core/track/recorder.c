@@ -5,12 +5,10 @@
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
-#include "core/track/recording.h"
-#include "core/track/trace_pack.h"
 
-/* Invariants: host memory is one chunk for each tape, whatever the length: chunks of a tape are chained in the scratch
- * file by the head of each, which names the next one's place before that is written. Which events follow each other
- * among tapes is found at the end, by their numbers. */
+/* Invariants: each event buffer has one chunk in host memory, however long the recording is. Its other chunks are
+ * chained in the scratch file: the head of each has the place of the next one. The order of events across event buffers
+ * is found at the end, by their numbers. */
 
 enum { RECORDER_SLOTS_MOST = INT32_MAX };
 
@@ -22,10 +20,12 @@ static bool recorder_is_packed(const char *path) {
 static gm_status recorder_begin(gm__recorder *recorder, const char *path, gm_error *err) {
   const size_t bytes = strlen(path) + 1;
   recorder->packed = recorder_is_packed(path);
-  if (recorder->packed && !gm__trace_pack_is_there()) {
+#ifndef GM_HAVE_ZLIB
+  if (recorder->packed) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_pool_record_begin",
                     "%.300s: this build of gm has no zlib (GM_WITH_ZLIB); a name without .gz is a plain trace", path);
   }
+#endif
   recorder->path = gm__alloc(recorder->services, bytes);
   if (!recorder->path) {
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_record_begin", "no host memory for a path");
@@ -67,69 +67,56 @@ bool gm__recorder_has_failed(gm__recorder *recorder, gm_error *err) {
   return failed;
 }
 
-gm__tape *gm__recorder_tape(gm__recorder *recorder, uint32_t number) {
-  gm__tape *tape = recorder->tapes[number];
-  if (tape) return tape;
-  tape = gm__alloc(recorder->services, sizeof *tape);
-  if (!tape) {
+gm__event_buffer *gm__recorder_buffer(gm__recorder *recorder, uint32_t number) {
+  gm__event_buffer *events = recorder->buffers[number];
+  if (events) return events;
+  events = gm__alloc(recorder->services, sizeof *events);
+  if (!events) {
     gm_error failure;
     gm__fail(&failure, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_record_end",
              "%.300s: no host memory for what a thread did", recorder->path);
     gm__recorder_fail(recorder, &failure);
     return NULL;
   }
-  tape->recorder = recorder;
-  tape->clock = &recorder->clock;
-  tape->used = 1;
-  recorder->tapes[number] = tape;
-  return tape;
+  events->recorder = recorder;
+  events->clock = &recorder->clock;
+  events->used = 1;
+  recorder->buffers[number] = events;
+  return events;
 }
 
 /* ---- chunks ---- */
 
 static uint32_t recorder_take_slot(gm__recorder *recorder) { return atomic_fetch_add(&recorder->slots, 1); }
 
-static gm_status recorder_write(gm__recorder *recorder, gm__tape *tape, uint32_t next, gm_error *err) {
-  tape->words[0] = tape->used | (uint64_t)next << 32;
-  if (tape->slot > RECORDER_SLOTS_MOST) {
+static gm_status recorder_write(gm__recorder *recorder, gm__event_buffer *events, uint32_t next, gm_error *err) {
+  events->words[0] = events->used | (uint64_t)next << 32;
+  if (events->slot > RECORDER_SLOTS_MOST) {
     return gm__fail(err, GM_ERR_IO, 0, "gm_pool_record_end", "%.300s: the recording is too long", recorder->path);
   }
-  return gm__output_file_write_at(&recorder->scratch, recorder->path, (uint64_t)tape->slot * sizeof tape->words,
-                                  tape->words, sizeof tape->words, err);
+  return gm__output_file_write_at(&recorder->scratch, recorder->path, (uint64_t)events->slot * sizeof events->words,
+                                  events->words, sizeof events->words, err);
 }
 
-void gm__recorder_spill(gm__recorder *recorder, gm__tape *tape) {
+void gm__recorder_spill(gm__recorder *recorder, gm__event_buffer *events) {
   gm_error failure;
   if (!atomic_load_explicit(&recorder->failed, memory_order_relaxed)) {
-    if (tape->spilled == 0) tape->first = tape->slot = recorder_take_slot(recorder);
+    if (events->spilled == 0) events->first = events->slot = recorder_take_slot(recorder);
     const uint32_t next = recorder_take_slot(recorder);
-    if (recorder_write(recorder, tape, next, &failure)) gm__recorder_fail(recorder, &failure);
-    tape->slot = next;
-    tape->spilled++;
+    if (recorder_write(recorder, events, next, &failure)) gm__recorder_fail(recorder, &failure);
+    events->slot = next;
+    events->spilled++;
   }
-  tape->used = 1;
+  events->used = 1;
 }
 
-/* ---- the end ---- */
-
-/* What is in the last chunks joins the others of its tape. */
-static gm_status recorder_settle(gm__recorder *recorder, gm_error *err) {
+gm_status gm__recorder_settle(gm__recorder *recorder, gm_error *err) {
   gm_status status = gm__recorder_has_failed(recorder, err) ? recorder->failure.status : GM_OK;
-  for (uint32_t i = 0; !status && i < GM__RECORDER_TAPES; i++) {
-    gm__tape *tape = recorder->tapes[i];
-    if (tape && tape->spilled) status = recorder_write(recorder, tape, 0, err);
+  for (uint32_t i = 0; !status && i < GM__RECORDER_BUFFERS; i++) {
+    gm__event_buffer *events = recorder->buffers[i];
+    if (events && events->spilled) status = recorder_write(recorder, events, 0, err);
   }
   return status;
-}
-
-gm_status gm__recorder_finish(gm__recorder *recorder, const char *comment, gm_recording *out, gm_error *err) {
-  gm_recording found = {.struct_size = sizeof found, .already_alive = recorder->already_alive};
-  gm_status status = recorder_settle(recorder, err);
-  if (!status) status = gm__recording_write(recorder, comment, &found, err);
-  if (status) gm__output_file_empty(&recorder->file); /* half a trace would read like a whole one */
-  const gm_status closed = gm__output_file_close(&recorder->file, recorder->path, status ? NULL : err);
-  if (!status && !closed && out) *out = found;
-  return status ? status : closed;
 }
 
 void gm__recorder_close(gm__recorder *recorder, bool forked) {
@@ -137,7 +124,8 @@ void gm__recorder_close(gm__recorder *recorder, bool forked) {
   const gm_services *services = recorder->services;
   gm__output_file_close(&recorder->file, recorder->path, NULL);
   gm__output_file_close(&recorder->scratch, recorder->path, NULL);
-  for (uint32_t i = 0; i < GM__RECORDER_TAPES; i++) gm__release(services, recorder->tapes[i], sizeof(gm__tape));
+  for (uint32_t i = 0; i < GM__RECORDER_BUFFERS; i++)
+    gm__release(services, recorder->buffers[i], sizeof(gm__event_buffer));
   if (recorder->path) gm__release(services, recorder->path, strlen(recorder->path) + 1);
   if (!forked) gm__mutex_destroy(&recorder->lock);
   gm__release(services, recorder, sizeof *recorder);

@@ -1,53 +1,52 @@
-/* One recording: its tapes, its files, what went wrong. Thread-safe but for opening, finishing and closing; it knows no
- * pool. */
+/* One recording: its event buffers, its files, its failures. Opening, settling and closing are for one thread; the rest
+ * is thread-safe. It knows no pool. */
 #ifndef GM_CORE_TRACK_RECORDER_H
 #define GM_CORE_TRACK_RECORDER_H
 
 #include "core/base/output_file.h"
 #include "core/base/thread.h"
-#include "core/track/tape.h"
+#include "core/track/event_buffer.h"
 #include "gm/services.h"
-#include "gm/trace.h"
 
-enum { GM__RECORDER_TAPES = 129, GM__RECORDER_LINE = 64 /* bytes that one processor writes at a time */ };
+enum { GM__RECORDER_BUFFERS = 129, GM__RECORDER_LINE = 64 /* bytes that one processor writes at a time */ };
 
 typedef struct gm__recorder {
-  char before[GM__RECORDER_LINE]; /* every thread writes the clock: nothing else is beside it */
+  char before[GM__RECORDER_LINE]; /* every thread writes the clock: no other member shares its cache line */
   _Atomic uint64_t clock;
   char behind[GM__RECORDER_LINE];
   const gm_services *services; /* borrowed */
   char *path;                  /* owned, with its end mark */
   bool packed;
   gm__output_file file, scratch;
-  _Atomic uint32_t slots; /* chunks in the scratch file that have an owner */
+  _Atomic uint32_t slots; /* chunks of the scratch file that have an owner */
   _Atomic bool failed;    /* nothing is written any more */
-  gm__mutex lock;         /* of the next */
+  gm__mutex lock;         /* of the next member */
   gm_error failure;       /* the first */
-  uint64_t already_alive; /* blocks when it began */
-  gm__tape *tapes[GM__RECORDER_TAPES];
+  uint64_t already_alive; /* blocks that were out when it began */
+  gm__event_buffer *buffers[GM__RECORDER_BUFFERS];
 } gm__recorder;
 
-/* Makes or empties the file; packed where the path ends with ".gz". Services are borrowed. NOT_FOUND, IO,
- * OUT_OF_HOST_MEMORY; NOT_SUPPORTED: packed, without zlib in this build. */
+/* Makes or empties the file. It is packed when the path ends with ".gz". Services are borrowed. NOT_FOUND, IO,
+ * OUT_OF_HOST_MEMORY; NOT_SUPPORTED: packed, and this build has no zlib. */
 gm_status gm__recorder_open(const gm_services *services, const char *path, gm__recorder **out, gm_error *err);
 
-/* The tape with that number, made when it is not there; NULL without host memory, and the recording has failed. */
-gm__tape *gm__recorder_tape(gm__recorder *recorder, uint32_t number);
+/* The event buffer with that number, made by the first call. NULL without host memory: the recording has failed. */
+gm__event_buffer *gm__recorder_buffer(gm__recorder *recorder, uint32_t number);
 
-/* Remember why the trace will not be whole, unless it was known. */
+/* Keeps the reason why the trace will not be whole, unless there is one already. */
 void gm__recorder_fail(gm__recorder *recorder, const gm_error *failure);
 
-/* Something has failed so far: `err` gets what. */
+/* True when something has failed so far; `err` gets the reason. */
 bool gm__recorder_has_failed(gm__recorder *recorder, gm_error *err);
 
-/* Put the tape's chunk away, so that it is empty. */
-void gm__recorder_spill(gm__recorder *recorder, gm__tape *tape);
+/* Writes the event buffer's chunk to the scratch file. The event buffer is empty afterwards. */
+void gm__recorder_spill(gm__recorder *recorder, gm__event_buffer *events);
 
-/* Nobody writes any more: write the trace, with `comment` in its second line. What failed before, IO,
- * OUT_OF_HOST_MEMORY: then the file is left empty. `out`: NULL, or filled in but for struct_size. */
-gm_status gm__recorder_finish(gm__recorder *recorder, const char *comment, gm_recording *out, gm_error *err);
+/* Writes the last chunk of each event buffer that has chunks in the scratch file. Call it when no thread writes any
+ * more. Returns what failed before, or IO. */
+gm_status gm__recorder_settle(gm__recorder *recorder, gm_error *err);
 
-/* In a forked child no lock is touched. NULL is harmless. */
+/* Ends the recording. A forked child touches no lock. NULL is harmless. */
 void gm__recorder_close(gm__recorder *recorder, bool forked);
 
 #endif

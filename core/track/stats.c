@@ -5,8 +5,8 @@
 
 #include "core/base/sized.h"
 
-/* Invariants: counters are relaxed atomics, written by whoever does the deed; no counter guards anything. A snapshot
- * reads them one by one, so it repairs what two moments made inconsistent instead of taking a lock. */
+/* Invariants: counters are relaxed atomics. Whoever does the deed writes them, and no counter guards anything. A
+ * snapshot takes no lock, and reads them one by one. So it repairs what two moments made inconsistent. */
 
 void gm__stats_grow(_Atomic uint64_t *current, _Atomic uint64_t *peak, uint64_t n) {
   uint64_t now = atomic_fetch_add_explicit(current, n, memory_order_relaxed) + n;

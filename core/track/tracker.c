@@ -15,11 +15,11 @@
 #include "core/track/oldest.h"
 #include "gm/size.h"
 
-/* Invariants, all under `lock`: a record is in the list of the living, oldest first (ids and births rise together), and
- * in `by_id`, or it is in the list of unused records; totals are those of the living. Memory is taken before anything
- * changes, so a failure leaves no trace. In a forked child the lock may be held by a thread that is not there, so only
- * destroy does anything. What a pool's arenas know is in none of these: they are asked, and may take their locks inside
- * this one, never the other way round. */
+/* Invariants, all under `lock`. A live record is in `by_id`, and in the list of the living, oldest first: ids and
+ * births rise together. All others are in the list of unused records. Totals are those of the living. Memory is taken
+ * before anything changes, so a failure leaves no trace. In a forked child the lock may be held by a thread that is not
+ * there, so only destroy does anything. What a pool's arenas know is in none of these: they are asked. They may take
+ * their locks inside this one, never the other way round. */
 
 enum { TRACKER_CHUNK = 128 };
 
@@ -121,7 +121,7 @@ static bool tracker_reserve_totals(gm_tracker *tracker) {
   return true;
 }
 
-/* The total of a tag, made when it is new; NULL without host memory. */
+/* Returns the total of a tag, made if it is new; NULL without host memory. */
 static tracker_total *tracker_total_of(gm_tracker *tracker, uint32_t tag) {
   uint64_t at;
   if (gm__map_find(&tracker->by_tag, tag, &at)) return &tracker->totals[at];
@@ -294,7 +294,7 @@ static void tracker_look(void *looker, const gm_track_entry *entry) {
   gm__oldest_add(&search->oldest, entry);
 }
 
-/* The oldest of those that pass; how many do. */
+/* Finds the oldest of those that pass. Returns how many do. */
 static size_t tracker_search_all(gm_tracker *tracker, tracker_search *search) {
   if (!tracker_enter(tracker)) return 0;
   for (const tracker_record *record = tracker->oldest; record; record = record->next) {
@@ -318,7 +318,7 @@ size_t gm_tracker_find_between(gm_tracker *tracker, uint64_t since, uint64_t mar
   return tracker_search_all(tracker, &search);
 }
 
-/* Put `total` into its place among the `count` largest so far; the smallest falls out when there is no room. */
+/* Puts `total` into its place among the `count` largest so far. The smallest falls out when there is no room. */
 static size_t tracker_rank(gm_tag_total *totals, size_t count, size_t capacity, const gm_tag_total *total) {
   size_t at = 0;
   while (at < count && totals[at].bytes >= total->bytes) at++;

@@ -1,19 +1,37 @@
-#include "core/transfer/managed.h"
-
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
-#include "core/pool/access.h"
+#include "core/base/thread.h"
+#include "core/block/access.h"
+#include "core/manage/explain.h"
+#include "core/pool/alloc.h"
 #include "gm/copy.h"
+#include "gm/managed.h"
 
-/* Invariant of COPIED: each unit has one holder; it changes only after the backend took the copy of the unit. */
+/* Invariant of GM_MANAGED_COPIED: each unit has one holder, which changes only after the backend took the copy of the
+ * unit. */
+
+enum { MANAGED_UNIT = 64 << 10 };
+
+struct gm_managed {
+  gm__object head;
+  gm_pool *pool;
+  gm_managed_kind kind;
+  gm_block block;
+  uint64_t bytes;
+  void *host;                     /* of COPIED: gm's own memory */
+  gm__mutex lock;                 /* held through a prefetch */
+  _Atomic unsigned char *holders; /* of COPIED: a gm_managed_place for each unit; changed under the lock */
+  uint64_t units;
+};
 
 static bool managed_has_type(const gm_pool *pool) {
   const gm_device *device = pool->device;
-  if (pool->has_upstream || !(device->info.capabilities & GM_CAP_MANAGED)) return false;
+  if (pool->heap.provider.has_upstream || !(device->info.capabilities & GM_CAP_MANAGED)) return false;
   for (uint32_t i = 0; i < device->type_count; i++) {
     if (device->types[i].flags & GM_MEMORY_MANAGED) return true;
   }
@@ -24,14 +42,14 @@ static const gm_services *managed_services(const gm_managed *managed) {
   return gm__context_services(managed->pool->device->ctx);
 }
 
-/* Where the host finds the block; NULL: nowhere. */
+/* The block's host address; NULL: it has none. */
 static void *managed_find_host(const gm_managed *managed) {
   gm__access access;
   if (gm__access_open(managed->pool, &managed->block, 0, 0, "gm_managed_create", &access, NULL)) return NULL;
   return access.memory.host ? (char *)access.memory.host + access.offset : NULL;
 }
 
-static void managed_give_shadow(gm_managed *managed) {
+static void managed_free_copy(gm_managed *managed) {
   gm__release(managed_services(managed), managed->holders, (size_t)managed->units);
   gm__release(managed_services(managed), managed->host, (size_t)managed->bytes);
 }
@@ -46,10 +64,10 @@ static gm_managed_place managed_holder(const gm_managed *managed, uint64_t unit)
   return (gm_managed_place)atomic_load_explicit(&managed->holders[unit], memory_order_relaxed);
 }
 
-static gm_status managed_take_shadow(gm_managed *managed, gm_error *err) {
+static gm_status managed_alloc_copy(gm_managed *managed, gm_error *err) {
   const gm_services *services = managed_services(managed);
   managed->kind = GM_MANAGED_COPIED;
-  managed->units = (managed->bytes - 1) / GM__MANAGED_UNIT + 1;
+  managed->units = (managed->bytes - 1) / MANAGED_UNIT + 1;
   managed->holders = gm__alloc(services, (size_t)managed->units);
   if (managed->holders) managed->host = gm__alloc(services, (size_t)managed->bytes);
   if (managed->host) {
@@ -61,7 +79,7 @@ static gm_status managed_take_shadow(gm_managed *managed, gm_error *err) {
                   managed->bytes);
 }
 
-static gm_status managed_take_native(gm_managed *managed, const gm_request *request, gm_error *err) {
+static gm_status managed_alloc_native(gm_managed *managed, const gm_request *request, gm_error *err) {
   gm_status status = gm__pool_alloc_managed(managed->pool, request, &managed->block, err);
   if (status) return status;
   managed->kind = GM_MANAGED_NATIVE;
@@ -71,7 +89,7 @@ static gm_status managed_take_native(gm_managed *managed, const gm_request *requ
   return gm__fail(err, GM_ERR_DRIVER, 0, "gm_managed_create", "the driver's managed memory has no host address");
 }
 
-static gm_status managed_take_block(gm_managed *managed, const gm_request *request, gm_error *err) {
+static gm_status managed_alloc_block(gm_managed *managed, const gm_request *request, gm_error *err) {
   gm_pool *pool = managed->pool;
   gm_acquire answer = gm_alloc(pool, request, &managed->block);
   if (answer != GM_ACQUIRE_OK && answer != GM_ACQUIRE_FRESH) {
@@ -79,7 +97,7 @@ static gm_status managed_take_block(gm_managed *managed, const gm_request *reque
   }
   managed->kind = GM_MANAGED_UNIFIED;
   if (pool->device->info.unified) managed->host = managed_find_host(managed);
-  gm_status status = managed->host ? GM_OK : managed_take_shadow(managed, err);
+  gm_status status = managed->host ? GM_OK : managed_alloc_copy(managed, err);
   if (status) gm_free(pool, &managed->block, NULL);
   return status;
 }
@@ -91,10 +109,10 @@ static gm_status managed_fill(gm_managed *managed, const gm_managed_params *para
                               .tag = params->tag,
                               .usage = params->usage};
   managed->bytes = params->bytes;
-  gm_status status = managed_has_type(managed->pool) ? managed_take_native(managed, &request, err)
-                                                     : managed_take_block(managed, &request, err);
+  gm_status status = managed_has_type(managed->pool) ? managed_alloc_native(managed, &request, err)
+                                                     : managed_alloc_block(managed, &request, err);
   if (status == GM_OK && params->zero && managed->kind != GM_MANAGED_COPIED) {
-    memset(managed->host, 0, (size_t)managed->bytes); /* gm's own is zeroed already */
+    memset(managed->host, 0, (size_t)managed->bytes); /* gm's own memory is zeroed already */
   }
   return status;
 }
@@ -102,7 +120,7 @@ static gm_status managed_fill(gm_managed *managed, const gm_managed_params *para
 static gm_status managed_check_params(const gm_pool *pool, const gm_managed_params *params, gm_managed *const *out,
                                       gm_managed_params *asked, gm_error *err) {
   static const char op[] = "gm_managed_create";
-  gm_status status = gm__pool_check(pool, op, err);
+  gm_status status = gm__pool_alive(pool, op, err);
   if (status) return status;
   if (!out) return gm__bad_argument(err, op, "`out` is NULL");
   status = gm__sized_in(asked, sizeof *asked, params, op, "params", err);
@@ -132,22 +150,13 @@ gm_status gm_managed_create(gm_pool *pool, const gm_managed_params *params, gm_m
   return GM_OK;
 }
 
-/* Not NULL and, in debug builds, not destroyed. */
+/* True for an object that is not NULL and, in debug builds, not destroyed. */
 static bool managed_is(const gm_managed *managed) { return managed && gm__object_is(&managed->head, GM__KIND_MANAGED); }
 
 static gm_status managed_check(const gm_managed *managed, const char *op, gm_error *err) {
   if (!managed) return gm__bad_argument(err, op, "`managed` is NULL");
   if (!managed_is(managed)) return gm__bad_argument(err, op, "`managed` is destroyed");
-  return gm__pool_check(managed->pool, op, err);
-}
-
-/* Until the stream's earlier work is done; nothing runs on a lost device any more. */
-static gm_status managed_settle(gm_stream *stream, gm_error *err) {
-  gm_point point = {0, 0, 0};
-  gm_status status = gm_stream_record(stream, &point, err);
-  if (status == GM_OK) status = gm_point_wait(gm_stream_device(stream), &point, UINT64_MAX, err);
-  gm_point_release(gm_stream_device(stream), &point);
-  return status;
+  return gm__pool_alive(managed->pool, op, err);
 }
 
 gm_status gm_managed_destroy(gm_managed *managed, gm_stream *stream, gm_error *err) {
@@ -159,12 +168,12 @@ gm_status gm_managed_destroy(gm_managed *managed, gm_stream *stream, gm_error *e
   if (!forked && stream) {
     gm_stream *on;
     gm_status status = gm__access_stream(managed->pool->device, stream, op, &on, err);
-    if (status == GM_OK) status = managed_settle(on, err);
-    if (status && status != GM_ERR_DEVICE_LOST) return status;
+    if (status == GM_OK) status = gm__access_settle(on, err);
+    if (status && status != GM_ERR_DEVICE_LOST) return status; /* nothing runs on a lost device any more */
   }
   gm_status status = forked ? GM_OK : gm_free(managed->pool, &managed->block, NULL);
   if (status == GM_ERR_BUSY) return gm__fail(err, status, 0, op, "the block is mapped");
-  if (managed->kind == GM_MANAGED_COPIED) managed_give_shadow(managed);
+  if (managed->kind == GM_MANAGED_COPIED) managed_free_copy(managed);
   if (!forked) gm__mutex_destroy(&managed->lock);
   gm__object_end(ctx, &managed->head);
   return GM_OK;
@@ -178,9 +187,9 @@ bool gm_managed_is_native(const gm_managed *managed) {
   return managed_is(managed) && managed->kind == GM_MANAGED_NATIVE;
 }
 
-/* Bytes of the units from `unit` on, at most `count`. */
-static uint64_t managed_span(const gm_managed *managed, uint64_t unit, uint64_t count) {
-  const uint64_t from = unit * GM__MANAGED_UNIT, whole = count * GM__MANAGED_UNIT;
+/* Bytes of at most `count` units from `unit` on. */
+static uint64_t managed_unit_bytes(const gm_managed *managed, uint64_t unit, uint64_t count) {
+  const uint64_t from = unit * MANAGED_UNIT, whole = count * MANAGED_UNIT;
   return whole < managed->bytes - from ? whole : managed->bytes - from;
 }
 
@@ -193,9 +202,9 @@ gm_status gm_managed_get_info(gm_managed *managed, gm_managed_info *out, gm_erro
                           .kind = managed->kind,
                           .advice = managed->kind == GM_MANAGED_NATIVE,
                           .bytes = managed->bytes,
-                          .unit_bytes = managed->kind == GM_MANAGED_COPIED ? GM__MANAGED_UNIT : 0};
+                          .unit_bytes = managed->kind == GM_MANAGED_COPIED ? MANAGED_UNIT : 0};
   for (uint64_t i = 0; i < managed->units; i++) {
-    if (managed_holder(managed, i) == GM_MANAGED_ON_DEVICE) info.device_bytes += managed_span(managed, i, 1);
+    if (managed_holder(managed, i) == GM_MANAGED_ON_DEVICE) info.device_bytes += managed_unit_bytes(managed, i, 1);
   }
   gm__sized_out(out, &info, sizeof info);
   return GM_OK;
@@ -220,12 +229,12 @@ typedef struct managed_move {
   const char *op;
 } managed_move;
 
-/* Units that the other side holds, side by side. */
+/* Copies neighbouring units that the other side holds. */
 static gm_status managed_copy(const managed_move *move, uint64_t unit, uint64_t count, gm_error *err) {
   gm_managed *managed = move->managed;
   gm__access access;
   gm_point point = {0, 0, 0};
-  const uint64_t from = unit * GM__MANAGED_UNIT, bytes = managed_span(managed, unit, count);
+  const uint64_t from = unit * MANAGED_UNIT, bytes = managed_unit_bytes(managed, unit, count);
   char *host = (char *)managed->host + from;
   gm_status status = gm__access_open(managed->pool, &managed->block, from, bytes, move->op, &access, err);
   if (status) return status;
@@ -239,9 +248,9 @@ static gm_status managed_copy(const managed_move *move, uint64_t unit, uint64_t 
 
 static gm_status managed_move_units(const managed_move *move, uint64_t offset, uint64_t bytes, gm_error *err) {
   const gm_managed *managed = move->managed;
-  const uint64_t end = (offset + bytes - 1) / GM__MANAGED_UNIT + 1;
+  const uint64_t end = (offset + bytes - 1) / MANAGED_UNIT + 1;
   gm_status status = gm_stream_barrier(move->stream, err);
-  for (uint64_t unit = offset / GM__MANAGED_UNIT, next; unit < end && status == GM_OK; unit = next) {
+  for (uint64_t unit = offset / MANAGED_UNIT, next; unit < end && status == GM_OK; unit = next) {
     const bool there = managed_holder(managed, unit) == move->place;
     for (next = unit + 1; next < end && (managed_holder(managed, next) == move->place) == there;) next++;
     if (!there) status = managed_copy(move, unit, next - unit, err);
@@ -276,7 +285,7 @@ gm_status gm_managed_prefetch(gm_managed *managed, gm_managed_place place, uint6
   if (status) return status;
   if (stream && out) return gm_stream_record(stream, out, err);
   if (out) *out = (gm_point){0, 0, 0};
-  return managed_settle(move.stream, err);
+  return gm__access_settle(move.stream, err);
 }
 
 gm_status gm_managed_advise(gm_managed *managed, gm_managed_advice advice, gm_managed_place place, uint64_t offset,

@@ -7,15 +7,13 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/base/sized.h"
-#include "core/pool/access.h"
-#include "core/transfer/staging.h"
 #include "gm/copy.h"
 #include "gm/native_cuda.h"
 #include "gm/native_hip.h"
 #include "gm/size.h"
 
-/* One place chooses the route of a copy, peer_choose; whatever is not direct has a reason there, which the result, the
- * log and gm_peer_get_info repeat. */
+/* One function chooses the route of a copy, peer_choose. A copy that is not direct has a reason there, which the
+ * result, the log and gm_peer_get_info repeat. */
 
 static gm_status peer_check(const gm_device *device, const gm_device *other, const char *op, gm_error *err) {
   gm_status status = gm__device_check(device, op, err);
@@ -35,7 +33,7 @@ static gm_peer_link peer_link(const gm_device *device, const gm_device *other, c
   return info->atomics ? GM_PEER_LINK_NVLINK : GM_PEER_LINK_PCIE;
 }
 
-/* `out_knows`: the driver knows of peers, so that its own copies can be asked for. */
+/* Reads the path between two devices. *out_knows: the driver knows of peers, so gm can ask it for copies. */
 static gm_status peer_read_path(gm_device *device, gm_device *other, gm_peer_path *out, bool *out_knows,
                                 gm_error *err) {
   gm_error reason = {.status = GM_OK};
@@ -103,8 +101,8 @@ gm_status gm_peer_disable(gm_device *device, gm_device *other, gm_error *err) {
   return way ? gm__peer_shut(way, other, err) : peer_no_memory(op, err);
 }
 
-/* A point of one device as a point of another one, in whose driver the same event can be waited for. NOT_SUPPORTED:
- * there is no such. */
+/* Makes a point of one device one of another device whose driver can wait for the same event. NOT_SUPPORTED: it
+ * cannot. */
 static gm_status peer_lend_point(gm_device *to, gm_device *of, const gm_point *point, gm_backend_point *out,
                                  gm_error *err) {
   union {
@@ -132,7 +130,7 @@ gm_status gm_peer_wait(gm_stream *stream, gm_device *of, const gm_point *point, 
   if (status) return status;
   gm_device *device = gm_stream_device(stream);
   if (device == of) return gm_stream_wait(stream, point, err);
-  status = gm_point_done(of, point, &passed, err); /* checks both, too */
+  status = gm_point_done(of, point, &passed, err); /* this call checks both, too */
   if (status || passed) return status;
   if (peer_lend_point(device, of, point, &lent, NULL)) return gm_point_wait(of, point, UINT64_MAX, err);
   status = gm__submitting(device)->point_wait_on(device->handle, stream->handle, &lent, err);
@@ -154,12 +152,12 @@ static void peer_stage(peer_job *job, gm_peer_route route, const char *why) {
   peer_say(job->result.why, why);
 }
 
-/* Not proven to bring nothing; what cannot be tried now is staged now. */
+/* Stages the copy where the driver's copies are proven to bring nothing, or cannot be tried now. */
 static void peer_choose_proven(peer_job *job) {
   gm__peer_proof proof = GM__PEER_UNPROVEN;
   gm_error reason = {.status = GM_OK};
   const gm_status status = gm__peer_prove(job->way, job->src.device, &proof, &reason);
-  if (status == GM_ERR_NOT_SUPPORTED) return; /* streams of gm's own are forbidden: the caller's is all there is */
+  if (status == GM_ERR_NOT_SUPPORTED) return; /* gm's own streams are forbidden: only the caller's is left */
   if (status) {
     char why[GM_PEER_WHY_SIZE];
     snprintf(why, sizeof why, "the driver's copies could not be tried: %.200s", reason.message);
@@ -169,7 +167,7 @@ static void peer_choose_proven(peer_job *job) {
   }
 }
 
-/* A capture takes the driver's copy as it is; whatever else a first copy does would break it. */
+/* Chooses inside a capture. It takes the driver's copy as it is; all else that a first copy does would break it. */
 static gm_status peer_choose_captured(peer_job *job, const gm_peer_path *path, bool knows, gm_error *err) {
   if (!knows || atomic_load(&job->way->proof) == GM__PEER_BROKEN) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_block_copy_peer",
@@ -241,21 +239,17 @@ static void peer_report(const peer_job *job) {
 }
 
 static void peer_count(const peer_job *job) {
-  gm__stats *stats = &job->dst_pool->stats;
+  gm__stats *stats = &job->dst_pool->heap.provider.stats;
   gm__stats_count(&stats->peer_copies, 1);
   if (job->result.route == GM_PEER_DIRECT) return;
   gm__stats_count(&stats->peer_staged_copies, 1);
   gm__stats_count(&stats->peer_staged_bytes, job->dst.bytes);
 }
 
-/* A stream of the sending device has its work done first, and the rest is done in host order. */
+/* Waits for the work of a stream of the sending device. The rest is then done in host order. */
 static gm_status peer_settle_sender(peer_job *job, gm_error *err) {
-  gm_point point = {0, 0, 0};
-  gm_device *from = job->src.device;
-  if (!job->stream || job->stream->device != from) return GM_OK;
-  gm_status status = gm_stream_record(job->stream, &point, err);
-  if (status == GM_OK) status = gm_point_wait(from, &point, UINT64_MAX, err);
-  gm_point_release(from, &point);
+  if (!job->stream || job->stream->device != job->src.device) return GM_OK;
+  const gm_status status = gm__access_settle(job->stream, err);
   job->stream = NULL;
   return status;
 }

@@ -2,11 +2,23 @@
 #ifndef GM_CORE_TRANSFER_PEER_H
 #define GM_CORE_TRANSFER_PEER_H
 
+#include "core/block/access.h"
 #include "core/device/peer.h"
 #include "gm/peer.h"
 
-/* Do the driver's copies from `src` bring the bytes? Tried once for each way, with 256 bytes of gm's own on both
- * devices; *out is remembered. A failure says nothing about the copies: the next call tries again. */
+/* Proves whether the driver's copies from `src` bring the bytes. Each way is tried once, with 256 bytes of gm's own on
+ * both devices, and *out is remembered. A failure says nothing about the copies: the next call tries again. */
 gm_status gm__peer_prove(gm__peer_way *way, gm_device *src, gm__peer_proof *out, gm_error *err);
+
+/* How a copy went through host memory of gm's own. */
+typedef struct gm__staged {
+  uint64_t staging_bytes;
+  bool pinned;
+} gm__staged;
+
+/* Copies through host memory, and returns when the bytes have arrived. `stream` is one of the receiving device, NULL
+ * for gm's own; the copy waits for its earlier work. `dst` and `src` have the same number of bytes. */
+gm_status gm__staging_copy(const gm__access *dst, const gm__access *src, gm_stream *stream, gm__staged *out,
+                           const char *op, gm_error *err);
 
 #endif

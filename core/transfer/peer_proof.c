@@ -1,21 +1,20 @@
 #include <string.h>
 
-#include "core/pool/access.h"
 #include "core/transfer/peer.h"
 
-/* Some drivers' copies between devices succeed and bring nothing. What is tried here is memory of the driver's plain
- * kind; its copies of other kinds take the same way. */
+/* Some drivers' copies between devices succeed and bring nothing. The proof tries memory of the driver's plain kind;
+ * copies of other kinds go the same way. */
 
 enum { PROOF_BYTES = 256 };
 static const char proof_op[] = "peer_copy";
 
-static gm_status proof_take(gm_device *device, gm__access *out, gm_error *err) {
+static gm_status proof_alloc(gm_device *device, gm__access *out, gm_error *err) {
   const gm__device_request request = {.bytes = PROOF_BYTES};
   *out = (gm__access){.device = device, .bytes = PROOF_BYTES};
   return gm__device_alloc(device, &request, &out->memory, err);
 }
 
-static void proof_give(const gm__access *access) {
+static void proof_free(const gm__access *access) {
   if (access->memory.handle) gm__device_free(access->device, &access->memory, NULL);
 }
 
@@ -44,11 +43,11 @@ gm_status gm__peer_prove(gm__peer_way *way, gm_device *src, gm__peer_proof *out,
   bool arrived = false;
   *out = (gm__peer_proof)atomic_load(&way->proof);
   if (*out != GM__PEER_UNPROVEN) return GM_OK;
-  gm_status status = proof_take(way->device, &to, err);
-  if (status == GM_OK) status = proof_take(src, &from, err);
+  gm_status status = proof_alloc(way->device, &to, err);
+  if (status == GM_OK) status = proof_alloc(src, &from, err);
   if (status == GM_OK) status = proof_try(&to, &from, &arrived, err);
-  proof_give(&to);
-  proof_give(&from);
+  proof_free(&to);
+  proof_free(&from);
   if (status) return status;
   *out = arrived ? GM__PEER_GOOD : GM__PEER_BROKEN;
   atomic_store(&way->proof, *out);

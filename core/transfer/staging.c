@@ -1,21 +1,21 @@
-#include "core/transfer/staging.h"
+#include "core/transfer/peer.h"
 
 #include <inttypes.h>
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 
-/* Two halves: while one is written to the receiving device, the other is filled from the sending one. The memory goes
- * back only when both halves are at rest, or the device is lost and nothing moves any more. */
+/* Two halves: while one is written to the receiving device, the other is filled from the sending one. The memory is
+ * freed only when both halves are at rest, or the device is lost and nothing moves any more. */
 
 enum { STAGING_HALF = 2 << 20, STAGING_HALVES = 2 };
 
 typedef struct staging {
   const gm_services *services;
-  gm_device *lender; /* of page-locked memory; NULL: plain memory of the host */
-  gm_memory memory;  /* the lender's */
+  gm_device *lender; /* owner of page-locked memory; NULL: plain host memory */
+  gm_memory memory;  /* of the lender */
   unsigned char *bytes;
-  uint64_t size, half; /* the whole, and of one half */
+  uint64_t size, half; /* of all, and of one half */
   gm_point points[STAGING_HALVES];
 } staging;
 
@@ -42,7 +42,8 @@ static bool staging_borrow(staging *s, gm_device *device) {
   return true;
 }
 
-static gm_status staging_take(staging *s, const gm__access *dst, const gm__access *src, const char *op, gm_error *err) {
+static gm_status staging_alloc(staging *s, const gm__access *dst, const gm__access *src, const char *op,
+                               gm_error *err) {
   s->services = gm__context_services(dst->device->ctx);
   s->half = dst->bytes < STAGING_HALF ? dst->bytes : STAGING_HALF;
   s->size = dst->bytes > s->half ? s->half * STAGING_HALVES : s->half;
@@ -53,7 +54,7 @@ static gm_status staging_take(staging *s, const gm__access *dst, const gm__acces
                   s->size);
 }
 
-static void staging_give(staging *s) {
+static void staging_free(staging *s) {
   if (s->lender) {
     gm__device_free(s->lender, &s->memory, NULL);
   } else {
@@ -61,15 +62,15 @@ static void staging_give(staging *s) {
   }
 }
 
-/* Until the half may be filled again. */
+/* Waits until the half may be filled again. */
 static gm_status staging_rest(staging *s, unsigned half, gm_device *device, gm_error *err) {
   gm_status status = gm_point_wait(device, &s->points[half], UINT64_MAX, err);
   if (status == GM_OK) gm_point_release(device, &s->points[half]);
   return status;
 }
 
-static gm_status staging_piece(staging *s, const gm__access *dst, const gm__access *src, uint64_t at, gm_stream *stream,
-                               const char *op, gm_error *err) {
+static gm_status staging_step(staging *s, const gm__access *dst, const gm__access *src, uint64_t at, gm_stream *stream,
+                              const char *op, gm_error *err) {
   const unsigned half = (unsigned)(at / s->half % STAGING_HALVES);
   const uint64_t bytes = dst->bytes - at < s->half ? dst->bytes - at : s->half;
   const gm__access from = {src->device, src->memory, src->offset + at, bytes};
@@ -80,7 +81,7 @@ static gm_status staging_piece(staging *s, const gm__access *dst, const gm__acce
   return status ? status : gm__access_write(&to, through, stream, &s->points[half], op, err);
 }
 
-/* After the last piece, or after a failure: nothing may use the memory any more when this returns. */
+/* Waits after the last step or a failure: nothing uses the memory any more when this returns. */
 static gm_status staging_settle(staging *s, gm_device *device, gm_stream *stream, gm_error *err) {
   gm_status status = GM_OK;
   for (unsigned half = 0; half < STAGING_HALVES; half++) {
@@ -97,28 +98,19 @@ static gm_status staging_settle(staging *s, gm_device *device, gm_stream *stream
   return status;
 }
 
-static gm_status staging_begin(gm_stream *stream, gm_error *err) {
-  gm_point point = {0};
-  gm_device *device = gm_stream_device(stream);
-  gm_status status = gm_stream_record(stream, &point, err);
-  if (status == GM_OK) status = gm_point_wait(device, &point, UINT64_MAX, err);
-  gm_point_release(device, &point);
-  return status;
-}
-
 gm_status gm__staging_copy(const gm__access *dst, const gm__access *src, gm_stream *stream, gm__staged *out,
                            const char *op, gm_error *err) {
   staging s = {.lender = NULL};
   gm_stream *on = NULL;
   gm_status status = gm__access_stream(dst->device, stream, op, &on, err);
-  if (status == GM_OK && stream) status = staging_begin(stream, err);
-  if (status == GM_OK) status = staging_take(&s, dst, src, op, err);
+  if (status == GM_OK && stream) status = gm__access_settle(stream, err);
+  if (status == GM_OK) status = staging_alloc(&s, dst, src, op, err);
   if (status) return status;
   for (uint64_t at = 0; at < dst->bytes && status == GM_OK; at += s.half) {
-    status = staging_piece(&s, dst, src, at, on, op, err);
+    status = staging_step(&s, dst, src, at, on, op, err);
   }
   const gm_status settled = staging_settle(&s, dst->device, on, status ? NULL : err);
   *out = (gm__staged){s.size, s.lender != NULL};
-  staging_give(&s);
+  staging_free(&s);
   return status ? status : settled;
 }

@@ -12,7 +12,8 @@ def main():
         page = file.read()
     with open(path, encoding="utf-8") as file:
         code = file.read()
-    begin, end = f"<!-- {path} -->\n```c\n", f"```\n<!-- end of {path} -->\n"
+    language = "cpp" if path.endswith(".cpp") else "c"
+    begin, end = f"<!-- {path} -->\n```{language}\n", f"```\n<!-- end of {path} -->\n"
     if page.count(begin) != 1 or page.count(end) != 1:
         print(f"{readme}: the markers of {path} are not there once")
         return 1

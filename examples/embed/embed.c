@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gm/copy.h"
+#include "gm/gm.h"
 
 static void need(gm_status status, const gm_error *err) {
   if (status == GM_OK) return;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gm/gm.h"
+#include "gm/tools.h"
 
 enum { BYTES = 16 << 20, NAME = 16 };
 

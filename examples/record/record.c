@@ -1,7 +1,7 @@
 /* Records what a pool does and reads the trace back: record FILE. */
 #include <stdio.h>
 
-#include "gm/gm.h"
+#include "gm/tools.h"
 
 /* What an engine would do: two buffers that live through a step, and one for each layer. */
 static void run_step(gm_pool *pool) {

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gm/gm.h"
+#include "gm/tools.h"
 
 enum { BYTES = 16 << 20, OTHER_END = 3 };
 

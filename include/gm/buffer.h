@@ -1,67 +1,75 @@
-/* Buffers: reference-counted, tagged memory that may live in a second place when the first has none (F26-F28).
+/* Buffers: reference-counted, tagged memory that may live in a second place when the first has none.
  *
- * The policy is per request and never silent: a buffer that did not get what was preferred says where it is, is counted
- * in the pool's statistics and reported to the log. Thread-safe; copies of one buffer are ordered by their streams. */
+ * Each request states what may happen, and nothing happens silently. A buffer outside its preferred place says where it
+ * is. gm counts it in the pool's statistics and logs it. Every call is thread-safe. Streams order the copies of a
+ * buffer. */
 #ifndef GM_BUFFER_H
 #define GM_BUFFER_H
 
 #include "gm/copy.h"
-#include "gm/tracker.h"
 
 GM_BEGIN_DECLS
 
 typedef struct gm_buffer gm_buffer;
 
 typedef enum gm_fallback {
-  GM_FALLBACK_CONFIG = 0, /* cpu_fallback of the configuration: true HOST, false REFUSE */
-  GM_FALLBACK_REFUSE = 1, /* device or nothing */
-  GM_FALLBACK_PINNED = 2, /* then device-visible host memory */
-  GM_FALLBACK_HOST = 3    /* then plain host memory: kernels cannot use it, copies can */
+  GM_FALLBACK_CONFIG = 0, /* the key cpu_fallback: true means HOST, false REFUSE */
+  GM_FALLBACK_REFUSE = 1, /* device memory or nothing */
+  GM_FALLBACK_PINNED = 2, /* then host memory that the device can use */
+  GM_FALLBACK_HOST = 3    /* then plain host memory: copies can use it, kernels cannot */
 } gm_fallback;
 
 typedef struct gm_buffer_params {
   uint32_t struct_size;
-  gm_request request; /* bytes, tag, stream, ...; GM_INSERT_WAIT is implied */
+  gm_request request; /* bytes, tag, stream and so on; GM_INSERT_WAIT is implied */
   gm_fallback fallback;
-  uint64_t elements; /* for reports; 0: not said */
+  uint64_t elements; /* for reports; 0: not stated */
 } gm_buffer_params;
 
-/* A buffer with one reference, where the request says or, if `fallback` allows it, in the next best place. The caller
- * releases *out. Errors: those of gm_explain for the request. */
+/* Creates a buffer with one reference. It lives where the request says or, if `fallback` allows it, in the next best
+ * place. The caller releases *out. Errors: those that gm_explain gives for the request. */
 GM_API gm_status gm_buffer_create(gm_pool *pool, const gm_buffer_params *params, gm_buffer **out, gm_error *err);
 
-/* One reference more. NULL is harmless. */
+/* Adds one reference. NULL is allowed. */
 GM_API void gm_buffer_retain(gm_buffer *buffer);
-/* One reference less; NULL is harmless. The last one frees, in that stream's order. What gm_free refuses (BUSY: a
- * captured stream, and no host memory to note it) stays alive in the pool and is logged. */
+/* Releases one reference. NULL is allowed. The last release frees the memory in the order of `stream`. gm_free may
+ * refuse: BUSY, when the engine is capturing the stream and no host memory is left to note it. The memory then stays
+ * alive in the pool, and gm logs it. */
 GM_API void gm_buffer_release(gm_buffer *buffer, gm_stream *stream);
 
-/* Its number, never reused in its context; its bytes as requested; where it lives. */
+/* Returns the number of a buffer. A number is never used again in its context. */
 GM_API uint64_t gm_buffer_id(const gm_buffer *buffer);
+/* Returns the bytes that the caller asked for. */
 GM_API uint64_t gm_buffer_bytes(const gm_buffer *buffer);
+/* Returns where the buffer lives. */
 GM_API gm_location gm_buffer_location(const gm_buffer *buffer);
 
-/* The block behind a buffer on the device or in pinned memory; NOT_SUPPORTED for plain host memory. */
+/* Returns the block of a buffer on the device or in pinned memory. NOT_SUPPORTED: the buffer lives in plain host
+ * memory. */
 GM_API gm_status gm_buffer_block(const gm_buffer *buffer, gm_block *out, gm_error *err);
 
-/* Copy between host memory and the buffer at `offset`, wherever the buffer lives; as gm_block_write and gm_block_read
- * with `out` NULL, so the call waits. */
+/* Copies `bytes` from host memory `src` into the buffer at `offset`, wherever the buffer lives. The call waits until
+ * the bytes have arrived. Errors: those of gm_block_write. */
 GM_API gm_status gm_buffer_write(gm_buffer *buffer, uint64_t offset, const void *src, uint64_t bytes, gm_stream *stream,
                                  gm_error *err);
+/* Copies `bytes` from the buffer at `offset` into host memory `dst`, wherever the buffer lives. The call waits until
+ * the bytes have arrived. Errors: those of gm_block_read. */
 GM_API gm_status gm_buffer_read(gm_buffer *buffer, uint64_t offset, void *dst, uint64_t bytes, gm_stream *stream,
                                 gm_error *err);
 
-/* Move a buffer that fell back to where it was wanted, contents kept; GM_OK when it is there already, else the reason
- * why there is still no room. No other thread may use the buffer meanwhile. */
+/* Moves a buffer that fell back into its preferred place, with its contents. GM_OK: it lives there now, or did already.
+ * Other answers say why there is still no room. No other thread may use the buffer meanwhile. */
 GM_API gm_status gm_buffer_promote(gm_buffer *buffer, gm_stream *stream, gm_error *err);
 
-/* Everything created in a scope is released when the scope ends (F27). A buffer retained elsewhere lives on. */
+/* A scope releases all buffers that were created in it when it ends. A buffer that was retained elsewhere lives on. */
 typedef struct gm_scope gm_scope;
-/* Begin a scope; create a buffer that belongs to it, as gm_buffer_create. INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, FORKED,
- * and those of gm_buffer_create. gm_scope_end releases its buffers and frees the scope. */
+/* Begins a scope. gm_scope_end ends it. Errors: INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, FORKED. */
 GM_API gm_status gm_scope_create(gm_pool *pool, gm_scope **out, gm_error *err);
+/* Creates a buffer, as gm_buffer_create does, that belongs to a scope. Errors: OUT_OF_HOST_MEMORY, and those of
+ * gm_buffer_create. */
 GM_API gm_status gm_scope_buffer(gm_scope *scope, const gm_buffer_params *params, gm_buffer **out, gm_error *err);
-GM_API void gm_scope_end(gm_scope *scope, gm_stream *stream); /* NULL is fine */
+/* Releases the buffers of a scope in the order of `stream`, and frees the scope. NULL is allowed. */
+GM_API void gm_scope_end(gm_scope *scope, gm_stream *stream);
 
 GM_END_DECLS
 

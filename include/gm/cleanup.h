@@ -1,6 +1,7 @@
-/* Giving back what a pool keeps, and tidying it (F21, F12). gm_pool_trim (gm/pool.h) is the plain form. None of these
- * takes a block from its owner or waits for a stream that is busy; memory that a stream may still use stays. Functions
- * that return bytes answer 0 for a pool that is NULL, destroyed or of another process. Thread-safe. */
+/* Other ways to give back the memory that a pool keeps; gm_pool_trim (gm/pool.h) is the plain one. No function here
+ * frees a block that a caller holds, or waits for a busy stream. Memory that a stream may still use stays in the pool.
+ * The functions that return bytes answer 0 for a pool that is NULL, destroyed or of another process. Every function is
+ * thread-safe. */
 #ifndef GM_CLEANUP_H
 #define GM_CLEANUP_H
 
@@ -8,32 +9,43 @@
 
 GM_BEGIN_DECLS
 
-#define GM_CLEANUP_THRESHOLD_CONFIG (-1.0) /* the key cleanup.threshold (0.9) */
+#define GM_CLEANUP_THRESHOLD_CONFIG (-1.0) /* the value of the key cleanup.threshold (0.9) */
 
-/* First what nobody has used for cache.max_age (auto: a minute) goes back, and what is over cache.max_bytes; the bounds
- * of caches follow the pressure by a step (docs/pools.md). Frees are not timestamped. gm inspects a
- * pool when it is created, when it grows, and in this call. Memory is old when two inspections at least cache.max_age
- * apart both found it free. So this call first marks newly freed memory, and gives it back at the next call. Then,
- * where the pool has reserved more than `threshold` (0 to 1) of what it may, give back what is over that, if nobody
- * uses it, of buckets first what was asked for least; `force`: all that nobody uses, whatever is reserved. *out_bytes
- * (NULL: not wanted): given back. INVALID_ARGUMENT; UNAVAILABLE: no limit is known to measure by, and not `force`;
- * FORKED. */
+/* Gives back old and surplus memory of a pool, and adapts its caches.
+ *
+ * First it gives back memory that nobody has used for cache.max_age ("auto": a minute), and memory beyond
+ * cache.max_bytes. The bounds of the caches follow the memory pressure by one step (docs/pools.md).
+ *
+ * Frees are not timestamped. gm inspects a pool when it is created, when it grows, and in this call. Memory is old when
+ * two inspections at least cache.max_age apart both found it free. So this call first marks newly freed memory, and
+ * gives it back at the next call.
+ *
+ * Then the call compares the reserved bytes with the pool's limit. `threshold` is a share of that limit, from 0 to 1.
+ * Above it the surplus goes back, as far as nobody uses it. A pool of buckets begins with the buckets that were least
+ * asked for. With `force` all unused memory goes back, whatever is reserved.
+ *
+ * *out_bytes (may be NULL) is the number of bytes given back. Errors: INVALID_ARGUMENT, FORKED. UNAVAILABLE: no limit
+ * is known, and `force` is false. */
 GM_API gm_status gm_pool_cleanup(gm_pool *pool, double threshold, bool force, uint64_t *out_bytes, gm_error *err);
 
-/* Give back all that nobody uses. The bytes given back. */
+/* Gives back all memory that nobody uses. Returns the bytes given back. */
 GM_API uint64_t gm_pool_clear(gm_pool *pool);
 
-/* The same until at most `reserved_bytes` are reserved, blocks that are out included. */
+/* Gives back unused memory until at most `reserved_bytes` are reserved; blocks that callers hold count. Returns the
+ * bytes given back. */
 GM_API uint64_t gm_pool_shrink(gm_pool *pool, uint64_t reserved_bytes);
 
-/* Ask all streams how far they are, and take back what they are done with, so that it is anybody's; nothing is given
- * back. The bytes that a trim would give back now. */
+/* Makes freed memory available to every stream where its own streams are done, which gm asks them. Nothing is given
+ * back to the driver. Returns the bytes that a trim would give back now. */
 GM_API uint64_t gm_pool_collect(gm_pool *pool);
 
-/* Join free neighbours, those in quick lists and those of streams that are done included, where more than the share
- * coalescing_threshold (0.1) of what is reserved is unused; `aggressive`: in any case, and segments that nobody uses
- * then go back. The bytes that a trim would give back now, or that were given back. A pool of buckets has no neighbours
- * to join: there it is gm_pool_collect, or gm_pool_clear. */
+/* Joins neighbouring free chunks, including those in quick lists and those of streams that are done. It does so where
+ * the unused share of the reserved bytes is above the key coalescing_threshold (0.1). With `aggressive` it does so in
+ * any case, and gives back segments that nobody uses. Returns the bytes that a trim would give back now, or that were
+ * given back.
+ *
+ * A pool of buckets has no neighbours to join. There the call acts as gm_pool_collect, or with `aggressive` as
+ * gm_pool_clear. */
 GM_API uint64_t gm_pool_coalesce(gm_pool *pool, bool aggressive);
 
 GM_END_DECLS

@@ -1,10 +1,13 @@
-/* Configuration: defaults < code < file < environment, unless the program locks a key (F36).
+/* Configuration. A later source wins: defaults, preset, code, file, environment. A program can lock a key.
  *
- * A key is set in text form, whatever its type: "0.9", "512M", "true", "best_fit", "4K,1M". The file is `key = value`
- * lines, # begins a comment; it is read only from GM_CONFIG (an absolute path) or gm_config_load, never found by
- * itself. The environment name of a key is GM_ + the key in capitals with dots as underscores; A value
- * from the environment wins: setting that key from code or a file then returns GM_OK, leaves the value, and logs a
- * line. Thread-safe. Pools and devices take their values when they are created. */
+ * A key is set as text, whatever its type: "0.9", "512M", "true", "best_fit", "4K,1M". A configuration file has lines
+ * of the form `key = value`; # begins a comment. gm reads a file only from GM_CONFIG (an absolute path) or
+ * gm_config_load. It never searches for one.
+ *
+ * The environment name of a key is GM_ and the key in capitals, with underscores for dots. A value from the environment
+ * wins. Setting that key from code or a file then returns GM_OK, leaves the value, and logs a line.
+ *
+ * Pools and devices take their values when they are created. Every function is thread-safe. */
 #ifndef GM_CONFIG_H
 #define GM_CONFIG_H
 
@@ -20,38 +23,41 @@ typedef enum gm_config_source {
   GM_CONFIG_ENVIRONMENT = 4
 } gm_config_source;
 
-/* One key of the configuration. gm alone makes one: later versions add members at its end. */
+/* One key of the configuration. gm alone makes one: later versions add members at its end. All strings are static. */
 typedef struct gm_config_key {
-  const char *name;        /* "cache.stream_local"; static storage, as all strings here */
+  const char *name;        /* "cache.stream_local" */
   const char *environment; /* "GM_CACHE_STREAM_LOCAL" */
   const char *type;        /* "bool", "fraction", "bytes", "count", "word", "list", "text" */
   const char *range;       /* "0..1", "auto|bucket|best_fit" */
-  const char *fallback;    /* the default in text form */
+  const char *fallback;    /* the default value as text */
   const char *meaning;     /* one sentence */
-  bool effective;          /* false: the feature comes with a later version */
+  bool effective;          /* false: a later version brings the feature */
 } gm_config_key;
 
-/* Every key, in documentation order: NULL when `index` is past the last. */
+/* Returns key number `index`, in the order of the documentation. NULL: `index` is past the last key. */
 GM_API const gm_config_key *gm_config_key_at(size_t index);
 
-/* Set a key from code. INVALID_ARGUMENT: no such key (the nearest is named), value not understood or outside the range,
- * locked. A key whose feature comes later is stored and answers GM_ERR_NOT_SUPPORTED, saying so. */
+/* Sets a key from code. A key of a later version's feature is stored, and the call answers NOT_SUPPORTED.
+ * INVALID_ARGUMENT: there is no such key (the message names the nearest); the value cannot be read or is out of range;
+ * the key is locked. */
 GM_API gm_status gm_config_set(gm_context *ctx, const char *key, const char *value, gm_error *err);
 
-/* The value in text form into `text` (terminated), its origin into `out_source` (may be NULL). INVALID_ARGUMENT: no
- * such key, or `capacity` too small (a list may need 1024). */
+/* Writes the value of a key as terminated text, and its source into `out_source` (may be NULL). INVALID_ARGUMENT: there
+ * is no such key, or `capacity` is too small. A list may need 1024 bytes. */
 GM_API gm_status gm_config_get(gm_context *ctx, const char *key, char *text, size_t capacity,
                                gm_config_source *out_source, gm_error *err);
 
-/* After this nothing changes the key, the environment included: its value becomes that of the code. */
+/* Locks a key. Its values from the file and from the environment no longer count. It has its value from code, else from
+ * the preset, else its default. No source changes it afterwards. Errors: INVALID_ARGUMENT, FORKED. */
 GM_API gm_status gm_config_lock(gm_context *ctx, const char *key, gm_error *err);
 
-/* Read a file. All or nothing: on a failure (NOT_FOUND, IO, INVALID_ARGUMENT with line number and key) nothing changed.
- */
+/* Reads a configuration file. All or nothing: after a failure no key has changed. Errors: NOT_FOUND, IO.
+ * INVALID_ARGUMENT: the message has the line number and the key. */
 GM_API gm_status gm_config_load(gm_context *ctx, const char *path, gm_error *err);
 
-/* "inference", "training", "constrained": sets the keys that the preset speaks of, below code. All or nothing:
- * INVALID_ARGUMENT (no such preset, one of its keys is locked), OUT_OF_HOST_MEMORY. */
+/* Sets the keys of a preset: "inference", "training" or "constrained". Values set from code win over those of a preset.
+ * All or nothing. Errors: OUT_OF_HOST_MEMORY. INVALID_ARGUMENT: there is no such preset, or one of its keys is locked.
+ */
 GM_API gm_status gm_config_preset(gm_context *ctx, const char *preset, gm_error *err);
 
 GM_END_DECLS

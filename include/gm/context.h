@@ -1,6 +1,8 @@
-/* A context holds all state of gm; several live side by side in one process. Every call is thread-safe unless it says
- * otherwise. In a forked child every call on a context of the parent answers GM_ERR_FORKED, except gm_context_destroy
- * and the other closing calls, which then give back host memory only. */
+/* A context holds all state of gm. A process may have several contexts. Every call is thread-safe unless its comment
+ * says otherwise.
+ *
+ * In a forked child every call on a context of the parent answers FORKED. Only gm_context_destroy and the other closing
+ * calls work there: they give back host memory, and nothing else. */
 #ifndef GM_CONTEXT_H
 #define GM_CONTEXT_H
 
@@ -16,35 +18,39 @@ GM_BEGIN_DECLS
 
 typedef struct gm_context gm_context;
 
-/* All members may be 0 or NULL. Strings are copied. */
+/* All members may be 0 or NULL. gm copies the strings. */
 typedef struct gm_context_params {
   uint32_t struct_size;
-  bool ignore_environment;     /* GM_* variables are not read */
-  const gm_services *services; /* allocator and log of the host program; copied; what `user` points to outlives gm */
+  bool ignore_environment;     /* do not read GM_* variables */
+  const gm_services *services; /* allocator and log of the host program; copied; `user` must outlive the context */
   const char *preset;          /* "inference", "training", "constrained"; NULL: none */
-  const char *backends;        /* only these: "cpu,opencl"; NULL: GM_BACKENDS, else all */
-  const char *probe_helper;    /* absolute path of gm-probe; NULL: GM_PROBE_HELPER, else the installed one */
+  const char *backends;        /* use only these: "cpu,opencl"; NULL: those of GM_BACKENDS, else all */
+  const char *probe_helper;    /* absolute path of gm-probe; NULL: that of GM_PROBE_HELPER, else the installed one */
   const char *libraries;       /* driver libraries: "opencl=/opt/x/libOpenCL.so.1,vulkan=..." */
-  const char *backend_options; /* backends' own switches: "vulkan:no_host_visible,validation;null:capacity=8G" */
-  const char *host_root;       /* read /proc and /sys below this directory; NULL: "/" (for tests and containers) */
-  gm_symbol_hook symbol_hook;  /* may replace entries of drivers' symbol tables */
+  const char *backend_options; /* switches of backends: "vulkan:no_host_visible,validation;null:capacity=8G" */
+  const char *host_root;       /* where gm looks for /proc and /sys, for tests and containers; NULL: "/" */
+  gm_symbol_hook symbol_hook;  /* may replace entries of the drivers' symbol tables */
   void *symbol_hook_user;
 } gm_context_params;
 
-/* Reads configuration (defaults, preset, the file GM_CONFIG, environment), touches no driver.
- * `params` may be NULL. Errors: INVALID_ARGUMENT (a parameter, a configuration key or an environment value, by name),
- * OUT_OF_HOST_MEMORY, NOT_FOUND or IO (the file of GM_CONFIG). The caller destroys *out. */
+/* Creates a context. It reads the configuration: defaults, preset, the file of GM_CONFIG, environment. It touches no
+ * driver. `params` may be NULL. The caller destroys *out.
+ *
+ * Errors: OUT_OF_HOST_MEMORY. INVALID_ARGUMENT: the message names the parameter, key or variable. NOT_FOUND, IO: the
+ * file of GM_CONFIG. */
 GM_API gm_status gm_context_create(const gm_context_params *params, gm_context **out, gm_error *err);
 
-/* GM_ERR_BUSY while devices are open or trackers alive: then nothing has changed. NULL is GM_OK. Not while another
- * thread is in a call on `ctx`. */
+/* Destroys a context. No other thread may be in a call on `ctx`. NULL is GM_OK. BUSY: devices are open or trackers are
+ * alive, and nothing has changed. */
 GM_API gm_status gm_context_destroy(gm_context *ctx, gm_error *err);
 
-/* A number for a name of bytes ("kv", "weights"): equal names, equal numbers, in one context. 0 if `name` is NULL,
- * empty, longer than 31 bytes or there is no host memory. At most 4095 tags. */
+/* Returns a number for a name, such as "kv" or "weights". In one context equal names get equal numbers. A context has
+ * at most 4095 tags. 0: `name` is NULL, empty or longer than 31 bytes, all tags are taken, or there is no host memory.
+ */
 GM_API uint32_t gm_tag(gm_context *ctx, const char *name);
 
-/* The name of a tag, "" for 0 or a number that was never given. Borrowed until the context is destroyed. */
+/* Returns the name of a tag. The answer is "" for 0 and for a number that gm_tag never returned. The string is borrowed
+ * until the context is destroyed. */
 GM_API const char *gm_tag_name(gm_context *ctx, uint32_t tag);
 
 GM_END_DECLS

@@ -1,4 +1,4 @@
-/* What a device is and can do: the same structure at the seam, in discovery and in an open device (F4). Plain data. */
+/* What a device is, and what it can do. A backend, discovery and an open device all use this structure. Plain data. */
 #ifndef GM_DEVICE_INFO_H
 #define GM_DEVICE_INFO_H
 
@@ -12,6 +12,13 @@ GM_BEGIN_DECLS
 #define GM_UUID_BYTES 16
 #define GM_LUID_BYTES 8
 
+/* How far discovery goes. */
+typedef enum gm_probe_level {
+  GM_PROBE_PASSIVE = 0, /* reads files only; runs no vendor code; safe before a fork */
+  GM_PROBE_ACTIVE = 1,  /* loads the driver and asks it; leaves no device or context behind */
+  GM_PROBE_ISOLATED = 2 /* ACTIVE in a helper process; backends never see this level */
+} gm_probe_level;
+
 typedef enum gm_device_type {
   GM_DEVICE_TYPE_UNKNOWN = 0,
   GM_DEVICE_TYPE_DISCRETE,
@@ -19,7 +26,7 @@ typedef enum gm_device_type {
   GM_DEVICE_TYPE_CPU         /* a software device, or the host itself */
 } gm_device_type;
 
-/* One list feeds the enum and the words of `gmem info`. */
+/* This list feeds the enum and the words of `gmem info`. */
 #define GM_CAPABILITY_MAP(X)                                                          \
   X(GM_CAP_STREAMS, 0, "streams", "has streams of its own making")                    \
   X(GM_CAP_POINTS, 1, "points", "can record, test and wait for points")               \
@@ -50,33 +57,35 @@ typedef struct gm_device_info {
   gm_device_type type;
   char backend[16]; /* name of the backend, "opencl" */
   char name[128];
-  char vendor[32];     /* short lower-case word: "nvidia", "amd", "intel", "mesa", "pocl"; else as the driver says */
-  char driver[32];     /* short word of the driver: "pocl", "llvmpipe", "radv", "rocm", ... */
-  char version[64];    /* version of the driver, for people */
+  char vendor[32];     /* a short lower-case word, such as "nvidia", "amd", "intel", "mesa" or "pocl"; else the
+                          driver's own word */
+  char driver[32];     /* a short word, such as "pocl", "llvmpipe", "radv" or "rocm" */
+  char version[64];    /* of the driver, for people */
   char capability[32]; /* "sm_90", "gfx90a", "OpenCL 3.0", "Vulkan 1.3.230" */
-  char pci[24];        /* "0000:65:00.0"; "" if the API does not tell */
-  char partition[64];  /* MIG UUID, XCP number; "" if none */
+  char pci[24];        /* "0000:65:00.0"; "" if the API does not say */
+  char partition[64];  /* MIG UUID or XCP number; "" if there is none */
   uint8_t uuid[GM_UUID_BYTES];
   uint8_t luid[GM_LUID_BYTES];
-  bool uuid_derived; /* made by gm from backend, driver, name and ordinal: the API has none */
+  bool uuid_derived; /* the API has no UUID: gm made one from backend, driver, name and ordinal */
   bool has_luid;
   bool unified;                  /* its memory is host memory */
-  bool simulated;                /* a simulated driver or memory that does not exist (null) */
-  int32_t numa_node;             /* -1: not known */
-  uint64_t total_bytes;          /* 0: not known */
-  uint64_t max_alloc_bytes;      /* largest single allocation; 0: no limit known */
-  uint64_t alignment;            /* alignment that every allocation and block view needs; power of two */
-  uint64_t map_atom_bytes;       /* flush and invalidate work in these units; 1: coherent */
-  uint64_t max_allocation_count; /* live driver allocations at a time; 0: no limit known */
-  uint64_t page_bytes;           /* unit in which the driver really takes memory; 0: not known */
+  bool simulated;                /* the driver is simulated, or the memory does not exist (null) */
+  int32_t numa_node;             /* -1: unknown */
+  uint64_t total_bytes;          /* 0: unknown */
+  uint64_t max_alloc_bytes;      /* largest single allocation; 0: no known limit */
+  uint64_t alignment;            /* alignment that every allocation and block view needs; a power of two */
+  uint64_t map_atom_bytes;       /* unit of flush and invalidate; 1: coherent */
+  uint64_t max_allocation_count; /* live driver allocations at a time; 0: no known limit */
+  uint64_t page_bytes;           /* unit in which the driver really takes memory; 0: unknown */
   uint64_t capabilities;         /* gm_capability bits */
   uint64_t reserved[8];          /* 0 */
 } gm_device_info;
 
-/* The words of the set bits of `capabilities`: calls `each` for every one, in order. */
+/* Calls `each` with the word of every set bit of `capabilities`, from the lowest bit up. Thread-safe. */
 GM_API void gm_capability_words(uint64_t capabilities, void (*each)(void *user, const char *word), void *user);
 
-/* "discrete", "integrated", "cpu", "unknown". Static storage, never NULL. */
+/* Returns the word of a device type: "discrete", "integrated", "cpu" or "unknown". The string is static and never NULL.
+ * Thread-safe. */
 GM_API const char *gm_device_type_name(gm_device_type type);
 
 GM_END_DECLS

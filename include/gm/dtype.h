@@ -1,4 +1,4 @@
-/* Element types of tensors and the bytes they take. Pure and thread-safe. */
+/* Element types of tensors, and the bytes they take. Every function is pure and thread-safe. */
 #ifndef GM_DTYPE_H
 #define GM_DTYPE_H
 
@@ -8,8 +8,8 @@
 
 GM_BEGIN_DECLS
 
-/* Enumerator, number (pinned; new ones go last), name, elements and bytes of one block. Block-quantised types are those
- * of ggml. */
+/* Columns: enumerator, number, name, elements and bytes of one block. The numbers never change; new ones go last.
+ * Block-quantised types are those of ggml. */
 #define GM_DTYPE_MAP(X)                            \
   X(GM_DTYPE_F64, 0, "f64", 1, 8)                  \
   X(GM_DTYPE_F32, 1, "f32", 1, 4)                  \
@@ -67,19 +67,19 @@ typedef enum gm_dtype {
 #undef X
 } gm_dtype;
 
-/* "bf16"; "?" for a number that is none. Static storage, never NULL. */
+/* Returns the name of a type, such as "bf16". Another number gives "?". The string is static and never NULL. */
 GM_API const char *gm_dtype_name(gm_dtype dtype);
 
-/* The type of that name, upper or lower case ("BF16" of safetensors, "Q4_K" of GGUF). GM_ERR_NOT_FOUND for another
- * name, GM_ERR_INVALID_ARGUMENT for NULL; then *out is untouched. */
+/* Finds a type by its name, in upper or lower case: "BF16" of safetensors, "Q4_K" of GGUF. NOT_FOUND: there is no such
+ * type. INVALID_ARGUMENT: an argument is NULL. After a failure *out is unchanged. */
 GM_API gm_status gm_dtype_from_name(const char *name, gm_dtype *out);
 
-/* Bytes of one element of a plain type, of one block of `out_elements` of a quantised one. GM_ERR_INVALID_ARGUMENT for
- * a number that is no type; either output may be NULL. */
+/* Returns the elements and bytes of one block of a type. A block of a plain type is one element. Either output may be
+ * NULL. INVALID_ARGUMENT: there is no such type. */
 GM_API gm_status gm_dtype_block(gm_dtype dtype, uint32_t *out_elements, uint32_t *out_bytes);
 
-/* Exact bytes of `elements` elements. GM_ERR_INVALID_ARGUMENT: no such type, not a whole number of blocks, more than
- * 2^64-1 bytes, or `out` NULL; then *out is untouched. */
+/* Returns the exact bytes of `elements` elements. After a failure *out is unchanged. INVALID_ARGUMENT: there is no such
+ * type, the elements are no whole number of blocks, the bytes exceed 2^64-1, or `out` is NULL. */
 GM_API gm_status gm_dtype_bytes(gm_dtype dtype, uint64_t elements, uint64_t *out);
 
 GM_END_DECLS

@@ -1,4 +1,4 @@
-/* Symbol visibility and C++ linkage. Only what carries GM_API leaves the library. */
+/* Symbol visibility and C++ linkage. The library exports only declarations marked GM_API. */
 #ifndef GM_EXPORT_H
 #define GM_EXPORT_H
 

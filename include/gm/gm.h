@@ -1,52 +1,29 @@
-/* All of gm, but for the native objects of each API: an engine adds the gm/native_*.h of those that it shares. */
+/* What every program needs: contexts, devices, streams, pools, copies, buffers, statistics and statuses.
+ *
+ * gm/model_all.h has model files, estimates and loading. gm/tools.h has tuning, sharing and tools that watch. An engine
+ * that lends its own device adds the gm/native_*.h of its API. Only backends need gm/backend.h. */
 #ifndef GM_GM_H
 #define GM_GM_H
 
-#include "gm/advice.h"
-#include "gm/backend.h"
-#include "gm/batch.h"
 #include "gm/buffer.h"
-#include "gm/cleanup.h"
 #include "gm/config.h"
 #include "gm/context.h"
 #include "gm/copy.h"
-#include "gm/debug.h"
 #include "gm/device.h"
 #include "gm/device_info.h"
-#include "gm/dtype.h"
-#include "gm/estimate.h"
 #include "gm/export.h"
-#include "gm/fit.h"
-#include "gm/load.h"
-#include "gm/managed.h"
+#include "gm/memory.h"
 #include "gm/memory_info.h"
-#include "gm/model.h"
-#include "gm/model_config.h"
-#include "gm/model_value.h"
 #include "gm/native.h"
-#include "gm/peer.h"
-#include "gm/plan.h"
 #include "gm/pool.h"
-#include "gm/pool_set.h"
-#include "gm/pressure.h"
-#include "gm/probe.h"
-#include "gm/quota.h"
-#include "gm/raw_figures.h"
-#include "gm/record.h"
-#include "gm/report.h"
 #include "gm/request.h"
 #include "gm/services.h"
-#include "gm/share.h"
 #include "gm/share_kind.h"
 #include "gm/size.h"
-#include "gm/spans.h"
 #include "gm/stats.h"
 #include "gm/status.h"
 #include "gm/stream.h"
 #include "gm/stream_kind.h"
-#include "gm/trace.h"
-#include "gm/tracker.h"
 #include "gm/version.h"
-#include "gm/warm_up.h"
 
 #endif

@@ -1,5 +1,5 @@
 /* Typed values that a model file states about itself: the key-value part of a GGUF file. A safetensors file has none;
- * its strings are gm_model_metadata's. All functions are thread-safe. */
+ * its strings come from gm_model_metadata. Every function is thread-safe. */
 #ifndef GM_MODEL_VALUE_H
 #define GM_MODEL_VALUE_H
 
@@ -9,7 +9,7 @@
 
 GM_BEGIN_DECLS
 
-/* Enumerator, number, name. The integers of a file have 8 to 64 bits, its floats 32 or 64; here both have 64. */
+/* Columns: enumerator, number, name. A file has integers of 8 to 64 bits, and floats of 32 or 64. Here both have 64. */
 #define GM_VALUE_KIND_MAP(X)      \
   X(GM_VALUE_U64, 0, "u64")       \
   X(GM_VALUE_I64, 1, "i64")       \
@@ -24,7 +24,7 @@ typedef enum gm_value_kind {
 #undef X
 } gm_value_kind;
 
-/* One value. Only the member of its kind is set; a bool is 0 or 1 in `u64`. */
+/* One value. Only the member of its kind is set. A bool is 0 or 1 in `u64`. */
 typedef struct gm_model_value {
   uint32_t struct_size; /* set by the caller: sizeof(gm_model_value) */
   gm_value_kind kind;
@@ -32,25 +32,27 @@ typedef struct gm_model_value {
   uint64_t u64;
   int64_t i64;
   double f64;
-  const char *string; /* borrowed from the model, ended by a NUL; may hold NULs before it and need not be UTF-8 */
-  uint64_t length;    /* bytes of a string without that NUL; elements of an array */
+  const char *string; /* borrowed from the model, and ended by a NUL; it may hold NULs before that, and need not be
+                         UTF-8 */
+  uint64_t length;    /* bytes of a string without the final NUL; elements of an array */
 } gm_model_value;
 
-/* Number of values in one shard; 0 for NULL or a shard that is none. Split files have the model's in shard 0. */
+/* Returns the number of values in one shard. 0 for NULL, and where there is no such shard. Of split files shard 0 has
+ * the model's values. */
 GM_API uint64_t gm_model_value_count(const gm_model *model, uint32_t shard);
 
-/* Value `index` of a shard, in the order of the file, and its key (borrowed; `out_key` may be NULL).
- * GM_ERR_INVALID_ARGUMENT: `model` or `out` is NULL, struct_size is none that gm knows, there is no such shard or
- * index.
+/* Returns value number `index` of a shard, in the order of the file, and its key. The key is borrowed; `out_key` may be
+ * NULL. INVALID_ARGUMENT: `model` or `out` is NULL, gm does not know struct_size, or there is no such shard or index.
  */
 GM_API gm_status gm_model_value_at(const gm_model *model, uint32_t shard, uint64_t index, const char **out_key,
                                    gm_model_value *out, gm_error *err);
 
-/* The value of `key` in shard 0. GM_ERR_NOT_FOUND; GM_ERR_INVALID_ARGUMENT: an argument is NULL, or struct_size. */
+/* Finds the value of `key` in shard 0. NOT_FOUND: there is no such key. INVALID_ARGUMENT: an argument is NULL, or gm
+ * does not know struct_size. */
 GM_API gm_status gm_model_find_value(const gm_model *model, const char *key, gm_model_value *out, gm_error *err);
 
-/* Element `index` of the array `key` in shard 0. GM_ERR_NOT_FOUND: no such key; GM_ERR_INVALID_ARGUMENT: an argument is
- * NULL, struct_size, it is no array, or index is not below its length. */
+/* Returns element number `index` of the array `key` in shard 0. NOT_FOUND: there is no such key. INVALID_ARGUMENT: an
+ * argument is NULL, gm does not know struct_size, the value is no array, or `index` is not below its length. */
 GM_API gm_status gm_model_value_element(const gm_model *model, const char *key, uint64_t index, gm_model_value *out,
                                         gm_error *err);
 

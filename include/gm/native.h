@@ -1,8 +1,8 @@
-/* Native objects that pass between an engine and gm: plain handles, no vendor header needed.
+/* Native objects that an engine and gm hand to each other, as plain handles: no vendor header is needed.
  *
- * Each API has its own header (gm/native_opencl.h, gm/native_vulkan.h, ...) with structs whose first member is one of
- * the heads below; a pointer to the head is what gm's calls take. Handles are carried as uintptr_t or uint64_t, so that
- * no cast of a function-like or 64-bit non-dispatchable handle is lost. Plain data. */
+ * Each API has its own header, such as gm/native_opencl.h. The first member of its structs is one of the heads below,
+ * and gm's calls take a pointer to the head. Handles are uintptr_t or uint64_t, so that no cast loses a function
+ * pointer or a 64-bit non-dispatchable handle. Plain data. */
 #ifndef GM_NATIVE_H
 #define GM_NATIVE_H
 
@@ -12,7 +12,7 @@
 
 GM_BEGIN_DECLS
 
-/* The GPU API of a backend. Numbers are pinned. */
+/* The GPU API of a backend. The numbers never change. */
 typedef enum gm_api {
   GM_API_CPU = 0,
   GM_API_CUDA = 1,
@@ -21,13 +21,15 @@ typedef enum gm_api {
   GM_API_VULKAN = 4,
   GM_API_NULL = 5,
   GM_API_METAL = 6,
-  GM_API_OTHER = 7 /* a backend from outside; its name tells */
+  GM_API_OTHER = 7 /* a third-party backend, known by its name */
 } gm_api;
 
-/* "cpu", "cuda", "hip", "opencl", "vulkan", "null", "metal", "other". Static storage, never NULL. */
+/* Returns the name of an API: "cpu", "cuda", "hip", "opencl", "vulkan", "null", "metal" or "other". The string is
+ * static and never NULL. Thread-safe. */
 GM_API const char *gm_api_name(gm_api api);
 
-/* Heads: first member of every native struct; struct_size is that of the whole struct, api says which it is. */
+/* Heads: each is the first member of native structs. struct_size is the size of the whole struct, and `api` says which
+ * struct it is. */
 typedef struct gm_native_device {
   uint32_t struct_size;
   gm_api api;
@@ -43,7 +45,8 @@ typedef struct gm_native_point {
   gm_api api;
 } gm_native_point;
 
-/* Native objects behind a piece of memory. On output the caller sets struct_size and api to say what it can take. */
+/* Head of the native objects behind memory. To receive such objects, the caller sets struct_size and `api` of the
+ * struct that it has. */
 typedef struct gm_native_memory {
   uint32_t struct_size;
   gm_api api;

@@ -1,4 +1,4 @@
-/* The CPU backend's native objects: a block is a pointer. */
+/* Native objects of the CPU backend, where a block is a pointer. */
 #ifndef GM_NATIVE_CPU_H
 #define GM_NATIVE_CPU_H
 
@@ -8,8 +8,8 @@ GM_BEGIN_DECLS
 
 typedef struct gm_cpu_memory {
   gm_native_memory head; /* {sizeof(gm_cpu_memory), GM_API_CPU} */
-  void *pointer;         /* first byte */
-  uint64_t bytes;        /* in: for wrapping; out: usable from pointer */
+  void *pointer;         /* the first byte */
+  uint64_t bytes;        /* in, to wrap: bytes from `pointer`; out: usable bytes from `pointer` */
 } gm_cpu_memory;
 
 GM_END_DECLS

@@ -1,6 +1,6 @@
-/* Vulkan objects that an engine lends to gm or asks gm for. Dispatchable handles are cast to uintptr_t, the others are
- * uint64_t. Nothing of it is retained by the API: the engine keeps instance and device alive until gm's device is
- * closed. gm destroys nothing that it was lent. */
+/* Vulkan objects that an engine lends to gm, or asks gm for. Dispatchable handles are cast to uintptr_t; the others are
+ * uint64_t. Vulkan counts no references: the engine keeps instance and device alive until gm's device is closed. gm
+ * destroys nothing that it was lent. */
 #ifndef GM_NATIVE_VULKAN_H
 #define GM_NATIVE_VULKAN_H
 
@@ -10,36 +10,59 @@
 
 GM_BEGIN_DECLS
 
-typedef enum gm_vulkan_feature { /* what the engine enabled on its VkDevice */
-                                 GM_VULKAN_TIMELINE_SEMAPHORE = 1,
-                                 GM_VULKAN_SYNCHRONIZATION2 = 2,
-                                 GM_VULKAN_BUFFER_DEVICE_ADDRESS = 4,
-                                 GM_VULKAN_MEMORY_BUDGET = 8,
-                                 GM_VULKAN_DEDICATED_ALLOCATION = 16, /* core since 1.1 */
-                                 GM_VULKAN_EXTERNAL_MEMORY_FD = 32,
-                                 GM_VULKAN_EXTERNAL_MEMORY_DMA_BUF = 64, /* and EXTERNAL_MEMORY_FD */
-                                 GM_VULKAN_SPARSE_BUFFERS = 128          /* sparseBinding and sparseResidencyBuffer */
+/* Features that the engine enabled on its VkDevice. */
+typedef enum gm_vulkan_feature {
+  GM_VULKAN_TIMELINE_SEMAPHORE = 1,
+  GM_VULKAN_SYNCHRONIZATION2 = 2,
+  GM_VULKAN_BUFFER_DEVICE_ADDRESS = 4,
+  GM_VULKAN_MEMORY_BUDGET = 8,
+  GM_VULKAN_DEDICATED_ALLOCATION = 16, /* core since 1.1 */
+  GM_VULKAN_EXTERNAL_MEMORY_FD = 32,
+  GM_VULKAN_EXTERNAL_MEMORY_DMA_BUF = 64, /* needs EXTERNAL_MEMORY_FD, too */
+  GM_VULKAN_SPARSE_BUFFERS = 128          /* sparseBinding and sparseResidencyBuffer */
 } gm_vulkan_feature;
 
+/* Which queue families own gm's buffers. */
+typedef enum gm_vulkan_sharing {
+  GM_VULKAN_SHARING_BY_FAMILIES = 0, /* EXCLUSIVE with one family in `queue_families`, else CONCURRENT */
+  GM_VULKAN_SHARING_EXCLUSIVE = 1,   /* one family at a time. The engine transfers ownership between families. gm
+                                        transfers none: copy a block on a stream of the family that owns it */
+  GM_VULKAN_SHARING_CONCURRENT = 2   /* all of `queue_families`, which must be two or more */
+} gm_vulkan_sharing;
+
+/* gm needs no feature of the device. Without GM_VULKAN_TIMELINE_SEMAPHORE gm tells by fences how far a queue is. Then
+ * no queue waits for another one: gm_stream_wait answers NOT_SUPPORTED while that work has not passed. The host can
+ * wait (gm_point_wait), and pools serve other memory.
+ *
+ * gm makes no images. To bind one, call vkBindImageMemory with `memory` and `memory_offset` of gm_vulkan_memory. The
+ * block's memory type must be one that the image allows. gm knows neither bufferImageGranularity nor layouts. */
 typedef struct gm_vulkan_device {
   gm_native_device head;          /* {sizeof(gm_vulkan_device), GM_API_VULKAN} */
   uintptr_t instance;             /* VkInstance */
   uintptr_t physical_device;      /* VkPhysicalDevice */
   uintptr_t device;               /* VkDevice */
-  uintptr_t get_instance_proc;    /* PFN_vkGetInstanceProcAddr; 0: gm loads libvulkan.so.1 */
-  uint32_t api_version;           /* the version the instance was created for, VK_MAKE_API_VERSION */
+  uintptr_t get_instance_proc;    /* PFN_vkGetInstanceProcAddr: gm uses no library and makes no instance. 0: gm loads
+                                     libvulkan.so.1 and makes an instance of its own */
+  uint32_t api_version;           /* the version that the instance was created for, VK_MAKE_API_VERSION */
   uint32_t features;              /* gm_vulkan_feature bits */
-  uint32_t queue_family_count;    /* copied, not kept; 1 to 8 */
-  const uint32_t *queue_families; /* families whose queues will touch gm's buffers; more than one: CONCURRENT sharing */
+  uint32_t queue_family_count;    /* 1 to 8; gm copies the families */
+  const uint32_t *queue_families; /* families of the queues that will use gm's buffers */
+  gm_vulkan_sharing sharing;      /* the sharing mode of gm's buffers */
+  uint32_t reserved;              /* 0 */
 } gm_vulkan_device;
 
-/* A queue of the engine. lock and unlock are called around every use of the queue (submission, wait); both or neither.
- * They are called from any thread and with no lock of gm held, so they may wait, and may call gm. Under its own lock of
- * the queue an engine may call gm: what does not need the queue returns. gm_free does not (docs/threads.md).
- * With GM_VULKAN_SPARSE_BUFFERS a pool may bind its pages on the queue, while its turn at them is held: there a hook
- * may free blocks, but ask no pool of the device for memory, and other threads' growth of that pool waits for it.
- * may_submit false: gm records and submits nothing there; copies through this stream answer GM_ERR_NOT_SUPPORTED, and
- * points on it are the engine's own (gm_stream_import_point). What was freed on it comes back by gm_stream_passed. */
+/* A queue of the engine. gm calls `lock` before every use of the queue (submission, wait), and `unlock` after it. Set
+ * both or neither. gm calls them from any thread, and holds no lock of its own. So they may wait, and may call gm.
+ *
+ * An engine that holds its own lock of the queue may call gm: a call that does not need the queue returns. gm_free does
+ * not need it (docs/threads.md).
+ *
+ * With GM_VULKAN_SPARSE_BUFFERS a pool may bind its pages on the queue. It then holds the turn to bind. There a hook
+ * may free blocks, but may ask no pool of the device for memory. Other threads wait with the growth of that pool.
+ *
+ * With may_submit false gm records and submits nothing to the queue. Copies through this stream answer NOT_SUPPORTED.
+ * Points on it are the engine's own (gm_stream_import_point). Memory that was freed on it comes back by
+ * gm_stream_passed. */
 typedef struct gm_vulkan_queue {
   gm_native_stream head; /* {sizeof(gm_vulkan_queue), GM_API_VULKAN} */
   uintptr_t queue;       /* VkQueue */
@@ -50,26 +73,34 @@ typedef struct gm_vulkan_queue {
   void *user;
 } gm_vulkan_queue;
 
-/* A place in a stream's order: reached when the timeline semaphore has counted to value. */
+/* A place in a stream's order. Either the timeline semaphore has counted to `value`, or the fence is signalled. The
+ * engine sets one of them; it is the engine's, and outlives the point. A binary semaphore is no point: Vulkan lets
+ * nobody ask whether it is signalled. No queue waits for a fence (gm_stream_wait is NOT_SUPPORTED until it is
+ * signalled). gm's own points have no native object without timeline semaphores (gm_point_native is NOT_SUPPORTED). */
 typedef struct gm_vulkan_point {
   gm_native_point head; /* {sizeof(gm_vulkan_point), GM_API_VULKAN} */
-  uint64_t semaphore;   /* VkSemaphore of type timeline, the engine's; outlives the point */
-  uint64_t value;
+  uint64_t semaphore;   /* VkSemaphore of type timeline, or 0 */
+  uint64_t value;       /* of the semaphore */
+  uint64_t fence;       /* VkFence, or 0; not reset before the point is released */
 } gm_vulkan_point;
 
 typedef struct gm_vulkan_memory {
   gm_native_memory head;   /* {sizeof(gm_vulkan_memory), GM_API_VULKAN} */
   uint32_t memory_type;    /* index into VkPhysicalDeviceMemoryProperties.memoryTypes */
-  uint64_t memory;         /* VkDeviceMemory; 0: the buffer is sparse, and many may be behind it */
+  uint64_t memory;         /* VkDeviceMemory; 0: the buffer is sparse and may have many memories */
   uint64_t memory_offset;  /* bytes from the start of `memory` to the block */
   uint64_t buffer;         /* VkBuffer that covers the block */
   uint64_t buffer_offset;  /* bytes from the start of `buffer` to the block */
-  uint64_t bytes;          /* of the block, not of `buffer` or `memory`, in which other blocks may lie */
+  uint64_t bytes;          /* of the block; other blocks may lie in `buffer` and `memory`, too */
   uint64_t device_address; /* 0: not available */
-  void *mapped;            /* host address of the block; NULL until somebody maps this VkDeviceMemory */
-  uint64_t buffer_bytes;   /* out: of `buffer` as a whole; it is the block alone where `buffer_offset` is 0 and this is
-                              `bytes`. 0: the engine's, which only the engine knows */
-  uint64_t memory_bytes;   /* out: of `memory` as a whole; 0: sparse, or the engine's, which only the engine knows */
+  void *mapped;            /* host address of the block, good until it is freed. gm maps each VkDeviceMemory of its own
+                              that the host can see, once and for life: nobody else may map it. NULL: the host cannot
+                              see it, the buffer is sparse, or the driver refused to map it. In: the engine's own
+                              mapping of the block, if it has one */
+  uint64_t buffer_bytes;   /* out: of `buffer` as a whole. The block is alone in it where `buffer_offset` is 0 and
+                              this equals `bytes`. 0: the buffer is the engine's, and gm does not know its size */
+  uint64_t memory_bytes;   /* out: of `memory` as a whole; 0: the buffer is sparse, or the memory is the engine's,
+                              and gm does not know its size */
 } gm_vulkan_memory;
 
 GM_END_DECLS

@@ -1,4 +1,4 @@
-/* One pool on each of several devices, seen as one (F75). Thread-safe, but for destroy. */
+/* A pool set is one pool on each of several devices, used as one. Thread-safe, except gm_pool_set_destroy. */
 #ifndef GM_POOL_SET_H
 #define GM_POOL_SET_H
 
@@ -12,38 +12,41 @@ typedef struct gm_memory_usage {
   gm_device *device; /* borrowed; NULL: the total */
   uint64_t in_use_bytes;
   uint64_t reserved_bytes;
-  uint64_t peak_in_use_bytes; /* of a total: the sum of the devices' peaks, which need not have been at the same time */
+  uint64_t peak_in_use_bytes; /* in a total: the sum of the devices' peaks, which may be of different times */
   uint64_t peak_reserved_bytes;
   uint64_t reserved[2]; /* 0 */
 } gm_memory_usage;
 
-/* A pool on each device, all with `params` (NULL: by configuration). Devices are borrowed, each at most once. All or
- * nothing. INVALID_ARGUMENT: no device, one twice, devices of several contexts; errors of gm_pool_create;
- * OUT_OF_HOST_MEMORY. The caller destroys *out. */
+/* Creates a pool on each device, all with `params`. NULL means: by configuration. The devices are borrowed. All or
+ * nothing. The caller destroys *out. Errors: OUT_OF_HOST_MEMORY, and those of gm_pool_create. INVALID_ARGUMENT: there
+ * is no device, one comes twice, or they belong to several contexts. */
 GM_API gm_status gm_pool_set_create(gm_device *const *devices, size_t count, const gm_pool_params *params,
                                     gm_pool_set **out, gm_error *err);
 
-/* GM_ERR_BUSY while blocks of any of its pools are out: nothing changes. Other failures of gm_pool_destroy leave the
- * pools that could not be destroyed: call it again. NULL is GM_OK. */
+/* Destroys a set and its pools. NULL is GM_OK. BUSY: a caller holds blocks of one of the pools, and nothing has
+ * changed. After another failure of gm_pool_destroy the remaining pools stay: call again. */
 GM_API gm_status gm_pool_set_destroy(gm_pool_set *set, gm_error *err);
 
-/* How many pools, one for each device. 0 for NULL. */
+/* Returns the number of pools, one for each device. 0 for NULL. */
 GM_API size_t gm_pool_set_count(const gm_pool_set *set);
 
-/* The pool of a device, or by number in the order of creation: borrowed; NULL: there is none. */
+/* Returns pool number `index`, in the order of creation. Borrowed. NULL: there is no such pool. */
 GM_API gm_pool *gm_pool_set_pool(const gm_pool_set *set, size_t index);
+/* Returns the pool of a device. Borrowed. NULL: there is no such pool. */
 GM_API gm_pool *gm_pool_set_find(const gm_pool_set *set, const gm_device *device);
 
-/* What all pools of the set hold together. INVALID_ARGUMENT. */
+/* Returns what all pools of the set hold together. INVALID_ARGUMENT. */
 GM_API gm_status gm_total_memory_usage(const gm_pool_set *set, gm_memory_usage *out, gm_error *err);
 
-/* The same of each device: fills at most `capacity` of `out` and returns how many there are. */
+/* Returns what the pool of each device holds. It fills at most `capacity` entries of `out`, and returns the number of
+ * devices. */
 GM_API size_t gm_pool_set_usage(const gm_pool_set *set, gm_memory_usage *out, size_t capacity);
 
-/* The sum of the pools' statistics: peaks are an upper bound. INVALID_ARGUMENT. */
+/* Returns the sum of the pools' statistics. Peaks are an upper bound. INVALID_ARGUMENT. */
 GM_API gm_status gm_pool_set_stats(const gm_pool_set *set, gm_stats *out, gm_error *err);
 
-/* gm_pool_trim on each pool: until at most `keep_bytes` are pooled on each device. The bytes given back. */
+/* Trims each pool as gm_pool_trim does, until at most `keep_bytes` are pooled on each device. Returns the bytes given
+ * back. */
 GM_API uint64_t gm_pool_set_trim(gm_pool_set *set, uint64_t keep_bytes);
 
 GM_END_DECLS

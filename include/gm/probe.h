@@ -1,5 +1,5 @@
-/* The other side of isolated discovery: what the helper program gm-probe runs. An engine that ships its own helper
- * calls this from it. */
+/* The helper's side of isolated discovery. The program gm-probe calls this function. So does the helper of an engine
+ * that ships its own. */
 #ifndef GM_PROBE_H
 #define GM_PROBE_H
 
@@ -8,11 +8,18 @@
 
 GM_BEGIN_DECLS
 
-/* Discover one backend ACTIVE and write what was found to the file descriptor `fd`, in the form that a gm of the same
- * version reads. `library` and `options` are as in gm_context_params, for this backend; NULL: default. GM_OK also when
- * the backend is unavailable: that is the finding. INVALID_ARGUMENT, NOT_FOUND (no such backend), IO,
- * OUT_OF_HOST_MEMORY. */
+/* Discovers one backend at the level ACTIVE, and writes the result to the file descriptor `fd`. A gm of the same
+ * version reads it. `library` and `options` are as in gm_context_params, for this backend; NULL: default. GM_OK: also
+ * when the backend is unusable, since that is the result. Thread-safe.
+ *
+ * Errors: INVALID_ARGUMENT, IO, OUT_OF_HOST_MEMORY. NOT_FOUND: there is no such backend. */
 GM_API gm_status gm_probe_serve(const char *backend, const char *library, const char *options, int fd, gm_error *err);
+
+/* As gm_probe_serve, for a backend of a module: a shared library that exports `const gm_backend_ops
+ * *gm_backend_module(void)`. `module` is its absolute path; NULL or "": gm's own backend of that name. gm starts a
+ * helper with the module as its fourth argument. The module stays loaded. UNAVAILABLE: there is no such module. */
+GM_API gm_status gm_probe_serve_module(const char *module, const char *backend, const char *library,
+                                       const char *options, int fd, gm_error *err);
 
 GM_END_DECLS
 

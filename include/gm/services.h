@@ -1,4 +1,4 @@
-/* What the host program lends to gm: memory, a log, and (for tests and tracing) a look at each driver entry. */
+/* Services that the host program lends to gm: memory, a log, and a hook on driver symbols for tests and tracing. */
 #ifndef GM_SERVICES_H
 #define GM_SERVICES_H
 
@@ -8,26 +8,30 @@
 
 GM_BEGIN_DECLS
 
-/* The higher the number, the less it matters to an operator. */
+/* Severity of a log line. A higher number matters less to an operator. */
 typedef enum gm_log_level { GM_LOG_ERROR = 0, GM_LOG_WARN = 1, GM_LOG_INFO = 2, GM_LOG_DEBUG = 3 } gm_log_level;
 
-/* Hooks lent by the host program; they and `user` stay valid until the context that got them is destroyed. They may be
- * called from any thread at any time, several at once: each must be thread-safe, and none may call gm. */
+/* Hooks of the host program. The hooks and `user` stay valid until the context that received them is destroyed. gm may
+ * call a hook from any thread, at any time, and from several threads at once. A hook must be thread-safe and must not
+ * call gm. */
 typedef struct gm_services {
-  /* `bytes` (> 0) of host memory at a multiple of `align` (a power of two), contents free; NULL when there is none,
-   * which gm answers with GM_ERR_OUT_OF_HOST_MEMORY. NULL hook: the C library; then `release` must be NULL too. */
+  /* Allocates `bytes` (> 0) of host memory at a multiple of `align`, a power of two. The contents are undefined. A NULL
+   * answer makes gm answer OUT_OF_HOST_MEMORY. Where the hook is NULL gm uses the C library; `release` must then be
+   * NULL too. */
   void *(*alloc)(void *user, size_t bytes, size_t align);
-  /* Takes back what `alloc` gave, with the same `bytes`; `ptr` is never NULL. */
+  /* Releases memory of `alloc`, with the `bytes` that it was allocated with. `ptr` is never NULL. */
   void (*release)(void *user, void *ptr, size_t bytes);
-  /* One line without line end and control characters; `level` is a gm_log_level. NULL: nothing is logged. */
+  /* Receives one line, without line end or control characters. `level` is a gm_log_level. Where the hook is NULL gm
+   * logs nothing. */
   void (*log)(void *user, int level, const char *line);
-  void *user;                /* handed to each hook as it is */
+  void *user;                /* passed unchanged to each hook */
   void (*reserved[2])(void); /* NULL */
 } gm_services;
 
-/* Called once for each entry of a driver's symbol table when it is loaded: `backend` "cuda", `symbol` "cuMemAlloc_v2",
- * `real` the driver's function or NULL where it has none. What it returns is used in its place: `real` to leave it,
- * NULL to play a driver without it, or a function of the same type. For fault injection and call tracing. */
+/* Replaces entries of a driver's symbol table, for fault injection and call tracing. gm calls it once for each entry
+ * when it loads the table. `backend` is, for example, "cuda", and `symbol` "cuMemAlloc_v2". `real` is the driver's
+ * function, or NULL where the driver has none. gm uses the returned pointer in its place: `real`, a function of the
+ * same type, or NULL for a driver without the entry. */
 typedef void *(*gm_symbol_hook)(void *user, const char *backend, const char *symbol, void *real);
 
 GM_END_DECLS

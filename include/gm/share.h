@@ -1,12 +1,13 @@
-/* Memory between processes (F25): a block leaves as a gm_shared, which travels by any means or over a Unix socket, and
- * comes in as a block of a pool there.
+/* Memory that several processes use. A block leaves a process as a gm_shared. That travels by any means, or over a Unix
+ * socket. It enters the other process as a block of a pool there.
  *
- * Lifetime. The exporter keeps the block, and its process lives, until every import of it is freed: gm cannot see
- * imports in other processes. Where the exporter goes first, the contents are lost to the others at best; with IPC of
- * CUDA and HIP their next access can fail and lose them the device. A descriptor keeps the driver's memory alive by
- * itself, but the exporting pool may hand the same bytes to its next block.
- * Order. Points do not cross: the exporter waits for its work on the block (gm_stream_sync) before it tells the other
- * process that the bytes are there, and the same the other way round. */
+ * Lifetime: the exporter keeps the block, and its process lives, until every import of it is freed. gm cannot see
+ * imports in other processes. Where the exporter ends first, the others lose the contents at best. With IPC of CUDA and
+ * HIP their next access can fail and lose them the device. A descriptor keeps the driver's memory alive by itself. But
+ * the exporting pool may hand the same bytes to its next block.
+ *
+ * Order: points do not cross processes. Each side waits for its work on the block (gm_stream_sync) before it tells the
+ * other that the bytes are ready. */
 #ifndef GM_SHARE_H
 #define GM_SHARE_H
 
@@ -15,36 +16,47 @@
 
 GM_BEGIN_DECLS
 
-/* How the block can be opened by another process, in the way the pool was made for (gm_pool_params.share). What is
- * opened there is the driver's whole allocation, of which the block may be a part: keep in such a pool only what the
- * other process may see. A descriptor in *out is the caller's: gm_shared_close. Thread-safe.
- * INVALID_ARGUMENT: no live block, a wrapped or imported one, a pool that was not made to share, out->struct_size;
- * NOT_SUPPORTED: memory beside the device (pinned), or the driver says so; FORKED, DEVICE_LOST, DRIVER. */
+/* Makes the block known to other processes, in the way that the pool was made for (gm_pool_params.share). They can open
+ * the driver's whole allocation, of which the block may be a part. So keep in such a pool only memory that they may
+ * see. A descriptor in *out belongs to the caller: gm_shared_close.
+ *
+ * Errors: FORKED, DEVICE_LOST, DRIVER. INVALID_ARGUMENT: the block is not live, or is wrapped or imported; the pool was
+ * not made to share; out->struct_size is wrong. NOT_SUPPORTED: the memory is pinned host memory, or the driver refuses.
+ * Thread-safe. */
 GM_API gm_status gm_block_export(gm_pool *pool, const gm_block *block, gm_shared *out, gm_error *err);
 
-/* A block of another process's memory (or of this one's, where the driver allows that), usable in every call that takes
- * a block until gm_free, which waits for the stream it names and for those of gm_use_on (BUSY while one is captured, or
- * nothing can wait for it). Counts as requested, in use and reserved, and against the pool's cap. `shared` stays the
- * caller's, its descriptor too: it can be closed at once. Blocks of one allocation of the driver are opened once for a
- * device and closed with the last of them, as far as the handle tells that it is the same (IPC, dma-buf, memfd). If
- * you import overlapping ranges into one pool, look-ups by pointer find only the first, and none once that is freed:
- * free the others by their gm_block. Every word of `shared` is checked, and again
- * what the driver opened. Needs no pool that was made to share. Thread-safe. INVALID_ARGUMENT: words that cannot be, or
- * memory of another device or backend; NOT_SUPPORTED: the device opens nothing of this kind; OVER_LIMIT,
- * OUT_OF_HOST_MEMORY, FORKED, DEVICE_LOST, DRIVER. */
+/* Makes a block of memory that another process exported; where the driver allows that, also this process. The block is
+ * usable in every call that takes a block. It counts as requested, in use and reserved, and against the pool's cap. The
+ * pool need not be made to share. `shared` and its descriptor stay the caller's and can be closed at once.
+ *
+ * gm_free ends the import. It waits for the stream that it names, and for those of gm_use_on. It answers BUSY while one
+ * of them is captured, or where nothing can wait for it.
+ *
+ * gm opens one allocation of the driver once for each device, and closes it with its last block. It does so as far as
+ * the handle shows that it is the same (IPC, dma-buf, memfd). If you import overlapping ranges into one pool, look-ups
+ * by pointer find only the first, and none once that is freed. Free the others by their gm_block.
+ *
+ * gm checks every word of `shared`, and what the driver opened. Errors: OVER_LIMIT, OUT_OF_HOST_MEMORY, FORKED,
+ * DEVICE_LOST, DRIVER. INVALID_ARGUMENT: a word is impossible, or the memory is of another device or backend.
+ * NOT_SUPPORTED: the device cannot open this kind. Thread-safe. */
 GM_API gm_status gm_block_import(gm_pool *pool, const gm_shared *shared, gm_block *out, gm_error *err);
 
-/* Closes the descriptor, if there is one, and makes *shared all zero but for struct_size; what was imported stays.
- * NULL, and what is zero already, is nothing to do. */
+/* Closes the descriptor, if there is one, and zeroes *shared except struct_size. Imported memory stays. NULL and a zero
+ * struct are allowed. */
 GM_API void gm_shared_close(gm_shared *shared);
 
-/* One gm_shared with its descriptor over a connected Unix socket (stream or packets), for a gm of the same version on
- * the other side. Both wait as the socket does. The sender keeps its own descriptor; the receiver sets
- * out->struct_size and owns *out: gm_shared_close. INVALID_ARGUMENT; TIMEOUT: the socket was not ready (non-blocking,
- * SO_RCVTIMEO, SO_SNDTIMEO), and if part of a message went through, the socket is of no more use; IO: the other side is
- * gone, or it is no such socket; FORMAT: what came is no gm_shared, or has a descriptor too many or too few (nothing of
- * it is kept). */
+/* Sends one gm_shared with its descriptor over a connected Unix socket, of streams or packets. A gm of the same version
+ * receives it. The call waits as the socket does. The sender keeps its own descriptor.
+ *
+ * Errors: INVALID_ARGUMENT. TIMEOUT: the socket was not ready (non-blocking, SO_SNDTIMEO). If part of a message went
+ * through, the socket is of no more use. IO: the other side is gone, or this is no such socket. Thread-safe. */
 GM_API gm_status gm_shared_send(int socket, const gm_shared *shared, gm_error *err);
+/* Receives one gm_shared with its descriptor. The caller sets out->struct_size, and owns *out: gm_shared_close. The
+ * call waits as the socket does.
+ *
+ * Errors: INVALID_ARGUMENT. TIMEOUT: the socket was not ready (non-blocking, SO_RCVTIMEO). If part of a message went
+ * through, the socket is of no more use. IO: the other side is gone, or this is no such socket. FORMAT: the message is
+ * no gm_shared, or has too many or too few descriptors; gm keeps none of it. Thread-safe. */
 GM_API gm_status gm_shared_receive(int socket, gm_shared *out, gm_error *err);
 
 GM_END_DECLS

@@ -1,4 +1,5 @@
-/* Statuses and the caller-owned detail of a failure. Everything here is thread-safe. */
+/* Status codes, and the detail of a failure, which the caller owns. Comments in gm's headers name a status without its
+ * prefix: BUSY is GM_ERR_BUSY. Every function here is thread-safe. */
 #ifndef GM_STATUS_H
 #define GM_STATUS_H
 
@@ -8,7 +9,7 @@
 
 GM_BEGIN_DECLS
 
-/* One list feeds the enum, the names and the texts. Numbers are pinned for ever; new ones go last. */
+/* This list feeds the enum, the names and the texts. The numbers never change. New ones go last. */
 #define GM_STATUS_MAP(X)                                                                \
   X(GM_OK, 0, "success")                                                                \
   X(GM_ERR_INVALID_ARGUMENT, 1, "argument outside its documented range")                \
@@ -38,20 +39,21 @@ typedef enum gm_status {
 #undef X
 } gm_status;
 
-/* Detail of a failure, owned by the caller: the nullable last argument of every call that can reach a driver or a
- * file. Written only when the call does not return GM_OK; then always complete, with both strings terminated. Never
- * grows. */
+/* Detail of a failure. It is the last argument of every call that can reach a driver or a file, and it may be NULL. The
+ * caller owns it. gm writes it only when the call does not return GM_OK. It is then complete, and both strings are
+ * terminated. Never grows. */
 typedef struct gm_error {
   gm_status status;
-  int32_t native_code; /* CUresult, cl_int, hipError_t, VkResult or errno; 0 if none */
+  int32_t native_code; /* CUresult, cl_int, hipError_t, VkResult or errno; 0 if there is none */
   char op[48];         /* the call that failed: "clCreateBuffer", "open", "gm_pool_create" */
-  char message[464];   /* one line: what was asked, what is wrong, what to do next */
+  char message[464];   /* one line: what the caller asked for, what is wrong, what to do next */
 } gm_error;
 
-/* "GM_ERR_BUSY"; "GM_ERR_?" for a number that is none. Static storage, never NULL. */
+/* Returns the name of a status, such as "GM_ERR_BUSY". An unknown number gives "GM_ERR_?". The string is static and
+ * never NULL. */
 GM_API const char *gm_status_name(gm_status status);
 
-/* The one-sentence meaning from the list above. Static storage, never NULL. */
+/* Returns the sentence that GM_STATUS_MAP has for a status. The string is static and never NULL. */
 GM_API const char *gm_status_text(gm_status status);
 
 GM_END_DECLS

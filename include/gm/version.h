@@ -1,4 +1,5 @@
-/* Version of the headers (macros) and of the library in use (function). CMake reads its version from here. */
+/* The version of these headers (macros) and of the library in use (functions). CMake reads gm's version from this file.
+ */
 #ifndef GM_VERSION_H
 #define GM_VERSION_H
 
@@ -12,13 +13,14 @@ GM_BEGIN_DECLS
 #define GM_VERSION_MINOR 1
 #define GM_VERSION_PATCH 0
 
-/* The three as one number: a later version has a higher one. */
+/* The version as one number. A later version has a higher number. */
 #define GM_VERSION_NUMBER (GM_VERSION_MAJOR * 1000000 + GM_VERSION_MINOR * 1000 + GM_VERSION_PATCH)
 
-/* GM_VERSION_NUMBER of the library that is linked or loaded, which may be another than the headers'. Thread-safe. */
+/* Returns GM_VERSION_NUMBER of the library in use. Its version may differ from that of the headers. Thread-safe. */
 GM_API uint32_t gm_version(void);
 
-/* "0.1.0", of the library that is linked or loaded. Static storage, never NULL. Thread-safe. */
+/* Returns the version of the library in use as text, such as "0.1.0". The string is static and never NULL. Thread-safe.
+ */
 GM_API const char *gm_version_string(void);
 
 GM_END_DECLS

@@ -1,7 +1,8 @@
 /* A program that was compiled with other headers than the library: this file is compiled with those of an older gm, in
  * which structs are shorter, with gm's own, and with those of a newer one, in which each has a member more. Behind
  * every struct lie bytes that are nobody's: gm writes none of them, and nothing that it does depends on them. */
-#include "gm/gm.h"
+#include "gm/model_all.h"
+#include "gm/tools.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -49,12 +49,15 @@ static int real_refuse(const gm__hip_driver *driver) {
 
 int main(void) {
   static const char *const architectures[] = {"gfx900", "gfx906", "gfx90a", "gfx1030"};
-  gm__hip_driver driver = {.services = gm__default_services()};
+  gm__hip_driver driver = {.base.services = gm__default_services()};
+  gm__runtime_driver *base = &driver.base;
   gm_error err = {0};
   int failed = 0;
-  driver.host = (gm_backend_host){.struct_size = sizeof driver.host, .services = driver.services, .options = ""};
-  if (gm__hip_load(&driver.host, &driver.lib, &driver.hip, &err) != GM_OK) return real_absent(err.message);
-  gm__dynlib_keep(driver.lib);
+  base->host = (gm_backend_host){.struct_size = sizeof base->host, .services = base->services, .options = ""};
+  const gm__dynlib_spec spec = gm__hip_library(&base->host);
+  if (gm__dynlib_open(base->services, &spec, &base->lib, &err) != GM_OK) return real_absent(err.message);
+  gm__dynlib_keep(base->lib);
+  if (gm__hip_resolve(&base->host, base->lib, &driver.hip, &err) != GM_OK) return real_absent(err.message);
   if (driver.hip.simulated) return real_absent("libamdhip64 is a simulated one");
   driver.hip.hipRuntimeGetVersion(&driver.version);
   printf("HIP %d\n", driver.version);
@@ -62,6 +65,6 @@ int main(void) {
     failed += real_compile(&driver, architectures[i]);
   }
   failed += real_refuse(&driver);
-  gm__dynlib_close(driver.lib);
+  gm__dynlib_close(base->lib);
   return failed ? 1 : 0;
 }

@@ -4,8 +4,8 @@
 usage: make_headers.py INCLUDE OUT
 
 OUT/older has each struct that begins with struct_size without its last members, OUT/newer with one more, `later`. A
-struct with `reserved` keeps its size for ever and stays as it is, and so do the structs of the seam, gm_memory_type
-apart. OUT/gaps.c fails to compile where a struct that may grow has a gap at its end. Files are written only when they
+struct with `reserved` keeps its size for ever and stays as it is, and so do the structs of gm/backend.h and
+gm/raw_figures.h. OUT/gaps.c fails to compile where a struct that may grow has a gap at its end. Files are written only when they
 change.
 """
 import os
@@ -28,7 +28,7 @@ def grows(header, name, body):
     sized = first.startswith("uint32_t struct_size;") or re.match(r"gm_native_\w+ head;", first)
     if not sized or "reserved[" in body or name.startswith("gm_native_"):
         return False
-    return header not in ("backend.h", "raw_figures.h") or name == "gm_memory_type"
+    return header not in ("backend.h", "raw_figures.h")
 
 
 def older(members, small):
@@ -97,7 +97,7 @@ def write(path, text):
 def main():
     include, out = sys.argv[1], sys.argv[2]
     headers = {}
-    for header in sorted(os.listdir(os.path.join(include, "gm"))):
+    for header in sorted(name for name in os.listdir(os.path.join(include, "gm")) if name.endswith(".h")):
         with open(os.path.join(include, "gm", header), encoding="utf-8") as file:
             headers[header] = file.read()
     small = {"bool", "int32_t", "uint32_t", "uint8_t", *ENUM.findall("".join(headers.values()))}

@@ -1,6 +1,7 @@
 /* Vulkan devices with validation and synchronisation validation on: opened by gm, opened with device memory that is
- * presented as not host-visible, and lent by a small engine with a device and a queue of its own. Whatever the layers
- * say, to gm or to the engine, is a failure. */
+ * presented as not host-visible, and lent by a small engine with a device and a queue of its own. One such engine has
+ * no timeline semaphores: its device is adopted with the engine's entries alone, and fences are its points. Whatever
+ * the layers say, to gm or to the engine, is a failure. */
 #include <pthread.h>
 
 #include "core/base/alloc.h"
@@ -69,6 +70,18 @@ static void vulkan_close(cts *t) {
 
 static gm_vulkan_queue vulkan_queue_lent;
 
+/* The same without timeline semaphores, through the engine's own entries. */
+static gm_status vulkan_open_plain(cts *t, uint32_t index) {
+  if (index > 0) {
+    cts_skip(t, "the engine has the first device only");
+    return GM_ERR_UNAVAILABLE;
+  }
+  const gm_backend_host own = {.services = gm__default_services(), .options = ""};
+  vulkan_engine_open_exactly(&vulkan_lender, &own, GM_VULKAN_SPARSE_BUFFERS);
+  const gm_vulkan_device lent = vulkan_engine_native(&vulkan_lender);
+  return t->ops->device_adopt_alone(&t->host, &lent.head, &t->device, &t->err);
+}
+
 static gm_status vulkan_open_stream(cts *t, void **out, gm_stream_kind *out_kind, uint32_t slot) {
   (void)slot;
   vulkan_queue_lent = (gm_vulkan_queue){.head = {sizeof vulkan_queue_lent, GM_API_VULKAN},
@@ -107,6 +120,21 @@ static bool vulkan_engine_reach(cts *t) {
   const VkSemaphoreSignalInfo info = {
       .sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO, .semaphore = vulkan_lender.timeline, .value = 7};
   return signal && signal(vulkan_lender.device, &info) == VK_SUCCESS;
+}
+
+static const gm_native_point *vulkan_engine_fence(cts *t) {
+  static gm_vulkan_point lent;
+  if (vulkan_lender.vk.vkResetFences(vulkan_lender.device, 1, &vulkan_lender.fence) != VK_SUCCESS) t->failed = true;
+  lent = (gm_vulkan_point){.head = {sizeof lent, GM_API_VULKAN}, .fence = (uint64_t)(uintptr_t)vulkan_lender.fence};
+  return &lent.head;
+}
+
+static bool vulkan_engine_signal(cts *t) {
+  (void)t;
+  pthread_mutex_lock(&vulkan_queue_mutex);
+  const VkResult result = vulkan_lender.vk.vkQueueSubmit(vulkan_lender.queue, 0, NULL, vulkan_lender.fence);
+  pthread_mutex_unlock(&vulkan_queue_mutex);
+  return result == VK_SUCCESS;
 }
 
 static bool vulkan_check_native(cts *t, const gm_memory *memory, uint64_t offset, uint64_t bytes) {
@@ -197,3 +225,41 @@ const cts_mode cts_vulkan_no_leave = {.backend = "vulkan",
                                       .finish = vulkan_finish,
                                       .native_memory_bytes = sizeof(gm_vulkan_memory),
                                       .check_native = vulkan_check_native};
+
+static const cts_engine vulkan_plain_engine = {.open = vulkan_open_plain,
+                                               .open_stream = vulkan_open_stream,
+                                               .lent = vulkan_lent,
+                                               .one_queue = true,
+                                               .close_stream = vulkan_close_stream,
+                                               .close = vulkan_close,
+                                               .point = vulkan_engine_fence,
+                                               .reach = vulkan_engine_signal};
+
+static const cts_reason vulkan_fences_unsupported[] = {
+    {"adopt.engine_point", "a queue cannot wait for a fence: adopt.engine_fence has what it can be asked"},
+    {NULL, NULL},
+};
+
+const cts_mode cts_vulkan_fences = {.backend = "vulkan",
+                                    .name = "fences",
+                                    .ops = &gm__vulkan_backend,
+                                    .unsupported = vulkan_fences_unsupported,
+                                    .fences = true,
+                                    .engine = &vulkan_plain_engine,
+                                    .settle = vulkan_settle,
+                                    .finish = vulkan_finish,
+                                    .native_memory_bytes = sizeof(gm_vulkan_memory),
+                                    .check_native = vulkan_check_native};
+
+const cts_mode cts_vulkan_fences_no_leave = {.backend = "vulkan",
+                                             .name = "fences_no_leave",
+                                             .ops = &gm__vulkan_backend,
+                                             .lack = vulkan_no_leave_lacks,
+                                             .unsupported = vulkan_no_leave_unsupported,
+                                             .no_leave = true,
+                                             .fences = true,
+                                             .engine = &vulkan_plain_engine,
+                                             .settle = vulkan_settle,
+                                             .finish = vulkan_finish,
+                                             .native_memory_bytes = sizeof(gm_vulkan_memory),
+                                             .check_native = vulkan_check_native};

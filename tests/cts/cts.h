@@ -31,6 +31,7 @@ typedef enum cts_need {
   CTS_SHARE = 32768,
   CTS_MANAGED = 65536,
   CTS_NO_LEAVE = 131072,  /* the engine lent its queue, and gm may submit nothing to it */
+  CTS_FENCES = 262144,    /* the engine's points are fences: the host can wait for them, queues cannot */
   CTS_EACH_TYPE = 1 << 30 /* always there: the case runs once for each memory type, in cts.type */
 } cts_need;
 
@@ -89,6 +90,7 @@ typedef struct cts_mode {
   /* May be NULL. Are the native objects of [offset, offset + bytes) of `memory` what they should be? */
   bool (*check_native)(cts *t, const gm_memory *memory, uint64_t offset, uint64_t bytes);
   bool no_leave; /* streams are adopted without leave to submit */
+  bool fences;   /* no queue can wait for the engine's points */
 } cts_mode;
 
 /* Host memory lent to the backend: counted, and failing on demand. */

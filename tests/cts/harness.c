@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/device/backend_prepare.h"
+#include "core/discovery/backend_prepare.h"
 #include "cts/cts.h"
 
 static void *heap_alloc(void *user, size_t bytes, size_t align) {
@@ -72,6 +72,7 @@ static uint32_t harness_has(const cts *t) {
   if (ops->managed_prefetch) has |= CTS_MANAGED;
   has |= adopts ? CTS_ENGINE : CTS_OPENS;
   if (t->mode->no_leave) has |= CTS_NO_LEAVE;
+  if (t->mode->fences) has |= CTS_FENCES;
   for (const cts_lack *lack = t->mode->lack; lack && lack->need; lack++) has &= ~lack->need;
   return has;
 }
@@ -92,6 +93,7 @@ static const char *harness_group(uint32_t need) {
     case CTS_SHARE: return "nothing is shared between processes";
     case CTS_MANAGED: return "there is no managed memory";
     case CTS_ENGINE: return "the device is gm's own: no engine makes points on it";
+    case CTS_FENCES: return "queues can wait for the engine's points";
     case CTS_NO_LEAVE: return "gm may submit to the device's queues";
     case CTS_OPENS: return "the device is the engine's: it cannot be opened again by index";
   }

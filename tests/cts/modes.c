@@ -36,6 +36,8 @@ const cts_mode *const *cts_modes(void) {
     &cts_vulkan_adopted,
     &cts_vulkan_adopted_staging,
     &cts_vulkan_no_leave,
+    &cts_vulkan_fences,
+    &cts_vulkan_fences_no_leave,
 #endif
     NULL,
   };

@@ -96,6 +96,30 @@ static void adopt_engine_point(cts *t) {
   CTS_CHECK(t, got == pattern);
 }
 
+/* A point that only the host can wait for: no queue waits for it before it has passed, and nothing is submitted. */
+static void adopt_engine_fence(cts *t) {
+  const gm_backend_ops *ops = t->ops;
+  const gm_native_point *native = t->mode->engine->point(t);
+  gm_backend_point imported = {0}, point = {0};
+  void *stream;
+  bool done = true;
+  if (t->failed || !cts_stream(t, &stream)) return;
+  CTS_OK(t, ops->point_import(t->device, native, &imported, &t->err));
+  CTS_OK(t, ops->point_copy(t->device, &imported, &point, &t->err)); /* lives on by itself */
+  ops->point_release(t->device, &imported, GM_CLOSE_NORMAL);
+  adopt_check_export(t, &point, native);
+  CTS_OK(t, ops->point_done(t->device, &point, &done, &t->err));
+  CTS_IS(t, ops->point_wait(t->device, &point, 1000000, &t->err), GM_ERR_TIMEOUT);
+  CTS_IS(t, ops->point_wait_on(t->device, stream, &point, &t->err), GM_ERR_NOT_SUPPORTED);
+  CTS_CHECK(t, !done && strstr(t->err.message, "gm_point_wait"));
+  CTS_CHECK(t, t->mode->engine->reach(t));
+  CTS_OK(t, ops->point_wait(t->device, &point, UINT64_MAX, &t->err));
+  CTS_OK(t, ops->point_done(t->device, &point, &done, &t->err));
+  CTS_OK(t, ops->point_wait_on(t->device, stream, &point, &t->err));
+  CTS_CHECK(t, done);
+  ops->point_release(t->device, &point, GM_CLOSE_NORMAL);
+}
+
 /* What would be work on the queue is refused with the reason, and nothing is written. */
 static void adopt_refuses_copies(cts *t, void *stream, const gm_memory *memory) {
   const gm_backend_ops *ops = t->ops;
@@ -176,6 +200,7 @@ static const cts_case adopt_cases[] = {
     {"adopt.wrapped_memory", adopt_wrapped_memory, CTS_ADOPT | CTS_CONTENTS},
     {"adopt.twice", adopt_twice, CTS_ADOPT | CTS_ENGINE | CTS_STREAMS},
     {"adopt.engine_point", adopt_engine_point, CTS_ADOPT | CTS_ENGINE | CTS_CONTENTS},
+    {"adopt.engine_fence", adopt_engine_fence, CTS_ADOPT | CTS_ENGINE | CTS_POINTS | CTS_FENCES},
     {"adopt.without_leave", adopt_without_leave, CTS_ADOPT | CTS_ENGINE | CTS_NO_LEAVE},
 };
 const cts_suite cts_adopt_suite = {adopt_cases, sizeof adopt_cases / sizeof adopt_cases[0]};

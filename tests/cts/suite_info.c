@@ -163,6 +163,22 @@ static void figures_follow_allocation(cts *t) {
   if (t->info.api == GM_API_VULKAN || t->info.api == GM_API_NULL) CTS_CHECK(t, during >= before + bytes);
 }
 
+/* What the flags of a type say of each other. */
+static void types_tell_the_truth(cts *t) {
+  for (uint32_t i = 0; i < t->type_count && !t->failed; i++) {
+    const uint32_t flags = t->types[i].flags, visible = GM_MEMORY_HOST_VISIBLE | GM_MEMORY_HOST_POINTER;
+    const bool local = flags & GM_MEMORY_DEVICE_LOCAL, managed = flags & GM_MEMORY_MANAGED;
+    if (flags & GM_MEMORY_WRITE_COMBINED) CTS_CHECK(t, flags & visible && !(flags & GM_MEMORY_HOST_CACHED));
+    if (flags & GM_MEMORY_PERSISTENT_MAP) CTS_CHECK(t, flags & visible);
+    if (flags & GM_MEMORY_HOST_POINTER) CTS_CHECK(t, flags & GM_MEMORY_PERSISTENT_MAP);
+    if (flags & GM_MEMORY_PINNED && !local && !managed) CTS_CHECK(t, flags & GM_MEMORY_SYSTEM);
+    if (t->info.type == GM_DEVICE_TYPE_DISCRETE) CTS_CHECK(t, !(local && flags & GM_MEMORY_SYSTEM));
+    if (t->info.type == GM_DEVICE_TYPE_CPU && !managed && t->info.api != GM_API_NULL)
+      CTS_CHECK(t, flags & GM_MEMORY_SYSTEM);
+    CTS_CHECK(t, !(managed && flags & GM_MEMORY_SYSTEM));
+  }
+}
+
 static const cts_case info_cases[] = {
     {"info.table", info_table, 0},
     {"info.identity", info_identity, 0},
@@ -174,6 +190,7 @@ static const cts_case info_cases[] = {
     {"info.state", info_state, 0},
     {"info.native_head_is_checked", info_native_head_is_checked, 0},
     {"types.are_sane", types_are_sane, 0},
+    {"types.tell_the_truth", types_tell_the_truth, 0},
     {"types.beyond_the_last", types_beyond_the_last, 0},
     {"figures.can_be_read", figures_can_be_read, 0},
     {"figures.follow_allocation", figures_follow_allocation, 0},

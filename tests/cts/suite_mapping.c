@@ -149,12 +149,46 @@ static void mapping_of_hidden_memory(cts *t) {
   CTS_CHECK(t, host == t);
 }
 
+/* A mapping without a stream: it waits for nothing, there may be several, and the pointer is good as long as the
+ * memory. Where the type does not say so, the answer is NOT_SUPPORTED. */
+static void mapping_without_a_wait(cts *t) {
+  const uint32_t mode = GM_MAP_READ | GM_MAP_WRITE | GM_MAP_NO_WAIT, flags = t->types[t->type].flags;
+  unsigned char want[MAPPING_BYTES], got[MAPPING_BYTES];
+  void *stream, *host = NULL, *again = NULL;
+  gm_memory memory;
+  if (mapping_hidden(t) || !cts_stream(t, &stream) || !cts_memory(t, t->type, MAPPING_BYTES, &memory)) return;
+  const gm_status first = t->ops->map(t->device, NULL, &memory, 0, MAPPING_BYTES, mode, &host, &t->err);
+  CTS_IS(t, first, flags & GM_MEMORY_PERSISTENT_MAP ? GM_OK : GM_ERR_NOT_SUPPORTED);
+  if (first) return;
+  CTS_OK(t, t->ops->map(t->device, NULL, &memory, 100, 8, mode, &again, &t->err));
+  CTS_CHECK(t, (unsigned char *)again == (unsigned char *)host + 100);
+  CTS_OK(t, t->ops->unmap(t->device, NULL, &memory, again, &t->err));
+  CTS_OK(t, t->ops->unmap(t->device, NULL, &memory, host, &t->err));
+  for (int round = 0; round < 3; round++) { /* after unmap */
+    cts_noise(t, want, sizeof want);
+    memcpy(host, want, sizeof want);
+    CTS_OK(t, mapping_sync(t, &memory, 0, MAPPING_BYTES, true));
+    CTS_OK(t, t->ops->copy_to_host(t->device, stream, &memory, 0, got, sizeof got, NULL, &t->err));
+    if (!cts_same(t, got, want, sizeof got, "written through a pointer that stays")) return;
+  }
+}
+
+/* The bytes of a range that nobody mapped are flushed and invalidated without harm. */
+static void mapping_syncs_what_is_not_mapped(cts *t) {
+  gm_memory memory;
+  if (mapping_hidden(t) || !cts_memory(t, t->type, MAPPING_BYTES, &memory)) return;
+  CTS_OK(t, mapping_sync(t, &memory, 10, 100, true));
+  CTS_OK(t, mapping_sync(t, &memory, 10, 100, false));
+}
+
 static const cts_case mapping_cases[] = {
     {"mapping.ranges", mapping_ranges, CTS_MAP | CTS_EACH_TYPE},
     {"mapping.waits_for_the_stream", mapping_waits_for_the_stream, CTS_MAP | CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
     {"mapping.gives_back_to_the_stream", mapping_gives_back_to_the_stream, CTS_MAP | CTS_EACH_TYPE},
     {"mapping.discard", mapping_discard, CTS_MAP | CTS_EACH_TYPE},
     {"mapping.again_and_again", mapping_again_and_again, CTS_MAP | CTS_EACH_TYPE},
+    {"mapping.without_a_wait", mapping_without_a_wait, CTS_MAP | CTS_CONTENTS | CTS_EACH_TYPE},
+    {"mapping.syncs_what_is_not_mapped", mapping_syncs_what_is_not_mapped, CTS_MAP | CTS_EACH_TYPE},
     {"mapping.of_hidden_memory", mapping_of_hidden_memory, CTS_MAP},
 };
 const cts_suite cts_mapping_suite = {mapping_cases, sizeof mapping_cases / sizeof mapping_cases[0]};

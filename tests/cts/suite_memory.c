@@ -153,6 +153,26 @@ static void view_of_ranges(cts *t) {
   for (int i = 0; i < 3; i++) CTS_OK(t, t->ops->view_destroy(t->device, views[i], GM_CLOSE_NORMAL, &t->err));
 }
 
+/* A range with an object of its own: by its address, as all of the memory, or by a view. */
+static void view_as_a_native_object(cts *t) {
+  const uint64_t unit = t->info.alignment > 256 ? t->info.alignment : 256;
+  unsigned char room[256];
+  gm_native_memory *native = (gm_native_memory *)room;
+  gm_memory memory;
+  uint64_t view = 0;
+  if (!cts_memory(t, t->type, 8 * unit, &memory)) return;
+  memset(room, 0, sizeof room);
+  *native = (gm_native_memory){.struct_size = sizeof room, .api = t->ops->api};
+  const gm_status plain = t->ops->view_native(t->device, &memory, unit, unit, 0, native, &t->err);
+  if (plain == GM_OK) return; /* by its address */
+  CTS_IS(t, plain, GM_ERR_NOT_SUPPORTED);
+  CTS_OK(t, t->ops->view_create(t->device, &memory, unit, unit, 0, &view, &t->err));
+  CTS_OK(t, t->ops->view_native(t->device, &memory, unit, unit, view, native, &t->err));
+  native->api = GM_API_OTHER;
+  CTS_IS(t, t->ops->view_native(t->device, &memory, unit, unit, view, native, &t->err), GM_ERR_INVALID_ARGUMENT);
+  CTS_OK(t, t->ops->view_destroy(t->device, view, GM_CLOSE_NORMAL, &t->err));
+}
+
 static void commit_keeps_contents(cts *t) {
   const uint64_t bytes = 3 * MIB + 77;
   unsigned char *want = malloc(bytes), *got = calloc(1, bytes);
@@ -212,6 +232,7 @@ static const cts_case memory_cases[] = {
     {"memory.churn", memory_churn, 0},
     {"memory.native", memory_native, CTS_MEM_NATIVE | CTS_EACH_TYPE},
     {"view.of_ranges", view_of_ranges, CTS_VIEW | CTS_EACH_TYPE},
+    {"view.as_a_native_object", view_as_a_native_object, CTS_VIEW | CTS_EACH_TYPE},
     {"commit.keeps_contents", commit_keeps_contents, CTS_COMMIT | CTS_CONTENTS | CTS_EACH_TYPE},
     {"commit.at_allocation", commit_at_allocation, CTS_COMMIT},
     {"registration.round_trip", registration_round_trip, CTS_REGISTER},

@@ -14,6 +14,7 @@ usage: check_docs.py [--root ROOT] links               every relative link of ev
                                                        test_pitfalls_*.c
        check_docs.py [--root ROOT] samples             what `gmem info` prints is shown whole in README.md and docs/, or said to be
                                                        (shortened)
+       check_docs.py [--root ROOT] engines             docs/engines.md shows code of integrations/, with its true line counts
        check_docs.py [--root ROOT] snippets COMPILER   each ```c block of docs/ and README.md compiles
 """
 import json
@@ -74,7 +75,7 @@ def check_functions(root):
 
 def code_words(root):
     words = set()
-    for top in ("include", "core", "backends", "tools", "tests", "examples", "bench", "cmake", "scripts", ".ci"):
+    for top in ("include", "core", "backends", "tools", "tests", "examples", "integrations", "bench", "cmake", "scripts", ".ci"):
         for folder, _, names in os.walk(os.path.join(root, top)):
             for name in (n for n in names if not n.endswith((".md", ".gz", ".json"))):
                 with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
@@ -175,6 +176,28 @@ def check_samples(root):
                 yield f"{os.path.relpath(page, root)}: a sample without {', '.join(missing)} is not said to be (shortened)"
 
 
+def flat(text):
+    return "\n".join(line.strip() for line in text.strip().splitlines())
+
+
+def check_engines(root):
+    folder = os.path.join(root, "integrations")
+    files = [os.path.join(top, name) for top, _, names in os.walk(folder) for name in names if not name.endswith(".md")]
+    code = [flat(read(path)) for path in files if not path.endswith(".pyc")]
+    page = read(root, "docs", "engines.md")
+    for block in re.finditer(r"^```(?:python|cpp)\n(.*?)^```", page, re.S | re.M):
+        if not any(flat(block[1]) in text for text in code):
+            yield f"docs/engines.md:{page.count(chr(10), 0, block.start()) + 1}: this code is in no file of integrations/"
+    rows = re.findall(r"^\| \[(\w+)\]\(#.*\| (\d+) \|$", page, re.M) + re.findall(
+        r"^\| \[`(\w+)`\].*\| (\d+) \|$", read(folder, "README.md"), re.M)
+    rows += [("shared", count) for count in re.findall(r"on top, once: (\d+) lines", page)]
+    for name, count in rows:
+        path = os.path.join(folder, {"pytorch": "torch"}.get(name.lower(), name.lower()))
+        true = subprocess.run([sys.executable, os.path.join(folder, "count_glue.py"), path], capture_output=True, text=True)
+        if true.stdout.strip() != count:
+            yield f"{name}: {true.stdout.strip()} lines of glue, the page says {count}"
+
+
 def check_snippets(root, compiler):
     prelude = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
     prelude += "".join(f'#include "gm/{name}"\n' for name in headers(root))
@@ -193,7 +216,7 @@ def check_snippets(root, compiler):
 
 CHECKS = {"links": check_links, "functions": check_functions, "names": check_names, "errors": check_errors,
           "pitfalls": check_pitfalls, "samples": check_samples, "statistics": check_statistics, "fields": check_fields, "options": check_options,
-          "configuration": check_configuration,
+          "configuration": check_configuration, "engines": check_engines,
           "snippets": check_snippets}
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes docs/reference.md: the prototype of every public function, by header, with the first sentence of its contract.
+"""Writes docs/reference.md: the prototype of every public function, by tier and header, with the first sentence of its
+contract. A header follows those that it includes.
 
 usage: make_reference.py [--check] [ROOT]
 
@@ -12,9 +13,10 @@ import sys
 HEAD = """# Every public function
 
 Generated from `include/gm` by `tests/docs/make_reference.py`; a test holds it against the headers. The header has the
-whole contract: units, NULL, ownership, each failure, threads. An empty cell: the paragraph above the function or on top
-of the header says it.
+whole contract: units, NULL, ownership, each failure, threads. Headers stand in the order in which one reads them.
 """
+TIERS = {"gm.h": "For every program", "model_all.h": "For model files", "tools.h": "For tools, tuning and larger engines",
+         "backend.h": "For backends alone"}
 TOKEN = re.compile(r"/\*.*?\*/|^[ ]*#[^\n]*|\bGM_API\b[^;{]*;|[;{}]", re.S | re.M)
 
 
@@ -25,8 +27,8 @@ def words(comment):
 
 def sentence(comment):
     text = words(comment)
-    end = re.search(r"\.(?= [A-Z`*~])", text)
-    text = (text[: end.end()] if end else text).replace("|", "\\|")
+    end = re.search(r"\.(?= [A-Z`*~]| gm)", text)
+    text = (text[: end.end()] if end else text).split(": - ")[0].replace("|", "\\|")
     # Outside of `code` a star would be emphasis.
     return "`".join(part.replace("*", "\\*") if i % 2 == 0 else part for i, part in enumerate(text.split("`")))
 
@@ -56,15 +58,30 @@ def functions(text):
     return found
 
 
+def includes(text):
+    return re.findall(r'^#include "gm/(\w+\.h)"$', text, re.M)
+
+
+def depth(texts, name):
+    """How many headers stand below it, one on the other."""
+    return 1 + max((depth(texts, target) for target in includes(texts[name])), default=0)
+
+
 def page(root):
-    lines = [HEAD]
     folder = os.path.join(root, "include", "gm")
+    texts = {}
     for name in sorted(os.listdir(folder)):
         with open(os.path.join(folder, name), encoding="utf-8") as file:
-            found = functions(file.read())
-        if found:
-            lines.append(f"\n## gm/{name}\n\n| function | what |\n|---|---|\n")
-            lines += [f"| `{function}` | {what} |\n" for function, what in found]
+            texts[name] = file.read()
+    lines = [HEAD]
+    for tier, title in TIERS.items():
+        lines.append(f"\n## {title}: gm/{tier}\n")
+        names = [name for name in includes(texts[tier]) if name not in TIERS] if tier != "backend.h" else [tier]
+        for name in sorted(names, key=lambda name: (depth(texts, name), name)):
+            found = functions(texts[name])
+            if found:
+                lines.append(f"\n### gm/{name}\n\n| function | what |\n|---|---|\n")
+                lines += [f"| `{function}` | {what} |\n" for function, what in found]
     return "".join(lines)
 
 

@@ -85,6 +85,11 @@ def run_case(command, path, wrong):
 def run_reference():
     with tempfile.TemporaryDirectory() as root:
         write(root, "include/gm/a.h", HEADER)
+        write(root, "include/gm/z.h", "#ifndef Z\nGM_API int gm_z(void); /* Does z. */\n")
+        write(root, "include/gm/y.h", '#ifndef Y\n#include "gm/z.h"\nGM_API int gm_y(void); /* Does y. */\n')
+        write(root, "include/gm/gm.h", '#include "gm/a.h"\n#include "gm/y.h"\n#include "gm/z.h"\n')
+        for name in ("model_all", "tools", "backend"):
+            write(root, f"include/gm/{name}.h", "#ifndef T\n")
         write(root, "docs/reference.md", "")
         check = [sys.executable, REFERENCE, "--check", root]
         stale = subprocess.run(check, capture_output=True).returncode
@@ -92,6 +97,7 @@ def run_reference():
         with open(os.path.join(root, "docs/reference.md"), encoding="utf-8") as file:
             text = file.read()
         rows = ["| `int gm_a(void)` | Does a. |", "| `int gm_b(void)` | Does b. |", "| `int gm_c(void (*each)(int))` |  |"]
+        rows += ["| `int gm_z(void)` | Does z. |\n\n### gm/y.h\n"]
         return stale == 1 and all(row in text for row in rows) and subprocess.run(check).returncode == 0
 
 

@@ -2,7 +2,7 @@
  * without bound. */
 #include <string.h>
 
-#include "core/track/trace_reader.h"
+#include "core/trace/trace_reader.h"
 #include "fuzz/fuzz.h"
 #include "support/counted_services.h"
 

@@ -12,7 +12,8 @@
 #include <cmocka.h>
 
 #include "core/base/thread.h"
-#include "core/pool/guard_record.h"
+#include "core/guard/guard_record.h"
+#include "core/pool/pool.h"
 #include "gm/copy.h"
 #include "support/pool_bench.h"
 
@@ -346,6 +347,30 @@ static void test_a_stream_that_the_pool_does_not_follow(void **state) {
   guard_close(&b);
 }
 
+/* The engine's point says when its work on the block is done; zones are judged as after a free on the stream. */
+static void test_a_free_at_a_point(void **state) {
+  (void)state;
+  guard_bench b;
+  gm_point point = {0};
+  guard_open(&b, &zones);
+  gm_block block = guard_take(&b, 1000, b.stream);
+  pool_bench_ok(gm_stream_record(b.stream, &point, err));
+  pool_bench_ok(gm_free_at(b.pool.pool, &block, &point, err));
+  assert_int_equal(gm_free_at(b.pool.pool, &block, &point, NULL), GM_ERR_INVALID_ARGUMENT); /* twice */
+  pool_bench_ok(gm_pool_check(b.pool.pool, NULL, err));
+  gm_point_release(b.pool.device, &point);
+  assert_int_equal(pool_bench_stats(&b.pool).in_use_bytes, 0);
+
+  block = guard_take(&b, 1000, b.stream);
+  guard_scribble(&b, &block, 1000, 1, b.stream);
+  pool_bench_ok(gm_stream_record(b.stream, &point, err));
+  const gm_status freed = gm_free_at(b.pool.pool, &block, &point, NULL);
+  assert_true(freed == GM_OK || freed == GM_ERR_DAMAGED); /* told now, or when the zones are read */
+  assert_int_equal(gm_pool_check(b.pool.pool, NULL, NULL), GM_ERR_DAMAGED);
+  gm_point_release(b.pool.device, &point);
+  guard_close(&b);
+}
+
 static void test_parameters(void **state) {
   (void)state;
   pool_bench b;
@@ -414,6 +439,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_several_threads),
       cmocka_unit_test(test_of_two_frees_one_counts),
       cmocka_unit_test(test_a_stream_that_the_pool_does_not_follow),
+      cmocka_unit_test(test_a_free_at_a_point),
       cmocka_unit_test(test_parameters),
       cmocka_unit_test(test_nothing_to_check),
   };

@@ -10,14 +10,14 @@ Each struct of include/gm is one of these, and which one its declaration shows:
 - reserved: `reserved` is the last member;
 - frozen: the comment above it says "Never grows";
 - gm's own: the comment above it says "gm alone makes": others read it by pointer.
-Those of gm/backend.h and gm/raw_figures.h that are none of these belong to the seam, whose changes GM_BACKEND_ABI
-counts. A struct inside another one, or in an array of another one, keeps its size: it is reserved or frozen.
+Those of gm/backend.h, gm/memory.h and gm/raw_figures.h that are none of these belong to the seam, whose changes
+GM_BACKEND_ABI counts. A struct inside another one, or in an array of another one, keeps its size: it is reserved or frozen.
 """
 import os
 import re
 import sys
 
-SEAM = {"backend.h", "raw_figures.h"}
+SEAM = {"backend.h", "memory.h", "raw_figures.h"}
 HEADS = {"gm_native_device", "gm_native_stream", "gm_native_point", "gm_native_memory"}
 STRUCT = re.compile(r"((?:/\*(?:(?!\*/).)*\*/\n)?)typedef struct (gm_\w+)?\s*\{(.*?)\n\} (gm_\w+);", re.S)
 COMMENT = re.compile(r"/\*.*?\*/", re.S)

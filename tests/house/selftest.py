@@ -6,32 +6,68 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+PAGE = "# a floor\n\nBorder: all headers.\n"
+FLOORS = ("base", "algo", "host", "figures", "device", "pool", "report")
 GOOD = {
+    **{f"core/{floor}/README.md": PAGE for floor in FLOORS},
+    **{f"backends/{name}/README.md": "# a backend\n" for name in ("cl", "cuda", "shared", "template")},
+    "core/README.md": "".join(f"[`{floor}`]({floor}/README.md)\n" for floor in FLOORS),
     "include/gm/status.h": "#include <stdint.h>\n",
     "include/gm/backend.h": '#include "gm/status.h"\n',
     "include/gm/pool.h": '#include "gm/status.h"\n',
-    "include/gm/gm.h": '#include "gm/backend.h"\n#include "gm/pool.h"\n#include "gm/status.h"\n',
+    "include/gm/trace.h": '#include "gm/pool.h"\n',
+    "include/gm/model.h": '#include "gm/status.h"\n',
+    "include/gm/gm.h": '#include "gm/pool.h"\n#include "gm/status.h"\n',
+    "include/gm/model_all.h": '#include "gm/gm.h"\n#include "gm/model.h"\n',
+    "include/gm/tools.h": '#include "gm/gm.h"\n#include "gm/trace.h"\n',
     "core/base/alloc.h": '#include "gm/status.h"\n',
     "core/base/alloc.c": '#include "core/base/alloc.h"\n\n#include <stdlib.h>\n',
     "core/base/thread.h": "#include <pthread.h>\n",
     "core/algo/tlsf.c": '#include <string.h>\n\n#include "core/base/alloc.h"\n',
     "core/pool/pool.h": '#include "core/device/device.h"\n',
-    "core/device/device.h": '#include "core/base/alloc.h"\n',
-    "core/report/html.c": '#include "core/pool/pool.h"\n',
+    "core/device/device.h": '#include "core/base/alloc.h"\n#include "core/host/host.h"\n',
+    "core/host/README.md": "# a floor\n\nBorder: `host.h`,\n`pci.h`.\n",
+    "core/host/host.h": '#include "core/host/numa.h"\n',
+    "core/host/numa.h": "#include <stdint.h>\n",
+    "core/host/pci.h": "#include <stdint.h>\n",
+    "core/figures/README.md": "# a floor\n\nBorder: none.\n",
+    "core/figures/free.h": '#include "core/host/pci.h"\n',
+    "core/report/html.c": '#include "core/base/alloc.h"\n',
     "backends/cl/mem.h": "#include <CL/cl.h>\n",
     "backends/cl/mem.c": '#include "backends/cl/mem.h"\n\n#include "core/base/alloc.h"\n#include "gm/backend.h"\n',
+    "backends/cl/kit.c": '#include "backends/shared/kit.h"\n',
+    "backends/shared/kit.h": '#include "core/base/alloc.h"\n#include "gm/backend.h"\n',
     "include/gm/native_cl.h": '#include "gm/status.h"\n',
     "backends/cl/native.c": '#include "gm/native_cl.h"\n',
     "backends/template/t.c": '#include "gm/backend.h"\n#include <stdlib.h>\n',
-    "tools/gmem/main.c": '#include "gm/pool.h"\n#include "tools/gmem/table.h"\n',
-    "tools/gmem/table.h": "#include <stdio.h>\n",
+    "tools/gmem/main.c": '#include "gm/pool.h"\n#include "tools/gmem/output/table.h"\n',
+    "tools/gmem/output/table.h": "#include <stdio.h>\n",
     "examples/engine.c": "#include <CL/cl.h>\n#include <gm/pool.h>\n",
+    "tests/unit/host/test_numa.c": '#include "core/host/numa.h"\n#include "core/host/host.h"\n',
+    "tests/house/inside.txt": "# a list\ntests/unit/host/test_numa.c core/host/numa.h\n",
 }
 ARROWS = [  # a file, a bad include line, a part of the complaint
     ("core/base/bad.c", '#include "core/pool/pool.h"', "core/base is below core/pool"),
     ("core/base/bad.c", '#include "core/algo/tlsf.c"', "core/base is below core/algo"),
     ("core/device/bad.c", '#include "../pool/pool.h"', "core/device is below core/pool"),
-    ("core/device/bad.c", '#include "gm/pool.h"', "core/device is below core/pool"),
+    ("core/device/bad.c", '#include "gm/pool.h"', "core/device is below core/provider"),
+    ("core/host/bad.c", '#include "core/algo/tlsf.c"', "core/host does not know core/algo"),
+    ("core/report/bad.c", '#include "core/pool/pool.h"', "core/report does not know core/pool"),
+    ("core/device/bad.c", '#include "core/host/numa.h"', "not a border header of core/host"),
+    ("core/device/bad.c", '#include "core/figures/free.h"', "not a border header of core/figures"),
+    ("tests/unit/device/test_bad.c", '#include "core/host/numa.h"', "not a border header of core/host"),
+    ("tests/unit/test_bad.c", "#include <stdint.h>", "tests/unit/./test_bad.c: not in a folder"),
+    ("tests/unit/store/test_bad.c", "#include <stdint.h>", "tests/unit/store/test_bad.c: not in a folder"),
+    ("tests/unit/host/test_numa.c", '#include "core/host/host.h"', "numa.h: no longer needed"),
+    ("tests/house/inside.txt", "tests/a.c core/b.h\ntests/unit/host/test_numa.c core/host/numa.h", "tests/a.c core/b.h: no"),
+    ("core/room/bad.c", "#include <stdint.h>", "core/room/README.md: is missing"),
+    ("core/room/bad.c", "#include <stdint.h>", "core/room: not a floor"),
+    ("backends/metal/bad.c", "#include <stdint.h>", "backends/metal/README.md: is missing"),
+    ("core/pool/README.md", PAGE + "a line\n" * 38, "42 lines, 40 at most"),
+    ("tests/house/inside.txt", "".join(f"tests/{i}.c core/b.h\n" for i in range(99)), "only shrink"),
+    ("core/pool/README.md", "# a floor", 'no line "Border:"'),
+    ("core/pool/README.md", "Border: `none_such.h`", "none_such.h: there is no such file"),
+    ("core/README.md", "[`algo`](algo/README.md)", "it does not name each floor"),
     ("core/report/bad.c", '#include "gm/gm.h"', "the headers it needs"),
     ("core/pool/bad.c", '#include "backends/cl/mem.h"', "core knows no backend"),
     ("core/pool/bad.c", '  #  include <CL/cl.h>', "vendor headers stay"),
@@ -41,16 +77,30 @@ ARROWS = [  # a file, a bad include line, a part of the complaint
     ("core/algo/bad.c", "#include <pthread.h>", "core/algo is pure"),
     ("core/algo/bad.c", '#include "core/base/thread.h"', "core/algo is pure"),
     ("core/base/thread.c", "#include <stdlib.h>", "its own header"),
+    ("core/device/bad.c", "/* gm_pool * */\nvoid f(const gm_pool *pool);", "bad.c:2: gm_pool: core/device does not know"),
+    ("core/host/bad.h", "struct gm_pool;", "bad.h:1: gm_pool: core/host does not know"),
     ("backends/cl/bad.c", '#include "gm/pool.h"', "by gm/backend.h"),
     ("backends/cuda/bad.c", '#include "gm/native_cl.h"', "by gm/backend.h"),
     ("backends/cl/bad.c", '#include "core/device/device.h"', "a backend includes"),
     ("backends/cuda/bad.c", '#include "backends/cl/mem.h"', "a backend includes"),
+    ("backends/shared/bad.c", '#include "backends/cl/mem.h"', "a backend includes"),
+    ("backends/shared/bad.c", '#include "gm/native_cl.h"', "by gm/backend.h"),
+    ("backends/shared/bad.c", "#include <CL/cl.h>", "vendor headers stay"),
+    ("core/device/bad.c", '#include "backends/shared/kit.h"', "core knows no backend"),
     ("backends/template/bad.c", '#include "core/base/alloc.h"', "a backend includes"),
+    ("backends/template/bad.c", '#include "backends/shared/kit.h"', "a backend includes"),
     ("backends/template/bad.c", "#include <CL/cl.h>", "gm/backend.h alone"),
     ("tools/gmem/bad.c", '#include "core/base/alloc.h"', "public headers only"),
     ("tools/gmem/bad.c", "#include <vulkan/vulkan.h>", "vendor headers stay"),
     ("bench/bad.c", '#include "backends/cl/mem.h"', "public headers only"),
-    ("include/gm/new.h", "#include <stdint.h>", "gm/new.h: the header with all of them"),
+    ("include/gm/new.h", "#include <stdint.h>", "gm/new.h: belongs to no tier"),
+    ("include/gm/tools.h", '#include "gm/trace.h"\n#include "gm/pool.h"', "gm/pool.h: is in gm/gm.h already"),
+    ("include/gm/tools.h", '#include "gm/trace.h"\n#include "gm/backend.h"', "gm/backend.h: is not below"),
+    ("include/gm/pool.h", '#include "gm/backend.h"', "gm/backend.h: is not below the tier of gm/gm.h"),
+    ("include/gm/pool.h", '#include "gm/trace.h"', "gm/trace.h: is not below the tier of gm/gm.h"),
+    ("include/gm/trace.h", '#include "gm/model.h"', "gm/model.h: is not below the tier of gm/tools.h"),
+    ("include/gm/trace.h", '#include "gm/model_all.h"', "gm/model_all.h: is not below the tier of gm/tools.h"),
+    ("include/gm/native_cl.h", '#include "gm/trace.h"', "gm/trace.h: is not below the tier of gm/gm.h"),
     ("include/gm/bad.h", "#include <sys/types.h>", "headers of C11"),
     ("include/gm/bad.h", '#include "core/base/alloc.h"', "headers of C11"),
 ]
@@ -103,6 +153,27 @@ STRUCTS = [  # content of include/gm/bad.h, the complaint or None
     (SIZED + "typedef struct gm_b {\n  uint32_t struct_size;\n  const gm_a *a;\n} gm_b;\n", None),
 ]
 
+LONG = " ".join(["word"] * 26)
+WORDS = [  # a file, its content, the complaint or None
+    ("include/gm/a.h", f"/* {LONG[:-5]}. {LONG[:-5]}. */\n", None),
+    ("include/gm/a.h", f"/* Short.\n * {LONG}. */\nint a;\n", "a.h:1: a sentence of 26 words"),
+    ("include/gm/a.h", f"int a; // {LONG}\n", "a sentence of 26 words"),
+    ("include/gm/a.h", f"/* {LONG[:65]}; {LONG[:65]} */\n", "a sentence of 26 words"),
+    ("include/gm/a.h", f"/* {LONG[:65]}\n *\n * {LONG[:65]}\n * - {LONG[:65]}\n */\n", None),
+    ("include/gm/a.h", "/* Errors: " + ", ".join(["GM_IO", "gm_alloc", "IO"] * 10) + ". */\n", None),
+    ("include/gm/a.h", f"/* `{LONG}` \"{LONG}\" */\nchar a[] = \"{LONG}\";\n", None),
+    ("include/gm/a.h", "int a;\n/* The same of b. */\n", 'a.h:2: begins with "The same"'),
+    ("include/gm/a.h", "/* Not the same, T10 and F, `F16` and GM_F16. */\n", None),
+    ("include/gm/a.h", "/* Pools (F22). */\n", "F22: say it in words"),
+    ("include/gm/a.h", "/* Measured\n * by T5. */\n", "T5: say it in words"),
+    ("include/gm/a.h", "/* As the documents say. */\n", "the documents: say it in words"),
+    ("include/a.md", f"| a | b |\n|---|---|\n| {LONG[:65]} | {LONG[:65]} |\n\n```c\n{LONG}\n```\n", None),
+    ("include/a.md", f"# A\n\n1. {LONG}\n", "a.md:3: a sentence of 26 words"),
+    ("docs/a/b.md", f"{LONG}\n", "docs/a/b.md:1: a sentence of 26 words"),
+    ("README.md", f"{LONG}\n", "README.md:1: a sentence of 26 words"),
+    ("core/a.c", f"/* {LONG} */\n", None),
+]
+
 
 def run(check, tree):
     with tempfile.TemporaryDirectory() as root:
@@ -133,6 +204,8 @@ def main():
         good.append(expect(text, "check_calls.py", {"core/pool/bad.c": text}, complaint))
     for text, complaint in STRUCTS:
         good.append(expect(text, "check_structs.py", {"include/gm/bad.h": text}, complaint))
+    for path, text, complaint in WORDS:
+        good.append(expect(text[:40], "check_words.py", {path: text}, complaint))
     good.append(expect("tools may print", "check_calls.py", {"tools/gmem/main.c": "  printf(text);\n"}, None))
     long_median = {"core/pool/bad.c": function(15)}
     good.append(expect("median", "check_sizes.py", long_median, "median"))

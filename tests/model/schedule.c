@@ -86,6 +86,8 @@ static bool obey(schedule *s, gm_acquire answer, const gm_block *block, int stre
 
 static uint64_t any_bytes(schedule *s) { return test_log_uniform(&s->random, s->largest); }
 
+static uint64_t whole_granules(uint64_t bytes) { return (bytes + LATE_GRANULE - 1) / LATE_GRANULE * LATE_GRANULE; }
+
 static void take(schedule *s) {
   const int stream = chance(s, 90) ? any_stream(s) : NOBODY;
   const bool insert = chance(s, s->insert), zeroed = chance(s, 4) && !is_mute(s, stream);
@@ -93,6 +95,10 @@ static void take(schedule *s) {
   gm_request request = {.bytes = l.asked, .stream = stream == NOBODY ? NULL : s->streams[stream]};
   request.flags = (insert ? GM_INSERT_WAIT : 0) | (zeroed ? GM_ZERO : 0) | (chance(s, 3) ? GM_POOLED_ONLY : 0);
   if (chance(s, 10)) request.align = 1u << below(s, 16);
+  if (chance(s, 3)) {
+    request.flags |= GM_DEDICATED;
+    request.bytes = l.asked = whole_granules(l.asked); /* the driver counts those, the pool what it asks for */
+  }
   const gm_acquire answer = gm_alloc(s->pool, &request, &l.block);
   if (!obey(s, answer, &l.block, stream, insert || zeroed)) return;
   if (request.align && l.block.address % request.align) wrong(s, "not aligned", request.align);

@@ -105,6 +105,8 @@ static bool take_block(worker *w, owned *o) {
   }
   if (m->has_memory && chance(w, 2)) request.flags |= GM_COMMIT;
   if (m->spans) request.flags |= GM_ALLOW_SPANS;
+  if (!m->spans && chance(w, 5)) request.flags |= GM_DEDICATED;
+  if (chance(w, 10)) request.prefer = GM_MEMORY_HOST_CACHED | (chance(w, 50) ? GM_MEMORY_SYSTEM : 0);
   gm_acquire answer = gm_alloc(m->pool, &request, &o->block);
   CHECK(m, answer <= GM_ACQUIRE_OVER_LIMIT, "gm_alloc of %" PRIu64 " bytes answered %d", o->asked, (int)answer);
   if (!obey(m, answer, o, request.stream)) return false;

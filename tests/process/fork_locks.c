@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "core/base/thread.h"
-#include "gm/gm.h"
+#include "gm/tools.h"
 
 enum { STREAMS = 2, POOLS = 3, BYTES = 300000, BLOCKS = 4 };
 

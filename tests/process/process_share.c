@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gm/gm.h"
+#include "gm/tools.h"
 
 enum { BLOCKS = 3, BYTES = 150001, OTHER_END = 3, MINE = 0x11, THEIRS = 0x60 };
 

@@ -100,10 +100,11 @@ static inline void capture_refused(const capture_scene *scene, uint64_t bytes, u
   assert_int_equal(capture_calls(scene, "cuEventRecord"), 0);
   assert_int_equal(capture_calls(scene, "cuEventQuery"), 0);
   pool_bench_ok(gm_explain(scene->bench.pool, &request, &why, err));
-  assert_int_equal(why.acquire, GM_ACQUIRE_EXHAUSTED);
-  assert_int_equal(why.status, GM_ERR_BUSY);
-  assert_non_null(strstr(why.text, "the stream is being captured"));
-  assert_non_null(strstr(why.text, "The stream is being captured: until that ends"));
+  assert_int_equal(why.status, GM_OK);
+  assert_int_equal(why.last_failure.status, GM_ERR_BUSY);
+  assert_true(why.last_failure_bytes == bytes);
+  assert_non_null(strstr(why.text, "the stream is being captured: until that ends only pooled memory serves"));
+  assert_non_null(strstr(why.text, "none is zeroed"));
 }
 
 /* What serves without a driver's call serves inside a capture too, and asks for nothing. */

@@ -10,102 +10,7 @@
 #ifndef GM_TESTS_SUPPORT_LIAR_BACKEND_H
 #define GM_TESTS_SUPPORT_LIAR_BACKEND_H
 
-#include <stdio.h>
-#include <string.h>
-
-#include "core/base/error.h"
-#include "core/device/backend_entries.h"
-#include "gm/backend.h"
-
-enum {
-#define X(group, name, parameters) LIAR_##name,
-  GM__BACKEND_ENTRIES(X)
-#undef X
-      LIAR_ENTRIES,
-  LIAR_OUTPUTS = 2,
-  LIAR_CALLS_MOST = 100000, /* of one scenario: more is a core that does not end */
-  LIAR_MAP_BYTES = 1 << 16
-};
-
-static const struct {
-  const char *name, *parameters;
-} liar_words[] = {
-#define X(group, name, parameters) {#name, #parameters},
-    GM__BACKEND_ENTRIES(X)
-#undef X
-};
-
-/* One word of an answer: `width` bytes (1, 4, 8) at `at` of an output; width 0: the status. */
-typedef struct liar_lie {
-  uint32_t entry; /* LIAR_ENTRIES: none */
-  uint32_t output;
-  size_t at, width;
-  uint64_t value;
-  uint32_t every; /* each such call; 0: each */
-} liar_lie;
-
-typedef struct liar_backend {
-  liar_lie lie;
-  bool honest; /* for now */
-  uint64_t calls, lies, made, address;
-  uint64_t calls_of[LIAR_ENTRIES];
-} liar_backend;
-
-static liar_backend liar;
-static size_t liar_sizes[LIAR_ENTRIES][LIAR_OUTPUTS]; /* of what an entry gives, as far as it was called */
-static unsigned char liar_mapped[LIAR_MAP_BYTES];
-static uint32_t liar_devices[2] = {0, 1};
-
-static inline void liar_reset(void) {
-  liar = (liar_backend){.lie = {.entry = LIAR_ENTRIES}, .address = UINT64_C(1) << 33};
-}
-
-typedef struct liar_output {
-  void *to;
-  size_t bytes;
-} liar_output;
-
-static gm_status liar_give(uint32_t entry, const liar_output *outputs, uint32_t count, gm_error *err) {
-  const liar_lie *lie = &liar.lie;
-  liar.calls_of[entry]++;
-  for (uint32_t i = 0; i < count; i++) liar_sizes[entry][i] = outputs[i].bytes;
-  if (++liar.calls > LIAR_CALLS_MOST) return gm__fail(err, GM_ERR_DEVICE_LOST, 0, "liar", "too many calls");
-  if (liar.honest || lie->entry != entry || (lie->every && liar.calls_of[entry] % lie->every)) return GM_OK;
-  liar.lies++;
-  if (lie->width == 0) return gm__fail(err, (gm_status)lie->value, 0, liar_words[entry].name, "as it was told");
-  if (lie->output < count && outputs[lie->output].to) {
-    memcpy((unsigned char *)outputs[lie->output].to + lie->at, &lie->value, lie->width); /* little-endian */
-  }
-  return GM_OK;
-}
-
-#define LIAR_GIVES(name, out) liar_give(LIAR_##name, &(liar_output){(out), sizeof *(out)}, 1, err)
-#define LIAR_GIVES_NOTHING(name) liar_give(LIAR_##name, NULL, 0, err)
-
-/* How many of an entry's parameters are outputs: pointers to what is not constant, no objects, no `err`. */
-static inline uint32_t liar_count_outputs(const char *parameters) {
-  uint32_t count = 0;
-  for (const char *at = parameters + 1; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-    while (*at == ' ') at++;
-    const size_t length = strcspn(at, ",)");
-    const char *star = memchr(at, '*', length);
-    if (!star || strncmp(at, "const ", 6) == 0 || strncmp(at, "gm_error ", 9) == 0) continue;
-    if (strncmp(at, "void *", 6) == 0 && at[6] != '*') continue;
-    count++;
-  }
-  return count;
-}
-
-/* NULL: each entry that was called names all its outputs; else the first that does not. */
-static inline const char *liar_forgets_an_output(void) {
-  for (uint32_t entry = 0; entry < LIAR_ENTRIES; entry++) {
-    uint32_t named = 0;
-    while (named < LIAR_OUTPUTS && liar_sizes[entry][named]) named++;
-    if (liar.calls_of[entry] && named != liar_count_outputs(liar_words[entry].parameters))
-      return liar_words[entry].name;
-  }
-  return NULL;
-}
+#include "support/liar.h"
 
 /* ---- honest answers ---- */
 
@@ -181,6 +86,15 @@ static gm_status liar_stream_same(void *device, void *stream, const gm_native_st
   *out = true;
   return LIAR_GIVES(stream_same, out);
 }
+
+static gm_status liar_stream_name(void *device, const gm_native_stream *of, gm_stream_name *out, gm_error *err) {
+  *out =
+      (gm_stream_name){{1, liar.calls_of[LIAR_stream_name] / 2}}; /* every second time the handle is a new stream's */
+  return LIAR_GIVES(stream_name, out);
+}
+
+static gm_status liar_device_sync(void *device, gm_error *err) { return LIAR_GIVES_NOTHING(device_sync); }
+
 static gm_backend_point liar_point(void) { return (gm_backend_point){1, ++liar.made}; }
 
 static gm_status liar_point_import(void *device, const gm_native_point *native, gm_backend_point *out, gm_error *err) {
@@ -243,7 +157,6 @@ static gm_status liar_memory_alloc(void *device, const gm_memory_params *params,
 static gm_status liar_memory_free(void *device, const gm_memory *memory, gm_close_mode mode, gm_error *err) {
   return LIAR_GIVES_NOTHING(memory_free);
 }
-
 static gm_status liar_memory_native(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes,
                                     gm_native_memory *out, gm_error *err) {
   return LIAR_GIVES(memory_native, out);
@@ -254,9 +167,14 @@ static gm_status liar_view_create(void *device, const gm_memory *memory, uint64_
   *out = ++liar.made;
   return LIAR_GIVES(view_create, out);
 }
-
 static gm_status liar_view_destroy(void *device, uint64_t view, gm_close_mode mode, gm_error *err) {
   return LIAR_GIVES_NOTHING(view_destroy);
+}
+
+/* Every range needs a view. */
+static gm_status liar_view_native(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes, uint64_t view,
+                                  gm_native_memory *out, gm_error *err) {
+  return view ? LIAR_GIVES(view_native, out) : GM_ERR_NOT_SUPPORTED;
 }
 
 static gm_status liar_map(void *device, void *stream, const gm_memory *memory, uint64_t offset, uint64_t bytes,
@@ -264,20 +182,16 @@ static gm_status liar_map(void *device, void *stream, const gm_memory *memory, u
   *out = liar_mapped;
   return LIAR_GIVES(map, out);
 }
-
 static gm_status liar_unmap(void *device, void *stream, const gm_memory *memory, void *pointer, gm_error *err) {
   return LIAR_GIVES_NOTHING(unmap);
 }
-
 static gm_status liar_flush(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes, gm_error *err) {
   return LIAR_GIVES_NOTHING(flush);
 }
-
 static gm_status liar_invalidate(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes,
                                  gm_error *err) {
   return LIAR_GIVES_NOTHING(invalidate);
 }
-
 static gm_status liar_commit(void *device, void *stream, const gm_memory *memory, uint64_t offset, uint64_t bytes,
                              gm_error *err) {
   return LIAR_GIVES_NOTHING(commit);
@@ -288,7 +202,6 @@ static gm_status liar_stream_create(void *device, void **out, gm_stream_kind *ki
   *kind = GM_STREAM_FIFO_IF_BARRIER;
   return liar_give(LIAR_stream_create, (liar_output[]){{out, sizeof *out}, {kind, sizeof *kind}}, 2, err);
 }
-
 static void liar_stream_close(void *device, void *stream, gm_close_mode mode) { liar.calls++; }
 static gm_status liar_stream_flush(void *of, void *stream, gm_error *err) { return LIAR_GIVES_NOTHING(stream_flush); }
 static gm_status liar_stream_sync(void *device, void *stream, gm_error *err) { return LIAR_GIVES_NOTHING(stream_sync); }

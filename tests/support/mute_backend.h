@@ -10,7 +10,7 @@
 
 #include "backends/null/null_backend.h"
 #include "core/base/error.h"
-#include "core/device/device.h"
+#include "core/device/stream.h"
 #include "support/pool_bench.h"
 
 enum { MUTE_MOST = 128 };

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "backends/opencl/opencl_backend.h"
 #include "backends/opencl/opencl_syms.h"
@@ -117,6 +118,32 @@ static inline cl_uint opencl_engine_references(const opencl_engine *engine) {
   assert_int_equal(engine->cl.clGetContextInfo(engine->context, CL_CONTEXT_REFERENCE_COUNT, sizeof count, &count, NULL),
                    CL_SUCCESS);
   return count;
+}
+
+static inline cl_uint opencl_engine_queue_references(const opencl_engine *engine, cl_command_queue queue) {
+  cl_uint count = 0;
+  assert_int_equal(engine->cl.clGetCommandQueueInfo(queue, CL_QUEUE_REFERENCE_COUNT, sizeof count, &count, NULL),
+                   CL_SUCCESS);
+  return count;
+}
+
+/* PoCL's threads release the context and the queue of a finished command a moment after they announce its end. A
+ * reference that leaked is still there after ten seconds. */
+enum { OPENCL_ENGINE_TURNS = 10000, OPENCL_ENGINE_TURN_NS = 1000000 };
+
+static inline void opencl_engine_expect_references(const opencl_engine *engine, cl_uint expected) {
+  const struct timespec turn = {.tv_nsec = OPENCL_ENGINE_TURN_NS};
+  int turns = OPENCL_ENGINE_TURNS;
+  while (turns-- && opencl_engine_references(engine) != expected) nanosleep(&turn, NULL);
+  assert_int_equal(opencl_engine_references(engine), expected);
+}
+
+static inline void opencl_engine_expect_queue_references(const opencl_engine *engine, cl_command_queue queue,
+                                                         cl_uint expected) {
+  const struct timespec turn = {.tv_nsec = OPENCL_ENGINE_TURN_NS};
+  int turns = OPENCL_ENGINE_TURNS;
+  while (turns-- && opencl_engine_queue_references(engine, queue) != expected) nanosleep(&turn, NULL);
+  assert_int_equal(opencl_engine_queue_references(engine, queue), expected);
 }
 
 static inline void opencl_engine_close(opencl_engine *engine) {

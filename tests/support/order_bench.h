@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "backends/null/null_backend.h"
-#include "core/device/device.h"
+#include "core/device/stream.h"
 #include "support/pool_bench.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -22,7 +22,8 @@ static struct {
   gm_stream_kind kind; /* of streams created from now on */
   uint64_t records, releases, waits, barriers;
   void (*submit)(void); /* called where an engine's hook would be */
-  gm_status record_status, done_status;
+  gm_status record_status, done_status, wait_status;
+  gm_status memory_status; /* what a request for new memory answers; GM_OK: memory */
 } shape;
 
 static inline void shape_submit(void) {
@@ -54,6 +55,7 @@ static inline void shape_point_release(void *device, const gm_backend_point *poi
 
 static inline gm_status shape_point_wait_on(void *device, void *stream, const gm_backend_point *point, gm_error *err) {
   shape.waits++;
+  if (shape.wait_status && point->handle) return shape.wait_status;
   shape_submit();
   return gm__null_backend.point_wait_on(device, stream, point, err);
 }
@@ -70,6 +72,12 @@ static inline gm_status shape_fill(void *device, void *stream, const gm_memory *
   shape.records += out != NULL; /* a point to release */
   shape_submit();
   return gm__null_backend.fill(device, stream, dst, offset, bytes, pattern, pattern_bytes, out, err);
+}
+
+static inline gm_status shape_memory_alloc(void *device, const gm_memory_params *params, gm_memory *out,
+                                           gm_error *err) {
+  if (shape.memory_status) return shape.memory_status;
+  return gm__null_backend.memory_alloc(device, params, out, err);
 }
 
 typedef struct order_bench {
@@ -90,6 +98,7 @@ static inline void order_open_as(order_bench *bench, gm_stream_kind kind, uint64
   ops.point_wait_on = shape_point_wait_on;
   ops.stream_barrier = shape_stream_barrier;
   ops.fill = shape_fill;
+  ops.memory_alloc = shape_memory_alloc;
   pool_bench *base = &bench->base;
   counted_services_init(&base->host);
   gm_context_params context = {.struct_size = sizeof context,

@@ -4,6 +4,7 @@
 #define GM_TESTS_SUPPORT_VULKAN_ENGINE_H
 
 #include "backends/vulkan/vulkan_syms.h"
+#include "core/base/library.h"
 
 typedef struct vulkan_engine {
   gm__dynlib *lib;
@@ -15,7 +16,8 @@ typedef struct vulkan_engine {
   VkQueue queue;
   VkCommandPool pool;
   VkCommandBuffer commands;
-  VkSemaphore timeline;
+  VkSemaphore timeline; /* 0: without timeline semaphores */
+  VkFence fence;        /* unsignalled */
   uint32_t family;
   uint32_t features; /* gm_vulkan_feature */
   atomic_uint messages;
@@ -32,6 +34,11 @@ static inline VKAPI_ATTR VkBool32 VKAPI_CALL vulkan_engine_message(VkDebugUtilsM
   return VK_FALSE;
 }
 
+/* An engine without timeline semaphores is older. */
+static inline uint32_t vulkan_engine_version(const vulkan_engine *engine) {
+  return engine->features & GM_VULKAN_TIMELINE_SEMAPHORE ? VK_API_VERSION_1_2 : VK_API_VERSION_1_1;
+}
+
 static inline void vulkan_engine_instance(vulkan_engine *engine, const gm_backend_host *host) {
   static const char *const names[] = {"libvulkan.so.1", NULL};
   static const char *const layers[] = {"VK_LAYER_KHRONOS_validation"};
@@ -44,7 +51,8 @@ static inline void vulkan_engine_instance(vulkan_engine *engine, const gm_backen
   const gm_backend_host plain = {.services = host->services, .options = ""};
   assert_int_equal(gm__vulkan_syms_library(&engine->vk, engine->lib, &plain, NULL), GM_OK);
   assert_int_equal(gm__vulkan_syms_global(&engine->vk, &plain, NULL), GM_OK);
-  const VkApplicationInfo application = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO, .apiVersion = VK_API_VERSION_1_2};
+  const VkApplicationInfo application = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+                                         .apiVersion = vulkan_engine_version(engine)};
   const VkDebugUtilsMessengerCreateInfoEXT messenger = {
       .sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
       .messageSeverity =
@@ -64,18 +72,20 @@ static inline void vulkan_engine_instance(vulkan_engine *engine, const gm_backen
                                      .enabledExtensionCount = 2,
                                      .ppEnabledExtensionNames = extensions};
   assert_int_equal(engine->vk.vkCreateInstance(&info, NULL, &engine->instance), VK_SUCCESS);
+  /* Drivers and layers that the loader unloads lose what they keep in static memory, as gm's own instance knows. */
+  gm__library_keep_exporting("vk_icdNegotiateLoaderICDInterfaceVersion");
+  gm__library_keep_exporting("vkNegotiateLoaderLayerInterfaceVersion");
   assert_int_equal(gm__vulkan_syms_instance(&engine->vk, engine->instance, &plain, NULL), GM_OK);
   assert_int_equal(engine->vk.vkCreateDebugUtilsMessengerEXT(engine->instance, &messenger, NULL, &engine->messenger),
                    VK_SUCCESS);
 }
 
-static inline void vulkan_engine_features(vulkan_engine *engine, uint32_t wanted) {
+static inline void vulkan_engine_features(vulkan_engine *engine) {
   uint32_t one = 1;
   VkPhysicalDeviceFeatures2 has = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
   assert_true(engine->vk.vkEnumeratePhysicalDevices(engine->instance, &one, &engine->physical) >= 0);
   engine->vk.vkGetPhysicalDeviceFeatures2(engine->physical, &has);
-  if (!has.features.sparseBinding) wanted &= ~(uint32_t)GM_VULKAN_SPARSE_BUFFERS;
-  engine->features = GM_VULKAN_TIMELINE_SEMAPHORE | wanted;
+  if (!has.features.sparseBinding) engine->features &= ~(uint32_t)GM_VULKAN_SPARSE_BUFFERS;
 }
 
 static inline void vulkan_engine_device(vulkan_engine *engine, const gm_backend_host *host) {
@@ -94,7 +104,7 @@ static inline void vulkan_engine_device(vulkan_engine *engine, const gm_backend_
   static const char *const extensions[] = {VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME};
   const VkPhysicalDeviceFeatures sparse = {.sparseBinding = VK_TRUE, .sparseResidencyBuffer = VK_TRUE};
   const VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                                   .pNext = &timeline,
+                                   .pNext = engine->features & GM_VULKAN_TIMELINE_SEMAPHORE ? &timeline : NULL,
                                    .queueCreateInfoCount = 1,
                                    .pQueueCreateInfos = &queue,
                                    .enabledExtensionCount = engine->features & GM_VULKAN_EXTERNAL_MEMORY_FD ? 1 : 0,
@@ -117,16 +127,26 @@ static inline void vulkan_engine_objects(vulkan_engine *engine) {
   const VkSemaphoreTypeCreateInfo type = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
                                           .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
   const VkSemaphoreCreateInfo semaphore = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &type};
-  assert_int_equal(engine->vk.vkCreateSemaphore(engine->device, &semaphore, NULL, &engine->timeline), VK_SUCCESS);
+  if (engine->features & GM_VULKAN_TIMELINE_SEMAPHORE) {
+    assert_int_equal(engine->vk.vkCreateSemaphore(engine->device, &semaphore, NULL, &engine->timeline), VK_SUCCESS);
+  }
+  const VkFenceCreateInfo fence = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
+  assert_int_equal(engine->vk.vkCreateFence(engine->device, &fence, NULL, &engine->fence), VK_SUCCESS);
 }
 
-/* `features`: gm_vulkan_feature bits to enable beside timeline semaphores, as far as the device has them. */
-static inline void vulkan_engine_open_with(vulkan_engine *engine, const gm_backend_host *host, uint32_t features) {
+/* `features`: gm_vulkan_feature bits to enable, as far as the device has them. Address needs timelines here. */
+static inline void vulkan_engine_open_exactly(vulkan_engine *engine, const gm_backend_host *host, uint32_t features) {
   memset(engine, 0, sizeof *engine);
+  engine->features = features;
   vulkan_engine_instance(engine, host);
-  vulkan_engine_features(engine, features);
+  vulkan_engine_features(engine);
   vulkan_engine_device(engine, host);
   vulkan_engine_objects(engine);
+}
+
+/* `features`: beside timeline semaphores. */
+static inline void vulkan_engine_open_with(vulkan_engine *engine, const gm_backend_host *host, uint32_t features) {
+  vulkan_engine_open_exactly(engine, host, GM_VULKAN_TIMELINE_SEMAPHORE | features);
 }
 
 static inline void vulkan_engine_open(vulkan_engine *engine, const gm_backend_host *host) {
@@ -136,6 +156,7 @@ static inline void vulkan_engine_open(vulkan_engine *engine, const gm_backend_ho
 /* The engine's layers must have had nothing to say, about gm's calls on its device either. */
 static inline void vulkan_engine_close(vulkan_engine *engine) {
   engine->vk.vkDestroySemaphore(engine->device, engine->timeline, NULL);
+  engine->vk.vkDestroyFence(engine->device, engine->fence, NULL);
   engine->vk.vkDestroyCommandPool(engine->device, engine->pool, NULL);
   engine->vk.vkDestroyDevice(engine->device, NULL);
   assert_int_equal(atomic_load(&engine->messages), 0);
@@ -150,7 +171,7 @@ static inline gm_vulkan_device vulkan_engine_native(const vulkan_engine *engine)
                             .physical_device = (uintptr_t)engine->physical,
                             .device = (uintptr_t)engine->device,
                             .get_instance_proc = (uintptr_t)engine->vk.vkGetInstanceProcAddr,
-                            .api_version = VK_API_VERSION_1_2,
+                            .api_version = vulkan_engine_version(engine),
                             .features = engine->features,
                             .queue_families = &engine->family,
                             .queue_family_count = 1};

@@ -2,7 +2,7 @@
 #ifndef GM_TESTS_VIEW_DEVICE_INPUT_H
 #define GM_TESTS_VIEW_DEVICE_INPUT_H
 
-#include "core/device/memory_info.h"
+#include "core/figures/memory_info.h"
 #include "view/view_case.h"
 
 typedef struct view_device_input {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/device/identity.h"
+#include "core/discovery/identity.h"
 #include "view/view_case.h"
 
 enum { VIEW_ENTRIES_MAX = 512 };

@@ -1,8 +1,8 @@
 /* Commands of the contract that this version does not have: they say so, in text and in JSON. Their options are not
  * known yet. */
-#include "tools/gmem/args.h"
 #include "tools/gmem/command.h"
-#include "tools/gmem/output.h"
+#include "tools/gmem/options/args.h"
+#include "tools/gmem/output/output.h"
 
 int command_later(int argc, char **argv) {
   output out;

@@ -1,4 +1,4 @@
-/* The commands of gmem: one file each. */
+/* The commands of gmem: a folder each. */
 #ifndef GM_TOOLS_GMEM_COMMAND_H
 #define GM_TOOLS_GMEM_COMMAND_H
 

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "gm/version.h"
-#include "tools/gmem/args.h"
 #include "tools/gmem/command.h"
-#include "tools/gmem/guess.h"
+#include "tools/gmem/options/args.h"
+#include "tools/gmem/options/guess.h"
 
 typedef struct gmem_command {
   const char *name;

@@ -33,8 +33,8 @@ bool gm__barrier_ready(void) {
   return barrier_there;
 }
 
-/* In a forked child the process is not registered any more; a system that loses the call altogether after it had it
- * does not exist, but the older form, slow and without registration, would still be there. */
+/* A forked child is not registered any more. If the call failed for that reason, the older form would still work: it is
+ * slow and needs no registration. */
 void gm__barrier_all(void) {
   if (barrier_call(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;
   if (barrier_call(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) && barrier_call(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;

@@ -2,7 +2,7 @@
 
 #include <time.h>
 
-/* Cannot fail: the clocks exist and `now` is ours. */
+/* The call cannot fail: the clock exists, and `now` is valid. */
 static uint64_t clock_read(clockid_t clock) {
   struct timespec now;
   clock_gettime(clock, &now);

@@ -11,8 +11,8 @@
 
 #include "core/base/error.h"
 
-/* DMA_BUF_MAGIC of <linux/magic.h>: each buffer has an inode of its own there. More descriptors than one are taken in
- * so that they can be closed; beyond that many the kernel drops them, and says so. */
+/* DMA_BUF_MAGIC of <linux/magic.h>: there each buffer has its own inode. gm takes more than one descriptor in, so that
+ * it can close them. Beyond this number the kernel drops them and says so. */
 enum { DESCRIPTOR_DMA_BUF = 0x444d4142, DESCRIPTOR_MOST = 8 };
 
 int gm__descriptor_copy(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 3); }
@@ -38,7 +38,7 @@ static gm_status descriptor_fail(int error, const char *op, gm_error *err) {
   return gm__fail(err, GM_ERR_IO, error, op, "%s", strerror(error));
 }
 
-/* Room for `count` descriptors, aligned as the kernel wants it. */
+/* Space for the descriptors, aligned for the kernel. */
 typedef union descriptor_room {
   struct cmsghdr head;
   unsigned char bytes[CMSG_SPACE(sizeof(int) * DESCRIPTOR_MOST)];
@@ -61,7 +61,7 @@ static ssize_t descriptor_send_some(int socket, const char *at, size_t bytes, in
   return sendmsg(socket, &message, MSG_NOSIGNAL);
 }
 
-/* The descriptor goes with the first byte. */
+/* The kernel sends the descriptor with the first byte. */
 gm_status gm__descriptor_send(int socket, const void *message, size_t bytes, int fd, gm_error *err) {
   const char *at = message;
   for (size_t done = 0; done < bytes;) {
@@ -72,12 +72,12 @@ gm_status gm__descriptor_send(int socket, const void *message, size_t bytes, int
   return GM_OK;
 }
 
-/* What has come so far. */
+/* The received parts so far. */
 typedef struct descriptor_mail {
   size_t done;
-  int fd;         /* the first */
-  unsigned count; /* of all */
-  bool cut;       /* the kernel had more, of either */
+  int fd;         /* the first descriptor */
+  unsigned count; /* the number of descriptors */
+  bool cut;       /* the kernel had more bytes or descriptors */
 } descriptor_mail;
 
 static void descriptor_take(descriptor_mail *mail, const struct cmsghdr *head) {
@@ -108,7 +108,7 @@ static gm_status descriptor_receive_some(int socket, char *to, size_t bytes, des
   return got ? GM_OK : gm__fail(err, GM_ERR_IO, 0, "recvmsg", "the other side has closed the socket");
 }
 
-/* Packets come whole, or are another length; a stream comes in pieces. */
+/* A packet comes whole, else it has another length. A stream comes in pieces. */
 static bool descriptor_is_stream(int socket) {
   int type = 0;
   socklen_t length = sizeof type;

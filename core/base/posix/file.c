@@ -17,7 +17,7 @@ static bool file_join(const char *root, const char *path, char *out) {
   return length > 0 && length < GM__FILE_PATH_SIZE;
 }
 
-/* O_NONBLOCK: opening a pipe that nobody writes must not wait. */
+/* With O_NONBLOCK the open of a pipe without a writer does not wait. */
 static gm__file_answer file_open(const char *root, const char *path, int *out) {
   char full[GM__FILE_PATH_SIZE];
   if (!file_join(root, path, full)) return GM__FILE_UNREADABLE;
@@ -68,7 +68,8 @@ gm__file_answer gm__file_text(const char *root, const char *path, char *buffer, 
   return answer;
 }
 
-/* Bytes of the file in [0, length); `skipping`: the line at its begin has no room and is dropped up to its newline. */
+/* The window has bytes of the file in [0, length). `skipping`: its first line is too long, and is dropped up to its
+ * newline. */
 typedef struct file_window {
   size_t length;
   bool skipping;
@@ -82,7 +83,7 @@ static bool file_visit_line(file_window *window, char *line, size_t length, gm__
   return dropped || strlen(line) != length || visit(user, line);
 }
 
-/* Visits the complete lines of the window and moves the rest to its begin. */
+/* Visit the complete lines of the window, and move the rest to its beginning. */
 static bool file_visit_window(file_window *window, gm__line_visit visit, void *user) {
   char *at = window->bytes, *end = window->bytes + window->length;
   for (char *newline; (newline = memchr(at, '\n', (size_t)(end - at))); at = newline + 1) {

@@ -1,5 +1,6 @@
-/* Invariants: nothing here waits for a peer (O_NONBLOCK: a FIFO without a writer opens at once and is then refused), no
- * descriptor outlives an exec, and what is read is what fstat saw on the descriptor, never what stat saw on a name. */
+/* Invariants: nothing here waits for a peer (with O_NONBLOCK a FIFO without a writer opens at once, and gm refuses it).
+ * No descriptor outlives an exec. gm reads the file that fstat saw on the descriptor, never one that stat saw by name.
+ */
 #include "core/base/input_file.h"
 
 #include <dirent.h>
@@ -49,7 +50,7 @@ gm_status gm__input_file_open(const char *path, gm__input_file *out, gm_error *e
   int fd;
   do fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   while (fd < 0 && errno == EINTR);
-  /* A socket cannot be opened at all, and a device may have no driver behind it. */
+  /* Nobody can open a socket, and a device may have no driver. */
   if (fd < 0 && errno == ENXIO) return gm__fail(err, GM_ERR_IO, ENXIO, "open", "%.300s: is a socket or a device", path);
   if (fd < 0) return input_fail(path, "open", errno, err);
   struct stat st;
@@ -69,7 +70,7 @@ void gm__input_file_close(gm__input_file *file) {
   file->fd = -1;
 }
 
-/* One read of at most 1 GiB (Linux stops at 2 GiB), again when a signal came between. */
+/* Read at most 1 GiB (Linux stops at 2 GiB). Try again after a signal. */
 static ssize_t input_read_some(int fd, char *to, uint64_t bytes, uint64_t at) {
   size_t wanted = bytes < (1U << 30) ? (size_t)bytes : (size_t)1 << 30;
   ssize_t got;
@@ -122,7 +123,7 @@ gm_status gm__input_file_touch(const gm__input_file *file, const char *path, con
   uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), start = at / page * page;
   char *first = (char *)(uintptr_t)mapping + start;
   int failed = madvise(first, at + bytes - start, MADV_POPULATE_READ);
-  if (failed == 0 || errno == EINVAL) return GM_OK; /* an older kernel does not know the advice */
+  if (failed == 0 || errno == EINVAL) return GM_OK; /* EINVAL: an older kernel does not know the advice */
   int code = errno;
   return gm__fail(err, GM_ERR_IO, code, "madvise", "%.300s: bytes %llu to %llu cannot be read from its mapping", path,
                   (unsigned long long)at, (unsigned long long)(at + bytes));

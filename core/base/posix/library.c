@@ -11,8 +11,8 @@ bool gm__library_name_ok(const char *name) {
   return name[0] == '/' || (name[0] && !dots && !strchr(name, '/'));
 }
 
-/* ld.so begins its message with the bare name when it found no such file, with a path when it found one that it cannot
- * load, and with another library's name when that one is missing. The rest of the text may be translated. */
+/* ld.so begins its message with the bare name when it finds no such file. It begins with a path for a file that it
+ * cannot load, and with another library's name when that one is missing. The rest of the text may be translated. */
 static bool library_is_absent(const char *name, const char *message) {
   if (name[0] == '/') return access(name, F_OK) != 0;
   size_t length = strlen(name);
@@ -38,7 +38,7 @@ const char *gm__library_path(void *handle) {
 }
 
 typedef struct library_seek {
-  size_t left; /* libraries to pass over */
+  size_t left; /* the number of libraries to skip */
   char path[1024];
 } library_seek;
 
@@ -59,7 +59,7 @@ static void library_keep_if(const char *path, const char *symbol) {
   dlclose(handle);
 }
 
-/* One by one: nothing may be opened from within the walk. */
+/* Open them one by one, because nothing may be opened during the walk. */
 void gm__library_keep_exporting(const char *symbol) {
   for (size_t index = 0;; index++) {
     library_seek seek = {.left = index};

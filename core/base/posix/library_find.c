@@ -10,8 +10,8 @@
 #include "core/base/env.h"
 #include "core/base/library.h"
 
-/* Follows ld.so(8) and ldconfig(8) without reading the binary cache, whose format belongs to the C library. Nothing of
- * a vendor is run: files are opened, their first bytes read, and closed. */
+/* This follows ld.so(8) and ldconfig(8), without the binary cache, whose format belongs to the C library. No vendor
+ * code runs: gm opens files, reads their first bytes, and closes them. */
 
 #if defined(__x86_64__)
 #define LIBRARY_TRIPLET "x86_64-linux-gnu"
@@ -30,7 +30,7 @@ enum { LIBRARY_CONF_BYTES = 16384, LIBRARY_CONF_DEPTH = 4 };
 typedef struct library_search {
   const char *root;
   const char *name;
-  char path[PATH_MAX]; /* the file, once found */
+  char path[PATH_MAX]; /* the found file */
 } library_search;
 
 static bool library_is_loadable(const char *path) {
@@ -51,7 +51,7 @@ static bool library_try(library_search *search, const char *root, const char *di
   return needed > 0 && (size_t)needed < sizeof search->path && library_is_loadable(search->path);
 }
 
-/* ld.so takes an empty or relative item for the current directory or one below it; here neither is looked at. */
+/* For ld.so an empty or relative item means the current directory, or one below it. gm looks at neither. */
 static bool library_try_list(library_search *search, const char *list) {
   while (*list) {
     size_t length = strcspn(list, ":;");
@@ -83,7 +83,7 @@ static bool library_try_include(library_search *search, const char *pattern, int
   return found;
 }
 
-/* One directory or one `include PATTERN` per line; `#` begins a comment. */
+/* A line has one directory, or one `include PATTERN`. `#` begins a comment. */
 static bool library_try_line(library_search *search, char *line, int depth) {
   static const char blank[] = " \t\r";
   line[strcspn(line, "#")] = '\0';

@@ -1,11 +1,12 @@
-/* Invariants: nothing here waits for a peer (O_NONBLOCK), no descriptor outlives an exec, and a file is emptied only
- * after the descriptor was seen to be a regular one. */
+/* Invariants: nothing here waits for a peer (O_NONBLOCK). No descriptor outlives an exec. gm empties a file only after
+ * it has seen that the descriptor is a regular file's. */
 #include "core/base/output_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,9 +14,9 @@
 #include "core/base/file.h"
 #include "core/base/posix/path_error.h"
 
-enum { OUTPUT_MODE = 0666 /* less the process's mask */ };
+enum { OUTPUT_MODE = 0666 /* the process's mask takes bits away */ };
 
-/* The file itself need not be there. */
+/* The file itself need not exist. */
 static const char *output_error_text(int code) { return code == ENOENT ? "no such folder" : gm__path_error_text(code); }
 
 static gm_status output_fail(const char *path, const char *op, int code, gm_error *err) {
@@ -45,10 +46,22 @@ gm_status gm__output_file_open(const char *path, gm__output_file *out, gm_error 
   return status;
 }
 
+/* A file that never has a name, so that nothing is left where a signal ends the process. -1: the file system has none.
+ */
+static int output_nameless(const char *path) {
+  char folder[GM__FILE_PATH_SIZE];
+  const char *slash = strrchr(path, '/');
+  const int length = slash ? (int)(slash - path) + (slash == path) : 1;
+  snprintf(folder, sizeof folder, "%.*s", length, slash ? path : ".");
+  return open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+}
+
 gm_status gm__output_file_scratch(const char *path, gm__output_file *out, gm_error *err) {
   char name[GM__FILE_PATH_SIZE];
   const int length = snprintf(name, sizeof name, "%s.XXXXXX", path);
   if (length < 0 || length >= GM__FILE_PATH_SIZE) return output_fail(path, "mkostemp", ENAMETOOLONG, err);
+  out->fd = output_nameless(path);
+  if (out->fd >= 0) return GM_OK;
   out->fd = mkostemp(name, O_CLOEXEC);
   if (out->fd < 0) {
     const int code = errno;
@@ -82,7 +95,7 @@ gm_status gm__output_file_read_at(const gm__output_file *file, const char *path,
 }
 
 void gm__output_file_empty(const gm__output_file *file) {
-  if (ftruncate(file->fd, 0) != 0) return; /* what failed before is told */
+  if (ftruncate(file->fd, 0) != 0) return; /* the caller reports the earlier failure */
 }
 
 gm_status gm__output_file_close(gm__output_file *file, const char *path, gm_error *err) {

@@ -4,7 +4,7 @@
 
 gm_status gm__path_error_status(int code) { return code == ENOENT || code == ENOTDIR ? GM_ERR_NOT_FOUND : GM_ERR_IO; }
 
-/* strerror is not thread-safe and strerror_r comes in two shapes; these are the ones that paths and writing give. */
+/* strerror is not thread-safe, and strerror_r has two forms. This table has the errors of paths and of writing. */
 const char *gm__path_error_text(int code) {
   switch (code) {
     case ENOENT: return "no such file";

@@ -1,13 +1,13 @@
-/* What the system's refusal of a path is called. Thread-safe. */
+/* Names for the system's refusals of a path. Thread-safe. */
 #ifndef GM_CORE_BASE_POSIX_PATH_ERROR_H
 #define GM_CORE_BASE_POSIX_PATH_ERROR_H
 
 #include "gm/status.h"
 
-/* GM_ERR_NOT_FOUND where nothing is there, else GM_ERR_IO. */
+/* The status: GM_ERR_NOT_FOUND where nothing is there, else GM_ERR_IO. */
 gm_status gm__path_error_status(int code);
 
-/* For a message; static storage. */
+/* The words for a message, in static storage. */
 const char *gm__path_error_text(int code);
 
 #endif

@@ -8,8 +8,8 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 
-/* The results of the lock functions are dropped on purpose: for default attributes they can only report misuse (a lock
- * that is not ours, or not initialised), never a state a caller could act on. */
+/* gm drops the results of the lock functions on purpose. With default attributes they can only report misuse: a lock of
+ * another thread, or one that is not initialised. They never report a state that a caller could act on. */
 
 void gm__mutex_init(gm__mutex *mutex, gm__rank rank) {
   pthread_mutex_init(&mutex->native, NULL);
@@ -73,7 +73,7 @@ gm_status gm__thread_create(gm__thread *out, const char *name, void (*run)(void 
   snprintf(out->name, sizeof out->name, "%s", name);
   sigset_t all, before;
   sigfillset(&all);
-  /* Blocked around the creation, so that the thread is born with the mask and no signal finds a gap. */
+  /* Signals are blocked around the creation, so that the thread begins with the mask. */
   pthread_sigmask(SIG_SETMASK, &all, &before);
   int code = pthread_create(&out->native, NULL, thread_main, out);
   pthread_sigmask(SIG_SETMASK, &before, NULL);

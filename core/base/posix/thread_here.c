@@ -7,16 +7,16 @@
 #include "core/base/alloc.h"
 #include "core/base/thread.h"
 
-/* The thread holds one reference until its end, when the system runs the key's destructor; the main thread of a process
- * that exits never gets there. Destructors of other keys may use gm, so the key is set anew until the last but one of
- * the rounds that the system makes through them; the last is the sanitizers', behind which nothing may run. */
+/* The thread holds one reference until its end, when the system runs the key's destructor. The main thread of a process
+ * that exits never comes there. Destructors of other keys may use gm. So gm sets the key again in each of the system's
+ * rounds but the last two. The last round belongs to the sanitizers, and nothing may run after it. */
 
 _Thread_local gm__thread_here gm__here __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 struct gm__thread_life {
   _Atomic uint32_t references;
   _Atomic bool ended;
-  unsigned rounds; /* of destructors; the thread's own */
+  unsigned rounds; /* the thread's rounds of destructors so far */
 };
 
 static gm__once here_once = GM__ONCE_INIT;
@@ -32,7 +32,7 @@ bool gm__thread_life_ended(gm__thread_life *life) { return atomic_load(&life->en
 static void here_end(void *opaque) {
   gm__thread_life *life = opaque;
   if (++life->rounds < PTHREAD_DESTRUCTOR_ITERATIONS - 1 && pthread_setspecific(here_key, life) == 0) return;
-  gm__here = (gm__thread_here){.ended = true}; /* what was this thread's is another one's from now on */
+  gm__here = (gm__thread_here){.ended = true}; /* another thread may take over this thread's entries from now on */
   atomic_store(&life->ended, true);
   gm__thread_life_give(life);
 }

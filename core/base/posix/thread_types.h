@@ -1,4 +1,5 @@
-/* What a mutex, a condition, a thread and a once are made of here; only core/base/thread.h's functions look inside. */
+/* The members of a mutex, a condition, a thread and a once on this system. Only the functions of core/base/thread.h
+ * look inside. */
 #ifndef GM_CORE_BASE_POSIX_THREAD_TYPES_H
 #define GM_CORE_BASE_POSIX_THREAD_TYPES_H
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gm/backend.h"
 #include "gm/copy.h"
 #include "template_backend.h"
 

@@ -8,7 +8,7 @@
 
 #include "backends/hip/hip_kernel.h"
 #include "backends/hip/hip_status.h"
-#include "core/base/pci_node.h"
+#include "backends/shared/pci_node.h"
 #include "support/figure_scene.h"
 #include "support/tree.h"
 #include "tests/simulated/hip/hip_world.h"
@@ -135,14 +135,15 @@ static void test_codes(void **state) {
   static const int lost[] = {214, 700, 702, 709, 710, 719};
   gm_error err = {0};
   for (size_t i = 0; i < sizeof lost / sizeof lost[0]; i++) {
-    assert_int_equal(gm__hip_fail(&err, (hipError_t)lost[i], "hipAnything"), GM_ERR_DEVICE_LOST);
+    assert_int_equal(gm__code_fail(&gm__hip_codes, &err, lost[i], "hipAnything"), GM_ERR_DEVICE_LOST);
     assert_int_equal(err.native_code, lost[i]);
   }
-  assert_int_equal(gm__hip_fail(&err, (hipError_t)702, "hipAnything"), GM_ERR_DEVICE_LOST);
+  assert_int_equal(gm__code_fail(&gm__hip_codes, &err, 702, "hipAnything"), GM_ERR_DEVICE_LOST);
   assert_non_null(strstr(err.message, "hipAnything: hipErrorLaunchTimeOut (702)"));
-  assert_int_equal(gm__hip_fail(&err, (hipError_t)-123456, "hipAnything"), GM_ERR_DRIVER);
+  assert_int_equal(gm__code_fail(&gm__hip_codes, &err, -123456, "hipAnything"), GM_ERR_DRIVER);
   assert_non_null(strstr(err.message, "hipAnything: unknown code (-123456)"));
-  assert_int_equal(gm__hip_fail(NULL, hipSuccess, "hipAnything"), GM_ERR_DRIVER); /* a failure is never GM_OK */
+  assert_int_equal(gm__code_fail(&gm__hip_codes, NULL, hipSuccess, "hipAnything"),
+                   GM_ERR_DRIVER); /* a failure is never GM_OK */
 }
 
 /* An integrated part says so, and its figures are left to the core's rules. */

@@ -261,13 +261,13 @@ static void test_architectures(void **state) {
   (void)state;
   begin(NULL);
   setenv("SIMHIP_ARCH", "gfx1100", 1);
-  snprintf(((gm__hip_device *)world.device)->info.capability, 16, "gfx1100");
+  snprintf(((gm__hip_device *)world.device)->base.info.capability, 16, "gfx1100");
   check_one();
   assert_int_equal(number("calls cuLaunchKernel"), 1);
   end(NULL);
   begin(NULL);
   setenv("SIMHIP_ARCH", "gfx1100", 1);
-  snprintf(((gm__hip_device *)world.device)->info.capability, 16, "gfx90a");
+  snprintf(((gm__hip_device *)world.device)->base.info.capability, 16, "gfx90a");
   expect_copies("hipModuleLoadData: hipErrorNoBinaryForGpu (209)");
   end(NULL);
 }
@@ -277,7 +277,7 @@ static void test_overridden_architecture(void **state) {
   (void)state;
   setenv("SIMHIP_ARCH", "gfx1030", 1);
   setenv("HSA_OVERRIDE_GFX_VERSION", "10.3.0", 1);
-  snprintf(((gm__hip_device *)world.device)->info.capability, 16, "gfx1031");
+  snprintf(((gm__hip_device *)world.device)->base.info.capability, 16, "gfx1031");
   check_one();
   unsetenv("HSA_OVERRIDE_GFX_VERSION");
   assert_int_equal(number("calls cuLaunchKernel"), 1);

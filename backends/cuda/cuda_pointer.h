@@ -1,0 +1,10 @@
+/* Asks CUDA about a pointer. */
+#ifndef GM_BACKENDS_CUDA_POINTER_H
+#define GM_BACKENDS_CUDA_POINTER_H
+
+#include "backends/shared/runtime/runtime.h"
+
+/* pointer_ask of CUDA's table. */
+gm_status gm__cuda_pointer_ask(gm__runtime_device *device, uint64_t pointer, gm__runtime_facts *out, gm_error *err);
+
+#endif

@@ -1,0 +1,303 @@
+#include "backends/vulkan/vulkan_mem_open.h"
+
+#include <inttypes.h>
+
+#include "backends/shared/native.h"
+#include "backends/shared/plain.h"
+#include "backends/vulkan/vulkan_entries.h"
+#include "backends/vulkan/vulkan_map.h"
+#include "core/base/alloc.h"
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+
+/* Invariants: gm never asks the driver for more than its limits. The heap counts the bytes of each live VkDeviceMemory
+ * of gm exactly once, whatever the driver itself would allow. Non-coherent memory is a whole number of atoms, so a
+ * widened range never leaves it. */
+
+static const char memory_op[] = "gm_backend_ops.memory_alloc";
+
+static gm_status memory_too_large(const gm__vulkan_type *type, uint64_t bytes, gm_error *err) {
+  return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, memory_op,
+                  "%" PRIu64 " bytes asked; one allocation of this type may have %" PRIu64 " (heap of %" PRIu64
+                  ", maxMemoryAllocationSize, maxBufferSize): split it",
+                  bytes, type->max_bytes, type->heap_bytes);
+}
+
+/* Count one allocation of `bytes`, before the driver is asked. */
+static gm_status memory_take(gm__vulkan_device *device, const gm__vulkan_type *type, uint64_t bytes, gm_error *err) {
+  uint32_t limit = device->physical.props.limits.maxMemoryAllocationCount;
+  if (atomic_fetch_add(&device->live, 1) >= limit) {
+    atomic_fetch_sub(&device->live, 1);
+    return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, 0, memory_op,
+                    "the device allows %u allocations at a time (maxMemoryAllocationCount), all are in use: use a pool",
+                    limit);
+  }
+  if (gm__vulkan_heaps_take(device->heaps, type->heap, bytes, type->heap_bytes)) return GM_OK;
+  atomic_fetch_sub(&device->live, 1);
+  return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, 0, memory_op,
+                  "%" PRIu64 " bytes asked of heap %u of %" PRIu64 " bytes, of which gm holds %" PRIu64, bytes,
+                  type->heap, type->heap_bytes, atomic_load(&device->heaps->held[type->heap]));
+}
+
+static void memory_give(gm__vulkan_device *device, const gm__vulkan_memory *memory) {
+  gm__vulkan_heaps_give(device->heaps, memory->type.heap, memory->counted);
+  atomic_fetch_sub(&device->live, 1);
+}
+
+static uint64_t memory_padded(const gm__vulkan_type *type, uint64_t bytes) {
+  return gm__round_up(bytes, gm__max(type->atom, 4));
+}
+
+/* All structures that can describe an allocation. Only those that apply are linked. */
+typedef struct memory_chain {
+  VkMemoryAllocateInfo head;
+  VkMemoryDedicatedAllocateInfo dedicated;
+  VkMemoryAllocateFlagsInfo flags;
+  VkExportMemoryAllocateInfo leaves;
+  VkImportMemoryFdInfoKHR comes;
+} memory_chain;
+
+static void memory_link(memory_chain *chain, void *item) {
+  VkBaseOutStructure *base = item;
+  base->pNext = (VkBaseOutStructure *)(uintptr_t)chain->head.pNext;
+  chain->head.pNext = base;
+}
+
+static void memory_make_chain(const gm__vulkan_device *device, const gm__vulkan_memory *memory,
+                              const gm__vulkan_memory_wish *wish, memory_chain *out) {
+  const VkExternalMemoryHandleTypeFlagBits kind = gm__vulkan_handle_type(wish->share);
+  *out = (memory_chain){
+      .head = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+               .allocationSize = memory->allocated,
+               .memoryTypeIndex = memory->type.index},
+      .dedicated = {.sType = VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO, .buffer = memory->buffer},
+      .flags = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO, .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT},
+      .leaves = {.sType = VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO, .handleTypes = kind},
+      .comes = {.sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR, .handleType = kind, .fd = wish->fd}};
+  if (memory->dedicated) memory_link(out, &out->dedicated);
+  if (device->address) memory_link(out, &out->flags);
+  if (kind && !wish->import) memory_link(out, &out->leaves);
+  if (wish->import) memory_link(out, &out->comes);
+}
+
+static gm_status memory_allocate(gm__vulkan_device *device, gm__vulkan_memory *memory, gm__vulkan_memory_wish *wish,
+                                 gm_error *err) {
+  memory_chain chain;
+  memory_make_chain(device, memory, wish, &chain);
+  VkResult result = device->syms.vkAllocateMemory(device->handle, &chain.head, NULL, &memory->memory);
+  wish->taken = wish->import && !result;
+  if (!result && memory->memory) return GM_OK;
+  memory->memory = VK_NULL_HANDLE;
+  return gm__vulkan_device_fail(device, result, "vkAllocateMemory", err);
+}
+
+static gm_status memory_bind(gm__vulkan_device *device, gm__vulkan_memory *memory, gm_error *err) {
+  VkResult result = device->syms.vkBindBufferMemory(device->handle, memory->buffer, memory->memory, 0);
+  if (result) return gm__vulkan_device_fail(device, result, "vkBindBufferMemory", err);
+  return gm__vulkan_buffer_address(device, memory->buffer, &memory->address, err);
+}
+
+/* Choose the size, and whether the allocation is dedicated. An import has its size already: the buffer must fit in it.
+ */
+static gm_status memory_size(gm__vulkan_device *device, gm__vulkan_memory *memory, const gm__vulkan_memory_wish *wish,
+                             gm_error *err) {
+  const gm__vulkan_needs needs = gm__vulkan_buffer_needs(device, memory->buffer);
+  const uint64_t wanted = needs.bytes > memory->buffer_bytes ? needs.bytes : memory->buffer_bytes;
+  memory->allocated = wish->import ? wish->whole_bytes : memory_padded(&memory->type, wanted);
+  memory->dedicated =
+      wish->import ? wish->dedicated
+                   : needs.dedicated || wish->flags & GM_ALLOC_DEDICATED || device->shares[wish->share].can.dedicated;
+  if (wish->import && (wanted > wish->whole_bytes || !(needs.type_bits >> memory->type.index & 1))) {
+    return gm__bad_argument(err, "gm_backend_ops.share_import",
+                            "`shared`: %" PRIu64 " bytes of memory type %u, a buffer of %" PRIu64 " does not fit in it",
+                            wish->whole_bytes, memory->type.index, memory->buffer_bytes);
+  }
+  return memory->allocated > memory->type.max_bytes ? memory_too_large(&memory->type, memory->allocated, err) : GM_OK;
+}
+
+static gm_status memory_count(gm__vulkan_device *device, gm__vulkan_memory *memory, uint64_t bytes, gm_error *err) {
+  gm_status status = memory_take(device, &memory->type, bytes, err);
+  if (status) return status;
+  memory->counted = bytes;
+  memory->live = true;
+  return GM_OK;
+}
+
+static gm_status memory_fill_in(gm__vulkan_device *device, gm__vulkan_memory *memory, gm__vulkan_memory_wish *wish,
+                                gm_error *err) {
+  const gm__vulkan_buffer_params params = {.bytes = memory->buffer_bytes, .share = wish->share};
+  gm_status status = gm__vulkan_buffer_create(device, &params, &memory->buffer, err);
+  if (!status) status = memory_size(device, memory, wish, err);
+  if (!status) status = memory_count(device, memory, wish->import ? 0 : memory->allocated, err);
+  if (!status) status = memory_allocate(device, memory, wish, err);
+  if (!status) status = memory_bind(device, memory, err);
+  return status;
+}
+
+static gm_status memory_new(gm__vulkan_device *device, const gm__vulkan_type *type, uint64_t bytes,
+                            gm__vulkan_memory **out, gm_error *err) {
+  gm__vulkan_memory *memory = gm__alloc(device->services, sizeof *memory);
+  if (!memory) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, memory_op, "no host memory for the record");
+  memory->bytes = bytes;
+  memory->type = *type;
+  *out = memory;
+  return GM_OK;
+}
+
+/* Try to make memory with `slack` bytes more than wanted. */
+static gm_status memory_try(gm__vulkan_device *device, gm__vulkan_memory_wish *wish, uint64_t slack,
+                            gm__vulkan_memory **out, gm_error *err) {
+  const uint64_t padded = wish->import ? wish->bytes : memory_padded(wish->type, wish->bytes);
+  const uint64_t most = wish->type->max_bytes;
+  gm__vulkan_memory *memory = NULL;
+  if (padded > most || slack > most - padded) return memory_too_large(wish->type, wish->bytes, err);
+  gm_status status = memory_new(device, wish->type, padded, &memory, err);
+  if (status) return status;
+  memory->buffer_bytes = wish->import ? wish->buffer_bytes : padded + slack;
+  memory->memory_at = memory->buffer_at = wish->offset;
+  memory->share = wish->share;
+  status = memory_fill_in(device, memory, wish, err);
+  if (status) {
+    gm__vulkan_memory_unmake(device, memory, GM_CLOSE_NORMAL);
+    return status;
+  }
+  if (memory->address) memory->address += wish->offset;
+  *out = memory;
+  return GM_OK;
+}
+
+/* Move the first usable byte to an aligned address. The memory has enough slack. */
+static gm_status memory_align(gm__vulkan_device *device, gm__vulkan_memory *memory, uint64_t align, gm_error *err) {
+  const uint64_t pad = (align - memory->address % align) % align;
+  if (pad % device->alignment) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, memory_op,
+                    "the driver placed the memory at %" PRIu64
+                    "; no offset that descriptors can have makes that a "
+                    "multiple of %" PRIu64,
+                    memory->address, align);
+  }
+  memory->memory_at = memory->buffer_at = pad;
+  memory->address += pad;
+  return GM_OK;
+}
+
+gm_status gm__vulkan_memory_make(gm__vulkan_device *device, gm__vulkan_memory_wish *wish, gm__vulkan_memory **out,
+                                 gm_error *err) {
+  gm__vulkan_memory *memory = NULL;
+  gm_status status = memory_try(device, wish, 0, &memory, err);
+  if (status) return status;
+  if (wish->align && memory->address % wish->align) { /* this is rare, because drivers align to pages */
+    gm__vulkan_memory_unmake(device, memory, GM_CLOSE_NORMAL);
+    memory = NULL;
+    status = memory_try(device, wish, wish->align, &memory, err);
+    if (!status) status = memory_align(device, memory, wish->align, err);
+  }
+  if (!status && (wish->flags & GM_ALLOC_COMMIT)) status = gm__vulkan_touch(device, memory, 0, memory->bytes, err);
+  if (status) {
+    gm__vulkan_memory_unmake(device, memory, GM_CLOSE_NORMAL);
+    return status;
+  }
+  *out = memory;
+  return GM_OK;
+}
+
+gm_status gm__vulkan_memory_make_bare(gm__vulkan_device *device, const gm__vulkan_type *type, uint64_t bytes,
+                                      gm__vulkan_memory **out, gm_error *err) {
+  gm__vulkan_memory_wish wish = {.type = type, .bytes = bytes};
+  if (bytes > type->max_bytes) return memory_too_large(type, bytes, err);
+  gm__vulkan_memory *memory = NULL;
+  gm_status status = memory_new(device, type, bytes, &memory, err);
+  if (status) return status;
+  memory->allocated = bytes;
+  status = memory_count(device, memory, bytes, err);
+  if (!status) status = memory_allocate(device, memory, &wish, err);
+  if (status) {
+    gm__vulkan_memory_unmake(device, memory, GM_CLOSE_NORMAL);
+    return status;
+  }
+  *out = memory;
+  return GM_OK;
+}
+
+void gm__vulkan_memory_unmake(gm__vulkan_device *device, gm__vulkan_memory *memory, gm_close_mode mode) {
+  if (!memory) return;
+  if (mode == GM_CLOSE_NORMAL && !memory->wrapped && !memory->range) {
+    if (memory->buffer) device->syms.vkDestroyBuffer(device->handle, memory->buffer, NULL);
+    if (memory->memory) device->syms.vkFreeMemory(device->handle, memory->memory, NULL); /* unmaps it too */
+  }
+  if (memory->live) memory_give(device, memory);
+  gm__release(device->services, memory, sizeof *memory);
+}
+
+static gm_status memory_check_share(const gm__vulkan_device *device, const gm_memory_params *params, gm_error *err) {
+  const gm_share_kind kind = params->share;
+  if (kind == GM_SHARE_NONE) return GM_OK;
+  const bool known = kind == GM_SHARE_FD || kind == GM_SHARE_DMABUF;
+  if (known && device->shares[kind].can.exports &&
+      device->shares[kind].type_bits >> device->types[params->type].index & 1) {
+    return GM_OK;
+  }
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, memory_op,
+                  "memory type %u of %.100s cannot be shared in way %d: share_kinds of the type says how", params->type,
+                  device->physical.props.deviceName, (int)kind);
+}
+
+gm_status gm__vulkan_memory_alloc(void *user, const gm_memory_params *params, gm_memory *out, gm_error *err) {
+  gm__vulkan_device *device = user;
+  gm_status status = gm__plain_check(memory_op, device->type_count, params, err);
+  if (!status) status = memory_check_share(device, params, err);
+  if (!status) status = gm__vulkan_device_state(device, err);
+  if (status) return status;
+  gm__vulkan_memory_wish wish = {.type = &device->types[params->type],
+                                 .bytes = params->bytes,
+                                 .align = params->align ? params->align : device->alignment,
+                                 .flags = params->flags,
+                                 .share = params->share};
+  gm__vulkan_memory *memory;
+  status = gm__vulkan_memory_make(device, &wish, &memory, err);
+  if (status) return status;
+  *out = gm__vulkan_memory_describe(memory, params->type);
+  return GM_OK;
+}
+
+gm_status gm__vulkan_memory_free(void *device, const gm_memory *memory, gm_close_mode mode, gm_error *err) {
+  (void)err;
+  gm__vulkan_memory_unmake(device, gm__vulkan_memory_of(memory), mode);
+  return GM_OK;
+}
+
+static uint32_t memory_type_of(const gm__vulkan_device *device, uint32_t index) {
+  for (uint32_t i = 0; i < device->type_count; i++) {
+    if (device->types[i].index == index) return i;
+  }
+  return UINT32_MAX;
+}
+
+gm_status gm__vulkan_memory_wrap(void *user, const gm_native_memory *given, gm_memory *out, gm_error *err) {
+  static const char op[] = "gm_backend_ops.memory_wrap";
+  gm__vulkan_device *device = user;
+  gm_vulkan_memory lent;
+  const gm_vulkan_memory *native = &lent;
+  const gm_status status = gm__native_in(&lent, sizeof lent, given, GM_API_VULKAN, op, "native", err);
+  if (status) return status;
+  uint32_t type = memory_type_of(device, native->memory_type);
+  if (!native->memory || !native->buffer || !native->bytes) {
+    return gm__bad_argument(err, op, "`native` needs memory, buffer and bytes; one of them is 0");
+  }
+  if (type == UINT32_MAX) {
+    return gm__bad_argument(err, op, "`native`: no buffer lies in memory type %u of this device", native->memory_type);
+  }
+  gm__vulkan_memory *memory = gm__alloc(device->services, sizeof *memory);
+  if (!memory) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for the record");
+  memory->memory = (VkDeviceMemory)native->memory;
+  memory->buffer = (VkBuffer)native->buffer;
+  memory->bytes = native->bytes;
+  memory->memory_at = native->memory_offset;
+  memory->buffer_at = native->buffer_offset;
+  memory->type = device->types[type];
+  memory->address = native->device_address;
+  memory->wrapped = true;
+  atomic_init(&memory->mapped, native->mapped);
+  *out = gm__vulkan_memory_describe(memory, type);
+  return GM_OK;
+}

@@ -1,0 +1,358 @@
+#include "core/arena/free_chunks.h"
+
+#include "core/base/saturate.h"
+
+/* Invariants. The chunks of a segment tile it. A free chunk is in the stream cache of the streams that may still use
+ * it: none, one, or several. Two neighbouring free chunks that wait for the same streams are joined whenever either of
+ * them changes. So a segment that nobody uses ends as one free chunk.
+ *
+ * An idle free chunk and one that a stream uses are joined in two cases only. Either the arena knows no other stream,
+ * or the pool would grow. Otherwise a free on one stream would take memory away from the others. */
+
+/* Nearly every free runs this code, so no function is called on the way. */
+#define FREE_CHUNK_INLINE static inline __attribute__((always_inline))
+
+enum { FREE_CHUNK_LOOKS = 16 }; /* quick lists looked at, to find one that gives up a chunk */
+
+static uint32_t free_chunk_granules(const gm__arena *arena, const gm__want *want) {
+  return (uint32_t)(want->exact >> arena->shift);
+}
+
+static gm__tlsf *free_chunk_bins(const gm__arena *arena, uint32_t number) {
+  return &arena->caches[gm__arena_chunk(arena, number)->cache]->tlsf;
+}
+
+/* ---- joining ---- */
+
+/* Two free chunks are joined: the later free counts, and its point. When both were freed at one time, the clock does
+ * not say which was later, so neither point will do. */
+static void free_chunk_join_uses(gm__arena *arena, gm__last_use *use, gm__last_use *other) {
+  if (use->given) gm__order_drop_point(&arena->order, use); /* the engine's point tells of one of the two only */
+  if (other->given) gm__order_drop_point(&arena->order, other);
+  if (use->streams == other->streams && use->freed_at == other->freed_at) gm__order_drop_point(&arena->order, use);
+  const bool takes = use->streams == other->streams ? other->freed_at > use->freed_at : other->streams != 0;
+  gm__order_drop_point(&arena->order, takes ? use : other);
+  if (takes) *use = *other;
+}
+
+static bool free_chunk_can_join(const gm__arena *arena, uint32_t neighbour, const gm__last_use *use, bool mixes) {
+  if (gm__chunk_is(gm__arena_chunk(arena, neighbour)) != GM__CHUNK_FREE) return false;
+  const uint64_t streams = gm__arena_last_use(arena, neighbour).streams;
+  return streams == use->streams || (mixes && (!streams || !use->streams));
+}
+
+/* The neighbour leaves its list and ends. *use becomes the last use of both. */
+static void free_chunk_swallow(gm__arena *arena, uint32_t neighbour, gm__last_use *use) {
+  gm__last_use other = gm__arena_last_use(arena, neighbour);
+  gm__tlsf_take(&arena->chunks, free_chunk_bins(arena, neighbour), neighbour);
+  free_chunk_join_uses(arena, use, &other);
+  gm__arena_drop_cold(arena, neighbour);
+  gm__chunk_unlink(&arena->chunks, neighbour);
+}
+
+void gm__free_chunk_put(gm__arena *arena, uint32_t number, const gm__last_use *use, bool mixes) {
+  gm__chunk *chunk = gm__arena_chunk(arena, number);
+  gm__last_use joined = *use;
+  while (free_chunk_can_join(arena, chunk->left, &joined, mixes)) {
+    const gm__chunk *left = gm__arena_chunk(arena, chunk->left);
+    chunk->address = left->address;
+    chunk->granules += left->granules;
+    free_chunk_swallow(arena, chunk->left, &joined);
+  }
+  while (free_chunk_can_join(arena, chunk->right, &joined, mixes)) {
+    chunk->granules += gm__arena_chunk(arena, chunk->right)->granules;
+    free_chunk_swallow(arena, chunk->right, &joined);
+  }
+  gm__arena_set_last_use(arena, number, &joined);
+  gm__chunk_become(chunk, GM__CHUNK_FREE);
+  gm__tlsf_put(&arena->chunks, free_chunk_bins(arena, number), number);
+}
+
+/* True when the neighbour may be joined at once with a free chunk of that stream cache. */
+static inline bool free_chunk_joins(const gm__arena *arena, const gm__chunk *neighbour, const gm__stream_cache *cache) {
+  if (neighbour->part == cache->free_part) return true; /* one with a cold record has another `part` */
+  const bool idle = neighbour->part == gm__stream_cache_part(GM__STREAM_CACHE_IDLE, GM__CHUNK_FREE);
+  return idle && arena->mixes && cache->number != GM__STREAM_CACHE_MIXED;
+}
+
+/* A free chunk gets another size and comes into the stream cache. */
+FREE_CHUNK_INLINE void free_chunk_move(gm__arena *arena, uint32_t number, gm__stream_cache *cache, uint32_t granules) {
+  gm__chunk *chunk = gm__arena_chunk(arena, number);
+  if (chunk->cache == cache->number) {
+    gm__tlsf_resize(&arena->chunks, &cache->tlsf, number, granules);
+    return;
+  }
+  gm__tlsf_take(&arena->chunks, &arena->caches[chunk->cache]->tlsf, number);
+  chunk->cache = cache->number;
+  chunk->granules = granules;
+  gm__tlsf_put(&arena->chunks, &cache->tlsf, number);
+}
+
+/* See gm__free_chunk_free. */
+FREE_CHUNK_INLINE void free_chunk_free(gm__arena *arena, uint32_t number, gm__stream_cache *cache) {
+  gm__chunks *chunks = &arena->chunks;
+  gm__chunk *chunk = gm__chunk_at(chunks, number);
+  const uint32_t left = chunk->left, right = chunk->right;
+  gm__chunk *before = gm__chunk_at(chunks, left), *after = gm__chunk_at(chunks, right);
+  const uint64_t seq = chunk->seq;
+  uint32_t granules = chunk->granules;
+  if (free_chunk_joins(arena, before, cache)) {
+    granules += before->granules;
+    if (before->seq < seq) before->seq = seq;
+    gm__chunk_unlink(chunks, number);
+    if (free_chunk_joins(arena, after, cache)) {
+      granules += after->granules;
+      if (before->seq < after->seq) before->seq = after->seq;
+      gm__tlsf_take(chunks, &arena->caches[after->cache]->tlsf, right);
+      gm__chunk_unlink(chunks, right);
+    }
+    free_chunk_move(arena, left, cache, granules);
+  } else if (free_chunk_joins(arena, after, cache)) {
+    granules += after->granules;
+    if (after->seq < seq) after->seq = seq;
+    after->address = chunk->address;
+    gm__chunk_unlink(chunks, number);
+    free_chunk_move(arena, right, cache, granules);
+  } else {
+    chunk->state = GM__CHUNK_FREE;
+    gm__tlsf_put(chunks, &cache->tlsf, number);
+  }
+}
+
+void gm__free_chunk_free(gm__arena *arena, uint32_t number, gm__stream_cache *cache) {
+  free_chunk_free(arena, number, cache);
+}
+
+/* As gm__free_chunk_free, for a chunk that was handed out or comes from a quick list. */
+static void free_chunk_free_one(gm__arena *arena, uint32_t number, gm__stream_cache *cache) {
+  gm__arena_chunk(arena, number)->cache = cache->number;
+  gm__lookup_remove(&arena->lookup, &arena->chunks, number);
+  gm__free_chunk_free(arena, number, cache);
+}
+
+/* The quick lists are full: one of the next few behind the last loser gives up a chunk, but not the list `own`. */
+static void free_chunk_evict_one(gm__arena *arena, gm__stream_cache *cache, const gm__quick *own) {
+  for (int i = 0; i < FREE_CHUNK_LOOKS; i++) {
+    gm__quick *quick = &cache->quick[cache->hand++ % GM__QUICK_LISTS];
+    if (!quick->head || quick == own) continue;
+    free_chunk_free_one(arena, gm__quick_pop(cache, quick, &arena->chunks), cache);
+    return;
+  }
+}
+
+/* A quick list that nobody asks makes room for the new chunk, one for one, so that no free pays for many. That is the
+ * list of another size in the same place, or any list when the stream cache is full. */
+static void free_chunk_make_room(gm__arena *arena, gm__stream_cache *cache, uint32_t granules, uint32_t most) {
+  gm__quick *quick = gm__quick_of(cache, granules);
+  if (quick->head && quick->granules != granules) {
+    free_chunk_free_one(arena, gm__quick_pop(cache, quick, &arena->chunks), cache);
+  } else if (most && cache->quick_count >= most) {
+    free_chunk_evict_one(arena, cache, quick);
+  }
+}
+
+void gm__free_chunk_keep(gm__arena *arena, uint32_t number, gm__stream_cache *cache) {
+  gm__chunk *chunk = gm__arena_chunk(arena, number);
+  const uint32_t most = gm__quick_blocks(&arena->set->quick);
+  arena->frees++;
+  if (chunk->granules <= arena->quick_most) {
+    free_chunk_make_room(arena, cache, chunk->granules, most);
+    if (gm__quick_put(cache, chunk, number, chunk->granules, most)) return;
+  }
+  chunk->cache = cache->number;
+  gm__lookup_remove(&arena->lookup, &arena->chunks, number);
+  free_chunk_free(arena, number, cache);
+}
+
+static void free_chunk_flush_list(gm__arena *arena, gm__stream_cache *cache, gm__quick *quick) {
+  while (quick->head) free_chunk_free_one(arena, gm__quick_pop(cache, quick, &arena->chunks), cache);
+}
+
+static void free_chunk_flush_cache(gm__arena *arena, gm__stream_cache *cache) {
+  for (int i = 0; cache->quick_count && i < GM__QUICK_LISTS; i++) free_chunk_flush_list(arena, cache, &cache->quick[i]);
+}
+
+bool gm__free_chunks_flush(gm__arena *arena) {
+  bool any = false;
+  for (int i = 0; i < GM__STREAM_CACHES; i++) {
+    gm__stream_cache *cache = arena->caches[i];
+    if (!cache || !cache->quick_count) continue;
+    any = true;
+    free_chunk_flush_cache(arena, cache);
+  }
+  return any;
+}
+
+/* ---- streams ---- */
+
+/* Puts free chunks, which are in no list and linked by `next`, where their last uses belong now. `slot`: a stream that
+ * they forget first. */
+static void free_chunk_put_all(gm__arena *arena, uint32_t chain, bool mixes, int slot) {
+  for (uint32_t next; chain; chain = next) {
+    next = gm__arena_chunk(arena, chain)->next;
+    gm__last_use use = gm__arena_last_use(arena, chain);
+    if (slot != GM__ORDER_HOST) gm__order_forget_use(&arena->order, &use, slot);
+    gm__free_chunk_put(arena, chain, &use, mixes && use.streams);
+  }
+}
+
+/* Takes all free chunks of the stream cache out of their bins. They are AWAY, so that none is joined on the way. */
+static uint32_t free_chunk_lift(gm__arena *arena, gm__stream_cache *cache) {
+  const uint32_t chain = gm__tlsf_drain(&arena->chunks, &cache->tlsf);
+  for (uint32_t at = chain; at; at = gm__arena_chunk(arena, at)->next) {
+    gm__chunk_become(gm__arena_chunk(arena, at), GM__CHUNK_AWAY);
+  }
+  return chain;
+}
+
+static bool free_chunk_is_due(const gm__arena *arena, const gm__stream_cache *cache) {
+  if (!cache || !cache->tlsf.top) return false;
+  if (cache->number == GM__STREAM_CACHE_MIXED) return true;
+  const gm__order_slot *slot = &arena->order.slots[cache->number];
+  if (arena->order.given >> cache->number & 1) return true; /* one with the engine's point may be done sooner */
+  return slot->passed >= slot->last_free || !cache->ordered || slot->passed > cache->settled;
+}
+
+/* The short way of free_chunk_settle_cache: a chunk without a cold record that one stream used and is done with. */
+static bool free_chunk_settle_plain(gm__arena *arena, uint32_t number) {
+  gm__chunk *chunk = gm__arena_chunk(arena, number);
+  if (chunk->state & GM__CHUNK_COLD || chunk->cache >= GM__STREAM_CACHE_IDLE) return false;
+  if (chunk->seq > arena->order.slots[chunk->cache].passed) return false;
+  chunk->cache = GM__STREAM_CACHE_IDLE;
+  gm__free_chunk_free(arena, number, arena->caches[GM__STREAM_CACHE_IDLE]);
+  return true;
+}
+
+/* Moves those free chunks of the stream cache that are done. */
+static void free_chunk_settle_cache(gm__arena *arena, gm__stream_cache *cache) {
+  uint32_t chain = free_chunk_lift(arena, cache), next;
+  for (; chain; chain = next) {
+    next = gm__arena_chunk(arena, chain)->next;
+    if (free_chunk_settle_plain(arena, chain)) continue;
+    gm__last_use use = gm__arena_last_use(arena, chain);
+    gm__order_settle(&arena->order, &use);
+    gm__free_chunk_put(arena, chain, &use, false);
+  }
+  if (cache->number < GM__STREAM_CACHE_IDLE) cache->settled = arena->order.slots[cache->number].passed;
+}
+
+void gm__free_chunks_settle(gm__arena *arena) {
+  for (int i = 0; i < GM__STREAM_CACHES; i++) {
+    if (i != GM__STREAM_CACHE_IDLE && free_chunk_is_due(arena, arena->caches[i]))
+      free_chunk_settle_cache(arena, arena->caches[i]);
+  }
+}
+
+void gm__free_chunks_gather(gm__arena *arena, int slot) {
+  if (slot != GM__ORDER_HOST)
+    free_chunk_put_all(arena, free_chunk_lift(arena, arena->caches[slot]), true, GM__ORDER_HOST);
+}
+
+/* Chunks that are not free forget the stream. */
+static void free_chunk_forget_others(gm__arena *arena, int slot) {
+  for (uint32_t number = 1; number < gm__chunks_count(&arena->chunks); number++) {
+    gm__chunk *chunk = gm__arena_chunk(arena, number);
+    if (chunk->state == GM__CHUNK_UNUSED || gm__chunk_is(chunk) == GM__CHUNK_FREE) continue;
+    gm__cold *cold = gm__arena_cold(arena, number);
+    if (cold) gm__order_forget_use(&arena->order, &cold->use, slot);
+    if (chunk->cache == slot) chunk->cache = GM__STREAM_CACHE_IDLE;
+    if (gm__chunk_is(chunk) == GM__CHUNK_LIVE && chunk->bin == slot) chunk->bin = GM__STREAM_CACHE_MIXED;
+  }
+}
+
+void gm__free_chunks_forget(gm__arena *arena, int slot) {
+  gm__free_chunks_flush(arena);
+  const uint32_t own = free_chunk_lift(arena, arena->caches[slot]);
+  const uint32_t mixed = free_chunk_lift(arena, arena->caches[GM__STREAM_CACHE_MIXED]);
+  free_chunk_put_all(arena, own, false, slot);
+  free_chunk_put_all(arena, mixed, false, slot);
+  free_chunk_forget_others(arena, slot);
+  gm__arena_forget_slot(arena, slot);
+}
+
+/* ---- searching ---- */
+
+typedef struct free_chunk_search {
+  const gm__want *want;
+  int slot;
+  gm__order_verdict worst;
+  uint32_t best;
+  gm__order_verdict verdict;
+} free_chunk_search;
+
+bool gm__free_chunk_fits(const gm__arena *arena, const gm__want *want, uint32_t free_chunk) {
+  if (want->exact >> arena->shift > UINT32_MAX) return false; /* no chunk is that large */
+  return gm__chunk_fits(gm__arena_chunk(arena, free_chunk), free_chunk_granules(arena, want), want->align,
+                        gm__arena_granule(arena));
+}
+
+/* Looks into a stream cache for a better free chunk than the best so far. */
+static void free_chunk_look(const gm__arena *arena, free_chunk_search *search, int number) {
+  const gm__stream_cache *cache = arena->caches[number];
+  if (!cache || !cache->tlsf.top) return;
+  const uint32_t found =
+      gm__tlsf_search(&arena->chunks, &cache->tlsf, free_chunk_granules(arena, search->want),
+                      gm__max(search->want->align, gm__arena_granule(arena)), gm__arena_granule(arena));
+  if (!found) return;
+  const gm__last_use use = gm__arena_last_use(arena, found);
+  const gm__order_verdict verdict = gm__order_judge(&arena->order, &use, search->slot, search->want->insert);
+  if (verdict > search->worst || (search->best && search->verdict < verdict)) return;
+  const bool larger =
+      search->best && gm__arena_chunk(arena, search->best)->granules <= gm__arena_chunk(arena, found)->granules;
+  if (search->best && search->verdict == verdict && larger) return;
+  search->best = found;
+  search->verdict = verdict;
+}
+
+/* The streams that have free chunks. */
+static uint64_t free_chunk_streams(const gm__arena *arena) {
+  uint64_t streams = 0;
+  if (arena->caches[GM__STREAM_CACHE_MIXED]->tlsf.top) return arena->order.used;
+  for (int i = 0; i < GM__STREAM_CACHE_IDLE; i++) {
+    if (arena->caches[i] && arena->caches[i]->tlsf.top) streams |= UINT64_C(1) << i;
+  }
+  return streams;
+}
+
+uint32_t gm__free_chunks_find(gm__arena *arena, const gm__want *want, int slot, gm__order_verdict worst,
+                              uint64_t *out_pending, gm__order_verdict *out_verdict) {
+  free_chunk_search search = {.want = want, .slot = slot, .worst = worst};
+  if (slot != GM__ORDER_HOST) free_chunk_look(arena, &search, slot);
+  free_chunk_look(arena, &search, GM__STREAM_CACHE_IDLE);
+  if (!search.best && worst > GM__ORDER_READY) free_chunk_look(arena, &search, GM__STREAM_CACHE_MIXED);
+  const bool anywhere = !search.best && worst >= GM__ORDER_OTHERS_WAIT;
+  for (int i = 0; anywhere && i < GM__STREAM_CACHE_IDLE; i++) {
+    if (i != slot) free_chunk_look(arena, &search, i);
+  }
+  *out_verdict = search.verdict;
+  if (!search.best) *out_pending |= free_chunk_streams(arena);
+  return search.best;
+}
+
+/* ---- carving ---- */
+
+/* Cuts the first granules off a free chunk, as a chunk that is AWAY. It has the last use of the whole, without the
+ * point. */
+static uint32_t free_chunk_split(gm__arena *arena, uint32_t free_chunk, uint32_t granules) {
+  gm__last_use use = gm__arena_last_use(arena, free_chunk);
+  use.has_point = false;
+  const uint32_t front =
+      gm__free_chunk_cut(arena, arena->caches[gm__arena_chunk(arena, free_chunk)->cache], free_chunk, granules);
+  if (front == free_chunk) {
+    gm__chunk_become(gm__arena_chunk(arena, free_chunk), GM__CHUNK_AWAY);
+  } else {
+    gm__arena_set_last_use(arena, front, &use);
+  }
+  return front;
+}
+
+uint32_t gm__free_chunk_carve(gm__arena *arena, const gm__want *want, uint32_t free_chunk) {
+  const uint64_t align = gm__max(want->align, gm__arena_granule(arena));
+  const uint64_t pad = gm__chunk_pad(gm__arena_chunk(arena, free_chunk), align);
+  if (pad) { /* the bytes before the first aligned one become a free chunk of their own */
+    const uint32_t front = free_chunk_split(arena, free_chunk, (uint32_t)(pad >> arena->shift));
+    gm__chunk_become(gm__arena_chunk(arena, front), GM__CHUNK_FREE);
+    gm__tlsf_put(&arena->chunks, free_chunk_bins(arena, front), front);
+  }
+  return free_chunk_split(arena, free_chunk, free_chunk_granules(arena, want));
+}

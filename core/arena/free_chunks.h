@@ -1,0 +1,64 @@
+/* Free chunks of an arena: how a chunk becomes free, how free chunks are joined, found and cut. REQUIRES: arena lock,
+ * for all of it. */
+#ifndef GM_CORE_ARENA_FREE_CHUNKS_H
+#define GM_CORE_ARENA_FREE_CHUNKS_H
+
+#include "core/arena/arena.h"
+
+/* A chunk that is in no list and has no cold record becomes a free chunk of the stream cache. It is joined with free
+ * chunks that it touches, which stay in their bins where they can. */
+void gm__free_chunk_free(gm__arena *arena, uint32_t number, gm__stream_cache *cache);
+
+/* A chunk that was handed out comes into the stream cache: into a quick list, which makes room for it, or as a free
+ * chunk. It is not inline, so that frees into quick lists need no registers for it. */
+void gm__free_chunk_keep(gm__arena *arena, uint32_t number, gm__stream_cache *cache);
+
+/* Cuts the first granules off a free chunk of the stream cache, or takes all of it. The result is AWAY. One chunk was
+ * reserved. */
+static inline __attribute__((always_inline)) uint32_t gm__free_chunk_cut(gm__arena *arena, gm__stream_cache *cache,
+                                                                         uint32_t free_chunk, uint32_t granules) {
+  if (gm__arena_chunk(arena, free_chunk)->granules == granules) {
+    gm__tlsf_take(&arena->chunks, &cache->tlsf, free_chunk);
+    return free_chunk;
+  }
+  const uint32_t front = gm__chunks_pop(&arena->chunks);
+  gm__tlsf_cut(&arena->chunks, &cache->tlsf, free_chunk, granules, (uint64_t)granules << arena->shift, front);
+  return front;
+}
+
+/* A chunk that is in no list becomes a free chunk with that last use. It is joined with neighbours that wait for the
+ * same streams. `mixes`: it is joined with idle neighbours, too. */
+void gm__free_chunk_put(gm__arena *arena, uint32_t number, const gm__last_use *use, bool mixes);
+
+/* True when idle neighbours may always join a stream's free chunk: the arena knows no other stream. */
+static inline bool gm__free_chunk_mixes(const gm__arena *arena, const gm__last_use *use) {
+  return arena->mixes && use->streams;
+}
+
+/* Turns the chunks of all quick lists into free chunks. True if there was any. */
+bool gm__free_chunks_flush(gm__arena *arena);
+
+/* Moves free chunks of streams that are done into the idle stream cache. It asks the driver of points of single chunks
+ * only. */
+void gm__free_chunks_settle(gm__arena *arena);
+
+/* Joins the free chunks of the slot's stream with idle neighbours. Those wait for the stream, too, from then on. */
+void gm__free_chunks_gather(gm__arena *arena, int slot);
+
+/* The stream of the slot is done, and closes. */
+void gm__free_chunks_forget(gm__arena *arena, int slot);
+
+/* True when the request fits into the free chunk, whatever streams use that. */
+bool gm__free_chunk_fits(const gm__arena *arena, const gm__want *want, uint32_t free_chunk);
+
+/* Finds a free chunk for the request with a verdict of at most `worst`. 0: none; *out_pending gets the streams that
+ * still use other free chunks. */
+uint32_t gm__free_chunks_find(gm__arena *arena, const gm__want *want, int slot, gm__order_verdict worst,
+                              uint64_t *out_pending, gm__order_verdict *out_verdict);
+
+/* Cuts the request's bytes out of the free chunk. The result is AWAY. GM__CARVE_CHUNKS chunks were reserved. */
+uint32_t gm__free_chunk_carve(gm__arena *arena, const gm__want *want, uint32_t free_chunk);
+
+enum { GM__CARVE_CHUNKS = 4 };
+
+#endif

@@ -1,0 +1,10 @@
+/* Host memory of the caller that is registered on a device. The public calls are in gm/device.h. */
+#ifndef GM_CORE_DEVICE_HOST_RANGE_H
+#define GM_CORE_DEVICE_HOST_RANGE_H
+
+#include "gm/device.h"
+
+/* One registered range, in the device's list. The device stays open as long as there is one. */
+typedef struct gm__host_range gm__host_range;
+
+#endif

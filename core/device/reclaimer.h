@@ -1,0 +1,39 @@
+/* Reclaimers of a device: each keeps idle bytes of it, and gives them back when another one lacks memory. A pool over
+ * the device's own memory is one. Takes the locks it needs; none may be held. */
+#ifndef GM_CORE_DEVICE_RECLAIMER_H
+#define GM_CORE_DEVICE_RECLAIMER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gm/device.h"
+
+typedef struct gm__reclaimer {
+  struct gm__reclaimer *prev, *next; /* of the device: under the context's lock, with `pins` */
+  uint32_t pins;                     /* threads that work with it: it stays until they are done */
+  void *user;
+  uint64_t (*pooled)(void *user); /* bytes that it keeps, in whatever pieces and busy or not. Takes no lock */
+  uint64_t (*calls)(void *user);  /* how often it called the driver, ever. Takes no lock */
+  uint64_t (*idle)(void *user);   /* bytes that it could give back now. Asks streams how far they are */
+  uint64_t (*give)(void *user, uint64_t keep_bytes); /* gives idle bytes back, down to `keep_bytes`: how many */
+} gm__reclaimer;
+
+void gm__device_add_reclaimer(gm_device *device, gm__reclaimer *reclaimer);
+/* False: another thread works with it for longer than a second. */
+bool gm__device_remove_reclaimer(gm_device *device, gm__reclaimer *reclaimer);
+
+/* The bytes that all but `self` keep (never more can be had of them), and how often they called the driver. Bytes of
+ * the device changed hands with each call. */
+typedef struct gm__reclaimable {
+  uint64_t pooled, calls;
+} gm__reclaimable;
+
+gm__reclaimable gm__reclaimers_read(const gm_device *device, const gm__reclaimer *self);
+
+/* Bytes of the device that all but `self` could give back now. */
+uint64_t gm__reclaimers_idle(gm_device *device, const gm__reclaimer *self);
+
+/* All but `self` give back what is idle, until the device has `bytes` more. False: nobody gave anything. */
+bool gm__reclaimers_trim(gm_device *device, const gm__reclaimer *self, uint64_t bytes);
+
+#endif

@@ -1,0 +1,103 @@
+/* The answer obeys these, whatever the rules of an API say: free <= total; free <= total - what gm holds. The state is
+ * unknown exactly when there is no free figure. No arithmetic wraps. */
+#include "core/figures/memory_info.h"
+
+#include "core/base/saturate.h"
+#include "core/figures/figures.h"
+#include "core/figures/figures_rules.h"
+
+/* For an API that gm has no rules for. A total alone leaves what gm does not hold as the upper bound. */
+static void figures_driver(const gm__figures_input *input, gm_memory_info *draft) {
+  const gm_raw_reply *driver = &input->raw->driver;
+  uint64_t total = gm__figures_total(driver);
+  if (total == GM_UNKNOWN_BYTES) total = gm__figures_total(&input->raw->device_total);
+  gm__figures_set_total(draft, total, GM_SOURCE_DRIVER);
+  if (gm__figures_answered(driver)) {
+    gm__figures_set_free(draft, driver->free_bytes, GM_SOURCE_DRIVER, GM_FIGURE_KNOWN);
+  } else if (total != GM_UNKNOWN_BYTES) {
+    gm__figures_set_free(draft, gm__sub_sat(total, input->own_bytes), GM_SOURCE_OWN_ACCOUNTING, GM_FIGURE_ESTIMATED);
+  }
+}
+
+static void figures_by_rules(const gm__figures_input *input, gm_memory_info *draft) {
+  switch (input->raw->rules) {
+    case GM_RAW_DRIVER: figures_driver(input, draft); break;
+    case GM_RAW_HOST: gm__figures_set_host(input, draft); break;
+    case GM_RAW_CUDA: gm__figures_cuda(input, draft); break;
+    case GM_RAW_HIP: gm__figures_hip(input, draft); break;
+    case GM_RAW_OPENCL: gm__figures_opencl(input, draft); break;
+    case GM_RAW_VULKAN: gm__figures_vulkan(input, draft); break;
+  }
+}
+
+/* D12: the driver's figure stands, but memory may be made resident elsewhere and residency fails earlier. */
+static void figures_wddm(const gm__figures_input *input, gm_memory_info *draft) {
+  if ((input->raw->flags & GM_RAW_WDDM) && draft->free_state == GM_FIGURE_KNOWN) {
+    draft->free_state = GM_FIGURE_ESTIMATED;
+  }
+}
+
+/* Bytes that others hold. With own accounting nothing was measured about them: free is the total less gm's own
+ * bytes. */
+static uint64_t figures_others(const gm__figures_input *input, const gm_memory_info *draft) {
+  if (draft->total_bytes == GM_UNKNOWN_BYTES || draft->free_bytes == GM_UNKNOWN_BYTES) return GM_UNKNOWN_BYTES;
+  if (draft->free_source == GM_SOURCE_OWN_ACCOUNTING && !input->fdinfo.valid) return GM_UNKNOWN_BYTES;
+  return gm__sub_sat(gm__sub_sat(draft->total_bytes, draft->free_bytes), input->own_bytes);
+}
+
+/* D7: one process that is not available makes the sum unknown; an integrated device's NVML is not read at all. */
+static uint64_t figures_nvml_others(const gm_raw_figures *raw) {
+  const gm_raw_nvml *nvml = &raw->nvml;
+  if (raw->place != GM_RAW_OWN_MEMORY || nvml->process_count == 0) return GM_UNKNOWN_BYTES;
+  if (nvml->process_count > GM_RAW_PROCESSES_MAX) return GM_UNKNOWN_BYTES;
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < nvml->process_count; i++) sum = gm__figures_sum(sum, nvml->process_bytes[i]);
+  return sum;
+}
+
+gm__figures_input gm__figures_input_of(const gm_raw_figures *raw) {
+  return (gm__figures_input){
+      .raw = raw,
+      .sysfs = {GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES},
+      .carve_out = {GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES},
+  };
+}
+
+gm_memory_info gm__memory_info_resolve(const gm__figures_input *input) {
+  const gm_raw_figures *raw = input->raw;
+  gm_memory_part none = {GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES};
+  gm_memory_info info = {
+      .struct_size = sizeof info,
+      .unified = raw->place != GM_RAW_OWN_MEMORY || raw->rules == GM_RAW_HOST,
+      .total_bytes = GM_UNKNOWN_BYTES,
+      .free_bytes = GM_UNKNOWN_BYTES,
+      .free_by_driver_bytes = gm__figures_answered(&raw->driver) ? raw->driver.free_bytes : GM_UNKNOWN_BYTES,
+      .used_by_us_bytes = input->own_bytes,
+      .vram = none,
+      .gtt = none,
+      .read_at_ns = input->now_ns,
+  };
+  info.free_by_os_bytes = info.unified && input->host ? input->host->free_bytes : GM_UNKNOWN_BYTES;
+  figures_by_rules(input, &info);
+  figures_wddm(input, &info);
+  gm__figures_bound_free(&info, info.total_bytes, info.total_source);
+  if (info.total_bytes != GM_UNKNOWN_BYTES) {
+    gm__figures_bound_free(&info, gm__sub_sat(info.total_bytes, input->own_bytes), GM_SOURCE_OWN_ACCOUNTING);
+  }
+  info.used_by_others_bytes = figures_others(input, &info);
+  info.nvml_used_by_others_bytes = figures_nvml_others(raw);
+  return info;
+}
+
+uint64_t gm__effective_free(const gm_memory_info *memory) {
+  if (memory->free_bytes == GM_UNKNOWN_BYTES) return 0;
+  return gm__min(gm__add_sat(memory->free_bytes, memory->reclaimable_bytes), memory->total_bytes);
+}
+
+uint64_t gm__headroom(const gm_memory_info *memory, double fraction, uint64_t keep_free_bytes) {
+  if (memory->total_bytes == GM_UNKNOWN_BYTES) return 0;
+  uint64_t share = gm__scale_sat(memory->total_bytes, fraction);
+  uint64_t used = memory->used_by_us_bytes == GM_UNKNOWN_BYTES ? 0 : memory->used_by_us_bytes;
+  uint64_t by_share = gm__sub_sat(share, gm__sub_sat(used, memory->reclaimable_bytes));
+  return gm__min(by_share, gm__sub_sat(gm__effective_free(memory), keep_free_bytes));
+}

@@ -1,0 +1,194 @@
+/* The exact method where the architecture has a row and all is on one device or on the host; the formula elsewhere. The
+ * interval never narrows with the exact method: other versions of the engine order their operations otherwise. */
+#include "core/base/saturate.h"
+#include "core/fit/estimate_parts.h"
+
+/* ---- terms ---- */
+
+/* One activation of the residual stream for all tokens: X of the rules. */
+static uint64_t compute_row(const gm__shape *shape) { return 4 * shape->hidden * shape->tokens; }
+
+static bool compute_is_plain(const gm__shape *shape) { return shape->row && shape->row->plain; }
+
+/* T5 adds a bias to its scores, which flash attention does not do. */
+static bool compute_is_flash(const gm__shape *shape) { return shape->flash && !shape->encoder_decoder; }
+
+static uint64_t compute_mask(const gm__shape *shape, uint64_t cells) {
+  return cells * shape->tokens * (compute_is_flash(shape) ? 2 : 4);
+}
+
+/* M of the rules. An encoder looks at its own tokens, recurrent layers at nothing. */
+static uint64_t compute_masks(const gm__shape *shape) {
+  if (shape->recurrent) return 0;
+  if (shape->encoder_only) return compute_mask(shape, shape->tokens);
+  uint64_t caches = shape->window_cells ? 2 : 1;
+  uint64_t keys = compute_is_flash(shape) ? 0 : 8 * shape->tokens * shape->key_width;
+  uint64_t windows = shape->window_cells ? compute_mask(shape, shape->window_cells) : 0;
+  return compute_mask(shape, shape->cells) + windows + caches * keys;
+}
+
+/* ---- the three stages ---- */
+
+static uint64_t compute_logits(const gm__shape *shape) {
+  uint64_t rows = 4 * shape->outputs * (shape->vocab + shape->hidden);
+  bool late = shape->row && shape->row->outputs_at_end;
+  return shape->encoder_only ? 0 : rows + (late ? compute_row(shape) : 0);
+}
+
+static uint64_t compute_experts(const gm__shape *shape) {
+  uint64_t width = 3 * shape->expert_width;
+  if (shape->hidden > 2 * shape->expert_width) width += shape->hidden;
+  return 4 * shape->tokens * shape->experts_used * width;
+}
+
+static uint64_t compute_feed_forward(const gm__shape *shape) {
+  bool plain = compute_is_plain(shape) || shape->encoder_only;
+  uint64_t dense = 4 * shape->tokens * shape->intermediate * (plain ? 1 : 3);
+  if (shape->experts_used && !shape->has_dense_layers) dense = 0;
+  return compute_masks(shape) + 2 * compute_row(shape) + gm__max(dense, compute_experts(shape));
+}
+
+/* Widths of the compressed attention of DeepSeek-V2 and V3: query, its compressed form, key. */
+static uint64_t compute_compressed(const gm__shape *shape) {
+  uint64_t key = shape->key_width, compressed = gm__sub_sat(key, 64), query = 192;
+  uint64_t projecting = query + compressed + key;
+  uint64_t scoring = key + compressed + (shape->flash ? 0 : shape->cells);
+  uint64_t widest = shape->heads * (projecting > scoring ? projecting : scoring);
+  return compute_masks(shape) + 2 * compute_row(shape) + 4 * shape->tokens * widest;
+}
+
+static uint64_t compute_copies(const gm__shape *shape) {
+  uint64_t cells = shape->cells * shape->streams, bytes = shape->key_copies + shape->value_copies;
+  if (!compute_is_flash(shape) || shape->encoder_only) return 0;
+  if (shape->key_type == GM_DTYPE_F32) bytes += 2 * shape->key_width;
+  if (shape->value_type == GM_DTYPE_F32) bytes += 2 * shape->value_width;
+  return gm__mul_sat(cells, bytes);
+}
+
+static uint64_t compute_attention(const gm__shape *shape) {
+  if (shape->recurrent) return 0;
+  uint64_t copies = compute_copies(shape);
+  if (shape->mla) return gm__add_sat(compute_compressed(shape), copies);
+  uint64_t widths = 2 * shape->heads * shape->head + shape->hidden + 2 * shape->key_width;
+  uint64_t seen = shape->encoder_only ? shape->tokens : shape->cells;
+  uint64_t scores = compute_is_flash(shape) ? 0 : 4 * shape->tokens * seen * shape->heads;
+  uint64_t bytes = compute_masks(shape) + compute_row(shape) + 4 * shape->tokens * widths + scores;
+  return gm__add_sat(bytes, copies);
+}
+
+/* A recurrent layer's projections in place of attention: their inner width is twice the residual's. */
+static uint64_t compute_recurrent(const gm__shape *shape) { return shape->recurrent ? 14 * compute_row(shape) : 0; }
+
+uint64_t gm__compute_formula_inner(const gm__shape *shape) {
+  uint64_t inner = gm__max(compute_feed_forward(shape), compute_recurrent(shape));
+  return gm__max(inner, compute_attention(shape));
+}
+
+uint64_t gm__compute_formula(const gm__shape *shape) {
+  return gm__max(compute_logits(shape), gm__compute_formula_inner(shape));
+}
+
+/* ---- host inputs ---- */
+
+static uint64_t compute_padded(uint64_t bytes) { return gm__round_up(bytes, GM__ESTIMATE_HOST_ALIGNMENT); }
+
+static uint64_t compute_cache_inputs(const gm__shape *shape, uint64_t cells) {
+  uint64_t index = compute_padded(8 * shape->tokens);
+  uint64_t values = compute_is_flash(shape) ? 1 : shape->value_width;
+  uint64_t rotations = compute_padded(4 * shape->key_rotation * shape->key_rotation) +
+                       compute_padded(4 * shape->value_rotation * shape->value_rotation);
+  uint64_t value_index = shape->mla ? 0 : compute_padded(8 * shape->tokens * values);
+  return index + value_index + rotations + compute_padded(compute_mask(shape, cells));
+}
+
+uint64_t gm__compute_host_inputs(const gm__shape *shape) {
+  uint64_t row = compute_padded(compute_row(shape)), ids = 2 * compute_padded(4 * shape->tokens);
+  bool adds_positions = shape->encoder_only || (shape->row && shape->row->no_rope);
+  uint64_t bytes = (adds_positions ? 3 : 2) * row + ids + compute_padded(4 * shape->outputs);
+  if (shape->recurrent) return bytes;
+  if (shape->encoder_only) return bytes + compute_padded(compute_masks(shape));
+  if (shape->window_cells) bytes += compute_cache_inputs(shape, shape->window_cells);
+  return bytes + compute_cache_inputs(shape, shape->cells);
+}
+
+/* ---- intervals ---- */
+
+static uint64_t compute_percent(uint64_t bytes, uint64_t percent) {
+  return gm__add_sat(gm__mul_sat(bytes / 100, percent), bytes % 100 * percent / 100);
+}
+
+static void compute_widen(gm_memory_range *range, uint64_t bytes, uint64_t low_percent, uint64_t high_percent) {
+  range->low = gm__min(range->bytes, compute_percent(bytes, low_percent));
+  range->high = gm__max(range->bytes, compute_percent(bytes, high_percent));
+}
+
+/* The formula, and what the host adds when it computes everything: the embeddings' rows that the device gets as
+ * copies. */
+static uint64_t compute_on_host(const gm__shape *shape, uint64_t formula) {
+  return gm__add_sat(formula, compute_row(shape) + 4 * shape->tokens);
+}
+
+uint64_t gm__compute_copied_weights(const gm__shape *shape, const gm__weights *weights) {
+  return gm__max(weights->largest_layer, 5 * compute_row(shape));
+}
+
+/* Rule 5d: parts of the model on the host. For large batches their weights are copied to the device. The layers there
+ * hand their keys and values over in host memory. */
+static void compute_split(const gm__shape *shape, const gm_estimate_settings *settings, const gm__weights *weights,
+                          gm__compute *out) {
+  uint64_t row = compute_row(shape), widths = shape->heads * shape->head + shape->key_width + shape->value_width;
+  uint64_t copied = gm__compute_copied_weights(shape, weights);
+  if (settings->place == GM_ESTIMATE_SPLIT && settings->device_layers == 0) {
+    copied = compute_percent(gm__max(weights->largest_layer, weights->output), 150);
+    out->device.bytes = gm__add_sat(out->device.bytes, gm__max(weights->largest_layer, weights->output));
+  }
+  out->device.low = gm__sub_sat(out->device.low, 5 * row);
+  out->device.high = gm__add_sat(out->device.high, copied);
+  out->host.low = compute_percent(out->host.low, 90);
+  out->host.high = gm__add_sat(out->host.high, 2 * row + 4 * shape->tokens * widths);
+}
+
+/* Architectures whose operations are not known: anything from a fraction to several times the formula. */
+static void compute_unknown(const gm__shape *shape, gm__compute *out) {
+  gm_memory_range *device = &out->device, *host = &out->host;
+  out->method = GM_ESTIMATE_INTERVAL;
+  compute_widen(device, device->bytes, 40, 250);
+  compute_widen(host, host->bytes, 40, 250);
+  if (!shape->encoder_decoder) return;
+  /* Two stacks, and scores in both and between them. */
+  uint64_t scores = 4 * shape->tokens * shape->cells * shape->heads;
+  device->high = gm__add_sat(device->high, gm__mul_sat(3, scores));
+  host->high = gm__add_sat(host->high, gm__mul_sat(3, host->bytes));
+}
+
+static gm_status compute_exact(const gm_services *services, const gm__shape *shape,
+                               const gm_estimate_settings *settings, gm__compute *out, gm_error *err) {
+  bool on_host = settings->place == GM_ESTIMATE_HOST;
+  out->method = settings->place == GM_ESTIMATE_SPLIT || settings->kv_on_host ? GM_ESTIMATE_FORMULA : GM_ESTIMATE_EXACT;
+  return gm__op_walk(services, shape, on_host, on_host ? &out->host.bytes : &out->device.bytes, err);
+}
+
+gm_status gm__compute_estimate(const gm_services *services, const gm__shape *shape,
+                               const gm_estimate_settings *settings, const gm__weights *weights, gm__compute *out,
+                               gm_error *err) {
+  uint64_t formula = gm__compute_formula(shape), inputs = gm__compute_host_inputs(shape);
+  bool on_host = settings->place == GM_ESTIMATE_HOST;
+  gm_status status = GM_OK;
+  *out = (gm__compute){.method = GM_ESTIMATE_FORMULA};
+  if (on_host) {
+    formula = compute_on_host(shape, formula);
+    out->host.bytes = formula;
+  } else {
+    out->device.bytes = formula;
+    out->host.bytes = inputs;
+  }
+  if (shape->row) status = compute_exact(services, shape, settings, out, err);
+  if (status != GM_OK) return status;
+  compute_widen(on_host ? &out->host : &out->device, formula, 78, shape->mla ? 135 : 125);
+  if (!on_host) compute_widen(&out->host, inputs, 100, 100);
+  if (!shape->row && !shape->mla) compute_unknown(shape, out);
+  if (!on_host && (settings->place == GM_ESTIMATE_SPLIT || settings->kv_on_host)) {
+    compute_split(shape, settings, weights, out);
+  }
+  return GM_OK;
+}

@@ -1,0 +1,56 @@
+/* Sums saturate: dimensions may be anything. */
+#include "core/base/saturate.h"
+#include "core/fit/estimate_parts.h"
+
+/* One tensor of a cache: `width` elements for each cell. */
+static uint64_t kv_tensor(gm_dtype type, uint64_t width, uint64_t cells, uint64_t alignment, bool on_device) {
+  uint32_t elements = 1, block = 0;
+  if (width == 0 || gm_dtype_block(type, &elements, &block) != GM_OK) return 0;
+  uint64_t bytes = gm__mul_sat(gm__mul_sat(width, cells) / elements, block);
+  return gm__weights_padded(type, width, bytes, alignment, on_device);
+}
+
+static uint64_t kv_attention(const gm__shape *shape, uint64_t layer, bool on_device) {
+  uint64_t alignment = on_device ? shape->alignment : GM__ESTIMATE_HOST_ALIGNMENT;
+  bool window = gm__shape_has_window(shape, layer);
+  uint64_t cells = gm__mul_sat(window ? shape->window_cells : shape->cells, shape->streams);
+  return gm__add_sat(kv_tensor(shape->key_type, shape->key_width, cells, alignment, on_device),
+                     kv_tensor(shape->value_type, shape->value_width, cells, alignment, on_device));
+}
+
+/* The state of a recurrent layer: what its convolution remembers, and its state, in f32. */
+static uint64_t kv_state(const gm_model_config *config, const gm__shape *shape, bool on_device) {
+  uint64_t alignment = on_device ? shape->alignment : GM__ESTIMATE_HOST_ALIGNMENT;
+  uint64_t conv = gm__mul_sat(gm__sub_sat(config->conv_kernel, 1), config->inner_size);
+  uint64_t state = gm__mul_sat(config->state_size, config->inner_size);
+  return gm__add_sat(kv_tensor(GM_DTYPE_F32, conv, shape->sequences, alignment, on_device),
+                     kv_tensor(GM_DTYPE_F32, state, shape->sequences, alignment, on_device));
+}
+
+static uint64_t kv_layer(const gm_model_config *config, const gm__shape *shape, uint64_t layer, bool on_device) {
+  if (shape->encoder_only) return 0;
+  return shape->recurrent ? kv_state(config, shape, on_device) : kv_attention(shape, layer, on_device);
+}
+
+uint64_t gm__kv_layer(const gm_model_config *config, const gm__shape *shape, uint64_t layer) {
+  return kv_layer(config, shape, layer, true);
+}
+
+gm__kv_bytes gm__kv_estimate(const gm_model_config *config, const gm__shape *shape,
+                             const gm_estimate_settings *settings) {
+  gm__kv_bytes sum = {.host = 0};
+  uint64_t first = settings->kv_on_host ? UINT64_MAX : gm__weights_first_layer(shape, settings);
+  for (uint64_t layer = 0; layer < shape->layers; layer++) {
+    bool on_device = layer >= first;
+    uint64_t bytes = kv_layer(config, shape, layer, on_device);
+    uint64_t *where = on_device ? &sum.device : &sum.host;
+    *where = gm__add_sat(*where, bytes);
+  }
+  return sum;
+}
+
+uint64_t gm__output_estimate(const gm__shape *shape, const gm_estimate_settings *settings) {
+  uint64_t width = shape->vocab;
+  if (settings->embeddings || shape->encoder_decoder) width += shape->hidden;
+  return gm__mul_sat(4 * shape->sequences, width);
+}

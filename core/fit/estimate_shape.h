@@ -1,0 +1,38 @@
+/* The sizes that every rule of an estimate speaks of, from a model's dimensions and the settings of a run. */
+#ifndef GM_CORE_FIT_ESTIMATE_SHAPE_H
+#define GM_CORE_FIT_ESTIMATE_SHAPE_H
+
+#include "core/fit/op_rows.h"
+#include "gm/estimate.h"
+
+/* Numbers are bounded such that no product of the compute rules passes 2^63; those of weights and caches saturate. */
+typedef struct gm__shape {
+  const gm__op_row *row; /* NULL: an architecture that no generator knows */
+  uint64_t hidden, layers, heads, key_heads, head, value_head, vocab;
+  uint64_t intermediate, experts, experts_used, expert_width, shared_experts;
+  uint64_t window_period;
+  bool window_first;
+  bool has_dense_layers; /* beside those with experts */
+  bool mla, encoder_only, encoder_decoder, recurrent;
+  uint64_t key_width, value_width;                           /* of all key heads; MLA: one compressed row and none */
+  uint64_t tokens;                                           /* of a micro-batch, rounded up to the sequences */
+  uint64_t outputs;                                          /* of them with logits */
+  uint64_t context, cells, window_cells, streams, sequences; /* window_cells 0: no layer has a window */
+  bool flash;
+  gm_dtype key_type, value_type;
+  uint64_t key_rotation, value_rotation; /* sides of the matrices that turn quantised caches; 0: none */
+  uint64_t key_copies, value_copies;     /* per cell, of the f16 copies that attention makes */
+  uint64_t alignment;                    /* of the device */
+} gm__shape;
+
+enum { GM__ESTIMATE_HOST_ALIGNMENT = 32, GM__ESTIMATE_DEVICE_ALIGNMENT = 128, GM__ESTIMATE_QUANT_ROW = 512 };
+
+/* GM_ERR_INVALID_ARGUMENT: a number is missing or out of range; GM_ERR_NOT_SUPPORTED: this cache type does not go with
+ * this head size. */
+gm_status gm__shape_make(const gm_model_config *config, const gm_estimate_settings *settings, gm__shape *out,
+                         gm_error *err);
+
+/* True when the layer attends to a window only. */
+bool gm__shape_has_window(const gm__shape *shape, uint64_t layer);
+
+#endif

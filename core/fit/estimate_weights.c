@@ -1,0 +1,232 @@
+/* Where a tensor goes is in its name: embeddings stay on the host, layers are numbered, all else goes with the output
+ * matrix. Names of safetensors checkpoints are understood as far as layers and embeddings go. */
+#include "core/fit/estimate_weights.h"
+
+#include <string.h>
+
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+
+#define WEIGHTS_NO_LAYER UINT64_MAX
+
+uint64_t gm__weights_first_layer(const gm__shape *shape, const gm_estimate_settings *settings) {
+  if (settings->place == GM_ESTIMATE_DEVICE) return 0;
+  if (settings->place == GM_ESTIMATE_HOST || settings->device_layers == 0) return UINT64_MAX;
+  return gm__sub_sat(shape->layers + 1, settings->device_layers);
+}
+
+uint64_t gm__weights_padded(gm_dtype type, uint64_t row, uint64_t bytes, uint64_t alignment, bool on_device) {
+  uint32_t elements = 1, block = 0;
+  if (on_device && gm_dtype_block(type, &elements, &block) == GM_OK && elements > 1) {
+    uint64_t rest = row % GM__ESTIMATE_QUANT_ROW;
+    if (rest) bytes = gm__add_sat(bytes, (GM__ESTIMATE_QUANT_ROW - rest) / elements * block);
+  }
+  return gm__round_up(bytes, alignment);
+}
+
+/* ---- names ---- */
+
+static bool weights_ends_with(const char *name, const char *end) {
+  size_t length = strlen(name), end_length = strlen(end);
+  return length >= end_length && strcmp(name + length - end_length, end) == 0;
+}
+
+/* Embeddings are looked up row by row, which the host does. */
+static bool weights_stay_on_host(const char *name) {
+  static const char *const names[] = {"token_embd.weight",      "position_embd.weight", "token_types.weight",
+                                      "embed_tokens.weight",    "wte.weight",           "wpe.weight",
+                                      "word_embeddings.weight", "embed_in.weight"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    if (weights_ends_with(name, names[i])) return true;
+  }
+  return false;
+}
+
+static bool weights_is_embedding(const char *name) {
+  return weights_stay_on_host(name) && !weights_ends_with(name, "position_embd.weight") &&
+         !weights_ends_with(name, "token_types.weight") && !weights_ends_with(name, "wpe.weight");
+}
+
+static bool weights_is_output(const char *name) {
+  return strcmp(name, "output.weight") == 0 || weights_ends_with(name, "lm_head.weight") ||
+         weights_ends_with(name, "embed_out.weight");
+}
+
+/* The first part of the name, between dots, that is a number. */
+static uint64_t weights_layer(const char *name) {
+  for (const char *part = name; part; part = strchr(part, '.') ? strchr(part, '.') + 1 : NULL) {
+    size_t digits = strspn(part, "0123456789");
+    if (digits == 0 || digits > 6 || part[digits] != '.') continue;
+    uint64_t value = 0;
+    for (size_t i = 0; i < digits; i++) value = value * 10 + (uint64_t)(part[i] - '0');
+    return value;
+  }
+  return WEIGHTS_NO_LAYER;
+}
+
+/* ---- the sum ---- */
+
+typedef struct weights_sum {
+  const gm__shape *shape;
+  uint64_t first_layer;
+  uint64_t embedding_device; /* what the embedding takes as an output matrix on the device; 0: none was seen */
+  bool has_output;
+  gm__layer_weights *layers;
+  gm__weights total;
+} weights_sum;
+
+static uint64_t weights_elements(const gm_tensor_info *tensor) {
+  uint64_t count = 1;
+  for (uint32_t i = 0; i < tensor->rank; i++) count = gm__mul_sat(count, tensor->shape[i]);
+  return count;
+}
+
+/* Add a tensor of no layer to the output matrix. Two are elsewhere: the frequencies of rope are wherever layers are,
+ * and the norm of the embeddings is with the first layer. */
+static void weights_add_shared(weights_sum *sum, const char *name, uint64_t on_host, uint64_t on_device) {
+  bool any_device = sum->first_layer != UINT64_MAX, all_device = sum->first_layer == 0;
+  bool to_device = any_device, to_host = !any_device;
+  if (weights_stay_on_host(name) || (weights_ends_with(name, "token_embd_norm.weight") && !all_device) ||
+      (weights_ends_with(name, "token_embd_norm.bias") && !all_device)) {
+    to_device = false;
+    to_host = true;
+  }
+  if (weights_ends_with(name, "rope_freqs.weight") && !all_device) to_host = true;
+  if (to_device) sum->total.device = gm__add_sat(sum->total.device, on_device);
+  if (to_host) sum->total.host = gm__add_sat(sum->total.host, on_host);
+}
+
+static bool weights_is_expert(const char *name) { return strstr(name, "_exps.") || strstr(name, ".experts."); }
+
+static void weights_add_layer(weights_sum *sum, uint64_t layer, const char *name, uint64_t on_host,
+                              uint64_t on_device) {
+  uint64_t *part = weights_is_expert(name) ? &sum->layers[layer].experts : &sum->layers[layer].bytes;
+  *part = gm__add_sat(*part, on_device);
+  if (layer >= sum->first_layer) {
+    sum->total.device = gm__add_sat(sum->total.device, on_device);
+  } else {
+    sum->total.host = gm__add_sat(sum->total.host, on_host);
+  }
+}
+
+static void weights_add(weights_sum *sum, const gm_tensor_info *tensor) {
+  uint64_t row = tensor->rank ? tensor->shape[tensor->rank - 1] : 1;
+  uint64_t layer = weights_layer(tensor->name);
+  uint64_t on_device = gm__weights_padded(tensor->dtype, row, tensor->bytes, sum->shape->alignment, true);
+  uint64_t on_host = gm__weights_padded(tensor->dtype, row, tensor->bytes, GM__ESTIMATE_HOST_ALIGNMENT, false);
+  sum->total.parameters = gm__add_sat(sum->total.parameters, weights_elements(tensor));
+  if (weights_is_output(tensor->name)) {
+    sum->has_output = true;
+    sum->total.output = on_device;
+  }
+  if (weights_is_embedding(tensor->name)) sum->embedding_device = on_device;
+  if (layer < sum->shape->layers) {
+    weights_add_layer(sum, layer, tensor->name, on_host, on_device);
+  } else {
+    weights_add_shared(sum, tensor->name, on_host, on_device);
+  }
+}
+
+/* A tied embedding is the output matrix, too: there is a copy of it on the device. */
+static void weights_finish(weights_sum *sum, gm__weights *out) {
+  if (!sum->has_output && !sum->shape->encoder_only) {
+    sum->total.output = sum->embedding_device;
+    if (sum->first_layer != UINT64_MAX) sum->total.device = gm__add_sat(sum->total.device, sum->embedding_device);
+  }
+  for (uint64_t i = 0; i < sum->shape->layers; i++) {
+    sum->total.largest_layer =
+        gm__max(sum->total.largest_layer, gm__add_sat(sum->layers[i].bytes, sum->layers[i].experts));
+  }
+  *out = sum->total;
+}
+
+gm_status gm__weights_of_model(const gm_model *model, const gm__shape *shape, const gm_estimate_settings *settings,
+                               gm__layer_weights *layers, gm__weights *out, gm_error *err) {
+  weights_sum sum = {.shape = shape, .first_layer = gm__weights_first_layer(shape, settings), .layers = layers};
+  gm_status status = GM_OK;
+  uint64_t count = gm_model_tensor_count(model);
+  for (uint64_t i = 0; i < count && status == GM_OK; i++) {
+    gm_tensor_info tensor = {.struct_size = sizeof tensor};
+    status = gm_model_tensor(model, i, &tensor, err);
+    if (status == GM_OK) weights_add(&sum, &tensor);
+  }
+  if (status == GM_OK) weights_finish(&sum, out);
+  return status;
+}
+
+/* ---- from dimensions ---- */
+
+static uint64_t weights_attention_parameters(const gm__shape *shape) {
+  uint64_t query = gm__mul_sat(shape->hidden, shape->heads * shape->head);
+  uint64_t result = gm__mul_sat(shape->hidden, shape->heads * shape->value_head);
+  uint64_t cache = gm__mul_sat(shape->hidden, shape->key_width + shape->value_width);
+  return gm__add_sat(gm__add_sat(query, result), cache);
+}
+
+static uint64_t weights_matrices(const gm__shape *shape) { return shape->row && shape->row->plain ? 2 : 3; }
+
+static uint64_t weights_expert_parameters(const gm__shape *shape) {
+  return gm__mul_sat(gm__mul_sat(weights_matrices(shape) * shape->hidden, shape->expert_width), shape->experts);
+}
+
+/* A recurrent layer (Mamba): projections in and out, convolution, step sizes, state. */
+static uint64_t weights_recurrent_parameters(const gm_model_config *config) {
+  uint64_t inner = config->inner_size, state = config->state_size, step = (config->hidden + 15) / 16;
+  uint64_t matrices = gm__mul_sat(3 * config->hidden, inner) + gm__mul_sat(inner, 2 * step + 2 * state);
+  return gm__add_sat(matrices, inner * (config->conv_kernel + 1) + inner * (state + 2) + config->hidden);
+}
+
+/* Beside the layers that are counted: those of an encoder, which attend to their own tokens alone. */
+static uint64_t weights_encoder_parameters(const gm_model_config *config, const gm__shape *shape) {
+  uint64_t inner = gm__mul_sat(3 * shape->hidden, shape->intermediate);
+  uint64_t layer = gm__add_sat(weights_attention_parameters(shape), gm__add_sat(inner, 2 * shape->hidden));
+  return gm__mul_sat(config->encoder_layers, layer);
+}
+
+/* Without its experts. */
+static uint64_t weights_layer_parameters(const gm_model_config *config, const gm__shape *shape) {
+  if (shape->recurrent) return weights_recurrent_parameters(config);
+  uint64_t inner = gm__mul_sat(weights_matrices(shape) * shape->hidden, shape->intermediate);
+  if (shape->experts) {
+    uint64_t expert = gm__mul_sat(weights_matrices(shape) * shape->hidden, shape->expert_width);
+    inner = gm__add_sat(gm__mul_sat(expert, shape->shared_experts), gm__mul_sat(shape->hidden, shape->experts));
+  }
+  uint64_t norms = (shape->row && shape->row->layer_norm ? 4 : 2) * shape->hidden;
+  uint64_t attention = weights_attention_parameters(shape);
+  if (shape->encoder_decoder) attention = gm__add_sat(gm__mul_sat(2, attention), shape->hidden);
+  return gm__add_sat(gm__add_sat(attention, inner), norms);
+}
+
+static uint64_t weights_bytes(gm_dtype type, uint64_t elements) {
+  uint32_t block = 1, bytes = 0;
+  if (gm_dtype_block(type, &block, &bytes) != GM_OK) return 0;
+  return gm__mul_sat(elements / block, bytes);
+}
+
+gm_status gm__weights_of_config(const gm_model_config *config, const gm__shape *shape,
+                                const gm_estimate_settings *settings, gm__layer_weights *layers, gm__weights *out,
+                                gm_error *err) {
+  bool is_tied = config->tied_embeddings;
+  gm_dtype type = settings->weight_type == GM_DTYPE_F64 ? GM_DTYPE_F16 : settings->weight_type;
+  if (gm_dtype_block(type, NULL, NULL) != GM_OK) {
+    return gm__bad_argument(err, "gm_estimate_memory", "`weight_type` is %d, which is no type", (int)type);
+  }
+  uint64_t embedding = shape->vocab * shape->hidden, head = gm__add_sat(embedding, shape->hidden);
+  head = gm__add_sat(head, weights_encoder_parameters(config, shape));
+  uint64_t dense = weights_layer_parameters(config, shape), experts = weights_expert_parameters(shape);
+  uint64_t layer = gm__add_sat(dense, experts), first = gm__weights_first_layer(shape, settings);
+  bool any_device = first != UINT64_MAX;
+  uint64_t on_device = any_device ? shape->layers - gm__min(first, shape->layers) : 0;
+  uint64_t device = any_device ? gm__add_sat(gm__mul_sat(layer, on_device), head) : 0;
+  uint64_t host = gm__add_sat(embedding, gm__mul_sat(layer, shape->layers - on_device));
+  if (!any_device) host = gm__add_sat(host, is_tied ? gm__sub_sat(head, embedding) : head);
+  for (uint64_t i = 0; i < shape->layers; i++) {
+    layers[i] = (gm__layer_weights){weights_bytes(type, dense), weights_bytes(type, experts)};
+  }
+  out->parameters = gm__add_sat(gm__mul_sat(layer, shape->layers), gm__add_sat(head, is_tied ? 0 : embedding));
+  out->device = weights_bytes(type, device);
+  out->host = weights_bytes(type, host);
+  out->largest_layer = weights_bytes(type, layer);
+  out->output = weights_bytes(type, embedding);
+  return GM_OK;
+}

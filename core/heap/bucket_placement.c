@@ -1,0 +1,28 @@
+#include "core/base/error.h"
+#include "core/heap/placement.h"
+
+static gm_status bucket_begin(gm__attempt *attempt, gm_error *err) {
+  (void)attempt;
+  (void)err;
+  return GM_OK;
+}
+
+static bool bucket_search(gm__attempt *attempt, bool others) {
+  return gm__dedicated_alloc_pooled(&attempt->heap->dedicated, attempt->want, others, attempt->grant, &attempt->answer,
+                                    attempt->block);
+}
+
+static bool bucket_pooled(gm__attempt *attempt) { return bucket_search(attempt, false); }
+
+static bool bucket_moved(gm__attempt *attempt) {
+  (void)attempt;
+  return false;
+}
+
+static gm_status bucket_fresh(gm__attempt *attempt, gm_error *err) {
+  return gm__dedicated_alloc_fresh(&attempt->heap->dedicated, attempt->want, attempt->grant, &attempt->answer, err);
+}
+
+static bool bucket_anywhere(gm__attempt *attempt) { return bucket_search(attempt, true); }
+
+const gm__placement gm__bucket_placement = {bucket_begin, bucket_pooled, bucket_moved, bucket_fresh, bucket_anywhere};

@@ -1,0 +1,113 @@
+#include "core/heap/headroom.h"
+
+#include <inttypes.h>
+
+#include "core/arena/arena.h"
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+
+/* Invariant: no request is refused that could be served. The figures are read one after the other while other threads
+ * allocate and free. Memory that one thread freed and another thread took in between would count twice. So a refusal
+ * needs figures during which the pool freed nothing and called no driver; where there are none, the request is tried.
+ *
+ * Of other pools only the driver calls count, or a busy pool would have every request tried. So a pool that frees
+ * memory while another pool takes it may be seen as if neither kept it. */
+
+enum { HEADROOM_LOOKS = 3 };
+
+typedef struct headroom_figures {
+  uint64_t used, in_use;
+  uint64_t frees, calls; /* since the pool was made */
+} headroom_figures;
+
+static headroom_figures headroom_read(const gm__heap *heap) {
+  const gm__stats *counts = &heap->provider.stats;
+  gm_stats arenas = {.struct_size = sizeof arenas};
+  gm__arenas_add(&heap->arenas, &arenas);
+  return (headroom_figures){
+      .used = atomic_load_explicit(&heap->provider.budget.used, memory_order_seq_cst),
+      .in_use = arenas.in_use_bytes + atomic_load_explicit(&counts->in_use_bytes, memory_order_relaxed),
+      .frees = arenas.frees + atomic_load_explicit(&counts->frees, memory_order_relaxed),
+      .calls = atomic_load_explicit(&counts->driver_allocs, memory_order_relaxed) +
+               atomic_load_explicit(&counts->driver_frees, memory_order_relaxed)};
+}
+
+static bool headroom_is_same(const headroom_figures *one, const headroom_figures *other) {
+  return one->used == other->used && one->frees == other->frees && one->calls == other->calls;
+}
+
+/* The bytes that the pool could hold at most. What it holds already may be more than its cap, and serves. `others` is
+ * what other pools could leave it. The device is asked only where `need` may be within the cap. */
+static uint64_t headroom_most(gm__heap *heap, const headroom_figures *figures, uint64_t need, uint64_t others,
+                              bool read_now) {
+  const uint64_t cap = gm__max(gm__budget_cap(&heap->provider.budget), figures->used);
+  if (heap->provider.has_upstream || need > cap) return cap;
+  const uint64_t room = gm__add_sat(gm__device_room(heap->device, &heap->provider.limits, read_now), others);
+  return gm__min(cap, gm__add_sat(figures->used, room));
+}
+
+/* The bytes that the pool could hold at most once other pools gave back their idle memory. They are asked only where
+ * all that they keep could be enough. */
+static uint64_t headroom_most_lent(gm__heap *heap, const headroom_figures *figures, uint64_t need, uint64_t pooled) {
+  const uint64_t most = headroom_most(heap, figures, need, 0, true);
+  if (need <= most || need > headroom_most(heap, figures, need, pooled, false)) return most;
+  return headroom_most(heap, figures, need, gm__reclaimers_idle(heap->device, &heap->reclaimer), false);
+}
+
+/* Only requests for the device's own memory count. Another kind may be had where this one is not. */
+static bool headroom_counts(const gm__want *want) {
+  return want->must_be == GM_DEVICE_LOCAL && !want->beside_device && !want->managed;
+}
+
+/* `most`: what the pool could hold at most. */
+static gm_status headroom_refuse(const gm__heap *heap, const gm__want *want, uint64_t in_use, uint64_t most,
+                                 gm_error *err) {
+  const uint64_t total = heap->device->info.total_bytes, need = gm__add_sat(in_use, want->exact);
+  if (!heap->provider.has_upstream && total && want->exact > total) {
+    return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
+                    "%" PRIu64 " bytes are more than the %" PRIu64 " that the device has in all", want->exact, total);
+  }
+  return gm__fail(
+      err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
+      "%" PRIu64 " bytes beside %" PRIu64 " in use are %" PRIu64 " more than the %" PRIu64
+      " that the pool's cap, memory_fraction and min_free_bytes leave it: free at least so much, or change them",
+      want->exact, in_use, need - most, most);
+}
+
+gm_status gm__headroom_check(gm__heap *heap, const gm__want *want, gm_error *err) {
+  for (int i = 0; i < HEADROOM_LOOKS && headroom_counts(want); i++) {
+    const headroom_figures figures = headroom_read(heap);
+    const uint64_t need = gm__add_sat(figures.in_use, want->exact);
+    if (need <= headroom_most(heap, &figures, need, 0, false)) break;
+    const gm__reclaimable others = gm__reclaimers_read(heap->device, &heap->reclaimer);
+    const uint64_t most = headroom_most_lent(heap, &figures, need, others.pooled);
+    if (need <= most) break;
+    const headroom_figures again = headroom_read(heap);
+    if (!headroom_is_same(&figures, &again) ||
+        gm__reclaimers_read(heap->device, &heap->reclaimer).calls != others.calls)
+      continue;
+    const uint64_t all = headroom_most(heap, &figures, 0, others.pooled, false); /* where the cap alone was asked */
+    return headroom_refuse(heap, want, figures.in_use, gm__min(most, all), err);
+  }
+  return GM_OK;
+}
+
+/* The bytes that other pools are to give back for a request that was refused with `status`, after this pool gave back
+ * `own` bytes. */
+static uint64_t headroom_lack(gm__heap *heap, const gm__want *want, gm_status status, uint64_t own) {
+  const uint64_t used = gm__budget_used(&heap->provider.budget);
+  const uint64_t cap = gm__budget_cap(&heap->provider.budget);
+  const bool of_device = status == GM_ERR_OVER_LIMIT || status == GM_ERR_OUT_OF_DEVICE_MEMORY;
+  if (!of_device || heap->provider.has_upstream || want->managed || want->beside_device) return 0;
+  if (gm__add_sat(used, want->exact) > cap) return 0;
+  const uint64_t lack = gm__sub_sat(want->exact, gm__device_room(heap->device, &heap->provider.limits, true));
+  return status == GM_ERR_OVER_LIMIT ? lack : gm__max(lack, gm__sub_sat(want->exact, own));
+}
+
+bool gm__headroom_make(gm__heap *heap, const gm__want *want, gm_status status) {
+  const uint64_t pooled = gm__heap_pooled(heap);
+  const uint64_t keep = status == GM_ERR_OVER_LIMIT ? gm__sub_sat(pooled, want->exact) : 0;
+  const uint64_t own = heap->provider.no_trim ? 0 : gm__heap_trim(heap, keep, UINT64_MAX);
+  const uint64_t lack = headroom_lack(heap, want, status, own);
+  return (lack && gm__reclaimers_trim(heap->device, &heap->reclaimer, lack)) || own;
+}

@@ -1,0 +1,118 @@
+#include "core/heap/heap_open.h"
+
+#include "core/arena/arena.h"
+#include "core/base/saturate.h"
+#include "core/context/config.h"
+#include "core/heap/placement.h"
+#include "gm/config.h"
+
+enum {
+  HEAP_SMALL_PAGES = 16,   /* blocks on quick lists hold on to addresses: the lists are emptied before a page is made */
+  HEAP_SMALL_SEGMENTS = 64 /* without pages a kept block lies in the way of a larger free chunk */
+};
+
+/* ---- what the device's other pools ask for ---- */
+
+static uint64_t heap_tell_pooled(void *user) { return gm__heap_pooled(user); }
+
+static uint64_t heap_tell_calls(void *user) {
+  const gm__stats *stats = &((gm__heap *)user)->provider.stats;
+  return atomic_load_explicit(&stats->driver_allocs, memory_order_relaxed) +
+         atomic_load_explicit(&stats->driver_frees, memory_order_relaxed);
+}
+
+static uint64_t heap_tell_idle(void *user) { return gm__heap_collect(user); }
+
+static uint64_t heap_give(void *user, uint64_t keep_bytes) { return gm__heap_trim(user, keep_bytes, UINT64_MAX); }
+
+void gm__heap_open(gm__heap *heap) {
+  if (gm__provider_lends(&heap->provider)) gm__device_add_reclaimer(heap->device, &heap->reclaimer);
+}
+
+bool gm__heap_close(gm__heap *heap) {
+  return !gm__provider_lends(&heap->provider) || gm__device_remove_reclaimer(heap->device, &heap->reclaimer);
+}
+
+/* ---- begin and end ---- */
+
+/* A page that is unmapped leaves its address, which recorded commands may name. And unmapping may submit, which a free
+ * must not. */
+static bool heap_may_map(const gm__heap_params *params, bool bounded) {
+  const gm_pool_params *pool = params->pool;
+  return params->strategy == GM_STRATEGY_BEST_FIT && !pool->no_vmm && !pool->upstream && !pool->share &&
+         !(pool->flags & (GM_POOL_NO_TRIM | GM_POOL_CAPTURES)) && !bounded;
+}
+
+/* REQUIRES: gm__keep_init. */
+static void heap_init_rules(gm__heap *heap, const gm__heap_params *params) {
+  gm_context *ctx = heap->device->ctx;
+  gm__memory_rules *rules = &heap->provider.rules;
+  gm__memory_rules_init(rules, heap->device);
+  rules->size = gm__config_u64(ctx, "segment_size");
+  rules->zeroes = gm__config_bool(ctx, "zero_segments");
+  gm__pages_init(&heap->provider, rules->size == UINT64_MAX && heap_may_map(params, heap->keep.strict));
+  if (heap->keep.strict) rules->ahead = heap->keep.max_bytes;
+  const uint64_t small = gm__config_u64(ctx, "small_block_threshold");
+  rules->small = heap->provider.pages.usable ? gm__mul_sat(small, HEAP_SMALL_PAGES) : small / HEAP_SMALL_SEGMENTS;
+}
+
+bool gm__heap_init(gm__heap *heap, gm_device *device, const gm__heap_params *params) {
+  gm_context *ctx = device->ctx;
+  const uint64_t most = gm__config_u64(ctx, "max_pooled_per_bucket");
+  heap->device = device;
+  gm__device_room_renew(device);
+  heap->id = gm__context_next_id(ctx);
+  heap->strategy = params->strategy;
+  heap->checked = params->checked;
+  heap->guarded = params->guarded;
+  heap->placement = params->strategy == GM_STRATEGY_BUCKET ? &gm__bucket_placement : &gm__best_fit_placement;
+  gm__provider_init(&heap->provider, device, params->pool, heap->id);
+  heap->provider.budget.max_bytes = params->max_bytes;
+  gm__keep_init(heap, params->pool->keep_bytes);
+  heap_init_rules(heap, params);
+  gm__arena_set_init(&heap->arenas, &heap->provider, &heap->observers, params->owner);
+  heap->arenas.guarded = params->guarded;
+  heap->arenas.closed = params->guarded || heap->keep.strict || heap->provider.captures;
+  const bool done = gm__dedicated_init(&heap->dedicated, &heap->provider, &heap->observers, params->class_bits,
+                                       (uint32_t)gm__min(most, UINT32_MAX));
+  heap->dedicated.checked = params->checked;
+  heap->dedicated.guarded = params->guarded;
+  heap->dedicated.bounded = params->strategy == GM_STRATEGY_BUCKET && !heap->provider.no_trim;
+  gm__keep_start(heap);
+  heap->reclaimer = (gm__reclaimer){
+      .user = heap, .pooled = heap_tell_pooled, .calls = heap_tell_calls, .idle = heap_tell_idle, .give = heap_give};
+  return done;
+}
+
+/* Takes what the arenas could have given back off the device's figures. */
+static void heap_unpublish(gm__heap *heap) {
+  gm__arena *arena;
+  for (uint32_t i = 0; (arena = gm__arena_at(&heap->arenas, i)); i++) {
+    if (arena->noted) gm__device_note_pooled(heap->device, -(int64_t)arena->noted);
+  }
+}
+
+void gm__heap_clear(gm__heap *heap, bool forked) {
+  const gm_close_mode mode = forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL;
+  if (!forked) heap_unpublish(heap);
+  gm__dedicated_clear(&heap->dedicated, mode);
+  gm__provider_end(&heap->provider);
+  gm__arenas_clear(&heap->arenas, mode);
+  gm__pages_clear(&heap->provider, mode);
+  gm__quotas_release(gm__observers_quotas(&heap->observers), forked);
+  gm_tracker_destroy(heap->observers.tracker);
+  gm__recorder_close(heap->observers.recorder, forked);
+  gm__buckets_clear(&heap->dedicated.buckets);
+  gm__provider_clear(&heap->provider, forked);
+  if (!forked) gm__keep_end(&heap->keep);
+}
+
+gm_status gm__heap_drain(gm__heap *heap, const char *op, gm_error *err) {
+  gm__mutex_lock(&heap->provider.lock);
+  gm_status status = gm__order_drain_all(&heap->dedicated.order, op, err);
+  gm__mutex_unlock(&heap->provider.lock);
+  for (gm__arena *arena = NULL; (arena = gm__arena_next(&heap->arenas, arena));) {
+    if (!status) status = gm__order_drain_all(&arena->order, op, err);
+  }
+  return status;
+}

@@ -1,0 +1,29 @@
+/* How a heap is made and ended. */
+#ifndef GM_CORE_HEAP_HEAP_OPEN_H
+#define GM_CORE_HEAP_HEAP_OPEN_H
+
+#include "core/heap/heap.h"
+
+/* What a heap is made with. */
+typedef struct gm__heap_params {
+  const gm_pool_params *pool;
+  gm_strategy strategy;
+  bool checked, guarded;
+  uint32_t class_bits; /* of the buckets' size classes */
+  uint64_t max_bytes;  /* UINT64_MAX: no cap */
+  void *owner;         /* the pool: gm__arena_set.owner */
+} gm__heap_params;
+
+/* Prepares the heap. False without host memory; gm__heap_clear must follow all the same. */
+bool gm__heap_init(gm__heap *heap, gm_device *device, const gm__heap_params *params);
+void gm__heap_clear(gm__heap *heap, bool forked);
+
+/* The heap's idle memory serves the device's other pools from gm__heap_open to gm__heap_close. gm__heap_close returns
+ * false when another pool keeps the heap busy for too long. */
+void gm__heap_open(gm__heap *heap);
+bool gm__heap_close(gm__heap *heap);
+
+/* Waits for all work on freed memory. BUSY names a stream that nothing can wait for. */
+GM__MUST_USE gm_status gm__heap_drain(gm__heap *heap, const char *op, gm_error *err);
+
+#endif

@@ -1,0 +1,152 @@
+#include "core/heap/keep.h"
+
+#include "core/heap/heap.h"
+
+#include "core/arena/free_chunks.h"
+#include "core/arena/reclaim.h"
+#include "core/base/clock.h"
+#include "core/base/saturate.h"
+#include "core/context/config.h"
+#include "gm/config.h"
+
+/* Invariants. An allocation or a free reads one number of all this, gm__quick_bound.blocks. Only slow paths write it:
+ * growing, trimming, the first sight of a stream. Age is told by the device's clock of frees, which moves on at an
+ * inspection. A free chunk whose last free is not after the inspection was not touched since. */
+
+static const double keep_high = 0.8; /* the pressure from which on quick lists are emptied, and old memory goes */
+static const uint64_t keep_ns_per_ms = UINT64_C(1000000);
+static const uint64_t keep_auto_age_ns = UINT64_C(60000000000);
+
+static uint64_t keep_read(const _Atomic uint64_t *bound) { return atomic_load_explicit(bound, memory_order_relaxed); }
+
+/* ---- bounds in number ---- */
+
+/* A bound in number, which what was put there on purpose widens. */
+static uint64_t keep_bound(const gm__keep *keep, uint64_t bound) {
+  return gm__max(gm__min(bound, keep->all), keep->kept);
+}
+
+/* Writes the bounds where the streams and the pool read them. REQUIRES: keep lock. */
+static void keep_publish(gm__heap *heap) {
+  gm__keep *keep = &heap->keep;
+  gm__dedicated *dedicated = &heap->dedicated;
+  const uint64_t of_stream = keep_bound(keep, keep->local);
+  atomic_store(&dedicated->most_of_stream, of_stream);
+  atomic_store(&dedicated->most_idle, keep_bound(keep, keep->global));
+  atomic_store(&dedicated->most_of_pool, keep->all);
+  gm__quick_bound_set(&heap->arenas.quick, of_stream, keep->all);
+}
+
+void gm__keep_widen(gm__heap *heap, uint64_t blocks) {
+  gm__keep *keep = &heap->keep;
+  gm__mutex_lock(&keep->lock);
+  keep->kept = gm__max(keep->kept, blocks);
+  keep->all = gm__max(keep->all, blocks);
+  keep_publish(heap);
+  gm__mutex_unlock(&keep->lock);
+}
+
+/* ---- pressure ---- */
+
+/* The share of the pool's limit that is handed out; negative: no limit is known. */
+static double keep_pressure(gm__heap *heap) {
+  gm_stats arenas = {.struct_size = sizeof arenas};
+  const uint64_t used = gm__budget_used(&heap->provider.budget);
+  const uint64_t cap = gm__budget_cap(&heap->provider.budget);
+  const uint64_t room =
+      heap->provider.has_upstream ? UINT64_MAX : gm__device_room(heap->device, &heap->provider.limits, false);
+  const uint64_t limit = gm__min(cap, gm__add_sat(used, room));
+  gm__arenas_add(&heap->arenas, &arenas);
+  const uint64_t in_use = arenas.in_use_bytes + keep_read(&heap->provider.stats.in_use_bytes);
+  if (limit == UINT64_MAX) return -1;
+  return limit ? (double)in_use / (double)limit : 1;
+}
+
+/* Empties the quick lists if the pressure is high. Returns true if it is. REQUIRES: keep lock. */
+static bool keep_relieve(gm__heap *heap) {
+  if (keep_pressure(heap) <= keep_high) return false;
+  for (gm__arena *arena = NULL; (arena = gm__arena_next(&heap->arenas, arena));) {
+    gm__free_chunks_flush(arena);
+    gm__arena_publish(arena);
+  }
+  return true;
+}
+
+/* ---- bounds in age and bytes ---- */
+
+static void keep_set_epoch(gm__heap *heap, uint64_t now) {
+  heap->keep.epoch_ns = now;
+  heap->keep.epoch = atomic_fetch_add(&heap->device->order_clock, 1);
+}
+
+static uint64_t keep_max_age(const gm__keep *keep) {
+  return keep->max_age_ns == UINT64_MAX ? keep_auto_age_ns : keep->max_age_ns;
+}
+
+/* The clock by which unused memory is old, once the last inspection is `age_ns` ago; then a new inspection begins. 0:
+ * not yet. REQUIRES: keep lock. */
+static uint64_t keep_turn(gm__heap *heap, uint64_t age_ns) {
+  const uint64_t now = gm__now_ns(), epoch = heap->keep.epoch;
+  if (now - heap->keep.epoch_ns < age_ns) return 0;
+  keep_set_epoch(heap, now);
+  return epoch;
+}
+
+/* Gives back what the bounds do not allow. REQUIRES: no lock, because an upstream may call anything. */
+static uint64_t keep_trim(gm__heap *heap, uint64_t freed_by) {
+  const uint64_t most = heap->keep.max_bytes;
+  uint64_t bytes = freed_by ? gm__heap_trim(heap, 0, freed_by) : 0;
+  gm__stats_count(&heap->provider.stats.aged_bytes, bytes);
+  if (!heap->keep.strict && gm__heap_pooled(heap) > most) bytes += gm__heap_trim(heap, most, UINT64_MAX);
+  return bytes;
+}
+
+void gm__keep_tend(gm__heap *heap) {
+  gm__keep *keep = &heap->keep;
+  uint64_t freed_by = 0;
+  if (heap->provider.no_trim || !gm__mutex_try_lock(&keep->lock)) return;
+  const bool high = keep_relieve(heap);
+  if (high || keep->max_age_ns != UINT64_MAX) freed_by = keep_turn(heap, keep_max_age(keep));
+  gm__mutex_unlock(&keep->lock);
+  keep_trim(heap, freed_by);
+}
+
+void gm__keep_hold(gm__heap *heap, const gm_stream *stream, bool after_free) {
+  const gm__keep *keep = &heap->keep;
+  if (!keep->strict || gm__heap_pooled(heap) <= keep->max_bytes || gm__stream_captured(stream)) return;
+  gm__heap_give_done(heap, keep->max_bytes, !after_free);
+}
+
+uint64_t gm__keep_clean(gm__heap *heap) {
+  gm__keep *keep = &heap->keep;
+  gm__mutex_lock(&keep->lock);
+  keep_relieve(heap);
+  const uint64_t freed_by = keep_turn(heap, keep_max_age(keep));
+  gm__mutex_unlock(&keep->lock);
+  return keep_trim(heap, freed_by);
+}
+
+/* ---- begin and end ---- */
+
+void gm__keep_init(gm__heap *heap, uint64_t keep_bytes) {
+  gm_context *ctx = heap->device->ctx;
+  gm__keep *keep = &heap->keep;
+  const uint64_t age_ms = gm__config_u64(ctx, "cache.max_age");
+  gm__mutex_init(&keep->lock, GM__RANK_KEEP);
+  keep->local = gm__config_u64(ctx, "cache.stream_local");
+  keep->global = gm__config_u64(ctx, "cache.global");
+  keep->all = gm__config_u64(ctx, "cache_size");
+  keep->strict = keep_bytes && keep_bytes != GM_NO_LIMIT;
+  keep->max_bytes = keep_bytes ? keep_bytes : gm__config_u64(ctx, "cache.max_bytes");
+  if (keep_bytes == GM_NO_BYTES) keep->max_bytes = 0;
+  const uint64_t age_ns = gm__mul_sat(age_ms, keep_ns_per_ms);
+  keep->max_age_ns =
+      age_ms == UINT64_MAX ? UINT64_MAX : gm__min(age_ns, UINT64_MAX - 1); /* UINT64_MAX would mean auto */
+}
+
+void gm__keep_start(gm__heap *heap) {
+  keep_publish(heap);
+  keep_set_epoch(heap, gm__now_ns());
+}
+
+void gm__keep_end(gm__keep *keep) { gm__mutex_destroy(&keep->lock); }

@@ -1,0 +1,49 @@
+/* How much a pool keeps for reuse. There are two levels. The first is what a stream has just freed and may use again:
+ * quick lists of its cache, busy blocks of buckets. The second is what any stream may use: free chunks, unused
+ * segments, idle blocks of buckets. Both are bounded in number, bytes and age. */
+#ifndef GM_CORE_HEAP_KEEP_H
+#define GM_CORE_HEAP_KEEP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/base/thread.h"
+#include "gm/pool.h"
+
+struct gm__heap;
+
+typedef struct gm__keep {
+  uint64_t max_bytes;          /* UINT64_MAX: no bound */
+  bool strict;                 /* max_bytes holds after each free and each request */
+  uint64_t max_age_ns;         /* UINT64_MAX: auto */
+  gm__mutex lock;              /* guards all below; locked before every other lock */
+  uint64_t local, global, all; /* most blocks of one stream, of the second level, of the pool: as configured */
+  uint64_t kept;               /* blocks of a warm-up: no bound is less */
+  uint64_t epoch_ns, epoch;    /* the host's time and the device's clock at the last inspection */
+} gm__keep;
+
+/* Reads the bounds from the configuration. `keep_bytes` is of gm_pool_params. */
+void gm__keep_init(struct gm__heap *heap, uint64_t keep_bytes);
+
+/* Tells the bounds to the arenas and the dedicated blocks, which are ready. */
+void gm__keep_start(struct gm__heap *heap);
+
+void gm__keep_end(gm__keep *keep);
+
+/* A warm-up put so many blocks into buckets: no bound is less from now on. */
+void gm__keep_widen(struct gm__heap *heap, uint64_t blocks);
+
+/* Applies the bounds after the driver gave memory: a slow call bears a little more work. Does nothing while another
+ * thread does it. REQUIRES: no lock. */
+void gm__keep_tend(struct gm__heap *heap);
+
+/* Applies a strict bound in bytes: after a free on the stream, which submits nothing, or after a request. Does nothing
+ * while the stream is captured. REQUIRES: no lock. */
+void gm__keep_hold(struct gm__heap *heap, const gm_stream *stream, bool after_free);
+
+/* Applies the bounds now, and gives back what is older than the bound in age, whatever the pressure. Returns the bytes
+ * given back. REQUIRES: no lock. */
+uint64_t gm__keep_clean(struct gm__heap *heap);
+
+#endif

@@ -1,0 +1,11 @@
+/* Memory figures of the host: one part of gm_host_info_read. */
+#ifndef GM_CORE_HOST_HOST_INFO_H
+#define GM_CORE_HOST_HOST_INFO_H
+
+#include "gm/memory_info.h"
+
+/* Read total and free memory now, with what bounds them, below `root` ("" for the real one). Processor and stall
+ * figures stay empty: they cost as much again, because files of a machine with many cores are long. */
+void gm__host_memory_read(const char *root, gm_host_info *out);
+
+#endif

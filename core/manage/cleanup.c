@@ -1,0 +1,69 @@
+#include "gm/cleanup.h"
+
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+#include "core/context/config.h"
+#include "core/pool/pool.h"
+#include "gm/config.h"
+
+/* Each call here is a trim with another number of bytes to keep. A trim asks the streams, empties quick lists, and
+ * joins free chunks before it gives anything back. So a trim that keeps all does just that. It looks at blocks in
+ * buckets only as far as it must. */
+
+static const char cleanup_op[] = "gm_pool_cleanup";
+
+static gm_status cleanup_threshold(const gm_pool *pool, double asked, double *out, gm_error *err) {
+  *out = asked == GM_CLEANUP_THRESHOLD_CONFIG ? gm__config_fraction(pool->device->ctx, "cleanup.threshold") : asked;
+  if (*out >= 0 && *out <= 1) return GM_OK;
+  return gm__bad_argument(err, cleanup_op, "`threshold` is %g, must be 0 to 1", asked);
+}
+
+static uint64_t cleanup_under_used(gm_pool *pool, uint64_t reserved) {
+  gm__leaving leaving = {0};
+  gm__heap_await(&pool->heap);
+  gm__dedicated_sweep(&pool->heap.dedicated, reserved, &leaving);
+  gm__provider_return(&pool->heap.provider, &leaving);
+  return leaving.bytes;
+}
+
+gm_status gm_pool_cleanup(gm_pool *pool, double threshold, bool force, uint64_t *out_bytes, gm_error *err) {
+  double share;
+  uint64_t bytes = 0;
+  gm_status status = gm__pool_alive(pool, cleanup_op, err);
+  if (!status) status = cleanup_threshold(pool, threshold, &share, err);
+  if (status) return status;
+  const uint64_t limit = force ? UINT64_MAX : gm__heap_most(&pool->heap);
+  if (!force && limit == UINT64_MAX) {
+    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, cleanup_op,
+                    "pool \"%s\" has no cap and its device does not say what is free", pool->heap.provider.name);
+  }
+  const uint64_t most = force ? 0 : gm__scale_sat(limit, share);
+  bytes = gm__keep_clean(&pool->heap);
+  if (gm__heap_stats(&pool->heap).reserved_bytes > most)
+    bytes += cleanup_under_used(pool, most) + gm_pool_shrink(pool, most);
+  if (out_bytes) *out_bytes = bytes;
+  return GM_OK;
+}
+
+uint64_t gm_pool_trim(gm_pool *pool, uint64_t keep_bytes) {
+  return !gm__pool_is(pool) || gm__pool_forked(pool) ? 0 : gm__heap_trim(&pool->heap, keep_bytes, UINT64_MAX);
+}
+
+uint64_t gm_pool_clear(gm_pool *pool) { return gm_pool_trim(pool, 0); }
+
+uint64_t gm_pool_shrink(gm_pool *pool, uint64_t reserved_bytes) {
+  if (!gm__pool_is(pool)) return 0;
+  return gm_pool_trim(pool, gm__sub_sat(reserved_bytes, gm__heap_stats(&pool->heap).in_use_bytes));
+}
+
+uint64_t gm_pool_collect(gm_pool *pool) {
+  return !gm__pool_is(pool) || gm__pool_forked(pool) ? 0 : gm__heap_collect(&pool->heap);
+}
+
+uint64_t gm_pool_coalesce(gm_pool *pool, bool aggressive) {
+  if (!gm__pool_is(pool) || gm__pool_forked(pool)) return 0;
+  if (aggressive) return gm_pool_clear(pool);
+  const gm_stats stats = gm__heap_stats(&pool->heap);
+  const double threshold = gm__config_fraction(pool->device->ctx, "coalescing_threshold");
+  return gm_stats_fragmentation(&stats) > threshold ? gm_pool_collect(pool) : stats.reclaimable_bytes;
+}

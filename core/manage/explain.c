@@ -1,0 +1,162 @@
+#include "core/manage/explain.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/arena/free_chunks.h"
+#include "core/arena/reclaim.h"
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+#include "core/base/sized.h"
+#include "core/heap/request_read.h"
+#include "core/pool/alloc_one.h"
+#include "gm/size.h"
+
+/* gm_explain tells whether the request is valid, the figures of the pool and of its device now, and the last refusal.
+ * It forecasts nothing. The code that refuses a request says at once what it lacked and what would have helped
+ * (gm__provider_note_failure). */
+
+typedef struct explain_text {
+  char *text;
+  size_t capacity, length;
+} explain_text;
+
+static void explain_say(explain_text *out, const char *format, ...) GM_PRINTF(2, 3);
+static void explain_say(explain_text *out, const char *format, ...) {
+  size_t room = out->capacity - out->length;
+  va_list args;
+  va_start(args, format);
+  int length = vsnprintf(out->text + out->length, room, format, args);
+  va_end(args);
+  if (length > 0) out->length += (size_t)length < room ? (size_t)length : room - 1;
+}
+
+static void explain_say_bytes(explain_text *text, const char *words, uint64_t bytes) {
+  char number[16] = "unknown";
+  if (bytes != UINT64_MAX) gm_format_bytes(bytes, number, sizeof number);
+  explain_say(text, "%s%s", words, number);
+}
+
+static uint64_t explain_largest_dedicated(gm_pool *pool) {
+  uint64_t largest = 0;
+  uint32_t cursor = 0;
+  gm__mutex_lock(&pool->heap.provider.lock);
+  for (gm__allocation *allocation; (allocation = gm__allocation_next(&pool->heap.provider.allocations, &cursor));) {
+    if (allocation->state == GM__ALLOCATION_POOLED) largest = gm__max(largest, allocation->bytes);
+  }
+  gm__mutex_unlock(&pool->heap.provider.lock);
+  return largest;
+}
+
+/* REQUIRES: arena lock. */
+static uint64_t explain_largest_of(gm__arena *arena) {
+  uint64_t largest = 0;
+  gm__free_chunks_flush(arena);
+  gm__free_chunks_settle(arena);
+  gm__arena_publish(arena);
+  for (uint32_t number = 1; number < gm__chunks_count(&arena->chunks); number++) {
+    const gm__chunk *chunk = gm__arena_chunk(arena, number);
+    if (gm__chunk_is(chunk) == GM__CHUNK_FREE) largest = gm__max(largest, gm__arena_bytes(arena, chunk));
+  }
+  return largest;
+}
+
+static void explain_figures(gm_pool *pool, gm_explanation *out) {
+  gm_memory_info memory = {.struct_size = sizeof memory};
+  out->largest_pooled_bytes = explain_largest_dedicated(pool);
+  for (gm__arena *arena = NULL; (arena = gm__arena_next(&pool->heap.arenas, arena));) {
+    out->largest_pooled_bytes = gm__max(out->largest_pooled_bytes, explain_largest_of(arena));
+  }
+  const gm_stats stats = gm__heap_stats(&pool->heap);
+  out->pooled_bytes = stats.pooled_bytes;
+  out->in_use_bytes = stats.in_use_bytes;
+  out->limit_bytes = gm__heap_limit(&pool->heap);
+  out->max_alloc_bytes = pool->device->info.max_alloc_bytes;
+  out->device_free_bytes = out->used_by_others_bytes = GM_UNKNOWN_BYTES;
+  if (gm_device_memory_info(pool->device, &memory, NULL) != GM_OK) return;
+  out->device_free_bytes = memory.free_bytes;
+  out->used_by_others_bytes = memory.used_by_others_bytes;
+}
+
+static void explain_last_failure(gm_pool *pool, gm_explanation *out) {
+  gm__mutex_lock(&pool->heap.provider.lock);
+  out->last_failure = pool->heap.provider.last_failure;
+  out->last_failure_bytes = pool->heap.provider.last_failure_bytes;
+  gm__mutex_unlock(&pool->heap.provider.lock);
+}
+
+/* A preference that no memory meets is told, not refused. */
+static void explain_preference(const gm_pool *pool, const gm_request *request, explain_text *text) {
+  char names[160];
+  const uint32_t missing = gm__want_missing(&pool->heap, request);
+  if (!missing) return;
+  gm__memory_flags_text(missing, names, sizeof names);
+  explain_say(text, "No memory that may serve is %s, which the request prefers. ", names);
+}
+
+static void explain_words(const gm_pool *pool, const gm_explanation *out, explain_text *text) {
+  const gm_error *last = &out->last_failure;
+  explain_say(text, "Pool \"%s\" ", pool->heap.provider.name);
+  if (last->status) {
+    explain_say_bytes(text, "last refused ", out->last_failure_bytes);
+    explain_say(text, ": %s: %s.", last->op, last->message);
+  } else {
+    explain_say(text, "has refused nothing.");
+  }
+  explain_say_bytes(text, " Now it has ", out->in_use_bytes);
+  explain_say_bytes(text, " in use and ", out->pooled_bytes);
+  explain_say_bytes(text, " pooled (largest block ", out->largest_pooled_bytes);
+  explain_say_bytes(text, "), gm's limit is ", out->limit_bytes);
+  explain_say_bytes(text, ", the device has ", out->device_free_bytes);
+  explain_say_bytes(text, " free, and others hold ", out->used_by_others_bytes);
+  explain_say(text, ".");
+}
+
+/* Fills `out`, which is gm's own. */
+static void explain_request(gm_pool *pool, const gm_request *request, gm_explanation *out) {
+  gm_error reason;
+  gm__want want;
+  *out = (gm_explanation){.struct_size = sizeof *out, .asked_bytes = request ? request->bytes : 0};
+  out->status = gm__request_read(pool, request, &want, &reason);
+  out->rounded_bytes = out->status ? 0 : want.rounded;
+  explain_last_failure(pool, out);
+  explain_figures(pool, out);
+  explain_text text = {out->text, sizeof out->text, 0};
+  if (out->status) {
+    explain_say(&text, "%s: %s", reason.op, reason.message);
+  } else {
+    explain_preference(pool, request, &text);
+    explain_words(pool, out, &text);
+  }
+}
+
+gm_status gm_explain(gm_pool *pool, const gm_request *request, gm_explanation *out, gm_error *err) {
+  gm_explanation why;
+  gm_status status = gm__pool_alive(pool, "gm_explain", err);
+  if (!status) status = gm__sized_check(out, sizeof *out, "gm_explain", "out", err);
+  if (status) return status;
+  explain_request(pool, request, &why);
+  gm__sized_out(out, &why, sizeof why);
+  return GM_OK;
+}
+
+static gm_status explain_status(gm_acquire answer) {
+  switch (answer) {
+    case GM_ACQUIRE_OVER_LIMIT: return GM_ERR_OVER_LIMIT;
+    case GM_ACQUIRE_EXHAUSTED: return GM_ERR_OUT_OF_DEVICE_MEMORY;
+    case GM_ACQUIRE_INVALID: return GM_ERR_INVALID_ARGUMENT;
+    default: return GM_ERR_DRIVER;
+  }
+}
+
+gm_status gm__explain_refusal(gm_pool *pool, const gm_request *request, gm_acquire answer, const char *op,
+                              gm_error *err) {
+  gm_explanation why = {.struct_size = sizeof why};
+  const gm_status status = gm_explain(pool, request, &why, err);
+  if (status) return status;
+  if (why.status) return gm__fail(err, why.status, 0, op, "%s", why.text);
+  const gm_error *last = &why.last_failure;
+  const bool same = last->status && gm__refusal_answer(last->status) == answer; /* else another thread's */
+  return gm__fail(err, same ? last->status : explain_status(answer), same ? last->native_code : 0, op, "%s", why.text);
+}

@@ -1,0 +1,201 @@
+#include "core/manage/lifecycle.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/base/error.h"
+#include "core/base/sized.h"
+#include "core/block/share.h"
+#include "core/context/config.h"
+#include "core/heap/heap_open.h"
+#include "core/manage/tracked.h"
+#include "core/pool/spans.h"
+#include "gm/config.h"
+
+/* A pool's life. In a forked child a lock may be held by a thread that does not exist there. Every call looks at that
+ * first, and destroy takes no lock. */
+
+enum { POOL_MOST_ZONE = 1024 * 1024 };
+
+/* The strategy that the parameters ask for, or that of the configuration where they leave it open. */
+static gm_strategy pool_strategy(gm_context *ctx, gm_strategy asked) {
+  char word[16];
+  if (asked != GM_STRATEGY_AUTO) return asked;
+  gm__config_text(ctx, "allocation_strategy", word, sizeof word);
+  return strcmp(word, "bucket") == 0 ? GM_STRATEGY_BUCKET : GM_STRATEGY_BEST_FIT;
+}
+
+static gm_status pool_check_params(const gm_pool_params *params, gm_error *err) {
+  const char *op = "gm_pool_create";
+  if ((unsigned)params->strategy > GM_STRATEGY_BEST_FIT) {
+    return gm__bad_argument(err, op, "`params->strategy` is %u, none of gm_strategy", (unsigned)params->strategy);
+  }
+  if (params->debug & ~(uint32_t)(GM_DEBUG_POISON | GM_DEBUG_CHECK_FREED)) {
+    return gm__bad_argument(err, op, "`params->debug` has unknown bits: 0x%x", params->debug);
+  }
+  if (params->red_zone_bytes > POOL_MOST_ZONE && params->red_zone_bytes != GM_NO_BYTES) {
+    return gm__bad_argument(err, op, "`params->red_zone_bytes` is %" PRIu64 ", must be at most %d",
+                            params->red_zone_bytes, POOL_MOST_ZONE);
+  }
+  if (params->upstream && (params->upstream->reserved[0] || params->upstream->reserved[1])) {
+    return gm__bad_argument(err, op, "`params->upstream->reserved` must be NULL");
+  }
+  if (params->upstream && (!params->upstream->allocate || !params->upstream->release)) {
+    return gm__bad_argument(err, op, "`params->upstream` needs both allocate and release");
+  }
+  return GM_OK;
+}
+
+static gm_status pool_check_limits(const gm_pool_params *params, gm_error *err) {
+  const char *op = "gm_pool_create";
+  if (!(params->memory_fraction >= 0 && params->memory_fraction <= 1)) {
+    return gm__bad_argument(err, op, "`params->memory_fraction` is not within 0 and 1");
+  }
+  if (params->flags & ~(uint64_t)(GM_POOL_NO_TRIM | GM_POOL_CAPTURES)) {
+    return gm__bad_argument(err, op, "`params->flags` has unknown bits: 0x%" PRIx64, params->flags);
+  }
+  if (params->flags && params->keep_bytes && params->keep_bytes != GM_NO_LIMIT) {
+    return gm__bad_argument(err, op, "`params->flags` forbid what `params->keep_bytes` asks for");
+  }
+  return GM_OK;
+}
+
+uint64_t gm__pool_cap(gm_context *ctx, uint64_t asked) {
+  if (asked == GM_NO_BYTES) return 0;
+  uint64_t cap = asked ? asked : gm__config_u64(ctx, "max_pool_bytes");
+  return cap ? cap : UINT64_MAX;
+}
+
+static bool pool_is_checked(const gm_pool_params *params) {
+#ifdef NDEBUG
+  return params->checked;
+#else
+  (void)params;
+  return true;
+#endif
+}
+
+/* The size classes of buckets: powers of two where the program asks for buckets by name and nobody has set the key. */
+static uint32_t pool_class_bits(gm_context *ctx, gm_strategy asked) {
+  static const char key[] = "size_class_bits";
+  char text[16];
+  gm_config_source source = GM_CONFIG_DEFAULT;
+  if (pool_strategy(ctx, asked) != GM_STRATEGY_BUCKET) return 0;
+  gm_config_get(ctx, key, text, sizeof text, &source, NULL);
+  if (asked == GM_STRATEGY_BUCKET && source == GM_CONFIG_DEFAULT) return 0;
+  return (uint32_t)gm__config_u64(ctx, key);
+}
+
+static bool pool_init_heap(gm_pool *pool, gm_device *device, const gm_pool_params *params) {
+  gm_context *ctx = device->ctx;
+  const gm__heap_params heap = {.pool = params,
+                                .strategy = pool_strategy(ctx, params->strategy),
+                                .checked = pool_is_checked(params),
+                                .guarded = pool->guard != NULL,
+                                .class_bits = pool_class_bits(ctx, params->strategy),
+                                .max_bytes = gm__pool_cap(ctx, params->max_bytes),
+                                .owner = pool};
+  return gm__heap_init(&pool->heap, device, &heap);
+}
+
+static gm_status pool_init(gm_pool *pool, gm_device *device, const gm_pool_params *params, gm_error *err) {
+  gm_context *ctx = device->ctx;
+  pool->device = device;
+  gm_status status = gm__guard_create(&pool->heap, device, params, gm__marks_of(ctx), &pool->guard, err);
+  if (status) return status;
+  gm__mutex_init(&pool->gate, GM__RANK_GATE);
+  gm__map_init(&pool->spans, gm__context_services(ctx));
+  pool->generation = ctx->generation;
+  pool->generation_at = gm__process_generation_at();
+  const bool made = pool_init_heap(pool, device, params);
+  pool->fast_key = pool->heap.arenas.serial;
+  if (!made) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_create", "no host memory for a pool");
+  if (!params->track && !gm__config_bool(ctx, "track_allocations")) return GM_OK;
+  status = gm__tracked_begin(pool, ctx, err);
+  pool->heap.observers.track_turns = !status;
+  return status;
+}
+
+/* Ends a pool that no thread can see. */
+static void pool_clear(gm_pool *pool, bool forked) {
+  gm_context *ctx = pool->device->ctx;
+  gm__guard_end(pool->guard, forked);
+  gm__spans_end(pool);
+  gm__heap_clear(&pool->heap, forked);
+  if (!forked) gm__mutex_destroy(&pool->gate);
+  gm__object_end(ctx, &pool->head);
+}
+
+gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_pool **out, gm_error *err) {
+  gm_pool_params asked = {.struct_size = sizeof asked};
+  gm_status status = gm__device_check(device, "gm_pool_create", err);
+  if (status) return status;
+  if (!out) return gm__bad_argument(err, "gm_pool_create", "`out` is NULL");
+  if (params) status = gm__sized_in(&asked, sizeof asked, params, "gm_pool_create", "params", err);
+  if (!status) status = pool_check_params(&asked, err);
+  if (!status) status = pool_check_limits(&asked, err);
+  if (!status) status = gm__share_check_pool(device, &asked, err);
+  if (status) return status;
+  gm_pool *pool = gm__object_new(device->ctx, GM__KIND_POOL, sizeof *pool);
+  if (!pool) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_create", "no host memory for a pool");
+  status = pool_init(pool, device, &asked, err);
+  if (status) {
+    if (pool->generation_at) {
+      pool_clear(pool, false);
+    } else {
+      gm__object_end(device->ctx, &pool->head);
+    }
+    return status;
+  }
+  atomic_fetch_add(&device->children, 1);
+  gm__pool_listen(pool);
+  gm__device_add_listener(device, &pool->listener);
+  gm__pool_enlist(pool);
+  gm__heap_open(&pool->heap);
+  gm__warm_up_by_configuration(pool);
+  *out = pool;
+  return GM_OK;
+}
+
+uint64_t gm__pool_live(gm_pool *pool) {
+  if (gm__pool_forked(pool)) return 0;
+  if (pool->guard) gm__guard_reap(pool->guard, true);
+  return gm__heap_live(&pool->heap);
+}
+
+/* Is the pool still in use? A forked child is not asked: it has only a copy of the pool. */
+static gm_status pool_check_unused(gm_pool *pool, gm_error *err) {
+  static const char op[] = "gm_pool_destroy";
+  const char *name = pool->heap.provider.name;
+  const uint64_t live = gm__pool_live(pool);
+  const uint32_t guests = atomic_load(&pool->guests);
+  if (live) {
+    return gm__fail(err, GM_ERR_BUSY, 0, op, "%" PRIu64 " blocks of pool \"%s\" are still out", live, name);
+  }
+  if (pool->heap.observers.recorder) {
+    return gm__fail(err, GM_ERR_BUSY, 0, op, "pool \"%s\" is being recorded: gm_pool_record_end first", name);
+  }
+  if (guests) {
+    return gm__fail(err, GM_ERR_BUSY, 0, op, "%u buffers or scopes of pool \"%s\" are alive", guests, name);
+  }
+  const gm_status status = gm__heap_drain(&pool->heap, op, err);
+  if (status || gm__heap_close(&pool->heap)) return status;
+  return gm__fail(err, GM_ERR_BUSY, 0, op,
+                  "another pool asks pool \"%s\" for memory, and its thread is in the driver: destroy it later", name);
+}
+
+gm_status gm_pool_destroy(gm_pool *pool, gm_error *err) {
+  if (!pool) return GM_OK;
+  if (!gm__pool_is(pool)) return gm__bad_argument(err, "gm_pool_destroy", "`pool` is destroyed");
+  gm_device *device = pool->device;
+  const bool forked = gm__pool_forked(pool);
+  const gm_status status = forked ? GM_OK : pool_check_unused(pool, err);
+  if (status) return status;
+  if (!forked) {
+    gm__pool_delist(pool);
+    gm__device_remove_listener(device, &pool->listener);
+  }
+  pool_clear(pool, forked);
+  atomic_fetch_sub(&device->children, 1);
+  return GM_OK;
+}

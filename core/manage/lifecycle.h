@@ -1,0 +1,27 @@
+/* A pool's life, and what the sources of this folder call of each other. */
+#ifndef GM_CORE_MANAGE_LIFECYCLE_H
+#define GM_CORE_MANAGE_LIFECYCLE_H
+
+#include "core/pool/pool.h"
+
+/* The number of live blocks, for a caller that is about to end the pool. It waits for the work of guarded blocks that
+ * were freed, up to a second each; such blocks count until then. 0 in a forked child. */
+uint64_t gm__pool_live(gm_pool *pool);
+
+/* The cap of a pool that was asked to have `asked`: 0 is what the configuration says. */
+uint64_t gm__pool_cap(gm_context *ctx, uint64_t asked);
+
+/* Prepares `listener`: what the pool hears of its device's streams (listen.c). */
+void gm__pool_listen(gm_pool *pool);
+
+/* Puts the pool into the context's list, from which gm_context_stats and gm_device_stats add up; takes it out again. */
+void gm__pool_enlist(gm_pool *pool);
+void gm__pool_delist(gm_pool *pool);
+
+/* Warms up a pool that was just created, as the keys say. A failure is logged: the pool works without it. */
+void gm__warm_up_by_configuration(gm_pool *pool);
+
+/* Writes a mark of the pool's tracker into the pool's recording, if there is one. */
+void gm__record_tracker_mark(gm_pool *pool, uint64_t mark);
+
+#endif

@@ -1,0 +1,84 @@
+#include "core/base/error.h"
+#include "core/base/sized.h"
+#include "core/device/pressure.h"
+#include "core/manage/lifecycle.h"
+
+/* Figures of pools, and sums over them. Invariant: under the context's lock its slot for pools is the first of a list
+ * of every pool that is alive. Nothing is added up before somebody asks, so allocations and frees pay nothing for
+ * it. */
+
+void gm__pool_enlist(gm_pool *pool) {
+  gm_context *ctx = pool->device->ctx;
+  gm__mutex_lock(&ctx->lock);
+  pool->next = ctx->slots[GM__SLOT_POOLS];
+  if (pool->next) pool->next->prev = pool;
+  ctx->slots[GM__SLOT_POOLS] = pool;
+  gm__mutex_unlock(&ctx->lock);
+}
+
+void gm__pool_delist(gm_pool *pool) {
+  gm_context *ctx = pool->device->ctx;
+  gm__mutex_lock(&ctx->lock);
+  if (pool->next) pool->next->prev = pool->prev;
+  if (pool->prev) {
+    pool->prev->next = pool->next;
+  } else {
+    ctx->slots[GM__SLOT_POOLS] = pool->next;
+  }
+  gm__mutex_unlock(&ctx->lock);
+}
+
+gm_status gm_pool_stats(gm_pool *pool, gm_stats *out) {
+  if (!gm__pool_is(pool)) return GM_ERR_INVALID_ARGUMENT;
+  const gm_status status = gm__sized_check(out, sizeof *out, "gm_pool_stats", "out", NULL);
+  if (status) return status;
+  const gm_stats stats = gm__heap_stats(&pool->heap);
+  gm__sized_out(out, &stats, sizeof stats);
+  return GM_OK;
+}
+
+/* Adds up the pools of the device, or all of the context for NULL. */
+static void stats_add(gm_context *ctx, const gm_device *device, gm_stats *out) {
+  gm_stats sum = {.struct_size = sizeof sum};
+  gm__mutex_lock(&ctx->lock);
+  for (gm_pool *pool = ctx->slots[GM__SLOT_POOLS]; pool; pool = pool->next) {
+    if (device && pool->device != device) continue;
+    const gm_stats one = gm__heap_stats(&pool->heap);
+    gm__stats_add(&sum, &one);
+  }
+  gm__mutex_unlock(&ctx->lock);
+  gm__sized_out(out, &sum, sizeof sum);
+}
+
+gm_status gm_device_stats(gm_device *device, gm_stats *out, gm_error *err) {
+  gm_status status = gm__device_check(device, "gm_device_stats", err);
+  if (!status) status = gm__sized_check(out, sizeof *out, "gm_device_stats", "out", err);
+  if (status) return status;
+  stats_add(device->ctx, device, out);
+  return GM_OK;
+}
+
+gm_status gm_context_stats(gm_context *ctx, gm_stats *out, gm_error *err) {
+  gm_status status = gm__context_check(ctx, "gm_context_stats", err);
+  if (!status) status = gm__sized_check(out, sizeof *out, "gm_context_stats", "out", err);
+  if (status) return status;
+  stats_add(ctx, NULL, out);
+  return GM_OK;
+}
+
+/* The pressure of a pool is what it handed out over what it may hold at most. Blocks that it keeps for reuse are free
+ * to it. */
+
+gm_status gm_pool_pressure(gm_pool *pool, gm_pressure *out, gm_error *err) {
+  static const char op[] = "gm_pool_pressure";
+  gm_status status = gm__pool_alive(pool, op, err);
+  if (!status) status = gm__pressure_check(out, op, err);
+  if (status) return status;
+  const uint64_t limit = gm__heap_most(&pool->heap);
+  if (limit == UINT64_MAX) {
+    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, op, "pool \"%s\" has no cap and its device does not say what is free",
+                    pool->heap.provider.name);
+  }
+  const gm_stats stats = gm__heap_stats(&pool->heap);
+  return gm__pressure_fill(pool->device->ctx, stats.in_use_bytes, limit, &pool->pressure, out, err);
+}

@@ -1,0 +1,82 @@
+/* Dimensions of a model as a file states them, before defaults: one number for each field, from whatever key. */
+#ifndef GM_CORE_MODEL_DIMENSIONS_H
+#define GM_CORE_MODEL_DIMENSIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gm/model_config.h"
+
+/* A field of a model that files state. */
+typedef enum gm__dimension {
+  GM__DIM_HIDDEN,
+  GM__DIM_INTERMEDIATE,
+  GM__DIM_LAYERS,
+  GM__DIM_VOCAB,
+  GM__DIM_HEADS,
+  GM__DIM_KV_HEADS,
+  GM__DIM_HEAD_SIZE,
+  GM__DIM_VALUE_HEAD_SIZE,
+  GM__DIM_CONTEXT,
+  GM__DIM_WINDOW,
+  GM__DIM_WINDOW_PERIOD,
+  GM__DIM_USE_WINDOW,
+  GM__DIM_EXPERTS,
+  GM__DIM_EXPERTS_USED,
+  GM__DIM_EXPERT_INTERMEDIATE,
+  GM__DIM_EXPERTS_SHARED,
+  GM__DIM_SHARED_INTERMEDIATE,
+  GM__DIM_LEADING_DENSE,
+  GM__DIM_KV_LORA_RANK,
+  GM__DIM_ROPE_SIZE,
+  GM__DIM_NOPE_SIZE,
+  GM__DIM_MLA_HEAD_SIZE,
+  GM__DIM_MLA_VALUE_SIZE,
+  GM__DIM_CONV_KERNEL,
+  GM__DIM_STATE_SIZE,
+  GM__DIM_INNER_SIZE,
+  GM__DIM_EXPAND,
+  GM__DIM_ENCODER_LAYERS,
+  GM__DIM_DECODER_LAYERS,
+  GM__DIM_ENCODER_DECODER,
+  GM__DIM_CAUSAL,
+  GM__DIM_MULTI_QUERY,
+  GM__DIM_NEW_DECODER,
+  GM__DIM_TIED,
+  GM__DIM_FIELDS
+} gm__dimension;
+
+/* No dimension of a model comes near it, and products of three still fit 128 bits, of one and 4 bytes 64. */
+#define GM__DIM_VALUE_MAX ((uint64_t)1 << 40)
+
+/* Layers in turn, as a list of them says which have a window. */
+typedef struct gm__dimensions_windows {
+  uint64_t layers, windowed;
+  uint64_t first_full, second_full; /* the numbers of those layers from 1; 0: none yet */
+} gm__dimensions_windows;
+
+typedef struct gm__dimensions {
+  char architecture[sizeof((gm_model_config *)0)->architecture];
+  uint64_t value[GM__DIM_FIELDS];
+  bool stated[GM__DIM_FIELDS];
+  gm__dimensions_windows windows;
+} gm__dimensions;
+
+static inline void gm__dimensions_state(gm__dimensions *config, gm__dimension field, uint64_t value) {
+  config->value[field] = value;
+  config->stated[field] = true;
+}
+
+/* The next layer of a list has a window, or attends to everything. */
+static inline void gm__dimensions_note_layer(gm__dimensions_windows *windows, bool windowed) {
+  windows->layers++;
+  if (windowed) {
+    windows->windowed++;
+  } else if (windows->first_full == 0) {
+    windows->first_full = windows->layers;
+  } else if (windows->second_full == 0) {
+    windows->second_full = windows->layers;
+  }
+}
+
+#endif

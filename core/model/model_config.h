@@ -1,0 +1,34 @@
+/* The readers of a model's dimensions, and how they finish. */
+#ifndef GM_CORE_MODEL_MODEL_CONFIG_H
+#define GM_CORE_MODEL_MODEL_CONFIG_H
+
+#include "core/model/dimensions.h"
+#include "gm/model_config.h"
+
+/* Names of keys for messages about a missing one: the prefix, then the name of its field. */
+typedef struct gm__dimensions_names {
+  const char *prefix;
+  const char *const *by_field;
+} gm__dimensions_names;
+
+/* Fill *out: stated fields, defaults, and what follows from other fields. GM_ERR_NOT_FOUND names a needed field that
+ * is not stated. */
+gm_status gm__dimensions_finish(const gm__dimensions *config, const gm__dimensions_names *names, const char *op,
+                                const char *path, gm_model_config *out, gm_error *err);
+
+/* ---- readers ---- */
+
+/* Read the dimensions from a GGUF model's values and tensors. */
+gm_status gm__model_config_from_gguf(const gm_model *model, gm_model_config *out, gm_error *err);
+
+enum { GM__MODEL_CONFIG_JSON_MAX = 16 << 20 }; /* bytes of a config.json; real ones have a few kilobytes */
+
+/* Read the dimensions from a config.json. `op` is for messages. */
+gm_status gm__model_config_from_json(const gm_services *services, const char *path, const char *op,
+                                     gm_model_config *out, gm_error *err);
+
+/* As gm__model_config_from_json, from text in memory, which is written to. */
+gm_status gm__model_config_parse_json(char *text, uint64_t length, const char *path, const char *op,
+                                      gm_model_config *out, gm_error *err);
+
+#endif

@@ -1,0 +1,25 @@
+#include "core/provider/budget.h"
+
+#include <inttypes.h>
+
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+
+gm_status gm__budget_take(gm__budget *budget, uint64_t bytes, const char *op, gm_error *err) {
+  const uint64_t cap = gm__budget_cap(budget);
+  uint64_t used = gm__budget_used(budget);
+  do {
+    if (used > cap || bytes > cap - used) {
+      return gm__fail(err, GM_ERR_OVER_LIMIT, 0, op,
+                      "%" PRIu64 " bytes more would go beyond the cap of pool \"%s\", of which %" PRIu64 " of %" PRIu64
+                      " are taken: free at least %" PRIu64 ", or raise max_bytes",
+                      bytes, budget->name, used, cap, gm__sub_sat(gm__add_sat(used, bytes), cap));
+    }
+  } while (!atomic_compare_exchange_weak_explicit(&budget->used, &used, used + bytes, memory_order_relaxed,
+                                                  memory_order_relaxed));
+  return GM_OK;
+}
+
+void gm__budget_return(gm__budget *budget, uint64_t bytes) {
+  atomic_fetch_sub_explicit(&budget->used, bytes, memory_order_relaxed);
+}

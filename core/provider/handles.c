@@ -1,0 +1,175 @@
+#include "core/provider/handles.h"
+
+#include "core/base/alloc.h"
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+#include "core/discovery/answer.h"
+#include "core/provider/ask.h"
+
+/* Invariants. A handle is mapped as a whole at one place, or it is in the cache. Its bytes are taken from the budget
+ * and counted as reserved from before it is made until after it is destroyed. The driver may map a handle, and then
+ * refuse both to open and to unmap it: such a handle is shut. It stays behind its pages, which count as not mapped,
+ * until unmapping succeeds. */
+
+enum {
+  HANDLE_ROOM_SHARE = 96, /* of what is free: the largest handle on an empty device */
+  HANDLE_HELD_SHARE = 16, /* of what the pool holds: the largest handle */
+  HANDLE_MOST = 512       /* handles for one unmapped chunk, however little is free */
+};
+
+static const uint64_t handle_least_page_bytes = UINT64_C(2) << 20;
+static const uint64_t handle_most_bytes = UINT64_C(24) << 20; /* of a pool that holds little */
+
+/* ---- begin and end ---- */
+
+/* Blocks in pages must be able to do all that other plain blocks of the device can. Where the host sees all memory of
+ * the device, each block has a host pointer. */
+static bool handle_suits(const gm__provider *provider, uint32_t flags) {
+  return !provider->rules.all_visible || flags & GM_MEMORY_HOST_POINTER;
+}
+
+/* Finds the memory type that plain requests get first. False: the device cannot map it in pages. */
+static bool handle_find_type(gm__pages *pages, const gm_device *device) {
+  for (uint32_t i = 0; i < device->type_count; i++) {
+    const gm_vmm_props props = {.type = i, .exclusive = true};
+    const uint32_t flags = device->types[i].flags;
+    uint64_t granule = 0;
+    if (!(flags & GM_MEMORY_DEVICE_LOCAL) || flags & GM_MEMORY_MANAGED) continue;
+    if (device->ops->vmm_granularity(device->handle, &props, &granule, NULL) != GM_OK) return false;
+    if (!gm__answer_is_unit(granule)) return false;
+    pages->type = i;
+    pages->page_bytes = gm__max(granule, handle_least_page_bytes);
+    return true;
+  }
+  return false;
+}
+
+void gm__pages_init(gm__provider *provider, bool wanted) {
+  gm__pages *pages = &provider->pages;
+  const gm_device *device = provider->device;
+  gm__mutex_init(&pages->lock, GM__RANK_PAGES);
+  if (!wanted || !(device->info.capabilities & GM_CAP_VMM)) return;
+  pages->usable = handle_find_type(pages, device) && pages->page_bytes >= provider->rules.granule &&
+                  handle_suits(provider, device->types[pages->type].flags);
+}
+
+void gm__pages_clear(gm__provider *provider, gm_close_mode mode) {
+  gm__pages *pages = &provider->pages;
+  if (mode == GM_CLOSE_NORMAL) gm__device_note_pooled(provider->device, -(int64_t)gm__pages_idle_bytes(provider));
+  for (uint32_t i; (i = gm__handle_cache_take(&pages->handle_cache, pages->handles, UINT32_MAX, UINT32_MAX));) {
+    gm__device_destroy_physical(provider->device, pages->type, pages->handles[i].native, gm__handle_bytes(pages, i));
+  }
+  gm__release(gm__provider_services(provider), pages->handles, pages->capacity * sizeof *pages->handles);
+  if (mode == GM_CLOSE_NORMAL) gm__mutex_destroy(&pages->lock);
+}
+
+/* ---- new handles ---- */
+
+static bool handle_reserve_record(gm__provider *provider) {
+  gm__pages *pages = &provider->pages;
+  if (pages->unused) return true;
+  const gm_services *services = gm__provider_services(provider);
+  const uint32_t capacity = pages->capacity ? pages->capacity * 2 : 64;
+  const size_t size = sizeof *pages->handles;
+  if (!gm__grow(services, &pages->handles, pages->capacity * size, capacity * size)) return false;
+  for (uint32_t i = capacity; i-- > (pages->capacity ? pages->capacity : 1);) {
+    pages->handles[i].next = pages->unused;
+    pages->unused = i;
+  }
+  pages->capacity = capacity;
+  return true;
+}
+
+/* Chooses how many pages a new handle has, of `most` that are wanted. Large handles cost few calls, but one live block
+ * pins all of its handle. So handles are large only in large pools, and while the device is nearly empty. Their size
+ * follows the 8th power of the free share of what the pool may have. */
+static uint32_t handle_size(gm__provider *provider, uint32_t most) {
+  const uint64_t used = gm__budget_used(&provider->budget);
+  const uint64_t left = gm__sub_sat(gm__budget_cap(&provider->budget), used);
+  const double held = (double)used;
+  const double room =
+      (double)gm__min(gm__min(left, gm__device_room(provider->device, &provider->limits, false)), UINT64_C(1) << 40);
+  double share = room / (room + held + 1);
+  share *= share;
+  share *= share;
+  share *= share;
+  const double bytes = room / HANDLE_ROOM_SHARE * share;
+  const double bound =
+      held > (double)handle_most_bytes * HANDLE_HELD_SHARE ? held / HANDLE_HELD_SHARE : (double)handle_most_bytes;
+  const double pages = (bytes < bound ? bytes : bound) / (double)provider->pages.page_bytes;
+  const uint32_t count = pages >= most ? most : (uint32_t)pages;
+  return (uint32_t)gm__max(count, most / HANDLE_MOST + 1);
+}
+
+static gm_status handle_create(gm__provider *provider, uint32_t count, uint32_t *out, gm_error *err) {
+  gm__pages *pages = &provider->pages;
+  const uint64_t bytes = count * pages->page_bytes;
+  gm_memory physical = {.handle = 0};
+  if (!handle_reserve_record(provider)) {
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no host memory for the table of pages");
+  }
+  gm_status status = gm__budget_take(&provider->budget, bytes, "gm_alloc", err);
+  if (status) return status;
+  status = gm__ask(provider, NULL, bytes, &physical, NULL, err);
+  if (status) {
+    gm__budget_return(&provider->budget, bytes);
+    return status;
+  }
+  gm__stats_grow(&provider->stats.reserved_bytes, &provider->stats.peak_reserved_bytes, bytes);
+  *out = pages->unused;
+  pages->unused = pages->handles[*out].next;
+  pages->handles[*out] = (gm__handle){.native = physical.handle, .pages = count, .made = ++pages->made};
+  return GM_OK;
+}
+
+void gm__handle_destroy(gm__provider *provider, uint32_t number) {
+  gm__pages *pages = &provider->pages;
+  const uint64_t bytes = gm__handle_bytes(pages, number);
+  gm__device_destroy_physical(provider->device, pages->type, pages->handles[number].native, bytes);
+  gm__stats_count(&provider->stats.driver_frees, 1);
+  gm__stats_uncount(&provider->stats.reserved_bytes, bytes);
+  gm__budget_return(&provider->budget, bytes);
+  pages->handles[number] = (gm__handle){.next = pages->unused};
+  pages->unused = number;
+}
+
+/* ---- the handle cache ---- */
+
+uint64_t gm__pages_idle_bytes(const gm__provider *provider) {
+  return atomic_load_explicit(&provider->pages.idle_bytes, memory_order_relaxed);
+}
+
+static void handle_count_cached(gm__provider *provider, int64_t bytes) {
+  const uint64_t was = gm__pages_idle_bytes(provider);
+  atomic_store_explicit(&provider->pages.idle_bytes, was + (uint64_t)bytes, memory_order_relaxed);
+  gm__device_note_pooled(provider->device, bytes);
+}
+
+void gm__handle_keep(gm__provider *provider, uint32_t number) {
+  gm__handle_cache_put(&provider->pages.handle_cache, provider->pages.handles, number);
+  handle_count_cached(provider, (int64_t)gm__handle_bytes(&provider->pages, number));
+}
+
+static uint32_t handle_take_cached(gm__provider *provider, uint32_t most, uint32_t reach) {
+  const uint32_t number = gm__handle_cache_take(&provider->pages.handle_cache, provider->pages.handles, most, reach);
+  if (number) handle_count_cached(provider, -(int64_t)gm__handle_bytes(&provider->pages, number));
+  return number;
+}
+
+uint64_t gm__pages_release(gm__provider *provider) {
+  const uint64_t bytes = gm__pages_idle_bytes(provider);
+  for (uint32_t number; (number = handle_take_cached(provider, UINT32_MAX, UINT32_MAX));) {
+    gm__handle_destroy(provider, number);
+  }
+  return bytes;
+}
+
+gm_status gm__handle_obtain(gm__provider *provider, uint32_t most, uint32_t reach, uint32_t *out, gm_error *err) {
+  if ((*out = handle_take_cached(provider, most, reach))) return GM_OK;
+  const uint32_t count = handle_size(provider, most);
+  gm_status status = handle_create(provider, count, out, err);
+  if (gm__is_shortage(status) && count > 1) status = handle_create(provider, 1, out, err);
+  if (!gm__is_shortage(status) || !gm__pages_idle_bytes(provider)) return status;
+  gm__pages_release(provider);
+  return handle_create(provider, 1, out, err);
+}

@@ -1,0 +1,48 @@
+/* Handles: physical memory of a pool's device in whole pages. A handle is mapped into one of the pool's VA ranges
+ * (va_range.h), or it lies in the handle cache and waits to be mapped again. The pages lock is taken before an arena's
+ * lock, and it is held while the driver is called. */
+#ifndef GM_CORE_PROVIDER_HANDLES_H
+#define GM_CORE_PROVIDER_HANDLES_H
+
+#include "core/base/thread.h"
+#include "core/provider/handle_cache.h"
+#include "core/provider/request.h"
+
+typedef struct gm__pages {
+  gm__mutex lock; /* the pages lock: of all that follows, and of the pool's VA ranges */
+  bool usable;
+  uint32_t type;       /* the memory type of every handle */
+  uint64_t page_bytes; /* a power of two */
+  gm__handle *handles; /* by number, from 1 */
+  uint32_t capacity;
+  uint32_t unused; /* first record without memory, linked by `next`; 0: none */
+  gm__handle_cache handle_cache;
+  _Atomic uint64_t idle_bytes; /* of the handles in the cache */
+  uint64_t made;               /* handles that were ever made */
+  uint32_t shut_count;         /* handles that are shut */
+} gm__pages;
+
+/* Prepares provider->pages, and its end. `wanted` false: the pool maps no pages. */
+void gm__pages_init(gm__provider *provider, bool wanted);
+void gm__pages_clear(gm__provider *provider, gm_close_mode mode);
+
+/* Bytes of the handles in the cache. Takes no lock. */
+uint64_t gm__pages_idle_bytes(const gm__provider *provider);
+
+/* Gives the handles in the cache back to the device. Returns their bytes. REQUIRES: pages lock. */
+uint64_t gm__pages_release(gm__provider *provider);
+
+/* Finds a handle of at most `most` pages, mapped nowhere. A cached one is taken first, even of up to `reach` pages. A
+ * new one is as large as the room allows. When the device is full, small new ones replace cached ones that are too
+ * large. The provider's answers. REQUIRES: pages lock. */
+gm_status gm__handle_obtain(gm__provider *provider, uint32_t most, uint32_t reach, uint32_t *out, gm_error *err);
+
+/* A handle that is mapped nowhere goes into the cache, or back to the device. REQUIRES: pages lock. */
+void gm__handle_keep(gm__provider *provider, uint32_t number);
+void gm__handle_destroy(gm__provider *provider, uint32_t number);
+
+static inline uint64_t gm__handle_bytes(const gm__pages *pages, uint32_t number) {
+  return pages->handles[number].pages * pages->page_bytes;
+}
+
+#endif

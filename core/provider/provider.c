@@ -1,0 +1,280 @@
+#include "core/provider/provider.h"
+
+#include <stdio.h>
+
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/shadow.h"
+#include "core/device/import.h"
+#include "core/provider/ask.h"
+#include "core/provider/native_objects.h"
+#include "core/provider/upstream.h"
+
+/* Invariants: bytes are taken from the budget before anybody is asked for them, and they return to it after the memory
+ * is back. So the budget never says less than the pool holds. An allocation leaves the address map before its memory
+ * goes back, because the backend may hand out the same address at once. */
+
+/* Addresses for devices whose API has none. They are above every address of a 46-bit user space, and no two are the
+ * same. */
+#define PROVIDER_FIRST_ADDRESS (UINT64_C(1) << 46)
+
+static gm_status provider_address(gm_device *device, uint64_t bytes, uint64_t align, uint64_t *out, gm_error *err) {
+  uint64_t used = atomic_load_explicit(&device->synthetic_bytes, memory_order_relaxed), at;
+  do {
+    uint64_t next = PROVIDER_FIRST_ADDRESS + used;
+    uint64_t pad = (align - next % align) % align;
+    if (pad > UINT64_MAX - next || bytes > UINT64_MAX - next - pad) {
+      return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_alloc", "no synthetic addresses are left on this device");
+    }
+    at = next + pad;
+  } while (!atomic_compare_exchange_weak_explicit(&device->synthetic_bytes, &used, at + bytes - PROVIDER_FIRST_ADDRESS,
+                                                  memory_order_relaxed, memory_order_relaxed));
+  *out = at;
+  return GM_OK;
+}
+
+/* AddressSanitizer and profilers forget the memory. */
+static void provider_let_go(const gm__provider *provider, const gm_memory *memory, const gm__allocation *allocation) {
+  if (memory->host) gm__shadow_open(memory->host, memory->bytes);
+  if (allocation->heap) gm__marks_heap_end(provider->marks, allocation->heap);
+}
+
+/* Gives the memory back. `memory` is passed apart, because an allocation that leaves no longer names it. */
+static void provider_free(gm__provider *provider, const gm_memory *memory, const gm__allocation *allocation) {
+  uint64_t began = gm__now_ns();
+  provider_let_go(provider, memory, allocation);
+  gm__marks_push(provider->marks, "free at the driver", provider->name, memory->bytes);
+  if (provider->has_upstream && !allocation->foreign) {
+    gm__upstream_free(provider, memory, allocation->token);
+  } else if (allocation->import) {
+    gm__import_close(provider->device, allocation->import);
+  } else {
+    gm__device_free(provider->device, memory, NULL);
+  }
+  gm__marks_pop(provider->marks);
+  gm__stats_count(&provider->stats.driver_frees, 1);
+  gm__stats_count(&provider->stats.driver_ns, gm__now_ns() - began);
+}
+
+/* Fills the record and enters it into the address map. */
+static gm_status provider_enter(gm__provider *provider, const gm__want *want, uint64_t bytes,
+                                gm__allocation *allocation, gm_error *err) {
+  allocation->bytes = bytes;
+  allocation->align = want->align;
+  allocation->usage = want->usage;
+  allocation->must_be = want->must_be;
+  allocation->wish = want->wish;
+  allocation->exact = gm__want_is_dedicated(want);
+  allocation->size_class = want->size_class;
+  allocation->committed = (want->flags & GM_COMMIT) != 0;
+  allocation->foreign |= want->managed; /* it goes back when it is freed */
+  allocation->address = allocation->memory.address ? allocation->memory.address + allocation->offset : 0;
+  gm_status status = GM_OK;
+  if (!allocation->address) status = provider_address(provider->device, bytes, want->align, &allocation->address, err);
+  if (status) return status;
+  gm__mutex_lock(&provider->lock);
+  status = gm__address_map_insert(&provider->addresses, allocation);
+  gm__mutex_unlock(&provider->lock);
+  if (status == GM_ERR_DRIVER && allocation->import)
+    status = GM_OK; /* the memory is imported twice: look-ups find the first */
+  if (!status && provider->marks && !allocation->foreign) {
+    allocation->heap = gm__marks_heap(provider->marks, provider->name, allocation->memory.address, bytes);
+  }
+  if (!status) return GM_OK;
+  if (status == GM_ERR_DRIVER && allocation->foreign && !want->managed) {
+    return gm__bad_argument(err, "gm_block_wrap", "`native` overlaps memory that pool \"%s\" has", provider->name);
+  }
+  return gm__fail(err, status, 0, "gm_alloc", "%s",
+                  status == GM_ERR_DRIVER ? "the driver gave an address that overlaps memory it gave before"
+                                          : "no host memory for the pool's addresses");
+}
+
+static gm_status provider_fill(gm__provider *provider, const gm__want *want, uint64_t bytes, gm__allocation *allocation,
+                               gm_error *err) {
+  gm_status status = gm__budget_take(&provider->budget, bytes, "gm_alloc", err);
+  if (status) return status;
+  status = gm__ask(provider, want, bytes, &allocation->memory, &allocation->token, err);
+  if (!status) {
+    status = gm__ask_commit(provider, want, bytes, &allocation->memory, err);
+    if (!status) status = provider_enter(provider, want, bytes, allocation, err);
+    if (status) provider_free(provider, &allocation->memory, allocation);
+  }
+  if (status) {
+    gm__budget_return(&provider->budget, bytes);
+  } else {
+    gm__stats_grow(&provider->stats.reserved_bytes, &provider->stats.peak_reserved_bytes, bytes);
+  }
+  return status;
+}
+
+/* A record without memory. OUT_OF_HOST_MEMORY. */
+static gm_status provider_new(gm__provider *provider, const char *op, gm__allocation **out, gm_error *err) {
+  gm__mutex_lock(&provider->lock);
+  *out = gm__allocation_new(&provider->allocations);
+  gm__mutex_unlock(&provider->lock);
+  return *out ? GM_OK : gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for the pool's table");
+}
+
+static void provider_drop(gm__provider *provider, gm__allocation *allocation) {
+  gm__mutex_lock(&provider->lock);
+  allocation->memory.handle = 0;
+  gm__allocation_release(&provider->allocations, allocation);
+  gm__mutex_unlock(&provider->lock);
+}
+
+gm_status gm__provider_alloc(gm__provider *provider, const gm__want *want, uint64_t bytes, gm__allocation **out,
+                             gm_error *err) {
+  gm__allocation *allocation;
+  gm_status status = provider_new(provider, "gm_alloc", &allocation, err);
+  if (status) return status;
+  status = provider_fill(provider, want, bytes, allocation, err);
+  if (status) {
+    provider_drop(provider, allocation);
+  } else {
+    *out = allocation;
+  }
+  return status;
+}
+
+gm_status gm__provider_adopt(gm__provider *provider, const gm__want *want, const gm_memory *memory, uint64_t offset,
+                             gm__import *import, gm__allocation **out, gm_error *err) {
+  const char *op = import ? "gm_block_import" : "gm_block_wrap";
+  gm__allocation *allocation;
+  gm_status status = provider_new(provider, op, &allocation, err);
+  if (status) return status;
+  status = gm__budget_take(&provider->budget, want->bytes, op, err);
+  if (!status) {
+    allocation->memory = *memory;
+    allocation->offset = offset;
+    allocation->import = import;
+    allocation->foreign = true;
+    status = provider_enter(provider, want, want->bytes, allocation, err);
+    if (status) gm__budget_return(&provider->budget, want->bytes);
+  }
+  if (status) {
+    provider_drop(provider, allocation);
+    return status;
+  }
+  gm__stats_grow(&provider->stats.reserved_bytes, &provider->stats.peak_reserved_bytes, want->bytes);
+  *out = allocation;
+  return GM_OK;
+}
+
+gm_status gm__provider_enter_range(gm__provider *provider, const gm_memory *memory, struct gm__segment *segment,
+                                   gm__allocation **out, gm_error *err) {
+  gm__allocation *allocation;
+  gm_status status = provider_new(provider, "gm_alloc", &allocation, err);
+  if (status) return status;
+  allocation->memory = *memory;
+  allocation->address = memory->address;
+  allocation->bytes = memory->bytes;
+  allocation->segment = segment;
+  allocation->is_range = true;
+  gm__mutex_lock(&provider->lock);
+  status = gm__address_map_insert(&provider->addresses, allocation);
+  if (!status) allocation->state = GM__ALLOCATION_SEGMENT;
+  gm__mutex_unlock(&provider->lock);
+  if (status) {
+    provider_drop(provider, allocation);
+    return gm__fail(err, status, 0, "gm_alloc", "a range of addresses cannot be entered");
+  }
+  if (provider->marks)
+    allocation->heap = gm__marks_heap(provider->marks, provider->name, memory->address, memory->bytes);
+  *out = allocation;
+  return GM_OK;
+}
+
+void gm__provider_leave_range(gm__provider *provider, gm__allocation *allocation) {
+  if (allocation->heap) gm__marks_heap_end(provider->marks, allocation->heap);
+  gm__mutex_lock(&provider->lock);
+  gm__address_map_remove(&provider->addresses, allocation);
+  allocation->memory.handle = 0;
+  gm__allocation_release(&provider->allocations, allocation);
+  gm__mutex_unlock(&provider->lock);
+}
+
+void gm__provider_leave(gm__provider *provider, gm__leaving *leaving, gm__allocation *allocation) {
+  gm__address_map_remove(&provider->addresses, allocation);
+  allocation->links[GM__BY_USE].next = leaving->first;
+  leaving->first = allocation;
+  leaving->bytes += allocation->bytes;
+}
+
+void gm__provider_return(gm__provider *provider, gm__leaving *leaving) {
+  if (!leaving->first) return;
+  for (gm__allocation *allocation = leaving->first; allocation; allocation = allocation->links[GM__BY_USE].next) {
+    gm_memory memory = allocation->memory;
+    gm__native_objects_end(provider, allocation);
+    allocation->memory.handle = 0; /* a child that is forked now must not find the memory and free it again */
+    /* The statistics come first: others can get at once what the driver gets back. */
+    gm__stats_uncount(&provider->stats.reserved_bytes, allocation->bytes);
+    provider_free(provider, &memory, allocation);
+    gm__budget_return(&provider->budget, allocation->bytes);
+  }
+  gm__mutex_lock(&provider->lock);
+  for (gm__allocation *allocation = leaving->first, *next; allocation; allocation = next) {
+    next = allocation->links[GM__BY_USE].next;
+    gm__allocation_release(&provider->allocations, allocation);
+  }
+  gm__mutex_unlock(&provider->lock);
+  leaving->first = NULL;
+}
+
+void gm__provider_end(gm__provider *provider) {
+  bool forked = gm__provider_forked(provider);
+  uint32_t cursor = 0;
+  for (gm__allocation *allocation; (allocation = gm__allocation_next(&provider->allocations, &cursor));) {
+    if (allocation->state == GM__ALLOCATION_UNUSED || !allocation->memory.handle) continue;
+    if (allocation->is_range) { /* the arena closes it */
+      if (!forked && allocation->heap) gm__marks_heap_end(provider->marks, allocation->heap);
+      continue;
+    }
+    if (forked && allocation->state == GM__ALLOCATION_AWAY)
+      continue; /* a thread of the parent may be half through with it */
+    gm__native_objects_end(provider, allocation);
+    if (!forked) provider_let_go(provider, &allocation->memory, allocation);
+    if (provider->has_upstream && !allocation->foreign) {
+      gm__upstream_free(provider, &allocation->memory, allocation->token);
+      continue;
+    }
+    if (allocation->import) {
+      gm__import_close(provider->device, allocation->import);
+      continue;
+    }
+    bool noted = allocation->state == GM__ALLOCATION_POOLED && gm__provider_lends(provider) &&
+                 gm__device_is_charged(provider->device, &allocation->memory);
+    if (noted && !forked) gm__device_note_pooled(provider->device, -(int64_t)allocation->bytes);
+    gm__device_free(provider->device, &allocation->memory, NULL);
+  }
+}
+
+void gm__provider_init(gm__provider *provider, gm_device *device, const gm_pool_params *params, uint64_t pool_id) {
+  const gm_services *services = gm__context_services(device->ctx);
+  provider->device = device;
+  snprintf(provider->name, sizeof provider->name, "%s", params->name ? params->name : "pool");
+  provider->budget.name = provider->name;
+  provider->has_upstream = params->upstream != NULL;
+  provider->captures = (params->flags & GM_POOL_CAPTURES) != 0;
+  provider->no_trim = provider->captures || params->flags & GM_POOL_NO_TRIM;
+  provider->share = params->share;
+  provider->limits = (gm__limits){params->memory_fraction, params->min_free_bytes};
+  if (params->upstream) provider->upstream = *params->upstream;
+  provider->marks = gm__marks_of(device->ctx);
+  gm__mutex_init(&provider->lock, GM__RANK_PROVIDER);
+  gm__allocation_table_init(&provider->allocations, services, pool_id);
+  gm__address_map_init(&provider->addresses, services);
+}
+
+void gm__provider_clear(gm__provider *provider, bool forked) {
+  gm__address_map_clear(&provider->addresses);
+  gm__allocation_table_clear(&provider->allocations);
+  if (!forked) gm__mutex_destroy(&provider->lock);
+}
+
+void gm__provider_note_failure(gm__provider *provider, const gm__want *want, const gm_error *failure) {
+  if (want->beside_device) return;
+  gm__mutex_lock(&provider->lock);
+  provider->last_failure = *failure;
+  provider->last_failure_bytes = want->bytes;
+  gm__mutex_unlock(&provider->lock);
+}

@@ -1,0 +1,36 @@
+/* A request as a pool serves it: read, checked, and in whole units. */
+#ifndef GM_CORE_PROVIDER_REQUEST_H
+#define GM_CORE_PROVIDER_REQUEST_H
+
+#include "core/device/type_wish.h"
+#include "core/order/order.h"
+#include "core/provider/allocation.h"
+
+typedef struct gm__provider gm__provider;
+
+typedef struct gm__want {
+  uint64_t bytes;   /* asked for */
+  uint64_t exact;   /* `bytes` in whole units of the device's alignment, or of the pool's granule */
+  uint64_t rounded; /* the bytes that the pool would like to take */
+  gm_stream *stream;
+  uint32_t align, flags, usage, tag, size_class;
+  gm_must_be must_be;
+  gm__type_wish wish;
+  bool insert;        /* gm may put waits into the stream */
+  bool beside_device; /* only memory that is not the device's own */
+  bool managed;       /* only memory that migrates; never pooled */
+  bool counted;       /* the quota book has counted it for its tag already */
+} gm__want;
+
+/* A block that is a driver allocation of exactly its bytes. */
+static inline bool gm__want_is_dedicated(const gm__want *want) { return (want->flags & GM_DEDICATED) != 0; }
+
+/* True when the allocation can serve the request, whatever streams use it. */
+bool gm__want_fits(const gm__provider *provider, const gm__want *want, const gm__allocation *allocation);
+
+/* Brings memory that is AWAY into the request's order, after a verdict other than READY. It puts a wait into the
+ * stream, or *answer says what the caller has to do. False: that is not possible. Steps out of the order's lock. */
+bool gm__want_order(gm__provider *provider, const gm__want *want, gm__order *order, gm__last_use *use, int slot,
+                    gm__order_verdict verdict, gm_acquire *answer);
+
+#endif

@@ -1,0 +1,217 @@
+#include "core/provider/va_range.h"
+
+#include "core/base/alloc.h"
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+#include "core/base/shadow.h"
+#include "core/device/memory_answer.h"
+#include "core/device/peer.h"
+#include "core/provider/provider.h"
+
+enum { RANGE_LEAST_PAGES = 64 };
+
+static const uint64_t range_most_bytes = UINT64_C(512) << 30; /* each thread has a range, and all share one process */
+
+static uint64_t range_pages(const gm__provider *provider, uint64_t bytes) { return bytes / provider->pages.page_bytes; }
+
+static uint64_t range_bytes(const gm__provider *provider, const gm__va_range *range) {
+  return range->page_count * provider->pages.page_bytes;
+}
+
+/* ---- begin and end ---- */
+
+/* Twice the device's memory, so that there is a place for large blocks between small ones. */
+static uint32_t range_wish(const gm__provider *provider) {
+  const uint64_t total = provider->device->info.total_bytes,
+                 most = range_pages(provider, provider->rules.granule << 31);
+  const uint64_t twice = total ? 2 * range_pages(provider, total) : (uint64_t)RANGE_LEAST_PAGES * 1024;
+  const uint64_t wish = gm__min(twice, range_pages(provider, range_most_bytes));
+  return (uint32_t)gm__min(gm__max(wish, RANGE_LEAST_PAGES), gm__min(most, UINT32_MAX));
+}
+
+uint64_t gm__va_range_most_bytes(const gm__provider *provider) {
+  return range_wish(provider) * provider->pages.page_bytes;
+}
+
+static void range_unreserve(gm__provider *provider, const gm__va_range *range, gm_close_mode mode) {
+  const gm_device *device = provider->device;
+  device->ops->vmm_unreserve(device->handle, range->address, range_bytes(provider, range), mode, NULL);
+}
+
+static gm_status range_reserve(gm__provider *provider, gm__va_range *range, gm_error *err) {
+  const gm_device *device = provider->device;
+  const uint64_t page = provider->pages.page_bytes;
+  gm_status status = GM_ERR_NOT_SUPPORTED;
+  for (uint32_t pages = range_wish(provider); pages >= RANGE_LEAST_PAGES; pages /= 2) {
+    status = device->ops->vmm_reserve(device->handle, pages * page, page, &range->address, err);
+    range->page_count = pages;
+    if (status) continue;
+    status = gm__answer_check_range(device, range->address, pages * page, page, err);
+    if (status) range_unreserve(provider, range, GM_CLOSE_NORMAL);
+    return status;
+  }
+  return status;
+}
+
+static gm_status range_describe(gm__provider *provider, gm__va_range *range, gm_memory *out, gm_error *err) {
+  const gm_device *device = provider->device;
+  const uint64_t bytes = range_bytes(provider, range);
+  const uint32_t type = provider->pages.type;
+  const gm__answer_asked asked = {"vmm_memory", bytes, type, .address = range->address};
+  const gm_status status = device->ops->vmm_memory(device->handle, range->address, bytes, type, out, err);
+  range->described = status == GM_OK;
+  if (status == GM_OK) return gm__answer_check_memory(device, &asked, out, err);
+  if (status != GM_ERR_NOT_SUPPORTED) return status;
+  *out = (gm_memory){.handle = range->address, .address = range->address, .bytes = bytes, .type = type};
+  return GM_OK;
+}
+
+static bool range_furnish(gm__provider *provider, gm__va_range *range, gm_memory *out_memory, gm_error *err) {
+  if (range_reserve(provider, range, err)) return false;
+  range->handle_of = gm__alloc_array(gm__provider_services(provider), range->page_count, sizeof *range->handle_of);
+  range->zeroed = provider->rules.zeroes;
+  if (range->handle_of && range_describe(provider, range, out_memory, err) == GM_OK) {
+    range->memory = *out_memory;
+    return true;
+  }
+  gm__release(gm__provider_services(provider), range->handle_of, range->page_count * sizeof *range->handle_of);
+  range_unreserve(provider, range, GM_CLOSE_NORMAL);
+  return false;
+}
+
+gm__va_range *gm__va_range_open(gm__provider *provider, uint64_t *mapped_pages, gm_memory *out_memory, gm_error *err) {
+  gm__va_range *range = gm__alloc(gm__provider_services(provider), sizeof *range);
+  if (range) range->mapped_pages = mapped_pages;
+  if (range && range_furnish(provider, range, out_memory, err)) return range;
+  gm__release(gm__provider_services(provider), range, sizeof *range);
+  gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no addresses, or no host memory for a table of them");
+  return NULL;
+}
+
+/* Unmaps the bytes from `page` on. AddressSanitizer's marks go first: no memory will be behind them. False: the driver
+ * refused. */
+static bool range_withdraw(gm__provider *provider, const gm__va_range *range, const gm_memory *memory, uint64_t page,
+                           uint64_t bytes) {
+  const gm_device *device = provider->device;
+  const uint64_t offset = page * provider->pages.page_bytes, address = range->address + offset;
+  gm__peer_forget_range(provider->device, address);
+  if (memory->host) gm__shadow_open((unsigned char *)memory->host + offset, bytes);
+  return gm__submitting(device)->vmm_unmap(device->handle, address, bytes, NULL) == GM_OK;
+}
+
+void gm__va_range_close(gm__provider *provider, gm__va_range *range, const gm_memory *memory, gm_close_mode mode) {
+  const gm_device *device = provider->device;
+  for (uint32_t page = 0, pages; page < range->page_count; page += pages) {
+    const uint32_t number = range->handle_of[page];
+    const gm__handle *handle = &provider->pages.handles[number];
+    pages = number ? handle->pages : 1;
+    if (!number) continue;
+    const uint64_t bytes = gm__handle_bytes(&provider->pages, number);
+    if (mode == GM_CLOSE_NORMAL) range_withdraw(provider, range, memory, page, bytes);
+    gm__device_destroy_physical(provider->device, provider->pages.type, handle->native, bytes);
+  }
+  if (range->described) device->ops->memory_free(device->handle, memory, mode, NULL);
+  range_unreserve(provider, range, mode);
+  gm__release(gm__provider_services(provider), range->handle_of, range->page_count * sizeof *range->handle_of);
+  gm__release(gm__provider_services(provider), range, sizeof *range);
+}
+
+/* ---- mapping ---- */
+
+/* Writes `number` (0: none) behind the pages of the handle. */
+static void range_write(gm__va_range *range, const gm__handle *handle, uint32_t number) {
+  for (uint32_t i = 0; i < handle->pages; i++) range->handle_of[handle->first + i] = number;
+}
+
+static gm_status range_map(gm__provider *provider, gm__va_range *range, uint32_t page, uint32_t number, gm_error *err) {
+  const gm_device *device = provider->device;
+  gm__handle *handle = &provider->pages.handles[number];
+  const uint64_t offset = page * provider->pages.page_bytes, address = range->address + offset;
+  const uint64_t bytes = gm__handle_bytes(&provider->pages, number);
+  gm_status status = gm__submitting(device)->vmm_map(device->handle, address, bytes, handle->native, 0, err);
+  if (status) return status;
+  handle->first = page;
+  status = device->ops->vmm_access(device->handle, address, bytes, err);
+  if (!status) status = gm__peer_note_range(provider->device, address, bytes, err);
+  if (status) {
+    if (gm__submitting(device)->vmm_unmap(device->handle, address, bytes, NULL) == GM_OK) return status;
+    handle->shut = true;
+    provider->pages.shut_count++;
+    range_write(range, handle, number);
+    return status;
+  }
+  if (range->zeroed && gm__device_zero(provider->device, &range->memory, offset, bytes, NULL)) {
+    range->zeroed = false; /* for good: a request for zeros clears its block itself */
+  }
+  range_write(range, handle, number);
+  *range->mapped_pages += handle->pages;
+  return GM_OK;
+}
+
+bool gm__va_range_is_shut(const gm__provider *provider, const gm__va_range *range, uint64_t page) {
+  return range->handle_of[page] && provider->pages.handles[range->handle_of[page]].shut;
+}
+
+static gm_status range_shut(gm_error *err) {
+  return gm__fail(err, GM_ERR_DRIVER, 0, "vmm_unmap", "the driver has pages there that it neither opened nor unmaps");
+}
+
+gm_status gm__va_range_fill(gm__provider *provider, gm__va_range *range, uint32_t from, uint32_t to, uint32_t reach,
+                            gm_error *err) {
+  for (uint32_t page = from, end = from, number; page < to; page++) {
+    if (gm__va_range_is_shut(provider, range, page)) return range_shut(err);
+    if (range->handle_of[page]) continue;
+    if (end < page) end = page; /* no page of [page, end) is mapped */
+    while (end < reach && !range->handle_of[end]) end++;
+    gm_status status = gm__handle_obtain(provider, (end < to ? end : to) - page, end - page, &number, err);
+    if (status) return status;
+    status = range_map(provider, range, page, number, err);
+    if (!status) continue;
+    if (!provider->pages.handles[number].shut) gm__handle_destroy(provider, number);
+    return status;
+  }
+  return GM_OK;
+}
+
+/* ---- unmapping ---- */
+
+static bool range_unmap(gm__provider *provider, gm__va_range *range, uint32_t number) {
+  const gm__handle *handle = &provider->pages.handles[number];
+  const uint64_t bytes = gm__handle_bytes(&provider->pages, number);
+  if (!range_withdraw(provider, range, &range->memory, handle->first, bytes)) {
+    const uint64_t address = range->address + handle->first * provider->pages.page_bytes;
+    gm__peer_note_range(provider->device, address, bytes, NULL); /* it is still mapped */
+    return false;
+  }
+  range_write(range, handle, 0);
+  *range->mapped_pages -= handle->pages;
+  return true;
+}
+
+bool gm__va_range_unmap(gm__provider *provider, gm__va_range *range, uint32_t number) {
+  if (!range_unmap(provider, range, number)) return false;
+  gm__handle_keep(provider, number);
+  return true;
+}
+
+void gm__va_range_undo(gm__provider *provider, gm__va_range *range, uint32_t from, uint32_t to, uint64_t since) {
+  for (uint32_t page = from; page < to; page++) {
+    const uint32_t number = range->handle_of[page];
+    if (!number || provider->pages.handles[number].shut || provider->pages.handles[number].made <= since) continue;
+    if (range_unmap(provider, range, number)) gm__handle_destroy(provider, number);
+  }
+}
+
+void gm__va_range_retry(gm__provider *provider, gm__va_range *range, uint64_t from, uint64_t to) {
+  for (uint64_t page = from; page < to; page++) {
+    const uint32_t number = range->handle_of[page];
+    if (!gm__va_range_is_shut(provider, range, page)) continue;
+    gm__handle *handle = &provider->pages.handles[number];
+    const uint64_t bytes = gm__handle_bytes(&provider->pages, number);
+    if (!range_withdraw(provider, range, &range->memory, handle->first, bytes)) return;
+    range_write(range, handle, 0);
+    handle->shut = false;
+    provider->pages.shut_count--;
+    gm__handle_keep(provider, number);
+  }
+}

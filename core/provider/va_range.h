@@ -1,0 +1,46 @@
+/* VA ranges: addresses of a pool, and which handle is mapped behind each page of them. */
+#ifndef GM_CORE_PROVIDER_VA_RANGE_H
+#define GM_CORE_PROVIDER_VA_RANGE_H
+
+#include "core/provider/handles.h"
+
+typedef struct gm__va_range {
+  uint64_t address;
+  uint32_t page_count;
+  bool described;              /* the backend made `memory`, and must free it */
+  _Atomic bool zeroed;         /* every page is filled with zeros when it is mapped */
+  gm_memory memory;            /* what copies and native objects of its blocks take */
+  uint64_t *mapped_pages;      /* the owner's count of mapped pages. REQUIRES: pages lock */
+  _Atomic uint32_t *handle_of; /* by page: the number of its handle, 0: none. A page that nobody maps or unmaps
+                                * meanwhile may be read without the lock. */
+} gm__va_range;
+
+/* The size of the largest range. */
+uint64_t gm__va_range_most_bytes(const gm__provider *provider);
+
+/* Reserves a range for an arena. *mapped_pages counts the mapped pages of all its ranges. NULL: `err` says why.
+ * REQUIRES: pages lock. */
+gm__va_range *gm__va_range_open(gm__provider *provider, uint64_t *mapped_pages, gm_memory *out_memory, gm_error *err);
+
+/* Ends a range and destroys the handles in it. */
+void gm__va_range_close(gm__provider *provider, gm__va_range *range, const gm_memory *memory, gm_close_mode mode);
+
+/* Maps memory behind each page of [from, to) that has none. A cached handle may reach beyond `to`, up to `reach`. On
+ * failure some pages may have been mapped. The provider's answers. REQUIRES: pages lock. */
+gm_status gm__va_range_fill(gm__provider *provider, gm__va_range *range, uint32_t from, uint32_t to, uint32_t reach,
+                            gm_error *err);
+
+/* Unmaps and destroys the handles in [from, to) that were made after the first `since` ones. Nobody has used them. Shut
+ * ones stay. REQUIRES: pages lock. */
+void gm__va_range_undo(gm__provider *provider, gm__va_range *range, uint32_t from, uint32_t to, uint64_t since);
+
+/* Unmaps a handle that nothing uses, and caches it. False: the driver refused. REQUIRES: pages lock. */
+bool gm__va_range_unmap(gm__provider *provider, gm__va_range *range, uint32_t number);
+
+/* True when the page's handle is shut: the driver would neither open nor unmap it. REQUIRES: pages lock. */
+bool gm__va_range_is_shut(const gm__provider *provider, const gm__va_range *range, uint64_t page);
+
+/* Tries again to unmap the shut handles in [from, to), and puts them into the handle cache. REQUIRES: pages lock. */
+void gm__va_range_retry(gm__provider *provider, gm__va_range *range, uint64_t from, uint64_t to);
+
+#endif

@@ -1,0 +1,28 @@
+/* What tools, tuning and larger engines need. It includes gm/gm.h.
+ * - Other ways to get and keep memory: batch, cleanup, managed, pool_set, quota, spans, warm_up.
+ * - Other devices and processes: peer, share.
+ * - What happens, and advice on it: advice, debug, pressure, probe, raw_figures, record, report, trace, tracker. */
+#ifndef GM_TOOLS_H
+#define GM_TOOLS_H
+
+#include "gm/advice.h"
+#include "gm/batch.h"
+#include "gm/cleanup.h"
+#include "gm/debug.h"
+#include "gm/gm.h"
+#include "gm/managed.h"
+#include "gm/peer.h"
+#include "gm/pool_set.h"
+#include "gm/pressure.h"
+#include "gm/probe.h"
+#include "gm/quota.h"
+#include "gm/raw_figures.h"
+#include "gm/record.h"
+#include "gm/report.h"
+#include "gm/share.h"
+#include "gm/spans.h"
+#include "gm/trace.h"
+#include "gm/tracker.h"
+#include "gm/warm_up.h"
+
+#endif

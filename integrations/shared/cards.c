@@ -1,0 +1,156 @@
+#include "cards.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "engines.h"
+#include "gm/native_cuda.h"
+#include "gm/native_hip.h"
+
+struct gm_card {
+  gm_device *device;
+  gm_pool *pool;
+  gm_api api; /* CUDA or HIP */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows; cards stay once they are open */
+static gm_context *context;
+static _Atomic(gm_card *) cards[GM_CARDS_MOST];
+
+/* What the environment says stands: gm_config_set does not change it. */
+static gm_status open_context(gm_error *err) {
+  if (context) return GM_OK;
+  gm_status status = gm_context_create(NULL, &context, err);
+  if (status == GM_OK) status = gm_config_set(context, "memory_fraction", "1", err);
+  if (status == GM_OK) status = gm_config_set(context, "min_free_bytes", "0", err);
+  return status;
+}
+
+/* CUDA, or HIP where there is no CUDA. */
+static gm_status adopt(int ordinal, gm_card *card, gm_error *err) {
+  const gm_cuda_device cuda = {.head = {sizeof cuda, GM_API_CUDA}, .ordinal = ordinal};
+  const gm_hip_device hip = {.head = {sizeof hip, GM_API_HIP}, .ordinal = ordinal};
+  gm_error other = {.status = GM_OK};
+  card->api = GM_API_CUDA;
+  const gm_status status = gm_device_adopt(context, &cuda.head, &card->device, err);
+  if (status == GM_OK || gm_device_adopt(context, &hip.head, &card->device, &other)) return status;
+  card->api = GM_API_HIP;
+  return GM_OK;
+}
+
+static gm_status open_card(int ordinal, gm_card *card, gm_error *err) {
+  const gm_pool_params params = {.struct_size = sizeof params, .name = "card", .no_vmm = true};
+  gm_status status = open_context(err);
+  if (status == GM_OK) status = adopt(ordinal, card, err);
+  if (status == GM_OK) status = gm_pool_create(card->device, &params, &card->pool, err);
+  if (status && card->device) (void)gm_device_close(card->device, NULL);
+  return status;
+}
+
+static gm_card *make_card(int ordinal) {
+  gm_error err = {.status = GM_ERR_OUT_OF_HOST_MEMORY};
+  gm_card *card = calloc(1, sizeof *card);
+  if (card && open_card(ordinal, card, &err) == GM_OK) return card;
+  free(card);
+  gm_engines_note(&err);
+  return NULL;
+}
+
+gm_card *gm_card_if_open(int ordinal) { return ordinal >= 0 && ordinal < GM_CARDS_MOST ? cards[ordinal] : NULL; }
+
+gm_card *gm_card_of(int ordinal) {
+  gm_card *card = gm_card_if_open(ordinal);
+  if (card) return card;
+  if (ordinal < 0 || ordinal >= GM_CARDS_MOST) {
+    const gm_error err = {.status = GM_ERR_INVALID_ARGUMENT, .op = "gm_card_of", .message = "there is no such ordinal"};
+    gm_engines_note(&err);
+    return NULL;
+  }
+  pthread_mutex_lock(&lock);
+  if (!cards[ordinal]) cards[ordinal] = make_card(ordinal);
+  card = cards[ordinal];
+  pthread_mutex_unlock(&lock);
+  return card;
+}
+
+gm_pool *gm_card_pool(gm_card *card) { return card->pool; }
+
+gm_stream *gm_card_stream(gm_card *card, const void *native) {
+  const gm_cuda_stream cuda = {.head = {sizeof cuda, GM_API_CUDA}, .stream = (uintptr_t)native};
+  const gm_hip_stream hip = {.head = {sizeof hip, GM_API_HIP}, .stream = (uintptr_t)native};
+  gm_error err = {.status = GM_OK};
+  gm_stream *stream = NULL;
+  if (gm_stream_of(card->device, card->api == GM_API_HIP ? &hip.head : &cuda.head, &stream, &err))
+    gm_engines_note(&err);
+  return stream;
+}
+
+void *gm_card_alloc(gm_card *card, gm_pool *pool, uint64_t bytes, const void *native) {
+  gm_stream *stream = gm_card_stream(card, native);
+  const gm_request request = {.bytes = bytes, .flags = GM_INSERT_WAIT, .stream = stream};
+  void *pointer = stream ? gm_malloc(pool, bytes, stream) : NULL;
+  if (stream && !pointer) gm_engines_note_refusal(pool, &request);
+  return pointer;
+}
+
+void *gm_cards_alloc(uint64_t bytes, int ordinal, void *stream) {
+  gm_card *card = gm_card_of(ordinal);
+  return card ? gm_card_alloc(card, card->pool, bytes, stream) : NULL;
+}
+
+int gm_cards_free(void *pointer, int ordinal, void *stream) {
+  gm_card *card = gm_card_if_open(ordinal);
+  gm_stream *order = card ? gm_card_stream(card, stream) : NULL;
+  return order ? (int)gm_free_ptr(card->pool, pointer, 0, order) : GM_ERR_INVALID_ARGUMENT;
+}
+
+int gm_cards_memory(int ordinal, uint64_t *free_bytes, uint64_t *total_bytes) {
+  gm_card *card = gm_card_of(ordinal);
+  gm_memory_info info = {.struct_size = sizeof info};
+  gm_error err = {.status = GM_ERR_INVALID_ARGUMENT};
+  if (!card || gm_device_memory_info(card->device, &info, &err)) return (int)err.status;
+  *free_bytes = info.free_bytes + gm_engines_figure(card->pool, "reclaimable_bytes");
+  *total_bytes = info.total_bytes;
+  return GM_OK;
+}
+
+void *gm_cards_base(const void *pointer, uint64_t *out_bytes) {
+  gm_pointer_info found = {.struct_size = sizeof found};
+  gm_memory memory;
+  uint64_t offset;
+  for (int i = 0; i < GM_CARDS_MOST; i++) {
+    gm_card *card = gm_card_if_open(i);
+    if (!card || gm_pointer_find(card->device, pointer, &found)) continue;
+    if (gm_block_memory(found.pool, &found.block, &memory, &offset)) return NULL;
+    *out_bytes = memory.bytes;
+    return (void *)(uintptr_t)memory.address; /* NOLINT(performance-no-int-to-ptr): an address is a number in gm */
+  }
+  return NULL;
+}
+
+uint64_t gm_cards_figure(int ordinal, const char *name) {
+  gm_card *card = gm_card_if_open(ordinal);
+  return card ? gm_engines_figure(card->pool, name) : UINT64_MAX;
+}
+
+static gm_status close_card(gm_card *card, gm_error *err) {
+  gm_status status = gm_pool_destroy(card->pool, err);
+  if (status == GM_OK) card->pool = NULL;
+  return status ? status : gm_device_close(card->device, err);
+}
+
+int gm_cards_close(void) {
+  gm_error err = {.status = GM_OK};
+  gm_status status = GM_OK;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < GM_CARDS_MOST && status == GM_OK; i++) {
+    gm_card *card = cards[i];
+    if (card) status = close_card(card, &err);
+    if (card && status == GM_OK) free(card), cards[i] = NULL;
+  }
+  if (status == GM_OK) status = gm_context_destroy(context, &err);
+  if (status == GM_OK) context = NULL;
+  pthread_mutex_unlock(&lock);
+  if (status) gm_engines_note(&err);
+  return (int)status;
+}

@@ -1,0 +1,193 @@
+/* Native objects of exactly a range, and blocks that are mapped for life, on a real OpenCL driver: buffers, which a
+ * queue alone maps, and shared virtual memory, where an address suffices. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/pool/pool.h"
+#include "gm/copy.h"
+#include "support/opencl_fixture.h"
+/* after the fixture */
+#include "support/pool_bench.h"
+#include "support/random.h"
+
+static opencl_fixture f;
+static opencl_engine engine;
+
+static int open_all(void **state) {
+  (void)state;
+  opencl_fixture_open(&f);
+  opencl_engine_open(&engine, &f);
+  return 0;
+}
+
+static int close_all(void **state) {
+  (void)state;
+  opencl_engine_close(&engine);
+  opencl_fixture_close(&f);
+  return 0;
+}
+
+/* The engine's context with gm on it: the objects are of the engine's context, so its queue can use them. */
+typedef struct scene {
+  gm_context *ctx;
+  gm_device *device;
+  gm_stream *stream;
+  gm_pool *pool;
+} scene;
+
+static void scene_open(scene *s, const char *options) {
+  const gm_context_params params = {
+      .struct_size = sizeof params, .ignore_environment = true, .backend_options = options};
+  const gm_opencl_device native = {.head = {sizeof native, GM_API_OPENCL},
+                                   .device = (uintptr_t)engine.device,
+                                   .context = (uintptr_t)engine.context,
+                                   .allow_queue = true};
+  const gm_opencl_queue queue = {.head = {sizeof queue, GM_API_OPENCL}, .queue = (uintptr_t)engine.queue};
+  pool_bench_ok(gm_context_create(&params, &s->ctx, err));
+  pool_bench_ok(gm_device_adopt(s->ctx, &native.head, &s->device, err));
+  pool_bench_ok(gm_stream_adopt(s->device, &queue.head, &s->stream, err));
+  pool_bench_ok(gm_pool_create(s->device, NULL, &s->pool, err));
+}
+
+static void scene_close(scene *s) {
+  pool_bench_ok(gm_pool_destroy(s->pool, err));
+  pool_bench_ok(gm_stream_close(s->stream, err));
+  pool_bench_ok(gm_device_close(s->device, err));
+  pool_bench_ok(gm_context_destroy(s->ctx, err));
+}
+
+static gm_opencl_memory object(scene *s, const gm_block *block, uint64_t offset, uint64_t bytes) {
+  gm_opencl_memory native = {.head = {sizeof native, GM_API_OPENCL}};
+  pool_bench_ok(gm_block_object(s->pool, block, offset, bytes, &native.head, err));
+  assert_true(native.bytes == bytes && !native.view != !native.pointer);
+  return native;
+}
+
+/* A sub-buffer of exactly these bytes: the driver says so, and what the engine writes there is in the block. */
+static void check_object(scene *s, const gm_block *block, uint64_t offset, uint64_t bytes, unsigned char value) {
+  const gm_opencl_memory native = object(s, block, offset, bytes);
+  size_t has = 0;
+  unsigned char read = 0;
+  assert_int_equal(engine.cl.clGetMemObjectInfo((cl_mem)native.view, CL_MEM_SIZE, sizeof has, &has, NULL), CL_SUCCESS);
+  assert_int_equal(has, bytes);
+  assert_int_equal(
+      engine.cl.clEnqueueFillBuffer(engine.queue, (cl_mem)native.view, &value, 1, bytes - 1, 1, 0, NULL, NULL),
+      CL_SUCCESS);
+  assert_int_equal(engine.cl.clFinish(engine.queue), CL_SUCCESS);
+  pool_bench_ok(gm_block_read(s->pool, block, offset + bytes - 1, &read, 1, s->stream, NULL, err));
+  assert_int_equal(read, value);
+}
+
+static void test_sub_buffers(void **state) {
+  (void)state;
+  scene s;
+  gm_block block;
+  uint64_t seed = 3;
+  uintptr_t first = 0;
+  scene_open(&s, "opencl:memory=buffer");
+  const uint64_t unit = gm_device_get_info(s.device)->alignment;
+  const gm_request request = {.bytes = 16 * unit, .flags = GM_INSERT_WAIT, .stream = s.stream};
+  for (int i = 0; i < 200; i++) {
+    assert_true(gm_acquired(gm_alloc(s.pool, &request, &block)));
+    const uintptr_t whole = object(&s, &block, 0, 16 * unit).view;
+    if (!first) first = whole;
+    assert_true(whole == first); /* of the block that was here before */
+    const uint64_t at = test_random(&seed) % 16;
+    if (i % 8 == 0) check_object(&s, &block, at * unit, unit * (1 + test_random(&seed) % (16 - at)), (unsigned char)i);
+    assert_int_equal(gm_free(s.pool, &block, s.stream), GM_OK);
+  }
+  gm_opencl_memory native = {.head = {sizeof native, GM_API_OPENCL}};
+  assert_true(gm_acquired(gm_alloc(s.pool, &request, &block)));
+  assert_int_equal(gm_block_object(s.pool, &block, 1, 8, &native.head, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_block_object(s.pool, &block, 0, 0, &native.head, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_block_object(s.pool, &block, 0, 8, NULL, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_block_object(s.pool, &block, unit, 16 * unit, &native.head, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_free(s.pool, &block, s.stream), GM_OK);
+  assert_int_equal(gm_block_object(s.pool, &block, 0, 8, &native.head, NULL), GM_ERR_INVALID_ARGUMENT);
+  scene_close(&s);
+}
+
+/* A dedicated block is the whole cl_mem: no sub-buffer is made. */
+static void test_a_dedicated_block_is_its_object(void **state) {
+  (void)state;
+  scene s;
+  gm_block block;
+  scene_open(&s, "opencl:memory=buffer");
+  const gm_request request = {.bytes = 100004, .flags = GM_DEDICATED | GM_INSERT_WAIT, .stream = s.stream};
+  assert_true(gm_acquired(gm_alloc(s.pool, &request, &block)));
+  const gm_opencl_memory native = object(&s, &block, 0, block.bytes);
+  assert_int_equal(block.bytes, 100004);
+  assert_true(native.view == native.memory && native.offset == 0 && native.memory_bytes == 100004);
+  assert_int_equal(atomic_load(&s.pool->heap.provider.object_count), 0);
+  check_object(&s, &block, 0, 100004, 77);
+  assert_int_equal(gm_free(s.pool, &block, s.stream), GM_OK);
+  scene_close(&s);
+}
+
+/* A queue alone maps a cl_mem: nothing of it is mapped for life, or without a wait. Several maps are fine. */
+static void test_buffers_are_mapped_by_a_queue(void **state) {
+  (void)state;
+  scene s;
+  gm_block block;
+  void *one = NULL, *two = NULL;
+  scene_open(&s, "opencl:memory=buffer");
+  const gm_request mapped = {.bytes = 4096, .must_be = GM_DEVICE_ACCESSIBLE, .flags = GM_MAPPED};
+  const gm_request visible = {.bytes = 4096, .flags = GM_HOST_VISIBLE};
+  gm_explanation why = {.struct_size = sizeof why};
+  assert_int_equal(gm_alloc(s.pool, &mapped, &block), GM_ACQUIRE_INVALID);
+  pool_bench_ok(gm_explain(s.pool, &mapped, &why, err));
+  assert_int_equal(why.status, GM_ERR_NOT_SUPPORTED);
+  assert_non_null(strstr(why.text, "GM_MAPPED"));
+  assert_true(gm_acquired(gm_alloc(s.pool, &visible, &block)));
+  assert_int_equal(gm_block_map(s.pool, &block, 0, 8, GM_MAP_READ | GM_MAP_NO_WAIT, NULL, &one, NULL),
+                   GM_ERR_NOT_SUPPORTED);
+  assert_int_equal(gm_block_host(s.pool, &block, &one, NULL), GM_ERR_NOT_SUPPORTED);
+  pool_bench_ok(gm_block_map(s.pool, &block, 0, 64, GM_MAP_WRITE, s.stream, &one, err));
+  pool_bench_ok(gm_block_map(s.pool, &block, 1024, 64, GM_MAP_WRITE, s.stream, &two, err));
+  assert_int_equal(gm_free(s.pool, &block, s.stream), GM_ERR_BUSY);
+  pool_bench_ok(gm_block_unmap(s.pool, &block, one, s.stream, err));
+  assert_int_equal(gm_free(s.pool, &block, s.stream), GM_ERR_BUSY);
+  pool_bench_ok(gm_block_unmap(s.pool, &block, two, s.stream, err));
+  pool_bench_ok(gm_stream_sync(s.stream, err));
+  assert_int_equal(gm_free(s.pool, &block, s.stream), GM_OK);
+  scene_close(&s);
+}
+
+/* Where blocks have addresses the object is a pointer. A type of another kind serves by its index alone. */
+static void test_addresses_and_types_apart(void **state) {
+  (void)state;
+  scene s;
+  gm_block block;
+  scene_open(&s, "opencl:memory=svm");
+  uint32_t count = 0;
+  pool_bench_ok(gm_device_memory_type_count(s.device, &count, err));
+  for (uint32_t i = 0; i < count; i++) {
+    gm_memory_type type = {.struct_size = sizeof type};
+    pool_bench_ok(gm_device_memory_type(s.device, i, &type, err));
+    if (type.flags & GM_MEMORY_MANAGED) continue;
+    const gm_request request = {.bytes = 4096, .must_be = GM_DEVICE_ACCESSIBLE, .memory_types = UINT32_C(1) << i};
+    assert_true(gm_acquired(gm_alloc(s.pool, &request, &block)));
+    gm_memory memory;
+    uint64_t offset;
+    assert_int_equal(gm_block_memory(s.pool, &block, &memory, &offset), GM_OK);
+    assert_int_equal(memory.type, i);
+    const gm_opencl_memory native = object(&s, &block, 0, 4096);
+    assert_int_equal(!native.pointer, (type.flags & GM_MEMORY_APART) != 0 && memory.address == 0);
+    void *host = NULL;
+    const gm_status stays = gm_block_host(s.pool, &block, &host, NULL);
+    assert_int_equal(stays, type.flags & GM_MEMORY_PERSISTENT_MAP ? GM_OK : GM_ERR_NOT_SUPPORTED);
+    assert_int_equal(gm_free(s.pool, &block, NULL), GM_OK);
+  }
+  scene_close(&s);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_sub_buffers), cmocka_unit_test(test_a_dedicated_block_is_its_object),
+      cmocka_unit_test(test_buffers_are_mapped_by_a_queue), cmocka_unit_test(test_addresses_and_types_apart)};
+  return cmocka_run_group_tests(tests, open_all, close_all);
+}

@@ -1,0 +1,222 @@
+/* A model's figures, devices' figures, and the library's answer. Margins: what the caller wants free, and how far the
+ * compute buffer may be larger than expected. */
+#include "tools/gmem/fit/fit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+  FIT_STEP = 256,         /* cells come in steps of so many */
+  FIT_LONGEST = 131072,   /* where the file does not say what it was trained for */
+  FIT_CONTEXT_MIB = 320,  /* a driver's context and kernels, per process: 200 to 600 MiB on CUDA */
+  FIT_WORKSPACE_MIB = 64, /* matrix products, at least */
+  FIT_ENTRIES = 64
+};
+
+#define FIT_MIB (UINT64_C(1) << 20)
+
+/* ---- the model ---- */
+
+static bool fit_ends_with(const char *text, const char *end) {
+  size_t length = strlen(text), end_length = strlen(end);
+  return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+static bool fit_is_folder(const char *path) {
+  struct stat info;
+  return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static gm_status fit_load_config(fit_question *self, gm_error *err) {
+  char path[4096];
+  const char *rest = fit_is_folder(self->path) ? "/config.json" : "";
+  if ((size_t)snprintf(path, sizeof path, "%s%s", self->path, rest) >= sizeof path) {
+    err->status = GM_ERR_INVALID_ARGUMENT;
+    snprintf(err->message, sizeof err->message, "the path is too long");
+    return err->status;
+  }
+  return gm_model_config_load(NULL, path, &self->config, err);
+}
+
+gm_status fit_open(fit_question *self, gm_error *err) {
+  self->config.struct_size = sizeof self->config;
+  if (fit_ends_with(self->path, "config.json")) return fit_load_config(self, err);
+  gm_status status = gm_model_open_header(NULL, self->path, &self->model, err);
+  if (status == GM_OK) {
+    status = gm_model_read_config(self->model, &self->config, err);
+    self->has_no_config = status == GM_ERR_NOT_FOUND;
+    return status;
+  }
+  gm_error other = {.status = GM_OK};
+  bool may_be_config = fit_is_folder(self->path) || fit_ends_with(self->path, ".json");
+  if (may_be_config && fit_load_config(self, &other) == GM_OK) return GM_OK;
+  return status;
+}
+
+void fit_close(fit_question *self) {
+  gm_model_close(self->model);
+  self->model = NULL;
+}
+
+/* ---- devices ---- */
+
+static bool fit_is_wanted(const gm_device_entry *entry) {
+  return entry->counted && !entry->host_pool && entry->info.type != GM_DEVICE_TYPE_CPU &&
+         strcmp(entry->id.backend, "null") != 0 && entry->memory.free_bytes != GM_UNKNOWN_BYTES;
+}
+
+static void fit_add_device(fit_question *self, const gm_device_entry *entry) {
+  fit_device *device = &self->devices[self->device_count];
+  snprintf(device->backend, sizeof device->backend, "%s", entry->id.backend);
+  snprintf(device->name, sizeof device->name, "%s", entry->info.name);
+  device->index = entry->info.index;
+  device->total_bytes = entry->memory.total_bytes;
+  self->room[self->device_count++] = (gm_fit_device){.name = device->name, .free_bytes = entry->memory.free_bytes};
+}
+
+gm_status fit_find_devices(fit_question *self, gm_context *ctx, gm_error *err) {
+  static gm_device_entry entries[FIT_ENTRIES] = {{.struct_size = sizeof *entries}};
+  gm_host_info host = {.struct_size = sizeof host};
+  size_t count = 0;
+  gm_status status = gm_host_info_read(NULL, &host, err);
+  if (status == GM_OK) status = gm_discover_backends(ctx, GM_PROBE_ISOLATED, NULL, 0, &count, err);
+  for (size_t i = 0; i < FIT_ENTRIES; i++) entries[i].struct_size = sizeof *entries;
+  if (status == GM_OK) status = gm_discover_devices(ctx, entries, FIT_ENTRIES, &count, err);
+  if (status != GM_OK) return status;
+  if (self->host_free_bytes == GM_UNKNOWN_BYTES) self->host_free_bytes = host.free_bytes;
+  for (size_t i = 0; i < count && i < FIT_ENTRIES && self->device_count < FIT_DEVICES; i++) {
+    if (fit_is_wanted(&entries[i])) fit_add_device(self, &entries[i]);
+  }
+  return GM_OK;
+}
+
+/* ---- figures ---- */
+
+uint32_t fit_layer_count(const fit_question *self) { return (uint32_t)self->config.layers + 1; }
+
+static gm_status fit_estimate(fit_question *self, const gm_estimate_settings *settings, gm_error *err) {
+  self->estimate = (gm_memory_estimate){.struct_size = sizeof self->estimate};
+  return gm_estimate_memory(NULL, &self->config, self->model, settings, &self->estimate, err);
+}
+
+/* What a device holds beside the buffers that are estimated. */
+static uint64_t fit_overhead(const fit_question *self) {
+  uint64_t widest = self->config.intermediate > self->config.hidden ? self->config.intermediate : self->config.hidden;
+  uint64_t workspace = 8 * self->estimate.micro_batch * widest, least = FIT_WORKSPACE_MIB * FIT_MIB;
+  return FIT_CONTEXT_MIB * FIT_MIB + (workspace > least ? workspace : least);
+}
+
+static gm_status fit_figures(void *user, const gm_fit_setting *setting, gm_fit_request *out, gm_error *err) {
+  fit_question *self = user;
+  gm_estimate_settings settings = self->settings;
+  settings.context = setting->context;
+  settings.place = self->device_count ? GM_ESTIMATE_DEVICE : GM_ESTIMATE_HOST;
+  if (setting->kv_choice) settings.key_type = settings.value_type = self->kv_types[setting->kv_choice];
+  gm_status status = fit_estimate(self, &settings, err);
+  if (status != GM_OK) return status;
+  status = gm_estimate_layers(NULL, &self->config, self->model, &settings, self->layers, GM_FIT_LAYERS_MAX, out, err);
+  const gm_memory_range *compute = &self->estimate.device_compute;
+  for (uint32_t i = 0; i < self->device_count; i++) {
+    self->room[i].margin_bytes = self->keep_free_bytes[i] + (compute->high - compute->bytes);
+    self->room[i].overhead_bytes = fit_overhead(self);
+  }
+  out->devices = self->room;
+  out->device_count = self->device_count;
+  out->host_free_bytes = self->host_free_bytes;
+  out->spread = self->spread;
+  return status;
+}
+
+/* ---- the answer ---- */
+
+static void fit_list_kv_types(fit_question *self) {
+  static const gm_dtype smaller[] = {GM_DTYPE_Q8_0, GM_DTYPE_Q4_0};
+  gm_dtype asked = self->settings.key_type == GM_DTYPE_F64 ? GM_DTYPE_F16 : self->settings.key_type;
+  uint64_t bytes = 0, least = 0;
+  self->kv_types[0] = asked;
+  self->kv_count = 1;
+  gm_dtype_bytes(asked, 256, &least);
+  for (size_t i = 0; i < sizeof smaller / sizeof *smaller; i++) {
+    bool suits = !self->settings.plain_attention && self->config.head_size % 32 == 0 && self->config.head_size != 0;
+    if (gm_dtype_bytes(smaller[i], 256, &bytes) != GM_OK || bytes >= least || !suits) continue;
+    self->kv_types[self->kv_count++] = smaller[i];
+  }
+  for (uint32_t i = 0; i < self->kv_count; i++) self->kv_names[i] = gm_dtype_name(self->kv_types[i]);
+}
+
+/* The figures of what was placed, in place of those of the last try. */
+static gm_status fit_settle(fit_question *self, gm_error *err) {
+  gm_estimate_settings settings = self->settings;
+  settings.place = GM_ESTIMATE_HOST;
+  if (self->plan.device_layers) settings.place = GM_ESTIMATE_SPLIT;
+  if (self->plan.device_layers == fit_layer_count(self)) settings.place = GM_ESTIMATE_DEVICE;
+  settings.device_layers = self->plan.device_layers;
+  gm_status status = fit_estimate(self, &settings, err);
+  self->overhead_bytes = self->plan.devices_used * fit_overhead(self);
+  return status;
+}
+
+/* What the placement shows already is no further help. */
+static void fit_drop_known_change(fit_question *self) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < self->change_count; i++) {
+    const gm_fit_change *change = &self->changes[i];
+    const bool is_known = change->kind == GM_FIT_FEWER_LAYERS && change->plan.device_layers == self->plan.device_layers;
+    if (!is_known) self->changes[kept++] = *change;
+  }
+  self->change_count = kept;
+}
+
+static gm_status fit_look_around(fit_question *self, const gm_fit_source *source, gm_fit_setting *setting,
+                                 gm_error *err) {
+  const uint64_t trained = self->config.context > FIT_STEP ? self->config.context : FIT_LONGEST;
+  const uint64_t most = trained / FIT_STEP * FIT_STEP;
+  gm_status status =
+      gm_fit_longest_context(source, setting, FIT_STEP, FIT_FARTHEST, FIT_STEP, &self->max_context_fits, err);
+  self->max_context = self->max_context_fits < most ? self->max_context_fits : most;
+  if (status != GM_OK || self->plan.fits) return status;
+  status = gm_fit_advise(source, setting, FIT_STEP, FIT_STEP, self->changes, &self->change_count, err);
+  fit_drop_known_change(self);
+  return status;
+}
+
+gm_status fit_answer(fit_question *self, gm_error *err) {
+  gm_status status = fit_estimate(self, &self->settings, err);
+  if (status != GM_OK) return status;
+  fit_list_kv_types(self);
+  gm_fit_source source = {.struct_size = sizeof source,
+                          .figures = fit_figures,
+                          .user = self,
+                          .kv_names = self->kv_names,
+                          .kv_count = self->kv_count};
+  gm_fit_setting setting = {.struct_size = sizeof setting,
+                            .context = self->settings.context ? self->settings.context : self->estimate.context,
+                            .all_on_devices = self->device_count > 0};
+  self->settings.context = setting.context;
+  self->plan = (gm_fit_plan){.struct_size = sizeof self->plan};
+  status = gm_fit_try(&source, &setting, self->parts, &self->plan, err);
+  if (status == GM_OK) status = fit_look_around(self, &source, &setting, err);
+  return status == GM_OK ? fit_settle(self, err) : status;
+}
+
+fit_sums fit_sum(const fit_question *self) {
+  const gm_memory_estimate *estimate = &self->estimate;
+  fit_sums sums = {.model_bytes = estimate->host_weights + estimate->device_weights,
+                   .kv_bytes = estimate->host_kv + estimate->device_kv,
+                   .activation_bytes = estimate->host_compute.bytes + estimate->device_compute.bytes,
+                   .host_bytes = estimate->host_weights + estimate->host_kv + estimate->host_compute.bytes,
+                   .total_bytes = estimate->total.bytes,
+                   .low_bytes = estimate->total.low};
+  uint64_t buffers = 0; /* each device has a compute buffer of its own */
+  for (uint32_t i = 0; i < self->device_count; i++) buffers += self->parts[i].compute_bytes;
+  uint64_t more = self->plan.devices_used > 1 && buffers > estimate->device_compute.bytes
+                      ? buffers - estimate->device_compute.bytes
+                      : 0;
+  sums.activation_bytes += more;
+  sums.total_bytes += more;
+  sums.host_bytes += estimate->output;
+  sums.high_bytes = estimate->total.high + more + estimate->output + self->overhead_bytes;
+  return sums;
+}

@@ -1,0 +1,89 @@
+/* "Will it fit": what gmem fit asks of the library, and what it found. */
+#ifndef GM_TOOLS_GMEM_FIT_FIT_H
+#define GM_TOOLS_GMEM_FIT_FIT_H
+
+#include "gm/estimate.h"
+#include "gm/fit.h"
+#include "tools/gmem/output/json.h"
+#include "tools/gmem/session/session.h"
+
+enum {
+  FIT_DEVICES = 16,
+  FIT_CHANGES = GM_FIT_CHANGES,
+  FIT_NAME = 160,
+  FIT_KV_CHOICES = 3,
+  FIT_COMMAND = 8192,
+  FIT_FARTHEST = 1 << 24 /* no longer context is looked for */
+};
+
+/* One device, as discovered or as described on the command line. */
+typedef struct fit_device {
+  char backend[16];
+  uint32_t index;
+  char name[FIT_NAME];
+  uint64_t total_bytes; /* GM_UNKNOWN_BYTES */
+} fit_device;
+
+typedef struct fit_question {
+  /* asked */
+  const char *path; /* NULL: dimensions */
+  gm_estimate_settings settings;
+  uint64_t keep_free_bytes[FIT_DEVICES]; /* of each device */
+  uint64_t host_free_bytes;              /* GM_UNKNOWN_BYTES: no limit */
+  bool is_described;                     /* devices come from the command line */
+  bool spread;                           /* over all devices of use, not the fewest */
+  /* found */
+  gm_model *model;    /* NULL: weights are counted from dimensions */
+  bool has_no_config; /* weights alone are known */
+  gm_model_config config;
+  uint32_t device_count;
+  fit_device devices[FIT_DEVICES];
+  gm_fit_device room[FIT_DEVICES];
+  gm_fit_layer layers[GM_FIT_LAYERS_MAX];
+  const char *kv_names[FIT_KV_CHOICES];
+  gm_dtype kv_types[FIT_KV_CHOICES];
+  uint32_t kv_count;
+  gm_memory_estimate estimate; /* of the run as placed */
+  gm_fit_plan plan;
+  gm_fit_part parts[FIT_DEVICES];
+  uint64_t overhead_bytes;   /* of the devices used */
+  uint64_t max_context;      /* the longest that fits and that the model was trained for */
+  uint64_t max_context_fits; /* the longest that fits, up to FIT_FARTHEST */
+  uint32_t change_count;
+  gm_fit_change changes[FIT_CHANGES];
+} fit_question;
+
+/* What it all comes to. */
+typedef struct fit_sums {
+  uint64_t model_bytes, kv_bytes, activation_bytes, host_bytes, total_bytes, low_bytes, high_bytes;
+} fit_sums;
+
+/* A GGUF or safetensors file, a folder, an index, or a config.json. */
+gm_status fit_open(fit_question *self, gm_error *err);
+void fit_close(fit_question *self);
+
+/* Devices with memory of their own, each card once, and what is free on the host. */
+gm_status fit_find_devices(fit_question *self, gm_context *ctx, gm_error *err);
+
+/* Place the layers; find the longest context, and what would help where it does not fit. */
+gm_status fit_answer(fit_question *self, gm_error *err);
+
+fit_sums fit_sum(const fit_question *self);
+
+/* All layers, and the output matrix, which counts as one. */
+uint32_t fit_layer_count(const fit_question *self);
+
+/* The command line of llama.cpp for it. False: MODEL is no GGUF file, not all layers have a place, or it is too long.
+ */
+bool fit_command(const fit_question *self, char *out, size_t capacity);
+
+/* ---- showing ---- */
+
+void fit_print(FILE *file, const fit_question *self, bool explains);
+/* Where nothing but the tensors is known. */
+void fit_print_weights(FILE *file, const fit_question *self);
+void fit_json_weights(json_writer *out, const fit_question *self);
+
+void fit_json(json_writer *out, const fit_question *self, bool explains);
+
+#endif

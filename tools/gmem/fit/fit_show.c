@@ -1,0 +1,320 @@
+/* The answer for people: a bar for each device, then a verdict; with --explain every term. And as JSON. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "gm/size.h"
+#include "tools/gmem/fit/fit.h"
+#include "tools/gmem/output/json.h"
+#include "tools/gmem/output/style.h"
+#include "tools/gmem/output/table.h"
+
+enum { SHOW_BAR = 40 };
+
+static const char *show_bytes(uint64_t bytes, char *text, size_t size) {
+  if (bytes == GM_UNKNOWN_BYTES) return "unknown";
+  gm_format_bytes(bytes, text, size);
+  return text;
+}
+
+/* ---- bars ---- */
+
+typedef struct show_bar {
+  char text[SHOW_BAR + 1];
+  uint64_t whole, done;
+} show_bar;
+
+/* Up to where `bytes` more reach; what is there at all has a sign. */
+static void show_fill(show_bar *bar, uint64_t bytes, char sign) {
+  uint64_t from = (uint64_t)((double)bar->done / (double)bar->whole * SHOW_BAR + 0.5);
+  bar->done += bytes;
+  uint64_t to = (uint64_t)((double)bar->done / (double)bar->whole * SHOW_BAR + 0.5);
+  if (bytes && to == from) to = from + 1;
+  for (uint64_t i = from; i < to && i < SHOW_BAR; i++) bar->text[i] = sign;
+}
+
+/* Each sign in its colour. */
+static void show_signs(FILE *file, const char *text) {
+  static const char signs[] = "#=+-";
+  static const style_colour colours[] = {STYLE_BLUE, STYLE_CYAN, STYLE_MAGENTA, STYLE_YELLOW};
+  while (*text) {
+    const size_t run = strspn(text, (const char[]){*text, '\0'});
+    const char *sign = strchr(signs, *text);
+    if (sign) fputs(style_begin(file, colours[sign - signs]), file);
+    fprintf(file, "%.*s", (int)run, text);
+    if (sign) fputs(style_end(file), file);
+    text += run;
+  }
+}
+
+static void show_device(FILE *file, const fit_question *self, uint32_t index) {
+  const fit_device *device = &self->devices[index];
+  const gm_fit_device *room = &self->room[index];
+  const gm_fit_part *part = &self->parts[index];
+  char used[24], whole[24];
+  show_bar bar = {.whole = room->free_bytes ? room->free_bytes : 1};
+  memset(bar.text, '.', SHOW_BAR);
+  show_fill(&bar, part->weight_bytes, '#');
+  show_fill(&bar, part->kv_bytes, '=');
+  show_fill(&bar, part->bytes - part->weight_bytes - part->kv_bytes, '+');
+  if (part->layer_count) show_fill(&bar, room->margin_bytes, '-');
+  fprintf(file, "  %s %" PRIu32 "  [", device->backend, device->index);
+  show_signs(file, bar.text);
+  fprintf(file, "]  %s of %s", show_bytes(part->bytes, used, sizeof used),
+          show_bytes(room->free_bytes, whole, sizeof whole));
+  if (part->layer_count) {
+    fprintf(file, ", %" PRIu32 " layers\n", part->layer_count);
+  } else {
+    fprintf(file, ", not used: %s\n", part->why);
+  }
+}
+
+static void show_host(FILE *file, const fit_question *self) {
+  const gm_fit_part *host = &self->plan.host;
+  char used[24], whole[24];
+  fprintf(file, "  host  %s", show_bytes(host->bytes, used, sizeof used));
+  if (self->host_free_bytes != GM_UNKNOWN_BYTES) {
+    fprintf(file, " of %s", show_bytes(self->host_free_bytes, whole, sizeof whole));
+  }
+  if (host->layer_count) fprintf(file, ", %" PRIu32 " layers", host->layer_count);
+  fputc('\n', file);
+}
+
+/* ---- text ---- */
+
+static const char *show_method(const fit_question *self) {
+  static const char *const words[] = {"operation by operation", "formula", "interval only"};
+  return words[self->estimate.method];
+}
+
+static void show_head(FILE *file, const fit_question *self, const fit_sums *sums) {
+  char total[24], low[24], high[24], weights[24], cache[24];
+  uint32_t sequences = self->settings.sequences ? self->settings.sequences : 1;
+  fprintf(file, "%s, %.2f billion parameters, %s%s\n", self->config.architecture,
+          (double)self->estimate.parameters / 1e9, show_bytes(sums->model_bytes, weights, sizeof weights),
+          self->estimate.weights_exact ? "" : " (from dimensions)");
+  fprintf(file, "context %" PRIu64 ", %" PRIu32 " sequence%s, cache %s %s\n", self->estimate.context, sequences,
+          sequences == 1 ? "" : "s", self->kv_names[0], show_bytes(sums->kv_bytes, cache, sizeof cache));
+  fprintf(file, "total %s; process total %s to %s\n\n", show_bytes(sums->total_bytes, total, sizeof total),
+          show_bytes(sums->low_bytes, low, sizeof low), show_bytes(sums->high_bytes, high, sizeof high));
+}
+
+/* What fits, and apart from it what the model was made for. */
+static void show_longest(FILE *file, const fit_question *self) {
+  if (!self->max_context_fits) return;
+  fprintf(file, "Longest context that fits: %" PRIu64 "%s", self->max_context_fits,
+          self->max_context_fits == FIT_FARTHEST ? " or more" : "");
+  if (self->config.context) fprintf(file, " (trained for %" PRIu64 ")", self->config.context);
+  fprintf(file, ".\n");
+}
+
+static void show_verdict(FILE *file, const fit_question *self) {
+  const bool fits = self->plan.fits;
+  fprintf(file, "%s%s%s", style_begin(file, fits ? STYLE_GREEN : STYLE_RED), fits ? "Fits" : "Does not fit",
+          style_end(file));
+  if (fits) {
+    fprintf(file, "%s.\n", self->device_count ? ", all layers on devices" : "");
+  } else {
+    fprintf(file, ": %s\n", self->plan.reason);
+  }
+  show_longest(file, self);
+  if (self->change_count) fprintf(file, "What would help, one of:\n");
+  for (uint32_t i = 0; i < self->change_count; i++) fprintf(file, "  %s\n", self->changes[i].text);
+}
+
+static void show_command(FILE *file, const fit_question *self) {
+  static char line[FIT_COMMAND];
+  if (!fit_command(self, line, sizeof line)) return;
+  fprintf(file, "\nWith llama.cpp%s:\n  %s\n", self->plan.fits ? "" : ", as placed above", line);
+}
+
+static void show_term(table *rows, const char *what, uint64_t host, uint64_t device, const char *how) {
+  table_row(rows);
+  table_cell(rows, "%s", what);
+  table_cell(rows, "%" PRIu64, host);
+  table_cell(rows, "%" PRIu64, device);
+  table_cell(rows, "%s", how);
+}
+
+static void show_terms(FILE *file, const fit_question *self) {
+  const gm_memory_estimate *estimate = &self->estimate;
+  table rows = {.rows = 0};
+  char cells[TABLE_CELL];
+  snprintf(cells, sizeof cells, "%" PRIu64 " cells, %" PRIu64 " of a window, %" PRIu64 " streams", estimate->cells,
+           estimate->window_cells, estimate->streams);
+  table_row(&rows);
+  table_cell(&rows, "bytes");
+  table_cell(&rows, "host");
+  table_cell(&rows, "device");
+  table_cell(&rows, "how");
+  const char *weights = estimate->weights_exact ? "tensor by tensor" : "from dimensions";
+  show_term(&rows, "weights", estimate->host_weights, estimate->device_weights, weights);
+  show_term(&rows, "cache", estimate->host_kv, estimate->device_kv, cells);
+  show_term(&rows, "compute", estimate->host_compute.bytes, estimate->device_compute.bytes, show_method(self));
+  show_term(&rows, "  at least", estimate->host_compute.low, estimate->device_compute.low, "");
+  show_term(&rows, "  at most", estimate->host_compute.high, estimate->device_compute.high, "");
+  show_term(&rows, "output", estimate->output, 0, "logits, and embeddings if wanted");
+  show_term(&rows, "overhead", 0, self->overhead_bytes, "driver's context and workspaces, of the devices used");
+  fputc('\n', file);
+  table_print(&rows, file);
+}
+
+static void show_place(table *rows, const char *backend, uint32_t index, const gm_fit_part *part,
+                       const gm_fit_device *room) {
+  uint64_t parts = part->weight_bytes + part->kv_bytes + part->compute_bytes;
+  table_row(rows);
+  table_cell(rows, "%s %" PRIu32, backend, index);
+  table_cell(rows, "%" PRIu32, part->layer_count);
+  table_cell(rows, "%" PRIu64, part->weight_bytes);
+  table_cell(rows, "%" PRIu64, part->kv_bytes);
+  table_cell(rows, "%" PRIu64, part->compute_bytes);
+  table_cell(rows, "%" PRIu64, part->bytes - parts);
+  table_cell(rows, "%" PRIu64, room->margin_bytes);
+  if (part->headroom_bytes == GM_UNKNOWN_BYTES) {
+    table_cell(rows, "no limit");
+  } else {
+    table_cell(rows, "%" PRIu64, part->headroom_bytes);
+  }
+}
+
+/* Place by place. Of the host, what lies there in any case is its overhead. */
+static void show_places(FILE *file, const fit_question *self) {
+  static const char *const heads[] = {"place", "layers", "weights", "cache", "compute", "overhead", "margin", "free"};
+  table rows = {.rows = 0};
+  table_row(&rows);
+  for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) table_cell(&rows, "%s", heads[i]);
+  for (uint32_t i = 0; i < self->device_count; i++) {
+    show_place(&rows, self->devices[i].backend, self->devices[i].index, &self->parts[i], &self->room[i]);
+  }
+  const gm_fit_device host = {.margin_bytes = 0};
+  show_place(&rows, "host", 0, &self->plan.host, &host);
+  fputc('\n', file);
+  table_print(&rows, file);
+}
+
+static void show_legend(FILE *file) {
+  static const char *const parts[][2] = {
+      {"#", " weights"}, {"=", " cache"}, {"+", " compute, overhead"}, {"-", " margin"}, {".", " free"}};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    fputs("  ", file);
+    show_signs(file, parts[i][0]);
+    fputs(parts[i][1], file);
+  }
+  fputc('\n', file);
+}
+
+void fit_print(FILE *file, const fit_question *self, bool explains) {
+  fit_sums sums = fit_sum(self);
+  show_head(file, self, &sums);
+  for (uint32_t i = 0; i < self->device_count; i++) show_device(file, self, i);
+  show_host(file, self);
+  if (self->device_count) show_legend(file);
+  fputc('\n', file);
+  show_verdict(file, self);
+  show_command(file, self);
+  if (!explains) return;
+  show_terms(file, self);
+  show_places(file, self);
+}
+
+/* ---- JSON ---- */
+
+static void show_json_part(json_writer *out, const char *backend, uint32_t device, const gm_fit_part *part) {
+  writer_open(out, NULL, '{');
+  writer_text(out, "backend", backend);
+  writer_u64(out, "device", device);
+  writer_u64(out, "layers", part->layer_count);
+  writer_bytes(out, "bytes", part->bytes);
+  writer_bytes(out, "headroom_bytes", part->headroom_bytes);
+  writer_bytes(out, "weight_bytes", part->weight_bytes);
+  writer_bytes(out, "kv_cache_bytes", part->kv_bytes);
+  writer_bytes(out, "activation_bytes", part->compute_bytes);
+  writer_text_or_null(out, "why", part->why);
+  writer_close(out);
+}
+
+static void show_json_terms(json_writer *out, const gm_memory_estimate *estimate) {
+  writer_open(out, "terms", '{');
+  writer_bytes(out, "host_weight_bytes", estimate->host_weights);
+  writer_bytes(out, "device_weight_bytes", estimate->device_weights);
+  writer_bytes(out, "host_kv_cache_bytes", estimate->host_kv);
+  writer_bytes(out, "device_kv_cache_bytes", estimate->device_kv);
+  writer_bytes(out, "host_compute_bytes", estimate->host_compute.bytes);
+  writer_bytes(out, "host_compute_low_bytes", estimate->host_compute.low);
+  writer_bytes(out, "host_compute_high_bytes", estimate->host_compute.high);
+  writer_bytes(out, "device_compute_bytes", estimate->device_compute.bytes);
+  writer_bytes(out, "device_compute_low_bytes", estimate->device_compute.low);
+  writer_bytes(out, "device_compute_high_bytes", estimate->device_compute.high);
+  writer_u64(out, "cells", estimate->cells);
+  writer_u64(out, "window_cells", estimate->window_cells);
+  writer_u64(out, "streams", estimate->streams);
+  writer_u64(out, "micro_batch", estimate->micro_batch);
+  writer_close(out);
+}
+
+static void show_json_sums(json_writer *out, const fit_question *self) {
+  fit_sums sums = fit_sum(self);
+  writer_text(out, "architecture", self->config.architecture);
+  writer_text(out, "method", show_method(self));
+  writer_bool(out, "weights_exact", self->estimate.weights_exact);
+  writer_u64(out, "parameters", self->estimate.parameters);
+  writer_bytes(out, "model_bytes", sums.model_bytes);
+  writer_bytes(out, "kv_cache_bytes", sums.kv_bytes);
+  writer_bytes(out, "activation_bytes", sums.activation_bytes);
+  writer_bytes(out, "output_bytes", self->estimate.output);
+  writer_bytes(out, "host_bytes", sums.host_bytes);
+  writer_bytes(out, "overhead_bytes", self->overhead_bytes);
+  writer_bytes(out, "total_bytes", sums.total_bytes);
+  writer_bytes(out, "low_bytes", sums.low_bytes);
+  writer_bytes(out, "high_bytes", sums.high_bytes);
+}
+
+void fit_json(json_writer *out, const fit_question *self, bool explains) {
+  static char line[FIT_COMMAND];
+  show_json_sums(out, self);
+  writer_u64(out, "context", self->estimate.context);
+  writer_bool(out, "fits", self->plan.fits);
+  writer_text_or_null(out, "reason", self->plan.fits ? NULL : self->plan.reason);
+  writer_open(out, "placement", '[');
+  for (uint32_t i = 0; i < self->device_count; i++) {
+    show_json_part(out, self->devices[i].backend, self->devices[i].index, &self->parts[i]);
+  }
+  show_json_part(out, "cpu", 0, &self->plan.host);
+  writer_close(out);
+  writer_u64(out, "max_context", self->max_context);
+  writer_u64(out, "max_context_fits", self->max_context_fits);
+  if (self->config.context) {
+    writer_u64(out, "trained_context", self->config.context);
+  } else {
+    writer_null(out, "trained_context");
+  }
+  writer_text_or_null(out, "command", fit_command(self, line, sizeof line) ? line : NULL);
+  writer_open(out, "changes", '[');
+  for (uint32_t i = 0; i < self->change_count; i++) writer_text(out, NULL, self->changes[i].text);
+  writer_close(out);
+  if (explains) show_json_terms(out, &self->estimate);
+}
+
+/* ---- weights alone ---- */
+
+static uint64_t show_parameters(const fit_question *self) {
+  uint64_t stored = 0;
+  return gm_model_parameter_count(self->model, &stored, NULL, NULL) == GM_OK ? stored : 0;
+}
+
+void fit_print_weights(FILE *file, const fit_question *self) {
+  char text[24];
+  fprintf(file, "%.2f billion parameters, %s; the rest needs the model's dimensions\n",
+          (double)show_parameters(self) / 1e9, show_bytes(gm_model_tensor_bytes(self->model), text, sizeof text));
+}
+
+void fit_json_weights(json_writer *out, const fit_question *self) {
+  static const char *const unknown[] = {"kv_cache_bytes", "activation_bytes", "output_bytes",     "host_bytes",
+                                        "overhead_bytes", "total_bytes",      "low_bytes",        "high_bytes",
+                                        "fits",           "max_context",      "max_context_fits", "trained_context",
+                                        "command"};
+  writer_u64(out, "parameters", show_parameters(self));
+  writer_bytes(out, "model_bytes", gm_model_tensor_bytes(self->model));
+  for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) writer_null(out, unknown[i]);
+  writer_open(out, "placement", '[');
+  writer_close(out);
+}

@@ -1,0 +1,192 @@
+/* gmem load: a model's tensors into memory of a device. */
+#include "gm/load.h"
+#include "gm/size.h"
+#include "tools/gmem/command.h"
+#include "tools/gmem/options/args.h"
+#include "tools/gmem/output/output.h"
+#include "tools/gmem/output/progress.h"
+#include "tools/gmem/output/table.h"
+#include "tools/gmem/session/record_file.h"
+#include "tools/gmem/session/session.h"
+
+enum { LOAD_BACKEND = 0x100, LOAD_DEVICE, LOAD_VERIFY, LOAD_PATH, LOAD_RECORD };
+
+static const char *const load_paths[] = {"auto", "mmap", "read", "direct", "gds", NULL}; /* as gm_load_path */
+
+typedef struct load_arguments {
+  const char *model;
+  session_choice choice;
+  gm_load_path path;
+  const char *record; /* NULL: not recorded */
+  bool has_device;
+  bool verify;
+  bool json;
+} load_arguments;
+
+static void load_check(const load_arguments *arguments, const struct argp_state *state) {
+  if (!arguments->model) args_error(state, "MODEL is missing");
+  if (arguments->has_device && !arguments->choice.backend) args_error(state, "--device needs --backend");
+}
+
+static error_t load_parse(int key, char *text, struct argp_state *state) {
+  load_arguments *arguments = state->input;
+  switch (key) {
+    case LOAD_BACKEND: arguments->choice.backend = text; return 0;
+    case LOAD_DEVICE:
+      arguments->choice.device = args_count(state, "--device", text, 0, UINT16_MAX);
+      arguments->has_device = true;
+      return 0;
+    case LOAD_VERIFY: arguments->verify = true; return 0;
+    case LOAD_RECORD: arguments->record = text; return 0;
+    case LOAD_PATH: arguments->path = (gm_load_path)args_word(state, "--path", text, load_paths); return 0;
+    case 'j': arguments->json = true; return 0;
+    case ARGP_KEY_ARG:
+      if (arguments->model) args_error(state, "one MODEL at a time, \"%s\" is another", text);
+      arguments->model = args_file(state, text);
+      return 0;
+    case ARGP_KEY_END: load_check(arguments, state); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static const struct argp_option load_options[] = {
+    {"backend", LOAD_BACKEND, "B", 0, "Load to this backend (default: the best device)", 0},
+    {"device", LOAD_DEVICE, "I", 0, "The number of the device in its backend (default: 0)", 0},
+    {"verify", LOAD_VERIFY, NULL, 0, "Read everything back and compare checksums", 0},
+    {"path", LOAD_PATH, "PATH", 0, "auto, mmap or read", 0},
+    {"record", LOAD_RECORD, "FILE", 0, "Record what the pool does, as a trace (packed: .gz)", 0},
+    ARGS_JSON_OPTION,
+    {0}};
+
+/* ---- loading ---- */
+
+static bool load_progress(void *user, const gm_load_progress *progress) {
+  (void)user;
+  progress_show(progress->verifying ? "verifying" : "loading", progress->done_bytes, progress->total_bytes);
+  return true;
+}
+
+static gm_status load_run(session *self, const gm_model *model, const load_arguments *arguments, gm_load_result *result,
+                          gm_error *err) {
+  gm_load_params params = {
+      .struct_size = sizeof params, .path = arguments->path, .verify = arguments->verify, .progress = load_progress};
+  gm_loaded_model *loaded = NULL;
+  record_file file;
+  gm_status status = session_begin(self, NULL, err);
+  if (status == GM_OK) status = session_open(self, &arguments->choice, gm_model_tensor_bytes(model), err);
+  if (status == GM_OK) status = gm_pool_create(self->device, NULL, &self->pool, err);
+  if (status == GM_OK && arguments->record) {
+    status = record_file_begin(&file, self->pool, arguments->record, arguments->model, err);
+  }
+  const bool recorded = status == GM_OK && arguments->record;
+  if (status == GM_OK) status = gm_model_load(model, self->pool, &params, &loaded, result, err);
+  progress_clear();
+  gm_loaded_model_release(loaded, NULL);
+  return recorded ? record_file_end(&file, self->pool, status, NULL, err) : status;
+}
+
+/* ---- what it was ---- */
+
+static double load_rate(const gm_load_result *result) {
+  return result->seconds > 0 ? (double)result->bytes / result->seconds : 0;
+}
+
+static void load_json_placement(json_writer *out, const gm_device_info *info, const gm_load_result *result) {
+  writer_open(out, "placement", '[');
+  writer_open(out, NULL, '{');
+  writer_text(out, "backend", info->backend);
+  writer_u64(out, "device", info->index);
+  writer_text(out, "name", info->name);
+  writer_u64(out, "tensors", result->tensors);
+  writer_u64(out, "bytes", result->bytes);
+  writer_close(out);
+  writer_close(out);
+}
+
+static void load_json(json_writer *out, const gm_device_info *info, const gm_load_result *result) {
+  writer_open(out, NULL, '{');
+  writer_u64(out, "tensors", result->tensors);
+  writer_u64(out, "bytes", result->bytes);
+  writer_double(out, "seconds", result->seconds);
+  writer_double(out, "bytes_per_second", load_rate(result));
+  writer_text(out, "path", load_paths[result->path]);
+  load_json_placement(out, info, result);
+  writer_bool(out, "verified", result->verified);
+  writer_double(out, "verify_seconds", result->verify_seconds);
+  writer_u64(out, "fallback_bytes", result->fallback_bytes);
+  writer_u64(out, "peak_host_bytes", result->peak_host_bytes);
+  writer_u64(out, "driver_allocs", result->driver_allocs);
+  writer_bool(out, "simulated", info->simulated);
+  writer_close(out);
+}
+
+static void load_text(FILE *file, const char *model, const gm_device_info *info, const gm_load_result *result) {
+  table rows = {.rows = 0};
+  char rate[16];
+  gm_format_bytes((uint64_t)load_rate(result), rate, sizeof rate);
+  fprintf(file, "%s on %s %u (%s)%s\n", model, info->backend, info->index, info->name,
+          info->simulated ? ", simulated" : "");
+  table_row(&rows);
+  table_cell(&rows, "tensors");
+  table_cell(&rows, "%llu", (unsigned long long)result->tensors);
+  table_row(&rows);
+  table_cell(&rows, "bytes");
+  table_bytes(&rows, result->bytes);
+  table_row(&rows);
+  table_cell(&rows, "loaded in");
+  table_cell(&rows, "%.3f s, %s/s, path %s", result->seconds, rate, load_paths[result->path]);
+  table_row(&rows);
+  table_cell(&rows, "verified");
+  if (result->verified) {
+    table_cell(&rows, "every byte, in %.3f s", result->verify_seconds);
+  } else {
+    table_cell(&rows, "no (--verify was not given)");
+  }
+  table_row(&rows);
+  table_cell(&rows, "host memory used");
+  table_bytes(&rows, result->peak_host_bytes);
+  if (result->fallback_bytes) {
+    table_row(&rows);
+    table_cell(&rows, "not on the device");
+    table_bytes(&rows, result->fallback_bytes);
+  }
+  table_print(&rows, file);
+}
+
+static int load_command(output *out, const load_arguments *arguments) {
+  session self = {.ctx = NULL};
+  gm_error err = {.status = GM_OK}, closing = {.status = GM_OK};
+  gm_load_result result = {.struct_size = sizeof result};
+  gm_model *model = NULL;
+  gm_status status = gm_model_open(NULL, arguments->model, &model, &err);
+  if (status == GM_OK) status = load_run(&self, model, arguments, &result, &err);
+  gm_model_close(model);
+  gm_device_info info = {.struct_size = sizeof info};
+  if (self.device) info = *gm_device_get_info(self.device);
+  bool had_context = self.ctx != NULL;
+  gm_status closed = session_end(&self, &closing);
+  if (status != GM_OK) return had_context ? output_fail_typed(out, &err) : output_fail(out, &err);
+  if (closed != GM_OK) return output_fail(out, &closing);
+  if (out->json) {
+    load_json(&out->writer, &info, &result);
+  } else {
+    load_text(out->file, arguments->model, &info, &result);
+  }
+  return GMEM_DONE;
+}
+
+int command_load(int argc, char **argv) {
+  static const struct argp argp = {
+      .options = load_options,
+      .parser = load_parse,
+      .args_doc = "MODEL",
+      .doc =
+          "Put every tensor of a safetensors or GGUF model (a file, an index of several, "
+          "a part of a split one, or their folder) into memory of a device, through a pool.\vExamples:\n  gmem load "
+          "model.safetensors --verify\n  gmem load model.gguf --backend vulkan --device 0"};
+  load_arguments arguments = {.model = NULL};
+  args_parse(&argp, 0, argc, argv, &arguments);
+  output out;
+  output_begin(&out, argv[0], arguments.json);
+  return output_end(&out, load_command(&out, &arguments));
+}

@@ -1,0 +1,27 @@
+#include "tools/gmem/output/style.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static style_mode style_chosen = STYLE_AUTO;
+
+void style_choose(style_mode mode) { style_chosen = mode; }
+
+bool style_is_terminal(FILE *file) {
+  const char *terminal = getenv("TERM");
+  return terminal && *terminal && strcmp(terminal, "dumb") != 0 && isatty(fileno(file));
+}
+
+bool style_is_on(FILE *file) {
+  const char *plain = getenv("NO_COLOR");
+  if (style_chosen != STYLE_AUTO) return style_chosen == STYLE_ALWAYS;
+  return !(plain && *plain) && style_is_terminal(file);
+}
+
+const char *style_begin(FILE *file, style_colour colour) {
+  static const char *const codes[] = {"\033[31m", "\033[32m", "\033[33m", "\033[34m", "\033[35m", "\033[36m"};
+  return style_is_on(file) ? codes[colour - STYLE_RED] : "";
+}
+
+const char *style_end(FILE *file) { return style_is_on(file) ? "\033[0m" : ""; }
