@@ -112,8 +112,9 @@ static void test_a_forked_child_begins_its_own(void **state) {
   if (child == 0) {
     const bool refused = !gm_manager_alloc(0, 64, NULL, err);
     const bool ended = gm_manager_end(err) == GM_OK;
-    const bool begun = begin_with("cpu") == GM_OK && gm_manager_alloc(0, 64, NULL, err);
-    _exit(refused && ended && begun ? 0 : 1);
+    void *pointer = begin_with("cpu") == GM_OK ? gm_manager_alloc(0, 64, NULL, err) : NULL;
+    const bool freed = pointer && gm_manager_free(0, pointer, 64, NULL) == GM_OK;
+    _exit(refused && ended && freed && gm_manager_end(err) == GM_OK ? 0 : 1);
   }
   int code = -1;
   assert_int_equal(waitpid(child, &code, 0), child);

@@ -17,6 +17,7 @@ static gm_context *context_with(counted_services *host, const char *const *names
   const gm_context_params params = {.struct_size = sizeof params,
                                     .services = &host->services,
                                     .backend_options = "lender:devices=2,capacity=64M;other:devices=3,capacity=1G",
+                                    .backends = "cpu,null,lender,other",
                                     .ignore_environment = true};
   pool_bench_ok(gm_context_create(&params, &ctx, err));
   for (size_t i = 0; i < count; i++) {
