@@ -4,47 +4,82 @@
 #include "core/base/saturate.h"
 #include "core/provider/native_objects.h"
 
-/* Invariant: an object is destroyed only when all work has passed that was ever submitted on the memory of its range.
- * The last uses of all chunks in the range say so: a chunk keeps those of its earlier owners. A live block may have
- * submitted work that no last use tells, but it can use only the objects that it asked for. */
+/* Invariant: an object is destroyed only after the block that asked for it last is gone, and when one of two things
+ * holds. All work has passed that was ever submitted on the memory of its range: the last uses of all chunks there say
+ * so, for a chunk keeps those of its earlier owners. Or all streams have passed a time at which that block was gone.
+ * A live block may have submitted work that no last use tells, but it can use only the objects that it asked for. */
+
+typedef struct object_sweep {
+  gm__heap *heap;
+  bool notes; /* the first walk, before points are recorded: it notes which objects' blocks are gone */
+  uint32_t live;
+  gm__native_leaving leaving;
+} object_sweep;
 
 bool gm__object_sweep_is_due(const gm__heap *heap) {
   return atomic_load(&heap->provider.object_count) >= gm__max(heap->provider.sweep_at, GM__OBJECTS_LEAST);
 }
 
-/* Marks the objects that reach into the bytes [begin, end) and are not free to go. `owner`: of the live block there; 0:
- * nobody has the bytes. `passed`: no earlier work is left on them. */
+/* ---- the objects of one allocation ---- */
+
+static void sweep_begin(struct gm__native_objects *objects) {
+  for (uint32_t i = 0; i < objects->count; i++) objects->list[i].busy = objects->list[i].live = false;
+}
+
+/* Marks the objects that reach into the bytes [begin, end). `owner`: of the live block there; 0: nobody has the bytes.
+ * `passed`: no earlier work is left on them. */
 static void sweep_mark(struct gm__native_objects *objects, uint64_t begin, uint64_t end, uint64_t owner, bool passed) {
   for (uint32_t i = 0; i < objects->count && objects->list[i].offset < end; i++) {
     gm__native_object *object = &objects->list[i];
-    if (object->offset + object->bytes > begin) object->busy |= !passed || (owner && object->owner == owner);
+    if (object->offset + object->bytes <= begin) continue;
+    object->busy |= !passed;
+    object->live |= owner && object->owner == owner;
   }
 }
 
-static void sweep_begin(struct gm__native_objects *objects) {
-  for (uint32_t i = 0; i < objects->count; i++) objects->list[i].busy = false;
+static void sweep_judge(const gm__order *order, gm__native_object *object) {
+  if (object->live) object->gone_at = 0;
+  if (!object->live && !object->gone_at) object->gone_at = gm__order_now(order);
+  object->busy = object->live || (object->busy && !gm__order_has_passed(order, object->gone_at));
+}
+
+static void sweep_end(object_sweep *sweep, const gm__order *order, gm__allocation *allocation) {
+  struct gm__native_objects *objects = allocation->objects;
+  for (uint32_t i = 0; i < objects->count; i++) sweep_judge(order, &objects->list[i]);
+  if (sweep->notes) return;
+  gm__native_objects_take(&sweep->heap->provider, allocation, &sweep->leaving);
+  for (uint32_t i = 0; i < objects->count; i++) sweep->live += objects->list[i].live;
 }
 
 /* ---- dedicated blocks ---- */
 
-static void sweep_allocation(gm__heap *heap, gm__allocation *allocation, gm__native_leaving *leaving) {
+static void sweep_allocation(object_sweep *sweep, gm__allocation *allocation) {
+  gm__order *order = &sweep->heap->dedicated.order;
   const bool live = allocation->state == GM__ALLOCATION_LIVE, pooled = allocation->state == GM__ALLOCATION_POOLED;
   gm__last_use use = allocation->cold.use;
   use.has_point = false; /* the allocation keeps its point */
-  const bool passed = (live || pooled) && !gm__order_settle(&heap->dedicated.order, &use);
+  const bool passed = (live || pooled) && !gm__order_settle(order, &use);
   const uint64_t owner = live ? gm__native_owner(allocation->index, allocation->check) : 0;
   sweep_begin(allocation->objects);
   sweep_mark(allocation->objects, 0, UINT64_MAX, owner, passed);
-  gm__native_objects_take(&heap->provider, allocation, leaving);
+  sweep_end(sweep, order, allocation);
 }
 
-static void sweep_dedicated(gm__heap *heap, gm__native_leaving *leaving) {
+/* REQUIRES: provider lock. */
+static void sweep_allocations(object_sweep *sweep, bool notes) {
   uint32_t cursor = 0;
-  gm__mutex_lock(&heap->provider.lock);
-  gm__order_refresh(&heap->dedicated.order, heap->dedicated.order.used);
-  for (gm__allocation *allocation; (allocation = gm__allocation_next(&heap->provider.allocations, &cursor));) {
-    if (allocation->objects && allocation->state != GM__ALLOCATION_SEGMENT) sweep_allocation(heap, allocation, leaving);
+  sweep->notes = notes;
+  for (gm__allocation *allocation; (allocation = gm__allocation_next(&sweep->heap->provider.allocations, &cursor));) {
+    if (allocation->objects && allocation->state != GM__ALLOCATION_SEGMENT) sweep_allocation(sweep, allocation);
   }
+}
+
+static void sweep_dedicated(object_sweep *sweep) {
+  gm__heap *heap = sweep->heap;
+  gm__mutex_lock(&heap->provider.lock);
+  sweep_allocations(sweep, true);
+  gm__order_refresh(&heap->dedicated.order, heap->dedicated.order.used);
+  sweep_allocations(sweep, false);
   gm__mutex_unlock(&heap->provider.lock);
 }
 
@@ -62,30 +97,38 @@ static void sweep_chunk(gm__arena *arena, uint32_t number, const gm__allocation 
 }
 
 /* REQUIRES: arena lock, provider lock. */
-static void sweep_segment(gm__heap *heap, gm__arena *arena, const gm__segment *segment, gm__native_leaving *leaving) {
+static void sweep_segment(object_sweep *sweep, gm__arena *arena, const gm__segment *segment) {
   if (!segment->allocation->objects || segment->range) return;
   sweep_begin(segment->allocation->objects);
   for (uint32_t at = gm__arena_chunk(arena, segment->edge)->right; at; at = gm__arena_chunk(arena, at)->right) {
     sweep_chunk(arena, at, segment->allocation);
   }
-  gm__native_objects_take(&heap->provider, segment->allocation, leaving);
+  sweep_end(sweep, &arena->order, segment->allocation);
 }
 
-static void sweep_arena(gm__heap *heap, gm__arena *arena, gm__native_leaving *leaving) {
-  gm__order_refresh(&arena->order, arena->order.used);
-  gm__mutex_lock(&heap->provider.lock);
+/* REQUIRES: arena lock. */
+static void sweep_segments(object_sweep *sweep, gm__arena *arena, bool notes) {
+  sweep->notes = notes;
+  gm__mutex_lock(&sweep->heap->provider.lock);
   for (const gm__segment *segment = arena->segments; segment; segment = segment->next) {
-    sweep_segment(heap, arena, segment, leaving);
+    sweep_segment(sweep, arena, segment);
   }
-  gm__mutex_unlock(&heap->provider.lock);
+  gm__mutex_unlock(&sweep->heap->provider.lock);
+}
+
+static void sweep_arena(object_sweep *sweep, gm__arena *arena) {
+  sweep_segments(sweep, arena, true);
+  gm__order_refresh(&arena->order, arena->order.used);
+  sweep_segments(sweep, arena, false);
 }
 
 void gm__object_sweep(gm__heap *heap) {
-  gm__native_leaving leaving = {.count = 0};
-  sweep_dedicated(heap, &leaving);
-  for (gm__arena *arena = NULL; (arena = gm__arena_next(&heap->arenas, arena));) sweep_arena(heap, arena, &leaving);
+  object_sweep sweep = {.heap = heap};
+  sweep_dedicated(&sweep);
+  for (gm__arena *arena = NULL; (arena = gm__arena_next(&heap->arenas, arena));) sweep_arena(&sweep, arena);
   gm__mutex_lock(&heap->provider.lock);
-  heap->provider.sweep_at = (uint32_t)gm__min(2 * (uint64_t)atomic_load(&heap->provider.object_count), UINT32_MAX);
+  const uint64_t more = gm__max(sweep.live, GM__OBJECTS_LEAST), count = atomic_load(&heap->provider.object_count);
+  heap->provider.sweep_at = (uint32_t)gm__min(count + more, UINT32_MAX);
   gm__mutex_unlock(&heap->provider.lock);
-  gm__native_objects_return(&heap->provider, &leaving);
+  gm__native_objects_return(&heap->provider, &sweep.leaving);
 }

@@ -249,12 +249,15 @@ uint64_t gm__order_doubtful(const gm__order *order, uint64_t pending, int slot) 
 
 void gm__order_refresh(gm__order *order, uint64_t mask) { order_each(order, mask, order_refresh_slot); }
 
-bool gm__order_is_done(const gm__order *order) {
+bool gm__order_has_passed(const gm__order *order, uint64_t time) {
   for (uint64_t left = order->used; left; left &= left - 1) {
-    if (gm__order_is_behind(&order->slots[gm__order_lowest(left)])) return false;
+    const gm__order_slot *slot = &order->slots[gm__order_lowest(left)];
+    if (gm__order_is_behind(slot) && slot->passed < time) return false;
   }
   return true;
 }
+
+bool gm__order_is_done(const gm__order *order) { return gm__order_has_passed(order, UINT64_MAX); }
 
 static void order_flush_slot(gm__order *order, gm__order_slot *slot) {
   const gm_device *device = order->device;

@@ -133,6 +133,9 @@ void gm__order_look(gm__order *order, uint64_t mask);
 /* Records the points that are owed, unless `stream` is being captured. Steps out of the lock. */
 void gm__order_settle_up(gm__order *order, const gm_stream *stream);
 
+/* True when no stream is known to have work left on memory that was freed up to `time`. */
+bool gm__order_has_passed(const gm__order *order, uint64_t time);
+
 /* True when no stream is known to have work left on freed memory. */
 bool gm__order_is_done(const gm__order *order);
 

@@ -25,6 +25,7 @@ gm__native_object *gm__native_objects_find(const gm__allocation *allocation, uin
   gm__native_object *found = &objects->list[place];
   if (found->offset != offset || found->bytes != bytes) return NULL;
   found->owner = owner;
+  found->gone_at = 0;
   return found;
 }
 

@@ -9,7 +9,8 @@ typedef struct gm__native_object {
   uint64_t offset, bytes; /* in the allocation's memory */
   uint64_t view;          /* the backend's; owned */
   uint64_t owner;         /* gm__native_owner of the block that asked for it last */
-  bool busy;              /* for a sweep: work may still use it */
+  uint64_t gone_at;       /* a time at which that block was gone already; 0: none is known (gm__order_now) */
+  bool live, busy;        /* for a sweep: that block is still there; the object must stay */
 } gm__native_object;
 
 struct gm__native_objects {
