@@ -7,6 +7,7 @@
 
 #include "gm/fit.h"
 #include "support/counted_services.h"
+#include "support/great_many.h"
 #include "support/random.h"
 
 enum { DEVICES = 3, LAYERS = 6, SMALL_SETS = 3000, MANY_SETS = 10000, MANY_DEVICES = 8, MANY_LAYERS = 40 };
@@ -122,7 +123,8 @@ static void test_small_cases_against_every_split(void **state) {
   uint64_t random = 31;
   uint32_t fits = 0, split = 0, with_experts = 0, few = 0;
   scene *s = test_malloc(sizeof *s);
-  for (uint32_t set = 0; set < SMALL_SETS; set++) {
+  const size_t sets = great_many(SMALL_SETS);
+  for (size_t set = 0; set < sets; set++) {
     gm_fit_part parts[DEVICES];
     gm_fit_plan plan = {.struct_size = sizeof plan};
     uint32_t on_host, experts;
@@ -144,10 +146,9 @@ static void test_small_cases_against_every_split(void **state) {
     assert_int_equal(plan.devices_used, s->request.device_count - worth / FEWER);
     few += plan.devices_used > 0 && plan.devices_used < s->request.device_count;
   }
-  print_message("%u sets: %u fit, %u on several devices, %u with a device left alone, %u with experts on the host\n",
-                SMALL_SETS, fits, split, few, with_experts);
-  assert_true(fits > SMALL_SETS / 3 && split > SMALL_SETS / 20 && with_experts > SMALL_SETS / 50 &&
-              few > SMALL_SETS / 20);
+  print_message("%zu sets: %u fit, %u on several devices, %u with a device left alone, %u with experts on the host\n",
+                sets, fits, split, few, with_experts);
+  assert_true(fits > sets / 3 && split > sets / 20 && with_experts > sets / 50 && few > sets / 20);
   test_free(s);
 }
 
@@ -186,7 +187,8 @@ static void test_no_plan_is_infeasible(void **state) {
   uint64_t random = 37;
   uint32_t fits = 0;
   scene *s = test_malloc(sizeof *s);
-  for (uint32_t set = 0; set < MANY_SETS; set++) {
+  const size_t sets = great_many(MANY_SETS);
+  for (size_t set = 0; set < sets; set++) {
     gm_fit_part parts[MANY_DEVICES];
     gm_fit_plan plan = {.struct_size = sizeof plan};
     uint32_t devices = 1 + (uint32_t)below(&random, MANY_DEVICES), layers = 1 + (uint32_t)below(&random, MANY_LAYERS);
@@ -195,7 +197,7 @@ static void test_no_plan_is_infeasible(void **state) {
     prove(s, parts, &plan);
     fits += plan.fits;
   }
-  assert_true(fits > MANY_SETS / 4 && fits < MANY_SETS);
+  assert_true(fits > sets / 4 && fits < sets);
   test_free(s);
 }
 
