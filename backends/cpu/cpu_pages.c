@@ -74,9 +74,9 @@ static bool pages_mappings(char *out, size_t capacity) {
   return true;
 }
 
-static void pages_limit(int resource, const char *name, char *out, size_t capacity) {
+static void pages_limit(unsigned resource, const char *name, char *out, size_t capacity) {
   struct rlimit limit;
-  if (getrlimit((__rlimit_resource_t)resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
   snprintf(out, capacity, "; %s is %llu", name, (unsigned long long)limit.rlim_cur);
 }
 

@@ -104,7 +104,7 @@ static void memory_live_ones_keep_apart(cts *t) {
       CTS_CHECK(t, a->handle != b->handle);
       CTS_CHECK(t, !a->address || a->address + a->bytes <= b->address || b->address + b->bytes <= a->address);
     }
-    const uint32_t value = (uint32_t)i;
+    const uint8_t value = (uint8_t)i;
     CTS_OK(t, t->ops->fill(t->device, stream, &memories[i], 0, bytes, &value, 1, NULL, &t->err));
   }
   for (int i = 0; i < COUNT && (t->has & CTS_CONTENTS); i++) {
