@@ -38,6 +38,7 @@ static gm_status pools_create(minilm *m, const minilm_params *params, gm_error *
   const gm_pool_params weights = {
       .struct_size = sizeof weights, .name = "minilm weights", .max_bytes = params->weights_max_bytes};
   const gm_pool_params work = {.struct_size = sizeof work, .name = "minilm work", .max_bytes = params->work_max_bytes};
+  m->activations = gm_tag(m->ctx, "activations");
   gm_status status = gm_pool_create(m->backend.device, &weights, &m->weights_pool, err);
   if (!status) status = gm_pool_create(m->backend.device, &work, &m->work_pool, err);
   return status;

@@ -32,7 +32,7 @@ static minilm_tensor take(step *s, uint64_t numbers, gm_buffer **out_buffer) {
                                    .request = {.bytes = numbers * sizeof(float),
                                                .stream = s->m->backend.stream,
                                                .must_be = GM_DEVICE_LOCAL,
-                                               .tag = gm_tag(s->m->ctx, "activations")},
+                                               .tag = s->m->activations},
                                    .fallback = GM_FALLBACK_REFUSE};
   minilm_tensor tensor = {0};
   gm_buffer *buffer = NULL;

@@ -47,6 +47,7 @@ typedef struct minilm {
   minilm_backend backend;
   gm_context *ctx;
   gm_pool *weights_pool, *work_pool;
+  uint32_t activations; /* a tag */
   gm_loaded_model *loaded;
 } minilm;
 
