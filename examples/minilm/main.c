@@ -78,20 +78,29 @@ static int split_sentences(program *p) {
   return status ? failed(&err) : 0;
 }
 
+/* The tokens of one line. A number that fits no token becomes -1, which the engine refuses. */
+static int read_row(program *p, uint32_t row) {
+  char *at = p->line, *end = at;
+  for (;; at = end) {
+    const long id = strtol(at, &end, 10);
+    if (end == at) return *(at + strspn(at, " \r\n")) != '\0';
+    if (p->token_counts[row] == MOST_TOKENS) return 1;
+    p->tokens[row][p->token_counts[row]++] = id < 0 || id > INT32_MAX ? -1 : (int32_t)id;
+  }
+}
+
 static int read_ids(program *p) {
   FILE *file = fopen(p->ids, "r");
-  while (file && p->count < MOST_SENTENCES && fgets(p->line, sizeof p->line, file)) {
-    const uint32_t row = p->count++;
-    char *at = p->line, *end = at;
-    for (uint32_t i = 0; i < MOST_TOKENS; i++, at = end) {
-      const long id = strtol(at, &end, 10);
-      if (end == at) break;
-      p->tokens[row][p->token_counts[row]++] = (int32_t)id;
-    }
+  int bad = !file;
+  while (!bad && fgets(p->line, sizeof p->line, file)) {
+    bad = p->count == MOST_SENTENCES || read_row(p, p->count);
+    if (!bad) p->count++;
   }
   if (file) fclose(file);
-  if (p->count == 0) fprintf(stderr, "minilm: %s has no tokens\n", p->ids);
-  return p->count == 0;
+  if (!bad && p->count > 0) return 0;
+  fprintf(stderr, "minilm: %s: line %u is no list of at most %d tokens; %d lines are allowed\n", p->ids, p->count + 1,
+          MOST_TOKENS, MOST_SENTENCES);
+  return 1;
 }
 
 static int embed_all(program *p, minilm *m) {
