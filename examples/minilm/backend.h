@@ -54,6 +54,8 @@ typedef struct minilm_backend_calls {
 extern const minilm_backend_calls minilm_cpu;
 #ifdef MINILM_OPENCL
 extern const minilm_backend_calls minilm_opencl_calls;
+extern const char *const minilm_kernels[]; /* the lines of kernels.cl */
+extern const uint32_t minilm_kernel_lines;
 #endif
 
 /* Fills `err`, which may be NULL, and returns `status`. */

@@ -7,7 +7,6 @@
 
 #include "backend.h"
 #include "gm/native_opencl.h"
-#include "minilm_kernels.h"
 
 /* How the work of an operation is divided: an item for each column or one for all, and so many rows for each item. */
 typedef struct work_shape {
@@ -60,8 +59,7 @@ static gm_status make_objects(minilm_opencl *cl, gm_error *err) {
 static gm_status build(minilm_opencl *cl, gm_error *err) {
   cl_device_id device = cl->device;
   cl_int code = CL_SUCCESS;
-  cl->program = clCreateProgramWithSource(cl->context, sizeof minilm_kernels / sizeof minilm_kernels[0],
-                                          (const char **)minilm_kernels, NULL, &code);
+  cl->program = clCreateProgramWithSource(cl->context, minilm_kernel_lines, (const char **)minilm_kernels, NULL, &code);
   if (code == CL_SUCCESS) code = clBuildProgram(cl->program, 1, &device, NULL, NULL, NULL);
   if (code != CL_SUCCESS) return said(code, "clBuildProgram", err);
   for (int op = 0; code == CL_SUCCESS && op < MINILM_OPS; op++) {
