@@ -56,7 +56,7 @@ static gm_status model_load(minilm *m, const gm_model *model, gm_error *err) {
 /* A wrong model is refused before a device is opened. */
 static gm_status open_all(minilm *m, const minilm_params *params, const gm_model *model, gm_error *err) {
   const gm_context_params context = {.struct_size = sizeof context, .services = params->services};
-  gm_status status = minilm_weights_check(&m->dims, model, err);
+  gm_status status = minilm_weights_check(m, model, err);
   if (!status) status = gm_context_create(&context, &m->ctx, err);
   if (!status) status = backend_open(m, params, err);
   if (!status) status = pools_create(m, params, err);

@@ -47,19 +47,16 @@ static int read_args(program *p, int argc, char **argv) {
     const char **const values[] = {&p->params.backend, &p->params.platform, &p->ids, &p->compare};
     int option = 0;
     while (option < 4 && strcmp(argv[i], names[option]) != 0) option++;
-    if (option < 4 && i + 1 == argc) return 1;
-    if (option < 4)
+    if (option < 4 && i + 1 < argc)
       *values[option] = argv[++i];
     else if (strcmp(argv[i], "--print") == 0)
       p->print = 1;
-    else if (strncmp(argv[i], "--", 2) == 0)
+    else if (strncmp(argv[i], "--", 2) == 0 || p->count == MOST_SENTENCES)
       return 1;
     else if (!p->params.model)
       p->params.model = argv[i];
-    else if (p->count < MOST_SENTENCES)
-      p->sentences[p->count++] = argv[i];
     else
-      return 1;
+      p->sentences[p->count++] = argv[i];
   }
   return !p->params.model || !p->ids == !p->count;
 }

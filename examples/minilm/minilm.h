@@ -67,7 +67,7 @@ gm_status minilm_close(minilm *m, gm_error *err);
 /* ---- inside the engine ---- */
 
 /* Reads the dimensions from the tensors' shapes, and compares the shape of every tensor. */
-gm_status minilm_weights_check(minilm_dims *dims, const gm_model *model, gm_error *err);
+gm_status minilm_weights_check(minilm *m, const gm_model *model, gm_error *err);
 /* Finds the tensors of a loaded model that minilm_weights_check accepted. */
 gm_status minilm_weights_bind(minilm *m, const gm_model *model, gm_error *err);
 

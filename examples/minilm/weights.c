@@ -48,21 +48,20 @@ static gm_status check_shape(const wanted *want, const gm_tensor_info *info, gm_
                      want->name, info->rank, info->shape[0], want->rows, want->columns ? want->columns : 1);
 }
 
-/* With m NULL the tensor is only compared. */
+/* Before the model is loaded the tensor is only compared. */
 static gm_status visit(minilm *m, const gm_model *model, const wanted *want, gm_error *err) {
   gm_tensor_info info;
   gm_block block;
   uint64_t index;
   gm_status status = find(model, want->name, &index, &info, err);
   if (!status) status = check_shape(want, &info, err);
-  if (!status && m) status = gm_loaded_model_block(m->loaded, index, &block, err);
-  if (!status && m) status = m->backend.calls->tensor(m->weights_pool, &block, want->out, err);
+  if (!status && m->loaded) status = gm_loaded_model_block(m->loaded, index, &block, err);
+  if (!status && m->loaded) status = m->backend.calls->tensor(m->weights_pool, &block, want->out, err);
   return status;
 }
 
-static gm_status visit_layer(minilm *m, const minilm_dims *dims, const gm_model *model, uint32_t layer,
-                             minilm_tensor *out, gm_error *err) {
-  const uint32_t width = dims->width, inner = dims->inner;
+static gm_status visit_layer(minilm *m, const gm_model *model, uint32_t layer, gm_error *err) {
+  const uint32_t width = m->dims.width, inner = m->dims.inner;
   const wanted list[MINILM_LAYER_TENSORS] = {
       {"attention.self.query.weight", width, width, NULL},   {"attention.self.query.bias", width, 0, NULL},
       {"attention.self.key.weight", width, width, NULL},     {"attention.self.key.bias", width, 0, NULL},
@@ -76,14 +75,15 @@ static gm_status visit_layer(minilm *m, const minilm_dims *dims, const gm_model 
   for (int i = 0; !status && i < MINILM_LAYER_TENSORS; i++) {
     char name[96];
     snprintf(name, sizeof name, "encoder.layer.%" PRIu32 ".%s", layer, list[i].name);
-    const wanted want = {name, list[i].rows, list[i].columns, out ? &out[i] : NULL};
+    const wanted want = {name, list[i].rows, list[i].columns, &m->weights.layers[layer][i]};
     status = visit(m, model, &want, err);
   }
   return status;
 }
 
-static gm_status visit_all(minilm *m, const minilm_dims *dims, const gm_model *model, gm_error *err) {
-  minilm_weights none, *weights = m ? &m->weights : &none;
+static gm_status visit_all(minilm *m, const gm_model *model, gm_error *err) {
+  const minilm_dims *dims = &m->dims;
+  minilm_weights *weights = &m->weights;
   const wanted list[] = {
       {"embeddings.word_embeddings.weight", dims->words, dims->width, &weights->words},
       {"embeddings.position_embeddings.weight", dims->positions, dims->width, &weights->positions},
@@ -93,9 +93,7 @@ static gm_status visit_all(minilm *m, const minilm_dims *dims, const gm_model *m
   };
   gm_status status = GM_OK;
   for (size_t i = 0; !status && i < sizeof list / sizeof list[0]; i++) status = visit(m, model, &list[i], err);
-  for (uint32_t i = 0; !status && i < dims->layers; i++) {
-    status = visit_layer(m, dims, model, i, m ? m->weights.layers[i] : NULL, err);
-  }
+  for (uint32_t i = 0; !status && i < dims->layers; i++) status = visit_layer(m, model, i, err);
   return status;
 }
 
@@ -136,7 +134,8 @@ static gm_status check_dims(const minilm_dims *dims, gm_error *err) {
   return GM_OK;
 }
 
-gm_status minilm_weights_check(minilm_dims *dims, const gm_model *model, gm_error *err) {
+gm_status minilm_weights_check(minilm *m, const gm_model *model, gm_error *err) {
+  minilm_dims *dims = &m->dims;
   uint32_t width;
   gm_status status = table_rows(model, "embeddings.word_embeddings.weight", &dims->words, &dims->width, err);
   if (!status) status = table_rows(model, "embeddings.position_embeddings.weight", &dims->positions, &width, err);
@@ -145,10 +144,8 @@ gm_status minilm_weights_check(minilm_dims *dims, const gm_model *model, gm_erro
   dims->layers = count_layers(model);
   if (!status) status = read_heads(dims, model, err);
   if (!status) status = check_dims(dims, err);
-  if (!status) status = visit_all(NULL, dims, model, err);
+  if (!status) status = visit_all(m, model, err);
   return status;
 }
 
-gm_status minilm_weights_bind(minilm *m, const gm_model *model, gm_error *err) {
-  return visit_all(m, &m->dims, model, err);
-}
+gm_status minilm_weights_bind(minilm *m, const gm_model *model, gm_error *err) { return visit_all(m, model, err); }

@@ -13,18 +13,20 @@ static int by_text(const void *a, const void *b) {
   return strcmp(((const wordpiece_piece *)a)->text, ((const wordpiece_piece *)b)->text);
 }
 
+static gm_status read_file(FILE *file, char **out) {
+  long length = -1;
+  if (fseek(file, 0, SEEK_END) == 0) length = ftell(file);
+  if (length < 0 || length > LARGEST_FILE || fseek(file, 0, SEEK_SET) != 0) return GM_ERR_IO;
+  *out = calloc(1, (size_t)length + 1);
+  if (!*out) return GM_ERR_OUT_OF_HOST_MEMORY;
+  return fread(*out, 1, (size_t)length, file) == (size_t)length ? GM_OK : GM_ERR_IO;
+}
+
 static gm_status read_text(wordpiece *out, const char *path, gm_error *err) {
   FILE *file = fopen(path, "rb");
-  long length = -1;
-  if (file && fseek(file, 0, SEEK_END) == 0) length = ftell(file);
-  const int fits = length >= 0 && length <= LARGEST_FILE && fseek(file, 0, SEEK_SET) == 0;
-  gm_status status = fits ? GM_OK : minilm_fail(err, GM_ERR_IO, "wordpiece_open", "%s cannot be read", path);
-  if (!status && !(out->text = calloc(1, (size_t)length + 1))) status = GM_ERR_OUT_OF_HOST_MEMORY;
-  if (!status && fread(out->text, 1, (size_t)length, file) != (size_t)length) {
-    status = minilm_fail(err, GM_ERR_IO, "wordpiece_open", "%s cannot be read", path);
-  }
+  const gm_status status = file ? read_file(file, &out->text) : GM_ERR_IO;
   if (file) fclose(file);
-  return status;
+  return status ? minilm_fail(err, status, "wordpiece_open", "%s cannot be read", path) : GM_OK;
 }
 
 /* Without `pieces` the lines are only counted. */
@@ -43,10 +45,10 @@ static uint32_t split_lines(char *text, wordpiece_piece *pieces) {
   return count;
 }
 
-static gm_status sort(wordpiece *out) {
+static gm_status sort(wordpiece *out, gm_error *err) {
   out->count = split_lines(out->text, NULL);
   out->pieces = calloc(out->count + 1U, sizeof *out->pieces);
-  if (!out->pieces) return GM_ERR_OUT_OF_HOST_MEMORY;
+  if (!out->pieces) return minilm_fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "wordpiece_open", "no host memory");
   split_lines(out->text, out->pieces);
   qsort(out->pieces, out->count, sizeof *out->pieces, by_text);
   return GM_OK;
@@ -62,8 +64,7 @@ static int32_t find(const wordpiece *vocab, const char *text) {
 gm_status wordpiece_open(wordpiece *out, const char *path, gm_error *err) {
   memset(out, 0, sizeof *out);
   gm_status status = read_text(out, path, err);
-  if (!status) status = sort(out);
-  if (status == GM_ERR_OUT_OF_HOST_MEMORY) return minilm_fail(err, status, "wordpiece_open", "no host memory");
+  if (!status) status = sort(out, err);
   if (status) return status;
   out->unknown = find(out, "[UNK]");
   out->begin = find(out, "[CLS]");
