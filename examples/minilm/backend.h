@@ -53,8 +53,9 @@ typedef struct minilm_backend_calls {
 
 extern const minilm_backend_calls minilm_cpu;
 #ifdef MINILM_OPENCL
-extern const minilm_backend_calls minilm_opencl_calls;
-extern const char *const minilm_kernels[]; /* the lines of kernels.cl */
+extern const minilm_backend_calls minilm_opencl_own; /* the engine makes device and context, and gm adopts them */
+extern const minilm_backend_calls minilm_opencl_gms; /* gm opens the device, and the engine uses its context */
+extern const char *const minilm_kernels[];           /* the lines of kernels.cl */
 extern const uint32_t minilm_kernel_lines;
 #endif
 

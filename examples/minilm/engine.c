@@ -19,7 +19,8 @@ gm_status minilm_fail(gm_error *err, gm_status status, const char *op, const cha
 static const minilm_backend_calls *backend_named(const char *name) {
   if (strcmp(name, "cpu") == 0) return &minilm_cpu;
 #ifdef MINILM_OPENCL
-  if (strcmp(name, "opencl") == 0) return &minilm_opencl_calls;
+  if (strcmp(name, "opencl") == 0) return &minilm_opencl_own;
+  if (strcmp(name, "opencl-gm") == 0) return &minilm_opencl_gms;
 #endif
   return NULL;
 }

@@ -1,8 +1,9 @@
 /* Embeddings of sentences, and how similar they are.
  *
- *   minilm MODEL.safetensors [--backend cpu|opencl] [--platform NAME] [--print] [--compare FILE] SENTENCE...
+ *   minilm MODEL.safetensors [--backend cpu|opencl|opencl-gm] [--platform NAME] [--print] [--compare FILE] SENTENCE...
  *   minilm MODEL.safetensors ... --ids FILE
  *
+ * With opencl the engine makes the device and lends it to gm; with opencl-gm it uses a device that gm opened.
  * Sentences are split into tokens by the vocab.txt beside the model. A line of the file of --ids has the tokens of one
  * sentence instead. --print writes whole embeddings. --compare reads others, one on each line, and fails if a number
  * differs by more than 1e-4. */
@@ -35,9 +36,10 @@ static int failed(const gm_error *err) {
 }
 
 static int usage(void) {
-  fprintf(stderr,
-          "usage: minilm MODEL.safetensors [--backend cpu|opencl] [--platform NAME] [--print] [--compare FILE]\n"
-          "              SENTENCE... | --ids FILE\n");
+  fprintf(
+      stderr,
+      "usage: minilm MODEL.safetensors [--backend cpu|opencl|opencl-gm] [--platform NAME] [--print] [--compare FILE]\n"
+      "              SENTENCE... | --ids FILE\n");
   return 2;
 }
 

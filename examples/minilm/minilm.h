@@ -34,7 +34,7 @@ typedef struct minilm_weights {
 
 typedef struct minilm_params {
   const char *model;           /* a safetensors file, with or without a config.json beside it */
-  const char *backend;         /* "cpu" or "opencl" */
+  const char *backend;         /* "cpu"; "opencl": the engine makes the device; "opencl-gm": gm opens it */
   const char *platform;        /* OpenCL: a part of the platform's name; NULL: any */
   uint64_t weights_max_bytes;  /* caps of the two pools; 0: by configuration */
   uint64_t work_max_bytes;     /* of activations and scratch */

@@ -1,12 +1,14 @@
-/* The operations on an OpenCL device. Context, queue and kernels are the engine's own. It lends context and queue to
- * gm, so a block is a part of a cl_mem of this context, and gm orders reuse by this queue. */
+/* The operations on an OpenCL device. Queue and kernels are the engine's own; the context is the engine's or gm's. gm
+ * adopts the queue. A block is a part of a cl_mem of the context, and gm orders reuse by the queue. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
-#include <stdio.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "backend.h"
 #include "gm/native_opencl.h"
+
+enum { MOST_PLATFORMS = 16 };
 
 /* How the work of an operation is divided: an item for each column or one for all, and so many rows for each item. */
 typedef struct work_shape {
@@ -26,33 +28,46 @@ static gm_status said(cl_int code, const char *op, gm_error *err) {
   return status;
 }
 
-/* The first device of a platform whose name contains `wanted`, GPUs before others. */
-static gm_status choose(minilm_backend *backend, const char *wanted, gm_error *err) {
-  const cl_device_type types[] = {CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ALL};
-  cl_platform_id platforms[16];
-  cl_uint count = 0;
+static bool fits(cl_platform_id platform, const char *wanted) {
   char name[128];
-  if (clGetPlatformIDs(16, platforms, &count) != CL_SUCCESS) count = 0;
-  for (cl_uint i = 0; i < 2 * count && i < 32; i++) {
-    cl_platform_id platform = platforms[i % count];
-    cl_device_id device;
-    if (clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name, name, NULL) != CL_SUCCESS) continue;
-    if (wanted && !strstr(name, wanted)) continue;
-    if (clGetDeviceIDs(platform, types[i / count], 1, &device, NULL) != CL_SUCCESS) continue;
-    backend->opencl.device = device;
-    return said(clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof backend->name, backend->name, NULL), "clGetDeviceInfo",
-                err);
-  }
+  if (clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name, name, NULL) != CL_SUCCESS) return false;
+  return !wanted || strstr(name, wanted) != NULL;
+}
+
+static gm_status absent(const char *wanted, gm_error *err) {
   return minilm_fail(err, GM_ERR_UNAVAILABLE, "minilm_open", "no OpenCL device on a platform named like `%s`",
                      wanted ? wanted : "");
 }
 
-static gm_status make_objects(minilm_opencl *cl, gm_error *err) {
-  cl_device_id device = cl->device;
+/* The first device of a platform whose name contains `wanted`, GPUs before others. */
+static gm_status choose(minilm_backend *backend, const char *wanted, gm_error *err) {
+  const cl_device_type types[] = {CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ALL};
+  cl_platform_id platforms[MOST_PLATFORMS];
+  cl_uint count = 0;
+  if (clGetPlatformIDs(MOST_PLATFORMS, platforms, &count) != CL_SUCCESS) count = 0;
+  count = count < MOST_PLATFORMS ? count : MOST_PLATFORMS;
+  for (cl_uint i = 0; i < 2 * count; i++) {
+    cl_device_id device;
+    if (!fits(platforms[i % count], wanted)) continue;
+    if (clGetDeviceIDs(platforms[i % count], types[i / count], 1, &device, NULL) != CL_SUCCESS) continue;
+    backend->opencl.device = device;
+    return GM_OK;
+  }
+  return absent(wanted, err);
+}
+
+static gm_status make_context(minilm_backend *backend, gm_error *err) {
+  cl_device_id device = backend->opencl.device;
   cl_int code = CL_SUCCESS;
-  cl->context = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
-  if (code != CL_SUCCESS) return said(code, "clCreateContext", err);
-  cl->queue = clCreateCommandQueue(cl->context, device, 0, &code);
+  backend->opencl.context = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
+  return said(code, "clCreateContext", err);
+}
+
+static gm_status make_queue(minilm_backend *backend, gm_error *err) {
+  minilm_opencl *cl = &backend->opencl;
+  cl_int code = clGetDeviceInfo(cl->device, CL_DEVICE_NAME, sizeof backend->name, backend->name, NULL);
+  if (code != CL_SUCCESS) return said(code, "clGetDeviceInfo", err);
+  cl->queue = clCreateCommandQueue(cl->context, cl->device, 0, &code);
   return said(code, "clCreateCommandQueue", err);
 }
 
@@ -69,21 +84,58 @@ static gm_status build(minilm_opencl *cl, gm_error *err) {
 }
 
 /* gm makes nothing of its own on the context, and destroys nothing of the engine's. */
-static gm_status adopt(minilm_backend *backend, gm_context *ctx, gm_error *err) {
+static gm_status adopt_device(minilm_backend *backend, gm_context *ctx, gm_error *err) {
   const gm_opencl_device device = {.head = {sizeof device, GM_API_OPENCL},
                                    .device = (uintptr_t)backend->opencl.device,
                                    .context = (uintptr_t)backend->opencl.context};
+  return gm_device_adopt(ctx, &device.head, &backend->device, err);
+}
+
+static gm_status adopt_queue(minilm_backend *backend, gm_error *err) {
   const gm_opencl_queue queue = {.head = {sizeof queue, GM_API_OPENCL}, .queue = (uintptr_t)backend->opencl.queue};
-  gm_status status = gm_device_adopt(ctx, &device.head, &backend->device, err);
-  if (!status) status = gm_stream_adopt(backend->device, &queue.head, &backend->stream, err);
+  return gm_stream_adopt(backend->device, &queue.head, &backend->stream, err);
+}
+
+/* The engine makes all, and lends it to gm. */
+static gm_status own_open(minilm_backend *backend, gm_context *ctx, const char *platform, gm_error *err) {
+  gm_status status = choose(backend, platform, err);
+  if (!status) status = make_context(backend, err);
+  if (!status) status = make_queue(backend, err);
+  if (!status) status = build(&backend->opencl, err);
+  if (!status) status = adopt_device(backend, ctx, err);
+  if (!status) status = adopt_queue(backend, err);
   return status;
 }
 
-static gm_status opencl_open(minilm_backend *backend, gm_context *ctx, const char *platform, gm_error *err) {
-  gm_status status = choose(backend, platform, err);
-  if (!status) status = make_objects(&backend->opencl, err);
+/* The context of a device that gm has open, if its platform fits. */
+static gm_status take_context(minilm_backend *backend, const char *wanted, gm_error *err) {
+  gm_opencl_device native = {.head = {sizeof native, GM_API_OPENCL}};
+  cl_platform_id platform;
+  gm_status status = gm_device_native(backend->device, &native.head, err);
+  if (status) return status;
+  const cl_device_id device = (cl_device_id)native.device; /* NOLINT */
+  status = said(clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL), "clGetDeviceInfo", err);
+  if (status) return status;
+  if (!fits(platform, wanted)) return GM_ERR_NOT_FOUND;
+  const cl_context context = (cl_context)native.context; /* NOLINT */
+  status = said(clRetainContext(context), "clRetainContext", err);
+  if (!status) backend->opencl = (minilm_opencl){.device = device, .context = context};
+  return status;
+}
+
+/* gm opens the device, and the engine makes its queue and kernels on gm's context. */
+static gm_status gms_open(minilm_backend *backend, gm_context *ctx, const char *platform, gm_error *err) {
+  gm_status status = GM_ERR_NOT_FOUND;
+  for (uint32_t i = 0; status == GM_ERR_NOT_FOUND; i++) {
+    gm_device_close(backend->device, NULL);
+    backend->device = NULL;
+    status = gm_device_open_index(ctx, "opencl", i, &backend->device, err);
+    if (status == GM_ERR_NOT_FOUND) return absent(platform, err);
+    if (!status) status = take_context(backend, platform, err);
+  }
+  if (!status) status = make_queue(backend, err);
   if (!status) status = build(&backend->opencl, err);
-  if (!status) status = adopt(backend, ctx, err);
+  if (!status) status = adopt_queue(backend, err);
   return status;
 }
 
@@ -139,4 +191,5 @@ static void opencl_release(minilm_backend *backend) {
   if (cl->context) clReleaseContext(cl->context);
 }
 
-const minilm_backend_calls minilm_opencl_calls = {opencl_open, opencl_tensor, opencl_run, opencl_release};
+const minilm_backend_calls minilm_opencl_own = {own_open, opencl_tensor, opencl_run, opencl_release};
+const minilm_backend_calls minilm_opencl_gms = {gms_open, opencl_tensor, opencl_run, opencl_release};

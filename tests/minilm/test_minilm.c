@@ -1,7 +1,7 @@
 /* The engine of examples/minilm with the real model: right numbers, all memory from gm, and nothing left after a
  * failure.
  *
- *   test_minilm cpu|opencl */
+ *   test_minilm cpu|opencl|opencl-gm */
 #include "minilm/scene.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* What the engine of examples/minilm refuses: models that are none of its own, and a host without memory. Made-up
  * models of one layer.
  *
- *   test_minilm_refusals cpu|opencl */
+ *   test_minilm_refusals cpu|opencl|opencl-gm */
 #include "minilm/scene.h"
 
 #include <math.h>
