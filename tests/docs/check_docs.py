@@ -14,7 +14,7 @@ usage: check_docs.py [--root ROOT] links               every relative link of ev
                                                        test_pitfalls_*.c
        check_docs.py [--root ROOT] samples             what `gmem info` prints is shown whole in README.md and docs/, or said to be
                                                        (shortened)
-       check_docs.py [--root ROOT] engines             docs/engines.md shows code of integrations/, with its true line counts
+       check_docs.py [--root ROOT] engines             docs/engines.md shows code of integrations/ and examples/minilm/, with true line counts
        check_docs.py [--root ROOT] snippets COMPILER   each ```c block of docs/ and README.md compiles
 """
 import json
@@ -182,12 +182,13 @@ def flat(text):
 
 def check_engines(root):
     folder = os.path.join(root, "integrations")
-    files = [os.path.join(top, name) for top, _, names in os.walk(folder) for name in names if not name.endswith(".md")]
+    files = [os.path.join(top, name) for place in (folder, os.path.join(root, "examples", "minilm"))
+             for top, _, names in os.walk(place) for name in names if not name.endswith(".md")]
     code = [flat(read(path)) for path in files if not path.endswith(".pyc")]
     page = read(root, "docs", "engines.md")
     for block in re.finditer(r"^```(?:python|cpp)\n(.*?)^```", page, re.S | re.M):
         if not any(flat(block[1]) in text for text in code):
-            yield f"docs/engines.md:{page.count(chr(10), 0, block.start()) + 1}: this code is in no file of integrations/"
+            yield f"docs/engines.md:{page.count(chr(10), 0, block.start()) + 1}: this code is in no file of integrations/ or examples/minilm/"
     rows = re.findall(r"^\| \[(\w+)\]\(#.*\| (\d+) \|$", page, re.M) + re.findall(
         r"^\| \[`(\w+)`\].*\| (\d+) \|$", read(folder, "README.md"), re.M)
     rows += [("shared", count) for count in re.findall(r"on top, once: (\d+) lines", page)]
