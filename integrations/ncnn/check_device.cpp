@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -146,7 +147,9 @@ check_instance::check_instance(bool validation) {
   info.enabledExtensionCount = validation ? 2 : 0;
   info.ppEnabledExtensionNames = extensions;
   const auto create = reinterpret_cast<PFN_vkCreateInstance>(count_entry(VK_NULL_HANDLE, "vkCreateInstance"));
-  check_vulkan(create(&info, nullptr, &instance_), validation ? "an instance with validation" : "an instance");
+  const VkResult made = create(&info, nullptr, &instance_);
+  if (made == VK_ERROR_INCOMPATIBLE_DRIVER) throw std::runtime_error("no Vulkan driver");
+  check_vulkan(made, validation ? "an instance with validation" : "an instance");
   if (!validation) return;
   const auto listen =
       reinterpret_cast<PFN_vkCreateDebugUtilsMessengerEXT>(count_entry(instance_, "vkCreateDebugUtilsMessengerEXT"));
@@ -166,8 +169,14 @@ void check_gpu_info::find(const check_entries &vk, VkInstance instance) {
   VkQueueFamilyProperties families[16];
   check_vulkan(vk.vkEnumeratePhysicalDevices(instance, &one, &physical_device_), "vkEnumeratePhysicalDevices");
   if (one == 0) throw std::runtime_error("no Vulkan device");
-  vk.vkGetPhysicalDeviceProperties(physical_device_, &properties);
-  vk.vkGetPhysicalDeviceMemoryProperties(physical_device_, &memory);
+  VkPhysicalDeviceProperties2 about{};
+  about.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+  vk.vkGetPhysicalDeviceProperties2(physical_device_, &about);
+  properties = about.properties;
+  VkPhysicalDeviceMemoryProperties2 types{};
+  types.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2;
+  vk.vkGetPhysicalDeviceMemoryProperties2(physical_device_, &types);
+  memory = types.memoryProperties;
   vk.vkGetPhysicalDeviceQueueFamilyProperties(physical_device_, &count, families);
   while (compute_family_ < count && !(families[compute_family_].queueFlags & VK_QUEUE_COMPUTE_BIT)) compute_family_++;
   if (compute_family_ == count) throw std::runtime_error("no queue for compute");
@@ -180,7 +189,9 @@ void check_gpu_info::find(const check_entries &vk, VkInstance instance) {
 }
 
 void check_device::look_up(const check_instance &instance) {
-#define X(name) vk.name = reinterpret_cast<PFN_##name>(instance.entry()(instance.get(), #name));
+#define X(name)                                                                    \
+  vk.name = reinterpret_cast<PFN_##name>(instance.entry()(instance.get(), #name)); \
+  if (!vk.name) throw std::runtime_error("the driver lacks " #name);
   CHECK_ENTRIES(X)
 #undef X
   (void)instance.entry()(instance.get(), "vkGetDeviceProcAddr");
@@ -209,7 +220,10 @@ check_device::~check_device() { vk.vkDestroyDevice(device_, nullptr); }
 
 VkQueue check_device::acquire_queue() const {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (queues_.empty()) waits_++;
+  if (queues_.empty()) {
+    waits_++;
+    waited_.notify_all();
+  }
   returned_.wait(lock, [this] { return !queues_.empty(); });
   const VkQueue queue = queues_.back();
   queues_.pop_back();
@@ -220,4 +234,9 @@ void check_device::reclaim_queue(VkQueue queue) const {
   const std::lock_guard<std::mutex> guard(mutex_);
   queues_.push_back(queue);
   returned_.notify_one();
+}
+
+bool check_device::await_queue_waits(unsigned threads) const {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return waited_.wait_for(lock, std::chrono::minutes(1), [=] { return waits_ >= threads; });
 }

@@ -12,8 +12,8 @@
 #define CHECK_ENTRIES(X)                      \
   X(vkDestroyInstance)                        \
   X(vkEnumeratePhysicalDevices)               \
-  X(vkGetPhysicalDeviceProperties)            \
-  X(vkGetPhysicalDeviceMemoryProperties)      \
+  X(vkGetPhysicalDeviceProperties2)           \
+  X(vkGetPhysicalDeviceMemoryProperties2)     \
   X(vkGetPhysicalDeviceQueueFamilyProperties) \
   X(vkCreateDevice)                           \
   X(vkDestroyDevice)                          \
@@ -120,7 +120,8 @@ class check_device : public ncnn::VulkanDevice {
   // Waits until a queue is there.
   VkQueue acquire_queue() const;
   void reclaim_queue(VkQueue queue) const;
-  unsigned queue_waits() const { return waits_; }
+  // Returns when `threads` threads have begun to wait for a queue. False: they have not within a minute.
+  bool await_queue_waits(unsigned threads) const;
 
   check_entries vk;
   check_gpu_info known;
@@ -129,7 +130,7 @@ class check_device : public ncnn::VulkanDevice {
   void look_up(const check_instance &instance);
 
   mutable std::mutex mutex_;
-  mutable std::condition_variable returned_;
+  mutable std::condition_variable returned_, waited_;
   mutable std::vector<VkQueue> queues_;
   mutable unsigned waits_ = 0;
 };

@@ -13,8 +13,7 @@ constexpr VkMemoryPropertyFlags kSeen = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT,
 int rank(VkMemoryPropertyFlags flags, bool staging, bool integrated) {
   const VkMemoryPropertyFlags required = staging ? kSeen : kLocal;
   if ((flags & required) != required) return -1;
-  if (staging)
-    return (flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT ? 2 : 0) + (flags & kLocal ? 0 : 1);
+  if (staging) return (flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT ? 2 : 0) + (flags & kLocal ? 0 : 1);
   return (flags & kSeen) == (integrated ? kSeen : 0) ? 1 : 0;
 }
 
