@@ -6,6 +6,12 @@ check_words check_random(size_t count, uint32_t seed) {
   return out;
 }
 
+check_words check_compute_layer(const check_words &a, const check_words &b, const check_words &w, size_t count) {
+  check_words y(count);
+  for (uint32_t i = 0; i < count; i++) y[i] = a[i * 5 % a.size()] * w[i % w.size()] + (b[i * 3 % b.size()] ^ i >> 3);
+  return y;
+}
+
 /* Blobs shrink and weights grow from layer to layer, as in networks for images. Every third layer also reads a blob of
  * two layers before. */
 check_model::check_model(size_t layers) : layers_(layers) {
@@ -47,11 +53,9 @@ check_words check_model::compute(const check_words &input) const {
   std::vector<check_words> blobs(layers_.size() + 1);
   blobs[0] = input;
   for (size_t i = 0; i < layers_.size(); i++) {
-    const check_words &a = blobs[layers_[i].first], &b = blobs[layers_[i].second], &w = layers_[i].weights;
-    check_words &y = blobs[i + 1];
-    y.resize(static_cast<size_t>(layers_[i].outputs * static_cast<double>(input.size())));
-    for (uint32_t k = 0; k < y.size(); k++)
-      y[k] = a[k * 5 % a.size()] * w[k % w.size()] + (b[k * 3 % b.size()] ^ k >> 3);
+    const layer &at = layers_[i];
+    const auto count = static_cast<size_t>(at.outputs * static_cast<double>(input.size()));
+    blobs[i + 1] = check_compute_layer(blobs[at.first], blobs[at.second], at.weights, count);
   }
   return blobs.back();
 }
