@@ -120,7 +120,7 @@ void check_threads(const stage &on, const check_model &model) {
   for (int i = 0; i < kThreads; i++) {
     threads[i] = std::thread([&, i] {
       gm_ncnn_allocator blobs = allocator_on(on, gm_ncnn_use::blobs), mine = allocator_on(on, gm_ncnn_use::staging);
-      check_recorder recorder(on.pipeline, blobs, mine);
+      check_recorder recorder(on.pipeline, blobs, blobs.mappable ? static_cast<ncnn::VkAllocator &>(blobs) : mine);
       same[i] = run_sizes(model, recorder, loaded, 100U * static_cast<uint32_t>(i + 1));
     });
   }
