@@ -8,7 +8,10 @@ check_words check_random(size_t count, uint32_t seed) {
 
 check_words check_compute_layer(const check_words &a, const check_words &b, const check_words &w, size_t count) {
   check_words y(count);
-  for (uint32_t i = 0; i < count; i++) y[i] = a[i * 5 % a.size()] * w[i % w.size()] + (b[i * 3 % b.size()] ^ i >> 3);
+  for (uint32_t i = 0; i < count; i++) {
+    const uint32_t at_a = i * 5, at_b = i * 3; /* they wrap around, as in the shader */
+    y[i] = a[at_a % a.size()] * w[i % w.size()] + (b[at_b % b.size()] ^ i >> 3);
+  }
   return y;
 }
 
