@@ -1,9 +1,10 @@
 # Are the committed SPIR-V words what glslangValidator makes of the committed GLSL? To make them anew:
-#   glslangValidator -V -x --vn dense_spv -o dense_spv.h dense.comp && scripts/lint format      (softmax likewise)
+#   glslangValidator -V -x --vn dense_spv -o dense_spv.h dense.comp && scripts/lint format      (others likewise)
 if(NOT GLSLANG)
   message(FATAL_ERROR "glslangValidator not found (Debian: glslang-tools)")
 endif()
-foreach(name dense softmax)
+string(REPLACE "," ";" names "${NAMES}")
+foreach(name ${names})
   set(made "${FOLDER}/${name}_spv.h")
   execute_process(COMMAND "${GLSLANG}" -V -x --vn ${name}_spv -o "${made}" "${SOURCES}/${name}.comp"
     OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
