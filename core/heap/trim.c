@@ -10,7 +10,7 @@ static const uint64_t trim_patience_ns = 1000000;
 static bool trim_ask(gm__order *order, bool flush) {
   gm__order_refresh(order, UINT64_MAX);
   if (flush) gm__order_flush(order);
-  return gm__order_is_done(order);
+  return gm__order_has_passed(order, UINT64_MAX);
 }
 
 static bool trim_ask_all(gm__heap *heap, bool flush) {

@@ -257,8 +257,6 @@ bool gm__order_has_passed(const gm__order *order, uint64_t time) {
   return true;
 }
 
-bool gm__order_is_done(const gm__order *order) { return gm__order_has_passed(order, UINT64_MAX); }
-
 static void order_flush_slot(gm__order *order, gm__order_slot *slot) {
   const gm_device *device = order->device;
   if (!gm__order_is_behind(slot)) return;

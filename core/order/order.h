@@ -133,11 +133,8 @@ void gm__order_look(gm__order *order, uint64_t mask);
 /* Records the points that are owed, unless `stream` is being captured. Steps out of the lock. */
 void gm__order_settle_up(gm__order *order, const gm_stream *stream);
 
-/* True when no stream is known to have work left on memory that was freed up to `time`. */
+/* True when no stream is known to have work left on memory that was freed up to `time`. UINT64_MAX: on any. */
 bool gm__order_has_passed(const gm__order *order, uint64_t time);
-
-/* True when no stream is known to have work left on freed memory. */
-bool gm__order_is_done(const gm__order *order);
 
 /* Tells the driver to begin with the work of such streams. Steps out of the lock. */
 void gm__order_flush(gm__order *order);
