@@ -19,7 +19,7 @@ typedef struct gm__destructor_entry {
 } gm__destructor_entry;
 
 /* Slots for what floors hang onto a context: one each. */
-typedef enum gm__slot { GM__SLOT_REGISTRY, GM__SLOT_POOLS, GM__SLOT_PEERS, GM__SLOT_COUNT } gm__slot;
+typedef enum gm__slot { GM__SLOT_REGISTRY, GM__SLOT_POOLS, GM__SLOT_PEERS, GM__SLOT_TIERS, GM__SLOT_COUNT } gm__slot;
 
 #define GM__MAX_DESTRUCTORS 8
 

@@ -1,0 +1,80 @@
+#include "core/tier/key_map.h"
+
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/checksum.h"
+
+/* Invariant: an entry is in the list of its hash's place. There are at most as many entries as places. */
+
+enum { KEY_MAP_LEAST = 16 };
+
+static gm__key_entry **key_map_place(const gm__key_map *map, uint64_t hash) {
+  return &map->places[(hash ^ hash >> 32) & (map->capacity - 1)];
+}
+
+void gm__key_map_init(gm__key_map *map, const gm_services *services) { *map = (gm__key_map){.services = services}; }
+
+void gm__key_map_clear(gm__key_map *map) {
+  gm__release(map->services, map->places, map->capacity * sizeof(gm__key_entry *));
+  map->places = NULL;
+  map->capacity = 0;
+}
+
+static bool key_map_grow(gm__key_map *map) {
+  const gm__key_map old = *map;
+  const size_t capacity = old.capacity ? old.capacity * 2 : KEY_MAP_LEAST;
+  gm__key_entry **places = gm__alloc_array(map->services, capacity, sizeof(gm__key_entry *));
+  if (!places) return false;
+  map->places = places;
+  map->capacity = capacity;
+  for (size_t i = 0; i < old.capacity; i++) {
+    for (gm__key_entry *entry = old.places[i], *next; entry; entry = next) {
+      next = entry->next;
+      gm__key_entry **place = key_map_place(map, entry->hash);
+      entry->next = *place;
+      *place = entry;
+    }
+  }
+  gm__release(map->services, old.places, old.capacity * sizeof(gm__key_entry *));
+  return true;
+}
+
+gm__key_entry *gm__key_map_find(const gm__key_map *map, const void *key, size_t key_bytes) {
+  if (!map->count) return NULL;
+  const uint64_t hash = gm__checksum(key, key_bytes, 0);
+  gm__key_entry *entry = *key_map_place(map, hash);
+  while (entry && !(entry->hash == hash && entry->key_bytes == key_bytes && memcmp(entry->key, key, key_bytes) == 0)) {
+    entry = entry->next;
+  }
+  return entry;
+}
+
+bool gm__key_map_insert(gm__key_map *map, gm__key_entry *entry, const void *key, size_t key_bytes) {
+  if (map->count == map->capacity && !key_map_grow(map)) return false;
+  entry->key = gm__alloc(map->services, key_bytes);
+  if (!entry->key) return false;
+  memcpy(entry->key, key, key_bytes);
+  entry->key_bytes = key_bytes;
+  entry->hash = gm__checksum(key, key_bytes, 0);
+  gm__key_entry **place = key_map_place(map, entry->hash);
+  entry->next = *place;
+  *place = entry;
+  map->count++;
+  return true;
+}
+
+void gm__key_map_remove(gm__key_map *map, gm__key_entry *entry) {
+  gm__key_entry **at = key_map_place(map, entry->hash);
+  while (*at != entry) at = &(*at)->next;
+  *at = entry->next;
+  map->count--;
+  gm__release(map->services, entry->key, entry->key_bytes);
+  entry->key = NULL;
+}
+
+gm__key_entry *gm__key_map_next(const gm__key_map *map, size_t *cursor, const gm__key_entry *entry) {
+  gm__key_entry *next = entry ? entry->next : NULL;
+  while (!next && *cursor < map->capacity) next = map->places[(*cursor)++];
+  return next;
+}

@@ -1,0 +1,45 @@
+/* A hash map from keys of bytes to entries that hold what the caller wants. The caller synchronises. */
+#ifndef GM_CORE_TIER_KEY_MAP_H
+#define GM_CORE_TIER_KEY_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gm/services.h"
+
+/* First member of a caller's entry. The map owns no entry: it links them. */
+typedef struct gm__key_entry {
+  struct gm__key_entry *next; /* of the entries with an equal place */
+  uint64_t hash;
+  size_t key_bytes;
+  unsigned char *key; /* a copy, of the map */
+} gm__key_entry;
+
+typedef struct gm__key_map {
+  const gm_services *services; /* borrowed */
+  gm__key_entry **places;
+  size_t capacity; /* 0 or a power of two */
+  size_t count;
+} gm__key_map;
+
+void gm__key_map_init(gm__key_map *map, const gm_services *services);
+
+/* Frees the map's own memory. REQUIRES: it is empty. */
+void gm__key_map_clear(gm__key_map *map);
+
+/* Finds the entry of a key. NULL: there is none. */
+gm__key_entry *gm__key_map_find(const gm__key_map *map, const void *key, size_t key_bytes);
+
+/* Links `entry` under a copy of the key, which has no entry yet. False: no host memory, and nothing has changed. */
+bool gm__key_map_insert(gm__key_map *map, gm__key_entry *entry, const void *key, size_t key_bytes);
+
+/* Unlinks an entry, and frees its key. It needs no memory. */
+void gm__key_map_remove(gm__key_map *map, gm__key_entry *entry);
+
+/* Gives each entry once, in any order. Begin with *cursor = 0 and `entry` NULL, and pass the entry that came last.
+ * NULL: there are no more. Of all entries, only the one that came last may be removed meanwhile, after this call gave
+ * the next one. */
+gm__key_entry *gm__key_map_next(const gm__key_map *map, size_t *cursor, const gm__key_entry *entry);
+
+#endif
