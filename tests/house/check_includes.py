@@ -12,8 +12,8 @@ A backend includes gm/backend.h (and what that includes), the public header of i
 (gm/native_<x>.h), core/base, backends/shared and its own folder; backends/shared includes gm/backend.h and core/base;
 backends/template has what a stranger has, gm/backend.h alone. Tools, examples, benchmarks and integrations use the
 public headers; public headers use each other and the headers of C11.
-Each public header belongs to one tier (gm/gm.h, gm/model_all.h, gm/tools.h) and includes no higher one. gm/backend.h
-stands above the tiers, gm/native_<x>.h beside the first. gm/gm.hpp includes gm/gm.h and C++'s own headers. Vendor
+Each public header belongs to one tier (gm/gm.h, gm/model_all.h, gm/store_all.h, gm/tools.h) and includes no higher
+one. gm/backend.h stands above the tiers, gm/native_<x>.h beside the first. gm/gm.hpp includes gm/gm.h and C++'s own headers. Vendor
 headers stay inside backends/<x>/ (an example or a benchmark plays the engine, so it may have them too).
 
 A pool is known to the floors of POOL_KNOWN alone: no other source of core/ names gm_pool.
@@ -64,7 +64,7 @@ FACES = {"context": "context", "config": "context", "device": "discovery", "prob
          "record": "manage", "warm_up": "manage", "buffer": "buffer", "batch": "buffer", "peer": "transfer",
          "managed": "transfer", "load": "load", "report": "report", "tier": "tier"}
 # The headers that include a tier, and its rank; a higher tier includes lower ones. gm/backend.h stands above them all.
-TIERS = {"gm/gm.h": 1, "gm/model_all.h": 2, "gm/tools.h": 2}
+TIERS = {"gm/gm.h": 1, "gm/model_all.h": 2, "gm/store_all.h": 2, "gm/tools.h": 2}
 PAGE_LINES = 40
 INSIDE = "tests/house/inside.txt"
 INSIDE_MOST = 25
