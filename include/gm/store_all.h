@@ -1,0 +1,9 @@
+/* Everything about keeping values: tiers, and what stands on them. Apart from gm/gm.h, since an engine that only needs
+ * memory needs none of it. */
+#ifndef GM_STORE_ALL_H
+#define GM_STORE_ALL_H
+
+#include "gm/gm.h"
+#include "gm/tier.h"
+
+#endif
