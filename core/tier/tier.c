@@ -27,6 +27,17 @@ struct gm_tier_value {
   uint64_t bytes;
 };
 
+/* A table may fail without a word. Its answer is only as good as its author. */
+static gm_status tier_answer(const gm__tier_kind *kind, const char *op, gm_status status, gm_error *err) {
+  if (!status || !err || err->status == status) return status;
+  return gm__fail(err, status, 0, op, "the tier \"%s\" gives no reason", kind->name);
+}
+
+/* Before a table is called: what `err` says afterwards is of that call. */
+static void tier_silence(gm_error *err) {
+  if (err) err->status = GM_OK;
+}
+
 /* ---- opening and closing ---- */
 
 static gm_status tier_params_read(const gm_tier_params *params, gm_tier_params *out, gm_error *err) {
@@ -59,7 +70,8 @@ gm_status gm_tier_open(gm_context *ctx, const char *kind, const char *where, con
   tier->ctx = ctx;
   tier->kind = found;
   tier->read_only = asked.read_only;
-  status = gm__error_of(op, found->ops.open(ctx, where, &asked, &tier->own, err), err);
+  tier_silence(err);
+  status = tier_answer(found, op, found->ops.open(ctx, where, &asked, &tier->own, err), err);
   if (status) {
     gm__object_end(ctx, &tier->head);
     return status;
@@ -72,6 +84,7 @@ gm_status gm_tier_open(gm_context *ctx, const char *kind, const char *where, con
 static gm_status tier_check(const gm_tier *tier, const char *op, gm_error *err) {
   if (!tier) return gm__bad_argument(err, op, "`tier` is NULL");
   if (!gm__object_is(&tier->head, GM__KIND_TIER)) return gm__bad_argument(err, op, "`tier` is closed");
+  tier_silence(err);
   return gm__context_check(tier->ctx, op, err);
 }
 
@@ -83,7 +96,7 @@ gm_status gm_tier_close(gm_tier *tier, gm_error *err) {
   const bool forked = status == GM_ERR_FORKED;
   const uint64_t readers = atomic_load(&tier->readers);
   if (!forked && readers) return gm__fail(err, GM_ERR_BUSY, 0, op, "%" PRIu64 " values are open", readers);
-  status = forked || tier->read_only ? GM_OK : gm__error_of(op, tier->kind->ops.flush(tier->own, err), err);
+  status = forked || tier->read_only ? GM_OK : tier_answer(tier->kind, op, tier->kind->ops.flush(tier->own, err), err);
   tier->kind->ops.close(tier->own);
   gm_context *ctx = tier->ctx;
   gm__object_end(ctx, &tier->head);
@@ -123,7 +136,8 @@ gm_status gm_tier_put(gm_tier *tier, const void *key, size_t key_bytes, const gm
   gm_status status = tier_key_check(tier, key, key_bytes, op, err);
   if (!status) status = tier_writable(tier, op, err);
   if (!status) status = tier_parts_check(parts, count, op, err);
-  return status ? status : gm__error_of(op, tier->kind->ops.put(tier->own, key, key_bytes, parts, count, err), err);
+  return status ? status
+                : tier_answer(tier->kind, op, tier->kind->ops.put(tier->own, key, key_bytes, parts, count, err), err);
 }
 
 gm_status gm_tier_value_open(gm_tier *tier, const void *key, size_t key_bytes, gm_tier_value **out, uint64_t *out_bytes,
@@ -136,8 +150,8 @@ gm_status gm_tier_value_open(gm_tier *tier, const void *key, size_t key_bytes, g
   gm_tier_value *value = gm__alloc(services, sizeof *value);
   if (!value) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a value");
   value->tier = tier;
-  status =
-      gm__error_of(op, tier->kind->ops.value_open(tier->own, key, key_bytes, &value->own, &value->bytes, err), err);
+  status = tier_answer(tier->kind, op,
+                       tier->kind->ops.value_open(tier->own, key, key_bytes, &value->own, &value->bytes, err), err);
   if (status) {
     gm__release(services, value, sizeof *value);
     return status;
@@ -160,7 +174,7 @@ gm_status gm_tier_value_read(gm_tier_value *value, uint64_t offset, void *dst, u
   }
   if (!bytes) return GM_OK;
   if (!dst) return gm__bad_argument(err, op, "`dst` is NULL");
-  return gm__error_of(op, tier->kind->ops.value_read(tier->own, value->own, offset, dst, bytes, err), err);
+  return tier_answer(tier->kind, op, tier->kind->ops.value_read(tier->own, value->own, offset, dst, bytes, err), err);
 }
 
 void gm_tier_value_close(gm_tier_value *value) {
@@ -175,7 +189,7 @@ gm_status gm_tier_remove(gm_tier *tier, const void *key, size_t key_bytes, gm_er
   static const char op[] = "gm_tier_remove";
   gm_status status = tier_key_check(tier, key, key_bytes, op, err);
   if (!status) status = tier_writable(tier, op, err);
-  return status ? status : gm__error_of(op, tier->kind->ops.remove(tier->own, key, key_bytes, err), err);
+  return status ? status : tier_answer(tier->kind, op, tier->kind->ops.remove(tier->own, key, key_bytes, err), err);
 }
 
 /* ---- the tier as a whole ---- */
@@ -189,13 +203,13 @@ gm_status gm_tier_list(gm_tier *tier, const void *prefix, size_t prefix_bytes, g
   if (prefix_bytes > GM_TIER_KEY_MOST || (prefix_bytes && !prefix)) {
     return gm__bad_argument(err, op, "`prefix` is NULL or has more than %d bytes", GM_TIER_KEY_MOST);
   }
-  return gm__error_of(op, tier->kind->ops.list(tier->own, prefix, prefix_bytes, visit, user, err), err);
+  return tier_answer(tier->kind, op, tier->kind->ops.list(tier->own, prefix, prefix_bytes, visit, user, err), err);
 }
 
 gm_status gm_tier_flush(gm_tier *tier, gm_error *err) {
   const gm_status status = tier_check(tier, "gm_tier_flush", err);
   if (status || tier->read_only) return status;
-  return gm__error_of("gm_tier_flush", tier->kind->ops.flush(tier->own, err), err);
+  return tier_answer(tier->kind, "gm_tier_flush", tier->kind->ops.flush(tier->own, err), err);
 }
 
 gm_status gm_tier_get_stats(gm_tier *tier, gm_tier_stats *out, gm_error *err) {

@@ -1,4 +1,4 @@
-/* Tiers: places where values live that are not in use: host memory, a file on disk, a server, or a place of the host
+/* Tiers keep values that are not in use. A tier may be host memory, a file on disk, a server, or a place of the host
  * program's own. A tier keeps values, which are plain bytes, under keys, which are plain bytes too. It knows nothing
  * of tensors.
  *
