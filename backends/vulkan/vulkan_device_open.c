@@ -175,9 +175,17 @@ gm_status gm__vulkan_device_open(void *user, uint32_t index, void **out_device, 
   return GM_OK;
 }
 
+/* Wait for the last value of every timeline. */
+static void device_settle(gm__vulkan_device *device) {
+  for (gm__vulkan_timeline *timeline = device->timelines; timeline; timeline = timeline->next) {
+    const gm_backend_point last = gm__vulkan_timeline_point(timeline, timeline->last);
+    gm__vulkan_point_wait(device, &last, UINT64_MAX, NULL);
+  }
+}
+
 /* Destroy gm's objects on the device, in the reverse order of their making. */
 static void device_clear(gm__vulkan_device *device) {
-  gm__vulkan_timelines_settle(device);
+  device_settle(device);
   gm__vulkan_staging_clear(device);
   gm__vulkan_command_clear(device);
   gm__vulkan_timelines_clear(device);

@@ -32,6 +32,12 @@ static inline gm__vulkan_memory *gm__vulkan_memory_of(const gm_memory *memory) {
 }
 
 /* The seam's memory for a record. */
-gm_memory gm__vulkan_memory_describe(const gm__vulkan_memory *memory, uint32_t type);
+static inline gm_memory gm__vulkan_memory_describe(const gm__vulkan_memory *memory, uint32_t type) {
+  return (gm_memory){.handle = (uintptr_t)memory,
+                     .address = memory->address,
+                     .bytes = memory->bytes,
+                     .type = type,
+                     .wrapped = memory->wrapped || memory->range};
+}
 
 #endif

@@ -1,18 +1,9 @@
-#include "backends/vulkan/vulkan_mem.h"
-
+/* What the engine is told of memory: its native objects. */
 #include "backends/shared/native.h"
 #include "backends/vulkan/vulkan_entries.h"
 #include "backends/vulkan/vulkan_map.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
-
-gm_memory gm__vulkan_memory_describe(const gm__vulkan_memory *memory, uint32_t type) {
-  return (gm_memory){.handle = (uintptr_t)memory,
-                     .address = memory->address,
-                     .bytes = memory->bytes,
-                     .type = type,
-                     .wrapped = memory->wrapped || memory->range};
-}
 
 /* The host's address of the memory; NULL: the host cannot see it, or the driver refuses to map it. */
 static unsigned char *mem_mapped(gm__vulkan_device *device, gm__vulkan_memory *memory) {

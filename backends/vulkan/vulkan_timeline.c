@@ -59,13 +59,6 @@ gm_backend_point gm__vulkan_timeline_point(const gm__vulkan_timeline *timeline, 
   return (gm_backend_point){timeline->handle ? (uint64_t)timeline->handle : (uint64_t)(uintptr_t)timeline, value};
 }
 
-void gm__vulkan_timelines_settle(gm__vulkan_device *device) {
-  for (gm__vulkan_timeline *timeline = device->timelines; timeline; timeline = timeline->next) {
-    const gm_backend_point last = gm__vulkan_timeline_point(timeline, timeline->last);
-    gm__vulkan_point_wait(device, &last, UINT64_MAX, NULL);
-  }
-}
-
 void gm__vulkan_timelines_clear(gm__vulkan_device *device) {
   for (gm__vulkan_timeline *timeline = device->timelines; timeline; timeline = timeline->next) {
     if (timeline->handle) device->syms.vkDestroySemaphore(device->handle, timeline->handle, NULL);

@@ -28,9 +28,7 @@ static inline bool gm__vulkan_has_timelines(const gm__vulkan_device *device) {
 /* The point at which the timeline has counted to `value`. 0: it has passed. */
 gm_backend_point gm__vulkan_timeline_point(const gm__vulkan_timeline *timeline, uint64_t value);
 
-/* For every timeline of the device: settle waits for its last value, clear destroys the semaphore or fences, forget
- * releases the records. */
-void gm__vulkan_timelines_settle(gm__vulkan_device *device);
+/* For every timeline of the device: clear destroys the semaphore or fences, forget releases the records. */
 void gm__vulkan_timelines_clear(gm__vulkan_device *device);
 void gm__vulkan_timelines_forget(gm__vulkan_device *device);
 

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 
 #include "core/base/error.h"
-#include "core/block/by_host.h"
 #include "core/device/memory_answer.h"
 #include "core/pool/spans.h"
 
@@ -63,51 +62,6 @@ gm_status gm__access_settle(gm_stream *stream, gm_error *err) {
   if (status == GM_OK) status = gm_point_wait(stream->device, &point, UINT64_MAX, err);
   gm_point_release(stream->device, &point);
   return status;
-}
-
-static gm_status access_submit(const gm__access *access, const gm__transfer *what, const gm_stream *on,
-                               gm_backend_point *point, gm_error *err) {
-  gm_device *device = access->device;
-  const gm_backend_ops *ops = gm__submitting(device);
-  const gm_memory *memory = &access->memory;
-  const uint64_t at = access->offset, bytes = access->bytes;
-  switch (what->kind) {
-    case GM__TRANSFER_WRITE:
-      return ops->copy_to_device(device->handle, on->handle, memory, at, what->src, bytes, point, err);
-    case GM__TRANSFER_READ:
-      return ops->copy_to_host(device->handle, on->handle, memory, at, what->dst, bytes, point, err);
-    case GM__TRANSFER_FILL:
-      return ops->fill(device->handle, on->handle, memory, at, bytes, what->src, what->pattern_bytes, point, err);
-    case GM__TRANSFER_COPY: break;
-  }
-  const gm_copy_item item = {&what->from->memory, what->from->offset, memory, at, bytes};
-  return ops->copy(device->handle, on->handle, &item, point, err);
-}
-
-gm_status gm__access_run(const gm__access *access, const gm__transfer *what, gm_stream *stream, gm_point *out,
-                         const char *op, gm_error *err) {
-  gm_stream *on;
-  gm_backend_point point = {0};
-  if (what->kind == GM__TRANSFER_WRITE && !what->src) return gm__bad_argument(err, op, "`src` is NULL");
-  if (what->kind == GM__TRANSFER_READ && !what->dst) return gm__bad_argument(err, op, "`dst` is NULL");
-  if (!stream && access->bytes && !gm__device_has_default_stream(access->device)) {
-    if (out) *out = (gm_point){0};
-    return gm__error_of(op, gm__access_by_host(access, what, op, err), err);
-  }
-  gm_status status = gm__access_stream(access->device, stream, op, &on, err);
-  if (!status && access->bytes) status = access_submit(access, what, on, stream && out ? &point : NULL, err);
-  if (!status && out) *out = stream ? (gm_point){stream->id, point.handle, point.value} : (gm_point){0};
-  return gm__error_of(op, status, err);
-}
-
-gm_status gm__access_write(const gm__access *access, const void *src, gm_stream *stream, gm_point *out, const char *op,
-                           gm_error *err) {
-  return gm__access_run(access, &(gm__transfer){.kind = GM__TRANSFER_WRITE, .src = src}, stream, out, op, err);
-}
-
-gm_status gm__access_read(const gm__access *access, void *dst, gm_stream *stream, gm_point *out, const char *op,
-                          gm_error *err) {
-  return gm__access_run(access, &(gm__transfer){.kind = GM__TRANSFER_READ, .dst = dst}, stream, out, op, err);
 }
 
 gm_status gm_block_memory(gm_pool *pool, const gm_block *block, gm_memory *out_memory, uint64_t *out_offset) {

@@ -3,15 +3,6 @@
 #include "core/base/error.h"
 #include "core/device/stream.h"
 
-bool gm__device_makes_streams(const gm_device *device) { return (device->info.capabilities & GM_CAP_STREAMS) != 0; }
-
-gm_stream *gm__device_chosen_stream(gm_device *device) {
-  gm__mutex_lock(&device->lock);
-  gm_stream *stream = device->chosen_stream;
-  gm__mutex_unlock(&device->lock);
-  return stream;
-}
-
 bool gm__device_has_default_stream(gm_device *device) {
   return gm__device_makes_streams(device) || gm__device_chosen_stream(device);
 }

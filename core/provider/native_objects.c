@@ -4,6 +4,10 @@
 
 #include "core/base/alloc.h"
 
+static const gm_services *objects_services(const gm__provider *provider) {
+  return gm__context_services(provider->device->ctx);
+}
+
 /* The place of the first object that is not before the range. */
 static uint32_t objects_place(const struct gm__native_objects *objects, uint64_t offset, uint64_t bytes) {
   uint32_t low = 0, high = objects->count;
@@ -39,7 +43,7 @@ static bool objects_reserve(const gm_services *services, gm__native_object **lis
 }
 
 bool gm__native_objects_add(gm__provider *provider, gm__allocation *allocation, const gm__native_object *object) {
-  const gm_services *services = gm__provider_services(provider);
+  const gm_services *services = objects_services(provider);
   if (!allocation->objects) allocation->objects = gm__alloc(services, sizeof *allocation->objects);
   struct gm__native_objects *objects = allocation->objects;
   if (!objects || !objects_reserve(services, &objects->list, objects->count, &objects->capacity)) return false;
@@ -52,7 +56,7 @@ bool gm__native_objects_add(gm__provider *provider, gm__allocation *allocation, 
 }
 
 void gm__native_objects_take(gm__provider *provider, gm__allocation *allocation, gm__native_leaving *leaving) {
-  const gm_services *services = gm__provider_services(provider);
+  const gm_services *services = objects_services(provider);
   struct gm__native_objects *objects = allocation->objects;
   uint32_t kept = 0;
   for (uint32_t i = 0; i < objects->count; i++) {
@@ -69,17 +73,17 @@ void gm__native_objects_take(gm__provider *provider, gm__allocation *allocation,
 
 void gm__native_view_destroy(const gm__provider *provider, uint64_t view) {
   const gm_device *device = provider->device;
-  const bool abandon = gm__provider_forked(provider) || atomic_load(&device->lost);
+  const bool abandon = gm__context_forked(device->ctx) || atomic_load(&device->lost);
   device->ops->view_destroy(device->handle, view, abandon ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL, NULL);
 }
 
 void gm__native_objects_return(const gm__provider *provider, gm__native_leaving *leaving) {
   for (uint32_t i = 0; i < leaving->count; i++) gm__native_view_destroy(provider, leaving->list[i].view);
-  gm__release(gm__provider_services(provider), leaving->list, leaving->capacity * sizeof *leaving->list);
+  gm__release(objects_services(provider), leaving->list, leaving->capacity * sizeof *leaving->list);
 }
 
 void gm__native_objects_end(gm__provider *provider, gm__allocation *allocation) {
-  const gm_services *services = gm__provider_services(provider);
+  const gm_services *services = objects_services(provider);
   struct gm__native_objects *objects = allocation->objects;
   if (!objects) return;
   for (uint32_t i = 0; i < objects->count; i++) gm__native_view_destroy(provider, objects->list[i].view);

@@ -176,6 +176,18 @@ WORDS = [  # a file, its content, the complaint or None
 ]
 
 
+CALLING = {  # two modules of which the second calls the first
+    "core/base/a.h": "static inline int gm__a_size(void) { return 1; }\nint gm__a_open(void);\n",
+    "core/base/a.c": "/* gm__b_open is above. */\nint gm__a_open(void) {\n  return gm__a_size();\n}\n",
+    "core/pool/b.c": "int gm__b_open(void) {\n  return gm__a_open() + gm__a_size();\n}\n",
+}
+CIRCLES = [  # a file that closes the circle
+    ("core/base/a.c", "int gm__a_open(void) {\n  return gm__b_open();\n}\n"),
+    ("core/base/a.h", "static inline int gm__a_size(void) { return gm__b_open(); }\n"),
+    ("core/base/a.c", "static const struct ops table = {.open = gm__b_open};\nint gm__a_open(void) { return 0; }\n"),
+]
+
+
 def run(check, tree):
     with tempfile.TemporaryDirectory() as root:
         for path, text in tree.items():
@@ -203,6 +215,9 @@ def main():
         good.append(expect(text[:40], "check_sizes.py", {**short, "core/pool/bad.c": text}, complaint))
     for text, complaint in CALLS:
         good.append(expect(text, "check_calls.py", {"core/pool/bad.c": text}, complaint))
+    good.append(expect("no circle", "check_circles.py", CALLING, None))
+    for path, text in CIRCLES:
+        good.append(expect(text, "check_circles.py", {**CALLING, path: text}, "2 modules call each other"))
     for text, complaint in STRUCTS:
         good.append(expect(text, "check_structs.py", {"include/gm/bad.h": text}, complaint))
     for path, text, complaint in WORDS:
