@@ -37,7 +37,3 @@ uint32_t gm__size_class_ceil(uint64_t bytes, uint32_t bits) {
   uint32_t index = gm__size_class_floor(bytes, bits);
   return index + (gm__size_class_bytes(index, bits) < bytes);
 }
-
-uint64_t gm__size_class_round(uint64_t bytes, uint32_t bits) {
-  return gm__size_class_bytes(gm__size_class_ceil(bytes, bits), bits);
-}

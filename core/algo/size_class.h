@@ -11,16 +11,13 @@ enum { GM__SIZE_CLASS_BITS_MAX = 5 };
 /* Indices are below this: array length for one entry per class (at most 1921). */
 uint32_t gm__size_class_count(uint32_t bits);
 
-/* The largest class <= `bytes`: where a hole of that size is filed. */
+/* The largest class <= `bytes`: the bin of a free chunk of that size. */
 uint32_t gm__size_class_floor(uint64_t bytes, uint32_t bits);
 
-/* The smallest class >= `bytes`: from where on every hole is large enough. */
+/* The smallest class >= `bytes`: from this bin on every free chunk is large enough. */
 uint32_t gm__size_class_ceil(uint64_t bytes, uint32_t bits);
 
 /* The size of a class, ascending with `index`; UINT64_MAX for the last one, which has no size of its own. */
 uint64_t gm__size_class_bytes(uint32_t index, uint32_t bits);
-
-/* The size of gm__size_class_ceil(bytes): `bytes` rounded up to a class. */
-uint64_t gm__size_class_round(uint64_t bytes, uint32_t bits);
 
 #endif

@@ -4,9 +4,6 @@
 
 #include "core/block/access.h"
 
-/* The memory's type; NULL: it is not known, as for some imports. */
-const gm_memory_type *gm__host_access_type(const gm__access *access);
-
 /* True when host and device see each other's bytes without flush and invalidate. */
 bool gm__host_access_is_coherent(const gm__access *access);
 

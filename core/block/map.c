@@ -10,8 +10,8 @@
 #include "gm/copy.h"
 
 /* Host mappings. The block's cold record lists those that their callers have not ended. So unmap knows what to flush,
- * and gm_free refuses a mapped block. A record without a pointer is being made or ended by one thread; no other thread
- * finds it, and it is in the list, so the block stays. */
+ * and gm_free refuses a mapped block. A record without a pointer is being made or ended by one thread. No other thread
+ * finds it. It is in the list, so the block stays. */
 
 static const gm_services *map_services(const gm_pool *pool) { return gm__context_services(pool->device->ctx); }
 

@@ -12,7 +12,8 @@ void gm__dedicated_note_use(gm__dedicated *dedicated, gm__allocation *allocation
   gm__allocation_list_push(&dedicated->multi_stream, GM__BY_USE, allocation);
 }
 
-void gm__dedicated_drop_use(gm__dedicated *dedicated, gm__allocation *allocation) {
+/* The allocation no longer has a last use outside the buckets. */
+static void dedicated_drop_use(gm__dedicated *dedicated, gm__allocation *allocation) {
   if (!allocation->multi_stream) return;
   allocation->multi_stream = false;
   gm__allocation_list_remove(&dedicated->multi_stream, GM__BY_USE, allocation);
@@ -27,7 +28,7 @@ static void dedicated_note(gm__dedicated *dedicated, const gm__allocation *alloc
 }
 
 void gm__dedicated_keep(gm__dedicated *dedicated, gm__allocation *allocation, int slot) {
-  gm__dedicated_drop_use(dedicated, allocation);
+  dedicated_drop_use(dedicated, allocation);
   gm__order_note_free(&dedicated->order, &allocation->cold.use, slot);
   allocation->freed_on = gm__order_stream_id(&dedicated->order, slot);
   gm__bucket_put(&dedicated->buckets, allocation);
@@ -75,7 +76,7 @@ static void dedicated_forget_uses(gm__dedicated *dedicated, int slot) {
     next = allocation->links[GM__BY_USE].next;
     gm__order_forget_use(&dedicated->order, &allocation->cold.use, slot);
     gm__order_settle(&dedicated->order, &allocation->cold.use);
-    if (!dedicated_has_use(&allocation->cold.use)) gm__dedicated_drop_use(dedicated, allocation);
+    if (!dedicated_has_use(&allocation->cold.use)) dedicated_drop_use(dedicated, allocation);
   }
 }
 
@@ -100,7 +101,7 @@ void gm__dedicated_forget_stream(gm__dedicated *dedicated, const gm_stream *stre
 }
 
 void gm__dedicated_leave(gm__dedicated *dedicated, gm__leaving *leaving, gm__allocation *allocation) {
-  gm__dedicated_drop_use(dedicated, allocation);
+  dedicated_drop_use(dedicated, allocation);
   gm__order_drop_point(&dedicated->order, &allocation->cold.use);
   gm__provider_leave(dedicated->provider, leaving, allocation);
 }

@@ -96,10 +96,8 @@ bool gm__dedicated_settle(gm__dedicated *dedicated, gm__allocation *allocation);
  * is not done, and at GM__DEDICATED_LOOKS of those that several streams may use. */
 void gm__dedicated_settle_bucket(gm__dedicated *dedicated, const gm__bucket *bucket);
 
-/* A stream that closes must find the last uses of allocations that are not pooled. Notes that this one has a last use,
- * or no longer has. */
+/* Notes that an allocation which is not pooled has a last use. A stream that closes must find it. */
 void gm__dedicated_note_use(gm__dedicated *dedicated, gm__allocation *allocation);
-void gm__dedicated_drop_use(gm__dedicated *dedicated, gm__allocation *allocation);
 
 /* The stream has done all its work, and closes. */
 void gm__dedicated_forget_stream(gm__dedicated *dedicated, const gm_stream *stream);

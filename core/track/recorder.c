@@ -52,7 +52,8 @@ gm_status gm__recorder_open(const gm_services *services, const char *path, gm__r
   return status;
 }
 
-void gm__recorder_fail(gm__recorder *recorder, const gm_error *failure) {
+/* Keeps the reason why the trace will not be whole, unless there is one already. */
+static void recorder_fail(gm__recorder *recorder, const gm_error *failure) {
   gm__mutex_lock(&recorder->lock);
   if (!recorder->failure.status) recorder->failure = *failure;
   gm__mutex_unlock(&recorder->lock);
@@ -75,7 +76,7 @@ gm__event_buffer *gm__recorder_buffer(gm__recorder *recorder, uint32_t number) {
     gm_error failure;
     gm__fail(&failure, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_record_end",
              "%.300s: no host memory for what a thread did", recorder->path);
-    gm__recorder_fail(recorder, &failure);
+    recorder_fail(recorder, &failure);
     return NULL;
   }
   events->recorder = recorder;
@@ -103,7 +104,7 @@ void gm__recorder_spill(gm__recorder *recorder, gm__event_buffer *events) {
   if (!atomic_load_explicit(&recorder->failed, memory_order_relaxed)) {
     if (events->spilled == 0) events->first = events->slot = recorder_take_slot(recorder);
     const uint32_t next = recorder_take_slot(recorder);
-    if (recorder_write(recorder, events, next, &failure)) gm__recorder_fail(recorder, &failure);
+    if (recorder_write(recorder, events, next, &failure)) recorder_fail(recorder, &failure);
     events->slot = next;
     events->spilled++;
   }

@@ -33,9 +33,6 @@ gm_status gm__recorder_open(const gm_services *services, const char *path, gm__r
 /* The event buffer with that number, made by the first call. NULL without host memory: the recording has failed. */
 gm__event_buffer *gm__recorder_buffer(gm__recorder *recorder, uint32_t number);
 
-/* Keeps the reason why the trace will not be whole, unless there is one already. */
-void gm__recorder_fail(gm__recorder *recorder, const gm_error *failure);
-
 /* True when something has failed so far; `err` gets the reason. */
 bool gm__recorder_has_failed(gm__recorder *recorder, gm_error *err);
 
