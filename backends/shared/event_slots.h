@@ -17,7 +17,7 @@ struct gm__event_slot {
   bool lent;   /* the engine's: never destroyed */
   _Atomic uint64_t use;
   gm__event_slot *origin; /* whose event it is: of a copy; NULL: its own */
-  uint32_t holds;         /* points that still need the event: its own one, and copies. With the lock of the slots */
+  uint32_t holds;         /* points that still need the event: its own one, and copies. Under the lock of the slots */
   gm__event_slot *next;   /* of all */
   gm__event_slot *next_spare; /* of those that no point uses */
 };

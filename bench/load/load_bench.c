@@ -1,6 +1,6 @@
-/* Headers and loads of model files, made on the spot and removed again: how long the header takes, and how fast the
- * tensors come into host memory, against mapping the same file and copying it, in the same run. The file was just
- * written, so it lies in the page cache where that has room; the memory that is written to was used before, so that no
+/* Headers and loads of model files, made on the spot and removed again. It tells how long the header takes, and how
+ * fast the tensors come into host memory. In the same run it maps the same file and copies it. The file was just
+ * written, so it lies in the page cache where that has room. The memory that is written to was used before. So no
  * figure is that of the system's clearing of pages.
  *
  * usage: gm_load_bench [--bytes N[K|M|G]] [--tensors N] [--runs N] [--folder PATH] */

@@ -1,10 +1,10 @@
-/* gm_bench --peer FILE [--config TEXT] --trace FILE [--runs N [--plain] | --once | --check]
- * gm_bench --peer FILE [--config TEXT] --micro pair|random|cross [--threads N] [--runs N] [--pairs N]
- *          [--plain]
- * gm_bench --own metadata|tracking|recording|scale [--runs N] [--pairs N]
+/* - gm_bench --peer FILE [--config TEXT] --trace FILE [--runs N [--plain] | --once | --check]
+ * - gm_bench --peer FILE [--config TEXT] --micro pair|random|cross [--threads N] [--runs N] [--pairs N]
+ *   [--plain]
+ * - gm_bench --own metadata|tracking|recording|scale [--runs N] [--pairs N]
  *
- * One allocator, one case, one process; prints one "name value" a line, times in nanoseconds. docs/performance.md says
- * what is measured how; with --plain no single event is timed, so that the same instructions run each time. `gmem
+ * One allocator, one case, one process. It prints one "name value" a line, times in nanoseconds. docs/performance.md
+ * says what is measured how. With --plain no single event is timed, so that the same instructions run each time. `gmem
  * bench` and scripts/bench run this for every allocator and case. Exit code 1 with a reason on standard error when it
  * cannot, or a check finds blocks that overlap; 2 for bad usage. */
 #include <getopt.h>

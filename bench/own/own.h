@@ -12,13 +12,13 @@ typedef int own_case(size_t pairs, unsigned runs, FILE *out);
 own_case own_metadata; /* "bytes_per_block": growth of gm's host memory from 10 000 to 110 000 live blocks */
 own_case own_tracking; /* "plain_ns", "tracked_ns": an allocation or free, with tags and ages and without */
 
-/* "plain_ns", "recorded_ns": the same, recorded into a file of the folder for temporary ones or not; "written_ns": what
- * the end of the recording takes for each event. */
+/* "plain_ns", "recorded_ns": an allocation or free without and with a recording, into a file of the folder for
+ * temporary ones. "written_ns": what the end of the recording takes for each event. */
 own_case own_recording;
 
 /* What calls cost beside `pairs` live blocks of some KiB, on mapped pages and without ("no_vmm_..."): the mean, or the
- * worst ("..._most"), in ns. "alloc", "free" (in no order), "again": after a trim; "large": blocks of 1 to 64 MiB that
- * come and go; "trim"; "close": of the stream that all were freed on. */
+ * worst ("..._most"), in ns. "alloc", "free" (in no order), "again": after a trim. "large": blocks of 1 to 64 MiB that
+ * come and go. "trim". "close": of the stream that all were freed on. */
 own_case own_scale;
 
 /* "metadata", "tracking", "recording", "scale"; NULL: none. */

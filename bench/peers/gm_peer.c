@@ -1,5 +1,5 @@
-/* gm behind the interface that a replay harness drives its allocators through (README.md of this folder): the pool of
- * one device, by pointer, as an engine would use it. One peer in a process. */
+/* gm behind the interface through which a replay harness drives its allocators (README.md of this folder). It is the
+ * pool of one device, by pointer, as an engine would use it. One peer in a process. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* UMF's disjoint pool over a provider that takes from the fake device. Config "": as it comes (pools up to 2 MiB);
- * "big": pools up to 1 GiB, 64 slabs kept in each bucket, slabs of 2 MiB and more. It knows no streams. */
+/* UMF's disjoint pool over a provider that takes from the fake device. Config "": as it comes (pools up to 2 MiB).
+ * Config "big": pools up to 1 GiB, 64 slabs kept in each bucket, slabs of 2 MiB and more. It knows no streams. */
 #include <stdio.h>
 #include <string.h>
 #include <umf.h>

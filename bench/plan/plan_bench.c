@@ -58,9 +58,9 @@ static uint64_t next_random(uint64_t *state) {
   return *state >> 33;
 }
 
-/* A step of training: each operation forward makes an activation that its gradient reads last, the first one at the
- * very end, and a passing block; each operation backward makes a gradient and a passing block. Sizes come from a few
- * layers that repeat. */
+/* A step of training. Each operation forward makes an activation that its gradient reads last, and a passing block. The
+ * first activation is read at the very end. Each operation backward makes a gradient and a passing block. Sizes come
+ * from a few layers that repeat. */
 static int lives_training(lives *l, uint64_t count) {
   uint64_t state = 5, sizes[24], ops = count / 2, half = ops / 2;
   for (int i = 0; i < 24; i++) sizes[i] = 256 + (next_random(&state) & 0xffffff);

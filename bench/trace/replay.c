@@ -1,4 +1,4 @@
-/* Invariants: every run begins and ends with no block handed out, so all warm runs do the same; between the two looks
+/* Invariants: every run begins and ends with no block handed out, so all warm runs do the same. Between the two looks
  * at the clock is the loop over the events and nothing else. */
 #include "bench/trace/replay.h"
 
@@ -51,7 +51,7 @@ static uint64_t replay_run(replay_state *self) {
   return took;
 }
 
-/* The same, looking at what is reserved after each allocation: for peers that keep no peak. */
+/* Replays the events and looks at what is reserved after each allocation: for peers that keep no peak. */
 static void replay_sampled(replay_state *self) {
   for (size_t i = 0; i < self->events->count; i++) {
     const bench_event *event = &self->events->list[i];

@@ -22,7 +22,7 @@ const gm_config_key *gm_config_key_at(size_t index) {
 }
 
 size_t gm__config_key_find(const char *name) {
-  if (strcmp(name, "gpu.memory.max_fraction") == 0) name = "memory_fraction"; /* the documents' older name */
+  if (strcmp(name, "gpu.memory.max_fraction") == 0) name = "memory_fraction"; /* an older name */
   size_t i = 0;
   while (i < gm__config_key_count() && strcmp(config_keys[i].name, name) != 0) i++;
   return i;

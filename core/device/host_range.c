@@ -6,9 +6,9 @@
 #include "core/base/error.h"
 #include "core/device/device.h"
 
-/* Invariants, under the device's range_lock: ranges in the list do not overlap. A range enters it before the driver is
- * asked and leaves it after the driver has let go, so no thread sees one that the driver knows and gm does not. No lock
- * is held while the driver works. */
+/* Invariants, under the device's range_lock: ranges in the list do not overlap. A range enters the list before the
+ * driver is asked, and leaves it after the driver has let go. So no thread sees a range that the driver knows and gm
+ * does not. No lock is held while the driver works. */
 
 struct gm__host_range {
   struct gm__host_range *next;

@@ -101,7 +101,7 @@ gm_status gm__peer_shut(gm__peer_way *way, gm_device *other, gm_error *err) {
   return status;
 }
 
-/* With the context's lock. A device that closes waits for it, before its ways are gone. */
+/* A device that closes waits for the lock, before its ways are gone. REQUIRES: context lock. */
 static gm_status peer_open_range(gm_device *owner, uint64_t address, uint64_t bytes, gm_error *err) {
   gm_status status = GM_OK;
   for (gm__peer_way *way = owner->ctx->slots[GM__SLOT_PEERS]; way && status == GM_OK; way = way->next) {

@@ -1,7 +1,7 @@
 /* Invariants. A device's list holds exactly its open streams. A point whose stream is not in it has passed, because
  * closing waited for it. A closed stream's object stays the device's until that closes, or until it serves another
  * stream. So a late use of its name finds a stream without a device, or another stream. The list of adopted streams
- * holds those that somebody has adopted and not closed. A thread that finds one there, with adopt_lock, counts
+ * holds those that somebody has adopted and not closed. A thread that finds one there, with the adopt lock, counts
  * itself in, and the stream does not close meanwhile. A stream leaves that list before it closes, and comes back if
  * it must stay. */
 #include "core/device/stream.h"
@@ -55,7 +55,7 @@ static gm_stream *stream_object(gm_device *device) {
   return stream ? stream : gm__object_new(device->ctx, GM__KIND_STREAM, sizeof *stream);
 }
 
-/* With the device's lock. */
+/* REQUIRES: device lock. */
 static void stream_keep(gm_device *device, gm_stream *stream) {
   stream->device = NULL;
   stream->handle = NULL;
@@ -155,7 +155,7 @@ static gm_status stream_finish(gm_stream *stream, gm_error *err) {
   return status;
 }
 
-/* The adopted stream of that queue; NULL: there is none, or the backend cannot tell. With adopt_lock. */
+/* The adopted stream of that queue; NULL: there is none, or the backend cannot tell. REQUIRES: adopt lock. */
 static gm_status stream_find_adopted(const gm_device *device, const gm_native_stream *native, gm_stream **out,
                                      gm_error *err) {
   *out = NULL;

@@ -10,7 +10,7 @@ static uint64_t compute_row(const gm__shape *shape) { return 4 * shape->hidden *
 
 static bool compute_is_plain(const gm__shape *shape) { return shape->row && shape->row->plain; }
 
-/* T5 adds a bias to its scores, which flash attention does not do. */
+/* `T5` adds a bias to its scores, which flash attention does not do. */
 static bool compute_is_flash(const gm__shape *shape) { return shape->flash && !shape->encoder_decoder; }
 
 static uint64_t compute_mask(const gm__shape *shape, uint64_t cells) {

@@ -6,8 +6,8 @@
 #include "core/base/sized.h"
 #include "gm/size.h"
 
-/* The documents' rules, each on its own: a figure, a threshold, what to set. Nothing is measured here. A caller that
- * can replay (gmem advise) checks what a setting gains before it says so. */
+/* The rules, each on its own: a figure, a threshold, what to set. Nothing is measured here. A caller that can replay
+ * (gmem advise) checks what a setting gains before it says so. */
 
 enum { ADVICE_LIST = 1024 }; /* what the key `warmup` takes, with its end mark */
 

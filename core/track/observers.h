@@ -10,8 +10,8 @@
 
 typedef struct gm__observers {
   _Atomic(gm_tracker *) tracker; /* NULL: nothing has ever been tracked; else there until the pool ends */
-  _Atomic uint32_t track_turns;  /* how often tracking began or ended: odd while it is on. With gate and lock */
-  gm__recorder *recorder;        /* NULL: the pool is not recorded. With gate and lock */
+  _Atomic uint32_t track_turns;  /* how often tracking began or ended: odd while it is on. Changes with gate and lock */
+  gm__recorder *recorder;        /* NULL: the pool is not recorded. Changes with gate and lock */
   _Atomic(gm__quotas *) quotas;  /* NULL: no tag has ever had one. Changes once, with gate and lock */
 } gm__observers;
 

@@ -3,8 +3,8 @@
  *   engine_opencl [PLATFORM]
  *
  * It lends context and queue to gm, takes weights, activations and scratch from one pool, and runs a small MLP for
- * several steps. Activations are freed right after the kernel that reads them was submitted: the free carries the
- * stream, so the next step reuses the memory in the queue's order and nobody waits. Each step is checked against plain
+ * several steps. Activations are freed right after the kernel that reads them was submitted. The free carries the
+ * stream, so the next step reuses the memory in the queue's order, and nobody waits. Each step is checked against plain
  * C. Leaves with 0 only if every result was right and, after the first step, no step needed new memory. */
 #include <stdio.h>
 #include <string.h>

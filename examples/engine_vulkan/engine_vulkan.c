@@ -2,12 +2,13 @@
  *
  *   engine_vulkan [validation] [staging]
  *
- * It lends device and queue to gm, takes weights, activations and scratch from one pool, and runs a small MLP for
+ * It lends device and queue to gm, and takes weights, activations and scratch from one pool. It runs a small MLP for
  * several steps by compute shaders over gm's blocks. Activations are freed right after the dispatch that reads them was
- * submitted: the free carries the stream. In a Vulkan queue order alone is no dependency, so when such a block is
- * handed out again gm says GM_ACQUIRE_NEEDS_BARRIER, and the engine puts a barrier before the dispatch that writes it.
- * At the end of a step the engine's own timeline value becomes a point that gm's read waits for. Each step is checked
- * against plain C. `validation` wants the layers silent; `staging` plays a card whose memory the host cannot map. */
+ * submitted: the free carries the stream. In a Vulkan queue order alone is no dependency. So gm says
+ * GM_ACQUIRE_NEEDS_BARRIER when it hands out such a block again, and the engine puts a barrier before the dispatch that
+ * writes it. At the end of a step the engine's own timeline value becomes a point that gm's read waits for. Each step
+ * is checked against plain C. `validation` wants the layers silent; `staging` plays a card whose memory the host cannot
+ * map. */
 #include <stdio.h>
 #include <string.h>
 

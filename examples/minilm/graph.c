@@ -1,5 +1,5 @@
-/* The forward pass. Activations and scratch are buffers of a scope: its end gives them back in the order of the stream,
- * right after the kernels that use them were submitted, and also after a failure. */
+/* The forward pass. Activations and scratch are buffers of a scope. The scope's end gives them back in the order of the
+ * stream, right after the kernels that use them were submitted. It does so after a failure, too. */
 #include <inttypes.h>
 
 #include "minilm.h"

@@ -1,5 +1,5 @@
 /* A copy from one device to another, whatever they are: two cards, or a card and the CPU. Where there is no path of
- * their own the bytes go through host memory, and gm says so in three places: the result, the statistics and the log.
+ * their own the bytes go through host memory. gm says so in three places: the result, the statistics and the log.
  *
  *   peer_copy [FROM TO]      backends, each with an index if you like: "cuda:0 cuda:1". Default: "cpu cpu" */
 #include <inttypes.h>

@@ -354,10 +354,10 @@ class buffer {
 };
 
 #ifdef GM_HPP_EXCEPTIONS
-/* Gives memory of a pool to standard containers, in the order of a stream. The addresses are the device's: containers
- * that read and write their memory need a pool of the CPU backend, or one whose memory the host can address. It owns
- * its pool; everything that was allocated is deallocated before it ends. Thread-safe. allocate throws std::bad_alloc.
- * deallocate never throws: memory that gm_free_ptr refuses stays in the pool. */
+/* Gives memory of a pool to standard containers, in the order of a stream. The addresses are the device's. So
+ * containers that read and write their memory need a pool of the CPU backend, or one whose memory the host can address.
+ * It owns its pool; everything that was allocated is deallocated before it ends. Thread-safe. allocate throws
+ * std::bad_alloc. deallocate never throws: memory that gm_free_ptr refuses stays in the pool. */
 class pool_resource : public std::pmr::memory_resource {
  public:
   explicit pool_resource(pool pool, gm_stream *stream = nullptr) noexcept : pool_(std::move(pool)), stream_(stream) {}

@@ -1,6 +1,6 @@
-/* Compiled twice: with gm's declarations of the CUDA driver API, and, under GM_CUDA_OFFICIAL, with the official header;
- * both must agree with the sizes, places and numbers that stand here, and the official prototypes with the table that
- * gm calls through. */
+/* Compiled twice: with gm's declarations of the CUDA driver API, and, under GM_CUDA_OFFICIAL, with the official header.
+ * Both must agree with the sizes, places and numbers that stand here. The official prototypes must agree with the table
+ * that gm calls through. */
 #include "backends/cuda/cuda_abi.h"
 
 #define IS(what, number) _Static_assert((what) == (number), #what)

@@ -1,5 +1,5 @@
-/* gm's declarations of HIP against a list of facts; compiled a second time, with GM_HIP_OFFICIAL, the official header
- * against the same list, and its prototypes against those of gm's table. Nothing of it runs. */
+/* gm's declarations of HIP against a list of facts. With GM_HIP_OFFICIAL it is compiled a second time: the official
+ * header against that list, and its prototypes against those of gm's table. Nothing of it runs. */
 #include "backends/hip/hip_abi.h"
 #include "backends/hip/hip_rtc_abi.h"
 

@@ -1,6 +1,6 @@
-/* A program that was compiled with other headers than the library: this file is compiled with those of an older gm, in
- * which structs are shorter, with gm's own, and with those of a newer one, in which each has a member more. Behind
- * every struct lie bytes that are nobody's: gm writes none of them, and nothing that it does depends on them. */
+/* A program that was compiled with other headers than the library. This file is compiled three times. An older gm's
+ * headers have shorter structs; a newer one's have a member more in each; the third are gm's own. Behind every struct
+ * lie bytes that are nobody's: gm writes none of them, and nothing that it does depends on them. */
 #include "gm/model_all.h"
 #include "gm/tools.h"
 
@@ -27,7 +27,7 @@ enum { BEHIND = 64, FILL = 0xa5 };
   memset(name.behind, FILL, sizeof name.behind); \
   memcpy(&name.it, &(uint32_t){sizeof name.it}, 4)
 
-/* The same for what gm writes, which is anything before. */
+/* As above for what gm writes, which is anything before. */
 #define OUTPUT(type, name)                \
   GUARDED(type, name);                    \
   memset(&name.it, FILL, sizeof name.it); \

@@ -1,5 +1,5 @@
 /* The few of cmocka's checks that the shared fixtures use, for a program that is no cmocka test and must build without
- * it: a fixture that cannot be made ends the run. */
+ * it. A fixture that cannot be made ends the run. */
 #ifndef GM_TESTS_CTS_ASSERTS_H
 #define GM_TESTS_CTS_ASSERTS_H
 

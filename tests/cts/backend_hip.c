@@ -239,7 +239,7 @@ const cts_mode cts_hip_adopted = {.backend = "hip",
 
 static const cts_lack hip_old_lacks[] = {{CTS_VMM, "before HIP 6.0 the layout of its properties is not known"}, {0}};
 
-/* The same on a runtime before 6.0. */
+/* The HIP backend on a runtime before 6.0. */
 const cts_mode cts_hip_old = {.backend = "hip",
                               .name = "adopted_old",
                               .ops = &gm__hip_backend,

@@ -1,7 +1,7 @@
-/* Vulkan devices with validation and synchronisation validation on: opened by gm, opened with device memory that is
- * presented as not host-visible, and lent by a small engine with a device and a queue of its own. One such engine has
- * no timeline semaphores: its device is adopted with the engine's entries alone, and fences are its points. Whatever
- * the layers say, to gm or to the engine, is a failure. */
+/* Vulkan devices with validation and synchronisation validation on. Some are opened by gm, some with device memory that
+ * is presented as not host-visible. A small engine lends others, with a device and a queue of its own. One such engine
+ * has no timeline semaphores: its device is adopted with the engine's entries alone, and fences are its points.
+ * Whatever the layers say, to gm or to the engine, is a failure. */
 #include <pthread.h>
 
 #include "core/base/alloc.h"
@@ -26,7 +26,7 @@ static uint32_t vulkan_finish(cts *t) {
 }
 
 /* Synchronisation validation compares a submission with all that it has seen since the device was last known to be
- * idle, and takes no wait for a timeline semaphore for that. */
+ * idle. A wait for a timeline semaphore does not make the device idle for it. */
 static void vulkan_settle(cts *t) {
   gm_vulkan_device native = {.head = {sizeof native, GM_API_VULKAN}};
   if (t->ops->device_native(t->device, &native.head, &t->err) != GM_OK) return;
@@ -70,7 +70,7 @@ static void vulkan_close(cts *t) {
 
 static gm_vulkan_queue vulkan_queue_lent;
 
-/* The same without timeline semaphores, through the engine's own entries. */
+/* As above without timeline semaphores, through the engine's own entries. */
 static gm_status vulkan_open_plain(cts *t, uint32_t index) {
   if (index > 0) {
     cts_skip(t, "the engine has the first device only");

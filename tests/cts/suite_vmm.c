@@ -132,8 +132,8 @@ static void vmm_contents(cts *t) {
   vmm_scene_end(t, &scene);
 }
 
-/* A range is memory like any other as far as something is mapped: fills, copies within it, its native object, and where
- * the type has pointers, one. */
+/* A range is memory like any other as far as something is mapped. It has fills, copies within it, its native object,
+ * and where the type has pointers, one. */
 static void vmm_range_run(cts *t, const vmm_scene *scene) {
   enum { BYTES = 5003, AT = 33, FROM = 7 };
   static unsigned char want[BYTES], got[BYTES];

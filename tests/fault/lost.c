@@ -1,4 +1,4 @@
-/* gm_lost_test BACKEND: a device is lost while a program holds everything it can hold (F78). The loss is played: from
+/* gm_lost_test BACKEND: a device is lost while a program holds everything it can hold. The loss is played: from
  * one moment on every call of the driver answers it. Prints "N passed, N failed" last; 77 without a device. */
 #include <stdio.h>
 #include <string.h>

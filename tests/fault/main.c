@@ -2,11 +2,12 @@
  *
  *   gm_fault_sweep [--backend B] [--scenario S] [--host|--driver|--lost] [--all] [--verbose]
  *
- * For each backend and scenario: every request for host memory fails once; of every driver entry that the scenario
- * calls, the first, second, third and last call fail once (--all: every call). After each: an error or a success, never
- * a crash; everything can be closed; all host memory and all driver objects are back; the same scenario then works.
- * --lost: from one call on, which moves through the scenario, every call of the driver answers that the device is lost;
- * what the driver has is then not counted.
+ * For each backend and scenario every request for host memory fails once. Of every driver entry that the scenario
+ * calls, the first, second, third and last call fail once (--all: every call). After each failure there is an error or
+ * a success, never a crash. Everything can be closed, all host memory and all driver objects are back, and the same
+ * scenario then works.
+ * --lost: from one call on, every call of the driver answers that the device is lost. That call moves through the
+ * scenario. What the driver has is then not counted.
  * Prints "N passed, N failed" last; exit code 0 when none failed, 77 when there was nothing to sweep, 2 bad
  * usage. */
 #include <stdio.h>

@@ -40,11 +40,11 @@ extern const unsigned scenario_count;
 /* Context, device and pool of the session's backend. */
 gm_status session_open(session *s, gm_error *err);
 
-/* The same without a pool. */
+/* As above, without a pool. */
 gm_status session_open_device(session *s, gm_error *err);
 
-/* A block of the session's pool becomes the last of `blocks`; on a stream, which gets the wait if it takes one; and the
- * last one goes back. */
+/* A block of the session's pool becomes the last of `blocks`. On a stream: the stream gets the wait if it takes one.
+ * And the last one goes back. */
 gm_status session_take(session *s, uint64_t bytes, gm_error *err);
 gm_status session_take_on(session *s, uint64_t bytes, gm_stream *stream, gm_error *err);
 gm_status session_take_spanned(session *s, uint64_t bytes, gm_stream *stream, gm_error *err); /* in several memories */

@@ -1,12 +1,12 @@
-/* gm_fit_cases DIR: holds gm's estimates against what an engine measured, for each case DIR/NAME (docs/fit.md). Prints,
- * for each case and part, how many runs are exact and the run that is farthest off; for each reason that a case fails a
- * line with FAILED, the first of its kind with the run; then "N passed, N failed".
+/* gm_fit_cases DIR: holds gm's estimates against what an engine measured, for each case DIR/NAME (docs/fit.md). For
+ * each case and part it prints how many runs are exact, and the run that is farthest off. For each reason that a case
+ * fails it prints a line with FAILED, the first of its kind with the run. "N passed, N failed" is last.
  *
- * A case fails when, over its runs: parameters, weights of a buffer, the cache or the output buffer are not exact; the
- * compute buffer of runs with all layers on one device (or on the host) is not exact in 99 of 100 and within 3 % in the
- * rest where gm knows the order of operations (gpt-oss: 10 % is enough), or off by more than 30 % where it has a
- * formula; the total is off by more than 2 % in such a run with all layers on the device; a measured total is outside
- * the interval. */
+ * A case fails when one of these holds over its runs. Exact are to be parameters, weights of a buffer, the cache and
+ * the output buffer; one of them is not. The compute buffer is off, in runs with all layers on one device (or on the
+ * host). Where gm knows the order of operations it is exact in 99 of 100 runs and within 3 % in the rest (gpt-oss: 10
+ * %). Where gm has a formula it is within 30 %. The total is off by more than 2 % in such a run with all layers on the
+ * device. A measured total is outside the interval. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>

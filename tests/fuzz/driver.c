@@ -1,6 +1,6 @@
-/* Replays a fuzz target's corpus without a fuzzer, as a plain test: each file as it is, cut at every byte of its first
- * part, and with each of those bytes changed. Inputs lie in blocks of their exact size, so that a sanitizer or valgrind
- * sees a read behind the end. Usage: driver CORPUS_DIR [BYTES_TO_CUT]. Prints how many inputs ran. */
+/* Replays a fuzz target's corpus without a fuzzer, as a plain test. It gives each file as it is, cut at every byte of
+ * its first part, and with each of those bytes changed. Inputs lie in blocks of their exact size, so that a sanitizer
+ * or valgrind sees a read behind the end. Usage: driver CORPUS_DIR [BYTES_TO_CUT]. Prints how many inputs ran. */
 #include <dirent.h>
 #include <string.h>
 

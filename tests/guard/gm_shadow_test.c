@@ -1,5 +1,5 @@
-/* gm_shadow_test, built with AddressSanitizer whether gm is or not: the use of freed host-addressable memory of a pool
- * ends a process with the sanitizer's report; the use of what is out, or was handed out again, does not. */
+/* gm_shadow_test, built with AddressSanitizer whether gm is or not. The use of freed host-addressable memory of a pool
+ * ends a process with the sanitizer's report. The use of what is out, or was handed out again, does not. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* The HIP runtime as HIP's own headers make it of CUDA's: each entry that gm calls, exported by its name, so that the
+/* The HIP runtime as HIP's own headers make it of CUDA's. It exports each entry that gm calls by its name, so that the
  * HIP backend can run on an NVIDIA card. It proves gm's use of HIP, and nothing of AMD's runtime. The lists of names
  * come from hip_syms.def (CMakeLists.txt). */
 #include "hip_shim_rename.h"

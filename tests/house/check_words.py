@@ -5,24 +5,26 @@ usage: check_words.py [ROOT [FOLDER_OR_FILE...]]
 
 A sentence has at most 25 words. It ends with a full stop, a question or exclamation mark, a paragraph, an item of a
 list or a cell of a table. A semicolon or a colon ends none. `code`, a "quoted text" and a list of identifiers, such as
-IO, NOT_FOUND or gm_alloc, are one word each. No comment and no paragraph begins with "The same". None names a number of
-a feature or a target (F22, T4), or "the documents".
+IO, NOT_FOUND or gm_alloc, are one word each. A paragraph of a comment that is indented is code. No comment and no
+paragraph begins with "The same". None names a number of a feature or a target (F22, T4), or "the documents".
 
-Read are the comments of C headers and the text of *.md. COVERED has the folders and files that are held to this.
+Read are the comments of C and C++ and the text of *.md. COVERED has the folders and files that are held to this.
 """
 import os
 import re
 import sys
 
-# More join as they are rewritten: backends, tools, tests, bench.
-COVERED = ["include", "core", "docs", "examples", "integrations", "README.md", "CONTRIBUTING.md"]
-NOT_HELD = {"docs/STATUS.md"}
+COVERED = ["include", "core", "backends", "docs", "tools", "examples", "integrations", "bench", "tests", "README.md",
+           "CONTRIBUTING.md"]
+NOT_HELD = {"docs/STATUS.md", "core/heap/object_sweep.c", "tests/data/view/RULES.md", "tests/data/view/SCHEMA.md"}
+SOURCES = (".c", ".h", ".cpp", ".hpp")
 MOST_WORDS = 25
 COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|/\*(.*?)\*/|//([^\n]*)', re.S)
 IDENTIFIER = r"\*?(?:\w*_\w*[\w*]|[A-Z][A-Z0-9]+)(?:\(\)|\.h)?"
 LIST = re.compile(rf"{IDENTIFIER}(?:(?:,| or| and|, or|, and) {IDENTIFIER})+(?![\w.])")
 NUMBER = re.compile(r"\bF\d{1,2}\b|\bT[1-9]\b|\bthe documents\b")
 END = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!\.\.)[.!?][\"')\]*]*(?=\s|$)")
+SAMPLE = re.compile(r"(?<=\n\n)(?: {3,}\S.*\n)+")
 FENCE = re.compile(r"^```.*?^```[ ]*$|^    .*?$|<!--.*?-->", re.S | re.M)
 
 
@@ -35,7 +37,7 @@ def comments(text):
     for match in COMMENT.finditer(text):
         body = match.group(1) if match.group(1) is not None else match.group(2)
         if body is not None:
-            yield text.count("\n", 0, match.start()) + 1, re.sub(r"(?m)^[ \t]*\*", "", body)
+            yield text.count("\n", 0, match.start()) + 1, SAMPLE.sub(blank, re.sub(r"(?m)^[ \t]*\*", "", body))
 
 
 def blocks(line, text):
@@ -79,7 +81,7 @@ def problems(line, text):
 def texts(path):
     with open(path, encoding="utf-8") as file:
         text = file.read()
-    if path.endswith(".h"):
+    if path.endswith(SOURCES):
         return list(comments(text))
     return [(1, FENCE.sub(blank, text))] if path.endswith(".md") else []
 
@@ -89,7 +91,7 @@ def files(root, top):
     if os.path.isfile(path):
         yield path
     for folder, _, names in sorted(os.walk(path)):
-        yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith((".h", ".md")))
+        yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith((*SOURCES, ".md")))
 
 
 def check(root, tops):

@@ -172,7 +172,10 @@ WORDS = [  # a file, its content, the complaint or None
     ("include/a.md", f"# A\n\n1. {LONG}\n", "a.md:3: a sentence of 26 words"),
     ("docs/a/b.md", f"{LONG}\n", "docs/a/b.md:1: a sentence of 26 words"),
     ("README.md", f"{LONG}\n", "README.md:1: a sentence of 26 words"),
-    ("core/a.c", f"/* {LONG} */\n", None),
+    ("core/a.c", f"/* {LONG} */\n", "core/a.c:1: a sentence of 26 words"),
+    ("core/a.c", f"/* A.\n *\n *   {LONG}\n *   {LONG};\n *\n * {LONG} */\n", "core/a.c:6: a sentence of 26 words"),
+    ("core/a.c", f"/* A.\n *\n *   {LONG}\n *   {LONG};\n */\n", None),
+    ("core/a.py", f"# {LONG}\n", None),
 ]
 
 

@@ -1,10 +1,10 @@
-/* gm_model_test [--seed N] [--ops N] [--strategy S] [--backend B] [--device I] [--threads N] [--untracked 1]
- *               [--no-vmm 1] [--zero-segments 1] [--streams N] [--quota BYTES] [--spans 1]
- * gm_model_test --schedules N [--seed N] [--strategy S] [--threads N] [--no-vmm 1]: schedule.h
+/* - gm_model_test [--seed N] [--ops N] [--strategy S] [--backend B] [--device I] [--threads N] [--untracked 1]
+ *   [--no-vmm 1] [--zero-segments 1] [--streams N] [--quota BYTES] [--spans 1]
+ * - gm_model_test --schedules N [--seed N] [--strategy S] [--threads N] [--no-vmm 1]: schedule.h
  *
- * A pool under random operations, watched by a model that knows nothing of how the pool works: live ranges never
- * overlap, contents stay as they were written (work on other streams, still running when a block is freed, must not
- * reach its next owner), alignment is kept, limits and quotas hold, and at every quiet moment the accounts are exact to
+ * A pool under random operations, watched by a model that knows nothing of how the pool works. Live ranges never
+ * overlap, alignment is kept, and limits and quotas hold. Contents stay as they were written: work on other streams
+ * that still runs when a block is freed must not reach its next owner. At every quiet moment the accounts are exact to
  * the byte. Blocks wander between threads and streams. The seed is printed; the same seed and one thread repeat a run.
  */
 #include "model/model.h"

@@ -1,8 +1,8 @@
-/* A driver that does its work late, for tests of stream order, all in one thread and without a clock: what is submitted
- * is done when somebody waits for it, or now and then, in the order of each stream and at random across streams; the
- * same seed gives the same order. Of its memory it keeps one word for each 256 bytes. Kernels of the "engine" are
- * submitted past gm, by address, as an engine's are. What a driver could not survive it counts as a fault: work on
- * memory that is not there (any more), a kernel that finds other words than it must.
+/* A driver that does its work late, for tests of stream order, all in one thread and without a clock. Work is done when
+ * somebody waits for it, or now and then, in the order of each stream and at random across streams. The same seed gives
+ * the same order. Of its memory it keeps one word for each 256 bytes. Kernels of the "engine" are submitted past gm, by
+ * address, as an engine's are. It counts as faults what a driver could not survive. That is work on memory that is not
+ * there (any more), or a kernel that finds other words than it must.
  *
  * Not thread-safe: one driver, and all that gm does with it, belong to one thread at a time. */
 #ifndef GM_TESTS_MODEL_LATE_DRIVER_H
@@ -102,7 +102,7 @@ bool late_is_busy(const late_driver *driver, uint64_t address, uint64_t bytes);
 
 /* ---- memory (late_memory.c) ---- */
 
-/* The words behind an address, of as many of its bytes as *bytes says, which it lowers to those in one piece; NULL:
+/* The words behind an address, for as many of its bytes as *bytes says. It lowers *bytes to those in one piece. NULL:
  * there is no memory. */
 uint32_t *late_words(late_driver *driver, uint64_t address, uint64_t *bytes);
 

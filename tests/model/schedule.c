@@ -149,8 +149,8 @@ static void announce(schedule *s, const lease *l, int stream) {
   }
 }
 
-/* By a point of the stream, which may be given more work before that is done; of none: by the kept one, which says
- * nothing of the block. */
+/* With a point of the stream, which may be given more work before that is done. Without a stream: with the kept point,
+ * which says nothing of the block. */
 static gm_status end_at(schedule *s, const lease *l, int stream) {
   if (stream == NOBODY) return gm_free_at(s->pool, &l->block, &s->kept, NULL);
   gm_point point = point_of(s, stream);

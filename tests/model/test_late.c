@@ -1,5 +1,5 @@
-/* What random schedules found, as tests of their own: blocks of unordered streams, on the late driver, which here does
- * nothing before it is waited for. */
+/* Findings of random schedules, as tests of their own: blocks of unordered streams, on the late driver. Here it does
+ * nothing before somebody waits for it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
-/* In a forked child nothing of the parent's may ask for a lock: the thread that has it is not there, and the child
- * would wait for ever. Whether it is held is a matter of luck, so here every request for one is an error: the program
- * is linked with --wrap=gm__mutex_lock. With all kinds of things made and used, the child ends every one of them.
+/* In a forked child nothing of the parent's may ask for a lock. The thread that has it is not there, and the child
+ * would wait for ever. Whether a lock is held is a matter of luck. So here every request for one is an error: the
+ * program is linked with --wrap=gm__mutex_lock. With all kinds of things made and used, the child ends every one of
+ * them.
  *
  *   fork_locks BACKEND */
 #include <stdatomic.h>

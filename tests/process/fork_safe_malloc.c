@@ -1,7 +1,7 @@
-/* The thread sanitizer's allocator, safe to fork beside. gcc 12's does not take its locks at a fork, as the C library
- * does with its own: a child that is born while another thread is inside malloc waits for ever at its own next one.
- * That would be a finding about the sanitizer, not about gm. So these functions stand before the sanitizer's, for gm
- * and the drivers too; nobody is inside while the process forks.
+/* The thread sanitizer's allocator, safe to fork beside. The C library takes its own locks at a fork; gcc 12's
+ * sanitizer does not take those of its allocator. So a child that is born while another thread is inside malloc waits
+ * for ever at its own next one. That would be a finding about the sanitizer, not about gm. So these functions stand
+ * before the sanitizer's, for gm and the drivers too. Nobody is inside while the process forks.
  *
  * For builds with that sanitizer alone, and not instrumented itself. */
 #include <malloc.h>

@@ -1,5 +1,5 @@
 /* Fork in the middle of traffic: four threads allocate, copy and free while the main thread forks. The child is told
- * that it is one, gives back its host memory without hanging on a lock that a thread of the parent held, and starts
+ * that it is one. It gives back its host memory without hanging on a lock that a thread of the parent held, and starts
  * anew on the CPU. The parent's traffic goes on unharmed. */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,9 +1,9 @@
-/* A block in two processes: this program starts itself once more, hands it blocks over a Unix socket in every way that
- * the device declares, and both see each other's bytes. Public API alone.
+/* A block in two processes. This program starts itself once more, and hands it blocks over a Unix socket in every way
+ * that the device declares. Both see each other's bytes. Public API alone.
  *
  *   process_share BACKEND [some|none]
  *
- * "none": the device declares no way to share, and refuses to; "some": it must declare one, else: 77 where it does not.
+ * "none": the device declares no way to share, and refuses to. "some": it must declare one. Else: 77 where it does not.
  */
 #include <fcntl.h>
 #include <spawn.h>

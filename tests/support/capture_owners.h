@@ -1,5 +1,5 @@
 /* What owns blocks of a pool beside an engine that captures: batches, buffers, warm-ups, loads. gm_free takes a block
- * back in the order of a captured stream only where the pool can note it; nothing may be lost where it cannot. Needs
+ * back in the order of a captured stream only where the pool can note it. Where it cannot, nothing may be lost. Needs
  * cmocka.h included before. */
 #ifndef GM_TESTS_SUPPORT_CAPTURE_OWNERS_H
 #define GM_TESTS_SUPPORT_CAPTURE_OWNERS_H

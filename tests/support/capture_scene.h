@@ -1,5 +1,5 @@
-/* An engine that captures one of its streams while gm's pools are used: what must hold on every API that can capture,
- * on a simulated driver. Needs cmocka.h included before.
+/* An engine that captures one of its streams while gm's pools are used. It shows what must hold on every API that can
+ * capture, on a simulated driver. Needs cmocka.h included before.
  *
  * The scene is played for each mode of capture; `captured` is the engine's stream, `own` gm's. */
 #ifndef GM_TESTS_SUPPORT_CAPTURE_SCENE_H

@@ -1,4 +1,4 @@
-/* Services for tests: memory that counts, starts dirty, checks the size at release and fails the N-th request; and a
+/* Services for tests: memory that counts, starts dirty, checks the size at release and fails the N-th request. And a
  * log that keeps the last line. Counting is thread-safe.
  *
  *   counted_services host;

@@ -1,5 +1,7 @@
-/* Wrappers of every call in the CPU backend's table, which can be made to fail. Who includes this defines first
+/* Wrappers of every call in the CPU backend's table, which can be made to fail. Who includes this defines first:
+ *
  *   static bool cpu_call_fails(unsigned entry, int *code);   // counts the call; true: it is to fail with *code
+ *
  * and gives cpu_call_wrap to the backend through a gm_symbol_hook. */
 #ifndef GM_TESTS_SUPPORT_FAILING_CPU_H
 #define GM_TESTS_SUPPORT_FAILING_CPU_H

@@ -1,5 +1,6 @@
-/* A backend for tests of what the core does with answers: an honest one, with every entry and no memory behind it,
- * until one word of one answer is another one. Nothing that it is given is looked into, so its own lies do not hurt it.
+/* A backend for tests of what the core does with answers. It is an honest one, with every entry and no memory behind
+ * it, until one word of one answer is another one. It looks into nothing that it is given, so its own lies do not hurt
+ * it.
  *
  *   liar_reset();                    // honest, and learns what each entry gives
  *   ... a scenario ...

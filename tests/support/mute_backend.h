@@ -1,6 +1,6 @@
-/* The null backend with streams that gm is told nothing of while they are mute: no point can be recorded there and
- * nothing can wait, as on a queue that gm may not submit to and on another thread's own stream. Work that was submitted
- * to a mute stream runs until it speaks again. Needs cmocka.h included before.
+/* The null backend with streams that are mute at times. gm is told nothing of a mute stream: no point can be recorded
+ * there and nothing can wait. A queue that gm may not submit to is such a stream, and so is another thread's own
+ * stream. Work that was submitted to a mute stream runs until it speaks again. Needs cmocka.h included before.
  *
  *   mute_open(&bench, GM_STREAM_FIFO, GM_STRATEGY_BUCKET); ... mute(stream, true); ... mute_close(&bench); */
 #ifndef GM_TESTS_SUPPORT_MUTE_BACKEND_H

@@ -1,5 +1,5 @@
-/* For programs whose contexts ignore the environment: the libraries and switches that it names all the same, which is
- * how a test gets a simulated driver. */
+/* For programs whose contexts ignore the environment. They name the libraries and switches that a context takes from it
+ * all the same: that is how a test gets a simulated driver. */
 #ifndef GM_TESTS_SUPPORT_NAMED_LIBRARIES_H
 #define GM_TESTS_SUPPORT_NAMED_LIBRARIES_H
 

@@ -1,5 +1,5 @@
-/* The Vulkan backend on a real driver (lavapipe on a machine without a card), with validation and synchronisation
- * validation on unless the options say otherwise: closing the fixture fails the test if the layers said anything. Needs
+/* The Vulkan backend on a real driver (lavapipe on a machine without a card). Validation and synchronisation validation
+ * are on unless the options say otherwise. Closing the fixture fails the test if the layers said anything. Needs
  * cmocka.h included before.
  *
  * Without a device a test is skipped (77), unless GM_REQUIRE_BACKENDS lists vulkan: then it fails. */

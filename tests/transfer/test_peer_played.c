@@ -224,7 +224,7 @@ static void test_contexts_are_apart(void **state) {
   played_end(&w);
 }
 
-/* Enabling does not cover what is mapped: the pools' pages are opened for those who were let in, whether they were
+/* Enabling does not cover what is mapped. The pools' pages are opened for those who were let in, whether they were
  * mapped before or are mapped afterwards. */
 static void test_mapped_pages_are_opened(void **state) {
   (void)state;

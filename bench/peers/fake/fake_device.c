@@ -1,5 +1,5 @@
-/* Invariants: an address is handed out once at a time, and again only for the same size; nothing is behind any of them,
- * and they are above what a process can have mapped, so no host memory is there either. */
+/* Invariants: an address is handed out once at a time, and again only for the same size. Nothing is behind any address.
+ * All are above what a process can have mapped, so no host memory is there either. */
 #include "bench/peers/fake/fake_device.h"
 
 #include <pthread.h>

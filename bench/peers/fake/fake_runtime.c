@@ -1,6 +1,6 @@
-/* A CUDA runtime without a card, for measuring allocators' own bookkeeping: memory is addresses of the fake device,
- * events and streams are numbers, all work is done at once. Built as libcudart.so.13. What allocators call is here; an
- * adapter that needs more fails to link, and says what. */
+/* A CUDA runtime without a card, for measuring allocators' own bookkeeping. Memory is addresses of the fake device,
+ * events and streams are numbers, and all work is done at once. Built as libcudart.so.13. It has what allocators call.
+ * An adapter that needs more fails to link, and says what. */
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Events: each record makes a ticket that is done when the stream gets there; a wait holds the ticket of the record
+/* Events: each record makes a ticket that is done when the stream gets there. A wait holds the ticket of the record
  * that was last when it was called, as with a real driver. Wants the lock. */
 #ifndef GM_TESTS_SIMULATED_CUDA_SIM_EVENT_H
 #define GM_TESTS_SIMULATED_CUDA_SIM_EVENT_H

@@ -1,6 +1,5 @@
 /* Between processes: memory handles as file descriptors, allocations and events by IPC handle. What is shared is a
- * memfd; an IPC handle says which file of which process, so that its owner must still be there, as with a real driver.
- */
+ * memfd. An IPC handle says which file of which process, so its owner must still be there, as with a real driver. */
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -90,7 +89,7 @@ static int share_open_file(const share_handle *handle) {
   return open(path, O_RDWR | O_CLOEXEC);
 }
 
-/* The same memory opened before by this context, NULL: it was not. */
+/* Memory that this context opened before; NULL: it did not. */
 static sim_range *share_opened(const share_handle *handle) {
   for (sim_range *range = sim_range_after(0); range; range = sim_range_after(range->at + range->bytes)) {
     bool same = range->kind == SIM_OPENED && range->context == sim_context_current() &&

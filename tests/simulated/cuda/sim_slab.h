@@ -1,4 +1,4 @@
-/* Handles of one kind: fixed places, the one given back last is handed out first, so that stale handles meet new
+/* Handles of one kind, in fixed places. The one given back last is handed out first, so that stale handles meet new
  * objects as they do with a real driver. Wants the lock. */
 #ifndef GM_TESTS_SIMULATED_CUDA_SIM_SLAB_H
 #define GM_TESTS_SIMULATED_CUDA_SIM_SLAB_H

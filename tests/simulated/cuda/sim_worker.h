@@ -1,5 +1,5 @@
-/* The threads that do the streams' work: one for the device, one for host functions, so that a host function that
- * blocks blocks its own stream alone. */
+/* The threads that do the streams' work: one for the device, one for host functions. So a host function that blocks
+ * blocks its own stream alone. */
 #ifndef GM_TESTS_SIMULATED_CUDA_SIM_WORKER_H
 #define GM_TESTS_SIMULATED_CUDA_SIM_WORKER_H
 

@@ -68,7 +68,7 @@ hipError_t hipHostUnregister(void *pointer) {
   return sim_hip_answer(result ? result : cuMemHostUnregister(pointer));
 }
 
-/* Before 6.0 the kinds begin with host = 0, the host address is that of the allocation, and a pointer that is not known
+/* Before 6.0 the kinds begin with host = 0, and the host address is that of the allocation. A pointer that is not known
  * is an error. */
 static CUresult memory_describe(hipPointerAttribute_t *out, CUdeviceptr pointer) {
   const int old = SIM_HIP_VERSION < 60000000;

@@ -1,5 +1,5 @@
-/* Virtual memory, with two habits of AMD's runtime: one call unmaps one mapping, and memory that was mapped in a range
- * is given back, after its release, only when the range is. */
+/* Virtual memory, with two habits of AMD's runtime. One call unmaps one mapping. Memory that was mapped in a range is
+ * given back, after its release, only when the range is. */
 #include <pthread.h>
 
 #include "tests/simulated/hip/sim_hip_thread.h"

@@ -1,5 +1,5 @@
-/* The HIP backend on the simulated runtimes of ROCm 5 and 6: what differs between versions, what it leaves in the
- * calling thread, and the traps of HIP that docs/backends/hip.md lists. */
+/* The HIP backend on the simulated runtimes of ROCm 5 and 6. Tested are what differs between versions, what the backend
+ * leaves in the calling thread, and the traps of HIP that docs/backends/hip.md lists. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -41,7 +41,7 @@ static void owner_set(void *handle, cl_uint count, const cl_device_id *devices) 
   pthread_mutex_unlock(&sim.mutex);
 }
 
-/* The same properties with the real platform. */
+/* These properties with the real platform. */
 static void context_properties(const cl_context_properties *given, cl_context_properties out[32]) {
   size_t at = 0;
   for (; given && given[at] && at < 30; at += 2) {

@@ -3,8 +3,8 @@
 
 #include "simulated/opencl/sim_opencl.h"
 
-/* Memory with limits that are kept. With `lazy` a buffer can always be had, and the first command that uses it fails
- * when there is no room after all, as on cards whose drivers promise more than there is. */
+/* Memory with limits that are kept. With `lazy` a buffer can always be had. The first command that uses it fails when
+ * there is no room after all, as on cards whose drivers promise more than there is. */
 
 typedef struct sim_memory {
   const void *handle; /* cl_mem, or an address */

@@ -3,7 +3,7 @@
 #include "simulated/opencl/sim_opencl.h"
 
 /* out_of_order: what an out-of-order queue may do and real drivers seldom do. Every other copy or write without a wait
- * list is held back by an event; the next one in the queue is enqueued free, given a millisecond to end, and only then
+ * list is held back by an event. The next one in the queue is enqueued free and given a millisecond to end. Only then
  * the first is let go. Barriers, markers and everything that waits let go of all that is held, after they are enqueued,
  * so nothing waits for ever. */
 

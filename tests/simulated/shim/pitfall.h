@@ -125,8 +125,8 @@ static inline gm_error pitfall_why(const pool_bench *bench, uint64_t bytes) {
   return report.last_failure;
 }
 
-/* What is larger than the driver's largest allocation, as one block of `count` memories: a pattern across the borders
- * is there when the point of the write has passed, on a stream of whatever kind the driver has. */
+/* Memory larger than the driver's largest allocation, as one block of `count` memories. A pattern across the borders is
+ * there when the point of the write has passed, on a stream of whatever kind the driver has. */
 static inline void pitfall_in_several(const pool_bench *bench, uint64_t bytes, uint32_t count) {
   gm_stream *stream;
   gm_point point;

@@ -4,8 +4,8 @@
 
 #include "simulated/vulkan/sim_vulkan.h"
 
-/* Every entry that gm calls has a wrapper here; what is not listed in vulkan_syms.def goes to the real loader, unless
- * it takes a VkPhysicalDevice, which is not a real one here: then there is no such entry. */
+/* Every entry that gm calls has a wrapper here. What is not listed in vulkan_syms.def goes to the real loader, unless
+ * it takes a VkPhysicalDevice. That is not a real one here: then there is no such entry. */
 
 #define SIM_EXPORT __attribute__((visibility("default")))
 

@@ -6,8 +6,8 @@
 #include "simulated/vulkan/sim_vulkan.h"
 
 /* Memory: every allocation is the real driver's, of its one type. Limits are kept as a real card keeps them. Where a
- * type is not coherent the host gets a copy, filled with nonsense: only flush and invalidate, of exactly the ranges
- * asked for, carry bytes between it and the device, so that a forgotten or a wrong range is wrong data. */
+ * type is not coherent the host gets a copy, filled with nonsense. Only flush and invalidate carry bytes between it and
+ * the device, of exactly the ranges asked for. So a forgotten or a wrong range is wrong data. */
 
 typedef struct sim_memory {
   VkDevice device;

@@ -34,7 +34,7 @@ void sim_destroy_instance(VkInstance instance, const VkAllocationCallbacks *call
   sim.real.vkDestroyInstance(instance, callbacks);
 }
 
-/* The same handle each time, as of a real driver. */
+/* It is one handle each time, as of a real driver. */
 static sim_physical *physical_get(VkInstance instance, VkPhysicalDevice real, uint32_t index) {
   for (sim_physical *at = sim.physicals; at; at = at->next) {
     if (at->instance == instance && at->index == index) return at;

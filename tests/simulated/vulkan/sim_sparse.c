@@ -4,7 +4,7 @@
 #include "simulated/vulkan/sim_vulkan.h"
 
 /* Sparse buffers, which no CPU driver has: each is a plain buffer with memory of its own behind all of it. Binding
- * carries the bytes of the piece in, unbinding carries them out; where nothing is bound lies poison, which a reader
+ * carries the bytes of the piece in, unbinding carries them out. Where nothing is bound lies poison, which a reader
  * sees and which nobody may have written to. */
 
 enum { SPARSE_POISON = 0xEE, SPARSE_BINDS = 256 };

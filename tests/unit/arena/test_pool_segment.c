@@ -175,8 +175,8 @@ static void test_a_hole_is_its_streams_until_the_point_has_passed(void **state) 
   pool_bench_close(&bench);
 }
 
-/* When a stream closes, its holes and those of streams that are done become everybody's at once, and all that touch are
- * one: on one side of a hole there can be several. */
+/* When a stream closes, its free chunks and those of streams that are done become everybody's at once. All that touch
+ * are one: on one side of a free chunk there can be several. */
 static void test_a_hole_joins_all_that_touch_when_a_stream_closes(void **state) {
   (void)state;
   pool_bench bench;

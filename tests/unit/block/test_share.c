@@ -258,7 +258,7 @@ static void test_twice_into_one_pool(void **state) {
   assert_int_equal(script.closes, 1);
 }
 
-/* The same memfd through two descriptors is one memory; another file is another. */
+/* One memfd through two descriptors is one memory; another file is another. */
 static void test_descriptors_of_one_file(void **state) {
   (void)state;
   gm_shared one = letter(GM_SHARE_FD, 0, 1000), same = one, other = one;

@@ -1,4 +1,4 @@
-/* One block of the CPU backend's, imported and freed by several threads at once into two pools: a device opens it for
+/* One block of the CPU backend's, imported and freed by several threads at once into two pools. A device opens it for
  * all of them, and closes it when nobody has it. */
 #include <setjmp.h>
 #include <stdarg.h>

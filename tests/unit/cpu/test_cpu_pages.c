@@ -1,4 +1,4 @@
-/* Pools on mapped pages of the CPU: blocks are pointers, memory goes back around those that stay, and where the system
+/* Pools on mapped pages of the CPU. Blocks are pointers, and memory goes back around those that stay. Where the system
  * cannot do it there are segments. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -191,8 +191,8 @@ static void test_which_streams_are_captured(void **state) {
   cuda_end(&f);
 }
 
-/* What a forbidden call does to a capture in its global mode, from whatever thread: the simulated driver plays it, or
- * the tests above would prove nothing. */
+/* A forbidden call, from whatever thread, ends a capture in its global mode. The simulated driver plays that, or the
+ * tests above would prove nothing. */
 static void test_a_foreign_allocation_would_break_it(void **state) {
   (void)state;
   cuda_fixture f;

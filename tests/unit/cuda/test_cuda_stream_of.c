@@ -1,5 +1,5 @@
-/* Streams by their handles (gm_stream_of): one look-up finds a known one, a handle that came again is a new stream, and
- * more streams than a pool follows one by one work. gm on the simulated driver. */
+/* Streams by their handles (gm_stream_of). One look-up finds a known one. A handle that came again is a new stream.
+ * More streams than a pool follows one by one work. gm on the simulated driver. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

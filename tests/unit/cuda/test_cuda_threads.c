@@ -1,4 +1,4 @@
-/* gm's pools beside CU_STREAM_PER_THREAD of another thread, on the simulated CUDA driver: its work can be neither asked
+/* gm's pools beside CU_STREAM_PER_THREAD of another thread, on the simulated CUDA driver. Its work can be neither asked
  * for nor waited for elsewhere, so nothing that it may use is given up. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
-/* Each word of each answer of each entry of a backend is, in its turn, another one, while all that gm does with a
- * device is done. Nothing may crash, end never, or hand the same memory out twice; and when the backend is honest again
- * all can be given back, to the last byte of host memory. */
+/* In its turn, each word of each answer of each entry of a backend is another one. Meanwhile gm does all that it does
+ * with a device. Nothing may crash, end never, or hand the same memory out twice. When the backend is honest again all
+ * can be given back, to the last byte of host memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

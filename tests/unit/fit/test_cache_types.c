@@ -1,5 +1,6 @@
-/* Which types of a key and value cache an engine runs: with flash attention blocks must divide the head, without it the
- * row of all heads. StableLM-3B has heads of 80, which no block of 32 divides, and rows of 2560. */
+/* Which types of a key and value cache an engine runs. With flash attention blocks must divide the head; without it
+ * they must divide the row of all heads. StableLM-3B has heads of 80, which no block of 32 divides, and rows of 2560.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

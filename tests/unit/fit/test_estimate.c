@@ -1,4 +1,4 @@
-/* Estimates: the documents' numbers, rounding of settings, refusals, and what hostile dimensions do. Figures against
+/* Estimates: known numbers, rounding of settings, refusals, and what hostile dimensions do. Figures against
  * measurements are gm_fit_cases'. */
 #include "gm/estimate.h"
 

@@ -1,4 +1,4 @@
-/* Red zones on more streams than a pool follows one by one: a free waits for none of them, and the zones are read once
+/* Red zones on more streams than a pool follows one by one. A free waits for none of them, and the zones are read once
  * the stream's work is done. */
 #include <setjmp.h>
 #include <stdarg.h>

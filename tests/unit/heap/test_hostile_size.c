@@ -1,5 +1,5 @@
-/* Sizes, alignments and counts that a hostile or broken caller asks for: served or refused, on every kind of pool, and
- * the pool is as it was. */
+/* Sizes, alignments and counts that a hostile or broken caller asks for. They are served or refused, on every kind of
+ * pool, and the pool is as it was. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

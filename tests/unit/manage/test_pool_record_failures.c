@@ -162,8 +162,8 @@ static void check_end_failures(const gm_pool_params *params, const char *path) {
   pool_bench_close(&bench);
 }
 
-/* A thread that comes new, and whose events there is no host memory for: that is told at the end, and is no failure of
- * its own. */
+/* A new thread, for whose events there is no host memory. The end of the recording tells that; it is no failure of its
+ * own. */
 static void check_newcomer_failures(void) {
   pool_bench bench;
   gm_error failure;

@@ -1,5 +1,5 @@
-/* Tracking of a pool in use begins and ends: what is alive is entered, what was entered is forgotten, other threads go
- * on meanwhile, and a failure leaves the pool as it was. */
+/* Tracking of a pool in use begins and ends. What is alive is entered, and what was entered is forgotten. Other threads
+ * go on meanwhile. A failure leaves the pool as it was. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>

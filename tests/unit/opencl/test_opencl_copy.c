@@ -142,8 +142,8 @@ static void rect_on_host(uint8_t *dst, const uint8_t *src, const gm_rect *rect) 
   }
 }
 
-/* Boxes that OpenCL takes as they are, and those that must be cut: slice pitches that are no multiple of the row pitch,
- * different pitches on both sides. */
+/* Boxes that OpenCL takes as they are, and those that must be cut. Their slice pitches are no multiple of the row
+ * pitch, or the pitches differ on both sides. */
 static const gm_rect rects[] = {
     {17, 5, 3, 11, 20, 100, 7, 31, 155}, {17, 5, 3, 11, 20, 107, 7, 31, 160}, {8, 4, 1, 3, 16, 0, 1, 9, 0},
     {24, 1, 6, 5, 3, 48, 2, 100, 31},    {16, 3, 3, 0, 0, 0, 1000, 0, 0},     {1, 20, 2, 2, 3, 0, 1, 4, 90},

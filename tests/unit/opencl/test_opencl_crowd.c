@@ -1,4 +1,4 @@
-/* More queues than a pool follows one by one, all held up by one event of the engine: a thread that is to set that
+/* More queues than a pool follows one by one, all held up by one event of the engine. A thread that is to set that
  * event later frees on each of them, and must not be made to wait. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -132,7 +132,7 @@ static bool scene_take(scene *s, uint32_t type, gm_memory *out) {
   return ops->memory_alloc(s->device, &params, out, NULL) == GM_OK;
 }
 
-/* The same with shared virtual memory, and the engine's word on it; freed when gm has let go of its own name for it. */
+/* As above with shared virtual memory, and the engine's word on it; freed when gm has let go of its own name for it. */
 static void scene_addresses(const scene *s) {
   scene second = *s;
   gm_opencl_memory native = {.head = {sizeof native, GM_API_OPENCL}};

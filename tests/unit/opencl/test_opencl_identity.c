@@ -1,5 +1,5 @@
-/* What the OpenCL backend makes of a driver's answers, of good ones and of nonsense: a scripted table in place of a
- * driver, and files in place of /etc/OpenCL. */
+/* What the OpenCL backend makes of a driver's answers, of good ones and of nonsense. A scripted table stands in place
+ * of a driver, and files in place of /etc/OpenCL. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Native objects of exactly a range, and blocks that are mapped for life, on a real OpenCL driver: buffers, which a
- * queue alone maps, and shared virtual memory, where an address suffices. */
+/* Native objects of exactly a range, and blocks that are mapped for life, on a real OpenCL driver. Buffers are mapped
+ * on a queue alone. With shared virtual memory an address suffices. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Flags that need a queue (GM_ZERO, GM_COMMIT) on an engine's OpenCL device, with and without leave for a queue of gm's
- * own; and what gm_explain says of them. */
+ * own. And what gm_explain says of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

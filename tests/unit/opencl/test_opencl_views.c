@@ -1,5 +1,5 @@
-/* Where the engine uses sub-buffers of a buffer, gm's own commands name a sub-buffer of the bytes that they are about:
- * using a buffer and its sub-buffers at a time is undefined, also where the bytes are other ones. */
+/* Where the engine uses sub-buffers of a buffer, gm's own commands name a sub-buffer of the bytes that they are about.
+ * Using a buffer and its sub-buffers at a time is undefined, also where the bytes are other ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

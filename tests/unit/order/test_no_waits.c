@@ -1,4 +1,4 @@
-/* Streams of which none can wait for another one's work, as Vulkan's queues without timeline semaphores: a pool serves
+/* Streams of which none can wait for another one's work, as Vulkan's queues without timeline semaphores. A pool serves
  * other memory, and says nothing is left where there is none. Nobody waits on the host for that. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
-/* Drivers whose virtual memory lies or fails where nothing should: addresses that are none, memory that is not that of
- * its range, pages that can be opened as little as unmapped, and no host memory when pages are given up. */
+/* Drivers whose virtual memory lies or fails where nothing should. They give addresses that are none, or memory that is
+ * not that of its range. Some pages can be neither opened nor unmapped. And there is no host memory when pages are
+ * given up. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -227,8 +228,8 @@ static const gm__chunks *chunks_of(const pool_bench *bench) {
   return &gm__arena_at(&bench->pool->heap.arenas, 0)->chunks;
 }
 
-/* Nothing is left to cut a hole with, when its pages are given up and those beside it not: what cannot be told as holes
- * and gaps at once is told by the next trim. */
+/* When pages are given up and those beside them are not, there is no host memory to cut the free chunk. The next trim
+ * tells what cannot be told as free and unmapped chunks at once. */
 static void test_a_hole_that_could_not_be_cut(void **state) {
   (void)state;
   enum { COUNT = 20000 };

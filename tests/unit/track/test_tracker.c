@@ -196,7 +196,7 @@ static void test_a_pool_tracks_its_blocks(void **state) {
   pool_bench_close(&bench);
 }
 
-/* Many blocks go and come, of several tags, in a pool of either strategy: the tracker answers as if it had been told of
+/* Many blocks go and come, of several tags, in a pool of either strategy. The tracker answers as if it had been told of
  * each by itself. */
 static void check_a_crowd(const char *strategy) {
   pool_bench bench;

@@ -328,7 +328,7 @@ static void test_copy_many(void **state) {
   vulkan_fixture_close(&fixture);
 }
 
-/* The same box between plain memory, as the seam means it. */
+/* Copies one box between plain memory, as the seam means it. */
 static void rect_plain(const gm_rect *r, uint8_t *dst, const uint8_t *src) {
   uint64_t src_row = r->src_row_pitch ? r->src_row_pitch : r->row_bytes;
   uint64_t dst_row = r->dst_row_pitch ? r->dst_row_pitch : r->row_bytes;

@@ -1,6 +1,6 @@
 /* The end of a stream that waited for another. Mesa 22.3 touches the other's semaphore once more after the submission
- * that waited for it has signalled its end; gm's last submission there must wait for nobody, so that its end says that
- * the one before is over altogether. */
+ * that waited for it has signalled its end. So gm's last submission there must wait for nobody: its end says that the
+ * one before is over altogether. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

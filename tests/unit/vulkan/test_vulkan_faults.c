@@ -1,5 +1,5 @@
-/* Every driver call of a scenario fails once, with each kind of failure; every entry is missing once; every request for
- * host memory fails once: nothing leaks, nothing crashes, the layers stay silent. The wrappers come from
+/* Every driver call of a scenario fails once, with each kind of failure. Every entry is missing once. Every request for
+ * host memory fails once. Nothing leaks, nothing crashes, the layers stay silent. The wrappers come from
  * vulkan_syms.def. */
 #include <setjmp.h>
 #include <stdarg.h>

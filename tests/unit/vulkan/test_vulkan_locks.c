@@ -1,5 +1,5 @@
-/* An engine's queue on Vulkan: what a thread may call that holds its lock while another one waits for it inside gm, and
- * a lock hook that calls gm itself. test_pool_locks.c has the same for every kind of submission. */
+/* An engine's queue on Vulkan. One thread holds its lock while another one waits for it inside gm: what the first may
+ * call. And a lock hook that calls gm itself. test_pool_locks.c has these cases for every kind of submission. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

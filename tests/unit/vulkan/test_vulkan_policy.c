@@ -1,5 +1,5 @@
-/* On an engine's own VkDevice: no limit of gm holds unless somebody sets one, heaps have their figures, and copies go
- * into the engine's command buffer. */
+/* An engine's own VkDevice. No limit of gm holds unless somebody sets one, heaps have their figures, and copies go into
+ * the engine's command buffer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

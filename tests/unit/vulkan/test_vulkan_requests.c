@@ -1,5 +1,5 @@
 /* Flags that need work on a queue (GM_ZERO, GM_COMMIT) on an engine's VkDevice, with queues that gm may and may not
- * submit to; and what gm_explain says of them. */
+ * submit to. And what gm_explain says of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

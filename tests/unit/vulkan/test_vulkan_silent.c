@@ -1,5 +1,5 @@
-/* Pools beside a queue that gm may not submit to, on an engine's own VkDevice: the engine submits its work itself, and
- * says by a value of its timeline semaphore, or in words, when that is done. Nothing is given up before. */
+/* Pools beside a queue that gm may not submit to, on an engine's own VkDevice. The engine submits its work itself. By a
+ * value of its timeline semaphore, or in words, it says when that is done. Nothing is given up before. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Invariants: report->after is the replay with all that report->items set so far, so that each setting is judged on top
- * of those before it; a setting that gains nothing in a replay is not kept. */
+/* Invariants: report->after is the replay with all that report->items set so far. So each setting is judged on top of
+ * those before it. A setting that gains nothing in a replay is not kept. */
 #include "tools/gmem/advise/advise_find.h"
 
 #include <stdio.h>
@@ -218,8 +218,8 @@ static gm_status find_try_list(const finder *self, const char *list, advise_resu
   return GM_OK;
 }
 
-/* Either as many blocks of each size as lived at once, or all that was ever reserved in one piece, or a little more:
- * which of them serves depends on how the pool finds memory. */
+/* gm tries three lists. They have as many blocks of each size as lived at once, all that was ever reserved in one
+ * piece, and a little more. Which of them serves depends on how the pool finds memory. */
 static gm_status find_warm_up(const finder *self, const gm_advice *rule, gm_error *err) {
   advise_report *report = self->report;
   advise_result before = report->after, best = before;

@@ -1,5 +1,5 @@
-/* Invariants: in each pass every allocator runs once, one after the other, so that all see the same machine; a case is
- * run once however many groups read figures from it. */
+/* Invariants: in each pass every allocator runs once, one after the other, so that all see the same machine. A case
+ * runs once, however many groups read figures from it. */
 #include "tools/gmem/bench/bench_groups.h"
 
 #include <math.h>

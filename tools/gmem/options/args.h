@@ -1,5 +1,5 @@
-/* Values of options. What is wrong ends the program with exit code 2 and the reason on standard error; where --json is
- * among the arguments also as one object with the field "error" on standard output. */
+/* Values of options. A wrong value ends the program with exit code 2 and the reason on standard error. Where --json is
+ * among the arguments, one object with the field "error" goes to standard output, too. */
 #ifndef GM_TOOLS_GMEM_OPTIONS_ARGS_H
 #define GM_TOOLS_GMEM_OPTIONS_ARGS_H
 

@@ -15,12 +15,12 @@ typedef struct output {
 /* From here on standard output is `out->file` alone: what drivers print goes to standard error. */
 void output_begin(output *out, const char *command, bool as_json);
 
-/* Say on standard error, and as the field "error" of the JSON object (of its own, or the one that is open), why the
- * command could not do it. The exit code for that. */
+/* Tells on standard error why the command could not do it. With JSON the field "error" says it, too: of the open
+ * object, or of one of its own. Returns the exit code for that. */
 int output_fail(output *out, const gm_error *err);
 int output_fail_text(output *out, const char *format, ...) GM_PRINTF(2, 3);
 
-/* The same for a command whose context was there: an invalid argument is then one that was typed. */
+/* As output_fail, for a command whose context was there: an invalid argument is then one that was typed. */
 int output_fail_typed(output *out, const gm_error *err);
 
 /* `code`, or failure when not everything could be written. */

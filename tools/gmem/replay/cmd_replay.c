@@ -253,8 +253,8 @@ static gm_status replay_try(void *user, uint64_t capacity, bool *out_enough, gm_
   return closing.status;
 }
 
-/* What a pool that may take all of the device can have now; on null, where the size of the device is what is looked
- * for, the largest that there is. */
+/* The bytes that a pool can have now if it may take all of the device. A null device has no size: there it is the
+ * largest pool that can be. */
 static uint64_t replay_room(session *self, const replay_view *view) {
   gm_memory_info memory = {.struct_size = sizeof memory};
   if (strcmp(view->info.backend, "null") == 0) return UINT64_C(1) << 50;

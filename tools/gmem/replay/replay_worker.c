@@ -1,6 +1,5 @@
-/* Invariants: a run begins and ends with no block handed out, so every run does the same; nothing but gm_alloc and
- * gm_free is inside the time that is measured (with touching, each event is timed alone, so that the writing is not).
- */
+/* Invariants: a run begins and ends with no block handed out, so every run does the same. Only gm_alloc and gm_free are
+ * inside the time that is measured. With touching, each event is timed alone, so that the writing is not measured. */
 #include "tools/gmem/replay/replay_worker.h"
 
 #include <stdio.h>

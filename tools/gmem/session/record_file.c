@@ -1,5 +1,5 @@
-/* Invariants: record_stopped names the incomplete file from before it is made, exactly while the signals are caught;
- * what is caught ends the program as if it were not. */
+/* Invariants: record_stopped names the incomplete file from before it is made, exactly while the signals are caught. A
+ * caught signal ends the program as if it were not caught. */
 #include "tools/gmem/session/record_file.h"
 
 #include <errno.h>

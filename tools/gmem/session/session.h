@@ -20,7 +20,7 @@ typedef struct session {
 /* A context that logs warnings on standard error. `backend_options` as in gm_context_params; may be NULL. */
 gm_status session_begin(session *out, const char *backend_options, gm_error *err);
 
-/* The same with one backend and no other. INVALID_ARGUMENT: there is none of that name. */
+/* A context with one backend and no other. INVALID_ARGUMENT: there is none of that name. */
 gm_status session_begin_only(session *out, const char *backend, gm_error *err);
 
 /* As session_begin, without a log: for trials that may fail. */
