@@ -5,8 +5,8 @@
 #include "core/base/error.h"
 #include "gm/plan.h"
 
-/* Invariants: every hole is in both sets; no two holes touch, and none touches `end`, above which all is free. Among
- * holes of one size the later one comes first in `by_size`, because its offset is kept negated. */
+/* Invariants: every gap is in both sets; no two gaps touch, and none touches `end`, above which all is free. Among
+ * gaps of one size the later one comes first in `by_size`, because its offset is kept negated. */
 
 struct gm_plan_replay {
   gm_services services;
@@ -44,7 +44,7 @@ static void replay_take(gm_plan_replay *replay, uint64_t offset, uint64_t bytes)
   gm__pair_set_take(&replay->by_size, bytes, ~offset);
 }
 
-/* A hole gets other ends; it stays between its neighbours. */
+/* A gap gets other ends; it stays between its neighbours. */
 static void replay_change(gm_plan_replay *replay, gm__pair from, gm__pair to) {
   gm__pair_set_change(&replay->by_offset, from, to);
   gm__pair_set_take(&replay->by_size, from.value, ~from.key);
@@ -63,18 +63,18 @@ static uint64_t replay_pad(const gm_plan_replay *replay, uint64_t bytes) {
 
 gm_status gm_plan_replay_alloc(gm_plan_replay *replay, uint64_t bytes, uint64_t *out_offset, gm_error *err) {
   const char *op = "gm_plan_replay_alloc";
-  gm__pair smaller, hole = {0, 0};
+  gm__pair smaller, gap = {0, 0};
   if (!replay || !out_offset) return gm__bad_argument(err, op, "an argument is NULL");
   uint64_t padded = replay_pad(replay, bytes);
-  if (padded) gm__pair_set_around(&replay->by_size, padded, 0, &smaller, &hole);
+  if (padded) gm__pair_set_around(&replay->by_size, padded, 0, &smaller, &gap);
   if (!bytes) {
     *out_offset = 0;
-  } else if (hole.key) {
-    *out_offset = ~hole.value;
-    if (hole.key > padded) {
-      replay_change(replay, (gm__pair){*out_offset, hole.key}, (gm__pair){*out_offset + padded, hole.key - padded});
+  } else if (gap.key) {
+    *out_offset = ~gap.value;
+    if (gap.key > padded) {
+      replay_change(replay, (gm__pair){*out_offset, gap.key}, (gm__pair){*out_offset + padded, gap.key - padded});
     } else {
-      replay_take(replay, *out_offset, hole.key);
+      replay_take(replay, *out_offset, gap.key);
     }
   } else {
     if (!padded || replay->end > GM_PLAN_MAX_BYTES - padded) {
@@ -87,21 +87,21 @@ gm_status gm_plan_replay_alloc(gm_plan_replay *replay, uint64_t bytes, uint64_t 
   return GM_OK;
 }
 
-/* Join a range that is free from now on with the holes beside it: `before` ends, `after` begins no later. */
+/* Join a range that is free from now on with the gaps beside it: `before` ends, `after` begins no later. */
 static void replay_join(gm_plan_replay *replay, uint64_t offset, uint64_t end, gm__pair before, gm__pair after) {
   bool joins_before = before.value && before.key + before.value == offset, joins_after = after.key == end;
-  gm__pair hole = {joins_before ? before.key : offset, 0};
-  hole.value = (joins_after ? end + after.value : end) - hole.key;
+  gm__pair gap = {joins_before ? before.key : offset, 0};
+  gap.value = (joins_after ? end + after.value : end) - gap.key;
   if (end == replay->end) {
-    replay->end = hole.key;
+    replay->end = gap.key;
     if (joins_before) replay_take(replay, before.key, before.value);
   } else if (joins_before) {
     if (joins_after) replay_take(replay, after.key, after.value);
-    replay_change(replay, before, hole);
+    replay_change(replay, before, gap);
   } else if (joins_after) {
-    replay_change(replay, after, hole);
+    replay_change(replay, after, gap);
   } else {
-    replay_put(replay, hole.key, hole.value);
+    replay_put(replay, gap.key, gap.value);
   }
 }
 
@@ -117,7 +117,7 @@ gm_status gm_plan_replay_free(gm_plan_replay *replay, uint64_t offset, uint64_t 
     return gm__bad_argument(err, op, "%" PRIu64 " bytes at %" PRIu64 " are not taken", bytes, offset);
   }
   if (!replay_reserve(replay)) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a hole of a plan");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a gap of a plan");
   }
   replay_join(replay, offset, offset + padded, before, after);
   return GM_OK;

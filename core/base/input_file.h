@@ -1,4 +1,4 @@
-/* Files that a stranger named, for reading. gm opens only regular files, without blocking, and recognises a file that
+/* Files that a caller named, for reading. gm opens only regular files, without blocking, and recognises a file that
  * it opens again. It follows symbolic links: model caches consist of them. Thread-safe on different files.
  * gm__input_file_read_at is thread-safe on one file too. */
 #ifndef GM_CORE_BASE_INPUT_FILE_H

@@ -1,4 +1,4 @@
-/* Files that a stranger named, for writing. Only regular files. Thread-safe on different files; the calls with an
+/* Files that a caller named, for writing. Only regular files. Thread-safe on different files; the calls with an
  * offset are thread-safe on one file too. `path` is for messages. */
 #ifndef GM_CORE_BASE_OUTPUT_FILE_H
 #define GM_CORE_BASE_OUTPUT_FILE_H

@@ -169,7 +169,8 @@ gm_status gm_device_open_index(gm_context *ctx, const char *backend, uint32_t in
   return device_open_at(ctx, driver, index, out, err);
 }
 
-/* gm's own backend of an API comes first. Several strangers may have one API: then only a name tells them apart. */
+/* gm's own backend of an API comes first. Several registered backends may have one API: then only a name tells them
+ * apart. */
 static gm_status device_driver_of_api(gm_context *ctx, const char *op, gm_api api, gm__driver **out, gm_error *err) {
   gm__registry *registry = NULL;
   uint32_t count = 0;

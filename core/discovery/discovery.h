@@ -24,7 +24,7 @@ bool gm__backends_chosen(const gm_context *ctx, gm__choice *out);
 bool gm__choice_has(const gm__choice *choice, const char *name);
 
 /* Log a warning for each name in the program's and the operator's lists that is no backend, once for each registry. It
- * is no failure: a stranger's backend may be registered later. */
+ * is no failure: somebody else's backend may be registered later. */
 void gm__unknown_names_log(gm__registry *registry);
 
 #endif

@@ -12,13 +12,13 @@ enum { GM__MAX_DRIVERS = 16, GM__OPTIONS_SIZE = 256, GM__LIBRARY_SIZE = 256, GM_
  * during a call on a device. */
 typedef struct gm__driver {
   gm_context *ctx;
-  const gm__known_backend *known; /* NULL: a stranger's */
+  const gm__known_backend *known; /* NULL: not gm's own */
   bool has_ops;
   gm_backend_ops ops; /* complete, if has_ops */
   uint64_t group_capabilities;
   gm_backend_host host; /* lent to the backend */
   char library[GM__LIBRARY_SIZE];
-  char module[GM__MODULE_SIZE]; /* of a stranger's: the file that the helper loads; "": it can load none */
+  char module[GM__MODULE_SIZE]; /* of one that is not gm's own: the file that the helper loads; "": it can load none */
   char options[GM__OPTIONS_SIZE];
   gm__mutex lock;
   void *handle; /* the backend's driver; NULL: not initialised */

@@ -1,5 +1,5 @@
 /* Invariants: an array never has less room than items; an order is a permutation. A merge sort, not a hash table: names
- * come from a stranger, and nobody can choose names for which it turns quadratic. */
+ * come from an unknown author, and nobody can choose names for which it turns quadratic. */
 #include "core/model/model_memory.h"
 
 #include "core/base/alloc.h"

@@ -3,9 +3,9 @@
 
 usage: check_circles.py [ROOT]
 
-A module is x.c with its x.h, in core/ or backends/. It calls another one if its code names a function of that one. Names
-in x.c count wherever they stand, also in tables; of x.h the bodies of its inline functions count. A circle ends when
-the struct and its leaf helpers stay in x.c, and its life moves to x_open.c above.
+A module is x.c with its x.h, in core/ or backends/. It calls another one if its code names a function of that one.
+Names in x.c count wherever they stand, also in tables; of x.h the bodies of its inline functions count. A circle ends
+when the struct and its leaf helpers stay in x.c, and its life moves to x_open.c above.
 
 Reads C as clang-format leaves it: a function begins with a word in the first column and ends with a brace there.
 """
@@ -14,7 +14,8 @@ import re
 import sys
 
 FOLDERS = ("core", "backends")
-NOISE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|^#.*?(?<!\\)$|__attribute__\(\(.*?\)\)', re.S | re.M)
+NOISE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\''
+                   r"|^#.*?(?<!\\)$|__attribute__\(\(.*?\)\)", re.S | re.M)
 FUNCTION = re.compile(r"^(?!typedef\b)([A-Za-z_][^;{}=]*?\b(\w+)\([^;{}=]*\)) \{([^\n]*\}|\n.*?^\})$", re.S | re.M)
 
 
