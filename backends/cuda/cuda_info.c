@@ -103,7 +103,7 @@ uint32_t gm__cuda_share_kinds(const gm__runtime_driver *driver, int ordinal, con
   return cuda_share_kinds((const gm__cuda_driver *)driver, ordinal, (info->capabilities & GM_CAP_VMM) != 0);
 }
 
-/* By entries and attributes; opening the device tries what can be tried. */
+/* The capabilities that entries and attributes show. Opening the device tries those that can be tried. */
 static uint64_t cuda_capabilities(const gm__cuda_driver *driver, CUdevice device) {
   const gm__cuda_syms *cu = &driver->cu;
   uint64_t has = GM_CAP_STREAMS | GM_CAP_POINTS | GM_CAP_MAPPING | GM_CAP_ADOPT | GM_CAP_ADDRESS;

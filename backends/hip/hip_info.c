@@ -84,7 +84,7 @@ uint32_t gm__hip_share_kinds(const gm__runtime_driver *base, int ordinal, const 
   return kinds;
 }
 
-/* By entries and attributes; opening the device tries what can be tried. */
+/* The capabilities that entries and attributes show. Opening the device tries those that can be tried. */
 static uint64_t hip_capabilities(const gm__hip_driver *driver, int ordinal) {
   const gm__hip_syms *hip = &driver->hip;
   uint64_t has = GM_CAP_STREAMS | GM_CAP_POINTS | GM_CAP_MAPPING | GM_CAP_ADOPT | GM_CAP_ADDRESS;

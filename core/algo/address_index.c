@@ -53,12 +53,12 @@ static uint32_t lookup_way(const lookup_side *side, uint32_t slot, uint32_t at) 
   return (at - lookup_home(side, lookup_number(slot))) & side->lookup->mask;
 }
 
-/* What the slot says when its chunk is a step further on. */
+/* The content of the slot once its chunk is a step further on. */
 static uint32_t lookup_further(uint32_t slot) {
   return lookup_steps(slot) < GM__LOOKUP_FAR ? slot + GM__LOOKUP_STEP : slot;
 }
 
-/* What the slot says when its chunk, which is in `at` now, moves a step nearer. */
+/* The content of the slot once its chunk, which is in `at` now, moves a step nearer. */
 static uint32_t lookup_nearer(const lookup_side *side, uint32_t slot, uint32_t at) {
   return lookup_way(side, slot, at) > GM__LOOKUP_FAR ? slot : slot - GM__LOOKUP_STEP;
 }

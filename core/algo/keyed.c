@@ -14,7 +14,7 @@ static void keyed_insert(gm__keyed *items, size_t count) {
   }
 }
 
-/* By one byte of the key, from one array to the other. */
+/* Sorts by one byte of the key, from one array to the other. */
 static void keyed_pass(const gm__keyed *from, gm__keyed *to, size_t count, unsigned shift) {
   size_t begins[256] = {0}, next = 0;
   for (size_t i = 0; i < count; i++) begins[from[i].key >> shift & 255]++;

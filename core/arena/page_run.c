@@ -63,7 +63,7 @@ static uint32_t page_run_split(gm__arena *arena, uint32_t number, uint64_t bytes
   return front;
 }
 
-/* What is behind a page. */
+/* The state of the memory behind a page. */
 typedef enum page_run_page_state { PAGE_RUN_NOTHING, PAGE_RUN_MAPPED, PAGE_RUN_SHUT } page_run_page_state;
 
 static page_run_page_state page_run_state(const gm__arena *arena, const gm__va_range *range, uint64_t page) {
@@ -194,7 +194,7 @@ static void page_run_extend(const gm__arena *arena, gm__page_run *run) {
   run->bytes += run->extra;
 }
 
-/* What the page run does not need of the unmapped chunks at its ends stays unmapped. */
+/* The unmapped chunks at the ends of the page run stay unmapped as far as it does not need them. */
 static void page_run_leave(gm__arena *arena, gm__page_run *run) {
   if (run->drop) {
     const uint32_t last = page_run_split(arena, run->last, page_run_bytes(arena, run->last) - run->drop);

@@ -217,7 +217,7 @@ static gm_status device_ask_adopt(gm__driver *driver, const gm_native_device *na
   return status == GM_OK ? driver->ops.device_adopt(driver->handle, native, out, err) : status;
 }
 
-/* By the backend of that name; NULL: by that of the struct's API. */
+/* Asks the backend of that name. NULL: the backend of the struct's API. */
 static gm_status device_adopt(gm_context *ctx, const char *op, const char *name, const gm_native_device *native,
                               gm_device **out, gm_error *err) {
   gm__driver *driver = NULL;

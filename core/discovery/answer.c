@@ -117,7 +117,7 @@ static void answer_mend_type(gm_memory_type *type) {
   if (type->flags & GM_MEMORY_PINNED && !(type->flags & card)) type->flags |= GM_MEMORY_SYSTEM;
 }
 
-/* What cannot be true of the flags; NULL: they can be. */
+/* The reason why the flags cannot be true; NULL: they can. */
 static const char *answer_type_flaw(uint32_t flags) {
   const bool seen = flags & (GM_MEMORY_HOST_VISIBLE | GM_MEMORY_HOST_POINTER);
   if (flags & GM_MEMORY_WRITE_COMBINED && flags & GM_MEMORY_HOST_CACHED) return "both cached and write-combined";

@@ -46,7 +46,7 @@ uint64_t gm__device_margin(gm_context *ctx, uint64_t total_bytes) {
   return margin == UINT64_MAX ? gm__margin_auto(total_bytes) : margin;
 }
 
-/* What a gm_memory_info says of it. */
+/* The bytes that must stay free on the device. */
 static uint64_t figures_margin(const gm__figures_subject *subject, uint64_t total_bytes) {
   gm_context *ctx = subject->driver->ctx;
   if (total_bytes == GM_UNKNOWN_BYTES || !gm__config_holds(ctx, "min_free_bytes", subject->adopted)) return 0;

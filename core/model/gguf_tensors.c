@@ -14,7 +14,7 @@ typedef struct gguf_tensor_type {
   bool known;
 } gguf_tensor_type;
 
-/* By ggml's number. */
+/* The type with each of ggml's numbers. */
 static const gguf_tensor_type gguf_tensor_types[] = {
     [0] = {NULL, GM_DTYPE_F32, true},
     [1] = {NULL, GM_DTYPE_F16, true},
