@@ -97,14 +97,21 @@ static gm_status device_open_at(gm_context *ctx, gm__driver *driver, uint32_t in
   return device_finish(device, index, status, out, err);
 }
 
-/* The backend of that name, initialised and with its devices listed. */
-static gm_status device_find_driver(gm_context *ctx, const char *op, const char *name, gm__driver **out,
-                                    gm_error *err) {
+static gm_status device_driver_named(gm_context *ctx, const char *op, const char *name, gm__driver **out,
+                                     gm_error *err) {
   gm__registry *registry = NULL;
   gm_status status = gm__registry_get(ctx, &registry, err);
   if (status != GM_OK) return status;
-  gm__driver *driver = gm__registry_find(registry, name);
-  if (!driver) return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "there is no backend \"%.15s\"", name);
+  *out = gm__registry_find(registry, name);
+  return *out ? GM_OK : gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "there is no backend \"%.15s\"", name);
+}
+
+/* The backend of that name, initialised and with its devices listed. */
+static gm_status device_find_driver(gm_context *ctx, const char *op, const char *name, gm__driver **out,
+                                    gm_error *err) {
+  gm__driver *driver = NULL;
+  gm_status status = device_driver_named(ctx, op, name, &driver, err);
+  if (status != GM_OK) return status;
   status = gm__discover_driver(driver, GM_PROBE_ACTIVE, err);
   if (status != GM_OK) return status;
   gm__mutex_lock(&driver->lock);
@@ -191,11 +198,9 @@ static gm_status device_driver_of_api(gm_context *ctx, const char *op, gm_api ap
 
 static gm_status device_driver_of_name(gm_context *ctx, const char *op, const char *name, gm_api api, gm__driver **out,
                                        gm_error *err) {
-  gm__registry *registry = NULL;
-  gm_status status = gm__registry_get(ctx, &registry, err);
+  gm__driver *driver = NULL;
+  gm_status status = device_driver_named(ctx, op, name, &driver, err);
   if (status != GM_OK) return status;
-  gm__driver *driver = gm__registry_find(registry, name);
-  if (!driver) return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "there is no backend \"%.15s\"", name);
   if (!driver->has_ops) return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "this build has no %.15s backend", name);
   if (driver->ops.api != api) {
     return gm__bad_argument(err, op, "`native` has api \"%s\", backend %s has \"%s\"", gm_api_name(api), name,
