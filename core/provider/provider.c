@@ -1,7 +1,5 @@
 #include "core/provider/provider.h"
 
-#include <stdio.h>
-
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/shadow.h"
@@ -33,8 +31,7 @@ static gm_status provider_address(gm_device *device, uint64_t bytes, uint64_t al
   return GM_OK;
 }
 
-/* AddressSanitizer and profilers forget the memory. */
-static void provider_let_go(const gm__provider *provider, const gm_memory *memory, const gm__allocation *allocation) {
+void gm__provider_let_go(const gm__provider *provider, const gm_memory *memory, const gm__allocation *allocation) {
   if (memory->host) gm__shadow_open(memory->host, memory->bytes);
   if (allocation->heap) gm__marks_heap_end(provider->marks, allocation->heap);
 }
@@ -42,7 +39,7 @@ static void provider_let_go(const gm__provider *provider, const gm_memory *memor
 /* Gives the memory back. `memory` is passed apart, because an allocation that leaves no longer names it. */
 static void provider_free(gm__provider *provider, const gm_memory *memory, const gm__allocation *allocation) {
   uint64_t began = gm__now_ns();
-  provider_let_go(provider, memory, allocation);
+  gm__provider_let_go(provider, memory, allocation);
   gm__marks_push(provider->marks, "free at the driver", provider->name, memory->bytes);
   if (provider->has_upstream && !allocation->foreign) {
     gm__upstream_free(provider, memory, allocation->token);
@@ -218,57 +215,6 @@ void gm__provider_return(gm__provider *provider, gm__leaving *leaving) {
   }
   gm__mutex_unlock(&provider->lock);
   leaving->first = NULL;
-}
-
-void gm__provider_end(gm__provider *provider) {
-  bool forked = gm__provider_forked(provider);
-  uint32_t cursor = 0;
-  for (gm__allocation *allocation; (allocation = gm__allocation_next(&provider->allocations, &cursor));) {
-    if (allocation->state == GM__ALLOCATION_UNUSED || !allocation->memory.handle) continue;
-    if (allocation->is_range) { /* the arena closes it */
-      if (!forked && allocation->heap) gm__marks_heap_end(provider->marks, allocation->heap);
-      continue;
-    }
-    if (forked && allocation->state == GM__ALLOCATION_AWAY)
-      continue; /* a thread of the parent may be half through with it */
-    gm__native_objects_end(provider, allocation);
-    if (!forked) provider_let_go(provider, &allocation->memory, allocation);
-    if (provider->has_upstream && !allocation->foreign) {
-      gm__upstream_free(provider, &allocation->memory, allocation->token);
-      continue;
-    }
-    if (allocation->import) {
-      gm__import_close(provider->device, allocation->import);
-      continue;
-    }
-    bool noted = allocation->state == GM__ALLOCATION_POOLED && gm__provider_lends(provider) &&
-                 gm__device_is_charged(provider->device, &allocation->memory);
-    if (noted && !forked) gm__device_note_pooled(provider->device, -(int64_t)allocation->bytes);
-    gm__device_free(provider->device, &allocation->memory, NULL);
-  }
-}
-
-void gm__provider_init(gm__provider *provider, gm_device *device, const gm_pool_params *params, uint64_t pool_id) {
-  const gm_services *services = gm__context_services(device->ctx);
-  provider->device = device;
-  snprintf(provider->name, sizeof provider->name, "%s", params->name ? params->name : "pool");
-  provider->budget.name = provider->name;
-  provider->has_upstream = params->upstream != NULL;
-  provider->captures = (params->flags & GM_POOL_CAPTURES) != 0;
-  provider->no_trim = provider->captures || params->flags & GM_POOL_NO_TRIM;
-  provider->share = params->share;
-  provider->limits = (gm__limits){params->memory_fraction, params->min_free_bytes};
-  if (params->upstream) provider->upstream = *params->upstream;
-  provider->marks = gm__marks_of(device->ctx);
-  gm__mutex_init(&provider->lock, GM__RANK_PROVIDER);
-  gm__allocation_table_init(&provider->allocations, services, pool_id);
-  gm__address_map_init(&provider->addresses, services);
-}
-
-void gm__provider_clear(gm__provider *provider, bool forked) {
-  gm__address_map_clear(&provider->addresses);
-  gm__allocation_table_clear(&provider->allocations);
-  if (!forked) gm__mutex_destroy(&provider->lock);
 }
 
 void gm__provider_note_failure(gm__provider *provider, const gm__want *want, const gm_error *failure) {

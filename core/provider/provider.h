@@ -91,6 +91,9 @@ void gm__provider_leave(gm__provider *provider, gm__leaving *leaving, gm__alloca
 /* Gives all allocations on the list back. REQUIRES: no lock. */
 void gm__provider_return(gm__provider *provider, gm__leaving *leaving);
 
+/* AddressSanitizer and profilers forget the memory, which goes back. */
+void gm__provider_let_go(const gm__provider *provider, const gm_memory *memory, const gm__allocation *allocation);
+
 /* Gives back every allocation when the pool ends, and waits for nothing. A forked child gives back host memory only. */
 void gm__provider_end(gm__provider *provider);
 
