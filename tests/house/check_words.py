@@ -8,7 +8,8 @@ list or a cell of a table. A semicolon or a colon ends none. `code`, a "quoted t
 IO, NOT_FOUND or gm_alloc, are one word each. A paragraph of a comment that is indented is code. No comment and no
 paragraph begins with "The same". None names a number of a feature or a target (F22, T4), or "the documents".
 
-Read are the comments of C and C++ and the text of *.md. COVERED has the folders and files that are held to this.
+Read are the comments of C and C++ and the text of *.md. COVERED has the folders and files that are held to this. In
+HEADERS_ONLY the comments of .c and .cpp are not read.
 """
 import os
 import re
@@ -18,6 +19,7 @@ COVERED = ["include", "core", "backends", "docs", "tools", "examples", "integrat
            "CONTRIBUTING.md"]
 NOT_HELD = {"docs/STATUS.md", "core/heap/object_sweep.c", "tests/data/view/RULES.md", "tests/data/view/SCHEMA.md"}
 SOURCES = (".c", ".h", ".cpp", ".hpp")
+HEADERS_ONLY = ("tests", "integrations")
 MOST_WORDS = 25
 COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|/\*(.*?)\*/|//([^\n]*)', re.S)
 IDENTIFIER = r"\*?(?:\w*_\w*[\w*]|[A-Z][A-Z0-9]+)(?:\(\)|\.h)?"
@@ -90,8 +92,9 @@ def files(root, top):
     path = os.path.join(root, top)
     if os.path.isfile(path):
         yield path
+    kinds = (".h", ".hpp", ".md") if top.split("/")[0] in HEADERS_ONLY else (*SOURCES, ".md")
     for folder, _, names in sorted(os.walk(path)):
-        yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith((*SOURCES, ".md")))
+        yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith(kinds))
 
 
 def check(root, tops):
