@@ -3,6 +3,7 @@
 #include "core/base/clock.h"
 #include "core/base/poll.h"
 #include "core/manage/lifecycle.h"
+#include "core/order/order_told.h"
 
 /* What a pool does when a stream of its device closes, was waited for, or is said to have done its work. It tells the
  * order of its dedicated blocks and that of each arena. */

@@ -1,5 +1,5 @@
 #include "core/base/alloc.h"
-#include "core/order/order.h"
+#include "core/order/slot.h"
 
 /* The crowd. A member's record is like a slot, but all members share one bit in a last use. The crowd has passed a time
  * when every member that had work at that time has passed it. A member without work holds nobody back. order.c asks and

@@ -1,6 +1,6 @@
 #include <inttypes.h>
 
-#include "core/order/order.h"
+#include "core/order/slot.h"
 
 /* Waiting for streams. A stream that gm can neither ask nor wait for counts as running. */
 

@@ -1,6 +1,7 @@
 #include "core/order/order.h"
 
 #include "core/discovery/answer.h"
+#include "core/order/slot.h"
 
 /* Invariants. The device has a clock, `order_clock`. It moves on by one whenever a thread is about to ask a stream how
  * far it is. A last use remembers the time of the free, and a bit for each stream whose work may still use the memory.

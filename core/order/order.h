@@ -139,21 +139,6 @@ bool gm__order_has_passed(const gm__order *order, uint64_t time);
 /* Tells the driver to begin with the work of such streams. Steps out of the lock. */
 void gm__order_flush(gm__order *order);
 
-/* The host has waited for all work of the stream on blocks that were freed up to `clock`. */
-void gm__order_note_synced(gm__order *order, const gm_stream *stream, uint64_t clock);
-
-/* The engine says: all work of the stream on blocks freed up to `clock` is done at the point (NULL: is done now). The
- * point is copied. OUT_OF_HOST_MEMORY, NOT_SUPPORTED. */
-gm_status gm__order_note_passed(gm__order *order, const gm_stream *stream, uint64_t clock, const gm_point *point,
-                                gm_error *err);
-
-/* The stream is done and closes: its points have passed, also those that other slots hold. */
-void gm__order_forget_points(gm__order *order, const gm_stream *stream);
-
-/* The live block is about to be freed on the stream of `slot`. At the point that stream is done with it. The last use
- * owns the point from now on. */
-void gm__order_give_point(gm__order *order, gm__last_use *use, int slot, const gm_backend_point *point);
-
 /* Says what a request in the order of `slot` needs to use the settled block. `insert`: gm may put waits into the
  * request's stream. */
 gm__order_verdict gm__order_judge(const gm__order *order, const gm__last_use *use, int slot, bool insert);
@@ -170,16 +155,16 @@ void gm__order_drop_point(gm__order *order, gm__last_use *use);
 /* The slot of the stream; GM__ORDER_HOST: it has none. */
 int gm__order_find(const gm__order *order, const gm_stream *stream);
 
-/* Waits until `stream` has done all that was submitted to it. The stream of a lost device has. BUSY: gm can neither
- * record a point nor wait, so work may still run; `err` names the stream and `op`. Takes no lock. */
-GM__MUST_USE gm_status gm__order_drain(gm_stream *stream, const char *op, gm_error *err);
-
 /* Notes that the stream of `slot` uses the live block, too. `slot` is of gm__order_free_slot. */
 void gm__order_note_use(gm__order *order, gm__last_use *use, int slot);
 
 /* True when work of the stream may still use memory that was freed or that gm_use_on named. It asks the driver of
  * points that are under way only. */
 bool gm__order_is_unsettled(gm__order *order, const gm_stream *stream);
+
+/* Waits until `stream` has done all that was submitted to it. The stream of a lost device has. BUSY: gm can neither
+ * record a point nor wait, so work may still run; `err` names the stream and `op`. Takes no lock. */
+GM__MUST_USE gm_status gm__order_drain(gm_stream *stream, const char *op, gm_error *err);
 
 /* Waits for the streams of the slots in `mask`. BUSY: the engine captures one of them, or nothing can wait for it;
  * `err` names the stream. Steps out of the lock. */
@@ -199,28 +184,9 @@ void gm__order_forget(gm__order *order, int slot);
 /* The number of a member of the crowd, as gm__order_free_slot gives it. GM__ORDER_HOST: the stream is no member. */
 int gm__order_member(const gm__order *order, const gm_stream *stream);
 
-/* The record of the stream, in a slot or in the crowd; NULL: there is none. */
-gm__order_slot *gm__order_named(gm__order *order, const gm_stream *stream);
-
 /* A slot's bit in a mask of slots. The lowest slot of a mask that is not 0. */
 static inline uint64_t gm__order_bit(int slot) { return UINT64_C(1) << slot; }
 static inline int gm__order_lowest(uint64_t mask) { return __builtin_ctzll(mask); }
-
-/* True when work of the stream may still use freed memory. */
-static inline bool gm__order_is_behind(const gm__order_slot *slot) { return slot->passed < slot->last_free; }
-
-/* Leaves the lock for a call that may submit to the slot's stream, and takes it again. The stream stays meanwhile. */
-void gm__order_step_from(gm__order *order, gm__order_slot *slot);
-void gm__order_step_to(gm__order *order, gm__order_slot *slot);
-
-/* Reads from its members how far the crowd is. */
-void gm__order_update_crowd(gm__order *order);
-
-static inline void gm__order_release(const gm__order *order, const gm_backend_point *point) {
-  order->device->ops->point_release(order->device->handle, point, GM_CLOSE_NORMAL);
-}
-
-void gm__order_clear_slot(const gm__order *order, gm__order_slot *slot, gm_close_mode mode);
 
 /* Releases the point of a last use, or the points of a slot or of all slots. `mode` goes to the backend. */
 void gm__order_clear_use(const gm__order *order, gm__last_use *use, gm_close_mode mode);

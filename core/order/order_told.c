@@ -1,5 +1,7 @@
+#include "core/order/order_told.h"
+
 #include "core/base/error.h"
-#include "core/order/order.h"
+#include "core/order/slot.h"
 
 /* What the engine says of the work of its streams. It may speak often while older points have not passed. The oldest
  * point stays until it has passed, so that there is progress. The newest one waits behind it, so that the last word is

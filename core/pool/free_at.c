@@ -1,6 +1,7 @@
 #include "core/base/error.h"
 #include "core/device/point.h"
 #include "core/heap/live.h"
+#include "core/order/order_told.h"
 #include "core/pool/spans.h"
 
 /* A free at a point of the engine is a free in the order of the point's stream, whose last use keeps the point. It is

@@ -1,4 +1,4 @@
-/* A recorded training step, played through the functions for cards. Each tensor keeps its contents until it is freed,
+/* A recorded training step, played through the functions for cards: each tensor keeps its contents until it is freed,
  * although the driver works late and streams run at random. */
 #include <time.h>
 
