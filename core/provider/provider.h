@@ -5,7 +5,7 @@
 #define GM_CORE_PROVIDER_PROVIDER_H
 
 #include "core/device/device_alloc.h"
-#include "core/device/room.h"
+#include "core/device/device_headroom.h"
 #include "core/device/stream.h"
 #include "core/provider/address_map.h"
 #include "core/provider/allocation.h"
@@ -13,7 +13,7 @@
 #include "core/provider/handles.h"
 #include "core/provider/memory_kind.h"
 #include "core/provider/request.h"
-#include "core/track/marks.h"
+#include "core/track/profiler.h"
 #include "core/track/stats.h"
 #include "gm/pool.h"
 

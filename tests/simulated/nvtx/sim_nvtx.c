@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/track/marks_nvtx.h"
+#include "core/track/profiler_nvtx.h"
 
 #define SIM_EXPORT __attribute__((visibility("default")))
 

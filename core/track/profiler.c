@@ -1,4 +1,4 @@
-#include "core/track/marks.h"
+#include "core/track/profiler.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "core/base/log.h"
 #include "core/base/thread.h"
 #include "core/context/config.h"
-#include "core/track/marks_nvtx.h"
+#include "core/track/profiler_nvtx.h"
 
 /* A tool keeps pointers into the tables that it fills. So the tables live as long as the process, and each tool is
  * loaded once. A tool's library is found as NVTX finds it (NVTX_INJECTION64_PATH). Or it is the library of NVTX 2 or

@@ -1,4 +1,4 @@
-#include "core/device/room.h"
+#include "core/device/device_headroom.h"
 
 #include "core/base/clock.h"
 #include "core/base/saturate.h"

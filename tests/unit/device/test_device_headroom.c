@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "backends/null/null_backend.h"
-#include "core/device/room.h"
+#include "core/device/device_headroom.h"
 #include "support/pool_bench.h"
 
 #define MIB (UINT64_C(1) << 20)
