@@ -1,5 +1,5 @@
 /* The whole state that gm has once in a process: the fork page, and the table of bytes that contexts hold on each
- * device. core/base/dynlib keeps driver handles, and core/track/marks keeps what a profiler fills. Nothing runs at
+ * device. core/base/dynlib keeps driver handles, and core/track/profiler keeps what a profiler fills. Nothing runs at
  * exit. */
 #ifndef GM_CORE_CONTEXT_PROCESS_H
 #define GM_CORE_CONTEXT_PROCESS_H

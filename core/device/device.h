@@ -41,9 +41,9 @@ struct gm_device {
   _Atomic uint64_t synthetic_bytes; /* addresses given to blocks of an API that has none */
   _Atomic uint64_t order_clock;     /* how often streams were asked how far they are (order.c) */
   _Atomic int pressure;             /* gm_pressure_level said last */
-  gm__mutex grow_lock;              /* held from asking for room until the memory is counted */
+  gm__mutex grow_lock;              /* held from asking for headroom until the memory is counted */
   gm__mutex trim_lock;              /* held while a pool trims others */
-  gm__mutex lock;                   /* streams, listeners, lazy default stream, room, room_bounds */
+  gm__mutex lock;                   /* streams, listeners, lazy default stream, headroom, headroom_bounds */
   gm_stream *streams;               /* list of open ones */
   gm_stream *closed, **closed_end;  /* closed ones, oldest first, by `next`: their names stay safe for a while */
   uint32_t closed_count;
@@ -59,18 +59,18 @@ struct gm_device {
   gm__map mapped;            /* address to bytes of what is mapped; under the context's lock: core/device/peer.h */
   gm_stream *default_stream; /* gm's own for waiting copies; NULL until first needed */
   gm_stream *chosen_stream;  /* the caller's in its place; NULL: none. Under `lock` */
-  struct gm__room_bounds {
+  struct gm__headroom_bounds {
     uint64_t at_ns;          /* 0: never read */
     double fraction;         /* of the total; 1: no bound */
     bool auto_free;          /* min_free_bytes follows from the total */
     uint64_t min_free_bytes; /* GM_NO_LIMIT: the free figure is no bound */
-  } room_bounds;             /* of the configuration */
-  struct gm__room_reading {
+  } headroom_bounds;         /* of the configuration */
+  struct gm__headroom_reading {
     uint64_t at_ns;                                             /* 0: never read */
     bool failed;                                                /* there was no host memory to read them */
     uint64_t total_bytes, free_bytes, held_bytes, pooled_bytes; /* as gm_memory_info has them */
     uint64_t used_bytes;                                        /* what gm held then */
-  } room;
+  } headroom;
 };
 
 /* The backend, for a call that submits to a stream or waits for one. Such a call may come back into the engine, so the

@@ -13,12 +13,12 @@
 
 /* Reading the figures costs some hundred microseconds of files and driver calls; a burst of allocations shares one
  * reading. */
-enum { ROOM_MAX_AGE_NS = 10 * 1000 * 1000 };
+enum { HEADROOM_MAX_AGE_NS = 10 * 1000 * 1000 };
 
 /* ---- limits ---- */
 
-static struct gm__room_bounds room_read_configured(const gm_device *device) {
-  struct gm__room_bounds bounds = {.at_ns = gm__now_ns(), .fraction = 1, .min_free_bytes = GM_NO_LIMIT};
+static struct gm__headroom_bounds headroom_read_configured(const gm_device *device) {
+  struct gm__headroom_bounds bounds = {.at_ns = gm__now_ns(), .fraction = 1, .min_free_bytes = GM_NO_LIMIT};
   if (gm__config_holds(device->ctx, "memory_fraction", device->adopted)) {
     bounds.fraction = gm__config_fraction(device->ctx, "memory_fraction");
   }
@@ -30,26 +30,26 @@ static struct gm__room_bounds room_read_configured(const gm_device *device) {
 }
 
 /* What the configuration says, at most 10 ms ago. */
-static struct gm__room_bounds room_configured(gm_device *device, bool read_now) {
+static struct gm__headroom_bounds headroom_configured(gm_device *device, bool read_now) {
   gm__mutex_lock(&device->lock);
-  struct gm__room_bounds bounds = device->room_bounds;
+  struct gm__headroom_bounds bounds = device->headroom_bounds;
   gm__mutex_unlock(&device->lock);
-  if (!read_now && bounds.at_ns && gm__now_ns() - bounds.at_ns <= ROOM_MAX_AGE_NS) return bounds;
-  bounds = room_read_configured(device);
+  if (!read_now && bounds.at_ns && gm__now_ns() - bounds.at_ns <= HEADROOM_MAX_AGE_NS) return bounds;
+  bounds = headroom_read_configured(device);
   gm__mutex_lock(&device->lock);
-  device->room_bounds = bounds;
+  device->headroom_bounds = bounds;
   gm__mutex_unlock(&device->lock);
   return bounds;
 }
 
-void gm__device_room_renew(gm_device *device) {
+void gm__device_headroom_renew(gm_device *device) {
   gm__mutex_lock(&device->lock);
-  device->room_bounds.at_ns = 0;
+  device->headroom_bounds.at_ns = 0;
   gm__mutex_unlock(&device->lock);
 }
 
-static struct gm__room_bounds room_bounds(gm_device *device, const gm__limits *limits, bool read_now) {
-  struct gm__room_bounds bounds = room_configured(device, read_now);
+static struct gm__headroom_bounds headroom_bounds(gm_device *device, const gm__limits *limits, bool read_now) {
+  struct gm__headroom_bounds bounds = headroom_configured(device, read_now);
   if (limits && limits->memory_fraction > 0) bounds.fraction = limits->memory_fraction;
   if (limits && limits->min_free_bytes) {
     bounds.min_free_bytes = limits->min_free_bytes == GM_NO_BYTES ? 0 : limits->min_free_bytes;
@@ -58,7 +58,7 @@ static struct gm__room_bounds room_bounds(gm_device *device, const gm__limits *l
   return bounds;
 }
 
-static bool room_is_free(const struct gm__room_bounds *bounds) {
+static bool headroom_is_free(const struct gm__headroom_bounds *bounds) {
   return bounds->fraction >= 1 && bounds->min_free_bytes == GM_NO_LIMIT && !bounds->auto_free;
 }
 
@@ -66,8 +66,8 @@ static bool room_is_free(const struct gm__room_bounds *bounds) {
 
 /* Reads what is free, and what gm holds. Bytes that come or go while the figures are read count as not held, because
  * the figures may count them as free. */
-static struct gm__room_reading room_read(gm_device *device, bool managed) {
-  struct gm__room_reading reading = {.at_ns = gm__now_ns()};
+static struct gm__headroom_reading headroom_read(gm_device *device, bool managed) {
+  struct gm__headroom_reading reading = {.at_ns = gm__now_ns()};
   gm_memory_info memory = {.struct_size = sizeof memory};
   const gm__figures_subject subject = {
       .driver = device->driver, .info = &device->info, .device = device->handle, .managed = managed};
@@ -82,7 +82,7 @@ static struct gm__room_reading room_read(gm_device *device, bool managed) {
 }
 
 /* What the limits left when the figures were read. */
-static uint64_t room_then(const struct gm__room_reading *reading, const struct gm__room_bounds *bounds) {
+static uint64_t headroom_then(const struct gm__headroom_reading *reading, const struct gm__headroom_bounds *bounds) {
   const uint64_t total = reading->total_bytes;
   if (total == GM_UNKNOWN_BYTES || reading->free_bytes == GM_UNKNOWN_BYTES) return UINT64_MAX;
   const bool by_free = bounds->auto_free || bounds->min_free_bytes != GM_NO_LIMIT;
@@ -95,31 +95,31 @@ static uint64_t room_then(const struct gm__room_reading *reading, const struct g
 }
 
 /* The rest of a reading now. Bytes on their way back are nobody's until the driver has them. */
-static uint64_t room_now(const gm_device *device, const struct gm__room_reading *reading,
-                         const struct gm__room_bounds *bounds) {
-  const uint64_t then = reading->failed ? 0 : room_then(reading, bounds);
+static uint64_t headroom_now(const gm_device *device, const struct gm__headroom_reading *reading,
+                             const struct gm__headroom_bounds *bounds) {
+  const uint64_t then = reading->failed ? 0 : headroom_then(reading, bounds);
   if (then == UINT64_MAX) return UINT64_MAX;
   return gm__sub_sat(gm__add_sat(then, reading->used_bytes), gm__used_most(device->used));
 }
 
-uint64_t gm__device_room(gm_device *device, const gm__limits *limits, bool read_now) {
-  const struct gm__room_bounds bounds = room_bounds(device, limits, read_now);
-  if (room_is_free(&bounds)) return UINT64_MAX;
+uint64_t gm__device_headroom(gm_device *device, const gm__limits *limits, bool read_now) {
+  const struct gm__headroom_bounds bounds = headroom_bounds(device, limits, read_now);
+  if (headroom_is_free(&bounds)) return UINT64_MAX;
   gm__mutex_lock(&device->lock);
-  struct gm__room_reading reading = device->room;
+  struct gm__headroom_reading reading = device->headroom;
   gm__mutex_unlock(&device->lock);
-  if (read_now || reading.at_ns == 0 || gm__now_ns() - reading.at_ns > ROOM_MAX_AGE_NS) {
-    reading = room_read(device, false);
+  if (read_now || reading.at_ns == 0 || gm__now_ns() - reading.at_ns > HEADROOM_MAX_AGE_NS) {
+    reading = headroom_read(device, false);
     gm__mutex_lock(&device->lock);
-    device->room = reading;
+    device->headroom = reading;
     gm__mutex_unlock(&device->lock);
   }
-  return room_now(device, &reading, &bounds);
+  return headroom_now(device, &reading, &bounds);
 }
 
-uint64_t gm__device_room_managed(gm_device *device, const gm__limits *limits) {
-  const struct gm__room_bounds bounds = room_bounds(device, limits, true);
-  if (room_is_free(&bounds)) return UINT64_MAX;
-  const struct gm__room_reading reading = room_read(device, true);
-  return room_now(device, &reading, &bounds);
+uint64_t gm__device_headroom_managed(gm_device *device, const gm__limits *limits) {
+  const struct gm__headroom_bounds bounds = headroom_bounds(device, limits, true);
+  if (headroom_is_free(&bounds)) return UINT64_MAX;
+  const struct gm__headroom_reading reading = headroom_read(device, true);
+  return headroom_now(device, &reading, &bounds);
 }

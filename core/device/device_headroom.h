@@ -1,6 +1,6 @@
-/* Room: what gm may still take of a device's own memory. Thread-safe. */
-#ifndef GM_CORE_DEVICE_ROOM_H
-#define GM_CORE_DEVICE_ROOM_H
+/* Headroom: what gm may still take of a device's own memory. Thread-safe. */
+#ifndef GM_CORE_DEVICE_DEVICE_HEADROOM_H
+#define GM_CORE_DEVICE_DEVICE_HEADROOM_H
 
 #include "core/device/device.h"
 
@@ -14,12 +14,12 @@ typedef struct gm__limits {
  * min(memory_fraction * total - used by us, free - min_free_bytes). UINT64_MAX where no limit holds, and where nothing
  * is known. 0 without host memory. The figures are at most 10 ms old, or with `read_now` read for this call. What gm
  * took and gave back since then is counted exactly. */
-uint64_t gm__device_room(gm_device *device, const gm__limits *limits, bool read_now);
+uint64_t gm__device_headroom(gm_device *device, const gm__limits *limits, bool read_now);
 
 /* A new pool: what the configuration says is read anew. */
-void gm__device_room_renew(gm_device *device);
+void gm__device_headroom_renew(gm_device *device);
 
-/* As gm__device_room with `read_now`, for managed allocations. */
-uint64_t gm__device_room_managed(gm_device *device, const gm__limits *limits);
+/* As gm__device_headroom with `read_now`, for managed allocations. */
+uint64_t gm__device_headroom_managed(gm_device *device, const gm__limits *limits);
 
 #endif

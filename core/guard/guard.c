@@ -61,14 +61,14 @@ static uint64_t guard_zone(gm_context *ctx, uint64_t asked) {
   return asked ? asked : gm__config_u64(ctx, "debug.red_zone_bytes");
 }
 
-gm_status gm__guard_create(gm__heap *heap, gm_device *device, const gm_pool_params *params, const gm__marks *marks,
-                           gm__guard **out, gm_error *err) {
+gm_status gm__guard_create(gm__heap *heap, gm_device *device, const gm_pool_params *params,
+                           const gm__profiler *profiler, gm__guard **out, gm_error *err) {
   gm_context *ctx = device->ctx;
   gm__guard asked = {.heap = heap,
                      .zone = guard_zone(ctx, params->red_zone_bytes),
                      .check_freed = params->debug & GM_DEBUG_CHECK_FREED || gm__config_bool(ctx, "debug.check_freed"),
                      .shadow = gm__shadow_present() && guard_has_host_memory(device),
-                     .regions = gm__marks_wants_memory(marks)};
+                     .regions = gm__profiler_wants_memory(profiler)};
   asked.poison = asked.check_freed || params->debug & GM_DEBUG_POISON || gm__config_bool(ctx, "debug.poison");
   *out = NULL;
   if (!asked.poison && !asked.zone && !asked.shadow && !asked.regions) return GM_OK;
@@ -121,11 +121,11 @@ static void guard_close(const gm__guard *guard, const gm_memory *memory, uint64_
 
 /* Shows a profiler what the caller may touch, inside of the driver's allocation. */
 static void guard_show(const gm__guard *guard, void *heap, const gm_block *block) {
-  if (guard->regions) gm__marks_region(guard->heap->provider.marks, heap, block->address, block->bytes);
+  if (guard->regions) gm__profiler_region(guard->heap->provider.profiler, heap, block->address, block->bytes);
 }
 
 static void guard_hide(const gm__guard *guard, const void *heap, const gm_block *block) {
-  if (guard->regions && heap) gm__marks_region_end(guard->heap->provider.marks, block->address);
+  if (guard->regions && heap) gm__profiler_region_end(guard->heap->provider.profiler, block->address);
 }
 
 /* What a profiler calls the driver allocation that the memory lies in; NULL: no profiler asks. */

@@ -11,8 +11,8 @@ typedef struct gm__guard_record gm__guard_record;
 
 /* Makes the guard that the parameters and the configuration ask for; *out is NULL when they ask for none.
  * NOT_SUPPORTED: see gm_pool_create. */
-gm_status gm__guard_create(gm__heap *heap, gm_device *device, const gm_pool_params *params, const gm__marks *marks,
-                           gm__guard **out, gm_error *err);
+gm_status gm__guard_create(gm__heap *heap, gm_device *device, const gm_pool_params *params,
+                           const gm__profiler *profiler, gm__guard **out, gm_error *err);
 
 /* Ends the guard and all its records. `forked`: frees host memory only. NULL is fine. */
 void gm__guard_end(gm__guard *guard, bool forked);

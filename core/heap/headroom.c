@@ -42,7 +42,7 @@ static uint64_t headroom_most(gm__heap *heap, const headroom_figures *figures, u
                               bool read_now) {
   const uint64_t cap = gm__max(gm__budget_cap(&heap->provider.budget), figures->used);
   if (heap->provider.has_upstream || need > cap) return cap;
-  const uint64_t room = gm__add_sat(gm__device_room(heap->device, &heap->provider.limits, read_now), others);
+  const uint64_t room = gm__add_sat(gm__device_headroom(heap->device, &heap->provider.limits, read_now), others);
   return gm__min(cap, gm__add_sat(figures->used, room));
 }
 
@@ -100,7 +100,7 @@ static uint64_t headroom_lack(gm__heap *heap, const gm__want *want, gm_status st
   const bool of_device = status == GM_ERR_OVER_LIMIT || status == GM_ERR_OUT_OF_DEVICE_MEMORY;
   if (!of_device || heap->provider.has_upstream || want->managed || want->beside_device) return 0;
   if (gm__add_sat(used, want->exact) > cap) return 0;
-  const uint64_t lack = gm__sub_sat(want->exact, gm__device_room(heap->device, &heap->provider.limits, true));
+  const uint64_t lack = gm__sub_sat(want->exact, gm__device_headroom(heap->device, &heap->provider.limits, true));
   return status == GM_ERR_OVER_LIMIT ? lack : gm__max(lack, gm__sub_sat(want->exact, own));
 }
 

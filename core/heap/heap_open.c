@@ -60,7 +60,7 @@ bool gm__heap_init(gm__heap *heap, gm_device *device, const gm__heap_params *par
   gm_context *ctx = device->ctx;
   const uint64_t most = gm__config_u64(ctx, "max_pooled_per_bucket");
   heap->device = device;
-  gm__device_room_renew(device);
+  gm__device_headroom_renew(device);
   heap->id = gm__context_next_id(ctx);
   heap->strategy = params->strategy;
   heap->checked = params->checked;

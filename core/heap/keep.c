@@ -54,7 +54,7 @@ static double keep_pressure(gm__heap *heap) {
   const uint64_t used = gm__budget_used(&heap->provider.budget);
   const uint64_t cap = gm__budget_cap(&heap->provider.budget);
   const uint64_t room =
-      heap->provider.has_upstream ? UINT64_MAX : gm__device_room(heap->device, &heap->provider.limits, false);
+      heap->provider.has_upstream ? UINT64_MAX : gm__device_headroom(heap->device, &heap->provider.limits, false);
   const uint64_t limit = gm__min(cap, gm__add_sat(used, room));
   gm__arenas_add(&heap->arenas, &arenas);
   const uint64_t in_use = arenas.in_use_bytes + keep_read(&heap->provider.stats.in_use_bytes);

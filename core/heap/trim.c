@@ -47,13 +47,13 @@ void gm__heap_give_done(gm__heap *heap, uint64_t keep_bytes, bool submit) {
 uint64_t gm__heap_trim(gm__heap *heap, uint64_t keep_bytes, uint64_t freed_by) {
   gm__leaving leaving = {0};
   if (heap->provider.captures) return 0; /* recordings name its memory */
-  gm__marks_push(heap->provider.marks, "trim", heap->provider.name, keep_bytes);
+  gm__profiler_push(heap->provider.profiler, "trim", heap->provider.name, keep_bytes);
   gm__heap_await(heap);
   gm__dedicated_trim(&heap->dedicated, trim_pooled, heap, keep_bytes, freed_by, &leaving);
   gm__reclaim_segments(&heap->arenas, &(gm__segment_choice){keep_bytes, freed_by, true}, &leaving);
   gm__provider_return(&heap->provider, &leaving);
   leaving.bytes += gm__reclaim_trim_pages(&heap->arenas, keep_bytes, freed_by);
-  gm__marks_pop(heap->provider.marks);
+  gm__profiler_pop(heap->provider.profiler);
   return leaving.bytes;
 }
 

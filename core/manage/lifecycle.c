@@ -101,7 +101,7 @@ static bool pool_init_heap(gm_pool *pool, gm_device *device, const gm_pool_param
 static gm_status pool_init(gm_pool *pool, gm_device *device, const gm_pool_params *params, gm_error *err) {
   gm_context *ctx = device->ctx;
   pool->device = device;
-  gm_status status = gm__guard_create(&pool->heap, device, params, gm__marks_of(ctx), &pool->guard, err);
+  gm_status status = gm__guard_create(&pool->heap, device, params, gm__profiler_of(ctx), &pool->guard, err);
   if (status) return status;
   gm__mutex_init(&pool->gate, GM__RANK_GATE);
   gm__map_init(&pool->spans, gm__context_services(ctx));

@@ -11,8 +11,8 @@
 
 static uint64_t ask_room(const gm__provider *provider, bool managed, bool read_now) {
   gm_device *device = provider->device;
-  return managed ? gm__device_room_managed(device, &provider->limits)
-                 : gm__device_room(device, &provider->limits, read_now);
+  return managed ? gm__device_headroom_managed(device, &provider->limits)
+                 : gm__device_headroom(device, &provider->limits, read_now);
 }
 
 /* REQUIRES: grow lock. */
@@ -73,11 +73,12 @@ static gm_status ask_device(gm__provider *provider, const gm__want *want, uint64
 gm_status gm__ask(gm__provider *provider, const gm__want *want, uint64_t bytes, gm_memory *out, void **token,
                   gm_error *err) {
   const uint64_t began = gm__now_ns();
-  gm__marks_push(provider->marks, want ? "allocation at the driver" : "pages from the driver", provider->name, bytes);
+  gm__profiler_push(provider->profiler, want ? "allocation at the driver" : "pages from the driver", provider->name,
+                    bytes);
   const gm_status status = want && provider->has_upstream
                                ? gm__upstream_alloc(provider, bytes, want->align, out, token, err)
                                : ask_device(provider, want, bytes, out, err);
-  gm__marks_pop(provider->marks);
+  gm__profiler_pop(provider->profiler);
   if (status == GM_ERR_OVER_LIMIT) return status; /* the device was not asked */
   gm__stats_count(&provider->stats.driver_allocs, 1);
   gm__stats_count(&provider->stats.driver_ns, gm__now_ns() - began);

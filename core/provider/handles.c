@@ -87,8 +87,8 @@ static uint32_t handle_size(gm__provider *provider, uint32_t most) {
   const uint64_t used = gm__budget_used(&provider->budget);
   const uint64_t left = gm__sub_sat(gm__budget_cap(&provider->budget), used);
   const double held = (double)used;
-  const double room =
-      (double)gm__min(gm__min(left, gm__device_room(provider->device, &provider->limits, false)), UINT64_C(1) << 40);
+  const double room = (double)gm__min(gm__min(left, gm__device_headroom(provider->device, &provider->limits, false)),
+                                      UINT64_C(1) << 40);
   double share = room / (room + held + 1);
   share *= share;
   share *= share;

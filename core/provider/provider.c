@@ -33,14 +33,14 @@ static gm_status provider_address(gm_device *device, uint64_t bytes, uint64_t al
 
 void gm__provider_let_go(const gm__provider *provider, const gm_memory *memory, const gm__allocation *allocation) {
   if (memory->host) gm__shadow_open(memory->host, memory->bytes);
-  if (allocation->heap) gm__marks_heap_end(provider->marks, allocation->heap);
+  if (allocation->heap) gm__profiler_heap_end(provider->profiler, allocation->heap);
 }
 
 /* Gives the memory back. `memory` is passed apart, because an allocation that leaves no longer names it. */
 static void provider_free(gm__provider *provider, const gm_memory *memory, const gm__allocation *allocation) {
   uint64_t began = gm__now_ns();
   gm__provider_let_go(provider, memory, allocation);
-  gm__marks_push(provider->marks, "free at the driver", provider->name, memory->bytes);
+  gm__profiler_push(provider->profiler, "free at the driver", provider->name, memory->bytes);
   if (provider->has_upstream && !allocation->foreign) {
     gm__upstream_free(provider, memory, allocation->token);
   } else if (allocation->import) {
@@ -48,7 +48,7 @@ static void provider_free(gm__provider *provider, const gm_memory *memory, const
   } else {
     gm__device_free(provider->device, memory, NULL);
   }
-  gm__marks_pop(provider->marks);
+  gm__profiler_pop(provider->profiler);
   gm__stats_count(&provider->stats.driver_frees, 1);
   gm__stats_count(&provider->stats.driver_ns, gm__now_ns() - began);
 }
@@ -74,8 +74,8 @@ static gm_status provider_enter(gm__provider *provider, const gm__want *want, ui
   gm__mutex_unlock(&provider->lock);
   if (status == GM_ERR_DRIVER && allocation->import)
     status = GM_OK; /* the memory is imported twice: look-ups find the first */
-  if (!status && provider->marks && !allocation->foreign) {
-    allocation->heap = gm__marks_heap(provider->marks, provider->name, allocation->memory.address, bytes);
+  if (!status && provider->profiler && !allocation->foreign) {
+    allocation->heap = gm__profiler_heap(provider->profiler, provider->name, allocation->memory.address, bytes);
   }
   if (!status) return GM_OK;
   if (status == GM_ERR_DRIVER && allocation->foreign && !want->managed) {
@@ -175,14 +175,14 @@ gm_status gm__provider_enter_range(gm__provider *provider, const gm_memory *memo
     provider_drop(provider, allocation);
     return gm__fail(err, status, 0, "gm_alloc", "a range of addresses cannot be entered");
   }
-  if (provider->marks)
-    allocation->heap = gm__marks_heap(provider->marks, provider->name, memory->address, memory->bytes);
+  if (provider->profiler)
+    allocation->heap = gm__profiler_heap(provider->profiler, provider->name, memory->address, memory->bytes);
   *out = allocation;
   return GM_OK;
 }
 
 void gm__provider_leave_range(gm__provider *provider, gm__allocation *allocation) {
-  if (allocation->heap) gm__marks_heap_end(provider->marks, allocation->heap);
+  if (allocation->heap) gm__profiler_heap_end(provider->profiler, allocation->heap);
   gm__mutex_lock(&provider->lock);
   gm__address_map_remove(&provider->addresses, allocation);
   allocation->memory.handle = 0;

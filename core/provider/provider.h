@@ -25,7 +25,7 @@ struct gm__provider {
   bool captures;       /* GM_POOL_CAPTURES */
   gm_share_kind share; /* its memory is made so that it can be exported in this way */
   gm_upstream upstream;
-  const gm__marks *marks; /* NULL: no profiler is there */
+  const gm__profiler *profiler; /* NULL: no profiler is there */
   gm__memory_rules rules;
   gm__budget budget;
   gm__limits limits; /* beside the budget; they do not hold for an upstream */

@@ -17,7 +17,7 @@ void gm__provider_init(gm__provider *provider, gm_device *device, const gm_pool_
   provider->share = params->share;
   provider->limits = (gm__limits){params->memory_fraction, params->min_free_bytes};
   if (params->upstream) provider->upstream = *params->upstream;
-  provider->marks = gm__marks_of(device->ctx);
+  provider->profiler = gm__profiler_of(device->ctx);
   gm__mutex_init(&provider->lock, GM__RANK_PROVIDER);
   gm__allocation_table_init(&provider->allocations, services, pool_id);
   gm__address_map_init(&provider->addresses, services);
@@ -35,7 +35,7 @@ void gm__provider_end(gm__provider *provider) {
   for (gm__allocation *allocation; (allocation = gm__allocation_next(&provider->allocations, &cursor));) {
     if (allocation->state == GM__ALLOCATION_UNUSED || !allocation->memory.handle) continue;
     if (allocation->is_range) { /* the arena closes it */
-      if (!forked && allocation->heap) gm__marks_heap_end(provider->marks, allocation->heap);
+      if (!forked && allocation->heap) gm__profiler_heap_end(provider->profiler, allocation->heap);
       continue;
     }
     if (forked && allocation->state == GM__ALLOCATION_AWAY)

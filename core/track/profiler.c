@@ -17,13 +17,13 @@
  * loaded once. A tool's library is found as NVTX finds it (NVTX_INJECTION64_PATH). Or it is the library of NVTX 2 or
  * ROCTX, whose functions have those names. */
 
-typedef struct marks_plain { /* NVTX 2 and ROCTX */
+typedef struct profiler_plain { /* NVTX 2 and ROCTX */
   int (*push)(const char *message);
   int (*pop)(void);
-} marks_plain;
+} profiler_plain;
 
-struct gm__marks {
-  marks_plain plain;
+struct gm__profiler {
+  profiler_plain plain;
   void *domain; /* NVTX 3: then the slots below are used where the tool has filled them */
   int (*domain_push)(void *domain, const gm__nvtx_event *event);
   int (*domain_pop)(void *domain);
@@ -33,58 +33,58 @@ struct gm__marks {
   void (*regions_end)(void *domain, const gm__nvtx_references *references);
 };
 
-typedef struct marks_tool {
-  gm__marks marks;
+typedef struct profiler_tool {
+  gm__profiler profiler;
   bool there;
   gm_error why; /* not */
-} marks_tool;
+} profiler_tool;
 
-static marks_tool marks_nvtx, marks_roctx;
-static gm__once marks_nvtx_once = GM__ONCE_INIT, marks_roctx_once = GM__ONCE_INIT;
+static profiler_tool profiler_nvtx, profiler_roctx;
+static gm__once profiler_nvtx_once = GM__ONCE_INIT, profiler_roctx_once = GM__ONCE_INIT;
 
 /* ---- the tables of NVTX 3 ---- */
 
-static const unsigned marks_sizes[GM__NVTX_MODULES] = {0, 16, 9, 15, 7, 16, 7};
-static gm__nvtx_function marks_slots[GM__NVTX_MODULES][16];
-static gm__nvtx_function *marks_tables[GM__NVTX_MODULES][17];
-static intptr_t marks_memory_slots[GM__NVTX_MEMORY_SLOTS];
+static const unsigned profiler_sizes[GM__NVTX_MODULES] = {0, 16, 9, 15, 7, 16, 7};
+static gm__nvtx_function profiler_slots[GM__NVTX_MODULES][16];
+static gm__nvtx_function *profiler_tables[GM__NVTX_MODULES][17];
+static intptr_t profiler_memory_slots[GM__NVTX_MEMORY_SLOTS];
 
-static int marks_module_table(int module, gm__nvtx_function ***out_table, unsigned *out_size) {
+static int profiler_module_table(int module, gm__nvtx_function ***out_table, unsigned *out_size) {
   if (module < GM__NVTX_MODULE_CORE || module >= GM__NVTX_MODULES) return 0;
-  for (unsigned i = 1; i < marks_sizes[module]; i++) marks_tables[module][i] = &marks_slots[module][i];
-  if (out_size) *out_size = marks_sizes[module];
-  if (out_table) *out_table = marks_tables[module];
+  for (unsigned i = 1; i < profiler_sizes[module]; i++) profiler_tables[module][i] = &profiler_slots[module][i];
+  if (out_size) *out_size = profiler_sizes[module];
+  if (out_table) *out_table = profiler_tables[module];
   return 1;
 }
 
-static void marks_set_tool_version(uint32_t version) { (void)version; }
+static void profiler_set_tool_version(uint32_t version) { (void)version; }
 
-static const void *marks_export_table(uint32_t id) {
-  static const gm__nvtx_callbacks callbacks = {sizeof callbacks, marks_module_table};
-  static const gm__nvtx_version_info version = {sizeof version, GM__NVTX_VERSION, 0, marks_set_tool_version};
+static const void *profiler_export_table(uint32_t id) {
+  static const gm__nvtx_callbacks callbacks = {sizeof callbacks, profiler_module_table};
+  static const gm__nvtx_version_info version = {sizeof version, GM__NVTX_VERSION, 0, profiler_set_tool_version};
   if (id == GM__NVTX_TABLE_CALLBACKS) return &callbacks;
   return id == GM__NVTX_TABLE_VERSION ? &version : NULL;
 }
 
 /* A slot as a function of its own type. ISO C has no cast that says so without a warning. */
-#define marks_take(to, from)                                                          \
+#define profiler_take(to, from)                                                       \
   do {                                                                                \
     _Static_assert(sizeof(to) == sizeof(from), "a slot holds a pointer to function"); \
     memcpy(&(to), &(from), sizeof(to));                                               \
   } while (0)
 
-static void marks_take_core(gm__marks *marks) {
+static void profiler_take_core(gm__profiler *profiler) {
   void *(*create)(const char *name);
-  marks_take(marks->plain.push, marks_slots[GM__NVTX_MODULE_CORE][GM__NVTX_RANGE_PUSH_A]);
-  marks_take(marks->plain.pop, marks_slots[GM__NVTX_MODULE_CORE][GM__NVTX_RANGE_POP]);
-  marks_take(marks->domain_push, marks_slots[GM__NVTX_MODULE_CORE2][GM__NVTX_DOMAIN_RANGE_PUSH]);
-  marks_take(marks->domain_pop, marks_slots[GM__NVTX_MODULE_CORE2][GM__NVTX_DOMAIN_RANGE_POP]);
-  marks_take(create, marks_slots[GM__NVTX_MODULE_CORE2][GM__NVTX_DOMAIN_CREATE_A]);
-  if (create) marks->domain = create("gm");
+  profiler_take(profiler->plain.push, profiler_slots[GM__NVTX_MODULE_CORE][GM__NVTX_RANGE_PUSH_A]);
+  profiler_take(profiler->plain.pop, profiler_slots[GM__NVTX_MODULE_CORE][GM__NVTX_RANGE_POP]);
+  profiler_take(profiler->domain_push, profiler_slots[GM__NVTX_MODULE_CORE2][GM__NVTX_DOMAIN_RANGE_PUSH]);
+  profiler_take(profiler->domain_pop, profiler_slots[GM__NVTX_MODULE_CORE2][GM__NVTX_DOMAIN_RANGE_POP]);
+  profiler_take(create, profiler_slots[GM__NVTX_MODULE_CORE2][GM__NVTX_DOMAIN_CREATE_A]);
+  if (create) profiler->domain = create("gm");
 }
 
-static void marks_take_memory(gm__marks *marks, gm__nvtx_initialize_extension initialize) {
-  gm__nvtx_segment segment = {1, GM__NVTX_MEMORY_SLOTS, marks_memory_slots};
+static void profiler_take_memory(gm__profiler *profiler, gm__nvtx_initialize_extension initialize) {
+  gm__nvtx_segment segment = {1, GM__NVTX_MEMORY_SLOTS, profiler_memory_slots};
   gm__nvtx_module module = {.version = GM__NVTX_VERSION,
                             .size = sizeof module,
                             .module = GM__NVTX_EXTENSION_MEMORY,
@@ -92,74 +92,75 @@ static void marks_take_memory(gm__marks *marks, gm__nvtx_initialize_extension in
                             .segment_count = 1,
                             .segments = &segment};
   if (!initialize || !initialize(&module)) return;
-  marks_take(marks->heap, marks_memory_slots[GM__NVTX_HEAP_REGISTER]);
-  marks_take(marks->heap_end, marks_memory_slots[GM__NVTX_HEAP_UNREGISTER]);
-  marks_take(marks->regions, marks_memory_slots[GM__NVTX_REGIONS_REGISTER]);
-  marks_take(marks->regions_end, marks_memory_slots[GM__NVTX_REGIONS_UNREGISTER]);
+  profiler_take(profiler->heap, profiler_memory_slots[GM__NVTX_HEAP_REGISTER]);
+  profiler_take(profiler->heap_end, profiler_memory_slots[GM__NVTX_HEAP_UNREGISTER]);
+  profiler_take(profiler->regions, profiler_memory_slots[GM__NVTX_REGIONS_REGISTER]);
+  profiler_take(profiler->regions_end, profiler_memory_slots[GM__NVTX_REGIONS_UNREGISTER]);
 }
 
-typedef struct marks_entries { /* of a tool's library */
+typedef struct profiler_entries { /* of a tool's library */
   gm__nvtx_initialize initialize;
   gm__nvtx_initialize_extension initialize_extension;
-} marks_entries;
+} profiler_entries;
 
-static gm_status marks_inject(marks_tool *tool, const gm__dynlib *lib) {
+static gm_status profiler_inject(profiler_tool *tool, const gm__dynlib *lib) {
   static const gm__symbol symbols[] = {
-      {"InitializeInjectionNvtx2", offsetof(marks_entries, initialize), true},
-      {"InitializeInjectionNvtxExtension", offsetof(marks_entries, initialize_extension), false}};
-  marks_entries entries;
+      {"InitializeInjectionNvtx2", offsetof(profiler_entries, initialize), true},
+      {"InitializeInjectionNvtxExtension", offsetof(profiler_entries, initialize_extension), false}};
+  profiler_entries entries;
   gm_status status = gm__dynlib_resolve(lib, symbols, 2, &entries, NULL, NULL, &tool->why);
   if (status) return status;
-  if (!entries.initialize(marks_export_table)) {
+  if (!entries.initialize(profiler_export_table)) {
     return gm__fail(&tool->why, GM_ERR_UNAVAILABLE, 0, "InitializeInjectionNvtx2", "the tool refused");
   }
-  marks_take_core(&tool->marks);
-  marks_take_memory(&tool->marks, entries.initialize_extension);
+  profiler_take_core(&tool->profiler);
+  profiler_take_memory(&tool->profiler, entries.initialize_extension);
   return GM_OK;
 }
 
 /* ---- finding a tool ---- */
 
-static gm_status marks_name(marks_tool *tool, const gm__dynlib *lib, const char *push, const char *pop) {
-  const gm__symbol symbols[] = {{push, offsetof(marks_plain, push), true}, {pop, offsetof(marks_plain, pop), true}};
-  return gm__dynlib_resolve(lib, symbols, 2, &tool->marks.plain, NULL, NULL, &tool->why);
+static gm_status profiler_name(profiler_tool *tool, const gm__dynlib *lib, const char *push, const char *pop) {
+  const gm__symbol symbols[] = {{push, offsetof(profiler_plain, push), true},
+                                {pop, offsetof(profiler_plain, pop), true}};
+  return gm__dynlib_resolve(lib, symbols, 2, &tool->profiler.plain, NULL, NULL, &tool->why);
 }
 
 /* The library stays: the tool may call back until the process ends. */
-static void marks_settle(marks_tool *tool, gm__dynlib *lib, gm_status status) {
+static void profiler_settle(profiler_tool *tool, gm__dynlib *lib, gm_status status) {
   tool->there = status == GM_OK;
   gm__dynlib_keep(lib);
   gm__dynlib_close(lib);
 }
 
-static void marks_load_nvtx(void) {
+static void profiler_load_nvtx(void) {
   static const char *const names[] = {"libnvToolsExt.so.1", NULL};
   const char *path = gm__env("NVTX_INJECTION64_PATH");
   const gm__dynlib_spec spec = {.backend = "nvtx", .names = names, .path = path};
   gm__dynlib *lib;
-  if (gm__dynlib_open(NULL, &spec, &lib, &marks_nvtx.why)) return;
+  if (gm__dynlib_open(NULL, &spec, &lib, &profiler_nvtx.why)) return;
   const bool injected = path && *path;
-  marks_settle(
-      &marks_nvtx, lib,
-      injected ? marks_inject(&marks_nvtx, lib) : marks_name(&marks_nvtx, lib, "nvtxRangePushA", "nvtxRangePop"));
+  profiler_settle(&profiler_nvtx, lib,
+                  injected ? profiler_inject(&profiler_nvtx, lib)
+                           : profiler_name(&profiler_nvtx, lib, "nvtxRangePushA", "nvtxRangePop"));
 }
 
-static void marks_load_roctx(void) {
+static void profiler_load_roctx(void) {
   static const char *const names[] = {"librocprofiler-sdk-roctx.so.1", "libroctx64.so.4", "libroctx64.so", NULL};
   const gm__dynlib_spec spec = {.backend = "roctx", .names = names, .path = gm__env("GM_ROCTX_LIBRARY")};
   gm__dynlib *lib;
-  if (gm__dynlib_open(NULL, &spec, &lib, &marks_roctx.why)) return;
-  marks_settle(&marks_roctx, lib, marks_name(&marks_roctx, lib, "roctxRangePushA", "roctxRangePop"));
+  if (gm__dynlib_open(NULL, &spec, &lib, &profiler_roctx.why)) return;
+  profiler_settle(&profiler_roctx, lib, profiler_name(&profiler_roctx, lib, "roctxRangePushA", "roctxRangePop"));
 }
 
-const gm__marks *gm__marks_of(gm_context *ctx) {
+const gm__profiler *gm__profiler_of(gm_context *ctx) {
   char word[16];
   gm__config_text(ctx, "debug.ranges", word, sizeof word);
   const bool nvtx = strcmp(word, "nvtx") == 0;
   if (!nvtx && strcmp(word, "roctx") != 0) return NULL;
-  gm__once_run(nvtx ? &marks_nvtx_once : &marks_roctx_once, nvtx ? marks_load_nvtx : marks_load_roctx);
-  const marks_tool *tool = nvtx ? &marks_nvtx : &marks_roctx;
-  if (tool->there) return &tool->marks;
+  gm__once_run(nvtx ? &profiler_nvtx_once : &profiler_roctx_once, nvtx ? profiler_load_nvtx : profiler_load_roctx);
+  const profiler_tool *tool = nvtx ? &profiler_nvtx : &profiler_roctx;
+  if (tool->there) return &tool->profiler;
   gm__log(gm__context_services(ctx), GM_LOG_WARN, "debug.ranges is %s, and there is no such tool: %s", word,
           tool->why.message);
   return NULL;
@@ -167,44 +168,44 @@ const gm__marks *gm__marks_of(gm_context *ctx) {
 
 /* ---- ranges ---- */
 
-void gm__marks_push(const gm__marks *marks, const char *what, const char *name, uint64_t bytes) {
+void gm__profiler_push(const gm__profiler *profiler, const char *what, const char *name, uint64_t bytes) {
   char text[128];
-  if (!marks) return;
+  if (!profiler) return;
   snprintf(text, sizeof text, "gm %s, pool %s, %" PRIu64 " bytes", what, name, bytes);
-  if (marks->domain && marks->domain_push && marks->domain_pop) {
+  if (profiler->domain && profiler->domain_push && profiler->domain_pop) {
     const gm__nvtx_event event = {
         .version = GM__NVTX_VERSION, .size = sizeof event, .message_type = GM__NVTX_MESSAGE_ASCII, .message = text};
-    marks->domain_push(marks->domain, &event);
-  } else if (marks->plain.push && marks->plain.pop) {
-    marks->plain.push(text);
+    profiler->domain_push(profiler->domain, &event);
+  } else if (profiler->plain.push && profiler->plain.pop) {
+    profiler->plain.push(text);
   }
 }
 
-void gm__marks_pop(const gm__marks *marks) {
-  if (!marks) return;
-  if (marks->domain && marks->domain_push && marks->domain_pop) {
-    marks->domain_pop(marks->domain);
-  } else if (marks->plain.push && marks->plain.pop) {
-    marks->plain.pop();
+void gm__profiler_pop(const gm__profiler *profiler) {
+  if (!profiler) return;
+  if (profiler->domain && profiler->domain_push && profiler->domain_pop) {
+    profiler->domain_pop(profiler->domain);
+  } else if (profiler->plain.push && profiler->plain.pop) {
+    profiler->plain.pop();
   }
 }
 
 /* ---- memory ---- */
 
-bool gm__marks_wants_memory(const gm__marks *marks) {
-  return marks && marks->heap && marks->heap_end && marks->regions && marks->regions_end;
+bool gm__profiler_wants_memory(const gm__profiler *profiler) {
+  return profiler && profiler->heap && profiler->heap_end && profiler->regions && profiler->regions_end;
 }
 
-static gm__nvtx_range marks_range(uint64_t address, uint64_t bytes) {
+static gm__nvtx_range profiler_range(uint64_t address, uint64_t bytes) {
   gm__nvtx_range range = {.bytes = (size_t)bytes};
   const uintptr_t at = (uintptr_t)address;
   memcpy(&range.address, &at, sizeof at);
   return range;
 }
 
-void *gm__marks_heap(const gm__marks *marks, const char *name, uint64_t address, uint64_t bytes) {
-  if (!gm__marks_wants_memory(marks) || !address) return NULL;
-  const gm__nvtx_range range = marks_range(address, bytes);
+void *gm__profiler_heap(const gm__profiler *profiler, const char *name, uint64_t address, uint64_t bytes) {
+  if (!gm__profiler_wants_memory(profiler) || !address) return NULL;
+  const gm__nvtx_range range = profiler_range(address, bytes);
   const gm__nvtx_heap heap = {.compatibility = GM__NVTX_MEMORY_COMPATIBILITY,
                               .size = sizeof heap,
                               .usage = GM__NVTX_HEAP_SUB_ALLOCATOR,
@@ -214,15 +215,15 @@ void *gm__marks_heap(const gm__marks *marks, const char *name, uint64_t address,
                               .message_type = GM__NVTX_MESSAGE_ASCII,
                               .message = name};
   /* cppcheck-suppress returnDanglingLifetime ; what the profiler answers is its own */
-  return marks->heap(marks->domain, &heap);
+  return profiler->heap(profiler->domain, &heap);
 }
 
-void gm__marks_heap_end(const gm__marks *marks, void *heap) {
-  if (heap) marks->heap_end(marks->domain, heap);
+void gm__profiler_heap_end(const gm__profiler *profiler, void *heap) {
+  if (heap) profiler->heap_end(profiler->domain, heap);
 }
 
-void gm__marks_region(const gm__marks *marks, void *heap, uint64_t address, uint64_t bytes) {
-  const gm__nvtx_range range = marks_range(address, bytes);
+void gm__profiler_region(const gm__profiler *profiler, void *heap, uint64_t address, uint64_t bytes) {
+  const gm__nvtx_range range = profiler_range(address, bytes);
   const gm__nvtx_regions regions = {.compatibility = GM__NVTX_MEMORY_COMPATIBILITY,
                                     .size = sizeof regions,
                                     .type = GM__NVTX_TYPE_VIRTUAL_ADDRESS,
@@ -230,16 +231,16 @@ void gm__marks_region(const gm__marks *marks, void *heap, uint64_t address, uint
                                     .count = 1,
                                     .element_size = sizeof range,
                                     .elements = &range};
-  if (heap) marks->regions(marks->domain, &regions);
+  if (heap) profiler->regions(profiler->domain, &regions);
 }
 
-void gm__marks_region_end(const gm__marks *marks, uint64_t address) {
-  const void *at = marks_range(address, 0).address;
+void gm__profiler_region_end(const gm__profiler *profiler, uint64_t address) {
+  const void *at = profiler_range(address, 0).address;
   const gm__nvtx_references references = {.compatibility = GM__NVTX_MEMORY_COMPATIBILITY,
                                           .size = sizeof references,
                                           .type = GM__NVTX_REFERENCE_POINTER,
                                           .count = 1,
                                           .element_size = sizeof at,
                                           .elements = &at};
-  marks->regions_end(marks->domain, &references);
+  profiler->regions_end(profiler->domain, &references);
 }

@@ -1,7 +1,7 @@
 /* NVTX 3 as a library without NVIDIA's headers sees it. A tool fills these tables when it is loaded, and is handed
  * these structs. Names and numbers are those of NVTX version 3, memory extension 1.2. */
-#ifndef GM_CORE_TRACK_MARKS_NVTX_H
-#define GM_CORE_TRACK_MARKS_NVTX_H
+#ifndef GM_CORE_TRACK_PROFILER_NVTX_H
+#define GM_CORE_TRACK_PROFILER_NVTX_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -23,7 +23,7 @@ static struct {
 
 static void look_at_room(void) {
   if (!look.device) return;
-  if (!look.frees++) look.room = gm__device_room(look.device, NULL, look.read_now);
+  if (!look.frees++) look.room = gm__device_headroom(look.device, NULL, look.read_now);
 }
 
 static gm_status look_memory_free(void *device, const gm_memory *memory, gm_close_mode mode, gm_error *err) {
@@ -61,7 +61,7 @@ static void check_room(const gm_pool_params *params, bool read_now) {
   const gm_request request = {.bytes = 8 * MIB};
   gm_block block;
   assert_int_equal(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_FRESH);
-  const uint64_t before = gm__device_room(bench.device, NULL, true);
+  const uint64_t before = gm__device_headroom(bench.device, NULL, true);
   assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
   look.device = bench.device;
   look.read_now = read_now;
@@ -69,7 +69,7 @@ static void check_room(const gm_pool_params *params, bool read_now) {
   look.device = NULL;
   assert_true(look.frees > 0);
   assert_true(look.room <= before); /* the driver had nothing back yet */
-  assert_true(gm__device_room(bench.device, NULL, true) >= before + 8 * MIB);
+  assert_true(gm__device_headroom(bench.device, NULL, true) >= before + 8 * MIB);
   pool_bench_close(&bench);
 }
 
