@@ -1,4 +1,4 @@
-/* gm_marks_test nvtx|roctx: what a profiler and a sanitizer are told, on a simulated tool (named by
+/* gm_profiler_test nvtx|roctx: what a profiler and a sanitizer are told, on a simulated tool (named by
  * NVTX_INJECTION64_PATH and GM_ROCTX_LIBRARY). */
 #include <setjmp.h>
 #include <stdarg.h>
