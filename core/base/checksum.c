@@ -8,6 +8,8 @@ uint64_t gm__checksum(const void *bytes, uint64_t length, uint64_t seed) {
   return XXH3_64bits_withSeed(length ? bytes : "", length, seed);
 }
 
+gm__checksum_kind gm__checksum_kind_here(void) { return GM__CHECKSUM_XXH3; }
+
 #else
 
 #include <string.h>
@@ -30,5 +32,7 @@ uint64_t gm__checksum(const void *bytes, uint64_t length, uint64_t seed) {
   if (left) memcpy(&word, at, left);
   return checksum_mix(checksum_mix(state, word), length);
 }
+
+gm__checksum_kind gm__checksum_kind_here(void) { return GM__CHECKSUM_MIX; }
 
 #endif

@@ -9,4 +9,8 @@
  * next gives a checksum of all pieces. */
 uint64_t gm__checksum(const void *bytes, uint64_t length, uint64_t seed);
 
+/* The kind of checksum that this build makes. The numbers never change: files hold them. */
+typedef enum gm__checksum_kind { GM__CHECKSUM_XXH3 = 1, GM__CHECKSUM_MIX = 2 } gm__checksum_kind;
+gm__checksum_kind gm__checksum_kind_here(void);
+
 #endif

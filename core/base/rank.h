@@ -32,6 +32,7 @@ typedef enum gm__rank {
   GM__RANK_CARD,
   GM__RANK_QUEUE,
   GM__RANK_STREAM,
+  GM__RANK_TIER,
   GM__RANK_LEAF
 } gm__rank;
 

@@ -91,9 +91,13 @@ static host_entry *host_entry_of(host_tier *tier, const void *key, size_t key_by
   host_entry *entry = (host_entry *)gm__key_map_find(&tier->entries, key, key_bytes);
   if (entry) return entry;
   entry = gm__alloc(host_services(tier), sizeof *entry);
-  if (!entry || gm__key_map_insert(&tier->entries, &entry->head, key, key_bytes)) return entry;
-  gm__release(host_services(tier), entry, sizeof *entry);
-  return NULL;
+  if (!entry) return NULL;
+  if (!gm__key_map_prepare(&tier->entries, &entry->head, key, key_bytes)) {
+    gm__release(host_services(tier), entry, sizeof *entry);
+    return NULL;
+  }
+  gm__key_map_link(&tier->entries, &entry->head);
+  return entry;
 }
 
 /* Links a value, and sets *out_old to the one that it replaces. REQUIRES: tier lock. */
@@ -204,16 +208,16 @@ static void host_stats(void *own, gm_tier_stats *out) {
   out->stored_bytes = out->value_bytes;
 }
 
-const gm_tier_ops gm__host_tier = {.struct_size = sizeof gm__host_tier,
-                                   .abi = GM_TIER_ABI,
-                                   .name = "host",
-                                   .open = host_open,
-                                   .close = host_close,
-                                   .put = host_put,
-                                   .value_open = host_value_open,
-                                   .value_read = host_value_read,
-                                   .value_close = host_value_close,
-                                   .remove = host_remove,
-                                   .list = host_list,
-                                   .flush = host_flush,
-                                   .stats = host_stats};
+const gm_tier_ops gm__host_tier_ops = {.struct_size = sizeof gm__host_tier_ops,
+                                       .abi = GM_TIER_ABI,
+                                       .name = "host",
+                                       .open = host_open,
+                                       .close = host_close,
+                                       .put = host_put,
+                                       .value_open = host_value_open,
+                                       .value_read = host_value_read,
+                                       .value_close = host_value_close,
+                                       .remove = host_remove,
+                                       .list = host_list,
+                                       .flush = host_flush,
+                                       .stats = host_stats};

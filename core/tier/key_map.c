@@ -50,18 +50,26 @@ gm__key_entry *gm__key_map_find(const gm__key_map *map, const void *key, size_t 
   return entry;
 }
 
-bool gm__key_map_insert(gm__key_map *map, gm__key_entry *entry, const void *key, size_t key_bytes) {
+bool gm__key_map_prepare(gm__key_map *map, gm__key_entry *entry, const void *key, size_t key_bytes) {
   if (map->count == map->capacity && !key_map_grow(map)) return false;
   entry->key = gm__alloc(map->services, key_bytes);
   if (!entry->key) return false;
   memcpy(entry->key, key, key_bytes);
   entry->key_bytes = key_bytes;
   entry->hash = gm__checksum(key, key_bytes, 0);
+  return true;
+}
+
+void gm__key_map_link(gm__key_map *map, gm__key_entry *entry) {
   gm__key_entry **place = key_map_place(map, entry->hash);
   entry->next = *place;
   *place = entry;
   map->count++;
-  return true;
+}
+
+void gm__key_map_drop(const gm__key_map *map, gm__key_entry *entry) {
+  gm__release(map->services, entry->key, entry->key_bytes);
+  entry->key = NULL;
 }
 
 void gm__key_map_remove(gm__key_map *map, gm__key_entry *entry) {
@@ -69,8 +77,7 @@ void gm__key_map_remove(gm__key_map *map, gm__key_entry *entry) {
   while (*at != entry) at = &(*at)->next;
   *at = entry->next;
   map->count--;
-  gm__release(map->services, entry->key, entry->key_bytes);
-  entry->key = NULL;
+  gm__key_map_drop(map, entry);
 }
 
 gm__key_entry *gm__key_map_next(const gm__key_map *map, size_t *cursor, const gm__key_entry *entry) {

@@ -31,8 +31,15 @@ void gm__key_map_clear(gm__key_map *map);
 /* Finds the entry of a key. NULL: there is none. */
 gm__key_entry *gm__key_map_find(const gm__key_map *map, const void *key, size_t key_bytes);
 
-/* Links `entry` under a copy of the key, which has no entry yet. False: no host memory, and nothing has changed. */
-bool gm__key_map_insert(gm__key_map *map, gm__key_entry *entry, const void *key, size_t key_bytes);
+/* Copies the key into `entry`, and makes room for one entry more. False: no host memory, and nothing has changed. */
+bool gm__key_map_prepare(gm__key_map *map, gm__key_entry *entry, const void *key, size_t key_bytes);
+
+/* Links an entry that was prepared, and whose key has no entry yet. It cannot fail: no other entry may be linked
+ * between the two calls. */
+void gm__key_map_link(gm__key_map *map, gm__key_entry *entry);
+
+/* Frees the key of an entry that was prepared and not linked. */
+void gm__key_map_drop(const gm__key_map *map, gm__key_entry *entry);
 
 /* Unlinks an entry, and frees its key. It needs no memory. */
 void gm__key_map_remove(gm__key_map *map, gm__key_entry *entry);

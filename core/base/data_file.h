@@ -1,0 +1,52 @@
+/* A file of gm's own that is read and written in place, by one process at a time. Only regular files. The calls with an
+ * offset are thread-safe on one file. `path` is for messages. */
+#ifndef GM_CORE_BASE_DATA_FILE_H
+#define GM_CORE_BASE_DATA_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gm/status.h"
+
+typedef struct gm__data_file {
+  int fd; /* -1: not open */
+} gm__data_file;
+
+typedef enum gm__data_file_mode {
+  GM__DATA_FILE_READ,  /* the file must be there; others may read it, too */
+  GM__DATA_FILE_WRITE, /* the file must be there */
+  GM__DATA_FILE_FRESH  /* the file is made where there is none, for the user alone, and emptied */
+} gm__data_file_mode;
+
+/* Open and lock a file. BUSY: another process, or this one, has it open in a way that excludes this one. NOT_FOUND: no
+ * such file or folder. IO: not permitted, or no regular file. */
+gm_status gm__data_file_open(const char *path, gm__data_file_mode mode, gm__data_file *out, gm_error *err);
+
+/* Close the file. With `unlock` its lock goes, even where a forked child has the file open, too. */
+void gm__data_file_close(gm__data_file *file, bool unlock);
+
+/* The bytes that the file has now. */
+gm_status gm__data_file_size(const gm__data_file *file, const char *path, uint64_t *out, gm_error *err);
+
+/* Read exactly `bytes` at `at`. FORMAT: the file ends before. */
+gm_status gm__data_file_read(const gm__data_file *file, const char *path, uint64_t at, void *to, uint64_t bytes,
+                             gm_error *err);
+
+/* Write exactly `bytes` at `at`. IO: the disk is full, or a limit of the process; part of the bytes may be written. A
+ * limit on the size of files ends no process. */
+gm_status gm__data_file_write(const gm__data_file *file, const char *path, uint64_t at, const void *from,
+                              uint64_t bytes, gm_error *err);
+
+/* Cut the file to `bytes`, or make it longer with zeros. */
+gm_status gm__data_file_cut(const gm__data_file *file, const char *path, uint64_t bytes, gm_error *err);
+
+/* Wait until the file's bytes are on the disk. */
+gm_status gm__data_file_sync(const gm__data_file *file, const char *path, gm_error *err);
+
+/* Give the file `from` the name `to`, in place of the file that has it, and wait until the folder is on the disk. */
+gm_status gm__data_file_rename(const char *from, const char *to, gm_error *err);
+
+/* Remove the name of a file, if it has one. */
+void gm__data_file_remove(const char *path);
+
+#endif
