@@ -10,8 +10,8 @@
 #include "core/tier/disk_format.h"
 #include "core/tier/key_map.h"
 
-/* An open file. The tier is one user of it, and each open value another: a value reads on where the tier has moved to a
- * file of its own. */
+/* An open file. The tier is one user of it, and each open value another. So a value can be read after a compaction has
+ * given the tier another file. */
 typedef struct gm__disk_file {
   gm__data_file file;
   uint64_t store; /* the number that is in each of its records */

@@ -119,6 +119,16 @@ static void info_json_optional(json_writer *out) {
 #else
       {"libxxhash", "fast checksums", false},
 #endif
+#ifdef GMEM_WITH_LZ4
+      {"liblz4", "packed values of the disk tier", true},
+#else
+      {"liblz4", "packed values of the disk tier", false},
+#endif
+#ifdef GMEM_WITH_ZSTD
+      {"libzstd", "packed values of the disk tier", true},
+#else
+      {"libzstd", "packed values of the disk tier", false},
+#endif
 #ifdef GMEM_WITH_HWLOC
       {"hwloc", "memory nodes of the host", true},
 #else
