@@ -1,10 +1,11 @@
+#include "core/tier/disk_file.h"
+
 #include <string.h>
 
 #include "core/base/alloc.h"
 #include "core/base/checksum.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
-#include "core/tier/disk_tier.h"
 
 /* Invariant: a file has its name only when its beginning is on the disk, so no crash leaves half a beginning there. */
 

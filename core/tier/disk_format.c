@@ -7,10 +7,7 @@
 #include "core/base/saturate.h"
 
 /* Invariants. All numbers are little-endian. A record that was read fits into its file, and its chunks fill it.
- *
- * Superblock, twice, at 0 and at 2048: magic 8, version 4, kind of checksum 4, store 8, checksum of these 8.
- * Head: magic 8, state 8, kind 4, key bytes 4, chunks 4, zero 4, value bytes 8, record bytes 8, sequence 8, store 8,
- * own place 8, checksum 8 of the head from `kind` on, the key and the table. */
+ * docs/inside/disk-tier.md has the places of all members. */
 
 enum { SUPER_COPY = 2048, SUPER_BYTES = 32, DISK_VERSION = 1, HEAD_SUMMED = 16, HEAD_SUM = 72 };
 

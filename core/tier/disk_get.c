@@ -1,10 +1,13 @@
+#include "core/tier/disk_get.h"
+
 #include <string.h>
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/tier/disk_codec.h"
-#include "core/tier/disk_tier.h"
+#include "core/tier/disk_file.h"
+#include "core/tier/disk_front.h"
 
 /* Invariant: no byte goes out of a chunk whose checksum is not right. */
 

@@ -1,15 +1,18 @@
+#include "core/tier/disk_scan.h"
+
 #include <string.h>
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
-#include "core/tier/disk_tier.h"
+#include "core/tier/disk_front.h"
+#include "core/tier/disk_record.h"
 
-/* Invariants. Records are taken in the order of the file, so the last one of a key counts. A record that is dead, or
- * damaged, also ends the ones of its key before it: no older value comes back in place of one that is lost.
+/* Invariants. Records are taken in the order of the file, so the last one of a key counts. A record that is dead or
+ * damaged also ends the earlier ones of its key. So no older value comes back in place of one that is lost.
  *
- * Records before the last FLUSHED are on the disk, so only their fronts are read. Those behind it may have been torn by
- * a crash, so their values are checked, too; a torn one was never promised, and the one before it stays. */
+ * Records before the last FLUSHED are on the disk, so only their fronts are read. A crash may have torn those behind
+ * it. So their values are checked, too. A torn one was never promised, and the one before it stays. */
 
 enum { SCAN_WINDOW = 1 << 16 };
 
@@ -26,46 +29,6 @@ typedef struct disk_scan {
 
 static gm_status scan_no_memory(gm_error *err) {
   return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_open", "no host memory for the index of a disk tier");
-}
-
-static gm_status scan_damaged(const gm__disk_tier *tier, const char *what, uint64_t at, gm_error *err) {
-  return gm__fail(err, GM_ERR_DAMAGED, 0, "disk tier", "%.200s: the %s at byte %llu is damaged", tier->path, what,
-                  (unsigned long long)at);
-}
-
-/* ---- one record ---- */
-
-gm_status gm__disk_front_load(const gm__disk_tier *tier, const gm__disk_file *file, uint64_t at, uint64_t front_bytes,
-                              gm__disk_record *record, unsigned char **out, gm_error *err) {
-  unsigned char *front = gm__alloc(gm__disk_services(tier), (size_t)front_bytes);
-  if (!front) return scan_no_memory(err);
-  gm_status status = gm__data_file_read(&file->file, tier->path, at, front, front_bytes, err);
-  if (!status && !(gm__disk_head_read(front, at, file->store, UINT64_MAX, record) &&
-                   gm__disk_front_bytes(record) == front_bytes && gm__disk_front_is_right(front, record))) {
-    status = scan_damaged(tier, "record", at, err);
-  }
-  if (status) {
-    gm__release(gm__disk_services(tier), front, (size_t)front_bytes);
-    return status == GM_ERR_FORMAT ? scan_damaged(tier, "record", at, err) : status;
-  }
-  *out = front;
-  return GM_OK;
-}
-
-gm_status gm__disk_verify(const gm__disk_tier *tier, const gm__disk_file *file, const gm__disk_record *record,
-                          const unsigned char *front, unsigned char *room, gm_error *err) {
-  uint64_t at = record->at + gm__disk_front_bytes(record);
-  for (uint32_t i = 0; i < record->chunks; i++) {
-    const gm__disk_chunk chunk = gm__disk_chunk_read(front, record, i);
-    gm_status status = gm__data_file_read(&file->file, tier->path, at, room, chunk.bytes, err);
-    if (status == GM_ERR_FORMAT) return scan_damaged(tier, "value", record->at, err);
-    if (status) return status;
-    if (gm__disk_chunk_checksum(record, i, room, chunk.bytes) != chunk.checksum) {
-      return scan_damaged(tier, "value", record->at, err);
-    }
-    at += chunk.bytes;
-  }
-  return GM_OK;
 }
 
 /* ---- walking from record to record ---- */

@@ -6,6 +6,11 @@
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/tier/disk_codec.h"
+#include "core/tier/disk_file.h"
+#include "core/tier/disk_flush.h"
+#include "core/tier/disk_get.h"
+#include "core/tier/disk_put.h"
+#include "core/tier/disk_scan.h"
 #include "core/tier/tier_kinds.h"
 
 static void disk_forget_all(gm__disk_tier *tier) {
