@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../shared/engines.h"
@@ -16,8 +17,10 @@ static void note(const char *message, const char *version) {
 
 /* The N of "1.N.x". 0: it has another form. */
 static uint32_t version_of(const char *text) {
-  uint32_t minor = 0;
-  return sscanf(text, "1.%3u.", &minor) == 1 ? minor : 0;
+  char *end = NULL;
+  if (strncmp(text, "1.", 2) != 0 || text[2] < '0' || text[2] > '9') return 0;
+  const unsigned long minor = strtoul(text + 2, &end, 10);
+  return *end == '.' && minor < UINT32_MAX ? (uint32_t)minor : 0;
 }
 
 /* A status keeps what it was made of, and the memory of the host is called Cpu: this shows positions 0, 1, 2, 69, 71,

@@ -5,7 +5,7 @@
 #include "ort_abi.h"
 
 /* The oldest and the newest version 1.N whose allocators gm knows. A newer one is used as the newest. */
-enum { GM_ORT_OLDEST = 16, GM_ORT_NEWEST = ORT_SINCE_SHRINK };
+enum { GM_ORT_OLDEST = 19, GM_ORT_NEWEST = ORT_SINCE_SHRINK };
 
 /* Returns the table, and the version that it has. gm tries calls at known positions first, whose answers show that the
  * table is what it should be. NULL: gm_engines_why has the reason. */
