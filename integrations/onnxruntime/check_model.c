@@ -36,20 +36,20 @@ static void varint(check_model *to, uint64_t value) {
 }
 
 static void number(check_model *to, unsigned field, int64_t value) {
-  varint(to, field * 8);
+  varint(to, (uint64_t)field * 8);
   varint(to, (uint64_t)value);
 }
 
 static void text(check_model *to, unsigned field, const char *value) {
   const size_t count = strlen(value);
-  varint(to, field * 8 + 2);
+  varint(to, (uint64_t)field * 8 + 2);
   varint(to, count);
   memcpy(grow(to, count), value, count);
 }
 
 /* Begins bytes whose count comes later; the result is for `end`. */
 static size_t begin(check_model *to, unsigned field) {
-  varint(to, field * 8 + 2);
+  varint(to, (uint64_t)field * 8 + 2);
   (void)grow(to, 5);
   return to->size;
 }

@@ -7,7 +7,7 @@
 #include "tests/integrations/played_ort.h"
 #include "tests/simulated/sim_cuda_fixture.h"
 
-enum { SESSIONS = 2, BYTES = 4 << 20, NON_BLOCKING = 1, MANY = 70 };
+enum { SESSIONS = 2, BYTES = 4 << 20, NON_BLOCKING = 1, MANY = 70, MORE = 8 };
 
 static CUstream streams[SESSIONS];
 static unsigned *seen; /* pinned */
@@ -145,7 +145,7 @@ static void test_an_allocator_frees_in_the_order_of_the_request(void **state) {
 static void test_more_streams_than_an_allocator_remembers(void **state) {
   (void)state;
   CUstream many[MANY];
-  void *blocks[MANY];
+  void *blocks[MANY], *more[MORE];
   struct OrtAllocator *it = gm_ort_card_allocator_create(played_base(), 0);
   for (unsigned i = 0; i < MANY; i++) {
     many[i] = fixture_stream(NON_BLOCKING);
@@ -155,13 +155,16 @@ static void test_more_streams_than_an_allocator_remembers(void **state) {
   }
   fixture_gate("hold", many[0]);
   assert_cu(cu.cuMemcpyDtoHAsync_v2(seen, number_of(blocks[0]), sizeof *seen, many[0]));
-  for (unsigned i = 0; i + 1 < MANY; i++) played_free(it, blocks[i]);
-  void *next = played_alloc_on(it, BYTES, many[1]);
-  assert_cu(cu.cuMemsetD32Async(number_of(next), 2, BYTES / 4, many[1]));
+  played_free(it, blocks[0]);
+  for (unsigned i = 0; i < MORE; i++) {
+    more[i] = played_alloc_on(it, BYTES, many[MANY - 1]);
+    assert_cu(cu.cuMemsetD32Async(number_of(more[i]), 2, BYTES / 4, many[MANY - 1]));
+  }
   fixture_gate("release", many[0]);
   for (unsigned i = 0; i < MANY; i++) assert_cu(cu.cuStreamSynchronize(many[i]));
   assert_int_equal(*seen, 1);
-  played_free(it, next);
+  for (unsigned i = 0; i < MORE; i++) played_free(it, more[i]);
+  for (unsigned i = 1; i + 1 < MANY; i++) played_free(it, blocks[i]);
   for (unsigned i = 0; i < MANY; i++) {
     assert_int_equal(gm_ort_card_functions_end(0, many[i]), GM_OK);
     assert_cu(cu.cuStreamDestroy_v2(many[i]));
