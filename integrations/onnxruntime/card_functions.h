@@ -2,7 +2,10 @@
  * gpu_external_free and gpu_external_empty_cache are addresses of plain C functions.
  *
  * Those are told no card and no stream. So each pair of a card and a stream has functions of its own, and the provider
- * has to compute on that stream (user_compute_stream). Every call is thread-safe. */
+ * has to compute on that stream (user_compute_stream). Every call is thread-safe.
+ *
+ * ONNX Runtime takes these options from Python. Its C interface accepts them and drops them (seen with 1.31); programs
+ * in C register an allocator (card_allocator.h). */
 #ifndef GM_INTEGRATIONS_ONNXRUNTIME_CARD_FUNCTIONS_H
 #define GM_INTEGRATIONS_ONNXRUNTIME_CARD_FUNCTIONS_H
 

@@ -1,4 +1,5 @@
-/* Driver calls, bytes and time of a session on ONNX Runtime's arena, on malloc and on gm, in one run. */
+/* Driver calls, bytes and time of a session on ONNX Runtime's arena, without it, and on gm, in one go. The time is that
+ * of the processor for a run, in the fastest round. */
 #ifndef GM_INTEGRATIONS_ONNXRUNTIME_CHECK_FIGURES_H
 #define GM_INTEGRATIONS_ONNXRUNTIME_CHECK_FIGURES_H
 
