@@ -47,6 +47,10 @@ void played_reset(void);
 void *played_alloc(struct OrtAllocator *allocator, size_t bytes);
 void *played_reserve(struct OrtAllocator *allocator, size_t bytes);
 void *played_alloc_on(struct OrtAllocator *allocator, size_t bytes, void *native_stream);
+/* Whether a request is refused, by an exception: of alloc and reserve, of alloc_on_stream, of a plain function. */
+int played_refuses(struct OrtAllocator *allocator, size_t bytes);
+int played_refuses_on(struct OrtAllocator *allocator, size_t bytes, void *native_stream);
+int played_function_refuses(void *(*alloc)(size_t bytes), size_t bytes);
 void played_free(struct OrtAllocator *allocator, void *pointer);
 uint32_t played_version_of(const struct OrtAllocator *allocator);
 void played_shrink(struct OrtAllocator *allocator);
