@@ -85,6 +85,12 @@ gm_stream *gm_card_stream(gm_card *card, const void *native) {
   return stream;
 }
 
+gm_status gm_card_forget(gm_card *card, const void *native, gm_error *err) {
+  const gm_cuda_stream cuda = {.head = {sizeof cuda, GM_API_CUDA}, .stream = (uintptr_t)native};
+  const gm_hip_stream hip = {.head = {sizeof hip, GM_API_HIP}, .stream = (uintptr_t)native};
+  return gm_stream_forget(card->device, card->api == GM_API_HIP ? &hip.head : &cuda.head, err);
+}
+
 void *gm_card_alloc(gm_card *card, gm_pool *pool, uint64_t bytes, const void *native) {
   gm_stream *stream = gm_card_stream(card, native);
   const gm_request request = {.bytes = bytes, .flags = GM_INSERT_WAIT, .stream = stream};

@@ -25,6 +25,8 @@ gm_card *gm_card_if_open(int ordinal);
 gm_pool *gm_card_pool(gm_card *card);
 /* Returns the stream of a native handle. NULL: gm_engines_why has the reason. */
 gm_stream *gm_card_stream(gm_card *card, const void *native);
+/* Lets go of the stream of a native handle, as gm_stream_forget does. */
+gm_status gm_card_forget(gm_card *card, const void *native, gm_error *err);
 
 /* Allocates in the order of a native stream, from `pool` of the card. NULL: gm_engines_why has the reason. */
 void *gm_card_alloc(gm_card *card, gm_pool *pool, uint64_t bytes, const void *native);

@@ -189,11 +189,11 @@ def check_engines(root):
     for block in re.finditer(r"^```(?:python|cpp)\n(.*?)^```", page, re.S | re.M):
         if not any(flat(block[1]) in text for text in code):
             yield f"docs/engines.md:{page.count(chr(10), 0, block.start()) + 1}: this code is in no file of integrations/ or examples/minilm/"
-    rows = re.findall(r"^\| \[(\w+)\]\(#.*\| (\d+) \|$", page, re.M) + re.findall(
+    rows = re.findall(r"^\| \[([\w ]+)\]\(#.*\| (\d+) \|$", page, re.M) + re.findall(
         r"^\| \[`(\w+)`\].*\| (\d+) \|$", read(folder, "README.md"), re.M)
     rows += [("shared", count) for count in re.findall(r"on top, once: (\d+) lines", page)]
     for name, count in rows:
-        path = os.path.join(folder, {"pytorch": "torch"}.get(name.lower(), name.lower()))
+        path = os.path.join(folder, {"pytorch": "torch"}.get(name.lower(), name.lower().replace(" ", "")))
         true = subprocess.run([sys.executable, os.path.join(folder, "count_glue.py"), path], capture_output=True, text=True)
         if true.stdout.strip() != count:
             yield f"{name}: {true.stdout.strip()} lines of glue, the page says {count}"
