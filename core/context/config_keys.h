@@ -47,7 +47,7 @@
     "best_fit pools fill new memory with zeros when they take it, so that requests for zeros need not")                \
   X("coalescing_threshold", "GM_COALESCING_THRESHOLD", "fraction", "0..1", "0.1", true,                                \
     "fragmentation above which gm_pool_coalesce joins free memory")                                                    \
-  X("cache.stream_local", "GM_CACHE_STREAM_LOCAL", "count", "0..1048576", "1000", true,                                \
+  X("cache.stream_local", "GM_CACHE_STREAM_LOCAL", "count", "0..1048576", "100", true,                                 \
     "blocks that a stream keeps for itself")                                                                           \
   X("cache.global", "GM_CACHE_GLOBAL", "count", "0..1048576", "500", true,                                             \
     "blocks that a pool of buckets keeps for all streams")                                                             \
@@ -56,12 +56,13 @@
   X("cache.max_bytes", "GM_CACHE_MAX_BYTES", "bytes", "auto|0..", "auto", true,                                        \
     "bytes that a pool keeps for reuse when it has grown; auto: no bound")                                             \
   X("cache.max_age", "GM_CACHE_MAX_AGE", "count", "auto|0..", "auto", true,                                            \
-    "milliseconds after which unused memory goes back; auto: 60000, and only while pressure is above 0.8")             \
-  X("scaling.low", "GM_SCALING_LOW", "fraction", "0..1", "0.3", true, "has no effect: the bounds of caches are fixed") \
+    "milliseconds after which unused memory goes back; auto: 60000, and only above scaling.high")                      \
+  X("scaling.low", "GM_SCALING_LOW", "fraction", "0..1", "0.3", true,                                                  \
+    "pressure below which cache.stream_local and cache.global grow when the pool does")                                \
   X("scaling.high", "GM_SCALING_HIGH", "fraction", "0..1", "0.8", true,                                                \
-    "has no effect: quick lists are emptied, and old memory goes, above 0.8")                                          \
+    "pressure above which they shrink, quick lists are emptied, and old memory goes")                                  \
   X("scaling.factor", "GM_SCALING_FACTOR", "fraction", "1..16", "1.5", true,                                           \
-    "has no effect: the bounds of caches are fixed")                                                                   \
+    "by what they grow and shrink, up to 16 times and down to a 16th; 1: they stay as set")                            \
   X("cleanup.threshold", "GM_CLEANUP_THRESHOLD", "fraction", "0..1", "0.9", true,                                      \
     "used share above which gm_pool_cleanup gives back cached memory")                                                 \
   X("gpu.memory.cache_size", "GM_GPU_MEMORY_CACHE_SIZE", "count", "0..16777216", "100", false,                         \

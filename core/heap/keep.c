@@ -13,7 +13,7 @@
  * growing, trimming, the first sight of a stream. Age is told by the device's clock of frees, which moves on at an
  * inspection. A free chunk whose last free is not after the inspection was not touched since. */
 
-static const double keep_high = 0.8; /* the pressure from which on quick lists are emptied, and old memory goes */
+static const double keep_scale_most = 16; /* bounds grow until they are so many times as large as set, or as small */
 static const uint64_t keep_ns_per_ms = UINT64_C(1000000);
 static const uint64_t keep_auto_age_ns = UINT64_C(60000000000);
 
@@ -21,9 +21,9 @@ static uint64_t keep_read(const _Atomic uint64_t *bound) { return atomic_load_ex
 
 /* ---- bounds in number ---- */
 
-/* A bound in number, which what was put there on purpose widens. */
+/* A bound in number as the pressure has it. What was put there on purpose widens it. */
 static uint64_t keep_bound(const gm__keep *keep, uint64_t bound) {
-  return gm__max(gm__min(bound, keep->all), keep->kept);
+  return gm__max(gm__min(gm__scale_sat(bound, keep->scale), keep->all), keep->kept);
 }
 
 /* Writes the bounds where the streams and the pool read them. REQUIRES: keep lock. */
@@ -62,14 +62,28 @@ static double keep_pressure(gm__heap *heap) {
   return limit ? (double)in_use / (double)limit : 1;
 }
 
-/* Empties the quick lists if the pressure is high. Returns true if it is. REQUIRES: keep lock. */
-static bool keep_relieve(gm__heap *heap) {
-  if (keep_pressure(heap) <= keep_high) return false;
+static void keep_flush(gm__heap *heap) {
   for (gm__arena *arena = NULL; (arena = gm__arena_next(&heap->arenas, arena));) {
     gm__free_chunks_flush(arena);
     gm__arena_publish(arena);
   }
-  return true;
+}
+
+/* The bounds in number follow the pressure by one step. Where no limit is known, there is room. Returns true if the
+ * pressure is high. Then the quick lists are empty. REQUIRES: keep lock. */
+static bool keep_follow(gm__heap *heap) {
+  gm__keep *keep = &heap->keep;
+  const double pressure = keep_pressure(heap);
+  const bool high = pressure > keep->high;
+  if (high && keep->scale > 1 / keep_scale_most) {
+    keep->scale /= keep->factor;
+    keep_publish(heap);
+  } else if (pressure < keep->low && keep->scale < keep_scale_most) {
+    keep->scale *= keep->factor;
+    keep_publish(heap);
+  }
+  if (high) keep_flush(heap);
+  return high;
 }
 
 /* ---- bounds in age and bytes ---- */
@@ -104,11 +118,11 @@ static uint64_t keep_trim(gm__heap *heap, uint64_t freed_by) {
 void gm__keep_tend(gm__heap *heap) {
   gm__keep *keep = &heap->keep;
   uint64_t freed_by = 0;
-  if (heap->provider.no_trim || !gm__mutex_try_lock(&keep->lock)) return;
-  const bool high = keep_relieve(heap);
-  if (high || keep->max_age_ns != UINT64_MAX) freed_by = keep_turn(heap, keep_max_age(keep));
+  if (!gm__mutex_try_lock(&keep->lock)) return;
+  const bool high = keep_follow(heap), trims = !heap->provider.no_trim;
+  if (trims && (high || keep->max_age_ns != UINT64_MAX)) freed_by = keep_turn(heap, keep_max_age(keep));
   gm__mutex_unlock(&keep->lock);
-  keep_trim(heap, freed_by);
+  if (trims) keep_trim(heap, freed_by);
 }
 
 void gm__keep_hold(gm__heap *heap, const gm_stream *stream, bool after_free) {
@@ -120,7 +134,7 @@ void gm__keep_hold(gm__heap *heap, const gm_stream *stream, bool after_free) {
 uint64_t gm__keep_clean(gm__heap *heap) {
   gm__keep *keep = &heap->keep;
   gm__mutex_lock(&keep->lock);
-  keep_relieve(heap);
+  keep_follow(heap);
   const uint64_t freed_by = keep_turn(heap, keep_max_age(keep));
   gm__mutex_unlock(&keep->lock);
   return keep_trim(heap, freed_by);
@@ -142,6 +156,10 @@ void gm__keep_init(gm__heap *heap, uint64_t keep_bytes) {
   const uint64_t age_ns = gm__mul_sat(age_ms, keep_ns_per_ms);
   keep->max_age_ns =
       age_ms == UINT64_MAX ? UINT64_MAX : gm__min(age_ns, UINT64_MAX - 1); /* UINT64_MAX would mean auto */
+  keep->low = gm__config_fraction(ctx, "scaling.low");
+  keep->high = gm__config_fraction(ctx, "scaling.high");
+  keep->factor = gm__config_fraction(ctx, "scaling.factor");
+  keep->scale = 1;
 }
 
 void gm__keep_start(gm__heap *heap) {

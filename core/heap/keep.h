@@ -1,6 +1,7 @@
 /* How much a pool keeps for reuse. There are two levels. The first is what a stream has just freed and may use again:
  * quick lists of its cache, busy blocks of buckets. The second is what any stream may use: free chunks, unused
- * segments, idle blocks of buckets. Both are bounded in number, bytes and age. */
+ * segments, idle blocks of buckets. Both are bounded in number, bytes and age. The bounds in number grow
+ * while the pressure is low, and shrink while it is high. */
 #ifndef GM_CORE_HEAP_KEEP_H
 #define GM_CORE_HEAP_KEEP_H
 
@@ -17,8 +18,10 @@ typedef struct gm__keep {
   uint64_t max_bytes;          /* UINT64_MAX: no bound */
   bool strict;                 /* max_bytes holds after each free and each request */
   uint64_t max_age_ns;         /* UINT64_MAX: auto */
+  double low, high, factor;    /* pressures below and above which the scale changes, and by how much; factor 1: never */
   gm__mutex lock;              /* guards all below; locked before every other lock */
   uint64_t local, global, all; /* most blocks of one stream, of the second level, of the pool: as configured */
+  double scale;                /* of the first two: 1/16 to 16, or one step beyond */
   uint64_t kept;               /* blocks of a warm-up: no bound is less */
   uint64_t epoch_ns, epoch;    /* the host's time and the device's clock at the last inspection */
 } gm__keep;

@@ -119,6 +119,10 @@ static uint64_t local_hits(const pool_bench *bench) {
   return pool_bench_stats(&copy).local_cache_hits - before;
 }
 
+static void clean_up(const pool_bench *bench, int times) {
+  for (int i = 0; i < times; i++) pool_bench_ok(gm_pool_cleanup(bench->pool, 1, false, NULL, err));
+}
+
 /* Also where a stream has the host's place in the table of streams. */
 static void test_the_host_hits_beside_any_stream(void **state) {
   (void)state;
@@ -144,8 +148,8 @@ static void test_the_host_hits_beside_any_stream(void **state) {
 
 static void test_quick_lists_are_bounded(void **state) {
   (void)state;
-  static const setting by_stream[] = {{"cache.stream_local", "7"}, {NULL, NULL}};
-  static const setting by_pool[] = {{"cache_size", "5"}, {NULL, NULL}};
+  static const setting by_stream[] = {{"cache.stream_local", "7"}, {"scaling.factor", "1"}, {NULL, NULL}};
+  static const setting by_pool[] = {{"cache_size", "5"}, {"scaling.factor", "1"}, {NULL, NULL}};
   static const setting off[] = {{"cache.stream_local", "0"}, {NULL, NULL}};
   static const setting plenty[] = {{NULL, NULL}};
   static const struct {
@@ -185,8 +189,8 @@ static void test_small_blocks_are_kept(void **state) {
 
 static void test_buckets_are_bounded_together(void **state) {
   (void)state;
-  static const setting idle[] = {{"cache.global", "7"}, {NULL, NULL}};
-  static const setting all[] = {{"cache_size", "5"}, {NULL, NULL}};
+  static const setting idle[] = {{"cache.global", "7"}, {"scaling.factor", "1"}, {NULL, NULL}};
+  static const setting all[] = {{"cache_size", "5"}, {"scaling.factor", "1"}, {NULL, NULL}};
   for (size_t i = 0; i < 2; i++) {
     pool_bench bench;
     open_with(&bench, GM_STRATEGY_BUCKET, NULL, i == 0 ? idle : all);
@@ -205,7 +209,7 @@ static void test_buckets_are_bounded_together(void **state) {
 /* While a stream is busy what it freed is its own; more than it may keep is anybody's as soon as it is done. */
 static void test_a_stream_keeps_so_many(void **state) {
   (void)state;
-  static const setting settings[] = {{"cache.stream_local", "2"}, {NULL, NULL}};
+  static const setting settings[] = {{"cache.stream_local", "2"}, {"scaling.factor", "1"}, {NULL, NULL}};
   pool_bench bench;
   gm_stream *stream;
   open_with(&bench, GM_STRATEGY_BUCKET, NULL, settings);
@@ -300,21 +304,82 @@ static void test_the_longest_age_is_not_auto(void **state) {
   pool_bench_close(&bench);
 }
 
-/* The device is played as empty, then as full: a pool with a cap that is taken or not. Old keys change nothing. */
-static void test_bounds_are_fixed(void **state) {
+/* The device is played as empty, then as full: a pool with a cap that is taken or not. Each look is one step. */
+static void test_bounds_follow_the_pressure(void **state) {
   (void)state;
-  static const setting settings[] = {
-      {"cache.stream_local", "4"}, {"scaling.low", "1"}, {"scaling.factor", "16"}, {NULL, NULL}};
+  static const setting settings[] = {{"cache.stream_local", "4"}, {NULL, NULL}};
   pool_bench bench;
   const gm_pool_params params = {.struct_size = sizeof params, .max_bytes = 32 * MIB};
   open_with(&bench, GM_STRATEGY_BEST_FIT, &params, settings);
   turn(&bench, 4 * KIB, 1, NULL); /* grows */
-  assert_int_equal(local_hits(&bench), 4);
-  for (int i = 0; i < 20; i++) pool_bench_ok(gm_pool_cleanup(bench.pool, 1, false, NULL, err));
-  assert_int_equal(local_hits(&bench), 4);
+  assert_int_equal(local_hits(&bench), 6);
+  clean_up(&bench, 1);
+  assert_int_equal(local_hits(&bench), 9);
+  clean_up(&bench, 20);
+  assert_int_equal(local_hits(&bench), 20);
+  assert_int_equal(gm__quick_blocks(&bench.pool->heap.arenas.quick), 68); /* 4 times 1.5^7, which is more than 16 */
   gm_block full = take(&bench, 28 * MIB, NULL);
-  for (int i = 0; i < 30; i++) pool_bench_ok(gm_pool_cleanup(bench.pool, 1, false, NULL, err));
+  assert_int_equal(gm__quick_blocks(&bench.pool->heap.arenas.quick), 45); /* the pool grew */
+  clean_up(&bench, 30);
+  assert_int_equal(local_hits(&bench), 0); /* a sixteenth of 4 */
+  give(&bench, &full, NULL);
+  clean_up(&bench, 30);
+  assert_int_equal(local_hits(&bench), 20);
+  pool_bench_close(&bench);
+}
+
+/* Half of the pool is taken. The keys say what is low and what is high. */
+static void test_bounds_follow_the_keys(void **state) {
+  (void)state;
+  static const setting between[] = {{"cache.stream_local", "4"}, {NULL, NULL}};
+  static const setting low[] = {{"cache.stream_local", "4"}, {"scaling.low", "0.6"}, {NULL, NULL}};
+  static const setting high[] = {{"cache.stream_local", "4"}, {"scaling.high", "0.4"}, {NULL, NULL}};
+  static const setting twice[] = {
+      {"cache.stream_local", "4"}, {"scaling.low", "0.6"}, {"scaling.factor", "2"}, {NULL, NULL}};
+  static const setting fixed[] = {
+      {"cache.stream_local", "4"}, {"scaling.low", "1"}, {"scaling.factor", "1"}, {NULL, NULL}};
+  static const struct {
+    const setting *settings;
+    uint64_t hits;
+  } cases[] = {{between, 4}, {low, 9}, {high, 1}, {twice, 16}, {fixed, 4}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    pool_bench bench;
+    const gm_pool_params params = {.struct_size = sizeof params, .max_bytes = 32 * MIB};
+    open_with(&bench, GM_STRATEGY_BEST_FIT, &params, cases[i].settings);
+    gm_block half = take(&bench, 16 * MIB, NULL); /* grows, and so does the first of the small ones */
+    turn(&bench, 4 * KIB, 1, NULL);
+    assert_int_equal(local_hits(&bench), cases[i].hits);
+    give(&bench, &half, NULL);
+    pool_bench_close(&bench);
+  }
+}
+
+/* Where no limit holds, as on most adopted devices, no pressure is known: there is room. */
+static void test_bounds_without_a_limit_grow(void **state) {
+  (void)state;
+  static const setting settings[] = {{"cache.stream_local", "4"}, {NULL, NULL}};
+  pool_bench bench;
+  const gm_pool_params params = {.struct_size = sizeof params, .memory_fraction = 1, .min_free_bytes = GM_NO_LIMIT};
+  open_with(&bench, GM_STRATEGY_BEST_FIT, &params, settings);
+  gm_block full = take(&bench, 60 * MIB, NULL);
+  clean_up(&bench, 20);
+  assert_int_equal(local_hits(&bench), 20);
+  give(&bench, &full, NULL);
+  pool_bench_close(&bench);
+}
+
+/* The bounds of a pool that gives nothing back follow the pressure, too. */
+static void test_bounds_without_trims_follow(void **state) {
+  (void)state;
+  static const setting settings[] = {{"cache.stream_local", "4"}, {"cache.max_age", "0"}, {NULL, NULL}};
+  pool_bench bench;
+  const gm_pool_params params = {.struct_size = sizeof params, .max_bytes = 32 * MIB, .flags = GM_POOL_NO_TRIM};
+  open_with(&bench, GM_STRATEGY_BEST_FIT, &params, settings);
+  turn(&bench, 4 * KIB, 1, NULL); /* grows */
+  assert_int_equal(local_hits(&bench), 6);
+  gm_block full = take(&bench, 28 * MIB, NULL); /* grows */
   assert_int_equal(local_hits(&bench), 4);
+  assert_int_equal(pool_bench_stats(&bench).driver_frees, 0);
   give(&bench, &full, NULL);
   pool_bench_close(&bench);
 }
@@ -375,6 +440,7 @@ static void change(const pool_bench *bench, int round) {
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
     pool_bench_ok(gm_config_set(bench->ctx, keys[i], values[(size_t)round % 3], err));
   }
+  pool_bench_ok(gm_config_set(bench->ctx, "scaling.low", round % 2 ? "1" : "0", err));
   pool_bench_ok(gm_config_set(bench->ctx, "cleanup.threshold", round % 2 ? "0.1" : "0.9", err));
   pool_bench_ok(gm_pool_create(bench->device, NULL, &other, err));
   const gm_request request = {.bytes = 4 * KIB};
@@ -423,7 +489,10 @@ int main(void) {
       cmocka_unit_test(test_age),
       cmocka_unit_test(test_what_is_young_stays),
       cmocka_unit_test(test_the_longest_age_is_not_auto),
-      cmocka_unit_test(test_bounds_are_fixed),
+      cmocka_unit_test(test_bounds_follow_the_pressure),
+      cmocka_unit_test(test_bounds_follow_the_keys),
+      cmocka_unit_test(test_bounds_without_a_limit_grow),
+      cmocka_unit_test(test_bounds_without_trims_follow),
       cmocka_unit_test(test_under_used_classes_go_first),
       cmocka_unit_test(test_keys_change_while_threads_allocate),
   };
