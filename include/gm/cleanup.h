@@ -11,10 +11,10 @@ GM_BEGIN_DECLS
 
 #define GM_CLEANUP_THRESHOLD_CONFIG (-1.0) /* the value of the key cleanup.threshold (0.9) */
 
-/* Gives back old and surplus memory of a pool.
+/* Gives back old and surplus memory of a pool, and adapts its caches.
  *
  * First it gives back memory that nobody has used for cache.max_age ("auto": a minute), and memory beyond
- * cache.max_bytes. If the memory pressure is above 0.8, it empties the quick lists (docs/pools.md).
+ * cache.max_bytes. The bounds of the caches follow the memory pressure by one step (docs/pools.md).
  *
  * Frees are not timestamped. gm inspects a pool when it is created, when it grows, and in this call. Memory is old when
  * two inspections at least cache.max_age apart both found it free. So this call first marks newly freed memory, and
