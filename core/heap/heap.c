@@ -37,5 +37,6 @@ gm_stats gm__heap_stats(gm__heap *heap) {
   if (!gm__context_forked(heap->device->ctx)) gm__arenas_look(&heap->arenas);
   gm__arenas_add(&heap->arenas, &arenas);
   gm__stats_snapshot(&heap->provider.stats, &arenas, &stats);
+  if (heap->provider.captures) stats.reclaimable_bytes = 0; /* no trim gives any back */
   return stats;
 }

@@ -20,6 +20,7 @@ static gm_status cleanup_threshold(const gm_pool *pool, double asked, double *ou
 
 static uint64_t cleanup_under_used(gm_pool *pool, uint64_t reserved) {
   gm__leaving leaving = {0};
+  if (pool->heap.provider.captures) return 0; /* recordings name its memory */
   gm__heap_await(&pool->heap);
   gm__dedicated_sweep(&pool->heap.dedicated, reserved, &leaving);
   gm__provider_return(&pool->heap.provider, &leaving);

@@ -298,6 +298,49 @@ static void test_a_pool_that_is_never_trimmed_frees_nothing_by_itself(void **sta
   }
 }
 
+/* ---- a private pool for captures ---- */
+
+/* Every call that gives idle memory back, and every figure that says how much that would be. */
+static void gives_nothing(pool_bench *bench) {
+  gm_memory_info memory = {.struct_size = sizeof memory};
+  gm_stats of_device = {.struct_size = sizeof of_device}, of_all = {.struct_size = sizeof of_all};
+  uint64_t given = 1;
+  assert_true(pool_bench_stats(bench).pooled_bytes >= 4 * MIB);
+  assert_int_equal(pool_bench_stats(bench).reclaimable_bytes, 0);
+  pool_bench_ok(gm_device_stats(bench->device, &of_device, err));
+  assert_int_equal(of_device.reclaimable_bytes, 0);
+  pool_bench_ok(gm_context_stats(bench->ctx, &of_all, err));
+  assert_int_equal(of_all.reclaimable_bytes, 0);
+  pool_bench_ok(gm_device_memory_info(bench->device, &memory, err));
+  assert_int_equal(memory.reclaimable_bytes, 0);
+  assert_int_equal(gm_pool_collect(bench->pool), 0);
+  assert_int_equal(gm_pool_coalesce(bench->pool, false), 0);
+  assert_int_equal(gm_pool_coalesce(bench->pool, true), 0);
+  assert_int_equal(gm_pool_trim(bench->pool, 0), 0);
+  assert_int_equal(gm_pool_clear(bench->pool), 0);
+  assert_int_equal(gm_pool_shrink(bench->pool, 0), 0);
+  pool_bench_ok(gm_pool_cleanup(bench->pool, 0, true, &given, err));
+  assert_int_equal(given, 0);
+  assert_int_equal(pool_bench_stats(bench).driver_frees, 0);
+}
+
+static void test_a_pool_for_captures_gives_nothing_back_and_says_so(void **state) {
+  (void)state;
+  for (size_t s = 0; s < 2; s++) {
+    for (int dedicated = 0; dedicated < 2; dedicated++) {
+      pool_bench bench;
+      gm_block block;
+      open_plain(&bench, true);
+      make_pool(&bench, &(gm_pool_params){.strategy = strategies[s], .flags = GM_POOL_CAPTURES});
+      const gm_request request = {.bytes = 4 * MIB, .flags = dedicated ? GM_DEDICATED : 0};
+      assert_true(gm_acquired(gm_alloc(bench.pool, &request, &block)));
+      assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+      gives_nothing(&bench);
+      pool_bench_close(&bench);
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_defaults_hold_on_own_devices_only),
@@ -311,6 +354,7 @@ int main(void) {
       cmocka_unit_test(test_a_pool_keeps_as_much_as_it_may),
       cmocka_unit_test(test_no_shortage_takes_memory_from_a_pool_that_is_never_trimmed),
       cmocka_unit_test(test_a_pool_that_is_never_trimmed_frees_nothing_by_itself),
+      cmocka_unit_test(test_a_pool_for_captures_gives_nothing_back_and_says_so),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
