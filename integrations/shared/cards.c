@@ -14,20 +14,10 @@ struct gm_card {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows; cards stay once they are open */
-static gm_context *context;
 static _Atomic(gm_card *) cards[GM_CARDS_MOST];
 
-/* What the environment says stands: gm_config_set does not change it. */
-static gm_status open_context(gm_error *err) {
-  if (context) return GM_OK;
-  gm_status status = gm_context_create(NULL, &context, err);
-  if (status == GM_OK) status = gm_config_set(context, "memory_fraction", "1", err);
-  if (status == GM_OK) status = gm_config_set(context, "min_free_bytes", "0", err);
-  return status;
-}
-
 /* CUDA, or HIP where there is no CUDA. */
-static gm_status adopt(int ordinal, gm_card *card, gm_error *err) {
+static gm_status adopt(gm_context *context, int ordinal, gm_card *card, gm_error *err) {
   const gm_cuda_device cuda = {.head = {sizeof cuda, GM_API_CUDA}, .ordinal = ordinal};
   const gm_hip_device hip = {.head = {sizeof hip, GM_API_HIP}, .ordinal = ordinal};
   gm_error other = {.status = GM_OK};
@@ -38,19 +28,19 @@ static gm_status adopt(int ordinal, gm_card *card, gm_error *err) {
   return GM_OK;
 }
 
-static gm_status open_card(int ordinal, gm_card *card, gm_error *err) {
+static gm_status open_card(gm_context *context, int ordinal, gm_card *card, gm_error *err) {
   const gm_pool_params params = {.struct_size = sizeof params, .name = "card", .no_vmm = true};
-  gm_status status = open_context(err);
-  if (status == GM_OK) status = adopt(ordinal, card, err);
+  gm_status status = adopt(context, ordinal, card, err);
   if (status == GM_OK) status = gm_pool_create(card->device, &params, &card->pool, err);
   if (status && card->device) (void)gm_device_close(card->device, NULL);
   return status;
 }
 
 static gm_card *make_card(int ordinal) {
-  gm_error err = {.status = GM_ERR_OUT_OF_HOST_MEMORY};
-  gm_card *card = calloc(1, sizeof *card);
-  if (card && open_card(ordinal, card, &err) == GM_OK) return card;
+  gm_error err = {.status = GM_ERR_OUT_OF_HOST_MEMORY, .op = "gm_card_of"};
+  gm_context *context = gm_engines_context();
+  gm_card *card = context ? calloc(1, sizeof *card) : NULL;
+  if (!context || (card && open_card(context, ordinal, card, &err) == GM_OK)) return card;
   free(card);
   gm_engines_note(&err);
   return NULL;
@@ -154,8 +144,6 @@ int gm_cards_close(void) {
     if (card) status = close_card(card, &err);
     if (card && status == GM_OK) free(card), cards[i] = NULL;
   }
-  if (status == GM_OK) status = gm_context_destroy(context, &err);
-  if (status == GM_OK) context = NULL;
   pthread_mutex_unlock(&lock);
   if (status) gm_engines_note(&err);
   return (int)status;

@@ -6,6 +6,7 @@
 #ifndef GM_INTEGRATIONS_TORCH_GM_TORCH_H
 #define GM_INTEGRATIONS_TORCH_GM_TORCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,22 +28,34 @@ GM_API void gm_torch_free(void *pointer, ptrdiff_t bytes, int ordinal, void *str
 GM_API void gm_torch_init(int count);
 /* Gives back all memory that no work uses: torch.cuda.empty_cache(). */
 GM_API void gm_torch_reset(void);
-/* Caps a card's pool at a share of the card's memory. */
+/* Caps a card's pool at a share of the card's memory. Private pools that are made later take memory only while the
+ * process holds less than that share. */
 GM_API void gm_torch_memory_fraction(double fraction, int ordinal);
 /* Finds the driver's allocation around an address, and its size. NULL: there is none. */
 GM_API void *gm_torch_base_alloc(void *pointer, size_t *out_bytes);
 /* Notes that a stream uses the memory, too: its reuse waits for the work there. */
 GM_API void gm_torch_record_stream(void *pointer, void *stream);
 
-/* Begins to serve a card's allocations from a pool of their own: memory of a graph stays with the graph. `filter` says
- * which streams are meant. It is a C++ object that C cannot call, so all streams of the card are.
+/* Says which allocations of a card a private pool is for, as torch's filter does. Never grows.
  *
- * A driver gives no memory during a capture. So the pool takes memory here, before the capture begins. It takes
- * GM_TORCH_CAPTURE_BYTES of the environment, or as much as the card's pool has had in use. */
-GM_API void gm_torch_begin_allocate_to_pool(int ordinal, gm_torch_pool_id id, const void *filter);
-/* Ends that. The pool and its memory stay as they are. */
+ * `wants` is called for each allocation while the pool is begun, one call at a time; it calls nothing of this header.
+ * NULL: all are meant. `drop` is called once, when the pool needs the filter no more; NULL: nothing is called. */
+typedef struct gm_torch_filter {
+  bool (*wants)(void *user, void *stream);
+  void (*drop)(void *user);
+  void *user;
+} gm_torch_filter;
+
+/* Begins to serve allocations of a card from a private pool: memory of a graph stays with the graph. New memory comes
+ * from the driver also during a capture. `filter` NULL: all allocations of the card are meant. Else it is the
+ * library's, and `drop` is called also after a failure, which is written to standard error.
+ *
+ * torch calls gm_torch_begin_allocate_to_pool instead (gm_torch_filter.cpp), because its own filter is a C++ object. */
+GM_API void gm_torch_pool_begin(int ordinal, gm_torch_pool_id id, const gm_torch_filter *filter);
+/* Ends that. The pool and its memory stay as they are. An unknown id is ignored, here and below. */
 GM_API void gm_torch_end_allocate_to_pool(int ordinal, gm_torch_pool_id id);
-/* Says that the graphs of a pool are gone. Its memory goes back once the last of its blocks is freed. */
+/* Says that a graph of a pool is gone. torch begins a pool once for each graph. After the last graph the memory goes
+ * back once no block is left, and no capture that freed one is under way. */
 GM_API void gm_torch_release_pool(int ordinal, gm_torch_pool_id id);
 
 GM_END_DECLS

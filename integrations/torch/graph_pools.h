@@ -1,29 +1,36 @@
-/* Pools that belong to captured graphs: what a graph uses is handed to nobody else while the graph may run.
- *
- * REQUIRES: the caller takes turns; nothing here locks. */
+/* torch's private pools, by torch's ids. Each is a pool of GM_POOL_CAPTURES on its card: what a graph uses is handed to
+ * nobody else while the graph may run. Thread-safe. */
 #ifndef GM_INTEGRATIONS_TORCH_GRAPH_POOLS_H
 #define GM_INTEGRATIONS_TORCH_GRAPH_POOLS_H
 
-#include <stdbool.h>
-
-#include "gm/gm.h"
+#include "../shared/cards.h"
 #include "gm_torch.h"
 
 GM_BEGIN_DECLS
 
-enum { GM_GRAPH_POOLS_MOST = 256 };
-
-/* Begins to use the pool of `id` for the card, and makes it at first, with `bytes` ready for a capture. */
-gm_status gm_graph_pools_begin(int ordinal, gm_torch_pool_id id, gm_device *device, uint64_t bytes, gm_error *err);
-/* Ends that. */
+/* Begins to serve what `filter` wants from the pool of `id`. From the call on the pool owns the filter. A pool that was
+ * begun already goes on with the new filter. Returns false without host memory; then nothing has begun. */
+bool gm_graph_pools_begin(int ordinal, gm_torch_pool_id id, const gm_torch_filter *filter);
+/* Ends that, and drops the filter. An unknown id is ignored. */
 void gm_graph_pools_end(int ordinal, gm_torch_pool_id id);
-/* Lets go of the pool of `id`. */
+/* Takes back one gm_graph_pools_begin. After the last one the pool goes with its last block. An unknown id is ignored.
+ */
 void gm_graph_pools_release(int ordinal, gm_torch_pool_id id);
+/* Destroys the pools that nobody names and that have no block. */
+void gm_graph_pools_sweep(void);
 
-/* Returns the pool that the card's allocations go to now; NULL: the card's own. */
-gm_pool *gm_graph_pools_current(int ordinal);
-/* Frees a block of one of the card's graph pools. NOT_FOUND: it is in none of them. */
-gm_status gm_graph_pools_free(int ordinal, void *pointer, gm_stream *stream);
+/* Sets the share of the card's memory that the process may hold when a pool takes memory. It holds for pools that are
+ * made from now on. */
+void gm_graph_pools_set_fraction(int ordinal, double fraction);
+
+/* Returns true if a pool that was begun wants the allocation. *out is the memory then; NULL: gm_engines_why has the
+ * reason. Of several pools the one that was begun first serves, as in torch. */
+bool gm_graph_pools_alloc(gm_card *card, int ordinal, uint64_t bytes, void *stream, void **out);
+/* Allocates for a captured stream that no pool was begun for, after the card's pool has refused. NULL: it refused for
+ * another reason, or gm_engines_why has a new one. */
+void *gm_graph_pools_alloc_unclaimed(gm_card *card, int ordinal, uint64_t bytes, void *stream);
+/* Frees a block of one of the pools. INVALID_ARGUMENT, NOT_FOUND: no such block begins at the pointer. */
+gm_status gm_graph_pools_free(gm_card *card, void *pointer, gm_stream *stream);
 
 GM_END_DECLS
 

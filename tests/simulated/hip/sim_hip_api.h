@@ -7,6 +7,7 @@
 #include "backends/hip/hip_abi.h"
 
 typedef struct ihipGraph *hipGraph_t;
+typedef struct hipGraphExec *hipGraphExec_t;
 
 #pragma GCC visibility push(default)
 
@@ -17,7 +18,11 @@ typedef struct ihipGraph *hipGraph_t;
 hipError_t hipLaunchHostFunc(hipStream_t stream, void (*function)(void *), void *user);
 hipError_t hipStreamBeginCapture(hipStream_t stream, hipStreamCaptureMode mode);
 hipError_t hipStreamEndCapture(hipStream_t stream, hipGraph_t *out);
+hipError_t hipStreamGetCaptureInfo(hipStream_t stream, hipStreamCaptureStatus *state, unsigned long long *id);
 hipError_t hipGraphDestroy(hipGraph_t graph);
+hipError_t hipGraphInstantiateWithFlags(hipGraphExec_t *out, hipGraph_t graph, unsigned long long flags);
+hipError_t hipGraphLaunch(hipGraphExec_t exec, hipStream_t stream);
+hipError_t hipGraphExecDestroy(hipGraphExec_t exec);
 
 /* As simCudaControl (tests/simulated/cuda/sim_control.h), but that contexts are no leaks: HIP keeps its own for the
  * life of the process. */

@@ -74,6 +74,34 @@ hipError_t hipGraphDestroy(hipGraph_t graph) {
   return sim_hip_answer(result ? result : cuGraphDestroy((CUgraph)(void *)graph));
 }
 
+hipError_t hipStreamGetCaptureInfo(hipStream_t stream, hipStreamCaptureStatus *state, unsigned long long *id) {
+  CUstreamCaptureStatus found = CU_STREAM_CAPTURE_STATUS_NONE;
+  uint64_t number = 0;
+  CUresult result = sim_hip_context();
+  if (!result) result = cuStreamGetCaptureInfo(stream_of(stream), &found, &number);
+  if (!result) *state = (hipStreamCaptureStatus)found;
+  if (!result && id) *id = number;
+  return sim_hip_answer(result);
+}
+
+hipError_t hipGraphInstantiateWithFlags(hipGraphExec_t *out, hipGraph_t graph, unsigned long long flags) {
+  CUgraphExec exec = NULL;
+  CUresult result = sim_hip_context();
+  if (!result) result = cuGraphInstantiateWithFlags(&exec, (CUgraph)(void *)graph, flags);
+  if (!result) *out = (hipGraphExec_t)(void *)exec;
+  return sim_hip_answer(result);
+}
+
+hipError_t hipGraphLaunch(hipGraphExec_t exec, hipStream_t stream) {
+  const CUresult result = sim_hip_context();
+  return sim_hip_answer(result ? result : cuGraphLaunch((CUgraphExec)(void *)exec, stream_of(stream)));
+}
+
+hipError_t hipGraphExecDestroy(hipGraphExec_t exec) {
+  const CUresult result = sim_hip_context();
+  return sim_hip_answer(result ? result : cuGraphExecDestroy((CUgraphExec)(void *)exec));
+}
+
 hipError_t hipLaunchHostFunc(hipStream_t stream, void (*function)(void *), void *user) {
   const CUresult result = sim_hip_context();
   return sim_hip_answer(result ? result : cuLaunchHostFunc(stream_of(stream), function, user));
