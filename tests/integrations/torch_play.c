@@ -214,13 +214,28 @@ static void *graph_output(unsigned word, int stream) {
   return output;
 }
 
+/* Work of a stream that is not captured, meanwhile. */
+static void ask_beside(void) {
+  enum { BLOCKS = 32 };
+  void *pointers[BLOCKS];
+  for (int i = 0; i < BLOCKS; i++) {
+    pointers[i] = take(GRAPH_BYTES, 2);
+    is_no_graphs(pointers[i], GRAPH_BYTES);
+  }
+  for (int i = 0; i < BLOCKS; i++) give(pointers[i], GRAPH_BYTES, 2);
+}
+
 /* Stream 0 is captured, and stream 1 joins it for a while. */
 static void graph_capture(torch_graph *graph) {
   const gm_torch_filter filter = {.wants = graph_wants, .user = graph};
   gm_torch_pool_begin(0, graph->pool, &filter);
+  ask_beside();
+  driver_wait(streams[0]);
+  ask_beside(); /* all that was freed before is known to be done */
   driver_capture_begin(streams[0]);
   graph->capture = driver_capture_of(streams[0]);
   DRIVER_CHECK(graph->capture);
+  ask_beside();
   graph->outputs[0] = graph_output(graph->word, 0);
   driver_follow(streams[1], streams[0]);
   graph->outputs[1] = graph_output(graph->word + 1, 1);
