@@ -81,11 +81,13 @@ static struct gm__headroom_reading headroom_read(gm_device *device, bool managed
   return reading;
 }
 
-/* What the limits left when the figures were read. */
+/* What the limits left when the figures were read. A share needs no figure of what is free: a driver does not tell it
+ * during a capture. */
 static uint64_t headroom_then(const struct gm__headroom_reading *reading, const struct gm__headroom_bounds *bounds) {
   const uint64_t total = reading->total_bytes;
-  if (total == GM_UNKNOWN_BYTES || reading->free_bytes == GM_UNKNOWN_BYTES) return UINT64_MAX;
-  const bool by_free = bounds->auto_free || bounds->min_free_bytes != GM_NO_LIMIT;
+  const bool known = reading->free_bytes != GM_UNKNOWN_BYTES;
+  const bool by_free = known && (bounds->auto_free || bounds->min_free_bytes != GM_NO_LIMIT);
+  if (total == GM_UNKNOWN_BYTES || (!by_free && bounds->fraction >= 1)) return UINT64_MAX;
   const gm_memory_info memory = {.total_bytes = total,
                                  .free_bytes = by_free ? reading->free_bytes : total,
                                  .used_by_us_bytes = reading->held_bytes,

@@ -1,106 +1,564 @@
-/* torch's CUDA graphs through the functions for cards: what a graph uses is handed to nobody else while it may run. */
+/* torch's private pools through the functions for cards: lack of memory, wrong order, wrong ids, several captures at
+ * once. What a graph's memory holds while other work goes on is played by torch_play.c. */
+#include <pthread.h>
+
 #include "tests/integrations/torch_scene.h"
 
-enum { BYTES = 256 << 10, PARTS = 6 };
+enum { BYTES = 256 << 10, PARTS = 6, MIB = 1 << 20 };
 
-static const gm_torch_pool_id graph_id = {1, 0};
+static const gm_torch_pool_id one = {1, 0}, other = {0, 2};
 
-/* Captures: fills blocks one after the other, each freed before the next one comes, as temporaries are. */
-static CUgraphExec capture(CUdeviceptr out[PARTS]) {
+/* A filter that wants one stream, and counts. */
+typedef struct meant {
+  void *stream;
+  int asked, dropped;
+} meant;
+
+static bool meant_wants(void *user, void *stream) {
+  meant *self = user;
+  assert_int_equal(self->dropped, 0);
+  self->asked++;
+  return stream == self->stream;
+}
+
+static void meant_drop(void *user) { ((meant *)user)->dropped++; }
+
+static void begin(gm_torch_pool_id id, meant *filter, int stream) {
+  *filter = (meant){.stream = torch_streams[stream]};
+  const gm_torch_filter given = {meant_wants, meant_drop, filter};
+  gm_torch_pool_begin(0, id, &given);
+}
+
+static void end(gm_torch_pool_id id, const meant *filter) {
+  assert_int_equal(filter->dropped, 0);
+  gm_torch_end_allocate_to_pool(0, id);
+  assert_int_equal(filter->dropped, 1);
+}
+
+static void capture_begin(int stream) {
+  assert_cu(cu.cuStreamBeginCapture_v2(torch_streams[stream], CU_STREAM_CAPTURE_MODE_GLOBAL));
+}
+
+static CUgraphExec capture_end(int stream) {
   CUgraph graph = NULL;
   CUgraphExec run = NULL;
-  gm_torch_begin_allocate_to_pool(0, graph_id, NULL);
-  assert_cu(cu.cuStreamBeginCapture_v2(torch_streams[0], 1 /* thread local */));
-  for (unsigned i = 0; i < PARTS; i++) {
-    out[i] = torch_alloc(BYTES, 0);
-    torch_fill(out[i], BYTES, 100 + i, 0);
-    if (i % 2) torch_free(out[i], BYTES, 0);
-  }
-  assert_cu(cu.cuStreamEndCapture(torch_streams[0], &graph));
-  gm_torch_end_allocate_to_pool(0, graph_id);
+  assert_cu(cu.cuStreamEndCapture(torch_streams[stream], &graph));
   assert_cu(cu.cuGraphInstantiateWithFlags(&run, graph, 0));
   assert_cu(cu.cuGraphDestroy(graph));
   return run;
 }
 
-/* Blocks outside of the graph, made and filled while it runs, keep what they have. */
-static void work_beside(CUgraphExec run, unsigned round) {
-  CUdeviceptr blocks[PARTS * 2];
-  for (unsigned i = 0; i < PARTS * 2; i++) {
-    blocks[i] = torch_alloc(BYTES, i % TORCH_STREAMS);
-    torch_fill(blocks[i], BYTES, 1000 * round + i, i % TORCH_STREAMS);
-  }
-  assert_cu(cu.cuGraphLaunch(run, torch_streams[0]));
-  torch_sync();
-  for (unsigned i = 0; i < PARTS * 2; i++) {
-    assert_int_equal(fixture_word(blocks[i]), 1000 * round + i);
-    assert_int_equal(fixture_word(blocks[i] + BYTES - 4), 1000 * round + i);
-    torch_free(blocks[i], BYTES, i % TORCH_STREAMS);
-  }
+static bool is_captured(int stream) {
+  CUstreamCaptureStatus state = CU_STREAM_CAPTURE_STATUS_NONE;
+  assert_cu(cu.cuStreamIsCapturing(torch_streams[stream], &state));
+  return state == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-static void test_a_graph_keeps_its_memory(void **state) {
+/* The bytes of the card that the process holds. */
+static long long held(void) { return fixture_number("used 0"); }
+
+/* Fills blocks one after the other, each second one freed before the next comes, as temporaries are. */
+static CUgraphExec capture(gm_torch_pool_id id, CUdeviceptr out[PARTS]) {
+  meant filter;
+  begin(id, &filter, 0);
+  capture_begin(0);
+  for (unsigned i = 0; i < PARTS; i++) {
+    out[i] = torch_alloc(BYTES, 0);
+    torch_fill(out[i], BYTES, 100 + i, 0);
+    if (i % 2) torch_free(out[i], BYTES, 0);
+  }
+  CUgraphExec run = capture_end(0);
+  end(id, &filter);
+  return run;
+}
+
+static void free_outputs(const CUdeviceptr out[PARTS]) {
+  for (unsigned i = 0; i < PARTS; i += 2) torch_free(out[i], BYTES, 0);
+}
+
+static void replay(CUgraphExec run, const CUdeviceptr out[PARTS]) {
+  for (unsigned i = 0; i < PARTS; i += 2) torch_fill(out[i], BYTES, 1, 1);
+  assert_cu(cu.cuGraphLaunch(run, torch_streams[1]));
+  torch_sync();
+  for (unsigned i = 0; i < PARTS; i += 2) assert_int_equal(fixture_word(out[i] + BYTES - 4), 100 + i);
+}
+
+/* ---- giving back ---- */
+
+static void test_release_gives_the_memory_back(void **state) {
   (void)state;
-  CUdeviceptr parts[PARTS];
-  const CUdeviceptr warm = torch_alloc(BYTES * PARTS, 0); /* torch warms up before it captures */
-  torch_free(warm, BYTES * PARTS, 0);
+  CUdeviceptr out[PARTS];
+  const long long before = held();
+  CUgraphExec run = capture(one, out);
+  assert_true(held() > before);
+  replay(run, out);
+  free_outputs(out);
+  gm_torch_reset(); /* the graph is there: nothing of it goes */
+  assert_true(held() > before);
+  torch_fill(out[1], BYTES, 7, 1); /* memory that was freed in the capture is there, too */
   torch_sync();
-  CUgraphExec run = capture(parts);
-  for (unsigned round = 1; round <= 20; round++) {
-    work_beside(run, round);
-    for (unsigned i = 0; i < PARTS; i += 2) assert_int_equal(fixture_word(parts[i]), 100 + i);
-  }
   assert_cu(cu.cuGraphExecDestroy(run));
-  for (unsigned i = 0; i < PARTS; i += 2) torch_free(parts[i], BYTES, 0);
-  gm_torch_release_pool(0, graph_id);
-  assert_int_equal(gm_cards_figure(0, "active"), 0);
+  gm_torch_release_pool(0, one);
+  assert_int_equal(held(), before);
 }
 
-/* torch lets go of a graph while its outputs live: the pool goes with the last of them. */
 static void test_outputs_outlive_their_graph(void **state) {
   (void)state;
-  CUdeviceptr parts[PARTS];
-  const CUdeviceptr warm = torch_alloc(BYTES * PARTS, 0);
-  torch_free(warm, BYTES * PARTS, 0);
-  torch_sync();
-  CUgraphExec run = capture(parts);
-  assert_cu(cu.cuGraphLaunch(run, torch_streams[0]));
-  torch_sync();
+  CUdeviceptr out[PARTS];
+  const long long before = held();
+  CUgraphExec run = capture(one, out);
+  replay(run, out);
   assert_cu(cu.cuGraphExecDestroy(run));
-  gm_torch_release_pool(0, graph_id);
-  gm_torch_release_pool(0, graph_id); /* once too often */
-  for (unsigned i = 0; i < PARTS; i += 2) {
-    assert_int_equal(fixture_word(parts[i]), 100 + i);
-    torch_free(parts[i], BYTES, 0);
-  }
-  torch_free(parts[0], BYTES, 0); /* twice */
+  gm_torch_release_pool(0, one);
+  gm_torch_release_pool(0, one); /* once too often */
+  gm_torch_reset();
+  for (unsigned i = 0; i < PARTS; i += 2) assert_int_equal(fixture_word(out[i]), 100 + i);
+  assert_true(held() > before);
+  free_outputs(out);
+  assert_int_equal(held(), before);
+  torch_free(out[0], BYTES, 0); /* twice */
+  assert_int_equal(held(), before);
 }
 
-/* Two captures into one pool, as torch does for graphs that share memory. */
+/* As many begins as releases: the first release takes nothing from the other graph. */
 static void test_two_graphs_share_a_pool(void **state) {
   (void)state;
   CUdeviceptr first[PARTS], second[PARTS];
-  const CUdeviceptr warm = torch_alloc(4 * BYTES * PARTS, 0);
-  torch_free(warm, 4 * BYTES * PARTS, 0);
-  torch_sync();
-  CUgraphExec one = capture(first), other = capture(second);
+  const long long before = held();
+  CUgraphExec run = capture(one, first), next = capture(one, second);
   for (unsigned i = 0; i < PARTS; i += 2)
     for (unsigned k = 0; k < PARTS; k += 2) assert_true(first[i] != second[k]);
-  assert_cu(cu.cuGraphLaunch(one, torch_streams[0]));
-  assert_cu(cu.cuGraphLaunch(other, torch_streams[0]));
-  work_beside(one, 3);
-  assert_cu(cu.cuGraphExecDestroy(one));
-  assert_cu(cu.cuGraphExecDestroy(other));
-  for (unsigned i = 0; i < PARTS; i += 2) torch_free(first[i], BYTES, 0), torch_free(second[i], BYTES, 0);
-  gm_torch_release_pool(0, graph_id);
-  gm_torch_release_pool(0, graph_id);
+  for (int round = 0; round < 20; round++) {
+    replay(run, first);
+    replay(next, second);
+  }
+  assert_cu(cu.cuGraphExecDestroy(run));
+  gm_torch_release_pool(0, one);
+  free_outputs(first);
+  gm_torch_reset();
+  replay(next, second);
+  assert_cu(cu.cuGraphExecDestroy(next));
+  free_outputs(second);
+  assert_true(held() > before);
+  gm_torch_release_pool(0, one);
+  assert_int_equal(held(), before);
+}
+
+/* More pools than a table would have. */
+static void test_hundreds_of_pools(void **state) {
+  (void)state;
+  enum { MANY = 300 };
+  CUdeviceptr blocks[MANY];
+  const long long before = held();
+  for (unsigned i = 0; i < MANY; i++) {
+    const gm_torch_pool_id id = {i + 1, 0};
+    gm_torch_pool_begin(0, id, NULL);
+    blocks[i] = torch_alloc(1000, 0);
+    gm_torch_end_allocate_to_pool(0, id);
+  }
+  for (unsigned i = 0; i < MANY; i++) gm_torch_release_pool(0, (gm_torch_pool_id){MANY - i, 0});
+  for (unsigned i = 0; i < MANY; i++) torch_free(blocks[i], 1000, 0);
+  assert_int_equal(held(), before);
+}
+
+/* ---- wrong order, wrong ids ---- */
+
+static void test_nested_and_interleaved_pools(void **state) {
+  (void)state;
+  meant outer, inner;
+  const long long before = held();
+  for (int nested = 0; nested < 2; nested++) {
+    begin(one, &outer, 0);
+    begin(other, &inner, 1);
+    const CUdeviceptr first = torch_alloc(BYTES, 0), second = torch_alloc(BYTES, 1);
+    assert_int_equal(gm_cards_figure(0, "allocs"), 0);
+    assert_true(outer.asked > 0 && inner.asked > 0);
+    end(nested ? other : one, nested ? &inner : &outer);
+    const meant *left = nested ? &outer : &inner;
+    const int asked = left->asked;
+    const CUdeviceptr third = torch_alloc(BYTES, nested ? 0 : 1);
+    assert_int_equal(left->asked, asked + 1);
+    end(nested ? one : other, left);
+    torch_free(first, BYTES, 0), torch_free(second, BYTES, 1), torch_free(third, BYTES, nested ? 0 : 1);
+    gm_torch_release_pool(0, nested ? one : other);
+    gm_torch_release_pool(0, nested ? other : one);
+    assert_int_equal(held(), before);
+  }
+}
+
+/* Both want it: the one that was begun first serves, as in torch. */
+static void test_the_pool_that_was_begun_first_serves(void **state) {
+  (void)state;
+  meant older, newer;
+  begin(other, &newer, 0);
+  end(other, &newer);
+  begin(one, &older, 0);
+  begin(other, &newer, 0);
+  const CUdeviceptr block = torch_alloc(BYTES, 0);
+  end(other, &newer);
+  gm_torch_release_pool(0, other);
+  gm_torch_release_pool(0, other); /* its memory would be gone */
+  torch_fill(block, BYTES, 1, 0);
+  torch_sync();
+  end(one, &older);
+  torch_free(block, BYTES, 0);
+  gm_torch_release_pool(0, one);
+}
+
+/* A pool that is begun again goes on with the newer filter, and ends with one end. */
+static void test_a_pool_is_begun_twice(void **state) {
+  (void)state;
+  meant older, newer;
+  const long long before = held();
+  begin(one, &older, 0);
+  begin(one, &newer, 1);
+  assert_int_equal(older.dropped, 1);
+  const CUdeviceptr block = torch_alloc(BYTES, 1);
+  assert_int_equal(newer.asked, 1);
+  end(one, &newer);
+  gm_torch_end_allocate_to_pool(0, one);
+  assert_int_equal(newer.dropped, 1);
+  torch_free(block, BYTES, 1);
+  gm_torch_release_pool(0, one);
+  assert_true(held() > before);
+  gm_torch_release_pool(0, one);
+  assert_int_equal(held(), before);
+}
+
+/* The last release also ends what was begun. During a capture the memory stays until a later call. */
+static void test_release_comes_before_the_end(void **state) {
+  (void)state;
+  meant filter;
+  const long long before = held();
+  begin(one, &filter, 0);
+  capture_begin(0);
+  const CUdeviceptr block = torch_alloc(BYTES, 0);
+  torch_fill(block, BYTES, 1, 0);
+  torch_free(block, BYTES, 0);
+  gm_torch_release_pool(0, one);
+  assert_int_equal(filter.dropped, 1);
+  assert_true(is_captured(0));
+  assert_true(held() > before);
+  CUgraphExec run = capture_end(0);
+  assert_cu(cu.cuGraphExecDestroy(run));
+  gm_torch_end_allocate_to_pool(0, one);
+  assert_int_equal(filter.dropped, 1);
+  assert_int_equal(held(), before);
+}
+
+static void test_unknown_pools_are_ignored(void **state) {
+  (void)state;
+  static const int ordinals[] = {0, 1, -1, 63, 64, INT32_MAX, INT32_MIN};
+  static const gm_torch_pool_id ids[] = {{0, 0}, {1, 0}, {UINT64_MAX, UINT64_MAX}};
+  const CUdeviceptr kept = torch_alloc(BYTES, 0);
+  for (size_t i = 0; i < sizeof ordinals / sizeof *ordinals; i++) {
+    for (size_t k = 0; k < sizeof ids / sizeof *ids; k++) {
+      gm_torch_end_allocate_to_pool(ordinals[i], ids[k]);
+      gm_torch_release_pool(ordinals[i], ids[k]);
+    }
+  }
+  for (size_t i = 2; i < sizeof ordinals / sizeof *ordinals; i++) { /* no such cards */
+    meant filter = {0};
+    const gm_torch_filter given = {meant_wants, meant_drop, &filter};
+    gm_torch_pool_begin(ordinals[i], one, &given);
+    gm_torch_pool_begin(ordinals[i], one, NULL);
+    assert_int_equal(filter.dropped, 1);
+  }
+  torch_free(kept, BYTES, 0);
+  assert_int_equal(gm_cards_figure(0, "active"), 0);
+}
+
+/* The id that the library keeps for itself is torch's, too, if torch should say it. */
+static void test_the_id_zero_is_an_id(void **state) {
+  (void)state;
+  CUdeviceptr out[PARTS];
+  const long long before = held();
+  CUgraphExec run = capture((gm_torch_pool_id){0, 0}, out);
+  free_outputs(out);
+  replay(run, out);
+  assert_cu(cu.cuGraphExecDestroy(run));
+  gm_torch_release_pool(0, (gm_torch_pool_id){0, 0});
+  assert_int_equal(held(), before);
+}
+
+/* ---- lack of memory ---- */
+
+/* The capture is refused, stays whole, and comes to its end. Later there is room. */
+static void test_a_capture_runs_out_of_memory(void **state) {
+  (void)state;
+  uint64_t free_bytes = 0, total = 0;
+  CUdeviceptr out[PARTS];
+  meant filter;
+  assert_int_equal(gm_cards_memory(0, &free_bytes, &total), 0);
+  const size_t most = (size_t)free_bytes - 64 * MIB;
+  const CUdeviceptr large = torch_alloc(most, 1);
+  begin(one, &filter, 0);
+  capture_begin(0);
+  const CUdeviceptr small = torch_alloc(BYTES, 0);
+  torch_fill(small, BYTES, 9, 0);
+  for (int i = 0; i < 3; i++) assert_null(gm_torch_alloc(200 * MIB, 0, torch_streams[0]));
+  assert_true(is_captured(0));
+  CUgraphExec run = capture_end(0);
+  end(one, &filter);
+  assert_cu(cu.cuGraphLaunch(run, torch_streams[0]));
+  torch_sync();
+  assert_int_equal(fixture_word(small), 9);
+  assert_cu(cu.cuGraphExecDestroy(run));
+  torch_free(small, BYTES, 0);
+  gm_torch_release_pool(0, one);
+  torch_free(large, most, 1);
+  run = capture(one, out);
+  replay(run, out);
+  assert_cu(cu.cuGraphExecDestroy(run));
+  free_outputs(out);
+  gm_torch_release_pool(0, one);
+}
+
+/* What the card's pool keeps for reuse makes room for a graph, also during the capture. */
+static void test_idle_memory_of_the_card_serves_a_capture(void **state) {
+  (void)state;
+  uint64_t free_bytes = 0, total = 0;
+  meant filter;
+  assert_int_equal(gm_cards_memory(0, &free_bytes, &total), 0);
+  const size_t most = (size_t)free_bytes - 64 * MIB;
+  torch_free(torch_alloc(most, 1), most, 1);
+  torch_sync();
+  begin(one, &filter, 0);
+  capture_begin(0);
+  const CUdeviceptr block = torch_alloc(200 * MIB, 0);
+  assert_true(is_captured(0));
+  CUgraphExec run = capture_end(0);
+  end(one, &filter);
+  torch_free(block, 200 * MIB, 0);
+  assert_cu(cu.cuGraphExecDestroy(run));
+  gm_torch_release_pool(0, one);
+}
+
+/* The driver itself refuses, once and then for good; gm asks no more of it than it may. */
+static void test_the_driver_fails_in_a_capture(void **state) {
+  (void)state;
+  CUdeviceptr out[PARTS];
+  meant filter;
+  static const char *const scripts[] = {"fail cuMemAlloc:1:2", "fail cuMemAlloc:*:2", "fail cuMemAlloc:*:999"};
+  for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
+    begin(one, &filter, 0);
+    capture_begin(0);
+    fixture_do(scripts[i]);
+    void *pointer = gm_torch_alloc(BYTES, 0, torch_streams[0]);
+    fixture_do("fail");
+    assert_true(is_captured(0));
+    const CUdeviceptr block = torch_alloc(BYTES, 0);
+    CUgraphExec run = capture_end(0);
+    end(one, &filter);
+    gm_torch_free(pointer, BYTES, 0, torch_streams[0]);
+    torch_free(block, BYTES, 0);
+    assert_cu(cu.cuGraphExecDestroy(run));
+    gm_torch_release_pool(0, one);
+  }
+  CUgraphExec run = capture(one, out);
+  replay(run, out);
+  assert_cu(cu.cuGraphExecDestroy(run));
+  free_outputs(out);
+  gm_torch_release_pool(0, one);
+}
+
+/* torch bounds the process: a graph takes no memory while the process holds more than that share. */
+static void test_a_fraction_bounds_graphs(void **state) {
+  (void)state;
+  uint64_t free_bytes = 0, total = 0;
+  meant filter;
+  assert_int_equal(gm_cards_memory(0, &free_bytes, &total), 0);
+  gm_torch_memory_fraction(0.25, 0);
+  const size_t share = (size_t)total / 4;
+  const CUdeviceptr block = torch_alloc(share / 2, 1);
+  begin(one, &filter, 0);
+  capture_begin(0);
+  assert_null(gm_torch_alloc((ptrdiff_t)(share / 2 + 32 * MIB), 0, torch_streams[0]));
+  const CUdeviceptr fits = torch_alloc(share / 4, 0);
+  assert_true(is_captured(0));
+  assert_cu(cu.cuGraphExecDestroy(capture_end(0)));
+  end(one, &filter);
+  torch_free(fits, share / 4, 0);
+  torch_free(block, share / 2, 1);
+  gm_torch_release_pool(0, one);
+  gm_torch_memory_fraction(1, 0);
+}
+
+/* ---- several captures, other threads ---- */
+
+typedef struct capturer {
+  pthread_barrier_t *both;
+  gm_torch_pool_id id;
+  int stream;
+  CUdeviceptr blocks[PARTS];
+  CUgraphExec run;
+} capturer;
+
+static void *capture_in_thread(void *user) {
+  capturer *self = user;
+  CUcontext context = NULL;
+  CUgraph graph = NULL;
+  meant filter;
+  assert_cu(cu.cuDevicePrimaryCtxRetain(&context, 0));
+  assert_cu(cu.cuCtxSetCurrent(context));
+  begin(self->id, &filter, self->stream);
+  assert_cu(cu.cuStreamBeginCapture_v2(torch_streams[self->stream], CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  pthread_barrier_wait(self->both);
+  for (unsigned i = 0; i < PARTS; i++) {
+    self->blocks[i] = torch_alloc(BYTES, self->stream);
+    torch_fill(self->blocks[i], BYTES, (unsigned)self->id.first * 10 + i, self->stream);
+  }
+  assert_cu(cu.cuStreamEndCapture(torch_streams[self->stream], &graph));
+  assert_cu(cu.cuGraphInstantiateWithFlags(&self->run, graph, 0));
+  assert_cu(cu.cuGraphDestroy(graph));
+  end(self->id, &filter);
+  assert_cu(cu.cuDevicePrimaryCtxRelease_v2(0));
+  return NULL;
+}
+
+static void test_two_threads_capture_at_once(void **state) {
+  (void)state;
+  pthread_barrier_t both;
+  pthread_t threads[2];
+  capturer captures[2] = {{&both, {1, 0}, 0, {0}, NULL}, {&both, {2, 0}, 1, {0}, NULL}};
+  const long long before = held();
+  pthread_barrier_init(&both, NULL, 2);
+  for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&threads[i], NULL, capture_in_thread, &captures[i]), 0);
+  for (int i = 0; i < 2; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
+  for (int i = 0; i < 2; i++) assert_cu(cu.cuGraphLaunch(captures[i].run, torch_streams[1 - i]));
+  torch_sync();
+  for (unsigned i = 0; i < 2 * PARTS; i++) {
+    const capturer *it = &captures[i / PARTS];
+    assert_int_equal(fixture_word(it->blocks[i % PARTS]), it->id.first * 10 + i % PARTS);
+    torch_free(it->blocks[i % PARTS], BYTES, it->stream);
+  }
+  for (int i = 0; i < 2; i++) assert_cu(cu.cuGraphExecDestroy(captures[i].run));
+  gm_torch_release_pool(0, captures[0].id);
+  gm_torch_release_pool(0, captures[1].id);
+  assert_int_equal(held(), before);
+  pthread_barrier_destroy(&both);
+}
+
+/* torch warms up in a graph's pool before it captures. What the warm-up has freed serves the capture. */
+static void test_a_warm_up_in_the_pool_serves_the_capture(void **state) {
+  (void)state;
+  meant filter;
+  begin(one, &filter, 0);
+  const CUdeviceptr warm = torch_alloc(BYTES, 0);
+  torch_fill(warm, BYTES, 1, 0);
+  torch_free(warm, BYTES, 0);
+  end(one, &filter);
+  const long long then = held();
+  begin(one, &filter, 0);
+  capture_begin(0);
+  const CUdeviceptr block = torch_alloc(BYTES, 0);
+  assert_true(block == warm);
+  assert_int_equal(held(), then);
+  assert_cu(cu.cuGraphExecDestroy(capture_end(0)));
+  end(one, &filter);
+  torch_free(block, BYTES, 0);
+  gm_torch_release_pool(0, one);
+  gm_torch_release_pool(0, one);
+}
+
+/* An output is read by another stream when it is freed. The next graph of the pool does not write it meanwhile. */
+static void test_a_recorded_use_keeps_an_output(void **state) {
+  (void)state;
+  CUdeviceptr first[PARTS], second[PARTS];
+  unsigned *seen = NULL;
+  assert_cu(cu.cuMemHostAlloc((void **)&seen, sizeof *seen, 0));
+  CUgraphExec run = capture(one, first);
+  replay(run, first);
+  fixture_gate("hold", torch_streams[1]);
+  assert_cu(cu.cuMemcpyDtoHAsync_v2(seen, first[0], sizeof *seen, torch_streams[1]));
+  gm_torch_record_stream(torch_pointer(first[0] + 4096), torch_streams[1]);
+  torch_free(first[0], BYTES, 0);
+  CUgraphExec next = capture(one, second);
+  for (unsigned i = 0; i < PARTS; i++) assert_true(second[i] != first[0]);
+  assert_cu(cu.cuGraphLaunch(next, torch_streams[0]));
+  fixture_gate("release", torch_streams[1]);
+  torch_sync();
+  assert_int_equal(*seen, 100);
+  assert_cu(cu.cuGraphExecDestroy(run));
+  assert_cu(cu.cuGraphExecDestroy(next));
+  for (unsigned i = 2; i < PARTS; i += 2) torch_free(first[i], BYTES, 0);
+  free_outputs(second);
+  gm_torch_release_pool(0, one);
+  gm_torch_release_pool(0, one);
+  assert_cu(cu.cuMemFreeHost(seen));
+}
+
+/* torch's own cache takes segments of gm (MemPool). It names no pool to gm when it captures. */
+static void test_a_segment_for_a_capture_that_names_no_pool(void **state) {
+  (void)state;
+  const long long before = held();
+  capture_begin(0);
+  const CUdeviceptr segment = torch_alloc(2 * MIB, 0);
+  torch_fill(segment, 2 * MIB, 5, 0);
+  assert_true(is_captured(0));
+  CUgraphExec run = capture_end(0);
+  gm_torch_reset();
+  for (int i = 0; i < 20; i++) {
+    const CUdeviceptr beside = torch_alloc(2 * MIB, i % TORCH_STREAMS);
+    assert_true(beside + 2 * MIB <= segment || segment + 2 * MIB <= beside);
+    torch_free(beside, 2 * MIB, i % TORCH_STREAMS);
+  }
+  assert_cu(cu.cuGraphLaunch(run, torch_streams[1]));
+  torch_sync();
+  assert_int_equal(fixture_word(segment), 5);
+  assert_cu(cu.cuGraphExecDestroy(run));
+  torch_free(segment, 2 * MIB, 0);
+  gm_torch_reset();
+  assert_int_equal(held(), before);
+}
+
+/* empty_cache, frees and questions of other streams, while one is captured in the strictest mode. */
+static void test_other_hooks_leave_a_capture_alone(void **state) {
+  (void)state;
+  size_t bytes = 0;
+  const CUdeviceptr idle = torch_alloc(32 * MIB, 1), live = torch_alloc(BYTES, 1);
+  meant filter;
+  begin(one, &filter, 0);
+  capture_begin(0);
+  const CUdeviceptr block = torch_alloc(BYTES, 0);
+  torch_free(idle, 32 * MIB, 1);
+  gm_torch_reset();
+  gm_torch_record_stream(torch_pointer(live), torch_streams[0]);
+  gm_torch_record_stream(torch_pointer(block), torch_streams[1]);
+  assert_non_null(gm_torch_base_alloc(torch_pointer(block), &bytes));
+  gm_torch_memory_fraction(0.5, 0);
+  gm_torch_memory_fraction(1, 0);
+  assert_true(is_captured(0));
+  assert_cu(cu.cuGraphExecDestroy(capture_end(0)));
+  end(one, &filter);
+  torch_free(live, BYTES, 1);
+  torch_free(block, BYTES, 0);
+  gm_torch_release_pool(0, one);
 }
 
 int main(void) {
+#define SCENE(name) cmocka_unit_test_setup_teardown(name, torch_scene_begin, torch_scene_end)
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_a_graph_keeps_its_memory, torch_scene_begin, torch_scene_end),
-      cmocka_unit_test_setup_teardown(test_outputs_outlive_their_graph, torch_scene_begin, torch_scene_end),
-      cmocka_unit_test_setup_teardown(test_two_graphs_share_a_pool, torch_scene_begin, torch_scene_end),
+      SCENE(test_release_gives_the_memory_back),
+      SCENE(test_outputs_outlive_their_graph),
+      SCENE(test_two_graphs_share_a_pool),
+      SCENE(test_hundreds_of_pools),
+      SCENE(test_nested_and_interleaved_pools),
+      SCENE(test_the_pool_that_was_begun_first_serves),
+      SCENE(test_a_pool_is_begun_twice),
+      SCENE(test_release_comes_before_the_end),
+      SCENE(test_unknown_pools_are_ignored),
+      SCENE(test_the_id_zero_is_an_id),
+      SCENE(test_a_capture_runs_out_of_memory),
+      SCENE(test_idle_memory_of_the_card_serves_a_capture),
+      SCENE(test_the_driver_fails_in_a_capture),
+      SCENE(test_a_fraction_bounds_graphs),
+      SCENE(test_two_threads_capture_at_once),
+      SCENE(test_a_warm_up_in_the_pool_serves_the_capture),
+      SCENE(test_a_recorded_use_keeps_an_output),
+      SCENE(test_a_segment_for_a_capture_that_names_no_pool),
+      SCENE(test_other_hooks_leave_a_capture_alone),
   };
+#undef SCENE
   return cmocka_run_group_tests(tests, fixture_load, NULL);
 }

@@ -337,6 +337,30 @@ static void test_captures_of_one_pool_share_its_memory(void **state) {
   graph_close(&self);
 }
 
+/* The driver does not tell during a capture what is free. A share of the total needs no such figure. */
+static void test_a_share_of_the_device_bounds_a_capture(void **state) {
+  (void)state;
+  gm_explanation why = {.struct_size = sizeof why};
+  capture_scene scene;
+  gm_block block;
+  capture_open(&scene, &cuda_engine, GM_STRATEGY_BEST_FIT);
+  gm_memory_info memory = {.struct_size = sizeof memory};
+  pool_bench_ok(gm_device_memory_info(scene.bench.device, &memory, err));
+  const gm_pool_params params = {.struct_size = sizeof params, .memory_fraction = 0.25, .flags = GM_POOL_CAPTURES};
+  pool_bench_ok(gm_pool_destroy(scene.bench.pool, err));
+  pool_bench_ok(gm_pool_create(scene.bench.device, &params, &scene.bench.pool, err));
+  engine_begin(scene.native, CU_STREAM_CAPTURE_MODE_GLOBAL);
+  const gm_request large = {.bytes = memory.total_bytes / 3, .stream = scene.captured};
+  assert_int_equal(gm_alloc(scene.bench.pool, &large, &block), GM_ACQUIRE_OVER_LIMIT);
+  pool_bench_ok(gm_explain(scene.bench.pool, &large, &why, err));
+  assert_int_equal(why.last_failure.status, GM_ERR_OVER_LIMIT);
+  block = capture_alloc(&scene, scene.captured, memory.total_bytes / 8);
+  capture_free(&scene, &block, scene.captured);
+  assert_true(engine_is_active(scene.native));
+  engine_end(scene.native);
+  capture_close(&scene);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_which_streams_are_captured),
@@ -347,6 +371,7 @@ int main(void) {
       cmocka_unit_test(test_imported_memory_is_kept_for_a_capture),
       cmocka_unit_test(test_a_graph_replays_while_other_work_goes_on),
       cmocka_unit_test(test_captures_of_one_pool_share_its_memory),
+      cmocka_unit_test(test_a_share_of_the_device_bounds_a_capture),
   };
   return cmocka_run_group_tests(tests, engine_load, NULL);
 }
