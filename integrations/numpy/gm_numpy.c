@@ -28,7 +28,7 @@ static void release(void *user, void *pointer, size_t bytes) {
 static void *resize(void *user, void *pointer, size_t bytes) {
   gm_block old;
   if (!pointer) return allocate(user, bytes);
-  if (gm_block_of(gm_engines_host_pool(), pointer, &old)) return NULL;
+  if (gm_block_of(gm_engines_host_pool(), pointer, &old) || old.address != (uintptr_t)pointer) return NULL;
   if (bytes <= old.bytes && bytes > old.bytes / 2) return pointer;
   void *moved = allocate(user, bytes);
   if (!moved) return NULL;

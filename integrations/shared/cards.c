@@ -89,6 +89,16 @@ void *gm_card_alloc(gm_card *card, gm_pool *pool, uint64_t bytes, const void *na
   return pointer;
 }
 
+/* An engine may destroy a stream before memory that is freed in its order, or the whole device. Its work may still run,
+ * so the memory waits for all streams that gm knows. */
+gm_status gm_card_free(gm_card *card, gm_pool *pool, void *pointer, const void *native) {
+  gm_stream *stream = gm_card_stream(card, native);
+  gm_block block;
+  const bool orphan = !stream && gm_block_of(pool, pointer, &block) == GM_OK;
+  const gm_status status = orphan ? gm_use_on_all(pool, &block) : GM_OK;
+  return status ? status : gm_free_ptr(pool, pointer, 0, stream);
+}
+
 void *gm_cards_alloc(uint64_t bytes, int ordinal, void *stream) {
   gm_card *card = gm_card_of(ordinal);
   return card ? gm_card_alloc(card, card->pool, bytes, stream) : NULL;
@@ -96,8 +106,7 @@ void *gm_cards_alloc(uint64_t bytes, int ordinal, void *stream) {
 
 int gm_cards_free(void *pointer, int ordinal, void *stream) {
   gm_card *card = gm_card_if_open(ordinal);
-  gm_stream *order = card ? gm_card_stream(card, stream) : NULL;
-  return order ? (int)gm_free_ptr(card->pool, pointer, 0, order) : GM_ERR_INVALID_ARGUMENT;
+  return card ? (int)gm_card_free(card, card->pool, pointer, stream) : GM_ERR_INVALID_ARGUMENT;
 }
 
 int gm_cards_memory(int ordinal, uint64_t *free_bytes, uint64_t *total_bytes) {

@@ -31,6 +31,10 @@ gm_status gm_card_forget(gm_card *card, const void *native, gm_error *err);
 /* Allocates in the order of a native stream, from `pool` of the card. NULL: gm_engines_why has the reason. */
 void *gm_card_alloc(gm_card *card, gm_pool *pool, uint64_t bytes, const void *native);
 
+/* Frees what gm_card_alloc returned from `pool`, in the order of a native stream. Where gm cannot find that stream, the
+ * memory waits for all streams of the card. INVALID_ARGUMENT: no block of the pool begins at the pointer. */
+gm_status gm_card_free(gm_card *card, gm_pool *pool, void *pointer, const void *native);
+
 /* Allocates `bytes` on a card in the order of a native stream. NULL: gm_engines_why has the reason. */
 GM_API void *gm_cards_alloc(uint64_t bytes, int ordinal, void *stream);
 /* Frees what gm_cards_alloc returned in the order of a native stream. Returns 0, or a gm_status. */

@@ -27,10 +27,9 @@ void *gm_torch_alloc(ptrdiff_t bytes, int ordinal, void *stream) {
 /* The card's own pool answers INVALID_ARGUMENT for a block of a graph's. */
 void gm_torch_free(void *pointer, ptrdiff_t bytes, int ordinal, void *stream) {
   gm_card *card = gm_card_if_open(ordinal);
-  gm_stream *order = card && pointer ? gm_card_stream(card, stream) : NULL;
   if (!pointer) return;
-  gm_status status = order ? gm_free_ptr(gm_card_pool(card), pointer, 0, order) : GM_ERR_NOT_FOUND;
-  if (status == GM_ERR_INVALID_ARGUMENT) status = gm_graph_pools_free(card, pointer, order);
+  gm_status status = card ? gm_card_free(card, gm_card_pool(card), pointer, stream) : GM_ERR_NOT_FOUND;
+  if (card && status == GM_ERR_INVALID_ARGUMENT) status = gm_graph_pools_free(card, pointer, stream);
   if (status) (void)fprintf(stderr, "gm: torch: free of %td bytes: %s\n", bytes, gm_status_name(status));
 }
 

@@ -150,11 +150,11 @@ void *gm_graph_pools_alloc_unclaimed(gm_card *card, int ordinal, uint64_t bytes,
   return pointer;
 }
 
-gm_status gm_graph_pools_free(gm_card *card, void *pointer, gm_stream *stream) {
+gm_status gm_graph_pools_free(gm_card *card, void *pointer, const void *stream) {
   gm_pointer_info found = {.struct_size = sizeof found};
   pthread_mutex_lock(&lock);
   gm_status status = gm_pointer_find(gm_pool_device(gm_card_pool(card)), pointer, &found);
-  if (status == GM_OK) status = gm_free_ptr(found.pool, pointer, 0, stream);
+  if (status == GM_OK) status = gm_card_free(card, found.pool, pointer, stream);
   sweep();
   pthread_mutex_unlock(&lock);
   return status;

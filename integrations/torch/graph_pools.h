@@ -30,7 +30,7 @@ bool gm_graph_pools_alloc(gm_card *card, int ordinal, uint64_t bytes, void *stre
  * another reason, or gm_engines_why has a new one. */
 void *gm_graph_pools_alloc_unclaimed(gm_card *card, int ordinal, uint64_t bytes, void *stream);
 /* Frees a block of one of the pools. INVALID_ARGUMENT, NOT_FOUND: no such block begins at the pointer. */
-gm_status gm_graph_pools_free(gm_card *card, void *pointer, gm_stream *stream);
+gm_status gm_graph_pools_free(gm_card *card, void *pointer, const void *stream);
 
 GM_END_DECLS
 

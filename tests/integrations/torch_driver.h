@@ -7,6 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gm/export.h"
+
+GM_BEGIN_DECLS
+
 /* Ends the program with 1 and the line where `condition` does not hold. */
 #define DRIVER_CHECK(condition) driver_check(condition, #condition, __FILE__, __LINE__)
 void driver_check(bool condition, const char *text, const char *file, int line);
@@ -40,5 +44,7 @@ void driver_graph_end(void *graph);
 
 /* Whether a simulated driver has something left. A real one is not asked. */
 bool driver_has_leaks(void);
+
+GM_END_DECLS
 
 #endif
