@@ -17,16 +17,16 @@ def allocator():
 
 
 def stream_allocator():
-    """A PythonFunctionAllocator: memory goes back in the order of the stream that it was asked for on."""
+    """A PythonFunctionAllocator: memory goes back in the order of the stream that it was asked for on, which lives on."""
     streams = {}
 
     def malloc(size, ordinal):
-        stream = cupy.cuda.get_current_stream().ptr
-        address = gm_cards.alloc(size, ordinal, stream)
+        stream = cupy.cuda.get_current_stream()
+        address = gm_cards.alloc(size, ordinal, stream.ptr)
         streams[address] = stream
         return address
 
     def free(address, ordinal):
-        gm_cards.free(address, ordinal, streams.pop(address))
+        gm_cards.free(address, ordinal, streams.pop(address).ptr)
 
     return cupy.cuda.PythonFunctionAllocator(malloc, free)

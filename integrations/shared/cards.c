@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engines.h"
 #include "gm/native_cuda.h"
@@ -16,16 +17,23 @@ struct gm_card {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows; cards stay once they are open */
 static _Atomic(gm_card *) cards[GM_CARDS_MOST];
 
-/* CUDA, or HIP where there is no CUDA. */
+static bool may_use(const char *backend) {
+  const char *only = getenv("GM_BACKENDS");
+  return !only || !*only || strstr(only, backend);
+}
+
+/* CUDA, or HIP where there is no CUDA. Adopting asks no list of backends, and a machine may have both drivers. */
 static gm_status adopt(gm_context *context, int ordinal, gm_card *card, gm_error *err) {
   const gm_cuda_device cuda = {.head = {sizeof cuda, GM_API_CUDA}, .ordinal = ordinal};
   const gm_hip_device hip = {.head = {sizeof hip, GM_API_HIP}, .ordinal = ordinal};
-  gm_error other = {.status = GM_OK};
+  gm_error other;
+  *err = (gm_error){.status = GM_ERR_NOT_FOUND, .op = "gm_card_of", .message = "GM_BACKENDS has neither cuda nor hip"};
   card->api = GM_API_CUDA;
-  const gm_status status = gm_device_adopt(context, &cuda.head, &card->device, err);
-  if (status == GM_OK || gm_device_adopt(context, &hip.head, &card->device, &other)) return status;
+  if (may_use("cuda") && gm_device_adopt(context, &cuda.head, &card->device, err) == GM_OK) return GM_OK;
   card->api = GM_API_HIP;
-  return GM_OK;
+  gm_error *why = may_use("cuda") ? &other : err;
+  if (may_use("hip") && gm_device_adopt(context, &hip.head, &card->device, why) == GM_OK) return GM_OK;
+  return err->status;
 }
 
 static gm_status open_card(gm_context *context, int ordinal, gm_card *card, gm_error *err) {

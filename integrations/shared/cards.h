@@ -1,6 +1,8 @@
 /* The cards of the process, for engines that name devices by CUDA or HIP ordinals, and streams by their handles. Each
  * card has one pool, on its primary context, that every engine of the process shares.
  *
+ * Cards are CUDA's, or HIP's where there is no CUDA. GM_BACKENDS=hip chooses HIP on a machine with both.
+ *
  * The pools use plain driver allocations only. Engines copy between cards, and open memory in other processes, by calls
  * that mapped pages do not allow. The pools may take the whole card: GM_MEMORY_FRACTION, GM_MIN_FREE_BYTES and
  * GM_MAX_POOL_BYTES bound them. Nothing is closed before the process ends. Every call is thread-safe. */

@@ -7,7 +7,9 @@ import ctypes
 import os
 import pathlib
 import subprocess
+import threading
 
+import gm_cards
 import gm_engines
 import gm_torch
 import torch
@@ -89,6 +91,35 @@ def check_hooks():
         assert ctypes.cast(gm_engines.library[function], ctypes.c_void_p).value
 
 
+def allocates():
+    """How many blocks of the card's own pool an allocation takes: 0 where a private pool serves. torch has no card here
+    to ask with, so gm is asked as torch would."""
+    allocate, free = gm_engines.library.gm_torch_alloc, gm_engines.library.gm_torch_free
+    allocate.restype, allocate.argtypes = ctypes.c_void_p, [ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p]
+    free.argtypes = [ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p]
+    before = gm_cards.figure(0, "allocs")
+    pointer = allocate(4096, 0, None)
+    assert pointer
+    free(pointer, 4096, 0, None)
+    return gm_cards.figure(0, "allocs") - before
+
+
+def check_pools():
+    """torch's own calls for private pools, with its own filter: this thread is meant, another one is not."""
+    pool, beside = torch.cuda.graph_pool_handle(), []
+    gm_engines.library.gm_torch_init(1)
+    for _ in range(3):
+        torch._C._cuda_beginAllocateCurrentThreadToPool(0, pool)
+        thread = threading.Thread(target=lambda: beside.append(allocates()))
+        thread.start()
+        thread.join()
+        assert allocates() == 0 and beside.pop() == 1
+        torch._C._cuda_endAllocateToPool(0, pool)
+        assert allocates() == 1
+        torch._C._cuda_releasePool(0, pool)
+
+
 count = check_cpu()
 check_hooks()
-print(torch.__version__, f"bit-equal logits, {count} allocations of a training step, OutOfMemoryError, hooks set")
+check_pools()
+print(torch.__version__, f"bit-equal logits, {count} allocations of a training step, OutOfMemoryError, hooks, private pools")

@@ -39,6 +39,20 @@ static void test_engines_share_a_context_and_a_pool(void **state) {
   assert_ptr_equal(gm_device_context(gm_pool_device(gm_engines_host_pool())), gm_engines_context());
 }
 
+static void test_the_environment_chooses_the_api(void **state) {
+  (void)state;
+  assert_int_equal(gm_cards_close(), 0);
+  assert_int_equal(setenv("GM_BACKENDS", "cpu,opencl", 1), 0);
+  assert_null(gm_card_of(0));
+  assert_non_null(strstr(gm_engines_why(), "GM_BACKENDS"));
+  assert_int_equal(setenv("GM_BACKENDS", "cpu,hip", 1), 0);
+  assert_null(gm_card_of(0)); /* there is no runtime of HIP */
+  assert_true(strlen(gm_engines_why()) > 0);
+  assert_int_equal(setenv("GM_BACKENDS", "cuda", 1), 0);
+  assert_non_null(gm_card_of(0));
+  assert_int_equal(unsetenv("GM_BACKENDS"), 0);
+}
+
 /* PyTorch; CuPy in C; CuPy by stream, numba and RMM, which call gm_cards_alloc. What one gives up serves another. */
 static void test_engines_use_the_same_memory(void **state) {
   (void)state;
@@ -294,6 +308,7 @@ int main(void) {
 #define SCENE(name) cmocka_unit_test_setup_teardown(name, torch_scene_begin, torch_scene_end)
   const struct CMUnitTest tests[] = {
       SCENE(test_engines_share_a_context_and_a_pool),
+      SCENE(test_the_environment_chooses_the_api),
       SCENE(test_engines_use_the_same_memory),
       SCENE(test_engines_free_twice),
       SCENE(test_a_stream_is_forgotten_and_its_handle_comes_again),

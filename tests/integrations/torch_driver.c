@@ -103,9 +103,7 @@ void driver_open(const char *backend) {
   driver_enter();
 }
 
-void driver_enter(void) {
-  DRIVER_CHECK((is_hip ? driver.set_device(0) : driver.set_context(context)) == 0);
-}
+void driver_enter(void) { DRIVER_CHECK((is_hip ? driver.set_device(0) : driver.set_context(context)) == 0); }
 
 void driver_close(void) {
   if (is_hip) return;
