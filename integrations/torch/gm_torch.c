@@ -61,11 +61,12 @@ void *gm_torch_base_alloc(void *pointer, size_t *out_bytes) {
   return base;
 }
 
-/* A use that gm cannot note is waited for. */
+/* Where gm cannot find the stream, all streams use the memory. A use that gm cannot note is waited for. */
 static void use_on(gm_card *card, const gm_pointer_info *found, void *stream) {
   gm_stream *order = gm_card_stream(card, stream);
-  if (!order || gm_use_on(found->pool, &found->block, order) == GM_OK) return;
-  if (gm_stream_sync(order, NULL)) tell("record_stream", (ptrdiff_t)found->block.bytes);
+  const gm_status status =
+      order ? gm_use_on(found->pool, &found->block, order) : gm_use_on_all(found->pool, &found->block);
+  if (status && (!order || gm_stream_sync(order, NULL))) tell("record_stream", (ptrdiff_t)found->block.bytes);
 }
 
 void gm_torch_record_stream(void *pointer, void *stream) {

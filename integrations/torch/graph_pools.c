@@ -41,16 +41,13 @@ static graph_pool *find_or_add(int ordinal, gm_torch_pool_id id) {
   return entry;
 }
 
-/* A pool with blocks, or with work of a captured stream, answers BUSY: a later sweep takes it. */
-static void sweep(void) {
-  for (graph_pool **link = &pools, *entry; (entry = *link);) {
-    if (entry->users || entry->begun || gm_pool_destroy(entry->pool, NULL)) {
-      link = &entry->next;
-    } else {
-      *link = entry->next;
-      free(entry);
-    }
-  }
+/* Destroys the pool if nobody names it. One with blocks, or with work of a captured stream, answers BUSY and stays. */
+static void drop_unused(graph_pool *entry) {
+  graph_pool **link = &pools;
+  if (entry->users || entry->begun || gm_pool_destroy(entry->pool, NULL)) return;
+  while (*link != entry) link = &(*link)->next;
+  *link = entry->next;
+  free(entry);
 }
 
 /* Stops the pool from taking allocations. Returns its filter, to be dropped outside of the lock. */
@@ -89,7 +86,7 @@ static void leave(int ordinal, gm_torch_pool_id id, bool released) {
   graph_pool *entry = find(ordinal, id);
   if (entry && released && entry->users) entry->users--;
   if (entry && (!released || !entry->users)) filter = stop(entry);
-  sweep();
+  if (entry) drop_unused(entry);
   pthread_mutex_unlock(&lock);
   drop(&filter);
 }
@@ -100,7 +97,10 @@ void gm_graph_pools_release(int ordinal, gm_torch_pool_id id) { leave(ordinal, i
 
 void gm_graph_pools_sweep(void) {
   pthread_mutex_lock(&lock);
-  sweep();
+  for (graph_pool *entry = pools, *next; entry; entry = next) {
+    next = entry->next;
+    drop_unused(entry);
+  }
   pthread_mutex_unlock(&lock);
 }
 
@@ -145,7 +145,7 @@ void *gm_graph_pools_alloc_unclaimed(gm_card *card, int ordinal, uint64_t bytes,
   pthread_mutex_lock(&lock);
   graph_pool *entry = find_or_add(ordinal, none);
   if (entry) pointer = alloc(entry, card, bytes, stream);
-  sweep();
+  if (entry) drop_unused(entry); /* where there was no memory */
   pthread_mutex_unlock(&lock);
   return pointer;
 }
@@ -154,8 +154,10 @@ gm_status gm_graph_pools_free(gm_card *card, void *pointer, const void *stream) 
   gm_pointer_info found = {.struct_size = sizeof found};
   pthread_mutex_lock(&lock);
   gm_status status = gm_pointer_find(gm_pool_device(gm_card_pool(card)), pointer, &found);
-  if (status == GM_OK) status = gm_card_free(card, found.pool, pointer, stream);
-  sweep();
+  graph_pool *entry = pools;
+  while (entry && entry->pool != found.pool) entry = entry->next;
+  if (status == GM_OK) status = entry ? gm_card_free(card, entry->pool, pointer, stream) : GM_ERR_NOT_FOUND;
+  if (status == GM_OK) drop_unused(entry);
   pthread_mutex_unlock(&lock);
   return status;
 }
