@@ -271,22 +271,23 @@ static void graph_free_outputs(const torch_graph *graph) {
 /* Other work, from another thread on a stream of its own, during captures and replays. */
 static _Atomic bool beside_ends;
 
-static void *work_beside(void *unused) {
-  enum { BLOCKS = 8, BYTES = 128 << 10 };
+static void *work_beside(void *user) {
+  enum { BLOCKS = 8 };
+  static const size_t sizes[BLOCKS] = {128 << 10, 256 << 10, 512 << 10, 128 << 10, 256 << 10, 512 << 10, 4096, 260};
   void *blocks[BLOCKS];
-  unsigned *word = unused;
+  unsigned *word = user;
   driver_enter();
   for (unsigned round = 1; !beside_ends; round++) {
     for (unsigned i = 0; i < BLOCKS; i++) {
-      blocks[i] = take(BYTES << i % 3, 2);
-      is_no_graphs(blocks[i], BYTES << i % 3);
-      driver_fill(blocks[i], BYTES << i % 3, 1000 * round + i, streams[2]);
+      blocks[i] = take(sizes[i], 2);
+      is_no_graphs(blocks[i], sizes[i]);
+      driver_fill(blocks[i], sizes[i], 1000 * round + i, streams[2]);
     }
     for (unsigned i = 0; i < BLOCKS; i++) {
-      driver_read(word, (char *)blocks[i] + (BYTES << i % 3) - WORD, WORD, streams[2]);
+      driver_read(word, (char *)blocks[i] + sizes[i] - WORD, WORD, streams[2]);
       driver_wait(streams[2]);
       DRIVER_CHECK(*word == 1000 * round + i);
-      give(blocks[i], BYTES << i % 3, 2);
+      give(blocks[i], sizes[i], 2);
     }
   }
   return NULL;
@@ -340,7 +341,7 @@ int main(int count, char **arguments) {
   driver_open(arguments[2]);
   gm_torch_init(1);
   DRIVER_CHECK(gm_cards_figure(0, "allocs") == 0);
-  seen = driver_pinned(TENSORS * WORD);
+  seen = driver_pinned((size_t)TENSORS * WORD);
   for (int i = 0; i < STREAMS; i++) streams[i] = driver_stream();
   for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
     scenes[i].play();
