@@ -50,7 +50,7 @@ typedef struct gm_torch_filter {
  * from the driver also during a capture. `filter` NULL: all allocations of the card are meant. Else it is the
  * library's, and `drop` is called also after a failure, which is written to standard error.
  *
- * torch calls gm_torch_begin_allocate_to_pool instead (gm_torch_filter.cpp), because its own filter is a C++ object. */
+ * torch calls gm_torch_begin_allocate_to_pool instead (gm_torch_graphs.cpp), because its own filter is a C++ object. */
 GM_API void gm_torch_pool_begin(int ordinal, gm_torch_pool_id id, const gm_torch_filter *filter);
 /* Ends that. The pool and its memory stay as they are. An unknown id is ignored, here and below. */
 GM_API void gm_torch_end_allocate_to_pool(int ordinal, gm_torch_pool_id id);
