@@ -67,7 +67,7 @@ static gm__arena *arena_share(gm__arena_set *set) {
   gm__arena *arena;
   const uint32_t count = atomic_load_explicit(&set->count, memory_order_relaxed);
   for (uint32_t i = 0; i < count; i++) {
-    arena = gm__arena_at(set, (uint32_t)(((uintptr_t)gm__thread_self() >> 12) + i) % count);
+    arena = gm__arena_at(set, (uint32_t)(((uintptr_t)&gm__here >> 12) + i) % count);
     if (arena_is_main(arena)) return arena;
   }
   return NULL;
@@ -77,28 +77,41 @@ static gm__arena *arena_share(gm__arena_set *set) {
  * shared arena is kept under this key. */
 static uint64_t arena_shared_key(const gm__arena_set *set) { return set->serial | UINT64_C(1) << 63; }
 
+/* The arena becomes that of a thread. Returns the sign of life of the one before, for arena_settle. REQUIRES: provider
+ * lock. */
+static gm__thread_life *arena_take_over(gm__arena *arena, gm__thread_life *life) {
+  gm__thread_life *before = arena->life;
+  arena->life = life;
+  return before;
+}
+
+/* The calling thread becomes the home thread of the arena's lock. The sign of life of the one before is kept until then,
+ * because the lock knows the thread by it. */
+static void arena_settle(gm__arena *arena, gm__thread_life *before) {
+  gm__arena_lock(arena);
+  gm__bias_settle(&arena->lock, gm__thread_self());
+  gm__arena_unlock(arena);
+  gm__thread_life_give(before);
+}
+
 static gm__arena *arena_of_thread(gm__arena_set *set) {
   gm__thread_life *life = gm__thread_life_take();
   gm__mutex_lock(&set->provider->lock);
   gm__arena *arena = life ? arena_inherit(set, life) : NULL;
   if (!arena && life) arena = arena_add(set, &set->main_kind, GM__ARENA_SET_THREAD_ARENAS, true);
   const bool own = arena != NULL;
-  if (own) {
-    gm__thread_life_give(arena->life);
-    arena->life = life;
-  } else {
-    gm__thread_life_give(life);
+  gm__thread_life *before = own ? arena_take_over(arena, life) : life;
+  if (!own) {
     arena = arena_share(set);
     if (!arena) arena = arena_add(set, &set->main_kind, GM__ARENA_SET_ARENAS, true);
   }
   gm__mutex_unlock(&set->provider->lock);
-  if (!arena) return NULL;
   if (own) {
-    gm__arena_lock(arena);
-    gm__bias_settle(&arena->lock, gm__thread_self());
-    gm__arena_unlock(arena);
+    arena_settle(arena, before);
+  } else {
+    gm__thread_life_give(before);
   }
-  gm__here_keep(own ? set->serial : arena_shared_key(set), arena);
+  if (arena) gm__here_keep(own ? set->serial : arena_shared_key(set), arena);
   return arena;
 }
 
