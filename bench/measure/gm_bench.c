@@ -28,7 +28,8 @@ static int bench_usage(void) {
   fprintf(stderr,
           "usage: gm_bench --peer FILE [--config TEXT] --trace FILE [--runs N [--plain] | --once | --check]\n"
           "       gm_bench --peer FILE [--config TEXT] --micro pair|random|cross [--threads N] [--runs N] [--pairs N]\n"
-          "       gm_bench --own metadata|tracking|recording|scale|plain-pair|typed-pair|rare-pair [--runs N] [--pairs N]\n");
+          "       gm_bench --own metadata|tracking|recording|scale|plain-pair|typed-pair|rare-pair [--runs N] [--pairs "
+          "N]\n");
   return 2;
 }
 

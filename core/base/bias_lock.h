@@ -7,8 +7,8 @@
 
 #include "core/base/thread.h"
 
-/* Every `self` is gm__thread_self of the calling thread. A home thread has a sign of life, and whoever makes it the home
- * thread holds a reference to that until there is another one: so no other thread is taken for it. */
+/* Every `self` is gm__thread_self of the calling thread. A home thread has a sign of life, and whoever makes it the
+ * home thread holds a reference to that until there is another one: so no other thread is taken for it. */
 typedef struct gm__bias_lock {
   _Atomic(const void *) owner; /* the thread that may enter without the mutex; NULL: none */
   _Atomic uint32_t busy;       /* the owner is inside, or about to see that it is not the owner any more */

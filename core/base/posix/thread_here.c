@@ -13,8 +13,8 @@
 
 static const char here_nobody;
 
-_Thread_local gm__thread_here gm__here __attribute__((tls_model("initial-exec"), visibility("hidden"))) = {
-    .self = &here_nobody};
+_Thread_local gm__thread_here gm__here
+    __attribute__((tls_model("initial-exec"), visibility("hidden"))) = {.self = &here_nobody};
 
 struct gm__thread_life {
   _Atomic uint32_t references;
@@ -35,7 +35,8 @@ bool gm__thread_life_ended(gm__thread_life *life) { return atomic_load(&life->en
 static void here_end(void *opaque) {
   gm__thread_life *life = opaque;
   if (++life->rounds < PTHREAD_DESTRUCTOR_ITERATIONS - 1 && pthread_setspecific(here_key, life) == 0) return;
-  gm__here = (gm__thread_here){.self = &here_nobody, .ended = true}; /* another thread may take over this thread's entries from now on */
+  gm__here = (gm__thread_here){.self = &here_nobody,
+                               .ended = true}; /* another thread may take over this thread's entries from now on */
   atomic_store(&life->ended, true);
   gm__thread_life_give(life);
 }
