@@ -322,6 +322,36 @@ static void test_the_home_of_a_rare_kind(void **state) {
   pool_bench_close(&bench);
 }
 
+enum { GENERATIONS = 60, GUESTS = 3, TURNS = 400 };
+
+static void take_and_give_often(void *argument) {
+  guest *self = argument;
+  for (int i = 0; i < TURNS; i++) take_and_give(self->bench, self->request);
+}
+
+/* Home threads end while others are in their arena's lock. Two threads inside would lose counts. */
+static void test_threads_come_and_go_in_a_rare_kind(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm__thread threads[GUESTS];
+  open_card(&bench, &card_pool);
+  const gm_request request = {.bytes = BYTES, .memory_types = 1 << WINDOW};
+  guest self = {&bench, &request, {0}};
+  for (int generation = 0; generation < GENERATIONS; generation++) {
+    for (int i = 0; i < GUESTS; i++) {
+      pool_bench_ok(gm__thread_create(&threads[i], "guest", take_and_give_often, &self, err));
+    }
+    take_and_give(&bench, &request);
+    for (int i = 0; i < GUESTS; i++) gm__thread_join(&threads[i]);
+  }
+  const gm_stats stats = pool_bench_stats(&bench);
+  assert_int_equal(stats.allocs, GENERATIONS * (GUESTS * TURNS + 1));
+  assert_int_equal(stats.frees, stats.allocs);
+  assert_int_equal(stats.in_use_bytes, 0);
+  check_trim_to_nothing(&bench);
+  pool_bench_close(&bench);
+}
+
 static void test_a_forked_child_gets_nothing(void **state) {
   (void)state;
   pool_bench bench;
@@ -354,6 +384,7 @@ int main(void) {
                                      cmocka_unit_test(test_a_tracker_knows_the_blocks),
                                      cmocka_unit_test(test_pools_without_a_fast_path),
                                      cmocka_unit_test(test_the_home_of_a_rare_kind),
+                                     cmocka_unit_test(test_threads_come_and_go_in_a_rare_kind),
                                      cmocka_unit_test(test_a_forked_child_gets_nothing)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
