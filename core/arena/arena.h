@@ -81,7 +81,7 @@ void gm__arena_close_fast(gm__arena *arena);
 bool gm__arena_is_out(const gm__arena *arena, uint32_t number);
 
 static inline void gm__arena_lock(gm__arena *arena) { gm__bias_lock_in(&arena->lock, gm__thread_self()); }
-static inline void gm__arena_unlock(gm__arena *arena) { gm__bias_lock_out(&arena->lock, gm__thread_self()); }
+static inline void gm__arena_unlock(gm__arena *arena) { gm__bias_lock_out(&arena->lock); }
 
 /* Leaves a lock that gm__bias_enter has entered. */
 static inline void gm__arena_leave(gm__arena *arena) { gm__bias_leave(&arena->lock); }

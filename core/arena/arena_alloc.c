@@ -80,12 +80,11 @@ static uint32_t arena_alloc_search(gm__arena *arena, const gm__want *want, bool 
 
 static void arena_alloc_describe(gm__grant *grant, gm__arena *arena, uint32_t number) {
   const gm__chunk *chunk = gm__arena_chunk(arena, number);
-  const gm__segment *segment = arena->segment_table[chunk->segment_index];
-  const gm__allocation *allocation = segment->allocation;
+  const gm__segment *segment = gm__segment_of(arena, number);
   grant->arena = arena;
   grant->chunk = number;
-  grant->memory = allocation->memory;
-  grant->offset = chunk->address - allocation->address;
+  grant->memory = segment->allocation->memory;
+  grant->offset = chunk->address - segment->allocation->address;
   grant->address = chunk->address;
   grant->bytes = gm__arena_bytes(arena, chunk);
   grant->zeroed = chunk->seq == 0 && gm__segment_is_zeroed(segment);
@@ -128,9 +127,7 @@ bool gm__arena_alloc_pooled(gm__arena *arena, const gm__want *want, bool others,
 void gm__arena_alloc_hand_out(const gm__grant *grant, const gm__want *want, bool fresh, gm_block *block) {
   gm__arena *arena = grant->arena;
   gm__arena_lock(arena);
-  if (want->flags & GM_MAPPED) {
-    arena->segment_table[gm__arena_chunk(arena, grant->chunk)->segment_index]->mapped = true;
-  }
+  if (want->flags & GM_MAPPED) gm__segment_of(arena, grant->chunk)->mapped = true;
   arena_alloc_record(grant, want, fresh, block);
   gm__arena_unlock(arena);
 }

@@ -56,6 +56,10 @@ bool gm__segment_open(gm__arena *arena, gm__segment *segment) {
   return true;
 }
 
+gm__segment *gm__segment_of(const gm__arena *arena, uint32_t number) {
+  return arena->segment_table[gm__arena_chunk(arena, number)->segment_index];
+}
+
 bool gm__segment_is_zeroed(const gm__segment *segment) {
   if (!segment->range) return segment->zeroed;
   return atomic_load_explicit(&segment->range->zeroed, memory_order_relaxed);

@@ -23,6 +23,9 @@ typedef struct gm__segment {
  * nothing has changed. REQUIRES: arena lock. */
 bool gm__segment_open(gm__arena *arena, gm__segment *segment);
 
+/* The segment that the chunk lies in. REQUIRES: arena lock. */
+gm__segment *gm__segment_of(const gm__arena *arena, uint32_t number);
+
 /* True when the parts that were never used are all zeros. */
 bool gm__segment_is_zeroed(const gm__segment *segment);
 

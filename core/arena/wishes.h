@@ -45,6 +45,17 @@ static inline uint64_t gm__wish_odd(const gm__wish *wish) {
   return (wish->flags & gm__wish_word(odd_flags)) | wish->require | (wish->usage & gm__wish_word(odd_usage));
 }
 
+/* Is every chunk aligned as the request asks? `granule`: the arena's. */
+static inline bool gm__wish_is_aligned(const gm_request *request, uint64_t granule) {
+  return request->align <= granule && !(request->align & (request->align - 1));
+}
+
+/* Is the request for plain memory, which every arena of a thread has? */
+static inline bool gm__wish_is_plain(const gm_request *request, uint64_t granule) {
+  const gm__wish wish = gm__wish_of(request);
+  return !(gm__wish_odd(&wish) | request->deadline_ns) && gm__wish_is_aligned(request, granule);
+}
+
 /* The arena for that wish; NULL: it is not known. */
 static inline gm__arena *gm__wishes_find(const gm__wishes *wishes, const gm__wish *wish) {
   for (int i = 0; i < GM__WISHES; i++) {

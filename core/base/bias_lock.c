@@ -50,12 +50,13 @@ void gm__bias_lock_slow(gm__bias_lock *lock, const void *self) {
   gm__rank_expect(lock->mutex.rank);
   bias_wait(&lock->mutex);
   bias_revoke(lock);
-  lock->by_mutex = true;
+  lock->by_mutex = self;
   if (lock->home != self) lock->streak = 0;
 }
 
-void gm__bias_unlock_slow(gm__bias_lock *lock, const void *self) {
-  lock->by_mutex = false;
+void gm__bias_unlock_slow(gm__bias_lock *lock) {
+  const void *self = lock->by_mutex;
+  lock->by_mutex = NULL;
   if (lock->home && lock->home == self && lock->streak++ >= lock->needed && gm__barrier_ready()) {
     lock->streak = 0;
     lock->since = gm__now_ns();

@@ -5,12 +5,6 @@
 #include "core/pool/quota.h"
 #include "core/pool/spans.h"
 
-/* The thread's next request with the same wishes can take the fast path. */
-static void alloc_learn(gm_pool *pool, const gm_request *request, const gm__want *want, gm_acquire answer) {
-  const bool served = answer <= GM_ACQUIRE_NEEDS_BARRIER && pool->heap.strategy == GM_STRATEGY_BEST_FIT;
-  if (served) gm__arena_learn(&pool->heap.arenas, request, want);
-}
-
 gm_acquire gm__pool_alloc(gm_pool *pool, const gm_request *request, gm_block *out) {
   gm__want want;
   if (!gm__pool_is(pool) || !out) return GM_ACQUIRE_INVALID;
@@ -23,7 +17,7 @@ gm_acquire gm__pool_alloc(gm_pool *pool, const gm_request *request, gm_block *ou
     answer = gm__spans_alloc(pool, &want, request, out, &why);
   }
   if (why.status) return gm__heap_refuse(&pool->heap, &want, &why);
-  alloc_learn(pool, request, &want, answer);
+  if (answer <= GM_ACQUIRE_NEEDS_BARRIER) gm__arena_learn(&pool->heap.arenas, request, &want);
   return answer;
 }
 

@@ -4,6 +4,7 @@
  * nothing: what it does not expect it leaves as it is. */
 #include "core/arena/arena_alloc.h"
 #include "core/arena/free_fast.h"
+#include "core/arena/wish_fast.h"
 #include "core/pool/alloc.h"
 #include "core/pool/free.h"
 
@@ -27,25 +28,6 @@ FAST_INLINE bool fast_find(const gm_pool *pool, gm__arena **out) {
 
 /* Locks the arena the cheap way. False: other threads come often, and it takes the mutex. */
 FAST_INLINE bool fast_enter(gm__arena *arena) { return FAST_LIKELY(gm__bias_enter(&arena->lock)); }
-
-/* Steps out of the lock of an arena into that of another one. REQUIRES: lock of `from`. RELEASES: lock of `from`. */
-FAST_INLINE gm__arena *fast_step(gm__arena *from, gm__arena *to) {
-  if (from == to) return to;
-  gm__arena_unlock(from);
-  gm__arena_lock(to);
-  return to;
-}
-
-/* Is every chunk of the arena aligned as the request asks? */
-static inline bool fast_is_aligned(const gm__arena *arena, const gm_request *request) {
-  return request->align <= gm__arena_granule(arena) && !(request->align & (request->align - 1));
-}
-
-/* Is the request for plain memory, which every arena of a thread has? */
-static inline bool fast_is_plain(const gm__arena *arena, const gm_request *request) {
-  const gm__wish wish = gm__wish_of(request);
-  return !(gm__wish_odd(&wish) | request->deadline_ns) && fast_is_aligned(arena, request);
-}
 
 /* ---- handing out ---- */
 
@@ -147,32 +129,15 @@ FAST_APART gm_acquire fast_alloc_cut(gm__arena *arena, gm__stream_cache *cache, 
   return FAST_LIKELY(chunk) ? fast_alloc_done(arena, chunk, request, out) : fast_alloc_slow(arena, request, out);
 }
 
-/* Finds the arena of a request that is not plain, and steps into its lock. NULL: the wish is new, or needs the long
- * way. REQUIRES: lock of the thread's own arena. RELEASES: that lock, unless the answer is NULL. */
-FAST_INLINE gm__arena *fast_find_wish(gm__arena *own, const gm_request *request) {
-  const gm__wish wish = gm__wish_of(request);
-  gm__arena *arena = gm__wishes_find(&own->wishes, &wish);
-  const bool fits = fast_is_aligned(own, request) && !(request->deadline_ns | request->reserved[0]);
-  return arena && fits ? fast_step(own, arena) : NULL;
-}
-
-/* True when the chunk that the quick list has is mapped for as long as its memory lives. */
-static inline bool fast_is_mapped(const gm__arena *arena, gm__stream_cache *cache, uint64_t granules) {
-  const gm__quick *quick = gm__quick_of(cache, (uint32_t)granules);
-  if (!gm__quick_has(quick, granules)) return false;
-  return arena->segment_table[gm__arena_chunk(arena, quick->head)->segment_index]->mapped;
-}
-
 /* Serves a request that asks for certain memory. REQUIRES: lock of the thread's own arena. RELEASES: that lock. */
 FAST_APART gm_acquire fast_alloc_wish(gm__arena *own, const gm_request *request, gm_block *out) {
-  gm__arena *arena = fast_find_wish(own, request);
+  gm__arena *arena = gm__wish_arena(own, request);
   if (FAST_UNLIKELY(!arena)) return fast_alloc_slow(own, request, out);
+  gm__arena_step(own, arena);
   gm__stream_cache *cache = gm__arena_cache(arena, request->stream);
   const uint64_t granules = fast_granules(arena, request->bytes);
-  const bool maps = request->flags & GM_MAPPED;
-  if (FAST_UNLIKELY(!cache || (maps && !fast_is_mapped(arena, cache, granules)))) {
-    return fast_alloc_slow(arena, request, out);
-  }
+  const bool ready = cache && gm__wish_is_ready(arena, cache, granules, request);
+  if (FAST_UNLIKELY(!ready)) return fast_alloc_slow(arena, request, out);
   const gm__chunk *chunk = fast_quick(arena, cache, granules, request->bytes, request->tag);
   return FAST_LIKELY(chunk) ? fast_alloc_done(arena, chunk, request, out) : fast_alloc_cut(arena, cache, request, out);
 }
@@ -181,7 +146,7 @@ FAST_APART gm_acquire fast_alloc_wish(gm__arena *own, const gm_request *request,
 FAST_APART gm_acquire fast_alloc_by_mutex(gm__arena *arena, const gm_request *request, gm_block *out) {
   gm__arena_lock(arena);
   gm__stream_cache *cache = gm__arena_cache(arena, request->stream);
-  if (!cache || !fast_is_plain(arena, request)) return fast_alloc_wish(arena, request, out);
+  if (!cache || !gm__wish_is_plain(request, gm__arena_granule(arena))) return fast_alloc_wish(arena, request, out);
   const uint64_t granules = fast_granules(arena, request->bytes);
   const gm__chunk *chunk = fast_quick(arena, cache, granules, request->bytes, request->tag);
   return chunk ? fast_alloc_done(arena, chunk, request, out) : fast_alloc_cut(arena, cache, request, out);
@@ -193,7 +158,8 @@ gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *out) {
   if (FAST_UNLIKELY(!fast_find(pool, &arena))) return gm__pool_alloc(pool, request, out);
   if (FAST_UNLIKELY(!fast_enter(arena))) return fast_alloc_by_mutex(arena, request, out);
   gm__stream_cache *cache = gm__arena_cache(arena, request->stream);
-  if (FAST_UNLIKELY(!cache || !fast_is_plain(arena, request))) return fast_alloc_wish(arena, request, out);
+  if (FAST_UNLIKELY(!cache || !gm__wish_is_plain(request, gm__arena_granule(arena))))
+    return fast_alloc_wish(arena, request, out);
   const uint64_t granules = fast_granules(arena, request->bytes);
   const gm__chunk *chunk = fast_quick(arena, cache, granules, request->bytes, request->tag);
   if (!chunk) return fast_alloc_cut(arena, cache, request, out);
@@ -278,7 +244,8 @@ FAST_APART gm_status fast_free_told(gm__arena *arena, uint32_t number, gm__strea
 /* Frees a block of another arena, or one that is not the stream cache's own. REQUIRES: lock of the thread's own arena.
  * RELEASES: that lock. */
 FAST_APART gm_status fast_free_far(gm__arena *own, const gm_block *block, gm_stream *stream) {
-  gm__arena *of = gm__arena_of_block(own->set, block), *arena = of ? fast_step(own, of) : own;
+  gm__arena *of = gm__arena_of_block(own->set, block), *arena = of ? of : own;
+  gm__arena_step(own, arena);
   const uint32_t number = of ? gm__arena_find(arena, block) : 0;
   const bool freed = number && gm__free_fast(arena, number, stream);
   gm__arena_unlock(arena);

@@ -20,7 +20,7 @@ static uint64_t counter; /* guarded by the lock, and no atomic: two inside would
 static void turn(const void *self) {
   gm__bias_lock_in(&lock, self);
   counter++;
-  gm__bias_lock_out(&lock, self);
+  gm__bias_lock_out(&lock);
 }
 
 static void be_home(void *argument) {
@@ -28,7 +28,7 @@ static void be_home(void *argument) {
   const void *self = gm__thread_self();
   gm__bias_lock_in(&lock, self);
   gm__bias_settle(&lock, self);
-  gm__bias_lock_out(&lock, self);
+  gm__bias_lock_out(&lock);
   for (int i = 0; i < *(int *)argument; i++) turn(self);
 }
 
@@ -56,7 +56,7 @@ static int turns_to_own(int most) {
   for (int i = 1; i <= most; i++) {
     turn(gm__thread_self());
     if (!gm__bias_enter(&lock)) continue;
-    gm__bias_lock_out(&lock, gm__thread_self());
+    gm__bias_lock_out(&lock);
     return i;
   }
   return 0;
@@ -98,14 +98,14 @@ static void test_the_home_thread_becomes_the_owner_again(void **state) {
   const void *self = gm__thread_self();
   if (gm__barrier_ready()) {
     assert_true(gm__bias_enter(&lock));
-    gm__bias_lock_out(&lock, self);
+    gm__bias_lock_out(&lock);
   }
   let_a_stranger_in();
   assert_false(gm__bias_enter(&lock));
   for (int i = 0; i < 1000; i++) turn(self);
   if (gm__barrier_ready()) {
     assert_true(gm__bias_enter(&lock));
-    gm__bias_lock_out(&lock, self);
+    gm__bias_lock_out(&lock);
   }
   gm__bias_destroy(&lock);
 }
