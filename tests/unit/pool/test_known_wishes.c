@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -352,19 +353,27 @@ static void test_threads_come_and_go_in_a_rare_kind(void **state) {
   pool_bench_close(&bench);
 }
 
+/* 0: the child got no memory, and gave all of its host memory back. */
+static int in_the_child(pool_bench *bench, const gm_request *request, const gm_block *mine) {
+  gm_block block;
+  const bool refused = gm_alloc(bench->pool, request, &block) == GM_ACQUIRE_FAILED;
+  const bool kept = gm_free(bench->pool, mine, NULL) == GM_ERR_FORKED;
+  const bool closed = !gm_pool_destroy(bench->pool, NULL) && !gm_device_close(bench->device, NULL) &&
+                      !gm_context_destroy(bench->ctx, NULL);
+  return refused && kept && closed && atomic_load(&bench->host.live_bytes) == 0 ? 0 : 1;
+}
+
 static void test_a_forked_child_gets_nothing(void **state) {
   (void)state;
   pool_bench bench;
-  gm_block block, mine;
+  gm_block mine;
   open_card(&bench, &card_pool);
   const gm_request request = {.bytes = BYTES, .memory_types = 1 << WINDOW};
   check_fast(&bench, &request, WINDOW);
   assert_int_equal(gm_alloc(bench.pool, &request, &mine), GM_ACQUIRE_OK);
+  fflush(NULL);
   const pid_t child = fork();
-  if (child == 0) {
-    const bool refused = gm_alloc(bench.pool, &request, &block) == GM_ACQUIRE_FAILED;
-    _exit(refused && gm_free(bench.pool, &mine, NULL) == GM_ERR_FORKED ? 0 : 1);
-  }
+  if (child == 0) _exit(in_the_child(&bench, &request, &mine));
   int status = 1;
   assert_true(child > 0);
   assert_int_equal(waitpid(child, &status, 0), child);
