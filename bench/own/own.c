@@ -31,6 +31,49 @@ int own_metadata(size_t pairs, unsigned runs, FILE *out) {
   return own_end(&self, result);
 }
 
+/* ---- pairs ---- */
+
+static bool own_pair_round(own_session *self, const gm_request *request, size_t pairs) {
+  gm_block block;
+  for (size_t i = 0; i < pairs; i++) {
+    if (gm_alloc(self->pool, request, &block) > GM_ACQUIRE_FRESH) return false;
+    if (gm_free(self->pool, &block, request->stream) != GM_OK) return false;
+  }
+  return true;
+}
+
+static int own_pair_time(own_session *self, const gm_request *request, size_t pairs, unsigned runs, FILE *out) {
+  uint64_t least = UINT64_MAX;
+  for (unsigned run = 0; run <= runs; run++) {
+    const uint64_t begin = ticks_ns();
+    if (!own_pair_round(self, request, pairs)) return -1;
+    const uint64_t took = ticks_ns() - begin;
+    if (run > 0 && took < least) least = took;
+  }
+  fprintf(out, "pair_ns %.17g\n", (double)least / (2.0 * (double)pairs));
+  return 0;
+}
+
+/* `wishes`: what the requests ask of their memory. */
+static int own_pair_of(gm_request wishes, size_t pairs, unsigned runs, FILE *out) {
+  own_session self;
+  int result = own_begin(&self, (own_wish){0});
+  wishes.bytes = OWN_BYTES;
+  wishes.stream = self.stream;
+  if (result == 0) result = own_pair_time(&self, &wishes, pairs, runs, out);
+  return own_end(&self, result);
+}
+
+int own_plain_pair(size_t pairs, unsigned runs, FILE *out) { return own_pair_of((gm_request){0}, pairs, runs, out); }
+
+int own_typed_pair(size_t pairs, unsigned runs, FILE *out) {
+  return own_pair_of((gm_request){.must_be = GM_DEVICE_ACCESSIBLE, .memory_types = 1}, pairs, runs, out);
+}
+
+int own_rare_pair(size_t pairs, unsigned runs, FILE *out) {
+  return own_pair_of((gm_request){.usage = GM_USAGE_UNIFORM, .memory_types = 1}, pairs, runs, out);
+}
+
 /* ---- tracking ---- */
 
 /* A thousand blocks stay alive, of which one goes and comes each time: what is tracked is a table in use. */
@@ -101,8 +144,14 @@ int own_recording(size_t pairs, unsigned runs, FILE *out) {
 }
 
 own_case *own_find(const char *name) {
-  if (strcmp(name, "metadata") == 0) return own_metadata;
-  if (strcmp(name, "tracking") == 0) return own_tracking;
-  if (strcmp(name, "recording") == 0) return own_recording;
-  return strcmp(name, "scale") == 0 ? own_scale : NULL;
+  static const struct {
+    const char *name;
+    own_case *run;
+  } cases[] = {{"metadata", own_metadata},  {"tracking", own_tracking},     {"recording", own_recording},
+               {"scale", own_scale},        {"plain-pair", own_plain_pair}, {"typed-pair", own_typed_pair},
+               {"rare-pair", own_rare_pair}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    if (strcmp(name, cases[i].name) == 0) return cases[i].run;
+  }
+  return NULL;
 }

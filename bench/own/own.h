@@ -21,7 +21,12 @@ own_case own_recording;
  * come and go. "trim". "close": of the stream that all were freed on. */
 own_case own_scale;
 
-/* "metadata", "tracking", "recording", "scale"; NULL: none. */
+/* "pair_ns": gm_alloc or gm_free of 1 MiB, one after the other. Of "plain-pair" the requests ask for nothing else.
+ * Those of "typed-pair" name the memory type that plain ones get, too. Those of "rare-pair" name a type and a usage,
+ * which the memory of plain requests does not serve. */
+own_case own_plain_pair, own_typed_pair, own_rare_pair;
+
+/* By its name above, without "own_" and with "-" for "_"; NULL: none. */
 own_case *own_find(const char *name);
 
 #endif

@@ -7,6 +7,7 @@
 #include "core/arena/arena_set.h"
 #include "core/arena/segment.h"
 #include "core/arena/stream_cache.h"
+#include "core/arena/wishes.h"
 #include "core/base/bias_lock.h"
 #include "core/base/map.h"
 #include "core/base/thread_here.h"
@@ -58,11 +59,12 @@ struct gm__arena {
   gm__segment **segment_table; /* by number, from 1 */
   uint32_t segment_count, segment_capacity;
   uint64_t noted;        /* the part of stats.reclaimable that the device was told */
-  gm__thread_life *life; /* of the thread that it was made for; NULL: no thread's */
+  gm__thread_life *life; /* of the home thread of its lock; NULL: there is none. REQUIRES: provider lock */
   gm__quotas *quotas;    /* counts its blocks; NULL: no tag has a quota */
   bool closed;           /* no request and no free takes the fast path */
   uint64_t mapped_pages; /* mapped pages of its ranges. REQUIRES: pages lock, for this and the next */
   uint64_t ask_at;       /* the number of frees that it must reach before another arena asks it for idle pages again */
+  gm__wishes wishes;     /* of its thread's requests. REQUIRES: to be that thread */
 };
 
 /* A new arena of the set, with that number. NULL without host memory. REQUIRES: provider lock. */
@@ -79,7 +81,7 @@ void gm__arena_close_fast(gm__arena *arena);
 bool gm__arena_is_out(const gm__arena *arena, uint32_t number);
 
 static inline void gm__arena_lock(gm__arena *arena) { gm__bias_lock_in(&arena->lock, gm__thread_self()); }
-static inline void gm__arena_unlock(gm__arena *arena) { gm__bias_lock_out(&arena->lock, gm__thread_self()); }
+static inline void gm__arena_unlock(gm__arena *arena) { gm__bias_lock_out(&arena->lock); }
 
 /* Leaves a lock that gm__bias_enter has entered. */
 static inline void gm__arena_leave(gm__arena *arena) { gm__bias_leave(&arena->lock); }

@@ -80,14 +80,15 @@ static uint32_t arena_alloc_search(gm__arena *arena, const gm__want *want, bool 
 
 static void arena_alloc_describe(gm__grant *grant, gm__arena *arena, uint32_t number) {
   const gm__chunk *chunk = gm__arena_chunk(arena, number);
-  const gm__allocation *allocation = arena->segment_table[chunk->segment_index]->allocation;
+  const gm__segment *segment = gm__segment_of(arena, number);
   grant->arena = arena;
   grant->chunk = number;
-  grant->memory = allocation->memory;
-  grant->offset = chunk->address - allocation->address;
+  grant->memory = segment->allocation->memory;
+  grant->offset = chunk->address - segment->allocation->address;
   grant->address = chunk->address;
   grant->bytes = gm__arena_bytes(arena, chunk);
-  grant->zeroed = chunk->seq == 0 && gm__segment_is_zeroed(arena->segment_table[chunk->segment_index]);
+  grant->zeroed = chunk->seq == 0 && gm__segment_is_zeroed(segment);
+  grant->mapped = segment->mapped;
 }
 
 static void arena_alloc_record(const gm__grant *grant, const gm__want *want, bool fresh, gm_block *block) {
@@ -102,8 +103,8 @@ static void arena_alloc_record(const gm__grant *grant, const gm__want *want, boo
 }
 
 /* True when nothing is left to do with pooled memory outside the lock. */
-static bool arena_alloc_is_direct(const gm__arena_set *set, const gm__want *want) {
-  return !set->guarded && !(want->flags & (GM_ZERO | GM_MAPPED));
+static bool arena_alloc_is_direct(const gm__arena_set *set, const gm__want *want, const gm__grant *grant) {
+  return !set->guarded && !(want->flags & GM_ZERO) && (grant->mapped || !(want->flags & GM_MAPPED));
 }
 
 bool gm__arena_alloc_pooled(gm__arena *arena, const gm__want *want, bool others, gm__grant *grant, gm_acquire *answer,
@@ -112,7 +113,7 @@ bool gm__arena_alloc_pooled(gm__arena *arena, const gm__want *want, bool others,
   const uint32_t number = arena_alloc_search(arena, want, others, answer, grant);
   if (number) {
     arena_alloc_describe(grant, arena, number);
-    grant->done = arena_alloc_is_direct(arena->set, want);
+    grant->done = arena_alloc_is_direct(arena->set, want, grant);
     if (grant->done) {
       arena_alloc_record(grant, want, false, block);
     } else {
@@ -126,6 +127,7 @@ bool gm__arena_alloc_pooled(gm__arena *arena, const gm__want *want, bool others,
 void gm__arena_alloc_hand_out(const gm__grant *grant, const gm__want *want, bool fresh, gm_block *block) {
   gm__arena *arena = grant->arena;
   gm__arena_lock(arena);
+  if (want->flags & GM_MAPPED) gm__segment_of(arena, grant->chunk)->mapped = true;
   arena_alloc_record(grant, want, fresh, block);
   gm__arena_unlock(arena);
 }

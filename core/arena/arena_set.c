@@ -6,8 +6,8 @@
 
 /* Invariants. An arena is made for a thread, which is the home thread of its lock, and that thread finds it again. When
  * the thread has ended, the next thread that needs an arena takes it over with all that is in it. Threads beyond the
- * pool's table share arenas. The provider lock may be taken inside an arena lock, never the other way round. No thread
- * is inside two arenas. */
+ * pool's table share arenas. All threads share the arenas for rare kinds, but each of these has a home thread, too. The
+ * provider lock may be taken inside an arena lock, never the other way round. No thread is inside two arenas. */
 
 enum { ARENA_KINDS = 8 }; /* rare kinds that have an arena each */
 
@@ -67,7 +67,7 @@ static gm__arena *arena_share(gm__arena_set *set) {
   gm__arena *arena;
   const uint32_t count = atomic_load_explicit(&set->count, memory_order_relaxed);
   for (uint32_t i = 0; i < count; i++) {
-    arena = gm__arena_at(set, (uint32_t)(((uintptr_t)gm__thread_self() >> 12) + i) % count);
+    arena = gm__arena_at(set, (uint32_t)(((uintptr_t)&gm__here >> 12) + i) % count);
     if (arena_is_main(arena)) return arena;
   }
   return NULL;
@@ -77,28 +77,41 @@ static gm__arena *arena_share(gm__arena_set *set) {
  * shared arena is kept under this key. */
 static uint64_t arena_shared_key(const gm__arena_set *set) { return set->serial | UINT64_C(1) << 63; }
 
+/* The arena becomes that of a thread. Returns the sign of life of the one before, for arena_settle. REQUIRES: provider
+ * lock. */
+static gm__thread_life *arena_take_over(gm__arena *arena, gm__thread_life *life) {
+  gm__thread_life *before = arena->life;
+  arena->life = life;
+  return before;
+}
+
+/* The calling thread becomes the home thread of the arena's lock. The sign of life of the one before is kept until
+ * then, because the lock knows the thread by it. */
+static void arena_settle(gm__arena *arena, gm__thread_life *before) {
+  gm__arena_lock(arena);
+  gm__bias_settle(&arena->lock, gm__thread_self());
+  gm__arena_unlock(arena);
+  gm__thread_life_give(before);
+}
+
 static gm__arena *arena_of_thread(gm__arena_set *set) {
   gm__thread_life *life = gm__thread_life_take();
   gm__mutex_lock(&set->provider->lock);
   gm__arena *arena = life ? arena_inherit(set, life) : NULL;
   if (!arena && life) arena = arena_add(set, &set->main_kind, GM__ARENA_SET_THREAD_ARENAS, true);
   const bool own = arena != NULL;
-  if (own) {
-    gm__thread_life_give(arena->life);
-    arena->life = life;
-  } else {
-    gm__thread_life_give(life);
+  gm__thread_life *before = own ? arena_take_over(arena, life) : life;
+  if (!own) {
     arena = arena_share(set);
     if (!arena) arena = arena_add(set, &set->main_kind, GM__ARENA_SET_ARENAS, true);
   }
   gm__mutex_unlock(&set->provider->lock);
-  if (!arena) return NULL;
   if (own) {
-    gm__arena_lock(arena);
-    gm__bias_settle(&arena->lock, gm__thread_self());
-    gm__arena_unlock(arena);
+    arena_settle(arena, before);
+  } else {
+    gm__thread_life_give(before);
   }
-  gm__here_keep(own ? set->serial : arena_shared_key(set), arena);
+  if (arena) gm__here_keep(own ? set->serial : arena_shared_key(set), arena);
   return arena;
 }
 
@@ -156,10 +169,30 @@ static gm__arena *arena_of_kind(gm__arena_set *set, const gm__memory_kind *kind)
   return arena_add(set, &wide, GM__ARENA_SET_ARENAS, false);
 }
 
+/* REQUIRES: provider lock. */
+static bool arena_is_left(const gm__arena *arena) { return !arena->life || gm__thread_life_ended(arena->life); }
+
+/* The calling thread becomes the home thread, if there is still none. */
+static void arena_move_in(gm__arena *arena) {
+  gm__mutex *lock = &arena->set->provider->lock;
+  gm__thread_life *life = gm__thread_life_take();
+  gm__mutex_lock(lock);
+  const bool left = life && arena_is_left(arena);
+  gm__thread_life *before = left ? arena_take_over(arena, life) : life;
+  gm__mutex_unlock(lock);
+  if (left) {
+    arena_settle(arena, before);
+  } else {
+    gm__thread_life_give(before);
+  }
+}
+
 gm__arena *gm__arena_beside(gm__arena_set *set, const gm__memory_kind *kind) {
   gm__mutex_lock(&set->provider->lock);
   gm__arena *arena = arena_of_kind(set, kind);
+  const bool left = arena && arena_is_left(arena);
   gm__mutex_unlock(&set->provider->lock);
+  if (left) arena_move_in(arena);
   return arena;
 }
 
@@ -181,6 +214,25 @@ gm__arena *gm__arena_of(gm__arena_set *set, const gm__memory_kind *kind) {
   if (!gm__kind_serves(&set->main_kind, kind)) return gm__arena_beside(set, kind);
   gm__arena *arena = arena_here(set);
   return arena ? arena : arena_of_thread(set);
+}
+
+/* Does a later request with the same wishes get the same kind of memory, whatever its stream? And is nothing left to do
+ * with the memory before it is handed out? */
+static bool arena_may_learn(const gm__arena_set *set, const gm__want *want) {
+  const bool asks_stream = set->provider->device->info.capabilities & GM_CAP_COMMIT_QUEUE;
+  const uint32_t others = GM_ZERO | GM_DEDICATED | (asks_stream ? GM_COMMIT : 0u);
+  return !(want->flags & others) && want->align <= set->provider->rules.granule;
+}
+
+void gm__arena_learn(gm__arena_set *set, const gm_request *request, const gm__want *want) {
+  const gm__wish wish = gm__wish_of(request);
+  if (set->closed || !gm__wish_odd(&wish) || !arena_may_learn(set, want)) return;
+  gm__arena_of(set, &set->main_kind); /* a thread that makes no plain requests has no arena of its own yet */
+  gm__arena *own = gm__here_find(set->serial);
+  if (!own || gm__wishes_find(&own->wishes, &wish)) return;
+  const gm__memory_kind kind = gm__kind_of(&set->provider->rules, want);
+  gm__arena *arena = gm__arena_of(set, &kind);
+  if (arena) gm__wishes_keep(&own->wishes, &wish, arena);
 }
 
 /* ---- figures ---- */

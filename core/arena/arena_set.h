@@ -40,8 +40,13 @@ void gm__arenas_clear(gm__arena_set *set, gm_close_mode mode);
 gm__arena *gm__arena_of(gm__arena_set *set, const gm__memory_kind *kind);
 
 /* The arena for a kind of memory that the threads' arenas do not have: of that kind, or of one that serves as well.
- * REQUIRES: no lock. */
+ * Threads share it. The first one is the home thread of its lock, and after its end the next one that asks. REQUIRES:
+ * no lock. */
 gm__arena *gm__arena_beside(gm__arena_set *set, const gm__memory_kind *kind);
+
+/* Notes which arena serves the request, so that the thread's next one with its wishes takes the fast path. `want`: the
+ * request as it was read; it was served. REQUIRES: no lock. */
+void gm__arena_learn(gm__arena_set *set, const gm_request *request, const gm__want *want);
 
 /* The reason why a request found no arena. */
 gm_status gm__arena_missing(const gm__arena_set *set, gm_error *err);

@@ -35,6 +35,7 @@ static void segment_link(gm__arena *arena, gm__segment *segment) {
 bool gm__segment_open(gm__arena *arena, gm__segment *segment) {
   if (!gm__chunks_reserve(&arena->chunks, 2) || !(segment->segment_index = segment_number(arena))) return false;
   segment_link(arena, segment);
+  if (segment->allocation->memory.host) segment->mapped = true;
   segment->edge = gm__chunks_pop(&arena->chunks);
   const uint32_t free_chunk = gm__chunks_pop(&arena->chunks);
   gm__chunk *edge = gm__arena_chunk(arena, segment->edge), *chunk = gm__arena_chunk(arena, free_chunk);
@@ -53,6 +54,10 @@ bool gm__segment_open(gm__arena *arena, gm__segment *segment) {
     gm__free_chunk_free(arena, free_chunk, arena->caches[GM__STREAM_CACHE_IDLE]);
   }
   return true;
+}
+
+gm__segment *gm__segment_of(const gm__arena *arena, uint32_t number) {
+  return arena->segment_table[gm__arena_chunk(arena, number)->segment_index];
 }
 
 bool gm__segment_is_zeroed(const gm__segment *segment) {

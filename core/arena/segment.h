@@ -13,6 +13,7 @@ typedef struct gm__segment {
   gm__allocation *allocation;
   gm__va_range *range;    /* NULL: one driver allocation */
   uint64_t freed_at;      /* while no arena has it: when its last chunk was freed; 0: it was never used */
+  bool mapped;            /* its memory has an address of the host for as long as it lives. REQUIRES: arena lock */
   bool zeroed;            /* it was filled with zeros when it was made; for a range see gm__va_range.zeroed */
   uint32_t edge;          /* the chunk without bytes before the first one */
   uint32_t segment_index; /* its number in the arena */
@@ -21,6 +22,9 @@ typedef struct gm__segment {
 /* Makes the segment's memory one idle free chunk of the arena (a range: one unmapped chunk). False without host memory:
  * nothing has changed. REQUIRES: arena lock. */
 bool gm__segment_open(gm__arena *arena, gm__segment *segment);
+
+/* The segment that the chunk lies in. REQUIRES: arena lock. */
+gm__segment *gm__segment_of(const gm__arena *arena, uint32_t number);
 
 /* True when the parts that were never used are all zeros. */
 bool gm__segment_is_zeroed(const gm__segment *segment);

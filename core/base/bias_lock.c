@@ -7,7 +7,7 @@
  * the owner is not inside. First it cleared `owner` and ran a barrier in all threads. Since then the owner is either
  * seen busy, or sees that it is not the owner any more. Then it waited until the owner was not busy. Only the home
  * thread writes `busy`: a thread that lost the lock between its two looks clears only its own flag. For that reason a
- * thread becomes home only after the home thread before it has ended. */
+ * thread becomes home only after the home thread before it has ended. No later thread has the same `self`. */
 
 /* A barrier costs microseconds, so the home thread must earn its ownership. It needs twice the streak when its last
  * ownership was shorter than some hundred barriers. */
@@ -50,12 +50,13 @@ void gm__bias_lock_slow(gm__bias_lock *lock, const void *self) {
   gm__rank_expect(lock->mutex.rank);
   bias_wait(&lock->mutex);
   bias_revoke(lock);
-  lock->by_mutex = true;
+  lock->by_mutex = self;
   if (lock->home != self) lock->streak = 0;
 }
 
-void gm__bias_unlock_slow(gm__bias_lock *lock, const void *self) {
-  lock->by_mutex = false;
+void gm__bias_unlock_slow(gm__bias_lock *lock) {
+  const void *self = lock->by_mutex;
+  lock->by_mutex = NULL;
   if (lock->home && lock->home == self && lock->streak++ >= lock->needed && gm__barrier_ready()) {
     lock->streak = 0;
     lock->since = gm__now_ns();

@@ -7,14 +7,15 @@
 
 #include "core/base/thread.h"
 
-/* Every `self` is the calling thread's own pointer: no other living thread passes it (core/base/thread_here.h). */
+/* Every `self` is gm__thread_self of the calling thread. A home thread has a sign of life. Whoever makes it the home
+ * thread holds a reference to that until there is another one. So no other thread is taken for it. */
 typedef struct gm__bias_lock {
   _Atomic(const void *) owner; /* the thread that may enter without the mutex; NULL: none */
   _Atomic uint32_t busy;       /* the owner is inside, or about to see that it is not the owner any more */
   uint32_t streak;             /* the number of times in a row that the home thread entered with the mutex */
   uint32_t needed;             /* after this streak the home thread becomes the owner */
   uint64_t since;              /* when it became the owner, in nanoseconds (clock.h) */
-  bool by_mutex;               /* the thread inside holds the mutex */
+  const void *by_mutex;        /* the thread inside, if it holds the mutex */
   const void *home;            /* the only thread that can be the owner; NULL: none can */
   gm__mutex mutex;             /* its rank is the rank of this lock */
 } gm__bias_lock;
@@ -46,16 +47,16 @@ static inline void gm__bias_leave(gm__bias_lock *lock) {
 }
 
 void gm__bias_lock_slow(gm__bias_lock *lock, const void *self);
-void gm__bias_unlock_slow(gm__bias_lock *lock, const void *self);
+void gm__bias_unlock_slow(gm__bias_lock *lock);
 
 static inline void gm__bias_lock_in(gm__bias_lock *lock, const void *self) {
   const bool own = atomic_load_explicit(&lock->owner, memory_order_relaxed) == self;
   if (!own || !gm__bias_enter(lock)) gm__bias_lock_slow(lock, self);
 }
 
-static inline void gm__bias_lock_out(gm__bias_lock *lock, const void *self) {
-  if (__builtin_expect(lock->by_mutex, 0)) {
-    gm__bias_unlock_slow(lock, self);
+static inline void gm__bias_lock_out(gm__bias_lock *lock) {
+  if (__builtin_expect(lock->by_mutex != NULL, 0)) {
+    gm__bias_unlock_slow(lock);
   } else {
     gm__bias_leave(lock);
   }

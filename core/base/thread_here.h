@@ -8,19 +8,21 @@
 
 enum { GM__HERE_SLOTS = 16 };
 
-/* A cache of the calling thread, for keys that are never used again. Its address identifies the thread among living
- * threads. */
+/* A cache of the calling thread, for keys that are never used again. */
 typedef struct gm__thread_here {
   struct {
     uint64_t key; /* 0: empty */
     void *value;
   } slots[GM__HERE_SLOTS];
+  const void *self;
   bool ended; /* the thread has ended: the cache keeps only entries that all threads share */
 } gm__thread_here;
 
 extern _Thread_local gm__thread_here gm__here __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-static inline const void *gm__thread_self(void) { return &gm__here; }
+/* Identifies the calling thread once it has a sign of life. No other thread is identified so while anybody holds a
+ * reference to that. All threads without a sign of life are the same. */
+static inline const void *gm__thread_self(void) { return gm__here.self; }
 
 static inline void *gm__here_find(uint64_t key) {
   const size_t at = key % GM__HERE_SLOTS;

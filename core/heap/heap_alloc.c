@@ -71,12 +71,12 @@ static gm_status heap_zero(gm__heap *heap, const gm__want *want, const gm__grant
   return gm__submitting(device)->stream_barrier(device->handle, stream->handle, err);
 }
 
-/* What is left to do with memory in hand before its caller gets it. */
+/* What is left to do with memory in hand before its caller gets it. It is mapped as a whole, for later blocks, too. */
 static gm_status heap_prepare(gm__heap *heap, const gm__want *want, const gm__grant *grant, gm_error *err) {
-  const bool clears = want->flags & GM_ZERO && !grant->zeroed, maps = want->flags & GM_MAPPED;
+  const bool clears = want->flags & GM_ZERO && !grant->zeroed, maps = want->flags & GM_MAPPED && !grant->mapped;
   gm_status status = GM_OK;
   void *host;
-  if (maps) status = gm__device_map_for_life(heap->device, &grant->memory, grant->offset, grant->bytes, &host, err);
+  if (maps) status = gm__device_map_for_life(heap->device, &grant->memory, 0, grant->memory.bytes, &host, err);
   return !status && clears ? heap_zero(heap, want, grant, err) : status;
 }
 

@@ -72,7 +72,8 @@ bool gm__heap_init(gm__heap *heap, gm_device *device, const gm__heap_params *par
   heap_init_rules(heap, params);
   gm__arena_set_init(&heap->arenas, &heap->provider, &heap->observers, params->owner);
   heap->arenas.guarded = params->guarded;
-  heap->arenas.closed = params->guarded || heap->keep.strict || heap->provider.captures;
+  heap->arenas.closed =
+      params->guarded || heap->keep.strict || heap->provider.captures || params->strategy == GM_STRATEGY_BUCKET;
   const bool done = gm__dedicated_init(&heap->dedicated, &heap->provider, &heap->observers, params->class_bits,
                                        (uint32_t)gm__min(most, UINT32_MAX));
   heap->dedicated.checked = params->checked;

@@ -16,7 +16,9 @@ gm_acquire gm__pool_alloc(gm_pool *pool, const gm_request *request, gm_block *ou
   if (want.flags & GM_ALLOW_SPANS && gm__is_shortage(why.status)) {
     answer = gm__spans_alloc(pool, &want, request, out, &why);
   }
-  return why.status ? gm__heap_refuse(&pool->heap, &want, &why) : answer;
+  if (why.status) return gm__heap_refuse(&pool->heap, &want, &why);
+  if (answer <= GM_ACQUIRE_NEEDS_BARRIER) gm__arena_learn(&pool->heap.arenas, request, &want);
+  return answer;
 }
 
 gm_acquire gm__pool_alloc_beside(gm_pool *pool, const gm_request *request, gm_block *out) {

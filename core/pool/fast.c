@@ -2,10 +2,9 @@
  * to alloc.c and free.c, which can do all of it. Invariants of the fast path: it asks no driver. It takes no host
  * memory unless the pool is observed (observe.h). It writes nothing that another thread reads often. It refuses
  * nothing: what it does not expect it leaves as it is. */
-#include <string.h>
-
 #include "core/arena/arena_alloc.h"
 #include "core/arena/free_fast.h"
+#include "core/arena/wish_fast.h"
 #include "core/pool/alloc.h"
 #include "core/pool/free.h"
 
@@ -29,27 +28,6 @@ FAST_INLINE bool fast_find(const gm_pool *pool, gm__arena **out) {
 
 /* Locks the arena the cheap way. False: other threads come often, and it takes the mutex. */
 FAST_INLINE bool fast_enter(gm__arena *arena) { return FAST_LIKELY(gm__bias_enter(&arena->lock)); }
-
-/* Two members that lie side by side, as one word. */
-static inline uint64_t fast_word(const void *members) {
-  uint64_t word;
-  memcpy(&word, members, sizeof word);
-  return word;
-}
-
-/* Is the request for plain memory, which every arena of a thread has? */
-static inline bool fast_is_plain(const gm__arena *arena, const gm_request *request) {
-  static const uint32_t odd_flags[2] = {~(uint32_t)GM_INSERT_WAIT, UINT32_MAX};
-  static const uint32_t odd_usage[2] = {~(uint32_t)(GM_USAGE_TRANSFER | GM_USAGE_STORAGE), UINT32_MAX};
-  const uint64_t odd = (fast_word(&request->flags) & fast_word(odd_flags)) | fast_word(&request->require) |
-                       (fast_word(&request->usage) & fast_word(odd_usage)) | request->deadline_ns;
-  const bool aligned = request->align <= gm__arena_granule(arena) && !(request->align & (request->align - 1));
-  return !odd && aligned;
-}
-
-_Static_assert(offsetof(gm_request, must_be) == offsetof(gm_request, flags) + 4, "read as one word");
-_Static_assert(offsetof(gm_request, memory_types) == offsetof(gm_request, usage) + 4, "read as one word");
-_Static_assert(offsetof(gm_request, prefer) == offsetof(gm_request, require) + 4, "read as one word");
 
 /* ---- handing out ---- */
 
@@ -151,11 +129,24 @@ FAST_APART gm_acquire fast_alloc_cut(gm__arena *arena, gm__stream_cache *cache, 
   return FAST_LIKELY(chunk) ? fast_alloc_done(arena, chunk, request, out) : fast_alloc_slow(arena, request, out);
 }
 
+/* Serves a request that asks for certain memory. REQUIRES: lock of the thread's own arena. RELEASES: that lock. */
+FAST_APART gm_acquire fast_alloc_wish(gm__arena *own, const gm_request *request, gm_block *out) {
+  gm__arena *arena = gm__wish_arena(own, request);
+  if (FAST_UNLIKELY(!arena)) return fast_alloc_slow(own, request, out);
+  gm__arena_step(own, arena);
+  gm__stream_cache *cache = gm__arena_cache(arena, request->stream);
+  const uint64_t granules = fast_granules(arena, request->bytes);
+  const bool ready = cache && gm__wish_is_ready(arena, cache, granules, request);
+  if (FAST_UNLIKELY(!ready)) return fast_alloc_slow(arena, request, out);
+  const gm__chunk *chunk = fast_quick(arena, cache, granules, request->bytes, request->tag);
+  return FAST_LIKELY(chunk) ? fast_alloc_done(arena, chunk, request, out) : fast_alloc_cut(arena, cache, request, out);
+}
+
 /* Locks the mutex first, because other threads come often. */
 FAST_APART gm_acquire fast_alloc_by_mutex(gm__arena *arena, const gm_request *request, gm_block *out) {
   gm__arena_lock(arena);
   gm__stream_cache *cache = gm__arena_cache(arena, request->stream);
-  if (!cache || !fast_is_plain(arena, request)) return fast_alloc_slow(arena, request, out);
+  if (!cache || !gm__wish_is_plain(request, gm__arena_granule(arena))) return fast_alloc_wish(arena, request, out);
   const uint64_t granules = fast_granules(arena, request->bytes);
   const gm__chunk *chunk = fast_quick(arena, cache, granules, request->bytes, request->tag);
   return chunk ? fast_alloc_done(arena, chunk, request, out) : fast_alloc_cut(arena, cache, request, out);
@@ -167,7 +158,8 @@ gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *out) {
   if (FAST_UNLIKELY(!fast_find(pool, &arena))) return gm__pool_alloc(pool, request, out);
   if (FAST_UNLIKELY(!fast_enter(arena))) return fast_alloc_by_mutex(arena, request, out);
   gm__stream_cache *cache = gm__arena_cache(arena, request->stream);
-  if (FAST_UNLIKELY(!cache || !fast_is_plain(arena, request))) return fast_alloc_slow(arena, request, out);
+  if (FAST_UNLIKELY(!cache || !gm__wish_is_plain(request, gm__arena_granule(arena))))
+    return fast_alloc_wish(arena, request, out);
   const uint64_t granules = fast_granules(arena, request->bytes);
   const gm__chunk *chunk = fast_quick(arena, cache, granules, request->bytes, request->tag);
   if (!chunk) return fast_alloc_cut(arena, cache, request, out);
@@ -249,10 +241,12 @@ FAST_APART gm_status fast_free_told(gm__arena *arena, uint32_t number, gm__strea
   return fast_free_quiet(arena, chunk, number, cache, gm__arena_bytes(arena, chunk));
 }
 
-/* Frees a block that is not the stream cache's own. REQUIRES: arena lock. RELEASES: arena lock. */
-FAST_APART gm_status fast_free_far(gm__arena *arena, const gm_block *block, gm_stream *stream) {
-  const bool own = block->number >> GM__ARENA_SHIFT == arena->tag_of_blocks;
-  const uint32_t number = own ? gm__arena_find(arena, block) : 0;
+/* Frees a block of another arena, or one that is not the stream cache's own. REQUIRES: lock of the thread's own arena.
+ * RELEASES: that lock. */
+FAST_APART gm_status fast_free_far(gm__arena *own, const gm_block *block, gm_stream *stream) {
+  gm__arena *of = gm__arena_of_block(own->set, block), *arena = of ? of : own;
+  gm__arena_step(own, arena);
+  const uint32_t number = of ? gm__arena_find(arena, block) : 0;
   const bool freed = number && gm__free_fast(arena, number, stream);
   gm__arena_unlock(arena);
   return FAST_LIKELY(freed) ? GM_OK : gm__block_free(gm__pool_of(arena->set), block, stream);

@@ -11,6 +11,7 @@ typedef struct gm__grant {
   bool done;                  /* handed out already */
   bool same_stream;           /* pooled, and the request's stream freed it last */
   bool zeroed;                /* all its bytes are 0, and nobody has had it */
+  bool mapped;                /* all of its memory has an address of the host for as long as it lives */
   bool from_all;              /* pooled, but not for the request's own stream (core/heap/keep.h) */
   gm_memory memory;           /* the memory that it lies in, from `offset` on */
   uint64_t offset, address, bytes;

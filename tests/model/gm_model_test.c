@@ -134,6 +134,19 @@ static void run(model *m) {
   if (m->spans) printf("%" PRIu64 " blocks of several memories\n", (uint64_t)atomic_load(&m->spanned));
 }
 
+static void read_types(model *m) {
+  uint32_t count = 0;
+  CHECK_OK(m, gm_device_memory_type_count(m->device, &count, &err));
+  for (uint32_t i = 0; i < count && i < 32; i++) {
+    gm_memory_type type = {.struct_size = sizeof type};
+    CHECK_OK(m, gm_device_memory_type(m->device, i, &type, &err));
+    const bool visible = type.flags & (GM_MEMORY_HOST_VISIBLE | GM_MEMORY_HOST_POINTER);
+    if (type.flags & (GM_MEMORY_MANAGED | GM_MEMORY_APART)) continue;
+    m->types |= UINT32_C(1) << i;
+    if (visible && type.flags & GM_MEMORY_PERSISTENT_MAP) m->mapped_types |= UINT32_C(1) << i;
+  }
+}
+
 static bool open_all(model *m, const char *backend, uint32_t index, gm_strategy strategy) {
   gm_error err = {.status = GM_OK};
   counted_services_init(&m->host);
@@ -156,6 +169,7 @@ static bool open_all(model *m, const char *backend, uint32_t index, gm_strategy 
   if (!status && m->zero_segments) status = gm_config_set(m->ctx, "zero_segments", "true", &err);
   if (!status) status = gm_device_open_index(m->ctx, backend, index, &m->device, &err);
   if (!status) status = gm_pool_create(m->device, &params, &m->pool, &err);
+  if (!status) read_types(m);
   params = (gm_pool_params){.struct_size = sizeof params, .name = "scratch"};
   gm_request request = {.bytes = (uint64_t)SCRATCH * m->stream_count};
   if (!status) status = gm_pool_create(m->device, &params, &m->scratch_pool, &err);

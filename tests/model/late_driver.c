@@ -100,14 +100,17 @@ static gm_status late_figures(void *driver, uint32_t index, void *device, gm_raw
 
 static gm_status late_type_count(void *device, uint32_t *out, gm_error *err) {
   (void)device, (void)err;
-  *out = 1;
+  *out = LATE_TYPES;
   return GM_OK;
 }
 
 static gm_status late_type(void *device, uint32_t type, gm_memory_type *out, gm_error *err) {
-  (void)device, (void)type, (void)err;
-  *out = (gm_memory_type){
-      .struct_size = sizeof *out, .flags = GM_MEMORY_DEVICE_LOCAL, .heap_bytes = LATE_CAPACITY, .atom_bytes = 1};
+  (void)device, (void)err;
+  const uint32_t seen = GM_MEMORY_HOST_VISIBLE | GM_MEMORY_HOST_COHERENT | GM_MEMORY_PERSISTENT_MAP;
+  *out = (gm_memory_type){.struct_size = sizeof *out,
+                          .flags = GM_MEMORY_DEVICE_LOCAL | (type == LATE_WINDOW ? seen : 0),
+                          .heap_bytes = LATE_CAPACITY,
+                          .atom_bytes = 1};
   return GM_OK;
 }
 
@@ -277,6 +280,10 @@ const gm_backend_ops late_ops = {.abi = GM_BACKEND_ABI,
                                  .memory_alloc = late_memory_alloc,
                                  .memory_free = late_memory_free,
                                  .memory_native = late_native,
+                                 .map = late_host_map,
+                                 .unmap = late_host_unmap,
+                                 .flush = late_host_sync,
+                                 .invalidate = late_host_sync,
                                  .stream_create = late_stream_create,
                                  .stream_close = late_stream_close,
                                  .stream_flush = late_stream_flush,

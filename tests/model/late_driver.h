@@ -2,7 +2,8 @@
  * somebody waits for it, or now and then, in the order of each stream and at random across streams. The same seed gives
  * the same order. Of its memory it keeps one word for each 256 bytes. Kernels of the "engine" are submitted past gm, by
  * address, as an engine's are. It counts as faults what a driver could not survive. That is work on memory that is not
- * there (any more), or a kernel that finds other words than it must.
+ * there (any more), or a kernel that finds other words than it must. It has two types of memory. The host can map the
+ * second one, but nobody may look there.
  *
  * Not thread-safe: one driver, and all that gm does with it, belong to one thread at a time. */
 #ifndef GM_TESTS_MODEL_LATE_DRIVER_H
@@ -19,6 +20,8 @@ enum {
   LATE_TABLE = 4096,
   LATE_ALLOCATIONS = 128
 };
+
+enum { LATE_OWN, LATE_WINDOW, LATE_TYPES };
 
 #define LATE_CAPACITY ((uint64_t)LATE_PAGE * LATE_PAGES)
 #define LATE_PLAIN (UINT64_C(1) << 40) /* where addresses of plain memory begin, and those of ranges */
@@ -68,6 +71,7 @@ typedef struct late_driver {
   uint8_t handle_of[LATE_PAGES]; /* physical page to the first one of its handle, from 1; 0: free */
   uint8_t mapped[LATE_PAGES];    /* how often */
   uint32_t plain[LATE_CAPACITY / LATE_GRANULE], paged[LATE_CAPACITY / LATE_GRANULE];
+  bool seen[LATE_CAPACITY / LATE_GRANULE]; /* plain memory that was mapped into the host since it was taken */
 } late_driver;
 
 /* What a context opens next, in this thread, as "late". */
@@ -108,6 +112,13 @@ uint32_t *late_words(late_driver *driver, uint64_t address, uint64_t *bytes);
 
 gm_status late_memory_alloc(void *device, const gm_memory_params *params, gm_memory *out, gm_error *err);
 gm_status late_memory_free(void *device, const gm_memory *memory, gm_close_mode mode, gm_error *err);
+/* Was all of it mapped into the host? */
+bool late_is_seen(const late_driver *driver, uint64_t address, uint64_t bytes);
+gm_status late_host_map(void *device, void *stream, const gm_memory *memory, uint64_t offset, uint64_t bytes,
+                        uint32_t mode, void **out, gm_error *err);
+gm_status late_host_unmap(void *device, void *stream, const gm_memory *memory, void *pointer, gm_error *err);
+gm_status late_host_sync(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes, gm_error *err);
+
 gm_status late_granularity(void *device, const gm_vmm_props *props, uint64_t *out, gm_error *err);
 gm_status late_reserve(void *device, uint64_t bytes, uint64_t align, uint64_t *out_address, gm_error *err);
 gm_status late_unreserve(void *device, uint64_t address, uint64_t bytes, gm_close_mode mode, gm_error *err);

@@ -78,6 +78,7 @@ gm_status late_memory_free(void *device, const gm_memory *memory, gm_close_mode 
     memory_leave(driver, memory->address, driver->pieces[i].bytes);
     memset(&driver->plain[(memory->address - LATE_PLAIN) / LATE_GRANULE], 0xdd,
            driver->pieces[i].bytes / LATE_GRANULE * sizeof(uint32_t));
+    memset(&driver->seen[(memory->address - LATE_PLAIN) / LATE_GRANULE], false, driver->pieces[i].bytes / LATE_GRANULE);
     driver->used -= driver->pieces[i].bytes;
     driver->piece_count--;
     memmove(&driver->pieces[i], &driver->pieces[i + 1], (driver->piece_count - i) * sizeof(late_piece));
@@ -85,6 +86,44 @@ gm_status late_memory_free(void *device, const gm_memory *memory, gm_close_mode 
   }
   late_fault(driver, "0x%llx was freed and is no memory", (unsigned long long)memory->address);
   return late_fail(err, GM_ERR_DRIVER, "no such memory");
+}
+
+/* ---- for the host ---- */
+
+bool late_is_seen(const late_driver *driver, uint64_t address, uint64_t bytes) {
+  for (uint64_t at = 0; at < bytes; at += LATE_GRANULE) {
+    if (address >= LATE_RANGES || !driver->seen[(address + at - LATE_PLAIN) / LATE_GRANULE]) return false;
+  }
+  return true;
+}
+
+gm_status late_host_map(void *device, void *stream, const gm_memory *memory, uint64_t offset, uint64_t bytes,
+                        uint32_t mode, void **out, gm_error *err) {
+  (void)stream, (void)mode;
+  late_driver *driver = device;
+  uint64_t piece = bytes;
+  if (memory->type != LATE_WINDOW || !late_words(driver, memory->address + offset, &piece) || piece < bytes) {
+    late_fault(driver, "0x%llx was mapped and cannot be", (unsigned long long)(memory->address + offset));
+    return late_fail(err, GM_ERR_DRIVER, "no such memory");
+  }
+  const uint64_t first = (memory->address + offset - LATE_PLAIN) / LATE_GRANULE;
+  memset(&driver->seen[first], true, (bytes + LATE_GRANULE - 1) / LATE_GRANULE);
+  *out = (void *)(uintptr_t)(memory->address + offset);
+  return GM_OK;
+}
+
+gm_status late_host_unmap(void *device, void *stream, const gm_memory *memory, void *pointer, gm_error *err) {
+  (void)stream, (void)err;
+  uint64_t bytes = 1;
+  if (memory->type != LATE_WINDOW || !late_words(device, (uintptr_t)pointer, &bytes)) {
+    late_fault(device, "%p was unmapped and is no mapping", pointer);
+  }
+  return GM_OK;
+}
+
+gm_status late_host_sync(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes, gm_error *err) {
+  (void)device, (void)memory, (void)offset, (void)bytes, (void)err;
+  return GM_OK;
 }
 
 /* ---- ranges and pages ---- */

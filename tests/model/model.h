@@ -59,6 +59,8 @@ typedef struct model {
   uint64_t spans; /* requests may be served by several memories */
   uint64_t quota; /* of each tag; 0: none is set */
   uint64_t stream_wish;
+  uint32_t types;        /* bit 1 << index for each memory type that a request may name */
+  uint32_t mapped_types; /* those of them that GM_MAPPED may get */
   atomic_uint_fast64_t passed, failed, allocs, refused, spanned;
   atomic_uint_fast64_t held[4]; /* by tag, of those with a quota: what was asked for and is not yet given back */
   atomic_bool uncounted;        /* the pool served requests of its own, or of a batch that was refused */

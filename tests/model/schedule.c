@@ -99,9 +99,11 @@ static void take(schedule *s) {
     request.flags |= GM_DEDICATED;
     request.bytes = l.asked = whole_granules(l.asked); /* the driver counts those, the pool what it asks for */
   }
+  wish_for_memory(s, &request);
   const gm_acquire answer = gm_alloc(s->pool, &request, &l.block);
   if (!obey(s, answer, &l.block, stream, insert || zeroed)) return;
   if (request.align && l.block.address % request.align) wrong(s, "not aligned", request.align);
+  check_wish(s, &request, &l.block);
   begin_lease(s, &l, stream, zeroed);
 }
 
@@ -255,6 +257,7 @@ static void open_pool(schedule *s, const schedule_params *how) {
   s->stream_count = 2 + (uint32_t)below(s, STREAMS - 1);
   s->insert = (uint32_t)below(s, 3) * 50;
   s->mutes = chance(s, 30) ? 40 : 0;
+  draw_wishes(s);
   s->driver->eagerness = (uint32_t)(chance(s, 40) ? 0 : below(s, 15));
   s->driver->high = chance(s, 50);
   s->aloud = how->aloud;

@@ -30,8 +30,10 @@ typedef struct schedule {
   uint32_t slots[STREAMS];       /* the driver's */
   uint32_t stream_count, insert; /* streams; of a hundred requests, how many let gm insert waits */
   uint32_t mutes;                /* of a hundred streams, how many gm may not submit to */
-  gm_stream *fillers[FILLERS];   /* which take places in the pool away from the others; NULL: closed */
-  gm_point kept;                 /* of some time ago; zero: none */
+  uint32_t wishes;               /* of a hundred requests, how many ask for certain memory */
+  uint32_t first_wish, wish_count;
+  gm_stream *fillers[FILLERS]; /* which take places in the pool away from the others; NULL: closed */
+  gm_point kept;               /* of some time ago; zero: none */
   uint64_t largest;
   lease leases[LEASES];
   uint32_t count, word;
@@ -70,6 +72,15 @@ void keep_point(schedule *s, int stream);
 void tell_passed(schedule *s, int stream);
 /* The engine waits for the work of all streams, and says so. */
 void settle_all(schedule *s);
+
+/* ---- wishes (schedule_wishes.c) ---- */
+
+/* Draw which of all wishes the schedule has. Its requests come back to them, so that a thread knows them. */
+void draw_wishes(schedule *s);
+/* Make the request ask for certain memory, or not. */
+void wish_for_memory(schedule *s, gm_request *request);
+/* The block has what the request asks for. */
+void check_wish(schedule *s, const gm_request *request, const gm_block *block);
 
 /* So many other streams that this pool has no place of its own for all of them. */
 void open_fillers(schedule *s);

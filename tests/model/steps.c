@@ -92,21 +92,58 @@ static void check_zero(worker *w, owned *o) {
   verify(w, o, o->stream ? o->stream : any_stream(w));
 }
 
+/* One of the bits. */
+static uint32_t any_bit(worker *w, uint32_t bits) {
+  for (uint64_t skip = below(w, (uint64_t)__builtin_popcount(bits)); skip; skip--) bits &= bits - 1;
+  return bits & (0 - bits);
+}
+
+/* The request asks for certain memory, or not. There are few different wishes, so that a thread knows them. */
+static void wish_for_memory(worker *w, gm_request *request) {
+  static const uint32_t usages[] = {GM_USAGE_UNIFORM, GM_USAGE_TRANSFER | GM_USAGE_READBACK, GM_USAGE_INDIRECT};
+  const model *m = w->m;
+  if (chance(w, 10)) request->usage = usages[below(w, 3)];
+  const uint64_t what = below(w, 100);
+  if (what < 10) {
+    request->must_be = GM_ANYWHERE;
+  } else if (what < 20 && m->has_memory) {
+    request->flags |= GM_HOST_VISIBLE;
+    request->must_be = GM_ANYWHERE; /* few devices' own memory can be mapped */
+  } else if (what < 30) {
+    request->prefer = GM_MEMORY_HOST_CACHED | (chance(w, 50) ? GM_MEMORY_SYSTEM : 0);
+  } else if (what < 45) {
+    request->memory_types = any_bit(w, m->types);
+    request->must_be = GM_ANYWHERE;
+  } else if (what < 50 && m->mapped_types && !m->spans) {
+    request->flags |= GM_MAPPED;
+    request->must_be = GM_ANYWHERE;
+  }
+}
+
+static void check_memory(model *m, const gm_request *request, const owned *o) {
+  gm_memory memory;
+  uint64_t offset;
+  void *host = NULL;
+  if (!o->block.address) return; /* it has several */
+  const gm_status status = gm_block_memory(m->pool, &o->block, &memory, &offset);
+  CHECK(m, status == GM_OK, "gm_block_memory: %s", gm_status_name(status));
+  CHECK(m, !request->memory_types || request->memory_types >> memory.type & 1, "memory of type %u, not of 0x%x",
+        memory.type, request->memory_types);
+  if (!(request->flags & GM_MAPPED)) return;
+  CHECK_OK(m, gm_block_host(m->pool, &o->block, &host, &err));
+  CHECK(m, m->mapped_types >> memory.type & 1, "a mapped block of type %u", memory.type);
+}
+
 static bool take_block(worker *w, owned *o) {
   model *m = w->m;
   gm_request request = {.bytes = o->asked, .stream = chance(w, 80) ? any_stream(w) : NULL, .tag = m->tags[below(w, 4)]};
   if (chance(w, 30)) request.align = 1u << below(w, 13);
   if (chance(w, 50)) request.flags |= GM_INSERT_WAIT;
   if (chance(w, 5)) request.flags |= GM_ZERO;
-  if (chance(w, 10)) request.must_be = GM_ANYWHERE;
-  if (m->has_memory && chance(w, 10)) {
-    request.flags |= GM_HOST_VISIBLE;
-    request.must_be = GM_ANYWHERE; /* few devices' own memory can be mapped */
-  }
+  wish_for_memory(w, &request);
   if (m->has_memory && chance(w, 2)) request.flags |= GM_COMMIT;
   if (m->spans) request.flags |= GM_ALLOW_SPANS;
   if (!m->spans && chance(w, 5)) request.flags |= GM_DEDICATED;
-  if (chance(w, 10)) request.prefer = GM_MEMORY_HOST_CACHED | (chance(w, 50) ? GM_MEMORY_SYSTEM : 0);
   gm_acquire answer = gm_alloc(m->pool, &request, &o->block);
   CHECK(m, answer <= GM_ACQUIRE_OVER_LIMIT, "gm_alloc of %" PRIu64 " bytes answered %d", o->asked, (int)answer);
   if (!obey(m, answer, o, request.stream)) return false;
@@ -114,6 +151,7 @@ static bool take_block(worker *w, owned *o) {
   o->tag = request.tag;
   CHECK(m, request.align == 0 || o->block.address % request.align == 0, "0x%" PRIx64 " is not aligned to %u",
         o->block.address, request.align);
+  check_memory(m, &request, o);
   if (request.flags & GM_ZERO) check_zero(w, o);
   return true;
 }

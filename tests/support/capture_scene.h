@@ -107,11 +107,21 @@ static inline void capture_refused(const capture_scene *scene, uint64_t bytes, u
   assert_non_null(strstr(why.text, "none is zeroed"));
 }
 
+/* A block of a kind of memory that plain requests do not get, taken and freed on the captured stream. */
+static inline void capture_take_rare(const capture_scene *scene, gm_acquire most) {
+  const gm_request request = {.bytes = CAPTURE_SMALL, .usage = GM_USAGE_UNIFORM, .stream = scene->captured};
+  gm_block block = {0};
+  assert_true(gm_alloc(scene->bench.pool, &request, &block) <= most);
+  capture_free(scene, &block, scene->captured);
+}
+
 /* What serves without a driver's call serves inside a capture too, and asks for nothing. */
 static inline void capture_serves_its_own(const capture_scene *scene, gm_strategy strategy) {
   capture_say(scene, "zero");
   const gm_block block = capture_alloc(scene, scene->captured, CAPTURE_SMALL);
   capture_free(scene, &block, scene->captured);
+  capture_take_rare(scene, GM_ACQUIRE_OK);
+  assert_int_equal(capture_calls(scene, "cuMemAlloc_v2"), 0);
   assert_int_equal(capture_calls(scene, "cuEventRecord"), 0);
   assert_int_equal(capture_calls(scene, "cuEventQuery"), 0);
   if (strategy == GM_STRATEGY_BUCKET) assert_int_equal(capture_calls(scene, "cuStreamIsCapturing"), 0);
@@ -145,6 +155,7 @@ static inline void capture_play(const capture_engine *engine, gm_strategy strate
   pool_bench_ok(gm_block_fill(scene.bench.pool, &other, 0, CAPTURE_LARGE, &word, 4, scene.own, NULL, err));
   capture_free(&scene, &first, scene.captured);
   capture_free(&scene, &other, scene.own);
+  capture_take_rare(&scene, GM_ACQUIRE_FRESH);
   engine->begin(scene.native, mode);
   capture_serves_its_own(&scene, strategy);
   capture_refused(&scene, CAPTURE_OTHER << 3, 0);

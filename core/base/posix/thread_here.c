@@ -11,7 +11,10 @@
  * that exits never comes there. Destructors of other keys may use gm. So gm sets the key again in each of the system's
  * rounds but the last two. The last round belongs to the sanitizers, and nothing may run after it. */
 
-_Thread_local gm__thread_here gm__here __attribute__((tls_model("initial-exec"), visibility("hidden")));
+static const char here_nobody;
+
+_Thread_local gm__thread_here gm__here
+    __attribute__((tls_model("initial-exec"), visibility("hidden"))) = {.self = &here_nobody};
 
 struct gm__thread_life {
   _Atomic uint32_t references;
@@ -32,7 +35,8 @@ bool gm__thread_life_ended(gm__thread_life *life) { return atomic_load(&life->en
 static void here_end(void *opaque) {
   gm__thread_life *life = opaque;
   if (++life->rounds < PTHREAD_DESTRUCTOR_ITERATIONS - 1 && pthread_setspecific(here_key, life) == 0) return;
-  gm__here = (gm__thread_here){.ended = true}; /* another thread may take over this thread's entries from now on */
+  gm__here = (gm__thread_here){.self = &here_nobody,
+                               .ended = true}; /* another thread may take over this thread's entries from now on */
   atomic_store(&life->ended, true);
   gm__thread_life_give(life);
 }
@@ -43,7 +47,10 @@ static gm__thread_life *here_new(void) {
   gm__thread_life *life = gm__alloc(NULL, sizeof *life);
   if (!life) return NULL;
   atomic_init(&life->references, 1);
-  if (pthread_setspecific(here_key, life) == 0) return life;
+  if (pthread_setspecific(here_key, life) == 0) {
+    gm__here.self = life;
+    return life;
+  }
   gm__thread_life_give(life);
   return NULL;
 }

@@ -109,11 +109,35 @@ static void test_a_thread_has_one_life(void **state) {
   gm__thread_life_give(life);
 }
 
+static const void *self;
+
+static void *take_life_and_self(void *unused) {
+  (void)unused;
+  life = gm__thread_life_take();
+  self = gm__thread_self();
+  return NULL;
+}
+
+/* A later thread often gets the stack of an ended one, and its thread-local memory with it. */
+static void test_no_later_thread_is_taken_for_an_ended_one(void **state) {
+  (void)state;
+  run(take_life_and_self);
+  gm__thread_life *first_life = life;
+  const void *first = self;
+  for (int i = 0; i < 8; i++) {
+    run(take_life_and_self);
+    assert_ptr_not_equal(self, first);
+    gm__thread_life_give(life);
+  }
+  gm__thread_life_give(first_life);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_thread_has_not_ended_while_destructors_run),
       cmocka_unit_test(test_an_ended_thread_finds_nothing),
       cmocka_unit_test(test_a_thread_has_one_life),
+      cmocka_unit_test(test_no_later_thread_is_taken_for_an_ended_one),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
