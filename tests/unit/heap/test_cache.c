@@ -1,5 +1,4 @@
-/* The caches of a pool: two levels with bounds in number, bytes and age, hits counted for each, and bounds that follow
- * the pressure. */
+/* The caches of a pool: two levels, bounds in number, bytes and age, hits of each, bounds that follow the pressure. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
