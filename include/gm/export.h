@@ -1,6 +1,13 @@
-/* Symbol visibility and C++ linkage. The library exports only declarations marked GM_API. */
+/* Symbol visibility and C++ linkage. The library exports only declarations marked GM_API. Every other header includes
+ * this one, so it also refuses processors that gm is not for. */
 #ifndef GM_EXPORT_H
 #define GM_EXPORT_H
+
+#include <stdint.h>
+
+#if UINTPTR_MAX < UINT64_MAX
+#error "gm needs 64-bit pointers: its addresses have 64 bits, and a pointer of this target cuts them off"
+#endif
 
 #if defined(_WIN32)
 #if defined(GM_STATIC)
