@@ -272,7 +272,7 @@ gm_status gm__cpu_vmm_map(void *device, uint64_t address, uint64_t bytes, uint64
                           gm_error *err) {
   gm__cpu_device *self = device;
   gm__cpu_physical *physical = (gm__cpu_physical *)(uintptr_t)handle;
-  gm__cpu_span span;
+  gm__cpu_span span = {0, 0};
   gm_status status = vmm_check_span(address, bytes, &span, err);
   if (status) return status;
   if (offset % gm__cpu_vmm_granule() || offset > physical->bytes || bytes > physical->bytes - offset) {

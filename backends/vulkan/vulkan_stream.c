@@ -46,7 +46,7 @@ gm_status gm__vulkan_stream_create(void *user, void **out_stream, gm_stream_kind
                     "gm makes no queue on an engine's device: adopt one of its queues (gm_stream_adopt)");
   }
   VkQueue handle;
-  gm__vulkan_stream *stream;
+  gm__vulkan_stream *stream = NULL;
   gm_status status = gm__vulkan_queue_handle(device, device->families[0], &handle, err);
   if (!status) status = stream_make(device, handle, device->families[0], true, &stream, err);
   if (status) return status;
@@ -78,7 +78,7 @@ gm_status gm__vulkan_stream_adopt(void *user, const gm_native_stream *given, voi
   gm_vulkan_queue native;
   gm_status status = stream_check_native(device, given, &native, err);
   if (status) return status;
-  gm__vulkan_stream *stream;
+  gm__vulkan_stream *stream = NULL;
   status = stream_make(device, (VkQueue)native.queue, native.family, native.may_submit, &stream, err);
   if (status) return status;
   stream->adopted = true;

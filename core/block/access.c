@@ -65,7 +65,7 @@ gm_status gm__access_settle(gm_stream *stream, gm_error *err) {
 }
 
 gm_status gm_block_memory(gm_pool *pool, const gm_block *block, gm_memory *out_memory, uint64_t *out_offset) {
-  gm__access access;
+  gm__access access = {.bytes = 0};
   if (!out_memory || !out_offset) return GM_ERR_INVALID_ARGUMENT;
   gm_status status = gm__access_open(pool, block, 0, 0, "gm_block_memory", &access, NULL);
   if (status) return status;

@@ -97,7 +97,7 @@ static int64_t every_split(const scene *s, uint32_t on_host, uint32_t experts, u
   uint32_t devices = s->request.device_count, layers = s->request.layer_count;
   uint32_t from = device ? ends[device - 1] : on_host;
   int64_t best = -1;
-  if (device == devices) return from == layers ? plain_worth(s, on_host, experts, ends) : -1;
+  if (device >= devices || device >= DEVICES) return from == layers ? plain_worth(s, on_host, experts, ends) : -1;
   for (ends[device] = from; ends[device] <= layers; ends[device]++) {
     uint32_t end = ends[device];
     int64_t found = every_split(s, on_host, experts, device + 1, ends);
