@@ -1,6 +1,6 @@
-/* From files into blocks. Invariants: a load either succeeds with a block for every tensor that has bytes, or fails
- * with every block back in the pool. Host memory for data is one buffer of at most chunk_bytes, whatever the model's
- * size. The checksum of a tensor is chained over the same chunks when loading and when reading back. */
+/* From files into blocks. Invariants: a load either succeeds with a block for every chosen tensor that has bytes, or
+ * fails with every block back in its pool. Host memory for data is one buffer of at most chunk_bytes, whatever the
+ * model's size. The checksum of a tensor is chained over the same chunks when loading and when reading back. */
 #include "gm/load.h"
 
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
+#include "core/load/load_places.h"
 #include "core/load/load_source.h"
 #include "core/load/loaded_model.h"
 #include "core/model/contents.h"
@@ -22,8 +23,8 @@ static const char load_op[] = "gm_model_load";
 
 typedef struct load_job {
   const gm_model *model;
-  gm_pool *pool;
   gm_load_params params;
+  gm__load_places places;
   gm_loaded_model *loaded;
   uint64_t *checksums; /* by tensor; NULL without verify */
   gm__load_source source;
@@ -35,7 +36,9 @@ typedef struct load_job {
 typedef struct load_target {
   const gm__tensor *tensor;
   uint64_t index;
-  unsigned char *host; /* NULL: by gm_block_write */
+  gm_pool *pool;
+  const gm_request *request; /* but for `bytes` */
+  unsigned char *host;       /* NULL: by gm_block_write */
 } load_target;
 
 /* ---- failing ---- */
@@ -67,21 +70,28 @@ static gm_status load_status_of(gm_acquire acquire) {
   }
 }
 
-static gm_status load_explain(const load_job *job, const gm_request *request, gm_acquire acquire, gm_error *err) {
+static gm_status load_explain(gm_pool *pool, const gm_request *request, gm_acquire acquire, gm_error *err) {
   gm_explanation why = {.struct_size = sizeof why};
-  gm_status status = gm_explain(job->pool, request, &why, err);
+  gm_status status = gm_explain(pool, request, &why, err);
   if (status != GM_OK) return status;
   status = why.status ? why.status : why.last_failure.status ? why.last_failure.status : load_status_of(acquire);
   return gm__fail(err, status, why.status ? 0 : why.last_failure.native_code, "gm_alloc", "%s", why.text);
 }
 
+static uint64_t load_driver_allocs(gm_pool *pool) {
+  gm_stats stats = {.struct_size = sizeof stats};
+  return gm_pool_stats(pool, &stats) == GM_OK ? stats.driver_allocs : 0;
+}
+
 static gm_status load_allocate(load_job *job, const load_target *target, gm_error *err) {
-  gm_request request = job->params.request;
+  gm_request request = *target->request;
   gm_block block = {0};
   request.bytes = target->tensor->bytes;
   request.flags |= GM_INSERT_WAIT;
-  gm_acquire acquire = gm_alloc(job->pool, &request, &block);
-  if (acquire >= GM_ACQUIRE_EXHAUSTED) return load_explain(job, &request, acquire, err);
+  const uint64_t before = load_driver_allocs(target->pool);
+  gm_acquire acquire = gm_alloc(target->pool, &request, &block);
+  if (!gm_acquired(acquire)) return load_explain(target->pool, &request, acquire, err);
+  job->result.driver_allocs += load_driver_allocs(target->pool) - before;
   job->loaded->blocks[target->index] = block;
   return GM_OK;
 }
@@ -93,12 +103,12 @@ static gm_status load_inspect_span(load_job *job, load_target *target, const gm_
   gm_memory memory = {0};
   gm_memory_type type = {.struct_size = sizeof type};
   uint64_t offset = 0;
-  gm_status status = gm_block_memory(job->pool, &span->block, &memory, &offset);
+  gm_status status = gm_block_memory(target->pool, &span->block, &memory, &offset);
   if (status != GM_OK) return gm__fail(err, status, 0, "gm_block_memory", "%s", gm_status_text(status));
-  status = gm_device_memory_type(gm_pool_device(job->pool), memory.type, &type, err);
+  status = gm_device_memory_type(gm_pool_device(target->pool), memory.type, &type, err);
   if (status != GM_OK) return status;
   if (!(type.flags & GM_MEMORY_DEVICE_LOCAL)) job->result.fallback_bytes += bytes;
-  bool straight = memory.host && (type.flags & GM_MEMORY_HOST_COHERENT) && !job->params.request.stream &&
+  bool straight = memory.host && (type.flags & GM_MEMORY_HOST_COHERENT) && !target->request->stream &&
                   job->result.path == GM_LOAD_PATH_READ;
   target->host = straight ? (unsigned char *)memory.host + offset : NULL;
   return GM_OK;
@@ -109,7 +119,7 @@ static gm_status load_inspect(load_job *job, load_target *target, gm_error *err)
   gm_block_span spans[GM_BLOCK_SPANS_MOST];
   uint32_t count = 0;
   gm_status status =
-      gm_block_spans(job->pool, &job->loaded->blocks[target->index], 0, GM_BLOCK_SPANS_MOST, spans, &count, err);
+      gm_block_spans(target->pool, &job->loaded->blocks[target->index], 0, GM_BLOCK_SPANS_MOST, spans, &count, err);
   for (uint32_t i = 0; i < count && status == GM_OK; i++) {
     const bool last = i + 1 == count;
     const uint64_t bytes = last ? target->tensor->bytes - spans[i].offset : spans[i].bytes;
@@ -129,7 +139,7 @@ static gm_status load_chunk(load_job *job, const load_target *target, uint64_t a
   if (status != GM_OK) return status;
   if (job->checksums) job->checksums[target->index] = gm__checksum(data, bytes, job->checksums[target->index]);
   if (target->host) return GM_OK;
-  return gm_block_write(job->pool, &job->loaded->blocks[target->index], at, data, bytes, job->params.request.stream,
+  return gm_block_write(target->pool, &job->loaded->blocks[target->index], at, data, bytes, target->request->stream,
                         NULL, err);
 }
 
@@ -138,7 +148,7 @@ static gm_status verify_chunk(load_job *job, const load_target *target, uint64_t
   unsigned char *buffer = NULL;
   gm_status status = gm__load_source_buffer(&job->source, &buffer, err);
   if (status != GM_OK) return status;
-  status = gm_block_read(job->pool, &job->loaded->blocks[target->index], at, buffer, bytes, job->params.request.stream,
+  status = gm_block_read(target->pool, &job->loaded->blocks[target->index], at, buffer, bytes, target->request->stream,
                          NULL, err);
   if (status == GM_OK) *sum = gm__checksum(buffer, bytes, *sum);
   return status;
@@ -183,8 +193,12 @@ static gm_status load_each(load_job *job, gm_status (*step)(load_job *, load_tar
   uint64_t start = gm__now_ns();
   job->progress.done_bytes = 0;
   for (uint64_t i = 0; i < job->model->tensor_count; i++) {
-    load_target target = {.tensor = job->model->tensors[i], .index = i};
+    const gm_load_place *place = gm__load_place_of(&job->places, i);
+    if (!place->pool) continue;
+    load_target target = {
+        .tensor = job->model->tensors[i], .index = i, .pool = place->pool, .request = &place->request};
     gm_error inner = {0};
+    job->loaded->pools[i] = place->pool;
     gm_status status = step(job, &target, &inner);
     if (status != GM_OK) return load_fail(job, target.tensor, &inner, err);
   }
@@ -199,16 +213,9 @@ static gm_status load_verify(load_job *job, gm_error *err) {
   return status;
 }
 
-static uint64_t load_driver_allocs(gm_pool *pool) {
-  gm_stats stats = {.struct_size = sizeof stats};
-  return gm_pool_stats(pool, &stats) == GM_OK ? stats.driver_allocs : 0;
-}
-
 static gm_status load_all(load_job *job, gm_error *err) {
-  uint64_t driver_allocs = load_driver_allocs(job->pool);
   gm_status status = load_each(job, load_tensor, &job->result.seconds, err);
   if (status == GM_OK && job->params.verify) status = load_verify(job, err);
-  job->result.driver_allocs = load_driver_allocs(job->pool) - driver_allocs;
   return status;
 }
 
@@ -240,41 +247,47 @@ static gm_status load_check_params(const gm_load_params *params, gm_error *err) 
   return load_check_path(params->path, err);
 }
 
-static uint64_t load_largest(const gm_model *model) {
-  uint64_t largest = 0;
-  for (uint64_t i = 0; i < model->tensor_count; i++) {
-    if (model->tensors[i]->bytes > largest) largest = model->tensors[i]->bytes;
-  }
-  return largest;
-}
-
-static void load_init(load_job *job, const gm_model *model, gm_pool *pool, const gm_load_params *params) {
-  *job = (load_job){.model = model, .pool = pool, .params = *params};
-  if (job->params.chunk_bytes == 0) job->params.chunk_bytes = LOAD_CHUNK_DEFAULT;
-  uint64_t largest = load_largest(model), chunk = job->params.chunk_bytes;
-  bool mapped = params->path == GM_LOAD_PATH_MMAP;
-  gm__load_source_init(&job->source, model, mapped, largest < chunk ? largest : chunk);
-  job->progress.total_bytes = model->bytes;
+/* REQUIRES: job->places. */
+static void load_init(load_job *job) {
+  const gm__load_places *places = &job->places;
+  const uint64_t chunk = job->params.chunk_bytes;
+  bool mapped = job->params.path == GM_LOAD_PATH_MMAP;
+  gm__load_source_init(&job->source, job->model, mapped, places->largest < chunk ? places->largest : chunk);
+  job->progress.total_bytes = places->bytes;
   job->result = (gm_load_result){.struct_size = sizeof job->result,
                                  .path = mapped ? GM_LOAD_PATH_MMAP : GM_LOAD_PATH_READ,
-                                 .tensors = model->tensor_count,
-                                 .bytes = model->bytes};
+                                 .tensors = places->tensors,
+                                 .bytes = places->bytes,
+                                 .left_out = places->count - places->tensors};
 }
 
 static gm_status load_run(load_job *job, gm_error *err) {
   const gm_services *services = &job->model->services;
   uint64_t count = job->model->tensor_count;
   void *checksums = NULL;
-  gm_status status = gm__loaded_model_create(services, job->pool, count, &job->loaded, err);
+  gm_status status = gm__loaded_model_create(services, count, &job->loaded, err);
   if (status == GM_OK && job->params.verify) {
     status = gm__model_alloc(services, count, sizeof(uint64_t), &checksums, err);
   }
   job->checksums = checksums;
   if (status == GM_OK) status = load_all(job, err);
-  job->result.peak_host_bytes = sizeof *job->loaded + count * sizeof(gm_block) +
-                                (checksums ? count * sizeof(uint64_t) : 0) + gm__load_source_host_bytes(&job->source);
+  job->result.peak_host_bytes = gm__loaded_model_host_bytes(count) + (checksums ? count * sizeof(uint64_t) : 0) +
+                                gm__load_places_host_bytes(&job->places) + gm__load_source_host_bytes(&job->source);
   gm__load_source_close(&job->source);
   gm__model_release(services, checksums, count, sizeof(uint64_t));
+  return status;
+}
+
+/* Loads, or leaves nothing behind. */
+static gm_status load_do(load_job *job, gm_pool *pool, gm_error *err) {
+  if (job->params.chunk_bytes == 0) job->params.chunk_bytes = LOAD_CHUNK_DEFAULT;
+  gm_status status = gm__load_places_make(&job->places, job->model, pool, &job->params, err);
+  if (status == GM_OK) {
+    load_init(job);
+    status = load_run(job, err);
+  }
+  if (status != GM_OK) gm__loaded_model_undo(job->loaded, &job->places);
+  gm__load_places_end(&job->places, &job->model->services);
   return status;
 }
 
@@ -290,13 +303,9 @@ gm_status gm_model_load(const gm_model *model, gm_pool *pool, const gm_load_para
   if (status == GM_OK && params) status = gm__sized_in(&mine, sizeof mine, params, load_op, "params", err);
   if (status == GM_OK) status = load_check_params(&mine, err);
   if (status != GM_OK) return status;
-  load_job job;
-  load_init(&job, model, pool, &mine);
-  status = load_run(&job, err);
-  if (status != GM_OK) {
-    gm__loaded_model_undo(job.loaded, job.params.request.stream);
-    return gm__model_name_call(status, load_op, err);
-  }
+  load_job job = {.model = model, .params = mine};
+  status = load_do(&job, pool, err);
+  if (status != GM_OK) return gm__model_name_call(status, load_op, err);
   *out = job.loaded;
   if (out_result) gm__sized_out(out_result, &job.result, sizeof job.result);
   return GM_OK;

@@ -28,9 +28,16 @@ typedef enum gm_load_path {
 typedef struct gm_load_progress {
   const char *tensor;   /* the tensor at work; borrowed from the model */
   uint64_t done_bytes;  /* done in this step */
-  uint64_t total_bytes; /* of this step: gm_model_tensor_bytes */
+  uint64_t total_bytes; /* of this step: the bytes of all tensors that are loaded */
   bool verifying;       /* true in the second step; false while loading */
 } gm_load_progress;
+
+/* Where one tensor goes. gm alone makes one: later versions add members at its end. */
+typedef struct gm_load_place {
+  gm_pool *pool;      /* of any device of any context; NULL: the tensor is not loaded */
+  gm_request request; /* how to ask the pool; gm sets `bytes` and GM_INSERT_WAIT. Its stream is one of the pool's
+                         device, and orders the copies into the block */
+} gm_load_place;
 
 /* How to load. Zero-initialised with struct_size set, it is valid. */
 typedef struct gm_load_params {
@@ -42,28 +49,34 @@ typedef struct gm_load_params {
   /* Called before each tensor and after each chunk, on the calling thread. gm holds no lock. false cancels the load. It
    * must not use blocks of this load. NULL: none. */
   bool (*progress)(void *user, const gm_load_progress *progress);
-  void *user;
+  void *user; /* of `progress` and `place` */
+  /* Chooses where each tensor goes, or leaves it out. *place has the pool of gm_model_load and `request`, and the call
+   * may change both. gm calls it once for each tensor, in the order of gm_model_tensor, before it loads the first. gm
+   * holds no lock. NULL: every tensor goes to the pool of gm_model_load. */
+  void (*place)(void *user, uint64_t index, const gm_tensor_info *tensor, gm_load_place *place);
 } gm_load_params;
 
 typedef struct gm_load_result {
-  uint32_t struct_size; /* set by the caller */
-  gm_load_path path;    /* the path that was used; never AUTO */
-  bool verified;        /* everything was read back and is equal */
-  uint64_t tensors;     /* all tensors, also those of zero bytes */
-  uint64_t bytes;
+  uint32_t struct_size;     /* set by the caller */
+  gm_load_path path;        /* the path that was used; never AUTO */
+  bool verified;            /* everything was read back and is equal */
+  uint64_t tensors;         /* tensors that were loaded, also those of zero bytes */
+  uint64_t bytes;           /* their bytes */
   uint64_t fallback_bytes;  /* the part of `bytes` that is not in the device's own memory */
   uint64_t peak_host_bytes; /* most host memory that gm took for this load */
-  uint64_t driver_allocs;   /* driver calls of the pool meanwhile */
+  uint64_t driver_allocs;   /* driver calls of the pools for the tensors' blocks */
   double seconds;           /* time of loading */
   double verify_seconds;    /* time of reading back and comparing; 0 without verify */
+  uint64_t left_out;        /* tensors that `place` left out */
 } gm_load_result;
 
-/* The blocks of one load. It needs its pool; the model may be closed before it. Thread-safe, except
+/* The blocks of one load. It needs their pools; the model may be closed before it. Thread-safe, except
  * gm_loaded_model_release. */
 typedef struct gm_loaded_model gm_loaded_model;
 
-/* Loads every tensor of `model` into a block of its own from `pool`. `params` and `out_result` may be NULL. gm looks
- * relative paths up again. The caller releases *out. After a failure every block is back in the pool, and the message
+/* Loads every tensor of `model` into a block of its own from `pool`, or those that gm_load_params.place chooses into
+ * blocks of several pools. `params` and `out_result` may be NULL. gm looks relative paths up again, and opens no file
+ * of which it loads nothing. The caller releases *out. After a failure every block is back in its pool, and the message
  * names tensor and file. Thread-safe.
  *
  * Errors: INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, and those of gm_explain and gm_block_write. NOT_SUPPORTED: the path;
@@ -72,11 +85,15 @@ typedef struct gm_loaded_model gm_loaded_model;
 GM_API gm_status gm_model_load(const gm_model *model, gm_pool *pool, const gm_load_params *params,
                                gm_loaded_model **out, gm_load_result *out_result, gm_error *err);
 
-/* Returns the block of tensor `index` (gm_model_tensor). It is all zero for a tensor of zero bytes. INVALID_ARGUMENT.
- */
+/* Returns the block of tensor `index` (gm_model_tensor). It is all zero for a tensor of zero bytes, and for one that
+ * was left out. INVALID_ARGUMENT. */
 GM_API gm_status gm_loaded_model_block(const gm_loaded_model *loaded, uint64_t index, gm_block *out, gm_error *err);
 
-/* Frees every block in the order of `stream`, as gm_free does, and frees the handle in any case. It answers the first
+/* Returns the pool of that block. NULL: the tensor was left out, or there is no tensor `index`. */
+GM_API gm_pool *gm_loaded_model_pool(const gm_loaded_model *loaded, uint64_t index);
+
+/* Frees every block in the order of `stream`, as gm_free does, and frees the handle in any case. Where the blocks are on
+ * several devices, those of other devices are freed in host order: nothing may use them any more. It answers the first
  * failure of gm_free. NULL is GM_OK. */
 GM_API gm_status gm_loaded_model_release(gm_loaded_model *loaded, gm_stream *stream);
 

@@ -1,6 +1,5 @@
 /* Loading on the CPU backend: every path, every byte, and every way to fail, after which nothing is left in the pool.
  */
-#include "gm/load.h"
 #include "gm/native_cpu.h"
 
 #include <pthread.h>
@@ -11,89 +10,7 @@
 
 #include <cmocka.h>
 
-#include "gm/copy.h"
-#include "support/counted_services.h"
-#include "support/safetensors_bytes.h"
-#include "support/temp_folder.h"
-
-/* Two shards; sizes around the smallest chunk of 4096. */
-static const char header_1[] =
-    "{\"big\":{\"dtype\":\"F32\",\"shape\":[5,500],\"data_offsets\":[0,10000]},"
-    "\"chunk\":{\"dtype\":\"U8\",\"shape\":[4096],\"data_offsets\":[10000,14096]},"
-    "\"none\":{\"dtype\":\"F64\",\"shape\":[0,3],\"data_offsets\":[14096,14096]}}";
-static const char header_2[] =
-    "{\"byte\":{\"dtype\":\"BOOL\",\"shape\":[],\"data_offsets\":[0,1]},"
-    "\"odd\":{\"dtype\":\"I8\",\"shape\":[4097],\"data_offsets\":[1,4098]}}";
-static const char index_text[] =
-    "{\"weight_map\":{\"big\":\"1\",\"chunk\":\"1\",\"none\":\"1\",\"byte\":\"2\",\"odd\":\"2\"}}";
-enum { TENSORS = 5, BYTES_1 = 14096, BYTES_2 = 4098, BYTES = BYTES_1 + BYTES_2 };
-
-typedef struct fixture {
-  temp_folder folder;
-  counted_services host; /* of the context and of the model alike */
-  gm_context *context;
-  gm_device *device;
-  gm_pool *pool;
-  gm_model *model;
-} fixture;
-
-static fixture f;
-
-static void write_shard(const char *name, const char *header, uint64_t data, uint64_t seed) {
-  safetensors_bytes file = safetensors_bytes_make(header, strlen(header), data, seed);
-  temp_folder_write(&f.folder, name, file.bytes, file.length);
-  safetensors_bytes_free(&file);
-}
-
-static int setup(void **state) {
-  (void)state;
-  temp_folder_make(&f.folder);
-  counted_services_init(&f.host);
-  write_shard("1", header_1, BYTES_1, 1);
-  write_shard("2", header_2, BYTES_2, 2);
-  const char *path = temp_folder_write(&f.folder, "i.json", index_text, strlen(index_text));
-  gm_context_params params = {.struct_size = sizeof params, .services = &f.host.services, .ignore_environment = true};
-  gm_error err;
-  assert_int_equal(gm_model_open(&f.host.services, path, &f.model, NULL), GM_OK);
-  assert_int_equal(gm_context_create(&params, &f.context, &err), GM_OK);
-  assert_int_equal(gm_device_open_index(f.context, "cpu", 0, &f.device, &err), GM_OK);
-  assert_int_equal(gm_pool_create(f.device, NULL, &f.pool, &err), GM_OK);
-  return 0;
-}
-
-static int teardown(void **state) {
-  (void)state;
-  temp_folder_remove(&f.folder); /* first: what fails below leaves no files */
-  gm_model_close(f.model);
-  assert_int_equal(gm_pool_destroy(f.pool, NULL), GM_OK);
-  assert_int_equal(gm_device_close(f.device, NULL), GM_OK);
-  assert_int_equal(gm_context_destroy(f.context, NULL), GM_OK);
-  counted_services_check(&f.host);
-  return 0;
-}
-
-static uint64_t in_use(void) {
-  gm_stats stats = {.struct_size = sizeof stats};
-  gm_pool_stats(f.pool, &stats);
-  assert_true((stats.in_use_bytes == 0) == (stats.active == 0));
-  return stats.in_use_bytes;
-}
-
-static uint64_t data_start(uint32_t shard) { return 8 + (shard ? sizeof header_2 : sizeof header_1) - 1; }
-
-static void check_tensor(const gm_loaded_model *loaded, uint64_t index) {
-  gm_tensor_info info = {.struct_size = sizeof info};
-  gm_block block;
-  unsigned char got[10000];
-  assert_int_equal(gm_model_tensor(f.model, index, &info, NULL), GM_OK);
-  assert_int_equal(gm_loaded_model_block(loaded, index, &block, NULL), GM_OK);
-  assert_true(block.bytes >= info.bytes);
-  if (info.bytes == 0) assert_int_equal(block.bytes, 0);
-  if (info.bytes == 0) return;
-  assert_int_equal(gm_block_read(f.pool, &block, 0, got, info.bytes, NULL, NULL, NULL), GM_OK);
-  uint64_t first = info.file_offset - data_start(info.shard);
-  for (uint64_t i = 0; i < info.bytes; i++) assert_int_equal(got[i], safetensors_bytes_at(first + i, info.shard + 1));
-}
+#include "support/load_scene.h"
 
 static gm_load_result check_load(const gm_load_params *params) {
   gm_loaded_model *loaded = NULL;
@@ -265,20 +182,6 @@ static void test_every_call_of_progress_can_cancel(void **state) {
 }
 
 /* ---- failing ---- */
-
-static void check_fails(const gm_load_params *params, gm_status wanted, const char *words) {
-  gm_loaded_model *loaded = NULL;
-  gm_load_result result = {.struct_size = sizeof result, .tensors = 77};
-  gm_error err = {0};
-  gm_status status = gm_model_load(f.model, f.pool, params, &loaded, &result, &err);
-  if (status != wanted || !strstr(err.message, words)) {
-    fail_msg("got %s \"%s\", not %s \"%s\"", gm_status_name(status), err.message, gm_status_name(wanted), words);
-  }
-  assert_int_equal(err.status, wanted);
-  assert_null(loaded);
-  assert_int_equal(result.tensors, 77);
-  assert_int_equal(in_use(), 0);
-}
 
 static void test_wrong_arguments_are_named(void **state) {
   (void)state;

@@ -1,4 +1,6 @@
 /* gmem load: a model's tensors into memory of a device. */
+#include <fnmatch.h>
+
 #include "gm/load.h"
 #include "gm/size.h"
 #include "tools/gmem/command.h"
@@ -9,7 +11,7 @@
 #include "tools/gmem/session/record_file.h"
 #include "tools/gmem/session/session.h"
 
-enum { LOAD_BACKEND = 0x100, LOAD_DEVICE, LOAD_VERIFY, LOAD_PATH, LOAD_RECORD };
+enum { LOAD_BACKEND = 0x100, LOAD_DEVICE, LOAD_VERIFY, LOAD_PATH, LOAD_RECORD, LOAD_TENSORS };
 
 static const char *const load_paths[] = {"auto", "mmap", "read", "direct", "gds", NULL}; /* as gm_load_path */
 
@@ -17,7 +19,8 @@ typedef struct load_arguments {
   const char *model;
   session_choice choice;
   gm_load_path path;
-  const char *record; /* NULL: not recorded */
+  const char *record;  /* NULL: not recorded */
+  const char *tensors; /* a pattern of names, as a shell's; NULL: all */
   bool has_device;
   bool verify;
   bool json;
@@ -38,6 +41,7 @@ static error_t load_parse(int key, char *text, struct argp_state *state) {
       return 0;
     case LOAD_VERIFY: arguments->verify = true; return 0;
     case LOAD_RECORD: arguments->record = text; return 0;
+    case LOAD_TENSORS: arguments->tensors = text; return 0;
     case LOAD_PATH: arguments->path = (gm_load_path)args_word(state, "--path", text, load_paths); return 0;
     case 'j': arguments->json = true; return 0;
     case ARGP_KEY_ARG:
@@ -53,6 +57,7 @@ static const struct argp_option load_options[] = {
     {"backend", LOAD_BACKEND, "B", 0, "Load to this backend (default: the best device)", 0},
     {"device", LOAD_DEVICE, "I", 0, "The number of the device in its backend (default: 0)", 0},
     {"verify", LOAD_VERIFY, NULL, 0, "Read everything back and compare checksums", 0},
+    {"tensors", LOAD_TENSORS, "PATTERN", 0, "Load only tensors whose names match, as file names do in a shell", 0},
     {"path", LOAD_PATH, "PATH", 0, "auto, mmap or read", 0},
     {"record", LOAD_RECORD, "FILE", 0, "Record what the pool does, as a trace (packed: .gz)", 0},
     ARGS_JSON_OPTION,
@@ -60,20 +65,55 @@ static const struct argp_option load_options[] = {
 
 /* ---- loading ---- */
 
+static bool load_wants(const load_arguments *arguments, const gm_tensor_info *tensor) {
+  return !arguments->tensors || fnmatch(arguments->tensors, tensor->name, 0) == 0;
+}
+
+static void load_place(void *user, uint64_t index, const gm_tensor_info *tensor, gm_load_place *place) {
+  (void)index;
+  if (!load_wants(user, tensor)) place->pool = NULL;
+}
+
+/* The bytes of the tensors that are wanted. NOT_FOUND: there are none such. */
+static gm_status load_bytes(const gm_model *model, const load_arguments *arguments, uint64_t *out, gm_error *err) {
+  gm_tensor_info tensor = {.struct_size = sizeof tensor};
+  const uint64_t count = gm_model_tensor_count(model);
+  uint64_t wanted = 0;
+  *out = 0;
+  for (uint64_t i = 0; i < count; i++) {
+    const gm_status status = gm_model_tensor(model, i, &tensor, err);
+    if (status != GM_OK) return status;
+    if (!load_wants(arguments, &tensor)) continue;
+    wanted++;
+    *out += tensor.bytes;
+  }
+  if (wanted || !arguments->tensors) return GM_OK;
+  *err = (gm_error){.status = GM_ERR_NOT_FOUND};
+  snprintf(err->message, sizeof err->message, "no tensor of %.200s has a name like \"%.100s\"", arguments->model,
+           arguments->tensors);
+  return err->status;
+}
+
 static bool load_progress(void *user, const gm_load_progress *progress) {
   (void)user;
   progress_show(progress->verifying ? "verifying" : "loading", progress->done_bytes, progress->total_bytes);
   return true;
 }
 
-static gm_status load_run(session *self, const gm_model *model, const load_arguments *arguments, gm_load_result *result,
+static gm_status load_run(session *self, const gm_model *model, load_arguments *arguments, gm_load_result *result,
                           gm_error *err) {
-  gm_load_params params = {
-      .struct_size = sizeof params, .path = arguments->path, .verify = arguments->verify, .progress = load_progress};
+  gm_load_params params = {.struct_size = sizeof params,
+                           .path = arguments->path,
+                           .verify = arguments->verify,
+                           .progress = load_progress,
+                           .user = arguments,
+                           .place = load_place};
   gm_loaded_model *loaded = NULL;
   record_file file;
-  gm_status status = session_begin(self, NULL, err);
-  if (status == GM_OK) status = session_open(self, &arguments->choice, gm_model_tensor_bytes(model), err);
+  uint64_t bytes = 0;
+  gm_status status = load_bytes(model, arguments, &bytes, err);
+  if (status == GM_OK) status = session_begin(self, NULL, err);
+  if (status == GM_OK) status = session_open(self, &arguments->choice, bytes, err);
   if (status == GM_OK) status = gm_pool_create(self->device, NULL, &self->pool, err);
   if (status == GM_OK && arguments->record) {
     status = record_file_begin(&file, self->pool, arguments->record, arguments->model, err);
@@ -116,6 +156,7 @@ static void load_json(json_writer *out, const gm_device_info *info, const gm_loa
   writer_u64(out, "fallback_bytes", result->fallback_bytes);
   writer_u64(out, "peak_host_bytes", result->peak_host_bytes);
   writer_u64(out, "driver_allocs", result->driver_allocs);
+  writer_u64(out, "left_out", result->left_out);
   writer_bool(out, "simulated", info->simulated);
   writer_close(out);
 }
@@ -129,6 +170,11 @@ static void load_text(FILE *file, const char *model, const gm_device_info *info,
   table_row(&rows);
   table_cell(&rows, "tensors");
   table_cell(&rows, "%llu", (unsigned long long)result->tensors);
+  if (result->left_out) {
+    table_row(&rows);
+    table_cell(&rows, "left out");
+    table_cell(&rows, "%llu", (unsigned long long)result->left_out);
+  }
   table_row(&rows);
   table_cell(&rows, "bytes");
   table_bytes(&rows, result->bytes);
@@ -153,7 +199,7 @@ static void load_text(FILE *file, const char *model, const gm_device_info *info,
   table_print(&rows, file);
 }
 
-static int load_command(output *out, const load_arguments *arguments) {
+static int load_command(output *out, load_arguments *arguments) {
   session self = {.ctx = NULL};
   gm_error err = {.status = GM_OK}, closing = {.status = GM_OK};
   gm_load_result result = {.struct_size = sizeof result};
@@ -183,7 +229,8 @@ int command_load(int argc, char **argv) {
       .doc =
           "Put every tensor of a safetensors or GGUF model (a file, an index of several, "
           "a part of a split one, or their folder) into memory of a device, through a pool.\vExamples:\n  gmem load "
-          "model.safetensors --verify\n  gmem load model.gguf --backend vulkan --device 0"};
+          "model.safetensors --verify\n  gmem load model.gguf --tensors 'blk.0.*'\n  gmem load model.gguf --backend "
+          "vulkan --device 0"};
   load_arguments arguments = {.model = NULL};
   args_parse(&argp, 0, argc, argv, &arguments);
   output out;
