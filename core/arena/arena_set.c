@@ -13,13 +13,13 @@ enum { ARENA_KINDS = 8 }; /* rare kinds that have an arena each */
 
 /* ---- begin and end ---- */
 
-void gm__arena_set_init(gm__arena_set *set, gm__provider *provider, gm__observers *observers, void *owner) {
+void gm__arena_set_init(gm__arena_set *set, gm__provider *provider, gm__observers *observers,
+                        const gm__memory_kind *kind, void *owner) {
   static _Atomic uint64_t last_serial;
-  const gm__want plain = {.usage = GM_USAGE_TRANSFER | GM_USAGE_STORAGE};
   set->provider = provider;
   set->observers = observers;
   set->owner = owner;
-  set->main_kind = gm__kind_of(&provider->rules, &plain);
+  set->main_kind = *kind;
   set->serial = atomic_fetch_add(&last_serial, 1) + 1;
 }
 

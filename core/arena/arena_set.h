@@ -29,8 +29,9 @@ typedef struct gm__arena_set {
   _Atomic uint32_t count; /* grows. REQUIRES: provider lock */
 } gm__arena_set;
 
-/* Prepares the set. The provider is ready. `owner` becomes gm__arena_set.owner. */
-void gm__arena_set_init(gm__arena_set *set, gm__provider *provider, gm__observers *observers, void *owner);
+/* Prepares the set. The provider is ready. `kind` becomes gm__arena_set.main_kind, `owner` gm__arena_set.owner. */
+void gm__arena_set_init(gm__arena_set *set, gm__provider *provider, gm__observers *observers,
+                        const gm__memory_kind *kind, void *owner);
 
 /* Ends all arenas, when the pool ends. */
 void gm__arenas_clear(gm__arena_set *set, gm_close_mode mode);

@@ -14,6 +14,7 @@ typedef struct gm__heap {
   bool checked;         /* a free compares the whole gm_block */
   bool guarded;         /* a guard wraps each block */
   uint64_t id;          /* the pool's */
+  gm_request wishes;    /* what all its requests ask for: must_be, usage, memory_types, require, prefer */
   const struct gm__placement *placement;
   gm__provider provider;
   gm__observers observers;

@@ -1,9 +1,11 @@
 #include "core/heap/heap_open.h"
 
 #include "core/arena/arena.h"
+#include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/context/config.h"
 #include "core/heap/placement.h"
+#include "core/heap/request_read.h"
 #include "gm/config.h"
 
 enum {
@@ -43,21 +45,44 @@ static bool heap_may_map(const gm__heap_params *params, bool bounded) {
          !(pool->flags & (GM_POOL_NO_TRIM | GM_POOL_CAPTURES)) && !bounded;
 }
 
+/* Finds the kind of memory that requests get which ask for bytes alone. Such requests take the fast path in every pool.
+ * *plain: it is the kind of a pool that wishes nothing. REQUIRES: memory rules. */
+static gm_status heap_read_wishes(gm__heap *heap, const gm_pool_params *params, gm__memory_kind *out, bool *plain,
+                                  gm_error *err) {
+  const gm__want none = {.usage = GM_USAGE_TRANSFER | GM_USAGE_STORAGE};
+  const gm_request bytes = {.bytes = 1};
+  gm__want want;
+  heap->wishes = (gm_request){.must_be = params->must_be,
+                              .usage = params->usage,
+                              .memory_types = params->memory_types,
+                              .require = params->require,
+                              .prefer = params->prefer};
+  *out = gm__kind_of(&heap->provider.rules, &none);
+  *plain = true;
+  const gm_status status = gm__want_read(heap, &bytes, false, &want, err);
+  if (status) return gm__error_of("gm_pool_create", status, err);
+  const gm__memory_kind usual = *out;
+  *out = gm__kind_of(&heap->provider.rules, &want);
+  *plain = gm__kind_serves(&usual, out) && gm__kind_serves(out, &usual);
+  return GM_OK;
+}
+
 /* REQUIRES: gm__keep_init. */
-static void heap_init_rules(gm__heap *heap, const gm__heap_params *params) {
+static void heap_init_rules(gm__heap *heap, const gm__heap_params *params, bool plain) {
   gm_context *ctx = heap->device->ctx;
   gm__memory_rules *rules = &heap->provider.rules;
-  gm__memory_rules_init(rules, heap->device);
   rules->size = gm__config_u64(ctx, "segment_size");
   rules->zeroes = gm__config_bool(ctx, "zero_segments");
-  gm__pages_init(&heap->provider, rules->size == UINT64_MAX && heap_may_map(params, heap->keep.strict));
+  gm__pages_init(&heap->provider, plain && rules->size == UINT64_MAX && heap_may_map(params, heap->keep.strict));
   if (heap->keep.strict) rules->ahead = heap->keep.max_bytes;
   const uint64_t small = gm__config_u64(ctx, "small_block_threshold");
   rules->small = heap->provider.pages.usable ? gm__mul_sat(small, HEAP_SMALL_PAGES) : small / HEAP_SMALL_SEGMENTS;
 }
 
-bool gm__heap_init(gm__heap *heap, gm_device *device, const gm__heap_params *params) {
+gm_status gm__heap_init(gm__heap *heap, gm_device *device, const gm__heap_params *params, gm_error *err) {
   gm_context *ctx = device->ctx;
+  gm__memory_kind kind;
+  bool plain;
   const uint64_t most = gm__config_u64(ctx, "max_pooled_per_bucket");
   heap->device = device;
   gm__device_headroom_renew(device);
@@ -69,8 +94,10 @@ bool gm__heap_init(gm__heap *heap, gm_device *device, const gm__heap_params *par
   gm__provider_init(&heap->provider, device, params->pool, heap->id);
   heap->provider.budget.max_bytes = params->max_bytes;
   gm__keep_init(heap, params->pool->keep_bytes);
-  heap_init_rules(heap, params);
-  gm__arena_set_init(&heap->arenas, &heap->provider, &heap->observers, params->owner);
+  gm__memory_rules_init(&heap->provider.rules, device);
+  gm_status status = heap_read_wishes(heap, params->pool, &kind, &plain, err);
+  heap_init_rules(heap, params, plain);
+  gm__arena_set_init(&heap->arenas, &heap->provider, &heap->observers, &kind, params->owner);
   heap->arenas.guarded = params->guarded;
   heap->arenas.closed =
       params->guarded || heap->keep.strict || heap->provider.captures || params->strategy == GM_STRATEGY_BUCKET;
@@ -82,7 +109,8 @@ bool gm__heap_init(gm__heap *heap, gm_device *device, const gm__heap_params *par
   gm__keep_start(heap);
   heap->reclaimer = (gm__reclaimer){
       .user = heap, .pooled = heap_tell_pooled, .calls = heap_tell_calls, .idle = heap_tell_idle, .give = heap_give};
-  return done;
+  if (done || status) return status;
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_create", "no host memory for a pool");
 }
 
 /* Takes what the arenas could have given back off the device's figures. */

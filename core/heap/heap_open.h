@@ -14,8 +14,9 @@ typedef struct gm__heap_params {
   void *owner;         /* the pool: gm__arena_set.owner */
 } gm__heap_params;
 
-/* Prepares the heap. False without host memory; gm__heap_clear must follow all the same. */
-bool gm__heap_init(gm__heap *heap, gm_device *device, const gm__heap_params *params);
+/* Prepares the heap. gm__heap_clear must follow in any case. OUT_OF_HOST_MEMORY. INVALID_ARGUMENT, NOT_SUPPORTED: no
+ * memory is as the pool's parameters wish. */
+GM__MUST_USE gm_status gm__heap_init(gm__heap *heap, gm_device *device, const gm__heap_params *params, gm_error *err);
 void gm__heap_clear(gm__heap *heap, bool forked);
 
 /* The heap's idle memory serves the device's other pools from gm__heap_open to gm__heap_close. gm__heap_close returns

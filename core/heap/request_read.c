@@ -74,6 +74,27 @@ static uint32_t request_flags(const gm_request *request) {
   return request->flags | (visible ? GM_HOST_VISIBLE : 0u);
 }
 
+/* The request and what the pool wishes for all its requests. */
+static gm_request request_join(const gm__heap *heap, const gm_request *request) {
+  const gm_request *all = &heap->wishes;
+  const uint32_t usage = request->usage ? request->usage : GM_USAGE_TRANSFER | GM_USAGE_STORAGE;
+  gm_request joined = *request;
+  if (all->must_be > joined.must_be) joined.must_be = all->must_be;
+  joined.usage = usage | all->usage;
+  if (all->memory_types)
+    joined.memory_types = joined.memory_types ? joined.memory_types & all->memory_types : all->memory_types;
+  joined.require |= all->require;
+  joined.prefer |= all->prefer;
+  return joined;
+}
+
+static gm_status request_check_types(const gm__heap *heap, const gm_request *request, gm_error *err) {
+  const uint32_t all = heap->wishes.memory_types;
+  if (!request->memory_types || !all || request->memory_types & all) return GM_OK;
+  return gm__bad_argument(err, "gm_alloc", "`memory_types` is 0x%x: pool \"%s\" has memory of 0x%x only",
+                          request->memory_types, heap->provider.name, all);
+}
+
 /* What the device would be asked for this request. */
 static gm__device_request request_of_device(const gm__heap *heap, const gm_request *request) {
   return (gm__device_request){
@@ -127,8 +148,9 @@ static gm_status request_read_kind(const gm__heap *heap, const gm_request *reque
 }
 
 uint32_t gm__want_missing(const gm__heap *heap, const gm_request *request) {
-  if (heap->provider.has_upstream) return request->prefer;
-  return gm__type_wish_missing(heap->device, request, request_types(heap, request));
+  const gm_request asked = request_join(heap, request);
+  if (heap->provider.has_upstream) return asked.prefer;
+  return gm__type_wish_missing(heap->device, &asked, request_types(heap, &asked));
 }
 
 /* Zeroing, patterns and, on some devices, committing are work on a stream: the request's, or gm's own. */
@@ -191,17 +213,20 @@ void gm__want_size(const gm__heap *heap, uint64_t bytes, gm__want *want) {
 gm_status gm__want_read(const gm__heap *heap, const gm_request *request, bool patterns, gm__want *out, gm_error *err) {
   gm__type_wish wish;
   gm_status status = request_check(heap, request, err);
-  if (!status) status = request_read_device(heap, request, patterns, &wish, err);
+  if (!status) status = request_check_types(heap, request, err);
+  if (status) return status;
+  const gm_request asked = request_join(heap, request);
+  status = request_read_device(heap, &asked, patterns, &wish, err);
   if (status) return status;
   const uint64_t least = heap->device->info.alignment ? heap->device->info.alignment : 1;
   *out = (gm__want){
       .bytes = request->bytes,
       .stream = request->stream,
       .align = (uint32_t)(request->align > least ? request->align : least),
-      .flags = request_flags(request),
-      .usage = request->usage ? request->usage : GM_USAGE_TRANSFER | GM_USAGE_STORAGE,
+      .flags = request_flags(&asked),
+      .usage = asked.usage,
       .tag = request->tag,
-      .must_be = request->must_be,
+      .must_be = asked.must_be,
       .wish = wish,
       .insert = patterns || (request->flags & (GM_INSERT_WAIT | GM_ZERO)) != 0,
   };

@@ -60,6 +60,23 @@ static gm_status pool_check_limits(const gm_pool_params *params, gm_error *err) 
   return GM_OK;
 }
 
+/* The heap checks whether any memory is as wished. */
+static gm_status pool_check_wishes(const gm_pool_params *params, gm_error *err) {
+  const char *op = "gm_pool_create";
+  const uint32_t usages =
+      GM_USAGE_TRANSFER | GM_USAGE_STORAGE | GM_USAGE_UNIFORM | GM_USAGE_INDIRECT | GM_USAGE_READBACK;
+  if ((unsigned)params->must_be > GM_ANYWHERE) {
+    return gm__bad_argument(err, op, "`params->must_be` is %u, none of gm_must_be", (unsigned)params->must_be);
+  }
+  if (params->usage & ~usages) {
+    return gm__bad_argument(err, op, "`params->usage` has unknown bits: 0x%x", params->usage & ~usages);
+  }
+  if (params->reserved) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "`params->reserved` comes with a later version: it must be 0");
+  }
+  return GM_OK;
+}
+
 uint64_t gm__pool_cap(gm_context *ctx, uint64_t asked) {
   if (asked == GM_NO_BYTES) return 0;
   uint64_t cap = asked ? asked : gm__config_u64(ctx, "max_pool_bytes");
@@ -86,7 +103,7 @@ static uint32_t pool_class_bits(gm_context *ctx, gm_strategy asked) {
   return (uint32_t)gm__config_u64(ctx, key);
 }
 
-static bool pool_init_heap(gm_pool *pool, gm_device *device, const gm_pool_params *params) {
+static gm_status pool_init_heap(gm_pool *pool, gm_device *device, const gm_pool_params *params, gm_error *err) {
   gm_context *ctx = device->ctx;
   const gm__heap_params heap = {.pool = params,
                                 .strategy = pool_strategy(ctx, params->strategy),
@@ -95,7 +112,7 @@ static bool pool_init_heap(gm_pool *pool, gm_device *device, const gm_pool_param
                                 .class_bits = pool_class_bits(ctx, params->strategy),
                                 .max_bytes = gm__pool_cap(ctx, params->max_bytes),
                                 .owner = pool};
-  return gm__heap_init(&pool->heap, device, &heap);
+  return gm__heap_init(&pool->heap, device, &heap, err);
 }
 
 static gm_status pool_init(gm_pool *pool, gm_device *device, const gm_pool_params *params, gm_error *err) {
@@ -107,9 +124,9 @@ static gm_status pool_init(gm_pool *pool, gm_device *device, const gm_pool_param
   gm__map_init(&pool->spans, gm__context_services(ctx));
   pool->generation = ctx->generation;
   pool->generation_at = gm__process_generation_at();
-  const bool made = pool_init_heap(pool, device, params);
+  status = pool_init_heap(pool, device, params, err);
   pool->fast_key = pool->heap.arenas.serial;
-  if (!made) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_create", "no host memory for a pool");
+  if (status) return status;
   if (!params->track && !gm__config_bool(ctx, "track_allocations")) return GM_OK;
   status = gm__tracked_begin(pool, ctx, err);
   pool->heap.observers.track_turns = !status;
@@ -134,6 +151,7 @@ gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_poo
   if (params) status = gm__sized_in(&asked, sizeof asked, params, "gm_pool_create", "params", err);
   if (!status) status = pool_check_params(&asked, err);
   if (!status) status = pool_check_limits(&asked, err);
+  if (!status) status = pool_check_wishes(&asked, err);
   if (!status) status = gm__share_check_pool(device, &asked, err);
   if (status) return status;
   gm_pool *pool = gm__object_new(device->ctx, GM__KIND_POOL, sizeof *pool);

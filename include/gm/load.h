@@ -92,9 +92,9 @@ GM_API gm_status gm_loaded_model_block(const gm_loaded_model *loaded, uint64_t i
 /* Returns the pool of that block. NULL: the tensor was left out, or there is no tensor `index`. */
 GM_API gm_pool *gm_loaded_model_pool(const gm_loaded_model *loaded, uint64_t index);
 
-/* Frees every block in the order of `stream`, as gm_free does, and frees the handle in any case. Where the blocks are on
- * several devices, those of other devices are freed in host order: nothing may use them any more. It answers the first
- * failure of gm_free. NULL is GM_OK. */
+/* Frees every block in the order of `stream`, as gm_free does, and frees the handle in any case. Where the blocks are
+ * on several devices, those of other devices are freed in host order: nothing may use them any more. It answers the
+ * first failure of gm_free. NULL is GM_OK. */
 GM_API gm_status gm_loaded_model_release(gm_loaded_model *loaded, gm_stream *stream);
 
 GM_END_DECLS

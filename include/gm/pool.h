@@ -3,6 +3,7 @@
 #ifndef GM_POOL_H
 #define GM_POOL_H
 
+#include "gm/explain.h"
 #include "gm/request.h"
 #include "gm/share_kind.h"
 #include "gm/size.h"
@@ -10,8 +11,6 @@
 #include "gm/stream.h"
 
 GM_BEGIN_DECLS
-
-typedef struct gm_pool gm_pool; /* thread-safe; it borrows its device, and keeps it from closing */
 
 typedef enum gm_strategy {
   GM_STRATEGY_AUTO = 0,    /* the key allocation_strategy, whose own "auto" means best_fit */
@@ -54,7 +53,10 @@ typedef enum gm_pool_flags {
  *
  * On an adopted device the defaults of memory_fraction and min_free_bytes do not hold, because the engine has planned
  * its memory. They hold there when somebody has set the key (a preset, a file, code or the environment), or when they
- * are set here. Neither holds for a pool with an upstream. */
+ * are set here. Neither holds for a pool with an upstream.
+ *
+ * The last members say which memory the pool has: what all its requests ask for, beside what each asks itself
+ * (gm/request.h). A request for bytes alone then gets such memory, also from gm_malloc, and takes the fast path. */
 typedef struct gm_pool_params {
   uint32_t struct_size;
   gm_strategy strategy;
@@ -80,6 +82,12 @@ typedef struct gm_pool_params {
                                   cache.max_bytes, at which gm looks only when the pool has grown. GM_NO_LIMIT: no
                                   bound */
   uint64_t flags;              /* gm_pool_flags */
+  gm_must_be must_be;          /* a request may have memory that this allows, or that its own `must_be` allows */
+  uint32_t usage;              /* gm_usage, added to that of each request */
+  uint32_t memory_types;       /* the types that may serve (gm_request.memory_types). 0: all */
+  uint32_t require;            /* gm_memory_flags, added to those of each request */
+  uint32_t prefer;             /* gm_memory_flags, added to those of each request */
+  uint32_t reserved;           /* 0 */
 } gm_pool_params;
 
 /* What gm_alloc answers. This list feeds the enum and the names. The numbers never change. New ones go last.
@@ -126,9 +134,9 @@ typedef struct gm_block {
 } gm_block;
 
 /* Creates a pool. `params` may be NULL. The caller destroys *out. Errors: INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, FORKED.
- * NOT_SUPPORTED: the device's memory cannot be shared in the way of `share`. A pool with red zones or patterns needs
- * memory that gm can read, and a stream of gm's own to write it. NOT_SUPPORTED also where these are missing, as on an
- * adopted device without leave to submit. */
+ * NOT_SUPPORTED: the device's memory cannot be shared in the way of `share`, or none is as `memory_types`, `require`
+ * and `must_be` say. A pool with red zones or patterns needs memory that gm can read, and a stream of gm's own to write
+ * it. NOT_SUPPORTED also where these are missing, as on an adopted device without leave to submit. */
 GM_API gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_pool **out, gm_error *err);
 
 /* Destroys a pool. It waits for the work of the streams that blocks were freed on. NULL is GM_OK. BUSY, and the pool
@@ -295,33 +303,6 @@ GM_API gm_device *gm_pool_device(const gm_pool *pool);
 GM_API const char *gm_pool_name(const gm_pool *pool);
 /* Returns the strategy of a pool, which AUTO has become. NULL gives AUTO. */
 GM_API gm_strategy gm_pool_strategy(const gm_pool *pool);
-
-/* What a pool and its device have now, and why the pool last refused a request. The caller owns the report. */
-typedef struct gm_explanation {
-  uint32_t struct_size;
-  gm_status status;       /* why gm_alloc answers INVALID to the request: INVALID_ARGUMENT, NOT_SUPPORTED; or OK */
-  uint64_t asked_bytes;   /* bytes that the request asks for */
-  uint64_t rounded_bytes; /* bytes that the pool would take; 0: `status` is not OK */
-  uint64_t largest_pooled_bytes; /* largest free block of the pool */
-  uint64_t pooled_bytes;
-  uint64_t in_use_bytes;
-  uint64_t limit_bytes;       /* gm's own bound on reserved bytes */
-  uint64_t device_free_bytes; /* GM_UNKNOWN_BYTES if unknown */
-  uint64_t used_by_others_bytes;
-  uint64_t max_alloc_bytes;    /* the driver's bound on one allocation; 0: no known bound */
-  uint64_t last_failure_bytes; /* bytes that the refused request asked for */
-  gm_error last_failure;       /* why the pool refused it, with the figures of that moment and what would have helped.
-                                  Also why gm_free refused an imported block. GM_OK: the pool has refused nothing */
-  char text[512];              /* the whole report in a few sentences */
-} gm_explanation;
-
-/* Tells whether a request is valid, what the pool and its device have now, and why the pool last refused a valid
- * request. Call it after gm_alloc refused. It promises nothing about the next call of gm_alloc. It allocates nothing
- * and follows no stream.
- *
- * GM_OK: `out` is filled, also where the request is not valid. INVALID_ARGUMENT: `pool` or `out` is NULL, or gm does
- * not know a struct_size. FORKED. */
-GM_API gm_status gm_explain(gm_pool *pool, const gm_request *request, gm_explanation *out, gm_error *err);
 
 GM_END_DECLS
 
