@@ -204,8 +204,11 @@ GM_API gm_point gm_block_point(gm_pool *pool, const gm_block *block);
 
 /* Allocates a block and returns its address. gm inserts waits. NULL: the request failed. */
 GM_API void *gm_malloc(gm_pool *pool, uint64_t bytes, gm_stream *stream);
-/* Frees the block at an address that gm_malloc returned, in the order of `stream`. A NULL pointer is GM_OK.
- * INVALID_ARGUMENT: no live block of at least `bytes_or_0` bytes begins at the pointer. */
+/* As gm_malloc, for a request with an alignment, a tag or wishes for memory. It has GM_INSERT_WAIT, and no
+ * GM_ALLOW_SPANS. NULL: the request failed, or is NULL. */
+GM_API void *gm_malloc_request(gm_pool *pool, const gm_request *request);
+/* Frees the block at an address that gm_malloc or gm_malloc_request returned, in the order of `stream`. A NULL pointer
+ * is GM_OK. INVALID_ARGUMENT: no live block of at least `bytes_or_0` bytes begins at the pointer. */
 GM_API gm_status gm_free_ptr(gm_pool *pool, void *pointer, uint64_t bytes_or_0, gm_stream *stream);
 
 /* Finds the live block that contains an address. NOT_FOUND: no block of this pool does. A block of several memories

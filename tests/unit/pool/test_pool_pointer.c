@@ -42,6 +42,33 @@ static void test_pointers_are_found_from_any_byte(void **state) {
   pool_bench_close(&bench);
 }
 
+static void test_a_pointer_with_alignment_and_a_tag(void **state) {
+  (void)state;
+  pool_bench bench;
+  pool_bench_open(&bench, "null", "null:capacity=64M", NULL);
+  const gm_request request = {.bytes = 5000,
+                              .align = 1 << 16,
+                              .tag = gm_tag(bench.ctx, "kv"),
+                              .flags = GM_ALLOW_SPANS}; /* which has no effect */
+  gm_pointer_info info = {.struct_size = sizeof info};
+  char *pointers[8];
+  for (int i = 0; i < 8; i++) {
+    pointers[i] = gm_malloc_request(bench.pool, &request);
+    assert_non_null(pointers[i]);
+    assert_int_equal((uintptr_t)pointers[i] % request.align, 0);
+    assert_int_equal(gm_pointer_find(bench.device, pointers[i] + 4999, &info), GM_OK);
+    assert_int_equal(info.tag, request.tag);
+  }
+  for (int i = 0; i < 8; i++) assert_int_equal(gm_free_ptr(bench.pool, pointers[i], 5000, NULL), GM_OK);
+  assert_null(gm_malloc_request(bench.pool, &(gm_request){.bytes = 0}));
+  assert_null(gm_malloc_request(bench.pool, &(gm_request){.bytes = 1, .align = 3}));
+  assert_null(gm_malloc_request(bench.pool, &(gm_request){.bytes = 1 << 30, .flags = GM_ALLOW_SPANS}));
+  assert_null(gm_malloc_request(bench.pool, NULL));
+  assert_null(gm_malloc_request(NULL, &request));
+  assert_int_equal(pool_bench_stats(&bench).active, 0);
+  pool_bench_close(&bench);
+}
+
 static void test_wrong_pointers_are_refused(void **state) {
   (void)state;
   pool_bench bench;
@@ -339,6 +366,7 @@ static void test_wrapping_what_the_pool_has_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_pointers_are_found_from_any_byte),
+      cmocka_unit_test(test_a_pointer_with_alignment_and_a_tag),
       cmocka_unit_test(test_wrong_pointers_are_refused),
       cmocka_unit_test(test_another_thread_frees_pointers),
 #ifndef NDEBUG
