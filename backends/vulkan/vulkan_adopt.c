@@ -35,6 +35,12 @@ static gm_status adopt_check(const gm_native_device *given, gm_vulkan_device *na
                             "`native`: api_version is %u.%u, gm needs an instance created for Vulkan 1.1 or later",
                             VK_API_VERSION_MAJOR(native->api_version), VK_API_VERSION_MINOR(native->api_version));
   }
+  if (native->buffer_usage & VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT &&
+      !(native->features & GM_VULKAN_BUFFER_DEVICE_ADDRESS)) {
+    return gm__bad_argument(err, adopt_op,
+                            "`native`: buffer_usage has SHADER_DEVICE_ADDRESS_BIT, and features has no "
+                            "GM_VULKAN_BUFFER_DEVICE_ADDRESS");
+  }
   return adopt_check_families(native, err);
 }
 
@@ -102,6 +108,7 @@ gm_status gm__vulkan_device_adopt(void *user, const gm_native_device *given, voi
   device->instance = (VkInstance)native->instance;
   device->handle = (VkDevice)native->device;
   device->features = native->features;
+  device->usage = native->buffer_usage & ~(VkBufferUsageFlags)VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
   device->family_count = native->queue_family_count;
   memcpy(device->families, native->queue_families, device->family_count * sizeof *device->families);
   status = adopt_sharing(native, &device->concurrent, err);

@@ -9,14 +9,15 @@ gm_status gm__vulkan_buffer_create(gm__vulkan_device *device, const gm__vulkan_b
   const VkExternalMemoryBufferCreateInfo outside = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
                                                     .handleTypes = gm__vulkan_handle_type(params->share)};
   const VkBufferCreateFlags sparse = VK_BUFFER_CREATE_SPARSE_BINDING_BIT | VK_BUFFER_CREATE_SPARSE_RESIDENCY_BIT;
-  const VkBufferCreateInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
-                                   .pNext = outside.handleTypes ? &outside : NULL,
-                                   .flags = params->sparse ? sparse : 0,
-                                   .size = params->bytes,
-                                   .usage = gm__vulkan_buffer_usage(device->address && !params->no_address),
-                                   .sharingMode = shared ? VK_SHARING_MODE_CONCURRENT : VK_SHARING_MODE_EXCLUSIVE,
-                                   .queueFamilyIndexCount = shared ? device->family_count : 0,
-                                   .pQueueFamilyIndices = shared ? device->families : NULL};
+  const VkBufferCreateInfo info = {
+      .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+      .pNext = outside.handleTypes ? &outside : NULL,
+      .flags = params->sparse ? sparse : 0,
+      .size = params->bytes,
+      .usage = device->usage | gm__vulkan_buffer_usage(device->address && !params->no_address),
+      .sharingMode = shared ? VK_SHARING_MODE_CONCURRENT : VK_SHARING_MODE_EXCLUSIVE,
+      .queueFamilyIndexCount = shared ? device->family_count : 0,
+      .pQueueFamilyIndices = shared ? device->families : NULL};
   *out = VK_NULL_HANDLE;
   VkResult result = device->syms.vkCreateBuffer(device->handle, &info, NULL, out);
   return result || !*out ? gm__vulkan_device_fail(device, result, "vkCreateBuffer", err) : GM_OK;

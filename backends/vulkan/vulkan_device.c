@@ -35,7 +35,8 @@ gm_status gm__vulkan_device_native(void *user, gm_native_device *out, gm_error *
       .features = device->features,
       .queue_families = device->families,
       .queue_family_count = device->family_count,
-      .sharing = device->concurrent ? GM_VULKAN_SHARING_CONCURRENT : GM_VULKAN_SHARING_EXCLUSIVE};
+      .sharing = device->concurrent ? GM_VULKAN_SHARING_CONCURRENT : GM_VULKAN_SHARING_EXCLUSIVE,
+      .buffer_usage = device->usage};
   gm__sized_out(out, &told, sizeof told);
   return GM_OK;
 }

@@ -35,7 +35,8 @@ struct gm__vulkan_device {
   VkInstance instance;
   VkDevice handle;
   bool adopted;
-  uint32_t features; /* gm_vulkan_feature */
+  uint32_t features;        /* gm_vulkan_feature */
+  VkBufferUsageFlags usage; /* of buffers, beside gm__vulkan_buffer_usage */
   uint32_t families[VULKAN_MAX_FAMILIES];
   uint32_t family_count;
   bool concurrent; /* buffers belong to all families at once */

@@ -100,11 +100,16 @@ static gm_status device_ask_buffer(gm__vulkan_device *device, gm_error *err) {
 
 /* A way of sharing counts only when the driver can make a buffer for it. */
 static void device_ask_share(gm__vulkan_device *device, gm_share_kind kind, uint32_t needed) {
-  const gm__vulkan_sharing can = device->physical.sharing[kind];
+  gm__vulkan_sharing can = device->physical.sharing[kind];
   const gm__vulkan_buffer_params params = {.bytes = 65536, .share = kind};
   gm__vulkan_needs needs;
   if ((device->features & needed) != needed || !device->syms.vkGetMemoryFdKHR || (!can.exports && !can.imports)) return;
   if (kind == GM_SHARE_DMABUF && !device->syms.vkGetMemoryFdPropertiesKHR) return;
+  if (device->usage) {
+    const VkBufferUsageFlags usage = gm__vulkan_buffer_usage(device->address) | device->usage;
+    can = gm__vulkan_ask_sharing(&device->syms, &device->physical, kind, usage);
+    if (!can.exports && !can.imports) return;
+  }
   if (gm__vulkan_buffer_ask(device, &params, &needs, NULL)) return;
   device->shares[kind] = (gm__vulkan_shares){can, needs.type_bits};
 }

@@ -121,10 +121,10 @@ VkBufferUsageFlags gm__vulkan_buffer_usage(bool address) {
          (address ? (VkBufferUsageFlags)VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT : 0);
 }
 
-static gm__vulkan_sharing physical_ask_sharing(const gm__vulkan_syms *syms, const gm__vulkan_physical *physical,
-                                               gm_share_kind kind) {
+gm__vulkan_sharing gm__vulkan_ask_sharing(const gm__vulkan_syms *syms, const gm__vulkan_physical *physical,
+                                          gm_share_kind kind, VkBufferUsageFlags usage) {
   const VkPhysicalDeviceExternalBufferInfo info = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO,
-                                                   .usage = gm__vulkan_buffer_usage(physical->address),
+                                                   .usage = usage,
                                                    .handleType = gm__vulkan_handle_type(kind)};
   VkExternalBufferProperties props = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES};
   syms->vkGetPhysicalDeviceExternalBufferProperties(physical->handle, &info, &props);
@@ -137,8 +137,9 @@ static gm__vulkan_sharing physical_ask_sharing(const gm__vulkan_syms *syms, cons
 static void physical_sharing(const gm__vulkan_syms *syms, const physical_extensions *has, gm__vulkan_physical *out) {
   out->fd = has->fd;
   out->dmabuf = has->fd && has->dmabuf; /* its descriptors go through the entries of the former */
-  if (out->fd) out->sharing[GM_SHARE_FD] = physical_ask_sharing(syms, out, GM_SHARE_FD);
-  if (out->dmabuf) out->sharing[GM_SHARE_DMABUF] = physical_ask_sharing(syms, out, GM_SHARE_DMABUF);
+  const VkBufferUsageFlags usage = gm__vulkan_buffer_usage(out->address);
+  if (out->fd) out->sharing[GM_SHARE_FD] = gm__vulkan_ask_sharing(syms, out, GM_SHARE_FD, usage);
+  if (out->dmabuf) out->sharing[GM_SHARE_DMABUF] = gm__vulkan_ask_sharing(syms, out, GM_SHARE_DMABUF, usage);
 }
 
 static void physical_families(const gm__vulkan_syms *syms, gm__vulkan_physical *out) {

@@ -51,6 +51,10 @@ VkExternalMemoryHandleTypeFlagBits gm__vulkan_handle_type(gm_share_kind kind);
 /* The usages of gm's buffers. */
 VkBufferUsageFlags gm__vulkan_buffer_usage(bool address);
 
+/* How buffers of that usage can be shared in one way. REQUIRES: the extension for it. */
+gm__vulkan_sharing gm__vulkan_ask_sharing(const gm__vulkan_syms *syms, const gm__vulkan_physical *physical,
+                                          gm_share_kind kind, VkBufferUsageFlags usage);
+
 /* Bytes that gm holds in each heap of a physical device. Thread-safe. */
 typedef struct gm__vulkan_heaps {
   _Atomic uint64_t held[VK_MAX_MEMORY_HEAPS];

@@ -48,7 +48,8 @@ typedef struct gm_vulkan_device {
   uint32_t queue_family_count;    /* 1 to 8; gm copies the families */
   const uint32_t *queue_families; /* families of the queues that will use gm's buffers */
   gm_vulkan_sharing sharing;      /* the sharing mode of gm's buffers */
-  uint32_t reserved;              /* 0 */
+  uint32_t buffer_usage;          /* VkBufferUsageFlags for gm's buffers, beside those that gm gives each: transfer,
+                                     storage, uniform, indirect, and address where the feature is there */
 } gm_vulkan_device;
 
 /* A queue of the engine. gm calls `lock` before every use of the queue (submission, wait), and `unlock` after it. Set

@@ -73,6 +73,9 @@ static void without_device(gm_vulkan_device *native) { native->device = 0; }
 static void with_old_version(gm_vulkan_device *native) { native->api_version = VK_API_VERSION_1_0; }
 static void with_lonely_sharing(gm_vulkan_device *native) { native->sharing = GM_VULKAN_SHARING_CONCURRENT; }
 static void with_unknown_sharing(gm_vulkan_device *native) { native->sharing = (gm_vulkan_sharing)77; }
+static void with_address_usage(gm_vulkan_device *native) {
+  native->buffer_usage = VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+}
 static void without_families(gm_vulkan_device *native) { native->queue_family_count = 0; }
 static void with_foreign_api(gm_vulkan_device *native) { native->head.api = GM_API_CUDA; }
 static void with_small_size(gm_vulkan_device *native) { native->head.struct_size = 8; }
@@ -94,6 +97,7 @@ static void test_bad_devices(void **state) {
                {with_old_version, "api_version"},
                {with_lonely_sharing, "CONCURRENT"},
                {with_unknown_sharing, "77"},
+               {with_address_usage, "buffer_usage"},
                {without_families, "queue_families"},
                {with_foreign_api, "(vulkan)"},
                {with_small_size, "struct_size"},

@@ -19,6 +19,8 @@ static struct {
   int made, opened;          /* instances that gm asked for; libraries of Vulkan that were opened */
   VkSharingMode mode;        /* of the last buffer */
   uint32_t families;         /* that the last buffer named */
+  VkBufferUsageFlags usage;  /* of the last buffer */
+  uint32_t unusual;          /* buffers without VERTEX_BUFFER */
 } lent;
 
 /* Stands before the C library's, for all code of this program. */
@@ -46,6 +48,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL lent_buffer(VkDevice device, const VkBuffe
   VkBufferCreateInfo real = *info;
   lent.mode = info->sharingMode;
   lent.families = info->queueFamilyIndexCount;
+  lent.usage = info->usage;
+  lent.unusual += !(info->usage & VK_BUFFER_USAGE_VERTEX_BUFFER_BIT);
   real.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
   real.queueFamilyIndexCount = 0;
   return lent.vk->vkCreateBuffer(device, &real, callbacks, out);
@@ -204,6 +208,36 @@ static void test_sharing_is_as_lent(void **state) {
   alone_close(&test);
 }
 
+/* Every buffer of gm has the engine's usages: of memory, of a part, and of staging. */
+static void test_usage_is_as_lent(void **state) {
+  (void)state;
+  const uint32_t gms = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+                       VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT |
+                       VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;
+  const uint32_t own = VK_BUFFER_USAGE_VERTEX_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT;
+  alone_test test = {0};
+  gm_block block;
+  alone_open(&test, GM_VULKAN_TIMELINE_SEMAPHORE | GM_VULKAN_EXTERNAL_MEMORY_FD);
+  gm_vulkan_device native = lent_native(&test.engine), told = {.head = {sizeof told, GM_API_VULKAN}};
+  gm_vulkan_memory part = {.head = {sizeof part, GM_API_VULKAN}};
+  native.buffer_usage = own;
+  pool_bench_ok(gm_device_adopt(test.bench.ctx, &native.head, &test.bench.device, err));
+  pool_bench_ok(gm_device_native(test.bench.device, &told.head, err));
+  assert_int_equal(told.buffer_usage, own);
+  pool_bench_ok(gm_pool_create(test.bench.device, NULL, &test.bench.pool, err));
+  const gm_request request = {.bytes = 1 << 20};
+  assert_int_equal(gm_alloc(test.bench.pool, &request, &block), GM_ACQUIRE_FRESH);
+  assert_int_equal(lent.usage, own | gms);
+  lent.usage = 0;
+  pool_bench_ok(gm_block_object(test.bench.pool, &block, 4096, 4096, &part.head, err));
+  assert_int_equal(lent.usage, own | gms);
+  assert_int_equal(lent.unusual, 0);
+  assert_int_equal(gm_free(test.bench.pool, &block, NULL), GM_OK);
+  pool_bench_ok(gm_pool_destroy(test.bench.pool, err));
+  pool_bench_ok(gm_device_close(test.bench.device, err));
+  alone_close(&test);
+}
+
 /* Two engines in one process, each with instance, device and queue of its own, in one context of gm. */
 static void test_two_engines(void **state) {
   (void)state;
@@ -236,9 +270,13 @@ static void test_two_engines(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_no_library_no_instance),    cmocka_unit_test(test_with_the_loader_both_are_seen),
-      cmocka_unit_test(test_missing_entries_are_named), cmocka_unit_test(test_entries_that_nobody_needs),
-      cmocka_unit_test(test_sharing_is_as_lent),        cmocka_unit_test(test_two_engines),
+      cmocka_unit_test(test_no_library_no_instance),
+      cmocka_unit_test(test_with_the_loader_both_are_seen),
+      cmocka_unit_test(test_missing_entries_are_named),
+      cmocka_unit_test(test_entries_that_nobody_needs),
+      cmocka_unit_test(test_sharing_is_as_lent),
+      cmocka_unit_test(test_usage_is_as_lent),
+      cmocka_unit_test(test_two_engines),
   };
   return cmocka_run_group_tests_name("vulkan_alone", tests, NULL, NULL);
 }
