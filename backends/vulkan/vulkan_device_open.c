@@ -32,13 +32,14 @@ static void device_release(gm__vulkan_device *device) {
   gm__release(device->services, device, sizeof *device);
 }
 
-static uint32_t device_extensions(const gm__vulkan_physical *physical, const char *out[5]) {
+static uint32_t device_extensions(const gm__vulkan_physical *physical, const char *out[6]) {
   uint32_t count = 0;
   if (physical->timeline_ext) out[count++] = VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME;
   if (physical->address_ext) out[count++] = VK_KHR_BUFFER_DEVICE_ADDRESS_EXTENSION_NAME;
   if (physical->budget) out[count++] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
   if (physical->fd) out[count++] = VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME;
   if (physical->dmabuf) out[count++] = VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME;
+  if (physical->priority) out[count++] = VK_EXT_MEMORY_PRIORITY_EXTENSION_NAME;
   return count;
 }
 
@@ -58,12 +59,16 @@ static uint32_t device_queues(const gm__vulkan_physical *physical, VkDeviceQueue
 
 static VkResult device_create(const gm__vulkan_driver *driver, const gm__vulkan_physical *physical, VkDevice *out) {
   VkDeviceQueueCreateInfo queues[2];
-  const char *extensions[5];
+  const char *extensions[6];
+  VkPhysicalDeviceMemoryPriorityFeaturesEXT priority = {
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PRIORITY_FEATURES_EXT, .memoryPriority = VK_TRUE};
   VkPhysicalDeviceBufferDeviceAddressFeatures address = {
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES, .bufferDeviceAddress = VK_TRUE};
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES,
+      .pNext = physical->priority ? &priority : NULL,
+      .bufferDeviceAddress = VK_TRUE};
   VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES,
-      .pNext = physical->address ? &address : NULL,
+      .pNext = physical->address ? &address : address.pNext,
       .timelineSemaphore = VK_TRUE};
   const VkPhysicalDeviceFeatures sparse = {.sparseBinding = VK_TRUE, .sparseResidencyBuffer = VK_TRUE};
   const VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
@@ -148,6 +153,7 @@ static uint32_t device_own_features(const gm__vulkan_physical *physical) {
   if (physical->fd) features |= GM_VULKAN_EXTERNAL_MEMORY_FD;
   if (physical->dmabuf) features |= GM_VULKAN_EXTERNAL_MEMORY_DMA_BUF;
   if (physical->sparse) features |= GM_VULKAN_SPARSE_BUFFERS;
+  if (physical->priority) features |= GM_VULKAN_MEMORY_PRIORITY;
   return features;
 }
 

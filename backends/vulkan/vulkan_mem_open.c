@@ -55,6 +55,7 @@ typedef struct memory_chain {
   VkMemoryAllocateFlagsInfo flags;
   VkExportMemoryAllocateInfo leaves;
   VkImportMemoryFdInfoKHR comes;
+  VkMemoryPriorityAllocateInfoEXT priority;
 } memory_chain;
 
 static void memory_link(memory_chain *chain, void *item) {
@@ -73,11 +74,13 @@ static void memory_make_chain(const gm__vulkan_device *device, const gm__vulkan_
       .dedicated = {.sType = VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO, .buffer = memory->buffer},
       .flags = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO, .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT},
       .leaves = {.sType = VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO, .handleTypes = kind},
-      .comes = {.sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR, .handleType = kind, .fd = wish->fd}};
+      .comes = {.sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR, .handleType = kind, .fd = wish->fd},
+      .priority = {.sType = VK_STRUCTURE_TYPE_MEMORY_PRIORITY_ALLOCATE_INFO_EXT, .priority = wish->priority}};
   if (memory->dedicated) memory_link(out, &out->dedicated);
   if (device->address) memory_link(out, &out->flags);
   if (kind && !wish->import) memory_link(out, &out->leaves);
   if (wish->import) memory_link(out, &out->comes);
+  if (wish->priority > 0 && device->features & GM_VULKAN_MEMORY_PRIORITY) memory_link(out, &out->priority);
 }
 
 static gm_status memory_allocate(gm__vulkan_device *device, gm__vulkan_memory *memory, gm__vulkan_memory_wish *wish,
@@ -252,7 +255,8 @@ gm_status gm__vulkan_memory_alloc(void *user, const gm_memory_params *params, gm
                                  .bytes = params->bytes,
                                  .align = params->align ? params->align : device->alignment,
                                  .flags = params->flags,
-                                 .share = params->share};
+                                 .share = params->share,
+                                 .priority = params->priority};
   gm__vulkan_memory *memory;
   status = gm__vulkan_memory_make(device, &wish, &memory, err);
   if (status) return status;

@@ -10,6 +10,7 @@ typedef struct gm__vulkan_memory_wish {
   uint64_t align;      /* of the address; 0: any */
   uint32_t flags;      /* gm_alloc_flags */
   gm_share_kind share; /* the memory is to be exported, or comes from another process, in this way */
+  float priority;      /* 0: the driver's default */
   /* The members below are for an import. */
   bool import;    /* the memory is behind `fd` */
   bool dedicated; /* the exporter allocated it for one buffer */

@@ -11,7 +11,7 @@
  * and texts end. gm chains a structure only where the version or an extension says that the driver knows it. */
 
 typedef struct physical_extensions {
-  bool timeline, budget, pci, maintenance4, driver, address, fd, dmabuf;
+  bool timeline, budget, pci, maintenance4, driver, address, fd, dmabuf, priority;
 } physical_extensions;
 
 static void physical_note_extension(const char *name, physical_extensions *out) {
@@ -23,6 +23,7 @@ static void physical_note_extension(const char *name, physical_extensions *out) 
   if (!strcmp(name, VK_KHR_BUFFER_DEVICE_ADDRESS_EXTENSION_NAME)) out->address = true;
   if (!strcmp(name, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME)) out->fd = true;
   if (!strcmp(name, VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME)) out->dmabuf = true;
+  if (!strcmp(name, VK_EXT_MEMORY_PRIORITY_EXTENSION_NAME)) out->priority = true;
 }
 
 static gm_status physical_extensions_read(const gm__vulkan_syms *syms, const gm_services *services,
@@ -93,6 +94,7 @@ static void physical_features(const gm__vulkan_syms *syms, const physical_extens
   bool core = out->version >= VK_API_VERSION_1_2;
   VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {.timelineSemaphore = VK_FALSE};
   VkPhysicalDeviceBufferDeviceAddressFeatures address = {.bufferDeviceAddress = VK_FALSE};
+  VkPhysicalDeviceMemoryPriorityFeaturesEXT priority = {.memoryPriority = VK_FALSE};
   VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
   if (core || has->timeline) {
     physical_link(&features, &timeline, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES);
@@ -100,11 +102,15 @@ static void physical_features(const gm__vulkan_syms *syms, const physical_extens
   if (core || has->address) {
     physical_link(&features, &address, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES);
   }
+  if (has->priority) {
+    physical_link(&features, &priority, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PRIORITY_FEATURES_EXT);
+  }
   syms->vkGetPhysicalDeviceFeatures2(out->handle, &features);
   out->timeline = timeline.timelineSemaphore != VK_FALSE;
   out->timeline_ext = out->timeline && !core;
   out->address = address.bufferDeviceAddress != VK_FALSE;
   out->address_ext = out->address && !core;
+  out->priority = priority.memoryPriority != VK_FALSE;
   out->sparse = features.features.sparseBinding && features.features.sparseResidencyBuffer &&
                 out->sparse_family != VULKAN_NO_FAMILY;
 }

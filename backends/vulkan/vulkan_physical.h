@@ -26,6 +26,7 @@ typedef struct gm__vulkan_physical {
   bool address_ext;  /* by VK_KHR_buffer_device_address, not by version */
   bool fd;           /* VK_KHR_external_memory_fd */
   bool dmabuf;       /* VK_EXT_external_memory_dma_buf */
+  bool priority;     /* VK_EXT_memory_priority, with its feature */
   bool sparse;       /* has sparse buffers with unbound parts, and a queue family that binds them */
   bool has_luid;
   uint32_t family; /* the first queue family for compute and transfer, or VULKAN_NO_FAMILY */

@@ -80,7 +80,8 @@ static gm_status alloc_of_type(gm_device *device, uint32_t index, const gm__devi
                              .align = request->align,
                              .usage = request->usage ? request->usage : GM_USAGE_TRANSFER | GM_USAGE_STORAGE,
                              .flags = alloc_flags(request->flags),
-                             .share = request->share};
+                             .share = request->share,
+                             .priority = request->priority};
   const gm_status status = device->ops->memory_alloc(device->handle, &params, out, err);
   const gm__answer_asked asked = {"memory_alloc", request->bytes, index, .align = request->align};
   return status == GM_OK ? gm__answer_check_memory(device, &asked, out, err) : status;

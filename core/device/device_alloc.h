@@ -12,6 +12,7 @@ typedef struct gm__device_request {
   bool beside_device;  /* only memory that is not the device's own: pinned host memory */
   bool managed;        /* only memory that migrates; no other request gets such memory */
   gm_share_kind share; /* made so that it can be exported in this way */
+  float priority;      /* gm_memory_params.priority */
 } gm__device_request;
 
 /* Ask the backend for memory of a type that satisfies `must_be`, `flags` and `wish`. Types with more of the preferred

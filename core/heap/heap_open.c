@@ -42,7 +42,7 @@ bool gm__heap_close(gm__heap *heap) {
 static bool heap_may_map(const gm__heap_params *params, bool bounded) {
   const gm_pool_params *pool = params->pool;
   return params->strategy == GM_STRATEGY_BEST_FIT && !pool->no_vmm && !pool->upstream && !pool->share &&
-         !(pool->flags & (GM_POOL_NO_TRIM | GM_POOL_CAPTURES)) && !bounded;
+         pool->priority == 0 && !(pool->flags & (GM_POOL_NO_TRIM | GM_POOL_CAPTURES)) && !bounded;
 }
 
 /* Finds the kind of memory that requests get which ask for bytes alone. Such requests take the fast path in every pool.

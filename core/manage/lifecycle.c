@@ -71,8 +71,8 @@ static gm_status pool_check_wishes(const gm_pool_params *params, gm_error *err) 
   if (params->usage & ~usages) {
     return gm__bad_argument(err, op, "`params->usage` has unknown bits: 0x%x", params->usage & ~usages);
   }
-  if (params->reserved) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "`params->reserved` comes with a later version: it must be 0");
+  if (!(params->priority >= 0 && params->priority <= 1)) {
+    return gm__bad_argument(err, op, "`params->priority` is not within 0 and 1");
   }
   return GM_OK;
 }

@@ -47,7 +47,7 @@ gm_status gm__ask_commit(const gm__provider *provider, const gm__want *want, uin
 static gm_status ask_device(gm__provider *provider, const gm__want *want, uint64_t bytes, gm_memory *out,
                             gm_error *err) {
   gm_device *device = provider->device;
-  gm__device_request request = {.bytes = bytes};
+  gm__device_request request = {.bytes = bytes, .priority = provider->priority};
   if (want) {
     request.align = want->align;
     request.usage = want->usage;

@@ -24,6 +24,7 @@ struct gm__provider {
   bool no_trim;        /* idle memory goes back only when the caller says so */
   bool captures;       /* GM_POOL_CAPTURES */
   gm_share_kind share; /* its memory is made so that it can be exported in this way */
+  float priority;      /* of its memory at the driver; 0: the driver's default */
   gm_upstream upstream;
   const gm__profiler *profiler; /* NULL: no profiler is there */
   gm__memory_rules rules;

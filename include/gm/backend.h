@@ -83,6 +83,8 @@ typedef struct gm_memory_params {
   uint32_t usage;      /* gm_usage */
   uint32_t flags;      /* gm_alloc_flags */
   gm_share_kind share; /* how share_export must be able to hand it out */
+  float priority; /* above 0, at most 1: how much it matters that the memory stays on a full device. 0: as the driver
+                     does. Drivers without such a thing ignore it */
 } gm_memory_params;
 
 typedef struct gm_backend_point { /* both 0: the point has passed */

@@ -19,7 +19,8 @@ typedef enum gm_vulkan_feature {
   GM_VULKAN_DEDICATED_ALLOCATION = 16, /* core since 1.1 */
   GM_VULKAN_EXTERNAL_MEMORY_FD = 32,
   GM_VULKAN_EXTERNAL_MEMORY_DMA_BUF = 64, /* needs EXTERNAL_MEMORY_FD, too */
-  GM_VULKAN_SPARSE_BUFFERS = 128          /* sparseBinding and sparseResidencyBuffer */
+  GM_VULKAN_SPARSE_BUFFERS = 128,         /* sparseBinding and sparseResidencyBuffer */
+  GM_VULKAN_MEMORY_PRIORITY = 256         /* VK_EXT_memory_priority, and its feature memoryPriority */
 } gm_vulkan_feature;
 
 /* Which queue families own gm's buffers. */

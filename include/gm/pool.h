@@ -55,8 +55,9 @@ typedef enum gm_pool_flags {
  * its memory. They hold there when somebody has set the key (a preset, a file, code or the environment), or when they
  * are set here. Neither holds for a pool with an upstream.
  *
- * The last members say which memory the pool has: what all its requests ask for, beside what each asks itself
- * (gm/request.h). A request for bytes alone then gets such memory, also from gm_malloc, and takes the fast path. */
+ * The members from must_be on say which memory the pool has: what all its requests ask for, beside what each asks
+ * itself (gm/request.h). A request for bytes alone then gets such memory, also from gm_malloc, and takes the fast path.
+ */
 typedef struct gm_pool_params {
   uint32_t struct_size;
   gm_strategy strategy;
@@ -87,7 +88,9 @@ typedef struct gm_pool_params {
   uint32_t memory_types;       /* the types that may serve (gm_request.memory_types). 0: all */
   uint32_t require;            /* gm_memory_flags, added to those of each request */
   uint32_t prefer;             /* gm_memory_flags, added to those of each request */
-  uint32_t reserved;           /* 0 */
+  float priority;              /* above 0, at most 1: memory of a higher one stays on a full device longer. It holds on
+                                  Vulkan (VK_EXT_memory_priority), and has no effect elsewhere. 0: the driver's
+                                  default, which is 0.5. Such a pool maps no pages */
 } gm_pool_params;
 
 /* What gm_alloc answers. This list feeds the enum and the names. The numbers never change. New ones go last.

@@ -124,7 +124,8 @@ static void test_wishes_that_nothing_meets(void **state) {
       {{.prefer = UINT32_C(1) << 31}, GM_ERR_INVALID_ARGUMENT, "`prefer` has unknown bits"},
       {{.usage = UINT32_C(1) << 31}, GM_ERR_INVALID_ARGUMENT, "`params->usage` has unknown bits"},
       {{.must_be = (gm_must_be)7}, GM_ERR_INVALID_ARGUMENT, "`params->must_be` is 7"},
-      {{.reserved = 1}, GM_ERR_NOT_SUPPORTED, "`params->reserved`"},
+      {{.priority = 1.5f}, GM_ERR_INVALID_ARGUMENT, "`params->priority`"},
+      {{.priority = -1.0f}, GM_ERR_INVALID_ARGUMENT, "`params->priority`"},
       {{.upstream = &host_upstream, .memory_types = 1}, GM_ERR_NOT_SUPPORTED, "upstream"},
   };
   pool_bench bench;

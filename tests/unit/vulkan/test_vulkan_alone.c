@@ -21,6 +21,7 @@ static struct {
   uint32_t families;         /* that the last buffer named */
   VkBufferUsageFlags usage;  /* of the last buffer */
   uint32_t unusual;          /* buffers without VERTEX_BUFFER */
+  float priority;            /* of the last memory; 0: none was said */
 } lent;
 
 /* Stands before the C library's, for all code of this program. */
@@ -55,11 +56,28 @@ static VKAPI_ATTR VkResult VKAPI_CALL lent_buffer(VkDevice device, const VkBuffe
   return lent.vk->vkCreateBuffer(device, &real, callbacks, out);
 }
 
+/* The driver has no priorities, and is not told. */
+static VKAPI_ATTR VkResult VKAPI_CALL lent_allocate(VkDevice device, const VkMemoryAllocateInfo *info,
+                                                    const VkAllocationCallbacks *callbacks, VkDeviceMemory *out) {
+  VkMemoryAllocateInfo real = *info;
+  lent.priority = 0;
+  for (VkBaseInStructure *last = (VkBaseInStructure *)&real; last->pNext;
+       last = (VkBaseInStructure *)(uintptr_t)last->pNext) {
+    const VkMemoryPriorityAllocateInfoEXT *item = (const VkMemoryPriorityAllocateInfoEXT *)last->pNext;
+    if (item->sType != VK_STRUCTURE_TYPE_MEMORY_PRIORITY_ALLOCATE_INFO_EXT) continue;
+    lent.priority = item->priority;
+    last->pNext = item->pNext;
+    break;
+  }
+  return lent.vk->vkAllocateMemory(device, &real, callbacks, out);
+}
+
 static bool lent_lacks(const char *name) { return lent.lacks && !strncmp(name, lent.lacks, strlen(lent.lacks)); }
 
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL lent_device_entry(VkDevice device, const char *name) {
   if (lent_lacks(name)) return NULL;
   if (!strcmp(name, "vkCreateBuffer")) return (PFN_vkVoidFunction)lent_buffer;
+  if (!strcmp(name, "vkAllocateMemory")) return (PFN_vkVoidFunction)lent_allocate;
   return lent.vk->vkGetDeviceProcAddr(device, name);
 }
 
@@ -238,6 +256,32 @@ static void test_usage_is_as_lent(void **state) {
   alone_close(&test);
 }
 
+/* A pool's priority goes to the driver with each allocation, where the engine has enabled that. */
+static void test_priority_is_the_pools(void **state) {
+  (void)state;
+  static const struct {
+    uint32_t features;
+    float pool, told;
+  } cases[] = {{GM_VULKAN_MEMORY_PRIORITY, 0.75f, 0.75f}, {GM_VULKAN_MEMORY_PRIORITY, 0, 0}, {0, 0.75f, 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    alone_test test = {0};
+    gm_block block;
+    alone_open(&test, 0);
+    gm_vulkan_device native = lent_native(&test.engine);
+    native.features |= cases[i].features;
+    pool_bench_ok(gm_device_adopt(test.bench.ctx, &native.head, &test.bench.device, err));
+    const gm_pool_params params = {.struct_size = sizeof params, .priority = cases[i].pool};
+    pool_bench_ok(gm_pool_create(test.bench.device, &params, &test.bench.pool, err));
+    const gm_request request = {.bytes = 4096};
+    assert_int_equal(gm_alloc(test.bench.pool, &request, &block), GM_ACQUIRE_FRESH);
+    assert_true(lent.priority == cases[i].told);
+    assert_int_equal(gm_free(test.bench.pool, &block, NULL), GM_OK);
+    pool_bench_ok(gm_pool_destroy(test.bench.pool, err));
+    pool_bench_ok(gm_device_close(test.bench.device, err));
+    alone_close(&test);
+  }
+}
+
 /* Two engines in one process, each with instance, device and queue of its own, in one context of gm. */
 static void test_two_engines(void **state) {
   (void)state;
@@ -270,13 +314,10 @@ static void test_two_engines(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_no_library_no_instance),
-      cmocka_unit_test(test_with_the_loader_both_are_seen),
-      cmocka_unit_test(test_missing_entries_are_named),
-      cmocka_unit_test(test_entries_that_nobody_needs),
-      cmocka_unit_test(test_sharing_is_as_lent),
-      cmocka_unit_test(test_usage_is_as_lent),
-      cmocka_unit_test(test_two_engines),
+      cmocka_unit_test(test_no_library_no_instance),    cmocka_unit_test(test_with_the_loader_both_are_seen),
+      cmocka_unit_test(test_missing_entries_are_named), cmocka_unit_test(test_entries_that_nobody_needs),
+      cmocka_unit_test(test_sharing_is_as_lent),        cmocka_unit_test(test_usage_is_as_lent),
+      cmocka_unit_test(test_priority_is_the_pools),     cmocka_unit_test(test_two_engines),
   };
   return cmocka_run_group_tests_name("vulkan_alone", tests, NULL, NULL);
 }

@@ -16,6 +16,7 @@ enum { ATOM = 256, CARD = 24 << 20, HOST = 64 << 20, MOST_LIVE = 6 };
 static struct {
   gm__vulkan_syms real;
   bool prefers_dedicated;
+  float priority; /* of the last allocation; 0: none */
   uint32_t dedicated, flushes, invalidates, live, concurrent;
   uint64_t largest;
 } played;
@@ -23,26 +24,39 @@ static struct {
 static VKAPI_ATTR VkResult VKAPI_CALL played_extensions(VkPhysicalDevice physical, const char *layer, uint32_t *count,
                                                         VkExtensionProperties *out) {
   if (layer) return played.real.vkEnumerateDeviceExtensionProperties(physical, layer, count, out);
-  const VkExtensionProperties budget = {VK_EXT_MEMORY_BUDGET_EXTENSION_NAME, 1};
-  if (out && *count) out[0] = budget;
-  *count = 1;
+  const VkExtensionProperties list[] = {{VK_EXT_MEMORY_BUDGET_EXTENSION_NAME, 1},
+                                        {VK_EXT_MEMORY_PRIORITY_EXTENSION_NAME, 1}};
+  for (uint32_t i = 0; out && i < *count && i < 2; i++) out[i] = list[i];
+  *count = 2;
   return VK_SUCCESS;
-}
-
-/* The extension is not really there. */
-static VKAPI_ATTR VkResult VKAPI_CALL played_create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo *info,
-                                                           const VkAllocationCallbacks *callbacks, VkDevice *out) {
-  assert_int_equal(info->enabledExtensionCount, 1);
-  assert_string_equal(info->ppEnabledExtensionNames[0], VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
-  VkDeviceCreateInfo plain = *info;
-  plain.enabledExtensionCount = 0;
-  return played.real.vkCreateDevice(physical, &plain, callbacks, out);
 }
 
 static void *chain_find(void *chain, VkStructureType type) {
   VkBaseOutStructure *item = chain;
   while (item && item->sType != type) item = item->pNext;
   return item;
+}
+
+static VKAPI_ATTR void VKAPI_CALL played_features(VkPhysicalDevice physical, VkPhysicalDeviceFeatures2 *out) {
+  VkPhysicalDeviceMemoryPriorityFeaturesEXT *priority =
+      chain_find(out->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PRIORITY_FEATURES_EXT);
+  played.real.vkGetPhysicalDeviceFeatures2(physical, out);
+  if (priority) priority->memoryPriority = VK_TRUE;
+}
+
+/* The extensions are not really there. */
+static VKAPI_ATTR VkResult VKAPI_CALL played_create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo *info,
+                                                           const VkAllocationCallbacks *callbacks, VkDevice *out) {
+  VkPhysicalDeviceMemoryPriorityFeaturesEXT *priority =
+      chain_find((void *)(uintptr_t)info->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PRIORITY_FEATURES_EXT);
+  assert_int_equal(info->enabledExtensionCount, 2);
+  assert_string_equal(info->ppEnabledExtensionNames[0], VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  assert_string_equal(info->ppEnabledExtensionNames[1], VK_EXT_MEMORY_PRIORITY_EXTENSION_NAME);
+  assert_true(priority && priority->memoryPriority);
+  priority->memoryPriority = VK_FALSE;
+  VkDeviceCreateInfo plain = *info;
+  plain.enabledExtensionCount = 0;
+  return played.real.vkCreateDevice(physical, &plain, callbacks, out);
 }
 
 static VKAPI_ATTR void VKAPI_CALL played_properties(VkPhysicalDevice physical, VkPhysicalDeviceProperties2 *out) {
@@ -85,6 +99,9 @@ static VKAPI_ATTR VkResult VKAPI_CALL played_allocate(VkDevice device, const VkM
   assert_true(info->memoryTypeIndex < 2);
   if (info->memoryTypeIndex == 0) assert_int_equal(info->allocationSize % ATOM, 0);
   if (chain_find((void *)(uintptr_t)info->pNext, VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO)) played.dedicated++;
+  const VkMemoryPriorityAllocateInfoEXT *priority =
+      chain_find((void *)(uintptr_t)info->pNext, VK_STRUCTURE_TYPE_MEMORY_PRIORITY_ALLOCATE_INFO_EXT);
+  played.priority = priority ? priority->priority : 0;
   if (info->allocationSize > played.largest) played.largest = info->allocationSize;
   real.memoryTypeIndex = 0; /* the driver has one type only */
   assert_true(++played.live <= MOST_LIVE);
@@ -145,6 +162,7 @@ static const struct {
   size_t offset;
   PFN_vkVoidFunction function;
 } played_entries[] = {PLAYED(vkEnumerateDeviceExtensionProperties, played_extensions),
+                      PLAYED(vkGetPhysicalDeviceFeatures2, played_features),
                       PLAYED(vkCreateDevice, played_create_device),
                       PLAYED(vkGetPhysicalDeviceProperties2, played_properties),
                       PLAYED(vkGetPhysicalDeviceMemoryProperties2, played_memory),
@@ -293,6 +311,24 @@ static void test_dedicated(void **state) {
   vulkan_fixture_close(&fixture);
 }
 
+static void test_priority(void **state) {
+  (void)state;
+  static const float priorities[] = {0.25f, 0, 1};
+  vulkan_fixture fixture;
+  gm_vulkan_device told = {.head = {sizeof told, GM_API_VULKAN}};
+  played_open(&fixture);
+  assert_int_equal(fixture.ops->device_native(fixture.device, &told.head, NULL), GM_OK);
+  assert_true(told.features & GM_VULKAN_MEMORY_PRIORITY);
+  for (size_t i = 0; i < sizeof priorities / sizeof priorities[0]; i++) {
+    const gm_memory_params params = {.struct_size = sizeof params, .bytes = 4096, .priority = priorities[i]};
+    gm_memory memory;
+    assert_int_equal(fixture.ops->memory_alloc(fixture.device, &params, &memory, NULL), GM_OK);
+    assert_true(played.priority == priorities[i]);
+    vulkan_fixture_free(&fixture, &memory);
+  }
+  vulkan_fixture_close(&fixture);
+}
+
 /* An engine that uses two queue families: buffers belong to both; streams of either family record in pools of it. */
 static void test_two_families(void **state) {
   (void)state;
@@ -329,6 +365,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_types_and_info), cmocka_unit_test(test_budget),    cmocka_unit_test(test_not_coherent),
       cmocka_unit_test(test_limits),         cmocka_unit_test(test_dedicated), cmocka_unit_test(test_two_families),
+      cmocka_unit_test(test_priority),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
