@@ -6,8 +6,10 @@
 gm_status gm__vulkan_buffer_create(gm__vulkan_device *device, const gm__vulkan_buffer_params *params, VkBuffer *out,
                                    gm_error *err) {
   const bool shared = device->concurrent;
-  const VkExternalMemoryBufferCreateInfo outside = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
-                                                    .handleTypes = gm__vulkan_handle_type(params->share)};
+  const VkExternalMemoryHandleTypeFlags host = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+  const VkExternalMemoryBufferCreateInfo outside = {
+      .sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
+      .handleTypes = params->host ? host : gm__vulkan_handle_type(params->share)};
   const VkBufferCreateFlags sparse = VK_BUFFER_CREATE_SPARSE_BINDING_BIT | VK_BUFFER_CREATE_SPARSE_RESIDENCY_BIT;
   const VkBufferCreateInfo info = {
       .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,

@@ -9,6 +9,7 @@ typedef struct gm__vulkan_device gm__vulkan_device;
 typedef struct gm__vulkan_buffer_params {
   uint64_t bytes;
   gm_share_kind share; /* the memory comes from another process, or goes to one, in this way */
+  bool host;           /* the memory is the caller's host memory */
   bool sparse;         /* the buffer has no memory until pieces are bound to it */
   bool no_address;     /* the memory was not made for device addresses */
 } gm__vulkan_buffer_params;

@@ -4,7 +4,9 @@
 
 #include "backends/vulkan/vulkan_command.h"
 #include "backends/vulkan/vulkan_entries.h"
+#include "backends/vulkan/vulkan_host.h"
 #include "backends/vulkan/vulkan_map.h"
+#include "core/base/saturate.h"
 
 /* Copies of boxes; a plain copy is a box of one row. Vulkan copies lists of ranges, so gm walks a box row by row. Rows
  * that touch on both sides are one range. Through staging, the pieces of a batch are packed into one slot. Invariants:
@@ -187,6 +189,50 @@ static gm_status copy_read_by_host(gm__vulkan_stream *stream, gm__vulkan_memory 
   return status;
 }
 
+/* ---- host memory that the device reaches itself ---- */
+
+/* Bytes from the begin of host memory to the end of the box. UINT64_MAX: more than any range has. */
+static uint64_t copy_end(uint64_t offset, uint64_t slice_pitch, uint64_t row_pitch, const gm_rect *rect) {
+  const uint64_t slices = gm__mul_sat(rect->slices - 1, slice_pitch), rows = gm__mul_sat(rect->rows - 1, row_pitch);
+  return gm__add_sat(gm__add_sat(offset, slices), gm__add_sat(rows, rect->row_bytes));
+}
+
+/* Submits the copy of a box, if there is one. */
+static gm_status copy_submit(gm__vulkan_stream *stream, const gm__vulkan_memory *to, const gm__vulkan_memory *from,
+                             copy_walk *walk, gm_backend_point *out, gm_error *err) {
+  copy_batch batch;
+  gm__vulkan_recording recording;
+  if (!copy_left(walk)) return GM_OK;
+  const gm_status status = gm__vulkan_command_begin(stream->device, stream->queue->family, &recording, err);
+  if (status) return status;
+  while (copy_next(walk, UINT64_MAX, &batch)) {
+    VkBufferCopy regions[COPY_PIECES];
+    for (uint32_t i = 0; i < batch.count; i++) {
+      const copy_piece *piece = &batch.pieces[i];
+      regions[i] = (VkBufferCopy){from->buffer_at + piece->src, to->buffer_at + piece->dst, piece->bytes};
+    }
+    stream->device->syms.vkCmdCopyBuffer(recording.buffer, from->buffer, to->buffer, batch.count, regions);
+  }
+  return gm__vulkan_command_submit(&recording, stream, out, err);
+}
+
+/* Copies between memory and the caller's registered memory at `host`. False: it is not registered as a whole. */
+static bool copy_registered(gm__vulkan_stream *stream, const gm__vulkan_memory *memory, const void *host, bool write,
+                            copy_walk *walk, gm_backend_point *point, gm_status *status, gm_error *err) {
+  gm_rect *rect = &walk->rect;
+  uint64_t offset = 0;
+  if (!copy_left(walk)) return false;
+  const uint64_t end = write ? copy_end(rect->src_offset, rect->src_slice_pitch, rect->src_row_pitch, rect)
+                             : copy_end(rect->dst_offset, rect->dst_slice_pitch, rect->dst_row_pitch, rect);
+  gm__vulkan_host_range *range = gm__vulkan_host_take(stream->device, host, end, &offset);
+  if (!range) return false;
+  const gm__vulkan_memory *lent = gm__vulkan_host_memory(range);
+  *(write ? &rect->src_offset : &rect->dst_offset) += offset;
+  *status = copy_submit(stream, write ? memory : lent, write ? lent : memory, walk, point, err);
+  gm__vulkan_host_give(stream->device, range, point);
+  return true;
+}
+
 /* Does the box end at atoms? The rows of a box may end inside one. */
 static bool copy_whole_atoms(const gm__vulkan_memory *dst, const gm_rect *rect) {
   const bool line = rect->rows == 1 && rect->slices == 1;
@@ -202,20 +248,25 @@ static gm_status copy_write(gm__vulkan_stream *stream, const gm_memory *dst, con
   if (status) return status;
   if (gm__vulkan_visible(memory) && copy_whole_atoms(memory, &walk.rect) && gm__vulkan_stream_may_drain(stream, out)) {
     status = copy_write_by_host(stream, memory, src, &walk, err);
-  } else {
+  } else if (!copy_registered(stream, memory, src, true, &walk, &point, &status, err)) {
     while (!status && copy_left(&walk)) status = copy_write_batch(stream, memory, src, &walk, &point, err);
   }
   return gm__vulkan_copy_finish(stream->device, status, &point, out, err);
 }
 
-/* The bytes have arrived when this returns, so the point has passed. */
+/* But for registered memory the bytes have arrived when this returns, and the point has passed. */
 static gm_status copy_read(gm__vulkan_stream *stream, const gm_memory *src, void *dst, const gm_rect *rect,
                            const char *op, gm_backend_point *out, gm_error *err) {
   gm__vulkan_memory *memory = gm__vulkan_memory_of(src);
   copy_walk walk = copy_begin(rect);
+  gm_backend_point point = {0};
   gm_status status = gm__vulkan_copy_check(stream, op, err);
   if (status) return status;
-  if (gm__vulkan_copy_by_host(memory)) {
+  const bool by_host = gm__vulkan_copy_by_host(memory);
+  if ((out || !by_host) && copy_registered(stream, memory, dst, false, &walk, &point, &status, err)) {
+    return gm__vulkan_copy_finish(stream->device, status, &point, out, err);
+  }
+  if (by_host) {
     status = copy_read_by_host(stream, memory, dst, &walk, err);
   } else {
     while (!status && copy_left(&walk)) status = copy_read_batch(stream, memory, dst, &walk, err);
@@ -226,25 +277,10 @@ static gm_status copy_read(gm__vulkan_stream *stream, const gm_memory *src, void
 
 static gm_status copy_between(gm__vulkan_stream *stream, const gm_memory *dst, const gm_memory *src,
                               const gm_rect *rect, const char *op, gm_backend_point *out, gm_error *err) {
-  const gm__vulkan_memory *to = gm__vulkan_memory_of(dst), *from = gm__vulkan_memory_of(src);
   copy_walk walk = copy_begin(rect);
-  copy_batch batch;
   gm_backend_point point = {0};
-  gm__vulkan_recording recording;
   gm_status status = gm__vulkan_copy_check(stream, op, err);
-  if (!status && copy_left(&walk)) {
-    status = gm__vulkan_command_begin(stream->device, stream->queue->family, &recording, err);
-    if (status) return status;
-    while (copy_next(&walk, UINT64_MAX, &batch)) {
-      VkBufferCopy regions[COPY_PIECES];
-      for (uint32_t i = 0; i < batch.count; i++) {
-        const copy_piece *piece = &batch.pieces[i];
-        regions[i] = (VkBufferCopy){from->buffer_at + piece->src, to->buffer_at + piece->dst, piece->bytes};
-      }
-      stream->device->syms.vkCmdCopyBuffer(recording.buffer, from->buffer, to->buffer, batch.count, regions);
-    }
-    status = gm__vulkan_command_submit(&recording, stream, &point, err);
-  }
+  if (!status) status = copy_submit(stream, gm__vulkan_memory_of(dst), gm__vulkan_memory_of(src), &walk, &point, err);
   return gm__vulkan_copy_finish(stream->device, status, &point, out, err);
 }
 

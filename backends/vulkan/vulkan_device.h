@@ -11,13 +11,14 @@
 
 enum {
   VULKAN_CAPABILITIES = GM_CAP_STREAMS | GM_CAP_POINTS | GM_CAP_MAPPING | GM_CAP_ADOPT | GM_CAP_COMMIT | GM_CAP_VIEW |
-                        GM_CAP_ADDRESS | GM_CAP_SHARE | GM_CAP_VMM,
+                        GM_CAP_ADDRESS | GM_CAP_SHARE | GM_CAP_VMM | GM_CAP_REGISTRATION,
   VULKAN_MAX_FAMILIES = 8
 };
 
 typedef struct gm__vulkan_command_pool gm__vulkan_command_pool;
 typedef struct gm__vulkan_queue gm__vulkan_queue;
 typedef struct gm__vulkan_timeline gm__vulkan_timeline;
+typedef struct gm__vulkan_host_range gm__vulkan_host_range;
 
 /* One way in which the device can share memory. */
 typedef struct gm__vulkan_shares {
@@ -48,10 +49,13 @@ struct gm__vulkan_device {
   uint32_t type_count;
   atomic_bool lost;
   _Atomic uint32_t live; /* VkDeviceMemory objects of gm */
-  gm__mutex mutex;       /* the device lock: it guards the three lists below, and mapping */
+  gm__mutex mutex;       /* the device lock: it guards the lists below, and mapping */
   gm__vulkan_queue *queues;
   gm__vulkan_timeline *timelines;
   gm__vulkan_command_pool *pools;
+  uint32_t host_types; /* VkMemoryTypes that the caller's host memory can have; 0: the device cannot use it */
+  gm__vulkan_host_range *host_ranges; /* REQUIRES: device lock */
+  _Atomic uint32_t host_range_count;
   gm__vulkan_staging staging;
   gm__vulkan_sparse sparse;
 };

@@ -3,6 +3,7 @@
 #include "backends/shared/plain.h"
 #include "backends/vulkan/vulkan_command.h"
 #include "backends/vulkan/vulkan_entries.h"
+#include "backends/vulkan/vulkan_host.h"
 #include "backends/vulkan/vulkan_status.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
@@ -32,7 +33,7 @@ static void device_release(gm__vulkan_device *device) {
   gm__release(device->services, device, sizeof *device);
 }
 
-static uint32_t device_extensions(const gm__vulkan_physical *physical, const char *out[6]) {
+static uint32_t device_extensions(const gm__vulkan_physical *physical, const char *out[7]) {
   uint32_t count = 0;
   if (physical->timeline_ext) out[count++] = VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME;
   if (physical->address_ext) out[count++] = VK_KHR_BUFFER_DEVICE_ADDRESS_EXTENSION_NAME;
@@ -40,6 +41,7 @@ static uint32_t device_extensions(const gm__vulkan_physical *physical, const cha
   if (physical->fd) out[count++] = VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME;
   if (physical->dmabuf) out[count++] = VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME;
   if (physical->priority) out[count++] = VK_EXT_MEMORY_PRIORITY_EXTENSION_NAME;
+  if (physical->host_align) out[count++] = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
   return count;
 }
 
@@ -59,7 +61,7 @@ static uint32_t device_queues(const gm__vulkan_physical *physical, VkDeviceQueue
 
 static VkResult device_create(const gm__vulkan_driver *driver, const gm__vulkan_physical *physical, VkDevice *out) {
   VkDeviceQueueCreateInfo queues[2];
-  const char *extensions[6];
+  const char *extensions[7];
   VkPhysicalDeviceMemoryPriorityFeaturesEXT priority = {
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PRIORITY_FEATURES_EXT, .memoryPriority = VK_TRUE};
   VkPhysicalDeviceBufferDeviceAddressFeatures address = {
@@ -112,7 +114,7 @@ static void device_ask_share(gm__vulkan_device *device, gm_share_kind kind, uint
   if (kind == GM_SHARE_DMABUF && !device->syms.vkGetMemoryFdPropertiesKHR) return;
   if (device->usage) {
     const VkBufferUsageFlags usage = gm__vulkan_buffer_usage(device->address) | device->usage;
-    can = gm__vulkan_ask_sharing(&device->syms, &device->physical, kind, usage);
+    can = gm__vulkan_ask_sharing(&device->syms, &device->physical, gm__vulkan_handle_type(kind), usage);
     if (!can.exports && !can.imports) return;
   }
   if (gm__vulkan_buffer_ask(device, &params, &needs, NULL)) return;
@@ -141,6 +143,7 @@ gm_status gm__vulkan_device_ready(gm__vulkan_device *device, gm_error *err) {
   status = device_ask_buffer(device, err);
   if (status) return status;
   device_ask_shares(device);
+  gm__vulkan_host_ask(device);
   gm__vulkan_sparse_ask(device);
   return GM_OK;
 }
@@ -154,6 +157,7 @@ static uint32_t device_own_features(const gm__vulkan_physical *physical) {
   if (physical->dmabuf) features |= GM_VULKAN_EXTERNAL_MEMORY_DMA_BUF;
   if (physical->sparse) features |= GM_VULKAN_SPARSE_BUFFERS;
   if (physical->priority) features |= GM_VULKAN_MEMORY_PRIORITY;
+  if (physical->host_align) features |= GM_VULKAN_EXTERNAL_MEMORY_HOST;
   return features;
 }
 
@@ -211,6 +215,7 @@ void gm__vulkan_device_close(void *user, gm_close_mode mode) {
     if (!device->adopted) device_destroy_handle(device);
   }
   gm__vulkan_staging_forget(device);
+  gm__vulkan_host_forget(device);
   gm__vulkan_command_forget(device);
   gm__vulkan_timelines_forget(device);
   gm__vulkan_queues_forget(device);

@@ -140,6 +140,7 @@ static uint64_t info_capabilities(const gm__vulkan_physical *physical, const gm_
   if (!info_shares(physical, device)) missing |= GM_CAP_SHARE;
   if (!(device ? device->sparse.granule != 0 : physical->sparse)) missing |= GM_CAP_VMM;
   if (device && device->adopted) missing |= GM_CAP_STREAMS;
+  if (!(device ? device->host_types != 0 : physical->host_align != 0)) missing |= GM_CAP_REGISTRATION;
   return VULKAN_CAPABILITIES & ~missing;
 }
 

@@ -65,6 +65,7 @@ gm_status gm__vulkan_invalidate(gm__vulkan_device *device, const gm__vulkan_memo
  */
 static bool map_is_lazy(const gm__vulkan_device *device, const gm__vulkan_memory *memory) {
   if (memory->range) return false; /* the driver took its pieces when it made them */
+  if (memory->host) return false;  /* it is the caller's */
   if (device->physical.props.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU) return false;
   if (memory->wrapped) return gm__vulkan_visible(memory);
   return device->physical.memory.memoryTypes[memory->type.index].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;

@@ -21,6 +21,7 @@ struct gm__vulkan_memory {
   bool wrapped;
   bool live;              /* counts as an allocation of the device */
   bool dedicated;         /* made for its buffer alone: no views */
+  bool host;              /* the caller's host memory: no type's memory is taken */
   bool range;             /* a part of a reserved range's sparse buffer: `memory` is null */
   void *_Atomic mapped;   /* host address of the first usable byte, from the first mapping until the memory is freed */
   _Atomic uint32_t users; /* mappings that callers have */

@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 
-#include "backends/shared/native.h"
 #include "backends/shared/plain.h"
 #include "backends/vulkan/vulkan_entries.h"
 #include "backends/vulkan/vulkan_map.h"
@@ -55,6 +54,7 @@ typedef struct memory_chain {
   VkMemoryAllocateFlagsInfo flags;
   VkExportMemoryAllocateInfo leaves;
   VkImportMemoryFdInfoKHR comes;
+  VkImportMemoryHostPointerInfoEXT host;
   VkMemoryPriorityAllocateInfoEXT priority;
 } memory_chain;
 
@@ -75,11 +75,15 @@ static void memory_make_chain(const gm__vulkan_device *device, const gm__vulkan_
       .flags = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO, .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT},
       .leaves = {.sType = VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO, .handleTypes = kind},
       .comes = {.sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR, .handleType = kind, .fd = wish->fd},
+      .host = {.sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT,
+               .handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT,
+               .pHostPointer = wish->pages},
       .priority = {.sType = VK_STRUCTURE_TYPE_MEMORY_PRIORITY_ALLOCATE_INFO_EXT, .priority = wish->priority}};
   if (memory->dedicated) memory_link(out, &out->dedicated);
   if (device->address) memory_link(out, &out->flags);
   if (kind && !wish->import) memory_link(out, &out->leaves);
-  if (wish->import) memory_link(out, &out->comes);
+  if (wish->import && !wish->pages) memory_link(out, &out->comes);
+  if (wish->pages) memory_link(out, &out->host);
   if (wish->priority > 0 && device->features & GM_VULKAN_MEMORY_PRIORITY) memory_link(out, &out->priority);
 }
 
@@ -88,7 +92,7 @@ static gm_status memory_allocate(gm__vulkan_device *device, gm__vulkan_memory *m
   memory_chain chain;
   memory_make_chain(device, memory, wish, &chain);
   VkResult result = device->syms.vkAllocateMemory(device->handle, &chain.head, NULL, &memory->memory);
-  wish->taken = wish->import && !result;
+  wish->taken = wish->import && !wish->pages && !result;
   if (!result && memory->memory) return GM_OK;
   memory->memory = VK_NULL_HANDLE;
   return gm__vulkan_device_fail(device, result, "vkAllocateMemory", err);
@@ -112,8 +116,9 @@ static gm_status memory_size(gm__vulkan_device *device, gm__vulkan_memory *memor
                    : needs.dedicated || wish->flags & GM_ALLOC_DEDICATED || device->shares[wish->share].can.dedicated;
   if (wish->import && (wanted > wish->whole_bytes || !(needs.type_bits >> memory->type.index & 1))) {
     return gm__bad_argument(err, "gm_backend_ops.share_import",
-                            "`shared`: %" PRIu64 " bytes of memory type %u, a buffer of %" PRIu64 " does not fit in it",
-                            wish->whole_bytes, memory->type.index, memory->buffer_bytes);
+                            "%s%" PRIu64 " bytes of memory type %u, a buffer of %" PRIu64 " does not fit in it",
+                            wish->pages ? "" : "`shared`: ", wish->whole_bytes, memory->type.index,
+                            memory->buffer_bytes);
   }
   return memory->allocated > memory->type.max_bytes ? memory_too_large(&memory->type, memory->allocated, err) : GM_OK;
 }
@@ -128,7 +133,8 @@ static gm_status memory_count(gm__vulkan_device *device, gm__vulkan_memory *memo
 
 static gm_status memory_fill_in(gm__vulkan_device *device, gm__vulkan_memory *memory, gm__vulkan_memory_wish *wish,
                                 gm_error *err) {
-  const gm__vulkan_buffer_params params = {.bytes = memory->buffer_bytes, .share = wish->share};
+  const gm__vulkan_buffer_params params = {
+      .bytes = memory->buffer_bytes, .share = wish->share, .host = wish->pages != NULL};
   gm_status status = gm__vulkan_buffer_create(device, &params, &memory->buffer, err);
   if (!status) status = memory_size(device, memory, wish, err);
   if (!status) status = memory_count(device, memory, wish->import ? 0 : memory->allocated, err);
@@ -159,6 +165,7 @@ static gm_status memory_try(gm__vulkan_device *device, gm__vulkan_memory_wish *w
   memory->buffer_bytes = wish->import ? wish->buffer_bytes : padded + slack;
   memory->memory_at = memory->buffer_at = wish->offset;
   memory->share = wish->share;
+  memory->host = wish->pages != NULL;
   status = memory_fill_in(device, memory, wish, err);
   if (status) {
     gm__vulkan_memory_unmake(device, memory, GM_CLOSE_NORMAL);
@@ -267,41 +274,5 @@ gm_status gm__vulkan_memory_alloc(void *user, const gm_memory_params *params, gm
 gm_status gm__vulkan_memory_free(void *device, const gm_memory *memory, gm_close_mode mode, gm_error *err) {
   (void)err;
   gm__vulkan_memory_unmake(device, gm__vulkan_memory_of(memory), mode);
-  return GM_OK;
-}
-
-static uint32_t memory_type_of(const gm__vulkan_device *device, uint32_t index) {
-  for (uint32_t i = 0; i < device->type_count; i++) {
-    if (device->types[i].index == index) return i;
-  }
-  return UINT32_MAX;
-}
-
-gm_status gm__vulkan_memory_wrap(void *user, const gm_native_memory *given, gm_memory *out, gm_error *err) {
-  static const char op[] = "gm_backend_ops.memory_wrap";
-  gm__vulkan_device *device = user;
-  gm_vulkan_memory lent;
-  const gm_vulkan_memory *native = &lent;
-  const gm_status status = gm__native_in(&lent, sizeof lent, given, GM_API_VULKAN, op, "native", err);
-  if (status) return status;
-  uint32_t type = memory_type_of(device, native->memory_type);
-  if (!native->memory || !native->buffer || !native->bytes) {
-    return gm__bad_argument(err, op, "`native` needs memory, buffer and bytes; one of them is 0");
-  }
-  if (type == UINT32_MAX) {
-    return gm__bad_argument(err, op, "`native`: no buffer lies in memory type %u of this device", native->memory_type);
-  }
-  gm__vulkan_memory *memory = gm__alloc(device->services, sizeof *memory);
-  if (!memory) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for the record");
-  memory->memory = (VkDeviceMemory)native->memory;
-  memory->buffer = (VkBuffer)native->buffer;
-  memory->bytes = native->bytes;
-  memory->memory_at = native->memory_offset;
-  memory->buffer_at = native->buffer_offset;
-  memory->type = device->types[type];
-  memory->address = native->device_address;
-  memory->wrapped = true;
-  atomic_init(&memory->mapped, native->mapped);
-  *out = gm__vulkan_memory_describe(memory, type);
   return GM_OK;
 }

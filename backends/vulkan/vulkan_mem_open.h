@@ -12,13 +12,14 @@ typedef struct gm__vulkan_memory_wish {
   gm_share_kind share; /* the memory is to be exported, or comes from another process, in this way */
   float priority;      /* 0: the driver's default */
   /* The members below are for an import. */
-  bool import;    /* the memory is behind `fd` */
+  bool import;    /* the memory is behind `fd`, or at `pages` */
+  void *pages;    /* the caller's host memory, of `whole_bytes` */
   bool dedicated; /* the exporter allocated it for one buffer */
   bool taken;     /* answer: the driver owns `fd` now */
   int fd;
   uint64_t offset;       /* of the memory's first byte */
-  uint64_t buffer_bytes; /* of the exporter's buffer */
-  uint64_t whole_bytes;  /* of the exporter's allocation */
+  uint64_t buffer_bytes; /* of the exporter's buffer, or `whole_bytes` */
+  uint64_t whole_bytes;  /* of the exporter's allocation, or of the host's pages */
 } gm__vulkan_memory_wish;
 
 /* Make memory, and count it in its heap unless it is an import. gm checks the limits before it asks the driver:

@@ -10,8 +10,10 @@
 /* Invariant: the kept data is in range, whatever a driver answers. Counts fit their arrays, heap indices name a heap,
  * and texts end. gm chains a structure only where the version or an extension says that the driver knows it. */
 
+enum { PHYSICAL_MOST_UNIT = 1 << 30 };
+
 typedef struct physical_extensions {
-  bool timeline, budget, pci, maintenance4, driver, address, fd, dmabuf, priority;
+  bool timeline, budget, pci, maintenance4, driver, address, fd, dmabuf, priority, host;
 } physical_extensions;
 
 static void physical_note_extension(const char *name, physical_extensions *out) {
@@ -24,6 +26,7 @@ static void physical_note_extension(const char *name, physical_extensions *out) 
   if (!strcmp(name, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME)) out->fd = true;
   if (!strcmp(name, VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME)) out->dmabuf = true;
   if (!strcmp(name, VK_EXT_MEMORY_PRIORITY_EXTENSION_NAME)) out->priority = true;
+  if (!strcmp(name, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) out->host = true;
 }
 
 static gm_status physical_extensions_read(const gm__vulkan_syms *syms, const gm_services *services,
@@ -52,6 +55,7 @@ typedef struct physical_chain {
   VkPhysicalDeviceMaintenance4Properties maintenance4;
   VkPhysicalDeviceDriverProperties driver;
   VkPhysicalDevicePCIBusInfoPropertiesEXT pci;
+  VkPhysicalDeviceExternalMemoryHostPropertiesEXT host;
 } physical_chain;
 
 static void physical_link(void *head, void *item, VkStructureType type) {
@@ -72,6 +76,9 @@ static void physical_make_chain(physical_chain *chain, uint32_t version, const p
     physical_link(chain, &chain->driver, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES);
   }
   if (has->pci) physical_link(chain, &chain->pci, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT);
+  if (has->host) {
+    physical_link(chain, &chain->host, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT);
+  }
 }
 
 static void physical_keep_chain(const physical_chain *chain, gm__vulkan_physical *out) {
@@ -84,6 +91,8 @@ static void physical_keep_chain(const physical_chain *chain, gm__vulkan_physical
   out->driver = chain->driver.driverID;
   memcpy(out->driver_info, chain->driver.driverInfo, sizeof out->driver_info);
   out->driver_info[sizeof out->driver_info - 1] = '\0';
+  const uint64_t unit = chain->host.minImportedHostPointerAlignment;
+  if (unit <= PHYSICAL_MOST_UNIT && !(unit & (unit - 1))) out->host_align = unit;
   if (!chain->pci.sType) return;
   snprintf(out->pci, sizeof out->pci, "%04x:%02x:%02x.%x", (unsigned)chain->pci.pciDomain,
            (unsigned)chain->pci.pciBus & 0xff, (unsigned)chain->pci.pciDevice & 0xff,
@@ -128,10 +137,9 @@ VkBufferUsageFlags gm__vulkan_buffer_usage(bool address) {
 }
 
 gm__vulkan_sharing gm__vulkan_ask_sharing(const gm__vulkan_syms *syms, const gm__vulkan_physical *physical,
-                                          gm_share_kind kind, VkBufferUsageFlags usage) {
-  const VkPhysicalDeviceExternalBufferInfo info = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO,
-                                                   .usage = usage,
-                                                   .handleType = gm__vulkan_handle_type(kind)};
+                                          VkExternalMemoryHandleTypeFlagBits kind, VkBufferUsageFlags usage) {
+  const VkPhysicalDeviceExternalBufferInfo info = {
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO, .usage = usage, .handleType = kind};
   VkExternalBufferProperties props = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES};
   syms->vkGetPhysicalDeviceExternalBufferProperties(physical->handle, &info, &props);
   VkExternalMemoryFeatureFlags can = props.externalMemoryProperties.externalMemoryFeatures;
@@ -144,8 +152,11 @@ static void physical_sharing(const gm__vulkan_syms *syms, const physical_extensi
   out->fd = has->fd;
   out->dmabuf = has->fd && has->dmabuf; /* its descriptors go through the entries of the former */
   const VkBufferUsageFlags usage = gm__vulkan_buffer_usage(out->address);
-  if (out->fd) out->sharing[GM_SHARE_FD] = gm__vulkan_ask_sharing(syms, out, GM_SHARE_FD, usage);
-  if (out->dmabuf) out->sharing[GM_SHARE_DMABUF] = gm__vulkan_ask_sharing(syms, out, GM_SHARE_DMABUF, usage);
+  for (int kind = 0; kind < VULKAN_SHARE_KINDS; kind++) {
+    const bool has_it = (kind == GM_SHARE_FD && out->fd) || (kind == GM_SHARE_DMABUF && out->dmabuf);
+    const VkExternalMemoryHandleTypeFlagBits native = gm__vulkan_handle_type((gm_share_kind)kind);
+    if (has_it) out->sharing[kind] = gm__vulkan_ask_sharing(syms, out, native, usage);
+  }
 }
 
 static void physical_families(const gm__vulkan_syms *syms, gm__vulkan_physical *out) {

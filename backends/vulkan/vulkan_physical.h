@@ -18,16 +18,17 @@ typedef struct gm__vulkan_sharing {
 
 typedef struct gm__vulkan_physical {
   VkPhysicalDevice handle;
-  uint32_t version;  /* the smaller one of the device's and the instance's version */
-  bool timeline;     /* has timeline semaphores */
-  bool timeline_ext; /* by VK_KHR_timeline_semaphore, not by version */
-  bool budget;       /* VK_EXT_memory_budget */
-  bool address;      /* has buffer device addresses */
-  bool address_ext;  /* by VK_KHR_buffer_device_address, not by version */
-  bool fd;           /* VK_KHR_external_memory_fd */
-  bool dmabuf;       /* VK_EXT_external_memory_dma_buf */
-  bool priority;     /* VK_EXT_memory_priority, with its feature */
-  bool sparse;       /* has sparse buffers with unbound parts, and a queue family that binds them */
+  uint32_t version;    /* the smaller one of the device's and the instance's version */
+  bool timeline;       /* has timeline semaphores */
+  bool timeline_ext;   /* by VK_KHR_timeline_semaphore, not by version */
+  bool budget;         /* VK_EXT_memory_budget */
+  bool address;        /* has buffer device addresses */
+  bool address_ext;    /* by VK_KHR_buffer_device_address, not by version */
+  bool fd;             /* VK_KHR_external_memory_fd */
+  bool dmabuf;         /* VK_EXT_external_memory_dma_buf */
+  uint64_t host_align; /* VK_EXT_external_memory_host: its unit of host memory, a power of two; 0: not there */
+  bool priority;       /* VK_EXT_memory_priority, with its feature */
+  bool sparse;         /* has sparse buffers with unbound parts, and a queue family that binds them */
   bool has_luid;
   uint32_t family; /* the first queue family for compute and transfer, or VULKAN_NO_FAMILY */
   uint32_t family_count;
@@ -52,9 +53,9 @@ VkExternalMemoryHandleTypeFlagBits gm__vulkan_handle_type(gm_share_kind kind);
 /* The usages of gm's buffers. */
 VkBufferUsageFlags gm__vulkan_buffer_usage(bool address);
 
-/* How buffers of that usage can be shared in one way. REQUIRES: the extension for it. */
+/* How buffers of that usage can be shared, or get memory from outside, in one way. REQUIRES: the extension for it. */
 gm__vulkan_sharing gm__vulkan_ask_sharing(const gm__vulkan_syms *syms, const gm__vulkan_physical *physical,
-                                          gm_share_kind kind, VkBufferUsageFlags usage);
+                                          VkExternalMemoryHandleTypeFlagBits kind, VkBufferUsageFlags usage);
 
 /* Bytes that gm holds in each heap of a physical device. Thread-safe. */
 typedef struct gm__vulkan_heaps {

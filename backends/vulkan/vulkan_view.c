@@ -37,7 +37,8 @@ gm_status gm__vulkan_view_create(void *user, const gm_memory *described, uint64_
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, view_op,
                     "a reserved range has no one VkDeviceMemory behind it: use its buffer with an offset");
   }
-  const gm__vulkan_buffer_params params = {.bytes = bytes, .share = memory->share, .no_address = !memory->address};
+  const gm__vulkan_buffer_params params = {
+      .bytes = bytes, .share = memory->share, .host = memory->host, .no_address = !memory->address};
   VkBuffer view;
   gm_status status = gm__vulkan_buffer_create(device, &params, &view, err);
   if (status) return status;

@@ -163,8 +163,8 @@ GM_API gm_status gm_device_heap(gm_device *device, uint32_t index, gm_heap_info 
  * the system refuses. NOT_SUPPORTED: the device cannot (no GM_CAP_REGISTRATION). */
 GM_API gm_status gm_host_register(gm_device *device, void *pointer, uint64_t bytes, gm_error *err);
 /* Unregisters the range that begins at `pointer`. No work of the device may still use it. In a forked child it gives
- * back gm's record only. NOT_FOUND: no range that was registered on this device begins there. After other errors, apart
- * from DEVICE_LOST, the range is still registered. */
+ * back gm's record only. NOT_FOUND: no range that was registered on this device begins there. BUSY: another thread is
+ * submitting a copy of it (Vulkan). After other errors, apart from DEVICE_LOST, the range is still registered. */
 GM_API gm_status gm_host_unregister(gm_device *device, void *pointer, gm_error *err);
 
 /* Tells whether the device still works. DEVICE_LOST: it does not; `err` has the reason. */

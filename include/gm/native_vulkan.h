@@ -20,7 +20,8 @@ typedef enum gm_vulkan_feature {
   GM_VULKAN_EXTERNAL_MEMORY_FD = 32,
   GM_VULKAN_EXTERNAL_MEMORY_DMA_BUF = 64, /* needs EXTERNAL_MEMORY_FD, too */
   GM_VULKAN_SPARSE_BUFFERS = 128,         /* sparseBinding and sparseResidencyBuffer */
-  GM_VULKAN_MEMORY_PRIORITY = 256         /* VK_EXT_memory_priority, and its feature memoryPriority */
+  GM_VULKAN_MEMORY_PRIORITY = 256,        /* VK_EXT_memory_priority, and its feature memoryPriority */
+  GM_VULKAN_EXTERNAL_MEMORY_HOST = 512    /* VK_EXT_external_memory_host */
 } gm_vulkan_feature;
 
 /* Which queue families own gm's buffers. */
@@ -98,7 +99,9 @@ typedef struct gm_vulkan_memory {
   void *mapped;            /* host address of the block, good until it is freed. gm maps each VkDeviceMemory of its own
                               that the host can see, once and for life: nobody else may map it. NULL: the host cannot
                               see it, the buffer is sparse, or the driver refused to map it. In: the engine's own
-                              mapping of the block, if it has one */
+                              mapping of the block, if it has one. In, with `memory` and `buffer` 0: host memory for
+                              gm to import (GM_VULKAN_EXTERNAL_MEMORY_HOST), at a multiple of the device's alignment.
+                              gm makes a buffer for it, and gm_free destroys that */
   uint64_t buffer_bytes;   /* out: of `buffer` as a whole. The block is alone in it where `buffer_offset` is 0 and
                               this equals `bytes`. 0: the buffer is the engine's, and gm does not know its size */
   uint64_t memory_bytes;   /* out: of `memory` as a whole; 0: the buffer is sparse, or the memory is the engine's,

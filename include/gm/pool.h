@@ -237,8 +237,8 @@ typedef struct gm_pointer_info {
 GM_API gm_status gm_pointer_find(gm_device *device, const void *pointer, gm_pointer_info *out);
 
 /* Makes a block of the engine's own memory. `native` is the struct of the device's API. The block is usable in every
- * call that takes a block. gm_free releases it at once, whatever the stream, and destroys nothing. It counts as
- * requested, in use and reserved, and against the pool's cap.
+ * call that takes a block. gm_free releases it at once, whatever the stream, and destroys nothing of the engine's. It
+ * counts as requested, in use and reserved, and against the pool's cap.
  *
  * INVALID_ARGUMENT: also where the memory overlaps memory of the pool, as far as addresses show that. An OpenCL or
  * Vulkan object without an address can be wrapped twice, and counts twice. NOT_SUPPORTED: the backend cannot wrap

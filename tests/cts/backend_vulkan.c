@@ -55,9 +55,10 @@ static gm_status vulkan_open(cts *t, uint32_t index) {
   const gm_backend_host own = {.services = gm__default_services(), .options = ""}; /* its memory is not gm's */
   /* The one mode's engine enabled what gm can use, the other's the least. */
   const bool rich = t->mode == &cts_vulkan_adopted;
-  vulkan_engine_open_with(
-      &vulkan_lender, &own,
-      rich ? GM_VULKAN_BUFFER_DEVICE_ADDRESS | GM_VULKAN_EXTERNAL_MEMORY_FD | GM_VULKAN_SPARSE_BUFFERS : 0);
+  vulkan_engine_open_with(&vulkan_lender, &own,
+                          rich ? GM_VULKAN_BUFFER_DEVICE_ADDRESS | GM_VULKAN_EXTERNAL_MEMORY_FD |
+                                     GM_VULKAN_EXTERNAL_MEMORY_HOST | GM_VULKAN_SPARSE_BUFFERS
+                               : 0);
   const gm_vulkan_device lent = vulkan_engine_native(&vulkan_lender);
   return t->ops->device_adopt(t->driver, &lent.head, &t->device, &t->err);
 }

@@ -202,24 +202,42 @@ static void commit_at_allocation(cts *t) {
   }
 }
 
+/* Copies from a registered range and into it, with a point and without, that begin and end anywhere in it. */
+static void registration_copies(cts *t, unsigned char *host, uint64_t bytes) {
+  const gm_backend_ops *ops = t->ops;
+  void *stream;
+  gm_memory memory;
+  if (!cts_stream(t, &stream) || !cts_memory(t, 0, bytes, &memory)) return;
+  unsigned char *want = malloc(bytes);
+  for (uint64_t i = 0; i < bytes; i++) want[i] = host[i] = (unsigned char)(i * 37 + i / 251);
+  for (int waits = 0; waits < 2 && !t->failed; waits++) {
+    gm_backend_point point = {0}, *out = waits ? NULL : &point;
+    gm_status status = ops->copy_to_device(t->device, stream, &memory, 3, host + 5, bytes - 9, out, &t->err);
+    if (status == GM_OK && out) status = ops->point_wait(t->device, &point, UINT64_MAX, &t->err);
+    if (status == GM_OK && out) ops->point_release(t->device, &point, GM_CLOSE_NORMAL);
+    memset(host, 0, bytes);
+    if (status == GM_OK) status = ops->copy_to_host(t->device, stream, &memory, 3, host + 5, bytes - 9, out, &t->err);
+    if (status == GM_OK && out) status = ops->point_wait(t->device, &point, UINT64_MAX, &t->err);
+    if (status == GM_OK && out) ops->point_release(t->device, &point, GM_CLOSE_NORMAL);
+    cts_status(t, status, GM_OK, "write and read", __FILE__, __LINE__);
+    if (!t->failed) cts_same(t, host + 5, want + 5, bytes - 9, "in registered memory");
+    memcpy(host, want, bytes);
+  }
+  free(want);
+}
+
 static void registration_round_trip(cts *t) {
   enum { BYTES = 20000 };
-  unsigned char *host = malloc(BYTES);
+  unsigned char *memory = malloc(BYTES + 100), *host = memory + 77; /* nothing need be aligned */
   const gm_status status = t->ops->host_register(t->device, host, BYTES, &t->err);
   if (status == GM_ERR_PINNED_LIMIT) {
     cts_skip(t, "the system lets this user lock no memory");
   } else if (cts_status(t, status, GM_OK, "host_register", __FILE__, __LINE__)) {
-    void *stream;
-    gm_memory memory;
-    if (cts_stream(t, &stream) && cts_memory(t, 0, BYTES, &memory)) {
-      memset(host, 7, BYTES);
-      cts_status(t, t->ops->copy_to_device(t->device, stream, &memory, 0, host, BYTES, NULL, &t->err), GM_OK, "write",
-                 __FILE__, __LINE__);
-    }
+    registration_copies(t, host, BYTES);
     const gm_status gone = t->ops->host_unregister(t->device, host, GM_CLOSE_NORMAL, &t->err);
     cts_status(t, gone, GM_OK, "host_unregister", __FILE__, __LINE__);
   }
-  free(host);
+  free(memory);
 }
 
 static const cts_case memory_cases[] = {

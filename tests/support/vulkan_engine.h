@@ -101,13 +101,18 @@ static inline void vulkan_engine_device(vulkan_engine *engine, const gm_backend_
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES,
       .pNext = engine->features & GM_VULKAN_BUFFER_DEVICE_ADDRESS ? &address : NULL,
       .timelineSemaphore = VK_TRUE};
-  static const char *const extensions[] = {VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME};
+  const char *extensions[2];
+  uint32_t count = 0;
+  if (engine->features & GM_VULKAN_EXTERNAL_MEMORY_FD) extensions[count++] = VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME;
+  if (engine->features & GM_VULKAN_EXTERNAL_MEMORY_HOST) {
+    extensions[count++] = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
+  }
   const VkPhysicalDeviceFeatures sparse = {.sparseBinding = VK_TRUE, .sparseResidencyBuffer = VK_TRUE};
   const VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
                                    .pNext = engine->features & GM_VULKAN_TIMELINE_SEMAPHORE ? &timeline : NULL,
                                    .queueCreateInfoCount = 1,
                                    .pQueueCreateInfos = &queue,
-                                   .enabledExtensionCount = engine->features & GM_VULKAN_EXTERNAL_MEMORY_FD ? 1 : 0,
+                                   .enabledExtensionCount = count,
                                    .ppEnabledExtensionNames = extensions,
                                    .pEnabledFeatures = engine->features & GM_VULKAN_SPARSE_BUFFERS ? &sparse : NULL};
   assert_int_equal(engine->vk.vkCreateDevice(engine->physical, &info, NULL, &engine->device), VK_SUCCESS);

@@ -144,6 +144,7 @@ const gm__vulkan_syms sim_play = {.vkGetInstanceProcAddr = entry_from_instance,
                                   .vkCreateFence = sim_create_fence,
                                   .vkWaitForFences = sim_wait_fences,
                                   .vkGetPhysicalDeviceExternalBufferProperties = sim_external_properties,
+                                  .vkGetMemoryHostPointerPropertiesEXT = sim_host_types,
                                   .vkGetMemoryFdKHR = sim_get_fd,
                                   .vkGetMemoryFdPropertiesKHR = sim_fd_properties,
                                   .vkGetBufferMemoryRequirements2 = sim_needs};

@@ -14,7 +14,7 @@ typedef struct sim_memory {
   VkDeviceMemory handle;
   uint32_t index, heap;
   VkMemoryPropertyFlags flags;
-  uint64_t bytes;
+  uint64_t bytes, held;       /* of its own; of its heap */
   unsigned char *real, *copy; /* mapped; copy: NULL where coherent */
   unsigned char *peek;        /* mapped for what is bound to a sparse buffer */
   struct sim_memory *next;
@@ -40,27 +40,29 @@ static VkResult memory_admit(sim_device *played, const VkMemoryAllocateInfo *inf
   const uint64_t size = memory.memoryHeaps[type->heapIndex].size;
   const uint64_t others = shim_script_number(&sim.script, "others", 0);
   uint64_t *held = &sim.held[played->index][type->heapIndex];
+  const uint64_t bytes = sim_share_is_host(info) ? 0 : info->allocationSize; /* of the heap */
   if (info->allocationSize > size) shim_violation("vulkan", "an allocation is larger than its heap");
   if (played->live >= shim_script_number(&sim.script, "count", UINT32_MAX)) return VK_ERROR_TOO_MANY_OBJECTS;
   if (info->allocationSize > shim_script_number(&sim.script, "maxalloc", UINT64_MAX) ||
       info->allocationSize > shim_script_number(&sim.script, "fails_above", UINT64_MAX) ||
-      *held + info->allocationSize > (size > others ? size - others : 0)) {
+      *held + bytes > (size > others ? size - others : 0)) {
     return VK_ERROR_OUT_OF_DEVICE_MEMORY;
   }
-  *held += info->allocationSize;
+  *held += bytes;
   played->live++;
   *out = (sim_memory){.device = played->handle,
                       .index = played->index,
                       .heap = type->heapIndex,
                       .flags = type->propertyFlags,
-                      .bytes = info->allocationSize};
+                      .bytes = info->allocationSize,
+                      .held = bytes};
   return VK_SUCCESS;
 }
 
 /* Under the mutex. */
 static void memory_dismiss(const sim_memory *memory) {
   sim_device *played = sim_device_find(memory->device);
-  sim.held[memory->index][memory->heap] -= memory->bytes;
+  sim.held[memory->index][memory->heap] -= memory->held;
   if (played) played->live--;
 }
 

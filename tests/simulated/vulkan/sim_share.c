@@ -63,3 +63,25 @@ VkResult sim_fd_properties(VkDevice device, VkExternalMemoryHandleTypeFlagBits k
   out->memoryTypeBits = (1u << memory.memoryTypeCount) - 1;
   return VK_SUCCESS;
 }
+
+/* Host memory has the types that the host sees and that are no card's own; all that it sees, where there is one heap.
+ */
+VkResult sim_host_types(VkDevice device, VkExternalMemoryHandleTypeFlagBits kind, const void *pointer,
+                        VkMemoryHostPointerPropertiesEXT *out) {
+  VkPhysicalDeviceMemoryProperties memory;
+  const VkResult result = sim.real.vkGetMemoryHostPointerPropertiesEXT(device, kind, pointer, out);
+  sim_memory_layout(&memory);
+  out->memoryTypeBits = 0;
+  for (uint32_t i = 0; i < memory.memoryTypeCount; i++) {
+    const VkMemoryPropertyFlags flags = memory.memoryTypes[i].propertyFlags;
+    const bool own = flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT && memory.memoryHeapCount > 1;
+    if (flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT && !own) out->memoryTypeBits |= 1u << i;
+  }
+  return result;
+}
+
+bool sim_share_is_host(const VkMemoryAllocateInfo *info) {
+  const VkBaseInStructure *item = info->pNext;
+  while (item && item->sType != VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT) item = item->pNext;
+  return item != NULL;
+}

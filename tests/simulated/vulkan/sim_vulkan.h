@@ -97,6 +97,9 @@ void sim_external_properties(VkPhysicalDevice physical, const VkPhysicalDeviceEx
                              VkExternalBufferProperties *out);
 const void *sim_share_buffer(const VkBufferCreateInfo *info, VkExternalMemoryBufferCreateInfo *room);
 void sim_share_memory(VkMemoryAllocateInfo *info);
+VkResult sim_host_types(VkDevice device, VkExternalMemoryHandleTypeFlagBits kind, const void *pointer,
+                        VkMemoryHostPointerPropertiesEXT *out);
+bool sim_share_is_host(const VkMemoryAllocateInfo *info);
 VkResult sim_get_fd(VkDevice device, const VkMemoryGetFdInfoKHR *info, int *out);
 VkResult sim_fd_properties(VkDevice device, VkExternalMemoryHandleTypeFlagBits kind, int fd,
                            VkMemoryFdPropertiesKHR *out);

@@ -75,6 +75,8 @@ typedef struct scenario {
   uint64_t granule, address, piece;
   bool mapped;
   gm_memory range;
+  unsigned char *registered;
+  gm_memory wrapped;
 } scenario;
 
 /* What an engine does in its life, in short. Stops at the first failure. */
@@ -153,6 +155,34 @@ static gm_status scenario_range(scenario *s, gm_error *err) {
   return status;
 }
 
+/* Host memory that the device reaches itself, where it can. */
+static gm_status scenario_host(scenario *s, gm_error *err) {
+  static _Alignas(4096) unsigned char bytes[2 * 4096];
+  const gm_backend_ops *ops = s->fixture.ops;
+  void *device = s->fixture.device;
+  const gm_vulkan_memory native = {.head = {sizeof native, GM_API_VULKAN}, .mapped = bytes + 4096, .bytes = 100};
+  gm_device_info info = {.struct_size = sizeof info};
+  gm_backend_point point = {0};
+  gm_status status = ops->device_info(s->fixture.driver, 0, device, &info, err);
+  if (status || !(info.capabilities & GM_CAP_REGISTRATION)) return status;
+  status = ops->host_register(device, bytes, 4096, err);
+  if (!status) s->registered = bytes;
+  if (!status) status = ops->copy_to_device(device, s->fixture.stream, &s->memory, 0, bytes, 4096, &point, err);
+  if (!status) status = ops->copy_to_host(device, s->fixture.stream, &s->memory, 0, bytes, 4096, NULL, err);
+  if (!status) status = ops->memory_wrap(device, &native.head, &s->wrapped, err);
+  return status;
+}
+
+static void scenario_close_host(scenario *s) {
+  const gm_backend_ops *ops = s->fixture.ops;
+  if (s->registered) {
+    assert_int_equal(ops->host_unregister(s->fixture.device, s->registered, GM_CLOSE_NORMAL, NULL), GM_OK);
+  }
+  if (s->wrapped.handle) {
+    assert_int_equal(ops->memory_free(s->fixture.device, &s->wrapped, GM_CLOSE_NORMAL, NULL), GM_OK);
+  }
+}
+
 static void scenario_close_range(scenario *s) {
   const gm_backend_ops *ops = s->fixture.ops;
   void *device = s->fixture.device;
@@ -182,6 +212,7 @@ static uint32_t scenario_close(scenario *s) {
   if (s->fixture.stream) ops->stream_close(device, s->fixture.stream, GM_CLOSE_NORMAL);
   scenario_close_range(s);
   scenario_close_share(s);
+  scenario_close_host(s);
   if (s->view) assert_int_equal(ops->view_destroy(device, s->view, GM_CLOSE_NORMAL, NULL), GM_OK);
   if (s->other.handle) assert_int_equal(ops->memory_free(device, &s->other, GM_CLOSE_NORMAL, NULL), GM_OK);
   if (s->memory.handle) assert_int_equal(ops->memory_free(device, &s->memory, GM_CLOSE_NORMAL, NULL), GM_OK);
@@ -207,6 +238,7 @@ static gm_status scenario_run(const char *options, size_t fail_alloc, size_t *ou
   if (!status) status = scenario_work(&s, err);
   if (!status) status = scenario_share(&s, err);
   if (!status) status = scenario_range(&s, err);
+  if (!status) status = scenario_host(&s, err);
   uint32_t messages = scenario_close(&s);
   counted_services_check(&s.fixture.services);
   if (messages) fail_msg("%u validation messages after failing call %u (%s)", messages, fault.fail_at, fault.failed);
