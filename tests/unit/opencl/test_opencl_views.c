@@ -48,6 +48,22 @@ static cl_int spy_read(cl_command_queue queue, cl_mem memory, cl_bool blocking, 
   return spy.real.clEnqueueReadBuffer(queue, memory, blocking, offset, bytes, host, waits, list, event);
 }
 
+static cl_int spy_write_box(cl_command_queue queue, cl_mem memory, cl_bool blocking, const size_t *origin,
+                            const size_t *host_origin, const size_t *region, size_t row, size_t slice, size_t host_row,
+                            size_t host_slice, const void *host, cl_uint waits, const cl_event *list, cl_event *event) {
+  spy_note(0, memory);
+  return spy.real.clEnqueueWriteBufferRect(queue, memory, blocking, origin, host_origin, region, row, slice, host_row,
+                                           host_slice, host, waits, list, event);
+}
+
+static cl_int spy_read_box(cl_command_queue queue, cl_mem memory, cl_bool blocking, const size_t *origin,
+                           const size_t *host_origin, const size_t *region, size_t row, size_t slice, size_t host_row,
+                           size_t host_slice, void *host, cl_uint waits, const cl_event *list, cl_event *event) {
+  spy_note(0, memory);
+  return spy.real.clEnqueueReadBufferRect(queue, memory, blocking, origin, host_origin, region, row, slice, host_row,
+                                          host_slice, host, waits, list, event);
+}
+
 static cl_int spy_copy(cl_command_queue queue, cl_mem src, cl_mem dst, size_t from, size_t to, size_t bytes,
                        cl_uint waits, const cl_event *list, cl_event *event) {
   spy_note(0, dst);
@@ -85,6 +101,8 @@ static void *spy_entry(const char *symbol, void *real) {
   SPY(clGetMemObjectInfo, NULL)
   SPY(clEnqueueWriteBuffer, spy_write)
   SPY(clEnqueueReadBuffer, spy_read)
+  SPY(clEnqueueWriteBufferRect, spy_write_box)
+  SPY(clEnqueueReadBufferRect, spy_read_box)
   SPY(clEnqueueCopyBuffer, spy_copy)
   SPY(clEnqueueFillBuffer, spy_fill)
   SPY(clEnqueueMapBuffer, spy_map)
