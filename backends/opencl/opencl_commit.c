@@ -1,5 +1,6 @@
 #include "backends/opencl/opencl_entries.h"
 #include "backends/opencl/opencl_move.h"
+#include "backends/opencl/opencl_part.h"
 #include "backends/opencl/opencl_point.h"
 #include "backends/opencl/opencl_pointer.h"
 #include "backends/opencl/opencl_queue.h"
@@ -59,6 +60,19 @@ static gm_status opencl_commit_buffer(gm__opencl_device *device, opencl_touch *t
   return status;
 }
 
+/* PoCL 3.1 crashes when it copies a box from or to a sub-buffer: there the commands name the whole buffer. */
+static gm_status opencl_commit_part(gm__opencl_device *device, opencl_touch *touch, const gm__opencl_memory *record,
+                                    uint64_t offset, uint64_t bytes, gm_error *err) {
+  gm__opencl_part part;
+  const bool viewed = atomic_load(&record->viewed) && !device->crashes_on_box;
+  gm_status status = gm__opencl_part_open(device, record->buffer, viewed, record->origin + offset, bytes, &part, err);
+  if (status != GM_OK) return status;
+  touch->buffer = part.buffer;
+  status = opencl_commit_buffer(device, touch, part.offset, bytes, err);
+  gm__opencl_part_close(device, &part);
+  return status;
+}
+
 /* USM has no boxes, so whole pieces are copied out and back. */
 enum { OPENCL_PIECE = 4 << 20 };
 
@@ -93,10 +107,10 @@ gm_status gm__opencl_commit(void *device, void *stream, const gm_memory *memory,
                             gm_error *err) {
   gm__opencl_device *opened = device;
   const gm__opencl_memory *record = gm__opencl_memory_of(memory);
-  opencl_touch touch = {.buffer = record->buffer};
+  opencl_touch touch = {.buffer = NULL};
   if (bytes == 0) return GM_OK;
   const gm_status status = gm__opencl_queue_of(opened, stream, &touch.queue, err);
   if (status != GM_OK) return status;
   if (!record->buffer) return opencl_commit_unified(opened, &touch, memory, offset, bytes, err);
-  return opencl_commit_buffer(opened, &touch, record->origin + offset, bytes, err);
+  return opencl_commit_part(opened, &touch, record, offset, bytes, err);
 }

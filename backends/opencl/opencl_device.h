@@ -15,6 +15,8 @@ typedef struct gm__opencl_device {
   cl_device_id id;
   cl_context context; /* gm holds one reference */
   bool allow_queue;
+  bool drops_copies;   /* the driver takes some copies for done that are not (opencl_move.c) */
+  bool crashes_on_box; /* the driver crashes when it copies a box from or to a sub-buffer */
   gm_device_info info;
   gm__opencl_kinds kinds;
   _Atomic uint64_t *held;              /* the counter of the listed device, or `own_held` */

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "backends/opencl/opencl_device.h"
 #include "backends/opencl/opencl_entries.h"
 #include "backends/opencl/opencl_info.h"
@@ -83,10 +85,18 @@ static gm_status opencl_device_check_version(const gm_device_info *info, gm_erro
                   info->capability[0] ? info->capability : "no OpenCL version that it tells");
 }
 
+/* PoCL of each version: 3.1 has the faults, its source of 2024 the first one, and what gm does instead costs little. gm
+ * does not try them out: that needs a queue, which the engine may not allow. A driver without a name may be PoCL. */
+static void opencl_device_take_faults(gm__opencl_device *device) {
+  const char *driver = device->info.driver;
+  device->drops_copies = device->crashes_on_box = strcmp(driver, "pocl") == 0 || strcmp(driver, "unknown") == 0;
+}
+
 static void opencl_device_is(gm__opencl_device *device, gm__opencl_entry *entry) {
   device->info = entry->info;
   device->kinds = entry->kinds;
   device->held = &entry->held;
+  opencl_device_take_faults(device);
 }
 
 gm_status gm__opencl_device_open(void *driver, uint32_t index, void **out_device, gm_error *err) {
@@ -146,6 +156,7 @@ static gm_status opencl_adopt_describe(gm__opencl_device *device, gm_error *err)
   gm_status status = gm__opencl_describe_adopted(driver, device->id, &device->info, &device->kinds, err);
   if (status != GM_OK) return status;
   device->info.index = driver->count;
+  opencl_device_take_faults(device);
   gm__opencl_derive_uuid(&device->info, driver->count);
   return opencl_device_check_version(&device->info, err);
 }

@@ -4,7 +4,11 @@
 
 /* Invariants: no command is "blocking" in OpenCL's sense: a blocking write may return before the bytes have arrived.
  * The caller waits for an event. A copy between host memory and SVM uses the buffer over the SVM (opencl_pointer.c says
- * why). The extension does not say whether a buffer can be read into shared USM: gm returns the driver's answer. */
+ * why). The extension does not say whether a buffer can be read into shared USM: gm returns the driver's answer.
+ *
+ * PoCL compares the host pointer of a plain copy with the beginning of the buffer, and forgets the offset. If they are
+ * equal, it drops the copy and answers success. So a copy between a mapping at the buffer's beginning and other bytes
+ * of the buffer is lost. PoCL's boxes do not compare: there gm copies a box of one row. */
 
 gm__opencl_place gm__opencl_place_of(const gm_memory *memory, uint64_t offset) {
   const gm__opencl_memory *record = gm__opencl_memory_of(memory);
@@ -15,41 +19,6 @@ gm__opencl_place gm__opencl_place_of(const gm_memory *memory, uint64_t offset) {
 }
 
 gm__opencl_place gm__opencl_place_of_host(const void *host) { return (gm__opencl_place){.pointer = (uintptr_t)host}; }
-
-/* The two sides of a command. A side may have no buffer. */
-typedef struct move_sides {
-  gm__opencl_part to, from;
-} move_sides;
-
-/* A copy needs two sub-buffers that do not overlap. Two ranges of one block that are closer than the alignment share
- * one sub-buffer, which ends where the ranges end. */
-static gm_status move_open_near(gm__opencl_device *device, const gm__opencl_place *dst, const gm__opencl_place *src,
-                                uint64_t bytes, move_sides *out, gm_error *err) {
-  const uint64_t low = dst->offset < src->offset ? dst->offset : src->offset;
-  const uint64_t high = dst->offset < src->offset ? src->offset : dst->offset;
-  const gm_status status = gm__opencl_part_open(device, dst->buffer, true, low, high + bytes - low, &out->to, err);
-  if (status != GM_OK) return status;
-  out->from = (gm__opencl_part){.buffer = out->to.buffer, .offset = out->to.offset + (src->offset - low)};
-  out->to.offset += dst->offset - low;
-  return GM_OK;
-}
-
-static bool move_is_near(const gm__opencl_device *device, const gm__opencl_place *dst, const gm__opencl_place *src,
-                         uint64_t bytes) {
-  const uint64_t low = dst->offset < src->offset ? dst->offset : src->offset;
-  const uint64_t high = dst->offset < src->offset ? src->offset : dst->offset;
-  return dst->viewed && dst->buffer == src->buffer && high - high % device->info.alignment < low + bytes;
-}
-
-static gm_status move_open(gm__opencl_device *device, const gm__opencl_place *dst, const gm__opencl_place *src,
-                           uint64_t bytes, move_sides *out, gm_error *err) {
-  if (dst->buffer && move_is_near(device, dst, src, bytes)) return move_open_near(device, dst, src, bytes, out, err);
-  gm_status status = gm__opencl_part_open(device, dst->buffer, dst->viewed, dst->offset, bytes, &out->to, err);
-  if (status != GM_OK) return status;
-  status = gm__opencl_part_open(device, src->buffer, src->viewed, src->offset, bytes, &out->from, err);
-  if (status != GM_OK) gm__opencl_part_close(device, &out->to);
-  return status;
-}
 
 static gm_status move_pointers(gm__opencl_device *device, cl_command_queue queue, const gm__opencl_place *dst,
                                const gm__opencl_place *src, uint64_t bytes, cl_event *event, gm_error *err) {
@@ -62,28 +31,54 @@ static gm_status move_pointers(gm__opencl_device *device, cl_command_queue queue
   return gm__opencl_device_fail(device, code, false, svm ? "clEnqueueSVMMemcpy" : "clEnqueueMemcpyINTEL", err);
 }
 
+/* ---- between host memory and a buffer ---- */
+
+static cl_int move_write(const gm__opencl_device *device, cl_command_queue queue, const gm__opencl_part *to,
+                         const void *host, size_t bytes, cl_event *event) {
+  const gm__opencl_syms *cl = device->cl;
+  const size_t at[3] = {(size_t)to->offset}, none[3] = {0}, box[3] = {bytes, 1, 1};
+  if (!device->drops_copies) {
+    return cl->clEnqueueWriteBuffer(queue, to->buffer, CL_FALSE, at[0], bytes, host, 0, NULL, event);
+  }
+  return cl->clEnqueueWriteBufferRect(queue, to->buffer, CL_FALSE, at, none, box, 0, 0, 0, 0, host, 0, NULL, event);
+}
+
+static cl_int move_read(const gm__opencl_device *device, cl_command_queue queue, const gm__opencl_part *from,
+                        void *host, size_t bytes, cl_event *event) {
+  const gm__opencl_syms *cl = device->cl;
+  const size_t at[3] = {(size_t)from->offset}, none[3] = {0}, box[3] = {bytes, 1, 1};
+  if (!device->drops_copies) {
+    return cl->clEnqueueReadBuffer(queue, from->buffer, CL_FALSE, at[0], bytes, host, 0, NULL, event);
+  }
+  return cl->clEnqueueReadBufferRect(queue, from->buffer, CL_FALSE, at, none, box, 0, 0, 0, 0, host, 0, NULL, event);
+}
+
+static cl_int move_copy(const gm__opencl_device *device, cl_command_queue queue, const gm__opencl_sides *sides,
+                        size_t bytes, cl_event *event) {
+  return device->cl->clEnqueueCopyBuffer(queue, sides->from.buffer, sides->to.buffer, (size_t)sides->from.offset,
+                                         (size_t)sides->to.offset, bytes, 0, NULL, event);
+}
+
 gm_status gm__opencl_move(gm__opencl_device *device, cl_command_queue queue, const gm__opencl_place *dst,
                           const gm__opencl_place *src, uint64_t bytes, cl_event *event, gm_error *err) {
-  const gm__opencl_syms *cl = device->cl;
   const bool pointers = dst->pointer && src->pointer && !dst->buffer == !src->buffer;
   if (pointers) return move_pointers(device, queue, dst, src, bytes, event, err);
-  move_sides sides = {.to = {.buffer = NULL}};
-  const gm_status status = move_open(device, dst, src, bytes, &sides, err);
+  const gm__opencl_range to = {dst->buffer, dst->viewed, dst->offset, bytes};
+  const gm__opencl_range from = {src->buffer, src->viewed, src->offset, bytes};
+  gm__opencl_sides sides = {.to = {.buffer = NULL}};
+  const gm_status status = gm__opencl_sides_open(device, &to, &from, &sides, err);
   if (status != GM_OK) return status;
-  const size_t to = (size_t)sides.to.offset, from = (size_t)sides.from.offset, count = (size_t)bytes;
   const char *op = "clEnqueueCopyBuffer";
   cl_int code;
   if (dst->buffer && src->buffer) {
-    code = cl->clEnqueueCopyBuffer(queue, sides.from.buffer, sides.to.buffer, from, to, count, 0, NULL, event);
+    code = move_copy(device, queue, &sides, (size_t)bytes, event);
   } else if (dst->buffer) {
-    op = "clEnqueueWriteBuffer";
-    code = cl->clEnqueueWriteBuffer(queue, sides.to.buffer, CL_FALSE, to, count, (void *)src->pointer, 0, NULL, event);
+    op = device->drops_copies ? "clEnqueueWriteBufferRect" : "clEnqueueWriteBuffer";
+    code = move_write(device, queue, &sides.to, (void *)src->pointer, (size_t)bytes, event);
   } else {
-    op = "clEnqueueReadBuffer";
-    code =
-        cl->clEnqueueReadBuffer(queue, sides.from.buffer, CL_FALSE, from, count, (void *)dst->pointer, 0, NULL, event);
+    op = device->drops_copies ? "clEnqueueReadBufferRect" : "clEnqueueReadBuffer";
+    code = move_read(device, queue, &sides.from, (void *)dst->pointer, (size_t)bytes, event);
   }
-  gm__opencl_part_close(device, &sides.to);
-  gm__opencl_part_close(device, &sides.from);
+  gm__opencl_sides_close(device, &sides);
   return gm__opencl_check(device, code, op, err);
 }

@@ -16,4 +16,21 @@ gm_status gm__opencl_part_open(gm__opencl_device *device, cl_mem buffer, bool vi
                                gm__opencl_part *out, gm_error *err);
 void gm__opencl_part_close(const gm__opencl_device *device, const gm__opencl_part *part);
 
+/* What one side of a copy is about. */
+typedef struct gm__opencl_range {
+  cl_mem buffer; /* NULL: the side has no buffer */
+  bool viewed;
+  uint64_t at, bytes;
+} gm__opencl_range;
+
+typedef struct gm__opencl_sides {
+  gm__opencl_part to, from;
+} gm__opencl_sides;
+
+/* Open both sides of a copy. Ranges of one buffer that share bytes, or lie closer than the alignment, share a part.
+ * Close them after the command is enqueued. A failure leaves nothing open. */
+gm_status gm__opencl_sides_open(gm__opencl_device *device, const gm__opencl_range *dst, const gm__opencl_range *src,
+                                gm__opencl_sides *out, gm_error *err);
+void gm__opencl_sides_close(const gm__opencl_device *device, const gm__opencl_sides *sides);
+
 #endif

@@ -1,21 +1,24 @@
 #include "backends/opencl/opencl_entries.h"
 #include "backends/opencl/opencl_move.h"
+#include "backends/opencl/opencl_part.h"
 #include "backends/opencl/opencl_point.h"
 #include "backends/opencl/opencl_queue.h"
 
 /* Copies of boxes. OpenCL's boxes are narrower than gm's. A slice pitch must be a multiple of the row pitch. Within one
  * buffer both sides must have equal pitches. gm cuts a box that does not fit into slices or into rows. A box of one
- * slice has no slice pitch, and a box of one row has no pitch. USM has no boxes, so each row is a plain copy. */
+ * slice has no slice pitch, and a box of one row has no pitch. USM has no boxes, so each row is a plain copy. PoCL 3.1
+ * crashes when it copies a box from or to a sub-buffer: there such rows are plain copies, too. */
 
 typedef struct opencl_rect_side { /* one side of the copy, in host or device memory */
   cl_mem buffer;                  /* NULL: only an address */
+  bool viewed;                    /* the engine uses sub-buffers of `buffer` */
   uintptr_t pointer;              /* the address of offset 0, in host memory or USM */
   uint64_t offset, row_pitch, slice_pitch;
 } opencl_rect_side;
 
 typedef struct opencl_rect_job {
   gm__opencl_queue queue;
-  bool by_rows;  /* one side is USM */
+  bool by_rows;  /* one side is USM, or the driver cannot copy this box */
   void *to_host; /* at most one of `to_host` and `from_host` is set */
   const void *from_host;
   opencl_rect_side src, dst;
@@ -31,6 +34,7 @@ static opencl_rect_side opencl_rect_normal(const gm_memory *memory, const void *
   if (memory) {
     const gm__opencl_memory *record = gm__opencl_memory_of(memory);
     side.buffer = record->buffer;
+    side.viewed = atomic_load(&record->viewed);
     side.offset += record->origin;
     if (!record->buffer) side.pointer = record->pointer;
   } else {
@@ -103,6 +107,28 @@ static gm_status opencl_rect_run(gm__opencl_device *device, const opencl_rect_jo
   return GM_OK;
 }
 
+/* From the first byte of the box to its last one. */
+static gm__opencl_range opencl_rect_range(const opencl_rect_job *job, const opencl_rect_side *side) {
+  const uint64_t rows = (job->rows - 1) * side->row_pitch, slices = (job->slices - 1) * side->slice_pitch;
+  return (gm__opencl_range){side->buffer, side->viewed, side->offset, slices + rows + job->row_bytes};
+}
+
+/* The box in parts of its buffers, where the engine uses parts. */
+static gm_status opencl_rect_run_parts(gm__opencl_device *device, opencl_rect_job *job, gm_error *err) {
+  const gm__opencl_range dst = opencl_rect_range(job, &job->dst), src = opencl_rect_range(job, &job->src);
+  gm__opencl_sides sides;
+  gm_status status = gm__opencl_sides_open(device, &dst, &src, &sides, err);
+  if (status != GM_OK) return status;
+  job->dst.buffer = sides.to.buffer;
+  job->dst.offset = sides.to.offset;
+  job->src.buffer = sides.from.buffer;
+  job->src.offset = sides.from.offset;
+  job->by_rows |= device->crashes_on_box && src.buffer && dst.buffer && (src.viewed || dst.viewed);
+  status = opencl_rect_run(device, job, err);
+  gm__opencl_sides_close(device, &sides);
+  return status;
+}
+
 static gm_status opencl_rect(gm__opencl_device *device, void *stream, opencl_rect_job *job, const gm_rect *rect,
                              gm_backend_point *out, gm_error *err) {
   gm_status status = gm__opencl_queue_of(device, stream, &job->queue, err);
@@ -111,7 +137,7 @@ static gm_status opencl_rect(gm__opencl_device *device, void *stream, opencl_rec
   job->rows = rect->rows;
   job->slices = rect->slices;
   job->by_rows = (!job->src.buffer && !job->from_host) || (!job->dst.buffer && !job->to_host);
-  if (rect->row_bytes && rect->rows && rect->slices) status = opencl_rect_run(device, job, err);
+  if (rect->row_bytes && rect->rows && rect->slices) status = opencl_rect_run_parts(device, job, err);
   return gm__opencl_point_after(device, job->queue.handle, status, out, err);
 }
 

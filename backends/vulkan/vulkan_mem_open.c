@@ -98,8 +98,8 @@ static gm_status memory_allocate(gm__vulkan_device *device, gm__vulkan_memory *m
   return gm__vulkan_device_fail(device, result, "vkAllocateMemory", err);
 }
 
-static gm_status memory_bind(gm__vulkan_device *device, gm__vulkan_memory *memory, gm_error *err) {
-  VkResult result = device->syms.vkBindBufferMemory(device->handle, memory->buffer, memory->memory, 0);
+static gm_status memory_bind(gm__vulkan_device *device, gm__vulkan_memory *memory, uint64_t at, gm_error *err) {
+  VkResult result = device->syms.vkBindBufferMemory(device->handle, memory->buffer, memory->memory, at);
   if (result) return gm__vulkan_device_fail(device, result, "vkBindBufferMemory", err);
   return gm__vulkan_buffer_address(device, memory->buffer, &memory->address, err);
 }
@@ -110,7 +110,7 @@ static gm_status memory_size(gm__vulkan_device *device, gm__vulkan_memory *memor
                              gm_error *err) {
   const gm__vulkan_needs needs = gm__vulkan_buffer_needs(device, memory->buffer);
   const uint64_t wanted = needs.bytes > memory->buffer_bytes ? needs.bytes : memory->buffer_bytes;
-  memory->allocated = wish->import ? wish->whole_bytes : memory_padded(&memory->type, wanted);
+  memory->allocated = wish->import ? wish->whole_bytes : memory_padded(&memory->type, gm__add_sat(wanted, wish->room));
   memory->dedicated =
       wish->import ? wish->dedicated
                    : needs.dedicated || wish->flags & GM_ALLOC_DEDICATED || device->shares[wish->share].can.dedicated;
@@ -131,6 +131,39 @@ static gm_status memory_count(gm__vulkan_device *device, gm__vulkan_memory *memo
   return GM_OK;
 }
 
+/* How far behind `address` the next aligned one is. NOT_SUPPORTED: descriptors cannot have that offset. */
+static gm_status memory_pad(const gm__vulkan_device *device, uint64_t address, uint64_t align, uint64_t *out,
+                            gm_error *err) {
+  *out = (align - address % align) % align;
+  if (*out % device->alignment == 0) return GM_OK;
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, memory_op,
+                  "the driver placed the memory at %" PRIu64
+                  "; no offset that descriptors can have makes that a "
+                  "multiple of %" PRIu64,
+                  address, align);
+}
+
+/* Bind the buffer where its address is aligned. Another buffer asks for the address of the memory, because each is
+ * bound once. */
+static gm_status memory_bind_aligned(gm__vulkan_device *device, gm__vulkan_memory *memory, uint64_t align,
+                                     gm_error *err) {
+  const gm__vulkan_buffer_params params = {.bytes = memory->buffer_bytes};
+  gm__vulkan_memory asked = {.memory = memory->memory};
+  uint64_t pad = 0;
+  gm_status status = gm__vulkan_buffer_create(device, &params, &asked.buffer, err);
+  if (status) return status;
+  status = memory_bind(device, &asked, 0, err);
+  device->syms.vkDestroyBuffer(device->handle, asked.buffer, NULL);
+  if (!status) status = memory_pad(device, asked.address, align, &pad, err);
+  if (!status) status = memory_bind(device, memory, pad, err);
+  if (status) return status;
+  memory->memory_at = pad;
+  if (memory->address % align == 0) return GM_OK;
+  return gm__fail(err, GM_ERR_DRIVER, 0, "vkGetBufferDeviceAddress",
+                  "buffers at bytes 0 and %" PRIu64 " of a memory are at %" PRIu64 " and %" PRIu64, pad, asked.address,
+                  memory->address);
+}
+
 static gm_status memory_fill_in(gm__vulkan_device *device, gm__vulkan_memory *memory, gm__vulkan_memory_wish *wish,
                                 gm_error *err) {
   const gm__vulkan_buffer_params params = {
@@ -139,8 +172,8 @@ static gm_status memory_fill_in(gm__vulkan_device *device, gm__vulkan_memory *me
   if (!status) status = memory_size(device, memory, wish, err);
   if (!status) status = memory_count(device, memory, wish->import ? 0 : memory->allocated, err);
   if (!status) status = memory_allocate(device, memory, wish, err);
-  if (!status) status = memory_bind(device, memory, err);
-  return status;
+  if (status) return status;
+  return wish->room ? memory_bind_aligned(device, memory, wish->align, err) : memory_bind(device, memory, 0, err);
 }
 
 static gm_status memory_new(gm__vulkan_device *device, const gm__vulkan_type *type, uint64_t bytes,
@@ -153,13 +186,13 @@ static gm_status memory_new(gm__vulkan_device *device, const gm__vulkan_type *ty
   return GM_OK;
 }
 
-/* Try to make memory with `slack` bytes more than wanted. */
+/* Try to make memory whose buffer has `slack` bytes more than wanted. */
 static gm_status memory_try(gm__vulkan_device *device, gm__vulkan_memory_wish *wish, uint64_t slack,
                             gm__vulkan_memory **out, gm_error *err) {
   const uint64_t padded = wish->import ? wish->bytes : memory_padded(wish->type, wish->bytes);
-  const uint64_t most = wish->type->max_bytes;
+  const uint64_t most = wish->type->max_bytes, more = slack + wish->room;
   gm__vulkan_memory *memory = NULL;
-  if (padded > most || slack > most - padded) return memory_too_large(wish->type, wish->bytes, err);
+  if (padded > most || more > most - padded) return memory_too_large(wish->type, wish->bytes, err);
   gm_status status = memory_new(device, wish->type, padded, &memory, err);
   if (status) return status;
   memory->buffer_bytes = wish->import ? wish->buffer_bytes : padded + slack;
@@ -176,19 +209,23 @@ static gm_status memory_try(gm__vulkan_device *device, gm__vulkan_memory_wish *w
   return GM_OK;
 }
 
-/* Move the first usable byte to an aligned address. The memory has enough slack. */
-static gm_status memory_align(gm__vulkan_device *device, gm__vulkan_memory *memory, uint64_t align, gm_error *err) {
-  const uint64_t pad = (align - memory->address % align) % align;
-  if (pad % device->alignment) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, memory_op,
-                    "the driver placed the memory at %" PRIu64
-                    "; no offset that descriptors can have makes that a "
-                    "multiple of %" PRIu64,
-                    memory->address, align);
+/* Make memory in which the first usable byte is at an aligned address. `plain`: its buffer may begin there, behind the
+ * beginning of the memory. Otherwise the buffer begins with the memory, and the usable bytes begin in it. */
+static gm_status memory_try_aligned(gm__vulkan_device *device, const gm__vulkan_memory_wish *wish, bool plain,
+                                    gm__vulkan_memory **out, gm_error *err) {
+  gm__vulkan_memory_wish roomy = *wish;
+  if (plain) {
+    roomy.room = wish->align;
+    roomy.flags &= ~(uint32_t)GM_ALLOC_DEDICATED; /* dedicated memory begins where its buffer does */
+    return memory_try(device, &roomy, 0, out, err);
   }
-  memory->memory_at = memory->buffer_at = pad;
-  memory->address += pad;
-  return GM_OK;
+  gm_status status = memory_try(device, &roomy, wish->align, out, err);
+  if (status) return status;
+  gm__vulkan_memory *memory = *out;
+  status = memory_pad(device, memory->address, wish->align, &memory->memory_at, err);
+  memory->buffer_at = memory->memory_at;
+  memory->address += memory->memory_at;
+  return status;
 }
 
 gm_status gm__vulkan_memory_make(gm__vulkan_device *device, gm__vulkan_memory_wish *wish, gm__vulkan_memory **out,
@@ -197,10 +234,10 @@ gm_status gm__vulkan_memory_make(gm__vulkan_device *device, gm__vulkan_memory_wi
   gm_status status = memory_try(device, wish, 0, &memory, err);
   if (status) return status;
   if (wish->align && memory->address % wish->align) { /* this is rare, because drivers align to pages */
+    const bool plain = !wish->share && !gm__vulkan_buffer_needs(device, memory->buffer).dedicated;
     gm__vulkan_memory_unmake(device, memory, GM_CLOSE_NORMAL);
     memory = NULL;
-    status = memory_try(device, wish, wish->align, &memory, err);
-    if (!status) status = memory_align(device, memory, wish->align, err);
+    status = memory_try_aligned(device, wish, plain, &memory, err);
   }
   if (!status && (wish->flags & GM_ALLOC_COMMIT)) status = gm__vulkan_touch(device, memory, 0, memory->bytes, err);
   if (status) {

@@ -8,6 +8,7 @@ typedef struct gm__vulkan_memory_wish {
   const gm__vulkan_type *type;
   uint64_t bytes;
   uint64_t align;      /* of the address; 0: any */
+  uint64_t room;       /* bytes of the memory beside the buffer, which moves to an aligned address; 0: it does not */
   uint32_t flags;      /* gm_alloc_flags */
   gm_share_kind share; /* the memory is to be exported, or comes from another process, in this way */
   float priority;      /* 0: the driver's default */

@@ -101,7 +101,7 @@ static inline uint32_t gm__tlsf_scan(const gm__chunks *chunks, const gm__tlsf *t
 }
 
 /* A free chunk of at least so many granules (> 0), close to the smallest. 0: none was found, though there may be one:
- * gm__tlsf_search knows. */
+ * gm__tlsf_search (tlsf_search.h) knows. */
 static inline __attribute__((always_inline)) uint32_t gm__tlsf_find(const gm__chunks *chunks, const gm__tlsf *tlsf,
                                                                     uint32_t granules) {
   uint32_t bin = gm__tlsf_next(tlsf, gm__tlsf_bin(granules));
@@ -132,14 +132,6 @@ static inline __attribute__((always_inline)) void gm__tlsf_cut(gm__chunks *chunk
 static inline uint64_t gm__chunk_pad(const gm__chunk *chunk, uint64_t align) {
   return (0 - chunk->address) & (align - 1);
 }
-
-/* True when so many granules of `granule` bytes fit at that alignment, which is at least a granule. */
-bool gm__chunk_fits(const gm__chunk *chunk, uint32_t granules, uint64_t align, uint64_t granule);
-
-/* As gm__tlsf_find, for any alignment, and sure: 0 means that there is none. The steps are bounded, except where it
- * must look at a whole bin. */
-uint32_t gm__tlsf_search(const gm__chunks *chunks, const gm__tlsf *tlsf, uint32_t granules, uint64_t align,
-                         uint64_t granule);
 
 /* Takes out all free chunks, linked by `next`; 0: there are none. */
 uint32_t gm__tlsf_drain(gm__chunks *chunks, gm__tlsf *tlsf);

@@ -1,5 +1,6 @@
 #include "core/arena/free_chunks.h"
 
+#include "core/arena/segment.h"
 #include "core/base/saturate.h"
 
 /* Invariants. The chunks of a segment tile it. A free chunk is in the stream cache of the streams that may still use
@@ -282,17 +283,16 @@ typedef struct free_chunk_search {
 
 bool gm__free_chunk_fits(const gm__arena *arena, const gm__want *want, uint32_t free_chunk) {
   if (want->exact >> arena->shift > UINT32_MAX) return false; /* no chunk is that large */
-  return gm__chunk_fits(gm__arena_chunk(arena, free_chunk), free_chunk_granules(arena, want), want->align,
-                        gm__arena_granule(arena));
+  const gm__tlsf_wish wish = gm__segment_wish(arena, want);
+  return gm__tlsf_serves(&wish, gm__arena_chunk(arena, free_chunk));
 }
 
 /* Looks into a stream cache for a better free chunk than the best so far. */
 static void free_chunk_look(const gm__arena *arena, free_chunk_search *search, int number) {
   const gm__stream_cache *cache = arena->caches[number];
   if (!cache || !cache->tlsf.top) return;
-  const uint32_t found =
-      gm__tlsf_search(&arena->chunks, &cache->tlsf, free_chunk_granules(arena, search->want),
-                      gm__max(search->want->align, gm__arena_granule(arena)), gm__arena_granule(arena));
+  const gm__tlsf_wish wish = gm__segment_wish(arena, search->want);
+  const uint32_t found = gm__tlsf_search(&arena->chunks, &cache->tlsf, &wish);
   if (!found) return;
   const gm__last_use use = gm__arena_last_use(arena, found);
   const gm__order_verdict verdict = gm__order_judge(&arena->order, &use, search->slot, search->want->insert);

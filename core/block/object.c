@@ -57,7 +57,7 @@ static gm_status object_keep(gm_pool *pool, const gm_block *block, const gm__acc
                              uint64_t *out_spare, gm_error *err) {
   gm__live live;
   const uint64_t owner = gm__native_owner(block->number, block->check);
-  const gm__native_object object = {access->offset, access->bytes, *view, owner, 0, false, false};
+  const gm__native_object object = {.offset = access->offset, .bytes = access->bytes, .view = *view, .owner = owner};
   *out_spare = *view;
   const gm_status status = object_open(pool, block, &live, err);
   if (status) return status;

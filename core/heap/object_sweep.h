@@ -4,13 +4,14 @@
 
 #include "core/heap/heap.h"
 
-enum { GM__OBJECTS_LEAST = 256 }; /* so many may always stay */
+enum { GM__OBJECTS_LEAST = 256 }; /* so many stay that no block uses; twice as many bring a sweep */
 
 /* True when there are so many objects that a sweep is due. REQUIRES: provider lock. */
 bool gm__object_sweep_is_due(const gm__heap *heap);
 
-/* Destroys the objects that no work may still use, except those of live blocks that asked for them. It asks streams how
- * far they are, and may record points. REQUIRES: no lock. */
+/* Destroys the objects that no work may still use, except those of live blocks that asked for them, and except
+ * GM__OBJECTS_LEAST. Objects that were asked for again stay first. It asks streams how far they are, and may record
+ * points. REQUIRES: no lock. */
 void gm__object_sweep(gm__heap *heap);
 
 #endif

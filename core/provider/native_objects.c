@@ -30,6 +30,7 @@ gm__native_object *gm__native_objects_find(const gm__allocation *allocation, uin
   if (found->offset != offset || found->bytes != bytes) return NULL;
   found->owner = owner;
   found->gone_at = 0;
+  found->again = true;
   return found;
 }
 

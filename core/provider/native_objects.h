@@ -10,6 +10,7 @@ typedef struct gm__native_object {
   uint64_t view;          /* the backend's; owned */
   uint64_t owner;         /* gm__native_owner of the block that asked for it last */
   uint64_t gone_at;       /* a time at which that block was gone already; 0: none is known (gm__order_now) */
+  bool again;             /* a block asked for it again since the last sweep, or since it was made */
   bool live, busy;        /* for a sweep: that block is still there; the object must stay */
 } gm__native_object;
 

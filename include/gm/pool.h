@@ -257,8 +257,8 @@ GM_API gm_status gm_block_native(gm_pool *pool, const gm_block *block, gm_native
  * Where the block is not all of a native object, gm makes one at the first call for a range. Later calls for the range
  * return it again, and so do calls for a later block at the same place. It is borrowed until the block is freed, and
  * may be used by work that the free still allows. gm destroys it with the memory, or when no work may use it any more
- * and the pool keeps more than 256. Of a wrapped or imported block gm destroys it in gm_free. The call may record
- * points.
+ * and the pool keeps more than 512. Then 256 stay that no block uses, first those that were asked for again. Of a
+ * wrapped or imported block gm destroys it in gm_free. The call may record points.
  *
  * INVALID_ARGUMENT: also for an `offset` that is no multiple of gm_device_info.alignment. NOT_SUPPORTED: the range is
  * a part of a GM_DEDICATED block, or of a Vulkan pool with sparse buffers (gm_pool_params.no_vmm), or the block has

@@ -50,7 +50,8 @@ typedef enum gm_request_flags {
 
 typedef struct gm_request { /* zero-initialised, with `bytes` set, it is a valid request */
   uint64_t bytes;           /* > 0 */
-  uint32_t align;           /* a power of two; 0: the device's */
+  uint32_t align;           /* a power of two; 0: the device's. It holds for the address of the block, and for its offset
+                               in a native buffer (gm_vulkan_memory.memory_offset: not always) */
   uint32_t tag;             /* gm_tag(ctx, "kv"); 0: none */
   gm_stream *stream;        /* NULL: host order, so nothing uses the memory yet */
   uint32_t flags;           /* gm_request_flags */

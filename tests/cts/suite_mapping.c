@@ -181,6 +181,96 @@ static void mapping_syncs_what_is_not_mapped(cts *t) {
   CTS_OK(t, mapping_sync(t, &memory, 10, 100, false));
 }
 
+/* ---- copies between memory and a mapping of other bytes of it ---- */
+
+enum { OWN_BYTES = 4096, OWN_ALL = 3 * OWN_BYTES };
+
+/* The mapping [at, at + OWN_BYTES) is `host`; the copies are about the bytes from `other` on. */
+typedef struct own_copy {
+  void *stream;
+  gm_memory memory;
+  unsigned char *host, *want; /* want: what the memory should have */
+  uint64_t at, other;
+} own_copy;
+
+static void own_read(cts *t, own_copy *own) {
+  CTS_OK(t,
+         t->ops->copy_to_host(t->device, own->stream, &own->memory, own->other, own->host, OWN_BYTES, NULL, &t->err));
+  memcpy(own->want + own->at, own->want + own->other, OWN_BYTES);
+  cts_same(t, own->host, own->want + own->at, OWN_BYTES, "read into a mapping of the same memory");
+}
+
+static void own_write(cts *t, own_copy *own) {
+  cts_noise(t, own->want + own->at, OWN_BYTES);
+  memcpy(own->want + own->other, own->want + own->at, OWN_BYTES);
+  memcpy(own->host, own->want + own->at, OWN_BYTES);
+  CTS_OK(t,
+         t->ops->copy_to_device(t->device, own->stream, &own->memory, own->other, own->host, OWN_BYTES, NULL, &t->err));
+}
+
+static void own_read_rows(cts *t, own_copy *own) {
+  const gm_rect rect = {
+      .row_bytes = 100, .rows = 7, .slices = 1, .src_offset = own->other, .src_row_pitch = 200, .dst_row_pitch = 200};
+  if (!(t->has & CTS_RECT)) return;
+  CTS_OK(t, t->ops->rect_to_host(t->device, own->stream, &own->memory, own->host, &rect, NULL, &t->err));
+  cts_oracle_rect(own->want + own->at, own->want, &rect);
+  cts_same(t, own->host, own->want + own->at, OWN_BYTES, "rows read into a mapping of the same memory");
+}
+
+static void own_write_rows(cts *t, own_copy *own) {
+  const gm_rect rect = {
+      .row_bytes = 50, .rows = 9, .slices = 1, .src_row_pitch = 90, .dst_offset = own->other, .dst_row_pitch = 90};
+  if (!(t->has & CTS_RECT)) return;
+  CTS_OK(t, t->ops->rect_to_device(t->device, own->stream, &own->memory, own->host, &rect, NULL, &t->err));
+  cts_oracle_rect(own->want, own->want + own->at, &rect);
+}
+
+static void own_copies(cts *t, own_copy *own) {
+  static unsigned char got[OWN_ALL];
+  void *host = NULL;
+  const uint32_t mode = GM_MAP_READ | GM_MAP_WRITE;
+  CTS_OK(t, t->ops->map(t->device, own->stream, &own->memory, own->at, OWN_BYTES, mode, &host, &t->err));
+  CTS_OK(t, mapping_sync(t, &own->memory, own->at, OWN_BYTES, false));
+  own->host = host;
+  own_read(t, own);
+  if (!t->failed) own_write(t, own);
+  if (!t->failed) own_read_rows(t, own);
+  if (!t->failed) own_write_rows(t, own);
+  if (!t->failed) own_read(t, own);
+  mapping_sync(t, &own->memory, own->at, OWN_BYTES, true);
+  gm_error unmapped;
+  if (!cts_status(t, t->ops->unmap(t->device, own->stream, &own->memory, host, &unmapped), GM_OK, "unmap", __FILE__,
+                  __LINE__))
+    return;
+  CTS_OK(t, t->ops->copy_to_host(t->device, own->stream, &own->memory, 0, got, OWN_ALL, NULL, &t->err));
+  cts_same(t, got, own->want, OWN_ALL, "after copies from and to a mapping");
+}
+
+/* The memory's own pieces are neighbours to gm. PoCL takes such a copy for one between a range and itself. */
+static void own_ranges(cts *t, bool viewed) {
+  static const uint64_t ranges[][2] = {{0, OWN_BYTES}, {0, 2 * OWN_BYTES - 77}, {4096, 0}, {4352, 100}, {8192, 3}};
+  static unsigned char want[OWN_ALL];
+  own_copy own = {.want = want};
+  uint64_t view = 0;
+  if (mapping_hidden(t) || !cts_stream(t, &own.stream) || !cts_memory(t, t->type, OWN_ALL, &own.memory)) return;
+  if (viewed) {
+    const gm_status made = t->ops->view_create(t->device, &own.memory, 0, OWN_BYTES, 0, &view, &t->err);
+    if (made == GM_ERR_NOT_SUPPORTED) return;
+    CTS_IS(t, made, GM_OK);
+    CTS_OK(t, t->ops->view_destroy(t->device, view, GM_CLOSE_NORMAL, &t->err));
+  }
+  cts_noise(t, want, OWN_ALL);
+  CTS_OK(t, t->ops->copy_to_device(t->device, own.stream, &own.memory, 0, want, OWN_ALL, NULL, &t->err));
+  for (size_t i = 0; i < sizeof ranges / sizeof ranges[0] && !t->failed; i++) {
+    own.at = ranges[i][0];
+    own.other = ranges[i][1];
+    own_copies(t, &own);
+  }
+}
+
+static void mapping_copied_with_its_memory(cts *t) { own_ranges(t, false); }
+static void mapping_copied_with_its_viewed_memory(cts *t) { own_ranges(t, true); }
+
 static const cts_case mapping_cases[] = {
     {"mapping.ranges", mapping_ranges, CTS_MAP | CTS_EACH_TYPE},
     {"mapping.waits_for_the_stream", mapping_waits_for_the_stream, CTS_MAP | CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
@@ -188,6 +278,9 @@ static const cts_case mapping_cases[] = {
     {"mapping.discard", mapping_discard, CTS_MAP | CTS_EACH_TYPE},
     {"mapping.again_and_again", mapping_again_and_again, CTS_MAP | CTS_EACH_TYPE},
     {"mapping.without_a_wait", mapping_without_a_wait, CTS_MAP | CTS_CONTENTS | CTS_EACH_TYPE},
+    {"mapping.copied_with_its_memory", mapping_copied_with_its_memory, CTS_MAP | CTS_CONTENTS | CTS_EACH_TYPE},
+    {"mapping.copied_with_its_viewed_memory", mapping_copied_with_its_viewed_memory,
+     CTS_MAP | CTS_CONTENTS | CTS_VIEW | CTS_EACH_TYPE},
     {"mapping.syncs_what_is_not_mapped", mapping_syncs_what_is_not_mapped, CTS_MAP | CTS_EACH_TYPE},
     {"mapping.of_hidden_memory", mapping_of_hidden_memory, CTS_MAP},
 };

@@ -36,13 +36,41 @@ static void memory_sizes(cts *t) {
   }
 }
 
+/* The address, and the offset in the native object, which is 0. */
+static void memory_aligned(cts *t, uint64_t align, uint32_t flags) {
+  const gm_memory_params params = {
+      .struct_size = sizeof params, .type = t->type, .bytes = 5000, .align = align, .flags = flags};
+  gm_memory memory;
+  CTS_OK(t, memory_take(t, &params, &memory));
+  memory_is_sane(t, &memory, t->type, 5000, align);
+  CTS_CHECK(t, (uintptr_t)memory.host % align == 0);
+  CTS_CHECK(t, !t->mode->check_native || t->mode->check_native(t, &memory, 0, 5000));
+  CTS_CHECK(t, !t->mode->check_native || t->mode->check_native(t, &memory, 4096, 904));
+}
+
 static void memory_alignments(cts *t) {
   for (uint64_t align = 1; align <= 2 * MIB && !t->failed; align *= 2) {
-    const gm_memory_params params = {.struct_size = sizeof params, .type = t->type, .bytes = 5000, .align = align};
+    memory_aligned(t, align, 0);
+    if (!t->failed) memory_aligned(t, align, GM_ALLOC_DEDICATED);
+  }
+}
+
+/* Memory at an aligned place is memory as any other. */
+static void memory_aligned_contents(cts *t) {
+  enum { BYTES = 70000 };
+  static unsigned char want[BYTES], got[BYTES];
+  void *stream;
+  if (!cts_stream(t, &stream)) return;
+  for (uint64_t align = 4096; align <= 65536; align *= 2) {
+    const gm_memory_params params = {.struct_size = sizeof params, .type = t->type, .bytes = BYTES, .align = align};
     gm_memory memory;
     CTS_OK(t, memory_take(t, &params, &memory));
-    memory_is_sane(t, &memory, t->type, 5000, align);
-    CTS_CHECK(t, (uintptr_t)memory.host % align == 0);
+    cts_noise(t, want, BYTES);
+    CTS_OK(t, t->ops->copy_to_device(t->device, stream, &memory, 0, want, BYTES, NULL, &t->err));
+    CTS_OK(t, t->ops->fill(t->device, stream, &memory, 100, 1000, "abcd", 4, NULL, &t->err));
+    cts_oracle_fill(want + 100, 1000, (const unsigned char *)"abcd", 4);
+    CTS_OK(t, t->ops->copy_to_host(t->device, stream, &memory, 0, got, BYTES, NULL, &t->err));
+    if (!cts_same(t, got, want, BYTES, "in memory at an aligned place")) return;
   }
 }
 
@@ -243,6 +271,7 @@ static void registration_round_trip(cts *t) {
 static const cts_case memory_cases[] = {
     {"memory.sizes", memory_sizes, 0},
     {"memory.alignments", memory_alignments, CTS_EACH_TYPE},
+    {"memory.aligned_contents", memory_aligned_contents, CTS_CONTENTS | CTS_EACH_TYPE},
     {"memory.usages", memory_usages, CTS_EACH_TYPE},
     {"memory.wrong_arguments", memory_wrong_arguments, 0},
     {"memory.too_large", memory_too_large, 0},

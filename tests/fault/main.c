@@ -169,6 +169,7 @@ static void sweep_backend(sweep *w, const char *backend) {
   w->backends++;
   for (unsigned i = 0; i < scenario_count; i++) {
     if (w->scenario && strcmp(w->scenario, scenarios[i].name) != 0) continue;
+    if (scenarios[i].only && strcmp(scenarios[i].only, backend) != 0) continue;
     if (scenarios[i].needs_contents && strcmp(backend, "null") == 0) continue;
     const unsigned passed = w->passed, failed = w->failed;
     sweep_scenario(w, backend, &scenarios[i]);

@@ -317,6 +317,8 @@ static gm_status share(session *s, gm_error *err) {
 
 gm_status session_open(session *s, gm_error *err) { return scenario_pool(s, err); }
 
+gm_status session_open_context(session *s, gm_error *err) { return scenario_context(s, err); }
+
 gm_status session_open_device(session *s, gm_error *err) { return scenario_device(s, err); }
 
 gm_status session_take(session *s, uint64_t bytes, gm_error *err) { return scenario_take(s, bytes, 0, NULL, err); }
@@ -335,30 +337,49 @@ gm_status session_give(session *s, gm_stream *stream, gm_error *err) {
 }
 
 const scenario scenarios[] = {
-    {"settings", settings, false, true},
-    {"discovery", discovery, false, true},
-    {"opening", opening, false, false},
-    {"allocation", allocation, false, false},
-    {"transfers", transfers, true, false},
-    {"native_access", native_access, true, false},
-    {"buffers", buffers, true, false},
-    {"pressure", pressure, false, false},
-    {"reuse", reuse, false, false},
-    {"loading", loading, true, false},
-    {"guarded", guarded, true, false},
-    {"peer", scenario_peer, true, false},
-    {"staged", scenario_staged, true, false},
-    {"managed", scenario_managed, true, false},
-    {"share", share, true, false},
-    {"warm_up", scenario_warm_up, false, false},
-    {"batch", scenario_batch, false, false},
-    {"batch_contents", scenario_batch_contents, true, false},
-    {"quota", scenario_quota, false, false},
-    {"pool_set", scenario_pool_set, false, false},
-    {"spanned", scenario_spanned, true, false},
-    {"record", scenario_record, false, false},
+    {"settings", settings, false, true, NULL},
+    {"discovery", discovery, false, true, NULL},
+    {"opening", opening, false, false, NULL},
+    {"allocation", allocation, false, false, NULL},
+    {"transfers", transfers, true, false, NULL},
+    {"native_access", native_access, true, false, NULL},
+    {"buffers", buffers, true, false, NULL},
+    {"pressure", pressure, false, false, NULL},
+    {"reuse", reuse, false, false, NULL},
+    {"loading", loading, true, false, NULL},
+    {"guarded", guarded, true, false, NULL},
+    {"peer", scenario_peer, true, false, NULL},
+    {"staged", scenario_staged, true, false, NULL},
+    {"managed", scenario_managed, true, false, NULL},
+    {"share", share, true, false, NULL},
+    {"warm_up", scenario_warm_up, false, false, NULL},
+    {"batch", scenario_batch, false, false, NULL},
+    {"batch_contents", scenario_batch_contents, true, false, NULL},
+    {"quota", scenario_quota, false, false, NULL},
+    {"pool_set", scenario_pool_set, false, false, NULL},
+    {"spanned", scenario_spanned, true, false, NULL},
+    {"record", scenario_record, false, false, NULL},
+#if GM_HAVE_BACKEND_VULKAN
+    {"fences", scenario_fences, true, false, "vulkan"},
+    {"fences_no_leave", scenario_fences_no_leave, true, false, "vulkan"},
+#endif
 };
 const unsigned scenario_count = sizeof scenarios / sizeof scenarios[0];
+
+/* After all pools are gone. A device that cannot be asked counts nothing. */
+static gm_status session_holds_nothing(const session *s, gm_error *err) {
+  uint32_t count = 0;
+  if (!s->device || gm_device_heap_count(s->device, &count, err)) return GM_OK;
+  for (uint32_t i = 0; i < count; i++) {
+    gm_heap_info heap = {.struct_size = sizeof heap};
+    if (gm_device_heap(s->device, i, &heap, err)) continue;
+    if (!heap.reserved_bytes && !heap.allocation_count) continue;
+    snprintf(err->message, sizeof err->message, "gm counts %llu bytes in %llu allocations of a device without pools",
+             (unsigned long long)heap.reserved_bytes, (unsigned long long)heap.allocation_count);
+    return GM_ERR_BUSY;
+  }
+  return GM_OK;
+}
 
 gm_status session_end(session *s, gm_error *err) {
   gm_status status = GM_OK;
@@ -373,6 +394,7 @@ gm_status session_end(session *s, gm_error *err) {
     if (status) status = scenario_give(s, NULL);
   }
   if (status == GM_OK && s->pool && gm_pool_destroy(s->pool, err)) status = gm_pool_destroy(s->pool, err);
+  if (status == GM_OK) status = session_holds_nothing(s, err);
   for (int i = 0; i < 2 && status == GM_OK; i++) {
     if (s->streams[i] && gm_stream_close(s->streams[i], err)) status = gm_stream_close(s->streams[i], err);
   }

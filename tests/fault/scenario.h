@@ -32,6 +32,7 @@ typedef struct scenario {
   gm_status (*run)(session *s, gm_error *err); /* returns the first failure */
   bool needs_contents;                         /* not for the null backend */
   bool of_no_backend;                          /* the same for all: host memory is swept with the first only */
+  const char *only;                            /* for this backend alone; NULL: for all */
 } scenario;
 
 extern const scenario scenarios[];
@@ -40,7 +41,8 @@ extern const unsigned scenario_count;
 /* Context, device and pool of the session's backend. */
 gm_status session_open(session *s, gm_error *err);
 
-/* As above, without a pool. */
+/* As above, without a pool; and without a device. */
+gm_status session_open_context(session *s, gm_error *err);
 gm_status session_open_device(session *s, gm_error *err);
 
 /* A block of the session's pool becomes the last of `blocks`. On a stream: the stream gets the wait if it takes one.
@@ -63,6 +65,9 @@ gm_status scenario_pool_set(session *s, gm_error *err);
 gm_status scenario_spanned(session *s, gm_error *err);
 /* Of scenario_record.c. */
 gm_status scenario_record(session *s, gm_error *err);
+/* Of scenario_fences.c, which is there where the Vulkan backend is. */
+gm_status scenario_fences(session *s, gm_error *err);
+gm_status scenario_fences_no_leave(session *s, gm_error *err);
 
 /* What scenarios of scenario_devices.c leave open. */
 gm_status session_end_devices(session *s, gm_error *err);

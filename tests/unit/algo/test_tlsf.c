@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "core/algo/address_index.h"
-#include "core/algo/tlsf.h"
+#include "core/algo/tlsf_search.h"
 #include "support/counted_services.h"
 #include "support/random.h"
 
@@ -94,11 +94,21 @@ static void check_world(const world *w, uint64_t address, uint32_t granules) {
   assert_int_equal(listed, holes);
 }
 
+static gm__tlsf_wish wish_of(uint32_t granules, uint64_t align) {
+  return (gm__tlsf_wish){.granules = granules, .align = align, .granule = GRANULE};
+}
+
+static uint32_t search(const world *w, uint32_t granules, uint64_t align) {
+  const gm__tlsf_wish wish = wish_of(granules, align);
+  return gm__tlsf_search(&w->spans, &w->heap, &wish);
+}
+
 /* The smallest hole that fits; 0: none. */
 static uint32_t best_by_hand(const world *w, uint32_t granules, uint64_t align) {
+  const gm__tlsf_wish wish = wish_of(granules, align);
   uint32_t best = 0;
   for (uint32_t number = at(w, w->edge)->right; number; number = at(w, number)->right) {
-    if (at(w, number)->state != GM__CHUNK_FREE || !gm__chunk_fits(at(w, number), granules, align, GRANULE)) continue;
+    if (at(w, number)->state != GM__CHUNK_FREE || !gm__tlsf_serves(&wish, at(w, number))) continue;
     if (!best || at(w, number)->granules < at(w, best)->granules) best = number;
   }
   return best;
@@ -132,7 +142,7 @@ static void test_random_cuts_and_holes(void **state) {
     } else {
       const uint32_t granules = (uint32_t)test_log_uniform(&random, 600);
       const uint32_t hole = gm__tlsf_find(&w.spans, &w.heap, granules), best = best_by_hand(&w, granules, GRANULE);
-      const uint32_t sure = gm__tlsf_search(&w.spans, &w.heap, granules, GRANULE, GRANULE);
+      const uint32_t sure = search(&w, granules, GRANULE);
       assert_int_equal(sure != 0, best != 0);
       found_late += sure && !hole;
       if (!sure) continue;
@@ -154,12 +164,39 @@ static void test_any_alignment_is_found(void **state) {
   open_world(&w, 4096 + 256, 1000);
   for (uint32_t shift = 8; shift < 18; shift++) {
     const uint64_t align = UINT64_C(1) << shift;
-    const uint32_t found = gm__tlsf_search(&w.spans, &w.heap, 10, align, GRANULE), best = best_by_hand(&w, 10, align);
+    const uint32_t found = search(&w, 10, align), best = best_by_hand(&w, 10, align);
     assert_int_equal(found, best);
     if (found) assert_true((at(&w, found)->address + gm__chunk_pad(at(&w, found), align)) % align == 0);
   }
-  assert_int_equal(gm__tlsf_search(&w.spans, &w.heap, 10, 1 << 20, GRANULE), 0);
-  assert_int_equal(gm__tlsf_search(&w.spans, &w.heap, 1001, GRANULE, GRANULE), 0);
+  assert_int_equal(search(&w, 10, 1 << 20), 0);
+  assert_int_equal(search(&w, 1001, GRANULE), 0);
+  close_world(&w);
+}
+
+static bool is_behind(const gm__tlsf_wish *wish, const gm__chunk *chunk) {
+  return chunk->address > *(const uint64_t *)wish->user;
+}
+
+/* Holes that suit are found behind any number that do not. */
+static void test_a_search_takes_what_suits(void **state) {
+  (void)state;
+  enum { HOLES = 300 };
+  uint32_t parts[2 * HOLES];
+  world w;
+  const uint32_t hole = open_world(&w, 4096, 20 * HOLES);
+  for (int i = 0; i < 2 * HOLES; i++) parts[i] = cut(&w, hole, 10);
+  for (int i = 2 * HOLES - 2; i >= 0; i -= 2) {
+    at(&w, parts[i])->state = GM__CHUNK_FREE;
+    gm__tlsf_put(&w.spans, &w.heap, parts[i]);
+  }
+  const uint64_t border = at(&w, parts[2 * HOLES - 4])->address;
+  const uint64_t end = UINT64_MAX;
+  gm__tlsf_wish wish = wish_of(10, GRANULE);
+  wish.suits = is_behind;
+  wish.user = &border;
+  assert_int_equal(gm__tlsf_search(&w.spans, &w.heap, &wish), parts[2 * HOLES - 2]);
+  wish.user = &end;
+  assert_int_equal(gm__tlsf_search(&w.spans, &w.heap, &wish), 0);
   close_world(&w);
 }
 
@@ -315,6 +352,7 @@ int main(void) {
       cmocka_unit_test(test_a_bin_is_a_part_of_a_power_of_two),
       cmocka_unit_test(test_random_cuts_and_holes),
       cmocka_unit_test(test_any_alignment_is_found),
+      cmocka_unit_test(test_a_search_takes_what_suits),
       cmocka_unit_test(test_a_drain_takes_all),
       cmocka_unit_test(test_spans_end_where_they_must),
       cmocka_unit_test(test_addresses_are_looked_up),

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "core/heap/object_sweep.h"
 #include "core/pool/pool.h"
 #include "gm/copy.h"
 #include "support/opencl_fixture.h"
@@ -14,8 +15,16 @@
 #include "support/pool_bench.h"
 #include "support/random.h"
 
+enum { ROUNDS = 10 };
+
 static opencl_fixture f;
 static opencl_engine engine;
+
+/* How many sub-buffers gm made. */
+static struct {
+  __typeof__(engine.cl.clCreateSubBuffer) real;
+  unsigned made;
+} counter;
 
 static int open_all(void **state) {
   (void)state;
@@ -31,6 +40,24 @@ static int close_all(void **state) {
   return 0;
 }
 
+static cl_mem count_sub_buffer(cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type type, const void *region,
+                               cl_int *code) {
+  counter.made++;
+  return counter.real(buffer, flags, type, region, code);
+}
+
+/* Function pointers go through memory: ISO C has no cast from them to void *. */
+static void *count_hook(void *user, const char *backend, const char *symbol, void *real) {
+  (void)user, (void)backend;
+  void *out = real;
+  if (strcmp(symbol, "clCreateSubBuffer") == 0) {
+    __typeof__(counter.real) entry = count_sub_buffer;
+    memcpy(&counter.real, &real, sizeof real);
+    memcpy(&out, &entry, sizeof out);
+  }
+  return out;
+}
+
 /* The engine's context with gm on it: the objects are of the engine's context, so its queue can use them. */
 typedef struct scene {
   gm_context *ctx;
@@ -41,7 +68,8 @@ typedef struct scene {
 
 static void scene_open(scene *s, const char *options) {
   const gm_context_params params = {
-      .struct_size = sizeof params, .ignore_environment = true, .backend_options = options};
+      .struct_size = sizeof params, .ignore_environment = true, .backend_options = options, .symbol_hook = count_hook};
+  counter.made = 0;
   const gm_opencl_device native = {.head = {sizeof native, GM_API_OPENCL},
                                    .device = (uintptr_t)engine.device,
                                    .context = (uintptr_t)engine.context,
@@ -108,6 +136,54 @@ static void test_sub_buffers(void **state) {
   assert_int_equal(gm_block_object(s.pool, &block, unit, 16 * unit, &native.head, NULL), GM_ERR_INVALID_ARGUMENT);
   assert_int_equal(gm_free(s.pool, &block, s.stream), GM_OK);
   assert_int_equal(gm_block_object(s.pool, &block, 0, 8, &native.head, NULL), GM_ERR_INVALID_ARGUMENT);
+  scene_close(&s);
+}
+
+static uint32_t kept(const scene *s) { return atomic_load(&s->pool->heap.provider.object_count); }
+
+/* An engine's step: one block after the other, each of another size at the same place, so each with another object. */
+static unsigned made_in_a_round(scene *s, uint64_t unit, unsigned first, unsigned count) {
+  const unsigned before = counter.made;
+  for (unsigned i = first; i < first + count; i++) {
+    const gm_request request = {.bytes = unit * (i + 1), .flags = GM_INSERT_WAIT, .stream = s->stream};
+    gm_block block;
+    assert_true(gm_acquired(gm_alloc(s->pool, &request, &block)));
+    (void)object(s, &block, 0, request.bytes);
+    assert_int_equal(gm_free(s->pool, &block, s->stream), GM_OK);
+    assert_in_range(kept(s), 1, 2 * GM__OBJECTS_LEAST + 1);
+    pool_bench_ok(gm_stream_sync(s->stream, err));
+  }
+  return counter.made - before;
+}
+
+/* More objects than a pool keeps for ever: a loop over them finds all, or many of them, in each later round. */
+static void test_a_loop_over_many_objects(void **state) {
+  (void)state;
+  static const struct {
+    unsigned objects, most; /* so many of them may be made in a later round */
+  } loops[] = {{300, 0}, {500, 0}, {600, 450}, {1000, 950}};
+  for (unsigned i = 0; i < sizeof loops / sizeof *loops; i++) {
+    scene s;
+    scene_open(&s, "opencl:memory=buffer");
+    const uint64_t unit = gm_device_get_info(s.device)->alignment;
+    assert_int_equal(made_in_a_round(&s, unit, 0, loops[i].objects), loops[i].objects);
+    for (unsigned round = 1; round < ROUNDS; round++) {
+      const unsigned made = made_in_a_round(&s, unit, 0, loops[i].objects);
+      if (made > loops[i].most) fail_msg("%u objects, round %u: %u made", loops[i].objects, round, made);
+    }
+    scene_close(&s);
+  }
+}
+
+/* The engine's work changes: objects of the old work make room for those of the new one. */
+static void test_another_loop_takes_over(void **state) {
+  (void)state;
+  scene s;
+  scene_open(&s, "opencl:memory=buffer");
+  const uint64_t unit = gm_device_get_info(s.device)->alignment;
+  for (unsigned round = 0; round < ROUNDS; round++) (void)made_in_a_round(&s, unit, 0, 300);
+  for (unsigned round = 0; round < ROUNDS; round++) (void)made_in_a_round(&s, unit, 1000, 300);
+  assert_int_equal(made_in_a_round(&s, unit, 1000, 300), 0);
   scene_close(&s);
 }
 
@@ -186,8 +262,11 @@ static void test_addresses_and_types_apart(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_sub_buffers), cmocka_unit_test(test_a_dedicated_block_is_its_object),
-      cmocka_unit_test(test_buffers_are_mapped_by_a_queue), cmocka_unit_test(test_addresses_and_types_apart)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sub_buffers),
+                                     cmocka_unit_test(test_a_loop_over_many_objects),
+                                     cmocka_unit_test(test_another_loop_takes_over),
+                                     cmocka_unit_test(test_a_dedicated_block_is_its_object),
+                                     cmocka_unit_test(test_buffers_are_mapped_by_a_queue),
+                                     cmocka_unit_test(test_addresses_and_types_apart)};
   return cmocka_run_group_tests(tests, open_all, close_all);
 }

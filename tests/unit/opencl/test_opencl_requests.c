@@ -11,6 +11,8 @@
 #include "gm/device.h"
 #include "gm/stream.h"
 #include "support/opencl_fixture.h"
+/* after the fixture */
+#include "support/aligned_requests.h"
 #include "support/request_sweep.h"
 
 static opencl_fixture f;
@@ -170,8 +172,24 @@ static void test_the_report_tells_what_was_done(void **state) {
   }
 }
 
+/* A cl_mem has no address that gm knows: the offset in it is what counts. */
+static void check_aligned(gm_pool *pool, const gm_block *block, uint64_t align) {
+  gm_opencl_memory native = {.head = {sizeof native, GM_API_OPENCL}};
+  ok(gm_block_native(pool, block, &native.head, err));
+  assert_int_equal(native.offset % align, 0);
+}
+
+static void test_alignments_hold_for_offsets(void **state) {
+  (void)state;
+  bench made = bench_open(true);
+  aligned_requests(made.device, GM_STRATEGY_BEST_FIT, check_aligned);
+  aligned_requests(made.device, GM_STRATEGY_BUCKET, check_aligned);
+  bench_close(&made);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_alignments_hold_for_offsets),
       cmocka_unit_test(test_memory_is_committed_on_the_stream_of_the_request),
       cmocka_unit_test(test_without_a_stream_and_a_queue_they_are_refused_by_name),
       cmocka_unit_test(test_calls_that_need_a_queue_name_themselves),

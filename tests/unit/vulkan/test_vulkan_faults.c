@@ -83,12 +83,13 @@ typedef struct scenario {
 static gm_status scenario_open(scenario *s, gm_error *err) {
   const gm_backend_ops *ops = s->fixture.ops;
   const gm_memory_params params = {.struct_size = sizeof params, .bytes = SCENARIO_BYTES};
+  const gm_memory_params even = {.struct_size = sizeof even, .bytes = SCENARIO_BYTES, .align = 1 << 21};
   gm_stream_kind kind;
   gm_status status = ops->init(&s->fixture.host, &s->fixture.driver, err);
   if (!status) status = ops->device_open(s->fixture.driver, 0, &s->fixture.device, err);
   if (!status) status = ops->stream_create(s->fixture.device, &s->fixture.stream, &kind, err);
   if (!status) status = ops->memory_alloc(s->fixture.device, &params, &s->memory, err);
-  if (!status) status = ops->memory_alloc(s->fixture.device, &params, &s->other, err);
+  if (!status) status = ops->memory_alloc(s->fixture.device, &even, &s->other, err);
   return status;
 }
 

@@ -11,6 +11,7 @@
 #include "gm/stream.h"
 #include "support/vulkan_fixture.h"
 /* after the fixture */
+#include "support/aligned_requests.h"
 #include "support/named_libraries.h"
 #include "support/request_sweep.h"
 #include "support/vulkan_engine.h"
@@ -124,10 +125,46 @@ static void test_the_sizes_of_buffer_and_memory_are_told(void **state) {
   bench_close(&b);
 }
 
+/* The buffer's offset always. The memory's offset unless the memory itself begins at no such address: then no offset
+ * could be aligned with the address. */
+static void check_aligned(gm_pool *pool, const gm_block *block, uint64_t align) {
+  gm_vulkan_memory native = {.head = {sizeof native, GM_API_VULKAN}};
+  ok(gm_block_native(pool, block, &native.head, err));
+  assert_int_equal(native.device_address % align, 0);
+  assert_int_equal(native.buffer_offset % align, 0);
+  if ((native.device_address - native.memory_offset) % align == 0) {
+    assert_int_equal(native.memory_offset % align, 0);
+  }
+}
+
+static void test_alignments_hold_for_offsets_too(void **state) {
+  (void)state;
+  static const gm_strategy strategies[] = {GM_STRATEGY_BEST_FIT, GM_STRATEGY_BUCKET};
+  for (int i = 0; i < 4; i++) {
+    const gm_context_params params = {
+        .struct_size = sizeof params, .ignore_environment = true, .libraries = named_libraries()};
+    bench b;
+    if (i / 2) { /* the engine's device has no addresses */
+      bench_open(&b, true);
+    } else {
+      ok(gm_context_create(&params, &b.ctx, err));
+      ok(gm_device_open_index(b.ctx, "vulkan", 0, &b.device, err));
+    }
+    aligned_requests(b.device, strategies[i % 2], check_aligned);
+    if (i / 2) {
+      bench_close(&b);
+    } else {
+      ok(gm_device_close(b.device, err));
+      ok(gm_context_destroy(b.ctx, err));
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_the_sizes_of_buffer_and_memory_are_told),
       cmocka_unit_test(test_a_stream_without_leave_zeroes_nothing),
+      cmocka_unit_test(test_alignments_hold_for_offsets_too),
       cmocka_unit_test(test_the_report_tells_what_was_done),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
