@@ -90,7 +90,7 @@ static gm_status get_record(const gm__disk_tier *tier, disk_value *value, uint64
 gm_status gm__disk_value_open(void *own, const void *key, size_t key_bytes, void **out_value, uint64_t *out_bytes,
                               gm_error *err) {
   gm__disk_tier *tier = own;
-  uint64_t at, value_bytes;
+  uint64_t at = 0, value_bytes = 0;
   disk_value *value = gm__alloc(gm__disk_services(tier), sizeof *value);
   if (!value) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_value_open", "no host memory for a value");
   gm_status status = get_find(tier, key, key_bytes, &value->file, &at, &value_bytes, err);

@@ -15,7 +15,7 @@ static struct {
   pthread_mutex_t lock;
   VkDeviceMemory memories[LIVE_MAX];
   VkDeviceSize sizes[LIVE_MAX];
-  uint64_t allocations, by_gm, failures, frees, nanoseconds, live_bytes, peak_bytes, untracked;
+  uint64_t allocations, by_gm, failures, frees, buffers, maps, nanoseconds, bytes, live_bytes, peak_bytes, untracked;
 } count = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static uint64_t now(void) {
@@ -57,6 +57,7 @@ static void note_allocation(VkDeviceMemory memory, VkDeviceSize bytes, int by_gm
   ++count.allocations;
   count.by_gm += (uint64_t)by_gm;
   count.nanoseconds += took;
+  count.bytes += bytes;
   count.live_bytes += bytes;
   if (count.live_bytes > count.peak_bytes) count.peak_bytes = count.live_bytes;
 }
@@ -93,10 +94,30 @@ static VKAPI_ATTR void VKAPI_CALL release(VkDevice device, VkDeviceMemory memory
   real(device, memory, callbacks);
 }
 
+static void add_one(uint64_t *figure) {
+  pthread_mutex_lock(&count.lock);
+  ++*figure;
+  pthread_mutex_unlock(&count.lock);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL create_buffer(VkDevice device, const VkBufferCreateInfo *info,
+                                                    const VkAllocationCallbacks *callbacks, VkBuffer *out) {
+  add_one(&count.buffers);
+  return ((PFN_vkCreateBuffer)next("vkCreateBuffer"))(device, info, callbacks, out);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL map(VkDevice device, VkDeviceMemory memory, VkDeviceSize offset,
+                                          VkDeviceSize bytes, VkMemoryMapFlags flags, void **out) {
+  add_one(&count.maps);
+  return ((PFN_vkMapMemory)next("vkMapMemory"))(device, memory, offset, bytes, flags, out);
+}
+
 /* The entry that takes another's place, or NULL. */
 static PFN_vkVoidFunction ours(const char *name) {
   if (strcmp(name, "vkAllocateMemory") == 0) return (PFN_vkVoidFunction)allocate;
   if (strcmp(name, "vkFreeMemory") == 0) return (PFN_vkVoidFunction)release;
+  if (strcmp(name, "vkCreateBuffer") == 0) return (PFN_vkVoidFunction)create_buffer;
+  if (strcmp(name, "vkMapMemory") == 0) return (PFN_vkVoidFunction)map;
   if (strcmp(name, "vkGetInstanceProcAddr") == 0) return (PFN_vkVoidFunction)vkGetInstanceProcAddr;
   if (strcmp(name, "vkGetDeviceProcAddr") == 0) return (PFN_vkVoidFunction)vkGetDeviceProcAddr;
   return NULL;
@@ -117,7 +138,9 @@ VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vkGetDeviceProcAddr(VkDevice device, co
 __attribute__((destructor)) static void report(void) {
   fprintf(stderr,
           "vulkan memory: %" PRIu64 " allocations (%" PRIu64 " by gm, %" PRIu64 " more failed), %" PRIu64
-          " frees, peak %" PRIu64 " bytes, %" PRIu64 " us in vkAllocateMemory\n",
-          count.allocations, count.by_gm, count.failures, count.frees, count.peak_bytes, count.nanoseconds / 1000);
+          " frees, %" PRIu64 " buffers, %" PRIu64 " maps, %" PRIu64 " bytes, peak %" PRIu64 " bytes, %" PRIu64
+          " us in vkAllocateMemory\n",
+          count.allocations, count.by_gm, count.failures, count.frees, count.buffers, count.maps, count.bytes,
+          count.peak_bytes, count.nanoseconds / 1000);
   if (count.untracked) fprintf(stderr, "vulkan memory: %" PRIu64 " allocations too many to follow\n", count.untracked);
 }

@@ -1,0 +1,89 @@
+"""Driver calls, bytes and time of pyopencl's own allocators and of gm's, in one process. Prints a table.
+
+A layer of OpenCL's loader counts for all of them (check_calls.c). Each run begins with a new allocator, and the allocators
+take turns. A figure is the median of its runs.
+"""
+import ctypes
+import gc
+import os
+import random
+import statistics
+import time
+
+LAYER = os.path.join(os.environ["GM_ENGINES_BUILD"], "lib", "libcheck_calls.so")
+os.environ["OPENCL_LAYERS"] = LAYER  # the loader reads it when it starts
+
+import gm_pyopencl  # noqa: E402
+import numpy  # noqa: E402
+import pyopencl  # noqa: E402
+import pyopencl.array  # noqa: E402
+import pyopencl.tools  # noqa: E402
+
+RUNS = 7
+
+
+class Calls(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in ("buffers", "parts", "failures", "bytes", "live_bytes", "peak_bytes")]
+
+
+def arithmetic(queue, allocator):
+    """Temporaries of one size, which live for an operation."""
+    value = pyopencl.array.zeros(queue, 100000, "float32", allocator=allocator)
+    for _ in range(200):
+        value = (value * 2 + 1) / 2
+    assert numpy.allclose(value.get(), 100, rtol=1e-3)
+
+
+def mixed(queue, allocator):
+    """Buffers of 256 bytes to 4 MiB, of which 64 live at once and a random one goes."""
+    chance, live = random.Random(1), []
+    for _ in range(2000):
+        live.append(allocator(int(2 ** chance.uniform(8, 22))))
+        pyopencl.enqueue_fill_buffer(queue, live[-1], numpy.uint8(1), 0, min(4096, live[-1].size))
+        if len(live) > 64:
+            live.pop(chance.randrange(64))
+
+
+ALLOCATORS = {
+    "ImmediateAllocator": pyopencl.tools.ImmediateAllocator,
+    "MemoryPool": lambda queue: pyopencl.tools.MemoryPool(pyopencl.tools.ImmediateAllocator(queue)),
+    "gm": gm_pyopencl.Allocator,
+}
+
+
+def run(work, make, context, layer):
+    queue, calls = pyopencl.CommandQueue(context), Calls()
+    layer.check_calls_reset()
+    before = time.perf_counter()
+    allocator = make(queue)
+    work(queue, allocator)
+    queue.finish()
+    took = time.perf_counter() - before
+    del allocator
+    gc.collect()
+    layer.check_calls_read(ctypes.byref(calls))
+    assert calls.failures == 0 and calls.live_bytes == 0, f"{calls.live_bytes} bytes are left"
+    return calls.buffers, calls.parts, calls.bytes / 2**20, calls.peak_bytes / 2**20, took * 1000
+
+
+def main():
+    context, layer = pyopencl.create_some_context(interactive=False), ctypes.CDLL(LAYER)
+    print("| pyopencl | allocator | clCreateBuffer | clCreateSubBuffer | MiB asked of the driver | most MiB at once | ms |")
+    print("|---|---|---|---|---|---|---|")
+    for work in (arithmetic, mixed):
+        taken = {name: [] for name in ALLOCATORS}
+        for number in range(RUNS + 1):  # the first one compiles kernels
+            for name, make in ALLOCATORS.items():
+                figures = run(work, make, context, layer)
+                if number:
+                    taken[name].append(figures)
+        for name, runs in taken.items():
+            buffers, parts, asked, peak, took = (statistics.median(column) for column in zip(*runs))
+            print(f"| {work.__name__} | {name} | {buffers:.0f} | {parts:.0f} | {asked:.1f} | {peak:.1f} | {took:.0f} |")
+        calls = {name: statistics.median(runs[0] for runs in taken[name]) for name in ALLOCATORS}
+        assert 0 < calls["gm"] <= calls["MemoryPool"] < calls["ImmediateAllocator"], calls
+    print(f"{pyopencl.VERSION_TEXT} driver calls beside pyopencl's own allocators")
+
+
+if __name__ == "__main__":
+    main()
