@@ -1,5 +1,6 @@
 #include "core/arena/free_chunks.h"
 
+#include "core/algo/tlsf_search.h"
 #include "core/arena/segment.h"
 #include "core/base/saturate.h"
 
@@ -281,9 +282,26 @@ typedef struct free_chunk_search {
   gm__order_verdict verdict;
 } free_chunk_search;
 
+/* A range has pages of many memories, and so no offset. */
+static bool free_chunk_suits(const gm__tlsf_wish *wish, const gm__chunk *chunk) {
+  const gm__arena *arena = wish->user;
+  const gm__segment *segment = arena->segment_table[chunk->segment_index];
+  return segment->range || (segment->allocation->address & (wish->align - 1)) == 0;
+}
+
+/* What a search for the request wants: also that an aligned address is at an aligned offset in the driver's memory. */
+static gm__tlsf_wish free_chunk_wish(const gm__arena *arena, const gm__want *want) {
+  const uint64_t granule = gm__arena_granule(arena), align = gm__max(want->align, granule);
+  return (gm__tlsf_wish){.granules = (uint32_t)(want->exact >> arena->shift),
+                         .align = align,
+                         .granule = granule,
+                         .suits = align > granule ? free_chunk_suits : NULL,
+                         .user = arena};
+}
+
 bool gm__free_chunk_fits(const gm__arena *arena, const gm__want *want, uint32_t free_chunk) {
   if (want->exact >> arena->shift > UINT32_MAX) return false; /* no chunk is that large */
-  const gm__tlsf_wish wish = gm__segment_wish(arena, want);
+  const gm__tlsf_wish wish = free_chunk_wish(arena, want);
   return gm__tlsf_serves(&wish, gm__arena_chunk(arena, free_chunk));
 }
 
@@ -291,7 +309,7 @@ bool gm__free_chunk_fits(const gm__arena *arena, const gm__want *want, uint32_t 
 static void free_chunk_look(const gm__arena *arena, free_chunk_search *search, int number) {
   const gm__stream_cache *cache = arena->caches[number];
   if (!cache || !cache->tlsf.top) return;
-  const gm__tlsf_wish wish = gm__segment_wish(arena, search->want);
+  const gm__tlsf_wish wish = free_chunk_wish(arena, search->want);
   const uint32_t found = gm__tlsf_search(&arena->chunks, &cache->tlsf, &wish);
   if (!found) return;
   const gm__last_use use = gm__arena_last_use(arena, found);

@@ -76,22 +76,6 @@ bool gm__segment_is_idle_since(const gm__arena *arena, const gm__segment *segmen
          gm__freed_by(gm__arena_chunk(arena, gm__arena_chunk(arena, segment->edge)->right)->seq, freed_by);
 }
 
-/* A range has pages of many memories, and so no offset. */
-static bool segment_suits(const gm__tlsf_wish *wish, const gm__chunk *chunk) {
-  const gm__arena *arena = wish->user;
-  const gm__segment *segment = arena->segment_table[chunk->segment_index];
-  return segment->range || (segment->allocation->address & (wish->align - 1)) == 0;
-}
-
-gm__tlsf_wish gm__segment_wish(const gm__arena *arena, const gm__want *want) {
-  const uint64_t granule = gm__arena_granule(arena), align = gm__max(want->align, granule);
-  return (gm__tlsf_wish){.granules = (uint32_t)(want->exact >> arena->shift),
-                         .align = align,
-                         .granule = granule,
-                         .suits = align > granule ? segment_suits : NULL,
-                         .user = arena};
-}
-
 void gm__segment_close(gm__arena *arena, gm__segment *segment) {
   const uint32_t free_chunk = gm__arena_chunk(arena, segment->edge)->right;
   gm__tlsf_take(&arena->chunks, &arena->caches[GM__STREAM_CACHE_IDLE]->tlsf, free_chunk);

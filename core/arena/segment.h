@@ -2,7 +2,6 @@
 #ifndef GM_CORE_ARENA_SEGMENT_H
 #define GM_CORE_ARENA_SEGMENT_H
 
-#include "core/algo/tlsf_search.h"
 #include "core/arena/arena_set.h"
 #include "core/provider/va_range.h"
 
@@ -29,9 +28,6 @@ gm__segment *gm__segment_of(const gm__arena *arena, uint32_t number);
 
 /* True when the parts that were never used are all zeros. */
 bool gm__segment_is_zeroed(const gm__segment *segment);
-
-/* What a search for the request wants: also that an aligned address is at an aligned offset in the driver's memory. */
-gm__tlsf_wish gm__segment_wish(const gm__arena *arena, const gm__want *want);
 
 /* A segment that is one idle free chunk leaves the arena. REQUIRES: arena lock. */
 void gm__segment_close(gm__arena *arena, gm__segment *segment);
