@@ -303,13 +303,14 @@ static void test_the_longest_age_is_not_auto(void **state) {
   pool_bench_close(&bench);
 }
 
+static const setting four[] = {{"cache.stream_local", "4"}, {NULL, NULL}};
+
 /* The device is played as empty, then as full: a pool with a cap that is taken or not. Each look is one step. */
 static void test_bounds_follow_the_pressure(void **state) {
   (void)state;
-  static const setting settings[] = {{"cache.stream_local", "4"}, {NULL, NULL}};
   pool_bench bench;
   const gm_pool_params params = {.struct_size = sizeof params, .max_bytes = 32 * MIB};
-  open_with(&bench, GM_STRATEGY_BEST_FIT, &params, settings);
+  open_with(&bench, GM_STRATEGY_BEST_FIT, &params, four);
   turn(&bench, 4 * KIB, 1, NULL); /* grows */
   assert_int_equal(local_hits(&bench), 6);
   clean_up(&bench, 1);
@@ -330,7 +331,6 @@ static void test_bounds_follow_the_pressure(void **state) {
 /* Half of the pool is taken. The keys say what is low and what is high. */
 static void test_bounds_follow_the_keys(void **state) {
   (void)state;
-  static const setting between[] = {{"cache.stream_local", "4"}, {NULL, NULL}};
   static const setting low[] = {{"cache.stream_local", "4"}, {"scaling.low", "0.6"}, {NULL, NULL}};
   static const setting high[] = {{"cache.stream_local", "4"}, {"scaling.high", "0.4"}, {NULL, NULL}};
   static const setting twice[] = {
@@ -340,7 +340,7 @@ static void test_bounds_follow_the_keys(void **state) {
   static const struct {
     const setting *settings;
     uint64_t hits;
-  } cases[] = {{between, 4}, {low, 9}, {high, 1}, {twice, 16}, {fixed, 4}};
+  } cases[] = {{four, 4}, {low, 9}, {high, 1}, {twice, 16}, {fixed, 4}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     pool_bench bench;
     const gm_pool_params params = {.struct_size = sizeof params, .max_bytes = 32 * MIB};
@@ -356,10 +356,9 @@ static void test_bounds_follow_the_keys(void **state) {
 /* Where no limit holds, as on most adopted devices, no pressure is known: there is room. */
 static void test_bounds_without_a_limit_grow(void **state) {
   (void)state;
-  static const setting settings[] = {{"cache.stream_local", "4"}, {NULL, NULL}};
   pool_bench bench;
   const gm_pool_params params = {.struct_size = sizeof params, .memory_fraction = 1, .min_free_bytes = GM_NO_LIMIT};
-  open_with(&bench, GM_STRATEGY_BEST_FIT, &params, settings);
+  open_with(&bench, GM_STRATEGY_BEST_FIT, &params, four);
   gm_block full = take(&bench, 60 * MIB, NULL);
   clean_up(&bench, 20);
   assert_int_equal(local_hits(&bench), 20);
