@@ -14,8 +14,8 @@ typedef struct gm__thread_here {
     uint64_t key; /* 0: empty */
     void *value;
   } slots[GM__HERE_SLOTS];
-  const void *self;
-  bool ended; /* the thread has ended: the cache keeps only entries that all threads share */
+  const void *self; /* the sign of life; without one, what all such threads have */
+  bool ended;       /* the thread has ended: the cache keeps only entries that all threads share */
 } gm__thread_here;
 
 extern _Thread_local gm__thread_here gm__here __attribute__((tls_model("initial-exec"), visibility("hidden")));

@@ -35,8 +35,8 @@ bool gm__thread_life_ended(gm__thread_life *life) { return atomic_load(&life->en
 static void here_end(void *opaque) {
   gm__thread_life *life = opaque;
   if (++life->rounds < PTHREAD_DESTRUCTOR_ITERATIONS - 1 && pthread_setspecific(here_key, life) == 0) return;
-  gm__here = (gm__thread_here){.self = &here_nobody,
-                               .ended = true}; /* another thread may take over this thread's entries from now on */
+  /* another thread may take over this thread's entries from now on */
+  gm__here = (gm__thread_here){.self = &here_nobody, .ended = true};
   atomic_store(&life->ended, true);
   gm__thread_life_give(life);
 }
