@@ -10,18 +10,21 @@
 /* zstd's own default is 3. A tier is written while somebody waits for memory, so it takes the fastest level. */
 enum { CODEC_ZSTD_LEVEL = 1 };
 
-bool gm__disk_codec_is_there(gm_tier_codec codec) {
-  switch (codec) {
 #ifdef GM_HAVE_LZ4
-    case GM_TIER_CODEC_LZ4: return true;
+enum { CODEC_LZ4 = true };
+#else
+enum { CODEC_LZ4 = false };
 #endif
 #ifdef GM_HAVE_ZSTD
-    case GM_TIER_CODEC_ZSTD: return true;
+enum { CODEC_ZSTD = true };
+#else
+enum { CODEC_ZSTD = false };
 #endif
-    case GM_TIER_CODEC_NONE:
-    case GM_TIER_CODEC_AUTO: return true;
-    default: return false;
-  }
+
+bool gm__disk_codec_is_there(gm_tier_codec codec) {
+  if (codec == GM_TIER_CODEC_LZ4) return CODEC_LZ4;
+  if (codec == GM_TIER_CODEC_ZSTD) return CODEC_ZSTD;
+  return codec == GM_TIER_CODEC_NONE || codec == GM_TIER_CODEC_AUTO;
 }
 
 const char *gm__disk_codec_name(gm_tier_codec codec) {

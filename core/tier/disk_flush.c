@@ -23,7 +23,7 @@ static gm_status flush_mark_dead(gm__disk_tier *tier, gm_error *err) {
 /* Has anything been written since the last FLUSHED? */
 static bool flush_is_due(const gm__disk_tier *tier) {
   if (tier->replaced_count) return true;
-  return tier->flushed_at ? tier->end > tier->flushed_at + GM__DISK_UNIT * 2 : tier->end > GM__DISK_START;
+  return tier->flushed_at ? tier->end > tier->flushed_at + UINT64_C(2) * GM__DISK_UNIT : tier->end > GM__DISK_START;
 }
 
 static bool flush_should_compact(gm__disk_tier *tier) {

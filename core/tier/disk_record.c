@@ -42,7 +42,7 @@ typedef struct disk_source {
 
 /* The next `bytes` bytes: where they lie, or copied into `room` where they lie in several parts. */
 static const unsigned char *disk_source_next(disk_source *source, uint32_t bytes, unsigned char *room) {
-  for (uint32_t done = 0; done < bytes;) {
+  for (uint32_t done = 0; done < bytes && source->parts;) { /* a value without parts has no bytes */
     const gm_tier_part *part = source->parts;
     const uint64_t left = part->bytes - source->offset;
     const unsigned char *from = (const unsigned char *)part->data + source->offset;
