@@ -5,5 +5,6 @@
 
 #include "gm/gm.h"
 #include "gm/tier.h"
+#include "gm/value.h"
 
 #endif
