@@ -241,9 +241,9 @@ static void test_the_environment_is_the_operators(void **state) {
   assert_non_null(strstr(host.last_line, "GM_GPU_AST_CACHE_ENABLED")); /* its feature comes later: said */
   unsetenv("GM_GPU_AST_CACHE_ENABLED");
   char later[] = "/tmp/gm-config-XXXXXX";
-  write_file(later, "gpu.memory.keep_in_vram = false\n");
+  write_file(later, "gpu.ast.cache_enabled = false\n");
   assert_int_equal(gm_config_load(ctx, later, &err), GM_OK);
-  assert_non_null(strstr(host.last_line, "gpu.memory.keep_in_vram")); /* from a file, too */
+  assert_non_null(strstr(host.last_line, "gpu.ast.cache_enabled")); /* from a file, too */
   unlink(later);
   assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
   counted_services_check(&host);
