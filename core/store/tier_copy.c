@@ -157,13 +157,12 @@ static bool tier_copy_found(void *user, const void *text, size_t bytes, uint64_t
       memcmp(key.text, text, bytes) != 0) {
     return true; /* no key of a store */
   }
-  gm__mutex_lock(&listing->store->lock);
+  /* without the lock: nobody else knows the store, and the tier may hold a lock of its own */
   gm__store_entry *entry = gm__store_entry_of(listing->store, &key);
   if (entry) {
     const uint32_t bit = tier_bit(listing->tier);
     gm__store_set_tiers(listing->store, entry, entry->copies | bit, entry->fresh ? entry->fresh : bit);
   }
-  gm__mutex_unlock(&listing->store->lock);
   listing->no_memory = !entry;
   return entry;
 }

@@ -89,7 +89,7 @@ static void test_values_are_checked(void **state) {
       {"cache.max_bytes", "1G"},       {"gpu.memory.max_fraction", "0.25"},
   };
   static const char *const later[][2] = {
-      {"gpu.memory.keep_in_vram", "true"}, {"gpu.memory.cache_size", "50"}, {"gpu.ast.max_cache_size", "0"}};
+      {"gpu.ast.cache_enabled", "true"}, {"gpu.memory.cache_size", "50"}, {"gpu.ast.max_cache_size", "0"}};
   gm_context *ctx = context_new(true);
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     gm_error err = {.status = GM_OK};
