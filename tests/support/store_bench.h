@@ -4,9 +4,11 @@
 
 #include <stdlib.h>
 
+#include "gm/size.h"
 #include "gm/store.h"
 #include "support/pool_bench.h"
 #include "support/random.h"
+#include "support/temp_folder.h"
 
 static inline gm_tensor_desc store_bytes_desc(uint64_t bytes) {
   return (gm_tensor_desc){.struct_size = sizeof(gm_tensor_desc), .dtype = GM_DTYPE_U8, .rank = 1, .shape = {bytes}};
@@ -115,6 +117,32 @@ static inline void store_four_times(gm_pool *pool, gm_tier *tier, uint64_t pool_
   assert_int_equal(store_stats(store).keys, 0);
   assert_int_equal(store_stats(store).device_bytes, 0);
   store_close(store);
+}
+
+/* Four times a pool's memory on the first device of a backend, with a file below and a little host memory between. */
+static inline void store_on_device(const char *backend, const gm_context_params *context) {
+  enum { POOL_BYTES = 8 << 20 };
+  gm_context *ctx = NULL;
+  gm_device *device = NULL;
+  gm_pool *pool = NULL;
+  gm_tier *tier = NULL;
+  temp_folder folder;
+  temp_folder_make(&folder);
+  const gm_pool_params params = {.struct_size = sizeof params,
+                                 .checked = true,
+                                 .no_vmm = true,
+                                 .max_bytes = POOL_BYTES,
+                                 .keep_bytes = GM_NO_BYTES};
+  pool_bench_ok(gm_context_create(context, &ctx, err));
+  pool_bench_ok(gm_device_open_index(ctx, backend, 0, &device, err));
+  pool_bench_ok(gm_pool_create(device, &params, &pool, err));
+  pool_bench_ok(gm_tier_open(ctx, "disk", temp_folder_join(&folder, "file"), NULL, &tier, err));
+  store_four_times(pool, tier, POOL_BYTES, 3 << 20, 2);
+  pool_bench_ok(gm_tier_close(tier, err));
+  pool_bench_ok(gm_pool_destroy(pool, err));
+  pool_bench_ok(gm_device_close(device, err));
+  pool_bench_ok(gm_context_destroy(ctx, err));
+  temp_folder_remove(&folder);
 }
 
 #endif
