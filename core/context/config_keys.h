@@ -67,8 +67,8 @@
     "used share above which gm_pool_cleanup gives back cached memory")                                                 \
   X("gpu.memory.cache_size", "GM_GPU_MEMORY_CACHE_SIZE", "count", "0..16777216", "100", false,                         \
     "entries that the store's LRU cache keeps")                                                                        \
-  X("gpu.memory.keep_in_vram", "GM_GPU_MEMORY_KEEP_IN_VRAM", "bool", "", "true", false,                                \
-    "false: the store may demote entries as soon as nobody refers to them")                                            \
+  X("gpu.memory.keep_in_vram", "GM_GPU_MEMORY_KEEP_IN_VRAM", "bool", "", "true", true,                                 \
+    "false: a store takes values down from the device at its next call, if nobody refers to them")                     \
   X("gpu.ast.cache_enabled", "GM_GPU_AST_CACHE_ENABLED", "bool", "", "true", false, "caches tensor sets of each file") \
   X("gpu.ast.max_cache_size", "GM_GPU_AST_MAX_CACHE_SIZE", "count", "0..1048576", "50", false,                         \
     "how many tensor sets gm caches")                                                                                  \

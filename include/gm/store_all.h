@@ -4,6 +4,8 @@
 #define GM_STORE_ALL_H
 
 #include "gm/gm.h"
+#include "gm/store.h"
 #include "gm/tier.h"
+#include "gm/value.h"
 
 #endif

@@ -48,12 +48,13 @@ FLOORS = {  # lowest first: each with the floors that it may include
     "block": "base context discovery track device order provider arena heap guard pool",
     "manage": "base context discovery track trace device order provider arena bucket heap guard pool block",
     "buffer": "base context host provider pool block manage",
+    "store": "base algo context tier host provider pool block manage buffer",
     "transfer": "base device pool block manage",
     "load": "base model pool block",
     "report": "base context discovery",
 }
 # The floors that know what a pool is.
-POOL_KNOWN = {"pool", "block", "manage", "buffer", "transfer", "load", "report"}
+POOL_KNOWN = {"pool", "block", "manage", "buffer", "store", "transfer", "load", "report"}
 POOL = re.compile(r"\bstruct gm_pool\b|\bgm_pool\s*\*")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 # Public headers that are the face of one floor; the others hold what several floors speak of.
@@ -62,7 +63,7 @@ FACES = {"context": "context", "config": "context", "device": "discovery", "prob
          "trace": "trace", "advice": "trace", "stream": "device", "request": "device", "pool": "provider", "quota": "track",
          "spans": "pool", "debug": "guard", "copy": "block", "share": "block", "cleanup": "manage", "pool_set": "manage",
          "record": "manage", "warm_up": "manage", "buffer": "buffer", "batch": "buffer", "peer": "transfer",
-         "managed": "transfer", "load": "load", "report": "report", "tier": "tier"}
+         "managed": "transfer", "load": "load", "report": "report", "tier": "tier", "value": "store", "store": "store"}
 # The headers that include a tier, and its rank; a higher tier includes lower ones. gm/backend.h stands above them all.
 TIERS = {"gm/gm.h": 1, "gm/model_all.h": 2, "gm/store_all.h": 2, "gm/tools.h": 2}
 PAGE_LINES = 40

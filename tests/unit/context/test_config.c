@@ -89,7 +89,7 @@ static void test_values_are_checked(void **state) {
       {"cache.max_bytes", "1G"},       {"gpu.memory.max_fraction", "0.25"},
   };
   static const char *const later[][2] = {
-      {"gpu.memory.keep_in_vram", "true"}, {"gpu.memory.cache_size", "50"}, {"gpu.ast.max_cache_size", "0"}};
+      {"gpu.ast.cache_enabled", "true"}, {"gpu.memory.cache_size", "50"}, {"gpu.ast.max_cache_size", "0"}};
   gm_context *ctx = context_new(true);
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     gm_error err = {.status = GM_OK};
@@ -241,9 +241,9 @@ static void test_the_environment_is_the_operators(void **state) {
   assert_non_null(strstr(host.last_line, "GM_GPU_AST_CACHE_ENABLED")); /* its feature comes later: said */
   unsetenv("GM_GPU_AST_CACHE_ENABLED");
   char later[] = "/tmp/gm-config-XXXXXX";
-  write_file(later, "gpu.memory.keep_in_vram = false\n");
+  write_file(later, "gpu.ast.cache_enabled = false\n");
   assert_int_equal(gm_config_load(ctx, later, &err), GM_OK);
-  assert_non_null(strstr(host.last_line, "gpu.memory.keep_in_vram")); /* from a file, too */
+  assert_non_null(strstr(host.last_line, "gpu.ast.cache_enabled")); /* from a file, too */
   unlink(later);
   assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
   counted_services_check(&host);

@@ -1,0 +1,159 @@
+#include "core/store/down.h"
+
+#include "core/context/config.h"
+#include "core/store/tier_copy.h"
+
+/* Invariants. The value leaves the device only after host memory or a tier has it. A busy entry keeps its value, so the
+ * thread that made it busy may read it without the lock. */
+
+enum { DOWN_FAILURES_MOST = 4 }; /* then a tier is taken for broken */
+
+/* ---- from host memory to the tiers ---- */
+
+/* Moves the first image to go to the tiers. False: none could be moved. */
+static bool down_push_image(gm_store *store) {
+  gm__store_entry *entry = NULL;
+  gm__mutex_lock(&store->lock);
+  gm__victim *victim = gm__victims_next(&store->places[GM__PLACE_HOST], NULL);
+  for (; victim; victim = gm__victims_next(&store->places[GM__PLACE_HOST], victim)) {
+    entry = gm__store_entry_at(victim, GM__PLACE_HOST);
+    if (!entry->busy) break;
+  }
+  if (victim) entry->busy = true;
+  gm__mutex_unlock(&store->lock);
+  if (!victim) return false;
+  gm__leftover left = {NULL, NULL};
+  const gm_status status = entry->fresh ? GM_OK : gm__tier_copy_put(store, entry, entry->image, NULL);
+  gm__mutex_lock(&store->lock);
+  if (!status) gm__store_set_image(store, entry, NULL, &left);
+  gm__mutex_unlock(&store->lock);
+  gm__store_idle(store, entry);
+  gm__leftover_drop(&left);
+  return !status;
+}
+
+/* ---- from the device ---- */
+
+static gm_status down_image(gm_store *store, gm_value *value, gm__image **out, gm_error *err) {
+  gm_status status;
+  do {
+    status = gm__image_write(value, out, err);
+  } while (status == GM_ERR_OUT_OF_HOST_MEMORY && down_push_image(store));
+  return status;
+}
+
+static bool down_fits(const gm_store *store, const gm__image *image) {
+  return store->host_bytes <= store->max_host_bytes && image->bytes <= store->max_host_bytes - store->host_bytes;
+}
+
+/* Leaves the image with the entry if host memory has room, and sets it to NULL. */
+static void down_to_host(gm_store *store, gm__store_entry *entry, gm__image **image) {
+  gm__leftover left = {NULL, NULL};
+  bool more = (*image)->bytes <= store->max_host_bytes;
+  while (*image && more) {
+    gm__mutex_lock(&store->lock);
+    if (down_fits(store, *image)) {
+      gm__store_set_image(store, entry, *image, &left);
+      *image = NULL;
+    }
+    gm__mutex_unlock(&store->lock);
+    more = *image && down_push_image(store);
+  }
+}
+
+/* Gives the value to a place below. */
+static gm_status down_copy(gm_store *store, gm__store_entry *entry, gm_error *err) {
+  gm__image *image = NULL;
+  if (entry->image || (entry->fresh && !store->max_host_bytes)) return GM_OK;
+  gm_status status = down_image(store, entry->value, &image, err);
+  if (status) return entry->fresh ? GM_OK : status;
+  down_to_host(store, entry, &image);
+  if (image && !entry->fresh) status = gm__tier_copy_put(store, entry, image, err);
+  gm__image_release(image);
+  return status;
+}
+
+gm_status gm__down_entry(gm_store *store, gm__store_entry *entry, gm_error *err) {
+  gm__leftover left = {NULL, NULL};
+  gm_status status = down_copy(store, entry, err);
+  if (status) return status;
+  gm__mutex_lock(&store->lock);
+  if (atomic_load(&entry->value->references) > atomic_load(&entry->value->stored)) {
+    status = GM_ERR_BUSY;
+    gm__store_set_image(store, entry, NULL, &left);
+  } else {
+    gm__store_set_value(store, entry, NULL, &left);
+    store->stats.went_down++;
+  }
+  gm__mutex_unlock(&store->lock);
+  gm__leftover_drop(&left);
+  return status ? gm__fail(err, status, 0, "gm_store_demote_key", "somebody holds the value") : GM_OK;
+}
+
+/* ---- victims ---- */
+
+static bool down_may(const gm__store_entry *entry) {
+  const gm_value *value = entry->value;
+  return !entry->busy && value->bytes && atomic_load(&value->references) == atomic_load(&value->stored);
+}
+
+/* The next entry whose value may leave the device, made busy. NULL: there is none. */
+static gm__store_entry *down_begin(gm_store *store, uint64_t *out_bytes) {
+  gm__store_entry *entry = NULL;
+  gm__mutex_lock(&store->lock);
+  gm__victim *victim = gm__victims_next(&store->places[GM__PLACE_DEVICE], NULL);
+  for (; victim; victim = gm__victims_next(&store->places[GM__PLACE_DEVICE], victim)) {
+    entry = gm__store_entry_at(victim, GM__PLACE_DEVICE);
+    if (down_may(entry)) break;
+  }
+  if (victim) {
+    entry->busy = true;
+    *out_bytes = entry->value->bytes;
+    store->going_down++;
+  }
+  gm__mutex_unlock(&store->lock);
+  return victim ? entry : NULL;
+}
+
+static void down_end(gm_store *store, gm__store_entry *entry, bool failed) {
+  gm__mutex_lock(&store->lock);
+  store->going_down--;
+  if (failed) gm__store_touch(store, entry); /* others have their turn first */
+  gm__mutex_unlock(&store->lock);
+  gm__store_idle(store, entry);
+}
+
+uint64_t gm__down_some(gm_store *store, uint64_t bytes) {
+  uint64_t gone = 0, has = 0;
+  for (int failures = 0; gone < bytes && failures < DOWN_FAILURES_MOST;) {
+    gm__store_entry *entry = down_begin(store, &has);
+    if (!entry) break;
+    const gm_status status = gm__down_entry(store, entry, NULL);
+    down_end(store, entry, status);
+    if (status) failures++;
+    if (!status) gone += has;
+  }
+  return gone;
+}
+
+bool gm__down_for(gm_store *store, uint64_t bytes) {
+  if (gm__down_some(store, bytes)) return true;
+  gm__mutex_lock(&store->lock);
+  const bool others = store->going_down;
+  if (others) gm__cond_wait(&store->changed, &store->lock);
+  gm__mutex_unlock(&store->lock);
+  return others;
+}
+
+static bool down_keeps(const gm_store *store) {
+  if (store->keep != GM_STORE_KEEP_CONFIG) return store->keep == GM_STORE_KEEP_LONG;
+  return gm__config_bool(store->ctx, "gpu.memory.keep_in_vram");
+}
+
+void gm__down_to_bounds(gm_store *store) {
+  const uint64_t bound = down_keeps(store) ? store->max_device_bytes : 0;
+  gm__mutex_lock(&store->lock);
+  const uint64_t above = store->device_bytes > bound ? store->device_bytes - bound : 0;
+  gm__mutex_unlock(&store->lock);
+  if (above) (void)gm__down_some(store, above);
+}

@@ -1,0 +1,125 @@
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/store/store.h"
+
+/* Invariants. device_bytes and host_bytes are the sums over the entries. An entry is in the list of a place exactly
+ * when its value of now lies there; a tier's copy that is not fresh is in no list. */
+
+gm_status gm__store_check(const gm_store *store, const char *op, gm_error *err) {
+  if (!store) return gm__bad_argument(err, op, "`store` is NULL");
+  if (!gm__object_is(&store->head, GM__KIND_STORE)) return gm__bad_argument(err, op, "`store` is destroyed");
+  return gm__context_check(store->ctx, op, err);
+}
+
+gm_status gm__store_key_read(const char *text, bool prefix, gm__store_key *out, const char *op, gm_error *err) {
+  if (!text && !prefix) return gm__bad_argument(err, op, "the key is NULL");
+  out->bytes = 0;
+  const size_t bytes = text ? strnlen(text, GM__KEY_PATH_MOST + 1) : 0;
+  const gm__key_path_fault fault =
+      prefix && !bytes ? GM__KEY_PATH_FINE : gm__key_path_normalise(text, bytes, out->text, &out->bytes);
+  if (fault) return gm__bad_argument(err, op, "the key \"%.64s\" %s", text, gm__key_path_fault_text(fault));
+  if (!out->bytes && !prefix)
+    return gm__bad_argument(err, op, "the key \"%.64s\" is the root, which has no value", text);
+  out->text[out->bytes] = '\0';
+  return GM_OK;
+}
+
+gm_status gm__store_missing(const gm__store_key *key, const char *op, gm_error *err) {
+  return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "there is no key \"%.300s\"", key->text);
+}
+
+/* ---- finding ---- */
+
+gm__store_entry *gm__store_find(gm_store *store, const gm__store_key *key) {
+  return (gm__store_entry *)gm__key_map_find(&store->entries, key->text, key->bytes);
+}
+
+gm__store_entry *gm__store_find_idle(gm_store *store, const gm__store_key *key) {
+  gm__store_entry *entry;
+  while ((entry = gm__store_find(store, key)) && entry->busy) gm__cond_wait(&store->changed, &store->lock);
+  return entry;
+}
+
+gm__store_entry *gm__store_entry_of(gm_store *store, const gm__store_key *key) {
+  gm__store_entry *entry = gm__store_find(store, key);
+  if (entry) return entry;
+  entry = gm__alloc(gm__context_services(store->ctx), sizeof *entry);
+  if (!entry) return NULL;
+  if (!gm__key_map_prepare(&store->entries, &entry->head, key->text, key->bytes)) {
+    gm__release(gm__context_services(store->ctx), entry, sizeof *entry);
+    return NULL;
+  }
+  gm__key_map_link(&store->entries, &entry->head);
+  return entry;
+}
+
+/* ---- places ---- */
+
+static void entry_place(gm_store *store, gm__store_entry *entry, int place, bool there) {
+  gm__victims_remove(&entry->links[place]);
+  if (there) gm__victims_insert(&store->places[place], &entry->links[place]);
+}
+
+void gm__store_set_value(gm_store *store, gm__store_entry *entry, gm_value *value, gm__leftover *out) {
+  out->value = entry->value;
+  if (out->value) {
+    store->device_bytes -= out->value->bytes;
+    atomic_fetch_sub(&out->value->stored, 1);
+  }
+  if (value) {
+    store->device_bytes += value->bytes;
+    atomic_fetch_add(&value->stored, 1);
+  }
+  entry->value = value;
+  entry_place(store, entry, GM__PLACE_DEVICE, value != NULL);
+}
+
+void gm__store_set_image(gm_store *store, gm__store_entry *entry, gm__image *image, gm__leftover *out) {
+  out->image = entry->image;
+  if (out->image) store->host_bytes -= out->image->bytes;
+  if (image) store->host_bytes += image->bytes;
+  entry->image = image;
+  entry_place(store, entry, GM__PLACE_HOST, image != NULL);
+}
+
+void gm__store_set_tiers(gm_store *store, gm__store_entry *entry, uint32_t copies, uint32_t fresh) {
+  for (uint32_t i = 0; i < store->tier_count; i++) {
+    const uint32_t bit = UINT32_C(1) << i;
+    if ((entry->fresh ^ fresh) & bit) entry_place(store, entry, GM__PLACE_TIER + (int)i, fresh & bit);
+  }
+  entry->copies = copies;
+  entry->fresh = fresh;
+}
+
+void gm__store_touch(gm_store *store, gm__store_entry *entry) {
+  for (uint32_t i = 0; i < GM__PLACE_TIER + store->tier_count; i++) {
+    gm__victims_touch(&store->places[i], &entry->links[i]);
+  }
+}
+
+void gm__store_replace(gm_store *store, gm__store_entry *entry, gm_value *value, gm__leftover *out) {
+  gm__store_set_value(store, entry, value, out);
+  gm__store_set_image(store, entry, NULL, out);
+  gm__store_set_tiers(store, entry, entry->copies, 0);
+}
+
+void gm__store_entry_end(gm_store *store, gm__store_entry *entry, gm__leftover *out) {
+  gm__store_replace(store, entry, NULL, out);
+  gm__key_map_remove(&store->entries, &entry->head);
+  gm__release(gm__context_services(store->ctx), entry, sizeof *entry);
+}
+
+void gm__store_idle(gm_store *store, gm__store_entry *entry) {
+  gm__mutex_lock(&store->lock);
+  entry->busy = false;
+  gm__cond_broadcast(&store->changed);
+  gm__mutex_unlock(&store->lock);
+}
+
+void gm__leftover_drop(gm__leftover *leftover) {
+  gm_value_release(leftover->value, NULL);
+  gm__image_release(leftover->image);
+  *leftover = (gm__leftover){NULL, NULL};
+}

@@ -1,0 +1,132 @@
+#include "core/store/image.h"
+
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/saturate.h"
+
+/* Invariant: gm__image_write writes exactly what image_size counted. */
+
+gm__image *gm__image_new(const gm_context *ctx, uint64_t bytes) {
+  const gm_services *services = gm__context_services(ctx);
+  if (bytes > PTRDIFF_MAX - sizeof(gm__image)) return NULL;
+  gm__image *image = gm__alloc(services, sizeof *image + (size_t)bytes);
+  if (!image) return NULL;
+  image->references = 1;
+  image->services = services;
+  image->bytes = bytes;
+  return image;
+}
+
+void gm__image_retain(gm__image *image) { atomic_fetch_add(&image->references, 1); }
+
+void gm__image_release(gm__image *image) {
+  if (!image || atomic_fetch_sub(&image->references, 1) != 1) return;
+  gm__release(image->services, image, sizeof *image + (size_t)image->bytes);
+}
+
+/* ---- numbers ---- */
+
+void gm__le_put(unsigned char *at, uint64_t number, unsigned bytes) {
+  for (unsigned i = 0; i < bytes; i++) at[i] = (unsigned char)(number >> 8 * i);
+}
+
+uint64_t gm__le_get(const unsigned char *at, unsigned bytes) {
+  uint64_t number = 0;
+  for (unsigned i = 0; i < bytes; i++) number |= (uint64_t)at[i] << 8 * i;
+  return number;
+}
+
+/* FNV-1a: an image outlives the build that wrote it, so the checksum may not depend on one. */
+static uint64_t image_hash(uint64_t hash, const unsigned char *bytes, uint64_t count) {
+  for (uint64_t i = 0; i < count; i++) hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+  return hash;
+}
+
+uint64_t gm__image_checksum(const unsigned char *data, uint64_t tree_bytes) {
+  static const unsigned char zeros[8] = {0};
+  uint64_t hash = image_hash(UINT64_C(0xcbf29ce484222325), data, 32);
+  hash = image_hash(hash, zeros, sizeof zeros);
+  return image_hash(hash, data + 40, GM__IMAGE_HEAD - 40 + tree_bytes);
+}
+
+/* ---- writing ---- */
+
+typedef struct image_size {
+  uint64_t tree, data;
+} image_size;
+
+static void image_count(const gm_value *value, image_size *size) {
+  size->tree += GM__IMAGE_NODE + 8 * (uint64_t)value->desc.rank;
+  if (value->kind == GM_VALUE_TENSOR) {
+    size->data = gm__add_sat(size->data, gm__round_up(value->bytes, GM__IMAGE_ALIGN));
+    return;
+  }
+  for (size_t i = 0; i < value->count; i++) {
+    if (value->names) size->tree += 4 + strlen(value->names[i]);
+    image_count(value->items[i], size);
+  }
+}
+
+typedef struct image_writer {
+  unsigned char *tree, *data;
+  gm_error *err;
+} image_writer;
+
+static void image_bytes(image_writer *writer, uint64_t number, unsigned bytes) {
+  gm__le_put(writer->tree, number, bytes);
+  writer->tree += bytes;
+}
+
+static void image_name(image_writer *writer, const char *name) {
+  const size_t bytes = strlen(name);
+  image_bytes(writer, bytes, 4);
+  memcpy(writer->tree, name, bytes);
+  writer->tree += bytes;
+}
+
+static gm_status image_node(image_writer *writer, gm_value *value) {
+  const bool tensor = value->kind == GM_VALUE_TENSOR;
+  image_bytes(writer, value->kind, 1);
+  image_bytes(writer, value->desc.rank, 1);
+  image_bytes(writer, 0, 2);
+  image_bytes(writer, value->desc.dtype, 4);
+  image_bytes(writer, tensor ? value->bytes : value->count, 8);
+  for (uint32_t i = 0; i < value->desc.rank; i++) image_bytes(writer, value->desc.shape[i], 8);
+  if (tensor) {
+    const gm_status status = gm_value_read(value, 0, writer->data, value->bytes, NULL, writer->err);
+    writer->data += gm__round_up(value->bytes, GM__IMAGE_ALIGN);
+    return status;
+  }
+  gm_status status = GM_OK;
+  for (size_t i = 0; i < value->count && !status; i++) {
+    if (value->names) image_name(writer, value->names[i]);
+    status = image_node(writer, value->items[i]);
+  }
+  return status;
+}
+
+static void image_head(unsigned char *data, const image_size *size) {
+  memcpy(data, GM__IMAGE_MAGIC, 8);
+  gm__le_put(data + 8, GM__IMAGE_VERSION, 4);
+  gm__le_put(data + 16, size->tree, 8);
+  gm__le_put(data + 24, size->data, 8);
+  gm__le_put(data + 32, gm__image_checksum(data, size->tree), 8);
+}
+
+gm_status gm__image_write(gm_value *value, gm__image **out, gm_error *err) {
+  image_size size = {0, 0};
+  image_count(value, &size);
+  const uint64_t begin = gm__round_up(GM__IMAGE_HEAD + size.tree, GM__IMAGE_ALIGN);
+  gm__image *image = gm__image_new(value->ctx, gm__add_sat(begin, size.data));
+  if (!image) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_store", "no host memory for a value");
+  image_writer writer = {image->data + GM__IMAGE_HEAD, image->data + begin, err};
+  const gm_status status = image_node(&writer, value);
+  if (status) {
+    gm__image_release(image);
+    return status;
+  }
+  image_head(image->data, &size);
+  *out = image;
+  return GM_OK;
+}

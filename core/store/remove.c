@@ -1,0 +1,131 @@
+#include "core/store/remove.h"
+
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/store/get.h"
+#include "core/store/put.h"
+#include "core/store/tier_copy.h"
+
+/* Invariant: an entry goes after its copies in the tiers, so a key that was deleted does not come back. */
+
+gm_status gm__remove_entry(gm_store *store, gm__store_entry *entry, gm_error *err) {
+  gm__leftover left = {NULL, NULL};
+  const gm_status status = gm__tier_copy_remove(store, entry, err);
+  gm__mutex_lock(&store->lock);
+  entry->busy = false;
+  if (!status) gm__store_entry_end(store, entry, &left);
+  gm__cond_broadcast(&store->changed);
+  gm__mutex_unlock(&store->lock);
+  gm__leftover_drop(&left);
+  return status;
+}
+
+gm_status gm__remove(gm_store *store, const gm__store_key *key, const char *op, gm_error *err) {
+  gm__mutex_lock(&store->lock);
+  gm__store_entry *entry = gm__store_find_idle(store, key);
+  if (entry) entry->busy = true;
+  gm__mutex_unlock(&store->lock);
+  return entry ? gm__remove_entry(store, entry, err) : gm__store_missing(key, op, err);
+}
+
+gm_status gm_store_delete(gm_store *store, const char *text, gm_error *err) {
+  static const char op[] = "gm_store_delete";
+  gm__store_key key;
+  gm_status status = gm__store_check(store, op, err);
+  if (!status) status = gm__store_key_read(text, false, &key, op, err);
+  return status ? status : gm__remove(store, &key, op, err);
+}
+
+gm_status gm_store_release(gm_store *store, const char *text, gm_error *err) {
+  static const char op[] = "gm_store_release";
+  gm__store_key key;
+  gm_status status = gm__store_check(store, op, err);
+  if (!status) status = gm__store_key_read(text, false, &key, op, err);
+  if (status) return status;
+  gm__mutex_lock(&store->lock);
+  gm__store_entry *entry = gm__store_find_idle(store, &key);
+  const bool last = entry && entry->uses == 1;
+  if (entry && entry->uses) entry->uses--;
+  if (last) entry->busy = true;
+  gm__mutex_unlock(&store->lock);
+  return last ? gm__remove_entry(store, entry, err) : GM_OK;
+}
+
+/* ---- two keys ---- */
+
+static gm_status remove_copy(gm_store *store, const char *from, const char *to, bool move, const char *op,
+                             gm_error *err) {
+  gm__store_key source, target;
+  gm_value *value = NULL;
+  gm_status status = gm__store_check(store, op, err);
+  if (!status) status = gm__store_key_read(from, false, &source, op, err);
+  if (!status) status = gm__store_key_read(to, false, &target, op, err);
+  if (!status) status = gm__get(store, &source, 0, op, &value, err);
+  if (status) return status;
+  const bool same = source.bytes == target.bytes && memcmp(source.text, target.text, source.bytes) == 0;
+  if (!same) status = gm__put(store, &target, value, GM__PUT_KEEPS_USERS, op, err);
+  gm_value_release(value, NULL);
+  return status || same || !move ? status : gm__remove(store, &source, op, err);
+}
+
+gm_status gm_store_copy(gm_store *store, const char *from, const char *to, gm_error *err) {
+  return remove_copy(store, from, to, false, "gm_store_copy", err);
+}
+
+gm_status gm_store_move(gm_store *store, const char *from, const char *to, gm_error *err) {
+  return remove_copy(store, from, to, true, "gm_store_move", err);
+}
+
+/* ---- several keys ---- */
+
+/* Makes the entries of all keys busy. A key that comes again has NULL in its place. */
+static gm_status remove_begin(gm_store *store, const gm__store_key *keys, size_t count, gm__store_entry **entries,
+                              gm_error *err) {
+  size_t i = 0;
+  gm__mutex_lock(&store->lock);
+  while (i < count) {
+    const gm__store_entry *entry = gm__store_find(store, &keys[i]);
+    if (!entry) break;
+    const bool busy = entry->busy;
+    if (busy) gm__cond_wait(&store->changed, &store->lock);
+    i = busy ? 0 : i + 1;
+  }
+  for (size_t at = 0; at < count && i == count; at++) {
+    gm__store_entry *entry = gm__store_find(store, &keys[at]);
+    entries[at] = entry->busy ? NULL : entry;
+    entry->busy = true;
+  }
+  gm__mutex_unlock(&store->lock);
+  return i == count ? GM_OK : gm__store_missing(&keys[i], "gm_store_delete_many", err);
+}
+
+static gm_status remove_all(gm_store *store, gm__store_entry **entries, size_t count, gm_error *err) {
+  gm_status status = GM_OK;
+  for (size_t i = 0; i < count; i++) {
+    if (!entries[i]) continue;
+    if (status) {
+      gm__store_idle(store, entries[i]);
+    } else {
+      status = gm__remove_entry(store, entries[i], err);
+    }
+  }
+  return status;
+}
+
+gm_status gm_store_delete_many(gm_store *store, const char *const *texts, size_t count, gm_error *err) {
+  static const char op[] = "gm_store_delete_many";
+  gm_status status = gm__store_check(store, op, err);
+  if (status || !count) return status;
+  if (!texts) return gm__bad_argument(err, op, "`keys` is NULL");
+  const gm_services *services = gm__context_services(store->ctx);
+  gm__store_key *keys = gm__alloc_array(services, count, sizeof *keys);
+  gm__store_entry **entries = gm__alloc_array(services, count, sizeof *entries);
+  if (!keys || !entries) status = gm__put_no_memory(op, err);
+  for (size_t i = 0; i < count && !status; i++) status = gm__store_key_read(texts[i], false, &keys[i], op, err);
+  if (!status) status = remove_begin(store, keys, count, entries, err);
+  if (!status) status = remove_all(store, entries, count, err);
+  gm__release(services, keys, count * sizeof *keys);
+  gm__release(services, entries, count * sizeof *entries);
+  return status;
+}

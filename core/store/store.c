@@ -1,0 +1,117 @@
+#include "core/store/store.h"
+
+#include "core/base/alloc.h"
+#include "core/base/sized.h"
+#include "core/store/keys.h"
+#include "core/store/tier_copy.h"
+#include "gm/size.h"
+
+/* Invariant: a store counts as a guest of its pool, which therefore outlives it. */
+
+static gm_status store_params_check(const gm_store_params *asked, const char *op, gm_error *err) {
+  if ((unsigned)asked->fallback > GM_FALLBACK_HOST) {
+    return gm__bad_argument(err, op, "`params->fallback` is %u, none of gm_fallback", (unsigned)asked->fallback);
+  }
+  if ((unsigned)asked->keep > GM_STORE_KEEP_SHORT) {
+    return gm__bad_argument(err, op, "`params->keep` is %u, none of gm_store_keep", (unsigned)asked->keep);
+  }
+  if (asked->tier_count > GM_STORE_TIERS_MOST) {
+    return gm__bad_argument(err, op, "`params->tier_count` is %u, above %d", asked->tier_count, GM_STORE_TIERS_MOST);
+  }
+  if (asked->tier_count && !asked->tiers) return gm__bad_argument(err, op, "`params->tiers` is NULL");
+  for (uint32_t i = 0; i < asked->tier_count; i++) {
+    if (!asked->tiers[i]) return gm__bad_argument(err, op, "`params->tiers[%u]` is NULL", i);
+  }
+  return GM_OK;
+}
+
+static uint64_t store_bound(uint64_t asked) {
+  if (asked == GM_NO_BYTES) return 0;
+  return asked ? asked : GM_NO_LIMIT;
+}
+
+static gm_store *store_new(const gm_store_params *asked) {
+  gm_context *ctx = asked->pool->device->ctx;
+  gm_store *store = gm__object_new(ctx, GM__KIND_STORE, sizeof *store);
+  if (!store) return NULL;
+  store->ctx = ctx;
+  store->pool = asked->pool;
+  store->tier_count = asked->tier_count;
+  for (uint32_t i = 0; i < asked->tier_count; i++) store->tiers[i] = asked->tiers[i];
+  store->max_device_bytes = store_bound(asked->max_device_bytes);
+  store->max_host_bytes = store_bound(asked->max_host_bytes);
+  store->fallback = asked->fallback;
+  store->keep = asked->keep;
+  gm__mutex_init(&store->lock, GM__RANK_LEAF);
+  gm__cond_init(&store->changed);
+  gm__key_map_init(&store->entries, gm__context_services(ctx));
+  gm__key_map_init(&store->prefixes, gm__context_services(ctx));
+  for (int i = 0; i < GM__PLACES; i++) gm__victims_init(&store->places[i]);
+  atomic_fetch_add(&asked->pool->guests, 1);
+  return store;
+}
+
+gm_status gm_store_create(const gm_store_params *params, gm_store **out, gm_error *err) {
+  static const char op[] = "gm_store_create";
+  gm_store_params asked;
+  gm_status status = gm__sized_in(&asked, sizeof asked, params, op, "params", err);
+  if (!status) status = gm__pool_alive(asked.pool, op, err);
+  if (!status) status = store_params_check(&asked, op, err);
+  if (status) return status;
+  if (!out) return gm__bad_argument(err, op, "`out` is NULL");
+  gm_store *store = store_new(&asked);
+  if (!store) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a store");
+  status = gm__tier_copy_list(store, err);
+  if (status) {
+    (void)gm_store_destroy(store, NULL);
+    return status;
+  }
+  *out = store;
+  return GM_OK;
+}
+
+/* No other thread knows the store now, so this takes no lock: in a forked child another thread may hold it. */
+gm_status gm_store_destroy(gm_store *store, gm_error *err) {
+  size_t cursor = 0;
+  gm__store_key root = {.bytes = 0};
+  if (!store) return GM_OK;
+  const gm_status status = gm__store_check(store, "gm_store_destroy", err);
+  if (status == GM_ERR_INVALID_ARGUMENT) return status;
+  for (gm__key_entry *entry = gm__key_map_next(&store->entries, &cursor, NULL), *next; entry; entry = next) {
+    gm__leftover left = {NULL, NULL};
+    next = gm__key_map_next(&store->entries, &cursor, entry);
+    gm__store_entry_end(store, (gm__store_entry *)entry, &left);
+    gm__leftover_drop(&left);
+  }
+  gm__prefixes_drop(store, &root);
+  gm__key_map_clear(&store->entries);
+  gm__key_map_clear(&store->prefixes);
+  if (status != GM_ERR_FORKED) {
+    gm__cond_destroy(&store->changed);
+    gm__mutex_destroy(&store->lock);
+  }
+  atomic_fetch_sub(&store->pool->guests, 1);
+  gm__object_end(store->ctx, &store->head);
+  return GM_OK;
+}
+
+gm_status gm_store_get_stats(gm_store *store, gm_store_stats *out, gm_error *err) {
+  static const char op[] = "gm_store_get_stats";
+  gm_stats pool = {.struct_size = sizeof pool};
+  gm_status status = gm__store_check(store, op, err);
+  if (!status) status = gm__sized_check(out, sizeof *out, op, "out", err);
+  if (status) return status;
+  gm_pool_stats(store->pool, &pool);
+  gm__mutex_lock(&store->lock);
+  gm_store_stats now = store->stats;
+  now.keys = store->entries.count;
+  now.device_bytes = store->device_bytes;
+  now.host_bytes = store->host_bytes;
+  gm__mutex_unlock(&store->lock);
+  now.struct_size = sizeof now;
+  now.allocated_bytes = pool.in_use_bytes;
+  now.reserved_bytes = pool.reserved_bytes;
+  now.peak_reserved_bytes = pool.peak_reserved_bytes;
+  gm__sized_out(out, &now, sizeof now);
+  return GM_OK;
+}

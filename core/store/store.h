@@ -1,0 +1,95 @@
+/* Inside of a store: entries, and the places where their values lie.
+ *
+ * A thread that moves an entry's value makes the entry busy under the lock, works without the lock, and ends it under
+ * the lock. Only that thread changes a busy entry. Nobody waits for an entry while an entry of its own is busy. */
+#ifndef GM_CORE_STORE_STORE_H
+#define GM_CORE_STORE_STORE_H
+
+#include "core/algo/key_path.h"
+#include "core/pool/pool.h"
+#include "core/store/image.h"
+#include "core/store/victims.h"
+#include "core/tier/key_map.h"
+#include "gm/store.h"
+
+enum { GM__PLACE_DEVICE, GM__PLACE_HOST, GM__PLACE_TIER, GM__PLACES = GM__PLACE_TIER + GM_STORE_TIERS_MOST };
+
+typedef struct gm__store_entry {
+  gm__key_entry head;
+  gm_value *value;        /* NULL: it is below the device */
+  gm__image *image;       /* NULL: it is not in host memory */
+  uint32_t copies, fresh; /* bits of tiers: those that have a copy, and those whose copy is the value of now */
+  bool busy;
+  uint64_t uses; /* count of gm_store_allocate and gm_store_acquire */
+  gm__victim links[GM__PLACES];
+} gm__store_entry;
+
+struct gm_store {
+  gm__object head;
+  gm_context *ctx;
+  gm_pool *pool;
+  gm_tier *tiers[GM_STORE_TIERS_MOST];
+  uint32_t tier_count;
+  uint64_t max_device_bytes, max_host_bytes;
+  gm_fallback fallback;
+  gm_store_keep keep;
+
+  gm__mutex lock; /* all below, and the entries */
+  gm__cond changed;
+  gm__key_map entries, prefixes;
+  gm__victims places[GM__PLACES];
+  uint64_t device_bytes, host_bytes;
+  uint32_t going_down; /* values that leave the device now */
+  gm_store_stats stats;
+};
+
+/* A key in its normal form. */
+typedef struct gm__store_key {
+  size_t bytes;
+  char text[GM__KEY_PATH_MOST + 1]; /* and its end mark */
+} gm__store_key;
+
+/* The entry that a link of a place is in. */
+static inline gm__store_entry *gm__store_entry_at(gm__victim *link, size_t place) {
+  return (gm__store_entry *)(void *)((char *)(link - place) - offsetof(gm__store_entry, links));
+}
+
+/* What an entry held, to be given back without the lock. */
+typedef struct gm__leftover {
+  gm_value *value;
+  gm__image *image;
+} gm__leftover;
+
+/* Check a store and a key. `prefix`: NULL and the root are fine, too. */
+gm_status gm__store_check(const gm_store *store, const char *op, gm_error *err);
+gm_status gm__store_key_read(const char *text, bool prefix, gm__store_key *out, const char *op, gm_error *err);
+
+/* A failure that names the key. */
+gm_status gm__store_missing(const gm__store_key *key, const char *op, gm_error *err);
+
+/* ---- REQUIRES: store lock ---- */
+
+gm__store_entry *gm__store_find(gm_store *store, const gm__store_key *key);
+/* Waits until the entry of a key is not busy. NULL: there is none. */
+gm__store_entry *gm__store_find_idle(gm_store *store, const gm__store_key *key);
+/* The entry of the key, made where there is none. NULL: no host memory. */
+gm__store_entry *gm__store_entry_of(gm_store *store, const gm__store_key *key);
+
+/* Set what lies in a place. The entry takes over the caller's reference, and what was there goes to `out`. */
+void gm__store_set_value(gm_store *store, gm__store_entry *entry, gm_value *value, gm__leftover *out);
+void gm__store_set_image(gm_store *store, gm__store_entry *entry, gm__image *image, gm__leftover *out);
+/* Note in which tiers the value of now is. */
+void gm__store_set_tiers(gm_store *store, gm__store_entry *entry, uint32_t copies, uint32_t fresh);
+void gm__store_touch(gm_store *store, gm__store_entry *entry);
+/* Replace the value by another one, which makes all copies old. */
+void gm__store_replace(gm_store *store, gm__store_entry *entry, gm_value *value, gm__leftover *out);
+/* Take an entry out and free it. What it held goes to `out`. */
+void gm__store_entry_end(gm_store *store, gm__store_entry *entry, gm__leftover *out);
+
+/* ---- without the lock ---- */
+
+/* The end of being busy. */
+void gm__store_idle(gm_store *store, gm__store_entry *entry);
+void gm__leftover_drop(gm__leftover *leftover);
+
+#endif

@@ -1,0 +1,59 @@
+/* Inside of a value: one node of its tree. */
+#ifndef GM_CORE_STORE_VALUE_H
+#define GM_CORE_STORE_VALUE_H
+
+#include <stdatomic.h>
+
+#include "core/base/error.h"
+#include "core/context/object.h"
+#include "gm/value.h"
+
+typedef struct gm__value_name {
+  const char *text;
+  size_t index;
+} gm__value_name;
+
+struct gm_value {
+  gm__object head;
+  gm_context *ctx;
+  _Atomic uint64_t references;
+  _Atomic uint64_t stored; /* of these: of stores */
+  gm_value_kind kind;
+  uint32_t depth, nodes;
+  uint64_t bytes; /* of all tensors */
+
+  /* a tensor */
+  gm_tensor_desc desc;
+  gm_buffer *buffer; /* NULL: `host`, or no bytes */
+  uint64_t offset;
+  unsigned char *host;
+
+  /* a list or dictionary */
+  size_t count;
+  gm_value **items;
+  char **names;            /* of a dictionary, in its order */
+  gm__value_name *by_name; /* sorted */
+};
+
+/* INVALID_ARGUMENT for NULL or a released value, FORKED, or GM_OK. Fills `err`. */
+gm_status gm__value_check(const gm_value *value, const char *op, gm_error *err);
+
+/* A node with one reference and nothing in it. NULL: no host memory. */
+gm_value *gm__value_new(gm_context *ctx, gm_value_kind kind);
+
+/* Check a caller's description, and copy it in gm's size. Members beyond the rank are 0 then. */
+gm_status gm__tensor_read(const gm_tensor_desc *desc, gm_tensor_desc *out, uint64_t *out_bytes, const char *op,
+                          gm_error *err);
+
+/* A tensor of a checked description with memory for its bytes, which the caller fills, in *out_bytes. */
+gm_status gm__value_host_tensor(gm_context *ctx, const gm_tensor_desc *desc, uint64_t bytes, gm_value **out,
+                                gm_error *err);
+
+/* A tensor of a checked description in memory of `pool`, filled from `data`. */
+gm_status gm__value_pool_tensor(gm_pool *pool, const gm_tensor_desc *desc, uint64_t bytes, const void *data,
+                                gm_fallback fallback, gm_stream *stream, gm_value **out, gm_error *err);
+
+/* Free the memory of a node's list or dictionary, but not its items. */
+void gm__value_tree_end(gm_value *value);
+
+#endif
