@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include <hiredis/hiredis.h>
-#include <hiredis/read.h>
+#include <hiredis.h>
+#include <read.h>
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
