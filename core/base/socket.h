@@ -1,7 +1,8 @@
-/* Connections to a server: streams of bytes with deadlines. No call raises a signal, and no descriptor outlives an exec.
- * Thread-safe on different descriptors. `deadline` is a moment of core/base/clock.h.
+/* Connections to a server: streams of bytes with deadlines. No call raises a signal, and no descriptor outlives an
+ * exec. Thread-safe on different descriptors. `deadline` is a moment of core/base/clock.h.
  *
- * TIMEOUT: the deadline has passed. IO: the system's word is in the message. After a failure the stream is of no use. */
+ * TIMEOUT: the deadline has passed. IO: the system's word is in the message. After a failure the stream is of no use.
+ */
 #ifndef GM_CORE_BASE_SOCKET_H
 #define GM_CORE_BASE_SOCKET_H
 

@@ -5,6 +5,7 @@
 #include "core/base/saturate.h"
 #include "core/tier/remote_key.h"
 #include "core/tier/remote_run.h"
+#include "core/tier/remote_turn.h"
 #include "core/tier/remote_value.h"
 
 /* Invariants. No byte goes out of a chunk whose checksum is not right. An open value is its manifest, which does not
@@ -34,8 +35,10 @@ static gm_status get_manifest(gm__remote_tier *tier, const void *key, size_t key
   } else {
     status = gm__remote_expect(tier, &request, GM__REPLY_STRING);
   }
-  if (status) gm__remote_run_end(tier, &request, 1);
-  else *out = request.reply;
+  if (status)
+    gm__remote_run_end(tier, &request, 1);
+  else
+    *out = request.reply;
   return status;
 }
 
@@ -122,8 +125,7 @@ static gm_status get_window(gm__remote_tier *tier, const remote_value *value, ge
   for (uint32_t i = 0; i < count; i++) {
     gm__remote_chunk_key *key = &chunks->keys[i];
     gm__remote_chunk_key_make(key, tier->where.prefix, value->manifest.version, first + i);
-    chunks->requests[i] =
-        (gm__remote_request){.args = {{"GET", 3}, {key->text, key->bytes}}, .count = 2, .key = 1};
+    chunks->requests[i] = (gm__remote_request){.args = {{"GET", 3}, {key->text, key->bytes}}, .count = 2, .key = 1};
   }
   gm_status status = gm__remote_run(tier, chunks->requests, count);
   for (uint32_t i = 0; i < count && !status; i++) {

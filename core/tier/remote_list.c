@@ -6,13 +6,14 @@
 #include "core/tier/key_map.h"
 #include "core/tier/remote_key.h"
 #include "core/tier/remote_run.h"
+#include "core/tier/remote_turn.h"
 #include "core/tier/remote_value.h"
 
 /* Invariants. A thread has no turn while it calls the visitor. A key is visited once: a server may name it twice. */
 
 enum {
-  LIST_COUNT = 200,            /* keys that the server looks at for one page */
-  LIST_EMPTY_MOST = 1 << 22,   /* pages in a row without a value; a server whose list never ends is none */
+  LIST_COUNT = 200,          /* keys that the server looks at for one page */
+  LIST_EMPTY_MOST = 1 << 22, /* pages in a row without a value; a server whose list never ends is none */
   LIST_PATTERN = 2 * (GM__REMOTE_PREFIX + GM_TIER_KEY_MOST) + 8,
   LIST_CURSOR = 24
 };

@@ -1,9 +1,16 @@
 /* What stands under a value's key on a server: a manifest. A small value lies in it. A larger one lies in chunks, under
  * keys of their own, and the manifest has their checksums. Pure: no memory of its own. What a server sends is hostile.
  *
- * Numbers are little-endian. A head of GM__MANIFEST_HEAD bytes: 8 of "gmtier1\n", 4 the kind of checksum, 4 the number
- * of chunks, 8 the value's bytes, 16 the version, 8 the checksum of all the rest. Then 8 for each chunk, its checksum;
- * or, without chunks, the value itself. */
+ * Numbers are little-endian. A head of GM__MANIFEST_HEAD bytes stands first:
+ *
+ *   at  0   8   "gmtier1\n"
+ *   at  8   4   the kind of checksum
+ *   at 12   4   the number of chunks
+ *   at 16   8   the value's bytes
+ *   at 24  16   the version
+ *   at 40   8   the checksum of all the rest, and of the key
+ *
+ * Then come 8 bytes for each chunk, its checksum; or, without chunks, the value itself. */
 #ifndef GM_CORE_TIER_REMOTE_MANIFEST_H
 #define GM_CORE_TIER_REMOTE_MANIFEST_H
 

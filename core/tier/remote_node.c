@@ -11,8 +11,8 @@
 #include "core/base/socket.h"
 
 /* Invariants. A node does not move. On an open connection, answers come in the order of the requests, and `waiting`
- * counts those that are due. A connection that was given up with requests on the way is ended on the server's side,
- * too, before the next request: else a put that timed out could replace a later one. */
+ * counts those that are due. A connection may be given up with requests on the way. Then gm has the server end it, too,
+ * before the next request. Else a put that timed out could replace a later one. */
 
 static gm_status node_fail(gm__remote_tier *tier, gm__remote_node *node, gm_status status) {
   const gm_error was = tier->trouble;
@@ -26,9 +26,9 @@ static gm_status node_fail(gm__remote_tier *tier, gm__remote_node *node, gm_stat
 
 gm_status gm__remote_node_refuses(gm__remote_tier *tier, const gm__remote_node *node, const gm__reply *reply) {
   const bool password = gm__reply_is_error(reply, "NOAUTH") || gm__reply_is_error(reply, "WRONGPASS");
-  const gm_status status = password                                  ? GM_ERR_INVALID_ARGUMENT
+  const gm_status status = password                                 ? GM_ERR_INVALID_ARGUMENT
                            : gm__reply_is_error(reply, "WRONGTYPE") ? GM_ERR_FORMAT
-                                                                     : GM_ERR_IO;
+                                                                    : GM_ERR_IO;
   return gm__fail(&tier->trouble, status, 0, tier->op, "%.200s:%u refuses: %.200s", node->address.host,
                   (unsigned)node->address.port, reply->text);
 }
@@ -128,7 +128,8 @@ static gm_status node_login(gm__remote_tier *tier, gm__remote_node *node, uint64
 
 /* Ends the connection that was given up. A server that does not let us is not asked again. */
 static gm_status node_fence(gm__remote_tier *tier, gm__remote_node *node, uint64_t deadline) {
-  const gm_tier_part args[] = {{"CLIENT", 6}, {"KILL", 4}, {"ID", 2}, {node->client, strlen(node->client)},
+  const gm_tier_part args[] = {{"CLIENT", 6}, {"KILL", 4},
+                               {"ID", 2},     {node->client, strlen(node->client)},
                                {"ADDR", 4},   {node->from, strlen(node->from)}};
   gm__reply *reply = NULL;
   const gm_status status = node_ask(tier, node, args, 6, &reply, deadline);
@@ -182,8 +183,7 @@ static gm_status node_connect(gm__remote_tier *tier, gm__remote_node *node, uint
 }
 
 gm_status gm__remote_node_ready(gm__remote_tier *tier, gm__remote_node *node, uint64_t deadline) {
-  if (node->fd >= 0 && !node->waiting &&
-      (gm__reply_reader_has_rest(&node->reader) || !gm__socket_is_quiet(node->fd))) {
+  if (node->fd >= 0 && !node->waiting && (gm__reply_reader_has_rest(&node->reader) || !gm__socket_is_quiet(node->fd))) {
     gm__remote_node_close(node); /* the server ended it, or said something that nobody asked for */
   }
   return node->fd >= 0 ? GM_OK : node_connect(tier, node, deadline);

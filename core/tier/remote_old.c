@@ -28,7 +28,8 @@ static gm_status old_is_there(gm__remote_tier *tier, const gm_tier_part *key) {
   if (status) return status;
   status = gm__remote_expect(tier, &request, GM__REPLY_INTEGER);
   if (!status && request.reply->number != 1) {
-    status = gm__fail(&tier->trouble, GM_ERR_TIMEOUT, 0, tier->op, "the server lost a chunk before the value was whole");
+    status =
+        gm__fail(&tier->trouble, GM_ERR_TIMEOUT, 0, tier->op, "the server lost a chunk before the value was whole");
   }
   gm__remote_run_end(tier, &request, 1);
   return status;

@@ -1,4 +1,5 @@
-/* Chunks on the server that a value needs no more, or not yet for good. REQUIRES, for each function: the tier's turn. */
+/* Chunks on the server that a value needs no more, or not yet for good. REQUIRES, for each function: the tier's turn.
+ */
 #ifndef GM_CORE_TIER_REMOTE_OLD_H
 #define GM_CORE_TIER_REMOTE_OLD_H
 

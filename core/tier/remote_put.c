@@ -8,6 +8,7 @@
 #include "core/tier/remote_key.h"
 #include "core/tier/remote_old.h"
 #include "core/tier/remote_run.h"
+#include "core/tier/remote_turn.h"
 #include "core/tier/remote_value.h"
 
 /* Invariants. The manifest goes to the server after all chunks, and only when the server has said that it has them for
@@ -79,10 +80,8 @@ static gm_status put_window(put_state *put, uint32_t first, uint32_t count) {
     gm__manifest_set_checksum(put->bytes, index, gm__manifest_chunk_checksum(index, data, bytes));
     gm__remote_chunk_key *key = &put->chunks->keys[i];
     gm__remote_chunk_key_make(key, tier->where.prefix, put->manifest.version, index);
-    put->chunks->requests[i] =
-        (gm__remote_request){.args = {{"SET", 3}, {key->text, key->bytes}, {data, bytes}, {"PX", 2}, {NULL, 0}},
-                             .count = 5,
-                             .key = 1};
+    put->chunks->requests[i] = (gm__remote_request){
+        .args = {{"SET", 3}, {key->text, key->bytes}, {data, bytes}, {"PX", 2}, {NULL, 0}}, .count = 5, .key = 1};
     put->chunks->requests[i].args[4] = (gm_tier_part){GM__REMOTE_UNFINISHED_MS, strlen(GM__REMOTE_UNFINISHED_MS)};
   }
   gm_status status = gm__remote_run(tier, put->chunks->requests, count);
@@ -123,8 +122,10 @@ static gm_status put_manifest(put_state *put, bool *out_unknown) {
 static gm_status put_all(put_state *put, const void *key, size_t key_bytes) {
   bool unknown = false;
   gm_status status = GM_OK;
-  if (put->manifest.chunks) status = put_chunks_all(put);
-  else put_gather(put, put->bytes + GM__MANIFEST_HEAD, put->manifest.value_bytes);
+  if (put->manifest.chunks)
+    status = put_chunks_all(put);
+  else
+    put_gather(put, put->bytes + GM__MANIFEST_HEAD, put->manifest.value_bytes);
   if (!status) {
     gm__manifest_finish(put->bytes, &put->manifest, key, key_bytes);
     status = put_manifest(put, &unknown);

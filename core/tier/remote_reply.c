@@ -35,8 +35,10 @@ static gm__reply *reply_make(const redisReadTask *task, gm__reply_kind kind, con
   if (bytes) memcpy(reply->text, text, bytes);
   gm__reply *array = task->parent ? task->parent->obj : NULL;
   if (!array) return reader->root = reply;
-  if (array->last) array->last->next = reply;
-  else array->first = reply;
+  if (array->last)
+    array->last->next = reply;
+  else
+    array->first = reply;
   array->last = reply;
   array->count++;
   return reply;

@@ -11,11 +11,11 @@ enum { GM__REMOTE_BATCH = 256, GM__REMOTE_WINDOW = 8 /* requests at once that ca
 typedef struct gm__remote_request {
   gm_tier_part args[GM__REMOTE_ARGS];
   uint32_t count;
-  uint32_t key;     /* which argument says where the request goes; 0: it goes to `node` */
-  uint32_t node;    /* where it went */
-  bool asking;      /* it goes to `node` though the slot is not there yet */
-  bool sent;        /* it is on the way, by the connection number `opened` */
-  bool lost;        /* it was on the way when a connection was lost: the server may have carried it out before */
+  uint32_t key;  /* which argument says where the request goes; 0: it goes to `node` */
+  uint32_t node; /* where it went */
+  bool asking;   /* it goes to `node` though the slot is not there yet */
+  bool sent;     /* it is on the way, by the connection number `opened` */
+  bool lost;     /* it was on the way when a connection was lost: the server may have carried it out before */
   uint64_t opened;
   gm__reply *reply; /* the caller frees it */
 } gm__remote_request;

@@ -1,56 +1,19 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
-#include "core/base/clock.h"
 #include "core/base/descriptor.h"
 #include "core/base/error.h"
 #include "core/tier/remote_map.h"
 #include "core/tier/remote_node.h"
 #include "core/tier/remote_run.h"
 #include "core/tier/remote_slot.h"
+#include "core/tier/remote_turn.h"
 #include "core/tier/remote_value.h"
 #include "core/tier/tier_kinds.h"
 
-/* Invariants. One thread at a time talks to the servers, and holds no lock meanwhile. A figure that is a count is this
- * tier's own; the others are asked for. */
+/* Invariant: a figure that is a count is this tier's own; the others are asked for. */
 
 #define REMOTE_TIMEOUT_NS UINT64_C(10000000000)
-
-/* ---- whose turn it is ---- */
-
-gm_status gm__remote_enter(gm__remote_tier *tier, const char *op, gm_error *err) {
-  const uint64_t deadline = gm__deadline_after(tier->timeout_ns);
-  bool mine = true;
-  gm__mutex_lock(&tier->lock);
-  while (tier->busy && mine) mine = gm__cond_wait_until(&tier->turn, &tier->lock, deadline);
-  mine = !tier->busy;
-  if (mine) tier->busy = true;
-  gm__mutex_unlock(&tier->lock);
-  if (!mine) return gm__fail(err, GM_ERR_TIMEOUT, 0, op, "other threads waited for the server all the time");
-  tier->op = op;
-  return GM_OK;
-}
-
-gm_status gm__remote_leave(gm__remote_tier *tier, gm_status status, gm_error *err) {
-  tier->trouble.status = status;
-  if (status && err) *err = tier->trouble;
-  gm__mutex_lock(&tier->lock);
-  tier->stats.read_bytes = tier->read_bytes;
-  tier->stats.written_bytes = tier->written_bytes;
-  tier->stats.retries = tier->retries;
-  tier->busy = false;
-  gm__cond_signal(&tier->turn);
-  gm__mutex_unlock(&tier->lock);
-  return status;
-}
-
-void gm__remote_count(gm__remote_tier *tier, gm__remote_figure figure) {
-  uint64_t *const figures[] = {&tier->stats.puts, &tier->stats.gets, &tier->stats.misses, &tier->stats.removes,
-                               &tier->stats.damaged};
-  gm__mutex_lock(&tier->lock);
-  ++*figures[figure];
-  gm__mutex_unlock(&tier->lock);
-}
 
 /* ---- opening and closing ---- */
 
@@ -61,8 +24,10 @@ static void remote_close(void *own) {
   const bool forked = gm__context_forked(tier->ctx);
   for (uint32_t i = 0; i < tier->node_count; i++) {
     gm__remote_node *node = tier->nodes[i];
-    if (forked && tier->busy) gm__descriptor_close(node->fd);
-    else gm__remote_node_close(node);
+    if (forked && tier->busy)
+      gm__descriptor_close(node->fd);
+    else
+      gm__remote_node_close(node);
     gm__release(services, node, sizeof *node);
   }
   if (tier->password) memset(tier->password, 0, tier->password_bytes);
@@ -105,9 +70,8 @@ static gm_status remote_greet(gm__remote_tier *tier) {
   for (size_t i = 0; !status && i < tier->where.seeds; i++) {
     status = gm__remote_node_at(tier, &tier->where.seed[i], &index);
   }
-  gm__remote_request request = {.args = {{"GET", 3}, {tier->where.prefix, strlen(tier->where.prefix)}},
-                                .count = 2,
-                                .key = 1};
+  gm__remote_request request = {
+      .args = {{"GET", 3}, {tier->where.prefix, strlen(tier->where.prefix)}}, .count = 2, .key = 1};
   if (!status) status = gm__remote_run(tier, &request, 1);
   if (status) return status == GM_ERR_IO ? tier->trouble.status = GM_ERR_UNAVAILABLE : status;
   if (request.reply->kind != GM__REPLY_NIL && !gm__reply_is_error(request.reply, "WRONGTYPE")) {
@@ -141,8 +105,10 @@ static gm_status remote_open(gm_context *ctx, const char *where, const gm_tier_p
   gm__cond_init(&tier->turn);
   gm_status status = gm__remote_where_read(where, &tier->where, err);
   if (!status) status = remote_begin(tier, params, err);
-  if (status) remote_close(tier);
-  else *out_tier = tier;
+  if (status)
+    remote_close(tier);
+  else
+    *out_tier = tier;
   return status;
 }
 

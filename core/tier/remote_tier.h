@@ -1,4 +1,4 @@
-/* Inside of a remote tier: its servers, and whose turn it is to talk to them. */
+/* Inside of a remote tier: its servers, and whose turn it is to talk to them. The tier's turn: remote_turn.h. */
 #ifndef GM_CORE_TIER_REMOTE_TIER_H
 #define GM_CORE_TIER_REMOTE_TIER_H
 
@@ -17,9 +17,9 @@ enum { GM__REMOTE_NODES = 256, GM__REMOTE_ROOM = 1 << 16, GM__REMOTE_CLIENT = 96
 /* A server, and the connection to it. */
 typedef struct gm__remote_node {
   gm__remote_address address;
-  int fd;          /* -1: not connected */
-  uint64_t opened; /* how often it was connected: requests of an earlier connection get no answer */
-  uint64_t failed; /* the round of requests in which it failed last */
+  int fd;           /* -1: not connected */
+  uint64_t opened;  /* how often it was connected: requests of an earlier connection get no answer */
+  uint64_t failed;  /* the round of requests in which it failed last */
   uint64_t waiting; /* requests without an answer yet */
   bool master;      /* it has slots of the cluster */
   char client[GM__REMOTE_CLIENT], from[GM__REMOTE_CLIENT]; /* what the server calls the connection; "": unknown */
@@ -46,30 +46,14 @@ typedef struct gm__remote_tier {
   uint64_t read_bytes, written_bytes, retries;
   gm__remote_node *nodes[GM__REMOTE_NODES];
   uint32_t node_count;
-  uint16_t *slots; /* of a cluster: the node of each slot, or GM__REMOTE_NODES */
-  uint32_t guide;  /* the node that told of the slots last */
-  bool stale;      /* the slots are to be asked for */
+  uint16_t *slots;     /* of a cluster: the node of each slot, or GM__REMOTE_NODES */
+  uint32_t guide;      /* the node that told of the slots last */
+  bool stale;          /* the slots are to be asked for */
   unsigned char *room; /* GM__REMOTE_ROOM bytes to receive into */
 } gm__remote_tier;
 
 static inline const gm_services *gm__remote_services(const gm__remote_tier *tier) {
   return gm__context_services(tier->ctx);
 }
-
-/* Waits for the thread's turn to talk, at most the tier's time-out. TIMEOUT. */
-gm_status gm__remote_enter(gm__remote_tier *tier, const char *op, gm_error *err);
-
-/* Ends the turn, and gives the caller tier->trouble for a failure. */
-gm_status gm__remote_leave(gm__remote_tier *tier, gm_status status, gm_error *err);
-
-/* What a call adds to the figures. */
-typedef enum gm__remote_figure {
-  GM__REMOTE_PUTS,
-  GM__REMOTE_GETS,
-  GM__REMOTE_MISSES,
-  GM__REMOTE_REMOVES,
-  GM__REMOTE_DAMAGED
-} gm__remote_figure;
-void gm__remote_count(gm__remote_tier *tier, gm__remote_figure figure);
 
 #endif

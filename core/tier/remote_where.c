@@ -72,7 +72,8 @@ static gm_status where_hosts(const char *where, const char *text, size_t length,
 
 static gm_status where_unix(const char *where, const char *path, gm__remote_where *out, gm_error *err) {
   const size_t length = strnlen(path, WHERE_UNIX_PATH + 1);
-  if (*path != '/' || length > WHERE_UNIX_PATH) return where_fail(where, "the path is none, or has over 107 bytes", err);
+  if (*path != '/' || length > WHERE_UNIX_PATH)
+    return where_fail(where, "the path is none, or has over 107 bytes", err);
   memcpy(out->seed[0].host, path, length);
   out->seeds = 1;
   return GM_OK;

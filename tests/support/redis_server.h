@@ -32,7 +32,7 @@ enum { REDIS_ARGS = 48, REDIS_PATIENCE_MS = 20000 };
 typedef struct redis_server {
   temp_folder folder;
   uint16_t port;
-  char where[64]; /* redis://127.0.0.1:PORT/test */
+  char where[64];   /* redis://127.0.0.1:PORT/test */
   char socket[260]; /* its Unix socket, as unix:PATH */
   pid_t pid;
   char option[REDIS_ARGS][300]; /* after the program's own */
@@ -123,8 +123,19 @@ static inline bool redis_server_is_there(redis_server *server) {
 /* Starts the process again, with the port, the folder and the options that it had. False: the port was taken. */
 static inline bool redis_server_run(redis_server *server) {
   char port[8], folder[300];
-  char *args[REDIS_ARGS + 24] = {"redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", folder, "--unixsocket",
-                                 server->socket + strlen("unix:"), "--daemonize", "no", "--databases", "1"};
+  char *args[REDIS_ARGS + 24] = {"redis-server",
+                                 "--port",
+                                 port,
+                                 "--bind",
+                                 "127.0.0.1",
+                                 "--dir",
+                                 folder,
+                                 "--unixsocket",
+                                 server->socket + strlen("unix:"),
+                                 "--daemonize",
+                                 "no",
+                                 "--databases",
+                                 "1"};
   int count = 0;
   while (args[count]) count++;
   snprintf(port, sizeof port, "%u", server->port);

@@ -49,8 +49,8 @@ static gm_status socket_open(int family, const struct sockaddr *to, socklen_t by
   if (fd < 0) return socket_fail("socket", errno, err);
   gm_status status = GM_OK;
   if (connect(fd, to, bytes) != 0) {
-    status = errno == EINPROGRESS || errno == EINTR ? socket_finish(fd, deadline, err)
-                                                    : socket_fail("connect", errno, err);
+    status =
+        errno == EINPROGRESS || errno == EINTR ? socket_finish(fd, deadline, err) : socket_fail("connect", errno, err);
   }
   if (status) {
     gm__descriptor_close(fd);

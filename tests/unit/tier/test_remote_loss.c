@@ -30,8 +30,7 @@ static gm_status put_until(gm_tier *tier, promises *promised, int steps) {
     const int at = i % KEYS;
     const char key[2] = {(char)('a' + at), '\0'};
     const uint64_t version = ++promised->begun[at];
-    const gm_status status =
-        remote_put_seed(tier, key, version_seed(at, version), version_size(at, version), NULL);
+    const gm_status status = remote_put_seed(tier, key, version_seed(at, version), version_size(at, version), NULL);
     if (status) return status;
     promised->done[at] = version;
   }
@@ -63,7 +62,8 @@ static void check_promises(gm_tier *tier, promises *promised, bool keeps) {
     assert_int_equal(status, GM_OK);
     uint64_t version = promised->done[at];
     while (version <= promised->begun[at] && !is_version(tier, at, version)) version++;
-    if (version > promised->begun[at]) fail_msg("key %s: neither version %d nor a later one", key, (int)promised->done[at]);
+    if (version > promised->begun[at])
+      fail_msg("key %s: neither version %d nor a later one", key, (int)promised->done[at]);
     promised->done[at] = version;
   }
 }
@@ -84,8 +84,10 @@ static void *kill_later(void *arg) {
 static void kill_in_the_middle(bool keeps) {
   redis_server server;
   promises promised = {.begun = {0}};
-  if (keeps) redis_server_start(&server, "--appendonly", "yes", "--appendfsync", "always", NULL);
-  else redis_server_start(&server, "--save", "", NULL);
+  if (keeps)
+    redis_server_start(&server, "--appendonly", "yes", "--appendfsync", "always", NULL);
+  else
+    redis_server_start(&server, "--save", "", NULL);
   gm_context *ctx = remote_context(NULL);
   gm_tier *tier = remote_open(ctx, server.where, 150);
   for (int i = 0; i < ROUNDS; i++) {

@@ -1,5 +1,5 @@
-/* The tier of a server that answers nonsense: every call ends in a failure with a reason, in time and with little memory,
- * and the process lives on. The server is a thread of the test. */
+/* The tier of a server that answers nonsense: every call ends in a failure with a reason, in time and with little
+ * memory, and the process lives on. The server is a thread of the test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -144,7 +144,8 @@ static gm_status call_once(fake *server, call what, const char *kind, uint64_t t
   return slow ? call_once(server, what, kind, timeout_ms * 2, peak, err) : status;
 }
 
-#define ANSWER(text) {text, sizeof(text) - 1}
+#define ANSWER(text) \
+  { text, sizeof(text) - 1 }
 static const struct {
   const char *bytes;
   size_t count;
