@@ -18,12 +18,14 @@ typedef struct fake {
   int listener;
   uint16_t port;
   pthread_t thread;
-  int polite;         /* requests that get a right answer first, on all connections together */
+  atomic_int polite;  /* requests that get a right answer first, on all connections together */
   const char *answer; /* to all others */
   size_t bytes;
-  bool again;  /* the answer has no end */
-  bool closes; /* after the answer */
+  bool again;         /* the answer has no end */
+  bool closes;        /* after the answer */
+  const char *client; /* what it calls a connection; NULL: it does not tell */
   atomic_int requests;
+  atomic_int kills, killed_at; /* how often it was to end a connection, and after which request */
 } fake;
 
 static bool fake_byte(int fd, char *out) { return recv(fd, out, 1, 0) == 1; }
@@ -34,17 +36,17 @@ static long fake_number(int fd) {
   return byte == '\n' ? atol(text) : -1;
 }
 
-/* Reads a request, and keeps its first word. */
-static bool fake_request(int fd, char word[16]) {
+/* Reads a request, and keeps its first two words. */
+static bool fake_request(int fd, char words[2][16]) {
   char byte;
   long count = fake_byte(fd, &byte) && byte == '*' ? fake_number(fd) : 0;
-  *word = '\0';
+  memset(words, 0, 32);
   for (long i = 0; i < count; i++) {
     long bytes = fake_byte(fd, &byte) && byte == '$' ? fake_number(fd) : -1;
     if (bytes < 0) return false;
     for (long at = 0; at < bytes + 2; at++) {
       if (!fake_byte(fd, &byte)) return false;
-      if (i == 0 && at < bytes && at < 15) word[at] = byte, word[at + 1] = '\0';
+      if (i < 2 && at < bytes && at < 15) words[i][at] = byte;
     }
   }
   return count > 0;
@@ -61,10 +63,15 @@ static bool fake_send(int fd, const char *bytes, size_t count) {
 }
 
 static void fake_talk(fake *server, int fd) {
-  char word[16];
-  while (fake_request(fd, word)) {
-    if (strcmp(word, "CLIENT") == 0) {
-      if (!fake_send(fd, "-ERR\r\n", 6)) return;
+  char words[2][16];
+  while (fake_request(fd, words)) {
+    if (strcmp(words[1], "KILL") == 0) {
+      atomic_store(&server->killed_at, atomic_load(&server->requests));
+      atomic_fetch_add(&server->kills, 1);
+    }
+    if (strcmp(words[0], "CLIENT") == 0) {
+      const char *answer = server->client ? server->client : "-ERR\r\n";
+      if (!fake_send(fd, answer, strlen(answer))) return;
     } else if (atomic_fetch_add(&server->requests, 1) < server->polite) {
       if (!fake_send(fd, "$-1\r\n", 5)) return;
     } else {
@@ -256,6 +263,28 @@ static void test_answers_that_nobody_asked_for(void **state) {
   fake_end(&server);
 }
 
+/* Requests that were given up must not be carried out after later ones: the server is told to end their connection. */
+static void test_a_connection_that_was_given_up(void **state) {
+  (void)state;
+  char where[64];
+  fake server = {.answer = "", .bytes = 0, .polite = 1, .client = "$27\r\nid=77 addr=127.0.0.1:4711 \n\r\n"};
+  fake_start(&server);
+  snprintf(where, sizeof where, "redis://127.0.0.1:%u", server.port);
+  gm_context *ctx = remote_context(NULL);
+  gm_tier *tier = remote_open(ctx, where, 200);
+  assert_int_equal(tier_put_text(tier, "k", "late"), GM_ERR_TIMEOUT);
+  const int requests = atomic_load(&server.requests);
+  atomic_store(&server.polite, 1000);
+  gm_status status = GM_ERR_TIMEOUT;
+  for (int i = 0; i < 20 && status == GM_ERR_TIMEOUT; i++) status = tier_put_text(tier, "k", "later");
+  assert_int_equal(status, GM_OK);
+  assert_true(atomic_load(&server.kills) >= 1);
+  assert_true(atomic_load(&server.killed_at) <= atomic_load(&server.requests) - 1);
+  assert_true(requests >= 2);
+  remote_close(tier, ctx);
+  fake_end(&server);
+}
+
 static void test_noise(void **state) {
   (void)state;
   static const char first[] = "$*+-:";
@@ -275,11 +304,9 @@ static void test_noise(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_answers_that_make_no_sense),
-      cmocka_unit_test(test_no_nonsense_is_a_value),
-      cmocka_unit_test(test_answers_without_an_end),
-      cmocka_unit_test(test_answers_that_nobody_asked_for),
-      cmocka_unit_test(test_noise),
+      cmocka_unit_test(test_answers_that_make_no_sense),     cmocka_unit_test(test_no_nonsense_is_a_value),
+      cmocka_unit_test(test_answers_without_an_end),         cmocka_unit_test(test_answers_that_nobody_asked_for),
+      cmocka_unit_test(test_a_connection_that_was_given_up), cmocka_unit_test(test_noise),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
