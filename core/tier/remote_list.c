@@ -116,15 +116,15 @@ static void list_visit(list_state *list, uint32_t count) {
 static gm_status list_page(list_state *list, uint32_t node, gm_error *err) {
   gm__remote_tier *tier = list->tier;
   gm__remote_request scan = {.node = node};
-  const gm__reply *key = NULL;
+  const gm__reply *page = NULL;
   gm_status status = gm__remote_enter(tier, "gm_tier_list", err);
   if (status) return status;
-  status = list_scan(list, &scan, &key);
+  status = list_scan(list, &scan, &page);
   if (!status && ++list->empty > LIST_EMPTY_MOST) {
     status = gm__fail(&tier->trouble, GM_ERR_FORMAT, 0, tier->op, "the server's list of keys does not end");
   }
   status = gm__remote_leave(tier, status, err);
-  key = status ? NULL : key->first;
+  const gm__reply *key = page ? page->first : NULL;
   while (!status && key && list->more) {
     uint32_t count = 0;
     status = gm__remote_enter(tier, "gm_tier_list", err);
