@@ -27,7 +27,7 @@ endmacro()
 # Links and definitions that come with the objects.
 add_library(gm_requirements INTERFACE)
 target_link_libraries(gm_requirements INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
-foreach(name ZLIB XXHASH HWLOC LZ4 ZSTD)
+foreach(name ZLIB XXHASH HWLOC LZ4 ZSTD HIREDIS)
   if(GM_WITH_${name})
     target_link_libraries(gm_requirements INTERFACE PkgConfig::GM_${name})
     target_compile_definitions(gm_requirements INTERFACE GM_HAVE_${name}=1)

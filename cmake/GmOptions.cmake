@@ -24,6 +24,7 @@ option(GM_WITH_ZLIB "Read and write compressed traces with zlib" ${PROJECT_IS_TO
 option(GM_WITH_XXHASH "Checksums with xxHash" ${PROJECT_IS_TOP_LEVEL})
 option(GM_WITH_LZ4 "Pack values of the disk tier with lz4" ${PROJECT_IS_TOP_LEVEL})
 option(GM_WITH_ZSTD "Pack values of the disk tier with zstd" ${PROJECT_IS_TOP_LEVEL})
+option(GM_WITH_HIREDIS "The remote tier: values on a Redis or Valkey server" ${PROJECT_IS_TOP_LEVEL})
 if(PROJECT_IS_TOP_LEVEL)
   set(gm_hwloc_default AUTO)
 else()

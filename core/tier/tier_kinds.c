@@ -15,7 +15,7 @@ typedef struct tier_kinds {
   gm__tier_kind *first;
 } tier_kinds;
 
-static const gm_tier_ops *const tier_own[] = {&gm__disk_tier_ops, &gm__host_tier_ops};
+static const gm_tier_ops *const tier_own[] = {&gm__disk_tier_ops, &gm__host_tier_ops, &gm__remote_tier_ops};
 
 static void tier_kinds_destroy(void *object, bool forked) {
   (void)forked;

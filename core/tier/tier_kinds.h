@@ -16,6 +16,6 @@ typedef struct gm__tier_kind {
  * message lists the kinds there are. */
 gm_status gm__tier_kind_find(gm_context *ctx, const char *name, const gm__tier_kind **out, gm_error *err);
 
-extern const gm_tier_ops gm__host_tier_ops, gm__disk_tier_ops;
+extern const gm_tier_ops gm__host_tier_ops, gm__disk_tier_ops, gm__remote_tier_ops;
 
 #endif

@@ -104,8 +104,9 @@ GM_API gm_status gm_tier_open(gm_context *ctx, const char *kind, const char *whe
 GM_API gm_status gm_tier_close(gm_tier *tier, gm_error *err);
 
 /* Puts a value, which replaces an earlier one of the key. On GM_OK the tier has all of it. After a failure the tier
- * has the earlier value or none, never a part. Errors: OVER_LIMIT: max_bytes. NOT_SUPPORTED: read_only. IO: the disk
- * is full, or the server. TIMEOUT, INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, FORKED. */
+ * has the earlier value or none, never a part. A server that did not answer may have the new one. Errors: OVER_LIMIT:
+ * max_bytes. NOT_SUPPORTED: read_only. IO: the disk is full, or the server. TIMEOUT, INVALID_ARGUMENT,
+ * OUT_OF_HOST_MEMORY, FORKED. */
 GM_API gm_status gm_tier_put(gm_tier *tier, const void *key, size_t key_bytes, const gm_tier_part *parts, size_t count,
                              gm_error *err);
 

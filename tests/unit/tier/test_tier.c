@@ -230,6 +230,22 @@ static void test_wrong_arguments_are_refused(void **state) {
   assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
 }
 
+static void test_a_build_without_hiredis_says_so(void **state) {
+  (void)state;
+  gm_context *ctx = open_context(NULL);
+  gm_tier *tier = NULL;
+  gm_error err = {.status = GM_OK};
+  const gm_status status = gm_tier_open(ctx, "remote", "nowhere", NULL, &tier, &err);
+#ifdef GM_HAVE_HIREDIS
+  assert_int_equal(status, GM_ERR_INVALID_ARGUMENT);
+#else
+  assert_int_equal(status, GM_ERR_NOT_SUPPORTED);
+  assert_non_null(strstr(err.message, "GM_WITH_HIREDIS"));
+#endif
+  assert_null(tier);
+  assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
+}
+
 /* ---- host memory, threads, forks ---- */
 
 static gm_status fill_and_close(gm_tier *tier) {
@@ -327,6 +343,7 @@ int main(void) {
       cmocka_unit_test(test_a_program_brings_a_tier),
       cmocka_unit_test(test_wrong_tables_are_refused),
       cmocka_unit_test(test_wrong_arguments_are_refused),
+      cmocka_unit_test(test_a_build_without_hiredis_says_so),
       cmocka_unit_test(test_host_memory_that_is_missing_loses_nothing),
       cmocka_unit_test(test_threads_share_a_tier),
       cmocka_unit_test(test_a_forked_child_only_closes),

@@ -129,6 +129,11 @@ static void info_json_optional(json_writer *out) {
 #else
       {"libzstd", "packed values of the disk tier", false},
 #endif
+#ifdef GMEM_WITH_HIREDIS
+      {"hiredis", "values on a Redis or Valkey server", true},
+#else
+      {"hiredis", "values on a Redis or Valkey server", false},
+#endif
 #ifdef GMEM_WITH_HWLOC
       {"hwloc", "memory nodes of the host", true},
 #else
