@@ -212,6 +212,14 @@ gm_status gm_buffer_block(const gm_buffer *buffer, gm_block *out, gm_error *err)
   return GM_OK;
 }
 
+gm_status gm_buffer_object(const gm_buffer *buffer, gm_native_memory *out, gm_error *err) {
+  static const char op[] = "gm_buffer_object";
+  gm_block block;
+  gm_status status = gm_buffer_block(buffer, &block, err);
+  if (!status) status = gm_block_object(buffer->pool, &block, 0, block.bytes, out, err);
+  return gm__error_of(op, status, err);
+}
+
 /* Finds a range of a buffer: in its block, or as a host pointer. */
 static gm_status buffer_range(gm_buffer *buffer, uint64_t offset, uint64_t bytes, const char *op, gm__span_copy *range,
                               char **host, gm_error *err) {
