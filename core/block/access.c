@@ -112,6 +112,7 @@ gm_status gm_block_view_create(gm_pool *pool, const gm_block *block, uint64_t of
 
 gm_status gm_block_view_destroy(gm_pool *pool, uint64_t view, gm_error *err) {
   if (!pool) return gm__bad_argument(err, "gm_block_view_destroy", "`pool` is NULL");
+  if (!gm__pool_lives(pool)) return gm__bad_argument(err, "gm_block_view_destroy", "`pool` is destroyed");
   if (!view) return gm__bad_argument(err, "gm_block_view_destroy", "`view` is 0");
   bool abandon = gm__pool_forked(pool) || atomic_load(&pool->device->lost);
   return pool->device->ops->view_destroy(pool->device->handle, view, abandon ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL, err);

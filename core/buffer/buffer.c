@@ -33,7 +33,7 @@ static gm_status buffer_check(const gm_pool *pool, const gm_buffer_params *param
 
 static gm_fallback buffer_policy(const gm_pool *pool, gm_fallback asked) {
   if (asked != GM_FALLBACK_CONFIG) return asked;
-  return gm__config_bool(pool->device->ctx, "cpu_fallback") ? GM_FALLBACK_HOST : GM_FALLBACK_REFUSE;
+  return gm__config_bool(pool->ctx, "cpu_fallback") ? GM_FALLBACK_HOST : GM_FALLBACK_REFUSE;
 }
 
 static bool buffer_served(gm_acquire answer) { return answer == GM_ACQUIRE_OK || answer == GM_ACQUIRE_FRESH; }
@@ -62,7 +62,7 @@ static bool buffer_host_has(const gm_context *ctx, uint64_t bytes) {
 
 static gm_status buffer_alloc_host(gm_buffer *buffer, gm_error *err) {
   gm_pool *pool = buffer->pool;
-  gm_context *ctx = pool->device->ctx;
+  gm_context *ctx = pool->ctx;
   if (buffer_host_has(ctx, buffer->bytes)) buffer->host = gm__alloc(gm__context_services(ctx), (size_t)buffer->bytes);
   if (!buffer->host) {
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_buffer_create",
@@ -79,7 +79,7 @@ static gm_status buffer_alloc_host(gm_buffer *buffer, gm_error *err) {
 }
 
 static void buffer_report(gm_buffer *buffer, gm_acquire answer) {
-  gm_context *ctx = buffer->pool->device->ctx;
+  gm_context *ctx = buffer->pool->ctx;
   char bytes[16];
   gm_format_bytes(buffer->bytes, bytes, sizeof bytes);
   buffer->fell_back = true;
@@ -123,7 +123,7 @@ gm_status gm_buffer_create(gm_pool *pool, const gm_buffer_params *params, gm_buf
   gm_buffer_params asked;
   gm_status status = buffer_check(pool, params, out, &asked, err);
   if (status) return status;
-  gm_context *ctx = pool->device->ctx;
+  gm_context *ctx = pool->ctx;
   gm_buffer *buffer = gm__object_new(ctx, GM__KIND_BUFFER, sizeof *buffer);
   if (!buffer) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_buffer_create", "no host memory for a buffer");
   buffer->pool = pool;
@@ -152,7 +152,8 @@ void gm_buffer_retain(gm_buffer *buffer) {
 }
 
 static void buffer_free_host(gm_buffer *buffer) {
-  gm__release(gm__context_services(buffer->pool->device->ctx), buffer->host, (size_t)buffer->bytes);
+  if (!gm__pool_lives(buffer->pool)) buffer->track_id = 0; /* the tracker went with the pool */
+  gm__release(gm__context_services(buffer->pool->ctx), buffer->host, (size_t)buffer->bytes);
   buffer->host = NULL;
   if (buffer->track_id) gm_tracker_untrack(buffer->pool->heap.observers.tracker, buffer->track_id);
   buffer->track_id = 0;
@@ -160,12 +161,13 @@ static void buffer_free_host(gm_buffer *buffer) {
 
 static void buffer_free_block(const gm_buffer *buffer, gm_stream *stream) {
   gm_pool *pool = buffer->pool;
+  if (!gm__pool_lives(pool)) return; /* which was ended by force, with the block */
   gm_status status = gm_free(pool, &buffer->block, stream);
   /* a stream that is closed, or another device's, has no work left on the block: host order is its order */
   if (status == GM_ERR_INVALID_ARGUMENT && stream) status = gm_free(pool, &buffer->block, NULL);
   if (status == GM_OK || status == GM_ERR_FORKED) return;
-  gm__log(gm__context_services(pool->device->ctx), GM_LOG_ERROR, "buffer %" PRIu64 ": its block was not freed: %s",
-          buffer->id, gm_status_name(status));
+  gm__log(gm__context_services(pool->ctx), GM_LOG_ERROR, "buffer %" PRIu64 ": its block was not freed: %s", buffer->id,
+          gm_status_name(status));
 }
 
 /* Frees the place where the buffer is. */
@@ -184,7 +186,7 @@ void gm_buffer_release(gm_buffer *buffer, gm_stream *stream) {
   gm_pool *pool = buffer->pool;
   buffer_leave(buffer, stream);
   atomic_fetch_sub(&pool->guests, 1);
-  gm__object_end(pool->device->ctx, &buffer->head);
+  gm__object_end(pool->ctx, &buffer->head);
 }
 
 uint64_t gm_buffer_id(const gm_buffer *buffer) { return buffer_is(buffer) ? buffer->id : 0; }
@@ -210,6 +212,14 @@ gm_status gm_buffer_block(const gm_buffer *buffer, gm_block *out, gm_error *err)
   }
   *out = buffer->block;
   return GM_OK;
+}
+
+gm_status gm_buffer_object(const gm_buffer *buffer, gm_native_memory *out, gm_error *err) {
+  static const char op[] = "gm_buffer_object";
+  gm_block block;
+  gm_status status = gm_buffer_block(buffer, &block, err);
+  if (!status) status = gm_block_object(buffer->pool, &block, 0, block.bytes, out, err);
+  return gm__error_of(op, status, err);
 }
 
 /* Finds a range of a buffer: in its block, or as a host pointer. */

@@ -16,7 +16,7 @@ gm_status gm_scope_create(gm_pool *pool, gm_scope **out, gm_error *err) {
   gm_status status = gm__pool_alive(pool, "gm_scope_create", err);
   if (status) return status;
   if (!out) return gm__bad_argument(err, "gm_scope_create", "`out` is NULL");
-  gm_scope *scope = gm__alloc(gm__context_services(pool->device->ctx), sizeof *scope);
+  gm_scope *scope = gm__alloc(gm__context_services(pool->ctx), sizeof *scope);
   if (!scope) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_scope_create", "no host memory for a scope");
   scope->pool = pool;
   gm__mutex_init(&scope->lock, GM__RANK_SCOPE);
@@ -27,7 +27,7 @@ gm_status gm_scope_create(gm_pool *pool, gm_scope **out, gm_error *err) {
 
 static gm_status scope_reserve(gm_scope *scope, gm_error *err) {
   if (scope->count < scope->capacity) return GM_OK;
-  const gm_services *services = gm__context_services(scope->pool->device->ctx);
+  const gm_services *services = gm__context_services(scope->pool->ctx);
   size_t capacity = scope->capacity ? scope->capacity * 2 : 16, size = sizeof(gm_buffer *);
   if (!gm__grow(services, &scope->buffers, scope->capacity * size, capacity * size)) {
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_scope_buffer", "no host memory for the scope's list");
@@ -59,7 +59,7 @@ gm_status gm_scope_buffer(gm_scope *scope, const gm_buffer_params *params, gm_bu
 void gm_scope_end(gm_scope *scope, gm_stream *stream) {
   if (!scope) return;
   gm_pool *pool = scope->pool;
-  const gm_services *services = gm__context_services(pool->device->ctx);
+  const gm_services *services = gm__context_services(pool->ctx);
   while (scope->count > 0) gm_buffer_release(scope->buffers[--scope->count], stream);
   gm__release(services, scope->buffers, scope->capacity * sizeof(gm_buffer *));
   if (!gm__pool_forked(pool)) gm__mutex_destroy(&scope->lock);

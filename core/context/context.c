@@ -8,6 +8,8 @@
 #include "core/base/error.h"
 #include "core/context/process.h"
 
+enum { CONTEXT_TAG_LENGTH = 31 };
+
 bool gm__context_forked(const gm_context *ctx) { return !gm__process_is_current(ctx->generation); }
 
 gm_status gm__context_check(const gm_context *ctx, const char *op, gm_error *err) {
@@ -46,21 +48,43 @@ static bool context_has_tags(gm_context *ctx) {
   return ctx->tags && ctx->tag_places;
 }
 
-static uint32_t context_tag(gm_context *ctx, const char *name) {
-  if (!context_has_tags(ctx)) return 0;
+/* REQUIRES: context lock. */
+static gm_status context_tag(gm_context *ctx, const char *name, uint32_t *out, gm_error *err) {
+  if (!context_has_tags(ctx)) {
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tag_find", "no host memory for the table of tags");
+  }
   uint16_t *place = context_tag_place(ctx, name);
-  if (*place || ctx->tag_count == GM__TAGS_MAX) return *place;
-  memcpy(ctx->tags[ctx->tag_count], name, strlen(name) + 1);
-  *place = (uint16_t)++ctx->tag_count;
-  return *place;
+  if (!*place && ctx->tag_count == GM__TAGS_MAX) {
+    return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_tag_find", "the context has %d tags already, which is the most",
+                    GM__TAGS_MAX);
+  }
+  if (!*place) {
+    memcpy(ctx->tags[ctx->tag_count], name, strlen(name) + 1);
+    *place = (uint16_t)++ctx->tag_count;
+  }
+  *out = *place;
+  return GM_OK;
+}
+
+gm_status gm_tag_find(gm_context *ctx, const char *name, uint32_t *out, gm_error *err) {
+  static const char op[] = "gm_tag_find";
+  gm_status status = gm__context_check(ctx, op, err);
+  if (status) return status;
+  if (!out) return gm__bad_argument(err, op, "`out` is NULL");
+  if (!name || !name[0]) return gm__bad_argument(err, op, "`name` is %s", name ? "empty" : "NULL");
+  if (strlen(name) > CONTEXT_TAG_LENGTH) {
+    return gm__bad_argument(err, op, "`name` has %zu bytes, and a tag has at most %d", strlen(name),
+                            CONTEXT_TAG_LENGTH);
+  }
+  gm__mutex_lock(&ctx->lock);
+  status = context_tag(ctx, name, out, err);
+  gm__mutex_unlock(&ctx->lock);
+  return status;
 }
 
 uint32_t gm_tag(gm_context *ctx, const char *name) {
-  if (gm__context_check(ctx, "gm_tag", NULL) != GM_OK || !name || !name[0] || strlen(name) > 31) return 0;
-  gm__mutex_lock(&ctx->lock);
-  const uint32_t tag = context_tag(ctx, name);
-  gm__mutex_unlock(&ctx->lock);
-  return tag;
+  uint32_t tag = 0;
+  return gm_tag_find(ctx, name, &tag, NULL) == GM_OK ? tag : 0;
 }
 
 const char *gm_tag_name(gm_context *ctx, uint32_t tag) {

@@ -51,6 +51,7 @@ struct gm_context {
   uint32_t tag_count;
   struct gm__object *dead, *dead_last; /* destroyed objects, oldest first, in debug builds: object.h */
   uint32_t dead_count;
+  struct gm__object *kept; /* objects whose names stay known: gm__object_keep */
 };
 
 /* True when a forked child looks at its parent's context. */

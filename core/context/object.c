@@ -1,4 +1,4 @@
-/* Invariant: an object is in the context's list exactly when it is dead and its memory is still held. */
+/* Invariant: an object is in a list of its context exactly when it is dead and its memory is still held. */
 #include "core/context/object.h"
 
 #include "core/base/alloc.h"
@@ -47,10 +47,23 @@ void gm__object_end(gm_context *ctx, gm__object *object) {
   if (object) gm__release(&ctx->services, object, object->bytes);
 }
 
-void gm__objects_release(gm_context *ctx) {
-  for (gm__object *object = ctx->dead, *next; object; object = next) {
+void gm__object_keep(gm_context *ctx, gm__object *object) {
+  object->kind = GM__KIND_DEAD;
+  gm__mutex_lock(&ctx->lock);
+  object->next = ctx->kept;
+  ctx->kept = object;
+  gm__mutex_unlock(&ctx->lock);
+}
+
+static void object_release_list(gm_context *ctx, gm__object **list) {
+  for (gm__object *object = *list, *next; object; object = next) {
     next = object->next;
     gm__release(&ctx->services, object, object->bytes);
   }
-  ctx->dead = NULL;
+  *list = NULL;
+}
+
+void gm__objects_release(gm_context *ctx) {
+  object_release_list(ctx, &ctx->dead);
+  object_release_list(ctx, &ctx->kept);
 }

@@ -32,6 +32,9 @@ void *gm__object_new(gm_context *ctx, gm__kind kind, size_t bytes);
 /* The end of an object. In a forked child this takes no lock. */
 void gm__object_end(gm_context *ctx, gm__object *object);
 
+/* The end of an object whose name stays known as dead, in release builds, too. Its memory goes with the context. */
+void gm__object_keep(gm_context *ctx, gm__object *object);
+
 /* False in debug builds when `object` is of another kind or was destroyed. `object` is not NULL. */
 static inline bool gm__object_is(const gm__object *object, gm__kind kind) {
 #ifdef NDEBUG

@@ -47,22 +47,22 @@ gm_status gm_pool_cleanup(gm_pool *pool, double threshold, bool force, uint64_t 
 }
 
 uint64_t gm_pool_trim(gm_pool *pool, uint64_t keep_bytes) {
-  return !gm__pool_is(pool) || gm__pool_forked(pool) ? 0 : gm__heap_trim(&pool->heap, keep_bytes, UINT64_MAX);
+  return !gm__pool_lives(pool) || gm__pool_forked(pool) ? 0 : gm__heap_trim(&pool->heap, keep_bytes, UINT64_MAX);
 }
 
 uint64_t gm_pool_clear(gm_pool *pool) { return gm_pool_trim(pool, 0); }
 
 uint64_t gm_pool_shrink(gm_pool *pool, uint64_t reserved_bytes) {
-  if (!gm__pool_is(pool)) return 0;
+  if (!gm__pool_lives(pool)) return 0;
   return gm_pool_trim(pool, gm__sub_sat(reserved_bytes, gm__heap_stats(&pool->heap).in_use_bytes));
 }
 
 uint64_t gm_pool_collect(gm_pool *pool) {
-  return !gm__pool_is(pool) || gm__pool_forked(pool) ? 0 : gm__heap_collect(&pool->heap);
+  return !gm__pool_lives(pool) || gm__pool_forked(pool) ? 0 : gm__heap_collect(&pool->heap);
 }
 
 uint64_t gm_pool_coalesce(gm_pool *pool, bool aggressive) {
-  if (!gm__pool_is(pool) || gm__pool_forked(pool)) return 0;
+  if (!gm__pool_lives(pool) || gm__pool_forked(pool)) return 0;
   if (aggressive) return gm_pool_clear(pool);
   const gm_stats stats = gm__heap_stats(&pool->heap);
   const double threshold = gm__config_fraction(pool->device->ctx, "coalescing_threshold");

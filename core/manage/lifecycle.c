@@ -118,6 +118,7 @@ static gm_status pool_init_heap(gm_pool *pool, gm_device *device, const gm_pool_
 static gm_status pool_init(gm_pool *pool, gm_device *device, const gm_pool_params *params, gm_error *err) {
   gm_context *ctx = device->ctx;
   pool->device = device;
+  pool->ctx = ctx;
   gm_status status = gm__guard_create(&pool->heap, device, params, gm__profiler_of(ctx), &pool->guard, err);
   if (status) return status;
   gm__mutex_init(&pool->gate, GM__RANK_GATE);
@@ -133,14 +134,12 @@ static gm_status pool_init(gm_pool *pool, gm_device *device, const gm_pool_param
   return status;
 }
 
-/* Ends a pool that no thread can see. */
+/* Gives back all that the pool has, of which no thread can see anything. */
 static void pool_clear(gm_pool *pool, bool forked) {
-  gm_context *ctx = pool->device->ctx;
   gm__guard_end(pool->guard, forked);
   gm__spans_end(pool);
   gm__heap_clear(&pool->heap, forked);
   if (!forked) gm__mutex_destroy(&pool->gate);
-  gm__object_end(ctx, &pool->head);
 }
 
 gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_pool **out, gm_error *err) {
@@ -158,11 +157,8 @@ gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_poo
   if (!pool) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_create", "no host memory for a pool");
   status = pool_init(pool, device, &asked, err);
   if (status) {
-    if (pool->generation_at) {
-      pool_clear(pool, false);
-    } else {
-      gm__object_end(device->ctx, &pool->head);
-    }
+    if (pool->generation_at) pool_clear(pool, false);
+    gm__object_end(device->ctx, &pool->head);
     return status;
   }
   atomic_fetch_add(&device->children, 1);
@@ -176,7 +172,7 @@ gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_poo
 }
 
 uint64_t gm__pool_live(gm_pool *pool) {
-  if (gm__pool_forked(pool)) return 0;
+  if (!gm__pool_lives(pool) || gm__pool_forked(pool)) return 0;
   if (pool->guard) gm__guard_reap(pool->guard, true);
   return gm__heap_live(&pool->heap);
 }
@@ -197,23 +193,33 @@ static gm_status pool_check_unused(gm_pool *pool, gm_error *err) {
     return gm__fail(err, GM_ERR_BUSY, 0, op, "%u buffers or scopes of pool \"%s\" are alive", guests, name);
   }
   const gm_status status = gm__heap_drain(&pool->heap, op, err);
-  if (status || gm__heap_close(&pool->heap)) return status;
-  return gm__fail(err, GM_ERR_BUSY, 0, op,
-                  "another pool asks pool \"%s\" for memory, and its thread is in the driver: destroy it later", name);
+  return status ? status : gm__pool_stop_lending(pool, op, err);
 }
 
-gm_status gm_pool_destroy(gm_pool *pool, gm_error *err) {
-  if (!pool) return GM_OK;
-  if (!gm__pool_is(pool)) return gm__bad_argument(err, "gm_pool_destroy", "`pool` is destroyed");
+gm_status gm__pool_stop_lending(gm_pool *pool, const char *op, gm_error *err) {
+  if (gm__heap_close(&pool->heap)) return GM_OK;
+  return gm__fail(err, GM_ERR_BUSY, 0, op,
+                  "another pool asks pool \"%s\" for memory, and its thread is in the driver: destroy it later",
+                  pool->heap.provider.name);
+}
+
+void gm__pool_end(gm_pool *pool, bool forked) {
   gm_device *device = pool->device;
-  const bool forked = gm__pool_forked(pool);
-  const gm_status status = forked ? GM_OK : pool_check_unused(pool, err);
-  if (status) return status;
   if (!forked) {
     gm__pool_delist(pool);
     gm__device_remove_listener(device, &pool->listener);
   }
   pool_clear(pool, forked);
   atomic_fetch_sub(&device->children, 1);
+}
+
+gm_status gm_pool_destroy(gm_pool *pool, gm_error *err) {
+  if (!pool) return GM_OK;
+  if (!gm__pool_lives(pool)) return gm__bad_argument(err, "gm_pool_destroy", "`pool` is destroyed");
+  const bool forked = gm__pool_forked(pool);
+  const gm_status status = forked ? GM_OK : pool_check_unused(pool, err);
+  if (status) return status;
+  gm__pool_end(pool, forked);
+  gm__object_end(pool->ctx, &pool->head);
   return GM_OK;
 }

@@ -8,6 +8,12 @@
  * were freed, up to a second each; such blocks count until then. 0 in a forked child. */
 uint64_t gm__pool_live(gm_pool *pool);
 
+/* The pool's memory serves no other pool any more. BUSY: one is asking for it, for more than a second. */
+gm_status gm__pool_stop_lending(gm_pool *pool, const char *op, gm_error *err);
+
+/* Ends a pool that lends nothing any more, but for its object. It waits for nothing, and frees blocks that are out. */
+void gm__pool_end(gm_pool *pool, bool forked);
+
 /* The cap of a pool that was asked to have `asked`: 0 is what the configuration says. */
 uint64_t gm__pool_cap(gm_context *ctx, uint64_t asked);
 

@@ -7,7 +7,7 @@ static const gm__span_part *pointer_part(const gm__live *live) { return live->co
 
 gm_status gm_block_of(gm_pool *pool, const void *pointer, gm_block *out) {
   gm__live live;
-  if (!gm__pool_is(pool) || !pointer || !out) return GM_ERR_INVALID_ARGUMENT;
+  if (!gm__pool_lives(pool) || !pointer || !out) return GM_ERR_INVALID_ARGUMENT;
   if (gm__pool_forked(pool)) return GM_ERR_FORKED;
   if (!gm__live_at(&pool->heap, (uintptr_t)pointer, &live)) return GM_ERR_NOT_FOUND;
   const gm__span_part *part = pointer_part(&live);

@@ -41,7 +41,8 @@ static gm_status pool_set_end(gm_pool_set *set, gm_error *err) {
   gm_status status = GM_OK;
   size_t kept = 0;
   for (size_t i = 0; i < set->count; i++) {
-    gm_status ended = gm_pool_destroy(set->pools[i], status ? NULL : err);
+    const bool lives = gm__pool_lives(set->pools[i]); /* or it was ended by force */
+    gm_status ended = lives ? gm_pool_destroy(set->pools[i], status ? NULL : err) : GM_OK;
     if (ended) set->pools[kept++] = set->pools[i];
     if (!status) status = ended;
   }

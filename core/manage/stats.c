@@ -29,7 +29,7 @@ void gm__pool_delist(gm_pool *pool) {
 }
 
 gm_status gm_pool_stats(gm_pool *pool, gm_stats *out) {
-  if (!gm__pool_is(pool)) return GM_ERR_INVALID_ARGUMENT;
+  if (!gm__pool_lives(pool)) return GM_ERR_INVALID_ARGUMENT;
   const gm_status status = gm__sized_check(out, sizeof *out, "gm_pool_stats", "out", NULL);
   if (status) return status;
   const gm_stats stats = gm__heap_stats(&pool->heap);

@@ -7,7 +7,7 @@
 
 gm_acquire gm__pool_alloc(gm_pool *pool, const gm_request *request, gm_block *out) {
   gm__want want;
-  if (!gm__pool_is(pool) || !out) return GM_ACQUIRE_INVALID;
+  if (!gm__pool_lives(pool) || !out) return GM_ACQUIRE_INVALID;
   if (gm__pool_forked(pool)) return GM_ACQUIRE_FAILED;
   if (gm__request_read(pool, request, &want, NULL)) return GM_ACQUIRE_INVALID;
   gm__refusal why;

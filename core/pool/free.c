@@ -12,7 +12,7 @@ static bool free_stream_ok(const gm_pool *pool, gm_stream **stream) {
 }
 
 gm_status gm__block_free(gm_pool *pool, const gm_block *block, gm_stream *stream) {
-  if (!free_stream_ok(pool, &stream)) return GM_ERR_INVALID_ARGUMENT;
+  if (!gm__pool_lives(pool) || !free_stream_ok(pool, &stream)) return GM_ERR_INVALID_ARGUMENT;
   if (gm__pool_forked(pool)) return GM_ERR_FORKED;
   const gm_status status =
       gm__spans_is(block) ? gm__spans_free(pool, block, stream) : gm__free_one(pool, block, stream);
@@ -27,7 +27,7 @@ gm_status gm__block_free_unused(gm_pool *pool, const gm_block *block, gm_stream 
 gm_status gm__block_free_ptr(gm_pool *pool, const void *pointer, uint64_t bytes_or_0, gm_stream *stream) {
   gm__live live;
   if (!pointer) return GM_OK;
-  if (!free_stream_ok(pool, &stream)) return GM_ERR_INVALID_ARGUMENT;
+  if (!gm__pool_lives(pool) || !free_stream_ok(pool, &stream)) return GM_ERR_INVALID_ARGUMENT;
   if (gm__pool_forked(pool)) return GM_ERR_FORKED;
   if (!pool->guard) {
     const gm_status status = gm__heap_free_at(&pool->heap, (uintptr_t)pointer, bytes_or_0, stream);
@@ -41,7 +41,7 @@ gm_status gm__block_free_ptr(gm_pool *pool, const void *pointer, uint64_t bytes_
 }
 
 gm_status gm_use_on(gm_pool *pool, const gm_block *block, gm_stream *stream) {
-  if (!gm__pool_is(pool) || !block || !stream || stream->device != pool->device) return GM_ERR_INVALID_ARGUMENT;
+  if (!gm__pool_lives(pool) || !block || !stream || stream->device != pool->device) return GM_ERR_INVALID_ARGUMENT;
   if (gm__pool_forked(pool)) return GM_ERR_FORKED;
   gm_block_span span;
   gm_status status = GM_ERR_INVALID_ARGUMENT;
@@ -78,7 +78,7 @@ static bool free_is_live(gm_pool *pool, const gm_block *block) {
 
 /* The device's lock keeps the streams open. Noting a use takes only locks that stand below it, and asks no driver. */
 gm_status gm_use_on_all(gm_pool *pool, const gm_block *block) {
-  if (!gm__pool_is(pool) || !block) return GM_ERR_INVALID_ARGUMENT;
+  if (!gm__pool_lives(pool) || !block) return GM_ERR_INVALID_ARGUMENT;
   if (gm__pool_forked(pool)) return GM_ERR_FORKED;
   gm_status status = free_is_live(pool, block) ? GM_OK : GM_ERR_INVALID_ARGUMENT;
   gm__mutex_lock(&pool->device->lock);
@@ -92,7 +92,8 @@ gm_status gm_use_on_all(gm_pool *pool, const gm_block *block) {
 gm_point gm_block_point(gm_pool *pool, const gm_block *block) {
   gm_point point = {0};
   gm__live live;
-  if (!gm__pool_is(pool) || !block || gm__pool_forked(pool) || !gm__live_open(&pool->heap, block, &live)) return point;
+  if (!gm__pool_lives(pool) || !block || gm__pool_forked(pool) || !gm__live_open(&pool->heap, block, &live))
+    return point;
   if (live.cold && live.cold->use.has_point) {
     const gm__last_use *use = &live.cold->use;
     point = (gm_point){live.order->slots[use->point_slot].stream->id, use->point.handle, use->point.value};

@@ -2,17 +2,19 @@
 
 gm_status gm__pool_alive(const gm_pool *pool, const char *op, gm_error *err) {
   if (!pool) return gm__bad_argument(err, op, "`pool` is NULL");
-  if (!gm__pool_is(pool)) return gm__bad_argument(err, op, "`pool` is destroyed");
+  if (!gm__pool_lives(pool)) return gm__bad_argument(err, op, "`pool` is destroyed");
   return gm__device_check(pool->device, op, err);
 }
 
-gm_device *gm_pool_device(const gm_pool *pool) { return gm__pool_is(pool) ? pool->device : NULL; }
+gm_device *gm_pool_device(const gm_pool *pool) { return gm__pool_lives(pool) ? pool->device : NULL; }
 
-const char *gm_pool_name(const gm_pool *pool) { return gm__pool_is(pool) ? pool->heap.provider.name : ""; }
+const char *gm_pool_name(const gm_pool *pool) { return gm__pool_lives(pool) ? pool->heap.provider.name : ""; }
 
-gm_strategy gm_pool_strategy(const gm_pool *pool) { return gm__pool_is(pool) ? pool->heap.strategy : GM_STRATEGY_AUTO; }
+gm_strategy gm_pool_strategy(const gm_pool *pool) {
+  return gm__pool_lives(pool) ? pool->heap.strategy : GM_STRATEGY_AUTO;
+}
 
 gm_tracker *gm_pool_tracker(const gm_pool *pool) {
-  const bool tracks = gm__pool_is(pool) && gm__observers_track(&pool->heap.observers);
+  const bool tracks = gm__pool_lives(pool) && gm__observers_track(&pool->heap.observers);
   return tracks ? atomic_load(&pool->heap.observers.tracker) : NULL;
 }

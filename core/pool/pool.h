@@ -10,7 +10,8 @@ struct gm_pool {
   const _Atomic uint64_t *generation_at; /* holds `generation` until the process forks */
   uint64_t generation;
   uint64_t fast_key; /* heap.arenas.serial: finds the calling thread's arena */
-  gm_device *device;
+  gm_device *device; /* NULL: the pool was ended by force */
+  gm_context *ctx;
   gm_pool *next, *prev; /* the context's list of pools: core/manage/stats.c */
   gm__heap heap;
   gm__guard *guard;              /* NULL: no debugging aids */
@@ -29,9 +30,14 @@ static inline gm_pool *gm__pool_of(const gm__arena_set *arenas) { return arenas-
 /* INVALID_ARGUMENT for NULL or a destroyed pool, FORKED, or GM_OK. Fills `err`. */
 gm_status gm__pool_alive(const gm_pool *pool, const char *op, gm_error *err);
 
-/* True for a pool that is not NULL and, in debug builds, not destroyed. Calls without a gm_error ask this. */
+/* True for a pool that is not NULL and, in debug builds, not destroyed. The fast path asks this. A pool that was ended
+ * by force has no arena there. */
 static inline bool gm__pool_is(const gm_pool *pool) { return pool && gm__object_is(&pool->head, GM__KIND_POOL); }
 
-static inline bool gm__pool_forked(const gm_pool *pool) { return gm__context_forked(pool->device->ctx); }
+/* As gm__pool_is, and false in every build for a pool that was ended by force. Calls without a gm_error ask this. */
+static inline bool gm__pool_lives(const gm_pool *pool) { return pool && pool->head.kind == (uint32_t)GM__KIND_POOL; }
+
+/* `pool` may have been ended by force. */
+static inline bool gm__pool_forked(const gm_pool *pool) { return gm__context_forked(pool->ctx); }
 
 #endif

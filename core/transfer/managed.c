@@ -39,7 +39,7 @@ static bool managed_has_type(const gm_pool *pool) {
 }
 
 static const gm_services *managed_services(const gm_managed *managed) {
-  return gm__context_services(managed->pool->device->ctx);
+  return gm__context_services(managed->pool->ctx);
 }
 
 /* The block's host address; NULL: it has none. */
@@ -134,7 +134,7 @@ gm_status gm_managed_create(gm_pool *pool, const gm_managed_params *params, gm_m
   gm_managed_params asked;
   gm_status status = managed_check_params(pool, params, out, &asked, err);
   if (status) return status;
-  gm_context *ctx = pool->device->ctx;
+  gm_context *ctx = pool->ctx;
   gm_managed *managed = gm__object_new(ctx, GM__KIND_MANAGED, sizeof *managed);
   if (!managed) {
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_managed_create", "no host memory for the object");
@@ -163,9 +163,9 @@ gm_status gm_managed_destroy(gm_managed *managed, gm_stream *stream, gm_error *e
   static const char op[] = "gm_managed_destroy";
   if (!managed) return GM_OK;
   if (!managed_is(managed)) return gm__bad_argument(err, op, "`managed` is destroyed");
-  gm_context *ctx = managed->pool->device->ctx;
+  gm_context *ctx = managed->pool->ctx;
   bool forked = gm__context_forked(ctx);
-  if (!forked && stream) {
+  if (!forked && stream && gm__pool_lives(managed->pool)) {
     gm_stream *on;
     gm_status status = gm__access_stream(managed->pool->device, stream, op, &on, err);
     if (status == GM_OK) status = gm__access_settle(on, err);

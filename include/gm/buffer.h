@@ -48,6 +48,11 @@ GM_API gm_location gm_buffer_location(const gm_buffer *buffer);
  * memory. */
 GM_API gm_status gm_buffer_block(const gm_buffer *buffer, gm_block *out, gm_error *err);
 
+/* Returns the native object of a buffer: a pointer, cl_mem or VkBuffer that begins with the buffer's first byte. It is
+ * that of gm_block_object for the whole block. `out` is the API's struct with its head filled in. It is borrowed until
+ * the buffer is promoted or released for the last time. Errors: those of gm_buffer_block and gm_block_object. */
+GM_API gm_status gm_buffer_object(const gm_buffer *buffer, gm_native_memory *out, gm_error *err);
+
 /* Copies `bytes` from host memory `src` into the buffer at `offset`, wherever the buffer lives. The call waits until
  * the bytes have arrived. Errors: those of gm_block_write. */
 GM_API gm_status gm_buffer_write(gm_buffer *buffer, uint64_t offset, const void *src, uint64_t bytes, gm_stream *stream,

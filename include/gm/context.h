@@ -44,9 +44,11 @@ GM_API gm_status gm_context_create(const gm_context_params *params, gm_context *
  * alive, and nothing has changed. */
 GM_API gm_status gm_context_destroy(gm_context *ctx, gm_error *err);
 
-/* Returns a number for a name, such as "kv" or "weights". In one context equal names get equal numbers. A context has
- * at most 4095 tags. 0: `name` is NULL, empty or longer than 31 bytes, all tags are taken, or there is no host memory.
- */
+/* Finds the number of a name, such as "kv" or "weights". In one context equal names get equal numbers, which are not 0.
+ * Errors: FORKED. INVALID_ARGUMENT: `name` is NULL, empty or longer than 31 bytes. OVER_LIMIT: a context has at most
+ * 4095 tags. OUT_OF_HOST_MEMORY. Thread-safe. */
+GM_API gm_status gm_tag_find(gm_context *ctx, const char *name, uint32_t *out, gm_error *err);
+/* As gm_tag_find, and returns the number. 0, which is no tag: it failed. */
 GM_API uint32_t gm_tag(gm_context *ctx, const char *name);
 
 /* Returns the name of a tag. The answer is "" for 0 and for a number that gm_tag never returned. The string is borrowed

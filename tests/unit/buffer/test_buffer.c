@@ -11,6 +11,7 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "gm/buffer.h"
+#include "gm/native_cpu.h"
 #include "gm/tracker.h"
 #include "support/pool_bench.h"
 
@@ -185,6 +186,14 @@ static void test_a_full_device_falls_back_to_pinned_then_to_host(void **state) {
   gm_error failure;
   assert_int_equal(gm_buffer_block(host, &block, &failure), GM_ERR_NOT_SUPPORTED);
   pool_bench_ok(gm_buffer_block(pinned, &block, err));
+  gm_cpu_memory native = {.head = {sizeof native, GM_API_CPU}};
+  assert_int_equal(gm_buffer_object(host, &native.head, &failure), GM_ERR_NOT_SUPPORTED);
+  assert_string_equal(failure.op, "gm_buffer_object");
+  assert_int_equal(gm_buffer_object(NULL, &native.head, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_buffer_object(pinned, NULL, &failure), GM_ERR_INVALID_ARGUMENT);
+  pool_bench_ok(gm_buffer_object(pinned, &native.head, err));
+  assert_int_equal((uintptr_t)native.pointer, block.address);
+  assert_int_equal(native.bytes, block.bytes);
   gm_stats stats = pool_bench_stats(&bench);
   assert_int_equal(stats.fallbacks, 2);
   assert_int_equal(stats.fallback_bytes, 3 * MIB);

@@ -76,6 +76,47 @@ static void test_tags(void **state) {
   assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
 }
 
+/* Each way to get no tag is told apart. */
+static void test_why_there_is_no_tag(void **state) {
+  (void)state;
+  counted_services host;
+  gm_context *ctx = NULL;
+  uint32_t tag = 77, again = 0;
+  gm_error err = {.status = GM_OK};
+  counted_services_init(&host);
+  const gm_context_params params = {.struct_size = sizeof params, .services = &host.services};
+  assert_int_equal(gm_context_create(&params, &ctx, NULL), GM_OK);
+  assert_int_equal(gm_tag_find(NULL, "kv", &tag, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_tag_find(ctx, NULL, &tag, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_string_equal(err.message, "`name` is NULL");
+  assert_int_equal(gm_tag_find(ctx, "", &tag, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_string_equal(err.message, "`name` is empty");
+  assert_int_equal(gm_tag_find(ctx, "0123456789012345678901234567890X", &tag, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_string_equal(err.message, "`name` has 32 bytes, and a tag has at most 31");
+  assert_int_equal(gm_tag_find(ctx, "kv", NULL, &err), GM_ERR_INVALID_ARGUMENT);
+  for (size_t at = 2; at > 0; at--) { /* of the table of places, twice */
+    host.fail_at = atomic_load(&host.calls) + at;
+    host.fail_count = 1;
+    assert_int_equal(gm_tag_find(ctx, "kv", &tag, &err), GM_ERR_OUT_OF_HOST_MEMORY);
+    assert_string_equal(err.op, "gm_tag_find");
+  }
+  host.fail_at = 0;
+  assert_int_equal(tag, 77);
+  assert_int_equal(gm_tag_find(ctx, "kv", &tag, &err), GM_OK);
+  assert_int_equal(tag, 1);
+  for (int i = 1; i < 4095; i++) {
+    char text[16];
+    snprintf(text, sizeof text, "tag %d", i);
+    assert_int_equal(gm_tag_find(ctx, text, &tag, &err), GM_OK);
+  }
+  assert_int_equal(gm_tag_find(ctx, "one more", &again, &err), GM_ERR_OVER_LIMIT);
+  assert_non_null(strstr(err.message, "4095"));
+  assert_int_equal(gm_tag_find(ctx, "tag 4094", &again, &err), GM_OK); /* a known name needs no room */
+  assert_int_equal(again, tag);
+  assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
+  counted_services_check(&host);
+}
+
 static int destroyed[3], destroyed_count;
 static void note_destroyed(void *object, bool forked) {
   assert_false(forked);
@@ -195,6 +236,7 @@ int main(void) {
       cmocka_unit_test(test_two_contexts_live_side_by_side),
       cmocka_unit_test(test_arguments_are_named),
       cmocka_unit_test(test_tags),
+      cmocka_unit_test(test_why_there_is_no_tag),
       cmocka_unit_test(test_destructors_run_last_first),
       cmocka_unit_test(test_every_host_allocation_fails_once),
       cmocka_unit_test(test_a_forked_child_is_told_and_can_start_anew),

@@ -361,6 +361,41 @@ static void test_a_share_of_the_device_bounds_a_capture(void **state) {
   capture_close(&scene);
 }
 
+/* A pool that ends by force waits for streams that run, asks no captured one, and leaves the capture alone. */
+static void test_a_forced_end_beside_a_capture(void **state) {
+  (void)state;
+  static const gm_strategy strategies[] = {GM_STRATEGY_BEST_FIT, GM_STRATEGY_BUCKET};
+  for (int i = 0; i < 2; i++) {
+    capture_scene scene;
+    gm_pool *pool;
+    gm_point point;
+    gm_error why = {.status = GM_OK};
+    bool done = false;
+    capture_open(&scene, &cuda_engine, strategies[i]);
+    pool = scene.bench.pool;
+    pool_bench_ok(gm_pool_create(scene.bench.device, NULL, &scene.bench.pool, err));
+    const gm_request request = {.bytes = CAPTURE_LARGE, .stream = scene.captured};
+    gm_block block, other;
+    assert_true(gm_acquired(gm_alloc(pool, &request, &block)) && gm_acquired(gm_alloc(pool, &request, &other)));
+    capture_say(&scene, "set LATENCY_US 20000");
+    engine_begin(scene.native, CU_STREAM_CAPTURE_MODE_RELAXED);
+    assert_int_equal(gm_free(pool, &other, scene.captured), GM_OK);
+    pool_bench_ok(gm_block_fill(pool, &block, 0, CAPTURE_LARGE, "x", 1, scene.own, &point, err));
+    assert_int_equal(gm_pool_destroy(pool, NULL), GM_ERR_BUSY);
+    assert_int_equal(gm_pool_destroy_force(pool, &why), GM_OK);
+    assert_non_null(strstr(why.message, "1 blocks of "));
+    assert_non_null(strstr(why.message, "and 1 streams could not be asked"));
+    pool_bench_ok(gm_point_done(scene.bench.device, &point, &done, err));
+    assert_true(done);
+    gm_point_release(scene.bench.device, &point);
+    assert_true(engine_is_active(scene.native));
+    engine_end(scene.native);
+    assert_int_equal(gm_free(pool, &block, scene.captured), GM_ERR_INVALID_ARGUMENT);
+    capture_say(&scene, "set LATENCY_US 0");
+    capture_close(&scene);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_which_streams_are_captured),
@@ -372,6 +407,7 @@ int main(void) {
       cmocka_unit_test(test_a_graph_replays_while_other_work_goes_on),
       cmocka_unit_test(test_captures_of_one_pool_share_its_memory),
       cmocka_unit_test(test_a_share_of_the_device_bounds_a_capture),
+      cmocka_unit_test(test_a_forced_end_beside_a_capture),
   };
   return cmocka_run_group_tests(tests, engine_load, NULL);
 }

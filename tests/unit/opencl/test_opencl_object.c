@@ -233,6 +233,36 @@ static void test_buffers_are_mapped_by_a_queue(void **state) {
   scene_close(&s);
 }
 
+/* A pool ends by force: mappings are ended on a queue, and sub-buffers that the queue still uses go behind its work. */
+static void test_a_forced_end(void **state) {
+  (void)state;
+  scene s;
+  gm_block block, other;
+  void *one = NULL, *two = NULL;
+  gm_error why = {.status = GM_OK};
+  scene_open(&s, "opencl:memory=buffer");
+  gm_pool *pool = s.pool;
+  pool_bench_ok(gm_pool_create(s.device, NULL, &s.pool, err));
+  const gm_request visible = {.bytes = 1 << 20, .flags = GM_HOST_VISIBLE | GM_INSERT_WAIT, .stream = s.stream};
+  assert_true(gm_acquired(gm_alloc(pool, &visible, &block)) && gm_acquired(gm_alloc(pool, &visible, &other)));
+  gm_opencl_memory native = {.head = {sizeof native, GM_API_OPENCL}};
+  pool_bench_ok(gm_block_object(pool, &other, 4096, 4096, &native.head, err));
+  const unsigned char value = 7;
+  for (int i = 0; i < 100; i++) {
+    assert_int_equal(
+        engine.cl.clEnqueueFillBuffer(engine.queue, (cl_mem)native.view, &value, 1, 0, 4096, 0, NULL, NULL),
+        CL_SUCCESS);
+  }
+  pool_bench_ok(gm_block_map(pool, &block, 0, 64, GM_MAP_WRITE, s.stream, &one, err));
+  pool_bench_ok(gm_block_map(pool, &block, 1024, 64, GM_MAP_READ, NULL, &two, err));
+  assert_int_equal(gm_pool_destroy_force(pool, &why), GM_OK);
+  assert_non_null(strstr(why.message, "2 blocks of 2097152 bytes"));
+  assert_non_null(strstr(why.message, " 0 streams "));
+  assert_int_equal(gm_block_unmap(pool, &block, one, s.stream, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_free(pool, &block, s.stream), GM_ERR_INVALID_ARGUMENT);
+  scene_close(&s);
+}
+
 /* Where blocks have addresses the object is a pointer. A type of another kind serves by its index alone. */
 static void test_addresses_and_types_apart(void **state) {
   (void)state;
@@ -267,6 +297,7 @@ int main(void) {
                                      cmocka_unit_test(test_another_loop_takes_over),
                                      cmocka_unit_test(test_a_dedicated_block_is_its_object),
                                      cmocka_unit_test(test_buffers_are_mapped_by_a_queue),
+                                     cmocka_unit_test(test_a_forced_end),
                                      cmocka_unit_test(test_addresses_and_types_apart)};
   return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -89,6 +89,14 @@ static void fill(bench *b, VkBuffer buffer, uint32_t word) {
   assert_int_equal(vk->vkQueueSubmit(b->engine.queue, 1, &submit, VK_NULL_HANDLE), VK_SUCCESS);
 }
 
+/* The engine waits for its queue. */
+static void engine_wait(bench *b) {
+  const gm__vulkan_syms *vk = &b->engine.vk;
+  const VkSubmitInfo nothing = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO};
+  assert_int_equal(vk->vkQueueSubmit(b->engine.queue, 1, &nothing, b->engine.fence), VK_SUCCESS);
+  assert_int_equal(vk->vkWaitForFences(b->engine.device, 1, &b->engine.fence, VK_TRUE, UINT64_MAX), VK_SUCCESS);
+}
+
 static void check_word(bench *b, const gm_block *block, uint64_t offset, uint32_t word) {
   uint32_t read = 0;
   ok(gm_block_read(b->pool, block, offset, &read, sizeof read, b->stream, NULL, err));
@@ -275,6 +283,34 @@ static void test_a_dedicated_block_is_its_object(void **state) {
   }
 }
 
+/* A pool ends by force behind the engine's own work on an object, with a mapping that nobody ends. The layers are
+ * silent. Where gm may not submit, the engine waits, and gm says that it could not ask. */
+static void test_a_forced_end(void **state) {
+  (void)state;
+  for (int leave = 0; leave < 2; leave++) {
+    bench b;
+    gm_block block, seen;
+    void *host = NULL;
+    gm_error why = {.status = GM_OK};
+    bench_open(&b, leave, GM_STRATEGY_BEST_FIT);
+    const gm_request request = {.bytes = 1 << 20},
+                     visible = {.bytes = 4096, .must_be = GM_DEVICE_ACCESSIBLE, .flags = GM_HOST_VISIBLE};
+    assert_true(gm_acquired(gm_alloc(b.pool, &request, &block)));
+    assert_true(gm_acquired(gm_alloc(b.pool, &visible, &seen)));
+    ok(gm_block_map(b.pool, &seen, 64, 64, GM_MAP_WRITE | GM_MAP_NO_WAIT, NULL, &host, err));
+    const gm_vulkan_memory native = object(&b, &block, 4096, 8192);
+    for (uint32_t i = 0; i < 50; i++) fill(&b, (VkBuffer)native.buffer, i);
+    if (!leave) engine_wait(&b);
+    gm_pool *pool = b.pool;
+    assert_int_equal(gm_pool_destroy_force(pool, &why), GM_OK);
+    assert_non_null(strstr(why.message, "2 blocks of "));
+    assert_non_null(strstr(why.message, leave ? "and 0 streams" : "and 1 streams"));
+    assert_int_equal(gm_free(pool, &block, b.stream), GM_ERR_INVALID_ARGUMENT);
+    ok(gm_pool_create(b.device, NULL, &b.pool, err));
+    bench_close(&b);
+  }
+}
+
 /* The queue is lent without leave to submit: mapping needs neither it nor any other. */
 static void test_maps_without_leave_to_submit(void **state) {
   (void)state;
@@ -301,9 +337,11 @@ static void test_maps_without_leave_to_submit(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_objects_live_as_long_as_work_uses_them), cmocka_unit_test(test_objects_serve_again),
-      cmocka_unit_test(test_a_stream_that_is_never_idle), cmocka_unit_test(test_a_dedicated_block_is_its_object),
-      cmocka_unit_test(test_maps_without_leave_to_submit)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_objects_live_as_long_as_work_uses_them),
+                                     cmocka_unit_test(test_objects_serve_again),
+                                     cmocka_unit_test(test_a_stream_that_is_never_idle),
+                                     cmocka_unit_test(test_a_dedicated_block_is_its_object),
+                                     cmocka_unit_test(test_a_forced_end),
+                                     cmocka_unit_test(test_maps_without_leave_to_submit)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
