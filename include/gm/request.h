@@ -50,11 +50,11 @@ typedef enum gm_request_flags {
 
 typedef struct gm_request { /* zero-initialised, with `bytes` set, it is a valid request */
   uint64_t bytes;           /* > 0 */
-  uint32_t align;           /* a power of two; 0: the device's. It holds for the address of the block, and for its offset
-                               in a native buffer (gm_vulkan_memory.memory_offset: not always) */
-  uint32_t tag;             /* gm_tag(ctx, "kv"); 0: none */
-  gm_stream *stream;        /* NULL: host order, so nothing uses the memory yet */
-  uint32_t flags;           /* gm_request_flags */
+  uint32_t align;    /* a power of two; 0: the device's. It holds for the address of the block, and for its offset
+                        in a native buffer (gm_vulkan_memory.memory_offset: not always) */
+  uint32_t tag;      /* gm_tag(ctx, "kv"); 0: none */
+  gm_stream *stream; /* NULL: host order, so nothing uses the memory yet */
+  uint32_t flags;    /* gm_request_flags */
   gm_must_be must_be;
   uint32_t usage;        /* gm_usage; 0: transfer and storage */
   uint32_t memory_types; /* bit 1 << index for each type of gm_device_memory_type that may serve; 0: all */

@@ -44,8 +44,9 @@ typedef struct gm_value_info {
   uint64_t shape[GM_VALUE_RANK_MOST];
 } gm_value_info;
 
-/* Returns the exact bytes of a tensor in *out. INVALID_ARGUMENT: no such type; the rank is above GM_VALUE_RANK_MOST;
- * the bytes exceed 2^63-1; the last dimension is no whole number of the type's blocks, as one scalar of q4_0 is not. */
+/* Returns the exact bytes of a tensor in *out. INVALID_ARGUMENT: there is no such type, the rank is above
+ * GM_VALUE_RANK_MOST, or the bytes exceed 2^63-1. INVALID_ARGUMENT also where the last dimension is no whole number of
+ * the type's blocks. A scalar of q4_0 is none. */
 GM_API gm_status gm_tensor_bytes(const gm_tensor_desc *desc, uint64_t *out, gm_error *err);
 
 /* Makes a tensor from host memory. gm copies the bytes at `data` before it returns; NULL only for 0 bytes. The tensor
