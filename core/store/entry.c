@@ -1,8 +1,9 @@
+#include "core/store/entry.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "core/base/alloc.h"
-#include "core/store/store.h"
 
 /* Invariants. device_bytes and host_bytes are the sums over the entries. An entry is in the list of a place exactly
  * when its value of now lies there. A tier's copy that is not fresh is in no list. */

@@ -19,7 +19,7 @@ enum {
 
 typedef struct gm_value gm_value;
 
-typedef enum gm_value_kind { GM_VALUE_TENSOR = 1, GM_VALUE_LIST = 2, GM_VALUE_DICT = 3 } gm_value_kind;
+typedef enum gm_value_form { GM_VALUE_TENSOR = 1, GM_VALUE_LIST = 2, GM_VALUE_DICT = 3 } gm_value_form;
 
 /* What a tensor is: its type, and its shape with the slowest dimension first. Zero-initialised with struct_size set,
  * it is one number of type f64. */
@@ -33,7 +33,7 @@ typedef struct gm_tensor_desc {
 /* What gm_value_describe fills. */
 typedef struct gm_value_info {
   uint32_t struct_size;
-  gm_value_kind kind;
+  gm_value_form form;
   uint64_t bytes;       /* of all its tensors */
   uint64_t items;       /* of a list or dictionary; 0 for a tensor */
   uint32_t nodes;       /* it and all below it */
