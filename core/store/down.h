@@ -2,7 +2,7 @@
 #ifndef GM_CORE_STORE_DOWN_H
 #define GM_CORE_STORE_DOWN_H
 
-#include "core/store/store.h"
+#include "core/store/entry.h"
 
 /* Take the value of a busy entry, which has one, down to host memory, or to a tier. BUSY: somebody holds it. */
 gm_status gm__down_entry(gm_store *store, gm__store_entry *entry, gm_error *err);

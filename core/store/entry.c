@@ -1,11 +1,12 @@
+#include "core/store/entry.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "core/base/alloc.h"
-#include "core/store/store.h"
 
 /* Invariants. device_bytes and host_bytes are the sums over the entries. An entry is in the list of a place exactly
- * when its value of now lies there; a tier's copy that is not fresh is in no list. */
+ * when its value of now lies there. A tier's copy that is not fresh is in no list. */
 
 gm_status gm__store_check(const gm_store *store, const char *op, gm_error *err) {
   if (!store) return gm__bad_argument(err, op, "`store` is NULL");

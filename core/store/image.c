@@ -58,7 +58,7 @@ typedef struct image_size {
 
 static void image_count(const gm_value *value, image_size *size) {
   size->tree += GM__IMAGE_NODE + 8 * (uint64_t)value->desc.rank;
-  if (value->kind == GM_VALUE_TENSOR) {
+  if (value->form == GM_VALUE_TENSOR) {
     size->data = gm__add_sat(size->data, gm__round_up(value->bytes, GM__IMAGE_ALIGN));
     return;
   }
@@ -86,8 +86,8 @@ static void image_name(image_writer *writer, const char *name) {
 }
 
 static gm_status image_node(image_writer *writer, gm_value *value) {
-  const bool tensor = value->kind == GM_VALUE_TENSOR;
-  image_bytes(writer, value->kind, 1);
+  const bool tensor = value->form == GM_VALUE_TENSOR;
+  image_bytes(writer, value->form, 1);
   image_bytes(writer, value->desc.rank, 1);
   image_bytes(writer, 0, 2);
   image_bytes(writer, value->desc.dtype, 4);

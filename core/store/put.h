@@ -2,7 +2,7 @@
 #ifndef GM_CORE_STORE_PUT_H
 #define GM_CORE_STORE_PUT_H
 
-#include "core/store/store.h"
+#include "core/store/entry.h"
 
 typedef enum gm__put_count { GM__PUT_KEEPS_USERS, GM__PUT_ONE_USER } gm__put_count;
 

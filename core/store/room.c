@@ -45,7 +45,7 @@ gm_status gm__room_value(gm_store *store, gm_value *value, gm_value **out, gm_er
     *out = value;
     return GM_OK;
   }
-  if (value->kind == GM_VALUE_TENSOR) {
+  if (value->form == GM_VALUE_TENSOR) {
     return gm__room_tensor(store, &value->desc, value->bytes, value->host, out, err);
   }
   const gm_services *services = gm__context_services(store->ctx);

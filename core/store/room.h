@@ -2,7 +2,7 @@
 #ifndef GM_CORE_STORE_ROOM_H
 #define GM_CORE_STORE_ROOM_H
 
-#include "core/store/store.h"
+#include "core/store/entry.h"
 
 /* Make a tensor on the device, of a checked description. */
 gm_status gm__room_tensor(gm_store *store, const gm_tensor_desc *desc, uint64_t bytes, const void *data, gm_value **out,

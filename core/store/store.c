@@ -1,4 +1,4 @@
-#include "core/store/store.h"
+#include "core/store/entry.h"
 
 #include "core/base/alloc.h"
 #include "core/base/sized.h"

@@ -2,7 +2,7 @@
 #ifndef GM_CORE_STORE_TIER_COPY_H
 #define GM_CORE_STORE_TIER_COPY_H
 
-#include "core/store/store.h"
+#include "core/store/entry.h"
 
 /* Put the value of an entry, whose image it is, into the nearest tier that takes it. A full tier moves others down to
  * the next one. OVER_LIMIT: the store has no tier. Other errors are those of the last tier. */

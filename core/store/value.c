@@ -15,12 +15,12 @@ gm_status gm__value_check(const gm_value *value, const char *op, gm_error *err) 
   return gm__context_check(value->ctx, op, err);
 }
 
-gm_value *gm__value_new(gm_context *ctx, gm_value_kind kind) {
+gm_value *gm__value_new(gm_context *ctx, gm_value_form form) {
   gm_value *value = gm__object_new(ctx, GM__KIND_VALUE, sizeof *value);
   if (!value) return NULL;
   value->ctx = ctx;
   value->references = 1;
-  value->kind = kind;
+  value->form = form;
   value->depth = value->nodes = 1;
   atomic_fetch_add(&ctx->children, 1);
   return value;
@@ -180,12 +180,23 @@ void gm_value_retain(gm_value *value) {
   if (value && gm__object_is(&value->head, GM__KIND_VALUE)) atomic_fetch_add(&value->references, 1);
 }
 
+/* Frees the memory of a list or dictionary, but not its items. */
+static void value_tree_end(gm_value *value) {
+  const gm_services *services = gm__context_services(value->ctx);
+  for (size_t i = 0; value->names && i < value->count; i++) {
+    if (value->names[i]) gm__release(services, value->names[i], strlen(value->names[i]) + 1);
+  }
+  gm__release(services, value->names, value->count * sizeof(char *));
+  gm__release(services, value->by_name, value->count * sizeof(gm__value_name));
+  gm__release(services, value->items, value->count * sizeof(gm_value *));
+}
+
 static void value_end(gm_value *value, gm_stream *stream) {
   gm_context *ctx = value->ctx;
   gm_buffer_release(value->buffer, stream);
   if (value->host) gm__release(gm__context_services(ctx), value->host, (size_t)value->bytes);
   for (size_t i = 0; i < value->count; i++) gm_value_release(value->items[i], stream);
-  gm__value_tree_end(value);
+  value_tree_end(value);
   gm__object_end(ctx, &value->head);
   atomic_fetch_sub(&ctx->children, 1);
 }

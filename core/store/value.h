@@ -18,7 +18,7 @@ struct gm_value {
   gm_context *ctx;
   _Atomic uint64_t references;
   _Atomic uint64_t stored; /* of these: of stores */
-  gm_value_kind kind;
+  gm_value_form form;
   uint32_t depth, nodes;
   uint64_t bytes; /* of all tensors */
 
@@ -39,7 +39,7 @@ struct gm_value {
 gm_status gm__value_check(const gm_value *value, const char *op, gm_error *err);
 
 /* A node with one reference and nothing in it. NULL: no host memory. */
-gm_value *gm__value_new(gm_context *ctx, gm_value_kind kind);
+gm_value *gm__value_new(gm_context *ctx, gm_value_form form);
 
 /* Check a caller's description, and copy it in gm's size. Members beyond the rank are 0 then. */
 gm_status gm__tensor_read(const gm_tensor_desc *desc, gm_tensor_desc *out, uint64_t *out_bytes, const char *op,
@@ -52,8 +52,5 @@ gm_status gm__value_host_tensor(gm_context *ctx, const gm_tensor_desc *desc, uin
 /* A tensor of a checked description in memory of `pool`, filled from `data`. */
 gm_status gm__value_pool_tensor(gm_pool *pool, const gm_tensor_desc *desc, uint64_t bytes, const void *data,
                                 gm_fallback fallback, gm_stream *stream, gm_value **out, gm_error *err);
-
-/* Free the memory of a node's list or dictionary, but not its items. */
-void gm__value_tree_end(gm_value *value);
 
 #endif

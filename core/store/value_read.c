@@ -5,7 +5,7 @@
 #include "core/store/value.h"
 
 static gm_location value_location(const gm_value *value) {
-  if (value->kind == GM_VALUE_TENSOR) {
+  if (value->form == GM_VALUE_TENSOR) {
     if (!value->bytes) return GM_LOCATION_DEVICE;
     return value->buffer ? gm_buffer_location(value->buffer) : GM_LOCATION_HOST;
   }
@@ -23,7 +23,7 @@ gm_status gm_value_describe(const gm_value *value, gm_value_info *out, gm_error 
   if (!status) status = gm__sized_check(out, sizeof *out, op, "out", err);
   if (status) return status;
   gm_value_info info = {.struct_size = sizeof info,
-                        .kind = value->kind,
+                        .form = value->form,
                         .bytes = value->bytes,
                         .items = value->count,
                         .nodes = value->nodes,
@@ -38,7 +38,7 @@ gm_status gm_value_describe(const gm_value *value, gm_value_info *out, gm_error 
 
 static gm_status value_tensor_check(const gm_value *value, const char *op, gm_error *err) {
   const gm_status status = gm__value_check(value, op, err);
-  if (status || value->kind == GM_VALUE_TENSOR) return status;
+  if (status || value->form == GM_VALUE_TENSOR) return status;
   return gm__bad_argument(err, op, "`value` is no tensor");
 }
 

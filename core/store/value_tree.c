@@ -6,16 +6,6 @@
 
 /* Invariant: by_name has each name of a dictionary once, in the order of its bytes. */
 
-void gm__value_tree_end(gm_value *value) {
-  const gm_services *services = gm__context_services(value->ctx);
-  for (size_t i = 0; value->names && i < value->count; i++) {
-    if (value->names[i]) gm__release(services, value->names[i], strlen(value->names[i]) + 1);
-  }
-  gm__release(services, value->names, value->count * sizeof(char *));
-  gm__release(services, value->by_name, value->count * sizeof(gm__value_name));
-  gm__release(services, value->items, value->count * sizeof(gm_value *));
-}
-
 /* ---- making ---- */
 
 static gm_status tree_size(const gm_context *ctx, gm_value *const *items, size_t count, gm_value *value, const char *op,
@@ -85,13 +75,13 @@ static gm_status tree_fill(gm_value *value, const char *const *names, gm_value *
   return status;
 }
 
-static gm_status tree_make(gm_context *ctx, gm_value_kind kind, const char *const *names, gm_value *const *items,
+static gm_status tree_make(gm_context *ctx, gm_value_form form, const char *const *names, gm_value *const *items,
                            size_t count, gm_value **out, const char *op, gm_error *err) {
   gm_status status = gm__context_check(ctx, op, err);
   if (status) return status;
   if (!out || (count && !items)) return gm__bad_argument(err, op, "`%s` is NULL", out ? "items" : "out");
   if (count >= GM_VALUE_NODES_MOST) return gm__bad_argument(err, op, "`count` is %zu, too many for a tree", count);
-  gm_value *value = gm__value_new(ctx, kind);
+  gm_value *value = gm__value_new(ctx, form);
   if (!value) return tree_no_memory(op, err);
   status = tree_fill(value, names, items, count, op, err);
   if (status) {
@@ -120,7 +110,7 @@ gm_status gm_value_at(const gm_value *value, uint64_t index, const char **out_na
   const gm_status status = gm__value_check(value, op, err);
   if (status) return status;
   if (!out) return gm__bad_argument(err, op, "`out` is NULL");
-  if (value->kind == GM_VALUE_TENSOR) return gm__bad_argument(err, op, "`value` is a tensor");
+  if (value->form == GM_VALUE_TENSOR) return gm__bad_argument(err, op, "`value` is a tensor");
   if (index >= value->count) {
     return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "there is no item %llu of %zu", (unsigned long long)index,
                     value->count);
@@ -135,7 +125,7 @@ gm_status gm_value_find(const gm_value *value, const char *name, gm_value **out,
   const gm_status status = gm__value_check(value, op, err);
   if (status) return status;
   if (!name || !out) return gm__bad_argument(err, op, "`%s` is NULL", name ? "out" : "name");
-  if (value->kind != GM_VALUE_DICT) return gm__bad_argument(err, op, "`value` is no dictionary");
+  if (value->form != GM_VALUE_DICT) return gm__bad_argument(err, op, "`value` is no dictionary");
   const gm__value_name wanted = {name, 0};
   const gm__value_name *found =
       value->count ? bsearch(&wanted, value->by_name, value->count, sizeof wanted, tree_name_order) : NULL;

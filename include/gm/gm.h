@@ -11,6 +11,7 @@
 #include "gm/copy.h"
 #include "gm/device.h"
 #include "gm/device_info.h"
+#include "gm/dtype.h"
 #include "gm/explain.h"
 #include "gm/export.h"
 #include "gm/memory.h"

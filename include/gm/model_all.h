@@ -3,7 +3,6 @@
 #ifndef GM_MODEL_ALL_H
 #define GM_MODEL_ALL_H
 
-#include "gm/dtype.h"
 #include "gm/estimate.h"
 #include "gm/fit.h"
 #include "gm/gm.h"

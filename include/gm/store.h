@@ -65,8 +65,8 @@ GM_API gm_status gm_store_put_tensor(gm_store *store, const char *key, const gm_
                                      gm_error *err);
 /* Gets the value of a key, on the device if there is room. The caller releases *out. The value stays as it is while it
  * is held, also where the key is replaced or deleted. One thread brings a value back; others that want it wait.
- * Errors: NOT_FOUND: there is no such key, which the message names; those of gm_value_tensor; DAMAGED, FORMAT: the
- * bytes of a tier are not those of a value; those of the tiers. */
+ * NOT_FOUND: there is no such key, which the message names. DAMAGED, FORMAT: the bytes of a tier are not those of a
+ * value. Other errors are those of gm_value_tensor and of the tiers. */
 GM_API gm_status gm_store_get(gm_store *store, const char *key, gm_value **out, gm_error *err);
 /* Tells in *out whether the store has a key. It moves nothing. Errors: INVALID_ARGUMENT, FORKED. */
 GM_API gm_status gm_store_exists(gm_store *store, const char *key, bool *out, gm_error *err);

@@ -19,7 +19,7 @@ enum {
 
 typedef struct gm_value gm_value;
 
-typedef enum gm_value_kind { GM_VALUE_TENSOR = 1, GM_VALUE_LIST = 2, GM_VALUE_DICT = 3 } gm_value_kind;
+typedef enum gm_value_form { GM_VALUE_TENSOR = 1, GM_VALUE_LIST = 2, GM_VALUE_DICT = 3 } gm_value_form;
 
 /* What a tensor is: its type, and its shape with the slowest dimension first. Zero-initialised with struct_size set,
  * it is one number of type f64. */
@@ -33,7 +33,7 @@ typedef struct gm_tensor_desc {
 /* What gm_value_describe fills. */
 typedef struct gm_value_info {
   uint32_t struct_size;
-  gm_value_kind kind;
+  gm_value_form form;
   uint64_t bytes;       /* of all its tensors */
   uint64_t items;       /* of a list or dictionary; 0 for a tensor */
   uint32_t nodes;       /* it and all below it */
@@ -44,8 +44,9 @@ typedef struct gm_value_info {
   uint64_t shape[GM_VALUE_RANK_MOST];
 } gm_value_info;
 
-/* Returns the exact bytes of a tensor in *out. INVALID_ARGUMENT: no such type; the rank is above GM_VALUE_RANK_MOST;
- * the bytes exceed 2^63-1; the last dimension is no whole number of the type's blocks, as one scalar of q4_0 is not. */
+/* Returns the exact bytes of a tensor in *out. INVALID_ARGUMENT: there is no such type, the rank is above
+ * GM_VALUE_RANK_MOST, or the bytes exceed 2^63-1. INVALID_ARGUMENT also where the last dimension is no whole number of
+ * the type's blocks. A scalar of q4_0 is none. */
 GM_API gm_status gm_tensor_bytes(const gm_tensor_desc *desc, uint64_t *out, gm_error *err);
 
 /* Makes a tensor from host memory. gm copies the bytes at `data` before it returns; NULL only for 0 bytes. The tensor

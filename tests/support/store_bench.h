@@ -40,7 +40,7 @@ static inline bool store_value_is(gm_value *value, uint64_t id, uint64_t version
   unsigned char *wanted = store_contents(id, version, bytes), *has = malloc((size_t)bytes + 1);
   assert_non_null(has);
   pool_bench_ok(gm_value_describe(value, &info, err));
-  bool is = info.kind == GM_VALUE_TENSOR && info.dtype == GM_DTYPE_U8 && info.bytes == bytes;
+  bool is = info.form == GM_VALUE_TENSOR && info.dtype == GM_DTYPE_U8 && info.bytes == bytes;
   if (is) pool_bench_ok(gm_value_read(value, 0, has, bytes, NULL, err));
   is = is && memcmp(wanted, has, (size_t)bytes) == 0;
   free(wanted);

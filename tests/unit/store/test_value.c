@@ -54,7 +54,7 @@ static void test_tensors_of_each_type(void **state) {
     pool_bench_ok(gm_value_read(host, 1, out, bytes - 1, NULL, err));
     assert_memory_equal(in + 1, out, bytes - 1);
     pool_bench_ok(gm_value_describe(device, &info, err));
-    assert_int_equal(info.kind, GM_VALUE_TENSOR);
+    assert_int_equal(info.form, GM_VALUE_TENSOR);
     assert_int_equal(info.dtype, dtype);
     assert_int_equal(info.location, GM_LOCATION_DEVICE);
     assert_int_equal(info.shape[2], block);
@@ -152,7 +152,7 @@ static void test_trees(void **state) {
   gm_value_release(two, NULL);
   gm_value_release(list, NULL);
   pool_bench_ok(gm_value_describe(dict, &info, err));
-  assert_int_equal(info.kind, GM_VALUE_DICT);
+  assert_int_equal(info.form, GM_VALUE_DICT);
   assert_int_equal(info.items, 3);
   assert_int_equal(info.nodes, 7);
   assert_int_equal(info.depth, 3);

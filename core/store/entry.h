@@ -2,8 +2,8 @@
  *
  * A thread that moves an entry's value makes the entry busy under the lock, works without the lock, and ends it under
  * the lock. Only that thread changes a busy entry. Nobody waits for an entry while an entry of its own is busy. */
-#ifndef GM_CORE_STORE_STORE_H
-#define GM_CORE_STORE_STORE_H
+#ifndef GM_CORE_STORE_ENTRY_H
+#define GM_CORE_STORE_ENTRY_H
 
 #include "core/algo/key_path.h"
 #include "core/pool/pool.h"
