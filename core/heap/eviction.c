@@ -5,7 +5,7 @@
 #include "core/heap/headroom.h"
 
 /* Invariant: no more than three rounds. The first asks for what the figures say is missing. Memory in pieces, or a
- * driver that counts otherwise, may need more: the second asks for the size of the request, and the third for all. A
+ * driver that counts otherwise, may need more. So the second asks for the size of the request, and the third for all. A
  * pool at its own cap has no third, because evictors that name no pool would give up the memory of others for it. */
 
 static bool eviction_may_help(const gm__heap *heap, const gm__want *want, gm_status status) {
