@@ -42,13 +42,24 @@ static bool eviction_ask(gm__eviction *eviction, uint64_t bytes) {
   return all > 0;
 }
 
+/* True: the heap has more. What an evictor freed into a guarded pool comes this way. */
+static bool eviction_reap(gm__eviction *eviction) {
+  gm__heap *heap = eviction->heap;
+  if (eviction->reaped || !heap->reap) return false;
+  eviction->reaped = true;
+  return heap->reap(heap->guard);
+}
+
 bool gm__eviction_round(gm__eviction *eviction, gm_status status) {
   const gm__want *want = eviction->want;
+  const uint64_t least = eviction->least;
+  if (eviction_reap(eviction)) return true;
   const gm__shortfall lacks = gm__headroom_shortfall(eviction->heap, want, status);
-  const uint64_t least = eviction->least, bytes = gm__max(least, lacks.bytes ? lacks.bytes : want->exact);
+  const uint64_t bytes = gm__max(least, lacks.bytes ? lacks.bytes : want->exact);
   if (eviction->done || (least == UINT64_MAX && lacks.of_cap)) return false;
   eviction->run.pool = lacks.of_cap ? eviction->heap->arenas.owner : NULL;
   if (lacks.bytes > gm__evict_run_evictable(&eviction->run)) return false;
+  eviction->reaped = false;
   eviction->done = least == UINT64_MAX;
   eviction->least = bytes < want->exact ? want->exact : UINT64_MAX;
   return eviction_ask(eviction, bytes);

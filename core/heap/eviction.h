@@ -10,6 +10,7 @@ typedef struct gm__eviction {
   const gm__want *want;
   gm__evict_run run;
   uint64_t least; /* to ask for in the next round, even if less is missing */
+  bool reaped;    /* since the last round; what a guard holds back goes before any cache */
   bool done;      /* all was asked for */
 } gm__eviction;
 

@@ -167,7 +167,7 @@ static void test_a_forked_child_ends_it(void **state) {
   (void)state;
   pool_bench bench;
   cache own = {0};
-  int status;
+  int status = 0;
   pool_bench_open(&bench, "null", NULL, NULL);
   cache_register(&own, bench.device, 0, 0);
   const pid_t child = fork();

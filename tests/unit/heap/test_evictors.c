@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "gm/copy.h"
+#include "gm/debug.h"
 #include "gm/size.h"
 #include "support/evicting_cache.h"
 #include "support/explained.h"
@@ -108,8 +109,7 @@ static void test_priority_then_cost_then_age(void **state) {
   (void)state;
   static const struct {
     int32_t priority;
-    uint64_t cost;
-    uint32_t expected;
+    uint64_t cost, expected;
   } cases[] = {{1, 5, 4}, {1, 3, 2}, {-1, 9, 1}, {2, 0, 5}, {1, 3, 3}};
   enum { CASES = sizeof cases / sizeof *cases };
   pool_bench bench;
@@ -310,6 +310,59 @@ static void test_an_evictor_may_call_gm(void **state) {
   check_extra(unregister_other, 0);
 }
 
+/* A guard holds freed blocks back until it has looked at them. No cache is emptied meanwhile. */
+static void test_a_guarded_pool_is_served(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_block block;
+  cache own = {0};
+  const gm_pool_params params = {.struct_size = sizeof params,
+                                 .max_bytes = 17 * MIB,
+                                 .strategy = GM_STRATEGY_BUCKET,
+                                 .debug = GM_DEBUG_CHECK_FREED};
+  pool_bench_open(&bench, "cpu", NULL, &params);
+  pool_bench_ok(gm_stream_create(bench.device, &own.stream, err));
+  cache_register(&own, bench.device, 0, 0);
+  cache_fill(&own, bench.pool, 16);
+  assert_true(gm_acquired(ask(bench.pool, 2 * MIB, &block)));
+  assert_true(own.calls >= 1 && own.count >= 13);
+  give(&bench, &block, NULL);
+  const uint32_t calls = own.calls;
+  assert_true(gm_acquired(ask(bench.pool, 2 * MIB, &block)));
+  assert_int_equal(own.calls, calls); /* its own block was enough */
+  give(&bench, &block, NULL);
+  cache_end(&own);
+  pool_bench_ok(gm_pool_destroy(bench.pool, err));
+  pool_bench_ok(gm_stream_close(own.stream, err));
+  pool_bench_ok(gm_pool_create(bench.device, NULL, &bench.pool, err));
+  pool_bench_close(&bench);
+}
+
+/* A stream that is being captured waits for nothing and calls nobody. */
+static void test_a_captured_stream_asks_nobody(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_block block;
+  cache own = {0};
+  gm_stream *asks;
+  const gm_pool_params params = {.struct_size = sizeof params, .flags = GM_POOL_CAPTURES};
+  pool_bench_open(&bench, "null", "null:capacity=16M", &params);
+  pool_bench_ok(gm_stream_create(bench.device, &asks, err));
+  cache_register(&own, bench.device, 0, 0);
+  cache_fill(&own, bench.pool, 16);
+  pool_bench_ok(gm_stream_capture_begin(asks, err));
+  const gm_request request = {.bytes = MIB, .stream = asks};
+  assert_false(gm_acquired(gm_alloc(bench.pool, &request, &block)));
+  assert_int_equal(own.calls, 0);
+  pool_bench_ok(gm_stream_capture_end(asks, err));
+  assert_true(gm_acquired(gm_alloc(bench.pool, &request, &block)));
+  assert_true(own.calls > 0);
+  give(&bench, &block, asks);
+  cache_end(&own);
+  pool_bench_ok(gm_stream_close(asks, err));
+  pool_bench_close(&bench);
+}
+
 /* What a stream may still use serves with a wait. */
 static void test_busy_memory_serves_with_a_wait(void **state) {
   (void)state;
@@ -343,7 +396,8 @@ int main(void) {
       cmocka_unit_test(test_priority_then_cost_then_age),     cmocka_unit_test(test_no_more_than_needed_are_asked),
       cmocka_unit_test(test_a_cap_asks_evictors_of_its_pool), cmocka_unit_test(test_what_would_not_help_is_not_asked),
       cmocka_unit_test(test_evictors_that_free_nothing),      cmocka_unit_test(test_wrong_arguments),
-      cmocka_unit_test(test_an_evictor_may_call_gm),          cmocka_unit_test(test_busy_memory_serves_with_a_wait),
+      cmocka_unit_test(test_an_evictor_may_call_gm),          cmocka_unit_test(test_a_guarded_pool_is_served),
+      cmocka_unit_test(test_a_captured_stream_asks_nobody),   cmocka_unit_test(test_busy_memory_serves_with_a_wait),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
