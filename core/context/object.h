@@ -16,7 +16,8 @@ typedef enum gm__kind { /* numbers that other memory is not likely to hold */
                         GM__KIND_MANAGED = 0x676d0d06,
                         GM__KIND_TIER = 0x676d0d07,
                         GM__KIND_VALUE = 0x676d0d09,
-                        GM__KIND_STORE = 0x676d0d0a
+                        GM__KIND_STORE = 0x676d0d0a,
+                        GM__KIND_EVICTOR = 0x676d0d0e
 } gm__kind;
 
 /* First member of the object's struct, named `head`. */

@@ -14,6 +14,7 @@
 #include "gm/device.h"
 #include "gm/stream.h"
 
+struct gm__evict_run;       /* evictor.h */
 struct gm__driver;          /* one backend in one context: registry.h */
 struct gm__stream_listener; /* stream.h */
 
@@ -56,6 +57,11 @@ struct gm_device {
   gm__mutex range_lock;               /* of `host_ranges` */
   struct gm__host_range *host_ranges; /* registered memory of the caller: host_range.h */
   struct gm__reclaimer *reclaimers;   /* under the context's lock */
+  gm__mutex evict_lock;               /* of `evictors` and `evict_runs`: evictor.h */
+  gm__cond evict_done;                /* an evictor that is awaited has no calls left */
+  struct gm_evictor *evictors;        /* in the order in which they are asked */
+  struct gm__evict_run *evict_runs;   /* threads that ask them */
+  _Atomic uint32_t evictor_count;     /* those that are not gone */
   gm__map mapped;            /* address to bytes of what is mapped; under the context's lock: core/device/peer.h */
   gm_stream *default_stream; /* gm's own for waiting copies; NULL until first needed */
   gm_stream *chosen_stream;  /* the caller's in its place; NULL: none. Under `lock` */

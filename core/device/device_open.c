@@ -58,6 +58,8 @@ static gm_device *device_new(gm_context *ctx, gm__driver *driver, gm_error *err)
   gm__mutex_init(&device->share_lock, GM__RANK_SHARE);
   gm__mutex_init(&device->adopt_lock, GM__RANK_ADOPT);
   gm__mutex_init(&device->range_lock, GM__RANK_LEAF);
+  gm__mutex_init(&device->evict_lock, GM__RANK_LEAF);
+  gm__cond_init(&device->evict_done);
   gm__map_init(&device->mapped, gm__context_services(ctx));
   return device;
 }
@@ -71,6 +73,8 @@ static void device_release(gm_device *device, bool forked) {
     gm__mutex_destroy(&device->share_lock);
     gm__mutex_destroy(&device->adopt_lock);
     gm__mutex_destroy(&device->range_lock);
+    gm__mutex_destroy(&device->evict_lock);
+    gm__cond_destroy(&device->evict_done);
   }
   gm__map_clear(&device->mapped);
   gm__device_release_streams(device);
@@ -263,7 +267,7 @@ gm_status gm_device_close(gm_device *device, gm_error *err) {
   uint32_t children = atomic_load(&device->children);
   if (children > 0) {
     return gm__fail(err, GM_ERR_BUSY, 0, "gm_device_close",
-                    "%u pools, streams, buffers or registered ranges of the device are alive", children);
+                    "%u pools, streams, buffers, evictors or registered ranges of the device are alive", children);
   }
   gm__device_close_default_stream(device);
   gm__device_release_named(device);

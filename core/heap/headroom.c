@@ -92,6 +92,21 @@ gm_status gm__headroom_check(gm__heap *heap, const gm__want *want, gm_error *err
   return GM_OK;
 }
 
+gm__shortfall gm__headroom_shortfall(gm__heap *heap, const gm__want *want, gm_status status) {
+  const headroom_figures figures = headroom_read(heap);
+  const uint64_t need = gm__add_sat(figures.in_use, want->exact);
+  const uint64_t cap = gm__budget_cap(&heap->provider.budget);
+  uint64_t device = UINT64_MAX; /* what the device's bounds let the pool have */
+  if (status != GM_ERR_OVER_LIMIT) return (gm__shortfall){0};
+  if (!heap->provider.has_upstream) {
+    const uint64_t room = gm__device_headroom(heap->device, &heap->provider.limits, true);
+    const uint64_t others = gm__reclaimers_idle(heap->device, &heap->reclaimer);
+    device = gm__add_sat(figures.used, gm__add_sat(room, others));
+  }
+  const bool of_cap = need <= device && gm__add_sat(figures.used, want->exact) > cap;
+  return (gm__shortfall){.bytes = gm__sub_sat(need, gm__min(gm__max(cap, figures.used), device)), .of_cap = of_cap};
+}
+
 /* The bytes that other pools are to give back for a request that was refused with `status`, after this pool gave back
  * `own` bytes. */
 static uint64_t headroom_lack(gm__heap *heap, const gm__want *want, gm_status status, uint64_t own) {

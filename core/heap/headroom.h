@@ -10,6 +10,14 @@
  * before it refuses. */
 gm_status gm__headroom_check(gm__heap *heap, const gm__want *want, gm_error *err);
 
+/* What a request that was refused with `status` lacks, even if all pools gave back what is idle. */
+typedef struct gm__shortfall {
+  uint64_t bytes; /* 0: by the figures it lacks none, so memory is in pieces, or the driver counts otherwise */
+  bool of_cap;    /* the pool's own cap refuses: no memory of other pools helps */
+} gm__shortfall;
+
+gm__shortfall gm__headroom_shortfall(gm__heap *heap, const gm__want *want, gm_status status);
+
 /* Gives memory back for a request that was refused with `status`. The pool gives back what its cap lacks, or all when
  * the device is full. Other pools of the device give back what is still missing. Returns false if nothing was given
  * back. REQUIRES: no lock. */

@@ -21,6 +21,8 @@ typedef struct gm__heap {
   gm__arena_set arenas;
   gm__dedicated dedicated;
   gm__keep keep;
+  bool (*reap)(void *guard); /* gives the heap the freed blocks that a guard holds back: true: it got any */
+  void *guard;
   gm__reclaimer reclaimer; /* in the device's list, unless the pool has an upstream */
 } gm__heap;
 

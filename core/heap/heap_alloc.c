@@ -1,6 +1,7 @@
 #include "core/arena/arena_alloc.h"
 #include "core/base/error.h"
 #include "core/base/shadow.h"
+#include "core/heap/eviction.h"
 #include "core/heap/headroom.h"
 #include "core/heap/heap_track.h"
 #include "core/heap/placement.h"
@@ -11,6 +12,7 @@
  * 3. new memory
  * 4. pooled memory that another stream still uses, because a wait is better than a failure
  * 5. new memory again, after a trim
+ * 6. all of this again, after evictors freed memory
  * A lost device ends the request at 3: no wait makes its memory usable. After every other failure 4 follows.
  * So gm makes no stream depend on another one while there is memory. It waits for no work; a trim gives streams a
  * moment to say that they are done. */
@@ -21,7 +23,7 @@ static gm_status heap_pools_none(const gm__want *want, gm_error *err) {
                   gm__want_is_dedicated(want) ? " (GM_DEDICATED: one of exactly that size)" : "");
 }
 
-static gm_status heap_attempt(gm__attempt *attempt, gm_error *err) {
+static gm_status heap_try(gm__attempt *attempt, gm_error *err) {
   const gm__want *want = attempt->want;
   const gm__placement *place = gm__want_is_dedicated(want) ? &gm__bucket_placement : attempt->heap->placement;
   gm_status status = place->begin(attempt, err);
@@ -37,6 +39,15 @@ static gm_status heap_attempt(gm__attempt *attempt, gm_error *err) {
   if (place->anywhere(attempt)) return GM_OK;
   if (!gm__is_shortage(status)) return status;
   return gm__headroom_make(attempt->heap, want, status) ? place->fresh(attempt, err) : status;
+}
+
+static gm_status heap_attempt(gm__attempt *attempt, gm_error *err) {
+  gm__eviction eviction;
+  gm_status status = heap_try(attempt, err);
+  if (!gm__is_shortage(status) || !gm__eviction_begin(&eviction, attempt->heap, attempt->want, status)) return status;
+  while (gm__is_shortage(status) && gm__eviction_round(&eviction, status)) status = heap_try(attempt, err);
+  gm__eviction_end(&eviction);
+  return status;
 }
 
 gm_acquire gm__refusal_answer(gm_status status) {

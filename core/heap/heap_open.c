@@ -90,6 +90,8 @@ gm_status gm__heap_init(gm__heap *heap, gm_device *device, const gm__heap_params
   heap->strategy = params->strategy;
   heap->checked = params->checked;
   heap->guarded = params->guarded;
+  heap->reap = params->reap;
+  heap->guard = params->guard;
   heap->placement = params->strategy == GM_STRATEGY_BUCKET ? &gm__bucket_placement : &gm__best_fit_placement;
   gm__provider_init(&heap->provider, device, params->pool, heap->id);
   heap->provider.budget.max_bytes = params->max_bytes;

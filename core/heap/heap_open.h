@@ -9,9 +9,11 @@ typedef struct gm__heap_params {
   const gm_pool_params *pool;
   gm_strategy strategy;
   bool checked, guarded;
-  uint32_t class_bits; /* of the buckets' size classes */
-  uint64_t max_bytes;  /* UINT64_MAX: no cap */
-  void *owner;         /* the pool: gm__arena_set.owner */
+  uint32_t class_bits;       /* of the buckets' size classes */
+  uint64_t max_bytes;        /* UINT64_MAX: no cap */
+  void *owner;               /* the pool: gm__arena_set.owner */
+  bool (*reap)(void *guard); /* gm__heap.reap; NULL: no guard */
+  void *guard;
 } gm__heap_params;
 
 /* Prepares the heap. gm__heap_clear must follow in any case. OUT_OF_HOST_MEMORY. INVALID_ARGUMENT, NOT_SUPPORTED: no

@@ -103,6 +103,8 @@ static uint32_t pool_class_bits(gm_context *ctx, gm_strategy asked) {
   return (uint32_t)gm__config_u64(ctx, key);
 }
 
+static bool pool_reap(void *guard) { return gm__guard_reap(guard, true); }
+
 static gm_status pool_init_heap(gm_pool *pool, gm_device *device, const gm_pool_params *params, gm_error *err) {
   gm_context *ctx = device->ctx;
   const gm__heap_params heap = {.pool = params,
@@ -111,7 +113,9 @@ static gm_status pool_init_heap(gm_pool *pool, gm_device *device, const gm_pool_
                                 .guarded = pool->guard != NULL,
                                 .class_bits = pool_class_bits(ctx, params->strategy),
                                 .max_bytes = gm__pool_cap(ctx, params->max_bytes),
-                                .owner = pool};
+                                .owner = pool,
+                                .reap = pool->guard ? pool_reap : NULL,
+                                .guard = pool->guard};
   return gm__heap_init(&pool->heap, device, &heap, err);
 }
 

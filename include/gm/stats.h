@@ -46,7 +46,9 @@ GM_BEGIN_DECLS
   X(driver_allocs, "allocation calls to the backend, failed ones included")                            \
   X(driver_frees, "freeing calls to the backend")                                                      \
   X(driver_ns, "nanoseconds spent in driver_allocs and driver_frees")                                  \
-  X(aged_bytes, "bytes given back because nobody had used them for cache.max_age")
+  X(aged_bytes, "bytes given back because nobody had used them for cache.max_age")                     \
+  X(evictions, "calls of evictors that freed something")                                               \
+  X(evicted_bytes, "bytes that evictors freed, by their own word")
 
 typedef struct gm_stats {
   uint32_t struct_size;

@@ -1,5 +1,5 @@
 /* What tools, tuning and larger engines need. It includes gm/gm.h.
- * - Other ways to get and keep memory: batch, cleanup, managed, pool_set, quota, spans, warm_up.
+ * - Other ways to get and keep memory: batch, cleanup, evictor, managed, pool_set, quota, spans, warm_up.
  * - Other devices and processes: peer, share.
  * - What happens, and advice on it: advice, debug, pressure, probe, raw_figures, record, report, trace, tracker. */
 #ifndef GM_TOOLS_H
@@ -9,6 +9,7 @@
 #include "gm/batch.h"
 #include "gm/cleanup.h"
 #include "gm/debug.h"
+#include "gm/evictor.h"
 #include "gm/gm.h"
 #include "gm/managed.h"
 #include "gm/peer.h"

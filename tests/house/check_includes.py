@@ -60,7 +60,7 @@ COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 # Public headers that are the face of one floor; the others hold what several floors speak of.
 FACES = {"context": "context", "config": "context", "device": "discovery", "probe": "discovery", "model": "model",
          "model_config": "model", "model_value": "model", "fit": "fit", "estimate": "fit", "tracker": "track",
-         "trace": "trace", "advice": "trace", "stream": "device", "request": "device", "pool": "provider", "quota": "track",
+         "trace": "trace", "advice": "trace", "stream": "device", "evictor": "device", "request": "device", "pool": "provider", "quota": "track",
          "spans": "pool", "debug": "guard", "copy": "block", "share": "block", "cleanup": "manage", "pool_set": "manage",
          "record": "manage", "warm_up": "manage", "buffer": "buffer", "batch": "buffer", "peer": "transfer",
          "managed": "transfer", "load": "load", "report": "report", "tier": "tier", "value": "store", "store": "store"}

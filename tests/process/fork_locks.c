@@ -35,6 +35,7 @@ typedef struct things {
   gm_device *device;
   gm_stream *streams[STREAMS];
   gm_pool *pools[POOLS];
+  gm_evictor *evictor;
   gm_managed *managed; /* NULL where there is no such memory */
   gm_error err;
 } things;
@@ -42,6 +43,11 @@ typedef struct things {
 static int fail(const things *t, const char *what) {
   fprintf(stderr, "%s: %s: %s\n", what, t->err.op, t->err.message);
   return 1;
+}
+
+static uint64_t evict_nothing(void *user, uint64_t bytes) {
+  (void)user, (void)bytes;
+  return 0;
 }
 
 /* Memory of its own and parts of a segment, mapped pages and none. */
@@ -52,6 +58,7 @@ static int things_open(things *t, const char *backend) {
       {.strategy = GM_STRATEGY_BEST_FIT},
       {.strategy = GM_STRATEGY_BEST_FIT, .no_vmm = true},
   };
+  const gm_evictor_params evictor = {.struct_size = sizeof evictor, .evict = evict_nothing};
   if (gm_context_create(&params, &t->ctx, &t->err) != GM_OK) return fail(t, "context");
   if (gm_device_open_index(t->ctx, backend, 0, &t->device, &t->err) != GM_OK) return fail(t, "device");
   for (int i = 0; i < STREAMS; i++) {
@@ -62,7 +69,7 @@ static int things_open(things *t, const char *backend) {
     pool.struct_size = sizeof pool;
     if (gm_pool_create(t->device, &pool, &t->pools[i], &t->err) != GM_OK) return fail(t, "pool");
   }
-  return 0;
+  return gm_evictor_register(t->device, &evictor, &t->evictor, &t->err) == GM_OK ? 0 : fail(t, "evictor");
 }
 
 /* Blocks that were used on two streams and given back on one: the pool keeps their memory, and points of both. */
@@ -93,6 +100,7 @@ static int things_make(things *t, const char *backend) {
 }
 
 static int things_end(things *t) {
+  if (gm_evictor_unregister(t->evictor, &t->err) != GM_OK) return fail(t, "evictor's end");
   if (gm_managed_destroy(t->managed, NULL, &t->err) != GM_OK) return fail(t, "managed memory's end");
   for (int i = 0; i < POOLS; i++) {
     if (gm_pool_destroy(t->pools[i], &t->err) != GM_OK) return fail(t, "pool's end");
