@@ -14,7 +14,8 @@ typedef enum gm__kind { /* numbers that other memory is not likely to hold */
                         GM__KIND_BUFFER = 0x676d0d04,
                         GM__KIND_TRACKER = 0x676d0d05,
                         GM__KIND_MANAGED = 0x676d0d06,
-                        GM__KIND_TIER = 0x676d0d07
+                        GM__KIND_TIER = 0x676d0d07,
+                        GM__KIND_CACHE = 0x676d0d0c
 } gm__kind;
 
 /* First member of the object's struct, named `head`. */
