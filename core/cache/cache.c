@@ -11,9 +11,9 @@
 #include "core/context/config.h"
 #include "core/context/object.h"
 
-/* Invariants. An entry is in the cache, and then in the map; or it has left the cache, and then it has leases and is in
- * the list `left`. An entry in the cache that nobody holds is in the policy. One that is held may be: the policy gives
- * it up when its turn comes, and gets it back with the last hold. So a lease pays for one step at most.
+/* Invariants. An entry in the cache is in the map. One that has left the cache has leases, and is in the list `left`.
+ * An entry in the cache that nobody holds is in the policy. One that is held may be: the policy gives it up when its
+ * turn comes, and gets it back with the last hold. So a lease pays for one step at most.
  *
  * `release` runs without the lock: what a call lets go is collected first (cache_gone). */
 
