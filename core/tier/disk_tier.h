@@ -6,9 +6,9 @@
 
 #include "core/base/data_file.h"
 #include "core/base/file.h"
+#include "core/base/key_map.h"
 #include "core/context/context.h"
 #include "core/tier/disk_format.h"
-#include "core/tier/key_map.h"
 
 /* An open file. The tier is one user of it, and each open value another. So a value can be read after a compaction has
  * given the tier another file. */

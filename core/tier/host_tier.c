@@ -4,8 +4,8 @@
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/key_map.h"
 #include "core/context/context.h"
-#include "core/tier/key_map.h"
 #include "core/tier/tier_kinds.h"
 
 /* Invariants. An entry points to its newest value, and is one user of it; each open value is one more. The lock guards

@@ -3,6 +3,7 @@
 #ifndef GM_STORE_ALL_H
 #define GM_STORE_ALL_H
 
+#include "gm/cache.h"
 #include "gm/gm.h"
 #include "gm/store.h"
 #include "gm/tier.h"

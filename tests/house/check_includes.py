@@ -30,6 +30,7 @@ FLOORS = {  # lowest first: each with the floors that it may include
     "algo": "base",
     "context": "base",
     "tier": "base algo context",
+    "cache": "base algo context",
     "host": "base",
     "figures": "base host",
     "model": "base",
@@ -63,7 +64,8 @@ FACES = {"context": "context", "config": "context", "device": "discovery", "prob
          "trace": "trace", "advice": "trace", "stream": "device", "evictor": "device", "request": "device", "pool": "provider", "quota": "track",
          "spans": "pool", "debug": "guard", "copy": "block", "share": "block", "cleanup": "manage", "pool_set": "manage",
          "record": "manage", "warm_up": "manage", "buffer": "buffer", "batch": "buffer", "peer": "transfer",
-         "managed": "transfer", "load": "load", "report": "report", "tier": "tier", "value": "store", "store": "store"}
+         "managed": "transfer", "load": "load", "report": "report", "tier": "tier", "value": "store", "store": "store",
+         "cache": "cache"}
 # The headers that include a tier, and its rank; a higher tier includes lower ones. gm/backend.h stands above them all.
 TIERS = {"gm/gm.h": 1, "gm/model_all.h": 2, "gm/store_all.h": 2, "gm/tools.h": 2}
 PAGE_LINES = 40

@@ -86,10 +86,10 @@ static void test_values_are_checked(void **state) {
       {"memory_fraction", "0.5"},      {"min_free_bytes", "auto"},          {"min_free_bytes", "1G"},
       {"cpu_fallback", "off"},         {"allocation_strategy", "bucket"},   {"segment_size", "1G"},
       {"pre_allocate_sizes", "4K,1M"}, {"warmup", "4K:50,64K:20"},          {"max_pool_bytes", "18446744073709551615"},
-      {"cache.max_bytes", "1G"},       {"gpu.memory.max_fraction", "0.25"},
+      {"cache.max_bytes", "1G"},       {"gpu.memory.max_fraction", "0.25"}, {"gpu.memory.cache_size", "50"},
   };
   static const char *const later[][2] = {
-      {"gpu.ast.cache_enabled", "true"}, {"gpu.memory.cache_size", "50"}, {"gpu.ast.max_cache_size", "0"}};
+      {"gpu.ast.cache_enabled", "true"}, {"gpu.ast.max_cache_size", "0"}};
   gm_context *ctx = context_new(true);
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     gm_error err = {.status = GM_OK};

@@ -1,6 +1,6 @@
 /* A hash map from keys of bytes to entries that hold what the caller wants. The caller synchronises. */
-#ifndef GM_CORE_TIER_KEY_MAP_H
-#define GM_CORE_TIER_KEY_MAP_H
+#ifndef GM_CORE_BASE_KEY_MAP_H
+#define GM_CORE_BASE_KEY_MAP_H
 
 #include <stdbool.h>
 #include <stddef.h>

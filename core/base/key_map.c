@@ -1,4 +1,4 @@
-#include "core/tier/key_map.h"
+#include "core/base/key_map.h"
 
 #include <string.h>
 

@@ -1,0 +1,128 @@
+#include "core/algo/cache_policy.h"
+
+/* Invariants. An entry is in the queue that its place names. LRU uses the main queue alone. A touch pays for one move
+ * of its entry, so victim looks at one entry more than there were touches. */
+
+enum {
+  CACHE_SMALL_SHARE = 10, /* the small queue has a tenth of the weight */
+  CACHE_TOUCHES = 3,      /* more are not counted */
+  CACHE_WAYS = 4          /* ghosts that share a set */
+};
+
+/* ---- queues ---- */
+
+static void cache_push(gm__cache_policy *policy, gm__cache_entry *entry, gm__cache_place place) {
+  gm__cache_queue *queue = &policy->queues[place];
+  entry->place = (uint8_t)place;
+  entry->newer = NULL;
+  entry->older = queue->newest;
+  if (queue->newest) queue->newest->newer = entry;
+  if (!queue->oldest) queue->oldest = entry;
+  queue->newest = entry;
+  queue->count++;
+  queue->weight += entry->weight;
+}
+
+static void cache_unlink(gm__cache_policy *policy, gm__cache_entry *entry) {
+  gm__cache_queue *queue = &policy->queues[entry->place];
+  *(entry->newer ? &entry->newer->older : &queue->newest) = entry->older;
+  *(entry->older ? &entry->older->newer : &queue->oldest) = entry->newer;
+  queue->count--;
+  queue->weight -= entry->weight;
+  entry->place = GM__CACHE_NOWHERE;
+}
+
+static void cache_move(gm__cache_policy *policy, gm__cache_entry *entry, gm__cache_place place) {
+  cache_unlink(policy, entry);
+  cache_push(policy, entry, place);
+}
+
+/* ---- ghosts: a table of sets, in which the oldest makes room ---- */
+
+static uint32_t ghost_mark(uint64_t hash) { return (uint32_t)(hash >> 32) ? (uint32_t)(hash >> 32) : 1; }
+
+static gm__cache_ghost *ghost_set(const gm__cache_policy *policy, uint64_t hash) {
+  return &policy->ghosts[(size_t)hash & (policy->ghost_places - 1) & ~(size_t)(CACHE_WAYS - 1)];
+}
+
+static uint32_t ghost_age(const gm__cache_policy *policy, const gm__cache_ghost *ghost) {
+  return policy->evictions - ghost->when;
+}
+
+static void ghost_add(gm__cache_policy *policy, uint64_t hash) {
+  if (!policy->ghost_places) return;
+  gm__cache_ghost *set = ghost_set(policy, hash), *at = set;
+  for (size_t i = 1; i < CACHE_WAYS && at->mark; i++) {
+    if (!set[i].mark || ghost_age(policy, &set[i]) > ghost_age(policy, at)) at = &set[i];
+  }
+  *at = (gm__cache_ghost){ghost_mark(hash), policy->evictions};
+}
+
+/* Was the entry evicted lately? As many are remembered as the main queue may have. It is forgotten now. */
+static bool ghost_take(gm__cache_policy *policy, uint64_t hash) {
+  if (!policy->ghost_places) return false;
+  const size_t known = policy->queues[GM__CACHE_SMALL].count + policy->queues[GM__CACHE_MAIN].count;
+  gm__cache_ghost *set = ghost_set(policy, hash);
+  for (size_t i = 0; i < CACHE_WAYS; i++) {
+    if (set[i].mark != ghost_mark(hash)) continue;
+    set[i].mark = 0;
+    return ghost_age(policy, &set[i]) <= known;
+  }
+  return false;
+}
+
+/* ---- the policy ---- */
+
+void gm__cache_policy_init(gm__cache_policy *policy, gm__cache_kind kind, gm__cache_ghost *ghosts, size_t places) {
+  *policy = (gm__cache_policy){.kind = kind, .ghosts = ghosts, .ghost_places = places};
+}
+
+void gm__cache_policy_ghosts(gm__cache_policy *policy, gm__cache_ghost *ghosts, size_t places) {
+  /* A mark does not say the place in a larger table. The old sets are copied to each place that they may have there. */
+  for (size_t i = 0; policy->ghost_places && i < places; i++)
+    ghosts[i] = policy->ghosts[i & (policy->ghost_places - 1)];
+  policy->ghosts = ghosts;
+  policy->ghost_places = places;
+}
+
+void gm__cache_policy_insert(gm__cache_policy *policy, gm__cache_entry *entry) {
+  entry->touches = 0;
+  const bool known = policy->kind == GM__CACHE_LRU || ghost_take(policy, entry->hash);
+  cache_push(policy, entry, known ? GM__CACHE_MAIN : GM__CACHE_SMALL);
+}
+
+void gm__cache_policy_resume(gm__cache_policy *policy, gm__cache_entry *entry) {
+  cache_push(policy, entry, GM__CACHE_MAIN);
+}
+
+void gm__cache_policy_touch(gm__cache_policy *policy, gm__cache_entry *entry) {
+  if (entry->touches < CACHE_TOUCHES) entry->touches++;
+  if (policy->kind == GM__CACHE_LRU && entry->place) cache_move(policy, entry, GM__CACHE_MAIN);
+}
+
+static bool cache_small_is_full(const gm__cache_policy *policy) {
+  const gm__cache_queue *small = &policy->queues[GM__CACHE_SMALL], *main = &policy->queues[GM__CACHE_MAIN];
+  if (!small->count || !main->count) return small->count > 0;
+  return small->weight > (small->weight + main->weight) / CACHE_SMALL_SHARE;
+}
+
+gm__cache_entry *gm__cache_policy_victim(gm__cache_policy *policy) {
+  if (policy->kind == GM__CACHE_LRU) return policy->queues[GM__CACHE_MAIN].oldest;
+  for (;;) {
+    const bool small = cache_small_is_full(policy);
+    gm__cache_entry *entry = policy->queues[small ? GM__CACHE_SMALL : GM__CACHE_MAIN].oldest;
+    if (!entry || !entry->touches) return entry;
+    entry->touches = small ? 0 : (uint8_t)(entry->touches - 1);
+    cache_move(policy, entry, GM__CACHE_MAIN);
+  }
+}
+
+void gm__cache_policy_evict(gm__cache_policy *policy, gm__cache_entry *entry) {
+  policy->evictions++;
+  if (entry->place == GM__CACHE_SMALL) ghost_add(policy, entry->hash);
+  cache_unlink(policy, entry);
+}
+
+void gm__cache_policy_remove(gm__cache_policy *policy, gm__cache_entry *entry) {
+  if (entry->place) cache_unlink(policy, entry);
+}

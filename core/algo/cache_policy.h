@@ -1,0 +1,76 @@
+/* Which entry of a cache goes next. An entry is a member of what the caller keeps; the policy links entries, and owns
+ * none. Every call is O(1) over a sequence of calls. The caller synchronises.
+ *
+ * GM__CACHE_S3FIFO is S3-FIFO (Yang, Zhang, Qiu, Yue, Rashmi: "FIFO queues are all you need for cache eviction", 2023).
+ * New entries pass a small queue. Those that are touched there, or come back soon after they went, join the main queue.
+ * So entries that are used once push nothing else out. GM__CACHE_LRU lets go what was touched longest ago. */
+#ifndef GM_CORE_ALGO_CACHE_POLICY_H
+#define GM_CORE_ALGO_CACHE_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum gm__cache_kind { GM__CACHE_S3FIFO = 0, GM__CACHE_LRU = 1 } gm__cache_kind;
+
+typedef enum gm__cache_place {
+  GM__CACHE_NOWHERE = 0,
+  GM__CACHE_SMALL,
+  GM__CACHE_MAIN,
+  GM__CACHE_PLACES
+} gm__cache_place;
+
+typedef struct gm__cache_entry {
+  struct gm__cache_entry *newer, *older; /* in its queue */
+  uint64_t hash;                         /* of its key: by this the policy knows an entry that comes back */
+  uint64_t weight;                       /* its share of the cache, such as its bytes; 1 for all: entries count */
+  uint8_t place;                         /* gm__cache_place; 0: not in the policy */
+  uint8_t touches;                       /* since it came into its queue, at most 3 */
+} gm__cache_entry;
+
+typedef struct gm__cache_queue {
+  gm__cache_entry *newest, *oldest;
+  size_t count;
+  uint64_t weight;
+} gm__cache_queue;
+
+/* What is left of an entry that went. */
+typedef struct gm__cache_ghost {
+  uint32_t mark; /* of its hash; 0: none */
+  uint32_t when; /* the number of its eviction */
+} gm__cache_ghost;
+
+typedef struct gm__cache_policy {
+  gm__cache_kind kind;
+  gm__cache_queue queues[GM__CACHE_PLACES]; /* by place */
+  gm__cache_ghost *ghosts;                  /* of the caller */
+  size_t ghost_places;
+  uint32_t evictions; /* wraps */
+} gm__cache_policy;
+
+/* An empty policy. `ghosts` are zeroed, and the caller's; `places` is 0 or a power of two from 4 on. A policy with less
+ * than two places for each entry forgets early, and is right all the same. LRU needs none. */
+void gm__cache_policy_init(gm__cache_policy *policy, gm__cache_kind kind, gm__cache_ghost *ghosts, size_t places);
+
+/* Moves to larger, zeroed memory. The caller frees the old one afterwards. */
+void gm__cache_policy_ghosts(gm__cache_policy *policy, gm__cache_ghost *ghosts, size_t places);
+
+/* Takes a new entry, whose hash and weight are set. REQUIRES: it is in no policy. */
+void gm__cache_policy_insert(gm__cache_policy *policy, gm__cache_entry *entry);
+
+/* Takes back an entry that gm__cache_policy_remove put aside while it was in use. It counts as known. */
+void gm__cache_policy_resume(gm__cache_policy *policy, gm__cache_entry *entry);
+
+/* The entry was used. It need not be in the policy. */
+void gm__cache_policy_touch(gm__cache_policy *policy, gm__cache_entry *entry);
+
+/* Names the entry that should go next, and leaves it where it is. NULL: the policy is empty. */
+gm__cache_entry *gm__cache_policy_victim(gm__cache_policy *policy);
+
+/* Unlinks an entry that went for want of room, and remembers it. */
+void gm__cache_policy_evict(gm__cache_policy *policy, gm__cache_entry *entry);
+
+/* Unlinks an entry, and forgets it. An entry that is in no policy stays so. */
+void gm__cache_policy_remove(gm__cache_policy *policy, gm__cache_entry *entry);
+
+#endif

@@ -1,0 +1,419 @@
+#include "gm/cache.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+
+#include "core/algo/cache_policy.h"
+#include "core/base/alloc.h"
+#include "core/base/error.h"
+#include "core/base/key_map.h"
+#include "core/base/sized.h"
+#include "core/context/config.h"
+#include "core/context/object.h"
+
+/* Invariants. An entry in the cache is in the map. One that has left the cache has leases, and is in the list `left`.
+ * An entry in the cache that nobody holds is in the policy. One that is held may be: the policy gives it up when its
+ * turn comes, and gets it back with the last hold. So a lease pays for one step at most.
+ *
+ * `release` runs without the lock: what a call lets go is collected first (cache_gone). */
+
+typedef struct gm_cache_lease cache_entry; /* a lease is its entry: all leases of an object are alike */
+
+struct gm_cache_lease {
+  gm__key_entry head;
+  gm__cache_entry turn;
+  gm_cache *cache;
+  void *object;
+  uint64_t bytes;
+  uint64_t leases;
+  bool kept, in_cache;
+  cache_entry *next, *previous; /* in `left`, or `next` alone among those that go */
+};
+
+struct gm_cache {
+  gm__object head;
+  gm_context *ctx;
+  uint64_t max_entries, max_bytes; /* UINT64_MAX: no bound */
+  gm_cache_release release;
+  void *user;
+  gm__mutex lock;
+  gm__key_map map;
+  gm__cache_policy policy;
+  cache_entry *left;
+  gm_cache_stats stats;
+};
+
+typedef struct cache_gone {
+  cache_entry *first;
+} cache_gone;
+
+enum { CACHE_GHOSTS_LEAST = 64 };
+
+static const gm_services *cache_services(const gm_cache *cache) { return gm__context_services(cache->ctx); }
+
+static cache_entry *cache_of_turn(gm__cache_entry *turn) {
+  return (cache_entry *)(void *)((unsigned char *)turn - offsetof(cache_entry, turn));
+}
+
+static bool cache_held(const cache_entry *entry) { return entry->leases || entry->kept; }
+
+/* ---- what goes ---- */
+
+static void cache_go(cache_gone *gone, cache_entry *entry) {
+  entry->next = gone->first;
+  gone->first = entry;
+}
+
+/* REQUIRES: the lock is not held. `forked`: the objects are the parent's. */
+static void cache_release(gm_cache *cache, cache_gone *gone, bool forked) {
+  for (cache_entry *entry = gone->first, *next; entry; entry = next) {
+    next = entry->next;
+    if (cache->release && !forked) cache->release(cache->user, entry->object, entry->bytes);
+    gm__release(cache_services(cache), entry, sizeof *entry);
+  }
+}
+
+static void cache_left_add(gm_cache *cache, cache_entry *entry) {
+  entry->previous = NULL;
+  entry->next = cache->left;
+  if (cache->left) cache->left->previous = entry;
+  cache->left = entry;
+}
+
+static void cache_left_take(gm_cache *cache, cache_entry *entry) {
+  *(entry->previous ? &entry->previous->next : &cache->left) = entry->next;
+  if (entry->next) entry->next->previous = entry->previous;
+}
+
+/* An entry leaves the cache. */
+static void cache_leave(gm_cache *cache, cache_entry *entry, cache_gone *gone) {
+  if (cache_held(entry)) {
+    cache->stats.held_entries--;
+    cache->stats.held_bytes -= entry->bytes;
+  }
+  cache->stats.entries--;
+  cache->stats.bytes -= entry->bytes;
+  gm__cache_policy_remove(&cache->policy, &entry->turn);
+  gm__key_map_remove(&cache->map, &entry->head);
+  entry->in_cache = false;
+  entry->kept = false;
+  if (entry->leases)
+    cache_left_add(cache, entry);
+  else
+    cache_go(gone, entry);
+}
+
+static void cache_leave_all(gm_cache *cache, cache_gone *gone) {
+  size_t cursor = 0;
+  gm__key_entry *entry = gm__key_map_next(&cache->map, &cursor, NULL);
+  while (entry) {
+    gm__key_entry *next = gm__key_map_next(&cache->map, &cursor, entry);
+    cache_leave(cache, (cache_entry *)entry, gone);
+    entry = next;
+  }
+}
+
+/* ---- holds ---- */
+
+static void cache_hold_begins(gm_cache *cache, const cache_entry *entry) {
+  cache->stats.held_entries++;
+  cache->stats.held_bytes += entry->bytes;
+}
+
+static void cache_hold_ends(gm_cache *cache, cache_entry *entry) {
+  cache->stats.held_entries--;
+  cache->stats.held_bytes -= entry->bytes;
+  if (!entry->turn.place) gm__cache_policy_resume(&cache->policy, &entry->turn);
+}
+
+static void cache_lease(gm_cache *cache, cache_entry *entry) {
+  if (!cache_held(entry)) cache_hold_begins(cache, entry);
+  entry->leases++;
+  cache->stats.leases++;
+}
+
+static void cache_set_kept(gm_cache *cache, cache_entry *entry, bool keep) {
+  const bool held = cache_held(entry);
+  entry->kept = keep;
+  if (held == cache_held(entry)) return;
+  if (keep)
+    cache_hold_begins(cache, entry);
+  else
+    cache_hold_ends(cache, entry);
+}
+
+static void cache_give_back(gm_cache *cache, cache_entry *entry, cache_gone *gone) {
+  entry->leases--;
+  cache->stats.leases--;
+  if (cache_held(entry)) return;
+  if (entry->in_cache) {
+    cache_hold_ends(cache, entry);
+    return;
+  }
+  cache_left_take(cache, entry);
+  cache_go(gone, entry);
+}
+
+/* ---- room ---- */
+
+/* Would `bytes` more fit beside what is held, if `earlier` (NULL: none) goes? */
+static bool cache_fits(const gm_cache *cache, const cache_entry *earlier, uint64_t bytes) {
+  const bool held = earlier && cache_held(earlier);
+  const uint64_t entries = cache->stats.held_entries - held;
+  const uint64_t held_bytes = cache->stats.held_bytes - (held ? earlier->bytes : 0);
+  return entries < cache->max_entries && bytes <= cache->max_bytes - held_bytes;
+}
+
+/* REQUIRES: cache_fits. So it ends: as long as there is no room, the policy has an entry that nobody holds. */
+static void cache_make_room(gm_cache *cache, uint64_t bytes, cache_gone *gone) {
+  while (cache->stats.entries >= cache->max_entries || bytes > cache->max_bytes - cache->stats.bytes) {
+    cache_entry *entry = cache_of_turn(gm__cache_policy_victim(&cache->policy));
+    if (cache_held(entry)) {
+      gm__cache_policy_remove(&cache->policy, &entry->turn);
+      continue;
+    }
+    cache->stats.evictions++;
+    cache->stats.evicted_bytes += entry->bytes;
+    gm__cache_policy_evict(&cache->policy, &entry->turn);
+    cache_leave(cache, entry, gone);
+  }
+}
+
+/* The policy remembers as many as there are entries, in twice the places. */
+static bool cache_ghosts_grow(gm_cache *cache) {
+  const size_t had = cache->policy.ghost_places;
+  if (cache->policy.kind == GM__CACHE_LRU || cache->map.count < had / 2) return true;
+  const size_t places = had ? had * 2 : CACHE_GHOSTS_LEAST;
+  gm__cache_ghost *old = cache->policy.ghosts;
+  gm__cache_ghost *ghosts = gm__alloc_array(cache_services(cache), places, sizeof *ghosts);
+  if (!ghosts) return false;
+  gm__cache_policy_ghosts(&cache->policy, ghosts, places);
+  gm__release(cache_services(cache), old, had * sizeof *old);
+  return true;
+}
+
+/* ---- opening and closing ---- */
+
+static gm_status cache_params_read(const gm_cache_params *params, gm_cache_params *out, gm_error *err) {
+  static const char op[] = "gm_cache_create";
+  *out = (gm_cache_params){.struct_size = sizeof *out};
+  const gm_status status = params ? gm__sized_in(out, sizeof *out, params, op, "params", err) : GM_OK;
+  if (status) return status;
+  if ((unsigned)out->policy <= GM_CACHE_LRU) return GM_OK;
+  return gm__bad_argument(err, op, "`params->policy` is %u, none of gm_cache_policy", (unsigned)out->policy);
+}
+
+gm_status gm_cache_create(gm_context *ctx, const gm_cache_params *params, gm_cache **out, gm_error *err) {
+  static const char op[] = "gm_cache_create";
+  gm_cache_params asked;
+  gm_status status = gm__context_check(ctx, op, err);
+  if (status) return status;
+  if (!out) return gm__bad_argument(err, op, "`out` is NULL");
+  status = cache_params_read(params, &asked, err);
+  if (status) return status;
+  gm_cache *cache = gm__object_new(ctx, GM__KIND_CACHE, sizeof *cache);
+  if (!cache) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a cache");
+  cache->ctx = ctx;
+  cache->max_entries = asked.max_entries ? asked.max_entries : gm__config_u64(ctx, "gpu.memory.cache_size");
+  cache->max_bytes = asked.max_bytes ? asked.max_bytes : UINT64_MAX;
+  cache->release = asked.release;
+  cache->user = asked.user;
+  gm__mutex_init(&cache->lock, GM__RANK_LEAF);
+  gm__key_map_init(&cache->map, gm__context_services(ctx));
+  gm__cache_policy_init(&cache->policy, asked.policy == GM_CACHE_LRU ? GM__CACHE_LRU : GM__CACHE_S3FIFO, NULL, 0);
+  atomic_fetch_add(&ctx->children, 1);
+  *out = cache;
+  return GM_OK;
+}
+
+static gm_status cache_check(const gm_cache *cache, const char *op, gm_error *err) {
+  if (!cache) return gm__bad_argument(err, op, "`cache` is NULL");
+  if (!gm__object_is(&cache->head, GM__KIND_CACHE)) return gm__bad_argument(err, op, "`cache` is destroyed");
+  return gm__context_check(cache->ctx, op, err);
+}
+
+gm_status gm_cache_destroy(gm_cache *cache, gm_error *err) {
+  static const char op[] = "gm_cache_destroy";
+  cache_gone gone = {NULL};
+  if (!cache) return GM_OK;
+  const gm_status status = cache_check(cache, op, err);
+  if (status == GM_ERR_INVALID_ARGUMENT) return status;
+  const bool forked = status == GM_ERR_FORKED; /* no lock then: nobody is left who could release it */
+  if (!forked) gm__mutex_lock(&cache->lock);
+  const uint64_t leases = cache->stats.leases;
+  if (forked || !leases) cache_leave_all(cache, &gone);
+  for (cache_entry *entry = cache->left, *next; forked && entry; entry = next) {
+    next = entry->next;
+    cache_go(&gone, entry);
+  }
+  if (!forked) gm__mutex_unlock(&cache->lock);
+  if (!forked && leases) return gm__fail(err, GM_ERR_BUSY, 0, op, "there are %" PRIu64 " leases", leases);
+  cache_release(cache, &gone, forked);
+  gm__key_map_clear(&cache->map);
+  gm__release(cache_services(cache), cache->policy.ghosts, cache->policy.ghost_places * sizeof *cache->policy.ghosts);
+  if (!forked) gm__mutex_destroy(&cache->lock);
+  gm_context *ctx = cache->ctx;
+  gm__object_end(ctx, &cache->head);
+  atomic_fetch_sub(&ctx->children, 1);
+  return GM_OK;
+}
+
+/* ---- objects ---- */
+
+static gm_status cache_key_check(const gm_cache *cache, const void *key, size_t key_bytes, const char *op,
+                                 gm_error *err) {
+  const gm_status status = cache_check(cache, op, err);
+  if (status) return status;
+  if (!key) return gm__bad_argument(err, op, "`key` is NULL");
+  if (key_bytes > 0 && key_bytes <= GM_CACHE_KEY_MOST) return GM_OK;
+  return gm__bad_argument(err, op, "`key_bytes` is %zu, not 1 to %d", key_bytes, GM_CACHE_KEY_MOST);
+}
+
+/* REQUIRES: the lock. */
+static cache_entry *cache_find(const gm_cache *cache, const void *key, size_t key_bytes) {
+  return (cache_entry *)gm__key_map_find(&cache->map, key, key_bytes);
+}
+
+static gm_status cache_none(const char *op, gm_error *err) {
+  return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "the cache has no object of that key");
+}
+
+/* REQUIRES: the lock. Links a prepared entry, and lets go what it pushes out. */
+static void cache_enter(gm_cache *cache, cache_entry *entry, cache_entry *earlier, cache_gone *gone) {
+  const bool kept = earlier && earlier->kept;
+  if (earlier) cache_leave(cache, earlier, gone);
+  cache_make_room(cache, entry->bytes, gone);
+  gm__key_map_link(&cache->map, &entry->head);
+  entry->turn.hash = entry->head.hash;
+  entry->turn.weight = cache->max_bytes == UINT64_MAX ? 1 : entry->bytes;
+  entry->in_cache = true;
+  cache->stats.entries++;
+  cache->stats.bytes += entry->bytes;
+  cache->stats.puts++;
+  gm__cache_policy_insert(&cache->policy, &entry->turn);
+  if (kept) cache_set_kept(cache, entry, true);
+}
+
+/* REQUIRES: the lock. */
+static gm_status cache_put(gm_cache *cache, cache_entry *entry, const void *key, size_t key_bytes, bool lease,
+                           cache_gone *gone) {
+  cache_entry *earlier = cache_find(cache, key, key_bytes);
+  if (!cache_fits(cache, earlier, entry->bytes)) {
+    cache->stats.refused++;
+    return GM_ERR_OVER_LIMIT;
+  }
+  if (!cache_ghosts_grow(cache)) return GM_ERR_OUT_OF_HOST_MEMORY;
+  if (!gm__key_map_prepare(&cache->map, &entry->head, key, key_bytes)) return GM_ERR_OUT_OF_HOST_MEMORY;
+  cache_enter(cache, entry, earlier, gone);
+  if (lease) cache_lease(cache, entry);
+  return GM_OK;
+}
+
+gm_status gm_cache_put(gm_cache *cache, const void *key, size_t key_bytes, void *object, uint64_t bytes,
+                       gm_cache_lease **out_lease, gm_error *err) {
+  static const char op[] = "gm_cache_put";
+  cache_gone gone = {NULL};
+  gm_status status = cache_key_check(cache, key, key_bytes, op, err);
+  if (status) return status;
+  cache_entry *entry = gm__alloc(cache_services(cache), sizeof *entry);
+  if (!entry) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for an entry");
+  entry->cache = cache;
+  entry->object = object;
+  entry->bytes = bytes;
+  gm__mutex_lock(&cache->lock);
+  status = cache_put(cache, entry, key, key_bytes, out_lease != NULL, &gone);
+  const uint64_t held = cache->stats.held_entries, held_bytes = cache->stats.held_bytes;
+  gm__mutex_unlock(&cache->lock);
+  if (status)
+    gm__release(cache_services(cache), entry, sizeof *entry);
+  else if (out_lease)
+    *out_lease = entry;
+  cache_release(cache, &gone, false);
+  if (status == GM_ERR_OUT_OF_HOST_MEMORY) return gm__fail(err, status, 0, op, "no host memory for a key");
+  if (!status) return GM_OK;
+  return gm__fail(err, status, 0, op,
+                  "%" PRIu64 " bytes do not fit: %" PRIu64 " of %" PRIu64 " entries and %" PRIu64 " of %" PRIu64
+                  " bytes are leased or kept",
+                  bytes, held, cache->max_entries, held_bytes, cache->max_bytes);
+}
+
+gm_status gm_cache_get(gm_cache *cache, const void *key, size_t key_bytes, gm_cache_lease **out_lease,
+                       void **out_object, gm_error *err) {
+  static const char op[] = "gm_cache_get";
+  const gm_status status = cache_key_check(cache, key, key_bytes, op, err);
+  if (status) return status;
+  if (!out_lease) return gm__bad_argument(err, op, "`out_lease` is NULL");
+  gm__mutex_lock(&cache->lock);
+  cache_entry *entry = cache_find(cache, key, key_bytes);
+  if (entry) {
+    gm__cache_policy_touch(&cache->policy, &entry->turn);
+    cache_lease(cache, entry);
+    cache->stats.hits++;
+  } else {
+    cache->stats.misses++;
+  }
+  gm__mutex_unlock(&cache->lock);
+  if (!entry) return cache_none(op, err);
+  *out_lease = entry;
+  if (out_object) *out_object = entry->object;
+  return GM_OK;
+}
+
+void *gm_cache_lease_object(const gm_cache_lease *lease) { return lease ? lease->object : NULL; }
+
+void gm_cache_return(gm_cache_lease *lease) {
+  if (!lease) return;
+  cache_gone gone = {NULL};
+  gm_cache *cache = lease->cache;
+  const bool forked = gm__context_forked(cache->ctx);
+  if (!forked) gm__mutex_lock(&cache->lock);
+  cache_give_back(cache, lease, &gone);
+  if (!forked) gm__mutex_unlock(&cache->lock);
+  cache_release(cache, &gone, forked);
+}
+
+gm_status gm_cache_keep(gm_cache *cache, const void *key, size_t key_bytes, bool keep, gm_error *err) {
+  const gm_status status = cache_key_check(cache, key, key_bytes, "gm_cache_keep", err);
+  if (status) return status;
+  gm__mutex_lock(&cache->lock);
+  cache_entry *entry = cache_find(cache, key, key_bytes);
+  if (entry) cache_set_kept(cache, entry, keep);
+  gm__mutex_unlock(&cache->lock);
+  return entry ? GM_OK : cache_none("gm_cache_keep", err);
+}
+
+gm_status gm_cache_remove(gm_cache *cache, const void *key, size_t key_bytes, gm_error *err) {
+  cache_gone gone = {NULL};
+  const gm_status status = cache_key_check(cache, key, key_bytes, "gm_cache_remove", err);
+  if (status) return status;
+  gm__mutex_lock(&cache->lock);
+  cache_entry *entry = cache_find(cache, key, key_bytes);
+  if (entry) cache_leave(cache, entry, &gone);
+  gm__mutex_unlock(&cache->lock);
+  cache_release(cache, &gone, false);
+  return entry ? GM_OK : cache_none("gm_cache_remove", err);
+}
+
+gm_status gm_cache_clear(gm_cache *cache, gm_error *err) {
+  cache_gone gone = {NULL};
+  const gm_status status = cache_check(cache, "gm_cache_clear", err);
+  if (status) return status;
+  gm__mutex_lock(&cache->lock);
+  cache_leave_all(cache, &gone);
+  gm__mutex_unlock(&cache->lock);
+  cache_release(cache, &gone, false);
+  return GM_OK;
+}
+
+gm_status gm_cache_get_stats(gm_cache *cache, gm_cache_stats *out, gm_error *err) {
+  static const char op[] = "gm_cache_get_stats";
+  gm_status status = cache_check(cache, op, err);
+  if (!status) status = gm__sized_check(out, sizeof *out, op, "out", err);
+  if (status) return status;
+  gm__mutex_lock(&cache->lock);
+  gm_cache_stats now = cache->stats;
+  gm__mutex_unlock(&cache->lock);
+  now.struct_size = sizeof now;
+  gm__sized_out(out, &now, sizeof now);
+  return GM_OK;
+}
