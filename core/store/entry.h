@@ -6,10 +6,10 @@
 #define GM_CORE_STORE_ENTRY_H
 
 #include "core/algo/key_path.h"
+#include "core/base/key_map.h"
 #include "core/pool/pool.h"
 #include "core/store/image.h"
 #include "core/store/victims.h"
-#include "core/tier/key_map.h"
 #include "gm/store.h"
 
 enum { GM__PLACE_DEVICE, GM__PLACE_HOST, GM__PLACE_TIER, GM__PLACES = GM__PLACE_TIER + GM_STORE_TIERS_MOST };

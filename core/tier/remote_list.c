@@ -2,8 +2,8 @@
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/key_map.h"
 #include "core/base/saturate.h"
-#include "core/tier/key_map.h"
 #include "core/tier/remote_key.h"
 #include "core/tier/remote_run.h"
 #include "core/tier/remote_turn.h"

@@ -153,16 +153,16 @@ GM_API gm_status gm_pool_destroy(gm_pool *pool, gm_error *err);
 
 /* Destroys a pool whose blocks callers still hold, for a destructor that cannot act on BUSY. It frees every block, and
  * gives back wrapped and imported memory as gm_free does. Before that it waits for all streams of the device that it
- * can ask, and ends mappings and the recording. It cannot ask streams without leave to submit, streams that the engine
- * is capturing, and queues that it does not know: the engine has waited for those. NULL is GM_OK.
+ * can ask, and ends mappings and the recording. It cannot ask three kinds: streams without leave to submit, streams in
+ * a capture, and queues that it does not know. The engine has waited for those. NULL is GM_OK.
  *
  * The name `pool` stays known until the context is destroyed, and costs a few kilobytes until then. Calls on it, also
  * gm_free of its blocks, answer INVALID_ARGUMENT, gm_alloc INVALID. Buffers, scopes, managed memory and loaded models
  * of the pool are still to be released. The caller destroys its views before. No other thread may be in a call on the
  * pool, or close a stream of its device.
  *
- * After GM_OK `err` has the status GM_OK, and its message says how many blocks and bytes were still out, and how many
- * streams could not be asked. gm logs it where blocks were out. BUSY: another pool has been asking this one for memory
+ * After GM_OK `err` has the status GM_OK. Its message says how many blocks and bytes were still out, and how many
+ * streams gm could not ask. gm logs it where blocks were out. BUSY: another pool has been asking this one for memory
  * for ten seconds, and nothing has changed. INVALID_ARGUMENT: the pool is destroyed. In a forked child it is
  * gm_pool_destroy. */
 GM_API gm_status gm_pool_destroy_force(gm_pool *pool, gm_error *err);

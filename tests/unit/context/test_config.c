@@ -88,8 +88,7 @@ static void test_values_are_checked(void **state) {
       {"pre_allocate_sizes", "4K,1M"}, {"warmup", "4K:50,64K:20"},          {"max_pool_bytes", "18446744073709551615"},
       {"cache.max_bytes", "1G"},       {"gpu.memory.max_fraction", "0.25"}, {"gpu.memory.cache_size", "50"},
   };
-  static const char *const later[][2] = {
-      {"gpu.ast.cache_enabled", "true"}, {"gpu.ast.max_cache_size", "0"}};
+  static const char *const later[][2] = {{"gpu.ast.cache_enabled", "true"}, {"gpu.ast.max_cache_size", "0"}};
   gm_context *ctx = context_new(true);
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     gm_error err = {.status = GM_OK};
