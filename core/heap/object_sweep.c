@@ -26,7 +26,7 @@ typedef struct object_sweep {
 } object_sweep;
 
 bool gm__object_sweep_is_due(const gm__heap *heap) {
-  return atomic_load(&heap->provider.object_count) >= gm__max(heap->provider.sweep_at, 2 * GM__OBJECTS_LEAST);
+  return atomic_load(&heap->provider.object_count) >= gm__max(heap->provider.sweep_at, UINT64_C(2) * GM__OBJECTS_LEAST);
 }
 
 static void share_out(object_sweep *sweep) {
