@@ -19,7 +19,15 @@ typedef struct gm__destructor_entry {
 } gm__destructor_entry;
 
 /* Slots for what floors hang onto a context: one each. */
-typedef enum gm__slot { GM__SLOT_REGISTRY, GM__SLOT_POOLS, GM__SLOT_PEERS, GM__SLOT_TIERS, GM__SLOT_COUNT } gm__slot;
+typedef enum gm__slot {
+  GM__SLOT_REGISTRY,
+  GM__SLOT_POOLS,
+  GM__SLOT_PEERS,
+  GM__SLOT_TIERS,
+  GM__SLOT_WATCHES,
+  GM__SLOT_MONITOR,
+  GM__SLOT_COUNT
+} gm__slot;
 
 #define GM__MAX_DESTRUCTORS 8
 
@@ -40,7 +48,7 @@ struct gm_context {
 
   _Atomic uint64_t next_id;  /* streams, pools, buffers: never reused */
   _Atomic int host_pressure; /* gm_pressure_level said last */
-  _Atomic uint32_t children; /* objects that keep the context alive: devices, trackers */
+  _Atomic uint32_t children; /* objects that keep the context alive: devices, trackers, watches */
 
   gm__mutex lock; /* tags, destructors, slots, list link below is under the process lock */
   gm__destructor_entry destructors[GM__MAX_DESTRUCTORS];

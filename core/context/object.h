@@ -15,6 +15,7 @@ typedef enum gm__kind { /* numbers that other memory is not likely to hold */
                         GM__KIND_TRACKER = 0x676d0d05,
                         GM__KIND_MANAGED = 0x676d0d06,
                         GM__KIND_TIER = 0x676d0d07,
+                        GM__KIND_WATCH = 0x676d0d08,
                         GM__KIND_VALUE = 0x676d0d09,
                         GM__KIND_STORE = 0x676d0d0a,
                         GM__KIND_CACHE = 0x676d0d0c,

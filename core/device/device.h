@@ -37,11 +37,12 @@ struct gm_device {
   gm__used_bytes *used;          /* bytes of all contexts on the same physical device */
   _Atomic uint64_t own_bytes;    /* of this device object: held */
   _Atomic uint64_t pooled_bytes; /* of that: reclaimable */
-  _Atomic uint32_t children;     /* pools, streams, buffers, registered ranges */
+  _Atomic uint32_t children;     /* pools, streams, buffers, registered ranges, watches */
   _Atomic bool lost;
   _Atomic uint64_t synthetic_bytes; /* addresses given to blocks of an API that has none */
   _Atomic uint64_t order_clock;     /* how often streams were asked how far they are (order.c) */
   _Atomic int pressure;             /* gm_pressure_level said last */
+  _Atomic uint32_t watches;         /* of it and of its pools: watch.h */
   gm__mutex grow_lock;              /* held from asking for headroom until the memory is counted */
   gm__mutex trim_lock;              /* held while a pool trims others */
   gm__mutex lock;                   /* streams, listeners, lazy default stream, headroom, headroom_bounds */

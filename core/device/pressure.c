@@ -9,9 +9,9 @@
 #include "core/discovery/device_figures.h"
 #include "core/host/host_info.h"
 
-/* Invariant: levels come out of one classifier and one set of thresholds. Each device, pool and context remembers the
- * level that it said last, which is all that hysteresis needs. Two threads that ask at once may both move it by their
- * own reading. Either is a level that was true. */
+/* Invariant: levels come out of one classifier and one set of thresholds. Each device, pool, context and watch
+ * remembers the level that it said last, which is all that hysteresis needs. Two threads that ask at once may both move
+ * it by their own reading. Either is a level that was true. */
 
 gm_status gm__pressure_check(const gm_pressure *out, const char *op, gm_error *err) {
   return gm__sized_check(out, sizeof *out, op, "out", err);
@@ -40,19 +40,25 @@ gm_status gm__pressure_fill(gm_context *ctx, uint64_t used_bytes, uint64_t total
   return GM_OK;
 }
 
-gm_status gm_device_pressure(gm_device *device, gm_pressure *out, gm_error *err) {
-  static const char op[] = "gm_device_pressure";
+gm_status gm__pressure_read_device(void *subject, _Atomic int *level, gm_pressure *out, gm_error *err) {
+  gm_device *device = subject;
   gm_memory_info memory = {.struct_size = sizeof memory};
-  gm_status status = gm__device_check(device, op, err);
-  if (!status) status = gm__pressure_check(out, op, err);
-  if (!status) status = gm_device_memory_info(device, &memory, err);
+  gm_status status = gm_device_memory_info(device, &memory, err);
   if (status) return status;
   if (memory.total_bytes == GM_UNKNOWN_BYTES || memory.free_bytes == GM_UNKNOWN_BYTES) {
-    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, op, "nobody says how much memory of \"%s\" is free", device->info.name);
+    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_device_pressure", "nobody says how much memory of \"%s\" is free",
+                    device->info.name);
   }
   uint64_t effective_free = gm__add_sat(memory.free_bytes, memory.reclaimable_bytes);
   uint64_t used = gm__sub_sat(memory.total_bytes, effective_free);
-  return gm__pressure_fill(device->ctx, used, memory.total_bytes, &device->pressure, out, err);
+  return gm__pressure_fill(device->ctx, used, memory.total_bytes, level, out, err);
+}
+
+gm_status gm_device_pressure(gm_device *device, gm_pressure *out, gm_error *err) {
+  static const char op[] = "gm_device_pressure";
+  gm_status status = gm__device_check(device, op, err);
+  if (!status) status = gm__pressure_check(out, op, err);
+  return status ? status : gm__pressure_read_device(device, &device->pressure, out, err);
 }
 
 /* Host memory that gm itself keeps for reuse. */
@@ -61,16 +67,20 @@ static uint64_t pressure_host_pooled(void) {
   return gm__used_pooled(gm__device_used(NULL, &host));
 }
 
-gm_status gm_host_pressure(gm_context *ctx, gm_pressure *out, gm_error *err) {
-  static const char op[] = "gm_host_pressure";
+gm_status gm__pressure_read_host(void *subject, _Atomic int *level, gm_pressure *out, gm_error *err) {
+  gm_context *ctx = subject;
   gm_host_info host = {.struct_size = sizeof host};
-  gm_status status = gm__context_check(ctx, op, err);
-  if (!status) status = gm__pressure_check(out, op, err);
-  if (status) return status;
   gm__host_memory_read(ctx->host_root, &host);
   if (host.total_bytes == GM_UNKNOWN_BYTES || host.free_bytes == GM_UNKNOWN_BYTES) {
-    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, op, "the system does not say how much memory is free");
+    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_host_pressure", "the system does not say how much memory is free");
   }
   uint64_t used = gm__sub_sat(host.total_bytes, gm__add_sat(host.free_bytes, pressure_host_pooled()));
-  return gm__pressure_fill(ctx, used, host.total_bytes, &ctx->host_pressure, out, err);
+  return gm__pressure_fill(ctx, used, host.total_bytes, level, out, err);
+}
+
+gm_status gm_host_pressure(gm_context *ctx, gm_pressure *out, gm_error *err) {
+  static const char op[] = "gm_host_pressure";
+  gm_status status = gm__context_check(ctx, op, err);
+  if (!status) status = gm__pressure_check(out, op, err);
+  return status ? status : gm__pressure_read_host(ctx, &ctx->host_pressure, out, err);
 }

@@ -15,4 +15,10 @@ gm_status gm__pressure_check(const gm_pressure *out, const char *op, gm_error *e
 gm_status gm__pressure_fill(gm_context *ctx, uint64_t used_bytes, uint64_t total_bytes, _Atomic int *level,
                             gm_pressure *out, gm_error *err);
 
+/* Reads the pressure on `subject`. *level is as in gm__pressure_fill. */
+typedef gm_status (*gm__pressure_read)(void *subject, _Atomic int *level, gm_pressure *out, gm_error *err);
+
+gm_status gm__pressure_read_device(void *device, _Atomic int *level, gm_pressure *out, gm_error *err);
+gm_status gm__pressure_read_host(void *ctx, _Atomic int *level, gm_pressure *out, gm_error *err);
+
 #endif

@@ -1,6 +1,7 @@
 #include "core/base/error.h"
 #include "core/base/sized.h"
 #include "core/device/pressure.h"
+#include "core/device/watch.h"
 #include "core/manage/lifecycle.h"
 
 /* Figures of pools, and sums over them. Invariant: under the context's lock its slot for pools is the first of a list
@@ -69,16 +70,36 @@ gm_status gm_context_stats(gm_context *ctx, gm_stats *out, gm_error *err) {
 /* The pressure of a pool is what it handed out over what it may hold at most. Blocks that it keeps for reuse are free
  * to it. */
 
+static gm_status stats_read_pressure(void *subject, _Atomic int *level, gm_pressure *out, gm_error *err) {
+  gm_pool *pool = subject;
+  const uint64_t limit = gm__heap_most(&pool->heap);
+  if (limit == UINT64_MAX) {
+    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_pool_pressure",
+                    "pool \"%s\" has no cap and its device does not say what is free", pool->heap.provider.name);
+  }
+  const gm_stats stats = gm__heap_stats(&pool->heap);
+  return gm__pressure_fill(pool->device->ctx, stats.in_use_bytes, limit, level, out, err);
+}
+
 gm_status gm_pool_pressure(gm_pool *pool, gm_pressure *out, gm_error *err) {
   static const char op[] = "gm_pool_pressure";
   gm_status status = gm__pool_alive(pool, op, err);
   if (!status) status = gm__pressure_check(out, op, err);
+  return status ? status : stats_read_pressure(pool, &pool->pressure, out, err);
+}
+
+gm_status gm_pressure_watch_pool(gm_pool *pool, gm_pressure_callback callback, void *user, gm_pressure_watch **out,
+                                 gm_error *err) {
+  static const char op[] = "gm_pressure_watch_pool";
+  const gm_status status = gm__pool_alive(pool, op, err);
   if (status) return status;
-  const uint64_t limit = gm__heap_most(&pool->heap);
-  if (limit == UINT64_MAX) {
-    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, op, "pool \"%s\" has no cap and its device does not say what is free",
-                    pool->heap.provider.name);
-  }
-  const gm_stats stats = gm__heap_stats(&pool->heap);
-  return gm__pressure_fill(pool->device->ctx, stats.in_use_bytes, limit, &pool->pressure, out, err);
+  const gm__watched what = {.scope = GM_PRESSURE_OF_POOL,
+                            .ctx = pool->device->ctx,
+                            .device = pool->device,
+                            .subject = pool,
+                            .guests = &pool->guests,
+                            .read = stats_read_pressure,
+                            .callback = callback,
+                            .user = user};
+  return gm__watch_begin(&what, op, out, err);
 }

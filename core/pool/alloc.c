@@ -1,5 +1,6 @@
 #include "core/pool/alloc.h"
 
+#include "core/device/watch.h"
 #include "core/heap/headroom.h"
 #include "core/pool/alloc_one.h"
 #include "core/pool/quota.h"
@@ -16,6 +17,8 @@ gm_acquire gm__pool_alloc(gm_pool *pool, const gm_request *request, gm_block *ou
   if (want.flags & GM_ALLOW_SPANS && gm__is_shortage(why.status)) {
     answer = gm__spans_alloc(pool, &want, request, out, &why);
   }
+  const bool refused = gm__is_shortage(why.status) && !(want.flags & GM_POOLED_ONLY);
+  if (answer == GM_ACQUIRE_FRESH || refused) gm__watches_hear(pool->device);
   if (why.status) return gm__heap_refuse(&pool->heap, &want, &why);
   if (answer <= GM_ACQUIRE_NEEDS_BARRIER) gm__arena_learn(&pool->heap.arenas, request, &want);
   return answer;

@@ -40,8 +40,8 @@ typedef struct gm_context_params {
  * file of GM_CONFIG. */
 GM_API gm_status gm_context_create(const gm_context_params *params, gm_context **out, gm_error *err);
 
-/* Destroys a context. No other thread may be in a call on `ctx`. NULL is GM_OK. BUSY: devices are open or trackers are
- * alive, and nothing has changed. */
+/* Destroys a context. No other thread may be in a call on `ctx`. NULL is GM_OK. BUSY: devices are open, or trackers or
+ * watches are alive, and nothing has changed. */
 GM_API gm_status gm_context_destroy(gm_context *ctx, gm_error *err);
 
 /* Finds the number of a name, such as "kv" or "weights". In one context equal names get equal numbers, which are not 0.

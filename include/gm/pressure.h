@@ -1,4 +1,5 @@
-/* Memory pressure: how full a memory is, in four levels. Every function is thread-safe. */
+/* Memory pressure: how full a memory is, in four levels; and watches, which tell a program of changes. Every function
+ * is thread-safe. */
 #ifndef GM_PRESSURE_H
 #define GM_PRESSURE_H
 
@@ -58,6 +59,75 @@ GM_API gm_status gm_pool_pressure(struct gm_pool *pool, gm_pressure *out, gm_err
 
 /* Returns the pressure on the host memory that this process may have. Errors: those of gm_device_pressure. */
 GM_API gm_status gm_host_pressure(struct gm_context *ctx, gm_pressure *out, gm_error *err);
+
+/* ---- watches ---- */
+
+/* What a watch looks at. */
+typedef enum gm_pressure_scope {
+  GM_PRESSURE_OF_POOL = 0,
+  GM_PRESSURE_OF_DEVICE = 1,
+  GM_PRESSURE_OF_HOST = 2
+} gm_pressure_scope;
+
+typedef struct gm_pressure_watch gm_pressure_watch;
+
+/* What a watch tells its callback. Its pointers are borrowed until the callback returns. */
+typedef struct gm_pressure_event {
+  uint32_t struct_size;
+  gm_pressure_scope scope;
+  gm_pressure_level from, to; /* never the same; `from` is LOW at the first call */
+  const gm_pressure *now;     /* its level is `to` */
+  gm_pressure_watch *watch;   /* for gm_pressure_watch_end */
+} gm_pressure_event;
+
+/* Called when the level has changed, with hysteresis. gm holds no lock meanwhile. The callback may allocate, free,
+ * trim, and begin and end watches, its own too. It may call any other function of gm, but it must not end the context,
+ * nor a pool or device that the calling thread is using. gm calls one callback of a context at a time. A look that
+ * another thread, or the callback itself, wants meanwhile follows on this thread, at most three times. */
+typedef void (*gm_pressure_callback)(void *user, const gm_pressure_event *event);
+
+/* Begins to watch the pressure on a device's memory, as gm_device_pressure reads it, other processes included. gm
+ * starts no thread for it. It looks in gm_context_poll and in the monitor's thread. It looks in a thread whose request
+ * took new driver memory of that device, and before it refuses a request for want of memory. So no refusal comes as a
+ * surprise. Relief is seen at the next look, and so is what a pool hands out of memory that it keeps. A watch begins at
+ * the level LOW, and has its own hysteresis. Each look reads the driver's figures.
+ *
+ * The caller ends *out by gm_pressure_watch_end. Until then the device stays open. Errors: INVALID_ARGUMENT, FORKED,
+ * OUT_OF_HOST_MEMORY. */
+GM_API gm_status gm_pressure_watch_device(struct gm_device *device, gm_pressure_callback callback, void *user,
+                                          gm_pressure_watch **out, gm_error *err);
+
+/* Begins to watch the pressure on a pool, as gm_pool_pressure reads it, and otherwise as gm_pressure_watch_device does.
+ * Until the watch has ended, the pool cannot be destroyed. Errors: those of gm_pressure_watch_device. */
+GM_API gm_status gm_pressure_watch_pool(struct gm_pool *pool, gm_pressure_callback callback, void *user,
+                                        gm_pressure_watch **out, gm_error *err);
+
+/* Begins to watch the pressure on the host's memory, as gm_host_pressure reads it. gm looks in gm_context_poll and in
+ * the monitor's thread only. Until the watch has ended, the context cannot be destroyed. Errors: those of
+ * gm_pressure_watch_device. */
+GM_API gm_status gm_pressure_watch_host(struct gm_context *ctx, gm_pressure_callback callback, void *user,
+                                        gm_pressure_watch **out, gm_error *err);
+
+/* Ends a watch. NULL is GM_OK. Its callback is not called any more. While another thread runs that callback, the call
+ * waits for its return. A callback that ends its own watch does not wait. A callback must not wait for a thread that
+ * ends its watch. INVALID_ARGUMENT, in debug builds: the watch has ended. */
+GM_API gm_status gm_pressure_watch_end(gm_pressure_watch *watch, gm_error *err);
+
+/* Looks at all watches of a context now, and calls their callbacks on this thread. While another thread looks, that
+ * thread looks once more, and this call returns at once. Errors: INVALID_ARGUMENT, FORKED. The first failure of a
+ * reading, as gm_device_pressure has it; gm looks at the other watches all the same. */
+GM_API gm_status gm_context_poll(struct gm_context *ctx, gm_error *err);
+
+/* Starts a thread that polls the context, at once and then every `interval_ns` nanoseconds. 0 means 100 ms. Less than
+ * a millisecond counts as one. All signals are blocked in it. A context has at most one monitor; a second start changes
+ * its interval. gm_monitor_stop or gm_context_destroy ends it. A forked child has no monitor. Errors:
+ * INVALID_ARGUMENT, FORKED, OUT_OF_HOST_MEMORY. BUSY: another thread stops the monitor. SYSTEM: there is no thread. */
+GM_API gm_status gm_monitor_start(struct gm_context *ctx, uint64_t interval_ns, gm_error *err);
+
+/* Stops the monitor, and waits for its thread; a running callback ends first. Without a monitor it does nothing. In a
+ * callback on the monitor's thread it does not wait: the thread ends after that callback. INVALID_ARGUMENT: `ctx` is
+ * NULL. */
+GM_API gm_status gm_monitor_stop(struct gm_context *ctx, gm_error *err);
 
 GM_END_DECLS
 
