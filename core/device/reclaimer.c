@@ -13,6 +13,7 @@ static const uint64_t reclaimer_patience_ns = 1000000000;
 
 void gm__device_add_reclaimer(gm_device *device, gm__reclaimer *reclaimer) {
   gm__mutex_lock(&device->ctx->lock);
+  reclaimer->listed = true;
   reclaimer->prev = NULL;
   reclaimer->next = device->reclaimers;
   if (reclaimer->next) reclaimer->next->prev = reclaimer;
@@ -29,6 +30,7 @@ static bool reclaimer_unlink(gm_device *device, gm__reclaimer *reclaimer) {
   } else if (free) {
     device->reclaimers = reclaimer->next;
   }
+  if (free) reclaimer->listed = false;
   gm__mutex_unlock(&device->ctx->lock);
   return free;
 }
@@ -39,6 +41,13 @@ bool gm__device_remove_reclaimer(gm_device *device, gm__reclaimer *reclaimer) {
     if (!gm__poll_again(&poll)) return false;
   }
 }
+
+bool gm__reclaimer_pin(gm__reclaimer *reclaimer) {
+  reclaimer->pins += reclaimer->listed;
+  return reclaimer->listed;
+}
+
+void gm__reclaimer_unpin(gm__reclaimer *reclaimer) { reclaimer->pins--; }
 
 /* The one behind `from` (NULL: the first) that is not `self`. NULL: there is none. REQUIRES: context lock. */
 static gm__reclaimer *reclaimer_behind(const gm_device *device, const gm__reclaimer *self, const gm__reclaimer *from) {

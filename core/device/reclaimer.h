@@ -9,7 +9,8 @@
 #include "gm/device.h"
 
 typedef struct gm__reclaimer {
-  struct gm__reclaimer *prev, *next; /* of the device: under the context's lock, with `pins` */
+  struct gm__reclaimer *prev, *next; /* of the device: under the context's lock, with `listed` and `pins` */
+  bool listed;                       /* between add and remove */
   uint32_t pins;                     /* threads that work with it: it stays until they are done */
   void *user;
   uint64_t (*pooled)(void *user); /* bytes that it keeps, in whatever pieces and busy or not. Takes no lock */
@@ -21,6 +22,11 @@ typedef struct gm__reclaimer {
 void gm__device_add_reclaimer(gm_device *device, gm__reclaimer *reclaimer);
 /* False: another thread works with it for longer than a second. */
 bool gm__device_remove_reclaimer(gm_device *device, gm__reclaimer *reclaimer);
+
+/* Pins a reclaimer that is listed, so that it stays until the pin goes. False: it is not listed. REQUIRES: context
+ * lock. */
+bool gm__reclaimer_pin(gm__reclaimer *reclaimer);
+void gm__reclaimer_unpin(gm__reclaimer *reclaimer);
 
 /* The bytes that all but `self` keep (never more can be had of them), and how often they called the driver. Bytes of
  * the device changed hands with each call. */

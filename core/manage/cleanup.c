@@ -6,9 +6,9 @@
 #include "core/pool/pool.h"
 #include "gm/config.h"
 
-/* Each call here is a trim with another number of bytes to keep. A trim asks the streams, empties quick lists, and
- * joins free chunks before it gives anything back. So a trim that keeps all does just that. It looks at blocks in
- * buckets only as far as it must. */
+/* Each call here on a pool is a trim with another number of bytes to keep. A trim asks the streams, empties quick
+ * lists, and joins free chunks before it gives anything back. So a trim that keeps all does just that. It looks at
+ * blocks in buckets only as far as it must. */
 
 static const char cleanup_op[] = "gm_pool_cleanup";
 
@@ -67,4 +67,37 @@ uint64_t gm_pool_coalesce(gm_pool *pool, bool aggressive) {
   const gm_stats stats = gm__heap_stats(&pool->heap);
   const double threshold = gm__config_fraction(pool->device->ctx, "coalescing_threshold");
   return gm_stats_fragmentation(&stats) > threshold ? gm_pool_collect(pool) : stats.reclaimable_bytes;
+}
+
+/* ---- all pools ---- */
+
+/* The next pool of the device (NULL: of the context), with a pin, which moves on with each step. Pools whose memory is
+ * not for others have no reclaimer in a list: they are passed over. */
+static gm_pool *cleanup_next(gm_context *ctx, const gm_device *device, gm_pool *from) {
+  gm__mutex_lock(&ctx->lock);
+  gm_pool *pool = from ? from->next : ctx->slots[GM__SLOT_POOLS];
+  while (pool && ((device && pool->device != device) || !gm__reclaimer_pin(&pool->heap.reclaimer))) pool = pool->next;
+  if (from) gm__reclaimer_unpin(&from->heap.reclaimer);
+  gm__mutex_unlock(&ctx->lock);
+  return pool;
+}
+
+static void cleanup_all(gm_context *ctx, const gm_device *device, uint64_t *out_bytes) {
+  uint64_t bytes = 0;
+  for (gm_pool *pool = NULL; (pool = cleanup_next(ctx, device, pool));) {
+    bytes = gm__add_sat(bytes, gm__heap_trim(&pool->heap, 0, UINT64_MAX));
+  }
+  if (out_bytes) *out_bytes = bytes;
+}
+
+gm_status gm_device_cleanup(gm_device *device, uint64_t *out_bytes, gm_error *err) {
+  const gm_status status = gm__device_check(device, "gm_device_cleanup", err);
+  if (!status) cleanup_all(device->ctx, device, out_bytes);
+  return status;
+}
+
+gm_status gm_context_cleanup(gm_context *ctx, uint64_t *out_bytes, gm_error *err) {
+  const gm_status status = gm__context_check(ctx, "gm_context_cleanup", err);
+  if (!status) cleanup_all(ctx, NULL, out_bytes);
+  return status;
 }

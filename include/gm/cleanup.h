@@ -1,7 +1,7 @@
-/* Other ways to give back the memory that a pool keeps; gm_pool_trim (gm/pool.h) is the plain one. No function here
- * frees a block that a caller holds, or waits for a busy stream. Memory that a stream may still use stays in the pool.
- * The functions that return bytes answer 0 for a pool that is NULL, destroyed or of another process. Every function is
- * thread-safe. */
+/* Other ways to give back the memory that a pool keeps, or all pools; gm_pool_trim (gm/pool.h) is the plain one. No
+ * function here frees a block that a caller holds, or waits for a busy stream. Memory that a stream may still use stays
+ * in the pool. The functions that return bytes answer 0 for a pool that is NULL, destroyed or of another process. Every
+ * function is thread-safe. */
 #ifndef GM_CLEANUP_H
 #define GM_CLEANUP_H
 
@@ -47,6 +47,16 @@ GM_API uint64_t gm_pool_collect(gm_pool *pool);
  * A pool of buckets has no neighbours to join. There the call acts as gm_pool_collect, or with `aggressive` as
  * gm_pool_clear. */
 GM_API uint64_t gm_pool_coalesce(gm_pool *pool, bool aggressive);
+
+/* Gives back, in an emergency, all memory that nobody uses in any pool of a device. It asks all streams how far they
+ * are, and gives back what they are done with. Pools with an upstream, and those with GM_POOL_NO_TRIM, are left alone.
+ * A pool that another thread destroys meanwhile may answer BUSY to that thread, if a driver is slow.
+ *
+ * *out_bytes (may be NULL) is the number of bytes given back. Errors: INVALID_ARGUMENT, FORKED. */
+GM_API gm_status gm_device_cleanup(gm_device *device, uint64_t *out_bytes, gm_error *err);
+
+/* Gives back, as gm_device_cleanup does, memory of all devices of a context. Errors: INVALID_ARGUMENT, FORKED. */
+GM_API gm_status gm_context_cleanup(gm_context *ctx, uint64_t *out_bytes, gm_error *err);
 
 GM_END_DECLS
 

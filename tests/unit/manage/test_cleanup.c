@@ -1,6 +1,7 @@
-/* Giving back what a pool keeps: by threshold, to a target, all; collecting and joining. */
+/* Giving back what a pool keeps: by threshold, to a target, all; collecting and joining; all pools. */
 #include "gm/cleanup.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -142,6 +143,71 @@ static void test_coalesce_joins_holes(void **state) {
   pool_bench_close(&bench);
 }
 
+/* Every pool of a device, then of the context. A pool that is to keep its memory keeps it. */
+static void test_an_emergency(void **state) {
+  (void)state;
+  const gm_pool_params keeps = {.struct_size = sizeof keeps, .flags = GM_POOL_NO_TRIM};
+  const gm_request request = {.bytes = 4 * MIB, .flags = GM_DEDICATED};
+  pool_bench bench;
+  gm_device *other;
+  gm_pool *pools[3];
+  gm_block block;
+  uint64_t bytes = 1;
+  gm_block held = open_with(&bench, GM_STRATEGY_BUCKET, 7);
+  pool_bench_ok(gm_device_open_index(bench.ctx, "cpu", 0, &other, err));
+  pool_bench_ok(gm_pool_create(bench.device, NULL, &pools[0], err));
+  pool_bench_ok(gm_pool_create(bench.device, &keeps, &pools[1], err));
+  pool_bench_ok(gm_pool_create(other, NULL, &pools[2], err));
+  for (int i = 0; i < 3; i++) {
+    assert_in_range(gm_alloc(pools[i], &request, &block), GM_ACQUIRE_OK, GM_ACQUIRE_FRESH);
+    assert_int_equal(gm_free(pools[i], &block, NULL), GM_OK);
+  }
+  pool_bench_ok(gm_device_cleanup(bench.device, &bytes, err));
+  assert_int_equal(bytes, 28 * MIB + 4 * MIB);
+  assert_int_equal(pool_bench_stats(&bench).reserved_bytes, 4 * MIB); /* the held block */
+  pool_bench_ok(gm_device_cleanup(bench.device, &bytes, err));
+  assert_int_equal(bytes, 0);
+  pool_bench_ok(gm_context_cleanup(bench.ctx, &bytes, err));
+  assert_int_equal(bytes, 4 * MIB);
+  pool_bench_ok(gm_context_cleanup(bench.ctx, NULL, err));
+  gm_stats kept = {.struct_size = sizeof kept};
+  assert_int_equal(gm_pool_stats(pools[1], &kept), GM_OK);
+  assert_int_equal(kept.reserved_bytes, 4 * MIB);
+  for (int i = 0; i < 3; i++) pool_bench_ok(gm_pool_destroy(pools[i], err));
+  pool_bench_ok(gm_device_close(other, err));
+  close_with(&bench, &held);
+}
+
+static void *make_and_destroy_pools(void *user) {
+  pool_bench *bench = user;
+  const gm_request request = {.bytes = MIB};
+  gm_status status = GM_OK;
+  for (int i = 0; i < 40 && !status; i++) {
+    gm_pool *pool;
+    gm_block block;
+    status = gm_pool_create(bench->device, NULL, &pool, NULL);
+    if (status) break;
+    if (gm_alloc(pool, &request, &block) <= GM_ACQUIRE_FRESH) gm_free(pool, &block, NULL);
+    status = gm_pool_destroy(pool, NULL);
+  }
+  return status ? NULL : bench;
+}
+
+static void test_an_emergency_while_pools_come_and_go(void **state) {
+  (void)state;
+  pool_bench bench;
+  pthread_t threads[2];
+  void *answer;
+  pool_bench_open(&bench, "null", "null:capacity=1G", NULL);
+  for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&threads[i], NULL, make_and_destroy_pools, &bench), 0);
+  for (int i = 0; i < 200; i++) pool_bench_ok(gm_context_cleanup(bench.ctx, NULL, err));
+  for (int i = 0; i < 2; i++) {
+    pthread_join(threads[i], &answer);
+    assert_ptr_equal(answer, &bench);
+  }
+  pool_bench_close(&bench);
+}
+
 static void test_bad_arguments(void **state) {
   (void)state;
   pool_bench bench;
@@ -153,6 +219,8 @@ static void test_bad_arguments(void **state) {
   assert_int_equal(gm_pool_cleanup(NULL, 0.5, true, NULL, NULL), GM_ERR_INVALID_ARGUMENT);
   assert_int_equal(gm_pool_clear(NULL) + gm_pool_shrink(NULL, 0) + gm_pool_collect(NULL), 0);
   assert_int_equal(gm_pool_coalesce(NULL, true), 0);
+  assert_int_equal(gm_device_cleanup(NULL, NULL, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_context_cleanup(NULL, NULL, NULL), GM_ERR_INVALID_ARGUMENT);
   close_with(&bench, &held);
 }
 
@@ -163,6 +231,8 @@ int main(void) {
       cmocka_unit_test(test_clear_gives_all_back),
       cmocka_unit_test(test_collect_takes_what_streams_are_done_with),
       cmocka_unit_test(test_coalesce_joins_holes),
+      cmocka_unit_test(test_an_emergency),
+      cmocka_unit_test(test_an_emergency_while_pools_come_and_go),
       cmocka_unit_test(test_bad_arguments),
       cmocka_unit_test(test_all_of_the_largest_cap_gives_nothing_back),
   };
