@@ -22,12 +22,34 @@ uint64_t gm__context_next_id(gm_context *ctx) {
   return atomic_fetch_add_explicit(&ctx->next_id, 1, memory_order_relaxed) + 1;
 }
 
+/* REQUIRES: context lock. */
+static void context_note_destructor(gm_context *ctx, gm__destructor run, void *object) {
+  if (ctx->destructor_count == GM__MAX_DESTRUCTORS) return;
+  ctx->destructors[ctx->destructor_count++] = (gm__destructor_entry){run, object};
+}
+
 void gm__context_on_destroy(gm_context *ctx, gm__destructor run, void *object) {
   gm__mutex_lock(&ctx->lock);
-  if (ctx->destructor_count < GM__MAX_DESTRUCTORS) {
-    ctx->destructors[ctx->destructor_count++] = (gm__destructor_entry){run, object};
-  }
+  context_note_destructor(ctx, run, object);
   gm__mutex_unlock(&ctx->lock);
+}
+
+void *gm__context_hang(gm_context *ctx, gm__slot slot, gm__destructor run, void *object) {
+  gm__mutex_lock(&ctx->lock);
+  if (!ctx->slots[slot]) {
+    ctx->slots[slot] = object;
+    context_note_destructor(ctx, run, object);
+  }
+  void *hung = ctx->slots[slot];
+  gm__mutex_unlock(&ctx->lock);
+  return hung;
+}
+
+void *gm__context_hung(gm_context *ctx, gm__slot slot) {
+  gm__mutex_lock(&ctx->lock);
+  void *hung = ctx->slots[slot];
+  gm__mutex_unlock(&ctx->lock);
+  return hung;
 }
 
 /* Where the tag of that name is, or would go: between the place of its hash and its own place none is empty. */

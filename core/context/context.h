@@ -71,6 +71,13 @@ gm_status gm__context_check(const gm_context *ctx, const char *op, gm_error *err
 /* Run `run` when the context is destroyed. One for each floor, at most GM__MAX_DESTRUCTORS. */
 void gm__context_on_destroy(gm_context *ctx, gm__destructor run, void *object);
 
+/* Puts `object` into the slot, and runs `run` for it when the context is destroyed. Does nothing if the slot is taken.
+ * Returns what is in the slot. */
+void *gm__context_hang(gm_context *ctx, gm__slot slot, gm__destructor run, void *object);
+
+/* Returns what is in the slot. NULL: nothing. */
+void *gm__context_hung(gm_context *ctx, gm__slot slot);
+
 uint64_t gm__context_next_id(gm_context *ctx); /* from 1 */
 static inline const gm_services *gm__context_services(const gm_context *ctx) { return &ctx->services; }
 

@@ -70,25 +70,17 @@ static void monitor_destroy(void *object, bool forked) {
 
 /* ---- start ---- */
 
-/* REQUIRES: context lock. */
-static monitor *monitor_make(gm_context *ctx) {
-  monitor *self = gm__alloc(gm__context_services(ctx), sizeof *self);
-  if (!self) return NULL;
+/* NULL: there is no host memory for one. */
+static monitor *monitor_get(gm_context *ctx) {
+  monitor *there = gm__context_hung(ctx, GM__SLOT_MONITOR);
+  monitor *self = there ? NULL : gm__alloc(gm__context_services(ctx), sizeof *self);
+  if (!self) return there;
   self->ctx = ctx;
   gm__mutex_init(&self->lock, GM__RANK_LEAF);
   gm__cond_init(&self->turn);
-  return self;
-}
-
-/* NULL: there is none, or no host memory for one if it is to be made. */
-static monitor *monitor_get(gm_context *ctx, bool make) {
-  gm__mutex_lock(&ctx->lock);
-  monitor *self = ctx->slots[GM__SLOT_MONITOR];
-  const bool fresh = !self && make;
-  if (fresh) ctx->slots[GM__SLOT_MONITOR] = self = monitor_make(ctx);
-  gm__mutex_unlock(&ctx->lock);
-  if (fresh && self) gm__context_on_destroy(ctx, monitor_destroy, self);
-  return self;
+  there = gm__context_hang(ctx, GM__SLOT_MONITOR, monitor_destroy, self);
+  if (there != self) monitor_destroy(self, false);
+  return there;
 }
 
 /* Starts the thread, or has a running one go on. REQUIRES: monitor lock. */
@@ -110,7 +102,7 @@ gm_status gm_monitor_start(gm_context *ctx, uint64_t interval_ns, gm_error *err)
   gm_status status = gm__context_check(ctx, op, err);
   if (!status) status = gm__watches_prepare(ctx, op, err);
   if (status) return status;
-  monitor *self = monitor_get(ctx, true);
+  monitor *self = monitor_get(ctx);
   if (!self) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a monitor");
   gm__mutex_lock(&self->lock);
   if (self->joining) {
@@ -126,7 +118,7 @@ gm_status gm_monitor_start(gm_context *ctx, uint64_t interval_ns, gm_error *err)
 gm_status gm_monitor_stop(gm_context *ctx, gm_error *err) {
   if (!ctx) return gm__bad_argument(err, "gm_monitor_stop", "`ctx` is NULL");
   if (gm__context_forked(ctx)) return GM_OK; /* a child has no monitor */
-  monitor *self = monitor_get(ctx, false);
+  monitor *self = gm__context_hung(ctx, GM__SLOT_MONITOR);
   if (self) monitor_stop(self);
   return GM_OK;
 }

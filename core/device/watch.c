@@ -45,21 +45,7 @@ static void watch_list_destroy(void *object, bool forked) {
 }
 
 /* NULL: there was never a watch. */
-static watch_list *watch_list_of(gm_context *ctx) {
-  gm__mutex_lock(&ctx->lock);
-  watch_list *list = ctx->slots[GM__SLOT_WATCHES];
-  gm__mutex_unlock(&ctx->lock);
-  return list;
-}
-
-/* Puts the list into its slot. False: another thread was first. */
-static bool watch_list_set(gm_context *ctx, watch_list *list) {
-  gm__mutex_lock(&ctx->lock);
-  const bool first = !ctx->slots[GM__SLOT_WATCHES];
-  if (first) ctx->slots[GM__SLOT_WATCHES] = list;
-  gm__mutex_unlock(&ctx->lock);
-  return first;
-}
+static watch_list *watch_list_of(gm_context *ctx) { return gm__context_hung(ctx, GM__SLOT_WATCHES); }
 
 gm_status gm__watches_prepare(gm_context *ctx, const char *op, gm_error *err) {
   if (watch_list_of(ctx)) return GM_OK;
@@ -68,11 +54,8 @@ gm_status gm__watches_prepare(gm_context *ctx, const char *op, gm_error *err) {
   list->ctx = ctx;
   gm__mutex_init(&list->lock, GM__RANK_LEAF);
   gm__cond_init(&list->done);
-  if (watch_list_set(ctx, list)) {
-    gm__context_on_destroy(ctx, watch_list_destroy, list);
-  } else {
-    watch_list_destroy(list, false);
-  }
+  const bool first = gm__context_hang(ctx, GM__SLOT_WATCHES, watch_list_destroy, list) == list;
+  if (!first) watch_list_destroy(list, false);
   return GM_OK;
 }
 
