@@ -131,7 +131,7 @@ GM_API gm_status gm_device_adopt(gm_context *ctx, const gm_native_device *native
 GM_API gm_status gm_device_adopt_as(gm_context *ctx, const char *backend, const gm_native_device *native,
                                     gm_device **out, gm_error *err);
 
-/* Closes a device. NULL is GM_OK. BUSY: pools, streams, buffers, registered ranges or watches of it are
+/* Closes a device. NULL is GM_OK. BUSY: pools, streams, buffers, evictors, watches or registered ranges of it are
  * alive. */
 GM_API gm_status gm_device_close(gm_device *device, gm_error *err);
 
