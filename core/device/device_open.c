@@ -267,7 +267,8 @@ gm_status gm_device_close(gm_device *device, gm_error *err) {
   uint32_t children = atomic_load(&device->children);
   if (children > 0) {
     return gm__fail(err, GM_ERR_BUSY, 0, "gm_device_close",
-                    "%u pools, streams, buffers, evictors, watches or registered ranges of the device are alive", children);
+                    "%u pools, streams, buffers, evictors, watches or registered ranges of the device are alive",
+                    children);
   }
   gm__device_close_default_stream(device);
   gm__device_release_named(device);
