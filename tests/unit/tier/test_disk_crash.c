@@ -50,6 +50,8 @@ int __real_ftruncate(int fd, off_t bytes);
 int __real_rename(const char *from, const char *to);
 ssize_t __wrap_pwrite(int fd, const void *from, size_t bytes, off_t at);
 int __wrap_ftruncate(int fd, off_t bytes);
+ssize_t __wrap_pwrite64(int fd, const void *from, size_t bytes, off_t at);
+int __wrap_ftruncate64(int fd, off_t bytes);
 int __wrap_fdatasync(int fd);
 int __wrap_rename(const char *from, const char *to);
 
@@ -126,6 +128,10 @@ int __wrap_ftruncate(int fd, off_t bytes) {
   if (now && crash.kind == CRASH_AFTER) _exit(0);
   return answer;
 }
+
+/* The names of these calls where a library's flags ask for offsets of 64 bits. */
+ssize_t __wrap_pwrite64(int fd, const void *from, size_t bytes, off_t at) { return __wrap_pwrite(fd, from, bytes, at); }
+int __wrap_ftruncate64(int fd, off_t bytes) { return __wrap_ftruncate(fd, bytes); }
 
 int __wrap_fdatasync(int fd) {
   (void)fd; /* the disk is played, so nobody waits for it */
