@@ -16,11 +16,13 @@ static bool eviction_may_help(const gm__heap *heap, const gm__want *want, gm_sta
          (heap->provider.has_upstream || !total || want->exact <= total);
 }
 
-bool gm__eviction_begin(gm__eviction *eviction, gm__heap *heap, const gm__want *want, gm_status status) {
+/* False: no evictor may be asked. */
+static bool eviction_begin(gm__eviction *eviction, gm__heap *heap, const gm__want *want, gm_status status) {
   gm_error unused;
-  *eviction = (gm__eviction){.heap = heap, .want = want};
-  return eviction_may_help(heap, want, status) && !gm__order_is_captured(want->stream, &unused) &&
-         gm__evict_run_begin(&eviction->run, heap->device);
+  *eviction = (gm__eviction){.heap = heap};
+  eviction->began = eviction_may_help(heap, want, status) && !gm__order_is_captured(want->stream, &unused) &&
+                    gm__evict_run_begin(&eviction->run, heap->device);
+  return eviction->began;
 }
 
 void gm__eviction_end(gm__eviction *eviction) { gm__evict_run_end(&eviction->run); }
@@ -50,14 +52,14 @@ static bool eviction_reap(gm__eviction *eviction) {
   return heap->reap(heap->guard);
 }
 
-bool gm__eviction_round(gm__eviction *eviction, gm_status status) {
-  const gm__want *want = eviction->want;
+bool gm__eviction_round(gm__eviction *eviction, gm__heap *heap, const gm__want *want, gm_status status) {
+  if (!eviction->began && !eviction_begin(eviction, heap, want, status)) return false;
   const uint64_t least = eviction->least;
   if (eviction_reap(eviction)) return true;
-  const gm__shortfall lacks = gm__headroom_shortfall(eviction->heap, want, status);
+  const gm__shortfall lacks = gm__headroom_shortfall(heap, want, status);
   const uint64_t bytes = gm__max(least, lacks.bytes ? lacks.bytes : want->exact);
   if (eviction->done || (least == UINT64_MAX && lacks.of_cap)) return false;
-  eviction->run.pool = lacks.of_cap ? eviction->heap->arenas.owner : NULL;
+  eviction->run.pool = lacks.of_cap ? heap->arenas.owner : NULL;
   if (lacks.bytes > gm__evict_run_evictable(&eviction->run)) return false;
   eviction->reaped = false;
   eviction->done = least == UINT64_MAX;

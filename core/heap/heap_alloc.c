@@ -43,10 +43,12 @@ static gm_status heap_try(gm__attempt *attempt, gm_error *err) {
 
 static gm_status heap_attempt(gm__attempt *attempt, gm_error *err) {
   gm__eviction eviction;
-  gm_status status = heap_try(attempt, err);
-  if (!gm__is_shortage(status) || !gm__eviction_begin(&eviction, attempt->heap, attempt->want, status)) return status;
-  while (gm__is_shortage(status) && gm__eviction_round(&eviction, status)) status = heap_try(attempt, err);
-  gm__eviction_end(&eviction);
+  gm_status status;
+  eviction.began = false; /* nothing more is written unless the request is refused */
+  do {
+    status = heap_try(attempt, err);
+  } while (gm__is_shortage(status) && gm__eviction_round(&eviction, attempt->heap, attempt->want, status));
+  if (eviction.began) gm__eviction_end(&eviction);
   return status;
 }
 
