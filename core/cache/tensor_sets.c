@@ -12,7 +12,7 @@
 #include "gm/cache.h"
 
 /* Invariants. A set is in the list `all` until it is released. A set with a lease is the object of that lease in the
- * cache, which counts its users; one without has a single user, and is not kept.
+ * cache, which counts its users. A set without one has a single user, and is not kept.
  *
  * A flight says that a thread makes the set of a path. Whoever begins one looks into the cache once more: an earlier
  * flight has put its set there before it ended. Neither `make` nor the cache is called under the lock. */
