@@ -69,9 +69,10 @@
     "objects that a gm_cache keeps where its parameters set no bound")                                                 \
   X("gpu.memory.keep_in_vram", "GM_GPU_MEMORY_KEEP_IN_VRAM", "bool", "", "true", true,                                 \
     "false: a store takes values down from the device at its next call, if nobody refers to them")                     \
-  X("gpu.ast.cache_enabled", "GM_GPU_AST_CACHE_ENABLED", "bool", "", "true", false, "caches tensor sets of each file") \
-  X("gpu.ast.max_cache_size", "GM_GPU_AST_MAX_CACHE_SIZE", "count", "0..1048576", "50", false,                         \
-    "how many tensor sets gm caches")                                                                                  \
+  X("gpu.ast.cache_enabled", "GM_GPU_AST_CACHE_ENABLED", "bool", "", "true", true,                                     \
+    "false: gm_tensor_sets keep no set, and have one made for each caller")                                            \
+  X("gpu.ast.max_cache_size", "GM_GPU_AST_MAX_CACHE_SIZE", "count", "0..1048576", "50", true,                          \
+    "sets that gm_tensor_sets keep where their parameters do not say")                                                 \
   X("debug.red_zone_bytes", "GM_DEBUG_RED_ZONE_BYTES", "bytes", "0..1048576", "0", true,                               \
     "bytes of the red zones before and behind each block of a pool")                                                   \
   X("debug.poison", "GM_DEBUG_POISON", "bool", "", "false", true,                                                      \

@@ -19,6 +19,7 @@ typedef enum gm__kind { /* numbers that other memory is not likely to hold */
                         GM__KIND_VALUE = 0x676d0d09,
                         GM__KIND_STORE = 0x676d0d0a,
                         GM__KIND_CACHE = 0x676d0d0c,
+                        GM__KIND_TENSOR_SETS = 0x676d0d0d,
                         GM__KIND_EVICTOR = 0x676d0d0e
 } gm__kind;
 

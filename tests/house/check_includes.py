@@ -65,7 +65,7 @@ FACES = {"context": "context", "config": "context", "device": "discovery", "prob
          "spans": "pool", "debug": "guard", "copy": "block", "share": "block", "cleanup": "manage", "pool_set": "manage",
          "record": "manage", "warm_up": "manage", "buffer": "buffer", "batch": "buffer", "peer": "transfer",
          "managed": "transfer", "load": "load", "report": "report", "tier": "tier", "value": "store", "store": "store",
-         "cache": "cache"}
+         "cache": "cache", "tensor_sets": "cache"}
 # The headers that include a tier, and its rank; a higher tier includes lower ones. gm/backend.h stands above them all.
 TIERS = {"gm/gm.h": 1, "gm/model_all.h": 2, "gm/store_all.h": 2, "gm/tools.h": 2}
 PAGE_LINES = 40

@@ -87,8 +87,8 @@ static void test_values_are_checked(void **state) {
       {"cpu_fallback", "off"},         {"allocation_strategy", "bucket"},   {"segment_size", "1G"},
       {"pre_allocate_sizes", "4K,1M"}, {"warmup", "4K:50,64K:20"},          {"max_pool_bytes", "18446744073709551615"},
       {"cache.max_bytes", "1G"},       {"gpu.memory.max_fraction", "0.25"}, {"gpu.memory.cache_size", "50"},
+      {"gpu.ast.max_cache_size", "0"},
   };
-  static const char *const later[][2] = {{"gpu.ast.cache_enabled", "true"}, {"gpu.ast.max_cache_size", "0"}};
   gm_context *ctx = context_new(true);
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     gm_error err = {.status = GM_OK};
@@ -97,10 +97,6 @@ static void test_values_are_checked(void **state) {
   }
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
     assert_int_equal(gm_config_set(ctx, good[i][0], good[i][1], NULL), GM_OK);
-  }
-  for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
-    assert_int_equal(gm_config_set(ctx, later[i][0], later[i][1], NULL), GM_ERR_NOT_SUPPORTED);
-    assert_value(ctx, later[i][0], later[i][1], GM_CONFIG_CODE);
   }
   assert_value(ctx, "memory_fraction", "0.25", GM_CONFIG_CODE); /* by its alias */
   assert_true(gm__config_fraction(ctx, "memory_fraction") == 0.25);
@@ -234,16 +230,6 @@ static void test_the_environment_is_the_operators(void **state) {
   unsetenv("GM_MEMORY_FRACTON");
   unsetenv("GM_CONFIG");
   unlink(path);
-  assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
-  setenv("GM_GPU_AST_CACHE_ENABLED", "false", 1);
-  assert_int_equal(gm_context_create(&params, &ctx, &err), GM_OK);
-  assert_non_null(strstr(host.last_line, "GM_GPU_AST_CACHE_ENABLED")); /* its feature comes later: said */
-  unsetenv("GM_GPU_AST_CACHE_ENABLED");
-  char later[] = "/tmp/gm-config-XXXXXX";
-  write_file(later, "gpu.ast.cache_enabled = false\n");
-  assert_int_equal(gm_config_load(ctx, later, &err), GM_OK);
-  assert_non_null(strstr(host.last_line, "gpu.ast.cache_enabled")); /* from a file, too */
-  unlink(later);
   assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
   counted_services_check(&host);
 }
