@@ -9,9 +9,8 @@ struct gm_pool {
   gm__object head;
   const _Atomic uint64_t *generation_at; /* holds `generation` until the process forks */
   uint64_t generation;
-  uint64_t fast_key; /* heap.arenas.serial: finds the calling thread's arena */
-  gm_device *device; /* NULL: the pool was ended by force */
-  gm_context *ctx;
+  uint64_t fast_key;    /* heap.arenas.serial: finds the calling thread's arena */
+  gm_device *device;    /* NULL: the pool was ended by force */
   gm_pool *next, *prev; /* the context's list of pools: core/manage/stats.c */
   gm__heap heap;
   gm__guard *guard;              /* NULL: no debugging aids */
@@ -22,6 +21,7 @@ struct gm_pool {
   _Atomic int pressure;    /* what gm_pressure_level said last */
   gm__map spans;        /* under the provider lock: blocks of several memories, from number and check to the record */
   uint64_t spans_turns; /* how many such blocks there have been */
+  gm_context *ctx;      /* also after a forced end */
 };
 
 /* The pool that the arenas belong to. */
