@@ -358,7 +358,9 @@ static void test_where_nothing_can_go(void **state) {
   gm_value_release(held, NULL);
   store_put(store, "b", 2, 0, 700 << 10);
   store_expect(store, "a", 1, 0, 700 << 10);
+  const uint64_t on_device = store_stats(store).device_bytes;
   assert_int_equal(store_try_put(store, "c", 3, 0, 2 * MIB), GM_ERR_OVER_LIMIT);
+  assert_int_equal(store_stats(store).device_bytes, on_device); /* nothing went down for what never fits */
   store_expect(store, "b", 2, 0, 700 << 10);
   store_close(store);
   const gm_store_params falls = {.fallback = GM_FALLBACK_HOST};
