@@ -10,6 +10,7 @@
 #include "core/pool/pool.h"
 #include "core/store/image.h"
 #include "core/store/victims.h"
+#include "gm/evictor.h"
 #include "gm/store.h"
 
 enum { GM__PLACE_DEVICE, GM__PLACE_HOST, GM__PLACE_TIER, GM__PLACES = GM__PLACE_TIER + GM_STORE_TIERS_MOST };
@@ -33,6 +34,7 @@ struct gm_store {
   uint64_t max_device_bytes, max_host_bytes;
   gm_fallback fallback;
   gm_store_keep keep;
+  gm_evictor *evictor;
 
   gm__mutex lock; /* all below, and the entries */
   gm__cond changed;

@@ -121,10 +121,13 @@ gm_status gm_store_delete_many(gm_store *store, const char *const *texts, size_t
   const gm_services *services = gm__context_services(store->ctx);
   gm__store_key *keys = gm__alloc_array(services, count, sizeof *keys);
   gm__store_entry **entries = gm__alloc_array(services, count, sizeof *entries);
-  if (!keys || !entries) status = gm__put_no_memory(op, err);
-  for (size_t i = 0; i < count && !status; i++) status = gm__store_key_read(texts[i], false, &keys[i], op, err);
-  if (!status) status = remove_begin(store, keys, count, entries, err);
-  if (!status) status = remove_all(store, entries, count, err);
+  const bool ready = keys && entries;
+  if (!ready) status = gm__put_no_memory(op, err);
+  for (size_t i = 0; ready && i < count && !status; i++) {
+    status = gm__store_key_read(texts[i], false, &keys[i], op, err);
+  }
+  if (ready && !status) status = remove_begin(store, keys, count, entries, err);
+  if (ready && !status) status = remove_all(store, entries, count, err);
   gm__release(services, keys, count * sizeof *keys);
   gm__release(services, entries, count * sizeof *entries);
   return status;

@@ -9,12 +9,17 @@ static bool room_is_short(gm_status status) {
   return status == GM_ERR_OUT_OF_DEVICE_MEMORY || status == GM_ERR_OVER_LIMIT;
 }
 
+/* Makes room, unless the pool could not have the bytes even alone. */
+static bool room_make_for(gm_store *store, uint64_t bytes) {
+  return bytes <= gm__budget_cap(&store->pool->heap.provider.budget) && gm__down_for(store, bytes);
+}
+
 gm_status gm__room_tensor(gm_store *store, const gm_tensor_desc *desc, uint64_t bytes, const void *data, gm_value **out,
                           gm_error *err) {
   gm_status status;
   do {
     status = gm__value_pool_tensor(store->pool, desc, bytes, data, GM_FALLBACK_REFUSE, NULL, out, err);
-  } while (room_is_short(status) && gm__down_for(store, bytes));
+  } while (room_is_short(status) && room_make_for(store, bytes));
   if (!room_is_short(status) || store->fallback == GM_FALLBACK_REFUSE) return status;
   return gm__value_pool_tensor(store->pool, desc, bytes, data, store->fallback, NULL, out, err);
 }

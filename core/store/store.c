@@ -2,6 +2,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/sized.h"
+#include "core/store/down.h"
 #include "core/store/keys.h"
 #include "core/store/tier_copy.h"
 #include "gm/size.h"
@@ -51,6 +52,25 @@ static gm_store *store_new(const gm_store_params *asked) {
   return store;
 }
 
+/* ---- the store as an evictor of its device ---- */
+
+enum { STORE_COST = 100000 }; /* nanoseconds for a MiB: a link of about 10 GB a second */
+
+static uint64_t store_evict(void *user, uint64_t bytes) { return gm__down_some(user, bytes); }
+
+static gm_status store_register(gm_store *store, int32_t priority, gm_error *err) {
+  const gm_evictor_params params = {.struct_size = sizeof params,
+                                    .priority = priority,
+                                    .cost = STORE_COST,
+                                    .name = "store",
+                                    .pool = store->pool,
+                                    .evict = store_evict,
+                                    .user = store};
+  return gm_evictor_register(store->pool->device, &params, &store->evictor, err);
+}
+
+/* ---- life ---- */
+
 gm_status gm_store_create(const gm_store_params *params, gm_store **out, gm_error *err) {
   static const char op[] = "gm_store_create";
   gm_store_params asked;
@@ -62,6 +82,7 @@ gm_status gm_store_create(const gm_store_params *params, gm_store **out, gm_erro
   gm_store *store = store_new(&asked);
   if (!store) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a store");
   status = gm__tier_copy_list(store, err);
+  if (!status) status = store_register(store, asked.priority, err);
   if (status) {
     (void)gm_store_destroy(store, NULL);
     return status;
@@ -77,6 +98,7 @@ gm_status gm_store_destroy(gm_store *store, gm_error *err) {
   if (!store) return GM_OK;
   const gm_status status = gm__store_check(store, "gm_store_destroy", err);
   if (status == GM_ERR_INVALID_ARGUMENT) return status;
+  (void)gm_evictor_unregister(store->evictor, NULL);
   for (gm__key_entry *entry = gm__key_map_next(&store->entries, &cursor, NULL), *next; entry; entry = next) {
     gm__leftover left = {NULL, NULL};
     next = gm__key_map_next(&store->entries, &cursor, entry);

@@ -1,6 +1,7 @@
 /* A store keeps values under keys that look like paths. Values that are in use lie on a device. When its memory runs
  * short, those that nobody uses go down: to host memory, then to tiers, one after the other. A get brings them back.
- * Nothing is dropped above until the place below has it.
+ * Nothing is dropped above until the place below has it. A store is an evictor of its device: values go down also for
+ * requests that are not the store's.
  *
  * A key is a C string of 1 to GM_STORE_KEY_MOST bytes. "/a//b/./c/" and "a/b/x/../c" are the key "a/b/c". A key that
  * leads above the root by "..", or that is the root itself, is INVALID_ARGUMENT. Every call is thread-safe. */
@@ -34,6 +35,7 @@ typedef struct gm_store_params {
   uint64_t max_host_bytes;   /* of values in host memory; 0 or GM_NO_LIMIT: no bound. GM_NO_BYTES: none */
   gm_fallback fallback;      /* for a value that finds no room although all others went down */
   gm_store_keep keep;
+  int32_t priority; /* of the store among the evictors of the device (gm/evictor.h) */
 } gm_store_params;
 
 /* What a store holds and did. Values that lie in several places count in each. */

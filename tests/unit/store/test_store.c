@@ -337,6 +337,33 @@ static void test_four_times_the_memory(void **state) {
   pool_bench_close(&bench);
 }
 
+/* A request beside the store, of the pool: values that nobody holds make room for it. */
+static void test_the_store_makes_room_for_others(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_block block;
+  gm_value *held = NULL;
+  open_bench(&bench, 1 * MIB);
+  gm_store *store = store_open(bench.pool, NULL);
+  store_put(store, "a", 1, 0, 300 << 10);
+  store_put(store, "b", 2, 0, 300 << 10);
+  store_put(store, "c", 3, 0, 300 << 10);
+  pool_bench_ok(gm_store_get(store, "a", &held, err));
+  const gm_request request = {.bytes = 600 << 10};
+  assert_true(gm_acquired(gm_alloc(bench.pool, &request, &block)));
+  assert_int_equal(store_stats(store).went_down, 2);
+  assert_true(store_value_is(held, 1, 0, 300 << 10));
+  const gm_request more = {.bytes = 500 << 10}; /* "a" is held */
+  gm_block none;
+  assert_false(gm_acquired(gm_alloc(bench.pool, &more, &none)));
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  store_expect(store, "b", 2, 0, 300 << 10);
+  store_expect(store, "c", 3, 0, 300 << 10);
+  gm_value_release(held, NULL);
+  store_close(store);
+  pool_bench_close(&bench);
+}
+
 static void test_where_nothing_can_go(void **state) {
   (void)state;
   pool_bench bench;
@@ -358,7 +385,9 @@ static void test_where_nothing_can_go(void **state) {
   gm_value_release(held, NULL);
   store_put(store, "b", 2, 0, 700 << 10);
   store_expect(store, "a", 1, 0, 700 << 10);
+  const uint64_t on_device = store_stats(store).device_bytes;
   assert_int_equal(store_try_put(store, "c", 3, 0, 2 * MIB), GM_ERR_OVER_LIMIT);
+  assert_int_equal(store_stats(store).device_bytes, on_device); /* nothing went down for what never fits */
   store_expect(store, "b", 2, 0, 700 << 10);
   store_close(store);
   const gm_store_params falls = {.fallback = GM_FALLBACK_HOST};
@@ -414,6 +443,7 @@ int main(void) {
       cmocka_unit_test(test_a_tree_goes_down_and_comes_back),
       cmocka_unit_test(test_values_go_down_at_the_bounds),
       cmocka_unit_test(test_four_times_the_memory),
+      cmocka_unit_test(test_the_store_makes_room_for_others),
       cmocka_unit_test(test_where_nothing_can_go),
       cmocka_unit_test(test_what_is_no_store),
   };

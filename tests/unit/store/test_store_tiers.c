@@ -120,7 +120,7 @@ static void test_several_tiers(void **state) {
   for (uint64_t i = 0; i < 40; i++) {
     snprintf(key, sizeof key, "k%d", (int)i);
     if (i % 3 == 0) store_put(store, key, i, 1, 150 << 10);
-    store_expect(store, key, i, i % 3 == 0, (i % 3 == 0 ? 150 : 200) << 10);
+    store_expect(store, key, i, i % 3 == 0, (i % 3 == 0 ? UINT64_C(150) : UINT64_C(200)) << 10);
   }
   store_expect(store, "large", 99, 0, 900 << 10);
   pool_bench_ok(gm_store_flush(store, err));
@@ -130,7 +130,7 @@ static void test_several_tiers(void **state) {
   store = store_open(bench.pool, &params);
   for (uint64_t i = 0; i < 40; i++) {
     snprintf(key, sizeof key, "k%d", (int)i);
-    store_expect(store, key, i, i % 3 == 0, (i % 3 == 0 ? 150 : 200) << 10);
+    store_expect(store, key, i, i % 3 == 0, (i % 3 == 0 ? UINT64_C(150) : UINT64_C(200)) << 10);
   }
   pool_bench_ok(gm_store_clear(store, NULL, err));
   for (int i = 0; i < 3; i++) assert_int_equal(tier_values(tiers[i]), 0);
