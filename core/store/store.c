@@ -17,7 +17,7 @@ static gm_status store_params_check(const gm_store_params *asked, const char *op
     return gm__bad_argument(err, op, "`params->keep` is %u, none of gm_store_keep", (unsigned)asked->keep);
   }
   if (asked->tier_count > GM_STORE_TIERS_MOST) {
-    return gm__bad_argument(err, op, "`params->tier_count` is %u, above %d", asked->tier_count, GM_STORE_TIERS_MOST);
+    return gm__bad_argument(err, op, "`params->tier_count` is %zu, above %d", asked->tier_count, GM_STORE_TIERS_MOST);
   }
   if (asked->tier_count && !asked->tiers) return gm__bad_argument(err, op, "`params->tiers` is NULL");
   for (uint32_t i = 0; i < asked->tier_count; i++) {
@@ -37,7 +37,7 @@ static gm_store *store_new(const gm_store_params *asked) {
   if (!store) return NULL;
   store->ctx = ctx;
   store->pool = asked->pool;
-  store->tier_count = asked->tier_count;
+  store->tier_count = (uint32_t)asked->tier_count; /* checked: at most GM_STORE_TIERS_MOST */
   for (uint32_t i = 0; i < asked->tier_count; i++) store->tiers[i] = asked->tiers[i];
   store->max_device_bytes = store_bound(asked->max_device_bytes);
   store->max_host_bytes = store_bound(asked->max_host_bytes);

@@ -27,15 +27,15 @@ typedef enum gm_store_keep {
 /* Zero-initialised with struct_size and pool set, it is a store without tiers. */
 typedef struct gm_store_params {
   uint32_t struct_size;
-  uint32_t tier_count;
-  gm_pool *pool;             /* of the device; it is not destroyed before the store */
-  gm_tier *const *tiers;     /* nearest first. The array is copied. The tiers must live as long as the store, and hold
-                                nothing but values of stores */
+  int32_t priority;      /* of the store among the evictors of the device (gm/evictor.h) */
+  gm_pool *pool;         /* of the device; it is not destroyed before the store */
+  gm_tier *const *tiers; /* nearest first. The array is copied. The tiers must live as long as the store, and hold
+                            nothing but values of stores */
+  size_t tier_count;
   uint64_t max_device_bytes; /* of values on the device; 0 or GM_NO_LIMIT: what the pool gives */
   uint64_t max_host_bytes;   /* of values in host memory; 0 or GM_NO_LIMIT: no bound. GM_NO_BYTES: none */
   gm_fallback fallback;      /* for a value that finds no room although all others went down */
   gm_store_keep keep;
-  int32_t priority; /* of the store among the evictors of the device (gm/evictor.h) */
 } gm_store_params;
 
 /* What a store holds and did. Values that lie in several places count in each. */
