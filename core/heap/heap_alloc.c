@@ -42,9 +42,8 @@ static gm_status heap_try(gm__attempt *attempt, gm_error *err) {
 }
 
 static gm_status heap_attempt(gm__attempt *attempt, gm_error *err) {
-  gm__eviction eviction;
+  gm__eviction eviction = {.began = false};
   gm_status status;
-  eviction.began = false; /* nothing more is written unless the request is refused */
   do {
     status = heap_try(attempt, err);
   } while (gm__is_shortage(status) && gm__eviction_round(&eviction, attempt->heap, attempt->want, status));

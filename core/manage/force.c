@@ -57,7 +57,7 @@ static bool force_unmap(gm_pool *pool) {
 
 /* What callers still held, in `err`, which may be NULL, and in the log. */
 static void force_tell(const gm_pool *pool, const gm_stats *stats, uint32_t unasked, gm_error *err) {
-  gm_error mine;
+  gm_error mine = {.status = GM_OK};
   gm_error *told = err ? err : &mine;
   gm__fail(told, GM_OK, 0, force_op,
            "%" PRIu64 " blocks of %" PRIu64 " bytes of pool \"%s\" were still out, and %u streams could not be asked",

@@ -93,8 +93,9 @@ static gm_status list_sizes(list_state *list, const gm__reply **key, uint32_t *o
     const gm_status status = list_note(list, *key, &fresh);
     if (status) return status;
     if (!fresh) continue;
-    list->sizes[count++] = (gm__remote_request){
+    list->sizes[count] = (gm__remote_request){
         .args = {{"GETRANGE", 8}, {(*key)->text, (*key)->bytes}, {"0", 1}, {"47", 2}}, .count = 4, .key = 1};
+    count++;
   }
   const gm_status status = gm__remote_run(list->tier, list->sizes, count);
   *out_count = status ? 0 : count;
