@@ -26,6 +26,7 @@ struct gm_pressure_watch {
   gm_pressure_watch *before, *behind;
   gm__watched what;
   _Atomic int level; /* of the looker alone */
+  bool blind;        /* its subject is gone */
   bool out;          /* somebody ends it, or has ended it */
   bool orphan;       /* its own callback has ended it: the looker releases it */
 };
@@ -139,6 +140,23 @@ gm_status gm_pressure_watch_end(gm_pressure_watch *watch, gm_error *err) {
   return GM_OK;
 }
 
+/* The subject may go when the looker has laid the watch down, unless its own callback ends the subject. */
+void gm__watches_forget(gm_context *ctx, const void *subject) {
+  watch_list *list = watch_list_of(ctx);
+  if (!list) return;
+  gm__mutex_lock(&list->lock);
+  for (gm_pressure_watch *watch = list->first; watch; watch = watch->behind) {
+    if (watch->what.subject != subject) continue;
+    watch->blind = true;
+    if (watch->what.device) atomic_fetch_sub(&watch->what.device->watches, 1);
+    watch->what.device = NULL;
+  }
+  while (list->looked && list->looked->blind && list->looker != watch_self()) {
+    gm__cond_wait(&list->done, &list->lock);
+  }
+  gm__mutex_unlock(&list->lock);
+}
+
 /* ---- looking ---- */
 
 static gm_status watch_look(gm_pressure_watch *watch, gm_error *err) {
@@ -171,7 +189,7 @@ static gm_status watch_look_round(watch_list *list, const gm_device *device, gm_
   list->next = list->first;
   for (gm_pressure_watch *watch; (watch = list->next);) {
     list->next = watch->behind;
-    if (device && watch->what.device != device) continue;
+    if (watch->blind || (device && watch->what.device != device)) continue;
     list->looked = watch;
     gm__mutex_unlock(&list->lock);
     const gm_status status = watch_look(watch, first ? NULL : err);

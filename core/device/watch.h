@@ -28,6 +28,10 @@ gm_status gm__watches_prepare(gm_context *ctx, const char *op, gm_error *err);
 /* Looks at the watches with that device, or at all for NULL. Returns the first failure. REQUIRES: no lock. */
 gm_status gm__watches_look(gm_context *ctx, const gm_device *device, gm_error *err);
 
+/* A subject goes although it is watched: nobody looks at it any more. Its watches are still to be ended. REQUIRES: no
+ * lock. */
+void gm__watches_forget(gm_context *ctx, const void *subject);
+
 /* A request took new driver memory, or there is too little for it. REQUIRES: no lock. */
 static inline void gm__watches_hear(const gm_device *device) {
   if (atomic_load_explicit(&device->watches, memory_order_relaxed)) gm__watches_look(device->ctx, device, NULL);

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/block/map.h"
+#include "core/device/watch.h"
 #include "core/heap/mapped.h"
 #include "core/manage/lifecycle.h"
 #include "core/order/order.h"
@@ -89,6 +90,7 @@ gm_status gm_pool_destroy_force(gm_pool *pool, gm_error *err) {
   if (gm__pool_forked(pool)) return gm_pool_destroy(pool, err);
   const gm_status status = force_stop_lending(pool, err);
   if (status) return status;
+  gm__watches_forget(pool->ctx, pool);
   if (pool->heap.observers.recorder) gm_pool_record_end(pool, NULL, NULL);
   uint32_t unasked = force_settle(pool->device);
   if (force_unmap(pool)) unasked = force_settle(pool->device);

@@ -32,7 +32,7 @@ static uint64_t store_bound(uint64_t asked) {
 }
 
 static gm_store *store_new(const gm_store_params *asked) {
-  gm_context *ctx = asked->pool->device->ctx;
+  gm_context *ctx = asked->pool->ctx;
   gm_store *store = gm__object_new(ctx, GM__KIND_STORE, sizeof *store);
   if (!store) return NULL;
   store->ctx = ctx;

@@ -98,18 +98,17 @@ gm_status gm__value_host_tensor(gm_context *ctx, const gm_tensor_desc *desc, uin
 
 static gm_status value_buffer_make(gm_pool *pool, uint64_t bytes, uint64_t elements, gm_fallback fallback,
                                    gm_stream *stream, gm_buffer **out, gm_error *err) {
-  const gm_buffer_params params = {
-      .struct_size = sizeof params,
-      .request = {.bytes = bytes, .tag = gm_tag(pool->device->ctx, "store"), .stream = stream},
-      .fallback = fallback,
-      .elements = elements};
+  const gm_buffer_params params = {.struct_size = sizeof params,
+                                   .request = {.bytes = bytes, .tag = gm_tag(pool->ctx, "store"), .stream = stream},
+                                   .fallback = fallback,
+                                   .elements = elements};
   return gm_buffer_create(pool, &params, out, err);
 }
 
 gm_status gm__value_pool_tensor(gm_pool *pool, const gm_tensor_desc *desc, uint64_t bytes, const void *data,
                                 gm_fallback fallback, gm_stream *stream, gm_value **out, gm_error *err) {
   uint32_t block_elements = 1, block_bytes = 1;
-  gm_value *value = value_tensor_new(pool->device->ctx, desc, bytes);
+  gm_value *value = value_tensor_new(pool->ctx, desc, bytes);
   gm_status status = value ? GM_OK : value_no_memory("gm_value_tensor", err);
   if (!status && bytes) {
     (void)gm_dtype_block(desc->dtype, &block_elements, &block_bytes);
@@ -165,7 +164,7 @@ gm_status gm_value_tensor_of(gm_buffer *buffer, uint64_t offset, const gm_tensor
   if (offset > has || bytes > has - offset) {
     return gm__bad_argument(err, op, "the tensor reaches beyond the buffer's bytes");
   }
-  gm_value *value = value_tensor_new(pool->device->ctx, &asked, bytes);
+  gm_value *value = value_tensor_new(pool->ctx, &asked, bytes);
   if (!value) return value_no_memory(op, err);
   gm_buffer_retain(buffer);
   value->buffer = buffer;

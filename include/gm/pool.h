@@ -157,9 +157,9 @@ GM_API gm_status gm_pool_destroy(gm_pool *pool, gm_error *err);
  * a capture, and queues that it does not know. The engine has waited for those. NULL is GM_OK.
  *
  * The name `pool` stays known until the context is destroyed, and costs a few kilobytes until then. Calls on it, also
- * gm_free of its blocks, answer INVALID_ARGUMENT, gm_alloc INVALID. Buffers, scopes, managed memory and loaded models
- * of the pool are still to be released. The caller destroys its views before. No other thread may be in a call on the
- * pool, or close a stream of its device.
+ * gm_free of its blocks, answer INVALID_ARGUMENT, gm_alloc INVALID. Buffers, scopes, managed memory, loaded models,
+ * watches and stores of the pool are still to be ended, a store before the device. The caller destroys its views
+ * before. No other thread may be in a call on the pool, or close a stream of its device.
  *
  * After GM_OK `err` has the status GM_OK. Its message says how many blocks and bytes were still out, and how many
  * streams gm could not ask. gm logs it where blocks were out. BUSY: another pool has been asking this one for memory

@@ -1,10 +1,13 @@
 /* Watches of pressure: who is told of which level, when, and what a callback may do. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -276,6 +279,48 @@ static void test_what_is_watched_stays(void **state) {
   counted_services_check(&bench.host);
 }
 
+typedef struct slow_ear {
+  gm_context *ctx;
+  _Atomic bool begun, done;
+} slow_ear;
+
+static void hear_slowly(void *user, const gm_pressure_event *event) {
+  slow_ear *self = user;
+  (void)event;
+  atomic_store(&self->begun, true);
+  nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+  atomic_store(&self->done, true);
+}
+
+static void *poll_beside(void *user) {
+  gm_context_poll(((slow_ear *)user)->ctx, NULL);
+  return NULL;
+}
+
+/* A forced end of the pool waits for a look at it, and its watch hears nothing after that. */
+static void test_a_forced_end_waits_for_a_look(void **state) {
+  (void)state;
+  pool_bench bench;
+  pthread_t thread;
+  gm_pressure_watch *watch = NULL;
+  slow_ear ear = {.begun = false};
+  open_bench(&bench);
+  ear.ctx = bench.ctx;
+  taken(&bench, 90 * MIB);
+  pool_bench_ok(gm_pressure_watch_pool(bench.pool, hear_slowly, &ear, &watch, err));
+  assert_int_equal(pthread_create(&thread, NULL, poll_beside, &ear), 0);
+  while (!atomic_load(&ear.begun)) nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+  pool_bench_ok(gm_pool_destroy_force(bench.pool, err));
+  assert_true(atomic_exchange(&ear.done, false));
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  poll_now(&bench);
+  assert_false(atomic_load(&ear.done));
+  end(watch);
+  pool_bench_ok(gm_device_close(bench.device, err));
+  pool_bench_ok(gm_context_destroy(bench.ctx, err));
+  counted_services_check(&bench.host);
+}
+
 static void test_wrong_use_is_refused(void **state) {
   (void)state;
   pool_bench bench;
@@ -354,6 +399,7 @@ int main(void) {
       cmocka_unit_test(test_a_callback_ends_another_watch),
       cmocka_unit_test(test_a_callback_allocates_frees_and_begins_watches),
       cmocka_unit_test(test_what_is_watched_stays),
+      cmocka_unit_test(test_a_forced_end_waits_for_a_look),
       cmocka_unit_test(test_wrong_use_is_refused),
       cmocka_unit_test(test_without_host_memory),
       cmocka_unit_test(test_a_forked_child_can_only_end),

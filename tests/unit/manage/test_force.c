@@ -24,6 +24,7 @@
 #include "gm/record.h"
 #include "gm/share.h"
 #include "gm/spans.h"
+#include "gm/store_all.h"
 #include "gm/tracker.h"
 #include "gm/warm_up.h"
 #include "support/host_upstream.h"
@@ -202,6 +203,54 @@ static void test_objects_above_the_pool(void **state) {
   gm_scope_end(scope, NULL);
   assert_int_equal(gm_managed_destroy(managed, NULL, &err), GM_OK);
   assert_string_equal(bench.host.last_line, ""); /* nothing went wrong */
+  assert_int_equal(gm_context_destroy(bench.ctx, &err), GM_OK);
+  counted_services_check(&bench.host);
+}
+
+static void note_event(void *user, const gm_pressure_event *event) {
+  (void)event;
+  ++*(int *)user;
+}
+
+/* A watch of the pool sees nothing any more, and a store of it can be ended. */
+static void test_watches_and_stores(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_pressure_watch *watch = NULL;
+  gm_store *store = NULL;
+  gm_value *value = NULL;
+  gm_error err = {.status = GM_OK};
+  int events = 0;
+  const float data[64] = {1};
+  const gm_tensor_desc desc = {.struct_size = sizeof desc, .dtype = GM_DTYPE_F32, .rank = 1, .shape = {64}};
+  pool_bench_open(&bench, "cpu", "", &(gm_pool_params){.struct_size = sizeof(gm_pool_params), .max_bytes = 1 << 20});
+  assert_int_equal(gm_pressure_watch_pool(bench.pool, note_event, &events, &watch, &err), GM_OK);
+  const gm_store_params params = {.struct_size = sizeof params, .pool = bench.pool};
+  assert_int_equal(gm_store_create(&params, &store, &err), GM_OK);
+  assert_int_equal(gm_value_tensor(bench.pool, &desc, data, GM_FALLBACK_REFUSE, NULL, &value, &err), GM_OK);
+  assert_int_equal(gm_store_put(store, "held", value, &err), GM_OK);
+  assert_int_equal(gm_store_put_tensor(store, "stored", &desc, data, &err), GM_OK);
+  take(bench.pool, 1000000, 0);
+  assert_int_equal(gm_context_poll(bench.ctx, &err), GM_OK);
+  const int before = events;
+  assert_true(before > 0);
+  assert_int_equal(gm_pool_destroy_force(bench.pool, &err), GM_OK);
+  assert_int_equal(gm_context_poll(bench.ctx, &err), GM_OK);
+  assert_int_equal(events, before);
+  gm_value *got = NULL;
+  uint64_t moved = 0;
+  if (gm_store_get(store, "stored", &got, &err) == GM_OK) { /* the name of it, that is: nothing is behind it */
+    float back[64];
+    assert_int_equal(gm_value_read(got, 0, back, sizeof back, NULL, &err), GM_ERR_INVALID_ARGUMENT);
+    gm_value_release(got, NULL);
+  }
+  assert_int_equal(gm_store_put_tensor(store, "more", &desc, data, &err), GM_ERR_INVALID_ARGUMENT);
+  gm_store_demote(store, GM_NO_LIMIT, &moved, &err);
+  assert_int_equal(moved, 0);
+  gm_value_release(value, NULL);
+  assert_int_equal(gm_store_destroy(store, &err), GM_OK);
+  assert_int_equal(gm_device_close(bench.device, &err), GM_OK);
+  assert_int_equal(gm_pressure_watch_end(watch, &err), GM_OK);
   assert_int_equal(gm_context_destroy(bench.ctx, &err), GM_OK);
   counted_services_check(&bench.host);
 }
@@ -423,6 +472,7 @@ int main(void) {
       cmocka_unit_test(test_guards_spans_objects_quotas),
       cmocka_unit_test(test_mapped_blocks),
       cmocka_unit_test(test_objects_above_the_pool),
+      cmocka_unit_test(test_watches_and_stores),
       cmocka_unit_test(test_a_buffer_that_fell_back),
       cmocka_unit_test(test_a_pool_of_a_set),
       cmocka_unit_test(test_a_recording_is_finished),
