@@ -85,3 +85,12 @@ gm__key_entry *gm__key_map_next(const gm__key_map *map, size_t *cursor, const gm
   while (!next && *cursor < map->capacity) next = map->places[(*cursor)++];
   return next;
 }
+
+gm__key_entry *gm__key_map_next_under(const gm__key_map *map, size_t *cursor, const gm__key_entry *entry,
+                                      const void *prefix, size_t prefix_bytes) {
+  gm__key_entry *next = gm__key_map_next(map, cursor, entry);
+  while (next && prefix_bytes && (next->key_bytes < prefix_bytes || memcmp(next->key, prefix, prefix_bytes) != 0)) {
+    next = gm__key_map_next(map, cursor, next);
+  }
+  return next;
+}

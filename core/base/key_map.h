@@ -49,4 +49,8 @@ void gm__key_map_remove(gm__key_map *map, gm__key_entry *entry);
  * the next one. */
 gm__key_entry *gm__key_map_next(const gm__key_map *map, size_t *cursor, const gm__key_entry *entry);
 
+/* As gm__key_map_next, of the entries whose keys begin with `prefix` (NULL only for 0 bytes: all). */
+gm__key_entry *gm__key_map_next_under(const gm__key_map *map, size_t *cursor, const gm__key_entry *entry,
+                                      const void *prefix, size_t prefix_bytes);
+
 #endif

@@ -182,13 +182,12 @@ static gm_status host_list(void *own, const void *prefix, size_t prefix_bytes, g
                            gm_error *err) {
   host_tier *tier = own;
   size_t cursor = 0;
-  bool more = true;
+  gm__key_entry *entry = NULL;
   (void)err;
   gm__mutex_lock(&tier->lock);
-  for (gm__key_entry *entry = NULL; more && (entry = gm__key_map_next(&tier->entries, &cursor, entry));) {
-    if (entry->key_bytes < prefix_bytes || (prefix_bytes && memcmp(entry->key, prefix, prefix_bytes) != 0)) continue;
-    more = visit(user, entry->key, entry->key_bytes, ((host_entry *)entry)->value->bytes);
-  }
+  do {
+    entry = gm__key_map_next_under(&tier->entries, &cursor, entry, prefix, prefix_bytes);
+  } while (entry && visit(user, entry->key, entry->key_bytes, ((host_entry *)entry)->value->bytes));
   gm__mutex_unlock(&tier->lock);
   return GM_OK;
 }
