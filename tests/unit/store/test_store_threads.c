@@ -97,7 +97,8 @@ static void test_a_forked_child(void **state) {
     gm_value *value = NULL;
     bool wrong = gm_store_get(store, "a", &value, NULL) != GM_ERR_FORKED;
     wrong = wrong || gm_store_delete(store, "a", NULL) != GM_ERR_FORKED;
-    wrong = wrong || gm_store_destroy(store, NULL) != GM_OK;
+    wrong = wrong || gm_store_destroy(store, NULL) || gm_pool_destroy(bench.pool, NULL);
+    wrong = wrong || gm_device_close(bench.device, NULL) || gm_context_destroy(bench.ctx, NULL);
     _exit(wrong);
   }
   int status = -1;
