@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "support/disk_bench.h"
+#include "support/great_many.h"
 
 enum { KEYS = 5, STEPS = 26, IMAGE_MOST = 24 << 20, WRITES_MOST = 400 };
 
@@ -310,6 +311,7 @@ static int crash_once(const crash_script *script, crash_kind kind, int at, uint6
 /* Every call of the script in turn, until the script makes fewer. */
 static void crash_everywhere(const crash_script *script, crash_kind kind, int every) {
   int at = 1;
+  if (great_many(50) < 50) every *= 20;
   while (crash_once(script, kind, at, (uint64_t)at) >= at) at += every;
   assert_true(at > STEPS);
 }
@@ -339,13 +341,14 @@ static void test_the_process_ends_in_a_compaction(void **state) {
 }
 
 static void test_the_power_goes(void **state) {
+  const int every = great_many(50) < 50 ? 20 : 1;
   (void)state;
   for (uint64_t seed = 1; seed <= 4; seed++) {
     const crash_script script = {
         .seed = seed, .largest = 2000, .durability = seed % 2 ? GM_TIER_DURABLE_AT_FLUSH : GM_TIER_DURABLE_AT_PUT};
     for (uint64_t luck = 0; luck < 3; luck++) {
       int at = 4; /* the file has its name */
-      while (crash_once(&script, CRASH_POWER, at, luck * 1000 + (uint64_t)at) >= at) at++;
+      while (crash_once(&script, CRASH_POWER, at, luck * 1000 + (uint64_t)at) >= at) at += every;
       assert_true(at > STEPS);
     }
   }
