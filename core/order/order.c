@@ -105,12 +105,17 @@ void gm__order_note_free(gm__order *order, gm__last_use *use, int slot) {
   }
 }
 
+/* The point tells how far a stream is that may still use the memory. A point for the next free says nothing of that. */
+static bool order_settles(const gm__last_use *use) {
+  return use->has_point && use->given != GM__FREED_NEXT && use->streams & gm__order_bit(use->point_slot);
+}
+
 uint64_t gm__order_settle(gm__order *order, gm__last_use *use) {
   for (uint64_t left = use->streams; left; left &= left - 1) {
     int slot = gm__order_lowest(left);
     if (use->freed_at <= order->slots[slot].passed) use->streams &= ~gm__order_bit(slot);
   }
-  if (use->has_point && (use->streams & gm__order_bit(use->point_slot)) && order_passed(order, &use->point)) {
+  if (order_settles(use) && order_passed(order, &use->point)) {
     use->streams &= ~gm__order_bit(use->point_slot);
   }
   return use->streams;

@@ -211,6 +211,27 @@ static void test_a_points_free_says_nothing_of_others(void **state) {
   }
 }
 
+/* A point that passes while the block is freed says nothing of work from before the block's last free. */
+static void test_a_point_does_not_settle_older_work(void **state) {
+  (void)state;
+  for (int i = 0; i < STRATEGIES; i++) {
+    passed_scene scene;
+    scene_open(&scene, passed_strategies[i]);
+    gm_block block = take(&scene, scene.a, BYTES, GM_ACQUIRE_FRESH);
+    gm_point early = work(&scene, scene.a), late = work(&scene, scene.a);
+    give(&scene, &block, scene.a);
+    block = take(&scene, scene.a, BYTES, GM_ACQUIRE_OK); /* the later work may still use it */
+    mute_shape.copy_ns = SECOND + SECOND / 2;            /* of two seconds of work */
+    pool_bench_ok(gm_free_at(scene.base.pool, &block, &early, err));
+    mute_shape.copy_ns = 0;
+    assert_true(is_kept(&scene));
+    assert_int_equal(gm_pool_trim(scene.base.pool, 0), 0);
+    gm_point_release(scene.base.device, &early);
+    gm_point_release(scene.base.device, &late);
+    scene_close(&scene);
+  }
+}
+
 static void test_points_that_have_passed(void **state) {
   (void)state;
   for (int i = 0; i < STRATEGIES; i++) {
@@ -293,6 +314,7 @@ int main(void) {
                                      cmocka_unit_test(test_a_closing_stream_takes_its_points_along),
                                      cmocka_unit_test(test_a_free_at_a_point),
                                      cmocka_unit_test(test_a_points_free_says_nothing_of_others),
+                                     cmocka_unit_test(test_a_point_does_not_settle_older_work),
                                      cmocka_unit_test(test_points_that_have_passed),
                                      cmocka_unit_test(test_bad_input),
                                      cmocka_unit_test(test_a_forked_child)};
