@@ -63,6 +63,32 @@ static int64_t queue_due_ns(void) {
   return sim_now_ns() + (int64_t)late;
 }
 
+/* Is older work of the streams that `queue` has to wait for still there? */
+static bool queue_is_behind(const sim_queue *queue, uint64_t sequence) {
+  if (!queue->legacy && (queue->flags & CU_STREAM_NON_BLOCKING)) return false;
+  for (const sim_queue *other = sim_queues; other; other = other->next) {
+    if (other == queue || other->context_id != queue->context_id || !other->head) continue;
+    bool counts = queue->legacy ? !(other->flags & CU_STREAM_NON_BLOCKING) : other->legacy;
+    if (counts && other->head->sequence < sequence) return true;
+  }
+  return false;
+}
+
+/* A mark on a stream without work has nothing to wait for. On a card it is done in microseconds: it is not late,
+ * either.
+ */
+static bool queue_is_done_at_once(const sim_queue *queue, const sim_op *op) {
+  const bool free = !queue->head && !queue->held && !queue_all_held;
+  return free && !op->run && !op->ready && !op->on_host && !queue_is_behind(queue, op->sequence);
+}
+
+static void queue_do_at_once(sim_queue *queue, sim_op *op) {
+  queue->done = op->sequence;
+  if (op->settle) op->settle(op, CUDA_SUCCESS);
+  free(op);
+  pthread_cond_broadcast(&sim_changed);
+}
+
 CUresult sim_queue_add(sim_queue *queue, sim_op *op) {
   if (!op) return CUDA_ERROR_OUT_OF_MEMORY;
   if (queue->capture) return sim_capture_add(queue, op);
@@ -74,6 +100,7 @@ CUresult sim_queue_add(sim_queue *queue, sim_op *op) {
     return result;
   }
   op->sequence = queue->last = ++queue_sequence;
+  if (queue_is_done_at_once(queue, op)) return queue_do_at_once(queue, op), CUDA_SUCCESS;
   op->due_ns = queue_due_ns();
   queue_ops[op->on_host]++;
   if (queue->tail) queue->tail->next = op;
@@ -140,17 +167,6 @@ void sim_queue_hold(uint64_t id, bool held) {
 void sim_queue_allow(uint64_t steps) {
   queue_steps += steps;
   sim_tell_all();
-}
-
-/* Is older work of the streams that `queue` has to wait for still there? */
-static bool queue_is_behind(const sim_queue *queue, uint64_t sequence) {
-  if (!queue->legacy && (queue->flags & CU_STREAM_NON_BLOCKING)) return false;
-  for (const sim_queue *other = sim_queues; other; other = other->next) {
-    if (other == queue || other->context_id != queue->context_id || !other->head) continue;
-    bool counts = queue->legacy ? !(other->flags & CU_STREAM_NON_BLOCKING) : other->legacy;
-    if (counts && other->head->sequence < sequence) return true;
-  }
-  return false;
 }
 
 static bool queue_runnable(const sim_queue *queue, bool on_host, int64_t now, int64_t *again) {
