@@ -4,20 +4,35 @@
 
 #include <stdatomic.h>
 
-#include "core/pool/pool.h"
-#include "gm/buffer.h"
+#include "core/buffer/place.h"
 
 struct gm_buffer {
   gm__object head;
   gm_pool *pool;
   _Atomic uint32_t references;
   uint64_t id, bytes, elements;
-  gm_request wanted;    /* its stream is good only during the call that brings it */
-  gm_location location; /* changes only in gm_buffer_promote */
-  bool fell_back;       /* it is not where it was wanted */
-  gm_block block;       /* on the device or in pinned memory */
-  void *host;           /* plain host memory */
-  uint64_t track_id;    /* of plain host memory, in the pool's tracker; 0: none */
+  gm_request wanted; /* its stream is good only during the call that brings it */
+  bool relocatable;  /* gm may move it while nobody has locked it */
+  gm__place at;      /* changes only while the buffer is `moving` */
+  bool fell_back;    /* it is not where it was wanted; changes with `at` */
+
+  /* Under the lock of gm_pool.buffers (hold.c). */
+  gm_buffer *prev, *next;
+  uint32_t locks; /* gm_buffer_lock, and calls that use its bytes now */
+  bool moving;    /* one thread has it, to move it or to end it */
+  gm_point *uses; /* what gm_buffer_unlock recorded: while `moving`, of that thread alone */
+  size_t use_count, use_capacity;
 };
+
+/* True for a buffer that is not NULL and, in debug builds, not released for the last time. */
+static inline bool gm__buffer_is(const gm_buffer *buffer) {
+  return buffer && gm__object_is(&buffer->head, GM__KIND_BUFFER);
+}
+
+/* Moves the buffer's bytes. After a failure it is where it was. REQUIRES: the buffer is seized. */
+gm_status gm__buffer_go(gm_buffer *buffer, gm_location where, gm_stream *stream, const char *op, gm_error *err);
+
+/* As gm__buffer_go, to a place that is taken. After a failure the place is given back. */
+gm_status gm__buffer_move_in(gm_buffer *buffer, gm__place *to, gm_stream *stream, const char *op, gm_error *err);
 
 #endif

@@ -1,0 +1,36 @@
+/* Who has a buffer where it is: calls and callers that hold it, streams that use it, and the one thread that moves it.
+ * Takes the lock of gm_pool.buffers; no lock of a higher rank may be held. */
+#ifndef GM_CORE_BUFFER_HOLD_H
+#define GM_CORE_BUFFER_HOLD_H
+
+#include "core/buffer/buffer.h"
+
+/* INVALID_ARGUMENT for NULL and, in debug builds, for a buffer that was released for the last time; the errors of
+ * gm__pool_alive. */
+gm_status gm__buffer_check(const gm_buffer *buffer, const char *op, gm_error *err);
+
+/* The buffer joins the list of its pool, or leaves it. It leaves once nobody moves it. */
+void gm__buffer_enlist(gm_buffer *buffer);
+void gm__buffer_delist(gm_buffer *buffer);
+
+/* Forgets what streams were unlocked with. REQUIRES: the buffer is seized, or out of the list. */
+void gm__buffer_forget_uses(gm_buffer *buffer);
+
+/* Keeps the buffer where it is until gm__buffer_let_go. Waits while another thread moves it. */
+void gm__buffer_hold(gm_buffer *buffer);
+void gm__buffer_let_go(gm_buffer *buffer);
+bool gm__buffer_is_held(const gm_buffer *buffer);
+
+/* Where the buffer is, once nobody moves it. */
+gm_location gm__buffer_where(const gm_buffer *buffer);
+
+/* Takes the buffer for a move, until gm__buffer_settle. It waits for other moves. BUSY: somebody holds it. The move
+ * follows what streams were unlocked with: `stream` waits for them, or the host where it is NULL. */
+gm_status gm__buffer_seize(gm_buffer *buffer, gm_stream *stream, const char *op, gm_error *err);
+void gm__buffer_settle(gm_buffer *buffer);
+
+/* As gm__buffer_seize, without any wait. False: somebody holds it, moves it, or may still use it. REQUIRES: the lock of
+ * gm_pool.buffers. */
+bool gm__buffer_try_seize(gm_buffer *buffer);
+
+#endif
