@@ -7,6 +7,7 @@
 #include "core/base/log.h"
 #include "core/base/sized.h"
 #include "core/block/span_copy.h"
+#include "core/buffer/compact_rung.h"
 #include "core/buffer/hold.h"
 #include "core/context/config.h"
 #include "core/device/point.h"
@@ -92,6 +93,7 @@ static gm_status buffer_alloc(gm_buffer *buffer, gm_fallback policy, gm_error *e
 gm_status gm_buffer_create(gm_pool *pool, const gm_buffer_params *params, gm_buffer **out, gm_error *err) {
   gm_buffer_params asked;
   gm_status status = buffer_check(pool, params, out, &asked, err);
+  if (!status && asked.request.flags & GM_RELOCATABLE) status = gm__compact_rung_begin(pool, err);
   if (status) return status;
   gm_context *ctx = pool->ctx;
   gm_buffer *buffer = gm__object_new(ctx, GM__KIND_BUFFER, sizeof *buffer);
@@ -200,6 +202,8 @@ gm_status gm_buffer_write(gm_buffer *buffer, uint64_t offset, const void *src, u
   gm__buffer_hold(buffer);
   if (buffer->at.host) {
     memcpy((char *)buffer->at.host + offset, src, (size_t)bytes);
+  } else if (buffer->at.location == GM_LOCATION_HOST) {
+    status = gm__fail(err, GM_ERR_BUSY, 0, op, "the buffer sleeps without its contents: gm_pool_wake first");
   } else {
     status = gm__span_copy_open(buffer->pool, &buffer->at.block, offset, bytes, op, &copy, err);
     if (!status) status = gm__span_copy_write(&copy, src, stream, NULL, err);
@@ -218,6 +222,8 @@ gm_status gm_buffer_read(gm_buffer *buffer, uint64_t offset, void *dst, uint64_t
   gm__buffer_hold(buffer);
   if (buffer->at.host) {
     memcpy(dst, (const char *)buffer->at.host + offset, (size_t)bytes);
+  } else if (buffer->at.location == GM_LOCATION_HOST) {
+    status = gm__fail(err, GM_ERR_BUSY, 0, op, "the buffer sleeps without its contents: gm_pool_wake first");
   } else {
     status = gm__span_copy_open(buffer->pool, &buffer->at.block, offset, bytes, op, &copy, err);
     if (!status) status = gm__span_copy_read(&copy, dst, stream, NULL, err);
@@ -245,6 +251,7 @@ gm_status gm__buffer_move_in(gm_buffer *buffer, gm__place *to, gm_stream *stream
     return status;
   }
   buffer->at = *to;
+  buffer->asleep = false;
   gm__buffer_forget_uses(buffer); /* the copy came after them, and has ended */
   buffer_note_place(buffer);
   return GM_OK;

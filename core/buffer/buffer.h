@@ -19,6 +19,7 @@ struct gm_buffer {
   /* Under the lock of gm_pool.buffers (hold.c). */
   gm_buffer *prev, *next;
   uint32_t locks; /* gm_buffer_lock, and calls that use its bytes now */
+  bool asleep;    /* gm_pool_sleep has moved it to the host; changes with `at` */
   bool moving;    /* one thread has it, to move it or to end it */
   gm_point *uses; /* what gm_buffer_unlock recorded: while `moving`, of that thread alone */
   size_t use_count, use_capacity;

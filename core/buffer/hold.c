@@ -87,8 +87,7 @@ gm_location gm__buffer_where(const gm_buffer *buffer) {
 
 /* ---- moving ---- */
 
-/* Puts the move behind the work of all streams. */
-static gm_status hold_follow(gm_buffer *buffer, gm_stream *stream, gm_error *err) {
+gm_status gm__buffer_follow(gm_buffer *buffer, gm_stream *stream, gm_error *err) {
   gm_status status = GM_OK;
   for (size_t i = 0; i < buffer->use_count && !status; i++) {
     status = stream ? gm_stream_wait(stream, &buffer->uses[i], err)
@@ -105,7 +104,7 @@ gm_status gm__buffer_seize(gm_buffer *buffer, gm_stream *stream, const char *op,
   buffer->moving = !held;
   gm__mutex_unlock(&list->lock);
   if (held) return gm__fail(err, GM_ERR_BUSY, 0, op, "the buffer is locked, or a call on another thread uses it");
-  const gm_status status = hold_follow(buffer, stream, err);
+  const gm_status status = gm__buffer_follow(buffer, stream, err);
   if (status) gm__buffer_settle(buffer);
   return status;
 }
@@ -137,6 +136,28 @@ bool gm__buffer_try_seize(gm_buffer *buffer) {
   hold_prune(buffer);
   buffer->moving = buffer->use_count == 0;
   return buffer->moving;
+}
+
+/* The buffer itself, or the first one behind it that is not being ended and, with `pass`, is not locked. REQUIRES: the
+ * lock. */
+static gm_buffer *hold_living(gm_buffer *buffer, bool pass) {
+  while (buffer && (!atomic_load(&buffer->references) || (pass && buffer->locks))) buffer = buffer->next;
+  return buffer;
+}
+
+gm_buffer *gm__buffer_walk(gm_pool *pool, gm_buffer *from, bool pass, bool *held) {
+  gm__pool_buffers *list = &pool->buffers;
+  gm_buffer *next;
+  gm__mutex_lock(&list->lock);
+  while ((next = hold_living(from ? from->next : list->first, pass)) && next->moving) {
+    gm__cond_wait(&list->changed, &list->lock); /* `from` keeps its place meanwhile, the others may not */
+  }
+  *held = next && next->locks > 0;
+  if (next) next->moving = !*held;
+  if (from) from->moving = false;
+  gm__cond_broadcast(&list->changed);
+  gm__mutex_unlock(&list->lock);
+  return *held ? NULL : next;
 }
 
 /* ---- the API ---- */

@@ -33,4 +33,12 @@ void gm__buffer_settle(gm_buffer *buffer);
  * gm_pool.buffers. */
 bool gm__buffer_try_seize(gm_buffer *buffer);
 
+/* Walks over the buffers of a pool that exist now. It settles `from` (NULL: the walk begins), and seizes the next one
+ * without a wait for its streams. Buffers that somebody has locked are passed over, or, without `pass`, end the walk
+ * with *held. NULL: there are no more. */
+gm_buffer *gm__buffer_walk(gm_pool *pool, gm_buffer *from, bool pass, bool *held);
+
+/* Puts a move behind the work of all streams, for a buffer that gm__buffer_walk seized. */
+gm_status gm__buffer_follow(gm_buffer *buffer, gm_stream *stream, gm_error *err);
+
 #endif

@@ -4,12 +4,15 @@
 
 #include "core/guard/guard.h"
 #include "core/heap/heap.h"
+#include "gm/evictor.h"
 
 /* The buffers of a pool, for the floor above that makes them (core/buffer/hold.c). */
 typedef struct gm__pool_buffers {
   gm__mutex lock;   /* of all members here, and of what they say about buffers */
   gm__cond changed; /* a buffer was moved */
   struct gm_buffer *first;
+  bool compacting; /* one thread at a time */
+  gm_evictor *rung; /* compaction before a refusal; NULL: the pool had no relocatable buffer yet */
 } gm__pool_buffers;
 
 struct gm_pool {
