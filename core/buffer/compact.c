@@ -202,7 +202,7 @@ static gm_status compact_empty(compact_run *run, const compact_group *group, gm_
   gm_status status = GM_OK;
   const uint64_t pooled = gm__heap_pooled(&run->pool->heap);
   if (group->of.paged || group->of.in_use != group->bytes) return GM_OK;
-  if (gm__sub_sat(pooled, compact_holes(group)) < group->bytes || !compact_may(run, group->bytes)) return GM_OK;
+  if (gm__sub_sat(pooled, compact_holes(group)) < group->bytes || !compact_may(run, 0)) return GM_OK;
   while (!status && all && compact_seize(run, group->any.memory, &below)) {
     status = compact_move_batch(run, false, &all, err);
   }

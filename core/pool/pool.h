@@ -12,6 +12,8 @@ typedef struct gm__pool_buffers {
   gm__cond changed; /* a buffer was moved */
   struct gm_buffer *first;
   bool compacting; /* one thread at a time */
+  _Atomic bool polled; /* gm_context_poll compacts, within the next two */
+  uint64_t poll_bytes, poll_ns;
   gm_evictor *rung; /* compaction before a refusal; NULL: the pool had no relocatable buffer yet */
 } gm__pool_buffers;
 

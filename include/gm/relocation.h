@@ -38,6 +38,13 @@ typedef struct gm_compact_report {
  * pool. */
 GM_API gm_status gm_pool_compact(gm_pool *pool, const gm_compact_params *params, gm_compact_report *out, gm_error *err);
 
+/* Has gm_context_poll, and so the monitor's thread, compact the pool from now on, within the bounds of `params` each
+ * time. NULL: no longer. A poll passes over a pool whose holes between live blocks are less than the key
+ * coalescing_threshold of its reserved bytes. A failure of a copy ends that run, and moves nothing. The copies use gm's
+ * own stream, or the device's default one. `params->stream` must be NULL. Errors: INVALID_ARGUMENT, FORKED.
+ * NOT_SUPPORTED: the pool has an upstream, or gives no memory to others. */
+GM_API gm_status gm_pool_compact_on_poll(gm_pool *pool, const gm_compact_params *params, gm_error *err);
+
 /* Puts a pool to sleep: all its buffers leave the device, and all idle memory goes back to the driver. With
  * `keep_contents` the buffers go to host memory, and can be read and written there. Without, their contents are
  * dropped; only gm_pool_wake and gm_buffer_move make them usable again. The moves come after the work that

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "gm/pressure.h"
 #include "support/pinned_card.h"
 #include "support/relocation_bench.h"
 
@@ -184,6 +185,48 @@ static void test_a_refusal_compacts_first(void **state) {
   pool_bench_close(&bench);
 }
 
+static void test_polls_compact_where_asked(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_error failure;
+  gm_buffer *buffers[RELOCATION_MOST];
+  open_card(&bench, 64 * MIB, 0);
+  for (int i = 0; i < RELOCATION_MOST; i++) {
+    buffers[i] = relocation_make(bench.pool, 256 * RELOCATION_KIB, GM_RELOCATABLE);
+    relocation_fill(buffers[i]);
+  }
+  for (int i = 0; i < RELOCATION_MOST; i++) {
+    if (i % 5) gm_buffer_release(buffers[i], NULL);
+  }
+  gm_pool_clear(bench.pool);
+  const uint64_t before = pool_bench_stats(&bench).reserved_bytes;
+  pool_bench_ok(gm_context_poll(bench.ctx, err));
+  assert_int_equal(pool_bench_stats(&bench).reserved_bytes, before);
+  gm_compact_params params = {.struct_size = sizeof params, .max_bytes = MIB};
+  pool_bench_ok(gm_pool_compact_on_poll(bench.pool, &params, err));
+  pool_bench_ok(gm_pool_compact_on_poll(bench.pool, NULL, err));
+  pool_bench_ok(gm_context_poll(bench.ctx, err));
+  assert_int_equal(pool_bench_stats(&bench).reserved_bytes, before);
+  pool_bench_ok(gm_pool_compact_on_poll(bench.pool, &params, err));
+  for (int i = 0; i < 16; i++) pool_bench_ok(gm_context_poll(bench.ctx, err));
+  const uint64_t after = pool_bench_stats(&bench).reserved_bytes;
+  printf("  reserved %llu KiB before, %llu KiB after\n", (unsigned long long)(before >> 10), (unsigned long long)(after >> 10));
+  assert_true(after < before / 2);
+  const gm_request kept = {.bytes = 100};
+  gm_block block;
+  assert_true(gm_acquired(gm_alloc(bench.pool, &kept, &block)));
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  for (int i = 0; i < RELOCATION_MOST; i += 5) relocation_check(buffers[i]);
+  gm_stream *stream = NULL;
+  pool_bench_ok(gm_stream_create(bench.device, &stream, err));
+  params.stream = stream;
+  assert_int_equal(gm_pool_compact_on_poll(bench.pool, &params, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_pool_compact_on_poll(NULL, NULL, &failure), GM_ERR_INVALID_ARGUMENT);
+  pool_bench_ok(gm_stream_close(stream, err));
+  for (int i = 0; i < RELOCATION_MOST; i += 5) gm_buffer_release(buffers[i], NULL);
+  pool_bench_close(&bench);
+}
+
 static void test_wrong_relocatable_requests(void **state) {
   (void)state;
   static const uint32_t flags[] = {GM_MAPPED, GM_ALLOW_SPANS, GM_SHAREABLE};
@@ -238,6 +281,7 @@ int main(void) {
       cmocka_unit_test(test_compaction_leaves_locked_buffers),
       cmocka_unit_test(test_compaction_keeps_its_bounds),
       cmocka_unit_test(test_a_refusal_compacts_first),
+      cmocka_unit_test(test_polls_compact_where_asked),
       cmocka_unit_test(test_wrong_relocatable_requests),
       cmocka_unit_test(test_waking_without_room_can_be_repeated),
   };
