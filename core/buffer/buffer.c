@@ -9,6 +9,7 @@
 #include "core/block/span_copy.h"
 #include "core/buffer/compact_rung.h"
 #include "core/buffer/hold.h"
+#include "core/buffer/move.h"
 #include "core/context/config.h"
 #include "core/device/point.h"
 #include "core/manage/explain.h"
@@ -16,7 +17,7 @@
 #include "gm/size.h"
 
 /* Invariants. A buffer has its bytes in exactly one place: a block of its pool, or plain host memory. The pool's
- * statistics count a buffer that is not where it was wanted, for as long as it stays there; the log is told of one that
+ * statistics count a buffer that is not where it was wanted, as long as it stays there. The log is told of one that
  * fell back. The pool knows how many buffers there are, so it is not destroyed under one that lives in host memory. */
 
 enum { BUFFER_STAYS = GM_MAPPED | GM_ALLOW_SPANS | GM_SHAREABLE }; /* flags of memory that others see where it is */
@@ -39,15 +40,6 @@ static gm_status buffer_check(const gm_pool *pool, const gm_buffer_params *param
 static gm_fallback buffer_policy(const gm_pool *pool, gm_fallback asked) {
   if (asked != GM_FALLBACK_CONFIG) return asked;
   return gm__config_bool(pool->ctx, "cpu_fallback") ? GM_FALLBACK_HOST : GM_FALLBACK_REFUSE;
-}
-
-/* Counts a buffer that is not where it was wanted. REQUIRES: nobody else has the buffer. */
-static void buffer_note_place(gm_buffer *buffer) {
-  const bool away = !gm__place_is_wanted(buffer, &buffer->at);
-  gm__stats *stats = &buffer->pool->heap.provider.stats;
-  if (away && !buffer->fell_back) gm__stats_count(&stats->fallback_bytes, buffer->bytes);
-  if (!away && buffer->fell_back) gm__stats_uncount(&stats->fallback_bytes, buffer->bytes);
-  buffer->fell_back = away;
 }
 
 static void buffer_report(const gm_buffer *buffer, gm_acquire answer) {
@@ -76,7 +68,7 @@ static gm_status buffer_fall_back(gm_buffer *buffer, const gm_request *request, 
     gm_status status = gm__place_take(buffer, GM_LOCATION_HOST, NULL, "gm_buffer_create", &buffer->at, err);
     if (status) return status;
   }
-  buffer_note_place(buffer);
+  gm__buffer_note_place(buffer);
   if (buffer->fell_back) buffer_report(buffer, answer);
   return GM_OK;
 }
@@ -229,54 +221,5 @@ gm_status gm_buffer_read(gm_buffer *buffer, uint64_t offset, void *dst, uint64_t
     if (!status) status = gm__span_copy_read(&copy, dst, stream, NULL, err);
   }
   gm__buffer_let_go(buffer);
-  return status;
-}
-
-/* ---- moving ---- */
-
-gm_status gm__buffer_go(gm_buffer *buffer, gm_location where, gm_stream *stream, const char *op, gm_error *err) {
-  gm__place to;
-  gm_status status = gm__place_take(buffer, where, stream, op, &to, err);
-  return status ? status : gm__buffer_move_in(buffer, &to, stream, op, err);
-}
-
-gm_status gm__buffer_move_in(gm_buffer *buffer, gm__place *to, gm_stream *stream, const char *op, gm_error *err) {
-  gm_status status = gm__place_copy(buffer, to, stream, op, err);
-  if (!status) {
-    status = gm__place_leave(buffer, &buffer->at, stream);
-    if (status) gm__fail(err, status, 0, op, "the pool keeps the buffer's block: it is mapped, or its stream captured");
-  }
-  if (status) {
-    gm__place_undo(buffer, to, stream);
-    return status;
-  }
-  buffer->at = *to;
-  buffer->asleep = false;
-  gm__buffer_forget_uses(buffer); /* the copy came after them, and has ended */
-  buffer_note_place(buffer);
-  return GM_OK;
-}
-
-gm_status gm_buffer_move(gm_buffer *buffer, gm_location where, gm_stream *stream, gm_error *err) {
-  static const char op[] = "gm_buffer_move";
-  gm_status status = gm__buffer_check(buffer, op, err);
-  if (status) return status;
-  if ((unsigned)where > GM_LOCATION_HOST) {
-    return gm__bad_argument(err, op, "`where` is %u, none of gm_location", (unsigned)where);
-  }
-  status = gm__buffer_seize(buffer, stream, op, err);
-  if (status) return status;
-  if (buffer->at.location != where) status = gm__buffer_go(buffer, where, stream, op, err);
-  gm__buffer_settle(buffer);
-  return status;
-}
-
-gm_status gm_buffer_promote(gm_buffer *buffer, gm_stream *stream, gm_error *err) {
-  static const char op[] = "gm_buffer_promote";
-  gm_status status = gm__buffer_check(buffer, op, err);
-  if (!status) status = gm__buffer_seize(buffer, stream, op, err);
-  if (status) return status;
-  if (buffer->fell_back) status = gm__buffer_go(buffer, GM_LOCATION_DEVICE, stream, op, err);
-  gm__buffer_settle(buffer);
   return status;
 }

@@ -25,15 +25,4 @@ struct gm_buffer {
   size_t use_count, use_capacity;
 };
 
-/* True for a buffer that is not NULL and, in debug builds, not released for the last time. */
-static inline bool gm__buffer_is(const gm_buffer *buffer) {
-  return buffer && gm__object_is(&buffer->head, GM__KIND_BUFFER);
-}
-
-/* Moves the buffer's bytes. After a failure it is where it was. REQUIRES: the buffer is seized. */
-gm_status gm__buffer_go(gm_buffer *buffer, gm_location where, gm_stream *stream, const char *op, gm_error *err);
-
-/* As gm__buffer_go, to a place that is taken. After a failure the place is given back. */
-gm_status gm__buffer_move_in(gm_buffer *buffer, gm__place *to, gm_stream *stream, const char *op, gm_error *err);
-
 #endif

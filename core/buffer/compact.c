@@ -8,6 +8,7 @@
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
 #include "core/buffer/hold.h"
+#include "core/buffer/move.h"
 #include "core/heap/occupancy.h"
 #include "core/pool/free.h"
 

@@ -44,7 +44,8 @@ gm_status gm_pool_compact_on_poll(gm_pool *pool, const gm_compact_params *params
   gm_status status = gm__pool_alive(pool, op, err);
   if (!status && params) status = gm__sized_in(&asked, sizeof asked, params, op, "params", err);
   if (status) return status;
-  if (asked.stream) return gm__bad_argument(err, op, "`params->stream` must be NULL: the stream may close before a poll");
+  if (asked.stream)
+    return gm__bad_argument(err, op, "`params->stream` must be NULL: the stream may close before a poll");
   if (params && !gm__provider_lends(&pool->heap.provider)) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "pool \"%s\" has an upstream, or keeps its memory for itself",
                     pool->heap.provider.name);

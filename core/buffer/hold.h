@@ -5,6 +5,11 @@
 
 #include "core/buffer/buffer.h"
 
+/* True for a buffer that is not NULL and, in debug builds, not released for the last time. */
+static inline bool gm__buffer_is(const gm_buffer *buffer) {
+  return buffer && gm__object_is(&buffer->head, GM__KIND_BUFFER);
+}
+
 /* INVALID_ARGUMENT for NULL and, in debug builds, for a buffer that was released for the last time; the errors of
  * gm__pool_alive. */
 gm_status gm__buffer_check(const gm_buffer *buffer, const char *op, gm_error *err);

@@ -112,9 +112,7 @@ static gm_status place_copy_blocks(gm_buffer *buffer, const gm__place *to, gm_st
 }
 
 /* The contents were dropped, or are. */
-static bool place_is_nowhere(const gm__place *place) {
-  return place->location == GM_LOCATION_HOST && !place->host;
-}
+static bool place_is_nowhere(const gm__place *place) { return place->location == GM_LOCATION_HOST && !place->host; }
 
 gm_status gm__place_copy(gm_buffer *buffer, const gm__place *to, gm_stream *stream, const char *op, gm_error *err) {
   if (place_is_nowhere(&buffer->at) || place_is_nowhere(to)) return GM_OK;

@@ -13,9 +13,7 @@ typedef struct gm__place {
 } gm__place;
 
 /* True when the answer is a block that needs no wait. */
-static inline bool gm__place_served(gm_acquire answer) {
-  return answer == GM_ACQUIRE_OK || answer == GM_ACQUIRE_FRESH;
-}
+static inline bool gm__place_served(gm_acquire answer) { return answer == GM_ACQUIRE_OK || answer == GM_ACQUIRE_FRESH; }
 
 /* Memory for the buffer's bytes at `where`. Errors: those of gm_explain for the device, NOT_SUPPORTED where it has no
  * pinned memory, OUT_OF_HOST_MEMORY. */

@@ -1,9 +1,10 @@
 #include "core/base/error.h"
 #include "core/buffer/hold.h"
+#include "core/buffer/move.h"
 #include "gm/relocation.h"
 
-/* Invariant: a buffer that is `asleep` is in host memory, with its bytes or with none. Whatever moves it elsewhere wakes
- * it. */
+/* Invariant: a buffer that is `asleep` is in host memory, with its bytes or with none. Whatever moves it elsewhere
+ * wakes it. */
 
 static gm_status sleep_one(gm_buffer *buffer, bool keep_contents, gm_stream *stream, gm_error *err) {
   static const char op[] = "gm_pool_sleep";

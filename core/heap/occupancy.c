@@ -2,7 +2,8 @@
 
 #include "core/heap/live.h"
 
-/* Adds up the chunks to the left and to the right of a live one, up to the edges of its segment. REQUIRES: arena lock */
+/* Adds up the chunks to the left and to the right of a live one, up to the edges of its segment. REQUIRES: arena lock
+ */
 static void occupancy_count(const gm__arena *arena, uint32_t number, gm__occupancy *out) {
   const gm__chunk *chunk = gm__arena_chunk(arena, number);
   while (chunk->left && gm__arena_chunk(arena, chunk->left)->state != GM__CHUNK_EDGE) {

@@ -11,7 +11,7 @@ typedef struct gm__pool_buffers {
   gm__mutex lock;   /* of all members here, and of what they say about buffers */
   gm__cond changed; /* a buffer was moved */
   struct gm_buffer *first;
-  bool compacting; /* one thread at a time */
+  bool compacting;     /* one thread at a time */
   _Atomic bool polled; /* gm_context_poll compacts, within the next two */
   uint64_t poll_bytes, poll_ns;
   gm_evictor *rung; /* compaction before a refusal; NULL: the pool had no relocatable buffer yet */
@@ -28,7 +28,7 @@ struct gm_pool {
   gm__guard *guard;              /* NULL: no debugging aids */
   gm__track_source track_source; /* what the tracker calls */
   gm__stream_listener listener;
-  gm__mutex gate;          /* locked before all others by a thread that changes the observers */
+  gm__mutex gate; /* locked before all others by a thread that changes the observers */
   gm__pool_buffers buffers;
   _Atomic uint32_t guests; /* buffers, scopes and watches of the pool */
   _Atomic int pressure;    /* what gm_pressure_level said last */

@@ -71,10 +71,10 @@ GM_API gm_status gm_buffer_read(gm_buffer *buffer, uint64_t offset, void *dst, u
  * `out` is not NULL, and the buffer lives in plain host memory; it is not locked then. Thread-safe. */
 GM_API gm_status gm_buffer_lock(gm_buffer *buffer, gm_block *out, gm_error *err);
 
-/* Takes one lock off. Work that was submitted to `stream` before may still use the buffer: gm notes a point there, and
- * moves and frees the buffer only after that. NULL: the work is done, or there was none. After a failure the lock is
- * still there. Errors: INVALID_ARGUMENT: also for a buffer that is not locked. OUT_OF_HOST_MEMORY, FORKED, and those of
- * gm_stream_record. NOT_SUPPORTED: gm may not submit to the stream; unlock with NULL once its work is done.
+/* Takes one lock off. Work that was submitted to `stream` before may still use the buffer. gm notes a point
+ * there, and moves and frees the buffer only after it. NULL: the work is done, or there was none. After a failure the
+ * lock is still there. Errors: INVALID_ARGUMENT: also for a buffer that is not locked. OUT_OF_HOST_MEMORY, FORKED, and
+ * those of gm_stream_record. NOT_SUPPORTED: gm may not submit to the stream; unlock with NULL once its work is done.
  * Thread-safe. */
 GM_API gm_status gm_buffer_unlock(gm_buffer *buffer, gm_stream *stream, gm_error *err);
 

@@ -29,9 +29,9 @@ typedef struct gm_compact_report {
  * it. It moves no buffer that is locked, nor one that a stream of gm_buffer_unlock may still use. Each buffer is out of
  * reach only for its own move; threads that use it meanwhile wait.
  *
- * gm also does this by itself before it refuses a request for want of memory, if the pool has had a relocatable buffer:
- * statistics count that as an eviction. A pool with red zones or patterns, of buckets, or of GM_POOL_CAPTURES has
- * nothing to move.
+ * gm also does this by itself before it refuses a request for want of memory, once the pool has had a relocatable
+ * buffer. Statistics count that as an eviction. A pool with red zones or patterns, of buckets, or of GM_POOL_CAPTURES
+ * has nothing to move.
  *
  * `params` and `out` may be NULL; the caller sets out->struct_size. `out` is filled in also after a failure of a copy.
  * Errors: INVALID_ARGUMENT, FORKED, OUT_OF_HOST_MEMORY, and those of gm_block_copy. BUSY: another thread compacts this

@@ -19,6 +19,7 @@
 #include "gm/quota.h"
 #include "gm/raw_figures.h"
 #include "gm/record.h"
+#include "gm/relocation.h"
 #include "gm/report.h"
 #include "gm/share.h"
 #include "gm/spans.h"

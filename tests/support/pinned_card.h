@@ -53,13 +53,14 @@ static inline gm_status card_free(void *device, const gm_memory *memory, gm_clos
   return gm__cpu_backend.memory_free(device, &cpu, mode, err);
 }
 
-static inline gm_status card_copy(void *device, void *stream, const gm_copy_item *item, gm_backend_point *out, gm_error *err) {
+static inline gm_status card_copy(void *device, void *stream, const gm_copy_item *item, gm_backend_point *out,
+                                  gm_error *err) {
   if (card.break_copies) return GM_ERR_DRIVER;
   return gm__cpu_backend.copy(device, stream, item, out, err);
 }
 
 static inline gm_status card_write(void *device, void *stream, const gm_memory *dst, uint64_t offset, const void *src,
-                            uint64_t bytes, gm_backend_point *out, gm_error *err) {
+                                   uint64_t bytes, gm_backend_point *out, gm_error *err) {
   if (card.break_copies) return GM_ERR_DRIVER;
   return gm__cpu_backend.copy_to_device(device, stream, dst, offset, src, bytes, out, err);
 }

@@ -16,9 +16,8 @@ enum { RELOCATION_MOST = 96 };
 #define RELOCATION_KIB UINT64_C(1024)
 
 static inline gm_buffer *relocation_make(gm_pool *pool, uint64_t bytes, uint32_t flags) {
-  const gm_buffer_params params = {.struct_size = sizeof params,
-                                   .request = {.bytes = bytes, .flags = flags},
-                                   .fallback = GM_FALLBACK_REFUSE};
+  const gm_buffer_params params = {
+      .struct_size = sizeof params, .request = {.bytes = bytes, .flags = flags}, .fallback = GM_FALLBACK_REFUSE};
   gm_buffer *buffer = NULL;
   pool_bench_ok(gm_buffer_create(pool, &params, &buffer, err));
   return buffer;

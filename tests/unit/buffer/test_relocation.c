@@ -210,7 +210,8 @@ static void test_polls_compact_where_asked(void **state) {
   pool_bench_ok(gm_pool_compact_on_poll(bench.pool, &params, err));
   for (int i = 0; i < 16; i++) pool_bench_ok(gm_context_poll(bench.ctx, err));
   const uint64_t after = pool_bench_stats(&bench).reserved_bytes;
-  printf("  reserved %llu KiB before, %llu KiB after\n", (unsigned long long)(before >> 10), (unsigned long long)(after >> 10));
+  printf("  reserved %llu KiB before, %llu KiB after\n", (unsigned long long)(before >> 10),
+         (unsigned long long)(after >> 10));
   assert_true(after < before / 2);
   const gm_request kept = {.bytes = 100};
   gm_block block;

@@ -43,9 +43,9 @@ static void work(void *arg) {
   bool fine = gm_stream_create(self->scene->bench.device, &stream, NULL) == GM_OK;
   for (int i = 0; fine && i < ROUNDS; i++) {
     gm_buffer *shared = self->scene->shared[test_random(&self->seed) % SHARED];
-    const gm_buffer_params params = {.struct_size = sizeof params,
-                                     .request = {.bytes = 1 + test_random(&self->seed) % (64 * RELOCATION_KIB),
-                                                 .flags = GM_RELOCATABLE}};
+    const gm_buffer_params params = {
+        .struct_size = sizeof params,
+        .request = {.bytes = 1 + test_random(&self->seed) % (64 * RELOCATION_KIB), .flags = GM_RELOCATABLE}};
     gm_buffer *own = NULL;
     fine = gm_buffer_create(pool, &params, &own, NULL) == GM_OK;
     if (!fine) break;
