@@ -20,7 +20,10 @@
  * statistics count a buffer that is not where it was wanted, as long as it stays there. The log is told of one that
  * fell back. The pool knows how many buffers there are, so it is not destroyed under one that lives in host memory. */
 
-enum { BUFFER_STAYS = GM_MAPPED | GM_ALLOW_SPANS | GM_SHAREABLE }; /* flags of memory that others see where it is */
+enum {
+  BUFFER_MOVES = GM_RELOCATABLE | GM_EVICTABLE,
+  BUFFER_STAYS = GM_MAPPED | GM_ALLOW_SPANS | GM_SHAREABLE /* flags of memory that others see where it is */
+};
 
 static gm_status buffer_check(const gm_pool *pool, const gm_buffer_params *params, gm_buffer *const *out,
                               gm_buffer_params *asked, gm_error *err) {
@@ -33,8 +36,9 @@ static gm_status buffer_check(const gm_pool *pool, const gm_buffer_params *param
   if ((unsigned)asked->fallback > GM_FALLBACK_HOST) {
     return gm__bad_argument(err, op, "`params->fallback` is %u, none of gm_fallback", (unsigned)asked->fallback);
   }
-  if (!(asked->request.flags & GM_RELOCATABLE) || !(asked->request.flags & BUFFER_STAYS)) return GM_OK;
-  return gm__bad_argument(err, op, "GM_RELOCATABLE goes with neither GM_MAPPED, GM_ALLOW_SPANS nor GM_SHAREABLE");
+  if (!(asked->request.flags & BUFFER_MOVES) || !(asked->request.flags & BUFFER_STAYS)) return GM_OK;
+  return gm__bad_argument(err, op,
+                          "GM_RELOCATABLE and GM_EVICTABLE go with none of GM_MAPPED, GM_ALLOW_SPANS, GM_SHAREABLE");
 }
 
 static gm_fallback buffer_policy(const gm_pool *pool, gm_fallback asked) {
@@ -85,7 +89,7 @@ static gm_status buffer_alloc(gm_buffer *buffer, gm_fallback policy, gm_error *e
 gm_status gm_buffer_create(gm_pool *pool, const gm_buffer_params *params, gm_buffer **out, gm_error *err) {
   gm_buffer_params asked;
   gm_status status = buffer_check(pool, params, out, &asked, err);
-  if (!status && asked.request.flags & GM_RELOCATABLE) status = gm__compact_rung_begin(pool, err);
+  if (!status && asked.request.flags & BUFFER_MOVES) status = gm__compact_rung_begin(pool, err);
   if (status) return status;
   gm_context *ctx = pool->ctx;
   gm_buffer *buffer = gm__object_new(ctx, GM__KIND_BUFFER, sizeof *buffer);
@@ -96,8 +100,9 @@ gm_status gm_buffer_create(gm_pool *pool, const gm_buffer_params *params, gm_buf
   buffer->bytes = asked.request.bytes;
   buffer->elements = asked.elements;
   buffer->wanted = asked.request;
-  buffer->wanted.flags = (asked.request.flags & ~(uint32_t)GM_RELOCATABLE) | GM_INSERT_WAIT;
+  buffer->wanted.flags = (asked.request.flags & ~(uint32_t)BUFFER_MOVES) | GM_INSERT_WAIT;
   buffer->relocatable = (asked.request.flags & GM_RELOCATABLE) != 0;
+  buffer->evictable = (asked.request.flags & GM_EVICTABLE) != 0;
   status = buffer_alloc(buffer, buffer_policy(pool, asked.fallback), err);
   if (status) {
     gm__object_end(ctx, &buffer->head);
@@ -158,8 +163,8 @@ gm_status gm_buffer_block(const gm_buffer *buffer, gm_block *out, gm_error *err)
   gm_status status = gm__buffer_check(buffer, op, err);
   if (status) return status;
   if (!out) return gm__bad_argument(err, op, "`out` is NULL");
-  if (buffer->relocatable && !gm__buffer_is_held(buffer)) {
-    return gm__bad_argument(err, op, "the buffer is relocatable, and not locked: its block may move");
+  if ((buffer->relocatable || buffer->evictable) && !gm__buffer_is_held(buffer)) {
+    return gm__bad_argument(err, op, "gm may move the buffer, and it is not locked: gm_buffer_lock first");
   }
   if (buffer->at.location == GM_LOCATION_HOST) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "the buffer lives in plain host memory");

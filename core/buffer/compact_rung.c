@@ -1,15 +1,20 @@
 #include "core/buffer/compact_rung.h"
 
+#include "core/base/saturate.h"
 #include "core/buffer/compact.h"
+#include "core/buffer/demote.h"
 #include "gm/evictor.h"
 
-/* Holes that joined within a segment may serve the request though nothing went back to the driver. So a run with moves
- * answers at least one byte, and the request is tried again. */
+/* Compaction comes first, because it costs no bytes on the device. Holes that joined within a segment may serve the
+ * request though nothing went back to the driver. So a run with moves answers at least one byte, and the request is
+ * tried again. */
 static uint64_t rung_evict(void *user, uint64_t bytes) {
   const gm_compact_params params = {.struct_size = sizeof params};
   gm_compact_report report = {.struct_size = sizeof report};
   gm__compact(user, &params, bytes, &report, NULL);
-  return report.freed_bytes || !report.moves ? report.freed_bytes : 1;
+  uint64_t freed = report.freed_bytes;
+  if (freed < bytes) freed = gm__add_sat(freed, gm__demote(user, bytes - freed));
+  return freed || !report.moves ? freed : 1;
 }
 
 gm_status gm__compact_rung_begin(gm_pool *pool, gm_error *err) {

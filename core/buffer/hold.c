@@ -2,6 +2,8 @@
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/buffer/heat.h"
+#include "gm/relocation.h"
 
 /* Invariants. A buffer that is `moving` has no locks, and its place and its points are the mover's. A buffer that has
  * locks is not moved. Whoever wants it meanwhile waits for `changed`. The mover submits, so it leaves the lock. */
@@ -57,6 +59,7 @@ void gm__buffer_hold(gm_buffer *buffer) {
   gm__mutex_lock(&list->lock);
   while (buffer->moving) gm__cond_wait(&list->changed, &list->lock);
   buffer->locks++;
+  gm__heat_use(buffer);
   gm__mutex_unlock(&list->lock);
 }
 
@@ -173,6 +176,15 @@ gm_status gm_buffer_lock(gm_buffer *buffer, gm_block *out, gm_error *err) {
   }
   gm__buffer_let_go(buffer);
   return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_buffer_lock", "the buffer lives in plain host memory");
+}
+
+gm_status gm_buffer_set_persistent(gm_buffer *buffer, bool persistent, gm_error *err) {
+  const gm_status status = gm__buffer_check(buffer, "gm_buffer_set_persistent", err);
+  if (status) return status;
+  gm__mutex_lock(&buffer->pool->buffers.lock);
+  buffer->persistent = persistent;
+  gm__mutex_unlock(&buffer->pool->buffers.lock);
+  return GM_OK;
 }
 
 /* The place for a point of the stream. NULL: no host memory. REQUIRES: the lock. */

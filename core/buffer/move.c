@@ -46,6 +46,7 @@ gm_status gm_buffer_move(gm_buffer *buffer, gm_location where, gm_stream *stream
   status = gm__buffer_seize(buffer, stream, op, err);
   if (status) return status;
   if (buffer->at.location != where) status = gm__buffer_go(buffer, where, stream, op, err);
+  if (!status) buffer->parked = buffer->fell_back;
   gm__buffer_settle(buffer);
   return status;
 }

@@ -21,9 +21,9 @@ typedef enum gm_fallback {
 
 typedef struct gm_buffer_params {
   uint32_t struct_size;
-  gm_request request; /* bytes, tag, stream and so on; GM_INSERT_WAIT is implied. GM_RELOCATABLE: gm may move the
-                         buffer while nobody has locked it (gm/relocation.h); not with GM_MAPPED, GM_ALLOW_SPANS or
-                         GM_SHAREABLE */
+  gm_request request; /* bytes, tag, stream and so on; GM_INSERT_WAIT is implied. GM_RELOCATABLE and GM_EVICTABLE: gm
+                         may move the buffer while nobody has locked it (gm/relocation.h); not with GM_MAPPED,
+                         GM_ALLOW_SPANS or GM_SHAREABLE */
   gm_fallback fallback;
   uint64_t elements; /* for reports; 0: not stated */
 } gm_buffer_params;
@@ -48,7 +48,7 @@ GM_API gm_location gm_buffer_location(const gm_buffer *buffer);
 
 /* Returns the block of a buffer on the device or in pinned memory. It is the buffer's until the buffer moves or is
  * released for the last time. NOT_SUPPORTED: the buffer lives in plain host memory. INVALID_ARGUMENT: also for a
- * relocatable buffer that nobody has locked. */
+ * buffer of GM_RELOCATABLE or GM_EVICTABLE that nobody has locked. */
 GM_API gm_status gm_buffer_block(const gm_buffer *buffer, gm_block *out, gm_error *err);
 
 /* Returns the native object of a buffer: a pointer, cl_mem or VkBuffer that begins with the buffer's first byte. It is

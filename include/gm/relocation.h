@@ -1,5 +1,8 @@
-/* Moving buffers of a whole pool: compaction, sleep and wake. gm moves a buffer by its handle: the contents stay, the
- * block is another one afterwards. Every function is thread-safe, and waits until its copies have ended. */
+/* Moving buffers of a whole pool: compaction, promotion, sleep and wake. gm moves a buffer by its handle: the contents
+ * stay, the block is another one afterwards. Every function is thread-safe, and waits until its copies have ended.
+ *
+ * A buffer of GM_EVICTABLE may leave the device when a request would be refused for want of memory. gm moves it to host
+ * memory, after a compaction and before it asks the program's evictors. The buffers used least lately go first. */
 #ifndef GM_RELOCATION_H
 #define GM_RELOCATION_H
 
@@ -44,6 +47,35 @@ GM_API gm_status gm_pool_compact(gm_pool *pool, const gm_compact_params *params,
  * own stream, or the device's default one. `params->stream` must be NULL. Errors: INVALID_ARGUMENT, FORKED.
  * NOT_SUPPORTED: the pool has an upstream, or gives no memory to others. */
 GM_API gm_status gm_pool_compact_on_poll(gm_pool *pool, const gm_compact_params *params, gm_error *err);
+
+/* Says whether a buffer of GM_EVICTABLE is persistent: it leaves the device after all others of its pool. Use it for
+ * state that a chain of operations needs again. Errors: INVALID_ARGUMENT, FORKED. */
+GM_API gm_status gm_buffer_set_persistent(gm_buffer *buffer, bool persistent, gm_error *err);
+
+/* How gm_pool_promote chooses. Zero-initialised with struct_size set, it has its defaults. */
+typedef struct gm_promote_params {
+  uint32_t struct_size;
+  uint64_t max_bytes; /* no move begins that would make it more bytes; 0: no bound */
+  uint64_t wait_ns;   /* so long a buffer stays off the device after gm put it off; 0: a second. The time doubles with
+                         each   further time, up to 32 times */
+  gm_stream *stream;  /* the copies' stream; NULL: as for gm_buffer_write */
+} gm_promote_params;
+
+/* What gm_pool_promote did. */
+typedef struct gm_promote_report {
+  uint32_t struct_size;
+  uint64_t moves;       /* buffers that came back */
+  uint64_t moved_bytes; /* their bytes */
+} gm_promote_report;
+
+/* Brings buffers back to the device that fell back when they were made, or that gm put off it (GM_EVICTABLE). Those
+ * used most lately come first: each lock, read and write is a use, and counts half after a second. A buffer comes only
+ * while the pool's pressure stays below the threshold `medium` with it. Locked buffers, those that streams may still
+ * use, and those that gm_buffer_move or gm_pool_sleep put off the device stay where they are.
+ *
+ * `params` and `out` may be NULL; the caller sets out->struct_size. Errors: INVALID_ARGUMENT, FORKED, and those of
+ * gm_buffer_move; what moved before is in `out`. */
+GM_API gm_status gm_pool_promote(gm_pool *pool, const gm_promote_params *params, gm_promote_report *out, gm_error *err);
 
 /* Puts a pool to sleep: all its buffers leave the device, and all idle memory goes back to the driver. With
  * `keep_contents` the buffers go to host memory, and can be read and written there. Without, their contents are

@@ -167,6 +167,47 @@ static inline void relocation_moves(gm_pool *pool, gm_stream *stream) {
   gm_buffer_release(buffer, stream);
 }
 
+/* Four times the pool's memory is worked through twice, buffer by buffer: each round adds one to each byte. */
+static inline void relocation_four_times_the_memory(gm_device *device, bool pages) {
+  enum { COUNT = 32, ROUNDS = 2 };
+  const uint64_t bytes = 512 * RELOCATION_KIB, cap = COUNT * bytes / 4;
+  const gm_pool_params shape = {.struct_size = sizeof shape, .max_bytes = cap, .no_vmm = !pages};
+  gm_pool *pool = NULL;
+  gm_buffer *buffers[COUNT];
+  unsigned char *data = malloc((size_t)bytes);
+  assert_non_null(data);
+  pool_bench_ok(gm_pool_create(device, &shape, &pool, err));
+  for (int i = 0; i < COUNT; i++) {
+    buffers[i] = relocation_make(pool, bytes, GM_EVICTABLE | GM_RELOCATABLE);
+    relocation_fill(buffers[i]);
+  }
+  for (int round = 0; round < ROUNDS; round++) {
+    for (int i = 0; i < COUNT; i++) {
+      pool_bench_ok(gm_buffer_promote(buffers[i], NULL, err));
+      pool_bench_ok(gm_buffer_lock(buffers[i], NULL, err));
+      assert_int_equal(gm_buffer_location(buffers[i]), GM_LOCATION_DEVICE);
+      pool_bench_ok(gm_buffer_read(buffers[i], 0, data, bytes, NULL, err));
+      for (uint64_t at = 0; at < bytes; at++) data[at]++;
+      pool_bench_ok(gm_buffer_write(buffers[i], 0, data, bytes, NULL, err));
+      pool_bench_ok(gm_buffer_unlock(buffers[i], NULL, err));
+    }
+  }
+  gm_stats stats = {.struct_size = sizeof stats};
+  assert_int_equal(gm_pool_stats(pool, &stats), GM_OK);
+  assert_true(stats.peak_reserved_bytes <= cap);
+  assert_true(stats.evictions > 0);
+  for (int i = 0; i < COUNT; i++) {
+    unsigned char *wanted = relocation_bytes(gm_buffer_id(buffers[i]), bytes);
+    for (uint64_t at = 0; at < bytes; at++) wanted[at] = (unsigned char)(wanted[at] + ROUNDS);
+    pool_bench_ok(gm_buffer_read(buffers[i], 0, data, bytes, NULL, err));
+    assert_memory_equal(data, wanted, (size_t)bytes);
+    free(wanted);
+    gm_buffer_release(buffers[i], NULL);
+  }
+  free(data);
+  pool_bench_ok(gm_pool_destroy(pool, err));
+}
+
 /* All of the above on a backend of the context: on plain segments, then on pages where the device has them. */
 static inline void relocation_on_device(const char *backend, const gm_context_params *params) {
   for (int pages = 0; pages < 2; pages++) {
@@ -183,6 +224,7 @@ static inline void relocation_on_device(const char *backend, const gm_context_pa
     relocation_at_random(pool, 7, 6);
     relocation_moves(pool, stream);
     relocation_sleeps(pool);
+    relocation_four_times_the_memory(device, pages);
     pool_bench_ok(gm_stream_close(stream, err));
     pool_bench_ok(gm_pool_destroy(pool, err));
     pool_bench_ok(gm_device_close(device, err));

@@ -165,7 +165,7 @@ static void test_wrong_requests_never_fall_back(void **state) {
   gm_buffer *buffer = NULL;
   gm_buffer_params params = {.struct_size = sizeof params, .fallback = GM_FALLBACK_HOST};
   assert_int_equal(gm_buffer_create(bench.pool, &params, &buffer, &failure), GM_ERR_INVALID_ARGUMENT);
-  params.request = (gm_request){.bytes = 64, .flags = GM_EVICTABLE};
+  params.request = (gm_request){.bytes = 64, .reserved = {1}};
   assert_int_equal(gm_buffer_create(bench.pool, &params, &buffer, &failure), GM_ERR_NOT_SUPPORTED);
   params.request = (gm_request){.bytes = UINT64_MAX};
   assert_int_equal(gm_buffer_create(bench.pool, &params, &buffer, &failure), GM_ERR_OUT_OF_HOST_MEMORY);
