@@ -6,6 +6,7 @@
 #define GM_TOOLS_H
 
 #include "gm/advice.h"
+#include "gm/auto.h"
 #include "gm/batch.h"
 #include "gm/cleanup.h"
 #include "gm/debug.h"
