@@ -37,6 +37,20 @@ static gm_status wake_all(gm_pool *pool, gm_stream *stream, gm_error *err) {
   return first;
 }
 
+static gm_status sleep_busy(const gm_pool *pool, gm_error *err) {
+  return gm__fail(err, GM_ERR_BUSY, 0, "gm_pool_sleep", "somebody has locked a buffer of pool \"%s\"",
+                  pool->heap.provider.name);
+}
+
+/* Looks before any contents are dropped. */
+static gm_status sleep_check_locks(gm_pool *pool, gm_error *err) {
+  bool locked = false;
+  gm__mutex_lock(&pool->buffers.lock);
+  for (const gm_buffer *buffer = pool->buffers.first; buffer; buffer = buffer->next) locked |= buffer->locks > 0;
+  gm__mutex_unlock(&pool->buffers.lock);
+  return locked ? sleep_busy(pool, err) : GM_OK;
+}
+
 static gm_status sleep_all(gm_pool *pool, bool keep_contents, gm_stream *stream, gm_error *err) {
   bool held = false;
   gm_status status = GM_OK;
@@ -45,9 +59,7 @@ static gm_status sleep_all(gm_pool *pool, bool keep_contents, gm_stream *stream,
     status = sleep_one(buffer, keep_contents, stream, err);
   }
   if (buffer) gm__buffer_settle(buffer);
-  if (!held) return status;
-  return gm__fail(err, GM_ERR_BUSY, 0, "gm_pool_sleep", "somebody has locked a buffer of pool \"%s\"",
-                  pool->heap.provider.name);
+  return held ? sleep_busy(pool, err) : status;
 }
 
 static gm_status sleep_check(const gm_pool *pool, const gm_stream *stream, const char *op, gm_error *err) {
@@ -58,6 +70,7 @@ static gm_status sleep_check(const gm_pool *pool, const gm_stream *stream, const
 
 gm_status gm_pool_sleep(gm_pool *pool, bool keep_contents, gm_stream *stream, uint64_t *out_bytes, gm_error *err) {
   gm_status status = sleep_check(pool, stream, "gm_pool_sleep", err);
+  if (!status) status = sleep_check_locks(pool, err);
   if (status) return status;
   status = sleep_all(pool, keep_contents, stream, err);
   if (status) {

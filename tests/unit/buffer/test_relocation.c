@@ -273,6 +273,68 @@ static void test_waking_without_room_can_be_repeated(void **state) {
   pool_bench_close(&bench);
 }
 
+/* Whichever host allocation fails, no byte is lost, and what could not be done can be done later. */
+static void test_the_nth_host_allocation_fails(void **state) {
+  (void)state;
+  int failed = 0;
+  for (size_t n = 1; n < 40; n++) {
+    pool_bench bench;
+    gm_buffer *buffers[24];
+    gm_error failure;
+    open_card(&bench, 32 * MIB, 0);
+    for (int i = 0; i < 24; i++) {
+      buffers[i] = relocation_make(bench.pool, 200 * RELOCATION_KIB, GM_RELOCATABLE | GM_EVICTABLE);
+      relocation_fill(buffers[i]);
+    }
+    for (int i = 0; i < 24; i++) {
+      if (i % 4) gm_buffer_release(buffers[i], NULL);
+    }
+    bench.host.fail_at = atomic_load(&bench.host.calls) + n;
+    bench.host.fail_count = 1;
+    const gm_status compacted = gm_pool_compact(bench.pool, NULL, NULL, &failure);
+    assert_true(compacted == GM_OK || compacted == GM_ERR_OUT_OF_HOST_MEMORY);
+    const gm_status slept = gm_pool_sleep(bench.pool, true, NULL, NULL, &failure);
+    assert_true(slept == GM_OK || slept == GM_ERR_OUT_OF_HOST_MEMORY);
+    failed += compacted || slept;
+    const gm_status woken = gm_pool_wake(bench.pool, NULL, &failure);
+    if (woken) pool_bench_ok(gm_pool_wake(bench.pool, NULL, err));
+    for (int i = 0; i < 24; i += 4) {
+      relocation_check(buffers[i]);
+      assert_int_equal(gm_buffer_location(buffers[i]), GM_LOCATION_DEVICE);
+      gm_buffer_release(buffers[i], NULL);
+    }
+    pool_bench_close(&bench);
+  }
+  assert_true(failed > 0);
+}
+
+/* A lock that notes a stream needs host memory for that. */
+static void test_an_unlock_that_fails_keeps_the_lock(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_error failure;
+  gm_stream *stream = NULL;
+  open_card(&bench, 4 * MIB, 0);
+  pool_bench_ok(gm_stream_create(bench.device, &stream, err));
+  gm_buffer *buffer = relocation_make(bench.pool, MIB, GM_RELOCATABLE);
+  pool_bench_ok(gm_buffer_lock(buffer, NULL, err));
+  bool refused = false;
+  for (size_t n = 1; n < 8 && !refused; n++) {
+    bench.host.fail_at = atomic_load(&bench.host.calls) + n;
+    bench.host.fail_count = 1;
+    refused = gm_buffer_unlock(buffer, stream, &failure) == GM_ERR_OUT_OF_HOST_MEMORY;
+    if (!refused) pool_bench_ok(gm_buffer_lock(buffer, NULL, err));
+  }
+  bench.host.fail_at = 0;
+  assert_true(refused);
+  assert_int_equal(gm_buffer_move(buffer, GM_LOCATION_HOST, NULL, &failure), GM_ERR_BUSY);
+  pool_bench_ok(gm_buffer_unlock(buffer, stream, err));
+  pool_bench_ok(gm_buffer_move(buffer, GM_LOCATION_HOST, NULL, err));
+  gm_buffer_release(buffer, NULL);
+  pool_bench_ok(gm_stream_close(stream, err));
+  pool_bench_close(&bench);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_buffers_move_on_the_cpu),
@@ -284,6 +346,8 @@ int main(void) {
       cmocka_unit_test(test_a_refusal_compacts_first),
       cmocka_unit_test(test_polls_compact_where_asked),
       cmocka_unit_test(test_wrong_relocatable_requests),
+      cmocka_unit_test(test_the_nth_host_allocation_fails),
+      cmocka_unit_test(test_an_unlock_that_fails_keeps_the_lock),
       cmocka_unit_test(test_waking_without_room_can_be_repeated),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
