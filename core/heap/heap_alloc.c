@@ -18,14 +18,31 @@
  * moment to say that they are done. */
 
 static gm_status heap_pools_none(const gm__want *want, gm_error *err) {
+  gm__ladder_blame(want->ladder, GM_CAUSE_POOLED_ONLY);
   return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, 0, "gm_alloc",
                   "no memory that the pool keeps serves%s, and GM_POOLED_ONLY allows no other",
                   gm__want_is_dedicated(want) ? " (GM_DEDICATED: one of exactly that size)" : "");
 }
 
+/* The rungs before and behind the driver, counted and timed. */
+static bool heap_search(gm__attempt *attempt, gm_rung rung, bool (*search)(gm__attempt *attempt)) {
+  const uint64_t began = gm__now_ns();
+  const bool found = search(attempt);
+  gm__ladder_step(attempt->want->ladder, rung, began, 0);
+  return found;
+}
+
+static gm_status heap_fresh(gm__attempt *attempt, const gm__placement *place, gm_error *err) {
+  const uint64_t began = gm__now_ns();
+  const gm_status status = place->fresh(attempt, err);
+  gm__ladder_step(attempt->want->ladder, GM_RUNG_DRIVER, began, 0);
+  return status;
+}
+
 static gm_status heap_try(gm__attempt *attempt, gm_error *err) {
   const gm__want *want = attempt->want;
   const gm__placement *place = gm__want_is_dedicated(want) ? &gm__bucket_placement : attempt->heap->placement;
+  gm__ladder_blame(want->ladder, GM_CAUSE_NONE);
   gm_status status = place->begin(attempt, err);
   if (status) return status;
   if (place->pooled(attempt)) return GM_OK;
@@ -33,12 +50,12 @@ static gm_status heap_try(gm__attempt *attempt, gm_error *err) {
   if (!attempt->heap->provider.captures && gm__order_is_captured(want->stream, err)) return GM_ERR_BUSY;
   status = gm__headroom_check(attempt->heap, want, err);
   if (status) return status;
-  if (place->moved(attempt)) return GM_OK;
-  status = place->fresh(attempt, err);
+  if (heap_search(attempt, GM_RUNG_MOVE, place->moved)) return GM_OK;
+  status = heap_fresh(attempt, place, err);
   if (status == GM_OK || status == GM_ERR_DEVICE_LOST) return status;
-  if (place->anywhere(attempt)) return GM_OK;
+  if (heap_search(attempt, GM_RUNG_BUSY, place->anywhere)) return GM_OK;
   if (!gm__is_shortage(status)) return status;
-  return gm__headroom_make(attempt->heap, want, status) ? place->fresh(attempt, err) : status;
+  return gm__headroom_make(attempt->heap, want, status) ? heap_fresh(attempt, place, err) : status;
 }
 
 static gm_status heap_attempt(gm__attempt *attempt, gm_error *err) {

@@ -12,7 +12,10 @@ gm_acquire gm__pool_alloc(gm_pool *pool, const gm_request *request, gm_block *ou
   if (gm__pool_forked(pool)) return GM_ACQUIRE_FAILED;
   if (gm__request_read(pool, request, &want, NULL)) return GM_ACQUIRE_INVALID;
   gm__refusal why;
+  gm__ladder ladder;
   gm__refusal_begin(&why);
+  gm__ladder_begin(&ladder);
+  want.ladder = &ladder;
   gm_acquire answer = gm__alloc_one(pool, &want, out, &why);
   if (want.flags & GM_ALLOW_SPANS && gm__is_shortage(why.status)) {
     answer = gm__spans_alloc(pool, &want, request, out, &why);
@@ -44,9 +47,12 @@ gm_status gm__pool_alloc_managed(gm_pool *pool, const gm_request *request, gm_bl
   gm__grant grant;
   gm__allocation *allocation = NULL;
   gm__refusal why;
+  gm__ladder ladder;
   gm_status status = gm__request_read(pool, request, &want, err);
   if (status) return status;
   gm__refusal_begin(&why);
+  gm__ladder_begin(&ladder);
+  want.ladder = &ladder;
   want.managed = true;
   status = gm__pool_take_quota(pool, &want, err);
   if (status) return status;

@@ -11,6 +11,7 @@
 #include "core/provider/allocation.h"
 #include "core/provider/budget.h"
 #include "core/provider/handles.h"
+#include "core/provider/ladder.h"
 #include "core/provider/memory_kind.h"
 #include "core/provider/request.h"
 #include "core/track/profiler.h"
@@ -36,8 +37,7 @@ struct gm__provider {
   gm__mutex lock; /* the provider lock: of all below, and of core/bucket */
   gm__allocation_table allocations;
   gm__address_map addresses;
-  gm_error last_failure; /* of the last request that was refused */
-  uint64_t last_failure_bytes;
+  gm__refused refused;           /* the last request that was refused */
   _Atomic uint32_t object_count; /* native objects of all allocations (native_objects.h) */
   uint32_t sweep_at;             /* as many of them bring the next sweep (core/heap/object_sweep.h) */
 };

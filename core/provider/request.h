@@ -5,6 +5,7 @@
 #include "core/device/type_wish.h"
 #include "core/order/order.h"
 #include "core/provider/allocation.h"
+#include "core/provider/ladder.h"
 
 typedef struct gm__provider gm__provider;
 
@@ -20,6 +21,7 @@ typedef struct gm__want {
   bool beside_device; /* only memory that is not the device's own */
   bool managed;       /* only memory that migrates; never pooled */
   bool counted;       /* the quota book has counted it for its tag already */
+  gm__ladder *ladder; /* what was tried for it; NULL: nobody asks */
 } gm__want;
 
 /* A block that is a driver allocation of exactly its bytes. */
