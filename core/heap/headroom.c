@@ -92,6 +92,12 @@ gm_status gm__headroom_check(gm__heap *heap, const gm__want *want, gm_error *err
   return GM_OK;
 }
 
+bool gm__headroom_is_of_pool(const gm__heap *heap, const gm__want *want) {
+  const headroom_figures figures = headroom_read(heap);
+  const bool of_quota = want->ladder && want->ladder->cause == GM_CAUSE_QUOTA;
+  return of_quota || gm__add_sat(figures.in_use, want->exact) > gm__budget_cap(&heap->provider.budget);
+}
+
 gm__shortfall gm__headroom_shortfall(gm__heap *heap, const gm__want *want, gm_status status) {
   const headroom_figures figures = headroom_read(heap);
   const uint64_t need = gm__add_sat(figures.in_use, want->exact);

@@ -70,7 +70,7 @@ static gm_status heap_attempt(gm__attempt *attempt, gm_error *err) {
 
 gm_acquire gm__refusal_answer(gm_status status) {
   if (status == GM_ERR_OVER_LIMIT) return GM_ACQUIRE_OVER_LIMIT;
-  const bool passing = status == GM_ERR_OUT_OF_HOST_MEMORY || status == GM_ERR_BUSY;
+  const bool passing = status == GM_ERR_OUT_OF_HOST_MEMORY || status == GM_ERR_BUSY || status == GM_ERR_TIMEOUT;
   return gm__is_shortage(status) || passing ? GM_ACQUIRE_EXHAUSTED : GM_ACQUIRE_FAILED;
 }
 

@@ -60,15 +60,21 @@ static bool cause_of_group(const cause_case *self) {
 
 /* ---- what the figures tell ---- */
 
-/* Enough bytes are unused. */
+/* True where the device's free bytes are no estimate. */
+static bool cause_free_is_known(const cause_case *self) {
+  gm_memory_info memory = {.struct_size = sizeof memory};
+  return gm_device_memory_info(self->pool->device, &memory, NULL) == GM_OK && memory.free_state == GM_FIGURE_KNOWN;
+}
+
+/* By the figures enough bytes are unused; or the device does not say how many are. */
 static gm_refusal_cause cause_in_pieces(const cause_case *self) {
   const gm_explanation *out = self->out;
-  const uint64_t exact = self->refused->exact, largest = out->largest_pooled_bytes;
-  const bool free_known = out->device_free_bytes != GM_UNKNOWN_BYTES;
-  const uint64_t unused = free_known ? gm__add_sat(out->pooled_bytes, out->device_free_bytes) : out->pooled_bytes;
-  if (unused < exact) return cause_say(self, GM_CAUSE_DEVICE_FULL, GM_CHANGE_FREE, exact - unused);
-  if (self->refused->flags & GM_COMMIT && out->pooled_bytes < exact) /* the driver had promised it */
+  const uint64_t exact = self->refused->exact, largest = out->largest_pooled_bytes, pooled = out->pooled_bytes;
+  const bool known = cause_free_is_known(self);
+  const uint64_t unused = known ? gm__add_sat(pooled, out->device_free_bytes) : pooled;
+  if (self->refused->flags & GM_COMMIT && pooled < exact && !(known && unused < exact)) /* the driver had promised it */
     return cause_say(self, GM_CAUSE_LAZY_COMMIT, GM_CHANGE_FREE, exact);
+  if (unused < exact) return cause_say(self, GM_CAUSE_DEVICE_FULL, GM_CHANGE_FREE, exact - unused);
   if (self->refused->flags & GM_ALLOW_SPANS || largest >= exact)
     return cause_say(self, GM_CAUSE_FRAGMENTATION, GM_CHANGE_FREE, exact);
   return cause_say(self, GM_CAUSE_FRAGMENTATION, GM_CHANGE_SPLIT, largest);
@@ -153,8 +159,7 @@ static gm_refusal_cause cause_of_quota(const cause_case *self) {
 static gm_refusal_cause cause_of_blame(const cause_case *self) {
   switch (self->refused->ladder.cause) {
     case GM_CAUSE_QUOTA: return cause_of_quota(self);
-    case GM_CAUSE_LAZY_COMMIT:
-      return cause_say(self, GM_CAUSE_LAZY_COMMIT, GM_CHANGE_FREE, self->refused->exact);
+    case GM_CAUSE_LAZY_COMMIT: return cause_say(self, GM_CAUSE_LAZY_COMMIT, GM_CHANGE_FREE, self->refused->exact);
     case GM_CAUSE_POOLED_ONLY: return cause_say(self, GM_CAUSE_POOLED_ONLY, GM_CHANGE_ALLOW_FRESH, 0);
     default: return GM_CAUSE_NONE;
   }

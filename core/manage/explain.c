@@ -94,6 +94,15 @@ static void explain_refused(gm_pool *pool, gm__refused *refused, gm_explanation 
   memcpy(out->rungs, refused->ladder.rungs, sizeof refused->ladder.rungs);
 }
 
+static void explain_rungs(gm_pool *pool, gm_explanation *out) {
+  for (int i = 0; i < GM__RUNG_COUNT; i++) {
+    const gm__rung_total *total = &pool->heap.provider.rungs[i];
+    out->all_rungs[i] = (gm_rung_work){.count = atomic_load_explicit(&total->count, memory_order_relaxed),
+                                       .bytes = atomic_load_explicit(&total->bytes, memory_order_relaxed),
+                                       .ns = atomic_load_explicit(&total->ns, memory_order_relaxed)};
+  }
+}
+
 static void explain_tags(const gm_pool *pool, gm_explanation *out) {
   gm_tag_total totals[GM_EXPLAINED_TAGS];
   if (!gm__observers_track(&pool->heap.observers)) return;
@@ -142,6 +151,7 @@ static void explain_request(gm_pool *pool, const gm_request *request, gm_explana
   out->rounded_bytes = out->status ? 0 : want.rounded;
   explain_refused(pool, &refused, out);
   explain_figures(pool, out);
+  explain_rungs(pool, out);
   explain_tags(pool, out);
   gm__cause_tell(pool, &refused, out);
   explain_text text = {out->text, sizeof out->text, 0};

@@ -164,6 +164,7 @@ static gm_acquire spans_alloc_part(gm_pool *pool, const gm__want *all, const gm_
   gm__refusal_begin(why);
   if (gm__request_read(pool, &asked, &want, NULL)) return GM_ACQUIRE_INVALID;
   want.ladder = all->ladder;
+  want.patient = all->patient;
   const gm_acquire answer = gm__alloc_one(pool, &want, &part->span.block, why);
   whole->count += answer <= GM_ACQUIRE_FRESH;
   return answer;

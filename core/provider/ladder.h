@@ -1,7 +1,9 @@
-/* The ladder of a request: what was tried after no pooled memory served, how often and how long. It lies on the stack of
- * the call, and is noted with the refusal. A request that is served soon writes two members of it. */
+/* The ladder of a request: what was tried after no pooled memory served, how often and how long. It lies on the stack
+ * of the call, and is noted with the refusal. A request that is served soon writes two members of it. */
 #ifndef GM_CORE_PROVIDER_LADDER_H
 #define GM_CORE_PROVIDER_LADDER_H
+
+#include <stdatomic.h>
 
 #include "core/base/clock.h"
 #include "gm/explain.h"
@@ -15,6 +17,11 @@ typedef struct gm__ladder {
   uint64_t waited_ns;
   gm_rung_work rungs[GM__RUNG_COUNT];
 } gm__ladder;
+
+/* What all requests of a pool did on each rung. */
+typedef struct gm__rung_total {
+  _Atomic uint64_t count, bytes, ns;
+} gm__rung_total;
 
 /* The last request that a pool refused. */
 typedef struct gm__refused {
@@ -31,6 +38,9 @@ static inline void gm__ladder_begin(gm__ladder *ladder) {
 
 /* Counts a try of a rung that began at `began`. `ladder` may be NULL. */
 void gm__ladder_step(gm__ladder *ladder, gm_rung rung, uint64_t began, uint64_t bytes);
+
+/* Adds a request that has ended. */
+void gm__ladder_add(gm__rung_total *totals, const gm__ladder *ladder);
 
 /* The refusal that follows has this cause, whatever the figures say. NONE: a new try. `ladder` may be NULL. */
 static inline void gm__ladder_blame(gm__ladder *ladder, gm_refusal_cause cause) {

@@ -30,9 +30,10 @@ struct gm__provider {
   const gm__profiler *profiler; /* NULL: no profiler is there */
   gm__memory_rules rules;
   gm__budget budget;
-  gm__limits limits; /* beside the budget; they do not hold for an upstream */
-  gm__stats stats;   /* the pool's, apart from what arenas count */
-  gm__pages pages;   /* where the device maps memory in pages */
+  gm__limits limits;                    /* beside the budget; they do not hold for an upstream */
+  gm__stats stats;                      /* the pool's, apart from what arenas count */
+  gm__rung_total rungs[GM__RUNG_COUNT]; /* of all requests so far, by gm_rung */
+  gm__pages pages;                      /* where the device maps memory in pages */
 
   gm__mutex lock; /* the provider lock: of all below, and of core/bucket */
   gm__allocation_table allocations;

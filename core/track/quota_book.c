@@ -36,8 +36,8 @@ static uint64_t quota_counted(const quota *self) {
   return self->flags & GM_QUOTA_BORROW ? self->used : gm__min(self->used, self->bytes);
 }
 
-/* The bytes that are missing for `bytes` more at the tightest priority from the tag's up: in the sum of the quotas of
- * all tags up to there. */
+/* The bytes that are missing for `bytes` more, at the priority from the tag's up that has least. At each of them the
+ * sum of the quotas of all tags up to there counts. */
 static uint64_t quota_levels_lack(const gm__quotas *quotas, const quota *self, uint64_t bytes) {
   uint64_t granted = 0, used = bytes, lack = 0;
   for (uint32_t i = 0; i < quotas->set_count; i++) {

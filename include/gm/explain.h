@@ -33,27 +33,27 @@ typedef struct gm_pool gm_pool; /* thread-safe; it borrows its device, and keeps
  * - POOLED_ONLY: the pool keeps no memory that serves, and GM_POOLED_ONLY allows no other.
  * - HOST_MEMORY: gm had no host memory for its own records.
  * - DRIVER: another failure of the driver (`last_failure`). */
-#define GM_REFUSAL_CAUSE_MAP(X)                          \
-  X(GM_CAUSE_NONE, 0, "none")                            \
-  X(GM_CAUSE_FRAGMENTATION, 1, "fragmentation")          \
-  X(GM_CAUSE_POOL_CAP, 2, "pool_cap")                    \
-  X(GM_CAUSE_QUOTA, 3, "quota")                          \
-  X(GM_CAUSE_RESERVE, 4, "reserve")                      \
-  X(GM_CAUSE_OTHER_PROCESS, 5, "other_process")          \
-  X(GM_CAUSE_LAZY_COMMIT, 6, "lazy_commit")              \
-  X(GM_CAUSE_SINGLE_ALLOCATION, 7, "single_allocation")  \
-  X(GM_CAUSE_PINNED_LIMIT, 8, "pinned_limit")            \
-  X(GM_CAUSE_MEMLOCK, 9, "memlock")                      \
-  X(GM_CAUSE_CGROUP, 10, "cgroup")                       \
-  X(GM_CAUSE_HOST_OVERCOMMIT, 11, "host_overcommit")     \
-  X(GM_CAUSE_LEAK_BY_TAG, 12, "leak_by_tag")             \
-  X(GM_CAUSE_DEVICE_LOST, 13, "device_lost")             \
-  X(GM_CAUSE_DEVICE_FULL, 14, "device_full")             \
-  X(GM_CAUSE_TOO_LARGE, 15, "too_large")                 \
-  X(GM_CAUSE_DEADLINE, 16, "deadline")                   \
-  X(GM_CAUSE_CAPTURE, 17, "capture")                     \
-  X(GM_CAUSE_POOLED_ONLY, 18, "pooled_only")             \
-  X(GM_CAUSE_HOST_MEMORY, 19, "host_memory")             \
+#define GM_REFUSAL_CAUSE_MAP(X)                         \
+  X(GM_CAUSE_NONE, 0, "none")                           \
+  X(GM_CAUSE_FRAGMENTATION, 1, "fragmentation")         \
+  X(GM_CAUSE_POOL_CAP, 2, "pool_cap")                   \
+  X(GM_CAUSE_QUOTA, 3, "quota")                         \
+  X(GM_CAUSE_RESERVE, 4, "reserve")                     \
+  X(GM_CAUSE_OTHER_PROCESS, 5, "other_process")         \
+  X(GM_CAUSE_LAZY_COMMIT, 6, "lazy_commit")             \
+  X(GM_CAUSE_SINGLE_ALLOCATION, 7, "single_allocation") \
+  X(GM_CAUSE_PINNED_LIMIT, 8, "pinned_limit")           \
+  X(GM_CAUSE_MEMLOCK, 9, "memlock")                     \
+  X(GM_CAUSE_CGROUP, 10, "cgroup")                      \
+  X(GM_CAUSE_HOST_OVERCOMMIT, 11, "host_overcommit")    \
+  X(GM_CAUSE_LEAK_BY_TAG, 12, "leak_by_tag")            \
+  X(GM_CAUSE_DEVICE_LOST, 13, "device_lost")            \
+  X(GM_CAUSE_DEVICE_FULL, 14, "device_full")            \
+  X(GM_CAUSE_TOO_LARGE, 15, "too_large")                \
+  X(GM_CAUSE_DEADLINE, 16, "deadline")                  \
+  X(GM_CAUSE_CAPTURE, 17, "capture")                    \
+  X(GM_CAUSE_POOLED_ONLY, 18, "pooled_only")            \
+  X(GM_CAUSE_HOST_MEMORY, 19, "host_memory")            \
   X(GM_CAUSE_DRIVER, 20, "driver")
 
 typedef enum gm_refusal_cause {
@@ -75,20 +75,20 @@ typedef enum gm_refusal_cause {
  * - ASK_LESS: ask for so many bytes less. REOPEN: close the device and open it again.
  * - AFTER_CAPTURE: ask after the capture, or have memory in the pool before. ALLOW_FRESH: ask without GM_POOLED_ONLY.
  */
-#define GM_CHANGE_MAP(X)                              \
-  X(GM_CHANGE_NONE, 0, "none")                        \
-  X(GM_CHANGE_FREE, 1, "free")                        \
-  X(GM_CHANGE_RAISE_CAP, 2, "raise_cap")              \
-  X(GM_CHANGE_RAISE_QUOTA, 3, "raise_quota")          \
-  X(GM_CHANGE_LOWER_RESERVE, 4, "lower_reserve")      \
-  X(GM_CHANGE_FREE_ELSEWHERE, 5, "free_elsewhere")    \
-  X(GM_CHANGE_SPLIT, 6, "split")                      \
-  X(GM_CHANGE_RAISE_MEMLOCK, 7, "raise_memlock")      \
-  X(GM_CHANGE_RAISE_CGROUP, 8, "raise_cgroup")        \
-  X(GM_CHANGE_RAISE_COMMIT, 9, "raise_commit")        \
-  X(GM_CHANGE_ASK_LESS, 10, "ask_less")               \
-  X(GM_CHANGE_REOPEN, 11, "reopen")                   \
-  X(GM_CHANGE_AFTER_CAPTURE, 12, "after_capture")     \
+#define GM_CHANGE_MAP(X)                           \
+  X(GM_CHANGE_NONE, 0, "none")                     \
+  X(GM_CHANGE_FREE, 1, "free")                     \
+  X(GM_CHANGE_RAISE_CAP, 2, "raise_cap")           \
+  X(GM_CHANGE_RAISE_QUOTA, 3, "raise_quota")       \
+  X(GM_CHANGE_LOWER_RESERVE, 4, "lower_reserve")   \
+  X(GM_CHANGE_FREE_ELSEWHERE, 5, "free_elsewhere") \
+  X(GM_CHANGE_SPLIT, 6, "split")                   \
+  X(GM_CHANGE_RAISE_MEMLOCK, 7, "raise_memlock")   \
+  X(GM_CHANGE_RAISE_CGROUP, 8, "raise_cgroup")     \
+  X(GM_CHANGE_RAISE_COMMIT, 9, "raise_commit")     \
+  X(GM_CHANGE_ASK_LESS, 10, "ask_less")            \
+  X(GM_CHANGE_REOPEN, 11, "reopen")                \
+  X(GM_CHANGE_AFTER_CAPTURE, 12, "after_capture")  \
   X(GM_CHANGE_ALLOW_FRESH, 13, "allow_fresh")
 
 typedef enum gm_change {
@@ -103,14 +103,14 @@ typedef enum gm_change {
  * - TRIM: the pool gives idle memory back, and asks the driver again. POOLS: so do the device's other pools.
  * - EVICTORS: evictors (gm/evictor.h) free memory, and all of this is tried once more.
  * - SPANS: several memories (GM_ALLOW_SPANS). WAIT: the request waits (gm_request.deadline_ns). */
-#define GM_RUNG_MAP(X)              \
-  X(GM_RUNG_MOVE, 0, "move")        \
-  X(GM_RUNG_DRIVER, 1, "driver")    \
-  X(GM_RUNG_BUSY, 2, "busy")        \
-  X(GM_RUNG_TRIM, 3, "trim")        \
-  X(GM_RUNG_POOLS, 4, "pools")      \
+#define GM_RUNG_MAP(X)               \
+  X(GM_RUNG_MOVE, 0, "move")         \
+  X(GM_RUNG_DRIVER, 1, "driver")     \
+  X(GM_RUNG_BUSY, 2, "busy")         \
+  X(GM_RUNG_TRIM, 3, "trim")         \
+  X(GM_RUNG_POOLS, 4, "pools")       \
   X(GM_RUNG_EVICTORS, 5, "evictors") \
-  X(GM_RUNG_SPANS, 6, "spans")      \
+  X(GM_RUNG_SPANS, 6, "spans")       \
   X(GM_RUNG_WAIT, 7, "wait")
 
 typedef enum gm_rung {
@@ -125,7 +125,7 @@ GM_API const char *gm_refusal_cause_name(gm_refusal_cause cause);
 GM_API const char *gm_change_name(gm_change change);
 GM_API const char *gm_rung_name(gm_rung rung);
 
-/* What one rung did for the refused request. Never grows. */
+/* What one rung did. Never grows. */
 typedef struct gm_rung_work {
   uint64_t count; /* how often it was tried; 0: not at all */
   uint64_t bytes; /* bytes that it gave back: TRIM, POOLS; EVICTORS: by their own word. 0 for others */
@@ -168,13 +168,14 @@ typedef struct gm_explanation {
   double fragmentation;        /* share of the pooled bytes outside of the largest free block, 0 to 1 */
   bool ever_fits;              /* the device, empty and without gm's limits, could serve the refused request */
   uint32_t tag_count;          /* entries of `tags`; 0: the pool does not track */
-  gm_explained_tag tags[GM_EXPLAINED_TAGS]; /* the tags that hold most, largest first */
-  gm_rung_work rungs[GM_EXPLAINED_RUNGS];   /* by gm_rung: what was tried for the refused request */
+  gm_explained_tag tags[GM_EXPLAINED_TAGS];   /* the tags that hold most, largest first */
+  gm_rung_work rungs[GM_EXPLAINED_RUNGS];     /* by gm_rung: what was tried for the refused request */
+  gm_rung_work all_rungs[GM_EXPLAINED_RUNGS]; /* by gm_rung: of all requests of the pool so far, refused or served */
 } gm_explanation;
 
 /* Tells whether a request is valid, what the pool and its device have now, and why the pool last refused a valid
- * request. Call it right after gm_alloc refused, because it finds the cause with the figures of now. It promises nothing
- * about the next call of gm_alloc. It allocates nothing but the tracker's sums by tag, and follows no stream.
+ * request. Call it right after gm_alloc refused, because it finds the cause with the figures of now. It promises
+ * nothing about the next call of gm_alloc. It allocates nothing but the tracker's sums by tag, and follows no stream.
  *
  * GM_OK: `out` is filled, also where the request is not valid. INVALID_ARGUMENT: `pool` or `out` is NULL, or gm does
  * not know a struct_size. FORKED. */

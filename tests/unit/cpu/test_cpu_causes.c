@@ -40,10 +40,8 @@ static void *hook(void *user, const char *library, const char *symbol, void *rea
 }
 
 static void open_cpu(pool_bench *bench, const char *root, const gm_pool_params *params) {
-  const gm_context_params context = {.struct_size = sizeof context,
-                                     .ignore_environment = true,
-                                     .host_root = root,
-                                     .symbol_hook = hook};
+  const gm_context_params context = {
+      .struct_size = sizeof context, .ignore_environment = true, .host_root = root, .symbol_hook = hook};
   pool_bench_ok(gm_context_create(&context, &bench->ctx, err));
   pool_bench_ok(gm_config_set(bench->ctx, "memory_fraction", "1", err));
   pool_bench_ok(gm_config_set(bench->ctx, "min_free_bytes", "0", err));

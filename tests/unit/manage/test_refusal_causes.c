@@ -273,6 +273,15 @@ static void test_driver_and_its_pieces(void **state) {
   assert_int_equal(why.rungs[GM_RUNG_TRIM].count, 1);
   assert_int_equal(why.rungs[GM_RUNG_POOLS].count, 1);
   assert_int_equal(why.rungs[GM_RUNG_EVICTORS].count, 0);
+  assert_int_equal(why.all_rungs[GM_RUNG_DRIVER].count, 2);
+  assert_int_equal(why.all_rungs[GM_RUNG_TRIM].count, 1);
+  fake.type_status[0] = GM_OK;
+  const gm_block block = served(bench.pool, &request);
+  const gm_explanation now = explained(bench.pool, &request);
+  assert_int_equal(now.rungs[GM_RUNG_DRIVER].count, 1); /* of the refusal before */
+  assert_int_equal(now.all_rungs[GM_RUNG_DRIVER].count, 3);
+  assert_true(now.all_rungs[GM_RUNG_DRIVER].ns >= why.all_rungs[GM_RUNG_DRIVER].ns);
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
   close_fake(&bench);
 }
 

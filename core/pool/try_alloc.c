@@ -1,0 +1,11 @@
+#include "core/pool/try_alloc.h"
+
+#include "core/pool/alloc_one.h"
+#include "core/pool/spans.h"
+
+gm_acquire gm__try_alloc(gm_pool *pool, gm__want *want, const gm_request *request, gm_block *out, gm__refusal *why) {
+  gm__refusal_begin(why);
+  const gm_acquire answer = gm__alloc_one(pool, want, out, why);
+  const bool several = want->flags & GM_ALLOW_SPANS && gm__is_shortage(why->status);
+  return several ? gm__spans_alloc(pool, want, request, out, why) : answer;
+}
