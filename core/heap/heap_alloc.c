@@ -42,12 +42,12 @@ static gm_status heap_fresh(gm__attempt *attempt, const gm__placement *place, gm
 static gm_status heap_try(gm__attempt *attempt, gm_error *err) {
   const gm__want *want = attempt->want;
   const gm__placement *place = gm__want_is_dedicated(want) ? &gm__bucket_placement : attempt->heap->placement;
-  gm__ladder_blame(want->ladder, GM_CAUSE_NONE);
   gm_status status = place->begin(attempt, err);
   if (status) return status;
   if (place->pooled(attempt)) return GM_OK;
   if (want->flags & GM_POOLED_ONLY) return place->anywhere(attempt) ? GM_OK : heap_pools_none(want, err);
   if (!attempt->heap->provider.captures && gm__order_is_captured(want->stream, err)) return GM_ERR_BUSY;
+  gm__ladder_blame(want->ladder, GM_CAUSE_NONE); /* that of an earlier try is over */
   status = gm__headroom_check(attempt->heap, want, err);
   if (status) return status;
   if (heap_search(attempt, GM_RUNG_MOVE, place->moved)) return GM_OK;

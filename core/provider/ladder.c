@@ -19,8 +19,8 @@ void gm__ladder_step(gm__ladder *ladder, gm_rung rung, uint64_t began, uint64_t 
   work->ns += gm__now_ns() - began;
 }
 
-void gm__ladder_add(gm__rung_total *totals, const gm__ladder *ladder) {
-  for (int i = 0; ladder->began && i < GM__RUNG_COUNT; i++) {
+void gm__ladder_add_rungs(gm__rung_total *totals, const gm__ladder *ladder) {
+  for (int i = 0; i < GM__RUNG_COUNT; i++) {
     if (!ladder->rungs[i].count) continue;
     atomic_fetch_add_explicit(&totals[i].count, ladder->rungs[i].count, memory_order_relaxed);
     atomic_fetch_add_explicit(&totals[i].bytes, ladder->rungs[i].bytes, memory_order_relaxed);

@@ -39,8 +39,11 @@ static inline void gm__ladder_begin(gm__ladder *ladder) {
 /* Counts a try of a rung that began at `began`. `ladder` may be NULL. */
 void gm__ladder_step(gm__ladder *ladder, gm_rung rung, uint64_t began, uint64_t bytes);
 
-/* Adds a request that has ended. */
-void gm__ladder_add(gm__rung_total *totals, const gm__ladder *ladder);
+/* Adds a request that has ended, if it climbed. */
+void gm__ladder_add_rungs(gm__rung_total *totals, const gm__ladder *ladder);
+static inline void gm__ladder_add(gm__rung_total *totals, const gm__ladder *ladder) {
+  if (ladder->began) gm__ladder_add_rungs(totals, ladder);
+}
 
 /* The refusal that follows has this cause, whatever the figures say. NONE: a new try. `ladder` may be NULL. */
 static inline void gm__ladder_blame(gm__ladder *ladder, gm_refusal_cause cause) {
