@@ -106,9 +106,24 @@ static void test_memlock(void **state) {
   if (answer) fail_msg("the child answered %d", answer);
 }
 
+/* A card that fails: nothing is tried after the driver. The pool and the device close. */
+static void test_device_lost(void **state) {
+  (void)state;
+  pool_bench bench;
+  const gm_pool_params params = {.struct_size = sizeof params, .no_vmm = true};
+  const gm_request request = {.bytes = 8 * MIB, .deadline_ns = UINT64_MAX}; /* no wait helps */
+  script("set OTHERS 0");
+  open_cuda(&bench, NULL, &params);
+  cuda_say("lose 700");
+  const gm_explanation why = refused_as(bench.pool, &request, GM_CAUSE_DEVICE_LOST, GM_CHANGE_REOPEN);
+  assert_int_equal(why.rungs[GM_RUNG_DRIVER].count, 1);
+  assert_int_equal(why.rungs[GM_RUNG_BUSY].count + why.rungs[GM_RUNG_TRIM].count + why.rungs[GM_RUNG_WAIT].count, 0);
+  close_cuda(&bench);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(test_memlock, tree_set_up, tree_tear_down),
-                                     cmocka_unit_test(test_other_process),
+                                     cmocka_unit_test(test_other_process), cmocka_unit_test(test_device_lost),
                                      cmocka_unit_test_setup_teardown(test_pinned_limit, tree_set_up, tree_tear_down)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
