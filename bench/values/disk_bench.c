@@ -213,7 +213,11 @@ int main(int argc, char **argv) {
   }
   b.random = malloc((size_t)b.most * 2);
   b.room = malloc((size_t)b.most);
-  if (!b.random || !b.room) return 1;
+  if (!b.random || !b.room) {
+    free(b.random);
+    free(b.room);
+    return 1;
+  }
   uint64_t state = 88172645463325252U;
   for (size_t i = 0; i < b.most * 2; i++) {
     if (i % 8 == 0) state ^= state << 13, state ^= state >> 7, state ^= state << 17;

@@ -138,10 +138,10 @@ static gm_status get_chunk(gm__disk_tier *tier, const disk_value *value, uint32_
   return gm__fail(err, GM_ERR_DAMAGED, 0, "gm_tier_value_read", "%.200s: the value does not unpack", tier->path);
 }
 
-/* Memory for chunks that cannot be read straight into the caller's. NULL: the range needs none. */
+/* Memory for chunks that cannot be read straight into the caller's. */
 typedef struct get_room {
   unsigned char *stored; /* a chunk as it is in the file */
-  unsigned char *plain;  /* a chunk of which the range has a part only */
+  unsigned char *plain;  /* a chunk of which the range has a part only; NULL: there is none */
   size_t bytes;
 } get_room;
 
@@ -165,7 +165,7 @@ static gm_status get_room_make(const gm__disk_tier *tier, const disk_value *valu
   if (!room->stored) {
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_value_read", "no host memory for a chunk");
   }
-  room->plain = room->stored + stored;
+  if (!whole) room->plain = room->stored + stored;
   return GM_OK;
 }
 
@@ -174,7 +174,7 @@ static gm_status get_piece(gm__disk_tier *tier, const disk_value *value, uint64_
                            uint64_t bytes, const get_room *room, gm_error *err) {
   const uint32_t index = (uint32_t)(offset / GM__DISK_CHUNK);
   const uint64_t within = offset % GM__DISK_CHUNK;
-  if (!within && bytes == gm__disk_chunk_plain(&value->record, index)) {
+  if (!room->plain || (!within && bytes == gm__disk_chunk_plain(&value->record, index))) {
     return get_chunk(tier, value, index, dst, room->stored, err);
   }
   const gm_status status = get_chunk(tier, value, index, room->plain, room->stored, err);
