@@ -40,6 +40,8 @@ static inline bool gm__free_chunk_mixes(const gm__arena *arena, const gm__last_u
 void gm__free_chunks_flush(gm__arena *arena);
 bool gm__free_chunks_flush_area(gm__arena *arena, gm__area area);
 
+/* ---- free_streams.c: what streams still use ---- */
+
 /* Moves free chunks of streams that are done into the idle stream cache. It asks the driver of points of single chunks
  * only. */
 void gm__free_chunks_settle(gm__arena *arena);
@@ -49,6 +51,8 @@ void gm__free_chunks_gather(gm__arena *arena, int slot);
 
 /* The stream of the slot is done, and closes. */
 void gm__free_chunks_forget(gm__arena *arena, int slot);
+
+/* ---- free_chunks.c: search and cut ---- */
 
 /* True when the request fits into the free chunk, whatever streams use that. */
 bool gm__free_chunk_fits(const gm__arena *arena, const gm__want *want, uint32_t free_chunk);
