@@ -23,13 +23,13 @@ typedef void (*gm_tensor_set_release)(void *user, void *set, uint64_t bytes);
 
 typedef struct gm_tensor_sets_params {
   uint32_t struct_size;
+  bool by_content;               /* a file has changed if a checksum of its bytes has; each get reads the file */
   uint64_t max_sets;             /* that are kept; 0: the key gpu.ast.max_cache_size. The key gpu.ast.cache_enabled may
                                     say that none is */
   uint64_t max_bytes;            /* 0: no bound */
   gm_tensor_set_make make;       /* not NULL */
   gm_tensor_set_release release; /* NULL: sets need none */
   void *user;                    /* handed to both; borrowed until gm_tensor_sets_destroy returns */
-  bool by_content;               /* a file has changed if a checksum of its bytes has; each get reads the file */
 } gm_tensor_sets_params;
 
 /* Counts are since the sets were created, unless they say "now". */
