@@ -40,6 +40,8 @@ struct gm__arena {
   uint32_t shift;                 /* a granule is 1 << shift bytes */
   uint32_t frees, ask_after; /* frees since the last look at the streams; how many frees may come between two looks */
   uint32_t quick_most;       /* in granules: larger chunks go into no quick list */
+  uint32_t small_flushes;    /* flushes for small requests since their area grew */
+  uint32_t small_most;       /* in granules: larger requests are of GM__AREA_LARGE. 0: all are */
   bool common;               /* it serves the requests of a thread; else those for a rare kind */
   bool mixes;    /* it knows one stream at most: that stream's free chunks and idle ones are joined at once */
   bool observed; /* observe.h is told of each block that is handed out or comes back */
@@ -57,14 +59,14 @@ struct gm__arena {
   uint32_t unmapped;           /* the first unmapped chunk of its ranges (page_run.c); 0: none */
   uint32_t stranded;           /* the first chunk of its ranges that stays AWAY for now (page_run.c); 0: none */
   gm__segment **segment_table; /* by number, from 1 */
-  uint32_t segment_count, segment_capacity;
-  uint64_t noted;        /* the part of stats.reclaimable that the device was told */
-  gm__thread_life *life; /* of the home thread of its lock; NULL: there is none. REQUIRES: provider lock */
-  gm__quotas *quotas;    /* counts its blocks; NULL: no tag has a quota */
-  bool closed;           /* no request and no free takes the fast path */
-  uint64_t mapped_pages; /* mapped pages of its ranges. REQUIRES: pages lock, for this and the next */
-  uint64_t ask_at;       /* the number of frees that it must reach before another arena asks it for idle pages again */
-  gm__wishes wishes;     /* of its thread's requests. REQUIRES: to be that thread */
+  uint32_t segment_capacity;
+  uint64_t noted;                   /* the part of stats.reclaimable that the device was told */
+  gm__thread_life *life;            /* of the home thread of its lock; NULL: there is none. REQUIRES: provider lock */
+  gm__quotas *quotas;               /* counts its blocks; NULL: no tag has a quota */
+  bool closed;                      /* no request and no free takes the fast path */
+  uint64_t mapped_pages[GM__AREAS]; /* of its ranges. REQUIRES: pages lock, for this and the next */
+  uint64_t ask_at;   /* the number of frees that it must reach before another arena asks it for idle pages again */
+  gm__wishes wishes; /* of its thread's requests. REQUIRES: to be that thread */
 };
 
 /* A new arena of the set, with that number. NULL without host memory. REQUIRES: provider lock. */
@@ -105,6 +107,11 @@ static inline gm__chunk *gm__arena_chunk(const gm__arena *arena, uint32_t number
 /* The bytes that the owner of a live chunk asked for. */
 static inline uint64_t gm__arena_requested(const gm__arena *arena, gm__chunk *chunk) {
   return gm__arena_bytes(arena, chunk) - chunk->slack;
+}
+
+/* Where a request of so many granules is served. */
+static inline gm__area gm__arena_area(const gm__arena *arena, uint64_t granules) {
+  return granules <= arena->small_most ? GM__AREA_SMALL : GM__AREA_LARGE;
 }
 
 static inline uint8_t gm__chunk_is(const gm__chunk *chunk) { return chunk->state & GM__CHUNK_STATE; }

@@ -14,26 +14,50 @@ static uint32_t arena_alloc_quick(gm__arena *arena, const gm__want *want, int sl
   return gm__quick_take(cache, &arena->chunks, want->exact >> arena->shift);
 }
 
-static uint32_t arena_alloc_find(gm__arena *arena, const gm__want *want, int slot, bool others,
-                                 gm__order_verdict *verdict) {
+enum { ARENA_FLUSHES = 2 };
+
+/* Empties the area's quick lists for a request. True if that set memory free. Small blocks use their lists most, and
+ * their pages are few: after some flushes in a row the area grows instead, where it can. */
+static bool arena_alloc_flush(gm__arena *arena, gm__area area, bool must) {
+  const bool spared = area == GM__AREA_SMALL && !must && arena->small_flushes == ARENA_FLUSHES;
+  if (area == GM__AREA_SMALL)
+    arena->small_flushes = spared ? 0 : arena->small_flushes + (arena->small_flushes < ARENA_FLUSHES);
+  return !spared && gm__free_chunks_flush_area(arena, area);
+}
+
+static uint32_t arena_alloc_find_in(gm__arena *arena, const gm__want *want, gm__area area, int slot, bool others,
+                                    gm__order_verdict *verdict) {
   uint64_t pending = 0;
   if (arena->frees >= arena->ask_after && !gm__stream_captured(want->stream)) {
     arena->frees = 0;
     gm__order_refresh(&arena->order, arena->order.used);
     gm__free_chunks_settle(arena);
   }
-  uint32_t free_chunk = gm__free_chunks_find(arena, want, slot, GM__ORDER_READY, &pending, verdict);
-  if (!free_chunk && gm__free_chunks_flush(arena))
-    free_chunk = gm__free_chunks_find(arena, want, slot, GM__ORDER_READY, &pending, verdict);
+  uint32_t free_chunk = gm__free_chunks_find(arena, want, area, slot, GM__ORDER_READY, &pending, verdict);
+  if (!free_chunk && arena_alloc_flush(arena, area, others))
+    free_chunk = gm__free_chunks_find(arena, want, area, slot, GM__ORDER_READY, &pending, verdict);
   if (free_chunk || !pending || gm__stream_captured(want->stream)) return free_chunk;
   gm__order_refresh(&arena->order, pending);
   gm__free_chunks_settle(arena);
-  free_chunk = gm__free_chunks_find(arena, want, slot, GM__ORDER_READY, &pending, verdict);
+  free_chunk = gm__free_chunks_find(arena, want, area, slot, GM__ORDER_READY, &pending, verdict);
   if (free_chunk) return free_chunk;
   gm__free_chunks_gather(arena, slot);
-  free_chunk = gm__free_chunks_find(arena, want, slot, GM__ORDER_OWN_WAIT, &pending, verdict);
+  free_chunk = gm__free_chunks_find(arena, want, area, slot, GM__ORDER_OWN_WAIT, &pending, verdict);
   if (free_chunk || !others) return free_chunk;
-  return gm__free_chunks_find(arena, want, slot, GM__ORDER_OTHERS_WAIT, &pending, verdict);
+  return gm__free_chunks_find(arena, want, area, slot, GM__ORDER_OTHERS_WAIT, &pending, verdict);
+}
+
+/* A small request takes memory of the large area only when the arena cannot grow for it, and rather than wait for
+ * others. */
+static uint32_t arena_alloc_find(gm__arena *arena, const gm__want *want, int slot, bool others,
+                                 gm__order_verdict *verdict) {
+  const gm__area area = gm__arena_area(arena, want->exact >> arena->shift);
+  const bool anywhere = area == GM__AREA_SMALL && (others || gm__stream_captured(want->stream));
+  if (!anywhere) return arena_alloc_find_in(arena, want, area, slot, others, verdict);
+  uint32_t free_chunk = arena_alloc_find_in(arena, want, area, slot, false, verdict);
+  if (!free_chunk) free_chunk = arena_alloc_find_in(arena, want, GM__AREA_LARGE, slot, others, verdict);
+  if (!free_chunk && others) free_chunk = arena_alloc_find_in(arena, want, area, slot, true, verdict);
+  return free_chunk;
 }
 
 /* Brings the chunk, which is AWAY, into the request's order. False: that is not possible. Steps out of the lock. */

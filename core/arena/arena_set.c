@@ -45,6 +45,7 @@ static gm__arena *arena_add(gm__arena_set *set, const gm__memory_kind *kind, uin
   gm__arena *arena = count < most ? gm__arena_new(set, kind, count) : NULL;
   if (!arena) return NULL;
   arena->common = common;
+  if (common) arena->small_most = (uint32_t)gm__min(set->provider->rules.apart >> arena->shift, UINT32_MAX);
   set->table[count] = arena;
   atomic_store_explicit(&set->count, count + 1, memory_order_release);
   return arena;

@@ -21,7 +21,8 @@ static uint32_t free_chunk_granules(const gm__arena *arena, const gm__want *want
 }
 
 static gm__tlsf *free_chunk_bins(const gm__arena *arena, uint32_t number) {
-  return &arena->caches[gm__arena_chunk(arena, number)->cache]->tlsf;
+  const gm__chunk *chunk = gm__arena_chunk(arena, number);
+  return gm__stream_cache_bins(arena->caches[chunk->cache], chunk);
 }
 
 /* ---- joining ---- */
@@ -81,13 +82,13 @@ static inline bool free_chunk_joins(const gm__arena *arena, const gm__chunk *nei
 FREE_CHUNK_INLINE void free_chunk_move(gm__arena *arena, uint32_t number, gm__stream_cache *cache, uint32_t granules) {
   gm__chunk *chunk = gm__arena_chunk(arena, number);
   if (chunk->cache == cache->number) {
-    gm__tlsf_resize(&arena->chunks, &cache->tlsf, number, granules);
+    gm__tlsf_resize(&arena->chunks, gm__stream_cache_bins(cache, chunk), number, granules);
     return;
   }
-  gm__tlsf_take(&arena->chunks, &arena->caches[chunk->cache]->tlsf, number);
+  gm__tlsf_take(&arena->chunks, free_chunk_bins(arena, number), number);
   chunk->cache = cache->number;
   chunk->granules = granules;
-  gm__tlsf_put(&arena->chunks, &cache->tlsf, number);
+  gm__tlsf_put(&arena->chunks, gm__stream_cache_bins(cache, chunk), number);
 }
 
 /* See gm__free_chunk_free. */
@@ -105,7 +106,7 @@ FREE_CHUNK_INLINE void free_chunk_free(gm__arena *arena, uint32_t number, gm__st
     if (free_chunk_joins(arena, after, cache)) {
       granules += after->granules;
       if (before->seq < after->seq) before->seq = after->seq;
-      gm__tlsf_take(chunks, &arena->caches[after->cache]->tlsf, right);
+      gm__tlsf_take(chunks, free_chunk_bins(arena, right), right);
       gm__chunk_unlink(chunks, right);
     }
     free_chunk_move(arena, left, cache, granules);
@@ -117,7 +118,7 @@ FREE_CHUNK_INLINE void free_chunk_free(gm__arena *arena, uint32_t number, gm__st
     free_chunk_move(arena, right, cache, granules);
   } else {
     chunk->state = GM__CHUNK_FREE;
-    gm__tlsf_put(chunks, &cache->tlsf, number);
+    gm__tlsf_put(chunks, gm__stream_cache_bins(cache, chunk), number);
   }
 }
 
@@ -170,112 +171,36 @@ static void free_chunk_flush_list(gm__arena *arena, gm__stream_cache *cache, gm_
   while (quick->head) free_chunk_free_one(arena, gm__quick_pop(cache, quick, &arena->chunks), cache);
 }
 
-static void free_chunk_flush_cache(gm__arena *arena, gm__stream_cache *cache) {
-  for (int i = 0; cache->quick_count && i < GM__QUICK_LISTS; i++) free_chunk_flush_list(arena, cache, &cache->quick[i]);
+/* Flushes the lists of such sizes as the area has. */
+static void free_chunk_flush_cache(gm__arena *arena, gm__stream_cache *cache, gm__area area) {
+  for (int i = 0; cache->quick_count && i < GM__QUICK_LISTS; i++) {
+    gm__quick *quick = &cache->quick[i];
+    if (gm__arena_area(arena, quick->granules) == area) free_chunk_flush_list(arena, cache, quick);
+  }
 }
 
-bool gm__free_chunks_flush(gm__arena *arena) {
-  bool any = false;
+bool gm__free_chunks_flush_area(gm__arena *arena, gm__area area) {
+  uint64_t flushed = 0;
   for (int i = 0; i < GM__STREAM_CACHES; i++) {
     gm__stream_cache *cache = arena->caches[i];
     if (!cache || !cache->quick_count) continue;
-    any = true;
-    free_chunk_flush_cache(arena, cache);
+    flushed += cache->quick_count;
+    free_chunk_flush_cache(arena, cache, area);
+    flushed -= cache->quick_count;
   }
-  return any;
+  return flushed != 0;
 }
 
-/* ---- streams ---- */
-
-/* Puts free chunks, which are in no list and linked by `next`, where their last uses belong now. `slot`: a stream that
- * they forget first. */
-static void free_chunk_put_all(gm__arena *arena, uint32_t chain, bool mixes, int slot) {
-  for (uint32_t next; chain; chain = next) {
-    next = gm__arena_chunk(arena, chain)->next;
-    gm__last_use use = gm__arena_last_use(arena, chain);
-    if (slot != GM__ORDER_HOST) gm__order_forget_use(&arena->order, &use, slot);
-    gm__free_chunk_put(arena, chain, &use, mixes && use.streams);
-  }
-}
-
-/* Takes all free chunks of the stream cache out of their bins. They are AWAY, so that none is joined on the way. */
-static uint32_t free_chunk_lift(gm__arena *arena, gm__stream_cache *cache) {
-  const uint32_t chain = gm__tlsf_drain(&arena->chunks, &cache->tlsf);
-  for (uint32_t at = chain; at; at = gm__arena_chunk(arena, at)->next) {
-    gm__chunk_become(gm__arena_chunk(arena, at), GM__CHUNK_AWAY);
-  }
-  return chain;
-}
-
-static bool free_chunk_is_due(const gm__arena *arena, const gm__stream_cache *cache) {
-  if (!cache || !cache->tlsf.top) return false;
-  if (cache->number == GM__STREAM_CACHE_MIXED) return true;
-  const gm__order_slot *slot = &arena->order.slots[cache->number];
-  if (arena->order.given >> cache->number & 1) return true; /* one with the engine's point may be done sooner */
-  return slot->passed >= slot->last_free || !cache->ordered || slot->passed > cache->settled;
-}
-
-/* The short way of free_chunk_settle_cache: a chunk without a cold record that one stream used and is done with. */
-static bool free_chunk_settle_plain(gm__arena *arena, uint32_t number) {
-  gm__chunk *chunk = gm__arena_chunk(arena, number);
-  if (chunk->state & GM__CHUNK_COLD || chunk->cache >= GM__STREAM_CACHE_IDLE) return false;
-  if (chunk->seq > arena->order.slots[chunk->cache].passed) return false;
-  chunk->cache = GM__STREAM_CACHE_IDLE;
-  gm__free_chunk_free(arena, number, arena->caches[GM__STREAM_CACHE_IDLE]);
-  return true;
-}
-
-/* Moves those free chunks of the stream cache that are done. */
-static void free_chunk_settle_cache(gm__arena *arena, gm__stream_cache *cache) {
-  uint32_t chain = free_chunk_lift(arena, cache), next;
-  for (; chain; chain = next) {
-    next = gm__arena_chunk(arena, chain)->next;
-    if (free_chunk_settle_plain(arena, chain)) continue;
-    gm__last_use use = gm__arena_last_use(arena, chain);
-    gm__order_settle(&arena->order, &use);
-    gm__free_chunk_put(arena, chain, &use, false);
-  }
-  if (cache->number < GM__STREAM_CACHE_IDLE) cache->settled = arena->order.slots[cache->number].passed;
-}
-
-void gm__free_chunks_settle(gm__arena *arena) {
-  for (int i = 0; i < GM__STREAM_CACHES; i++) {
-    if (i != GM__STREAM_CACHE_IDLE && free_chunk_is_due(arena, arena->caches[i]))
-      free_chunk_settle_cache(arena, arena->caches[i]);
-  }
-}
-
-void gm__free_chunks_gather(gm__arena *arena, int slot) {
-  if (slot != GM__ORDER_HOST)
-    free_chunk_put_all(arena, free_chunk_lift(arena, arena->caches[slot]), true, GM__ORDER_HOST);
-}
-
-/* Chunks that are not free forget the stream. */
-static void free_chunk_forget_others(gm__arena *arena, int slot) {
-  for (uint32_t number = 1; number < gm__chunks_count(&arena->chunks); number++) {
-    gm__chunk *chunk = gm__arena_chunk(arena, number);
-    if (chunk->state == GM__CHUNK_UNUSED || gm__chunk_is(chunk) == GM__CHUNK_FREE) continue;
-    gm__cold *cold = gm__arena_cold(arena, number);
-    if (cold) gm__order_forget_use(&arena->order, &cold->use, slot);
-    if (chunk->cache == slot) chunk->cache = GM__STREAM_CACHE_IDLE;
-    if (gm__chunk_is(chunk) == GM__CHUNK_LIVE && chunk->bin == slot) chunk->bin = GM__STREAM_CACHE_MIXED;
-  }
-}
-
-void gm__free_chunks_forget(gm__arena *arena, int slot) {
-  gm__free_chunks_flush(arena);
-  const uint32_t own = free_chunk_lift(arena, arena->caches[slot]);
-  const uint32_t mixed = free_chunk_lift(arena, arena->caches[GM__STREAM_CACHE_MIXED]);
-  free_chunk_put_all(arena, own, false, slot);
-  free_chunk_put_all(arena, mixed, false, slot);
-  free_chunk_forget_others(arena, slot);
-  gm__arena_forget_slot(arena, slot);
+void gm__free_chunks_flush(gm__arena *arena) {
+  gm__free_chunks_flush_area(arena, GM__AREA_LARGE);
+  gm__free_chunks_flush_area(arena, GM__AREA_SMALL);
 }
 
 /* ---- searching ---- */
 
 typedef struct free_chunk_search {
   const gm__want *want;
+  gm__area area;
   int slot;
   gm__order_verdict worst;
   uint32_t best;
@@ -308,9 +233,9 @@ bool gm__free_chunk_fits(const gm__arena *arena, const gm__want *want, uint32_t 
 /* Looks into a stream cache for a better free chunk than the best so far. */
 static void free_chunk_look(const gm__arena *arena, free_chunk_search *search, int number) {
   const gm__stream_cache *cache = arena->caches[number];
-  if (!cache || !cache->tlsf.top) return;
+  if (!cache || !cache->tlsf[search->area].top) return;
   const gm__tlsf_wish wish = free_chunk_wish(arena, search->want);
-  const uint32_t found = gm__tlsf_search(&arena->chunks, &cache->tlsf, &wish);
+  const uint32_t found = gm__tlsf_search(&arena->chunks, &cache->tlsf[search->area], &wish);
   if (!found) return;
   const gm__last_use use = gm__arena_last_use(arena, found);
   const gm__order_verdict verdict = gm__order_judge(&arena->order, &use, search->slot, search->want->insert);
@@ -322,19 +247,19 @@ static void free_chunk_look(const gm__arena *arena, free_chunk_search *search, i
   search->verdict = verdict;
 }
 
-/* The streams that have free chunks. */
-static uint64_t free_chunk_streams(const gm__arena *arena) {
+/* The streams that have free chunks of the area. */
+static uint64_t free_chunk_streams(const gm__arena *arena, gm__area area) {
   uint64_t streams = 0;
-  if (arena->caches[GM__STREAM_CACHE_MIXED]->tlsf.top) return arena->order.used;
+  if (arena->caches[GM__STREAM_CACHE_MIXED]->tlsf[area].top) return arena->order.used;
   for (int i = 0; i < GM__STREAM_CACHE_IDLE; i++) {
-    if (arena->caches[i] && arena->caches[i]->tlsf.top) streams |= UINT64_C(1) << i;
+    if (arena->caches[i] && arena->caches[i]->tlsf[area].top) streams |= UINT64_C(1) << i;
   }
   return streams;
 }
 
-uint32_t gm__free_chunks_find(gm__arena *arena, const gm__want *want, int slot, gm__order_verdict worst,
+uint32_t gm__free_chunks_find(gm__arena *arena, const gm__want *want, gm__area area, int slot, gm__order_verdict worst,
                               uint64_t *out_pending, gm__order_verdict *out_verdict) {
-  free_chunk_search search = {.want = want, .slot = slot, .worst = worst};
+  free_chunk_search search = {.want = want, .area = area, .slot = slot, .worst = worst};
   if (slot != GM__ORDER_HOST) free_chunk_look(arena, &search, slot);
   free_chunk_look(arena, &search, GM__STREAM_CACHE_IDLE);
   if (!search.best && worst > GM__ORDER_READY) free_chunk_look(arena, &search, GM__STREAM_CACHE_MIXED);
@@ -343,7 +268,7 @@ uint32_t gm__free_chunks_find(gm__arena *arena, const gm__want *want, int slot, 
     if (i != slot) free_chunk_look(arena, &search, i);
   }
   *out_verdict = search.verdict;
-  if (!search.best) *out_pending |= free_chunk_streams(arena);
+  if (!search.best) *out_pending |= free_chunk_streams(arena, area);
   return search.best;
 }
 
@@ -354,8 +279,7 @@ uint32_t gm__free_chunks_find(gm__arena *arena, const gm__want *want, int slot, 
 static uint32_t free_chunk_split(gm__arena *arena, uint32_t free_chunk, uint32_t granules) {
   gm__last_use use = gm__arena_last_use(arena, free_chunk);
   use.has_point = false;
-  const uint32_t front =
-      gm__free_chunk_cut(arena, arena->caches[gm__arena_chunk(arena, free_chunk)->cache], free_chunk, granules);
+  const uint32_t front = gm__free_chunk_cut(arena, free_chunk_bins(arena, free_chunk), free_chunk, granules);
   if (front == free_chunk) {
     gm__chunk_become(gm__arena_chunk(arena, free_chunk), GM__CHUNK_AWAY);
   } else {

@@ -13,16 +13,16 @@ void gm__free_chunk_free(gm__arena *arena, uint32_t number, gm__stream_cache *ca
  * chunk. It is not inline, so that frees into quick lists need no registers for it. */
 void gm__free_chunk_keep(gm__arena *arena, uint32_t number, gm__stream_cache *cache);
 
-/* Cuts the first granules off a free chunk of the stream cache, or takes all of it. The result is AWAY. One chunk was
+/* Cuts the first granules off a free chunk in those bins, or takes all of it. The result is AWAY. One chunk was
  * reserved. */
-static inline __attribute__((always_inline)) uint32_t gm__free_chunk_cut(gm__arena *arena, gm__stream_cache *cache,
+static inline __attribute__((always_inline)) uint32_t gm__free_chunk_cut(gm__arena *arena, gm__tlsf *bins,
                                                                          uint32_t free_chunk, uint32_t granules) {
   if (gm__arena_chunk(arena, free_chunk)->granules == granules) {
-    gm__tlsf_take(&arena->chunks, &cache->tlsf, free_chunk);
+    gm__tlsf_take(&arena->chunks, bins, free_chunk);
     return free_chunk;
   }
   const uint32_t front = gm__chunks_pop(&arena->chunks);
-  gm__tlsf_cut(&arena->chunks, &cache->tlsf, free_chunk, granules, (uint64_t)granules << arena->shift, front);
+  gm__tlsf_cut(&arena->chunks, bins, free_chunk, granules, (uint64_t)granules << arena->shift, front);
   return front;
 }
 
@@ -35,8 +35,12 @@ static inline bool gm__free_chunk_mixes(const gm__arena *arena, const gm__last_u
   return arena->mixes && use->streams;
 }
 
-/* Turns the chunks of all quick lists into free chunks. True if there was any. */
-bool gm__free_chunks_flush(gm__arena *arena);
+/* Turns the chunks of all quick lists into free chunks, or those of such sizes as the area has. True if there was any.
+ */
+void gm__free_chunks_flush(gm__arena *arena);
+bool gm__free_chunks_flush_area(gm__arena *arena, gm__area area);
+
+/* ---- free_streams.c: what streams still use ---- */
 
 /* Moves free chunks of streams that are done into the idle stream cache. It asks the driver of points of single chunks
  * only. */
@@ -48,12 +52,14 @@ void gm__free_chunks_gather(gm__arena *arena, int slot);
 /* The stream of the slot is done, and closes. */
 void gm__free_chunks_forget(gm__arena *arena, int slot);
 
+/* ---- free_chunks.c: search and cut ---- */
+
 /* True when the request fits into the free chunk, whatever streams use that. */
 bool gm__free_chunk_fits(const gm__arena *arena, const gm__want *want, uint32_t free_chunk);
 
-/* Finds a free chunk for the request with a verdict of at most `worst`. 0: none; *out_pending gets the streams that
- * still use other free chunks. */
-uint32_t gm__free_chunks_find(gm__arena *arena, const gm__want *want, int slot, gm__order_verdict worst,
+/* Finds a free chunk of the area for the request with a verdict of at most `worst`. 0: none; *out_pending gets the
+ * streams that still use other free chunks. */
+uint32_t gm__free_chunks_find(gm__arena *arena, const gm__want *want, gm__area area, int slot, gm__order_verdict worst,
                               uint64_t *out_pending, gm__order_verdict *out_verdict);
 
 /* Cuts the request's bytes out of the free chunk. The result is AWAY. GM__CARVE_CHUNKS chunks were reserved. */

@@ -18,9 +18,9 @@ gm_status gm__map_grow(gm__arena *arena, const gm__want *want, uint32_t *out, gm
 #define GM__GROWTH_UNIT (UINT64_C(2) << 20)
 #define GM__GROWTH_MOST (UINT64_C(64) << 20) /* the most for a pool that holds less than a GiB */
 
-/* The bytes that the arena would like to map at the end of a range, where a request lacks `bytes`. REQUIRES: pages
- * lock. */
-uint64_t gm__growth_pages(const gm__arena *arena, uint64_t bytes);
+/* The bytes that the arena would like to map at the end of a range of the area, where a request lacks `bytes`.
+ * REQUIRES: pages lock. */
+uint64_t gm__growth_pages(const gm__arena *arena, gm__area area, uint64_t bytes);
 
 /* The bytes that the arena would like to take for a request. `relieved`: bytes of smaller segments that were given back
  * for it. Then the segment may be a little larger, so that the next request finds room. REQUIRES: no lock. */

@@ -35,11 +35,14 @@ static uint64_t growth_step(const gm__arena_set *set, uint64_t held, uint64_t by
   return gm__round_up(wish > bytes ? wish : bytes, GM__GROWTH_UNIT);
 }
 
-/* An arena that has its part of the pool grows as the pool would alone. A new arena begins small. */
-uint64_t gm__growth_pages(const gm__arena *arena, uint64_t bytes) {
+/* An arena that has its part of the pool grows as the pool would alone. A new arena begins small. Small blocks' pages
+ * follow only what they have themselves. */
+uint64_t gm__growth_pages(const gm__arena *arena, gm__area area, uint64_t bytes) {
   const gm__arena_set *set = arena->set;
   const uint64_t used = atomic_load_explicit(&set->provider->budget.used, memory_order_relaxed);
-  const uint64_t own = arena->mapped_pages * set->provider->pages.page_bytes + gm__pages_idle_bytes(set->provider);
+  const uint64_t mapped = arena->mapped_pages[area] * set->provider->pages.page_bytes;
+  if (area == GM__AREA_SMALL) return growth_step(set, mapped, bytes, growth_most_pages, GROWTH_PAGES_SHARE);
+  const uint64_t own = mapped + gm__pages_idle_bytes(set->provider);
   return growth_step(set, gm__min(used, GROWTH_FEW * own), bytes, growth_most_pages, GROWTH_PAGES_SHARE);
 }
 

@@ -62,11 +62,11 @@ static uint64_t map_grow_reclaim_others(const gm__arena *arena, const gm__page_c
 /* Idle pages serve the page run before the device is asked for more. First come pages of the arena itself, if they are
  * worth it (the page run is AWAY), then those of other arenas. False: there are none. */
 static bool map_grow_gather(gm__arena *arena, const gm__page_run *run) {
-  const gm__page_choice choice = {.freed_by = UINT64_MAX, .most_pages = map_grow_longest(run)};
+  const gm__page_choice choice = {.freed_by = UINT64_MAX, .most_pages = map_grow_longest(run), .large_only = true};
   const bool alone = atomic_load_explicit(&arena->set->count, memory_order_relaxed) == 1;
   uint64_t lack = gm__sub_sat(run->unmapped, gm__pages_idle_bytes(arena->set->provider));
   gm__arena_lock(arena);
-  const bool loose = map_grow_is_worth(arena, gm__arena_idle_page_bytes(arena));
+  const bool loose = map_grow_is_worth(arena, gm__arena_idle_page_bytes(arena, GM__AREA_LARGE));
   gm__arena_unlock(arena);
   if (loose) lack = gm__sub_sat(lack, gm__reclaim_pages_from(arena, &choice, lack));
   if (alone) return loose;
@@ -89,16 +89,19 @@ static gm_status map_grow_fill(gm__arena *arena, const gm__page_run *run, gm_err
 }
 
 /* Opens another range for the arena. */
-static gm_status map_grow_open_range(gm__arena *arena, gm_error *err) {
+static gm_status map_grow_open_range(gm__arena *arena, gm__area area, gm_error *err) {
   gm__arena_set *set = arena->set;
   const gm_services *services = arena->chunks.services;
   gm_memory memory;
   gm__segment *segment = gm__alloc(services, sizeof *segment);
-  gm__va_range *range = segment ? gm__va_range_open(set->provider, &arena->mapped_pages, &memory, err) : NULL;
+  gm__va_range *range =
+      segment ? gm__va_range_open(set->provider, area == GM__AREA_SMALL, &arena->mapped_pages[area], &memory, err)
+              : NULL;
   gm_status status = range ? gm__provider_enter_range(set->provider, &memory, segment, &segment->allocation, err)
                            : GM_ERR_OUT_OF_DEVICE_MEMORY; /* of the type that is mapped */
   if (status == GM_OK) {
     segment->range = range;
+    segment->area = area;
     gm__arena_lock(arena);
     if (!gm__segment_open(arena, segment)) status = GM_ERR_OUT_OF_HOST_MEMORY;
     gm__arena_unlock(arena);
@@ -115,8 +118,8 @@ static gm_status map_grow_no_table(gm_error *err) {
 }
 
 /* Finds a page run for the request, AWAY. 0: there is none, or no host memory (*status). */
-static uint32_t map_grow_open_run(gm__arena *arena, const gm__want *want, gm__page_run *run, gm_status *status,
-                                  gm_error *err) {
+static uint32_t map_grow_open_run(gm__arena *arena, const gm__want *want, gm__area area, gm__page_run *run,
+                                  gm_status *status, gm_error *err) {
   uint32_t number = 0;
   const uint64_t granule = gm__arena_granule(arena);
   const uint64_t need = want->exact + (want->align > granule ? want->align - granule : 0);
@@ -126,22 +129,23 @@ static uint32_t map_grow_open_run(gm__arena *arena, const gm__want *want, gm__pa
   if (!gm__chunks_reserve(&arena->chunks, GM__CARVE_CHUNKS) || !gm__lookup_reserve(&arena->lookup, &arena->chunks)) {
     *status = map_grow_no_table(err);
   } else {
-    number = gm__page_run_open(arena, slot, need, run);
+    number = gm__page_run_open(arena, area, slot, need, run);
   }
   gm__arena_unlock(arena);
   return number;
 }
 
 /* The page run becomes a free chunk, as far as it was mapped, and the request gets its part. */
-static uint32_t map_grow_close_run(gm__arena *arena, const gm__want *want, const gm__va_range *range, uint32_t number) {
+static uint32_t map_grow_close_run(gm__arena *arena, const gm__want *want, const gm__segment *segment,
+                                   uint32_t number) {
   uint64_t pending;
   gm__order_verdict verdict;
   gm__arena_lock(arena);
-  gm__page_run_return(arena, range, number);
+  gm__page_run_return(arena, segment->range, number);
   uint32_t free_chunk = 0, part = 0;
   if (gm__chunks_reserve(&arena->chunks, GM__CARVE_CHUNKS) && gm__lookup_reserve(&arena->lookup, &arena->chunks)) {
-    free_chunk =
-        gm__free_chunks_find(arena, want, gm__arena_slot(arena, want->stream), GM__ORDER_READY, &pending, &verdict);
+    free_chunk = gm__free_chunks_find(arena, want, segment->area, gm__arena_slot(arena, want->stream), GM__ORDER_READY,
+                                      &pending, &verdict);
   }
   if (free_chunk) {
     part = gm__free_chunk_carve(arena, want, free_chunk);
@@ -156,16 +160,17 @@ static gm_status map_grow_locked(gm__arena *arena, const gm__want *want, uint32_
   gm__page_run run;
   gm_status status;
   gm__arena_retry(arena);
-  uint32_t number = map_grow_open_run(arena, want, &run, &status, err);
+  const gm__area area = gm__arena_area(arena, want->exact >> arena->shift);
+  uint32_t number = map_grow_open_run(arena, want, area, &run, &status, err);
   if (!number && status == GM_OK && want->exact <= gm__va_range_most_bytes(arena->set->provider)) {
-    status = map_grow_open_range(arena, err);
-    if (status == GM_OK) number = map_grow_open_run(arena, want, &run, &status, err);
+    status = map_grow_open_range(arena, area, err);
+    if (status == GM_OK) number = map_grow_open_run(arena, want, area, &run, &status, err);
   }
   if (status != GM_OK) return status;
   if (!number)
     return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, "gm_alloc", "no range of addresses has room for it");
   status = map_grow_fill(arena, &run, err);
-  *out = map_grow_close_run(arena, want, run.segment->range, number);
+  *out = map_grow_close_run(arena, want, run.segment, number);
   if (*out) return GM_OK;
   return status != GM_OK ? status : map_grow_no_table(err);
 }

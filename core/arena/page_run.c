@@ -169,9 +169,10 @@ static uint32_t page_run_begin(const gm__arena *arena, uint32_t unmapped, int sl
   return first;
 }
 
-static bool page_run_find(const gm__arena *arena, int slot, uint64_t need, gm__page_run *out) {
+static bool page_run_find(const gm__arena *arena, gm__area area, int slot, uint64_t need, gm__page_run *out) {
   *out = (gm__page_run){.segment = NULL};
   for (uint32_t unmapped = arena->unmapped; unmapped; unmapped = gm__arena_chunk(arena, unmapped)->next) {
+    if (gm__area_of(gm__arena_chunk(arena, unmapped)) != area) continue;
     uint32_t at = page_run_begin(arena, unmapped, slot);
     for (gm__page_run run; at && page_run_counts(arena, at, slot); at = gm__arena_chunk(arena, at)->right) {
       if (page_run_at(arena, at, slot, need, &run)) {
@@ -187,7 +188,7 @@ static bool page_run_find(const gm__arena *arena, int slot, uint64_t need, gm__p
 /* At the end of a range as much may be mapped as the pool grows by. */
 static void page_run_extend(const gm__arena *arena, gm__page_run *run) {
   if (gm__arena_chunk(arena, run->last)->right || run->drop == 0) return;
-  const uint64_t wish = gm__growth_pages(arena, run->unmapped);
+  const uint64_t wish = gm__growth_pages(arena, run->segment->area, run->unmapped);
   const uint64_t more = gm__sub_sat(wish, run->unmapped) / gm__arena_page(arena) * gm__arena_page(arena);
   run->extra = gm__min(more, run->drop);
   run->drop -= run->extra;
@@ -212,7 +213,7 @@ static uint32_t page_run_join(gm__arena *arena, uint32_t number, uint32_t first)
   const uint32_t right = part->right;
   if (part->state == GM__CHUNK_UNMAPPED) page_run_unlink_unmapped(arena, part);
   if (part->state == GM__CHUNK_FREE) {
-    gm__tlsf_take(&arena->chunks, &arena->caches[part->cache]->tlsf, number);
+    gm__tlsf_take(&arena->chunks, gm__stream_cache_bins(arena->caches[part->cache], part), number);
     if (part->cache != GM__STREAM_CACHE_IDLE) chunk->cache = part->cache;
     if (part->seq > chunk->seq) chunk->seq = part->seq;
   }
@@ -244,8 +245,8 @@ static void page_run_touch(const gm__arena *arena, gm__page_run *run, const gm__
   run->to = run->reach - (uint32_t)(run->extra / page);
 }
 
-uint32_t gm__page_run_open(gm__arena *arena, int slot, uint64_t need, gm__page_run *out) {
-  if (!page_run_find(arena, slot, need, out)) return 0;
+uint32_t gm__page_run_open(gm__arena *arena, gm__area area, int slot, uint64_t need, gm__page_run *out) {
+  if (!page_run_find(arena, area, slot, need, out)) return 0;
   page_run_extend(arena, out);
   const uint32_t number = page_run_seize(arena, out);
   page_run_touch(arena, out, gm__arena_chunk(arena, number));

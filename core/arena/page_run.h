@@ -15,9 +15,10 @@ typedef struct gm__page_run {
   uint32_t from, to, reach; /* its pages are [from, to), and with `extra` [from, reach) */
 } gm__page_run;
 
-/* Finds a page run of at least `need` bytes for requests on the slot's stream. It has the fewest bytes to map, and of
- * these it is the smallest. Returns it as one chunk that is AWAY; 0: there is none. Two chunks were reserved. */
-uint32_t gm__page_run_open(gm__arena *arena, int slot, uint64_t need, gm__page_run *out);
+/* Finds a page run of the area, of at least `need` bytes for requests on the slot's stream. It has the fewest bytes to
+ * map, and of these it is the smallest. Returns it as one chunk that is AWAY; 0: there is none. Two chunks were
+ * reserved. */
+uint32_t gm__page_run_open(gm__arena *arena, gm__area area, int slot, uint64_t need, gm__page_run *out);
 
 /* A chunk that is AWAY comes back as free chunks where it is mapped, and as unmapped chunks elsewhere. Parts stay AWAY
  * and are linked at arena->stranded where pages are shut, or where there is no host memory for so many parts.

@@ -84,14 +84,14 @@ static uint32_t reclaim_first_of(const gm__tlsf *tlsf, uint32_t bin) {
   return bin == GM__TLSF_BINS ? 0 : tlsf->heads[bin];
 }
 
-static uint32_t reclaim_first_idle(const gm__arena *arena, uint32_t bin) {
-  const gm__tlsf *tlsf = &arena->caches[GM__STREAM_CACHE_IDLE]->tlsf;
+static uint32_t reclaim_first_idle(const gm__arena *arena, gm__area area, uint32_t bin) {
+  const gm__tlsf *tlsf = &arena->caches[GM__STREAM_CACHE_IDLE]->tlsf[area];
   return reclaim_first_of(tlsf, gm__tlsf_next(tlsf, bin));
 }
 
 static uint32_t reclaim_next_idle(const gm__arena *arena, uint32_t free_chunk) {
-  const gm__tlsf *tlsf = &arena->caches[GM__STREAM_CACHE_IDLE]->tlsf;
   const gm__chunk *chunk = gm__arena_chunk(arena, free_chunk);
+  const gm__tlsf *tlsf = gm__stream_cache_bins(arena->caches[GM__STREAM_CACHE_IDLE], chunk);
   return chunk->next ? chunk->next : reclaim_first_of(tlsf, gm__tlsf_next_after(tlsf, chunk->bin));
 }
 
@@ -114,12 +114,13 @@ static gm__va_range *reclaim_pages_of(const gm__arena *arena, uint32_t free_chun
 
 uint64_t gm__arena_unused_page_bytes(const gm__arena *arena) {
   const uint64_t in_use = atomic_load_explicit(&arena->stats.in_use, memory_order_relaxed);
-  return gm__sub_sat(arena->mapped_pages * gm__arena_page(arena), in_use);
+  const uint64_t pages = arena->mapped_pages[GM__AREA_LARGE] + arena->mapped_pages[GM__AREA_SMALL];
+  return gm__sub_sat(pages * gm__arena_page(arena), in_use);
 }
 
-uint64_t gm__arena_idle_page_bytes(const gm__arena *arena) {
+uint64_t gm__arena_idle_page_bytes(const gm__arena *arena, gm__area area) {
   uint64_t bytes = 0, from, to, pages;
-  for (uint32_t free_chunk = reclaim_first_idle(arena, reclaim_page_bin(arena)); free_chunk;
+  for (uint32_t free_chunk = reclaim_first_idle(arena, area, reclaim_page_bin(arena)); free_chunk;
        free_chunk = reclaim_next_idle(arena, free_chunk)) {
     const gm__va_range *range = reclaim_pages_of(arena, free_chunk, &from, &to);
     while (range && reclaim_next_handle(range, &from, to, &pages)) bytes += pages * gm__arena_page(arena);
@@ -127,23 +128,25 @@ uint64_t gm__arena_idle_page_bytes(const gm__arena *arena) {
   return bytes;
 }
 
-/* How far a walk over the idle free chunks has come. It visits each once, though other threads use the arena between
- * two steps. It misses free chunks that come before its place meanwhile. */
+/* How far a walk over the idle free chunks of an area has come. It visits each once, though other threads use the arena
+ * between two steps. It misses free chunks that come before its place meanwhile. */
 typedef struct reclaim_place {
+  gm__area area;
   uint32_t free_chunk; /* the next one; 0: there is none */
   uint32_t bin;        /* where it was then */
 } reclaim_place;
 
 static void reclaim_set_place(const gm__arena *arena, reclaim_place *place, uint32_t free_chunk) {
-  *place = (reclaim_place){.free_chunk = free_chunk, .bin = gm__arena_chunk(arena, free_chunk)->bin};
+  place->free_chunk = free_chunk;
+  place->bin = gm__arena_chunk(arena, free_chunk)->bin;
 }
 
 /* The free chunk of the place. When that has left its bin, the first one from the bin on. */
 static uint32_t reclaim_chunk_at(const gm__arena *arena, const reclaim_place *place) {
   const gm__chunk *chunk = gm__arena_chunk(arena, place->free_chunk);
-  const bool there =
-      chunk->state == GM__CHUNK_FREE && chunk->cache == GM__STREAM_CACHE_IDLE && chunk->bin == place->bin;
-  return there || !place->free_chunk ? place->free_chunk : reclaim_first_idle(arena, place->bin);
+  const bool there = chunk->state == GM__CHUNK_FREE && chunk->cache == GM__STREAM_CACHE_IDLE &&
+                     chunk->bin == place->bin && gm__area_of(chunk) == place->area;
+  return there || !place->free_chunk ? place->free_chunk : reclaim_first_idle(arena, place->area, place->bin);
 }
 
 /* The next idle free chunk with chosen handles in it, AWAY now; 0: there is none. */
@@ -158,7 +161,7 @@ static uint32_t reclaim_seize_idle(gm__arena *arena, const gm__page_choice *choi
     uint64_t from = part->from;
     if (!part->range || !reclaim_next_chosen(part->range, choice, &from, part->to, &pages)) continue;
     reclaim_set_place(arena, place, next);
-    gm__tlsf_take(&arena->chunks, &arena->caches[GM__STREAM_CACHE_IDLE]->tlsf, free_chunk);
+    gm__tlsf_take(&arena->chunks, &arena->caches[GM__STREAM_CACHE_IDLE]->tlsf[place->area], free_chunk);
     chunk->state = GM__CHUNK_AWAY;
     return free_chunk;
   }
@@ -178,12 +181,12 @@ static uint64_t reclaim_unmap(const gm__arena *arena, const reclaim_part *part, 
 }
 
 /* Small free chunks come first, because large ones serve more requests. */
-uint64_t gm__reclaim_pages_from(gm__arena *arena, const gm__page_choice *choice, uint64_t bytes) {
+static uint64_t reclaim_pages_from(gm__arena *arena, gm__area area, const gm__page_choice *choice, uint64_t bytes) {
   uint64_t done = 0, one = 1;
   reclaim_part part;
-  reclaim_place place;
+  reclaim_place place = {.area = area};
   gm__arena_lock(arena);
-  reclaim_set_place(arena, &place, reclaim_first_idle(arena, reclaim_page_bin(arena)));
+  reclaim_set_place(arena, &place, reclaim_first_idle(arena, area, reclaim_page_bin(arena)));
   while (one && done < bytes) {
     const uint32_t number = reclaim_seize_idle(arena, choice, &place, &part);
     if (!number) break;
@@ -195,6 +198,12 @@ uint64_t gm__reclaim_pages_from(gm__arena *arena, const gm__page_choice *choice,
   }
   gm__arena_unlock(arena);
   return done;
+}
+
+uint64_t gm__reclaim_pages_from(gm__arena *arena, const gm__page_choice *choice, uint64_t bytes) {
+  const uint64_t large = reclaim_pages_from(arena, GM__AREA_LARGE, choice, bytes);
+  if (choice->large_only) return large;
+  return large + reclaim_pages_from(arena, GM__AREA_SMALL, choice, gm__sub_sat(bytes, large));
 }
 
 uint64_t gm__reclaim_pages_of(gm__arena *arena, const gm__page_choice *choice, uint64_t bytes) {
@@ -329,8 +338,13 @@ void gm__reclaim_segments(gm__arena_set *set, const gm__segment_choice *choice, 
   }
 }
 
+static uint64_t reclaim_idle_pages(const gm__arena *arena) {
+  if (!gm__arena_has_pages(arena)) return 0;
+  return gm__arena_idle_page_bytes(arena, GM__AREA_LARGE) + gm__arena_idle_page_bytes(arena, GM__AREA_SMALL);
+}
+
 void gm__arena_publish(gm__arena *arena) {
-  uint64_t bytes = gm__arena_has_pages(arena) ? gm__arena_idle_page_bytes(arena) : 0, charged = bytes;
+  uint64_t bytes = reclaim_idle_pages(arena), charged = bytes;
   for (const gm__segment *segment = arena->segments; segment; segment = segment->next) {
     if (!gm__segment_is_idle(arena, segment)) continue;
     bytes += segment->allocation->bytes;

@@ -18,8 +18,9 @@ void gm__arena_publish(gm__arena *arena);
 /* Empties the quick lists of all arenas whose lock the calling thread gets without disturbing another thread. */
 void gm__arenas_look(gm__arena_set *set);
 
-/* Bytes of the handles that a trim could give back: those that idle free chunks cover. REQUIRES: arena lock. */
-uint64_t gm__arena_idle_page_bytes(const gm__arena *arena);
+/* Bytes of the handles of the area that a trim could give back: those that idle free chunks cover. REQUIRES: arena
+ * lock. */
+uint64_t gm__arena_idle_page_bytes(const gm__arena *arena, gm__area area);
 
 /* Bytes that are mapped and not in a block: free chunks, quick lists, and what lies beside them in a page. */
 uint64_t gm__arena_unused_page_bytes(const gm__arena *arena);
@@ -30,9 +31,10 @@ void gm__arena_retry(gm__arena *arena);
 /* ---- pages ---- */
 
 /* Chooses the handles to give up. They lie in free chunks that were freed by that time, and they are small enough to be
- * of use. */
+ * of use. `large_only`: the pages of small blocks stay. Those are few, and small blocks come again soon. */
 typedef struct gm__page_choice {
   uint64_t freed_by, most_pages;
+  bool large_only;
 } gm__page_choice;
 
 /* Moves chosen handles into the handle cache, until they have `bytes` or no more are left. From: the arena. Of: the

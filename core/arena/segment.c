@@ -8,19 +8,20 @@
 /* Invariants. A segment begins with an edge; behind it the segment's chunks tile its memory. A chunk knows its segment
  * by the number in the arena (`segment_index`). That number serves again when the segment has gone. */
 
-/* A number for the segment; 0 without host memory. */
-static uint32_t segment_number(gm__arena *arena) {
-  for (uint32_t i = 1; i < arena->segment_count; i++) {
-    if (!arena->segment_table[i]) return i;
-  }
-  if (arena->segment_count < arena->segment_capacity) return arena->segment_count++;
+/* The first number of the area from 1 on: its remainder is the area. */
+static uint32_t segment_first(gm__area area) { return area ? area : GM__AREAS; }
+
+/* A number for a segment of the area; 0 without host memory. */
+static uint32_t segment_number(gm__arena *arena, gm__area area) {
+  uint32_t number = segment_first(area);
+  while (number < arena->segment_capacity && arena->segment_table[number]) number += GM__AREAS;
+  if (number < arena->segment_capacity) return number;
   const uint32_t capacity = arena->segment_capacity ? arena->segment_capacity * 2 : 16;
   const size_t size = sizeof *arena->segment_table;
   if (!gm__grow(arena->chunks.services, &arena->segment_table, arena->segment_capacity * size, capacity * size))
     return 0;
-  if (!arena->segment_capacity) arena->segment_count = 1;
   arena->segment_capacity = capacity;
-  return arena->segment_count++;
+  return number;
 }
 
 static void segment_link(gm__arena *arena, gm__segment *segment) {
@@ -33,7 +34,8 @@ static void segment_link(gm__arena *arena, gm__segment *segment) {
 }
 
 bool gm__segment_open(gm__arena *arena, gm__segment *segment) {
-  if (!gm__chunks_reserve(&arena->chunks, 2) || !(segment->segment_index = segment_number(arena))) return false;
+  if (!gm__chunks_reserve(&arena->chunks, 2) || !(segment->segment_index = segment_number(arena, segment->area)))
+    return false;
   segment_link(arena, segment);
   if (segment->allocation->memory.host) segment->mapped = true;
   segment->edge = gm__chunks_pop(&arena->chunks);
@@ -78,7 +80,7 @@ bool gm__segment_is_idle_since(const gm__arena *arena, const gm__segment *segmen
 
 void gm__segment_close(gm__arena *arena, gm__segment *segment) {
   const uint32_t free_chunk = gm__arena_chunk(arena, segment->edge)->right;
-  gm__tlsf_take(&arena->chunks, &arena->caches[GM__STREAM_CACHE_IDLE]->tlsf, free_chunk);
+  gm__tlsf_take(&arena->chunks, &arena->caches[GM__STREAM_CACHE_IDLE]->tlsf[segment->area], free_chunk);
   segment->freed_at = gm__arena_chunk(arena, free_chunk)->seq;
   gm__chunks_push(&arena->chunks, free_chunk);
   gm__chunks_push(&arena->chunks, segment->edge);

@@ -3,6 +3,7 @@
 #define GM_CORE_ARENA_SEGMENT_H
 
 #include "core/arena/arena_set.h"
+#include "core/arena/stream_cache.h"
 #include "core/provider/va_range.h"
 
 /* A segment is one driver allocation, in state GM__ALLOCATION_SEGMENT, or all addresses of a VA range. Of a range, what
@@ -11,7 +12,8 @@ typedef struct gm__segment {
   struct gm__segment *prev, *next; /* of the arena's list */
   gm__arena *arena;
   gm__allocation *allocation;
-  gm__va_range *range;    /* NULL: one driver allocation */
+  gm__va_range *range; /* NULL: one driver allocation */
+  gm__area area;
   uint64_t freed_at;      /* while no arena has it: when its last chunk was freed; 0: it was never used */
   bool mapped;            /* its memory has an address of the host for as long as it lives. REQUIRES: arena lock */
   bool zeroed;            /* it was filled with zeros when it was made; for a range see gm__va_range.zeroed */

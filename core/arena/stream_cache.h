@@ -14,13 +14,19 @@ enum {
   GM__QUICK_LISTS = 1 << GM__QUICK_BITS
 };
 
+/* Where memory lies. Where memory comes in pages, small blocks have pages of their own: one of them that lives long
+ * then pins no large handle. The number of a segment tells its area. */
+typedef enum gm__area { GM__AREA_LARGE, GM__AREA_SMALL, GM__AREAS } gm__area;
+
+static inline gm__area gm__area_of(const gm__chunk *chunk) { return (gm__area)(chunk->segment_index % GM__AREAS); }
+
 /* Chunks of one size, newest first, linked by `next`. An empty list (`head` 0) may take any size. */
 typedef struct gm__quick {
   uint32_t granules, head;
 } gm__quick;
 
 typedef struct gm__stream_cache {
-  gm__tlsf tlsf;
+  gm__tlsf tlsf[GM__AREAS];
   uint8_t number;
   bool ordered; /* the stream runs in order: it may use at once what it freed */
   uint32_t quick_count;
@@ -35,6 +41,15 @@ typedef struct gm__stream_cache {
   uint64_t settled;       /* how far the stream was when its free chunks were settled last */
   gm__quick quick[GM__QUICK_LISTS];
 } gm__stream_cache;
+
+/* The bins of the chunk when it is free. */
+static inline gm__tlsf *gm__stream_cache_bins(gm__stream_cache *cache, const gm__chunk *chunk) {
+  return &cache->tlsf[gm__area_of(chunk)];
+}
+
+static inline bool gm__stream_cache_is_empty(const gm__stream_cache *cache) {
+  return (cache->tlsf[GM__AREA_LARGE].top | cache->tlsf[GM__AREA_SMALL].top) == 0;
+}
 
 static inline uint16_t gm__stream_cache_part(uint8_t cache, gm__chunk_state state) {
   const gm__chunk chunk = {.cache = cache, .state = (uint8_t)state};

@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/checksum.h"
 #include "core/base/error.h"
 #include "core/base/input_file.h"
+#include "core/base/saturate.h"
 #include "core/base/sized.h"
 #include "core/context/config.h"
 #include "core/context/object.h"
@@ -17,10 +19,18 @@
  * A flight says that a thread makes the set of a path. Whoever begins one looks into the cache once more: an earlier
  * flight has put its set there before it ended. Neither `make` nor the cache is called under the lock. */
 
+enum { SOURCE_PIECE = 1 << 16 };
+
+/* What a set is made of. */
+typedef struct set_source {
+  gm__input_file file; /* closed */
+  uint64_t checksum;   /* of its bytes; 0 where nobody asked */
+} set_source;
+
 struct gm_tensor_set {
   gm_tensor_sets *sets;
   _Atomic(gm_cache_lease *) lease; /* all leases of an object are alike; NULL: the cache did not take it */
-  gm__input_file file;             /* as it was when the set was made; closed */
+  set_source source;               /* as it was when the set was made */
   void *object;
   uint64_t bytes;
   gm_tensor_set *next, *previous;
@@ -51,11 +61,11 @@ static const gm_services *sets_services(const gm_tensor_sets *sets) { return gm_
 
 /* ---- one set ---- */
 
-static gm_tensor_set *set_new(gm_tensor_sets *sets, const gm__input_file *file) {
+static gm_tensor_set *set_new(gm_tensor_sets *sets, const set_source *source) {
   gm_tensor_set *set = gm__alloc(sets_services(sets), sizeof *set);
   if (!set) return NULL;
   set->sets = sets;
-  set->file = *file;
+  set->source = *source;
   gm__mutex_lock(&sets->lock);
   set->next = sets->all;
   if (sets->all) sets->all->previous = set;
@@ -214,24 +224,49 @@ static void sets_drop_stale(gm_tensor_sets *sets, const char *path) {
   if (sets->cache && !gm_cache_remove(sets->cache, path, strlen(path), NULL)) sets_count(sets, &sets->stats.stale);
 }
 
-/* The file as it is now. When it cannot be opened, its set goes. */
-static gm_status sets_look(gm_tensor_sets *sets, const char *path, gm__input_file *file, gm_error *err) {
-  const gm_status status = gm__input_file_open(path, file, err);
-  if (!status)
-    gm__input_file_close(file);
-  else
-    sets_drop_stale(sets, path);
+static gm_status source_sum(const gm_tensor_sets *sets, const char *path, set_source *source, gm_error *err) {
+  const uint64_t bytes = source->file.bytes;
+  const size_t room = (size_t)gm__min(bytes, SOURCE_PIECE);
+  unsigned char *piece = room ? gm__alloc(sets_services(sets), room) : NULL;
+  gm_status status = GM_OK;
+  if (!room) return GM_OK;
+  if (!piece) {
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tensor_sets_get", "no host memory to read a file");
+  }
+  for (uint64_t at = 0; at < bytes && !status; at += room) {
+    const uint64_t count = gm__min(bytes - at, room);
+    status = gm__input_file_read_at(&source->file, path, at, piece, count, err);
+    if (!status) source->checksum = gm__checksum(piece, count, source->checksum);
+  }
+  gm__release(sets_services(sets), piece, room);
+  return status;
+}
+
+static bool source_same(const gm_tensor_sets *sets, const set_source *a, const set_source *b) {
+  if (!sets->params.by_content) return gm__input_file_same(&a->file, &b->file);
+  return a->file.bytes == b->file.bytes && a->checksum == b->checksum;
+}
+
+/* The file as it is now. When it cannot be read, its set goes. */
+static gm_status sets_look(gm_tensor_sets *sets, const char *path, set_source *source, gm_error *err) {
+  source->checksum = 0;
+  gm_status status = gm__input_file_open(path, &source->file, err);
+  if (!status) {
+    if (sets->params.by_content) status = source_sum(sets, path, source, err);
+    gm__input_file_close(&source->file);
+  }
+  if (status && status != GM_ERR_OUT_OF_HOST_MEMORY) sets_drop_stale(sets, path);
   return status;
 }
 
 /* The set that is kept, leased. NULL: there is none of the file as it is now. */
-static gm_tensor_set *sets_kept(gm_tensor_sets *sets, const char *path, const gm__input_file *file) {
+static gm_tensor_set *sets_kept(gm_tensor_sets *sets, const char *path, const set_source *source) {
   gm_cache_lease *lease;
   void *object;
   if (!sets->cache || gm_cache_get(sets->cache, path, strlen(path), &lease, &object, NULL)) return NULL;
   gm_tensor_set *set = object;
   atomic_store(&set->lease, lease); /* perhaps before the thread that made it has */
-  if (gm__input_file_same(&set->file, file)) {
+  if (source_same(sets, &set->source, source)) {
     sets_count(sets, &sets->stats.hits);
     return set;
   }
@@ -254,9 +289,9 @@ static gm_status sets_keep(gm_tensor_sets *sets, const char *path, gm_tensor_set
   return GM_OK;
 }
 
-static gm_status sets_make(gm_tensor_sets *sets, const char *path, const gm__input_file *file, gm_tensor_set **out,
+static gm_status sets_make(gm_tensor_sets *sets, const char *path, const set_source *source, gm_tensor_set **out,
                            gm_error *err) {
-  gm_tensor_set *set = set_new(sets, file);
+  gm_tensor_set *set = set_new(sets, source);
   if (!set) {
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tensor_sets_get", "no host memory for a tensor set");
   }
@@ -274,13 +309,13 @@ static gm_status sets_make(gm_tensor_sets *sets, const char *path, const gm__inp
 
 /* In a flight of the path's: the file is looked at again, since it may have changed while others flew. */
 static gm_status sets_fly(gm_tensor_sets *sets, const char *path, gm_tensor_set **out, gm_error *err) {
-  gm__input_file file;
-  const gm_status status = sets_look(sets, path, &file, err);
+  set_source source;
+  const gm_status status = sets_look(sets, path, &source, err);
   if (status) return status;
-  *out = sets_kept(sets, path, &file);
+  *out = sets_kept(sets, path, &source);
   if (*out) return GM_OK;
   sets_drop_stale(sets, path);
-  return sets_make(sets, path, &file, out, err);
+  return sets_make(sets, path, &source, out, err);
 }
 
 static gm_status sets_path_check(const gm_tensor_sets *sets, const char *path, const char *op, gm_error *err) {
@@ -297,10 +332,10 @@ gm_status gm_tensor_sets_get(gm_tensor_sets *sets, const char *path, gm_tensor_s
   if (status) return status;
   if (!out) return gm__bad_argument(err, op, "`out` is NULL");
   for (;;) {
-    gm__input_file file;
-    status = sets_look(sets, path, &file, err);
+    set_source source;
+    status = sets_look(sets, path, &source, err);
     if (status) return status;
-    gm_tensor_set *set = sets_kept(sets, path, &file);
+    gm_tensor_set *set = sets_kept(sets, path, &source);
     set_flight flight = {.path = path, .err = {.status = GM_OK}};
     if (!set && flight_begin(sets, &flight, &status, err)) {
       status = sets_fly(sets, path, &set, &flight.err);

@@ -55,8 +55,9 @@ struct gm_context {
   gm__destructor_entry destructors[GM__MAX_DESTRUCTORS];
   uint32_t destructor_count;
   void *slots[GM__SLOT_COUNT];
-  char (*tags)[32];     /* tags[i] is the name of tag i + 1 */
-  uint16_t *tag_places; /* tags by the hash of their names; 0: none */
+  struct gm_device *evicting; /* devices with evictors: core/device/evictor.c */
+  char (*tags)[32];           /* tags[i] is the name of tag i + 1 */
+  uint16_t *tag_places;       /* tags by the hash of their names; 0: none */
   uint32_t tag_count;
   struct gm__object *dead, *dead_last; /* destroyed objects, oldest first, in debug builds: object.h */
   uint32_t dead_count;

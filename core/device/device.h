@@ -15,6 +15,7 @@
 #include "gm/stream.h"
 
 struct gm__evict_run;       /* evictor.h */
+struct gm__turn;            /* turn.h */
 struct gm__driver;          /* one backend in one context: registry.h */
 struct gm__stream_listener; /* stream.h */
 
@@ -63,6 +64,12 @@ struct gm_device {
   struct gm_evictor *evictors;        /* in the order in which they are asked */
   struct gm__evict_run *evict_runs;   /* threads that ask them */
   _Atomic uint32_t evictor_count;     /* those that are not gone */
+  uint32_t evicting;                  /* those that have not ended, and the next device that has any: both under */
+  struct gm_device *next_evicting;    /* the context's lock */
+  gm__mutex turn_lock;                /* of `turns` */
+  gm__cond turn_moved;                /* another one may be first */
+  struct gm__turn *turns;             /* requests that wait for memory, first come first */
+  _Atomic uint32_t turn_count;        /* how many: so others know that there are any */
   gm__map mapped;            /* address to bytes of what is mapped; under the context's lock: core/device/peer.h */
   gm_stream *default_stream; /* gm's own for waiting copies; NULL until first needed */
   gm_stream *chosen_stream;  /* the caller's in its place; NULL: none. Under `lock` */

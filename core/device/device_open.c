@@ -60,6 +60,8 @@ static gm_device *device_new(gm_context *ctx, gm__driver *driver, gm_error *err)
   gm__mutex_init(&device->range_lock, GM__RANK_LEAF);
   gm__mutex_init(&device->evict_lock, GM__RANK_LEAF);
   gm__cond_init(&device->evict_done);
+  gm__mutex_init(&device->turn_lock, GM__RANK_LEAF);
+  gm__cond_init(&device->turn_moved);
   gm__map_init(&device->mapped, gm__context_services(ctx));
   return device;
 }
@@ -75,6 +77,8 @@ static void device_release(gm_device *device, bool forked) {
     gm__mutex_destroy(&device->range_lock);
     gm__mutex_destroy(&device->evict_lock);
     gm__cond_destroy(&device->evict_done);
+    gm__mutex_destroy(&device->turn_lock);
+    gm__cond_destroy(&device->turn_moved);
   }
   gm__map_clear(&device->mapped);
   gm__device_release_streams(device);

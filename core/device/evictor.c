@@ -44,9 +44,47 @@ static void evictor_unlink(gm_device *device, const gm_evictor *evictor) {
   *at = evictor->next;
 }
 
+/* ---- the devices that have evictors ---- */
+
+static void evicting_add(gm_device *device) {
+  gm_context *ctx = device->ctx;
+  gm__mutex_lock(&ctx->lock);
+  if (!device->evicting++) {
+    device->next_evicting = ctx->evicting;
+    ctx->evicting = device;
+  }
+  gm__mutex_unlock(&ctx->lock);
+}
+
+/* REQUIRES: context lock, but in a forked child. */
+static void evicting_drop(gm_device *device) {
+  gm_device **at = &device->ctx->evicting;
+  if (--device->evicting) return;
+  while (*at != device) at = &(*at)->next_evicting;
+  *at = device->next_evicting;
+}
+
+gm_device *gm__evicting_pin(gm_context *ctx, uint64_t *id) {
+  gm_device *found = NULL;
+  gm__mutex_lock(&ctx->lock);
+  for (gm_device *each = ctx->evicting; each; each = each->next_evicting) {
+    if (each->id > *id && (!found || each->id < found->id)) found = each;
+  }
+  if (found) atomic_fetch_add(&found->children, 1);
+  gm__mutex_unlock(&ctx->lock);
+  if (found) *id = found->id;
+  return found;
+}
+
+void gm__evicting_unpin(gm_device *device) { atomic_fetch_sub(&device->children, 1); }
+
 /* The end of one that is not in the list. */
 static void evictor_end(gm_evictor *evictor) {
   gm_device *device = evictor->device;
+  const bool forked = gm__context_forked(device->ctx);
+  if (!forked) gm__mutex_lock(&device->ctx->lock);
+  evicting_drop(device);
+  if (!forked) gm__mutex_unlock(&device->ctx->lock);
   gm__object_end(device->ctx, &evictor->head);
   atomic_fetch_sub(&device->children, 1);
 }
@@ -148,6 +186,7 @@ gm_status gm_evictor_register(gm_device *device, const gm_evictor_params *params
   strncpy(evictor->name, own.name ? own.name : "evictor", sizeof evictor->name - 1);
   evictor->params.name = evictor->name;
   atomic_fetch_add(&device->children, 1);
+  evicting_add(device);
   gm__mutex_lock(&device->evict_lock);
   evictor_link(device, evictor);
   atomic_fetch_add_explicit(&device->evictor_count, 1, memory_order_relaxed);

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "gm/context.h"
 #include "gm/evictor.h"
 
 struct gm_device;
@@ -28,6 +29,11 @@ void gm__evict_run_stop(gm__evict_run *run, gm_evictor *at); /* `at` may be NULL
 /* What the evictors of the run could free, by their own word. UINT64_MAX: one of them does not say. REQUIRES: no lock
  */
 uint64_t gm__evict_run_evictable(gm__evict_run *run);
+
+/* The device behind *id (0: the first) among those of the context that have evictors. It stays open until the unpin.
+ * NULL: there is none. */
+struct gm_device *gm__evicting_pin(gm_context *ctx, uint64_t *id);
+void gm__evicting_unpin(struct gm_device *device);
 
 const char *gm__evictor_name(const gm_evictor *evictor);
 

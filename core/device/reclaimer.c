@@ -92,8 +92,8 @@ uint64_t gm__reclaimers_idle(gm_device *device, const gm__reclaimer *self) {
   return gm__min(bytes, atomic_load_explicit(&device->pooled_bytes, memory_order_relaxed)); /* or not the device's */
 }
 
-bool gm__reclaimers_trim(gm_device *device, const gm__reclaimer *self, uint64_t bytes) {
-  bool any = false;
+uint64_t gm__reclaimers_trim(gm_device *device, const gm__reclaimer *self, uint64_t bytes) {
+  uint64_t given = 0;
   gm__reclaimer *other = NULL;
   const bool turn = gm__poll_lock(&device->trim_lock, reclaimer_patience_ns);
   const uint64_t held = atomic_load_explicit(&device->own_bytes, memory_order_relaxed);
@@ -101,9 +101,9 @@ bool gm__reclaimers_trim(gm_device *device, const gm__reclaimer *self, uint64_t 
     const uint64_t freed = gm__sub_sat(held, atomic_load_explicit(&device->own_bytes, memory_order_relaxed));
     const uint64_t pooled = other->pooled(other->user);
     if (freed >= bytes) break;
-    if (pooled) any |= other->give(other->user, gm__sub_sat(pooled, bytes - freed)) > 0;
+    if (pooled) given += other->give(other->user, gm__sub_sat(pooled, bytes - freed));
   }
   reclaimer_unpin(device, other);
   if (turn) gm__mutex_unlock(&device->trim_lock);
-  return any;
+  return given;
 }

@@ -39,7 +39,7 @@ gm__reclaimable gm__reclaimers_read(const gm_device *device, const gm__reclaimer
 /* Bytes of the device that all but `self` could give back now. */
 uint64_t gm__reclaimers_idle(gm_device *device, const gm__reclaimer *self);
 
-/* All but `self` give back what is idle, until the device has `bytes` more. False: nobody gave anything. */
-bool gm__reclaimers_trim(gm_device *device, const gm__reclaimer *self, uint64_t bytes);
+/* All but `self` give back what is idle, until the device has `bytes` more. Returns the bytes that they gave. */
+uint64_t gm__reclaimers_trim(gm_device *device, const gm__reclaimer *self, uint64_t bytes);
 
 #endif

@@ -10,7 +10,7 @@
 
 static bool eviction_may_help(const gm__heap *heap, const gm__want *want, gm_status status) {
   const bool of_device = status == GM_ERR_OVER_LIMIT || status == GM_ERR_OUT_OF_DEVICE_MEMORY;
-  if (!of_device || want->managed || want->beside_device || want->flags & GM_POOLED_ONLY) return false;
+  if (!of_device || want->managed || want->beside_device || want->patient || want->flags & GM_POOLED_ONLY) return false;
   const uint64_t total = heap->device->info.total_bytes;
   return want->exact <= gm__budget_cap(&heap->provider.budget) &&
          (heap->provider.has_upstream || !total || want->exact <= total);
@@ -28,8 +28,9 @@ static bool eviction_begin(gm__eviction *eviction, gm__heap *heap, const gm__wan
 void gm__eviction_end(gm__eviction *eviction) { gm__evict_run_end(&eviction->run); }
 
 /* Asks one after the other until `bytes` are free. */
-static bool eviction_ask(gm__eviction *eviction, uint64_t bytes) {
+static bool eviction_ask(gm__eviction *eviction, const gm__want *want, uint64_t bytes) {
   gm__provider *provider = &eviction->heap->provider;
+  const uint64_t began = gm__now_ns();
   uint64_t all = 0;
   gm_evictor *each = NULL;
   while (all < bytes && (each = gm__evict_run_next(&eviction->run, each))) {
@@ -41,6 +42,7 @@ static bool eviction_ask(gm__eviction *eviction, uint64_t bytes) {
     gm__stats_count(&provider->stats.evicted_bytes, freed);
   }
   gm__evict_run_stop(&eviction->run, each);
+  gm__ladder_step(want->ladder, GM_RUNG_EVICTORS, began, all);
   return all > 0;
 }
 
@@ -64,5 +66,5 @@ bool gm__eviction_round(gm__eviction *eviction, gm__heap *heap, const gm__want *
   eviction->reaped = false;
   eviction->done = least == UINT64_MAX;
   eviction->least = bytes < want->exact ? want->exact : UINT64_MAX;
-  return eviction_ask(eviction, bytes);
+  return eviction_ask(eviction, want, bytes);
 }

@@ -92,6 +92,12 @@ gm_status gm__headroom_check(gm__heap *heap, const gm__want *want, gm_error *err
   return GM_OK;
 }
 
+bool gm__headroom_is_of_pool(const gm__heap *heap, const gm__want *want) {
+  const headroom_figures figures = headroom_read(heap);
+  const bool of_quota = want->ladder && want->ladder->cause == GM_CAUSE_QUOTA;
+  return of_quota || gm__add_sat(figures.in_use, want->exact) > gm__budget_cap(&heap->provider.budget);
+}
+
 gm__shortfall gm__headroom_shortfall(gm__heap *heap, const gm__want *want, gm_status status) {
   const headroom_figures figures = headroom_read(heap);
   const uint64_t need = gm__add_sat(figures.in_use, want->exact);
@@ -122,7 +128,16 @@ static uint64_t headroom_lack(gm__heap *heap, const gm__want *want, gm_status st
 bool gm__headroom_make(gm__heap *heap, const gm__want *want, gm_status status) {
   const uint64_t pooled = gm__heap_pooled(heap);
   const uint64_t keep = status == GM_ERR_OVER_LIMIT ? gm__sub_sat(pooled, want->exact) : 0;
-  const uint64_t own = heap->provider.no_trim ? 0 : gm__heap_trim(heap, keep, UINT64_MAX);
+  uint64_t own = 0, others = 0, began = gm__now_ns();
+  if (!heap->provider.no_trim) {
+    own = gm__heap_trim(heap, keep, UINT64_MAX);
+    gm__ladder_step(want->ladder, GM_RUNG_TRIM, began, own);
+  }
   const uint64_t lack = headroom_lack(heap, want, status, own);
-  return (lack && gm__reclaimers_trim(heap->device, &heap->reclaimer, lack)) || own;
+  if (lack) {
+    began = gm__now_ns();
+    others = gm__reclaimers_trim(heap->device, &heap->reclaimer, lack);
+    gm__ladder_step(want->ladder, GM_RUNG_POOLS, began, others);
+  }
+  return own || others;
 }

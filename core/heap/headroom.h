@@ -16,6 +16,9 @@ typedef struct gm__shortfall {
   bool of_cap;    /* the pool's own cap refuses: no memory of other pools helps */
 } gm__shortfall;
 
+/* True if the request waits for its own pool alone: the quota of its tag, or the cap, refused it. */
+bool gm__headroom_is_of_pool(const gm__heap *heap, const gm__want *want);
+
 gm__shortfall gm__headroom_shortfall(gm__heap *heap, const gm__want *want, gm_status status);
 
 /* Gives memory back for a request that was refused with `status`. The pool gives back what its cap lacks, or all when

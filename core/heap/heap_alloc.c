@@ -18,9 +18,25 @@
  * moment to say that they are done. */
 
 static gm_status heap_pools_none(const gm__want *want, gm_error *err) {
+  gm__ladder_blame(want->ladder, GM_CAUSE_POOLED_ONLY);
   return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, 0, "gm_alloc",
                   "no memory that the pool keeps serves%s, and GM_POOLED_ONLY allows no other",
                   gm__want_is_dedicated(want) ? " (GM_DEDICATED: one of exactly that size)" : "");
+}
+
+/* The rungs before and behind the driver, counted and timed. */
+static bool heap_search(gm__attempt *attempt, gm_rung rung, bool (*search)(gm__attempt *attempt)) {
+  const uint64_t began = gm__now_ns();
+  const bool found = search(attempt);
+  gm__ladder_step(attempt->want->ladder, rung, began, 0);
+  return found;
+}
+
+static gm_status heap_fresh(gm__attempt *attempt, const gm__placement *place, gm_error *err) {
+  const uint64_t began = gm__now_ns();
+  const gm_status status = place->fresh(attempt, err);
+  gm__ladder_step(attempt->want->ladder, GM_RUNG_DRIVER, began, 0);
+  return status;
 }
 
 static gm_status heap_try(gm__attempt *attempt, gm_error *err) {
@@ -31,14 +47,15 @@ static gm_status heap_try(gm__attempt *attempt, gm_error *err) {
   if (place->pooled(attempt)) return GM_OK;
   if (want->flags & GM_POOLED_ONLY) return place->anywhere(attempt) ? GM_OK : heap_pools_none(want, err);
   if (!attempt->heap->provider.captures && gm__order_is_captured(want->stream, err)) return GM_ERR_BUSY;
+  gm__ladder_blame(want->ladder, GM_CAUSE_NONE); /* that of an earlier try is over */
   status = gm__headroom_check(attempt->heap, want, err);
   if (status) return status;
-  if (place->moved(attempt)) return GM_OK;
-  status = place->fresh(attempt, err);
+  if (heap_search(attempt, GM_RUNG_MOVE, place->moved)) return GM_OK;
+  status = heap_fresh(attempt, place, err);
   if (status == GM_OK || status == GM_ERR_DEVICE_LOST) return status;
-  if (place->anywhere(attempt)) return GM_OK;
+  if (heap_search(attempt, GM_RUNG_BUSY, place->anywhere)) return GM_OK;
   if (!gm__is_shortage(status)) return status;
-  return gm__headroom_make(attempt->heap, want, status) ? place->fresh(attempt, err) : status;
+  return gm__headroom_make(attempt->heap, want, status) ? heap_fresh(attempt, place, err) : status;
 }
 
 static gm_status heap_attempt(gm__attempt *attempt, gm_error *err) {
@@ -53,7 +70,7 @@ static gm_status heap_attempt(gm__attempt *attempt, gm_error *err) {
 
 gm_acquire gm__refusal_answer(gm_status status) {
   if (status == GM_ERR_OVER_LIMIT) return GM_ACQUIRE_OVER_LIMIT;
-  const bool passing = status == GM_ERR_OUT_OF_HOST_MEMORY || status == GM_ERR_BUSY;
+  const bool passing = status == GM_ERR_OUT_OF_HOST_MEMORY || status == GM_ERR_BUSY || status == GM_ERR_TIMEOUT;
   return gm__is_shortage(status) || passing ? GM_ACQUIRE_EXHAUSTED : GM_ACQUIRE_FAILED;
 }
 

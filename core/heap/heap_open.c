@@ -9,6 +9,7 @@
 #include "gm/config.h"
 
 enum {
+  HEAP_APART_SHARE = 16,   /* of a page: the largest block that has pages apart from those of larger ones */
   HEAP_SMALL_PAGES = 16,   /* blocks on quick lists hold on to addresses: the lists are emptied before a page is made */
   HEAP_SMALL_SEGMENTS = 64 /* without pages a kept block lies in the way of a larger free chunk */
 };
@@ -76,6 +77,7 @@ static void heap_init_rules(gm__heap *heap, const gm__heap_params *params, bool 
   gm__pages_init(&heap->provider, plain && rules->size == UINT64_MAX && heap_may_map(params, heap->keep.strict));
   if (heap->keep.strict) rules->ahead = heap->keep.max_bytes;
   const uint64_t small = gm__config_u64(ctx, "small_block_threshold");
+  if (heap->provider.pages.usable) rules->apart = heap->provider.pages.page_bytes / HEAP_APART_SHARE;
   rules->small = heap->provider.pages.usable ? gm__mul_sat(small, HEAP_SMALL_PAGES) : small / HEAP_SMALL_SEGMENTS;
 }
 

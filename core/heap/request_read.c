@@ -28,9 +28,6 @@ static gm_status request_check_words(const gm_request *request, gm_error *err) {
   if ((unsigned)request->must_be > GM_ANYWHERE) {
     return gm__bad_argument(err, op, "`must_be` is %u, none of gm_must_be", (unsigned)request->must_be);
   }
-  if (request->deadline_ns) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "`deadline_ns` comes with a later version: it must be 0");
-  }
   if (request->reserved[0]) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "`reserved` comes with a later version: it must be 0");
   }
@@ -226,6 +223,7 @@ gm_status gm__want_read(const gm__heap *heap, const gm_request *request, bool pa
       .usage = asked.usage,
       .tag = request->tag,
       .must_be = asked.must_be,
+      .deadline_ns = request->deadline_ns,
       .wish = wish,
       .insert = patterns || (request->flags & (GM_INSERT_WAIT | GM_ZERO)) != 0,
   };

@@ -23,6 +23,8 @@ typedef struct gm__meminfo {
   uint64_t active_file;
   uint64_t inactive_file;
   uint64_t reclaimable_slab;
+  uint64_t commit_limit;
+  uint64_t committed;
   uint64_t hugepages_free;
   uint64_t hugepage_bytes;
 } gm__meminfo;

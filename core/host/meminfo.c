@@ -25,6 +25,8 @@ static const meminfo_key meminfo_keys[] = {
     {"Active(file)", offsetof(gm__meminfo, active_file), "kB"},
     {"Inactive(file)", offsetof(gm__meminfo, inactive_file), "kB"},
     {"SReclaimable", offsetof(gm__meminfo, reclaimable_slab), "kB"},
+    {"CommitLimit", offsetof(gm__meminfo, commit_limit), "kB"},
+    {"Committed_AS", offsetof(gm__meminfo, committed), "kB"},
     {"HugePages_Free", offsetof(gm__meminfo, hugepages_free), ""},
     {"Hugepagesize", offsetof(gm__meminfo, hugepage_bytes), "kB"},
 };

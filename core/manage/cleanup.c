@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/context/config.h"
+#include "core/device/evictor.h"
 #include "core/pool/pool.h"
 #include "gm/config.h"
 
@@ -82,9 +83,27 @@ static gm_pool *cleanup_next(gm_context *ctx, const gm_device *device, gm_pool *
   return pool;
 }
 
+/* Nobody is asked from inside an evictor. */
+static void cleanup_evict(gm_device *device) {
+  gm__evict_run run;
+  if (!gm__evict_run_begin(&run, device)) return;
+  for (gm_evictor *each = NULL; (each = gm__evict_run_next(&run, each));) gm__evictor_ask(each, UINT64_MAX);
+  gm__evict_run_end(&run);
+}
+
+static void cleanup_evict_all(gm_context *ctx) {
+  uint64_t id = 0;
+  for (gm_device *device; (device = gm__evicting_pin(ctx, &id));) {
+    cleanup_evict(device);
+    gm__evicting_unpin(device);
+  }
+}
+
+/* What a guard holds back goes, too. */
 static void cleanup_all(gm_context *ctx, const gm_device *device, uint64_t *out_bytes) {
   uint64_t bytes = 0;
   for (gm_pool *pool = NULL; (pool = cleanup_next(ctx, device, pool));) {
+    if (pool->heap.reap) pool->heap.reap(pool->heap.guard);
     bytes = gm__add_sat(bytes, gm__heap_trim(&pool->heap, 0, UINT64_MAX));
   }
   if (out_bytes) *out_bytes = bytes;
@@ -92,12 +111,16 @@ static void cleanup_all(gm_context *ctx, const gm_device *device, uint64_t *out_
 
 gm_status gm_device_cleanup(gm_device *device, uint64_t *out_bytes, gm_error *err) {
   const gm_status status = gm__device_check(device, "gm_device_cleanup", err);
-  if (!status) cleanup_all(device->ctx, device, out_bytes);
-  return status;
+  if (status) return status;
+  cleanup_evict(device);
+  cleanup_all(device->ctx, device, out_bytes);
+  return GM_OK;
 }
 
 gm_status gm_context_cleanup(gm_context *ctx, uint64_t *out_bytes, gm_error *err) {
   const gm_status status = gm__context_check(ctx, "gm_context_cleanup", err);
-  if (!status) cleanup_all(ctx, NULL, out_bytes);
-  return status;
+  if (status) return status;
+  cleanup_evict_all(ctx);
+  cleanup_all(ctx, NULL, out_bytes);
+  return GM_OK;
 }

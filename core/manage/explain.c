@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/arena/free_chunks.h"
 #include "core/arena/reclaim.h"
@@ -10,12 +11,13 @@
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
 #include "core/heap/request_read.h"
+#include "core/manage/cause.h"
 #include "core/pool/alloc_one.h"
 #include "gm/size.h"
 
 /* gm_explain tells whether the request is valid, the figures of the pool and of its device now, and the last refusal.
  * It forecasts nothing. The code that refuses a request says at once what it lacked and what would have helped
- * (gm__provider_note_failure). */
+ * (gm__provider_note_failure). The cause as a number follows from that and from the figures (cause.h). */
 
 typedef struct explain_text {
   char *text;
@@ -71,19 +73,44 @@ static void explain_figures(gm_pool *pool, gm_explanation *out) {
   const gm_stats stats = gm__heap_stats(&pool->heap);
   out->pooled_bytes = stats.pooled_bytes;
   out->in_use_bytes = stats.in_use_bytes;
+  if (out->pooled_bytes) out->fragmentation = 1 - (double)out->largest_pooled_bytes / (double)out->pooled_bytes;
+  if (out->fragmentation < 0) out->fragmentation = 0; /* other threads allocate and free meanwhile */
   out->limit_bytes = gm__heap_limit(&pool->heap);
   out->max_alloc_bytes = pool->device->info.max_alloc_bytes;
-  out->device_free_bytes = out->used_by_others_bytes = GM_UNKNOWN_BYTES;
+  out->device_free_bytes = out->used_by_others_bytes = out->device_total_bytes = GM_UNKNOWN_BYTES;
   if (gm_device_memory_info(pool->device, &memory, NULL) != GM_OK) return;
   out->device_free_bytes = memory.free_bytes;
+  out->device_total_bytes = memory.total_bytes;
   out->used_by_others_bytes = memory.used_by_others_bytes;
 }
 
-static void explain_last_failure(gm_pool *pool, gm_explanation *out) {
+static void explain_refused(gm_pool *pool, gm__refused *refused, gm_explanation *out) {
   gm__mutex_lock(&pool->heap.provider.lock);
-  out->last_failure = pool->heap.provider.last_failure;
-  out->last_failure_bytes = pool->heap.provider.last_failure_bytes;
+  *refused = pool->heap.provider.refused;
   gm__mutex_unlock(&pool->heap.provider.lock);
+  out->last_failure = refused->failure;
+  out->last_failure_bytes = refused->bytes;
+  out->waited_ns = refused->ladder.waited_ns;
+  memcpy(out->rungs, refused->ladder.rungs, sizeof refused->ladder.rungs);
+}
+
+static void explain_rungs(gm_pool *pool, gm_explanation *out) {
+  for (int i = 0; i < GM__RUNG_COUNT; i++) {
+    const gm__rung_total *total = &pool->heap.provider.rungs[i];
+    out->all_rungs[i] = (gm_rung_work){.count = atomic_load_explicit(&total->count, memory_order_relaxed),
+                                       .bytes = atomic_load_explicit(&total->bytes, memory_order_relaxed),
+                                       .ns = atomic_load_explicit(&total->ns, memory_order_relaxed)};
+  }
+}
+
+static void explain_tags(const gm_pool *pool, gm_explanation *out) {
+  gm_tag_total totals[GM_EXPLAINED_TAGS];
+  if (!gm__observers_track(&pool->heap.observers)) return;
+  const size_t count = gm_tracker_by_tag(pool->heap.observers.tracker, totals, GM_EXPLAINED_TAGS);
+  for (size_t i = 0; i < count && i < GM_EXPLAINED_TAGS && totals[i].count; i++) {
+    out->tags[out->tag_count++] =
+        (gm_explained_tag){.tag = totals[i].tag, .bytes = totals[i].bytes, .count = totals[i].count};
+  }
 }
 
 /* A preference that no memory meets is told, not refused. */
@@ -111,17 +138,22 @@ static void explain_words(const gm_pool *pool, const gm_explanation *out, explai
   explain_say_bytes(text, ", the device has ", out->device_free_bytes);
   explain_say_bytes(text, " free, and others hold ", out->used_by_others_bytes);
   explain_say(text, ".");
+  if (out->cause) explain_say(text, " Cause: %s.", gm_refusal_cause_name(out->cause));
 }
 
 /* Fills `out`, which is gm's own. */
 static void explain_request(gm_pool *pool, const gm_request *request, gm_explanation *out) {
   gm_error reason;
   gm__want want;
+  gm__refused refused;
   *out = (gm_explanation){.struct_size = sizeof *out, .asked_bytes = request ? request->bytes : 0};
   out->status = gm__request_read(pool, request, &want, &reason);
   out->rounded_bytes = out->status ? 0 : want.rounded;
-  explain_last_failure(pool, out);
+  explain_refused(pool, &refused, out);
   explain_figures(pool, out);
+  explain_rungs(pool, out);
+  explain_tags(pool, out);
+  gm__cause_tell(pool, &refused, out);
   explain_text text = {out->text, sizeof out->text, 0};
   if (out->status) {
     explain_say(&text, "%s: %s", reason.op, reason.message);

@@ -4,7 +4,8 @@
 #include "core/heap/headroom.h"
 #include "core/pool/alloc_one.h"
 #include "core/pool/quota.h"
-#include "core/pool/spans.h"
+#include "core/pool/try_alloc.h"
+#include "core/pool/wait.h"
 
 gm_acquire gm__pool_alloc(gm_pool *pool, const gm_request *request, gm_block *out) {
   gm__want want;
@@ -12,11 +13,12 @@ gm_acquire gm__pool_alloc(gm_pool *pool, const gm_request *request, gm_block *ou
   if (gm__pool_forked(pool)) return GM_ACQUIRE_FAILED;
   if (gm__request_read(pool, request, &want, NULL)) return GM_ACQUIRE_INVALID;
   gm__refusal why;
-  gm__refusal_begin(&why);
-  gm_acquire answer = gm__alloc_one(pool, &want, out, &why);
-  if (want.flags & GM_ALLOW_SPANS && gm__is_shortage(why.status)) {
-    answer = gm__spans_alloc(pool, &want, request, out, &why);
-  }
+  gm__ladder ladder;
+  gm__ladder_begin(&ladder);
+  want.ladder = &ladder;
+  const gm_acquire answer = want.deadline_ns ? gm__wait_alloc(pool, &want, request, out, &why)
+                                             : gm__try_alloc(pool, &want, request, out, &why);
+  gm__ladder_add(pool->heap.provider.rungs, &ladder);
   const bool refused = gm__is_shortage(why.status) && !(want.flags & GM_POOLED_ONLY);
   if (answer == GM_ACQUIRE_FRESH || refused) gm__watches_hear(pool->device);
   if (why.status) return gm__heap_refuse(&pool->heap, &want, &why);
@@ -44,9 +46,12 @@ gm_status gm__pool_alloc_managed(gm_pool *pool, const gm_request *request, gm_bl
   gm__grant grant;
   gm__allocation *allocation = NULL;
   gm__refusal why;
+  gm__ladder ladder;
   gm_status status = gm__request_read(pool, request, &want, err);
   if (status) return status;
   gm__refusal_begin(&why);
+  gm__ladder_begin(&ladder);
+  want.ladder = &ladder;
   want.managed = true;
   status = gm__pool_take_quota(pool, &want, err);
   if (status) return status;
@@ -54,6 +59,7 @@ gm_status gm__pool_alloc_managed(gm_pool *pool, const gm_request *request, gm_bl
   if (gm__is_shortage(status) && gm__headroom_make(heap, &want, status)) {
     status = gm__provider_alloc(&heap->provider, &want, want.exact, &allocation, &why.failure);
   }
+  gm__ladder_add(heap->provider.rungs, &ladder);
   if (status) {
     gm__pool_return_quota(pool, &want);
     why.status = status;

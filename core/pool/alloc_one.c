@@ -31,7 +31,10 @@ static gm_acquire alloc_guarded(gm_pool *pool, const gm__want *want, gm_block *o
 
 gm_acquire gm__alloc_one(gm_pool *pool, gm__want *want, gm_block *out, gm__refusal *why) {
   why->status = gm__pool_take_quota(pool, want, &why->failure);
-  if (why->status) return gm__refusal_answer(why->status);
+  if (why->status) {
+    gm__ladder_blame(want->ladder, GM_CAUSE_QUOTA);
+    return gm__refusal_answer(why->status);
+  }
   const gm_acquire answer =
       pool->guard ? alloc_guarded(pool, want, out, why) : gm__heap_alloc(&pool->heap, want, out, why);
   if (answer > GM_ACQUIRE_NEEDS_BARRIER) gm__pool_return_quota(pool, want);

@@ -53,8 +53,7 @@ FAST_INLINE gm__chunk *fast_quick(gm__arena *arena, gm__stream_cache *cache, uin
 }
 
 /* Finds a free chunk that no stream uses, if it is tighter than `free_chunk`; 0: none. */
-FAST_APART uint32_t fast_idle(const gm__arena *arena, uint32_t free_chunk, uint32_t granules) {
-  const gm__tlsf *tlsf = &arena->caches[GM__STREAM_CACHE_IDLE]->tlsf;
+FAST_APART uint32_t fast_idle(const gm__arena *arena, const gm__tlsf *tlsf, uint32_t free_chunk, uint32_t granules) {
   const gm__chunk *found = gm__arena_chunk(arena, free_chunk);
   const bool may_be =
       !free_chunk || (found->granules != granules && gm__tlsf_next(tlsf, gm__tlsf_bin(granules)) <= found->bin);
@@ -70,14 +69,17 @@ FAST_INLINE gm__chunk *fast_cut(gm__arena *arena, gm__stream_cache *cache, uint6
   gm__stream_cache *idle = arena->caches[GM__STREAM_CACHE_IDLE], *from = cache;
   const bool ready = arena->frees < arena->ask_after && chunks->unused && arena->lookup.room;
   if (FAST_UNLIKELY(!ready || granules > UINT32_MAX)) return NULL;
-  uint32_t free_chunk = gm__tlsf_find(chunks, &cache->tlsf, (uint32_t)granules);
-  if (idle->tlsf.top && cache != idle) {
-    const uint32_t other = fast_idle(arena, free_chunk, (uint32_t)granules);
+  const gm__area area = gm__arena_area(arena, granules);
+  gm__tlsf *bins = &cache->tlsf[area], *others = &idle->tlsf[area];
+  uint32_t free_chunk = gm__tlsf_find(chunks, bins, (uint32_t)granules);
+  if (others->top && cache != idle) {
+    const uint32_t other = fast_idle(arena, others, free_chunk, (uint32_t)granules);
     if (other) from = idle;
+    if (other) bins = others;
     if (other) free_chunk = other;
   }
   if (FAST_UNLIKELY(!free_chunk)) return NULL;
-  const uint32_t number = gm__free_chunk_cut(arena, from, free_chunk, (uint32_t)granules);
+  const uint32_t number = gm__free_chunk_cut(arena, bins, free_chunk, (uint32_t)granules);
   gm__chunk *chunk = gm__chunk_at(chunks, number);
   const bool cold = chunk->state & GM__CHUNK_COLD; /* all of a free chunk, which has a point of its own */
   gm__lookup_insert(&arena->lookup, chunks, number);

@@ -153,8 +153,8 @@ static gm_status spans_enter(gm_pool *pool, gm__spans *whole, gm__refusal *why) 
 }
 
 /* Allocates one more part, of `size` bytes or less. */
-static gm_acquire spans_alloc_part(gm_pool *pool, const gm_request *request, gm__spans *whole, uint64_t at,
-                                   uint64_t size, gm__refusal *why) {
+static gm_acquire spans_alloc_part(gm_pool *pool, const gm__want *all, const gm_request *request, gm__spans *whole,
+                                   uint64_t at, uint64_t size, gm__refusal *why) {
   gm__span_part *part = &whole->parts[whole->count];
   gm_request asked = *request;
   asked.bytes = gm__min(size, request->bytes - at);
@@ -163,6 +163,8 @@ static gm_acquire spans_alloc_part(gm_pool *pool, const gm_request *request, gm_
   gm__want want;
   gm__refusal_begin(why);
   if (gm__request_read(pool, &asked, &want, NULL)) return GM_ACQUIRE_INVALID;
+  want.ladder = all->ladder;
+  want.patient = all->patient;
   const gm_acquire answer = gm__alloc_one(pool, &want, &part->span.block, why);
   whole->count += answer <= GM_ACQUIRE_FRESH;
   return answer;
@@ -177,7 +179,7 @@ static gm_acquire spans_alloc_parts(gm_pool *pool, const gm__want *want, const g
   while (at < want->bytes) {
     size = gm__min(size, want->bytes - at);
     if (spans_count(want->bytes - at, size) > GM_BLOCK_SPANS_MOST - whole->count) return GM_ACQUIRE_EXHAUSTED;
-    const gm_acquire answer = spans_alloc_part(pool, request, whole, at, size, why);
+    const gm_acquire answer = spans_alloc_part(pool, want, request, whole, at, size, why);
     if (answer <= GM_ACQUIRE_FRESH) {
       at += size;
       if (answer == GM_ACQUIRE_OK) all = GM_ACQUIRE_OK;
@@ -223,7 +225,9 @@ gm_acquire gm__spans_alloc(gm_pool *pool, const gm__want *want, const gm_request
     return GM_ACQUIRE_EXHAUSTED;
   }
   whole->requested = want->bytes;
+  const uint64_t began = gm__now_ns();
   gm_acquire answer = spans_alloc_parts(pool, want, request, whole, why);
+  gm__ladder_step(want->ladder, GM_RUNG_SPANS, began, 0);
   if (answer <= GM_ACQUIRE_FRESH && spans_enter(pool, whole, why)) answer = GM_ACQUIRE_EXHAUSTED;
   if (answer <= GM_ACQUIRE_FRESH) {
     *out = whole->block;

@@ -93,6 +93,7 @@ static gm_status provider_fill(gm__provider *provider, const gm__want *want, uin
   status = gm__ask(provider, want, bytes, &allocation->memory, &allocation->token, err);
   if (!status) {
     status = gm__ask_commit(provider, want, bytes, &allocation->memory, err);
+    if (gm__is_shortage(status)) gm__ladder_blame(want->ladder, GM_CAUSE_LAZY_COMMIT);
     if (!status) status = provider_enter(provider, want, bytes, allocation, err);
     if (status) provider_free(provider, &allocation->memory, allocation);
   }
@@ -219,8 +220,13 @@ void gm__provider_return(gm__provider *provider, gm__leaving *leaving) {
 
 void gm__provider_note_failure(gm__provider *provider, const gm__want *want, const gm_error *failure) {
   if (want->beside_device) return;
+  const gm__refused refused = {.failure = *failure,
+                               .bytes = want->bytes,
+                               .exact = want->exact,
+                               .flags = want->flags,
+                               .tag = want->tag,
+                               .ladder = gm__ladder_copy(want->ladder)};
   gm__mutex_lock(&provider->lock);
-  provider->last_failure = *failure;
-  provider->last_failure_bytes = want->bytes;
+  provider->refused = refused;
   gm__mutex_unlock(&provider->lock);
 }

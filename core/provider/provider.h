@@ -11,6 +11,7 @@
 #include "core/provider/allocation.h"
 #include "core/provider/budget.h"
 #include "core/provider/handles.h"
+#include "core/provider/ladder.h"
 #include "core/provider/memory_kind.h"
 #include "core/provider/request.h"
 #include "core/track/profiler.h"
@@ -29,15 +30,15 @@ struct gm__provider {
   const gm__profiler *profiler; /* NULL: no profiler is there */
   gm__memory_rules rules;
   gm__budget budget;
-  gm__limits limits; /* beside the budget; they do not hold for an upstream */
-  gm__stats stats;   /* the pool's, apart from what arenas count */
-  gm__pages pages;   /* where the device maps memory in pages */
+  gm__limits limits;                    /* beside the budget; they do not hold for an upstream */
+  gm__stats stats;                      /* the pool's, apart from what arenas count */
+  gm__rung_total rungs[GM__RUNG_COUNT]; /* of all requests so far, by gm_rung */
+  gm__pages pages;                      /* where the device maps memory in pages */
 
   gm__mutex lock; /* the provider lock: of all below, and of core/bucket */
   gm__allocation_table allocations;
   gm__address_map addresses;
-  gm_error last_failure; /* of the last request that was refused */
-  uint64_t last_failure_bytes;
+  gm__refused refused;           /* the last request that was refused */
   _Atomic uint32_t object_count; /* native objects of all allocations (native_objects.h) */
   uint32_t sweep_at;             /* as many of them bring the next sweep (core/heap/object_sweep.h) */
 };

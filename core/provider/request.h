@@ -5,6 +5,7 @@
 #include "core/device/type_wish.h"
 #include "core/order/order.h"
 #include "core/provider/allocation.h"
+#include "core/provider/ladder.h"
 
 typedef struct gm__provider gm__provider;
 
@@ -15,11 +16,14 @@ typedef struct gm__want {
   gm_stream *stream;
   uint32_t align, flags, usage, tag, size_class;
   gm_must_be must_be;
+  uint64_t deadline_ns; /* how long to wait for memory, from the call on */
   gm__type_wish wish;
   bool insert;        /* gm may put waits into the stream */
   bool beside_device; /* only memory that is not the device's own */
   bool managed;       /* only memory that migrates; never pooled */
+  bool patient;       /* it waits, and has asked the evictors */
   bool counted;       /* the quota book has counted it for its tag already */
+  gm__ladder *ladder; /* what was tried for it; NULL: nobody asks */
 } gm__want;
 
 /* A block that is a driver allocation of exactly its bytes. */

@@ -8,7 +8,10 @@
 #include "core/device/peer.h"
 #include "core/provider/provider.h"
 
-enum { RANGE_LEAST_PAGES = 64 };
+enum {
+  RANGE_LEAST_PAGES = 64,
+  RANGE_FINE_SHARE = 100 /* of the mapped pages of fine ranges: the largest handle there */
+};
 
 static const uint64_t range_most_bytes = UINT64_C(512) << 30; /* each thread has a range, and all share one process */
 
@@ -79,8 +82,10 @@ static bool range_furnish(gm__provider *provider, gm__va_range *range, gm_memory
   return false;
 }
 
-gm__va_range *gm__va_range_open(gm__provider *provider, uint64_t *mapped_pages, gm_memory *out_memory, gm_error *err) {
+gm__va_range *gm__va_range_open(gm__provider *provider, bool fine, uint64_t *mapped_pages, gm_memory *out_memory,
+                                gm_error *err) {
   gm__va_range *range = gm__alloc(gm__provider_services(provider), sizeof *range);
+  if (range) range->fine = fine;
   if (range) range->mapped_pages = mapped_pages;
   if (range && range_furnish(provider, range, out_memory, err)) return range;
   gm__release(gm__provider_services(provider), range, sizeof *range);
@@ -156,6 +161,11 @@ static gm_status range_shut(gm_error *err) {
   return gm__fail(err, GM_ERR_DRIVER, 0, "vmm_unmap", "the driver has pages there that it neither opened nor unmaps");
 }
 
+/* The most pages that a handle of the range may have. */
+static uint32_t range_handle_most(const gm__va_range *range) {
+  return range->fine ? (uint32_t)gm__min(*range->mapped_pages / RANGE_FINE_SHARE + 1, UINT32_MAX) : UINT32_MAX;
+}
+
 gm_status gm__va_range_fill(gm__provider *provider, gm__va_range *range, uint32_t from, uint32_t to, uint32_t reach,
                             gm_error *err) {
   for (uint32_t page = from, end = from, number; page < to; page++) {
@@ -163,7 +173,9 @@ gm_status gm__va_range_fill(gm__provider *provider, gm__va_range *range, uint32_
     if (range->handle_of[page]) continue;
     if (end < page) end = page; /* no page of [page, end) is mapped */
     while (end < reach && !range->handle_of[end]) end++;
-    gm_status status = gm__handle_obtain(provider, (end < to ? end : to) - page, end - page, &number, err);
+    const uint32_t most = range_handle_most(range);
+    const uint32_t need = (end < to ? end : to) - page, have = end - page;
+    gm_status status = gm__handle_obtain(provider, need < most ? need : most, have < most ? have : most, &number, err);
     if (status) return status;
     status = range_map(provider, range, page, number, err);
     if (!status) continue;

@@ -7,6 +7,7 @@
 typedef struct gm__va_range {
   uint64_t address;
   uint32_t page_count;
+  bool fine;                   /* its handles are small */
   bool described;              /* the backend made `memory`, and must free it */
   _Atomic bool zeroed;         /* every page is filled with zeros when it is mapped */
   gm_memory memory;            /* what copies and native objects of its blocks take */
@@ -18,9 +19,11 @@ typedef struct gm__va_range {
 /* The size of the largest range. */
 uint64_t gm__va_range_most_bytes(const gm__provider *provider);
 
-/* Reserves a range for an arena. *mapped_pages counts the mapped pages of all its ranges. NULL: `err` says why.
- * REQUIRES: pages lock. */
-gm__va_range *gm__va_range_open(gm__provider *provider, uint64_t *mapped_pages, gm_memory *out_memory, gm_error *err);
+/* Reserves a range for an arena. `fine`: no handle has more than a hundredth of what is mapped, so that one block pins
+ * little. *mapped_pages counts the mapped pages of this range and of those like it. NULL: `err` says why. REQUIRES:
+ * pages lock. */
+gm__va_range *gm__va_range_open(gm__provider *provider, bool fine, uint64_t *mapped_pages, gm_memory *out_memory,
+                                gm_error *err);
 
 /* Ends a range and destroys the handles in it. */
 void gm__va_range_close(gm__provider *provider, gm__va_range *range, const gm_memory *memory, gm_close_mode mode);

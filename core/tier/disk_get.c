@@ -138,32 +138,61 @@ static gm_status get_chunk(gm__disk_tier *tier, const disk_value *value, uint32_
   return gm__fail(err, GM_ERR_DAMAGED, 0, "gm_tier_value_read", "%.200s: the value does not unpack", tier->path);
 }
 
-/* Reads the bytes of the range that lie in one chunk. `room`: two chunks. */
+/* Memory for chunks that cannot be read straight into the caller's. */
+typedef struct get_room {
+  unsigned char *stored; /* a chunk as it is in the file */
+  unsigned char *plain;  /* a chunk of which the range has a part only; NULL: there is none */
+  size_t bytes;
+} get_room;
+
+static bool get_any_packed(const disk_value *value, uint64_t offset, uint64_t bytes) {
+  const uint32_t end = gm__disk_chunks_of(offset + bytes);
+  for (uint32_t i = (uint32_t)(offset / GM__DISK_CHUNK); i < end; i++) {
+    if (gm__disk_chunk_read(value->front, &value->record, i).codec != GM_TIER_CODEC_NONE) return true;
+  }
+  return false;
+}
+
+static gm_status get_room_make(const gm__disk_tier *tier, const disk_value *value, uint64_t offset, uint64_t bytes,
+                               get_room *room, gm_error *err) {
+  const uint64_t end = offset + bytes, all = value->record.value_bytes;
+  const size_t chunk = (size_t)gm__min(all, GM__DISK_CHUNK);
+  const size_t stored = get_any_packed(value, offset, bytes) ? chunk : 0;
+  const bool whole = !(offset % GM__DISK_CHUNK) && (end == all || !(end % GM__DISK_CHUNK));
+  *room = (get_room){.bytes = stored + (whole ? 0 : chunk)};
+  if (!room->bytes) return GM_OK;
+  room->stored = gm__alloc(gm__disk_services(tier), room->bytes);
+  if (!room->stored) {
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_value_read", "no host memory for a chunk");
+  }
+  if (!whole) room->plain = room->stored + stored;
+  return GM_OK;
+}
+
+/* Reads the bytes of the range that lie in one chunk. */
 static gm_status get_piece(gm__disk_tier *tier, const disk_value *value, uint64_t offset, unsigned char *dst,
-                           uint64_t bytes, unsigned char *room, gm_error *err) {
+                           uint64_t bytes, const get_room *room, gm_error *err) {
   const uint32_t index = (uint32_t)(offset / GM__DISK_CHUNK);
   const uint64_t within = offset % GM__DISK_CHUNK;
-  if (!within && bytes == gm__disk_chunk_plain(&value->record, index)) {
-    return get_chunk(tier, value, index, dst, room + GM__DISK_CHUNK, err);
+  if (!room->plain || (!within && bytes == gm__disk_chunk_plain(&value->record, index))) {
+    return get_chunk(tier, value, index, dst, room->stored, err);
   }
-  const gm_status status = get_chunk(tier, value, index, room, room + GM__DISK_CHUNK, err);
-  if (!status) memcpy(dst, room + within, (size_t)bytes);
+  const gm_status status = get_chunk(tier, value, index, room->plain, room->stored, err);
+  if (!status) memcpy(dst, room->plain + within, (size_t)bytes);
   return status;
 }
 
 gm_status gm__disk_value_read(void *own, void *opened, uint64_t offset, void *dst, uint64_t bytes, gm_error *err) {
   gm__disk_tier *tier = own;
   const disk_value *value = opened;
-  const size_t room_bytes = (size_t)2 * GM__DISK_CHUNK;
-  unsigned char *room = gm__alloc(gm__disk_services(tier), room_bytes);
-  if (!room) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_value_read", "no host memory for a chunk");
-  gm_status status = GM_OK;
+  get_room room;
+  gm_status status = get_room_make(tier, value, offset, bytes, &room, err);
   for (uint64_t done = 0; !status && done < bytes;) {
     const uint64_t piece = gm__min(bytes - done, GM__DISK_CHUNK - (offset + done) % GM__DISK_CHUNK);
-    status = get_piece(tier, value, offset + done, (unsigned char *)dst + done, piece, room, err);
+    status = get_piece(tier, value, offset + done, (unsigned char *)dst + done, piece, &room, err);
     done += piece;
   }
-  gm__release(gm__disk_services(tier), room, room_bytes);
+  if (room.stored) gm__release(gm__disk_services(tier), room.stored, room.bytes);
   gm__mutex_lock(&tier->lock);
   if (!status) tier->stats.read_bytes += bytes;
   gm__mutex_unlock(&tier->lock);

@@ -36,9 +36,10 @@ static uint64_t quota_counted(const quota *self) {
   return self->flags & GM_QUOTA_BORROW ? self->used : gm__min(self->used, self->bytes);
 }
 
-/* True if `bytes` more fit at every priority from the tag's up: into the sum of the quotas of all tags up to there. */
-static bool quota_levels_fit(const gm__quotas *quotas, const quota *self, uint64_t bytes) {
-  uint64_t granted = 0, used = bytes;
+/* The bytes that are missing for `bytes` more, at the priority from the tag's up that has least. At each of them the
+ * sum of the quotas of all tags up to there counts. */
+static uint64_t quota_levels_lack(const gm__quotas *quotas, const quota *self, uint64_t bytes) {
+  uint64_t granted = 0, used = bytes, lack = 0;
   for (uint32_t i = 0; i < quotas->set_count; i++) {
     const quota *at = &quotas->tags[quotas->set_tags[i]];
     const bool more = i + 1 < quotas->set_count;
@@ -46,9 +47,9 @@ static bool quota_levels_fit(const gm__quotas *quotas, const quota *self, uint64
     used = gm__add_sat(used, quota_counted(at));
     if (at->priority < self->priority || (more && quotas->tags[quotas->set_tags[i + 1]].priority == at->priority))
       continue;
-    if (used > granted) return false;
+    lack = gm__max(lack, gm__sub_sat(used, granted));
   }
-  return true;
+  return lack;
 }
 
 static bool quota_fits(const gm__quotas *quotas, uint32_t tag, uint64_t bytes) {
@@ -56,7 +57,17 @@ static bool quota_fits(const gm__quotas *quotas, uint32_t tag, uint64_t bytes) {
   if (bytes > UINT64_MAX - self->used) return false; /* what the sum cannot hold could not be taken off it again */
   if (!self->set) return true;
   const bool own = self->used <= self->bytes && bytes <= self->bytes - self->used;
-  return (own || self->flags & GM_QUOTA_BORROW) && quota_levels_fit(quotas, self, bytes);
+  return (own || self->flags & GM_QUOTA_BORROW) && !quota_levels_lack(quotas, self, bytes);
+}
+
+uint64_t gm__quota_lack(gm__quotas *quotas, uint32_t tag, uint64_t bytes) {
+  if (tag >= GM_QUOTA_TAGS) return 0;
+  gm__mutex_lock(&quotas->lock);
+  const quota *self = &quotas->tags[tag];
+  const uint64_t own = self->flags & GM_QUOTA_BORROW ? 0 : gm__sub_sat(gm__add_sat(self->used, bytes), self->bytes);
+  const uint64_t lack = self->set ? gm__max(own, quota_levels_lack(quotas, self, bytes)) : 0;
+  gm__mutex_unlock(&quotas->lock);
+  return lack;
 }
 
 static gm_status quota_ask(gm__quotas *quotas, uint32_t tag, uint64_t bytes, bool take, gm_error *err) {

@@ -19,6 +19,9 @@ void gm__quotas_release(gm__quotas *quotas, bool forked);
 gm_status gm__quota_take(gm__quotas *quotas, uint32_t tag, uint64_t bytes, gm_error *err);
 gm_status gm__quota_check(gm__quotas *quotas, uint32_t tag, uint64_t bytes, gm_error *err);
 
+/* The bytes by which the tag's quota is to rise so that `bytes` more fit. 0: they fit. */
+uint64_t gm__quota_lack(gm__quotas *quotas, uint32_t tag, uint64_t bytes);
+
 /* Counts bytes that a tag has got, or has no more. Nothing is refused. */
 void gm__quota_enter(gm__quotas *quotas, uint32_t tag, uint64_t bytes);
 void gm__quota_leave(gm__quotas *quotas, uint32_t tag, uint64_t bytes);

@@ -318,6 +318,34 @@ size_t gm_tracker_find_between(gm_tracker *tracker, uint64_t since, uint64_t mar
   return tracker_search_all(tracker, &search);
 }
 
+typedef struct tracker_epochs {
+  uint64_t first, marks, *bytes, all;
+  uint32_t tag;
+} tracker_epochs;
+
+static void tracker_epoch_look(void *looker, const gm_track_entry *entry) {
+  tracker_epochs *epochs = looker;
+  if (entry->tag != epochs->tag || !entry->mark || entry->mark >= epochs->marks) return;
+  epochs->all = gm__add_sat(epochs->all, entry->bytes);
+  if (entry->mark < epochs->first) return;
+  uint64_t *bytes = &epochs->bytes[entry->mark - epochs->first];
+  *bytes = gm__add_sat(*bytes, entry->bytes);
+}
+
+bool gm__tracker_left_behind(gm_tracker *tracker, uint32_t tag, uint64_t *bytes, uint32_t count, uint64_t *all) {
+  memset(bytes, 0, count * sizeof *bytes);
+  if (!tracker_enter(tracker)) return false;
+  tracker_epochs epochs = {.marks = tracker->marks, .bytes = bytes, .tag = tag};
+  const bool enough = epochs.marks > count;
+  epochs.first = enough ? epochs.marks - count : 0;
+  for (const tracker_record *record = tracker->oldest; enough && record; record = record->next)
+    tracker_epoch_look(&epochs, &record->entry);
+  if (enough && tracker->source) tracker->source->entries(tracker->source->user, tracker_epoch_look, &epochs);
+  tracker_leave(tracker);
+  *all = epochs.all;
+  return enough;
+}
+
 /* Puts `total` into its place among the `count` largest so far. The smallest falls out when there is no room. */
 static size_t tracker_rank(gm_tag_total *totals, size_t count, size_t capacity, const gm_tag_total *total) {
   size_t at = 0;

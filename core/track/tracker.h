@@ -38,6 +38,11 @@ const _Atomic uint64_t *gm__tracker_marks(const gm_tracker *tracker);
 /* Forgets the tracker's own entries of that pool. Peaks begin anew from the rest. */
 void gm__tracker_forget(gm_tracker *tracker, uint64_t pool);
 
+/* Adds up what is left of the tag's entries that were born after each of the last `count` finished marks: bytes[0] of
+ * the oldest. *all: of the tag's entries born after the first mark and before the last one. False: there were not so
+ * many marks. */
+bool gm__tracker_left_behind(gm_tracker *tracker, uint32_t tag, uint64_t *bytes, uint32_t count, uint64_t *all);
+
 /* Sets the elements and the location of an entry of the tracker's own. Nothing happens if `id` is 0 or gone. */
 void gm__tracker_annotate(gm_tracker *tracker, uint64_t id, uint64_t elements, gm_location location);
 

@@ -48,14 +48,18 @@ GM_API uint64_t gm_pool_collect(gm_pool *pool);
  * gm_pool_clear. */
 GM_API uint64_t gm_pool_coalesce(gm_pool *pool, bool aggressive);
 
-/* Gives back, in an emergency, all memory that nobody uses in any pool of a device. It asks all streams how far they
- * are, and gives back what they are done with. Pools with an upstream, and those with GM_POOL_NO_TRIM, are left alone.
- * A pool that another thread destroys meanwhile may answer BUSY to that thread, if a driver is slow.
+/* Gives back, in an emergency, all memory that nobody uses in any pool of a device. First it asks each evictor of the
+ * device (gm/evictor.h) for all that it can free, unless an evictor of the device makes the call. Then it asks all
+ * streams how far they are. It gives back what they are done with, also what a pool holds back to check freed blocks.
+ * Pools with an upstream, and those with GM_POOL_NO_TRIM, keep their memory. A pool that another thread destroys
+ * meanwhile may answer BUSY to that thread, if a driver is slow. Hold no lock that an evictor takes.
  *
- * *out_bytes (may be NULL) is the number of bytes given back. Errors: INVALID_ARGUMENT, FORKED. */
+ * *out_bytes (may be NULL) is the number of bytes that the pools gave back. What evictors freed outside of gm is not in
+ * it. Errors: INVALID_ARGUMENT, FORKED. */
 GM_API gm_status gm_device_cleanup(gm_device *device, uint64_t *out_bytes, gm_error *err);
 
-/* Gives back, as gm_device_cleanup does, memory of all devices of a context. Errors: INVALID_ARGUMENT, FORKED. */
+/* Gives back, as gm_device_cleanup does, memory of all devices of a context, and asks the evictors of all of them. A
+ * device that another thread closes meanwhile may answer BUSY to that thread. Errors: INVALID_ARGUMENT, FORKED. */
 GM_API gm_status gm_context_cleanup(gm_context *ctx, uint64_t *out_bytes, gm_error *err);
 
 GM_END_DECLS

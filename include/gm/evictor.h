@@ -13,10 +13,11 @@ struct gm_pool;
 
 typedef struct gm_evictor gm_evictor;
 
-/* gm calls both functions on the thread whose request lacks memory. gm holds no lock meanwhile, and several threads may
- * call at once. They may call any function of gm for this device, also allocate, free, register and unregister. A
- * request that they make and that lacks memory calls no evictor of the device. They may not destroy the pool of the
- * request, and may not wait for a thread that waits for gm_evictor_unregister. */
+/* gm calls both functions on the thread whose request lacks memory, or that calls gm_device_cleanup or
+ * gm_context_cleanup. gm holds no lock meanwhile, and several threads may call at once. They may call any
+ * function of gm for this device, also allocate, free, register and unregister. A request or a clean-up that they make
+ * calls no evictor of the device. They may not destroy the pool of the request, and may not wait for a thread that
+ * waits for gm_evictor_unregister. */
 typedef struct gm_evictor_params {
   uint32_t struct_size;
   int32_t priority;     /* lower ones are asked first */

@@ -170,7 +170,13 @@ GM_API gm_status gm_pool_destroy_force(gm_pool *pool, gm_error *err);
 /* Allocates a block. An answer for which gm_acquired is true fills *out, and the caller frees the block. While the
  * engine is capturing the request's stream, gm serves only memory that it already holds and that needs no wait.
  * Otherwise it answers EXHAUSTED. A pool of BEST_FIT also answers EXHAUSTED when the calling thread has 2^24 blocks
- * with free chunks between them. */
+ * with free chunks between them.
+ *
+ * With `deadline_ns` the call waits for memory. Requests that wait are served in the order in which they came, of all
+ * pools of the device. One that waits for its own pool, at the cap or a quota, lets requests of other pools pass. A
+ * request without a deadline does not join them, and may take memory before them. If the time is up, the answer is
+ * EXHAUSTED, and gm_explain tells the cause DEADLINE. A request that no free could serve is refused at once, and so is
+ * one of a captured stream. Hold no lock that the thread takes which frees. */
 GM_API gm_acquire gm_alloc(gm_pool *pool, const gm_request *request, gm_block *out);
 
 /* Frees a block in the order of `stream`: work already submitted there may still use it. NULL means host order: nothing

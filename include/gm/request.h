@@ -62,7 +62,8 @@ typedef struct gm_request { /* zero-initialised, with `bytes` set, it is a valid
   uint32_t memory_types; /* bit 1 << index for each type of gm_device_memory_type that may serve; 0: all */
   uint32_t require;      /* gm_memory_flags that the memory must have */
   uint32_t prefer;       /* gm_memory_flags that the memory should have */
-  uint64_t deadline_ns;  /* comes with a later version; must be 0 */
+  uint64_t deadline_ns;  /* nanoseconds to wait for memory before gm answers EXHAUSTED; 0: none. UINT64_MAX: for ever.
+                            See gm_alloc */
   uint64_t reserved[1];  /* 0; a later member counts only with a flag of its own, which an older gm refuses */
 } gm_request;
 

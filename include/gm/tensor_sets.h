@@ -4,6 +4,7 @@
 #ifndef GM_TENSOR_SETS_H
 #define GM_TENSOR_SETS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,7 @@ typedef void (*gm_tensor_set_release)(void *user, void *set, uint64_t bytes);
 
 typedef struct gm_tensor_sets_params {
   uint32_t struct_size;
+  bool by_content;               /* a file has changed if a checksum of its bytes has; each get reads the file */
   uint64_t max_sets;             /* that are kept; 0: the key gpu.ast.max_cache_size. The key gpu.ast.cache_enabled may
                                     say that none is */
   uint64_t max_bytes;            /* 0: no bound */
@@ -54,12 +56,13 @@ GM_API gm_status gm_tensor_sets_create(gm_context *ctx, const gm_tensor_sets_par
 GM_API gm_status gm_tensor_sets_destroy(gm_tensor_sets *sets, gm_error *err);
 
 /* Gets the set of a file. It is the one that is kept, if the file's device, inode, size and time of change are as they
- * were. Else it is a new one. The caller gives *out back by gm_tensor_set_return. While one thread makes a set, others
- * that want it wait, and get it, or get its failure. Where a set cannot be kept, each caller has its own made.
+ * were. With `by_content` it is kept if the file's size and a checksum of 64 bits of its bytes are as they were. Else
+ * it is a new one. The caller gives *out back by gm_tensor_set_return. While one thread makes a set, others that want
+ * it wait, and get it, or get its failure. Where a set cannot be kept, each caller has its own made.
  *
- * `path` names a set as it is written: other spellings are other sets. Errors: NOT_FOUND, IO: the file cannot be
- * opened; its set goes. INVALID_ARGUMENT: `path` has not 1 to 4096 bytes. Those of `make`. OUT_OF_HOST_MEMORY, FORKED.
- */
+ * `path` names a set as it is written: other spellings are other sets. Errors: NOT_FOUND, IO: the file cannot be opened
+ * or, with `by_content`, read; its set goes. INVALID_ARGUMENT: `path` has not 1 to 4096 bytes. Those of `make`.
+ * OUT_OF_HOST_MEMORY, FORKED. */
 GM_API gm_status gm_tensor_sets_get(gm_tensor_sets *sets, const char *path, gm_tensor_set **out, gm_error *err);
 
 /* Returns what `make` made. It stays valid until gm_tensor_set_return. */

@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +23,7 @@
 typedef struct maker {
   atomic_uint makes, releases, wrong;
   gm_status answer;
+  bool by_content;
   gm_tensor_sets *sets; /* `make` waits until so many wait for it */
   uint64_t wait_for;
 } maker;
@@ -58,7 +61,8 @@ static gm_status create_sets(gm_context *ctx, maker *m, uint64_t most, uint64_t 
                                         .max_bytes = bytes,
                                         .make = make_set,
                                         .release = release_set,
-                                        .user = m};
+                                        .user = m,
+                                        .by_content = m->by_content};
   const gm_status status = gm_tensor_sets_create(ctx, &params, out, NULL);
   if (!status) m->sets = *out;
   return status;
@@ -121,6 +125,65 @@ static void test_a_set_is_made_once(void **state) {
   assert_int_equal(gm_context_destroy(s.ctx, NULL), GM_ERR_BUSY);
   scene_close(&s);
   counted_services_check(&host);
+}
+
+static void scene_by_content(scene *s, const gm_services *services) {
+  scene_open(s, services, 0, 0);
+  assert_int_equal(gm_tensor_sets_destroy(s->sets, NULL), GM_OK);
+  s->maker.by_content = true;
+  assert_int_equal(create_sets(s->ctx, &s->maker, 0, 0, &s->sets), GM_OK);
+}
+
+/* The file's bytes change, and nothing else that the system tells of it. */
+static void rewrite_unseen(scene *s, const char *bytes) {
+  struct stat was;
+  assert_int_equal(stat(s->a, &was), 0);
+  temp_folder_write(&s->folder, "a.c", bytes, strlen(bytes));
+  const struct timespec times[2] = {was.st_atim, was.st_mtim};
+  assert_int_equal(utimensat(AT_FDCWD, s->a, times, 0), 0);
+}
+
+static void test_content_alone_tells(void **state) {
+  (void)state;
+  scene s;
+  counted_services host;
+  counted_services_init(&host);
+  scene_by_content(&s, &host.services);
+  assert_int_equal(number_of(s.sets, s.a), 1);
+  assert_int_equal(number_of(s.sets, s.a), 1);
+  rewrite_unseen(&s, "int x;");
+  assert_int_equal(number_of(s.sets, s.a), 2);
+  assert_int_equal(stats_of(s.sets).stale, 1);
+  const struct timespec long_ago[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+  assert_int_equal(utimensat(AT_FDCWD, s.a, long_ago, 0), 0); /* another time, the same bytes */
+  assert_int_equal(number_of(s.sets, s.a), 2);
+  temp_folder_write(&s.folder, "a.c", "", 0);
+  assert_int_equal(number_of(s.sets, s.a), 3);
+  assert_int_equal(number_of(s.sets, s.a), 3);
+  scene_close(&s);
+  counted_services_check(&host);
+}
+
+static void test_content_of_large_files_counts_to_its_end(void **state) {
+  (void)state;
+  enum { LARGE = 200001 };
+  scene s;
+  char *text = malloc(LARGE + 1);
+  assert_non_null(text);
+  memset(text, ' ', LARGE);
+  text[LARGE] = 0;
+  scene_by_content(&s, NULL);
+  rewrite_unseen(&s, text);
+  assert_int_equal(number_of(s.sets, s.a), 1);
+  text[LARGE - 1] = ';';
+  rewrite_unseen(&s, text);
+  assert_int_equal(number_of(s.sets, s.a), 2);
+  text[0] = ';';
+  rewrite_unseen(&s, text);
+  assert_int_equal(number_of(s.sets, s.a), 3);
+  assert_int_equal(number_of(s.sets, s.a), 3);
+  scene_close(&s);
+  free(text);
 }
 
 static void test_a_changed_file_gets_a_new_set(void **state) {
@@ -313,10 +376,11 @@ static void test_wrong_arguments_are_told(void **state) {
 }
 
 static char fail_path[256];
+static bool fail_by_content;
 
 static gm_status open_and_get(const gm_services *services) {
   const gm_context_params params = {.struct_size = sizeof params, .services = services, .ignore_environment = true};
-  maker m = {.answer = GM_OK};
+  maker m = {.by_content = fail_by_content};
   gm_context *ctx = NULL;
   gm_tensor_sets *sets = NULL;
   gm_tensor_set *set = NULL;
@@ -336,7 +400,10 @@ static void test_host_memory_that_is_missing_loses_nothing(void **state) {
   scene s;
   scene_open(&s, NULL, 0, 0);
   memcpy(fail_path, s.a, sizeof fail_path);
+  fail_by_content = false;
   fail_each_allocation(open_and_get, 7);
+  fail_by_content = true;
+  fail_each_allocation(open_and_get, 9); /* and the file is read twice */
   scene_close(&s);
 }
 
@@ -378,6 +445,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_set_is_made_once),
       cmocka_unit_test(test_a_changed_file_gets_a_new_set),
+      cmocka_unit_test(test_content_alone_tells),
+      cmocka_unit_test(test_content_of_large_files_counts_to_its_end),
       cmocka_unit_test(test_sets_are_bounded),
       cmocka_unit_test(test_the_configuration_says_how_many),
       cmocka_unit_test(test_one_thread_makes_and_others_wait),

@@ -148,7 +148,7 @@ static void test_wrong_requests_are_refused_by_name(void **state) {
       {{.bytes = 8, .flags = 1u << 20}, "`flags`"},
       {{.bytes = 8, .usage = 1u << 20}, "`usage`"},
       {{.bytes = 8, .must_be = (gm_must_be)9}, "`must_be`"},
-      {{.bytes = 8, .deadline_ns = 1}, "`deadline_ns`"},
+      {{.bytes = 8, .reserved = {1}}, "`reserved`"},
   };
   gm_block block;
   memset(&block, 0x5a, sizeof block);

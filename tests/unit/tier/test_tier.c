@@ -105,7 +105,7 @@ static gm_status own_value_open(void *tier, const void *key, size_t key_bytes, v
 
 static gm_status own_value_read(void *tier, void *value, uint64_t offset, void *dst, uint64_t bytes, gm_error *err) {
   (void)tier, (void)value, (void)err;
-  memcpy(dst, "own" + offset, (size_t)bytes);
+  memcpy(dst, &"own"[offset], (size_t)bytes);
   return GM_OK;
 }
 

@@ -1,0 +1,96 @@
+#include "core/arena/free_chunks.h"
+
+/* Free chunks and their streams: which of them are done, and what becomes of a stream's free chunks when it closes. */
+
+/* Puts free chunks, which are in no list and linked by `next`, where their last uses belong now. `slot`: a stream that
+ * they forget first. */
+static void free_stream_put_all(gm__arena *arena, uint32_t chain, bool mixes, int slot) {
+  for (uint32_t next; chain; chain = next) {
+    next = gm__arena_chunk(arena, chain)->next;
+    gm__last_use use = gm__arena_last_use(arena, chain);
+    if (slot != GM__ORDER_HOST) gm__order_forget_use(&arena->order, &use, slot);
+    gm__free_chunk_put(arena, chain, &use, mixes && use.streams);
+  }
+}
+
+/* Takes all free chunks of the stream cache out of their bins. They are AWAY, so that none is joined on the way. */
+static uint32_t free_stream_lift(gm__arena *arena, gm__stream_cache *cache, gm__area area) {
+  const uint32_t chain = gm__tlsf_drain(&arena->chunks, &cache->tlsf[area]);
+  for (uint32_t at = chain; at; at = gm__arena_chunk(arena, at)->next) {
+    gm__chunk_become(gm__arena_chunk(arena, at), GM__CHUNK_AWAY);
+  }
+  return chain;
+}
+
+static bool free_stream_is_due(const gm__arena *arena, const gm__stream_cache *cache) {
+  if (!cache || gm__stream_cache_is_empty(cache)) return false;
+  if (cache->number == GM__STREAM_CACHE_MIXED) return true;
+  const gm__order_slot *slot = &arena->order.slots[cache->number];
+  if (arena->order.given >> cache->number & 1) return true; /* one with the engine's point may be done sooner */
+  return slot->passed >= slot->last_free || !cache->ordered || slot->passed > cache->settled;
+}
+
+/* The short way of free_stream_settle_cache: a chunk without a cold record that one stream used and is done with. */
+static bool free_stream_settle_plain(gm__arena *arena, uint32_t number) {
+  gm__chunk *chunk = gm__arena_chunk(arena, number);
+  if (chunk->state & GM__CHUNK_COLD || chunk->cache >= GM__STREAM_CACHE_IDLE) return false;
+  if (chunk->seq > arena->order.slots[chunk->cache].passed) return false;
+  chunk->cache = GM__STREAM_CACHE_IDLE;
+  gm__free_chunk_free(arena, number, arena->caches[GM__STREAM_CACHE_IDLE]);
+  return true;
+}
+
+static void free_stream_settle_area(gm__arena *arena, gm__stream_cache *cache, gm__area area) {
+  uint32_t chain = free_stream_lift(arena, cache, area), next;
+  for (; chain; chain = next) {
+    next = gm__arena_chunk(arena, chain)->next;
+    if (free_stream_settle_plain(arena, chain)) continue;
+    gm__last_use use = gm__arena_last_use(arena, chain);
+    gm__order_settle(&arena->order, &use);
+    gm__free_chunk_put(arena, chain, &use, false);
+  }
+}
+
+/* Moves those free chunks of the stream cache that are done. */
+static void free_stream_settle_cache(gm__arena *arena, gm__stream_cache *cache) {
+  free_stream_settle_area(arena, cache, GM__AREA_LARGE);
+  free_stream_settle_area(arena, cache, GM__AREA_SMALL);
+  if (cache->number < GM__STREAM_CACHE_IDLE) cache->settled = arena->order.slots[cache->number].passed;
+}
+
+void gm__free_chunks_settle(gm__arena *arena) {
+  for (int i = 0; i < GM__STREAM_CACHES; i++) {
+    if (i != GM__STREAM_CACHE_IDLE && free_stream_is_due(arena, arena->caches[i]))
+      free_stream_settle_cache(arena, arena->caches[i]);
+  }
+}
+
+void gm__free_chunks_gather(gm__arena *arena, int slot) {
+  for (int area = 0; slot != GM__ORDER_HOST && area < GM__AREAS; area++) {
+    free_stream_put_all(arena, free_stream_lift(arena, arena->caches[slot], (gm__area)area), true, GM__ORDER_HOST);
+  }
+}
+
+/* Chunks that are not free forget the stream. */
+static void free_stream_forget_others(gm__arena *arena, int slot) {
+  for (uint32_t number = 1; number < gm__chunks_count(&arena->chunks); number++) {
+    gm__chunk *chunk = gm__arena_chunk(arena, number);
+    if (chunk->state == GM__CHUNK_UNUSED || gm__chunk_is(chunk) == GM__CHUNK_FREE) continue;
+    gm__cold *cold = gm__arena_cold(arena, number);
+    if (cold) gm__order_forget_use(&arena->order, &cold->use, slot);
+    if (chunk->cache == slot) chunk->cache = GM__STREAM_CACHE_IDLE;
+    if (gm__chunk_is(chunk) == GM__CHUNK_LIVE && chunk->bin == slot) chunk->bin = GM__STREAM_CACHE_MIXED;
+  }
+}
+
+void gm__free_chunks_forget(gm__arena *arena, int slot) {
+  gm__free_chunks_flush(arena);
+  for (int area = 0; area < GM__AREAS; area++) {
+    const uint32_t own = free_stream_lift(arena, arena->caches[slot], (gm__area)area);
+    const uint32_t mixed = free_stream_lift(arena, arena->caches[GM__STREAM_CACHE_MIXED], (gm__area)area);
+    free_stream_put_all(arena, own, false, slot);
+    free_stream_put_all(arena, mixed, false, slot);
+  }
+  free_stream_forget_others(arena, slot);
+  gm__arena_forget_slot(arena, slot);
+}
