@@ -109,6 +109,7 @@ gm_status gm_buffer_create(gm_pool *pool, const gm_buffer_params *params, gm_buf
     return status;
   }
   buffer->wanted.stream = NULL;
+  buffer->wanted.deadline_ns = 0;
   atomic_fetch_add(&pool->guests, 1);
   gm__buffer_enlist(buffer);
   *out = buffer;

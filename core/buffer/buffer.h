@@ -11,7 +11,7 @@ struct gm_buffer {
   gm_pool *pool;
   _Atomic uint32_t references;
   uint64_t id, bytes, elements;
-  gm_request wanted; /* its stream is good only during the call that brings it */
+  gm_request wanted; /* its stream and deadline are good only during the call that brings them */
   bool relocatable;  /* gm may move it on the device while nobody has locked it */
   bool evictable;    /* gm may put it off the device while nobody has locked it */
   gm__place at;      /* changes only while the buffer is `moving` */
