@@ -12,22 +12,16 @@ enum { DOWN_FAILURES_MOST = 4 }; /* then a tier is taken for broken */
 
 /* Moves the first image to go to the tiers. False: none could be moved. */
 static bool down_push_image(gm_store *store) {
-  gm__store_entry *entry = NULL;
   gm__mutex_lock(&store->lock);
-  gm__victim *victim = gm__victims_next(&store->places[GM__PLACE_HOST], NULL);
-  for (; victim; victim = gm__victims_next(&store->places[GM__PLACE_HOST], victim)) {
-    entry = gm__store_entry_at(victim, GM__PLACE_HOST);
-    if (!entry->busy) break;
-  }
-  if (victim) entry->busy = true;
+  gm__store_entry *entry = gm__store_leave(store, GM__PLACE_HOST, NULL);
   gm__mutex_unlock(&store->lock);
-  if (!victim) return false;
+  if (!entry) return false;
   gm__leftover left = {NULL, NULL};
   const gm_status status = entry->fresh ? GM_OK : gm__tier_copy_put(store, entry, entry->image, NULL);
   gm__mutex_lock(&store->lock);
   if (!status) gm__store_set_image(store, entry, NULL, &left);
   gm__mutex_unlock(&store->lock);
-  gm__store_idle(store, entry);
+  gm__store_left(store, entry, GM__PLACE_HOST, status);
   gm__leftover_drop(&left);
   return !status;
 }
@@ -94,33 +88,26 @@ gm_status gm__down_entry(gm_store *store, gm__store_entry *entry, gm_error *err)
 
 static bool down_may(const gm__store_entry *entry) {
   const gm_value *value = entry->value;
-  return !entry->busy && value->bytes && atomic_load(&value->references) == atomic_load(&value->stored);
+  return value->bytes && atomic_load(&value->references) == atomic_load(&value->stored);
 }
 
 /* The next entry whose value may leave the device, made busy. NULL: there is none. */
 static gm__store_entry *down_begin(gm_store *store, uint64_t *out_bytes) {
-  gm__store_entry *entry = NULL;
   gm__mutex_lock(&store->lock);
-  gm__victim *victim = gm__victims_next(&store->places[GM__PLACE_DEVICE], NULL);
-  for (; victim; victim = gm__victims_next(&store->places[GM__PLACE_DEVICE], victim)) {
-    entry = gm__store_entry_at(victim, GM__PLACE_DEVICE);
-    if (down_may(entry)) break;
-  }
-  if (victim) {
-    entry->busy = true;
+  gm__store_entry *entry = gm__store_leave(store, GM__PLACE_DEVICE, down_may);
+  if (entry) {
     *out_bytes = entry->value->bytes;
     store->going_down++;
   }
   gm__mutex_unlock(&store->lock);
-  return victim ? entry : NULL;
+  return entry;
 }
 
 static void down_end(gm_store *store, gm__store_entry *entry, bool failed) {
   gm__mutex_lock(&store->lock);
   store->going_down--;
-  if (failed) gm__store_touch(store, entry); /* others have their turn first */
   gm__mutex_unlock(&store->lock);
-  gm__store_idle(store, entry);
+  gm__store_left(store, entry, GM__PLACE_DEVICE, failed);
 }
 
 uint64_t gm__down_some(gm_store *store, uint64_t bytes) {

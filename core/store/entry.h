@@ -21,8 +21,8 @@ typedef struct gm__store_entry {
   gm__image *image;       /* NULL: it is not in host memory */
   uint32_t copies, fresh; /* bits of tiers: those that have a copy, and those whose copy is the value of now */
   bool busy;
-  uint64_t uses; /* count of gm_store_allocate and gm_store_acquire */
-  gm__victim links[GM__PLACES];
+  uint64_t uses;      /* count of gm_store_allocate and gm_store_acquire */
+  gm__victim links[]; /* one for each place that the store has */
 } gm__store_entry;
 
 struct gm_store {
@@ -83,6 +83,9 @@ void gm__store_set_image(gm_store *store, gm__store_entry *entry, gm__image *ima
 /* Note in which tiers the value of now is. */
 void gm__store_set_tiers(gm_store *store, gm__store_entry *entry, uint32_t copies, uint32_t fresh);
 void gm__store_touch(gm_store *store, gm__store_entry *entry);
+/* The first entry to leave a place of those that nobody moves, and that `may` (NULL: all). It is busy from now on,
+ * until gm__store_left. NULL: there is none. */
+gm__store_entry *gm__store_leave(gm_store *store, size_t place, bool (*may)(const gm__store_entry *entry));
 /* Replace the value by another one, which makes all copies old. */
 void gm__store_replace(gm_store *store, gm__store_entry *entry, gm_value *value, gm__leftover *out);
 /* Take an entry out and free it. What it held goes to `out`. */
@@ -90,6 +93,8 @@ void gm__store_entry_end(gm_store *store, gm__store_entry *entry, gm__leftover *
 
 /* ---- without the lock ---- */
 
+/* The end of leaving a place, and of being busy. `stays`: the value still lies there. */
+void gm__store_left(gm_store *store, gm__store_entry *entry, size_t place, bool stays);
 /* The end of being busy. */
 void gm__store_idle(gm_store *store, gm__store_entry *entry);
 void gm__leftover_drop(gm__leftover *leftover);

@@ -110,18 +110,12 @@ static gm_status tier_copy_move(gm_store *store, gm__store_entry *entry, uint32_
 /* Moves the first to go of a tier to the next one. False: none could be moved. */
 static bool tier_copy_move_one(gm_store *store, uint32_t tier) {
   const size_t place = GM__PLACE_TIER + tier;
-  gm__store_entry *entry = NULL;
   gm__mutex_lock(&store->lock);
-  gm__victim *victim = gm__victims_next(&store->places[place], NULL);
-  for (; victim; victim = gm__victims_next(&store->places[place], victim)) {
-    entry = gm__store_entry_at(victim, place);
-    if (!entry->busy) break;
-  }
-  if (victim) entry->busy = true;
+  gm__store_entry *entry = gm__store_leave(store, place, NULL);
   gm__mutex_unlock(&store->lock);
-  if (!victim) return false;
+  if (!entry) return false;
   const gm_status status = tier_copy_move(store, entry, tier);
-  gm__store_idle(store, entry);
+  gm__store_left(store, entry, place, status);
   return !status;
 }
 
