@@ -6,7 +6,7 @@
 /* Invariants. The value leaves the device only after host memory or a tier has it. A busy entry keeps its value, so the
  * thread that made it busy may read it without the lock. */
 
-enum { DOWN_FAILURES_MOST = 4 }; /* then a tier is taken for broken */
+enum { DOWN_FAILURES_MOST = 4 }; /* then a tier is taken for broken: what it has not leaves no more */
 
 /* ---- from host memory to the tiers ---- */
 
@@ -91,10 +91,13 @@ static bool down_may(const gm__store_entry *entry) {
   return value->bytes && atomic_load(&value->references) == atomic_load(&value->stored);
 }
 
+/* A tier has the value already. */
+static bool down_needs_no_put(const gm__store_entry *entry) { return entry->fresh && down_may(entry); }
+
 /* The next entry whose value may leave the device, made busy. NULL: there is none. */
-static gm__store_entry *down_begin(gm_store *store, uint64_t *out_bytes) {
+static gm__store_entry *down_begin(gm_store *store, bool broken, uint64_t *out_bytes) {
   gm__mutex_lock(&store->lock);
-  gm__store_entry *entry = gm__store_leave(store, GM__PLACE_DEVICE, down_may);
+  gm__store_entry *entry = gm__store_leave(store, GM__PLACE_DEVICE, broken ? down_needs_no_put : down_may);
   if (entry) {
     *out_bytes = entry->value->bytes;
     store->going_down++;
@@ -112,8 +115,8 @@ static void down_end(gm_store *store, gm__store_entry *entry, bool failed) {
 
 uint64_t gm__down_some(gm_store *store, uint64_t bytes) {
   uint64_t gone = 0, has = 0;
-  for (int failures = 0; gone < bytes && failures < DOWN_FAILURES_MOST;) {
-    gm__store_entry *entry = down_begin(store, &has);
+  for (int failures = 0; gone < bytes && failures < 2 * DOWN_FAILURES_MOST;) {
+    gm__store_entry *entry = down_begin(store, failures >= DOWN_FAILURES_MOST, &has);
     if (!entry) break;
     const gm_status status = gm__down_entry(store, entry, NULL);
     down_end(store, entry, status);

@@ -144,7 +144,8 @@ void gm__store_left(gm_store *store, gm__store_entry *entry, size_t place, bool 
 void gm__store_replace(gm_store *store, gm__store_entry *entry, gm_value *value, gm__leftover *out) {
   gm__store_set_value(store, entry, value, out);
   gm__store_set_image(store, entry, NULL, out);
-  gm__store_set_tiers(store, entry, entry->copies, 0);
+  gm__store_set_tiers(store, entry, entry->copies | entry->maybe, 0);
+  entry->maybe = 0;
 }
 
 void gm__store_entry_end(gm_store *store, gm__store_entry *entry, gm__leftover *out) {

@@ -20,6 +20,7 @@ typedef struct gm__store_entry {
   gm_value *value;        /* NULL: it is below the device */
   gm__image *image;       /* NULL: it is not in host memory */
   uint32_t copies, fresh; /* bits of tiers: those that have a copy, and those whose copy is the value of now */
+  uint32_t maybe;         /* bits of tiers that may have the value of now, because they did not answer a put of it */
   bool busy;
   uint64_t uses;      /* count of gm_store_allocate and gm_store_acquire */
   gm__victim links[]; /* one for each place that the store has */
