@@ -8,22 +8,64 @@
 
 enum { DOWN_FAILURES_MOST = 4 }; /* then a tier is taken for broken: what it has not leaves no more */
 
-/* ---- from host memory to the tiers ---- */
+static uint64_t down_bound(const gm_store *store, size_t place) {
+  return place == GM__PLACE_PINNED ? store->max_pinned_bytes : store->max_host_bytes;
+}
 
-/* Moves the first image to go to the tiers. False: none could be moved. */
-static bool down_push_image(gm_store *store) {
-  gm__mutex_lock(&store->lock);
-  gm__store_entry *entry = gm__store_leave(store, GM__PLACE_HOST, NULL);
-  gm__mutex_unlock(&store->lock);
-  if (!entry) return false;
+/* ---- from pinned and host memory to the places below ---- */
+
+static void down_to(gm_store *store, gm__store_entry *entry, size_t place, gm__image **image);
+
+/* Gives the image of a busy entry to a place below that of the image. */
+static gm_status down_sink(gm_store *store, gm__store_entry *entry) {
   gm__leftover left = {NULL, NULL};
+  gm__image *copy = NULL;
+  if (gm__image_place(entry->image) == GM__PLACE_PINNED && store->max_host_bytes) {
+    copy = gm__image_copy(store->ctx, entry->image);
+    const bool made = copy;
+    if (made) down_to(store, entry, GM__PLACE_HOST, &copy);
+    if (made && !copy) return GM_OK;
+    gm__image_release(copy);
+  }
   const gm_status status = entry->fresh ? GM_OK : gm__tier_copy_put(store, entry, entry->image, NULL);
   gm__mutex_lock(&store->lock);
   if (!status) gm__store_set_image(store, entry, NULL, &left);
   gm__mutex_unlock(&store->lock);
-  gm__store_left(store, entry, GM__PLACE_HOST, status);
   gm__leftover_drop(&left);
+  return status;
+}
+
+/* Moves the first image to go of a place further down. False: none could be moved. */
+static bool down_push_image(gm_store *store, size_t place) {
+  gm__mutex_lock(&store->lock);
+  gm__store_entry *entry = gm__store_leave(store, place, NULL);
+  gm__mutex_unlock(&store->lock);
+  if (!entry) return false;
+  const gm_status status = down_sink(store, entry);
+  gm__store_left(store, entry, place, status);
   return !status;
+}
+
+/* REQUIRES: store lock. */
+static bool down_fits(const gm_store *store, size_t place, const gm__image *image) {
+  const uint64_t bound = down_bound(store, place), there = store->image_bytes[place];
+  return there <= bound && image->bytes <= bound - there;
+}
+
+/* Leaves the image with the entry if the place has room, and sets it to NULL. */
+static void down_to(gm_store *store, gm__store_entry *entry, size_t place, gm__image **image) {
+  gm__leftover left = {NULL, NULL};
+  bool more = (*image)->bytes <= down_bound(store, place);
+  while (*image && more) {
+    gm__mutex_lock(&store->lock);
+    if (down_fits(store, place, *image)) {
+      gm__store_set_image(store, entry, *image, &left);
+      *image = NULL;
+    }
+    gm__mutex_unlock(&store->lock);
+    more = *image && down_push_image(store, place);
+  }
+  gm__leftover_drop(&left);
 }
 
 /* ---- from the device ---- */
@@ -31,37 +73,31 @@ static bool down_push_image(gm_store *store) {
 static gm_status down_image(gm_store *store, gm_value *value, gm__image **out, gm_error *err) {
   gm_status status;
   do {
-    status = gm__image_write(value, out, err);
-  } while (status == GM_ERR_OUT_OF_HOST_MEMORY && down_push_image(store));
+    status = gm__image_write(value, NULL, out, err);
+  } while (status == GM_ERR_OUT_OF_HOST_MEMORY && down_push_image(store, GM__PLACE_HOST));
   return status;
 }
 
-static bool down_fits(const gm_store *store, const gm__image *image) {
-  return store->host_bytes <= store->max_host_bytes && image->bytes <= store->max_host_bytes - store->host_bytes;
-}
-
-/* Leaves the image with the entry if host memory has room, and sets it to NULL. */
-static void down_to_host(gm_store *store, gm__store_entry *entry, gm__image **image) {
-  gm__leftover left = {NULL, NULL};
-  bool more = (*image)->bytes <= store->max_host_bytes;
-  while (*image && more) {
-    gm__mutex_lock(&store->lock);
-    if (down_fits(store, *image)) {
-      gm__store_set_image(store, entry, *image, &left);
-      *image = NULL;
-    }
-    gm__mutex_unlock(&store->lock);
-    more = *image && down_push_image(store);
-  }
+/* False: pinned memory does not take the value. */
+static bool down_to_pinned(gm_store *store, gm__store_entry *entry) {
+  gm__image *image = NULL;
+  if (entry->value->bytes > store->max_pinned_bytes) return false;
+  if (gm__image_write(entry->value, store->pool->device, &image, NULL) != GM_OK) return false;
+  down_to(store, entry, GM__PLACE_PINNED, &image);
+  const bool taken = !image;
+  gm__image_release(image);
+  return taken;
 }
 
 /* Gives the value to a place below. */
 static gm_status down_copy(gm_store *store, gm__store_entry *entry, gm_error *err) {
   gm__image *image = NULL;
-  if (entry->image || (entry->fresh && !store->max_host_bytes)) return GM_OK;
+  if (entry->image) return GM_OK;
+  if (store->max_pinned_bytes && down_to_pinned(store, entry)) return GM_OK;
+  if (entry->fresh && !store->max_host_bytes) return GM_OK;
   gm_status status = down_image(store, entry->value, &image, err);
   if (status) return entry->fresh ? GM_OK : status;
-  down_to_host(store, entry, &image);
+  down_to(store, entry, GM__PLACE_HOST, &image);
   if (image && !entry->fresh) status = gm__tier_copy_put(store, entry, image, err);
   gm__image_release(image);
   return status;

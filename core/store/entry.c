@@ -5,7 +5,7 @@
 
 #include "core/base/alloc.h"
 
-/* Invariants. device_bytes and host_bytes are the sums over the entries. An entry is in the list of a place exactly
+/* Invariants. device_bytes and image_bytes are the sums over the entries. An entry is in the list of a place exactly
  * when its value of now lies there, and no thread moves it away by gm__store_leave. A tier's copy that is not fresh is
  * in no list. */
 
@@ -91,11 +91,14 @@ void gm__store_set_value(gm_store *store, gm__store_entry *entry, gm_value *valu
 
 void gm__store_set_image(gm_store *store, gm__store_entry *entry, gm__image *image, gm__leftover *out) {
   out->image = entry->image;
-  if (out->image) store->host_bytes -= out->image->bytes;
-  if (image) store->host_bytes += image->bytes;
+  if (out->image) {
+    store->image_bytes[gm__image_place(out->image)] -= out->image->bytes;
+    entry_is_gone(store, entry, gm__image_place(out->image));
+  }
   entry->image = image;
-  if (image) entry_arrives(store, entry, GM__PLACE_HOST, image->bytes);
-  if (!image) entry_is_gone(store, entry, GM__PLACE_HOST);
+  if (!image) return;
+  store->image_bytes[gm__image_place(image)] += image->bytes;
+  entry_arrives(store, entry, gm__image_place(image), image->bytes);
 }
 
 void gm__store_set_tiers(gm_store *store, gm__store_entry *entry, uint32_t copies, uint32_t fresh) {

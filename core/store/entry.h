@@ -13,12 +13,18 @@
 #include "gm/evictor.h"
 #include "gm/store.h"
 
-enum { GM__PLACE_DEVICE, GM__PLACE_HOST, GM__PLACE_TIER, GM__PLACES = GM__PLACE_TIER + GM_STORE_TIERS_MOST };
+enum {
+  GM__PLACE_DEVICE,
+  GM__PLACE_PINNED,
+  GM__PLACE_HOST,
+  GM__PLACE_TIER,
+  GM__PLACES = GM__PLACE_TIER + GM_STORE_TIERS_MOST
+};
 
 typedef struct gm__store_entry {
   gm__key_entry head;
   gm_value *value;        /* NULL: it is below the device */
-  gm__image *image;       /* NULL: it is not in host memory */
+  gm__image *image;       /* NULL: it is neither in pinned nor in host memory */
   uint32_t copies, fresh; /* bits of tiers: those that have a copy, and those whose copy is the value of now */
   uint32_t maybe;         /* bits of tiers that may have the value of now, because they did not answer a put of it */
   bool busy;
@@ -32,7 +38,7 @@ struct gm_store {
   gm_pool *pool;
   gm_tier *tiers[GM_STORE_TIERS_MOST];
   uint32_t tier_count;
-  uint64_t max_device_bytes, max_host_bytes;
+  uint64_t max_device_bytes, max_pinned_bytes, max_host_bytes;
   gm_fallback fallback;
   gm_store_keep keep;
   gm_evictor *evictor;
@@ -41,8 +47,9 @@ struct gm_store {
   gm__cond changed;
   gm__key_map entries, prefixes;
   gm__victims places[GM__PLACES];
-  uint64_t device_bytes, host_bytes;
-  uint32_t going_down; /* values that leave the device now */
+  uint64_t device_bytes;
+  uint64_t image_bytes[GM__PLACE_TIER]; /* by place: PINNED and HOST */
+  uint32_t going_down;                  /* values that leave the device now */
   gm_store_stats stats;
 };
 
@@ -55,6 +62,10 @@ typedef struct gm__store_key {
 /* The entry that a link of a place is in. */
 static inline gm__store_entry *gm__store_entry_at(gm__victim *link, size_t place) {
   return (gm__store_entry *)(void *)((char *)(link - place) - offsetof(gm__store_entry, links));
+}
+
+static inline size_t gm__image_place(const gm__image *image) {
+  return image->device ? GM__PLACE_PINNED : GM__PLACE_HOST;
 }
 
 /* What an entry held, to be given back without the lock. */
