@@ -34,7 +34,7 @@ gm_status gm_store_demote_key(gm_store *store, const char *text, gm_error *err) 
 
 /* The image of a busy entry, with a reference for the caller. */
 static gm_status demote_image(gm_store *store, gm__store_entry *entry, gm__image **out, gm_error *err) {
-  if (entry->value) return gm__image_write(entry->value, out, err);
+  if (entry->value) return gm__image_write(entry->value, NULL, out, err);
   if (!entry->image) return gm__tier_copy_read(store, entry, out, err);
   gm__image_retain(entry->image);
   *out = entry->image;

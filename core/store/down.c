@@ -6,30 +6,66 @@
 /* Invariants. The value leaves the device only after host memory or a tier has it. A busy entry keeps its value, so the
  * thread that made it busy may read it without the lock. */
 
-enum { DOWN_FAILURES_MOST = 4 }; /* then a tier is taken for broken */
+enum { DOWN_FAILURES_MOST = 4 }; /* then a tier is taken for broken: what it has not leaves no more */
 
-/* ---- from host memory to the tiers ---- */
+static uint64_t down_bound(const gm_store *store, size_t place) {
+  return place == GM__PLACE_PINNED ? store->max_pinned_bytes : store->max_host_bytes;
+}
 
-/* Moves the first image to go to the tiers. False: none could be moved. */
-static bool down_push_image(gm_store *store) {
-  gm__store_entry *entry = NULL;
-  gm__mutex_lock(&store->lock);
-  gm__victim *victim = gm__victims_next(&store->places[GM__PLACE_HOST], NULL);
-  for (; victim; victim = gm__victims_next(&store->places[GM__PLACE_HOST], victim)) {
-    entry = gm__store_entry_at(victim, GM__PLACE_HOST);
-    if (!entry->busy) break;
-  }
-  if (victim) entry->busy = true;
-  gm__mutex_unlock(&store->lock);
-  if (!victim) return false;
+/* ---- from pinned and host memory to the places below ---- */
+
+static void down_to(gm_store *store, gm__store_entry *entry, size_t place, gm__image **image);
+
+/* Gives the image of a busy entry to a place below that of the image. */
+static gm_status down_sink(gm_store *store, gm__store_entry *entry) {
   gm__leftover left = {NULL, NULL};
+  gm__image *copy = NULL;
+  if (gm__image_place(entry->image) == GM__PLACE_PINNED && store->max_host_bytes) {
+    copy = gm__image_copy(store->ctx, entry->image);
+    const bool made = copy;
+    if (made) down_to(store, entry, GM__PLACE_HOST, &copy);
+    if (made && !copy) return GM_OK;
+    gm__image_release(copy);
+  }
   const gm_status status = entry->fresh ? GM_OK : gm__tier_copy_put(store, entry, entry->image, NULL);
   gm__mutex_lock(&store->lock);
   if (!status) gm__store_set_image(store, entry, NULL, &left);
   gm__mutex_unlock(&store->lock);
-  gm__store_idle(store, entry);
   gm__leftover_drop(&left);
+  return status;
+}
+
+/* Moves the first image to go of a place further down. False: none could be moved. */
+static bool down_push_image(gm_store *store, size_t place) {
+  gm__mutex_lock(&store->lock);
+  gm__store_entry *entry = gm__store_leave(store, place, NULL);
+  gm__mutex_unlock(&store->lock);
+  if (!entry) return false;
+  const gm_status status = down_sink(store, entry);
+  gm__store_left(store, entry, place, status);
   return !status;
+}
+
+/* REQUIRES: store lock. */
+static bool down_fits(const gm_store *store, size_t place, const gm__image *image) {
+  const uint64_t bound = down_bound(store, place), there = store->image_bytes[place];
+  return there <= bound && image->bytes <= bound - there;
+}
+
+/* Leaves the image with the entry if the place has room, and sets it to NULL. */
+static void down_to(gm_store *store, gm__store_entry *entry, size_t place, gm__image **image) {
+  gm__leftover left = {NULL, NULL};
+  bool more = (*image)->bytes <= down_bound(store, place);
+  while (*image && more) {
+    gm__mutex_lock(&store->lock);
+    if (down_fits(store, place, *image)) {
+      gm__store_set_image(store, entry, *image, &left);
+      *image = NULL;
+    }
+    gm__mutex_unlock(&store->lock);
+    more = *image && down_push_image(store, place);
+  }
+  gm__leftover_drop(&left);
 }
 
 /* ---- from the device ---- */
@@ -37,37 +73,31 @@ static bool down_push_image(gm_store *store) {
 static gm_status down_image(gm_store *store, gm_value *value, gm__image **out, gm_error *err) {
   gm_status status;
   do {
-    status = gm__image_write(value, out, err);
-  } while (status == GM_ERR_OUT_OF_HOST_MEMORY && down_push_image(store));
+    status = gm__image_write(value, NULL, out, err);
+  } while (status == GM_ERR_OUT_OF_HOST_MEMORY && down_push_image(store, GM__PLACE_HOST));
   return status;
 }
 
-static bool down_fits(const gm_store *store, const gm__image *image) {
-  return store->host_bytes <= store->max_host_bytes && image->bytes <= store->max_host_bytes - store->host_bytes;
-}
-
-/* Leaves the image with the entry if host memory has room, and sets it to NULL. */
-static void down_to_host(gm_store *store, gm__store_entry *entry, gm__image **image) {
-  gm__leftover left = {NULL, NULL};
-  bool more = (*image)->bytes <= store->max_host_bytes;
-  while (*image && more) {
-    gm__mutex_lock(&store->lock);
-    if (down_fits(store, *image)) {
-      gm__store_set_image(store, entry, *image, &left);
-      *image = NULL;
-    }
-    gm__mutex_unlock(&store->lock);
-    more = *image && down_push_image(store);
-  }
+/* False: pinned memory does not take the value. */
+static bool down_to_pinned(gm_store *store, gm__store_entry *entry) {
+  gm__image *image = NULL;
+  if (entry->value->bytes > store->max_pinned_bytes) return false;
+  if (gm__image_write(entry->value, store->pool->device, &image, NULL) != GM_OK) return false;
+  down_to(store, entry, GM__PLACE_PINNED, &image);
+  const bool taken = !image;
+  gm__image_release(image);
+  return taken;
 }
 
 /* Gives the value to a place below. */
 static gm_status down_copy(gm_store *store, gm__store_entry *entry, gm_error *err) {
   gm__image *image = NULL;
-  if (entry->image || (entry->fresh && !store->max_host_bytes)) return GM_OK;
+  if (entry->image) return GM_OK;
+  if (store->max_pinned_bytes && down_to_pinned(store, entry)) return GM_OK;
+  if (entry->fresh && !store->max_host_bytes) return GM_OK;
   gm_status status = down_image(store, entry->value, &image, err);
   if (status) return entry->fresh ? GM_OK : status;
-  down_to_host(store, entry, &image);
+  down_to(store, entry, GM__PLACE_HOST, &image);
   if (image && !entry->fresh) status = gm__tier_copy_put(store, entry, image, err);
   gm__image_release(image);
   return status;
@@ -94,39 +124,35 @@ gm_status gm__down_entry(gm_store *store, gm__store_entry *entry, gm_error *err)
 
 static bool down_may(const gm__store_entry *entry) {
   const gm_value *value = entry->value;
-  return !entry->busy && value->bytes && atomic_load(&value->references) == atomic_load(&value->stored);
+  return value->bytes && atomic_load(&value->references) == atomic_load(&value->stored);
 }
 
+/* A tier has the value already. */
+static bool down_needs_no_put(const gm__store_entry *entry) { return entry->fresh && down_may(entry); }
+
 /* The next entry whose value may leave the device, made busy. NULL: there is none. */
-static gm__store_entry *down_begin(gm_store *store, uint64_t *out_bytes) {
-  gm__store_entry *entry = NULL;
+static gm__store_entry *down_begin(gm_store *store, bool broken, uint64_t *out_bytes) {
   gm__mutex_lock(&store->lock);
-  gm__victim *victim = gm__victims_next(&store->places[GM__PLACE_DEVICE], NULL);
-  for (; victim; victim = gm__victims_next(&store->places[GM__PLACE_DEVICE], victim)) {
-    entry = gm__store_entry_at(victim, GM__PLACE_DEVICE);
-    if (down_may(entry)) break;
-  }
-  if (victim) {
-    entry->busy = true;
+  gm__store_entry *entry = gm__store_leave(store, GM__PLACE_DEVICE, broken ? down_needs_no_put : down_may);
+  if (entry) {
     *out_bytes = entry->value->bytes;
     store->going_down++;
   }
   gm__mutex_unlock(&store->lock);
-  return victim ? entry : NULL;
+  return entry;
 }
 
 static void down_end(gm_store *store, gm__store_entry *entry, bool failed) {
   gm__mutex_lock(&store->lock);
   store->going_down--;
-  if (failed) gm__store_touch(store, entry); /* others have their turn first */
   gm__mutex_unlock(&store->lock);
-  gm__store_idle(store, entry);
+  gm__store_left(store, entry, GM__PLACE_DEVICE, failed);
 }
 
 uint64_t gm__down_some(gm_store *store, uint64_t bytes) {
   uint64_t gone = 0, has = 0;
-  for (int failures = 0; gone < bytes && failures < DOWN_FAILURES_MOST;) {
-    gm__store_entry *entry = down_begin(store, &has);
+  for (int failures = 0; gone < bytes && failures < 2 * DOWN_FAILURES_MOST;) {
+    gm__store_entry *entry = down_begin(store, failures >= DOWN_FAILURES_MOST, &has);
     if (!entry) break;
     const gm_status status = gm__down_entry(store, entry, NULL);
     down_end(store, entry, status);

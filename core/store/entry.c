@@ -5,8 +5,9 @@
 
 #include "core/base/alloc.h"
 
-/* Invariants. device_bytes and host_bytes are the sums over the entries. An entry is in the list of a place exactly
- * when its value of now lies there. A tier's copy that is not fresh is in no list. */
+/* Invariants. device_bytes and image_bytes are the sums over the entries. An entry is in the list of a place exactly
+ * when its value of now lies there, and no thread moves it away by gm__store_leave. A tier's copy that is not fresh is
+ * in no list. */
 
 gm_status gm__store_check(const gm_store *store, const char *op, gm_error *err) {
   if (!store) return gm__bad_argument(err, op, "`store` is NULL");
@@ -33,6 +34,12 @@ gm_status gm__store_missing(const gm__store_key *key, const char *op, gm_error *
 
 /* ---- finding ---- */
 
+static size_t entry_places(const gm_store *store) { return GM__PLACE_TIER + store->tier_count; }
+
+static size_t entry_bytes(const gm_store *store) {
+  return sizeof(gm__store_entry) + entry_places(store) * sizeof(gm__victim);
+}
+
 gm__store_entry *gm__store_find(gm_store *store, const gm__store_key *key) {
   return (gm__store_entry *)gm__key_map_find(&store->entries, key->text, key->bytes);
 }
@@ -46,10 +53,10 @@ gm__store_entry *gm__store_find_idle(gm_store *store, const gm__store_key *key) 
 gm__store_entry *gm__store_entry_of(gm_store *store, const gm__store_key *key) {
   gm__store_entry *entry = gm__store_find(store, key);
   if (entry) return entry;
-  entry = gm__alloc(gm__context_services(store->ctx), sizeof *entry);
+  entry = gm__alloc(gm__context_services(store->ctx), entry_bytes(store));
   if (!entry) return NULL;
   if (!gm__key_map_prepare(&store->entries, &entry->head, key->text, key->bytes)) {
-    gm__release(gm__context_services(store->ctx), entry, sizeof *entry);
+    gm__release(gm__context_services(store->ctx), entry, entry_bytes(store));
     return NULL;
   }
   gm__key_map_link(&store->entries, &entry->head);
@@ -58,9 +65,13 @@ gm__store_entry *gm__store_entry_of(gm_store *store, const gm__store_key *key) {
 
 /* ---- places ---- */
 
-static void entry_place(gm_store *store, gm__store_entry *entry, int place, bool there) {
-  gm__victims_remove(&entry->links[place]);
-  if (there) gm__victims_insert(&store->places[place], &entry->links[place]);
+/* The value lies in a place from now on, or another one does. */
+static void entry_arrives(gm_store *store, gm__store_entry *entry, size_t place, uint64_t weight) {
+  gm__victims_insert(&store->places[place], &entry->links[place], entry->head.hash, weight);
+}
+
+static void entry_is_gone(gm_store *store, gm__store_entry *entry, size_t place) {
+  gm__victims_remove(&store->places[place], &entry->links[place]);
 }
 
 void gm__store_set_value(gm_store *store, gm__store_entry *entry, gm_value *value, gm__leftover *out) {
@@ -74,42 +85,76 @@ void gm__store_set_value(gm_store *store, gm__store_entry *entry, gm_value *valu
     atomic_fetch_add(&value->stored, 1);
   }
   entry->value = value;
-  entry_place(store, entry, GM__PLACE_DEVICE, value != NULL);
+  if (value) entry_arrives(store, entry, GM__PLACE_DEVICE, value->bytes);
+  if (!value) entry_is_gone(store, entry, GM__PLACE_DEVICE);
 }
 
 void gm__store_set_image(gm_store *store, gm__store_entry *entry, gm__image *image, gm__leftover *out) {
   out->image = entry->image;
-  if (out->image) store->host_bytes -= out->image->bytes;
-  if (image) store->host_bytes += image->bytes;
+  if (out->image) {
+    store->image_bytes[gm__image_place(out->image)] -= out->image->bytes;
+    entry_is_gone(store, entry, gm__image_place(out->image));
+  }
   entry->image = image;
-  entry_place(store, entry, GM__PLACE_HOST, image != NULL);
+  if (!image) return;
+  store->image_bytes[gm__image_place(image)] += image->bytes;
+  entry_arrives(store, entry, gm__image_place(image), image->bytes);
 }
 
 void gm__store_set_tiers(gm_store *store, gm__store_entry *entry, uint32_t copies, uint32_t fresh) {
   for (uint32_t i = 0; i < store->tier_count; i++) {
     const uint32_t bit = UINT32_C(1) << i;
-    if ((entry->fresh ^ fresh) & bit) entry_place(store, entry, GM__PLACE_TIER + (int)i, fresh & bit);
+    if (fresh & ~entry->fresh & bit) entry_arrives(store, entry, GM__PLACE_TIER + i, 1);
+    if (entry->fresh & ~fresh & bit) entry_is_gone(store, entry, GM__PLACE_TIER + i);
   }
   entry->copies = copies;
   entry->fresh = fresh;
 }
 
 void gm__store_touch(gm_store *store, gm__store_entry *entry) {
-  for (uint32_t i = 0; i < GM__PLACE_TIER + store->tier_count; i++) {
-    gm__victims_touch(&store->places[i], &entry->links[i]);
-  }
+  for (size_t i = 0; i < entry_places(store); i++) gm__victims_touch(&store->places[i], &entry->links[i]);
+}
+
+/* ---- leaving a place ---- */
+
+typedef struct entry_leaving {
+  bool (*may)(const gm__store_entry *entry);
+  size_t place;
+} entry_leaving;
+
+static bool entry_may_leave(void *user, gm__victim *victim) {
+  const entry_leaving *leaving = user;
+  const gm__store_entry *entry = gm__store_entry_at(victim, leaving->place);
+  return !entry->busy && (!leaving->may || leaving->may(entry));
+}
+
+gm__store_entry *gm__store_leave(gm_store *store, size_t place, bool (*may)(const gm__store_entry *entry)) {
+  entry_leaving leaving = {may, place};
+  gm__victim *victim = gm__victims_leave(&store->places[place], entry_may_leave, &leaving);
+  if (!victim) return NULL;
+  gm__store_entry *entry = gm__store_entry_at(victim, place);
+  entry->busy = true;
+  return entry;
+}
+
+void gm__store_left(gm_store *store, gm__store_entry *entry, size_t place, bool stays) {
+  gm__mutex_lock(&store->lock);
+  if (stays) gm__victims_return(&store->places[place], &entry->links[place]);
+  gm__mutex_unlock(&store->lock);
+  gm__store_idle(store, entry);
 }
 
 void gm__store_replace(gm_store *store, gm__store_entry *entry, gm_value *value, gm__leftover *out) {
   gm__store_set_value(store, entry, value, out);
   gm__store_set_image(store, entry, NULL, out);
-  gm__store_set_tiers(store, entry, entry->copies, 0);
+  gm__store_set_tiers(store, entry, entry->copies | entry->maybe, 0);
+  entry->maybe = 0;
 }
 
 void gm__store_entry_end(gm_store *store, gm__store_entry *entry, gm__leftover *out) {
   gm__store_replace(store, entry, NULL, out);
   gm__key_map_remove(&store->entries, &entry->head);
-  gm__release(gm__context_services(store->ctx), entry, sizeof *entry);
+  gm__release(gm__context_services(store->ctx), entry, entry_bytes(store));
 }
 
 void gm__store_idle(gm_store *store, gm__store_entry *entry) {

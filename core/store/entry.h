@@ -13,16 +13,23 @@
 #include "gm/evictor.h"
 #include "gm/store.h"
 
-enum { GM__PLACE_DEVICE, GM__PLACE_HOST, GM__PLACE_TIER, GM__PLACES = GM__PLACE_TIER + GM_STORE_TIERS_MOST };
+enum {
+  GM__PLACE_DEVICE,
+  GM__PLACE_PINNED,
+  GM__PLACE_HOST,
+  GM__PLACE_TIER,
+  GM__PLACES = GM__PLACE_TIER + GM_STORE_TIERS_MOST
+};
 
 typedef struct gm__store_entry {
   gm__key_entry head;
   gm_value *value;        /* NULL: it is below the device */
-  gm__image *image;       /* NULL: it is not in host memory */
+  gm__image *image;       /* NULL: it is neither in pinned nor in host memory */
   uint32_t copies, fresh; /* bits of tiers: those that have a copy, and those whose copy is the value of now */
+  uint32_t maybe;         /* bits of tiers that may have the value of now, because they did not answer a put of it */
   bool busy;
-  uint64_t uses; /* count of gm_store_allocate and gm_store_acquire */
-  gm__victim links[GM__PLACES];
+  uint64_t uses;      /* count of gm_store_allocate and gm_store_acquire */
+  gm__victim links[]; /* one for each place that the store has */
 } gm__store_entry;
 
 struct gm_store {
@@ -31,7 +38,7 @@ struct gm_store {
   gm_pool *pool;
   gm_tier *tiers[GM_STORE_TIERS_MOST];
   uint32_t tier_count;
-  uint64_t max_device_bytes, max_host_bytes;
+  uint64_t max_device_bytes, max_pinned_bytes, max_host_bytes;
   gm_fallback fallback;
   gm_store_keep keep;
   gm_evictor *evictor;
@@ -40,8 +47,9 @@ struct gm_store {
   gm__cond changed;
   gm__key_map entries, prefixes;
   gm__victims places[GM__PLACES];
-  uint64_t device_bytes, host_bytes;
-  uint32_t going_down; /* values that leave the device now */
+  uint64_t device_bytes;
+  uint64_t image_bytes[GM__PLACE_TIER]; /* by place: PINNED and HOST */
+  uint32_t going_down;                  /* values that leave the device now */
   gm_store_stats stats;
 };
 
@@ -54,6 +62,10 @@ typedef struct gm__store_key {
 /* The entry that a link of a place is in. */
 static inline gm__store_entry *gm__store_entry_at(gm__victim *link, size_t place) {
   return (gm__store_entry *)(void *)((char *)(link - place) - offsetof(gm__store_entry, links));
+}
+
+static inline size_t gm__image_place(const gm__image *image) {
+  return image->device ? GM__PLACE_PINNED : GM__PLACE_HOST;
 }
 
 /* What an entry held, to be given back without the lock. */
@@ -83,6 +95,9 @@ void gm__store_set_image(gm_store *store, gm__store_entry *entry, gm__image *ima
 /* Note in which tiers the value of now is. */
 void gm__store_set_tiers(gm_store *store, gm__store_entry *entry, uint32_t copies, uint32_t fresh);
 void gm__store_touch(gm_store *store, gm__store_entry *entry);
+/* The first entry to leave a place of those that nobody moves, and that `may` (NULL: all). It is busy from now on,
+ * until gm__store_left. NULL: there is none. */
+gm__store_entry *gm__store_leave(gm_store *store, size_t place, bool (*may)(const gm__store_entry *entry));
 /* Replace the value by another one, which makes all copies old. */
 void gm__store_replace(gm_store *store, gm__store_entry *entry, gm_value *value, gm__leftover *out);
 /* Take an entry out and free it. What it held goes to `out`. */
@@ -90,6 +105,8 @@ void gm__store_entry_end(gm_store *store, gm__store_entry *entry, gm__leftover *
 
 /* ---- without the lock ---- */
 
+/* The end of leaving a place, and of being busy. `stays`: the value still lies there. */
+void gm__store_left(gm_store *store, gm__store_entry *entry, size_t place, bool stays);
 /* The end of being busy. */
 void gm__store_idle(gm_store *store, gm__store_entry *entry);
 void gm__leftover_drop(gm__leftover *leftover);

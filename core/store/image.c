@@ -7,22 +7,57 @@
 
 /* Invariant: gm__image_write writes exactly what image_size counted. */
 
-gm__image *gm__image_new(const gm_context *ctx, uint64_t bytes) {
+enum { IMAGE_HEADER = (sizeof(gm__image) + 15) / 16 * 16 };
+
+static gm__image *image_begin(const gm_context *ctx, uint64_t bytes, size_t behind) {
   const gm_services *services = gm__context_services(ctx);
-  if (bytes > PTRDIFF_MAX - sizeof(gm__image)) return NULL;
-  gm__image *image = gm__alloc(services, sizeof *image + (size_t)bytes);
+  gm__image *image = gm__alloc(services, IMAGE_HEADER + behind);
   if (!image) return NULL;
   image->references = 1;
   image->services = services;
   image->bytes = bytes;
+  image->behind = behind;
+  image->data = (unsigned char *)image + IMAGE_HEADER;
   return image;
+}
+
+gm__image *gm__image_new(const gm_context *ctx, uint64_t bytes) {
+  return bytes > PTRDIFF_MAX - IMAGE_HEADER ? NULL : image_begin(ctx, bytes, (size_t)bytes);
+}
+
+/* NULL: the device pins no more, or none. */
+static gm__image *image_pinned(const gm_context *ctx, gm_device *device, uint64_t bytes) {
+  const gm__device_request request = {
+      .bytes = bytes, .flags = GM_HOST_VISIBLE, .must_be = GM_ANYWHERE, .beside_device = true};
+  gm_memory memory;
+  gm__image *image = bytes > PTRDIFF_MAX ? NULL : image_begin(ctx, bytes, 0);
+  if (!image) return NULL;
+  const bool there = gm__device_alloc(device, &request, &memory, NULL) == GM_OK;
+  if (there) {
+    image->device = device;
+    image->pinned = memory;
+    image->data = memory.host;
+  }
+  if (there && memory.host) {
+    memset(memory.host, 0, (size_t)bytes);
+    return image;
+  }
+  gm__image_release(image);
+  return NULL;
+}
+
+gm__image *gm__image_copy(const gm_context *ctx, const gm__image *image) {
+  gm__image *copy = gm__image_new(ctx, image->bytes);
+  if (copy) memcpy(copy->data, image->data, (size_t)image->bytes);
+  return copy;
 }
 
 void gm__image_retain(gm__image *image) { atomic_fetch_add(&image->references, 1); }
 
 void gm__image_release(gm__image *image) {
   if (!image || atomic_fetch_sub(&image->references, 1) != 1) return;
-  gm__release(image->services, image, sizeof *image + (size_t)image->bytes);
+  if (image->device) (void)gm__device_free(image->device, &image->pinned, NULL);
+  gm__release(image->services, image, IMAGE_HEADER + image->behind);
 }
 
 /* ---- numbers ---- */
@@ -114,11 +149,12 @@ static void image_head(unsigned char *data, const image_size *size) {
   gm__le_put(data + 32, gm__image_checksum(data, size->tree), 8);
 }
 
-gm_status gm__image_write(gm_value *value, gm__image **out, gm_error *err) {
+gm_status gm__image_write(gm_value *value, gm_device *device, gm__image **out, gm_error *err) {
   image_size size = {0, 0};
   image_count(value, &size);
   const uint64_t begin = gm__round_up(GM__IMAGE_HEAD + size.tree, GM__IMAGE_ALIGN);
-  gm__image *image = gm__image_new(value->ctx, gm__add_sat(begin, size.data));
+  const uint64_t bytes = gm__add_sat(begin, size.data);
+  gm__image *image = device ? image_pinned(value->ctx, device, bytes) : gm__image_new(value->ctx, bytes);
   if (!image) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_store", "no host memory for a value");
   image_writer writer = {image->data + GM__IMAGE_HEAD, image->data + begin, err};
   const gm_status status = image_node(&writer, value);

@@ -3,24 +3,30 @@
 #ifndef GM_CORE_STORE_IMAGE_H
 #define GM_CORE_STORE_IMAGE_H
 
+#include "core/device/device_alloc.h"
 #include "core/store/value.h"
 
 typedef struct gm__image {
   _Atomic uint64_t references;
   const gm_services *services;
   uint64_t bytes;
-  uint64_t filler; /* so that the data begins at a multiple of 16 */
-  unsigned char data[];
+  size_t behind;       /* bytes of the data behind this struct */
+  unsigned char *data; /* there, or in `pinned` */
+  gm_device *device;   /* that lends the pinned memory; NULL: the data is in plain host memory */
+  gm_memory pinned;
 } gm__image;
 
 /* An image of `bytes` zeros with one reference. NULL: no host memory. */
 gm__image *gm__image_new(const gm_context *ctx, uint64_t bytes);
+/* A copy of an image in plain host memory. NULL: no host memory. */
+gm__image *gm__image_copy(const gm_context *ctx, const gm__image *image);
 void gm__image_retain(gm__image *image);
 /* Releases one reference. NULL is allowed. */
 void gm__image_release(gm__image *image);
 
-/* Make the image of a value. Errors: OUT_OF_HOST_MEMORY, and those of gm_value_read. */
-gm_status gm__image_write(gm_value *value, gm__image **out, gm_error *err);
+/* Make the image of a value, in memory that `device` pins; NULL: in plain host memory. Errors: OUT_OF_HOST_MEMORY: also
+ * where the device pins no more, or none; and those of gm_value_read. */
+gm_status gm__image_write(gm_value *value, gm_device *device, gm__image **out, gm_error *err);
 
 /* Makes the tensors of a value that is read. */
 typedef struct gm__image_maker {

@@ -40,6 +40,7 @@ static gm_store *store_new(const gm_store_params *asked) {
   store->tier_count = (uint32_t)asked->tier_count; /* checked: at most GM_STORE_TIERS_MOST */
   for (uint32_t i = 0; i < asked->tier_count; i++) store->tiers[i] = asked->tiers[i];
   store->max_device_bytes = store_bound(asked->max_device_bytes);
+  store->max_pinned_bytes = asked->max_pinned_bytes == GM_NO_BYTES ? 0 : asked->max_pinned_bytes;
   store->max_host_bytes = store_bound(asked->max_host_bytes);
   store->fallback = asked->fallback;
   store->keep = asked->keep;
@@ -47,7 +48,7 @@ static gm_store *store_new(const gm_store_params *asked) {
   gm__cond_init(&store->changed);
   gm__key_map_init(&store->entries, gm__context_services(ctx));
   gm__key_map_init(&store->prefixes, gm__context_services(ctx));
-  for (int i = 0; i < GM__PLACES; i++) gm__victims_init(&store->places[i]);
+  for (int i = 0; i < GM__PLACES; i++) gm__victims_init(&store->places[i], gm__context_services(ctx));
   atomic_fetch_add(&asked->pool->guests, 1);
   return store;
 }
@@ -108,6 +109,7 @@ gm_status gm_store_destroy(gm_store *store, gm_error *err) {
   gm__prefixes_drop(store, &root);
   gm__key_map_clear(&store->entries);
   gm__key_map_clear(&store->prefixes);
+  for (int i = 0; i < GM__PLACES; i++) gm__victims_drop(&store->places[i]);
   if (status != GM_ERR_FORKED) {
     gm__cond_destroy(&store->changed);
     gm__mutex_destroy(&store->lock);
@@ -128,7 +130,8 @@ gm_status gm_store_get_stats(gm_store *store, gm_store_stats *out, gm_error *err
   gm_store_stats now = store->stats;
   now.keys = store->entries.count;
   now.device_bytes = store->device_bytes;
-  now.host_bytes = store->host_bytes;
+  now.host_bytes = store->image_bytes[GM__PLACE_HOST];
+  now.pinned_bytes = store->image_bytes[GM__PLACE_PINNED];
   gm__mutex_unlock(&store->lock);
   now.struct_size = sizeof now;
   now.allocated_bytes = pool.in_use_bytes;

@@ -3,13 +3,20 @@
 #include <string.h>
 
 /* Invariants. A tier's copy is removed only after another place has the value, or to end the key. Of the copies that a
- * new store would find, the nearest is the newest: a put removes older copies that are nearer. */
+ * new store would find, the nearest is the newest: a put removes older copies that are nearer. A tier that did not
+ * answer a put may have the value, which is then no older one. It counts as a copy once the value is replaced. */
 
 static uint32_t tier_bit(uint32_t tier) { return UINT32_C(1) << tier; }
 
 static void tier_copy_note(gm_store *store, gm__store_entry *entry, uint32_t copies, uint32_t fresh) {
   gm__mutex_lock(&store->lock);
   gm__store_set_tiers(store, entry, copies, fresh);
+  gm__mutex_unlock(&store->lock);
+}
+
+static void tier_copy_note_maybe(gm_store *store, gm__store_entry *entry, uint32_t maybe) {
+  gm__mutex_lock(&store->lock);
+  entry->maybe = maybe;
   gm__mutex_unlock(&store->lock);
 }
 
@@ -32,6 +39,8 @@ static gm_status tier_copy_remove_of(gm_store *store, gm__store_entry *entry, ui
 }
 
 gm_status gm__tier_copy_remove(gm_store *store, gm__store_entry *entry, gm_error *err) {
+  tier_copy_note(store, entry, entry->copies | entry->maybe, entry->fresh);
+  tier_copy_note_maybe(store, entry, 0);
   const gm_status status = tier_copy_remove_of(store, entry, ~entry->fresh, err);
   return status ? status : tier_copy_remove_of(store, entry, UINT32_MAX, err);
 }
@@ -86,6 +95,8 @@ static gm_status tier_copy_put_at(gm_store *store, gm__store_entry *entry, uint3
   do {
     status = gm_tier_put(store->tiers[tier], entry->head.key, entry->head.key_bytes, &part, 1, err);
   } while (status == GM_ERR_OVER_LIMIT && tier + 1 < store->tier_count && tier_copy_move_one(store, tier));
+  const bool unanswered = status == GM_ERR_TIMEOUT || status == GM_ERR_IO;
+  if (!status || unanswered) tier_copy_note_maybe(store, entry, status ? entry->maybe | bit : entry->maybe & ~bit);
   if (!status) {
     tier_copy_note(store, entry, entry->copies | bit, entry->fresh);
     status = tier_copy_remove_of(store, entry, (bit - 1) & ~entry->fresh, err);
@@ -110,18 +121,12 @@ static gm_status tier_copy_move(gm_store *store, gm__store_entry *entry, uint32_
 /* Moves the first to go of a tier to the next one. False: none could be moved. */
 static bool tier_copy_move_one(gm_store *store, uint32_t tier) {
   const size_t place = GM__PLACE_TIER + tier;
-  gm__store_entry *entry = NULL;
   gm__mutex_lock(&store->lock);
-  gm__victim *victim = gm__victims_next(&store->places[place], NULL);
-  for (; victim; victim = gm__victims_next(&store->places[place], victim)) {
-    entry = gm__store_entry_at(victim, place);
-    if (!entry->busy) break;
-  }
-  if (victim) entry->busy = true;
+  gm__store_entry *entry = gm__store_leave(store, place, NULL);
   gm__mutex_unlock(&store->lock);
-  if (!victim) return false;
+  if (!entry) return false;
   const gm_status status = tier_copy_move(store, entry, tier);
-  gm__store_idle(store, entry);
+  gm__store_left(store, entry, place, status);
   return !status;
 }
 

@@ -1,29 +1,36 @@
-/* The order in which entries leave a place: the one that was used longest ago first. Another order would stand behind
- * these calls. Entries hold the links. The caller synchronises. */
+/* The order in which entries leave a place: that of core/algo/cache_policy.h, S3-FIFO. So entries that are used once,
+ * as in a scan, push out little. Entries hold the links. The caller synchronises. */
 #ifndef GM_CORE_STORE_VICTIMS_H
 #define GM_CORE_STORE_VICTIMS_H
 
-#include <stdbool.h>
+#include "core/algo/cache_policy.h"
+#include "gm/services.h"
 
 typedef struct gm__victim {
-  struct gm__victim *next, *prev; /* NULL, NULL: in no list */
+  gm__cache_entry turn;
+  struct gm__victim *put_off; /* the next one that may not leave, during a search */
 } gm__victim;
 
 typedef struct gm__victims {
-  gm__victim ends; /* a ring: next is the first to go */
+  gm__cache_policy policy;
+  const gm_services *services;
 } gm__victims;
 
-void gm__victims_init(gm__victims *victims);
-static inline bool gm__victims_has(const gm__victim *entry) { return entry->next; }
+void gm__victims_init(gm__victims *victims, const gm_services *services);
+/* Gives back what the order remembers. Entries may still be linked, and must not be used again. */
+void gm__victims_drop(gm__victims *victims);
 
-/* Add an entry that is in no list, as used now. */
-void gm__victims_insert(gm__victims *victims, gm__victim *entry);
-/* Note that an entry was used. Nothing where it is in no list. */
+/* Add an entry, or give one that is there another weight: then it counts as used. */
+void gm__victims_insert(gm__victims *victims, gm__victim *entry, uint64_t hash, uint64_t weight);
+/* Note that an entry was used. */
 void gm__victims_touch(gm__victims *victims, gm__victim *entry);
-/* Take an entry out. Nothing where it is in no list. */
-void gm__victims_remove(gm__victim *entry);
+/* Take an entry out. Nothing where it is not there. */
+void gm__victims_remove(gm__victims *victims, gm__victim *entry);
 
-/* The first to go, or the one after `last`. NULL: there are no more. */
-gm__victim *gm__victims_next(gm__victims *victims, const gm__victim *last);
+/* Take out the first to go of those that may, and remember it: it comes back as known. The others count as used. NULL:
+ * none may go. */
+gm__victim *gm__victims_leave(gm__victims *victims, bool (*may)(void *user, gm__victim *entry), void *user);
+/* An entry that was to leave stays. */
+void gm__victims_return(gm__victims *victims, gm__victim *entry);
 
 #endif

@@ -36,6 +36,8 @@ typedef struct gm_store_params {
   uint64_t max_host_bytes;   /* of values in host memory; 0 or GM_NO_LIMIT: no bound. GM_NO_BYTES: none */
   gm_fallback fallback;      /* for a value that finds no room although all others went down */
   gm_store_keep keep;
+  uint64_t max_pinned_bytes; /* of values in pinned host memory, between device and host; 0 or GM_NO_BYTES: none. A
+                                device that has no such memory leaves it out */
 } gm_store_params;
 
 /* What a store holds and did. Values that lie in several places count in each. */
@@ -49,6 +51,7 @@ typedef struct gm_store_stats {
   uint64_t allocated_bytes;      /* of the pool: handed out now */
   uint64_t reserved_bytes;       /* of the pool: taken from the driver now */
   uint64_t peak_reserved_bytes;  /* of the pool: at most */
+  uint64_t pinned_bytes;         /* of values in pinned host memory */
 } gm_store_stats;
 
 /* Makes a store. Keys that its tiers already have are there at once. The caller destroys *out. Errors:

@@ -2,8 +2,8 @@
 """Runs command-line cases: run.py [--update] --gmem PROGRAM CASE_FOLDER...
 
 A case is a folder with
-  cmd          a bash script, run in an empty folder of its own, with $GMEM, $TRACES, $DATA, $TOOLS and
-               $MODEL (the demo model) set
+  cmd          a bash script, run in an empty folder of its own, with $GMEM, $TRACES, $DATA, $TOOLS,
+               $MODEL (the demo model) and $WRITE_TIER (write_tier.c) set
   exit         the exit code it must leave with (no file: 0)
   stdout       what it must print, exactly; or
   stdout.glob  the same line by line, with * and ? (a line of "..." stands for any number of lines); or

@@ -81,6 +81,27 @@ static inline gm_store *store_open(gm_pool *pool, const gm_store_params *asked) 
 
 static inline void store_close(gm_store *store) { pool_bench_ok(gm_store_destroy(store, err)); }
 
+/* A pool of the CPU, bounded, that keeps nothing. */
+static inline void store_open_bench(pool_bench *bench, uint64_t max_bytes) {
+  const gm_pool_params params = {
+      .struct_size = sizeof params, .checked = true, .no_vmm = true, .max_bytes = max_bytes, .keep_bytes = GM_NO_BYTES};
+  pool_bench_open(bench, "cpu", NULL, &params);
+}
+
+static inline gm_tier *store_open_tier(const pool_bench *bench, const char *kind, const char *where,
+                                       uint64_t max_bytes) {
+  gm_tier *tier = NULL;
+  const gm_tier_params params = {.struct_size = sizeof params, .max_bytes = max_bytes};
+  pool_bench_ok(gm_tier_open(bench->ctx, kind, where, &params, &tier, err));
+  return tier;
+}
+
+static inline uint64_t store_tier_values(gm_tier *tier) {
+  gm_tier_stats stats = {.struct_size = sizeof stats};
+  assert_int_equal(gm_tier_get_stats(tier, &stats, NULL), GM_OK);
+  return stats.values;
+}
+
 /* Values of four times the pool's memory go through the store, in an order of their own each round, and come back to
  * the byte. Some are replaced and some are trees. Nothing may fall back: room is made. */
 enum { STORE_FOUR_KEYS = 32 };

@@ -25,6 +25,7 @@ static const gmem_command gmem_commands[] = {
     {"replay", command_replay, "replay a recorded run of allocations"},
     {"advise", command_advise, "what to set for a program, from its recorded run"},
     {"bench", command_bench, "measure gm beside other allocators"},
+    {"store", command_store, "what the file of a disk tier holds, and whether it is whole"},
     {"help", gmem_help, "this list, or all about one command"},
     {"top", command_later, NULL},
     {"report", command_later, NULL},

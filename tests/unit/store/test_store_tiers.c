@@ -1,4 +1,4 @@
-/* A store over tiers: four times the device's memory with a file below, tiers that fail, several tiers, what a tier
+/* A store over tiers: four times the device's memory with a file below, several tiers, what a tier
  * says that is no value, and stores that are opened again. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,9 +8,7 @@
 #include <string.h>
 
 #include <cmocka.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,34 +20,15 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-static void open_bench(pool_bench *bench, uint64_t max_bytes) {
-  const gm_pool_params params = {
-      .struct_size = sizeof params, .checked = true, .no_vmm = true, .max_bytes = max_bytes, .keep_bytes = GM_NO_BYTES};
-  pool_bench_open(bench, "cpu", NULL, &params);
-}
-
-static gm_tier *open_tier(const pool_bench *bench, const char *kind, const char *where, uint64_t max_bytes) {
-  gm_tier *tier = NULL;
-  const gm_tier_params params = {.struct_size = sizeof params, .max_bytes = max_bytes};
-  pool_bench_ok(gm_tier_open(bench->ctx, kind, where, &params, &tier, err));
-  return tier;
-}
-
-static uint64_t tier_values(gm_tier *tier) {
-  gm_tier_stats stats = {.struct_size = sizeof stats};
-  assert_int_equal(gm_tier_get_stats(tier, &stats, NULL), GM_OK);
-  return stats.values;
-}
-
 static void test_four_times_the_memory_on_disk(void **state) {
   (void)state;
   pool_bench bench;
   temp_folder folder;
   temp_folder_make(&folder);
-  open_bench(&bench, 4 * MIB);
-  gm_tier *tier = open_tier(&bench, "disk", temp_folder_join(&folder, "file"), 0);
+  store_open_bench(&bench, 4 * MIB);
+  gm_tier *tier = store_open_tier(&bench, "disk", temp_folder_join(&folder, "file"), 0);
   store_four_times(bench.pool, tier, 4 * MIB, GM_NO_BYTES, 3);
-  assert_int_equal(tier_values(tier), 0); /* clear removes below, too */
+  assert_int_equal(store_tier_values(tier), 0); /* clear removes below, too */
   store_four_times(bench.pool, tier, 4 * MIB, 2 * MIB, 3);
   pool_bench_ok(gm_tier_close(tier, err));
   pool_bench_close(&bench);
@@ -62,8 +41,8 @@ static void test_a_store_is_opened_again(void **state) {
   temp_folder folder;
   temp_folder_make(&folder);
   const char *path = temp_folder_join(&folder, "file");
-  open_bench(&bench, 4 * MIB);
-  gm_tier *tier = open_tier(&bench, "disk", path, 0);
+  store_open_bench(&bench, 4 * MIB);
+  gm_tier *tier = store_open_tier(&bench, "disk", path, 0);
   const gm_store_params params = {.tiers = &tier, .tier_count = 1};
   const gm_tier_part stranger = {"no value", 8};
   gm_store *store = store_open(bench.pool, &params);
@@ -82,7 +61,7 @@ static void test_a_store_is_opened_again(void **state) {
   pool_bench_ok(gm_tier_put(tier, "a/../b", 6, &stranger, 1, err)); /* no key of a store */
   pool_bench_ok(gm_tier_put(tier, "wrong", 5, &stranger, 1, err));
   pool_bench_ok(gm_tier_close(tier, err));
-  tier = open_tier(&bench, "disk", path, 0);
+  tier = store_open_tier(&bench, "disk", path, 0);
   store = store_open(bench.pool, &params);
   assert_int_equal(store_stats(store).keys, 3);
   store_expect(store, "moved", 1, 1, 1000);
@@ -103,10 +82,10 @@ static void test_several_tiers(void **state) {
   (void)state;
   pool_bench bench;
   gm_tier *tiers[3];
-  open_bench(&bench, 1 * MIB);
-  tiers[0] = open_tier(&bench, "host", "near", 1 * MIB);
-  tiers[1] = open_tier(&bench, "host", "middle", 1 * MIB);
-  tiers[2] = open_tier(&bench, "host", "far", 0);
+  store_open_bench(&bench, 1 * MIB);
+  tiers[0] = store_open_tier(&bench, "host", "near", 1 * MIB);
+  tiers[1] = store_open_tier(&bench, "host", "middle", 1 * MIB);
+  tiers[2] = store_open_tier(&bench, "host", "far", 0);
   const gm_store_params params = {
       .tiers = tiers, .tier_count = 3, .max_host_bytes = GM_NO_BYTES, .fallback = GM_FALLBACK_REFUSE};
   gm_store *store = store_open(bench.pool, &params);
@@ -115,7 +94,7 @@ static void test_several_tiers(void **state) {
     snprintf(key, sizeof key, "k%d", (int)i);
     store_put(store, key, i, 0, 200 << 10);
   }
-  for (int i = 0; i < 3; i++) assert_true(tier_values(tiers[i]) > 3);
+  for (int i = 0; i < 3; i++) assert_true(store_tier_values(tiers[i]) > 3);
   store_put(store, "large", 99, 0, 900 << 10); /* fills a tier alone */
   for (uint64_t i = 0; i < 40; i++) {
     snprintf(key, sizeof key, "k%d", (int)i);
@@ -124,7 +103,7 @@ static void test_several_tiers(void **state) {
   }
   store_expect(store, "large", 99, 0, 900 << 10);
   pool_bench_ok(gm_store_flush(store, err));
-  assert_int_equal(tier_values(tiers[2]), 41);
+  assert_int_equal(store_tier_values(tiers[2]), 41);
   store_close(store);
   /* The nearest copy that a new store finds is of the newest version. */
   store = store_open(bench.pool, &params);
@@ -133,158 +112,9 @@ static void test_several_tiers(void **state) {
     store_expect(store, key, i, i % 3 == 0, (i % 3 == 0 ? UINT64_C(150) : UINT64_C(200)) << 10);
   }
   pool_bench_ok(gm_store_clear(store, NULL, err));
-  for (int i = 0; i < 3; i++) assert_int_equal(tier_values(tiers[i]), 0);
+  for (int i = 0; i < 3; i++) assert_int_equal(store_tier_values(tiers[i]), 0);
   store_close(store);
   for (int i = 0; i < 3; i++) pool_bench_ok(gm_tier_close(tiers[i], err));
-  pool_bench_close(&bench);
-}
-
-/* ---- a tier that fails where the test wants it, over a tier of host memory ---- */
-
-static struct {
-  gm_tier *real;
-  gm_status put, read, remove;
-  atomic_int opens;
-} bad;
-
-static gm_status bad_open(gm_context *ctx, const char *where, const gm_tier_params *params, void **out, gm_error *err) {
-  (void)where, (void)params;
-  *out = &bad;
-  return gm_tier_open(ctx, "host", "behind", NULL, &bad.real, err);
-}
-
-static void bad_close(void *tier) {
-  (void)tier;
-  assert_int_equal(gm_tier_close(bad.real, NULL), GM_OK);
-}
-
-static gm_status bad_put(void *tier, const void *key, size_t bytes, const gm_tier_part *parts, size_t count,
-                         gm_error *err) {
-  (void)tier;
-  return bad.put ? bad.put : gm_tier_put(bad.real, key, bytes, parts, count, err);
-}
-
-static gm_status bad_value_open(void *tier, const void *key, size_t bytes, void **out, uint64_t *has, gm_error *err) {
-  (void)tier;
-  const struct timespec moment = {.tv_nsec = 20000000};
-  atomic_fetch_add(&bad.opens, 1);
-  nanosleep(&moment, NULL); /* others come meanwhile */
-  return gm_tier_value_open(bad.real, key, bytes, (gm_tier_value **)out, has, err);
-}
-
-static gm_status bad_value_read(void *tier, void *value, uint64_t offset, void *dst, uint64_t bytes, gm_error *err) {
-  (void)tier;
-  return bad.read ? bad.read : gm_tier_value_read(value, offset, dst, bytes, err);
-}
-
-static void bad_value_close(void *tier, void *value) {
-  (void)tier;
-  gm_tier_value_close(value);
-}
-
-static gm_status bad_remove(void *tier, const void *key, size_t bytes, gm_error *err) {
-  (void)tier;
-  return bad.remove ? bad.remove : gm_tier_remove(bad.real, key, bytes, err);
-}
-
-static gm_status bad_list(void *tier, const void *prefix, size_t bytes, gm_tier_visit visit, void *user,
-                          gm_error *err) {
-  (void)tier;
-  return gm_tier_list(bad.real, prefix, bytes, visit, user, err);
-}
-
-static gm_status bad_flush(void *tier, gm_error *err) {
-  (void)tier, (void)err;
-  return GM_OK;
-}
-
-static void bad_stats(void *tier, gm_tier_stats *out) {
-  (void)tier;
-  assert_int_equal(gm_tier_get_stats(bad.real, out, NULL), GM_OK);
-}
-
-static gm_tier *open_bad(const pool_bench *bench) {
-  static const gm_tier_ops ops = {.struct_size = sizeof ops,
-                                  .abi = GM_TIER_ABI,
-                                  .name = "bad",
-                                  .open = bad_open,
-                                  .close = bad_close,
-                                  .put = bad_put,
-                                  .value_open = bad_value_open,
-                                  .value_read = bad_value_read,
-                                  .value_close = bad_value_close,
-                                  .remove = bad_remove,
-                                  .list = bad_list,
-                                  .flush = bad_flush,
-                                  .stats = bad_stats};
-  bad.put = bad.read = bad.remove = GM_OK;
-  bad.opens = 0;
-  pool_bench_ok(gm_tier_register(bench->ctx, &ops, err));
-  return open_tier(bench, "bad", "", 0);
-}
-
-static void test_a_tier_that_fails_loses_nothing(void **state) {
-  (void)state;
-  pool_bench bench;
-  gm_value *value = NULL;
-  open_bench(&bench, 1 * MIB);
-  gm_tier *tier = open_bad(&bench);
-  const gm_store_params params = {
-      .tiers = &tier, .tier_count = 1, .max_host_bytes = GM_NO_BYTES, .fallback = GM_FALLBACK_REFUSE};
-  gm_store *store = store_open(bench.pool, &params);
-  store_put(store, "a", 1, 0, 700 << 10);
-  bad.put = GM_ERR_IO;
-  assert_int_equal(gm_store_demote_key(store, "a", NULL), GM_ERR_IO);
-  assert_int_equal(store_try_put(store, "b", 2, 0, 700 << 10), GM_ERR_OVER_LIMIT);
-  assert_int_equal(gm_store_flush(store, NULL), GM_ERR_IO);
-  store_expect(store, "a", 1, 0, 700 << 10);
-  assert_true(store_stats(store).tier_failures >= 3);
-  bad.put = GM_OK;
-  store_put(store, "b", 2, 0, 700 << 10);
-  bad.read = GM_ERR_DAMAGED;
-  assert_int_equal(gm_store_get(store, "a", &value, NULL), GM_ERR_DAMAGED);
-  bad.read = GM_OK;
-  store_expect(store, "a", 1, 0, 700 << 10);
-  bad.remove = GM_ERR_TIMEOUT;
-  assert_int_equal(gm_store_delete(store, "a", NULL), GM_ERR_TIMEOUT);
-  assert_int_equal(gm_store_clear(store, NULL, NULL), GM_ERR_TIMEOUT);
-  store_expect(store, "a", 1, 0, 700 << 10);
-  store_expect(store, "b", 2, 0, 700 << 10);
-  bad.remove = GM_OK;
-  pool_bench_ok(gm_store_delete(store, "a", err));
-  store_expect_none(store, "a");
-  /* A tier that forgets: the key is there, its value is not. */
-  pool_bench_ok(gm_store_demote_key(store, "b", err));
-  pool_bench_ok(gm_tier_remove(bad.real, "b", 1, err));
-  assert_int_equal(gm_store_get(store, "b", &value, NULL), GM_ERR_DAMAGED);
-  pool_bench_ok(gm_store_delete(store, "b", err));
-  store_close(store);
-  pool_bench_ok(gm_tier_close(tier, err));
-  pool_bench_close(&bench);
-}
-
-static void *get_one(void *store) {
-  store_expect(store, "a", 1, 0, 100000);
-  return NULL;
-}
-
-static void test_one_thread_brings_a_value_back(void **state) {
-  (void)state;
-  enum { GETTERS = 6 };
-  pool_bench bench;
-  pthread_t threads[GETTERS];
-  open_bench(&bench, 1 * MIB);
-  gm_tier *tier = open_bad(&bench);
-  const gm_store_params params = {.tiers = &tier, .tier_count = 1, .max_host_bytes = GM_NO_BYTES};
-  gm_store *store = store_open(bench.pool, &params);
-  store_put(store, "a", 1, 0, 100000);
-  pool_bench_ok(gm_store_demote_key(store, "a", err));
-  for (int i = 0; i < GETTERS; i++) assert_int_equal(pthread_create(&threads[i], NULL, get_one, store), 0);
-  for (int i = 0; i < GETTERS; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
-  assert_int_equal(bad.opens, 1);
-  assert_int_equal(store_stats(store).came_back, 1);
-  store_close(store);
-  pool_bench_ok(gm_tier_close(tier, err));
   pool_bench_close(&bench);
 }
 
@@ -348,8 +178,8 @@ static void test_hostile_bytes(void **state) {
   (void)state;
   pool_bench bench;
   size_t count = 0;
-  open_bench(&bench, 16 * MIB);
-  gm_tier *tier = open_tier(&bench, "host", "", 0);
+  store_open_bench(&bench, 16 * MIB);
+  gm_tier *tier = store_open_tier(&bench, "host", "", 0);
   unsigned char *bytes = small_image(&bench, tier, &count), *changed = malloc(count + 8);
   assert_non_null(changed);
   for (size_t length = 0; length < count; length++) get_anything(&bench, tier, bytes, length, false);
@@ -383,8 +213,8 @@ enum { KILLS = 12, KILL_KEYS = 10 };
 /* The child puts versions of all keys, flushes, and tells the version; until it is killed. */
 static void kill_child(const char *path, int told) {
   pool_bench bench;
-  open_bench(&bench, 1 * MIB);
-  gm_tier *tier = open_tier(&bench, "disk", path, 0);
+  store_open_bench(&bench, 1 * MIB);
+  gm_tier *tier = store_open_tier(&bench, "disk", path, 0);
   const gm_store_params params = {.tiers = &tier, .tier_count = 1, .max_host_bytes = 200 << 10};
   gm_store *store = store_open(bench.pool, &params);
   for (unsigned char version = 1; version < 250; version++) {
@@ -402,8 +232,8 @@ static void kill_child(const char *path, int told) {
 /* A key has the flushed version, or a later one. */
 static void kill_check(const char *path, unsigned char flushed) {
   pool_bench bench;
-  open_bench(&bench, 1 * MIB);
-  gm_tier *tier = open_tier(&bench, "disk", path, 0);
+  store_open_bench(&bench, 1 * MIB);
+  gm_tier *tier = store_open_tier(&bench, "disk", path, 0);
   const gm_store_params params = {.tiers = &tier, .tier_count = 1};
   gm_store *store = store_open(bench.pool, &params);
   for (uint64_t i = 0; i < KILL_KEYS; i++) {
@@ -452,8 +282,6 @@ int main(void) {
       cmocka_unit_test(test_four_times_the_memory_on_disk),
       cmocka_unit_test(test_a_store_is_opened_again),
       cmocka_unit_test(test_several_tiers),
-      cmocka_unit_test(test_a_tier_that_fails_loses_nothing),
-      cmocka_unit_test(test_one_thread_brings_a_value_back),
       cmocka_unit_test(test_hostile_bytes),
       cmocka_unit_test(test_a_killed_process_loses_nothing_that_was_flushed),
   };

@@ -1,6 +1,7 @@
 #include "tools/gmem/output/json.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "gm/memory_info.h"
@@ -24,18 +25,21 @@ static size_t writer_utf8(const unsigned char *text) {
   return 0;
 }
 
-/* Names come from drivers: json-c writes bytes as they are, so what is no UTF-8 is replaced first. */
+/* Names come from drivers: json-c writes bytes as they are, so what is no UTF-8 is replaced first. NULL, which JSON has
+ * as null: no memory. */
 static json_object *writer_string(const char *text) {
   static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
-  char clean[1024];
+  char *clean = malloc(3 * strlen(text) + 1);
   size_t used = 0;
-  for (const unsigned char *at = (const unsigned char *)text; *at && used + 4 < sizeof clean;) {
+  for (const unsigned char *at = (const unsigned char *)text; clean && *at;) {
     size_t bytes = writer_utf8(at);
     memcpy(clean + used, bytes ? (const char *)at : replacement, bytes ? bytes : 3);
     used += bytes ? bytes : 3;
     at += bytes ? bytes : 1;
   }
-  return json_object_new_string_len(clean, (int)used);
+  json_object *out = clean ? json_object_new_string_len(clean, (int)used) : NULL;
+  free(clean);
+  return out;
 }
 
 /* Into the innermost object or array. */
