@@ -4,20 +4,30 @@
 
 #include <stdatomic.h>
 
-#include "core/pool/pool.h"
-#include "gm/buffer.h"
+#include "core/buffer/place.h"
 
 struct gm_buffer {
   gm__object head;
   gm_pool *pool;
   _Atomic uint32_t references;
   uint64_t id, bytes, elements;
-  gm_request wanted;    /* its stream is good only during the call that brings it */
-  gm_location location; /* changes only in gm_buffer_promote */
-  bool fell_back;       /* it is not where it was wanted */
-  gm_block block;       /* on the device or in pinned memory */
-  void *host;           /* plain host memory */
-  uint64_t track_id;    /* of plain host memory, in the pool's tracker; 0: none */
+  gm_request wanted; /* its stream and deadline are good only during the call that brings them */
+  bool relocatable;  /* gm may move it on the device while nobody has locked it */
+  bool evictable;    /* gm may put it off the device while nobody has locked it */
+  gm__place at;      /* changes only while the buffer is `moving` */
+  bool fell_back;    /* it is not where it was wanted; changes with `at` */
+
+  /* Under the lock of gm_pool.buffers (hold.c). */
+  gm_buffer *prev, *next;
+  uint32_t locks;  /* gm_buffer_lock, and calls that use its bytes now */
+  bool asleep;     /* gm_pool_sleep has moved it to the host; changes with `at` */
+  bool moving;     /* one thread has it, to move it or to end it */
+  bool parked;     /* gm_buffer_move has put it off the device: gm_pool_promote leaves it there */
+  bool persistent; /* it leaves the device after all others */
+  uint32_t demotions;
+  uint64_t heat, heat_at, demoted_at; /* heat.c */
+  gm_point *uses;                     /* what gm_buffer_unlock recorded: while `moving`, of that thread alone */
+  size_t use_count, use_capacity;
 };
 
 #endif

@@ -46,9 +46,10 @@ struct gm_context {
   void *symbol_hook_user;
   bool ignore_environment;
 
-  _Atomic uint64_t next_id;  /* streams, pools, buffers: never reused */
-  _Atomic int host_pressure; /* gm_pressure_level said last */
-  _Atomic uint32_t children; /* objects that keep the context alive: devices, trackers, watches */
+  _Atomic uint64_t next_id;                /* streams, pools, buffers: never reused */
+  _Atomic int host_pressure;               /* gm_pressure_level said last */
+  _Atomic(void (*)(gm_context *)) on_poll; /* what a higher floor does in gm_context_poll; NULL: nothing */
+  _Atomic uint32_t children;               /* objects that keep the context alive: devices, trackers, watches */
 
   gm__mutex lock; /* tags, destructors, slots, list link below is under the process lock */
   gm__destructor_entry destructors[GM__MAX_DESTRUCTORS];

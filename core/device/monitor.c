@@ -25,7 +25,7 @@ static void monitor_run(void *arg) {
   self->self = &gm__here;
   while (!self->stop) {
     gm__mutex_unlock(&self->lock);
-    gm__watches_look(self->ctx, NULL, NULL);
+    gm_context_poll(self->ctx, NULL);
     if (gm__context_forked(self->ctx)) return; /* a callback forked, and this is the child */
     gm__mutex_lock(&self->lock);
     if (!self->stop) gm__cond_wait_until(&self->turn, &self->lock, gm__deadline_after(self->interval_ns));

@@ -256,6 +256,10 @@ gm_status gm_pressure_watch_host(gm_context *ctx, gm_pressure_callback callback,
 }
 
 gm_status gm_context_poll(gm_context *ctx, gm_error *err) {
-  const gm_status status = gm__context_check(ctx, "gm_context_poll", err);
-  return status ? status : gm__watches_look(ctx, NULL, err);
+  gm_status status = gm__context_check(ctx, "gm_context_poll", err);
+  if (status) return status;
+  status = gm__watches_look(ctx, NULL, err);
+  void (*on_poll)(gm_context *) = atomic_load(&ctx->on_poll);
+  if (on_poll && status != GM_ERR_FORKED) on_poll(ctx);
+  return status;
 }

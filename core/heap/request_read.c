@@ -10,15 +10,14 @@
 enum {
   REQUEST_FLAGS = GM_ZERO | GM_INSERT_WAIT | GM_COMMIT | GM_HOST_VISIBLE | GM_SHAREABLE | GM_POOLED_ONLY |
                   GM_ALLOW_SPANS | GM_DEDICATED | GM_MAPPED,
-  REQUEST_LATER = GM_EVICTABLE | GM_RELOCATABLE,
+  REQUEST_OF_BUFFERS = GM_EVICTABLE | GM_RELOCATABLE,
   REQUEST_USAGE = GM_USAGE_TRANSFER | GM_USAGE_STORAGE | GM_USAGE_UNIFORM | GM_USAGE_INDIRECT | GM_USAGE_READBACK
 };
 
 static gm_status request_check_words(const gm_request *request, gm_error *err) {
   const char *op = "gm_alloc";
-  if (request->flags & REQUEST_LATER) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "`flags` 0x%x: comes with a later version",
-                    request->flags & REQUEST_LATER);
+  if (request->flags & REQUEST_OF_BUFFERS) {
+    return gm__bad_argument(err, op, "`flags`: GM_EVICTABLE and GM_RELOCATABLE are for buffers (gm_buffer_create)");
   }
   if (request->flags & ~(uint32_t)REQUEST_FLAGS) {
     return gm__bad_argument(err, op, "`flags` has unknown bits: 0x%x", request->flags & ~(uint32_t)REQUEST_FLAGS);

@@ -146,6 +146,12 @@ static void pool_clear(gm_pool *pool, bool forked) {
   if (!forked) gm__mutex_destroy(&pool->gate);
 }
 
+/* Buffers outlive a pool that was ended by force, so this belongs to its object. */
+static void pool_end_buffers(gm_pool *pool) {
+  gm__mutex_destroy(&pool->buffers.lock);
+  gm__cond_destroy(&pool->buffers.changed);
+}
+
 gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_pool **out, gm_error *err) {
   gm_pool_params asked = {.struct_size = sizeof asked};
   gm_status status = gm__device_check(device, "gm_pool_create", err);
@@ -159,9 +165,12 @@ gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_poo
   if (status) return status;
   gm_pool *pool = gm__object_new(device->ctx, GM__KIND_POOL, sizeof *pool);
   if (!pool) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_create", "no host memory for a pool");
+  gm__mutex_init(&pool->buffers.lock, GM__RANK_SCOPE);
+  gm__cond_init(&pool->buffers.changed);
   status = pool_init(pool, device, &asked, err);
   if (status) {
     if (pool->generation_at) pool_clear(pool, false);
+    pool_end_buffers(pool);
     gm__object_end(device->ctx, &pool->head);
     return status;
   }
@@ -209,6 +218,7 @@ gm_status gm__pool_stop_lending(gm_pool *pool, const char *op, gm_error *err) {
 
 void gm__pool_end(gm_pool *pool, bool forked) {
   gm_device *device = pool->device;
+  gm_evictor_unregister(pool->buffers.rung, NULL);
   if (!forked) {
     gm__pool_delist(pool);
     gm__device_remove_listener(device, &pool->listener);
@@ -224,6 +234,7 @@ gm_status gm_pool_destroy(gm_pool *pool, gm_error *err) {
   const gm_status status = forked ? GM_OK : pool_check_unused(pool, err);
   if (status) return status;
   gm__pool_end(pool, forked);
+  if (!forked) pool_end_buffers(pool);
   gm__object_end(pool->ctx, &pool->head);
   return GM_OK;
 }

@@ -4,6 +4,18 @@
 
 #include "core/guard/guard.h"
 #include "core/heap/heap.h"
+#include "gm/evictor.h"
+
+/* The buffers of a pool, for the floor above that makes them (core/buffer/hold.c). */
+typedef struct gm__pool_buffers {
+  gm__mutex lock;   /* of all members here, and of what they say about buffers */
+  gm__cond changed; /* a buffer was moved */
+  struct gm_buffer *first;
+  bool compacting;     /* one thread at a time */
+  _Atomic bool polled; /* gm_context_poll compacts, within the next two */
+  uint64_t poll_bytes, poll_ns;
+  gm_evictor *rung; /* compaction before a refusal; NULL: the pool had no relocatable buffer yet */
+} gm__pool_buffers;
 
 struct gm_pool {
   gm__object head;
@@ -16,7 +28,8 @@ struct gm_pool {
   gm__guard *guard;              /* NULL: no debugging aids */
   gm__track_source track_source; /* what the tracker calls */
   gm__stream_listener listener;
-  gm__mutex gate;          /* locked before all others by a thread that changes the observers */
+  gm__mutex gate; /* locked before all others by a thread that changes the observers */
+  gm__pool_buffers buffers;
   _Atomic uint32_t guests; /* buffers, scopes and watches of the pool */
   _Atomic int pressure;    /* what gm_pressure_level said last */
   gm__map spans;        /* under the provider lock: blocks of several memories, from number and check to the record */

@@ -29,6 +29,13 @@
 #define GM_PRINTF(text, first)
 #endif
 
+/* A function that still works, and that new code does not call. The library itself is built without the mark. */
+#if defined(__GNUC__) && !defined(GM_BUILDING)
+#define GM_DEPRECATED(advice) __attribute__((deprecated(advice)))
+#else
+#define GM_DEPRECATED(advice)
+#endif
+
 #ifdef __cplusplus
 #define GM_BEGIN_DECLS extern "C" {
 #define GM_END_DECLS }

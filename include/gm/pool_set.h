@@ -2,6 +2,7 @@
 #ifndef GM_POOL_SET_H
 #define GM_POOL_SET_H
 
+#include "gm/dtype.h"
 #include "gm/pool.h"
 
 GM_BEGIN_DECLS
@@ -48,6 +49,18 @@ GM_API gm_status gm_pool_set_stats(const gm_pool_set *set, gm_stats *out, gm_err
 /* Trims each pool as gm_pool_trim does, until at most `keep_bytes` are pooled on each device. Returns the bytes given
  * back. */
 GM_API uint64_t gm_pool_set_trim(gm_pool_set *set, uint64_t keep_bytes);
+
+/* Allocates `count` elements of a type from pool number `device`, as gm_alloc does in host order. The caller gives the
+ * block back. Deprecated: gm_buffer_create with gm_buffer_release counts users, and can fall back. It works as long as
+ * the API has this version. Errors: INVALID_ARGUMENT, and those that gm_explain gives. Thread-safe. */
+GM_DEPRECATED("use gm_buffer_create")
+GM_API gm_status gm_pool_set_get(gm_pool_set *set, size_t device, uint64_t count, gm_dtype precision, gm_block *out,
+                                 gm_error *err);
+/* Gives back a block of gm_pool_set_get, in host order. `device`, `count` and `precision` are those of the get.
+ * Deprecated: see there. Errors: INVALID_ARGUMENT: also for a block that is smaller. Those of gm_free. Thread-safe. */
+GM_DEPRECATED("use gm_buffer_release")
+GM_API gm_status gm_pool_set_return(gm_pool_set *set, size_t device, const gm_block *block, uint64_t count,
+                                    gm_dtype precision, gm_error *err);
 
 GM_END_DECLS
 

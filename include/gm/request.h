@@ -23,8 +23,10 @@ typedef enum gm_request_flags {
   GM_HOST_VISIBLE = 8,  /* the host can map it; the short word for `require` GM_MEMORY_HOST_VISIBLE */
   GM_ALLOW_SPANS = 16,  /* one block of several memories where one piece is not available (gm/spans.h); implies
                            GM_INSERT_WAIT */
-  GM_EVICTABLE = 32,    /* comes with a later version: INVALID until then, and gm_explain says so */
-  GM_RELOCATABLE = 64,  /* comes with a later version: INVALID until then, and gm_explain says so */
+  GM_EVICTABLE = 32,    /* gm may move it to host memory when memory is short (gm/relocation.h): for buffers only, as
+                           GM_RELOCATABLE */
+  GM_RELOCATABLE = 64,  /* gm may move it while it is not locked (gm/relocation.h): for buffers only. INVALID in
+                           gm_alloc,  whose caller names the memory itself */
   GM_SHAREABLE = 128,   /* other processes can open it (gm/share.h): INVALID in a pool that was not made to share */
   GM_POOLED_ONLY = 256, /* only memory that the pool keeps; EXHAUSTED where that does not suffice. gm asks neither the
                            driver nor another pool */

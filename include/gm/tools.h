@@ -6,6 +6,7 @@
 #define GM_TOOLS_H
 
 #include "gm/advice.h"
+#include "gm/auto.h"
 #include "gm/batch.h"
 #include "gm/cleanup.h"
 #include "gm/debug.h"
@@ -19,6 +20,7 @@
 #include "gm/quota.h"
 #include "gm/raw_figures.h"
 #include "gm/record.h"
+#include "gm/relocation.h"
 #include "gm/report.h"
 #include "gm/share.h"
 #include "gm/spans.h"

@@ -9,94 +9,10 @@
 
 #include <cmocka.h>
 
-#include "backends/cpu/cpu_backend.h"
 #include "gm/buffer.h"
 #include "gm/native_cpu.h"
 #include "gm/tracker.h"
-#include "support/pool_bench.h"
-
-#define MIB (UINT64_C(1) << 20)
-
-static struct {
-  uint64_t local_left, pinned_left;
-  bool break_copies;
-} card;
-
-static gm_status card_info(void *driver, uint32_t index, void *device, gm_device_info *out, gm_error *err) {
-  gm_status status = gm__cpu_backend.device_info(driver, index, device, out, err);
-  out->unified = false;
-  out->type = GM_DEVICE_TYPE_DISCRETE;
-  return status;
-}
-
-static gm_status card_type_count(void *device, uint32_t *out, gm_error *err) {
-  (void)device, (void)err;
-  *out = 2;
-  return GM_OK;
-}
-
-static gm_status card_type(void *device, uint32_t type, gm_memory_type *out, gm_error *err) {
-  gm_status status = gm__cpu_backend.memory_type(device, 0, out, err);
-  if (type == 1) out->flags = (out->flags & ~(uint32_t)GM_MEMORY_DEVICE_LOCAL) | GM_MEMORY_PINNED;
-  return status;
-}
-
-static gm_status card_alloc(void *device, const gm_memory_params *params, gm_memory *out, gm_error *err) {
-  uint64_t *left = params->type == 0 ? &card.local_left : &card.pinned_left;
-  gm_memory_params cpu = *params;
-  cpu.type = 0;
-  if (params->bytes > *left) return params->type == 0 ? GM_ERR_OUT_OF_DEVICE_MEMORY : GM_ERR_PINNED_LIMIT;
-  gm_status status = gm__cpu_backend.memory_alloc(device, &cpu, out, err);
-  if (status) return status;
-  *left -= params->bytes;
-  out->bytes = params->bytes;
-  out->type = params->type;
-  return GM_OK;
-}
-
-static gm_status card_free(void *device, const gm_memory *memory, gm_close_mode mode, gm_error *err) {
-  *(memory->type == 0 ? &card.local_left : &card.pinned_left) += memory->bytes;
-  gm_memory cpu = *memory;
-  cpu.type = 0;
-  cpu.bytes = (memory->bytes + 4095) / 4096 * 4096;
-  return gm__cpu_backend.memory_free(device, &cpu, mode, err);
-}
-
-static gm_status card_copy(void *device, void *stream, const gm_copy_item *item, gm_backend_point *out, gm_error *err) {
-  if (card.break_copies) return GM_ERR_DRIVER;
-  return gm__cpu_backend.copy(device, stream, item, out, err);
-}
-
-static gm_status card_write(void *device, void *stream, const gm_memory *dst, uint64_t offset, const void *src,
-                            uint64_t bytes, gm_backend_point *out, gm_error *err) {
-  if (card.break_copies) return GM_ERR_DRIVER;
-  return gm__cpu_backend.copy_to_device(device, stream, dst, offset, src, bytes, out, err);
-}
-
-static void open_card(pool_bench *bench, uint64_t local, uint64_t pinned) {
-  card.local_left = local;
-  card.pinned_left = pinned;
-  card.break_copies = false;
-  gm_backend_ops ops = gm__cpu_backend;
-  ops.name = "card";
-  ops.api = GM_API_OTHER;
-  ops.device_info = card_info;
-  ops.memory_type_count = card_type_count;
-  ops.memory_type = card_type;
-  ops.memory_alloc = card_alloc;
-  ops.memory_free = card_free;
-  ops.copy = card_copy;
-  ops.copy_to_device = card_write;
-  counted_services_init(&bench->host);
-  gm_context_params context = {
-      .struct_size = sizeof context, .services = &bench->host.services, .ignore_environment = true};
-  gm_pool_params params = {
-      .struct_size = sizeof params, .checked = true, .track = true, .name = "card", .no_vmm = true};
-  pool_bench_ok(gm_context_create(&context, &bench->ctx, err));
-  pool_bench_ok(gm_backend_register(bench->ctx, &ops, err));
-  pool_bench_ok(gm_device_open_index(bench->ctx, "card", 0, &bench->device, err));
-  pool_bench_ok(gm_pool_create(bench->device, &params, &bench->pool, err));
-}
+#include "support/pinned_card.h"
 
 static gm_buffer *make(const pool_bench *bench, uint64_t bytes, gm_fallback fallback) {
   gm_buffer_params params = {
@@ -249,7 +165,7 @@ static void test_wrong_requests_never_fall_back(void **state) {
   gm_buffer *buffer = NULL;
   gm_buffer_params params = {.struct_size = sizeof params, .fallback = GM_FALLBACK_HOST};
   assert_int_equal(gm_buffer_create(bench.pool, &params, &buffer, &failure), GM_ERR_INVALID_ARGUMENT);
-  params.request = (gm_request){.bytes = 64, .flags = GM_EVICTABLE};
+  params.request = (gm_request){.bytes = 64, .reserved = {1}};
   assert_int_equal(gm_buffer_create(bench.pool, &params, &buffer, &failure), GM_ERR_NOT_SUPPORTED);
   params.request = (gm_request){.bytes = UINT64_MAX};
   assert_int_equal(gm_buffer_create(bench.pool, &params, &buffer, &failure), GM_ERR_OUT_OF_HOST_MEMORY);

@@ -89,6 +89,38 @@ static void test_freed_blocks_that_are_held_back_do_not_keep_a_set(void **state)
   close_devices(&s);
 }
 
+/* The documents' older calls, which are marked. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+static void test_older_calls_get_and_return(void **state) {
+  (void)state;
+  set_bench s;
+  gm_error failure;
+  gm_block block;
+  open_devices(&s);
+  pool_bench_ok(gm_pool_set_create(s.devices, 2, NULL, &s.set, err));
+  for (size_t device = 0; device < 2; device++) {
+    pool_bench_ok(gm_pool_set_get(s.set, device, 1000, GM_DTYPE_F32, &block, err));
+    assert_true(block.bytes >= 4000);
+    assert_int_equal(gm_pool_set_return(s.set, 1 - device, &block, 1000, GM_DTYPE_F32, &failure),
+                     GM_ERR_INVALID_ARGUMENT);
+    assert_int_equal(gm_pool_set_return(s.set, device, &block, 100000, GM_DTYPE_F32, &failure),
+                     GM_ERR_INVALID_ARGUMENT);
+    pool_bench_ok(gm_pool_set_return(s.set, device, &block, 1000, GM_DTYPE_F32, err));
+  }
+  assert_int_equal(gm_pool_set_get(s.set, 2, 1000, GM_DTYPE_F32, &block, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_pool_set_get(s.set, 0, 0, GM_DTYPE_F32, &block, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_pool_set_get(s.set, 0, UINT64_MAX, GM_DTYPE_F32, &block, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_pool_set_get(s.set, 0, 1, (gm_dtype)999, &block, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_pool_set_get(s.set, 0, 1, GM_DTYPE_F32, NULL, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_pool_set_get(NULL, 0, 1, GM_DTYPE_F32, &block, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_pool_set_return(s.set, 0, NULL, 1, GM_DTYPE_F32, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_not_equal(gm_pool_set_get(s.set, 0, UINT64_C(1) << 58, GM_DTYPE_F32, &block, &failure), GM_OK);
+  assert_string_equal(failure.op, "gm_pool_set_get");
+  close_devices(&s);
+}
+#pragma GCC diagnostic pop
+
 static void test_bad_arguments(void **state) {
   (void)state;
   set_bench s;
@@ -131,6 +163,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_usage_of_each_and_of_all),
       cmocka_unit_test(test_freed_blocks_that_are_held_back_do_not_keep_a_set),
+      cmocka_unit_test(test_older_calls_get_and_return),
       cmocka_unit_test(test_bad_arguments),
       cmocka_unit_test(test_every_lack_of_host_memory_makes_no_set),
   };

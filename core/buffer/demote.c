@@ -1,0 +1,58 @@
+#include "core/buffer/demote.h"
+
+#include "core/base/clock.h"
+#include "core/buffer/heat.h"
+#include "core/buffer/hold.h"
+#include "core/buffer/move.h"
+
+enum { DEMOTE_FAILURES_MOST = 4 }; /* then the host has no room, or the device is broken */
+
+/* Does `one` leave before `other`? */
+static bool demote_is_before(const gm_buffer *one, const gm_buffer *other, uint64_t now) {
+  if (!other) return true;
+  if (one->persistent != other->persistent) return !one->persistent;
+  return gm__heat_at(one, now) < gm__heat_at(other, now);
+}
+
+static bool demote_may(const gm_buffer *buffer) {
+  return buffer->evictable && !buffer->moving && !buffer->locks && buffer->at.location == GM_LOCATION_DEVICE;
+}
+
+/* The next buffer to leave, seized. NULL: there is none. */
+static gm_buffer *demote_choose(gm_pool *pool) {
+  gm__pool_buffers *list = &pool->buffers;
+  const uint64_t now = gm__now_coarse_ns();
+  gm_buffer *best = NULL;
+  gm__mutex_lock(&list->lock);
+  for (gm_buffer *buffer = list->first; buffer; buffer = buffer->next) {
+    if (!demote_may(buffer) || !demote_is_before(buffer, best, now) || !gm__buffer_try_seize(buffer)) continue;
+    if (best) best->moving = false;
+    best = buffer;
+  }
+  gm__cond_broadcast(&list->changed);
+  gm__mutex_unlock(&list->lock);
+  return best;
+}
+
+static void demote_note(gm_pool *pool, gm_buffer *buffer) {
+  gm__mutex_lock(&pool->buffers.lock);
+  gm__heat_demoted(buffer);
+  gm__mutex_unlock(&pool->buffers.lock);
+}
+
+uint64_t gm__demote(gm_pool *pool, uint64_t bytes) {
+  uint64_t gone = 0;
+  for (int failures = 0; gone < bytes && failures < DEMOTE_FAILURES_MOST;) {
+    gm_buffer *buffer = demote_choose(pool);
+    if (!buffer) break;
+    const gm_status status = gm__buffer_go(buffer, GM_LOCATION_HOST, NULL, "gm_alloc", NULL);
+    if (status) failures++;
+    if (!status) {
+      gone += buffer->bytes;
+      demote_note(pool, buffer);
+    }
+    gm__buffer_settle(buffer);
+  }
+  if (gone) gm__heap_trim(&pool->heap, 0, UINT64_MAX);
+  return gone;
+}

@@ -1,0 +1,240 @@
+#include "core/buffer/hold.h"
+
+#include "core/base/alloc.h"
+#include "core/base/error.h"
+#include "core/buffer/heat.h"
+#include "gm/relocation.h"
+
+/* Invariants. A buffer that is `moving` has no locks, and its place and its points are the mover's. A buffer that has
+ * locks is not moved. Whoever wants it meanwhile waits for `changed`. The mover submits, so it leaves the lock. */
+
+static gm__pool_buffers *hold_list(const gm_buffer *buffer) { return &buffer->pool->buffers; }
+
+gm_status gm__buffer_check(const gm_buffer *buffer, const char *op, gm_error *err) {
+  if (!buffer) return gm__bad_argument(err, op, "`buffer` is NULL");
+  if (!gm__buffer_is(buffer)) return gm__bad_argument(err, op, "`buffer` is released");
+  return gm__pool_alive(buffer->pool, op, err);
+}
+
+/* ---- the list ---- */
+
+void gm__buffer_enlist(gm_buffer *buffer) {
+  gm__pool_buffers *list = hold_list(buffer);
+  gm__mutex_lock(&list->lock);
+  buffer->next = list->first;
+  if (buffer->next) buffer->next->prev = buffer;
+  list->first = buffer;
+  gm__mutex_unlock(&list->lock);
+}
+
+static void hold_unlink(gm__pool_buffers *list, const gm_buffer *buffer) {
+  if (buffer->next) buffer->next->prev = buffer->prev;
+  if (buffer->prev) {
+    buffer->prev->next = buffer->next;
+  } else {
+    list->first = buffer->next;
+  }
+}
+
+void gm__buffer_forget_uses(gm_buffer *buffer) {
+  for (size_t i = 0; i < buffer->use_count; i++) gm_point_release(buffer->pool->device, &buffer->uses[i]);
+  gm__release(gm__context_services(buffer->pool->ctx), buffer->uses, buffer->use_capacity * sizeof(gm_point));
+  buffer->uses = NULL;
+  buffer->use_count = buffer->use_capacity = 0;
+}
+
+void gm__buffer_delist(gm_buffer *buffer) {
+  gm__pool_buffers *list = hold_list(buffer);
+  if (gm__pool_forked(buffer->pool)) return;
+  gm__mutex_lock(&list->lock);
+  while (buffer->moving) gm__cond_wait(&list->changed, &list->lock);
+  hold_unlink(list, buffer);
+  gm__mutex_unlock(&list->lock);
+}
+
+/* ---- holding ---- */
+
+void gm__buffer_hold(gm_buffer *buffer) {
+  gm__pool_buffers *list = hold_list(buffer);
+  gm__mutex_lock(&list->lock);
+  while (buffer->moving) gm__cond_wait(&list->changed, &list->lock);
+  buffer->locks++;
+  gm__heat_use(buffer);
+  gm__mutex_unlock(&list->lock);
+}
+
+void gm__buffer_let_go(gm_buffer *buffer) {
+  gm__pool_buffers *list = hold_list(buffer);
+  gm__mutex_lock(&list->lock);
+  buffer->locks--;
+  gm__mutex_unlock(&list->lock);
+}
+
+bool gm__buffer_is_held(const gm_buffer *buffer) {
+  gm__pool_buffers *list = hold_list(buffer);
+  gm__mutex_lock(&list->lock);
+  const bool held = buffer->locks > 0;
+  gm__mutex_unlock(&list->lock);
+  return held;
+}
+
+gm_location gm__buffer_where(const gm_buffer *buffer) {
+  gm__pool_buffers *list = hold_list(buffer);
+  if (gm__pool_forked(buffer->pool)) return buffer->at.location;
+  gm__mutex_lock(&list->lock);
+  while (buffer->moving) gm__cond_wait(&list->changed, &list->lock);
+  const gm_location location = buffer->at.location;
+  gm__mutex_unlock(&list->lock);
+  return location;
+}
+
+/* ---- moving ---- */
+
+gm_status gm__buffer_follow(gm_buffer *buffer, gm_stream *stream, gm_error *err) {
+  gm_status status = GM_OK;
+  for (size_t i = 0; i < buffer->use_count && !status; i++) {
+    status = stream ? gm_stream_wait(stream, &buffer->uses[i], err)
+                    : gm_point_wait(buffer->pool->device, &buffer->uses[i], UINT64_MAX, err);
+  }
+  return status;
+}
+
+gm_status gm__buffer_seize(gm_buffer *buffer, gm_stream *stream, const char *op, gm_error *err) {
+  gm__pool_buffers *list = hold_list(buffer);
+  gm__mutex_lock(&list->lock);
+  while (buffer->moving) gm__cond_wait(&list->changed, &list->lock);
+  const bool held = buffer->locks > 0;
+  buffer->moving = !held;
+  gm__mutex_unlock(&list->lock);
+  if (held) return gm__fail(err, GM_ERR_BUSY, 0, op, "the buffer is locked, or a call on another thread uses it");
+  const gm_status status = gm__buffer_follow(buffer, stream, err);
+  if (status) gm__buffer_settle(buffer);
+  return status;
+}
+
+void gm__buffer_settle(gm_buffer *buffer) {
+  gm__pool_buffers *list = hold_list(buffer);
+  gm__mutex_lock(&list->lock);
+  buffer->moving = false;
+  gm__cond_broadcast(&list->changed);
+  gm__mutex_unlock(&list->lock);
+}
+
+/* Drops the points that have passed. REQUIRES: the lock, or that the buffer is seized. */
+static void hold_prune(gm_buffer *buffer) {
+  size_t left = 0;
+  for (size_t i = 0; i < buffer->use_count; i++) {
+    bool done = false;
+    if (!gm_point_done(buffer->pool->device, &buffer->uses[i], &done, NULL) && done) {
+      gm_point_release(buffer->pool->device, &buffer->uses[i]);
+    } else {
+      buffer->uses[left++] = buffer->uses[i];
+    }
+  }
+  buffer->use_count = left;
+}
+
+bool gm__buffer_try_seize(gm_buffer *buffer) {
+  if (buffer->moving || buffer->locks || !atomic_load(&buffer->references)) return false;
+  hold_prune(buffer);
+  buffer->moving = buffer->use_count == 0;
+  return buffer->moving;
+}
+
+/* The buffer itself, or the first one behind it that is not being ended and, with `pass`, is not locked. REQUIRES: the
+ * lock. */
+static gm_buffer *hold_living(gm_buffer *buffer, bool pass) {
+  while (buffer && (!atomic_load(&buffer->references) || (pass && buffer->locks))) buffer = buffer->next;
+  return buffer;
+}
+
+gm_buffer *gm__buffer_walk(gm_pool *pool, gm_buffer *from, bool pass, bool *held) {
+  gm__pool_buffers *list = &pool->buffers;
+  gm_buffer *next;
+  gm__mutex_lock(&list->lock);
+  while ((next = hold_living(from ? from->next : list->first, pass)) && next->moving) {
+    gm__cond_wait(&list->changed, &list->lock); /* `from` keeps its place meanwhile, the others may not */
+  }
+  *held = next && next->locks > 0;
+  if (next) next->moving = !*held;
+  if (from) from->moving = false;
+  gm__cond_broadcast(&list->changed);
+  gm__mutex_unlock(&list->lock);
+  return *held ? NULL : next;
+}
+
+/* ---- the API ---- */
+
+gm_status gm_buffer_lock(gm_buffer *buffer, gm_block *out, gm_error *err) {
+  const gm_status status = gm__buffer_check(buffer, "gm_buffer_lock", err);
+  if (status) return status;
+  gm__buffer_hold(buffer);
+  if (!out) return GM_OK;
+  if (buffer->at.location != GM_LOCATION_HOST) {
+    *out = buffer->at.block;
+    return GM_OK;
+  }
+  gm__buffer_let_go(buffer);
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_buffer_lock", "the buffer lives in plain host memory");
+}
+
+gm_status gm_buffer_set_persistent(gm_buffer *buffer, bool persistent, gm_error *err) {
+  const gm_status status = gm__buffer_check(buffer, "gm_buffer_set_persistent", err);
+  if (status) return status;
+  gm__mutex_lock(&buffer->pool->buffers.lock);
+  buffer->persistent = persistent;
+  gm__mutex_unlock(&buffer->pool->buffers.lock);
+  return GM_OK;
+}
+
+/* The place for a point of the stream. NULL: no host memory. REQUIRES: the lock. */
+static gm_point *hold_use_of(gm_buffer *buffer, uint64_t stream) {
+  const gm_services *services = gm__context_services(buffer->pool->ctx);
+  for (size_t i = 0; i < buffer->use_count; i++) {
+    if (buffer->uses[i].stream == stream) return &buffer->uses[i];
+  }
+  if (buffer->use_count == buffer->use_capacity) hold_prune(buffer);
+  if (buffer->use_count == buffer->use_capacity) {
+    const size_t capacity = buffer->use_capacity ? buffer->use_capacity * 2 : 2, size = sizeof(gm_point);
+    if (!gm__grow(services, &buffer->uses, buffer->use_capacity * size, capacity * size)) return NULL;
+    buffer->use_capacity = capacity;
+  }
+  buffer->uses[buffer->use_count] = (gm_point){0, 0, 0};
+  return &buffer->uses[buffer->use_count++];
+}
+
+/* Takes one lock off, and notes the point. */
+static gm_status hold_unlock(gm_buffer *buffer, const gm_point *point, gm_error *err) {
+  static const char op[] = "gm_buffer_unlock";
+  gm__pool_buffers *list = hold_list(buffer);
+  gm_status status = GM_OK;
+  gm__mutex_lock(&list->lock);
+  gm_point *use = point && buffer->locks ? hold_use_of(buffer, point->stream) : NULL;
+  if (!buffer->locks) {
+    status = gm__bad_argument(err, op, "`buffer` is not locked");
+  } else if (point && !use) {
+    status = gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory to note the stream");
+  } else {
+    buffer->locks--;
+  }
+  if (use) {
+    gm_point_release(buffer->pool->device, use);
+    *use = *point;
+  }
+  gm__mutex_unlock(&list->lock);
+  return status;
+}
+
+gm_status gm_buffer_unlock(gm_buffer *buffer, gm_stream *stream, gm_error *err) {
+  static const char op[] = "gm_buffer_unlock";
+  gm_point point = {0, 0, 0};
+  gm_status status = gm__buffer_check(buffer, op, err);
+  if (status) return status;
+  gm_device *device = buffer->pool->device;
+  if (stream && gm_stream_device(stream) != device) return gm__bad_argument(err, op, "`stream` is another device's");
+  if (stream) status = gm__error_of(op, gm_stream_record(stream, &point, err), err);
+  if (status) return status;
+  status = hold_unlock(buffer, stream ? &point : NULL, err);
+  if (status && stream) gm_point_release(device, &point);
+  return status;
+}

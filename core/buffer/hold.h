@@ -1,0 +1,49 @@
+/* Who has a buffer where it is: calls and callers that hold it, streams that use it, and the one thread that moves it.
+ * Takes the lock of gm_pool.buffers; no lock of a higher rank may be held. */
+#ifndef GM_CORE_BUFFER_HOLD_H
+#define GM_CORE_BUFFER_HOLD_H
+
+#include "core/buffer/buffer.h"
+
+/* True for a buffer that is not NULL and, in debug builds, not released for the last time. */
+static inline bool gm__buffer_is(const gm_buffer *buffer) {
+  return buffer && gm__object_is(&buffer->head, GM__KIND_BUFFER);
+}
+
+/* INVALID_ARGUMENT for NULL and, in debug builds, for a buffer that was released for the last time; the errors of
+ * gm__pool_alive. */
+gm_status gm__buffer_check(const gm_buffer *buffer, const char *op, gm_error *err);
+
+/* The buffer joins the list of its pool, or leaves it. It leaves once nobody moves it. */
+void gm__buffer_enlist(gm_buffer *buffer);
+void gm__buffer_delist(gm_buffer *buffer);
+
+/* Forgets what streams were unlocked with. REQUIRES: the buffer is seized, or out of the list. */
+void gm__buffer_forget_uses(gm_buffer *buffer);
+
+/* Keeps the buffer where it is until gm__buffer_let_go. Waits while another thread moves it. */
+void gm__buffer_hold(gm_buffer *buffer);
+void gm__buffer_let_go(gm_buffer *buffer);
+bool gm__buffer_is_held(const gm_buffer *buffer);
+
+/* Where the buffer is, once nobody moves it. */
+gm_location gm__buffer_where(const gm_buffer *buffer);
+
+/* Takes the buffer for a move, until gm__buffer_settle. It waits for other moves. BUSY: somebody holds it. The move
+ * follows what streams were unlocked with: `stream` waits for them, or the host where it is NULL. */
+gm_status gm__buffer_seize(gm_buffer *buffer, gm_stream *stream, const char *op, gm_error *err);
+void gm__buffer_settle(gm_buffer *buffer);
+
+/* As gm__buffer_seize, without any wait. False: somebody holds it, moves it, or may still use it. REQUIRES: the lock of
+ * gm_pool.buffers. */
+bool gm__buffer_try_seize(gm_buffer *buffer);
+
+/* Walks over the buffers of a pool that exist now. It settles `from` (NULL: the walk begins), and seizes the next one
+ * without a wait for its streams. Buffers that somebody has locked are passed over, or, without `pass`, end the walk
+ * with *held. NULL: there are no more. */
+gm_buffer *gm__buffer_walk(gm_pool *pool, gm_buffer *from, bool pass, bool *held);
+
+/* Puts a move behind the work of all streams, for a buffer that gm__buffer_walk seized. */
+gm_status gm__buffer_follow(gm_buffer *buffer, gm_stream *stream, gm_error *err);
+
+#endif

@@ -1,0 +1,77 @@
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+#include "core/base/sized.h"
+#include "core/buffer/heat.h"
+#include "core/buffer/hold.h"
+#include "core/buffer/move.h"
+#include "core/context/config.h"
+#include "gm/pressure.h"
+#include "gm/relocation.h"
+
+/* Two things keep buffers from going to and fro. None comes back while the pool would then be above the pressure
+ * `medium`, far below where buffers are put off. And each that was put off waits, longer each time. */
+
+static const char promote_op[] = "gm_pool_promote";
+static const uint64_t promote_wait_ns = 1000000000;
+
+/* Would the pool still be below the pressure `medium`? */
+static bool promote_has_room(gm_pool *pool, uint64_t bytes) {
+  gm_pressure now = {.struct_size = sizeof now};
+  if (gm_pool_pressure(pool, &now, NULL)) return true; /* nobody knows: the request will tell */
+  return (double)gm__add_sat(now.used_bytes, bytes) <=
+         gm__config_fraction(pool->ctx, "pressure.medium") * (double)now.total_bytes;
+}
+
+static bool promote_may(const gm_buffer *buffer, uint64_t now, uint64_t wait_ns) {
+  return buffer->fell_back && !buffer->parked && !buffer->asleep && gm__heat_has_waited(buffer, now, wait_ns);
+}
+
+/* The hottest buffer that may come back, seized. NULL: there is none. */
+static gm_buffer *promote_choose(gm_pool *pool, uint64_t wait_ns) {
+  gm__pool_buffers *list = &pool->buffers;
+  const uint64_t now = gm__now_ns();
+  gm_buffer *best = NULL;
+  gm__mutex_lock(&list->lock);
+  for (gm_buffer *buffer = list->first; buffer; buffer = buffer->next) {
+    if (buffer->moving || !promote_may(buffer, now, wait_ns)) continue;
+    if (best && gm__heat_at(buffer, now) <= gm__heat_at(best, now)) continue;
+    if (!gm__buffer_try_seize(buffer)) continue;
+    if (best) best->moving = false;
+    best = buffer;
+  }
+  gm__cond_broadcast(&list->changed);
+  gm__mutex_unlock(&list->lock);
+  return best;
+}
+
+static gm_status promote_all(gm_pool *pool, const gm_promote_params *params, gm_promote_report *report, gm_error *err) {
+  const uint64_t wait = params->wait_ns ? params->wait_ns : promote_wait_ns;
+  const uint64_t most = params->max_bytes ? params->max_bytes : UINT64_MAX;
+  for (gm_buffer *buffer; (buffer = promote_choose(pool, wait));) {
+    const uint64_t bytes = buffer->bytes;
+    const bool fits = gm__add_sat(report->moved_bytes, bytes) <= most && promote_has_room(pool, bytes);
+    const gm_status status = fits ? gm__buffer_go(buffer, GM_LOCATION_DEVICE, params->stream, promote_op, err) : GM_OK;
+    const bool moved = fits && !status && !buffer->fell_back;
+    gm__buffer_settle(buffer);
+    if (!moved) return status;
+    report->moves++;
+    report->moved_bytes += bytes;
+  }
+  return GM_OK;
+}
+
+gm_status gm_pool_promote(gm_pool *pool, const gm_promote_params *params, gm_promote_report *out, gm_error *err) {
+  gm_promote_params asked = {.struct_size = sizeof asked};
+  gm_promote_report report = {.struct_size = sizeof report};
+  gm_status status = gm__pool_alive(pool, promote_op, err);
+  if (!status && params) status = gm__sized_in(&asked, sizeof asked, params, promote_op, "params", err);
+  if (!status && out) status = gm__sized_check(out, sizeof *out, promote_op, "out", err);
+  if (status) return status;
+  if (asked.stream && gm_stream_device(asked.stream) != pool->device) {
+    return gm__bad_argument(err, promote_op, "`params->stream` is another device's");
+  }
+  status = promote_all(pool, &asked, &report, err);
+  if (out) gm__sized_out(out, &report, sizeof report);
+  return status;
+}

@@ -1,0 +1,99 @@
+/* Moving buffers of a whole pool: compaction, promotion, sleep and wake. gm moves a buffer by its handle: the contents
+ * stay, the block is another one afterwards. Every function is thread-safe, and waits until its copies have ended.
+ *
+ * A buffer of GM_EVICTABLE may leave the device when a request would be refused for want of memory. gm moves it to host
+ * memory, after a compaction and before it asks the program's evictors. The buffers used least lately go first. */
+#ifndef GM_RELOCATION_H
+#define GM_RELOCATION_H
+
+#include "gm/buffer.h"
+
+GM_BEGIN_DECLS
+
+/* How far a compaction may go. Zero-initialised with struct_size set, it has no bound. */
+typedef struct gm_compact_params {
+  uint32_t struct_size;
+  uint64_t max_bytes; /* no move begins that would make it more bytes; 0: no bound */
+  uint64_t max_ns;    /* no move begins after so many nanoseconds; 0: no bound */
+  gm_stream *stream;  /* the copies' stream; NULL: as for gm_buffer_write */
+} gm_compact_params;
+
+/* What a compaction did. */
+typedef struct gm_compact_report {
+  uint32_t struct_size;
+  uint64_t moves;       /* buffers moved */
+  uint64_t moved_bytes; /* their bytes */
+  uint64_t freed_bytes; /* bytes that went back to the driver, idle memory from before included */
+  uint64_t stayed;      /* how often a buffer stayed because it was locked or a stream may still use it */
+} gm_compact_report;
+
+/* Moves relocatable buffers (GM_RELOCATABLE) within a pool by copies on the device, so that its holes join. Segments
+ * that become empty, and pages, go back to the driver, as all idle memory of the pool does. gm takes no new memory for
+ * it. It moves no buffer that is locked, nor one that a stream of gm_buffer_unlock may still use. Each buffer is out of
+ * reach only for its own move; threads that use it meanwhile wait.
+ *
+ * gm also does this by itself before it refuses a request for want of memory, once the pool has had a relocatable
+ * buffer. Statistics count that as an eviction. A pool with red zones or patterns, of buckets, or of GM_POOL_CAPTURES
+ * has nothing to move.
+ *
+ * `params` and `out` may be NULL; the caller sets out->struct_size. `out` is filled in also after a failure of a copy.
+ * Errors: INVALID_ARGUMENT, FORKED, OUT_OF_HOST_MEMORY, and those of gm_block_copy. BUSY: another thread compacts this
+ * pool. */
+GM_API gm_status gm_pool_compact(gm_pool *pool, const gm_compact_params *params, gm_compact_report *out, gm_error *err);
+
+/* Has gm_context_poll, and so the monitor's thread, compact the pool from now on, within the bounds of `params` each
+ * time. NULL: no longer. A poll passes over a pool whose holes between live blocks are less than the key
+ * coalescing_threshold of its reserved bytes. A failure of a copy ends that run, and moves nothing. The copies use gm's
+ * own stream, or the device's default one. `params->stream` must be NULL. Errors: INVALID_ARGUMENT, FORKED.
+ * NOT_SUPPORTED: the pool has an upstream, or gives no memory to others. */
+GM_API gm_status gm_pool_compact_on_poll(gm_pool *pool, const gm_compact_params *params, gm_error *err);
+
+/* Says whether a buffer of GM_EVICTABLE is persistent: it leaves the device after all others of its pool. Use it for
+ * state that a chain of operations needs again. Errors: INVALID_ARGUMENT, FORKED. */
+GM_API gm_status gm_buffer_set_persistent(gm_buffer *buffer, bool persistent, gm_error *err);
+
+/* How gm_pool_promote chooses. Zero-initialised with struct_size set, it has its defaults. */
+typedef struct gm_promote_params {
+  uint32_t struct_size;
+  uint64_t max_bytes; /* no move begins that would make it more bytes; 0: no bound */
+  uint64_t wait_ns;   /* so long a buffer stays off the device after gm put it off; 0: a second. The time doubles with
+                         each   further time, up to 32 times */
+  gm_stream *stream;  /* the copies' stream; NULL: as for gm_buffer_write */
+} gm_promote_params;
+
+/* What gm_pool_promote did. */
+typedef struct gm_promote_report {
+  uint32_t struct_size;
+  uint64_t moves;       /* buffers that came back */
+  uint64_t moved_bytes; /* their bytes */
+} gm_promote_report;
+
+/* Brings buffers back to the device that fell back when they were made, or that gm put off it (GM_EVICTABLE). Those
+ * used most lately come first: each lock, read and write is a use, and counts half after a second. A buffer comes only
+ * while the pool's pressure stays below the threshold `medium` with it. Locked buffers, those that streams may still
+ * use, and those that gm_buffer_move or gm_pool_sleep put off the device stay where they are.
+ *
+ * `params` and `out` may be NULL; the caller sets out->struct_size. Errors: INVALID_ARGUMENT, FORKED, and those of
+ * gm_buffer_move; what moved before is in `out`. */
+GM_API gm_status gm_pool_promote(gm_pool *pool, const gm_promote_params *params, gm_promote_report *out, gm_error *err);
+
+/* Puts a pool to sleep: all its buffers leave the device, and all idle memory goes back to the driver. With
+ * `keep_contents` the buffers go to host memory, and can be read and written there. Without, their contents are
+ * dropped; only gm_pool_wake and gm_buffer_move make them usable again. The moves come after the work that
+ * gm_buffer_unlock noted, and after that of `stream`, which may be NULL. Blocks of gm_alloc stay where they are, and so
+ * do buffers in pinned memory. *out_bytes, which may be NULL, is how much went back to the driver.
+ *
+ * The pool can be used as before; new buffers are awake. GM_OK also for a pool that sleeps. Errors: FORKED,
+ * INVALID_ARGUMENT, and those of gm_buffer_move. BUSY: somebody has locked a buffer. After a failure gm has woken the
+ * buffers again as far as it could; call gm_pool_wake. Contents that were dropped are lost. */
+GM_API gm_status gm_pool_sleep(gm_pool *pool, bool keep_contents, gm_stream *stream, uint64_t *out_bytes,
+                               gm_error *err);
+
+/* Wakes a pool: its sleeping buffers come back to the device, with their contents if these were kept. Otherwise the
+ * bytes are undefined, or zero for GM_ZERO. After a failure some sleep on, and the call can be repeated. GM_OK also for
+ * a pool that does not sleep. Errors: those of gm_buffer_move. */
+GM_API gm_status gm_pool_wake(gm_pool *pool, gm_stream *stream, gm_error *err);
+
+GM_END_DECLS
+
+#endif

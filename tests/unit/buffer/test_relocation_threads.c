@@ -1,0 +1,99 @@
+/* Threads use relocatable buffers, make and release them, while others compact the pool and put it to sleep. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/thread.h"
+#include "support/relocation_bench.h"
+
+enum { WORKERS = 3, ROUNDS = 60, SHARED = 12 };
+
+typedef struct scene {
+  pool_bench bench;
+  gm_buffer *shared[SHARED];
+  _Atomic int working;
+  _Atomic bool wrong;
+} scene;
+
+typedef struct worker {
+  scene *scene;
+  gm__thread thread;
+  uint64_t seed;
+} worker;
+
+static bool bytes_are_right(gm_buffer *buffer) {
+  const uint64_t bytes = gm_buffer_bytes(buffer);
+  unsigned char *wanted = relocation_bytes(gm_buffer_id(buffer), bytes), *has = malloc((size_t)bytes);
+  const bool right =
+      has && gm_buffer_read(buffer, 0, has, bytes, NULL, NULL) == GM_OK && !memcmp(has, wanted, (size_t)bytes);
+  free(wanted);
+  free(has);
+  return right;
+}
+
+static void work(void *arg) {
+  worker *self = arg;
+  gm_pool *pool = self->scene->bench.pool;
+  gm_stream *stream = NULL;
+  bool fine = gm_stream_create(self->scene->bench.device, &stream, NULL) == GM_OK;
+  for (int i = 0; fine && i < ROUNDS; i++) {
+    gm_buffer *shared = self->scene->shared[test_random(&self->seed) % SHARED];
+    const gm_buffer_params params = {
+        .struct_size = sizeof params,
+        .request = {.bytes = 1 + test_random(&self->seed) % (64 * RELOCATION_KIB), .flags = GM_RELOCATABLE}};
+    gm_buffer *own = NULL;
+    fine = gm_buffer_create(pool, &params, &own, NULL) == GM_OK;
+    if (!fine) break;
+    relocation_fill(own);
+    gm_buffer_retain(shared);
+    fine = gm_buffer_lock(shared, NULL, NULL) == GM_OK && bytes_are_right(shared);
+    fine = gm_buffer_unlock(shared, stream, NULL) == GM_OK && fine;
+    gm_buffer_release(shared, stream);
+    fine = fine && bytes_are_right(own);
+    gm_buffer_release(own, stream);
+  }
+  gm_stream_close(stream, NULL);
+  if (!fine) self->scene->wrong = true;
+  self->scene->working--;
+}
+
+static void test_threads_use_what_others_move(void **state) {
+  (void)state;
+  static scene s;
+  worker workers[WORKERS];
+  pool_bench_open(&s.bench, "cpu", NULL, &(gm_pool_params){.struct_size = sizeof(gm_pool_params), .no_vmm = true});
+  for (int i = 0; i < SHARED; i++) {
+    s.shared[i] = relocation_make(s.bench.pool, 100 * RELOCATION_KIB, GM_RELOCATABLE);
+    relocation_fill(s.shared[i]);
+  }
+  s.working = WORKERS;
+  for (int i = 0; i < WORKERS; i++) {
+    workers[i] = (worker){.scene = &s, .seed = (uint64_t)i + 1};
+    pool_bench_ok(gm__thread_create(&workers[i].thread, "worker", work, &workers[i], err));
+  }
+  while (s.working) {
+    gm_error failure;
+    relocation_compact(s.bench.pool);
+    const gm_status slept = gm_pool_sleep(s.bench.pool, true, NULL, NULL, &failure);
+    assert_true(slept == GM_OK || slept == GM_ERR_BUSY);
+    pool_bench_ok(gm_pool_wake(s.bench.pool, NULL, err));
+  }
+  for (int i = 0; i < WORKERS; i++) gm__thread_join(&workers[i].thread);
+  assert_false(s.wrong);
+  pool_bench_ok(gm_pool_wake(s.bench.pool, NULL, err));
+  for (int i = 0; i < SHARED; i++) {
+    relocation_check(s.shared[i]);
+    gm_buffer_release(s.shared[i], NULL);
+  }
+  pool_bench_close(&s.bench);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads_use_what_others_move)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
