@@ -68,7 +68,9 @@ static gm_status disk_file_read_start(const gm__disk_tier *tier, gm__disk_file *
   if (status || !*out_bytes) return status;
   const uint64_t there = *out_bytes < sizeof start ? *out_bytes : sizeof start;
   status = gm__data_file_read(&file->file, tier->path, 0, start, there, err);
-  return status ? status : gm__disk_super_read(start, tier->path, &file->store, err);
+  if (!status) status = gm__disk_super_read(start, tier->path, &file->store, err);
+  if (status || there == sizeof start) return status;
+  return gm__fail(err, GM_ERR_FORMAT, 0, "disk tier", "%.300s: is cut short in its beginning", tier->path);
 }
 
 gm_status gm__disk_file_open(gm__disk_tier *tier, gm__disk_file **out, gm_error *err) {
