@@ -32,14 +32,16 @@ typedef struct tier_listing {
 static bool tier_take_key(void *user, const void *key, size_t key_bytes, uint64_t value_bytes) {
   tier_listing *listing = user;
   tier_file *file = listing->file;
-  void *own = malloc(key_bytes);
-  listing->no_memory = !own || !tier_keys_grow(file);
-  if (listing->no_memory) {
-    free(own);
-    return false;
-  }
-  memcpy(own, key, key_bytes);
-  file->keys[file->count++] = (tier_key){own, key_bytes, value_bytes};
+  listing->no_memory = true;
+  if (!tier_keys_grow(file)) return false;
+  tier_key *own = &file->keys[file->count];
+  own->bytes = malloc(key_bytes);
+  if (!own->bytes) return false;
+  memcpy(own->bytes, key, key_bytes);
+  own->count = key_bytes;
+  own->value_bytes = value_bytes;
+  file->count++;
+  listing->no_memory = false;
   return true;
 }
 
