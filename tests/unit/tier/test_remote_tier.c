@@ -260,9 +260,12 @@ static void test_damage_is_told(void **state) {
   assert_int_equal(read_all(tier, "large", &err), GM_ERR_FORMAT);
   for (int at = 8; at < 60; at += 3) {
     assert_int_equal(tier_put_text(tier, "small", "of little weight"), GM_OK);
-    snprintf(line, sizeof line, "SETRANGE test:v:small %d \"\\x03\"", at);
-    redis_say(server.port, line);
-    const gm_status status = read_all(tier, "small", &err);
+    gm_status status = GM_OK;
+    for (int byte = 3; !status && byte < 5; byte++) { /* one of them may be there already */
+      snprintf(line, sizeof line, "SETRANGE test:v:small %d \"\\x%02x\"", at, byte);
+      redis_say(server.port, line);
+      status = read_all(tier, "small", &err);
+    }
     if (status != GM_ERR_NOT_SUPPORTED) assert_int_equal(status, GM_ERR_DAMAGED);
   }
   redis_say(server.port, "SET test:v:small nonsense");
