@@ -9,6 +9,7 @@
 #include "core/base/sized.h"
 #include "core/buffer/hold.h"
 #include "core/buffer/move.h"
+#include "core/guard/guard.h"
 #include "core/heap/occupancy.h"
 #include "core/pool/free.h"
 
@@ -240,7 +241,10 @@ static gm_status compact_groups(compact_run *run, compact_group *groups, size_t 
 
 /* ---- the run ---- */
 
-static bool compact_can(const gm_pool *pool) { return !pool->guard && !pool->heap.provider.captures; }
+/* Red zones and patterns belong to one place. Marks for AddressSanitizer do not. */
+static bool compact_can(const gm_pool *pool) {
+  return !pool->heap.provider.captures && (!pool->guard || !gm__guard_writes(pool->guard));
+}
 
 static gm_status compact_run_all(compact_run *run, gm_error *err) {
   compact_group *groups;

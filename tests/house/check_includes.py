@@ -48,7 +48,7 @@ FLOORS = {  # lowest first: each with the floors that it may include
     "pool": "base context track device order provider arena bucket heap guard",
     "block": "base context discovery track device order provider arena heap guard pool",
     "manage": "base context host discovery track trace device order provider arena bucket heap guard pool block",
-    "buffer": "base context host device provider heap pool block manage",
+    "buffer": "base context host device provider heap guard pool block manage",
     "store": "base algo context tier host device provider pool block manage buffer",
     "transfer": "base device pool block manage",
     "load": "base model pool block",
