@@ -19,10 +19,12 @@ enum { ARENA_FLUSHES = 2 };
 /* Empties the area's quick lists for a request. True if that set memory free. Small blocks use their lists most, and
  * their pages are few: after some flushes in a row the area grows instead, where it can. */
 static bool arena_alloc_flush(gm__arena *arena, gm__area area, bool must) {
-  const bool spared = area == GM__AREA_SMALL && !must && arena->small_flushes == ARENA_FLUSHES;
-  if (area == GM__AREA_SMALL)
-    arena->small_flushes = spared ? 0 : arena->small_flushes + (arena->small_flushes < ARENA_FLUSHES);
-  return !spared && gm__free_chunks_flush_area(arena, area);
+  if (area == GM__AREA_SMALL && !must && arena->small_flushes == ARENA_FLUSHES) {
+    arena->small_flushes = 0;
+    return false;
+  }
+  if (area == GM__AREA_SMALL && arena->small_flushes < ARENA_FLUSHES) arena->small_flushes++;
+  return gm__free_chunks_flush_area(arena, area);
 }
 
 static uint32_t arena_alloc_find_in(gm__arena *arena, const gm__want *want, gm__area area, int slot, bool others,

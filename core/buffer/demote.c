@@ -7,31 +7,20 @@
 
 enum { DEMOTE_FAILURES_MOST = 4 }; /* then the host has no room, or the device is broken */
 
-/* Does `one` leave before `other`? */
 static bool demote_is_before(const gm_buffer *one, const gm_buffer *other, uint64_t now) {
-  if (!other) return true;
   if (one->persistent != other->persistent) return !one->persistent;
   return gm__heat_at(one, now) < gm__heat_at(other, now);
 }
 
-static bool demote_may(const gm_buffer *buffer) {
-  return buffer->evictable && !buffer->moving && !buffer->locks && buffer->at.location == GM_LOCATION_DEVICE;
+static bool demote_may(const gm_buffer *buffer, const gm__buffer_wanted *wanted) {
+  (void)wanted;
+  return buffer->evictable && buffer->at.location == GM_LOCATION_DEVICE;
 }
 
 /* The next buffer to leave, seized. NULL: there is none. */
 static gm_buffer *demote_choose(gm_pool *pool) {
-  gm__pool_buffers *list = &pool->buffers;
-  const uint64_t now = gm__now_coarse_ns();
-  gm_buffer *best = NULL;
-  gm__mutex_lock(&list->lock);
-  for (gm_buffer *buffer = list->first; buffer; buffer = buffer->next) {
-    if (!demote_may(buffer) || !demote_is_before(buffer, best, now) || !gm__buffer_try_seize(buffer)) continue;
-    if (best) best->moving = false;
-    best = buffer;
-  }
-  gm__cond_broadcast(&list->changed);
-  gm__mutex_unlock(&list->lock);
-  return best;
+  const gm__buffer_wanted wanted = {demote_may, demote_is_before, .now = gm__now_coarse_ns()};
+  return gm__buffer_choose(pool, &wanted);
 }
 
 static void demote_note(gm_pool *pool, gm_buffer *buffer) {

@@ -141,6 +141,22 @@ bool gm__buffer_try_seize(gm_buffer *buffer) {
   return buffer->moving;
 }
 
+gm_buffer *gm__buffer_choose(gm_pool *pool, const gm__buffer_wanted *wanted) {
+  gm__pool_buffers *list = &pool->buffers;
+  gm_buffer *best = NULL;
+  gm__mutex_lock(&list->lock);
+  for (gm_buffer *buffer = list->first; buffer; buffer = buffer->next) {
+    if (buffer->moving || !wanted->may(buffer, wanted)) continue; /* the place of one that moves is the mover's */
+    if (best && !wanted->before(buffer, best, wanted->now)) continue;
+    if (!gm__buffer_try_seize(buffer)) continue;
+    if (best) best->moving = false;
+    best = buffer;
+  }
+  gm__cond_broadcast(&list->changed);
+  gm__mutex_unlock(&list->lock);
+  return best;
+}
+
 /* The buffer itself, or the first one behind it that is not being ended and, with `pass`, is not locked. REQUIRES: the
  * lock. */
 static gm_buffer *hold_living(gm_buffer *buffer, bool pass) {

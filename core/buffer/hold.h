@@ -38,6 +38,17 @@ void gm__buffer_settle(gm_buffer *buffer);
  * gm_pool.buffers. */
 bool gm__buffer_try_seize(gm_buffer *buffer);
 
+/* Which buffer is looked for, at the time `now`: of those that `may`, the one that comes `before` the others. REQUIRES,
+ * for both functions: the lock of gm_pool.buffers. */
+typedef struct gm__buffer_wanted {
+  bool (*may)(const gm_buffer *buffer, const struct gm__buffer_wanted *wanted);
+  bool (*before)(const gm_buffer *one, const gm_buffer *other, uint64_t now);
+  uint64_t now, wait_ns; /* wait_ns: for `may` */
+} gm__buffer_wanted;
+
+/* Seizes that buffer of the pool, as gm__buffer_try_seize does. NULL: there is none. */
+gm_buffer *gm__buffer_choose(gm_pool *pool, const gm__buffer_wanted *wanted);
+
 /* Walks over the buffers of a pool that exist now. It settles `from` (NULL: the walk begins), and seizes the next one
  * without a wait for its streams. Buffers that somebody has locked are passed over, or, without `pass`, end the walk
  * with *held. NULL: there are no more. */

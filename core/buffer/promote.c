@@ -23,26 +23,19 @@ static bool promote_has_room(gm_pool *pool, uint64_t bytes) {
          gm__config_fraction(pool->ctx, "pressure.medium") * (double)now.total_bytes;
 }
 
-static bool promote_may(const gm_buffer *buffer, uint64_t now, uint64_t wait_ns) {
-  return buffer->fell_back && !buffer->parked && !buffer->asleep && gm__heat_has_waited(buffer, now, wait_ns);
+static bool promote_may(const gm_buffer *buffer, const gm__buffer_wanted *wanted) {
+  const bool parked = buffer->parked || buffer->asleep;
+  return buffer->fell_back && !parked && gm__heat_has_waited(buffer, wanted->now, wanted->wait_ns);
+}
+
+static bool promote_is_before(const gm_buffer *one, const gm_buffer *other, uint64_t now) {
+  return gm__heat_at(one, now) > gm__heat_at(other, now);
 }
 
 /* The hottest buffer that may come back, seized. NULL: there is none. */
 static gm_buffer *promote_choose(gm_pool *pool, uint64_t wait_ns) {
-  gm__pool_buffers *list = &pool->buffers;
-  const uint64_t now = gm__now_ns();
-  gm_buffer *best = NULL;
-  gm__mutex_lock(&list->lock);
-  for (gm_buffer *buffer = list->first; buffer; buffer = buffer->next) {
-    if (buffer->moving || !promote_may(buffer, now, wait_ns)) continue;
-    if (best && gm__heat_at(buffer, now) <= gm__heat_at(best, now)) continue;
-    if (!gm__buffer_try_seize(buffer)) continue;
-    if (best) best->moving = false;
-    best = buffer;
-  }
-  gm__cond_broadcast(&list->changed);
-  gm__mutex_unlock(&list->lock);
-  return best;
+  const gm__buffer_wanted wanted = {promote_may, promote_is_before, .now = gm__now_ns(), .wait_ns = wait_ns};
+  return gm__buffer_choose(pool, &wanted);
 }
 
 static gm_status promote_all(gm_pool *pool, const gm_promote_params *params, gm_promote_report *report, gm_error *err) {
