@@ -132,10 +132,17 @@ static gm_status request_of_upstream(const gm_request *request, gm_error *err) {
                                           : "GM_MAPPED");
 }
 
+/* True when the request leaves the choice of memory to the device, as nearly all do. */
+static bool request_takes_any(const gm_request *request) {
+  return !(request->require | request->prefer | request->memory_types) && request->must_be == GM_DEVICE_LOCAL &&
+         !(request->flags & (GM_HOST_VISIBLE | GM_MAPPED));
+}
+
 /* Finds which memory may serve. */
 static gm_status request_read_kind(const gm__heap *heap, const gm_request *request, gm__type_wish *out, gm_error *err) {
-  const gm__device_request asked = request_of_device(heap, request);
   *out = (gm__type_wish){.types = 0};
+  if (request_takes_any(request)) return GM_OK;
+  const gm__device_request asked = request_of_device(heap, request);
   const gm_status status = gm__type_wish_check(heap->device, request, err);
   if (status) return status;
   if (heap->provider.has_upstream) return request_of_upstream(request, err);
