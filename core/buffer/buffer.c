@@ -103,7 +103,10 @@ gm_status gm_buffer_create(gm_pool *pool, const gm_buffer_params *params, gm_buf
   buffer->wanted.flags = (asked.request.flags & ~(uint32_t)BUFFER_MOVES) | GM_INSERT_WAIT;
   buffer->relocatable = (asked.request.flags & GM_RELOCATABLE) != 0;
   buffer->evictable = (asked.request.flags & GM_EVICTABLE) != 0;
-  status = buffer_alloc(buffer, buffer_policy(pool, asked.fallback), err);
+  const gm_fallback policy = buffer_policy(pool, asked.fallback);
+  buffer->may_pin =
+      policy != GM_FALLBACK_REFUSE && !gm__place_is_wanted(buffer, &(gm__place){.location = GM_LOCATION_PINNED});
+  status = buffer_alloc(buffer, policy, err);
   if (status) {
     gm__object_end(ctx, &buffer->head);
     return status;

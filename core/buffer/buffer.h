@@ -14,6 +14,7 @@ struct gm_buffer {
   gm_request wanted; /* its stream and deadline are good only during the call that brings them */
   bool relocatable;  /* gm may move it on the device while nobody has locked it */
   bool evictable;    /* gm may put it off the device while nobody has locked it */
+  bool may_pin;      /* then to pinned memory, which is not where it is wanted */
   gm__place at;      /* changes only while the buffer is `moving` */
   bool fell_back;    /* it is not where it was wanted; changes with `at` */
 

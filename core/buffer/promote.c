@@ -5,6 +5,7 @@
 #include "core/buffer/heat.h"
 #include "core/buffer/hold.h"
 #include "core/buffer/move.h"
+#include "core/buffer/poll.h"
 #include "core/context/config.h"
 #include "gm/pressure.h"
 #include "gm/relocation.h"
@@ -67,4 +68,17 @@ gm_status gm_pool_promote(gm_pool *pool, const gm_promote_params *params, gm_pro
   status = promote_all(pool, &asked, &report, err);
   if (out) gm__sized_out(out, &report, sizeof report);
   return status;
+}
+
+/* ---- from time to time ---- */
+
+void gm__promote_polled(gm_pool *pool) {
+  gm_promote_report report = {.struct_size = sizeof report};
+  gm_promote_params params = {.struct_size = sizeof params};
+  if (!atomic_load(&pool->buffers.promotes)) return;
+  gm__mutex_lock(&pool->buffers.lock);
+  params.max_bytes = pool->buffers.promote_bytes;
+  params.wait_ns = pool->buffers.promote_wait_ns;
+  gm__mutex_unlock(&pool->buffers.lock);
+  promote_all(pool, &params, &report, NULL);
 }

@@ -100,11 +100,11 @@ static bool evictor_leave(gm_device *device, gm_evictor *evictor) {
   return true;
 }
 
-/* REQUIRES: evict lock. */
-static bool evictor_is_inside(const gm_device *device) {
+/* The run that the calling thread is in. NULL: none. REQUIRES: evict lock. */
+static const gm__evict_run *evictor_run_here(const gm_device *device) {
   const gm__evict_run *run = device->evict_runs;
   while (run && run->thread != evictor_thread()) run = run->next;
-  return run != NULL;
+  return run;
 }
 
 /* ---- asking ---- */
@@ -113,7 +113,7 @@ bool gm__evict_run_begin(gm__evict_run *run, gm_device *device) {
   *run = (gm__evict_run){.device = device, .thread = evictor_thread()};
   if (!atomic_load_explicit(&device->evictor_count, memory_order_relaxed)) return false;
   gm__mutex_lock(&device->evict_lock);
-  const bool inside = evictor_is_inside(device);
+  const bool inside = evictor_run_here(device) != NULL;
   if (!inside) {
     run->next = device->evict_runs;
     device->evict_runs = run;
@@ -128,6 +128,14 @@ void gm__evict_run_end(gm__evict_run *run) {
   while (*at != run) at = &(*at)->next;
   *at = run->next;
   gm__mutex_unlock(&run->device->evict_lock);
+}
+
+bool gm__evict_run_is_of_pool(gm_device *device) {
+  gm__mutex_lock(&device->evict_lock);
+  const gm__evict_run *run = evictor_run_here(device);
+  const bool of_pool = run && run->pool;
+  gm__mutex_unlock(&device->evict_lock);
+  return of_pool;
 }
 
 static bool evictor_serves(const gm_evictor *evictor, const gm__evict_run *run) {
@@ -200,7 +208,7 @@ static bool evictor_retire(gm_device *device, gm_evictor *evictor) {
   gm__mutex_lock(&device->evict_lock);
   evictor->gone = true;
   atomic_fetch_sub_explicit(&device->evictor_count, 1, memory_order_relaxed);
-  const bool mine = !evictor->calls || !evictor_is_inside(device);
+  const bool mine = !evictor->calls || !evictor_run_here(device);
   evictor->awaited = mine;
   while (mine && evictor->calls) gm__cond_wait(&device->evict_done, &device->evict_lock);
   if (mine) evictor_unlink(device, evictor);

@@ -26,6 +26,9 @@ void gm__evict_run_end(gm__evict_run *run);
 gm_evictor *gm__evict_run_next(gm__evict_run *run, gm_evictor *from);
 void gm__evict_run_stop(gm__evict_run *run, gm_evictor *at); /* `at` may be NULL */
 
+/* In an evictor: is the bound of one pool what is short, and not the device? */
+bool gm__evict_run_is_of_pool(struct gm_device *device);
+
 /* What the evictors of the run could free, by their own word. UINT64_MAX: one of them does not say. REQUIRES: no lock
  */
 uint64_t gm__evict_run_evictable(gm__evict_run *run);

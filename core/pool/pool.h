@@ -11,9 +11,11 @@ typedef struct gm__pool_buffers {
   gm__mutex lock;   /* of all members here, and of what they say about buffers */
   gm__cond changed; /* a buffer was moved */
   struct gm_buffer *first;
-  bool compacting;     /* one thread at a time */
-  _Atomic bool polled; /* gm_context_poll compacts, within the next two */
-  uint64_t poll_bytes, poll_ns;
+  bool compacting;       /* one thread at a time */
+  _Atomic bool compacts; /* gm_context_poll compacts, within the next two */
+  uint64_t compact_bytes, compact_ns;
+  _Atomic bool promotes; /* gm_context_poll promotes, as the next two say */
+  uint64_t promote_bytes, promote_wait_ns;
   gm_evictor *rung; /* compaction before a refusal; NULL: the pool had no relocatable buffer yet */
 } gm__pool_buffers;
 

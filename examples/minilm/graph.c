@@ -2,6 +2,7 @@
  * stream, right after the kernels that use them were submitted. It does so after a failure, too. */
 #include <inttypes.h>
 
+#include "gm/scope.h"
 #include "minilm.h"
 
 /* One sentence at work. After a failure each call does nothing. */

@@ -4,9 +4,9 @@
  *   if (gm_buffer_create(pool, &params, &buffer, err)) return;   // nothing to release
  *   ...                                                          // released here, and at each return
  *
- * The variable must be initialised. Set it to NULL to keep the object. What ends is released in host order, so work of
- * streams is done, or noted by gm_buffer_unlock. A failure to end (BUSY) is not told: end such objects yourself. In C++
- * use gm/gm.hpp. */
+ * The variable must be initialised. Set it to NULL to keep the object. A buffer is released in host order, so work of
+ * streams is done, or noted by gm_buffer_unlock. A scope releases in the order of the streams of its requests. A
+ * failure to end (BUSY) is not told: end such objects yourself. In C++ use gm/gm.hpp. */
 #ifndef GM_AUTO_H
 #define GM_AUTO_H
 
@@ -14,6 +14,7 @@
 #include "gm/context.h"
 #include "gm/device.h"
 #include "gm/pool.h"
+#include "gm/scope.h"
 #include "gm/stream.h"
 
 #if defined(__GNUC__) && !defined(__cplusplus)

@@ -93,16 +93,6 @@ GM_API gm_status gm_buffer_move(gm_buffer *buffer, gm_location where, gm_stream 
  * Other answers say why there is still no room, and are those of gm_buffer_move. */
 GM_API gm_status gm_buffer_promote(gm_buffer *buffer, gm_stream *stream, gm_error *err);
 
-/* A scope releases all buffers that were created in it when it ends. A buffer that was retained elsewhere lives on. */
-typedef struct gm_scope gm_scope;
-/* Begins a scope. gm_scope_end ends it. Errors: INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, FORKED. */
-GM_API gm_status gm_scope_create(gm_pool *pool, gm_scope **out, gm_error *err);
-/* Creates a buffer, as gm_buffer_create does, that belongs to a scope. Errors: OUT_OF_HOST_MEMORY, and those of
- * gm_buffer_create. */
-GM_API gm_status gm_scope_buffer(gm_scope *scope, const gm_buffer_params *params, gm_buffer **out, gm_error *err);
-/* Releases the buffers of a scope in the order of `stream`, and frees the scope. NULL is allowed. */
-GM_API void gm_scope_end(gm_scope *scope, gm_stream *stream);
-
 GM_END_DECLS
 
 #endif

@@ -1,12 +1,14 @@
 /* gm for C++17: objects that close themselves in the right order, and a std::pmr::memory_resource.
  *
  * gm throws nothing: a call that fails returns an empty object or a status, and fills in `err` (may be NULL). Only
- * must() and pool_resource throw, and a compiler without exceptions leaves them out. A shared object needs a few bytes
- * of host memory from operator new.
+ * must() and pool_resource throw, and a compiler without exceptions leaves them out. A shared object, and a function
+ * that a scope defers, need a few bytes of host memory from operator new.
  *
  * context, device, stream and pool are shared: a copy is another owner, and the last owner closes the object. Each also
  * owns its parents, so a pool never outlives its device. block, mapping, point and buffer must end before their pool or
- * device does. The classes are as thread-safe as std::shared_ptr. The calls behind them are as thread-safe as gm's. */
+ * device does. The classes are as thread-safe as std::shared_ptr. The calls behind them are as
+ * thread-safe as gm's. gm/scope.hpp
+ * has locks of buffers, and scopes. */
 #ifndef GM_GM_HPP
 #define GM_GM_HPP
 
@@ -349,6 +351,7 @@ class buffer {
   gm_location location() const { return gm_buffer_location(self_); }
 
  private:
+  friend class scope;
   gm_buffer *self_ = nullptr;
   gm_stream *stream_ = nullptr;
 };

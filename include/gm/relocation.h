@@ -1,8 +1,10 @@
 /* Moving buffers of a whole pool: compaction, promotion, sleep and wake. gm moves a buffer by its handle: the contents
  * stay, the block is another one afterwards. Every function is thread-safe, and waits until its copies have ended.
  *
- * A buffer of GM_EVICTABLE may leave the device when a request would be refused for want of memory. gm moves it to host
- * memory, after a compaction and before it asks the program's evictors. The buffers used least lately go first. */
+ * A buffer of GM_EVICTABLE may leave the device when a request would be refused for want of memory. gm moves it off,
+ * after a compaction and before it asks the program's evictors. The buffers used least lately go first. One whose
+ * fallback allows pinned memory goes there, if the device is what is short and the system and the pool's cap have room.
+ * All others go to host memory. */
 #ifndef GM_RELOCATION_H
 #define GM_RELOCATION_H
 
@@ -76,6 +78,12 @@ typedef struct gm_promote_report {
  * `params` and `out` may be NULL; the caller sets out->struct_size. Errors: INVALID_ARGUMENT, FORKED, and those of
  * gm_buffer_move; what moved before is in `out`. */
 GM_API gm_status gm_pool_promote(gm_pool *pool, const gm_promote_params *params, gm_promote_report *out, gm_error *err);
+
+/* Has gm_context_poll, and so the monitor's thread, promote the buffers of the pool from now on, as `params` say each
+ * time. NULL: no longer. A poll compacts a pool that also asked for that first. What a poll cannot bring back stays for
+ * the next one. The copies use gm's own stream, or the device's default one. `params->stream` must be NULL. Errors:
+ * INVALID_ARGUMENT, FORKED. NOT_SUPPORTED: the pool has an upstream, or gives no memory to others. */
+GM_API gm_status gm_pool_promote_on_poll(gm_pool *pool, const gm_promote_params *params, gm_error *err);
 
 /* Puts a pool to sleep: all its buffers leave the device, and all idle memory goes back to the driver. With
  * `keep_contents` the buffers go to host memory, and can be read and written there. Without, their contents are

@@ -1,5 +1,5 @@
 /* What tools, tuning and larger engines need. It includes gm/gm.h.
- * - Other ways to get and keep memory: batch, cleanup, evictor, managed, pool_set, quota, spans, warm_up.
+ * - Other ways to get and keep memory: batch, cleanup, evictor, managed, pool_set, quota, scope, spans, warm_up.
  * - Other devices and processes: peer, share.
  * - What happens, and advice on it: advice, debug, pressure, probe, raw_figures, record, report, trace, tracker. */
 #ifndef GM_TOOLS_H
@@ -22,6 +22,7 @@
 #include "gm/record.h"
 #include "gm/relocation.h"
 #include "gm/report.h"
+#include "gm/scope.h"
 #include "gm/share.h"
 #include "gm/spans.h"
 #include "gm/trace.h"

@@ -212,6 +212,22 @@ gm_dl_versioned *gm_dlpack_host_versioned(const gm_dl_view *view) {
   return NULL;
 }
 
+/* The interpreter's own functions. A process without it has none, and no capsules. */
+extern int PyCapsule_IsValid(void *capsule, const char *name) __attribute__((weak));
+extern void *PyCapsule_GetPointer(void *capsule, const char *name) __attribute__((weak));
+
+void gm_dlpack_host_drop(void *capsule) {
+  static const char plain[] = "dltensor", versioned[] = "dltensor_versioned";
+  if (!PyCapsule_IsValid || !PyCapsule_GetPointer) return;
+  if (PyCapsule_IsValid(capsule, plain)) {
+    gm_dl_managed *tensor = PyCapsule_GetPointer(capsule, plain);
+    tensor->deleter(tensor);
+  } else if (PyCapsule_IsValid(capsule, versioned)) {
+    gm_dl_versioned *tensor = PyCapsule_GetPointer(capsule, versioned);
+    tensor->deleter(tensor);
+  }
+}
+
 int gm_dlpack_host_import(const gm_dl_tensor *tensor, gm_block *out) {
   gm_error err = {.status = GM_ERR_UNAVAILABLE};
   gm_pool *pool = gm_engines_host_pool();

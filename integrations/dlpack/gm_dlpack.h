@@ -82,6 +82,9 @@ GM_API gm_status gm_dlpack_import(gm_pool *pool, const gm_dl_tensor *tensor, gm_
 GM_API gm_dl_managed *gm_dlpack_host_tensor(const gm_dl_view *view);
 /* As gm_dlpack_host_tensor, for DLPack 1.x. */
 GM_API gm_dl_versioned *gm_dlpack_host_versioned(const gm_dl_view *view);
+/* For Python: what a capsule of such a tensor is destroyed with. One that nobody consumed still owns its tensor. The
+ * caller holds the interpreter's lock. An exception may be set, and stays as it is. */
+GM_API void gm_dlpack_host_drop(void *capsule);
 /* For Python: makes a block of a tensor in host memory, in the shared pool. Returns 0, or a gm_status. */
 GM_API int gm_dlpack_host_import(const gm_dl_tensor *tensor, gm_block *out);
 /* For Python: frees such a block, so that the tensor's deleter may be called. Returns 0, or a gm_status. */

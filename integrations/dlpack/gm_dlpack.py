@@ -27,8 +27,6 @@ _is_valid = ctypes.pythonapi.PyCapsule_IsValid
 _is_valid.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
 _set_name = ctypes.pythonapi.PyCapsule_SetName
 _set_name.argtypes = [ctypes.py_object, ctypes.c_void_p]
-_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
-    ("PyCapsule_GetPointer", ctypes.pythonapi))
 _export = {_VERSIONED: library.gm_dlpack_host_versioned, _PLAIN: library.gm_dlpack_host_tensor}
 for _function in _export.values():
     _function.argtypes, _function.restype = [ctypes.POINTER(_View)], ctypes.c_void_p
@@ -42,12 +40,8 @@ def _delete(address, name):
         ctypes.CFUNCTYPE(None, ctypes.c_void_p)(deleter)(address)
 
 
-@ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
-def _drop(unused):
-    """Destroys a capsule; one that nobody consumed still owns its tensor."""
-    for name in _export:
-        if _is_valid(unused, name):
-            _delete(_pointer(unused, name), name)
+# In C: a capsule may end while an exception passes, when no Python code may run.
+_drop = ctypes.cast(library.gm_dlpack_host_drop, ctypes.c_void_p)
 
 
 class Tensor:
@@ -66,7 +60,11 @@ class Tensor:
         address = _export[name](_View(0, self.code, self.bits, 1, len(self.shape), shape))
         if not address:
             raise MemoryError(why())
-        return capsule(address, name, ctypes.cast(_drop, ctypes.c_void_p))
+        try:
+            return capsule(address, name, _drop)
+        except MemoryError:
+            _delete(address, name)
+            raise
 
 
 class Block:

@@ -1,5 +1,5 @@
-// gm.hpp in a program without exceptions and run-time types: failures are empty objects and statuses.
-#include "gm/gm.hpp"
+// gm.hpp and scope.hpp in a program without exceptions and run-time types: failures are empty objects and statuses.
+#include "gm/scope.hpp"
 
 #ifdef GM_HPP_EXCEPTIONS
 #error "this program is compiled without exceptions"
@@ -14,5 +14,11 @@ int main() {
   const gm::pool pool = gm::pool::create(device, nullptr, &err);
   gm::block block = pool.alloc(1000);
   const gm::block much = pool.alloc(UINT64_MAX);
+  int released = 0;
+  {
+    const gm::scope scope = gm::scope::create(pool, &err);
+    if (scope.defer([&released] { released++; }) != GM_OK) return 1;
+  }
+  if (released != 1) return 1;
   return block && !much && !gm_acquired(much.acquire()) && block.free() == GM_OK ? 0 : 1;
 }

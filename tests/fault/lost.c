@@ -9,6 +9,7 @@
 #include "gm/native_cuda.h"
 #include "gm/native_hip.h"
 #include "gm/native_opencl.h"
+#include "gm/scope.h"
 #include "support/named_libraries.h"
 
 enum { LOST_BYTES = 5000 };

@@ -13,6 +13,7 @@
 #include "gm/load.h"
 #include "gm/pressure.h"
 #include "gm/report.h"
+#include "gm/scope.h"
 #include "gm/share.h"
 #include "support/named_libraries.h"
 

@@ -1,4 +1,4 @@
-/* Buffers and scopes: fallback from a card that is full to pinned and to plain host memory, promotion, counts. The card
+/* Buffers: fallback from a card that is full to pinned and to plain host memory, promotion, counts. The card
  * is the CPU backend in disguise: memory of its own that can run out, and a type of pinned host memory. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -241,54 +241,6 @@ static void test_ranges_are_checked_wherever_it_lives(void **state) {
   pool_bench_close(&bench);
 }
 
-static void test_a_scope_releases_what_was_made_in_it(void **state) {
-  (void)state;
-  pool_bench bench;
-  open_card(&bench, 8 * MIB, 0);
-  gm_scope *scope;
-  gm_error failure;
-  pool_bench_ok(gm_scope_create(bench.pool, &scope, err));
-  gm_buffer_params params = {.struct_size = sizeof params, .request = {.bytes = 1024}};
-  gm_buffer *buffer = NULL, *kept = NULL;
-  for (int i = 0; i < 40; i++) pool_bench_ok(gm_scope_buffer(scope, &params, i == 7 ? &kept : &buffer, err));
-  gm_buffer_retain(kept);
-  params.request.bytes = 0;
-  assert_int_equal(gm_scope_buffer(scope, &params, &buffer, &failure), GM_ERR_INVALID_ARGUMENT);
-  assert_int_equal(gm_scope_buffer(scope, NULL, &buffer, &failure), GM_ERR_INVALID_ARGUMENT);
-  assert_int_equal(gm_scope_buffer(scope, &params, NULL, &failure), GM_ERR_INVALID_ARGUMENT);
-  assert_int_equal(gm_scope_buffer(NULL, &params, &buffer, &failure), GM_ERR_INVALID_ARGUMENT);
-  assert_int_equal(gm_scope_create(bench.pool, NULL, &failure), GM_ERR_INVALID_ARGUMENT);
-  assert_int_equal(gm_scope_create(NULL, &scope, &failure), GM_ERR_INVALID_ARGUMENT);
-  assert_int_equal(pool_bench_stats(&bench).active, 40);
-  gm_scope_end(scope, NULL);
-  gm_scope_end(NULL, NULL);
-  assert_int_equal(pool_bench_stats(&bench).active, 1);
-  gm_buffer_release(kept, NULL);
-  pool_bench_close(&bench);
-}
-
-static void test_the_nth_host_allocation_fails(void **state) {
-  (void)state;
-  for (size_t n = 1; n < 60; n++) {
-    pool_bench bench;
-    open_card(&bench, 2048, 0);
-    bench.host.fail_at = atomic_load(&bench.host.calls) + n;
-    bench.host.fail_count = 1;
-    gm_scope *scope = NULL;
-    gm_error failure;
-    gm_status status = gm_scope_create(bench.pool, &scope, &failure);
-    gm_buffer_params params = {.struct_size = sizeof params, .request = {.bytes = 1024}, .fallback = GM_FALLBACK_HOST};
-    for (int i = 0; scope && i < 20; i++) {
-      gm_buffer *buffer = NULL;
-      status = gm_scope_buffer(scope, &params, &buffer, &failure);
-      if (status) break;
-    }
-    if (status) assert_int_equal(status, GM_ERR_OUT_OF_HOST_MEMORY);
-    gm_scope_end(scope, NULL);
-    pool_bench_close(&bench);
-  }
-}
-
 static void test_a_closed_stream_is_host_order(void **state) {
   (void)state;
   pool_bench bench;
@@ -316,9 +268,7 @@ int main(void) {
       cmocka_unit_test(test_wrong_requests_never_fall_back),
       cmocka_unit_test(test_promotion_keeps_the_contents),
       cmocka_unit_test(test_ranges_are_checked_wherever_it_lives),
-      cmocka_unit_test(test_a_scope_releases_what_was_made_in_it),
       cmocka_unit_test(test_a_closed_stream_is_host_order),
-      cmocka_unit_test(test_the_nth_host_allocation_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

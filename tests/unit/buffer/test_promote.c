@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "gm/pressure.h"
+#include "support/host_upstream.h"
 #include "support/pinned_card.h"
 #include "support/relocation_bench.h"
 
@@ -114,22 +116,31 @@ static void test_the_coldest_leave_and_persistent_ones_last(void **state) {
   close_evictable(&bench, buffers);
 }
 
+static uint64_t come_back(pool_bench *bench, gm_buffer **buffers, bool polls, uint64_t wait_ns) {
+  const int before = on_device(buffers);
+  if (!polls) return promote(bench->pool, 0, wait_ns).moves;
+  pool_bench_ok(gm_context_poll(bench->ctx, err));
+  return (uint64_t)(on_device(buffers) - before);
+}
+
 /* A neighbour takes and gives back most of the memory, again and again. */
-static uint64_t moves_beside_a_neighbour(uint64_t wait_ns) {
+static uint64_t moves_beside_a_neighbour(uint64_t wait_ns, bool polls) {
   enum { TURNS = 40 };
   pool_bench bench;
   gm_buffer *buffers[8];
   gm_block block;
   uint64_t moves = 0;
   open_evictable(&bench, buffers);
+  const gm_promote_params polled = {.struct_size = sizeof polled, .wait_ns = wait_ns};
+  pool_bench_ok(gm_pool_promote_on_poll(bench.pool, polls ? &polled : NULL, err));
   for (int turn = 0; turn < TURNS; turn++) {
     const gm_request large = {.bytes = 24 * MIB};
     const int before = on_device(buffers);
     assert_true(gm_acquired(gm_alloc(bench.pool, &large, &block)));
     moves += (uint64_t)(before - on_device(buffers));
-    moves += promote(bench.pool, 0, wait_ns).moves; /* the neighbour is there: the pressure is high */
+    moves += come_back(&bench, buffers, polls, wait_ns); /* the neighbour is there: the pressure is high */
     assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
-    moves += promote(bench.pool, 0, wait_ns).moves;
+    moves += come_back(&bench, buffers, polls, wait_ns);
     for (int i = 0; i < 8; i++) touch(buffers[i], 1);
   }
   close_evictable(&bench, buffers);
@@ -138,12 +149,124 @@ static uint64_t moves_beside_a_neighbour(uint64_t wait_ns) {
 
 static void test_a_noisy_neighbour_does_not_make_buffers_go_to_and_fro(void **state) {
   (void)state;
-  const uint64_t without = moves_beside_a_neighbour(1), with = moves_beside_a_neighbour(an_hour_ns);
-  printf("  40 turns of a neighbour: %llu moves, and %llu without the wait\n", (unsigned long long)with,
-         (unsigned long long)without);
-  assert_true(with > 0);
-  assert_true(with <= 8);
-  assert_true(without > 4 * with);
+  for (int polls = 0; polls < 2; polls++) {
+    const uint64_t without = moves_beside_a_neighbour(1, polls), with = moves_beside_a_neighbour(an_hour_ns, polls);
+    printf("  40 turns of a neighbour%s: %llu moves, and %llu without the wait\n", polls ? ", by polls" : "",
+           (unsigned long long)with, (unsigned long long)without);
+    assert_true(with > 0);
+    assert_true(with <= 8);
+    assert_true(without > 4 * with);
+  }
+}
+
+/* ---- by polls ---- */
+
+static void test_a_poll_promotes_where_a_pool_asked_for_it(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_buffer *buffers[8];
+  gm_block block;
+  gm_error failure;
+  gm_promote_params params = {.struct_size = sizeof params, .max_bytes = 4 * MIB, .wait_ns = 1};
+  const gm_request large = {.bytes = 30 * MIB};
+  open_evictable(&bench, buffers);
+  assert_true(gm_acquired(gm_alloc(bench.pool, &large, &block)));
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  const int left = on_device(buffers);
+  assert_true(left < 4);
+  pool_bench_ok(gm_context_poll(bench.ctx, err));
+  assert_int_equal(on_device(buffers), left); /* nobody asked */
+  pool_bench_ok(gm_pool_promote_on_poll(bench.pool, &params, err));
+  for (int i = 1; i <= 2; i++) {
+    pool_bench_ok(gm_context_poll(bench.ctx, err));
+    assert_int_equal(on_device(buffers), left + 2 * i);
+  }
+  pool_bench_ok(gm_pool_promote_on_poll(bench.pool, NULL, err));
+  pool_bench_ok(gm_context_poll(bench.ctx, err));
+  assert_int_equal(on_device(buffers), left + 4); /* no longer */
+  gm_stream *stream = NULL;
+  pool_bench_ok(gm_stream_create(bench.device, &stream, err));
+  params.stream = stream;
+  assert_int_equal(gm_pool_promote_on_poll(bench.pool, &params, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_pool_promote_on_poll(NULL, NULL, &failure), GM_ERR_INVALID_ARGUMENT);
+  params.struct_size = 2;
+  assert_int_equal(gm_pool_promote_on_poll(bench.pool, &params, &failure), GM_ERR_INVALID_ARGUMENT);
+  pool_bench_ok(gm_stream_close(stream, err));
+  close_evictable(&bench, buffers);
+}
+
+static void test_a_pool_with_an_upstream_is_not_polled(void **state) {
+  (void)state;
+  pool_bench bench;
+
+  const gm_pool_params params = {.struct_size = sizeof params, .upstream = &host_upstream};
+  const gm_promote_params asked = {.struct_size = sizeof asked};
+  pool_bench_open(&bench, "cpu", NULL, &params);
+  assert_int_equal(gm_pool_promote_on_poll(bench.pool, &asked, NULL), GM_ERR_NOT_SUPPORTED);
+  pool_bench_ok(gm_pool_promote_on_poll(bench.pool, NULL, err));
+  pool_bench_close(&bench);
+}
+
+/* ---- to pinned memory ---- */
+
+/* A card whose 16 MiB are 8 evictable buffers, and a request for half of it. */
+static void demote_on_card(gm_fallback fallback, gm_must_be must_be, uint64_t pinned, gm_location expected, int pins) {
+  pool_bench bench;
+  gm_buffer *buffers[8];
+  gm_block block;
+  int there = 0;
+  open_card(&bench, 16 * MIB, pinned);
+  for (int i = 0; i < 8; i++) {
+    const gm_buffer_params params = {
+        .struct_size = sizeof params,
+        .request = {.bytes = 2 * MIB, .flags = GM_EVICTABLE | GM_DEDICATED, .must_be = must_be},
+        .fallback = fallback};
+    pool_bench_ok(gm_buffer_create(bench.pool, &params, &buffers[i], err));
+    relocation_fill(buffers[i]);
+  }
+  const gm_request large = {.bytes = 8 * MIB, .flags = GM_DEDICATED};
+  assert_true(gm_acquired(gm_alloc(bench.pool, &large, &block)));
+  for (int i = 0; i < 8; i++) there += gm_buffer_location(buffers[i]) == expected;
+  assert_int_equal(there, pins);
+  assert_int_equal(on_device(buffers), 4);
+  assert_int_equal(pool_bench_stats(&bench).fallback_bytes, 8 * MIB);
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  gm_pool_trim(bench.pool, 0);
+  assert_int_equal(promote(bench.pool, 0, 1).moves, 4); /* all come back from there */
+  close_evictable(&bench, buffers);
+}
+
+static void test_pinned_memory_comes_before_host_memory(void **state) {
+  (void)state;
+  demote_on_card(GM_FALLBACK_HOST, GM_DEVICE_LOCAL, 64 * MIB, GM_LOCATION_PINNED, 4);
+  demote_on_card(GM_FALLBACK_PINNED, GM_DEVICE_LOCAL, 64 * MIB, GM_LOCATION_PINNED, 4);
+  demote_on_card(GM_FALLBACK_HOST, GM_DEVICE_LOCAL, 5 * MIB, GM_LOCATION_PINNED, 2); /* the system's limit */
+  demote_on_card(GM_FALLBACK_PINNED, GM_DEVICE_LOCAL, 0, GM_LOCATION_HOST, 4);
+  demote_on_card(GM_FALLBACK_REFUSE, GM_DEVICE_LOCAL, 64 * MIB, GM_LOCATION_HOST, 4);    /* the buffer's policy */
+  demote_on_card(GM_FALLBACK_HOST, GM_DEVICE_ACCESSIBLE, 64 * MIB, GM_LOCATION_HOST, 4); /* pinned is as good to it */
+}
+
+/* Pinned memory counts against the pool's cap. So it does not help where the cap is short. */
+static void test_a_cap_that_is_short_needs_host_memory(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_buffer *buffers[8];
+  gm_block block;
+  open_card(&bench, 64 * MIB, 64 * MIB);
+  pool_bench_ok(gm_pool_set_max_bytes(bench.pool, 32 * MIB, err));
+  for (int i = 0; i < 8; i++) {
+    const gm_buffer_params params = {.struct_size = sizeof params,
+                                     .request = {.bytes = 2 * MIB, .flags = GM_EVICTABLE | GM_DEDICATED},
+                                     .fallback = GM_FALLBACK_HOST};
+    pool_bench_ok(gm_buffer_create(bench.pool, &params, &buffers[i], err));
+    relocation_fill(buffers[i]);
+  }
+  const gm_request large = {.bytes = 20 * MIB, .flags = GM_DEDICATED};
+  assert_true(gm_acquired(gm_alloc(bench.pool, &large, &block)));
+  for (int i = 0; i < 8; i++) assert_int_not_equal(gm_buffer_location(buffers[i]), GM_LOCATION_PINNED);
+  assert_int_equal(on_device(buffers), 6);
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  close_evictable(&bench, buffers);
 }
 
 int main(void) {
@@ -151,6 +274,10 @@ int main(void) {
       cmocka_unit_test(test_the_hottest_comes_back_first),
       cmocka_unit_test(test_the_coldest_leave_and_persistent_ones_last),
       cmocka_unit_test(test_a_noisy_neighbour_does_not_make_buffers_go_to_and_fro),
+      cmocka_unit_test(test_a_poll_promotes_where_a_pool_asked_for_it),
+      cmocka_unit_test(test_a_pool_with_an_upstream_is_not_polled),
+      cmocka_unit_test(test_pinned_memory_comes_before_host_memory),
+      cmocka_unit_test(test_a_cap_that_is_short_needs_host_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

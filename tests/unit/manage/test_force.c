@@ -22,6 +22,7 @@
 #include "gm/pressure.h"
 #include "gm/quota.h"
 #include "gm/record.h"
+#include "gm/scope.h"
 #include "gm/share.h"
 #include "gm/spans.h"
 #include "gm/store_all.h"
