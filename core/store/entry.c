@@ -159,7 +159,7 @@ void gm__store_entry_end(gm_store *store, gm__store_entry *entry, gm__leftover *
 
 void gm__store_idle(gm_store *store, gm__store_entry *entry) {
   gm__mutex_lock(&store->lock);
-  entry->busy = false;
+  entry->busy = entry->rises = false;
   gm__cond_broadcast(&store->changed);
   gm__mutex_unlock(&store->lock);
 }

@@ -28,6 +28,7 @@ typedef struct gm__store_entry {
   uint32_t copies, fresh; /* bits of tiers: those that have a copy, and those whose copy is the value of now */
   uint32_t maybe;         /* bits of tiers that may have the value of now, because they did not answer a put of it */
   bool busy;
+  bool rises;         /* and its value goes up: whoever wants the value waits */
   uint64_t uses;      /* count of gm_store_allocate and gm_store_acquire */
   gm__victim links[]; /* one for each place that the store has */
 } gm__store_entry;

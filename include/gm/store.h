@@ -69,7 +69,9 @@ GM_API gm_status gm_store_put(gm_store *store, const char *key, gm_value *value,
 GM_API gm_status gm_store_put_tensor(gm_store *store, const char *key, const gm_tensor_desc *desc, const void *data,
                                      gm_error *err);
 /* Gets the value of a key, on the device if there is room. The caller releases *out. The value stays as it is while it
- * is held, also where the key is replaced or deleted. One thread brings a value back; others that want it wait.
+ * is held, also where the key is replaced or deleted. One thread brings a value back; others that want it wait. What
+ * fell back to host memory goes to the device now if there is room. Tensors stay that are locked, and those whose block
+ * a holder of the value got without a lock.
  * NOT_FOUND: there is no such key, which the message names. DAMAGED, FORMAT: the bytes of a tier are not those of a
  * value. Other errors are those of gm_value_tensor and of the tiers. */
 GM_API gm_status gm_store_get(gm_store *store, const char *key, gm_value **out, gm_error *err);
