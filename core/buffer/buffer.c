@@ -170,11 +170,8 @@ gm_status gm_buffer_block(const gm_buffer *buffer, gm_block *out, gm_error *err)
   if ((buffer->relocatable || buffer->evictable) && !gm__buffer_is_held(buffer)) {
     return gm__bad_argument(err, op, "gm may move the buffer, and it is not locked: gm_buffer_lock first");
   }
-  if (buffer->at.location == GM_LOCATION_HOST) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "the buffer lives in plain host memory");
-  }
-  *out = buffer->at.block;
-  return GM_OK;
+  if (gm__buffer_show((gm_buffer *)buffer, out)) return GM_OK; /* what is noted there is not the caller's */
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "the buffer lives in plain host memory");
 }
 
 gm_status gm_buffer_object(const gm_buffer *buffer, gm_native_memory *out, gm_error *err) {

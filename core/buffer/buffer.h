@@ -25,6 +25,7 @@ struct gm_buffer {
   bool moving;     /* one thread has it, to move it or to end it */
   bool parked;     /* gm_buffer_move has put it off the device: gm_pool_promote leaves it there */
   bool persistent; /* it leaves the device after all others */
+  bool shown;      /* somebody got its block without a lock, and may use it still */
   uint32_t demotions;
   uint64_t heat, heat_at, demoted_at; /* heat.c */
   gm_point *uses;                     /* what gm_buffer_unlock recorded: while `moving`, of that thread alone */

@@ -78,6 +78,17 @@ bool gm__buffer_is_held(const gm_buffer *buffer) {
   return held;
 }
 
+bool gm__buffer_show(gm_buffer *buffer, gm_block *out) {
+  gm__pool_buffers *list = hold_list(buffer);
+  gm__mutex_lock(&list->lock);
+  while (buffer->moving) gm__cond_wait(&list->changed, &list->lock);
+  const bool there = buffer->at.location != GM_LOCATION_HOST;
+  if (there) *out = buffer->at.block;
+  buffer->shown = buffer->shown || (there && !buffer->locks);
+  gm__mutex_unlock(&list->lock);
+  return there;
+}
+
 gm_location gm__buffer_where(const gm_buffer *buffer) {
   gm__pool_buffers *list = hold_list(buffer);
   if (gm__pool_forked(buffer->pool)) return buffer->at.location;

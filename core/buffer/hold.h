@@ -26,6 +26,9 @@ void gm__buffer_hold(gm_buffer *buffer);
 void gm__buffer_let_go(gm_buffer *buffer);
 bool gm__buffer_is_held(const gm_buffer *buffer);
 
+/* Gives somebody the block of a buffer, once nobody moves it. False: it lives in plain host memory. */
+bool gm__buffer_show(gm_buffer *buffer, gm_block *out);
+
 /* Where the buffer is, once nobody moves it. */
 gm_location gm__buffer_where(const gm_buffer *buffer);
 

@@ -1,3 +1,5 @@
+#include "core/buffer/promote.h"
+
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
@@ -32,6 +34,53 @@ static bool promote_may(const gm_buffer *buffer, const gm__buffer_wanted *wanted
 static bool promote_is_before(const gm_buffer *one, const gm_buffer *other, uint64_t now) {
   return gm__heat_at(one, now) > gm__heat_at(other, now);
 }
+
+/* ---- one buffer ---- */
+
+/* REQUIRES: the lock of gm_pool.buffers. */
+static bool promote_one_may(gm_buffer *buffer, bool alone) {
+  const gm__buffer_wanted wanted = {.now = gm__now_ns(), .wait_ns = promote_wait_ns};
+  if (buffer->moving) return false;
+  buffer->shown = buffer->shown && !alone;
+  return !buffer->shown && promote_may(buffer, &wanted);
+}
+
+typedef enum promote_state { PROMOTE_THERE, PROMOTE_MAY, PROMOTE_STAYS } promote_state;
+
+static promote_state promote_one_state(gm_buffer *buffer, bool alone) {
+  gm__pool_buffers *list = &buffer->pool->buffers;
+  gm__mutex_lock(&list->lock);
+  const bool may = promote_one_may(buffer, alone), there = !buffer->moving && !buffer->fell_back;
+  gm__mutex_unlock(&list->lock);
+  if (there) return PROMOTE_THERE;
+  return may ? PROMOTE_MAY : PROMOTE_STAYS;
+}
+
+static bool promote_one_seize(gm_buffer *buffer) {
+  gm__pool_buffers *list = &buffer->pool->buffers;
+  gm__mutex_lock(&list->lock);
+  const bool seized = promote_one_may(buffer, false) && gm__buffer_try_seize(buffer);
+  gm__mutex_unlock(&list->lock);
+  return seized;
+}
+
+/* The new place is taken before the buffer is seized. So an evictor that is asked for room may read the buffer. */
+bool gm__promote_one(gm_buffer *buffer, bool alone) {
+  static const char op[] = "gm_store_get";
+  gm__place to;
+  const promote_state state = promote_one_state(buffer, alone);
+  if (state != PROMOTE_MAY || !promote_has_room(buffer->pool, buffer->bytes)) return state == PROMOTE_THERE;
+  if (gm__place_take(buffer, GM_LOCATION_DEVICE, NULL, op, &to, NULL)) return false;
+  if (!promote_one_seize(buffer)) {
+    gm__place_undo(buffer, &to, NULL);
+    return false;
+  }
+  const bool moved = gm__buffer_move_in(buffer, &to, NULL, op, NULL) == GM_OK && !buffer->fell_back;
+  gm__buffer_settle(buffer);
+  return moved;
+}
+
+/* ---- the buffers of a pool ---- */
 
 /* The hottest buffer that may come back, seized. NULL: there is none. */
 static gm_buffer *promote_choose(gm_pool *pool, uint64_t wait_ns) {

@@ -1,4 +1,4 @@
-#include "gm/cache.h"
+#include "core/cache/cache.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -7,6 +7,7 @@
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/base/key_map.h"
+#include "core/base/saturate.h"
 #include "core/base/sized.h"
 #include "core/context/config.h"
 #include "core/context/object.h"
@@ -33,6 +34,8 @@ struct gm_cache_lease {
 struct gm_cache {
   gm__object head;
   gm_context *ctx;
+  bool follows;                    /* the configuration says max_entries */
+  _Atomic uint64_t followed;       /* gm__config_changes when the bound was read; changes under the lock */
   uint64_t max_entries, max_bytes; /* UINT64_MAX: no bound */
   gm_cache_release release;
   void *user;
@@ -164,10 +167,14 @@ static bool cache_fits(const gm_cache *cache, const cache_entry *earlier, uint64
   return entries < cache->max_entries && bytes <= cache->max_bytes - held_bytes;
 }
 
-/* REQUIRES: cache_fits. So it ends: as long as there is no room, the policy has an entry that nobody holds. */
-static void cache_make_room(gm_cache *cache, uint64_t bytes, cache_gone *gone) {
-  while (cache->stats.entries >= cache->max_entries || bytes > cache->max_bytes - cache->stats.bytes) {
-    cache_entry *entry = cache_of_turn(gm__cache_policy_victim(&cache->policy));
+/* Evicts until there is room for `entries` more with `bytes`, or until all that is left is held. After cache_fits there
+ * is room for that one. */
+static void cache_make_room(gm_cache *cache, uint64_t entries, uint64_t bytes, cache_gone *gone) {
+  gm__cache_entry *turn;
+  while ((gm__add_sat(cache->stats.entries, entries) > cache->max_entries ||
+          bytes > cache->max_bytes - cache->stats.bytes) &&
+         (turn = gm__cache_policy_victim(&cache->policy))) {
+    cache_entry *entry = cache_of_turn(turn);
     if (cache_held(entry)) {
       gm__cache_policy_remove(&cache->policy, &entry->turn);
       continue;
@@ -177,6 +184,27 @@ static void cache_make_room(gm_cache *cache, uint64_t bytes, cache_gone *gone) {
     gm__cache_policy_evict(&cache->policy, &entry->turn);
     cache_leave(cache, entry, gone);
   }
+}
+
+bool gm__cache_is_behind(const gm_cache *cache, uint64_t changes) { return atomic_load(&cache->followed) < changes; }
+
+void gm__cache_bound(gm_cache *cache, uint64_t max_entries, uint64_t changes) {
+  cache_gone gone = {NULL};
+  gm__mutex_lock(&cache->lock);
+  if (gm__cache_is_behind(cache, changes)) {
+    cache->max_entries = max_entries;
+    atomic_store(&cache->followed, changes);
+    cache_make_room(cache, 0, 0, &gone);
+  }
+  gm__mutex_unlock(&cache->lock);
+  cache_release(cache, &gone, false);
+}
+
+/* REQUIRES: the lock is not held. */
+static void cache_follow(gm_cache *cache) {
+  const uint64_t changes = gm__config_changes(cache->ctx);
+  if (!cache->follows || !gm__cache_is_behind(cache, changes)) return;
+  gm__cache_bound(cache, gm__config_u64(cache->ctx, "gpu.memory.cache_size"), changes);
 }
 
 /* The policy remembers as many as there are entries, in twice the places. */
@@ -214,6 +242,8 @@ gm_status gm_cache_create(gm_context *ctx, const gm_cache_params *params, gm_cac
   gm_cache *cache = gm__object_new(ctx, GM__KIND_CACHE, sizeof *cache);
   if (!cache) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a cache");
   cache->ctx = ctx;
+  cache->follows = !asked.max_entries;
+  cache->followed = cache->follows ? gm__config_changes(ctx) : 0;
   cache->max_entries = asked.max_entries ? asked.max_entries : gm__config_u64(ctx, "gpu.memory.cache_size");
   cache->max_bytes = asked.max_bytes ? asked.max_bytes : UINT64_MAX;
   cache->release = asked.release;
@@ -282,7 +312,7 @@ static gm_status cache_none(const char *op, gm_error *err) {
 static void cache_enter(gm_cache *cache, cache_entry *entry, cache_entry *earlier, cache_gone *gone) {
   const bool kept = earlier && earlier->kept;
   if (earlier) cache_leave(cache, earlier, gone);
-  cache_make_room(cache, entry->bytes, gone);
+  cache_make_room(cache, 1, entry->bytes, gone);
   gm__key_map_link(&cache->map, &entry->head);
   entry->turn.hash = entry->head.hash;
   entry->turn.weight = cache->max_bytes == UINT64_MAX ? 1 : entry->bytes;
@@ -320,6 +350,7 @@ gm_status gm_cache_put(gm_cache *cache, const void *key, size_t key_bytes, void 
   entry->cache = cache;
   entry->object = object;
   entry->bytes = bytes;
+  cache_follow(cache);
   gm__mutex_lock(&cache->lock);
   status = cache_put(cache, entry, key, key_bytes, out_lease != NULL, &gone);
   const uint64_t held = cache->stats.held_entries, held_bytes = cache->stats.held_bytes;

@@ -9,9 +9,9 @@
 #include "core/base/input_file.h"
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
+#include "core/cache/cache.h"
 #include "core/context/config.h"
 #include "core/context/object.h"
-#include "gm/cache.h"
 
 /* Invariants. A set is in the list `all` until it is released. A set with a lease is the object of that lease in the
  * cache, which counts its users. A set without one has a single user, and is not kept.
@@ -49,7 +49,7 @@ struct gm_tensor_sets {
   gm__object head;
   gm_context *ctx;
   gm_tensor_sets_params params;
-  gm_cache *cache; /* NULL: nothing is kept */
+  gm_cache *cache;
   gm__mutex lock;
   gm__cond ended;
   gm_tensor_set *all;
@@ -104,13 +104,32 @@ void gm_tensor_set_return(gm_tensor_set *set) {
 
 /* ---- opening and closing ---- */
 
+/* How many sets are kept, as the configuration says now. */
+static uint64_t sets_most(const gm_tensor_sets *sets) {
+  if (!gm__config_bool(sets->ctx, "gpu.ast.cache_enabled")) return 0;
+  return sets->params.max_sets ? sets->params.max_sets : gm__config_u64(sets->ctx, "gpu.ast.max_cache_size");
+}
+
+/* Sets that are in use stay with their users. */
+static void sets_bound(gm_tensor_sets *sets, uint64_t changes) {
+  const uint64_t most = sets_most(sets);
+  gm__cache_bound(sets->cache, most, changes);
+  if (!most) (void)gm_cache_clear(sets->cache, NULL);
+}
+
+static void sets_follow(gm_tensor_sets *sets) {
+  const uint64_t changes = gm__config_changes(sets->ctx);
+  if (gm__cache_is_behind(sets->cache, changes)) sets_bound(sets, changes);
+}
+
 static gm_status sets_open_cache(gm_tensor_sets *sets, gm_error *err) {
-  const uint64_t asked = sets->params.max_sets;
-  const uint64_t most = asked ? asked : gm__config_u64(sets->ctx, "gpu.ast.max_cache_size");
-  if (!most || !gm__config_bool(sets->ctx, "gpu.ast.cache_enabled")) return GM_OK;
-  const gm_cache_params params = {
-      .struct_size = sizeof params, .max_entries = most, .max_bytes = sets->params.max_bytes, .release = set_release};
-  return gm_cache_create(sets->ctx, &params, &sets->cache, err);
+  const gm_cache_params params = {.struct_size = sizeof params,
+                                  .max_entries = UINT64_MAX,
+                                  .max_bytes = sets->params.max_bytes,
+                                  .release = set_release};
+  const gm_status status = gm_cache_create(sets->ctx, &params, &sets->cache, err);
+  if (!status) sets_follow(sets);
+  return status;
 }
 
 gm_status gm_tensor_sets_create(gm_context *ctx, const gm_tensor_sets_params *params, gm_tensor_sets **out,
@@ -221,7 +240,7 @@ static void sets_count(gm_tensor_sets *sets, uint64_t *figure) {
 
 /* Lets go a set that its file does not match any more. */
 static void sets_drop_stale(gm_tensor_sets *sets, const char *path) {
-  if (sets->cache && !gm_cache_remove(sets->cache, path, strlen(path), NULL)) sets_count(sets, &sets->stats.stale);
+  if (!gm_cache_remove(sets->cache, path, strlen(path), NULL)) sets_count(sets, &sets->stats.stale);
 }
 
 static gm_status source_sum(const gm_tensor_sets *sets, const char *path, set_source *source, gm_error *err) {
@@ -263,7 +282,7 @@ static gm_status sets_look(gm_tensor_sets *sets, const char *path, set_source *s
 static gm_tensor_set *sets_kept(gm_tensor_sets *sets, const char *path, const set_source *source) {
   gm_cache_lease *lease;
   void *object;
-  if (!sets->cache || gm_cache_get(sets->cache, path, strlen(path), &lease, &object, NULL)) return NULL;
+  if (gm_cache_get(sets->cache, path, strlen(path), &lease, &object, NULL)) return NULL;
   gm_tensor_set *set = object;
   atomic_store(&set->lease, lease); /* perhaps before the thread that made it has */
   if (source_same(sets, &set->source, source)) {
@@ -278,8 +297,7 @@ static gm_tensor_set *sets_kept(gm_tensor_sets *sets, const char *path, const se
 static gm_status sets_keep(gm_tensor_sets *sets, const char *path, gm_tensor_set *set, gm_tensor_set **out,
                            gm_error *err) {
   gm_cache_lease *lease = NULL;
-  const gm_status status =
-      sets->cache ? gm_cache_put(sets->cache, path, strlen(path), set, set->bytes, &lease, err) : GM_OK;
+  const gm_status status = gm_cache_put(sets->cache, path, strlen(path), set, set->bytes, &lease, err);
   if (status && status != GM_ERR_OVER_LIMIT) {
     set_release(NULL, set, set->bytes);
     return status;
@@ -331,6 +349,7 @@ gm_status gm_tensor_sets_get(gm_tensor_sets *sets, const char *path, gm_tensor_s
   gm_status status = sets_path_check(sets, path, op, err);
   if (status) return status;
   if (!out) return gm__bad_argument(err, op, "`out` is NULL");
+  sets_follow(sets);
   for (;;) {
     set_source source;
     status = sets_look(sets, path, &source, err);
@@ -355,8 +374,8 @@ gm_status gm_tensor_sets_clear(gm_tensor_sets *sets, const char *path, gm_error 
   static const char op[] = "gm_tensor_sets_clear";
   const gm_status status = path ? sets_path_check(sets, path, op, err) : sets_check(sets, op, err);
   if (status) return status;
-  if (!path) return sets->cache ? gm_cache_clear(sets->cache, err) : GM_OK;
-  if (sets->cache && !gm_cache_remove(sets->cache, path, strlen(path), NULL)) return GM_OK;
+  if (!path) return gm_cache_clear(sets->cache, err);
+  if (!gm_cache_remove(sets->cache, path, strlen(path), NULL)) return GM_OK;
   return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "%.300s: no set is kept", path);
 }
 
@@ -365,7 +384,7 @@ gm_status gm_tensor_sets_get_stats(gm_tensor_sets *sets, gm_tensor_sets_stats *o
   gm_cache_stats kept = {.struct_size = sizeof kept};
   gm_status status = sets_check(sets, op, err);
   if (!status) status = gm__sized_check(out, sizeof *out, op, "out", err);
-  if (!status && sets->cache) status = gm_cache_get_stats(sets->cache, &kept, err);
+  if (!status) status = gm_cache_get_stats(sets->cache, &kept, err);
   if (status) return status;
   gm__mutex_lock(&sets->lock);
   gm_tensor_sets_stats now = sets->stats;

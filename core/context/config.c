@@ -17,6 +17,7 @@ gm_status gm__config_create(const gm_services *services, const char *preset, boo
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_context_create", "no host memory for the configuration");
   }
   config->services = services;
+  config->changes = 1;
   gm__mutex_init(&config->lock, GM__RANK_CONFIG);
   gm_status status = preset ? gm__config_apply_preset(config, preset, err) : GM_OK;
   if (status == GM_OK && !ignore_environment) status = gm__config_apply_environment(config, err);
@@ -128,6 +129,8 @@ uint64_t gm__config_u64(gm_context *ctx, const char *key) {
   gm__text_u64(key, text, &value, NULL);
   return value;
 }
+
+uint64_t gm__config_changes(const gm_context *ctx) { return atomic_load(&ctx->config->changes); }
 
 double gm__config_fraction(gm_context *ctx, const char *key) {
   char text[64];

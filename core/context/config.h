@@ -20,4 +20,8 @@ uint64_t gm__config_u64(gm_context *ctx, const char *key); /* bytes and counts; 
 double gm__config_fraction(gm_context *ctx, const char *key);
 void gm__config_text(gm_context *ctx, const char *key, char *text, size_t capacity); /* words, lists, texts */
 
+/* How often a value was set, and one more: never 0. It costs nothing, so whoever follows a key reads the key anew after
+ * a change alone. Take this number first, then the key. */
+uint64_t gm__config_changes(const gm_context *ctx);
+
 #endif

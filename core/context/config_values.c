@@ -47,6 +47,7 @@ void gm__config_store(gm__config *config, size_t index, gm_config_source source,
   gm__config_entry *entry = &config->entries[index];
   gm__config_release_text(config, entry->texts[source]);
   entry->texts[source] = text;
+  atomic_fetch_add(&config->changes, 1);
   gm_config_source last = gm__config_source(entry);
   if (last <= source) return;
   gm__log(config->services, GM_LOG_INFO, "gm: %s stays \"%s\", as the operator set it", gm_config_key_at(index)->name,

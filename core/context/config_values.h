@@ -2,6 +2,8 @@
 #ifndef GM_CORE_CONTEXT_CONFIG_VALUES_H
 #define GM_CORE_CONTEXT_CONFIG_VALUES_H
 
+#include <stdatomic.h>
+
 #include "core/context/context.h"
 #include "gm/config.h"
 
@@ -14,6 +16,7 @@ struct gm__config {
   const gm_services *services;
   gm__mutex lock;
   gm__config_entry *entries; /* one for each key, in their order */
+  _Atomic uint64_t changes;  /* counted from 1; read without the lock, too */
 };
 
 typedef struct gm__config_change {

@@ -30,6 +30,19 @@ gm_status gm_store_demote_key(gm_store *store, const char *text, gm_error *err) 
   return status;
 }
 
+gm_status gm_store_set_persistent(gm_store *store, const char *text, bool persistent, gm_error *err) {
+  static const char op[] = "gm_store_set_persistent";
+  gm__store_key key;
+  gm_status status = gm__store_check(store, op, err);
+  if (!status) status = gm__store_key_read(text, false, &key, op, err);
+  if (status) return status;
+  gm__mutex_lock(&store->lock);
+  gm__store_entry *entry = gm__store_find(store, &key);
+  if (entry) gm__store_set_persistent(store, entry, persistent);
+  gm__mutex_unlock(&store->lock);
+  return entry ? GM_OK : gm__store_missing(&key, op, err);
+}
+
 /* ---- flushing ---- */
 
 /* The image of a busy entry, with a reference for the caller. */

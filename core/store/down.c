@@ -130,10 +130,12 @@ static bool down_may(const gm__store_entry *entry) {
 /* A tier has the value already. */
 static bool down_needs_no_put(const gm__store_entry *entry) { return entry->fresh && down_may(entry); }
 
+typedef bool (*down_choice)(const gm__store_entry *entry);
+
 /* The next entry whose value may leave the device, made busy. NULL: there is none. */
-static gm__store_entry *down_begin(gm_store *store, bool broken, uint64_t *out_bytes) {
+static gm__store_entry *down_begin(gm_store *store, down_choice may, uint64_t *out_bytes) {
   gm__mutex_lock(&store->lock);
-  gm__store_entry *entry = gm__store_leave(store, GM__PLACE_DEVICE, broken ? down_needs_no_put : down_may);
+  gm__store_entry *entry = gm__store_leave(store, GM__PLACE_DEVICE, may);
   if (entry) {
     *out_bytes = entry->value->bytes;
     store->going_down++;
@@ -149,10 +151,10 @@ static void down_end(gm_store *store, gm__store_entry *entry, bool failed) {
   gm__store_left(store, entry, GM__PLACE_DEVICE, failed);
 }
 
-uint64_t gm__down_some(gm_store *store, uint64_t bytes) {
+static uint64_t down_until(gm_store *store, uint64_t bytes, down_choice may) {
   uint64_t gone = 0, has = 0;
   for (int failures = 0; gone < bytes && failures < 2 * DOWN_FAILURES_MOST;) {
-    gm__store_entry *entry = down_begin(store, failures >= DOWN_FAILURES_MOST, &has);
+    gm__store_entry *entry = down_begin(store, failures < DOWN_FAILURES_MOST ? may : down_needs_no_put, &has);
     if (!entry) break;
     const gm_status status = gm__down_entry(store, entry, NULL);
     down_end(store, entry, status);
@@ -161,6 +163,8 @@ uint64_t gm__down_some(gm_store *store, uint64_t bytes) {
   }
   return gone;
 }
+
+uint64_t gm__down_some(gm_store *store, uint64_t bytes) { return down_until(store, bytes, down_may); }
 
 bool gm__down_for(gm_store *store, uint64_t bytes) {
   if (gm__down_some(store, bytes)) return true;
@@ -171,15 +175,19 @@ bool gm__down_for(gm_store *store, uint64_t bytes) {
   return others;
 }
 
+/* ---- without any need for memory ---- */
+
 static bool down_keeps(const gm_store *store) {
   if (store->keep != GM_STORE_KEEP_CONFIG) return store->keep == GM_STORE_KEEP_LONG;
   return gm__config_bool(store->ctx, "gpu.memory.keep_in_vram");
 }
 
+static bool down_is_short(const gm__store_entry *entry) { return !entry->persistent && down_may(entry); }
+
 void gm__down_to_bounds(gm_store *store) {
-  const uint64_t bound = down_keeps(store) ? store->max_device_bytes : 0;
+  if (!down_keeps(store)) (void)down_until(store, UINT64_MAX, down_is_short);
   gm__mutex_lock(&store->lock);
-  const uint64_t above = store->device_bytes > bound ? store->device_bytes - bound : 0;
+  const uint64_t bound = store->max_device_bytes, there = store->device_bytes;
   gm__mutex_unlock(&store->lock);
-  if (above) (void)gm__down_some(store, above);
+  if (there > bound) (void)gm__down_some(store, there - bound);
 }

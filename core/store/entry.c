@@ -7,7 +7,7 @@
 
 /* Invariants. device_bytes and image_bytes are the sums over the entries. An entry is in the list of a place exactly
  * when its value of now lies there, and no thread moves it away by gm__store_leave. A tier's copy that is not fresh is
- * in no list. */
+ * in no list. The device has two lists: a persistent entry is in the one that is taken from last. */
 
 gm_status gm__store_check(const gm_store *store, const char *op, gm_error *err) {
   if (!store) return gm__bad_argument(err, op, "`store` is NULL");
@@ -65,13 +65,24 @@ gm__store_entry *gm__store_entry_of(gm_store *store, const gm__store_key *key) {
 
 /* ---- places ---- */
 
+static gm__victims *entry_list(gm_store *store, const gm__store_entry *entry, size_t place) {
+  return place == GM__PLACE_DEVICE && entry->persistent ? &store->persistent : &store->places[place];
+}
+
 /* The value lies in a place from now on, or another one does. */
 static void entry_arrives(gm_store *store, gm__store_entry *entry, size_t place, uint64_t weight) {
-  gm__victims_insert(&store->places[place], &entry->links[place], entry->head.hash, weight);
+  gm__victims_insert(entry_list(store, entry, place), &entry->links[place], entry->head.hash, weight);
 }
 
 static void entry_is_gone(gm_store *store, gm__store_entry *entry, size_t place) {
-  gm__victims_remove(&store->places[place], &entry->links[place]);
+  gm__victims_remove(entry_list(store, entry, place), &entry->links[place]);
+}
+
+void gm__store_set_persistent(gm_store *store, gm__store_entry *entry, bool persistent) {
+  const bool there = entry->links[GM__PLACE_DEVICE].turn.place;
+  if (there) entry_is_gone(store, entry, GM__PLACE_DEVICE);
+  entry->persistent = persistent;
+  if (there) entry_arrives(store, entry, GM__PLACE_DEVICE, entry->value->bytes);
 }
 
 void gm__store_set_value(gm_store *store, gm__store_entry *entry, gm_value *value, gm__leftover *out) {
@@ -112,7 +123,7 @@ void gm__store_set_tiers(gm_store *store, gm__store_entry *entry, uint32_t copie
 }
 
 void gm__store_touch(gm_store *store, gm__store_entry *entry) {
-  for (size_t i = 0; i < entry_places(store); i++) gm__victims_touch(&store->places[i], &entry->links[i]);
+  for (size_t i = 0; i < entry_places(store); i++) gm__victims_touch(entry_list(store, entry, i), &entry->links[i]);
 }
 
 /* ---- leaving a place ---- */
@@ -131,6 +142,7 @@ static bool entry_may_leave(void *user, gm__victim *victim) {
 gm__store_entry *gm__store_leave(gm_store *store, size_t place, bool (*may)(const gm__store_entry *entry)) {
   entry_leaving leaving = {may, place};
   gm__victim *victim = gm__victims_leave(&store->places[place], entry_may_leave, &leaving);
+  if (!victim && place == GM__PLACE_DEVICE) victim = gm__victims_leave(&store->persistent, entry_may_leave, &leaving);
   if (!victim) return NULL;
   gm__store_entry *entry = gm__store_entry_at(victim, place);
   entry->busy = true;
@@ -139,7 +151,7 @@ gm__store_entry *gm__store_leave(gm_store *store, size_t place, bool (*may)(cons
 
 void gm__store_left(gm_store *store, gm__store_entry *entry, size_t place, bool stays) {
   gm__mutex_lock(&store->lock);
-  if (stays) gm__victims_return(&store->places[place], &entry->links[place]);
+  if (stays) gm__victims_return(entry_list(store, entry, place), &entry->links[place]);
   gm__mutex_unlock(&store->lock);
   gm__store_idle(store, entry);
 }
@@ -159,7 +171,7 @@ void gm__store_entry_end(gm_store *store, gm__store_entry *entry, gm__leftover *
 
 void gm__store_idle(gm_store *store, gm__store_entry *entry) {
   gm__mutex_lock(&store->lock);
-  entry->busy = false;
+  entry->busy = entry->rises = false;
   gm__cond_broadcast(&store->changed);
   gm__mutex_unlock(&store->lock);
 }

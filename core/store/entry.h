@@ -28,6 +28,8 @@ typedef struct gm__store_entry {
   uint32_t copies, fresh; /* bits of tiers: those that have a copy, and those whose copy is the value of now */
   uint32_t maybe;         /* bits of tiers that may have the value of now, because they did not answer a put of it */
   bool busy;
+  bool persistent;    /* its value leaves the device after all others */
+  bool rises;         /* and its value goes up: whoever wants the value waits */
   uint64_t uses;      /* count of gm_store_allocate and gm_store_acquire */
   gm__victim links[]; /* one for each place that the store has */
 } gm__store_entry;
@@ -47,6 +49,7 @@ struct gm_store {
   gm__cond changed;
   gm__key_map entries, prefixes;
   gm__victims places[GM__PLACES];
+  gm__victims persistent; /* of the device: those that leave it last, beside the place DEVICE */
   uint64_t device_bytes;
   uint64_t image_bytes[GM__PLACE_TIER]; /* by place: PINNED and HOST */
   uint32_t going_down;                  /* values that leave the device now */
@@ -92,6 +95,8 @@ gm__store_entry *gm__store_entry_of(gm_store *store, const gm__store_key *key);
 /* Set what lies in a place. The entry takes over the caller's reference, and what was there goes to `out`. */
 void gm__store_set_value(gm_store *store, gm__store_entry *entry, gm_value *value, gm__leftover *out);
 void gm__store_set_image(gm_store *store, gm__store_entry *entry, gm__image *image, gm__leftover *out);
+/* Say whether the value leaves the device after all others. */
+void gm__store_set_persistent(gm_store *store, gm__store_entry *entry, bool persistent);
 /* Note in which tiers the value of now is. */
 void gm__store_set_tiers(gm_store *store, gm__store_entry *entry, uint32_t copies, uint32_t fresh);
 void gm__store_touch(gm_store *store, gm__store_entry *entry);

@@ -1,10 +1,12 @@
 #include "core/store/get.h"
 
 #include "core/store/down.h"
+#include "core/store/rise.h"
 #include "core/store/room.h"
 #include "core/store/tier_copy.h"
 
-/* Invariant: of the threads that want a value that is below the device, one brings it back; the others wait. */
+/* Invariant: of the threads that want a value that is below the device, one brings it back; the others wait. They wait,
+ * too, while a value that nobody else held goes up. */
 
 /* Brings the value of a busy entry back. */
 static gm_status get_bring_back(gm_store *store, gm__store_entry *entry, gm_value **out, gm_error *err) {
@@ -30,11 +32,19 @@ static gm_status get_bring_back(gm_store *store, gm__store_entry *entry, gm_valu
   return status;
 }
 
-/* Finds the entry, and retains its value if that is there. Else the entry is busy for the caller. */
-static gm__store_entry *get_begin(gm_store *store, const gm__store_key *key, uint64_t users, gm_value **out) {
+/* Only the store has the value, by this key, and a part of it fell back. */
+static bool get_may_rise(const gm__store_entry *entry) {
+  const gm_value *value = entry->value;
+  return !entry->busy && value && atomic_load(&value->fell) && atomic_load(&value->references) == 1;
+}
+
+/* Finds the entry, and retains its value if that is there. Else the entry is busy for the caller, as one is that
+ * `rises`. */
+static gm__store_entry *get_begin(gm_store *store, const gm__store_key *key, uint64_t users, gm_value **out,
+                                  bool *rises) {
   gm__mutex_lock(&store->lock);
   gm__store_entry *entry = gm__store_find(store, key);
-  while (entry && entry->busy && !entry->value) {
+  while (entry && entry->busy && (!entry->value || entry->rises)) {
     gm__cond_wait(&store->changed, &store->lock);
     entry = gm__store_find(store, key);
   }
@@ -42,9 +52,10 @@ static gm__store_entry *get_begin(gm_store *store, const gm__store_key *key, uin
     entry->uses += users;
     store->stats.gets++;
     gm__store_touch(store, entry);
+    *rises = entry->rises = get_may_rise(entry);
     gm_value_retain(entry->value);
     *out = entry->value;
-    entry->busy = entry->busy || !entry->value;
+    entry->busy = entry->busy || *rises || !entry->value;
   } else {
     store->stats.misses++;
   }
@@ -61,7 +72,8 @@ static void get_undo_users(gm_store *store, gm__store_entry *entry, uint64_t use
 gm_status gm__get(gm_store *store, const gm__store_key *key, uint64_t users, const char *op, gm_value **out,
                   gm_error *err) {
   gm_value *value = NULL;
-  gm__store_entry *entry = get_begin(store, key, users, &value);
+  bool rises = false;
+  gm__store_entry *entry = get_begin(store, key, users, &value, &rises);
   if (!entry) return gm__store_missing(key, op, err);
   if (!value) {
     const gm_status status = get_bring_back(store, entry, &value, err);
@@ -69,6 +81,9 @@ gm_status gm__get(gm_store *store, const gm__store_key *key, uint64_t users, con
     gm__store_idle(store, entry);
     if (status) return status;
     gm__down_to_bounds(store);
+  } else if (atomic_load(&value->fell)) {
+    gm__rise(value, rises);
+    if (rises) gm__store_idle(store, entry);
   }
   *out = value;
   return GM_OK;

@@ -49,6 +49,7 @@ static gm_store *store_new(const gm_store_params *asked) {
   gm__key_map_init(&store->entries, gm__context_services(ctx));
   gm__key_map_init(&store->prefixes, gm__context_services(ctx));
   for (int i = 0; i < GM__PLACES; i++) gm__victims_init(&store->places[i], gm__context_services(ctx));
+  gm__victims_init(&store->persistent, gm__context_services(ctx));
   atomic_fetch_add(&asked->pool->guests, 1);
   return store;
 }
@@ -110,6 +111,7 @@ gm_status gm_store_destroy(gm_store *store, gm_error *err) {
   gm__key_map_clear(&store->entries);
   gm__key_map_clear(&store->prefixes);
   for (int i = 0; i < GM__PLACES; i++) gm__victims_drop(&store->places[i]);
+  gm__victims_drop(&store->persistent);
   if (status != GM_ERR_FORKED) {
     gm__cond_destroy(&store->changed);
     gm__mutex_destroy(&store->lock);

@@ -114,6 +114,7 @@ gm_status gm__value_pool_tensor(gm_pool *pool, const gm_tensor_desc *desc, uint6
     (void)gm_dtype_block(desc->dtype, &block_elements, &block_bytes);
     status =
         value_buffer_make(pool, bytes, bytes / block_bytes * block_elements, fallback, stream, &value->buffer, err);
+    if (!status) value->fell = value->buffer->fell_back;
     if (!status) status = gm_buffer_write(value->buffer, 0, data, bytes, stream, err);
   }
   if (status) {
@@ -203,9 +204,10 @@ static void value_end(gm_value *value, gm_stream *stream) {
 /* The value lives on, and may be ended by somebody who does not know of that stream. */
 static void value_use_on(gm_value *value, gm_stream *stream) {
   gm_block block;
-  if (value->buffer && !gm_buffer_block(value->buffer, &block, NULL)) {
+  if (value->buffer && !gm_buffer_lock(value->buffer, &block, NULL)) {
     const gm_status status = gm_use_on(value->buffer->pool, &block, stream);
     if (status == GM_ERR_OUT_OF_HOST_MEMORY) (void)gm_stream_sync(stream, NULL); /* it cannot be noted */
+    (void)gm_buffer_unlock(value->buffer, NULL, NULL);
   }
   for (size_t i = 0; i < value->count; i++) value_use_on(value->items[i], stream);
 }

@@ -20,7 +20,8 @@ struct gm_value {
   _Atomic uint64_t stored; /* of these: of stores */
   gm_value_form form;
   uint32_t depth, nodes;
-  uint64_t bytes; /* of all tensors */
+  uint64_t bytes;    /* of all tensors */
+  _Atomic bool fell; /* a tensor that the store made may lie off the device, because that was full */
 
   /* a tensor */
   gm_tensor_desc desc;

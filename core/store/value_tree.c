@@ -18,6 +18,7 @@ static gm_status tree_size(const gm_context *ctx, gm_value *const *items, size_t
     if (items[i]->bytes > INT64_MAX - value->bytes) return gm__bad_argument(err, op, "the items exceed 2^63-1 bytes");
     value->bytes += items[i]->bytes;
     value->nodes += items[i]->nodes;
+    if (atomic_load(&items[i]->fell)) value->fell = true;
     if (value->depth > GM_VALUE_DEPTH_MOST || value->nodes > GM_VALUE_NODES_MOST) {
       return gm__bad_argument(err, op, "the tree has more than %d levels or %d nodes", GM_VALUE_DEPTH_MOST,
                               GM_VALUE_NODES_MOST);

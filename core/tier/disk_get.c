@@ -109,6 +109,18 @@ gm_status gm__disk_value_open(void *own, const void *key, size_t key_bytes, void
 
 void gm__disk_value_close(void *own, void *value) { get_end(own, value); }
 
+/* The codec is chosen for a whole value. Chunks that it makes no smaller are kept as they were put. */
+void gm__disk_value_info(void *own, void *opened, gm_tier_value_info *out) {
+  const disk_value *value = opened;
+  (void)own;
+  out->stored_bytes = 0;
+  for (uint32_t i = 0; i < value->record.chunks; i++) {
+    const gm__disk_chunk chunk = gm__disk_chunk_read(value->front, &value->record, i);
+    if (chunk.codec != GM_TIER_CODEC_NONE) out->codec = (gm_tier_codec)chunk.codec;
+    out->stored_bytes += chunk.bytes;
+  }
+}
+
 /* ---- reading ---- */
 
 static gm_status get_stored(gm__disk_tier *tier, const disk_value *value, uint32_t index, const gm__disk_chunk *chunk,

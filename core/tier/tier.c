@@ -177,6 +177,20 @@ gm_status gm_tier_value_read(gm_tier_value *value, uint64_t offset, void *dst, u
   return tier_answer(tier->kind, op, tier->kind->ops.value_read(tier->own, value->own, offset, dst, bytes, err), err);
 }
 
+gm_status gm_tier_value_describe(const gm_tier_value *value, gm_tier_value_info *out, gm_error *err) {
+  static const char op[] = "gm_tier_value_describe";
+  if (!value) return gm__bad_argument(err, op, "`value` is NULL");
+  const gm_tier *tier = value->tier;
+  gm_status status = tier_check(tier, op, err);
+  if (!status) status = gm__sized_check(out, sizeof *out, op, "out", err);
+  if (status) return status;
+  gm_tier_value_info info = {
+      .struct_size = sizeof info, .codec = GM_TIER_CODEC_NONE, .bytes = value->bytes, .stored_bytes = value->bytes};
+  if (tier->kind->ops.value_info) tier->kind->ops.value_info(tier->own, value->own, &info);
+  gm__sized_out(out, &info, sizeof info);
+  return GM_OK;
+}
+
 void gm_tier_value_close(gm_tier_value *value) {
   if (!value) return;
   gm_tier *tier = value->tier;

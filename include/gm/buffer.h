@@ -48,8 +48,8 @@ GM_API uint64_t gm_buffer_bytes(const gm_buffer *buffer);
 GM_API gm_location gm_buffer_location(const gm_buffer *buffer);
 
 /* Returns the block of a buffer on the device or in pinned memory. It is the buffer's until the buffer moves or is
- * released for the last time. NOT_SUPPORTED: the buffer lives in plain host memory. INVALID_ARGUMENT: also for a
- * buffer of GM_RELOCATABLE or GM_EVICTABLE that nobody has locked. */
+ * released for the last time. The call waits while gm moves the buffer. NOT_SUPPORTED: the buffer lives in plain host
+ * memory. INVALID_ARGUMENT: also for a buffer of GM_RELOCATABLE or GM_EVICTABLE that nobody has locked. */
 GM_API gm_status gm_buffer_block(const gm_buffer *buffer, gm_block *out, gm_error *err);
 
 /* Returns the native object of a buffer: a pointer, cl_mem or VkBuffer that begins with the buffer's first byte. It is

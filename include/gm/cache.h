@@ -31,7 +31,7 @@ typedef void (*gm_cache_release)(void *user, void *object, uint64_t bytes);
 typedef struct gm_cache_params {
   uint32_t struct_size;
   gm_cache_policy policy;
-  uint64_t max_entries;     /* 0: the key gpu.memory.cache_size; UINT64_MAX: no bound */
+  uint64_t max_entries;     /* 0: the key gpu.memory.cache_size, as it is at each put; UINT64_MAX: no bound */
   uint64_t max_bytes;       /* 0: no bound */
   gm_cache_release release; /* NULL: objects need none */
   void *user;               /* handed to `release`; borrowed until gm_cache_destroy returns */
@@ -40,7 +40,7 @@ typedef struct gm_cache_params {
 /* Counts are since the cache was made, unless they say "now". */
 typedef struct gm_cache_stats {
   uint32_t struct_size;
-  uint64_t entries, bytes;           /* in the cache now; neither is ever above its bound */
+  uint64_t entries, bytes;           /* in the cache now; neither is above its bound after a put */
   uint64_t held_entries, held_bytes; /* of those: leased or kept now */
   uint64_t leases;                   /* now, those of objects that left the cache included */
   uint64_t hits, misses;             /* answers of gm_cache_get */

@@ -7,8 +7,9 @@
  * The environment name of a key is GM_ and the key in capitals, with underscores for dots. A value from the environment
  * wins. Setting that key from code or a file then returns GM_OK, leaves the value, and logs a line.
  *
- * Pools and devices take their values when they are created. But memory_fraction, min_free_bytes, pressure.* and
- * gpu.memory.keep_in_vram are read when they are used. Every function is thread-safe. */
+ * Pools and devices take their values when they are created. But memory_fraction, min_free_bytes, pressure.*,
+ * cpu_fallback, gpu.memory.* and gpu.ast.* are read when they are used, so a change counts from then on. Every function
+ * is thread-safe. */
 #ifndef GM_CONFIG_H
 #define GM_CONFIG_H
 

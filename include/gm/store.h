@@ -21,7 +21,8 @@ typedef struct gm_store gm_store;
 typedef enum gm_store_keep {
   GM_STORE_KEEP_CONFIG = 0, /* the key gpu.memory.keep_in_vram: true means LONG, false SHORT */
   GM_STORE_KEEP_LONG = 1,   /* when memory runs short or max_device_bytes is reached */
-  GM_STORE_KEEP_SHORT = 2   /* at the next call that puts or gets, if nobody refers to them */
+  GM_STORE_KEEP_SHORT = 2   /* at the next call that puts or gets, if nobody refers to them; not
+                               persistent ones */
 } gm_store_keep;
 
 /* Zero-initialised with struct_size and pool set, it is a store without tiers. */
@@ -69,7 +70,9 @@ GM_API gm_status gm_store_put(gm_store *store, const char *key, gm_value *value,
 GM_API gm_status gm_store_put_tensor(gm_store *store, const char *key, const gm_tensor_desc *desc, const void *data,
                                      gm_error *err);
 /* Gets the value of a key, on the device if there is room. The caller releases *out. The value stays as it is while it
- * is held, also where the key is replaced or deleted. One thread brings a value back; others that want it wait.
+ * is held, also where the key is replaced or deleted. One thread brings a value back; others that want it wait. What
+ * fell back to host memory goes to the device now if there is room. Tensors stay that are locked, and those whose block
+ * a holder of the value got without a lock.
  * NOT_FOUND: there is no such key, which the message names. DAMAGED, FORMAT: the bytes of a tier are not those of a
  * value. Other errors are those of gm_value_tensor and of the tiers. */
 GM_API gm_status gm_store_get(gm_store *store, const char *key, gm_value **out, gm_error *err);
@@ -115,6 +118,10 @@ GM_API gm_status gm_store_demote(gm_store *store, uint64_t bytes, uint64_t *out_
 /* Takes the value of one key down from the device. GM_OK also where it is not there. BUSY: somebody holds it.
  * NOT_FOUND: there is no such key. Other errors are those of the tiers, and the value stays. */
 GM_API gm_status gm_store_demote_key(gm_store *store, const char *key, gm_error *err);
+/* Says whether the value of a key is persistent: it leaves the device after all others of the store, and not because
+ * of GM_STORE_KEEP_SHORT. A key stays so when its value is replaced. A new key is not, a copy and the target of a move
+ * included. It moves nothing. Errors: NOT_FOUND: there is no such key; INVALID_ARGUMENT, FORKED. */
+GM_API gm_status gm_store_set_persistent(gm_store *store, const char *key, bool persistent, gm_error *err);
 /* On GM_OK the lowest tier has all values that were put before, and has flushed them. Values stay where they are.
  * NOT_SUPPORTED: the store has no tier. Other errors are those of the tier. */
 GM_API gm_status gm_store_flush(gm_store *store, gm_error *err);

@@ -46,8 +46,8 @@ typedef struct gm_tensor_sets_stats {
 typedef struct gm_tensor_sets gm_tensor_sets; /* it keeps its context from being destroyed */
 typedef struct gm_tensor_set gm_tensor_set;   /* one use of a set */
 
-/* Makes room for tensor sets. It reads both keys now. The caller destroys *out. Errors: INVALID_ARGUMENT,
- * OUT_OF_HOST_MEMORY, FORKED. */
+/* Makes room for tensor sets. Each gm_tensor_sets_get follows both keys. The caller destroys *out. Errors:
+ * INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, FORKED. */
 GM_API gm_status gm_tensor_sets_create(gm_context *ctx, const gm_tensor_sets_params *params, gm_tensor_sets **out,
                                        gm_error *err);
 

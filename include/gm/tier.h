@@ -63,6 +63,14 @@ typedef struct gm_tier_stats {
 /* Sees one value of a listing. The key is borrowed during the call. It may not call the tier. False: no more. */
 typedef bool (*gm_tier_visit)(void *user, const void *key, size_t key_bytes, uint64_t value_bytes);
 
+/* How a tier keeps one value. */
+typedef struct gm_tier_value_info {
+  uint32_t struct_size;
+  gm_tier_codec codec;   /* NONE: as it was put. Else a part of it, or all of it, is packed so. Never AUTO */
+  uint64_t bytes;        /* as it was put */
+  uint64_t stored_bytes; /* in the tier, without what the tier keeps beside them */
+} gm_tier_value_info;
+
 /* What a tier can do. gm checks arguments before it calls: keys have 1 to GM_TIER_KEY_MOST bytes, sums do not
  * overflow, ranges lie inside a value. Calls may come from several threads at once. No call may end the process.
  *
@@ -83,8 +91,10 @@ typedef struct gm_tier_ops {
   gm_status (*list)(void *tier, const void *prefix, size_t prefix_bytes, gm_tier_visit visit, void *user,
                     gm_error *err);
   gm_status (*flush)(void *tier, gm_error *err);
-  void (*stats)(void *tier, gm_tier_stats *out); /* gm has filled it with zeros */
-  void (*reserved[4])(void);                     /* NULL */
+  void (*stats)(void *tier, gm_tier_stats *out);                        /* gm has filled it with zeros */
+  void (*value_info)(void *tier, void *value, gm_tier_value_info *out); /* gm has filled it for a value that is not
+                                                                           packed. NULL: none is */
+  void (*reserved[3])(void);                                            /* NULL */
 } gm_tier_ops;
 
 /* Makes a kind of tier known to a context. gm copies the table. Errors: BUSY: the context has one of that name.
@@ -119,6 +129,8 @@ GM_API gm_status gm_tier_value_open(gm_tier *tier, const void *key, size_t key_b
 /* Reads bytes of a value, and checks them against their checksum. After a failure `dst` may hold anything. DAMAGED:
  * the bytes are not those that were put. INVALID_ARGUMENT: the range reaches beyond the value. */
 GM_API gm_status gm_tier_value_read(gm_tier_value *value, uint64_t offset, void *dst, uint64_t bytes, gm_error *err);
+/* Fills `out` with how the tier keeps an open value. The caller sets out->struct_size. INVALID_ARGUMENT, FORKED. */
+GM_API gm_status gm_tier_value_describe(const gm_tier_value *value, gm_tier_value_info *out, gm_error *err);
 /* Closes a value. NULL is allowed. */
 GM_API void gm_tier_value_close(gm_tier_value *value);
 

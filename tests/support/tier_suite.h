@@ -21,6 +21,10 @@ static inline void tier_expect(gm_tier *tier, const void *key, size_t key_bytes,
   gm_error err = {.status = GM_OK};
   if (gm_tier_value_open(tier, key, key_bytes, &value, &has, &err)) fail_msg("%s: %s", err.op, err.message);
   assert_int_equal(has, length);
+  gm_tier_value_info info = {.struct_size = sizeof info};
+  assert_int_equal(gm_tier_value_describe(value, &info, NULL), GM_OK);
+  assert_int_equal(info.bytes, length);
+  assert_true(info.codec == GM_TIER_CODEC_NONE ? info.stored_bytes == length : info.stored_bytes < length);
   unsigned char *read = malloc((size_t)length + 1);
   assert_non_null(read);
   if (gm_tier_value_read(value, 0, read, length, &err)) fail_msg("%s: %s", err.op, err.message);

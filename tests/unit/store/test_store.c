@@ -395,6 +395,12 @@ static void test_where_nothing_can_go(void **state) {
   assert_int_equal(store_stats(store).device_bytes, on_device); /* nothing went down for what never fits */
   store_expect(store, "b", 2, 0, 700 << 10);
   store_close(store);
+  store = store_open(bench.pool, NULL); /* the key cpu_fallback counts as it is at each call */
+  pool_bench_ok(gm_config_set(bench.ctx, "cpu_fallback", "false", err));
+  assert_int_equal(store_try_put(store, "c", 3, 0, 2 * MIB), GM_ERR_OVER_LIMIT);
+  pool_bench_ok(gm_config_set(bench.ctx, "cpu_fallback", "true", err));
+  assert_int_equal(store_try_put(store, "c", 3, 0, 2 * MIB), GM_OK);
+  store_close(store);
   const gm_store_params falls = {.fallback = GM_FALLBACK_HOST};
   store = store_open(bench.pool, &falls);
   gm_value_info info = {.struct_size = sizeof info};

@@ -91,10 +91,70 @@ static void test_every_kind_of_range_is_right(void **state) {
   free(read);
 }
 
+/* ---- how a value is kept ---- */
+
+static gm_tier_value_info info_of(gm_tier *tier) {
+  gm_tier_value *value = NULL;
+  gm_tier_value_info info = {.struct_size = sizeof info};
+  assert_int_equal(gm_tier_value_open(tier, "k", 1, &value, NULL, NULL), GM_OK);
+  assert_int_equal(gm_tier_value_describe(value, &info, NULL), GM_OK);
+  gm_tier_value_close(value);
+  return info;
+}
+
+static void test_a_value_says_how_it_is_kept(void **state) {
+  (void)state;
+  unsigned char *bytes = value_make();
+  for (gm_tier_codec codec = GM_TIER_CODEC_NONE; codec <= GM_TIER_CODEC_ZSTD; codec++) {
+    disk_bench bench;
+    gm_tier *tier = NULL;
+    const gm_tier_params params = {.struct_size = sizeof params, .codec = codec};
+    disk_bench_open(&bench, NULL);
+    const gm_status status = gm_tier_open(bench.ctx, "disk", bench.path, &params, &tier, NULL);
+    if (status) {
+      assert_int_equal(status, GM_ERR_NOT_SUPPORTED); /* gm was built without it */
+      disk_bench_close(&bench);
+      continue;
+    }
+    memset(bytes, 7, VALUE);
+    put_value(tier, bytes, VALUE);
+    const gm_tier_value_info same = info_of(tier);
+    assert_int_equal(same.codec, codec);
+    assert_int_equal(same.bytes, VALUE);
+    assert_int_equal(same.stored_bytes < VALUE / 10, codec != GM_TIER_CODEC_NONE);
+    if (codec == GM_TIER_CODEC_NONE) assert_int_equal(same.stored_bytes, VALUE);
+    put_value(tier, bytes, 0);
+    assert_int_equal(info_of(tier).stored_bytes, 0);
+    assert_int_equal(info_of(tier).codec, GM_TIER_CODEC_NONE);
+    disk_bench_end(tier);
+    disk_bench_close(&bench);
+  }
+  free(bytes);
+}
+
+static void test_who_asks_wrongly_gets_no_answer(void **state) {
+  (void)state;
+  disk_bench bench;
+  gm_tier_value *value = NULL;
+  gm_tier_value_info info = {.struct_size = sizeof info}, small = {.struct_size = 2};
+  disk_bench_open(&bench, NULL);
+  gm_tier *tier = disk_bench_tier(&bench, GM_TIER_DURABLE_AT_FLUSH, GM_TIER_CODEC_NONE);
+  put_value(tier, (const unsigned char *)"four", 4);
+  assert_int_equal(gm_tier_value_open(tier, "k", 1, &value, NULL, NULL), GM_OK);
+  assert_int_equal(gm_tier_value_describe(NULL, &info, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_tier_value_describe(value, NULL, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_tier_value_describe(value, &small, NULL), GM_ERR_INVALID_ARGUMENT);
+  gm_tier_value_close(value);
+  disk_bench_end(tier);
+  disk_bench_close(&bench);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_read_of_whole_chunks_takes_no_memory),
       cmocka_unit_test(test_every_kind_of_range_is_right),
+      cmocka_unit_test(test_a_value_says_how_it_is_kept),
+      cmocka_unit_test(test_who_asks_wrongly_gets_no_answer),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,21 +64,35 @@ static void store_stat_json(json_writer *out, const char *path, const gm_tier_st
 
 /* ---- ls ---- */
 
+/* Bytes as they were put, bytes in the file and the codec. */
+static void store_ls_line(FILE *out, const tier_file *file, const tier_key *key) {
+  char size[24], stored[24] = "damaged", left[80];
+  gm_tier_value_info info;
+  const bool whole = tier_file_describe(file, key, &info) == GM_OK;
+  gm_format_bytes(key->value_bytes, size, sizeof size);
+  if (whole) gm_format_bytes(info.stored_bytes, stored, sizeof stored);
+  snprintf(left, sizeof left, "%10s  %10s  %-4s", size, stored, whole ? tier_codec_name(info.codec) : "");
+  store_line(out, left, key);
+}
+
+static void store_ls_json(json_writer *out, const tier_file *file, const tier_key *key) {
+  gm_tier_value_info info;
+  const bool whole = tier_file_describe(file, key, &info) == GM_OK;
+  writer_open(out, NULL, '{');
+  store_json_key(out, key);
+  if (whole) writer_u64(out, "stored_bytes", info.stored_bytes);
+  if (!whole) writer_null(out, "stored_bytes");
+  writer_text_or_null(out, "codec", whole ? tier_codec_name(info.codec) : NULL);
+  writer_close(out);
+}
+
 static int store_ls(output *out, const char *path, tier_file *file) {
-  char size[24];
-  for (size_t i = 0; i < file->count && !out->json; i++) {
-    gm_format_bytes(file->keys[i].value_bytes, size, sizeof size);
-    store_line(out->file, size, &file->keys[i]);
-  }
+  for (size_t i = 0; i < file->count && !out->json; i++) store_ls_line(out->file, file, &file->keys[i]);
   if (!out->json) return GMEM_DONE;
   writer_open(&out->writer, NULL, '{');
   writer_text(&out->writer, "file", path);
   writer_open(&out->writer, "values", '[');
-  for (size_t i = 0; i < file->count; i++) {
-    writer_open(&out->writer, NULL, '{');
-    store_json_key(&out->writer, &file->keys[i]);
-    writer_close(&out->writer);
-  }
+  for (size_t i = 0; i < file->count; i++) store_ls_json(&out->writer, file, &file->keys[i]);
   writer_close(&out->writer);
   writer_close(&out->writer);
   return GMEM_DONE;
@@ -203,7 +217,8 @@ int command_store(int argc, char **argv) {
       .parser = store_parse,
       .args_doc = "ls|stat|check FILE",
       .doc =
-          "What the file of a disk tier, such as a store's lowest tier, holds: ls lists keys and bytes, stat sums "
+          "What the file of a disk tier, such as a store's lowest tier, holds: ls lists keys, their bytes, the bytes "
+          "that they take in the file, and how they are packed; stat sums "
           "them up, check reads every value and says what is damaged. The file is not changed, and nobody may "
           "write it meanwhile.\vExamples:\n  gmem store ls kv.gmtier\n  gmem store check kv.gmtier --json"};
   store_arguments arguments = {.action = STORE_NONE};

@@ -90,6 +90,24 @@ gm_status tier_file_close(tier_file *file, gm_error *err) {
   return status;
 }
 
+gm_status tier_file_describe(const tier_file *file, const tier_key *key, gm_tier_value_info *out) {
+  gm_tier_value *value = NULL;
+  *out = (gm_tier_value_info){.struct_size = sizeof *out};
+  gm_status status = gm_tier_value_open(file->tier, key->bytes, key->count, &value, NULL, NULL);
+  if (status == GM_OK) status = gm_tier_value_describe(value, out, NULL);
+  gm_tier_value_close(value);
+  return status;
+}
+
+const char *tier_codec_name(gm_tier_codec codec) {
+  switch (codec) {
+    case GM_TIER_CODEC_NONE: return "none";
+    case GM_TIER_CODEC_LZ4: return "lz4";
+    case GM_TIER_CODEC_ZSTD: return "zstd";
+    default: return "?";
+  }
+}
+
 gm_status tier_file_check(tier_file *file, const tier_key *key, uint64_t *done, gm_error *err) {
   gm_tier_value *value = NULL;
   uint64_t bytes = 0;

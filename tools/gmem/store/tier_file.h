@@ -26,6 +26,12 @@ gm_status tier_file_close(tier_file *file, gm_error *err);
 /* Reads a whole value, which checks its checksums. `done` is raised by the bytes that were read. */
 gm_status tier_file_check(tier_file *file, const tier_key *key, uint64_t *done, gm_error *err);
 
+/* How the file keeps a value. Fails as gm_tier_value_open does. */
+gm_status tier_file_describe(const tier_file *file, const tier_key *key, gm_tier_value_info *out);
+
+/* What a codec is called. */
+const char *tier_codec_name(gm_tier_codec codec);
+
 /* The key for people and for JSON, to be freed: bytes other than printable ASCII, and the backslash, are "\x5c". NULL:
  * no memory. */
 char *tier_key_text(const tier_key *key);
