@@ -1,7 +1,7 @@
-/* Invariants. Each turn opens the file anew, so threads of one process exclude each other, too, and a file that was
- * removed is not used for long. A card's lock is a byte far behind the file's end. A record is its owner's while the
- * keeper has locked its first byte; it is written by nobody else. So two processes never write one record, also without
- * a common turn. */
+/* Invariants. Each turn opens the file anew: threads of one process exclude each other, too, and nobody goes on with a
+ * file that was removed. A card's lock is a byte far behind the file's end. A record is its owner's while the keeper
+ * has locked its first byte, and nobody else writes it. So two processes never write one record, with a common turn or
+ * without. */
 #include "core/discovery/promise_file.h"
 
 #include <string.h>
