@@ -21,9 +21,14 @@ struct gm__used_bytes {
   _Atomic uint64_t departures, arrivals; /* bytes, ever: those between are on their way back to the driver */
 };
 
+typedef struct process_card {
+  gm__used_bytes used;
+  gm__promises promises;
+} process_card;
+
 typedef struct process_page {
   _Atomic uint64_t generation; /* 0: no context was made in this process image yet */
-  gm__used_bytes used[PROCESS_DEVICES_MAX];
+  process_card cards[PROCESS_DEVICES_MAX];
 } process_page;
 
 static _Atomic(process_page *) process_shared;
@@ -76,16 +81,26 @@ const _Atomic uint64_t *gm__process_generation_at(void) {
   return page && !atomic_load(&process_by_pid) ? &page->generation : &none;
 }
 
-gm__used_bytes *gm__process_used(uint64_t key) {
-  static gm__used_bytes homeless; /* without a page there is no context either; never NULL all the same */
+/* The card with this key. Where a child sees its parent's page, it has cards of its own all the same. */
+static process_card *process_card_of(uint64_t key) {
+  static process_card homeless; /* without a page there is no context either; never NULL all the same */
   process_page *page = process_page_get();
   if (!page) return &homeless;
+  if (atomic_load_explicit(&process_by_pid, memory_order_relaxed)) key ^= (uint64_t)getpid() << 32;
   if (key == 0) key = 1;
   for (size_t i = 0; i < PROCESS_DEVICES_MAX - 1; i++) {
     uint64_t seen = 0;
-    if (atomic_compare_exchange_strong(&page->used[i].key, &seen, key) || seen == key) return &page->used[i];
+    if (atomic_compare_exchange_strong(&page->cards[i].used.key, &seen, key) || seen == key) return &page->cards[i];
   }
-  return &page->used[PROCESS_DEVICES_MAX - 1];
+  return &page->cards[PROCESS_DEVICES_MAX - 1];
+}
+
+gm__used_bytes *gm__process_used(uint64_t key) { return &process_card_of(key)->used; }
+
+gm__promises *gm__process_promises(uint64_t key) {
+  gm__promises *promises = &process_card_of(key)->promises;
+  gm__promises_prepare(promises);
+  return promises;
 }
 
 void gm__used_add(gm__used_bytes *used, uint64_t bytes, bool pooled) {

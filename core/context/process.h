@@ -1,12 +1,12 @@
-/* The whole state that gm has once in a process: the fork page, and the table of bytes that contexts hold on each
- * device. core/base/dynlib keeps driver handles, and core/track/profiler keeps what a profiler fills. Nothing runs at
- * exit. */
+/* The state that gm has once in a process: the fork page, with what contexts hold and promise on each device.
+ * core/base/dynlib keeps driver handles, and core/track/profiler keeps what a profiler fills. Nothing runs at exit. */
 #ifndef GM_CORE_CONTEXT_PROCESS_H
 #define GM_CORE_CONTEXT_PROCESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/context/promises.h"
 #include "gm/status.h"
 
 /* A number of this process image, never 0. A forked child has another one: so contexts remember it. The first call
@@ -33,5 +33,8 @@ uint64_t gm__used_departures(const gm__used_bytes *used); /* bytes that were eve
 uint64_t gm__used_total(const gm__used_bytes *used);      /* held: in use and pooled */
 uint64_t gm__used_most(const gm__used_bytes *used);       /* and what is on its way back */
 uint64_t gm__used_pooled(const gm__used_bytes *used);     /* of that: reclaimable */
+
+/* What the process promises on the device with this key. As gm__process_used. */
+gm__promises *gm__process_promises(uint64_t key);
 
 #endif

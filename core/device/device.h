@@ -36,15 +36,15 @@ struct gm_device {
     _Atomic uint64_t bytes, count;
   } held[GM__MAX_MEMORY_TYPES];  /* what this device object has of each type: bytes, and driver allocations */
   gm__used_bytes *used;          /* bytes of all contexts on the same physical device */
+  gm__promises *promises;        /* on the same physical device, with the lock of its room */
   _Atomic uint64_t own_bytes;    /* of this device object: held */
   _Atomic uint64_t pooled_bytes; /* of that: reclaimable */
-  _Atomic uint32_t children;     /* pools, streams, buffers, registered ranges, watches */
+  _Atomic uint32_t children;     /* pools, streams, buffers, registered ranges, reservations, watches */
   _Atomic bool lost;
   _Atomic uint64_t synthetic_bytes; /* addresses given to blocks of an API that has none */
   _Atomic uint64_t order_clock;     /* how often streams were asked how far they are (order.c) */
   _Atomic int pressure;             /* gm_pressure_level said last */
   _Atomic uint32_t watches;         /* of it and of its pools: watch.h */
-  gm__mutex grow_lock;              /* held from asking for headroom until the memory is counted */
   gm__mutex trim_lock;              /* held while a pool trims others */
   gm__mutex lock;                   /* streams, listeners, lazy default stream, headroom, headroom_bounds */
   gm_stream *streams;               /* list of open ones */
@@ -78,12 +78,13 @@ struct gm_device {
     double fraction;         /* of the total; 1: no bound */
     bool auto_free;          /* min_free_bytes follows from the total */
     uint64_t min_free_bytes; /* GM_NO_LIMIT: the free figure is no bound */
+    uint64_t promised_bytes; /* for a question: what is promised to others than the asker */
   } headroom_bounds;         /* of the configuration */
   struct gm__headroom_reading {
-    uint64_t at_ns;                                             /* 0: never read */
-    bool failed;                                                /* there was no host memory to read them */
-    uint64_t total_bytes, free_bytes, held_bytes, pooled_bytes; /* as gm_memory_info has them */
-    uint64_t used_bytes;                                        /* what gm held then */
+    uint64_t at_ns;                               /* 0: never read */
+    bool failed;                                  /* there was no host memory to read them */
+    uint64_t total_bytes, free_bytes, held_bytes; /* as gm_memory_info has them */
+    uint64_t used_bytes;                          /* what gm held then */
   } headroom;
 };
 

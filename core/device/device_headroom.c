@@ -7,9 +7,9 @@
 #include "core/figures/memory_info.h"
 #include "gm/size.h"
 
-/* Invariants. A reading is of figures alone, so pools with other limits share it. A device on which no limit holds is
- * not asked for figures. The engine of an adopted device has planned its memory: there a key of the configuration holds
- * only if somebody has set it. */
+/* Invariants. A reading is of figures alone, so pools with other limits share it. A device on which no limit and no
+ * promise holds is not asked for figures. The engine of an adopted device has planned its memory: there a key of the
+ * configuration holds only if somebody has set it. */
 
 /* Reading the figures costs some hundred microseconds of files and driver calls; a burst of allocations shares one
  * reading. */
@@ -59,7 +59,8 @@ static struct gm__headroom_bounds headroom_bounds(gm_device *device, const gm__l
 }
 
 static bool headroom_is_free(const struct gm__headroom_bounds *bounds) {
-  return bounds->fraction >= 1 && bounds->min_free_bytes == GM_NO_LIMIT && !bounds->auto_free;
+  return bounds->fraction >= 1 && bounds->min_free_bytes == GM_NO_LIMIT && !bounds->auto_free &&
+         !bounds->promised_bytes;
 }
 
 /* ---- figures ---- */
@@ -76,36 +77,39 @@ static struct gm__headroom_reading headroom_read(gm_device *device, bool managed
   reading.total_bytes = memory.total_bytes;
   reading.free_bytes = memory.free_bytes;
   reading.held_bytes = memory.used_by_us_bytes;
-  reading.pooled_bytes = memory.reclaimable_bytes;
   reading.used_bytes = gm__sub_sat(used, gm__used_departures(device->used) - departures);
   return reading;
 }
 
-/* What the limits left when the figures were read. A share needs no figure of what is free: a driver does not tell it
- * during a capture. */
-static uint64_t headroom_then(const struct gm__headroom_reading *reading, const struct gm__headroom_bounds *bounds) {
-  const uint64_t total = reading->total_bytes;
-  const bool known = reading->free_bytes != GM_UNKNOWN_BYTES;
-  const bool by_free = known && (bounds->auto_free || bounds->min_free_bytes != GM_NO_LIMIT);
-  if (total == GM_UNKNOWN_BYTES || (!by_free && bounds->fraction >= 1)) return UINT64_MAX;
-  const gm_memory_info memory = {.total_bytes = total,
-                                 .free_bytes = by_free ? reading->free_bytes : total,
-                                 .used_by_us_bytes = reading->held_bytes,
-                                 .reclaimable_bytes = reading->pooled_bytes};
-  const uint64_t keep = bounds->auto_free ? gm__margin_auto(total) : bounds->min_free_bytes;
-  return gm__sub_sat(gm__headroom(&memory, bounds->fraction, by_free ? keep : 0), reading->pooled_bytes);
-}
-
-/* The rest of a reading now. Bytes on their way back are nobody's until the driver has them. */
+/* What the limits leave of a reading now. Bytes on their way back are nobody's until the driver has them. A share needs
+ * no figure of what is free: a driver does not tell it during a capture. */
 static uint64_t headroom_now(const gm_device *device, const struct gm__headroom_reading *reading,
                              const struct gm__headroom_bounds *bounds) {
-  const uint64_t then = reading->failed ? 0 : headroom_then(reading, bounds);
-  if (then == UINT64_MAX) return UINT64_MAX;
-  return gm__sub_sat(gm__add_sat(then, reading->used_bytes), gm__used_most(device->used));
+  const uint64_t total = reading->total_bytes, most = gm__used_most(device->used);
+  const bool known = reading->free_bytes != GM_UNKNOWN_BYTES;
+  const bool by_free = known && (bounds->auto_free || bounds->min_free_bytes != GM_NO_LIMIT || bounds->promised_bytes);
+  if (reading->failed) return 0;
+  if (total == GM_UNKNOWN_BYTES || (!by_free && bounds->fraction >= 1 && !bounds->promised_bytes)) return UINT64_MAX;
+  const uint64_t free_bytes = gm__sub_sat(gm__add_sat(reading->free_bytes, reading->used_bytes), most);
+  const gm_memory_info memory = {
+      .total_bytes = total,
+      .free_bytes = by_free ? free_bytes : total,
+      .used_by_us_bytes = gm__sub_sat(gm__add_sat(reading->held_bytes, most), reading->used_bytes),
+      .promised_bytes = bounds->promised_bytes};
+  uint64_t keep = bounds->auto_free ? gm__margin_auto(total) : bounds->min_free_bytes;
+  if (!by_free || keep == GM_NO_LIMIT) keep = 0;
+  return gm__headroom(&memory, bounds->fraction, keep);
+}
+
+uint64_t gm__device_promised(const gm_device *device, const gm__limits *limits) {
+  const uint64_t all = gm__promises_bytes(device->promises);
+  if (!all || !limits) return all;
+  return gm__sub_sat(all, atomic_load_explicit(&limits->promised_bytes, memory_order_relaxed));
 }
 
 uint64_t gm__device_headroom(gm_device *device, const gm__limits *limits, bool read_now) {
-  const struct gm__headroom_bounds bounds = headroom_bounds(device, limits, read_now);
+  struct gm__headroom_bounds bounds = headroom_bounds(device, limits, read_now);
+  bounds.promised_bytes = gm__device_promised(device, limits);
   if (headroom_is_free(&bounds)) return UINT64_MAX;
   gm__mutex_lock(&device->lock);
   struct gm__headroom_reading reading = device->headroom;

@@ -7,19 +7,24 @@
 /* The bounds of a pool beside its cap, as gm_pool_params has them. In both, 0 means by configuration. */
 typedef struct gm__limits {
   double memory_fraction;
-  uint64_t min_free_bytes; /* GM_NO_LIMIT, GM_NO_BYTES, or bytes */
+  uint64_t min_free_bytes;         /* GM_NO_LIMIT, GM_NO_BYTES, or bytes */
+  struct gm__holding *promises;    /* bound to the pool: holding.h. Under the card's grow lock */
+  _Atomic uint64_t promised_bytes; /* what is left of them: others' promises bound the pool, its own do not */
 } gm__limits;
 
 /* What a pool may take now, if nothing is given back first. `limits` NULL: all by configuration. It is
- * min(memory_fraction * total - used by us, free - min_free_bytes). UINT64_MAX where no limit holds, and where nothing
- * is known. 0 without host memory. The figures are at most 10 ms old, or with `read_now` read for this call. What gm
- * took and gave back since then is counted exactly. */
+ * min(memory_fraction * total - used by us, free - min_free_bytes), less what is promised to others. UINT64_MAX where
+ * no limit and no promise holds, and where nothing is known. 0 without host memory. The figures are at most 10 ms old,
+ * or with `read_now` read for this call. What gm took and gave back since then is counted exactly. */
 uint64_t gm__device_headroom(gm_device *device, const gm__limits *limits, bool read_now);
 
 /* A new pool: what the configuration says is read anew. */
 void gm__device_headroom_renew(gm_device *device);
 
-/* As gm__device_headroom with `read_now`, for managed allocations. */
+/* What reservations hold of the device for others than the pool with those limits. */
+uint64_t gm__device_promised(const gm_device *device, const gm__limits *limits);
+
+/* As gm__device_headroom with `read_now`, for managed allocations, which promises do not bound. */
 uint64_t gm__device_headroom_managed(gm_device *device, const gm__limits *limits);
 
 #endif

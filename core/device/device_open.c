@@ -37,8 +37,10 @@ static gm_status device_fill(gm_device *device, uint32_t index, gm_error *err) {
   gm__device_entry_clean(device->driver, index, &device->info);
   status = gm__answer_check_info(&device->info, err);
   if (status == GM_OK) status = device_read_types(device, err);
-  if (status == GM_OK) device->used = gm__device_used(device->driver, &device->info);
-  return status;
+  if (status != GM_OK) return status;
+  device->used = gm__device_used(device->driver, &device->info);
+  device->promises = gm__device_promises(device->driver, &device->info);
+  return GM_OK;
 }
 
 /* A device object without a backend device yet. */
@@ -52,7 +54,6 @@ static gm_device *device_new(gm_context *ctx, gm__driver *driver, gm_error *err)
   device->id = gm__context_next_id(ctx);
   device->driver = driver;
   device->ops = &driver->ops;
-  gm__mutex_init(&device->grow_lock, GM__RANK_GROW);
   gm__mutex_init(&device->trim_lock, GM__RANK_TRIM);
   gm__mutex_init(&device->lock, GM__RANK_DEVICE);
   gm__mutex_init(&device->share_lock, GM__RANK_SHARE);
@@ -69,7 +70,6 @@ static gm_device *device_new(gm_context *ctx, gm__driver *driver, gm_error *err)
 static void device_release(gm_device *device, bool forked) {
   if (device->handle) device->ops->device_close(device->handle, forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL);
   if (!forked) {
-    gm__mutex_destroy(&device->grow_lock);
     gm__mutex_destroy(&device->trim_lock);
     gm__mutex_destroy(&device->lock);
     gm__mutex_destroy(&device->share_lock);
@@ -270,9 +270,10 @@ gm_status gm_device_close(gm_device *device, gm_error *err) {
   bool forked = gm__context_forked(device->ctx);
   uint32_t children = atomic_load(&device->children);
   if (children > 0) {
-    return gm__fail(err, GM_ERR_BUSY, 0, "gm_device_close",
-                    "%u pools, streams, buffers, evictors, watches or registered ranges of the device are alive",
-                    children);
+    return gm__fail(
+        err, GM_ERR_BUSY, 0, "gm_device_close",
+        "%u pools, streams, buffers, evictors, reservations, watches or registered ranges of the device are alive",
+        children);
   }
   gm__device_close_default_stream(device);
   gm__device_release_named(device);

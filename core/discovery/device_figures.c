@@ -17,7 +17,8 @@ static uint64_t figures_hash(uint64_t hash, const void *data, size_t bytes) { /*
   return hash;
 }
 
-gm__used_bytes *gm__device_used(const gm__driver *driver, const gm_device_info *info) {
+/* One number for all who mean this physical memory. */
+static uint64_t figures_card_key(const gm__driver *driver, const gm_device_info *info) {
   uint64_t key = 0xcbf29ce484222325u;
   gm__pci pci = gm__pci_parse(info->pci);
   if (info->api == GM_API_NULL) { /* memory that does not exist is nobody else's */
@@ -33,7 +34,15 @@ gm__used_bytes *gm__device_used(const gm__driver *driver, const gm_device_info *
   } else {
     key = figures_hash(key, info->uuid, sizeof info->uuid);
   }
-  return gm__process_used(key);
+  return key;
+}
+
+gm__used_bytes *gm__device_used(const gm__driver *driver, const gm_device_info *info) {
+  return gm__process_used(figures_card_key(driver, info));
+}
+
+gm__promises *gm__device_promises(const gm__driver *driver, const gm_device_info *info) {
+  return gm__process_promises(figures_card_key(driver, info));
 }
 
 uint64_t gm__margin_auto(uint64_t total_bytes) {
@@ -133,6 +142,7 @@ static void figures_resolve(const gm__figures_subject *subject, figures_work *wo
   *out = gm__memory_info_resolve(&input);
   out->reclaimable_bytes = gm__used_pooled(used);
   out->margin_bytes = figures_margin(subject, out->total_bytes);
+  out->promised_bytes = gm__promises_bytes(gm__device_promises(subject->driver, subject->info));
 }
 
 gm_status gm__device_figures(const gm__figures_subject *subject, gm_memory_info *out, gm_error *err) {

@@ -99,5 +99,7 @@ uint64_t gm__headroom(const gm_memory_info *memory, double fraction, uint64_t ke
   uint64_t share = gm__scale_sat(memory->total_bytes, fraction);
   uint64_t used = memory->used_by_us_bytes == GM_UNKNOWN_BYTES ? 0 : memory->used_by_us_bytes;
   uint64_t by_share = gm__sub_sat(share, gm__sub_sat(used, memory->reclaimable_bytes));
-  return gm__min(by_share, gm__sub_sat(gm__effective_free(memory), keep_free_bytes));
+  uint64_t by_free = gm__sub_sat(gm__effective_free(memory), keep_free_bytes);
+  by_free = gm__sub_sat(by_free, memory->promised_by_others_bytes);
+  return gm__sub_sat(gm__min(by_share, by_free), memory->promised_bytes);
 }

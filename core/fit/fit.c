@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "core/base/error.h"
+#include "core/base/saturate.h"
 #include "core/base/sized.h"
 
 /* Everything here is found by asking for figures and splitting them; nothing is known about models. */
@@ -19,7 +20,8 @@ gm_status gm_fit_device_read(gm_device *device, gm_fit_device *out, gm_error *er
                     gm_device_get_info(device)->name);
   }
   out->name = gm_device_get_info(device)->name;
-  out->free_bytes = memory.free_bytes;
+  out->free_bytes = gm__sub_sat(memory.free_bytes, memory.promised_bytes);
+  out->free_bytes = gm__sub_sat(out->free_bytes, memory.promised_by_others_bytes);
   return GM_OK;
 }
 

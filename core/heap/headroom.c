@@ -67,6 +67,14 @@ static gm_status headroom_refuse(const gm__heap *heap, const gm__want *want, uin
     return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
                     "%" PRIu64 " bytes are more than the %" PRIu64 " that the device has in all", want->exact, total);
   }
+  const uint64_t promised = gm__device_promised(heap->device, &heap->provider.limits);
+  if (!heap->provider.has_upstream && promised) {
+    return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
+                    "%" PRIu64 " bytes beside %" PRIu64 " in use are %" PRIu64 " more than the %" PRIu64
+                    " that the pool may have beside the %" PRIu64
+                    " that reservations hold: cancel one, or free so much",
+                    want->exact, in_use, need - most, most, promised);
+  }
   return gm__fail(
       err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
       "%" PRIu64 " bytes beside %" PRIu64 " in use are %" PRIu64 " more than the %" PRIu64

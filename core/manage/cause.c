@@ -7,7 +7,8 @@
 #include "core/host/host_info.h"
 
 /* Invariant: what the code that refused knows for certain comes first (gm__ladder_blame), then the status. Only where
- * both leave it open do the figures of now decide: first the pool's own bounds, then gm's reserve, then the device. */
+ * both leave it open do the figures of now decide: first the pool's own bounds, then promises to
+ * others, then gm's reserve, then the device. */
 
 enum { CAUSE_EPOCHS = 4, CAUSE_TAGS = 3 }; /* a leak: so many epochs in a row; of the tags that hold most */
 
@@ -94,13 +95,17 @@ static gm_refusal_cause cause_of_device(cause_case *self, uint64_t within_cap) {
   static const gm__limits physical = {.memory_fraction = 1, .min_free_bytes = GM_NO_BYTES};
   const gm__heap *heap = &self->pool->heap;
   const uint64_t exact = self->refused->exact, pooled = self->out->pooled_bytes;
-  uint64_t room = UINT64_MAX, most = UINT64_MAX;
+  uint64_t room = UINT64_MAX, most = UINT64_MAX, promised = 0;
   if (!heap->provider.has_upstream) {
+    promised = gm__device_promised(heap->device, &heap->provider.limits);
     room = gm__device_headroom(heap->device, &heap->provider.limits, true);
     most = gm__device_headroom(heap->device, &physical, false);
   }
   const uint64_t unused = gm__add_sat(pooled, gm__min(within_cap, room));
   if (unused >= exact) return cause_in_pieces(self);
+  if (gm__add_sat(unused, promised) >= exact) {
+    return cause_say(self, GM_CAUSE_PROMISED, GM_CHANGE_CANCEL, exact - unused);
+  }
   if (gm__add_sat(pooled, most) < exact) return cause_full(self, exact - gm__add_sat(pooled, most));
   self->lack = exact - unused;
   return cause_say(self, GM_CAUSE_RESERVE, GM_CHANGE_LOWER_RESERVE, self->lack);

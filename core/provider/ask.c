@@ -4,10 +4,11 @@
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/device/holding.h"
 #include "core/provider/upstream.h"
 
-/* Invariant: a thread reads how much gm may take of the device, and then takes it, under the device's grow lock. So two
- * pools are never both told that the last bytes are theirs. */
+/* Invariant: a thread reads how much gm may take of the card, and then takes it, under the card's grow lock. So two
+ * pools are never both told that the last bytes are theirs, whatever contexts they are of. */
 
 static uint64_t ask_room(const gm__provider *provider, bool managed, bool read_now) {
   gm_device *device = provider->device;
@@ -20,6 +21,13 @@ static gm_status ask_check_room(const gm__provider *provider, uint64_t bytes, bo
   uint64_t room = ask_room(provider, managed, false);
   if (bytes > room) room = ask_room(provider, managed, true); /* the figures were old, or there was no host memory */
   if (bytes <= room) return GM_OK;
+  const uint64_t promised = managed ? 0 : gm__device_promised(provider->device, &provider->limits);
+  if (promised) {
+    return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
+                    "%" PRIu64 " bytes are %" PRIu64 " more than the %" PRIu64
+                    " that this device has beside the %" PRIu64 " that reservations hold: cancel one, or free so much",
+                    bytes, bytes - room, room, promised);
+  }
   return gm__fail(
       err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
       "%" PRIu64 " bytes are %" PRIu64 " more than the %" PRIu64
@@ -44,29 +52,35 @@ gm_status gm__ask_commit(const gm__provider *provider, const gm__want *want, uin
   return gm__submitting(device)->commit(device->handle, stream ? stream->handle : NULL, memory, 0, bytes, err);
 }
 
+static gm__device_request ask_request(const gm__provider *provider, const gm__want *want, uint64_t bytes) {
+  gm__device_request request = {.bytes = bytes, .priority = provider->priority};
+  if (!want) return request;
+  request.align = want->align;
+  request.usage = want->usage;
+  request.flags = want->flags & (GM_HOST_VISIBLE | GM_DEDICATED | (ask_commits_later(provider, want) ? 0 : GM_COMMIT));
+  request.must_be = want->must_be;
+  request.wish = want->wish;
+  request.beside_device = want->beside_device;
+  request.managed = want->managed;
+  request.share = want->beside_device || want->managed ? GM_SHARE_NONE : provider->share;
+  return request;
+}
+
 static gm_status ask_device(gm__provider *provider, const gm__want *want, uint64_t bytes, gm_memory *out,
                             gm_error *err) {
   gm_device *device = provider->device;
-  gm__device_request request = {.bytes = bytes, .priority = provider->priority};
-  if (want) {
-    request.align = want->align;
-    request.usage = want->usage;
-    request.flags =
-        want->flags & (GM_HOST_VISIBLE | GM_DEDICATED | (ask_commits_later(provider, want) ? 0 : GM_COMMIT));
-    request.must_be = want->must_be;
-    request.wish = want->wish;
-    request.beside_device = want->beside_device;
-    request.managed = want->managed;
-    request.share = want->beside_device || want->managed ? GM_SHARE_NONE : provider->share;
-  }
-  gm__mutex_lock(&device->grow_lock);
+  const gm__device_request request = ask_request(provider, want, bytes);
+  gm__mutex_lock(&device->promises->lock);
   const bool counts = !want || gm__device_takes_own(device, &request);
   gm_status status = counts ? ask_check_room(provider, bytes, request.managed, err) : GM_OK;
   if (!status) {
+    const bool draws = counts && !request.managed;
+    const uint64_t drawn = draws ? gm__holding_draw(device, &provider->limits, bytes) : 0;
     status = want ? gm__device_alloc(device, &request, out, err)
                   : gm__device_create_physical(device, provider->pages.type, bytes, &out->handle, err);
+    gm__holding_drawn(device, &provider->limits, drawn, status == GM_OK);
   }
-  gm__mutex_unlock(&device->grow_lock);
+  gm__mutex_unlock(&device->promises->lock);
   return gm__error_of("gm_alloc", status, err);
 }
 

@@ -16,7 +16,8 @@ void gm__provider_init(gm__provider *provider, gm_device *device, const gm_pool_
   provider->no_trim = provider->captures || params->flags & GM_POOL_NO_TRIM;
   provider->share = params->share;
   provider->priority = params->priority;
-  provider->limits = (gm__limits){params->memory_fraction, params->min_free_bytes};
+  provider->limits.memory_fraction = params->memory_fraction;
+  provider->limits.min_free_bytes = params->min_free_bytes;
   if (params->upstream) provider->upstream = *params->upstream;
   provider->profiler = gm__profiler_of(device->ctx);
   gm__mutex_init(&provider->lock, GM__RANK_PROVIDER);

@@ -1,4 +1,5 @@
-/* What every program needs: contexts, devices, streams, pools, copies, buffers, statistics and statuses.
+/* What every program needs: contexts, devices, streams, pools, reservations, copies, buffers, statistics
+ * and statuses.
  *
  * gm/model_all.h has model files, estimates and loading. gm/tools.h has tuning, sharing and tools that watch. An engine
  * that lends its own device adds the gm/native_*.h of its API. Only backends need gm/backend.h. */
@@ -19,6 +20,7 @@
 #include "gm/native.h"
 #include "gm/pool.h"
 #include "gm/request.h"
+#include "gm/reserve.h"
 #include "gm/services.h"
 #include "gm/share_kind.h"
 #include "gm/size.h"

@@ -326,6 +326,45 @@ class pool {
   std::shared_ptr<gm_pool> self_;
 };
 
+/* A reservation (gm/reserve.h): it can be moved, and is cancelled when it ends. It owns its device. A pool that it is
+ * committed to must end after it. */
+class reservation {
+ public:
+  reservation() noexcept = default;
+
+  /* Holds bytes of a device. Empty: they are not there. */
+  static reservation create(const device &device, std::uint64_t bytes, const char *name = nullptr,
+                            gm_error *err = nullptr) {
+    gm_reserve_params params = {};
+    gm_reservation *made = nullptr;
+    reservation out;
+    params.struct_size = sizeof params;
+    params.bytes = bytes;
+    params.name = name;
+    if (gm_reserve(device.get(), &params, &made, err) != GM_OK) return out;
+    out.self_ = {made, ender{device}};
+    return out;
+  }
+
+  gm_reservation *get() const noexcept { return self_.get(); }
+  explicit operator bool() const noexcept { return self_ != nullptr; }
+  gm_status commit(const pool &pool, gm_error *err = nullptr) const {
+    return gm_reservation_commit(get(), pool.get(), err);
+  }
+  gm_status read(gm_reservation_info &out) const {
+    out.struct_size = sizeof out;
+    return gm_reservation_read(get(), &out, nullptr);
+  }
+  void cancel() noexcept { self_.reset(); }
+
+ private:
+  struct ender {
+    device parent;
+    void operator()(gm_reservation *self) const noexcept { gm_reservation_cancel(self); }
+  };
+  std::unique_ptr<gm_reservation, ender> self_;
+};
+
 /* A reference-counted buffer (gm/buffer.h). A copy is one reference more. */
 class buffer {
  public:

@@ -40,7 +40,8 @@ typedef struct gm_memory_part {
 } gm_memory_part;
 
 /* The figures of one device at one moment. Where both are known, free_bytes <= total_bytes, and free_bytes <=
- * total_bytes - used_by_us_bytes. Any number except reclaimable_bytes and margin_bytes may be GM_UNKNOWN_BYTES. */
+ * total_bytes - used_by_us_bytes. free_bytes includes what is promised to reservations (gm/reserve.h). Any number may
+ * be GM_UNKNOWN_BYTES, except reclaimable_bytes, margin_bytes and the two promised ones. */
 typedef struct gm_memory_info {
   uint32_t struct_size;
   gm_figure_state free_state;         /* of free_bytes */
@@ -59,7 +60,9 @@ typedef struct gm_memory_info {
   gm_memory_part vram;                /* APU: the memory set aside for the GPU */
   gm_memory_part gtt;                 /* APU: host memory that the GPU may map */
   uint64_t read_at_ns;                /* monotonic clock */
-  uint64_t reserved[4];               /* 0 */
+  uint64_t promised_bytes;            /* held by reservations of this process, and not taken */
+  uint64_t promised_by_others_bytes;  /* held by reservations of other processes, and not taken */
+  uint64_t reserved[2];               /* 0 */
 } gm_memory_info;
 
 typedef enum gm_heap_flags {

@@ -147,6 +147,26 @@ void test_points_and_streams(void **) {
   assert_int_equal(stream.sync(), GM_OK);
 }
 
+void test_a_reservation_ends_with_its_scope(void **) {
+  const gm::pool pool = cpu_pool();
+  gm_memory_info memory = {};
+  memory.struct_size = sizeof memory;
+  {
+    const gm::reservation held = gm::reservation::create(pool.parent(), 1 << 20, "scope");
+    gm_reservation_info info = {};
+    assert_true(bool(held));
+    assert_int_equal(held.commit(pool), GM_OK);
+    assert_int_equal(held.read(info), GM_OK);
+    assert_int_equal(info.left_bytes, 1 << 20);
+    assert_false(bool(gm::reservation::create(pool.parent(), UINT64_MAX)));
+    gm::reservation other = gm::reservation::create(pool.parent(), 4096);
+    other = gm::reservation();
+    assert_false(bool(other));
+  }
+  assert_int_equal(gm_device_memory_info(pool.parent().get(), &memory, nullptr), GM_OK);
+  assert_int_equal(memory.promised_bytes, 0);
+}
+
 void test_a_copy_of_a_buffer_is_a_reference(void **) {
   const gm::pool pool = cpu_pool();
   gm_buffer_params params = {};
@@ -226,6 +246,7 @@ int main() {
       cmocka_unit_test(test_a_refused_block_is_empty_and_says_why),
       cmocka_unit_test(test_contents_pass_through_copies_and_mappings),
       cmocka_unit_test(test_points_and_streams),
+      cmocka_unit_test(test_a_reservation_ends_with_its_scope),
       cmocka_unit_test(test_a_copy_of_a_buffer_is_a_reference),
       cmocka_unit_test(test_only_must_throws),
       cmocka_unit_test(test_containers_live_in_a_pool),

@@ -47,7 +47,7 @@ FLOORS = {  # lowest first: each with the floors that it may include
     "guard": "base context discovery track device order provider arena heap",
     "pool": "base context track device order provider arena bucket heap guard",
     "block": "base context discovery track device order provider arena heap guard pool",
-    "manage": "base context host discovery track trace device order provider arena bucket heap guard pool block",
+    "manage": "base context host fit discovery track trace device order provider arena bucket heap guard pool block",
     "buffer": "base context host device provider heap guard pool block manage",
     "store": "base algo context tier host device provider pool block manage buffer",
     "transfer": "base device pool block manage",
@@ -63,7 +63,7 @@ FACES = {"context": "context", "config": "context", "device": "discovery", "prob
          "model_config": "model", "model_value": "model", "fit": "fit", "estimate": "fit", "tracker": "track",
          "trace": "trace", "advice": "trace", "stream": "device", "evictor": "device", "request": "device", "pool": "provider", "quota": "track",
          "spans": "pool", "debug": "guard", "copy": "block", "share": "block", "cleanup": "manage", "pool_set": "manage",
-         "record": "manage", "warm_up": "manage", "buffer": "buffer", "relocation": "buffer", "batch": "buffer", "peer": "transfer",
+         "record": "manage", "reserve": "manage", "warm_up": "manage", "buffer": "buffer", "relocation": "buffer", "batch": "buffer", "peer": "transfer",
          "managed": "transfer", "load": "load", "report": "report", "tier": "tier", "value": "store", "store": "store",
          "cache": "cache", "tensor_sets": "cache"}
 # The headers that include a tier, and its rank; a higher tier includes lower ones. gm/backend.h stands above them all.

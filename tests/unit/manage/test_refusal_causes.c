@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "gm/quota.h"
+#include "gm/reserve.h"
 #include "gm/tracker.h"
 #include "support/causes.h"
 #include "support/fake_backend.h"
@@ -143,6 +144,25 @@ static void test_reserve(void **state) {
   assert_true(why.change_bytes == 8 * MIB);
   pool_bench_ok(gm_pool_destroy(pool, err));
   assert_int_equal(gm_free(bench.pool, &one, NULL), GM_OK);
+  pool_bench_close(&bench);
+}
+
+/* Other reservations are in the way; the pool's own one is not. */
+static void test_promised(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_reservation *held = NULL, *own = NULL;
+  gm_request request = {.bytes = 40 * MIB};
+  pool_bench_open(&bench, "null", "null:capacity=64M", NULL);
+  const gm_reserve_params params = {.struct_size = sizeof params, .bytes = 32 * MIB};
+  pool_bench_ok(gm_reserve(bench.device, &params, &held, err));
+  pool_bench_ok(gm_pool_reserve(bench.pool, 16 * MIB, &own, err));
+  gm_explanation why = refused_as(bench.pool, &request, GM_CAUSE_PROMISED, GM_CHANGE_CANCEL);
+  assert_true(why.change_bytes == 8 * MIB && why.ever_fits);
+  gm_reservation_cancel(held);
+  gm_block one = served(bench.pool, &request);
+  assert_int_equal(gm_free(bench.pool, &one, NULL), GM_OK);
+  gm_reservation_cancel(own);
   pool_bench_close(&bench);
 }
 
@@ -328,6 +348,7 @@ int main(void) {
                                      cmocka_unit_test(test_quota),
                                      cmocka_unit_test(test_quota_of_several_tags),
                                      cmocka_unit_test(test_reserve),
+                                     cmocka_unit_test(test_promised),
                                      cmocka_unit_test(test_device_full_and_too_large),
                                      cmocka_unit_test(test_single_allocation),
                                      cmocka_unit_test(test_leak_by_tag),

@@ -1,0 +1,33 @@
+/* What the process promises on one card: bytes that reservations hold and nobody has taken yet. All contexts share one
+ * record of a card (process.h). A forked child has a fresh one. */
+#ifndef GM_CORE_CONTEXT_PROMISES_H
+#define GM_CORE_CONTEXT_PROMISES_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "core/base/thread.h"
+
+typedef struct gm__promises {
+  _Atomic uint32_t state; /* of `lock`: made by the first who prepares the record */
+  gm__mutex lock;         /* the grow lock: held from asking for a card's room until the memory is counted */
+  _Atomic uint64_t bytes; /* promised and not taken. Changed under the lock */
+} gm__promises;
+
+/* Makes the lock of a zeroed record, once. Thread-safe. */
+void gm__promises_prepare(gm__promises *promises);
+
+static inline uint64_t gm__promises_bytes(const gm__promises *promises) {
+  return atomic_load_explicit(&promises->bytes, memory_order_relaxed);
+}
+
+/* REQUIRES: the record's lock. */
+static inline void gm__promises_add(gm__promises *promises, uint64_t bytes) {
+  atomic_fetch_add_explicit(&promises->bytes, bytes, memory_order_relaxed);
+}
+
+static inline void gm__promises_sub(gm__promises *promises, uint64_t bytes) {
+  atomic_fetch_sub_explicit(&promises->bytes, bytes, memory_order_relaxed);
+}
+
+#endif

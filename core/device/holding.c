@@ -1,0 +1,102 @@
+#include "core/device/holding.h"
+
+#include <inttypes.h>
+
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+#include "core/device/reclaimer.h"
+
+/* Invariants, all under the card's grow lock. The card's count is the sum of what is left of its promises. A pool's own
+ * count is the sum over those bound to it. While a pool is at the driver, what it draws is in neither: it holds the
+ * lock, so nobody else is told yes meanwhile. */
+
+/* What the card has for one more promise. The promises of the pool itself leave as little as those of others. */
+static uint64_t holding_room(gm_device *device, const gm__limits *limits) {
+  static const gm__limits physical = {.memory_fraction = 1, .min_free_bytes = GM_NO_BYTES};
+  const uint64_t room = gm__device_headroom(device, limits, true);
+  return gm__min(room, gm__device_headroom(device, &physical, false));
+}
+
+static gm_status holding_refuse(gm_device *device, uint64_t bytes, uint64_t room, const char *op, gm_error *err) {
+  gm__mutex_lock(&device->lock);
+  const bool unread = device->headroom.failed;
+  gm__mutex_unlock(&device->lock);
+  if (unread) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory to read the device's figures");
+  if (room == UINT64_MAX) {
+    return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "%s: no figure for its memory, so none can be promised",
+                    device->info.name);
+  }
+  return gm__fail(err, GM_ERR_OVER_LIMIT, 0, op,
+                  "%" PRIu64 " bytes cannot be promised: %" PRIu64
+                  " are left of what memory_fraction, min_free_bytes and other promises (%" PRIu64 ") leave",
+                  bytes, room, gm__promises_bytes(device->promises));
+}
+
+/* Returns the room that was seen. *made: the promise was made. */
+static uint64_t holding_try(gm_device *device, const gm__limits *limits, gm__holding *promise, bool *made) {
+  gm__mutex_lock(&device->promises->lock);
+  const uint64_t room = holding_room(device, limits);
+  *made = room != UINT64_MAX && promise->bytes <= room;
+  if (*made) gm__promises_add(device->promises, promise->bytes);
+  gm__mutex_unlock(&device->promises->lock);
+  return room;
+}
+
+gm_status gm__holding_make(gm_device *device, const gm__limits *limits, uint64_t bytes, gm__holding *promise,
+                           const char *op, gm_error *err) {
+  const gm__limits bounds = {.memory_fraction = limits ? limits->memory_fraction : 0,
+                             .min_free_bytes = limits ? limits->min_free_bytes : 0};
+  bool made = false;
+  promise->bytes = bytes;
+  uint64_t room = holding_try(device, &bounds, promise, &made);
+  if (!made && room != UINT64_MAX && gm__reclaimers_trim(device, NULL, bytes - room)) {
+    room = holding_try(device, &bounds, promise, &made);
+  }
+  return made ? GM_OK : holding_refuse(device, bytes, room, op, err);
+}
+
+void gm__holding_bind(gm_device *device, gm__holding *promise, gm__limits *limits) {
+  gm__mutex_lock(&device->promises->lock);
+  gm__holding **at = &limits->promises;
+  while (*at) at = &(*at)->next;
+  *at = promise;
+  atomic_fetch_add_explicit(&limits->promised_bytes, gm__holding_left(promise), memory_order_relaxed);
+  gm__mutex_unlock(&device->promises->lock);
+}
+
+/* REQUIRES: grow lock. */
+static void holding_unbind(gm__holding *promise, gm__limits *limits) {
+  gm__holding **at = &limits->promises;
+  while (*at != promise) at = &(*at)->next;
+  *at = promise->next;
+  atomic_fetch_sub_explicit(&limits->promised_bytes, gm__holding_left(promise), memory_order_relaxed);
+}
+
+void gm__holding_end(gm_device *device, gm__holding *promise, gm__limits *limits) {
+  gm__mutex_lock(&device->promises->lock);
+  if (limits) holding_unbind(promise, limits);
+  gm__promises_sub(device->promises, gm__holding_left(promise));
+  gm__mutex_unlock(&device->promises->lock);
+}
+
+uint64_t gm__holding_draw(gm_device *device, gm__limits *limits, uint64_t bytes) {
+  bytes = gm__min(bytes, atomic_load_explicit(&limits->promised_bytes, memory_order_relaxed));
+  if (!bytes) return 0;
+  gm__promises_sub(device->promises, bytes);
+  atomic_fetch_sub_explicit(&limits->promised_bytes, bytes, memory_order_relaxed);
+  return bytes;
+}
+
+void gm__holding_drawn(gm_device *device, gm__limits *limits, uint64_t bytes, bool taken) {
+  if (!bytes) return;
+  if (!taken) {
+    gm__promises_add(device->promises, bytes);
+    atomic_fetch_add_explicit(&limits->promised_bytes, bytes, memory_order_relaxed);
+    return;
+  }
+  for (gm__holding *promise = limits->promises; bytes; promise = promise->next) {
+    const uint64_t part = gm__min(bytes, gm__holding_left(promise));
+    atomic_fetch_add_explicit(&promise->taken, part, memory_order_relaxed);
+    bytes -= part;
+  }
+}

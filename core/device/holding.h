@@ -1,0 +1,37 @@
+/* Promises of a card's bytes: made, bound to a pool, taken by that pool, ended. Thread-safe. */
+#ifndef GM_CORE_DEVICE_HOLDING_H
+#define GM_CORE_DEVICE_HOLDING_H
+
+#include "core/device/device_headroom.h"
+
+/* Bytes of a card that are held for somebody. Zero-initialised. It must not move while it is kept. */
+typedef struct gm__holding {
+  uint64_t bytes;
+  _Atomic uint64_t taken;   /* of them: they are no longer promised */
+  struct gm__holding *next; /* bound to one pool, oldest first: under the card's grow lock */
+} gm__holding;
+
+static inline uint64_t gm__holding_left(const gm__holding *promise) {
+  return promise->bytes - atomic_load_explicit(&promise->taken, memory_order_relaxed);
+}
+
+/* Promises `bytes` if the card has so much left: free bytes, less what must stay free, less all other promises. The
+ * limits are those of `limits`; NULL: of the configuration. Idle memory of the device's pools goes back for it.
+ * OVER_LIMIT: there is not enough. NOT_FOUND: the card tells no figure. REQUIRES: no lock. */
+gm_status gm__holding_make(gm_device *device, const gm__limits *limits, uint64_t bytes, gm__holding *promise,
+                           const char *op, gm_error *err);
+
+/* Gives what is left of a promise to the pool with those limits. The pool's device is on the same card. */
+void gm__holding_bind(gm_device *device, gm__holding *promise, gm__limits *limits);
+
+/* Ends a promise. What is left is for everybody. `limits`: of the pool that it is bound to, or NULL. */
+void gm__holding_end(gm_device *device, gm__holding *promise, gm__limits *limits);
+
+/* A pool is about to take `bytes` of its device: as many of them as are promised to it are promised no longer. Returns
+ * that number, for gm__holding_drawn. REQUIRES: the card's grow lock. */
+uint64_t gm__holding_draw(gm_device *device, gm__limits *limits, uint64_t bytes);
+
+/* The pool has taken them, or could not: then they are promised as before. REQUIRES: the card's grow lock. */
+void gm__holding_drawn(gm_device *device, gm__limits *limits, uint64_t bytes, bool taken);
+
+#endif
