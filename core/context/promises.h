@@ -1,17 +1,21 @@
-/* What the process promises on one card: bytes that reservations hold and nobody has taken yet. All contexts share one
- * record of a card (process.h). A forked child has a fresh one. */
+/* What is promised on one card: bytes that reservations hold and nobody has taken yet. All contexts of the process
+ * share one record of a card (process.h). A forked child has a fresh one. */
 #ifndef GM_CORE_CONTEXT_PROMISES_H
 #define GM_CORE_CONTEXT_PROMISES_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/base/thread.h"
 
 typedef struct gm__promises {
-  _Atomic uint32_t state; /* of `lock`: made by the first who prepares the record */
-  gm__mutex lock;         /* the grow lock: held from asking for a card's room until the memory is counted */
-  _Atomic uint64_t bytes; /* promised and not taken. Changed under the lock */
+  _Atomic uint32_t state;  /* of `lock`: made by the first who prepares the record */
+  gm__mutex lock;          /* the grow lock: held from asking for a card's room until the memory is counted */
+  _Atomic uint64_t bytes;  /* promised by this process and not taken. Changed under the lock */
+  _Atomic uint64_t others; /* promised by other processes, when somebody looked last */
+  _Atomic uint64_t card;   /* what other processes call the card; 0: they do not know it */
+  _Atomic bool busy;       /* somebody holds the lock and looks */
 } gm__promises;
 
 /* Makes the lock of a zeroed record, once. Thread-safe. */
@@ -19,6 +23,10 @@ void gm__promises_prepare(gm__promises *promises);
 
 static inline uint64_t gm__promises_bytes(const gm__promises *promises) {
   return atomic_load_explicit(&promises->bytes, memory_order_relaxed);
+}
+
+static inline uint64_t gm__promises_of_others(const gm__promises *promises) {
+  return atomic_load_explicit(&promises->others, memory_order_relaxed);
 }
 
 /* REQUIRES: the record's lock. */

@@ -60,7 +60,7 @@ static struct gm__headroom_bounds headroom_bounds(gm_device *device, const gm__l
 
 static bool headroom_is_free(const struct gm__headroom_bounds *bounds) {
   return bounds->fraction >= 1 && bounds->min_free_bytes == GM_NO_LIMIT && !bounds->auto_free &&
-         !bounds->promised_bytes;
+         !bounds->promised_bytes && !bounds->promised_by_others_bytes;
 }
 
 /* ---- figures ---- */
@@ -87,29 +87,42 @@ static uint64_t headroom_now(const gm_device *device, const struct gm__headroom_
                              const struct gm__headroom_bounds *bounds) {
   const uint64_t total = reading->total_bytes, most = gm__used_most(device->used);
   const bool known = reading->free_bytes != GM_UNKNOWN_BYTES;
-  const bool by_free = known && (bounds->auto_free || bounds->min_free_bytes != GM_NO_LIMIT || bounds->promised_bytes);
+  const bool promised = bounds->promised_bytes || bounds->promised_by_others_bytes;
+  const bool by_free = known && (bounds->auto_free || bounds->min_free_bytes != GM_NO_LIMIT || promised);
   if (reading->failed) return 0;
-  if (total == GM_UNKNOWN_BYTES || (!by_free && bounds->fraction >= 1 && !bounds->promised_bytes)) return UINT64_MAX;
+  if (total == GM_UNKNOWN_BYTES || (!by_free && bounds->fraction >= 1 && !promised)) return UINT64_MAX;
   const uint64_t free_bytes = gm__sub_sat(gm__add_sat(reading->free_bytes, reading->used_bytes), most);
   const gm_memory_info memory = {
       .total_bytes = total,
       .free_bytes = by_free ? free_bytes : total,
       .used_by_us_bytes = gm__sub_sat(gm__add_sat(reading->held_bytes, most), reading->used_bytes),
-      .promised_bytes = bounds->promised_bytes};
+      .promised_bytes = bounds->promised_bytes,
+      .promised_by_others_bytes = bounds->promised_by_others_bytes};
   uint64_t keep = bounds->auto_free ? gm__margin_auto(total) : bounds->min_free_bytes;
   if (!by_free || keep == GM_NO_LIMIT) keep = 0;
   return gm__headroom(&memory, bounds->fraction, keep);
 }
 
-uint64_t gm__device_promised(const gm_device *device, const gm__limits *limits) {
+/* What this process promises to others than the pool with those limits. */
+static uint64_t headroom_promised(const gm_device *device, const gm__limits *limits) {
   const uint64_t all = gm__promises_bytes(device->promises);
   if (!all || !limits) return all;
   return gm__sub_sat(all, atomic_load_explicit(&limits->promised_bytes, memory_order_relaxed));
 }
 
+uint64_t gm__device_promised(const gm_device *device, const gm__limits *limits) {
+  return gm__add_sat(headroom_promised(device, limits), gm__promises_of_others(device->promises));
+}
+
+/* What others than the pool with those limits are promised now. A look at the figures looks at it, too. */
+static void headroom_bound(const gm_device *device, const gm__limits *limits, struct gm__headroom_bounds *bounds) {
+  bounds->promised_bytes = headroom_promised(device, limits);
+  bounds->promised_by_others_bytes = gm__promises_of_others(device->promises);
+}
+
 uint64_t gm__device_headroom(gm_device *device, const gm__limits *limits, bool read_now) {
   struct gm__headroom_bounds bounds = headroom_bounds(device, limits, read_now);
-  bounds.promised_bytes = gm__device_promised(device, limits);
+  headroom_bound(device, limits, &bounds);
   if (headroom_is_free(&bounds)) return UINT64_MAX;
   gm__mutex_lock(&device->lock);
   struct gm__headroom_reading reading = device->headroom;
@@ -119,6 +132,7 @@ uint64_t gm__device_headroom(gm_device *device, const gm__limits *limits, bool r
     gm__mutex_lock(&device->lock);
     device->headroom = reading;
     gm__mutex_unlock(&device->lock);
+    headroom_bound(device, limits, &bounds);
   }
   return headroom_now(device, &reading, &bounds);
 }

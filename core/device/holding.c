@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/device/reclaimer.h"
+#include "core/discovery/card_turn.h"
 
 /* Invariants, all under the card's grow lock. The card's count is the sum of what is left of its promises. A pool's own
  * count is the sum over those bound to it. While a pool is at the driver, what it draws is in neither: it holds the
@@ -29,30 +30,38 @@ static gm_status holding_refuse(gm_device *device, uint64_t bytes, uint64_t room
   return gm__fail(err, GM_ERR_OVER_LIMIT, 0, op,
                   "%" PRIu64 " bytes cannot be promised: %" PRIu64
                   " are left of what memory_fraction, min_free_bytes and other promises (%" PRIu64 ") leave",
-                  bytes, room, gm__promises_bytes(device->promises));
+                  bytes, room, gm__device_promised(device, NULL));
 }
 
-/* Returns the room that was seen. *made: the promise was made. */
-static uint64_t holding_try(gm_device *device, const gm__limits *limits, gm__holding *promise, bool *made) {
-  gm__mutex_lock(&device->promises->lock);
-  const uint64_t room = holding_room(device, limits);
-  *made = room != UINT64_MAX && promise->bytes <= room;
-  if (*made) gm__promises_add(device->promises, promise->bytes);
-  gm__mutex_unlock(&device->promises->lock);
-  return room;
+/* *room: what there was. OVER_LIMIT, without a text: it is not enough. */
+static gm_status holding_try(gm_device *device, const gm__limits *limits, gm__holding *promise, uint64_t *room,
+                             gm_error *err) {
+  gm__card_turn turn;
+  gm_status status = gm__card_turn_begin(device->ctx, device->promises, true, &turn, err);
+  if (status) return status;
+  *room = holding_room(device, limits);
+  if (*room == UINT64_MAX || promise->bytes > *room) status = GM_ERR_OVER_LIMIT;
+  if (!status) {
+    gm__promises_add(device->promises, promise->bytes);
+    status = gm__card_turn_tell(&turn, &promise->shared, err);
+    if (status) gm__promises_sub(device->promises, promise->bytes);
+  }
+  gm__card_turn_end(&turn);
+  return status;
 }
 
 gm_status gm__holding_make(gm_device *device, const gm__limits *limits, uint64_t bytes, gm__holding *promise,
                            const char *op, gm_error *err) {
   const gm__limits bounds = {.memory_fraction = limits ? limits->memory_fraction : 0,
                              .min_free_bytes = limits ? limits->min_free_bytes : 0};
-  bool made = false;
+  uint64_t room = 0;
   promise->bytes = bytes;
-  uint64_t room = holding_try(device, &bounds, promise, &made);
-  if (!made && room != UINT64_MAX && gm__reclaimers_trim(device, NULL, bytes - room)) {
-    room = holding_try(device, &bounds, promise, &made);
+  gm_status status = holding_try(device, &bounds, promise, &room, err);
+  if (status == GM_ERR_OVER_LIMIT && room != UINT64_MAX && gm__reclaimers_trim(device, NULL, bytes - room)) {
+    status = holding_try(device, &bounds, promise, &room, err);
   }
-  return made ? GM_OK : holding_refuse(device, bytes, room, op, err);
+  if (status == GM_ERR_OVER_LIMIT) return holding_refuse(device, bytes, room, op, err);
+  return gm__error_of(op, status, err);
 }
 
 void gm__holding_bind(gm_device *device, gm__holding *promise, gm__limits *limits) {
@@ -73,10 +82,11 @@ static void holding_unbind(gm__holding *promise, gm__limits *limits) {
 }
 
 void gm__holding_end(gm_device *device, gm__holding *promise, gm__limits *limits) {
-  gm__mutex_lock(&device->promises->lock);
+  gm__card_turn turn;
+  gm__card_turn_begin(device->ctx, device->promises, false, &turn, NULL);
   if (limits) holding_unbind(promise, limits);
   gm__promises_sub(device->promises, gm__holding_left(promise));
-  gm__mutex_unlock(&device->promises->lock);
+  gm__card_turn_end(&turn);
 }
 
 uint64_t gm__holding_draw(gm_device *device, gm__limits *limits, uint64_t bytes) {

@@ -8,6 +8,7 @@
 typedef struct gm__holding {
   uint64_t bytes;
   _Atomic uint64_t taken;   /* of them: they are no longer promised */
+  bool shared;              /* other processes know of it */
   struct gm__holding *next; /* bound to one pool, oldest first: under the card's grow lock */
 } gm__holding;
 
@@ -17,7 +18,8 @@ static inline uint64_t gm__holding_left(const gm__holding *promise) {
 
 /* Promises `bytes` if the card has so much left: free bytes, less what must stay free, less all other promises. The
  * limits are those of `limits`; NULL: of the configuration. Idle memory of the device's pools goes back for it.
- * OVER_LIMIT: there is not enough. NOT_FOUND: the card tells no figure. REQUIRES: no lock. */
+ * OVER_LIMIT: there is not enough. NOT_FOUND: the card tells no figure. Where
+ * reserve.share is "require", also failures of gm__card_turn_begin. REQUIRES: no lock. */
 gm_status gm__holding_make(gm_device *device, const gm__limits *limits, uint64_t bytes, gm__holding *promise,
                            const char *op, gm_error *err);
 

@@ -7,6 +7,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/context/config.h"
+#include "core/discovery/card_turn.h"
 #include "core/figures/memory_info.h"
 #include "core/host/host_info.h"
 #include "core/host/pci.h"
@@ -42,7 +43,10 @@ gm__used_bytes *gm__device_used(const gm__driver *driver, const gm_device_info *
 }
 
 gm__promises *gm__device_promises(const gm__driver *driver, const gm_device_info *info) {
-  return gm__process_promises(figures_card_key(driver, info));
+  const uint64_t key = figures_card_key(driver, info);
+  gm__promises *promises = gm__process_promises(key);
+  atomic_store_explicit(&promises->card, info->api == GM_API_NULL ? 0 : key, memory_order_relaxed);
+  return promises;
 }
 
 uint64_t gm__margin_auto(uint64_t total_bytes) {
@@ -142,7 +146,10 @@ static void figures_resolve(const gm__figures_subject *subject, figures_work *wo
   *out = gm__memory_info_resolve(&input);
   out->reclaimable_bytes = gm__used_pooled(used);
   out->margin_bytes = figures_margin(subject, out->total_bytes);
-  out->promised_bytes = gm__promises_bytes(gm__device_promises(subject->driver, subject->info));
+  gm__promises *promises = gm__device_promises(subject->driver, subject->info);
+  gm__card_look(ctx, promises);
+  out->promised_bytes = gm__promises_bytes(promises);
+  out->promised_by_others_bytes = gm__promises_of_others(promises);
 }
 
 gm_status gm__device_figures(const gm__figures_subject *subject, gm_memory_info *out, gm_error *err) {

@@ -78,6 +78,10 @@ static void own_release(gm__promise_file *file, gm__promise_own *own) {
   own->record = -1;
 }
 
+static gm_status own_refuse(const gm__promise_file *file, gm_error *err) {
+  return gm__fail(err, GM_ERR_BUSY, 0, "reserve", "%.300s: all %d records are in use", file->path, GM__PROMISE_RECORDS);
+}
+
 /* Locks a record that nobody has. */
 static gm_status own_claim(gm__promise_file *file, gm__promise_own *own, gm_error *err) {
   for (uint32_t i = 0; i < GM__PROMISE_RECORDS; i++) {
@@ -85,7 +89,7 @@ static gm_status own_claim(gm__promise_file *file, gm__promise_own *own, gm_erro
     own->record = (int32_t)i;
     return GM_OK;
   }
-  return gm__fail(err, GM_ERR_BUSY, 0, "reserve", "%.300s: all %d records are in use", file->path, GM__PROMISE_RECORDS);
+  return own_refuse(file, err);
 }
 
 static gm_status own_write(gm__promise_file *file, gm__promise_own *own, uint64_t bytes, gm_error *err) {
@@ -259,10 +263,7 @@ static gm_status turn_promise(gm__promise_file *file, const gm__promise_turn *tu
     if (own) own_drop(file, own);
     return GM_OK;
   }
-  if (!own && file->own_count == GM__PROMISE_RECORDS) {
-    return gm__fail(err, GM_ERR_BUSY, 0, "reserve", "%.300s: all %d records are in use", file->path,
-                    GM__PROMISE_RECORDS);
-  }
+  if (!own && file->own_count == GM__PROMISE_RECORDS) return own_refuse(file, err);
   if (!own) {
     own = &file->own[file->own_count++];
     *own = (gm__promise_own){.record = -1};

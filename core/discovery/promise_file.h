@@ -7,7 +7,11 @@
  *   status = gm__promise_file_end(file, &turn, own_bytes, err);    // or gm__promise_file_abandon(file, &turn)
  *
  * A record of the file counts while its owner lives: the owner keeps a lock on it, and the kernel frees that. Whoever
- * comes next overwrites what a dead process left. Nothing is mapped, so nobody can make gm fault. */
+ * comes next overwrites what a dead process left. Nothing is mapped, so nobody can make gm fault.
+ *
+ * Two limits. A process that forks in a turn, and is killed in it, leaves the turn to its child: it ends with the
+ * child. A process takes no turn where there is no file. It may still be taking memory when another one makes the first
+ * promise. */
 #ifndef GM_CORE_DISCOVERY_PROMISE_FILE_H
 #define GM_CORE_DISCOVERY_PROMISE_FILE_H
 

@@ -7,8 +7,8 @@
 #include "core/host/host_info.h"
 
 /* Invariant: what the code that refused knows for certain comes first (gm__ladder_blame), then the status. Only where
- * both leave it open do the figures of now decide: first the pool's own bounds, then promises to
- * others, then gm's reserve, then the device. */
+ * both leave it open do the figures of now decide. The order is: the pool's own bounds, promises to others, gm's
+ * reserve, the device. */
 
 enum { CAUSE_EPOCHS = 4, CAUSE_TAGS = 3 }; /* a leak: so many epochs in a row; of the tags that hold most */
 

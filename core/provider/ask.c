@@ -5,6 +5,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/device/holding.h"
+#include "core/discovery/card_turn.h"
 #include "core/provider/upstream.h"
 
 /* Invariant: a thread reads how much gm may take of the card, and then takes it, under the card's grow lock. So two
@@ -70,7 +71,8 @@ static gm_status ask_device(gm__provider *provider, const gm__want *want, uint64
                             gm_error *err) {
   gm_device *device = provider->device;
   const gm__device_request request = ask_request(provider, want, bytes);
-  gm__mutex_lock(&device->promises->lock);
+  gm__card_turn turn;
+  gm__card_turn_begin(device->ctx, device->promises, false, &turn, NULL);
   const bool counts = !want || gm__device_takes_own(device, &request);
   gm_status status = counts ? ask_check_room(provider, bytes, request.managed, err) : GM_OK;
   if (!status) {
@@ -80,7 +82,7 @@ static gm_status ask_device(gm__provider *provider, const gm__want *want, uint64
                   : gm__device_create_physical(device, provider->pages.type, bytes, &out->handle, err);
     gm__holding_drawn(device, &provider->limits, drawn, status == GM_OK);
   }
-  gm__mutex_unlock(&device->promises->lock);
+  gm__card_turn_end(&turn);
   return gm__error_of("gm_alloc", status, err);
 }
 

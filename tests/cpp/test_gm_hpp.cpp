@@ -151,6 +151,7 @@ void test_a_reservation_ends_with_its_scope(void **) {
   const gm::pool pool = cpu_pool();
   gm_memory_info memory = {};
   memory.struct_size = sizeof memory;
+  assert_int_equal(gm_config_set(pool.parent().parent().get(), "reserve.share", "off", nullptr), GM_OK);
   {
     const gm::reservation held = gm::reservation::create(pool.parent(), 1 << 20, "scope");
     gm_reservation_info info = {};

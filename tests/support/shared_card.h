@@ -16,39 +16,44 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-static struct {
+typedef struct shared_card_state {
   uint64_t capacity;
   _Atomic uint64_t used, most;
   _Atomic int inside; /* threads that the driver serves now */
   int await;          /* a call of the driver waits until so many are inside, for a while */
   _Atomic int refuse; /* so many of the next calls fail */
-} shared_card;
+} shared_card_state;
+
+static shared_card_state shared_card_own, *shared_card = &shared_card_own; /* a test of processes puts it elsewhere */
+
+/* Where processes tell each other of their reservations; NULL: they do not. And the key reserve.share. */
+static const char *shared_card_folder, *shared_card_share = "require";
 
 static inline void shared_card_reset(uint64_t capacity) {
-  shared_card.capacity = capacity;
-  atomic_store(&shared_card.used, 0);
-  atomic_store(&shared_card.most, 0);
-  atomic_store(&shared_card.inside, 0);
-  atomic_store(&shared_card.refuse, 0);
-  shared_card.await = 0;
+  shared_card->capacity = capacity;
+  atomic_store(&shared_card->used, 0);
+  atomic_store(&shared_card->most, 0);
+  atomic_store(&shared_card->inside, 0);
+  atomic_store(&shared_card->refuse, 0);
+  shared_card->await = 0;
 }
 
 static inline void shared_card_take(uint64_t bytes) {
-  const uint64_t used = atomic_fetch_add(&shared_card.used, bytes) + bytes;
-  uint64_t most = atomic_load(&shared_card.most);
-  while (used > most && !atomic_compare_exchange_weak(&shared_card.most, &most, used)) {}
+  const uint64_t used = atomic_fetch_add(&shared_card->used, bytes) + bytes;
+  uint64_t most = atomic_load(&shared_card->most);
+  while (used > most && !atomic_compare_exchange_weak(&shared_card->most, &most, used)) {}
 }
 
 static inline bool shared_card_refuses(void) {
-  int left = atomic_load(&shared_card.refuse);
-  while (left > 0 && !atomic_compare_exchange_weak(&shared_card.refuse, &left, left - 1)) {}
+  int left = atomic_load(&shared_card->refuse);
+  while (left > 0 && !atomic_compare_exchange_weak(&shared_card->refuse, &left, left - 1)) {}
   return left > 0;
 }
 
 /* Gives another thread the time to come in, too. */
 static inline void shared_card_enter(void) {
-  atomic_fetch_add(&shared_card.inside, 1);
-  for (int i = 0; i < 200 && atomic_load(&shared_card.inside) < shared_card.await; i++) gm__sleep_ns(1000 * 1000);
+  atomic_fetch_add(&shared_card->inside, 1);
+  for (int i = 0; i < 200 && atomic_load(&shared_card->inside) < shared_card->await; i++) gm__sleep_ns(1000 * 1000);
 }
 
 static inline gm_status shared_card_alloc(void *device, const gm_memory_params *params, gm_memory *out, gm_error *err) {
@@ -56,12 +61,12 @@ static inline gm_status shared_card_alloc(void *device, const gm_memory_params *
   shared_card_enter();
   const gm_status status = gm__null_backend.memory_alloc(device, params, out, err);
   if (status == GM_OK) shared_card_take(out->bytes);
-  atomic_fetch_sub(&shared_card.inside, 1);
+  atomic_fetch_sub(&shared_card->inside, 1);
   return status;
 }
 
 static inline gm_status shared_card_free(void *device, const gm_memory *memory, gm_close_mode mode, gm_error *err) {
-  atomic_fetch_sub(&shared_card.used, memory->bytes);
+  atomic_fetch_sub(&shared_card->used, memory->bytes);
   return gm__null_backend.memory_free(device, memory, mode, err);
 }
 
@@ -71,22 +76,22 @@ static inline gm_status shared_card_create(void *device, const gm_vmm_props *pro
   shared_card_enter();
   const gm_status status = gm__null_backend.vmm_create(device, props, bytes, out, err);
   if (status == GM_OK) shared_card_take(bytes);
-  atomic_fetch_sub(&shared_card.inside, 1);
+  atomic_fetch_sub(&shared_card->inside, 1);
   return status;
 }
 
 static inline gm_status shared_card_destroy(void *device, uint64_t handle, uint64_t bytes, gm_close_mode mode,
                                             gm_error *err) {
-  atomic_fetch_sub(&shared_card.used, bytes);
+  atomic_fetch_sub(&shared_card->used, bytes);
   return gm__null_backend.vmm_destroy(device, handle, bytes, mode, err);
 }
 
 static inline gm_status shared_card_figures(void *driver, uint32_t index, void *device, gm_raw_figures *out,
                                             gm_error *err) {
   const gm_status status = gm__null_backend.figures(driver, index, device, out, err);
-  const uint64_t used = atomic_load(&shared_card.used);
-  out->driver.total_bytes = shared_card.capacity;
-  out->driver.free_bytes = used < shared_card.capacity ? shared_card.capacity - used : 0;
+  const uint64_t used = atomic_load(&shared_card->used);
+  out->driver.total_bytes = shared_card->capacity;
+  out->driver.free_bytes = used < shared_card->capacity ? shared_card->capacity - used : 0;
   return status;
 }
 
@@ -94,11 +99,11 @@ static inline gm_status shared_card_info(void *driver, uint32_t index, void *dev
                                          gm_error *err) {
   const gm_status status = gm__null_backend.device_info(driver, index, device, out, err);
   out->api = GM_API_OTHER;
-  out->total_bytes = shared_card.capacity;
+  out->total_bytes = shared_card->capacity;
   return status;
 }
 
-/* A context with the card open. `share`: the keys memory_fraction and min_free_bytes: "1", "0": all of it. */
+/* A context with the card open. The keys memory_fraction and min_free_bytes: "1", "0": all of it. */
 static inline void shared_card_open_device(pool_bench *bench, const char *fraction, const char *least) {
   gm_backend_ops ops = gm__null_backend;
   ops.name = "shared";
@@ -119,6 +124,8 @@ static inline void shared_card_open_device(pool_bench *bench, const char *fracti
   pool_bench_ok(gm_backend_register(bench->ctx, &ops, err));
   pool_bench_ok(gm_config_set(bench->ctx, "memory_fraction", fraction, err));
   pool_bench_ok(gm_config_set(bench->ctx, "min_free_bytes", least, err));
+  pool_bench_ok(gm_config_set(bench->ctx, "reserve.share", shared_card_folder ? shared_card_share : "off", err));
+  if (shared_card_folder) pool_bench_ok(gm_config_set(bench->ctx, "reserve.folder", shared_card_folder, err));
   pool_bench_ok(gm_device_open_index(bench->ctx, "shared", 0, &bench->device, err));
 }
 

@@ -18,7 +18,8 @@ static struct {
   bool armed;
   fault_call call; /* of these, the one with number `at` fails */
   int at, seen;
-  int code; /* errno; 0: it does half of its work */
+  int code;                /* errno; 0: it does half of its work */
+  void (*meanwhile)(void); /* it does not fail, and this happens before it */
 } fault;
 
 static bool fault_is_now(fault_call call) { return fault.armed && fault.call == call && ++fault.seen == fault.at; }
@@ -97,7 +98,9 @@ ssize_t __wrap_pread(int fd, void *to, size_t bytes, off_t at) {
 }
 
 ssize_t __wrap_pwrite(int fd, const void *from, size_t bytes, off_t at) {
-  if (!fault_is_now(FAULT_PWRITE)) return __real_pwrite(fd, from, bytes, at);
+  const bool now = fault_is_now(FAULT_PWRITE);
+  if (now && fault.meanwhile) fault.meanwhile();
+  if (!now || fault.meanwhile) return __real_pwrite(fd, from, bytes, at);
   return fault.code ? fault_fail() : __real_pwrite(fd, from, bytes / 2, at);
 }
 
@@ -250,11 +253,67 @@ static void test_a_file_that_is_replaced_meanwhile(void **state) {
   gm__promise_file_close(&other);
 }
 
+/* The file is new, and what was promised does not get there: the next turn tries again. */
+static void test_what_was_not_written_is_written_later(void **state) {
+  promise_scene *scene = *state;
+  gm__promise_file file, other;
+  gm__promise_turn turn;
+  uint64_t others;
+  gm_error err;
+  scene_open(scene, &file);
+  scene_open(scene, &other);
+  scene_promise(&file, 10);
+  assert_int_equal(unlink(scene->path), 0);
+  scene_promise(&other, 1);
+  fault.armed = true;
+  fault.call = FAULT_PWRITE;
+  fault.at = 1;
+  fault.seen = 0;
+  fault.code = ENOSPC;
+  assert_int_equal(gm__promise_file_begin(&file, scene_card, false, &turn, &others, &err), GM_ERR_IO);
+  assert_int_equal(fault.seen, 2); /* it also frees the record again */
+  fault.armed = false;
+  assert_int_equal(scene_others(&other), 0);
+  assert_int_equal(scene_others(&file), 1);
+  assert_int_equal(scene_others(&other), 10);
+  gm__promise_file_close(&file);
+  gm__promise_file_close(&other);
+}
+
+static gm__promise_file onlooker;
+
+static void look_meanwhile(void) {
+  uint64_t others;
+  assert_int_equal(gm__promise_file_read(&onlooker, scene_other_card, &others, NULL), GM_ERR_TIMEOUT);
+}
+
+/* Nobody uses a file that another process is making. */
+static void test_a_file_in_the_making(void **state) {
+  gm__promise_file file;
+  scene_open(*state, &file);
+  scene_open(*state, &onlooker);
+  memset(&fault, 0, sizeof fault);
+  fault.armed = true;
+  fault.call = FAULT_PWRITE;
+  fault.meanwhile = look_meanwhile;
+  for (fault.at = 1; fault.at <= GM__PROMISE_FILE_BYTES / 1024; fault.at++) {
+    fault.seen = 0;
+    scene_promise(&file, 10);
+    assert_true(fault.seen >= fault.at);
+    scene_promise(&file, 0);
+    assert_int_equal(unlink(file.path), 0);
+  }
+  memset(&fault, 0, sizeof fault);
+  gm__promise_file_close(&file);
+  gm__promise_file_close(&onlooker);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, promise_scene_set_up, promise_scene_tear_down)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(test_each_call_fails_once), TEST(test_a_full_disk),
-                                     TEST(test_a_limit_on_the_size_of_files),
-                                     TEST(test_a_file_that_is_replaced_meanwhile)};
+  const struct CMUnitTest tests[] = {
+      TEST(test_each_call_fails_once),         TEST(test_a_full_disk),
+      TEST(test_a_limit_on_the_size_of_files), TEST(test_what_was_not_written_is_written_later),
+      TEST(test_a_file_in_the_making),         TEST(test_a_file_that_is_replaced_meanwhile)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

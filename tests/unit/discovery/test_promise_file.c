@@ -203,6 +203,31 @@ static void test_a_forked_child_has_no_promise(void **state) {
   gm__promise_file_close(&other);
 }
 
+/* A child that was forked in the middle of a turn has the file open, too. */
+static void test_a_turn_ends_though_a_child_lives(void **state) {
+  gm__promise_file file, other;
+  gm__promise_turn turn;
+  uint64_t others;
+  char byte;
+  scene_open(*state, &file);
+  scene_open(*state, &other);
+  assert_int_equal(pipe(leave), 0);
+  assert_int_equal(gm__promise_file_begin(&file, scene_card, true, &turn, &others, NULL), GM_OK);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(leave[1]);
+    _exit(read(leave[0], &byte, 1) != 0);
+  }
+  close(leave[0]);
+  assert_int_equal(gm__promise_file_end(&file, &turn, 10, NULL), GM_OK);
+  assert_int_equal(scene_others(&other), 10);
+  gm__promise_file_close(&file);
+  assert_int_equal(scene_others(&other), 0);
+  gm__promise_file_close(&other);
+  close(leave[1]);
+  assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
 static gm__promise_turn child_turn;
 
 static void hold_the_turn(promise_scene *scene) {
@@ -451,6 +476,7 @@ int main(void) {
       TEST(test_a_killed_process_promises_nothing),
       TEST(test_a_child_does_not_keep_its_parents_promise),
       TEST(test_a_forked_child_has_no_promise),
+      TEST(test_a_turn_ends_though_a_child_lives),
       TEST(test_a_stopped_process_hangs_nobody),
       TEST(test_a_turn_is_waited_for),
       TEST(test_files_that_are_none),

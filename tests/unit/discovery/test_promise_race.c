@@ -20,7 +20,7 @@ enum { RACERS = 8, CARDS = 2, CARD = 1000, TURNS = 1000, KILLS = 60 };
 typedef struct race_oracle {
   _Atomic uint64_t held[RACERS][CARDS]; /* what the racer was told that it has */
   _Atomic bool dying[RACERS];           /* it gets a signal; it counts no more */
-  _Atomic uint64_t granted, refused, wrong, failed;
+  _Atomic uint64_t started, granted, refused, wrong, failed;
   bool kills; /* what a dying racer holds is not sure */
 } race_oracle;
 
@@ -71,6 +71,8 @@ static void race_run(promise_scene *scene) {
   static const uint32_t cards[CARDS] = {0, 1};
   pthread_t threads[CARDS];
   scene_open(scene, &racer_file);
+  oracle->started++;
+  while (oracle->started < RACERS) gm__sleep_ns(100000);
   for (uint32_t i = 0; i < CARDS; i++) {
     if (pthread_create(&threads[i], NULL, race_thread, (void *)(uintptr_t)&cards[i])) _exit(1);
   }
@@ -147,6 +149,7 @@ static void test_killed_holders_hold_nothing(void **state) {
     race_kill(victim, children[victim]);
     children[victim] = race_start(*state, victim);
   }
+  while (oracle->refused == 0 && !oracle->wrong && !oracle->failed) gm__sleep_ns(1000000);
   for (uint32_t i = 0; i < RACERS; i++) race_kill(i, children[i]);
   oracle_check(*state);
 }

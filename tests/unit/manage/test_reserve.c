@@ -130,9 +130,9 @@ static void test_a_promise_stays_when_the_driver_refuses(void **state) {
     shared_card_reset(CAPACITY * MIB);
     shared_card_open(&bench, &kinds[i]);
     pool_bench_ok(gm_pool_reserve(bench.pool, 48 * MIB, &held, err));
-    atomic_store(&shared_card.refuse, 1000);
+    atomic_store(&shared_card->refuse, 1000);
     assert_false(take(bench.pool, 32 * MIB, &block));
-    atomic_store(&shared_card.refuse, 0);
+    atomic_store(&shared_card->refuse, 0);
     assert_int_equal(read_of(held).left_bytes, 48 * MIB);
     assert_int_equal(memory_of(&bench).promised_bytes, 48 * MIB);
     assert_true(take(bench.pool, 32 * MIB, &block));

@@ -98,7 +98,7 @@ static void race_all(void *(*last)(void *arg)) {
   }
   assert_true(atomic_load(&grants) >= 4);
   assert_true(atomic_load(&most_granted) <= CAPACITY * MIB);
-  assert_true(atomic_load(&shared_card.most) <= CAPACITY * MIB);
+  assert_true(atomic_load(&shared_card->most) <= CAPACITY * MIB);
   for (int i = 0; i < CONTEXTS; i++) pool_bench_close(&benches[i]);
 }
 
@@ -140,7 +140,7 @@ static void test_commit_and_growth_at_once(void **state) {
   }
   for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
   for (int i = 0; i < 4; i++) assert_int_equal(racers[i].failures, 0);
-  assert_true(atomic_load(&shared_card.most) <= CAPACITY * MIB);
+  assert_true(atomic_load(&shared_card->most) <= CAPACITY * MIB);
   pool_bench_ok(gm_device_memory_info(bench.device, &memory, err));
   assert_int_equal(memory.promised_bytes, 0);
   pool_bench_close(&bench);

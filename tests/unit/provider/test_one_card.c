@@ -31,7 +31,7 @@ static void ask_at_once(const gm_pool_params *params) {
   pthread_t threads[CONTEXTS];
   int served = 0;
   shared_card_reset(64 * MIB);
-  shared_card.await = CONTEXTS;
+  shared_card->await = CONTEXTS;
   for (int i = 0; i < CONTEXTS; i++) shared_card_open(&askers[i].bench, params);
   for (int i = 0; i < CONTEXTS; i++) assert_int_equal(pthread_create(&threads[i], NULL, ask, &askers[i]), 0);
   for (int i = 0; i < CONTEXTS; i++) pthread_join(threads[i], NULL);
@@ -40,7 +40,7 @@ static void ask_at_once(const gm_pool_params *params) {
     served++;
     assert_int_equal(gm_free(askers[i].bench.pool, &askers[i].block, NULL), GM_OK);
   }
-  assert_true(atomic_load(&shared_card.most) <= shared_card.capacity);
+  assert_true(atomic_load(&shared_card->most) <= shared_card->capacity);
   assert_int_equal(served, 1);
   for (int i = 0; i < CONTEXTS; i++) pool_bench_close(&askers[i].bench);
 }

@@ -1,0 +1,33 @@
+/* The turn of a card: one thread at a time asks for its room, and takes or promises bytes of it. Where promises are
+ * shared (key reserve.share), one process of the user at a time does. */
+#ifndef GM_CORE_DISCOVERY_CARD_TURN_H
+#define GM_CORE_DISCOVERY_CARD_TURN_H
+
+#include "core/context/context.h"
+#include "core/context/promises.h"
+#include "core/discovery/promise_file.h"
+
+typedef struct gm__card_turn {
+  gm__promises *promises;
+  gm__promise_file *file; /* NULL: the turn is within the process, or has ended in the file */
+  gm__promise_turn turn;
+  uint64_t before; /* what the process had promised when the turn began */
+  bool require;    /* a promise that others cannot see is none */
+} gm__card_turn;
+
+/* Begins the turn of a card, and looks what other processes promise. `reserve`: the turn is for a promise. Then, if
+ * reserve.share is "require", a failure of the file is one of this call, and the turn has not begun. Without both the
+ * answer is GM_OK. REQUIRES: only locks above GROW. */
+gm_status gm__card_turn_begin(gm_context *ctx, gm__promises *promises, bool reserve, gm__card_turn *out, gm_error *err);
+
+/* Tells other processes what this one promises now. *told: they know. A failure only where reserve.share is "require".
+ * The card stays this thread's until gm__card_turn_end. */
+gm_status gm__card_turn_tell(gm__card_turn *self, bool *told, gm_error *err);
+
+/* Ends the turn, and tells others of a change that they do not know. */
+void gm__card_turn_end(gm__card_turn *self);
+
+/* Looks what other processes promise on a card, without a turn. A look that fails leaves what was known before. */
+void gm__card_look(gm_context *ctx, gm__promises *promises);
+
+#endif
