@@ -82,7 +82,7 @@ static gm_status down_image(gm_store *store, gm_value *value, gm__image **out, g
 static bool down_to_pinned(gm_store *store, gm__store_entry *entry) {
   gm__image *image = NULL;
   if (entry->value->bytes > store->max_pinned_bytes) return false;
-  if (gm__image_write(entry->value, store->pool->device, &image, NULL) != GM_OK) return false;
+  if (gm__image_write(entry->value, store->pinned, &image, NULL) != GM_OK) return false;
   down_to(store, entry, GM__PLACE_PINNED, &image);
   const bool taken = !image;
   gm__image_release(image);
@@ -93,7 +93,7 @@ static bool down_to_pinned(gm_store *store, gm__store_entry *entry) {
 static gm_status down_copy(gm_store *store, gm__store_entry *entry, gm_error *err) {
   gm__image *image = NULL;
   if (entry->image) return GM_OK;
-  if (store->max_pinned_bytes && down_to_pinned(store, entry)) return GM_OK;
+  if (store->pinned && down_to_pinned(store, entry)) return GM_OK;
   if (entry->fresh && !store->max_host_bytes) return GM_OK;
   gm_status status = down_image(store, entry->value, &image, err);
   if (status) return entry->fresh ? GM_OK : status;

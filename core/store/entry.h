@@ -38,6 +38,7 @@ struct gm_store {
   gm__object head;
   gm_context *ctx;
   gm_pool *pool;
+  gm_pool *pinned; /* of the place PINNED; NULL: there is none */
   gm_tier *tiers[GM_STORE_TIERS_MOST];
   uint32_t tier_count;
   uint64_t max_device_bytes, max_pinned_bytes, max_host_bytes;
@@ -67,9 +68,7 @@ static inline gm__store_entry *gm__store_entry_at(gm__victim *link, size_t place
   return (gm__store_entry *)(void *)((char *)(link - place) - offsetof(gm__store_entry, links));
 }
 
-static inline size_t gm__image_place(const gm__image *image) {
-  return image->device ? GM__PLACE_PINNED : GM__PLACE_HOST;
-}
+static inline size_t gm__image_place(const gm__image *image) { return image->pool ? GM__PLACE_PINNED : GM__PLACE_HOST; }
 
 /* What an entry held, to be given back without the lock. */
 typedef struct gm__leftover {

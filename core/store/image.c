@@ -4,6 +4,9 @@
 
 #include "core/base/alloc.h"
 #include "core/base/saturate.h"
+#include "core/device/device_alloc.h"
+#include "core/pool/alloc.h"
+#include "gm/copy.h"
 
 /* Invariant: gm__image_write writes exactly what image_size counted. */
 
@@ -25,21 +28,29 @@ gm__image *gm__image_new(const gm_context *ctx, uint64_t bytes) {
   return bytes > PTRDIFF_MAX - IMAGE_HEADER ? NULL : image_begin(ctx, bytes, (size_t)bytes);
 }
 
-/* NULL: the device pins no more, or none. */
-static gm__image *image_pinned(const gm_context *ctx, gm_device *device, uint64_t bytes) {
-  const gm__device_request request = {
-      .bytes = bytes, .flags = GM_HOST_VISIBLE, .must_be = GM_ANYWHERE, .beside_device = true};
-  gm_memory memory;
+gm_status gm__image_pool(gm_device *device, uint64_t keep_bytes, gm_pool **out, gm_error *err) {
+  const gm__device_request pinned = {.flags = GM_HOST_VISIBLE, .must_be = GM_ANYWHERE, .beside_device = true};
+  const gm_pool_params params = {.struct_size = sizeof params,
+                                 .name = "pinned memory of a store",
+                                 .max_bytes = GM_NO_LIMIT,
+                                 .red_zone_bytes = GM_NO_BYTES,
+                                 .no_vmm = true,
+                                 .keep_bytes = keep_bytes,
+                                 .must_be = GM_ANYWHERE,
+                                 .memory_types = gm__device_types(device, &pinned)};
+  *out = NULL;
+  return params.memory_types ? gm_pool_create(device, &params, out, err) : GM_OK;
+}
+
+/* NULL: the device pins no more. */
+static gm__image *image_pinned(const gm_context *ctx, gm_pool *pool, uint64_t bytes) {
+  const gm_request request = {.bytes = bytes, .flags = GM_MAPPED, .must_be = GM_ANYWHERE};
+  void *data = NULL;
   gm__image *image = bytes > PTRDIFF_MAX ? NULL : image_begin(ctx, bytes, 0);
   if (!image) return NULL;
-  const bool there = gm__device_alloc(device, &request, &memory, NULL) == GM_OK;
-  if (there) {
-    image->device = device;
-    image->pinned = memory;
-    image->data = memory.host;
-  }
-  if (there && memory.host) {
-    memset(memory.host, 0, (size_t)bytes);
+  if (gm_acquired(gm__pool_alloc_beside(pool, &request, &image->pinned))) image->pool = pool;
+  if (image->pool && gm_block_host(pool, &image->pinned, &data, NULL) == GM_OK) {
+    image->data = memset(data, 0, (size_t)bytes);
     return image;
   }
   gm__image_release(image);
@@ -56,7 +67,7 @@ void gm__image_retain(gm__image *image) { atomic_fetch_add(&image->references, 1
 
 void gm__image_release(gm__image *image) {
   if (!image || atomic_fetch_sub(&image->references, 1) != 1) return;
-  if (image->device) (void)gm__device_free(image->device, &image->pinned, NULL);
+  if (image->pool) (void)gm_free(image->pool, &image->pinned, NULL);
   gm__release(image->services, image, IMAGE_HEADER + image->behind);
 }
 
@@ -149,12 +160,12 @@ static void image_head(unsigned char *data, const image_size *size) {
   gm__le_put(data + 32, gm__image_checksum(data, size->tree), 8);
 }
 
-gm_status gm__image_write(gm_value *value, gm_device *device, gm__image **out, gm_error *err) {
+gm_status gm__image_write(gm_value *value, gm_pool *pinned, gm__image **out, gm_error *err) {
   image_size size = {0, 0};
   image_count(value, &size);
   const uint64_t begin = gm__round_up(GM__IMAGE_HEAD + size.tree, GM__IMAGE_ALIGN);
   const uint64_t bytes = gm__add_sat(begin, size.data);
-  gm__image *image = device ? image_pinned(value->ctx, device, bytes) : gm__image_new(value->ctx, bytes);
+  gm__image *image = pinned ? image_pinned(value->ctx, pinned, bytes) : gm__image_new(value->ctx, bytes);
   if (!image) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_store", "no host memory for a value");
   image_writer writer = {image->data + GM__IMAGE_HEAD, image->data + begin, err};
   const gm_status status = image_node(&writer, value);

@@ -3,7 +3,7 @@
 #ifndef GM_CORE_STORE_IMAGE_H
 #define GM_CORE_STORE_IMAGE_H
 
-#include "core/device/device_alloc.h"
+#include "core/pool/pool.h"
 #include "core/store/value.h"
 
 typedef struct gm__image {
@@ -12,8 +12,8 @@ typedef struct gm__image {
   uint64_t bytes;
   size_t behind;       /* bytes of the data behind this struct */
   unsigned char *data; /* there, or in `pinned` */
-  gm_device *device;   /* that lends the pinned memory; NULL: the data is in plain host memory */
-  gm_memory pinned;
+  gm_pool *pool;       /* of the pinned memory; NULL: the data is in plain host memory */
+  gm_block pinned;
 } gm__image;
 
 /* An image of `bytes` zeros with one reference. NULL: no host memory. */
@@ -24,9 +24,13 @@ void gm__image_retain(gm__image *image);
 /* Releases one reference. NULL is allowed. */
 void gm__image_release(gm__image *image);
 
-/* Make the image of a value, in memory that `device` pins; NULL: in plain host memory. Errors: OUT_OF_HOST_MEMORY: also
- * where the device pins no more, or none; and those of gm_value_read. */
-gm_status gm__image_write(gm_value *value, gm_device *device, gm__image **out, gm_error *err);
+/* Make the image of a value, in a block of `pinned`; NULL: in plain host memory. Errors: OUT_OF_HOST_MEMORY: also where
+ * the pool's device pins no more; and those of gm_value_read. */
+gm_status gm__image_write(gm_value *value, gm_pool *pinned, gm__image **out, gm_error *err);
+
+/* Make a pool for images in memory that `device` pins, which may keep so many idle bytes. *out is NULL where the device
+ * pins none. */
+gm_status gm__image_pool(gm_device *device, uint64_t keep_bytes, gm_pool **out, gm_error *err);
 
 /* Makes the tensors of a value that is read. */
 typedef struct gm__image_maker {

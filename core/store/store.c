@@ -83,7 +83,10 @@ gm_status gm_store_create(const gm_store_params *params, gm_store **out, gm_erro
   if (!out) return gm__bad_argument(err, op, "`out` is NULL");
   gm_store *store = store_new(&asked);
   if (!store) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a store");
-  status = gm__tier_copy_list(store, err);
+  if (store->max_pinned_bytes) {
+    status = gm__image_pool(store->pool->device, store->max_pinned_bytes, &store->pinned, err);
+  }
+  if (!status) status = gm__tier_copy_list(store, err);
   if (!status) status = store_register(store, asked.priority, err);
   if (status) {
     (void)gm_store_destroy(store, NULL);
@@ -107,6 +110,7 @@ gm_status gm_store_destroy(gm_store *store, gm_error *err) {
     gm__store_entry_end(store, (gm__store_entry *)entry, &left);
     gm__leftover_drop(&left);
   }
+  (void)gm_pool_destroy(store->pinned, NULL);
   gm__prefixes_drop(store, &root);
   gm__key_map_clear(&store->entries);
   gm__key_map_clear(&store->prefixes);

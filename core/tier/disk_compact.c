@@ -5,6 +5,7 @@
 #include "core/tier/disk_file.h"
 #include "core/tier/disk_front.h"
 #include "core/tier/disk_record.h"
+#include "core/tier/disk_seal.h"
 
 /* Invariant: a new file gets the name of the old one only when all of it is on the disk. So a crash leaves the one or
  * the other. */
@@ -89,6 +90,7 @@ static gm_status move_all(disk_move *move, gm__disk_entry *const *order, gm_erro
     move->left_out += entry->bytes;
     status = GM_OK;
   }
+  if (!status) status = gm__disk_seal_put(tier, move->file, tier->fresh_path, move->end, err);
   if (!status) status = gm__data_file_sync(&move->file->file, tier->fresh_path, err);
   return status ? status : gm__data_file_rename(tier->fresh_path, tier->path, err);
 }

@@ -3,6 +3,7 @@
 #include "core/base/saturate.h"
 #include "core/tier/disk_compact.h"
 #include "core/tier/disk_record.h"
+#include "core/tier/disk_seal.h"
 
 /* Invariant: a record is marked dead only when its successor is on the disk. */
 
@@ -37,6 +38,7 @@ gm_status gm__disk_flush_now(gm__disk_tier *tier, gm_error *err) {
   gm_status status = GM_OK;
   if (!flush_is_due(tier)) return GM_OK;
   if (tier->params.durability != GM_TIER_DURABLE_NEVER) status = gm__data_file_sync(&tier->file->file, tier->path, err);
+  if (!status) status = gm__disk_seal_put(tier, tier->file, tier->path, tier->end, err);
   if (!status) status = gm__disk_append(tier, GM__DISK_FLUSHED, NULL, 0, err);
   if (!status) status = flush_mark_dead(tier, err);
   if (!status && flush_should_compact(tier)) status = gm__disk_compact(tier, err);

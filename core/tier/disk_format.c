@@ -9,6 +9,7 @@
 /* Invariants. All numbers are little-endian. A record that was read fits into its file, and its chunks fill it.
  * docs/inside/disk-tier.md has the places of all members. */
 
+enum { SEAL_EVEN = 512, SEAL_ODD = 2560 }; /* in sectors of their own */
 enum { SUPER_COPY = 2048, SUPER_BYTES = 32, DISK_VERSION = 1, HEAD_SUMMED = 16, HEAD_SUM = 72 };
 
 static const unsigned char super_magic[8] = {'g', 'm', 't', 'i', 'e', 'r', '\r', '\n'};
@@ -66,6 +67,22 @@ gm_status gm__disk_super_read(const unsigned char *in, const char *path, uint64_
   if (super_read_copy(in, path, out_store, NULL) == GM_OK) return GM_OK;
   if (super_read_copy(in + SUPER_COPY, path, out_store, NULL) == GM_OK) return GM_OK;
   return super_read_copy(in, path, out_store, err);
+}
+
+/* ---- seals ---- */
+
+uint64_t gm__disk_seal_at(uint64_t number) { return number % GM__DISK_SEALS ? SEAL_ODD : SEAL_EVEN; }
+
+void gm__disk_seal_write(unsigned char *out, const gm__disk_seal *seal, uint64_t store) {
+  put64(out, seal->end);
+  put64(out + 8, seal->number);
+  put64(out + 16, store);
+  put64(out + 24, gm__checksum(out, GM__DISK_SEAL_BYTES - 8, 0));
+}
+
+gm__disk_seal gm__disk_seal_read(const unsigned char *in, uint64_t store) {
+  const bool right = get64(in + 16) == store && get64(in + 24) == gm__checksum(in, GM__DISK_SEAL_BYTES - 8, 0);
+  return right ? (gm__disk_seal){get64(in), get64(in + 8)} : (gm__disk_seal){0, 0};
 }
 
 /* ---- records ---- */

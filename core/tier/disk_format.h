@@ -51,6 +51,25 @@ void gm__disk_super_write(unsigned char *out, uint64_t store);
 /* Reads GM__DISK_START bytes. FORMAT: no file of a disk tier, of another version, or of another kind of checksum. */
 gm_status gm__disk_super_read(const unsigned char *in, const char *path, uint64_t *out_store, gm_error *err);
 
+/* ---- seals: how far the file reached when it was flushed ----
+ *
+ * A file has places for two, which are written in turn. So a crash that tears one leaves the one before. */
+
+enum { GM__DISK_SEALS = 2, GM__DISK_SEAL_BYTES = 32 };
+
+typedef struct gm__disk_seal {
+  uint64_t end;    /* records up to here were on the disk; 0: there is no seal */
+  uint64_t number; /* counted from 1 */
+} gm__disk_seal;
+
+/* Where in the beginning of a file the seal of a number lies. */
+uint64_t gm__disk_seal_at(uint64_t number);
+
+void gm__disk_seal_write(unsigned char *out, const gm__disk_seal *seal, uint64_t store);
+
+/* Reads one of GM__DISK_SEAL_BYTES. A damaged one, or one of another file, is none. */
+gm__disk_seal gm__disk_seal_read(const unsigned char *in, uint64_t store);
+
 /* ---- records: the front is head, key and table of chunks ---- */
 
 uint32_t gm__disk_chunks_of(uint64_t value_bytes);

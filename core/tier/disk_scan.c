@@ -7,6 +7,7 @@
 #include "core/base/saturate.h"
 #include "core/tier/disk_front.h"
 #include "core/tier/disk_record.h"
+#include "core/tier/disk_seal.h"
 
 /* Invariants. Records are taken in the order of the file, so the last one of a key counts. A record that is dead or
  * damaged also ends the earlier ones of its key. So no older value comes back in place of one that is lost.
@@ -160,16 +161,25 @@ static gm_status scan_take(disk_scan *scan, const gm__disk_record *record, const
   return GM_OK;
 }
 
+/* Counts one damaged place where the file does not end as it should. There is something behind the last record, or
+ * records are missing that a seal tells of. */
+static gm_status scan_judge_end(gm__disk_tier *tier, disk_scan *scan, gm_error *err) {
+  static const unsigned char nothing[GM__DISK_HEAD];
+  const unsigned char *seen;
+  uint64_t sealed;
+  gm_status status = gm__disk_seal_find(tier, &sealed, err);
+  if (!status) status = scan_look(scan, scan->end, GM__DISK_HEAD, &seen, err);
+  if (status) return status;
+  if (sealed > scan->end || memcmp(seen, nothing, sizeof nothing) != 0) tier->stats.damaged++;
+  return GM_OK;
+}
+
 /* Cuts off what lies behind the last record. It may be the beginning of one, which must not come to life when the file
  * grows over its end. */
 static gm_status scan_cut(gm__disk_tier *tier, disk_scan *scan, uint64_t file_bytes, gm_error *err) {
-  static const unsigned char nothing[GM__DISK_HEAD];
-  const unsigned char *seen;
   tier->end = scan->end;
-  if (file_bytes <= scan->end) return GM_OK;
-  const gm_status status = scan_look(scan, scan->end, GM__DISK_HEAD, &seen, err);
-  if (status) return status;
-  if (memcmp(seen, nothing, sizeof nothing) != 0) tier->stats.damaged++;
+  const gm_status status = scan_judge_end(tier, scan, err);
+  if (status || file_bytes <= scan->end) return status;
   return tier->params.read_only ? GM_OK : gm__data_file_cut(&tier->file->file, tier->path, scan->end, err);
 }
 

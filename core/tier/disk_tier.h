@@ -36,6 +36,7 @@ typedef struct gm__disk_tier {
   uint64_t end;        /* of the last record */
   uint64_t flushed_at; /* of the last record of kind FLUSHED; 0: none */
   uint64_t sequence;   /* of the last record */
+  uint64_t seals;      /* the number of the last seal */
   uint64_t *replaced;  /* places of records that are to be marked dead once their successors are on the disk */
   size_t replaced_count, replaced_capacity;
   unsigned char *chunk, *packed; /* GM__DISK_CHUNK bytes each; NULL: not yet needed */

@@ -38,7 +38,8 @@ typedef struct gm_store_params {
   gm_fallback fallback;      /* for a value that finds no room although all others went down */
   gm_store_keep keep;
   uint64_t max_pinned_bytes; /* of values in pinned host memory, between device and host; 0 or GM_NO_BYTES: none. A
-                                device that has no such memory leaves it out */
+                                device that has no such memory leaves it out. The store has a pool of its own for it,
+                                which keeps up to as many idle bytes until the store ends */
 } gm_store_params;
 
 /* What a store holds and did. Values that lie in several places count in each. */

@@ -1,4 +1,5 @@
-/* A store over a real server that is killed, comes back, and is full: each key has what was promised, to the byte. */
+/* A store over a real server that is killed, comes back, stops, is slow, and is full: each key has what was promised,
+ * to the byte. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -130,6 +131,23 @@ static int steps_and_kill(scene *self, uint64_t *versions, uint64_t *seed, int a
   return failed;
 }
 
+static void put_all(gm_store *store) {
+  for (uint64_t id = 0; id < KEYS; id++) {
+    gm_status status = GM_ERR_TIMEOUT;
+    for (int i = 0; i < 100 && status; i++) status = store_try_put(store, key_of(id), id, 0, size_of(id));
+    assert_int_equal(status, GM_OK);
+  }
+}
+
+/* Another store finds on the server what was flushed. */
+static void expect_all_in_another_store(scene *self, const uint64_t *versions) {
+  flush_patiently(self->store);
+  store_close(self->store);
+  scene_open_store(self);
+  assert_int_equal(store_stats(self->store).keys, KEYS);
+  expect_all(self->store, versions);
+}
+
 static void test_a_server_that_is_killed_under_a_store(void **state) {
   (void)state;
   enum { ROUNDS = 5 };
@@ -138,11 +156,7 @@ static void test_a_server_that_is_killed_under_a_store(void **state) {
   int failed = 0;
   redis_server_start(&self.server, "--appendonly", "yes", "--appendfsync", "always", NULL);
   scene_begin(&self, 150);
-  for (uint64_t id = 0; id < KEYS; id++) {
-    gm_status status = GM_ERR_TIMEOUT;
-    for (int i = 0; i < 100 && status; i++) status = store_try_put(self.store, key_of(id), id, 0, size_of(id));
-    assert_int_equal(status, GM_OK);
-  }
+  put_all(self.store);
   for (int i = 0; i < ROUNDS; i++) {
     failed += steps_and_kill(&self, versions, &seed, 5 + i * 23);
     expect_all(self.store, versions);
@@ -150,11 +164,78 @@ static void test_a_server_that_is_killed_under_a_store(void **state) {
   print_message("%d kills: %d calls failed, and nothing is lost; %u times a value stayed on the device\n", ROUNDS,
                 failed, (unsigned)store_stats(self.store).tier_failures);
   assert_true(failed > 0);
-  flush_patiently(self.store);
-  store_close(self.store); /* another store finds on the server what was flushed */
-  scene_open_store(&self);
-  assert_int_equal(store_stats(self.store).keys, KEYS);
+  expect_all_in_another_store(&self, versions);
+  scene_end(&self);
+}
+
+/* ---- stopped, and slow ---- */
+
+/* The server answers nobody until all these calls have returned: so each has an end of its own. */
+static int calls_without_an_answer(scene *self, uint64_t *versions, uint64_t *seed) {
+  int failed = 0;
+  kill(self->server.pid, SIGSTOP);
+  for (int i = 0; i < 8; i++) failed += !step(self->store, versions, seed);
+  const gm_status status = gm_store_flush(self->store, NULL);
+  assert_true(!status || is_of_the_server(status));
+  pool_bench_ok(gm_store_demote(self->store, UINT64_MAX, NULL, err));
+  kill(self->server.pid, SIGCONT);
+  return failed;
+}
+
+static void test_a_server_that_stops_under_a_store(void **state) {
+  (void)state;
+  enum { ROUNDS = 4 };
+  scene self;
+  uint64_t versions[KEYS] = {0}, seed = 5;
+  int failed = 0;
+  redis_server_start(&self.server, NULL);
+  scene_begin(&self, 100);
+  put_all(self.store);
+  for (int i = 0; i < ROUNDS; i++) {
+    failed += calls_without_an_answer(&self, versions, &seed);
+    expect_all(self.store, versions);
+  }
+  print_message("%d stops: %d calls failed, and nothing is lost\n", ROUNDS, failed);
+  assert_true(failed > 0);
+  expect_all_in_another_store(&self, versions);
+  scene_end(&self);
+}
+
+typedef struct sleeper {
+  pid_t server;
+  atomic_bool enough;
+} sleeper;
+
+/* The server works for 2 milliseconds, and stands for 8. */
+static void *slow_down(void *arg) {
+  sleeper *how = arg;
+  while (!atomic_load(&how->enough)) {
+    kill(how->server, SIGSTOP);
+    for (int i = 0; i < 4; i++) redis_nap();
+    kill(how->server, SIGCONT);
+    redis_nap();
+  }
+  return NULL;
+}
+
+static void test_a_slow_server_under_a_store(void **state) {
+  (void)state;
+  enum { STEPS = 60 };
+  scene self;
+  uint64_t versions[KEYS] = {0}, seed = 9;
+  int failed = 0;
+  pthread_t thread;
+  redis_server_start(&self.server, NULL);
+  scene_begin(&self, 0); /* ten seconds: only slowness, no failure */
+  sleeper how = {.server = self.server.pid};
+  assert_int_equal(pthread_create(&thread, NULL, slow_down, &how), 0);
+  put_all(self.store);
+  for (int i = 0; i < STEPS; i++) failed += !step(self.store, versions, &seed);
   expect_all(self.store, versions);
+  atomic_store(&how.enough, true);
+  pthread_join(thread, NULL);
+  print_message("a slow server: %d of %d calls failed\n", failed, STEPS);
+  expect_all_in_another_store(&self, versions);
   scene_end(&self);
 }
 
@@ -209,6 +290,8 @@ static void test_a_full_server_under_a_store(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_server_that_is_killed_under_a_store),
+                                     cmocka_unit_test(test_a_server_that_stops_under_a_store),
+                                     cmocka_unit_test(test_a_slow_server_under_a_store),
                                      cmocka_unit_test(test_a_full_server_under_a_store)};
   return cmocka_run_group_tests_name("remote_store", tests, NULL, NULL);
 }
