@@ -18,9 +18,16 @@ gm_status gm__buffer_check(const gm_buffer *buffer, const char *op, gm_error *er
 
 /* ---- the list ---- */
 
+static void hold_forget_all(gm_pool *pool) {
+  gm__mutex_lock(&pool->buffers.lock);
+  for (gm_buffer *buffer = pool->buffers.first; buffer; buffer = buffer->next) gm__buffer_forget_uses(buffer);
+  gm__mutex_unlock(&pool->buffers.lock);
+}
+
 void gm__buffer_enlist(gm_buffer *buffer) {
   gm__pool_buffers *list = hold_list(buffer);
   gm__mutex_lock(&list->lock);
+  list->forget = hold_forget_all;
   buffer->next = list->first;
   if (buffer->next) buffer->next->prev = buffer;
   list->first = buffer;

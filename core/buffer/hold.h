@@ -18,7 +18,8 @@ gm_status gm__buffer_check(const gm_buffer *buffer, const char *op, gm_error *er
 void gm__buffer_enlist(gm_buffer *buffer);
 void gm__buffer_delist(gm_buffer *buffer);
 
-/* Forgets what streams were unlocked with. REQUIRES: the buffer is seized, or out of the list. */
+/* Forgets what streams were unlocked with. REQUIRES: the buffer is seized, or out of the list, or its
+ * pool ends by force. */
 void gm__buffer_forget_uses(gm_buffer *buffer);
 
 /* Keeps the buffer where it is until gm__buffer_let_go. Waits while another thread moves it. */

@@ -12,6 +12,7 @@
 #include "core/manage/tracked.h"
 #include "core/pool/alloc.h"
 #include "core/pool/free.h"
+#include "core/pool/free_one.h"
 
 /* ---- taking ---- */
 
@@ -60,30 +61,33 @@ static gm_status place_take_host(const gm_buffer *buffer, const char *op, gm__pl
   return GM_OK;
 }
 
+typedef gm_acquire (*place_alloc)(gm_pool *pool, const gm_request *request, gm_block *out);
+
+/* A block for the buffer, by `alloc` of *request. */
+static gm_acquire place_take_block(const gm_buffer *buffer, gm_stream *stream, place_alloc alloc, gm_request *request,
+                                   gm__place *out) {
+  gm_block block;
+  *request = buffer->wanted;
+  request->stream = stream;
+  const gm_acquire answer = alloc(buffer->pool, request, &block);
+  if (gm__place_served(answer)) gm__place_of_block(buffer, &block, out);
+  return answer;
+}
+
 static gm_status place_take_device(const gm_buffer *buffer, gm_stream *stream, const char *op, gm__place *out,
                                    gm_error *err) {
-  gm_block block;
-  gm_request request = buffer->wanted;
-  request.stream = stream;
-  const gm_acquire answer = gm_alloc(buffer->pool, &request, &block);
-  if (!gm__place_served(answer)) return gm__explain_refusal(buffer->pool, &request, answer, op, err);
-  gm__place_of_block(buffer, &block, out);
-  return GM_OK;
+  gm_request request;
+  const gm_acquire answer = place_take_block(buffer, stream, gm_alloc, &request, out);
+  return gm__place_served(answer) ? GM_OK : gm__explain_refusal(buffer->pool, &request, answer, op, err);
 }
 
 static gm_status place_take_pinned(const gm_buffer *buffer, gm_stream *stream, const char *op, gm__place *out,
                                    gm_error *err) {
-  gm_block block;
-  gm_request request = buffer->wanted;
-  request.stream = stream;
-  const gm_acquire answer = gm__pool_alloc_beside(buffer->pool, &request, &block);
-  bool pinned = gm__place_served(answer);
-  if (pinned) gm__place_of_block(buffer, &block, out);
-  if (pinned && out->location != GM_LOCATION_PINNED) {
-    gm__block_free_unused(buffer->pool, &block, stream);
-    pinned = false;
+  gm_request request;
+  if (gm__place_served(place_take_block(buffer, stream, gm__pool_alloc_beside, &request, out))) {
+    if (out->location == GM_LOCATION_PINNED) return GM_OK;
+    gm__place_undo(buffer, out, stream);
   }
-  if (pinned) return GM_OK;
   return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "the device has no pinned memory for %" PRIu64 " bytes",
                   buffer->bytes);
 }
@@ -140,7 +144,7 @@ gm_status gm__place_leave(const gm_buffer *buffer, gm__place *place, gm_stream *
     return GM_OK;
   }
   if (!gm__pool_lives(pool)) return GM_OK; /* which was ended by force, with the block */
-  const gm_status status = gm_free(pool, &place->block, stream);
+  const gm_status status = gm__free_waiting(pool, &place->block, stream, gm_free);
   /* a stream that is closed, or another device's, has no work left on the block: host order is its order */
   return status == GM_ERR_INVALID_ARGUMENT && stream ? gm_free(pool, &place->block, NULL) : status;
 }

@@ -94,6 +94,7 @@ gm_status gm_pool_destroy_force(gm_pool *pool, gm_error *err) {
   if (pool->heap.observers.recorder) gm_pool_record_end(pool, NULL, NULL);
   uint32_t unasked = force_settle(pool->device);
   if (force_unmap(pool)) unasked = force_settle(pool->device);
+  if (pool->buffers.forget) pool->buffers.forget(pool);
   gm__pool_live(pool);
   stats = gm__heap_stats(&pool->heap);
   force_tell(pool, &stats, unasked, err);

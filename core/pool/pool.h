@@ -11,8 +11,9 @@ typedef struct gm__pool_buffers {
   gm__mutex lock;   /* of all members here, and of what they say about buffers */
   gm__cond changed; /* a buffer was moved */
   struct gm_buffer *first;
-  bool compacting;       /* one thread at a time */
-  _Atomic bool compacts; /* gm_context_poll compacts, within the next two */
+  void (*forget)(struct gm_pool *pool); /* gives back what driver objects they hold; NULL: there never was a buffer */
+  bool compacting;                      /* one thread at a time */
+  _Atomic bool compacts;                /* gm_context_poll compacts, within the next two */
   uint64_t compact_bytes, compact_ns;
   _Atomic bool promotes; /* gm_context_poll promotes, as the next two say */
   uint64_t promote_bytes, promote_wait_ns;

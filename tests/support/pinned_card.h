@@ -3,7 +3,7 @@
 #ifndef GM_TESTS_SUPPORT_PINNED_CARD_H
 #define GM_TESTS_SUPPORT_PINNED_CARD_H
 
-#include "backends/cpu/cpu_backend.h"
+#include "support/discrete_card.h"
 #include "support/pool_bench.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -12,19 +12,6 @@ static struct {
   uint64_t local_left, pinned_left;
   bool break_copies;
 } card;
-
-static inline gm_status card_info(void *driver, uint32_t index, void *device, gm_device_info *out, gm_error *err) {
-  gm_status status = gm__cpu_backend.device_info(driver, index, device, out, err);
-  out->unified = false;
-  out->type = GM_DEVICE_TYPE_DISCRETE;
-  return status;
-}
-
-static inline gm_status card_type_count(void *device, uint32_t *out, gm_error *err) {
-  (void)device, (void)err;
-  *out = 2;
-  return GM_OK;
-}
 
 static inline gm_status card_type(void *device, uint32_t type, gm_memory_type *out, gm_error *err) {
   gm_status status = gm__cpu_backend.memory_type(device, 0, out, err);
@@ -69,11 +56,7 @@ static inline void open_card(pool_bench *bench, uint64_t local, uint64_t pinned)
   card.local_left = local;
   card.pinned_left = pinned;
   card.break_copies = false;
-  gm_backend_ops ops = gm__cpu_backend;
-  ops.name = "card";
-  ops.api = GM_API_OTHER;
-  ops.device_info = card_info;
-  ops.memory_type_count = card_type_count;
+  gm_backend_ops ops = card_backend(2);
   ops.memory_type = card_type;
   ops.memory_alloc = card_alloc;
   ops.memory_free = card_free;

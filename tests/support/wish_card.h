@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "backends/cpu/cpu_backend.h"
 #include "core/base/error.h"
+#include "support/discrete_card.h"
 #include "support/pool_bench.h"
 
 enum {
@@ -28,19 +28,6 @@ static struct {
   uint32_t full; /* bits of types */
   gm_status map_status;
 } card;
-
-static inline gm_status card_info(void *driver, uint32_t index, void *device, gm_device_info *out, gm_error *err) {
-  const gm_status status = gm__cpu_backend.device_info(driver, index, device, out, err);
-  out->unified = false;
-  out->type = GM_DEVICE_TYPE_DISCRETE;
-  return status;
-}
-
-static inline gm_status card_type_count(void *device, uint32_t *out, gm_error *err) {
-  (void)device, (void)err;
-  *out = TYPES;
-  return GM_OK;
-}
 
 static inline gm_status card_type(void *device, uint32_t type, gm_memory_type *out, gm_error *err) {
   (void)device, (void)err;
@@ -79,12 +66,8 @@ static const gm_pool_params card_pool = {
     .struct_size = sizeof card_pool, .strategy = GM_STRATEGY_BEST_FIT, .no_vmm = true};
 
 static inline void open_card(pool_bench *bench, const gm_pool_params *pool) {
-  gm_backend_ops ops = gm__cpu_backend;
+  gm_backend_ops ops = card_backend(TYPES);
   memset(&card, 0, sizeof card);
-  ops.name = "card";
-  ops.api = GM_API_OTHER;
-  ops.device_info = card_info;
-  ops.memory_type_count = card_type_count;
   ops.memory_type = card_type;
   ops.memory_alloc = card_alloc;
   ops.map = card_map;
