@@ -72,7 +72,7 @@ static gm_status sleep_check(const gm_pool *pool, const gm_stream *stream, const
 
 gm_status gm_pool_sleep(gm_pool *pool, bool keep_contents, gm_stream *stream, uint64_t *out_bytes, gm_error *err) {
   gm_status status = sleep_check(pool, stream, "gm_pool_sleep", err);
-  const bool whole = !status && gm__pages_sleep(&pool->heap.provider.pages);
+  const bool whole = !status && gm__pages_are_asleep(&pool->heap.provider.pages);
   if (whole && out_bytes) *out_bytes = 0;
   if (!status && !whole) status = sleep_check_locks(pool, err);
   if (status || whole) return status;

@@ -32,7 +32,7 @@ gm_status gm__heap_sleep_begin(gm__heap *heap, gm_stream *stream, gm__heap_sleep
   if (status) return status;
   out->bytes = gm__heap_trim(heap, 0, UINT64_MAX);
   gm__mutex_lock(&pages->lock);
-  if (!gm__pages_sleep(pages)) {
+  if (!gm__pages_are_asleep(pages)) {
     status = gm__arenas_close_pages(&heap->arenas, err);
     out->begun = !status;
   }
@@ -59,7 +59,7 @@ static gm_status sleep_try_wake(gm__heap *heap, gm_stream *stream, uint64_t *lac
   gm_status status = GM_OK;
   gm__mutex_lock(&pages->lock);
   *lacks = pages->asleep_bytes;
-  if (gm__pages_sleep(pages)) {
+  if (gm__pages_are_asleep(pages)) {
     status = gm__arenas_wake(&heap->arenas, stream, err);
     if (!status) gm__arenas_open_pages(&heap->arenas);
   }
@@ -69,6 +69,7 @@ static gm_status sleep_try_wake(gm__heap *heap, gm_stream *stream, uint64_t *lac
 
 gm_status gm__heap_wake(gm__heap *heap, gm_stream *stream, gm_error *err) {
   gm__want want = {.bytes = 1};
+  if (gm__order_is_captured(stream, err)) return GM_ERR_BUSY;
   const gm_status status = sleep_try_wake(heap, stream, &want.exact, err);
   if (!gm__is_shortage(status) || !gm__headroom_make(heap, &want, status)) return status;
   return sleep_try_wake(heap, stream, &want.exact, err);

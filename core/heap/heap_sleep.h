@@ -24,7 +24,7 @@ gm_status gm__heap_sleep_run(gm__heap *heap, const gm__sleep_params *params, gm_
 void gm__heap_sleep_end(gm__heap *heap, const gm__heap_sleep *sleep);
 
 /* Wakes the heap, if it sleeps. Where memory is short, it and the device's other pools give idle memory back first. The
- * provider's answers, and those of a copy; the heap sleeps on then. REQUIRES: no lock. */
+ * provider's answers, and those of a copy; BUSY: the stream is captured. The heap sleeps on then. REQUIRES: no lock. */
 gm_status gm__heap_wake(gm__heap *heap, gm_stream *stream, gm_error *err);
 
 #endif

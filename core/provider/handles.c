@@ -176,7 +176,7 @@ gm_status gm__pages_say_asleep(const gm__provider *provider, const char *op, gm_
 }
 
 gm_status gm__pages_check_awake(const gm__provider *provider, const gm__want *want, gm_error *err) {
-  if (!gm__pages_sleep(&provider->pages)) return GM_OK;
+  if (!gm__pages_are_asleep(&provider->pages)) return GM_OK;
   gm__ladder_blame(want->ladder, GM_CAUSE_ASLEEP);
   return gm__pages_say_asleep(provider, "gm_alloc", err);
 }

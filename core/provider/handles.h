@@ -50,7 +50,7 @@ gm_status gm__handle_wake(gm__provider *provider, uint32_t number, gm_error *err
 
 /* True when the pool sleeps. Whoever hands out pages asks under the pages lock, or under an arena lock:
  * gm__arenas_sleep has entered each of them since it said so. */
-static inline bool gm__pages_sleep(const gm__pages *pages) {
+static inline bool gm__pages_are_asleep(const gm__pages *pages) {
   return atomic_load_explicit(&pages->asleep, memory_order_acquire);
 }
 

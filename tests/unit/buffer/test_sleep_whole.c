@@ -366,6 +366,34 @@ static void test_who_holds_memory_refuses_the_sleep(void **state) {
   pool_bench_close(&bench);
 }
 
+/* gm may not wait for a stream that an engine captures. */
+static void test_a_captured_stream_refuses_the_sleep(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_error failure;
+  gm_stream *stream = NULL, *strange = NULL;
+  gm_block block;
+  open_paged_card(&bench, 256 * MIB);
+  pool_bench_ok(gm_stream_create(bench.device, &stream, err));
+  pool_bench_ok(gm_stream_create(bench.device, &strange, err));
+  const gm_request request = {.bytes = MIB, .stream = stream};
+  assert_true(gm_acquired(gm_alloc(bench.pool, &request, &block)));
+  pool_bench_ok(gm_stream_capture_begin(stream, err));
+  assert_int_equal(gm_pool_sleep_whole(bench.pool, false, NULL, NULL, &failure), GM_ERR_BUSY);
+  pool_bench_ok(gm_stream_capture_end(stream, err));
+  pool_bench_ok(gm_stream_capture_begin(strange, err));
+  assert_int_equal(gm_pool_sleep_whole(bench.pool, false, strange, NULL, &failure), GM_ERR_BUSY);
+  memset((void *)(uintptr_t)block.address, 5, (size_t)block.bytes);
+  sleep_ok(&bench, false, NULL); /* the pool knows nothing of the other stream */
+  assert_int_equal(gm_pool_wake(bench.pool, strange, &failure), GM_ERR_BUSY);
+  pool_bench_ok(gm_stream_capture_end(strange, err));
+  pool_bench_ok(gm_pool_wake(bench.pool, strange, err));
+  assert_int_equal(gm_free(bench.pool, &block, stream), GM_OK);
+  pool_bench_ok(gm_stream_close(stream, err));
+  pool_bench_ok(gm_stream_close(strange, err));
+  pool_bench_close(&bench);
+}
+
 /* A buffer stays in its place, and can be released while it has no memory. */
 static void test_buffers_keep_their_addresses(void **state) {
   (void)state;
@@ -425,6 +453,7 @@ int main(void) {
       cmocka_unit_test(test_pages_that_are_shut_at_waking),
       cmocka_unit_test(test_the_nth_host_allocation_fails),
       cmocka_unit_test(test_who_holds_memory_refuses_the_sleep),
+      cmocka_unit_test(test_a_captured_stream_refuses_the_sleep),
       cmocka_unit_test(test_buffers_keep_their_addresses),
       cmocka_unit_test(test_pools_that_cannot_sleep_say_so),
   };
