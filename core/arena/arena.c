@@ -78,6 +78,11 @@ void gm__arena_close_fast(gm__arena *arena) {
   memset(arena->streams, 0, sizeof arena->streams);
 }
 
+void gm__arena_open_fast(gm__arena *arena) {
+  arena->closed = arena->quotas || arena->set->closed;
+  if (!arena->closed) arena->streams[gm__arena_stream_place(NULL)].cache = arena->caches[GM__STREAM_CACHE_IDLE];
+}
+
 /* ---- last uses ---- */
 
 gm__cold *gm__arena_cold(const gm__arena *arena, uint32_t number) {

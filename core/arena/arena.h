@@ -75,8 +75,10 @@ gm__arena *gm__arena_new(gm__arena_set *set, const gm__memory_kind *kind, uint32
 /* Ends it, with all that it holds. */
 void gm__arena_release(gm__arena *arena, gm_close_mode mode);
 
-/* Closes the fast path, for quotas or guards: every request and free goes the long way. REQUIRES: arena lock. */
+/* Closes the fast path, for quotas or sleep: every request and free goes the long way. gm__arena_open_fast opens it,
+ * unless quotas or the pool keep it closed. REQUIRES: arena lock. */
 void gm__arena_close_fast(gm__arena *arena);
+void gm__arena_open_fast(gm__arena *arena);
 
 /* True when the chunk's owner has it. A guard may hold a freed block back: then it is live, but not out. REQUIRES:
  * arena lock. */

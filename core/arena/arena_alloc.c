@@ -136,7 +136,8 @@ static bool arena_alloc_is_direct(const gm__arena_set *set, const gm__want *want
 bool gm__arena_alloc_pooled(gm__arena *arena, const gm__want *want, bool others, gm__grant *grant, gm_acquire *answer,
                             gm_block *block) {
   gm__arena_lock(arena);
-  const uint32_t number = arena_alloc_search(arena, want, others, answer, grant);
+  const bool sleeps = gm__pages_are_asleep(&arena->set->provider->pages);
+  const uint32_t number = sleeps ? 0 : arena_alloc_search(arena, want, others, answer, grant);
   if (number) {
     arena_alloc_describe(grant, arena, number);
     grant->done = arena_alloc_is_direct(arena->set, want, grant);

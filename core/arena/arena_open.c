@@ -53,8 +53,7 @@ gm__arena *gm__arena_new(gm__arena_set *set, const gm__memory_kind *kind, uint32
   if (gm__chunks_init(&arena->chunks, services, check) && gm__arena_make_cache(arena, GM__STREAM_CACHE_IDLE) &&
       gm__arena_make_cache(arena, GM__STREAM_CACHE_MIXED)) {
     arena->caches[GM__STREAM_CACHE_IDLE]->ordered = true;
-    arena->closed = arena->quotas || set->closed;
-    if (!arena->closed) arena->streams[gm__arena_stream_place(NULL)].cache = arena->caches[GM__STREAM_CACHE_IDLE];
+    gm__arena_open_fast(arena);
     return arena;
   }
   gm__arena_release(arena, GM_CLOSE_NORMAL);

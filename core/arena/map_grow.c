@@ -178,7 +178,8 @@ static gm_status map_grow_locked(gm__arena *arena, const gm__want *want, uint32_
 gm_status gm__map_grow(gm__arena *arena, const gm__want *want, uint32_t *out, gm_error *err) {
   gm__arena_set *set = arena->set;
   gm__mutex_lock(&set->provider->pages.lock);
-  const gm_status status = map_grow_locked(arena, want, out, err);
+  gm_status status = gm__pages_check_awake(set->provider, want, err);
+  if (!status) status = map_grow_locked(arena, want, out, err);
   gm__mutex_unlock(&set->provider->pages.lock);
   return status;
 }

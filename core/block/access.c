@@ -36,7 +36,9 @@ gm_status gm__access_open(gm_pool *pool, const gm_block *block, uint64_t offset,
   if (gm__spans_is(block)) return access_several(pool, block, op, err);
   if (!gm__live_open(&pool->heap, block, &live)) return access_none(pool, op, err);
   *out = (gm__access){pool->device, live.allocation->memory, live.offset + offset, bytes};
+  const bool sleeps = bytes && live.allocation->is_range && gm__pages_are_asleep(&pool->heap.provider.pages);
   gm__live_close(&live);
+  if (sleeps) return gm__pages_say_asleep(&pool->heap.provider, op, err);
   return access_range(&live.block, offset, bytes, op, err);
 }
 

@@ -12,7 +12,8 @@ typedef struct gm__access {
 } gm__access;
 
 /* Finds the memory behind a range of a live block. INVALID_ARGUMENT: no pool, no such block, or a range outside of it.
- * FORKED. NOT_SUPPORTED: the block lies in several memories (span_copy.h). */
+ * FORKED. NOT_SUPPORTED: the block lies in several memories (span_copy.h). BUSY: the pool sleeps, and `bytes` of the
+ * block's memory are wanted, not its place alone. */
 gm_status gm__access_open(gm_pool *pool, const gm_block *block, uint64_t offset, uint64_t bytes, const char *op,
                           gm__access *out, gm_error *err);
 

@@ -301,10 +301,8 @@ gm_status gm_pool_compact(gm_pool *pool, const gm_compact_params *params, gm_com
   gm_status status = gm__pool_alive(pool, compact_op, err);
   if (!status && params) status = gm__sized_in(&asked, sizeof asked, params, compact_op, "params", err);
   if (!status && out) status = gm__sized_check(out, sizeof *out, compact_op, "out", err);
+  if (!status) status = gm__buffer_check_stream(pool, asked.stream, compact_op, "params->stream", err);
   if (status) return status;
-  if (asked.stream && gm_stream_device(asked.stream) != pool->device) {
-    return gm__bad_argument(err, compact_op, "`params->stream` is another device's");
-  }
   status = gm__compact(pool, &asked, UINT64_MAX, &report, err);
   if (out) gm__sized_out(out, &report, sizeof report);
   return status;

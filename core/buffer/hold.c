@@ -16,6 +16,12 @@ gm_status gm__buffer_check(const gm_buffer *buffer, const char *op, gm_error *er
   return gm__pool_alive(buffer->pool, op, err);
 }
 
+gm_status gm__buffer_check_stream(const gm_pool *pool, const gm_stream *stream, const char *op, const char *name,
+                                  gm_error *err) {
+  if (!stream || gm_stream_device(stream) == pool->device) return GM_OK;
+  return gm__bad_argument(err, op, "`%s` is another device's", name);
+}
+
 /* ---- the list ---- */
 
 static void hold_forget_all(gm_pool *pool) {
@@ -197,6 +203,27 @@ gm_buffer *gm__buffer_walk(gm_pool *pool, gm_buffer *from, bool pass, bool *held
   return *held ? NULL : next;
 }
 
+/* ---- all at once ---- */
+
+bool gm__buffer_seize_all(gm_pool *pool, gm_buffer **first) {
+  gm__pool_buffers *list = &pool->buffers;
+  bool busy = false;
+  gm__mutex_lock(&list->lock);
+  *first = list->first;
+  for (const gm_buffer *buffer = *first; buffer; buffer = buffer->next) busy |= buffer->locks || buffer->moving;
+  for (gm_buffer *buffer = *first; buffer && !busy; buffer = buffer->next) buffer->moving = true;
+  gm__mutex_unlock(&list->lock);
+  return !busy;
+}
+
+void gm__buffer_settle_all(gm_pool *pool, gm_buffer *first) {
+  gm__pool_buffers *list = &pool->buffers;
+  gm__mutex_lock(&list->lock);
+  for (gm_buffer *buffer = first; buffer; buffer = buffer->next) buffer->moving = false;
+  gm__cond_broadcast(&list->changed);
+  gm__mutex_unlock(&list->lock);
+}
+
 /* ---- the API ---- */
 
 gm_status gm_buffer_lock(gm_buffer *buffer, gm_block *out, gm_error *err) {
@@ -264,11 +291,10 @@ gm_status gm_buffer_unlock(gm_buffer *buffer, gm_stream *stream, gm_error *err) 
   gm_point point = {0, 0, 0};
   gm_status status = gm__buffer_check(buffer, op, err);
   if (status) return status;
-  gm_device *device = buffer->pool->device;
-  if (stream && gm_stream_device(stream) != device) return gm__bad_argument(err, op, "`stream` is another device's");
-  if (stream) status = gm__error_of(op, gm_stream_record(stream, &point, err), err);
+  status = gm__buffer_check_stream(buffer->pool, stream, op, "stream", err);
+  if (!status && stream) status = gm__error_of(op, gm_stream_record(stream, &point, err), err);
   if (status) return status;
   status = hold_unlock(buffer, stream ? &point : NULL, err);
-  if (status && stream) gm_point_release(device, &point);
+  if (status && stream) gm_point_release(buffer->pool->device, &point);
   return status;
 }

@@ -14,6 +14,10 @@ static inline bool gm__buffer_is(const gm_buffer *buffer) {
  * gm__pool_alive. */
 gm_status gm__buffer_check(const gm_buffer *buffer, const char *op, gm_error *err);
 
+/* INVALID_ARGUMENT unless `stream`, which may be NULL, is one of the pool's device. `name` is the parameter's. */
+gm_status gm__buffer_check_stream(const gm_pool *pool, const gm_stream *stream, const char *op, const char *name,
+                                  gm_error *err);
+
 /* The buffer joins the list of its pool, or leaves it. It leaves once nobody moves it. */
 void gm__buffer_enlist(gm_buffer *buffer);
 void gm__buffer_delist(gm_buffer *buffer);
@@ -57,6 +61,11 @@ gm_buffer *gm__buffer_choose(gm_pool *pool, const gm__buffer_wanted *wanted);
  * without a wait for its streams. Buffers that somebody has locked are passed over, or, without `pass`, end the walk
  * with *held. NULL: there are no more. */
 gm_buffer *gm__buffer_walk(gm_pool *pool, gm_buffer *from, bool pass, bool *held);
+
+/* Seizes all buffers of a pool at once, without a wait for their streams. *first names them for gm__buffer_settle_all;
+ * buffers that are made later are not among them. False: somebody has locked or moves one; none is seized. */
+bool gm__buffer_seize_all(gm_pool *pool, gm_buffer **first);
+void gm__buffer_settle_all(gm_pool *pool, gm_buffer *first);
 
 /* Puts a move behind the work of all streams, for a buffer that gm__buffer_walk seized. */
 gm_status gm__buffer_follow(gm_buffer *buffer, gm_stream *stream, gm_error *err);

@@ -35,19 +35,18 @@ bool gm__place_is_wanted(const gm_buffer *buffer, const gm__place *place) {
   return place->location == GM_LOCATION_DEVICE || (place->location == GM_LOCATION_PINNED && accessible);
 }
 
-/* Has the machine so much host memory? It grants a large block long before it has the memory. */
-static bool place_host_has(const gm_context *ctx, uint64_t bytes) {
+uint64_t gm__place_host_bytes(const gm_context *ctx) {
   gm_host_info host = {.struct_size = sizeof host};
-  if (bytes > PTRDIFF_MAX) return false;
   gm__host_memory_read(ctx->host_root, &host);
-  return host.free_bytes == GM_UNKNOWN_BYTES || bytes <= host.free_bytes;
+  return host.free_bytes == GM_UNKNOWN_BYTES || host.free_bytes > PTRDIFF_MAX ? PTRDIFF_MAX : host.free_bytes;
 }
 
 static gm_status place_take_host(const gm_buffer *buffer, const char *op, gm__place *out, gm_error *err) {
   gm_pool *pool = buffer->pool;
   gm_context *ctx = pool->ctx;
   *out = (gm__place){.location = GM_LOCATION_HOST};
-  if (place_host_has(ctx, buffer->bytes)) out->host = gm__alloc(gm__context_services(ctx), (size_t)buffer->bytes);
+  if (buffer->bytes <= gm__place_host_bytes(ctx))
+    out->host = gm__alloc(gm__context_services(ctx), (size_t)buffer->bytes);
   if (!out->host) {
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "the host has no %" PRIu64 " bytes for the buffer",
                     buffer->bytes);

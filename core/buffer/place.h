@@ -20,6 +20,9 @@ static inline bool gm__place_served(gm_acquire answer) { return answer == GM_ACQ
 gm_status gm__place_take(const gm_buffer *buffer, gm_location where, gm_stream *stream, const char *op, gm__place *out,
                          gm_error *err);
 
+/* The bytes of host memory that a place there may take now, as far as that is known. */
+uint64_t gm__place_host_bytes(const gm_context *ctx);
+
 /* A place of a block that the pool has handed out for the buffer. */
 void gm__place_of_block(const gm_buffer *buffer, const gm_block *block, gm__place *out);
 

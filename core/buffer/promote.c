@@ -110,10 +110,8 @@ gm_status gm_pool_promote(gm_pool *pool, const gm_promote_params *params, gm_pro
   gm_status status = gm__pool_alive(pool, promote_op, err);
   if (!status && params) status = gm__sized_in(&asked, sizeof asked, params, promote_op, "params", err);
   if (!status && out) status = gm__sized_check(out, sizeof *out, promote_op, "out", err);
+  if (!status) status = gm__buffer_check_stream(pool, asked.stream, promote_op, "params->stream", err);
   if (status) return status;
-  if (asked.stream && gm_stream_device(asked.stream) != pool->device) {
-    return gm__bad_argument(err, promote_op, "`params->stream` is another device's");
-  }
   status = promote_all(pool, &asked, &report, err);
   if (out) gm__sized_out(out, &report, sizeof report);
   return status;

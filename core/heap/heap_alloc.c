@@ -42,7 +42,8 @@ static gm_status heap_fresh(gm__attempt *attempt, const gm__placement *place, gm
 static gm_status heap_try(gm__attempt *attempt, gm_error *err) {
   const gm__want *want = attempt->want;
   const gm__placement *place = gm__want_is_dedicated(want) ? &gm__bucket_placement : attempt->heap->placement;
-  gm_status status = place->begin(attempt, err);
+  gm_status status = gm__pages_check_awake(&attempt->heap->provider, want, err);
+  if (!status) status = place->begin(attempt, err);
   if (status) return status;
   if (place->pooled(attempt)) return GM_OK;
   if (want->flags & GM_POOLED_ONLY) return place->anywhere(attempt) ? GM_OK : heap_pools_none(want, err);

@@ -166,6 +166,7 @@ static gm_refusal_cause cause_of_blame(const cause_case *self) {
     case GM_CAUSE_QUOTA: return cause_of_quota(self);
     case GM_CAUSE_LAZY_COMMIT: return cause_say(self, GM_CAUSE_LAZY_COMMIT, GM_CHANGE_FREE, self->refused->exact);
     case GM_CAUSE_POOLED_ONLY: return cause_say(self, GM_CAUSE_POOLED_ONLY, GM_CHANGE_ALLOW_FRESH, 0);
+    case GM_CAUSE_ASLEEP: return cause_say(self, GM_CAUSE_ASLEEP, GM_CHANGE_WAKE, 0);
     default: return GM_CAUSE_NONE;
   }
 }

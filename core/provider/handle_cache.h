@@ -13,12 +13,13 @@ enum {
 
 /* Physical memory in whole pages, which the driver maps as one. */
 typedef struct gm__handle {
-  uint64_t native; /* the driver's; 0: the record has no memory */
+  uint64_t native; /* the driver's; 0: the record has no memory, or it is asleep */
   uint32_t first;  /* the page of the range where it is mapped */
   uint32_t pages;
   uint32_t next; /* in its bin of the cache, or in the list of unused records */
   uint64_t made; /* its ordinal number among all handles of the pool */
   bool shut;     /* it is mapped, and the driver refused to open and to unmap it (handles.c) */
+  bool asleep;   /* it has given its memory back, and keeps its pages until it wakes or is destroyed */
 } gm__handle;
 
 /* All zeros: it is empty. A number is a place in the table of handles, from 1. */

@@ -9,7 +9,8 @@
 /* Invariants. A handle is mapped as a whole at one place, or it is in the cache. Its bytes are taken from the budget
  * and counted as reserved from before it is made until after it is destroyed. The driver may map a handle, and then
  * refuse both to open and to unmap it: such a handle is shut. It stays behind its pages, which count as not mapped,
- * until unmapping succeeds. */
+ * until unmapping succeeds. A handle that is asleep has no memory: it stays behind its pages, which count as not
+ * mapped, too. Handles sleep only while the pool does. */
 
 enum {
   HANDLE_ROOM_SHARE = 96, /* of what is free: the largest handle on an empty device */
@@ -101,13 +102,9 @@ static uint32_t handle_size(gm__provider *provider, uint32_t most) {
   return (uint32_t)gm__max(count, most / HANDLE_MOST + 1);
 }
 
-static gm_status handle_create(gm__provider *provider, uint32_t count, uint32_t *out, gm_error *err) {
-  gm__pages *pages = &provider->pages;
-  const uint64_t bytes = count * pages->page_bytes;
+/* Takes memory for a handle, and counts it. */
+static gm_status handle_take(gm__provider *provider, uint64_t bytes, uint64_t *out_native, gm_error *err) {
   gm_memory physical = {.handle = 0};
-  if (!handle_reserve_record(provider)) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no host memory for the table of pages");
-  }
   gm_status status = gm__budget_take(&provider->budget, bytes, "gm_alloc", err);
   if (status) return status;
   status = gm__ask(provider, NULL, bytes, &physical, NULL, err);
@@ -116,21 +113,72 @@ static gm_status handle_create(gm__provider *provider, uint32_t count, uint32_t 
     return status;
   }
   gm__stats_grow(&provider->stats.reserved_bytes, &provider->stats.peak_reserved_bytes, bytes);
-  *out = pages->unused;
-  pages->unused = pages->handles[*out].next;
-  pages->handles[*out] = (gm__handle){.native = physical.handle, .pages = count, .made = ++pages->made};
+  *out_native = physical.handle;
   return GM_OK;
 }
 
-void gm__handle_destroy(gm__provider *provider, uint32_t number) {
+/* Gives the memory of a handle back. */
+static void handle_give(gm__provider *provider, uint32_t number) {
   gm__pages *pages = &provider->pages;
   const uint64_t bytes = gm__handle_bytes(pages, number);
   gm__device_destroy_physical(provider->device, pages->type, pages->handles[number].native, bytes);
   gm__stats_count(&provider->stats.driver_frees, 1);
   gm__stats_uncount(&provider->stats.reserved_bytes, bytes);
   gm__budget_return(&provider->budget, bytes);
+}
+
+static gm_status handle_create(gm__provider *provider, uint32_t count, uint32_t *out, gm_error *err) {
+  gm__pages *pages = &provider->pages;
+  uint64_t native;
+  if (!handle_reserve_record(provider)) {
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no host memory for the table of pages");
+  }
+  const gm_status status = handle_take(provider, count * pages->page_bytes, &native, err);
+  if (status) return status;
+  *out = pages->unused;
+  pages->unused = pages->handles[*out].next;
+  pages->handles[*out] = (gm__handle){.native = native, .pages = count, .made = ++pages->made};
+  return GM_OK;
+}
+
+void gm__handle_destroy(gm__provider *provider, uint32_t number) {
+  gm__pages *pages = &provider->pages;
+  if (pages->handles[number].asleep) {
+    pages->asleep_bytes -= gm__handle_bytes(pages, number);
+  } else {
+    handle_give(provider, number);
+  }
   pages->handles[number] = (gm__handle){.next = pages->unused};
   pages->unused = number;
+}
+
+/* ---- sleep ---- */
+
+void gm__handle_sleep(gm__provider *provider, uint32_t number) {
+  handle_give(provider, number);
+  provider->pages.handles[number].native = 0;
+  provider->pages.handles[number].asleep = true;
+  provider->pages.asleep_bytes += gm__handle_bytes(&provider->pages, number);
+}
+
+gm_status gm__handle_wake(gm__provider *provider, uint32_t number, gm_error *err) {
+  gm__handle *handle = &provider->pages.handles[number];
+  const uint64_t bytes = gm__handle_bytes(&provider->pages, number);
+  const gm_status status = handle_take(provider, bytes, &handle->native, err);
+  if (status) return status;
+  handle->asleep = false;
+  provider->pages.asleep_bytes -= bytes;
+  return GM_OK;
+}
+
+gm_status gm__pages_say_asleep(const gm__provider *provider, const char *op, gm_error *err) {
+  return gm__fail(err, GM_ERR_BUSY, 0, op, "pool \"%s\" sleeps: call gm_pool_wake before", provider->name);
+}
+
+gm_status gm__pages_check_awake(const gm__provider *provider, const gm__want *want, gm_error *err) {
+  if (!gm__pages_are_asleep(&provider->pages)) return GM_OK;
+  gm__ladder_blame(want->ladder, GM_CAUSE_ASLEEP);
+  return gm__pages_say_asleep(provider, "gm_alloc", err);
 }
 
 /* ---- the handle cache ---- */

@@ -20,6 +20,8 @@ typedef struct gm__pages {
   _Atomic uint64_t idle_bytes; /* of the handles in the cache */
   uint64_t made;               /* handles that were ever made */
   uint32_t shut_count;         /* handles that are shut */
+  uint64_t asleep_bytes;       /* of handles that are asleep */
+  _Atomic bool asleep;         /* the pool sleeps: nobody is given memory, and handles may be asleep */
 } gm__pages;
 
 /* Prepares provider->pages, and its end. `wanted` false: the pool maps no pages. */
@@ -40,6 +42,23 @@ gm_status gm__handle_obtain(gm__provider *provider, uint32_t most, uint32_t reac
 /* A handle that is mapped nowhere goes into the cache, or back to the device. REQUIRES: pages lock. */
 void gm__handle_keep(gm__provider *provider, uint32_t number);
 void gm__handle_destroy(gm__provider *provider, uint32_t number);
+
+/* A handle that is mapped nowhere gives its memory back, and keeps its record. gm__handle_wake takes as much memory
+ * again; its answers are the provider's. REQUIRES: pages lock. */
+void gm__handle_sleep(gm__provider *provider, uint32_t number);
+gm_status gm__handle_wake(gm__provider *provider, uint32_t number, gm_error *err);
+
+/* True when the pool sleeps. Whoever hands out pages asks under the pages lock, or under an arena lock:
+ * gm__arenas_sleep has entered each of them since it said so. */
+static inline bool gm__pages_are_asleep(const gm__pages *pages) {
+  return atomic_load_explicit(&pages->asleep, memory_order_acquire);
+}
+
+/* The refusal of `op` by a pool that sleeps. */
+gm_status gm__pages_say_asleep(const gm__provider *provider, const char *op, gm_error *err);
+
+/* BUSY, with the cause noted, while the pool sleeps; else GM_OK. */
+gm_status gm__pages_check_awake(const gm__provider *provider, const gm__want *want, gm_error *err);
 
 static inline uint64_t gm__handle_bytes(const gm__pages *pages, uint32_t number) {
   return pages->handles[number].pages * pages->page_bytes;

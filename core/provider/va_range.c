@@ -112,9 +112,11 @@ void gm__va_range_close(gm__provider *provider, gm__va_range *range, const gm_me
     pages = number ? handle->pages : 1;
     if (!number) continue;
     const uint64_t bytes = gm__handle_bytes(&provider->pages, number);
+    if (handle->asleep) continue;
     if (mode == GM_CLOSE_NORMAL) range_withdraw(provider, range, memory, page, bytes);
     gm__device_destroy_physical(provider->device, provider->pages.type, handle->native, bytes);
   }
+  gm__saved_pages_drop(gm__provider_services(provider), &range->saved);
   if (range->described) device->ops->memory_free(device->handle, memory, mode, NULL);
   range_unreserve(provider, range, mode);
   gm__release(gm__provider_services(provider), range->handle_of, range->page_count * sizeof *range->handle_of);
@@ -201,6 +203,11 @@ static bool range_unmap(gm__provider *provider, gm__va_range *range, uint32_t nu
 }
 
 bool gm__va_range_unmap(gm__provider *provider, gm__va_range *range, uint32_t number) {
+  if (provider->pages.handles[number].asleep) {
+    range_write(range, &provider->pages.handles[number], 0);
+    gm__handle_destroy(provider, number);
+    return true;
+  }
   if (!range_unmap(provider, range, number)) return false;
   gm__handle_keep(provider, number);
   return true;
@@ -214,16 +221,99 @@ void gm__va_range_undo(gm__provider *provider, gm__va_range *range, uint32_t fro
   }
 }
 
+/* Tries again to unmap a shut handle. */
+static bool range_unshut(gm__provider *provider, gm__va_range *range, uint32_t number) {
+  gm__handle *handle = &provider->pages.handles[number];
+  const uint64_t bytes = gm__handle_bytes(&provider->pages, number);
+  if (!range_withdraw(provider, range, &range->memory, handle->first, bytes)) return false;
+  handle->shut = false;
+  provider->pages.shut_count--;
+  return true;
+}
+
 void gm__va_range_retry(gm__provider *provider, gm__va_range *range, uint64_t from, uint64_t to) {
   for (uint64_t page = from; page < to; page++) {
     const uint32_t number = range->handle_of[page];
     if (!gm__va_range_is_shut(provider, range, page)) continue;
-    gm__handle *handle = &provider->pages.handles[number];
-    const uint64_t bytes = gm__handle_bytes(&provider->pages, number);
-    if (!range_withdraw(provider, range, &range->memory, handle->first, bytes)) return;
-    range_write(range, handle, 0);
-    handle->shut = false;
-    provider->pages.shut_count--;
+    if (!range_unshut(provider, range, number)) return;
+    range_write(range, &provider->pages.handles[number], 0);
     gm__handle_keep(provider, number);
   }
+}
+
+/* ---- sleep ---- */
+
+/* The next handle of the range, at *page or behind it; 0: there is none. *page moves behind it. */
+static uint32_t range_next_handle(const gm__provider *provider, const gm__va_range *range, uint32_t *page) {
+  while (*page < range->page_count && !range->handle_of[*page]) *page += 1;
+  if (*page == range->page_count) return 0;
+  const uint32_t number = range->handle_of[*page];
+  *page += provider->pages.handles[number].pages;
+  return number;
+}
+
+static gm_status range_sleep_handle(gm__provider *provider, gm__va_range *range, uint32_t number, gm_error *err) {
+  if (!range_unmap(provider, range, number)) {
+    return gm__fail(err, GM_ERR_DRIVER, 0, "vmm_unmap", "the driver does not unmap pages of a pool that falls asleep");
+  }
+  gm__handle_sleep(provider, number);
+  range_write(range, &provider->pages.handles[number], number);
+  return GM_OK;
+}
+
+gm_status gm__va_range_sleep(gm__provider *provider, gm__va_range *range, uint64_t *bytes, gm_error *err) {
+  gm_status status = GM_OK;
+  uint32_t page = 0, number;
+  while (!status && (number = range_next_handle(provider, range, &page))) {
+    const gm__handle *handle = &provider->pages.handles[number];
+    if (handle->asleep || handle->shut) continue;
+    status = range_sleep_handle(provider, range, number, err);
+    if (!status) *bytes += gm__handle_bytes(&provider->pages, number);
+  }
+  return status;
+}
+
+/* A handle that was shut at its last waking is unmapped first. */
+static gm_status range_wake_handle(gm__provider *provider, gm__va_range *range, uint32_t number, gm_error *err) {
+  gm__handle *handle = &provider->pages.handles[number];
+  if (handle->shut) {
+    if (!range_unshut(provider, range, number)) return range_shut(err);
+    gm__handle_sleep(provider, number);
+  }
+  if (!handle->asleep) return GM_OK;
+  gm_status status = gm__handle_wake(provider, number, err);
+  if (status) return status;
+  status = range_map(provider, range, handle->first, number, err);
+  if (status && !handle->shut) gm__handle_sleep(provider, number);
+  return status;
+}
+
+gm_status gm__va_range_wake(gm__provider *provider, gm__va_range *range, gm_error *err) {
+  gm_status status = GM_OK;
+  uint32_t page = 0, number;
+  while (!status && (number = range_next_handle(provider, range, &page))) {
+    status = range_wake_handle(provider, range, number, err);
+  }
+  return status;
+}
+
+static gm_status range_restore(gm__provider *provider, const gm__va_range *range, const gm__saved_pages *saved,
+                               gm_stream *stream, gm_error *err) {
+  const gm__saved_from to = {provider->device, &range->memory, stream};
+  const uint64_t size = provider->pages.page_bytes, last = (saved->offset + saved->bytes) / size;
+  gm_status status = GM_OK;
+  for (uint64_t page = saved->offset / size, end; page < last && !status; page = end) {
+    for (end = page; end < last && range->handle_of[end];) end++;
+    if (end > page) status = gm__saved_pages_write(&to, saved, page * size, (end - page) * size, err);
+    if (end == page) end++;
+  }
+  return status;
+}
+
+gm_status gm__va_range_restore(gm__provider *provider, const gm__va_range *range, gm_stream *stream, gm_error *err) {
+  gm_status status = GM_OK;
+  for (const gm__saved_pages *saved = range->saved; saved && !status; saved = saved->next) {
+    status = range_restore(provider, range, saved, stream, err);
+  }
+  return status;
 }

@@ -3,6 +3,7 @@
 #define GM_CORE_PROVIDER_VA_RANGE_H
 
 #include "core/provider/handles.h"
+#include "core/provider/saved_pages.h"
 
 typedef struct gm__va_range {
   uint64_t address;
@@ -12,6 +13,7 @@ typedef struct gm__va_range {
   _Atomic bool zeroed;         /* every page is filled with zeros when it is mapped */
   gm_memory memory;            /* what copies and native objects of its blocks take */
   uint64_t *mapped_pages;      /* the owner's count of mapped pages. REQUIRES: pages lock */
+  gm__saved_pages *saved;      /* what its pages held when it fell asleep. REQUIRES: pages lock */
   _Atomic uint32_t *handle_of; /* by page: the number of its handle, 0: none. A page that nobody maps or unmaps
                                 * meanwhile may be read without the lock. */
 } gm__va_range;
@@ -45,5 +47,17 @@ bool gm__va_range_is_shut(const gm__provider *provider, const gm__va_range *rang
 
 /* Tries again to unmap the shut handles in [from, to), and puts them into the handle cache. REQUIRES: pages lock. */
 void gm__va_range_retry(gm__provider *provider, gm__va_range *range, uint64_t from, uint64_t to);
+
+/* The range falls asleep: its handles give their memory back and keep their pages. *bytes grows by what went back. It
+ * leaves shut handles alone. Nobody uses the memory. After a failure some handles are asleep. REQUIRES: pages lock. */
+gm_status gm__va_range_sleep(gm__provider *provider, gm__va_range *range, uint64_t *bytes, gm_error *err);
+
+/* The range wakes: there is memory again behind its pages, with undefined contents. The provider's answers; after a
+ * failure some handles are awake. REQUIRES: pages lock. */
+gm_status gm__va_range_wake(gm__provider *provider, gm__va_range *range, gm_error *err);
+
+/* Writes what was saved back to the pages that are mapped. Others were given up meanwhile. The answers of a copy; what
+ * was saved stays. `stream`: for the copies; NULL: the device's own. REQUIRES: pages lock. */
+gm_status gm__va_range_restore(gm__provider *provider, const gm__va_range *range, gm_stream *stream, gm_error *err);
 
 #endif

@@ -8,7 +8,7 @@
  *
  * gm checks every range against the block. A block may consist of several memories (gm/spans.h). Errors:
  * INVALID_ARGUMENT, DRIVER, DEVICE_LOST, FORKED. NOT_SUPPORTED: gm may not submit to the stream, or no memory is behind
- * the device. Every call is thread-safe. */
+ * the device. BUSY: the pool sleeps as a whole (gm/relocation.h). Every call is thread-safe. */
 #ifndef GM_COPY_H
 #define GM_COPY_H
 

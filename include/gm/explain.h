@@ -33,7 +33,8 @@ typedef struct gm_pool gm_pool; /* thread-safe; it borrows its device, and keeps
  * - POOLED_ONLY: the pool keeps no memory that serves, and GM_POOLED_ONLY allows no other.
  * - HOST_MEMORY: gm had no host memory for its own records.
  * - DRIVER: another failure of the driver (`last_failure`).
- * - PROMISED: reservations (gm/reserve.h) hold what the request lacks. */
+ * - PROMISED: reservations (gm/reserve.h) hold what the request lacks.
+ * - ASLEEP: the pool sleeps as a whole (gm_pool_sleep_whole). */
 #define GM_REFUSAL_CAUSE_MAP(X)                         \
   X(GM_CAUSE_NONE, 0, "none")                           \
   X(GM_CAUSE_FRAGMENTATION, 1, "fragmentation")         \
@@ -56,7 +57,8 @@ typedef struct gm_pool gm_pool; /* thread-safe; it borrows its device, and keeps
   X(GM_CAUSE_POOLED_ONLY, 18, "pooled_only")            \
   X(GM_CAUSE_HOST_MEMORY, 19, "host_memory")            \
   X(GM_CAUSE_DRIVER, 20, "driver")                      \
-  X(GM_CAUSE_PROMISED, 21, "promised")
+  X(GM_CAUSE_PROMISED, 21, "promised")                  \
+  X(GM_CAUSE_ASLEEP, 22, "asleep")
 
 typedef enum gm_refusal_cause {
 #define X(name, value, text) name = value,
@@ -76,7 +78,8 @@ typedef enum gm_refusal_cause {
  * - RAISE_COMMIT: let the kernel promise so many bytes more (vm.overcommit_ratio, RLIMIT_AS).
  * - ASK_LESS: ask for so many bytes less. REOPEN: close the device and open it again.
  * - AFTER_CAPTURE: ask after the capture, or have memory in the pool before. ALLOW_FRESH: ask without GM_POOLED_ONLY.
- * - CANCEL: cancel reservations of so many bytes, or commit one to the pool. */
+ * - CANCEL: cancel reservations of so many bytes, or commit one to the pool.
+ * - WAKE: call gm_pool_wake before. */
 #define GM_CHANGE_MAP(X)                           \
   X(GM_CHANGE_NONE, 0, "none")                     \
   X(GM_CHANGE_FREE, 1, "free")                     \
@@ -92,7 +95,8 @@ typedef enum gm_refusal_cause {
   X(GM_CHANGE_REOPEN, 11, "reopen")                \
   X(GM_CHANGE_AFTER_CAPTURE, 12, "after_capture")  \
   X(GM_CHANGE_ALLOW_FRESH, 13, "allow_fresh")      \
-  X(GM_CHANGE_CANCEL, 14, "cancel")
+  X(GM_CHANGE_CANCEL, 14, "cancel")                \
+  X(GM_CHANGE_WAKE, 15, "wake")
 
 typedef enum gm_change {
 #define X(name, value, text) name = value,

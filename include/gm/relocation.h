@@ -1,5 +1,6 @@
 /* Moving buffers of a whole pool: compaction, promotion, sleep and wake. gm moves a buffer by its handle: the contents
- * stay, the block is another one afterwards. Every function is thread-safe, and waits until its copies have ended.
+ * stay, the block is another one afterwards. gm_pool_sleep_whole alone moves nothing. Every function is thread-safe,
+ * and waits until its copies have ended.
  *
  * A buffer of GM_EVICTABLE may leave the device when a request would be refused for want of memory. gm moves it off,
  * after a compaction and before it asks the program's evictors. The buffers used least lately go first. One whose
@@ -92,14 +93,42 @@ GM_API gm_status gm_pool_promote_on_poll(gm_pool *pool, const gm_promote_params 
  * do buffers in pinned memory. *out_bytes, which may be NULL, is how much went back to the driver.
  *
  * The pool can be used as before; new buffers are awake. GM_OK also for a pool that sleeps. Errors: FORKED,
- * INVALID_ARGUMENT, and those of gm_buffer_move. BUSY: somebody has locked a buffer. After a failure gm has woken the
- * buffers again as far as it could; call gm_pool_wake. Contents that were dropped are lost. */
+ * INVALID_ARGUMENT, and those of gm_buffer_move. BUSY: somebody has locked a buffer; nothing sleeps then, and nothing
+ * is lost. After another failure gm has woken the buffers again as far as it could; call gm_pool_wake. Without
+ * `keep_contents` a buffer that slept until then has lost its contents: its bytes are as after gm_pool_wake. */
 GM_API gm_status gm_pool_sleep(gm_pool *pool, bool keep_contents, gm_stream *stream, uint64_t *out_bytes,
                                gm_error *err);
 
-/* Wakes a pool: its sleeping buffers come back to the device, with their contents if these were kept. Otherwise the
- * bytes are undefined, or zero for GM_ZERO. After a failure some sleep on, and the call can be repeated. GM_OK also for
- * a pool that does not sleep. Errors: those of gm_buffer_move. */
+/* Puts a whole pool to sleep in its place. The blocks of gm_alloc and the buffers that lie in mapped pages give their
+ * physical memory back. They keep their addresses. A pool maps pages on a device with GM_CAP_VMM, unless it has
+ * buckets, an upstream, a priority, `share`, `no_vmm`, GM_POOL_NO_TRIM or GM_POOL_CAPTURES. With `keep_contents` gm
+ * copies the pages that blocks lie in to host memory; without, their contents are dropped. Blocks and buffers elsewhere
+ * stay as they are: GM_DEDICATED, host memory, other memory types. *out_bytes, which may be NULL, is how much went back
+ * to the driver, idle memory included.
+ *
+ * gm waits first for `stream`, which may be NULL, and for all streams that requests and frees of the pool have named.
+ * It also waits for the work that gm_buffer_unlock noted. The program must give no stream work on the pool's memory
+ * afterwards, and must not touch it. Until gm_pool_wake:
+ * - requests to the pool are refused (GM_ACQUIRE_EXHAUSTED; gm_explain: GM_CAUSE_ASLEEP);
+ * - copies, fills and mappings of blocks and buffers in its pages answer BUSY;
+ * - blocks and buffers can be freed, and the pool can be destroyed.
+ *
+ * GM_OK also for a pool that sleeps so. Errors: FORKED, INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, those of a copy.
+ * NOT_SUPPORTED: the pool maps no pages, has red zones or patterns, or the device cannot read its memory back. BUSY: a
+ * buffer is locked, a block is mapped, or another thread is in a call for memory of the pool. Or gm cannot wait for a
+ * stream. After all of these nothing has changed. DRIVER: the device does not unmap; gm has woken the pool again. Where
+ * it could not, requests answer that the pool sleeps, and gm_pool_wake can be repeated. What was to be kept is not
+ * lost; what was to be dropped may be. */
+GM_API gm_status gm_pool_sleep_whole(gm_pool *pool, bool keep_contents, gm_stream *stream, uint64_t *out_bytes,
+                                     gm_error *err);
+
+/* Wakes a pool. After gm_pool_sleep its sleeping buffers come back to the device, with their contents if these were
+ * kept. Otherwise the bytes are undefined, or zero for GM_ZERO. After gm_pool_sleep_whole there is memory again at all
+ * its addresses, with what was kept, or with undefined bytes. Where memory is short, this pool and the device's other
+ * pools give their idle memory back first.
+ *
+ * After a failure some buffers sleep on; a whole pool sleeps on as a whole, and holds no more memory than before. The
+ * call can be repeated. GM_OK also for a pool that does not sleep. Errors: those of gm_buffer_move. */
 GM_API gm_status gm_pool_wake(gm_pool *pool, gm_stream *stream, gm_error *err);
 
 GM_END_DECLS

@@ -101,13 +101,8 @@ static void test_compaction_leaves_locked_buffers(void **state) {
   gm_buffer *buffers[RELOCATION_MOST];
   gm_block block, after;
   open_card(&bench, 64 * MIB, 0);
-  for (int i = 0; i < RELOCATION_MOST; i++) {
-    buffers[i] = relocation_make(bench.pool, 256 * RELOCATION_KIB, GM_RELOCATABLE);
-    relocation_fill(buffers[i]);
-  }
-  for (int i = 0; i < RELOCATION_MOST; i++) {
-    if (i % 3) gm_buffer_release(buffers[i], NULL);
-  }
+  relocation_fill_pool(bench.pool, buffers);
+  relocation_thin(buffers, 3);
   for (int i = 0; i < RELOCATION_MOST; i += 3) pool_bench_ok(gm_buffer_lock(buffers[i], NULL, err));
   gm_compact_report report = relocation_compact(bench.pool);
   assert_int_equal(report.moves, 0);
@@ -131,12 +126,8 @@ static void test_compaction_keeps_its_bounds(void **state) {
   gm_error failure;
   gm_buffer *buffers[RELOCATION_MOST];
   open_card(&bench, 64 * MIB, 0);
-  for (int i = 0; i < RELOCATION_MOST; i++) {
-    buffers[i] = relocation_make(bench.pool, 256 * RELOCATION_KIB, GM_RELOCATABLE);
-  }
-  for (int i = 0; i < RELOCATION_MOST; i++) {
-    if (i % 5) gm_buffer_release(buffers[i], NULL);
-  }
+  relocation_fill_pool(bench.pool, buffers);
+  relocation_thin(buffers, 5);
   gm_compact_params params = {.struct_size = sizeof params, .max_bytes = 512 * RELOCATION_KIB};
   gm_compact_report report = {.struct_size = sizeof report};
   pool_bench_ok(gm_pool_compact(bench.pool, &params, &report, err));
@@ -191,13 +182,8 @@ static void test_polls_compact_where_asked(void **state) {
   gm_error failure;
   gm_buffer *buffers[RELOCATION_MOST];
   open_card(&bench, 64 * MIB, 0);
-  for (int i = 0; i < RELOCATION_MOST; i++) {
-    buffers[i] = relocation_make(bench.pool, 256 * RELOCATION_KIB, GM_RELOCATABLE);
-    relocation_fill(buffers[i]);
-  }
-  for (int i = 0; i < RELOCATION_MOST; i++) {
-    if (i % 5) gm_buffer_release(buffers[i], NULL);
-  }
+  relocation_fill_pool(bench.pool, buffers);
+  relocation_thin(buffers, 5);
   gm_pool_clear(bench.pool);
   const uint64_t before = pool_bench_stats(&bench).reserved_bytes;
   pool_bench_ok(gm_context_poll(bench.ctx, err));

@@ -93,7 +93,62 @@ static void test_threads_use_what_others_move(void **state) {
   pool_bench_close(&s.bench);
 }
 
+/* Blocks come and go; the thread touches none of them, because the pool may sleep. A sleeping pool refuses. */
+static void come_and_go(void *arg) {
+  enum { HELD = 8 };
+  worker *self = arg;
+  gm_pool *pool = self->scene->bench.pool;
+  gm_block held[HELD];
+  bool has[HELD] = {false}, fine = true;
+  for (int i = 0; fine && i < 400 * ROUNDS; i++) {
+    const size_t at = test_random(&self->seed) % HELD;
+    const gm_request request = {.bytes = 1 + test_random(&self->seed) % (i % 16 ? 2000 : 3000000)};
+    if (has[at]) fine = gm_free(pool, &held[at], NULL) == GM_OK;
+    const gm_acquire answer = gm_alloc(pool, &request, &held[at]);
+    has[at] = gm_acquired(answer);
+    fine = fine && (has[at] || answer == GM_ACQUIRE_EXHAUSTED);
+  }
+  for (size_t i = 0; i < HELD; i++) {
+    if (has[i] && gm_free(pool, &held[i], NULL)) fine = false;
+  }
+  if (!fine) self->scene->wrong = true;
+  self->scene->working--;
+}
+
+static void test_threads_allocate_while_the_pool_falls_asleep(void **state) {
+  (void)state;
+  static scene s;
+  worker workers[WORKERS];
+  int slept = 0;
+  pool_bench_open(&s.bench, "cpu", NULL, &(gm_pool_params){.struct_size = sizeof(gm_pool_params)});
+  for (int i = 0; i < SHARED; i++) {
+    s.shared[i] = relocation_make(s.bench.pool, 100 * RELOCATION_KIB, 0);
+    relocation_fill(s.shared[i]);
+  }
+  s.working = WORKERS;
+  for (int i = 0; i < WORKERS; i++) {
+    workers[i] = (worker){.scene = &s, .seed = (uint64_t)i + 1};
+    pool_bench_ok(gm__thread_create(&workers[i].thread, "worker", come_and_go, &workers[i], err));
+  }
+  for (bool once = false; s.working || !once; once = true) {
+    gm_error failure;
+    const gm_status status = gm_pool_sleep_whole(s.bench.pool, true, NULL, NULL, &failure);
+    assert_true(status == GM_OK || status == GM_ERR_BUSY);
+    slept += status == GM_OK;
+    pool_bench_ok(gm_pool_wake(s.bench.pool, NULL, err));
+    for (int i = 0; i < SHARED; i++) relocation_check(s.shared[i]);
+  }
+  for (int i = 0; i < WORKERS; i++) gm__thread_join(&workers[i].thread);
+  assert_false(s.wrong);
+  assert_true(slept > 0);
+  for (int i = 0; i < SHARED; i++) gm_buffer_release(s.shared[i], NULL);
+  pool_bench_close(&s.bench);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads_use_what_others_move)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_threads_use_what_others_move),
+      cmocka_unit_test(test_threads_allocate_while_the_pool_falls_asleep),
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
