@@ -56,6 +56,7 @@ static void test_two_contexts_never_get_the_last_bytes_both(void **state) {
 
 /* ---- beside a program without gm ---- */
 
+/* Of powers of two each allocation takes exactly what is asked for. */
 static const gm_pool_params exact = {.struct_size = sizeof exact, .strategy = GM_STRATEGY_BUCKET};
 
 static bool take(const pool_bench *bench, uint64_t bytes, gm_block *out) {
@@ -76,9 +77,9 @@ static void test_what_was_taken_since_the_reading_counts(void **state) {
   shared_card_reset(64 * MIB);
   shared_card_take(32 * MIB);
   shared_card_open(&bench, &exact);
-  assert_true(take(&bench, 24 * MIB, &one));
-  assert_false(take(&bench, 16 * MIB, &other));
-  assert_true(take(&bench, 8 * MIB, &other));
+  assert_true(take(&bench, 16 * MIB, &one));
+  assert_false(take(&bench, 32 * MIB, &other));
+  assert_true(take(&bench, 16 * MIB, &other));
   give(&bench, &other);
   give(&bench, &one);
   pool_bench_close(&bench);
@@ -92,12 +93,12 @@ static void test_what_has_to_stay_free_is_filled_up_first(void **state) {
   shared_card_reset(64 * MIB);
   shared_card_open_device(&bench, "1", "8M");
   pool_bench_ok(gm_pool_create(bench.device, &exact, &bench.pool, err));
-  assert_true(take(&bench, 20 * MIB, &one) && take(&bench, 4 * MIB, &other));
+  assert_true(take(&bench, 16 * MIB, &one) && take(&bench, 8 * MIB, &other));
   shared_card_take(36 * MIB);
   gm__sleep_ns(20 * 1000 * 1000); /* the reading is too old now */
   assert_false(take(&bench, MIB, &more));
   give(&bench, &other);
-  assert_false(take(&bench, 4 * MIB, &more));
+  assert_false(take(&bench, 8 * MIB, &more));
   give(&bench, &one);
   assert_true(take(&bench, 16 * MIB, &more));
   give(&bench, &more);
