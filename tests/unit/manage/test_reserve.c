@@ -11,6 +11,7 @@
 #include "gm/fit.h"
 #include "gm/reserve.h"
 #include "gm/warm_up.h"
+#include "support/fake_backend.h"
 #include "support/host_upstream.h"
 #include "support/shared_card.h"
 
@@ -254,6 +255,26 @@ static void test_wrong_arguments_are_refused(void **state) {
   pool_bench_close(&bench);
 }
 
+static void test_a_card_without_figures_promises_nothing(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_reservation *held = NULL;
+  fake_backend_reset();
+  fake.total[0] = 0;
+  fake.figures_status = GM_ERR_DRIVER;
+  counted_services_init(&bench.host);
+  const gm_context_params context = {
+      .struct_size = sizeof context, .services = &bench.host.services, .ignore_environment = true};
+  pool_bench_ok(gm_context_create(&context, &bench.ctx, err));
+  pool_bench_ok(gm_config_set(bench.ctx, "reserve.share", "off", err));
+  pool_bench_ok(gm_backend_register(bench.ctx, &fake_ops, err));
+  pool_bench_ok(gm_device_open_index(bench.ctx, "fake", 0, &bench.device, err));
+  pool_bench_ok(gm_pool_create(bench.device, &exact, &bench.pool, err));
+  assert_int_equal(hold(bench.device, 1, &held, NULL), GM_ERR_NOT_FOUND);
+  assert_null(held);
+  pool_bench_close(&bench);
+}
+
 /* ---- fit ---- */
 
 static void test_a_fit_is_held_on_all_devices_or_on_none(void **state) {
@@ -315,6 +336,7 @@ int main(void) {
       cmocka_unit_test(test_idle_memory_goes_back_for_a_reservation),
       cmocka_unit_test(test_nothing_ends_under_a_reservation),
       cmocka_unit_test(test_wrong_arguments_are_refused),
+      cmocka_unit_test(test_a_card_without_figures_promises_nothing),
       cmocka_unit_test(test_a_fit_is_held_on_all_devices_or_on_none),
       cmocka_unit_test(test_a_selection_leaves_promises_alone),
   };
