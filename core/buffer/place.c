@@ -12,6 +12,7 @@
 #include "core/manage/tracked.h"
 #include "core/pool/alloc.h"
 #include "core/pool/free.h"
+#include "core/pool/free_one.h"
 
 /* ---- taking ---- */
 
@@ -143,7 +144,7 @@ gm_status gm__place_leave(const gm_buffer *buffer, gm__place *place, gm_stream *
     return GM_OK;
   }
   if (!gm__pool_lives(pool)) return GM_OK; /* which was ended by force, with the block */
-  const gm_status status = gm_free(pool, &place->block, stream);
+  const gm_status status = gm__free_waiting(pool, &place->block, stream, gm_free);
   /* a stream that is closed, or another device's, has no work left on the block: host order is its order */
   return status == GM_ERR_INVALID_ARGUMENT && stream ? gm_free(pool, &place->block, NULL) : status;
 }

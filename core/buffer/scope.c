@@ -7,6 +7,7 @@
 #include "core/base/log.h"
 #include "core/base/sized.h"
 #include "core/buffer/buffer.h"
+#include "core/pool/free_one.h"
 
 /* Invariants. An object that a scope was asked to own has a claimed place before it is made, so it is never made and
  * then lost. What is being released is claimed, too: it can come back. Objects are made and released outside the lock,
@@ -144,7 +145,7 @@ static gm_stream *scope_order(const scope_item *item, gm_stream *stream) {
 static gm_status scope_free_block(const scope_item *item, gm_stream *stream) {
   gm_pool *pool = item->pool;
   if (!gm__pool_lives(pool) || gm__pool_forked(pool)) return GM_OK; /* the block went with its pool, or its process */
-  return gm_free(pool, &item->is.block, scope_order(item, stream));
+  return gm__free_waiting(pool, &item->is.block, scope_order(item, stream), gm_free);
 }
 
 static void scope_release_buffer(const scope_item *item, gm_stream *stream) {

@@ -21,12 +21,16 @@ gm_status gm__use_on_one(gm_pool *pool, const gm_block *block, gm_stream *stream
   return status;
 }
 
-/* A captured stream was given no work. A stream whose order cannot be noted is waited for; the host's order keeps what
- * was pending on the block before. */
+/* The host's order keeps what was pending on the block before. */
+gm_status gm__free_waiting(gm_pool *pool, const gm_block *block, gm_stream *stream,
+                           gm_status (*free_block)(gm_pool *pool, const gm_block *block, gm_stream *stream)) {
+  const gm_status status = free_block(pool, block, stream);
+  const bool unnoted = status == GM_ERR_OUT_OF_HOST_MEMORY && stream && !gm__stream_captured(stream);
+  return unnoted && gm__order_drain(stream, "gm_free", NULL) == GM_OK ? free_block(pool, block, NULL) : status;
+}
+
+/* A captured stream was given no work. */
 gm_status gm__free_unused(gm_pool *pool, const gm_block *block, gm_stream *stream,
                           gm_status (*free_block)(gm_pool *pool, const gm_block *block, gm_stream *stream)) {
-  if (gm__stream_captured(stream)) return free_block(pool, block, NULL);
-  const gm_status status = free_block(pool, block, stream);
-  const bool unnoted = status == GM_ERR_OUT_OF_HOST_MEMORY && stream;
-  return unnoted && gm__order_drain(stream, "gm_free", NULL) == GM_OK ? free_block(pool, block, NULL) : status;
+  return gm__free_waiting(pool, block, gm__stream_captured(stream) ? NULL : stream, free_block);
 }

@@ -35,9 +35,9 @@ GM_API gm_status gm_buffer_create(gm_pool *pool, const gm_buffer_params *params,
 /* Adds one reference. NULL is allowed. */
 GM_API void gm_buffer_retain(gm_buffer *buffer);
 /* Releases one reference. NULL is allowed. The last release frees the memory in the order of `stream`, after a
- * move that another thread has begun. It is freed after work that gm_buffer_unlock noted, too. gm_free may
- * refuse: BUSY, when the engine is capturing the stream and no host memory is left to note it. The memory then stays
- * alive in the pool, and gm logs it. */
+ * move that another thread has begun. It is freed after work that gm_buffer_unlock noted, too.
+ * Where gm has no host memory to note the stream, it waits for the stream's work. While the engine is capturing the
+ * stream it cannot. The memory then stays alive in the pool, and gm logs it. */
 GM_API void gm_buffer_release(gm_buffer *buffer, gm_stream *stream);
 
 /* Returns the number of a buffer. A number is never used again in its context. */

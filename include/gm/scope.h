@@ -6,6 +6,7 @@
  *
  * A block is freed in the order of the stream that the end names, if that is a stream of the block's device. Otherwise
  * it is freed in the order of its request's stream. Host order is for a request without one, or whose stream is closed.
+ * Where gm has no host memory to note the stream, it waits for the stream's work.
  *
  * Every function is thread-safe. No other thread may be in a call on a scope that ends, alone or with its outer one. */
 #ifndef GM_SCOPE_H

@@ -243,12 +243,37 @@ static gm_status buffers_use(gm_buffer *buffer, gm_error *err) {
   return status;
 }
 
+static gm_status scope_count(void *object, gm_stream *stream) {
+  (void)stream;
+  ++*(int *)object;
+  return GM_OK;
+}
+
+/* What a scope owns goes on every path: IO if it did not. */
+static gm_status buffers_in_scope(session *s, const gm_buffer_params *params, gm_error *err) {
+  const gm_request requests[2] = {{.bytes = 5000}, {.bytes = 600}};
+  const gm_batch_params batch = {.struct_size = sizeof batch, .requests = requests, .count = 2};
+  gm_buffer *buffer = NULL;
+  gm_scope *scope = NULL, *inner = NULL;
+  gm_part parts[2];
+  gm_block block;
+  int deferred = 0, released = 0;
+  gm_status status = gm_scope_create(s->pool, &scope, err);
+  for (int i = 0; i < 3 && status == GM_OK; i++) status = gm_scope_buffer(scope, params, &buffer, err);
+  if (status == GM_OK) status = gm_scope_nest(scope, &inner, err);
+  if (status == GM_OK) status = gm_scope_alloc(inner, NULL, &requests[0], &block, err);
+  if (status == GM_OK) status = gm_scope_batch(inner, NULL, &batch, parts, NULL, err);
+  if (status == GM_OK) status = gm_scope_defer(inner, scope_count, &released, err);
+  deferred = status == GM_OK;
+  gm_scope_end(scope, NULL);
+  return released == deferred ? status : GM_ERR_IO;
+}
+
 /* The second buffer finds no room on the device, falls back to the host, and moves when there is room. */
 static gm_status buffers(session *s, gm_error *err) {
   const gm_buffer_params params = {
       .struct_size = sizeof params, .request = {.bytes = SCENARIO_BYTES}, .fallback = GM_FALLBACK_HOST};
-  gm_buffer *made[2] = {NULL, NULL}, *scoped = NULL;
-  gm_scope *scope = NULL;
+  gm_buffer *made[2] = {NULL, NULL};
   gm_status status = scenario_pool(s, err);
   if (status == GM_OK) status = gm_pool_set_max_bytes(s->pool, 100000, err);
   for (int i = 0; i < 2 && status == GM_OK; i++) {
@@ -258,9 +283,7 @@ static gm_status buffers(session *s, gm_error *err) {
   if (status == GM_OK) status = gm_pool_set_max_bytes(s->pool, 0, err);
   if (status == GM_OK) status = gm_buffer_promote(made[1], NULL, err);
   if (status == GM_OK) status = buffers_use(made[1], err);
-  if (status == GM_OK) status = gm_scope_create(s->pool, &scope, err);
-  for (int i = 0; i < 3 && status == GM_OK; i++) status = gm_scope_buffer(scope, &params, &scoped, err);
-  gm_scope_end(scope, NULL);
+  if (status == GM_OK) status = buffers_in_scope(s, &params, err);
   for (int i = 0; i < 2; i++) {
     if (made[i]) gm_buffer_release(made[i], NULL);
   }

@@ -304,6 +304,33 @@ static void test_a_closed_stream_is_host_order(void **state) {
   order_close(&bench);
 }
 
+/* gm cannot note the stream of the end, because there are too many. So the scope waits for the stream. */
+static void test_no_host_memory_for_the_stream(void **state) {
+  (void)state;
+  enum { STREAMS = 64 };
+  order_bench bench;
+  gm_scope *scope = NULL;
+  gm_buffer *buffer = NULL;
+  gm_stream *streams[STREAMS];
+  order_open(&bench, GM_STREAM_FIFO, 0);
+  pool_bench_ok(gm_scope_create(bench.base.pool, &scope, err));
+  for (int i = 0; i < STREAMS; i++) {
+    pool_bench_ok(gm_stream_create(bench.base.device, &streams[i], err));
+    alloc_on(&bench, scope, streams[i]);
+  }
+  const gm_block block = alloc_on(&bench, scope, bench.a);
+  pool_bench_ok(gm_scope_buffer(scope, &a_buffer, &buffer, err));
+  work(&bench, bench.b);
+  bench.base.host.fail_at = 1;
+  assert_int_equal(gm_free(bench.base.pool, &block, bench.b), GM_ERR_OUT_OF_HOST_MEMORY);
+  assert_int_equal(gm_scope_clear(scope, bench.b, NULL), GM_OK);
+  bench.base.host.fail_at = 0;
+  assert_int_equal(pool_bench_stats(&bench.base).active, 0);
+  gm_scope_end(scope, NULL);
+  for (int i = 0; i < STREAMS; i++) pool_bench_ok(gm_stream_close(streams[i], err));
+  order_close(&bench);
+}
+
 /* ---- ends of other things ---- */
 
 static void test_a_pool_ended_by_force(void **state) {
@@ -444,13 +471,21 @@ static void test_every_host_allocation_fails(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_all_goes_newest_first),         cmocka_unit_test(test_blocks_of_several_pools_and_devices),
-      cmocka_unit_test(test_a_value_by_its_release),        cmocka_unit_test(test_a_refusal_stops_nothing),
-      cmocka_unit_test(test_an_end_logs_what_refuses),      cmocka_unit_test(test_other_failures_count_as_released),
-      cmocka_unit_test(test_an_inner_scope_ends_first),     cmocka_unit_test(test_scopes_within_scopes_have_a_bound),
-      cmocka_unit_test(test_what_is_kept_is_the_callers),   cmocka_unit_test(test_blocks_go_in_the_order_of_a_stream),
-      cmocka_unit_test(test_a_closed_stream_is_host_order), cmocka_unit_test(test_a_pool_ended_by_force),
-      cmocka_unit_test(test_a_forked_child_ends_its_copy),  cmocka_unit_test(test_arguments),
+      cmocka_unit_test(test_all_goes_newest_first),
+      cmocka_unit_test(test_blocks_of_several_pools_and_devices),
+      cmocka_unit_test(test_a_value_by_its_release),
+      cmocka_unit_test(test_a_refusal_stops_nothing),
+      cmocka_unit_test(test_an_end_logs_what_refuses),
+      cmocka_unit_test(test_other_failures_count_as_released),
+      cmocka_unit_test(test_an_inner_scope_ends_first),
+      cmocka_unit_test(test_scopes_within_scopes_have_a_bound),
+      cmocka_unit_test(test_what_is_kept_is_the_callers),
+      cmocka_unit_test(test_blocks_go_in_the_order_of_a_stream),
+      cmocka_unit_test(test_a_closed_stream_is_host_order),
+      cmocka_unit_test(test_no_host_memory_for_the_stream),
+      cmocka_unit_test(test_a_pool_ended_by_force),
+      cmocka_unit_test(test_a_forked_child_ends_its_copy),
+      cmocka_unit_test(test_arguments),
       cmocka_unit_test(test_every_host_allocation_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
