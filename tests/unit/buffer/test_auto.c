@@ -24,6 +24,10 @@ static int leave(gm_device *device, int way) {
     gm_buffer *in_scope = NULL;
     if (gm_scope_buffer(scope, &params, &in_scope, NULL)) return -1;
   }
+  GM_AUTO(gm_scope) *inner = NULL; /* it ends before the one around it */
+  gm_block block;
+  if (gm_scope_nest(scope, &inner, NULL)) return -1;
+  if (gm_scope_alloc(way == 4 ? inner : scope, NULL, &params.request, &block, NULL)) return -1;
   if (way == 4) return way;
   if (gm_buffer_create(pool, &params, &buffer, NULL)) return -1;
   if (gm_buffer_lock(buffer, NULL, NULL) || gm_buffer_unlock(buffer, stream, NULL)) return -1;

@@ -367,7 +367,9 @@ static void test_a_forked_child_ends_its_copy(void **state) {
     seen.watched = NULL;
     const bool refused = gm_scope_alloc(scope, NULL, &thousand, &(gm_block){0}, NULL) == GM_ERR_FORKED;
     gm_scope_end(scope, NULL);
-    _exit(refused && seen.calls == 1 ? 0 : 1);
+    const bool ended = !gm_pool_destroy(bench.pool, NULL) && !gm_device_close(bench.device, NULL) &&
+                       !gm_context_destroy(bench.ctx, NULL) && !atomic_load(&bench.host.live_blocks);
+    _exit(refused && ended && seen.calls == 1 ? 0 : 1);
   }
   int status = 1;
   assert_int_equal(waitpid(child, &status, 0), child);
