@@ -81,8 +81,9 @@ static struct gm__headroom_reading headroom_read(gm_device *device, bool managed
   return reading;
 }
 
-/* What the limits leave of a reading now. Bytes on their way back are nobody's until the driver has them. A share needs
- * no figure of what is free: a driver does not tell it during a capture. */
+/* What the limits leave of a reading now, less what others are promised. Of what the asker is promised they get
+ * nothing, whatever an old look at their promises says. Bytes on their way back are nobody's until the driver has them.
+ * A share needs no figure of what is free: a driver does not tell it during a capture. */
 static uint64_t headroom_now(const gm_device *device, const struct gm__headroom_reading *reading,
                              const struct gm__headroom_bounds *bounds) {
   const uint64_t total = reading->total_bytes, most = gm__used_most(device->used);
@@ -92,22 +93,26 @@ static uint64_t headroom_now(const gm_device *device, const struct gm__headroom_
   if (reading->failed) return 0;
   if (total == GM_UNKNOWN_BYTES || (!by_free && bounds->fraction >= 1 && !promised)) return UINT64_MAX;
   const uint64_t free_bytes = gm__sub_sat(gm__add_sat(reading->free_bytes, reading->used_bytes), most);
-  const gm_memory_info memory = {
+  gm_memory_info memory = {
       .total_bytes = total,
       .free_bytes = by_free ? free_bytes : total,
-      .used_by_us_bytes = gm__sub_sat(gm__add_sat(reading->held_bytes, most), reading->used_bytes),
-      .promised_bytes = bounds->promised_bytes,
-      .promised_by_others_bytes = bounds->promised_by_others_bytes};
+      .used_by_us_bytes = gm__sub_sat(gm__add_sat(reading->held_bytes, most), reading->used_bytes)};
   uint64_t keep = bounds->auto_free ? gm__margin_auto(total) : bounds->min_free_bytes;
   if (!by_free || keep == GM_NO_LIMIT) keep = 0;
-  return gm__headroom(&memory, bounds->fraction, keep);
+  const uint64_t within = gm__headroom(&memory, bounds->fraction, keep);
+  memory.promised_bytes = bounds->promised_bytes;
+  memory.promised_by_others_bytes = bounds->promised_by_others_bytes;
+  return gm__min(within, gm__max(gm__headroom(&memory, bounds->fraction, keep), bounds->own_promised_bytes));
+}
+
+static uint64_t headroom_own(const gm__limits *limits) {
+  return limits ? atomic_load_explicit(&limits->promised_bytes, memory_order_relaxed) : 0;
 }
 
 /* What this process promises to others than the pool with those limits. */
 static uint64_t headroom_promised(const gm_device *device, const gm__limits *limits) {
   const uint64_t all = gm__promises_bytes(device->promises);
-  if (!all || !limits) return all;
-  return gm__sub_sat(all, atomic_load_explicit(&limits->promised_bytes, memory_order_relaxed));
+  return all ? gm__sub_sat(all, headroom_own(limits)) : 0;
 }
 
 uint64_t gm__device_promised(const gm_device *device, const gm__limits *limits) {
@@ -116,6 +121,7 @@ uint64_t gm__device_promised(const gm_device *device, const gm__limits *limits) 
 
 /* What others than the pool with those limits are promised now. A look at the figures looks at it, too. */
 static void headroom_bound(const gm_device *device, const gm__limits *limits, struct gm__headroom_bounds *bounds) {
+  bounds->own_promised_bytes = headroom_own(limits);
   bounds->promised_bytes = headroom_promised(device, limits);
   bounds->promised_by_others_bytes = gm__promises_of_others(device->promises);
 }

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "core/device/device.h"
 #include "gm/fit.h"
 #include "gm/reserve.h"
 #include "gm/warm_up.h"
@@ -275,6 +276,26 @@ static void test_a_card_without_figures_promises_nothing(void **state) {
   pool_bench_close(&bench);
 }
 
+/* A look at other processes' promises may be old: they may have taken since what they promised then. */
+static void test_an_old_look_takes_nothing_from_a_promise(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_reservation *held = NULL;
+  gm_block block;
+  shared_card_reset(CAPACITY * MIB);
+  shared_card_open(&bench, &exact);
+  pool_bench_ok(gm_pool_reserve(bench.pool, 16 * MIB, &held, err));
+  shared_card_take(48 * MIB);
+  atomic_store(&bench.device->promises->others, 48 * MIB);
+  assert_false(take(bench.pool, 32 * MIB, &block));
+  assert_true(take(bench.pool, 16 * MIB, &block));
+  give(bench.pool, &block);
+  assert_false(take(bench.pool, 16 * MIB, &block)); /* it is promised no more */
+  atomic_store(&bench.device->promises->others, 0);
+  gm_reservation_cancel(held);
+  pool_bench_close(&bench);
+}
+
 /* ---- fit ---- */
 
 static void test_a_fit_is_held_on_all_devices_or_on_none(void **state) {
@@ -337,6 +358,7 @@ int main(void) {
       cmocka_unit_test(test_nothing_ends_under_a_reservation),
       cmocka_unit_test(test_wrong_arguments_are_refused),
       cmocka_unit_test(test_a_card_without_figures_promises_nothing),
+      cmocka_unit_test(test_an_old_look_takes_nothing_from_a_promise),
       cmocka_unit_test(test_a_fit_is_held_on_all_devices_or_on_none),
       cmocka_unit_test(test_a_selection_leaves_promises_alone),
   };

@@ -101,9 +101,9 @@ static bool race_round(const pool_bench *bench, int number, int round) {
   if (round % 4 == 0) usleep(200); /* time for others to come in, too */
   if (round % 2) {
     kept = gm_reservation_commit(held, bench->pool, NULL) == GM_OK && take(bench->pool, CAPACITY / PARTS * MIB, &block);
-    if (kept) give(bench->pool, &block);
   }
-  atomic_fetch_and(&seen->holders, ~(UINT32_C(1) << number));
+  atomic_fetch_and(&seen->holders, ~(UINT32_C(1) << number)); /* what a pool gives back is for all at once */
+  if (round % 2 && kept) give(bench->pool, &block);
   gm_reservation_cancel(held);
   return kept;
 }
