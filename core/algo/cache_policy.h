@@ -21,11 +21,11 @@ typedef enum gm__cache_place {
 } gm__cache_place;
 
 typedef struct gm__cache_entry {
+  uint8_t place;                         /* gm__cache_place; 0: not in the policy */
+  uint8_t touches;                       /* since it came into its queue, at most 3 */
   struct gm__cache_entry *newer, *older; /* in its queue */
   uint64_t hash;                         /* of its key: by this the policy knows an entry that comes back */
   uint64_t weight;                       /* its share of the cache, such as its bytes; 1 for all: entries count */
-  uint8_t place;                         /* gm__cache_place; 0: not in the policy */
-  uint8_t touches;                       /* since it came into its queue, at most 3 */
 } gm__cache_entry;
 
 typedef struct gm__cache_queue {

@@ -50,14 +50,20 @@ gm__key_entry *gm__key_map_find(const gm__key_map *map, const void *key, size_t 
   return entry;
 }
 
-bool gm__key_map_prepare(gm__key_map *map, gm__key_entry *entry, const void *key, size_t key_bytes) {
+bool gm__key_map_prepare_own(gm__key_map *map, gm__key_entry *entry) {
   if (map->count == map->capacity && !key_map_grow(map)) return false;
+  entry->hash = gm__checksum(entry->key, entry->key_bytes, 0);
+  return true;
+}
+
+bool gm__key_map_prepare(gm__key_map *map, gm__key_entry *entry, const void *key, size_t key_bytes) {
   entry->key = gm__alloc(map->services, key_bytes);
   if (!entry->key) return false;
   memcpy(entry->key, key, key_bytes);
   entry->key_bytes = key_bytes;
-  entry->hash = gm__checksum(key, key_bytes, 0);
-  return true;
+  if (gm__key_map_prepare_own(map, entry)) return true;
+  gm__key_map_drop(map, entry);
+  return false;
 }
 
 void gm__key_map_link(gm__key_map *map, gm__key_entry *entry) {
@@ -72,11 +78,15 @@ void gm__key_map_drop(const gm__key_map *map, gm__key_entry *entry) {
   entry->key = NULL;
 }
 
-void gm__key_map_remove(gm__key_map *map, gm__key_entry *entry) {
+void gm__key_map_unlink(gm__key_map *map, gm__key_entry *entry) {
   gm__key_entry **at = key_map_place(map, entry->hash);
   while (*at != entry) at = &(*at)->next;
   *at = entry->next;
   map->count--;
+}
+
+void gm__key_map_remove(gm__key_map *map, gm__key_entry *entry) {
+  gm__key_map_unlink(map, entry);
   gm__key_map_drop(map, entry);
 }
 

@@ -13,7 +13,7 @@ typedef struct gm__key_entry {
   struct gm__key_entry *next; /* of the entries with an equal place */
   uint64_t hash;
   size_t key_bytes;
-  unsigned char *key; /* a copy, of the map */
+  unsigned char *key; /* a copy, of the map or (gm__key_map_prepare_own) of the caller */
 } gm__key_entry;
 
 typedef struct gm__key_map {
@@ -34,6 +34,10 @@ gm__key_entry *gm__key_map_find(const gm__key_map *map, const void *key, size_t 
 /* Copies the key into `entry`, and makes room for one entry more. False: no host memory, and nothing has changed. */
 bool gm__key_map_prepare(gm__key_map *map, gm__key_entry *entry, const void *key, size_t key_bytes);
 
+/* As gm__key_map_prepare, for an entry whose `key` and `key_bytes` the caller has set. The memory is the caller's,
+ * which may be that of the entry: so a search finds both in one place. */
+bool gm__key_map_prepare_own(gm__key_map *map, gm__key_entry *entry);
+
 /* Links an entry that was prepared, and whose key has no entry yet. It cannot fail: no other entry may be linked
  * between the two calls. */
 void gm__key_map_link(gm__key_map *map, gm__key_entry *entry);
@@ -43,6 +47,8 @@ void gm__key_map_drop(const gm__key_map *map, gm__key_entry *entry);
 
 /* Unlinks an entry, and frees its key. It needs no memory. */
 void gm__key_map_remove(gm__key_map *map, gm__key_entry *entry);
+/* Unlinks an entry. Its key stays as it is. */
+void gm__key_map_unlink(gm__key_map *map, gm__key_entry *entry);
 
 /* Gives each entry once, in any order. Begin with *cursor = 0 and `entry` NULL, and pass the entry that came last.
  * NULL: there are no more. Of all entries, only the one that came last may be removed meanwhile, after this call gave

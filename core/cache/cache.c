@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "core/algo/cache_policy.h"
 #include "core/base/alloc.h"
@@ -11,6 +12,7 @@
 #include "core/base/sized.h"
 #include "core/context/config.h"
 #include "core/context/object.h"
+#include "core/context/process.h"
 
 /* Invariants. An entry in the cache is in the map. One that has left the cache has leases, and is in the list `left`.
  * An entry in the cache that nobody holds is in the policy. One that is held may be: the policy gives it up when its
@@ -20,20 +22,24 @@
 
 typedef struct gm_cache_lease cache_entry; /* a lease is its entry: all leases of an object are alike */
 
+/* What a get and a return use comes first, and the key lies behind the entry. So both touch few lines of memory. */
 struct gm_cache_lease {
   gm__key_entry head;
-  gm__cache_entry turn;
-  gm_cache *cache;
   void *object;
   uint64_t bytes;
   uint64_t leases;
   bool kept, in_cache;
+  gm__cache_entry turn;
+  gm_cache *cache;
   cache_entry *next, *previous; /* in `left`, or `next` alone among those that go */
+  unsigned char key[];
 };
 
 struct gm_cache {
   gm__object head;
   gm_context *ctx;
+  const _Atomic uint64_t *generation_at; /* holds `generation` until the process forks */
+  uint64_t generation;
   bool follows;                    /* the configuration says max_entries */
   _Atomic uint64_t followed;       /* gm__config_changes when the bound was read; changes under the lock */
   uint64_t max_entries, max_bytes; /* UINT64_MAX: no bound */
@@ -58,9 +64,19 @@ static cache_entry *cache_of_turn(gm__cache_entry *turn) {
   return (cache_entry *)(void *)((unsigned char *)turn - offsetof(cache_entry, turn));
 }
 
-static bool cache_held(const cache_entry *entry) { return entry->leases || entry->kept; }
+/* One look at two numbers, unless the system keeps them from nobody or the process was forked. */
+static inline bool cache_forked(const gm_cache *cache) {
+  const bool same = atomic_load_explicit(cache->generation_at, memory_order_relaxed) == cache->generation;
+  return !same && gm__context_forked(cache->ctx);
+}
+
+static inline bool cache_held(const cache_entry *entry) { return entry->leases || entry->kept; }
 
 /* ---- what goes ---- */
+
+static void cache_entry_end(const gm_cache *cache, cache_entry *entry) {
+  gm__release(cache_services(cache), entry, sizeof *entry + entry->head.key_bytes);
+}
 
 static void cache_go(cache_gone *gone, cache_entry *entry) {
   entry->next = gone->first;
@@ -72,7 +88,7 @@ static void cache_release(gm_cache *cache, cache_gone *gone, bool forked) {
   for (cache_entry *entry = gone->first, *next; entry; entry = next) {
     next = entry->next;
     if (cache->release && !forked) cache->release(cache->user, entry->object, entry->bytes);
-    gm__release(cache_services(cache), entry, sizeof *entry);
+    cache_entry_end(cache, entry);
   }
 }
 
@@ -97,7 +113,7 @@ static void cache_leave(gm_cache *cache, cache_entry *entry, cache_gone *gone) {
   cache->stats.entries--;
   cache->stats.bytes -= entry->bytes;
   gm__cache_policy_remove(&cache->policy, &entry->turn);
-  gm__key_map_remove(&cache->map, &entry->head);
+  gm__key_map_unlink(&cache->map, &entry->head);
   entry->in_cache = false;
   entry->kept = false;
   if (entry->leases)
@@ -242,6 +258,8 @@ gm_status gm_cache_create(gm_context *ctx, const gm_cache_params *params, gm_cac
   gm_cache *cache = gm__object_new(ctx, GM__KIND_CACHE, sizeof *cache);
   if (!cache) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a cache");
   cache->ctx = ctx;
+  cache->generation_at = gm__process_generation_at();
+  cache->generation = ctx->generation;
   cache->follows = !asked.max_entries;
   cache->followed = cache->follows ? gm__config_changes(ctx) : 0;
   cache->max_entries = asked.max_entries ? asked.max_entries : gm__config_u64(ctx, "gpu.memory.cache_size");
@@ -290,13 +308,19 @@ gm_status gm_cache_destroy(gm_cache *cache, gm_error *err) {
 
 /* ---- objects ---- */
 
-static gm_status cache_key_check(const gm_cache *cache, const void *key, size_t key_bytes, const char *op,
+static gm_status cache_key_fault(const gm_cache *cache, const void *key, size_t key_bytes, const char *op,
                                  gm_error *err) {
   const gm_status status = cache_check(cache, op, err);
   if (status) return status;
   if (!key) return gm__bad_argument(err, op, "`key` is NULL");
-  if (key_bytes > 0 && key_bytes <= GM_CACHE_KEY_MOST) return GM_OK;
   return gm__bad_argument(err, op, "`key_bytes` is %zu, not 1 to %d", key_bytes, GM_CACHE_KEY_MOST);
+}
+
+/* A get takes a few hundred instructions, so the checks that all pass are in one place without a call. */
+static inline gm_status cache_key_check(const gm_cache *cache, const void *key, size_t key_bytes, const char *op,
+                                        gm_error *err) {
+  const bool fine = cache && key && key_bytes - 1 < GM_CACHE_KEY_MOST && gm__object_is(&cache->head, GM__KIND_CACHE);
+  return fine && !cache_forked(cache) ? GM_OK : cache_key_fault(cache, key, key_bytes, op, err);
 }
 
 /* REQUIRES: the lock. */
@@ -325,15 +349,14 @@ static void cache_enter(gm_cache *cache, cache_entry *entry, cache_entry *earlie
 }
 
 /* REQUIRES: the lock. */
-static gm_status cache_put(gm_cache *cache, cache_entry *entry, const void *key, size_t key_bytes, bool lease,
-                           cache_gone *gone) {
-  cache_entry *earlier = cache_find(cache, key, key_bytes);
+static gm_status cache_put(gm_cache *cache, cache_entry *entry, bool lease, cache_gone *gone) {
+  cache_entry *earlier = cache_find(cache, entry->key, entry->head.key_bytes);
   if (!cache_fits(cache, earlier, entry->bytes)) {
     cache->stats.refused++;
     return GM_ERR_OVER_LIMIT;
   }
   if (!cache_ghosts_grow(cache)) return GM_ERR_OUT_OF_HOST_MEMORY;
-  if (!gm__key_map_prepare(&cache->map, &entry->head, key, key_bytes)) return GM_ERR_OUT_OF_HOST_MEMORY;
+  if (!gm__key_map_prepare_own(&cache->map, &entry->head)) return GM_ERR_OUT_OF_HOST_MEMORY;
   cache_enter(cache, entry, earlier, gone);
   if (lease) cache_lease(cache, entry);
   return GM_OK;
@@ -345,18 +368,20 @@ gm_status gm_cache_put(gm_cache *cache, const void *key, size_t key_bytes, void 
   cache_gone gone = {NULL};
   gm_status status = cache_key_check(cache, key, key_bytes, op, err);
   if (status) return status;
-  cache_entry *entry = gm__alloc(cache_services(cache), sizeof *entry);
+  cache_entry *entry = gm__alloc(cache_services(cache), sizeof *entry + key_bytes);
   if (!entry) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for an entry");
+  entry->head.key = memcpy(entry->key, key, key_bytes);
+  entry->head.key_bytes = key_bytes;
   entry->cache = cache;
   entry->object = object;
   entry->bytes = bytes;
   cache_follow(cache);
   gm__mutex_lock(&cache->lock);
-  status = cache_put(cache, entry, key, key_bytes, out_lease != NULL, &gone);
+  status = cache_put(cache, entry, out_lease != NULL, &gone);
   const uint64_t held = cache->stats.held_entries, held_bytes = cache->stats.held_bytes;
   gm__mutex_unlock(&cache->lock);
   if (status)
-    gm__release(cache_services(cache), entry, sizeof *entry);
+    cache_entry_end(cache, entry);
   else if (out_lease)
     *out_lease = entry;
   cache_release(cache, &gone, false);
@@ -396,7 +421,7 @@ void gm_cache_return(gm_cache_lease *lease) {
   if (!lease) return;
   cache_gone gone = {NULL};
   gm_cache *cache = lease->cache;
-  const bool forked = gm__context_forked(cache->ctx);
+  const bool forked = cache_forked(cache);
   if (!forked) gm__mutex_lock(&cache->lock);
   cache_give_back(cache, lease, &gone);
   if (!forked) gm__mutex_unlock(&cache->lock);
