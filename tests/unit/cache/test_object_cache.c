@@ -324,7 +324,7 @@ static gm_status open_and_fill(const gm_services *services) {
 
 static void test_host_memory_that_is_missing_loses_nothing(void **state) {
   (void)state;
-  fail_each_allocation(open_and_fill, 140);
+  fail_each_allocation(open_and_fill, 70);
 }
 
 static int in_child(counted_services *host, gm_context *ctx, gm_cache *cache, gm_cache_lease *gone,
