@@ -7,6 +7,7 @@
 #include "core/base/log.h"
 #include "core/base/sized.h"
 #include "core/buffer/buffer.h"
+#include "core/manage/explain.h"
 #include "core/pool/free_one.h"
 
 /* Invariants. An object that a scope was asked to own has a claimed place before it is made, so it is never made and
@@ -299,12 +300,22 @@ gm_status gm_scope_batch(gm_scope *scope, gm_pool *pool, const gm_batch_params *
 
 gm_status gm_scope_alloc(gm_scope *scope, gm_pool *pool, const gm_request *request, gm_block *out, gm_error *err) {
   static const char op[] = "gm_scope_alloc";
-  gm_part part;
-  if (!request || !out) return gm__bad_argument(err, op, "`%s` is NULL", request ? "out" : "request");
-  const gm_batch_params params = {.struct_size = sizeof params, .requests = request, .count = 1};
-  const gm_status status = gm_scope_batch(scope, pool, &params, &part, NULL, err);
-  if (!status) *out = part.block;
-  return gm__error_of(op, status, err);
+  gm_status status = scope_pool(scope, &pool, op, err);
+  if (!status && !(request && out)) status = gm__bad_argument(err, op, "`%s` is NULL", request ? "out" : "request");
+  if (!status) status = scope_claim(scope, 1, op, err);
+  if (status) return status;
+  gm_request wanted = *request;
+  wanted.flags |= GM_INSERT_WAIT;
+  const gm_acquire answer = gm_alloc(pool, &wanted, out);
+  if (!gm_acquired(answer)) {
+    scope_unclaim(scope, 1);
+    return gm__explain_refusal(pool, &wanted, answer, op, err);
+  }
+  scope_put(
+      scope,
+      &(scope_item){.kind = SCOPE_BLOCK, .pool = pool, .stream = scope_stream_id(request->stream), .is.block = *out},
+      false);
+  return GM_OK;
 }
 
 gm_status gm_scope_defer(gm_scope *scope, gm_scope_release release, void *object, gm_error *err) {

@@ -4,9 +4,9 @@
  * any other object by a function that releases it. gm_scope_end releases them all, also after one that refuses. GM_AUTO
  * (gm/auto.h) and gm::scope (gm/scope.hpp) end a scope where their variable ends.
  *
- * A block is freed in the order of the stream that the end names, if that is a stream of the block's device. Otherwise
- * it is freed in the order of its request's stream. Host order is for a request without one, or whose stream is closed.
- * Where gm has no host memory to note the stream, it waits for the stream's work.
+ * A block or buffer is released in the order of the stream that the end names, if that is a stream of its device.
+ * Otherwise it goes in the order of its request's stream. Host order is for a request without one, or whose stream is
+ * closed. Where gm has no host memory to note the stream, it waits for the stream's work.
  *
  * Every function is thread-safe. No other thread may be in a call on a scope that ends, alone or with its outer one. */
 #ifndef GM_SCOPE_H
@@ -36,9 +36,9 @@ GM_API gm_status gm_scope_nest(gm_scope *outer, gm_scope **out, gm_error *err);
 /* Creates a buffer, as gm_buffer_create does. The scope owns its first reference. A buffer that was retained elsewhere
  * lives on. Errors: OUT_OF_HOST_MEMORY, and those of gm_buffer_create. */
 GM_API gm_status gm_scope_buffer(gm_scope *scope, const gm_buffer_params *params, gm_buffer **out, gm_error *err);
-/* Allocates a block of `pool`, or of the scope's pool for NULL. GM_INSERT_WAIT is implied. The scope frees the block.
- * INVALID_ARGUMENT: also for a pool of another context. Errors: OUT_OF_HOST_MEMORY, FORKED, and those that gm_explain
- * gives for the request. */
+/* Allocates a block of `pool`, or of the scope's pool for NULL. GM_INSERT_WAIT is implied. The scope frees the block,
+ * and nobody else does. INVALID_ARGUMENT: also for a pool of another context. Errors: OUT_OF_HOST_MEMORY, FORKED, and
+ * those that gm_explain gives for the request. */
 GM_API gm_status gm_scope_alloc(gm_scope *scope, gm_pool *pool, const gm_request *request, gm_block *out,
                                 gm_error *err);
 /* Allocates a batch of `pool`, or of the scope's pool for NULL, as gm_alloc_batch does. The scope frees its blocks.

@@ -110,7 +110,7 @@ class scope {
     if (status != GM_OK) delete kept;
     return status;
   }
-  /* Releases all now (gm_scope_clear). */
+  /* Releases all now (gm_scope_clear). Each scope that nest() returned has ended before. */
   gm_status clear(gm_error *err = nullptr) const { return gm_scope_clear(self_, stream_, err); }
 
  private:
