@@ -22,6 +22,15 @@ static gm_status sleep_drain(gm__heap *heap, gm_stream *stream, gm_error *err) {
   return status;
 }
 
+/* Requests that other threads made since have given their streams work: zeros to write. It comes to an end, too. */
+static gm_status sleep_close(gm__heap *heap, gm_stream *stream, gm_error *err) {
+  gm_status status = gm__arenas_close_pages(&heap->arenas, err);
+  if (status) return status;
+  status = sleep_drain(heap, stream, err);
+  if (status) gm__arenas_open_pages(&heap->arenas);
+  return status;
+}
+
 gm_status gm__heap_sleep_begin(gm__heap *heap, gm_stream *stream, gm__heap_sleep *out, gm_error *err) {
   gm__pages *pages = &heap->provider.pages;
   *out = (gm__heap_sleep){.begun = false};
@@ -33,7 +42,7 @@ gm_status gm__heap_sleep_begin(gm__heap *heap, gm_stream *stream, gm__heap_sleep
   out->bytes = gm__heap_trim(heap, 0, UINT64_MAX);
   gm__mutex_lock(&pages->lock);
   if (!gm__pages_are_asleep(pages)) {
-    status = gm__arenas_close_pages(&heap->arenas, err);
+    status = sleep_close(heap, stream, err);
     out->begun = !status;
   }
   if (!out->begun) gm__mutex_unlock(&pages->lock);
