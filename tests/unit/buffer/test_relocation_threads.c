@@ -125,7 +125,7 @@ static void test_threads_allocate_while_the_pool_falls_asleep(void **state) {
   static scene s;
   worker workers[WORKERS];
   int slept = 0;
-  pool_bench_open(&s.bench, "cpu", NULL, &(gm_pool_params){.struct_size = sizeof(gm_pool_params)});
+  pool_bench_open(&s.bench, "cpu", "cpu:memfd", &(gm_pool_params){.struct_size = sizeof(gm_pool_params)});
   for (int i = 0; i < SHARED; i++) {
     s.shared[i] = relocation_make(s.bench.pool, 100 * RELOCATION_KIB, 0);
     relocation_fill(s.shared[i]);
