@@ -34,6 +34,7 @@ static gm_status sleep_close(gm__heap *heap, gm_stream *stream, gm_error *err) {
 gm_status gm__heap_sleep_begin(gm__heap *heap, gm_stream *stream, gm__heap_sleep *out, gm_error *err) {
   gm__pages *pages = &heap->provider.pages;
   *out = (gm__heap_sleep){.begun = false};
+  if (err) *err = (gm_error){.status = GM_OK}; /* a backend may fail without a word */
   if (!pages->usable) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, sleep_op, "pool \"%s\" maps no pages", heap->provider.name);
   }
@@ -78,6 +79,7 @@ static gm_status sleep_try_wake(gm__heap *heap, gm_stream *stream, uint64_t *lac
 
 gm_status gm__heap_wake(gm__heap *heap, gm_stream *stream, gm_error *err) {
   gm__want want = {.bytes = 1};
+  if (err) *err = (gm_error){.status = GM_OK}; /* a backend may fail without a word */
   if (gm__order_is_captured(stream, err)) return GM_ERR_BUSY;
   const gm_status status = sleep_try_wake(heap, stream, &want.exact, err);
   if (!gm__is_shortage(status) || !gm__headroom_make(heap, &want, status)) return status;
