@@ -6,6 +6,7 @@
 #include "core/arena/reclaim.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/poll.h"
 
 /* Invariants. While a pool sleeps, no chunk of its pages is handed out, so nobody unmaps or maps but trims, which
  * forget handles that are asleep. Whoever owns a chunk in state AWAY may use its memory outside the lock. So pages fall
@@ -13,6 +14,7 @@
  * of it is back. */
 
 static const char sleep_op[] = "gm_pool_sleep_whole";
+static const uint64_t sleep_patience_ns = 1000000000;
 
 /* ---- walks ---- */
 
@@ -49,44 +51,48 @@ static uint32_t sleep_count_stranded(const gm__arena *arena) {
   return count;
 }
 
-/* Is a chunk of the range mapped for the host? *away grows by those that are AWAY. */
-static bool sleep_is_mapped(const gm__arena *arena, const gm__segment *segment, uint32_t *away) {
-  bool mapped = false;
-  for (uint32_t number = gm__arena_chunk(arena, segment->edge)->right; number;) {
-    const gm__chunk *chunk = gm__arena_chunk(arena, number);
-    const gm__cold *cold = gm__arena_cold(arena, number);
-    *away += gm__chunk_is(chunk) == GM__CHUNK_AWAY;
-    mapped |= cold && cold->mappings;
-    number = chunk->right;
-  }
-  return mapped;
-}
+/* What keeps pages awake: a block that is mapped for the host, or a chunk that is AWAY. */
+typedef struct sleep_found {
+  bool mapped, taken;
+} sleep_found;
 
 /* REQUIRES: arena lock. */
-static gm_status sleep_check(const gm__arena *arena, gm_error *err) {
+static void sleep_look(const gm__arena *arena, sleep_found *found) {
   uint32_t index = 0, away = 0;
-  bool mapped = false;
   for (const gm__segment *segment; (segment = sleep_next_range(arena, &index));) {
-    mapped |= sleep_is_mapped(arena, segment, &away);
+    for (uint32_t number = gm__arena_chunk(arena, segment->edge)->right; number;) {
+      const gm__chunk *chunk = gm__arena_chunk(arena, number);
+      const gm__cold *cold = gm__arena_cold(arena, number);
+      away += gm__chunk_is(chunk) == GM__CHUNK_AWAY;
+      found->mapped |= cold && cold->mappings;
+      number = chunk->right;
+    }
   }
-  const bool taken = away > sleep_count_stranded(arena);
-  if (!mapped && !taken) return GM_OK;
-  return gm__fail(err, GM_ERR_BUSY, 0, sleep_op, "%s of pool \"%s\"",
-                  mapped ? "gm_block_map has mapped a block" : "another thread is about to get a block",
-                  arena->set->provider->name);
+  found->taken |= away > sleep_count_stranded(arena);
+}
+
+/* A thread that has a chunk in hand makes a block of it soon, and none gets another one. */
+static sleep_found sleep_look_all(const gm__arena_set *set) {
+  sleep_found found;
+  gm__poll poll = gm__poll_until(gm__deadline_after(sleep_patience_ns));
+  do {
+    found = (sleep_found){false, false};
+    for (gm__arena *arena = NULL; (arena = gm__arena_next(set, arena));) sleep_look(arena, &found);
+  } while (!found.mapped && found.taken && gm__poll_again(&poll));
+  return found;
 }
 
 gm_status gm__arenas_close_pages(gm__arena_set *set, gm_error *err) {
-  gm_status status = GM_OK;
   gm__arena *arena;
   for (uint32_t i = 0; (arena = gm__arena_at(set, i)); i++) gm__arena_retry(arena);
   atomic_store_explicit(&set->provider->pages.asleep, true, memory_order_seq_cst);
-  for (arena = NULL; (arena = gm__arena_next(set, arena));) {
-    gm__arena_close_fast(arena);
-    if (!status) status = sleep_check(arena, err);
-  }
-  if (status) gm__arenas_open_pages(set);
-  return status;
+  for (arena = NULL; (arena = gm__arena_next(set, arena));) gm__arena_close_fast(arena);
+  const sleep_found found = sleep_look_all(set);
+  if (!found.mapped && !found.taken) return GM_OK;
+  gm__arenas_open_pages(set);
+  return gm__fail(err, GM_ERR_BUSY, 0, sleep_op, "%s of pool \"%s\"",
+                  found.mapped ? "gm_block_map has mapped a block" : "another thread is about to get a block",
+                  set->provider->name);
 }
 
 void gm__arenas_open_pages(gm__arena_set *set) {

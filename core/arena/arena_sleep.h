@@ -5,8 +5,8 @@
 
 #include "core/arena/arena_set.h"
 
-/* From now on the pool says that it sleeps, and nobody is given memory of its pages. BUSY: a block is mapped, or
- * another thread is about to get one; nothing has changed then. */
+/* From now on the pool says that it sleeps, and nobody is given memory of its pages. It waits a second at most for
+ * threads that are about to get a block. BUSY: one still is, or a block is mapped; nothing has changed then. */
 gm_status gm__arenas_close_pages(gm__arena_set *set, gm_error *err);
 
 /* The pool is awake. */

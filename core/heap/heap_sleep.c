@@ -22,9 +22,19 @@ static gm_status sleep_drain(gm__heap *heap, gm_stream *stream, gm_error *err) {
   return status;
 }
 
+/* Requests that other threads made since have given their streams work: zeros to write. It comes to an end, too. */
+static gm_status sleep_close(gm__heap *heap, gm_stream *stream, gm_error *err) {
+  gm_status status = gm__arenas_close_pages(&heap->arenas, err);
+  if (status) return status;
+  status = sleep_drain(heap, stream, err);
+  if (status) gm__arenas_open_pages(&heap->arenas);
+  return status;
+}
+
 gm_status gm__heap_sleep_begin(gm__heap *heap, gm_stream *stream, gm__heap_sleep *out, gm_error *err) {
   gm__pages *pages = &heap->provider.pages;
   *out = (gm__heap_sleep){.begun = false};
+  if (err) *err = (gm_error){.status = GM_OK}; /* a backend may fail without a word */
   if (!pages->usable) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, sleep_op, "pool \"%s\" maps no pages", heap->provider.name);
   }
@@ -33,7 +43,7 @@ gm_status gm__heap_sleep_begin(gm__heap *heap, gm_stream *stream, gm__heap_sleep
   out->bytes = gm__heap_trim(heap, 0, UINT64_MAX);
   gm__mutex_lock(&pages->lock);
   if (!gm__pages_are_asleep(pages)) {
-    status = gm__arenas_close_pages(&heap->arenas, err);
+    status = sleep_close(heap, stream, err);
     out->begun = !status;
   }
   if (!out->begun) gm__mutex_unlock(&pages->lock);
@@ -69,6 +79,7 @@ static gm_status sleep_try_wake(gm__heap *heap, gm_stream *stream, uint64_t *lac
 
 gm_status gm__heap_wake(gm__heap *heap, gm_stream *stream, gm_error *err) {
   gm__want want = {.bytes = 1};
+  if (err) *err = (gm_error){.status = GM_OK}; /* a backend may fail without a word */
   if (gm__order_is_captured(stream, err)) return GM_ERR_BUSY;
   const gm_status status = sleep_try_wake(heap, stream, &want.exact, err);
   if (!gm__is_shortage(status) || !gm__headroom_make(heap, &want, status)) return status;

@@ -98,8 +98,10 @@ static inline void open_paged_card_as(pool_bench *bench, uint64_t bytes, bool hi
   ops.copy_to_device = paged_card_write;
   ops.memory_free = paged_card_free;
   counted_services_init(&bench->host);
-  gm_context_params context = {
-      .struct_size = sizeof context, .services = &bench->host.services, .ignore_environment = true};
+  gm_context_params context = {.struct_size = sizeof context,
+                               .services = &bench->host.services,
+                               .backend_options = "paged:memfd", /* valgrind moves no private pages */
+                               .ignore_environment = true};
   gm_pool_params params = {.struct_size = sizeof params, .track = true, .name = "pages"};
   pool_bench_ok(gm_context_create(&context, &bench->ctx, err));
   pool_bench_ok(gm_backend_register(bench->ctx, &ops, err));

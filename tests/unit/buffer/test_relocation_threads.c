@@ -93,24 +93,29 @@ static void test_threads_use_what_others_move(void **state) {
   pool_bench_close(&s.bench);
 }
 
-/* Blocks come and go; the thread touches none of them, because the pool may sleep. A sleeping pool refuses. */
+/* Blocks come and go, and gm writes zeros into some, by the thread's stream. The thread touches none of them, because
+ * the pool may sleep. A sleeping pool refuses. */
 static void come_and_go(void *arg) {
   enum { HELD = 8 };
   worker *self = arg;
   gm_pool *pool = self->scene->bench.pool;
   gm_block held[HELD];
-  bool has[HELD] = {false}, fine = true;
-  for (int i = 0; fine && i < 400 * ROUNDS; i++) {
+  gm_stream *stream = NULL;
+  bool has[HELD] = {false}, fine = gm_stream_create(self->scene->bench.device, &stream, NULL) == GM_OK;
+  for (int i = 0; fine && i < 200 * ROUNDS; i++) {
     const size_t at = test_random(&self->seed) % HELD;
-    const gm_request request = {.bytes = 1 + test_random(&self->seed) % (i % 16 ? 2000 : 3000000)};
-    if (has[at]) fine = gm_free(pool, &held[at], NULL) == GM_OK;
+    const gm_request request = {.bytes = 1 + test_random(&self->seed) % (i % 16 ? 2000 : 3000000),
+                                .flags = i % 3 ? 0 : GM_ZERO,
+                                .stream = stream};
+    if (has[at]) fine = gm_free(pool, &held[at], stream) == GM_OK;
     const gm_acquire answer = gm_alloc(pool, &request, &held[at]);
     has[at] = gm_acquired(answer);
     fine = fine && (has[at] || answer == GM_ACQUIRE_EXHAUSTED);
   }
   for (size_t i = 0; i < HELD; i++) {
-    if (has[i] && gm_free(pool, &held[i], NULL)) fine = false;
+    if (has[i] && gm_free(pool, &held[i], stream)) fine = false;
   }
+  if (gm_stream_close(stream, NULL)) fine = false;
   if (!fine) self->scene->wrong = true;
   self->scene->working--;
 }
@@ -120,7 +125,7 @@ static void test_threads_allocate_while_the_pool_falls_asleep(void **state) {
   static scene s;
   worker workers[WORKERS];
   int slept = 0;
-  pool_bench_open(&s.bench, "cpu", NULL, &(gm_pool_params){.struct_size = sizeof(gm_pool_params)});
+  pool_bench_open(&s.bench, "cpu", "cpu:memfd", &(gm_pool_params){.struct_size = sizeof(gm_pool_params)});
   for (int i = 0; i < SHARED; i++) {
     s.shared[i] = relocation_make(s.bench.pool, 100 * RELOCATION_KIB, 0);
     relocation_fill(s.shared[i]);
