@@ -24,7 +24,7 @@ gm_status gm__buffer_move_in(gm_buffer *buffer, gm__place *to, gm_stream *stream
     return status;
   }
   buffer->at = *to;
-  buffer->asleep = false;
+  buffer->asleep = buffer->shown = false;
   gm__buffer_forget_uses(buffer); /* the copy came after them, and has ended */
   gm__buffer_note_place(buffer);
   return GM_OK;
@@ -36,19 +36,56 @@ gm_status gm__buffer_go(gm_buffer *buffer, gm_location where, gm_stream *stream,
   return status ? status : gm__buffer_move_in(buffer, &to, stream, op, err);
 }
 
+/* ---- the API ---- */
+
+/* Seizes the buffer if it is to go: *goes. */
+static gm_status move_begin(gm_buffer *buffer, gm_location where, gm_stream *stream, const char *op, bool *goes,
+                            gm_error *err) {
+  const gm_status status = gm__buffer_seize(buffer, stream, op, err);
+  *goes = !status && buffer->at.location != where;
+  return status;
+}
+
+static void move_end(gm_buffer *buffer, gm_location where) {
+  buffer->parked = buffer->fell_back && where != GM_LOCATION_DEVICE;
+  gm__buffer_settle(buffer);
+}
+
+/* Moves a buffer that this thread has not seized, and notes whether the caller wants it away from the device. The new
+ * place is taken while the buffer is not seized. So an evictor that is asked for room may use the buffer. */
+static gm_status move_to(gm_buffer *buffer, gm_location where, gm_stream *stream, const char *op, gm_error *err) {
+  gm__place to;
+  bool goes;
+  gm_status status = move_begin(buffer, where, stream, op, &goes, err);
+  if (status) return status;
+  if (!goes) move_end(buffer, where);
+  if (!goes) return GM_OK;
+  gm__buffer_settle(buffer);
+  status = gm__place_take(buffer, where, stream, op, &to, err);
+  if (status) return status;
+  status = move_begin(buffer, where, stream, op, &goes, err);
+  if (!goes) {
+    gm__place_undo(buffer, &to, stream);
+    if (status) return status; /* else another thread has moved it there meanwhile */
+  } else {
+    status = gm__buffer_move_in(buffer, &to, stream, op, err);
+  }
+  if (status) {
+    gm__buffer_settle(buffer);
+  } else {
+    move_end(buffer, where);
+  }
+  return status;
+}
+
 gm_status gm_buffer_move(gm_buffer *buffer, gm_location where, gm_stream *stream, gm_error *err) {
   static const char op[] = "gm_buffer_move";
-  gm_status status = gm__buffer_check(buffer, op, err);
+  const gm_status status = gm__buffer_check(buffer, op, err);
   if (status) return status;
   if ((unsigned)where > GM_LOCATION_HOST) {
     return gm__bad_argument(err, op, "`where` is %u, none of gm_location", (unsigned)where);
   }
-  status = gm__buffer_seize(buffer, stream, op, err);
-  if (status) return status;
-  if (buffer->at.location != where) status = gm__buffer_go(buffer, where, stream, op, err);
-  if (!status) buffer->parked = buffer->fell_back;
-  gm__buffer_settle(buffer);
-  return status;
+  return move_to(buffer, where, stream, op, err);
 }
 
 gm_status gm_buffer_promote(gm_buffer *buffer, gm_stream *stream, gm_error *err) {
@@ -56,7 +93,7 @@ gm_status gm_buffer_promote(gm_buffer *buffer, gm_stream *stream, gm_error *err)
   gm_status status = gm__buffer_check(buffer, op, err);
   if (!status) status = gm__buffer_seize(buffer, stream, op, err);
   if (status) return status;
-  if (buffer->fell_back) status = gm__buffer_go(buffer, GM_LOCATION_DEVICE, stream, op, err);
+  const bool away = buffer->fell_back;
   gm__buffer_settle(buffer);
-  return status;
+  return away ? move_to(buffer, GM_LOCATION_DEVICE, stream, op, err) : GM_OK;
 }

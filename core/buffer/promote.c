@@ -9,6 +9,7 @@
 #include "core/buffer/move.h"
 #include "core/buffer/poll.h"
 #include "core/context/config.h"
+#include "core/device/evictor.h"
 #include "gm/pressure.h"
 #include "gm/relocation.h"
 
@@ -27,7 +28,7 @@ static bool promote_has_room(gm_pool *pool, uint64_t bytes) {
 }
 
 static bool promote_may(const gm_buffer *buffer, const gm__buffer_wanted *wanted) {
-  const bool parked = buffer->parked || buffer->asleep;
+  const bool parked = buffer->parked || buffer->asleep || buffer->shown;
   return buffer->fell_back && !parked && gm__heat_has_waited(buffer, wanted->now, wanted->wait_ns);
 }
 
@@ -42,7 +43,7 @@ static bool promote_one_may(gm_buffer *buffer, bool alone) {
   const gm__buffer_wanted wanted = {.now = gm__now_ns(), .wait_ns = promote_wait_ns};
   if (buffer->moving) return false;
   buffer->shown = buffer->shown && !alone;
-  return !buffer->shown && promote_may(buffer, &wanted);
+  return promote_may(buffer, &wanted);
 }
 
 typedef enum promote_state { PROMOTE_THERE, PROMOTE_MAY, PROMOTE_STAYS } promote_state;
@@ -88,7 +89,8 @@ static gm_buffer *promote_choose(gm_pool *pool, uint64_t wait_ns) {
   return gm__buffer_choose(pool, &wanted);
 }
 
-static gm_status promote_all(gm_pool *pool, const gm_promote_params *params, gm_promote_report *report, gm_error *err) {
+static gm_status promote_while_room(gm_pool *pool, const gm_promote_params *params, gm_promote_report *report,
+                                    gm_error *err) {
   const uint64_t wait = params->wait_ns ? params->wait_ns : promote_wait_ns;
   const uint64_t most = params->max_bytes ? params->max_bytes : UINT64_MAX;
   for (gm_buffer *buffer; (buffer = promote_choose(pool, wait));) {
@@ -102,6 +104,15 @@ static gm_status promote_all(gm_pool *pool, const gm_promote_params *params, gm_
     report->moved_bytes += bytes;
   }
   return GM_OK;
+}
+
+/* No evictor is asked. One could wait for the buffer that is seized, and others would go to and fro. */
+static gm_status promote_all(gm_pool *pool, const gm_promote_params *params, gm_promote_report *report, gm_error *err) {
+  gm__evict_run none;
+  const bool begun = gm__evict_run_begin(&none, pool->device);
+  const gm_status status = promote_while_room(pool, params, report, err);
+  if (begun) gm__evict_run_end(&none);
+  return status;
 }
 
 gm_status gm_pool_promote(gm_pool *pool, const gm_promote_params *params, gm_promote_report *out, gm_error *err) {

@@ -1,6 +1,7 @@
 #include "core/base/error.h"
 #include "core/buffer/hold.h"
 #include "core/buffer/move.h"
+#include "core/device/evictor.h"
 #include "core/heap/heap_sleep.h"
 #include "gm/relocation.h"
 
@@ -30,14 +31,18 @@ static gm_status wake_one(gm_buffer *buffer, gm_stream *stream, gm_error *err) {
   return buffer->asleep ? gm__buffer_go(buffer, GM_LOCATION_DEVICE, stream, "gm_pool_wake", err) : GM_OK;
 }
 
+/* No evictor is asked, because one could wait for the buffer that is seized. */
 static gm_status wake_all(gm_pool *pool, gm_stream *stream, gm_error *err) {
   bool held = false;
   gm_status first = GM_OK;
   gm_buffer *buffer = NULL;
+  gm__evict_run none;
+  const bool begun = gm__evict_run_begin(&none, pool->device);
   while ((buffer = gm__buffer_walk(pool, buffer, true, &held))) {
     const gm_status status = wake_one(buffer, stream, first ? NULL : err);
     if (!first) first = status;
   }
+  if (begun) gm__evict_run_end(&none);
   return first;
 }
 

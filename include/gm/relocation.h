@@ -73,8 +73,9 @@ typedef struct gm_promote_report {
 
 /* Brings buffers back to the device that fell back when they were made, or that gm put off it (GM_EVICTABLE). Those
  * used most lately come first: each lock, read and write is a use, and counts half after a second. A buffer comes only
- * while the pool's pressure stays below the threshold `medium` with it. Locked buffers, those that streams may still
- * use, and those that gm_buffer_move or gm_pool_sleep put off the device stay where they are.
+ * while the pool's pressure stays below the threshold `medium` with it, and gm asks no evictor. Locked buffers, those
+ * that streams may still use, and those that gm_buffer_move or gm_pool_sleep put off the device stay where they are.
+ * So do those whose block gm_buffer_block gave while nobody had locked them, until gm_buffer_move.
  *
  * `params` and `out` may be NULL; the caller sets out->struct_size. Errors: INVALID_ARGUMENT, FORKED, and those of
  * gm_buffer_move; what moved before is in `out`. */
@@ -125,7 +126,7 @@ GM_API gm_status gm_pool_sleep_whole(gm_pool *pool, bool keep_contents, gm_strea
 /* Wakes a pool. After gm_pool_sleep its sleeping buffers come back to the device, with their contents if these were
  * kept. Otherwise the bytes are undefined, or zero for GM_ZERO. After gm_pool_sleep_whole there is memory again at all
  * its addresses, with what was kept, or with undefined bytes. Where memory is short, this pool and the device's other
- * pools give their idle memory back first.
+ * pools give their idle memory back first. No evictor is asked: gm_device_cleanup does that.
  *
  * After a failure some buffers sleep on; a whole pool sleeps on as a whole, and holds no more memory than before. The
  * call can be repeated. GM_OK also for a pool that does not sleep. Errors: those of gm_buffer_move. */
