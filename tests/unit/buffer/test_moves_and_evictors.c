@@ -66,30 +66,28 @@ static void close_scene(scene *s, const gm_block *rest) {
   pool_bench_close(&s->bench);
 }
 
-static void test_a_move_asks_an_evictor_that_reads_the_buffer(void **state) {
-  (void)state;
+static gm_status move_back(gm_buffer *buffer, gm_error *err) {
+  return gm_buffer_move(buffer, GM_LOCATION_DEVICE, NULL, err);
+}
+
+static gm_status promote(gm_buffer *buffer, gm_error *err) { return gm_buffer_promote(buffer, NULL, err); }
+
+static void check_it_comes_back(gm_status (*come_back)(gm_buffer *, gm_error *)) {
   scene s;
   gm_block rest;
   open_scene(&s);
   pool_bench_ok(gm_buffer_move(s.buffer, GM_LOCATION_HOST, NULL, err));
   fill_scene(&s, &rest);
-  pool_bench_ok(gm_buffer_move(s.buffer, GM_LOCATION_DEVICE, NULL, err));
+  pool_bench_ok(come_back(s.buffer, err));
   assert_int_equal(gm_buffer_location(s.buffer), GM_LOCATION_DEVICE);
   assert_true(s.asked > 0);
   close_scene(&s, &rest);
 }
 
-static void test_so_does_a_promotion_of_one_buffer(void **state) {
+static void test_an_evictor_reads_the_buffer_that_comes_back(void **state) {
   (void)state;
-  scene s;
-  gm_block rest;
-  open_scene(&s);
-  pool_bench_ok(gm_buffer_move(s.buffer, GM_LOCATION_HOST, NULL, err));
-  fill_scene(&s, &rest);
-  pool_bench_ok(gm_buffer_promote(s.buffer, NULL, err));
-  assert_int_equal(gm_buffer_location(s.buffer), GM_LOCATION_DEVICE);
-  assert_true(s.asked > 0);
-  close_scene(&s, &rest);
+  check_it_comes_back(move_back);
+  check_it_comes_back(promote);
 }
 
 /* The evictor might wait for the buffer that wakes. */
@@ -112,8 +110,7 @@ static void test_a_wake_asks_no_evictor(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_move_asks_an_evictor_that_reads_the_buffer),
-      cmocka_unit_test(test_so_does_a_promotion_of_one_buffer),
+      cmocka_unit_test(test_an_evictor_reads_the_buffer_that_comes_back),
       cmocka_unit_test(test_a_wake_asks_no_evictor),
   };
   return cmocka_run_group_tests_name("moves and evictors", tests, NULL, NULL);
