@@ -6,6 +6,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/saturate.h"
 #include "core/base/text.h"
 #include "core/context/context.h"
 #include "core/discovery/discovery.h"
@@ -135,6 +136,15 @@ static const gm_device_entry *summary_owner(const summary_view *view, const gm_d
   return NULL;
 }
 
+/* Bytes that reservations hold are free, and yet nobody else gets them. */
+static void summary_add_promised(summary_line *line, const gm_memory_info *memory) {
+  const uint64_t promised = gm__add_sat(memory->promised_bytes, memory->promised_by_others_bytes);
+  if (!promised) return;
+  summary_add(line, ", ");
+  summary_add_bytes(line, promised);
+  summary_add(line, " of it reserved");
+}
+
 static void summary_add_free(const summary_view *view, summary_line *line, const gm_device_entry *entry) {
   const gm_memory_info *memory = &entry->memory;
   if (memory->total_bytes == GM_UNKNOWN_BYTES) {
@@ -152,6 +162,7 @@ static void summary_add_free(const summary_view *view, summary_line *line, const
   summary_add(line, " free");
   if (estimated) summary_add(line, " (estimated, %s)", gm_figure_source_name(memory->free_source));
   if (!estimated && entry->host_pool && view->host_limited) summary_add(line, " (cgroup)");
+  summary_add_promised(line, memory);
 }
 
 static void summary_add_name(summary_line *line, const gm_device_info *info) {

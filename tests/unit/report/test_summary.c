@@ -11,6 +11,8 @@
 #include <cmocka.h>
 
 #include "gm/backend.h"
+#include "gm/config.h"
+#include "gm/reserve.h"
 #include "support/counted_services.h"
 #include "support/temp_folder.h"
 
@@ -141,6 +143,24 @@ static void test_every_kind_of_device_has_its_line(void **state) {
   check_has("           [3] Twin (drv 7.3): 8 GiB, 1.5 GiB free, same card as cards 0\n");
   check_has("\nRecommended: cards [1] Second?line, up to ");
   assert_int_equal(page[page_used - 1], '\n');
+  assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
+}
+
+static void test_reserved_bytes_are_told(void **state) {
+  (void)state;
+  gm_context *ctx = make_context("cards", NULL);
+  gm_device *device = NULL;
+  gm_reservation *held = NULL;
+  gm_error err = {0};
+  const gm_reserve_params params = {.struct_size = sizeof params, .bytes = UINT64_C(512) << 20};
+  add_cards(ctx);
+  if (gm_config_set(ctx, "reserve.share", "off", &err)) fail_msg("%s", err.message);
+  if (gm_device_open_index(ctx, "cards", 0, &device, &err)) fail_msg("%s", err.message);
+  if (gm_reserve(device, &params, &held, &err)) fail_msg("%s", err.message);
+  if (gm_summary(ctx, GM_PROBE_ACTIVE, put, NULL, &err) != GM_OK) fail_msg("%s", err.message);
+  check_has("[0] First (drv 7.0): 8 GiB, 1.5 GiB free, 512 MiB of it reserved\n");
+  gm_reservation_cancel(held);
+  assert_int_equal(gm_device_close(device, NULL), GM_OK);
   assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
 }
 
@@ -281,6 +301,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
       TEST(test_every_kind_of_device_has_its_line),
+      TEST(test_reserved_bytes_are_told),
       TEST(test_a_host_without_a_limit_names_none),
       TEST(test_nothing_is_recommended_where_nothing_is),
       TEST(test_a_passive_summary_asks_no_device),

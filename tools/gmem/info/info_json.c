@@ -23,6 +23,7 @@ static void info_json_memory(json_writer *out, const gm_memory_info *memory) {
   writer_bytes(out, "free_bytes", memory->free_bytes);
   writer_text(out, "free_source", gm_figure_source_name(memory->free_source));
   writer_text(out, "free_state", gm_figure_state_name(memory->free_state));
+  writer_bytes(out, "promised_bytes", memory->promised_by_others_bytes);
 }
 
 static void info_json_device(json_writer *out, const gm_device_entry *entry) {
