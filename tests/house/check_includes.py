@@ -302,9 +302,15 @@ class Checker:
         if not headers and not (border and re.search(r"all headers|none\b", border.group(1))):
             self.problems.append(f"{path}: no line \"Border:\" with the headers that others see")
         self.borders[name] = None if border and "all headers" in border.group(1) else headers
+        self.check_names(f"{top}/{name}", text)
+        for inner in folders_of(self.root, f"{top}/{name}"):
+            self.check_names(f"{top}/{name}/{inner}", read(self.root, f"{top}/{name}/{inner}/README.md") or "")
+
+    def check_names(self, folder, text):
+        """The files that the page of a folder names."""
         for file in sorted(set(re.findall(r"`(\w+\.[ch])`", text))):
-            if not os.path.exists(os.path.join(self.root, top, name, file)):
-                self.problems.append(f"{path}: {file}: there is no such file")
+            if not os.path.exists(os.path.join(self.root, folder, file)):
+                self.problems.append(f"{folder}/README.md: {file}: there is no such file")
 
     def check_pages(self):
         for top in ("core", "backends"):

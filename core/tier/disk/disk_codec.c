@@ -1,0 +1,76 @@
+#include "core/tier/disk/disk_codec.h"
+
+#ifdef GM_HAVE_LZ4
+#include <lz4.h>
+#endif
+#ifdef GM_HAVE_ZSTD
+#include <zstd.h>
+#endif
+
+/* zstd's own default is 3. A tier is written while somebody waits for memory, so it takes the fastest level. */
+enum { CODEC_ZSTD_LEVEL = 1 };
+
+#ifdef GM_HAVE_LZ4
+enum { CODEC_LZ4 = true };
+#else
+enum { CODEC_LZ4 = false };
+#endif
+#ifdef GM_HAVE_ZSTD
+enum { CODEC_ZSTD = true };
+#else
+enum { CODEC_ZSTD = false };
+#endif
+
+bool gm__disk_codec_is_there(gm_tier_codec codec) {
+  if (codec == GM_TIER_CODEC_LZ4) return CODEC_LZ4;
+  if (codec == GM_TIER_CODEC_ZSTD) return CODEC_ZSTD;
+  return codec == GM_TIER_CODEC_NONE || codec == GM_TIER_CODEC_AUTO;
+}
+
+const char *gm__disk_codec_name(gm_tier_codec codec) {
+  switch (codec) {
+    case GM_TIER_CODEC_AUTO: return "auto";
+    case GM_TIER_CODEC_NONE: return "none";
+    case GM_TIER_CODEC_LZ4: return "lz4";
+    case GM_TIER_CODEC_ZSTD: return "zstd";
+    default: return "?";
+  }
+}
+
+gm_tier_codec gm__disk_codec_choose(gm_tier_codec asked, const void *sample, uint32_t bytes, void *room) {
+  if (asked != GM_TIER_CODEC_AUTO) return asked;
+  const gm_tier_codec codec = gm__disk_codec_is_there(GM_TIER_CODEC_LZ4)    ? GM_TIER_CODEC_LZ4
+                              : gm__disk_codec_is_there(GM_TIER_CODEC_ZSTD) ? GM_TIER_CODEC_ZSTD
+                                                                            : GM_TIER_CODEC_NONE;
+  const uint32_t packed = gm__disk_pack(codec, sample, bytes, room);
+  return packed && packed <= bytes - bytes / 10 ? codec : GM_TIER_CODEC_NONE;
+}
+
+uint32_t gm__disk_pack(gm_tier_codec codec, const void *from, uint32_t bytes, void *to) {
+  if (bytes < 2) return 0;
+#ifdef GM_HAVE_LZ4
+  if (codec == GM_TIER_CODEC_LZ4) {
+    const int packed = LZ4_compress_default(from, to, (int)bytes, (int)bytes - 1);
+    return packed > 0 ? (uint32_t)packed : 0;
+  }
+#endif
+#ifdef GM_HAVE_ZSTD
+  if (codec == GM_TIER_CODEC_ZSTD) {
+    const size_t packed = ZSTD_compress(to, bytes - 1, from, bytes, CODEC_ZSTD_LEVEL);
+    return ZSTD_isError(packed) ? 0 : (uint32_t)packed;
+  }
+#endif
+  (void)codec, (void)from, (void)to;
+  return 0;
+}
+
+bool gm__disk_unpack(gm_tier_codec codec, const void *from, uint32_t packed, void *to, uint32_t bytes) {
+#ifdef GM_HAVE_LZ4
+  if (codec == GM_TIER_CODEC_LZ4) return LZ4_decompress_safe(from, to, (int)packed, (int)bytes) == (int)bytes;
+#endif
+#ifdef GM_HAVE_ZSTD
+  if (codec == GM_TIER_CODEC_ZSTD) return ZSTD_decompress(to, bytes, from, packed) == bytes;
+#endif
+  (void)codec, (void)from, (void)packed, (void)to, (void)bytes;
+  return false;
+}

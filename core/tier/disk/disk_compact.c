@@ -1,0 +1,135 @@
+#include "core/tier/disk/disk_compact.h"
+
+#include "core/base/alloc.h"
+#include "core/base/error.h"
+#include "core/tier/disk/disk_file.h"
+#include "core/tier/disk/disk_front.h"
+#include "core/tier/disk/disk_record.h"
+#include "core/tier/disk/disk_seal.h"
+
+/* Invariant: a new file gets the name of the old one only when all of it is on the disk. So a crash leaves the one or
+ * the other. */
+
+typedef struct disk_move {
+  gm__disk_tier *tier;
+  gm__disk_file *file; /* the new one */
+  uint64_t end;        /* of its last record */
+  uint64_t left_out;   /* bytes of records whose values are damaged */
+} disk_move;
+
+static gm_status move_value(const disk_move *move, const gm__disk_record *record, const unsigned char *front,
+                            gm_error *err) {
+  gm__disk_tier *tier = move->tier;
+  const uint64_t before = gm__disk_front_bytes(record);
+  uint64_t from = record->at + before, to = move->end + before;
+  gm_status status = GM_OK;
+  for (uint32_t i = 0; !status && i < record->chunks; i++) {
+    const gm__disk_chunk chunk = gm__disk_chunk_read(front, record, i);
+    status = gm__data_file_read(&tier->file->file, tier->path, from, tier->chunk, chunk.bytes, err);
+    if (!status && gm__disk_chunk_checksum(record, i, tier->chunk, chunk.bytes) != chunk.checksum) {
+      status = gm__fail(err, GM_ERR_DAMAGED, 0, "disk tier", "%.200s: a value is damaged", tier->path);
+    }
+    if (!status) status = gm__data_file_write(&move->file->file, tier->fresh_path, to, tier->chunk, chunk.bytes, err);
+    from += chunk.bytes;
+    to += chunk.bytes;
+  }
+  return status;
+}
+
+/* Copies the record of an entry. A damaged value is left where it is: its entry says that it is lost. */
+static gm_status move_record(disk_move *move, gm__disk_entry *entry, gm_error *err) {
+  const gm__disk_tier *tier = move->tier;
+  gm__disk_record record = {.key_bytes = (uint32_t)entry->head.key_bytes,
+                            .chunks = gm__disk_chunks_of(entry->value_bytes)};
+  const uint64_t front_bytes = gm__disk_front_bytes(&record);
+  unsigned char *front;
+  gm_status status = gm__disk_front_load(tier, tier->file, entry->at, front_bytes, &record, &front, err);
+  if (status) return status;
+  status = move_value(move, &record, front, err);
+  if (!status) {
+    record.at = move->end;
+    record.state = GM__DISK_LIVE;
+    gm__disk_front_finish(front, &record, move->file->store);
+    status = gm__data_file_write(&move->file->file, tier->fresh_path, record.at, front, front_bytes, err);
+  }
+  gm__release(gm__disk_services(tier), front, (size_t)front_bytes);
+  if (status) return status;
+  entry->moved_at = move->end;
+  move->end += record.bytes;
+  return GM_OK;
+}
+
+/* The entry whose record comes next in the file after `at`. Records keep their order, so their sequence rises. */
+static gm__disk_entry **move_order(const gm__disk_tier *tier) {
+  gm__disk_entry **order = gm__alloc_array(gm__disk_services(tier), tier->entries.count + 1, sizeof *order);
+  size_t cursor = 0, count = 0;
+  if (!order) return NULL;
+  for (gm__key_entry *entry = NULL; (entry = gm__key_map_next(&tier->entries, &cursor, entry));) {
+    order[count++] = (gm__disk_entry *)entry;
+  }
+  for (size_t gap = count / 2; gap > 0; gap /= 2) { /* Shell's sort: no memory, no recursion */
+    for (size_t i = gap; i < count; i++) {
+      gm__disk_entry *moved = order[i];
+      size_t at = i;
+      for (; at >= gap && order[at - gap]->at > moved->at; at -= gap) order[at] = order[at - gap];
+      order[at] = moved;
+    }
+  }
+  return order;
+}
+
+static gm_status move_all(disk_move *move, gm__disk_entry *const *order, gm_error *err) {
+  gm__disk_tier *tier = move->tier;
+  gm_status status = GM_OK;
+  for (size_t i = 0; !status && i < tier->entries.count; i++) {
+    gm__disk_entry *entry = order[i];
+    status = entry->damaged ? GM_ERR_DAMAGED : move_record(move, entry, err);
+    if (status != GM_ERR_DAMAGED) continue;
+    entry->damaged = true;
+    entry->moved_at = 0;
+    move->left_out += entry->bytes;
+    status = GM_OK;
+  }
+  if (!status) status = gm__disk_seal_put(tier, move->file, tier->fresh_path, move->end, err);
+  if (!status) status = gm__data_file_sync(&move->file->file, tier->fresh_path, err);
+  return status ? status : gm__data_file_rename(tier->fresh_path, tier->path, err);
+}
+
+/* The new file is the tier's from here on. */
+static void move_finish(const disk_move *move) {
+  gm__disk_tier *tier = move->tier;
+  size_t cursor = 0;
+  gm__mutex_lock(&tier->lock);
+  gm__disk_file *old = tier->file;
+  for (gm__key_entry *entry = NULL; (entry = gm__key_map_next(&tier->entries, &cursor, entry));) {
+    ((gm__disk_entry *)entry)->at = ((gm__disk_entry *)entry)->moved_at;
+  }
+  tier->file = move->file;
+  tier->dead_bytes = 0;
+  tier->stats.written_bytes += move->end;
+  gm__mutex_unlock(&tier->lock);
+  tier->end = move->end;
+  tier->flushed_at = tier->replaced_count = 0;
+  gm__disk_file_drop(tier, old);
+}
+
+gm_status gm__disk_compact(gm__disk_tier *tier, gm_error *err) {
+  disk_move move = {.tier = tier, .end = GM__DISK_START};
+  gm_status status = gm__disk_buffers(tier, err);
+  if (status) return status;
+  gm__disk_entry **order = move_order(tier);
+  if (!order) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_flush", "no host memory for a compaction");
+  const size_t count = tier->entries.count;
+  status = gm__disk_file_make(tier, &move.file, err);
+  if (!status) {
+    status = move_all(&move, order, err);
+    if (status) {
+      gm__data_file_remove(tier->fresh_path);
+      gm__disk_file_drop(tier, move.file);
+    } else {
+      move_finish(&move);
+    }
+  }
+  gm__release(gm__disk_services(tier), order, (count + 1) * sizeof *order);
+  return status;
+}
