@@ -385,6 +385,12 @@ static void test_parameters(void **state) {
   pool_bench_ok(gm_pool_create(b.device, NULL, &b.pool, err));
   assert_int_equal(b.pool->guard->zone, 16);
   assert_true(b.pool->guard->poison && b.pool->guard->check_freed);
+  pool_bench_ok(gm_pool_destroy(b.pool, err));
+  pool_bench_ok(gm_config_set(b.ctx, "debug.red_zone_bytes", "0", err));
+  pool_bench_ok(gm_config_set(b.ctx, "debug.check_freed", "false", err));
+  pool_bench_ok(gm_config_set(b.ctx, "debug.poison", "true", err));
+  pool_bench_ok(gm_pool_create(b.device, NULL, &b.pool, err));
+  assert_true(b.pool->guard->poison && !b.pool->guard->check_freed);
   pool_bench_close(&b);
 }
 
