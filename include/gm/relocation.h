@@ -32,8 +32,8 @@ typedef struct gm_compact_report {
 
 /* Moves relocatable buffers (GM_RELOCATABLE) within a pool by copies on the device, so that its holes join. Segments
  * that become empty, and pages, go back to the driver, as all idle memory of the pool does. gm takes no new memory for
- * it. It moves no buffer that is locked, nor one that a stream of gm_buffer_unlock may still use. Each buffer is out of
- * reach only for its own move; threads that use it meanwhile wait.
+ * it. It moves no buffer that is locked, nor one that a stream of gm_buffer_unlock may still use. A buffer is out of
+ * reach while it and at most 15 others move; threads that use it meanwhile wait.
  *
  * gm also does this by itself before it refuses a request for want of memory, once the pool has had a relocatable
  * buffer. Statistics count that as an eviction. A pool with red zones or patterns, of buckets, or of GM_POOL_CAPTURES
