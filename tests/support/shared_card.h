@@ -117,6 +117,7 @@ static inline void shared_card_open_device(pool_bench *bench, const char *fracti
   counted_services_init(&bench->host);
   const gm_context_params context = {.struct_size = sizeof context,
                                      .services = &bench->host.services,
+                                     .backends = "shared",
                                      .backend_options = "shared:devices=2",
                                      .ignore_environment = true};
   bench->pool = NULL;
