@@ -38,43 +38,44 @@ gm_status gm__buffer_go(gm_buffer *buffer, gm_location where, gm_stream *stream,
 
 /* ---- the API ---- */
 
-/* Seizes the buffer if it is to go: *goes. */
-static gm_status move_begin(gm_buffer *buffer, gm_location where, gm_stream *stream, const char *op, bool *goes,
+/* What a caller asks for. */
+typedef struct move_wish {
+  gm_location where;
+  bool back; /* only a buffer that fell back goes */
+} move_wish;
+
+/* Seizes the buffer. *goes: it is not where it is wanted. */
+static gm_status move_begin(gm_buffer *buffer, const move_wish *wish, gm_stream *stream, const char *op, bool *goes,
                             gm_error *err) {
   const gm_status status = gm__buffer_seize(buffer, stream, op, err);
-  *goes = !status && buffer->at.location != where;
+  *goes = !status && (wish->back ? buffer->fell_back : buffer->at.location != wish->where);
   return status;
 }
 
-static void move_end(gm_buffer *buffer, gm_location where) {
-  buffer->parked = buffer->fell_back && where != GM_LOCATION_DEVICE;
+/* Settles a buffer that is where the caller wants it, and notes whether that is away from the device. */
+static gm_status move_end(gm_buffer *buffer, const move_wish *wish) {
+  buffer->parked = buffer->fell_back && wish->where != GM_LOCATION_DEVICE;
   gm__buffer_settle(buffer);
+  return GM_OK;
 }
 
-/* Moves a buffer that this thread has not seized, and notes whether the caller wants it away from the device. The new
- * place is taken while the buffer is not seized. So an evictor that is asked for room may use the buffer. */
-static gm_status move_to(gm_buffer *buffer, gm_location where, gm_stream *stream, const char *op, gm_error *err) {
+/* Moves a buffer that this thread has not seized. The new place is taken while the buffer is not seized. So an evictor
+ * that is asked for room may use the buffer. */
+static gm_status move_to(gm_buffer *buffer, const move_wish *wish, gm_stream *stream, const char *op, gm_error *err) {
   gm__place to;
   bool goes;
-  gm_status status = move_begin(buffer, where, stream, op, &goes, err);
+  gm_status status = move_begin(buffer, wish, stream, op, &goes, err);
   if (status) return status;
-  if (!goes) move_end(buffer, where);
-  if (!goes) return GM_OK;
+  if (!goes) return move_end(buffer, wish);
   gm__buffer_settle(buffer);
-  status = gm__place_take(buffer, where, stream, op, &to, err);
+  status = gm__place_take(buffer, wish->where, stream, op, &to, err);
   if (status) return status;
-  status = move_begin(buffer, where, stream, op, &goes, err);
-  if (!goes) {
-    gm__place_undo(buffer, &to, stream);
-    if (status) return status; /* else another thread has moved it there meanwhile */
-  } else {
-    status = gm__buffer_move_in(buffer, &to, stream, op, err);
-  }
-  if (status) {
-    gm__buffer_settle(buffer);
-  } else {
-    move_end(buffer, where);
-  }
+  status = move_begin(buffer, wish, stream, op, &goes, err);
+  if (!goes) gm__place_undo(buffer, &to, stream);
+  if (status) return status;
+  if (goes) status = gm__buffer_move_in(buffer, &to, stream, op, err); /* else another thread has moved it meanwhile */
+  if (!status) return move_end(buffer, wish);
+  gm__buffer_settle(buffer);
   return status;
 }
 
@@ -85,15 +86,11 @@ gm_status gm_buffer_move(gm_buffer *buffer, gm_location where, gm_stream *stream
   if ((unsigned)where > GM_LOCATION_HOST) {
     return gm__bad_argument(err, op, "`where` is %u, none of gm_location", (unsigned)where);
   }
-  return move_to(buffer, where, stream, op, err);
+  return move_to(buffer, &(move_wish){.where = where}, stream, op, err);
 }
 
 gm_status gm_buffer_promote(gm_buffer *buffer, gm_stream *stream, gm_error *err) {
   static const char op[] = "gm_buffer_promote";
-  gm_status status = gm__buffer_check(buffer, op, err);
-  if (!status) status = gm__buffer_seize(buffer, stream, op, err);
-  if (status) return status;
-  const bool away = buffer->fell_back;
-  gm__buffer_settle(buffer);
-  return away ? move_to(buffer, GM_LOCATION_DEVICE, stream, op, err) : GM_OK;
+  const gm_status status = gm__buffer_check(buffer, op, err);
+  return status ? status : move_to(buffer, &(move_wish){GM_LOCATION_DEVICE, true}, stream, op, err);
 }
