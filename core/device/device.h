@@ -78,10 +78,7 @@ struct gm_device {
     double fraction;         /* of the total; 1: no bound */
     bool auto_free;          /* min_free_bytes follows from the total */
     uint64_t min_free_bytes; /* GM_NO_LIMIT: the free figure is no bound */
-    uint64_t promised_bytes; /* for a question: what this process promises to others than the asker */
-    uint64_t promised_by_others_bytes;
-    uint64_t own_promised_bytes; /* to the asker */
-  } headroom_bounds;             /* of the configuration */
+  } headroom_bounds;         /* of the configuration */
   struct gm__headroom_reading {
     uint64_t at_ns;                               /* 0: never read */
     bool failed;                                  /* there was no host memory to read them */

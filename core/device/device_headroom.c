@@ -58,9 +58,30 @@ static struct gm__headroom_bounds headroom_bounds(gm_device *device, const gm__l
   return bounds;
 }
 
-static bool headroom_is_free(const struct gm__headroom_bounds *bounds) {
-  return bounds->fraction >= 1 && bounds->min_free_bytes == GM_NO_LIMIT && !bounds->auto_free &&
-         !bounds->promised_bytes && !bounds->promised_by_others_bytes;
+/* ---- promises ---- */
+
+/* What is promised now, seen by who asks for memory. */
+typedef struct headroom_promises {
+  uint64_t own;       /* to the asker */
+  uint64_t of_us;     /* by this process to others than the asker */
+  uint64_t of_others; /* by other processes */
+} headroom_promises;
+
+/* `limits`: of the pool that asks. A look at the device's figures looks at what other processes promise, too. */
+static headroom_promises headroom_promised(const gm_device *device, const gm__limits *limits) {
+  const uint64_t all = gm__promises_bytes(device->promises);
+  const uint64_t own = limits ? atomic_load_explicit(&limits->promised_bytes, memory_order_relaxed) : 0;
+  return (headroom_promises){own, gm__sub_sat(all, own), gm__promises_of_others(device->promises)};
+}
+
+uint64_t gm__device_promised(const gm_device *device, const gm__limits *limits) {
+  const headroom_promises promises = headroom_promised(device, limits);
+  return gm__add_sat(promises.of_us, promises.of_others);
+}
+
+static bool headroom_is_free(const struct gm__headroom_bounds *bounds, const headroom_promises *promises) {
+  return bounds->fraction >= 1 && bounds->min_free_bytes == GM_NO_LIMIT && !bounds->auto_free && !promises->of_us &&
+         !promises->of_others;
 }
 
 /* ---- figures ---- */
@@ -85,10 +106,10 @@ static struct gm__headroom_reading headroom_read(gm_device *device, bool managed
  * nothing, whatever an old look at their promises says. Bytes on their way back are nobody's until the driver has them.
  * A share needs no figure of what is free: a driver does not tell it during a capture. */
 static uint64_t headroom_now(const gm_device *device, const struct gm__headroom_reading *reading,
-                             const struct gm__headroom_bounds *bounds) {
+                             const struct gm__headroom_bounds *bounds, const headroom_promises *promises) {
   const uint64_t total = reading->total_bytes, most = gm__used_most(device->used);
   const bool known = reading->free_bytes != GM_UNKNOWN_BYTES;
-  const bool promised = bounds->promised_bytes || bounds->promised_by_others_bytes;
+  const bool promised = promises->of_us || promises->of_others;
   const bool by_free = known && (bounds->auto_free || bounds->min_free_bytes != GM_NO_LIMIT || promised);
   if (reading->failed) return 0;
   if (total == GM_UNKNOWN_BYTES || (!by_free && bounds->fraction >= 1 && !promised)) return UINT64_MAX;
@@ -100,36 +121,15 @@ static uint64_t headroom_now(const gm_device *device, const struct gm__headroom_
   uint64_t keep = bounds->auto_free ? gm__margin_auto(total) : bounds->min_free_bytes;
   if (!by_free || keep == GM_NO_LIMIT) keep = 0;
   const uint64_t within = gm__headroom(&memory, bounds->fraction, keep);
-  memory.promised_bytes = bounds->promised_bytes;
-  memory.promised_by_others_bytes = bounds->promised_by_others_bytes;
-  return gm__min(within, gm__max(gm__headroom(&memory, bounds->fraction, keep), bounds->own_promised_bytes));
-}
-
-static uint64_t headroom_own(const gm__limits *limits) {
-  return limits ? atomic_load_explicit(&limits->promised_bytes, memory_order_relaxed) : 0;
-}
-
-/* What this process promises to others than the pool with those limits. */
-static uint64_t headroom_promised(const gm_device *device, const gm__limits *limits) {
-  const uint64_t all = gm__promises_bytes(device->promises);
-  return all ? gm__sub_sat(all, headroom_own(limits)) : 0;
-}
-
-uint64_t gm__device_promised(const gm_device *device, const gm__limits *limits) {
-  return gm__add_sat(headroom_promised(device, limits), gm__promises_of_others(device->promises));
-}
-
-/* What others than the pool with those limits are promised now. A look at the figures looks at it, too. */
-static void headroom_bound(const gm_device *device, const gm__limits *limits, struct gm__headroom_bounds *bounds) {
-  bounds->own_promised_bytes = headroom_own(limits);
-  bounds->promised_bytes = headroom_promised(device, limits);
-  bounds->promised_by_others_bytes = gm__promises_of_others(device->promises);
+  memory.promised_bytes = promises->of_us;
+  memory.promised_by_others_bytes = promises->of_others;
+  return gm__min(within, gm__max(gm__headroom(&memory, bounds->fraction, keep), promises->own));
 }
 
 uint64_t gm__device_headroom(gm_device *device, const gm__limits *limits, bool read_now) {
-  struct gm__headroom_bounds bounds = headroom_bounds(device, limits, read_now);
-  headroom_bound(device, limits, &bounds);
-  if (headroom_is_free(&bounds)) return UINT64_MAX;
+  const struct gm__headroom_bounds bounds = headroom_bounds(device, limits, read_now);
+  headroom_promises promises = headroom_promised(device, limits);
+  if (headroom_is_free(&bounds, &promises)) return UINT64_MAX;
   gm__mutex_lock(&device->lock);
   struct gm__headroom_reading reading = device->headroom;
   gm__mutex_unlock(&device->lock);
@@ -138,14 +138,15 @@ uint64_t gm__device_headroom(gm_device *device, const gm__limits *limits, bool r
     gm__mutex_lock(&device->lock);
     device->headroom = reading;
     gm__mutex_unlock(&device->lock);
-    headroom_bound(device, limits, &bounds);
+    promises = headroom_promised(device, limits);
   }
-  return headroom_now(device, &reading, &bounds);
+  return headroom_now(device, &reading, &bounds, &promises);
 }
 
 uint64_t gm__device_headroom_managed(gm_device *device, const gm__limits *limits) {
   const struct gm__headroom_bounds bounds = headroom_bounds(device, limits, true);
-  if (headroom_is_free(&bounds)) return UINT64_MAX;
+  const headroom_promises none = {0, 0, 0};
+  if (headroom_is_free(&bounds, &none)) return UINT64_MAX;
   const struct gm__headroom_reading reading = headroom_read(device, true);
-  return headroom_now(device, &reading, &bounds);
+  return headroom_now(device, &reading, &bounds, &none);
 }
