@@ -3,7 +3,7 @@
 # leak check takes the thread-local memory of libraries that come and go for something else, and crashes on it.
 set(gm_test_environment
   "ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1:strict_string_checks=1:intercept_tls_get_addr=0"
-  "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0"
+  "LSAN_OPTIONS=suppressions='${PROJECT_SOURCE_DIR}/tests/support/lsan.supp':print_suppressions=0"
   "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
   "TSAN_OPTIONS=atexit_sleep_ms=0:allocator_may_return_null=1:ignore_noninstrumented_modules=1:halt_on_error=1:second_deadlock_stack=1"
   # Vulkan's layer also checks what one submission leaves to the next (it calls that alpha).
@@ -32,19 +32,43 @@ set(gm_lavapipe_alone "")
 if(GM_LAVAPIPE_ICD)
   set(gm_lavapipe_alone "VK_DRIVER_FILES=${GM_LAVAPIPE_ICD}")
 endif()
+if(GM_SANITIZE) # the others are not looked into, and each is loaded slowly; plain builds have all of the system's
+  list(APPEND gm_test_environment ${gm_lavapipe_alone})
+endif()
+
+# Runs each test, and ends it with all its threads' stacks when its time is up. It is no part of what a sanitizer looks at.
+add_executable(gm_limit "${PROJECT_SOURCE_DIR}/tests/support/limit.c")
+target_compile_definitions(gm_limit PRIVATE _GNU_SOURCE)
+if(GM_SANITIZE)
+  target_compile_options(gm_limit PRIVATE -fno-sanitize=all)
+  target_link_options(gm_limit PRIVATE -fno-sanitize=all)
+endif()
+if(GM_COVERAGE)
+  target_compile_options(gm_limit PRIVATE -fno-profile-arcs -fno-test-coverage)
+endif()
+set_target_properties(gm_limit PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin/tests")
+gm_warnings(gm_limit)
 
 # gm_test_program(name SOURCES file... LINK target...): a program in bin/tests that may include tests/support headers.
 function(gm_test_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
   add_executable(${name} ${arg_SOURCES})
+  add_dependencies(${name} gm_limit)
   target_link_libraries(${name} PRIVATE ${arg_LINK})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${name} PRIVATE _GNU_SOURCE GM_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
   if(GM_SANITIZE)
     target_compile_definitions(${name} PRIVATE GM_TEST_SANITIZED=1)
+    # A sanitizer clears its shadow of each library that comes and goes, and Vulkan's loader brings dozens.
+    if(NOT name MATCHES "^process_|^test_module$")
+      if(NOT TARGET gm_kept_libraries)
+        add_library(gm_kept_libraries OBJECT "${PROJECT_SOURCE_DIR}/tests/support/keep_libraries.c")
+      endif()
+      target_sources(${name} PRIVATE $<TARGET_OBJECTS:gm_kept_libraries>)
+    endif()
   endif()
   # Most of what a program weighs is the library's debug information, which gdb has in the dev build.
-  if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo" OR GM_COVERAGE)
+  if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo" OR (GM_COVERAGE AND NOT GM_SANITIZE))
     target_link_options(${name} PRIVATE "LINKER:--strip-debug")
   endif()
   gm_warnings(${name})
@@ -52,23 +76,33 @@ endfunction()
 
 find_program(GM_VALGRIND valgrind)
 mark_as_advanced(GM_VALGRIND)
+add_custom_target(valgrind_programs COMMENT "What runs under valgrind is built")
 set(gm_valgrind_command ${GM_VALGRIND} --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite,possible
   --errors-for-leak-kinds=definite,possible --num-callers=30
   --suppressions=${PROJECT_SOURCE_DIR}/tests/support/valgrind.supp)
 
 # gm_add_test(NAME name COMMAND ... [LABELS ...] [TIMEOUT seconds] [ENVIRONMENT VAR=value...] [VALGRIND]): runs in the
-# source root. TIMEOUT ends what hangs, on a busy machine, too: it is hundreds of times what a test takes. Leaving with 77 means skipped, with the reason printed. VALGRIND: where the build is a plain one, there is
-# a twin valgrind.<name> with the label valgrind, run by `ctest --preset valgrind` alone.
+# source root. TIMEOUT ends what hangs, with every thread's stack (tests/support/limit.c): 120 s, where nothing is said;
+# three times that under a sanitizer or valgrind. Leaving with 77 means skipped, with the reason printed. VALGRIND: where
+# the build is a plain one, there is a twin valgrind.<name> with the label valgrind, run by `ctest --preset valgrind` alone.
 function(gm_add_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "VALGRIND" "NAME;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT")
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 600)
+    set(arg_TIMEOUT 120)
   endif()
-  math(EXPR slow "${arg_TIMEOUT} * 2")
+  math(EXPR slow "${arg_TIMEOUT} * 3")
   if(GM_SANITIZE)
     set(arg_TIMEOUT ${slow})
   endif()
-  add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  # ctest itself ends what even gm_limit does not: it counts the time for which a busy machine lets a test wait, too.
+  math(EXPR slow_end "${slow} * 10")
+  math(EXPR end "${arg_TIMEOUT} * 10")
+  list(POP_FRONT arg_COMMAND program)
+  set(start ${program})
+  if(TARGET ${program})
+    set(start $<TARGET_FILE:${program}>)
+  endif()
+  add_test(NAME ${arg_NAME} COMMAND gm_limit ${arg_TIMEOUT} ${start} ${arg_COMMAND} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   # These engines unload the driver: tests/support/keep_libraries.c says what is lost then.
   if(GM_SANITIZE MATCHES address AND arg_NAME MATCHES "^(example.engine_vulkan|integrations.ncnn)")
     if(NOT TARGET gm_keep_libraries)
@@ -78,14 +112,14 @@ function(gm_add_test)
       "ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1:intercept_tls_get_addr=0:verify_asan_link_order=0")
   endif()
   if(arg_VALGRIND AND GM_VALGRIND AND NOT GM_SANITIZE AND NOT GM_COVERAGE)
-    list(POP_FRONT arg_COMMAND program)
+    add_dependencies(valgrind_programs ${program})
     add_test(NAME valgrind.${arg_NAME} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
-      COMMAND ${gm_valgrind_command} $<TARGET_FILE:${program}> ${arg_COMMAND})
+      COMMAND gm_limit ${slow} ${gm_valgrind_command} $<TARGET_FILE:${program}> ${arg_COMMAND})
     set_tests_properties(valgrind.${arg_NAME} PROPERTIES
-      TIMEOUT ${slow} SKIP_RETURN_CODE 77 LABELS valgrind
+      TIMEOUT ${slow_end} SKIP_RETURN_CODE 77 LABELS valgrind
       ENVIRONMENT "${gm_test_environment};${arg_ENVIRONMENT};TESTS_FEW=1")
   endif()
   set_tests_properties(${arg_NAME} PROPERTIES
-    TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77 LABELS "${arg_LABELS}"
+    TIMEOUT ${end} SKIP_RETURN_CODE 77 LABELS "${arg_LABELS}"
     ENVIRONMENT "${gm_test_environment};${arg_ENVIRONMENT}")
 endfunction()

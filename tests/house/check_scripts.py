@@ -14,7 +14,7 @@ def run(root, *words):
 
 
 def problems(root):
-    for script in ("scripts/check", "scripts/check-abi", "scripts/check-engines", "scripts/quickstart"):
+    for script in ("scripts/check", "scripts/check-abi", "scripts/check-engines", "scripts/check-spaces", "scripts/quickstart"):
         for option in ("--help", "-h"):
             code, out, _ = run(root, script, option)
             if code or script not in out:
@@ -24,7 +24,7 @@ def problems(root):
             yield f"{script} --no-such-option: exit code {code}: {out}{err}"
     presets = json.loads((root / "CMakePresets.json").read_text())
     known = {preset["name"] for preset in presets["testPresets"]}
-    calls = re.findall(r"scripts/check (?:--again )?([a-z -]+)", (root / ".ci/run").read_text())
+    calls = re.findall(r"(?:scripts/check --again|for preset in) ([a-z -]+)", (root / ".ci/run").read_text())
     if not calls:
         yield ".ci/run does not call scripts/check"
     for name in " ".join(calls).split():

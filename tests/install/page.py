@@ -3,13 +3,15 @@
 
 Runs each ```sh block of PAGE that stands behind <!-- run by tests/install -->, in turn, in one fresh folder with nothing
 in it but what the page takes for granted: build/release (BUILD), engine.c (PROGRAM), and a CMakeLists.txt with the first
-```cmake block of the page. HOME is that folder. Fails, with the block, when one does."""
+```cmake block of the page. HOME is that folder. `$(pkg-config ...)` takes no path with a space, so where AREA has one the
+folder is a temporary one. Fails, with the block, when one does."""
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 BLOCK = re.compile(r"^<!-- run by tests/install -->\n```sh\n(.*?)^```", re.S | re.M)
 CMAKE = re.compile(r"^```cmake\n(.*?)^```", re.S | re.M)
@@ -34,6 +36,9 @@ def main():
     if not blocks:
         print(f"{page} has no block to run")
         return 1
+    if " " in str(area):
+        temporary = tempfile.TemporaryDirectory()  # gone at the end of the program
+        area = pathlib.Path(temporary.name) / "area"
     prepare(text, build, area, program)
     environment = {**os.environ, "HOME": str(area)}
     for name in ("LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "CMAKE_PREFIX_PATH", "DESTDIR"):

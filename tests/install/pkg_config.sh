@@ -5,9 +5,9 @@ prefix=$1 source=$2 program=$3 module=$4
 PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name gm.pc)")
 export PKG_CONFIG_PATH
 mkdir -p "$(dirname "$program")"
-# The flags are words, on purpose.
-# shellcheck disable=SC2046
-"${CC:-cc}" "$source" -o "$program" $(pkg-config --cflags --libs "$module")
+# The flags are words as a shell reads them: pkg-config puts a backslash before a space in a path.
+eval "set -- $(pkg-config --cflags --libs "$module")"
+"${CC:-cc}" "$source" -o "$program" "$@"
 # Before 1.0 the library is named by its minor version, too: each may break.
 named=$(pkg-config --modversion "$module" | sed 's/^\(0\.[0-9]*\).*/\1/; t; s/\..*//')
 needs_shared=$(objdump -p "$program" | grep -c "NEEDED *libgm\.so\.$named\$" || true)

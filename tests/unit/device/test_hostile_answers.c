@@ -52,8 +52,11 @@ static void scene_begin(scene *s) {
   gm_error err = {.status = GM_OK};
   memset(s, 0, sizeof *s);
   counted_services_init(&s->host);
-  const gm_context_params params = {
-      .struct_size = sizeof params, .services = &s->host.services, .backends = "other", .ignore_environment = true};
+  const gm_context_params params = {.struct_size = sizeof params,
+                                    .services = &s->host.services,
+                                    .host_root = GM_TEST_DATA "/fault/host", /* two million files of the machine's */
+                                    .backends = "other",
+                                    .ignore_environment = true};
   ok(gm_context_create(&params, &s->ctx, &err), &err);
   ok(gm_backend_register(s->ctx, &liar_ops, &err), &err);
   ok(gm_config_set(s->ctx, "track_allocations", "false", &err), &err);
