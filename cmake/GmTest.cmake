@@ -97,7 +97,8 @@ function(gm_add_test)
   # ctest itself ends what even gm_limit does not: it counts the time for which a busy machine lets a test wait, too.
   math(EXPR slow_end "${slow} * 10")
   math(EXPR end "${arg_TIMEOUT} * 10")
-  list(POP_FRONT arg_COMMAND program)
+  list(GET arg_COMMAND 0 program)
+  string(REGEX REPLACE "^[^;]*;?" "" arg_COMMAND "${arg_COMMAND}") # list(POP_FRONT) forgets which semicolons are a word's
   set(start ${program})
   if(TARGET ${program})
     set(start $<TARGET_FILE:${program}>)
