@@ -98,7 +98,8 @@ function(gm_add_test)
   math(EXPR slow_end "${slow} * 10")
   math(EXPR end "${arg_TIMEOUT} * 10")
   list(GET arg_COMMAND 0 program)
-  string(REGEX REPLACE "^[^;]*;?" "" arg_COMMAND "${arg_COMMAND}") # list(POP_FRONT) forgets which semicolons are a word's
+  string(LENGTH "${program};" skip) # list(POP_FRONT) forgets which semicolons are a word's
+  string(SUBSTRING "${arg_COMMAND};" ${skip} -1 arg_COMMAND)
   set(start ${program})
   if(TARGET ${program})
     set(start $<TARGET_FILE:${program}>)
