@@ -30,9 +30,9 @@ size_t gm__config_key_find(const char *name) {
 
 static size_t config_min(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Levenshtein distance, names cut to CONFIG_NAME_MAX. */
-static size_t config_distance(const char *a, const char *b) {
-  size_t row[CONFIG_NAME_MAX + 1];
+/* Levenshtein distances of `a` to the beginnings of `b`: row[j] to its first j letters. Returns the length of `b`; both
+ * names are cut to CONFIG_NAME_MAX. */
+static size_t config_distances(const char *a, const char *b, size_t row[CONFIG_NAME_MAX + 1]) {
   size_t width = config_min(strlen(b), CONFIG_NAME_MAX);
   for (size_t j = 0; j <= width; j++) row[j] = j;
   for (size_t i = 0; i < CONFIG_NAME_MAX && a[i]; i++) {
@@ -44,7 +44,19 @@ static size_t config_distance(const char *a, const char *b) {
       corner = above;
     }
   }
-  return row[width];
+  return width;
+}
+
+static size_t config_distance(const char *a, const char *b) {
+  size_t row[CONFIG_NAME_MAX + 1];
+  return row[config_distances(a, b, row)];
+}
+
+/* To the nearest beginning of `b`: the end of a long name may be left out. */
+static size_t config_distance_to_start(const char *a, const char *b) {
+  size_t row[CONFIG_NAME_MAX + 1], least = SIZE_MAX;
+  for (size_t j = config_distances(a, b, row); j > 0; j--) least = config_min(least, row[j]);
+  return least;
 }
 
 const char *gm__config_key_nearest(const char *name) {
@@ -54,6 +66,20 @@ const char *gm__config_key_nearest(const char *name) {
     if (distance < best_distance) best = i, best_distance = distance;
   }
   return config_keys[best].name;
+}
+
+const char *gm__config_variable_near(const char *name, size_t length) {
+  char typed[CONFIG_NAME_MAX];
+  const char *best = NULL;
+  size_t least = length / 4 + 1; /* a quarter of the letters may be wrong */
+  if (length >= sizeof typed) return NULL;
+  memcpy(typed, name, length);
+  typed[length] = '\0';
+  for (size_t i = 0; i < gm__config_key_count(); i++) {
+    const size_t distance = config_distance_to_start(typed, config_keys[i].environment);
+    if (distance < least) best = config_keys[i].environment, least = distance;
+  }
+  return best;
 }
 
 static gm_status config_refuse(const gm_config_key *key, const char *where, const char *value, gm_error *err) {

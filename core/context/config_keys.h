@@ -97,6 +97,9 @@ size_t gm__config_key_count(void);
 /* Its place in the list, by name or alias; the count when there is none. */
 size_t gm__config_key_find(const char *name);
 
+/* The environment variable of a key that a misspelt name is near to; NULL: it is near to none. */
+const char *gm__config_variable_near(const char *name, size_t length);
+
 /* The key whose name is nearest to a misspelt one. Never NULL. */
 const char *gm__config_key_nearest(const char *name);
 

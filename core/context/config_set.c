@@ -192,8 +192,9 @@ static void config_log_unknown_variables(gm__config *config) {
     size_t length = strcspn(*entry, "=");
     if (strncmp(*entry, "GM_", 3) != 0 || config_is_key_variable(*entry, length)) continue;
     if (config_is_other_variable(*entry, length)) continue;
-    gm__log(config->services, GM_LOG_WARN, "gm: the environment has %.*s, which is no variable of gm", (int)length,
-            *entry);
+    const char *near = gm__config_variable_near(*entry, length);
+    gm__log(config->services, GM_LOG_WARN, "gm: the environment has %.*s, which is no variable of gm%s%s%s",
+            (int)length, *entry, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
   }
 }
 

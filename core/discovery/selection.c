@@ -204,8 +204,9 @@ static gm_status select_fail(const select_work *work, const gm_selection *out, g
   }
   char asked[32];
   gm_format_bytes(work->bytes, asked, sizeof asked);
-  return gm__fail(err, GM_ERR_NOT_FOUND, 0, "gm_select_backend_for_bytes", "no device can take %s: %s", asked,
-                  out->rejected_count ? tried : "there is no device at all");
+  if (!out->rejected_count)
+    return gm__fail(err, GM_ERR_NOT_FOUND, 0, "gm_select_backend_for_bytes", "there is no device");
+  return gm__fail(err, GM_ERR_NOT_FOUND, 0, "gm_select_backend_for_bytes", "no device can take %s: %s", asked, tried);
 }
 
 /* The next backend of "a,b,c"; NULL: the name is none, and *list stays at it. */

@@ -71,8 +71,18 @@ static gm_status shape_check_run(const gm__shape *shape, uint64_t batch, uint64_
 
 /* ---- dimensions ---- */
 
+/* Architectures without a row of operations whose feed-forward layers are two matrices. */
+static bool shape_is_plain(const char *architecture) {
+  static const char *const names[] = {"bert", "bloom", "gptj", "mpt", "opt", "phi2", "starcoder"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    if (strcmp(names[i], architecture) == 0) return true;
+  }
+  return false;
+}
+
 static void shape_take_model(gm__shape *shape, const gm_model_config *config) {
   shape->row = gm__op_row_find(config->architecture);
+  shape->plain = shape->row ? shape->row->plain : shape_is_plain(config->architecture);
   shape->hidden = config->hidden;
   shape->layers = config->layers;
   shape->vocab = config->vocab;

@@ -13,6 +13,7 @@ typedef struct gm__shape {
   uint64_t window_period;
   bool window_first;
   bool has_dense_layers; /* beside those with experts */
+  bool plain;            /* feed-forward layers without a gate */
   bool mla, encoder_only, encoder_decoder, recurrent;
   uint64_t key_width, value_width;                           /* of all key heads; MLA: one compressed row and none */
   uint64_t tokens;                                           /* of a micro-batch, rounded up to the sequences */

@@ -163,7 +163,7 @@ static uint64_t weights_attention_parameters(const gm__shape *shape) {
   return gm__add_sat(gm__add_sat(query, result), cache);
 }
 
-static uint64_t weights_matrices(const gm__shape *shape) { return shape->row && shape->row->plain ? 2 : 3; }
+static uint64_t weights_matrices(const gm__shape *shape) { return shape->plain ? 2 : 3; }
 
 static uint64_t weights_expert_parameters(const gm__shape *shape) {
   return gm__mul_sat(gm__mul_sat(weights_matrices(shape) * shape->hidden, shape->expert_width), shape->experts);
@@ -207,7 +207,8 @@ gm_status gm__weights_of_config(const gm_model_config *config, const gm__shape *
                                 const gm_estimate_settings *settings, gm__layer_weights *layers, gm__weights *out,
                                 gm_error *err) {
   bool is_tied = config->tied_embeddings;
-  gm_dtype type = settings->weight_type == GM_DTYPE_F64 ? GM_DTYPE_F16 : settings->weight_type;
+  gm_dtype type = settings->weight_type ? settings->weight_type : config->weight_type;
+  if (type == GM_DTYPE_F64) type = GM_DTYPE_F16;
   if (gm_dtype_block(type, NULL, NULL) != GM_OK) {
     return gm__bad_argument(err, "gm_estimate_memory", "`weight_type` is %d, which is no type", (int)type);
   }

@@ -115,6 +115,7 @@ typedef struct json_config {
   gm__dimensions config;
   uint32_t rank[GM__DIM_FIELDS]; /* of the key that stated a field: the larger counts more */
   bool type_seen_inside;
+  bool quantised; /* then the type is that of the arithmetic, not of the weights */
 } json_config;
 
 /* ---- one value ---- */
@@ -193,11 +194,27 @@ static bool json_layer_types(json_config *reader) {
   return !reader->scan.problem;
 }
 
+/* A type that gm does not know says nothing. The first one in a file counts: transformers writes both keys alike. */
+static bool json_weight_type(json_config *reader) {
+  static const struct {
+    const char *name;
+    gm_dtype type;
+  } types[] = {{"float32", GM_DTYPE_F32}, {"float16", GM_DTYPE_F16}, {"bfloat16", GM_DTYPE_BF16}};
+  gm__json_text name;
+  if (json_first(reader) != '"') return gm__json_skip(&reader->scan);
+  if (!gm__json_string(&reader->scan, &name)) return false;
+  const char *plain = strncmp(name.text, "torch.", 6) == 0 ? name.text + 6 : name.text;
+  for (size_t i = 0; i < sizeof types / sizeof *types && reader->config.weight_type == GM_DTYPE_F64; i++) {
+    if (strcmp(plain, types[i].name) == 0) reader->config.weight_type = types[i].type;
+  }
+  return true;
+}
+
 /* ---- objects ---- */
 
 typedef struct json_seen {
   bool row[JSON_ROWS];
-  bool type, layers;
+  bool type, layers, torch_dtype, dtype;
 } json_seen;
 
 /* Notes that a key is there; false when it already was. */
@@ -219,6 +236,11 @@ static bool json_key(json_config *reader, const gm__json_text *key, json_seen *s
     return json_once(reader, key, &seen->type) && json_model_type(reader, inside);
   }
   if (gm__json_text_is(key, "layer_types")) return json_once(reader, key, &seen->layers) && json_layer_types(reader);
+  if (gm__json_text_is(key, "torch_dtype")) {
+    return json_once(reader, key, &seen->torch_dtype) && json_weight_type(reader);
+  }
+  if (gm__json_text_is(key, "dtype")) return json_once(reader, key, &seen->dtype) && json_weight_type(reader);
+  if (gm__json_text_is(key, "quantization_config")) reader->quantised = json_first(reader) == '{';
   for (uint32_t row = 0; row < JSON_ROWS; row++) {
     if (!gm__json_text_is(key, json_rows[row].key)) continue;
     return json_once(reader, key, &seen->row[row]) && json_take(reader, row, inside);
@@ -267,6 +289,7 @@ gm_status gm__model_config_parse_json(char *text, uint64_t length, const char *p
     return gm__fail(err, GM_ERR_FORMAT, 0, op, "%s: byte %llu: %s", shown > 180 ? path + (shown - 180) : path,
                     (unsigned long long)reader.scan.problem_at, reader.scan.problem);
   }
+  if (reader.quantised) reader.config.weight_type = GM_DTYPE_F64;
   gm__architecture_defaults(&reader.config);
   return gm__dimensions_finish(&reader.config, &names, op, path, out, err);
 }

@@ -60,6 +60,7 @@ typedef struct gm__dimensions {
   uint64_t value[GM__DIM_FIELDS];
   bool stated[GM__DIM_FIELDS];
   gm__dimensions_windows windows;
+  gm_dtype weight_type; /* GM_DTYPE_F64: not stated */
 } gm__dimensions;
 
 static inline void gm__dimensions_state(gm__dimensions *config, gm__dimension field, uint64_t value) {

@@ -127,7 +127,8 @@ gm_status gm__dimensions_finish(const gm__dimensions *config, const gm__dimensio
                            .vocab = value[GM__DIM_VOCAB],
                            .heads = value[GM__DIM_HEADS],
                            .context = value[GM__DIM_CONTEXT],
-                           .window = value[GM__DIM_WINDOW]};
+                           .window = value[GM__DIM_WINDOW],
+                           .weight_type = config->weight_type};
   memcpy(out->architecture, config->architecture, sizeof out->architecture);
   if (out->intermediate == 0) out->intermediate = architecture->intermediate_x * out->hidden;
   config_encoder(config, architecture, out);

@@ -65,7 +65,8 @@ static gm_status index_read_all(index_reader *reader, gm_error *err) {
   }
   if (!gm__json_end(scan)) return index_problem(reader, err);
   if (reader->index->count > 0) return GM_OK;
-  return gm__model_fail(err, GM_ERR_FORMAT, reader->path, 0, "weight_map is %s", seen ? "empty" : "missing");
+  return gm__model_fail(err, GM_ERR_FORMAT, reader->path, 0, "weight_map is %s",
+                        seen ? "empty" : "missing, so this is no index of a model's parts");
 }
 
 /* ---- orders ---- */

@@ -165,6 +165,16 @@ static void summary_add_free(const summary_view *view, summary_line *line, const
   summary_add_promised(line, memory);
 }
 
+/* The owner's line has the figures; a device that may use only a part of that memory says so. */
+static void summary_add_shared(summary_line *line, const gm_device_entry *entry, const gm_device_entry *owner) {
+  const uint64_t most = entry->memory.total_bytes;
+  summary_add(line, "shares %s %" PRIu32 "'s memory", summary_title(owner->id.backend), owner->info.index);
+  if (most == GM_UNKNOWN_BYTES || most >= owner->memory.total_bytes) return;
+  summary_add(line, ", at most ");
+  summary_add_bytes(line, most);
+  summary_add(line, " of it");
+}
+
 static void summary_add_name(summary_line *line, const gm_device_info *info) {
   summary_add(line, "[%" PRIu32 "] %s", info->index, info->name[0] ? info->name : "unnamed");
   if (info->api == GM_API_CPU || info->api == GM_API_NULL) return;
@@ -180,7 +190,7 @@ static void summary_add_device(const summary_view *view, summary_line *line, con
   summary_add(line, ": ");
   if (software) summary_add(line, "software, ");
   if (owner && entry->host_pool) {
-    summary_add(line, "shares %s %" PRIu32 "'s memory", summary_title(owner->id.backend), owner->info.index);
+    summary_add_shared(line, entry, owner);
   } else {
     summary_add_free(view, line, entry);
     if (owner) summary_add(line, ", same card as %s %" PRIu32, summary_title(owner->id.backend), owner->info.index);

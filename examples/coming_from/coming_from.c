@@ -11,7 +11,7 @@ enum { BYTES = 1 << 20 };
 /* VMA: vmaCreateBuffer with VMA_MEMORY_USAGE_AUTO, and its first contents. */
 static gm_status buffer_create(gm_pool *pool, gm_stream *stream, const void *contents, uint64_t bytes, gm_block *block,
                                gm_vulkan_memory *native, gm_error *err) {
-  const gm_request request = {.bytes = bytes, .stream = stream, .must_be = GM_DEVICE_LOCAL, .flags = GM_INSERT_WAIT};
+  const gm_request request = {.bytes = bytes, .stream = stream, .flags = GM_INSERT_WAIT, .must_be = GM_DEVICE_LOCAL};
   *native = (gm_vulkan_memory){.head = {sizeof *native, GM_API_VULKAN}};
   if (!gm_acquired(gm_alloc(pool, &request, block))) return GM_ERR_OUT_OF_DEVICE_MEMORY;
   gm_status status = gm_block_native(pool, block, &native->head, err); /* bind buffer, buffer_offset and bytes */

@@ -19,7 +19,7 @@ int main(void) {
   need(gm_pool_create(device, NULL, &pool, &err), &err);
 
   float weights[1024] = {1, 2, 3}, back[1024];
-  gm_request request = {.bytes = sizeof weights, .flags = GM_INSERT_WAIT, .tag = gm_tag(ctx, "weights")};
+  gm_request request = {.bytes = sizeof weights, .tag = gm_tag(ctx, "weights"), .flags = GM_INSERT_WAIT};
   gm_explanation why = {.struct_size = sizeof why};
   gm_block block;
   if (!gm_acquired(gm_alloc(pool, &request, &block))) {

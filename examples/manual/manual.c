@@ -8,15 +8,15 @@
 enum { WEIGHTS = 3 << 20, STAGING = 1 << 20, PAGE = 64 << 10, PAGES = 8, SCRATCH = 256 << 10, LOGITS = 4096 };
 
 static gm_acquire weights_take(gm_pool *pool, gm_stream *stream, uint64_t bytes, gm_block *out) {
-  const gm_request request = {.bytes = bytes, .stream = stream, .must_be = GM_DEVICE_LOCAL, .flags = GM_INSERT_WAIT};
+  const gm_request request = {.bytes = bytes, .stream = stream, .flags = GM_INSERT_WAIT, .must_be = GM_DEVICE_LOCAL};
   return gm_alloc(pool, &request, out);
 }
 
 static gm_acquire staging_take(gm_pool *pool, gm_stream *stream, uint64_t bytes, gm_block *out) {
   const gm_request request = {.bytes = bytes,
                               .stream = stream,
-                              .must_be = GM_DEVICE_ACCESSIBLE,
                               .flags = GM_HOST_VISIBLE | GM_INSERT_WAIT,
+                              .must_be = GM_DEVICE_ACCESSIBLE,
                               .usage = GM_USAGE_TRANSFER};
   return gm_alloc(pool, &request, out);
 }
@@ -36,7 +36,7 @@ static gm_status staging_copy(gm_pool *pool, gm_stream *stream, const gm_block *
 
 static gm_acquire page_take(gm_pool *pool, gm_stream *stream, uint64_t page_bytes, gm_block *out) {
   const gm_request request = {
-      .bytes = page_bytes, .stream = stream, .must_be = GM_DEVICE_LOCAL, .flags = GM_INSERT_WAIT};
+      .bytes = page_bytes, .stream = stream, .flags = GM_INSERT_WAIT, .must_be = GM_DEVICE_LOCAL};
   return gm_alloc(pool, &request, out);
 }
 
@@ -47,7 +47,7 @@ static void pages_drop(gm_pool *pool, gm_stream *stream, const gm_block pages[],
 static gm_status step(gm_pool *pool, gm_stream *stream, uint64_t scratch_bytes, const gm_block *logits, uint64_t bytes,
                       gm_error *err) {
   const gm_request request = {
-      .bytes = scratch_bytes, .stream = stream, .must_be = GM_DEVICE_LOCAL, .flags = GM_INSERT_WAIT};
+      .bytes = scratch_bytes, .stream = stream, .flags = GM_INSERT_WAIT, .must_be = GM_DEVICE_LOCAL};
   gm_block scratch;
   gm_point done;
   if (!gm_acquired(gm_alloc(pool, &request, &scratch))) return GM_ERR_OUT_OF_DEVICE_MEMORY;
@@ -63,8 +63,8 @@ static gm_status step(gm_pool *pool, gm_stream *stream, uint64_t scratch_bytes, 
 static gm_acquire readback_take(gm_pool *pool, gm_stream *stream, uint64_t bytes, gm_block *out) {
   const gm_request request = {.bytes = bytes,
                               .stream = stream,
-                              .must_be = GM_DEVICE_ACCESSIBLE,
                               .flags = GM_HOST_VISIBLE | GM_INSERT_WAIT,
+                              .must_be = GM_DEVICE_ACCESSIBLE,
                               .usage = GM_USAGE_TRANSFER | GM_USAGE_READBACK};
   return gm_alloc(pool, &request, out);
 }

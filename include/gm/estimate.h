@@ -68,7 +68,7 @@ typedef struct gm_estimate_settings {
   uint64_t micro_batch;   /* tokens computed at once; 0: 512 */
   uint64_t outputs;       /* tokens of a batch whose logits the caller wants; 0: all */
   gm_dtype key_type, value_type; /* types of the cache; 0 (f64, which no cache has): f16 */
-  gm_dtype weight_type;          /* where no model file tells it; 0: f16 */
+  gm_dtype weight_type;          /* where no model file tells it; 0: that of the config.json, or f16 */
   bool separate_sequences;       /* each sequence has a cache of its own */
   bool plain_attention;          /* no flash attention */
   bool full_windows;             /* sliding-window layers keep every position */

@@ -12,6 +12,10 @@
 #ifndef GM_GM_HPP
 #define GM_GM_HPP
 
+#if __cplusplus < 201703L
+#error "gm/gm.hpp needs C++17: compile with -std=c++17 or newer"
+#endif
+
 #include <cstdint>
 #include <cstdlib>
 #include <memory>

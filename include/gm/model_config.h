@@ -36,6 +36,8 @@ typedef struct gm_model_config {
   uint64_t rope_size;                           /* MLA: the part of a key that is rotated */
   uint64_t conv_kernel, state_size, inner_size; /* recurrent state (Mamba) */
   uint64_t encoder_layers;                      /* layers of the encoder of an encoder-decoder */
+  gm_dtype weight_type; /* of unquantised weights, as a config.json says ("torch_dtype"); GM_DTYPE_F64: it says none,
+                           or that the weights are quantised */
 } gm_model_config;
 
 /* Reads the dimensions of an open model: of GGUF from its metadata, of safetensors from the config.json in its folder.

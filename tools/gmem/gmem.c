@@ -49,16 +49,11 @@ static const gmem_command *gmem_find(const char *name) {
 
 /* The listed command that is spelt most like it; NULL: none is near. */
 static const char *gmem_guess(const char *typed) {
-  const char *best = NULL;
-  unsigned least = 0;
-  for (size_t i = 0; i < GMEM_COMMANDS; i++) {
-    const unsigned distance = guess_distance(typed, gmem_commands[i].name);
-    if (!gmem_commands[i].does || !guess_is_near(distance, gmem_commands[i].name)) continue;
-    if (best && distance >= least) continue;
-    best = gmem_commands[i].name;
-    least = distance;
+  const char *names[GMEM_COMMANDS + 1] = {NULL};
+  for (size_t i = 0, count = 0; i < GMEM_COMMANDS; i++) {
+    if (gmem_commands[i].does) names[count++] = gmem_commands[i].name;
   }
-  return best;
+  return guess_word(typed, names);
 }
 
 /* Does not return when there is none of that name. */

@@ -31,8 +31,21 @@ typedef struct fit_arguments {
   bool has_dims, json, explains;
 } fit_arguments;
 
+/* llama.cpp names a mix of types, like q4_k_m, after the type that most of its tensors have. */
+static bool fit_is_mix(const char *text, char *out, size_t size) {
+  const char *ending = strrchr(text, '_');
+  gm_dtype type;
+  if (!ending || strcspn(ending + 1, "smlxSMLX") != 0) return false;
+  snprintf(out, size, "%.*s", (int)(ending - text), text);
+  return gm_dtype_from_name(out, &type) == GM_OK;
+}
+
 static gm_dtype fit_parse_type(struct argp_state *state, const char *option, const char *text) {
   gm_dtype type = GM_DTYPE_F64;
+  char most[16];
+  if (fit_is_mix(text, most, sizeof most)) {
+    args_error(state, "%s: \"%s\" is a mix of types, and most of its tensors are %s: give that", option, text, most);
+  }
   if (gm_dtype_from_name(text, &type) != GM_OK || type == GM_DTYPE_F64) {
     args_error(state, "%s: \"%s\" is no type, like f16 or q8_0", option, text);
   }

@@ -86,12 +86,26 @@ static const char *show_method(const fit_question *self) {
   return words[self->estimate.method];
 }
 
+/* Where no file holds the weights, the type that was counted with, and who said so. */
+static void show_weights(char *text, size_t capacity, const fit_question *self) {
+  const gm_dtype asked = self->settings.weight_type, stated = self->config.weight_type;
+  if (self->estimate.weights_exact) {
+    text[0] = '\0';
+  } else if (asked) {
+    snprintf(text, capacity, " (from dimensions, weights %s)", gm_dtype_name(asked));
+  } else if (stated) {
+    snprintf(text, capacity, " (from dimensions, weights %s as config.json says)", gm_dtype_name(stated));
+  } else {
+    snprintf(text, capacity, " (from dimensions, weights f16 assumed: --dtype sets another type)");
+  }
+}
+
 static void show_head(FILE *file, const fit_question *self, const fit_sums *sums) {
-  char total[24], low[24], high[24], weights[24], cache[24];
+  char total[24], low[24], high[24], weights[24], cache[24], how[80];
   uint32_t sequences = self->settings.sequences ? self->settings.sequences : 1;
+  show_weights(how, sizeof how, self);
   fprintf(file, "%s, %.2f billion parameters, %s%s\n", self->config.architecture,
-          (double)self->estimate.parameters / 1e9, show_bytes(sums->model_bytes, weights, sizeof weights),
-          self->estimate.weights_exact ? "" : " (from dimensions)");
+          (double)self->estimate.parameters / 1e9, show_bytes(sums->model_bytes, weights, sizeof weights), how);
   fprintf(file, "context %" PRIu64 ", %" PRIu32 " sequence%s, cache %s %s\n", self->estimate.context, sequences,
           sequences == 1 ? "" : "s", self->kv_names[0], show_bytes(sums->kv_bytes, cache, sizeof cache));
   fprintf(file, "total %s; process total %s to %s\n\n", show_bytes(sums->total_bytes, total, sizeof total),
@@ -100,7 +114,7 @@ static void show_head(FILE *file, const fit_question *self, const fit_sums *sums
 
 /* What fits, and apart from it what the model was made for. */
 static void show_longest(FILE *file, const fit_question *self) {
-  if (!self->max_context_fits) return;
+  if (!self->max_context_fits || self->config.encoder_only) return; /* an encoder keeps no context */
   fprintf(file, "Longest context that fits: %" PRIu64 "%s", self->max_context_fits,
           self->max_context_fits == FIT_FARTHEST ? " or more" : "");
   if (self->config.context) fprintf(file, " (trained for %" PRIu64 ")", self->config.context);
@@ -251,11 +265,21 @@ static void show_json_terms(json_writer *out, const gm_memory_estimate *estimate
   writer_close(out);
 }
 
+/* NULL: the files hold the weights, each tensor with a type of its own. */
+static const char *show_weight_type(const fit_question *self) {
+  if (self->estimate.weights_exact) return NULL;
+  if (self->settings.weight_type) return gm_dtype_name(self->settings.weight_type);
+  return gm_dtype_name(self->config.weight_type ? self->config.weight_type : GM_DTYPE_F16);
+}
+
 static void show_json_sums(json_writer *out, const fit_question *self) {
   fit_sums sums = fit_sum(self);
   writer_text(out, "architecture", self->config.architecture);
   writer_text(out, "method", show_method(self));
   writer_bool(out, "weights_exact", self->estimate.weights_exact);
+  writer_text_or_null(out, "weight_type", show_weight_type(self));
+  writer_bool(out, "weight_type_assumed",
+              !self->estimate.weights_exact && !self->settings.weight_type && !self->config.weight_type);
   writer_u64(out, "parameters", self->estimate.parameters);
   writer_bytes(out, "model_bytes", sums.model_bytes);
   writer_bytes(out, "kv_cache_bytes", sums.kv_bytes);

@@ -23,10 +23,6 @@ typedef struct info_arguments {
   bool json;
 } info_arguments;
 
-static void info_parse_end(const info_arguments *arguments, const struct argp_state *state) {
-  if (arguments->watch && arguments->json) args_error(state, "--watch and --json do not go together");
-}
-
 static error_t info_parse(int key, char *text, struct argp_state *state) {
   static const char *const levels[] = {"passive", "active", "isolated", NULL}; /* in the order of gm_probe_level */
   info_arguments *arguments = state->input;
@@ -43,7 +39,6 @@ static error_t info_parse(int key, char *text, struct argp_state *state) {
       if (!arguments->watch) args_error(state, "\"%s\" is not understood", text);
       arguments->watch = args_count(state, "--watch", text, 1, INFO_WATCH_MOST);
       return 0;
-    case ARGP_KEY_END: info_parse_end(arguments, state); return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
 }
@@ -54,7 +49,8 @@ static const struct argp_option info_options[] = {
     {"backend", INFO_BACKEND, "B", 0, "This backend only", 0},
     {"all", 'a', NULL, 0, "Every backend, each with what is missing: also null, which has no memory", 0},
     {"verbose", 'v', NULL, OPTION_ALIAS, NULL, 0},
-    {"watch", 'w', "SECONDS", OPTION_ARG_OPTIONAL, "Again every SECONDS (2), until it is interrupted", 0},
+    {"watch", 'w', "SECONDS", OPTION_ARG_OPTIONAL,
+     "Again every SECONDS (2), until it is interrupted; with --json one line each", 0},
     ARGS_JSON_OPTION,
     {0}};
 
@@ -199,8 +195,9 @@ static int info_once(output *out, const info_arguments *arguments) {
 /* Page after page, each on a cleared screen where that can be done, until a signal or a failure ends it. */
 static int info_watch(output *out, const info_arguments *arguments) {
   const struct timespec pause = {.tv_sec = arguments->watch};
-  const bool clears = style_is_terminal(out->file);
+  const bool clears = !out->json && style_is_terminal(out->file);
   int code = GMEM_DONE;
+  out->writer.one_line = true;
   while (code == GMEM_DONE && !ferror(out->file)) {
     if (clears) fputs("\033[H\033[J", out->file);
     code = info_once(out, arguments);

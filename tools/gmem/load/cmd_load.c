@@ -96,8 +96,15 @@ static gm_status load_bytes(const gm_model *model, const load_arguments *argumen
 
 static bool load_progress(void *user, const gm_load_progress *progress) {
   (void)user;
-  progress_show(progress->verifying ? "verifying" : "loading", progress->done_bytes, progress->total_bytes);
+  progress_show_bytes(progress->verifying ? "verifying" : "loading", progress->done_bytes, progress->total_bytes);
   return true;
+}
+
+/* Before anything is loaded: the first tensor would be blamed for it. */
+static gm_status load_can_verify(const session *self, const load_arguments *arguments, gm_error *err) {
+  if (!arguments->verify || gm_device_get_info(self->device)->api != GM_API_NULL) return GM_OK;
+  *err = (gm_error){.status = GM_ERR_NOT_SUPPORTED, .message = "--verify: a null device has no memory to read back"};
+  return err->status;
 }
 
 static gm_status load_run(session *self, const gm_model *model, load_arguments *arguments, gm_load_result *result,
@@ -114,6 +121,7 @@ static gm_status load_run(session *self, const gm_model *model, load_arguments *
   gm_status status = load_bytes(model, arguments, &bytes, err);
   if (status == GM_OK) status = session_begin(self, NULL, err);
   if (status == GM_OK) status = session_open(self, &arguments->choice, bytes, err);
+  if (status == GM_OK) status = load_can_verify(self, arguments, err);
   if (status == GM_OK) status = gm_pool_create(self->device, NULL, &self->pool, err);
   if (status == GM_OK && arguments->record) {
     status = record_file_begin(&file, self->pool, arguments->record, arguments->model, err);

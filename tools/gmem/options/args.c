@@ -8,6 +8,7 @@
 
 #include "gm/size.h"
 #include "tools/gmem/command.h"
+#include "tools/gmem/options/guess.h"
 #include "tools/gmem/output/json.h"
 #include "tools/gmem/output/style.h"
 
@@ -39,27 +40,63 @@ void args_error(const struct argp_state *state, const char *format, ...) {
   va_start(arguments, format);
   vsnprintf(args_reason, sizeof args_reason, format, arguments);
   va_end(arguments);
-  argp_error(state, "%s", args_reason);
+  struct argp_state named = *state;
+  const char *slash = strrchr(state->argv[0], '/');
+  if (!named.name) named.name = (char *)(uintptr_t)(slash ? slash + 1 : state->argv[0]); /* argp has not begun yet */
+  argp_error(&named, "%s", args_reason);
 }
 
 /* ---- what every command understands ---- */
 
-enum { ARGS_COLOR = 0x1000 };
-
-static error_t args_parse_common(int key, char *text, struct argp_state *state) {
-  static const char *const modes[] = {"auto", "always", "never", NULL}; /* as style_mode */
-  switch (key) {
-    case ARGS_COLOR: style_choose((style_mode)args_word(state, "--color", text ? text : "always", modes)); return 0;
-    case 'h': argp_state_help(state, state->out_stream, ARGP_HELP_STD_HELP); return 0;
-    default: return ARGP_ERR_UNKNOWN;
-  }
-}
+enum { ARGS_COLOR = 0x1000, ARGS_NAMES = 48, ARGS_TYPED = 32 };
 
 static const struct argp_option args_common_options[] = {
     {"color", ARGS_COLOR, "WHEN", OPTION_ARG_OPTIONAL, "Colours: auto (on a terminal without NO_COLOR), always, never",
      0},
     {NULL, 'h', NULL, OPTION_HIDDEN, NULL, 0},
     {0}};
+
+static const struct argp_option *args_own_options; /* of the command that is parsed */
+
+static size_t args_add_names(const struct argp_option *options, const char **names, size_t count) {
+  for (; options && (options->name || options->key); options++) {
+    if (options->name && count < ARGS_NAMES) names[count++] = options->name;
+  }
+  return count;
+}
+
+/* A name may be cut, as getopt_long takes it. */
+static bool args_is_option(const char *typed, size_t length, const char *const *names) {
+  while (*names && strncmp(*names, typed, length) != 0) names++;
+  return *names != NULL;
+}
+
+/* getopt says which option it does not know, and not which one is meant. */
+static void args_guess_option(const struct argp_state *state) {
+  const char *names[ARGS_NAMES + 1] = {"help", "usage", "version"};
+  const size_t count = args_add_names(args_own_options, names, 3);
+  args_add_names(args_common_options, names, count);
+  for (int i = 1; i < state->argc && strcmp(state->argv[i], "--") != 0; i++) {
+    const char *word = state->argv[i];
+    if (state->flags & ARGP_IN_ORDER && word[0] != '-') return; /* the rest is another's */
+    const size_t length = strncmp(word, "--", 2) == 0 ? strcspn(word + 2, "=") : 0;
+    char typed[ARGS_TYPED];
+    if (length == 0 || length >= sizeof typed || args_is_option(word + 2, length, names)) continue;
+    snprintf(typed, sizeof typed, "%.*s", (int)length, word + 2);
+    const char *guess = guess_word(typed, names);
+    if (guess) args_error(state, "\"--%s\" is no option; did you mean \"--%s\"?", typed, guess);
+  }
+}
+
+static error_t args_parse_common(int key, char *text, struct argp_state *state) {
+  static const char *const modes[] = {"auto", "always", "never", NULL}; /* as style_mode */
+  switch (key) {
+    case ARGP_KEY_INIT: args_guess_option(state); return 0;
+    case ARGS_COLOR: style_choose((style_mode)args_word(state, "--color", text ? text : "always", modes)); return 0;
+    case 'h': argp_state_help(state, state->out_stream, ARGP_HELP_STD_HELP); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
 
 static const struct argp args_common = {.options = args_common_options, .parser = args_parse_common};
 
@@ -68,6 +105,7 @@ void args_parse(const struct argp *argp, unsigned flags, int argc, char **argv, 
   if (args_parsing) on_exit(args_leave, NULL);
   const struct argp_child children[] = {{.argp = &args_common}, {0}};
   struct argp whole = *argp;
+  args_own_options = argp->options;
   whole.children = children;
   argp_parse(&whole, argc, argv, flags, NULL, input);
   args_parsing = false;
@@ -135,6 +173,8 @@ int args_word(const struct argp_state *state, const char *option, const char *te
       strncat(list, i ? ", " : "", sizeof list - strlen(list) - 1);
       strncat(list, words[i], sizeof list - strlen(list) - 1);
     }
+    const char *guess = guess_word(text, words);
+    if (guess) args_error(state, "%s: \"%s\" is none of: %s; did you mean \"%s\"?", option, text, list, guess);
     args_error(state, "%s: \"%s\" is none of: %s", option, text, list);
   }
   return place;

@@ -1,6 +1,7 @@
 #include "tools/gmem/options/guess.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -28,4 +29,14 @@ unsigned guess_distance(const char *typed, const char *meant) {
   return cost[rows][columns];
 }
 
-bool guess_is_near(unsigned distance, const char *meant) { return 2 * (size_t)distance <= strlen(meant); }
+const char *guess_word(const char *typed, const char *const *words) {
+  const char *best = NULL;
+  unsigned least = UINT_MAX;
+  for (; *words; words++) {
+    const unsigned distance = guess_distance(typed, *words);
+    if (2 * (size_t)distance > strlen(*words) || distance >= least) continue;
+    best = *words;
+    least = distance;
+  }
+  return best;
+}

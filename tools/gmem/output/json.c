@@ -59,7 +59,8 @@ void writer_open(json_writer *out, const char *key, char bracket) {
 
 void writer_close(json_writer *out) {
   if (--out->depth > 0) return;
-  const int form = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE;
+  const int lines = out->one_line ? JSON_C_TO_STRING_SPACED : JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED;
+  const int form = lines | JSON_C_TO_STRING_NOSLASHESCAPE;
   fputs(json_object_to_json_string_ext(out->stack[0], form), out->file);
   fputc('\n', out->file);
   json_object_put(out->stack[0]);

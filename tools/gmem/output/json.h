@@ -13,6 +13,7 @@ enum { JSON_DEPTH = 8 };
 typedef struct json_writer { /* zeroed but for `file` */
   FILE *file;
   int depth;
+  bool one_line;                  /* no indentation: for who prints one object after the other */
   json_object *stack[JSON_DEPTH]; /* the objects and arrays that are open, outermost first */
 } json_writer;
 

@@ -13,6 +13,7 @@ typedef struct replay_crew {
   const replay_params *params;
   replay_worker *workers;
   gm_stream **streams; /* thread by thread */
+  uint64_t run;        /* how many have begun */
   uint32_t *times_ns;  /* of every worker's events, while they are timed */
 } replay_crew;
 
@@ -43,7 +44,10 @@ static gm_status replay_create_workers(replay_crew *crew, gm_error *err) {
     worker->blocks = calloc(crew->events->allocs + (size_t)1, sizeof *worker->blocks);
     enough = worker->blocks != NULL;
   }
-  return enough ? GM_OK : replay_fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "no host memory for the blocks");
+  if (!enough) return replay_fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "no host memory for the blocks");
+  /* The first one runs on this thread. */
+  crew->workers[0].to_tell = (crew->params->runs + (uint64_t)crew->params->tail) * crew->events->count;
+  return GM_OK;
 }
 
 static gm_status replay_time_events(replay_crew *crew, gm_error *err) {
@@ -120,6 +124,7 @@ static gm_status replay_sync(replay_crew *crew, gm_error *err) {
 static gm_status replay_once(replay_crew *crew, uint64_t *out_driver_allocs, uint64_t *out_failed, gm_error *err) {
   gm_stats before = {.struct_size = sizeof before}, after = {.struct_size = sizeof after};
   gm_pool_stats(crew->pool, &before);
+  crew->workers[0].told = crew->run++ * crew->events->count;
   gm_status status = replay_all(crew, err);
   if (status == GM_OK) status = replay_sync(crew, err);
   if (status != GM_OK) return status;
@@ -150,7 +155,6 @@ static double replay_time(const replay_crew *crew) {
 static gm_status replay_runs(replay_crew *crew, replay_result *out, gm_error *err) {
   for (uint32_t run = 0; run < crew->params->runs; run++) {
     uint64_t failed = 0;
-    progress_show("replaying", run, crew->params->runs);
     gm_status status = replay_once(crew, &out->driver_allocs_warm, &failed, err);
     if (status != GM_OK) return status;
     if (run == 0) out->driver_allocs_cold = out->driver_allocs_warm;

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "gm/copy.h"
+#include "tools/gmem/output/progress.h"
 
 static uint64_t replay_now(void) {
   struct timespec now;
@@ -62,13 +63,23 @@ static gm_status replay_event_run(replay_worker *worker, const replay_event *eve
   return event->is_free ? replay_free(worker, event) : replay_alloc(worker, event);
 }
 
+static void replay_tell(const replay_worker *worker, size_t event) {
+  if (worker->to_tell) progress_show_events("replaying", worker->told + event, worker->to_tell);
+}
+
 /* ---- one run ---- */
+
+/* Events between two looks at the bar: few enough for a slow device, and so many that a look costs nothing beside. */
+enum { REPLAY_LOOK = 4096 };
 
 static gm_status replay_untimed(replay_worker *worker) {
   const replay_events *events = worker->events;
   gm_status status = GM_OK;
   worker->begin_ns = replay_now();
-  for (size_t i = 0; i < events->count && status == GM_OK; i++) status = replay_event_run(worker, &events->list[i]);
+  for (size_t i = 0; i < events->count && status == GM_OK; i++) {
+    status = replay_event_run(worker, &events->list[i]);
+    if (i % REPLAY_LOOK == 0) replay_tell(worker, i);
+  }
   worker->end_ns = replay_now();
   return status;
 }
@@ -84,6 +95,7 @@ static gm_status replay_timed(replay_worker *worker) {
     sum += took;
     if (worker->times_ns) worker->times_ns[i] = took < UINT32_MAX ? (uint32_t)took : UINT32_MAX;
     if (worker->touch && status == GM_OK) status = replay_touch(worker, &events->list[i]);
+    replay_tell(worker, i);
   }
   worker->begin_ns = 0;
   worker->end_ns = sum;

@@ -12,13 +12,14 @@ typedef struct replay_worker {
   uint32_t *times_ns; /* of each event; NULL: not asked for */
   gm_stream **streams;
   bool touch;
+  uint64_t told, to_tell; /* events of earlier runs, and of all: the bar shows them. to_tell 0: this one tells none */
   uint64_t begin_ns, end_ns; /* of the run; while events are timed one by one, end - begin is their sum */
   uint64_t failed;
   gm_status status;
   gm_error error;
 } replay_worker;
 
-/* One run; sets what is below `touch`. */
+/* One run; sets what is below `to_tell`. */
 void replay_worker_run(replay_worker *worker);
 
 /* Fill `err` and answer `status`. */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/gmem/options/guess.h"
 #include "tools/gmem/output/progress.h"
 
 enum { SESSION_BACKENDS = 32 };
@@ -54,10 +55,14 @@ static gm_status session_check_name(session *self, const char *name, gm_error *e
   size_t count = 0;
   gm_status status = gm_discover_backends(self->ctx, GM_PROBE_PASSIVE, infos, SESSION_BACKENDS, &count, err);
   if (status != GM_OK || strcmp(name, "rocm") == 0) return status; /* another name of hip */
+  const char *names[SESSION_BACKENDS + 1] = {NULL};
   for (size_t i = 0; i < count && i < SESSION_BACKENDS; i++) {
     if (strcmp(infos[i].name, name) == 0) return GM_OK;
+    names[i] = infos[i].name;
   }
-  snprintf(err->message, sizeof err->message, "there is no backend \"%.100s\"", name);
+  const char *guess = guess_word(name, names);
+  snprintf(err->message, sizeof err->message, "there is no backend \"%.100s\"%s%s%s", name,
+           guess ? "; did you mean \"" : "", guess ? guess : "", guess ? "\"?" : "");
   return err->status = GM_ERR_INVALID_ARGUMENT;
 }
 

@@ -151,7 +151,7 @@ static store_verdict store_verify(output *out, tier_file *file) {
   uint64_t damaged = 0; /* values: the tier counts them, too */
   for (size_t i = 0; i < file->count; i++) {
     gm_error err = {.status = GM_OK};
-    progress_show("checking", verdict.read_bytes, file->stats.value_bytes);
+    progress_show_bytes("checking", verdict.read_bytes, file->stats.value_bytes);
     const gm_status status = tier_file_check(file, &file->keys[i], &verdict.read_bytes, &err);
     if (status == GM_OK) {
       verdict.whole++;
