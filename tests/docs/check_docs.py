@@ -8,6 +8,7 @@ usage: check_docs.py [--root ROOT] links               every relative link of ev
        check_docs.py [--root ROOT] statistics          docs/statistics.md has each field
        check_docs.py [--root ROOT] fields GMEM WRITE_TIER
                                                        docs/gmem.md names each JSON field of each command that `gmem help` lists
+       check_docs.py [--root ROOT] architectures       docs/fit.md has a measured row for each architecture of core/fit/op_rows.c
        check_docs.py [--root ROOT] options             docs/install.md names each option of cmake/GmOptions.cmake
        check_docs.py [--root ROOT] configuration PROGRAM [write]
                                                        docs/configuration.md has what print_config prints; or is given it
@@ -194,6 +195,21 @@ def check_fields(root, gmem, write_tier):
                 yield f"docs/gmem.md: `gmem {command} --json` has `{key}`, which is not in its section"
 
 
+UNMEASURED = {"olmo2", "gemma", "command-r"}  # the list may only shrink
+
+
+def check_architectures(root):
+    page = read(root, "docs", "fit.md")
+    measured = set(re.findall(r"^\| ([\w-]+) \| \d+ \| operations \|", page, re.M))
+    rows = set(re.findall(r'\.architecture = "([^"]+)"', read(root, "core", "fit", "op_rows.c")))
+    for name in sorted(rows - measured - UNMEASURED):
+        yield f"docs/fit.md: op_rows.c has `{name}`, and nobody has measured it: a case for gm_fit_cases, and its row here"
+    for name in sorted(measured - rows):
+        yield f"docs/fit.md: `{name}` is said to have operations, and is not in op_rows.c"
+    for name in sorted(n for n in UNMEASURED if n in measured or n not in rows or f"`{n}`" not in page):
+        yield f"docs/fit.md: `{name}` is said to be the one without a measured file, and is not"
+
+
 def check_options(root):
     named = set(re.findall(r"`(\w+)`", read(root, "docs", "install.md")))
     code = read(root, "cmake", "GmOptions.cmake")
@@ -272,6 +288,7 @@ def check_snippets(root, compiler):
 
 CHECKS = {"links": check_links, "functions": check_functions, "names": check_names, "errors": check_errors,
           "pitfalls": check_pitfalls, "samples": check_samples, "statistics": check_statistics, "fields": check_fields, "options": check_options,
+          "architectures": check_architectures,
           "configuration": check_configuration, "engines": check_engines,
           "snippets": check_snippets}
 

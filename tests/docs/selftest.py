@@ -39,6 +39,8 @@ GOOD = {
     "docs/snippet.md": "```c\nint f(void);\n```\n",
     "docs/gmem.md": FIELDS_PAGE,
     "docs/install.md": "`GM_A` `GM_B`\n",
+    "core/fit/op_rows.c": "".join(f'{{.architecture = "{name}"}},\n' for name in ("llama", "olmo2", "gemma", "command-r")),
+    "docs/fit.md": "| llama | 20 | operations | x |\n| t5 | 1 | formula | x |\n\n`olmo2` `gemma` `command-r`\n",
     "cmake/GmOptions.cmake": 'option(GM_A "A" ON)\nset(GM_B "" CACHE STRING "B")\nset(here ON)\n',
     "docs/configuration.md": "<!-- begin: print_config -->\nx\n<!-- end: print_config -->\n",
 }
@@ -56,6 +58,8 @@ CASES = [  # what is run, file, its text when it is wrong
     (["fields", "./print_gmem", "./print_tier"], "docs/gmem.md", FIELDS_PAGE.replace("load\n`a[]` `b`", "load\n`a[]`")),
     (["fields", "./print_gmem", "./print_tier"], "print_gmem", GMEM.replace("store", "stare")),  # an unknown command
     (["fields", "./print_gmem", "./print_tier"], "print_gmem", GMEM.replace('"a"', '"error"').replace('"b"', '"error"')),
+    (["architectures"], "docs/fit.md", "`olmo2` `gemma` `command-r`\n"),
+    (["architectures"], "core/fit/op_rows.c", '{.architecture = "llama"},\n'),
     (["options"], "docs/install.md", "`GM_A`\n"),
     (["options"], "docs/install.md", "`GM_B`\n"),
     (["samples"], "docs/sample.md", "Of it:\n\n    === gm backends ===\n    \u2713 CPU\n"),

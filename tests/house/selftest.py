@@ -193,6 +193,17 @@ CIRCLES = [  # a file that closes the circle
 ]
 
 
+KEYS = {
+    "core/context/config_keys.h": '#define KEYS(X) \\\n  X("a.key", "GM_A_KEY", "bool", "", "true", true, "is read") \\\n'
+                                  '  X("b_key", "GM_B_KEY", "count", "0..9", "1", true, "has no effect: it is old")\n',
+    "core/pool/a.c": 'int f(void) { return gm__config_bool(ctx, "a.key"); }\n',
+}
+UNREAD = [  # a file that makes a key wrong, and what the check says
+    ("core/pool/a.c", 'int f(void) { return gm__config_bool(ctx, "a_key"); } /* "a.key" */\n', "nobody reads `a.key`"),
+    ("core/pool/a.c", 'const char *f(void) { return "a.key"; }\n', "nobody reads `a.key`"),
+    ("core/pool/b.c", 'int g(void) { return gm__config_u64(ctx, "b_key"); }\n', "`b_key` is said to have no effect"),
+    ("core/context/config_keys.h", '#define KEYS(X) X("a.key", NAME, "bool", "", "true", true, "is read")\n', "cannot read"),
+]
 # No text shows who calls what here: the names are made by a macro, and brackets keep another one out.
 MADE = {
     "core/base/a.c": "int gm__b_open(void);\n#define NAME(x) gm__##x\nint(NAME(a_open))(void) {\n  return NAME(b_open)();\n}\n",
@@ -241,6 +252,9 @@ def main():
     good.append(expect("no circle", "check_circles.py", CALLING, None))
     for path, text in CIRCLES:
         good.append(expect(text, "check_circles.py", {**CALLING, path: text}, "2 modules call each other"))
+    good.append(expect("keys", "check_keys.py", KEYS, None))
+    for path, text, complaint in UNREAD:
+        good.append(expect(text, "check_keys.py", {**KEYS, path: text}, complaint))
     good.append(expect("a circle that objects show", "check_circles.py", MADE, "2 modules call each other", built=True))
     good.append(expect("one arrow of objects", "check_circles.py",
                        {**MADE, "core/pool/b.c": "int gm__b_open(void) {\n  return 0;\n}\n"}, None, built=True))
