@@ -34,7 +34,6 @@ typedef enum cts_need {
   CTS_NO_LEAVE = 131072,  /* the engine lent its queue, and gm may submit nothing to it */
   CTS_FENCES = 262144,    /* the engine's points are fences: the host can wait for them, queues cannot */
   CTS_CLOCK = 524288,     /* a time-out is real time */
-  CTS_QUIET = 1048576,    /* nothing below the backend prints, either */
   CTS_EACH_TYPE = 1 << 30 /* always there: the case runs once for each memory type, in cts.type */
 } cts_need;
 
@@ -144,8 +143,8 @@ const char *cts_missing(const cts *t, uint32_t need); /* why the first missing n
 /* guard.c: no case prints, changes the calling thread or ends the process. False: the system gives no files. */
 bool cts_guard_start(void);
 void cts_guard_begin(const char *name);
-void cts_guard_end(cts *t); /* may fail the case */
-extern FILE *cts_out;       /* for the suite's own lines, also while a case runs */
+void cts_guard_end(cts *t, bool may_print); /* may fail the case */
+extern FILE *cts_out;                       /* for the suite's own lines, also while a case runs */
 
 bool cts_check(cts *t, bool good, const char *what, const char *file, int line);
 bool cts_status(cts *t, gm_status got, gm_status want, const char *what, const char *file, int line);
@@ -166,6 +165,7 @@ uint64_t cts_room(const cts *t, uint32_t type, uint64_t bytes, uint32_t count);
 
 /* A stream that the case need not close. True with *out NULL where the backend has no streams. */
 bool cts_stream(cts *t, void **out);
+void cts_close_last_stream(cts *t, gm_close_mode mode); /* the one that was opened last */
 
 /* Later work of `stream` follows the earlier: a barrier where the order of the stream alone does not say so. */
 gm_status cts_order(cts *t, void *stream);

@@ -10,7 +10,7 @@
 typedef struct main_options {
   const char *backend, *mode, *name, *module;
   long device; /* -1: all */
-  bool list, verbose, help;
+  bool list, verbose, help, driver_prints;
 } main_options;
 
 typedef struct main_counts {
@@ -106,7 +106,7 @@ static void main_case(cts *t, const cts_case *one, const main_options *options, 
     cts_guard_begin(one->name);
     one->run(t);
     cts_clean(t, GM_CLOSE_NORMAL);
-    cts_guard_end(t);
+    cts_guard_end(t, options->driver_prints);
   }
   main_judge(t, one, options, counts);
 }
@@ -210,7 +210,8 @@ static int main_list(void) {
 }
 
 static const char main_help[] =
-    "usage: gm_cts [--backend B] [--mode M] [--device I] [--case NAME] [--module FILE] [--list] [--verbose]\n"
+    "usage: gm_cts [--backend B] [--mode M] [--device I] [--case NAME] [--module FILE] [--driver-prints] [--list] "
+    "[--verbose]\n"
     "\n"
     "The conformance suite of backends: it calls the entries of gm_backend_ops (gm/backend.h) on each device.\n"
     "\n"
@@ -219,6 +220,7 @@ static const char main_help[] =
     "  --mode M        one way to get its devices: opened, adopted, ...; see --list\n"
     "  --device I      the device with that index alone\n"
     "  --case NAME     one case; \"point.\" stands for all cases that begin so\n"
+    "  --driver-prints show what is printed, but let it fail no case: some drivers print by themselves\n"
     "  --list          list the backends with their modes, and the cases\n"
     "  --verbose       name the cases that pass, too\n"
     "\n"
@@ -277,6 +279,8 @@ static bool main_parse(int argc, char **argv, main_options *options) {
     const char *value = i + 1 < argc ? argv[i + 1] : NULL;
     if (strcmp(argv[i], "--list") == 0) {
       options->list = true;
+    } else if (strcmp(argv[i], "--driver-prints") == 0) {
+      options->driver_prints = true;
     } else if (strcmp(argv[i], "--help") == 0) {
       options->help = true;
     } else if (strcmp(argv[i], "--verbose") == 0) {

@@ -32,8 +32,9 @@ static void info_identity(cts *t) {
 }
 
 static void info_limits(cts *t) {
-  CTS_CHECK(t, info_power_of_two(t->info.alignment));
-  CTS_CHECK(t, info_power_of_two(t->info.map_atom_bytes));
+  const uint64_t most = UINT64_C(1) << 30;
+  CTS_CHECK(t, info_power_of_two(t->info.alignment) && t->info.alignment <= most);
+  CTS_CHECK(t, info_power_of_two(t->info.map_atom_bytes) && t->info.map_atom_bytes <= most);
   CTS_CHECK(t, t->info.page_bytes == 0 || info_power_of_two(t->info.page_bytes));
   CTS_CHECK(t, t->info.total_bytes == 0 || t->info.max_alloc_bytes <= t->info.total_bytes * 4);
 }

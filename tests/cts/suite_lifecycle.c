@@ -89,8 +89,8 @@ static gm_status lifecycle_work(cts *t, void *device, const gm_memory *memory) {
     const gm_status status = LIFECYCLE_TRY(t, ops->stream_create(device, &stream, &kind, &t->err), stream);
     if (status) return lifecycle_kept(t, status, &kind, sizeof kind);
   }
-  gm_status status = ops->copy_to_device(device, stream, memory, 3, &pattern, 4, NULL, &t->err);
-  if (status == GM_OK && stream) status = lifecycle_points(t, device, stream, memory);
+  gm_status status = stream ? lifecycle_points(t, device, stream, memory) : GM_OK;
+  if (status == GM_OK) status = ops->copy_to_device(device, stream, memory, 3, &pattern, 4, NULL, &t->err);
   if (stream) ops->stream_close(device, stream, GM_CLOSE_NORMAL);
   return status;
 }

@@ -20,7 +20,8 @@ static void memory_is_sane(cts *t, const gm_memory *memory, uint32_t type, uint6
     CTS_CHECK(t, !(t->info.capabilities & GM_CAP_ADDRESS) == !memory->address);
   }
   CTS_CHECK(t, memory->address % align == 0);
-  CTS_CHECK(t, !(t->types[type].flags & GM_MEMORY_HOST_POINTER) || memory->host);
+  CTS_CHECK(t, !(t->types[type].flags & GM_MEMORY_HOST_POINTER) == !memory->host);
+  CTS_CHECK(t, memory->bytes - bytes <= UINT64_C(1) << 30 && memory->address <= UINT64_MAX - memory->bytes);
 }
 
 static void memory_sizes(cts *t) {
