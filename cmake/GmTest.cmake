@@ -67,6 +67,11 @@ function(gm_test_program name)
       target_sources(${name} PRIVATE $<TARGET_OBJECTS:gm_kept_libraries>)
     endif()
   endif()
+  if("PkgConfig::CMOCKA" IN_LIST arg_LINK)
+    target_compile_options(${name} PRIVATE
+      "$<$<COMPILE_LANGUAGE:C>:SHELL:-include \"${PROJECT_SOURCE_DIR}/tests/support/named_asserts.h\">")
+    target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/include")
+  endif()
   # Most of what a program weighs is the library's debug information, which gdb has in the dev build.
   if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo" OR (GM_COVERAGE AND NOT GM_SANITIZE))
     target_link_options(${name} PRIVATE "LINKER:--strip-debug")

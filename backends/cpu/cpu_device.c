@@ -14,7 +14,7 @@
 #include "backends/shared/uuid.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
-#include "core/base/text.h"
+#include "core/base/text_clean.h"
 
 /* Copy the value of `key` ("model name") from the text of /proc/cpuinfo. Without such a key `out` stays as it is. */
 static void device_cpuinfo(const char *text, const char *key, char *out, size_t capacity) {

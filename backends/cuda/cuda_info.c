@@ -8,7 +8,7 @@
 #include "backends/shared/pci_node.h"
 #include "backends/shared/uuid.h"
 #include "core/base/error.h"
-#include "core/base/text.h"
+#include "core/base/text_clean.h"
 
 /* cuMemAlloc promises an alignment for any kind of variable. That is 256 on every device there is. */
 enum { CUDA_ALIGNMENT = 256 };

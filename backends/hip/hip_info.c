@@ -8,7 +8,7 @@
 #include "backends/shared/pci_node.h"
 #include "backends/shared/uuid.h"
 #include "core/base/error.h"
-#include "core/base/text.h"
+#include "core/base/text_clean.h"
 
 /* gm does not read hipDeviceProp_t: its layout changed between versions, and one entry has two names. gm reads
  * attributes, whose numbers stay since HIP 5.0, and the kernel's files. */

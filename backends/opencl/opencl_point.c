@@ -144,6 +144,8 @@ gm_status gm__opencl_point_wait(void *device, const gm_backend_point *point, uin
 }
 
 /* gm enqueues a barrier and not a wait list for each later command, because the engine enqueues commands too. */
+/* On PoCL's out-of-order queues a barrier with a list forgets the barrier before it, if nothing is in between. So a
+ * second wait would end the first one. The plain barrier behind it waits for both. */
 gm_status gm__opencl_point_wait_on(void *device, void *stream, const gm_backend_point *point, gm_error *err) {
   gm__opencl_device *opened = device;
   gm__opencl_queue queue;
@@ -153,7 +155,8 @@ gm_status gm__opencl_point_wait_on(void *device, void *stream, const gm_backend_
   if (status == GM_OK) status = opencl_point_check_context(opened, event, err);
   if (status != GM_OK) return status;
   const cl_int code = opened->cl->clEnqueueBarrierWithWaitList(queue.handle, 1, &event, NULL);
-  return gm__opencl_check(opened, code, "clEnqueueBarrierWithWaitList", err);
+  status = gm__opencl_check(opened, code, "clEnqueueBarrierWithWaitList", err);
+  return status ? status : gm__opencl_queue_order(opened, &queue, err);
 }
 
 gm_status gm__opencl_point_copy(void *device, const gm_backend_point *point, gm_backend_point *out, gm_error *err) {

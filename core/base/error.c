@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "core/base/text.h"
+#include "core/base/text_clean.h"
 
 const char *gm_status_name(gm_status status) {
   switch (status) {

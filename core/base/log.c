@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "core/base/text.h"
+#include "core/base/text_clean.h"
 
 void gm__log(const gm_services *services, gm_log_level level, const char *format, ...) {
   if (!services || !services->log) return;

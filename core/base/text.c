@@ -17,12 +17,6 @@ bool gm__text_same(const char *a, const char *b) {
   return *a == *b;
 }
 
-void gm__text_clean(char *text) {
-  for (; *text; text++) {
-    if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = '?';
-  }
-}
-
 static gm_status text_refuse(const char *what, const char *text, const char *why, gm_error *err) {
   return gm__fail(err, GM_ERR_INVALID_ARGUMENT, 0, "parse", "%s: `%.100s` %s", what, text, why);
 }

@@ -29,9 +29,6 @@ gm_status gm__text_bool(const char *what, const char *text, bool *out, gm_error 
 gm_status gm__text_u64_list(const char *what, const char *text, uint64_t *out, size_t capacity, size_t *count,
                             gm_error *err);
 
-/* Replace every control character of `text` by '?'. */
-void gm__text_clean(char *text);
-
 /* Are the texts equal but for the case of ASCII letters? */
 bool gm__text_same(const char *a, const char *b);
 

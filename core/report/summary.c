@@ -7,7 +7,7 @@
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
-#include "core/base/text.h"
+#include "core/base/text_clean.h"
 #include "core/context/context.h"
 #include "core/discovery/discovery.h"
 #include "core/discovery/known.h"

@@ -123,7 +123,10 @@ typedef struct gm_peer_info { /* what one device has of another device's memory 
  * Copies: with `out` NULL an entry returns when the bytes have arrived and `src` may change. Else it returns at once.
  * Host memory then stays valid and unchanged until *out has passed, and the caller releases *out. Only a copy to the
  * host may still wait, where the device cannot reach the caller's memory (Vulkan). Its point has then passed. gm checks
- * memory ranges before the call. */
+ * memory ranges before the call.
+ *
+ * gm names a `stream` in every copy and fill of a table that has streams (12). `stream` NULL: the table has none, and
+ * the work is over when the entry returns. */
 typedef struct gm_backend_ops {
   /* 1. Head: required. */
   uint32_t abi;         /* GM_BACKEND_ABI */

@@ -3,6 +3,7 @@
 
 static const cts_lack null_lack[] = {
     {CTS_CONTENTS, "there is no memory behind a null device: contents are not kept"},
+    {CTS_CLOCK, "the time of a null device is virtual"},
     {CTS_MEM_NATIVE, "a simulated device has no native objects"},
     {0, NULL},
 };

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "gm/backend.h"
 
@@ -32,6 +33,7 @@ typedef enum cts_need {
   CTS_MANAGED = 65536,
   CTS_NO_LEAVE = 131072,  /* the engine lent its queue, and gm may submit nothing to it */
   CTS_FENCES = 262144,    /* the engine's points are fences: the host can wait for them, queues cannot */
+  CTS_CLOCK = 524288,     /* a time-out is real time */
   CTS_EACH_TYPE = 1 << 30 /* always there: the case runs once for each memory type, in cts.type */
 } cts_need;
 
@@ -138,6 +140,12 @@ void cts_stop(cts *t, gm_close_mode mode);            /* driver */
 void cts_clean(cts *t, gm_close_mode mode);           /* memories and streams of the case */
 const char *cts_missing(const cts *t, uint32_t need); /* why the first missing need is; NULL: all there */
 
+/* guard.c: no case prints, changes the calling thread or ends the process. False: the system gives no files. */
+bool cts_guard_start(void);
+void cts_guard_begin(const char *name);
+void cts_guard_end(cts *t, bool may_print); /* may fail the case */
+extern FILE *cts_out;                       /* for the suite's own lines, also while a case runs */
+
 bool cts_check(cts *t, bool good, const char *what, const char *file, int line);
 bool cts_status(cts *t, gm_status got, gm_status want, const char *what, const char *file, int line);
 void cts_skip(cts *t, const char *why); /* the device at hand lacks something that only the case can see */
@@ -157,12 +165,17 @@ uint64_t cts_room(const cts *t, uint32_t type, uint64_t bytes, uint32_t count);
 
 /* A stream that the case need not close. True with *out NULL where the backend has no streams. */
 bool cts_stream(cts *t, void **out);
+void cts_close_last_stream(cts *t, gm_close_mode mode); /* the one that was opened last */
 
 /* Later work of `stream` follows the earlier: a barrier where the order of the stream alone does not say so. */
 gm_status cts_order(cts *t, void *stream);
 
 /* Waits for `point` and gives it back. */
 gm_status cts_reach(cts *t, gm_backend_point *point);
+
+/* What an entry that fails must leave alone: cts_paint fills it, cts_painted says whether it is as it was. */
+void cts_paint(void *out, size_t bytes);
+bool cts_painted(const void *out, size_t bytes);
 
 /* oracle.c: a plain copy of what a backend should have done, and numbers that look random but never change. */
 uint64_t cts_random(cts *t, uint64_t below);
@@ -173,6 +186,6 @@ bool cts_same(cts *t, const unsigned char *got, const unsigned char *want, uint6
 
 extern const cts_suite cts_info_suite, cts_memory_suite, cts_mapping_suite, cts_stream_suite, cts_copy_suite,
     cts_rect_suite, cts_thread_suite, cts_vmm_suite, cts_lifecycle_suite, cts_adopt_suite, cts_peer_suite,
-    cts_share_suite;
+    cts_share_suite, cts_point_suite, cts_output_suite;
 
 #endif

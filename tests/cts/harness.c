@@ -29,7 +29,7 @@ static void heap_log(void *user, int level, const char *line) {
   cts_heap *heap = user;
   if (level > GM_LOG_WARN) return;
   atomic_fetch_add(&heap->warnings, 1);
-  printf("  log: %s\n", line);
+  fprintf(cts_out, "  log: %s\n", line);
 }
 
 bool cts_check(cts *t, bool good, const char *what, const char *file, int line) {
@@ -56,7 +56,7 @@ void cts_skip(cts *t, const char *why) {
 static uint32_t harness_has(const cts *t) {
   const gm_backend_ops *ops = t->mode->ops;
   const bool adopts = t->mode->engine != NULL;
-  uint32_t has = CTS_CONTENTS | CTS_MEM_NATIVE | CTS_EACH_TYPE;
+  uint32_t has = CTS_CONTENTS | CTS_MEM_NATIVE | CTS_EACH_TYPE | CTS_CLOCK;
   if (ops->stream_create) has |= CTS_STREAMS;
   if (ops->point_record) has |= CTS_POINTS;
   if (ops->map) has |= CTS_MAP;
@@ -188,13 +188,15 @@ void cts_close(cts *t, gm_close_mode mode) {
   if (t->mode->engine && mode == GM_CLOSE_NORMAL) t->mode->engine->close(t);
 }
 
+void cts_close_last_stream(cts *t, gm_close_mode mode) {
+  const uint32_t slot = --t->stream_count;
+  t->ops->stream_close(t->device, t->streams[slot], mode);
+  if (t->mode->engine && mode == GM_CLOSE_NORMAL) t->mode->engine->close_stream(t, slot);
+}
+
 /* Streams first: their work may use the memory. */
 void cts_clean(cts *t, gm_close_mode mode) {
-  while (t->stream_count) {
-    const uint32_t slot = --t->stream_count;
-    t->ops->stream_close(t->device, t->streams[slot], mode);
-    if (t->mode->engine && mode == GM_CLOSE_NORMAL) t->mode->engine->close_stream(t, slot);
-  }
+  while (t->stream_count) cts_close_last_stream(t, mode);
   while (t->memory_count) t->ops->memory_free(t->device, &t->memories[--t->memory_count], mode, NULL);
   if (t->mode->settle && mode == GM_CLOSE_NORMAL) t->mode->settle(t);
 }

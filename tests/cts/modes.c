@@ -54,6 +54,10 @@ bool cts_module(const char *path, cts_mode *out, char *why, size_t capacity) {
   const gm_backend_ops *(*module)(void);
   memcpy(&module, &symbol, sizeof module); /* POSIX allows the conversion, ISO C has no cast for it */
   const gm_backend_ops *ops = module();
+  if (!ops || !ops->name) {
+    snprintf(why, capacity, "%s: gm_backend_module gives no table", path);
+    return false;
+  }
   *out = (cts_mode){.backend = ops->name, .name = "module", .ops = ops};
   return true;
 }

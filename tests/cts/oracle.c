@@ -48,3 +48,15 @@ bool cts_same(cts *t, const unsigned char *got, const unsigned char *want, uint6
            want[at]);
   return cts_check(t, false, text, "oracle", 0);
 }
+
+enum { ORACLE_PAINT = 0xa5 };
+
+void cts_paint(void *out, size_t bytes) { memset(out, ORACLE_PAINT, bytes); }
+
+bool cts_painted(const void *out, size_t bytes) {
+  const unsigned char *at = out;
+  for (size_t i = 0; i < bytes; i++) {
+    if (at[i] != ORACLE_PAINT) return false;
+  }
+  return true;
+}

@@ -32,8 +32,9 @@ static void info_identity(cts *t) {
 }
 
 static void info_limits(cts *t) {
-  CTS_CHECK(t, info_power_of_two(t->info.alignment));
-  CTS_CHECK(t, info_power_of_two(t->info.map_atom_bytes));
+  const uint64_t most = UINT64_C(1) << 30;
+  CTS_CHECK(t, info_power_of_two(t->info.alignment) && t->info.alignment <= most);
+  CTS_CHECK(t, info_power_of_two(t->info.map_atom_bytes) && t->info.map_atom_bytes <= most);
   CTS_CHECK(t, t->info.page_bytes == 0 || info_power_of_two(t->info.page_bytes));
   CTS_CHECK(t, t->info.total_bytes == 0 || t->info.max_alloc_bytes <= t->info.total_bytes * 4);
 }
@@ -163,6 +164,37 @@ static void figures_follow_allocation(cts *t) {
   if (t->info.api == GM_API_VULKAN || t->info.api == GM_API_NULL) CTS_CHECK(t, during >= before + bytes);
 }
 
+static uint64_t figures_free(cts *t) {
+  gm_raw_figures figures = {.struct_size = sizeof figures};
+  if (t->ops->figures(t->driver, t->info.index, t->device, &figures, &t->err) != GM_OK) return GM_UNKNOWN_BYTES;
+  return figures.driver.state == GM_RAW_OK ? figures.driver.free_bytes : GM_UNKNOWN_BYTES;
+}
+
+/* Does the free figure fall by an allocation, and rise when it is given back? Others on a card move it, too. */
+static bool figures_fall_once(cts *t, uint64_t bytes) {
+  gm_memory memory;
+  const uint64_t before = figures_free(t);
+  if (!cts_memory(t, 0, bytes, &memory)) return false;
+  const uint64_t during = figures_free(t);
+  cts_memory_free(t, &memory);
+  return during <= before - bytes / 2 && figures_free(t) >= during + bytes / 2;
+}
+
+/* A driver's free figure follows allocations, or the backend leaves it out. */
+static void figures_free_falls(cts *t) {
+  gm_raw_figures figures = {.struct_size = sizeof figures};
+  CTS_OK(t, t->ops->figures(t->driver, t->info.index, t->device, &figures, &t->err));
+  const gm_raw_reply *driver = &figures.driver;
+  if (driver->state != GM_RAW_OK || driver->free_bytes == GM_UNKNOWN_BYTES || figures.place != GM_RAW_OWN_MEMORY) {
+    cts_skip(t, "the backend gives no free figure of a card's own memory");
+    return;
+  }
+  CTS_CHECK(t, driver->total_bytes == GM_UNKNOWN_BYTES || driver->free_bytes <= driver->total_bytes);
+  bool falls = false;
+  for (int i = 0; i < 8 && !falls && !t->failed; i++) falls = figures_fall_once(t, driver->free_bytes / 4);
+  CTS_CHECK(t, falls);
+}
+
 /* What the flags of a type say of each other. */
 static void types_tell_the_truth(cts *t) {
   for (uint32_t i = 0; i < t->type_count && !t->failed; i++) {
@@ -193,6 +225,7 @@ static const cts_case info_cases[] = {
     {"types.tell_the_truth", types_tell_the_truth, 0},
     {"types.beyond_the_last", types_beyond_the_last, 0},
     {"figures.can_be_read", figures_can_be_read, 0},
+    {"figures.free_falls", figures_free_falls, 0},
     {"figures.follow_allocation", figures_follow_allocation, 0},
 };
 const cts_suite cts_info_suite = {info_cases, sizeof info_cases / sizeof info_cases[0]};

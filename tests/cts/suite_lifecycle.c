@@ -1,4 +1,5 @@
 /* Opening and closing, what is left behind, failing host memory, a forked child. */
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -6,7 +7,17 @@
 
 #include "cts/cts.h"
 
+/* Open files of this process. */
+static int lifecycle_files(void) {
+  DIR *folder = opendir("/proc/self/fd");
+  int count = 0;
+  while (folder && readdir(folder)) count++;
+  if (folder) closedir(folder);
+  return count;
+}
+
 static void lifecycle_open_again(cts *t) {
+  int files = 0;
   const long long before = atomic_load(&t->heap.live_bytes);
   for (int i = 0; i < 5; i++) {
     void *device = NULL;
@@ -17,8 +28,10 @@ static void lifecycle_open_again(cts *t) {
     CTS_OK(t, t->ops->memory_alloc(device, &params, &memory, &t->err));
     CTS_OK(t, t->ops->memory_free(device, &memory, GM_CLOSE_NORMAL, &t->err));
     t->ops->device_close(device, GM_CLOSE_NORMAL);
+    if (i == 0) files = lifecycle_files(); /* what stays open is there now */
   }
   CTS_CHECK(t, atomic_load(&t->heap.live_bytes) <= before + 65536);
+  CTS_CHECK(t, lifecycle_files() < files + 4);
 }
 
 static void lifecycle_two_drivers(cts *t) {
@@ -34,34 +47,70 @@ static void lifecycle_two_drivers(cts *t) {
   CTS_CHECK(t, atomic_load(&t->heap.live_bytes) == before);
 }
 
-/* From nothing to a copy and back to nothing. Returns the first failure; gives everything back in any case. */
-static gm_status lifecycle_session(cts *t, void *device) {
+/* `status` is the answer of an entry with an output that was painted before. */
+static gm_status lifecycle_kept(cts *t, gm_status status, const void *out, size_t bytes) {
+  if (status && !t->failed)
+    cts_check(t, cts_painted(out, bytes), "an entry without host memory writes no output", __FILE__, __LINE__);
+  return status;
+}
+
+#define LIFECYCLE_TRY(t, call, out) (cts_paint(&(out), sizeof(out)), lifecycle_kept(t, call, &(out), sizeof(out)))
+
+/* One fill, its point, a copy of that, and a point after it. */
+static gm_status lifecycle_points(cts *t, void *device, void *stream, const gm_memory *memory) {
+  const gm_backend_ops *ops = t->ops;
+  const uint32_t pattern = 5;
+  gm_backend_point points[3];
+  uint32_t count = 0;
+  gm_status status =
+      LIFECYCLE_TRY(t, ops->fill(device, stream, memory, 1, 4001, &pattern, 4, &points[0], &t->err), points[0]);
+  count += !status;
+  if (!status) status = LIFECYCLE_TRY(t, ops->point_record(device, stream, &points[count], &t->err), points[count]);
+  count += !status;
+  if (!status && t->mode->ops->point_copy) {
+    status = LIFECYCLE_TRY(t, ops->point_copy(device, &points[0], &points[count], &t->err), points[count]);
+    count += !status;
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    const gm_status waited = ops->point_wait(device, &points[i], UINT64_MAX, &t->err);
+    if (!status) status = waited;
+    ops->point_release(device, &points[i], GM_CLOSE_NORMAL);
+  }
+  return status;
+}
+
+static gm_status lifecycle_work(cts *t, void *device, const gm_memory *memory) {
   const gm_backend_ops *ops = t->ops;
   void *stream = NULL;
   gm_stream_kind kind;
-  gm_memory memory;
-  gm_backend_point point = {0};
   const uint32_t pattern = 5;
-  const gm_memory_params params = {.struct_size = sizeof params, .bytes = 5000};
-  gm_status status = ops->memory_alloc(device, &params, &memory, &t->err);
-  if (status) return status;
-  if (t->has & CTS_STREAMS) status = ops->stream_create(device, &stream, &kind, &t->err);
-  if (status == GM_OK) status = ops->copy_to_device(device, stream, &memory, 3, &pattern, 4, NULL, &t->err);
-  if (status == GM_OK && stream) {
-    status = ops->fill(device, stream, &memory, 1, 4001, &pattern, 4, &point, &t->err);
-    if (status == GM_OK) status = ops->point_wait(device, &point, UINT64_MAX, &t->err);
-    ops->point_release(device, &point, GM_CLOSE_NORMAL);
+  cts_paint(&kind, sizeof kind);
+  if (t->has & CTS_STREAMS) {
+    const gm_status status = LIFECYCLE_TRY(t, ops->stream_create(device, &stream, &kind, &t->err), stream);
+    if (status) return lifecycle_kept(t, status, &kind, sizeof kind);
   }
+  gm_status status = stream ? lifecycle_points(t, device, stream, memory) : GM_OK;
+  if (status == GM_OK) status = ops->copy_to_device(device, stream, memory, 3, &pattern, 4, NULL, &t->err);
   if (stream) ops->stream_close(device, stream, GM_CLOSE_NORMAL);
-  const gm_status freed = ops->memory_free(device, &memory, GM_CLOSE_NORMAL, NULL);
+  return status;
+}
+
+/* From nothing to a copy and back to nothing. Returns the first failure; gives everything back in any case. */
+static gm_status lifecycle_session(cts *t, void *device) {
+  const gm_memory_params params = {.struct_size = sizeof params, .bytes = 5000};
+  gm_memory memory;
+  gm_status status = LIFECYCLE_TRY(t, t->ops->memory_alloc(device, &params, &memory, &t->err), memory);
+  if (status) return status;
+  status = lifecycle_work(t, device, &memory);
+  const gm_status freed = t->ops->memory_free(device, &memory, GM_CLOSE_NORMAL, NULL);
   return status ? status : freed;
 }
 
 static gm_status lifecycle_round(cts *t) {
-  void *driver = NULL, *device = NULL;
-  gm_status status = t->ops->init(&t->host, &driver, &t->err);
+  void *driver, *device;
+  gm_status status = LIFECYCLE_TRY(t, t->ops->init(&t->host, &driver, &t->err), driver);
   if (status) return status;
-  status = t->ops->device_open(driver, t->info.index, &device, &t->err);
+  status = LIFECYCLE_TRY(t, t->ops->device_open(driver, t->info.index, &device, &t->err), device);
   if (status == GM_OK) {
     status = lifecycle_session(t, device);
     t->ops->device_close(device, GM_CLOSE_NORMAL);
@@ -80,6 +129,7 @@ static void lifecycle_host_memory_fails(cts *t) {
     atomic_store(&t->heap.fail_at, start + n);
     const gm_status status = lifecycle_round(t);
     atomic_store(&t->heap.fail_at, 0);
+    if (t->failed) return;
     const bool reached = atomic_load(&t->heap.calls) - start >= n;
     CTS_CHECK(t, atomic_load(&t->heap.live_bytes) == bytes && atomic_load(&t->heap.live_blocks) == blocks);
     if (!reached) CTS_OK(t, status);

@@ -20,7 +20,8 @@ static void memory_is_sane(cts *t, const gm_memory *memory, uint32_t type, uint6
     CTS_CHECK(t, !(t->info.capabilities & GM_CAP_ADDRESS) == !memory->address);
   }
   CTS_CHECK(t, memory->address % align == 0);
-  CTS_CHECK(t, !(t->types[type].flags & GM_MEMORY_HOST_POINTER) || memory->host);
+  CTS_CHECK(t, !(t->types[type].flags & GM_MEMORY_HOST_POINTER) == !memory->host);
+  CTS_CHECK(t, memory->bytes - bytes <= UINT64_C(1) << 30 && memory->address <= UINT64_MAX - memory->bytes);
 }
 
 static void memory_sizes(cts *t) {
@@ -119,6 +120,7 @@ static void memory_too_large(cts *t) {
   memory_refused(t, &params, GM_ERR_ALLOCATION_TOO_LARGE, GM_ERR_ALLOCATION_TOO_LARGE);
 }
 
+/* All bytes of each are written, also those beyond the bytes that were asked for, and both ends of each are read. */
 static void memory_live_ones_keep_apart(cts *t) {
   enum { COUNT = 64 };
   gm_memory memories[COUNT];
@@ -133,12 +135,34 @@ static void memory_live_ones_keep_apart(cts *t) {
       CTS_CHECK(t, !a->address || a->address + a->bytes <= b->address || b->address + b->bytes <= a->address);
     }
     const uint8_t value = (uint8_t)i;
-    CTS_OK(t, t->ops->fill(t->device, stream, &memories[i], 0, bytes, &value, 1, NULL, &t->err));
+    CTS_OK(t, t->ops->fill(t->device, stream, &memories[i], 0, memories[i].bytes, &value, 1, NULL, &t->err));
   }
   for (int i = 0; i < COUNT && (t->has & CTS_CONTENTS); i++) {
-    unsigned char first = 0xff;
-    CTS_OK(t, t->ops->copy_to_host(t->device, stream, &memories[i], 0, &first, 1, NULL, &t->err));
-    CTS_CHECK(t, first == i);
+    unsigned char ends[2] = {0xff, 0xff};
+    const uint64_t last = memories[i].bytes - 1;
+    CTS_OK(t, t->ops->copy_to_host(t->device, stream, &memories[i], 0, &ends[0], 1, NULL, &t->err));
+    CTS_OK(t, t->ops->copy_to_host(t->device, stream, &memories[i], last, &ends[1], 1, NULL, &t->err));
+    CTS_CHECK(t, ends[0] == i && ends[1] == i);
+  }
+}
+
+/* Memory that was another's before holds what it is given, however it is written and read, and however late. */
+static void memory_contents_after_reuse(cts *t) {
+  enum { BYTES = 60000, ROUNDS = 6 };
+  static unsigned char want[BYTES], got[BYTES];
+  void *streams[2];
+  if (!cts_stream(t, &streams[0]) || !cts_stream(t, &streams[1])) return;
+  for (int round = 0; round < ROUNDS; round++) {
+    gm_memory memory;
+    if (!cts_memory(t, t->type, BYTES, &memory)) return;
+    cts_noise(t, want, BYTES);
+    CTS_OK(t, t->ops->copy_to_device(t->device, streams[round % 2], &memory, 0, want, BYTES, NULL, &t->err));
+    for (int again = 0; again < 2; again++) {
+      memset(got, 0, BYTES);
+      CTS_OK(t, t->ops->copy_to_host(t->device, streams[again], &memory, 0, got, BYTES, NULL, &t->err));
+      if (!cts_same(t, got, want, BYTES, "in memory that was used before")) return;
+    }
+    cts_memory_free(t, &memory);
   }
 }
 
@@ -276,6 +300,7 @@ static const cts_case memory_cases[] = {
     {"memory.wrong_arguments", memory_wrong_arguments, 0},
     {"memory.too_large", memory_too_large, 0},
     {"memory.live_ones_keep_apart", memory_live_ones_keep_apart, 0},
+    {"memory.contents_after_reuse", memory_contents_after_reuse, CTS_CONTENTS | CTS_EACH_TYPE},
     {"memory.churn", memory_churn, 0},
     {"memory.native", memory_native, CTS_MEM_NATIVE | CTS_EACH_TYPE},
     {"view.of_ranges", view_of_ranges, CTS_VIEW | CTS_EACH_TYPE},

@@ -6,7 +6,9 @@ usage: check_docs.py [--root ROOT] links               every relative link of ev
        check_docs.py [--root ROOT] names               every gm_name and GM_NAME of docs/ is somewhere in the code
        check_docs.py [--root ROOT] errors              docs/errors.md has each status with its number and text
        check_docs.py [--root ROOT] statistics          docs/statistics.md has each field
-       check_docs.py [--root ROOT] fields GMEM         docs/gmem.md names each JSON field of `gmem info`, `select` and `fit`
+       check_docs.py [--root ROOT] fields GMEM WRITE_TIER
+                                                       docs/gmem.md names each JSON field of each command that `gmem help` lists
+       check_docs.py [--root ROOT] architectures       docs/fit.md has a measured row for each architecture of core/fit/op_rows.c
        check_docs.py [--root ROOT] options             docs/install.md names each option of cmake/GmOptions.cmake
        check_docs.py [--root ROOT] configuration PROGRAM [write]
                                                        docs/configuration.md has what print_config prints; or is given it
@@ -22,6 +24,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```[ ]*$", re.S | re.M)
@@ -128,15 +131,83 @@ def keys(value):
         yield from keys(child)
 
 
-def check_fields(root, gmem):
-    page = read(root, "docs", "gmem.md")
-    dims = "4096,14336,32,32000,32,8"
-    for command in (["info"], ["select", "--bytes", "1M"], ["fit", "--dims", dims, "--devices", "8G", "--explain"]):
-        done = subprocess.run([gmem, *command, "--json"], capture_output=True, text=True)
-        section = re.search(rf"^## gmem {command[0]}$(.*?)(?=^## |\Z)", page, re.S | re.M)
-        named = set(re.findall(r"`(\w+)(?:\[\])?`", section[1])) if section else set()
-        for key in sorted(set(keys(json.loads(done.stdout))) - named):
-            yield f"docs/gmem.md: `gmem {command[0]} --json` has `{key}`, which is not in its section"
+DIMS = "4096,14336,32,32000,32,8"
+TRACE = "gmtrace 1\nm start\na 1 4096 0\na 2 100000 1\nf 1\na 7 4096 0\nf 7 1\nm end\n"
+LEAK = "gmtrace 1\nm start\n" + "".join(f"a {i} 4194304 0\n" for i in range(1, 1100)) + "m end\n"
+TENSORS = b'{"t":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}'
+FIELDS = {  # of each command: lines that give every field, in a folder with the files that fields_files makes
+    "info": ["info", "info --level active"],
+    "select": ["select --bytes 1M", "select --bytes 8000T"],
+    "fit": [f"fit --dims {DIMS} --devices 8G --explain", f"fit --dims {DIMS} --devices 80G,80G", "fit tiny.safetensors --devices 8G"],
+    "load": ["load tiny.safetensors --backend cpu --verify"],
+    "replay": ["replay trace --backend null", "replay trace --backend null --min-capacity --record out"],
+    "advise": ["advise trace", "advise leak --capacity 1G"],
+    "bench": ["bench calls metadata --trace trace --runs 1 --pairs 100"],
+    "store": ["store ls kv.gmtier", "store stat kv.gmtier", "store check kv.gmtier", "store check cut.gmtier"],
+    "help": [],  # it has no JSON
+}
+
+
+def fields_files(folder, write_tier):
+    tensors = len(TENSORS).to_bytes(8, "little") + TENSORS + bytes(16)
+    for name, content in (("trace", TRACE.encode()), ("leak", LEAK.encode()), ("tiny.safetensors", tensors)):
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(content)
+    for name in ("kv.gmtier", "cut.gmtier"):
+        subprocess.run([write_tier, name, "a=3000000", "b=24"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    with open(os.path.join(folder, "cut.gmtier"), "r+b") as file:  # its first value is not what was put
+        file.seek(100000)
+        file.write(b"damage")
+
+
+def fields_of(gmem, folder, line):
+    done = subprocess.run([gmem, *line.split(), "--json"], cwd=folder, capture_output=True, text=True)
+    try:
+        return set(keys(json.loads(done.stdout)))
+    except ValueError:
+        return {f"(no JSON: {done.stderr.strip()[:200]})"}
+
+
+def check_fields(root, gmem, write_tier):
+    page, gmem, write_tier = read(root, "docs", "gmem.md"), os.path.abspath(gmem), os.path.abspath(write_tier)
+    general = set(re.findall(r"`\"?(\w+)\"?`", page[:page.index("\n## ")]))
+    listed = subprocess.run([gmem, "help"], capture_output=True, text=True).stdout
+    commands = re.findall(r"^  (\w+) ", listed[listed.index("Commands:"):], re.M)
+    if len(commands) < 5:
+        yield "`gmem help` lists no commands"
+    with tempfile.TemporaryDirectory() as folder:
+        fields_files(folder, write_tier)
+        for command in commands:
+            if command not in FIELDS:
+                yield f"check_docs.py: FIELDS has no line for `gmem {command}`"
+            section = re.search(rf"^## gmem {command}$(.*?)(?=^## |\Z)", page, re.S | re.M)
+            named = set(re.findall(r"`(\w+)(?:\[\])?`", section[1])) if section else set()
+            found = set()
+            if command == "bench" and not os.path.exists(os.path.join(os.path.dirname(gmem), "gm_bench")):
+                print("gmem bench: not looked at, this build has no gm_bench")
+                continue
+            for line in FIELDS.get(command, []):
+                keys_of_line = fields_of(gmem, folder, line)
+                if keys_of_line <= {"error"}:
+                    yield f"`gmem {line} --json` gives no fields"
+                found |= keys_of_line
+            for key in sorted(found - named - general):
+                yield f"docs/gmem.md: `gmem {command} --json` has `{key}`, which is not in its section"
+
+
+UNMEASURED = {"olmo2", "gemma", "command-r"}  # the list may only shrink
+
+
+def check_architectures(root):
+    page = read(root, "docs", "fit.md")
+    measured = set(re.findall(r"^\| ([\w-]+) \| \d+ \| operations \|", page, re.M))
+    rows = set(re.findall(r'\.architecture = "([^"]+)"', read(root, "core", "fit", "op_rows.c")))
+    for name in sorted(rows - measured - UNMEASURED):
+        yield f"docs/fit.md: op_rows.c has `{name}`, and nobody has measured it: a case for gm_fit_cases, and its row here"
+    for name in sorted(measured - rows):
+        yield f"docs/fit.md: `{name}` is said to have operations, and is not in op_rows.c"
+    for name in sorted(n for n in UNMEASURED if n in measured or n not in rows or f"`{n}`" not in page):
+        yield f"docs/fit.md: `{name}` is said to be the one without a measured file, and is not"
 
 
 def check_options(root):
@@ -217,6 +288,7 @@ def check_snippets(root, compiler):
 
 CHECKS = {"links": check_links, "functions": check_functions, "names": check_names, "errors": check_errors,
           "pitfalls": check_pitfalls, "samples": check_samples, "statistics": check_statistics, "fields": check_fields, "options": check_options,
+          "architectures": check_architectures,
           "configuration": check_configuration, "engines": check_engines,
           "snippets": check_snippets}
 

@@ -20,6 +20,11 @@ GM_API int gm_c(void (*each)(int));
 """
 STATUS = 'X(GM_OK, 0, "success") \\\nX(GM_ERR_X, 1, "wrong")\n'
 STATS = '#define GM_STATS_FIELDS(X) X(allocs, "calls") \\\n  X(frees, "calls")\n'
+COMMANDS = ("info", "select", "fit", "load", "store")
+FIELDS_PAGE = "`error`\n" + "".join(f"\n## gmem {command}\n`a[]` `b`\n" for command in COMMANDS)
+GMEM = f"""#!/bin/sh
+if [ "$1" = help ]; then printf 'Commands:\n'; printf '  %s  x\n' {" ".join(COMMANDS)}; else echo '{{"a": [{{"b": 1}}]}}'; fi
+"""
 GOOD = {
     "include/gm/a.h": HEADER,
     "include/gm/status.h": STATUS,
@@ -32,8 +37,10 @@ GOOD = {
     "docs/statistics.md": "| `allocs` |\n| `frees` |\n",
     "docs/sample.md": "Of it (shortened):\n\n    === gm backends ===\n    \u2713 CPU\n",
     "docs/snippet.md": "```c\nint f(void);\n```\n",
-    "docs/gmem.md": "## gmem info\n`a[]` `b`\n## gmem select\n`a` `b`\n## gmem fit\n`a` `b`\n",
+    "docs/gmem.md": FIELDS_PAGE,
     "docs/install.md": "`GM_A` `GM_B`\n",
+    "core/fit/op_rows.c": "".join(f'{{.architecture = "{name}"}},\n' for name in ("llama", "olmo2", "gemma", "command-r")),
+    "docs/fit.md": "| llama | 20 | operations | x |\n| t5 | 1 | formula | x |\n\n`olmo2` `gemma` `command-r`\n",
     "cmake/GmOptions.cmake": 'option(GM_A "A" ON)\nset(GM_B "" CACHE STRING "B")\nset(here ON)\n',
     "docs/configuration.md": "<!-- begin: print_config -->\nx\n<!-- end: print_config -->\n",
 }
@@ -48,7 +55,11 @@ CASES = [  # what is run, file, its text when it is wrong
     (["statistics"], "docs/statistics.md", "| `allocs` |\n"),
     (["configuration", "./print"], "docs/configuration.md", "<!-- begin: print_config -->\n<!-- end: print_config -->\n"),
     (["configuration", "./print"], "docs/configuration.md", "x\n"),
-    (["fields", "./print_json"], "docs/gmem.md", "## gmem info\n`a`\n## gmem select\n`a` `b`\n## gmem fit\n`a` `b`\n"),
+    (["fields", "./print_gmem", "./print_tier"], "docs/gmem.md", FIELDS_PAGE.replace("load\n`a[]` `b`", "load\n`a[]`")),
+    (["fields", "./print_gmem", "./print_tier"], "print_gmem", GMEM.replace("store", "stare")),  # an unknown command
+    (["fields", "./print_gmem", "./print_tier"], "print_gmem", GMEM.replace('"a"', '"error"').replace('"b"', '"error"')),
+    (["architectures"], "docs/fit.md", "`olmo2` `gemma` `command-r`\n"),
+    (["architectures"], "core/fit/op_rows.c", '{.architecture = "llama"},\n'),
     (["options"], "docs/install.md", "`GM_A`\n"),
     (["options"], "docs/install.md", "`GM_B`\n"),
     (["samples"], "docs/sample.md", "Of it:\n\n    === gm backends ===\n    \u2713 CPU\n"),
@@ -74,8 +85,8 @@ def run_case(command, path, wrong):
             files = {"include/gm/a.h": "", "docs/snippet.md": GOOD["docs/snippet.md"]}
         for name, text in files.items():
             write(root, name, text)
-        for name, said in (("print", "x"), ("print_json", '{"a": [{"b": 1}]}')):
-            write(root, name, f"#!/bin/sh\necho '{said}'\n")
+        for name, script in (("print", "#!/bin/sh\necho x\n"), ("print_gmem", GMEM), ("print_tier", '#!/bin/sh\n: >"$1"\n')):
+            write(root, name, script)
             os.chmod(os.path.join(root, name), 0o755)
         good = run(root, command)
         write(root, path, wrong)

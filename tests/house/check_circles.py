@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Fails on modules that call each other in a circle.
 
-usage: check_circles.py [ROOT]
+usage: check_circles.py [ROOT [BUILD]]
 
 A module is x.c with its x.h, in core/ or backends/. It calls another one if its code names a function of that one.
 Names in x.c count wherever they stand, also in tables; of x.h the bodies of its inline functions count. A circle ends
 when the struct and its leaf helpers stay in x.c, and its life moves to x_open.c above.
 
-Reads C as clang-format leaves it: a function begins with a word in the first column and ends with a brace there.
+Arrows come from two places. The objects of BUILD, a build tree, have every function and table that one file defines
+and another one uses (nm). The text has the inline functions of headers, which have no symbol. It is read as
+clang-format leaves it: a function begins with a word in the first column and ends with a brace there.
 """
 import os
 import re
+import subprocess
 import sys
 
 FOLDERS = ("core", "backends")
@@ -52,6 +55,43 @@ def arrows_of(files):
     return arrows
 
 
+def objects_of(root, build):
+    """(module, path) of each object of a source that is there."""
+    for folder, _, names in sorted(os.walk(build)):
+        for name in sorted(n for n in names if n.endswith(".c.o")):
+            path = os.path.join(folder, name)
+            for top in FOLDERS:
+                source = re.search(rf"/({top}/.*)\.c\.o$", re.sub(r"/CMakeFiles/\w+\.dir/", "/", path))
+                if source and os.path.exists(os.path.join(root, source[1] + ".c")):
+                    yield source[1], path
+
+
+def symbols_of(objects):
+    """Of each module: the names that its object defines, and those that it uses."""
+    modules = {path: module for module, path in objects}
+    symbols = {module: (set(), set()) for module in modules.values()}
+    printed = subprocess.run(["nm", "-A", "-P", *modules], check=True, capture_output=True, text=True).stdout if modules else ""
+    for line in printed.splitlines():
+        path, name, kind = re.match(r"(.*?): (\S+) (\S)", line).groups()
+        if kind in "TDBRVW":
+            symbols[modules[path]][0].add(name)
+        elif kind in "Uw":
+            symbols[modules[path]][1].add(name)
+    return symbols
+
+
+def add_objects(arrows, objects):
+    """Adds the arrows that the objects have. Returns how many objects there are."""
+    symbols = symbols_of(list(objects))
+    homes = {name: module for module, (defined, _) in symbols.items() for name in defined}
+    for module, (_, used) in symbols.items():
+        for name in used:
+            if homes.get(name, module) != module:
+                arrows.setdefault(module, {}).setdefault(homes[name], name)
+                arrows.setdefault(homes[name], {})
+    return len(symbols)
+
+
 def circles_of(arrows):
     """The groups of modules that reach each other (Tarjan)."""
     index, low, stack, found = {}, {}, [], []
@@ -78,14 +118,16 @@ def circles_of(arrows):
 
 def main():
     sys.setrecursionlimit(10000)
-    arrows = arrows_of(files_of(sys.argv[1] if len(sys.argv) > 1 else "."))
+    root = sys.argv[1] if len(sys.argv) > 1 else "."
+    arrows = arrows_of(files_of(root))
+    objects = add_objects(arrows, objects_of(root, sys.argv[2])) if len(sys.argv) > 2 else None
     circles = circles_of(arrows)
     for group in circles:
         print(f"{group[0]}: {len(group)} modules call each other in a circle:")
         print("\n".join(f"  {module} calls {name} of {other}" for module in group
                         for other, name in sorted(arrows[module].items()) if other in group))
-    print(f"{len(arrows)} modules, {sum(map(len, arrows.values()))} arrows, {len(circles)} circles")
-    return 1 if circles or not arrows else 0
+    print(f"{len(arrows)} modules, {objects} objects, {sum(map(len, arrows.values()))} arrows, {len(circles)} circles")
+    return 1 if circles or not arrows or objects == 0 else 0
 
 
 if __name__ == "__main__":

@@ -193,18 +193,47 @@ CIRCLES = [  # a file that closes the circle
 ]
 
 
-def run(check, tree):
+KEYS = {
+    "core/context/config_keys.h": '#define KEYS(X) \\\n  X("a.key", "GM_A_KEY", "bool", "", "true", true, "is read") \\\n'
+                                  '  X("b_key", "GM_B_KEY", "count", "0..9", "1", true, "has no effect: it is old")\n',
+    "core/pool/a.c": 'int f(void) { return gm__config_bool(ctx, "a.key"); }\n',
+}
+UNREAD = [  # a file that makes a key wrong, and what the check says
+    ("core/pool/a.c", 'int f(void) { return gm__config_bool(ctx, "a_key"); } /* "a.key" */\n', "nobody reads `a.key`"),
+    ("core/pool/a.c", 'const char *f(void) { return "a.key"; }\n', "nobody reads `a.key`"),
+    ("core/pool/b.c", 'int g(void) { return gm__config_u64(ctx, "b_key"); }\n', "`b_key` is said to have no effect"),
+    ("core/context/config_keys.h", '#define KEYS(X) X("a.key", NAME, "bool", "", "true", true, "is read")\n', "cannot read"),
+]
+# No text shows who calls what here: the names are made by a macro, and brackets keep another one out.
+MADE = {
+    "core/base/a.c": "int gm__b_open(void);\n#define NAME(x) gm__##x\nint(NAME(a_open))(void) {\n  return NAME(b_open)();\n}\n",
+    "core/pool/b.c": "int gm__a_open(void);\nint (gm__b_open)(void) {\n  return gm__a_open();\n}\n",
+}
+
+
+def objects_in(root, tree):
+    """A build tree with the objects of the sources."""
+    build = os.path.join(root, "build")
+    for path in (p for p in tree if p.endswith(".c")):
+        target = os.path.join(build, "CMakeFiles", "gm_objects.dir", path + ".o")
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        subprocess.run([os.environ.get("CC", "cc"), "-c", os.path.join(root, path), "-o", target], check=True)
+    return build
+
+
+def run(check, tree, built=False):
     with tempfile.TemporaryDirectory() as root:
         for path, text in tree.items():
             os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
             with open(os.path.join(root, path), "w", encoding="utf-8") as file:
                 file.write(text)
-        result = subprocess.run([sys.executable, os.path.join(HERE, check), root], capture_output=True, text=True)
+        more = [objects_in(root, tree)] if built else []
+        result = subprocess.run([sys.executable, os.path.join(HERE, check), root, *more], capture_output=True, text=True)
         return result.returncode, result.stdout + result.stderr
 
 
-def expect(what, check, tree, complaint):
-    code, output = run(check, tree)
+def expect(what, check, tree, complaint, built=False):
+    code, output = run(check, tree, built)
     good = code == 0 if complaint is None else code == 1 and complaint in output
     if not good:
         print(f"FAILED: {what}: expected {complaint or 'no complaint'}, got exit code {code} and\n{output}")
@@ -223,6 +252,12 @@ def main():
     good.append(expect("no circle", "check_circles.py", CALLING, None))
     for path, text in CIRCLES:
         good.append(expect(text, "check_circles.py", {**CALLING, path: text}, "2 modules call each other"))
+    good.append(expect("keys", "check_keys.py", KEYS, None))
+    for path, text, complaint in UNREAD:
+        good.append(expect(text, "check_keys.py", {**KEYS, path: text}, complaint))
+    good.append(expect("a circle that objects show", "check_circles.py", MADE, "2 modules call each other", built=True))
+    good.append(expect("one arrow of objects", "check_circles.py",
+                       {**MADE, "core/pool/b.c": "int gm__b_open(void) {\n  return 0;\n}\n"}, None, built=True))
     for text, complaint in STRUCTS:
         good.append(expect(text, "check_structs.py", {"include/gm/bad.h": text}, complaint))
     for path, text, complaint in WORDS:

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "core/base/text.h"
+#include "core/base/text_clean.h"
 
 static void check_u64(const char *text, uint64_t expected) {
   uint64_t value = 1;

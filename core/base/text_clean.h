@@ -1,0 +1,8 @@
+/* Foreign text that gm prints or passes on. It calls nothing, so errors and log lines can use it. */
+#ifndef GM_CORE_BASE_TEXT_CLEAN_H
+#define GM_CORE_BASE_TEXT_CLEAN_H
+
+/* Replace every control character of `text` by '?'. */
+void gm__text_clean(char *text);
+
+#endif

@@ -1,0 +1,230 @@
+#include "cts/liars/liars.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cts/liars/lazy.h"
+
+/* ---- points ---- */
+
+static gm_status liar_done_at_once(void *device, const gm_backend_point *point, bool *out, gm_error *err) {
+  (void)device, (void)point, (void)err;
+  *out = true;
+  return GM_OK;
+}
+
+static gm_status liar_record_before_last(void *device, void *stream, gm_backend_point *out, gm_error *err) {
+  const gm_status status = lazy_ops.point_record(device, stream, out, err);
+  if (status == GM_OK && out->value > 1) out->value--;
+  return status;
+}
+
+/* It passes only when the stream has nothing left to do. */
+static gm_status liar_record_passes_late(void *device, void *stream, gm_backend_point *out, gm_error *err) {
+  const gm_status status = lazy_ops.point_record(device, stream, out, err);
+  if (status == GM_OK && out->handle) out->value = ((lazy_stream *)stream)->submitted + 2;
+  return status;
+}
+
+static gm_status liar_many_of_first(void *device, void *stream, const gm_copy_item *items, uint32_t count,
+                                    gm_backend_point *out, gm_error *err) {
+  gm_backend_point first = {0};
+  gm_status status = lazy_ops.copy(device, stream, &items[0], out ? &first : NULL, err);
+  if (status == GM_OK && count > 1) status = lazy_ops.copy_many(device, stream, items + 1, count - 1, out, err);
+  if (status == GM_OK && out) *out = first;
+  return status;
+}
+
+/* ---- waits ---- */
+
+static gm_status liar_wait_truncated(void *device, const gm_backend_point *point, uint64_t timeout_ns, gm_error *err) {
+  const bool done = !point->handle || ((lazy_stream *)(uintptr_t)point->handle)->done >= point->value;
+  if (!done && timeout_ns % 1000000 == 0) return lazy_fail(err, GM_ERR_TIMEOUT, "point_wait", "not reached");
+  return lazy_ops.point_wait(device, point, timeout_ns, err);
+}
+
+/* A deadline that wraps lies before now. */
+static gm_status liar_wait_wraps(void *device, const gm_backend_point *point, uint64_t timeout_ns, gm_error *err) {
+  if (timeout_ns > UINT64_MAX / 2 && timeout_ns != UINT64_MAX) {
+    return lazy_fail(err, GM_ERR_TIMEOUT, "point_wait", "not reached");
+  }
+  return lazy_ops.point_wait(device, point, timeout_ns, err);
+}
+
+static gm_status liar_wait_gives_up(void *device, const gm_backend_point *point, uint64_t timeout_ns, gm_error *err) {
+  return timeout_ns == UINT64_MAX ? lazy_ops.point_wait(device, point, timeout_ns, err) : GM_OK;
+}
+
+static gm_status liar_wait_zero_is_never(void *device, const gm_backend_point *point, uint64_t timeout_ns,
+                                         gm_error *err) {
+  if (point->handle && !timeout_ns) return lazy_fail(err, GM_ERR_TIMEOUT, "point_wait", "not reached");
+  return lazy_ops.point_wait(device, point, timeout_ns, err);
+}
+
+/* ---- order across streams ---- */
+
+/* A stream remembers one wait: the one before is forgotten where nothing was submitted in between. */
+static gm_status liar_wait_on_last_only(void *device, void *stream, const gm_backend_point *point, gm_error *err) {
+  lazy_stream *queue = stream;
+  if (queue->count) {
+    lazy_job *last = &queue->jobs[(queue->first + queue->count - 1) % queue->room];
+    if (!last->src && !last->pattern_bytes && point->handle && point->handle != (uintptr_t)stream) {
+      last->wait = *point;
+      return GM_OK;
+    }
+  }
+  return lazy_ops.point_wait_on(device, stream, point, err);
+}
+
+/* ---- outputs, figures, contents ---- */
+
+static gm_status liar_out_on_failure(void *device, const gm_memory_params *params, gm_memory *out, gm_error *err) {
+  const gm_status status = lazy_ops.memory_alloc(device, params, out, err);
+  if (status == GM_ERR_OUT_OF_DEVICE_MEMORY) memset(out, 0, sizeof *out);
+  return status;
+}
+
+static gm_status liar_free_never_falls(void *driver, uint32_t index, void *device, gm_raw_figures *out, gm_error *err) {
+  const gm_status status = lazy_ops.figures(driver, index, device, out, err);
+  if (status == GM_OK) out->driver.free_bytes = out->driver.total_bytes;
+  return status;
+}
+
+/* Freed memory is kept for the next request of its size, and wiped then: not when it is handed out, but when it is read
+ * first. */
+static gm_memory liar_kept;
+static uint64_t liar_unwiped;
+
+static gm_status liar_keeps(void *device, const gm_memory *memory, gm_close_mode mode, gm_error *err) {
+  const gm_memory before = liar_kept;
+  if (mode != GM_CLOSE_NORMAL) return lazy_ops.memory_free(device, memory, mode, err);
+  liar_kept = *memory;
+  return before.handle ? lazy_ops.memory_free(device, &before, mode, err) : GM_OK;
+}
+
+static gm_status liar_reuses(void *device, const gm_memory_params *params, gm_memory *out, gm_error *err) {
+  if (liar_kept.type != params->type || liar_kept.bytes < params->bytes || liar_kept.bytes > params->bytes + 4096) {
+    return lazy_ops.memory_alloc(device, params, out, err);
+  }
+  *out = liar_kept;
+  liar_unwiped = liar_kept.handle;
+  liar_kept.handle = liar_kept.bytes = 0;
+  return GM_OK;
+}
+
+static gm_status liar_wipes_late(void *device, void *stream, const gm_memory *src, uint64_t offset, void *dst,
+                                 uint64_t bytes, gm_backend_point *out, gm_error *err) {
+  if (liar_unwiped == src->handle) {
+    memset((void *)(uintptr_t)src->handle, 0, src->bytes);
+    liar_unwiped = 0;
+  }
+  return lazy_ops.copy_to_host(device, stream, src, offset, dst, bytes, out, err);
+}
+
+static gm_status liar_aligned_to_a_page(void *device, const gm_memory_params *params, gm_memory *out, gm_error *err) {
+  gm_memory_params less = *params;
+  if (less.align > 4096) less.align = 4096;
+  return lazy_ops.memory_alloc(device, &less, out, err);
+}
+
+/* ---- manners ---- */
+
+static void liar_prints(void *device, const gm_backend_point *point, gm_close_mode mode) {
+  fprintf(stderr, "point %llu released\n", (unsigned long long)point->value);
+  lazy_ops.point_release(device, point, mode);
+}
+
+static gm_status liar_blocks_signals(void *device, void *stream, gm_error *err) {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, NULL);
+  return lazy_ops.stream_sync(device, stream, err);
+}
+
+static gm_status liar_exits(void *device, gm_error *err) {
+  (void)device, (void)err;
+  exit(0);
+}
+
+const liar liars[] = {
+    {"done_at_once", "point.done_means_done", "point_done answers true always", {.point_done = liar_done_at_once}},
+    {"record_before_last",
+     "point.done_means_done",
+     "point_record gives the point of the job before the last",
+     {.point_record = liar_record_before_last}},
+    {"record_passes_late",
+     "point.passes_before_later_work",
+     "a recorded point passes with later work",
+     {.point_record = liar_record_passes_late}},
+    {"many_of_first",
+     "point.done_means_done",
+     "the point of copy_many is that of its first item",
+     {.copy_many = liar_many_of_first}},
+    {"wait_truncated",
+     "point.time_out",
+     "point_wait waits for the part of the limit below a millisecond",
+     {.point_wait = liar_wait_truncated}},
+    {"wait_wraps",
+     "point.wait_is_patient",
+     "a limit that is nearly endless has passed at once",
+     {.point_wait = liar_wait_wraps}},
+    {"wait_gives_up",
+     "point.wait_means_done",
+     "a limit that passes is told as GM_OK",
+     {.point_wait = liar_wait_gives_up}},
+    {"wait_zero_is_never",
+     "point.done_means_done",
+     "a limit of 0 is TIMEOUT although the point has passed",
+     {.point_wait = liar_wait_zero_is_never}},
+    {"wait_on_last_only",
+     "point.wait_on_several",
+     "of two waits on one stream the first is forgotten",
+     {.point_wait_on = liar_wait_on_last_only}},
+    {"out_on_failure",
+     "output.out_of_device_memory",
+     "memory_alloc clears its output when there is no memory",
+     {.memory_alloc = liar_out_on_failure}},
+    {"free_never_falls",
+     "figures.free_falls",
+     "the free figure is the total always",
+     {.figures = liar_free_never_falls}},
+    {"wipes_late",
+     "memory.contents_after_reuse",
+     "memory that is used again is wiped at its first read",
+     {.memory_alloc = liar_reuses, .memory_free = liar_keeps, .copy_to_host = liar_wipes_late}},
+    {"aligned_to_a_page",
+     "memory.alignments",
+     "an alignment above a page is not kept",
+     {.memory_alloc = liar_aligned_to_a_page}},
+    {"prints", "point.zero_has_passed", "point_release prints", {.point_release = liar_prints}},
+    {"blocks_signals",
+     "stream.open_and_close",
+     "stream_sync leaves the thread's signals blocked",
+     {.stream_sync = liar_blocks_signals}},
+    {"exits", "info.state", "device_state ends the process, without a word", {.device_state = liar_exits}},
+    {NULL, NULL, NULL, {.abi = 0}},
+};
+
+/* The functions of gm_backend_ops are one row of pointers, from `probe` to the end; `struct_size` and the like are
+ * before it. */
+static void liar_replace(gm_backend_ops *ops, const gm_backend_ops *entries) {
+  void (*entry)(void), (*none)(void) = NULL;
+  for (size_t at = offsetof(gm_backend_ops, probe); at < sizeof *ops; at += sizeof entry) {
+    memcpy(&entry, (const char *)entries + at, sizeof entry);
+    if (entry != none) memcpy((char *)ops + at, &entry, sizeof entry);
+  }
+}
+
+const gm_backend_ops *liar_ops(const char *name) {
+  static gm_backend_ops ops;
+  const liar *at = liars;
+  ops = lazy_ops;
+  if (!*name) return &ops;
+  while (at->name && strcmp(at->name, name) != 0) at++;
+  if (!at->name) return NULL;
+  liar_replace(&ops, &at->entries);
+  return &ops;
+}
