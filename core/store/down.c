@@ -103,9 +103,10 @@ static gm_status down_copy(gm_store *store, gm__store_entry *entry, gm_error *er
   return status;
 }
 
-gm_status gm__down_entry(gm_store *store, gm__store_entry *entry, gm_error *err) {
+gm_status gm__down_entry(gm_store *store, gm__store_entry *entry, uint64_t *out_freed, gm_error *err) {
   gm__leftover left = {NULL, NULL};
   gm_status status = down_copy(store, entry, err);
+  *out_freed = 0;
   if (status) return status;
   gm__mutex_lock(&store->lock);
   if (atomic_load(&entry->value->references) > atomic_load(&entry->value->stored)) {
@@ -116,7 +117,7 @@ gm_status gm__down_entry(gm_store *store, gm__store_entry *entry, gm_error *err)
     store->stats.went_down++;
   }
   gm__mutex_unlock(&store->lock);
-  gm__leftover_drop(&left);
+  *out_freed = gm__leftover_drop(&left);
   return status ? gm__fail(err, status, 0, "gm_store_demote_key", "somebody holds the value") : GM_OK;
 }
 
@@ -151,23 +152,31 @@ static void down_end(gm_store *store, gm__store_entry *entry, bool failed) {
   gm__store_left(store, entry, GM__PLACE_DEVICE, failed);
 }
 
-static uint64_t down_until(gm_store *store, uint64_t bytes, down_choice may) {
-  uint64_t gone = 0, has = 0;
-  for (int failures = 0; gone < bytes && failures < 2 * DOWN_FAILURES_MOST;) {
-    gm__store_entry *entry = down_begin(store, failures < DOWN_FAILURES_MOST ? may : down_needs_no_put, &has);
+/* What counts as gone. A value of two keys is free when both went, but each counts for the bound of the store. */
+typedef enum down_count { DOWN_FREED, DOWN_LISTED } down_count;
+
+static gm__down_result down_until(gm_store *store, uint64_t bytes, down_choice may, down_count count) {
+  gm__down_result result = {.gone = 0};
+  uint64_t has = 0, freed = 0;
+  while (result.gone < bytes && result.failures < 2 * DOWN_FAILURES_MOST) {
+    gm__store_entry *entry = down_begin(store, result.failures < DOWN_FAILURES_MOST ? may : down_needs_no_put, &has);
     if (!entry) break;
-    const gm_status status = gm__down_entry(store, entry, NULL);
+    const gm_status status = gm__down_entry(store, entry, &freed, NULL);
     down_end(store, entry, status);
-    if (status) failures++;
-    if (!status) gone += has;
+    if (status) result.failures++;
+    if (!status) result.gone += count == DOWN_FREED ? freed : has;
   }
-  return gone;
+  return result;
 }
 
-uint64_t gm__down_some(gm_store *store, uint64_t bytes) { return down_until(store, bytes, down_may); }
+gm__down_result gm__down_some(gm_store *store, uint64_t bytes) {
+  return down_until(store, bytes, down_may, DOWN_FREED);
+}
 
-bool gm__down_for(gm_store *store, uint64_t bytes) {
-  if (gm__down_some(store, bytes)) return true;
+bool gm__down_for(gm_store *store, uint64_t bytes, bool *out_held) {
+  const gm__down_result result = gm__down_some(store, bytes);
+  *out_held = !result.failures;
+  if (result.gone) return true;
   gm__mutex_lock(&store->lock);
   const bool others = store->going_down;
   if (others) gm__cond_wait(&store->changed, &store->lock);
@@ -185,9 +194,9 @@ static bool down_keeps(const gm_store *store) {
 static bool down_is_short(const gm__store_entry *entry) { return !entry->persistent && down_may(entry); }
 
 void gm__down_to_bounds(gm_store *store) {
-  if (!down_keeps(store)) (void)down_until(store, UINT64_MAX, down_is_short);
+  if (!down_keeps(store)) (void)down_until(store, UINT64_MAX, down_is_short, DOWN_LISTED);
   gm__mutex_lock(&store->lock);
   const uint64_t bound = store->max_device_bytes, there = store->device_bytes;
   gm__mutex_unlock(&store->lock);
-  if (there > bound) (void)gm__down_some(store, there - bound);
+  if (there > bound) (void)down_until(store, there - bound, down_may, DOWN_LISTED);
 }

@@ -16,11 +16,11 @@ typedef struct key_list {
   const char **keys;
 } key_list;
 
-static bool keys_below(const gm__key_entry *entry, const gm__store_key *prefix) {
+static bool keys_below(const gm__key_entry *entry, const gm__store_name *prefix) {
   return gm__key_path_is_below((const char *)entry->key, entry->key_bytes, prefix->text, prefix->bytes);
 }
 
-static void keys_count(const gm__key_map *map, const gm__store_key *prefix, key_list *out) {
+static void keys_count(const gm__key_map *map, const gm__store_name *prefix, key_list *out) {
   size_t cursor = 0;
   for (gm__key_entry *entry = NULL; (entry = gm__key_map_next(map, &cursor, entry));) {
     if (!keys_below(entry, prefix)) continue;
@@ -29,7 +29,7 @@ static void keys_count(const gm__key_map *map, const gm__store_key *prefix, key_
   }
 }
 
-static void keys_fill(const gm__key_map *map, const gm__store_key *prefix, key_list *out) {
+static void keys_fill(const gm__key_map *map, const gm__store_name *prefix, key_list *out) {
   size_t cursor = 0, count = 0;
   char *at = out->text;
   for (gm__key_entry *entry = NULL; (entry = gm__key_map_next(map, &cursor, entry));) {
@@ -48,7 +48,7 @@ static void keys_end(key_list *list) {
 }
 
 /* The caller ends the list, also after a failure. */
-static gm_status keys_take(gm_store *store, const gm__key_map *map, const gm__store_key *prefix, const char *op,
+static gm_status keys_take(gm_store *store, const gm__key_map *map, const gm__store_name *prefix, const char *op,
                            key_list *out, gm_error *err) {
   *out = (key_list){.services = gm__context_services(store->ctx)};
   gm__mutex_lock(&store->lock);
@@ -70,7 +70,7 @@ static gm_status keys_visit(gm_store *store, const gm__key_map *map, const char 
   gm_status status = gm__store_key_read(text, true, &prefix, op, err);
   if (status) return status;
   if (!visit) return gm__bad_argument(err, op, "`visit` is NULL");
-  status = keys_take(store, map, &prefix, op, &list, err);
+  status = keys_take(store, map, &prefix.name, op, &list, err);
   for (size_t i = 0; i < list.count && !status; i++) {
     if (!visit(user, list.keys[i])) break;
   }
@@ -91,7 +91,7 @@ gm_status gm_store_list_prefixes(gm_store *store, const char *prefix, gm_store_v
   return status ? status : keys_visit(store, &store->prefixes, prefix, visit, user, op, err);
 }
 
-static bool keys_declare(gm_store *store, const gm__store_key *prefix) {
+static bool keys_declare(gm_store *store, const gm__store_name *prefix) {
   if (gm__key_map_find(&store->prefixes, prefix->text, prefix->bytes)) return true;
   const gm_services *services = gm__context_services(store->ctx);
   gm__key_entry *entry = gm__alloc(services, sizeof *entry);
@@ -111,12 +111,12 @@ gm_status gm_store_declare_prefix(gm_store *store, const char *text, gm_error *e
   if (!status) status = gm__store_key_read(text, false, &prefix, op, err);
   if (status) return status;
   gm__mutex_lock(&store->lock);
-  const bool there = keys_declare(store, &prefix);
+  const bool there = keys_declare(store, &prefix.name);
   gm__mutex_unlock(&store->lock);
   return there ? GM_OK : gm__put_no_memory(op, err);
 }
 
-void gm__prefixes_drop(gm_store *store, const gm__store_key *prefix) {
+void gm__prefixes_drop(gm_store *store, const gm__store_name *prefix) {
   size_t cursor = 0;
   for (gm__key_entry *entry = gm__key_map_next(&store->prefixes, &cursor, NULL), *next; entry; entry = next) {
     next = gm__key_map_next(&store->prefixes, &cursor, entry);
@@ -129,8 +129,7 @@ void gm__prefixes_drop(gm_store *store, const gm__store_key *prefix) {
 /* ---- clearing ---- */
 
 static gm_status keys_remove(gm_store *store, const char *text, const char *op, gm_error *err) {
-  gm__store_key key = {.bytes = strlen(text)};
-  memcpy(key.text, text, key.bytes + 1);
+  const gm__store_name key = {.bytes = strlen(text), .text = text};
   const gm_status status = gm__remove(store, &key, op, err);
   return status == GM_ERR_NOT_FOUND ? GM_OK : status; /* another thread was first */
 }
@@ -142,7 +141,7 @@ gm_status gm_store_clear(gm_store *store, const char *text, gm_error *err) {
   gm_status status = gm__store_check(store, op, err);
   if (!status) status = gm__store_key_read(text, true, &prefix, op, err);
   if (status) return status;
-  status = keys_take(store, &store->entries, &prefix, op, &list, err);
+  status = keys_take(store, &store->entries, &prefix.name, op, &list, err);
   const size_t count = status ? 0 : list.count;
   for (size_t i = 0; i < count; i++) {
     const gm_status removed = keys_remove(store, list.keys[i], op, status ? NULL : err);
@@ -150,7 +149,7 @@ gm_status gm_store_clear(gm_store *store, const char *text, gm_error *err) {
   }
   keys_end(&list);
   gm__mutex_lock(&store->lock);
-  gm__prefixes_drop(store, &prefix);
+  gm__prefixes_drop(store, &prefix.name);
   gm__mutex_unlock(&store->lock);
   return status;
 }

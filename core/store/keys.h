@@ -5,6 +5,6 @@
 #include "core/store/entry.h"
 
 /* Forget the prefixes at and below one. REQUIRES: store lock. */
-void gm__prefixes_drop(gm_store *store, const gm__store_key *prefix);
+void gm__prefixes_drop(gm_store *store, const gm__store_name *prefix);
 
 #endif

@@ -58,7 +58,7 @@ static gm_store *store_new(const gm_store_params *asked) {
 
 enum { STORE_COST = 100000 }; /* nanoseconds for a MiB: a link of about 10 GB a second */
 
-static uint64_t store_evict(void *user, uint64_t bytes) { return gm__down_some(user, bytes); }
+static uint64_t store_evict(void *user, uint64_t bytes) { return gm__down_some(user, bytes).gone; }
 
 static gm_status store_register(gm_store *store, int32_t priority, gm_error *err) {
   const gm_evictor_params params = {.struct_size = sizeof params,
@@ -99,7 +99,7 @@ gm_status gm_store_create(const gm_store_params *params, gm_store **out, gm_erro
 /* No other thread knows the store now, so this takes no lock: in a forked child another thread may hold it. */
 gm_status gm_store_destroy(gm_store *store, gm_error *err) {
   size_t cursor = 0;
-  gm__store_key root = {.bytes = 0};
+  const gm__store_name root = {.bytes = 0, .text = ""};
   if (!store) return GM_OK;
   const gm_status status = gm__store_check(store, "gm_store_destroy", err);
   if (status == GM_ERR_INVALID_ARGUMENT) return status;

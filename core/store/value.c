@@ -191,14 +191,24 @@ static void value_tree_end(gm_value *value) {
   gm__release(services, value->items, value->count * sizeof(gm_value *));
 }
 
-static void value_end(gm_value *value, gm_stream *stream) {
+/* The bytes of the device that go with the last reference of a buffer. */
+static uint64_t value_buffer_release(gm_buffer *buffer, gm_stream *stream) {
+  const bool last = buffer && atomic_load(&buffer->references) == 1;
+  const bool there = last && gm_buffer_location(buffer) == GM_LOCATION_DEVICE;
+  const uint64_t bytes = there ? gm_buffer_bytes(buffer) : 0;
+  gm_buffer_release(buffer, stream);
+  return bytes;
+}
+
+static uint64_t value_end(gm_value *value, gm_stream *stream) {
   gm_context *ctx = value->ctx;
-  gm_buffer_release(value->buffer, stream);
+  uint64_t freed = value_buffer_release(value->buffer, stream);
   if (value->host) gm__release(gm__context_services(ctx), value->host, (size_t)value->bytes);
-  for (size_t i = 0; i < value->count; i++) gm_value_release(value->items[i], stream);
+  for (size_t i = 0; i < value->count; i++) freed += gm__value_release(value->items[i], stream);
   value_tree_end(value);
   gm__object_end(ctx, &value->head);
   atomic_fetch_sub(&ctx->children, 1);
+  return freed;
 }
 
 /* The value lives on, and may be ended by somebody who does not know of that stream. */
@@ -212,8 +222,10 @@ static void value_use_on(gm_value *value, gm_stream *stream) {
   for (size_t i = 0; i < value->count; i++) value_use_on(value->items[i], stream);
 }
 
-void gm_value_release(gm_value *value, gm_stream *stream) {
-  if (!value || !gm__object_is(&value->head, GM__KIND_VALUE)) return;
+uint64_t gm__value_release(gm_value *value, gm_stream *stream) {
+  if (!value || !gm__object_is(&value->head, GM__KIND_VALUE)) return 0;
   if (stream && atomic_load(&value->references) > 1) value_use_on(value, stream);
-  if (atomic_fetch_sub(&value->references, 1) == 1) value_end(value, stream);
+  return atomic_fetch_sub(&value->references, 1) == 1 ? value_end(value, stream) : 0;
 }
+
+void gm_value_release(gm_value *value, gm_stream *stream) { (void)gm__value_release(value, stream); }

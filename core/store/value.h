@@ -39,6 +39,10 @@ struct gm_value {
 /* INVALID_ARGUMENT for NULL or a released value, FORKED, or GM_OK. Fills `err`. */
 gm_status gm__value_check(const gm_value *value, const char *op, gm_error *err);
 
+/* gm_value_release. The result is the bytes of devices that this freed: none while others hold the value, its parts or
+ * their buffers. */
+uint64_t gm__value_release(gm_value *value, gm_stream *stream);
+
 /* A node with one reference and nothing in it. NULL: no host memory. */
 gm_value *gm__value_new(gm_context *ctx, gm_value_form form);
 
