@@ -13,7 +13,6 @@ typedef struct gm__victim {
 
 typedef struct gm__victims {
   gm__cache_policy policy;
-  const gm_services *services;
 } gm__victims;
 
 void gm__victims_init(gm__victims *victims, const gm_services *services);
