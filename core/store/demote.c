@@ -19,10 +19,10 @@ gm_status gm_store_demote_key(gm_store *store, const char *text, gm_error *err) 
   gm_status status = gm__store_check(store, op, err);
   if (!status) status = gm__store_key_read(text, false, &key, op, err);
   if (status) return status;
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   gm__store_entry *entry = gm__store_find_idle(store, &key.name);
   if (entry) entry->busy = true;
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   if (!entry) return gm__store_missing(&key.name, op, err);
   if (entry->value) status = gm__down_entry(store, entry, &freed, err);
   gm__store_idle(store, entry);
@@ -35,10 +35,10 @@ gm_status gm_store_set_persistent(gm_store *store, const char *text, bool persis
   gm_status status = gm__store_check(store, op, err);
   if (!status) status = gm__store_key_read(text, false, &key, op, err);
   if (status) return status;
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   gm__store_entry *entry = gm__store_find(store, &key.name);
   if (entry) gm__store_set_persistent(store, entry, persistent);
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   return entry ? GM_OK : gm__store_missing(&key.name, op, err);
 }
 
@@ -67,10 +67,10 @@ static gm_status demote_flush_entry(gm_store *store, gm__store_entry *entry, gm_
 /* The next entry that is due, made busy. NULL: there is none. */
 static gm__store_entry *demote_next_due(gm_store *store) {
   gm__store_entry *entry;
-  gm__mutex_lock(&store->lock);
-  while ((entry = store->due_first) && entry->busy) gm__cond_wait(&store->changed, &store->lock);
+  gm__mutex_lock(&store->watch->lock);
+  while ((entry = store->due_first) && entry->busy) gm__cond_wait(&store->changed, &store->watch->lock);
   if (entry) entry->busy = true;
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   return entry;
 }
 
@@ -80,9 +80,9 @@ gm_status gm_store_flush(gm_store *store, gm_error *err) {
   gm_status status = gm__store_check(store, op, err);
   if (status) return status;
   if (!store->tier_count) return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "the store has no tier");
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   uint64_t left = store->due_count;
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   for (gm__store_entry *entry; left > 0 && !status && (entry = demote_next_due(store)); left--) {
     status = demote_flush_entry(store, entry, err);
   }

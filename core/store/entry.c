@@ -76,7 +76,7 @@ gm__store_entry *gm__store_find(gm_store *store, const gm__store_name *key) {
 
 gm__store_entry *gm__store_find_idle(gm_store *store, const gm__store_name *key) {
   gm__store_entry *entry;
-  while ((entry = gm__store_find(store, key)) && entry->busy) gm__cond_wait(&store->changed, &store->lock);
+  while ((entry = gm__store_find(store, key)) && entry->busy) gm__cond_wait(&store->changed, &store->watch->lock);
   return entry;
 }
 
@@ -86,6 +86,11 @@ gm__store_entry *gm__store_entry_of(gm_store *store, const gm__store_name *key) 
   entry = gm__alloc(gm__context_services(store->ctx), entry_bytes(store));
   if (!entry) return NULL;
   if (!gm__key_map_prepare(&store->entries, &entry->head, key->text, key->bytes)) {
+    gm__release(gm__context_services(store->ctx), entry, entry_bytes(store));
+    return NULL;
+  }
+  if (!gm__folder_add(&store->folders, &entry->item, key->text, key->bytes)) {
+    gm__key_map_drop(&store->entries, &entry->head);
     gm__release(gm__context_services(store->ctx), entry, entry_bytes(store));
     return NULL;
   }
@@ -115,7 +120,47 @@ void gm__store_set_persistent(gm_store *store, gm__store_entry *entry, bool pers
   if (there) entry_arrives(store, entry, GM__PLACE_DEVICE, entry->value->bytes);
 }
 
+/* ---- entries whose value is held ---- */
+
+static gm__store_entry *entry_of_turn(gm__cache_entry *turn) {
+  return gm__store_entry_at((gm__victim *)(void *)((char *)turn - offsetof(gm__victim, turn)), GM__PLACE_DEVICE);
+}
+
+/* In no order of the device, the entry uses its links for the list of its value. */
+static void entry_set_aside(gm_store *store, gm__store_entry *entry) {
+  gm_value *value = entry->value;
+  gm__cache_entry *turn = &entry->links[GM__PLACE_DEVICE].turn, *first = value->aside;
+  entry_is_gone(store, entry, GM__PLACE_DEVICE);
+  turn->newer = NULL;
+  turn->older = first;
+  if (first) first->newer = turn;
+  value->aside = turn;
+  entry->aside = true;
+}
+
+static void entry_end_aside(gm__store_entry *entry) {
+  gm__cache_entry *turn = &entry->links[GM__PLACE_DEVICE].turn;
+  if (!entry->aside) return;
+  if (turn->newer)
+    turn->newer->older = turn->older;
+  else
+    entry->value->aside = turn->older;
+  if (turn->older) turn->older->newer = turn->newer;
+  entry->aside = false;
+  if (!entry->value->aside) gm__value_watch_end(entry->value);
+}
+
+void gm__store_wake(void *user, gm_value *value) {
+  gm_store *store = user;
+  while (value->aside) {
+    gm__store_entry *entry = entry_of_turn(value->aside);
+    entry_end_aside(entry);
+    gm__victims_return(entry_list(store, entry, GM__PLACE_DEVICE), &entry->links[GM__PLACE_DEVICE]);
+  }
+}
+
 void gm__store_set_value(gm_store *store, gm__store_entry *entry, gm_value *value, gm__leftover *out) {
+  entry_end_aside(entry);
   out->value = entry->value;
   if (out->value) {
     store->device_bytes -= out->value->bytes;
@@ -126,8 +171,10 @@ void gm__store_set_value(gm_store *store, gm__store_entry *entry, gm_value *valu
     atomic_fetch_add(&value->stored, 1);
   }
   entry->value = value;
-  if (value) entry_arrives(store, entry, GM__PLACE_DEVICE, value->bytes);
-  if (!value) entry_is_gone(store, entry, GM__PLACE_DEVICE);
+  if (value && value->bytes)
+    entry_arrives(store, entry, GM__PLACE_DEVICE, value->bytes);
+  else
+    entry_is_gone(store, entry, GM__PLACE_DEVICE);
 }
 
 void gm__store_set_image(gm_store *store, gm__store_entry *entry, gm__image *image, gm__leftover *out) {
@@ -186,20 +233,30 @@ void gm__store_touch(gm_store *store, gm__store_entry *entry) {
 /* ---- leaving a place ---- */
 
 typedef struct entry_leaving {
+  gm_store *store;
   bool (*may)(const gm__store_entry *entry);
   size_t place;
 } entry_leaving;
 
-static bool entry_may_leave(void *user, gm__victim *victim) {
+static gm__victim_answer entry_may_leave(void *user, gm__victim *victim) {
   const entry_leaving *leaving = user;
-  const gm__store_entry *entry = gm__store_entry_at(victim, leaving->place);
-  return !entry->busy && (!leaving->may || leaving->may(entry));
+  gm__store_entry *entry = gm__store_entry_at(victim, leaving->place);
+  if (entry->busy) return GM__VICTIM_STAYS;
+  if (leaving->place == GM__PLACE_DEVICE && gm__value_is_held(entry->value)) {
+    if (!gm__value_watch_begin(entry->value, leaving->store->watch)) return GM__VICTIM_STAYS;
+    entry_set_aside(leaving->store, entry);
+    return GM__VICTIM_IS_OUT;
+  }
+  return !leaving->may || leaving->may(entry) ? GM__VICTIM_GOES : GM__VICTIM_STAYS;
 }
 
-gm__store_entry *gm__store_leave(gm_store *store, size_t place, bool (*may)(const gm__store_entry *entry)) {
-  entry_leaving leaving = {may, place};
+gm__store_entry *gm__store_leave(gm_store *store, size_t place, bool (*may)(const gm__store_entry *entry),
+                                 bool persistent) {
+  entry_leaving leaving = {store, may, place};
   gm__victim *victim = gm__victims_leave(&store->places[place], entry_may_leave, &leaving);
-  if (!victim && place == GM__PLACE_DEVICE) victim = gm__victims_leave(&store->persistent, entry_may_leave, &leaving);
+  if (!victim && persistent && place == GM__PLACE_DEVICE) {
+    victim = gm__victims_leave(&store->persistent, entry_may_leave, &leaving);
+  }
   if (!victim) return NULL;
   gm__store_entry *entry = gm__store_entry_at(victim, place);
   entry->busy = true;
@@ -207,9 +264,9 @@ gm__store_entry *gm__store_leave(gm_store *store, size_t place, bool (*may)(cons
 }
 
 void gm__store_left(gm_store *store, gm__store_entry *entry, size_t place, bool stays) {
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   if (stays) gm__victims_return(entry_list(store, entry, place), &entry->links[place]);
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   gm__store_idle(store, entry);
 }
 
@@ -223,15 +280,16 @@ void gm__store_replace(gm_store *store, gm__store_entry *entry, gm_value *value,
 
 void gm__store_entry_end(gm_store *store, gm__store_entry *entry, gm__leftover *out) {
   gm__store_replace(store, entry, NULL, out);
+  gm__folder_remove(&store->folders, &entry->item);
   gm__key_map_remove(&store->entries, &entry->head);
   gm__release(gm__context_services(store->ctx), entry, entry_bytes(store));
 }
 
 void gm__store_idle(gm_store *store, gm__store_entry *entry) {
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   entry->busy = entry->rises = false;
   gm__cond_broadcast(&store->changed);
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
 }
 
 uint64_t gm__leftover_drop(gm__leftover *leftover) {

@@ -8,6 +8,7 @@
 #include "core/algo/key_path.h"
 #include "core/base/key_map.h"
 #include "core/pool/pool.h"
+#include "core/store/folder.h"
 #include "core/store/image.h"
 #include "core/store/victims.h"
 #include "gm/evictor.h"
@@ -25,12 +26,14 @@ enum {
 
 typedef struct gm__store_entry {
   gm__key_entry head;
+  gm__folder_item item;
   gm_value *value;        /* NULL: it is below the device */
   gm__image *image;       /* NULL: it is neither in pinned nor in host memory */
   uint32_t copies, fresh; /* bits of tiers: those that have a copy, and those whose copy is the value of now */
   uint32_t maybe; /* bits of tiers that may have the value of now: they did not answer its put, or its removal */
   bool busy;
   bool persistent; /* its value leaves the device after all others */
+  bool aside;      /* somebody holds its value: it is in the value's list, and in none of a place */
   bool rises;      /* and its value goes up: whoever wants the value waits */
   bool due;        /* a flush has to give its value to the lowest tier */
   uint64_t uses;   /* count of gm_store_allocate and gm_store_acquire */
@@ -50,9 +53,10 @@ struct gm_store {
   gm_store_keep keep;
   gm_evictor *evictor;
 
-  gm__mutex lock; /* all below, and the entries */
+  gm__value_watch *watch; /* its lock guards all below, and the entries */
   gm__cond changed;
-  gm__key_map entries, prefixes;
+  gm__key_map entries;
+  gm__folders folders;
   gm__victims places[GM__PLACES];
   gm__victims persistent; /* of the device: those that leave it last, beside the place DEVICE */
   uint64_t device_bytes;
@@ -83,6 +87,10 @@ typedef struct gm__store_names {
   gm__store_name *at;
   char *text;
 } gm__store_names;
+
+static inline gm__store_entry *gm__store_entry_of_item(gm__folder_item *item) {
+  return (gm__store_entry *)(void *)((char *)item - offsetof(gm__store_entry, item));
+}
 
 /* The entry that a link of a place is in. */
 static inline gm__store_entry *gm__store_entry_at(gm__victim *link, size_t place) {
@@ -124,9 +132,13 @@ void gm__store_set_persistent(gm_store *store, gm__store_entry *entry, bool pers
 /* Note in which tiers the value of now is. */
 void gm__store_set_tiers(gm_store *store, gm__store_entry *entry, uint32_t copies, uint32_t fresh);
 void gm__store_touch(gm_store *store, gm__store_entry *entry);
-/* The first entry to leave a place of those that nobody moves, and that `may` (NULL: all). It is busy from now on,
- * until gm__store_left. NULL: there is none. */
-gm__store_entry *gm__store_leave(gm_store *store, size_t place, bool (*may)(const gm__store_entry *entry));
+/* The first entry to leave a place of those that nobody moves, and that `may` (NULL: all). From the device none goes
+ * whose value somebody holds; it is looked at again when a holder has gone. So a hold costs one look. `persistent`:
+ * those are asked, too. The entry is busy from now on, until gm__store_left. NULL: there is none. */
+gm__store_entry *gm__store_leave(gm_store *store, size_t place, bool (*may)(const gm__store_entry *entry),
+                                 bool persistent);
+/* Holders of the value go: its entries may leave the device again. */
+void gm__store_wake(void *store, gm_value *value);
 /* Replace the value by another one, which makes all copies old. */
 void gm__store_replace(gm_store *store, gm__store_entry *entry, gm_value *value, gm__leftover *out);
 /* Take an entry out and free it. What it held goes to `out`. */

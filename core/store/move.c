@@ -49,7 +49,7 @@ static void move_wait(gm_store *store, const move_keys *keys, move_entries *out)
     out->from = gm__store_find(store, &keys->from.name);
     out->to = gm__store_find(store, &keys->to.name);
     if (!(out->from && out->from->busy) && !(out->to && out->to->busy)) return;
-    gm__cond_wait(&store->changed, &store->lock);
+    gm__cond_wait(&store->changed, &store->watch->lock);
   }
 }
 
@@ -59,7 +59,7 @@ static gm_status move_value(gm_store *store, const move_keys *keys, move_entries
                             gm_error *err) {
   gm__leftover left = {NULL, NULL};
   gm_status status = GM_OK;
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   move_wait(store, keys, out);
   if (!out->from) status = gm__store_missing(&keys->from.name, op, err);
   *again = !status && !out->from->value;
@@ -72,7 +72,7 @@ static gm_status move_value(gm_store *store, const move_keys *keys, move_entries
     out->from->busy = out->to->busy = true;
     store->stats.puts++;
   }
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   gm__leftover_drop(&left);
   return status;
 }

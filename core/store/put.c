@@ -13,7 +13,7 @@ gm_status gm__put_no_memory(const char *op, gm_error *err) {
 gm_status gm__put(gm_store *store, const gm__store_name *key, gm_value *value, gm__put_count count, const char *op,
                   gm_error *err) {
   gm__leftover left = {NULL, NULL};
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   gm__store_entry *entry = gm__store_find_idle(store, key);
   if (!entry) entry = gm__store_entry_of(store, key);
   if (entry) {
@@ -22,7 +22,7 @@ gm_status gm__put(gm_store *store, const gm__store_name *key, gm_value *value, g
     if (count == GM__PUT_ONE_USER) entry->uses = 1;
     store->stats.puts++;
   }
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   gm__leftover_drop(&left);
   if (!entry) return gm__put_no_memory(op, err);
   gm__down_to_bounds(store);
@@ -120,7 +120,7 @@ static void put_batch_wait(const put_batch *batch) {
   for (size_t i = 0; i < batch->count;) {
     const gm__store_entry *entry = gm__store_find(store, &batch->keys.at[i]);
     const bool busy = entry && entry->busy;
-    if (busy) gm__cond_wait(&store->changed, &store->lock);
+    if (busy) gm__cond_wait(&store->changed, &store->watch->lock);
     i = busy ? 0 : i + 1;
   }
 }
@@ -141,7 +141,7 @@ static bool put_batch_entries(const put_batch *batch) {
 
 static bool put_batch_commit(put_batch *batch) {
   gm_store *store = batch->store;
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   put_batch_wait(batch);
   const bool ready = put_batch_entries(batch);
   for (size_t i = 0; i < batch->count && ready; i++) {
@@ -149,7 +149,7 @@ static bool put_batch_commit(put_batch *batch) {
     gm__store_replace(store, gm__store_find(store, &batch->keys.at[i]), batch->values[i], &batch->left[i]);
     store->stats.puts++;
   }
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   return ready;
 }
 

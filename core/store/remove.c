@@ -9,20 +9,20 @@
 gm_status gm__remove_entry(gm_store *store, gm__store_entry *entry, gm_error *err) {
   gm__leftover left = {NULL, NULL};
   const gm_status status = gm__tier_copy_remove(store, entry, err);
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   entry->busy = false;
   if (!status) gm__store_entry_end(store, entry, &left);
   gm__cond_broadcast(&store->changed);
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   gm__leftover_drop(&left);
   return status;
 }
 
 gm_status gm__remove(gm_store *store, const gm__store_name *key, const char *op, gm_error *err) {
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   gm__store_entry *entry = gm__store_find_idle(store, key);
   if (entry) entry->busy = true;
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   return entry ? gm__remove_entry(store, entry, err) : gm__store_missing(key, op, err);
 }
 
@@ -40,12 +40,12 @@ gm_status gm_store_release(gm_store *store, const char *text, gm_error *err) {
   gm_status status = gm__store_check(store, op, err);
   if (!status) status = gm__store_key_read(text, false, &key, op, err);
   if (status) return status;
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   gm__store_entry *entry = gm__store_find_idle(store, &key.name);
   const bool last = entry && entry->uses == 1;
   if (entry && entry->uses) entry->uses--;
   if (last) entry->busy = true;
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   return last ? gm__remove_entry(store, entry, err) : GM_OK;
 }
 
@@ -55,12 +55,12 @@ gm_status gm_store_release(gm_store *store, const char *text, gm_error *err) {
 static gm_status remove_begin(gm_store *store, const gm__store_name *keys, size_t count, gm__store_entry **entries,
                               gm_error *err) {
   size_t i = 0;
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   while (i < count) {
     const gm__store_entry *entry = gm__store_find(store, &keys[i]);
     if (!entry) break;
     const bool busy = entry->busy;
-    if (busy) gm__cond_wait(&store->changed, &store->lock);
+    if (busy) gm__cond_wait(&store->changed, &store->watch->lock);
     i = busy ? 0 : i + 1;
   }
   for (size_t at = 0; at < count && i == count; at++) {
@@ -68,7 +68,7 @@ static gm_status remove_begin(gm_store *store, const gm__store_name *keys, size_
     entries[at] = entry->busy ? NULL : entry;
     entry->busy = true;
   }
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   return i == count ? GM_OK : gm__store_missing(&keys[i], "gm_store_delete_many", err);
 }
 

@@ -70,9 +70,9 @@ static gm_status room_refused(gm_store *store, uint64_t bytes, room_lack lack, g
     return gm__fail(err, status, err->native_code, "gm_store",
                     "the device has no room for %s, and no value may leave it: all that are there are held", size);
   }
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   room_name_places(store, places, sizeof places);
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   return gm__fail(err, status, err->native_code, "gm_store",
                   "the device has no room for %s, and nothing below has room%.380s", size, places);
 }

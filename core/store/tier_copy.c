@@ -15,17 +15,17 @@ static uint32_t tier_bit(uint32_t tier) { return UINT32_C(1) << tier; }
 static bool tier_is_unanswered(gm_status status) { return status == GM_ERR_TIMEOUT || status == GM_ERR_IO; }
 
 static void tier_copy_note(gm_store *store, gm__store_entry *entry, uint32_t copies, uint32_t fresh, uint32_t maybe) {
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   entry->maybe = maybe;
   gm__store_set_tiers(store, entry, copies, fresh);
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
 }
 
 /* The tier was changed, or may have been. */
 static void tier_copy_note_change(gm_store *store, uint32_t tier) {
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   store->changes[tier]++;
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
 }
 
 /* ---- removing ---- */
@@ -118,10 +118,10 @@ static bool tier_copy_move_one(gm_store *store, uint32_t tier);
 
 /* Counts a failure, and notes its reason; or notes that the tier takes values. */
 static void tier_copy_note_answer(gm_store *store, uint32_t tier, gm_status status, const gm_error *why) {
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   if (status) store->stats.tier_failures++;
   snprintf(store->refused[tier], GM__STORE_REFUSAL, "%.*s", GM__STORE_REFUSAL - 1, status ? why->message : "");
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
 }
 
 /* Puts the image, and makes room for it in the tiers below. */
@@ -166,9 +166,9 @@ static gm_status tier_copy_move(gm_store *store, gm__store_entry *entry, uint32_
 /* Moves the first to go of a tier to the next one. False: none could be moved. */
 static bool tier_copy_move_one(gm_store *store, uint32_t tier) {
   const size_t place = GM__PLACE_TIER + tier;
-  gm__mutex_lock(&store->lock);
-  gm__store_entry *entry = gm__store_leave(store, place, NULL);
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
+  gm__store_entry *entry = gm__store_leave(store, place, NULL, true);
+  gm__mutex_unlock(&store->watch->lock);
   if (!entry) return false;
   const gm_status status = tier_copy_move(store, entry, tier);
   gm__store_left(store, entry, place, status);
@@ -194,15 +194,15 @@ gm_status gm__tier_copy_put_lowest(gm_store *store, gm__store_entry *entry, cons
 /* ---- flushing ---- */
 
 static gm_status tier_copy_flush_at(gm_store *store, uint32_t tier, gm_error *err) {
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   const uint64_t changed = store->changes[tier];
   const bool needless = changed == store->flushed[tier];
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   if (needless) return GM_OK;
   const gm_status status = gm_tier_flush(store->tiers[tier], err);
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   if (!status) store->flushed[tier] = gm__max(store->flushed[tier], changed);
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   return status;
 }
 

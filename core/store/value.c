@@ -222,10 +222,54 @@ static void value_use_on(gm_value *value, gm_stream *stream) {
   for (size_t i = 0; i < value->count; i++) value_use_on(value->items[i], stream);
 }
 
+bool gm__value_watch_begin(gm_value *value, gm__value_watch *watch) {
+  gm__value_watch *before = NULL;
+  if (!atomic_compare_exchange_strong(&value->watch, &before, watch) && before != watch) return false;
+  const uint64_t references = atomic_fetch_or(&value->references, GM__VALUE_WATCHED) & ~GM__VALUE_WATCHED;
+  if (references > atomic_load(&value->stored)) return watch->used = true;
+  if (!value->aside) gm__value_watch_end(value);
+  return false;
+}
+
+void gm__value_watch_end(gm_value *value) {
+  atomic_fetch_and(&value->references, ~GM__VALUE_WATCHED);
+  atomic_store(&value->watch, NULL);
+}
+
+/* Gives up the caller's reference unless the value is watched. A child that was forked has no store to wake. */
+static bool value_give_up(gm_value *value, uint64_t *out_left) {
+  uint64_t now = atomic_load(&value->references);
+  while (!(now & GM__VALUE_WATCHED) || gm__context_forked(value->ctx)) {
+    if (!atomic_compare_exchange_weak(&value->references, &now, now - 1)) continue;
+    *out_left = (now - 1) & ~GM__VALUE_WATCHED;
+    return true;
+  }
+  return false;
+}
+
+/* As long as the caller has its reference, the value is there. The store that watches it is woken, and the reference
+ * given up, in one step of the lock. So no store takes the value for held that is not. */
+static uint64_t value_give_up_watched(gm_value *value) {
+  uint64_t left = 0;
+  while (!value_give_up(value, &left)) {
+    gm__value_watch *watch = atomic_load(&value->watch);
+    if (!watch) continue; /* it ended just now */
+    gm__mutex_lock(&watch->lock);
+    const bool mine = atomic_load(&value->watch) == watch;
+    if (mine) watch->wake(watch->store, value);
+    if (mine) left = atomic_fetch_sub(&value->references, 1) - 1;
+    gm__mutex_unlock(&watch->lock);
+    if (mine) break;
+  }
+  return left;
+}
+
 uint64_t gm__value_release(gm_value *value, gm_stream *stream) {
+  uint64_t left;
   if (!value || !gm__object_is(&value->head, GM__KIND_VALUE)) return 0;
-  if (stream && atomic_load(&value->references) > 1) value_use_on(value, stream);
-  return atomic_fetch_sub(&value->references, 1) == 1 ? value_end(value, stream) : 0;
+  if (stream && gm__value_references(value) > 1) value_use_on(value, stream);
+  if (!value_give_up(value, &left)) left = value_give_up_watched(value);
+  return left ? 0 : value_end(value, stream);
 }
 
 void gm_value_release(gm_value *value, gm_stream *stream) { (void)gm__value_release(value, stream); }

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "core/base/error.h"
+#include "core/base/thread.h"
 #include "core/context/object.h"
 #include "gm/value.h"
 
@@ -13,11 +14,25 @@ typedef struct gm__value_name {
   size_t index;
 } gm__value_name;
 
+/* A store that waits until nobody else holds some values, and its lock. It lives until the context ends, since a holder
+ * may come to it late. */
+typedef struct gm__value_watch {
+  gm__object head;
+  gm__mutex lock;
+  bool used;
+  void (*wake)(void *store, gm_value *value); /* a holder goes: it ends the watch. REQUIRES: lock */
+  void *store;
+} gm__value_watch;
+
+#define GM__VALUE_WATCHED (UINT64_C(1) << 63) /* a bit of `references`: each release goes by the watch */
+
 struct gm_value {
   gm__object head;
   gm_context *ctx;
-  _Atomic uint64_t references;
-  _Atomic uint64_t stored; /* of these: of stores */
+  _Atomic uint64_t references; /* gm__value_references */
+  _Atomic uint64_t stored;     /* of these: of stores */
+  gm__value_watch *_Atomic watch;
+  void *aside; /* the store's, which watches. Under its lock */
   gm_value_form form;
   uint32_t depth, nodes;
   uint64_t bytes;    /* of all tensors */
@@ -42,6 +57,19 @@ gm_status gm__value_check(const gm_value *value, const char *op, gm_error *err);
 /* gm_value_release. The result is the bytes of devices that this freed: none while others hold the value, its parts or
  * their buffers. */
 uint64_t gm__value_release(gm_value *value, gm_stream *stream);
+
+static inline uint64_t gm__value_references(const gm_value *value) {
+  return atomic_load(&value->references) & ~GM__VALUE_WATCHED;
+}
+
+static inline bool gm__value_is_held(const gm_value *value) {
+  return gm__value_references(value) > atomic_load(&value->stored);
+}
+
+/* Watch a value until a holder goes. False: nobody but stores holds it, or another store watches it. REQUIRES: the
+ * watch's lock, for both. */
+bool gm__value_watch_begin(gm_value *value, gm__value_watch *watch);
+void gm__value_watch_end(gm_value *value);
 
 /* A node with one reference and nothing in it. NULL: no host memory. */
 gm_value *gm__value_new(gm_context *ctx, gm_value_form form);

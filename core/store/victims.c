@@ -26,10 +26,14 @@ void gm__victims_remove(gm__victims *victims, gm__victim *entry) {
   gm__cache_policy_remove(&victims->policy, &entry->turn);
 }
 
-/* An entry that may not leave is out of the queues until the search ends. So a search looks at each entry once. */
-gm__victim *gm__victims_leave(gm__victims *victims, bool (*may)(void *user, gm__victim *entry), void *user) {
+/* An entry that stays is out of the queues until the search ends. So a search looks at each entry once. */
+gm__victim *gm__victims_leave(gm__victims *victims, gm__victim_answer (*may)(void *user, gm__victim *entry),
+                              void *user) {
   gm__victim *entry, *put_off = NULL;
-  while ((entry = (gm__victim *)(void *)gm__cache_policy_victim(&victims->policy)) && !may(user, entry)) {
+  while ((entry = (gm__victim *)(void *)gm__cache_policy_victim(&victims->policy))) {
+    const gm__victim_answer answer = may(user, entry);
+    if (answer == GM__VICTIM_GOES) break;
+    if (answer == GM__VICTIM_IS_OUT) continue;
     gm__cache_policy_remove(&victims->policy, &entry->turn);
     entry->put_off = put_off;
     put_off = entry;
@@ -37,8 +41,7 @@ gm__victim *gm__victims_leave(gm__victims *victims, bool (*may)(void *user, gm__
   for (gm__victim *other = put_off; other; other = other->put_off) {
     gm__cache_policy_resume(&victims->policy, &other->turn);
   }
-  if (!entry) return NULL;
-  gm__cache_policy_evict(&victims->policy, &entry->turn);
+  if (entry) gm__cache_policy_evict(&victims->policy, &entry->turn);
   return entry;
 }
 
