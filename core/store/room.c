@@ -116,7 +116,8 @@ gm_status gm__room_value(gm_store *store, gm_value *value, gm_value **out, gm_er
     return GM_OK;
   }
   if (value->form == GM_VALUE_TENSOR) {
-    return gm__room_tensor(store, &value->desc, value->bytes, value->host, out, err);
+    const gm_tensor_desc desc = gm__value_desc(value);
+    return gm__room_tensor(store, &desc, value->bytes, value->host, out, err);
   }
   const gm_services *services = gm__context_services(store->ctx);
   gm_value **items = gm__alloc_array(services, value->count, sizeof(gm_value *));

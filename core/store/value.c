@@ -15,8 +15,8 @@ gm_status gm__value_check(const gm_value *value, const char *op, gm_error *err) 
   return gm__context_check(value->ctx, op, err);
 }
 
-gm_value *gm__value_new(gm_context *ctx, gm_value_form form) {
-  gm_value *value = gm__object_new(ctx, GM__KIND_VALUE, sizeof *value);
+gm_value *gm__value_new(gm_context *ctx, gm_value_form form, uint32_t rank) {
+  gm_value *value = gm__object_new(ctx, GM__KIND_VALUE, sizeof *value + rank * sizeof *value->shape);
   if (!value) return NULL;
   value->ctx = ctx;
   value->references = 1;
@@ -75,11 +75,19 @@ static gm_status value_no_memory(const char *op, gm_error *err) {
 }
 
 static gm_value *value_tensor_new(gm_context *ctx, const gm_tensor_desc *desc, uint64_t bytes) {
-  gm_value *value = gm__value_new(ctx, GM_VALUE_TENSOR);
+  gm_value *value = gm__value_new(ctx, GM_VALUE_TENSOR, desc->rank);
   if (!value) return NULL;
-  value->desc = *desc;
+  value->dtype = desc->dtype;
+  value->rank = desc->rank;
+  memcpy(value->shape, desc->shape, desc->rank * sizeof *value->shape);
   value->bytes = bytes;
   return value;
+}
+
+gm_tensor_desc gm__value_desc(const gm_value *value) {
+  gm_tensor_desc desc = {.struct_size = sizeof desc, .dtype = value->dtype, .rank = value->rank};
+  memcpy(desc.shape, value->shape, value->rank * sizeof *value->shape);
+  return desc;
 }
 
 gm_status gm__value_host_tensor(gm_context *ctx, const gm_tensor_desc *desc, uint64_t bytes, gm_value **out,

@@ -39,7 +39,8 @@ struct gm_value {
   _Atomic bool fell; /* a tensor that the store made may lie off the device, because that was full */
 
   /* a tensor */
-  gm_tensor_desc desc;
+  gm_dtype dtype;
+  uint32_t rank;
   gm_buffer *buffer; /* NULL: `host`, or no bytes */
   uint64_t offset;
   unsigned char *host;
@@ -49,6 +50,8 @@ struct gm_value {
   gm_value **items;
   char **names;            /* of a dictionary, in its order */
   gm__value_name *by_name; /* sorted */
+
+  uint64_t shape[]; /* of a tensor: `rank` dimensions */
 };
 
 /* INVALID_ARGUMENT for NULL or a released value, FORKED, or GM_OK. Fills `err`. */
@@ -71,8 +74,11 @@ static inline bool gm__value_is_held(const gm_value *value) {
 bool gm__value_watch_begin(gm_value *value, gm__value_watch *watch);
 void gm__value_watch_end(gm_value *value);
 
-/* A node with one reference and nothing in it. NULL: no host memory. */
-gm_value *gm__value_new(gm_context *ctx, gm_value_form form);
+/* A node with one reference, room for `rank` dimensions, and nothing in it. NULL: no host memory. */
+gm_value *gm__value_new(gm_context *ctx, gm_value_form form, uint32_t rank);
+
+/* The description of a tensor. */
+gm_tensor_desc gm__value_desc(const gm_value *value);
 
 /* Check a caller's description, and copy it in gm's size. Members beyond the rank are 0 then. */
 gm_status gm__tensor_read(const gm_tensor_desc *desc, gm_tensor_desc *out, uint64_t *out_bytes, const char *op,

@@ -29,17 +29,19 @@ void gm__victims_remove(gm__victims *victims, gm__victim *entry) {
 /* An entry that stays is out of the queues until the search ends. So a search looks at each entry once. */
 gm__victim *gm__victims_leave(gm__victims *victims, gm__victim_answer (*may)(void *user, gm__victim *entry),
                               void *user) {
-  gm__victim *entry, *put_off = NULL;
+  gm__victim *entry;
+  gm__cache_entry *put_off = NULL;
   while ((entry = (gm__victim *)(void *)gm__cache_policy_victim(&victims->policy))) {
     const gm__victim_answer answer = may(user, entry);
     if (answer == GM__VICTIM_GOES) break;
     if (answer == GM__VICTIM_IS_OUT) continue;
     gm__cache_policy_remove(&victims->policy, &entry->turn);
-    entry->put_off = put_off;
-    put_off = entry;
+    entry->turn.older = put_off; /* in no queue now, it has links to spare */
+    put_off = &entry->turn;
   }
-  for (gm__victim *other = put_off; other; other = other->put_off) {
-    gm__cache_policy_resume(&victims->policy, &other->turn);
+  for (gm__cache_entry *other = put_off, *next; other; other = next) {
+    next = other->older;
+    gm__cache_policy_resume(&victims->policy, other);
   }
   if (entry) gm__cache_policy_evict(&victims->policy, &entry->turn);
   return entry;

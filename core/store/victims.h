@@ -8,7 +8,6 @@
 
 typedef struct gm__victim {
   gm__cache_entry turn;
-  struct gm__victim *put_off; /* the next one that may not leave, during a search */
 } gm__victim;
 
 typedef struct gm__victims {
