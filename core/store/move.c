@@ -90,7 +90,7 @@ static gm_status move_copy_below(gm_store *store, const move_entries *both, gm_e
 gm_status gm_store_move(gm_store *store, const char *from, const char *to, gm_error *err) {
   static const char op[] = "gm_store_move";
   move_keys keys;
-  move_entries both;
+  move_entries both = {NULL, NULL};
   bool again = true;
   gm_status status = move_read(store, from, to, &keys, op, err);
   while (!status && again) {
