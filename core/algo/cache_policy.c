@@ -42,15 +42,30 @@ static void cache_move(gm__cache_policy *policy, gm__cache_entry *entry, gm__cac
 static uint32_t ghost_mark(uint64_t hash) { return (uint32_t)(hash >> 32) ? (uint32_t)(hash >> 32) : 1; }
 
 static gm__cache_ghost *ghost_set(const gm__cache_policy *policy, uint64_t hash) {
-  return &policy->ghosts[(size_t)hash & (policy->ghost_places - 1) & ~(size_t)(CACHE_WAYS - 1)];
+  return gm__places_at(&policy->ghosts, gm__places_of(&policy->ghosts, ghost_mark(hash)));
 }
 
 static uint32_t ghost_age(const gm__cache_policy *policy, const gm__cache_ghost *ghost) {
   return policy->evictions - ghost->when;
 }
 
+/* One set more, which gets its ghosts from one other. Two entries for a set are two ghosts for an entry. */
+static void ghost_grow(gm__cache_policy *policy) {
+  const size_t entries = policy->queues[GM__CACHE_SMALL].count + policy->queues[GM__CACHE_MAIN].count;
+  size_t from, to, kept = 0;
+  if (policy->ghosts.count && policy->ghosts.count >= entries / (CACHE_WAYS / 2)) return;
+  if (!gm__places_add(&policy->ghosts, &from, &to) || from == to) return;
+  gm__cache_ghost *set = gm__places_at(&policy->ghosts, from), *fresh = gm__places_at(&policy->ghosts, to);
+  for (size_t i = 0, moved = 0; i < CACHE_WAYS; i++) {
+    const gm__cache_ghost ghost = set[i];
+    set[i].mark = 0;
+    if (ghost.mark && gm__places_of(&policy->ghosts, ghost.mark) == to) fresh[moved++] = ghost;
+    if (ghost.mark && gm__places_of(&policy->ghosts, ghost.mark) == from) set[kept++] = ghost;
+  }
+}
+
 static void ghost_add(gm__cache_policy *policy, uint64_t hash) {
-  if (!policy->ghost_places) return;
+  if (!policy->ghosts.count) return;
   gm__cache_ghost *set = ghost_set(policy, hash), *at = set;
   for (size_t i = 1; i < CACHE_WAYS && at->mark; i++) {
     if (!set[i].mark || ghost_age(policy, &set[i]) > ghost_age(policy, at)) at = &set[i];
@@ -60,7 +75,7 @@ static void ghost_add(gm__cache_policy *policy, uint64_t hash) {
 
 /* Was the entry evicted lately? As many are remembered as the main queue may have. It is forgotten now. */
 static bool ghost_take(gm__cache_policy *policy, uint64_t hash) {
-  if (!policy->ghost_places) return false;
+  if (!policy->ghosts.count) return false;
   const size_t known = policy->queues[GM__CACHE_SMALL].count + policy->queues[GM__CACHE_MAIN].count;
   gm__cache_ghost *set = ghost_set(policy, hash);
   for (size_t i = 0; i < CACHE_WAYS; i++) {
@@ -73,17 +88,12 @@ static bool ghost_take(gm__cache_policy *policy, uint64_t hash) {
 
 /* ---- the policy ---- */
 
-void gm__cache_policy_init(gm__cache_policy *policy, gm__cache_kind kind, gm__cache_ghost *ghosts, size_t places) {
-  *policy = (gm__cache_policy){.kind = kind, .ghosts = ghosts, .ghost_places = places};
+void gm__cache_policy_init(gm__cache_policy *policy, gm__cache_kind kind, const gm_services *services) {
+  *policy = (gm__cache_policy){.kind = kind};
+  gm__places_init(&policy->ghosts, CACHE_WAYS * sizeof(gm__cache_ghost), services);
 }
 
-void gm__cache_policy_ghosts(gm__cache_policy *policy, gm__cache_ghost *ghosts, size_t places) {
-  /* A mark does not say the place in a larger table. The old sets are copied to each place that they may have there. */
-  for (size_t i = 0; policy->ghost_places && i < places; i++)
-    ghosts[i] = policy->ghosts[i & (policy->ghost_places - 1)];
-  policy->ghosts = ghosts;
-  policy->ghost_places = places;
-}
+void gm__cache_policy_end(gm__cache_policy *policy) { gm__places_clear(&policy->ghosts); }
 
 void gm__cache_policy_insert(gm__cache_policy *policy, gm__cache_entry *entry) {
   entry->touches = 0;
@@ -119,7 +129,10 @@ gm__cache_entry *gm__cache_policy_victim(gm__cache_policy *policy) {
 
 void gm__cache_policy_evict(gm__cache_policy *policy, gm__cache_entry *entry) {
   policy->evictions++;
-  if (entry->place == GM__CACHE_SMALL) ghost_add(policy, entry->hash);
+  if (entry->place == GM__CACHE_SMALL) {
+    ghost_grow(policy);
+    ghost_add(policy, entry->hash);
+  }
   cache_unlink(policy, entry);
 }
 

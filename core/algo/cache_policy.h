@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/places.h"
+
 typedef enum gm__cache_kind { GM__CACHE_S3FIFO = 0, GM__CACHE_LRU = 1 } gm__cache_kind;
 
 typedef enum gm__cache_place {
@@ -43,17 +45,15 @@ typedef struct gm__cache_ghost {
 typedef struct gm__cache_policy {
   gm__cache_kind kind;
   gm__cache_queue queues[GM__CACHE_PLACES]; /* by place */
-  gm__cache_ghost *ghosts;                  /* of the caller */
-  size_t ghost_places;
-  uint32_t evictions; /* wraps */
+  gm__places ghosts;                        /* each a set of some */
+  uint32_t evictions;                       /* wraps */
 } gm__cache_policy;
 
-/* An empty policy. `ghosts` are zeroed, and the caller's; `places` is 0 or a power of two from 4 on. A policy with less
- * than two places for each entry forgets early, and is right all the same. LRU needs none. */
-void gm__cache_policy_init(gm__cache_policy *policy, gm__cache_kind kind, gm__cache_ghost *ghosts, size_t places);
+/* An empty policy. It has no memory yet. */
+void gm__cache_policy_init(gm__cache_policy *policy, gm__cache_kind kind, const gm_services *services);
 
-/* Moves to larger, zeroed memory. The caller frees the old one afterwards. */
-void gm__cache_policy_ghosts(gm__cache_policy *policy, gm__cache_ghost *ghosts, size_t places);
+/* Frees what the policy remembers. Entries may still be linked, and must not be used again. */
+void gm__cache_policy_end(gm__cache_policy *policy);
 
 /* Takes a new entry, whose hash and weight are set. REQUIRES: it is in no policy. */
 void gm__cache_policy_insert(gm__cache_policy *policy, gm__cache_entry *entry);
@@ -67,7 +67,8 @@ void gm__cache_policy_touch(gm__cache_policy *policy, gm__cache_entry *entry);
 /* Names the entry that should go next, and leaves it where it is. NULL: the policy is empty. */
 gm__cache_entry *gm__cache_policy_victim(gm__cache_policy *policy);
 
-/* Unlinks an entry that went for want of room, and remembers it. */
+/* Unlinks an entry that went for want of room, and remembers it. The memory for that grows to two ghosts for each
+ * entry, by one set at a time. Where there is no host memory the policy forgets early, and is right all the same. */
 void gm__cache_policy_evict(gm__cache_policy *policy, gm__cache_entry *entry);
 
 /* Unlinks an entry, and forgets it. An entry that is in no policy stays so. */

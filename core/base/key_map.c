@@ -7,36 +7,35 @@
 
 /* Invariant: an entry is in the list of its hash's place. There are at most as many entries as places. */
 
-enum { KEY_MAP_LEAST = 16 };
+/* An end of the hash that the checksum mixes well. */
+static uint64_t key_map_hash(uint64_t hash) { return hash ^ hash >> 32; }
 
 static gm__key_entry **key_map_place(const gm__key_map *map, uint64_t hash) {
-  return &map->places[(hash ^ hash >> 32) & (map->capacity - 1)];
+  return gm__places_at(&map->places, gm__places_of(&map->places, key_map_hash(hash)));
 }
 
-void gm__key_map_init(gm__key_map *map, const gm_services *services) { *map = (gm__key_map){.services = services}; }
-
-void gm__key_map_clear(gm__key_map *map) {
-  gm__release(map->services, map->places, map->capacity * sizeof(gm__key_entry *));
-  map->places = NULL;
-  map->capacity = 0;
+void gm__key_map_init(gm__key_map *map, const gm_services *services) {
+  *map = (gm__key_map){.services = services};
+  gm__places_init(&map->places, sizeof(gm__key_entry *), services);
 }
 
+void gm__key_map_clear(gm__key_map *map) { gm__places_clear(&map->places); }
+
+/* One place more, which gets its entries from one other. */
 static bool key_map_grow(gm__key_map *map) {
-  const gm__key_map old = *map;
-  const size_t capacity = old.capacity ? old.capacity * 2 : KEY_MAP_LEAST;
-  gm__key_entry **places = gm__alloc_array(map->services, capacity, sizeof(gm__key_entry *));
-  if (!places) return false;
-  map->places = places;
-  map->capacity = capacity;
-  for (size_t i = 0; i < old.capacity; i++) {
-    for (gm__key_entry *entry = old.places[i], *next; entry; entry = next) {
-      next = entry->next;
-      gm__key_entry **place = key_map_place(map, entry->hash);
-      entry->next = *place;
-      *place = entry;
+  size_t from, to;
+  if (!gm__places_add(&map->places, &from, &to)) return false;
+  gm__key_entry **at = gm__places_at(&map->places, from), **moved = gm__places_at(&map->places, to);
+  while (from != to && *at) {
+    gm__key_entry *entry = *at;
+    if (gm__places_of(&map->places, key_map_hash(entry->hash)) == from) {
+      at = &entry->next;
+      continue;
     }
+    *at = entry->next;
+    entry->next = *moved;
+    *moved = entry;
   }
-  gm__release(map->services, old.places, old.capacity * sizeof(gm__key_entry *));
   return true;
 }
 
@@ -51,7 +50,7 @@ gm__key_entry *gm__key_map_find(const gm__key_map *map, const void *key, size_t 
 }
 
 bool gm__key_map_prepare_own(gm__key_map *map, gm__key_entry *entry) {
-  if (map->count == map->capacity && !key_map_grow(map)) return false;
+  if (map->count == map->places.count && !key_map_grow(map)) return false;
   entry->hash = gm__checksum(entry->key, entry->key_bytes, 0);
   return true;
 }
@@ -92,7 +91,7 @@ void gm__key_map_remove(gm__key_map *map, gm__key_entry *entry) {
 
 gm__key_entry *gm__key_map_next(const gm__key_map *map, size_t *cursor, const gm__key_entry *entry) {
   gm__key_entry *next = entry ? entry->next : NULL;
-  while (!next && *cursor < map->capacity) next = map->places[(*cursor)++];
+  while (!next && *cursor < map->places.count) next = *(gm__key_entry **)gm__places_at(&map->places, (*cursor)++);
   return next;
 }
 

@@ -1,4 +1,5 @@
-/* A hash map from keys of bytes to entries that hold what the caller wants. The caller synchronises. */
+/* A hash map from keys of bytes to entries that hold what the caller wants. Each call takes O(1) steps: the map grows
+ * by one place with an entry, and copies no table. The caller synchronises. */
 #ifndef GM_CORE_BASE_KEY_MAP_H
 #define GM_CORE_BASE_KEY_MAP_H
 
@@ -6,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gm/services.h"
+#include "core/base/places.h"
 
 /* First member of a caller's entry. The map owns no entry: it links them. */
 typedef struct gm__key_entry {
@@ -18,8 +19,7 @@ typedef struct gm__key_entry {
 
 typedef struct gm__key_map {
   const gm_services *services; /* borrowed */
-  gm__key_entry **places;
-  size_t capacity; /* 0 or a power of two */
+  gm__places places;           /* each a gm__key_entry *: the first of its list */
   size_t count;
 } gm__key_map;
 

@@ -56,8 +56,6 @@ typedef struct cache_gone {
   cache_entry *first;
 } cache_gone;
 
-enum { CACHE_GHOSTS_LEAST = 64 };
-
 static const gm_services *cache_services(const gm_cache *cache) { return gm__context_services(cache->ctx); }
 
 static cache_entry *cache_of_turn(gm__cache_entry *turn) {
@@ -223,19 +221,6 @@ static void cache_follow(gm_cache *cache) {
   gm__cache_bound(cache, gm__config_u64(cache->ctx, "gpu.memory.cache_size"), changes);
 }
 
-/* The policy remembers as many as there are entries, in twice the places. */
-static bool cache_ghosts_grow(gm_cache *cache) {
-  const size_t had = cache->policy.ghost_places;
-  if (cache->policy.kind == GM__CACHE_LRU || cache->map.count < had / 2) return true;
-  const size_t places = had ? had * 2 : CACHE_GHOSTS_LEAST;
-  gm__cache_ghost *old = cache->policy.ghosts;
-  gm__cache_ghost *ghosts = gm__alloc_array(cache_services(cache), places, sizeof *ghosts);
-  if (!ghosts) return false;
-  gm__cache_policy_ghosts(&cache->policy, ghosts, places);
-  gm__release(cache_services(cache), old, had * sizeof *old);
-  return true;
-}
-
 /* ---- opening and closing ---- */
 
 static gm_status cache_params_read(const gm_cache_params *params, gm_cache_params *out, gm_error *err) {
@@ -268,7 +253,8 @@ gm_status gm_cache_create(gm_context *ctx, const gm_cache_params *params, gm_cac
   cache->user = asked.user;
   gm__mutex_init(&cache->lock, GM__RANK_LEAF);
   gm__key_map_init(&cache->map, gm__context_services(ctx));
-  gm__cache_policy_init(&cache->policy, asked.policy == GM_CACHE_LRU ? GM__CACHE_LRU : GM__CACHE_S3FIFO, NULL, 0);
+  gm__cache_policy_init(&cache->policy, asked.policy == GM_CACHE_LRU ? GM__CACHE_LRU : GM__CACHE_S3FIFO,
+                        gm__context_services(ctx));
   atomic_fetch_add(&ctx->children, 1);
   *out = cache;
   return GM_OK;
@@ -298,7 +284,7 @@ gm_status gm_cache_destroy(gm_cache *cache, gm_error *err) {
   if (!forked && leases) return gm__fail(err, GM_ERR_BUSY, 0, op, "there are %" PRIu64 " leases", leases);
   cache_release(cache, &gone, forked);
   gm__key_map_clear(&cache->map);
-  gm__release(cache_services(cache), cache->policy.ghosts, cache->policy.ghost_places * sizeof *cache->policy.ghosts);
+  gm__cache_policy_end(&cache->policy);
   if (!forked) gm__mutex_destroy(&cache->lock);
   gm_context *ctx = cache->ctx;
   gm__object_end(ctx, &cache->head);
@@ -355,7 +341,6 @@ static gm_status cache_put(gm_cache *cache, cache_entry *entry, bool lease, cach
     cache->stats.refused++;
     return GM_ERR_OVER_LIMIT;
   }
-  if (!cache_ghosts_grow(cache)) return GM_ERR_OUT_OF_HOST_MEMORY;
   if (!gm__key_map_prepare_own(&cache->map, &entry->head)) return GM_ERR_OUT_OF_HOST_MEMORY;
   cache_enter(cache, entry, earlier, gone);
   if (lease) cache_lease(cache, entry);

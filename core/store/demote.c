@@ -1,7 +1,5 @@
-#include <string.h>
-
-#include "core/base/alloc.h"
 #include "core/store/down.h"
+#include "core/store/remove.h"
 #include "core/store/tier_copy.h"
 
 /* Values go down because the host program says so. */
@@ -9,23 +7,24 @@
 gm_status gm_store_demote(gm_store *store, uint64_t bytes, uint64_t *out_bytes, gm_error *err) {
   const gm_status status = gm__store_check(store, "gm_store_demote", err);
   if (status) return status;
-  const uint64_t gone = gm__down_some(store, bytes);
-  if (out_bytes) *out_bytes = gone;
+  const gm__down_result result = gm__down_some(store, bytes);
+  if (out_bytes) *out_bytes = result.gone;
   return GM_OK;
 }
 
 gm_status gm_store_demote_key(gm_store *store, const char *text, gm_error *err) {
   static const char op[] = "gm_store_demote_key";
   gm__store_key key;
+  uint64_t freed;
   gm_status status = gm__store_check(store, op, err);
   if (!status) status = gm__store_key_read(text, false, &key, op, err);
   if (status) return status;
-  gm__mutex_lock(&store->lock);
-  gm__store_entry *entry = gm__store_find_idle(store, &key);
+  gm__mutex_lock(&store->watch->lock);
+  gm__store_entry *entry = gm__store_find_idle(store, &key.name);
   if (entry) entry->busy = true;
-  gm__mutex_unlock(&store->lock);
-  if (!entry) return gm__store_missing(&key, op, err);
-  if (entry->value) status = gm__down_entry(store, entry, err);
+  gm__mutex_unlock(&store->watch->lock);
+  if (!entry) return gm__store_missing(&key.name, op, err);
+  if (entry->value) status = gm__down_entry(store, entry, &freed, err);
   gm__store_idle(store, entry);
   return status;
 }
@@ -36,11 +35,11 @@ gm_status gm_store_set_persistent(gm_store *store, const char *text, bool persis
   gm_status status = gm__store_check(store, op, err);
   if (!status) status = gm__store_key_read(text, false, &key, op, err);
   if (status) return status;
-  gm__mutex_lock(&store->lock);
-  gm__store_entry *entry = gm__store_find(store, &key);
+  gm__mutex_lock(&store->watch->lock);
+  gm__store_entry *entry = gm__store_find(store, &key.name);
   if (entry) gm__store_set_persistent(store, entry, persistent);
-  gm__mutex_unlock(&store->lock);
-  return entry ? GM_OK : gm__store_missing(&key, op, err);
+  gm__mutex_unlock(&store->watch->lock);
+  return entry ? GM_OK : gm__store_missing(&key.name, op, err);
 }
 
 /* ---- flushing ---- */
@@ -54,55 +53,38 @@ static gm_status demote_image(gm_store *store, gm__store_entry *entry, gm__image
   return GM_OK;
 }
 
+/* Gives a busy entry to the lowest tier, and ends its being busy. */
 static gm_status demote_flush_entry(gm_store *store, gm__store_entry *entry, gm_error *err) {
   gm__image *image = NULL;
   gm_status status = demote_image(store, entry, &image, err);
+  if (status == GM_ERR_NOT_FOUND) return gm__remove_entry(store, entry, err);
   if (!status) status = gm__tier_copy_put_lowest(store, entry, image, err);
   gm__image_release(image);
-  return status;
-}
-
-/* Keys that the lowest tier has not got. Entries come and go meanwhile, so the list is of keys. */
-static gm__store_key *demote_missing(gm_store *store, size_t *out_count, size_t *out_room) {
-  const uint32_t bit = UINT32_C(1) << (store->tier_count - 1);
-  size_t cursor = 0, count = 0;
-  gm__mutex_lock(&store->lock);
-  const size_t room = store->entries.count;
-  gm__store_key *keys = gm__alloc_array(gm__context_services(store->ctx), room, sizeof *keys);
-  for (gm__key_entry *at = NULL; keys && (at = gm__key_map_next(&store->entries, &cursor, at));) {
-    const gm__store_entry *entry = (const gm__store_entry *)at;
-    if (entry->fresh & bit) continue;
-    memcpy(keys[count].text, at->key, at->key_bytes);
-    keys[count++].bytes = at->key_bytes;
-  }
-  gm__mutex_unlock(&store->lock);
-  *out_count = count;
-  *out_room = room;
-  return keys;
-}
-
-static gm_status demote_flush_key(gm_store *store, const gm__store_key *key, gm_error *err) {
-  const uint32_t bit = UINT32_C(1) << (store->tier_count - 1);
-  gm__mutex_lock(&store->lock);
-  gm__store_entry *entry = gm__store_find_idle(store, key);
-  if (entry && (entry->fresh & bit)) entry = NULL;
-  if (entry) entry->busy = true;
-  gm__mutex_unlock(&store->lock);
-  if (!entry) return GM_OK;
-  const gm_status status = demote_flush_entry(store, entry, err);
   gm__store_idle(store, entry);
   return status;
 }
 
+/* The next entry that is due, made busy. NULL: there is none. */
+static gm__store_entry *demote_next_due(gm_store *store) {
+  gm__store_entry *entry;
+  gm__mutex_lock(&store->watch->lock);
+  while ((entry = store->due_first) && entry->busy) gm__cond_wait(&store->changed, &store->watch->lock);
+  if (entry) entry->busy = true;
+  gm__mutex_unlock(&store->watch->lock);
+  return entry;
+}
+
+/* What became due later stands behind in the list. So as many as are due now are enough, and a flush ends. */
 gm_status gm_store_flush(gm_store *store, gm_error *err) {
   static const char op[] = "gm_store_flush";
-  size_t count = 0, room = 0;
   gm_status status = gm__store_check(store, op, err);
   if (status) return status;
   if (!store->tier_count) return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "the store has no tier");
-  gm__store_key *keys = demote_missing(store, &count, &room);
-  if (!keys) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for the keys");
-  for (size_t i = 0; i < count && !status; i++) status = demote_flush_key(store, &keys[i], err);
-  gm__release(gm__context_services(store->ctx), keys, room * sizeof *keys);
-  return status ? status : gm_tier_flush(store->tiers[store->tier_count - 1], err);
+  gm__mutex_lock(&store->watch->lock);
+  uint64_t left = store->due_count;
+  gm__mutex_unlock(&store->watch->lock);
+  for (gm__store_entry *entry; left > 0 && !status && (entry = demote_next_due(store)); left--) {
+    status = demote_flush_entry(store, entry, err);
+  }
+  return status ? status : gm__tier_copy_flush(store, err);
 }

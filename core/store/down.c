@@ -28,18 +28,18 @@ static gm_status down_sink(gm_store *store, gm__store_entry *entry) {
     gm__image_release(copy);
   }
   const gm_status status = entry->fresh ? GM_OK : gm__tier_copy_put(store, entry, entry->image, NULL);
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   if (!status) gm__store_set_image(store, entry, NULL, &left);
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   gm__leftover_drop(&left);
   return status;
 }
 
 /* Moves the first image to go of a place further down. False: none could be moved. */
 static bool down_push_image(gm_store *store, size_t place) {
-  gm__mutex_lock(&store->lock);
-  gm__store_entry *entry = gm__store_leave(store, place, NULL);
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
+  gm__store_entry *entry = gm__store_leave(store, place, NULL, true);
+  gm__mutex_unlock(&store->watch->lock);
   if (!entry) return false;
   const gm_status status = down_sink(store, entry);
   gm__store_left(store, entry, place, status);
@@ -57,12 +57,12 @@ static void down_to(gm_store *store, gm__store_entry *entry, size_t place, gm__i
   gm__leftover left = {NULL, NULL};
   bool more = (*image)->bytes <= down_bound(store, place);
   while (*image && more) {
-    gm__mutex_lock(&store->lock);
+    gm__mutex_lock(&store->watch->lock);
     if (down_fits(store, place, *image)) {
       gm__store_set_image(store, entry, *image, &left);
       *image = NULL;
     }
-    gm__mutex_unlock(&store->lock);
+    gm__mutex_unlock(&store->watch->lock);
     more = *image && down_push_image(store, place);
   }
   gm__leftover_drop(&left);
@@ -103,75 +103,80 @@ static gm_status down_copy(gm_store *store, gm__store_entry *entry, gm_error *er
   return status;
 }
 
-gm_status gm__down_entry(gm_store *store, gm__store_entry *entry, gm_error *err) {
+gm_status gm__down_entry(gm_store *store, gm__store_entry *entry, uint64_t *out_freed, gm_error *err) {
   gm__leftover left = {NULL, NULL};
   gm_status status = down_copy(store, entry, err);
+  *out_freed = 0;
   if (status) return status;
-  gm__mutex_lock(&store->lock);
-  if (atomic_load(&entry->value->references) > atomic_load(&entry->value->stored)) {
+  gm__mutex_lock(&store->watch->lock);
+  if (gm__value_is_held(entry->value)) {
     status = GM_ERR_BUSY;
     gm__store_set_image(store, entry, NULL, &left);
   } else {
     gm__store_set_value(store, entry, NULL, &left);
     store->stats.went_down++;
   }
-  gm__mutex_unlock(&store->lock);
-  gm__leftover_drop(&left);
+  gm__mutex_unlock(&store->watch->lock);
+  *out_freed = gm__leftover_drop(&left);
   return status ? gm__fail(err, status, 0, "gm_store_demote_key", "somebody holds the value") : GM_OK;
 }
 
 /* ---- victims ---- */
 
-static bool down_may(const gm__store_entry *entry) {
-  const gm_value *value = entry->value;
-  return value->bytes && atomic_load(&value->references) == atomic_load(&value->stored);
-}
+/* Which values may leave the device, of those that nobody holds. */
+typedef bool (*down_choice)(const gm__store_entry *entry);
 
 /* A tier has the value already. */
-static bool down_needs_no_put(const gm__store_entry *entry) { return entry->fresh && down_may(entry); }
+static bool down_needs_no_put(const gm__store_entry *entry) { return entry->fresh; }
 
-typedef bool (*down_choice)(const gm__store_entry *entry);
+static bool down_is_short(const gm__store_entry *entry) { return !entry->persistent; }
 
 /* The next entry whose value may leave the device, made busy. NULL: there is none. */
 static gm__store_entry *down_begin(gm_store *store, down_choice may, uint64_t *out_bytes) {
-  gm__mutex_lock(&store->lock);
-  gm__store_entry *entry = gm__store_leave(store, GM__PLACE_DEVICE, may);
+  gm__mutex_lock(&store->watch->lock);
+  gm__store_entry *entry = gm__store_leave(store, GM__PLACE_DEVICE, may, may != down_is_short);
   if (entry) {
     *out_bytes = entry->value->bytes;
     store->going_down++;
   }
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   return entry;
 }
 
 static void down_end(gm_store *store, gm__store_entry *entry, bool failed) {
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   store->going_down--;
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   gm__store_left(store, entry, GM__PLACE_DEVICE, failed);
 }
 
-static uint64_t down_until(gm_store *store, uint64_t bytes, down_choice may) {
-  uint64_t gone = 0, has = 0;
-  for (int failures = 0; gone < bytes && failures < 2 * DOWN_FAILURES_MOST;) {
-    gm__store_entry *entry = down_begin(store, failures < DOWN_FAILURES_MOST ? may : down_needs_no_put, &has);
+/* What counts as gone. A value of two keys is free when both went, but each counts for the bound of the store. */
+typedef enum down_count { DOWN_FREED, DOWN_LISTED } down_count;
+
+static gm__down_result down_until(gm_store *store, uint64_t bytes, down_choice may, down_count count) {
+  gm__down_result result = {.gone = 0};
+  uint64_t has = 0, freed = 0;
+  while (result.gone < bytes && result.failures < 2 * DOWN_FAILURES_MOST) {
+    gm__store_entry *entry = down_begin(store, result.failures < DOWN_FAILURES_MOST ? may : down_needs_no_put, &has);
     if (!entry) break;
-    const gm_status status = gm__down_entry(store, entry, NULL);
+    const gm_status status = gm__down_entry(store, entry, &freed, NULL);
     down_end(store, entry, status);
-    if (status) failures++;
-    if (!status) gone += has;
+    if (status) result.failures++;
+    if (!status) result.gone += count == DOWN_FREED ? freed : has;
   }
-  return gone;
+  return result;
 }
 
-uint64_t gm__down_some(gm_store *store, uint64_t bytes) { return down_until(store, bytes, down_may); }
+gm__down_result gm__down_some(gm_store *store, uint64_t bytes) { return down_until(store, bytes, NULL, DOWN_FREED); }
 
-bool gm__down_for(gm_store *store, uint64_t bytes) {
-  if (gm__down_some(store, bytes)) return true;
-  gm__mutex_lock(&store->lock);
+bool gm__down_for(gm_store *store, uint64_t bytes, bool *out_held) {
+  const gm__down_result result = gm__down_some(store, bytes);
+  *out_held = !result.failures;
+  if (result.gone) return true;
+  gm__mutex_lock(&store->watch->lock);
   const bool others = store->going_down;
-  if (others) gm__cond_wait(&store->changed, &store->lock);
-  gm__mutex_unlock(&store->lock);
+  if (others) gm__cond_wait(&store->changed, &store->watch->lock);
+  gm__mutex_unlock(&store->watch->lock);
   return others;
 }
 
@@ -182,12 +187,10 @@ static bool down_keeps(const gm_store *store) {
   return gm__config_bool(store->ctx, "gpu.memory.keep_in_vram");
 }
 
-static bool down_is_short(const gm__store_entry *entry) { return !entry->persistent && down_may(entry); }
-
 void gm__down_to_bounds(gm_store *store) {
-  if (!down_keeps(store)) (void)down_until(store, UINT64_MAX, down_is_short);
-  gm__mutex_lock(&store->lock);
+  if (!down_keeps(store)) (void)down_until(store, UINT64_MAX, down_is_short, DOWN_LISTED);
+  gm__mutex_lock(&store->watch->lock);
   const uint64_t bound = store->max_device_bytes, there = store->device_bytes;
-  gm__mutex_unlock(&store->lock);
-  if (there > bound) (void)gm__down_some(store, there - bound);
+  gm__mutex_unlock(&store->watch->lock);
+  if (there > bound) (void)down_until(store, there - bound, NULL, DOWN_LISTED);
 }

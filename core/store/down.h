@@ -4,15 +4,21 @@
 
 #include "core/store/entry.h"
 
-/* Take the value of a busy entry, which has one, down to host memory, or to a tier. BUSY: somebody holds it. */
-gm_status gm__down_entry(gm_store *store, gm__store_entry *entry, gm_error *err);
+/* Take the value of a busy entry, which has one, down to host memory, or to a tier. *out_freed is what this freed on
+ * the device. BUSY: somebody holds it. */
+gm_status gm__down_entry(gm_store *store, gm__store_entry *entry, uint64_t *out_freed, gm_error *err);
 
-/* Take values down until `bytes` of them are gone or nothing more can go. The result is what went. */
-uint64_t gm__down_some(gm_store *store, uint64_t bytes);
+typedef struct gm__down_result {
+  uint64_t gone; /* bytes that are free on the device now */
+  int failures;  /* values that no place below took, or that somebody began to hold */
+} gm__down_result;
+
+/* Take values down until `bytes` are free or nothing more can go. */
+gm__down_result gm__down_some(gm_store *store, uint64_t bytes);
 
 /* Make room for `bytes`. Where nothing can go, but other threads take values down, wait for one of these. False: there
- * is nothing to hope for. */
-bool gm__down_for(gm_store *store, uint64_t bytes);
+ * is nothing to hope for; *out_held: no value may leave, else no place below takes one. */
+bool gm__down_for(gm_store *store, uint64_t bytes, bool *out_held);
 
 /* Take down what is above the store's bounds. */
 void gm__down_to_bounds(gm_store *store);

@@ -8,10 +8,13 @@
 #include "core/algo/key_path.h"
 #include "core/base/key_map.h"
 #include "core/pool/pool.h"
+#include "core/store/folder.h"
 #include "core/store/image.h"
 #include "core/store/victims.h"
 #include "gm/evictor.h"
 #include "gm/store.h"
+
+enum { GM__STORE_REFUSAL = 160 };
 
 enum {
   GM__PLACE_DEVICE,
@@ -23,14 +26,18 @@ enum {
 
 typedef struct gm__store_entry {
   gm__key_entry head;
+  gm__folder_item item;
   gm_value *value;        /* NULL: it is below the device */
   gm__image *image;       /* NULL: it is neither in pinned nor in host memory */
   uint32_t copies, fresh; /* bits of tiers: those that have a copy, and those whose copy is the value of now */
-  uint32_t maybe;         /* bits of tiers that may have the value of now, because they did not answer a put of it */
+  uint32_t maybe; /* bits of tiers that may have the value of now: they did not answer its put, or its removal */
   bool busy;
-  bool persistent;    /* its value leaves the device after all others */
-  bool rises;         /* and its value goes up: whoever wants the value waits */
-  uint64_t uses;      /* count of gm_store_allocate and gm_store_acquire */
+  bool persistent; /* its value leaves the device after all others */
+  bool aside;      /* somebody holds its value: it is in the value's list, and in none of a place */
+  bool rises;      /* and its value goes up: whoever wants the value waits */
+  bool due;        /* a flush has to give its value to the lowest tier */
+  uint64_t uses;   /* count of gm_store_allocate and gm_store_acquire */
+  struct gm__store_entry *due_before, *due_after;
   gm__victim links[]; /* one for each place that the store has */
 } gm__store_entry;
 
@@ -46,22 +53,44 @@ struct gm_store {
   gm_store_keep keep;
   gm_evictor *evictor;
 
-  gm__mutex lock; /* all below, and the entries */
+  gm__value_watch *watch; /* its lock guards all below, and the entries */
   gm__cond changed;
-  gm__key_map entries, prefixes;
+  gm__key_map entries;
+  gm__folders folders;
   gm__victims places[GM__PLACES];
   gm__victims persistent; /* of the device: those that leave it last, beside the place DEVICE */
   uint64_t device_bytes;
   uint64_t image_bytes[GM__PLACE_TIER]; /* by place: PINNED and HOST */
   uint32_t going_down;                  /* values that leave the device now */
   gm_store_stats stats;
+  gm__store_entry *due_first, *due_last; /* entries that are due, in the order in which they became so */
+  uint64_t due_count;
+  uint64_t changes[GM_STORE_TIERS_MOST], flushed[GM_STORE_TIERS_MOST]; /* of a tier, and those that it flushed */
+  char refused[GM_STORE_TIERS_MOST][GM__STORE_REFUSAL]; /* why a tier did not take a value last; "": it did */
 };
 
-/* A key in its normal form. */
-typedef struct gm__store_key {
+/* A key in its normal form, with an end mark. */
+typedef struct gm__store_name {
   size_t bytes;
-  char text[GM__KEY_PATH_MOST + 1]; /* and its end mark */
+  const char *text;
+} gm__store_name;
+
+/* A name with room for its text. It may not be copied. */
+typedef struct gm__store_key {
+  gm__store_name name;
+  char text[GM__KEY_PATH_MOST + 1];
 } gm__store_key;
+
+/* Names of several keys, as large as their texts. */
+typedef struct gm__store_names {
+  size_t count, bytes;
+  gm__store_name *at;
+  char *text;
+} gm__store_names;
+
+static inline gm__store_entry *gm__store_entry_of_item(gm__folder_item *item) {
+  return (gm__store_entry *)(void *)((char *)item - offsetof(gm__store_entry, item));
+}
 
 /* The entry that a link of a place is in. */
 static inline gm__store_entry *gm__store_entry_at(gm__victim *link, size_t place) {
@@ -79,17 +108,21 @@ typedef struct gm__leftover {
 /* Check a store and a key. `prefix`: NULL and the root are fine, too. */
 gm_status gm__store_check(const gm_store *store, const char *op, gm_error *err);
 gm_status gm__store_key_read(const char *text, bool prefix, gm__store_key *out, const char *op, gm_error *err);
+/* Reads several keys. The caller ends *out, also after a failure. */
+gm_status gm__store_names_read(const gm_store *store, const char *const *texts, size_t count, gm__store_names *out,
+                               const char *op, gm_error *err);
+void gm__store_names_end(const gm_store *store, gm__store_names *names);
 
 /* A failure that names the key. */
-gm_status gm__store_missing(const gm__store_key *key, const char *op, gm_error *err);
+gm_status gm__store_missing(const gm__store_name *key, const char *op, gm_error *err);
 
 /* ---- REQUIRES: store lock ---- */
 
-gm__store_entry *gm__store_find(gm_store *store, const gm__store_key *key);
+gm__store_entry *gm__store_find(gm_store *store, const gm__store_name *key);
 /* Waits until the entry of a key is not busy. NULL: there is none. */
-gm__store_entry *gm__store_find_idle(gm_store *store, const gm__store_key *key);
+gm__store_entry *gm__store_find_idle(gm_store *store, const gm__store_name *key);
 /* The entry of the key, made where there is none. NULL: no host memory. */
-gm__store_entry *gm__store_entry_of(gm_store *store, const gm__store_key *key);
+gm__store_entry *gm__store_entry_of(gm_store *store, const gm__store_name *key);
 
 /* Set what lies in a place. The entry takes over the caller's reference, and what was there goes to `out`. */
 void gm__store_set_value(gm_store *store, gm__store_entry *entry, gm_value *value, gm__leftover *out);
@@ -99,9 +132,13 @@ void gm__store_set_persistent(gm_store *store, gm__store_entry *entry, bool pers
 /* Note in which tiers the value of now is. */
 void gm__store_set_tiers(gm_store *store, gm__store_entry *entry, uint32_t copies, uint32_t fresh);
 void gm__store_touch(gm_store *store, gm__store_entry *entry);
-/* The first entry to leave a place of those that nobody moves, and that `may` (NULL: all). It is busy from now on,
- * until gm__store_left. NULL: there is none. */
-gm__store_entry *gm__store_leave(gm_store *store, size_t place, bool (*may)(const gm__store_entry *entry));
+/* The first entry to leave a place of those that nobody moves, and that `may` (NULL: all). From the device none goes
+ * whose value somebody holds; it is looked at again when a holder has gone. So a hold costs one look. `persistent`:
+ * those are asked, too. The entry is busy from now on, until gm__store_left. NULL: there is none. */
+gm__store_entry *gm__store_leave(gm_store *store, size_t place, bool (*may)(const gm__store_entry *entry),
+                                 bool persistent);
+/* Holders of the value go: its entries may leave the device again. */
+void gm__store_wake(void *store, gm_value *value);
 /* Replace the value by another one, which makes all copies old. */
 void gm__store_replace(gm_store *store, gm__store_entry *entry, gm_value *value, gm__leftover *out);
 /* Take an entry out and free it. What it held goes to `out`. */
@@ -113,6 +150,7 @@ void gm__store_entry_end(gm_store *store, gm__store_entry *entry, gm__leftover *
 void gm__store_left(gm_store *store, gm__store_entry *entry, size_t place, bool stays);
 /* The end of being busy. */
 void gm__store_idle(gm_store *store, gm__store_entry *entry);
-void gm__leftover_drop(gm__leftover *leftover);
+/* The result is the bytes of the device that this freed. */
+uint64_t gm__leftover_drop(gm__leftover *leftover);
 
 #endif

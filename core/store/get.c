@@ -1,6 +1,7 @@
 #include "core/store/get.h"
 
 #include "core/store/down.h"
+#include "core/store/remove.h"
 #include "core/store/rise.h"
 #include "core/store/room.h"
 #include "core/store/tier_copy.h"
@@ -20,12 +21,12 @@ static gm_status get_bring_back(gm_store *store, gm__store_entry *entry, gm_valu
   }
   if (!status) status = gm__room_image(store, image, out, err);
   if (!status) {
-    gm__mutex_lock(&store->lock);
+    gm__mutex_lock(&store->watch->lock);
     gm_value_retain(*out); /* one reference for the entry, one for the caller */
     gm__store_set_value(store, entry, *out, &left);
     gm__store_set_image(store, entry, NULL, &left);
     store->stats.came_back++;
-    gm__mutex_unlock(&store->lock);
+    gm__mutex_unlock(&store->watch->lock);
   }
   gm__leftover_drop(&left);
   gm__image_release(image);
@@ -35,17 +36,17 @@ static gm_status get_bring_back(gm_store *store, gm__store_entry *entry, gm_valu
 /* Only the store has the value, by this key, and a part of it fell back. */
 static bool get_may_rise(const gm__store_entry *entry) {
   const gm_value *value = entry->value;
-  return !entry->busy && value && atomic_load(&value->fell) && atomic_load(&value->references) == 1;
+  return !entry->busy && value && atomic_load(&value->fell) && gm__value_references(value) == 1;
 }
 
 /* Finds the entry, and retains its value if that is there. Else the entry is busy for the caller, as one is that
  * `rises`. */
-static gm__store_entry *get_begin(gm_store *store, const gm__store_key *key, uint64_t users, gm_value **out,
+static gm__store_entry *get_begin(gm_store *store, const gm__store_name *key, uint64_t users, gm_value **out,
                                   bool *rises) {
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   gm__store_entry *entry = gm__store_find(store, key);
   while (entry && entry->busy && (!entry->value || entry->rises)) {
-    gm__cond_wait(&store->changed, &store->lock);
+    gm__cond_wait(&store->changed, &store->watch->lock);
     entry = gm__store_find(store, key);
   }
   if (entry) {
@@ -59,17 +60,25 @@ static gm__store_entry *get_begin(gm_store *store, const gm__store_key *key, uin
   } else {
     store->stats.misses++;
   }
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   return entry;
 }
 
-static void get_undo_users(gm_store *store, gm__store_entry *entry, uint64_t users) {
-  gm__mutex_lock(&store->lock);
+/* A busy entry whose value does not come back. It ends where the value is nowhere any more. */
+static gm_status get_failed(gm_store *store, gm__store_entry *entry, uint64_t users, gm_status status,
+                            const gm__store_name *key, const char *op, gm_error *err) {
+  gm__mutex_lock(&store->watch->lock);
   entry->uses -= users;
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
+  if (status != GM_ERR_NOT_FOUND) {
+    gm__store_idle(store, entry);
+    return status;
+  }
+  (void)gm__remove_entry(store, entry, NULL);
+  return gm__store_missing(key, op, err);
 }
 
-gm_status gm__get(gm_store *store, const gm__store_key *key, uint64_t users, const char *op, gm_value **out,
+gm_status gm__get(gm_store *store, const gm__store_name *key, uint64_t users, const char *op, gm_value **out,
                   gm_error *err) {
   gm_value *value = NULL;
   bool rises = false;
@@ -77,9 +86,8 @@ gm_status gm__get(gm_store *store, const gm__store_key *key, uint64_t users, con
   if (!entry) return gm__store_missing(key, op, err);
   if (!value) {
     const gm_status status = get_bring_back(store, entry, &value, err);
-    if (status) get_undo_users(store, entry, users);
+    if (status) return get_failed(store, entry, users, status, key, op, err);
     gm__store_idle(store, entry);
-    if (status) return status;
     gm__down_to_bounds(store);
   } else if (atomic_load(&value->fell)) {
     gm__rise(value, rises);
@@ -95,7 +103,7 @@ static gm_status get_checked(gm_store *store, const char *text, uint64_t users, 
   gm_status status = gm__store_check(store, op, err);
   if (!status) status = gm__store_key_read(text, false, &key, op, err);
   if (!status && !out) status = gm__bad_argument(err, op, "`out` is NULL");
-  return status ? status : gm__get(store, &key, users, op, out, err);
+  return status ? status : gm__get(store, &key.name, users, op, out, err);
 }
 
 gm_status gm_store_get(gm_store *store, const char *key, gm_value **out, gm_error *err) {
@@ -127,8 +135,8 @@ gm_status gm_store_exists(gm_store *store, const char *text, bool *out, gm_error
   if (!status) status = gm__store_key_read(text, false, &key, op, err);
   if (status) return status;
   if (!out) return gm__bad_argument(err, op, "`out` is NULL");
-  gm__mutex_lock(&store->lock);
-  *out = gm__store_find(store, &key);
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
+  *out = gm__store_find(store, &key.name);
+  gm__mutex_unlock(&store->watch->lock);
   return GM_OK;
 }

@@ -5,7 +5,7 @@
 #include "core/store/entry.h"
 
 /* Get a value with one reference for the caller, and add `users` to the count of the key. */
-gm_status gm__get(gm_store *store, const gm__store_key *key, uint64_t users, const char *op, gm_value **out,
+gm_status gm__get(gm_store *store, const gm__store_name *key, uint64_t users, const char *op, gm_value **out,
                   gm_error *err);
 
 #endif

@@ -103,7 +103,7 @@ typedef struct image_size {
 } image_size;
 
 static void image_count(const gm_value *value, image_size *size) {
-  size->tree += GM__IMAGE_NODE + 8 * (uint64_t)value->desc.rank;
+  size->tree += GM__IMAGE_NODE + 8 * (uint64_t)value->rank;
   if (value->form == GM_VALUE_TENSOR) {
     size->data = gm__add_sat(size->data, gm__round_up(value->bytes, GM__IMAGE_ALIGN));
     return;
@@ -134,11 +134,11 @@ static void image_name(image_writer *writer, const char *name) {
 static gm_status image_node(image_writer *writer, gm_value *value) {
   const bool tensor = value->form == GM_VALUE_TENSOR;
   image_bytes(writer, value->form, 1);
-  image_bytes(writer, value->desc.rank, 1);
+  image_bytes(writer, value->rank, 1);
   image_bytes(writer, 0, 2);
-  image_bytes(writer, value->desc.dtype, 4);
+  image_bytes(writer, value->dtype, 4);
   image_bytes(writer, tensor ? value->bytes : value->count, 8);
-  for (uint32_t i = 0; i < value->desc.rank; i++) image_bytes(writer, value->desc.shape[i], 8);
+  for (uint32_t i = 0; i < value->rank; i++) image_bytes(writer, value->shape[i], 8);
   if (tensor) {
     const gm_status status = gm_value_read(value, 0, writer->data, value->bytes, NULL, writer->err);
     writer->data += gm__round_up(value->bytes, GM__IMAGE_ALIGN);

@@ -1,9 +1,6 @@
 #include "core/store/remove.h"
 
-#include <string.h>
-
 #include "core/base/alloc.h"
-#include "core/store/get.h"
 #include "core/store/put.h"
 #include "core/store/tier_copy.h"
 
@@ -12,20 +9,20 @@
 gm_status gm__remove_entry(gm_store *store, gm__store_entry *entry, gm_error *err) {
   gm__leftover left = {NULL, NULL};
   const gm_status status = gm__tier_copy_remove(store, entry, err);
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   entry->busy = false;
   if (!status) gm__store_entry_end(store, entry, &left);
   gm__cond_broadcast(&store->changed);
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   gm__leftover_drop(&left);
   return status;
 }
 
-gm_status gm__remove(gm_store *store, const gm__store_key *key, const char *op, gm_error *err) {
-  gm__mutex_lock(&store->lock);
+gm_status gm__remove(gm_store *store, const gm__store_name *key, const char *op, gm_error *err) {
+  gm__mutex_lock(&store->watch->lock);
   gm__store_entry *entry = gm__store_find_idle(store, key);
   if (entry) entry->busy = true;
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   return entry ? gm__remove_entry(store, entry, err) : gm__store_missing(key, op, err);
 }
 
@@ -34,7 +31,7 @@ gm_status gm_store_delete(gm_store *store, const char *text, gm_error *err) {
   gm__store_key key;
   gm_status status = gm__store_check(store, op, err);
   if (!status) status = gm__store_key_read(text, false, &key, op, err);
-  return status ? status : gm__remove(store, &key, op, err);
+  return status ? status : gm__remove(store, &key.name, op, err);
 }
 
 gm_status gm_store_release(gm_store *store, const char *text, gm_error *err) {
@@ -43,52 +40,27 @@ gm_status gm_store_release(gm_store *store, const char *text, gm_error *err) {
   gm_status status = gm__store_check(store, op, err);
   if (!status) status = gm__store_key_read(text, false, &key, op, err);
   if (status) return status;
-  gm__mutex_lock(&store->lock);
-  gm__store_entry *entry = gm__store_find_idle(store, &key);
+  gm__mutex_lock(&store->watch->lock);
+  gm__store_entry *entry = gm__store_find_idle(store, &key.name);
   const bool last = entry && entry->uses == 1;
   if (entry && entry->uses) entry->uses--;
   if (last) entry->busy = true;
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   return last ? gm__remove_entry(store, entry, err) : GM_OK;
-}
-
-/* ---- two keys ---- */
-
-static gm_status remove_copy(gm_store *store, const char *from, const char *to, bool move, const char *op,
-                             gm_error *err) {
-  gm__store_key source, target;
-  gm_value *value = NULL;
-  gm_status status = gm__store_check(store, op, err);
-  if (!status) status = gm__store_key_read(from, false, &source, op, err);
-  if (!status) status = gm__store_key_read(to, false, &target, op, err);
-  if (!status) status = gm__get(store, &source, 0, op, &value, err);
-  if (status) return status;
-  const bool same = source.bytes == target.bytes && memcmp(source.text, target.text, source.bytes) == 0;
-  if (!same) status = gm__put(store, &target, value, GM__PUT_KEEPS_USERS, op, err);
-  gm_value_release(value, NULL);
-  return status || same || !move ? status : gm__remove(store, &source, op, err);
-}
-
-gm_status gm_store_copy(gm_store *store, const char *from, const char *to, gm_error *err) {
-  return remove_copy(store, from, to, false, "gm_store_copy", err);
-}
-
-gm_status gm_store_move(gm_store *store, const char *from, const char *to, gm_error *err) {
-  return remove_copy(store, from, to, true, "gm_store_move", err);
 }
 
 /* ---- several keys ---- */
 
 /* Makes the entries of all keys busy. A key that comes again has NULL in its place. */
-static gm_status remove_begin(gm_store *store, const gm__store_key *keys, size_t count, gm__store_entry **entries,
+static gm_status remove_begin(gm_store *store, const gm__store_name *keys, size_t count, gm__store_entry **entries,
                               gm_error *err) {
   size_t i = 0;
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   while (i < count) {
     const gm__store_entry *entry = gm__store_find(store, &keys[i]);
     if (!entry) break;
     const bool busy = entry->busy;
-    if (busy) gm__cond_wait(&store->changed, &store->lock);
+    if (busy) gm__cond_wait(&store->changed, &store->watch->lock);
     i = busy ? 0 : i + 1;
   }
   for (size_t at = 0; at < count && i == count; at++) {
@@ -96,7 +68,7 @@ static gm_status remove_begin(gm_store *store, const gm__store_key *keys, size_t
     entries[at] = entry->busy ? NULL : entry;
     entry->busy = true;
   }
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   return i == count ? GM_OK : gm__store_missing(&keys[i], "gm_store_delete_many", err);
 }
 
@@ -119,16 +91,13 @@ gm_status gm_store_delete_many(gm_store *store, const char *const *texts, size_t
   if (status || !count) return status;
   if (!texts) return gm__bad_argument(err, op, "`keys` is NULL");
   const gm_services *services = gm__context_services(store->ctx);
-  gm__store_key *keys = gm__alloc_array(services, count, sizeof *keys);
+  gm__store_names keys;
+  status = gm__store_names_read(store, texts, count, &keys, op, err);
   gm__store_entry **entries = gm__alloc_array(services, count, sizeof *entries);
-  const bool ready = keys && entries;
-  if (!ready) status = gm__put_no_memory(op, err);
-  for (size_t i = 0; ready && i < count && !status; i++) {
-    status = gm__store_key_read(texts[i], false, &keys[i], op, err);
-  }
-  if (ready && !status) status = remove_begin(store, keys, count, entries, err);
-  if (ready && !status) status = remove_all(store, entries, count, err);
-  gm__release(services, keys, count * sizeof *keys);
+  if (!entries && !status) status = gm__put_no_memory(op, err);
+  if (!status) status = remove_begin(store, keys.at, count, entries, err);
+  if (!status) status = remove_all(store, entries, count, err);
+  gm__store_names_end(store, &keys);
   gm__release(services, entries, count * sizeof *entries);
   return status;
 }

@@ -8,6 +8,6 @@
 gm_status gm__remove_entry(gm_store *store, gm__store_entry *entry, gm_error *err);
 
 /* Remove a key. NOT_FOUND: there is none. */
-gm_status gm__remove(gm_store *store, const gm__store_key *key, const char *op, gm_error *err);
+gm_status gm__remove(gm_store *store, const gm__store_name *key, const char *op, gm_error *err);
 
 #endif

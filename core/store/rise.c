@@ -12,7 +12,7 @@ static bool rise_value(gm_value *value, bool alone) {
   if (value->buffer) up = gm__promote_one(value->buffer, alone && atomic_load(&value->buffer->references) == 1);
   for (size_t i = 0; i < value->count; i++) {
     gm_value *item = value->items[i];
-    up = rise_value(item, alone && atomic_load(&item->references) == 1) && up;
+    up = rise_value(item, alone && gm__value_references(item) == 1) && up;
   }
   if (up) atomic_store(&value->fell, false);
   return up;

@@ -1,7 +1,13 @@
 #include "core/store/room.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "core/base/alloc.h"
 #include "core/store/down.h"
+#include "core/tier/tier.h"
+#include "gm/size.h"
 
 /* Invariant: a tensor takes the way of the store's fallback only after no value could go down any more. */
 
@@ -9,18 +15,77 @@ static bool room_is_short(gm_status status) {
   return status == GM_ERR_OUT_OF_DEVICE_MEMORY || status == GM_ERR_OVER_LIMIT;
 }
 
+enum { ROOM_SIZE_TEXT = 32 };
+
+/* Why no more room could be made. */
+typedef enum room_lack { ROOM_NO_LACK, ROOM_TOO_LARGE, ROOM_HELD, ROOM_FULL_BELOW } room_lack;
+
 /* Makes room, unless the pool could not have the bytes even alone. */
-static bool room_make_for(gm_store *store, uint64_t bytes) {
-  return bytes <= gm__budget_cap(&store->pool->heap.provider.budget) && gm__down_for(store, bytes);
+static bool room_make_for(gm_store *store, uint64_t bytes, room_lack *lack) {
+  bool held = false;
+  *lack = ROOM_TOO_LARGE;
+  if (bytes > gm__budget_cap(&store->pool->heap.provider.budget)) return false;
+  const bool made = gm__down_for(store, bytes, &held);
+  *lack = held ? ROOM_HELD : ROOM_FULL_BELOW;
+  return made;
+}
+
+/* Adds to a text as far as it has room. */
+static void room_add(char *text, size_t capacity, const char *format, ...) {
+  const size_t used = strlen(text);
+  va_list more;
+  va_start(more, format);
+  (void)vsnprintf(text + used, capacity - used, format, more);
+  va_end(more);
+}
+
+static void room_add_host(char *text, size_t capacity, uint64_t there, uint64_t bound) {
+  char has[ROOM_SIZE_TEXT], most[ROOM_SIZE_TEXT];
+  if (!bound) return;
+  if (bound == GM_NO_LIMIT) {
+    room_add(text, capacity, "; the system has no host memory");
+    return;
+  }
+  gm_format_bytes(there, has, sizeof has);
+  gm_format_bytes(bound, most, sizeof most);
+  room_add(text, capacity, "; host memory: %s of %s", has, most);
+}
+
+/* The places below and why each one takes no more. REQUIRES: store lock. */
+static void room_name_places(const gm_store *store, char *text, size_t capacity) {
+  room_add_host(text, capacity, store->image_bytes[GM__PLACE_HOST], store->max_host_bytes);
+  for (uint32_t i = 0; i < store->tier_count; i++) {
+    const char *why = *store->refused[i] ? store->refused[i] : "takes values";
+    room_add(text, capacity, "; tier \"%.64s\": %s", gm__tier_where(store->tiers[i]), why);
+  }
+  if (!store->tier_count) room_add(text, capacity, "; the store has no tier");
+}
+
+/* The pool says that its memory is full, which is no news to a store. What keeps values from leaving it is. */
+static gm_status room_refused(gm_store *store, uint64_t bytes, room_lack lack, gm_status status, gm_error *err) {
+  char size[ROOM_SIZE_TEXT], places[sizeof err->message] = "";
+  if (!err || lack == ROOM_NO_LACK || lack == ROOM_TOO_LARGE) return status;
+  gm_format_bytes(bytes, size, sizeof size);
+  if (lack == ROOM_HELD) {
+    return gm__fail(err, status, err->native_code, "gm_store",
+                    "the device has no room for %s, and no value may leave it: all that are there are held", size);
+  }
+  gm__mutex_lock(&store->watch->lock);
+  room_name_places(store, places, sizeof places);
+  gm__mutex_unlock(&store->watch->lock);
+  return gm__fail(err, status, err->native_code, "gm_store",
+                  "the device has no room for %s, and nothing below has room%.380s", size, places);
 }
 
 gm_status gm__room_tensor(gm_store *store, const gm_tensor_desc *desc, uint64_t bytes, const void *data, gm_value **out,
                           gm_error *err) {
   gm_status status;
+  room_lack lack = ROOM_NO_LACK;
   do {
     status = gm__value_pool_tensor(store->pool, desc, bytes, data, GM_FALLBACK_REFUSE, NULL, out, err);
-  } while (room_is_short(status) && room_make_for(store, bytes));
-  if (!room_is_short(status) || store->fallback == GM_FALLBACK_REFUSE) return status;
+  } while (room_is_short(status) && room_make_for(store, bytes, &lack));
+  if (!room_is_short(status)) return status;
+  if (store->fallback == GM_FALLBACK_REFUSE) return room_refused(store, bytes, lack, status, err);
   return gm__value_pool_tensor(store->pool, desc, bytes, data, store->fallback, NULL, out, err);
 }
 
@@ -51,7 +116,8 @@ gm_status gm__room_value(gm_store *store, gm_value *value, gm_value **out, gm_er
     return GM_OK;
   }
   if (value->form == GM_VALUE_TENSOR) {
-    return gm__room_tensor(store, &value->desc, value->bytes, value->host, out, err);
+    const gm_tensor_desc desc = gm__value_desc(value);
+    return gm__room_tensor(store, &desc, value->bytes, value->host, out, err);
   }
   const gm_services *services = gm__context_services(store->ctx);
   gm_value **items = gm__alloc_array(services, value->count, sizeof(gm_value *));

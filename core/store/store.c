@@ -3,7 +3,6 @@
 #include "core/base/alloc.h"
 #include "core/base/sized.h"
 #include "core/store/down.h"
-#include "core/store/keys.h"
 #include "core/store/tier_copy.h"
 #include "gm/size.h"
 
@@ -34,7 +33,15 @@ static uint64_t store_bound(uint64_t asked) {
 static gm_store *store_new(const gm_store_params *asked) {
   gm_context *ctx = asked->pool->ctx;
   gm_store *store = gm__object_new(ctx, GM__KIND_STORE, sizeof *store);
-  if (!store) return NULL;
+  gm__value_watch *watch = gm__object_new(ctx, GM__KIND_VALUE_WATCH, sizeof *watch);
+  if (!store || !watch) {
+    if (watch) gm__object_end(ctx, &watch->head);
+    if (store) gm__object_end(ctx, &store->head);
+    return NULL;
+  }
+  store->watch = watch;
+  watch->store = store;
+  watch->wake = gm__store_wake;
   store->ctx = ctx;
   store->pool = asked->pool;
   store->tier_count = (uint32_t)asked->tier_count; /* checked: at most GM_STORE_TIERS_MOST */
@@ -44,10 +51,10 @@ static gm_store *store_new(const gm_store_params *asked) {
   store->max_host_bytes = store_bound(asked->max_host_bytes);
   store->fallback = asked->fallback;
   store->keep = asked->keep;
-  gm__mutex_init(&store->lock, GM__RANK_LEAF);
+  gm__mutex_init(&store->watch->lock, GM__RANK_LEAF);
   gm__cond_init(&store->changed);
   gm__key_map_init(&store->entries, gm__context_services(ctx));
-  gm__key_map_init(&store->prefixes, gm__context_services(ctx));
+  gm__folders_init(&store->folders, gm__context_services(ctx));
   for (int i = 0; i < GM__PLACES; i++) gm__victims_init(&store->places[i], gm__context_services(ctx));
   gm__victims_init(&store->persistent, gm__context_services(ctx));
   atomic_fetch_add(&asked->pool->guests, 1);
@@ -58,7 +65,7 @@ static gm_store *store_new(const gm_store_params *asked) {
 
 enum { STORE_COST = 100000 }; /* nanoseconds for a MiB: a link of about 10 GB a second */
 
-static uint64_t store_evict(void *user, uint64_t bytes) { return gm__down_some(user, bytes); }
+static uint64_t store_evict(void *user, uint64_t bytes) { return gm__down_some(user, bytes).gone; }
 
 static gm_status store_register(gm_store *store, int32_t priority, gm_error *err) {
   const gm_evictor_params params = {.struct_size = sizeof params,
@@ -96,10 +103,17 @@ gm_status gm_store_create(const gm_store_params *params, gm_store **out, gm_erro
   return GM_OK;
 }
 
+/* A holder of a value that was watched may be on the way to the watch. It finds that the value is not watched. */
+static void store_end_watch(gm_store *store) {
+  if (store->watch->used)
+    gm__object_keep(store->ctx, &store->watch->head);
+  else
+    gm__object_end(store->ctx, &store->watch->head);
+}
+
 /* No other thread knows the store now, so this takes no lock: in a forked child another thread may hold it. */
 gm_status gm_store_destroy(gm_store *store, gm_error *err) {
   size_t cursor = 0;
-  gm__store_key root = {.bytes = 0};
   if (!store) return GM_OK;
   const gm_status status = gm__store_check(store, "gm_store_destroy", err);
   if (status == GM_ERR_INVALID_ARGUMENT) return status;
@@ -111,15 +125,16 @@ gm_status gm_store_destroy(gm_store *store, gm_error *err) {
     gm__leftover_drop(&left);
   }
   (void)gm_pool_destroy(store->pinned, NULL);
-  gm__prefixes_drop(store, &root);
+  gm__folder_forget(&store->folders, &store->folders.root);
   gm__key_map_clear(&store->entries);
-  gm__key_map_clear(&store->prefixes);
+  gm__folders_clear(&store->folders);
   for (int i = 0; i < GM__PLACES; i++) gm__victims_drop(&store->places[i]);
   gm__victims_drop(&store->persistent);
   if (status != GM_ERR_FORKED) {
     gm__cond_destroy(&store->changed);
-    gm__mutex_destroy(&store->lock);
+    if (!store->watch->used) gm__mutex_destroy(&store->watch->lock);
   }
+  store_end_watch(store);
   atomic_fetch_sub(&store->pool->guests, 1);
   gm__object_end(store->ctx, &store->head);
   return GM_OK;
@@ -132,13 +147,13 @@ gm_status gm_store_get_stats(gm_store *store, gm_store_stats *out, gm_error *err
   if (!status) status = gm__sized_check(out, sizeof *out, op, "out", err);
   if (status) return status;
   gm_pool_stats(store->pool, &pool);
-  gm__mutex_lock(&store->lock);
+  gm__mutex_lock(&store->watch->lock);
   gm_store_stats now = store->stats;
   now.keys = store->entries.count;
   now.device_bytes = store->device_bytes;
   now.host_bytes = store->image_bytes[GM__PLACE_HOST];
   now.pinned_bytes = store->image_bytes[GM__PLACE_PINNED];
-  gm__mutex_unlock(&store->lock);
+  gm__mutex_unlock(&store->watch->lock);
   now.struct_size = sizeof now;
   now.allocated_bytes = pool.in_use_bytes;
   now.reserved_bytes = pool.reserved_bytes;

@@ -11,11 +11,16 @@ gm_status gm__tier_copy_put(gm_store *store, gm__store_entry *entry, const gm__i
 /* Put it into the lowest tier. REQUIRES: there is a tier. */
 gm_status gm__tier_copy_put_lowest(gm_store *store, gm__store_entry *entry, const gm__image *image, gm_error *err);
 
-/* Read the value from the nearest tier that has it whole. DAMAGED: none has. */
+/* Read the value from the nearest tier that has it whole. DAMAGED: none has. NOT_FOUND, without a message: a removal of
+ * it, which had no answer, was done. */
 gm_status gm__tier_copy_read(gm_store *store, gm__store_entry *entry, gm__image **out, gm_error *err);
 
 /* Remove all copies of an entry, the one of now last. After a failure it is still there. */
 gm_status gm__tier_copy_remove(gm_store *store, gm__store_entry *entry, gm_error *err);
+
+/* Flush each tier that was changed since its last flush, the nearest first: what a nearer tier has is what a new store
+ * takes. It goes on after a failure, and answers the first. */
+gm_status gm__tier_copy_flush(gm_store *store, gm_error *err);
 
 /* Make entries of what the tiers have. REQUIRES: no other thread knows the store. */
 gm_status gm__tier_copy_list(gm_store *store, gm_error *err);

@@ -15,8 +15,8 @@ gm_status gm__value_check(const gm_value *value, const char *op, gm_error *err) 
   return gm__context_check(value->ctx, op, err);
 }
 
-gm_value *gm__value_new(gm_context *ctx, gm_value_form form) {
-  gm_value *value = gm__object_new(ctx, GM__KIND_VALUE, sizeof *value);
+gm_value *gm__value_new(gm_context *ctx, gm_value_form form, uint32_t rank) {
+  gm_value *value = gm__object_new(ctx, GM__KIND_VALUE, sizeof *value + rank * sizeof *value->shape);
   if (!value) return NULL;
   value->ctx = ctx;
   value->references = 1;
@@ -75,11 +75,19 @@ static gm_status value_no_memory(const char *op, gm_error *err) {
 }
 
 static gm_value *value_tensor_new(gm_context *ctx, const gm_tensor_desc *desc, uint64_t bytes) {
-  gm_value *value = gm__value_new(ctx, GM_VALUE_TENSOR);
+  gm_value *value = gm__value_new(ctx, GM_VALUE_TENSOR, desc->rank);
   if (!value) return NULL;
-  value->desc = *desc;
+  value->dtype = desc->dtype;
+  value->rank = desc->rank;
+  memcpy(value->shape, desc->shape, desc->rank * sizeof *value->shape);
   value->bytes = bytes;
   return value;
+}
+
+gm_tensor_desc gm__value_desc(const gm_value *value) {
+  gm_tensor_desc desc = {.struct_size = sizeof desc, .dtype = value->dtype, .rank = value->rank};
+  memcpy(desc.shape, value->shape, value->rank * sizeof *value->shape);
+  return desc;
 }
 
 gm_status gm__value_host_tensor(gm_context *ctx, const gm_tensor_desc *desc, uint64_t bytes, gm_value **out,
@@ -191,14 +199,24 @@ static void value_tree_end(gm_value *value) {
   gm__release(services, value->items, value->count * sizeof(gm_value *));
 }
 
-static void value_end(gm_value *value, gm_stream *stream) {
+/* The bytes of the device that go with the last reference of a buffer. */
+static uint64_t value_buffer_release(gm_buffer *buffer, gm_stream *stream) {
+  const bool last = buffer && atomic_load(&buffer->references) == 1;
+  const bool there = last && gm_buffer_location(buffer) == GM_LOCATION_DEVICE;
+  const uint64_t bytes = there ? gm_buffer_bytes(buffer) : 0;
+  gm_buffer_release(buffer, stream);
+  return bytes;
+}
+
+static uint64_t value_end(gm_value *value, gm_stream *stream) {
   gm_context *ctx = value->ctx;
-  gm_buffer_release(value->buffer, stream);
+  uint64_t freed = value_buffer_release(value->buffer, stream);
   if (value->host) gm__release(gm__context_services(ctx), value->host, (size_t)value->bytes);
-  for (size_t i = 0; i < value->count; i++) gm_value_release(value->items[i], stream);
+  for (size_t i = 0; i < value->count; i++) freed += gm__value_release(value->items[i], stream);
   value_tree_end(value);
   gm__object_end(ctx, &value->head);
   atomic_fetch_sub(&ctx->children, 1);
+  return freed;
 }
 
 /* The value lives on, and may be ended by somebody who does not know of that stream. */
@@ -212,8 +230,54 @@ static void value_use_on(gm_value *value, gm_stream *stream) {
   for (size_t i = 0; i < value->count; i++) value_use_on(value->items[i], stream);
 }
 
-void gm_value_release(gm_value *value, gm_stream *stream) {
-  if (!value || !gm__object_is(&value->head, GM__KIND_VALUE)) return;
-  if (stream && atomic_load(&value->references) > 1) value_use_on(value, stream);
-  if (atomic_fetch_sub(&value->references, 1) == 1) value_end(value, stream);
+bool gm__value_watch_begin(gm_value *value, gm__value_watch *watch) {
+  gm__value_watch *before = NULL;
+  if (!atomic_compare_exchange_strong(&value->watch, &before, watch) && before != watch) return false;
+  const uint64_t references = atomic_fetch_or(&value->references, GM__VALUE_WATCHED) & ~GM__VALUE_WATCHED;
+  if (references > atomic_load(&value->stored)) return watch->used = true;
+  if (!value->aside) gm__value_watch_end(value);
+  return false;
 }
+
+void gm__value_watch_end(gm_value *value) {
+  atomic_fetch_and(&value->references, ~GM__VALUE_WATCHED);
+  atomic_store(&value->watch, NULL);
+}
+
+/* Gives up the caller's reference unless the value is watched. A child that was forked has no store to wake. */
+static bool value_give_up(gm_value *value, uint64_t *out_left) {
+  uint64_t now = atomic_load(&value->references);
+  while (!(now & GM__VALUE_WATCHED) || gm__context_forked(value->ctx)) {
+    if (!atomic_compare_exchange_weak(&value->references, &now, now - 1)) continue;
+    *out_left = (now - 1) & ~GM__VALUE_WATCHED;
+    return true;
+  }
+  return false;
+}
+
+/* As long as the caller has its reference, the value is there. The store that watches it is woken, and the reference
+ * given up, in one step of the lock. So no store takes the value for held that is not. */
+static uint64_t value_give_up_watched(gm_value *value) {
+  uint64_t left = 0;
+  while (!value_give_up(value, &left)) {
+    gm__value_watch *watch = atomic_load(&value->watch);
+    if (!watch) continue; /* it ended just now */
+    gm__mutex_lock(&watch->lock);
+    const bool mine = atomic_load(&value->watch) == watch;
+    if (mine) watch->wake(watch->store, value);
+    if (mine) left = atomic_fetch_sub(&value->references, 1) - 1;
+    gm__mutex_unlock(&watch->lock);
+    if (mine) break;
+  }
+  return left;
+}
+
+uint64_t gm__value_release(gm_value *value, gm_stream *stream) {
+  uint64_t left;
+  if (!value || !gm__object_is(&value->head, GM__KIND_VALUE)) return 0;
+  if (stream && gm__value_references(value) > 1) value_use_on(value, stream);
+  if (!value_give_up(value, &left)) left = value_give_up_watched(value);
+  return left ? 0 : value_end(value, stream);
+}
+
+void gm_value_release(gm_value *value, gm_stream *stream) { (void)gm__value_release(value, stream); }

@@ -29,9 +29,9 @@ gm_status gm_value_describe(const gm_value *value, gm_value_info *out, gm_error 
                         .nodes = value->nodes,
                         .depth = value->depth,
                         .location = value_location(value),
-                        .dtype = value->desc.dtype,
-                        .rank = value->desc.rank};
-  memcpy(info.shape, value->desc.shape, sizeof info.shape);
+                        .dtype = value->dtype,
+                        .rank = value->rank};
+  memcpy(info.shape, value->shape, value->rank * sizeof *value->shape);
   gm__sized_out(out, &info, sizeof info);
   return GM_OK;
 }

@@ -82,7 +82,7 @@ static gm_status tree_make(gm_context *ctx, gm_value_form form, const char *cons
   if (status) return status;
   if (!out || (count && !items)) return gm__bad_argument(err, op, "`%s` is NULL", out ? "items" : "out");
   if (count >= GM_VALUE_NODES_MOST) return gm__bad_argument(err, op, "`count` is %zu, too many for a tree", count);
-  gm_value *value = gm__value_new(ctx, form);
+  gm_value *value = gm__value_new(ctx, form, 0);
   if (!value) return tree_no_memory(op, err);
   status = tree_fill(value, names, items, count, op, err);
   if (status) {

@@ -8,12 +8,10 @@
 
 typedef struct gm__victim {
   gm__cache_entry turn;
-  struct gm__victim *put_off; /* the next one that may not leave, during a search */
 } gm__victim;
 
 typedef struct gm__victims {
   gm__cache_policy policy;
-  const gm_services *services;
 } gm__victims;
 
 void gm__victims_init(gm__victims *victims, const gm_services *services);
@@ -27,9 +25,15 @@ void gm__victims_touch(gm__victims *victims, gm__victim *entry);
 /* Take an entry out. Nothing where it is not there. */
 void gm__victims_remove(gm__victims *victims, gm__victim *entry);
 
-/* Take out the first to go of those that may, and remember it: it comes back as known. The others count as used. NULL:
- * none may go. */
-gm__victim *gm__victims_leave(gm__victims *victims, bool (*may)(void *user, gm__victim *entry), void *user);
+typedef enum gm__victim_answer {
+  GM__VICTIM_STAYS, /* it counts as used */
+  GM__VICTIM_GOES,
+  GM__VICTIM_IS_OUT /* `may` has removed it from the order */
+} gm__victim_answer;
+
+/* Take out the first to go of those that may, and remember it: it comes back as known. NULL: none may go. */
+gm__victim *gm__victims_leave(gm__victims *victims, gm__victim_answer (*may)(void *user, gm__victim *entry),
+                              void *user);
 /* An entry that was to leave stays. */
 void gm__victims_return(gm__victims *victims, gm__victim *entry);
 

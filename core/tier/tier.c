@@ -1,7 +1,8 @@
-#include "gm/tier.h"
+#include "core/tier/tier.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
@@ -12,6 +13,8 @@
 
 /* Invariants. A table's functions see checked arguments only. A tier with open values does not close. */
 
+enum { TIER_WHERE = 64 };
+
 struct gm_tier {
   gm__object head;
   gm_context *ctx;
@@ -19,6 +22,7 @@ struct gm_tier {
   void *own; /* the table's object */
   bool read_only;
   _Atomic uint64_t readers; /* open values */
+  char where[TIER_WHERE];   /* or its end */
 };
 
 struct gm_tier_value {
@@ -70,6 +74,8 @@ gm_status gm_tier_open(gm_context *ctx, const char *kind, const char *where, con
   tier->ctx = ctx;
   tier->kind = found;
   tier->read_only = asked.read_only;
+  const size_t length = strlen(where), kept = length < TIER_WHERE ? length : TIER_WHERE - 1;
+  memcpy(tier->where, where + length - kept, kept);
   tier_silence(err);
   status = tier_answer(found, op, found->ops.open(ctx, where, &asked, &tier->own, err), err);
   if (status) {
@@ -80,6 +86,8 @@ gm_status gm_tier_open(gm_context *ctx, const char *kind, const char *where, con
   *out = tier;
   return GM_OK;
 }
+
+const char *gm__tier_where(const gm_tier *tier) { return tier->where; }
 
 static gm_status tier_check(const gm_tier *tier, const char *op, gm_error *err) {
   if (!tier) return gm__bad_argument(err, op, "`tier` is NULL");

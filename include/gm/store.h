@@ -42,7 +42,8 @@ typedef struct gm_store_params {
                                 which keeps up to as many idle bytes until the store ends */
 } gm_store_params;
 
-/* What a store holds and did. Values that lie in several places count in each. */
+/* What a store holds and did. Values that lie in several places count in each, and values of several keys count for
+ * each key. */
 typedef struct gm_store_stats {
   uint32_t struct_size;
   uint64_t keys;
@@ -65,7 +66,8 @@ GM_API gm_status gm_store_destroy(gm_store *store, gm_error *err);
 
 /* Puts a value, which replaces an earlier one of the key. The store retains it. If a tensor of it lies in plain host
  * memory, the store makes a copy on the device instead. Errors: INVALID_ARGUMENT: the key, or a value of another
- * context; those of gm_value_tensor, after values of other keys went down; OUT_OF_HOST_MEMORY, FORKED. */
+ * context; those of gm_value_tensor, after values of other keys went down; OUT_OF_HOST_MEMORY, FORKED. The message of
+ * OVER_LIMIT and OUT_OF_DEVICE_MEMORY names the places below that are full. */
 GM_API gm_status gm_store_put(gm_store *store, const char *key, gm_value *value, gm_error *err);
 /* Puts a tensor from host memory, which is copied to the device. Errors as for gm_value_tensor and gm_store_put. */
 GM_API gm_status gm_store_put_tensor(gm_store *store, const char *key, const gm_tensor_desc *desc, const void *data,
@@ -80,11 +82,16 @@ GM_API gm_status gm_store_get(gm_store *store, const char *key, gm_value **out, 
 /* Tells in *out whether the store has a key. It moves nothing. Errors: INVALID_ARGUMENT, FORKED. */
 GM_API gm_status gm_store_exists(gm_store *store, const char *key, bool *out, gm_error *err);
 
-/* Deletes a key, in the tiers too. NOT_FOUND: there is none. After a failure of a tier the key is still there. */
+/* Deletes a key, in the tiers too. NOT_FOUND: there is none. After a failure of a tier the key is still there. A tier
+ * that did not answer (TIMEOUT, IO) may have removed the value all the same. If no other place has it, the next call
+ * that wants the value answers NOT_FOUND, and the key is gone. */
 GM_API gm_status gm_store_delete(gm_store *store, const char *key, gm_error *err);
 /* Gives the value of one key to another key, too, whose earlier value is replaced. Errors as for get and put. */
 GM_API gm_status gm_store_copy(gm_store *store, const char *from, const char *to, gm_error *err);
-/* Copies, then deletes `from`. Others may see both keys meanwhile, and after a failure of a tier. */
+/* Gives `to` the value that `from` has in one moment, and deletes `from`. What is put to `from` later stays there.
+ * Others may see both keys meanwhile, and after a failure of a tier. A crash in the middle loses nothing that was
+ * flushed: the lowest tier gets the value under `to` before it removes that under `from`. A tier without room for both
+ * removes it at once. Errors as for get, put and delete. */
 GM_API gm_status gm_store_move(gm_store *store, const char *from, const char *to, gm_error *err);
 
 /* Puts all values or, after a failure, none. A key that comes twice gets its last value. Errors as for gm_store_put. */
@@ -113,8 +120,9 @@ GM_API gm_status gm_store_list_prefixes(gm_store *store, const char *prefix, gm_
  * tier, and answers the first. */
 GM_API gm_status gm_store_clear(gm_store *store, const char *prefix, gm_error *err);
 
-/* Takes values that nobody uses down from the device, until `bytes` of them are gone or there are no more. *out_bytes
- * (NULL is allowed) is what went. Errors: INVALID_ARGUMENT, FORKED. */
+/* Takes values that nobody uses down from the device, until `bytes` are free there or there are no more. *out_bytes
+ * (NULL is allowed) is what was freed: a value of several keys is free when the last of them went down. Errors:
+ * INVALID_ARGUMENT, FORKED. */
 GM_API gm_status gm_store_demote(gm_store *store, uint64_t bytes, uint64_t *out_bytes, gm_error *err);
 /* Takes the value of one key down from the device. GM_OK also where it is not there. BUSY: somebody holds it.
  * NOT_FOUND: there is no such key. Other errors are those of the tiers, and the value stays. */
@@ -123,8 +131,10 @@ GM_API gm_status gm_store_demote_key(gm_store *store, const char *key, gm_error 
  * of GM_STORE_KEEP_SHORT. A key stays so when its value is replaced. A new key is not, a copy and the target of a move
  * included. It moves nothing. Errors: NOT_FOUND: there is no such key; INVALID_ARGUMENT, FORKED. */
 GM_API gm_status gm_store_set_persistent(gm_store *store, const char *key, bool persistent, gm_error *err);
-/* On GM_OK the lowest tier has all values that were put before, and has flushed them. Values stay where they are.
- * NOT_SUPPORTED: the store has no tier. Other errors are those of the tier. */
+/* On GM_OK the lowest tier has all values that were put before, and each tier that the store changed has flushed. So
+ * after a crash no older value and no deleted key comes back. Values stay where they are. The call takes as long as
+ * there are values that the lowest tier has not got. NOT_SUPPORTED: the store has no tier. Other errors are those of
+ * the tiers. */
 GM_API gm_status gm_store_flush(gm_store *store, gm_error *err);
 
 /* ---- by count of users ---- */

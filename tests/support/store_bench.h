@@ -19,7 +19,10 @@ static inline unsigned char *store_contents(uint64_t key, uint64_t version, uint
   unsigned char *out = malloc((size_t)bytes + 1);
   uint64_t seed = key * 1000003 + version;
   assert_non_null(out);
-  for (uint64_t at = 0; at < bytes; at++) out[at] = (unsigned char)(test_random(&seed) >> 56);
+  for (uint64_t at = 0; at < bytes; at += 8) {
+    const uint64_t word = test_random(&seed);
+    memcpy(out + at, &word, (size_t)(bytes - at < 8 ? bytes - at : 8));
+  }
   return out;
 }
 

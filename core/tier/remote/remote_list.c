@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/alloc.h"
@@ -9,11 +10,15 @@
 #include "core/tier/remote/remote_turn.h"
 #include "core/tier/remote/remote_value.h"
 
-/* Invariants. A thread has no turn while it calls the visitor. A key is visited once: a server may name it twice. */
+/* Invariants. A thread has no turn while it calls the visitor. A key is visited once: a server may name it twice. A
+ * list ends: the server says how many keys it has, and names no more pages and values than such a server can. */
 
 enum {
-  LIST_COUNT = 200,          /* keys that the server looks at for one page */
-  LIST_EMPTY_MOST = 1 << 22, /* pages in a row without a value; a server whose list never ends is none */
+  LIST_STEP = 200,           /* keys that the server looks at for one page */
+  LIST_STEP_MOST = 25600,    /* after pages without a value: its table may be much larger than its keys */
+  LIST_PAGES_MOST = 1 << 22, /* of one server, whatever it says that it has */
+  LIST_SLACK = 4096,         /* pages and values beside those that the server's count of keys allows */
+  LIST_COUNTS_MOST = 8,      /* how often a server is asked for its count, as others may put meanwhile */
   LIST_PATTERN = 2 * (GM__REMOTE_PREFIX + GM_TIER_KEY_MOST) + 8,
   LIST_CURSOR = 24
 };
@@ -27,8 +32,12 @@ typedef struct list_state {
   size_t pattern_bytes;
   char pattern[LIST_PATTERN];
   char cursor[LIST_CURSOR];
-  bool more; /* the visitor wants more */
-  uint64_t empty;
+  bool more;              /* the visitor wants more */
+  uint64_t pages, values; /* of the server that is asked now */
+  uint64_t most;          /* of each of them */
+  uint32_t step;
+  char step_text[12];
+  uint32_t counts;
   gm__key_map seen;
   gm__remote_request sizes[GM__REMOTE_BATCH];
 } list_state;
@@ -69,7 +78,7 @@ static gm_status list_scan(list_state *list, gm__remote_request *request, const 
   request->args[2] = (gm_tier_part){"MATCH", 5};
   request->args[3] = (gm_tier_part){list->pattern, list->pattern_bytes};
   request->args[4] = (gm_tier_part){"COUNT", 5};
-  request->args[5] = (gm_tier_part){"200", 3};
+  request->args[5] = (gm_tier_part){list->step_text, (uint64_t)snprintf(list->step_text, 12, "%u", list->step)};
   request->count = 6;
   gm_status status = gm__remote_run(tier, request, 1);
   if (status) return status;
@@ -93,6 +102,7 @@ static gm_status list_sizes(list_state *list, const gm__reply **key, uint32_t *o
     const gm_status status = list_note(list, *key, &fresh);
     if (status) return status;
     if (!fresh) continue;
+    list->values++;
     list->sizes[count] = (gm__remote_request){
         .args = {{"GETRANGE", 8}, {(*key)->text, (*key)->bytes}, {"0", 1}, {"47", 2}}, .count = 4, .key = 1};
     count++;
@@ -108,10 +118,39 @@ static void list_visit(list_state *list, uint32_t count) {
     const gm_tier_part *key = &list->sizes[i].args[1];
     gm__manifest manifest;
     if (head->kind != GM__REPLY_STRING || !gm__manifest_peek(head->text, head->bytes, &manifest)) continue;
-    list->empty = 0;
     list->more = list->visit(list->user, (const char *)key->data + list->own_bytes,
                              (size_t)key->bytes - list->own_bytes, manifest.value_bytes);
   }
+}
+
+static gm_status list_endless(const gm__remote_tier *tier, gm_error *err) {
+  return gm__fail(err, GM_ERR_FORMAT, 0, tier->op, "the server's list of keys does not end");
+}
+
+/* Asks for the count of all keys of a server, of whichever prefix. REQUIRES: turn. */
+static gm_status list_count(list_state *list, uint32_t node) {
+  gm__remote_tier *tier = list->tier;
+  gm__remote_request request = {.args = {{"DBSIZE", 6}}, .count = 1, .node = node};
+  gm_status status = list->counts++ < LIST_COUNTS_MOST ? GM_OK : list_endless(tier, &tier->trouble);
+  if (!status) status = gm__remote_run(tier, &request, 1);
+  if (status) return status;
+  status = gm__remote_expect(tier, &request, GM__REPLY_INTEGER);
+  const uint64_t keys = !status && request.reply->number > 0 ? (uint64_t)request.reply->number : 0;
+  gm__remote_run_end(tier, &request, 1);
+  list->most = gm__min(keys, UINT64_MAX / 4) * 2 + LIST_SLACK;
+  return status;
+}
+
+/* A server has at most as many values as keys, and looks at many keys for a page. Others may put meanwhile: so it is
+ * asked again before it is taken for one that lies. REQUIRES: turn. */
+static gm_status list_bound(list_state *list, uint32_t node) {
+  gm__remote_tier *tier = list->tier;
+  if (++list->pages > LIST_PAGES_MOST) return list_endless(tier, &tier->trouble);
+  const uint64_t there = gm__max(list->pages, list->values);
+  if (there <= list->most) return GM_OK;
+  const gm_status status = list_count(list, node);
+  if (status) return status;
+  return there <= list->most ? GM_OK : list_endless(tier, &tier->trouble);
 }
 
 static gm_status list_page(list_state *list, uint32_t node, gm_error *err) {
@@ -120,12 +159,11 @@ static gm_status list_page(list_state *list, uint32_t node, gm_error *err) {
   const gm__reply *page = NULL;
   gm_status status = gm__remote_enter(tier, "gm_tier_list", err);
   if (status) return status;
-  status = list_scan(list, &scan, &page);
-  if (!status && ++list->empty > LIST_EMPTY_MOST) {
-    status = gm__fail(&tier->trouble, GM_ERR_FORMAT, 0, tier->op, "the server's list of keys does not end");
-  }
+  status = list_bound(list, node);
+  if (!status) status = list_scan(list, &scan, &page);
   status = gm__remote_leave(tier, status, err);
   const gm__reply *key = page ? page->first : NULL;
+  const uint64_t before = list->values;
   while (!status && key && list->more) {
     uint32_t count = 0;
     status = gm__remote_enter(tier, "gm_tier_list", err);
@@ -133,6 +171,7 @@ static gm_status list_page(list_state *list, uint32_t node, gm_error *err) {
     list_visit(list, count);
     gm__remote_run_end(tier, list->sizes, count);
   }
+  list->step = list->values > before ? LIST_STEP : (uint32_t)gm__min(list->step * 2, LIST_STEP_MOST);
   gm__remote_run_end(tier, &scan, 1);
   return status;
 }
@@ -140,7 +179,9 @@ static gm_status list_page(list_state *list, uint32_t node, gm_error *err) {
 static gm_status list_node(list_state *list, uint32_t node, gm_error *err) {
   gm_status status = GM_OK;
   memcpy(list->cursor, "0", 2);
-  list->empty = 0;
+  list->pages = list->values = list->most = 0;
+  list->counts = 0;
+  list->step = LIST_STEP;
   do {
     status = list_page(list, node, err);
   } while (!status && list->more && strcmp(list->cursor, "0") != 0);

@@ -126,15 +126,36 @@ static gm_status node_login(gm__remote_tier *tier, gm__remote_node *node, uint64
   return status;
 }
 
-/* Ends the connection that was given up. A server that does not let us is not asked again. */
-static gm_status node_fence(gm__remote_tier *tier, gm__remote_node *node, uint64_t deadline) {
+/* The server does not do what a fence takes. Without one, a put that timed out could replace a later one. */
+static gm_status node_no_fence(gm__remote_tier *tier, gm__remote_node *node, const gm__reply *reply) {
+  gm_status status;
+  if (reply->kind != GM__REPLY_ERROR) {
+    status =
+        gm__fail(&tier->trouble, GM_ERR_FORMAT, 0, tier->op, "%.200s:%u: its answer to CLIENT is of the wrong kind",
+                 node->address.host, (unsigned)node->address.port);
+  } else if (gm__reply_is_error(reply, "ERR") || gm__reply_is_error(reply, "NOPERM")) {
+    status = gm__fail(&tier->trouble, GM_ERR_NOT_SUPPORTED, 0, tier->op,
+                      "%.120s:%u must allow CLIENT INFO and CLIENT KILL, or what timed out may replace what is put "
+                      "later; it says: %.100s",
+                      node->address.host, (unsigned)node->address.port, reply->text);
+  } else {
+    status = gm__remote_node_refuses(tier, node, reply);
+  }
+  gm__remote_node_close(node);
+  return status;
+}
+
+/* Ends the connection of that name. A server does not end the one that asks: so a name of its own is a question whether
+ * the server would. */
+static gm_status node_kill(gm__remote_tier *tier, gm__remote_node *node, uint64_t deadline) {
   const gm_tier_part args[] = {{"CLIENT", 6}, {"KILL", 4},
                                {"ID", 2},     {node->client, strlen(node->client)},
                                {"ADDR", 4},   {node->from, strlen(node->from)}};
   gm__reply *reply = NULL;
-  const gm_status status = node_ask(tier, node, args, 6, &reply, deadline);
-  if (!status) node->fence = false;
-  if (!status) gm__reply_free(gm__remote_services(tier), reply);
+  gm_status status = node_ask(tier, node, args, 6, &reply, deadline);
+  if (status) return status;
+  if (reply->kind != GM__REPLY_INTEGER) status = node_no_fence(tier, node, reply);
+  gm__reply_free(gm__remote_services(tier), reply);
   return status;
 }
 
@@ -151,14 +172,26 @@ static void node_field(const char *text, const char *name, char out[GM__REMOTE_C
 static gm_status node_name(gm__remote_tier *tier, gm__remote_node *node, uint64_t deadline) {
   const gm_tier_part args[] = {{"CLIENT", 6}, {"INFO", 4}};
   gm__reply *reply = NULL;
-  const gm_status status = node_ask(tier, node, args, 2, &reply, deadline);
+  gm_status status = node_ask(tier, node, args, 2, &reply, deadline);
   if (status) return status;
   const bool told = reply->kind == GM__REPLY_STRING && strncmp(reply->text, "id=", 3) == 0;
   node_field(told ? reply->text : "", "id=", node->client);
   node_field(told ? reply->text : "", " addr=", node->from);
-  if (!*node->from) *node->client = '\0';
+  if (!*node->from || !*node->client) status = node_no_fence(tier, node, reply);
   gm__reply_free(gm__remote_services(tier), reply);
-  return GM_OK;
+  return status;
+}
+
+/* The earlier connection ends, and this one gets a name by which it can be ended. A Unix socket has nothing on the way:
+ * the server sees an earlier request first. */
+static gm_status node_fence(gm__remote_tier *tier, gm__remote_node *node, uint64_t deadline) {
+  if (!node->address.port) return GM_OK;
+  const bool owed = node->fence, known = *node->client;
+  gm_status status = owed ? node_kill(tier, node, deadline) : GM_OK;
+  if (!status) node->fence = false;
+  if (!status) status = node_name(tier, node, deadline);
+  if (!status && !owed && !known) status = node_kill(tier, node, deadline);
+  return status;
 }
 
 static gm_status node_connect(gm__remote_tier *tier, gm__remote_node *node, uint64_t deadline) {
@@ -176,10 +209,7 @@ static gm_status node_connect(gm__remote_tier *tier, gm__remote_node *node, uint
     return status;
   }
   if (tier->password) status = node_login(tier, node, deadline);
-  if (!status && node->fence) status = node_fence(tier, node, deadline);
-  /* A Unix socket has nothing on the way: the server sees an earlier request first. */
-  if (!status && node->address.port) status = node_name(tier, node, deadline);
-  return status;
+  return status ? status : node_fence(tier, node, deadline);
 }
 
 gm_status gm__remote_node_ready(gm__remote_tier *tier, gm__remote_node *node, uint64_t deadline) {

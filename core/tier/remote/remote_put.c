@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include "core/base/alloc.h"
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/tier/remote/remote_key.h"
@@ -13,7 +14,11 @@
 
 /* Invariants. The manifest goes to the server after all chunks, and only when the server has said that it has them for
  * good. Chunks that no manifest names yet expire by themselves, so a put that ends in the middle leaves nothing. Once
- * the manifest was sent, only the server's refusal makes its chunks needless. */
+ * the manifest was sent, only the server's refusal makes its chunks needless.
+ *
+ * A version is current once, in one piece of time: its manifest is sent once. Where the answer is lost, gm asks for
+ * what is there. If that is another version, this one may have been current before, and its chunks may expire. So gm
+ * puts the value again, as a new version. */
 
 typedef struct put_chunks {
   gm__remote_request requests[GM__REMOTE_WINDOW];
@@ -103,15 +108,49 @@ static gm_status put_chunks_all(put_state *put) {
   return status ? status : gm__remote_old_set(put->tier, &put->manifest, put->manifest.chunks, GM__REMOTE_PERSIST);
 }
 
-/* *out_unknown: the server may have the manifest though the call fails. */
-static gm_status put_manifest(put_state *put, bool *out_unknown) {
+/* The answer to the manifest was lost, and the server carries it out no more if it has not done so. Is it there? */
+static gm_status put_is_there(put_state *put, bool *out) {
+  gm__remote_tier *tier = put->tier;
+  gm__remote_request request = {
+      .args = {{"GETRANGE", 8}, {put->key.text, put->key.bytes}, {"0", 1}, {"47", 2}}, .count = 4, .key = 1};
+  gm__manifest now;
+  const gm_status status = gm__remote_run(tier, &request, 1);
+  if (status) return status;
+  *out = request.reply->kind == GM__REPLY_STRING &&
+         gm__manifest_peek(request.reply->text, request.reply->bytes, &now) &&
+         memcmp(now.version, put->manifest.version, sizeof now.version) == 0;
+  gm__remote_run_end(tier, &request, 1);
+  return GM_OK;
+}
+
+/* What became of a version whose put failed. */
+typedef enum put_fate {
+  PUT_REFUSED = 0, /* it never was current, and never will be */
+  PUT_UNKNOWN,     /* it may be current */
+  PUT_CURRENT,     /* it is: only the answer was lost */
+  PUT_REPLACED     /* it is not, but may have been; and never will be again */
+} put_fate;
+
+/* Of a version whose manifest was lost on the way. Where the time of the request is up, nobody asks. */
+static put_fate put_settle(put_state *put, uint64_t deadline) {
+  const gm_error why = put->tier->trouble;
+  bool there = false;
+  const bool asked = !gm__deadline_passed(deadline) && put_is_there(put, &there) == GM_OK;
+  put->tier->trouble = why;
+  if (!asked) return PUT_UNKNOWN;
+  return there ? PUT_CURRENT : PUT_REPLACED;
+}
+
+static gm_status put_manifest(put_state *put, put_fate *out_fate) {
   gm__remote_tier *tier = put->tier;
   gm__remote_request request = {
       .args = {{"GETSET", 6}, {put->key.text, put->key.bytes}, {put->bytes, gm__manifest_bytes(&put->manifest)}},
       .count = 3,
-      .key = 1};
+      .key = 1,
+      .once = true};
+  const uint64_t deadline = gm__deadline_after(tier->timeout_ns);
   gm_status status = gm__remote_run(tier, &request, 1);
-  *out_unknown = status != GM_OK && request.lost;
+  if (status && request.lost) *out_fate = put_settle(put, deadline);
   if (status) return status;
   if (request.reply->kind != GM__REPLY_NIL) status = gm__remote_expect(tier, &request, GM__REPLY_STRING);
   if (!status) gm__remote_old_expire(tier, request.reply, &put->manifest);
@@ -119,22 +158,47 @@ static gm_status put_manifest(put_state *put, bool *out_unknown) {
   return status;
 }
 
-static gm_status put_all(put_state *put, const void *key, size_t key_bytes) {
-  bool unknown = false;
+/* A put of one version. *out_fate is of one that failed. */
+static gm_status put_version(put_state *put, const void *key, size_t key_bytes, put_fate *out_fate) {
   gm_status status = GM_OK;
+  *out_fate = PUT_REFUSED;
+  put->part = 0;
+  put->within = 0;
+  put->sent = 0;
+  if (getrandom(put->manifest.version, GM__MANIFEST_VERSION, 0) != GM__MANIFEST_VERSION) {
+    return gm__fail(&put->tier->trouble, GM_ERR_SYSTEM, 0, "getrandom", "the system has no random number");
+  }
   if (put->manifest.chunks)
     status = put_chunks_all(put);
   else
     put_gather(put, put->bytes + GM__MANIFEST_HEAD, put->manifest.value_bytes);
-  if (!status) {
-    gm__manifest_finish(put->bytes, &put->manifest, key, key_bytes);
-    status = put_manifest(put, &unknown);
-  }
-  if (!status || unknown || !put->sent || status == GM_ERR_TIMEOUT) return status;
+  if (status) return status;
+  gm__manifest_finish(put->bytes, &put->manifest, key, key_bytes);
+  return put_manifest(put, out_fate);
+}
+
+/* The chunks of a version that failed. Somebody may read one that was current. A server that does not answer is not
+ * asked. */
+static void put_clean(put_state *put, put_fate fate, gm_status status) {
   const gm_error why = put->tier->trouble;
-  (void)gm__remote_old_set(put->tier, &put->manifest, put->sent, GM__REMOTE_DELETE);
+  if (!put->sent || fate == PUT_UNKNOWN || (fate == PUT_REFUSED && status == GM_ERR_TIMEOUT)) return;
+  (void)gm__remote_old_set(put->tier, &put->manifest, put->sent,
+                           fate == PUT_REPLACED ? GM__REMOTE_EXPIRE : GM__REMOTE_DELETE);
   put->tier->trouble = why;
-  return status;
+}
+
+/* Tries again at least once, and as long as there is time. */
+static gm_status put_all(put_state *put, const void *key, size_t key_bytes) {
+  uint64_t deadline = 0;
+  for (;;) {
+    put_fate fate;
+    const gm_status status = put_version(put, key, key_bytes, &fate);
+    if (!status || fate == PUT_CURRENT) return GM_OK;
+    put_clean(put, fate, status);
+    if (fate != PUT_REPLACED || (deadline && gm__deadline_passed(deadline))) return status;
+    if (!deadline) deadline = gm__deadline_after(put->tier->timeout_ns);
+    put->tier->retries++;
+  }
 }
 
 static gm_status put_begin(put_state *put) {
@@ -145,9 +209,6 @@ static gm_status put_begin(put_state *put) {
                     "%" PRIu64 " bytes are more than the 2^40 of a remote tier", put->manifest.value_bytes);
   }
   put->manifest.chunks = gm__manifest_chunks_of(put->manifest.value_bytes);
-  if (getrandom(put->manifest.version, GM__MANIFEST_VERSION, 0) != GM__MANIFEST_VERSION) {
-    return gm__fail(&put->tier->trouble, GM_ERR_SYSTEM, 0, "getrandom", "the system has no random number");
-  }
   put->bytes = gm__alloc(services, gm__manifest_bytes(&put->manifest));
   if (put->bytes && put->manifest.chunks) put->chunks = gm__alloc(services, sizeof *put->chunks);
   return !put->bytes || (put->manifest.chunks && !put->chunks) ? put_no_memory(put) : GM_OK;

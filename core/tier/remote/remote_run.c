@@ -144,6 +144,13 @@ static gm_status run_once(gm__remote_tier *tier, gm__remote_request *requests, u
   return status ? status : run_round(tier, requests, count, end);
 }
 
+static bool run_lost_one(const gm__remote_request *requests, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    if (requests[i].once && requests[i].lost) return true;
+  }
+  return false;
+}
+
 static bool run_is_connected(const gm__remote_tier *tier) {
   for (uint32_t i = 0; i < tier->node_count; i++) {
     if (tier->nodes[i]->fd >= 0) return true;
@@ -157,7 +164,8 @@ gm_status gm__remote_run(gm__remote_tier *tier, gm__remote_request *requests, ui
     const gm_status status = run_once(tier, requests, count, deadline);
     if (!status) return GM_OK;
     if (tier->slots && (status == GM_ERR_TIMEOUT || status == GM_ERR_IO)) tier->stale = true;
-    if (run_is_final(status) || gm__deadline_passed(deadline) || (tier->opening && !run_is_connected(tier))) {
+    if (run_is_final(status) || gm__deadline_passed(deadline) || run_lost_one(requests, count) ||
+        (tier->opening && !run_is_connected(tier))) {
       run_give_up(tier, requests, count);
       return status;
     }

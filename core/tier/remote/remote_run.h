@@ -7,12 +7,14 @@
 
 enum { GM__REMOTE_BATCH = 256, GM__REMOTE_WINDOW = 8 /* requests at once that carry a chunk, or ask for one */ };
 
-/* A request, which may be carried out twice: a connection may be lost after the server has done its work. */
+/* A request, which may be carried out twice: a connection may be lost after the server has done its work. Not so one
+ * that is to go `once`: where it is lost, gm__remote_run gives up, and the caller asks what became of it. */
 typedef struct gm__remote_request {
   gm_tier_part args[GM__REMOTE_ARGS];
   uint32_t count;
   uint32_t key;  /* which argument says where the request goes; 0: it goes to `node` */
   uint32_t node; /* where it went */
+  bool once;     /* it is not tried again after it was lost */
   bool asking;   /* it goes to `node` though the slot is not there yet */
   bool sent;     /* it is on the way, by the connection number `opened` */
   bool lost;     /* it was on the way when a connection was lost: the server may have carried it out before */

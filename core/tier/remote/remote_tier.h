@@ -22,7 +22,7 @@ typedef struct gm__remote_node {
   uint64_t failed;  /* the round of requests in which it failed last */
   uint64_t waiting; /* requests without an answer yet */
   bool master;      /* it has slots of the cluster */
-  char client[GM__REMOTE_CLIENT], from[GM__REMOTE_CLIENT]; /* what the server calls the connection; "": unknown */
+  char client[GM__REMOTE_CLIENT], from[GM__REMOTE_CLIENT]; /* what the server calls the connection; "": a Unix socket */
   bool fence; /* that connection was given up with requests on the way, which the server must not carry out later */
   gm__reply_reader reader;
 } gm__remote_node;

@@ -126,7 +126,7 @@ static int steps_and_kill(scene *self, uint64_t *versions, uint64_t *seed, int a
   while (!atomic_load(&how.done)) failed += !step(self->store, versions, seed);
   pthread_join(thread, NULL);
   waitpid(self->server.pid, NULL, 0);
-  for (int i = 0; i < 6; i++) failed += !step(self->store, versions, seed);
+  for (int i = 0; i < 3; i++) failed += !step(self->store, versions, seed); /* each waits for several time-outs */
   assert_true(redis_server_run(&self->server));
   return failed;
 }
@@ -155,7 +155,7 @@ static void test_a_server_that_is_killed_under_a_store(void **state) {
   uint64_t versions[KEYS] = {0}, seed = 3;
   int failed = 0;
   redis_server_start(&self.server, "--appendonly", "yes", "--appendfsync", "always", NULL);
-  scene_begin(&self, 150);
+  scene_begin(&self, 100);
   put_all(self.store);
   for (int i = 0; i < ROUNDS; i++) {
     failed += steps_and_kill(&self, versions, &seed, 5 + i * 23);
@@ -174,7 +174,7 @@ static void test_a_server_that_is_killed_under_a_store(void **state) {
 static int calls_without_an_answer(scene *self, uint64_t *versions, uint64_t *seed) {
   int failed = 0;
   kill(self->server.pid, SIGSTOP);
-  for (int i = 0; i < 8; i++) failed += !step(self->store, versions, seed);
+  for (int i = 0; i < 4; i++) failed += !step(self->store, versions, seed);
   const gm_status status = gm_store_flush(self->store, NULL);
   assert_true(!status || is_of_the_server(status));
   pool_bench_ok(gm_store_demote(self->store, UINT64_MAX, NULL, err));

@@ -21,7 +21,7 @@
 static struct {
   gm_tier *real;
   gm_status put, read, remove;
-  gm_status put_after; /* what a put answers although it was done */
+  gm_status put_after, remove_after; /* what a put or a removal answers although it was done */
   atomic_int opens;
 } bad;
 
@@ -64,7 +64,9 @@ static void bad_value_close(void *tier, void *value) {
 
 static gm_status bad_remove(void *tier, const void *key, size_t bytes, gm_error *err) {
   (void)tier;
-  return bad.remove ? bad.remove : gm_tier_remove(bad.real, key, bytes, err);
+  if (bad.remove) return bad.remove;
+  const gm_status status = gm_tier_remove(bad.real, key, bytes, err);
+  return status ? status : bad.remove_after;
 }
 
 static gm_status bad_list(void *tier, const void *prefix, size_t bytes, gm_tier_visit visit, void *user,
@@ -97,7 +99,7 @@ static gm_tier *open_bad(const pool_bench *bench) {
                                   .list = bad_list,
                                   .flush = bad_flush,
                                   .stats = bad_stats};
-  bad.put = bad.read = bad.remove = bad.put_after = GM_OK;
+  bad.put = bad.read = bad.remove = bad.put_after = bad.remove_after = GM_OK;
   bad.opens = 0;
   pool_bench_ok(gm_tier_register(bench->ctx, &ops, err));
   return store_open_tier(bench, "bad", "", 0);
@@ -183,6 +185,68 @@ static void test_a_put_that_was_done_although_it_failed(void **state) {
   pool_bench_close(&bench);
 }
 
+/* A removal without an answer was done, or it was not. So the key has its value, or it is not there; nothing is
+ * damaged, and no value leaves the device for the sake of a copy that may be gone. */
+static void test_a_removal_without_an_answer(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_tier *tiers[2];
+  store_open_bench(&bench, 1 * MIB);
+  tiers[0] = open_bad(&bench);
+  tiers[1] = store_open_tier(&bench, "host", "far", 0);
+  for (size_t count = 1; count <= 2; count++) {
+    const gm_store_params params = {.tiers = tiers, .tier_count = count, .max_host_bytes = GM_NO_BYTES};
+    gm_store *store = store_open(bench.pool, &params);
+    /* below alone: done */
+    store_put(store, "a", 1, 0, 1000);
+    pool_bench_ok(gm_store_demote_key(store, "a", err));
+    bad.remove_after = GM_ERR_TIMEOUT;
+    assert_int_equal(gm_store_delete(store, "a", NULL), GM_ERR_TIMEOUT);
+    bad.remove_after = GM_OK;
+    store_expect_none(store, "a");
+    assert_int_equal(store_stats(store).keys, 0);
+    /* not done */
+    store_put(store, "a", 1, 1, 1000);
+    pool_bench_ok(gm_store_demote_key(store, "a", err));
+    bad.remove = GM_ERR_TIMEOUT;
+    assert_int_equal(gm_store_delete(store, "a", NULL), GM_ERR_TIMEOUT);
+    bad.remove = GM_OK;
+    store_expect(store, "a", 1, 1, 1000);
+    pool_bench_ok(gm_store_demote_key(store, "a", err));
+    assert_int_equal(store_tier_values(bad.real), 1);
+    /* on the device and below: done */
+    store_expect(store, "a", 1, 1, 1000);
+    bad.remove_after = GM_ERR_IO;
+    assert_int_equal(gm_store_delete(store, "a", NULL), GM_ERR_IO);
+    bad.remove_after = GM_OK;
+    pool_bench_ok(gm_store_demote_key(store, "a", err));
+    store_expect(store, "a", 1, 1, 1000);
+    /* done, and flushed afterwards; the flush finds nothing to give on */
+    pool_bench_ok(gm_store_demote_key(store, "a", err));
+    bad.remove_after = GM_ERR_TIMEOUT;
+    assert_int_equal(gm_store_delete(store, "a", NULL), GM_ERR_TIMEOUT);
+    bad.remove_after = GM_OK;
+    pool_bench_ok(gm_store_flush(store, err));
+    store_expect_none(store, "a");
+    assert_int_equal(store_tier_values(bad.real) + store_tier_values(tiers[1]), 0);
+    /* put again: the older one does not come back */
+    store_put(store, "a", 1, 2, 1000);
+    pool_bench_ok(gm_store_demote_key(store, "a", err));
+    bad.remove = GM_ERR_TIMEOUT;
+    assert_int_equal(gm_store_delete(store, "a", NULL), GM_ERR_TIMEOUT);
+    bad.remove = GM_OK;
+    store_put(store, "a", 1, 3, 1000);
+    pool_bench_ok(gm_store_flush(store, err));
+    store_close(store);
+    store = store_open(bench.pool, &params);
+    store_expect(store, "a", 1, 3, 1000);
+    pool_bench_ok(gm_store_delete(store, "a", err));
+    store_close(store);
+  }
+  for (int i = 0; i < 2; i++) pool_bench_ok(gm_tier_close(tiers[i], err));
+  pool_bench_close(&bench);
+}
+
 /* A tier that takes nothing does not keep those on the device that it has already. */
 static void test_what_a_broken_tier_has_still_leaves(void **state) {
   (void)state;
@@ -243,6 +307,7 @@ static void test_one_thread_brings_a_value_back(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_tier_that_fails_loses_nothing),
                                      cmocka_unit_test(test_a_put_that_was_done_although_it_failed),
+                                     cmocka_unit_test(test_a_removal_without_an_answer),
                                      cmocka_unit_test(test_what_a_broken_tier_has_still_leaves),
                                      cmocka_unit_test(test_one_thread_brings_a_value_back)};
   return cmocka_run_group_tests_name("store_broken_tiers", tests, NULL, NULL);

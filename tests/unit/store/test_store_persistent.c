@@ -106,8 +106,8 @@ static void test_it_is_the_keys(void **state) {
   store_put(store, name(0), 0, 1, BYTES); /* replaced: persistent still */
   pool_bench_ok(gm_store_move(store, name(1), "moved", err));
   pool_bench_ok(gm_store_copy(store, name(0), "copied", err));
-  demote(store, KEYS * BYTES);
-  assert_int_equal(store_stats(store).device_bytes, BYTES);
+  demote(store, (KEYS - 1) * BYTES); /* all but the value of the first key, which "copied" has, too */
+  assert_in_range(store_stats(store).device_bytes, BYTES, 2 * BYTES);
   assert_true(was_there(store, 0));
   pool_bench_ok(gm_store_delete(store, name(0), err));
   store_put(store, name(0), 0, 2, BYTES); /* another key of that name */

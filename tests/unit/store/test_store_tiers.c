@@ -120,15 +120,22 @@ static void test_several_tiers(void **state) {
 
 /* ---- hostile bytes: every bit of a small value flipped, every length ---- */
 
+enum { HOSTILE_BATCH = 256 };
+
+typedef struct hostile {
+  pool_bench *bench;
+  gm_tier *tier;
+  size_t count;
+  bool sealed[HOSTILE_BATCH];
+} hostile;
+
+static size_t hostile_key(size_t at, char key[16]) { return (size_t)snprintf(key, 16, "v%zu", at); }
+
 /* Whatever a tier says, a get answers FORMAT or a value. Where the checksum holds, only bytes of tensors may differ. */
-static void get_anything(pool_bench *bench, gm_tier *tier, const unsigned char *bytes, size_t count, bool sealed) {
-  const gm_tier_part part = {bytes, count};
-  const gm_store_params params = {.tiers = &tier, .tier_count = 1};
+static void get_anything(gm_store *store, const char *key, bool sealed) {
   unsigned char read[256];
   gm_value *value = NULL, *item = NULL;
-  pool_bench_ok(gm_tier_put(tier, "v", 1, &part, 1, err));
-  gm_store *store = store_open(bench->pool, &params);
-  const gm_status status = gm_store_get(store, "v", &value, NULL);
+  const gm_status status = gm_store_get(store, key, &value, NULL);
   if (status) {
     assert_int_equal(status, GM_ERR_FORMAT);
   } else if (!sealed) {
@@ -136,7 +143,29 @@ static void get_anything(pool_bench *bench, gm_tier *tier, const unsigned char *
     pool_bench_ok(gm_value_read(item, 0, read, 6, NULL, err));
   }
   gm_value_release(value, NULL);
+}
+
+/* A new store finds all that was put, and each is asked for. */
+static void hostile_ask(hostile *self) {
+  char key[16];
+  const gm_store_params params = {.tiers = &self->tier, .tier_count = 1};
+  gm_store *store = store_open(self->bench->pool, &params);
+  assert_int_equal(store_stats(store).keys, self->count);
+  for (size_t i = 0; i < self->count; i++) {
+    hostile_key(i, key);
+    get_anything(store, key, self->sealed[i]);
+  }
   store_close(store);
+  for (size_t i = 0; i < self->count; i++) pool_bench_ok(gm_tier_remove(self->tier, key, hostile_key(i, key), err));
+  self->count = 0;
+}
+
+static void hostile_put(hostile *self, const unsigned char *bytes, size_t count, bool sealed) {
+  const gm_tier_part part = {bytes, count};
+  char key[16];
+  self->sealed[self->count] = sealed;
+  pool_bench_ok(gm_tier_put(self->tier, key, hostile_key(self->count, key), &part, 1, err));
+  if (++self->count == HOSTILE_BATCH) hostile_ask(self);
 }
 
 /* The checksum of the image, made again where the test changed what it is of. */
@@ -181,14 +210,16 @@ static void test_hostile_bytes(void **state) {
   store_open_bench(&bench, 16 * MIB);
   gm_tier *tier = store_open_tier(&bench, "host", "", 0);
   unsigned char *bytes = small_image(&bench, tier, &count), *changed = malloc(count + 8);
+  hostile self = {.bench = &bench, .tier = tier};
   assert_non_null(changed);
-  for (size_t length = 0; length < count; length++) get_anything(&bench, tier, bytes, length, false);
+  pool_bench_ok(gm_tier_remove(tier, "v", 1, err));
+  for (size_t length = 0; length < count; length++) hostile_put(&self, bytes, length, false);
   for (size_t bit = 0; bit < 8 * count; bit++) {
     for (int sealed = 0; sealed < 2; sealed++) {
       memcpy(changed, bytes, count);
       changed[bit / 8] ^= (unsigned char)(1U << bit % 8);
       if (sealed) seal(changed, count);
-      get_anything(&bench, tier, changed, count, sealed);
+      hostile_put(&self, changed, count, sealed);
     }
   }
   uint64_t seed = 5;
@@ -198,8 +229,9 @@ static void test_hostile_bytes(void **state) {
       changed[8 + test_random(&seed) % (count - 8)] = (unsigned char)(test_random(&seed) >> (test_random(&seed) % 64));
     }
     seal(changed, count);
-    get_anything(&bench, tier, changed, count - test_random(&seed) % 2, true);
+    hostile_put(&self, changed, count - test_random(&seed) % 2, true);
   }
+  hostile_ask(&self);
   free(bytes);
   free(changed);
   pool_bench_ok(gm_tier_close(tier, err));

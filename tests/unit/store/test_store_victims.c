@@ -109,9 +109,9 @@ typedef struct thing {
   bool may, out;
 } thing;
 
-static bool thing_may(void *user, gm__victim *link) {
+static gm__victim_answer thing_may(void *user, gm__victim *link) {
   ++*(unsigned *)user;
-  return ((thing *)link)->may;
+  return ((thing *)link)->may ? GM__VICTIM_GOES : GM__VICTIM_STAYS;
 }
 
 static void test_only_those_leave_that_may(void **state) {

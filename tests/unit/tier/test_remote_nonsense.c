@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 
 #include "support/counted_services.h"
@@ -23,7 +24,11 @@ typedef struct fake {
   size_t bytes;
   bool again;         /* the answer has no end */
   bool closes;        /* after the answer */
-  const char *client; /* what it calls a connection; NULL: it does not tell */
+  const char *client; /* its answer to CLIENT INFO; NULL: one that is right */
+  bool endless;       /* each page of its list has a cursor that leads on */
+  bool empty;         /* and no keys */
+  int64_t says;       /* how many keys it says that it has */
+  unsigned pages, counts;
   atomic_int requests;
   atomic_int kills, killed_at; /* how often it was to end a connection, and after which request */
 } fake;
@@ -62,6 +67,38 @@ static bool fake_send(int fd, const char *bytes, size_t count) {
   return true;
 }
 
+static const char *fake_client(const fake *server, const char *word) {
+  if (strcmp(word, "KILL") == 0) return ":1\r\n";
+  return server->client ? server->client : "$27\r\nid=11 addr=127.0.0.1:4711 \n\r\n";
+}
+
+/* A page of new keys, without an end. */
+static bool fake_page(fake *server, int fd) {
+  enum { KEYS = 50 };
+  char page[KEYS * 32 + 64], number[16];
+  const unsigned keys = server->empty ? 0 : KEYS, count = ++server->pages;
+  const int digits = snprintf(number, sizeof number, "%u", count);
+  size_t at = (size_t)snprintf(page, sizeof page, "*2\r\n$%d\r\n%s\r\n*%u\r\n", digits, number, keys);
+  for (unsigned i = 0; i < keys; i++) {
+    at += (size_t)snprintf(page + at, sizeof page - at, "$19\r\ntest:v:%08u%04u\r\n", count, i);
+  }
+  return fake_send(fd, page, at);
+}
+
+/* Its part of a list. False: the request is none of a list, or the connection has ended. */
+static bool fake_list(fake *server, int fd, const char *word) {
+  char number[32];
+  if (strcmp(word, "SCAN") == 0) return fake_page(server, fd);
+  if (strcmp(word, "GETRANGE") == 0) {
+    static const char head[] = "$48\r\ngmtier1\n\1\0\0\0\0\0\0\0\5\0\0\0\0\0\0\0aaaaaaaabbbbbbbbcccccccc\r\n";
+    return fake_send(fd, head, sizeof head - 1);
+  }
+  if (strcmp(word, "DBSIZE") != 0) return false;
+  server->counts++;
+  const int count = snprintf(number, sizeof number, ":%lld\r\n", (long long)server->says);
+  return fake_send(fd, number, (size_t)count);
+}
+
 static void fake_talk(fake *server, int fd) {
   char words[2][16];
   while (fake_request(fd, words)) {
@@ -70,8 +107,10 @@ static void fake_talk(fake *server, int fd) {
       atomic_fetch_add(&server->kills, 1);
     }
     if (strcmp(words[0], "CLIENT") == 0) {
-      const char *answer = server->client ? server->client : "-ERR\r\n";
+      const char *answer = fake_client(server, words[1]);
       if (!fake_send(fd, answer, strlen(answer))) return;
+    } else if (server->endless && fake_list(server, fd, words[0])) {
+      atomic_fetch_add(&server->requests, 1);
     } else if (atomic_fetch_add(&server->requests, 1) < server->polite) {
       if (!fake_send(fd, "$-1\r\n", 5)) return;
     } else {
@@ -85,7 +124,11 @@ static void fake_talk(fake *server, int fd) {
 
 static void *fake_run(void *arg) {
   fake *server = arg;
-  for (int fd; (fd = accept(server->listener, NULL, NULL)) >= 0; close(fd)) fake_talk(server, fd);
+  const int on = 1;
+  for (int fd; (fd = accept(server->listener, NULL, NULL)) >= 0; close(fd)) {
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    fake_talk(server, fd);
+  }
   return NULL;
 }
 
@@ -285,6 +328,32 @@ static void test_a_connection_that_was_given_up(void **state) {
   fake_end(&server);
 }
 
+/* A list ends, whatever the server says: it names no more than it says that it has, and some that came meanwhile. */
+static void test_a_list_without_an_end(void **state) {
+  (void)state;
+  static const int64_t says[] = {0, -7, 1000};
+  for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
+    for (int empty = 0; empty < 2; empty++) {
+      gm_error err = {.status = GM_OK};
+      fake server = {.endless = true, .says = says[i], .empty = empty, .answer = "$-1\r\n", .bytes = 5};
+      assert_int_equal(call_once(&server, CALL_LIST, "redis", 20000, 64 << 20, &err), GM_ERR_FORMAT);
+      assert_non_null(strstr(err.message, "does not end"));
+      const uint64_t most = (says[i] > 0 ? 2 * (uint64_t)says[i] : 0) + 4096;
+      assert_true(server.pages <= (empty ? most : most / 50) + 1);
+      assert_in_range(server.counts, 1, 8);
+    }
+  }
+}
+
+/* Figures do not wait for such a list, either. */
+static void test_figures_of_a_list_without_an_end(void **state) {
+  (void)state;
+  gm_error err = {.status = GM_OK};
+  fake server = {.endless = true, .says = 5, .answer = "$-1\r\n", .bytes = 5};
+  assert_int_equal(call_once(&server, CALL_STATS, "redis", 20000, 64 << 20, &err), GM_OK);
+  assert_true(server.pages <= 100);
+}
+
 static void test_noise(void **state) {
   (void)state;
   static const char first[] = "$*+-:";
@@ -304,9 +373,10 @@ static void test_noise(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_answers_that_make_no_sense),     cmocka_unit_test(test_no_nonsense_is_a_value),
-      cmocka_unit_test(test_answers_without_an_end),         cmocka_unit_test(test_answers_that_nobody_asked_for),
-      cmocka_unit_test(test_a_connection_that_was_given_up), cmocka_unit_test(test_noise),
+      cmocka_unit_test(test_answers_that_make_no_sense),       cmocka_unit_test(test_no_nonsense_is_a_value),
+      cmocka_unit_test(test_answers_without_an_end),           cmocka_unit_test(test_answers_that_nobody_asked_for),
+      cmocka_unit_test(test_a_connection_that_was_given_up),   cmocka_unit_test(test_a_list_without_an_end),
+      cmocka_unit_test(test_figures_of_a_list_without_an_end), cmocka_unit_test(test_noise),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
