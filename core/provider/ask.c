@@ -90,7 +90,7 @@ static gm_status ask_take(gm__provider *provider, gm__growth *growth, const gm__
                           bool draws, gm_memory *out, gm_error *err) {
   gm_device *device = provider->device;
   const uint64_t drawn = draws ? gm__holding_draw(device, &provider->limits, request->bytes) : 0;
-  if (drawn && !(device->info.capabilities & GM_CAP_COMMIT)) request->flags |= GM_COMMIT; /* no later call can */
+  if (drawn && want && !(device->info.capabilities & GM_CAP_COMMIT)) request->flags |= GM_COMMIT; /* now or never */
   const gm_status status =
       want ? gm__device_alloc(device, request, out, err)
            : gm__device_create_physical(device, provider->pages.type, request->bytes, &out->handle, err);
