@@ -18,7 +18,7 @@ typedef struct gm__promises {
   _Atomic uint32_t most_holder; /* the process id of that one; 0: unknown */
   _Atomic uint64_t card;        /* what other processes call the card; 0: they do not know it */
   _Atomic bool busy;            /* somebody holds the lock and looks */
-  uint64_t told;                /* what other processes can read of `bytes`. Under the lock */
+  uint64_t told;                /* of `bytes`, what other processes read; UINT64_MAX: unknown. Under the lock */
   _Atomic bool shared;          /* they hold back for all of `bytes` */
   int said;                     /* the status that the log has named last; 0: none. Under the lock */
 } gm__promises;

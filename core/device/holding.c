@@ -38,9 +38,8 @@ static gm_status holding_refuse(gm_device *device, uint64_t bytes, uint64_t room
                   gm__device_holder_text(device, &holding_heeds, holder));
 }
 
-/* Tells others of the promise. A process that goes beside this turn may have promised the bytes meanwhile: it has
- * written before it looked, as this one does, so each of the two sees the other, or the later one does. *room falls by
- * what it promised. */
+/* Tells others of the promise. A process that goes beside this turn may have promised the bytes meanwhile. Both write
+ * before they look, so at least the later one sees the other. *room falls by what the other one promised. */
 static gm_status holding_tell(gm_device *device, gm__card_turn *turn, uint64_t bytes, uint64_t *room, gm_error *err) {
   const uint64_t others = gm__promises_of_others(device->promises);
   gm__promises_add(device->promises, bytes);

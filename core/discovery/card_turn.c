@@ -139,9 +139,9 @@ gm_status gm__card_turn_begin(gm_context *ctx, gm__promises *promises, gm__card_
 static gm_status turn_tell(gm__card_turn *self, gm__promise_others *others, gm_error *err) {
   const uint64_t bytes = gm__promises_bytes(self->promises);
   const gm_status status = gm__promise_file_tell(self->file, &self->turn, bytes, others, err);
+  const bool rose = bytes > self->promises->told || self->promises->told == UINT64_MAX;
+  self->promises->told = status ? UINT64_MAX : bytes; /* it may have failed after it wrote */
   if (status) return status;
-  const bool rose = bytes > self->promises->told;
-  self->promises->told = bytes;
   if (!self->turn.beside) turn_share(self, bytes > 0);
   if (self->turn.beside && rose) turn_share(self, false);
   return GM_OK;

@@ -23,8 +23,8 @@ typedef struct gm__card_turn {
   bool require;    /* a promise that others cannot see is none */
 } gm__card_turn;
 
-/* Begins the turn of a card, and looks what other processes promise. If the aim is a promise and reserve.share is
- * "require", a failure of the file is one of this call, and the turn has not begun. Without both the answer is GM_OK.
+/* Begins the turn of a card, and looks what other processes promise. For a promise under "require" (reserve.share), a
+ * failure of the file is one of this call, and the turn has not begun. Otherwise the answer is GM_OK.
  * Where this process has promised or wants to promise something, the log tells a failure, once for each reason.
  * REQUIRES: only locks above GROW. */
 gm_status gm__card_turn_begin(gm_context *ctx, gm__promises *promises, gm__card_aim aim, gm__card_turn *out,

@@ -178,10 +178,13 @@ static gm_status range_obtain(gm__provider *provider, const gm__va_range *range,
   gm_status status = GM_OK;
   uint64_t coming = 0;
   *first = 0;
-  for (uint32_t page = from, end = from, last = 0, number; page < to && !status;) {
+  uint32_t number = 0;
+  for (uint32_t page = from, end = from, last = 0; page < to && !status;
+       page += number ? pages->handles[number].pages : 1) {
+    number = 0;
     if (gm__va_range_is_shut(provider, range, page)) status = range_shut(err);
-    if (status || range->handle_of[page++]) continue;
-    if (end < --page) end = page; /* no page of [page, end) is mapped */
+    if (status || range->handle_of[page]) continue;
+    if (end < page) end = page; /* no page of [page, end) is mapped */
     while (end < reach && !range->handle_of[end]) end++;
     const uint32_t most = range_handle_most(range, coming);
     const uint32_t need = (end < to ? end : to) - page, have = end - page;
@@ -191,7 +194,6 @@ static gm_status range_obtain(gm__provider *provider, const gm__va_range *range,
     pages->handles[number].next = 0;
     pages->handles[number].first = page;
     last = number;
-    page += pages->handles[number].pages;
     coming += pages->handles[number].pages;
   }
   gm__growth_end_turn(growth);
