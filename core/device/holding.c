@@ -153,3 +153,19 @@ void gm__holding_untake(gm_device *device, gm__limits *limits, uint64_t bytes) {
   }
   gm__mutex_unlock(&device->promises->lock);
 }
+
+void gm__holding_retake(gm_device *device, gm__limits *limits, uint64_t bytes) {
+  gm__card_turn turn;
+  if (!bytes) return;
+  gm__card_turn_begin(device->ctx, device->promises, gm__device_aim(device), &turn, NULL);
+  bytes = gm__min(bytes, gm__device_headroom(device, &holding_heeds, true));
+  for (gm__holding *promise = limits->promises; bytes && promise; promise = promise->next) {
+    const uint64_t taken = atomic_load_explicit(&promise->taken, memory_order_relaxed);
+    const uint64_t part = gm__min(bytes, taken - promise->untouched);
+    atomic_store_explicit(&promise->taken, taken - part, memory_order_relaxed);
+    atomic_fetch_add_explicit(&limits->promised_bytes, part, memory_order_relaxed);
+    gm__promises_add(device->promises, part);
+    bytes -= part;
+  }
+  gm__card_turn_end(&turn);
+}

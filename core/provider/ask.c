@@ -96,6 +96,7 @@ static gm_status ask_take(gm__provider *provider, gm__growth *growth, const gm__
            : gm__device_create_physical(device, provider->pages.type, request->bytes, &out->handle, err);
   const bool lazy = !status && ask_is_lazy(provider, request, want ? out : NULL);
   if (lazy) growth->untouched += drawn;
+  if (!status) growth->drawn += drawn;
   gm__holding_drawn(device, &provider->limits, drawn,
                     status ? GM__DRAWN_REFUSED
                     : lazy ? GM__DRAWN_UNTOUCHED
@@ -166,9 +167,13 @@ gm_status gm__growth_touch(gm__provider *provider, gm__growth *growth, const gm_
   return GM_OK;
 }
 
-gm_status gm__growth_finish(gm__provider *provider, gm__growth *growth, gm_status status) {
+gm_status gm__growth_finish(gm__provider *provider, gm__growth *growth, gm_status status, uint64_t returned) {
   growth_settle(provider, growth);
-  if (status && growth->untouched) gm__holding_untake(provider->device, &provider->limits, growth->untouched);
+  if (!status) return status;
+  if (growth->untouched) gm__holding_untake(provider->device, &provider->limits, growth->untouched);
+  returned = gm__min(gm__sub_sat(returned, growth->untouched), growth->drawn - growth->untouched);
+  gm__holding_retake(provider->device, &provider->limits, returned);
+  growth->drawn -= growth->untouched + returned;
   growth->untouched = 0;
   return status;
 }

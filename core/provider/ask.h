@@ -12,11 +12,12 @@
  *   status = gm__ask(provider, &growth, ...);    // any number of them
  *   gm__growth_end_turn(provider, &growth);      // other threads and processes may ask
  *   ... gm__growth_touch for the memory, where it can be used ...
- *   status = gm__growth_finish(provider, &growth, status); */
+ *   status = gm__growth_finish(provider, &growth, status, returned); */
 typedef struct gm__growth {
   gm__card_turn turn;
   bool begun;         /* the turn is this thread's */
-  uint64_t untouched; /* bytes of the pool's promises that may come at their first use only */
+  uint64_t drawn;     /* bytes of the pool's promises */
+  uint64_t untouched; /* of them: they may come at their first use only */
   uint64_t touched;   /* of them: they have come */
 } gm__growth;
 
@@ -33,9 +34,9 @@ void gm__growth_end_turn(gm__growth *growth);
 gm_status gm__growth_touch(gm__provider *provider, gm__growth *growth, const gm_memory *memory, uint64_t offset,
                            uint64_t bytes, gm_error *err);
 
-/* The end of a growth. After a failure the pool is promised again what had not come. Returns `status`. REQUIRES: only
- * locks above GROW. */
-gm_status gm__growth_finish(gm__provider *provider, gm__growth *growth, gm_status status);
+/* The end of a growth. After a failure the pool is promised again what had not come. Of what went back to the device,
+ * `returned` bytes, it is promised what it drew. Returns `status`. REQUIRES: only locks above GROW. */
+gm_status gm__growth_finish(gm__provider *provider, gm__growth *growth, gm_status status, uint64_t returned);
 
 /* Commits the memory if the request wants that and the backend could not do it while it allocated. That is so for an
  * upstream's memory, and where committing takes a queue that gm may not make. */

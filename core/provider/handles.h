@@ -21,6 +21,7 @@ typedef struct gm__pages {
   gm__handle_cache handle_cache;
   _Atomic uint64_t idle_bytes; /* of the handles in the cache */
   uint64_t made;               /* handles that were ever made */
+  uint64_t drawn;              /* bytes of promises that growths took; who wants to know sets it to 0 before */
   uint32_t shut_count;         /* handles that are shut */
   uint64_t asleep_bytes;       /* of handles that are asleep */
   _Atomic bool asleep;         /* the pool sleeps: nobody is given memory, and handles may be asleep */

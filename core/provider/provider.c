@@ -96,10 +96,10 @@ static gm_status provider_fill(gm__provider *provider, const gm__want *want, uin
   if (!status) {
     status = gm__ask_commit(provider, &growth, want, bytes, &allocation->memory, err);
     if (!status) status = gm__growth_touch(provider, &growth, &allocation->memory, 0, bytes, err);
-    gm__growth_finish(provider, &growth, status);
     if (gm__is_shortage(status)) gm__ladder_blame(want->ladder, GM_CAUSE_LAZY_COMMIT);
     if (!status) status = provider_enter(provider, want, bytes, allocation, err);
     if (status) provider_free(provider, &allocation->memory, allocation);
+    gm__growth_finish(provider, &growth, status, bytes);
   }
   if (status) {
     gm__budget_return(&provider->budget, bytes);

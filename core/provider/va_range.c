@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/shadow.h"
+#include "core/device/holding.h"
 #include "core/device/memory_answer.h"
 #include "core/device/peer.h"
 #include "core/provider/ask.h"
@@ -233,14 +234,19 @@ gm_status gm__va_range_fill(gm__provider *provider, gm__va_range *range, uint32_
                             gm_error *err) {
   gm__growth growth = {.begun = false};
   gm_status placed = GM_OK;
+  uint64_t returned = 0;
   uint32_t number, next;
   const gm_status obtained = range_obtain(provider, range, &growth, from, to, reach, &number, err);
   for (; number; number = next) {
+    const uint64_t bytes = gm__handle_bytes(&provider->pages, number);
     next = provider->pages.handles[number].next;
     if (placed) gm__handle_destroy(provider, number);
     if (!placed) placed = range_place(provider, range, &growth, number, err);
+    if (placed) returned += bytes;
   }
-  return gm__growth_finish(provider, &growth, obtained ? obtained : placed);
+  gm__growth_finish(provider, &growth, placed ? placed : obtained, returned);
+  provider->pages.drawn += growth.drawn;
+  return obtained ? obtained : placed;
 }
 
 /* ---- unmapping ---- */
@@ -257,11 +263,17 @@ bool gm__va_range_unmap(gm__provider *provider, gm__va_range *range, uint32_t nu
 }
 
 void gm__va_range_undo(gm__provider *provider, gm__va_range *range, uint32_t from, uint32_t to, uint64_t since) {
+  uint64_t returned = 0;
   for (uint32_t page = from; page < to; page++) {
     const uint32_t number = range->handle_of[page];
     if (!number || provider->pages.handles[number].shut || provider->pages.handles[number].made <= since) continue;
-    if (range_unmap(provider, range, number)) gm__handle_destroy(provider, number);
+    const uint64_t bytes = gm__handle_bytes(&provider->pages, number);
+    if (!range_unmap(provider, range, number)) continue;
+    gm__handle_destroy(provider, number);
+    returned += bytes;
   }
+  gm__holding_retake(provider->device, &provider->limits, gm__min(returned, provider->pages.drawn));
+  provider->pages.drawn = 0;
 }
 
 /* Tries again to unmap a shut handle. */
@@ -335,7 +347,7 @@ static gm_status range_wake_handle(gm__provider *provider, gm__va_range *range, 
                               gm__handle_bytes(&provider->pages, number), err);
     if (status) range_sleep_handle(provider, range, number, NULL);
   }
-  return gm__growth_finish(provider, &growth, status);
+  return gm__growth_finish(provider, &growth, status, status ? gm__handle_bytes(&provider->pages, number) : 0);
 }
 
 gm_status gm__va_range_wake(gm__provider *provider, gm__va_range *range, gm_error *err) {

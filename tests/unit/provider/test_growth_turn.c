@@ -114,11 +114,38 @@ static void test_a_driver_that_refuses_in_between(void **state) {
   pool_bench_close(&bench);
 }
 
+/* A driver that has less than its figures say: the request fails, and the promise is as it was. */
+static void test_a_promise_outlives_a_growth_that_fails(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_block block;
+  gm_reservation *held = NULL;
+  const gm_request request = {.bytes = GROWTH * MIB};
+  gm_reservation_info info = {.struct_size = sizeof info};
+  shared_card_open(&bench, NULL);
+  pool_bench_ok(gm_pool_reserve(bench.pool, 60 * MIB, &held, err));
+  for (int at = 0; at < 8; at++) {
+    atomic_store(&shared_card->calls, -at);
+    atomic_store(&shared_card->refuse_from, 1 << 20);
+    assert_false(gm_acquired(gm_alloc(bench.pool, &request, &block)));
+    atomic_store(&shared_card->refuse_from, 0);
+    assert_true(atomic_load(&shared_card->used) == 0);
+    pool_bench_ok(gm_reservation_read(held, &info, err));
+    assert_true(info.left_bytes == 60 * MIB && stranger_sees(&bench) == 60 * MIB);
+  }
+  gm_reservation_cancel(held);
+  assert_true(stranger_sees(&bench) == 0);
+  pool_bench_close(&bench);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, promise_folder_set_up, promise_folder_tear_down)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(test_without_a_file), TEST(test_while_nobody_promises),
-                                     TEST(test_beside_a_promise), TEST(test_of_a_promise),
-                                     TEST(test_a_driver_that_refuses_in_between)};
+  const struct CMUnitTest tests[] = {TEST(test_without_a_file),
+                                     TEST(test_while_nobody_promises),
+                                     TEST(test_beside_a_promise),
+                                     TEST(test_of_a_promise),
+                                     TEST(test_a_driver_that_refuses_in_between),
+                                     TEST(test_a_promise_outlives_a_growth_that_fails)};
   return cmocka_run_group_tests(tests, promise_folder_make, promise_folder_remove);
 }
