@@ -120,6 +120,10 @@ static bool headroom_is_free(const struct gm__headroom_bounds *bounds, const hea
          !promises->of_others;
 }
 
+const char *gm__device_promise_advice(gm_device *device, const gm__limits *limits) {
+  return headroom_promised_now(device, limits).of_us ? "cancel one" : "wait for that process";
+}
+
 /* ---- figures ---- */
 
 /* Reads what is free, and what gm holds. `look`: at what other processes promise, too. Bytes that come or go while the

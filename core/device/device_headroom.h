@@ -39,6 +39,9 @@ uint64_t gm__device_promised_elsewhere(gm_device *device, const gm__limits *limi
  * Returns `out`, of GM__HOLDER_TEXT bytes. */
 const char *gm__device_holder_text(gm_device *device, const gm__limits *limits, char *out);
 
+/* What to do about those promises: this process can cancel only its own. */
+const char *gm__device_promise_advice(gm_device *device, const gm__limits *limits);
+
 /* As gm__device_headroom with `read_now`, for managed allocations, which promises do not bound. */
 uint64_t gm__device_headroom_managed(gm_device *device, const gm__limits *limits);
 

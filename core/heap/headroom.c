@@ -72,10 +72,10 @@ static gm_status headroom_refuse(const gm__heap *heap, const gm__want *want, uin
   if (!heap->provider.has_upstream && promised) {
     return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
                     "%" PRIu64 " bytes beside %" PRIu64 " in use are %" PRIu64 " more than the %" PRIu64
-                    " that the pool may have beside the %" PRIu64
-                    " that reservations hold%s: cancel one, or free so much",
+                    " that the pool may have beside the %" PRIu64 " that reservations hold%s: %s, or free so much",
                     want->exact, in_use, need - most, most, promised,
-                    gm__device_holder_text(heap->device, &heap->provider.limits, holder));
+                    gm__device_holder_text(heap->device, &heap->provider.limits, holder),
+                    gm__device_promise_advice(heap->device, &heap->provider.limits));
   }
   return gm__fail(
       err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",

@@ -31,11 +31,12 @@ static gm_status ask_check_room(const gm__provider *provider, uint64_t bytes, bo
   const uint64_t promised = managed ? 0 : gm__device_promised(provider->device, &provider->limits);
   if (promised) {
     char holder[GM__HOLDER_TEXT];
-    return gm__fail(
-        err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
-        "%" PRIu64 " bytes are %" PRIu64 " more than the %" PRIu64 " that this device has beside the %" PRIu64
-        " that reservations hold%s: cancel one, or free so much",
-        bytes, bytes - room, room, promised, gm__device_holder_text(provider->device, &provider->limits, holder));
+    return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
+                    "%" PRIu64 " bytes are %" PRIu64 " more than the %" PRIu64
+                    " that this device has beside the %" PRIu64 " that reservations hold%s: %s, or free so much",
+                    bytes, bytes - room, room, promised,
+                    gm__device_holder_text(provider->device, &provider->limits, holder),
+                    gm__device_promise_advice(provider->device, &provider->limits));
   }
   return gm__fail(
       err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",

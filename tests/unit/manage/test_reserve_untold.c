@@ -204,6 +204,7 @@ static void expect_named(const char *text) {
   char process[64];
   snprintf(process, sizeof process, "%llu of them process %d (", (unsigned long long)(40 * MIB), (int)getpid());
   if (!strstr(text, process)) fail_msg("%s", text);
+  assert_null(strstr(text, "cancel"));
   assert_non_null(strstr(text, "test_reserve_un")); /* as the system knows this program */
 }
 
