@@ -78,6 +78,7 @@ static gm_status map_grow_fill(gm__arena *arena, const gm__page_run *run, gm_err
   gm__arena_set *set = arena->set;
   gm__va_range *range = run->segment->range;
   const uint64_t made = set->provider->pages.made;
+  set->provider->pages.drawn = 0;
   const uint32_t to = map_grow_gather(arena, run) ? run->to : run->reach;
   gm_status status = gm__va_range_fill(set->provider, range, run->from, to, run->reach, err);
   while (gm__is_shortage(status)) { /* or `extra` cannot be had */

@@ -30,7 +30,7 @@ gm_status gm__shared_file_lock(const gm__data_file *file, const char *path, uint
                                gm_error *err);
 void gm__shared_file_unlock(const gm__data_file *file, uint64_t at);
 
-/* Whether another opened file has locked the byte. True also where the system does not tell. */
-bool gm__shared_file_is_locked(const gm__data_file *file, uint64_t at);
+/* Whether another opened file has locked one of the bytes. True also where the system does not tell. */
+bool gm__shared_file_is_locked(const gm__data_file *file, uint64_t at, uint64_t bytes);
 
 #endif

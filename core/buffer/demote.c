@@ -38,6 +38,7 @@ static gm_status demote_one(gm_buffer *buffer, bool pin) {
 
 uint64_t gm__demote(gm_pool *pool, uint64_t bytes) {
   const bool pin = !gm__evict_run_is_of_pool(pool->device);
+  const uint64_t idle = gm__heap_pooled(&pool->heap);
   uint64_t gone = 0;
   for (int failures = 0; gone < bytes && failures < DEMOTE_FAILURES_MOST;) {
     gm_buffer *buffer = demote_choose(pool);
@@ -50,6 +51,6 @@ uint64_t gm__demote(gm_pool *pool, uint64_t bytes) {
     }
     gm__buffer_settle(buffer);
   }
-  if (gone) gm__heap_trim(&pool->heap, 0, UINT64_MAX);
+  if (gone) gm__heap_trim(&pool->heap, idle, UINT64_MAX); /* what was idle before serves the pool's next requests */
   return gone;
 }

@@ -74,7 +74,8 @@
   X("gpu.ast.max_cache_size", "GM_GPU_AST_MAX_CACHE_SIZE", "count", "0..1048576", "50", true,                        \
     "sets that gm_tensor_sets keep where their parameters do not say")                                               \
   X("reserve.share", "GM_RESERVE_SHARE", "word", "auto|require|off", "auto", true,                                   \
-    "whether processes respect each other's reservations; require: a reservation fails where they cannot")           \
+    "whether processes respect each other's reservations; require: a reservation fails where they cannot; "          \
+    "not set: adopted devices do not")                                                                               \
   X("reserve.folder", "GM_RESERVE_FOLDER", "text", "", "", true,                                                     \
     "absolute path of the folder in which they tell each other; empty: /dev/shm, else $XDG_RUNTIME_DIR")             \
   X("debug.red_zone_bytes", "GM_DEBUG_RED_ZONE_BYTES", "bytes", "0..1048576", "0", true,                             \

@@ -78,6 +78,7 @@ struct gm_device {
     double fraction;         /* of the total; 1: no bound */
     bool auto_free;          /* min_free_bytes follows from the total */
     uint64_t min_free_bytes; /* GM_NO_LIMIT: the free figure is no bound */
+    bool alone;              /* promises of other processes are no bound */
   } headroom_bounds;         /* of the configuration */
   struct gm__headroom_reading {
     uint64_t at_ns;                               /* 0: never read */

@@ -1,10 +1,14 @@
 #include "core/device/device_headroom.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "core/base/clock.h"
 #include "core/base/saturate.h"
 #include "core/context/config.h"
 #include "core/discovery/device_figures.h"
 #include "core/figures/memory_info.h"
+#include "core/host/task.h"
 #include "gm/size.h"
 
 /* Invariants. A reading is of figures alone, so pools with other limits share it. A device on which no limit and no
@@ -19,6 +23,7 @@ enum { HEADROOM_MAX_AGE_NS = 10 * 1000 * 1000 };
 
 static struct gm__headroom_bounds headroom_read_configured(const gm_device *device) {
   struct gm__headroom_bounds bounds = {.at_ns = gm__now_ns(), .fraction = 1, .min_free_bytes = GM_NO_LIMIT};
+  bounds.alone = !gm__config_holds(device->ctx, "reserve.share", device->adopted);
   if (gm__config_holds(device->ctx, "memory_fraction", device->adopted)) {
     bounds.fraction = gm__config_fraction(device->ctx, "memory_fraction");
   }
@@ -68,15 +73,46 @@ typedef struct headroom_promises {
 } headroom_promises;
 
 /* `limits`: of the pool that asks. A look at the device's figures looks at what other processes promise, too. */
-static headroom_promises headroom_promised(const gm_device *device, const gm__limits *limits) {
+static headroom_promises headroom_promised(const gm_device *device, const struct gm__headroom_bounds *bounds,
+                                           const gm__limits *limits) {
   const uint64_t all = gm__promises_bytes(device->promises);
   const uint64_t own = limits ? atomic_load_explicit(&limits->promised_bytes, memory_order_relaxed) : 0;
-  return (headroom_promises){own, gm__sub_sat(all, own), gm__promises_of_others(device->promises)};
+  const bool heeds = !bounds->alone || (limits && limits->heeds_others);
+  return (headroom_promises){own, gm__sub_sat(all, own), heeds ? gm__promises_of_others(device->promises) : 0};
 }
 
-uint64_t gm__device_promised(const gm_device *device, const gm__limits *limits) {
-  const headroom_promises promises = headroom_promised(device, limits);
+static headroom_promises headroom_promised_now(gm_device *device, const gm__limits *limits) {
+  const struct gm__headroom_bounds bounds = headroom_configured(device, false);
+  return headroom_promised(device, &bounds, limits);
+}
+
+gm__card_aim gm__device_aim(gm_device *device) {
+  return device->adopted && headroom_configured(device, false).alone ? GM__CARD_TAKE_ALONE : GM__CARD_TAKE;
+}
+
+uint64_t gm__device_promised(gm_device *device, const gm__limits *limits) {
+  const headroom_promises promises = headroom_promised_now(device, limits);
   return gm__add_sat(promises.of_us, promises.of_others);
+}
+
+uint64_t gm__device_promised_elsewhere(gm_device *device, const gm__limits *limits) {
+  return headroom_promised_now(device, limits).of_others;
+}
+
+const char *gm__device_holder_text(gm_device *device, const gm__limits *limits, char *out) {
+  const uint64_t most = atomic_load_explicit(&device->promises->most, memory_order_relaxed);
+  const uint32_t pid = atomic_load_explicit(&device->promises->most_holder, memory_order_relaxed);
+  char name[GM__TASK_NAME];
+  out[0] = 0;
+  if (!gm__device_promised_elsewhere(device, limits)) return out;
+  if (!pid) {
+    snprintf(out, GM__HOLDER_TEXT, ", %" PRIu64 " of them another process", most);
+  } else if (gm__task_name(NULL, pid, name)) {
+    snprintf(out, GM__HOLDER_TEXT, ", %" PRIu64 " of them process %" PRIu32 " (%s)", most, pid, name);
+  } else {
+    snprintf(out, GM__HOLDER_TEXT, ", %" PRIu64 " of them process %" PRIu32, most, pid);
+  }
+  return out;
 }
 
 static bool headroom_is_free(const struct gm__headroom_bounds *bounds, const headroom_promises *promises) {
@@ -84,15 +120,19 @@ static bool headroom_is_free(const struct gm__headroom_bounds *bounds, const hea
          !promises->of_others;
 }
 
+const char *gm__device_promise_advice(gm_device *device, const gm__limits *limits) {
+  return headroom_promised_now(device, limits).of_us ? "cancel one" : "wait for that process";
+}
+
 /* ---- figures ---- */
 
-/* Reads what is free, and what gm holds. Bytes that come or go while the figures are read count as not held, because
- * the figures may count them as free. */
-static struct gm__headroom_reading headroom_read(gm_device *device, bool managed) {
+/* Reads what is free, and what gm holds. `look`: at what other processes promise, too. Bytes that come or go while the
+ * figures are read count as not held, because the figures may count them as free. */
+static struct gm__headroom_reading headroom_read(gm_device *device, bool managed, bool look) {
   struct gm__headroom_reading reading = {.at_ns = gm__now_ns()};
   gm_memory_info memory = {.struct_size = sizeof memory};
   const gm__figures_subject subject = {
-      .driver = device->driver, .info = &device->info, .device = device->handle, .managed = managed};
+      .driver = device->driver, .info = &device->info, .device = device->handle, .managed = managed, .no_look = !look};
   const uint64_t departures = gm__used_departures(device->used), used = gm__used_total(device->used);
   reading.failed = gm__device_figures(&subject, &memory, NULL) != GM_OK;
   reading.total_bytes = memory.total_bytes;
@@ -128,17 +168,17 @@ static uint64_t headroom_now(const gm_device *device, const struct gm__headroom_
 
 uint64_t gm__device_headroom(gm_device *device, const gm__limits *limits, bool read_now) {
   const struct gm__headroom_bounds bounds = headroom_bounds(device, limits, read_now);
-  headroom_promises promises = headroom_promised(device, limits);
+  headroom_promises promises = headroom_promised(device, &bounds, limits);
   if (headroom_is_free(&bounds, &promises)) return UINT64_MAX;
   gm__mutex_lock(&device->lock);
   struct gm__headroom_reading reading = device->headroom;
   gm__mutex_unlock(&device->lock);
   if (read_now || reading.at_ns == 0 || gm__now_ns() - reading.at_ns > HEADROOM_MAX_AGE_NS) {
-    reading = headroom_read(device, false);
+    reading = headroom_read(device, false, read_now);
     gm__mutex_lock(&device->lock);
     device->headroom = reading;
     gm__mutex_unlock(&device->lock);
-    promises = headroom_promised(device, limits);
+    promises = headroom_promised(device, &bounds, limits);
   }
   return headroom_now(device, &reading, &bounds, &promises);
 }
@@ -147,6 +187,6 @@ uint64_t gm__device_headroom_managed(gm_device *device, const gm__limits *limits
   const struct gm__headroom_bounds bounds = headroom_bounds(device, limits, true);
   const headroom_promises none = {0, 0, 0};
   if (headroom_is_free(&bounds, &none)) return UINT64_MAX;
-  const struct gm__headroom_reading reading = headroom_read(device, true);
+  const struct gm__headroom_reading reading = headroom_read(device, true, false);
   return headroom_now(device, &reading, &bounds, &none);
 }

@@ -3,6 +3,7 @@
 #define GM_CORE_DEVICE_DEVICE_HEADROOM_H
 
 #include "core/device/device.h"
+#include "core/discovery/card_turn.h"
 
 /* The bounds of a pool beside its cap, as gm_pool_params has them. In both, 0 means by configuration. */
 typedef struct gm__limits {
@@ -10,7 +11,10 @@ typedef struct gm__limits {
   uint64_t min_free_bytes;         /* GM_NO_LIMIT, GM_NO_BYTES, or bytes */
   struct gm__holding *promises;    /* bound to the pool: holding.h. Under the card's grow lock */
   _Atomic uint64_t promised_bytes; /* what is left of them: others' promises bound the pool, its own do not */
+  bool heeds_others;               /* promises of other processes bound it, also on an adopted device */
 } gm__limits;
+
+enum { GM__HOLDER_TEXT = 96 };
 
 /* What a pool may take now, if nothing is given back first. `limits` NULL: all by configuration. It is
  * min(memory_fraction * total - used by us, free - min_free_bytes), less what is promised to others. UINT64_MAX where
@@ -21,8 +25,22 @@ uint64_t gm__device_headroom(gm_device *device, const gm__limits *limits, bool r
 /* A new pool: what the configuration says is read anew. */
 void gm__device_headroom_renew(gm_device *device);
 
+/* What a turn of the device's card is for, if it takes bytes. The engine of an adopted device has planned its memory:
+ * there promises of other processes hold only if somebody has set reserve.share. */
+gm__card_aim gm__device_aim(gm_device *device);
+
 /* What reservations hold of the device for others than the pool with those limits. */
-uint64_t gm__device_promised(const gm_device *device, const gm__limits *limits);
+uint64_t gm__device_promised(gm_device *device, const gm__limits *limits);
+
+/* Of that, what other processes hold. */
+uint64_t gm__device_promised_elsewhere(gm_device *device, const gm__limits *limits);
+
+/* Names the process that holds most of it: ", 1024 of them process 4711 (name)". "" if no other process holds any.
+ * Returns `out`, of GM__HOLDER_TEXT bytes. */
+const char *gm__device_holder_text(gm_device *device, const gm__limits *limits, char *out);
+
+/* What to do about those promises: this process can cancel only its own. */
+const char *gm__device_promise_advice(gm_device *device, const gm__limits *limits);
 
 /* As gm__device_headroom with `read_now`, for managed allocations, which promises do not bound. */
 uint64_t gm__device_headroom_managed(gm_device *device, const gm__limits *limits);

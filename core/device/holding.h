@@ -7,8 +7,8 @@
 /* Bytes of a card that are held for somebody. Zero-initialised. It must not move while it is kept. */
 typedef struct gm__holding {
   uint64_t bytes;
-  _Atomic uint64_t taken;   /* of them: they are no longer promised */
-  bool shared;              /* other processes know of it */
+  _Atomic uint64_t taken; /* of them: the pool has them */
+  uint64_t untouched;     /* of those: still promised, as their memory may come at its first use. Under the grow lock */
   struct gm__holding *next; /* bound to one pool, oldest first: under the card's grow lock */
 } gm__holding;
 
@@ -33,7 +33,25 @@ void gm__holding_end(gm_device *device, gm__holding *promise, gm__limits *limits
  * that number, for gm__holding_drawn. REQUIRES: the card's grow lock. */
 uint64_t gm__holding_draw(gm_device *device, gm__limits *limits, uint64_t bytes);
 
-/* The pool has taken them, or could not: then they are promised as before. REQUIRES: the card's grow lock. */
-void gm__holding_drawn(gm_device *device, gm__limits *limits, uint64_t bytes, bool taken);
+/* How the pool fared with what it drew. */
+typedef enum gm__drawn {
+  GM__DRAWN_REFUSED,  /* it got no memory: the bytes are promised to it as before */
+  GM__DRAWN_TAKEN,    /* the card has so much less */
+  GM__DRAWN_UNTOUCHED /* the card has less once the memory is used: until then others may not have the bytes */
+} gm__drawn;
+
+/* REQUIRES: the card's grow lock. */
+void gm__holding_drawn(gm_device *device, gm__limits *limits, uint64_t bytes, gm__drawn fared);
+
+/* So many bytes that the pool took untouched are there now, and leave the promise. REQUIRES: no lock but PAGES. */
+void gm__holding_touched(gm_device *device, gm__limits *limits, uint64_t bytes);
+
+/* So many bytes that the pool took untouched could not be had: they are promised to it as before. REQUIRES: no lock but
+ * PAGES. */
+void gm__holding_untake(gm_device *device, gm__limits *limits, uint64_t bytes);
+
+/* Memory that the pool took of its promises went back before anybody used it: as many of the bytes as are free still
+ * are promised to it again. REQUIRES: no lock but PAGES. */
+void gm__holding_retake(gm_device *device, gm__limits *limits, uint64_t bytes);
 
 #endif

@@ -2,14 +2,19 @@
 
 #include <string.h>
 
-#include "core/base/barrier.h"
+#include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/log.h"
+#include "core/base/poll.h"
 #include "core/context/config.h"
 #include "core/context/process.h"
 
 /* Invariants. The process has one file of promises, for ever: two would be strangers to each other. The first context
  * that needs it says in which folder. The file is open only while something is promised. A forked child closes what it
- * has of its parent's file, and begins anew. */
+ * has of its parent's file, and begins anew.
+ *
+ * What could not be told is told in each later turn, until it was. A process that keeps its turn for too long, stopped
+ * perhaps, holds up nobody: others go on beside it, and read each other's promises. */
 
 enum { HOME_MAKING = 1, HOME_READY = 2, HOME_STATES = 4, HOME_FOLDER_SIZE = 256 };
 
@@ -30,10 +35,11 @@ static gm_status home_make(gm_context *ctx, uint64_t making, uint64_t before, gm
 static gm_status home_get(gm_context *ctx, gm__promise_file **out, gm_error *err) {
   const uint64_t making = ctx->generation * HOME_STATES + HOME_MAKING;
   uint64_t state = atomic_load(&home.state);
+  gm__poll poll = gm__poll_until(GM__NEVER);
   *out = &home.file;
   while (state != making - HOME_MAKING + HOME_READY) {
     if (state == making) {
-      gm__thread_yield(); /* another thread makes it */
+      gm__poll_again(&poll); /* another thread makes it. It may have less priority than this one */
       state = atomic_load(&home.state);
     } else if (atomic_compare_exchange_weak(&home.state, &state, making)) {
       return home_make(ctx, making, state, err);
@@ -58,63 +64,125 @@ static void turn_card(const gm__promises *promises, uint8_t out[GM__PROMISE_CARD
   memcpy(out, &card, sizeof card);
 }
 
-static gm_status turn_begin_shared(gm_context *ctx, bool reserve, gm__card_turn *self, gm_error *err) {
-  gm__promise_file *file = NULL;
-  uint8_t card[GM__PROMISE_CARD_BYTES];
-  uint64_t others = 0;
-  if (!atomic_load_explicit(&self->promises->card, memory_order_relaxed)) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "reserve", "no other process can have this device");
-  }
-  gm_status status = home_get(ctx, &file, err);
-  turn_card(self->promises, card);
-  if (!status) status = gm__promise_file_begin(file, card, reserve, &self->turn, &others, err);
-  if (status) return status;
-  self->file = file;
-  atomic_store_explicit(&self->promises->others, others, memory_order_relaxed);
-  return GM_OK;
+static void turn_saw(gm__promises *promises, const gm__promise_others *others) {
+  atomic_store_explicit(&promises->others, others->bytes, memory_order_relaxed);
+  atomic_store_explicit(&promises->most, others->most, memory_order_relaxed);
+  atomic_store_explicit(&promises->most_holder, others->pid, memory_order_relaxed);
 }
 
-gm_status gm__card_turn_begin(gm_context *ctx, gm__promises *promises, bool reserve, gm__card_turn *out,
+/* The log names each reason once, until promises are shared again. REQUIRES: the record's lock. */
+static void turn_say(const gm__card_turn *self, const gm_error *why) {
+  if (self->promises->said == (int)why->status) return;
+  self->promises->said = (int)why->status;
+  gm__log(gm__context_services(self->ctx), GM_LOG_WARN,
+          "reservations of this process may not bind other processes for now: %s: %s", why->op, why->message);
+}
+
+/* Others hold back for all that is promised here, or they do not. */
+static void turn_share(const gm__card_turn *self, bool shared) {
+  atomic_store_explicit(&self->promises->shared, shared, memory_order_relaxed);
+  if (shared) self->promises->said = 0;
+}
+
+static gm_status turn_begin_file(gm__card_turn *self, bool create, gm_error *err) {
+  gm__promise_file *file = NULL;
+  gm__promise_others others;
+  uint8_t card[GM__PROMISE_CARD_BYTES];
+  gm_status status = home_get(self->ctx, &file, err);
+  if (status) return status;
+  turn_card(self->promises, card);
+  status = gm__promise_file_begin(file, card, create, &self->turn, &others, err);
+  const bool beside = status == GM_ERR_TIMEOUT && !self->require;
+  if (beside && gm__promise_file_begin_beside(file, card, create, &self->turn, &others, NULL)) return status;
+  if (status && !beside) return status;
+  self->file = file;
+  turn_saw(self->promises, &others);
+  return status;
+}
+
+static gm_status turn_begin_shared(gm__card_turn *self, bool promise, gm_error *err) {
+  gm_error why;
+  const bool untold = self->before != self->promises->told;
+  const gm_status status = turn_begin_file(self, promise || (untold && self->before), &why);
+  if (!status) return GM_OK;
+  if (promise || self->before) turn_say(self, &why);
+  if (!self->file && self->before) turn_share(self, false);
+  if (err) *err = why;
+  return status;
+}
+
+static bool turn_has_file(const gm__card_turn *self, gm__card_aim aim, share_mode mode) {
+  if (mode == SHARE_OFF || !atomic_load_explicit(&self->promises->card, memory_order_relaxed)) return false;
+  return aim != GM__CARD_TAKE_ALONE || self->before || self->promises->told;
+}
+
+gm_status gm__card_turn_begin(gm_context *ctx, gm__promises *promises, gm__card_aim aim, gm__card_turn *out,
                               gm_error *err) {
   const share_mode mode = share_mode_of(ctx);
+  const bool promise = aim == GM__CARD_PROMISE;
+  gm_status status = GM_OK;
   gm__mutex_lock(&promises->lock);
-  *out = (gm__card_turn){.promises = promises, .before = gm__promises_bytes(promises)};
-  out->require = mode == SHARE_REQUIRE && reserve;
+  *out = (gm__card_turn){.ctx = ctx, .promises = promises, .before = gm__promises_bytes(promises)};
+  out->require = mode == SHARE_REQUIRE && promise;
   atomic_store(&promises->busy, true);
-  const gm_status status = mode == SHARE_OFF ? GM_OK : turn_begin_shared(ctx, reserve, out, out->require ? err : NULL);
+  if (turn_has_file(out, aim, mode)) {
+    status = turn_begin_shared(out, promise, out->require ? err : NULL);
+  } else if (out->require) {
+    status = gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "reserve", "no other process can have this device");
+  }
   if (!status || !out->require) return GM_OK;
   gm__card_turn_end(out);
   return status;
 }
 
-gm_status gm__card_turn_tell(gm__card_turn *self, bool *told, gm_error *err) {
-  gm_status status = GM_ERR_NOT_SUPPORTED;
+/* What is told beside another one's turn, that one may not respect. Less than before it must not. */
+static gm_status turn_tell(gm__card_turn *self, gm__promise_others *others, gm_error *err) {
   const uint64_t bytes = gm__promises_bytes(self->promises);
-  if (self->file) status = gm__promise_file_end(self->file, &self->turn, bytes, self->require ? err : NULL);
-  self->file = NULL;
-  *told = status == GM_OK;
-  return self->require ? status : GM_OK;
+  const gm_status status = gm__promise_file_tell(self->file, &self->turn, bytes, others, err);
+  const bool rose = bytes > self->promises->told || self->promises->told == UINT64_MAX;
+  self->promises->told = status ? UINT64_MAX : bytes; /* it may have failed after it wrote */
+  if (status) return status;
+  if (!self->turn.beside) turn_share(self, bytes > 0);
+  if (self->turn.beside && rose) turn_share(self, false);
+  return GM_OK;
+}
+
+gm_status gm__card_turn_tell(gm__card_turn *self, gm_error *err) {
+  gm__promise_others others;
+  gm_error why;
+  if (!self->file) return GM_OK; /* where it is required, the turn has a file */
+  const gm_status status = turn_tell(self, &others, &why);
+  if (status) {
+    turn_share(self, false);
+    turn_say(self, &why);
+    if (self->require && err) *err = why;
+    return self->require ? status : GM_OK;
+  }
+  turn_saw(self->promises, &others);
+  return GM_OK;
 }
 
 void gm__card_turn_end(gm__card_turn *self) {
   gm__promises *promises = self->promises;
-  const uint64_t bytes = gm__promises_bytes(promises);
-  if (self->file && bytes != self->before) {
-    gm__promise_file_end(self->file, &self->turn, bytes, NULL);
-  } else if (self->file) {
-    gm__promise_file_abandon(self->file, &self->turn);
+  const bool known = gm__promises_bytes(promises) == promises->told;
+  gm_error why;
+  if (self->file && known && !self->turn.beside) turn_share(self, promises->told > 0);
+  if (!known && (!self->file || turn_tell(self, NULL, &why))) {
+    turn_share(self, false);
+    if (self->file) turn_say(self, &why);
   }
+  if (self->file) gm__promise_file_abandon(self->file, &self->turn);
   atomic_store(&promises->busy, false);
   gm__mutex_unlock(&promises->lock);
 }
 
 void gm__card_look(gm_context *ctx, gm__promises *promises) {
   gm__promise_file *file = NULL;
+  gm__promise_others others;
   uint8_t card[GM__PROMISE_CARD_BYTES];
-  uint64_t others = 0;
   const bool alone = !atomic_load_explicit(&promises->card, memory_order_relaxed);
   if (alone || atomic_load(&promises->busy) || share_mode_of(ctx) == SHARE_OFF) return;
   turn_card(promises, card);
   if (home_get(ctx, &file, NULL) || gm__promise_file_read(file, card, &others, NULL)) return;
-  atomic_store_explicit(&promises->others, others, memory_order_relaxed);
+  turn_saw(promises, &others);
 }

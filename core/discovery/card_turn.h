@@ -7,24 +7,35 @@
 #include "core/context/promises.h"
 #include "core/discovery/promise_file.h"
 
+/* What a turn is for. */
+typedef enum gm__card_aim {
+  GM__CARD_TAKE,       /* bytes of the card, beside what others promise */
+  GM__CARD_TAKE_ALONE, /* bytes of the card, whatever other processes promise */
+  GM__CARD_PROMISE     /* a promise, which others must know */
+} gm__card_aim;
+
 typedef struct gm__card_turn {
+  gm_context *ctx;
   gm__promises *promises;
-  gm__promise_file *file; /* NULL: the turn is within the process, or has ended in the file */
+  gm__promise_file *file; /* NULL: the turn is within the process */
   gm__promise_turn turn;
   uint64_t before; /* what the process had promised when the turn began */
   bool require;    /* a promise that others cannot see is none */
 } gm__card_turn;
 
-/* Begins the turn of a card, and looks what other processes promise. `reserve`: the turn is for a promise. Then, if
- * reserve.share is "require", a failure of the file is one of this call, and the turn has not begun. Without both the
- * answer is GM_OK. REQUIRES: only locks above GROW. */
-gm_status gm__card_turn_begin(gm_context *ctx, gm__promises *promises, bool reserve, gm__card_turn *out, gm_error *err);
+/* Begins the turn of a card, and looks what other processes promise. For a promise under "require" (reserve.share), a
+ * failure of the file is one of this call, and the turn has not begun. Otherwise the answer is GM_OK.
+ * Where this process has promised or wants to promise something, the log tells a failure, once for each reason.
+ * REQUIRES: only locks above GROW. */
+gm_status gm__card_turn_begin(gm_context *ctx, gm__promises *promises, gm__card_aim aim, gm__card_turn *out,
+                              gm_error *err);
 
-/* Tells other processes what this one promises now. *told: they know. A failure only where reserve.share is "require".
- * The card stays this thread's until gm__card_turn_end. */
-gm_status gm__card_turn_tell(gm__card_turn *self, bool *told, gm_error *err);
+/* Tells other processes what this one promises now, and looks once more what they promise. A failure only where
+ * reserve.share is "require"; else what was not told is told in a later turn. The card stays this thread's until
+ * gm__card_turn_end. */
+gm_status gm__card_turn_tell(gm__card_turn *self, gm_error *err);
 
-/* Ends the turn, and tells others of a change that they do not know. */
+/* Ends the turn, and tells others what they do not know yet. */
 void gm__card_turn_end(gm__card_turn *self);
 
 /* Looks what other processes promise on a card, without a turn. A look that fails leaves what was known before. */

@@ -147,7 +147,7 @@ static void figures_resolve(const gm__figures_subject *subject, figures_work *wo
   out->reclaimable_bytes = gm__used_pooled(used);
   out->margin_bytes = figures_margin(subject, out->total_bytes);
   gm__promises *promises = gm__device_promises(subject->driver, subject->info);
-  gm__card_look(ctx, promises);
+  if (!subject->no_look) gm__card_look(ctx, promises);
   out->promised_bytes = gm__promises_bytes(promises);
   out->promised_by_others_bytes = gm__promises_of_others(promises);
 }

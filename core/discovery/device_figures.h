@@ -19,6 +19,7 @@ typedef struct gm__figures_subject {
   void *device;            /* NULL: before opening, by info->index */
   bool thorough;           /* also look at what other processes hold (fdinfo): a file for each of their descriptors */
   bool managed;            /* the question is about managed allocations */
+  bool no_look;            /* what other processes promise is of the last look */
   bool adopted;            /* the engine's own device: the default of min_free_bytes does not hold */
   gm__heap_figures *heaps; /* filled in too, where the API has figures of heaps; NULL: not asked */
 } gm__figures_subject;

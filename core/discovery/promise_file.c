@@ -1,7 +1,7 @@
 /* Invariants. Each turn opens the file anew: threads of one process exclude each other, too, and nobody goes on with a
  * file that was removed. A card's lock is a byte far behind the file's end. A record is its owner's while the keeper
  * has locked its first byte, and nobody else writes it. So two processes never write one record, with a common turn or
- * without. */
+ * without. Who promises writes first and looks then: of two who do so at once, at least one sees the other. */
 #include "core/discovery/promise_file.h"
 
 #include <string.h>
@@ -13,9 +13,12 @@
 #include "core/base/shared_file.h"
 #include "core/context/process.h"
 
-enum { PROMISE_CHUNK = 16 /* records read at a time */, PROMISE_HEAD_AT = 0 };
+enum { PROMISE_CHUNK = 16 /* records written at a time */, PROMISE_HEAD_AT = 0 };
 
-static const uint64_t promise_patience_ns = 1000000000, promise_hurry_ns = 10000000;
+uint64_t gm__promise_patience_ns = 1000000000;
+
+static const uint64_t promise_hurry_ns = 10000000;
+static const uint64_t promise_cards_at = UINT64_C(1) << 61; /* the locks of cards */
 static const gm__data_file promise_no_file = {.fd = -1};
 
 /* ---- set up ---- */
@@ -133,11 +136,11 @@ static gm_status own_follow(gm__promise_file *file, const gm__promise_turn *turn
 
 /* ---- a turn ---- */
 
-static uint64_t turn_byte(const uint8_t *card) { return UINT64_C(1) << 61 | gm__promise_hash(card) >> 3; }
+static uint64_t turn_byte(const uint8_t *card) { return promise_cards_at | gm__promise_hash(card) >> 3; }
 
 /* A forked child may have the file open, too, so the lock does not end with the file. */
 void gm__promise_file_abandon(gm__promise_file *file, gm__promise_turn *turn) {
-  if (turn->file.fd >= 0 && gm__process_is_current(file->generation)) {
+  if (turn->file.fd >= 0 && !turn->beside && gm__process_is_current(file->generation)) {
     gm__shared_file_unlock(&turn->file, turn_byte(turn->card));
   }
   gm__data_file_close(&turn->file, false);
@@ -164,9 +167,9 @@ static gm_status turn_complete(const gm__promise_file *file, const gm__promise_t
   return status;
 }
 
-/* What is there of the head must be right, before gm writes anything. */
-static gm_status turn_check(const gm__promise_file *file, const gm__promise_turn *turn, uint64_t deadline,
-                            gm_error *err) {
+/* The file is short. What is there of the head must be right, before gm writes anything. */
+static gm_status turn_repair(const gm__promise_file *file, const gm__promise_turn *turn, uint64_t deadline,
+                             gm_error *err) {
   unsigned char head[GM__PROMISE_RECORD_BYTES];
   uint64_t bytes = 0;
   gm__promise_head(head);
@@ -182,31 +185,45 @@ static gm_status turn_check(const gm__promise_file *file, const gm__promise_turn
 static bool turn_counts(const gm__promise_file *file, const gm__promise_turn *turn, uint32_t record,
                         const gm__promise *promise) {
   return memcmp(promise->card, turn->card, sizeof turn->card) == 0 && !own_has(file, record) &&
-         gm__shared_file_is_locked(&turn->file, gm__promise_at(record)) &&
+         gm__shared_file_is_locked(&turn->file, gm__promise_at(record), 1) &&
          !gm__task_has_ended(NULL, &file->self, &promise->owner);
 }
 
-static gm_status turn_sum(gm__promise_file *file, const gm__promise_turn *turn, uint64_t *out, gm_error *err) {
-  unsigned char records[PROMISE_CHUNK][GM__PROMISE_RECORD_BYTES];
+/* Counts what the image says of others. */
+static void turn_sum(gm__promise_file *file, const gm__promise_turn *turn, gm__promise_others *out) {
   gm__promise promise;
-  for (uint32_t at = 0; at < GM__PROMISE_RECORDS; at += PROMISE_CHUNK) {
-    const gm_status status =
-        gm__data_file_read(&turn->file, file->path, gm__promise_at(at), records, sizeof records, err);
-    if (status) return status;
-    for (uint32_t i = 0; i < PROMISE_CHUNK; i++) {
-      if (!gm__promise_unpack(records[i], &promise) || !turn_counts(file, turn, at + i, &promise)) continue;
-      *out = gm__add_sat(*out, promise.bytes);
-    }
+  *out = (gm__promise_others){0};
+  for (uint32_t i = 0; i < GM__PROMISE_RECORDS; i++) {
+    if (!gm__promise_unpack(file->image + gm__promise_at(i), &promise) || !turn_counts(file, turn, i, &promise))
+      continue;
+    out->bytes = gm__add_sat(out->bytes, promise.bytes);
+    if (promise.bytes <= out->most) continue;
+    out->most = promise.bytes;
+    out->pid = promise.owner.space == file->self.space ? promise.owner.pid : 0; /* elsewhere it has another number */
   }
-  return GM_OK;
 }
 
-static gm_status turn_look(gm__promise_file *file, const gm__promise_turn *turn, uint64_t *out, gm_error *err) {
+/* Reads the whole file at once. FORMAT: it is short, or none of promises. REQUIRES: file->lock. */
+static gm_status turn_read(gm__promise_file *file, const gm__promise_turn *turn, gm_error *err) {
+  const gm_status status = gm__data_file_read(&turn->file, file->path, 0, file->image, GM__PROMISE_FILE_BYTES, err);
+  return status ? status : gm__promise_head_check(file->path, file->image, err);
+}
+
+static gm_status turn_look(gm__promise_file *file, const gm__promise_turn *turn, gm__promise_others *out,
+                           gm_error *err) {
   gm__mutex_lock(&file->lock);
-  gm_status status = file->own_count ? own_follow(file, turn, err) : GM_OK;
-  if (status == GM_OK) status = turn_sum(file, turn, out, err);
+  gm_status status = turn_read(file, turn, err);
+  if (status == GM_OK && file->own_count) status = own_follow(file, turn, err);
+  if (status == GM_OK) turn_sum(file, turn, out);
   gm__mutex_unlock(&file->lock);
   return status;
+}
+
+/* Whether nobody promises anything on any card. One question tells: the locks on records, also on those that another
+ * version of gm may have behind this one's. */
+static bool turn_is_idle(gm__promise_file *file, const gm__promise_turn *turn) {
+  const uint64_t at = gm__promise_at(0);
+  return !atomic_load(&file->promises) && !gm__shared_file_is_locked(&turn->file, at, promise_cards_at - at);
 }
 
 /* That there is no file is no failure, unless it was to be made. */
@@ -218,41 +235,56 @@ static gm_status turn_open(const gm__promise_file *file, bool create, gm__promis
   return status;
 }
 
-static gm_status turn_enter(gm__promise_file *file, gm__promise_turn *turn, uint64_t patience_ns, uint64_t *out,
-                            gm_error *err) {
+/* Where nobody promises, and nobody is about to, the file is not read. */
+static gm_status turn_enter(gm__promise_file *file, gm__promise_turn *turn, bool create, uint64_t patience_ns,
+                            gm__promise_others *out, gm_error *err) {
   const uint64_t deadline = gm__deadline_after(patience_ns);
-  gm_status status = gm__shared_file_lock(&turn->file, file->path, turn_byte(turn->card), deadline, err);
-  if (status == GM_OK) status = turn_check(file, turn, deadline, err);
-  if (status == GM_OK) status = turn_look(file, turn, out, err);
-  return status;
+  gm_status status = GM_OK;
+  if (!turn->beside) status = gm__shared_file_lock(&turn->file, file->path, turn_byte(turn->card), deadline, err);
+  if (status || (!create && turn_is_idle(file, turn))) return status;
+  gm_error why;
+  status = turn_look(file, turn, out, &why);
+  if (status != GM_ERR_FORMAT) {
+    if (status && err) *err = why;
+    return status;
+  }
+  status = turn_repair(file, turn, deadline, err);
+  return status ? status : turn_look(file, turn, out, err);
 }
 
 /* Who has promised something makes the file again where somebody has removed it. */
 static gm_status promise_begin(gm__promise_file *file, const uint8_t *card, bool create, uint64_t patience_ns,
-                               gm__promise_turn *turn, uint64_t *out, gm_error *err) {
-  *out = 0;
+                               gm__promise_turn *turn, gm__promise_others *out, gm_error *err) {
+  *out = (gm__promise_others){0};
   turn->file = promise_no_file;
   memcpy(turn->card, card, sizeof turn->card);
   create = create || atomic_load(&file->promises);
   gm_status status = promise_check(file, err);
   if (status == GM_OK) status = turn_open(file, create, turn, err);
-  if (status == GM_OK && turn->file.fd >= 0) status = turn_enter(file, turn, patience_ns, out, err);
+  if (status == GM_OK && turn->file.fd >= 0) status = turn_enter(file, turn, create, patience_ns, out, err);
   if (status) gm__promise_file_abandon(file, turn);
   return status;
 }
 
 gm_status gm__promise_file_begin(gm__promise_file *file, const uint8_t card[GM__PROMISE_CARD_BYTES], bool create,
-                                 gm__promise_turn *turn, uint64_t *others_bytes, gm_error *err) {
-  const uint64_t patience_ns = atomic_load(&file->hurried) ? promise_hurry_ns : promise_patience_ns;
-  const gm_status status = promise_begin(file, card, create, patience_ns, turn, others_bytes, err);
+                                 gm__promise_turn *turn, gm__promise_others *others, gm_error *err) {
+  const uint64_t patience_ns = atomic_load(&file->hurried) ? promise_hurry_ns : gm__promise_patience_ns;
+  turn->beside = false;
+  const gm_status status = promise_begin(file, card, create, patience_ns, turn, others, err);
   atomic_store(&file->hurried, status == GM_ERR_TIMEOUT);
   return status;
 }
 
+gm_status gm__promise_file_begin_beside(gm__promise_file *file, const uint8_t card[GM__PROMISE_CARD_BYTES], bool create,
+                                        gm__promise_turn *turn, gm__promise_others *others, gm_error *err) {
+  turn->beside = true;
+  return promise_begin(file, card, create, promise_hurry_ns, turn, others, err);
+}
+
 gm_status gm__promise_file_read(gm__promise_file *file, const uint8_t card[GM__PROMISE_CARD_BYTES],
-                                uint64_t *others_bytes, gm_error *err) {
-  gm__promise_turn turn;
-  const gm_status status = promise_begin(file, card, false, promise_hurry_ns, &turn, others_bytes, err);
+                                gm__promise_others *others, gm_error *err) {
+  gm__promise_turn turn = {.beside = false};
+  const gm_status status = promise_begin(file, card, false, promise_hurry_ns, &turn, others, err);
   if (status == GM_OK) gm__promise_file_abandon(file, &turn);
   return status;
 }
@@ -276,16 +308,25 @@ static gm_status turn_promise(gm__promise_file *file, const gm__promise_turn *tu
   return status;
 }
 
-gm_status gm__promise_file_end(gm__promise_file *file, gm__promise_turn *turn, uint64_t own_bytes, gm_error *err) {
+gm_status gm__promise_file_tell(gm__promise_file *file, const gm__promise_turn *turn, uint64_t own_bytes,
+                                gm__promise_others *others, gm_error *err) {
   gm_status status = promise_check(file, err);
   if (status == GM_OK && turn->file.fd < 0 && own_bytes) {
     status = gm__bad_argument(err, "reserve", "no file of promises was made");
   }
-  if (status == GM_OK) {
-    gm__mutex_lock(&file->lock);
-    status = turn_promise(file, turn, own_bytes, err);
-    gm__mutex_unlock(&file->lock);
+  if (status) return status;
+  gm__mutex_lock(&file->lock);
+  status = turn_promise(file, turn, own_bytes, err);
+  if (status == GM_OK && own_bytes && others) {
+    status = turn_read(file, turn, err);
+    if (status == GM_OK) turn_sum(file, turn, others);
   }
+  gm__mutex_unlock(&file->lock);
+  return status;
+}
+
+gm_status gm__promise_file_end(gm__promise_file *file, gm__promise_turn *turn, uint64_t own_bytes, gm_error *err) {
+  const gm_status status = gm__promise_file_tell(file, turn, own_bytes, NULL, err);
   gm__promise_file_abandon(file, turn);
   return status;
 }

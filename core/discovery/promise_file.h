@@ -2,12 +2,14 @@
  * or to take bytes from the driver, takes the card's turn. Then others wait until that turn has ended.
  *
  *   gm__promise_turn turn;
- *   status = gm__promise_file_begin(file, card, create, &turn, &others_bytes, err);
+ *   status = gm__promise_file_begin(file, card, create, &turn, &others, err);
  *   ... is there room beside what others promise? take memory, or none ...
  *   status = gm__promise_file_end(file, &turn, own_bytes, err);    // or gm__promise_file_abandon(file, &turn)
  *
  * A record of the file counts while its owner lives: the owner keeps a lock on it, and the kernel frees that. Whoever
  * comes next overwrites what a dead process left. Nothing is mapped, so nobody can make gm fault.
+ *
+ * A turn costs an open, two locks and no read while nobody promises anything, and one read while somebody does.
  *
  * Two limits. A process that forks in a turn, and is killed in it, leaves the turn to its child: it ends with the
  * child. A process takes no turn where there is no file. It may still be taking memory when another one makes the first
@@ -43,13 +45,25 @@ typedef struct gm__promise_file {
   gm__data_file keeper;  /* open while own_count is not 0: it holds the locks on own records */
   uint32_t own_count;
   gm__promise_own own[GM__PROMISE_RECORDS];
+  unsigned char image[GM__PROMISE_FILE_BYTES]; /* the file, when it was read last */
 } gm__promise_file;
 
 /* A card's turn. It belongs to one thread. */
 typedef struct gm__promise_turn {
   gm__data_file file; /* holds the lock on the card; -1: there is no file, and nothing is locked */
   uint8_t card[GM__PROMISE_CARD_BYTES];
+  bool beside; /* another process keeps the lock for too long, and this turn goes on without it */
 } gm__promise_turn;
+
+/* What living others promise on a card. */
+typedef struct gm__promise_others {
+  uint64_t bytes; /* all of them */
+  uint64_t most;  /* one record's: the largest */
+  uint32_t pid;   /* whose that is; 0: a process that has no number here */
+} gm__promise_others;
+
+/* How long gm waits for a turn: a second. A test sets it before threads begin. */
+extern uint64_t gm__promise_patience_ns;
 
 /* Sets `file` up, and touches no file. `folder` NULL or "": /dev/shm where this process may write, else
  * $XDG_RUNTIME_DIR. INVALID_ARGUMENT: `folder` is no absolute path, or too long. NOT_FOUND: there is no such folder.
@@ -59,24 +73,34 @@ gm_status gm__promise_file_init(gm__promise_file *file, const char *folder, gm_e
 /* Frees this process's records. In a forked child it leaves those of the parent alone. */
 void gm__promise_file_close(gm__promise_file *file);
 
-/* Begins the turn of `card`, and says what living others promise there. Without a file the answer is 0 bytes, unless
- * `create` makes it. It waits for at most a second. TIMEOUT: another process kept the turn for so long. NOT_FOUND, IO:
- * gm__shared_file_open says why. FORMAT: the file is not gm's, or of another version. BUSY: the file has no free record
- * for what this process promises already, or was replaced just now. FORKED: only the parent may. After a failure the
- * turn has not begun. */
+/* Begins the turn of `card`, and says what living others promise there. Without a file that is nothing, unless
+ * `create` makes it. It waits for at most gm__promise_patience_ns, or 10 ms if the last wait was in vain. TIMEOUT:
+ * another process kept the turn for so long. NOT_FOUND, IO: gm__shared_file_open says why. FORMAT: the file is not
+ * gm's, or of another version. BUSY: the file has no free record for what this process promises already, or was
+ * replaced just now. FORKED: only the parent may. After a failure the turn has not begun. */
 gm_status gm__promise_file_begin(gm__promise_file *file, const uint8_t card[GM__PROMISE_CARD_BYTES], bool create,
-                                 gm__promise_turn *turn, uint64_t *others_bytes, gm_error *err);
+                                 gm__promise_turn *turn, gm__promise_others *others, gm_error *err);
 
-/* Writes what this process promises on the card now, in place of what it did before, and ends the turn. It cannot fail
- * for 0 bytes. BUSY: no record is free. IO: it cannot be written. INVALID_ARGUMENT: there is no file, and `create` was
- * false. After a failure the turn has ended, and what this process promised before counts still. */
+/* After a TIMEOUT: begins a turn beside that of the process which keeps it. It waits for nobody. Others see what this
+ * turn tells. Only what that process decides in its own turn is not known here. The answers of begin. */
+gm_status gm__promise_file_begin_beside(gm__promise_file *file, const uint8_t card[GM__PROMISE_CARD_BYTES], bool create,
+                                        gm__promise_turn *turn, gm__promise_others *others, gm_error *err);
+
+/* Writes what this process promises on the card now, in place of what it did before. It cannot fail for 0 bytes. Then
+ * it looks once more what others promise (`others` NULL: it does not look): more, where another turn went beside this
+ * one. BUSY: no record is free. IO: it cannot be written. INVALID_ARGUMENT: there is no file, and `create` was false.
+ * After a failure what this process promised before may count still. */
+gm_status gm__promise_file_tell(gm__promise_file *file, const gm__promise_turn *turn, uint64_t own_bytes,
+                                gm__promise_others *others, gm_error *err);
+
+/* Tells, and ends the turn, also after a failure. */
 gm_status gm__promise_file_end(gm__promise_file *file, gm__promise_turn *turn, uint64_t own_bytes, gm_error *err);
 
 /* Ends the turn, and changes no promise. */
 void gm__promise_file_abandon(gm__promise_file *file, gm__promise_turn *turn);
 
-/* What living others promise on `card`; 0 without a file. It waits for at most 10 ms: TIMEOUT. Else as begin. */
+/* What living others promise on `card`; nothing without a file. It waits for at most 10 ms: TIMEOUT. Else as begin. */
 gm_status gm__promise_file_read(gm__promise_file *file, const uint8_t card[GM__PROMISE_CARD_BYTES],
-                                uint64_t *others_bytes, gm_error *err);
+                                gm__promise_others *others, gm_error *err);
 
 #endif

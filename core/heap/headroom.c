@@ -62,6 +62,7 @@ static bool headroom_counts(const gm__want *want) {
 /* `most`: what the pool could hold at most. */
 static gm_status headroom_refuse(const gm__heap *heap, const gm__want *want, uint64_t in_use, uint64_t most,
                                  gm_error *err) {
+  char holder[GM__HOLDER_TEXT];
   const uint64_t total = heap->device->info.total_bytes, need = gm__add_sat(in_use, want->exact);
   if (!heap->provider.has_upstream && total && want->exact > total) {
     return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
@@ -71,9 +72,10 @@ static gm_status headroom_refuse(const gm__heap *heap, const gm__want *want, uin
   if (!heap->provider.has_upstream && promised) {
     return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
                     "%" PRIu64 " bytes beside %" PRIu64 " in use are %" PRIu64 " more than the %" PRIu64
-                    " that the pool may have beside the %" PRIu64
-                    " that reservations hold: cancel one, or free so much",
-                    want->exact, in_use, need - most, most, promised);
+                    " that the pool may have beside the %" PRIu64 " that reservations hold%s: %s, or free so much",
+                    want->exact, in_use, need - most, most, promised,
+                    gm__device_holder_text(heap->device, &heap->provider.limits, holder),
+                    gm__device_promise_advice(heap->device, &heap->provider.limits));
   }
   return gm__fail(
       err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",

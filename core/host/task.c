@@ -69,3 +69,11 @@ bool gm__task_has_ended(const char *root, const gm__task *self, const gm__task *
   snprintf(process, sizeof process, "%u", (unsigned)task->pid);
   return task_read(root, process, &stat) && (stat.start != task->start || task_is_over(&stat));
 }
+
+bool gm__task_name(const char *root, uint32_t pid, char *out) {
+  char path[32], text[GM__TASK_NAME + 2];
+  snprintf(path, sizeof path, "/proc/%u/comm", (unsigned)pid);
+  if (gm__file_text(root, path, text, sizeof text) != GM__FILE_OK) return false;
+  snprintf(out, GM__TASK_NAME, "%.*s", (int)strcspn(text, "\n"), text);
+  return out[0] != 0;
+}

@@ -19,4 +19,10 @@ void gm__task_self(const char *root, gm__task *out);
  * task that `self` cannot see: one of another namespace, or unknown. */
 bool gm__task_has_ended(const char *root, const gm__task *self, const gm__task *task);
 
+enum { GM__TASK_NAME = 16 };
+
+/* The name that a living process has given itself, of GM__TASK_NAME bytes with its end. False: it cannot be read. The
+ * name is that process's own word. */
+bool gm__task_name(const char *root, uint32_t pid, char *out);
+
 #endif

@@ -12,6 +12,7 @@
 #include "core/load/load_places.h"
 #include "core/load/load_source.h"
 #include "core/load/loaded_model.h"
+#include "core/manage/explain.h"
 #include "core/model/contents.h"
 #include "core/model/model_memory.h"
 #include "gm/copy.h"
@@ -61,23 +62,6 @@ static gm_status load_report(load_job *job, const gm__tensor *tensor, gm_error *
 
 /* ---- a block for a tensor ---- */
 
-static gm_status load_status_of(gm_acquire acquire) {
-  switch (acquire) {
-    case GM_ACQUIRE_OVER_LIMIT: return GM_ERR_OVER_LIMIT;
-    case GM_ACQUIRE_INVALID: return GM_ERR_INVALID_ARGUMENT;
-    case GM_ACQUIRE_FAILED: return GM_ERR_DRIVER;
-    default: return GM_ERR_OUT_OF_DEVICE_MEMORY;
-  }
-}
-
-static gm_status load_explain(gm_pool *pool, const gm_request *request, gm_acquire acquire, gm_error *err) {
-  gm_explanation why = {.struct_size = sizeof why};
-  gm_status status = gm_explain(pool, request, &why, err);
-  if (status != GM_OK) return status;
-  status = why.status ? why.status : why.last_failure.status ? why.last_failure.status : load_status_of(acquire);
-  return gm__fail(err, status, why.status ? 0 : why.last_failure.native_code, "gm_alloc", "%s", why.text);
-}
-
 static uint64_t load_driver_allocs(gm_pool *pool) {
   gm_stats stats = {.struct_size = sizeof stats};
   return gm_pool_stats(pool, &stats) == GM_OK ? stats.driver_allocs : 0;
@@ -90,7 +74,7 @@ static gm_status load_allocate(load_job *job, const load_target *target, gm_erro
   request.flags |= GM_INSERT_WAIT;
   const uint64_t before = load_driver_allocs(target->pool);
   gm_acquire acquire = gm_alloc(target->pool, &request, &block);
-  if (!gm_acquired(acquire)) return load_explain(target->pool, &request, acquire, err);
+  if (!gm_acquired(acquire)) return gm__explain_refusal(target->pool, &request, acquire, "gm_alloc", err);
   job->result.driver_allocs += load_driver_allocs(target->pool) - before;
   job->loaded->blocks[target->index] = block;
   return GM_OK;

@@ -104,7 +104,9 @@ static gm_refusal_cause cause_of_device(cause_case *self, uint64_t within_cap) {
   const uint64_t unused = gm__add_sat(pooled, gm__min(within_cap, room));
   if (unused >= exact) return cause_in_pieces(self);
   if (gm__add_sat(unused, promised) >= exact) {
-    return cause_say(self, GM_CAUSE_PROMISED, GM_CHANGE_CANCEL, exact - unused);
+    const uint64_t here = promised - gm__device_promised_elsewhere(heap->device, &heap->provider.limits);
+    const gm_change change = here >= exact - unused ? GM_CHANGE_CANCEL : GM_CHANGE_FREE_ELSEWHERE;
+    return cause_say(self, GM_CAUSE_PROMISED, change, exact - unused);
   }
   if (gm__add_sat(pooled, most) < exact) return cause_full(self, exact - gm__add_sat(pooled, most));
   self->lack = exact - unused;

@@ -131,8 +131,9 @@ gm_status gm_reservation_read(const gm_reservation *reservation, gm_reservation_
   if (!status) status = gm__sized_check(out, sizeof *out, op, "out", err);
   if (status) return status;
   const gm_pool *pool = atomic_load(&reservation->pool);
-  gm_reservation_info info = {
-      .struct_size = sizeof info, .shared = reservation->promise.shared, .bytes = reservation->promise.bytes};
+  gm_reservation_info info = {.struct_size = sizeof info,
+                              .shared = gm__promises_are_shared(reservation->device->promises),
+                              .bytes = reservation->promise.bytes};
   info.left_bytes = gm__holding_left(&reservation->promise);
   info.taken_bytes = info.bytes - info.left_bytes;
   snprintf(info.name, sizeof info.name, "%s", reservation->name);

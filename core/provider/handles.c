@@ -103,11 +103,12 @@ static uint32_t handle_size(gm__provider *provider, uint32_t most) {
 }
 
 /* Takes memory for a handle, and counts it. */
-static gm_status handle_take(gm__provider *provider, uint64_t bytes, uint64_t *out_native, gm_error *err) {
+static gm_status handle_take(gm__provider *provider, gm__growth *growth, uint64_t bytes, uint64_t *out_native,
+                             gm_error *err) {
   gm_memory physical = {.handle = 0};
   gm_status status = gm__budget_take(&provider->budget, bytes, "gm_alloc", err);
   if (status) return status;
-  status = gm__ask(provider, NULL, bytes, &physical, NULL, err);
+  status = gm__ask(provider, growth, NULL, bytes, &physical, NULL, err);
   if (status) {
     gm__budget_return(&provider->budget, bytes);
     return status;
@@ -127,13 +128,14 @@ static void handle_give(gm__provider *provider, uint32_t number) {
   gm__budget_return(&provider->budget, bytes);
 }
 
-static gm_status handle_create(gm__provider *provider, uint32_t count, uint32_t *out, gm_error *err) {
+static gm_status handle_create(gm__provider *provider, gm__growth *growth, uint32_t count, uint32_t *out,
+                               gm_error *err) {
   gm__pages *pages = &provider->pages;
   uint64_t native;
   if (!handle_reserve_record(provider)) {
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no host memory for the table of pages");
   }
-  const gm_status status = handle_take(provider, count * pages->page_bytes, &native, err);
+  const gm_status status = handle_take(provider, growth, count * pages->page_bytes, &native, err);
   if (status) return status;
   *out = pages->unused;
   pages->unused = pages->handles[*out].next;
@@ -161,10 +163,10 @@ void gm__handle_sleep(gm__provider *provider, uint32_t number) {
   provider->pages.asleep_bytes += gm__handle_bytes(&provider->pages, number);
 }
 
-gm_status gm__handle_wake(gm__provider *provider, uint32_t number, gm_error *err) {
+gm_status gm__handle_wake(gm__provider *provider, gm__growth *growth, uint32_t number, gm_error *err) {
   gm__handle *handle = &provider->pages.handles[number];
   const uint64_t bytes = gm__handle_bytes(&provider->pages, number);
-  const gm_status status = handle_take(provider, bytes, &handle->native, err);
+  const gm_status status = handle_take(provider, growth, bytes, &handle->native, err);
   if (status) return status;
   handle->asleep = false;
   provider->pages.asleep_bytes -= bytes;
@@ -212,12 +214,13 @@ uint64_t gm__pages_release(gm__provider *provider) {
   return bytes;
 }
 
-gm_status gm__handle_obtain(gm__provider *provider, uint32_t most, uint32_t reach, uint32_t *out, gm_error *err) {
+gm_status gm__handle_obtain(gm__provider *provider, gm__growth *growth, uint32_t most, uint32_t reach, uint32_t *out,
+                            gm_error *err) {
   if ((*out = handle_take_cached(provider, most, reach))) return GM_OK;
   const uint32_t count = handle_size(provider, most);
-  gm_status status = handle_create(provider, count, out, err);
-  if (gm__is_shortage(status) && count > 1) status = handle_create(provider, 1, out, err);
+  gm_status status = handle_create(provider, growth, count, out, err);
+  if (gm__is_shortage(status) && count > 1) status = handle_create(provider, growth, 1, out, err);
   if (!gm__is_shortage(status) || !gm__pages_idle_bytes(provider)) return status;
   gm__pages_release(provider);
-  return handle_create(provider, 1, out, err);
+  return handle_create(provider, growth, 1, out, err);
 }

@@ -8,6 +8,8 @@
 #include "core/provider/handle_cache.h"
 #include "core/provider/request.h"
 
+struct gm__growth; /* ask.h */
+
 typedef struct gm__pages {
   gm__mutex lock; /* the pages lock: of all that follows, and of the pool's VA ranges */
   bool usable;
@@ -19,6 +21,7 @@ typedef struct gm__pages {
   gm__handle_cache handle_cache;
   _Atomic uint64_t idle_bytes; /* of the handles in the cache */
   uint64_t made;               /* handles that were ever made */
+  uint64_t drawn;              /* bytes of promises that growths took; who wants to know sets it to 0 before */
   uint32_t shut_count;         /* handles that are shut */
   uint64_t asleep_bytes;       /* of handles that are asleep */
   _Atomic bool asleep;         /* the pool sleeps: nobody is given memory, and handles may be asleep */
@@ -36,8 +39,9 @@ uint64_t gm__pages_release(gm__provider *provider);
 
 /* Finds a handle of at most `most` pages, mapped nowhere. A cached one is taken first, even of up to `reach` pages. A
  * new one is as large as the room allows. When the device is full, small new ones replace cached ones that are too
- * large. The provider's answers. REQUIRES: pages lock. */
-gm_status gm__handle_obtain(gm__provider *provider, uint32_t most, uint32_t reach, uint32_t *out, gm_error *err);
+ * large. `growth`: what asks the device (ask.h). The provider's answers. REQUIRES: pages lock. */
+gm_status gm__handle_obtain(gm__provider *provider, struct gm__growth *growth, uint32_t most, uint32_t reach,
+                            uint32_t *out, gm_error *err);
 
 /* A handle that is mapped nowhere goes into the cache, or back to the device. REQUIRES: pages lock. */
 void gm__handle_keep(gm__provider *provider, uint32_t number);
@@ -46,7 +50,7 @@ void gm__handle_destroy(gm__provider *provider, uint32_t number);
 /* A handle that is mapped nowhere gives its memory back, and keeps its record. gm__handle_wake takes as much memory
  * again; its answers are the provider's. REQUIRES: pages lock. */
 void gm__handle_sleep(gm__provider *provider, uint32_t number);
-gm_status gm__handle_wake(gm__provider *provider, uint32_t number, gm_error *err);
+gm_status gm__handle_wake(gm__provider *provider, struct gm__growth *growth, uint32_t number, gm_error *err);
 
 /* True when the pool sleeps. Whoever hands out pages asks under the pages lock, or under an arena lock:
  * gm__arenas_sleep has entered each of them since it said so. */

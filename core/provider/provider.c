@@ -88,14 +88,18 @@ static gm_status provider_enter(gm__provider *provider, const gm__want *want, ui
 
 static gm_status provider_fill(gm__provider *provider, const gm__want *want, uint64_t bytes, gm__allocation *allocation,
                                gm_error *err) {
+  gm__growth growth = {.begun = false};
   gm_status status = gm__budget_take(&provider->budget, bytes, "gm_alloc", err);
   if (status) return status;
-  status = gm__ask(provider, want, bytes, &allocation->memory, &allocation->token, err);
+  status = gm__ask(provider, &growth, want, bytes, &allocation->memory, &allocation->token, err);
+  gm__growth_end_turn(&growth);
   if (!status) {
-    status = gm__ask_commit(provider, want, bytes, &allocation->memory, err);
+    status = gm__ask_commit(provider, &growth, want, bytes, &allocation->memory, err);
+    if (!status) status = gm__growth_touch(provider, &growth, &allocation->memory, 0, bytes, err);
     if (gm__is_shortage(status)) gm__ladder_blame(want->ladder, GM_CAUSE_LAZY_COMMIT);
     if (!status) status = provider_enter(provider, want, bytes, allocation, err);
     if (status) provider_free(provider, &allocation->memory, allocation);
+    gm__growth_finish(provider, &growth, status, bytes);
   }
   if (status) {
     gm__budget_return(&provider->budget, bytes);

@@ -4,8 +4,10 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/shadow.h"
+#include "core/device/holding.h"
 #include "core/device/memory_answer.h"
 #include "core/device/peer.h"
+#include "core/provider/ask.h"
 #include "core/provider/provider.h"
 
 enum {
@@ -163,31 +165,41 @@ static gm_status range_shut(gm_error *err) {
   return gm__fail(err, GM_ERR_DRIVER, 0, "vmm_unmap", "the driver has pages there that it neither opened nor unmaps");
 }
 
-/* The most pages that a handle of the range may have. */
-static uint32_t range_handle_most(const gm__va_range *range) {
-  return range->fine ? (uint32_t)gm__min(*range->mapped_pages / RANGE_FINE_SHARE + 1, UINT32_MAX) : UINT32_MAX;
+/* The most pages that a handle of the range may have, while `coming` are about to be mapped. */
+static uint32_t range_handle_most(const gm__va_range *range, uint64_t coming) {
+  return range->fine ? (uint32_t)gm__min((*range->mapped_pages + coming) / RANGE_FINE_SHARE + 1, UINT32_MAX)
+                     : UINT32_MAX;
 }
 
-gm_status gm__va_range_fill(gm__provider *provider, gm__va_range *range, uint32_t from, uint32_t to, uint32_t reach,
-                            gm_error *err) {
-  for (uint32_t page = from, end = from, number; page < to; page++) {
-    if (gm__va_range_is_shut(provider, range, page)) return range_shut(err);
-    if (range->handle_of[page]) continue;
+/* Obtains handles for the pages of [from, to) that have none, in one turn of the card. They come linked by `next` from
+ * *first on, each with its page in `first`. After a failure those of the first pages have come. */
+static gm_status range_obtain(gm__provider *provider, const gm__va_range *range, gm__growth *growth, uint32_t from,
+                              uint32_t to, uint32_t reach, uint32_t *first, gm_error *err) {
+  const gm__pages *pages = &provider->pages;
+  gm_status status = GM_OK;
+  uint64_t coming = 0;
+  *first = 0;
+  uint32_t number = 0;
+  for (uint32_t page = from, end = from, last = 0; page < to && !status;
+       page += number ? pages->handles[number].pages : 1) {
+    number = 0;
+    if (gm__va_range_is_shut(provider, range, page)) status = range_shut(err);
+    if (status || range->handle_of[page]) continue;
     if (end < page) end = page; /* no page of [page, end) is mapped */
     while (end < reach && !range->handle_of[end]) end++;
-    const uint32_t most = range_handle_most(range);
+    const uint32_t most = range_handle_most(range, coming);
     const uint32_t need = (end < to ? end : to) - page, have = end - page;
-    gm_status status = gm__handle_obtain(provider, need < most ? need : most, have < most ? have : most, &number, err);
-    if (status) return status;
-    status = range_map(provider, range, page, number, err);
-    if (!status) continue;
-    if (!provider->pages.handles[number].shut) gm__handle_destroy(provider, number);
-    return status;
+    status = gm__handle_obtain(provider, growth, need < most ? need : most, have < most ? have : most, &number, err);
+    if (status) continue;
+    *(last ? &pages->handles[last].next : first) = number;
+    pages->handles[number].next = 0;
+    pages->handles[number].first = page;
+    last = number;
+    coming += pages->handles[number].pages;
   }
-  return GM_OK;
+  gm__growth_end_turn(growth);
+  return status;
 }
-
-/* ---- unmapping ---- */
 
 static bool range_unmap(gm__provider *provider, gm__va_range *range, uint32_t number) {
   const gm__handle *handle = &provider->pages.handles[number];
@@ -202,6 +214,43 @@ static bool range_unmap(gm__provider *provider, gm__va_range *range, uint32_t nu
   return true;
 }
 
+/* Maps a handle at its page. What it has of a promise is touched. A handle without memory is destroyed. */
+static gm_status range_place(gm__provider *provider, gm__va_range *range, gm__growth *growth, uint32_t number,
+                             gm_error *err) {
+  const uint32_t page = provider->pages.handles[number].first;
+  const uint64_t bytes = gm__handle_bytes(&provider->pages, number);
+  gm_status status = range_map(provider, range, page, number, err);
+  if (status) {
+    if (!provider->pages.handles[number].shut) gm__handle_destroy(provider, number);
+    return status;
+  }
+  status = gm__growth_touch(provider, growth, &range->memory, page * provider->pages.page_bytes, bytes, err);
+  if (status && range_unmap(provider, range, number)) gm__handle_destroy(provider, number);
+  return status;
+}
+
+/* What was obtained before a failure is mapped, too. After a failure to map, the handles that follow are destroyed. */
+gm_status gm__va_range_fill(gm__provider *provider, gm__va_range *range, uint32_t from, uint32_t to, uint32_t reach,
+                            gm_error *err) {
+  gm__growth growth = {.begun = false};
+  gm_status placed = GM_OK;
+  uint64_t returned = 0;
+  uint32_t number, next;
+  const gm_status obtained = range_obtain(provider, range, &growth, from, to, reach, &number, err);
+  for (; number; number = next) {
+    const uint64_t bytes = gm__handle_bytes(&provider->pages, number);
+    next = provider->pages.handles[number].next;
+    if (placed) gm__handle_destroy(provider, number);
+    if (!placed) placed = range_place(provider, range, &growth, number, err);
+    if (placed) returned += bytes;
+  }
+  gm__growth_finish(provider, &growth, placed ? placed : obtained, returned);
+  provider->pages.drawn += growth.drawn;
+  return obtained ? obtained : placed;
+}
+
+/* ---- unmapping ---- */
+
 bool gm__va_range_unmap(gm__provider *provider, gm__va_range *range, uint32_t number) {
   if (provider->pages.handles[number].asleep) {
     range_write(range, &provider->pages.handles[number], 0);
@@ -214,11 +263,17 @@ bool gm__va_range_unmap(gm__provider *provider, gm__va_range *range, uint32_t nu
 }
 
 void gm__va_range_undo(gm__provider *provider, gm__va_range *range, uint32_t from, uint32_t to, uint64_t since) {
+  uint64_t returned = 0;
   for (uint32_t page = from; page < to; page++) {
     const uint32_t number = range->handle_of[page];
     if (!number || provider->pages.handles[number].shut || provider->pages.handles[number].made <= since) continue;
-    if (range_unmap(provider, range, number)) gm__handle_destroy(provider, number);
+    const uint64_t bytes = gm__handle_bytes(&provider->pages, number);
+    if (!range_unmap(provider, range, number)) continue;
+    gm__handle_destroy(provider, number);
+    returned += bytes;
   }
+  gm__holding_retake(provider->device, &provider->limits, gm__min(returned, provider->pages.drawn));
+  provider->pages.drawn = 0;
 }
 
 /* Tries again to unmap a shut handle. */
@@ -281,11 +336,18 @@ static gm_status range_wake_handle(gm__provider *provider, gm__va_range *range, 
     gm__handle_sleep(provider, number);
   }
   if (!handle->asleep) return GM_OK;
-  gm_status status = gm__handle_wake(provider, number, err);
+  gm__growth growth = {.begun = false};
+  gm_status status = gm__handle_wake(provider, &growth, number, err);
+  gm__growth_end_turn(&growth);
   if (status) return status;
   status = range_map(provider, range, handle->first, number, err);
   if (status && !handle->shut) gm__handle_sleep(provider, number);
-  return status;
+  if (!status) {
+    status = gm__growth_touch(provider, &growth, &range->memory, handle->first * provider->pages.page_bytes,
+                              gm__handle_bytes(&provider->pages, number), err);
+    if (status) range_sleep_handle(provider, range, number, NULL);
+  }
+  return gm__growth_finish(provider, &growth, status, status ? gm__handle_bytes(&provider->pages, number) : 0);
 }
 
 gm_status gm__va_range_wake(gm__provider *provider, gm__va_range *range, gm_error *err) {

@@ -36,7 +36,7 @@ gm_status gm__va_range_fill(gm__provider *provider, gm__va_range *range, uint32_
                             gm_error *err);
 
 /* Unmaps and destroys the handles in [from, to) that were made after the first `since` ones. Nobody has used them. Shut
- * ones stay. REQUIRES: pages lock. */
+ * ones stay. What growths drew of promises meanwhile (pages.drawn) is promised again. REQUIRES: pages lock. */
 void gm__va_range_undo(gm__provider *provider, gm__va_range *range, uint32_t from, uint32_t to, uint64_t since);
 
 /* Unmaps a handle that nothing uses, and caches it. False: the driver refused. REQUIRES: pages lock. */

@@ -33,7 +33,7 @@ typedef struct gm_pool gm_pool; /* thread-safe; it borrows its device, and keeps
  * - POOLED_ONLY: the pool keeps no memory that serves, and GM_POOLED_ONLY allows no other.
  * - HOST_MEMORY: gm had no host memory for its own records.
  * - DRIVER: another failure of the driver (`last_failure`).
- * - PROMISED: reservations (gm/reserve.h) hold what the request lacks.
+ * - PROMISED: reservations (gm/reserve.h) hold what the request lacks. The text names the process that holds most.
  * - ASLEEP: the pool sleeps as a whole (gm_pool_sleep_whole). */
 #define GM_REFUSAL_CAUSE_MAP(X)                         \
   X(GM_CAUSE_NONE, 0, "none")                           \

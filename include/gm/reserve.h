@@ -2,9 +2,9 @@
  * allocates later. Two askers are never both told that the last bytes are theirs: see docs/reserve.md.
  *
  * What a reservation holds and nobody has taken is a promise. gm refuses each request of this process that would need
- * promised bytes, with OVER_LIMIT, also where no limit is configured. gm cannot hold back a program without gm. Memory
- * of an upstream, managed memory and pinned host memory neither take promises nor respect them. Every function is
- * thread-safe. */
+ * promised bytes, with OVER_LIMIT, also where no limit is configured. On an adopted device promises of other processes
+ * bind requests only if the key reserve.share is set. gm cannot hold back a program without gm. Memory of an upstream,
+ * managed memory and pinned host memory neither take promises nor respect them. Every function is thread-safe. */
 #ifndef GM_RESERVE_H
 #define GM_RESERVE_H
 
@@ -29,7 +29,8 @@ typedef struct gm_reserve_params {
 /* What a reservation holds at one moment. */
 typedef struct gm_reservation_info {
   uint32_t struct_size; /* set by the caller: sizeof(gm_reservation_info) */
-  bool shared;          /* other processes that use gm hold back, too; false: the promise holds in this process */
+  bool shared;          /* other processes that use gm hold back, too, now; false: it holds in this process. gm tells
+                           them at its next chance, and tells the log why it could not */
   uint64_t bytes;       /* held at the beginning */
   uint64_t taken_bytes; /* of them: the pool has taken them */
   uint64_t left_bytes;  /* of them: still promised */
@@ -44,9 +45,10 @@ typedef struct gm_reservation_info {
  * Contexts and APIs of the process that share a card share its promises. The caller owns *out until
  * gm_reservation_cancel. The device answers BUSY to gm_device_close until then.
  *
- * Errors: OVER_LIMIT: there is not so much, and the text says how much there is. NOT_FOUND: the device has no figure of
- * its memory. INVALID_ARGUMENT: a pointer is NULL, or no bytes or unknown flags are asked for. NOT_SUPPORTED (a newer
- * caller's member), OUT_OF_HOST_MEMORY, FORKED. */
+ * Errors: OVER_LIMIT: there is not so much. The text says how much there is, and which process promises most. Where
+ * reserve.share is "require": TIMEOUT, IO, FORMAT or BUSY, if other processes cannot be told. NOT_FOUND: the device has
+ * no figure of its memory. INVALID_ARGUMENT: a pointer is NULL, or no bytes or unknown flags are asked for.
+ * NOT_SUPPORTED (a newer caller's member), OUT_OF_HOST_MEMORY, FORKED. */
 GM_API gm_status gm_reserve(gm_device *device, const gm_reserve_params *params, gm_reservation **out, gm_error *err);
 
 /* Holds bytes for a pool, within that pool's own memory_fraction and min_free_bytes: as gm_reserve and
@@ -55,8 +57,9 @@ GM_API gm_status gm_pool_reserve(gm_pool *pool, uint64_t bytes, gm_reservation *
 
 /* Gives the promise to a pool of the reservation's device or card. From now on memory that the pool takes of the device
  * comes from the promise first, and then from what is free for all. What it has taken leaves the promise for good:
- * memory that the pool gives back is free for all. The pool's cap and limits hold as ever. The call takes no memory;
- * gm_pool_warm_up takes it at once. The pool answers BUSY to gm_pool_destroy until gm_reservation_cancel.
+ * memory that the pool gives back is free for all. Memory that the system would give at its first use is touched at
+ * once, so the pool grows as slowly as with GM_COMMIT. The pool's cap and limits hold as ever. The call takes no
+ * memory; gm_pool_warm_up takes it at once. The pool answers BUSY to gm_pool_destroy until gm_reservation_cancel.
  *
  * Errors: INVALID_ARGUMENT: an argument is NULL, the pool is of another context or card, or the reservation has a pool
  * already. NOT_SUPPORTED: the pool has an upstream. FORKED. */

@@ -51,7 +51,7 @@ FLOORS = {  # lowest first: each with the floors that it may include
     "buffer": "base context host device provider heap guard pool block manage",
     "store": "base algo context tier host device provider pool block manage buffer",
     "transfer": "base device pool block manage",
-    "load": "base model pool block",
+    "load": "base model pool block manage",
     "report": "base context discovery",
 }
 # The floors that know what a pool is.

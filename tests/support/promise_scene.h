@@ -43,20 +43,20 @@ static inline void scene_open(promise_scene *scene, gm__promise_file *out) {
 /* What others promise on the card, as a process sees it that wants to take bytes. */
 static inline uint64_t scene_others_on(gm__promise_file *file, const uint8_t *card) {
   gm__promise_turn turn;
-  uint64_t others = 77, read = 78;
+  gm__promise_others others = {77, 77, 0}, read = {78, 78, 0};
   gm_error err = {.message = ""};
   if (gm__promise_file_begin(file, card, false, &turn, &others, &err)) fail_msg("begin: %s", err.message);
   gm__promise_file_abandon(file, &turn);
   if (gm__promise_file_read(file, card, &read, &err)) fail_msg("read: %s", err.message);
-  assert_true(read == others);
-  return others;
+  assert_true(read.bytes == others.bytes && read.most == others.most && read.pid == others.pid);
+  return others.bytes;
 }
 
 static inline uint64_t scene_others(gm__promise_file *file) { return scene_others_on(file, scene_card); }
 
 static inline gm_status scene_try(gm__promise_file *file, const uint8_t *card, uint64_t bytes, gm_error *err) {
   gm__promise_turn turn;
-  uint64_t others;
+  gm__promise_others others;
   const gm_status status = gm__promise_file_begin(file, card, true, &turn, &others, err);
   return status ? status : gm__promise_file_end(file, &turn, bytes, err);
 }

@@ -83,7 +83,8 @@ void gm__shared_file_unlock(const gm__data_file *file, uint64_t at) {
   fcntl(file->fd, F_OFD_SETLK, &lock);
 }
 
-bool gm__shared_file_is_locked(const gm__data_file *file, uint64_t at) {
+bool gm__shared_file_is_locked(const gm__data_file *file, uint64_t at, uint64_t bytes) {
   struct flock lock = shared_byte(F_WRLCK, at);
+  lock.l_len = (off_t)bytes;
   return fcntl(file->fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }

@@ -113,9 +113,9 @@ static void test_one_lock_for_each_byte(void **state) {
   assert_int_equal(gm__shared_file_lock(&b, path, AT, 0, &err), GM_ERR_TIMEOUT);
   assert_non_null(strstr(err.message, "holds its lock"));
   assert_int_equal(gm__shared_file_lock(&b, path, AT + 1, 0, NULL), GM_OK);
-  assert_true(gm__shared_file_is_locked(&b, AT) && !gm__shared_file_is_locked(&a, AT));
+  assert_true(gm__shared_file_is_locked(&b, AT, 1) && !gm__shared_file_is_locked(&a, AT, 1));
   gm__shared_file_unlock(&a, AT);
-  assert_false(gm__shared_file_is_locked(&b, AT));
+  assert_false(gm__shared_file_is_locked(&b, AT, 1));
   assert_true(locks(&b) && !locks(&a));
   gm__data_file_close(&b, false); /* with the file the lock goes */
   assert_true(locks(&a));
@@ -139,7 +139,7 @@ static void test_no_file_at_all(void **state) {
   gm_error err;
   assert_int_equal(gm__shared_file_lock(&none, "path", AT, GM__NEVER, &err), GM_ERR_IO);
   assert_int_equal(err.native_code, EBADF);
-  assert_true(gm__shared_file_is_locked(&none, AT)); /* unknown counts as locked */
+  assert_true(gm__shared_file_is_locked(&none, AT, 1)); /* unknown counts as locked */
 }
 
 /* A child that has the lock, and that waits for a signal. */

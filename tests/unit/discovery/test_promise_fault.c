@@ -126,11 +126,11 @@ static void scene_step(fault_scene *s, gm__promise_file *file, uint64_t bytes) {
 /* What `a` was promised is seen by `b`, unless the write of its record itself failed by half. */
 static void scene_check(fault_scene *s) {
   gm_error err = {.status = GM_OK};
-  uint64_t others = 0;
+  gm__promise_others others = {1, 1, 0};
   const gm_status status = gm__promise_file_read(&s->b, scene_card, &others, &err);
   s->failed |= status != GM_OK;
   assert_int_equal(err.status, status);
-  if (status == GM_OK) assert_true(others == s->of_a);
+  if (status == GM_OK) assert_true(others.bytes == s->of_a);
 }
 
 static void run_scene(promise_scene *scene) {
@@ -234,7 +234,7 @@ static void test_a_file_that_is_replaced_meanwhile(void **state) {
   promise_scene *scene = *state;
   gm__promise_file file, other;
   gm__promise_turn turn;
-  uint64_t others;
+  gm__promise_others others;
   gm_error err;
   scene_open(scene, &file);
   scene_open(scene, &other);
@@ -258,7 +258,7 @@ static void test_what_was_not_written_is_written_later(void **state) {
   promise_scene *scene = *state;
   gm__promise_file file, other;
   gm__promise_turn turn;
-  uint64_t others;
+  gm__promise_others others;
   gm_error err;
   scene_open(scene, &file);
   scene_open(scene, &other);
@@ -283,13 +283,16 @@ static void test_what_was_not_written_is_written_later(void **state) {
 static gm__promise_file onlooker;
 
 static void look_meanwhile(void) {
-  uint64_t others;
-  assert_int_equal(gm__promise_file_read(&onlooker, scene_other_card, &others, NULL), GM_ERR_TIMEOUT);
+  gm__promise_others others;
+  gm__promise_turn turn;
+  assert_int_equal(gm__promise_file_begin(&onlooker, scene_other_card, true, &turn, &others, NULL), GM_ERR_TIMEOUT);
+  assert_int_equal(scene_others_on(&onlooker, scene_other_card), 0); /* who promises nothing need not wait */
 }
 
-/* Nobody uses a file that another process is making. */
+/* Nobody writes into a file that another process is making. */
 static void test_a_file_in_the_making(void **state) {
   gm__promise_file file;
+  gm__promise_patience_ns = 10000000;
   scene_open(*state, &file);
   scene_open(*state, &onlooker);
   memset(&fault, 0, sizeof fault);
@@ -304,6 +307,7 @@ static void test_a_file_in_the_making(void **state) {
     assert_int_equal(unlink(file.path), 0);
   }
   memset(&fault, 0, sizeof fault);
+  gm__promise_patience_ns = 1000000000;
   gm__promise_file_close(&file);
   gm__promise_file_close(&onlooker);
 }

@@ -41,15 +41,16 @@ static uint64_t oracle_others(uint32_t card) {
 /* It wants up to a half of the card. */
 static void race_turn(uint32_t card, uint64_t *seed) {
   gm__promise_turn turn;
-  uint64_t others, want = test_random(seed) % 3 ? test_random(seed) % (CARD / 2 + 1) : 0;
+  gm__promise_others others;
+  const uint64_t want = test_random(seed) % 3 ? test_random(seed) % (CARD / 2 + 1) : 0;
   gm_status status = gm__promise_file_begin(&racer_file, race_card(card), true, &turn, &others, NULL);
   if (status == GM_ERR_TIMEOUT) return; /* a busy machine */
   if (status) {
     oracle->failed++;
     return;
   }
-  if (!oracle->kills && others != oracle_others(card)) oracle->wrong++;
-  if (others + want > CARD) {
+  if (!oracle->kills && others.bytes != oracle_others(card)) oracle->wrong++;
+  if (others.bytes + want > CARD) {
     oracle->refused++;
     gm__promise_file_abandon(&racer_file, &turn);
     return;
@@ -79,7 +80,7 @@ static void race_run(promise_scene *scene) {
   for (uint32_t i = 0; i < CARDS; i++) pthread_join(threads[i], NULL);
   for (uint32_t i = 0; i < CARDS; i++) {
     gm__promise_turn turn;
-    uint64_t others;
+    gm__promise_others others;
     while (gm__promise_file_begin(&racer_file, race_card(i), false, &turn, &others, NULL) == GM_ERR_TIMEOUT) continue;
     oracle->held[racer][i] = 0;
     if (gm__promise_file_end(&racer_file, &turn, 0, NULL)) oracle->failed++;

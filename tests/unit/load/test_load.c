@@ -237,6 +237,30 @@ static void test_a_limit_that_is_too_small(void **state) {
   check_fails(NULL, GM_ERR_OVER_LIMIT, "tensor \"");
 }
 
+static bool others_are_refused;
+
+gm_acquire __real_gm_alloc(gm_pool *pool, const gm_request *request, gm_block *out);
+gm_acquire __wrap_gm_alloc(gm_pool *pool, const gm_request *request, gm_block *out);
+
+/* After a refusal another thread's request is refused, too, for a reason of its own. */
+gm_acquire __wrap_gm_alloc(gm_pool *pool, const gm_request *request, gm_block *out) {
+  const gm_request probe = {.bytes = 4096, .flags = GM_POOLED_ONLY};
+  gm_block none;
+  const gm_acquire answer = __real_gm_alloc(pool, request, out);
+  if (others_are_refused && !gm_acquired(answer)) {
+    assert_int_equal(__real_gm_alloc(pool, &probe, &none), GM_ACQUIRE_EXHAUSTED);
+  }
+  return answer;
+}
+
+static void test_the_refusal_of_another_thread_is_not_told_as_its_own(void **state) {
+  (void)state;
+  others_are_refused = true;
+  assert_int_equal(gm_pool_set_max_bytes(f.pool, 4096, NULL), GM_OK);
+  check_fails(NULL, GM_ERR_OVER_LIMIT, "tensor \"");
+  others_are_refused = false;
+}
+
 static void truncate_second(const gm_load_progress *progress) {
   if (strcmp(progress->tensor, "odd") == 0) {
     assert_int_equal(truncate(temp_folder_join(&f.folder, "2"), (off_t)data_start(1) + 100), 0);
@@ -347,6 +371,7 @@ int main(void) {
       TEST(test_wrong_questions_to_a_loaded_model),
       TEST(test_paths_of_later_versions_say_so),
       TEST(test_a_limit_that_is_too_small),
+      TEST(test_the_refusal_of_another_thread_is_not_told_as_its_own),
       TEST(test_a_file_that_shrinks_meanwhile),
       TEST(test_a_file_that_changed_or_went),
       TEST(test_verify_finds_one_changed_byte),

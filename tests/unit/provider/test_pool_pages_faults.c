@@ -179,9 +179,10 @@ static void test_pages_that_cannot_be_unmapped(void **state) {
   take(&bench, 8 * MIB, NULL, GM_ACQUIRE_FAILED);
   assert_true(script.refused_unmaps > 0);
   assert_true(pool_bench_stats(&bench).reserved_bytes > reserved);
+  const uint64_t destroyed = script.destroys; /* those that had no place yet */
   script.fail_access = false;
   gm_block second = take(&bench, 8 * MIB, NULL, GM_ACQUIRE_FRESH); /* elsewhere */
-  assert_int_equal(script.destroys, 0);
+  assert_int_equal(script.destroys, destroyed);
   script.fail_unmap = false;
   give(&bench, &first, NULL);
   give(&bench, &second, NULL);
