@@ -6,7 +6,9 @@
 
 gm_status gm__disk_flush(void *own, gm_error *err);
 
-/* As gm__disk_flush. REQUIRES: writer's lock. */
-gm_status gm__disk_flush_now(gm__disk_tier *tier, gm_error *err);
+/* What is due after a value was put or removed. Where each one is on the disk at once, gm notes that, so that what
+ * fails its checksum later is damage and no torn write. And a tier that nobody flushes is compacted here. What fails is
+ * tried again. REQUIRES: writer's lock. */
+void gm__disk_flush_after(gm__disk_tier *tier);
 
 #endif
