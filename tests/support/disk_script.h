@@ -6,7 +6,11 @@
 #include "support/disk_bench.h"
 #include "support/random.h"
 
-enum { SCRIPT_KEYS = 5, SCRIPT_WHOLE = 100000 /* values this large are all of one size */ };
+enum {
+  SCRIPT_KEYS = 5,
+  SCRIPT_LARGEST = (1 << 20) + 64,
+  SCRIPT_WHOLE = 100000 /* values this large are of one size */
+};
 
 /* Versions of a key: odd ones are values, with the others it is removed. */
 typedef struct script_promises {
@@ -22,14 +26,24 @@ typedef struct disk_script {
   int steps, keys; /* at most SCRIPT_KEYS */
 } disk_script;
 
-/* The bytes of a version of a key, made anew. */
-static inline unsigned char *script_bytes(const disk_script *script, int key, int version, uint64_t *out_bytes) {
-  uint64_t seed = script->seed * 1000003 + (uint64_t)key * 1009 + (uint64_t)version;
-  *out_bytes = script->largest >= SCRIPT_WHOLE ? script->largest : test_log_uniform(&seed, script->largest) - 1;
-  unsigned char *bytes = malloc((size_t)*out_bytes + 8);
-  assert_non_null(bytes);
-  memset(bytes, version * 16 + key + 1, (size_t)*out_bytes);
-  for (uint64_t i = 0; i < *out_bytes; i += 512) { /* what a lost sector leaves is never right */
+static inline uint64_t script_seed(const disk_script *script, int key, int version) {
+  return script->seed * 1000003 + (uint64_t)key * 1009 + (uint64_t)version;
+}
+
+static inline uint64_t script_size(const disk_script *script, int key, int version) {
+  uint64_t seed = script_seed(script, key, version);
+  return script->largest >= SCRIPT_WHOLE ? script->largest : test_log_uniform(&seed, script->largest) - 1;
+}
+
+/* The bytes of a version of a key, made anew. They stay until the next call. */
+static inline unsigned char *script_bytes(const disk_script *script, int key, int version) {
+  static unsigned char bytes[SCRIPT_LARGEST + 8];
+  uint64_t seed = script_seed(script, key, version) ^ 1;
+  const uint64_t count = script_size(script, key, version);
+  assert_true(count <= SCRIPT_LARGEST);
+  const bool large = count >= SCRIPT_WHOLE; /* mostly zeros, which cost less */
+  memset(bytes, large ? 0 : version * 16 + key + 1, (size_t)count);
+  for (uint64_t i = 0; i < count; i += large ? 65536 : 512) { /* what a lost write leaves is never right */
     const uint64_t word = test_random(&seed) | 1;
     memcpy(bytes + i, &word, 8);
   }
@@ -38,12 +52,10 @@ static inline unsigned char *script_bytes(const disk_script *script, int key, in
 
 static inline gm_status script_put(const disk_script *script, gm_tier *tier, int key, int version) {
   const char name = (char)('a' + key);
-  uint64_t bytes;
-  unsigned char *data = script_bytes(script, key, version, &bytes);
+  const uint64_t bytes = script_size(script, key, version);
+  const unsigned char *data = script_bytes(script, key, version);
   const gm_tier_part parts[] = {{data, bytes / 3}, {data + bytes / 3, bytes - bytes / 3}};
-  const gm_status status = gm_tier_put(tier, &name, 1, parts, 2, NULL);
-  free(data);
-  return status;
+  return gm_tier_put(tier, &name, 1, parts, 2, NULL);
 }
 
 static inline gm_status script_step(const disk_script *script, gm_tier *tier, int step, script_promises *promises) {
@@ -84,15 +96,10 @@ static inline gm_status script_run(const disk_script *script, gm_context *ctx, c
 
 static inline bool script_value_is(const disk_script *script, gm_tier_value *value, uint64_t has, int key,
                                    int version) {
-  uint64_t bytes;
-  unsigned char *wanted = script_bytes(script, key, version, &bytes), *read = malloc((size_t)has + 1);
-  assert_non_null(read);
-  bool same = bytes == has;
-  if (same) assert_int_equal(gm_tier_value_read(value, 0, read, has, NULL), GM_OK);
-  same = same && memcmp(read, wanted, (size_t)has) == 0;
-  free(read);
-  free(wanted);
-  return same;
+  static unsigned char read[SCRIPT_LARGEST];
+  if (has != script_size(script, key, version)) return false;
+  assert_int_equal(gm_tier_value_read(value, 0, read, has, NULL), GM_OK);
+  return memcmp(read, script_bytes(script, key, version), (size_t)has) == 0;
 }
 
 /* The version from `from` to `to` that the key has. Fails the test where it has none of them. */

@@ -342,50 +342,57 @@ static inline int played_empty(const char *folder) {
   return count;
 }
 
+/* Writes a file. Pages of zeros become holes, so that large files cost little. */
 static inline void played_file_write(const char *folder, const char *name, const played_bytes *file) {
+  enum { PAGE = 4096 };
   char path[4096];
   snprintf(path, sizeof path, "%s/%s", folder, name);
-  const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
   assert_true(fd >= 0);
-  for (size_t done = 0; done < file->count;) {
-    const ssize_t put = __real_pwrite(fd, file->bytes + done, file->count - done, (off_t)done);
-    assert_true(put > 0);
-    done += (size_t)put;
+  for (size_t at = 0; at < file->count; at += PAGE) {
+    const unsigned char *page = file->bytes + at;
+    const size_t bytes = file->count - at < PAGE ? file->count - at : PAGE;
+    if (page[0] == 0 && memcmp(page, page + 1, bytes - 1) == 0) continue;
+    assert_int_equal(__real_pwrite(fd, page, bytes, (off_t)at), bytes);
   }
+  assert_int_equal(__real_ftruncate(fd, (off_t)file->count), 0);
   close(fd);
+}
+
+/* A copy that can be changed, in memory that is used again and again: fresh pages cost more than the copy. */
+static inline played_bytes *played_copy(const played_bytes *file) {
+  static played_bytes copy;
+  copy.count = 0;
+  played_reach(&copy, file->count + 1);
+  if (file->count) memcpy(copy.bytes, file->bytes, file->count);
+  copy.count = file->count;
+  return &copy;
 }
 
 /* What is left where the process ends before the next call, or, with `half`, in the middle of a write. */
 static inline void played_end(const played_state *state, bool half, const char *folder) {
   const played_call *next = &played.calls[state->calls];
+  const bool grows = half && next->kind == PLAYED_WRITE && !next->failed;
   played_empty(folder);
   for (int i = 0; i < state->seen.count; i++) {
-    played_bytes file = state->files[state->seen.at[i].file].seen, longer = {0};
-    const bool grows = half && next->kind == PLAYED_WRITE && next->file == state->seen.at[i].file && !next->failed;
-    if (grows) {
-      played_reach(&longer, file.count + next->at + next->bytes + 1);
-      if (file.count) memcpy(longer.bytes, file.bytes, file.count);
-      longer.count = file.count;
-      played_apply(&longer, next, next->bytes / 2);
-    }
-    played_file_write(folder, state->seen.at[i].name, grows ? &longer : &file);
-    free(longer.bytes);
+    const int number = state->seen.at[i].file;
+    played_bytes *file = played_copy(&state->files[number].seen);
+    if (grows && next->file == number) played_apply(file, next, next->bytes / 2);
+    played_file_write(folder, state->seen.at[i].name, file);
   }
 }
 
-/* Some of the writes that were not synced are on the disk, in part or whole. */
-static inline void played_luck(const played_state *state, int file, uint64_t *seed, played_bytes *out) {
-  *out = (played_bytes){0};
-  played_reach(out, state->files[file].seen.count + state->files[file].disk.count + 1);
-  if (state->files[file].disk.count) memcpy(out->bytes, state->files[file].disk.bytes, state->files[file].disk.count);
-  out->count = state->files[file].disk.count;
+/* A file, with some of the writes that were not synced, in part or whole. */
+static inline const played_bytes *played_luck(const played_state *state, int file, uint64_t *seed) {
+  played_bytes *copy = played_copy(&state->files[file].disk);
   for (int i = 0; i < state->files[file].count; i++) {
     const played_call *call = &played.calls[state->files[file].unsynced[i]];
     const uint64_t luck = test_random(seed) % 4;
     if (luck == 0) continue;
     const bool part = luck == 1 && call->kind == PLAYED_WRITE;
-    played_apply(out, call, part ? test_random(seed) % (call->bytes + 1) : call->bytes);
+    played_apply(copy, call, part ? test_random(seed) % (call->bytes + 1) : call->bytes);
   }
+  return copy;
 }
 
 /* What the disk has where the power goes before the next call. */
@@ -395,10 +402,7 @@ static inline void played_power_goes(const played_state *state, uint64_t seed, c
   for (int i = 0; i < changed; i++) played_apply_name(&names, &played.calls[state->unsynced[i]]);
   played_empty(folder);
   for (int i = 0; i < names.count; i++) {
-    played_bytes file;
-    played_luck(state, names.at[i].file, &seed, &file);
-    played_file_write(folder, names.at[i].name, &file);
-    free(file.bytes);
+    played_file_write(folder, names.at[i].name, played_luck(state, names.at[i].file, &seed));
   }
 }
 
