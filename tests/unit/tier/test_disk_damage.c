@@ -281,6 +281,27 @@ static void test_a_file_whose_bytes_were_moved_is_not_cut(void **state) {
   free(bytes);
 }
 
+/* The file is cut in the value of its last flushed record. What is put then grows over that record's end. */
+static void test_a_record_that_was_cut_stays_gone(void **state) {
+  (void)state;
+  size_t count;
+  gm_tier *tier = open_tier(GM_TIER_DURABLE_AT_FLUSH);
+  assert_int_equal(tier_put_text(tier, "a", "one"), GM_OK);
+  put_bytes(tier, "long", 'l', 2000);
+  disk_bench_end(tier);
+  unsigned char *bytes = disk_bench_bytes(bench.path, &count);
+  disk_bench_write(bench.path, bytes, count - 1000);
+  tier = open_tier(GM_TIER_DURABLE_AT_FLUSH);
+  for (char key[2] = "m"; *key < 'z'; ++*key) assert_int_equal(tier_put_text(tier, key, "put later"), GM_OK);
+  disk_bench_end(tier);
+  tier = open_tier(GM_TIER_DURABLE_AT_FLUSH);
+  tier_expect_text(tier, "a", "one");
+  tier_expect_none(tier, "long", 4);
+  for (char key[2] = "m"; *key < 'z'; ++*key) tier_expect_text(tier, key, "put later");
+  disk_bench_end(tier);
+  free(bytes);
+}
+
 /* ---- syncs that fail ---- */
 
 static void test_a_failed_sync_stays_failed(void **state) {
@@ -359,6 +380,7 @@ int main(void) {
       DAMAGE_TEST(test_a_bad_sector_costs_one_value),
       DAMAGE_TEST(test_a_sector_that_is_bad_for_a_while_loses_nothing),
       DAMAGE_TEST(test_a_file_whose_bytes_were_moved_is_not_cut),
+      DAMAGE_TEST(test_a_record_that_was_cut_stays_gone),
       DAMAGE_TEST(test_a_failed_sync_stays_failed),
       DAMAGE_TEST(test_a_compaction_without_room_fails_no_flush),
       DAMAGE_TEST(test_a_tier_that_nobody_flushes_does_not_grow),

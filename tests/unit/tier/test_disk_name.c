@@ -28,6 +28,7 @@ static struct {
   void (*at_name)(void);    /* runs once, before the next new file gets its name */
   int rename_code;          /* what renameat2 answers; 0: it is asked */
   int link_code, sync_code; /* linkat, syncfs */
+  bool link_first;          /* a link to "letter" has the name of each file that is made */
   bool rename_lies;         /* renameat renames, and answers a failure */
   bool folder_is_closed;    /* folders may be passed, and not read */
   int links, whole_syncs;
@@ -104,6 +105,7 @@ int __wrap_openat(int folder, const char *name, int flags, mode_t mode) {
     errno = EACCES;
     return -1;
   }
+  if (played.link_first && (flags & O_CREAT)) assert_int_equal(symlinkat("letter", folder, name), 0);
   return __real_openat(folder, name, flags, mode);
 }
 int __wrap_openat64(int folder, const char *name, int flags, mode_t mode) {
@@ -171,6 +173,18 @@ static int files_in(const char *folder) {
   DIR *stream = opendir(folder);
   assert_non_null(stream);
   for (struct dirent *entry; (entry = readdir(stream));) count += entry->d_name[0] != '.';
+  closedir(stream);
+  return count;
+}
+
+static int remove_all_but(const char *folder, const char *kept) {
+  int count = 0;
+  DIR *stream = opendir(folder);
+  assert_non_null(stream);
+  for (struct dirent *entry; (entry = readdir(stream));) {
+    if (entry->d_name[0] == '.' || strcmp(entry->d_name, kept) == 0) continue;
+    count += unlinkat(dirfd(stream), entry->d_name, 0) == 0;
+  }
   closedir(stream);
   return count;
 }
@@ -359,6 +373,27 @@ static void test_a_link_leads_to_the_tier(void **state) {
   rmdir(temp_folder_join(&first.folder, "inner"));
 }
 
+/* Somebody foresaw the name of a side file, and put a link there. */
+static void test_a_link_in_the_way_of_a_side_file(void **state) {
+  (void)state;
+  size_t count;
+  played.link_first = true;
+  assert_int_equal(try_open(&first, first.path, false), GM_ERR_IO);
+  played.link_first = false;
+  gm_tier *tier = open_tier(&first);
+  const char *letter = temp_folder_write(&first.folder, "letter", "somebody's", 10);
+  make_dead(tier);
+  played.link_first = true;
+  assert_int_equal(gm_tier_flush(tier, NULL), GM_OK); /* without a compaction */
+  assert_true(disk_bench_stats(tier).stored_bytes > BIG);
+  unsigned char *bytes = disk_bench_bytes(letter, &count);
+  assert_int_equal(count, 10);
+  assert_memory_equal(bytes, "somebody's", 10);
+  free(bytes);
+  disk_bench_end(tier);
+  assert_int_equal(remove_all_but(first.folder.path, "store"), 3); /* the letter and the links, which are not gm's */
+}
+
 static void test_names_of_any_length(void **state) {
   (void)state;
   char name[300] = "";
@@ -410,6 +445,7 @@ int main(void) {
       NAME_TEST(test_a_folder_that_may_not_be_read),
       NAME_TEST(test_a_relative_path_stays_where_it_was),
       NAME_TEST(test_a_link_leads_to_the_tier),
+      NAME_TEST(test_a_link_in_the_way_of_a_side_file),
       NAME_TEST(test_names_of_any_length),
       NAME_TEST(test_a_file_that_was_moved_takes_no_name),
   };
