@@ -29,6 +29,7 @@ static struct {
   int rename_code;          /* what renameat2 answers; 0: it is asked */
   int link_code, sync_code; /* linkat, syncfs */
   bool link_first;          /* a link to "letter" has the name of each file that is made */
+  bool same_first;          /* "letter" itself has that name, too */
   bool rename_lies;         /* renameat renames, and answers a failure */
   bool folder_is_closed;    /* folders may be passed, and not read */
   int links, whole_syncs;
@@ -105,7 +106,11 @@ int __wrap_openat(int folder, const char *name, int flags, mode_t mode) {
     errno = EACCES;
     return -1;
   }
-  if (played.link_first && (flags & O_CREAT)) assert_int_equal(symlinkat("letter", folder, name), 0);
+  if (played.link_first && (flags & O_CREAT)) {
+    assert_int_equal(symlinkat("letter", folder, name), 0);
+  } else if (played.same_first && (flags & O_CREAT)) {
+    assert_int_equal(__real_linkat(folder, "letter", folder, name, 0), 0);
+  }
   return __real_openat(folder, name, flags, mode);
 }
 int __wrap_openat64(int folder, const char *name, int flags, mode_t mode) {
@@ -373,8 +378,8 @@ static void test_a_link_leads_to_the_tier(void **state) {
   rmdir(temp_folder_join(&first.folder, "inner"));
 }
 
-/* Somebody foresaw the name of a side file, and put a link there. */
-static void test_a_link_in_the_way_of_a_side_file(void **state) {
+/* Somebody foresaw the name of a side file, and put a link or another file there. */
+static void test_a_file_in_the_way_of_a_side_file(void **state) {
   (void)state;
   size_t count;
   played.link_first = true;
@@ -383,7 +388,7 @@ static void test_a_link_in_the_way_of_a_side_file(void **state) {
   gm_tier *tier = open_tier(&first);
   const char *letter = temp_folder_write(&first.folder, "letter", "somebody's", 10);
   make_dead(tier);
-  played.link_first = true;
+  played.same_first = true;
   assert_int_equal(gm_tier_flush(tier, NULL), GM_OK); /* without a compaction */
   assert_true(disk_bench_stats(tier).stored_bytes > BIG);
   unsigned char *bytes = disk_bench_bytes(letter, &count);
@@ -445,7 +450,7 @@ int main(void) {
       NAME_TEST(test_a_folder_that_may_not_be_read),
       NAME_TEST(test_a_relative_path_stays_where_it_was),
       NAME_TEST(test_a_link_leads_to_the_tier),
-      NAME_TEST(test_a_link_in_the_way_of_a_side_file),
+      NAME_TEST(test_a_file_in_the_way_of_a_side_file),
       NAME_TEST(test_names_of_any_length),
       NAME_TEST(test_a_file_that_was_moved_takes_no_name),
   };
