@@ -2,7 +2,7 @@
  * are noted. From the notes a test makes what is left where the process ends at a call, or where the power goes. A call
  * may fail, too. Only for one thread, and for one folder of few files. tests/unit/CMakeLists.txt has the calls.
  *
- * The disk has what was synced. Of the rest it has some, whole or in part, in any order; but the names of a folder
+ * The disk has what was synced. It has some of the rest, whole or in part, in any order; but the names of a folder
  * change in theirs. A sync that fails drops what it could not write, as Linux does. Needs cmocka.h included before. */
 #ifndef GM_TESTS_SUPPORT_PLAYED_DISK_H
 #define GM_TESTS_SUPPORT_PLAYED_DISK_H
@@ -369,7 +369,7 @@ static inline played_bytes *played_copy(const played_bytes *file) {
   return &copy;
 }
 
-/* What is left where the process ends before the next call, or, with `half`, in the middle of a write. */
+/* The folder where the process ends before the next call, or, with `half`, in the middle of a write. */
 static inline void played_end(const played_state *state, bool half, const char *folder) {
   const played_call *next = &played.calls[state->calls];
   const bool grows = half && next->kind == PLAYED_WRITE && !next->failed;
@@ -395,7 +395,7 @@ static inline const played_bytes *played_luck(const played_state *state, int fil
   return copy;
 }
 
-/* What the disk has where the power goes before the next call. */
+/* The folder where the power goes before the next call. */
 static inline void played_power_goes(const played_state *state, uint64_t seed, const char *folder) {
   played_names names = state->disk;
   const int changed = state->count ? (int)(test_random(&seed) % (uint64_t)(state->count + 1)) : 0;

@@ -1,6 +1,6 @@
 /* Invariants: nothing here waits for a peer (O_NONBLOCK, LOCK_NB). No descriptor outlives an exec. gm changes a file
  * only after it has seen that the descriptor is a regular file's, and has locked it. A lock counts only where the name
- * is still that of the locked file. Who gives the name to another file has locked both. */
+ * is still that of the locked file. Before gm gives the name to another file, it has locked both. */
 #include "core/base/data_place.h"
 
 #include <dirent.h>

@@ -42,7 +42,8 @@ static gm_status scan_no_memory(gm_error *err) {
 
 /* ---- walking from record to record ---- */
 
-/* Reads a window, as far as the file has it. What the disk does not give is zero, so no record begins there. */
+/* Reads a window, as far as the file has it. Bytes that the disk does not give are zero, so no record
+ * begins there. */
 static gm_status scan_fill(disk_scan *scan, uint64_t at, uint64_t there, gm_error *err) {
   const gm__disk_tier *tier = scan->tier;
   gm_status status = gm__data_file_read(&tier->file->file, tier->path, at, scan->window, there, err);
@@ -175,17 +176,14 @@ static bool scan_may_be_torn(const disk_scan *scan, const gm__disk_record *recor
   return record->at > scan->flushed_at && record->at >= scan->sealed;
 }
 
-/* A record behind the last flush. DAMAGED: a crash tore it. One that the disk does not give is told, and stays: it may
- * be read another time. */
+/* A record behind the last flush. DAMAGED: a crash tore it. One that the disk does not give stays, and who reads it
+ * is told: another time it may be there. */
 static gm_status scan_check(const disk_scan *scan, const gm__disk_record *record, const unsigned char *front,
                             gm_error *err) {
   gm__disk_tier *tier = scan->tier;
   gm_status status = gm__disk_buffers(tier, record->value_bytes, err);
   if (!status) status = gm__disk_verify(tier, tier->file, record, front, tier->chunk, err);
-  if (status == GM_ERR_IO) {
-    tier->stats.damaged++;
-    return GM_OK;
-  }
+  if (status == GM_ERR_IO) return GM_OK;
   return status || tier->params.read_only ? status : gm__disk_renew(tier, record, front, err);
 }
 
@@ -229,8 +227,8 @@ static gm_status scan_judge_end(disk_scan *scan, gm_error *err) {
   return GM_OK;
 }
 
-/* Where the next record goes. What lies behind the last record may be the beginning of one, which must not come to life
- * when the file grows over its end. But where flushed records are missing, their bytes may lie there. */
+/* Where the next record goes. Behind the last one may lie the beginning of another, which must not come to life when
+ * the file grows over its end. But where flushed records are missing, their bytes may lie there. */
 static uint64_t scan_end(const disk_scan *scan) {
   if (scan->sealed <= scan->end) return scan->end;
   return scan->unfinished >= scan->end ? scan->unfinished : scan->bytes;

@@ -47,7 +47,7 @@ static void crash_end(void) {
   disk_bench_close(&crash.bench);
 }
 
-/* What the process knew before the next call. */
+/* The promises that were made before the next call. */
 static script_promises crash_known(void) {
   script_promises known;
   memcpy(&known, played.calls[crash.state.calls].note, sizeof known);

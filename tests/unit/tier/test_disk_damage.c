@@ -92,7 +92,7 @@ static void put_bytes(gm_tier *tier, const char *key, int byte, size_t count) {
   free(bytes);
 }
 
-/* What a get answers. `out` has room for 64 bytes; larger values are not read. */
+/* The answer of a get. `out` has room for 64 bytes; larger values are not read. */
 static gm_status get(gm_tier *tier, const char *key, char *out) {
   gm_tier_value *value = NULL;
   uint64_t bytes = 0;
@@ -281,7 +281,7 @@ static void test_a_file_whose_bytes_were_moved_is_not_cut(void **state) {
   free(bytes);
 }
 
-/* The file is cut in the value of its last flushed record. What is put then grows over that record's end. */
+/* The file is cut in the value of its last flushed record. Later values grow over that record's end. */
 static void test_a_record_that_was_cut_stays_gone(void **state) {
   (void)state;
   size_t count;

@@ -1,4 +1,4 @@
-/* Each call with which a tier changes its file fails once. What was promised stays, in what processes see and on the
+/* Each call with which a tier changes its file fails once. Promised values stay, for processes and on the
  * disk. After a sync that failed, nothing is promised until the tier was opened anew. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* What lies beside the file of a disk tier: files of others are left alone, gm's own are removed when nobody needs
+/* Files beside that of a disk tier: those of others are left alone, gm's own are removed when nobody needs
  * them, and a new file is open to those who could open the old one, never to more. */
 #include <setjmp.h>
 #include <stdarg.h>
