@@ -40,7 +40,7 @@ static inline unsigned char *script_bytes(const disk_script *script, int key, in
   static unsigned char bytes[SCRIPT_LARGEST + 8];
   uint64_t seed = script_seed(script, key, version) ^ 1;
   const uint64_t count = script_size(script, key, version);
-  assert_true(count <= SCRIPT_LARGEST);
+  if (count > SCRIPT_LARGEST) abort();
   const bool large = count >= SCRIPT_WHOLE; /* mostly zeros, which cost less */
   memset(bytes, large ? 0 : version * 16 + key + 1, (size_t)count);
   for (uint64_t i = 0; i < count; i += large ? 65536 : 512) { /* what a lost write leaves is never right */

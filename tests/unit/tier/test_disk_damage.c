@@ -11,6 +11,7 @@
 #include <fcntl.h>
 
 #include "support/disk_bench.h"
+#include "support/great_many.h"
 
 enum { START = 4096, HEAD = 80, UNIT = 64, BIG = 9 << 20 };
 
@@ -131,7 +132,8 @@ static void test_no_flipped_bit_brings_an_older_value_back(void **state) {
   char out[64];
   unsigned char *bytes = synced_file(&count);
   const size_t value = find(bytes, count, "version-2");
-  for (size_t at = START; at < count; at++) {
+  const size_t every = great_many(50) < 50 ? 9 : 1; /* no divisor of 8: so each bit of a byte has its turn */
+  for (size_t at = START; at < count; at += every) {
     bytes[at] ^= (unsigned char)(1 << at % 8);
     disk_bench_write(bench.path, bytes, count);
     for (int round = 0; round < 2; round++) {
@@ -145,7 +147,7 @@ static void test_no_flipped_bit_brings_an_older_value_back(void **state) {
     }
     bytes[at] ^= (unsigned char)(1 << at % 8);
   }
-  assert_true(told > 2 * 80); /* the head, the key and the value of one record, twice */
+  assert_true(told > 2 * 80 / every); /* the head, the key and the value of one record, twice */
   free(bytes);
 }
 
