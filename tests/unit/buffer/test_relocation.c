@@ -144,7 +144,7 @@ static void test_a_segment_that_cannot_be_emptied_keeps_its_buffers(void **state
   (void)state;
   pool_bench bench;
   gm_buffer *buffers[RELOCATION_MOST];
-  uint64_t before[RELOCATION_MOST];
+  uint64_t before[RELOCATION_MOST] = {0};
   open_card(&bench, 16 * MIB, 0);
   const int count = fill_card(&bench, buffers);
   gm_buffer_release(buffers[0], NULL);
