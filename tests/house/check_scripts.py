@@ -14,7 +14,8 @@ def run(root, *words):
 
 
 def problems(root):
-    for script in ("scripts/check", "scripts/check-abi", "scripts/check-engines", "scripts/check-spaces", "scripts/quickstart"):
+    for script in ("scripts/check", "scripts/check-abi", "scripts/check-engines", "scripts/check-spaces", "scripts/mutate",
+                   "scripts/quickstart", "tests/seeded/run"):
         for option in ("--help", "-h"):
             code, out, _ = run(root, script, option)
             if code or script not in out:

@@ -120,6 +120,45 @@ static void test_compaction_leaves_locked_buffers(void **state) {
   pool_bench_close(&bench);
 }
 
+/* Makes buffers of 256 KiB until the card has no more memory. Returns their number. */
+static int fill_card(const pool_bench *bench, gm_buffer *buffers[RELOCATION_MOST]) {
+  const gm_buffer_params params = {.struct_size = sizeof params,
+                                   .request = {.bytes = 256 * RELOCATION_KIB, .flags = GM_RELOCATABLE},
+                                   .fallback = GM_FALLBACK_REFUSE};
+  int count = 0;
+  while (count < RELOCATION_MOST && gm_buffer_create(bench->pool, &params, &buffers[count], NULL) == GM_OK) {
+    relocation_fill(buffers[count++]);
+  }
+  return count;
+}
+
+static uint64_t memory_of(gm_buffer *buffer) {
+  gm_block block;
+  pool_bench_ok(gm_buffer_lock(buffer, &block, err));
+  pool_bench_ok(gm_buffer_unlock(buffer, NULL, err));
+  return block.memory;
+}
+
+/* All segments are full but for one hole, which is far too small for what the emptiest segment has. */
+static void test_a_segment_that_cannot_be_emptied_keeps_its_buffers(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_buffer *buffers[RELOCATION_MOST];
+  uint64_t before[RELOCATION_MOST] = {0};
+  open_card(&bench, 16 * MIB, 0);
+  const int count = fill_card(&bench, buffers);
+  gm_buffer_release(buffers[0], NULL);
+  for (int i = 1; i < count; i++) before[i] = memory_of(buffers[i]);
+  assert_int_not_equal(before[1], before[count - 1]);
+  relocation_compact(bench.pool);
+  for (int i = 1; i < count; i++) {
+    assert_int_equal(memory_of(buffers[i]), before[i]);
+    relocation_check(buffers[i]);
+    gm_buffer_release(buffers[i], NULL);
+  }
+  pool_bench_close(&bench);
+}
+
 static void test_compaction_keeps_its_bounds(void **state) {
   (void)state;
   pool_bench bench;
@@ -152,15 +191,8 @@ static void test_a_refusal_compacts_first(void **state) {
   pool_bench bench;
   gm_buffer *buffers[RELOCATION_MOST];
   gm_block block;
-  int count = 0;
   open_card(&bench, 16 * MIB, 0);
-  while (count < RELOCATION_MOST) {
-    const gm_buffer_params params = {.struct_size = sizeof params,
-                                     .request = {.bytes = 256 * RELOCATION_KIB, .flags = GM_RELOCATABLE},
-                                     .fallback = GM_FALLBACK_REFUSE};
-    if (gm_buffer_create(bench.pool, &params, &buffers[count], NULL)) break;
-    relocation_fill(buffers[count++]);
-  }
+  const int count = fill_card(&bench, buffers);
   assert_true(count > 32);
   for (int i = 0; i < count; i++) {
     if (i % 4 == 0) continue;
@@ -328,6 +360,7 @@ int main(void) {
       cmocka_unit_test(test_a_move_that_fails_changes_nothing),
       cmocka_unit_test(test_a_locked_buffer_stays),
       cmocka_unit_test(test_compaction_leaves_locked_buffers),
+      cmocka_unit_test(test_a_segment_that_cannot_be_emptied_keeps_its_buffers),
       cmocka_unit_test(test_compaction_keeps_its_bounds),
       cmocka_unit_test(test_a_refusal_compacts_first),
       cmocka_unit_test(test_polls_compact_where_asked),

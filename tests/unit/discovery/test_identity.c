@@ -265,6 +265,30 @@ static void test_any_list_is_grouped_without_contradiction(void **state) {
   }
 }
 
+/* The same list twice, with other entries behind it in memory. */
+static void test_what_lies_behind_the_list_is_not_read(void **state) {
+  (void)state;
+  enum { MOST = 6 };
+  seed = 20261127;
+  for (int round = 0; round < 3000; round++) {
+    gm__identity one[MOST + 1], other[MOST + 1];
+    const uint32_t count = 1 + (uint32_t)pick(MOST);
+    for (uint32_t i = 0; i < MOST + 1; i++) one[i] = any_entry(count);
+    for (uint32_t i = 0; i < MOST + 1; i++) other[i] = i < count ? one[i] : any_entry(count);
+    one[count] = one[pick(count)];
+    gm__identity_normalise(&one[count]);
+    one[count].total_bytes = other[count].total_bytes = 1000;
+    assert_int_equal(gm__identity_group(one, count), gm__identity_group(other, count));
+    one[count].group = one[pick(count)].group;
+    other[count].group = UINT32_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+      assert_int_equal(one[i].group, other[i].group);
+      assert_int_equal(one[i].counted, other[i].counted);
+    }
+    assert_true(gm__identity_device_memory(one, count) == gm__identity_device_memory(other, count));
+  }
+}
+
 static void test_some_hundred_entries(void **state) {
   (void)state;
   enum { COUNT = 300 };
@@ -298,6 +322,7 @@ int main(void) {
       cmocka_unit_test(test_totals_that_overflow_stop_at_the_top),
       cmocka_unit_test(test_an_entry_of_a_backends_device),
       cmocka_unit_test(test_any_list_is_grouped_without_contradiction),
+      cmocka_unit_test(test_what_lies_behind_the_list_is_not_read),
       cmocka_unit_test(test_some_hundred_entries),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

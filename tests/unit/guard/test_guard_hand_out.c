@@ -7,7 +7,9 @@
 #include <cmocka.h>
 
 #include "backends/cpu/cpu_backend.h"
+#include "core/base/poll.h"
 #include "core/device/stream.h"
+#include "core/pool/pool.h"
 #include "gm/debug.h"
 #include "gm/quota.h"
 #include "gm/tracker.h"
@@ -23,7 +25,15 @@ static struct {
   uint32_t fills, named;
   uint64_t in_use;
   gm_status status; /* what a fill answers */
+  gm__guard *asked; /* whose guard a fill asks whether it is drained; NULL: fills do not ask */
+  uint32_t drained;
 } seen;
+
+/* A fill has nobody to wait for: it is the work that is under way. */
+bool __real_gm__poll_again(gm__poll *poll);
+bool __wrap_gm__poll_again(gm__poll *poll);
+
+bool __wrap_gm__poll_again(gm__poll *poll) { return !seen.asked && __real_gm__poll_again(poll); }
 
 typedef struct guard_scene {
   pool_bench base;
@@ -40,6 +50,7 @@ static gm_status seen_fill(void *device, void *stream, const gm_memory *dst, uin
     gm_pool_stats(seen.pool, &stats);
     seen.in_use += stats.in_use_bytes;
   }
+  if (seen.asked) seen.drained += gm__guard_drained(seen.asked);
   if (seen.status) return seen.status;
   return gm__cpu_backend.fill(device, stream, dst, offset, bytes, pattern, pattern_bytes, out, err);
 }
@@ -64,6 +75,8 @@ static void scene_open(guard_scene *scene, gm_strategy strategy) {
   seen.fills = seen.named = 0;
   seen.in_use = 0;
   seen.status = GM_OK;
+  seen.asked = NULL;
+  seen.drained = 0;
 }
 
 static void scene_close(guard_scene *scene) {
@@ -101,6 +114,25 @@ static void test_zones_are_there_before_the_block(void **state) {
     assert_true(seen.fills >= 6); /* two zones and a pattern each time */
     assert_int_equal(seen.named, 0);
     assert_int_equal(seen.in_use, 0);
+    scene_close(&scene);
+  }
+}
+
+/* Whoever asks in the middle of the newest work is told that it is under way, also where no work came after it. */
+static void test_a_guard_at_work_is_not_drained(void **state) {
+  (void)state;
+  for (int i = 0; i < STRATEGIES; i++) {
+    guard_scene scene;
+    gm_block block;
+    scene_open(&scene, strategies[i]);
+    assert_true(scene_alloc(&scene, &block) <= GM_ACQUIRE_FRESH);
+    const uint32_t fills = seen.fills;
+    seen.asked = scene.base.pool->guard;
+    scene_free(&scene, &block);
+    seen.asked = NULL;
+    assert_true(seen.fills > fills);
+    assert_int_equal(seen.drained, 0);
+    assert_true(gm__guard_drained(scene.base.pool->guard));
     scene_close(&scene);
   }
 }
@@ -198,9 +230,9 @@ static void test_damage_names_the_trackers_entry(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_zones_are_there_before_the_block),
-                                     cmocka_unit_test(test_without_host_memory_there_is_no_block),
-                                     cmocka_unit_test(test_without_zones_there_is_no_block),
-                                     cmocka_unit_test(test_damage_names_the_trackers_entry)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_zones_are_there_before_the_block), cmocka_unit_test(test_a_guard_at_work_is_not_drained),
+      cmocka_unit_test(test_without_host_memory_there_is_no_block),
+      cmocka_unit_test(test_without_zones_there_is_no_block), cmocka_unit_test(test_damage_names_the_trackers_entry)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

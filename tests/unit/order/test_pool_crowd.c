@@ -15,6 +15,16 @@
 
 enum { STRATEGIES = 2, SLOTS = 63, STREAMS = 120, MANY = 3000, BYTES = 8 << 20, SMALL = 4096 };
 
+/* gm's own allocator takes from here what it does not ask of the host program. */
+static int stray_calls;
+int __real_posix_memalign(void **out, size_t align, size_t bytes);
+int __wrap_posix_memalign(void **out, size_t align, size_t bytes);
+
+int __wrap_posix_memalign(void **out, size_t align, size_t bytes) {
+  stray_calls++;
+  return __real_posix_memalign(out, align, bytes);
+}
+
 typedef struct crowd_scene {
   pool_bench base;
   gm_stream *streams[STREAMS];
@@ -231,8 +241,25 @@ static void test_without_host_memory_nothing_changes(void **state) {
   }
 }
 
+/* The host program accounts for each byte of the crowd. */
+static void test_all_memory_is_of_the_host_program(void **state) {
+  (void)state;
+  for (int i = 0; i < STRATEGIES; i++) {
+    crowd_scene scene;
+    stray_calls = 0;
+    scene_open(&scene, crowd_strategies[i]);
+    for (int at = SLOTS; at < STREAMS; at++) {
+      const gm_block block = take(&scene, scene.streams[at], SMALL);
+      give(&scene, &block, scene.streams[at]);
+    }
+    scene_close(&scene);
+    assert_int_equal(stray_calls, 0);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_free_waits),
+                                     cmocka_unit_test(test_all_memory_is_of_the_host_program),
                                      cmocka_unit_test(test_work_of_a_late_stream_is_respected),
                                      cmocka_unit_test(test_a_block_used_on_a_late_stream),
                                      cmocka_unit_test(test_a_drain_meets_all_while_others_close),

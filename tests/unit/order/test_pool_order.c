@@ -156,6 +156,20 @@ static void test_a_stream_with_barriers_needs_one(void **state) {
   order_close(&bench);
 }
 
+static void test_only_streams_with_barriers_get_one(void **state) {
+  (void)state;
+  order_bench bench;
+  order_open(&bench, GM_STREAM_FIFO, 0);
+  assert_int_equal(gm_stream_barrier(NULL, NULL), GM_ERR_INVALID_ARGUMENT);
+  pool_bench_ok(gm_stream_barrier(bench.a, err));
+  assert_int_equal(shape.barriers, 0);
+  order_close(&bench);
+  order_open(&bench, GM_STREAM_FIFO_IF_BARRIER, 0);
+  pool_bench_ok(gm_stream_barrier(bench.a, err));
+  assert_int_equal(shape.barriers, 1);
+  order_close(&bench);
+}
+
 /* The stream's work has ended without a wait that gm heard of. */
 static void play_finished_work_on_a_stream_with_barriers(gm_strategy strategy) {
   order_bench bench;
@@ -380,6 +394,7 @@ int main(void) {
       cmocka_unit_test(test_further_users_must_be_done_too),
       cmocka_unit_test(test_older_work_is_remembered_over_a_free_by_the_host),
       cmocka_unit_test(test_a_stream_with_barriers_needs_one),
+      cmocka_unit_test(test_only_streams_with_barriers_get_one),
       cmocka_unit_test(test_finished_work_on_a_stream_with_barriers_needs_none),
       cmocka_unit_test(test_unfinished_work_costs_one_point_for_many_requests),
       cmocka_unit_test(test_zeroing_is_in_order_on_streams_with_barriers),
