@@ -1,5 +1,6 @@
 #include "core/device/device_headroom.h"
 
+#include "core/base/cancel.h"
 #include "core/base/clock.h"
 #include "core/base/saturate.h"
 #include "core/context/config.h"
@@ -89,6 +90,7 @@ static bool headroom_is_free(const struct gm__headroom_bounds *bounds, const hea
 /* Reads what is free, and what gm holds. Bytes that come or go while the figures are read count as not held, because
  * the figures may count them as free. */
 static struct gm__headroom_reading headroom_read(gm_device *device, bool managed) {
+  GM__UNCANCELLED();
   struct gm__headroom_reading reading = {.at_ns = gm__now_ns()};
   gm_memory_info memory = {.struct_size = sizeof memory};
   const gm__figures_subject subject = {

@@ -1,4 +1,5 @@
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
@@ -125,6 +126,7 @@ static gm_status heaps_open(gm_device *device, const char *op, heap_list **out, 
 }
 
 gm_status gm_device_heap_count(gm_device *device, uint32_t *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_device_heap_count";
   heap_list *list = NULL;
   gm_status status = gm__device_check(device, op, err);
@@ -138,6 +140,7 @@ gm_status gm_device_heap_count(gm_device *device, uint32_t *out, gm_error *err) 
 }
 
 gm_status gm_device_heap(gm_device *device, uint32_t index, gm_heap_info *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_device_heap";
   heap_list *list = NULL;
   gm_status status = gm__device_check(device, op, err);

@@ -1,6 +1,7 @@
 #include "core/device/pressure.h"
 
 #include "core/algo/classifier.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
@@ -55,6 +56,7 @@ gm_status gm__pressure_read_device(void *subject, _Atomic int *level, gm_pressur
 }
 
 gm_status gm_device_pressure(gm_device *device, gm_pressure *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_device_pressure";
   gm_status status = gm__device_check(device, op, err);
   if (!status) status = gm__pressure_check(out, op, err);
@@ -79,6 +81,7 @@ gm_status gm__pressure_read_host(void *subject, _Atomic int *level, gm_pressure 
 }
 
 gm_status gm_host_pressure(gm_context *ctx, gm_pressure *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_host_pressure";
   gm_status status = gm__context_check(ctx, op, err);
   if (!status) status = gm__pressure_check(out, op, err);

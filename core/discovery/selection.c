@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
 #include "core/context/config.h"
@@ -281,6 +282,7 @@ static gm_status select_make_rules(gm_context *ctx, const gm_select_params *para
 
 gm_status gm_select_backend_for_bytes(gm_context *ctx, uint64_t bytes, const gm_select_params *params,
                                       gm_selection *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_select_backend_for_bytes";
   gm_status status = gm__context_check(ctx, op, err);
   if (status == GM_OK) status = gm__sized_check(out, sizeof *out, op, "out", err);
@@ -301,5 +303,6 @@ gm_status gm_select_backend_for_bytes(gm_context *ctx, uint64_t bytes, const gm_
 }
 
 gm_status gm_best_backend(gm_context *ctx, gm_selection *out, gm_error *err) {
+  GM__UNCANCELLED();
   return gm_select_backend_for_bytes(ctx, 0, NULL, out, err);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/cancel.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -111,6 +112,7 @@ void gm__host_memory_read(const char *root, gm_host_info *out) {
 }
 
 gm_status gm_host_info_read(const char *root, gm_host_info *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_host_info_read";
   const gm_status status = gm__sized_check(out, sizeof *out, op, "out", err);
   if (status) return status;

@@ -7,6 +7,7 @@
 
 #include "core/arena/free_chunks.h"
 #include "core/arena/reclaim.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
@@ -164,6 +165,7 @@ static void explain_request(gm_pool *pool, const gm_request *request, gm_explana
 }
 
 gm_status gm_explain(gm_pool *pool, const gm_request *request, gm_explanation *out, gm_error *err) {
+  GM__UNCANCELLED();
   gm_explanation why;
   gm_status status = gm__pool_alive(pool, "gm_explain", err);
   if (!status) status = gm__sized_check(out, sizeof *out, "gm_explain", "out", err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/text.h"
@@ -320,12 +321,14 @@ static gm_status summary_make(summary_view *view, gm_probe_level level, const ch
 
 gm_status gm_summary(gm_context *ctx, gm_probe_level level,
                      void (*write_text)(void *user, const char *text, size_t bytes), void *user, gm_error *err) {
+  GM__UNCANCELLED();
   summary_view view = {.ctx = ctx, .write_text = write_text, .user = user};
   return summary_make(&view, level, "gm_summary", err);
 }
 
 gm_status gm_summary_brief(gm_context *ctx, gm_probe_level level,
                            void (*write_text)(void *user, const char *text, size_t bytes), void *user, gm_error *err) {
+  GM__UNCANCELLED();
   summary_view view = {.ctx = ctx, .write_text = write_text, .user = user, .brief = true};
   return summary_make(&view, level, "gm_summary_brief", err);
 }
@@ -343,6 +346,7 @@ static void summary_put(void *user, const char *text, size_t bytes) {
 }
 
 gm_status gm_print_summary(gm_context *ctx, gm_probe_level level, FILE *file, gm_error *err) {
+  GM__UNCANCELLED();
   if (!file) return gm__bad_argument(err, "gm_print_summary", "`file` is NULL");
   summary_file out = {.file = file};
   gm_status status = gm_summary(ctx, level, summary_put, &out, err);

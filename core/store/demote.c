@@ -1,12 +1,14 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/store/down.h"
 #include "core/store/tier_copy.h"
 
 /* Values go down because the host program says so. */
 
 gm_status gm_store_demote(gm_store *store, uint64_t bytes, uint64_t *out_bytes, gm_error *err) {
+  GM__UNCANCELLED();
   const gm_status status = gm__store_check(store, "gm_store_demote", err);
   if (status) return status;
   const uint64_t gone = gm__down_some(store, bytes);
@@ -15,6 +17,7 @@ gm_status gm_store_demote(gm_store *store, uint64_t bytes, uint64_t *out_bytes, 
 }
 
 gm_status gm_store_demote_key(gm_store *store, const char *text, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_store_demote_key";
   gm__store_key key;
   gm_status status = gm__store_check(store, op, err);
@@ -31,6 +34,7 @@ gm_status gm_store_demote_key(gm_store *store, const char *text, gm_error *err) 
 }
 
 gm_status gm_store_set_persistent(gm_store *store, const char *text, bool persistent, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_store_set_persistent";
   gm__store_key key;
   gm_status status = gm__store_check(store, op, err);
@@ -95,6 +99,7 @@ static gm_status demote_flush_key(gm_store *store, const gm__store_key *key, gm_
 }
 
 gm_status gm_store_flush(gm_store *store, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_store_flush";
   size_t count = 0, room = 0;
   gm_status status = gm__store_check(store, op, err);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/store/get.h"
 #include "core/store/put.h"
 #include "core/store/tier_copy.h"
@@ -30,6 +31,7 @@ gm_status gm__remove(gm_store *store, const gm__store_key *key, const char *op, 
 }
 
 gm_status gm_store_delete(gm_store *store, const char *text, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_store_delete";
   gm__store_key key;
   gm_status status = gm__store_check(store, op, err);
@@ -38,6 +40,7 @@ gm_status gm_store_delete(gm_store *store, const char *text, gm_error *err) {
 }
 
 gm_status gm_store_release(gm_store *store, const char *text, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_store_release";
   gm__store_key key;
   gm_status status = gm__store_check(store, op, err);
@@ -70,10 +73,12 @@ static gm_status remove_copy(gm_store *store, const char *from, const char *to, 
 }
 
 gm_status gm_store_copy(gm_store *store, const char *from, const char *to, gm_error *err) {
+  GM__UNCANCELLED();
   return remove_copy(store, from, to, false, "gm_store_copy", err);
 }
 
 gm_status gm_store_move(gm_store *store, const char *from, const char *to, gm_error *err) {
+  GM__UNCANCELLED();
   return remove_copy(store, from, to, true, "gm_store_move", err);
 }
 
@@ -114,6 +119,7 @@ static gm_status remove_all(gm_store *store, gm__store_entry **entries, size_t c
 }
 
 gm_status gm_store_delete_many(gm_store *store, const char *const *texts, size_t count, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_store_delete_many";
   gm_status status = gm__store_check(store, op, err);
   if (status || !count) return status;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/sized.h"
 #include "core/buffer/buffer.h"
 
@@ -139,6 +140,7 @@ gm_status gm_value_tensor(gm_pool *pool, const gm_tensor_desc *desc, const void 
 
 gm_status gm_value_tensor_on_host(gm_context *ctx, const gm_tensor_desc *desc, const void *data, gm_value **out,
                                   gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_value_tensor_on_host";
   gm_tensor_desc asked;
   uint64_t bytes;
@@ -213,6 +215,7 @@ static void value_use_on(gm_value *value, gm_stream *stream) {
 }
 
 void gm_value_release(gm_value *value, gm_stream *stream) {
+  GM__UNCANCELLED();
   if (!value || !gm__object_is(&value->head, GM__KIND_VALUE)) return;
   if (stream && atomic_load(&value->references) > 1) value_use_on(value, stream);
   if (atomic_fetch_sub(&value->references, 1) == 1) value_end(value, stream);
