@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "backends/cpu/cpu_entries.h"
 #include "backends/cpu/cpu_memfd.h"
@@ -11,6 +10,7 @@
 #include "backends/shared/plain.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/limits.h"
 
 /* Invariants: under the vmm lock, `reserved` and `mapped` of the device agree with the address space. A mapped piece
  * leaves `mapped` as a whole, so unmapping needs no host memory. Mapped private pages are in `movable` too. */
@@ -103,10 +103,7 @@ static bool vmm_is_movable(const gm__cpu_device *device, const gm_vmm_props *pro
 }
 
 /* A range is far larger than the memory that is ever mapped in it. It could take the last addresses of the host. */
-static bool vmm_addresses_are_few(void) {
-  struct rlimit limit;
-  return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-}
+static bool vmm_addresses_are_few(void) { return gm__limit_of(NULL, GM__LIMIT_ADDRESSES) != UINT64_MAX; }
 
 static gm_status vmm_check_exclusive(const gm__cpu_device *device, const gm_vmm_props *props, gm_error *err) {
   if (!props->exclusive) return GM_OK;
@@ -114,7 +111,7 @@ static gm_status vmm_check_exclusive(const gm__cpu_device *device, const gm_vmm_
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "vmm_granularity", "the process's addresses are limited (RLIMIT_AS)");
   }
   const bool movable = vmm_is_movable(device, props);
-  if (movable ? gm__cpu_movable_try(device->sys) : gm__cpu_memfd_try(device)) return GM_OK;
+  if (movable ? gm__cpu_movable_try(device->sys) : gm__cpu_memfd_try(device, device->options->hugetlb)) return GM_OK;
   return gm__fail(err, GM_ERR_NOT_SUPPORTED, errno, "vmm_granularity", "the system has no %s: %s",
                   movable ? "way to move pages (Linux 5.7)" : "such memory with a descriptor", strerror(errno));
 }

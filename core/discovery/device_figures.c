@@ -9,6 +9,7 @@
 #include "core/context/config.h"
 #include "core/discovery/card_turn.h"
 #include "core/figures/memory_info.h"
+#include "core/host/commit.h"
 #include "core/host/host_info.h"
 #include "core/host/pci.h"
 
@@ -135,6 +136,8 @@ static void figures_resolve(const gm__figures_subject *subject, figures_work *wo
   if (figures_need_host(&work->raw)) {
     gm__host_memory_read(ctx->host_root, &work->host);
     input.host = &work->host;
+    const gm__host_process process = gm__host_process_read(ctx->host_root);
+    input.process = (gm_memory_part){process.total_bytes, process.free_bytes};
   }
   input.own_bytes = gm__used_total(used);
   input.managed = subject->managed;

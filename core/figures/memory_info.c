@@ -59,8 +59,17 @@ gm__figures_input gm__figures_input_of(const gm_raw_figures *raw) {
   return (gm__figures_input){
       .raw = raw,
       .sysfs = {GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES},
+      .process = {GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES},
       .carve_out = {GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES},
   };
+}
+
+/* A device that is the host has its memory in this process's address space (D15). */
+static void figures_process(const gm__figures_input *input, gm_memory_info *draft) {
+  const gm_memory_part *process = &input->process;
+  if (input->raw->rules != GM_RAW_HOST && input->raw->place != GM_RAW_CPU_DEVICE) return;
+  if (process->total_bytes < draft->total_bytes) gm__figures_set_total(draft, process->total_bytes, GM_SOURCE_OS);
+  gm__figures_bound_free(draft, process->free_bytes, GM_SOURCE_OS);
 }
 
 gm_memory_info gm__memory_info_resolve(const gm__figures_input *input) {
@@ -80,6 +89,7 @@ gm_memory_info gm__memory_info_resolve(const gm__figures_input *input) {
   info.free_by_os_bytes = info.unified && input->host ? input->host->free_bytes : GM_UNKNOWN_BYTES;
   figures_by_rules(input, &info);
   figures_wddm(input, &info);
+  figures_process(input, &info);
   gm__figures_bound_free(&info, info.total_bytes, info.total_source);
   if (info.total_bytes != GM_UNKNOWN_BYTES) {
     gm__figures_bound_free(&info, gm__sub_sat(info.total_bytes, input->own_bytes), GM_SOURCE_OWN_ACCOUNTING);

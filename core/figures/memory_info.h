@@ -14,6 +14,7 @@ typedef struct gm__figures_input {
   gm__sysfs_memory sysfs;     /* all unknown where there is none */
   gm__fdinfo_use fdinfo;      /* not valid where it was not read */
   uint64_t own_bytes;         /* held on the device by all gm contexts of the process */
+  gm_memory_part process;     /* what the process's own limits leave of host memory; unknown: no limit is set */
   gm_memory_part carve_out;   /* memory of an APU that is no part of host RAM; unknown: `sysfs` is asked */
   bool managed;               /* the question is about managed allocations */
   uint64_t now_ns;

@@ -139,7 +139,8 @@ static void explain_words(const gm_pool *pool, const gm_explanation *out, explai
   explain_say_bytes(text, ", the device has ", out->device_free_bytes);
   explain_say_bytes(text, " free, and others hold ", out->used_by_others_bytes);
   explain_say(text, ".");
-  if (out->cause) explain_say(text, " Cause: %s.", gm_refusal_cause_name(out->cause));
+  if (out->cause) explain_say(text, " Cause: %s", gm_refusal_cause_name(out->cause));
+  if (out->cause) explain_say(text, out->bound[0] ? " (%s)." : ".", out->bound);
 }
 
 /* Fills `out`, which is gm's own. */
