@@ -66,7 +66,7 @@ static void heaps_fill_host(const gm_device *device, heap_list *list) {
   for (uint32_t i = 0; i < list->figures.count; i++) {
     gm_heap_info *heap = &list->figures.heaps[i];
     if (!(heap->flags & GM_HEAP_HOST)) continue;
-    if (!read) gm__host_memory_read(device->ctx->host_root, &list->host);
+    if (!read) gm__host_memory_read(gm__context_services(device->ctx), device->ctx->host_root, &list->host);
     read = true;
     heap->total_bytes = gm__min(heap->total_bytes, list->host.total_bytes);
     heap->used_bytes = heap->reserved_bytes;

@@ -167,9 +167,16 @@ gm_status gm_open_for_bytes(gm_context *ctx, const char *prefer, uint64_t bytes,
   GM__UNCANCELLED();
   if (!out) return gm__bad_argument(err, "gm_open_for_bytes", "`out` is NULL");
   gm_select_params params = {.struct_size = sizeof params, .prefer = prefer};
-  gm_selection selection = {.struct_size = sizeof selection};
-  gm_status status = gm_select_backend_for_bytes(ctx, bytes, &params, &selection, err);
-  return status == GM_OK ? gm_device_open(ctx, &selection.id, out, err) : status;
+  gm_status status = gm__context_check(ctx, "gm_open_for_bytes", err);
+  if (status) return status;
+  const gm_services *services = gm__context_services(ctx);
+  gm_selection *selection = gm__alloc(services, sizeof *selection); /* it is too large for a small stack */
+  if (!selection) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_open_for_bytes", "no host memory to select");
+  selection->struct_size = sizeof *selection;
+  status = gm_select_backend_for_bytes(ctx, bytes, &params, selection, err);
+  if (!status) status = gm_device_open(ctx, &selection->id, out, err);
+  gm__release(services, selection, sizeof *selection);
+  return status;
 }
 
 gm_status gm_device_open_index(gm_context *ctx, const char *backend, uint32_t index, gm_device **out, gm_error *err) {

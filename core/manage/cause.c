@@ -3,9 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/alloc.h"
 #include "core/base/limits.h"
 #include "core/base/saturate.h"
 #include "core/host/commit.h"
+#include "core/host/dmem.h"
 #include "core/host/host_info.h"
 
 /* Invariant: what the code that refused knows for certain comes first (gm__ladder_blame), then the status. Only where
@@ -69,15 +71,33 @@ static gm_refusal_cause cause_of_process(const cause_case *self) {
   return cause_say(self, GM_CAUSE_MAPPINGS, GM_CHANGE_RAISE_MAPPINGS, mappings.count + 3 - mappings.most);
 }
 
-/* A memory group bounds what is free, or in all, on a device whose memory is the host's. */
-static bool cause_of_group(const cause_case *self) {
-  gm_host_info info = {.struct_size = sizeof info};
-  if (!self->pool->device->info.unified) return false;
-  gm__host_memory_read(cause_root(self), &info);
-  const bool room = strncmp(info.limit_source, "cgroup", 6) == 0, all = strncmp(info.total_source, "cgroup", 6) == 0;
-  if (!info.cgroup_limited || (!room && !all)) return false;
-  cause_name(self, room ? info.limit_source : info.total_source);
+/* A group bounds the card's own memory, and that is what binds. */
+static bool cause_of_card_group(const cause_case *self) {
+  const gm_device *device = self->pool->device;
+  gm_memory_info memory = {.struct_size = sizeof memory};
+  gm__dmem dmem;
+  if (gm_device_memory_info(self->pool->device, &memory, NULL) != GM_OK) return false;
+  if (memory.free_source != GM_SOURCE_GROUP && memory.total_source != GM_SOURCE_GROUP) return false;
+  gm__dmem_read(gm__context_services(self->pool->ctx), cause_root(self), gm__pci_parse(device->info.pci), &dmem);
+  const char *name = memory.free_source == GM_SOURCE_GROUP ? dmem.free_name : dmem.total_name;
+  cause_name(self, name[0] ? name : "the process's MPS memory limit");
   return true;
+}
+
+/* A group bounds what is free, or in all: of the host on a device whose memory that is, else of the card. */
+static bool cause_of_group(const cause_case *self) {
+  const gm_services *services = gm__context_services(self->pool->ctx);
+  if (!self->pool->device->info.unified) return cause_of_card_group(self);
+  gm_host_info *info = gm__alloc(services, sizeof *info);
+  bool binds = false;
+  if (!info) return false; /* the structure is too large for a small stack */
+  if (gm__host_memory_read(services, cause_root(self), info) && info->cgroup_limited) {
+    const bool room = strncmp(info->limit_source, "cgroup", 6) == 0;
+    binds = room || strncmp(info->total_source, "cgroup", 6) == 0;
+    if (binds) cause_name(self, room ? info->limit_source : info->total_source);
+  }
+  gm__release(services, info, sizeof *info);
+  return binds;
 }
 
 /* ---- what the figures tell ---- */

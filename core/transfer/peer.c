@@ -54,7 +54,7 @@ static gm_status peer_read_path(gm_device *device, gm_device *other, gm_peer_pat
   out->atomics = info.atomics;
   out->rank = info.rank;
   out->link = peer_link(device, other, &info);
-  if (!info.direct) peer_say(out->why, peer_no_path);
+  if (!info.direct) snprintf(out->why, sizeof out->why, "%s%s%s", peer_no_path, info.why[0] ? ": " : "", info.why);
   return GM_OK;
 }
 
