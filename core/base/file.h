@@ -35,7 +35,7 @@ gm__file_answer gm__file_text(const char *root, const char *path, char *buffer, 
  */
 gm__file_answer gm__file_lines(const char *root, const char *path, gm__line_visit visit, void *user);
 
-/* The same for lines up to GM__FILE_LONG_LINE_SIZE, the size of `room`. */
+/* Visit every line as gm__file_lines does, also those up to GM__FILE_LONG_LINE_SIZE, which is the size of `room`. */
 gm__file_answer gm__file_long_lines(const char *root, const char *path, char *room, gm__line_visit visit, void *user);
 
 /* The inode of what is there, behind links; 0: nothing is. */

@@ -45,6 +45,16 @@ static void host_read_processor(const char *root, const host_allowed *allowed, g
   info->page_bytes = page > 0 ? (uint64_t)page : GM_UNKNOWN_BYTES;
 }
 
+/* Rule H12. */
+static void host_add_zfs(const char *root, gm_host_info *info, gm__host_bounds *bounds) {
+  uint64_t spare;
+  if (info->mem_total_bytes == GM_UNKNOWN_BYTES || info->mem_available_bytes == GM_UNKNOWN_BYTES) return;
+  const uint64_t used = gm__sub_sat(info->mem_total_bytes, info->mem_available_bytes);
+  if (!gm__zfs_read(root, used, &spare)) return;
+  info->mem_available_bytes += spare;
+  bounds->estimated = true;
+}
+
 /* The machine's own figures, no group applied. */
 static void host_bound_by_meminfo(const char *root, gm_host_info *info, gm__host_bounds *bounds) {
   gm__meminfo memory;
@@ -55,6 +65,7 @@ static void host_bound_by_meminfo(const char *root, gm_host_info *info, gm__host
     info->mem_available_bytes = gm__meminfo_estimate(&memory);
     bounds->estimated = true;
   }
+  host_add_zfs(root, info, bounds);
   info->huge_page_bytes = memory.hugepage_bytes;
   info->hugetlb_free_bytes = GM_UNKNOWN_BYTES;
   if (memory.hugepages_free != GM_UNKNOWN_BYTES && memory.hugepage_bytes != GM_UNKNOWN_BYTES) {

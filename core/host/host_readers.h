@@ -36,6 +36,12 @@ gm__file_answer gm__meminfo_read(const char *root, const char *path, gm__meminfo
 /* An estimate of MemAvailable, for kernels that do not give it (rule H4). Unknown without MemFree. */
 uint64_t gm__meminfo_estimate(const gm__meminfo *info);
 
+/* ---- ZFS: rule H12 ---- */
+
+/* False: the machine has no ZFS. Else *out is what its cache gives back on demand, of the `used_bytes` that the
+ * machine's figures call used; 0 where that is not known. */
+bool gm__zfs_read(const char *root, uint64_t used_bytes, uint64_t *out);
+
 /* ---- NUMA nodes: rule H5 ---- */
 
 typedef struct gm__numa {

@@ -182,8 +182,8 @@ typedef struct gm_explanation {
   gm_explained_tag tags[GM_EXPLAINED_TAGS];   /* the tags that hold most, largest first */
   gm_rung_work rungs[GM_EXPLAINED_RUNGS];     /* by gm_rung: what was tried for the refused request */
   gm_rung_work all_rungs[GM_EXPLAINED_RUNGS]; /* by gm_rung: of all requests of the pool so far, refused or served */
-  char bound[GM_EXPLAINED_NAME];              /* what is in the way, where it has a name: the group of CGROUP, such as
-                                                 "cgroup2:/box", or a limit, such as "RLIMIT_DATA"; cut if longer */
+  char bound[GM_EXPLAINED_NAME]; /* the name of what is in the way, cut if longer. CGROUP: the group, such as
+                                    "cgroup2:/box". Limits of the process: "RLIMIT_DATA". Else "" */
 } gm_explanation;
 
 /* Tells whether a request is valid, what the pool and its device have now, and why the pool last refused a valid
