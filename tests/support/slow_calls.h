@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gm/batch.h"
+#include "gm/advice.h"
 #include "gm/buffer.h"
 #include "gm/cleanup.h"
 #include "gm/config.h"
@@ -15,10 +15,13 @@
 #include "gm/model.h"
 #include "gm/pressure.h"
 #include "gm/record.h"
+#include "gm/relocation.h"
 #include "gm/report.h"
 #include "gm/reserve.h"
 #include "gm/share.h"
+#include "gm/store.h"
 #include "gm/tier.h"
+#include "gm/warm_up.h"
 #include "support/temp_folder.h"
 
 enum { SLOW_BYTES = 8 << 20 };
@@ -289,6 +292,55 @@ static inline void slow_files(void) {
   gm_config_load(slow.ctx, "/proc/self/status", &err);
 }
 
+static inline void slow_store(void) {
+  const gm_store_params params = {
+      .struct_size = sizeof params, .pool = slow.pool, .tiers = &slow.tier, .tier_count = 1};
+  const gm_tensor_desc desc = {.struct_size = sizeof desc, .dtype = GM_DTYPE_F32, .rank = 1, .shape = {4096}};
+  static const float data[4096];
+  gm_store *store;
+  gm_value *value;
+  gm_error err;
+  uint64_t bytes;
+  if (strcmp(slow.backend, "null") == 0) return; /* its memory cannot be read */
+  slow_must(gm_store_create(&params, &store, &err), "gm_store_create", &err);
+  if (!gm_store_put_tensor(store, "a", &desc, data, &err)) {
+    gm_store_demote(store, UINT64_MAX, &bytes, &err);
+    slow_must(gm_store_flush(store, &err), "gm_store_flush", &err);
+    if (!gm_store_get(store, "a", &value, &err)) gm_value_release(value, NULL);
+    slow_must(gm_store_delete(store, "a", &err), "gm_store_delete", &err);
+  }
+  slow_must(gm_store_destroy(store, &err), "gm_store_destroy", &err);
+}
+
+static inline void slow_heaps(void) {
+  gm_heap_info heap = {.struct_size = sizeof heap};
+  gm_error err;
+  gm_device_heap(slow.device, 0, &heap, &err);
+}
+
+static inline void slow_sleep(void) {
+  gm_error err;
+  uint64_t bytes;
+  if (!gm_pool_sleep_whole(slow.pool, true, NULL, &bytes, &err)) gm_pool_wake(slow.pool, NULL, &err);
+}
+
+static inline void slow_cleanup(void) {
+  gm_compact_report report = {.struct_size = sizeof report};
+  gm_error err;
+  uint64_t bytes;
+  gm_pool_compact(slow.pool, NULL, &report, &err);
+  gm_device_cleanup(slow.device, &bytes, &err);
+  gm_context_cleanup(slow.ctx, &bytes, &err);
+}
+
+static inline void slow_profile(void) {
+  gm_trace_profile profile = {.struct_size = sizeof profile};
+  gm_warm_up_result result = {.struct_size = sizeof result};
+  gm_error err;
+  gm_trace_profile_read(NULL, GM_TEST_DATA "/../../bench/traces/resnet50_train.gmtrace.gz", &profile, &err);
+  gm_pool_warm_up_from_trace(slow.pool, GM_TEST_DATA "/../../bench/traces/none", NULL, &result, &err);
+}
+
 static const struct slow_call {
   const char *name;
   void (*run)(void);
@@ -319,6 +371,11 @@ static const struct slow_call {
     {"share", slow_share},
     {"summary", slow_summary},
     {"files", slow_files},
+    {"store", slow_store},
+    {"heaps", slow_heaps},
+    {"sleep", slow_sleep},
+    {"cleanup", slow_cleanup},
+    {"profile", slow_profile},
 };
 
 enum { SLOW_CALLS = sizeof slow_calls / sizeof *slow_calls };
