@@ -30,6 +30,7 @@ typedef struct gm__cpu_device {
   gm__mutex vmm_lock;             /* guards the members below, and every mapping in the reserved ranges */
   unsigned char *vmm_spare;       /* mappings in reserve: unmapping may need some; NULL: none */
   gm__cpu_spans reserved, mapped; /* the reserved VA ranges; the parts of them that have memory */
+  uint32_t staying;               /* exclusive memory whose pages stay where they were mapped last */
   gm__map movable;                /* from the address of a mapping to its exclusive gm__cpu_physical */
 } gm__cpu_device;
 

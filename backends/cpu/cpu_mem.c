@@ -19,7 +19,6 @@
 /* Memory of the CPU backend is whole pages by mmap. Large memory is advised to take huge pages. */
 
 gm_status gm__cpu_memory_type(void *device, uint32_t type, gm_memory_type *out, gm_error *err) {
-  (void)device;
   const gm_status status = gm__plain_check_type("memory_type", 1, type, err);
   if (status) return status;
   *out = (gm_memory_type){.struct_size = sizeof *out,
@@ -27,7 +26,7 @@ gm_status gm__cpu_memory_type(void *device, uint32_t type, gm_memory_type *out, 
                                    GM_MEMORY_HOST_CACHED | GM_MEMORY_HOST_POINTER | GM_MEMORY_LAZY | GM_MEMORY_SYSTEM |
                                    GM_MEMORY_PERSISTENT_MAP,
                           .atom_bytes = 1,
-                          .share_kinds = GM__CPU_SHARE_KINDS};
+                          .share_kinds = gm__cpu_share_kinds(device)};
   return GM_OK;
 }
 

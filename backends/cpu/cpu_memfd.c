@@ -6,6 +6,7 @@
 
 #include "backends/cpu/cpu_pages.h"
 #include "core/base/error.h"
+#include "core/base/limits.h"
 
 #ifndef MFD_HUGE_2MB
 #define MFD_HUGE_2MB (21u << 26)
@@ -41,6 +42,7 @@ static gm_status memfd_place(const gm__cpu_device *device, int fd, uint64_t byte
 
 static gm_status memfd_size(const gm__cpu_device *device, int fd, uint64_t bytes, gm_error *err) {
   const gm__cpu_syms *sys = device->sys;
+  if (!gm__limit_allows_file(bytes)) return gm__cpu_pages_refused(err, "ftruncate", EFBIG, bytes);
   if (sys->ftruncate(fd, (off_t)bytes) != 0) return gm__cpu_pages_refused(err, "ftruncate", errno, bytes);
   if (sys->add_seals(fd, MEMFD_SEALS) != 0) return gm__cpu_pages_refused(err, "F_ADD_SEALS", errno, bytes);
   const gm_status status = memfd_place(device, fd, bytes, err);
@@ -63,11 +65,23 @@ static int memfd_create_one(const gm__cpu_syms *sys, bool hugetlb) {
   return sys->memfd_create("gm", MFD_CLOEXEC | MFD_ALLOW_SEALING | (hugetlb ? MFD_HUGETLB | MFD_HUGE_2MB : 0));
 }
 
-/* A lack of descriptors at this moment does not mean that the system cannot make them. */
-bool gm__cpu_memfd_try(const gm__cpu_device *device) {
-  const int fd = memfd_create_one(device->sys, device->options->hugetlb);
-  if (fd >= 0) device->sys->close(fd);
-  return fd >= 0 || errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+/* The page, or a reason that may pass: a lack at this moment does not mean that the system cannot make them. */
+static bool memfd_try_page(const gm__cpu_syms *sys, int fd, uint64_t page) {
+  const bool made = sys->ftruncate(fd, (off_t)page) == 0 && sys->add_seals(fd, MEMFD_SEALS) == 0 &&
+                    sys->fallocate(fd, 0, 0, (off_t)page) == 0;
+  return made || errno == EINTR || errno == ENOMEM || errno == ENOSPC;
+}
+
+bool gm__cpu_memfd_try(const gm__cpu_device *device, bool hugetlb) {
+  const gm__cpu_syms *sys = device->sys;
+  const uint64_t page = hugetlb ? GM__CPU_HUGE_PAGE : gm__cpu_page();
+  const int fd = memfd_create_one(sys, hugetlb);
+  if (fd < 0) return errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+  const bool can = !gm__limit_allows_file(page) || memfd_try_page(sys, fd, page);
+  const int code = errno;
+  sys->close(fd);
+  errno = code;
+  return can;
 }
 
 gm_status gm__cpu_memfd_make(const gm__cpu_device *device, uint64_t bytes, bool hugetlb, int *out_fd, gm_error *err) {

@@ -9,8 +9,8 @@
  * or reserved huge pages have run out. */
 gm_status gm__cpu_memfd_make(const gm__cpu_device *device, uint64_t bytes, bool hugetlb, int *out_fd, gm_error *err);
 
-/* Can the system make such a descriptor with the device's options? False: errno says why not. */
-bool gm__cpu_memfd_try(const gm__cpu_device *device);
+/* Can the system make such a descriptor, and give it pages? False: errno says why not. */
+bool gm__cpu_memfd_try(const gm__cpu_device *device, bool hugetlb);
 
 /* Duplicate a descriptor of another process; `fd` stays the caller's. INVALID_ARGUMENT unless it is a memfd that can be
  * written, that nobody can shrink, and that has `bytes` really there. */

@@ -31,6 +31,21 @@ static bool movable_leave(const gm__cpu_syms *sys, unsigned char *home, unsigned
   return false;
 }
 
+/* Move pages to `to`, also those that stay in a reserved range: nothing else may come there meanwhile. */
+static bool movable_bring(const gm__cpu_syms *sys, const gm__cpu_physical *physical, unsigned char *to) {
+  const uint64_t bytes = physical->bytes;
+  if (!physical->stays) return movable_leave(sys, physical->home, to, bytes);
+  const int flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+  if (sys->mremap(physical->home, bytes, bytes, flags, to) == MAP_FAILED) {
+    const int code = errno;
+    gm__cpu_pages_retake(sys, to, bytes);
+    errno = code;
+    return false;
+  }
+  gm__cpu_pages_empty(sys, physical->home, bytes); /* only for order: no pages are left there */
+  return true;
+}
+
 bool gm__cpu_movable_try(const gm__cpu_syms *sys) {
   const uint64_t page = gm__cpu_page();
   unsigned char *begin = gm__cpu_pages_map(sys, GM__CPU_PAGES_MEMORY, page, page);
@@ -58,12 +73,19 @@ static gm_status movable_make(const gm__cpu_device *device, unsigned char *at, u
 
 gm_status gm__cpu_movable_place(const gm__cpu_device *device, gm__cpu_physical *physical, unsigned char *at,
                                 gm_error *err) {
-  if (physical->home && !movable_leave(device->sys, physical->home, at, physical->bytes)) {
+  if (physical->stays && physical->home == at) {
+    physical->home = NULL;
+    physical->stays = false;
+    physical->at = at;
+    return GM_OK;
+  }
+  if (physical->home && !movable_bring(device->sys, physical, at)) {
     return gm__cpu_pages_refused(err, "mremap", errno, physical->bytes);
   }
   const gm_status status = physical->home ? GM_OK : movable_make(device, at, physical->bytes, err);
   if (status) return status;
   physical->home = NULL;
+  physical->stays = false;
   physical->at = at;
   return GM_OK;
 }
@@ -101,7 +123,31 @@ bool gm__cpu_movable_take(const gm__cpu_syms *sys, gm__cpu_physical *physical) {
   return true;
 }
 
+void gm__cpu_movable_stay(gm__cpu_physical *physical) {
+  physical->home = physical->at;
+  physical->at = NULL;
+  physical->stays = true;
+}
+
+bool gm__cpu_movable_leave(const gm__cpu_syms *sys, gm__cpu_physical *physical) {
+  unsigned char *const from = physical->home;
+  physical->at = from;
+  unsigned char *home = movable_park(sys, physical);
+  physical->at = NULL;
+  if (!home) return false;
+  physical->home = home;
+  physical->stays = false;
+  return true;
+}
+
+/* The addresses of pages that stay are a reserved range's. Without a mapping to spare they keep empty pages. */
 void gm__cpu_movable_discard(const gm__cpu_syms *sys, gm__cpu_physical *physical) {
-  if (physical->home) sys->munmap(physical->home, physical->bytes);
+  if (!physical->home) return;
+  if (!physical->stays) {
+    sys->munmap(physical->home, physical->bytes);
+  } else if (!gm__cpu_pages_empty(sys, physical->home, physical->bytes)) {
+    sys->madvise(physical->home, physical->bytes, MADV_DONTNEED);
+  }
   physical->home = NULL;
+  physical->stays = false;
 }

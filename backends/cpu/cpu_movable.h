@@ -17,6 +17,12 @@ gm_status gm__cpu_movable_place(const gm__cpu_device *device, gm__cpu_physical *
 /* Unmap the pages; the addresses stay reserved. False: errno says why, and nothing has changed. */
 bool gm__cpu_movable_take(const gm__cpu_syms *sys, gm__cpu_physical *physical);
 
+/* Unmap the pages by name alone: they stay where they are, and nobody else may use these addresses meanwhile. */
+void gm__cpu_movable_stay(gm__cpu_physical *physical);
+
+/* Bring pages that stay to a home of their own. False: errno says why, and nothing has changed. */
+bool gm__cpu_movable_leave(const gm__cpu_syms *sys, gm__cpu_physical *physical);
+
 /* Free pages that are mapped nowhere. */
 void gm__cpu_movable_discard(const gm__cpu_syms *sys, gm__cpu_physical *physical);
 

@@ -3,12 +3,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "core/base/error.h"
-#include "core/base/file.h"
-#include "core/base/text.h"
+#include "core/base/limits.h"
 
 uint64_t gm__cpu_page(void) { return (uint64_t)sysconf(_SC_PAGESIZE); }
 
@@ -54,38 +52,36 @@ void gm__cpu_pages_retake(const gm__cpu_syms *sys, void *at, uint64_t bytes) {
   sys->mmap(at, bytes, PROT_NONE, flags, -1, 0);
 }
 
-static bool pages_count_line(void *user, char *line) {
-  (void)line;
-  ++*(uint64_t *)user;
-  return true;
-}
-
-/* This is the only limit that a process can read. Near it, the kernel refuses a call that needs two mappings. */
+/* Near that limit the kernel refuses a call that needs two mappings. */
 static bool pages_mappings(char *out, size_t capacity) {
-  char text[32];
-  uint64_t limit, count = 0;
-  if (gm__file_text("", "/proc/sys/vm/max_map_count", text, sizeof text) != GM__FILE_OK) return false;
-  text[strcspn(text, "\n")] = 0;
-  if (gm__text_u64("vm.max_map_count", text, &limit, NULL) != GM_OK) return false;
-  gm__file_lines("", "/proc/self/maps", pages_count_line, &count);
-  if (count + 2 < limit) return false;
-  snprintf(out, capacity, "; the process has %llu mappings, vm.max_map_count is %llu", (unsigned long long)count,
-           (unsigned long long)limit);
+  gm__mappings mappings;
+  if (!gm__mappings_read(NULL, &mappings) || !gm__mappings_are_used_up(&mappings)) return false;
+  snprintf(out, capacity, "; the process has %llu mappings, vm.max_map_count is %llu",
+           (unsigned long long)mappings.count, (unsigned long long)mappings.most);
   return true;
 }
 
-static void pages_limit(unsigned resource, const char *name, char *out, size_t capacity) {
-  struct rlimit limit;
-  if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
-  snprintf(out, capacity, "; %s is %llu", name, (unsigned long long)limit.rlim_cur);
+/* Adds the limit to `out`, where there is one. */
+static void pages_limit(gm__limit limit, char *out, size_t capacity) {
+  const uint64_t most = gm__limit_of(NULL, limit);
+  const size_t length = strlen(out);
+  if (most == UINT64_MAX) return;
+  snprintf(out + length, capacity - length, "; %s is %llu", gm__limit_name(limit), (unsigned long long)most);
+}
+
+static void pages_limits(int code, char *out, size_t capacity) {
+  if (code == EMFILE || code == ENFILE) pages_limit(GM__LIMIT_DESCRIPTORS, out, capacity);
+  if (code == EFBIG) pages_limit(GM__LIMIT_FILE, out, capacity);
+  if (code != ENOMEM || pages_mappings(out, capacity)) return;
+  pages_limit(GM__LIMIT_ADDRESSES, out, capacity);
+  pages_limit(GM__LIMIT_DATA, out, capacity);
 }
 
 gm_status(gm__cpu_pages_refused)(gm_error *err, const char *op, int code, uint64_t bytes) {
   char why[120] = "";
   const bool files = code == EMFILE || code == ENFILE;
   const bool memory = code == ENOMEM || code == ENOSPC || code == EAGAIN || code == EFBIG;
-  if (code == ENOMEM && !pages_mappings(why, sizeof why)) pages_limit(RLIMIT_AS, "RLIMIT_AS", why, sizeof why);
-  if (files) pages_limit(RLIMIT_NOFILE, "RLIMIT_NOFILE", why, sizeof why);
+  pages_limits(code, why, sizeof why);
   return gm__fail(err, files || memory ? GM_ERR_OUT_OF_DEVICE_MEMORY : GM_ERR_SYSTEM, code, op,
                   "the system does not give %llu bytes: %s%s", (unsigned long long)bytes, strerror(code), why);
 }

@@ -2,12 +2,12 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "backends/cpu/cpu_entries.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/limits.h"
 
 /* mlock works on pages and does not count. Two ranges may share their first or last page, so the last range that
  * touches a page unlocks it. Ranges never overlap, so only the pages at both ends can be shared. */
@@ -36,13 +36,11 @@ static void pinned_unlock(const gm__cpu_device *device, const gm__cpu_pinned *ra
 }
 
 static gm_status pinned_refused(gm_error *err, int code, uint64_t bytes) {
-  struct rlimit limit = {0};
-  getrlimit(RLIMIT_MEMLOCK, &limit);
   if (code == EPERM || code == ENOMEM || code == EAGAIN) {
     return gm__fail(
         err, GM_ERR_PINNED_LIMIT, code, "mlock",
         "the system refuses to lock %llu bytes: %s; RLIMIT_MEMLOCK is %llu bytes, or the range is not mapped",
-        (unsigned long long)bytes, strerror(code), (unsigned long long)limit.rlim_cur);
+        (unsigned long long)bytes, strerror(code), (unsigned long long)gm__limit_of(NULL, GM__LIMIT_LOCKED));
   }
   return gm__fail(err, GM_ERR_SYSTEM, code, "mlock", "%llu bytes: %s", (unsigned long long)bytes, strerror(code));
 }

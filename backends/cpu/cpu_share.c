@@ -17,6 +17,10 @@ typedef struct cpu_share {
   uint64_t bytes;
 } cpu_share;
 
+uint32_t gm__cpu_share_kinds(const gm__cpu_device *device) {
+  return gm__cpu_memfd_try(device, false) ? 1u << GM_SHARE_FD : 0;
+}
+
 bool gm__cpu_share_is(const gm_memory *memory) { return memory->handle != memory->address; }
 
 /* Map `bytes` of `fd` and make the record. `bytes` and `offset` are whole pages. */

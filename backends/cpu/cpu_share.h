@@ -5,8 +5,8 @@
 
 #include "backends/cpu/cpu_device.h"
 
-/* The bits of gm_memory_type.share_kinds. */
-#define GM__CPU_SHARE_KINDS (1u << GM_SHARE_FD)
+/* The bits of gm_memory_type.share_kinds: what the system makes for this process now. */
+uint32_t gm__cpu_share_kinds(const gm__cpu_device *device);
 
 /* Allocate memory to share. NOT_SUPPORTED for every kind but FD. */
 gm_status gm__cpu_share_alloc(gm__cpu_device *device, const gm_memory_params *params, gm_memory *out, gm_error *err);

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "backends/cpu/cpu_entries.h"
 #include "backends/cpu/cpu_memfd.h"
@@ -11,6 +10,7 @@
 #include "backends/shared/plain.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/limits.h"
 
 /* Invariants: under the vmm lock, `reserved` and `mapped` of the device agree with the address space. A mapped piece
  * leaves `mapped` as a whole, so unmapping needs no host memory. Mapped private pages are in `movable` too. */
@@ -103,10 +103,7 @@ static bool vmm_is_movable(const gm__cpu_device *device, const gm_vmm_props *pro
 }
 
 /* A range is far larger than the memory that is ever mapped in it. It could take the last addresses of the host. */
-static bool vmm_addresses_are_few(void) {
-  struct rlimit limit;
-  return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-}
+static bool vmm_addresses_are_few(void) { return gm__limit_of(NULL, GM__LIMIT_ADDRESSES) != UINT64_MAX; }
 
 static gm_status vmm_check_exclusive(const gm__cpu_device *device, const gm_vmm_props *props, gm_error *err) {
   if (!props->exclusive) return GM_OK;
@@ -114,7 +111,7 @@ static gm_status vmm_check_exclusive(const gm__cpu_device *device, const gm_vmm_
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "vmm_granularity", "the process's addresses are limited (RLIMIT_AS)");
   }
   const bool movable = vmm_is_movable(device, props);
-  if (movable ? gm__cpu_movable_try(device->sys) : gm__cpu_memfd_try(device)) return GM_OK;
+  if (movable ? gm__cpu_movable_try(device->sys) : gm__cpu_memfd_try(device, device->options->hugetlb)) return GM_OK;
   return gm__fail(err, GM_ERR_NOT_SUPPORTED, errno, "vmm_granularity", "the system has no %s: %s",
                   movable ? "way to move pages (Linux 5.7)" : "such memory with a descriptor", strerror(errno));
 }
@@ -154,6 +151,33 @@ gm_status gm__cpu_vmm_reserve(void *device, uint64_t bytes, uint64_t align, uint
   return status;
 }
 
+/* The next memory whose pages stay in the span. NULL: there is none. */
+static gm__cpu_physical *vmm_find_staying(const gm__cpu_device *device, gm__cpu_span span) {
+  size_t cursor = 0;
+  uint64_t address, record;
+  while (device->staying && gm__map_next(&device->movable, &cursor, &address, &record)) {
+    gm__cpu_physical *physical = (gm__cpu_physical *)(uintptr_t)record;
+    if (physical->stays && address < span.end && span.begin < address + physical->bytes) return physical;
+  }
+  return NULL;
+}
+
+/* The memory stays nowhere any more. */
+static void vmm_forget_staying(gm__cpu_device *device, uint64_t address) {
+  gm__map_remove(&device->movable, address, NULL);
+  device->staying--;
+}
+
+/* Something else needs the addresses: pages that stay there leave. False: errno says why. REQUIRES: vmm lock. */
+static bool vmm_clear_way(gm__cpu_device *device, gm__cpu_span span) {
+  for (gm__cpu_physical *physical; (physical = vmm_find_staying(device, span));) {
+    const uint64_t address = (uintptr_t)physical->home;
+    if (!gm__cpu_movable_leave(device->sys, physical)) return false;
+    vmm_forget_staying(device, address);
+  }
+  return true;
+}
+
 static gm_status vmm_unreserve(gm__cpu_device *device, gm__cpu_span span, gm_error *err) {
   const uint64_t bytes = span.end - span.begin;
   if (!gm__cpu_spans_hold(&device->reserved, span) || !gm__cpu_spans_tile(&device->reserved, span)) {
@@ -162,6 +186,7 @@ static gm_status vmm_unreserve(gm__cpu_device *device, gm__cpu_span span, gm_err
   if (gm__cpu_spans_touch(&device->mapped, span)) {
     return gm__fail(err, GM_ERR_BUSY, 0, "vmm_unreserve", "something is still mapped in the range");
   }
+  if (!vmm_clear_way(device, span)) return gm__cpu_pages_refused(err, "mremap", errno, bytes);
   bool gone = device->sys->munmap((void *)(uintptr_t)span.begin, bytes) == 0;
   if (!gone && errno == ENOMEM && vmm_spare_give(device)) {
     gone = device->sys->munmap((void *)(uintptr_t)span.begin, bytes) == 0;
@@ -210,11 +235,12 @@ gm_status gm__cpu_vmm_create(void *device, const gm_vmm_props *props, uint64_t b
 /* True: the mapping keeps the record. In a forked child a thread that is not there may hold the lock, and nobody unmaps
  * any more. */
 static bool vmm_destroy_movable(gm__cpu_device *device, gm__cpu_physical *physical, gm_close_mode mode) {
-  if (mode == GM_CLOSE_ABANDON) {
-    gm__cpu_movable_discard(device->sys, physical);
+  if (mode == GM_CLOSE_ABANDON) { /* what stays goes with its range */
+    if (!physical->stays) gm__cpu_movable_discard(device->sys, physical);
     return false;
   }
   gm__mutex_lock(&device->vmm_lock);
+  if (physical->stays) vmm_forget_staying(device, (uintptr_t)physical->home);
   physical->destroyed = physical->at != NULL;
   const bool kept = physical->destroyed;
   if (!kept) gm__cpu_movable_discard(device->sys, physical);
@@ -234,10 +260,16 @@ gm_status gm__cpu_vmm_destroy(void *device, uint64_t handle, uint64_t bytes, gm_
 
 static gm_status vmm_place_movable(gm__cpu_device *device, gm__cpu_physical *physical, unsigned char *at,
                                    gm_error *err) {
+  const uint64_t stayed = physical->stays ? (uintptr_t)physical->home : 0;
+  if (stayed == (uintptr_t)at) {
+    device->staying--; /* its record stays, too */
+    return gm__cpu_movable_place(device, physical, at, err);
+  }
   gm_status status = gm__map_insert(&device->movable, (uintptr_t)at, (uintptr_t)physical);
   if (status) return gm__fail(err, status, 0, "vmm_map", "no host memory for the table");
   status = gm__cpu_movable_place(device, physical, at, err);
   if (status) gm__map_remove(&device->movable, (uintptr_t)at, NULL);
+  if (!status && stayed) vmm_forget_staying(device, stayed);
   return status;
 }
 
@@ -245,7 +277,9 @@ static gm_status vmm_place(gm__cpu_device *device, gm__cpu_span span, gm__cpu_ph
                            gm_error *err) {
   const uint64_t bytes = span.end - span.begin;
   unsigned char *at = (unsigned char *)(uintptr_t)span.begin;
-  if (!vmm_spare_take(device)) return gm__cpu_pages_refused(err, "mmap", errno, bytes);
+  const bool back = physical->stays && physical->home == at; /* it needs nothing of the system */
+  if (!back && (!vmm_spare_take(device) || !vmm_clear_way(device, span)))
+    return gm__cpu_pages_refused(err, "mmap", errno, bytes);
   if (physical->fd < 0) return vmm_place_movable(device, physical, at, err);
   if (gm__cpu_pages_place(device->sys, at, bytes, physical->fd, offset)) return GM_OK;
   return gm__cpu_pages_refused(err, "mmap", errno, bytes);
@@ -292,12 +326,23 @@ static bool vmm_withdraw_once(const gm__cpu_device *device, gm__cpu_span span, g
   return gm__cpu_pages_empty(device->sys, (void *)(uintptr_t)span.begin, span.end - span.begin);
 }
 
+/* Give the pages back without a change of mappings. */
+static bool vmm_drop(const gm__cpu_device *device, gm__cpu_span span) {
+  return device->sys->madvise((void *)(uintptr_t)span.begin, span.end - span.begin, MADV_DONTNEED) == 0;
+}
+
 static bool vmm_withdraw(gm__cpu_device *device, gm__cpu_span span) {
   uint64_t record = 0;
   gm__map_find(&device->movable, span.begin, &record);
   gm__cpu_physical *physical = (gm__cpu_physical *)(uintptr_t)record;
   bool gone = vmm_withdraw_once(device, span, physical);
   if (!gone && errno == ENOMEM && vmm_spare_give(device)) gone = vmm_withdraw_once(device, span, physical);
+  if (!gone && errno == ENOMEM && physical && !physical->destroyed) {
+    gm__cpu_movable_stay(physical);
+    device->staying++;
+    return true;
+  }
+  if (!gone && errno == ENOMEM && physical) gone = vmm_drop(device, span);
   if (!gone || !physical) return gone;
   gm__map_remove(&device->movable, span.begin, NULL);
   if (physical->destroyed) gm__release(device->services, physical, sizeof *physical);

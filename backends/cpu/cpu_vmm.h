@@ -15,6 +15,7 @@ typedef struct gm__cpu_physical {
   unsigned char *at;   /* where the pages are mapped; NULL: nowhere */
   unsigned char *home; /* where the pages are while they are not mapped; NULL: nobody has used them so far */
   bool destroyed;      /* the handle is gone, the mapping is not */
+  bool stays;          /* `home` is where the pages were mapped last: there was no mapping left for another place */
 } gm__cpu_physical;
 
 void gm__cpu_vmm_init(gm__cpu_device *device);

@@ -33,6 +33,7 @@ static gm_status cuda_driver_version(gm__cuda_driver *driver, gm_error *err) {
   const CUresult code = driver->cu.cuDriverGetVersion(&version);
   if (code != CUDA_SUCCESS) return gm__code_fail(&gm__cuda_codes, err, (int)code, "cuDriverGetVersion");
   if (!base->simulated) gm__cuda_kernel_version(NULL, kernel, sizeof kernel);
+  driver->version = version;
   snprintf(base->version, sizeof base->version, "%s%sCUDA %d.%d", kernel, kernel[0] ? ", " : "", version / 1000,
            version % 1000 / 10);
   return GM_OK;

@@ -10,6 +10,7 @@ typedef struct gm__cuda_driver {
   gm__runtime_driver base; /* first */
   gm__cuda_syms cu;
   gm__nvml *nvml; /* NULL: there is none */
+  int version;    /* 13000 is CUDA 13.0 */
   bool wddm;      /* WSL2: Windows decides what is resident */
 } gm__cuda_driver;
 

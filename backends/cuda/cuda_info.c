@@ -174,6 +174,7 @@ void gm__cuda_figures(const gm__runtime_driver *base, const gm_device_info *info
   CUdevice device = 0;
   size_t total = 0;
   const bool slice = info->partition[0] != 0;
+  const char *group = out->group;
   *out = (gm_raw_figures){.struct_size = sizeof *out, .rules = GM_RAW_CUDA};
   out->place = info->unified ? GM_RAW_INTEGRATED : GM_RAW_OWN_MEMORY;
   if (driver->wddm) out->flags |= GM_RAW_WDDM;
@@ -184,5 +185,7 @@ void gm__cuda_figures(const gm__runtime_driver *base, const gm_device_info *info
   out->device_total.code = (int32_t)code;
   out->device_total.total_bytes = total;
   out->device_total.free_bytes = GM_UNKNOWN_BYTES;
-  if (!info->uuid_derived) gm__nvml_figures(driver->nvml, info->uuid, slice, &out->nvml);
+  if (info->uuid_derived) return;
+  gm__nvml_figures(driver->nvml, info->uuid, slice, &out->nvml);
+  if (!slice) gm__nvml_limits(driver->nvml, info->uuid, group, &out->limits);
 }

@@ -18,6 +18,12 @@ typedef struct nvml_process {
   unsigned int gpu_instance, compute_instance;
 } nvml_process;
 
+/* Of driver 615 and newer. */
+typedef struct nvml_limits {
+  const char *group; /* in */
+  unsigned long long soft, hard, used;
+} nvml_limits;
+
 enum { NVML_OK = 0, NVML_PROCESSES = 4 * GM_RAW_PROCESSES_MAX };
 
 typedef int (*nvml_list)(nvml_handle device, unsigned int *count, nvml_process *out);
@@ -28,6 +34,7 @@ typedef struct nvml_syms {
   int (*by_uuid)(const char *uuid, nvml_handle *out);
   int (*memory)(nvml_handle device, nvml_memory *out);
   nvml_list compute, graphics;
+  int (*limits)(nvml_handle device, nvml_limits *out);
 } nvml_syms;
 
 static const gm__symbol nvml_symbols[] = {
@@ -35,6 +42,7 @@ static const gm__symbol nvml_symbols[] = {
     {"nvmlShutdown", offsetof(nvml_syms, shutdown), true},
     {"nvmlDeviceGetHandleByUUID", offsetof(nvml_syms, by_uuid), true},
     {"nvmlDeviceGetMemoryInfo", offsetof(nvml_syms, memory), true},
+    {"nvmlDeviceGetMemoryLimits_v1", offsetof(nvml_syms, limits), false},
     {"nvmlDeviceGetComputeRunningProcesses_v3", offsetof(nvml_syms, compute), false},
     {"nvmlDeviceGetGraphicsRunningProcesses_v3", offsetof(nvml_syms, graphics), false},
 };
@@ -112,4 +120,18 @@ void gm__nvml_figures(const gm__nvml *nvml, const uint8_t *uuid, bool slice, gm_
   out->memory.free_bytes = memory.room;
   nvml_add_processes(nvml->syms.compute, device, out);
   nvml_add_processes(nvml->syms.graphics, device, out);
+}
+
+/* Slices have no such limits. A group without one answers 0 and all ones. */
+void gm__nvml_limits(const gm__nvml *nvml, const uint8_t *uuid, const char *group, gm_raw_limits *out) {
+  nvml_limits limits = {.group = group};
+  if (!nvml || !nvml->syms.limits || !group || !*group) return;
+  nvml_handle device = nvml_find(nvml, uuid, false);
+  if (!device) return;
+  const int code = nvml->syms.limits(device, &limits);
+  out->state = code == NVML_OK ? GM_RAW_OK : GM_RAW_ERROR;
+  out->code = code;
+  out->soft_bytes = limits.soft;
+  out->hard_bytes = limits.hard;
+  out->used_bytes = limits.used;
 }

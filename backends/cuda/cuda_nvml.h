@@ -22,4 +22,7 @@ bool gm__nvml_is_slice(const gm__nvml *nvml, const uint8_t *uuid);
  * slice. */
 void gm__nvml_figures(const gm__nvml *nvml, const uint8_t *uuid, bool slice, gm_raw_nvml *out);
 
+/* The limits of a group on that device, by the folder of the group; NULL or "": nothing is asked. */
+void gm__nvml_limits(const gm__nvml *nvml, const uint8_t *uuid, const char *group, gm_raw_limits *out);
+
 #endif

@@ -11,6 +11,7 @@
 #include "backends/cuda/cuda_status.h"
 #include "backends/cuda/cuda_vmm.h"
 #include "backends/shared/runtime/runtime_native.h"
+#include "core/base/env.h"
 #include "core/base/error.h"
 #include "gm/native_cuda.h"
 
@@ -211,6 +212,15 @@ static bool cuda_peer_reaches(const void *device, const gm__runtime_device *othe
   int can = 0;
   return cu(device)->cuDeviceCanAccessPeer(&can, from, other->ordinal) == CUDA_SUCCESS && can > 0;
 }
+/* Pairs that older drivers let in. */
+static const char *cuda_peer_why(const void *device) {
+  static const char variable[] = "CUDA_DISABLE_IOMMU_ACS_P2P_CAPABILITY_CHECK";
+  const gm__cuda_driver *driver = (const gm__cuda_driver *)((const gm__runtime_device *)device)->driver;
+  const char *off = gm__env(variable);
+  if (driver->version < 13050 || (off && strcmp(off, "1") == 0)) return NULL;
+  return "since CUDA 13.5 the driver also refuses pairs for the machine's IOMMU or PCIe ACS; "
+         "CUDA_DISABLE_IOMMU_ACS_P2P_CAPABILITY_CHECK=1 leaves that check out";
+}
 static int cuda_peer_attribute(const void *device, const gm__runtime_device *other, bool atomics, int otherwise) {
   const CUdevice_P2PAttribute what =
       atomics ? CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED : CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK;
@@ -349,6 +359,7 @@ const gm__runtime gm__cuda_runtime = {
     .advise = cuda_advise,
     .peer_reaches_op = "cuDeviceCanAccessPeer",
     .peer_reaches = cuda_peer_reaches,
+    .peer_why = cuda_peer_why,
     .peer_attribute = cuda_peer_attribute,
     .peer_enable = {"cuCtxEnablePeerAccess", cuda_peer_enable},
     .peer_disable = {"cuCtxDisablePeerAccess", cuda_peer_disable},

@@ -13,6 +13,7 @@ const char *gm_pressure_level_name(gm_pressure_level level) {
     case GM_PRESSURE_MEDIUM: return "medium";
     case GM_PRESSURE_HIGH: return "high";
     case GM_PRESSURE_CRITICAL: return "critical";
+    case GM_PRESSURE_BORROWED: return "borrowed";
   }
   return "?";
 }

@@ -11,7 +11,7 @@ bool gm__barrier_ready(void);
 /* On return every other thread has passed a full barrier since the call. REQUIRES: gm__barrier_ready. */
 void gm__barrier_all(void);
 
-/* Let other threads run. For short waits in a loop. */
+/* Let other threads run, those of a lower priority, too: so it sleeps some 50 us. For short waits in a loop. */
 void gm__thread_yield(void);
 
 /* Pause without leaving the processor, for the shortest waits: the processor does not speculate meanwhile. */

@@ -34,7 +34,13 @@ static void bias_revoke(gm__bias_lock *lock) {
   const bool soon = gm__now_ns() < lock->since + bias_long_ns;
   lock->needed = !soon ? BIAS_STREAK : lock->needed < BIAS_STREAK_MOST ? lock->needed * 2 : lock->needed;
   gm__barrier_all();
-  while (atomic_load_explicit(&lock->busy, memory_order_acquire)) gm__thread_yield();
+  for (int i = 0; atomic_load_explicit(&lock->busy, memory_order_acquire); i++) {
+    if (i < BIAS_LOOKS) {
+      gm__thread_pause();
+    } else {
+      gm__thread_yield(); /* the owner does not run: maybe this thread keeps it from its processor */
+    }
+  }
 }
 
 /* A thread stays inside for less time than a sleep takes: it calls no driver there (core/base/rank.h). */

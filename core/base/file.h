@@ -5,8 +5,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-enum { GM__FILE_PATH_SIZE = 4096, GM__FILE_LINE_SIZE = 8192, GM__FILE_BYTES_MAX = 16 << 20 };
+enum {
+  GM__FILE_PATH_SIZE = 4096,
+  GM__FILE_LINE_SIZE = 1024,      /* of the kernel's tables: it lies on the stack, which may be small */
+  GM__FILE_LONG_LINE_SIZE = 8192, /* of files with names in them: the caller has it elsewhere */
+  GM__FILE_BYTES_MAX = 16 << 20
+};
 
 typedef enum gm__file_answer {
   GM__FILE_OK,
@@ -28,6 +34,12 @@ gm__file_answer gm__file_text(const char *root, const char *path, char *buffer, 
 /* Visit every line; the last one needs no newline. Lines with a NUL, or longer than GM__FILE_LINE_SIZE, are left out.
  */
 gm__file_answer gm__file_lines(const char *root, const char *path, gm__line_visit visit, void *user);
+
+/* Visit every line as gm__file_lines does, also those up to GM__FILE_LONG_LINE_SIZE, which is the size of `room`. */
+gm__file_answer gm__file_long_lines(const char *root, const char *path, char *room, gm__line_visit visit, void *user);
+
+/* The inode of what is there, behind links; 0: nothing is. */
+uint64_t gm__file_inode(const char *root, const char *path);
 
 /* Visit every name in a directory, in any order. */
 gm__file_answer gm__file_names(const char *root, const char *directory, gm__name_visit visit, void *user);

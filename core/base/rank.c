@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <stdint.h>
 
+#include "core/base/thread_data.h"
+
 /* The locks that the calling thread holds, in debug builds. */
 
 enum { RANK_DEPTH = 16 };
@@ -12,7 +14,7 @@ enum { RANK_DEPTH = 16 };
 static _Thread_local struct {
   uint32_t count;
   gm__rank ranks[RANK_DEPTH];
-} rank_held __attribute__((tls_model("initial-exec")));
+} rank_held GM__THREAD_DATA;
 
 void gm__rank_expect(gm__rank rank) {
   for (uint32_t i = 0; i < rank_held.count; i++) {

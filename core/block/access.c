@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/device/memory_answer.h"
 #include "core/pool/spans.h"
@@ -67,6 +68,7 @@ gm_status gm__access_settle(gm_stream *stream, gm_error *err) {
 }
 
 gm_status gm_block_memory(gm_pool *pool, const gm_block *block, gm_memory *out_memory, uint64_t *out_offset) {
+  GM__UNCANCELLED();
   gm__access access = {.bytes = 0};
   if (!out_memory || !out_offset) return GM_ERR_INVALID_ARGUMENT;
   gm_status status = gm__access_open(pool, block, 0, 0, "gm_block_memory", &access, NULL);
@@ -77,6 +79,7 @@ gm_status gm_block_memory(gm_pool *pool, const gm_block *block, gm_memory *out_m
 }
 
 gm_status gm_block_native(gm_pool *pool, const gm_block *block, gm_native_memory *out, gm_error *err) {
+  GM__UNCANCELLED();
   gm__access access;
   gm_status status = gm__access_open(pool, block, 0, 0, "gm_block_native", &access, err);
   if (status) return status;
@@ -96,6 +99,7 @@ static gm_status access_check_view(const gm__access *access, gm_error *err) {
 
 gm_status gm_block_view_create(gm_pool *pool, const gm_block *block, uint64_t offset, uint64_t bytes,
                                uint64_t *out_view, gm_error *err) {
+  GM__UNCANCELLED();
   gm__access access;
   gm_status status = gm__access_open(pool, block, offset, bytes, "gm_block_view_create", &access, err);
   if (status) return status;
@@ -113,6 +117,7 @@ gm_status gm_block_view_create(gm_pool *pool, const gm_block *block, uint64_t of
 }
 
 gm_status gm_block_view_destroy(gm_pool *pool, uint64_t view, gm_error *err) {
+  GM__UNCANCELLED();
   if (!pool) return gm__bad_argument(err, "gm_block_view_destroy", "`pool` is NULL");
   if (!gm__pool_lives(pool)) return gm__bad_argument(err, "gm_block_view_destroy", "`pool` is destroyed");
   if (!view) return gm__bad_argument(err, "gm_block_view_destroy", "`view` is 0");

@@ -1,5 +1,6 @@
 #include <inttypes.h>
 
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/block/span_copy.h"
@@ -10,6 +11,7 @@
 
 gm_status gm_block_write(gm_pool *pool, const gm_block *block, uint64_t offset, const void *src, uint64_t bytes,
                          gm_stream *stream, gm_point *out, gm_error *err) {
+  GM__UNCANCELLED();
   gm__span_copy copy;
   gm_status status = gm__span_copy_open(pool, block, offset, bytes, "gm_block_write", &copy, err);
   return status ? status : gm__span_copy_write(&copy, src, stream, out, err);
@@ -17,6 +19,7 @@ gm_status gm_block_write(gm_pool *pool, const gm_block *block, uint64_t offset, 
 
 gm_status gm_block_read(gm_pool *pool, const gm_block *block, uint64_t offset, void *dst, uint64_t bytes,
                         gm_stream *stream, gm_point *out, gm_error *err) {
+  GM__UNCANCELLED();
   gm__span_copy copy;
   gm_status status = gm__span_copy_open(pool, block, offset, bytes, "gm_block_read", &copy, err);
   return status ? status : gm__span_copy_read(&copy, dst, stream, out, err);
@@ -54,6 +57,7 @@ static gm_status copy_check_ranges(gm__span_copy dst, const gm__span_copy *src, 
 gm_status gm_block_copy(gm_pool *dst_pool, const gm_block *dst, uint64_t dst_offset, gm_pool *src_pool,
                         const gm_block *src, uint64_t src_offset, uint64_t bytes, gm_stream *stream, gm_point *out,
                         gm_error *err) {
+  GM__UNCANCELLED();
   gm__span_copy to, from = {.left = 0};
   gm_status status = gm__span_copy_open(dst_pool, dst, dst_offset, bytes, "gm_block_copy", &to, err);
   if (!status) status = gm__span_copy_open(src_pool, src, src_offset, bytes, "gm_block_copy", &from, err);
@@ -82,6 +86,7 @@ static gm_status copy_record(gm__span_copy *to, gm__span_copy *from, uintptr_t n
 gm_status gm_block_copy_record(gm_pool *dst_pool, const gm_block *dst, uint64_t dst_offset, gm_pool *src_pool,
                                const gm_block *src, uint64_t src_offset, uint64_t bytes,
                                uintptr_t native_command_buffer, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_block_copy_record";
   gm__span_copy to, from = {.left = 0};
   if (!native_command_buffer) return gm__bad_argument(err, op, "`native_command_buffer` is 0");
@@ -100,6 +105,7 @@ static gm_status copy_check_pattern(const void *pattern, uint32_t pattern_bytes,
 
 gm_status gm_block_fill(gm_pool *pool, const gm_block *block, uint64_t offset, uint64_t bytes, const void *pattern,
                         uint32_t pattern_bytes, gm_stream *stream, gm_point *out, gm_error *err) {
+  GM__UNCANCELLED();
   gm__span_copy copy;
   gm_status status = gm__span_copy_open(pool, block, offset, bytes, "gm_block_fill", &copy, err);
   if (!status) status = copy_check_pattern(pattern, pattern_bytes, err);

@@ -1,5 +1,6 @@
 #include "core/block/host_access.h"
 
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "gm/copy.h"
 
@@ -43,12 +44,14 @@ static gm_status host_access_run(const gm__access *access, host_access_sync sync
 }
 
 gm_status gm_block_flush(gm_pool *pool, const gm_block *block, uint64_t offset, uint64_t bytes, gm_error *err) {
+  GM__UNCANCELLED();
   gm__access access;
   const gm_status status = gm__access_open(pool, block, offset, bytes, "gm_block_flush", &access, err);
   return status ? status : host_access_run(&access, access.device->ops->flush, "gm_block_flush", err);
 }
 
 gm_status gm_block_invalidate(gm_pool *pool, const gm_block *block, uint64_t offset, uint64_t bytes, gm_error *err) {
+  GM__UNCANCELLED();
   gm__access access;
   const gm_status status = gm__access_open(pool, block, offset, bytes, "gm_block_invalidate", &access, err);
   return status ? status : host_access_run(&access, access.device->ops->invalidate, "gm_block_invalidate", err);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/block/host_access.h"
 #include "core/device/memory_answer.h"
@@ -134,6 +135,7 @@ static gm_status map_make(gm_pool *pool, const gm_block *block, const gm__access
 
 gm_status gm_block_map(gm_pool *pool, const gm_block *block, uint64_t offset, uint64_t bytes, uint32_t mode,
                        gm_stream *stream, void **out, gm_error *err) {
+  GM__UNCANCELLED();
   gm__access access;
   gm__mapping *mapping = NULL;
   gm_status status = gm__access_open(pool, block, offset, bytes, "gm_block_map", &access, err);
@@ -168,6 +170,7 @@ gm_status gm__map_end(const gm__access *access, uint32_t mode, void *pointer, gm
 }
 
 gm_status gm_block_unmap(gm_pool *pool, const gm_block *block, void *pointer, gm_stream *stream, gm_error *err) {
+  GM__UNCANCELLED();
   gm__access access;
   gm_status status = gm__access_open(pool, block, 0, 0, "gm_block_unmap", &access, err);
   if (status) return status;

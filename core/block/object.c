@@ -1,5 +1,6 @@
 #include <inttypes.h>
 
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/block/access.h"
 #include "core/device/memory_answer.h"
@@ -118,6 +119,7 @@ static gm_status object_get(gm_pool *pool, const gm_block *block, const gm__acce
 
 gm_status gm_block_object(gm_pool *pool, const gm_block *block, uint64_t offset, uint64_t bytes, gm_native_memory *out,
                           gm_error *err) {
+  GM__UNCANCELLED();
   gm__access access;
   const gm_status status = gm__access_open(pool, block, offset, bytes, object_op, &access, err);
   if (status) return status;

@@ -1,3 +1,4 @@
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/block/rect.h"
@@ -162,6 +163,7 @@ static gm_status rect_run(rect_job *job, const gm_rect *given, gm_error *err) {
 
 gm_status gm_block_write_rect(gm_pool *pool, const gm_block *block, const void *src, const gm_rect *rect,
                               gm_stream *stream, gm_point *out, gm_error *err) {
+  GM__UNCANCELLED();
   rect_job job = {
       .op = "gm_block_write_rect", .dst_pool = pool, .dst = block, .from = src, .stream = stream, .out = out};
   if (!block) return gm__bad_argument(err, job.op, "`block` is NULL");
@@ -170,6 +172,7 @@ gm_status gm_block_write_rect(gm_pool *pool, const gm_block *block, const void *
 
 gm_status gm_block_read_rect(gm_pool *pool, const gm_block *block, void *dst, const gm_rect *rect, gm_stream *stream,
                              gm_point *out, gm_error *err) {
+  GM__UNCANCELLED();
   rect_job job = {.op = "gm_block_read_rect", .src_pool = pool, .src = block, .to = dst, .stream = stream, .out = out};
   if (!block) return gm__bad_argument(err, job.op, "`block` is NULL");
   return rect_run(&job, rect, err);
@@ -177,6 +180,7 @@ gm_status gm_block_read_rect(gm_pool *pool, const gm_block *block, void *dst, co
 
 gm_status gm_block_copy_rect(gm_pool *dst_pool, const gm_block *dst, gm_pool *src_pool, const gm_block *src,
                              const gm_rect *rect, gm_stream *stream, gm_point *out, gm_error *err) {
+  GM__UNCANCELLED();
   rect_job job = {.op = "gm_block_copy_rect",
                   .dst_pool = dst_pool,
                   .dst = dst,

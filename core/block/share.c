@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/cancel.h"
 #include "core/base/descriptor.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
@@ -106,6 +107,7 @@ static gm_status share_check_block(const gm_pool *pool, const gm_memory *memory,
 }
 
 gm_status gm_block_export(gm_pool *pool, const gm_block *block, gm_shared *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_block_export";
   gm__access access;
   gm_status status = gm__access_open(pool, block, 0, block ? block->bytes : 0, op, &access, err);
@@ -165,6 +167,7 @@ static gm_status share_check_origin(const gm_device *device, const gm_shared *sh
 }
 
 gm_status gm_block_import(gm_pool *pool, const gm_shared *shared, gm_block *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_block_import";
   gm__import *opened = NULL;
   gm_status status = gm__pool_alive(pool, op, err);
@@ -183,6 +186,7 @@ gm_status gm_block_import(gm_pool *pool, const gm_shared *shared, gm_block *out,
 }
 
 void gm_shared_close(gm_shared *shared) {
+  GM__UNCANCELLED();
   const gm_shared none = {0};
   gm_shared had;
   if (gm__sized_in(&had, sizeof had, shared, "gm_shared_close", "shared", NULL)) return;

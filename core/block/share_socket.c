@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "core/base/cancel.h"
 #include "core/base/descriptor.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
@@ -20,6 +21,7 @@ _Static_assert(sizeof(share_letter) == 8 + 40 + GM_UUID_BYTES + GM_SHARE_BACKEND
 static const char share_mark[8] = "gmshare";
 
 gm_status gm_shared_send(int socket, const gm_shared *shared, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_shared_send";
   share_letter letter;
   if (socket < 0) return gm__bad_argument(err, op, "`socket` is none");
@@ -45,6 +47,7 @@ static gm_status share_check_letter(share_letter *letter, int fd, gm_error *err)
 }
 
 gm_status gm_shared_receive(int socket, gm_shared *out, gm_error *err) {
+  GM__UNCANCELLED();
   share_letter letter;
   int fd = -1;
   if (socket < 0) return gm__bad_argument(err, "gm_shared_receive", "`socket` is none");

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
 #include "core/manage/explain.h"
@@ -185,6 +186,7 @@ static void batch_undo(gm_pool *pool, const gm_batch_params *params, const gm_pa
 
 gm_status gm_alloc_batch(gm_pool *pool, const gm_batch_params *params, gm_part *out_parts, size_t *out_failed,
                          gm_error *err) {
+  GM__UNCANCELLED();
   size_t served = 0, failed = 0;
   gm_batch_params asked;
   gm_status status = gm__pool_alive(pool, batch_op, err);
@@ -204,6 +206,7 @@ gm_status gm_alloc_batch(gm_pool *pool, const gm_batch_params *params, gm_part *
 }
 
 gm_status gm_free_batch(gm_pool *pool, const gm_part *parts, size_t count, gm_stream *stream, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_free_batch";
   gm_status status = gm__pool_alive(pool, op, err);
   if (!status && count && !parts) status = gm__bad_argument(err, op, "`parts` is NULL");

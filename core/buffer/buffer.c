@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/base/sized.h"
@@ -87,6 +88,7 @@ static gm_status buffer_alloc(gm_buffer *buffer, gm_fallback policy, gm_error *e
 }
 
 gm_status gm_buffer_create(gm_pool *pool, const gm_buffer_params *params, gm_buffer **out, gm_error *err) {
+  GM__UNCANCELLED();
   gm_buffer_params asked;
   gm_status status = buffer_check(pool, params, out, &asked, err);
   if (!status && asked.request.flags & BUFFER_MOVES) status = gm__compact_rung_begin(pool, err);
@@ -144,6 +146,7 @@ static void buffer_follow(gm_buffer *buffer) {
 }
 
 void gm_buffer_release(gm_buffer *buffer, gm_stream *stream) {
+  GM__UNCANCELLED();
   if (!gm__buffer_is(buffer) || atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel) != 1) return;
   gm_pool *pool = buffer->pool;
   gm__buffer_delist(buffer);
@@ -175,6 +178,7 @@ gm_status gm_buffer_block(const gm_buffer *buffer, gm_block *out, gm_error *err)
 }
 
 gm_status gm_buffer_object(const gm_buffer *buffer, gm_native_memory *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_buffer_object";
   gm_block block;
   gm_status status = gm_buffer_block(buffer, &block, err);
@@ -192,6 +196,7 @@ static gm_status buffer_check_range(const gm_buffer *buffer, uint64_t offset, ui
 
 gm_status gm_buffer_write(gm_buffer *buffer, uint64_t offset, const void *src, uint64_t bytes, gm_stream *stream,
                           gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_buffer_write";
   gm__span_copy copy;
   gm_status status = buffer_check_range(buffer, offset, bytes, op, err);
@@ -212,6 +217,7 @@ gm_status gm_buffer_write(gm_buffer *buffer, uint64_t offset, const void *src, u
 
 gm_status gm_buffer_read(gm_buffer *buffer, uint64_t offset, void *dst, uint64_t bytes, gm_stream *stream,
                          gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_buffer_read";
   gm__span_copy copy;
   gm_status status = buffer_check_range(buffer, offset, bytes, op, err);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
@@ -296,6 +297,7 @@ gm_status gm__compact(gm_pool *pool, const gm_compact_params *params, uint64_t g
 }
 
 gm_status gm_pool_compact(gm_pool *pool, const gm_compact_params *params, gm_compact_report *out, gm_error *err) {
+  GM__UNCANCELLED();
   gm_compact_params asked = {.struct_size = sizeof asked};
   gm_compact_report report = {.struct_size = sizeof report};
   gm_status status = gm__pool_alive(pool, compact_op, err);

@@ -1,5 +1,6 @@
 #include "core/buffer/move.h"
 
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/buffer/hold.h"
 
@@ -80,6 +81,7 @@ static gm_status move_to(gm_buffer *buffer, const move_wish *wish, gm_stream *st
 }
 
 gm_status gm_buffer_move(gm_buffer *buffer, gm_location where, gm_stream *stream, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_buffer_move";
   const gm_status status = gm__buffer_check(buffer, op, err);
   if (status) return status;
@@ -90,6 +92,7 @@ gm_status gm_buffer_move(gm_buffer *buffer, gm_location where, gm_stream *stream
 }
 
 gm_status gm_buffer_promote(gm_buffer *buffer, gm_stream *stream, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_buffer_promote";
   const gm_status status = gm__buffer_check(buffer, op, err);
   return status ? status : move_to(buffer, &(move_wish){GM_LOCATION_DEVICE, true}, stream, op, err);

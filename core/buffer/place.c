@@ -37,7 +37,7 @@ bool gm__place_is_wanted(const gm_buffer *buffer, const gm__place *place) {
 
 uint64_t gm__place_host_bytes(const gm_context *ctx) {
   gm_host_info host = {.struct_size = sizeof host};
-  gm__host_memory_read(ctx->host_root, &host);
+  gm__host_memory_read(gm__context_services(ctx), ctx->host_root, &host);
   return host.free_bytes == GM_UNKNOWN_BYTES || host.free_bytes > PTRDIFF_MAX ? PTRDIFF_MAX : host.free_bytes;
 }
 

@@ -1,5 +1,6 @@
 #include "core/buffer/poll.h"
 
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
 #include "gm/relocation.h"
@@ -39,6 +40,7 @@ static gm_status poll_check(const gm_pool *pool, bool on, const gm_stream *strea
 }
 
 gm_status gm_pool_compact_on_poll(gm_pool *pool, const gm_compact_params *params, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_pool_compact_on_poll";
   gm_compact_params asked = {.struct_size = sizeof asked};
   gm_status status = gm__pool_alive(pool, op, err);
@@ -55,6 +57,7 @@ gm_status gm_pool_compact_on_poll(gm_pool *pool, const gm_compact_params *params
 }
 
 gm_status gm_pool_promote_on_poll(gm_pool *pool, const gm_promote_params *params, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_pool_promote_on_poll";
   gm_promote_params asked = {.struct_size = sizeof asked};
   gm_status status = gm__pool_alive(pool, op, err);

@@ -1,5 +1,6 @@
 #include "core/buffer/promote.h"
 
+#include "core/base/cancel.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
@@ -116,6 +117,7 @@ static gm_status promote_all(gm_pool *pool, const gm_promote_params *params, gm_
 }
 
 gm_status gm_pool_promote(gm_pool *pool, const gm_promote_params *params, gm_promote_report *out, gm_error *err) {
+  GM__UNCANCELLED();
   gm_promote_params asked = {.struct_size = sizeof asked};
   gm_promote_report report = {.struct_size = sizeof report};
   gm_status status = gm__pool_alive(pool, promote_op, err);

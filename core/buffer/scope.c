@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/base/sized.h"
@@ -222,6 +223,7 @@ static gm_status scope_new(gm_pool *pool, const char *op, gm_scope **out, gm_err
 }
 
 gm_status gm_scope_create(gm_pool *pool, gm_scope **out, gm_error *err) {
+  GM__UNCANCELLED();
   return scope_new(pool, "gm_scope_create", out, err);
 }
 
@@ -248,6 +250,7 @@ gm_status gm_scope_nest(gm_scope *outer, gm_scope **out, gm_error *err) {
 }
 
 gm_status gm_scope_buffer(gm_scope *scope, const gm_buffer_params *params, gm_buffer **out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_scope_buffer";
   scope_item item = {.kind = SCOPE_BUFFER};
   gm_status status = scope_check(scope, op, err);
@@ -278,6 +281,7 @@ static gm_status scope_pool(const gm_scope *scope, gm_pool **pool, const char *o
 
 gm_status gm_scope_batch(gm_scope *scope, gm_pool *pool, const gm_batch_params *params, gm_part *out_parts,
                          size_t *out_failed, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_scope_batch";
   gm_batch_params asked = {.struct_size = sizeof asked};
   gm_status status = scope_pool(scope, &pool, op, err);
@@ -299,6 +303,7 @@ gm_status gm_scope_batch(gm_scope *scope, gm_pool *pool, const gm_batch_params *
 }
 
 gm_status gm_scope_alloc(gm_scope *scope, gm_pool *pool, const gm_request *request, gm_block *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_scope_alloc";
   gm_status status = scope_pool(scope, &pool, op, err);
   if (!status && !(request && out)) status = gm__bad_argument(err, op, "`%s` is NULL", request ? "out" : "request");
@@ -319,6 +324,7 @@ gm_status gm_scope_alloc(gm_scope *scope, gm_pool *pool, const gm_request *reque
 }
 
 gm_status gm_scope_defer(gm_scope *scope, gm_scope_release release, void *object, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_scope_defer";
   gm_status status = scope_check(scope, op, err);
   if (!status && !release) status = gm__bad_argument(err, op, "`release` is NULL");
@@ -329,6 +335,7 @@ gm_status gm_scope_defer(gm_scope *scope, gm_scope_release release, void *object
 }
 
 gm_status gm_scope_keep(gm_scope *scope, gm_error *err) {
+  GM__UNCANCELLED();
   const gm_status status = scope_check(scope, "gm_scope_keep", err);
   if (status) return status;
   scope_lock(scope);
@@ -341,11 +348,13 @@ gm_status gm_scope_keep(gm_scope *scope, gm_error *err) {
 }
 
 gm_status gm_scope_clear(gm_scope *scope, gm_stream *stream, gm_error *err) {
+  GM__UNCANCELLED();
   const gm_status status = scope_check(scope, "gm_scope_clear", err);
   return status ? status : scope_drain(scope, stream, err);
 }
 
 void gm_scope_end(gm_scope *scope, gm_stream *stream) {
+  GM__UNCANCELLED();
   if (scope_check(scope, "gm_scope_end", NULL)) return;
   scope_leave(scope);
   scope_drain(scope, stream, NULL);

@@ -1,3 +1,4 @@
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/buffer/hold.h"
 #include "core/buffer/move.h"
@@ -76,6 +77,7 @@ static gm_status sleep_check(const gm_pool *pool, const gm_stream *stream, const
 }
 
 gm_status gm_pool_sleep(gm_pool *pool, bool keep_contents, gm_stream *stream, uint64_t *out_bytes, gm_error *err) {
+  GM__UNCANCELLED();
   gm_status status = sleep_check(pool, stream, "gm_pool_sleep", err);
   const bool whole = !status && gm__pages_are_asleep(&pool->heap.provider.pages);
   if (whole && out_bytes) *out_bytes = 0;
@@ -116,6 +118,7 @@ static gm_status sleep_pages(gm_pool *pool, bool keep_contents, gm_stream *strea
 
 gm_status gm_pool_sleep_whole(gm_pool *pool, bool keep_contents, gm_stream *stream, uint64_t *out_bytes,
                               gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_pool_sleep_whole";
   gm__heap_sleep sleep;
   gm_status status = sleep_check(pool, stream, op, err);
@@ -134,6 +137,7 @@ gm_status gm_pool_sleep_whole(gm_pool *pool, bool keep_contents, gm_stream *stre
 }
 
 gm_status gm_pool_wake(gm_pool *pool, gm_stream *stream, gm_error *err) {
+  GM__UNCANCELLED();
   gm_status status = sleep_check(pool, stream, "gm_pool_wake", err);
   if (!status) status = gm__error_of("gm_pool_wake", gm__heap_wake(&pool->heap, stream, err), err);
   return status ? status : wake_all(pool, stream, err);

@@ -6,6 +6,7 @@
 
 #include "core/algo/cache_policy.h"
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/key_map.h"
 #include "core/base/saturate.h"
@@ -233,6 +234,7 @@ static gm_status cache_params_read(const gm_cache_params *params, gm_cache_param
 }
 
 gm_status gm_cache_create(gm_context *ctx, const gm_cache_params *params, gm_cache **out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_cache_create";
   gm_cache_params asked;
   gm_status status = gm__context_check(ctx, op, err);
@@ -267,6 +269,7 @@ static gm_status cache_check(const gm_cache *cache, const char *op, gm_error *er
 }
 
 gm_status gm_cache_destroy(gm_cache *cache, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_cache_destroy";
   cache_gone gone = {NULL};
   if (!cache) return GM_OK;
@@ -349,6 +352,7 @@ static gm_status cache_put(gm_cache *cache, cache_entry *entry, bool lease, cach
 
 gm_status gm_cache_put(gm_cache *cache, const void *key, size_t key_bytes, void *object, uint64_t bytes,
                        gm_cache_lease **out_lease, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_cache_put";
   cache_gone gone = {NULL};
   gm_status status = cache_key_check(cache, key, key_bytes, op, err);
@@ -380,6 +384,7 @@ gm_status gm_cache_put(gm_cache *cache, const void *key, size_t key_bytes, void 
 
 gm_status gm_cache_get(gm_cache *cache, const void *key, size_t key_bytes, gm_cache_lease **out_lease,
                        void **out_object, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_cache_get";
   const gm_status status = cache_key_check(cache, key, key_bytes, op, err);
   if (status) return status;
@@ -403,6 +408,7 @@ gm_status gm_cache_get(gm_cache *cache, const void *key, size_t key_bytes, gm_ca
 void *gm_cache_lease_object(const gm_cache_lease *lease) { return lease ? lease->object : NULL; }
 
 void gm_cache_return(gm_cache_lease *lease) {
+  GM__UNCANCELLED();
   if (!lease) return;
   cache_gone gone = {NULL};
   gm_cache *cache = lease->cache;
@@ -414,6 +420,7 @@ void gm_cache_return(gm_cache_lease *lease) {
 }
 
 gm_status gm_cache_keep(gm_cache *cache, const void *key, size_t key_bytes, bool keep, gm_error *err) {
+  GM__UNCANCELLED();
   const gm_status status = cache_key_check(cache, key, key_bytes, "gm_cache_keep", err);
   if (status) return status;
   gm__mutex_lock(&cache->lock);
@@ -424,6 +431,7 @@ gm_status gm_cache_keep(gm_cache *cache, const void *key, size_t key_bytes, bool
 }
 
 gm_status gm_cache_remove(gm_cache *cache, const void *key, size_t key_bytes, gm_error *err) {
+  GM__UNCANCELLED();
   cache_gone gone = {NULL};
   const gm_status status = cache_key_check(cache, key, key_bytes, "gm_cache_remove", err);
   if (status) return status;
@@ -436,6 +444,7 @@ gm_status gm_cache_remove(gm_cache *cache, const void *key, size_t key_bytes, gm
 }
 
 gm_status gm_cache_clear(gm_cache *cache, gm_error *err) {
+  GM__UNCANCELLED();
   cache_gone gone = {NULL};
   const gm_status status = cache_check(cache, "gm_cache_clear", err);
   if (status) return status;

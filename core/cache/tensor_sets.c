@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/checksum.h"
 #include "core/base/error.h"
 #include "core/base/input_file.h"
@@ -94,6 +95,7 @@ static void set_release(void *user, void *object, uint64_t bytes) {
 void *gm_tensor_set_object(const gm_tensor_set *set) { return set ? set->object : NULL; }
 
 void gm_tensor_set_return(gm_tensor_set *set) {
+  GM__UNCANCELLED();
   if (!set || gm__context_forked(set->sets->ctx)) return; /* a child's sets go with gm_tensor_sets_destroy */
   gm_cache_lease *lease = atomic_load(&set->lease);
   if (lease)
@@ -134,6 +136,7 @@ static gm_status sets_open_cache(gm_tensor_sets *sets, gm_error *err) {
 
 gm_status gm_tensor_sets_create(gm_context *ctx, const gm_tensor_sets_params *params, gm_tensor_sets **out,
                                 gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_tensor_sets_create";
   gm_tensor_sets_params asked;
   gm_status status = gm__context_check(ctx, op, err);
@@ -174,6 +177,7 @@ static bool sets_busy(gm_tensor_sets *sets) {
 }
 
 gm_status gm_tensor_sets_destroy(gm_tensor_sets *sets, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_tensor_sets_destroy";
   if (!sets) return GM_OK;
   gm_status status = sets_check(sets, op, err);
@@ -345,6 +349,7 @@ static gm_status sets_path_check(const gm_tensor_sets *sets, const char *path, c
 }
 
 gm_status gm_tensor_sets_get(gm_tensor_sets *sets, const char *path, gm_tensor_set **out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_tensor_sets_get";
   gm_status status = sets_path_check(sets, path, op, err);
   if (status) return status;
@@ -371,6 +376,7 @@ gm_status gm_tensor_sets_get(gm_tensor_sets *sets, const char *path, gm_tensor_s
 /* ---- all sets ---- */
 
 gm_status gm_tensor_sets_clear(gm_tensor_sets *sets, const char *path, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_tensor_sets_clear";
   const gm_status status = path ? sets_path_check(sets, path, op, err) : sets_check(sets, op, err);
   if (status) return status;

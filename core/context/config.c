@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/context/config_keys.h"
@@ -84,6 +85,7 @@ gm_status gm_config_lock(gm_context *ctx, const char *key, gm_error *err) {
 }
 
 gm_status gm_config_load(gm_context *ctx, const char *path, gm_error *err) {
+  GM__UNCANCELLED();
   gm_status status = gm__context_check(ctx, "gm_config_load", err);
   if (status != GM_OK) return status;
   if (!path) return gm__bad_argument(err, "gm_config_load", "`path` is NULL");

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
 #include "core/context/config.h"
@@ -66,6 +67,7 @@ static gm_status context_fill(gm_context *ctx, const gm_context_params *params, 
 }
 
 gm_status gm_context_create(const gm_context_params *params, gm_context **out, gm_error *err) {
+  GM__UNCANCELLED();
   gm_context_params mine = {.struct_size = sizeof mine};
   gm_status status = GM_OK;
   if (!out) return gm__bad_argument(err, "gm_context_create", "`out` is NULL");
@@ -88,6 +90,7 @@ gm_status gm_context_create(const gm_context_params *params, gm_context **out, g
 }
 
 gm_status gm_context_destroy(gm_context *ctx, gm_error *err) {
+  GM__UNCANCELLED();
   if (!ctx) return GM_OK;
   bool forked = gm__context_forked(ctx);
   uint32_t children = atomic_load(&ctx->children);

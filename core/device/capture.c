@@ -1,4 +1,5 @@
 /* Captures: streams whose work the engine records instead of running it. */
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/device/stream.h"
 #include "core/discovery/answer.h"
@@ -15,12 +16,14 @@ bool gm__stream_captured(const gm_stream *stream) {
 }
 
 gm_status gm_stream_capture_begin(gm_stream *stream, gm_error *err) {
+  GM__UNCANCELLED();
   const gm_status status = gm__stream_check(stream, "gm_stream_capture_begin", err);
   if (status == GM_OK) atomic_fetch_add(&stream->recordings, 1);
   return status;
 }
 
 gm_status gm_stream_capture_end(gm_stream *stream, gm_error *err) {
+  GM__UNCANCELLED();
   const gm_status status = gm__stream_check(stream, "gm_stream_capture_end", err);
   if (status != GM_OK) return status;
   uint32_t count = atomic_load(&stream->recordings);

@@ -1,5 +1,6 @@
 /* The stream of calls that name none. Invariant: the stream that the caller chose is open while it is chosen, because
  * it does not close. */
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/device/stream.h"
 
@@ -38,6 +39,7 @@ gm_status gm__device_default_stream(gm_device *device, const char *op, gm_stream
 }
 
 gm_status gm_device_set_default_stream(gm_device *device, gm_stream *stream, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_device_set_default_stream";
   gm_status status = gm__device_check(device, op, err);
   if (status == GM_OK && stream) status = gm__stream_check(stream, op, err);

@@ -1,5 +1,6 @@
 #include "core/device/device.h"
 
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
 #include "core/discovery/device_figures.h"
@@ -31,19 +32,23 @@ static gm_status device_figures(gm_device *device, bool managed, const char *op,
 }
 
 gm_status gm_device_memory_info(gm_device *device, gm_memory_info *out, gm_error *err) {
+  GM__UNCANCELLED();
   return device_figures(device, false, "gm_device_memory_info", out, err);
 }
 
 gm_status gm_device_managed_memory_info(gm_device *device, gm_memory_info *out, gm_error *err) {
+  GM__UNCANCELLED();
   return device_figures(device, true, "gm_device_managed_memory_info", out, err);
 }
 
 gm_status gm_device_state(gm_device *device, gm_error *err) {
+  GM__UNCANCELLED();
   gm_status status = gm__device_check(device, "gm_device_state", err);
   return status == GM_OK ? device->ops->device_state(device->handle, err) : status;
 }
 
 gm_status gm_device_native(gm_device *device, gm_native_device *out, gm_error *err) {
+  GM__UNCANCELLED();
   gm_status status = gm__device_check(device, "gm_device_native", err);
   if (status != GM_OK) return status;
   if (!out) return gm__bad_argument(err, "gm_device_native", "`out` is NULL");

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "core/base/cancel.h"
 #include "core/base/clock.h"
 #include "core/base/saturate.h"
 #include "core/context/config.h"
@@ -129,6 +130,7 @@ const char *gm__device_promise_advice(gm_device *device, const gm__limits *limit
 /* Reads what is free, and what gm holds. `look`: at what other processes promise, too. Bytes that come or go while the
  * figures are read count as not held, because the figures may count them as free. */
 static struct gm__headroom_reading headroom_read(gm_device *device, bool managed, bool look) {
+  GM__UNCANCELLED();
   struct gm__headroom_reading reading = {.at_ns = gm__now_ns()};
   gm_memory_info memory = {.struct_size = sizeof memory};
   const gm__figures_subject subject = {

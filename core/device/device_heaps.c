@@ -1,4 +1,5 @@
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
@@ -65,7 +66,7 @@ static void heaps_fill_host(const gm_device *device, heap_list *list) {
   for (uint32_t i = 0; i < list->figures.count; i++) {
     gm_heap_info *heap = &list->figures.heaps[i];
     if (!(heap->flags & GM_HEAP_HOST)) continue;
-    if (!read) gm__host_memory_read(device->ctx->host_root, &list->host);
+    if (!read) gm__host_memory_read(gm__context_services(device->ctx), device->ctx->host_root, &list->host);
     read = true;
     heap->total_bytes = gm__min(heap->total_bytes, list->host.total_bytes);
     heap->used_bytes = heap->reserved_bytes;
@@ -125,6 +126,7 @@ static gm_status heaps_open(gm_device *device, const char *op, heap_list **out, 
 }
 
 gm_status gm_device_heap_count(gm_device *device, uint32_t *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_device_heap_count";
   heap_list *list = NULL;
   gm_status status = gm__device_check(device, op, err);
@@ -138,6 +140,7 @@ gm_status gm_device_heap_count(gm_device *device, uint32_t *out, gm_error *err) 
 }
 
 gm_status gm_device_heap(gm_device *device, uint32_t index, gm_heap_info *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_device_heap";
   heap_list *list = NULL;
   gm_status status = gm__device_check(device, op, err);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/device/peer.h"
 #include "core/device/stream.h"
@@ -146,6 +147,7 @@ static uint32_t device_find_index(gm__driver *driver, const gm_device_id *id) {
 }
 
 gm_status gm_device_open(gm_context *ctx, const gm_device_id *id, gm_device **out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_device_open";
   gm_status status = gm__context_check(ctx, op, err);
   if (status != GM_OK) return status;
@@ -162,14 +164,23 @@ gm_status gm_device_open(gm_context *ctx, const gm_device_id *id, gm_device **ou
 }
 
 gm_status gm_open_for_bytes(gm_context *ctx, const char *prefer, uint64_t bytes, gm_device **out, gm_error *err) {
+  GM__UNCANCELLED();
   if (!out) return gm__bad_argument(err, "gm_open_for_bytes", "`out` is NULL");
   gm_select_params params = {.struct_size = sizeof params, .prefer = prefer};
-  gm_selection selection = {.struct_size = sizeof selection};
-  gm_status status = gm_select_backend_for_bytes(ctx, bytes, &params, &selection, err);
-  return status == GM_OK ? gm_device_open(ctx, &selection.id, out, err) : status;
+  gm_status status = gm__context_check(ctx, "gm_open_for_bytes", err);
+  if (status) return status;
+  const gm_services *services = gm__context_services(ctx);
+  gm_selection *selection = gm__alloc(services, sizeof *selection); /* it is too large for a small stack */
+  if (!selection) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_open_for_bytes", "no host memory to select");
+  selection->struct_size = sizeof *selection;
+  status = gm_select_backend_for_bytes(ctx, bytes, &params, selection, err);
+  if (!status) status = gm_device_open(ctx, &selection->id, out, err);
+  gm__release(services, selection, sizeof *selection);
+  return status;
 }
 
 gm_status gm_device_open_index(gm_context *ctx, const char *backend, uint32_t index, gm_device **out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_device_open_index";
   gm_status status = gm__context_check(ctx, op, err);
   if (status != GM_OK) return status;
@@ -246,6 +257,7 @@ static gm_status device_adopt(gm_context *ctx, const char *op, const char *name,
 }
 
 gm_status gm_device_adopt(gm_context *ctx, const gm_native_device *native, gm_device **out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_device_adopt";
   const gm_status status = gm__context_check(ctx, op, err);
   if (status != GM_OK) return status;
@@ -255,6 +267,7 @@ gm_status gm_device_adopt(gm_context *ctx, const gm_native_device *native, gm_de
 
 gm_status gm_device_adopt_as(gm_context *ctx, const char *backend, const gm_native_device *native, gm_device **out,
                              gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_device_adopt_as";
   const gm_status status = gm__context_check(ctx, op, err);
   if (status != GM_OK) return status;
@@ -265,6 +278,7 @@ gm_status gm_device_adopt_as(gm_context *ctx, const char *backend, const gm_nati
 }
 
 gm_status gm_device_close(gm_device *device, gm_error *err) {
+  GM__UNCANCELLED();
   if (!device) return GM_OK;
   if (!gm__object_is(&device->head, GM__KIND_DEVICE)) return gm__device_check(device, "gm_device_close", err);
   bool forked = gm__context_forked(device->ctx);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
@@ -179,6 +180,7 @@ uint64_t gm__evictor_ask(const gm_evictor *evictor, uint64_t bytes) {
 /* ---- begin and end ---- */
 
 gm_status gm_evictor_register(gm_device *device, const gm_evictor_params *params, gm_evictor **out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_evictor_register";
   gm_evictor_params own;
   gm_status status = gm__device_check(device, op, err);
@@ -217,6 +219,7 @@ static bool evictor_retire(gm_device *device, gm_evictor *evictor) {
 }
 
 gm_status gm_evictor_unregister(gm_evictor *evictor, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_evictor_unregister";
   if (!evictor) return GM_OK;
   if (!gm__object_is(&evictor->head, GM__KIND_EVICTOR)) return gm__bad_argument(err, op, "`evictor` is no evictor");

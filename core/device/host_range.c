@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/device/device.h"
 
@@ -56,6 +57,7 @@ static void range_set_settled(gm_device *device, gm__host_range *range, bool set
 }
 
 gm_status gm_host_register(gm_device *device, void *pointer, uint64_t bytes, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_host_register";
   gm_status status = gm__device_check(device, op, err);
   if (status != GM_OK) return status;
@@ -92,6 +94,7 @@ static gm__host_range *range_claim(gm_device *device, uintptr_t begin, bool fork
 }
 
 gm_status gm_host_unregister(gm_device *device, void *pointer, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_host_unregister";
   if (!device || !gm__object_is(&device->head, GM__KIND_DEVICE)) return gm__device_check(device, op, err);
   const bool forked = gm__context_forked(device->ctx);

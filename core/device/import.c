@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/descriptor.h"
 #include "core/base/error.h"
 #include "core/device/device.h"
@@ -85,6 +86,7 @@ gm_status gm__import_open(gm_device *device, const gm_shared *shared, gm__import
 }
 
 void gm__import_close(gm_device *device, gm__import *opened) {
+  GM__UNCANCELLED();
   const bool forked = gm__context_forked(device->ctx);
   if (!forked) gm__mutex_lock(&device->share_lock);
   const bool last = --opened->users == 0;

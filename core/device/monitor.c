@@ -1,6 +1,7 @@
 /* The monitor of a context: a thread that polls. Invariants: `started` holds from the creation of the thread until it
  * is joined. One thread joins it, `joining`. The thread takes the lock no more once `ended` is set. */
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
@@ -98,6 +99,7 @@ static gm_status monitor_start(monitor *self, gm_error *err) {
 }
 
 gm_status gm_monitor_start(gm_context *ctx, uint64_t interval_ns, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_monitor_start";
   gm_status status = gm__context_check(ctx, op, err);
   if (!status) status = gm__watches_prepare(ctx, op, err);
@@ -116,6 +118,7 @@ gm_status gm_monitor_start(gm_context *ctx, uint64_t interval_ns, gm_error *err)
 }
 
 gm_status gm_monitor_stop(gm_context *ctx, gm_error *err) {
+  GM__UNCANCELLED();
   if (!ctx) return gm__bad_argument(err, "gm_monitor_stop", "`ctx` is NULL");
   if (gm__context_forked(ctx)) return GM_OK; /* a child has no monitor */
   monitor *self = gm__context_hung(ctx, GM__SLOT_MONITOR);

@@ -2,6 +2,7 @@
  * point of another device says nothing here, and its words mean nothing to this one's driver. */
 #include "core/device/point.h"
 
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/discovery/answer.h"
 
@@ -29,6 +30,7 @@ gm_stream *gm__point_stream(gm_device *device, const gm_point *point) {
 }
 
 gm_status gm_stream_record(gm_stream *stream, gm_point *out, gm_error *err) {
+  GM__UNCANCELLED();
   gm_status status = gm__stream_check(stream, "gm_stream_record", err);
   if (status != GM_OK) return status;
   if (!out) return gm__bad_argument(err, "gm_stream_record", "`out` is NULL");
@@ -40,6 +42,7 @@ gm_status gm_stream_record(gm_stream *stream, gm_point *out, gm_error *err) {
 }
 
 gm_status gm_stream_import_point(gm_stream *stream, const gm_native_point *native, gm_point *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_stream_import_point";
   gm_status status = gm__stream_check(stream, op, err);
   if (status != GM_OK) return status;
@@ -51,6 +54,7 @@ gm_status gm_stream_import_point(gm_stream *stream, const gm_native_point *nativ
 }
 
 gm_status gm_stream_wait(gm_stream *stream, const gm_point *point, gm_error *err) {
+  GM__UNCANCELLED();
   gm_status status = gm__stream_check(stream, "gm_stream_wait", err);
   if (status != GM_OK) return status;
   status = gm__point_check(stream->device, point, "gm_stream_wait", err);
@@ -62,6 +66,7 @@ gm_status gm_stream_wait(gm_stream *stream, const gm_point *point, gm_error *err
 }
 
 gm_status gm_point_done(gm_device *device, const gm_point *point, bool *out, gm_error *err) {
+  GM__UNCANCELLED();
   gm_status status = gm__device_check(device, "gm_point_done", err);
   if (status != GM_OK) return status;
   if (!out) return gm__bad_argument(err, "gm_point_done", "`out` is NULL");
@@ -80,6 +85,7 @@ gm_status gm_point_done(gm_device *device, const gm_point *point, bool *out, gm_
 }
 
 gm_status gm_point_wait(gm_device *device, const gm_point *point, uint64_t timeout_ns, gm_error *err) {
+  GM__UNCANCELLED();
   gm_status status = gm__device_check(device, "gm_point_wait", err);
   if (status != GM_OK) return status;
   status = gm__point_check(device, point, "gm_point_wait", err);
@@ -91,6 +97,7 @@ gm_status gm_point_wait(gm_device *device, const gm_point *point, uint64_t timeo
 }
 
 gm_status gm_point_native(gm_device *device, const gm_point *point, gm_native_point *out, gm_error *err) {
+  GM__UNCANCELLED();
   gm_status status = gm__device_check(device, "gm_point_native", err);
   if (status != GM_OK) return status;
   if (!out) return gm__bad_argument(err, "gm_point_native", "`out` is NULL");
@@ -102,6 +109,7 @@ gm_status gm_point_native(gm_device *device, const gm_point *point, gm_native_po
 }
 
 void gm_point_release(gm_device *device, gm_point *point) {
+  GM__UNCANCELLED();
   if (!device || !point || point->stream == 0) return;
   if (!gm__object_is(&device->head, GM__KIND_DEVICE) || !gm__device_made_stream(device, point->stream)) return;
   gm_backend_point inner = point_inner(point);
@@ -122,6 +130,7 @@ static gm_status point_tell_passing(gm_stream *stream, uint64_t clock, const gm_
 }
 
 gm_status gm_stream_passed(gm_stream *stream, const gm_point *point, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_stream_passed";
   gm_status status = gm__stream_check(stream, op, err);
   if (status == GM_OK && point) status = gm__point_check(stream->device, point, op, err);

@@ -2,6 +2,7 @@
  * has passed, because closing waited for it. */
 #include "core/device/stream.h"
 
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 
 bool gm__stream_is_closed(const gm_stream *stream) {
@@ -62,6 +63,7 @@ gm_device *gm_stream_device(const gm_stream *stream) { return stream ? stream->d
 uint64_t gm_stream_id(const gm_stream *stream) { return stream ? stream->id : 0; }
 
 gm_status gm_stream_flush(gm_stream *stream, gm_error *err) {
+  GM__UNCANCELLED();
   gm_status status = gm__stream_check(stream, "gm_stream_flush", err);
   if (status == GM_OK)
     status = gm__submitting(stream->device)->stream_flush(stream->device->handle, stream->handle, err);
@@ -78,6 +80,7 @@ void gm__stream_tell_synced(gm_stream *stream, uint64_t clock) {
 }
 
 gm_status gm_stream_sync(gm_stream *stream, gm_error *err) {
+  GM__UNCANCELLED();
   gm_status status = gm__stream_check(stream, "gm_stream_sync", err);
   if (status != GM_OK) return status;
   gm_device *device = stream->device;
@@ -88,6 +91,7 @@ gm_status gm_stream_sync(gm_stream *stream, gm_error *err) {
 }
 
 gm_status gm_stream_barrier(gm_stream *stream, gm_error *err) {
+  GM__UNCANCELLED();
   gm_status status = gm__stream_check(stream, "gm_stream_barrier", err);
   if (status != GM_OK || stream->kind == GM_STREAM_FIFO) return status;
   status = gm__submitting(stream->device)->stream_barrier(stream->device->handle, stream->handle, err);

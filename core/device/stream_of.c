@@ -1,5 +1,6 @@
 /* Streams by their native handles. Invariants: a stream of the table counts one adoption of the device's own, `kept`.
  * Only the device and gm_stream_forget end that one. Nobody waits with adopt_lock held. */
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/device/stream.h"
 #include "core/device/stream_table.h"
@@ -114,6 +115,7 @@ static void stream_of_take_back(gm_device *device, gm_stream *stream) {
 }
 
 gm_status gm_stream_forget(gm_device *device, const gm_native_stream *native, gm_error *err) {
+  GM__UNCANCELLED();
   gm_stream_name name;
   gm_status status = stream_of_name(device, native, "gm_stream_forget", &name, err);
   if (status != GM_OK) return status;

@@ -4,6 +4,7 @@
  * holds those that somebody has adopted and not closed. A thread that finds one there, with the adopt lock, counts
  * itself in, and the stream does not close meanwhile. A stream leaves that list before it closes, and comes back if
  * it must stay. */
+#include "core/base/cancel.h"
 #include "core/device/stream.h"
 
 #include "core/base/error.h"
@@ -104,6 +105,7 @@ gm_status gm__stream_open(gm_device *device, const gm_native_stream *native, gm_
 }
 
 gm_status gm_stream_create(gm_device *device, gm_stream **out, gm_error *err) {
+  GM__UNCANCELLED();
   gm_status status = gm__device_check(device, "gm_stream_create", err);
   if (status != GM_OK) return status;
   if (!out) return gm__bad_argument(err, "gm_stream_create", "`out` is NULL");
@@ -226,6 +228,7 @@ static void stream_count_back(gm_device *device, gm_stream *stream) {
 }
 
 gm_status gm_stream_adopt(gm_device *device, const gm_native_stream *native, gm_stream **out, gm_error *err) {
+  GM__UNCANCELLED();
   gm_stream *stream = NULL, *fresh = NULL;
   gm_status status = gm__device_check(device, "gm_stream_adopt", err);
   if (status != GM_OK) return status;
@@ -287,6 +290,7 @@ gm_status gm__stream_let_go(gm_stream *stream, gm_error *err) {
 }
 
 gm_status gm_stream_close(gm_stream *stream, gm_error *err) {
+  GM__UNCANCELLED();
   if (!stream) return GM_OK;
   if (gm__stream_is_closed(stream)) return gm__stream_check(stream, "gm_stream_close", err);
   gm_device *device = stream->device;

@@ -1,6 +1,7 @@
 #include "core/device/watch.h"
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/thread_here.h"
 
@@ -125,6 +126,7 @@ static void watch_take_out(watch_list *list, gm_pressure_watch *watch, bool own)
 }
 
 gm_status gm_pressure_watch_end(gm_pressure_watch *watch, gm_error *err) {
+  GM__UNCANCELLED();
   if (!watch) return GM_OK;
   if (!gm__object_is(&watch->head, GM__KIND_WATCH)) return watch_has_ended(err);
   const gm__watched what = watch->what;
@@ -202,6 +204,7 @@ static gm_status watch_look_round(watch_list *list, const gm_device *device, gm_
 }
 
 gm_status gm__watches_look(gm_context *ctx, const gm_device *device, gm_error *err) {
+  GM__UNCANCELLED();
   watch_list *list = watch_list_of(ctx);
   gm_status status = GM_OK;
   if (!list) return GM_OK;
@@ -226,6 +229,7 @@ gm_status gm__watches_look(gm_context *ctx, const gm_device *device, gm_error *e
 
 gm_status gm_pressure_watch_device(gm_device *device, gm_pressure_callback callback, void *user,
                                    gm_pressure_watch **out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_pressure_watch_device";
   const gm_status status = gm__device_check(device, op, err);
   if (status) return status;
@@ -242,6 +246,7 @@ gm_status gm_pressure_watch_device(gm_device *device, gm_pressure_callback callb
 
 gm_status gm_pressure_watch_host(gm_context *ctx, gm_pressure_callback callback, void *user, gm_pressure_watch **out,
                                  gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_pressure_watch_host";
   const gm_status status = gm__context_check(ctx, op, err);
   if (status) return status;
@@ -256,6 +261,7 @@ gm_status gm_pressure_watch_host(gm_context *ctx, gm_pressure_callback callback,
 }
 
 gm_status gm_context_poll(gm_context *ctx, gm_error *err) {
+  GM__UNCANCELLED();
   gm_status status = gm__context_check(ctx, "gm_context_poll", err);
   if (status) return status;
   status = gm__watches_look(ctx, NULL, err);

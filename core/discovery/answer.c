@@ -47,8 +47,8 @@ static void answer_mend_memory(gm_memory_info *memory) {
   memory->struct_size = sizeof *memory;
   gm__answer_mend_bool(&memory->unified);
   if ((unsigned)memory->free_state > GM_FIGURE_KNOWN) memory->free_state = GM_FIGURE_UNKNOWN;
-  if ((unsigned)memory->total_source > GM_SOURCE_PEER_API) memory->total_source = GM_SOURCE_NONE;
-  if ((unsigned)memory->free_source > GM_SOURCE_PEER_API) memory->free_source = GM_SOURCE_NONE;
+  if ((unsigned)memory->total_source > GM_SOURCE_GROUP) memory->total_source = GM_SOURCE_NONE;
+  if ((unsigned)memory->free_source > GM_SOURCE_GROUP) memory->free_source = GM_SOURCE_NONE;
   if (memory->free_state == GM_FIGURE_UNKNOWN) memory->free_bytes = GM_UNKNOWN_BYTES;
   if (memory->free_bytes == GM_UNKNOWN_BYTES) memory->free_state = GM_FIGURE_UNKNOWN;
   if (memory->free_state != GM_FIGURE_UNKNOWN && memory->free_bytes > memory->total_bytes) {
@@ -90,6 +90,7 @@ void gm__answer_mend_found(gm_driver_info *found) {
 }
 
 void gm__answer_mend_peer(gm_peer_info *info) {
+  answer_end_text(info->why, sizeof info->why);
   gm__answer_mend_bool(&info->direct);
   gm__answer_mend_bool(&info->atomics);
   if (info->rank < 0) info->rank = -1;

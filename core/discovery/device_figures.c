@@ -6,9 +6,11 @@
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/context/config.h"
 #include "core/discovery/card_turn.h"
 #include "core/figures/memory_info.h"
+#include "core/host/commit.h"
 #include "core/host/host_info.h"
 #include "core/host/pci.h"
 
@@ -71,14 +73,27 @@ static bool figures_need_host(const gm_raw_figures *raw) {
   return raw->rules == GM_RAW_HOST || (raw->rules != GM_RAW_DRIVER && raw->place != GM_RAW_OWN_MEMORY);
 }
 
-/* Read the card's files, where it has any. Only OpenCL has no figure of its own about other processes. */
-static void figures_read_files(const gm__figures_subject *subject, gm__figures_input *input) {
-  const char *root = subject->driver->ctx->host_root;
+typedef struct figures_work {
+  gm_host_info host;
+  gm_raw_figures raw;
+  gm_memory_info peer;
+  gm__dmem dmem;
+  char group[GM__FILE_PATH_SIZE];
+} figures_work;
+
+/* Read the card's files, where it has any. False: no host memory. Only OpenCL has no figure of its own about other
+ * processes. */
+static bool figures_read_files(const gm__figures_subject *subject, figures_work *work, gm__figures_input *input) {
+  const gm_context *ctx = subject->driver->ctx;
+  const char *root = ctx->host_root;
   gm__pci address = gm__pci_parse(subject->info->pci);
   gm_raw_rules rules = input->raw->rules;
   if (rules == GM_RAW_HIP || rules == GM_RAW_VULKAN)
     gm__sysfs_read(root, address, &input->sysfs); /* an APU's carve-out */
   if (rules == GM_RAW_OPENCL && subject->thorough) gm__fdinfo_read(root, address, (uint64_t)getpid(), &input->fdinfo);
+  if (rules == GM_RAW_HOST || input->raw->place != GM_RAW_OWN_MEMORY) return true;
+  input->dmem = &work->dmem;
+  return gm__dmem_read(gm__context_services(ctx), root, address, &work->dmem);
 }
 
 /* True for one card for certain: by full address and partition, or by a UUID that the APIs gave. */
@@ -122,24 +137,21 @@ static bool peer_figures(gm__driver *driver, const gm_device_info *info, gm_memo
   return found;
 }
 
-typedef struct figures_work {
-  gm_host_info host;
-  gm_raw_figures raw;
-  gm_memory_info peer;
-} figures_work;
-
-static void figures_resolve(const gm__figures_subject *subject, figures_work *work, gm_memory_info *out) {
+/* False: no host memory. */
+static bool figures_resolve(const gm__figures_subject *subject, figures_work *work, gm_memory_info *out) {
   gm_context *ctx = subject->driver->ctx;
   gm__used_bytes *used = gm__device_used(subject->driver, subject->info);
   gm__figures_input input = gm__figures_input_of(&work->raw);
   if (figures_need_host(&work->raw)) {
-    gm__host_memory_read(ctx->host_root, &work->host);
+    if (!gm__host_memory_read(gm__context_services(ctx), ctx->host_root, &work->host)) return false;
     input.host = &work->host;
+    const gm__host_process process = gm__host_process_read(ctx->host_root);
+    input.process = (gm_memory_part){process.total_bytes, process.free_bytes};
   }
   input.own_bytes = gm__used_total(used);
   input.managed = subject->managed;
   input.now_ns = gm__now_ns();
-  figures_read_files(subject, &input);
+  if (!figures_read_files(subject, work, &input)) return false;
   if (work->raw.rules == GM_RAW_OPENCL && peer_figures(subject->driver, subject->info, &work->peer)) {
     input.peer = &work->peer;
   }
@@ -150,19 +162,28 @@ static void figures_resolve(const gm__figures_subject *subject, figures_work *wo
   if (!subject->no_look) gm__card_look(ctx, promises);
   out->promised_bytes = gm__promises_bytes(promises);
   out->promised_by_others_bytes = gm__promises_of_others(promises);
+  return true;
+}
+
+static gm_status figures_no_memory(gm_error *err) {
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "figures", "no host memory to read the figures");
 }
 
 gm_status gm__device_figures(const gm__figures_subject *subject, gm_memory_info *out, gm_error *err) {
   gm__driver *driver = subject->driver;
   const gm_services *services = gm__context_services(driver->ctx);
   figures_work *work = gm__alloc(services, sizeof *work);
-  if (!work) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "figures", "no host memory to read the figures");
+  if (!work) return figures_no_memory(err);
   work->raw.struct_size = sizeof work->raw;
+  if (driver->info.api == GM_API_CUDA) {
+    gm__dmem_own_group(services, driver->ctx->host_root, work->group, sizeof work->group);
+    work->raw.group = work->group;
+  }
   if (driver->ops.figures(driver->handle, subject->info->index, subject->device, &work->raw, NULL) != GM_OK) {
     work->raw = (gm_raw_figures){.struct_size = sizeof work->raw};
   }
-  figures_resolve(subject, work, out);
+  const bool resolved = figures_resolve(subject, work, out);
   if (subject->heaps) gm__heaps_resolve(&work->raw, subject->heaps);
   gm__release(services, work, sizeof *work);
-  return GM_OK;
+  return resolved ? GM_OK : figures_no_memory(err);
 }

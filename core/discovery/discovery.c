@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/dynlib.h"
 #include "core/base/env.h"
 #include "core/base/error.h"
@@ -182,6 +183,7 @@ static void discovery_put(void *first, size_t index, const void *from, size_t by
 
 gm_status gm_discover_backends(gm_context *ctx, gm_probe_level level, gm_backend_info *infos, size_t capacity,
                                size_t *count, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_discover_backends";
   gm_status status = gm__context_check(ctx, op, err);
   if (status != GM_OK) return status;
@@ -249,6 +251,7 @@ gm_status gm__discover_entries(gm__registry *registry, gm_device_entry **out, si
 
 gm_status gm_discover_devices(gm_context *ctx, gm_device_entry *entries, size_t capacity, size_t *count,
                               gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_discover_devices";
   gm_status status = gm__context_check(ctx, op, err);
   if (status != GM_OK) return status;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/discovery/discovery.h"
 #include "core/discovery/isolate.h"
@@ -59,11 +60,13 @@ static gm_status probe_discover(gm_context *ctx, const char *backend, int fd, gm
 }
 
 gm_status gm_probe_serve(const char *backend, const char *library, const char *options, int fd, gm_error *err) {
+  GM__UNCANCELLED();
   return gm_probe_serve_module(NULL, backend, library, options, fd, err);
 }
 
 gm_status gm_probe_serve_module(const char *module, const char *backend, const char *library, const char *options,
                                 int fd, gm_error *err) {
+  GM__UNCANCELLED();
   char library_list[GM__LIBRARY_SIZE + 32], options_list[GM__OPTIONS_SIZE + 32];
   if (!backend || fd < 0) {
     return gm__bad_argument(err, "gm_probe_serve", "`%s` is %s", backend ? "fd" : "backend",

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
 #include "core/context/config.h"
@@ -280,8 +281,21 @@ static gm_status select_make_rules(gm_context *ctx, const gm_select_params *para
   return select_read_device(ctx, out, err);
 }
 
+/* `found` is too large for a small stack. */
+static gm_status select_find(select_work *work, gm_selection *found, gm_error *err) {
+  found->struct_size = sizeof *found;
+  select_reject_missing(work, found);
+  select_sort(work);
+  return select_judge(work, found) ? GM_OK : select_fail(work, found, err);
+}
+
+static gm_status select_no_memory(const char *op, gm_error *err) {
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a selection");
+}
+
 gm_status gm_select_backend_for_bytes(gm_context *ctx, uint64_t bytes, const gm_select_params *params,
                                       gm_selection *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_select_backend_for_bytes";
   gm_status status = gm__context_check(ctx, op, err);
   if (status == GM_OK) status = gm__sized_check(out, sizeof *out, op, "out", err);
@@ -292,15 +306,18 @@ gm_status gm_select_backend_for_bytes(gm_context *ctx, uint64_t bytes, const gm_
   if (status == GM_OK) status = select_check_prefer(work.registry, work.rules.prefer, err);
   if (status == GM_OK) status = gm__discover_entries(work.registry, &work.entries, &work.count, err);
   if (status != GM_OK) return status;
-  gm_selection found = {.struct_size = sizeof found};
-  select_reject_missing(&work, &found);
-  select_sort(&work);
-  if (!select_judge(&work, &found)) status = select_fail(&work, &found, err);
-  gm__sized_out(out, &found, sizeof found);
-  gm__release(gm__context_services(ctx), work.entries, work.count * sizeof *work.entries);
+  const gm_services *services = gm__context_services(ctx);
+  gm_selection *found = gm__alloc(services, sizeof *found);
+  status = found ? select_find(&work, found, err) : select_no_memory(op, err);
+  if (found) {
+    gm__sized_out(out, found, sizeof *found);
+    gm__release(services, found, sizeof *found);
+  }
+  gm__release(services, work.entries, work.count * sizeof *work.entries);
   return status;
 }
 
 gm_status gm_best_backend(gm_context *ctx, gm_selection *out, gm_error *err) {
+  GM__UNCANCELLED();
   return gm_select_backend_for_bytes(ctx, 0, NULL, out, err);
 }

@@ -19,6 +19,7 @@ const char *gm_figure_source_name(gm_figure_source source) {
     case GM_SOURCE_OS: return "os";
     case GM_SOURCE_OWN_ACCOUNTING: return "own_accounting";
     case GM_SOURCE_PEER_API: return "peer_api";
+    case GM_SOURCE_GROUP: return "group";
   }
   return "?";
 }

@@ -59,8 +59,41 @@ gm__figures_input gm__figures_input_of(const gm_raw_figures *raw) {
   return (gm__figures_input){
       .raw = raw,
       .sysfs = {GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES},
+      .process = {GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES},
       .carve_out = {GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES},
   };
+}
+
+/* A device that is the host has its memory in this process's address space (D15). */
+static void figures_process(const gm__figures_input *input, gm_memory_info *draft) {
+  const gm_memory_part *process = &input->process;
+  if (input->raw->rules != GM_RAW_HOST && input->raw->place != GM_RAW_CPU_DEVICE) return;
+  if (process->total_bytes < draft->total_bytes) gm__figures_set_total(draft, process->total_bytes, GM_SOURCE_OS);
+  gm__figures_bound_free(draft, process->free_bytes, GM_SOURCE_OS);
+}
+
+/* One bound of a group. It is as good as the figure that it lowers, unless it is an upper bound itself. */
+static void figures_bound_by_group(gm_memory_info *draft, uint64_t total, uint64_t left, bool partly) {
+  if (total < draft->total_bytes) gm__figures_set_total(draft, total, GM_SOURCE_GROUP);
+  if (draft->free_state == GM_FIGURE_UNKNOWN || left >= draft->free_bytes) return;
+  gm__figures_set_free(draft, left, GM_SOURCE_GROUP, partly ? GM_FIGURE_ESTIMATED : draft->free_state);
+}
+
+/* D16. What is borrowed only MPS takes back by force. NVML tells it where the kernel has no such files. */
+static void figures_groups(const gm__figures_input *input, gm_memory_info *draft) {
+  const gm_raw_figures *raw = input->raw;
+  const gm_raw_limits *limits = &raw->limits;
+  if (raw->place != GM_RAW_OWN_MEMORY || raw->rules == GM_RAW_HOST) return;
+  if (input->dmem) {
+    figures_bound_by_group(draft, input->dmem->total_bytes, input->dmem->free_bytes, input->dmem->partly);
+    if (raw->rules == GM_RAW_CUDA) draft->borrowed_bytes = input->dmem->borrowed_bytes;
+  }
+  if (limits->state != GM_RAW_OK) return;
+  if (limits->hard_bytes != UINT64_MAX) {
+    figures_bound_by_group(draft, limits->hard_bytes, gm__sub_sat(limits->hard_bytes, limits->used_bytes), false);
+  }
+  const uint64_t borrowed = limits->soft_bytes ? gm__sub_sat(limits->used_bytes, limits->soft_bytes) : 0;
+  draft->borrowed_bytes = gm__max(draft->borrowed_bytes, borrowed);
 }
 
 gm_memory_info gm__memory_info_resolve(const gm__figures_input *input) {
@@ -80,6 +113,8 @@ gm_memory_info gm__memory_info_resolve(const gm__figures_input *input) {
   info.free_by_os_bytes = info.unified && input->host ? input->host->free_bytes : GM_UNKNOWN_BYTES;
   figures_by_rules(input, &info);
   figures_wddm(input, &info);
+  figures_process(input, &info);
+  figures_groups(input, &info);
   gm__figures_bound_free(&info, info.total_bytes, info.total_source);
   if (info.total_bytes != GM_UNKNOWN_BYTES) {
     gm__figures_bound_free(&info, gm__sub_sat(info.total_bytes, input->own_bytes), GM_SOURCE_OWN_ACCOUNTING);

@@ -3,6 +3,7 @@
 #ifndef GM_CORE_FIGURES_MEMORY_INFO_H
 #define GM_CORE_FIGURES_MEMORY_INFO_H
 
+#include "core/host/dmem.h"
 #include "core/host/fdinfo.h"
 #include "core/host/sysfs.h"
 #include "gm/raw_figures.h"
@@ -14,6 +15,8 @@ typedef struct gm__figures_input {
   gm__sysfs_memory sysfs;     /* all unknown where there is none */
   gm__fdinfo_use fdinfo;      /* not valid where it was not read */
   uint64_t own_bytes;         /* held on the device by all gm contexts of the process */
+  const gm__dmem *dmem;       /* groups that bound a card's own memory; NULL: there is none */
+  gm_memory_part process;     /* what the process's own limits leave of host memory; unknown: no limit is set */
   gm_memory_part carve_out;   /* memory of an APU that is no part of host RAM; unknown: `sysfs` is asked */
   bool managed;               /* the question is about managed allocations */
   uint64_t now_ns;

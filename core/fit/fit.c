@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
@@ -10,6 +11,7 @@
 /* Everything here is found by asking for figures and splitting them; nothing is known about models. */
 
 gm_status gm_fit_device_read(gm_device *device, gm_fit_device *out, gm_error *err) {
+  GM__UNCANCELLED();
   const char *op = "gm_fit_device_read";
   gm_memory_info memory = {.struct_size = sizeof memory};
   if (!out) return gm__bad_argument(err, op, "`out` must not be NULL");

@@ -1,4 +1,5 @@
 #include "core/arena/arena_alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/shadow.h"
 #include "core/heap/eviction.h"
@@ -39,17 +40,14 @@ static gm_status heap_fresh(gm__attempt *attempt, const gm__placement *place, gm
   return status;
 }
 
-static gm_status heap_try(gm__attempt *attempt, gm_error *err) {
+/* What the pool does not have at once. */
+static gm_status heap_try_new(gm__attempt *attempt, const gm__placement *place, gm_error *err) {
+  GM__UNCANCELLED();
   const gm__want *want = attempt->want;
-  const gm__placement *place = gm__want_is_dedicated(want) ? &gm__bucket_placement : attempt->heap->placement;
-  gm_status status = gm__pages_check_awake(&attempt->heap->provider, want, err);
-  if (!status) status = place->begin(attempt, err);
-  if (status) return status;
-  if (place->pooled(attempt)) return GM_OK;
   if (want->flags & GM_POOLED_ONLY) return place->anywhere(attempt) ? GM_OK : heap_pools_none(want, err);
   if (!attempt->heap->provider.captures && gm__order_is_captured(want->stream, err)) return GM_ERR_BUSY;
   gm__ladder_blame(want->ladder, GM_CAUSE_NONE); /* that of an earlier try is over */
-  status = gm__headroom_check(attempt->heap, want, err);
+  gm_status status = gm__headroom_check(attempt->heap, want, err);
   if (status) return status;
   if (heap_search(attempt, GM_RUNG_MOVE, place->moved)) return GM_OK;
   status = heap_fresh(attempt, place, err);
@@ -59,12 +57,27 @@ static gm_status heap_try(gm__attempt *attempt, gm_error *err) {
   return gm__headroom_make(attempt->heap, want, status) ? heap_fresh(attempt, place, err) : status;
 }
 
+static gm_status heap_try(gm__attempt *attempt, gm_error *err) {
+  const gm__want *want = attempt->want;
+  const gm__placement *place = gm__want_is_dedicated(want) ? &gm__bucket_placement : attempt->heap->placement;
+  gm_status status = gm__pages_check_awake(&attempt->heap->provider, want, err);
+  if (!status) status = place->begin(attempt, err);
+  if (status) return status;
+  return place->pooled(attempt) ? GM_OK : heap_try_new(attempt, place, err);
+}
+
+/* Evictors are the host program's. */
+static bool heap_evict(gm__eviction *eviction, gm__attempt *attempt, gm_status status) {
+  GM__UNCANCELLED();
+  return gm__eviction_round(eviction, attempt->heap, attempt->want, status);
+}
+
 static gm_status heap_attempt(gm__attempt *attempt, gm_error *err) {
   gm__eviction eviction = {.began = false};
   gm_status status;
   do {
     status = heap_try(attempt, err);
-  } while (gm__is_shortage(status) && gm__eviction_round(&eviction, attempt->heap, attempt->want, status));
+  } while (gm__is_shortage(status) && heap_evict(&eviction, attempt, status));
   if (eviction.began) gm__eviction_end(&eviction);
   return status;
 }
@@ -106,6 +119,8 @@ static gm_status heap_prepare(gm__heap *heap, const gm__want *want, const gm__gr
   const bool clears = want->flags & GM_ZERO && !grant->zeroed, maps = want->flags & GM_MAPPED && !grant->mapped;
   gm_status status = GM_OK;
   void *host;
+  if (!maps && !clears) return GM_OK;
+  GM__UNCANCELLED();
   if (maps) status = gm__device_map_for_life(heap->device, &grant->memory, 0, grant->memory.bytes, &host, err);
   return !status && clears ? heap_zero(heap, want, grant, err) : status;
 }

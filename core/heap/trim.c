@@ -1,5 +1,6 @@
 #include "core/arena/arena.h"
 #include "core/arena/reclaim.h"
+#include "core/base/cancel.h"
 #include "core/base/clock.h"
 #include "core/base/poll.h"
 #include "core/heap/heap.h"
@@ -31,6 +32,7 @@ void gm__heap_await(gm__heap *heap) {
 static uint64_t trim_pooled(void *heap) { return gm__heap_pooled(heap); }
 
 void gm__heap_give_done(gm__heap *heap, uint64_t keep_bytes, bool submit) {
+  GM__UNCANCELLED();
   gm__leaving leaving = {0};
   gm__mutex_lock(&heap->provider.lock);
   if (submit) {
@@ -45,6 +47,7 @@ void gm__heap_give_done(gm__heap *heap, uint64_t keep_bytes, bool submit) {
 }
 
 uint64_t gm__heap_trim(gm__heap *heap, uint64_t keep_bytes, uint64_t freed_by) {
+  GM__UNCANCELLED();
   gm__leaving leaving = {0};
   if (heap->provider.captures) return 0; /* recordings name its memory */
   gm__profiler_push(heap->provider.profiler, "trim", heap->provider.name, keep_bytes);

@@ -15,7 +15,7 @@
 typedef struct cgroup_walk {
   const char *root;
   const char *kind;
-  char directory[2 * GM__FILE_PATH_SIZE];
+  gm__host_scratch *scratch;
   gm__host_bounds *bounds;
   uint64_t lowest_limit;       /* version 1: of every level seen */
   uint64_t hierarchical_limit; /* version 1: of the last level seen */
@@ -28,13 +28,12 @@ typedef struct cgroup_stat {
   uint64_t hierarchical_memory_limit;
 } cgroup_stat;
 
-static bool cgroup_path(const cgroup_walk *walk, const char *name, char *out) {
-  int length = snprintf(out, GM__FILE_PATH_SIZE, "%s/%s", walk->directory, name);
-  return length > 0 && length < GM__FILE_PATH_SIZE;
+const char *gm__cgroup_file(gm__host_scratch *scratch, const char *name) {
+  const int length = snprintf(scratch->path, sizeof scratch->path, "%s/%s", scratch->directory, name);
+  return length > 0 && (size_t)length < sizeof scratch->path ? scratch->path : NULL;
 }
 
-/* One number, or "max" which is GM_UNKNOWN_BYTES, white space around it allowed. */
-static bool cgroup_number(const char *text, uint64_t *out) {
+bool gm__cgroup_number(const char *text, uint64_t *out) {
   static const char blanks[] = " \t\r\n";
   text += strspn(text, blanks);
   const char *end = text + 3;
@@ -48,12 +47,13 @@ static bool cgroup_number(const char *text, uint64_t *out) {
 /* The number in a group's file; GM_UNKNOWN_BYTES without one. A file that is there and cannot be understood makes the
  * answer an estimate. */
 static uint64_t cgroup_value(const cgroup_walk *walk, const char *name) {
-  char path[GM__FILE_PATH_SIZE], text[256];
+  char text[256];
   uint64_t value = GM_UNKNOWN_BYTES;
-  if (!cgroup_path(walk, name, path)) return GM_UNKNOWN_BYTES;
+  const char *path = gm__cgroup_file(walk->scratch, name);
+  if (!path) return GM_UNKNOWN_BYTES;
   gm__file_answer answer = gm__file_text(walk->root, path, text, sizeof text);
   if (answer == GM__FILE_ABSENT) return GM_UNKNOWN_BYTES;
-  if (answer != GM__FILE_OK || !cgroup_number(text, &value)) walk->bounds->estimated = true;
+  if (answer != GM__FILE_OK || !gm__cgroup_number(text, &value)) walk->bounds->estimated = true;
   return value;
 }
 
@@ -72,14 +72,14 @@ static bool cgroup_stat_line(void *user, char *line) {
   if (strcmp(line, "total_inactive_file") == 0) field = &stat->total_inactive_file;
   if (strcmp(line, "hierarchical_memory_limit") == 0) field = &stat->hierarchical_memory_limit;
   uint64_t value;
-  if (field && cgroup_number(space + 1, &value)) *field = value;
+  if (field && gm__cgroup_number(space + 1, &value)) *field = value;
   return true;
 }
 
 static cgroup_stat cgroup_stat_read(const cgroup_walk *walk) {
   cgroup_stat stat = {GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES, GM_UNKNOWN_BYTES};
-  char path[GM__FILE_PATH_SIZE];
-  if (cgroup_path(walk, "memory.stat", path)) gm__file_lines(walk->root, path, cgroup_stat_line, &stat);
+  const char *path = gm__cgroup_file(walk->scratch, "memory.stat");
+  if (path) gm__file_lines(walk->root, path, cgroup_stat_line, &stat);
   return stat;
 }
 
@@ -90,25 +90,27 @@ static void cgroup_room(cgroup_walk *walk, uint64_t limit, uint64_t usage, uint6
   if (usage == GM_UNKNOWN_BYTES || inactive == GM_UNKNOWN_BYTES) walk->bounds->estimated = true;
   if (inactive == GM_UNKNOWN_BYTES) inactive = 0;
   if (usage != GM_UNKNOWN_BYTES) room = gm__sub_sat(limit, gm__sub_sat(usage, inactive));
-  gm__host_bound_by(&walk->bounds->room, room, walk->kind, walk->directory);
+  gm__host_bound_by(&walk->bounds->room, room, walk->kind, walk->scratch->directory);
 }
 
-static void cgroup_level_v2(cgroup_walk *walk) {
+static void cgroup_level_v2(void *user) {
+  cgroup_walk *walk = user;
   uint64_t hard = cgroup_limit(walk, "memory.max");
   uint64_t limit = gm__min(hard, cgroup_limit(walk, "memory.high"));
   if (limit == GM_UNKNOWN_BYTES) return;
-  gm__host_bound_by(&walk->bounds->total, hard, walk->kind, walk->directory);
+  gm__host_bound_by(&walk->bounds->total, hard, walk->kind, walk->scratch->directory);
   cgroup_room(walk, limit, cgroup_value(walk, "memory.current"), cgroup_stat_read(walk).inactive_file);
 }
 
 /* Memory plus swap is what memsw charges, so its room bounds memory too. */
-static void cgroup_level_v1(cgroup_walk *walk) {
+static void cgroup_level_v1(void *user) {
+  cgroup_walk *walk = user;
   cgroup_stat stat = cgroup_stat_read(walk);
   bool whole_tree = stat.total_inactive_file != GM_UNKNOWN_BYTES;
   uint64_t inactive = whole_tree ? stat.total_inactive_file : stat.inactive_file;
   uint64_t limit = cgroup_limit(walk, "memory.limit_in_bytes");
   uint64_t usage = cgroup_value(walk, "memory.usage_in_bytes");
-  gm__host_bound_by(&walk->bounds->total, limit, walk->kind, walk->directory);
+  gm__host_bound_by(&walk->bounds->total, limit, walk->kind, walk->scratch->directory);
   cgroup_room(walk, limit, usage, inactive);
   uint64_t both = cgroup_limit(walk, "memory.memsw.limit_in_bytes");
   if (both != GM_UNKNOWN_BYTES) {
@@ -130,33 +132,36 @@ static void cgroup_hidden_ancestor(cgroup_walk *walk, uint64_t mem_total) {
   gm__host_bound_by(&walk->bounds->room, gm__sub_sat(limit, walk->own_use), "cgroup1", "hierarchical");
 }
 
-/* Calls `level` for the mount point and for each directory below it down to the own group. */
-static void cgroup_each_level(cgroup_walk *walk, const gm__cgroup_place *place, void (*level)(cgroup_walk *walk)) {
+void gm__cgroup_each_level(gm__host_scratch *scratch, const gm__cgroup_place *place, void (*level)(void *user),
+                           void *user) {
+  char *directory = scratch->directory;
   size_t length = strlen(place->mount);
-  memcpy(walk->directory, place->mount, length + 1);
-  level(walk);
+  memcpy(directory, place->mount, length + 1);
+  level(user);
   for (const char *at = place->below; *at == '/';) {
     size_t step = 1 + strcspn(at + 1, "/");
-    memcpy(walk->directory + length, at, step);
+    memcpy(directory + length, at, step);
     length += step;
-    walk->directory[length] = 0;
-    level(walk);
+    directory[length] = 0;
+    level(user);
     at += step;
   }
 }
 
-void gm__cgroup_bound(const char *root, uint64_t mem_total, gm__host_bounds *bounds) {
-  gm__cgroup_place v1, v2;
-  if (!gm__cgroup_find(root, &v1, &v2)) bounds->estimated = true;
-  cgroup_walk walk = {
-      .root = root, .bounds = bounds, .lowest_limit = GM_UNKNOWN_BYTES, .hierarchical_limit = GM_UNKNOWN_BYTES};
-  if (v1.found) {
+void gm__cgroup_bound(const char *root, uint64_t mem_total, gm__host_scratch *scratch, gm__host_bounds *bounds) {
+  if (!gm__cgroup_find(root, scratch)) bounds->estimated = true;
+  cgroup_walk walk = {.root = root,
+                      .scratch = scratch,
+                      .bounds = bounds,
+                      .lowest_limit = GM_UNKNOWN_BYTES,
+                      .hierarchical_limit = GM_UNKNOWN_BYTES};
+  if (scratch->v1.found) {
     walk.kind = "cgroup1";
-    cgroup_each_level(&walk, &v1, cgroup_level_v1);
+    gm__cgroup_each_level(scratch, &scratch->v1, cgroup_level_v1, &walk);
     cgroup_hidden_ancestor(&walk, mem_total);
   }
-  if (v2.found) {
+  if (scratch->v2.found) {
     walk.kind = "cgroup2";
-    cgroup_each_level(&walk, &v2, cgroup_level_v2);
+    gm__cgroup_each_level(scratch, &scratch->v2, cgroup_level_v2, &walk);
   }
 }

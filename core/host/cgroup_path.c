@@ -9,8 +9,8 @@
 typedef struct cgroup_paths {
   bool has_v1;
   bool has_v2;
-  char v1[GM__FILE_PATH_SIZE];
-  char v2[GM__FILE_PATH_SIZE];
+  char *v1; /* GM__FILE_PATH_SIZE each */
+  char *v2;
 } cgroup_paths;
 
 typedef struct cgroup_mounts {
@@ -150,13 +150,13 @@ static void cgroup_usual_mounts(const cgroup_mounts *mounts) {
   cgroup_offer(mounts->v2, paths->v2, "/", paths->has_v1 ? "/sys/fs/cgroup/unified" : "/sys/fs/cgroup");
 }
 
-bool gm__cgroup_find(const char *root, gm__cgroup_place *out_v1, gm__cgroup_place *out_v2) {
-  out_v1->found = out_v2->found = false;
-  cgroup_paths paths;
-  paths.has_v1 = paths.has_v2 = false;
-  gm__file_answer answer = gm__file_lines(root, "/proc/self/cgroup", cgroup_self_line, &paths);
-  cgroup_mounts mounts = {&paths, out_v1, out_v2};
-  if (gm__file_lines(root, "/proc/self/mountinfo", cgroup_mount_line, &mounts) != GM__FILE_OK) {
+bool gm__cgroup_find(const char *root, gm__host_scratch *scratch) {
+  scratch->v1.found = scratch->v2.found = false;
+  cgroup_paths paths = {.v1 = scratch->own[0], .v2 = scratch->own[1]};
+  char *line = scratch->line;
+  gm__file_answer answer = gm__file_long_lines(root, "/proc/self/cgroup", line, cgroup_self_line, &paths);
+  cgroup_mounts mounts = {&paths, &scratch->v1, &scratch->v2};
+  if (gm__file_long_lines(root, "/proc/self/mountinfo", line, cgroup_mount_line, &mounts) != GM__FILE_OK) {
     cgroup_usual_mounts(&mounts);
   }
   return answer == GM__FILE_OK || answer == GM__FILE_ABSENT;

@@ -11,12 +11,23 @@ typedef struct gm__host_commit {
   uint64_t committed_bytes; /* Committed_AS; GM_UNKNOWN_BYTES */
   uint64_t address_bytes;   /* VmSize of this process; GM_UNKNOWN_BYTES */
   uint64_t address_limit;   /* RLIMIT_AS; GM_UNKNOWN_BYTES: unlimited or unknown */
+  uint64_t data_bytes;      /* VmData of this process; GM_UNKNOWN_BYTES */
+  uint64_t data_limit;      /* RLIMIT_DATA; GM_UNKNOWN_BYTES: unlimited or unknown */
   uint64_t locked_bytes;    /* VmLck of this process; GM_UNKNOWN_BYTES */
   uint64_t lock_limit;      /* RLIMIT_MEMLOCK; GM_UNKNOWN_BYTES: unlimited, also for its CAP_IPC_LOCK, or unknown */
 } gm__host_commit;
 
 /* Reads /proc below `root` ("" for the real one). What does not parse is unknown. */
 void gm__host_commit_read(const char *root, gm__host_commit *out);
+
+/* The limit of the process that leaves least, of those of addresses and of private memory. */
+typedef struct gm__host_process {
+  uint64_t total_bytes, free_bytes; /* GM_UNKNOWN_BYTES: no such limit is set */
+} gm__host_process;
+gm__host_process gm__host_process_read(const char *root);
+
+/* What is in the way of `bytes` more, such as "RLIMIT_DATA" or "vm.overcommit_memory"; NULL: nothing that is known. */
+const char *gm__host_commit_name(const gm__host_commit *commit, uint64_t bytes);
 
 /* The bytes that the kernel is to promise more before it gives `bytes`. 0: as far as is known it gives them. */
 uint64_t gm__host_commit_lack(const gm__host_commit *commit, uint64_t bytes);

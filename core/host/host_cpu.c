@@ -47,10 +47,10 @@ static bool cpu_name_line(void *user, char *line) {
   return search->rank > 0;
 }
 
-void gm__host_cpu_name(const char *root, char *out, size_t capacity) {
+void gm__host_cpu_name(const char *root, gm__host_scratch *scratch, char *out, size_t capacity) {
   out[0] = 0;
   cpu_search search = {CPU_KEYS, out, capacity};
-  gm__file_lines(root, "/proc/cpuinfo", cpu_name_line, &search);
+  gm__file_long_lines(root, "/proc/cpuinfo", scratch->line, cpu_name_line, &search);
   if (search.rank < CPU_KEYS) return;
   /* Arm and RISC-V boards name the board, which is more than nothing. The file ends with a NUL. */
   char model[256];
@@ -65,11 +65,9 @@ static bool cpu_count_line(void *user, char *line) {
   return true;
 }
 
-uint32_t gm__host_cpu_cores(const char *root, const gm__id_set *allowed) {
-  char text[4096];
-  gm__id_set online;
-  gm__file_text(root, "/sys/devices/system/cpu/online", text, sizeof text);
-  if (gm__id_set_parse(text, &online)) return gm__id_set_count(&online, allowed);
+uint32_t gm__host_cpu_cores(const char *root, const gm__id_set *allowed, gm__host_scratch *scratch) {
+  gm__file_text(root, "/sys/devices/system/cpu/online", scratch->line, sizeof scratch->line);
+  if (gm__id_set_parse(scratch->line, &scratch->some)) return gm__id_set_count(&scratch->some, allowed);
   if (allowed) return gm__id_set_count(allowed, NULL);
   uint32_t count = 0;
   gm__file_lines(root, "/proc/cpuinfo", cpu_count_line, &count);

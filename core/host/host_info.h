@@ -2,10 +2,14 @@
 #ifndef GM_CORE_HOST_HOST_INFO_H
 #define GM_CORE_HOST_HOST_INFO_H
 
+#include <stdbool.h>
+
 #include "gm/memory_info.h"
+#include "gm/services.h"
 
 /* Read total and free memory now, with what bounds them, below `root` ("" for the real one). Processor and stall
- * figures stay empty: they cost as much again, because files of a machine with many cores are long. */
-void gm__host_memory_read(const char *root, gm_host_info *out);
+ * figures stay empty: they cost as much again, because files of a machine with many cores are long. False: there is no
+ * host memory to read them with. Then all is unknown. */
+bool gm__host_memory_read(const gm_services *services, const char *root, gm_host_info *out);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/alloc.h"
 #include "core/base/file.h"
 #include "core/base/id_set.h"
 #include "gm/memory_info.h"
@@ -35,6 +36,12 @@ gm__file_answer gm__meminfo_read(const char *root, const char *path, gm__meminfo
 /* An estimate of MemAvailable, for kernels that do not give it (rule H4). Unknown without MemFree. */
 uint64_t gm__meminfo_estimate(const gm__meminfo *info);
 
+/* ---- ZFS: rule H12 ---- */
+
+/* False: the machine has no ZFS. Else *out is what its cache gives back on demand, of the `used_bytes` that the
+ * machine's figures call used; 0 where that is not known. */
+bool gm__zfs_read(const char *root, uint64_t used_bytes, uint64_t *out);
+
 /* ---- NUMA nodes: rule H5 ---- */
 
 typedef struct gm__numa {
@@ -47,9 +54,6 @@ typedef struct gm__numa {
   uint32_t listed;      /* entries of `nodes` */
   gm_host_node nodes[GM_HOST_NODES_MAX]; /* by rising id */
 } gm__numa;
-
-/* Read all nodes. `allowed` NULL: all may be used. */
-void gm__numa_read(const char *root, const gm__id_set *allowed, gm__numa *out);
 
 /* ---- bounds ---- */
 
@@ -83,12 +87,42 @@ typedef struct gm__cgroup_place {
   char below[GM__FILE_PATH_SIZE]; /* "" or "/a/b" */
 } gm__cgroup_place;
 
-/* Find the trees of version 1 and 2. False: /proc/self/cgroup exists and could not be read, so limits may be missed. */
-bool gm__cgroup_find(const char *root, gm__cgroup_place *out_v1, gm__cgroup_place *out_v2);
+/* What the readers need beside the stack, which may be small. */
+typedef struct gm__host_scratch {
+  char line[GM__FILE_LONG_LINE_SIZE];
+  char path[GM__FILE_PATH_SIZE];          /* of a file of a group */
+  char own[2][GM__FILE_PATH_SIZE];        /* the own group, in the trees of version 1 and 2 */
+  char directory[2 * GM__FILE_PATH_SIZE]; /* of the group that is read */
+  gm__cgroup_place v1, v2;
+  gm__id_set cpus, nodes; /* that this process may use */
+  gm__id_set some;
+  gm__numa numa;
+} gm__host_scratch;
+
+/* NULL: no host memory. */
+gm__host_scratch *gm__host_scratch_take(const gm_services *services);
+void gm__host_scratch_give(const gm_services *services, gm__host_scratch *scratch);
+
+/* Read all nodes into scratch->numa. `allowed` NULL: all may be used. */
+void gm__numa_read(const char *root, const gm__id_set *allowed, gm__host_scratch *scratch);
+
+/* Find the trees of version 1 and 2, for scratch->v1 and v2. False: /proc/self/cgroup exists and could not be read, so
+ * limits may be missed. */
+bool gm__cgroup_find(const char *root, gm__host_scratch *scratch);
+
+/* Call `level` for the mount point and for each directory below it down to the own group: scratch->directory. */
+void gm__cgroup_each_level(gm__host_scratch *scratch, const gm__cgroup_place *place, void (*level)(void *user),
+                           void *user);
+
+/* The path of a file of that directory, in scratch->path; NULL: it is too long. */
+const char *gm__cgroup_file(gm__host_scratch *scratch, const char *name);
+
+/* One number, or "max" which is GM_UNKNOWN_BYTES, white space around it allowed. False: something else. */
+bool gm__cgroup_number(const char *text, uint64_t *out);
 
 /* Offer every limit and every room to `bounds`: version 1 from the root down, then version 2. `mem_total`: the
  * machine's memory, or GM_UNKNOWN_BYTES. */
-void gm__cgroup_bound(const char *root, uint64_t mem_total, gm__host_bounds *bounds);
+void gm__cgroup_bound(const char *root, uint64_t mem_total, gm__host_scratch *scratch, gm__host_bounds *bounds);
 
 /* ---- pressure: rule H11 ---- */
 
@@ -99,9 +133,9 @@ void gm__psi_read(const char *root, gm_host_stall *out_some, gm_host_stall *out_
 /* ---- processors ---- */
 
 /* The name for people; "" when no file tells. */
-void gm__host_cpu_name(const char *root, char *out, size_t capacity);
+void gm__host_cpu_name(const char *root, gm__host_scratch *scratch, char *out, size_t capacity);
 
 /* Processors that are online and in `allowed` (NULL: all), or those of /proc/cpuinfo; 0 when no file tells. */
-uint32_t gm__host_cpu_cores(const char *root, const gm__id_set *allowed);
+uint32_t gm__host_cpu_cores(const char *root, const gm__id_set *allowed, gm__host_scratch *scratch);
 
 #endif

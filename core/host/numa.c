@@ -54,19 +54,20 @@ static bool numa_name(void *user, const char *name) {
 }
 
 /* False: the kernel does not say which nodes have memory. */
-static bool numa_with_memory(const char *root, gm__id_set *out) {
-  char text[GM__FILE_LINE_SIZE];
-  if (gm__file_text(root, "/sys/devices/system/node/has_memory", text, sizeof text) != GM__FILE_OK) return false;
-  return gm__id_set_parse(text, out);
+static bool numa_with_memory(const char *root, gm__host_scratch *scratch) {
+  char *text = scratch->line;
+  const char *path = "/sys/devices/system/node/has_memory";
+  if (gm__file_text(root, path, text, sizeof scratch->line) != GM__FILE_OK) return false;
+  return gm__id_set_parse(text, &scratch->some);
 }
 
-void gm__numa_read(const char *root, const gm__id_set *allowed, gm__numa *out) {
+void gm__numa_read(const char *root, const gm__id_set *allowed, gm__host_scratch *scratch) {
+  gm__numa *out = &scratch->numa;
   memset(out, 0, sizeof *out);
   out->complete = true;
-  gm__id_set with_memory;
-  numa_walk walk = {root, allowed, numa_with_memory(root, &with_memory), out};
+  numa_walk walk = {root, allowed, numa_with_memory(root, scratch), out};
   if (walk.told && allowed) {
-    out->left_out = gm__id_set_count(&with_memory, allowed) < gm__id_set_count(&with_memory, NULL);
+    out->left_out = gm__id_set_count(&scratch->some, allowed) < gm__id_set_count(&scratch->some, NULL);
   }
   const gm__file_answer names = gm__file_names(root, "/sys/devices/system/node", numa_name, &walk);
   out->unread = !walk.told && names != GM__FILE_OK && names != GM__FILE_ABSENT;

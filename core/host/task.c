@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/decimal.h"
@@ -42,10 +41,9 @@ static bool task_read(const char *root, const char *process, task_stat *out) {
 
 /* The inode of a namespace; 0: unknown. */
 static uint64_t task_namespace(const char *root, const char *name) {
-  char path[GM__FILE_PATH_SIZE];
-  struct stat st;
-  const int length = snprintf(path, sizeof path, "%s/proc/self/ns/%s", root ? root : "", name);
-  return length < GM__FILE_PATH_SIZE && stat(path, &st) == 0 ? (uint64_t)st.st_ino : 0;
+  char path[32];
+  snprintf(path, sizeof path, "/proc/self/ns/%s", name);
+  return gm__file_inode(root, path);
 }
 
 /* Kernels before 5.6 have no namespaces of time. The inodes have 32 bits. */

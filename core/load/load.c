@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "core/base/cancel.h"
 #include "core/base/checksum.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
@@ -277,6 +278,7 @@ static gm_status load_do(load_job *job, gm_pool *pool, gm_error *err) {
 
 gm_status gm_model_load(const gm_model *model, gm_pool *pool, const gm_load_params *params, gm_loaded_model **out,
                         gm_load_result *out_result, gm_error *err) {
+  GM__UNCANCELLED();
   gm_load_params mine = {.struct_size = sizeof mine};
   if (!model) return gm__bad_argument(err, load_op, "`model` is NULL");
   if (!pool) return gm__bad_argument(err, load_op, "`pool` is NULL");

@@ -2,6 +2,7 @@
  */
 #include "core/load/loaded_model.h"
 
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/model/model_memory.h"
 #include "core/pool/free.h"
@@ -53,6 +54,7 @@ static bool loaded_model_knows(const gm_loaded_model *loaded, const gm_stream *s
 }
 
 gm_status gm_loaded_model_release(gm_loaded_model *loaded, gm_stream *stream) {
+  GM__UNCANCELLED();
   if (!loaded) return GM_OK;
   const gm_device *device = loaded_model_knows(loaded, stream) ? gm_stream_device(stream) : NULL;
   gm_status first = GM_OK;

@@ -1,9 +1,13 @@
 #include "core/manage/cause.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "core/base/alloc.h"
+#include "core/base/limits.h"
 #include "core/base/saturate.h"
 #include "core/host/commit.h"
+#include "core/host/dmem.h"
 #include "core/host/host_info.h"
 
 /* Invariant: what the code that refused knows for certain comes first (gm__ladder_blame), then the status. Only where
@@ -11,6 +15,7 @@
  * reserve, the device. */
 
 enum { CAUSE_EPOCHS = 4, CAUSE_TAGS = 3 }; /* a leak: so many epochs in a row; of the tags that hold most */
+enum { CAUSE_SPARE = 4 << 20 };            /* addresses that a driver takes to align memory, and gm's own records */
 
 typedef struct cause_case {
   gm_pool *pool;
@@ -42,21 +47,57 @@ static gm_refusal_cause cause_of_pinned(const cause_case *self) {
   return cause_say(self, GM_CAUSE_PINNED_LIMIT, GM_CHANGE_FREE, exact);
 }
 
-/* The bytes that the kernel is to promise more, on a device whose memory is the host's. 0: that is not in the way. */
-static uint64_t cause_overcommit(const cause_case *self) {
-  gm__host_commit commit;
-  if (self->status != GM_ERR_OUT_OF_DEVICE_MEMORY || !self->pool->device->info.unified) return 0;
-  gm__host_commit_read(cause_root(self), &commit);
-  return gm__host_commit_lack(&commit, self->refused->exact);
+static void cause_name(const cause_case *self, const char *name) {
+  snprintf(self->out->bound, sizeof self->out->bound, "%s", name);
 }
 
-/* A memory group bounds what is free, or in all, on a device whose memory is the host's. */
+/* On a device whose memory is the host's: the kernel is to promise more, or to allow more mappings. NONE: neither. */
+static gm_refusal_cause cause_of_process(const cause_case *self) {
+  const uint64_t bytes = gm__add_sat(self->refused->exact, CAUSE_SPARE);
+  gm__host_commit commit;
+  gm__mappings mappings;
+  const bool refused = self->status == GM_ERR_OUT_OF_DEVICE_MEMORY; /* by the system; else by gm, for the figures */
+  if ((!refused && self->status != GM_ERR_OVER_LIMIT) || !self->pool->device->info.unified) return GM_CAUSE_NONE;
+  gm__host_commit_read(cause_root(self), &commit);
+  if (!refused) commit.strict = false;
+  const uint64_t lack = gm__host_commit_lack(&commit, bytes);
+  if (lack) {
+    cause_name(self, gm__host_commit_name(&commit, bytes));
+    return cause_say(self, GM_CAUSE_HOST_OVERCOMMIT, GM_CHANGE_RAISE_COMMIT, lack);
+  }
+  if (!refused || !gm__mappings_read(cause_root(self), &mappings) || !gm__mappings_are_used_up(&mappings))
+    return GM_CAUSE_NONE;
+  cause_name(self, "vm.max_map_count");
+  return cause_say(self, GM_CAUSE_MAPPINGS, GM_CHANGE_RAISE_MAPPINGS, mappings.count + 3 - mappings.most);
+}
+
+/* A group bounds the card's own memory, and that is what binds. */
+static bool cause_of_card_group(const cause_case *self) {
+  const gm_device *device = self->pool->device;
+  gm_memory_info memory = {.struct_size = sizeof memory};
+  gm__dmem dmem;
+  if (gm_device_memory_info(self->pool->device, &memory, NULL) != GM_OK) return false;
+  if (memory.free_source != GM_SOURCE_GROUP && memory.total_source != GM_SOURCE_GROUP) return false;
+  gm__dmem_read(gm__context_services(self->pool->ctx), cause_root(self), gm__pci_parse(device->info.pci), &dmem);
+  const char *name = memory.free_source == GM_SOURCE_GROUP ? dmem.free_name : dmem.total_name;
+  cause_name(self, name[0] ? name : "the process's MPS memory limit");
+  return true;
+}
+
+/* A group bounds what is free, or in all: of the host on a device whose memory that is, else of the card. */
 static bool cause_of_group(const cause_case *self) {
-  gm_host_info info = {.struct_size = sizeof info};
-  if (!self->pool->device->info.unified) return false;
-  gm__host_memory_read(cause_root(self), &info);
-  return info.cgroup_limited &&
-         (strncmp(info.limit_source, "cgroup", 6) == 0 || strncmp(info.total_source, "cgroup", 6) == 0);
+  const gm_services *services = gm__context_services(self->pool->ctx);
+  if (!self->pool->device->info.unified) return cause_of_card_group(self);
+  gm_host_info *info = gm__alloc(services, sizeof *info);
+  bool binds = false;
+  if (!info) return false; /* the structure is too large for a small stack */
+  if (gm__host_memory_read(services, cause_root(self), info) && info->cgroup_limited) {
+    const bool room = strncmp(info->limit_source, "cgroup", 6) == 0;
+    binds = room || strncmp(info->total_source, "cgroup", 6) == 0;
+    if (binds) cause_name(self, room ? info->limit_source : info->total_source);
+  }
+  gm__release(services, info, sizeof *info);
+  return binds;
 }
 
 /* ---- what the figures tell ---- */
@@ -117,6 +158,8 @@ static gm_refusal_cause cause_of_figures(cause_case *self) {
   gm__heap *heap = &self->pool->heap;
   const uint64_t exact = self->refused->exact, total = self->out->device_total_bytes;
   const uint64_t cap = gm__budget_cap(&heap->provider.budget), need = gm__add_sat(self->out->in_use_bytes, exact);
+  const gm_refusal_cause process = need > cap ? GM_CAUSE_NONE : cause_of_process(self);
+  if (process) return process;
   if (!heap->provider.has_upstream && exact > total) {
     if (cause_of_group(self)) return cause_say(self, GM_CAUSE_CGROUP, GM_CHANGE_RAISE_CGROUP, exact - total);
     return cause_say(self, GM_CAUSE_TOO_LARGE, GM_CHANGE_ASK_LESS, exact - total);
@@ -125,8 +168,6 @@ static gm_refusal_cause cause_of_figures(cause_case *self) {
     self->lack = need - cap;
     return cause_say(self, GM_CAUSE_POOL_CAP, GM_CHANGE_RAISE_CAP, self->lack);
   }
-  const uint64_t promise = cause_overcommit(self);
-  if (promise) return cause_say(self, GM_CAUSE_HOST_OVERCOMMIT, GM_CHANGE_RAISE_COMMIT, promise);
   return cause_of_device(self, gm__sub_sat(cap, gm__budget_used(&heap->provider.budget)));
 }
 

@@ -1,5 +1,6 @@
 #include "gm/cleanup.h"
 
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/context/config.h"
@@ -29,6 +30,7 @@ static uint64_t cleanup_under_used(gm_pool *pool, uint64_t reserved) {
 }
 
 gm_status gm_pool_cleanup(gm_pool *pool, double threshold, bool force, uint64_t *out_bytes, gm_error *err) {
+  GM__UNCANCELLED();
   double share;
   uint64_t bytes = 0;
   gm_status status = gm__pool_alive(pool, cleanup_op, err);
@@ -48,21 +50,28 @@ gm_status gm_pool_cleanup(gm_pool *pool, double threshold, bool force, uint64_t 
 }
 
 uint64_t gm_pool_trim(gm_pool *pool, uint64_t keep_bytes) {
+  GM__UNCANCELLED();
   return !gm__pool_lives(pool) || gm__pool_forked(pool) ? 0 : gm__heap_trim(&pool->heap, keep_bytes, UINT64_MAX);
 }
 
-uint64_t gm_pool_clear(gm_pool *pool) { return gm_pool_trim(pool, 0); }
+uint64_t gm_pool_clear(gm_pool *pool) {
+  GM__UNCANCELLED();
+  return gm_pool_trim(pool, 0);
+}
 
 uint64_t gm_pool_shrink(gm_pool *pool, uint64_t reserved_bytes) {
+  GM__UNCANCELLED();
   if (!gm__pool_lives(pool)) return 0;
   return gm_pool_trim(pool, gm__sub_sat(reserved_bytes, gm__heap_stats(&pool->heap).in_use_bytes));
 }
 
 uint64_t gm_pool_collect(gm_pool *pool) {
+  GM__UNCANCELLED();
   return !gm__pool_lives(pool) || gm__pool_forked(pool) ? 0 : gm__heap_collect(&pool->heap);
 }
 
 uint64_t gm_pool_coalesce(gm_pool *pool, bool aggressive) {
+  GM__UNCANCELLED();
   if (!gm__pool_lives(pool) || gm__pool_forked(pool)) return 0;
   if (aggressive) return gm_pool_clear(pool);
   const gm_stats stats = gm__heap_stats(&pool->heap);
@@ -110,6 +119,7 @@ static void cleanup_all(gm_context *ctx, const gm_device *device, uint64_t *out_
 }
 
 gm_status gm_device_cleanup(gm_device *device, uint64_t *out_bytes, gm_error *err) {
+  GM__UNCANCELLED();
   const gm_status status = gm__device_check(device, "gm_device_cleanup", err);
   if (status) return status;
   cleanup_evict(device);
@@ -118,6 +128,7 @@ gm_status gm_device_cleanup(gm_device *device, uint64_t *out_bytes, gm_error *er
 }
 
 gm_status gm_context_cleanup(gm_context *ctx, uint64_t *out_bytes, gm_error *err) {
+  GM__UNCANCELLED();
   const gm_status status = gm__context_check(ctx, "gm_context_cleanup", err);
   if (status) return status;
   cleanup_evict_all(ctx);

@@ -7,6 +7,7 @@
 
 #include "core/arena/free_chunks.h"
 #include "core/arena/reclaim.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
@@ -138,7 +139,8 @@ static void explain_words(const gm_pool *pool, const gm_explanation *out, explai
   explain_say_bytes(text, ", the device has ", out->device_free_bytes);
   explain_say_bytes(text, " free, and others hold ", out->used_by_others_bytes);
   explain_say(text, ".");
-  if (out->cause) explain_say(text, " Cause: %s.", gm_refusal_cause_name(out->cause));
+  if (out->cause) explain_say(text, " Cause: %s", gm_refusal_cause_name(out->cause));
+  if (out->cause) explain_say(text, out->bound[0] ? " (%s)." : ".", out->bound);
 }
 
 /* Fills `out`, which is gm's own. */
@@ -146,7 +148,9 @@ static void explain_request(gm_pool *pool, const gm_request *request, gm_explana
   gm_error reason;
   gm__want want;
   gm__refused refused;
-  *out = (gm_explanation){.struct_size = sizeof *out, .asked_bytes = request ? request->bytes : 0};
+  memset(out, 0, sizeof *out);
+  out->struct_size = sizeof *out;
+  out->asked_bytes = request ? request->bytes : 0;
   out->status = gm__request_read(pool, request, &want, &reason);
   out->rounded_bytes = out->status ? 0 : want.rounded;
   explain_refused(pool, &refused, out);
@@ -163,13 +167,23 @@ static void explain_request(gm_pool *pool, const gm_request *request, gm_explana
   }
 }
 
-gm_status gm_explain(gm_pool *pool, const gm_request *request, gm_explanation *out, gm_error *err) {
+/* For a program that was compiled with a shorter report. The longer one lies on the stack, which may be small. */
+static __attribute__((noinline)) void explain_sized(gm_pool *pool, const gm_request *request, gm_explanation *out) {
   gm_explanation why;
+  explain_request(pool, request, &why);
+  gm__sized_out(out, &why, sizeof why);
+}
+
+gm_status gm_explain(gm_pool *pool, const gm_request *request, gm_explanation *out, gm_error *err) {
+  GM__UNCANCELLED();
   gm_status status = gm__pool_alive(pool, "gm_explain", err);
   if (!status) status = gm__sized_check(out, sizeof *out, "gm_explain", "out", err);
   if (status) return status;
-  explain_request(pool, request, &why);
-  gm__sized_out(out, &why, sizeof why);
+  if (out->struct_size == sizeof *out) {
+    explain_request(pool, request, out);
+  } else {
+    explain_sized(pool, request, out);
+  }
   return GM_OK;
 }
 

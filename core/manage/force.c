@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/block/map.h"
@@ -84,6 +85,7 @@ static void force_bury(gm_pool *pool) {
 }
 
 gm_status gm_pool_destroy_force(gm_pool *pool, gm_error *err) {
+  GM__UNCANCELLED();
   gm_stats stats = {.struct_size = sizeof stats};
   if (!pool) return GM_OK;
   if (!gm__pool_lives(pool)) return gm__bad_argument(err, force_op, "`pool` is destroyed");

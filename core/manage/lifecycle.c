@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
 #include "core/block/share.h"
@@ -153,6 +154,7 @@ static void pool_end_buffers(gm_pool *pool) {
 }
 
 gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_pool **out, gm_error *err) {
+  GM__UNCANCELLED();
   gm_pool_params asked = {.struct_size = sizeof asked};
   gm_status status = gm__device_check(device, "gm_pool_create", err);
   if (status) return status;
@@ -229,6 +231,7 @@ void gm__pool_end(gm_pool *pool, bool forked) {
 }
 
 gm_status gm_pool_destroy(gm_pool *pool, gm_error *err) {
+  GM__UNCANCELLED();
   if (!pool) return GM_OK;
   if (!gm__pool_lives(pool)) return gm__bad_argument(err, "gm_pool_destroy", "`pool` is destroyed");
   const bool forked = gm__pool_forked(pool);

@@ -1,11 +1,13 @@
 #include <inttypes.h>
 
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/manage/lifecycle.h"
 
 /* The cap of a pool, and memory beside the pool that counts against it. */
 
 gm_status gm_pool_set_max_bytes(gm_pool *pool, uint64_t bytes, gm_error *err) {
+  GM__UNCANCELLED();
   gm_status status = gm__pool_alive(pool, "gm_pool_set_max_bytes", err);
   if (status) return status;
   atomic_store_explicit(&pool->heap.provider.budget.max_bytes, gm__pool_cap(pool->device->ctx, bytes),

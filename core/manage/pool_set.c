@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
@@ -53,6 +54,7 @@ static gm_status pool_set_end(gm_pool_set *set, gm_error *err) {
 
 gm_status gm_pool_set_create(gm_device *const *devices, size_t count, const gm_pool_params *params, gm_pool_set **out,
                              gm_error *err) {
+  GM__UNCANCELLED();
   gm_status status = pool_set_check(devices, count, err);
   if (!status && !out) status = gm__bad_argument(err, pool_set_op, "`out` is NULL");
   if (status) return status;
@@ -74,6 +76,7 @@ gm_status gm_pool_set_create(gm_device *const *devices, size_t count, const gm_p
 }
 
 gm_status gm_pool_set_destroy(gm_pool_set *set, gm_error *err) {
+  GM__UNCANCELLED();
   for (size_t i = 0; set && i < set->count; i++) {
     const uint64_t live = gm__pool_live(set->pools[i]);
     if (live == 0) continue;
@@ -134,6 +137,7 @@ gm_status gm_pool_set_stats(const gm_pool_set *set, gm_stats *out, gm_error *err
 }
 
 gm_status gm_total_memory_usage(const gm_pool_set *set, gm_memory_usage *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_total_memory_usage";
   if (!set || !out) return gm__bad_argument(err, op, "`%s` is NULL", set ? "out" : "set");
   const gm_stats stats = pool_set_stats(set);
@@ -142,6 +146,7 @@ gm_status gm_total_memory_usage(const gm_pool_set *set, gm_memory_usage *out, gm
 }
 
 uint64_t gm_pool_set_trim(gm_pool_set *set, uint64_t keep_bytes) {
+  GM__UNCANCELLED();
   uint64_t bytes = 0;
   for (size_t i = 0; i < gm_pool_set_count(set); i++) {
     bytes = gm__add_sat(bytes, gm_pool_trim(set->pools[i], keep_bytes));

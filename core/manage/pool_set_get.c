@@ -1,6 +1,7 @@
 /* The documents' older calls: a buffer by device, number of elements and precision, to be given back by hand. */
 #include <inttypes.h>
 
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/manage/explain.h"
 #include "core/manage/lifecycle.h"
@@ -18,6 +19,7 @@ static gm_status set_get_read(const gm_pool_set *set, size_t device, uint64_t co
 
 gm_status gm_pool_set_get(gm_pool_set *set, size_t device, uint64_t count, gm_dtype precision, gm_block *out,
                           gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_pool_set_get";
   gm_pool *pool;
   gm_request request = {.flags = GM_INSERT_WAIT};
@@ -30,6 +32,7 @@ gm_status gm_pool_set_get(gm_pool_set *set, size_t device, uint64_t count, gm_dt
 
 gm_status gm_pool_set_return(gm_pool_set *set, size_t device, const gm_block *block, uint64_t count, gm_dtype precision,
                              gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_pool_set_return";
   gm_pool *pool;
   uint64_t bytes;

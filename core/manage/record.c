@@ -4,6 +4,7 @@
 
 #include "core/arena/arena.h"
 #include "core/arena/observe.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
 #include "core/manage/lifecycle.h"
@@ -47,6 +48,7 @@ static gm_status record_none(const gm_pool *pool, const char *op, gm_error *err)
 }
 
 gm_status gm_pool_record_mark(gm_pool *pool, const char *label, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_pool_record_mark";
   gm_status status = gm__pool_alive(pool, op, err);
   if (status) return status;
@@ -109,6 +111,7 @@ static gm_status record_begin(gm_pool *pool, const char *path, gm_error *err) {
 }
 
 gm_status gm_pool_record_begin(gm_pool *pool, const char *path, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_pool_record_begin";
   gm_status status = gm__pool_alive(pool, op, err);
   if (status) return status;
@@ -134,6 +137,7 @@ static gm_status record_end(gm_pool *pool, gm_recording *out, gm_error *err) {
 }
 
 gm_status gm_pool_record_end(gm_pool *pool, gm_recording *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_pool_record_end";
   gm_status status = gm__pool_alive(pool, op, err);
   if (!status && out) status = gm__sized_check(out, sizeof *out, op, "out", err);

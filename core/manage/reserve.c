@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
 #include "core/device/holding.h"
@@ -53,6 +54,7 @@ static gm_status reservation_make(gm_device *device, const gm__limits *limits, u
 }
 
 gm_status gm_reserve(gm_device *device, const gm_reserve_params *params, gm_reservation **out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_reserve";
   gm_reserve_params asked;
   gm_status status = gm__device_check(device, op, err);
@@ -64,6 +66,7 @@ gm_status gm_reserve(gm_device *device, const gm_reserve_params *params, gm_rese
 }
 
 void gm_reservation_cancel(gm_reservation *reservation) {
+  GM__UNCANCELLED();
   if (!reservation || !gm__object_is(&reservation->head, GM__KIND_RESERVATION)) return;
   gm_device *device = reservation->device;
   gm_pool *pool = atomic_load(&reservation->pool);
@@ -89,6 +92,7 @@ static gm_status reservation_check_pool(const gm_device *device, const gm_pool *
 }
 
 gm_status gm_reservation_commit(gm_reservation *reservation, gm_pool *pool, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_reservation_commit";
   gm_pool *none = NULL;
   gm_status status = reservation_check(reservation, op, err);
@@ -104,6 +108,7 @@ gm_status gm_reservation_commit(gm_reservation *reservation, gm_pool *pool, gm_e
 }
 
 gm_status gm_pool_reserve(gm_pool *pool, uint64_t bytes, gm_reservation **out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_pool_reserve";
   gm_status status = gm__pool_alive(pool, op, err);
   if (status) return status;
@@ -154,6 +159,7 @@ static gm_status fit_commit_one(gm_device *device, const gm_fit_part *part, uint
 
 gm_status gm_fit_commit(gm_device *const *devices, const gm_fit_part *parts, uint32_t count, gm_reservation **out,
                         gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_fit_commit";
   if (!devices || !parts || !out) return gm__bad_argument(err, op, "`devices`, `parts` or `out` is NULL");
   if (count > GM_FIT_DEVICES_MAX) return gm__bad_argument(err, op, "`count` is %u, at most 64 is possible", count);

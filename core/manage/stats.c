@@ -1,3 +1,4 @@
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
 #include "core/device/pressure.h"
@@ -52,6 +53,7 @@ static void stats_add(gm_context *ctx, const gm_device *device, gm_stats *out) {
 }
 
 gm_status gm_device_stats(gm_device *device, gm_stats *out, gm_error *err) {
+  GM__UNCANCELLED();
   gm_status status = gm__device_check(device, "gm_device_stats", err);
   if (!status) status = gm__sized_check(out, sizeof *out, "gm_device_stats", "out", err);
   if (status) return status;
@@ -60,6 +62,7 @@ gm_status gm_device_stats(gm_device *device, gm_stats *out, gm_error *err) {
 }
 
 gm_status gm_context_stats(gm_context *ctx, gm_stats *out, gm_error *err) {
+  GM__UNCANCELLED();
   gm_status status = gm__context_check(ctx, "gm_context_stats", err);
   if (!status) status = gm__sized_check(out, sizeof *out, "gm_context_stats", "out", err);
   if (status) return status;
@@ -78,10 +81,12 @@ static gm_status stats_read_pressure(void *subject, _Atomic int *level, gm_press
                     "pool \"%s\" has no cap and its device does not say what is free", pool->heap.provider.name);
   }
   const gm_stats stats = gm__heap_stats(&pool->heap);
-  return gm__pressure_fill(pool->device->ctx, stats.in_use_bytes, limit, level, out, err);
+  const gm__pressure_ratio ratio = {.used_bytes = stats.in_use_bytes, .total_bytes = limit};
+  return gm__pressure_fill(pool->device->ctx, &ratio, level, out, err);
 }
 
 gm_status gm_pool_pressure(gm_pool *pool, gm_pressure *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_pool_pressure";
   gm_status status = gm__pool_alive(pool, op, err);
   if (!status) status = gm__pressure_check(out, op, err);
@@ -90,6 +95,7 @@ gm_status gm_pool_pressure(gm_pool *pool, gm_pressure *out, gm_error *err) {
 
 gm_status gm_pressure_watch_pool(gm_pool *pool, gm_pressure_callback callback, void *user, gm_pressure_watch **out,
                                  gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_pressure_watch_pool";
   const gm_status status = gm__pool_alive(pool, op, err);
   if (status) return status;

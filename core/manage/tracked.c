@@ -1,6 +1,7 @@
 #include "core/manage/tracked.h"
 
 #include "core/arena/observe.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/heap/heap_track.h"
 #include "core/manage/lifecycle.h"
@@ -179,6 +180,7 @@ static gm_status tracked_start(gm_pool *pool, gm_error *err) {
 }
 
 gm_status gm_pool_set_tracking(gm_pool *pool, bool on, gm_error *err) {
+  GM__UNCANCELLED();
   gm_status status = gm__pool_alive(pool, "gm_pool_set_tracking", err);
   if (status) return status;
   gm__mutex_lock(&pool->gate);

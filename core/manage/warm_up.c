@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/base/saturate.h"
@@ -136,6 +137,7 @@ static gm_status warm_up_run(gm_pool *pool, const gm_warm_up *list, size_t count
 
 gm_status gm_pool_warm_up(gm_pool *pool, const gm_warm_up *list, size_t count, gm_stream *stream,
                           gm_warm_up_result *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_pool_warm_up";
   gm_status status = gm__pool_alive(pool, op, err);
   if (!status && out) status = gm__sized_check(out, sizeof *out, op, "out", err);
@@ -176,6 +178,7 @@ static size_t warm_up_peak(const gm_pool *pool, const gm_trace_profile *profile,
 
 gm_status gm_pool_warm_up_from_trace(gm_pool *pool, const char *path, gm_stream *stream, gm_warm_up_result *out,
                                      gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_pool_warm_up_from_trace";
   gm_trace_profile profile = {.struct_size = sizeof profile};
   gm_warm_up list[GM_TRACE_CLASSES + 2];

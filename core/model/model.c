@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
 #include "core/model/gguf.h"
@@ -69,6 +70,7 @@ static void model_free_shard(const gm_services *services, gm__shard *shard) {
 }
 
 void gm_model_close(gm_model *model) {
+  GM__UNCANCELLED();
   if (!model) return;
   gm_services services = model->services;
   for (uint32_t i = 0; i < model->shard_count; i++) model_free_shard(&services, &model->shards[i]);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
 #include "core/model/model.h"
@@ -20,6 +21,7 @@ static gm_status config_beside(const gm_model *model, const char *op, gm_model_c
 }
 
 gm_status gm_model_read_config(const gm_model *model, gm_model_config *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_model_read_config";
   if (!model) return gm__bad_argument(err, op, "`model` is NULL");
   gm_status status = gm__sized_check(out, sizeof *out, op, "out", err);
@@ -33,6 +35,7 @@ gm_status gm_model_read_config(const gm_model *model, gm_model_config *out, gm_e
 }
 
 gm_status gm_model_config_load(const gm_services *services, const char *path, gm_model_config *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_model_config_load";
   if (!path || !path[0]) return gm__bad_argument(err, op, "`path` is %s", path ? "empty" : "NULL");
   gm_model_config config = {.struct_size = sizeof config};

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/model/model.h"
 #include "core/model/model_memory.h"
@@ -178,9 +179,11 @@ static gm_status open_model(const gm_services *services, const char *path, const
 }
 
 gm_status gm_model_open(const gm_services *services, const char *path, gm_model **out, gm_error *err) {
+  GM__UNCANCELLED();
   return open_model(services, path, "gm_model_open", false, out, err);
 }
 
 gm_status gm_model_open_header(const gm_services *services, const char *path, gm_model **out, gm_error *err) {
+  GM__UNCANCELLED();
   return open_model(services, path, "gm_model_open_header", true, out, err);
 }

@@ -1,5 +1,6 @@
 #include <inttypes.h>
 
+#include "core/base/cancel.h"
 #include "core/order/slot.h"
 
 /* Waiting for streams. A stream that gm can neither ask nor wait for counts as running. */
@@ -16,6 +17,7 @@ static gm_status drain_by_point(const gm_device *device, const gm_stream *stream
 }
 
 gm_status gm__order_drain(gm_stream *stream, const char *op, gm_error *err) {
+  GM__UNCANCELLED();
   const gm_device *device = stream->device;
   gm_error why = {.status = GM_OK};
   gm_status status = drain_by_point(device, stream, &why);

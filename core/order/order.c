@@ -1,5 +1,6 @@
 #include "core/order/order.h"
 
+#include "core/base/cancel.h"
 #include "core/discovery/answer.h"
 #include "core/order/slot.h"
 
@@ -60,10 +61,12 @@ int gm__order_slot_of(gm__order *order, gm_stream *stream) {
 
 static gm_status order_record(const gm__order *order, const gm__order_slot *slot, gm_backend_point *out,
                               gm_error *err) {
+  GM__UNCANCELLED();
   return gm__submitting(order->device)->point_record(order->device->handle, slot->stream->handle, out, err);
 }
 
 static bool order_passed(const gm__order *order, const gm_backend_point *point) {
+  GM__UNCANCELLED();
   bool done = false;
   gm_status status = order->device->ops->point_done(order->device->handle, point, &done, NULL);
   gm__answer_mend_bool(&done);
@@ -264,6 +267,7 @@ bool gm__order_has_passed(const gm__order *order, uint64_t time) {
 }
 
 static void order_flush_slot(gm__order *order, gm__order_slot *slot) {
+  GM__UNCANCELLED();
   const gm_device *device = order->device;
   if (!gm__order_is_behind(slot)) return;
   gm__order_step_from(order, slot);
@@ -336,6 +340,7 @@ static gm_status order_insert_own(gm__order *order, const gm__last_use *use, int
 }
 
 gm_status gm__order_insert(gm__order *order, gm__last_use *use, int slot, gm_error *err) {
+  GM__UNCANCELLED();
   if (use->streams & order_crowd) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_alloc",
                     "the work of too many streams would have to be waited for");
@@ -355,6 +360,7 @@ gm_status gm__order_insert(gm__order *order, gm__last_use *use, int slot, gm_err
 }
 
 gm_status gm__order_attach_point(gm__order *order, gm__last_use *use, int slot, gm_error *err) {
+  GM__UNCANCELLED();
   const uint64_t others = use->streams & ~gm__order_bit(slot), involved = order_involved(use, slot);
   const int from = others ? gm__order_lowest(others) : slot;
   gm_backend_point point;

@@ -2,6 +2,7 @@
 #ifndef GM_CORE_ORDER_SLOT_H
 #define GM_CORE_ORDER_SLOT_H
 
+#include "core/base/cancel.h"
 #include "core/order/order.h"
 
 /* The record of the stream, in a slot or in the crowd; NULL: there is none. */
@@ -18,6 +19,7 @@ void gm__order_step_to(gm__order *order, gm__order_slot *slot);
 void gm__order_update_crowd(gm__order *order);
 
 static inline void gm__order_release(const gm__order *order, const gm_backend_point *point) {
+  GM__UNCANCELLED();
   order->device->ops->point_release(order->device->handle, point, GM_CLOSE_NORMAL);
 }
 

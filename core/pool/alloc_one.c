@@ -1,5 +1,6 @@
 #include "core/pool/alloc_one.h"
 
+#include "core/base/cancel.h"
 #include "core/heap/request_read.h"
 #include "core/pool/quota.h"
 
@@ -13,6 +14,7 @@ gm_status gm__request_read(const gm_pool *pool, const gm_request *request, gm__w
 /* Allocates from a pool with a guard. The guard writes to the block, so a capture refuses it. Freed blocks that only
  * wait for their check are memory for the request, too. */
 static gm_acquire alloc_guarded(gm_pool *pool, const gm__want *want, gm_block *out, gm__refusal *why) {
+  GM__UNCANCELLED();
   if (gm__guard_writes(pool->guard) && gm__order_is_captured(want->stream, &why->failure)) {
     why->status = GM_ERR_BUSY;
     return gm__refusal_answer(why->status);

@@ -1,3 +1,4 @@
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/device/point.h"
 #include "core/heap/live.h"
@@ -60,6 +61,7 @@ static gm_status free_at(gm_pool *pool, const gm_block *block, const gm_point *p
 }
 
 gm_status gm_free_at(gm_pool *pool, const gm_block *block, const gm_point *point, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_free_at";
   gm_status status = gm__pool_alive(pool, op, err);
   if (!status && !block) return gm__bad_argument(err, op, "`block` is NULL");

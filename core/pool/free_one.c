@@ -1,9 +1,12 @@
 #include "core/pool/free_one.h"
 
+#include "core/base/cancel.h"
 #include "core/heap/live.h"
 
 gm_status gm__free_one(gm_pool *pool, const gm_block *block, gm_stream *stream) {
-  return pool->guard ? gm__guard_free(pool->guard, block, stream) : gm__heap_free(&pool->heap, block, stream);
+  if (!pool->guard) return gm__heap_free(&pool->heap, block, stream);
+  GM__UNCANCELLED(); /* the guard writes to the block */
+  return gm__guard_free(pool->guard, block, stream);
 }
 
 gm_status gm__use_on_one(gm_pool *pool, const gm_block *block, gm_stream *stream) {

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/poll.h"
 #include "core/device/turn.h"
@@ -101,6 +102,7 @@ static bool wait_in_turn(gm_pool *pool, gm__want *want, const gm_request *reques
 }
 
 gm_acquire gm__wait_alloc(gm_pool *pool, gm__want *want, const gm_request *request, gm_block *out, gm__refusal *why) {
+  GM__UNCANCELLED();
   const uint64_t deadline = gm__deadline_after(want->deadline_ns);
   gm_acquire answer = GM_ACQUIRE_EXHAUSTED;
   gm__refusal_begin(why);

@@ -1,5 +1,6 @@
 #include "core/pool/wrap.h"
 
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/device/memory_answer.h"
 #include "core/pool/quota.h"
@@ -24,6 +25,7 @@ gm_status gm__pool_adopt(gm_pool *pool, const gm_memory *memory, uint64_t offset
 }
 
 gm_status gm_block_wrap(gm_pool *pool, const gm_native_memory *native, gm_block *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_block_wrap";
   gm_status status = gm__pool_alive(pool, op, err);
   if (status) return status;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 
 static const gm_services *objects_services(const gm__provider *provider) {
   return gm__context_services(provider->device->ctx);
@@ -73,6 +74,7 @@ void gm__native_objects_take(gm__provider *provider, gm__allocation *allocation,
 }
 
 void gm__native_view_destroy(const gm__provider *provider, uint64_t view) {
+  GM__UNCANCELLED();
   const gm_device *device = provider->device;
   const bool abandon = gm__context_forked(device->ctx) || atomic_load(&device->lost);
   device->ops->view_destroy(device->handle, view, abandon ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL, NULL);

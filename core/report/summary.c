@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/text_clean.h"
@@ -311,13 +312,9 @@ static void summary_recommend(const summary_view *view) {
   summary_write(view, &line);
 }
 
-static gm_status summary_make(summary_view *view, gm_probe_level level, const char *op, gm_error *err) {
+static gm_status summary_make(summary_view *view, gm_probe_level level, gm_error *err) {
   static const char head[] = "=== gm backends ===\n";
-  gm_status status = gm__context_check(view->ctx, op, err);
-  if (status != GM_OK) return status;
-  if (!view->write_text) return gm__bad_argument(err, op, "`write_text` is NULL");
-  view->services = gm__context_services(view->ctx);
-  status = summary_ask(view, level, err);
+  const gm_status status = summary_ask(view, level, err);
   if (status == GM_OK) {
     view->write_text(view->user, head, sizeof head - 1);
     for (size_t i = 0; i < view->backend_count && !view->brief; i++) summary_backend(view, &view->backends[i]);
@@ -328,16 +325,36 @@ static gm_status summary_make(summary_view *view, gm_probe_level level, const ch
   return status;
 }
 
+/* The findings are too large for a small stack. */
+static gm_status summary_run(gm_context *ctx, gm_probe_level level,
+                             void (*write_text)(void *user, const char *text, size_t bytes), void *user, bool brief,
+                             const char *op, gm_error *err) {
+  gm_status status = gm__context_check(ctx, op, err);
+  if (status != GM_OK) return status;
+  if (!write_text) return gm__bad_argument(err, op, "`write_text` is NULL");
+  const gm_services *services = gm__context_services(ctx);
+  summary_view *view = gm__alloc(services, sizeof *view);
+  if (!view) return summary_no_memory(err);
+  view->ctx = ctx;
+  view->services = services;
+  view->write_text = write_text;
+  view->user = user;
+  view->brief = brief;
+  status = summary_make(view, level, err);
+  gm__release(services, view, sizeof *view);
+  return status;
+}
+
 gm_status gm_summary(gm_context *ctx, gm_probe_level level,
                      void (*write_text)(void *user, const char *text, size_t bytes), void *user, gm_error *err) {
-  summary_view view = {.ctx = ctx, .write_text = write_text, .user = user};
-  return summary_make(&view, level, "gm_summary", err);
+  GM__UNCANCELLED();
+  return summary_run(ctx, level, write_text, user, false, "gm_summary", err);
 }
 
 gm_status gm_summary_brief(gm_context *ctx, gm_probe_level level,
                            void (*write_text)(void *user, const char *text, size_t bytes), void *user, gm_error *err) {
-  summary_view view = {.ctx = ctx, .write_text = write_text, .user = user, .brief = true};
-  return summary_make(&view, level, "gm_summary_brief", err);
+  GM__UNCANCELLED();
+  return summary_run(ctx, level, write_text, user, true, "gm_summary_brief", err);
 }
 
 /* ---- onto a stream ---- */
@@ -353,6 +370,7 @@ static void summary_put(void *user, const char *text, size_t bytes) {
 }
 
 gm_status gm_print_summary(gm_context *ctx, gm_probe_level level, FILE *file, gm_error *err) {
+  GM__UNCANCELLED();
   if (!file) return gm__bad_argument(err, "gm_print_summary", "`file` is NULL");
   summary_file out = {.file = file};
   gm_status status = gm_summary(ctx, level, summary_put, &out, err);

@@ -1,3 +1,4 @@
+#include "core/base/cancel.h"
 #include "core/store/down.h"
 #include "core/store/remove.h"
 #include "core/store/tier_copy.h"
@@ -5,6 +6,7 @@
 /* Values go down because the host program says so. */
 
 gm_status gm_store_demote(gm_store *store, uint64_t bytes, uint64_t *out_bytes, gm_error *err) {
+  GM__UNCANCELLED();
   const gm_status status = gm__store_check(store, "gm_store_demote", err);
   if (status) return status;
   const gm__down_result result = gm__down_some(store, bytes);
@@ -13,6 +15,7 @@ gm_status gm_store_demote(gm_store *store, uint64_t bytes, uint64_t *out_bytes, 
 }
 
 gm_status gm_store_demote_key(gm_store *store, const char *text, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_store_demote_key";
   gm__store_key key;
   uint64_t freed;
@@ -30,6 +33,7 @@ gm_status gm_store_demote_key(gm_store *store, const char *text, gm_error *err) 
 }
 
 gm_status gm_store_set_persistent(gm_store *store, const char *text, bool persistent, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_store_set_persistent";
   gm__store_key key;
   gm_status status = gm__store_check(store, op, err);
@@ -76,6 +80,7 @@ static gm__store_entry *demote_next_due(gm_store *store) {
 
 /* What became due later stands behind in the list. So as many as are due now are enough, and a flush ends. */
 gm_status gm_store_flush(gm_store *store, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_store_flush";
   gm_status status = gm__store_check(store, op, err);
   if (status) return status;

@@ -1,5 +1,6 @@
 #include "core/store/get.h"
 
+#include "core/base/cancel.h"
 #include "core/store/down.h"
 #include "core/store/remove.h"
 #include "core/store/rise.h"
@@ -107,14 +108,17 @@ static gm_status get_checked(gm_store *store, const char *text, uint64_t users, 
 }
 
 gm_status gm_store_get(gm_store *store, const char *key, gm_value **out, gm_error *err) {
+  GM__UNCANCELLED();
   return get_checked(store, key, 0, out, "gm_store_get", err);
 }
 
 gm_status gm_store_acquire(gm_store *store, const char *key, gm_value **out, gm_error *err) {
+  GM__UNCANCELLED();
   return get_checked(store, key, 1, out, "gm_store_acquire", err);
 }
 
 gm_status gm_store_get_many(gm_store *store, const char *const *keys, size_t count, gm_value **out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_store_get_many";
   gm_status status = gm__store_check(store, op, err);
   if (status || !count) return status;
@@ -129,6 +133,7 @@ gm_status gm_store_get_many(gm_store *store, const char *const *keys, size_t cou
 }
 
 gm_status gm_store_exists(gm_store *store, const char *text, bool *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_store_exists";
   gm__store_key key;
   gm_status status = gm__store_check(store, op, err);

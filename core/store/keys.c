@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/store/put.h"
 #include "core/store/remove.h"
 
@@ -83,6 +84,7 @@ static gm_status keys_visit(gm_store *store, keys_kind kind, const char *text, g
 }
 
 gm_status gm_store_list(gm_store *store, const char *prefix, gm_store_visit visit, void *user, gm_error *err) {
+  GM__UNCANCELLED();
   const gm_status status = gm__store_check(store, "gm_store_list", err);
   return status ? status : keys_visit(store, KEYS_OF_VALUES, prefix, visit, user, "gm_store_list", err);
 }
@@ -116,6 +118,7 @@ static gm_status keys_remove(gm_store *store, const char *text, const char *op, 
 }
 
 gm_status gm_store_clear(gm_store *store, const char *text, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_store_clear";
   gm__store_key prefix;
   key_list list;

@@ -26,6 +26,7 @@ static gm_status move_read(const gm_store *store, const char *from, const char *
 }
 
 gm_status gm_store_copy(gm_store *store, const char *from, const char *to, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_store_copy";
   move_keys keys;
   gm_value *value = NULL;
@@ -88,6 +89,7 @@ static gm_status move_copy_below(gm_store *store, const move_entries *both, gm_e
 }
 
 gm_status gm_store_move(gm_store *store, const char *from, const char *to, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_store_move";
   move_keys keys;
   move_entries both = {NULL, NULL};

@@ -1,6 +1,7 @@
 #include "core/store/put.h"
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/store/down.h"
 #include "core/store/room.h"
 
@@ -50,15 +51,18 @@ static gm_status put_value(gm_store *store, const char *text, gm_value *value, g
 }
 
 gm_status gm_store_put(gm_store *store, const char *key, gm_value *value, gm_error *err) {
+  GM__UNCANCELLED();
   return put_value(store, key, value, GM__PUT_KEEPS_USERS, "gm_store_put", err);
 }
 
 gm_status gm_store_allocate(gm_store *store, const char *key, gm_value *value, gm_error *err) {
+  GM__UNCANCELLED();
   return put_value(store, key, value, GM__PUT_ONE_USER, "gm_store_allocate", err);
 }
 
 gm_status gm_store_put_tensor(gm_store *store, const char *text, const gm_tensor_desc *desc, const void *data,
                               gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_store_put_tensor";
   gm__store_key key;
   gm_tensor_desc asked;
@@ -155,6 +159,7 @@ static bool put_batch_commit(put_batch *batch) {
 
 gm_status gm_store_put_many(gm_store *store, const char *const *keys, gm_value *const *values, size_t count,
                             gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_store_put_many";
   gm_status status = gm__store_check(store, op, err);
   if (status || !count) return status;

@@ -1,6 +1,7 @@
 #include "core/store/remove.h"
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/store/put.h"
 #include "core/store/tier_copy.h"
 
@@ -27,6 +28,7 @@ gm_status gm__remove(gm_store *store, const gm__store_name *key, const char *op,
 }
 
 gm_status gm_store_delete(gm_store *store, const char *text, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_store_delete";
   gm__store_key key;
   gm_status status = gm__store_check(store, op, err);
@@ -35,6 +37,7 @@ gm_status gm_store_delete(gm_store *store, const char *text, gm_error *err) {
 }
 
 gm_status gm_store_release(gm_store *store, const char *text, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_store_release";
   gm__store_key key;
   gm_status status = gm__store_check(store, op, err);
@@ -86,6 +89,7 @@ static gm_status remove_all(gm_store *store, gm__store_entry **entries, size_t c
 }
 
 gm_status gm_store_delete_many(gm_store *store, const char *const *texts, size_t count, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_store_delete_many";
   gm_status status = gm__store_check(store, op, err);
   if (status || !count) return status;

@@ -1,3 +1,4 @@
+#include "core/base/cancel.h"
 #include "core/store/entry.h"
 
 #include "core/base/alloc.h"
@@ -81,6 +82,7 @@ static gm_status store_register(gm_store *store, int32_t priority, gm_error *err
 /* ---- life ---- */
 
 gm_status gm_store_create(const gm_store_params *params, gm_store **out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_store_create";
   gm_store_params asked;
   gm_status status = gm__sized_in(&asked, sizeof asked, params, op, "params", err);
@@ -113,6 +115,7 @@ static void store_end_watch(gm_store *store) {
 
 /* No other thread knows the store now, so this takes no lock: in a forked child another thread may hold it. */
 gm_status gm_store_destroy(gm_store *store, gm_error *err) {
+  GM__UNCANCELLED();
   size_t cursor = 0;
   if (!store) return GM_OK;
   const gm_status status = gm__store_check(store, "gm_store_destroy", err);

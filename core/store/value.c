@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/sized.h"
 #include "core/buffer/buffer.h"
 
@@ -147,6 +148,7 @@ gm_status gm_value_tensor(gm_pool *pool, const gm_tensor_desc *desc, const void 
 
 gm_status gm_value_tensor_on_host(gm_context *ctx, const gm_tensor_desc *desc, const void *data, gm_value **out,
                                   gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_value_tensor_on_host";
   gm_tensor_desc asked;
   uint64_t bytes;
@@ -280,4 +282,7 @@ uint64_t gm__value_release(gm_value *value, gm_stream *stream) {
   return left ? 0 : value_end(value, stream);
 }
 
-void gm_value_release(gm_value *value, gm_stream *stream) { (void)gm__value_release(value, stream); }
+void gm_value_release(gm_value *value, gm_stream *stream) {
+  GM__UNCANCELLED();
+  (void)gm__value_release(value, stream);
+}

@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/base/cancel.h"
 #include "core/base/sized.h"
 #include "core/store/value.h"
 
@@ -43,6 +44,7 @@ static gm_status value_tensor_check(const gm_value *value, const char *op, gm_er
 }
 
 gm_status gm_value_read(gm_value *value, uint64_t offset, void *dst, uint64_t bytes, gm_stream *stream, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_value_read";
   const gm_status status = value_tensor_check(value, op, err);
   if (status) return status;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
 #include "core/context/context.h"
@@ -60,6 +61,7 @@ static gm_status tier_params_read(const gm_tier_params *params, gm_tier_params *
 
 gm_status gm_tier_open(gm_context *ctx, const char *kind, const char *where, const gm_tier_params *params,
                        gm_tier **out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_tier_open";
   gm_tier_params asked;
   const gm__tier_kind *found;
@@ -97,6 +99,7 @@ static gm_status tier_check(const gm_tier *tier, const char *op, gm_error *err) 
 }
 
 gm_status gm_tier_close(gm_tier *tier, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_tier_close";
   if (!tier) return GM_OK;
   gm_status status = tier_check(tier, op, err);
@@ -140,6 +143,7 @@ static gm_status tier_parts_check(const gm_tier_part *parts, size_t count, const
 
 gm_status gm_tier_put(gm_tier *tier, const void *key, size_t key_bytes, const gm_tier_part *parts, size_t count,
                       gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_tier_put";
   gm_status status = tier_key_check(tier, key, key_bytes, op, err);
   if (!status) status = tier_writable(tier, op, err);
@@ -150,6 +154,7 @@ gm_status gm_tier_put(gm_tier *tier, const void *key, size_t key_bytes, const gm
 
 gm_status gm_tier_value_open(gm_tier *tier, const void *key, size_t key_bytes, gm_tier_value **out, uint64_t *out_bytes,
                              gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_tier_value_open";
   gm_status status = tier_key_check(tier, key, key_bytes, op, err);
   if (status) return status;
@@ -171,6 +176,7 @@ gm_status gm_tier_value_open(gm_tier *tier, const void *key, size_t key_bytes, g
 }
 
 gm_status gm_tier_value_read(gm_tier_value *value, uint64_t offset, void *dst, uint64_t bytes, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_tier_value_read";
   if (!value) return gm__bad_argument(err, op, "`value` is NULL");
   gm_tier *tier = value->tier;
@@ -186,6 +192,7 @@ gm_status gm_tier_value_read(gm_tier_value *value, uint64_t offset, void *dst, u
 }
 
 gm_status gm_tier_value_describe(const gm_tier_value *value, gm_tier_value_info *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_tier_value_describe";
   if (!value) return gm__bad_argument(err, op, "`value` is NULL");
   const gm_tier *tier = value->tier;
@@ -200,6 +207,7 @@ gm_status gm_tier_value_describe(const gm_tier_value *value, gm_tier_value_info 
 }
 
 void gm_tier_value_close(gm_tier_value *value) {
+  GM__UNCANCELLED();
   if (!value) return;
   gm_tier *tier = value->tier;
   tier->kind->ops.value_close(tier->own, value->own);
@@ -208,6 +216,7 @@ void gm_tier_value_close(gm_tier_value *value) {
 }
 
 gm_status gm_tier_remove(gm_tier *tier, const void *key, size_t key_bytes, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_tier_remove";
   gm_status status = tier_key_check(tier, key, key_bytes, op, err);
   if (!status) status = tier_writable(tier, op, err);
@@ -218,6 +227,7 @@ gm_status gm_tier_remove(gm_tier *tier, const void *key, size_t key_bytes, gm_er
 
 gm_status gm_tier_list(gm_tier *tier, const void *prefix, size_t prefix_bytes, gm_tier_visit visit, void *user,
                        gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_tier_list";
   const gm_status status = tier_check(tier, op, err);
   if (status) return status;
@@ -229,12 +239,14 @@ gm_status gm_tier_list(gm_tier *tier, const void *prefix, size_t prefix_bytes, g
 }
 
 gm_status gm_tier_flush(gm_tier *tier, gm_error *err) {
+  GM__UNCANCELLED();
   const gm_status status = tier_check(tier, "gm_tier_flush", err);
   if (status || tier->read_only) return status;
   return tier_answer(tier->kind, "gm_tier_flush", tier->kind->ops.flush(tier->own, err), err);
 }
 
 gm_status gm_tier_get_stats(gm_tier *tier, gm_tier_stats *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_tier_get_stats";
   gm_status status = tier_check(tier, op, err);
   if (!status) status = gm__sized_check(out, sizeof *out, op, "out", err);

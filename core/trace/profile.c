@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
@@ -125,6 +126,7 @@ static gm_status profile_run(profile *self, gm_error *err) {
 }
 
 gm_status gm_trace_profile_read(const gm_services *services, const char *path, gm_trace_profile *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_trace_profile_read";
   gm_trace_profile made = {.struct_size = sizeof made};
   profile self = {.out = &made};
@@ -155,6 +157,7 @@ static void profile_entry(char *text, size_t capacity, uint64_t bytes, uint64_t 
 }
 
 size_t gm_trace_profile_warm_up(const gm_trace_profile *given, char *text, size_t capacity) {
+  GM__UNCANCELLED();
   size_t length = 0;
   gm_trace_profile from;
   if (!text || capacity == 0) return 0;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/decimal.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
@@ -132,6 +133,7 @@ static gm_status reader_event(gm_trace *trace, gm_trace_event *event, gm_error *
 }
 
 gm_status gm_trace_next(gm_trace *trace, gm_trace_event *out, gm_error *err) {
+  GM__UNCANCELLED();
   if (!trace) return gm__bad_argument(err, "gm_trace_next", "`trace` is NULL");
   const gm_status status = gm__sized_check(out, sizeof *out, "gm_trace_next", "out", err);
   if (status) return status;
@@ -193,6 +195,7 @@ gm_status gm__trace_open_memory(const gm_services *services, const void *bytes, 
 }
 
 gm_status gm_trace_open(const gm_services *services, const char *path, gm_trace **out, gm_error *err) {
+  GM__UNCANCELLED();
   if (!path || !path[0]) return gm__bad_argument(err, "gm_trace_open", "`path` is %s", path ? "empty" : "NULL");
   if (!out) return gm__bad_argument(err, "gm_trace_open", "`out` is NULL");
   gm_status status = gm__services_check(services, err);
@@ -200,6 +203,7 @@ gm_status gm_trace_open(const gm_services *services, const char *path, gm_trace 
 }
 
 void gm_trace_close(gm_trace *trace) {
+  GM__UNCANCELLED();
   if (!trace) return;
   gm_services services = trace->services;
   gm__map_clear(&trace->bytes);

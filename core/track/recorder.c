@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 
 /* Invariants: each event buffer has one chunk in host memory, however long the recording is. Its other chunks are
@@ -100,6 +101,7 @@ static gm_status recorder_write(gm__recorder *recorder, gm__event_buffer *events
 }
 
 void gm__recorder_spill(gm__recorder *recorder, gm__event_buffer *events) {
+  GM__UNCANCELLED();
   gm_error failure;
   if (!atomic_load_explicit(&recorder->failed, memory_order_relaxed)) {
     if (events->spilled == 0) events->first = events->slot = recorder_take_slot(recorder);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/map.h"
@@ -58,6 +59,7 @@ struct gm_tracker {
 static bool tracker_is(const gm_tracker *tracker) { return tracker && gm__object_is(&tracker->head, GM__KIND_TRACKER); }
 
 gm_status gm_tracker_create(gm_context *ctx, gm_tracker **out, gm_error *err) {
+  GM__UNCANCELLED();
   gm_status status = gm__context_check(ctx, "gm_tracker_create", err);
   if (status) return status;
   if (!out) return gm__bad_argument(err, "gm_tracker_create", "`out` is NULL");
@@ -73,6 +75,7 @@ gm_status gm_tracker_create(gm_context *ctx, gm_tracker **out, gm_error *err) {
 }
 
 void gm_tracker_destroy(gm_tracker *tracker) {
+  GM__UNCANCELLED();
   if (!tracker_is(tracker)) return;
   gm_context *ctx = tracker->ctx;
   const gm_services *services = gm__context_services(ctx);
@@ -437,6 +440,7 @@ static void tracker_print_entries(gm_tracker *tracker, tracker_text *out) {
 }
 
 size_t gm_tracker_report(gm_tracker *tracker, char *text, size_t capacity) {
+  GM__UNCANCELLED();
   if (!text) capacity = 0;
   if (capacity) text[0] = 0;
   if (!tracker_is(tracker) || gm__context_forked(tracker->ctx)) return 0;

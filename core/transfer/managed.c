@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
 #include "core/base/thread.h"
@@ -131,6 +132,7 @@ static gm_status managed_check_params(const gm_pool *pool, const gm_managed_para
 }
 
 gm_status gm_managed_create(gm_pool *pool, const gm_managed_params *params, gm_managed **out, gm_error *err) {
+  GM__UNCANCELLED();
   gm_managed_params asked;
   gm_status status = managed_check_params(pool, params, out, &asked, err);
   if (status) return status;
@@ -160,6 +162,7 @@ static gm_status managed_check(const gm_managed *managed, const char *op, gm_err
 }
 
 gm_status gm_managed_destroy(gm_managed *managed, gm_stream *stream, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_managed_destroy";
   if (!managed) return GM_OK;
   if (!managed_is(managed)) return gm__bad_argument(err, op, "`managed` is destroyed");
@@ -273,6 +276,7 @@ static gm_status managed_prefetch_native(const managed_move *move, uint64_t offs
 
 gm_status gm_managed_prefetch(gm_managed *managed, gm_managed_place place, uint64_t offset, uint64_t bytes,
                               gm_stream *stream, gm_point *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_managed_prefetch";
   managed_move move = {managed, place, NULL, op};
   gm_status status = managed_check_range(managed, place, offset, bytes, op, err);
@@ -290,6 +294,7 @@ gm_status gm_managed_prefetch(gm_managed *managed, gm_managed_place place, uint6
 
 gm_status gm_managed_advise(gm_managed *managed, gm_managed_advice advice, gm_managed_place place, uint64_t offset,
                             uint64_t bytes, bool give, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_managed_advise";
   gm__access access;
   gm_status status = managed_check_range(managed, place, offset, bytes, op, err);

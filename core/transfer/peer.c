@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/base/sized.h"
@@ -53,11 +54,12 @@ static gm_status peer_read_path(gm_device *device, gm_device *other, gm_peer_pat
   out->atomics = info.atomics;
   out->rank = info.rank;
   out->link = peer_link(device, other, &info);
-  if (!info.direct) peer_say(out->why, peer_no_path);
+  if (!info.direct) snprintf(out->why, sizeof out->why, "%s%s%s", peer_no_path, info.why[0] ? ": " : "", info.why);
   return GM_OK;
 }
 
 gm_status gm_peer_get_info(gm_device *device, gm_device *other, gm_peer_path *out, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_peer_get_info";
   gm_status status = peer_check(device, other, op, err);
   if (!status) status = gm__sized_check(out, sizeof *out, op, "out", err);
@@ -81,6 +83,7 @@ static gm_status peer_no_memory(const char *op, gm_error *err) {
 }
 
 gm_status gm_peer_enable(gm_device *device, gm_device *other, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_peer_enable";
   gm_peer_path path;
   bool knows;
@@ -94,6 +97,7 @@ gm_status gm_peer_enable(gm_device *device, gm_device *other, gm_error *err) {
 }
 
 gm_status gm_peer_disable(gm_device *device, gm_device *other, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_peer_disable";
   gm_status status = peer_check(device, other, op, err);
   if (status || !gm__peer_is_kin(device, other) || device == other) return status;
@@ -123,6 +127,7 @@ static gm_status peer_lend_point(gm_device *to, gm_device *of, const gm_point *p
 }
 
 gm_status gm_peer_wait(gm_stream *stream, gm_device *of, const gm_point *point, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_peer_wait";
   gm_backend_point lent = {0, 0};
   bool passed = false;
@@ -276,6 +281,7 @@ static gm_status peer_check_job(const peer_job *job, const gm_peer_result *resul
 gm_status gm_block_copy_peer(gm_pool *dst_pool, const gm_block *dst, uint64_t dst_offset, gm_pool *src_pool,
                              const gm_block *src, uint64_t src_offset, uint64_t bytes, gm_stream *stream, gm_point *out,
                              gm_peer_result *result, gm_error *err) {
+  GM__UNCANCELLED();
   static const char op[] = "gm_block_copy_peer";
   peer_job job = {.dst_pool = dst_pool, .stream = stream, .out = out, .result = {.struct_size = sizeof job.result}};
   gm_status status = gm__access_open(dst_pool, dst, dst_offset, bytes, op, &job.dst, err);

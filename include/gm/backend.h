@@ -112,10 +112,11 @@ typedef struct gm_vmm_props {
 
 typedef struct gm_peer_info { /* what one device has of another device's memory */
   uint32_t struct_size;
-  bool direct;  /* the devices have a path of their own; false: copies go through host memory, and kernels reach
-                   nothing */
-  bool atomics; /* atomic operations work over it */
-  int32_t rank; /* the driver's rank, lower is faster; -1: the driver does not tell */
+  bool direct;   /* the devices have a path of their own; false: copies go through host memory, and kernels reach
+                    nothing */
+  bool atomics;  /* atomic operations work over it */
+  int32_t rank;  /* the driver's rank, lower is faster; -1: the driver does not tell */
+  char why[192]; /* what the driver's answer "no path" may come from; "": nothing is known */
 } gm_peer_info;
 
 /* The table of a backend. `driver`, `device` and `stream` are the backend's own objects.

@@ -22,7 +22,8 @@ typedef struct gm_pool gm_pool; /* thread-safe; it borrows its device, and keeps
  * - SINGLE_ALLOCATION: more than the driver gives in one allocation.
  * - PINNED_LIMIT: the driver gives no more page-locked memory. MEMLOCK: RLIMIT_MEMLOCK of the process is in the way.
  * - CGROUP: a limit of the process's memory group.
- * - HOST_OVERCOMMIT: the kernel promises no more memory (vm.overcommit_memory 2, or RLIMIT_AS of the process).
+ * - HOST_OVERCOMMIT: the kernel promises no more memory (vm.overcommit_memory 2, or RLIMIT_AS or RLIMIT_DATA of the
+ *   process). MAPPINGS: the process has all mappings that it may have (vm.max_map_count).
  * - LEAK_BY_TAG: one tag left bytes behind in each of the last four epochs (gm_tracker_mark), and without all that it
  *   left behind the request would fit. `change_tag` is the tag. Only a pool that tracks can tell.
  * - DEVICE_LOST: the device is lost.
@@ -58,7 +59,8 @@ typedef struct gm_pool gm_pool; /* thread-safe; it borrows its device, and keeps
   X(GM_CAUSE_HOST_MEMORY, 19, "host_memory")            \
   X(GM_CAUSE_DRIVER, 20, "driver")                      \
   X(GM_CAUSE_PROMISED, 21, "promised")                  \
-  X(GM_CAUSE_ASLEEP, 22, "asleep")
+  X(GM_CAUSE_ASLEEP, 22, "asleep")                      \
+  X(GM_CAUSE_MAPPINGS, 23, "mappings")
 
 typedef enum gm_refusal_cause {
 #define X(name, value, text) name = value,
@@ -75,7 +77,8 @@ typedef enum gm_refusal_cause {
  * - FREE_ELSEWHERE: other processes give so many bytes back.
  * - SPLIT: ask in pieces of at most so many bytes, or with GM_ALLOW_SPANS.
  * - RAISE_MEMLOCK: raise RLIMIT_MEMLOCK by so many bytes. RAISE_CGROUP: the limit of the memory group.
- * - RAISE_COMMIT: let the kernel promise so many bytes more (vm.overcommit_ratio, RLIMIT_AS).
+ * - RAISE_COMMIT: let the kernel promise so many bytes more (vm.overcommit_ratio, RLIMIT_AS, RLIMIT_DATA).
+ * - RAISE_MAPPINGS: let the process have so many mappings more, at least (vm.max_map_count).
  * - ASK_LESS: ask for so many bytes less. REOPEN: close the device and open it again.
  * - AFTER_CAPTURE: ask after the capture, or have memory in the pool before. ALLOW_FRESH: ask without GM_POOLED_ONLY.
  * - CANCEL: cancel reservations of so many bytes, or commit one to the pool.
@@ -96,7 +99,8 @@ typedef enum gm_refusal_cause {
   X(GM_CHANGE_AFTER_CAPTURE, 12, "after_capture")  \
   X(GM_CHANGE_ALLOW_FRESH, 13, "allow_fresh")      \
   X(GM_CHANGE_CANCEL, 14, "cancel")                \
-  X(GM_CHANGE_WAKE, 15, "wake")
+  X(GM_CHANGE_WAKE, 15, "wake")                    \
+  X(GM_CHANGE_RAISE_MAPPINGS, 16, "raise_mappings")
 
 typedef enum gm_change {
 #define X(name, value, text) name = value,
@@ -146,7 +150,7 @@ typedef struct gm_explained_tag {
   uint64_t bytes, count;
 } gm_explained_tag;
 
-enum { GM_EXPLAINED_RUNGS = 16, GM_EXPLAINED_TAGS = 8 };
+enum { GM_EXPLAINED_RUNGS = 16, GM_EXPLAINED_TAGS = 8, GM_EXPLAINED_NAME = 256 };
 
 /* What a pool and its device have now, and why the pool last refused a request. The caller owns the report. */
 typedef struct gm_explanation {
@@ -178,6 +182,8 @@ typedef struct gm_explanation {
   gm_explained_tag tags[GM_EXPLAINED_TAGS];   /* the tags that hold most, largest first */
   gm_rung_work rungs[GM_EXPLAINED_RUNGS];     /* by gm_rung: what was tried for the refused request */
   gm_rung_work all_rungs[GM_EXPLAINED_RUNGS]; /* by gm_rung: of all requests of the pool so far, refused or served */
+  char bound[GM_EXPLAINED_NAME]; /* the name of what is in the way, cut if longer. CGROUP: the group, such as
+                                    "cgroup2:/box". Limits of the process: "RLIMIT_DATA". Else "" */
 } gm_explanation;
 
 /* Tells whether a request is valid, what the pool and its device have now, and why the pool last refused a valid

@@ -30,7 +30,8 @@ typedef enum gm_figure_source {
   GM_SOURCE_SYSMAN = 4,         /* Level Zero sysman modules */
   GM_SOURCE_OS = 5,             /* the operating system's view of host memory */
   GM_SOURCE_OWN_ACCOUNTING = 6, /* total less what gm holds: an upper bound */
-  GM_SOURCE_PEER_API = 7        /* another API's figure for the same physical device */
+  GM_SOURCE_PEER_API = 7,       /* another API's figure for the same physical device */
+  GM_SOURCE_GROUP = 8           /* a group that bounds the device's memory: cgroup v2's dmem files, or MPS by NVML */
 } gm_figure_source;
 
 /* One part of the memory of an APU. Both figures are GM_UNKNOWN_BYTES where there is no such part. Never grows. */
@@ -62,7 +63,9 @@ typedef struct gm_memory_info {
   uint64_t read_at_ns;                /* monotonic clock */
   uint64_t promised_bytes;            /* held by reservations of this process, and not taken */
   uint64_t promised_by_others_bytes;  /* held by reservations of other processes, and not taken */
-  uint64_t reserved[2];               /* 0 */
+  uint64_t borrowed_bytes;            /* held by the process's group beyond what it is sure of: under NVIDIA's MPS the
+                                         process may be ended when others need them. 0 also where nothing tells */
+  uint64_t reserved[1];               /* 0 */
 } gm_memory_info;
 
 typedef enum gm_heap_flags {
@@ -133,7 +136,8 @@ typedef struct gm_host_info {
 
 /* Reads the host's figures from the files below `root`. NULL means "/"; tests use a directory of their own. A missing
  * or unreadable source leaves its figures unknown; that is no failure. Nothing is cached. Thread-safe.
- * INVALID_ARGUMENT: `out` is NULL, gm does not know its struct_size, or the path `root` is too long. */
+ * INVALID_ARGUMENT: `out` is NULL, gm does not know its struct_size, or the path `root` is too long.
+ * OUT_OF_HOST_MEMORY. */
 GM_API gm_status gm_host_info_read(const char *root, gm_host_info *out, gm_error *err);
 
 /* Returns the word of a state: "known", "estimated" or "unknown". Another number gives "?". The string is static and

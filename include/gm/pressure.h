@@ -1,4 +1,4 @@
-/* Memory pressure: how full a memory is, in four levels; and watches, which tell a program of changes. Every function
+/* Memory pressure: how full a memory is, in five levels; and watches, which tell a program of changes. Every function
  * is thread-safe. */
 #ifndef GM_PRESSURE_H
 #define GM_PRESSURE_H
@@ -11,10 +11,13 @@ GM_BEGIN_DECLS
 
 /* Levels of the ratio used / total. Memory that gm can give back on demand counts as free. */
 typedef enum gm_pressure_level {
-  GM_PRESSURE_LOW = 0,     /* below the threshold `medium` */
-  GM_PRESSURE_MEDIUM = 1,  /* from the threshold `medium` on */
-  GM_PRESSURE_HIGH = 2,    /* from the threshold `high` on */
-  GM_PRESSURE_CRITICAL = 3 /* above the threshold `critical` */
+  GM_PRESSURE_LOW = 0,      /* below the threshold `medium` */
+  GM_PRESSURE_MEDIUM = 1,   /* from the threshold `medium` on */
+  GM_PRESSURE_HIGH = 2,     /* from the threshold `high` on */
+  GM_PRESSURE_CRITICAL = 3, /* above the threshold `critical` */
+  GM_PRESSURE_BORROWED = 4  /* whatever the ratio: the process's group holds memory of a card beyond its soft limit.
+                               Under  NVIDIA's MPS the process may be ended when others need that memory (gm_memory_info.
+                               borrowed_bytes). Give it back first */
 } gm_pressure_level;
 
 /* Thresholds as ratios: 0 < medium < high < critical <= 1, and 0 <= hysteresis < medium. A level is entered at once. It
@@ -30,8 +33,8 @@ typedef struct gm_pressure_thresholds {
 #define GM_PRESSURE_THRESHOLDS_DEFAULT \
   { 0.60, 0.80, 0.95, 0.02 }
 
-/* Returns the word of a level: "low", "medium", "high" or "critical". Another number gives "?". The string is static
- * and never NULL. */
+/* Returns the word of a level: "low", "medium", "high", "critical" or "borrowed". Another number gives "?". The string
+ * is static and never NULL. */
 GM_API const char *gm_pressure_level_name(gm_pressure_level level);
 
 struct gm_context;

@@ -64,6 +64,15 @@ typedef struct gm_raw_nvml {
   uint64_t process_bytes[GM_RAW_PROCESSES_MAX]; /* as NVML gave them: all ones is its "not available" */
 } gm_raw_nvml;
 
+/* The limits of the process's group on this device, as NVML gave them (nvmlDeviceGetMemoryLimits_v1). */
+typedef struct gm_raw_limits {
+  gm_raw_state state;
+  int32_t code;
+  uint64_t soft_bytes; /* 0: no limit */
+  uint64_t hard_bytes; /* all ones: no limit */
+  uint64_t used_bytes; /* of the group */
+} gm_raw_limits;
+
 /* CL_DEVICE_GLOBAL_FREE_MEMORY_AMD (0x4039) as the driver gave it: KiB, one or two values. */
 typedef struct gm_raw_amd_query {
   gm_raw_state state;
@@ -102,6 +111,9 @@ typedef struct gm_raw_figures {
   gm_raw_heap heaps[GM_RAW_HEAPS_MAX];
   uint32_t module_count;
   gm_raw_module modules[GM_RAW_MODULES_MAX];
+  gm_raw_limits limits;
+  const char *group; /* in: the folder of the process's memory group (cgroup v2), borrowed during the call; NULL or "":
+                        unknown. A backend that clears the structure reads it before */
 } gm_raw_figures;
 
 GM_END_DECLS

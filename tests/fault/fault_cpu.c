@@ -10,7 +10,7 @@ static const bool cpu_can_fail[CPU_ENTRIES] = {
 #undef X
 };
 
-static const int32_t cpu_codes[] = {ENOMEM, EPERM, EMFILE, 0};
+static const int32_t cpu_codes[] = {ENOMEM, EPERM, EMFILE, EFBIG, ENOSYS, 0};
 
 static void *cpu_wrap(const char *symbol, void *real);
 static fault_driver cpu_driver = {.backend = "cpu",

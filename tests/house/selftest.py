@@ -192,6 +192,18 @@ CIRCLES = [  # a file that closes the circle
     ("core/base/a.c", "static const struct ops table = {.open = gm__b_open};\nint gm__a_open(void) { return 0; }\n"),
 ]
 
+CANCEL = {  # one call that must not be cancelled, one that cannot be
+    "include/gm/a.h": "GM_API gm_status gm_a_open(int);\nGM_API int gm_a_size(void);\n",
+    "core/base/a.c": "gm_status gm_a_open(int i) {\n  GM__UNCANCELLED();\n  return i;\n}\nint gm_a_size(void) { return 1; }\n",
+    "tests/house/cancellable.txt": "# a list\ngm_a_size\n",
+}
+CANCELS = [  # a file, its text, a part of the complaint
+    ("core/base/a.c", CANCEL["core/base/a.c"].replace("  GM__UNCANCELLED();\n", ""), "gm_a_open does not begin with"),
+    ("tests/house/cancellable.txt", "gm_a_size\ngm_a_open\n", "gm_a_open begins with"),
+    ("tests/house/cancellable.txt", "gm_a_size\ngm_b\n", "gm_b: there is no such call"),
+    ("core/base/a.c", "int gm_a_size(void) { return 1; }\n", "gm_a_open: declared, and found nowhere"),
+]
+
 
 KEYS = {
     "core/context/config_keys.h": '#define KEYS(X) \\\n  X("a.key", "GM_A_KEY", "bool", "", "true", true, "is read") \\\n'
@@ -258,6 +270,9 @@ def main():
     good.append(expect("a circle that objects show", "check_circles.py", MADE, "2 modules call each other", built=True))
     good.append(expect("one arrow of objects", "check_circles.py",
                        {**MADE, "core/pool/b.c": "int gm__b_open(void) {\n  return 0;\n}\n"}, None, built=True))
+    good.append(expect("calls that are not cancelled", "check_cancel.py", CANCEL, None))
+    for path, text, complaint in CANCELS:
+        good.append(expect(text, "check_cancel.py", {**CANCEL, path: text}, complaint))
     for text, complaint in STRUCTS:
         good.append(expect(text, "check_structs.py", {"include/gm/bad.h": text}, complaint))
     for path, text, complaint in WORDS:

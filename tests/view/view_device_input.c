@@ -193,6 +193,7 @@ void view_device_input_read(view_case *view, view_device_input *out) {
   device_peer(view_member(input, "peer"), out);
   gm__pci address = gm__pci_parse(view_text(input, "pci"));
   gm__sysfs_read(view->root, address, &out->figures.sysfs);
+  if (gm__dmem_read(NULL, view->root, address, &out->dmem)) out->figures.dmem = &out->dmem;
   gm__fdinfo_read(view->root, address, view_bytes(input, "self_pid"), &out->figures.fdinfo);
   out->figures.own_bytes = device_bytes_or_zero(input, "gm_bytes");
   out->figures.carve_out = (gm_memory_part){view_bytes(input, "carve_out"), view_bytes(input, "carve_out_free")};

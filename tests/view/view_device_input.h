@@ -10,6 +10,7 @@ typedef struct view_device_input {
   gm_host_info host;
   gm_memory_info peer;
   gm__figures_input figures; /* points at the others: do not move */
+  gm__dmem dmem;
 } view_device_input;
 
 void view_device_input_read(view_case *view, view_device_input *out);

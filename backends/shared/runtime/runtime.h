@@ -225,6 +225,7 @@ struct gm__runtime {
 
   const char *peer_reaches_op, *peer_copy_op;
   bool (*peer_reaches)(const void *device, const gm__runtime_device *other);
+  const char *(*peer_why)(const void *device); /* gm_peer_info.why, where there is no path; NULL: nothing is known */
   /* With `atomics`: do atomic operations work? Else the driver's rank. `otherwise` where the driver does not tell. */
   int (*peer_attribute)(const void *device, const gm__runtime_device *other, bool atomics, int otherwise);
   gm__runtime_pair peer_enable, peer_disable;

@@ -1,4 +1,6 @@
 /* Between devices. The entries of the seam, group 17. */
+#include <stdio.h>
+
 #include "backends/shared/runtime/runtime_copy.h"
 #include "backends/shared/runtime/runtime_entries.h"
 #include "backends/shared/runtime/runtime_stream.h"
@@ -22,6 +24,11 @@ static bool peer_path(const gm__runtime_device *device, const gm__runtime_device
   return device->ordinal == other->ordinal || device->api->peer_reaches(device, other);
 }
 
+static const char *peer_why(const gm__runtime_device *device) {
+  const char *why = device->api->peer_why ? device->api->peer_why(device) : NULL;
+  return why ? why : "";
+}
+
 gm_status gm__runtime_peer_info(void *device, void *other, gm_peer_info *out, gm_error *err) {
   gm__runtime_device *from = device;
   const gm__runtime_device *to = other;
@@ -33,6 +40,7 @@ gm_status gm__runtime_peer_info(void *device, void *other, gm_peer_info *out, gm
   if (status != GM_OK) return status;
   gm_peer_info info = {.struct_size = sizeof info, .direct = peer_path(from, to), .rank = -1};
   info.atomics = info.direct && (same || api->peer_attribute(from, to, true, 0) > 0);
+  if (!info.direct) snprintf(info.why, sizeof info.why, "%s", peer_why(from));
   if (info.direct && !same) info.rank = api->peer_attribute(from, to, false, -1);
   gm__runtime_leave(from, &scope);
   *out = info;
@@ -58,8 +66,9 @@ static gm_status peer_open(gm__runtime_device *device, const gm__runtime_device 
   const gm__runtime *api = device->api;
   if (!peer_path(device, other)) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, api->peer_reaches_op,
-                    "%s (device %d) has no direct path to device %d: copies go through host memory", device->info.name,
-                    device->ordinal, other->ordinal);
+                    "%s (device %d) has no direct path to device %d: copies go through host memory%s%s",
+                    device->info.name, device->ordinal, other->ordinal, peer_why(device)[0] ? "; " : "",
+                    peer_why(device));
   }
   const int code = api->peer_enable.call(device, other);
   if (code == GM__RUNTIME_PEER_ENABLED) return GM_OK;

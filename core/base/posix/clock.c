@@ -2,6 +2,8 @@
 
 #include <time.h>
 
+#include "core/base/cancel.h"
+
 /* The call cannot fail: the clock exists, and `now` is valid. */
 static uint64_t clock_read(clockid_t clock) {
   struct timespec now;
@@ -20,6 +22,7 @@ uint64_t gm__now_coarse_ns(void) {
 }
 
 void gm__sleep_ns(uint64_t ns) {
+  GM__UNCANCELLED();
   const struct timespec time = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
   nanosleep(&time, NULL);
 }

@@ -12,6 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/limits.h"
 #include "core/base/posix/path_error.h"
 
 enum { OUTPUT_MODE = 0666 /* the process's mask takes bits away */ };
@@ -74,6 +75,7 @@ gm_status gm__output_file_scratch(const char *path, gm__output_file *out, gm_err
 
 gm_status gm__output_file_write_at(const gm__output_file *file, const char *path, uint64_t at, const void *from,
                                    uint64_t bytes, gm_error *err) {
+  if (bytes > INT64_MAX - at || !gm__limit_allows_file(at + bytes)) return output_fail(path, "pwrite", EFBIG, err);
   for (uint64_t done = 0; done < bytes;) {
     const ssize_t put = pwrite(file->fd, (const char *)from + done, bytes - done, (off_t)(at + done));
     if (put < 0 && errno == EINTR) continue;

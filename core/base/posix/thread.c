@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/base/cancel.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
 
@@ -49,13 +50,17 @@ void gm__cond_signal(gm__cond *cond) { pthread_cond_signal(&cond->native); }
 
 void gm__cond_broadcast(gm__cond *cond) { pthread_cond_broadcast(&cond->native); }
 
-void gm__cond_wait(gm__cond *cond, gm__mutex *mutex) { pthread_cond_wait(&cond->native, &mutex->native); }
+void gm__cond_wait(gm__cond *cond, gm__mutex *mutex) {
+  GM__UNCANCELLED();
+  pthread_cond_wait(&cond->native, &mutex->native);
+}
 
 bool gm__cond_wait_until(gm__cond *cond, gm__mutex *mutex, uint64_t deadline) {
   if (deadline == GM__NEVER) {
     gm__cond_wait(cond, mutex);
     return true;
   }
+  GM__UNCANCELLED();
   struct timespec until = {(time_t)(deadline / 1000000000u), (long)(deadline % 1000000000u)};
   return pthread_cond_timedwait(&cond->native, &mutex->native, &until) == 0;
 }
@@ -81,6 +86,9 @@ gm_status gm__thread_create(gm__thread *out, const char *name, void (*run)(void 
   return GM_OK;
 }
 
-void gm__thread_join(gm__thread *thread) { pthread_join(thread->native, NULL); }
+void gm__thread_join(gm__thread *thread) {
+  GM__UNCANCELLED();
+  pthread_join(thread->native, NULL);
+}
 
 void gm__once_run(gm__once *once, void (*run)(void)) { pthread_once(&once->native, run); }

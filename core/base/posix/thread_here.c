@@ -13,8 +13,7 @@
 
 static const char here_nobody;
 
-_Thread_local gm__thread_here gm__here
-    __attribute__((tls_model("initial-exec"), visibility("hidden"))) = {.self = &here_nobody};
+_Thread_local gm__thread_here gm__here GM__THREAD_DATA __attribute__((visibility("hidden"))) = {.self = &here_nobody};
 
 struct gm__thread_life {
   _Atomic uint32_t references;

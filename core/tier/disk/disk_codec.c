@@ -1,5 +1,7 @@
 #include "core/tier/disk/disk_codec.h"
 
+#include "core/base/alloc.h"
+
 #ifdef GM_HAVE_LZ4
 #include <lz4.h>
 #endif
@@ -11,6 +13,15 @@
 enum { CODEC_ZSTD_LEVEL = 1 };
 
 #ifdef GM_HAVE_LZ4
+/* LZ4's own function has this state on the stack, which may be small. */
+static int codec_pack_lz4(const void *from, uint32_t bytes, void *to) {
+  const size_t size = (size_t)LZ4_sizeofState();
+  void *state = gm__alloc(NULL, size);
+  const int packed = state ? LZ4_compress_fast_extState(state, from, to, (int)bytes, (int)bytes - 1, 1) : 0;
+  if (state) gm__release(NULL, state, size);
+  return packed;
+}
+
 enum { CODEC_LZ4 = true };
 #else
 enum { CODEC_LZ4 = false };
@@ -50,7 +61,7 @@ uint32_t gm__disk_pack(gm_tier_codec codec, const void *from, uint32_t bytes, vo
   if (bytes < 2) return 0;
 #ifdef GM_HAVE_LZ4
   if (codec == GM_TIER_CODEC_LZ4) {
-    const int packed = LZ4_compress_default(from, to, (int)bytes, (int)bytes - 1);
+    const int packed = codec_pack_lz4(from, bytes, to);
     return packed > 0 ? (uint32_t)packed : 0;
   }
 #endif

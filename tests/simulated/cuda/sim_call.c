@@ -82,7 +82,9 @@ static CUresult call_rules(sim_id id) {
   return result;
 }
 
+/* A real driver's calls open, read and wait: a thread that was cancelled may end in each of them. */
 CUresult sim_enter(sim_id id) {
+  pthread_testcancel();
   if (atomic_load(&call_exiting)) {
     if (sim_script_now.crash_after_exit) abort();
     return CUDA_ERROR_DEINITIALIZED;

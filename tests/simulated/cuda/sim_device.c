@@ -1,6 +1,7 @@
 #include "tests/simulated/cuda/sim_device.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/simulated/cuda/sim_call.h"
@@ -12,7 +13,13 @@ static uint64_t device_charged[SIM_MAX_DEVICES];
 
 bool sim_device_exists(int device) { return device >= 0 && device < sim_script_now.devices; }
 
+static bool device_iommu_refuses(void) {
+  const char *off = getenv("CUDA_DISABLE_IOMMU_ACS_P2P_CAPABILITY_CHECK");
+  return sim_script_now.iommu && sim_script_now.version >= 13050 && !(off && strcmp(off, "1") == 0);
+}
+
 bool sim_device_reaches(int from, int to) {
+  if (device_iommu_refuses()) return false;
   return from != to && sim_device_exists(from) && sim_device_exists(to) && !(sim_script_now.without & SIM_PEER);
 }
 

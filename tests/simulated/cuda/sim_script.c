@@ -132,6 +132,7 @@ static bool script_set_word(const char *name, const char *value, bool *known) {
   if (strcmp(name, "LOST_AFTER") == 0) return script_set_lost(value);
   if (strcmp(name, "GRANULARITY") == 0) return script_set_granularity(value);
   if (strcmp(name, "FAIL") == 0) return sim_script_add_failures(value);
+  if (strcmp(name, "IOMMU") == 0) return script->iommu = strcmp(value, "1") == 0, true;
   if (strcmp(name, "PEER") == 0) return script->peer_silent = strcmp(value, "silent") == 0, true;
   if (strcmp(name, "EXIT") == 0) return script->crash_after_exit = strcmp(value, "crash_after_atexit") == 0;
   if (strcmp(name, "FREE") == 0) return script->free_does_not_wait = strcmp(value, "nowait") == 0, true;
@@ -182,11 +183,11 @@ bool sim_script_set(const char *name, const char *value) {
 }
 
 void sim_script_load(void) {
-  static const char *const names[] = {"DEVICES",     "TOTAL",         "OTHERS",    "FRAGMENT",  "OOM_AFTER",
-                                      "PINNED",      "LATENCY_US",    "SEED",      "COPY_MBPS", "VERSION",
-                                      "INTEGRATED",  "MIG",           "INIT",      "NO",        "MEMINFO",
-                                      "HOSTILE",     "LOST_AFTER",    "FAIL",      "EXIT",      "FREE",
-                                      "GRANULARITY", "CONTEXT_BYTES", "READ_ONLY", "WSL",       "PEER"};
+  static const char *const names[] = {"DEVICES",    "TOTAL", "OTHERS",      "FRAGMENT",      "OOM_AFTER",  "PINNED",
+                                      "LATENCY_US", "SEED",  "COPY_MBPS",   "VERSION",       "INTEGRATED", "MIG",
+                                      "INIT",       "NO",    "MEMINFO",     "HOSTILE",       "LOST_AFTER", "FAIL",
+                                      "EXIT",       "FREE",  "GRANULARITY", "CONTEXT_BYTES", "READ_ONLY",  "WSL",
+                                      "PEER",       "IOMMU"};
   sim_script_now = (sim_script){.devices = 1,
                                 .version = 13000,
                                 .latency_us = 100,

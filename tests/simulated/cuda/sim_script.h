@@ -32,6 +32,7 @@ typedef struct sim_script {
   bool integrated, mig, crash_after_exit, free_does_not_wait;
   bool read_only_register; /* cuMemHostRegister knows READ_ONLY */
   bool wsl;                /* access to memory that is meant for RDMA is refused, though advertised */
+  bool iommu;              /* the machine has one, for which CUDA 13.5 and newer refuse peers */
   bool peer_silent;        /* copies between devices succeed and do nothing */
   bool hostile_names, hostile_null, hostile_granularity, hostile_pci;
   int hostile_count; /* what cuDeviceGetCount says; 0: the truth */

@@ -218,6 +218,21 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t handle, nvmlMemory_v2_t *ou
   return NVML_SUCCESS;
 }
 
+/* SIMNVML_LIMITS="FOLDER SOFT HARD USED": limits of one group, in bytes. Other groups have none. */
+nvmlReturn_t nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t handle, nvmlGetMemoryLimits_v1_t *out) {
+  nvmlReturn_t result = nvml_check(handle, out);
+  const char *script = getenv("SIMNVML_LIMITS");
+  char group[256];
+  if (result) return result;
+  if (!out->nameSpace || handle->part) return NVML_ERROR_INVALID_ARGUMENT;
+  out->softLimit = out->currentUsed = 0;
+  out->hardLimit = ~0ull;
+  if (script && sscanf(script, "%255s", group) == 1 && strcmp(group, out->nameSpace) == 0) {
+    sscanf(script, "%*s %llu %llu %llu", &out->softLimit, &out->hardLimit, &out->currentUsed);
+  }
+  return NVML_SUCCESS;
+}
+
 /* This process if it uses the device, and one that stands for all others. SIMNVML_PROCESSES=1: bytes not available. */
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t handle, unsigned *count, nvmlProcessInfo_t *out) {
   nvmlReturn_t result = nvml_check(handle, count);

@@ -102,7 +102,8 @@ static void test_names(void **state) {
   assert_string_equal(gm_pressure_level_name(GM_PRESSURE_MEDIUM), "medium");
   assert_string_equal(gm_pressure_level_name(GM_PRESSURE_HIGH), "high");
   assert_string_equal(gm_pressure_level_name(GM_PRESSURE_CRITICAL), "critical");
-  assert_string_equal(gm_pressure_level_name((gm_pressure_level)4), "?");
+  assert_string_equal(gm_pressure_level_name(GM_PRESSURE_BORROWED), "borrowed");
+  assert_string_equal(gm_pressure_level_name((gm_pressure_level)5), "?");
 }
 
 int main(void) {

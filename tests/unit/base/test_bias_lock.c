@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -110,6 +112,47 @@ static void test_the_home_thread_becomes_the_owner_again(void **state) {
   gm__bias_destroy(&lock);
 }
 
+/* A scheduler that runs threads of the highest priority first, on one processor: the owner runs on only while the
+ * thread that waits for it sleeps. A wait that yields the processor, or spins, would never end. */
+int __real_nanosleep(const struct timespec *time, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left);
+int __real_sched_yield(void);
+int __wrap_sched_yield(void);
+static _Atomic bool owner_is_held_up;
+static _Atomic int sleeps, yields;
+
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left) {
+  if (!atomic_load(&owner_is_held_up)) return __real_nanosleep(time, left);
+  assert_true(time->tv_sec == 0 && time->tv_nsec <= 1000000); /* longer would be late */
+  atomic_fetch_add(&sleeps, 1);
+  atomic_store(&owner_is_held_up, false);
+  atomic_store(&lock.busy, 0);
+  return 0;
+}
+
+int __wrap_sched_yield(void) {
+  if (atomic_load(&owner_is_held_up) && atomic_fetch_add(&yields, 1) > 100000) {
+    fprintf(stderr, "the wait for an owner that is held up does not sleep\n");
+    _exit(1);
+  }
+  return __real_sched_yield();
+}
+
+static void test_who_waits_for_the_owner_lets_it_run(void **state) {
+  (void)state;
+  if (!gm__barrier_ready()) return; /* then there is no owner */
+  gm__bias_init(&lock, GM__RANK_LEAF);
+  counter = 0;
+  be_home(&(int){0});
+  assert_true(gm__bias_enter(&lock));
+  atomic_store(&owner_is_held_up, true);
+  let_a_stranger_in(); /* the stranger's sleep is the owner's time to leave the lock */
+  assert_int_equal(sleeps, 1);
+  assert_int_equal(counter, 1);
+  gm__rank_leave(lock.mutex.rank); /* of this thread, which has left the lock meanwhile */
+  gm__bias_destroy(&lock);
+}
+
 static void live(void *argument) { *(gm__thread_life **)argument = gm__thread_life_take(); }
 
 static void test_a_thread_leaves_a_sign_that_it_ended(void **state) {
@@ -151,6 +194,7 @@ int main(void) {
       cmocka_unit_test(test_nobody_is_inside_with_another),
       cmocka_unit_test(test_the_home_thread_becomes_the_owner_again),
       cmocka_unit_test(test_an_owner_must_earn_it),
+      cmocka_unit_test(test_who_waits_for_the_owner_lets_it_run),
       cmocka_unit_test(test_a_thread_leaves_a_sign_that_it_ended),
       cmocka_unit_test(test_words_of_a_thread),
   };

@@ -19,7 +19,7 @@ typedef struct seen {
   size_t count;
   size_t longest;
   size_t stop_at;
-  char last[GM__FILE_LINE_SIZE];
+  char last[GM__FILE_LONG_LINE_SIZE];
 } seen;
 
 static bool see(void *user, char *line) {
@@ -125,6 +125,17 @@ static void test_long_lines_are_left_out_and_the_next_is_not(void **state) {
     tree_put(root, "/long", text);
     lines = lines_of(root, "/long", GM__FILE_OK);
     assert_int_equal(lines.count, length <= GM__FILE_LINE_SIZE - 2 ? 2 : 1);
+    assert_string_equal(lines.last, "last");
+    text[length] = 'x';
+  }
+  memset(text, 'x', mega);
+  for (size_t length = GM__FILE_LONG_LINE_SIZE - 4; length < GM__FILE_LONG_LINE_SIZE + 4; length++) {
+    char room[GM__FILE_LONG_LINE_SIZE];
+    memcpy(text + length, "\nlast", 6);
+    tree_put(root, "/long", text);
+    lines = (seen){0};
+    assert_int_equal(gm__file_long_lines(root->path, "/long", room, see, &lines), GM__FILE_OK);
+    assert_int_equal(lines.count, length <= GM__FILE_LONG_LINE_SIZE - 2 ? 2 : 1);
     assert_string_equal(lines.last, "last");
     text[length] = 'x';
   }

@@ -245,6 +245,127 @@ static void test_the_memory_of_a_range(void **state) {
   cpu_end(&f);
 }
 
+/* ---- a process that may have no more mappings (vm.max_map_count) ---- */
+
+enum { STAY_FLAG = 4 }; /* MREMAP_DONTUNMAP: the call needs a mapping more */
+
+static bool no_mapping_left, no_split_left;
+static void *(*real_mremap)(void *address, size_t old_bytes, size_t bytes, int flags, void *to);
+static void *(*real_mmap)(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
+
+static void *mremap_refused(void *address, size_t old_bytes, size_t bytes, int flags, void *to) {
+  if (!no_mapping_left || !(flags & STAY_FLAG)) return real_mremap(address, old_bytes, bytes, flags, to);
+  errno = ENOMEM;
+  return MAP_FAILED;
+}
+
+static void *mmap_refused(void *address, size_t bytes, int protection, int flags, int fd, off_t offset) {
+  if (!no_split_left || !(flags & MAP_FIXED)) return real_mmap(address, bytes, protection, flags, fd, offset);
+  errno = ENOMEM;
+  return MAP_FAILED;
+}
+
+static void *hook_mappings(void *user, const char *library, const char *symbol, void *real) {
+  void *(*moves)(void *, size_t, size_t, int, void *) = mremap_refused;
+  void *(*maps)(void *, size_t, int, int, int, off_t) = mmap_refused;
+  (void)user, (void)library;
+  if (strcmp(symbol, "mremap") == 0) {
+    memcpy(&real_mremap, &real, sizeof real);
+    memcpy(&real, &moves, sizeof real);
+  } else if (strcmp(symbol, "mmap") == 0) {
+    memcpy(&real_mmap, &real, sizeof real);
+    memcpy(&real, &maps, sizeof real);
+  }
+  return real;
+}
+
+static void mappings_begin(cpu_fixture *f) {
+  const gm_vmm_props props = {.exclusive = true};
+  uint64_t granule;
+  no_mapping_left = no_split_left = false;
+  assert_int_equal(cpu_try(f, "", hook_mappings), GM_OK);
+  if (f->ops->vmm_granularity(f->device, &props, &granule, &f->err) == GM_OK) return;
+  cpu_end(f); /* before Linux 5.7, and under valgrind */
+  skip();
+}
+
+static void assert_all(const unsigned char *at, uint64_t bytes, unsigned char want) {
+  for (uint64_t i = 0; i < bytes; i += 509) assert_int_equal(at[i], want);
+}
+
+static void test_unmapping_without_a_mapping_to_spare(void **state) {
+  (void)state;
+  cpu_fixture f;
+  mappings_begin(&f);
+  const uint64_t g = f.granule, address = cpu_reserve(&f, 6 * g), a = exclusive(&f, 2 * g), b = exclusive(&f, g);
+  unsigned char *first = (unsigned char *)(uintptr_t)address;
+  map(&f, address, 2 * g, a, 0);
+  memset(first, 7, 2 * g);
+  no_mapping_left = true;
+  assert_int_equal(unmap(&f, address, 2 * g), GM_OK);
+  map(&f, address, 2 * g, a, 0); /* back where it was: nothing has to move */
+  assert_all(first, 2 * g, 7);
+  assert_int_equal(unmap(&f, address, 2 * g), GM_OK);
+  assert_int_equal(f.ops->vmm_map(f.device, address + g, g, b, 0, &f.err), GM_ERR_OUT_OF_DEVICE_MEMORY);
+  assert_int_equal(unreserve(&f, address, 6 * g), GM_ERR_OUT_OF_DEVICE_MEMORY);
+  no_mapping_left = false;
+  map(&f, address + g, g, b, 0); /* what stayed there leaves */
+  memset(first + g, 8, g);
+  map(&f, address + 3 * g, 2 * g, a, 0);
+  assert_all(first + 3 * g, 2 * g, 7);
+  assert_all(first + g, g, 8);
+  no_mapping_left = true;
+  assert_int_equal(unmap(&f, address + 3 * g, 2 * g), GM_OK);
+  no_mapping_left = false;
+  map(&f, address + 4 * g, 2 * g, a, 0); /* across the place where it stayed */
+  assert_all(first + 4 * g, 2 * g, 7);
+  no_mapping_left = true;
+  assert_int_equal(unmap(&f, address + 4 * g, 2 * g), GM_OK);
+  no_mapping_left = false;
+  map(&f, address + 2 * g, 2 * g, a, 0); /* from where it stayed */
+  assert_all(first + 2 * g, 2 * g, 7);
+  assert_int_equal(unmap(&f, address + g, 3 * g), GM_OK);
+  destroy(&f, a);
+  destroy(&f, b);
+  assert_int_equal(unreserve(&f, address, 6 * g), GM_OK);
+  cpu_end(&f);
+}
+
+/* The pages go back to the system all the same. */
+static void test_memory_goes_back_without_a_mapping_to_spare(void **state) {
+  (void)state;
+#ifdef GM_TEST_SANITIZED
+  skip(); /* a sanitizer has memory of its own for each byte that is touched */
+#endif
+  enum { SLACK = 1024 };
+  for (int split = 0; split < 2; split++) {
+    cpu_fixture f;
+    mappings_begin(&f);
+    const uint64_t bytes = 16 * f.granule, address = cpu_reserve(&f, bytes), handle = exclusive(&f, bytes);
+    const long before = private_kib(), all = (long)(bytes / 1024);
+    map(&f, address, bytes, handle, 0);
+    memset((void *)(uintptr_t)address, 1, bytes);
+    assert_true(private_kib() > before + all - SLACK);
+    no_mapping_left = true;
+    no_split_left = split;
+    assert_int_equal(unmap(&f, address, bytes), GM_OK);
+    destroy(&f, handle);
+    assert_true(private_kib() < before + SLACK);
+    no_mapping_left = no_split_left = false;
+    const uint64_t next = exclusive(&f, bytes);
+    map(&f, address, bytes, next, 0);
+    assert_all((unsigned char *)(uintptr_t)address, bytes, 0);
+    destroy(&f, next); /* mapped: the mapping keeps it */
+    memset((void *)(uintptr_t)address, 1, bytes);
+    no_split_left = split;
+    assert_int_equal(unmap(&f, address, bytes), GM_OK);
+    assert_true(private_kib() < before + SLACK);
+    no_split_left = false;
+    assert_int_equal(unreserve(&f, address, bytes), GM_OK);
+    cpu_end(&f);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_exclusive_memory_is_taken_at_first_use),
@@ -255,6 +376,8 @@ int main(void) {
       cmocka_unit_test(test_a_system_without_exclusive_memory),
       cmocka_unit_test(test_limited_addresses),
       cmocka_unit_test(test_the_memory_of_a_range),
+      cmocka_unit_test(test_unmapping_without_a_mapping_to_spare),
+      cmocka_unit_test(test_memory_goes_back_without_a_mapping_to_spare),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

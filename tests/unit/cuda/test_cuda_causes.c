@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "gm/pressure.h"
 #include "support/causes.h"
 #include "support/cuda_fixture.h"
 #include "support/pool_bench.h"
@@ -106,6 +107,83 @@ static void test_memlock(void **state) {
   if (answer) fail_msg("the child answered %d", answer);
 }
 
+/* ---- groups that bound the card's memory ---- */
+
+static void put_card_group(temp_folder *root, const char *file, const char *pci, uint64_t bytes) {
+  char text[96], path[64];
+  snprintf(text, sizeof text, "nvidia/%s/vidmem %llu\n", pci, (unsigned long long)bytes);
+  snprintf(path, sizeof path, "/sys/fs/cgroup/job/%s", file);
+  tree_put(root, path, text);
+}
+
+static gm_memory_info info_of(gm_device *device) {
+  gm_memory_info info = {.struct_size = sizeof info};
+  assert_int_equal(gm_device_memory_info(device, &info, NULL), GM_OK);
+  return info;
+}
+
+static gm_pressure_level level_of(gm_device *device) {
+  gm_pressure pressure = {.struct_size = sizeof pressure};
+  assert_int_equal(gm_device_pressure(device, &pressure, NULL), GM_OK);
+  return pressure.level;
+}
+
+static void put_job(temp_folder *root) {
+  tree_put(root, "/proc/self/cgroup", "0::/job\n");
+  tree_put(root, "/proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+}
+
+static void test_group_of_the_card(void **state) {
+  temp_folder *root = *state;
+  pool_bench bench;
+  gm_request request = {.bytes = 300 * MIB};
+  put_job(root);
+  script("set OTHERS 0");
+  open_cuda(&bench, root->path, NULL);
+  const char *pci = gm_device_get_info(bench.device)->pci;
+  put_card_group(root, "dmem.max", pci, 512 * MIB);
+  put_card_group(root, "dmem.current", pci, 256 * MIB);
+  const gm_memory_info info = info_of(bench.device);
+  assert_true(info.total_bytes == 512 * MIB && info.free_bytes == 256 * MIB && info.borrowed_bytes == 0);
+  assert_true(info.free_source == GM_SOURCE_GROUP && info.total_source == GM_SOURCE_GROUP);
+  gm_explanation why = refused_as(bench.pool, &request, GM_CAUSE_CGROUP, GM_CHANGE_RAISE_CGROUP);
+  assert_string_equal(why.bound, "dmem:/sys/fs/cgroup/job");
+  assert_non_null(strstr(why.text, "dmem:/sys/fs/cgroup/job"));
+  assert_true(why.ever_fits);
+  request.bytes = 600 * MIB;
+  why = refused_as(bench.pool, &request, GM_CAUSE_CGROUP, GM_CHANGE_RAISE_CGROUP);
+  assert_false(why.ever_fits);
+  assert_int_not_equal(level_of(bench.device), GM_PRESSURE_BORROWED);
+  put_card_group(root, "dmem.min", pci, 200 * MIB);
+  assert_int_equal(info_of(bench.device).borrowed_bytes, 56 * MIB);
+  assert_int_equal(level_of(bench.device), GM_PRESSURE_BORROWED);
+  put_card_group(root, "dmem.current", pci, 100 * MIB);
+  assert_int_equal(level_of(bench.device), GM_PRESSURE_LOW);
+  close_cuda(&bench);
+}
+
+/* Where the kernel has no such files only NVML knows the limits. */
+static void test_limits_of_mps(void **state) {
+  temp_folder *root = *state;
+  pool_bench bench;
+  const gm_request request = {.bytes = 300 * MIB};
+  put_job(root);
+  script("set OTHERS 0");
+  setenv("SIMNVML_LIMITS", "/sys/fs/cgroup/job 104857600 536870912 268435456", 1);
+  open_cuda(&bench, root->path, NULL);
+  gm_memory_info info = info_of(bench.device);
+  assert_true(info.total_bytes == 512 * MIB && info.free_bytes == 256 * MIB);
+  assert_true(info.free_source == GM_SOURCE_GROUP && info.borrowed_bytes == 156 * MIB);
+  assert_int_equal(level_of(bench.device), GM_PRESSURE_BORROWED);
+  const gm_explanation why = refused_as(bench.pool, &request, GM_CAUSE_CGROUP, GM_CHANGE_RAISE_CGROUP);
+  assert_non_null(strstr(why.bound, "MPS"));
+  setenv("SIMNVML_LIMITS", "/sys/fs/cgroup/other 1 2 3", 1);
+  info = info_of(bench.device);
+  assert_true(info.total_bytes > 512 * MIB && info.free_source == GM_SOURCE_DRIVER && info.borrowed_bytes == 0);
+  unsetenv("SIMNVML_LIMITS");
+  close_cuda(&bench);
+}
+
 /* A card that fails: nothing is tried after the driver. The pool and the device close. */
 static void test_device_lost(void **state) {
   (void)state;
@@ -122,8 +200,12 @@ static void test_device_lost(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(test_memlock, tree_set_up, tree_tear_down),
-                                     cmocka_unit_test(test_other_process), cmocka_unit_test(test_device_lost),
-                                     cmocka_unit_test_setup_teardown(test_pinned_limit, tree_set_up, tree_tear_down)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_memlock, tree_set_up, tree_tear_down),
+      cmocka_unit_test(test_other_process),
+      cmocka_unit_test(test_device_lost),
+      cmocka_unit_test_setup_teardown(test_group_of_the_card, tree_set_up, tree_tear_down),
+      cmocka_unit_test_setup_teardown(test_limits_of_mps, tree_set_up, tree_tear_down),
+      cmocka_unit_test_setup_teardown(test_pinned_limit, tree_set_up, tree_tear_down)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,6 +85,33 @@ static void test_no_path(void **state) {
   peer_end(&f);
 }
 
+/* FIELD: since 13.5 the driver says no for an IOMMU; a pair that has no path for another reason looks the same. */
+static void test_an_iommu_is_a_reason(void **state) {
+  static const char off[] = "CUDA_DISABLE_IOMMU_ACS_P2P_CAPABILITY_CHECK";
+  (void)state;
+  for (int newer = 0; newer < 2; newer++) {
+    cuda_fixture f;
+    gm_peer_info info = {.struct_size = sizeof info};
+    cuda_begin(&f);
+    cuda_say("set DEVICES 2");
+    cuda_say(newer ? "set VERSION 13050" : "set VERSION 13040");
+    cuda_say("set IOMMU 1");
+    peer_open(&f);
+    assert_int_equal(f.ops->peer_info(f.device, peer_second, &info, &f.err), GM_OK);
+    assert_int_equal(info.direct, !newer);
+    if (newer) {
+      assert_non_null(strstr(info.why, "IOMMU"));
+      assert_int_equal(f.ops->peer_enable(f.device, peer_second, &f.err), GM_ERR_NOT_SUPPORTED);
+      assert_non_null(strstr(f.err.message, off));
+      setenv(off, "1", 1);
+      assert_int_equal(f.ops->peer_info(f.device, peer_second, &info, &f.err), GM_OK);
+      assert_true(info.direct && !info.why[0]);
+      unsetenv(off);
+    }
+    peer_end(&f);
+  }
+}
+
 /* FIELD: enabling peers does not open mapped memory; each range is opened for each device. */
 static void test_mapped_memory_is_opened_by_itself(void **state) {
   (void)state;
@@ -158,6 +185,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_enabling_and_disabling),
       cmocka_unit_test(test_no_path),
+      cmocka_unit_test(test_an_iommu_is_a_reason),
       cmocka_unit_test(test_mapped_memory_is_opened_by_itself),
       cmocka_unit_test(test_managed_memory_of_an_older_driver),
       cmocka_unit_test(test_each_call_fails_once),

@@ -18,10 +18,13 @@ typedef struct found {
 } found;
 
 static found find(temp_folder *root, const char *self, const char *mounts) {
-  found places;
+  gm__host_scratch *scratch = gm__host_scratch_take(NULL);
   tree_put(root, "/proc/self/cgroup", self);
   if (mounts) tree_put(root, "/proc/self/mountinfo", mounts);
-  assert_true(gm__cgroup_find(root->path, &places.v1, &places.v2));
+  assert_non_null(scratch);
+  assert_true(gm__cgroup_find(root->path, scratch));
+  const found places = {scratch->v1, scratch->v2};
+  gm__host_scratch_give(NULL, scratch);
   return places;
 }
 
@@ -112,11 +115,12 @@ static void test_a_mount_line_with_very_many_fields_is_skipped(void **state) {
 
 static void test_an_unreadable_list_is_told(void **state) {
   temp_folder *root = *state;
-  gm__cgroup_place v1, v2;
-  assert_true(gm__cgroup_find(root->path, &v1, &v2));
+  gm__host_scratch *scratch = gm__host_scratch_take(NULL);
+  assert_true(gm__cgroup_find(root->path, scratch));
   temp_folder_dir(root, "proc/self/cgroup");
-  assert_false(gm__cgroup_find(root->path, &v1, &v2));
-  assert_false(v1.found || v2.found);
+  assert_false(gm__cgroup_find(root->path, scratch));
+  assert_false(scratch->v1.found || scratch->v2.found);
+  gm__host_scratch_give(NULL, scratch);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tree_set_up, tree_tear_down)
