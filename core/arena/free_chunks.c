@@ -6,7 +6,8 @@
 
 /* Invariants. The chunks of a segment tile it. A free chunk is in the stream cache of the streams that may still use
  * it: none, one, or several. Two neighbouring free chunks that wait for the same streams are joined whenever either of
- * them changes. One that waits for a point of the engine is joined once the point has passed. So a segment that nobody uses ends as one free chunk.
+ * them changes. One that waits for a point of the engine is joined once the point has passed. So a segment that nobody
+ * uses ends as one free chunk.
  *
  * An idle free chunk and one that a stream uses are joined in two cases only. Either the arena knows no other stream,
  * or the pool would grow. Otherwise a free on one stream would take memory away from the others. */

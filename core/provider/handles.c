@@ -19,7 +19,7 @@ enum {
 };
 
 static const uint64_t handle_least_page_bytes = UINT64_C(2) << 20;
-static const uint64_t handle_most_bytes = UINT64_C(24) << 20; /* of a pool that holds little */
+static const uint64_t handle_most_bytes = UINT64_C(24) << 20;   /* of a pool that holds little */
 static const uint64_t handle_unknown_total = UINT64_C(1) << 40; /* of a device that does not say how much it has */
 
 /* ---- begin and end ---- */

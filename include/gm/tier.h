@@ -98,7 +98,8 @@ typedef struct gm_tier_ops {
 } gm_tier_ops;
 
 /* Makes a kind of tier known to a context. gm copies the table. Errors: BUSY: the context has one of that name.
- * INVALID_ARGUMENT: a function or the name is missing or wrong, or `reserved` is set. ABI_MISMATCH, OUT_OF_HOST_MEMORY, FORKED. */
+ * INVALID_ARGUMENT: a function or the name is missing or wrong, or `reserved` is set. ABI_MISMATCH, OUT_OF_HOST_MEMORY,
+ * FORKED. */
 GM_API gm_status gm_tier_register(gm_context *ctx, const gm_tier_ops *ops, gm_error *err);
 
 typedef struct gm_tier gm_tier; /* an open tier; it keeps its context from being destroyed */

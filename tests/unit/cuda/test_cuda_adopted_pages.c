@@ -13,8 +13,8 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-/* Blocks of 200 MiB on a card of 256 MiB, every other freed: a request that fits into what is free, in pieces and at the
- * driver. */
+/* Blocks of 200 MiB on a card of 256 MiB, every other freed: a request that fits into what is free, in pieces and at
+ * the driver. */
 enum { BLOCKS = 50, PIECE_MIB = 4, ASKED_MIB = 100 };
 
 typedef struct limit_case {
@@ -50,9 +50,9 @@ static gm_device *open_card(gm_context *ctx, bool adopt) {
   gm_device *device = NULL;
   gm_error err;
   const gm_cuda_device card = {.head = {sizeof card, GM_API_CUDA}, .ordinal = 0};
-  adopt_scene_ok(adopt ? gm_device_adopt(ctx, &card.head, &device, &err)
-                       : gm_device_open_index(ctx, "cuda", 0, &device, &err),
-                 &err);
+  adopt_scene_ok(
+      adopt ? gm_device_adopt(ctx, &card.head, &device, &err) : gm_device_open_index(ctx, "cuda", 0, &device, &err),
+      &err);
   return device;
 }
 

@@ -404,7 +404,7 @@ int main(void) {
                                      cmocka_unit_test(test_a_known_wish_is_cut_from_a_free_chunk),
                                      cmocka_unit_test(test_pooled_only),
                                      cmocka_unit_test(test_requests_that_are_not_fast),
-      cmocka_unit_test(test_a_reserve_that_is_set_is_never_served),
+                                     cmocka_unit_test(test_a_reserve_that_is_set_is_never_served),
                                      cmocka_unit_test(test_mapped_memory_is_mapped_once),
                                      cmocka_unit_test(test_wrong_frees),
                                      cmocka_unit_test(test_a_quota_holds),
