@@ -17,7 +17,7 @@ static need_room need_read_room(gm__heap *heap) {
   need_room room = {gm__budget_used(&heap->provider.budget), gm__budget_cap(&heap->provider.budget), UINT64_MAX,
                     UINT64_MAX};
   if (heap->provider.has_upstream) return room;
-  room.limits = gm__device_headroom(heap->device, &heap->provider.limits, true);
+  room.limits = gm__device_headroom(heap->device, &heap->provider.limits, false);
   room.device = gm__device_headroom(heap->device, &physical, false);
   return room;
 }
