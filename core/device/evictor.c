@@ -10,8 +10,8 @@
 /* Invariants: an evictor with calls stays in the list and alive. One that is gone is asked by nobody new. Whoever takes
  * the last call off one that is gone ends it, unless a thread waits in gm_evictor_unregister: then that thread does.
  *
- * A thread notes in marks of its own what it asks, not on its stack: an evictor that throws, though it must not, leaves
- * nothing behind that points there. A mark whose call was left so is dropped when the thread asks evictors again. */
+ * A thread notes in marks of its own what it asks, not on its stack. An evictor must not throw. One that does leaves
+ * nothing behind that points to the stack. Its mark is dropped when the thread asks evictors again. */
 
 struct gm_evictor {
   gm__object head;

@@ -19,7 +19,8 @@ GM_BEGIN_DECLS
 typedef struct gm_context gm_context;
 
 /* Told of an object that a destructor of gm/gm.hpp, or the end of a GM_AUTO variable, could not end. The object stays
- * as it is. `what` is its class, such as "gm::block". `why` says what is in the way. Both are borrowed for the call. */
+ * as it is. `what` is its class, such as "gm::block". `why` says what is in the way. Both are borrowed for the call.
+ * The hook must not throw, nor end objects of gm. */
 typedef void (*gm_left_open_hook)(void *user, const char *what, const gm_error *why);
 
 /* All members may be 0 or NULL. gm copies the strings. */

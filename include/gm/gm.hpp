@@ -10,8 +10,8 @@
  * thread-safe as gm's. gm/scope.hpp
  * has locks of buffers, and scopes.
  *
- * No destructor can answer a status. An object that cannot end stays as it is: a block that is mapped, a pool whose
- * blocks are out, a device or context whose children are alive. The context's log and its hook
+ * No destructor can answer a status. An object that cannot end stays as it is. That is a block that is mapped, a pool
+ * whose blocks are out, or a device whose children are alive. The context's log and its hook
  * gm_context_params.left_open are told (gm_tell_left_open). */
 #ifndef GM_GM_HPP
 #define GM_GM_HPP
