@@ -6,7 +6,8 @@
 
 /* Invariants. The chunks of a segment tile it. A free chunk is in the stream cache of the streams that may still use
  * it: none, one, or several. Two neighbouring free chunks that wait for the same streams are joined whenever either of
- * them changes. So a segment that nobody uses ends as one free chunk.
+ * them changes. One that waits for a point of the engine is joined once the point has passed. So a segment that nobody
+ * uses ends as one free chunk.
  *
  * An idle free chunk and one that a stream uses are joined in two cases only. Either the arena knows no other stream,
  * or the pool would grow. Otherwise a free on one stream would take memory away from the others. */
@@ -30,17 +31,20 @@ static gm__tlsf *free_chunk_bins(const gm__arena *arena, uint32_t number) {
 /* Two free chunks are joined: the later free counts, and its point. When both were freed at one time, the clock does
  * not say which was later, so neither point will do. */
 static void free_chunk_join_uses(gm__arena *arena, gm__last_use *use, gm__last_use *other) {
-  if (use->given) gm__order_drop_point(&arena->order, use); /* the engine's point tells of one of the two only */
-  if (other->given) gm__order_drop_point(&arena->order, other);
   if (use->streams == other->streams && use->freed_at == other->freed_at) gm__order_drop_point(&arena->order, use);
   const bool takes = use->streams == other->streams ? other->freed_at > use->freed_at : other->streams != 0;
   gm__order_drop_point(&arena->order, takes ? use : other);
   if (takes) *use = *other;
 }
 
+/* True while the chunk waits for a point of the engine, which tells of no other chunk. */
+static bool free_chunk_has_given(const gm__last_use *use) { return use->given && use->has_point && use->streams; }
+
 static bool free_chunk_can_join(const gm__arena *arena, uint32_t neighbour, const gm__last_use *use, bool mixes) {
   if (gm__chunk_is(gm__arena_chunk(arena, neighbour)) != GM__CHUNK_FREE) return false;
-  const uint64_t streams = gm__arena_last_use(arena, neighbour).streams;
+  const gm__last_use other = gm__arena_last_use(arena, neighbour);
+  const uint64_t streams = other.streams;
+  if (free_chunk_has_given(use) || free_chunk_has_given(&other)) return false;
   return streams == use->streams || (mixes && (!streams || !use->streams));
 }
 

@@ -46,6 +46,10 @@ bool gm__free_chunks_flush_area(gm__arena *arena, gm__area area);
  * only. */
 void gm__free_chunks_settle(gm__arena *arena);
 
+/* Asks the engine's points, with which blocks were freed, which streams are done. It looks at all chunks, if there was
+ * such a free. */
+void gm__free_chunks_settle_given(gm__arena *arena);
+
 /* Joins the free chunks of the slot's stream with idle neighbours. Those wait for the stream, too, from then on. */
 void gm__free_chunks_gather(gm__arena *arena, int slot);
 

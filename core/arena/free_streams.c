@@ -1,4 +1,5 @@
 #include "core/arena/free_chunks.h"
+#include "core/order/order_told.h"
 
 /* Free chunks and their streams: which of them are done, and what becomes of a stream's free chunks when it closes. */
 
@@ -63,6 +64,24 @@ void gm__free_chunks_settle(gm__arena *arena) {
     if (i != GM__STREAM_CACHE_IDLE && free_stream_is_due(arena, arena->caches[i]))
       free_stream_settle_cache(arena, arena->caches[i]);
   }
+}
+
+/* The streams that a chunk with memory names, whatever its state. */
+static uint64_t free_stream_named(const gm__arena *arena) {
+  uint64_t named = 0;
+  for (uint32_t number = 1; number < gm__chunks_count(&arena->chunks); number++) {
+    if (gm__chunk_is(gm__arena_chunk(arena, number)) < GM__CHUNK_FREE) continue;
+    const gm__last_use use = gm__arena_last_use(arena, number);
+    named |= use.streams | use.users;
+  }
+  return named;
+}
+
+void gm__free_chunks_settle_given(gm__arena *arena) {
+  if (!arena->order.given) return;
+  gm__free_chunks_flush(arena);
+  gm__free_chunks_settle(arena);
+  gm__order_note_named(&arena->order, free_stream_named(arena));
 }
 
 void gm__free_chunks_gather(gm__arena *arena, int slot) {

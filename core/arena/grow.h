@@ -16,6 +16,8 @@ gm_status gm__map_grow(gm__arena *arena, const gm__want *want, uint32_t *out, gm
 /* ---- growth_size.c: how much at a time ---- */
 
 #define GM__GROWTH_UNIT (UINT64_C(2) << 20)
+#define GM__GROWTH_OWN (UINT64_C(1) << 20) /* the least size of a request that gets a segment of its own size */
+#define GM__GROWTH_OWN_UNIT (UINT64_C(64) << 10)
 #define GM__GROWTH_MOST (UINT64_C(64) << 20) /* the most for a pool that holds less than a GiB */
 
 /* The bytes that the arena would like to map at the end of a range of the area, where a request lacks `bytes`.

@@ -15,8 +15,6 @@
  * A pool that may keep only so much does not take more than that ahead, or the least size of a segment. */
 
 static const uint64_t growth_most_pages = UINT64_C(16) << 20; /* the most of mapped pages */
-static const uint64_t growth_own = UINT64_C(1) << 20;         /* the least size of a large request */
-static const uint64_t growth_own_unit = UINT64_C(64) << 10;
 enum {
   GROWTH_SHARE = 16,       /* of a cap, and of a large pool */
   GROWTH_PAGES_SHARE = 24, /* of a large pool, for mapped pages */
@@ -60,7 +58,7 @@ static uint64_t growth_held(gm__arena *arena, const gm__want *want) {
 
 static bool growth_is_large(const gm__arena_set *set, uint64_t bytes) {
   const uint64_t held = atomic_load_explicit(&set->provider->budget.used, memory_order_relaxed);
-  return bytes >= gm__max(growth_own, held / GROWTH_OWN_SHARE);
+  return bytes >= gm__max(GM__GROWTH_OWN, held / GROWTH_OWN_SHARE);
 }
 
 uint64_t gm__growth_wish(gm__arena *arena, const gm__want *want, uint64_t relieved) {
@@ -70,7 +68,7 @@ uint64_t gm__growth_wish(gm__arena *arena, const gm__want *want, uint64_t reliev
   uint64_t largest = set->provider->device->info.max_alloc_bytes, wish;
   if (set->provider->rules.size == UINT64_MAX) {
     wish = growth_is_large(set, bytes)
-               ? gm__round_up(bytes + gm__min(relieved, bytes / GROWTH_EASE_SHARE), growth_own_unit)
+               ? gm__round_up(bytes + gm__min(relieved, bytes / GROWTH_EASE_SHARE), GM__GROWTH_OWN_UNIT)
                : growth_step(set, growth_held(arena, want), bytes, GM__GROWTH_MOST, GROWTH_SHARE);
   } else {
     wish = gm__round_up(set->provider->rules.size > bytes ? set->provider->rules.size : bytes,

@@ -118,6 +118,13 @@ uint64_t gm__arena_unused_page_bytes(const gm__arena *arena) {
   return gm__sub_sat(pages * gm__arena_page(arena), in_use);
 }
 
+uint64_t gm__reclaim_handle_bytes(const gm__arena *arena, const gm__va_range *range, uint64_t address, uint64_t bytes) {
+  const uint64_t page = gm__arena_page(arena), begin = address - range->address, to = (begin + bytes) / page;
+  uint64_t from = (begin + page - 1) / page, sum = 0, pages;
+  while (reclaim_next_handle(range, &from, to, &pages)) sum += pages * page;
+  return sum;
+}
+
 uint64_t gm__arena_idle_page_bytes(const gm__arena *arena, gm__area area) {
   uint64_t bytes = 0, from, to, pages;
   for (uint32_t free_chunk = reclaim_first_idle(arena, area, reclaim_page_bin(arena)); free_chunk;

@@ -22,6 +22,9 @@ void gm__arenas_look(gm__arena_set *set);
  * lock. */
 uint64_t gm__arena_idle_page_bytes(const gm__arena *arena, gm__area area);
 
+/* Bytes of the handles that lie wholly within so many bytes of the range, from the address on. REQUIRES: arena lock. */
+uint64_t gm__reclaim_handle_bytes(const gm__arena *arena, const gm__va_range *range, uint64_t address, uint64_t bytes);
+
 /* Bytes that are mapped and not in a block: free chunks, quick lists, and what lies beside them in a page. */
 uint64_t gm__arena_unused_page_bytes(const gm__arena *arena);
 

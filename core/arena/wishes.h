@@ -53,7 +53,7 @@ static inline bool gm__wish_is_aligned(const gm_request *request, uint64_t granu
 /* Is the request for plain memory, which every arena of a thread has? */
 static inline bool gm__wish_is_plain(const gm_request *request, uint64_t granule) {
   const gm__wish wish = gm__wish_of(request);
-  return !(gm__wish_odd(&wish) | request->deadline_ns) && gm__wish_is_aligned(request, granule);
+  return !(gm__wish_odd(&wish) | request->deadline_ns | request->reserved[0]) && gm__wish_is_aligned(request, granule);
 }
 
 /* The arena for that wish; NULL: it is not known. */

@@ -1,5 +1,7 @@
 #include "core/bucket/dedicated.h"
 
+#include "core/order/order_told.h"
+
 /* How allocations come into the buckets and leave them. Invariants: a pooled allocation that is idle has no last use
  * and no point. An allocation outside the buckets that has a last use is in `multi_stream`. So a stream that closes is
  * looked for there, in its own lists, and in the lists of several streams. */
@@ -69,6 +71,17 @@ void gm__dedicated_settle_bucket(gm__dedicated *dedicated, const gm__bucket *buc
     if (list->first != list->last) gm__dedicated_settle(dedicated, list->first); /* it may have a point of its own */
   }
   if (bucket->several.last) dedicated_settle_several(dedicated, bucket->several.last);
+}
+
+void gm__dedicated_settle_given(gm__dedicated *dedicated) {
+  uint32_t cursor = 0;
+  uint64_t named = 0;
+  if (!dedicated->order.given) return;
+  for (gm__allocation *allocation; (allocation = gm__allocation_next(&dedicated->provider->allocations, &cursor));) {
+    if (allocation->state == GM__ALLOCATION_POOLED) gm__dedicated_settle(dedicated, allocation);
+    named |= allocation->cold.use.streams | allocation->cold.use.users;
+  }
+  gm__order_note_named(&dedicated->order, named);
 }
 
 static void dedicated_forget_uses(gm__dedicated *dedicated, int slot) {

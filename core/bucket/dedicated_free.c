@@ -84,7 +84,7 @@ static gm_status dedicated_wait(gm__dedicated *dedicated, const gm_block *block,
   if (!allocation || !allocation->import || allocation->cold.mappings) return GM_OK;
   const gm_status status = dedicated_drain(dedicated, allocation, stream, &failure);
   if (status) {
-    dedicated->provider->refused = (gm__refused){.failure = failure, .bytes = block->bytes};
+    dedicated->provider->refused = (gm__refused){.failure = failure, .want = {.bytes = block->bytes}};
   }
   return status;
 }

@@ -6,6 +6,7 @@
 #include "core/base/alloc.h"
 #include "core/base/checksum.h"
 #include "core/base/error.h"
+#include "core/base/log.h"
 #include "core/context/process.h"
 
 enum { CONTEXT_TAG_LENGTH = 31 };
@@ -115,4 +116,17 @@ const char *gm_tag_name(gm_context *ctx, uint32_t tag) {
   const char *name = tag <= ctx->tag_count ? ctx->tags[tag - 1] : "";
   gm__mutex_unlock(&ctx->lock);
   return name;
+}
+
+void gm_tell_left_open(gm_context *ctx, const char *what, gm_status status, const gm_error *why) {
+  gm_error told = {.status = status};
+  const char *name = what ? what : "an object";
+  if (!ctx || !status || gm__context_forked(ctx)) return;
+  if (why && why->status) {
+    told = *why;
+  } else {
+    gm__fail(&told, status, 0, name, "%s", gm_status_name(status));
+  }
+  gm__log(&ctx->services, GM_LOG_WARN, "%s could not be ended and stays: %s", name, told.message);
+  if (ctx->left_open) ctx->left_open(ctx->left_open_user, name, &told);
 }

@@ -44,6 +44,8 @@ struct gm_context {
   char *host_root;
   gm_symbol_hook symbol_hook;
   void *symbol_hook_user;
+  gm_left_open_hook left_open;
+  void *left_open_user;
   bool ignore_environment;
 
   _Atomic uint64_t next_id;                /* streams, pools, buffers: never reused */

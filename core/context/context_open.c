@@ -35,6 +35,8 @@ static void context_release_text(gm_context *ctx, char *text) {
 static bool context_copy_params(gm_context *ctx, const gm_context_params *params) {
   ctx->symbol_hook = params->symbol_hook;
   ctx->symbol_hook_user = params->symbol_hook_user;
+  ctx->left_open = params->left_open;
+  ctx->left_open_user = params->left_open_user;
   ctx->ignore_environment = params->ignore_environment;
   return context_copy_text(ctx, params->backends, &ctx->backends) &&
          context_copy_text(ctx, params->probe_helper, &ctx->probe_helper) &&

@@ -14,7 +14,6 @@
 #include "gm/device.h"
 #include "gm/stream.h"
 
-struct gm__evict_run;       /* evictor.h */
 struct gm__turn;            /* turn.h */
 struct gm__driver;          /* one backend in one context: registry.h */
 struct gm__stream_listener; /* stream.h */
@@ -59,10 +58,9 @@ struct gm_device {
   gm__mutex range_lock;               /* of `host_ranges` */
   struct gm__host_range *host_ranges; /* registered memory of the caller: host_range.h */
   struct gm__reclaimer *reclaimers;   /* under the context's lock */
-  gm__mutex evict_lock;               /* of `evictors` and `evict_runs`: evictor.h */
+  gm__mutex evict_lock;               /* of `evictors`: evictor.h */
   gm__cond evict_done;                /* an evictor that is awaited has no calls left */
   struct gm_evictor *evictors;        /* in the order in which they are asked */
-  struct gm__evict_run *evict_runs;   /* threads that ask them */
   _Atomic uint32_t evictor_count;     /* those that are not gone */
   uint32_t evicting;                  /* those that have not ended, and the next device that has any: both under */
   struct gm_device *next_evicting;    /* the context's lock */

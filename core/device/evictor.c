@@ -6,11 +6,13 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
-#include "core/base/thread_here.h"
 #include "core/device/device.h"
 
 /* Invariants: an evictor with calls stays in the list and alive. One that is gone is asked by nobody new. Whoever takes
- * the last call off one that is gone ends it, unless a thread waits in gm_evictor_unregister: then that thread does. */
+ * the last call off one that is gone ends it, unless a thread waits in gm_evictor_unregister: then that thread does.
+ *
+ * A thread notes in marks of its own what it asks, not on its stack. An evictor must not throw. One that does leaves
+ * nothing behind that points to the stack. Its mark is dropped when the thread asks evictors again. */
 
 struct gm_evictor {
   gm__object head;
@@ -22,8 +24,6 @@ struct gm_evictor {
   bool gone;
   bool awaited; /* a thread waits until `calls` is 0 */
 };
-
-static const void *evictor_thread(void) { return &gm__here; }
 
 static bool evictor_is_before(const gm_evictor *one, const gm_evictor *other) {
   if (one->params.priority != other->params.priority) return one->params.priority < other->params.priority;
@@ -101,42 +101,83 @@ static bool evictor_leave(gm_device *device, gm_evictor *evictor) {
   return true;
 }
 
-/* The run that the calling thread is in. NULL: none. REQUIRES: evict lock. */
-static const gm__evict_run *evictor_run_here(const gm_device *device) {
-  const gm__evict_run *run = device->evict_runs;
-  while (run && run->thread != evictor_thread()) run = run->next;
-  return run;
+/* ---- marks ---- */
+
+enum { EVICTOR_MARKS = 8 }; /* devices whose evictors a thread asks at a time, one within the other */
+
+typedef struct evictor_mark {
+  const gm_device *device; /* NULL: unused */
+  const void *pool;        /* as gm__evict_run.pool */
+  gm_evictor *at;          /* the evictor that is being asked; it has one call of this thread */
+  uint64_t serial;
+  uintptr_t frame; /* where the stack was when the run began */
+} evictor_mark;
+
+static _Thread_local evictor_mark evictor_marks[EVICTOR_MARKS];
+
+/* The mark of the run; NULL: it was dropped. */
+static evictor_mark *evictor_mark_of(const gm__evict_run *run) {
+  for (int i = 0; i < EVICTOR_MARKS; i++) {
+    if (evictor_marks[i].device && evictor_marks[i].serial == run->serial) return &evictor_marks[i];
+  }
+  return NULL;
+}
+
+/* The mark of the run that the calling thread is in. NULL: none. */
+static evictor_mark *evictor_mark_here(const gm_device *device) {
+  for (int i = 0; i < EVICTOR_MARKS; i++) {
+    if (evictor_marks[i].device == device) return &evictor_marks[i];
+  }
+  return NULL;
+}
+
+/* Drops the mark, and the call that it holds. */
+static void evictor_mark_drop(evictor_mark *mark) {
+  gm_evictor *at = mark->at;
+  *mark = (evictor_mark){.device = NULL};
+  if (!at) return;
+  gm__mutex_lock(&at->device->evict_lock);
+  const bool last = evictor_leave(at->device, at);
+  gm__mutex_unlock(&at->device->evict_lock);
+  if (last) evictor_end(at);
+}
+
+/* A run within another one begins further down the stack. One that began here or below has been left. */
+static void evictor_marks_drop_left(uintptr_t frame) {
+  for (int i = 0; i < EVICTOR_MARKS; i++) {
+    if (evictor_marks[i].device && evictor_marks[i].frame <= frame) evictor_mark_drop(&evictor_marks[i]);
+  }
 }
 
 /* ---- asking ---- */
 
-bool gm__evict_run_begin(gm__evict_run *run, gm_device *device) {
-  *run = (gm__evict_run){.device = device, .thread = evictor_thread()};
+__attribute__((noinline)) bool gm__evict_run_begin(gm__evict_run *run, gm_device *device) {
+  static _Atomic uint64_t serials;
+  *run = (gm__evict_run){.device = device};
   if (!atomic_load_explicit(&device->evictor_count, memory_order_relaxed)) return false;
-  gm__mutex_lock(&device->evict_lock);
-  const bool inside = evictor_run_here(device) != NULL;
-  if (!inside) {
-    run->next = device->evict_runs;
-    device->evict_runs = run;
-  }
-  gm__mutex_unlock(&device->evict_lock);
-  return !inside;
+  const uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+  evictor_marks_drop_left(frame);
+  evictor_mark *mark = evictor_mark_here(NULL);
+  if (evictor_mark_here(device) || !mark) return false;
+  run->serial = atomic_fetch_add_explicit(&serials, 1, memory_order_relaxed) + 1;
+  *mark = (evictor_mark){.device = device, .serial = run->serial, .frame = frame};
+  return true;
 }
 
 void gm__evict_run_end(gm__evict_run *run) {
-  gm__mutex_lock(&run->device->evict_lock);
-  gm__evict_run **at = &run->device->evict_runs;
-  while (*at != run) at = &(*at)->next;
-  *at = run->next;
-  gm__mutex_unlock(&run->device->evict_lock);
+  evictor_mark *mark = evictor_mark_of(run);
+  if (mark) evictor_mark_drop(mark);
+}
+
+void gm__evict_run_for(gm__evict_run *run, const void *pool) {
+  evictor_mark *mark = evictor_mark_of(run);
+  run->pool = pool;
+  if (mark) mark->pool = pool;
 }
 
 bool gm__evict_run_is_of_pool(gm_device *device) {
-  gm__mutex_lock(&device->evict_lock);
-  const gm__evict_run *run = evictor_run_here(device);
-  const bool of_pool = run && run->pool;
-  gm__mutex_unlock(&device->evict_lock);
-  return of_pool;
+  const evictor_mark *mark = evictor_mark_here(device);
+  return mark && mark->pool;
 }
 
 static bool evictor_serves(const gm_evictor *evictor, const gm__evict_run *run) {
@@ -145,10 +186,13 @@ static bool evictor_serves(const gm_evictor *evictor, const gm__evict_run *run) 
 
 static gm_evictor *evictor_move(gm__evict_run *run, gm_evictor *from, gm_evictor *to) {
   gm_device *device = run->device;
+  evictor_mark *mark = evictor_mark_of(run);
+  if (!mark) return NULL;
   gm__mutex_lock(&device->evict_lock);
   if (!to) to = from ? from->next : device->evictors;
   while (to && to != from && !evictor_serves(to, run)) to = to->next;
   if (to && to != from) to->calls++;
+  mark->at = to == from ? NULL : to;
   const bool last = from && evictor_leave(device, from);
   gm__mutex_unlock(&device->evict_lock);
   if (last) evictor_end(from);
@@ -210,7 +254,7 @@ static bool evictor_retire(gm_device *device, gm_evictor *evictor) {
   gm__mutex_lock(&device->evict_lock);
   evictor->gone = true;
   atomic_fetch_sub_explicit(&device->evictor_count, 1, memory_order_relaxed);
-  const bool mine = !evictor->calls || !evictor_run_here(device);
+  const bool mine = !evictor->calls || !evictor_mark_here(device);
   evictor->awaited = mine;
   while (mine && evictor->calls) gm__cond_wait(&device->evict_done, &device->evict_lock);
   if (mine) evictor_unlink(device, evictor);
@@ -224,6 +268,7 @@ gm_status gm_evictor_unregister(gm_evictor *evictor, gm_error *err) {
   if (!evictor) return GM_OK;
   if (!gm__object_is(&evictor->head, GM__KIND_EVICTOR)) return gm__bad_argument(err, op, "`evictor` is no evictor");
   gm_device *device = evictor->device;
+  evictor_marks_drop_left((uintptr_t)__builtin_frame_address(0));
   if (gm__context_forked(device->ctx) || evictor_retire(device, evictor)) evictor_end(evictor);
   return GM_OK;
 }

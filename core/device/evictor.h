@@ -9,17 +9,19 @@
 
 struct gm_device;
 
-/* A thread that asks evictors. It lies on that thread's stack. */
+/* A thread that asks evictors. */
 typedef struct gm__evict_run {
-  struct gm__evict_run *next; /* of the device: under its evict_lock */
   struct gm_device *device;
-  const void *thread;
+  uint64_t serial;  /* of its mark */
   const void *pool; /* only evictors of this pool, and those of none; NULL: all */
 } gm__evict_run;
 
 /* False: the device has no evictor, or the calling thread is inside one. Else gm__evict_run_end follows. */
 bool gm__evict_run_begin(gm__evict_run *run, struct gm_device *device);
 void gm__evict_run_end(gm__evict_run *run);
+
+/* From now on the run asks only evictors of the pool, and those of none. NULL: all. */
+void gm__evict_run_for(gm__evict_run *run, const void *pool);
 
 /* Moves on to the evictor behind `from` (NULL: the first one). It stays until the thread has moved on. NULL: there is
  * none. Call it until then, or gm__evict_run_stop. */

@@ -61,7 +61,7 @@ bool gm__eviction_round(gm__eviction *eviction, gm__heap *heap, const gm__want *
   const gm__shortfall lacks = gm__headroom_shortfall(heap, want, status);
   const uint64_t bytes = gm__max(least, lacks.bytes ? lacks.bytes : want->exact);
   if (eviction->done || (least == UINT64_MAX && lacks.of_cap)) return false;
-  eviction->run.pool = lacks.of_cap ? heap->arenas.owner : NULL;
+  gm__evict_run_for(&eviction->run, lacks.of_cap ? heap->arenas.owner : NULL);
   if (lacks.bytes > gm__evict_run_evictable(&eviction->run)) return false;
   eviction->reaped = false;
   eviction->done = least == UINT64_MAX;

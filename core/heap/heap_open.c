@@ -1,6 +1,7 @@
 #include "core/heap/heap_open.h"
 
 #include "core/arena/arena.h"
+#include "core/arena/free_chunks.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/context/config.h"
@@ -140,7 +141,15 @@ void gm__heap_clear(gm__heap *heap, bool forked) {
   if (!forked) gm__keep_end(&heap->keep);
 }
 
+void gm__heap_settle_given(gm__heap *heap) {
+  gm__mutex_lock(&heap->provider.lock);
+  gm__dedicated_settle_given(&heap->dedicated);
+  gm__mutex_unlock(&heap->provider.lock);
+  for (gm__arena *arena = NULL; (arena = gm__arena_next(&heap->arenas, arena));) gm__free_chunks_settle_given(arena);
+}
+
 gm_status gm__heap_drain(gm__heap *heap, const char *op, gm_error *err) {
+  gm__heap_settle_given(heap);
   gm__mutex_lock(&heap->provider.lock);
   gm_status status = gm__order_drain_all(&heap->dedicated.order, op, err);
   gm__mutex_unlock(&heap->provider.lock);

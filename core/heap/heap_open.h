@@ -26,6 +26,9 @@ void gm__heap_clear(gm__heap *heap, bool forked);
 void gm__heap_open(gm__heap *heap);
 bool gm__heap_close(gm__heap *heap);
 
+/* Asks the points at which the engine freed blocks (gm_free_at) which streams have done their work. */
+void gm__heap_settle_given(gm__heap *heap);
+
 /* Waits for all work on freed memory. BUSY names a stream that nothing can wait for. */
 GM__MUST_USE gm_status gm__heap_drain(gm__heap *heap, const char *op, gm_error *err);
 

@@ -17,8 +17,9 @@
 #include "gm/size.h"
 
 /* gm_explain tells whether the request is valid, the figures of the pool and of its device now, and the last refusal.
- * It forecasts nothing. The code that refuses a request says at once what it lacked and what would have helped
- * (gm__provider_note_failure). The cause as a number follows from that and from the figures (cause.h). */
+ * It promises nothing about the next request. The code that refuses a request says at once what it lacked
+ * (gm__provider_note_failure). The cause as a number follows from that and from the figures. A dry run of the
+ * refused request says which change helps (cause.h). */
 
 typedef struct explain_text {
   char *text;
@@ -90,7 +91,7 @@ static void explain_refused(gm_pool *pool, gm__refused *refused, gm_explanation 
   *refused = pool->heap.provider.refused;
   gm__mutex_unlock(&pool->heap.provider.lock);
   out->last_failure = refused->failure;
-  out->last_failure_bytes = refused->bytes;
+  out->last_failure_bytes = refused->want.bytes;
   out->waited_ns = refused->ladder.waited_ns;
   memcpy(out->rungs, refused->ladder.rungs, sizeof refused->ladder.rungs);
 }
@@ -123,6 +124,14 @@ static void explain_preference(const gm_pool *pool, const gm_request *request, e
   explain_say(text, "No memory that may serve is %s, which the request prefers. ", names);
 }
 
+/* The stream that is in the way. */
+static void explain_stream(const gm_explanation *out, explain_text *text) {
+  if (!out->change_stream) return;
+  explain_say(text, " Work of stream %" PRIu64 " may still use what is free: ", out->change_stream);
+  explain_say(text, out->change == GM_CHANGE_SETTLE ? "when it is done, gm_stream_passed tells gm."
+                                                    : "a request with a deadline waits for it.");
+}
+
 static void explain_words(const gm_pool *pool, const gm_explanation *out, explain_text *text) {
   const gm_error *last = &out->last_failure;
   explain_say(text, "Pool \"%s\" ", pool->heap.provider.name);
@@ -141,6 +150,7 @@ static void explain_words(const gm_pool *pool, const gm_explanation *out, explai
   explain_say(text, ".");
   if (out->cause) explain_say(text, " Cause: %s", gm_refusal_cause_name(out->cause));
   if (out->cause) explain_say(text, out->bound[0] ? " (%s)." : ".", out->bound);
+  explain_stream(out, text);
 }
 
 /* Fills `out`, which is gm's own. */

@@ -2,6 +2,7 @@
 #include "core/arena/reclaim.h"
 #include "core/base/clock.h"
 #include "core/base/poll.h"
+#include "core/heap/heap_open.h"
 #include "core/manage/lifecycle.h"
 #include "core/order/order_told.h"
 
@@ -53,6 +54,7 @@ static bool visit_passed(gm__order *order, listen_news *news) {
 
 static gm_status listen_may_close(void *user, gm_stream *stream, gm_error *err) {
   gm_pool *pool = user;
+  gm__heap_settle_given(&pool->heap);
   bool unsettled = listen_any(pool, visit_is_unsettled, &(listen_news){.stream = stream});
   unsettled =
       unsettled || (pool->guard && !gm__guard_is_idle(pool->guard)); /* it gives work to streams that no order knows */

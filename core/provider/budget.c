@@ -11,9 +11,9 @@ gm_status gm__budget_take(gm__budget *budget, uint64_t bytes, const char *op, gm
   do {
     if (used > cap || bytes > cap - used) {
       return gm__fail(err, GM_ERR_OVER_LIMIT, 0, op,
-                      "%" PRIu64 " bytes more would go beyond the cap of pool \"%s\", of which %" PRIu64 " of %" PRIu64
-                      " are taken: free at least %" PRIu64 ", or raise max_bytes",
-                      bytes, budget->name, used, cap, gm__sub_sat(gm__add_sat(used, bytes), cap));
+                      "%" PRIu64 " bytes more are %" PRIu64
+                      " beyond the cap of pool \"%s\" (max_bytes), of which %" PRIu64 " of %" PRIu64 " are taken",
+                      bytes, gm__sub_sat(gm__add_sat(used, bytes), cap), budget->name, used, cap);
     }
   } while (!atomic_compare_exchange_weak_explicit(&budget->used, &used, used + bytes, memory_order_relaxed,
                                                   memory_order_relaxed));

@@ -19,7 +19,8 @@ enum {
 };
 
 static const uint64_t handle_least_page_bytes = UINT64_C(2) << 20;
-static const uint64_t handle_most_bytes = UINT64_C(24) << 20; /* of a pool that holds little */
+static const uint64_t handle_most_bytes = UINT64_C(24) << 20;   /* of a pool that holds little */
+static const uint64_t handle_unknown_total = UINT64_C(1) << 40; /* of a device that does not say how much it has */
 
 /* ---- begin and end ---- */
 
@@ -81,15 +82,22 @@ static bool handle_reserve_record(gm__provider *provider) {
   return true;
 }
 
+/* The bytes that the pool may still have. Where no limit holds, that is what gm has not taken of the device. */
+static uint64_t handle_room(const gm__provider *provider, uint64_t used) {
+  gm_device *device = provider->device;
+  const uint64_t total = device->info.total_bytes ? device->info.total_bytes : handle_unknown_total;
+  const uint64_t left = gm__sub_sat(gm__budget_cap(&provider->budget), used);
+  const uint64_t room = gm__device_headroom(device, &provider->limits, false);
+  const uint64_t unlimited = gm__sub_sat(total, gm__max(used, gm__used_total(device->used)));
+  return gm__min(left, room == UINT64_MAX ? unlimited : room);
+}
+
 /* Chooses how many pages a new handle has, of `most` that are wanted. Large handles cost few calls, but one live block
  * pins all of its handle. So handles are large only in large pools, and while the device is nearly empty. Their size
  * follows the 8th power of the free share of what the pool may have. */
 static uint32_t handle_size(gm__provider *provider, uint32_t most) {
   const uint64_t used = gm__budget_used(&provider->budget);
-  const uint64_t left = gm__sub_sat(gm__budget_cap(&provider->budget), used);
-  const double held = (double)used;
-  const double room = (double)gm__min(gm__min(left, gm__device_headroom(provider->device, &provider->limits, false)),
-                                      UINT64_C(1) << 40);
+  const double held = (double)used, room = (double)handle_room(provider, used);
   double share = room / (room + held + 1);
   share *= share;
   share *= share;

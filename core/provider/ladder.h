@@ -23,14 +23,6 @@ typedef struct gm__rung_total {
   _Atomic uint64_t count, bytes, ns;
 } gm__rung_total;
 
-/* The last request that a pool refused. */
-typedef struct gm__refused {
-  gm_error failure;      /* GM_OK: none */
-  uint64_t bytes, exact; /* as in gm__want; `exact` 0: it was a free */
-  uint32_t flags, tag;
-  gm__ladder ladder;
-} gm__refused;
-
 static inline void gm__ladder_begin(gm__ladder *ladder) {
   ladder->began = false;
   ladder->cause = GM_CAUSE_NONE;

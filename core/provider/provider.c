@@ -224,12 +224,12 @@ void gm__provider_return(gm__provider *provider, gm__leaving *leaving) {
 
 void gm__provider_note_failure(gm__provider *provider, const gm__want *want, const gm_error *failure) {
   if (want->beside_device) return;
-  const gm__refused refused = {.failure = *failure,
-                               .bytes = want->bytes,
-                               .exact = want->exact,
-                               .flags = want->flags,
-                               .tag = want->tag,
-                               .ladder = gm__ladder_copy(want->ladder)};
+  gm__refused refused = {.failure = *failure,
+                         .want = *want,
+                         .stream = want->stream ? want->stream->id : 0,
+                         .ladder = gm__ladder_copy(want->ladder)};
+  refused.want.stream = NULL;
+  refused.want.ladder = NULL;
   gm__mutex_lock(&provider->lock);
   provider->refused = refused;
   gm__mutex_unlock(&provider->lock);

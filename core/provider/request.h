@@ -26,6 +26,14 @@ typedef struct gm__want {
   gm__ladder *ladder; /* what was tried for it; NULL: nobody asks */
 } gm__want;
 
+/* The last request that a pool refused. */
+typedef struct gm__refused {
+  gm_error failure; /* GM_OK: none */
+  gm__want want;    /* without its stream and its ladder; `exact` 0: it was a free */
+  uint64_t stream;  /* id of the request's stream; 0: the host's order */
+  gm__ladder ladder;
+} gm__refused;
+
 /* A block that is a driver allocation of exactly its bytes. */
 static inline bool gm__want_is_dedicated(const gm__want *want) { return (want->flags & GM_DEDICATED) != 0; }
 

@@ -114,6 +114,9 @@ static gm_status tier_ops_check(const gm_tier_ops *ops, gm_error *err) {
   if (!ops->name || !tier_name_is_right(ops->name)) {
     return gm__bad_argument(err, op, "`ops->name` must have 1 to 31 characters of a-z, 0-9, '_' and '-'");
   }
+  for (size_t i = 0; i < sizeof ops->reserved / sizeof *ops->reserved; i++) {
+    if (ops->reserved[i]) return gm__bad_argument(err, op, "`ops->reserved` must be NULL");
+  }
   if (ops->open && ops->close && ops->put && ops->value_open && ops->value_read && ops->value_close && ops->remove &&
       ops->list && ops->flush && ops->stats) {
     return GM_OK;

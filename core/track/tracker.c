@@ -185,7 +185,7 @@ static uint64_t tracker_insert(gm_tracker *tracker, const gm_track_entry *entry)
 }
 
 uint64_t gm_tracker_track(gm_tracker *tracker, const gm_track_entry *entry) {
-  if (!entry || !tracker_enter(tracker)) return 0;
+  if (!entry || entry->reserved[0] || entry->reserved[1] || !tracker_enter(tracker)) return 0;
   uint64_t id = tracker_insert(tracker, entry);
   tracker_leave(tracker);
   return id;

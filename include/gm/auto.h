@@ -5,8 +5,11 @@
  *   ...                                                          // released here, and at each return
  *
  * The variable must be initialised. Set it to NULL to keep the object. A buffer is released in host order, so work of
- * streams is done, or noted by gm_buffer_unlock. A scope releases in the order of the streams of its requests. A
- * failure to end (BUSY) is not told: end such objects yourself. In C++ use gm/gm.hpp. */
+ * streams is done, or noted by gm_buffer_unlock. A scope releases in the order of the streams of its requests. In C++
+ * use gm/gm.hpp.
+ *
+ * Nobody gets the status of such an end. A stream, pool, device or context that cannot end (BUSY) stays. The context's
+ * log and its hook gm_context_params.left_open are told (gm_tell_left_open). */
 #ifndef GM_AUTO_H
 #define GM_AUTO_H
 
@@ -24,10 +27,29 @@
 
 static inline void gm_buffer_auto_end(gm_buffer **buffer) { gm_buffer_release(*buffer, NULL); }
 static inline void gm_scope_auto_end(gm_scope **scope) { gm_scope_end(*scope, NULL); }
-static inline void gm_stream_auto_end(gm_stream **stream) { gm_stream_close(*stream, NULL); }
-static inline void gm_pool_auto_end(gm_pool **pool) { gm_pool_destroy(*pool, NULL); }
-static inline void gm_device_auto_end(gm_device **device) { gm_device_close(*device, NULL); }
-static inline void gm_context_auto_end(gm_context **ctx) { gm_context_destroy(*ctx, NULL); }
+static inline void gm_stream_auto_end(gm_stream **stream) {
+  gm_error why = {.status = GM_OK};
+  gm_context *ctx = gm_device_context(gm_stream_device(*stream));
+  const gm_status status = gm_stream_close(*stream, &why);
+  if (status) gm_tell_left_open(ctx, "gm_stream", status, &why);
+}
+static inline void gm_pool_auto_end(gm_pool **pool) {
+  gm_error why = {.status = GM_OK};
+  gm_context *ctx = gm_device_context(gm_pool_device(*pool));
+  const gm_status status = gm_pool_destroy(*pool, &why);
+  if (status) gm_tell_left_open(ctx, "gm_pool", status, &why);
+}
+static inline void gm_device_auto_end(gm_device **device) {
+  gm_error why = {.status = GM_OK};
+  gm_context *ctx = gm_device_context(*device);
+  const gm_status status = gm_device_close(*device, &why);
+  if (status) gm_tell_left_open(ctx, "gm_device", status, &why);
+}
+static inline void gm_context_auto_end(gm_context **ctx) {
+  gm_error why = {.status = GM_OK};
+  const gm_status status = gm_context_destroy(*ctx, &why);
+  if (status) gm_tell_left_open(*ctx, "gm_context", status, &why);
+}
 
 #endif
 

@@ -24,7 +24,7 @@ typedef enum gm_cache_policy {
 
 /* Gives an object back to the host program. The cache calls it exactly once for each object that it took, in the thread
  * whose call let the object go, and under no lock. It may call gm, this cache included, but not gm_cache_destroy for
- * it. */
+ * it. It must not throw. */
 typedef void (*gm_cache_release)(void *user, void *object, uint64_t bytes);
 
 /* Zero-initialised with struct_size set, these are the defaults. */

@@ -18,6 +18,11 @@ GM_BEGIN_DECLS
 
 typedef struct gm_context gm_context;
 
+/* Told of an object that a destructor of gm/gm.hpp, or the end of a GM_AUTO variable, could not end. The object stays
+ * as it is. `what` is its class, such as "gm::block". `why` says what is in the way. Both are borrowed for the call.
+ * The hook must not throw, nor end objects of gm. */
+typedef void (*gm_left_open_hook)(void *user, const char *what, const gm_error *why);
+
 /* All members may be 0 or NULL. gm copies the strings. */
 typedef struct gm_context_params {
   uint32_t struct_size;
@@ -31,6 +36,8 @@ typedef struct gm_context_params {
   const char *host_root;       /* where gm looks for /proc and /sys, for tests and containers; NULL: "/" */
   gm_symbol_hook symbol_hook;  /* may replace entries of the drivers' symbol tables */
   void *symbol_hook_user;
+  gm_left_open_hook left_open; /* must be thread-safe; NULL: the log alone is told */
+  void *left_open_user;
 } gm_context_params;
 
 /* Creates a context. It reads the configuration: defaults, preset, the file of GM_CONFIG, environment. It touches no
@@ -43,6 +50,11 @@ GM_API gm_status gm_context_create(const gm_context_params *params, gm_context *
 /* Destroys a context. No other thread may be in a call on `ctx`. NULL is GM_OK. BUSY: devices are open, or trackers or
  * watches are alive, and nothing has changed. */
 GM_API gm_status gm_context_destroy(gm_context *ctx, gm_error *err);
+
+/* Tells that an object could not be ended, where no caller can be: in the log (GM_LOG_WARN), and by the hook
+ * gm_context_params.left_open. The destructors of gm/gm.hpp and of gm/auto.h call it. `why` may be NULL, or say
+ * nothing: then `status` is told. GM_OK, a NULL context, and one of before a fork tell nothing. Thread-safe. */
+GM_API void gm_tell_left_open(gm_context *ctx, const char *what, gm_status status, const gm_error *why);
 
 /* Finds the number of a name, such as "kv" or "weights". In one context equal names get equal numbers, which are not 0.
  * Errors: FORKED. INVALID_ARGUMENT: `name` is NULL, empty or longer than 31 bytes. OVER_LIMIT: a context has at most

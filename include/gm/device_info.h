@@ -81,7 +81,8 @@ typedef struct gm_device_info {
   uint64_t reserved[8];          /* 0 */
 } gm_device_info;
 
-/* Calls `each` with the word of every set bit of `capabilities`, from the lowest bit up. Thread-safe. */
+/* Calls `each` with the word of every set bit of `capabilities`, from the lowest bit up. `each` must not throw.
+ * Thread-safe. */
 GM_API void gm_capability_words(uint64_t capabilities, void (*each)(void *user, const char *word), void *user);
 
 /* Returns the word of a device type: "discrete", "integrated", "cpu" or "unknown". The string is static and never NULL.

@@ -17,7 +17,8 @@ typedef struct gm_evictor gm_evictor;
  * gm_context_cleanup. gm holds no lock meanwhile, and several threads may call at once. They may call any
  * function of gm for this device, also allocate, free, register and unregister. A request or a clean-up that they make
  * calls no evictor of the device. They may not destroy the pool of the request, and may not wait for a thread that
- * waits for gm_evictor_unregister. */
+ * waits for gm_evictor_unregister. They must not throw:
+ * what the interrupted call of gm had taken is lost, and gm_evictor_unregister may wait for ever. */
 typedef struct gm_evictor_params {
   uint32_t struct_size;
   int32_t priority;     /* lower ones are asked first */

@@ -14,7 +14,7 @@ typedef struct gm_pool gm_pool; /* thread-safe; it borrows its device, and keeps
 /* Why the pool last refused a request. This list feeds the enum and the names. The numbers never change. New ones go
  * last.
  * - NONE: the pool has refused nothing.
- * - FRAGMENTATION: enough bytes are unused, but in pieces that are too small or in use by a stream.
+ * - FRAGMENTATION: enough bytes are unused, but in pieces that are too small.
  * - POOL_CAP: the pool's cap. QUOTA: the quota of the request's tag.
  * - RESERVE: memory_fraction or min_free_bytes; the device itself has room.
  * - OTHER_PROCESS: the device is full, and the request would fit without what other processes hold.
@@ -35,7 +35,11 @@ typedef struct gm_pool gm_pool; /* thread-safe; it borrows its device, and keeps
  * - HOST_MEMORY: gm had no host memory for its own records.
  * - DRIVER: another failure of the driver (`last_failure`).
  * - PROMISED: reservations (gm/reserve.h) hold what the request lacks. The text names the process that holds most.
- * - ASLEEP: the pool sleeps as a whole (gm_pool_sleep_whole). */
+ * - ASLEEP: the pool sleeps as a whole (gm_pool_sleep_whole).
+ * - UNSETTLED: freed memory would serve, but work of `change_stream` may still use it. gm can ask that stream nothing:
+ * it is a queue without `may_submit`, or a thread's own stream.
+ * - BUSY_STREAMS: freed memory would serve once streams have done their work, or it does by now. `change_stream` is one
+ *   of these streams; 0: that is over. */
 #define GM_REFUSAL_CAUSE_MAP(X)                         \
   X(GM_CAUSE_NONE, 0, "none")                           \
   X(GM_CAUSE_FRAGMENTATION, 1, "fragmentation")         \
@@ -60,7 +64,9 @@ typedef struct gm_pool gm_pool; /* thread-safe; it borrows its device, and keeps
   X(GM_CAUSE_DRIVER, 20, "driver")                      \
   X(GM_CAUSE_PROMISED, 21, "promised")                  \
   X(GM_CAUSE_ASLEEP, 22, "asleep")                      \
-  X(GM_CAUSE_MAPPINGS, 23, "mappings")
+  X(GM_CAUSE_MAPPINGS, 23, "mappings")                  \
+  X(GM_CAUSE_UNSETTLED, 24, "unsettled")                \
+  X(GM_CAUSE_BUSY_STREAMS, 25, "busy_streams")
 
 typedef enum gm_refusal_cause {
 #define X(name, value, text) name = value,
@@ -68,39 +74,45 @@ typedef enum gm_refusal_cause {
 #undef X
 } gm_refusal_cause;
 
-/* The smallest change that would have let the request succeed, with `change_bytes`. This list feeds the enum and the
- * names. The numbers never change. New ones go last.
+/* The smallest change that gm knows with which the request would have succeeded, and `change_bytes`. gm finds it by a
+ * dry run of the request. Where `change_at_least` is true, the change may not be enough: make it, ask again, and read
+ * the next one. This list feeds the enum and the names. The numbers never change. New ones go last.
  * - NONE: nothing was refused, or gm knows of none.
- * - FREE: free so many bytes, of `change_tag` where the cause names a tag, page-locked ones for PINNED_LIMIT.
+ * - FREE: free so many bytes, of `change_tag` where the cause names a tag, page-locked ones for PINNED_LIMIT. Blocks
+ *   that lie beside each other help most.
  * - RAISE_CAP: raise the pool's cap by so many bytes. RAISE_QUOTA: the tag's quota.
  * - LOWER_RESERVE: let memory_fraction or min_free_bytes leave so many bytes more.
  * - FREE_ELSEWHERE: other processes give so many bytes back.
- * - SPLIT: ask in pieces of at most so many bytes, or with GM_ALLOW_SPANS.
+ * - SPLIT: ask in pieces of so many bytes, the last one of the rest. GM_ALLOW_SPANS does so for large requests.
  * - RAISE_MEMLOCK: raise RLIMIT_MEMLOCK by so many bytes. RAISE_CGROUP: the limit of the memory group.
  * - RAISE_COMMIT: let the kernel promise so many bytes more (vm.overcommit_ratio, RLIMIT_AS, RLIMIT_DATA).
  * - RAISE_MAPPINGS: let the process have so many mappings more, at least (vm.max_map_count).
  * - ASK_LESS: ask for so many bytes less. REOPEN: close the device and open it again.
  * - AFTER_CAPTURE: ask after the capture, or have memory in the pool before. ALLOW_FRESH: ask without GM_POOLED_ONLY.
  * - CANCEL: cancel reservations of so many bytes, or commit one to the pool.
- * - WAKE: call gm_pool_wake before. */
-#define GM_CHANGE_MAP(X)                           \
-  X(GM_CHANGE_NONE, 0, "none")                     \
-  X(GM_CHANGE_FREE, 1, "free")                     \
-  X(GM_CHANGE_RAISE_CAP, 2, "raise_cap")           \
-  X(GM_CHANGE_RAISE_QUOTA, 3, "raise_quota")       \
-  X(GM_CHANGE_LOWER_RESERVE, 4, "lower_reserve")   \
-  X(GM_CHANGE_FREE_ELSEWHERE, 5, "free_elsewhere") \
-  X(GM_CHANGE_SPLIT, 6, "split")                   \
-  X(GM_CHANGE_RAISE_MEMLOCK, 7, "raise_memlock")   \
-  X(GM_CHANGE_RAISE_CGROUP, 8, "raise_cgroup")     \
-  X(GM_CHANGE_RAISE_COMMIT, 9, "raise_commit")     \
-  X(GM_CHANGE_ASK_LESS, 10, "ask_less")            \
-  X(GM_CHANGE_REOPEN, 11, "reopen")                \
-  X(GM_CHANGE_AFTER_CAPTURE, 12, "after_capture")  \
-  X(GM_CHANGE_ALLOW_FRESH, 13, "allow_fresh")      \
-  X(GM_CHANGE_CANCEL, 14, "cancel")                \
-  X(GM_CHANGE_WAKE, 15, "wake")                    \
-  X(GM_CHANGE_RAISE_MAPPINGS, 16, "raise_mappings")
+ * - WAKE: call gm_pool_wake before.
+ * - SETTLE: say gm_stream_passed for `change_stream` when its work is done.
+ * - WAIT: ask with a deadline (gm_request.deadline_ns) that is longer than the streams' work, or ask again. */
+#define GM_CHANGE_MAP(X)                            \
+  X(GM_CHANGE_NONE, 0, "none")                      \
+  X(GM_CHANGE_FREE, 1, "free")                      \
+  X(GM_CHANGE_RAISE_CAP, 2, "raise_cap")            \
+  X(GM_CHANGE_RAISE_QUOTA, 3, "raise_quota")        \
+  X(GM_CHANGE_LOWER_RESERVE, 4, "lower_reserve")    \
+  X(GM_CHANGE_FREE_ELSEWHERE, 5, "free_elsewhere")  \
+  X(GM_CHANGE_SPLIT, 6, "split")                    \
+  X(GM_CHANGE_RAISE_MEMLOCK, 7, "raise_memlock")    \
+  X(GM_CHANGE_RAISE_CGROUP, 8, "raise_cgroup")      \
+  X(GM_CHANGE_RAISE_COMMIT, 9, "raise_commit")      \
+  X(GM_CHANGE_ASK_LESS, 10, "ask_less")             \
+  X(GM_CHANGE_REOPEN, 11, "reopen")                 \
+  X(GM_CHANGE_AFTER_CAPTURE, 12, "after_capture")   \
+  X(GM_CHANGE_ALLOW_FRESH, 13, "allow_fresh")       \
+  X(GM_CHANGE_CANCEL, 14, "cancel")                 \
+  X(GM_CHANGE_WAKE, 15, "wake")                     \
+  X(GM_CHANGE_RAISE_MAPPINGS, 16, "raise_mappings") \
+  X(GM_CHANGE_SETTLE, 17, "settle")                 \
+  X(GM_CHANGE_WAIT, 18, "wait")
 
 typedef enum gm_change {
 #define X(name, value, text) name = value,
@@ -171,7 +183,7 @@ typedef struct gm_explanation {
   char text[512];              /* the whole report in a few sentences */
   gm_refusal_cause cause;      /* of the last refusal */
   gm_refusal_cause waited_for; /* DEADLINE: the cause of the last try; NONE: others were before it all the time */
-  gm_change change;            /* the smallest one with which the request would have succeeded */
+  gm_change change;            /* the smallest known one with which it would have succeeded */
   uint32_t change_tag;         /* RAISE_QUOTA and LEAK_BY_TAG: the tag */
   uint64_t change_bytes;       /* 0 where the change has no number */
   uint64_t device_total_bytes; /* what the device has in all; GM_UNKNOWN_BYTES if unknown */
@@ -182,6 +194,8 @@ typedef struct gm_explanation {
   gm_explained_tag tags[GM_EXPLAINED_TAGS];   /* the tags that hold most, largest first */
   gm_rung_work rungs[GM_EXPLAINED_RUNGS];     /* by gm_rung: what was tried for the refused request */
   gm_rung_work all_rungs[GM_EXPLAINED_RUNGS]; /* by gm_rung: of all requests of the pool so far, refused or served */
+  uint64_t change_stream;                     /* SETTLE, WAIT: id of the stream (gm_stream_id); 0: none is named */
+  bool change_at_least;                       /* the change is a lower bound: it may not be enough */
   char bound[GM_EXPLAINED_NAME]; /* the name of what is in the way, cut if longer. CGROUP: the group, such as
                                     "cgroup2:/box". Limits of the process: "RLIMIT_DATA". Else "" */
 } gm_explanation;

@@ -116,7 +116,7 @@ typedef struct gm_fit_setting {
  * as in the setting.
  *
  * Choices are listed by falling size; the first is what the caller asked for. A list may be NULL with count 0, which is
- * one choice without a name. All pointers are borrowed. */
+ * one choice without a name. All pointers are borrowed. `figures` must not throw. */
 typedef struct gm_fit_source {
   uint32_t struct_size; /* set by the caller: sizeof(gm_fit_source) */
   gm_status (*figures)(void *user, const gm_fit_setting *setting, gm_fit_request *out, gm_error *err);

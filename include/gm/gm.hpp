@@ -8,7 +8,11 @@
  * owns its parents, so a pool never outlives its device. block, mapping, point and buffer must end before their pool or
  * device does. The classes are as thread-safe as std::shared_ptr. The calls behind them are as
  * thread-safe as gm's. gm/scope.hpp
- * has locks of buffers, and scopes. */
+ * has locks of buffers, and scopes.
+ *
+ * No destructor can answer a status. An object that cannot end stays as it is. That is a block that is mapped, a pool
+ * whose blocks are out, or a device whose children are alive. The context's log and its hook
+ * gm_context_params.left_open are told (gm_tell_left_open). */
 #ifndef GM_GM_HPP
 #define GM_GM_HPP
 
@@ -31,6 +35,14 @@
 #endif
 
 namespace gm {
+
+/* Ends an object of that class, and tells its context where it cannot end. */
+template <class End>
+void end_or_tell(gm_context *ctx, const char *what, End end) noexcept {
+  gm_error why = {};
+  const gm_status status = end(&why);
+  if (status != GM_OK && status != GM_ERR_DAMAGED) gm_tell_left_open(ctx, what, status, &why);
+}
 
 #ifdef GM_HPP_EXCEPTIONS
 /* What must() throws: a gm_error. */
@@ -64,7 +76,9 @@ class context {
     gm_context *made = nullptr;
     context out;
     if (gm_context_create(params, &made, err) == GM_OK) {
-      out.self_ = {made, [](gm_context *self) { gm_context_destroy(self, nullptr); }};
+      out.self_ = {made, [](gm_context *self) {
+                     end_or_tell(self, "gm::context", [self](gm_error *why) { return gm_context_destroy(self, why); });
+                   }};
     }
     return out;
   }
@@ -118,7 +132,10 @@ class device {
     device out;
     if (status != GM_OK) return out;
     out.parent_ = ctx;
-    out.self_ = {made, [parent = ctx](gm_device *self) { gm_device_close(self, nullptr); }};
+    out.self_ = {made, [parent = ctx](gm_device *self) {
+                   end_or_tell(parent.get(), "gm::device",
+                               [self](gm_error *why) { return gm_device_close(self, why); });
+                 }};
     return out;
   }
   context parent_;
@@ -187,7 +204,10 @@ class stream {
     stream out;
     if (status != GM_OK) return out;
     out.parent_ = device;
-    out.self_ = {made, [parent = device](gm_stream *self) { gm_stream_close(self, nullptr); }};
+    out.self_ = {made, [parent = device](gm_stream *self) {
+                   end_or_tell(gm_device_context(parent.get()), "gm::stream",
+                               [self](gm_error *why) { return gm_stream_close(self, why); });
+                 }};
     return out;
   }
   device parent_;
@@ -210,7 +230,9 @@ class mapping {
     return *this;
   }
   ~mapping() {
-    if (data_) gm_block_unmap(pool_, &block_, data_, stream_, nullptr);
+    if (!data_) return;
+    end_or_tell(gm_device_context(gm_pool_device(pool_)), "gm::mapping",
+                [this](gm_error *why) { return gm_block_unmap(pool_, &block_, data_, stream_, why); });
   }
 
   void *data() const noexcept { return data_; }
@@ -243,7 +265,11 @@ class block {
     std::swap(acquire_, other.acquire_);
     return *this;
   }
-  ~block() { free(); }
+  /* A block that is mapped, or whose stream is being captured, stays out. free() tells that. */
+  ~block() {
+    if (pool_)
+      end_or_tell(gm_device_context(gm_pool_device(pool_)), "gm::block", [this](gm_error *) { return free(); });
+  }
 
   const gm_block &get() const noexcept { return value_; }
   explicit operator bool() const noexcept { return pool_ != nullptr; }
@@ -301,7 +327,10 @@ class pool {
     pool out;
     if (gm_pool_create(device.get(), params, &made, err) != GM_OK) return out;
     out.parent_ = device;
-    out.self_ = {made, [parent = device](gm_pool *self) { gm_pool_destroy(self, nullptr); }};
+    out.self_ = {made, [parent = device](gm_pool *self) {
+                   end_or_tell(gm_device_context(parent.get()), "gm::pool",
+                               [self](gm_error *why) { return gm_pool_destroy(self, why); });
+                 }};
     return out;
   }
 
@@ -403,7 +432,8 @@ class buffer {
 /* Gives memory of a pool to standard containers, in the order of a stream. The addresses are the device's. So
  * containers that read and write their memory need a pool of the CPU backend, or one whose memory the host can address.
  * It owns its pool; everything that was allocated is deallocated before it ends. Thread-safe. allocate throws
- * std::bad_alloc. deallocate never throws: memory that gm_free_ptr refuses stays in the pool. */
+ * std::bad_alloc. deallocate never throws: memory that gm_free_ptr refuses stays in the pool, and gm_tell_left_open
+ * tells that. */
 class pool_resource : public std::pmr::memory_resource {
  public:
   explicit pool_resource(pool pool, gm_stream *stream = nullptr) noexcept : pool_(std::move(pool)), stream_(stream) {}
@@ -422,7 +452,8 @@ class pool_resource : public std::pmr::memory_resource {
     return reinterpret_cast<void *>(static_cast<std::uintptr_t>(block.address));
   }
   void do_deallocate(void *pointer, std::size_t bytes, std::size_t) override {
-    gm_free_ptr(pool_.get(), pointer, bytes, stream_);
+    end_or_tell(gm_device_context(pool_.parent().get()), "memory of gm::pool_resource",
+                [&](gm_error *) { return gm_free_ptr(pool_.get(), pointer, bytes, stream_); });
   }
   bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override { return this == &other; }
 

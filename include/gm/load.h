@@ -47,12 +47,12 @@ typedef struct gm_load_params {
   uint64_t chunk_bytes; /* most host memory for data, and largest copy, in bytes; 0: 16 MiB; at least 4096 */
   gm_request request;   /* for every tensor; `bytes` must be 0; GM_INSERT_WAIT is implied */
   /* Called before each tensor and after each chunk, on the calling thread. gm holds no lock. false cancels the load. It
-   * must not use blocks of this load. NULL: none. */
+   * must not use blocks of this load, and must not throw. NULL: none. */
   bool (*progress)(void *user, const gm_load_progress *progress);
   void *user; /* of `progress` and `place` */
   /* Chooses where each tensor goes, or leaves it out. *place has the pool of gm_model_load and `request`, and the call
    * may change both. gm calls it once for each tensor, in the order of gm_model_tensor, before it loads the first. gm
-   * holds no lock. NULL: every tensor goes to the pool of gm_model_load. */
+   * holds no lock. It must not throw. NULL: every tensor goes to the pool of gm_model_load. */
   void (*place)(void *user, uint64_t index, const gm_tensor_info *tensor, gm_load_place *place);
 } gm_load_params;
 

@@ -16,8 +16,8 @@ typedef struct gm_opencl_device {
   uintptr_t context;     /* cl_context, required */
   void *(*get_proc)(void *user, const char *name); /* the engine's loader (dlsym of its library); it returns the
                                                       entry `name`, or NULL where it has none. gm calls it while it
-                                                      adopts the device. NULL: gm opens the system's libOpenCL.so.1.
-                                                      NULL on output */
+                                                      adopts the device. It must not throw. NULL: gm opens the system's
+                                                      libOpenCL.so.1. NULL on output */
   void *get_proc_user;
 } gm_opencl_device;
 

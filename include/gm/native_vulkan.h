@@ -60,8 +60,9 @@ typedef struct gm_vulkan_device {
  * An engine that holds its own lock of the queue may call gm: a call that does not need the queue returns. gm_free does
  * not need it (docs/threads.md).
  *
- * With GM_VULKAN_SPARSE_BUFFERS a pool may bind its pages on the queue. It then holds the turn to bind. There a hook
- * may free blocks, but may ask no pool of the device for memory. Other threads wait with the growth of that pool.
+ * The hooks must not throw. With GM_VULKAN_SPARSE_BUFFERS a pool may bind its pages on the queue. It then holds the
+ * turn to bind. There a hook may free blocks, but may ask no pool of the device for memory. Other threads wait with the
+ * growth of that pool.
  *
  * With may_submit false gm records and submits nothing to the queue. Copies through this stream answer NOT_SUPPORTED.
  * Points on it are the engine's own (gm_stream_import_point). Memory that was freed on it comes back by

@@ -24,7 +24,7 @@ typedef enum gm_strategy {
  * `allocate` gets `out`, the native struct of the device's API (gm_opencl_memory, gm_vulkan_memory, gm_cpu_memory and
  * so on) with its head filled in. It fills in the rest, to name at least `bytes` at a multiple of `align`. It sets
  * *out_token, which `release` will get. It answers GM_OK or GM_ERR_OUT_OF_DEVICE_MEMORY. gm wraps the native memory, so
- * copies, mappings and native objects of its blocks work as everywhere. */
+ * copies, mappings and native objects of its blocks work as everywhere. Both must not throw. */
 typedef struct gm_upstream {
   gm_status (*allocate)(void *user, uint64_t bytes, uint32_t align, gm_native_memory *out, void **out_token);
   void (*release)(void *user, void *token);

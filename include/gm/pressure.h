@@ -85,8 +85,9 @@ typedef struct gm_pressure_event {
 
 /* Called when the level has changed, with hysteresis. gm holds no lock meanwhile. The callback may allocate, free,
  * trim, and begin and end watches, its own too. It must not end the context, nor a pool or device that the calling
- * thread is using. It may call all other functions of gm. gm calls one callback of a context at a time. A look that
- * another thread, or the callback itself, wants meanwhile follows on this thread, at most three times. */
+ * thread is using, and must not throw. It may call all other functions of gm. gm calls one callback of a context at a
+ * time. A look that another thread, or the callback itself, wants meanwhile follows on this thread, at most three
+ * times. */
 typedef void (*gm_pressure_callback)(void *user, const gm_pressure_event *event);
 
 /* Begins to watch the pressure on a device's memory, as gm_device_pressure reads it, other processes included. gm

@@ -9,7 +9,8 @@
 GM_BEGIN_DECLS
 
 /* Writes a summary through `write_text`: backends, devices, free memory and the recommended device. It first discovers
- * at `level`. After a failure gm writes nothing more. Errors: INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, FORKED. */
+ * at `level`. `write_text` must not throw. After a failure gm writes nothing more. Errors: INVALID_ARGUMENT,
+ * OUT_OF_HOST_MEMORY, FORKED. */
 GM_API gm_status gm_summary(gm_context *ctx, gm_probe_level level,
                             void (*write_text)(void *user, const char *text, size_t bytes), void *user, gm_error *err);
 

@@ -22,8 +22,8 @@ enum { GM_SCOPE_DEPTH_MOST = 32 }; /* scopes within each other */
 typedef struct gm_scope gm_scope;
 
 /* Releases an object that a scope owns. `stream` is what gm_scope_end or gm_scope_clear was given, and may be NULL. gm
- * holds no lock meanwhile, and the function may call gm. BUSY and OUT_OF_HOST_MEMORY: the object is still there, and
- * gm may ask again. After all other answers it counts as released. */
+ * holds no lock meanwhile, and the function may call gm, but must not throw. BUSY and OUT_OF_HOST_MEMORY: the object is
+ * still there, and gm may ask again. After all other answers it counts as released. */
 typedef gm_status (*gm_scope_release)(void *object, gm_stream *stream);
 
 /* Begins a scope. gm_scope_end ends it, before its pool is destroyed. Errors: INVALID_ARGUMENT, OUT_OF_HOST_MEMORY,

@@ -32,10 +32,14 @@ class buffer_lock {
     return *this;
   }
   /* Where gm cannot note the stream, it waits for the stream's work. Where it can do neither, the lock stays for ever,
-   * because the work may still use the buffer; unlock() tells. */
+   * because the work may still use the buffer. unlock() tells that; here gm_tell_left_open does. */
   ~buffer_lock() {
-    if (target_ && unlock() != GM_OK && gm_stream_sync(stream_, nullptr) == GM_OK) {
-      gm_buffer_unlock(target_.get(), nullptr, nullptr);
+    if (target_) {
+      end_or_tell(gm_device_context(gm_stream_device(stream_)), "gm::buffer_lock", [this](gm_error *why) {
+        const gm_status status = unlock(why);
+        if (status == GM_OK || gm_stream_sync(stream_, nullptr) != GM_OK) return status;
+        return gm_buffer_unlock(target_.get(), nullptr, why);
+      });
     }
   }
 

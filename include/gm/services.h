@@ -12,8 +12,8 @@ GM_BEGIN_DECLS
 typedef enum gm_log_level { GM_LOG_ERROR = 0, GM_LOG_WARN = 1, GM_LOG_INFO = 2, GM_LOG_DEBUG = 3 } gm_log_level;
 
 /* Hooks of the host program. The hooks and `user` stay valid until the context that received them is destroyed. gm may
- * call a hook from any thread, at any time, and from several threads at once. A hook must be thread-safe and must not
- * call gm. */
+ * call a hook from any thread, at any time, and from several threads at once. A hook must be thread-safe, must not
+ * call gm, and must not throw. */
 typedef struct gm_services {
   /* Allocates `bytes` (> 0) of host memory at a multiple of `align`, a power of two. The contents are undefined. A NULL
    * answer makes gm answer OUT_OF_HOST_MEMORY. Where the hook is NULL gm uses the C library; `release` must then be
@@ -31,7 +31,7 @@ typedef struct gm_services {
 /* Replaces entries of a driver's symbol table, for fault injection and call tracing. gm calls it once for each entry
  * when it loads the table. `backend` is, for example, "cuda", and `symbol` "cuMemAlloc_v2". `real` is the driver's
  * function, or NULL where the driver has none. gm uses the returned pointer in its place: `real`, a function of the
- * same type, or NULL for a driver without the entry. */
+ * same type, or NULL for a driver without the entry. The hook must not throw. */
 typedef void *(*gm_symbol_hook)(void *user, const char *backend, const char *symbol, void *real);
 
 GM_END_DECLS

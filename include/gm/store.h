@@ -104,7 +104,7 @@ GM_API gm_status gm_store_get_many(gm_store *store, const char *const *keys, siz
  * are deleted. */
 GM_API gm_status gm_store_delete_many(gm_store *store, const char *const *keys, size_t count, gm_error *err);
 
-/* Sees one key, borrowed during the call. It may call the store. False: no more. */
+/* Sees one key, borrowed during the call. It may call the store, and must not throw. False: no more. */
 typedef bool (*gm_store_visit)(void *user, const char *key);
 
 /* Visits the keys at and below `prefix`, as they were when the call began, in the order of their bytes. NULL, "" and

@@ -13,12 +13,12 @@
 GM_BEGIN_DECLS
 
 /* Makes the set of a file, under no lock. On GM_OK it has set *out_set, and may set *out_bytes, which is 0. It may call
- * gm, but may not get the set of the same file. */
+ * gm, but may not get the set of the same file. It must not throw. */
 typedef gm_status (*gm_tensor_set_make)(void *user, const char *path, void **out_set, uint64_t *out_bytes,
                                         gm_error *err);
 
 /* Gives a set back to the host program, once for each that was made, under no lock. It may call gm, but not
- * gm_tensor_sets_destroy for these sets. */
+ * gm_tensor_sets_destroy for these sets. It must not throw. */
 typedef void (*gm_tensor_set_release)(void *user, void *set, uint64_t bytes);
 
 typedef struct gm_tensor_sets_params {

@@ -60,7 +60,8 @@ typedef struct gm_tier_stats {
   uint64_t retries;                   /* calls that were tried again, such as after a lost connection */
 } gm_tier_stats;
 
-/* Sees one value of a listing. The key is borrowed during the call. It may not call the tier. False: no more. */
+/* Sees one value of a listing. The key is borrowed during the call. It may not call the tier, and must not throw.
+ * False: no more. */
 typedef bool (*gm_tier_visit)(void *user, const void *key, size_t key_bytes, uint64_t value_bytes);
 
 /* How a tier keeps one value. */
@@ -72,7 +73,8 @@ typedef struct gm_tier_value_info {
 } gm_tier_value_info;
 
 /* What a tier can do. gm checks arguments before it calls: keys have 1 to GM_TIER_KEY_MOST bytes, sums do not
- * overflow, ranges lie inside a value. Calls may come from several threads at once. No call may end the process.
+ * overflow, ranges lie inside a value. Calls may come from several threads at once. No call may end the process, or
+ * throw.
  *
  * Numbers and meanings are those of the calls below, which have the same names. */
 typedef struct gm_tier_ops {
@@ -98,7 +100,8 @@ typedef struct gm_tier_ops {
 } gm_tier_ops;
 
 /* Makes a kind of tier known to a context. gm copies the table. Errors: BUSY: the context has one of that name.
- * INVALID_ARGUMENT: a function or the name is missing or wrong. ABI_MISMATCH, OUT_OF_HOST_MEMORY, FORKED. */
+ * INVALID_ARGUMENT: a function or the name is missing or wrong, or `reserved` is set. ABI_MISMATCH, OUT_OF_HOST_MEMORY,
+ * FORKED. */
 GM_API gm_status gm_tier_register(gm_context *ctx, const gm_tier_ops *ops, gm_error *err);
 
 typedef struct gm_tier gm_tier; /* an open tier; it keeps its context from being destroyed */

@@ -38,7 +38,7 @@ GM_API gm_status gm_tracker_create(gm_context *ctx, gm_tracker **out, gm_error *
 GM_API void gm_tracker_destroy(gm_tracker *tracker);
 
 /* Records one entry, and returns its id. The tracker sets `id`, `born_ns` and `mark`. 0: nothing is recorded, because
- * there is no host memory, or a total would exceed 2^64. */
+ * there is no host memory, a total would exceed 2^64, or `reserved` is not 0. */
 GM_API uint64_t gm_tracker_track(gm_tracker *tracker, const gm_track_entry *entry);
 
 /* Removes an entry. NOT_FOUND: it was never tracked, or is removed already. */

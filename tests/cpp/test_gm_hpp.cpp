@@ -62,6 +62,64 @@ struct counted {
   }
 };
 
+// What destructors could not end, as the log and the hook tell it.
+struct left_open : counted {
+  std::vector<std::string> told;
+  std::string log;
+
+  left_open() {
+    services.log = [](void *user, int level, const char *line) {
+      if (level == GM_LOG_WARN) static_cast<left_open *>(static_cast<counted *>(user))->log += std::string(line) + "\n";
+    };
+    params.left_open = [](void *user, const char *what, const gm_error *why) {
+      static_cast<left_open *>(user)->told.push_back(std::string(what) + ": " + gm_status_name(why->status));
+    };
+    params.left_open_user = this;
+  }
+};
+
+// A mapped block, a pool with blocks out, and its device, stay. Each is told by name, and once.
+void test_what_cannot_end_is_told(void **) {
+  left_open host;
+  gm_pool *left = nullptr;
+  gm_device *device = nullptr;
+  {
+    const gm::context ctx = gm::context::create(&host.params);
+    const gm::pool pool = gm::pool::create(gm::device::open(ctx, "cpu", 0));
+    left = pool.get();
+    device = pool.parent().get();
+    const gm::block fine = pool.alloc(100);
+    {
+      const gm::block mapped = pool.alloc(1000);
+      void *data = nullptr;
+      assert_int_equal(gm_block_map(left, &mapped.get(), 0, 100, GM_MAP_READ, nullptr, &data, nullptr), GM_OK);
+    }
+    assert_int_equal(stats_of(pool).active, 2);
+    assert_int_equal(host.told.size(), 1);
+  }
+  const std::vector<std::string> wanted = {"gm::block: GM_ERR_BUSY", "gm::pool: GM_ERR_BUSY", "gm::device: GM_ERR_BUSY",
+                                           "gm::context: GM_ERR_BUSY"};
+  assert_true(host.told == wanted);
+  for (const char *word : {"gm::block", "gm::pool", "gm::device", "gm::context"}) {
+    assert_true(host.log.find(word) != std::string::npos);
+  }
+  gm_context *ctx = gm_device_context(device);
+  assert_int_equal(gm_pool_destroy_force(left, nullptr), GM_OK);
+  assert_int_equal(gm_device_close(device, nullptr), GM_OK);
+  assert_int_equal(gm_context_destroy(ctx, nullptr), GM_OK);
+  assert_int_equal(host.held.load(), 0);
+}
+
+// A program without a log and without a hook hears nothing, and nothing breaks.
+void test_nobody_need_listen(void **) {
+  counted host;
+  gm_context *made = nullptr;
+  assert_int_equal(gm_context_create(&host.params, &made, nullptr), GM_OK);
+  gm_tell_left_open(made, nullptr, GM_ERR_BUSY, nullptr);
+  gm_tell_left_open(nullptr, "gm::pool", GM_ERR_BUSY, nullptr);
+  assert_int_equal(gm_context_destroy(made, nullptr), GM_OK);
+}
+
 // What is assigned over closes before its parents do. They would else be BUSY, and stay.
 void test_an_assignment_closes_in_order(void **) {
   counted host;
@@ -241,6 +299,8 @@ void test_a_resource_keeps_alignment_and_refuses_by_bad_alloc(void **) {
 int main() {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_pool_owns_its_parents),
+      cmocka_unit_test(test_what_cannot_end_is_told),
+      cmocka_unit_test(test_nobody_need_listen),
       cmocka_unit_test(test_an_assignment_closes_in_order),
       cmocka_unit_test(test_a_block_frees_itself_once),
       cmocka_unit_test(test_a_released_block_is_the_callers),

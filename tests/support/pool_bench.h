@@ -27,18 +27,24 @@ typedef struct pool_bench {
     if (pool_bench_status) fail_msg("%s: %s", #call, pool_bench_err.message); \
   } while (0)
 
-/* A context and an open device; figures are gm's whole (no share of it kept free). */
-static inline void pool_bench_open_device(pool_bench *bench, const char *backend, const char *options) {
+/* A context and an open device; figures are gm's whole (no share of it kept free). `root`: where /proc and /sys are;
+ * NULL: the system's. */
+static inline void pool_bench_open_on(pool_bench *bench, const char *backend, const char *options, const char *root) {
   counted_services_init(&bench->host);
   gm_context_params params = {.struct_size = sizeof params,
                               .services = &bench->host.services,
                               .backend_options = options,
+                              .host_root = root,
                               .ignore_environment = true};
   bench->pool = NULL;
   pool_bench_ok(gm_context_create(&params, &bench->ctx, err));
   pool_bench_ok(gm_config_set(bench->ctx, "memory_fraction", "1", err));
   pool_bench_ok(gm_config_set(bench->ctx, "min_free_bytes", "0", err));
   pool_bench_ok(gm_device_open_index(bench->ctx, backend, 0, &bench->device, err));
+}
+
+static inline void pool_bench_open_device(pool_bench *bench, const char *backend, const char *options) {
+  pool_bench_open_on(bench, backend, options, NULL);
 }
 
 static inline void pool_bench_open(pool_bench *bench, const char *backend, const char *options,

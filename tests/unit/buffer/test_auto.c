@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -59,10 +61,49 @@ static void test_devices_and_contexts_end(void **state) {
   counted_services_check(&host);
 }
 
+static char told[256];
+
+static void note_left_open(void *user, const char *what, const gm_error *why) {
+  const size_t length = strlen(told);
+  assert_ptr_equal(user, told);
+  snprintf(told + length, sizeof told - length, "%s %s;", what, gm_status_name(why->status));
+}
+
+/* A block is out: nothing around it can end, and the context's hook is told of each. */
+static gm_pool *leave_a_block(const gm_context_params *params) {
+  GM_AUTO(gm_context) *ctx = NULL;
+  GM_AUTO(gm_device) *device = NULL;
+  GM_AUTO(gm_pool) *pool = NULL;
+  gm_block block;
+  const gm_request request = {.bytes = 1000};
+  assert_int_equal(gm_context_create(params, &ctx, NULL), GM_OK);
+  assert_int_equal(gm_device_open_index(ctx, "cpu", 0, &device, NULL), GM_OK);
+  assert_int_equal(gm_pool_create(device, NULL, &pool, NULL), GM_OK);
+  assert_true(gm_acquired(gm_alloc(pool, &request, &block)));
+  return pool;
+}
+
+static void test_what_cannot_end_is_told(void **state) {
+  (void)state;
+  counted_services host;
+  counted_services_init(&host);
+  const gm_context_params params = {
+      .struct_size = sizeof params, .services = &host.services, .left_open = note_left_open, .left_open_user = told};
+  gm_pool *pool = leave_a_block(&params);
+  assert_string_equal(told, "gm_pool GM_ERR_BUSY;gm_device GM_ERR_BUSY;gm_context GM_ERR_BUSY;");
+  gm_device *device = gm_pool_device(pool);
+  gm_context *ctx = gm_device_context(device);
+  pool_bench_ok(gm_pool_destroy_force(pool, err));
+  pool_bench_ok(gm_device_close(device, err));
+  pool_bench_ok(gm_context_destroy(ctx, err));
+  counted_services_check(&host);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_path_ends_all),
       cmocka_unit_test(test_devices_and_contexts_end),
+      cmocka_unit_test(test_what_cannot_end_is_told),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -302,7 +302,7 @@ static void test_the_nth_host_allocation_fails(void **state) {
     open_card(&bench, 32 * MIB, 0);
     for (int i = 0; i < 24; i++) {
       buffers[i] = relocation_make(bench.pool, 200 * RELOCATION_KIB, GM_RELOCATABLE | GM_EVICTABLE);
-      relocation_fill(buffers[i]);
+      if (i % 4 == 0) relocation_fill(buffers[i]); /* the others go at once */
     }
     for (int i = 0; i < 24; i++) {
       if (i % 4) gm_buffer_release(buffers[i], NULL);

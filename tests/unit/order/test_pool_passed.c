@@ -186,6 +186,87 @@ static void test_a_free_at_a_point(void **state) {
   }
 }
 
+/* How an engine that frees only by points ends. */
+typedef enum last_step { DESTROY_FIRST, CLOSE_FIRST, TRIM_FIRST, LAST_STEPS } last_step;
+
+static void end_by_points(gm_strategy strategy, bool on_stream, last_step step) {
+  passed_scene scene;
+  gm_error why = {.status = GM_OK};
+  scene_open(&scene, strategy);
+  const gm_block block = take(&scene, on_stream ? scene.a : NULL, BYTES, GM_ACQUIRE_FRESH);
+  const gm_block small = take_any(&scene, on_stream ? scene.a : NULL, 5000);
+  gm_point early = work(&scene, scene.a), late = work(&scene, scene.a);
+  pool_bench_ok(gm_free_at(scene.base.pool, &block, &early, err));
+  pool_bench_ok(gm_free_at(scene.base.pool, &small, &late, err));
+  gm_point_release(scene.base.device, &early);
+  gm_point_release(scene.base.device, &late);
+  gm__null_advance(scene.base.device->handle, SECOND + SECOND / 2); /* one of two */
+  assert_int_equal(gm_pool_destroy(scene.base.pool, &why), GM_ERR_BUSY);
+  assert_non_null(strstr(why.message, "gm_stream_passed"));
+  assert_int_equal(gm_stream_close(scene.a, &why), GM_ERR_BUSY);
+  pass_time(&scene);
+  if (step == TRIM_FIRST) gm_pool_trim(scene.base.pool, 0);
+  if (step == CLOSE_FIRST) pool_bench_ok(gm_stream_close(scene.a, err));
+  pool_bench_ok(gm_pool_destroy(scene.base.pool, err));
+  if (step != CLOSE_FIRST) pool_bench_ok(gm_stream_close(scene.a, err));
+  scene.base.pool = NULL;
+  pool_bench_ok(gm_stream_close(scene.b, err));
+  mute_close(&scene.base);
+}
+
+static void test_an_engine_that_frees_only_by_points_ends(void **state) {
+  (void)state;
+  for (int i = 0; i < STRATEGIES * LAST_STEPS * 2; i++) {
+    end_by_points(passed_strategies[i % STRATEGIES], i / STRATEGIES % 2, (last_step)(i / STRATEGIES / 2));
+  }
+}
+
+/* The stream takes its block again before the first point has passed, and frees it at the second. */
+static void test_the_end_after_a_reuse(void **state) {
+  (void)state;
+  for (int i = 0; i < STRATEGIES; i++) {
+    passed_scene scene;
+    scene_open(&scene, passed_strategies[i]);
+    gm_block block = take(&scene, scene.a, BYTES, GM_ACQUIRE_FRESH);
+    for (int turn = 0; turn < 3; turn++) {
+      gm_point point = work(&scene, scene.a);
+      pool_bench_ok(gm_free_at(scene.base.pool, &block, &point, err));
+      gm_point_release(scene.base.device, &point);
+      if (turn < 2) block = take(&scene, scene.a, BYTES, GM_ACQUIRE_OK);
+      pass_time(&scene);
+    }
+    pool_bench_ok(gm_pool_destroy(scene.base.pool, err));
+    pool_bench_ok(gm_stream_close(scene.a, err));
+    scene.base.pool = NULL;
+    pool_bench_ok(gm_stream_close(scene.b, err));
+    mute_close(&scene.base);
+  }
+}
+
+/* A point tells of its block. What was freed in the stream's order, or is in use there, is not done by that. */
+static void test_the_end_waits_for_what_no_point_tells(void **state) {
+  (void)state;
+  for (int i = 0; i < STRATEGIES; i++) {
+    passed_scene scene;
+    scene_open(&scene, passed_strategies[i]);
+    const gm_block first = take(&scene, scene.a, BYTES, GM_ACQUIRE_FRESH);
+    const gm_block second = take_any(&scene, scene.a, BYTES), used = take_any(&scene, scene.b, BYTES);
+    gm_point point = work(&scene, scene.a);
+    pool_bench_ok(gm_free_at(scene.base.pool, &first, &point, err));
+    give(&scene, &second, scene.a);
+    gm_point_release(scene.base.device, &point);
+    pass_time(&scene);
+    assert_int_equal(gm_stream_close(scene.a, NULL), GM_ERR_BUSY);
+    assert_int_equal(gm_stream_close(scene.a, NULL), GM_ERR_BUSY); /* asking changes nothing */
+    pool_bench_ok(gm_stream_passed(scene.a, NULL, err));
+    assert_int_equal(gm_use_on(scene.base.pool, &used, scene.a), GM_OK);
+    assert_int_equal(gm_stream_close(scene.a, NULL), GM_ERR_BUSY);
+    give(&scene, &used, scene.b);
+    assert_int_equal(gm_stream_close(scene.a, NULL), GM_ERR_BUSY);
+    scene_close(&scene);
+  }
+}
+
 /* The point is of one free: a reuse in the stream's order, and what is freed beside it, wait for more. */
 static void test_a_points_free_says_nothing_of_others(void **state) {
   (void)state;
@@ -313,6 +394,9 @@ int main(void) {
                                      cmocka_unit_test(test_points_of_frames_make_progress),
                                      cmocka_unit_test(test_a_closing_stream_takes_its_points_along),
                                      cmocka_unit_test(test_a_free_at_a_point),
+                                     cmocka_unit_test(test_an_engine_that_frees_only_by_points_ends),
+                                     cmocka_unit_test(test_the_end_after_a_reuse),
+                                     cmocka_unit_test(test_the_end_waits_for_what_no_point_tells),
                                      cmocka_unit_test(test_a_points_free_says_nothing_of_others),
                                      cmocka_unit_test(test_a_point_does_not_settle_older_work),
                                      cmocka_unit_test(test_points_that_have_passed),

@@ -158,6 +158,23 @@ static void test_requests_that_are_not_fast(void **state) {
   pool_bench_close(&bench);
 }
 
+/* A plain request whose block waits in a quick list is refused, too, where it says what this gm does not know. */
+static void test_a_reserve_that_is_set_is_never_served(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_block block;
+  gm_request request = {.bytes = BYTES};
+  open_card(&bench, &card_pool);
+  take_and_give(&bench, &request);
+  request.reserved[0] = 1;
+  assert_int_equal(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_INVALID);
+  gm_explanation why = {.struct_size = sizeof why};
+  pool_bench_ok(gm_explain(bench.pool, &request, &why, err));
+  assert_int_equal(why.status, GM_ERR_NOT_SUPPORTED);
+  assert_non_null(strstr(why.text, "`reserved`"));
+  pool_bench_close(&bench);
+}
+
 /* GM_MAPPED: what the host has an address of already. Memory that nobody mapped yet is mapped on the long way, once. */
 static void test_mapped_memory_is_mapped_once(void **state) {
   (void)state;
@@ -387,6 +404,7 @@ int main(void) {
                                      cmocka_unit_test(test_a_known_wish_is_cut_from_a_free_chunk),
                                      cmocka_unit_test(test_pooled_only),
                                      cmocka_unit_test(test_requests_that_are_not_fast),
+                                     cmocka_unit_test(test_a_reserve_that_is_set_is_never_served),
                                      cmocka_unit_test(test_mapped_memory_is_mapped_once),
                                      cmocka_unit_test(test_wrong_frees),
                                      cmocka_unit_test(test_a_quota_holds),

@@ -190,6 +190,13 @@ static void test_wrong_tables_are_refused(void **state) {
   ops = own_ops;
   ops.list = NULL;
   assert_int_equal(gm_tier_register(ctx, &ops, NULL), GM_ERR_INVALID_ARGUMENT);
+  for (size_t i = 0; i < sizeof ops.reserved / sizeof *ops.reserved; i++) {
+    gm_error err = {.status = GM_OK};
+    ops = own_ops;
+    ops.reserved[i] = (void (*)(void))own_ops.close;
+    assert_int_equal(gm_tier_register(ctx, &ops, &err), GM_ERR_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "`ops->reserved`"));
+  }
   ops = own_ops;
   ops.abi = GM_TIER_ABI + 1;
   assert_int_equal(gm_tier_register(ctx, &ops, NULL), GM_ERR_ABI_MISMATCH);

@@ -64,6 +64,19 @@ static void test_a_sum_past_the_end_is_not_recorded(void **state) {
   close_bench(&bench);
 }
 
+static void test_a_reserve_that_is_set_is_not_recorded(void **state) {
+  (void)state;
+  tracker_bench bench;
+  open_bench(&bench);
+  for (int i = 0; i < 2; i++) {
+    gm_track_entry entry = {.bytes = 1};
+    entry.reserved[i] = 1;
+    assert_int_equal(gm_tracker_track(bench.tracker, &entry), 0);
+  }
+  assert_int_equal(gm_tracker_count(bench.tracker), 0);
+  close_bench(&bench);
+}
+
 static void test_old_entries_come_oldest_first(void **state) {
   (void)state;
   tracker_bench bench;
@@ -319,6 +332,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_totals_follow_what_is_alive),
       cmocka_unit_test(test_a_sum_past_the_end_is_not_recorded),
+      cmocka_unit_test(test_a_reserve_that_is_set_is_not_recorded),
       cmocka_unit_test(test_old_entries_come_oldest_first),
       cmocka_unit_test(test_marks_tell_what_a_step_left_behind),
       cmocka_unit_test(test_tags_are_ranked_by_bytes),

@@ -1,0 +1,96 @@
+#include "core/arena/survey.h"
+
+#include "core/arena/free_chunks.h"
+#include "core/arena/grow.h"
+#include "core/arena/reclaim.h"
+#include "core/base/saturate.h"
+
+/* Neighbouring free chunks form a row. They are one free chunk once all streams have done their work. */
+
+typedef struct survey_row {
+  uint64_t address, bytes;
+} survey_row;
+
+void gm__survey_add_piece(gm__survey *survey, uint64_t bytes, uint64_t part_most) {
+  survey->largest = gm__max(survey->largest, bytes);
+  for (uint32_t n = 2; n <= GM__SURVEY_PARTS; n++) {
+    const uint64_t part = survey->part[n];
+    if (part && part <= part_most) survey->found[n] += bytes / part;
+  }
+}
+
+/* Each part in pages of its own, and in a segment what is too little for a page. Segments are taken for several small
+ * parts, or for a large one (growth_size.c). */
+uint64_t gm__survey_new_parts(const gm__provider *provider, uint64_t part, uint64_t room) {
+  const uint64_t page = provider->pages.page_bytes;
+  if (provider->pages.usable) return room / gm__round_up(part, page) + room % page / part;
+  if (part < GM__GROWTH_OWN) return room / GM__GROWTH_UNIT * (GM__GROWTH_UNIT / part);
+  return room / gm__round_up(part, GM__GROWTH_OWN_UNIT);
+}
+
+/* The bytes from the first address on that is aligned as the request asks; 0: none. */
+static uint64_t survey_aligned(const gm__arena *arena, const gm__want *want, uint64_t address, uint64_t bytes) {
+  const uint64_t align = gm__max(want->align, gm__arena_granule(arena));
+  return gm__sub_sat(bytes, (align - address % align) % align);
+}
+
+/* Does the request find memory in that area of the arena? Small blocks' pages serve small requests only. */
+static bool survey_may_use(const gm__survey *survey, const gm__arena *arena, gm__area area) {
+  const bool small = gm__arena_area(arena, survey->want->exact >> arena->shift) == GM__AREA_SMALL;
+  return gm__kind_serves(&arena->kind, &survey->kind) && (area == GM__AREA_LARGE || small);
+}
+
+static void survey_add_chunk(gm__survey *survey, const gm__arena *arena, uint32_t number) {
+  const gm__chunk *chunk = gm__arena_chunk(arena, number);
+  const gm__last_use use = gm__arena_last_use(arena, number);
+  const gm__area area = gm__area_of(chunk);
+  const int slot = gm__order_find(&arena->order, survey->want->stream);
+  if (!gm__late_lets(&arena->order, &use, slot, survey->want->insert, &survey->late)) return;
+  if (!gm__kind_serves(&arena->kind, &survey->kind)) return;
+  const uint64_t part_most = area == GM__AREA_LARGE ? UINT64_MAX : (uint64_t)arena->small_most << arena->shift;
+  if (survey_may_use(survey, arena, area)) {
+    survey->waits |= use.streams != 0;
+    survey->serves |= gm__free_chunk_fits(arena, survey->want, number);
+    gm__survey_add_piece(survey, survey_aligned(arena, survey->want, chunk->address, gm__arena_bytes(arena, chunk)),
+                         part_most);
+  }
+}
+
+static void survey_add_row(gm__survey *survey, const gm__arena *arena, const gm__segment *segment,
+                           const survey_row *row) {
+  if (!row->bytes) return;
+  const bool fits = survey_aligned(arena, survey->want, row->address, row->bytes) >= survey->want->exact;
+  survey->serves_later |= fits && survey_may_use(survey, arena, segment->area);
+  if (segment->range) {
+    survey->idle_later += gm__reclaim_handle_bytes(arena, segment->range, row->address, row->bytes);
+  } else if (row->bytes == segment->allocation->bytes) {
+    survey->idle_later += row->bytes;
+  }
+}
+
+static void survey_add_segment(gm__survey *survey, const gm__arena *arena, const gm__segment *segment) {
+  survey_row row = {0};
+  for (uint32_t at = gm__arena_chunk(arena, segment->edge)->right; at; at = gm__arena_chunk(arena, at)->right) {
+    const gm__chunk *chunk = gm__arena_chunk(arena, at);
+    if (gm__chunk_is(chunk) != GM__CHUNK_FREE) {
+      survey_add_row(survey, arena, segment, &row);
+      row.bytes = 0;
+      continue;
+    }
+    if (!row.bytes) row.address = chunk->address;
+    row.bytes += gm__arena_bytes(arena, chunk);
+    survey_add_chunk(survey, arena, at);
+  }
+  survey_add_row(survey, arena, segment, &row);
+  if (gm__segment_is_idle(arena, segment)) survey->idle += segment->allocation->bytes;
+}
+
+void gm__survey_add_arena(gm__survey *survey, gm__arena *arena) {
+  gm__free_chunks_flush(arena);
+  gm__free_chunks_settle(arena);
+  for (const gm__segment *segment = arena->segments; segment; segment = segment->next) {
+    survey_add_segment(survey, arena, segment);
+  }
+  if (!gm__arena_has_pages(arena)) return;
+  survey->idle += gm__arena_idle_page_bytes(arena, GM__AREA_LARGE) + gm__arena_idle_page_bytes(arena, GM__AREA_SMALL);
+}
