@@ -1,4 +1,4 @@
-/* Long sweeps of one thread run in full in every build but the thread sanitizer's, which sees little in them: there
+/* Long sweeps of one thread run in full in every build but the thread sanitizer's, which sees little in them. There
  * each run takes another sample. It prints the seed, and GM_TEST_SEED repeats it. */
 #ifndef GM_TESTS_SUPPORT_SAMPLE_H
 #define GM_TESTS_SUPPORT_SAMPLE_H
