@@ -30,8 +30,8 @@ write_basic_package_version_file(gmConfigVersion.cmake COMPATIBILITY SameMinorVe
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/gmConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/gmConfigVersion.cmake"
   DESTINATION "${gm_cmake_dir}")
 
-# gm.pc gives -lgm, for which a linker takes the shared library if both kinds are there. gm-static.pc names libgm.a by its
-# path. A static link also needs what the shared library brings by itself.
+# gm.pc gives -lgm, for which a linker takes the shared library if both kinds are there. gm-static.pc names the file libgm.a,
+# and no path, in which pkg-config would not mark a space. A static link also needs what the shared library brings by itself.
 set(gm_private_libs "-pthread -ldl")
 foreach(name ZLIB XXHASH HWLOC LZ4 ZSTD HIREDIS)
   if(GM_WITH_${name})

@@ -106,7 +106,7 @@ function(gm_add_test)
   string(LENGTH "${program};" skip) # list(POP_FRONT) forgets which semicolons are a word's
   string(SUBSTRING "${arg_COMMAND};" ${skip} -1 arg_COMMAND)
   set(start ${program})
-  if(TARGET ${program})
+  if(TARGET ${program} OR NOT program MATCHES "/|>|^sh$") # some targets come later
     set(start $<TARGET_FILE:${program}>)
   endif()
   add_test(NAME ${arg_NAME} COMMAND gm_limit ${arg_TIMEOUT} ${start} ${arg_COMMAND} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")

@@ -13,7 +13,8 @@ named=$(pkg-config --modversion "$module" | sed 's/^\(0\.[0-9]*\).*/\1/; t; s/\.
 needs_shared=$(objdump -p "$program" | grep -c "NEEDED *libgm\.so\.$named\$" || true)
 if [ "$module" = gm ]; then
   [ "$needs_shared" = 1 ] || { echo "$program does not use libgm.so.$named" >&2; exit 1; }
-  LD_LIBRARY_PATH=$(pkg-config --variable=libdir gm) "$program"
+  eval "LD_LIBRARY_PATH=$(pkg-config --variable=libdir gm)"
+  LD_LIBRARY_PATH=$LD_LIBRARY_PATH "$program"
 else
   [ "$needs_shared" = 0 ] || { echo "$program uses libgm.so: it was to be static" >&2; exit 1; }
   "$program"

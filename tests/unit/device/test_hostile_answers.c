@@ -20,6 +20,7 @@
 #include "support/counted_services.h"
 #include "support/great_many.h"
 #include "support/liar_backend.h"
+#include "support/sample.h"
 
 enum { POOLS = 4, BLOCKS = 32, STREAMS = 3, ENTRIES_MOST = 300 };
 
@@ -371,7 +372,7 @@ static void lie_with(uint32_t entry, uint32_t output, size_t width, const uint64
     if (is_descriptor(entry, at)) continue;
     for (size_t i = 0; i < (count < most ? count : most); i++) {
       const uint64_t value = values[(at / width + i) % count];
-      if (!is_told()) continue;
+      if (!is_told() || !sample_takes(8)) continue;
       play(&(liar_lie){entry, output, at, width, value, .every = 1});
       play(&(liar_lie){entry, output, at, width, value, .every = 2});
     }
