@@ -3,10 +3,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "core/device/device.h"
+#include "core/discovery/answer.h"
 #include "support/fake_backend.h"
 
 static gm_context *fake_context(void) {
@@ -141,12 +143,36 @@ static void test_success_without_an_object(void **state) {
   assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
 }
 
+static void make_odd(bool *flag) { memset(flag, 2, sizeof *flag); }
+
+static bool is_one(const bool *flag) {
+  unsigned char byte;
+  memcpy(&byte, flag, sizeof byte);
+  return byte == 1;
+}
+
+/* A byte that is neither 0 nor 1 says yes: what a compiler makes of such a flag is not defined. */
+static void test_odd_flags_say_yes(void **state) {
+  (void)state;
+  gm_peer_info peer = {.struct_size = sizeof peer};
+  gm_driver_info found = {.struct_size = sizeof found};
+  gm_device_info info = {.struct_size = sizeof info};
+  bool *const flags[] = {&peer.direct,   &peer.atomics, &found.simulated, &info.uuid_derived,
+                         &info.has_luid, &info.unified, &info.simulated};
+  for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) make_odd(flags[i]);
+  gm__answer_mend_peer(&peer);
+  gm__answer_mend_found(&found);
+  gm__answer_mend_info(&info);
+  for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) assert_true(is_one(flags[i]));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_hostile_atoms_do_not_open),
       cmocka_unit_test(test_hostile_flags_do_not_open),
       cmocka_unit_test(test_flags_of_other_versions_are_mended),
       cmocka_unit_test(test_odd_words_of_a_device_are_mended),
+      cmocka_unit_test(test_odd_flags_say_yes),
       cmocka_unit_test(test_success_without_an_object),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
