@@ -13,8 +13,8 @@
     CTS_CHECK(t, (t)->err.status == (want) && (t)->err.message[0] != 0); \
   } while (0)
 
-/* Takes memory that nobody touches until there is no more, or until there are so many. A device that is the host may
- * give more than there is. */
+/* Takes memory that nobody touches until there is no more, or until there are so many. The machine's own memory is
+ * spared: others live in it. */
 static void output_out_of_device_memory(cts *t) {
   enum { MOST = 24 };
   const uint64_t heap = t->types[t->type].heap_bytes ? t->types[t->type].heap_bytes : t->info.total_bytes;
@@ -23,8 +23,8 @@ static void output_out_of_device_memory(cts *t) {
   gm_memory_params params = {.struct_size = sizeof params, .type = t->type, .bytes = each};
   gm_memory memory;
   gm_status status = GM_OK;
-  if (!heap || t->types[t->type].flags & GM_MEMORY_PINNED) {
-    cts_skip(t, "the device does not say how much memory it has, or would pin all of it");
+  if (!heap || t->types[t->type].flags & (GM_MEMORY_PINNED | GM_MEMORY_SYSTEM | GM_MEMORY_MANAGED)) {
+    cts_skip(t, "the memory is the machine's, or the device does not say how much it has");
     return;
   }
   for (uint32_t i = 0; i < MOST && !status; i++) {

@@ -7,7 +7,7 @@
 #include "core/base/clock.h"
 #include "cts/cts.h"
 
-enum { POINT_BYTES = 1 << 19, POINT_FEW = 4096 };
+enum { POINT_BYTES = 1 << 18, POINT_FEW = 4096 };
 
 /* The kinds of work that end with a point. */
 typedef enum point_kind {

@@ -299,6 +299,40 @@ static void test_events_of_other_contexts_are_refused(void **state) {
   assert_int_equal(engine.cl.clReleaseEvent(event), CL_SUCCESS);
 }
 
+/* Of two waits the second does not end the first: the bytes show it, as a point waits for all before it anyway. */
+static void test_an_out_of_order_queue_waits_for_two_events(void **state) {
+  if (!engine.unordered || strcmp(f.info.driver, "oclgrind") == 0) skip();
+  (void)state;
+  gm_stream_kind kind;
+  cl_int code = CL_SUCCESS;
+  uint32_t value = 0;
+  cl_command_queue ordered = in_order_queue();
+  void *stream = adopt_queue(engine.queue, &kind), *reader = adopt_queue(ordered, &kind);
+  cl_event events[2] = {gate.create(engine.context, &code), gate.create(engine.context, &code)};
+  gm_backend_point points[2] = {import_event(events[0]), import_event(events[1])}, after = {0};
+  const gm_memory_params params = {.struct_size = sizeof params, .bytes = 64};
+  gm_memory memory;
+  assert_int_equal(f.ops->memory_alloc(device, &params, &memory, NULL), GM_OK);
+  assert_int_equal(f.ops->fill(device, reader, &memory, 0, 64, "\1", 1, NULL, NULL), GM_OK);
+  for (int i = 0; i < 2; i++) assert_int_equal(f.ops->point_wait_on(device, stream, &points[i], NULL), GM_OK);
+  assert_int_equal(f.ops->fill(device, stream, &memory, 0, 64, "\7", 1, &after, NULL), GM_OK);
+  assert_int_equal(gate.set(events[1], CL_COMPLETE), CL_SUCCESS);
+  assert_int_equal(f.ops->point_wait(device, &after, 20000000, NULL), GM_ERR_TIMEOUT);
+  assert_int_equal(f.ops->copy_to_host(device, reader, &memory, 0, &value, 4, NULL, NULL), GM_OK);
+  assert_int_equal(value, 0x01010101);
+  assert_int_equal(gate.set(events[0], CL_COMPLETE), CL_SUCCESS);
+  assert_int_equal(f.ops->point_wait(device, &after, UINT64_MAX, NULL), GM_OK);
+  f.ops->point_release(device, &after, GM_CLOSE_NORMAL);
+  for (int i = 0; i < 2; i++) {
+    f.ops->point_release(device, &points[i], GM_CLOSE_NORMAL);
+    assert_int_equal(engine.cl.clReleaseEvent(events[i]), CL_SUCCESS);
+  }
+  assert_int_equal(f.ops->memory_free(device, &memory, GM_CLOSE_NORMAL, NULL), GM_OK);
+  f.ops->stream_close(device, stream, GM_CLOSE_NORMAL);
+  f.ops->stream_close(device, reader, GM_CLOSE_NORMAL);
+  assert_int_equal(engine.cl.clReleaseCommandQueue(ordered), CL_SUCCESS);
+}
+
 /* On an out-of-order queue only barriers and points order: a map waits for what came before it all the same. */
 static void test_an_out_of_order_queue_is_ordered_by_barriers(void **state) {
   if (!engine.unordered) skip();
@@ -415,6 +449,7 @@ int main(void) {
       cmocka_unit_test(test_a_stream_waits_for_the_engines_event),
       cmocka_unit_test(test_an_event_that_failed_is_a_failure),
       cmocka_unit_test(test_events_of_other_contexts_are_refused),
+      cmocka_unit_test(test_an_out_of_order_queue_waits_for_two_events),
       cmocka_unit_test(test_an_out_of_order_queue_is_ordered_by_barriers),
       cmocka_unit_test(test_a_wrapped_sub_buffer_lies_in_its_parent),
       cmocka_unit_test(test_wrapping_checks_range_and_context),
