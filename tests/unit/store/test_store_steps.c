@@ -19,7 +19,7 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-enum { KEYS = 4000, FOLDERS = 40, VALUE_BYTES = 16 };
+enum { KEYS = 2000, FOLDERS = 40, VALUE_BYTES = 16 };
 
 /* ---- steps, counted by the linker's wraps ---- */
 
@@ -145,7 +145,7 @@ static void check_lists(gm_store *store, const bool there[NAMES], const bool dec
 }
 
 static void test_lists_are_their_model(void **state) {
-  enum { STEPS = 3000 };
+  enum { STEPS = 1200 };
   (void)state;
   pool_bench bench;
   bool there[NAMES] = {false}, declared[NAMES] = {false};
