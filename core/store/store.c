@@ -105,12 +105,15 @@ gm_status gm_store_create(const gm_store_params *params, gm_store **out, gm_erro
   return GM_OK;
 }
 
-/* A holder of a value that was watched may be on the way to the watch. It finds that the value is not watched. */
-static void store_end_watch(gm_store *store) {
-  if (store->watch->used)
-    gm__object_keep(store->ctx, &store->watch->head);
+/* A holder of a value that was watched may be on the way to the watch, and finds that the value is not watched. In a
+ * child that was forked there is none. */
+static void store_end_watch(gm_store *store, bool forked) {
+  gm__value_watch *watch = store->watch;
+  if (!forked && !watch->used) gm__mutex_destroy(&watch->lock);
+  if (!forked && watch->used)
+    gm__object_keep(store->ctx, &watch->head);
   else
-    gm__object_end(store->ctx, &store->watch->head);
+    gm__object_end(store->ctx, &watch->head);
 }
 
 /* No other thread knows the store now, so this takes no lock: in a forked child another thread may hold it. */
@@ -133,11 +136,8 @@ gm_status gm_store_destroy(gm_store *store, gm_error *err) {
   gm__folders_clear(&store->folders);
   for (int i = 0; i < GM__PLACES; i++) gm__victims_drop(&store->places[i]);
   gm__victims_drop(&store->persistent);
-  if (status != GM_ERR_FORKED) {
-    gm__cond_destroy(&store->changed);
-    if (!store->watch->used) gm__mutex_destroy(&store->watch->lock);
-  }
-  store_end_watch(store);
+  if (status != GM_ERR_FORKED) gm__cond_destroy(&store->changed);
+  store_end_watch(store, status == GM_ERR_FORKED);
   atomic_fetch_sub(&store->pool->guests, 1);
   gm__object_end(store->ctx, &store->head);
   return GM_OK;

@@ -335,7 +335,7 @@ static void cut_and_check(scene *self, history *past, uint64_t lucky) {
 }
 
 static void test_random_calls_and_cuts(void **state) {
-  enum { ROUNDS = 60 };
+  enum { ROUNDS = 30 };
   (void)state;
   for (uint32_t tiers = 1; tiers <= TIERS_MOST; tiers++) {
     static history past;

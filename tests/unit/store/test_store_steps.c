@@ -10,6 +10,8 @@
 #include <cmocka.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "core/algo/cache_policy.h"
 #include "core/base/key_map.h"
@@ -19,7 +21,7 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-enum { KEYS = 4000, FOLDERS = 40, VALUE_BYTES = 16 };
+enum { KEYS = 2000, FOLDERS = 40, VALUE_BYTES = 16 };
 
 /* ---- steps, counted by the linker's wraps ---- */
 
@@ -145,7 +147,7 @@ static void check_lists(gm_store *store, const bool there[NAMES], const bool dec
 }
 
 static void test_lists_are_their_model(void **state) {
-  enum { STEPS = 3000 };
+  enum { STEPS = 1200 };
   (void)state;
   pool_bench bench;
   bool there[NAMES] = {false}, declared[NAMES] = {false};
@@ -279,6 +281,35 @@ static void test_a_held_value_of_two_stores(void **state) {
   pool_bench_close(&bench);
 }
 
+/* Half of the values go before the store, half after it. */
+static bool ends_in_child(pool_bench *bench, gm_store *store, gm_value **values) {
+  for (int i = 0; i < KEYS / 2; i++) gm_value_release(values[i], NULL);
+  if (gm_store_destroy(store, NULL)) return false;
+  for (int i = KEYS / 2; i < KEYS; i++) gm_value_release(values[i], NULL);
+  return !gm_pool_destroy(bench->pool, NULL) && !gm_device_close(bench->device, NULL) &&
+         !gm_context_destroy(bench->ctx, NULL);
+}
+
+/* A child that was forked lets go of what the parent held, and ends its copies. */
+static void test_held_values_in_a_child(void **state) {
+  (void)state;
+  static gm_value *values[KEYS];
+  pool_bench bench;
+  int how = 0;
+  store_open_bench(&bench, 16 * MIB);
+  gm_store *store = store_open(bench.pool, NULL);
+  put_all(store);
+  hold_all(store, values);
+  pool_bench_ok(gm_store_demote(store, UINT64_MAX, NULL, err));
+  const pid_t child = fork();
+  if (child == 0) _exit(ends_in_child(&bench, store, values) ? 0 : 1);
+  assert_int_equal(waitpid(child, &how, 0), child);
+  assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+  for (int i = 0; i < KEYS; i++) gm_value_release(values[i], NULL);
+  store_close(store);
+  pool_bench_close(&bench);
+}
+
 /* ---- threads that hold and let go while others search ---- */
 
 enum { FEW = 12, THREADS = 3, ROUNDS = 1500 };
@@ -320,7 +351,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_list_looks_at_what_it_lists),  cmocka_unit_test(test_lists_are_their_model),
       cmocka_unit_test(test_held_values_are_looked_at_once), cmocka_unit_test(test_held_values_that_end),
-      cmocka_unit_test(test_a_held_value_of_two_stores),     cmocka_unit_test(test_threads_that_hold_and_let_go),
+      cmocka_unit_test(test_a_held_value_of_two_stores),     cmocka_unit_test(test_held_values_in_a_child),
+      cmocka_unit_test(test_threads_that_hold_and_let_go),
   };
   return cmocka_run_group_tests_name("store_steps", tests, NULL, NULL);
 }

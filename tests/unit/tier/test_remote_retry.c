@@ -11,7 +11,7 @@
 #include "support/redis_proxy.h"
 #include "support/remote_bench.h"
 
-enum { SMALL = 10, LARGE = 100000, ANSWERS = 12 };
+enum { SMALL = 10, LARGE = 100000, ANSWERS_MOST = 300 };
 
 typedef struct scene {
   redis_server server;
@@ -101,9 +101,8 @@ static void lose_each(size_t bytes, size_t other_bytes) {
   int lost = 0;
   scene_begin(&self);
   self.other_bytes = other_bytes;
-  for (int answer = 1; answer <= ANSWERS; answer++) lost += put_beside(&self, answer, bytes);
+  while (put_beside(&self, lost + 1, bytes)) assert_true(++lost < ANSWERS_MOST);
   assert_true(lost >= (bytes == LARGE ? 3 : 1)); /* of the chunks, of their stay, and of the manifest */
-  assert_true(lost < ANSWERS);
   assert_int_equal(remote_stats(self.other).damaged, 0);
   scene_end(&self);
 }
@@ -149,9 +148,10 @@ static void test_a_message_that_is_held_back(void **state) {
   scene_begin(&self);
   self.proxy.word = "GETSET";
   gm_tier *hasty = remote_open(self.ctx, self.proxy.where, 300);
-  assert_int_equal(remote_put_seed(hasty, "k", 0, SMALL, NULL), GM_OK);
   atomic_store(&self.proxy.hold, true);
-  assert_int_equal(remote_put_seed(hasty, "k", 1, SMALL, NULL), GM_ERR_TIMEOUT);
+  for (int i = 0; i < 40 && !atomic_load(&self.proxy.holds); i++) { /* a slow machine may not come so far */
+    assert_int_equal(remote_put_seed(hasty, "k", 1, SMALL, NULL), GM_ERR_TIMEOUT);
+  }
   assert_true(atomic_load(&self.proxy.holds));
   gm_status status = GM_ERR_TIMEOUT;
   for (int i = 0; i < 40 && status; i++) status = remote_put_seed(hasty, "k", 2, SMALL, NULL);
