@@ -50,8 +50,8 @@ void gm__holding_touched(gm_device *device, gm__limits *limits, uint64_t bytes);
  * PAGES. */
 void gm__holding_untake(gm_device *device, gm__limits *limits, uint64_t bytes);
 
-/* Memory that the pool took of its promises went back before anybody used it: as many of the bytes as are free still
- * are promised to it again. REQUIRES: no lock but PAGES. */
+/* So many bytes that the pool took of its promises went back before anybody used them. They are promised to it again,
+ * as far as they are free still. REQUIRES: no lock but PAGES. */
 void gm__holding_retake(gm_device *device, gm__limits *limits, uint64_t bytes);
 
 #endif

@@ -165,6 +165,24 @@ static void test_what_does_not_tell(void **state) {
   assert_unknown(root);
 }
 
+static void test_names(void **state) {
+  static const char *const files[][2] = {
+      {"engine\n", "engine"}, {"fifteen letters\n", "fifteen letters"}, {"a (b) c\n", "a (b) c"}, {"no end", "no end"}};
+  temp_folder *root = *state;
+  char name[GM__TASK_NAME];
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    tree_put(root, "/proc/7/comm", files[i][0]);
+    assert_true(gm__task_name(root->path, 7, name));
+    assert_string_equal(name, files[i][1]);
+  }
+  assert_false(gm__task_name(root->path, 8, name));
+  static const char *const none[] = {"", "\n", "a name that no process has given itself\n"};
+  for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+    tree_put(root, "/proc/7/comm", none[i]);
+    assert_false(gm__task_name(root->path, 7, name));
+  }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tree_set_up, tree_tear_down)
 
 int main(void) {
@@ -172,6 +190,7 @@ int main(void) {
                                      cmocka_unit_test(test_a_killed_process_has_ended),
                                      cmocka_unit_test(test_who_cannot_be_seen_has_not_ended),
                                      TEST(test_states),
+                                     TEST(test_names),
                                      TEST(test_a_namespace_of_time),
                                      TEST(test_what_does_not_tell)};
   return cmocka_run_group_tests(tests, NULL, NULL);
