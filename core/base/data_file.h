@@ -1,5 +1,5 @@
-/* A file of gm's own that is read and written in place, by one process at a time. Only regular files. The calls with an
- * offset are thread-safe on one file. `path` is for messages. */
+/* A file of gm's own that is read and written in place, by one process at a time. Only regular files: data_place.h and
+ * shared_file.h open them. The calls with an offset are thread-safe on one file. `path` is for messages. */
 #ifndef GM_CORE_BASE_DATA_FILE_H
 #define GM_CORE_BASE_DATA_FILE_H
 
@@ -11,16 +11,6 @@
 typedef struct gm__data_file {
   int fd; /* -1: not open */
 } gm__data_file;
-
-typedef enum gm__data_file_mode {
-  GM__DATA_FILE_READ,  /* the file must be there; others may read it, too */
-  GM__DATA_FILE_WRITE, /* the file must be there */
-  GM__DATA_FILE_FRESH  /* the file is made where there is none, for the user alone, and emptied */
-} gm__data_file_mode;
-
-/* Open and lock a file. BUSY: another process, or this one, has it open in a way that excludes this one. NOT_FOUND: no
- * such file or folder. IO: not permitted, or no regular file. */
-gm_status gm__data_file_open(const char *path, gm__data_file_mode mode, gm__data_file *out, gm_error *err);
 
 /* Close the file. With `unlock` its lock goes, even where a forked child has the file open, too. */
 void gm__data_file_close(gm__data_file *file, bool unlock);
@@ -43,10 +33,8 @@ gm_status gm__data_file_cut(const gm__data_file *file, const char *path, uint64_
 /* Wait until the file's bytes are on the disk. */
 gm_status gm__data_file_sync(const gm__data_file *file, const char *path, gm_error *err);
 
-/* Give the file `from` the name `to`, in place of the file that has it, and wait until the folder is on the disk. */
-gm_status gm__data_file_rename(const char *from, const char *to, gm_error *err);
-
-/* Remove the name of a file, if it has one. */
-void gm__data_file_remove(const char *path);
+/* Give the file the owner, group and mode of another one, as far as the system lets. It is never open to more users
+ * than the other one. */
+void gm__data_file_resemble(const gm__data_file *file, const gm__data_file *other);
 
 #endif

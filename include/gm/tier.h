@@ -142,7 +142,9 @@ GM_API gm_status gm_tier_remove(gm_tier *tier, const void *key, size_t key_bytes
 GM_API gm_status gm_tier_list(gm_tier *tier, const void *prefix, size_t prefix_bytes, gm_tier_visit visit, void *user,
                               gm_error *err);
 
-/* On GM_OK all values that were put before survive a crash, unless the tier is GM_TIER_DURABLE_NEVER. */
+/* On GM_OK all values that were put before survive a crash, unless the tier is GM_TIER_DURABLE_NEVER. IO: the disk did
+ * not take what was written. Then nobody knows what it has. A disk tier answers IO to every later put, remove and flush
+ * until it was closed and opened; it can be read meanwhile. Other errors as for gm_tier_put. */
 GM_API gm_status gm_tier_flush(gm_tier *tier, gm_error *err);
 
 /* Fills `out` with the figures of a tier. The caller sets out->struct_size. */

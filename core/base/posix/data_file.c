@@ -1,55 +1,20 @@
-/* Invariants: nothing here waits for a peer (O_NONBLOCK, LOCK_NB). No descriptor outlives an exec. gm changes a file
- * only after it has seen that the descriptor is a regular file's, and has locked it. */
+/* Invariant: a file that takes the place of another one is never open to more users than that one was. */
 #include "core/base/data_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "core/base/error.h"
-#include "core/base/file.h"
 #include "core/base/posix/path_error.h"
 
-enum { DATA_MODE = 0600, DATA_MOST = 1 << 30 /* in one call: Linux stops at 2 GiB */ };
+enum { DATA_MODES = 0777, DATA_LIST_MOST = 4096, DATA_MOST = 1 << 30 /* in one call: Linux stops at 2 GiB */ };
 
 static gm_status data_fail(const char *path, const char *op, int code, gm_error *err) {
   return gm__fail(err, gm__path_error_status(code), code, op, "%.300s: %s", path, gm__path_error_text(code));
-}
-
-static int data_flags(gm__data_file_mode mode) {
-  const int flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-  if (mode == GM__DATA_FILE_READ) return flags | O_RDONLY;
-  return mode == GM__DATA_FILE_WRITE ? flags | O_RDWR : flags | O_RDWR | O_CREAT;
-}
-
-static gm_status data_begin(const gm__data_file *file, const char *path, gm__data_file_mode mode, gm_error *err) {
-  struct stat st;
-  if (fstat(file->fd, &st) != 0) return data_fail(path, "fstat", errno, err);
-  if (!S_ISREG(st.st_mode)) return gm__fail(err, GM_ERR_IO, 0, "open", "%.300s: is no regular file", path);
-  if (flock(file->fd, (mode == GM__DATA_FILE_READ ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return data_fail(path, "flock", errno, err);
-    return gm__fail(err, GM_ERR_BUSY, EWOULDBLOCK, "flock", "%.300s: somebody has it open", path);
-  }
-  return mode == GM__DATA_FILE_FRESH ? gm__data_file_cut(file, path, 0, err) : GM_OK;
-}
-
-gm_status gm__data_file_open(const char *path, gm__data_file_mode mode, gm__data_file *out, gm_error *err) {
-  gm__data_file file;
-  do file.fd = open(path, data_flags(mode), DATA_MODE);
-  while (file.fd < 0 && errno == EINTR);
-  if (file.fd < 0) return data_fail(path, "open", errno, err);
-  const gm_status status = data_begin(&file, path, mode, err);
-  if (status) {
-    close(file.fd);
-  } else {
-    *out = file;
-  }
-  return status;
 }
 
 void gm__data_file_close(gm__data_file *file, bool unlock) {
@@ -109,26 +74,28 @@ gm_status gm__data_file_cut(const gm__data_file *file, const char *path, uint64_
 }
 
 gm_status gm__data_file_sync(const gm__data_file *file, const char *path, gm_error *err) {
-  return fdatasync(file->fd) == 0 ? GM_OK : data_fail(path, "fdatasync", errno, err);
+  int answer;
+  do answer = fdatasync(file->fd);
+  while (answer != 0 && errno == EINTR);
+  return answer == 0 ? GM_OK : data_fail(path, "fdatasync", errno, err);
 }
 
-/* The name of a file is on the disk when its folder is. */
-static gm_status data_sync_folder(const char *path, gm_error *err) {
-  char folder[GM__FILE_PATH_SIZE];
-  const char *slash = strrchr(path, '/');
-  const int length = slash ? (int)(slash - path) + (slash == path) : 1;
-  if (length >= GM__FILE_PATH_SIZE) return data_fail(path, "open", ENAMETOOLONG, err);
-  snprintf(folder, sizeof folder, "%.*s", length, slash ? path : ".");
-  const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return data_fail(folder, "open", errno, err);
-  const int code = fsync(fd) == 0 ? 0 : errno;
-  close(fd);
-  return code ? data_fail(folder, "fsync", code, err) : GM_OK;
+/* Gives `to` the list of who may use `from`, or none where `from` has none. False: it could not. */
+static bool data_same_list(int to, int from) {
+  static const char list[] = "system.posix_acl_access";
+  char text[DATA_LIST_MOST];
+  const ssize_t bytes = fgetxattr(from, list, text, sizeof text);
+  if (bytes > 0) return fsetxattr(to, list, text, (size_t)bytes, 0) == 0;
+  if (bytes < 0 && errno != ENODATA && errno != ENOTSUP) return false;
+  return fremovexattr(to, list) == 0 || errno == ENODATA || errno == ENOTSUP;
 }
 
-gm_status gm__data_file_rename(const char *from, const char *to, gm_error *err) {
-  if (rename(from, to) != 0) return data_fail(to, "rename", errno, err);
-  return data_sync_folder(to, err);
+void gm__data_file_resemble(const gm__data_file *file, const gm__data_file *other) {
+  struct stat st;
+  if (fstat(other->fd, &st) != 0) return;
+  const bool owner = fchown(file->fd, st.st_uid, st.st_gid) == 0;
+  const bool group = owner || fchown(file->fd, (uid_t)-1, st.st_gid) == 0;
+  const bool same = data_same_list(file->fd, other->fd) && group;
+  const mode_t mode = st.st_mode & (same ? DATA_MODES : DATA_MODES & ~S_IRWXG);
+  fchmod(file->fd, mode); /* where it fails the file stays as it was made, for the user alone */
 }
-
-void gm__data_file_remove(const char *path) { unlink(path); }

@@ -69,6 +69,22 @@ gm_status gm__disk_super_read(const unsigned char *in, const char *path, uint64_
   return super_read_copy(in, path, out_store, err);
 }
 
+static bool start_is_zero(const unsigned char *in, int from, int to) {
+  for (int i = from; i < to; i++) {
+    if (in[i]) return false;
+  }
+  return true;
+}
+
+bool gm__disk_start_is_whole(const unsigned char *in, uint64_t store) {
+  uint64_t first, second;
+  if (super_read_copy(in, "", &first, NULL) || super_read_copy(in + SUPER_COPY, "", &second, NULL)) return false;
+  if (first != store || second != store) return false;
+  return start_is_zero(in, SUPER_BYTES, SEAL_EVEN) && start_is_zero(in, SEAL_EVEN + GM__DISK_SEAL_BYTES, SUPER_COPY) &&
+         start_is_zero(in, SUPER_COPY + SUPER_BYTES, SEAL_ODD) &&
+         start_is_zero(in, SEAL_ODD + GM__DISK_SEAL_BYTES, GM__DISK_START);
+}
+
 /* ---- seals ---- */
 
 uint64_t gm__disk_seal_at(uint64_t number) { return number % GM__DISK_SEALS ? SEAL_ODD : SEAL_EVEN; }

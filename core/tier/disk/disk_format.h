@@ -51,6 +51,9 @@ void gm__disk_super_write(unsigned char *out, uint64_t store);
 /* Reads GM__DISK_START bytes. FORMAT: no file of a disk tier, of another version, or of another kind of checksum. */
 gm_status gm__disk_super_read(const unsigned char *in, const char *path, uint64_t *out_store, gm_error *err);
 
+/* Whether GM__DISK_START bytes that were read are as gm writes them, seals aside: both copies, and nothing else. */
+bool gm__disk_start_is_whole(const unsigned char *in, uint64_t store);
+
 /* ---- seals: how far the file reached when it was flushed ----
  *
  * A file has places for two, which are written in turn. So a crash that tears one leaves the one before. */

@@ -40,3 +40,18 @@ gm_status gm__disk_verify(const gm__disk_tier *tier, const gm__disk_file *file, 
   }
   return GM_OK;
 }
+
+gm_status gm__disk_renew(const gm__disk_tier *tier, const gm__disk_record *record, const unsigned char *front,
+                         gm_error *err) {
+  const gm__data_file *file = &tier->file->file;
+  const uint64_t front_bytes = gm__disk_front_bytes(record);
+  gm_status status = gm__data_file_write(file, tier->path, record->at, front, front_bytes, err);
+  uint64_t at = record->at + front_bytes;
+  for (uint32_t i = 0; !status && i < record->chunks; i++) {
+    const uint32_t bytes = gm__disk_chunk_read(front, record, i).bytes;
+    status = gm__data_file_read(file, tier->path, at, tier->chunk, bytes, err);
+    if (!status) status = gm__data_file_write(file, tier->path, at, tier->chunk, bytes, err);
+    at += bytes;
+  }
+  return status;
+}

@@ -4,10 +4,15 @@
 
 #include "core/tier/disk/disk_tier.h"
 
-/* Checks each chunk of a record's value against its checksum. `room` has GM__DISK_CHUNK bytes. DAMAGED: it is another.
+/* Checks each chunk of a record's value against its checksum. `room` has as many bytes as the value, at most
+ * GM__DISK_CHUNK. DAMAGED: it is another.
  */
 gm_status gm__disk_verify(const gm__disk_tier *tier, const gm__disk_file *file, const gm__disk_record *record,
                           const unsigned char *front, unsigned char *room, gm_error *err);
+
+/* Writes a record again as it is, so that the next sync waits for it. REQUIRES: writer's lock; gm__disk_verify. */
+gm_status gm__disk_renew(const gm__disk_tier *tier, const gm__disk_record *record, const unsigned char *front,
+                         gm_error *err);
 
 /* Reads the front of a record. *out has *out_bytes bytes, and the caller releases it. DAMAGED: no such record is there.
  */

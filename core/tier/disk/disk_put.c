@@ -10,8 +10,6 @@
 /* Invariant: the record of a value that was replaced is marked dead only once its successor is on the disk
  * (disk_flush.c). What the index will need is there before a record is written. */
 
-enum { DISK_FLUSH_EVERY = 64 << 20 };
-
 static gm_status disk_no_memory(gm_error *err) {
   return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_put", "no host memory for a key");
 }
@@ -26,7 +24,7 @@ static gm__disk_entry *disk_entry_find(gm__disk_tier *tier, const void *key, siz
 
 /* The record of an entry is dead. REQUIRES: both locks; room for a place. */
 static void disk_entry_dies(gm__disk_tier *tier, const gm__disk_entry *entry) {
-  tier->replaced[tier->replaced_count++] = entry->at;
+  if (entry->at) tier->replaced[tier->replaced_count++] = entry->at;
   tier->dead_bytes += entry->bytes;
   tier->stats.values--;
   tier->stats.value_bytes -= entry->value_bytes;
@@ -81,7 +79,7 @@ static gm_status disk_put(gm__disk_tier *tier, const void *key, size_t key_bytes
   gm__disk_entry *entry = disk_entry_find(tier, key, key_bytes);
   const bool fresh = !entry;
   gm_status status = disk_bound(tier, entry, bytes, err);
-  if (!status) status = gm__disk_buffers(tier, err);
+  if (!status) status = gm__disk_buffers(tier, bytes, err);
   if (!status) status = disk_entry_ready(tier, key, key_bytes, &entry, err);
   if (status) return status;
   status = gm__disk_write(tier, GM__DISK_PUT, key, key_bytes, parts, bytes, &record, err);
@@ -94,12 +92,6 @@ static gm_status disk_put(gm__disk_tier *tier, const void *key, size_t key_bytes
   return status;
 }
 
-/* Each put is on the disk already, but dead records are not marked, and an opening would check all that came since. */
-static void disk_tidy(gm__disk_tier *tier) {
-  if (tier->params.durability != GM_TIER_DURABLE_AT_PUT) return;
-  if (tier->end - tier->flushed_at >= DISK_FLUSH_EVERY) gm__disk_flush_now(tier, NULL);
-}
-
 gm_status gm__disk_put(void *own, const void *key, size_t key_bytes, const gm_tier_part *parts, size_t count,
                        gm_error *err) {
   gm__disk_tier *tier = own;
@@ -107,7 +99,7 @@ gm_status gm__disk_put(void *own, const void *key, size_t key_bytes, const gm_ti
   for (size_t i = 0; i < count; i++) bytes += parts[i].bytes;
   gm__mutex_lock(&tier->writer);
   const gm_status status = disk_put(tier, key, key_bytes, parts, bytes, err);
-  if (!status) disk_tidy(tier);
+  if (!status) gm__disk_flush_after(tier);
   gm__mutex_unlock(&tier->writer);
   return status;
 }
@@ -131,7 +123,7 @@ gm_status gm__disk_remove(void *own, const void *key, size_t key_bytes, gm_error
   gm__disk_tier *tier = own;
   gm__mutex_lock(&tier->writer);
   const gm_status status = disk_remove(tier, key, key_bytes, err);
-  if (!status) disk_tidy(tier);
+  if (!status) gm__disk_flush_after(tier);
   gm__mutex_unlock(&tier->writer);
   return status;
 }

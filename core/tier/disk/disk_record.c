@@ -6,20 +6,29 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/tier/disk/disk_codec.h"
+#include "core/tier/disk/disk_sync.h"
 
 /* Invariants. A record counts from the moment when its front is written, which comes last. All that may fail for want
  * of memory comes before. After a failure the file ends where it ended before. */
 
-enum { DISK_SAMPLE = 1 << 16 };
+enum { DISK_SAMPLE = 1 << 16, DISK_BUFFER_LEAST = 1 << 12 };
 
 static gm_status disk_no_memory(gm_error *err) {
   return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_put", "no host memory for a record");
 }
 
-gm_status gm__disk_buffers(gm__disk_tier *tier, gm_error *err) {
-  if (!tier->chunk) tier->chunk = gm__alloc(gm__disk_services(tier), GM__DISK_CHUNK);
-  if (!tier->packed) tier->packed = gm__alloc(gm__disk_services(tier), GM__DISK_CHUNK);
-  return tier->chunk && tier->packed ? GM_OK : disk_no_memory(err);
+gm_status gm__disk_buffers(gm__disk_tier *tier, uint64_t value_bytes, gm_error *err) {
+  const uint64_t needed = gm__min(value_bytes, GM__DISK_CHUNK);
+  uint64_t bytes = DISK_BUFFER_LEAST;
+  while (bytes < needed) bytes *= 2;
+  if (bytes <= tier->buffer_bytes) return GM_OK;
+  unsigned char *both = gm__alloc(gm__disk_services(tier), (size_t)(2 * bytes));
+  if (!both) return disk_no_memory(err);
+  gm__release(gm__disk_services(tier), tier->chunk, (size_t)(2 * tier->buffer_bytes));
+  tier->chunk = both;
+  tier->packed = both + bytes;
+  tier->buffer_bytes = bytes;
+  return GM_OK;
 }
 
 gm_status gm__disk_replaced_reserve(gm__disk_tier *tier, gm_error *err) {
@@ -70,10 +79,8 @@ typedef struct disk_writing {
 
 static gm_status disk_begin(gm__disk_tier *tier, gm__disk_kind kind, const void *key, size_t key_bytes,
                             uint64_t value_bytes, disk_writing *out, gm_error *err) {
-  if (tier->stuck) {
-    return gm__fail(err, GM_ERR_IO, 0, "gm_tier_put",
-                    "%.200s: an earlier write failed, and could not be undone: close and open the tier", tier->path);
-  }
+  const gm_status status = gm__disk_is_stuck(tier, err);
+  if (status) return status;
   *out = (disk_writing){.record = {.at = tier->end,
                                    .value_bytes = value_bytes,
                                    .sequence = tier->sequence + 1,
@@ -127,7 +134,7 @@ static gm_status disk_write_front(gm__disk_tier *tier, disk_writing *writing, gm
   gm_status status =
       gm__data_file_write(&tier->file->file, tier->path, record->at, writing->front, gm__disk_front_bytes(record), err);
   if (!status && tier->params.durability == GM_TIER_DURABLE_AT_PUT && record->kind != GM__DISK_FLUSHED) {
-    status = gm__data_file_sync(&tier->file->file, tier->path, err);
+    status = gm__disk_sync(tier, err);
   }
   return status;
 }
@@ -137,7 +144,8 @@ static void disk_end(gm__disk_tier *tier, const disk_writing *writing, gm_status
   const gm__disk_record *record = &writing->record;
   gm__release(gm__disk_services(tier), writing->front, (size_t)gm__disk_front_bytes(record));
   if (status) {
-    tier->stuck |= gm__data_file_cut(&tier->file->file, tier->path, tier->end, NULL) != GM_OK;
+    if (gm__data_file_cut(&tier->file->file, tier->path, tier->end, NULL) == GM_OK) return;
+    if (!tier->stuck) tier->stuck = "an earlier write failed, and could not be undone";
     return;
   }
   tier->end = record->at + record->bytes;
@@ -160,7 +168,6 @@ gm_status gm__disk_append(gm__disk_tier *tier, gm__disk_kind kind, const void *k
   gm__disk_record record;
   const gm_status status = gm__disk_write(tier, kind, key, key_bytes, NULL, 0, &record, err);
   if (status) return status;
-  if (kind == GM__DISK_FLUSHED) tier->flushed_at = record.at;
   gm__mutex_lock(&tier->lock);
   tier->dead_bytes += record.bytes; /* a compaction leaves such records out */
   tier->stats.written_bytes += record.bytes;

@@ -4,8 +4,8 @@
 
 #include "core/tier/disk/disk_tier.h"
 
-/* Has the writer its chunk buffers? They are made at the first need. */
-gm_status gm__disk_buffers(gm__disk_tier *tier, gm_error *err);
+/* Makes the buffers large enough for the chunks of a value of so many bytes. Their contents are lost. */
+gm_status gm__disk_buffers(gm__disk_tier *tier, uint64_t value_bytes, gm_error *err);
 
 /* Writes a whole record behind the last one. After a failure the file ends where it ended before. *out is the record.
  */

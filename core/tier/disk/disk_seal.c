@@ -3,13 +3,12 @@
 /* Invariant: the newest seal never says more than the file has, whatever crash comes. So a file that ends before it was
  * cut, or lost records. */
 
-gm_status gm__disk_seal_put(gm__disk_tier *tier, const gm__disk_file *file, const char *path, uint64_t end,
-                            gm_error *err) {
+gm_status gm__disk_seal_put(gm__disk_tier *tier, const gm__disk_file *file, uint64_t end, gm_error *err) {
   unsigned char bytes[GM__DISK_SEAL_BYTES];
   const gm__disk_seal seal = {end, tier->seals + 1};
   gm__disk_seal_write(bytes, &seal, file->store);
   const gm_status status =
-      gm__data_file_write(&file->file, path, gm__disk_seal_at(seal.number), bytes, sizeof bytes, err);
+      gm__data_file_write(&file->file, tier->path, gm__disk_seal_at(seal.number), bytes, sizeof bytes, err);
   if (!status) tier->seals = seal.number;
   return status;
 }

@@ -28,9 +28,9 @@ static void disk_close(void *own) {
   const gm_services *services = gm__disk_services(tier);
   disk_forget_all(tier);
   gm__disk_file_drop(tier, tier->file);
+  gm__data_place_close(&tier->place);
   gm__release(services, tier->replaced, tier->replaced_capacity * sizeof(uint64_t));
-  gm__release(services, tier->chunk, GM__DISK_CHUNK);
-  gm__release(services, tier->packed, GM__DISK_CHUNK);
+  gm__release(services, tier->chunk, (size_t)(2 * tier->buffer_bytes));
   if (!gm__context_forked(tier->ctx)) {
     gm__mutex_destroy(&tier->lock);
     gm__mutex_destroy(&tier->writer);
@@ -40,7 +40,7 @@ static void disk_close(void *own) {
 
 static gm_status disk_check(const char *where, const gm_tier_params *params, gm_error *err) {
   static const char op[] = "gm_tier_open";
-  if (!*where || strlen(where) + sizeof ".compact" > GM__FILE_PATH_SIZE) {
+  if (!*where || strlen(where) >= GM__FILE_PATH_SIZE) {
     return gm__bad_argument(err, op, "`where` is empty or longer than a path may be");
   }
   if (gm__disk_codec_is_there(params->codec)) return GM_OK;
@@ -56,11 +56,12 @@ static gm_status disk_open(gm_context *ctx, const char *where, const gm_tier_par
   tier->ctx = ctx;
   tier->params = *params;
   snprintf(tier->path, sizeof tier->path, "%s", where);
-  snprintf(tier->fresh_path, sizeof tier->fresh_path, "%s.compact", where);
+  tier->place.folder = -1;
   gm__mutex_init(&tier->writer, GM__RANK_TIER);
   gm__mutex_init(&tier->lock, GM__RANK_LEAF);
   gm__key_map_init(&tier->entries, gm__context_services(ctx));
-  status = gm__disk_file_open(tier, &tier->file, err);
+  status = gm__data_place_open(where, &tier->place, err);
+  if (!status) status = gm__disk_file_open(tier, &tier->file, err);
   if (!status) status = gm__disk_scan(tier, err);
   if (status) {
     disk_close(tier);

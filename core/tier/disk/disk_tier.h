@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#include "core/base/data_file.h"
+#include "core/base/data_place.h"
 #include "core/base/file.h"
 #include "core/base/key_map.h"
 #include "core/context/context.h"
@@ -14,33 +14,37 @@
  * given the tier another file. */
 typedef struct gm__disk_file {
   gm__data_file file;
-  uint64_t store; /* the number that is in each of its records */
+  uint64_t store;      /* the number that is in each of its records */
+  bool start_is_whole; /* when it was opened, its beginning was as gm writes it */
   _Atomic uint32_t users;
 } gm__disk_file;
 
 typedef struct gm__disk_entry {
   gm__key_entry head;
-  uint64_t at, bytes; /* of the record */
+  uint64_t at, bytes; /* of the record; 0: a compaction left it out, its value is lost */
   uint64_t value_bytes;
-  uint64_t moved_at; /* its place in the file that a compaction writes */
+  uint64_t moved_at; /* its place in the file that a compaction writes; 0: it is left out */
   bool damaged;      /* there is a record, and its value is lost */
 } gm__disk_entry;
 
 typedef struct gm__disk_tier {
   gm_context *ctx;
   gm_tier_params params;
-  char path[GM__FILE_PATH_SIZE];
-  char fresh_path[GM__FILE_PATH_SIZE]; /* where a new file is written before it gets the name of the old one */
+  char path[GM__FILE_PATH_SIZE]; /* as it was given, for messages */
+  gm__data_place place;          /* where the tier's file lies */
 
-  gm__mutex writer;    /* one thread writes, and changes what follows */
-  uint64_t end;        /* of the last record */
-  uint64_t flushed_at; /* of the last record of kind FLUSHED; 0: none */
-  uint64_t sequence;   /* of the last record */
-  uint64_t seals;      /* the number of the last seal */
-  uint64_t *replaced;  /* places of records that are to be marked dead once their successors are on the disk */
+  gm__mutex writer;     /* one thread writes, and changes what follows */
+  uint64_t end;         /* of the last record */
+  uint64_t flushed_end; /* `end` after the last flush or compaction; 0: there was none */
+  uint64_t sequence;    /* of the last record */
+  uint64_t seals;       /* the number of the last seal */
+  uint64_t compact_at;  /* dead bytes with which a compaction is tried again that failed; 0: none failed */
+  uint64_t *replaced;   /* places of records that are to be marked dead once their successors are on the disk */
   size_t replaced_count, replaced_capacity;
-  unsigned char *chunk, *packed; /* GM__DISK_CHUNK bytes each; NULL: not yet needed */
-  bool stuck;                    /* a record that failed could not be cut off: nothing may be written behind it */
+  unsigned char *chunk, *packed; /* buffer_bytes each, one behind the other */
+  uint64_t buffer_bytes;         /* at most GM__DISK_CHUNK; 0: not yet needed */
+  const char *stuck;             /* why nothing may be written until the tier was opened anew; NULL: it may */
+  bool name_synced;              /* the file's name is on the disk */
 
   gm__mutex lock; /* guards what follows; taken inside `writer` */
   gm__disk_file *file;

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "support/disk_bench.h"
+#include "support/no_sync.h"
 #include "support/random.h"
 
 enum { MB = 1 << 20, VALUE = 3 * MB + 5000 };

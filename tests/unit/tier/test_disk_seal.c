@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "support/disk_bench.h"
+#include "support/no_sync.h"
 
 enum { START = 4096, UNIT = 64, MOST = 16 << 10, VALUES = 6, HEAD = 80, EVEN = 512, ODD = 2560, SEAL = 32 };
 

@@ -13,6 +13,7 @@
 #include "support/disk_bench.h"
 #include "support/fail_each.h"
 #include "support/great_many.h"
+#include "support/no_sync.h"
 
 static void test_it_does_what_every_tier_does(void **state) {
   (void)state;
