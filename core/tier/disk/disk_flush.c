@@ -37,9 +37,7 @@ static bool flush_is_due(const gm__disk_tier *tier) { return tier->replaced_coun
 /* Compacts the file where more of it is dead than half, and than `least` bytes. */
 static void flush_compact(gm__disk_tier *tier, uint64_t least) {
   gm_error why = {.status = GM_OK};
-  gm__mutex_lock(&tier->lock);
-  const uint64_t dead = tier->dead_bytes;
-  gm__mutex_unlock(&tier->lock);
+  const uint64_t dead = tier->dead_bytes; /* only the writer changes it */
   if (dead <= gm__max(gm__max(least, tier->end / 2), tier->compact_at)) return;
   if (gm__disk_compact(tier, &why) == GM_OK) {
     tier->compact_at = 0;

@@ -60,9 +60,9 @@ static bool fault_once(const disk_script *script, int at, int code, bool half) {
   return reached;
 }
 
-static void fault_everywhere(const disk_script *script, int code, bool half, int every) {
-  int at = 1;
-  if (great_many(50) < 50) every *= 20;
+/* Each call from `at` on. */
+static void fault_everywhere(const disk_script *script, int code, bool half, int at) {
+  const int every = great_many(50) < 50 ? 20 : 1;
   while (fault_once(script, at, code, half)) at += every;
   assert_true(at > script->steps);
 }
@@ -82,7 +82,13 @@ static void test_each_call_fails_once(void **state) {
 static void test_each_call_of_a_compaction_fails_once(void **state) {
   (void)state;
   const disk_script script = {.seed = 6, .largest = (1 << 20) + 5, .steps = 14, .keys = 2};
-  fault_everywhere(&script, EIO, false, 1);
+  assert_false(fault_once(&script, PLAYED_CALLS, EIO, false));
+  int at = 0;
+  for (int made = 0; made < 2; at++) { /* the first file is the tier's */
+    assert_true(at < played.count);
+    made += played.calls[at].kind == PLAYED_MAKE;
+  }
+  fault_everywhere(&script, EIO, false, at);
 }
 
 int main(void) {
