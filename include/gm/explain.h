@@ -64,9 +64,9 @@ typedef struct gm_pool gm_pool; /* thread-safe; it borrows its device, and keeps
   X(GM_CAUSE_DRIVER, 20, "driver")                      \
   X(GM_CAUSE_PROMISED, 21, "promised")                  \
   X(GM_CAUSE_ASLEEP, 22, "asleep")                      \
-  X(GM_CAUSE_MAPPINGS, 23, "mappings")                  \
-  X(GM_CAUSE_UNSETTLED, 24, "unsettled")                \
-  X(GM_CAUSE_BUSY_STREAMS, 25, "busy_streams")
+  X(GM_CAUSE_UNSETTLED, 23, "unsettled")                \
+  X(GM_CAUSE_BUSY_STREAMS, 24, "busy_streams")          \
+  X(GM_CAUSE_MAPPINGS, 25, "mappings")
 
 typedef enum gm_refusal_cause {
 #define X(name, value, text) name = value,
@@ -110,9 +110,9 @@ typedef enum gm_refusal_cause {
   X(GM_CHANGE_ALLOW_FRESH, 13, "allow_fresh")       \
   X(GM_CHANGE_CANCEL, 14, "cancel")                 \
   X(GM_CHANGE_WAKE, 15, "wake")                     \
-  X(GM_CHANGE_RAISE_MAPPINGS, 16, "raise_mappings") \
-  X(GM_CHANGE_SETTLE, 17, "settle")                 \
-  X(GM_CHANGE_WAIT, 18, "wait")
+  X(GM_CHANGE_SETTLE, 16, "settle")                 \
+  X(GM_CHANGE_WAIT, 17, "wait")                     \
+  X(GM_CHANGE_RAISE_MAPPINGS, 18, "raise_mappings")
 
 typedef enum gm_change {
 #define X(name, value, text) name = value,

@@ -175,6 +175,15 @@ static void test_limits_of_mps(void **state) {
   assert_true(info.total_bytes == 512 * MIB && info.free_bytes == 256 * MIB);
   assert_true(info.free_source == GM_SOURCE_GROUP && info.borrowed_bytes == 156 * MIB);
   assert_int_equal(level_of(bench.device), GM_PRESSURE_BORROWED);
+  static gm_device_entry entries[4]; /* NVML's figure, as before the device was opened */
+  size_t count = 0;
+  entries[0].struct_size = sizeof entries[0];
+  assert_int_equal(gm_discover_devices(bench.ctx, entries, 4, &count, NULL), GM_OK);
+  size_t card = 0;
+  while (card < count && entries[card].info.api != GM_API_CUDA) card++;
+  assert_true(card < count);
+  assert_int_equal(entries[card].memory.total_bytes, info.total_bytes);
+  assert_int_equal(entries[card].memory.free_bytes, info.free_bytes);
   const gm_explanation why = refused_as(bench.pool, &request, GM_CAUSE_CGROUP, GM_CHANGE_RAISE_CGROUP);
   assert_non_null(strstr(why.bound, "MPS"));
   setenv("SIMNVML_LIMITS", "/sys/fs/cgroup/other 1 2 3", 1);
