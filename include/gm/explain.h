@@ -190,9 +190,8 @@ typedef struct gm_explanation {
   gm_explained_tag tags[GM_EXPLAINED_TAGS];   /* the tags that hold most, largest first */
   gm_rung_work rungs[GM_EXPLAINED_RUNGS];     /* by gm_rung: what was tried for the refused request */
   gm_rung_work all_rungs[GM_EXPLAINED_RUNGS]; /* by gm_rung: of all requests of the pool so far, refused or served */
-  uint64_t change_stream;                     /* SETTLE, WAIT: id of the stream (gm_stream_id); 0: none is named */
   bool change_at_least;                       /* the change is a lower bound: it may not be enough */
-  bool reserved[7];                           /* false */
+  uint64_t change_stream;                     /* SETTLE, WAIT: id of the stream (gm_stream_id); 0: none is named */
 } gm_explanation;
 
 /* Tells whether a request is valid, what the pool and its device have now, and why the pool last refused a valid
