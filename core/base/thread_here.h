@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/thread_data.h"
+
 enum { GM__HERE_SLOTS = 16 };
 
 /* A cache of the calling thread, for keys that are never used again. */
@@ -18,7 +20,7 @@ typedef struct gm__thread_here {
   bool ended;       /* the thread has ended: the cache keeps only entries that all threads share */
 } gm__thread_here;
 
-extern _Thread_local gm__thread_here gm__here __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern _Thread_local gm__thread_here gm__here GM__THREAD_DATA __attribute__((visibility("hidden")));
 
 /* Identifies the calling thread once it has a sign of life. No other thread is identified so while anybody holds a
  * reference to that. All threads without a sign of life are the same. */
