@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
+#include "core/base/thread_data.h"
 #include "core/device/device.h"
 
 /* Invariants: an evictor with calls stays in the list and alive. One that is gone is asked by nobody new. Whoever takes
@@ -103,7 +104,7 @@ static bool evictor_leave(gm_device *device, gm_evictor *evictor) {
 
 /* ---- marks ---- */
 
-enum { EVICTOR_MARKS = 8 }; /* devices whose evictors a thread asks at a time, one within the other */
+enum { EVICTOR_MARKS = 4 }; /* devices whose evictors a thread asks at a time, one within the other */
 
 typedef struct evictor_mark {
   const gm_device *device; /* NULL: unused */
@@ -113,7 +114,7 @@ typedef struct evictor_mark {
   uintptr_t frame; /* where the stack was when the run began */
 } evictor_mark;
 
-static _Thread_local evictor_mark evictor_marks[EVICTOR_MARKS];
+static _Thread_local evictor_mark evictor_marks[EVICTOR_MARKS] GM__THREAD_DATA;
 
 /* The mark of the run; NULL: it was dropped. */
 static evictor_mark *evictor_mark_of(const gm__evict_run *run) {

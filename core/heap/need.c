@@ -90,6 +90,7 @@ static void need_add_allocation(gm__heap *heap, gm__allocation *allocation, gm__
   if (idle) survey->idle += allocation->bytes;
   const bool lets = gm__late_lets(&dedicated->order, &allocation->cold.use, slot, want->insert, &survey->late);
   survey->serves |= fits && lets;
+  survey->waits |= fits && lets && allocation->cold.use.streams;
 }
 
 static void need_survey(gm__heap *heap, gm__survey *survey) {

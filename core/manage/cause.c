@@ -261,7 +261,8 @@ static gm_refusal_cause cause_or_leak(const cause_case *self, gm_refusal_cause c
 /* True when there is memory for the request. */
 static bool cause_lacks_nothing_else(const cause_case *self) {
   const gm__lacks *lacks = &self->need.lacks;
-  return self->need.serves || (!lacks->cap && !lacks->limits && !lacks->device && self->need.in_one);
+  const bool at_once = self->need.serves && !self->need.part_waits;
+  return at_once || (!lacks->cap && !lacks->limits && !lacks->device && self->need.in_one);
 }
 
 static gm_refusal_cause cause_of_quota(const cause_case *self) {

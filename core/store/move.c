@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "core/base/cancel.h"
 #include "core/store/down.h"
 #include "core/store/get.h"
 #include "core/store/put.h"

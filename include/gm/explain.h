@@ -93,25 +93,25 @@ typedef enum gm_refusal_cause {
  * - WAKE: call gm_pool_wake before.
  * - SETTLE: say gm_stream_passed for `change_stream` when its work is done.
  * - WAIT: ask with a deadline (gm_request.deadline_ns) that is longer than the streams' work, or ask again. */
-#define GM_CHANGE_MAP(X)                            \
-  X(GM_CHANGE_NONE, 0, "none")                      \
-  X(GM_CHANGE_FREE, 1, "free")                      \
-  X(GM_CHANGE_RAISE_CAP, 2, "raise_cap")            \
-  X(GM_CHANGE_RAISE_QUOTA, 3, "raise_quota")        \
-  X(GM_CHANGE_LOWER_RESERVE, 4, "lower_reserve")    \
-  X(GM_CHANGE_FREE_ELSEWHERE, 5, "free_elsewhere")  \
-  X(GM_CHANGE_SPLIT, 6, "split")                    \
-  X(GM_CHANGE_RAISE_MEMLOCK, 7, "raise_memlock")    \
-  X(GM_CHANGE_RAISE_CGROUP, 8, "raise_cgroup")      \
-  X(GM_CHANGE_RAISE_COMMIT, 9, "raise_commit")      \
-  X(GM_CHANGE_ASK_LESS, 10, "ask_less")             \
-  X(GM_CHANGE_REOPEN, 11, "reopen")                 \
-  X(GM_CHANGE_AFTER_CAPTURE, 12, "after_capture")   \
-  X(GM_CHANGE_ALLOW_FRESH, 13, "allow_fresh")       \
-  X(GM_CHANGE_CANCEL, 14, "cancel")                 \
-  X(GM_CHANGE_WAKE, 15, "wake")                     \
-  X(GM_CHANGE_SETTLE, 16, "settle")                 \
-  X(GM_CHANGE_WAIT, 17, "wait")                     \
+#define GM_CHANGE_MAP(X)                           \
+  X(GM_CHANGE_NONE, 0, "none")                     \
+  X(GM_CHANGE_FREE, 1, "free")                     \
+  X(GM_CHANGE_RAISE_CAP, 2, "raise_cap")           \
+  X(GM_CHANGE_RAISE_QUOTA, 3, "raise_quota")       \
+  X(GM_CHANGE_LOWER_RESERVE, 4, "lower_reserve")   \
+  X(GM_CHANGE_FREE_ELSEWHERE, 5, "free_elsewhere") \
+  X(GM_CHANGE_SPLIT, 6, "split")                   \
+  X(GM_CHANGE_RAISE_MEMLOCK, 7, "raise_memlock")   \
+  X(GM_CHANGE_RAISE_CGROUP, 8, "raise_cgroup")     \
+  X(GM_CHANGE_RAISE_COMMIT, 9, "raise_commit")     \
+  X(GM_CHANGE_ASK_LESS, 10, "ask_less")            \
+  X(GM_CHANGE_REOPEN, 11, "reopen")                \
+  X(GM_CHANGE_AFTER_CAPTURE, 12, "after_capture")  \
+  X(GM_CHANGE_ALLOW_FRESH, 13, "allow_fresh")      \
+  X(GM_CHANGE_CANCEL, 14, "cancel")                \
+  X(GM_CHANGE_WAKE, 15, "wake")                    \
+  X(GM_CHANGE_SETTLE, 16, "settle")                \
+  X(GM_CHANGE_WAIT, 17, "wait")                    \
   X(GM_CHANGE_RAISE_MAPPINGS, 18, "raise_mappings")
 
 typedef enum gm_change {
@@ -194,10 +194,10 @@ typedef struct gm_explanation {
   gm_explained_tag tags[GM_EXPLAINED_TAGS];   /* the tags that hold most, largest first */
   gm_rung_work rungs[GM_EXPLAINED_RUNGS];     /* by gm_rung: what was tried for the refused request */
   gm_rung_work all_rungs[GM_EXPLAINED_RUNGS]; /* by gm_rung: of all requests of the pool so far, refused or served */
-  uint64_t change_stream;                     /* SETTLE, WAIT: id of the stream (gm_stream_id); 0: none is named */
   bool change_at_least;                       /* the change is a lower bound: it may not be enough */
   char bound[GM_EXPLAINED_NAME]; /* the name of what is in the way, cut if longer. CGROUP: the group, such as
                                     "cgroup2:/box". Limits of the process: "RLIMIT_DATA". Else "" */
+  uint64_t change_stream;        /* SETTLE, WAIT: id of the stream (gm_stream_id); 0: none is named */
 } gm_explanation;
 
 /* Tells whether a request is valid, what the pool and its device have now, and why the pool last refused a valid

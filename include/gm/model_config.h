@@ -27,6 +27,8 @@ typedef struct gm_model_config {
   uint64_t window_period;   /* one of so many layers attends to everything; 0: no layer has a window */
   bool window_first;        /* the first layers of a period have the window; the last attends to everything */
   bool encoder_only, tied_embeddings;
+  gm_dtype weight_type;   /* of unquantised weights, as a config.json says ("torch_dtype"); GM_DTYPE_F64: it says none,
+                             or that the weights are quantised */
   uint64_t window_layers; /* layers with the window; exact, also where a list of layers has no period */
   uint64_t experts, experts_used, expert_intermediate, experts_shared;
   uint64_t expert_shared_intermediate;          /* width of all shared experts together; 0: experts_shared times
@@ -36,8 +38,6 @@ typedef struct gm_model_config {
   uint64_t rope_size;                           /* MLA: the part of a key that is rotated */
   uint64_t conv_kernel, state_size, inner_size; /* recurrent state (Mamba) */
   uint64_t encoder_layers;                      /* layers of the encoder of an encoder-decoder */
-  gm_dtype weight_type; /* of unquantised weights, as a config.json says ("torch_dtype"); GM_DTYPE_F64: it says none,
-                           or that the weights are quantised */
 } gm_model_config;
 
 /* Reads the dimensions of an open model: of GGUF from its metadata, of safetensors from the config.json in its folder.
