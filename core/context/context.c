@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 #include "core/base/checksum.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
@@ -119,6 +120,7 @@ const char *gm_tag_name(gm_context *ctx, uint32_t tag) {
 }
 
 void gm_tell_left_open(gm_context *ctx, const char *what, gm_status status, const gm_error *why) {
+  GM__UNCANCELLED();
   gm_error told = {.status = status};
   const char *name = what ? what : "an object";
   if (!ctx || !status || gm__context_forked(ctx)) return;
