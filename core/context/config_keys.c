@@ -49,13 +49,15 @@ static size_t config_distances(const char *a, const char *b, size_t row[CONFIG_N
 
 static size_t config_distance(const char *a, const char *b) {
   size_t row[CONFIG_NAME_MAX + 1];
-  return row[config_distances(a, b, row)];
+  const size_t end = config_distances(a, b, row);
+  return row[end];
 }
 
 /* To the nearest beginning of `b`: the end of a long name may be left out. */
 static size_t config_distance_to_start(const char *a, const char *b) {
   size_t row[CONFIG_NAME_MAX + 1], least = SIZE_MAX;
-  for (size_t j = config_distances(a, b, row); j > 0; j--) least = config_min(least, row[j]);
+  const size_t end = config_distances(a, b, row);
+  for (size_t j = end; j > 0; j--) least = config_min(least, row[j]);
   return least;
 }
 

@@ -48,14 +48,21 @@ static inline const char *named_value(const char *got_text, const char *want_tex
   return NULL;
 }
 
+/* Of a comparison that failed. It is no part of what the compiler looks through at each assertion. */
+__attribute__((noinline, cold, unused)) static void named_tell(LargestIntegralType got, LargestIntegralType want,
+                                                               const char *got_text, const char *want_text) {
+  const char *name = named_value(got_text, want_text, got), *wanted = named_value(got_text, want_text, want);
+  if (name && wanted) {
+    print_error("%s is %s, not %s\n", got_text, name, wanted);
+  } else {
+    print_error("%s is %lld, not %lld, which is %s\n", got_text, (long long)got, (long long)want, want_text);
+  }
+}
+
 /* cmocka ends the test. */
 static inline void named_assert_equal(LargestIntegralType got, LargestIntegralType want, const char *got_text,
                                       const char *want_text, const char *file, int line) {
-  if (got != want) {
-    const char *name = named_value(got_text, want_text, got);
-    if (name) print_error("%s is %s, not %s\n", got_text, name, named_value(got_text, want_text, want));
-    if (!name) print_error("%s is %lld, not %lld, which is %s\n", got_text, (long long)got, (long long)want, want_text);
-  }
+  if (got != want) named_tell(got, want, got_text, want_text);
   _assert_int_equal(got, want, file, line);
 }
 

@@ -77,7 +77,7 @@ static bool start_is_zero(const unsigned char *in, int from, int to) {
 }
 
 bool gm__disk_start_is_whole(const unsigned char *in, uint64_t store) {
-  uint64_t first, second;
+  uint64_t first = 0, second = 0;
   if (super_read_copy(in, "", &first, NULL) || super_read_copy(in + SUPER_COPY, "", &second, NULL)) return false;
   if (first != store || second != store) return false;
   return start_is_zero(in, SUPER_BYTES, SEAL_EVEN) && start_is_zero(in, SEAL_EVEN + GM__DISK_SEAL_BYTES, SUPER_COPY) &&
