@@ -69,8 +69,9 @@ static void folder_tidy(gm__folders *folders, gm__folder *folder) {
 /* The folder of a prefix, made with those above it where it is missing. It may be empty. NULL: no host memory. */
 static gm__folder *folder_of(gm__folders *folders, const char *prefix, size_t bytes) {
   size_t has = bytes;
-  gm__folder *folder;
-  while (!(folder = gm__folder_find(folders, prefix, has))) has = folder_above(prefix, has);
+  gm__folder *folder = NULL;
+  while (has && !(folder = gm__folder_find(folders, prefix, has))) has = folder_above(prefix, has);
+  if (!has) folder = &folders->root;
   while (has < bytes) {
     has = folder_below(prefix, has, bytes);
     gm__folder *below = folder_new(folders, folder, prefix, has);
@@ -115,7 +116,7 @@ static gm__folder *folder_deepest(gm__folder *folder) {
 
 /* From the deepest ones upwards, so that those which are empty may end. */
 void gm__folder_forget(gm__folders *folders, gm__folder *top) {
-  for (gm__folder *folder = folder_deepest(top), *next; folder != top; folder = next) {
+  for (gm__folder *folder = folder_deepest(top), *next; folder && folder != top; folder = next) {
     next = folder->after ? folder_deepest(folder->after) : folder->parent;
     folder->declared = false;
     if (folder_is_empty(folder)) folder_end(folders, folder);

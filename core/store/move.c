@@ -64,11 +64,11 @@ static gm_status move_value(gm_store *store, const move_keys *keys, move_entries
   gm__mutex_lock(&store->watch->lock);
   move_wait(store, keys, out);
   if (!out->from) status = gm__store_missing(&keys->from.name, op, err);
-  *again = !status && !out->from->value;
-  const bool now = !status && !*again;
+  *again = out->from && !out->from->value;
+  const bool now = out->from && !*again;
   if (now && !out->to) out->to = gm__store_entry_of(store, &keys->to.name);
   if (now && !out->to) status = gm__put_no_memory(op, err);
-  if (now && !status) {
+  if (now && out->to) {
     gm_value_retain(out->from->value);
     gm__store_replace(store, out->to, out->from->value, &left);
     out->from->busy = out->to->busy = true;

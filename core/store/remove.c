@@ -99,8 +99,8 @@ gm_status gm_store_delete_many(gm_store *store, const char *const *texts, size_t
   status = gm__store_names_read(store, texts, count, &keys, op, err);
   gm__store_entry **entries = gm__alloc_array(services, count, sizeof *entries);
   if (!entries && !status) status = gm__put_no_memory(op, err);
-  if (!status) status = remove_begin(store, keys.at, count, entries, err);
-  if (!status) status = remove_all(store, entries, count, err);
+  if (entries && !status) status = remove_begin(store, keys.at, count, entries, err);
+  if (entries && !status) status = remove_all(store, entries, count, err);
   gm__store_names_end(store, &keys);
   gm__release(services, entries, count * sizeof *entries);
   return status;

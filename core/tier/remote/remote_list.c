@@ -171,7 +171,7 @@ static gm_status list_page(list_state *list, uint32_t node, gm_error *err) {
     list_visit(list, count);
     gm__remote_run_end(tier, list->sizes, count);
   }
-  list->step = list->values > before ? LIST_STEP : (uint32_t)gm__min(list->step * 2, LIST_STEP_MOST);
+  list->step = list->values > before ? LIST_STEP : (uint32_t)gm__min(UINT64_C(2) * list->step, LIST_STEP_MOST);
   gm__remote_run_end(tier, &scan, 1);
   return status;
 }
