@@ -203,6 +203,13 @@ static gm_status liar_finds_error(void *device, void *stream, const gm_memory *d
   return lazy_ops.copy_to_device(device, stream, dst, offset, src, bytes, out, err);
 }
 
+/* The first type is the machine's own memory, with which nobody plays such things: the second has the lie. */
+static gm_status liar_first_is_system(void *device, uint32_t type, gm_memory_type *out, gm_error *err) {
+  const gm_status status = lazy_ops.memory_type(device, type, out, err);
+  if (status == GM_OK && type == 0) out->flags |= GM_MEMORY_SYSTEM;
+  return status;
+}
+
 /* A failed allocation keeps what it had got so far: up to 1 MiB. */
 static gm_status liar_failure_keeps(void *device, const gm_memory_params *params, gm_memory *out, gm_error *err) {
   lazy_driver *driver = ((lazy_device *)device)->driver;
@@ -346,6 +353,10 @@ const liar liars[] = {
      "full.leaves_no_error",
      "the copy after a failed allocation fails",
      {.memory_alloc = liar_leaves_error, .copy_to_device = liar_finds_error}},
+    {"error_stays_later",
+     "full.leaves_no_error",
+     "the same, where the first memory type has no such case",
+     {.memory_alloc = liar_leaves_error, .copy_to_device = liar_finds_error, .memory_type = liar_first_is_system}},
     {"failure_keeps", "full.comes_back", "a failed allocation keeps memory", {.memory_alloc = liar_failure_keeps}},
     {"figures_in_kib", "figures.free_falls", "the figures of an open device are KiB", {.figures = liar_figures_in_kib}},
     {"discards_all",
