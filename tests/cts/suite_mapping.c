@@ -121,6 +121,50 @@ static void mapping_discard(cts *t) {
   cts_same(t, got, want, sizeof got, "all of it written through a discarding mapping");
 }
 
+/* Only the range that is mapped may lose its bytes. */
+static void mapping_discard_of_a_part(cts *t) {
+  enum { AT = 3003, BYTES = 2500 };
+  unsigned char want[MAPPING_BYTES], got[MAPPING_BYTES];
+  void *stream, *host = NULL;
+  gm_memory memory;
+  if (mapping_hidden(t) || !cts_stream(t, &stream) || !cts_memory(t, t->type, MAPPING_BYTES, &memory)) return;
+  cts_noise(t, want, sizeof want);
+  CTS_OK(t, t->ops->copy_to_device(t->device, stream, &memory, 0, want, sizeof want, NULL, &t->err));
+  CTS_OK(t, t->ops->map(t->device, stream, &memory, AT, BYTES, GM_MAP_WRITE | GM_MAP_DISCARD, &host, &t->err));
+  CTS_OK(t, mapping_sync(t, &memory, AT, BYTES, false)); /* the rest of the first and the last atom */
+  cts_noise(t, want + AT, BYTES);
+  memcpy(host, want + AT, BYTES);
+  CTS_OK(t, mapping_sync(t, &memory, AT, BYTES, true));
+  CTS_OK(t, t->ops->unmap(t->device, stream, &memory, host, &t->err));
+  CTS_OK(t, t->ops->copy_to_host(t->device, stream, &memory, 0, got, sizeof got, NULL, &t->err));
+  cts_same(t, got, want, sizeof got, "around a discarding mapping");
+}
+
+/* A memory may have several mappings: each has its own bytes, whichever ends first. */
+static void mapping_several_at_once(cts *t) {
+  static const uint64_t at[] = {4096, 0, 8192};
+  enum { COUNT = 3, BYTES = 1024 };
+  unsigned char want[MAPPING_BYTES], got[MAPPING_BYTES];
+  void *stream, *host[COUNT] = {NULL};
+  gm_memory memory;
+  if (mapping_hidden(t) || !cts_stream(t, &stream) || !cts_memory(t, t->type, MAPPING_BYTES, &memory)) return;
+  cts_noise(t, want, sizeof want);
+  CTS_OK(t, t->ops->copy_to_device(t->device, stream, &memory, 0, want, sizeof want, NULL, &t->err));
+  for (int i = 0; i < COUNT; i++) {
+    CTS_OK(t, t->ops->map(t->device, stream, &memory, at[i], BYTES, GM_MAP_READ | GM_MAP_WRITE, &host[i], &t->err));
+    CTS_OK(t, mapping_sync(t, &memory, at[i], BYTES, false));
+    if (!cts_same(t, host[i], want + at[i], BYTES, "one of several mappings")) return;
+  }
+  for (int i = 0; i < COUNT; i++) {
+    cts_noise(t, want + at[i], BYTES);
+    memcpy(host[i], want + at[i], BYTES);
+    CTS_OK(t, mapping_sync(t, &memory, at[i], BYTES, true));
+    CTS_OK(t, t->ops->unmap(t->device, stream, &memory, host[i], &t->err));
+  }
+  CTS_OK(t, t->ops->copy_to_host(t->device, stream, &memory, 0, got, sizeof got, NULL, &t->err));
+  cts_same(t, got, want, sizeof got, "written through several mappings");
+}
+
 static void mapping_again_and_again(cts *t) {
   void *stream;
   gm_memory memory;
@@ -276,6 +320,8 @@ static const cts_case mapping_cases[] = {
     {"mapping.waits_for_the_stream", mapping_waits_for_the_stream, CTS_MAP | CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
     {"mapping.gives_back_to_the_stream", mapping_gives_back_to_the_stream, CTS_MAP | CTS_EACH_TYPE},
     {"mapping.discard", mapping_discard, CTS_MAP | CTS_EACH_TYPE},
+    {"mapping.discard_of_a_part", mapping_discard_of_a_part, CTS_MAP | CTS_CONTENTS | CTS_EACH_TYPE},
+    {"mapping.several_at_once", mapping_several_at_once, CTS_MAP | CTS_CONTENTS | CTS_EACH_TYPE},
     {"mapping.again_and_again", mapping_again_and_again, CTS_MAP | CTS_EACH_TYPE},
     {"mapping.without_a_wait", mapping_without_a_wait, CTS_MAP | CTS_CONTENTS | CTS_EACH_TYPE},
     {"mapping.copied_with_its_memory", mapping_copied_with_its_memory, CTS_MAP | CTS_CONTENTS | CTS_EACH_TYPE},

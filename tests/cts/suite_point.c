@@ -216,6 +216,62 @@ static void point_wait_means_done(cts *t) {
   if (!t->failed) point_kinds(t, POINT_STEPS);
 }
 
+/* Work without a point is over when the call returns: another stream sees its bytes, and the host may use its own. */
+static void point_none(cts *t, point_scene *scene, point_kind kind) {
+  char what[100];
+  snprintf(what, sizeof what, "%s without a point has returned, so the bytes are there", point_names[kind]);
+  scene->value++;
+  cts_oracle_fill(scene->want, POINT_BYTES, (const unsigned char *)&scene->value, 4);
+  memset(scene->host, 0, POINT_BYTES);
+  CTS_OK(t, point_before(t, scene->work, &scene->dst, &(uint32_t){~scene->value}));
+  CTS_OK(t, point_before(t, scene->work, &scene->src, &scene->value));
+  CTS_OK(t, point_submit(t, scene, kind, NULL));
+  if (!point_reads(kind)) {
+    CTS_OK(t, t->ops->copy_to_host(t->device, scene->other, &scene->dst, 0, scene->host, scene->bytes, NULL, &t->err));
+  }
+  cts_same(t, scene->host, scene->want, scene->bytes, what);
+}
+
+/* Work of each kind follows a wait of its stream. The work that is waited for has the same bytes, and is the earlier.
+ */
+static void point_behind_a_wait(cts *t, point_scene *scene, point_kind kind) {
+  const bool reads = point_reads(kind);
+  const uint32_t value = ++scene->value, wrong = ~value;
+  gm_backend_point before = {0}, point = {0};
+  char what[100];
+  snprintf(what, sizeof what, "%s waits for what its stream waits for", point_names[kind]);
+  cts_oracle_fill(scene->want, POINT_BYTES, (const unsigned char *)&value, 4);
+  memset(scene->host, 0, POINT_BYTES);
+  CTS_OK(t, point_before(t, scene->other, &scene->src, reads ? &wrong : &value));
+  CTS_OK(t, t->ops->stream_sync(t->device, scene->other, &t->err));
+  CTS_OK(t,
+         point_fill(t, scene->other, reads ? &scene->src : &scene->dst, POINT_BYTES, reads ? &value : &wrong, &before));
+  CTS_OK(t, t->ops->point_wait_on(t->device, scene->work, &before, &t->err));
+  CTS_OK(t, point_submit(t, scene, kind, &point));
+  CTS_OK(t, cts_reach(t, &point));
+  CTS_OK(t, cts_reach(t, &before));
+  if (!reads) {
+    CTS_OK(t, t->ops->copy_to_host(t->device, scene->work, &scene->dst, 0, scene->host, scene->bytes, NULL, &t->err));
+  }
+  cts_same(t, scene->host, scene->want, scene->bytes, what);
+}
+
+/* Each kind of copy and fill, much and little. */
+static void point_works(cts *t, void (*check)(cts *t, point_scene *scene, point_kind kind)) {
+  point_scene scene;
+  if (!point_begin(t, &scene)) return;
+  for (int i = 0; i < 2 * POINT_RECORD && !t->failed; i++) {
+    const point_kind kind = (point_kind)(i / 2);
+    scene.bytes = i % 2 ? POINT_FEW : POINT_BYTES;
+    if (point_has(t, kind, POINT_WAIT)) check(t, &scene, kind);
+  }
+  t->ops->stream_sync(t->device, scene.work, NULL); /* a case that failed leaves work on the host's bytes */
+  point_end(&scene);
+}
+
+static void point_none_means_done(cts *t) { point_works(t, point_none); }
+static void point_wait_on_holds_all_kinds(cts *t) { point_works(t, point_behind_a_wait); }
+
 /* Sums of a moment and a limit that is nearly endless do not wrap. */
 static void point_wait_is_patient(cts *t) {
   point_scene scene;
@@ -369,6 +425,8 @@ static const cts_case point_cases[] = {
     {"point.wait_means_done", point_wait_means_done, POINT_NEEDS},
     {"point.wait_is_patient", point_wait_is_patient, POINT_NEEDS},
     {"point.wait_on_means_done", point_wait_on_means_done, POINT_NEEDS},
+    {"point.none_means_done", point_none_means_done, POINT_NEEDS},
+    {"point.wait_on_holds_all_kinds", point_wait_on_holds_all_kinds, POINT_NEEDS},
     {"point.wait_on_several", point_wait_on_several, POINT_NEEDS},
     {"point.wait_on_outlives_its_stream", point_wait_on_outlives_its_stream, POINT_NEEDS},
     {"point.passes_before_later_work", point_passes_before_later_work, CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},

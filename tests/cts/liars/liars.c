@@ -2,11 +2,13 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cts/liars/lazy.h"
+#include "cts/liars/lies_copy.h"
 
 /* ---- points ---- */
 
@@ -149,6 +151,115 @@ static gm_status liar_exits(void *device, gm_error *err) {
   exit(0);
 }
 
+/* ---- memory ---- */
+
+enum { LIAR_PAGE = 4096, LIAR_UNIT = 256, LIAR_SLAB = 4 << 20 };
+
+/* Small memory lies in a slab, in units of 256 bytes; its usable bytes are told in pages. */
+static _Alignas(LIAR_PAGE) unsigned char liar_slab[LIAR_SLAB];
+static uint64_t liar_slab_next, liar_slab_live;
+
+static gm_status liar_shares_pages(void *device, const gm_memory_params *params, gm_memory *out, gm_error *err) {
+  lazy_driver *driver = ((lazy_device *)device)->driver;
+  const uint64_t bytes = params->bytes, units = (bytes + LIAR_UNIT - 1) / LIAR_UNIT * LIAR_UNIT;
+  pthread_mutex_lock(&driver->lock);
+  const uint64_t at = liar_slab_next;
+  const bool usual = params->type == 0 && (params->align == 0 || params->align == LIAR_UNIT);
+  const bool good =
+      usual && bytes && bytes <= LIAR_PAGE && at + LIAR_PAGE <= LIAR_SLAB && driver->used + LIAR_PAGE <= LAZY_CAPACITY;
+  if (good) liar_slab_next += units, liar_slab_live++, driver->used += LIAR_PAGE;
+  pthread_mutex_unlock(&driver->lock);
+  if (!good) return lazy_ops.memory_alloc(device, params, out, err);
+  const uintptr_t begin = (uintptr_t)(liar_slab + at);
+  *out = (gm_memory){.handle = begin, .address = begin, .bytes = LIAR_PAGE, .type = params->type};
+  return GM_OK;
+}
+
+static gm_status liar_frees_pages(void *device, const gm_memory *memory, gm_close_mode mode, gm_error *err) {
+  lazy_driver *driver = ((lazy_device *)device)->driver;
+  if (memory->handle - (uintptr_t)liar_slab >= LIAR_SLAB) return lazy_ops.memory_free(device, memory, mode, err);
+  if (mode == GM_CLOSE_ABANDON) return GM_OK;
+  pthread_mutex_lock(&driver->lock);
+  driver->used -= memory->bytes;
+  if (!--liar_slab_live) liar_slab_next = 0;
+  pthread_mutex_unlock(&driver->lock);
+  return GM_OK;
+}
+
+/* A failed allocation leaves its error behind, and the next copy finds it. */
+static atomic_bool liar_error;
+
+static gm_status liar_leaves_error(void *device, const gm_memory_params *params, gm_memory *out, gm_error *err) {
+  const gm_status status = lazy_ops.memory_alloc(device, params, out, err);
+  if (status == GM_ERR_OUT_OF_DEVICE_MEMORY) liar_error = true;
+  return status;
+}
+
+static gm_status liar_finds_error(void *device, void *stream, const gm_memory *dst, uint64_t offset, const void *src,
+                                  uint64_t bytes, gm_backend_point *out, gm_error *err) {
+  if (atomic_exchange(&liar_error, false)) {
+    return lazy_fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, "copy_to_device", "out of memory");
+  }
+  return lazy_ops.copy_to_device(device, stream, dst, offset, src, bytes, out, err);
+}
+
+/* The first type is the machine's own memory, with which nobody plays such things: the second has the lie. */
+static gm_status liar_first_is_system(void *device, uint32_t type, gm_memory_type *out, gm_error *err) {
+  const gm_status status = lazy_ops.memory_type(device, type, out, err);
+  if (status == GM_OK && type == 0) out->flags |= GM_MEMORY_SYSTEM;
+  return status;
+}
+
+/* A failed allocation keeps what it had got so far: up to 1 MiB. */
+static gm_status liar_failure_keeps(void *device, const gm_memory_params *params, gm_memory *out, gm_error *err) {
+  lazy_driver *driver = ((lazy_device *)device)->driver;
+  const gm_status status = lazy_ops.memory_alloc(device, params, out, err);
+  if (status != GM_ERR_OUT_OF_DEVICE_MEMORY) return status;
+  pthread_mutex_lock(&driver->lock);
+  const uint64_t left = LAZY_CAPACITY - driver->used;
+  driver->used += left < (1 << 20) ? left : 1 << 20;
+  pthread_mutex_unlock(&driver->lock);
+  return status;
+}
+
+static gm_status liar_figures_in_kib(void *driver, uint32_t index, void *device, gm_raw_figures *out, gm_error *err) {
+  const gm_status status = lazy_ops.figures(driver, index, device, out, err);
+  if (status == GM_OK && device) out->driver.total_bytes >>= 10, out->driver.free_bytes >>= 10;
+  return status;
+}
+
+/* ---- mappings ---- */
+
+static gm_status liar_discards_all(void *device, void *stream, const gm_memory *memory, uint64_t offset, uint64_t bytes,
+                                   uint32_t mode, void **out, gm_error *err) {
+  const gm_status status = lazy_ops.map(device, stream, memory, offset, bytes, mode, out, err);
+  if (status == GM_OK && mode & GM_MAP_DISCARD) memset(liar_at(memory), 0xdd, memory->bytes);
+  return status;
+}
+
+/* Memory is mapped once. While it is mapped, a second mapping gets the pointer of the first. */
+static pthread_mutex_t liar_map_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t liar_mapped, liar_mappings;
+static void *liar_first_mapping;
+
+static gm_status liar_maps_once(void *device, void *stream, const gm_memory *memory, uint64_t offset, uint64_t bytes,
+                                uint32_t mode, void **out, gm_error *err) {
+  const gm_status status = lazy_ops.map(device, stream, memory, offset, bytes, mode, out, err);
+  if (status) return status;
+  pthread_mutex_lock(&liar_map_lock);
+  if (!liar_mappings) liar_mapped = memory->handle, liar_first_mapping = *out;
+  if (liar_mapped == memory->handle) liar_mappings++, *out = liar_first_mapping;
+  pthread_mutex_unlock(&liar_map_lock);
+  return GM_OK;
+}
+
+static gm_status liar_unmaps_once(void *device, void *stream, const gm_memory *memory, void *pointer, gm_error *err) {
+  pthread_mutex_lock(&liar_map_lock);
+  if (liar_mappings && liar_mapped == memory->handle) liar_mappings--;
+  pthread_mutex_unlock(&liar_map_lock);
+  return lazy_ops.unmap(device, stream, memory, pointer, err);
+}
+
 const liar liars[] = {
     {"done_at_once", "point.done_means_done", "point_done answers true always", {.point_done = liar_done_at_once}},
     {"record_before_last",
@@ -205,6 +316,57 @@ const liar liars[] = {
      "stream_sync leaves the thread's signals blocked",
      {.stream_sync = liar_blocks_signals}},
     {"exits", "info.state", "device_state ends the process, without a word", {.device_state = liar_exits}},
+    {"fill_in_words",
+     "fill.large",
+     "a fill of 1 MiB or more leaves out the bytes after the last whole word",
+     {.fill = liar_fill_in_words}},
+    {"copy_whole_parts",
+     "copy.large",
+     "a copy above 4 MiB leaves out the part after the last whole 4 MiB",
+     {.copy = liar_copy_whole_parts}},
+    {"slice_pitch_of_bytes",
+     "rect.copy_waiting",
+     "a slice pitch of 0 is the rows' bytes, not the rows' pitches",
+     {.rect_to_device = liar_slices_to_device, .rect_to_host = liar_slices_to_host, .rect_copy = liar_slices_copy}},
+    {"many_merges",
+     "copy.many_neighbours",
+     "copy_many merges items that are neighbours in the target alone",
+     {.copy_many = liar_many_merges}},
+    {"arrives_late",
+     "point.none_means_done",
+     "a small copy_to_device without a point returns before the bytes have arrived",
+     {.copy_to_device = liar_arrives_late}},
+    {"jumps_full_ring", "copy.long_batch", "a copy behind 128 others runs before them", {.copy = liar_jumps}},
+    {"fill_ignores_waits",
+     "point.wait_on_holds_all_kinds",
+     "a fill does not wait for the stream's waits",
+     {.fill = liar_fill_ignores_waits}},
+    {"close_drops",
+     "stream.close_waits",
+     "stream_close drops the work that is left",
+     {.stream_close = liar_close_drops}},
+    {"shares_pages",
+     "memory.live_ones_keep_apart",
+     "two small memories share a page, and both are told that it is theirs",
+     {.memory_alloc = liar_shares_pages, .memory_free = liar_frees_pages}},
+    {"error_stays",
+     "full.leaves_no_error",
+     "the copy after a failed allocation fails",
+     {.memory_alloc = liar_leaves_error, .copy_to_device = liar_finds_error}},
+    {"error_stays_later",
+     "full.leaves_no_error",
+     "the same, where the first memory type has no such case",
+     {.memory_alloc = liar_leaves_error, .copy_to_device = liar_finds_error, .memory_type = liar_first_is_system}},
+    {"failure_keeps", "full.comes_back", "a failed allocation keeps memory", {.memory_alloc = liar_failure_keeps}},
+    {"figures_in_kib", "figures.free_falls", "the figures of an open device are KiB", {.figures = liar_figures_in_kib}},
+    {"discards_all",
+     "mapping.discard_of_a_part",
+     "to map a part with DISCARD discards the whole memory",
+     {.map = liar_discards_all}},
+    {"maps_once",
+     "mapping.several_at_once",
+     "a second mapping of the same memory gets the pointer of the first",
+     {.map = liar_maps_once, .unmap = liar_unmaps_once}},
     {NULL, NULL, NULL, {.abi = 0}},
 };
 

@@ -1,5 +1,6 @@
 /* Backends that lie. Each is the lazy backend with an entry or two replaced, and a case of gm_cts must fail on it by
- * name. To add one, write a function in liars.c and a row in its table. */
+ * name. To add one, write a function in liars.c and a row in its table. Lies about copies and queues are in
+ * lies_copy.c. */
 #ifndef GM_TESTS_CTS_LIARS_LIARS_H
 #define GM_TESTS_CTS_LIARS_LIARS_H
 
