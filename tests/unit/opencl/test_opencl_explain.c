@@ -15,7 +15,7 @@ static void test_changes(void **state) {
   opencl_fixture_init(&fixture); /* skips the test where there is no driver */
   opencl_fixture_close(&fixture);
   const gm_context_params params = {.struct_size = sizeof params, .backends = "opencl"};
-  change_scene_on("opencl", &params, false, 32 * MIB, 750);
+  change_scene_on("opencl", &params, false, 32 * MIB, 250);
 }
 
 int main(void) {

@@ -15,7 +15,7 @@ static void test_changes(void **state) {
   vulkan_fixture_init(&fixture, ""); /* skips the test where there is no driver */
   vulkan_fixture_close(&fixture);
   const gm_context_params params = {.struct_size = sizeof params, .backends = "vulkan"};
-  change_scene_on("vulkan", &params, false, 32 * MIB, 750);
+  change_scene_on("vulkan", &params, false, 32 * MIB, 75);
 }
 
 int main(void) {
