@@ -67,8 +67,9 @@ gm_status gm__dedicated_free_at(gm__dedicated *dedicated, uint64_t address, uint
 /* Takes a block from its owner for good: nobody gets its memory again. */
 void gm__dedicated_quarantine(gm__dedicated *dedicated, const gm_block *block);
 
-/* Gives idle blocks back, oldest first, until at most `keep_bytes` are pooled. `pooled` tells how many bytes the whole
- * pool keeps. It takes only blocks that were free at that time already. */
+/* Gives idle blocks back until at most `keep_bytes` are pooled: the smallest one that is enough by itself. Where none
+ * is, the oldest go until one is enough for the rest. `pooled` tells how many bytes the whole pool keeps. It takes only
+ * blocks that were free at that time already. */
 void gm__dedicated_trim(gm__dedicated *dedicated, uint64_t (*pooled)(void *user), void *user, uint64_t keep_bytes,
                         uint64_t freed_by, gm__leaving *leaving);
 

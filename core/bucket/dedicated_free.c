@@ -159,14 +159,54 @@ void gm__dedicated_quarantine(gm__dedicated *dedicated, const gm_block *block) {
   gm__mutex_unlock(&dedicated->provider->lock);
 }
 
+/* What a trim takes, and what is on its way already. */
+typedef struct dedicated_trim {
+  gm__dedicated *dedicated;
+  uint64_t (*pooled)(void *user);
+  void *user;
+  uint64_t keep_bytes, freed_by;
+  gm__leaving *leaving;
+} dedicated_trim;
+
+/* The bytes that are still too many. */
+static uint64_t dedicated_excess(const dedicated_trim *trim) {
+  return gm__sub_sat(gm__sub_sat(trim->pooled(trim->user), trim->leaving->bytes), trim->keep_bytes);
+}
+
+static bool dedicated_is_chosen(const dedicated_trim *trim, gm__allocation *allocation) {
+  return gm__freed_by(allocation->cold.use.freed_at, trim->freed_by) &&
+         gm__dedicated_settle(trim->dedicated, allocation);
+}
+
+/* Gives the smallest block that is enough by itself, the oldest of equal ones. False: none is. */
+static bool dedicated_trim_one(const dedicated_trim *trim) {
+  const uint64_t excess = dedicated_excess(trim);
+  gm__allocation *best = NULL;
+  for (gm__allocation *each = trim->dedicated->buckets.ages.last; each; each = each->links[GM__BY_AGE].prev) {
+    const bool better = each->bytes >= excess && (!best || each->bytes < best->bytes);
+    if (better && dedicated_is_chosen(trim, each)) best = each;
+  }
+  if (best) gm__dedicated_detach(trim->dedicated, trim->leaving, best);
+  return best != NULL;
+}
+
+/* Gives the oldest blocks, up to one that is enough for the rest. */
+static void dedicated_trim_oldest(const dedicated_trim *trim) {
+  for (gm__allocation *each = trim->dedicated->buckets.ages.last, *newer; each; each = newer) {
+    newer = each->links[GM__BY_AGE].prev;
+    if (!dedicated_is_chosen(trim, each)) continue;
+    if (each->bytes >= dedicated_excess(trim)) return;
+    gm__dedicated_detach(trim->dedicated, trim->leaving, each);
+  }
+}
+
 void gm__dedicated_trim(gm__dedicated *dedicated, uint64_t (*pooled)(void *user), void *user, uint64_t keep_bytes,
                         uint64_t freed_by, gm__leaving *leaving) {
+  const dedicated_trim trim = {dedicated, pooled, user, keep_bytes, freed_by, leaving};
   gm__mutex_lock(&dedicated->provider->lock);
-  for (gm__allocation *allocation = dedicated->buckets.ages.last, *newer;
-       allocation && gm__sub_sat(pooled(user), leaving->bytes) > keep_bytes; allocation = newer) {
-    newer = allocation->links[GM__BY_AGE].prev;
-    if (!gm__freed_by(allocation->cold.use.freed_at, freed_by)) continue;
-    if (gm__dedicated_settle(dedicated, allocation)) gm__dedicated_detach(dedicated, leaving, allocation);
+  if (dedicated_excess(&trim) && !dedicated_trim_one(&trim)) {
+    dedicated_trim_oldest(&trim);
+    if (dedicated_excess(&trim)) dedicated_trim_one(&trim);
   }
   gm__mutex_unlock(&dedicated->provider->lock);
 }

@@ -135,9 +135,19 @@ static uint64_t headroom_lack(gm__heap *heap, const gm__want *want, gm_status st
   return status == GM_ERR_OVER_LIMIT ? lack : gm__max(lack, gm__sub_sat(want->exact, own));
 }
 
+/* The bytes that this pool is to keep of what it has idle. Where a limit refused, no more goes than the limit lacks. */
+static uint64_t headroom_keep(gm__heap *heap, const gm__want *want, gm_status status) {
+  const gm__budget *budget = &heap->provider.budget;
+  uint64_t room = gm__sub_sat(gm__budget_cap(budget), gm__budget_used(budget));
+  if (status != GM_ERR_OVER_LIMIT) return 0;
+  if (!heap->provider.has_upstream)
+    room = gm__min(room, gm__device_headroom(heap->device, &heap->provider.limits, true));
+  const uint64_t lack = gm__sub_sat(want->exact, room);
+  return gm__sub_sat(gm__heap_pooled(heap), lack ? lack : want->exact); /* none: the figures have changed meanwhile */
+}
+
 bool gm__headroom_make(gm__heap *heap, const gm__want *want, gm_status status) {
-  const uint64_t pooled = gm__heap_pooled(heap);
-  const uint64_t keep = status == GM_ERR_OVER_LIMIT ? gm__sub_sat(pooled, want->exact) : 0;
+  const uint64_t keep = headroom_keep(heap, want, status);
   uint64_t own = 0, others = 0, began = gm__now_ns();
   if (!heap->provider.no_trim) {
     own = gm__heap_trim(heap, keep, UINT64_MAX);

@@ -91,8 +91,9 @@ void gm__heap_quarantine(gm__heap *heap, const gm_block *block);
 
 /* ---- giving back ---- */
 
-/* Gives idle memory back to the driver, oldest first, until at most `keep_bytes` are pooled. Only memory goes that was
- * freed last at or before `freed_by` on the device's clock (gm__freed_by). Returns the bytes given back. */
+/* Gives idle memory back to the driver until at most `keep_bytes` are pooled: dedicated blocks (gm__dedicated_trim),
+ * then segments and pages, oldest first. Only memory goes that was freed last at or before `freed_by` on the device's
+ * clock (gm__freed_by). Returns the bytes given back. */
 uint64_t gm__heap_trim(gm__heap *heap, uint64_t keep_bytes, uint64_t freed_by);
 
 /* As gm__heap_trim, of what is known to be done now: it waits for no stream. Without `submit` it also records no

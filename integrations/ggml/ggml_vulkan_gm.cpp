@@ -1,12 +1,18 @@
 // ggml-vulkan's buffers from gm: its instance and device are adopted, and each buffer is a dedicated block, mapped for
-// life where the host sees it. gm uses no queue.
+// life where the host sees it. Freed ones serve again. gm uses no queue.
 #include <ggml-vulkan-common.h>  // includes ggml_vulkan_gm.h, which needs its types
 #include "gm/gm.hpp"
 #include "gm/native_vulkan.h"
 
 struct ggml_vk_gm {
+  explicit ggml_vk_gm(gm::pool made) : pool(std::move(made)) {}
   gm::pool pool;  // owns gm's device and context
+  std::mutex lock;
+  std::atomic<size_t> owned{0};
 };
+
+// The most that is kept of freed buffers while others live. A model is larger: its memory goes back at once.
+static constexpr uint64_t kept_bytes = UINT64_C(64) << 20;
 
 template <typename Handle>
 static uintptr_t number(Handle handle) {
@@ -32,7 +38,7 @@ static gm::pool open_pool(const vk_device_struct &device) try {
   gm_pool_params params{};
   params.struct_size = sizeof params;
   params.name = "ggml-vulkan";
-  params.keep_bytes = GM_NO_BYTES;  // what ggml frees goes back to the driver, as without gm
+  params.keep_bytes = kept_bytes;
   gm_error err{};
   const gm::context context = gm::must(gm::context::create(&alone, &err), err);
   const gm::device adopted = gm::must(gm::device::adopt(context, lent.head, &err), err);
@@ -59,8 +65,29 @@ static gm_request request_for(vk::MemoryPropertyFlags flags, size_t size) {
   return request;
 }
 
-// A block goes back to the pool with its last owner.
+// A kept buffer of that size, or a new one. Beside a new one so much stays that the pool has a 64th more at most than
+// ggml had in use at once. Without that 64th each buffer of a full round would push out one that comes next.
+static gm::block take(ggml_vk_gm &gm, gm_request request) {
+  const std::lock_guard<std::mutex> guard(gm.lock);
+  request.flags |= GM_POOLED_ONLY;
+  gm::block block = gm.pool.alloc(request);
+  if (block) return block;
+  gm_stats now{};
+  gm.pool.stats(now);
+  const uint64_t needs = now.in_use_bytes + request.bytes;
+  const uint64_t most = std::max(now.peak_in_use_bytes, needs);
+  gm.pool.trim(most + most / 64 - needs);
+  request.flags &= ~GM_POOLED_ONLY;
+  return gm.pool.alloc(request);
+}
+
+// A block goes back to the pool with its last owner. With the device's last block all memory goes back to the driver.
 struct owned_block {
+  explicit owned_block(std::shared_ptr<ggml_vk_gm> owner) : gm(std::move(owner)) { ++gm->owned; }
+  ~owned_block() {
+    block = {};
+    if (--gm->owned == 0) gm->pool.trim();
+  }
   std::shared_ptr<ggml_vk_gm> gm;
   gm::block block;
 };
@@ -78,13 +105,12 @@ bool ggml_vk_gm_create_buffer(vk_device &device, vk_buffer_struct &buf, size_t s
   if (word && strcmp(word, "0") == 0) return false;
   {
     std::lock_guard<std::recursive_mutex> guard(device->mutex);
-    if (!device->gm) device->gm = std::make_shared<ggml_vk_gm>(ggml_vk_gm{open_pool(*device)});
+    if (!device->gm) device->gm = std::make_shared<ggml_vk_gm>(open_pool(*device));
   }
   const gm::pool &pool = device->gm->pool;
-  auto owned = std::make_shared<owned_block>();
-  owned->gm = device->gm;
+  auto owned = std::make_shared<owned_block>(device->gm);
   for (auto flags = wanted.begin(); !owned->block && flags != wanted.end(); ++flags)
-    owned->block = pool.alloc(request_for(*flags, size));
+    owned->block = take(*device->gm, request_for(*flags, size));
   if (!owned->block) refuse(pool, request_for(*(wanted.end() - 1), size));
   gm_vulkan_memory native{};
   native.head = {sizeof native, GM_API_VULKAN};

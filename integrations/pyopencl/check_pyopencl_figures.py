@@ -44,6 +44,15 @@ def mixed(queue, allocator):
             live.pop(chance.randrange(64))
 
 
+def rounds(queue, allocator):
+    """1800 buffers of 64 KiB to 16 MiB, of which 16 live at once. No work uses them."""
+    for _ in range(9):
+        live = [None] * 16
+        for number in range(200):
+            live[number * 5 % 16] = None
+            live[number * 5 % 16] = allocator(65536 << number * 7 % 9)
+
+
 ALLOCATORS = {
     "ImmediateAllocator": pyopencl.tools.ImmediateAllocator,
     "MemoryPool": lambda queue: pyopencl.tools.MemoryPool(pyopencl.tools.ImmediateAllocator(queue)),
@@ -70,22 +79,30 @@ def run(work, make, context, layer):
     return calls.buffers, calls.parts, calls.bytes / 2**20, calls.peak_bytes / 2**20, took * 1000
 
 
+def check(work, figures):
+    """Calls and bytes do not depend on the machine: only those are checked. PoCL lets go of buffers late, so the most bytes
+    of ImmediateAllocator are at least those in use at once, by chance."""
+    (immediate, _, asked, *_), (pool, _, _, pool_peak, _), (buffers, parts, gm_asked, gm_peak, _) = figures.values()
+    assert 0 < buffers <= pool < immediate and buffers < immediate / 100, figures
+    assert work is mixed or buffers + parts < immediate / 50, figures  # mixed has hardly a size twice
+    assert gm_asked < asked / 10 and gm_peak <= max(2, pool_peak * 4 / 3), figures
+
+
 def main():
     context, layer = pyopencl.create_some_context(interactive=False), ctypes.CDLL(LAYER)
     print("| pyopencl | allocator | clCreateBuffer | clCreateSubBuffer | MiB asked of the driver | most MiB at once | ms |")
     print("|---|---|---|---|---|---|---|")
-    for work in (arithmetic, mixed):
+    for work in (arithmetic, mixed, rounds):
         taken = {name: [] for name in ALLOCATORS}
         for number in range(RUNS + 1):  # the first one compiles kernels
             for name, make in ALLOCATORS.items():
                 figures = run(work, make, context, layer)
                 if number:
                     taken[name].append(figures)
-        for name, runs in taken.items():
-            buffers, parts, asked, peak, took = (statistics.median(column) for column in zip(*runs))
+        figures = {name: [statistics.median(column) for column in zip(*runs)] for name, runs in taken.items()}
+        for name, (buffers, parts, asked, peak, took) in figures.items():
             print(f"| {work.__name__} | {name} | {buffers:.0f} | {parts:.0f} | {asked:.1f} | {peak:.1f} | {took:.0f} |")
-        calls = {name: statistics.median(runs[0] for runs in taken[name]) for name in ALLOCATORS}
-        assert 0 < calls["gm"] <= calls["MemoryPool"] < calls["ImmediateAllocator"], calls
+        check(work, figures)
     print(f"{pyopencl.VERSION_TEXT} driver calls beside pyopencl's own allocators")
 
 

@@ -14,7 +14,6 @@ struct gm_pyopencl {
 
 struct gm_pyopencl_buffer {
   gm_block block;
-  uint64_t view; /* 0: the block is an OpenCL buffer by itself */
 };
 
 static void *entry_of(void *library, const char *name) { return dlsym(library, name); }
@@ -56,20 +55,9 @@ int gm_pyopencl_close(gm_pyopencl *self) {
   return (int)status;
 }
 
-/* A sub-buffer of the block; or the block's own buffer, where the block is all of it. */
-static gm_status view_of(gm_pyopencl *self, gm_pyopencl_buffer *buffer, uint64_t bytes, uintptr_t *out, gm_error *err) {
-  gm_opencl_memory native = {.head = {sizeof native, GM_API_OPENCL}};
-  gm_status status = gm_block_native(self->pool, &buffer->block, &native.head, err);
-  if (status) return status;
-  *out = native.memory;
-  if (native.offset == 0 && native.memory_bytes == bytes) return GM_OK;
-  status = gm_block_view_create(self->pool, &buffer->block, 0, bytes, &buffer->view, err);
-  *out = (uintptr_t)buffer->view;
-  return status;
-}
-
 gm_pyopencl_buffer *gm_pyopencl_alloc(gm_pyopencl *self, uint64_t bytes, uintptr_t *out_memory) {
   const gm_request request = {.bytes = bytes, .flags = GM_INSERT_WAIT, .stream = self->stream};
+  gm_opencl_memory native = {.head = {sizeof native, GM_API_OPENCL}};
   gm_error err;
   gm_pyopencl_buffer *buffer = calloc(1, sizeof *buffer);
   if (!buffer) return NULL;
@@ -78,14 +66,16 @@ gm_pyopencl_buffer *gm_pyopencl_alloc(gm_pyopencl *self, uint64_t bytes, uintptr
     free(buffer);
     return NULL;
   }
-  if (view_of(self, buffer, bytes, out_memory, &err) == GM_OK) return buffer;
-  gm_engines_note(&err);
-  gm_pyopencl_free(self, buffer);
-  return NULL;
+  if (gm_block_object(self->pool, &buffer->block, 0, bytes, &native.head, &err)) {
+    gm_engines_note(&err);
+    gm_pyopencl_free(self, buffer);
+    return NULL;
+  }
+  *out_memory = native.view;
+  return buffer;
 }
 
 void gm_pyopencl_free(gm_pyopencl *self, gm_pyopencl_buffer *buffer) {
-  if (buffer->view) (void)gm_block_view_destroy(self->pool, buffer->view, NULL);
   (void)gm_free(self->pool, &buffer->block, self->stream);
   free(buffer);
 }

@@ -45,6 +45,8 @@ class _Pool:
 class _Owner:
     """Hangs on a buffer, and gives its block back when the buffer goes."""
 
+    __slots__ = ("pool", "handle")
+
     def __init__(self, pool, handle):
         self.pool, self.handle = pool, handle
 

@@ -127,6 +127,64 @@ static void test_a_clean_up_drops_the_classes_that_nobody_asks_for(void **state)
   pool_bench_close(&bench);
 }
 
+/* Frees a block of each size, in that order, and returns the pool's figures before anything is given back. */
+static gm_stats keep_idle(pool_bench *bench, const uint64_t *bytes, int count) {
+  gm_block blocks[8];
+  for (int i = 0; i < count; i++) blocks[i] = take(bench->pool, bytes[i], GM_ACQUIRE_FRESH);
+  for (int i = 0; i < count; i++) give(bench->pool, &blocks[i]);
+  return pool_bench_stats(bench);
+}
+
+static void check_given(pool_bench *bench, const gm_stats *before, uint64_t frees, uint64_t bytes) {
+  const gm_stats now = pool_bench_stats(bench);
+  assert_int_equal(now.driver_frees - before->driver_frees, frees);
+  assert_int_equal(before->reclaimable_bytes - now.reclaimable_bytes, bytes);
+}
+
+static void test_a_trim_takes_the_one_block_that_is_enough(void **state) {
+  (void)state;
+  const uint64_t sizes[] = {16 * MIB, 4 * MIB, 2 * MIB, 64 * MIB, MIB};
+  pool_bench bench;
+  open_buckets(&bench, "3", false);
+  gm_stats before = keep_idle(&bench, sizes, 5);
+  assert_int_equal(gm_pool_trim(bench.pool, before.reclaimable_bytes - 3 * MIB / 2), 2 * MIB);
+  check_given(&bench, &before, 1, 2 * MIB);
+  before = pool_bench_stats(&bench);
+  assert_int_equal(gm_pool_trim(bench.pool, 32 * MIB), 64 * MIB); /* what a large block was, the small ones survive */
+  check_given(&bench, &before, 1, 64 * MIB);
+  pool_bench_close(&bench);
+}
+
+static void test_a_trim_takes_the_oldest_where_no_block_is_enough(void **state) {
+  (void)state;
+  const uint64_t sizes[] = {4 * MIB, 2 * MIB, 16 * MIB, 8 * MIB, 12 * MIB};
+  pool_bench bench;
+  open_buckets(&bench, "3", false);
+  const gm_stats before = keep_idle(&bench, sizes, 5);
+  assert_int_equal(gm_pool_trim(bench.pool, 42 * MIB - 17 * MIB), 18 * MIB); /* 4, 2, and 12 for the 11 left */
+  check_given(&bench, &before, 3, 18 * MIB);
+  assert_int_equal(gm_pool_trim(bench.pool, 0), 24 * MIB);
+  check_given(&bench, &before, 5, 42 * MIB);
+  pool_bench_close(&bench);
+}
+
+static void test_a_cap_takes_only_what_the_request_lacks(void **state) {
+  (void)state;
+  const uint64_t sizes[] = {16 * MIB, 4 * MIB, 2 * MIB, MIB};
+  const gm_request five = {.bytes = 5 * MIB, .flags = GM_DEDICATED};
+  pool_bench bench;
+  gm_block block;
+  open_buckets(&bench, "3", false);
+  const gm_block held = take(bench.pool, 8 * MIB, GM_ACQUIRE_FRESH);
+  const gm_stats before = keep_idle(&bench, sizes, 4);
+  pool_bench_ok(gm_pool_set_max_bytes(bench.pool, 32 * MIB, err));
+  assert_int_equal(explained_alloc(bench.pool, &five, &block), GM_ACQUIRE_FRESH);
+  check_given(&bench, &before, 1, 4 * MIB); /* 31 + 5 are 4 more than 32 */
+  give(bench.pool, &block);
+  give(bench.pool, &held);
+  pool_bench_close(&bench);
+}
+
 static void test_best_fit_has_no_classes(void **state) {
   (void)state;
   pool_bench bench;
@@ -145,6 +203,9 @@ int main(void) {
       cmocka_unit_test(test_a_block_serves_requests_of_more_than_half_of_it),
       cmocka_unit_test(test_a_larger_class_serves),
       cmocka_unit_test(test_a_clean_up_drops_the_classes_that_nobody_asks_for),
+      cmocka_unit_test(test_a_trim_takes_the_one_block_that_is_enough),
+      cmocka_unit_test(test_a_trim_takes_the_oldest_where_no_block_is_enough),
+      cmocka_unit_test(test_a_cap_takes_only_what_the_request_lacks),
       cmocka_unit_test(test_best_fit_has_no_classes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
