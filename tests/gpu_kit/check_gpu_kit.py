@@ -13,7 +13,7 @@ import tempfile
 import zipfile
 
 ROOT, BUILD, LIBCUDA = (pathlib.Path(word).resolve() for word in sys.argv[1:])
-PART_1 = ["device-cuda", "cts-cuda-opened", *(f"model-cuda-adopted-{adopted}-no-pages-{pages}"
+PART_1 = ["device-cuda", "cts-cuda-opened", "cts-cuda-adopted", "cts-cuda-default_stream", *(f"model-cuda-adopted-{adopted}-no-pages-{pages}"
                                                for adopted in (0, 1) for pages in (0, 1))]
 FAILS = '#!/bin/sh\ncase "$*" in *"--adopted 1 --no-vmm 0") sleep 600 ;; *) exit 3 ;; esac\n'
 
@@ -75,7 +75,7 @@ def check_failing(kit, out):
     data = part(out, 1)
     codes = {one["name"]: one["exit"] for one in data["results"]}
     assert list(codes) == PART_1 and not data["ok"], codes
-    assert [codes[name] in (124, 137) for name in PART_1[2:]] == [False, False, True, False], codes
+    assert [codes[name] in (124, 137) for name in PART_1[4:]] == [False, False, True, False], codes
     assert "failed (" in run("scripts/gpu-results", out / "gpu-check-part-1.json", want=0)
 
 
