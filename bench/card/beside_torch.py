@@ -41,7 +41,7 @@ def entries(torch):
         try:
             out[0] = torch.cuda.caching_allocator_alloc(size, 0, 0)
             return 0
-        except torch.OutOfMemoryError:
+        except torch.cuda.OutOfMemoryError:
             return 1
 
     def free(pointer):

@@ -8,7 +8,7 @@
 #include "bench/measure/ticks.h"
 
 #define MIB (UINT64_C(1) << 20)
-enum { PASS_NS = 500000000, PASS_LOOK = 16, ROW_SIZES = 24 };
+enum { PASS_NS = 300000000, PASS_LOOK = 16, ROW_SIZES = 24 };
 
 static uint64_t run_random(card_run *run) {
   run->random = run->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);

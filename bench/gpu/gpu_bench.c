@@ -1,8 +1,8 @@
 /* gm_gpu_bench [--backend B] [--device I] [--mib N]
  *
  * Prints one JSON object: what the device is, and measures of it through gm. They are copies of N MiB (64) to, from and
- * on the device, small copies against one, both directions at once, fills, a driver allocation against a pooled one, a
- * point. Each figure is the best of several rounds.
+ * on the device, and fills. Small copies stand beside a large one, and both directions run at once. A driver allocation
+ * stands beside a pooled one. Each figure is the best of several rounds.
  * Exit code 77 and a reason when there is no such device. Figures of a simulated device say nothing of any card. */
 #include <inttypes.h>
 #include <stdlib.h>
