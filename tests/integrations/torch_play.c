@@ -1,6 +1,6 @@
 /* gm_torch_play: plays torch's calls in torch's order on a card, and looks at what the memory holds.
  *
- *   gm_torch_play --backend cuda|hip
+ *   gm_torch_play --backend cuda|hip [--trace FILE]
  *
  * Every hook of torch is called: a recorded training step; record_stream; fraction, empty_cache and base address;
  * graphs, replayed while other work goes on. Prints a line for each scene. Exit code 0 when all held, 77 when there is
