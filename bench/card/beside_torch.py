@@ -2,7 +2,7 @@
 
 usage: beside_torch.py LIBGM_CARD_ROWS TRACES [ROUNDS]      leaves with 77 where there is no torch, or no card for it
 
-torch's allocator is called through the C entry that torch 2.6 and newer have. Where that is missing it is called through
+torch's allocator is called through the C entry that newer versions have. Where that is missing it is called through
 Python. Then its times hold the cost of two calls of Python, and "torch_through" says so.
 """
 import ctypes
