@@ -1,7 +1,8 @@
 /* gm_gpu_bench [--backend B] [--device I] [--mib N]
  *
  * Prints one JSON object: what the device is, and measures of it through gm. They are copies of N MiB (64) to, from and
- * on the device, fills, a driver allocation against a pooled one, a point. Each figure is the best of several rounds.
+ * on the device, and fills. Small copies stand beside a large one, and both directions run at once. A driver allocation
+ * stands beside a pooled one. Each figure is the best of several rounds.
  * Exit code 77 and a reason when there is no such device. Figures of a simulated device say nothing of any card. */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,14 +14,14 @@
 #include "gm/stream.h"
 #include "gpu_facts.h"
 
-enum { BENCH_ROUNDS = 7, BENCH_MANY = 200 };
+enum { BENCH_ROUNDS = 7, BENCH_MANY = 200, BENCH_SMALL = 100, BENCH_SMALL_BYTES = 4096 };
 
 typedef struct bench {
   gm_context *ctx;
   gm_device *device;
   gm_pool *pool;
-  gm_stream *stream;
-  gm_block block, other, host;
+  gm_stream *stream, *beside;
+  gm_block block, other, host, back;
   bool has_host; /* host-visible memory of the device's API, to copy from and to */
   unsigned char *pageable;
   uint64_t bytes;
@@ -97,6 +98,50 @@ static gm_status work_point(bench *b) {
   return status;
 }
 
+/* One copy that a point ends, on a stream. */
+static gm_status bench_submit(bench *b, const gm_block *to, const gm_block *from, uint64_t offset, uint64_t bytes,
+                              gm_stream *stream, gm_point *out) {
+  return gm_block_copy(b->pool, to, offset, b->pool, from, offset, bytes, stream, out, &b->err);
+}
+
+static gm_status bench_finish(bench *b, gm_status status, gm_point *point) {
+  if (status == GM_OK) status = gm_point_wait(b->device, point, UINT64_MAX, &b->err);
+  gm_point_release(b->device, point);
+  *point = (gm_point){0};
+  return status;
+}
+
+/* Parts of 4 KiB, submitted one after the other and waited for at the end. */
+static gm_status work_small(bench *b) {
+  gm_status status = GM_OK;
+  gm_point point = {0};
+  for (uint64_t i = 0; i < BENCH_SMALL && status == GM_OK; i++) {
+    gm_point_release(b->device, &point);
+    point = (gm_point){0};
+    status = bench_submit(b, &b->block, &b->host, i * BENCH_SMALL_BYTES, BENCH_SMALL_BYTES, b->stream, &point);
+  }
+  return bench_finish(b, status, &point);
+}
+
+/* As many bytes as one copy. */
+static gm_status work_gathered(bench *b) {
+  gm_point point = {0};
+  const gm_status status = bench_submit(b, &b->block, &b->host, 0, BENCH_SMALL * BENCH_SMALL_BYTES, b->stream, &point);
+  return bench_finish(b, status, &point);
+}
+
+/* Both directions at once, on two streams. */
+static gm_status work_both(bench *b) {
+  gm_point there = {0}, back = {0};
+  gm_status status = bench_submit(b, &b->block, &b->host, 0, b->bytes, b->stream, &there);
+  gm_status other = bench_submit(b, &b->back, &b->other, 0, b->bytes, b->beside, &back);
+  status = bench_finish(b, status, &there);
+  other = bench_finish(b, other, &back);
+  return status == GM_OK ? other : status;
+}
+
+static gm_status work_back(bench *b) { return bench_copy(b, &b->back, &b->other); }
+
 static bool bench_best(bench *b, bench_work *work, double *out) {
   double best = 0;
   for (int i = 0; i < BENCH_ROUNDS; i++) {
@@ -125,14 +170,39 @@ static void bench_measure(bench *b, const char *name, bench_work *work, uint64_t
   }
 }
 
+/* The share of what can overlap that does: (busy - wall) / (busy - longest), of the two directions. */
+static void bench_overlap(bench *b) {
+  double there = 0, back = 0, wall = 0;
+  printf("%s\n    {\"name\": \"overlap_of_directions\", ", b->comma);
+  const bool good = bench_best(b, work_to_device, &there) && bench_best(b, work_back, &back) &&
+                    bench_best(b, work_both, &wall) && there > 0 && back > 0;
+  if (good) {
+    printf("\"value\": %.3f, \"unit\": \"of 1\"}", (there + back - wall) / (there < back ? there : back));
+  } else {
+    printf("\"value\": null, \"why\": ");
+    gpu_facts_text(stdout, b->err.message);
+    printf("}");
+  }
+}
+
+/* Copies from and to memory that the host sees, too. */
+static void bench_run_host(bench *b) {
+  bench_measure(b, "write_host_visible", work_to_device, b->bytes, 1);
+  bench_measure(b, "read_host_visible", work_to_host, b->bytes, 1);
+  if (b->bytes >= BENCH_SMALL * BENCH_SMALL_BYTES) {
+    bench_measure(b, "write_small_100_of_4kib", work_small, 0, 1);
+    bench_measure(b, "write_gathered_400kib", work_gathered, 0, 1);
+  }
+  bench_overlap(b);
+}
+
 static void bench_run(bench *b) {
   printf("{\"device\": {");
   gpu_facts_device(stdout, b->device);
   printf("},\n  \"copy_bytes\": %" PRIu64 ", \"rounds\": %d, \"measures\": [", b->bytes, (int)BENCH_ROUNDS);
   bench_measure(b, "write_pageable", work_write, b->bytes, 1);
   bench_measure(b, "read_pageable", work_read, b->bytes, 1);
-  if (b->has_host) bench_measure(b, "write_host_visible", work_to_device, b->bytes, 1);
-  if (b->has_host) bench_measure(b, "read_host_visible", work_to_host, b->bytes, 1);
+  if (b->has_host) bench_run_host(b);
   bench_measure(b, "copy_on_device", work_copy, b->bytes, 1);
   bench_measure(b, "fill", work_fill, b->bytes, 1);
   bench_measure(b, "alloc_free_pooled_1mib", work_pooled, 0, BENCH_MANY);
@@ -146,17 +216,21 @@ static bool bench_open(bench *b, const char *backend, uint32_t index) {
   if (status == GM_OK) status = gm_device_open_index(b->ctx, backend, index, &b->device, &b->err);
   if (status == GM_OK) status = gm_pool_create(b->device, NULL, &b->pool, &b->err);
   if (status == GM_OK) status = gm_stream_create(b->device, &b->stream, &b->err);
+  if (status == GM_OK) status = gm_stream_create(b->device, &b->beside, &b->err);
   if (status != GM_OK) return false;
-  b->has_host = bench_take(b, b->bytes, GM_HOST_VISIBLE, &b->host);
+  b->has_host =
+      bench_take(b, b->bytes, GM_HOST_VISIBLE, &b->host) && bench_take(b, b->bytes, GM_HOST_VISIBLE, &b->back);
   b->pageable = calloc(1, b->bytes);
   return b->pageable && bench_take(b, b->bytes, 0, &b->block) && bench_take(b, b->bytes, 0, &b->other);
 }
 
 static void bench_close(bench *b) {
-  if (b->has_host) gm_free(b->pool, &b->host, b->stream);
+  if (b->host.bytes) gm_free(b->pool, &b->host, b->stream);
+  if (b->back.bytes) gm_free(b->pool, &b->back, b->stream);
   if (b->block.bytes) gm_free(b->pool, &b->block, b->stream);
   if (b->other.bytes) gm_free(b->pool, &b->other, b->stream);
   if (b->stream) gm_stream_close(b->stream, NULL);
+  if (b->beside) gm_stream_close(b->beside, NULL);
   if (b->pool) gm_pool_destroy(b->pool, NULL);
   if (b->device) gm_device_close(b->device, NULL);
   if (b->ctx) gm_context_destroy(b->ctx, NULL);

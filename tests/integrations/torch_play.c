@@ -1,6 +1,6 @@
 /* gm_torch_play: plays torch's calls in torch's order on a card, and looks at what the memory holds.
  *
- *   gm_torch_play --backend cuda|hip
+ *   gm_torch_play --backend cuda|hip [--trace FILE]
  *
  * Every hook of torch is called: a recorded training step; record_stream; fraction, empty_cache and base address;
  * graphs, replayed while other work goes on. Prints a line for each scene. Exit code 0 when all held, 77 when there is
@@ -86,6 +86,8 @@ static bool play_line(const char *line, unsigned long *number) {
   return play_free(*number), true;
 }
 
+static const char *recorded = GM_TEST_DATA "/torch/training.txt";
+
 static unsigned long play_file(const char *path) {
   char line[64];
   unsigned long number = 0, most = 0;
@@ -102,7 +104,7 @@ static unsigned long play_file(const char *path) {
 static void training_keeps_every_tensor(void) {
   unsigned long count = 0;
   for (int round = 0; round < 3; round++) {
-    count = play_file(GM_TEST_DATA "/torch/training.txt");
+    count = play_file(recorded);
     wait_for_all();
     DRIVER_CHECK(count > 500);
     for (unsigned i = 0; i < count; i++) DRIVER_CHECK(seen[i] == i + 1);
@@ -335,9 +337,13 @@ static const scene scenes[] = {{"a training step keeps every tensor", training_k
                                {"empty_cache gives all back after graphs", empty_cache_gives_all_back}};
 
 int main(int count, char **arguments) {
+  if (count == 5 && strcmp(arguments[3], "--trace") == 0) {
+    recorded = arguments[4];
+    count = 3;
+  }
   const bool known = count == 3 && strcmp(arguments[1], "--backend") == 0 &&
                      (strcmp(arguments[2], "cuda") == 0 || strcmp(arguments[2], "hip") == 0);
-  if (!known) return (void)fprintf(stderr, "usage: gm_torch_play --backend cuda|hip\n"), 2;
+  if (!known) return (void)fprintf(stderr, "usage: gm_torch_play --backend cuda|hip [--trace FILE]\n"), 2;
   driver_open(arguments[2]);
   gm_torch_init(1);
   DRIVER_CHECK(gm_cards_figure(0, "allocs") == 0);

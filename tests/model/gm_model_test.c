@@ -1,5 +1,5 @@
 /* - gm_model_test [--seed N] [--ops N] [--strategy S] [--backend B] [--device I] [--threads N] [--untracked 1]
- *   [--no-vmm 1] [--zero-segments 1] [--streams N] [--quota BYTES] [--spans 1]
+ *   [--no-vmm 1] [--zero-segments 1] [--streams N] [--quota BYTES] [--spans 1] [--adopted 1]
  * - gm_model_test --schedules N [--seed N] [--strategy S] [--threads N] [--no-vmm 1]: schedule.h
  *
  * A pool under random operations, watched by a model that knows nothing of how the pool works. Live ranges never
@@ -17,6 +17,7 @@
 #include "gm/cleanup.h"
 #include "gm/config.h"
 #include "gm/debug.h"
+#include "gm/native_cuda.h"
 #include "gm/quota.h"
 #include "support/named_libraries.h"
 
@@ -147,6 +148,15 @@ static void read_types(model *m) {
   }
 }
 
+/* A device of CUDA as an engine lends it: on the context of the opened one, which lives longer. */
+static gm_status adopt(model *m, gm_error *err) {
+  gm_cuda_device native = {.head = {.struct_size = sizeof native, .api = GM_API_CUDA}};
+  m->lender = m->device;
+  m->device = NULL;
+  const gm_status status = gm_device_native(m->lender, &native.head, err);
+  return status == GM_OK ? gm_device_adopt(m->ctx, &native.head, &m->device, err) : status;
+}
+
 static bool open_all(model *m, const char *backend, uint32_t index, gm_strategy strategy) {
   gm_error err = {.status = GM_OK};
   counted_services_init(&m->host);
@@ -168,6 +178,7 @@ static bool open_all(model *m, const char *backend, uint32_t index, gm_strategy 
   if (!status && m->untracked) status = gm_config_set(m->ctx, "track_allocations", "false", &err);
   if (!status && m->zero_segments) status = gm_config_set(m->ctx, "zero_segments", "true", &err);
   if (!status) status = gm_device_open_index(m->ctx, backend, index, &m->device, &err);
+  if (!status && m->adopted) status = adopt(m, &err);
   if (!status) status = gm_pool_create(m->device, &params, &m->pool, &err);
   if (!status) read_types(m);
   params = (gm_pool_params){.struct_size = sizeof params, .name = "scratch"};
@@ -191,6 +202,7 @@ static void close_all(model *m) {
   CHECK_OK(m, gm_pool_destroy(m->scratch_pool, &err));
   CHECK_OK(m, gm_pool_destroy(m->pool, &err));
   CHECK_OK(m, gm_device_close(m->device, &err));
+  if (m->lender) CHECK_OK(m, gm_device_close(m->lender, &err));
   CHECK_OK(m, gm_context_destroy(m->ctx, &err));
   CHECK(m, atomic_load(&m->host.live_bytes) == 0, "%zu bytes of host memory are left",
         atomic_load(&m->host.live_bytes));
@@ -200,7 +212,7 @@ static int usage(void) {
   fputs(
       "usage: gm_model_test [--seed N] [--ops N] [--strategy auto|bucket|best_fit] [--backend B] [--device I] "
       "[--threads N] [--guard 1] [--untracked 1] [--no-vmm 1] [--zero-segments 1] [--streams N] [--quota BYTES] "
-      "[--spans 1] "
+      "[--spans 1] [--adopted 1] "
       "[--schedules N [--aloud "
       "1]]\n",
       stderr);
@@ -228,7 +240,7 @@ static bool read_option(model *m, options *o, const char *name, const char *valu
                  {"--no-vmm", &m->no_vmm},   {"--zero-segments", &m->zero_segments},
                  {"--quota", &m->quota},     {"--streams", &m->stream_wish},
                  {"--spans", &m->spans},     {"--schedules", &o->schedules},
-                 {"--aloud", &o->aloud}};
+                 {"--aloud", &o->aloud},     {"--adopted", &m->adopted}};
   if (!strcmp(name, "--backend") && *value) return o->backend = value, true;
   if (!strcmp(name, "--strategy") && *value) return o->strategy = value, true;
   for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {

@@ -40,6 +40,8 @@ typedef struct model {
   counted_services host;
   gm_context *ctx;
   gm_device *device;
+  gm_device *lender; /* where `device` is adopted from it; else NULL */
+  uint64_t adopted;  /* not 0: CUDA's device is adopted */
   gm_pool *pool;
   gm_stream *streams[MAX_STREAMS];
   gm_pool *scratch_pool; /* beside the pool under test: work that keeps a stream busy goes there */
