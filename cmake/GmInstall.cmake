@@ -1,15 +1,6 @@
 # What `cmake --install` copies. Nothing in it names the place it was built in or installed to: the tree can be moved.
 include(CMakePackageConfigHelpers)
 
-# Who installs into the clone would mix its sources with what is installed.
-install(CODE "
-  file(REAL_PATH \"\${CMAKE_INSTALL_PREFIX}\" gm_prefix)
-  file(REAL_PATH \"${PROJECT_SOURCE_DIR}\" gm_source)
-  if(\"\$ENV{DESTDIR}\" STREQUAL \"\" AND gm_prefix STREQUAL gm_source)
-    message(FATAL_ERROR \"gm: \${gm_prefix} is the source folder of gm. Install into another one: --prefix ~/gm-install\")
-  endif()
-")
-
 install(DIRECTORY include/gm DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h"
   PATTERN "*.hpp")
 
