@@ -60,7 +60,7 @@ function(gm_test_program name)
   if(GM_SANITIZE)
     target_compile_definitions(${name} PRIVATE GM_TEST_SANITIZED=1)
     # A sanitizer clears its shadow of each library that comes and goes, and Vulkan's loader brings dozens.
-    if(NOT name MATCHES "^process_|^test_module$")
+    if(NOT name MATCHES "^process_|^test_(dynlib|module)$")
       if(NOT TARGET gm_kept_libraries)
         add_library(gm_kept_libraries OBJECT "${PROJECT_SOURCE_DIR}/tests/support/keep_libraries.c")
       endif()
