@@ -18,7 +18,7 @@ typedef struct nvml_process {
   unsigned int gpu_instance, compute_instance;
 } nvml_process;
 
-/* Of driver 615 and newer. */
+/* Driver 615 and newer have it. */
 typedef struct nvml_limits {
   const char *group; /* in */
   unsigned long long soft, hard, used;

@@ -28,7 +28,7 @@ typedef struct card_driver {
  * not. */
 const char *card_driver_open(card_driver *out);
 
-/* What cuMemGetInfo says; 0 when it fails. */
+/* The free bytes that cuMemGetInfo tells; 0 when it fails. */
 uint64_t card_driver_free_bytes(const card_driver *driver);
 
 #endif

@@ -40,7 +40,7 @@ static void run_churn(card_run *run, size_t slots, uint64_t most, uint64_t (*siz
   }
 }
 
-/* As many slots of `mean` bytes as half of what is free holds. */
+/* The slots of `mean` bytes that half of the free memory holds; one at least, `wanted` at most. */
 static size_t run_slots(const card_run *run, size_t wanted, uint64_t mean) {
   const uint64_t room = run->free_bytes / 2 / mean;
   return room < 1 ? 1 : room < wanted ? (size_t)room : wanted;

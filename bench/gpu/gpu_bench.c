@@ -123,7 +123,7 @@ static gm_status work_small(bench *b) {
   return bench_finish(b, status, &point);
 }
 
-/* As many bytes as one copy. */
+/* Together so many bytes as one copy. */
 static gm_status work_gathered(bench *b) {
   gm_point point = {0};
   const gm_status status = bench_submit(b, &b->block, &b->host, 0, BENCH_SMALL * BENCH_SMALL_BYTES, b->stream, &point);

@@ -1,4 +1,4 @@
-/* What unused memory of an arena could do for a request that was refused: a look only. */
+/* The unused memory of an arena that would serve a request that was refused: a look only. */
 #ifndef GM_CORE_ARENA_SURVEY_H
 #define GM_CORE_ARENA_SURVEY_H
 

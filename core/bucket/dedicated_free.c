@@ -159,7 +159,7 @@ void gm__dedicated_quarantine(gm__dedicated *dedicated, const gm_block *block) {
   gm__mutex_unlock(&dedicated->provider->lock);
 }
 
-/* What a trim takes, and what is on its way already. */
+/* One trim: its bounds, and the blocks that are on their way already. */
 typedef struct dedicated_trim {
   gm__dedicated *dedicated;
   uint64_t (*pooled)(void *user);

@@ -3,12 +3,12 @@
 
 #include <errno.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "core/base/error.h"
+#include "core/base/limits.h"
 #include "core/base/posix/path_error.h"
 
 enum { DATA_MODES = 0777, DATA_LIST_MOST = 4096, DATA_MOST = 1 << 30 /* in one call: Linux stops at 2 GiB */ };
@@ -46,15 +46,9 @@ gm_status gm__data_file_read(const gm__data_file *file, const char *path, uint64
   return GM_OK;
 }
 
-/* The system sends a signal, which ends the process, where a write would pass this limit. */
-static bool data_may_grow_to(uint64_t bytes) {
-  struct rlimit limit;
-  return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
-}
-
 gm_status gm__data_file_write(const gm__data_file *file, const char *path, uint64_t at, const void *from,
                               uint64_t bytes, gm_error *err) {
-  if (bytes > INT64_MAX - at || !data_may_grow_to(at + bytes)) return data_fail(path, "pwrite", EFBIG, err);
+  if (bytes > INT64_MAX - at || !gm__limit_allows_file(at + bytes)) return data_fail(path, "pwrite", EFBIG, err);
   for (uint64_t done = 0; done < bytes;) {
     const uint64_t wanted = bytes - done < DATA_MOST ? bytes - done : DATA_MOST;
     const ssize_t put = pwrite(file->fd, (const char *)from + done, wanted, (off_t)(at + done));
@@ -67,7 +61,7 @@ gm_status gm__data_file_write(const gm__data_file *file, const char *path, uint6
 
 gm_status gm__data_file_cut(const gm__data_file *file, const char *path, uint64_t bytes, gm_error *err) {
   int answer;
-  if (!data_may_grow_to(bytes)) return data_fail(path, "ftruncate", EFBIG, err);
+  if (!gm__limit_allows_file(bytes)) return data_fail(path, "ftruncate", EFBIG, err);
   do answer = ftruncate(file->fd, (off_t)bytes);
   while (answer != 0 && errno == EINTR);
   return answer == 0 ? GM_OK : data_fail(path, "ftruncate", errno, err);
