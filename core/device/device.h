@@ -10,12 +10,12 @@
 #include "core/context/object.h"
 #include "core/context/process.h"
 #include "core/device/stream_table.h"
+#include "core/discovery/registry.h"
 #include "gm/backend.h"
 #include "gm/device.h"
 #include "gm/stream.h"
 
 struct gm__turn;            /* turn.h */
-struct gm__driver;          /* one backend in one context: registry.h */
 struct gm__stream_listener; /* stream.h */
 
 #define GM__MAX_MEMORY_TYPES 32
@@ -26,6 +26,7 @@ struct gm_device {
   struct gm__driver *driver;
   const gm_backend_ops *ops; /* complete: stubs where the backend has nothing */
   void *handle;              /* the backend's device */
+  gm__opened at_driver;      /* its place among the open devices of its backend */
   gm_device_info info;
   uint64_t id; /* never reused in its context */
   bool adopted;

@@ -11,7 +11,6 @@
 #include "core/discovery/device_entry.h"
 #include "core/discovery/device_figures.h"
 #include "core/discovery/discovery.h"
-#include "core/discovery/registry.h"
 
 static gm_status device_read_types(gm_device *device, gm_error *err) {
   uint32_t count = 0;
@@ -69,6 +68,7 @@ static gm_device *device_new(gm_context *ctx, gm__driver *driver, gm_error *err)
 }
 
 static void device_release(gm_device *device, bool forked) {
+  if (!forked) gm__driver_forget(device->driver, &device->at_driver);
   if (device->handle) device->ops->device_close(device->handle, forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL);
   if (!forked) {
     gm__mutex_destroy(&device->trim_lock);
@@ -93,6 +93,7 @@ static gm_status device_finish(gm_device *device, uint32_t index, gm_status stat
     return status;
   }
   atomic_fetch_add(&device->ctx->children, 1);
+  gm__driver_keep(device->driver, &device->at_driver, device->handle, &device->info);
   *out = device;
   return GM_OK;
 }
@@ -127,7 +128,7 @@ static gm_status device_find_driver(gm_context *ctx, const char *op, const char 
   status = driver->info.status;
   if (status != GM_OK && err) *err = driver->info.reason;
   gm__mutex_unlock(&driver->lock);
-  if (status == GM_OK) status = gm__driver_init(driver, err); /* discovery may have been in another process */
+  if (status == GM_OK) status = gm__discover_load(driver, err); /* discovery may have been in another process */
   if (status == GM_OK) *out = driver;
   return status;
 }
@@ -136,11 +137,7 @@ static uint32_t device_find_index(gm__driver *driver, const gm_device_id *id) {
   gm__mutex_lock(&driver->lock);
   uint32_t found = UINT32_MAX;
   for (uint32_t i = 0; i < driver->entry_count && found == UINT32_MAX; i++) {
-    const gm_device_id *each = &driver->entries[i].id;
-    if (memcmp(each->uuid, id->uuid, sizeof id->uuid) == 0 &&
-        strncmp(each->partition, id->partition, sizeof id->partition) == 0) {
-      found = driver->entries[i].info.index;
-    }
+    if (gm__device_id_same(&driver->entries[i].id, id)) found = driver->entries[i].info.index;
   }
   gm__mutex_unlock(&driver->lock);
   return found;
@@ -163,22 +160,6 @@ gm_status gm_device_open(gm_context *ctx, const gm_device_id *id, gm_device **ou
   return device_open_at(ctx, driver, index, out, err);
 }
 
-gm_status gm_open_for_bytes(gm_context *ctx, const char *prefer, uint64_t bytes, gm_device **out, gm_error *err) {
-  GM__UNCANCELLED();
-  if (!out) return gm__bad_argument(err, "gm_open_for_bytes", "`out` is NULL");
-  gm_select_params params = {.struct_size = sizeof params, .prefer = prefer};
-  gm_status status = gm__context_check(ctx, "gm_open_for_bytes", err);
-  if (status) return status;
-  const gm_services *services = gm__context_services(ctx);
-  gm_selection *selection = gm__alloc(services, sizeof *selection); /* it is too large for a small stack */
-  if (!selection) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_open_for_bytes", "no host memory to select");
-  selection->struct_size = sizeof *selection;
-  status = gm_select_backend_for_bytes(ctx, bytes, &params, selection, err);
-  if (!status) status = gm_device_open(ctx, &selection->id, out, err);
-  gm__release(services, selection, sizeof *selection);
-  return status;
-}
-
 gm_status gm_device_open_index(gm_context *ctx, const char *backend, uint32_t index, gm_device **out, gm_error *err) {
   GM__UNCANCELLED();
   static const char op[] = "gm_device_open_index";
@@ -188,9 +169,12 @@ gm_status gm_device_open_index(gm_context *ctx, const char *backend, uint32_t in
   gm__driver *driver = NULL;
   status = device_find_driver(ctx, op, backend, &driver, err);
   if (status != GM_OK) return status;
-  if (index >= driver->entry_count) {
-    return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "backend %s has %u devices, there is no device %u", backend,
-                    driver->entry_count, index);
+  gm__mutex_lock(&driver->lock);
+  const uint32_t count = driver->entry_count;
+  gm__mutex_unlock(&driver->lock);
+  if (index >= count) {
+    return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "backend %s has %u devices, there is no device %u", backend, count,
+                    index);
   }
   return device_open_at(ctx, driver, index, out, err);
 }

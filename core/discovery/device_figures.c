@@ -114,8 +114,10 @@ static bool peer_has_figure(const gm_memory_info *memory) {
 static bool peer_read(gm__driver *peer, const gm_device_info *info, gm_memory_info *out) {
   if (!peer->handle || peer->info.status != GM_OK || peer->info.api == GM_API_OPENCL) return false;
   for (uint32_t i = 0; i < peer->entry_count; i++) {
-    const gm__figures_subject subject = {.driver = peer, .info = &peer->entries[i].info};
-    if (!peer_is_same(info, subject.info)) continue;
+    const gm_device_info *same = &peer->entries[i].info;
+    if (!peer_is_same(info, same)) continue;
+    const gm__figures_subject subject = {
+        .driver = peer, .info = same, .device = gm__driver_opened(peer, &peer->entries[i])};
     return gm__device_figures(&subject, out, NULL) == GM_OK && peer_has_figure(out);
   }
   return false;
@@ -137,6 +139,31 @@ static bool peer_figures(gm__driver *driver, const gm_device_info *info, gm_memo
   return found;
 }
 
+/* An open device whose query fails is as good as one that was not asked, if it works. */
+static bool figures_still_works(const gm__figures_subject *subject) {
+  const gm__driver *driver = subject->driver;
+  return subject->device && driver->ops.device_state(subject->device, NULL) == GM_OK;
+}
+
+/* No source has told what is free: ask whatever else tells of others, for an estimate. */
+static void figures_look_further(const gm__figures_subject *subject, figures_work *work, gm__figures_input *input,
+                                 gm_memory_info *out) {
+  gm_raw_figures *raw = &work->raw;
+  const gm_device_info *info = subject->info;
+  if (raw->driver.state == GM_RAW_ERROR && figures_still_works(subject)) raw->driver.state = GM_RAW_ABSENT;
+  if (raw->rules == GM_RAW_HOST || raw->driver.state != GM_RAW_ABSENT) return;
+  const bool own_memory = !info->unified && info->type != GM_DEVICE_TYPE_CPU;
+  if (own_memory && raw->device_total.state == GM_RAW_ABSENT && info->total_bytes) {
+    raw->device_total = (gm_raw_reply){GM_RAW_OK, 0, info->total_bytes, GM_UNKNOWN_BYTES};
+  }
+  if (subject->thorough && !input->fdinfo.valid) {
+    gm__fdinfo_read(subject->driver->ctx->host_root, gm__pci_parse(info->pci), (uint64_t)getpid(), &input->fdinfo);
+  }
+  if (!input->peer && peer_figures(subject->driver, info, &work->peer)) input->peer = &work->peer;
+  input->listed = true;
+  *out = gm__memory_info_resolve(input);
+}
+
 /* False: no host memory. */
 static bool figures_resolve(const gm__figures_subject *subject, figures_work *work, gm_memory_info *out) {
   gm_context *ctx = subject->driver->ctx;
@@ -156,6 +183,7 @@ static bool figures_resolve(const gm__figures_subject *subject, figures_work *wo
     input.peer = &work->peer;
   }
   *out = gm__memory_info_resolve(&input);
+  if (subject->listed && out->free_state == GM_FIGURE_UNKNOWN) figures_look_further(subject, work, &input, out);
   out->reclaimable_bytes = gm__used_pooled(used);
   out->margin_bytes = figures_margin(subject, out->total_bytes);
   gm__promises *promises = gm__device_promises(subject->driver, subject->info);
@@ -179,8 +207,10 @@ gm_status gm__device_figures(const gm__figures_subject *subject, gm_memory_info 
     gm__dmem_own_group(services, driver->ctx->host_root, work->group, sizeof work->group);
     work->raw.group = work->group;
   }
-  if (driver->ops.figures(driver->handle, subject->info->index, subject->device, &work->raw, NULL) != GM_OK) {
+  const gm_status told = driver->ops.figures(driver->handle, subject->info->index, subject->device, &work->raw, NULL);
+  if (told != GM_OK) {
     work->raw = (gm_raw_figures){.struct_size = sizeof work->raw};
+    if (told != GM_ERR_NOT_SUPPORTED) work->raw.driver.state = GM_RAW_ERROR;
   }
   const bool resolved = figures_resolve(subject, work, out);
   if (subject->heaps) gm__heaps_resolve(&work->raw, subject->heaps);

@@ -18,6 +18,7 @@ typedef struct gm__figures_subject {
   const gm_device_info *info;
   void *device;            /* NULL: before opening, by info->index */
   bool thorough;           /* also look at what other processes hold (fdinfo): a file for each of their descriptors */
+  bool listed;             /* it stands in a list of devices: what no source tells is estimated by the total */
   bool managed;            /* the question is about managed allocations */
   bool no_look;            /* what other processes promise is of the last look */
   bool adopted;            /* the engine's own device: the default of min_free_bytes does not hold */

@@ -81,12 +81,21 @@ static void discovery_passive(gm__driver *driver) {
   snprintf(driver->info.version, sizeof driver->info.version, "%s", found.version);
 }
 
+/* A device that is open is asked itself. REQUIRES: the driver's lock. */
+static gm_status discovery_read_memory(gm__driver *driver, gm_device_entry *entry, gm_error *err) {
+  const gm__figures_subject subject = {.driver = driver,
+                                       .info = &entry->info,
+                                       .device = gm__driver_opened(driver, entry),
+                                       .thorough = true,
+                                       .listed = true};
+  return gm__device_figures(&subject, &entry->memory, err);
+}
+
 static gm_status discovery_read_device(gm__driver *driver, uint32_t index, gm_device_entry *entry, gm_error *err) {
   gm_status status = driver->ops.device_info(driver->handle, index, NULL, &entry->info, err);
   if (status != GM_OK) return status;
   gm__device_entry_enter(driver, index, entry);
-  const gm__figures_subject subject = {.driver = driver, .info = &entry->info, .thorough = true};
-  return gm__device_figures(&subject, &entry->memory, err);
+  return discovery_read_memory(driver, entry, err);
 }
 
 /* The devices of an initialised driver, into driver->entries. */
@@ -114,6 +123,24 @@ static gm_status discovery_read_devices(gm__driver *driver, gm_error *err) {
   return GM_OK;
 }
 
+/* REQUIRES: the driver's lock. */
+static gm_status discovery_list_again(gm__driver *driver, gm_error *err) {
+  if (!driver->handle || !driver->discovered || driver->level != GM_PROBE_ISOLATED) return GM_OK;
+  const gm_status status = discovery_read_devices(driver, err);
+  if (status != GM_OK) return status;
+  driver->info.device_count = driver->entry_count;
+  driver->level = GM_PROBE_ACTIVE;
+  return GM_OK;
+}
+
+gm_status gm__discover_load(gm__driver *driver, gm_error *err) {
+  gm__mutex_lock(&driver->lock);
+  gm_status status = gm__driver_init_locked(driver, err);
+  if (status == GM_OK) status = discovery_list_again(driver, err);
+  gm__mutex_unlock(&driver->lock);
+  return status;
+}
+
 static gm_status discovery_active(gm__driver *driver) {
   discovery_passive(driver); /* for the names; whether the driver works is told by loading it */
   gm_error *reason = &driver->info.reason;
@@ -136,6 +163,7 @@ gm_status gm__discover_driver(gm__driver *driver, gm_probe_level level, gm_error
   gm_status status = GM_OK;
   gm__mutex_lock(&driver->lock);
   if (driver->discovered && (driver->level >= GM_PROBE_ACTIVE || driver->level >= level)) {
+    if (driver->info.status == GM_OK) discovery_list_again(driver, NULL); /* if it fails, the old list stays */
     gm__mutex_unlock(&driver->lock);
     return GM_OK;
   }
@@ -206,14 +234,22 @@ gm_status gm_discover_backends(gm_context *ctx, gm_probe_level level, gm_backend
   return GM_OK;
 }
 
-/* Copy a driver's entries to `out` (room for `capacity`), memory read again. Returns how many it has. */
+static size_t discovery_entry_count(gm__driver *driver) {
+  gm__mutex_lock(&driver->lock);
+  const size_t count = driver->info.status == GM_OK ? driver->entry_count : 0;
+  gm__mutex_unlock(&driver->lock);
+  return count;
+}
+
+/* Copy a driver's entries to `out` (room for `capacity`), memory read again. Returns how many were copied: since they
+ * were counted the list may have been made again. */
 static size_t discovery_copy(gm__driver *driver, gm_device_entry *out, size_t capacity) {
   gm__mutex_lock(&driver->lock);
   size_t count = driver->info.status == GM_OK ? driver->entry_count : 0;
-  for (size_t i = 0; i < count && i < capacity; i++) {
+  if (count > capacity) count = capacity;
+  for (size_t i = 0; i < count; i++) {
     out[i] = driver->entries[i];
-    const gm__figures_subject subject = {.driver = driver, .info = &out[i].info, .thorough = true};
-    if (driver->handle) gm__device_figures(&subject, &out[i].memory, NULL);
+    if (driver->handle) discovery_read_memory(driver, &out[i], NULL);
   }
   gm__mutex_unlock(&driver->lock);
   return count;
@@ -224,21 +260,42 @@ static gm_status discovery_total(gm__registry *registry, uint32_t drivers, size_
   for (uint32_t i = 0; i < drivers; i++) {
     gm_status status = gm__discover_driver(registry->drivers[i], GM_PROBE_ACTIVE, err);
     if (status != GM_OK) return status;
-    total += discovery_copy(registry->drivers[i], NULL, 0);
+    total += discovery_entry_count(registry->drivers[i]);
   }
   *out = total;
   return GM_OK;
 }
 
-gm_status gm__discover_entries(gm__registry *registry, gm_device_entry **out, size_t *count, gm_error *err) {
+/* All entries, as many as there are. *fewer: a list was made again meanwhile, and there is nothing in *out. */
+static gm_status discovery_collect(gm__registry *registry, gm_device_entry **out, size_t *count, bool *fewer,
+                                   gm_error *err) {
   const gm_services *services = gm__context_services(registry->ctx);
-  uint32_t drivers = discovery_driver_count(registry);
+  const uint32_t drivers = discovery_driver_count(registry);
   size_t total = 0, used = 0;
-  gm_status status = discovery_total(registry, drivers, &total, err);
+  const gm_status status = discovery_total(registry, drivers, &total, err);
   if (status != GM_OK) return status;
   gm_device_entry *entries = gm__alloc_array(services, total, sizeof *entries);
   if (!entries) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "discover", "no host memory for %zu devices", total);
   for (uint32_t i = 0; i < drivers; i++) used += discovery_copy(registry->drivers[i], entries + used, total - used);
+  *fewer = used < total;
+  if (*fewer) {
+    gm__release(services, entries, total * sizeof *entries);
+    return GM_OK;
+  }
+  *out = entries;
+  *count = total;
+  return GM_OK;
+}
+
+/* A list is made again once at most, so this ends. */
+gm_status gm__discover_entries(gm__registry *registry, gm_device_entry **out, size_t *count, gm_error *err) {
+  const gm_services *services = gm__context_services(registry->ctx);
+  gm_device_entry *entries = NULL;
+  size_t total = 0;
+  bool fewer = true;
+  gm_status status = GM_OK;
+  while (status == GM_OK && fewer) status = discovery_collect(registry, &entries, &total, &fewer, err);
+  if (status != GM_OK) return status;
   status = gm__device_entry_group(services, entries, total, err);
   if (status != GM_OK) {
     gm__release(services, entries, total * sizeof *entries);

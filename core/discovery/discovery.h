@@ -8,6 +8,11 @@
  * says why. OUT_OF_HOST_MEMORY. */
 gm_status gm__discover_driver(gm__driver *driver, gm_probe_level level, gm_error *err);
 
+/* Initialise a discovered driver in this process. A list that a helper has made is made again.
+ * Cards may have come or gone since then, and an index means the driver's own order. UNAVAILABLE, and what the backend
+ * answers. */
+gm_status gm__discover_load(gm__driver *driver, gm_error *err);
+
 /* All devices of the registry's available drivers, grouped into physical devices. Drivers that are loaded read their
  * memory now. Where nothing was discovered, ACTIVE discovery runs first. *out has *count entries; give them back
  * with gm__release(services, *out, *count * sizeof **out). */

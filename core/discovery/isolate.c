@@ -161,6 +161,39 @@ static gm_status isolate_receive(gm__driver *driver, const isolate_child *child,
   return head.info.status;
 }
 
+bool gm__isolate_looks(gm_api api, const gm_device_entry *entry) {
+  const gm_memory_info *memory = &entry->memory;
+  const bool asks = api == GM_API_CUDA || api == GM_API_HIP || api == GM_API_OTHER;
+  return asks && entry->info.type != GM_DEVICE_TYPE_CPU &&
+         (memory->free_state == GM_FIGURE_UNKNOWN || memory->free_source == GM_SOURCE_OWN_ACCOUNTING);
+}
+
+/* What the helper saw at one moment is an estimate, and a look without a figure leaves the entry as it is. */
+static void isolate_enter_look(gm_device_entry *entry, const gm__isolate_look *look) {
+  if (look->status != GM_OK) return;
+  gm_device_entry seen = *entry;
+  seen.memory = look->memory;
+  gm__answer_mend_entry(&seen);
+  if (seen.memory.free_state == GM_FIGURE_UNKNOWN) return;
+  seen.memory.free_state = GM_FIGURE_ESTIMATED;
+  entry->memory = seen.memory;
+}
+
+/* Reads the looks. *out_index: the card that was open when they ended. */
+static gm_status isolate_receive_looks(gm__driver *driver, isolate_child *child, uint32_t *out_index, gm_error *err) {
+  for (uint32_t i = 0; i < driver->entry_count; i++) {
+    gm__isolate_look look;
+    if (!gm__isolate_looks(driver->info.api, &driver->entries[i])) continue;
+    *out_index = i;
+    child->deadline = gm__deadline_after((uint64_t)GM__ISOLATE_LOOK_MS * 1000000u);
+    const gm_status status = isolate_read(child, &look, sizeof look, err);
+    if (status != GM_OK) return status;
+    if (look.index != i) return gm__fail(err, GM_ERR_FORMAT, 0, "gm-probe", "the probe helper's look is damaged");
+    isolate_enter_look(&driver->entries[i], &look);
+  }
+  return GM_OK;
+}
+
 /* Tells how the helper ended by itself; 0: it had to be killed. A helper that hangs after its answer, or after it
  * closed its output, must not hang the caller. */
 static int isolate_wait(const isolate_child *child) {
@@ -191,10 +224,27 @@ static gm_status isolate_end(isolate_child *child, gm_status status, gm_error *e
   return status;
 }
 
+/* The backend has answered: whatever comes now is about one card. */
+static void isolate_look(gm__driver *driver, isolate_child *child) {
+  uint32_t index = 0;
+  gm_error why = {.status = GM_OK};
+  gm_status status = isolate_receive_looks(driver, child, &index, &why);
+  status = isolate_end(child, status, &why);
+  const bool hung = status == GM_ERR_TIMEOUT, killed = status == GM_ERR_UNAVAILABLE && why.native_code;
+  if (!hung && !killed) return;
+  driver->deadly = driver->entries[index].id;
+  gm__fail(&driver->deadly_why, status, why.native_code, "gm-probe",
+           hung ? "did not open in %d s in the probe helper" : "opening it ended the probe helper with signal %d",
+           hung ? GM__ISOLATE_LOOK_MS / 1000 : (int)why.native_code);
+}
+
 gm_status gm__isolate(gm__driver *driver, gm_error *err) {
   isolate_child child;
   gm_status status = isolate_start(driver, &child, err);
   if (status != GM_OK) return status;
+  driver->deadly_why = (gm_error){.status = GM_OK};
   status = isolate_receive(driver, &child, err);
-  return isolate_end(&child, status, err);
+  if (status != GM_OK) return isolate_end(&child, status, err);
+  isolate_look(driver, &child);
+  return GM_OK;
 }

@@ -7,6 +7,8 @@
 #include "core/base/alloc.h"
 #include "core/base/cancel.h"
 #include "core/base/error.h"
+#include "core/discovery/answer.h"
+#include "core/discovery/device_figures.h"
 #include "core/discovery/discovery.h"
 #include "core/discovery/isolate.h"
 #include "core/discovery/module.h"
@@ -36,6 +38,29 @@ static gm_status probe_write_driver(gm__driver *driver, int fd, gm_error *err) {
   return probe_write(fd, driver->entries, head.entry_count * sizeof *driver->entries, err);
 }
 
+/* Opens the card, asks it what is free, and closes it again. A driver that hangs or aborts here ends only this look. */
+static void probe_look(gm__driver *driver, const gm_device_entry *entry, gm__isolate_look *out) {
+  void *device = NULL;
+  *out = (gm__isolate_look){.index = entry->info.index, .memory = entry->memory};
+  out->status = driver->ops.device_open(driver->handle, entry->info.index, &device, NULL);
+  out->status = gm__answer_check_object(driver->info.name, "device_open", out->status, &device, NULL);
+  if (out->status != GM_OK) return;
+  const gm__figures_subject subject = {.driver = driver, .info = &entry->info, .device = device};
+  out->status = gm__device_figures(&subject, &out->memory, NULL);
+  driver->ops.device_close(device, GM_CLOSE_NORMAL);
+}
+
+static gm_status probe_write_looks(gm__driver *driver, int fd, gm_error *err) {
+  gm_status status = GM_OK;
+  for (uint32_t i = 0; driver->info.status == GM_OK && i < driver->entry_count && status == GM_OK; i++) {
+    gm__isolate_look look;
+    if (!gm__isolate_looks(driver->info.api, &driver->entries[i])) continue;
+    probe_look(driver, &driver->entries[i], &look);
+    status = probe_write(fd, &look, sizeof look, err);
+  }
+  return status;
+}
+
 /* "name=value" as a list of one, for gm_context_params; NULL for no value. */
 static const char *probe_setting(char *text, size_t capacity, const char *name, char separator, const char *value) {
   if (!value || !value[0]) return NULL;
@@ -56,7 +81,8 @@ static gm_status probe_discover(gm_context *ctx, const char *backend, int fd, gm
   gm__driver *driver = gm__registry_find(registry, backend);
   if (!driver) return gm__fail(err, GM_ERR_NOT_FOUND, 0, "gm_probe_serve", "no backend \"%s\"", backend);
   status = gm__discover_driver(driver, GM_PROBE_ACTIVE, err);
-  return status == GM_OK ? probe_write_driver(driver, fd, err) : status;
+  if (status == GM_OK) status = probe_write_driver(driver, fd, err);
+  return status == GM_OK ? probe_write_looks(driver, fd, err) : status;
 }
 
 gm_status gm_probe_serve(const char *backend, const char *library, const char *options, int fd, gm_error *err) {

@@ -186,6 +186,40 @@ gm_status gm__driver_init(gm__driver *driver, gm_error *err) {
   return status;
 }
 
+bool gm__device_id_same(const gm_device_id *a, const gm_device_id *b) {
+  return memcmp(a->uuid, b->uuid, sizeof a->uuid) == 0 && strncmp(a->partition, b->partition, sizeof a->partition) == 0;
+}
+
+void gm__driver_keep(gm__driver *driver, gm__opened *opened, void *device, const gm_device_info *info) {
+  opened->device = device;
+  opened->info = info;
+  gm__mutex_lock(&driver->lock);
+  opened->next = driver->opened;
+  driver->opened = opened;
+  gm__mutex_unlock(&driver->lock);
+}
+
+void gm__driver_forget(gm__driver *driver, const gm__opened *opened) {
+  if (!opened->device) return;
+  gm__mutex_lock(&driver->lock);
+  gm__opened **at = &driver->opened;
+  while (*at && *at != opened) at = &(*at)->next;
+  if (*at) *at = opened->next;
+  gm__mutex_unlock(&driver->lock);
+}
+
+/* A driver may list two devices with one UUID, and an engine's device need not be in the list. */
+static bool opened_is(const gm_device_info *info, const gm_device_entry *entry) {
+  return info->index == entry->info.index && memcmp(info->uuid, entry->id.uuid, sizeof info->uuid) == 0 &&
+         strncmp(info->partition, entry->id.partition, sizeof info->partition) == 0;
+}
+
+void *gm__driver_opened(const gm__driver *driver, const gm_device_entry *entry) {
+  const gm__opened *each = driver->opened;
+  while (each && !opened_is(each->info, entry)) each = each->next;
+  return each ? each->device : NULL;
+}
+
 gm_status gm__driver_init_locked(gm__driver *driver, gm_error *err) {
   if (driver->handle) return GM_OK;
   const gm_status status = driver->ops.init(&driver->host, &driver->handle, err);

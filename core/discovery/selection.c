@@ -1,5 +1,7 @@
 /* Choosing a device. Pure over the entries that discovery gives. Candidates are put in order, and the first one whose
  * headroom covers the bytes is taken. Every other candidate gets a sentence why not. */
+#include "core/discovery/selection.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,19 +26,20 @@ typedef struct select_rules {
   bool refuse_cpu;
 } select_rules;
 
-typedef struct select_work {
+typedef struct gm__choosing {
   gm_context *ctx;
   gm__registry *registry;
   uint64_t bytes;
   select_rules rules;
-  gm_device_entry *entries;
+  gm_device_entry *entries;  /* in order: the best comes first */
+  gm__choosing_why *refused; /* of each entry: why its device was opened and not taken */
   size_t count;
 } select_work;
 
-static uint64_t select_headroom(const select_work *work, const gm_device_entry *entry) {
+static uint64_t select_headroom(const select_work *work, const gm_memory_info *memory) {
   uint64_t keep = work->rules.keep_free_bytes;
-  if (keep == UINT64_MAX) keep = gm__device_margin(work->ctx, entry->memory.total_bytes);
-  return gm__headroom(&entry->memory, work->rules.memory_fraction, keep);
+  if (keep == UINT64_MAX) keep = gm__device_margin(work->ctx, memory->total_bytes);
+  return gm__headroom(memory, work->rules.memory_fraction, keep);
 }
 
 /* Among APIs that show the same card, its own comes first. */
@@ -110,6 +113,18 @@ static bool select_has_uuid(const select_rules *rules, const gm_device_entry *en
   return !rules->uuid[0] || strcmp(rules->uuid, uuid) == 0;
 }
 
+/* The helper opened the device to look, and did not survive it. A device that is open after all is none of those. */
+static bool select_is_deadly(const select_work *work, const gm_device_entry *entry, char *why, size_t capacity) {
+  gm__driver *driver = gm__registry_find(work->registry, entry->id.backend);
+  if (!driver) return false;
+  gm__mutex_lock(&driver->lock);
+  const bool deadly =
+      driver->deadly_why.status && gm__device_id_same(&driver->deadly, &entry->id) && !gm__driver_opened(driver, entry);
+  if (deadly) snprintf(why, capacity, "%.*s", (int)capacity - 1, driver->deadly_why.message);
+  gm__mutex_unlock(&driver->lock);
+  return deadly;
+}
+
 /* Why the device may not be taken at all, "" if it may. */
 static void select_bar(const select_work *work, const gm_device_entry *entry, char *why, size_t capacity) {
   why[0] = '\0';
@@ -124,6 +139,8 @@ static void select_bar(const select_work *work, const gm_device_entry *entry, ch
              entry->info.api == GM_API_CPU ? "is the host" : "is software on the host");
   } else if (entry->memory.free_bytes == GM_UNKNOWN_BYTES) {
     snprintf(why, capacity, "its free memory is not known");
+  } else {
+    select_is_deadly(work, entry, why, capacity);
   }
 }
 
@@ -154,16 +171,21 @@ static void select_take(gm_selection *out, const gm_device_entry *entry, uint64_
   out->api = entry->info.api;
   out->free_bytes = gm__effective_free(&entry->memory);
   out->headroom_bytes = headroom - bytes;
+  out->free_state = entry->memory.free_state;
+  out->free_source = entry->memory.free_source;
 }
 
-static void select_say_too_small(uint64_t bytes, uint64_t headroom, const gm_device_entry *entry, char *why,
+/* A full device serves not even a question of 0 bytes. */
+static bool select_is_too_small(uint64_t bytes, uint64_t headroom) { return headroom < bytes || headroom == 0; }
+
+static void select_say_too_small(uint64_t bytes, uint64_t headroom, const gm_memory_info *memory, char *why,
                                  size_t capacity) {
   char asked[32], may[32], room[32];
   gm_format_bytes(bytes, asked, sizeof asked);
   gm_format_bytes(headroom, may, sizeof may);
-  gm_format_bytes(gm__effective_free(&entry->memory), room, sizeof room);
-  snprintf(why, capacity, "%s does not fit: %s may be taken of %s free (the rest is margin or limit)", asked, may,
-           room);
+  gm_format_bytes(gm__effective_free(memory), room, sizeof room);
+  snprintf(why, capacity, "%s does not fit: %s may be taken of %s%s free (the rest is margin or limit)", asked, may,
+           memory->free_state == GM_FIGURE_ESTIMATED ? "~" : "", room);
 }
 
 /* Judge every entry in order. True: one was taken. */
@@ -172,11 +194,11 @@ static bool select_judge(const select_work *work, gm_selection *out) {
   for (size_t i = 0; i < work->count; i++) {
     const gm_device_entry *entry = &work->entries[i];
     char why[sizeof out->rejected[0].why];
-    uint64_t headroom = select_headroom(work, entry);
+    uint64_t headroom = select_headroom(work, &entry->memory);
     select_bar(work, entry, why, sizeof why);
-    if (!why[0] &&
-        (headroom < work->bytes || headroom == 0)) { /* a full device serves not even a question of 0 bytes */
-      select_say_too_small(work->bytes, headroom, entry, why, sizeof why);
+    if (work->refused[i].text[0]) memcpy(why, work->refused[i].text, sizeof why);
+    if (!why[0] && select_is_too_small(work->bytes, headroom)) {
+      select_say_too_small(work->bytes, headroom, &entry->memory, why, sizeof why);
     } else if (!why[0] && taken) {
       snprintf(why, sizeof why, "would do; %s %u comes first", taken->id.backend, taken->info.index);
     } else if (!why[0]) {
@@ -281,39 +303,92 @@ static gm_status select_make_rules(gm_context *ctx, const gm_select_params *para
   return select_read_device(ctx, out, err);
 }
 
-/* `found` is too large for a small stack. */
-static gm_status select_find(select_work *work, gm_selection *found, gm_error *err) {
-  found->struct_size = sizeof *found;
-  select_reject_missing(work, found);
-  select_sort(work);
-  return select_judge(work, found) ? GM_OK : select_fail(work, found, err);
-}
-
 static gm_status select_no_memory(const char *op, gm_error *err) {
   return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a selection");
+}
+
+static gm_status select_fill(select_work *work, const gm_select_params *params, gm_error *err) {
+  gm_status status = select_make_rules(work->ctx, params, &work->rules, err);
+  if (status == GM_OK) status = gm__registry_get(work->ctx, &work->registry, err);
+  if (status == GM_OK) status = select_check_prefer(work->registry, work->rules.prefer, err);
+  if (status == GM_OK) status = gm__discover_entries(work->registry, &work->entries, &work->count, err);
+  if (status != GM_OK) return status;
+  work->refused = gm__alloc_array(gm__context_services(work->ctx), work->count, sizeof *work->refused);
+  if (!work->refused) return select_no_memory("gm_select_backend_for_bytes", err);
+  select_sort(work);
+  return GM_OK;
+}
+
+gm_status gm__choosing_begin(gm_context *ctx, uint64_t bytes, const gm_select_params *params, gm__choosing **out,
+                             gm_error *err) {
+  gm__choosing *self = gm__alloc(gm__context_services(ctx), sizeof *self);
+  if (!self) return select_no_memory("gm_select_backend_for_bytes", err);
+  self->ctx = ctx;
+  self->bytes = bytes;
+  const gm_status status = select_fill(self, params, err);
+  if (status == GM_OK) {
+    *out = self;
+  } else {
+    gm__choosing_end(self);
+  }
+  return status;
+}
+
+gm_status gm__choosing_best(gm__choosing *self, gm_selection *out, gm_error *err) {
+  *out = (gm_selection){.struct_size = sizeof *out};
+  select_reject_missing(self, out);
+  return select_judge(self, out) ? GM_OK : select_fail(self, out, err);
+}
+
+void gm__choosing_refuse(gm__choosing *self, const gm_selection *chosen, const gm__choosing_why *why) {
+  for (size_t i = 0; i < self->count; i++) {
+    const gm_device_entry *entry = &self->entries[i];
+    const bool same = entry->info.index == chosen->device && strcmp(entry->id.backend, chosen->id.backend) == 0;
+    if (same) self->refused[i] = *why;
+  }
+}
+
+void gm__choosing_judge(const gm__choosing *self, const gm_memory_info *memory, gm__choosing_why *why) {
+  static const char opened[] = "opened: ";
+  const uint64_t headroom = select_headroom(self, memory);
+  why->text[0] = '\0';
+  if (!select_is_too_small(self->bytes, headroom)) return;
+  memcpy(why->text, opened, sizeof opened);
+  select_say_too_small(self->bytes, headroom, memory, why->text + sizeof opened - 1,
+                       sizeof why->text - sizeof opened + 1);
+}
+
+void gm__choosing_end(gm__choosing *self) {
+  if (!self) return;
+  const gm_services *services = gm__context_services(self->ctx);
+  gm__release(services, self->entries, self->count * sizeof *self->entries);
+  gm__release(services, self->refused, self->count * sizeof *self->refused);
+  gm__release(services, self, sizeof *self);
+}
+
+/* `found` is too large for a small stack. */
+static gm_status select_choose(gm_context *ctx, gm__choosing *choosing, gm_selection *out, const char *op,
+                               gm_error *err) {
+  const gm_services *services = gm__context_services(ctx);
+  gm_selection *found = gm__alloc(services, sizeof *found);
+  if (!found) return select_no_memory(op, err);
+  const gm_status status = gm__choosing_best(choosing, found, err);
+  gm__sized_out(out, found, sizeof *found);
+  gm__release(services, found, sizeof *found);
+  return status;
 }
 
 gm_status gm_select_backend_for_bytes(gm_context *ctx, uint64_t bytes, const gm_select_params *params,
                                       gm_selection *out, gm_error *err) {
   GM__UNCANCELLED();
   static const char op[] = "gm_select_backend_for_bytes";
+  gm__choosing *choosing = NULL;
   gm_status status = gm__context_check(ctx, op, err);
   if (status == GM_OK) status = gm__sized_check(out, sizeof *out, op, "out", err);
+  if (status == GM_OK) status = gm__choosing_begin(ctx, bytes, params, &choosing, err);
   if (status != GM_OK) return status;
-  select_work work = {.ctx = ctx, .bytes = bytes};
-  status = select_make_rules(ctx, params, &work.rules, err);
-  if (status == GM_OK) status = gm__registry_get(ctx, &work.registry, err);
-  if (status == GM_OK) status = select_check_prefer(work.registry, work.rules.prefer, err);
-  if (status == GM_OK) status = gm__discover_entries(work.registry, &work.entries, &work.count, err);
-  if (status != GM_OK) return status;
-  const gm_services *services = gm__context_services(ctx);
-  gm_selection *found = gm__alloc(services, sizeof *found);
-  status = found ? select_find(&work, found, err) : select_no_memory(op, err);
-  if (found) {
-    gm__sized_out(out, found, sizeof *found);
-    gm__release(services, found, sizeof *found);
-  }
-  gm__release(services, work.entries, work.count * sizeof *work.entries);
+  status = select_choose(ctx, choosing, out, op, err);
+  gm__choosing_end(choosing);
   return status;
 }
 

@@ -37,3 +37,13 @@ uint64_t gm__figures_sum(uint64_t a, uint64_t b) {
   if (a == GM_UNKNOWN_BYTES || b == GM_UNKNOWN_BYTES) return GM_UNKNOWN_BYTES;
   return gm__min(gm__add_sat(a, b), GM_UNKNOWN_BYTES - 1);
 }
+
+/* D7: one process that is not available makes the sum unknown; an integrated device's NVML is not read at all. */
+uint64_t gm__figures_nvml_others(const gm_raw_figures *raw) {
+  const gm_raw_nvml *nvml = &raw->nvml;
+  if (raw->place != GM_RAW_OWN_MEMORY || nvml->process_count == 0) return GM_UNKNOWN_BYTES;
+  if (nvml->process_count > GM_RAW_PROCESSES_MAX) return GM_UNKNOWN_BYTES;
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < nvml->process_count; i++) sum = gm__figures_sum(sum, nvml->process_bytes[i]);
+  return sum;
+}

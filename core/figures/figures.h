@@ -24,4 +24,7 @@ void gm__figures_bound_free(gm_memory_info *draft, uint64_t bytes, gm_figure_sou
 /* The sum; unknown where either part is. */
 uint64_t gm__figures_sum(uint64_t a, uint64_t b);
 
+/* Bytes that other processes hold on the card, as NVML counts them; GM_UNKNOWN_BYTES where one of them is unknown. */
+uint64_t gm__figures_nvml_others(const gm_raw_figures *raw);
+
 #endif

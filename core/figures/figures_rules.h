@@ -10,4 +10,7 @@ void gm__figures_hip(const gm__figures_input *input, gm_memory_info *draft);
 void gm__figures_opencl(const gm__figures_input *input, gm_memory_info *draft);
 void gm__figures_vulkan(const gm__figures_input *input, gm_memory_info *draft);
 
+/* Sets free where no source has told it and the total is known. True: it did. */
+bool gm__figures_estimate(const gm__figures_input *input, gm_memory_info *draft);
+
 #endif

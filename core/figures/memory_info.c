@@ -14,7 +14,7 @@ static void figures_driver(const gm__figures_input *input, gm_memory_info *draft
   gm__figures_set_total(draft, total, GM_SOURCE_DRIVER);
   if (gm__figures_answered(driver)) {
     gm__figures_set_free(draft, driver->free_bytes, GM_SOURCE_DRIVER, GM_FIGURE_KNOWN);
-  } else if (total != GM_UNKNOWN_BYTES) {
+  } else if (total != GM_UNKNOWN_BYTES && !input->listed) { /* of a list: gm__figures_estimate knows more */
     gm__figures_set_free(draft, gm__sub_sat(total, input->own_bytes), GM_SOURCE_OWN_ACCOUNTING, GM_FIGURE_ESTIMATED);
   }
 }
@@ -43,16 +43,6 @@ static uint64_t figures_others(const gm__figures_input *input, const gm_memory_i
   if (draft->total_bytes == GM_UNKNOWN_BYTES || draft->free_bytes == GM_UNKNOWN_BYTES) return GM_UNKNOWN_BYTES;
   if (draft->free_source == GM_SOURCE_OWN_ACCOUNTING && !input->fdinfo.valid) return GM_UNKNOWN_BYTES;
   return gm__sub_sat(gm__sub_sat(draft->total_bytes, draft->free_bytes), input->own_bytes);
-}
-
-/* D7: one process that is not available makes the sum unknown; an integrated device's NVML is not read at all. */
-static uint64_t figures_nvml_others(const gm_raw_figures *raw) {
-  const gm_raw_nvml *nvml = &raw->nvml;
-  if (raw->place != GM_RAW_OWN_MEMORY || nvml->process_count == 0) return GM_UNKNOWN_BYTES;
-  if (nvml->process_count > GM_RAW_PROCESSES_MAX) return GM_UNKNOWN_BYTES;
-  uint64_t sum = 0;
-  for (uint32_t i = 0; i < nvml->process_count; i++) sum = gm__figures_sum(sum, nvml->process_bytes[i]);
-  return sum;
 }
 
 gm__figures_input gm__figures_input_of(const gm_raw_figures *raw) {
@@ -112,6 +102,7 @@ gm_memory_info gm__memory_info_resolve(const gm__figures_input *input) {
   };
   info.free_by_os_bytes = info.unified && input->host ? input->host->free_bytes : GM_UNKNOWN_BYTES;
   figures_by_rules(input, &info);
+  const bool estimated = gm__figures_estimate(input, &info);
   figures_wddm(input, &info);
   figures_process(input, &info);
   figures_groups(input, &info);
@@ -119,8 +110,8 @@ gm_memory_info gm__memory_info_resolve(const gm__figures_input *input) {
   if (info.total_bytes != GM_UNKNOWN_BYTES) {
     gm__figures_bound_free(&info, gm__sub_sat(info.total_bytes, input->own_bytes), GM_SOURCE_OWN_ACCOUNTING);
   }
-  info.used_by_others_bytes = figures_others(input, &info);
-  info.nvml_used_by_others_bytes = figures_nvml_others(raw);
+  info.used_by_others_bytes = estimated ? GM_UNKNOWN_BYTES : figures_others(input, &info);
+  info.nvml_used_by_others_bytes = gm__figures_nvml_others(raw);
   return info;
 }
 

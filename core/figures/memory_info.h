@@ -1,4 +1,4 @@
-/* The one place where "free" is made: raw figures of a device come in, a gm_memory_info goes out (rules D1 to D15).
+/* The one place where "free" is made: raw figures of a device come in, a gm_memory_info goes out (rules D1 to D17).
  * Pure: no file, no driver, no lock, no allocation. The same input gives the same answer. Thread-safe. */
 #ifndef GM_CORE_FIGURES_MEMORY_INFO_H
 #define GM_CORE_FIGURES_MEMORY_INFO_H
@@ -19,6 +19,7 @@ typedef struct gm__figures_input {
   gm_memory_part process;     /* what the process's own limits leave of host memory; unknown: no limit is set */
   gm_memory_part carve_out;   /* memory of an APU that is no part of host RAM; unknown: `sysfs` is asked */
   bool managed;               /* the question is about managed allocations */
+  bool listed;                /* of a device in a list: what no source tells is estimated by the total (D17) */
   uint64_t now_ns;
 } gm__figures_input;
 

@@ -305,8 +305,8 @@ static void summary_recommend(const summary_view *view) {
   } else if (view->best_status != GM_OK) {
     summary_add(&line, "nothing: %s", view->best_error.message);
   } else {
-    summary_add(&line, "%s [%" PRIu32 "] %s, up to ", summary_title(view->best.id.backend), view->best.device,
-                summary_best_name(view));
+    summary_add(&line, "%s [%" PRIu32 "] %s, up to %s", summary_title(view->best.id.backend), view->best.device,
+                summary_best_name(view), view->best.free_state == GM_FIGURE_ESTIMATED ? "~" : "");
     summary_add_bytes(&line, view->best.headroom_bytes);
   }
   summary_write(view, &line);

@@ -91,6 +91,8 @@ typedef struct gm_selection {
   uint64_t headroom_bytes; /* what is left after `bytes` */
   gm_device_id id;
   gm_rejection rejected[32];
+  gm_figure_state free_state;   /* of free_bytes; ESTIMATED also where only the total is known */
+  gm_figure_source free_source; /* source of free_bytes */
 } gm_selection;
 
 /* Selects a device on which `bytes` fit. Its headroom must be at least 0 (docs/memory-view.md):
@@ -107,8 +109,9 @@ GM_API gm_status gm_select_backend_for_bytes(gm_context *ctx, uint64_t bytes, co
  * taken. NOT_FOUND: there is no device. */
 GM_API gm_status gm_best_backend(gm_context *ctx, gm_selection *out, gm_error *err);
 
-/* Selects a device as gm_select_backend_for_bytes does, and opens it. NOT_FOUND: nothing fits; the message has the
- * reason for each device. Else it answers as gm_device_open. The caller closes *out. */
+/* Selects a device as gm_select_backend_for_bytes does, opens it, and asks it what is free. A device that cannot be
+ * opened, or on which the bytes do not fit after all, is closed again, and the next one is taken. NOT_FOUND: nothing
+ * fits; the message has the reason for each device. The caller closes *out. */
 GM_API gm_status gm_open_for_bytes(gm_context *ctx, const char *prefer, uint64_t bytes, gm_device **out, gm_error *err);
 
 /* Opens a device by its id. The caller closes *out. NOT_FOUND: there is no such backend or device. UNAVAILABLE: the

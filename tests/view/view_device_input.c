@@ -188,6 +188,7 @@ void view_device_input_read(view_case *view, view_device_input *out) {
   out->raw.struct_size = sizeof out->raw;
   out->raw.rules = device_rules(view);
   out->figures = gm__figures_input_of(&out->raw);
+  out->figures.listed = true; /* a device that was not asked is one that is not open yet */
   device_backend(view, out);
   device_host(view, view_member(input, "host"), out);
   device_peer(view_member(input, "peer"), out);

@@ -76,11 +76,15 @@ static void select_json(json_writer *out, const gm_selection *found, bool is_fou
     writer_text(out, "backend", found->id.backend);
     writer_u64(out, "device", found->device);
     writer_bytes(out, "free_bytes", found->free_bytes);
+    writer_text(out, "free_source", gm_figure_source_name(found->free_source));
+    writer_text(out, "free_state", gm_figure_state_name(found->free_state));
     writer_bytes(out, "headroom_bytes", found->headroom_bytes);
   } else {
     writer_null(out, "backend");
     writer_null(out, "device");
     writer_null(out, "free_bytes");
+    writer_null(out, "free_source");
+    writer_null(out, "free_state");
     writer_null(out, "headroom_bytes");
   }
   select_json_rejected(out, found);
@@ -109,7 +113,8 @@ static void select_text(FILE *file, const gm_selection *found, bool is_found) {
     table rows = {.rows = 0};
     fprintf(file, "%s %" PRIu32 "\n", found->id.backend, found->device);
     table_row(&rows);
-    table_cell(&rows, "free");
+    table_cell(&rows, found->free_state == GM_FIGURE_ESTIMATED ? "free (estimated, %s)" : "free",
+               gm_figure_source_name(found->free_source));
     table_bytes(&rows, found->free_bytes);
     table_row(&rows);
     table_cell(&rows, "left after it");

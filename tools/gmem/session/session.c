@@ -75,11 +75,9 @@ gm_status session_begin_only(session *out, const char *backend, gm_error *err) {
 
 /* Drivers are looked at in the helper process; only the one that was chosen is loaded into this one. */
 static gm_status session_open_best(session *self, uint64_t bytes, gm_error *err) {
-  gm_selection best = {.struct_size = sizeof best};
   size_t count = 0;
-  gm_status status = gm_discover_backends(self->ctx, GM_PROBE_ISOLATED, NULL, 0, &count, err);
-  if (status == GM_OK) status = gm_select_backend_for_bytes(self->ctx, bytes, NULL, &best, err);
-  return status == GM_OK ? gm_device_open(self->ctx, &best.id, &self->device, err) : status;
+  const gm_status status = gm_discover_backends(self->ctx, GM_PROBE_ISOLATED, NULL, 0, &count, err);
+  return status == GM_OK ? gm_open_for_bytes(self->ctx, NULL, bytes, &self->device, err) : status;
 }
 
 gm_status session_open(session *self, const session_choice *choice, uint64_t bytes, gm_error *err) {
