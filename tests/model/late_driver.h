@@ -1,9 +1,9 @@
-/* A driver that does its work late, for tests of stream order, all in one thread and without a clock. Work is done when
- * somebody waits for it, or now and then, in the order of each stream and at random across streams. The same seed gives
- * the same order. Of its memory it keeps one word for each 256 bytes. Kernels of the "engine" are submitted past gm, by
- * address, as an engine's are. It counts as faults what a driver could not survive. That is work on memory that is not
- * there (any more), or a kernel that finds other words than it must. It has two types of memory. The host can map the
- * second one, but nobody may look there.
+/* A driver that does its work late, for tests of stream order, all in one thread and without real waits. Work is done
+ * when somebody waits for it, or now and then, in the order of each stream and at random across streams. The same seed
+ * gives the same order. Of its memory it keeps one word for each 256 bytes. Kernels of the "engine" are submitted past
+ * gm, by address, as an engine's are. It counts as faults what a driver could not survive. That is work on memory that
+ * is not there (any more), or a kernel that finds other words than it must. It has two types of memory. The host can
+ * map the second one, but nobody may look there.
  *
  * Not thread-safe: one driver, and all that gm does with it, belong to one thread at a time. */
 #ifndef GM_TESTS_MODEL_LATE_DRIVER_H
@@ -60,7 +60,8 @@ typedef struct late_driver {
   int64_t points;      /* that gm has and has not given back */
   uint64_t used;       /* bytes of memory that is out */
   uint64_t faults;
-  char fault[160]; /* the first */
+  uint64_t slept_ns; /* by which its clock is ahead of the system's (late_clock.c) */
+  char fault[160];   /* the first */
   late_stream streams[LATE_STREAMS];
   uint64_t next_id;
   late_piece pieces[LATE_ALLOCATIONS]; /* plain memory, by rising address */
@@ -74,7 +75,7 @@ typedef struct late_driver {
   bool seen[LATE_CAPACITY / LATE_GRANULE]; /* plain memory that was mapped into the host since it was taken */
 } late_driver;
 
-/* What a context opens next, in this thread, as "late". */
+/* What a context opens next, in this thread, as "late". Its clock is the thread's. */
 extern _Thread_local late_driver *late_next;
 extern const gm_backend_ops late_ops;
 

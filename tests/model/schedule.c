@@ -295,7 +295,10 @@ static void end(schedule *s) {
   if (s->driver->points) wrong(s, "points are left", (uint64_t)s->driver->points);
 }
 
-static void step_of(void *argument) { step(argument); }
+static void step_of(void *argument) {
+  late_next = ((schedule *)argument)->driver; /* the other thread has the same clock */
+  step(argument);
+}
 
 static void run_one(schedule *s, const schedule_params *how, hands *h) {
   late_reset(s->driver, s->random ^ UINT64_C(0x5851f42d4c957f2d));
@@ -333,6 +336,8 @@ static gm_status open_context(schedule *s, const counted_services *host) {
   if (!status) status = gm_config_set(s->ctx, "memory_fraction", "1", NULL);
   if (!status) status = gm_config_set(s->ctx, "min_free_bytes", "0", NULL);
   if (!status) status = gm_config_set(s->ctx, "track_allocations", "false", NULL); /* the short ways, too */
+  const bool alone = s->seed / PER_CONTEXT % 4; /* one context in four looks at what other processes reserve */
+  if (!status && alone) status = gm_config_set(s->ctx, "reserve.share", "off", NULL);
   return status ? status : gm_device_open_index(s->ctx, "late", 0, &s->device, NULL);
 }
 
@@ -369,6 +374,7 @@ static void *run_share(void *argument) {
     if (driver)
       part->failed += run_some(part->params, part->first + at, left < PER_CONTEXT ? left : PER_CONTEXT, driver);
     if (!driver) part->failed++;
+    late_next = NULL;
     free(driver);
   }
   return NULL;
