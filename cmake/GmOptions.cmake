@@ -46,6 +46,7 @@ option(GM_WARNINGS "Compile gm with warnings" ${PROJECT_IS_TOP_LEVEL})
 option(GM_WERROR "Warnings are errors (the presets set this)" OFF)
 set(GM_SANITIZE "" CACHE STRING "Sanitizers: 'address,undefined' or 'thread'; empty: none")
 set(GM_SANITIZE_LEVEL 1 CACHE STRING "Optimisation of sanitized builds: 1 keeps the checks; 0 for a debugger")
+option(GM_TESTS_FEW "Tests that take great counts to show how something grows take a fiftieth of them" OFF)
 option(GM_COVERAGE "Instrument for line coverage" OFF)
 
 # The backends that a test run must not skip, by name: "cpu,opencl,vulkan". Else taken from the environment.
@@ -71,8 +72,6 @@ if(PROJECT_IS_TOP_LEVEL)
     endif()
   endif()
   if(GM_COVERAGE)
-    # Atomic counters take a loop ten times as long. Threads that race lose some; which lines run is seen all the same.
-    add_compile_options(--coverage -fprofile-update=single)
-    add_link_options(--coverage)
+    add_link_options(--coverage) # core/CMakeLists.txt says what is counted
   endif()
 endif()

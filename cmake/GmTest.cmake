@@ -12,6 +12,9 @@ set(gm_test_environment
   "POCL_CACHE_DIR=${CMAKE_BINARY_DIR}/cache/pocl"
   "XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/cache"
   "GM_REQUIRE_BACKENDS=${GM_REQUIRE_BACKENDS}")
+if(GM_TESTS_FEW)
+  list(APPEND gm_test_environment TESTS_FEW=1)
+endif()
 if(TARGET gm-probe) # a test program with the library inside has no place to look for it
   list(APPEND gm_test_environment "GM_PROBE_HELPER=$<TARGET_FILE:gm-probe>")
 endif()
@@ -42,9 +45,6 @@ target_compile_definitions(gm_limit PRIVATE _GNU_SOURCE)
 if(GM_SANITIZE)
   target_compile_options(gm_limit PRIVATE -fno-sanitize=all)
   target_link_options(gm_limit PRIVATE -fno-sanitize=all)
-endif()
-if(GM_COVERAGE)
-  target_compile_options(gm_limit PRIVATE -fno-profile-arcs -fno-test-coverage)
 endif()
 set_target_properties(gm_limit PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin/tests")
 gm_warnings(gm_limit)
@@ -88,12 +88,17 @@ set(gm_valgrind_command ${GM_VALGRIND} --quiet --error-exitcode=99 --leak-check=
 
 # gm_add_test(NAME name COMMAND ... [LABELS ...] [TIMEOUT seconds] [ENVIRONMENT VAR=value...] [VALGRIND]): runs in the
 # source root. TIMEOUT ends what hangs, with every thread's stack (tests/support/limit.c): 120 s, where nothing is said;
-# three times that under a sanitizer or valgrind. Leaving with 77 means skipped, with the reason printed. VALGRIND: where
+# three times that under a sanitizer or valgrind. What has the label house and reads nothing built has the label sources,
+# too: it ends alike in every build. Leaving with 77 means skipped, with the reason printed. VALGRIND: where
 # the build is a plain one, there is a twin valgrind.<name> with the label valgrind, run by `ctest --preset valgrind` alone.
 function(gm_add_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "VALGRIND" "NAME;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
+  endif()
+  string(FIND "${arg_COMMAND}" "${CMAKE_BINARY_DIR}" built)
+  if("house" IN_LIST arg_LABELS AND built EQUAL -1 AND NOT arg_COMMAND MATCHES "TARGET_FILE")
+    list(APPEND arg_LABELS sources)
   endif()
   math(EXPR slow "${arg_TIMEOUT} * 3")
   if(GM_SANITIZE)
@@ -116,7 +121,8 @@ function(gm_add_test)
       add_library(gm_keep_libraries SHARED "${PROJECT_SOURCE_DIR}/tests/support/keep_libraries.c")
     endif()
     list(APPEND arg_ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:gm_keep_libraries>"
-      "ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1:intercept_tls_get_addr=0:verify_asan_link_order=0")
+      # They free large buffers, of which 256 MiB would wait untouched, each page of it a fault of the kernel's.
+      "ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1:intercept_tls_get_addr=0:verify_asan_link_order=0:quarantine_size_mb=32")
   endif()
   if(arg_VALGRIND AND GM_VALGRIND AND NOT GM_SANITIZE AND NOT GM_COVERAGE)
     add_dependencies(valgrind_programs ${program})
@@ -124,8 +130,11 @@ function(gm_add_test)
       COMMAND gm_limit ${slow} ${gm_valgrind_command} $<TARGET_FILE:${program}> ${arg_COMMAND})
     set_tests_properties(valgrind.${arg_NAME} PROPERTIES
       TIMEOUT ${slow_end} SKIP_RETURN_CODE 77 LABELS valgrind
-      ENVIRONMENT "${gm_test_environment};${arg_ENVIRONMENT};TESTS_FEW=1")
+      ENVIRONMENT "${gm_test_environment};${arg_ENVIRONMENT};TESTS_FEW=1;TESTS_NO_DRIVER=1")
   endif()
+  # Tests hear nothing of each other's promises, nor of those of programs that the user runs.
+  file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/promises/${arg_NAME}")
+  list(PREPEND arg_ENVIRONMENT "GM_RESERVE_FOLDER=${CMAKE_BINARY_DIR}/promises/${arg_NAME}")
   set_tests_properties(${arg_NAME} PROPERTIES
     TIMEOUT ${end} SKIP_RETURN_CODE 77 LABELS "${arg_LABELS}"
     ENVIRONMENT "${gm_test_environment};${arg_ENVIRONMENT}")

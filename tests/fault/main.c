@@ -6,6 +6,8 @@
  * calls, the first, second, third and last call fail once (--all: every call). After each failure there is an error or
  * a success, never a crash. Everything can be closed, all host memory and all driver objects are back, and the same
  * scenario then works.
+ * Under AddressSanitizer every fault is played, and the scenario works again after every few of them. Other builds play
+ * a sample of the faults (support/sample.h), and try the scenario after each. --all plays and tries all of them.
  * --lost: from one call on, every call of the driver answers that the device is lost. That call moves through the
  * scenario. What the driver has is then not counted.
  * Prints "N passed, N failed" last; exit code 0 when none failed, 77 when there was nothing to sweep, 2 bad
@@ -18,6 +20,7 @@
 #include "fault/fault.h"
 #include "fault/scenario.h"
 #include "support/safetensors_bytes.h"
+#include "support/sample.h"
 #include "support/temp_folder.h"
 
 static const char *const sweep_backends[] = {"cpu", "null", "cuda", "hip", "opencl", "vulkan"};
@@ -28,6 +31,7 @@ typedef struct sweep {
   bool all, host, driver, lost, verbose;
   const char *model, *trace;
   unsigned passed, failed, backends;
+  unsigned untried; /* faults since the scenario worked */
 } sweep;
 
 typedef struct outcome {
@@ -86,20 +90,36 @@ static void sweep_report(sweep *w, const char *backend, const scenario *what, co
   fflush(stdout);
 }
 
-/* One fault, then the same without. */
+/* The scenario without a fault. Returns what is wrong, and how it ended. */
+static const char *sweep_try(sweep *w, const char *backend, const scenario *what, outcome *got) {
+  const fault_plan none = {0};
+  const outcome again = sweep_run(w, what, backend, &none);
+  const bool good = !again.status && !sweep_judge(&again, &none);
+  if (!good) *got = again;
+  if (!good && w->untried > 1) printf("one of the last %u faults, up to this one:\n", w->untried);
+  w->untried = 0;
+  return good ? NULL : "the next try does not work";
+}
+
+/* One fault, then the same without: after each fault, or by chance after one in four. */
 static void sweep_one(sweep *w, const char *backend, const scenario *what, const fault_plan *plan) {
+  if (!w->all && !sample_takes(4)) return;
   outcome got = sweep_run(w, what, backend, plan);
   const char *wrong = sweep_judge(&got, plan);
-  if (!wrong) {
-    const fault_plan none = {0};
-    const outcome again = sweep_run(w, what, backend, &none);
-    if (again.status || sweep_judge(&again, &none)) {
-      wrong = "the next try does not work";
-      got = again;
-    }
-  }
+  w->untried++;
+  const bool now = w->all || !SAMPLE_IS_FULL || sample_random() % 4 == 0;
+  if (!wrong && now) wrong = sweep_try(w, backend, what, &got);
   atomic_store(&fault_host_live, 0);
   sweep_report(w, backend, what, plan, &got, wrong);
+}
+
+/* The faults after which nothing was tried yet. */
+static void sweep_last(sweep *w, const char *backend, const scenario *what) {
+  outcome got = {.err = {.message = ""}};
+  if (!w->untried) return;
+  const char *wrong = sweep_try(w, backend, what, &got);
+  atomic_store(&fault_host_live, 0);
+  if (wrong) sweep_report(w, backend, what, &(fault_plan){0}, &got, wrong);
 }
 
 static void sweep_host(sweep *w, const char *backend, const scenario *what, unsigned calls) {
@@ -147,6 +167,7 @@ static void sweep_scenario(sweep *w, const char *backend, const scenario *what) 
   if (w->lost && driver) sweep_lost(w, backend, what, plain.driver_calls);
   if (w->host && !(what->of_no_backend && strcmp(backend, "cpu") != 0)) sweep_host(w, backend, what, plain.host_calls);
   if (w->driver && driver) sweep_driver(w, backend, what, calls);
+  sweep_last(w, backend, what);
 }
 
 static bool sweep_has(const sweep *w, const char *backend, gm_error *err) {

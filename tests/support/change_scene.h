@@ -352,13 +352,14 @@ static inline void change_scene_check(const change_scene *s) {
 }
 
 /* `refusals` and the seed unless GM_TEST_REFUSALS and GM_TEST_SEED say otherwise; an eighth under a sanitizer, a
- * fortieth under valgrind. */
+ * fortieth in other builds of few. */
 static inline void change_scene_run_all(change_scene *s, const char *name, long refusals) {
   const char *count = getenv("GM_TEST_REFUSALS"), *seed = getenv("GM_TEST_SEED");
 #ifdef GM_TEST_SANITIZED
   refusals /= 8;
-#endif
+#else
   if (getenv("TESTS_FEW")) refusals /= 40;
+#endif
   change_ok(gm_config_set(s->ctx, "reserve.share", "off", NULL), NULL);
   change_scene_run(s, count ? strtol(count, NULL, 10) : refusals, seed ? strtoull(seed, NULL, 10) : 1);
   change_scene_tell(s, name);

@@ -1,5 +1,6 @@
-/* Long sweeps of one thread run in full in every build but the thread sanitizer's, which sees little in them. There
- * each run takes another sample. It prints the seed, and GM_TEST_SEED repeats it. */
+/* Long sweeps of one thread run in full where they see most: under AddressSanitizer. In each other build a run takes
+ * another sample, and a small one where cmake/GmTest.cmake sets TESTS_FEW. It prints the seed, and GM_TEST_SEED repeats
+ * it. GM_TEST_FULL=1 runs the whole sweep in any build. */
 #ifndef GM_TESTS_SUPPORT_SAMPLE_H
 #define GM_TESTS_SUPPORT_SAMPLE_H
 
@@ -7,32 +8,37 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "support/random.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define SAMPLE_IS_FULL false
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SAMPLE_IS_FULL false
+#ifndef __has_feature
+#define __has_feature(name) 0
 #endif
-#endif
-#ifndef SAMPLE_IS_FULL
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
 #define SAMPLE_IS_FULL true
+#else
+#define SAMPLE_IS_FULL false
 #endif
+
+/* Another number from run to run, which is printed. GM_TEST_SEED is the first. For one thread. */
+static inline uint64_t sample_random(void) {
+  static uint64_t state;
+  if (!state) {
+    const char *seed = getenv("GM_TEST_SEED");
+    state = seed ? strtoull(seed, NULL, 10) : ((uint64_t)time(NULL) << 16) + (uint64_t)getpid();
+    if (!state) state = 1;
+    printf("by chance: GM_TEST_SEED=%llu\n", (unsigned long long)state);
+    fflush(stdout);
+  }
+  return test_random(&state);
+}
+
+static inline bool sample_is_full(void) { return SAMPLE_IS_FULL || getenv("GM_TEST_FULL"); }
 
 /* Whether this step of a sweep is run: all are, or by chance one in so many. For one thread. */
 static inline bool sample_takes(uint64_t one_in) {
-  static uint64_t state;
-  if (SAMPLE_IS_FULL) return true;
-  if (!state) {
-    const char *seed = getenv("GM_TEST_SEED");
-    state = seed ? strtoull(seed, NULL, 10) : (uint64_t)time(NULL);
-    if (!state) state = 1;
-    printf("a sample of one in %llu: GM_TEST_SEED=%llu\n", (unsigned long long)one_in, (unsigned long long)state);
-    fflush(stdout);
-  }
-  return test_random(&state) % one_in == 0;
+  return sample_is_full() || sample_random() % (getenv("TESTS_FEW") ? 6 * one_in : one_in) == 0;
 }
 
 #endif

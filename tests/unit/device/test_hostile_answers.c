@@ -18,7 +18,6 @@
 #include "gm/pool.h"
 #include "gm/share.h"
 #include "support/counted_services.h"
-#include "support/great_many.h"
 #include "support/liar_backend.h"
 #include "support/sample.h"
 
@@ -361,18 +360,12 @@ static bool is_descriptor(uint32_t entry, size_t at) {
   return entry == LIAR_share_export && at + 8 > fd && at < fd + sizeof(int32_t);
 }
 
-/* Valgrind's twin tells one lie in fifty. */
-static bool is_told(void) {
-  static size_t turn;
-  return great_many(50) == 50 || turn++ % 50 == 0;
-}
-
 static void lie_with(uint32_t entry, uint32_t output, size_t width, const uint64_t *values, size_t count, size_t most) {
   for (size_t at = 0; at + width <= liar_sizes[entry][output]; at += width) {
     if (is_descriptor(entry, at)) continue;
     for (size_t i = 0; i < (count < most ? count : most); i++) {
       const uint64_t value = values[(at / width + i) % count];
-      if (!is_told() || !sample_takes(8)) continue;
+      if (!sample_takes(8)) continue;
       play(&(liar_lie){entry, output, at, width, value, .every = 1});
       play(&(liar_lie){entry, output, at, width, value, .every = 2});
     }

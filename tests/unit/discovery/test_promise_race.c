@@ -64,7 +64,8 @@ static void race_turn(uint32_t card, uint64_t *seed) {
 static void *race_thread(void *arg) {
   const uint32_t card = *(const uint32_t *)arg;
   uint64_t seed = racer * CARDS + card + ((uint64_t)getpid() << 32);
-  for (size_t i = 0; i < great_many(TURNS) || oracle->kills; i++) race_turn(card, &seed);
+  /* Few turns may refuse nothing, so all go on until one does. */
+  for (size_t i = 0; i < great_many(TURNS) || oracle->kills || !oracle->refused; i++) race_turn(card, &seed);
   return NULL;
 }
 

@@ -200,8 +200,8 @@ static void check_has_not(const char *text) {
 
 static void test_the_short_one_leaves_out_what_nobody_asks_about(void **state) {
   (void)state;
-  /* Valgrind's twin (TESTS_FEW) loads no driver: drivers leak. */
-  gm_context *ctx = make_context(getenv("TESTS_FEW") ? "cpu,cards" : "", NULL);
+  /* Valgrind's twin (TESTS_NO_DRIVER) loads no driver: drivers leak. */
+  gm_context *ctx = make_context(getenv("TESTS_NO_DRIVER") ? "cpu,cards" : "", NULL);
   add_cards(ctx);
   assert_int_equal(gm_summary_brief(ctx, GM_PROBE_ACTIVE, put, NULL, NULL), GM_OK);
   assert_memory_equal(page, "=== gm backends ===\n\u2713 CPU      [0] ", 36);
