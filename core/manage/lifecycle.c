@@ -205,8 +205,8 @@ static gm_status pool_check_unused(gm_pool *pool, gm_error *err) {
     return gm__fail(err, GM_ERR_BUSY, 0, op, "pool \"%s\" is being recorded: gm_pool_record_end first", name);
   }
   if (guests) {
-    return gm__fail(err, GM_ERR_BUSY, 0, op, "%u buffers, scopes, reservations or watches of pool \"%s\" are alive",
-                    guests, name);
+    return gm__fail(err, GM_ERR_BUSY, 0, op,
+                    "%u buffers, scopes, caches, reservations or watches of pool \"%s\" are alive", guests, name);
   }
   const gm_status status = gm__heap_drain(&pool->heap, op, err);
   return status ? status : gm__pool_stop_lending(pool, op, err);
