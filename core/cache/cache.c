@@ -11,6 +11,7 @@
 #include "core/base/key_map.h"
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
+#include "core/cache/give_way.h"
 #include "core/context/config.h"
 #include "core/context/object.h"
 #include "core/context/process.h"
@@ -46,6 +47,7 @@ struct gm_cache {
   uint64_t max_entries, max_bytes; /* UINT64_MAX: no bound */
   gm_cache_release release;
   void *user;
+  gm__give_way way;
   gm__mutex lock;
   gm__key_map map;
   gm__cache_policy policy;
@@ -182,23 +184,45 @@ static bool cache_fits(const gm_cache *cache, const cache_entry *earlier, uint64
   return entries < cache->max_entries && bytes <= cache->max_bytes - held_bytes;
 }
 
+/* False: all that is left is held. REQUIRES: the lock. */
+static bool cache_evict_one(gm_cache *cache, cache_gone *gone) {
+  gm__cache_entry *turn;
+  while ((turn = gm__cache_policy_victim(&cache->policy)) && cache_held(cache_of_turn(turn))) {
+    gm__cache_policy_remove(&cache->policy, turn);
+  }
+  if (!turn) return false;
+  cache_entry *entry = cache_of_turn(turn);
+  cache->stats.evictions++;
+  cache->stats.evicted_bytes += entry->bytes;
+  gm__cache_policy_evict(&cache->policy, turn);
+  cache_leave(cache, entry, gone);
+  return true;
+}
+
 /* Evicts until there is room for `entries` more with `bytes`, or until all that is left is held. After cache_fits there
  * is room for that one. */
 static void cache_make_room(gm_cache *cache, uint64_t entries, uint64_t bytes, cache_gone *gone) {
-  gm__cache_entry *turn;
   while ((gm__add_sat(cache->stats.entries, entries) > cache->max_entries ||
           bytes > cache->max_bytes - cache->stats.bytes) &&
-         (turn = gm__cache_policy_victim(&cache->policy))) {
-    cache_entry *entry = cache_of_turn(turn);
-    if (cache_held(entry)) {
-      gm__cache_policy_remove(&cache->policy, &entry->turn);
-      continue;
-    }
-    cache->stats.evictions++;
-    cache->stats.evicted_bytes += entry->bytes;
-    gm__cache_policy_evict(&cache->policy, &entry->turn);
-    cache_leave(cache, entry, gone);
-  }
+         cache_evict_one(cache, gone)) {}
+}
+
+static uint64_t cache_evictable(void *user) {
+  gm_cache_stats now = {.struct_size = sizeof now};
+  return gm_cache_get_stats(user, &now, NULL) ? 0 : now.bytes - now.held_bytes;
+}
+
+static uint64_t cache_evict(void *user, uint64_t bytes) {
+  gm_cache *cache = user;
+  cache_gone gone = {NULL};
+  gm__mutex_lock(&cache->lock);
+  const uint64_t before = cache->stats.bytes;
+  while (before - cache->stats.bytes < bytes && cache->stats.bytes > cache->stats.held_bytes &&
+         cache_evict_one(cache, &gone)) {}
+  const uint64_t evicted = before - cache->stats.bytes;
+  gm__mutex_unlock(&cache->lock);
+  cache_release(cache, &gone, false);
+  return evicted;
 }
 
 bool gm__cache_is_behind(const gm_cache *cache, uint64_t changes) { return atomic_load(&cache->followed) < changes; }
@@ -241,6 +265,7 @@ gm_status gm_cache_create(gm_context *ctx, const gm_cache_params *params, gm_cac
   if (status) return status;
   if (!out) return gm__bad_argument(err, op, "`out` is NULL");
   status = cache_params_read(params, &asked, err);
+  if (!status) status = gm__give_way_check(ctx, asked.pool, op, err);
   if (status) return status;
   gm_cache *cache = gm__object_new(ctx, GM__KIND_CACHE, sizeof *cache);
   if (!cache) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a cache");
@@ -258,8 +283,12 @@ gm_status gm_cache_create(gm_context *ctx, const gm_cache_params *params, gm_cac
   gm__cache_policy_init(&cache->policy, asked.policy == GM_CACHE_LRU ? GM__CACHE_LRU : GM__CACHE_S3FIFO,
                         gm__context_services(ctx));
   atomic_fetch_add(&ctx->children, 1);
-  *out = cache;
-  return GM_OK;
+  status = gm__give_way_begin(&cache->way, asked.pool, &(gm__give_way_calls){cache_evictable, cache_evict, cache}, err);
+  if (status)
+    (void)gm_cache_destroy(cache, NULL);
+  else
+    *out = cache;
+  return status;
 }
 
 static gm_status cache_check(const gm_cache *cache, const char *op, gm_error *err) {
@@ -278,13 +307,14 @@ gm_status gm_cache_destroy(gm_cache *cache, gm_error *err) {
   const bool forked = status == GM_ERR_FORKED; /* no lock then: nobody is left who could release it */
   if (!forked) gm__mutex_lock(&cache->lock);
   const uint64_t leases = cache->stats.leases;
-  if (forked || !leases) cache_leave_all(cache, &gone);
+  if (!forked) gm__mutex_unlock(&cache->lock);
+  if (!forked && leases) return gm__fail(err, GM_ERR_BUSY, 0, op, "there are %" PRIu64 " leases", leases);
+  gm__give_way_end(&cache->way); /* nobody else is in the cache from now on */
+  cache_leave_all(cache, &gone);
   for (cache_entry *entry = cache->left, *next; forked && entry; entry = next) {
     next = entry->next;
     cache_go(&gone, entry);
   }
-  if (!forked) gm__mutex_unlock(&cache->lock);
-  if (!forked && leases) return gm__fail(err, GM_ERR_BUSY, 0, op, "there are %" PRIu64 " leases", leases);
   cache_release(cache, &gone, forked);
   gm__key_map_clear(&cache->map);
   gm__cache_policy_end(&cache->policy);

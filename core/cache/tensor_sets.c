@@ -128,6 +128,7 @@ static gm_status sets_open_cache(gm_tensor_sets *sets, gm_error *err) {
   const gm_cache_params params = {.struct_size = sizeof params,
                                   .max_entries = UINT64_MAX,
                                   .max_bytes = sets->params.max_bytes,
+                                  .pool = sets->params.pool,
                                   .release = set_release};
   const gm_status status = gm_cache_create(sets->ctx, &params, &sets->cache, err);
   if (!status) sets_follow(sets);
@@ -149,13 +150,15 @@ gm_status gm_tensor_sets_create(gm_context *ctx, const gm_tensor_sets_params *pa
   if (!sets) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for tensor sets");
   sets->ctx = ctx;
   sets->params = asked;
+  gm__mutex_init(&sets->lock, GM__RANK_LEAF);
+  gm__cond_init(&sets->ended);
   status = sets_open_cache(sets, err);
   if (status) {
+    gm__cond_destroy(&sets->ended);
+    gm__mutex_destroy(&sets->lock);
     gm__object_end(ctx, &sets->head);
     return status;
   }
-  gm__mutex_init(&sets->lock, GM__RANK_LEAF);
-  gm__cond_init(&sets->ended);
   atomic_fetch_add(&ctx->children, 1);
   *out = sets;
   return GM_OK;

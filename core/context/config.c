@@ -5,6 +5,7 @@
 #include "core/base/alloc.h"
 #include "core/base/cancel.h"
 #include "core/base/error.h"
+#include "core/base/log.h"
 #include "core/base/text.h"
 #include "core/context/config_keys.h"
 #include "core/context/config_set.h"
@@ -40,6 +41,16 @@ void gm__config_destroy(gm__config *config, const gm_services *services) {
   gm__release(services, config, sizeof *config);
 }
 
+/* Two keys bound buckets. Where pools are of best fit, whoever sets one of them hears so. */
+static void config_say_buckets(gm_context *ctx, const char *key) {
+  char word[16];
+  if (strcmp(key, "cache.global") != 0 && strcmp(key, "max_pooled_per_bucket") != 0) return;
+  gm__config_text(ctx, "allocation_strategy", word, sizeof word);
+  if (strcmp(word, "bucket") == 0) return;
+  gm__log(gm__context_services(ctx), GM_LOG_WARN,
+          "gm: %s bounds pools of buckets only; cache.max_bytes and cache.max_age bound a pool of best_fit", key);
+}
+
 gm_status gm_config_set(gm_context *ctx, const char *key, const char *value, gm_error *err) {
   gm_status status = gm__context_check(ctx, "gm_config_set", err);
   if (status != GM_OK) return status;
@@ -48,6 +59,7 @@ gm_status gm_config_set(gm_context *ctx, const char *key, const char *value, gm_
   gm__mutex_lock(&config->lock);
   status = gm__config_put(config, &(gm__config_change){key, value, "", GM_CONFIG_CODE}, err);
   gm__mutex_unlock(&config->lock);
+  if (status == GM_OK) config_say_buckets(ctx, key);
   if (status != GM_OK || gm_config_key_at(gm__config_key_find(key))->effective) return status;
   return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_config_set",
                   "%s is stored, but its feature comes with a later version", key);
@@ -103,6 +115,12 @@ gm_status gm_config_preset(gm_context *ctx, const char *preset, gm_error *err) {
   status = gm__config_apply_preset(ctx->config, preset, err);
   gm__mutex_unlock(&ctx->config->lock);
   return status;
+}
+
+gm_status gm__config_check(const char *key, const char *value, const char *op, gm_error *err) {
+  const size_t index = gm__config_key_find(key);
+  if (index == gm__config_key_count()) return gm__config_unknown(op, "", key, err);
+  return gm__config_key_check(gm_config_key_at(index), "", value, err);
 }
 
 void gm__config_text(gm_context *ctx, const char *key, char *text, size_t capacity) {

@@ -24,4 +24,7 @@ void gm__config_text(gm_context *ctx, const char *key, char *text, size_t capaci
  * a change alone. Take this number first, then the key. */
 uint64_t gm__config_changes(const gm_context *ctx);
 
+/* Is there such a key, and does it take the value? INVALID_ARGUMENT names the key, or the nearest one. */
+gm_status gm__config_check(const char *key, const char *value, const char *op, gm_error *err);
+
 #endif

@@ -39,8 +39,8 @@
   X("warmup", "GM_WARMUP", "pairs", "", "", true, "what to warm up: size:count,…")                                   \
   X("small_block_threshold", "GM_SMALL_BLOCK_THRESHOLD", "bytes", "0..", "1M", true,                                 \
     "quick lists of best_fit take blocks up to 16 times this size, or a 64th of it on devices without mapped pages") \
-  X("size_class_bits", "GM_SIZE_CLASS_BITS", "count", "0..5", "3", true,                                             \
-    "buckets have 2^bits sizes between powers of two; GM_STRATEGY_BUCKET by name: 0 unless the key is set")          \
+  X("size_class_bits", "GM_SIZE_CLASS_BITS", "count", "0..5", "0", true,                                             \
+    "buckets have 2^bits sizes from one power of two to the next; 0: powers of two")                                 \
   X("segment_size", "GM_SEGMENT_SIZE", "bytes", "auto|65536..", "auto", true,                                        \
     "bytes that a best_fit pool takes at a time, if there is room; auto: the size grows with the pool")              \
   X("zero_segments", "GM_ZERO_SEGMENTS", "bool", "", "false", true,                                                  \

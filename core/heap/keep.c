@@ -27,7 +27,7 @@ static uint64_t keep_bound(const gm__keep *keep, uint64_t bound) {
 }
 
 /* Writes the bounds where the streams and the pool read them. REQUIRES: keep lock. */
-static void keep_publish(gm__heap *heap) {
+void gm__keep_publish(gm__heap *heap) {
   gm__keep *keep = &heap->keep;
   gm__dedicated *dedicated = &heap->dedicated;
   const uint64_t of_stream = keep_bound(keep, keep->local);
@@ -42,7 +42,7 @@ void gm__keep_widen(gm__heap *heap, uint64_t blocks) {
   gm__mutex_lock(&keep->lock);
   keep->kept = gm__max(keep->kept, blocks);
   keep->all = gm__max(keep->all, blocks);
-  keep_publish(heap);
+  gm__keep_publish(heap);
   gm__mutex_unlock(&keep->lock);
 }
 
@@ -77,10 +77,10 @@ static bool keep_follow(gm__heap *heap) {
   const bool high = pressure > keep->high;
   if (high && keep->scale > 1 / keep_scale_most) {
     keep->scale /= keep->factor;
-    keep_publish(heap);
+    gm__keep_publish(heap);
   } else if (pressure < keep->low && keep->scale < keep_scale_most) {
     keep->scale *= keep->factor;
-    keep_publish(heap);
+    gm__keep_publish(heap);
   }
   if (high) keep_flush(heap);
   return high;
@@ -108,7 +108,7 @@ static uint64_t keep_turn(gm__heap *heap, uint64_t age_ns) {
 
 /* Gives back what the bounds do not allow. REQUIRES: no lock, because an upstream may call anything. */
 static uint64_t keep_trim(gm__heap *heap, uint64_t freed_by) {
-  const uint64_t most = heap->keep.max_bytes;
+  const uint64_t most = keep_read(&heap->keep.max_bytes);
   uint64_t bytes = freed_by ? gm__heap_trim(heap, 0, freed_by) : 0;
   gm__stats_count(&heap->provider.stats.aged_bytes, bytes);
   if (!heap->keep.strict && gm__heap_pooled(heap) > most) bytes += gm__heap_trim(heap, most, UINT64_MAX);
@@ -125,10 +125,15 @@ void gm__keep_tend(gm__heap *heap) {
   if (trims) keep_trim(heap, freed_by);
 }
 
+void gm__keep_hold_bytes(gm__heap *heap) {
+  if (!heap->provider.no_trim) keep_trim(heap, 0);
+}
+
 void gm__keep_hold(gm__heap *heap, const gm_stream *stream, bool after_free) {
   const gm__keep *keep = &heap->keep;
-  if (!keep->strict || gm__heap_pooled(heap) <= keep->max_bytes || gm__stream_captured(stream)) return;
-  gm__heap_give_done(heap, keep->max_bytes, !after_free);
+  if (!keep->strict) return;
+  const uint64_t most = keep_read(&keep->max_bytes);
+  if (gm__heap_pooled(heap) > most && !gm__stream_captured(stream)) gm__heap_give_done(heap, most, !after_free);
 }
 
 uint64_t gm__keep_clean(gm__heap *heap) {
@@ -142,10 +147,14 @@ uint64_t gm__keep_clean(gm__heap *heap) {
 
 /* ---- begin and end ---- */
 
+uint64_t gm__keep_age_ns(uint64_t age_ms) {
+  const uint64_t most = UINT64_MAX - 1; /* UINT64_MAX would mean auto */
+  return age_ms == UINT64_MAX ? UINT64_MAX : gm__min(gm__mul_sat(age_ms, keep_ns_per_ms), most);
+}
+
 void gm__keep_init(gm__heap *heap, uint64_t keep_bytes) {
   gm_context *ctx = heap->device->ctx;
   gm__keep *keep = &heap->keep;
-  const uint64_t age_ms = gm__config_u64(ctx, "cache.max_age");
   gm__mutex_init(&keep->lock, GM__RANK_KEEP);
   keep->local = gm__config_u64(ctx, "cache.stream_local");
   keep->global = gm__config_u64(ctx, "cache.global");
@@ -153,17 +162,16 @@ void gm__keep_init(gm__heap *heap, uint64_t keep_bytes) {
   keep->strict = keep_bytes && keep_bytes != GM_NO_LIMIT;
   keep->max_bytes = keep_bytes ? keep_bytes : gm__config_u64(ctx, "cache.max_bytes");
   if (keep_bytes == GM_NO_BYTES) keep->max_bytes = 0;
-  const uint64_t age_ns = gm__mul_sat(age_ms, keep_ns_per_ms);
-  keep->max_age_ns =
-      age_ms == UINT64_MAX ? UINT64_MAX : gm__min(age_ns, UINT64_MAX - 1); /* UINT64_MAX would mean auto */
+  keep->max_age_ns = gm__keep_age_ns(gm__config_u64(ctx, "cache.max_age"));
   keep->low = gm__config_fraction(ctx, "scaling.low");
   keep->high = gm__config_fraction(ctx, "scaling.high");
   keep->factor = gm__config_fraction(ctx, "scaling.factor");
+  keep->coalesce = keep->cleanup = -1;
   keep->scale = 1;
 }
 
 void gm__keep_start(gm__heap *heap) {
-  keep_publish(heap);
+  gm__keep_publish(heap);
   keep_set_epoch(heap, gm__now_ns());
 }
 

@@ -15,11 +15,12 @@
 struct gm__heap;
 
 typedef struct gm__keep {
-  uint64_t max_bytes;          /* UINT64_MAX: no bound */
-  bool strict;                 /* max_bytes holds after each free and each request */
-  uint64_t max_age_ns;         /* UINT64_MAX: auto */
-  double low, high, factor;    /* pressures below and above which the scale changes, and by how much; factor 1: never */
-  gm__mutex lock;              /* guards all below; locked before every other lock */
+  _Atomic uint64_t max_bytes; /* UINT64_MAX: no bound */
+  bool strict;                /* max_bytes holds after each free and each request */
+  gm__mutex lock;             /* guards all below; locked before every other lock */
+  uint64_t max_age_ns;        /* UINT64_MAX: auto */
+  double low, high, factor;   /* pressures below and above which the scale changes, and by how much; factor 1: never */
+  double coalesce, cleanup; /* what coalescing_threshold and cleanup.threshold are for this pool; negative: the keys */
   uint64_t local, global, all; /* most blocks of one stream, of the second level, of the pool: as configured */
   double scale;                /* of the first two: 1/16 to 16, or one step beyond */
   uint64_t kept;               /* blocks of a warm-up: no bound is less */
@@ -33,6 +34,15 @@ void gm__keep_init(struct gm__heap *heap, uint64_t keep_bytes);
 void gm__keep_start(struct gm__heap *heap);
 
 void gm__keep_end(gm__keep *keep);
+
+/* Tells changed bounds to the arenas and the dedicated blocks. REQUIRES: keep lock. */
+void gm__keep_publish(struct gm__heap *heap);
+
+/* The bound in age of so many milliseconds; UINT64_MAX: auto. */
+uint64_t gm__keep_age_ns(uint64_t age_ms);
+
+/* Gives back what is above the bound in bytes. REQUIRES: no lock. */
+void gm__keep_hold_bytes(struct gm__heap *heap);
 
 /* A warm-up put so many blocks into buckets: no bound is less from now on. */
 void gm__keep_widen(struct gm__heap *heap, uint64_t blocks);

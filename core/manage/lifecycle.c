@@ -93,17 +93,6 @@ static bool pool_is_checked(const gm_pool_params *params) {
 #endif
 }
 
-/* The size classes of buckets: powers of two where the program asks for buckets by name and nobody has set the key. */
-static uint32_t pool_class_bits(gm_context *ctx, gm_strategy asked) {
-  static const char key[] = "size_class_bits";
-  char text[16];
-  gm_config_source source = GM_CONFIG_DEFAULT;
-  if (pool_strategy(ctx, asked) != GM_STRATEGY_BUCKET) return 0;
-  gm_config_get(ctx, key, text, sizeof text, &source, NULL);
-  if (asked == GM_STRATEGY_BUCKET && source == GM_CONFIG_DEFAULT) return 0;
-  return (uint32_t)gm__config_u64(ctx, key);
-}
-
 static bool pool_reap(void *guard) { return gm__guard_reap(guard, true); }
 
 static gm_status pool_init_heap(gm_pool *pool, gm_device *device, const gm_pool_params *params, gm_error *err) {
@@ -112,7 +101,7 @@ static gm_status pool_init_heap(gm_pool *pool, gm_device *device, const gm_pool_
                                 .strategy = pool_strategy(ctx, params->strategy),
                                 .checked = pool_is_checked(params),
                                 .guarded = pool->guard != NULL,
-                                .class_bits = pool_class_bits(ctx, params->strategy),
+                                .class_bits = (uint32_t)gm__config_u64(ctx, "size_class_bits"),
                                 .max_bytes = gm__pool_cap(ctx, params->max_bytes),
                                 .owner = pool,
                                 .reap = pool->guard ? pool_reap : NULL,
@@ -205,8 +194,8 @@ static gm_status pool_check_unused(gm_pool *pool, gm_error *err) {
     return gm__fail(err, GM_ERR_BUSY, 0, op, "pool \"%s\" is being recorded: gm_pool_record_end first", name);
   }
   if (guests) {
-    return gm__fail(err, GM_ERR_BUSY, 0, op, "%u buffers, scopes, reservations or watches of pool \"%s\" are alive",
-                    guests, name);
+    return gm__fail(err, GM_ERR_BUSY, 0, op,
+                    "%u buffers, scopes, caches, reservations or watches of pool \"%s\" are alive", guests, name);
   }
   const gm_status status = gm__heap_drain(&pool->heap, op, err);
   return status ? status : gm__pool_stop_lending(pool, op, err);

@@ -33,7 +33,7 @@ struct gm_pool {
   gm__stream_listener listener;
   gm__mutex gate; /* locked before all others by a thread that changes the observers */
   gm__pool_buffers buffers;
-  _Atomic uint32_t guests; /* buffers, scopes, reservations and watches of the pool */
+  _Atomic uint32_t guests; /* buffers, scopes, caches, reservations, watches */
   _Atomic int pressure;    /* what gm_pressure_level said last */
   gm__map spans;        /* under the provider lock: blocks of several memories, from number and check to the record */
   uint64_t spans_turns; /* how many such blocks there have been */

@@ -14,6 +14,8 @@
 
 GM_BEGIN_DECLS
 
+struct gm_pool;
+
 enum { GM_CACHE_KEY_MOST = 4096 };
 
 /* Which object goes first. */
@@ -23,7 +25,8 @@ typedef enum gm_cache_policy {
 } gm_cache_policy;
 
 /* Gives an object back to the host program. The cache calls it exactly once for each object that it took, in the thread
- * whose call let the object go, and under no lock. It may call gm, this cache included, but not gm_cache_destroy for
+ * whose call let the object go, and under no lock. With a pool that may be a thread whose request the pool could not
+ * serve. It may call gm, this cache included, but not gm_cache_destroy for
  * it. It must not throw. */
 typedef void (*gm_cache_release)(void *user, void *object, uint64_t bytes);
 
@@ -35,6 +38,10 @@ typedef struct gm_cache_params {
   uint64_t max_bytes;       /* 0: no bound */
   gm_cache_release release; /* NULL: objects need none */
   void *user;               /* handed to `release`; borrowed until gm_cache_destroy returns */
+  struct gm_pool *pool;     /* whose memory the objects hold, so that they give way when it is short: the cache is an
+                               evictor of that pool (gm/evictor.h). `release` frees the memory, and the bytes of an
+                               object are those of its blocks. It is of the cache's context, and is not destroyed
+                               before the cache. NULL: objects go only for the bounds */
 } gm_cache_params;
 
 /* Counts are since the cache was made, unless they say "now". */
@@ -45,20 +52,21 @@ typedef struct gm_cache_stats {
   uint64_t leases;                   /* now, those of objects that left the cache included */
   uint64_t hits, misses;             /* answers of gm_cache_get */
   uint64_t puts;                     /* objects that the cache took */
-  uint64_t evictions, evicted_bytes; /* objects that went for want of room */
+  uint64_t evictions, evicted_bytes; /* objects that went for want of room, also in the pool */
   uint64_t refused;                  /* puts that answered OVER_LIMIT */
 } gm_cache_stats;
 
 typedef struct gm_cache gm_cache;             /* it keeps its context from being destroyed */
 typedef struct gm_cache_lease gm_cache_lease; /* one use of an object */
 
-/* Makes a cache. `params` may be NULL. The caller destroys *out. Errors: INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, FORKED.
- */
+/* Makes a cache. `params` may be NULL. The caller destroys *out. Errors: INVALID_ARGUMENT: also for a pool
+ * of another context. OUT_OF_HOST_MEMORY, FORKED. */
 GM_API gm_status gm_cache_create(gm_context *ctx, const gm_cache_params *params, gm_cache **out, gm_error *err);
 
 /* Releases all objects, kept ones too, and ends the cache. NULL is GM_OK. Meanwhile no other thread, and no `release`,
- * may use the cache. BUSY: there are leases, and nothing has changed. In a forked child the call gives back gm's host
- * memory, ends all leases, releases no object, and is GM_OK. INVALID_ARGUMENT: debug builds know that it was destroyed.
+ * may use the cache. With a pool no evictor of its device makes this call. BUSY: there are leases, and nothing has
+ * changed. In a forked child the call gives back gm's host memory, ends all leases, releases no object, and is GM_OK.
+ * INVALID_ARGUMENT: debug builds know that it was destroyed.
  */
 GM_API gm_status gm_cache_destroy(gm_cache *cache, gm_error *err);
 

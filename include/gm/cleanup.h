@@ -48,6 +48,19 @@ GM_API uint64_t gm_pool_collect(gm_pool *pool);
  * gm_pool_clear. */
 GM_API uint64_t gm_pool_coalesce(gm_pool *pool, bool aggressive);
 
+/* Tunes a running pool: gives one key of the configuration (gm/config.h) another value for this pool. The value holds
+ * from then on, and other threads may use the pool meanwhile. These keys can be changed: cache.stream_local,
+ * cache.global, cache_size, cache.max_bytes, cache.max_age, scaling.low, scaling.high, scaling.factor,
+ * max_pooled_per_bucket, max_pool_bytes, coalescing_threshold, cleanup.threshold.
+ *
+ * Memory above a new cache.max_bytes goes back at once. Blocks above a new bound in number go with the next frees and
+ * trims. What scaling did to the bounds so far is undone when a bound in number or scaling.factor is set.
+ *
+ * Errors: INVALID_ARGUMENT: there is no such key, or it does not take the value. NOT_SUPPORTED: the key has no effect
+ * in this pool, which the message explains. Keys of buckets have none in a pool of best fit, and cache.max_bytes has
+ * none in a pool with a bound in keep_bytes. FORKED. */
+GM_API gm_status gm_pool_configure(gm_pool *pool, const char *key, const char *value, gm_error *err);
+
 /* Gives back, in an emergency, all memory that nobody uses in any pool of a device. First it asks each evictor of the
  * device (gm/evictor.h) for all that it can free, unless an evictor of the device makes the call. Then it asks all
  * streams how far they are. It gives back what they are done with, also what a pool holds back to check freed blocks.

@@ -7,7 +7,8 @@
  * The environment name of a key is GM_ and the key in capitals, with underscores for dots. A value from the environment
  * wins. Setting that key from code or a file then returns GM_OK, leaves the value, and logs a line.
  *
- * Pools and devices take their values when they are created. But memory_fraction, min_free_bytes, pressure.*,
+ * Pools and devices take their values when they are created; gm_pool_configure (gm/cleanup.h) changes some of a running
+ * pool. But memory_fraction, min_free_bytes, pressure.*,
  * cpu_fallback, gpu.memory.* and gpu.ast.* are read when they are used, so a change counts from then on. Every function
  * is thread-safe. */
 #ifndef GM_CONFIG_H

@@ -158,8 +158,8 @@ GM_API gm_status gm_pool_destroy(gm_pool *pool, gm_error *err);
  *
  * The name `pool` stays known until the context is destroyed, and costs a few kilobytes until then. Calls on it, also
  * gm_free of its blocks, answer INVALID_ARGUMENT, gm_alloc INVALID. Buffers, scopes, managed memory, loaded models,
- * watches and stores of the pool are still to be ended, a store before the device. The caller destroys its views
- * before. No other thread may be in a call on the pool, or close a stream of its device.
+ * watches, caches and stores of the pool are still to be ended, caches and stores before the device. The caller
+ * destroys its views before. No other thread may be in a call on the pool, or close a stream of its device.
  *
  * After GM_OK `err` has the status GM_OK. Its message says how many blocks and bytes were still out, and how many
  * streams gm could not ask. gm logs it where blocks were out. BUSY: another pool has been asking this one for memory

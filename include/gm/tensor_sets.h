@@ -12,6 +12,8 @@
 
 GM_BEGIN_DECLS
 
+struct gm_pool;
+
 /* Makes the set of a file, under no lock. On GM_OK it has set *out_set, and may set *out_bytes, which is 0. It may call
  * gm, but may not get the set of the same file. It must not throw. */
 typedef gm_status (*gm_tensor_set_make)(void *user, const char *path, void **out_set, uint64_t *out_bytes,
@@ -30,6 +32,8 @@ typedef struct gm_tensor_sets_params {
   gm_tensor_set_make make;       /* not NULL */
   gm_tensor_set_release release; /* NULL: sets need none */
   void *user;                    /* handed to both; borrowed until gm_tensor_sets_destroy returns */
+  struct gm_pool *pool; /* whose memory the sets hold: those that nobody uses go when it is short, as objects of
+                           a gm_cache do (gm/cache.h). NULL: none */
 } gm_tensor_sets_params;
 
 /* Counts are since the sets were created, unless they say "now". */

@@ -30,7 +30,6 @@ FLOORS = {  # lowest first: each with the floors that it may include
     "algo": "base",
     "context": "base",
     "tier": "base algo context",
-    "cache": "base algo context",
     "host": "base",
     "figures": "base host",
     "model": "base",
@@ -47,6 +46,7 @@ FLOORS = {  # lowest first: each with the floors that it may include
     "guard": "base context discovery track device order provider arena heap",
     "pool": "base context track device order provider arena bucket heap guard",
     "block": "base context discovery track device order provider arena heap guard pool",
+    "cache": "base algo context device pool",
     "manage": "base context host fit discovery track trace device order provider arena bucket heap guard pool block",
     "buffer": "base context host device provider heap guard pool block manage",
     "store": "base algo context tier host device provider pool block manage buffer",
@@ -55,7 +55,7 @@ FLOORS = {  # lowest first: each with the floors that it may include
     "report": "base context discovery",
 }
 # The floors that know what a pool is.
-POOL_KNOWN = {"pool", "block", "manage", "buffer", "store", "transfer", "load", "report"}
+POOL_KNOWN = {"pool", "block", "cache", "manage", "buffer", "store", "transfer", "load", "report"}
 POOL = re.compile(r"\bstruct gm_pool\b|\bgm_pool\s*\*")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 # Public headers that are the face of one floor; the others hold what several floors speak of.

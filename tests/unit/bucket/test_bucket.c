@@ -58,7 +58,8 @@ static void test_the_bits_divide_powers_of_two(void **state) {
 static void test_who_asks_for_buckets_by_name_has_powers_of_two(void **state) {
   (void)state;
   assert_int_equal(rounded(NULL, true, 4 * MIB + 1), 8 * MIB);
-  assert_int_equal(rounded(NULL, false, 4 * MIB + 1), 4 * MIB + 512 * KIB); /* by the default of the key: 3 */
+  assert_int_equal(rounded(NULL, false, 4 * MIB + 1), 8 * MIB); /* the word of the key means the same */
+  assert_int_equal(rounded(NULL, false, 700000), MIB);
 }
 
 static void test_small_sizes_are_whole_units_of_the_device(void **state) {

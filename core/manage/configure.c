@@ -1,0 +1,139 @@
+#include <string.h>
+
+#include "core/base/cancel.h"
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+#include "core/base/text.h"
+#include "core/context/config.h"
+#include "core/manage/lifecycle.h"
+#include "gm/cleanup.h"
+#include "gm/config.h"
+
+/* Keys that a running pool can change. Allocations and frees read what they read before: the bounds are published where
+ * the pressure publishes them too (core/heap/keep.c). */
+
+static const char configure_op[] = "gm_pool_configure";
+
+typedef struct configure_value {
+  uint64_t number; /* UINT64_MAX: auto */
+  double fraction;
+} configure_value;
+
+typedef struct configure_key {
+  const char *name;
+  bool of_buckets;                                                       /* it has no effect in other pools */
+  void (*set)(gm_pool *pool, gm__keep *keep, const configure_value *to); /* REQUIRES: keep lock */
+} configure_key;
+
+/* A bound in number that somebody sets holds as it is set: the pressure begins anew. */
+#define CONFIGURE_BOUND(member)                                                              \
+  static void configure_##member(gm_pool *pool, gm__keep *keep, const configure_value *to) { \
+    keep->member = to->number;                                                               \
+    keep->scale = 1;                                                                         \
+    gm__keep_publish(&pool->heap);                                                           \
+  }
+CONFIGURE_BOUND(local)
+CONFIGURE_BOUND(global)
+CONFIGURE_BOUND(all)
+
+#define CONFIGURE_SHARE(member)                                                              \
+  static void configure_##member(gm_pool *pool, gm__keep *keep, const configure_value *to) { \
+    (void)pool;                                                                              \
+    keep->member = to->fraction;                                                             \
+  }
+CONFIGURE_SHARE(low)
+CONFIGURE_SHARE(high)
+CONFIGURE_SHARE(coalesce)
+CONFIGURE_SHARE(cleanup)
+
+static void configure_factor(gm_pool *pool, gm__keep *keep, const configure_value *to) {
+  keep->factor = to->fraction;
+  keep->scale = 1;
+  gm__keep_publish(&pool->heap);
+}
+
+static void configure_bytes(gm_pool *pool, gm__keep *keep, const configure_value *to) {
+  (void)pool;
+  atomic_store_explicit(&keep->max_bytes, to->number, memory_order_relaxed);
+}
+
+static void configure_age(gm_pool *pool, gm__keep *keep, const configure_value *to) {
+  (void)pool;
+  keep->max_age_ns = gm__keep_age_ns(to->number);
+}
+
+static void configure_bucket(gm_pool *pool, gm__keep *keep, const configure_value *to) {
+  (void)keep;
+  gm__mutex_lock(&pool->heap.provider.lock);
+  pool->heap.dedicated.buckets.most = (uint32_t)gm__min(to->number, UINT32_MAX);
+  gm__mutex_unlock(&pool->heap.provider.lock);
+}
+
+static void configure_cap(gm_pool *pool, gm__keep *keep, const configure_value *to) {
+  (void)keep;
+  atomic_store_explicit(&pool->heap.provider.budget.max_bytes, to->number ? to->number : UINT64_MAX,
+                        memory_order_relaxed);
+}
+
+static const configure_key configure_keys[] = {
+    {"cache.stream_local", false, configure_local},
+    {"cache.global", true, configure_global},
+    {"cache_size", false, configure_all},
+    {"cache.max_bytes", false, configure_bytes},
+    {"cache.max_age", false, configure_age},
+    {"scaling.low", false, configure_low},
+    {"scaling.high", false, configure_high},
+    {"scaling.factor", false, configure_factor},
+    {"max_pooled_per_bucket", true, configure_bucket},
+    {"max_pool_bytes", false, configure_cap},
+    {"coalescing_threshold", false, configure_coalesce},
+    {"cleanup.threshold", false, configure_cleanup},
+};
+
+static const configure_key *configure_find(const char *name) {
+  for (size_t i = 0; i < sizeof configure_keys / sizeof *configure_keys; i++) {
+    if (strcmp(configure_keys[i].name, name) == 0) return &configure_keys[i];
+  }
+  return NULL;
+}
+
+/* Does the pool have a use for the key? `key` NULL: no running pool has. */
+static gm_status configure_serves(const gm_pool *pool, const configure_key *key, const char *name, gm_error *err) {
+  const gm__heap *heap = &pool->heap;
+  const char *why = NULL;
+  if (!key)
+    why = "a pool reads it when it is created, or not at all";
+  else if (key->of_buckets && heap->strategy != GM_STRATEGY_BUCKET)
+    why = "it bounds buckets, and this pool is of best_fit: cache.max_bytes and cache.max_age bound it";
+  else if (key->set == configure_bytes && (heap->keep.strict || heap->provider.no_trim))
+    why = "`keep_bytes` or `flags` of the pool's parameters say what it keeps";
+  else if (key->set == configure_age && heap->provider.no_trim)
+    why = "`flags` of the pool's parameters say that it gives nothing back by itself";
+  return why ? gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, configure_op, "%s: %s", name, why) : GM_OK;
+}
+
+/* REQUIRES: a text that gm__config_check took. */
+static configure_value configure_read(const char *name, const char *text) {
+  configure_value value = {.number = UINT64_MAX};
+  (void)gm__text_u64(name, text, &value.number, NULL);
+  (void)gm__text_double(name, text, &value.fraction, NULL);
+  return value;
+}
+
+gm_status gm_pool_configure(gm_pool *pool, const char *name, const char *text, gm_error *err) {
+  GM__UNCANCELLED();
+  gm_status status = gm__pool_alive(pool, configure_op, err);
+  if (status) return status;
+  if (!name || !text) return gm__bad_argument(err, configure_op, "`%s` is NULL", name ? "value" : "key");
+  status = gm__config_check(name, text, configure_op, err);
+  const configure_key *key = configure_find(name);
+  if (!status) status = configure_serves(pool, key, name, err);
+  if (status) return status;
+  const configure_value value = configure_read(name, text);
+  gm__keep *keep = &pool->heap.keep;
+  gm__mutex_lock(&keep->lock);
+  key->set(pool, keep, &value);
+  gm__mutex_unlock(&keep->lock);
+  if (key->set == configure_bytes) gm__keep_hold_bytes(&pool->heap);
+  return GM_OK;
+}

@@ -1,0 +1,218 @@
+/* gm_pool_configure: a running pool is tuned, also while other threads allocate and free. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+
+#include "gm/cleanup.h"
+#include "gm/config.h"
+#include "support/pool_bench.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+enum { BLOCKS = 10, ROUNDS = 2000, THREADS = 3 };
+
+static const gm_pool_params buckets = {.struct_size = sizeof buckets, .strategy = GM_STRATEGY_BUCKET};
+
+static void take_and_give(gm_pool *pool, uint64_t bytes) {
+  gm_block blocks[BLOCKS];
+  const gm_request request = {.bytes = bytes};
+  for (int i = 0; i < BLOCKS; i++) assert_true(gm_acquired(gm_alloc(pool, &request, &blocks[i])));
+  for (int i = 0; i < BLOCKS; i++) assert_int_equal(gm_free(pool, &blocks[i], NULL), GM_OK);
+}
+
+static void test_bounds_of_buckets_change(void **state) {
+  static const char *const keys[] = {"max_pooled_per_bucket", "cache.global", "cache_size"};
+  (void)state;
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    pool_bench bench;
+    pool_bench_open(&bench, "null", NULL, &buckets);
+    take_and_give(bench.pool, MIB);
+    assert_int_equal(pool_bench_stats(&bench).pooled_bytes, 8 * MIB);
+    pool_bench_ok(gm_pool_configure(bench.pool, "scaling.factor", "1", err)); /* bounds stay as they are set */
+    pool_bench_ok(gm_pool_configure(bench.pool, keys[i], "2", err));
+    take_and_give(bench.pool, MIB);
+    assert_int_equal(pool_bench_stats(&bench).pooled_bytes, 2 * MIB);
+    pool_bench_close(&bench);
+  }
+}
+
+static void test_memory_above_a_new_bound_goes_at_once(void **state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    pool_bench bench;
+    pool_bench_open(&bench, "null", NULL, i ? &buckets : NULL);
+    take_and_give(bench.pool, MIB);
+    assert_true(pool_bench_stats(&bench).pooled_bytes >= 8 * MIB);
+    pool_bench_ok(gm_pool_configure(bench.pool, "cache.max_bytes", "0", err));
+    assert_int_equal(pool_bench_stats(&bench).pooled_bytes, 0);
+    pool_bench_close(&bench);
+  }
+}
+
+static void test_the_cap_changes(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_block block;
+  const gm_request request = {.bytes = 8 * MIB};
+  pool_bench_open(&bench, "null", NULL, NULL);
+  pool_bench_ok(gm_pool_configure(bench.pool, "max_pool_bytes", "1M", err));
+  assert_int_equal(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_OVER_LIMIT);
+  pool_bench_ok(gm_pool_configure(bench.pool, "max_pool_bytes", "0", err));
+  assert_true(gm_acquired(gm_alloc(bench.pool, &request, &block)));
+  assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+  pool_bench_close(&bench);
+}
+
+/* Quick lists hold freed blocks apart: only a coalesce joins them. */
+static void test_the_threshold_of_coalescing_changes(void **state) {
+  (void)state;
+  pool_bench bench;
+  uint64_t joined = 0;
+  pool_bench_open(&bench, "null", NULL, NULL);
+  take_and_give(bench.pool, 4096);
+  pool_bench_ok(gm_pool_configure(bench.pool, "coalescing_threshold", "1", err));
+  const uint64_t before = pool_bench_stats(&bench).reclaimable_bytes;
+  assert_int_equal(gm_pool_coalesce(bench.pool, false), before); /* never above 1: nothing is joined */
+  pool_bench_ok(gm_pool_configure(bench.pool, "coalescing_threshold", "0", err));
+  joined = gm_pool_coalesce(bench.pool, false);
+  assert_int_equal(joined, pool_bench_stats(&bench).reserved_bytes);
+  pool_bench_close(&bench);
+}
+
+static void test_the_threshold_of_cleanup_changes(void **state) {
+  (void)state;
+  pool_bench bench;
+  uint64_t bytes = 1;
+  const gm_pool_params capped = {.struct_size = sizeof capped, .max_bytes = 64 * MIB};
+  pool_bench_open(&bench, "null", NULL, &capped);
+  take_and_give(bench.pool, MIB);
+  const uint64_t had = pool_bench_stats(&bench).reserved_bytes;
+  pool_bench_ok(gm_pool_cleanup(bench.pool, GM_CLEANUP_THRESHOLD_CONFIG, false, &bytes, err));
+  assert_int_equal(bytes, 0);
+  pool_bench_ok(gm_pool_configure(bench.pool, "cleanup.threshold", "0", err));
+  pool_bench_ok(gm_pool_cleanup(bench.pool, GM_CLEANUP_THRESHOLD_CONFIG, false, &bytes, err));
+  assert_int_equal(bytes, had);
+  pool_bench_close(&bench);
+}
+
+static void refused(gm_pool *pool, const char *key, const char *value, gm_status expected, const char *words) {
+  gm_error err = {.status = GM_OK};
+  assert_int_equal(gm_pool_configure(pool, key, value, &err), expected);
+  assert_non_null(strstr(err.message, words));
+}
+
+static void test_keys_without_effect_are_refused(void **state) {
+  (void)state;
+  pool_bench bench;
+  const gm_pool_params keeps = {.struct_size = sizeof keeps, .keep_bytes = MIB};
+  pool_bench_open(&bench, "null", NULL, NULL);
+  refused(bench.pool, "cache.global", "1", GM_ERR_NOT_SUPPORTED, "cache.max_bytes");
+  refused(bench.pool, "max_pooled_per_bucket", "1", GM_ERR_NOT_SUPPORTED, "best_fit");
+  refused(bench.pool, "segment_size", "1M", GM_ERR_NOT_SUPPORTED, "when it is created");
+  refused(bench.pool, "cache_sizes", "1", GM_ERR_INVALID_ARGUMENT, "cache_size");
+  refused(bench.pool, "scaling.low", "2", GM_ERR_INVALID_ARGUMENT, "scaling.low");
+  refused(bench.pool, "cache_size", "-1", GM_ERR_INVALID_ARGUMENT, "cache_size");
+  refused(bench.pool, NULL, "1", GM_ERR_INVALID_ARGUMENT, "NULL");
+  refused(bench.pool, "cache_size", NULL, GM_ERR_INVALID_ARGUMENT, "NULL");
+  refused(NULL, "cache_size", "1", GM_ERR_INVALID_ARGUMENT, "pool");
+  pool_bench_close(&bench);
+  pool_bench_open(&bench, "null", NULL, &keeps);
+  refused(bench.pool, "cache.max_bytes", "1", GM_ERR_NOT_SUPPORTED, "keep_bytes");
+  pool_bench_close(&bench);
+}
+
+static int warnings;
+
+static void count_warnings(void *user, int level, const char *text) {
+  (void)user;
+  if (level == GM_LOG_WARN && strstr(text, "bounds pools of buckets only")) warnings++;
+}
+
+static void test_the_configuration_says_that_a_key_has_no_effect(void **state) {
+  (void)state;
+  gm_context *ctx = NULL;
+  const gm_services services = {.log = count_warnings};
+  const gm_context_params params = {.struct_size = sizeof params, .services = &services, .ignore_environment = true};
+  assert_int_equal(gm_context_create(&params, &ctx, NULL), GM_OK);
+  warnings = 0;
+  assert_int_equal(gm_config_set(ctx, "cache_size", "1", NULL), GM_OK);
+  assert_int_equal(warnings, 0);
+  assert_int_equal(gm_config_set(ctx, "cache.global", "1", NULL), GM_OK);
+  assert_int_equal(warnings, 1);
+  assert_int_equal(gm_config_set(ctx, "allocation_strategy", "bucket", NULL), GM_OK);
+  assert_int_equal(gm_config_set(ctx, "max_pooled_per_bucket", "1", NULL), GM_OK);
+  assert_int_equal(warnings, 1);
+  assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
+}
+
+/* ---- under traffic ---- */
+
+static atomic_bool traffic_failed;
+
+static void *traffic(void *user) {
+  gm_pool *pool = user;
+  for (int i = 0; i < ROUNDS; i++) {
+    gm_block one, two;
+    const gm_request request = {.bytes = 4096u << (i % 6)};
+    if (!gm_acquired(gm_alloc(pool, &request, &one))) atomic_store(&traffic_failed, true);
+    if (!gm_acquired(gm_alloc(pool, &request, &two))) atomic_store(&traffic_failed, true);
+    if (gm_free(pool, &one, NULL) || gm_free(pool, &two, NULL)) atomic_store(&traffic_failed, true);
+  }
+  return NULL;
+}
+
+static void tune(gm_pool *pool, int round) {
+  static const struct {
+    const char *key, *values[2];
+  } keys[] = {
+      {"cache.stream_local", {"0", "100"}}, {"cache_size", {"1", "1000"}},   {"cache.max_bytes", {"0", "auto"}},
+      {"cache.max_age", {"0", "auto"}},     {"scaling.low", {"0", "1"}},     {"scaling.high", {"0", "1"}},
+      {"scaling.factor", {"1", "2"}},       {"max_pool_bytes", {"0", "1G"}}, {"coalescing_threshold", {"0", "1"}},
+      {"cleanup.threshold", {"0", "1"}},    {"cache.global", {"0", "500"}},  {"max_pooled_per_bucket", {"0", "8"}}};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    const gm_status status = gm_pool_configure(pool, keys[i].key, keys[i].values[round % 2], NULL);
+    if (status != GM_OK && status != GM_ERR_NOT_SUPPORTED) atomic_store(&traffic_failed, true);
+  }
+  (void)gm_pool_coalesce(pool, false);
+  (void)gm_pool_cleanup(pool, GM_CLEANUP_THRESHOLD_CONFIG, false, NULL, NULL);
+}
+
+static void test_tuning_under_traffic(void **state) {
+  (void)state;
+  for (int kind = 0; kind < 2; kind++) {
+    pool_bench bench;
+    pthread_t threads[THREADS];
+    atomic_store(&traffic_failed, false);
+    pool_bench_open(&bench, "null", NULL, kind ? &buckets : NULL);
+    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, traffic, bench.pool), 0);
+    for (int round = 0; round < 100; round++) tune(bench.pool, round);
+    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_false(atomic_load(&traffic_failed));
+    const gm_stats stats = pool_bench_stats(&bench);
+    assert_int_equal(stats.allocs, 2 * THREADS * ROUNDS);
+    assert_int_equal(stats.active, 0);
+    assert_int_equal(stats.in_use_bytes, 0);
+    pool_bench_close(&bench);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_bounds_of_buckets_change),
+      cmocka_unit_test(test_memory_above_a_new_bound_goes_at_once),
+      cmocka_unit_test(test_the_cap_changes),
+      cmocka_unit_test(test_the_threshold_of_coalescing_changes),
+      cmocka_unit_test(test_the_threshold_of_cleanup_changes),
+      cmocka_unit_test(test_keys_without_effect_are_refused),
+      cmocka_unit_test(test_the_configuration_says_that_a_key_has_no_effect),
+      cmocka_unit_test(test_tuning_under_traffic),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
