@@ -20,12 +20,15 @@ struct gm_buffer {
 
   /* Under the lock of gm_pool.buffers (hold.c). */
   gm_buffer *prev, *next;
-  uint32_t locks;  /* gm_buffer_lock, and calls that use its bytes now */
-  bool asleep;     /* gm_pool_sleep has moved it to the host; changes with `at` */
-  bool moving;     /* one thread has it, to move it or to end it */
-  bool parked;     /* gm_buffer_move has put it off the device: gm_pool_promote leaves it there */
-  bool persistent; /* it leaves the device after all others */
-  bool shown;      /* somebody got its block without a lock, and may use it still */
+  uint32_t locks;   /* gm_buffer_lock, and calls that use its bytes now */
+  uint32_t callers; /* of these: gm_buffer_lock */
+  void *host;       /* what gm_buffer_host gave: good until the last lock goes; NULL: nobody asked */
+  bool waiting;     /* a thread waits for `uses`, which stay as they are meanwhile */
+  bool asleep;      /* gm_pool_sleep has moved it to the host; changes with `at` */
+  bool moving;      /* one thread has it, to move it or to end it */
+  bool parked;      /* gm_buffer_move has put it off the device: gm_pool_promote leaves it there */
+  bool persistent;  /* it leaves the device after all others */
+  bool shown;       /* somebody got its block without a lock, and may use it still */
   uint32_t demotions;
   uint64_t heat, heat_at, demoted_at; /* heat.c */
   gm_point *uses;                     /* what gm_buffer_unlock recorded: while `moving`, of that thread alone */

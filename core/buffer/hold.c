@@ -80,6 +80,7 @@ void gm__buffer_let_go(gm_buffer *buffer) {
   gm__pool_buffers *list = hold_list(buffer);
   gm__mutex_lock(&list->lock);
   buffer->locks--;
+  if (buffer->moving) gm__cond_broadcast(&list->changed); /* the last lock of a caller is being taken off */
   gm__mutex_unlock(&list->lock);
 }
 
@@ -144,8 +145,7 @@ void gm__buffer_settle(gm_buffer *buffer) {
   gm__mutex_unlock(&list->lock);
 }
 
-/* Drops the points that have passed. REQUIRES: the lock, or that the buffer is seized. */
-static void hold_prune(gm_buffer *buffer) {
+void gm__buffer_prune_uses(gm_buffer *buffer) {
   size_t left = 0;
   for (size_t i = 0; i < buffer->use_count; i++) {
     bool done = false;
@@ -160,7 +160,7 @@ static void hold_prune(gm_buffer *buffer) {
 
 bool gm__buffer_try_seize(gm_buffer *buffer) {
   if (buffer->moving || buffer->locks || !atomic_load(&buffer->references)) return false;
-  hold_prune(buffer);
+  gm__buffer_prune_uses(buffer);
   buffer->moving = buffer->use_count == 0;
   return buffer->moving;
 }
@@ -226,19 +226,6 @@ void gm__buffer_settle_all(gm_pool *pool, gm_buffer *first) {
 
 /* ---- the API ---- */
 
-gm_status gm_buffer_lock(gm_buffer *buffer, gm_block *out, gm_error *err) {
-  const gm_status status = gm__buffer_check(buffer, "gm_buffer_lock", err);
-  if (status) return status;
-  gm__buffer_hold(buffer);
-  if (!out) return GM_OK;
-  if (buffer->at.location != GM_LOCATION_HOST) {
-    *out = buffer->at.block;
-    return GM_OK;
-  }
-  gm__buffer_let_go(buffer);
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_buffer_lock", "the buffer lives in plain host memory");
-}
-
 gm_status gm_buffer_set_persistent(gm_buffer *buffer, bool persistent, gm_error *err) {
   const gm_status status = gm__buffer_check(buffer, "gm_buffer_set_persistent", err);
   if (status) return status;
@@ -246,55 +233,4 @@ gm_status gm_buffer_set_persistent(gm_buffer *buffer, bool persistent, gm_error 
   buffer->persistent = persistent;
   gm__mutex_unlock(&buffer->pool->buffers.lock);
   return GM_OK;
-}
-
-/* The place for a point of the stream. NULL: no host memory. REQUIRES: the lock. */
-static gm_point *hold_use_of(gm_buffer *buffer, uint64_t stream) {
-  const gm_services *services = gm__context_services(buffer->pool->ctx);
-  for (size_t i = 0; i < buffer->use_count; i++) {
-    if (buffer->uses[i].stream == stream) return &buffer->uses[i];
-  }
-  if (buffer->use_count == buffer->use_capacity) hold_prune(buffer);
-  if (buffer->use_count == buffer->use_capacity) {
-    const size_t capacity = buffer->use_capacity ? buffer->use_capacity * 2 : 2, size = sizeof(gm_point);
-    if (!gm__grow(services, &buffer->uses, buffer->use_capacity * size, capacity * size)) return NULL;
-    buffer->use_capacity = capacity;
-  }
-  buffer->uses[buffer->use_count] = (gm_point){0, 0, 0};
-  return &buffer->uses[buffer->use_count++];
-}
-
-/* Takes one lock off, and notes the point. */
-static gm_status hold_unlock(gm_buffer *buffer, const gm_point *point, gm_error *err) {
-  static const char op[] = "gm_buffer_unlock";
-  gm__pool_buffers *list = hold_list(buffer);
-  gm_status status = GM_OK;
-  gm__mutex_lock(&list->lock);
-  gm_point *use = point && buffer->locks ? hold_use_of(buffer, point->stream) : NULL;
-  if (!buffer->locks) {
-    status = gm__bad_argument(err, op, "`buffer` is not locked");
-  } else if (point && !use) {
-    status = gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory to note the stream");
-  } else {
-    buffer->locks--;
-  }
-  if (use) {
-    gm_point_release(buffer->pool->device, use);
-    *use = *point;
-  }
-  gm__mutex_unlock(&list->lock);
-  return status;
-}
-
-gm_status gm_buffer_unlock(gm_buffer *buffer, gm_stream *stream, gm_error *err) {
-  static const char op[] = "gm_buffer_unlock";
-  gm_point point = {0, 0, 0};
-  gm_status status = gm__buffer_check(buffer, op, err);
-  if (status) return status;
-  status = gm__buffer_check_stream(buffer->pool, stream, op, "stream", err);
-  if (!status && stream) status = gm__error_of(op, gm_stream_record(stream, &point, err), err);
-  if (status) return status;
-  status = hold_unlock(buffer, stream ? &point : NULL, err);
-  if (status && stream) gm_point_release(buffer->pool->device, &point);
-  return status;
 }

@@ -25,6 +25,8 @@ void gm__buffer_delist(gm_buffer *buffer);
 /* Forgets what streams were unlocked with. REQUIRES: the buffer is seized, or out of the list, or its
  * pool ends by force. */
 void gm__buffer_forget_uses(gm_buffer *buffer);
+/* Drops the points that have passed. REQUIRES: the lock of gm_pool.buffers, or that the buffer is seized. */
+void gm__buffer_prune_uses(gm_buffer *buffer);
 
 /* Keeps the buffer where it is until gm__buffer_let_go. Waits while another thread moves it. */
 void gm__buffer_hold(gm_buffer *buffer);

@@ -14,6 +14,8 @@
 #include "core/pool/free.h"
 #include "core/pool/free_one.h"
 
+enum { PLACE_LEFT = 0xDB }; /* in host memory that a buffer left */
+
 /* ---- taking ---- */
 
 void gm__place_of_block(const gm_buffer *buffer, const gm_block *block, gm__place *out) {
@@ -129,9 +131,29 @@ gm_status gm__place_copy(gm_buffer *buffer, const gm__place *to, gm_stream *stre
 
 /* ---- leaving ---- */
 
+/* Debug builds leave a pattern behind, for a host pointer that somebody kept. */
+static void place_release_host(const gm_buffer *buffer, void *host) {
+#ifndef NDEBUG
+  if (host) memset(host, PLACE_LEFT, (size_t)buffer->bytes);
+#endif
+  gm__release(gm__context_services(buffer->pool->ctx), host, (size_t)buffer->bytes);
+}
+
+void gm__place_scramble(const gm_buffer *buffer, gm__place *place) {
+#ifdef NDEBUG
+  (void)buffer, (void)place;
+#else
+  void *other = gm__alloc(gm__context_services(buffer->pool->ctx), (size_t)buffer->bytes);
+  if (!other) return;
+  memcpy(other, place->host, (size_t)buffer->bytes);
+  place_release_host(buffer, place->host);
+  place->host = other;
+#endif
+}
+
 static void place_leave_host(const gm_buffer *buffer, gm__place *place) {
   if (!gm__pool_lives(buffer->pool)) place->track_id = 0; /* the tracker went with the pool */
-  gm__release(gm__context_services(buffer->pool->ctx), place->host, (size_t)buffer->bytes);
+  place_release_host(buffer, place->host);
   if (place->track_id) gm_tracker_untrack(buffer->pool->heap.observers.tracker, place->track_id);
   *place = (gm__place){.location = GM_LOCATION_HOST};
 }

@@ -26,6 +26,10 @@ uint64_t gm__place_host_bytes(const gm_context *ctx);
 /* A place of a block that the pool has handed out for the buffer. */
 void gm__place_of_block(const gm_buffer *buffer, const gm_block *block, gm__place *out);
 
+/* In debug builds: gives bytes in plain host memory another address. A pointer that somebody kept points to freed
+ * memory then. Where the host has no memory for it, nothing changes. */
+void gm__place_scramble(const gm_buffer *buffer, gm__place *place);
+
 /* Is that where the buffer was wanted? */
 bool gm__place_is_wanted(const gm_buffer *buffer, const gm__place *place);
 

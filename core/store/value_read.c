@@ -69,3 +69,34 @@ gm_status gm_value_buffer(const gm_value *value, gm_buffer **out, uint64_t *out_
   *out_offset = value->offset;
   return GM_OK;
 }
+
+/* A tensor without a buffer stays where it is as long as it lives. */
+gm_status gm_value_lock(gm_value *value, const void **out, gm_error *err) {
+  GM__UNCANCELLED();
+  static const char op[] = "gm_value_lock";
+  void *host = NULL;
+  gm_status status = value_tensor_check(value, op, err);
+  if (status) return status;
+  if (!out) return gm__bad_argument(err, op, "`out` is NULL");
+  if (!value->buffer) {
+    *out = value->host;
+    return GM_OK;
+  }
+  status = gm_buffer_lock(value->buffer, NULL, err);
+  if (status) return gm__error_of(op, status, err);
+  status = gm__error_of(op, gm_buffer_host(value->buffer, &host, err), err);
+  if (status) {
+    (void)gm_buffer_unlock(value->buffer, NULL, NULL);
+  } else {
+    *out = (const char *)host + value->offset;
+  }
+  return status;
+}
+
+gm_status gm_value_unlock(gm_value *value, gm_error *err) {
+  GM__UNCANCELLED();
+  static const char op[] = "gm_value_unlock";
+  const gm_status status = value_tensor_check(value, op, err);
+  if (status || !value->buffer) return status;
+  return gm__error_of(op, gm_buffer_unlock(value->buffer, NULL, err), err);
+}

@@ -50,6 +50,20 @@ static void *managed_find_host(const gm_managed *managed) {
   return access.memory.host ? (char *)access.memory.host + access.offset : NULL;
 }
 
+/* The types that host and device can use at once, on a device whose memory is the host's: bit 1 << index. */
+static uint32_t managed_shared_types(const gm_pool *pool) {
+  const gm_device *device = pool->device;
+  const uint32_t never = GM_MEMORY_MANAGED | GM_MEMORY_APART,
+                 wanted = GM_MEMORY_PERSISTENT_MAP | GM_MEMORY_HOST_COHERENT;
+  uint32_t types = 0;
+  if (!device->info.unified || pool->heap.provider.has_upstream) return 0;
+  for (uint32_t i = 0; i < device->type_count; i++) {
+    const uint32_t flags = device->types[i].flags;
+    if ((flags & wanted) == wanted && !(flags & never)) types |= UINT32_C(1) << i;
+  }
+  return types;
+}
+
 static void managed_free_copy(gm_managed *managed) {
   gm__release(managed_services(managed), managed->holders, (size_t)managed->units);
   gm__release(managed_services(managed), managed->host, (size_t)managed->bytes);
@@ -92,12 +106,19 @@ static gm_status managed_alloc_native(gm_managed *managed, const gm_request *req
 
 static gm_status managed_alloc_block(gm_managed *managed, const gm_request *request, gm_error *err) {
   gm_pool *pool = managed->pool;
-  gm_acquire answer = gm_alloc(pool, request, &managed->block);
+  gm_request wish = *request;
+  wish.memory_types = managed_shared_types(pool);
+  gm_acquire answer = gm_alloc(pool, &wish, &managed->block);
+  if (answer == GM_ACQUIRE_INVALID && wish.memory_types) { /* the pool has none of these types */
+    wish.memory_types = 0;
+    answer = gm_alloc(pool, &wish, &managed->block);
+  }
   if (answer != GM_ACQUIRE_OK && answer != GM_ACQUIRE_FRESH) {
-    return gm__explain_refusal(pool, request, answer, "gm_managed_create", err);
+    return gm__explain_refusal(pool, &wish, answer, "gm_managed_create", err);
   }
   managed->kind = GM_MANAGED_UNIFIED;
   if (pool->device->info.unified) managed->host = managed_find_host(managed);
+  if (!managed->host && wish.memory_types) (void)gm_block_host(pool, &managed->block, &managed->host, NULL);
   gm_status status = managed->host ? GM_OK : managed_alloc_copy(managed, err);
   if (status) gm_free(pool, &managed->block, NULL);
   return status;
@@ -285,6 +306,9 @@ gm_status gm_managed_prefetch(gm_managed *managed, gm_managed_place place, uint6
   gm__mutex_lock(&managed->lock);
   if (bytes && managed->kind == GM_MANAGED_NATIVE) status = managed_prefetch_native(&move, offset, bytes, err);
   if (bytes && managed->kind == GM_MANAGED_COPIED) status = managed_move_units(&move, offset, bytes, err);
+  if (bytes && managed->kind == GM_MANAGED_UNIFIED && place == GM_MANAGED_ON_HOST) {
+    status = gm_stream_barrier(move.stream, err); /* the host sees what the device wrote */
+  }
   gm__mutex_unlock(&managed->lock);
   if (status) return status;
   if (stream && out) return gm_stream_record(stream, out, err);

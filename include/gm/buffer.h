@@ -16,7 +16,7 @@ typedef enum gm_fallback {
   GM_FALLBACK_CONFIG = 0, /* the key cpu_fallback: true means HOST, false REFUSE */
   GM_FALLBACK_REFUSE = 1, /* device memory or nothing */
   GM_FALLBACK_PINNED = 2, /* then host memory that the device can use */
-  GM_FALLBACK_HOST = 3    /* then plain host memory: copies can use it, kernels cannot */
+  GM_FALLBACK_HOST = 3    /* then plain host memory: the host computes on it (gm_buffer_host), kernels cannot */
 } gm_fallback;
 
 typedef struct gm_buffer_params {
@@ -69,14 +69,26 @@ GM_API gm_status gm_buffer_read(gm_buffer *buffer, uint64_t offset, void *dst, u
 /* Locks a buffer: it stays where it is until gm_buffer_unlock. Locks are counted, and several threads may have some.
  * *out is the buffer's block, valid until the unlock. `out` may be NULL. The call waits while gm moves the buffer. A
  * move may call a queue's lock hook, so do not call this while you hold the lock that the hook takes. NOT_SUPPORTED:
- * `out` is not NULL, and the buffer lives in plain host memory; it is not locked then. Thread-safe. */
+ * `out` is not NULL, and the buffer lives in plain host memory; it is not locked then. Lock it with NULL, and ask
+ * gm_buffer_host. Thread-safe. */
 GM_API gm_status gm_buffer_lock(gm_buffer *buffer, gm_block *out, gm_error *err);
 
+/* Returns the host's address of the first byte of a buffer that the caller has locked. So code of the CPU computes on a
+ * buffer that fell back. *out is valid until the last lock is taken off. It serves in plain and in pinned host memory,
+ * and in device memory that the host can map. The call waits for the work that gm_buffer_unlock noted. No other work
+ * may use the buffer meanwhile. A pointer that is kept after the unlock is of no use: gm may have moved the bytes. In
+ * debug builds gm always moves those in plain host memory, and leaves the byte 0xDB in each old place.
+ *
+ * Errors: INVALID_ARGUMENT: also for a buffer that nobody has locked. NOT_SUPPORTED: the host cannot reach the memory
+ * (gm_buffer_read and gm_buffer_write copy), or it lies in several pieces. BUSY: the buffer sleeps without its
+ * contents. OUT_OF_HOST_MEMORY, FORKED, and those of gm_block_map. Thread-safe. */
+GM_API gm_status gm_buffer_host(gm_buffer *buffer, void **out, gm_error *err);
+
 /* Takes one lock off. Work that was submitted to `stream` before may still use the buffer. gm notes a point
- * there, and moves and frees the buffer only after it. NULL: the work is done, or there was none. After a failure the
- * lock is still there. Errors: INVALID_ARGUMENT: also for a buffer that is not locked. OUT_OF_HOST_MEMORY, FORKED, and
- * those of gm_stream_record. NOT_SUPPORTED: gm may not submit to the stream; unlock with NULL once its work is done.
- * Thread-safe. */
+ * there, and moves and frees the buffer only after it. NULL: the work is done, or there was none. The last unlock ends
+ * the pointer of gm_buffer_host, and may wait for that. After a failure the lock is still there. Errors:
+ * INVALID_ARGUMENT: also for a buffer that is not locked. OUT_OF_HOST_MEMORY, FORKED, and those of gm_stream_record.
+ * NOT_SUPPORTED: gm may not submit to the stream; unlock with NULL once its work is done. Thread-safe. */
 GM_API gm_status gm_buffer_unlock(gm_buffer *buffer, gm_stream *stream, gm_error *err);
 
 /* Moves a buffer to `where`, with its contents. The handle stays; its block and its native object are others then. The

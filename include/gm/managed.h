@@ -13,7 +13,7 @@ typedef struct gm_managed gm_managed; /* thread-safe, except gm_managed_destroy;
 
 typedef enum gm_managed_kind {
   GM_MANAGED_NATIVE = 0,  /* the driver migrates it, also without a prefetch */
-  GM_MANAGED_UNIFIED = 1, /* host and device share one memory, and nothing migrates */
+  GM_MANAGED_UNIFIED = 1, /* host and device share one memory: nothing migrates, and nothing is copied */
   GM_MANAGED_COPIED = 2   /* host memory and a block of the device; gm copies, at a prefetch only */
 } gm_managed_kind;
 

@@ -11,6 +11,7 @@
 
 #include "gm/gm.hpp"
 #include "gm/scope.h"
+#include "gm/value.h"
 
 namespace gm {
 
@@ -58,6 +59,93 @@ class buffer_lock {
   buffer target_;
   gm_block block_ = {};
   gm_stream *stream_ = nullptr;
+};
+
+/* A lock of a buffer that the host can reach, and its bytes (gm_buffer_host). The buffer stays where it is, and alive,
+ * until the lock ends. A pointer that is kept longer is of no use. */
+class host_lock {
+ public:
+  host_lock() noexcept = default;
+  /* Empty: it failed. */
+  explicit host_lock(buffer target, gm_error *err = nullptr) noexcept {
+    if (gm_buffer_lock(target.get(), nullptr, err) != GM_OK) return;
+    if (gm_buffer_host(target.get(), &data_, err) == GM_OK) {
+      target_ = std::move(target);
+    } else {
+      gm_buffer_unlock(target.get(), nullptr, nullptr);
+    }
+  }
+  host_lock(host_lock &&other) noexcept
+      : target_(std::move(other.target_)), data_(std::exchange(other.data_, nullptr)) {}
+  host_lock &operator=(host_lock other) noexcept {
+    std::swap(target_, other.target_);
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  ~host_lock() {
+    end_or_tell(nullptr, "gm::host_lock", [this](gm_error *why) { return unlock(why); });
+  }
+
+  explicit operator bool() const noexcept { return bool(target_); }
+  /* Returns the first byte, as an element of type T. nullptr: the lock is empty. */
+  template <class T = void>
+  T *data() const noexcept {
+    return static_cast<T *>(data_);
+  }
+  std::uint64_t bytes() const noexcept { return gm_buffer_bytes(target_.get()); }
+  /* Ends the lock now (gm_buffer_unlock). An empty lock is GM_OK. After a failure the lock is still there. */
+  gm_status unlock(gm_error *err = nullptr) noexcept {
+    const gm_status status = target_ ? gm_buffer_unlock(target_.get(), nullptr, err) : GM_OK;
+    if (status != GM_OK) return status;
+    target_ = buffer();
+    data_ = nullptr;
+    return GM_OK;
+  }
+
+ private:
+  buffer target_;
+  void *data_ = nullptr;
+};
+
+/* A lock of a tensor that the host can reach, and its bytes (gm_value_lock). The value stays alive until it ends. */
+class value_lock {
+ public:
+  value_lock() noexcept = default;
+  /* Empty: it failed. */
+  explicit value_lock(gm_value *value, gm_error *err = nullptr) noexcept {
+    if (gm_value_lock(value, &data_, err) != GM_OK) return;
+    gm_value_retain(value);
+    value_ = value;
+  }
+  value_lock(value_lock &&other) noexcept
+      : value_(std::exchange(other.value_, nullptr)), data_(std::exchange(other.data_, nullptr)) {}
+  value_lock &operator=(value_lock other) noexcept {
+    std::swap(value_, other.value_);
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  ~value_lock() {
+    end_or_tell(nullptr, "gm::value_lock", [this](gm_error *why) { return unlock(why); });
+  }
+
+  explicit operator bool() const noexcept { return value_ != nullptr; }
+  /* Returns the first byte, as an element of type T. nullptr: the lock is empty, or the tensor has no bytes. */
+  template <class T = void>
+  const T *data() const noexcept {
+    return static_cast<const T *>(data_);
+  }
+  /* Ends the lock now (gm_value_unlock). An empty lock is GM_OK. After a failure the lock is still there. */
+  gm_status unlock(gm_error *err = nullptr) noexcept {
+    const gm_status status = value_ ? gm_value_unlock(value_, err) : GM_OK;
+    if (status != GM_OK) return status;
+    gm_value_release(std::exchange(value_, nullptr), nullptr);
+    data_ = nullptr;
+    return GM_OK;
+  }
+
+ private:
+  gm_value *value_ = nullptr;
+  const void *data_ = nullptr;
 };
 
 /* A scope (gm/scope.h). It ends in its destructor, in the order of its stream, which is that of each request until

@@ -98,6 +98,15 @@ GM_API gm_status gm_value_read(gm_value *value, uint64_t offset, void *dst, uint
  * NOT_SUPPORTED: the tensor has no buffer, because it is in plain host memory or has no bytes. */
 GM_API gm_status gm_value_buffer(const gm_value *value, gm_buffer **out, uint64_t *out_offset, gm_error *err);
 
+/* Locks a tensor that the host can reach, and returns the address of its first byte in *out. It stays there until
+ * gm_value_unlock. Locks are counted. The caller reads the bytes; nobody may write those of a value. NULL for a tensor
+ * without bytes. The rules for the pointer are those of gm_buffer_host. INVALID_ARGUMENT: the value is no tensor.
+ * NOT_SUPPORTED: the host cannot reach its memory: gm_value_read. Other errors are those of gm_buffer_host. */
+GM_API gm_status gm_value_lock(gm_value *value, const void **out, gm_error *err);
+/* Takes one lock of gm_value_lock off. INVALID_ARGUMENT: the value is no tensor, or its buffer is not locked. Other
+ * errors are those of gm_buffer_unlock without a stream. */
+GM_API gm_status gm_value_unlock(gm_value *value, gm_error *err);
+
 GM_END_DECLS
 
 #endif

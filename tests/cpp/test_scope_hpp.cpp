@@ -56,6 +56,40 @@ void test_a_lock_ends_by_itself(void **) {
   assert_false(bool(gm::buffer_lock(gm::buffer())));
 }
 
+// The host's locks of a buffer that fell, and of a tensor in it: the buffer stays until both have ended.
+void test_the_host_computes_under_a_lock(void **) {
+  gm_error err = {};
+  const gm::pool pool = cpu_pool(&err);
+  gm::buffer buffer = gm::buffer::create(pool, movable(), &err);
+  gm_tensor_desc desc = {};
+  desc.struct_size = sizeof desc;
+  desc.dtype = GM_DTYPE_F32;
+  desc.rank = 1;
+  desc.shape[0] = 24;
+  gm_value *value = nullptr;
+  assert_int_equal(gm_value_tensor_of(buffer.get(), 4, &desc, &value, &err), GM_OK);
+  assert_int_equal(gm_buffer_move(buffer.get(), GM_LOCATION_HOST, nullptr, &err), GM_OK);
+  {
+    gm::host_lock lock(buffer, &err);
+    assert_true(bool(lock));
+    assert_int_equal(lock.bytes(), 100);
+    for (int i = 0; i < 25; i++) lock.data<float>()[i] = static_cast<float>(i);
+    const gm::value_lock tensor(value, &err);
+    assert_true(tensor.data<float>() == lock.data<float>() + 1);
+    gm::host_lock moved = std::move(lock);
+    assert_null(lock.data());
+    assert_int_equal(lock.unlock(), GM_OK);
+    assert_int_equal(moved.unlock(&err), GM_OK);
+    assert_false(bool(moved));
+    assert_true(tensor.data<float>()[23] == 24.0f);
+    assert_int_equal(gm_buffer_move(buffer.get(), GM_LOCATION_DEVICE, nullptr, &err), GM_ERR_BUSY);
+  }
+  assert_int_equal(gm_buffer_move(buffer.get(), GM_LOCATION_DEVICE, nullptr, &err), GM_OK);
+  assert_false(bool(gm::host_lock(gm::buffer(), &err)));
+  assert_false(bool(gm::value_lock(nullptr, &err)));
+  gm_value_release(value, nullptr);
+}
+
 // A lock keeps the buffer when all others have let it go. unlock() says what refuses, and the lock is still there.
 void test_a_lock_owns_its_buffer(void **) {
   const gm::pool pool = cpu_pool(), other = cpu_pool();
@@ -149,6 +183,7 @@ void test_a_scope_says_what_refuses(void **) {
 int main() {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_lock_ends_by_itself),
+      cmocka_unit_test(test_the_host_computes_under_a_lock),
       cmocka_unit_test(test_a_lock_owns_its_buffer),
       cmocka_unit_test(test_a_scope_ends_all_that_it_owns),
       cmocka_unit_test(test_a_scope_ends_all_when_an_exception_passes),

@@ -11,11 +11,15 @@
 static struct {
   uint64_t local_left, pinned_left;
   bool break_copies;
+  bool no_pointer; /* pinned memory has no address for the host until it is mapped, by a command */
+  unsigned maps, unmaps;
+  bool break_unmap;
 } card;
 
 static inline gm_status card_type(void *device, uint32_t type, gm_memory_type *out, gm_error *err) {
   gm_status status = gm__cpu_backend.memory_type(device, 0, out, err);
   if (type == 1) out->flags = (out->flags & ~(uint32_t)GM_MEMORY_DEVICE_LOCAL) | GM_MEMORY_PINNED;
+  if (type == 1 && card.no_pointer) out->flags &= ~(uint32_t)(GM_MEMORY_HOST_POINTER | GM_MEMORY_PERSISTENT_MAP);
   return status;
 }
 
@@ -29,6 +33,7 @@ static inline gm_status card_alloc(void *device, const gm_memory_params *params,
   *left -= params->bytes;
   out->bytes = params->bytes;
   out->type = params->type;
+  if (params->type == 1 && card.no_pointer) out->host = NULL;
   return GM_OK;
 }
 
@@ -52,14 +57,30 @@ static inline gm_status card_write(void *device, void *stream, const gm_memory *
   return gm__cpu_backend.copy_to_device(device, stream, dst, offset, src, bytes, out, err);
 }
 
+static inline gm_status card_map(void *device, void *stream, const gm_memory *memory, uint64_t offset, uint64_t bytes,
+                                 uint32_t mode, void **out, gm_error *err) {
+  if (memory->type == 1 && card.no_pointer && (mode & GM_MAP_NO_WAIT || !stream)) return GM_ERR_NOT_SUPPORTED;
+  card.maps++;
+  return gm__cpu_backend.map(device, stream, memory, offset, bytes, mode, out, err);
+}
+
+static inline gm_status card_unmap(void *device, void *stream, const gm_memory *memory, void *pointer, gm_error *err) {
+  if (card.break_unmap) return GM_ERR_DRIVER;
+  card.unmaps++;
+  return gm__cpu_backend.unmap(device, stream, memory, pointer, err);
+}
+
 static inline void open_card(pool_bench *bench, uint64_t local, uint64_t pinned) {
   card.local_left = local;
   card.pinned_left = pinned;
-  card.break_copies = false;
+  card.break_copies = card.break_unmap = false;
+  card.maps = card.unmaps = 0;
   gm_backend_ops ops = card_backend(2);
   ops.memory_type = card_type;
   ops.memory_alloc = card_alloc;
   ops.memory_free = card_free;
+  ops.map = card_map;
+  ops.unmap = card_unmap;
   ops.copy = card_copy;
   ops.copy_to_device = card_write;
   counted_services_init(&bench->host);

@@ -6,6 +6,7 @@
 /* cmocka wants the four above before it */
 #include <cmocka.h>
 
+#include "gm/buffer.h"
 #include "gm/managed.h"
 #include "transfer/played_driver.h"
 
@@ -118,11 +119,39 @@ static void test_plain_requests_do_not_get_it(void **state) {
   played_end(&w);
 }
 
+/* A buffer in the card's pinned memory, and one that fell to plain host memory: the host computes on both. */
+static void test_the_host_computes_on_buffers(void **state) {
+  (void)state;
+  transfer_world w;
+  played_begin(&w, 1);
+  const world_end *end = &w.ends[0];
+  for (int pinned = 0; pinned < 2; pinned++) {
+    gm_buffer *buffer = NULL;
+    void *host = NULL;
+    unsigned char byte = 0;
+    gm_buffer_params params = {
+        .struct_size = sizeof params, .request = {.bytes = 1 << 20}, .fallback = GM_FALLBACK_HOST};
+    if (pinned) params.request.must_be = GM_DEVICE_ACCESSIBLE;
+    if (pinned) params.request.require = GM_MEMORY_PINNED;
+    world_ok(gm_buffer_create(end->pool, &params, &buffer, err));
+    world_ok(gm_buffer_move(buffer, pinned ? GM_LOCATION_PINNED : GM_LOCATION_HOST, NULL, err));
+    world_ok(gm_buffer_lock(buffer, NULL, err));
+    world_ok(gm_buffer_host(buffer, &host, err));
+    memset(host, 'k', 1 << 20);
+    world_ok(gm_buffer_unlock(buffer, end->stream, err));
+    world_ok(gm_buffer_move(buffer, GM_LOCATION_DEVICE, NULL, err));
+    world_ok(gm_buffer_read(buffer, (1 << 20) - 1, &byte, 1, NULL, err));
+    assert_int_equal(byte, 'k');
+    gm_buffer_release(buffer, NULL);
+  }
+  played_end(&w);
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_the_driver_migrates),          cmocka_unit_test(test_without_managed_memory_gm_copies),
       cmocka_unit_test(test_it_is_counted_and_not_pooled), cmocka_unit_test(test_the_device_bounds_it),
-      cmocka_unit_test(test_plain_requests_do_not_get_it),
+      cmocka_unit_test(test_plain_requests_do_not_get_it), cmocka_unit_test(test_the_host_computes_on_buffers),
   };
   const int skipped = played_load(argc, argv);
   return skipped ? skipped : cmocka_run_group_tests(tests, NULL, NULL);

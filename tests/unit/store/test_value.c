@@ -248,6 +248,54 @@ static gm_status attempt(const gm_services *services) {
   return status;
 }
 
+/* The host computes on tensors on the host, on those of a buffer, and on those of a pool that the host sees. */
+static void test_the_host_reads_a_locked_tensor(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_error failure;
+  const float numbers[4] = {1, 2, 3, 4};
+  const void *at = NULL;
+  open_bench(&bench);
+  const gm_tensor_desc four = desc_of(GM_DTYPE_F32, 1, (uint64_t[]){4}),
+                       two = desc_of(GM_DTYPE_F32, 1, (uint64_t[]){2});
+  const gm_tensor_desc none = desc_of(GM_DTYPE_F32, 1, (uint64_t[]){0});
+  gm_buffer *buffer = NULL;
+  gm_value *values[4] = {NULL}, *list = NULL;
+  const gm_buffer_params params = {.struct_size = sizeof params, .request = {.bytes = sizeof numbers}};
+  pool_bench_ok(gm_buffer_create(bench.pool, &params, &buffer, err));
+  pool_bench_ok(gm_buffer_write(buffer, 0, numbers, sizeof numbers, NULL, err));
+  pool_bench_ok(gm_value_tensor_on_host(bench.ctx, &four, numbers, &values[0], err));
+  pool_bench_ok(gm_value_tensor(bench.pool, &four, numbers, GM_FALLBACK_REFUSE, NULL, &values[1], err));
+  pool_bench_ok(gm_value_tensor_of(buffer, 2 * sizeof *numbers, &two, &values[2], err));
+  pool_bench_ok(gm_value_tensor(bench.pool, &none, NULL, GM_FALLBACK_REFUSE, NULL, &values[3], err));
+  for (int moved = 0; moved < 2; moved++) { /* on the device, and in plain host memory */
+    for (int i = 0; i < 3; i++) {
+      pool_bench_ok(gm_value_lock(values[i], &at, err));
+      assert_memory_equal(at, i == 2 ? numbers + 2 : numbers, i == 2 ? 8 : 16);
+      gm_buffer *of = NULL;
+      uint64_t offset;
+      if (i && !gm_value_buffer(values[i], &of, &offset, NULL)) {
+        assert_int_equal(gm_buffer_move(of, GM_LOCATION_HOST, NULL, &failure), GM_ERR_BUSY);
+      }
+      pool_bench_ok(gm_value_unlock(values[i], err));
+      if (of) assert_int_equal(gm_value_unlock(values[i], &failure), GM_ERR_INVALID_ARGUMENT);
+      if (of) pool_bench_ok(gm_buffer_move(of, GM_LOCATION_HOST, NULL, err));
+    }
+  }
+  pool_bench_ok(gm_value_lock(values[3], &at, err));
+  assert_null(at);
+  pool_bench_ok(gm_value_unlock(values[3], err));
+  pool_bench_ok(gm_value_list(bench.ctx, values, 2, &list, err));
+  assert_int_equal(gm_value_lock(list, &at, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_value_unlock(list, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_value_lock(NULL, &at, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_value_lock(values[1], NULL, &failure), GM_ERR_INVALID_ARGUMENT);
+  gm_value_release(list, NULL);
+  for (int i = 0; i < 4; i++) gm_value_release(values[i], NULL);
+  gm_buffer_release(buffer, NULL);
+  pool_bench_close(&bench);
+}
+
 static void test_each_host_allocation_may_fail(void **state) {
   (void)state;
   fail_each_allocation(attempt, 12);
@@ -255,9 +303,13 @@ static void test_each_host_allocation_may_fail(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_tensors_of_each_type), cmocka_unit_test(test_what_is_no_tensor),
-      cmocka_unit_test(test_a_tensor_of_a_buffer), cmocka_unit_test(test_trees),
-      cmocka_unit_test(test_what_is_no_tree),      cmocka_unit_test(test_each_host_allocation_may_fail),
+      cmocka_unit_test(test_tensors_of_each_type),
+      cmocka_unit_test(test_what_is_no_tensor),
+      cmocka_unit_test(test_a_tensor_of_a_buffer),
+      cmocka_unit_test(test_trees),
+      cmocka_unit_test(test_what_is_no_tree),
+      cmocka_unit_test(test_each_host_allocation_may_fail),
+      cmocka_unit_test(test_the_host_reads_a_locked_tensor),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
