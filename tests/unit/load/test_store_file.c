@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "gm/model.h"
 #include "gm/store_file.h"
 #include "support/fail_each.h"
 #include "support/safetensors_bytes.h"
