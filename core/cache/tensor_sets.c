@@ -376,6 +376,22 @@ gm_status gm_tensor_sets_get(gm_tensor_sets *sets, const char *path, gm_tensor_s
   }
 }
 
+gm_status gm_tensor_sets_find(gm_tensor_sets *sets, const char *path, gm_tensor_set **out, gm_error *err) {
+  GM__UNCANCELLED();
+  static const char op[] = "gm_tensor_sets_find";
+  set_source source;
+  gm_status status = sets_path_check(sets, path, op, err);
+  if (status) return status;
+  if (!out) return gm__bad_argument(err, op, "`out` is NULL");
+  sets_follow(sets);
+  status = sets_look(sets, path, &source, err);
+  if (status) return status;
+  gm_tensor_set *set = sets_kept(sets, path, &source);
+  if (!set) return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "%.300s: no set is kept of the file as it is now", path);
+  *out = set;
+  return GM_OK;
+}
+
 /* ---- all sets ---- */
 
 gm_status gm_tensor_sets_clear(gm_tensor_sets *sets, const char *path, gm_error *err) {

@@ -27,4 +27,9 @@ gm_status gm__safetensors_parse(const gm_services *services, const void *bytes, 
 gm_status gm__safetensors_header_parse(const gm_services *services, const char *path, gm__contents *contents,
                                        gm_error *err);
 
+/* The format's name of a type. NULL: it has none. */
+const char *gm__safetensors_dtype(gm_dtype dtype);
+/* The alignment of a tensor's first byte in the data. */
+uint64_t gm__safetensors_align(gm_dtype dtype);
+
 #endif

@@ -60,6 +60,20 @@ static const header_dtype header_dtypes[] = {
     {"C64", GM_DTYPE_C64},
 };
 
+const char *gm__safetensors_dtype(gm_dtype dtype) {
+  for (size_t i = 0; i < sizeof header_dtypes / sizeof header_dtypes[0]; i++) {
+    if (header_dtypes[i].dtype == dtype) return header_dtypes[i].name;
+  }
+  return NULL;
+}
+
+/* Types below a byte are packed anywhere. */
+uint64_t gm__safetensors_align(gm_dtype dtype) {
+  uint32_t elements = 1, bytes = 1;
+  gm_dtype_block(dtype, &elements, &bytes);
+  return elements == 1 ? bytes : 1;
+}
+
 static uint64_t header_file_at(uint64_t at) { return GM__SAFETENSORS_LENGTH_BYTES + at; }
 
 static gm_status header_problem(const header_reader *reader, gm_error *err) {
@@ -156,13 +170,6 @@ static bool header_shape_bytes(const header_entry *entry, uint64_t *out) {
          gm_dtype_bytes(entry->tensor.dtype, elements, out) == GM_OK;
 }
 
-/* The alignment of a tensor's first byte; types below a byte are packed anywhere. */
-static uint64_t header_align(gm_dtype dtype) {
-  uint32_t elements = 1, bytes = 1;
-  gm_dtype_block(dtype, &elements, &bytes);
-  return elements == 1 ? bytes : 1;
-}
-
 static gm_status header_check_size(const header_reader *reader, header_entry *entry, gm_error *err) {
   uint64_t bytes = 0, begin = entry->offsets[0], end = entry->offsets[1], data = reader->contents->data_bytes;
   uint64_t at = entry->offsets_at;
@@ -179,7 +186,7 @@ static gm_status header_check_size(const header_reader *reader, header_entry *en
     return header_fail(reader, entry, GM_ERR_FORMAT, at, err, "dtype and shape make %llu bytes, data_offsets %llu",
                        (unsigned long long)bytes, (unsigned long long)(end - begin));
   }
-  if (bytes > 0 && begin % header_align(entry->tensor.dtype) != 0) {
+  if (bytes > 0 && begin % gm__safetensors_align(entry->tensor.dtype) != 0) {
     return header_fail(reader, entry, GM_ERR_FORMAT, at, err, "begins at %llu, misaligned for its dtype %.40s",
                        (unsigned long long)begin, entry->dtype.text);
   }

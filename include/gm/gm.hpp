@@ -353,6 +353,10 @@ class pool {
     out.struct_size = sizeof out;
     return gm_pool_stats(get(), &out);
   }
+  /* Sets the cap on reserved bytes (gm_pool_set_max_bytes). */
+  gm_status set_max_bytes(std::uint64_t bytes, gm_error *err = nullptr) const {
+    return gm_pool_set_max_bytes(get(), bytes, err);
+  }
 
  private:
   device parent_;

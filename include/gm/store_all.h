@@ -6,6 +6,7 @@
 #include "gm/cache.h"
 #include "gm/gm.h"
 #include "gm/store.h"
+#include "gm/store_file.h"
 #include "gm/tensor_sets.h"
 #include "gm/tier.h"
 #include "gm/value.h"

@@ -69,10 +69,15 @@ GM_API gm_status gm_tensor_sets_destroy(gm_tensor_sets *sets, gm_error *err);
  * OUT_OF_HOST_MEMORY, FORKED. */
 GM_API gm_status gm_tensor_sets_get(gm_tensor_sets *sets, const char *path, gm_tensor_set **out, gm_error *err);
 
+/* Gets the set of a file where one is kept of the file as it is now. It makes none and waits for none. The caller gives
+ * *out back by gm_tensor_set_return. NOT_FOUND: there is none, or the file is gone. Other errors are those of
+ * gm_tensor_sets_get but for those of `make`. */
+GM_API gm_status gm_tensor_sets_find(gm_tensor_sets *sets, const char *path, gm_tensor_set **out, gm_error *err);
+
 /* Returns what `make` made. It stays valid until gm_tensor_set_return. */
 GM_API void *gm_tensor_set_object(const gm_tensor_set *set);
 
-/* Gives a set back that gm_tensor_sets_get gave. NULL is allowed. */
+/* Gives a set back that gm_tensor_sets_get or gm_tensor_sets_find gave. NULL is allowed. */
 GM_API void gm_tensor_set_return(gm_tensor_set *set);
 
 /* Lets go the set of a file, or all sets with `path` NULL. Those in use are released with their last use. NOT_FOUND: no

@@ -1,4 +1,5 @@
 // gm.hpp and scope.hpp in a program without exceptions and run-time types: failures are empty objects and statuses.
+#include "gm/manage.hpp"
 #include "gm/scope.hpp"
 
 #ifdef GM_HPP_EXCEPTIONS
@@ -14,6 +15,23 @@ int main() {
   const gm::pool pool = gm::pool::create(device, nullptr, &err);
   gm::block block = pool.alloc(1000);
   const gm::block much = pool.alloc(UINT64_MAX);
+  gm_pressure pressure = {};
+  std::uint64_t back = 0;
+  if (pool.set_max_bytes(UINT64_C(8) << 20, &err) != GM_OK || pool.alloc(UINT64_C(16) << 20)) return 1;
+  if (gm::pressure_of(pool, pressure, &err) != GM_OK || pressure.total_bytes != UINT64_C(8) << 20) return 1;
+  {
+    const gm::block idle = pool.alloc(UINT64_C(6) << 20);
+    if (!idle) return 1;
+  }
+  if (gm::cleanup(pool, GM_CLEANUP_THRESHOLD_CONFIG, true, &back, &err) != GM_OK || back < UINT64_C(6) << 20) return 1;
+  if (gm::clear(pool) != 0) return 1;
+  gm::managed memory = gm::managed::create(pool, 4096, &err);
+  gm::managed moved = std::move(memory);
+  if (memory || !moved || !moved.host() || moved.block()->bytes < 4096) return 1;
+  memory = std::move(moved);
+  if (moved || !memory || memory.destroy() != GM_OK || memory) return 1;
+  gm::tracker tracker = gm::tracker::create(ctx, &err), other = std::move(tracker);
+  if (tracker || !other || gm_tracker_count(other.get()) != 0) return 1;
   int released = 0;
   {
     const gm::scope scope = gm::scope::create(pool, &err);

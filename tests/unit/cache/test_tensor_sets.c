@@ -127,6 +127,28 @@ static void test_a_set_is_made_once(void **state) {
   counted_services_check(&host);
 }
 
+static void test_a_look_makes_nothing(void **state) {
+  (void)state;
+  scene s;
+  gm_tensor_set *set = NULL;
+  scene_open(&s, NULL, 0, 0);
+  assert_int_equal(gm_tensor_sets_find(s.sets, s.a, &set, NULL), GM_ERR_NOT_FOUND);
+  assert_int_equal(stats_of(s.sets).makes, 0);
+  assert_int_equal(number_of(s.sets, s.a), 1);
+  assert_int_equal(gm_tensor_sets_find(s.sets, s.a, &set, NULL), GM_OK);
+  assert_int_equal(*(unsigned *)gm_tensor_set_object(set), 1);
+  assert_int_equal(gm_tensor_sets_destroy(s.sets, NULL), GM_ERR_BUSY); /* it is a use */
+  gm_tensor_set_return(set);
+  temp_folder_write(&s.folder, "a.c", "int changed;", 12);
+  assert_int_equal(gm_tensor_sets_find(s.sets, s.a, &set, NULL), GM_ERR_NOT_FOUND);
+  assert_int_equal(gm_tensor_sets_find(s.sets, "/nobody/here", &set, NULL), GM_ERR_NOT_FOUND);
+  assert_int_equal(gm_tensor_sets_find(s.sets, "", &set, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_tensor_sets_find(s.sets, s.a, NULL, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_tensor_sets_find(NULL, s.a, &set, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(stats_of(s.sets).makes, 1);
+  scene_close(&s);
+}
+
 static void scene_by_content(scene *s, const gm_services *services) {
   scene_open(s, services, 0, 0);
   assert_int_equal(gm_tensor_sets_destroy(s->sets, NULL), GM_OK);
@@ -452,6 +474,7 @@ int main(void) {
       cmocka_unit_test(test_one_thread_makes_and_others_wait),
       cmocka_unit_test(test_a_failure_is_everybodys),
       cmocka_unit_test(test_threads_get_and_clear),
+      cmocka_unit_test(test_a_look_makes_nothing),
       cmocka_unit_test(test_wrong_arguments_are_told),
       cmocka_unit_test(test_host_memory_that_is_missing_loses_nothing),
       cmocka_unit_test(test_a_forked_child_only_closes),

@@ -1,0 +1,117 @@
+/* From files into a store. Invariant: a key changes only after all bytes of its tensor are in host memory. */
+#include <string.h>
+
+#include "core/algo/key_path.h"
+#include "core/base/cancel.h"
+#include "core/base/error.h"
+#include "core/load/load_source.h"
+#include "core/model/contents.h"
+#include "core/store/look.h"
+#include "gm/store_file.h"
+
+static const char road_op[] = "gm_store_load";
+
+typedef struct road_in {
+  gm_store *store;
+  const gm_model *model;
+  gm__load_source source;
+  size_t prefix_bytes; /* with the slash behind it */
+  char key[GM_STORE_KEY_MOST + 1];
+} road_in;
+
+/* The reason in `inner`, with the tensor and its file before it. */
+static gm_status road_in_fail(const road_in *road, const gm__tensor *tensor, const gm_error *inner, gm_error *err) {
+  const char *path = road->model->shards[tensor->shard].path;
+  const size_t length = strlen(path);
+  return gm__fail(err, inner->status, inner->native_code, inner->op, "tensor \"%.100s\" of %s: %s", tensor->name.text,
+                  length > 120 ? path + (length - 120) : path, inner->message);
+}
+
+/* Puts the key of a tensor behind the prefix. False: together they are no key in its normal form. */
+static bool road_in_name(road_in *road, const gm__tensor *tensor) {
+  char normal[GM_STORE_KEY_MOST + 1];
+  const size_t bytes = road->prefix_bytes + (size_t)tensor->name.length;
+  size_t normal_bytes = 0;
+  if (tensor->name.length > GM_STORE_KEY_MOST || bytes > GM_STORE_KEY_MOST) return false;
+  memcpy(road->key + road->prefix_bytes, tensor->name.text, (size_t)tensor->name.length);
+  road->key[bytes] = '\0';
+  const gm__key_path_fault fault = gm__key_path_normalise(road->key, bytes, normal, &normal_bytes);
+  return !fault && normal_bytes == bytes && memcmp(normal, road->key, bytes) == 0;
+}
+
+static gm_tensor_desc road_in_desc(const gm_model *model, const gm__tensor *tensor) {
+  const gm__contents *contents = &model->shards[tensor->shard].contents;
+  gm_tensor_desc desc = {.struct_size = sizeof desc, .dtype = tensor->dtype, .rank = tensor->rank};
+  memcpy(desc.shape, contents->dims + tensor->shape_at, tensor->rank * sizeof *desc.shape);
+  return desc;
+}
+
+static gm_status road_in_check(road_in *road, const gm__tensor *tensor, gm_error *err) {
+  const gm_tensor_desc desc = road_in_desc(road->model, tensor);
+  uint64_t bytes = 0;
+  if (!road_in_name(road, tensor)) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, road_op, "with the prefix its name is no key in its normal form");
+  }
+  gm_error inner = {0};
+  if (!gm_tensor_bytes(&desc, &bytes, &inner)) return GM_OK;
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, road_op, "it is no value of a store: %s", inner.message);
+}
+
+static gm_status road_in_put(road_in *road, const gm__tensor *tensor, gm_error *err) {
+  const gm_tensor_desc desc = road_in_desc(road->model, tensor);
+  const void *data = NULL;
+  gm_status status = GM_OK;
+  if (tensor->bytes) status = gm__load_source_open(&road->source, tensor->shard, err);
+  if (tensor->bytes && !status) {
+    status = gm__load_source_get(&road->source, gm__model_file_offset(road->model, tensor), tensor->bytes, &data, err);
+  }
+  if (status) return status;
+  (void)road_in_name(road, tensor); /* checked */
+  return gm_store_put_tensor(road->store, road->key, &desc, data, err);
+}
+
+static gm_status road_in_each(road_in *road, gm_status (*step)(road_in *, const gm__tensor *, gm_error *),
+                              gm_error *err) {
+  for (uint64_t i = 0; i < road->model->tensor_count; i++) {
+    gm_error inner = {0};
+    if (step(road, road->model->tensors[i], &inner)) return road_in_fail(road, road->model->tensors[i], &inner, err);
+  }
+  return GM_OK;
+}
+
+static uint64_t road_in_largest(const gm_model *model) {
+  uint64_t largest = 0;
+  for (uint64_t i = 0; i < model->tensor_count; i++) {
+    if (model->tensors[i]->bytes > largest) largest = model->tensors[i]->bytes;
+  }
+  return largest;
+}
+
+gm_status gm_store_load(gm_store *store, const char *prefix, const gm_model *model, gm_error *err) {
+  GM__UNCANCELLED();
+  road_in road = {.store = store, .model = model};
+  gm_status status = gm__store_look_prefix(store, prefix, road.key, road_op, err);
+  if (status) return status;
+  if (!model) return gm__bad_argument(err, road_op, "`model` is NULL");
+  if (model->header_only) return gm__bad_argument(err, road_op, "`model` is from gm_model_open_header: it has no data");
+  road.prefix_bytes = strlen(road.key);
+  if (road.prefix_bytes == GM_STORE_KEY_MOST)
+    return gm__bad_argument(err, road_op, "`prefix` leaves no room for names");
+  if (road.prefix_bytes) road.key[road.prefix_bytes++] = '/';
+  gm__load_source_init(&road.source, model, false, road_in_largest(model));
+  status = road_in_each(&road, road_in_check, err);
+  if (!status) status = road_in_each(&road, road_in_put, err);
+  gm__load_source_close(&road.source);
+  return status;
+}
+
+gm_status gm_store_load_file(gm_store *store, const char *prefix, const char *path, gm_error *err) {
+  GM__UNCANCELLED();
+  char normal[GM_STORE_KEY_MOST + 1];
+  gm_model *model = NULL;
+  gm_status status = gm__store_look_prefix(store, prefix, normal, "gm_store_load_file", err);
+  if (!status) status = gm_model_open(gm__store_look_services(store), path, &model, err);
+  if (!status) status = gm_store_load(store, prefix, model, err);
+  gm_model_close(model);
+  return status;
+}
