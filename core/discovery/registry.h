@@ -50,7 +50,7 @@ gm__driver *gm__registry_find_registered(gm__registry *registry, gm_api api, uin
 /* Initialise the driver, unless that is done. Takes the driver's lock. UNAVAILABLE, and what the backend answers. */
 gm_status gm__driver_init(gm__driver *driver, gm_error *err);
 
-/* As gm__driver_init. REQUIRES: the driver's lock. */
+/* Does what gm__driver_init does. REQUIRES: the driver's lock. */
 gm_status gm__driver_init_locked(gm__driver *driver, gm_error *err);
 
 #endif
