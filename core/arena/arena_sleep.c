@@ -218,10 +218,14 @@ static gm_status sleep_ranges(const gm__arena_set *set, uint64_t *bytes, gm_erro
 
 static gm_status sleep_wake_ranges(const gm__arena_set *set, gm_stream *stream, gm_error *err) {
   sleep_walk walk = {.number = 0};
-  gm_status status = GM_OK;
-  for (const gm__segment *segment; !status && (segment = sleep_next(set, &walk));) {
-    status = gm__va_range_wake(set->provider, segment->range, err);
-    if (!status) status = gm__va_range_restore(set->provider, segment->range, stream, err);
+  gm__va_range *first = NULL;
+  for (const gm__segment *segment; (segment = sleep_next(set, &walk));) {
+    segment->range->next = first;
+    first = segment->range;
+  }
+  gm_status status = gm__va_ranges_wake(set->provider, first, err);
+  for (const gm__va_range *range = first; range && !status; range = range->next) {
+    status = gm__va_range_restore(set->provider, range, stream, err);
   }
   return status;
 }

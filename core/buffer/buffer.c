@@ -65,12 +65,14 @@ static gm_status buffer_fall_back(gm_buffer *buffer, const gm_request *request, 
   bool short_of_memory = answer == GM_ACQUIRE_EXHAUSTED || answer == GM_ACQUIRE_OVER_LIMIT;
   if (policy == GM_FALLBACK_REFUSE || !short_of_memory)
     return gm__explain_refusal(buffer->pool, request, answer, "gm_buffer_create", err);
+  gm_status status = gm__buffer_queues_begin(buffer->pool, err);
+  if (status) return status;
   if (gm__place_served(gm__pool_alloc_beside(buffer->pool, request, &block))) {
     gm__place_of_block(buffer, &block, &buffer->at);
   } else if (policy == GM_FALLBACK_PINNED) {
     return gm__explain_refusal(buffer->pool, request, answer, "gm_buffer_create", err);
   } else {
-    gm_status status = gm__place_take(buffer, GM_LOCATION_HOST, NULL, "gm_buffer_create", &buffer->at, err);
+    status = gm__place_take(buffer, GM_LOCATION_HOST, NULL, "gm_buffer_create", &buffer->at, err);
     if (status) return status;
   }
   gm__buffer_note_place(buffer);
@@ -91,7 +93,11 @@ gm_status gm_buffer_create(gm_pool *pool, const gm_buffer_params *params, gm_buf
   GM__UNCANCELLED();
   gm_buffer_params asked;
   gm_status status = buffer_check(pool, params, out, &asked, err);
-  if (!status && asked.request.flags & BUFFER_MOVES) status = gm__compact_rung_begin(pool, err);
+  if (status) return status;
+  const gm_fallback policy = buffer_policy(pool, asked.fallback);
+  const bool moves = (asked.request.flags & BUFFER_MOVES) != 0;
+  if (moves) status = gm__buffer_queues_begin(pool, err);
+  if (!status && moves) status = gm__compact_rung_begin(pool, err);
   if (status) return status;
   gm_context *ctx = pool->ctx;
   gm_buffer *buffer = gm__object_new(ctx, GM__KIND_BUFFER, sizeof *buffer);
@@ -105,7 +111,6 @@ gm_status gm_buffer_create(gm_pool *pool, const gm_buffer_params *params, gm_buf
   buffer->wanted.flags = (asked.request.flags & ~(uint32_t)BUFFER_MOVES) | GM_INSERT_WAIT;
   buffer->relocatable = (asked.request.flags & GM_RELOCATABLE) != 0;
   buffer->evictable = (asked.request.flags & GM_EVICTABLE) != 0;
-  const gm_fallback policy = buffer_policy(pool, asked.fallback);
   buffer->may_pin =
       policy != GM_FALLBACK_REFUSE && !gm__place_is_wanted(buffer, &(gm__place){.location = GM_LOCATION_PINNED});
   status = buffer_alloc(buffer, policy, err);

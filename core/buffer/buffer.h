@@ -4,6 +4,8 @@
 
 #include <stdatomic.h>
 
+#include "core/buffer/heat_queue.h"
+#include "core/buffer/layout.h"
 #include "core/buffer/place.h"
 
 struct gm_buffer {
@@ -31,6 +33,8 @@ struct gm_buffer {
   bool shown;       /* somebody got its block without a lock, and may use it still */
   uint32_t demotions;
   uint64_t heat, heat_at, demoted_at; /* heat.c */
+  gm__heat_node turn;                 /* in one of the pool's queues, or passed over by a search */
+  gm__layout_node layout;             /* in the pool's, while a relocatable buffer is on the device */
   gm_point *uses;                     /* what gm_buffer_unlock recorded: while `moving`, of that thread alone */
   size_t use_count, use_capacity;
 };

@@ -4,9 +4,17 @@
 
 #include "gm/relocation.h"
 
-/* As gm_pool_compact, with checked arguments; `report` is filled in always. It ends once `goal` bytes went back to the
- * driver. */
-gm_status gm__compact(gm_pool *pool, const gm_compact_params *params, uint64_t goal, gm_compact_report *report,
-                      gm_error *err);
+/* What a compaction is for. */
+typedef struct gm__compact_aim {
+  uint64_t goal;  /* it ends once so many bytes went back to the driver */
+  uint64_t keep;  /* so much pooled memory stays. UINT64_MAX: nothing goes back */
+  uint64_t tries; /* it ends after so many buffers and holes in a row that served nothing. The next run begins there */
+} gm__compact_aim;
+
+enum { GM__COMPACT_TRIES = 1024 }; /* of a run with bounds */
+
+/* As gm_pool_compact, with checked arguments; `report` is filled in always. */
+gm_status gm__compact(gm_pool *pool, const gm_compact_params *params, const gm__compact_aim *aim,
+                      gm_compact_report *report, gm_error *err);
 
 #endif

@@ -3,17 +3,32 @@
 #include "core/base/saturate.h"
 #include "core/buffer/compact.h"
 #include "core/buffer/demote.h"
+#include "core/device/evictor.h"
 #include "gm/evictor.h"
+
+enum { RUNG_TRIES = 16384 };
+
+/* Can holes that join serve the request? Of a pool at its own bound only if there are enough of them. */
+static bool rung_pays(gm_pool *pool, uint64_t pooled, uint64_t bytes) {
+  return pooled >= bytes || bytes == UINT64_MAX || !gm__evict_run_is_of_pool(pool->device);
+}
 
 /* Compaction comes first, because it costs no bytes on the device. Holes that joined within a segment may serve the
  * request though nothing went back to the driver. So a run with moves answers at least one byte, and the request is
- * tried again. */
+ * tried again. Idle memory beyond `bytes` stays for the pool's next requests. */
 static uint64_t rung_evict(void *user, uint64_t bytes) {
+  gm_pool *pool = user;
   const gm_compact_params params = {.struct_size = sizeof params};
   gm_compact_report report = {.struct_size = sizeof report};
-  gm__compact(user, &params, bytes, &report, NULL);
+  const uint64_t pooled = gm__heap_pooled(&pool->heap);
+  const gm__compact_aim aim = {
+      .goal = bytes,
+      .keep = pool->heap.provider.no_trim ? UINT64_MAX : gm__sub_sat(pooled, bytes),
+      .tries = RUNG_TRIES,
+  };
+  if (rung_pays(pool, pooled, bytes)) gm__compact(pool, &params, &aim, &report, NULL);
   uint64_t freed = report.freed_bytes;
-  if (freed < bytes) freed = gm__add_sat(freed, gm__demote(user, bytes - freed));
+  if (freed < bytes) freed = gm__add_sat(freed, gm__demote(pool, bytes - freed));
   return freed || !report.moves ? freed : 1;
 }
 

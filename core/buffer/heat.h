@@ -8,8 +8,10 @@
 /* Notes a use. */
 void gm__heat_use(gm_buffer *buffer);
 
-/* The heat at the time `now`: uses, where those of a second ago count half. */
-uint64_t gm__heat_at(const gm_buffer *buffer, uint64_t now);
+/* Heat counts uses, and those of a second ago count half. So it ends some time after the last use. Both are in turns of
+ * a quarter of a second: a moment, and the end of a buffer's heat as of now. A buffer that ends later is hotter. */
+uint64_t gm__heat_turn(uint64_t now);
+uint64_t gm__heat_end(const gm_buffer *buffer);
 
 /* Notes that want of memory has put the buffer off the device. */
 void gm__heat_demoted(gm_buffer *buffer);

@@ -18,6 +18,10 @@ gm_status gm__buffer_check(const gm_buffer *buffer, const char *op, gm_error *er
 gm_status gm__buffer_check_stream(const gm_pool *pool, const gm_stream *stream, const char *op, const char *name,
                                   gm_error *err);
 
+/* The pool gets what a buffer needs that may move or falls back. It must come before gm__buffer_enlist of that one.
+ * OUT_OF_HOST_MEMORY. */
+gm_status gm__buffer_queues_begin(gm_pool *pool, gm_error *err);
+
 /* The buffer joins the list of its pool, or leaves it. It leaves once nobody moves it. */
 void gm__buffer_enlist(gm_buffer *buffer);
 void gm__buffer_delist(gm_buffer *buffer);
@@ -44,20 +48,34 @@ gm_location gm__buffer_where(const gm_buffer *buffer);
 gm_status gm__buffer_seize(gm_buffer *buffer, gm_stream *stream, const char *op, gm_error *err);
 void gm__buffer_settle(gm_buffer *buffer);
 
+/* The buffer is at that place from now on. REQUIRES: it is seized. */
+void gm__buffer_put(gm_buffer *buffer, const gm__place *at);
+
+/* Is the buffer off the device, and may gm bring it back? REQUIRES: the lock of gm_pool.buffers. */
+bool gm__buffer_may_return(const gm_buffer *buffer);
+
+/* What gm__buffer_search goes by has changed. REQUIRES: the lock of gm_pool.buffers. */
+void gm__buffer_queue(gm_buffer *buffer);
+
 /* As gm__buffer_seize, without any wait. False: somebody holds it, moves it, or may still use it. REQUIRES: the lock of
  * gm_pool.buffers. */
 bool gm__buffer_try_seize(gm_buffer *buffer);
 
-/* Which buffer is looked for, at the time `now`: of those that `may`, the one that comes `before` the others. REQUIRES,
- * for both functions: the lock of gm_pool.buffers. */
-typedef struct gm__buffer_wanted {
-  bool (*may)(const gm_buffer *buffer, const struct gm__buffer_wanted *wanted);
-  bool (*before)(const gm_buffer *one, const gm_buffer *other, uint64_t now);
-  uint64_t now, wait_ns; /* wait_ns: for `may` */
-} gm__buffer_wanted;
+/* A search among the buffers of a pool that may leave the device, the coldest first and persistent ones last. Or, with
+ * `back`, among those that may come back, the hottest first. It takes the same few steps for each buffer it gives. */
+typedef struct gm__buffer_search {
+  gm_pool *pool;
+  bool back;
+  uint64_t wait_ns;     /* for `back`: buffers that were put off the device wait so long (gm__heat_has_waited) */
+  size_t looks;         /* so many buffers it passes over, at the most, because they are in use or wait */
+  gm__heat_node passed; /* those */
+} gm__buffer_search;
 
-/* Seizes that buffer of the pool, as gm__buffer_try_seize does. NULL: there is none. */
-gm_buffer *gm__buffer_choose(gm_pool *pool, const gm__buffer_wanted *wanted);
+void gm__buffer_search_begin(gm__buffer_search *search);
+
+/* The next one, seized as by gm__buffer_try_seize. NULL: there is none. The caller settles it. */
+gm_buffer *gm__buffer_search_next(gm__buffer_search *search);
+void gm__buffer_search_end(gm__buffer_search *search);
 
 /* Walks over the buffers of a pool that exist now. It settles `from` (NULL: the walk begins), and seizes the next one
  * without a wait for its streams. Buffers that somebody has locked are passed over, or, without `pass`, end the walk

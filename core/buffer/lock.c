@@ -21,6 +21,7 @@ static bool lock_take(gm_buffer *buffer, gm_block *out) {
     buffer->locks++;
     buffer->callers++;
     gm__heat_use(buffer);
+    gm__heat_node_leave(&buffer->turn);
     if (out) *out = buffer->at.block;
   }
   gm__mutex_unlock(&list->lock);
@@ -162,6 +163,7 @@ static gm_status lock_drop(gm_buffer *buffer, const gm_point *point, const char 
   }
   *hides = !status && buffer->host && !buffer->callers;
   if (*hides) buffer->moving = true;
+  gm__buffer_queue(buffer);
   while (*hides && buffer->locks) gm__cond_wait(&list->changed, &list->lock); /* a call copies, and ends by itself */
   gm__mutex_unlock(&list->lock);
   return status;

@@ -24,7 +24,7 @@ gm_status gm__buffer_move_in(gm_buffer *buffer, gm__place *to, gm_stream *stream
     gm__place_undo(buffer, to, stream);
     return status;
   }
-  buffer->at = *to;
+  gm__buffer_put(buffer, to);
   buffer->asleep = buffer->shown = false;
   gm__buffer_forget_uses(buffer); /* the copy came after them, and has ended */
   gm__buffer_note_place(buffer);

@@ -17,6 +17,8 @@
 /* Two things keep buffers from going to and fro. None comes back while the pool would then be above the pressure
  * `medium`, far below where buffers are put off. And each that was put off waits, longer each time. */
 
+enum { PROMOTE_LOOKS = 1024 }; /* what comes behind so many that must stay may come at the next call */
+
 static const char promote_op[] = "gm_pool_promote";
 static const uint64_t promote_wait_ns = 1000000000;
 
@@ -28,23 +30,14 @@ static bool promote_has_room(gm_pool *pool, uint64_t bytes) {
          gm__config_fraction(pool->ctx, "pressure.medium") * (double)now.total_bytes;
 }
 
-static bool promote_may(const gm_buffer *buffer, const gm__buffer_wanted *wanted) {
-  const bool parked = buffer->parked || buffer->asleep || buffer->shown;
-  return buffer->fell_back && !parked && gm__heat_has_waited(buffer, wanted->now, wanted->wait_ns);
-}
-
-static bool promote_is_before(const gm_buffer *one, const gm_buffer *other, uint64_t now) {
-  return gm__heat_at(one, now) > gm__heat_at(other, now);
-}
-
 /* ---- one buffer ---- */
 
 /* REQUIRES: the lock of gm_pool.buffers. */
 static bool promote_one_may(gm_buffer *buffer, bool alone) {
-  const gm__buffer_wanted wanted = {.now = gm__now_ns(), .wait_ns = promote_wait_ns};
   if (buffer->moving) return false;
   buffer->shown = buffer->shown && !alone;
-  return promote_may(buffer, &wanted);
+  gm__buffer_queue(buffer);
+  return gm__buffer_may_return(buffer) && gm__heat_has_waited(buffer, gm__now_ns(), promote_wait_ns);
 }
 
 typedef enum promote_state { PROMOTE_THERE, PROMOTE_MAY, PROMOTE_STAYS } promote_state;
@@ -84,27 +77,26 @@ bool gm__promote_one(gm_buffer *buffer, bool alone) {
 
 /* ---- the buffers of a pool ---- */
 
-/* The hottest buffer that may come back, seized. NULL: there is none. */
-static gm_buffer *promote_choose(gm_pool *pool, uint64_t wait_ns) {
-  const gm__buffer_wanted wanted = {promote_may, promote_is_before, .now = gm__now_ns(), .wait_ns = wait_ns};
-  return gm__buffer_choose(pool, &wanted);
-}
-
 static gm_status promote_while_room(gm_pool *pool, const gm_promote_params *params, gm_promote_report *report,
                                     gm_error *err) {
-  const uint64_t wait = params->wait_ns ? params->wait_ns : promote_wait_ns;
+  gm__buffer_search search = {.pool = pool, .back = true, .looks = PROMOTE_LOOKS};
+  gm_status status = GM_OK;
+  bool moved = true;
+  search.wait_ns = params->wait_ns ? params->wait_ns : promote_wait_ns;
+  gm__buffer_search_begin(&search);
   const uint64_t most = params->max_bytes ? params->max_bytes : UINT64_MAX;
-  for (gm_buffer *buffer; (buffer = promote_choose(pool, wait));) {
+  for (gm_buffer *buffer; moved && (buffer = gm__buffer_search_next(&search));) {
     const uint64_t bytes = buffer->bytes;
     const bool fits = gm__add_sat(report->moved_bytes, bytes) <= most && promote_has_room(pool, bytes);
-    const gm_status status = fits ? gm__buffer_go(buffer, GM_LOCATION_DEVICE, params->stream, promote_op, err) : GM_OK;
-    const bool moved = fits && !status && !buffer->fell_back;
+    if (fits) status = gm__buffer_go(buffer, GM_LOCATION_DEVICE, params->stream, promote_op, err);
+    moved = fits && !status && !buffer->fell_back;
     gm__buffer_settle(buffer);
-    if (!moved) return status;
+    if (!moved) break;
     report->moves++;
     report->moved_bytes += bytes;
   }
-  return GM_OK;
+  gm__buffer_search_end(&search);
+  return status;
 }
 
 /* No evictor is asked. One could wait for the buffer that is seized, and others would go to and fro. */

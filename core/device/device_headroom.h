@@ -16,33 +16,33 @@ typedef struct gm__limits {
 
 enum { GM__HOLDER_TEXT = 96 };
 
-/* What a pool may take now, if nothing is given back first. `limits` NULL: all by configuration. It is
- * min(memory_fraction * total - used by us, free - min_free_bytes), less what is promised to others. UINT64_MAX where
- * no limit and no promise holds, and where nothing is known. 0 without host memory. The figures are at most 10 ms old,
- * or with `read_now` read for this call. What gm took and gave back since then is counted exactly. */
+/* Returns the bytes that a pool may take now, if nothing is given back first. `limits` NULL: all by configuration. It
+ * is min(memory_fraction * total - used by us, free - min_free_bytes), less what is promised to others. UINT64_MAX
+ * where no limit and no promise holds, and where nothing is known. 0 without host memory. The figures are at most 10 ms
+ * old, or with `read_now` read for this call. Since then gm counts exactly what it took and gave back. */
 uint64_t gm__device_headroom(gm_device *device, const gm__limits *limits, bool read_now);
 
-/* A new pool: what the configuration says is read anew. */
+/* For a new pool: reads the configuration anew. */
 void gm__device_headroom_renew(gm_device *device);
 
-/* What a turn of the device's card is for, if it takes bytes. The engine of an adopted device has planned its memory:
- * there promises of other processes hold only if somebody has set reserve.share. */
+/* Returns the aim of a turn of the device's card that takes bytes. The engine of an adopted device has planned its
+ * memory: there promises of other processes hold only if somebody has set reserve.share. */
 gm__card_aim gm__device_aim(gm_device *device);
 
-/* What reservations hold of the device for others than the pool with those limits. */
+/* Returns the bytes of the device that reservations hold for others than the pool with those limits. */
 uint64_t gm__device_promised(gm_device *device, const gm__limits *limits);
 
-/* Of that, what other processes hold. */
+/* Returns how many of those bytes other processes hold. */
 uint64_t gm__device_promised_elsewhere(gm_device *device, const gm__limits *limits);
 
 /* Names the process that holds most of it: ", 1024 of them process 4711 (name)". "" if no other process holds any.
  * Returns `out`, of GM__HOLDER_TEXT bytes. */
 const char *gm__device_holder_text(gm_device *device, const gm__limits *limits, char *out);
 
-/* What to do about those promises: this process can cancel only its own. */
+/* Says how those promises can end: this process can cancel only its own. */
 const char *gm__device_promise_advice(gm_device *device, const gm__limits *limits);
 
-/* As gm__device_headroom with `read_now`, for managed allocations, which promises do not bound. */
+/* Answers as gm__device_headroom does with `read_now`, for managed allocations, which promises do not bound. */
 uint64_t gm__device_headroom_managed(gm_device *device, const gm__limits *limits);
 
 #endif

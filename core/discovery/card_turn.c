@@ -13,8 +13,8 @@
  * that needs it says in which folder. The file is open only while something is promised. A forked child closes what it
  * has of its parent's file, and begins anew.
  *
- * What could not be told is told in each later turn, until it was. A process that keeps its turn for too long, stopped
- * perhaps, holds up nobody: others go on beside it, and read each other's promises. */
+ * A promise that could not be told is told in each later turn, until it was. A process that keeps its turn for too
+ * long, stopped perhaps, holds up nobody: others go on beside it, and read each other's promises. */
 
 enum { HOME_MAKING = 1, HOME_READY = 2, HOME_STATES = 4, HOME_FOLDER_SIZE = 256 };
 
@@ -135,7 +135,7 @@ gm_status gm__card_turn_begin(gm_context *ctx, gm__promises *promises, gm__card_
   return status;
 }
 
-/* What is told beside another one's turn, that one may not respect. Less than before it must not. */
+/* Another one whose turn it is may not respect a promise that is told beside it. A smaller promise does no harm. */
 static gm_status turn_tell(gm__card_turn *self, gm__promise_others *others, gm_error *err) {
   const uint64_t bytes = gm__promises_bytes(self->promises);
   const gm_status status = gm__promise_file_tell(self->file, &self->turn, bytes, others, err);

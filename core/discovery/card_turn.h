@@ -7,7 +7,7 @@
 #include "core/context/promises.h"
 #include "core/discovery/promise_file.h"
 
-/* What a turn is for. */
+/* The aim of a turn. */
 typedef enum gm__card_aim {
   GM__CARD_TAKE,       /* bytes of the card, beside what others promise */
   GM__CARD_TAKE_ALONE, /* bytes of the card, whatever other processes promise */

@@ -1,4 +1,4 @@
-/* What a backend says of its devices becomes entries of gm's: cleaned, named, and grouped into physical devices. */
+/* Entries of gm for the devices of a backend: cleaned, named, and grouped into physical devices. */
 #ifndef GM_CORE_DISCOVERY_DEVICE_ENTRY_H
 #define GM_CORE_DISCOVERY_DEVICE_ENTRY_H
 

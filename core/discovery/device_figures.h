@@ -9,7 +9,7 @@
 /* The counter of bytes that all contexts of the process hold in this physical memory. */
 gm__used_bytes *gm__device_used(const gm__driver *driver, const gm_device_info *info);
 
-/* What the process promises of this physical memory. */
+/* Returns the promises of this process on that physical memory. */
 gm__promises *gm__device_promises(const gm__driver *driver, const gm_device_info *info);
 
 /* The device that a question is about. */

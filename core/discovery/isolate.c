@@ -1,4 +1,4 @@
-/* Invariants: the helper is waited for in every path, so no zombie is left. What it wrote is checked like a caller's
+/* Invariants: the helper is waited for in every path, so no zombie is left. Its answer is checked like a caller's
  * file, because a driver ran in that process. */
 #include "core/discovery/isolate.h"
 

@@ -1,7 +1,8 @@
 /* Invariants. Each turn opens the file anew: threads of one process exclude each other, too, and nobody goes on with a
  * file that was removed. A card's lock is a byte far behind the file's end. A record is its owner's while the keeper
  * has locked its first byte, and nobody else writes it. So two processes never write one record, with a common turn or
- * without. Who promises writes first and looks then: of two who do so at once, at least one sees the other. */
+ * without. A process that promises writes first and looks then. Of two that do so at once, at least one sees the other.
+ */
 #include "core/discovery/promise_file.h"
 
 #include <string.h>
@@ -167,7 +168,7 @@ static gm_status turn_complete(const gm__promise_file *file, const gm__promise_t
   return status;
 }
 
-/* The file is short. What is there of the head must be right, before gm writes anything. */
+/* The file is short. The part of the head that is there must be right, before gm writes anything. */
 static gm_status turn_repair(const gm__promise_file *file, const gm__promise_turn *turn, uint64_t deadline,
                              gm_error *err) {
   unsigned char head[GM__PROMISE_RECORD_BYTES];
@@ -252,7 +253,7 @@ static gm_status turn_enter(gm__promise_file *file, gm__promise_turn *turn, bool
   return status ? status : turn_look(file, turn, out, err);
 }
 
-/* Who has promised something makes the file again where somebody has removed it. */
+/* A process that has promised something makes the file again where somebody has removed it. */
 static gm_status promise_begin(gm__promise_file *file, const uint8_t *card, bool create, uint64_t patience_ns,
                                gm__promise_turn *turn, gm__promise_others *out, gm_error *err) {
   *out = (gm__promise_others){0};

@@ -1,5 +1,5 @@
-/* What the processes of one user promise on each card, in a small file that they share. Whoever wants to promise bytes,
- * or to take bytes from the driver, takes the card's turn. Then others wait until that turn has ended.
+/* The promises of one user's processes on each card, in a small file that they share. A process that wants to promise
+ * bytes, or to take bytes from the driver, takes the card's turn. Then others wait until that turn has ended.
  *
  *   gm__promise_turn turn;
  *   status = gm__promise_file_begin(file, card, create, &turn, &others, err);
@@ -27,7 +27,7 @@
 
 enum { GM__PROMISE_PATH_SIZE = 320 };
 
-/* What this process promises on one card. */
+/* The promise of this process on one card. */
 typedef struct gm__promise_own {
   uint8_t card[GM__PROMISE_CARD_BYTES];
   uint64_t bytes;
@@ -55,7 +55,7 @@ typedef struct gm__promise_turn {
   bool beside; /* another process keeps the lock for too long, and this turn goes on without it */
 } gm__promise_turn;
 
-/* What living others promise on a card. */
+/* The promises of living others on a card. */
 typedef struct gm__promise_others {
   uint64_t bytes; /* all of them */
   uint64_t most;  /* one record's: the largest */
@@ -99,7 +99,8 @@ gm_status gm__promise_file_end(gm__promise_file *file, gm__promise_turn *turn, u
 /* Ends the turn, and changes no promise. */
 void gm__promise_file_abandon(gm__promise_file *file, gm__promise_turn *turn);
 
-/* What living others promise on `card`; nothing without a file. It waits for at most 10 ms: TIMEOUT. Else as begin. */
+/* Reads the promises of living others on `card`; none without a file. It waits for at most 10 ms: TIMEOUT. Its other
+ * errors are those of gm__promise_file_begin. */
 gm_status gm__promise_file_read(gm__promise_file *file, const uint8_t card[GM__PROMISE_CARD_BYTES],
                                 gm__promise_others *others, gm_error *err);
 

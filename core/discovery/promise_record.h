@@ -1,4 +1,4 @@
-/* What stands in the file of promises: a head, and records of one length. The layout is that of this machine. Pure. */
+/* The contents of the file of promises: a head, and records of one length. The layout is that of this machine. Pure. */
 #ifndef GM_CORE_DISCOVERY_PROMISE_RECORD_H
 #define GM_CORE_DISCOVERY_PROMISE_RECORD_H
 

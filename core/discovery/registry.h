@@ -71,7 +71,7 @@ void *gm__driver_opened(const gm__driver *driver, const gm_device_entry *entry);
 /* True for the same device of one backend. */
 bool gm__device_id_same(const gm_device_id *a, const gm_device_id *b);
 
-/* As gm__driver_init. REQUIRES: the driver's lock. */
+/* Does what gm__driver_init does. REQUIRES: the driver's lock. */
 gm_status gm__driver_init_locked(gm__driver *driver, gm_error *err);
 
 #endif

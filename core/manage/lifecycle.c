@@ -211,6 +211,7 @@ gm_status gm__pool_stop_lending(gm_pool *pool, const char *op, gm_error *err) {
 void gm__pool_end(gm_pool *pool, bool forked) {
   gm_device *device = pool->device;
   gm_evictor_unregister(pool->buffers.rung, NULL);
+  if (pool->buffers.forget && !forked) pool->buffers.forget(pool);
   if (!forked) {
     gm__pool_delist(pool);
     gm__device_remove_listener(device, &pool->listener);

@@ -11,11 +11,14 @@ typedef struct gm__pool_buffers {
   gm__mutex lock;   /* of all members here, and of what they say about buffers */
   gm__cond changed; /* a buffer was moved */
   struct gm_buffer *first;
-  void (*forget)(struct gm_pool *pool); /* gives back what driver objects they hold; NULL: there never was a buffer */
+  struct gm_buffer *layout;             /* the relocatable ones (core/buffer/layout.h) */
+  struct gm__buffer_queues *queues;     /* those that may leave the device or come back; NULL: there never was one */
+  void (*forget)(struct gm_pool *pool); /* gives back queues and driver objects; NULL: it had no buffer that needs it */
   bool compacting;                      /* one thread at a time */
   _Atomic bool compacts;                /* gm_context_poll compacts, within the next two */
   uint64_t compact_bytes, compact_ns;
-  _Atomic bool promotes; /* gm_context_poll promotes, as the next two say */
+  uint64_t compact_memory, compact_below; /* where the next compaction slides on: an allocation, and an address */
+  _Atomic bool promotes;                  /* gm_context_poll promotes, as the next two say */
   uint64_t promote_bytes, promote_wait_ns;
   gm_evictor *rung; /* compaction before a refusal; NULL: the pool had no relocatable buffer yet */
 } gm__pool_buffers;

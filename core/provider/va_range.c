@@ -328,35 +328,75 @@ gm_status gm__va_range_sleep(gm__provider *provider, gm__va_range *range, uint64
   return status;
 }
 
-/* A handle that was shut at its last waking is unmapped first. */
-static gm_status range_wake_handle(gm__provider *provider, gm__va_range *range, uint32_t number, gm_error *err) {
+/* Gives a handle that sleeps memory again. One that was shut at its last waking is unmapped first. */
+static gm_status range_wake_handle(gm__provider *provider, gm__va_range *range, gm__growth *growth, uint32_t number,
+                                   gm_error *err) {
   gm__handle *handle = &provider->pages.handles[number];
   if (handle->shut) {
     if (!range_unshut(provider, range, number)) return range_shut(err);
     gm__handle_sleep(provider, number);
   }
   if (!handle->asleep) return GM_OK;
-  gm__growth growth = {.begun = false};
-  gm_status status = gm__handle_wake(provider, &growth, number, err);
-  gm__growth_end_turn(&growth);
+  const gm_status status = gm__handle_wake(provider, growth, number, err);
   if (status) return status;
-  status = range_map(provider, range, handle->first, number, err);
-  if (status && !handle->shut) gm__handle_sleep(provider, number);
-  if (!status) {
-    status = gm__growth_touch(provider, &growth, &range->memory, handle->first * provider->pages.page_bytes,
-                              gm__handle_bytes(&provider->pages, number), err);
-    if (status) range_sleep_handle(provider, range, number, NULL);
-  }
-  return gm__growth_finish(provider, &growth, status, status ? gm__handle_bytes(&provider->pages, number) : 0);
+  handle->next = range->woken;
+  range->woken = number;
+  return GM_OK;
 }
 
-gm_status gm__va_range_wake(gm__provider *provider, gm__va_range *range, gm_error *err) {
+static gm_status range_wake_handles(gm__provider *provider, gm__va_range *range, gm__growth *growth, gm_error *err) {
   gm_status status = GM_OK;
   uint32_t page = 0, number;
   while (!status && (number = range_next_handle(provider, range, &page))) {
-    status = range_wake_handle(provider, range, number, err);
+    status = range_wake_handle(provider, range, growth, number, err);
   }
   return status;
+}
+
+/* Maps a handle that has memory again. After a failure it sleeps, or is shut. */
+static gm_status range_wake_map(gm__provider *provider, gm__va_range *range, gm__growth *growth, uint32_t number,
+                                gm_error *err) {
+  const gm__handle *handle = &provider->pages.handles[number];
+  gm_status status = range_map(provider, range, handle->first, number, err);
+  if (status) {
+    if (!handle->shut) gm__handle_sleep(provider, number);
+    return status;
+  }
+  status = gm__growth_touch(provider, growth, &range->memory, handle->first * provider->pages.page_bytes,
+                            gm__handle_bytes(&provider->pages, number), err);
+  if (status) range_sleep_handle(provider, range, number, NULL);
+  return status;
+}
+
+/* Maps the handles of a range that have memory again. After a failure, of an earlier range also, the others sleep on.
+ * *returned counts their bytes. */
+static gm_status range_wake_maps(gm__provider *provider, gm__va_range *range, gm__growth *growth, gm_status status,
+                                 uint64_t *returned, gm_error *err) {
+  for (uint32_t number = range->woken, next; number; number = next) {
+    next = provider->pages.handles[number].next;
+    if (status) {
+      gm__handle_sleep(provider, number);
+    } else {
+      status = range_wake_map(provider, range, growth, number, err);
+    }
+    if (status) *returned += gm__handle_bytes(&provider->pages, number);
+  }
+  range->woken = 0;
+  return status;
+}
+
+gm_status gm__va_ranges_wake(gm__provider *provider, gm__va_range *first, gm_error *err) {
+  gm__growth growth = {.begun = false};
+  gm_status status = GM_OK;
+  uint64_t returned = 0;
+  for (gm__va_range *range = first; range && !status; range = range->next) {
+    status = range_wake_handles(provider, range, &growth, err);
+  }
+  gm__growth_end_turn(&growth);
+  for (gm__va_range *range = first; range; range = range->next) {
+    status = range_wake_maps(provider, range, &growth, status, &returned, err);
+  }
+  return gm__growth_finish(provider, &growth, status, returned);
 }
 
 static gm_status range_restore(gm__provider *provider, const gm__va_range *range, const gm__saved_pages *saved,

@@ -14,6 +14,8 @@ typedef struct gm__va_range {
   gm_memory memory;            /* what copies and native objects of its blocks take */
   uint64_t *mapped_pages;      /* the owner's count of mapped pages. REQUIRES: pages lock */
   gm__saved_pages *saved;      /* what its pages held when it fell asleep. REQUIRES: pages lock */
+  struct gm__va_range *next;   /* the next one that is to wake. REQUIRES: pages lock */
+  uint32_t woken;              /* its first handle that has memory again and is not mapped yet; 0: none */
   _Atomic uint32_t *handle_of; /* by page: the number of its handle, 0: none. A page that nobody maps or unmaps
                                 * meanwhile may be read without the lock. */
 } gm__va_range;
@@ -52,9 +54,9 @@ void gm__va_range_retry(gm__provider *provider, gm__va_range *range, uint64_t fr
  * leaves shut handles alone. Nobody uses the memory. After a failure some handles are asleep. REQUIRES: pages lock. */
 gm_status gm__va_range_sleep(gm__provider *provider, gm__va_range *range, uint64_t *bytes, gm_error *err);
 
-/* The range wakes: there is memory again behind its pages, with undefined contents. The provider's answers; after a
- * failure some handles are awake. REQUIRES: pages lock. */
-gm_status gm__va_range_wake(gm__provider *provider, gm__va_range *range, gm_error *err);
+/* The ranges from `first` on wake, in one turn of the card: there is memory again behind their pages, with undefined
+ * contents. The provider's answers; after a failure some handles are awake. REQUIRES: pages lock. */
+gm_status gm__va_ranges_wake(gm__provider *provider, gm__va_range *first, gm_error *err);
 
 /* Writes what was saved back to the pages that are mapped. Others were given up meanwhile. The answers of a copy; what
  * was saved stays. `stream`: for the copies; NULL: the device's own. REQUIRES: pages lock. */

@@ -38,8 +38,8 @@ GM_API uint64_t gm_estimate_parameters(const gm_model_dims *dims);
 /* Returns the bytes of a model's parameters, `element_bytes` each. */
 GM_API uint64_t gm_estimate_model_memory(const gm_model_dims *dims, uint32_t element_bytes);
 
-/* Returns the bytes of keys and values of `context` positions (rule 2), for one sequence and before rounding: 2 *
- * layers * kv_heads * head_size * context * element_bytes. */
+/* Returns the bytes of keys and values of `context` positions (rule 2), for one sequence and before rounding. They are
+ * 2 * layers * kv_heads * head_size * context * element_bytes. */
 GM_API uint64_t gm_estimate_kv_cache_memory(uint64_t layers, uint64_t kv_heads, uint64_t head_size, uint64_t context,
                                             uint32_t element_bytes);
 

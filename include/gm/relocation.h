@@ -32,12 +32,13 @@ typedef struct gm_compact_report {
 
 /* Moves relocatable buffers (GM_RELOCATABLE) within a pool by copies on the device, so that its holes join. Segments
  * that become empty, and pages, go back to the driver, as all idle memory of the pool does. gm takes no new memory for
- * it. It moves no buffer that is locked, nor one that a stream of gm_buffer_unlock may still use. A buffer is out of
- * reach while it and at most 15 others move; threads that use it meanwhile wait.
+ * it. A run with a bound of `params` also ends after 1024 buffers or holes in a row that served nothing. The next run
+ * goes on behind them. gm moves no buffer that is locked, nor one that a stream of gm_buffer_unlock may still use. A
+ * buffer is out of reach while it and at most 15 others move; threads that use it meanwhile wait.
  *
  * gm also does this by itself before it refuses a request for want of memory, once the pool has had a relocatable
- * buffer. Statistics count that as an eviction. A pool with red zones or patterns, of buckets, or of GM_POOL_CAPTURES
- * has nothing to move.
+ * buffer. It then gives back only as much as the request lacks, and nothing of a pool with GM_POOL_NO_TRIM. Statistics
+ * count that as an eviction. A pool with red zones or patterns, of buckets, or of GM_POOL_CAPTURES has nothing to move.
  *
  * `params` and `out` may be NULL; the caller sets out->struct_size. `out` is filled in also after a failure of a copy.
  * Errors: INVALID_ARGUMENT, FORKED, OUT_OF_HOST_MEMORY, and those of gm_block_copy. BUSY: another thread compacts this
@@ -75,7 +76,8 @@ typedef struct gm_promote_report {
  * used most lately come first: each lock, read and write is a use, and counts half after a second. A buffer comes only
  * while the pool's pressure stays below the threshold `medium` with it, and gm asks no evictor. Locked buffers, those
  * that streams may still use, and those that gm_buffer_move or gm_pool_sleep put off the device stay where they are.
- * So do those whose block gm_buffer_block gave while nobody had locked them, until gm_buffer_move.
+ * So do those whose block gm_buffer_block gave while nobody had locked them, until gm_buffer_move. A call ends after
+ * 1024 buffers that must stay.
  *
  * `params` and `out` may be NULL; the caller sets out->struct_size. Errors: INVALID_ARGUMENT, FORKED, and those of
  * gm_buffer_move; what moved before is in `out`. */

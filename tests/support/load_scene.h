@@ -103,4 +103,22 @@ static inline void check_fails(const gm_load_params *params, gm_status wanted, c
   assert_int_equal(in_use(), 0);
 }
 
+/* Each host allocation of a load fails once. `again`: what is done before each try; NULL: nothing. */
+static inline void load_without_host_memory(const gm_load_params *params, void (*again)(void *user), void *user) {
+  gm_status status = GM_ERR_OUT_OF_HOST_MEMORY;
+  for (size_t n = 1; status != GM_OK; n++) {
+    gm_loaded_model *loaded = NULL;
+    if (again) again(user);
+    gm_pool_trim(f.pool, 0);
+    f.host.fail_at = atomic_load(&f.host.calls) + n;
+    f.host.fail_count = 1;
+    status = gm_model_load(f.model, f.pool, params, &loaded, NULL, NULL);
+    f.host.fail_at = 0;
+    assert_true((status == GM_OK) == (loaded != NULL));
+    assert_true(status == GM_OK || status == GM_ERR_OUT_OF_HOST_MEMORY);
+    gm_loaded_model_release(loaded, NULL);
+    assert_int_equal(in_use(), 0);
+  }
+}
+
 #endif

@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "gm/tier.h"
 #include "support/random.h"
@@ -41,6 +43,25 @@ static inline void tier_expect_none(gm_tier *tier, const void *key, size_t key_b
   gm_tier_value *value = NULL;
   assert_int_equal(gm_tier_value_open(tier, key, key_bytes, &value, NULL, NULL), GM_ERR_NOT_FOUND);
   assert_null(value);
+}
+
+static inline int tier_in_child(gm_context *ctx, gm_tier *tier) {
+  if (tier_put_text(tier, "a", "child") != GM_ERR_FORKED) return 1;
+  if (gm_tier_flush(tier, NULL) != GM_ERR_FORKED) return 2;
+  if (gm_tier_close(tier, NULL) != GM_OK) return 3;
+  return gm_context_destroy(ctx, NULL) == GM_OK ? 0 : 4;
+}
+
+/* A child that was forked can close the tier, and do nothing else with it. The parent goes on. */
+static inline void tier_forks(gm_context *ctx, gm_tier *tier) {
+  int status = -1;
+  assert_int_equal(tier_put_text(tier, "a", "parent"), GM_OK);
+  const pid_t child = fork();
+  if (child == 0) _exit(tier_in_child(ctx, tier));
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status));
+  assert_int_equal(WEXITSTATUS(status), 0);
+  tier_expect_text(tier, "a", "parent");
 }
 
 typedef struct tier_listing {

@@ -1,4 +1,5 @@
-/* A demotion gives back as much as it freed, and leaves what was idle before to the pool's next requests. */
+/* A demotion gives back as much as it freed, and leaves what was idle before to the pool's next requests. So does a
+ * compaction before a refusal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/buffer/demote.h"
+#include "support/pinned_card.h"
 #include "support/relocation_bench.h"
 
 enum { IDLE = 8, BUFFERS = 2 };
@@ -56,7 +58,34 @@ static void test_idle_memory_stays(void **state) {
   demote_one_by_one(&pages);
 }
 
+/* GM_POOL_NO_TRIM: nothing goes back by itself, not at a shortage of this pool or of another one either. */
+static void test_a_shortage_takes_nothing_from_a_pool_without_trims(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_pool *kept = NULL;
+  gm_block block;
+  open_card(&bench, 32 * MIB, 0);
+  const gm_pool_params params = {.struct_size = sizeof params, .no_vmm = true, .flags = GM_POOL_NO_TRIM};
+  const gm_request large = {.bytes = 64 * MIB};
+  pool_bench_ok(gm_pool_create(bench.device, &params, &kept, err));
+  gm_buffer *buffer = relocation_make(kept, MIB, GM_RELOCATABLE | GM_EVICTABLE);
+  relocation_fill(buffer);
+  leave_idle(kept);
+  gm_stats before = {.struct_size = sizeof before}, after = {.struct_size = sizeof after};
+  assert_int_equal(gm_pool_stats(kept, &before), GM_OK);
+  assert_true(before.pooled_bytes >= block_bytes);
+  assert_false(gm_acquired(gm_alloc(bench.pool, &large, &block)));
+  assert_false(gm_acquired(gm_alloc(kept, &large, &block)));
+  assert_int_equal(gm_pool_stats(kept, &after), GM_OK);
+  assert_int_equal(after.reserved_bytes, before.reserved_bytes);
+  relocation_check(buffer);
+  gm_buffer_release(buffer, NULL);
+  pool_bench_ok(gm_pool_destroy(kept, err));
+  pool_bench_close(&bench);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_idle_memory_stays)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_idle_memory_stays),
+                                     cmocka_unit_test(test_a_shortage_takes_nothing_from_a_pool_without_trims)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

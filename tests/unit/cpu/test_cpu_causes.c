@@ -6,12 +6,12 @@
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
 #include <cmocka.h>
 
 #include "core/host/commit.h"
 #include "support/causes.h"
+#include "support/child_part.h"
 #include "support/host_upstream.h"
 #include "support/pool_bench.h"
 #include "support/tree.h"
@@ -111,19 +111,6 @@ static void test_lazy_commit(void **state) {
 }
 
 /* ---- limits of the process ---- */
-
-/* Runs the part in a child, whose assertions end it. */
-static void in_child(void (*part)(temp_folder *root), temp_folder *root) {
-  const pid_t child = fork();
-  int answer = -1;
-  assert_true(child >= 0);
-  if (!child) {
-    part(root);
-    _exit(0);
-  }
-  assert_int_equal(waitpid(child, &answer, 0), child);
-  if (answer) fail_msg("the child answered %d", answer);
-}
 
 /* Addresses of the process end `bytes` above what it has. */
 static void limit_addresses(uint64_t bytes) {

@@ -7,7 +7,6 @@
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -15,6 +14,7 @@
 #include "core/host/commit.h"
 #include "gm/record.h"
 #include "support/causes.h"
+#include "support/child_part.h"
 #include "support/pool_bench.h"
 #include "support/tree.h"
 
@@ -81,20 +81,6 @@ static void close_cpu(pool_bench *bench) {
   if (bench->pool) pool_bench_ok(gm_pool_destroy(bench->pool, err));
   pool_bench_ok(gm_device_close(bench->device, err));
   pool_bench_ok(gm_context_destroy(bench->ctx, err));
-}
-
-/* Runs the part in a child, whose assertions end it. A signal would end it, too. */
-static void in_child(void (*part)(temp_folder *root), temp_folder *root) {
-  const pid_t child = fork();
-  int answer = -1;
-  assert_true(child >= 0);
-  if (!child) {
-    part(root);
-    _exit(0);
-  }
-  assert_int_equal(waitpid(child, &answer, 0), child);
-  if (WIFSIGNALED(answer)) fail_msg("signal %d ended the child", WTERMSIG(answer));
-  if (answer) fail_msg("the child answered %d", WEXITSTATUS(answer));
 }
 
 static void limit_soft(unsigned resource, uint64_t most) {

@@ -340,19 +340,7 @@ static void test_each_host_allocation_failed(void **state) {
   for (int mapped = 0; mapped < 2; mapped++) {
     gm_load_params params = {.struct_size = sizeof params, .verify = true};
     params.path = mapped ? GM_LOAD_PATH_MMAP : GM_LOAD_PATH_READ;
-    gm_status status = GM_ERR_OUT_OF_HOST_MEMORY;
-    for (size_t n = 1; status != GM_OK; n++) {
-      gm_loaded_model *loaded = NULL;
-      gm_pool_trim(f.pool, 0);
-      f.host.fail_at = atomic_load(&f.host.calls) + n;
-      f.host.fail_count = 1;
-      status = gm_model_load(f.model, f.pool, &params, &loaded, NULL, NULL);
-      f.host.fail_at = 0;
-      assert_true((status == GM_OK) == (loaded != NULL));
-      assert_true(status == GM_OK || status == GM_ERR_OUT_OF_HOST_MEMORY);
-      gm_loaded_model_release(loaded, NULL);
-      assert_int_equal(in_use(), 0);
-    }
+    load_without_host_memory(&params, NULL, NULL);
   }
 }
 

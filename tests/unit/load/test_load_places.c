@@ -142,24 +142,16 @@ static void test_a_stream_of_another_device_is_a_mistake(void **state) {
   assert_int_equal(gm_device_close(device, NULL), GM_OK);
 }
 
+static void begin_anew(void *user) {
+  chooser *c = user;
+  c->calls = 0;
+}
+
 static void test_each_host_allocation_failed(void **state) {
   (void)state;
   chooser c = {.large = f.pool, .small = f.pool};
-  gm_load_params params = chosen_params(&c);
-  gm_status status = GM_ERR_OUT_OF_HOST_MEMORY;
-  for (size_t n = 1; status != GM_OK; n++) {
-    gm_loaded_model *loaded = NULL;
-    c.calls = 0;
-    gm_pool_trim(f.pool, 0);
-    f.host.fail_at = atomic_load(&f.host.calls) + n;
-    f.host.fail_count = 1;
-    status = gm_model_load(f.model, f.pool, &params, &loaded, NULL, NULL);
-    f.host.fail_at = 0;
-    assert_true((status == GM_OK) == (loaded != NULL));
-    assert_true(status == GM_OK || status == GM_ERR_OUT_OF_HOST_MEMORY);
-    gm_loaded_model_release(loaded, NULL);
-    assert_int_equal(in_use(), 0);
-  }
+  const gm_load_params params = chosen_params(&c);
+  load_without_host_memory(&params, begin_anew, &c);
 }
 
 int main(void) {

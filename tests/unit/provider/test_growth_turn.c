@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "gm/relocation.h"
 #include "support/promise_folder.h"
 
 enum { GROWTH = 40 /* MiB */ };
@@ -138,6 +139,59 @@ static void test_a_promise_outlives_a_growth_that_fails(void **state) {
   pool_bench_close(&bench);
 }
 
+/* A pool that wakes takes one turn for all its handles, in all its ranges. */
+static void test_a_waking(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_block block, small;
+  const gm_request few = {.bytes = 4096};
+  shared_card_open(&bench, NULL);
+  stranger_promises(&bench, 8 * MIB);
+  grow(&bench, &block);
+  assert_true(gm_acquired(gm_alloc(bench.pool, &few, &small)));
+  const uint64_t used = atomic_load(&shared_card->used);
+  pool_bench_ok(gm_pool_sleep_whole(bench.pool, false, NULL, NULL, err));
+  assert_true(atomic_load(&shared_card->used) == 0);
+  memset(&counted, 0, sizeof counted);
+  atomic_store(&shared_card->calls, 0);
+  pool_bench_ok(gm_pool_wake(bench.pool, NULL, err));
+  assert_true(atomic_load(&shared_card->calls) >= 10);
+  assert_true(atomic_load(&shared_card->used) == used);
+  assert_int_equal(counted.opens, 1);
+  assert_int_equal(counted.locks, 1);
+  assert_int_equal(counted.reads, 1);
+  assert_int_equal(gm_free(bench.pool, &small, NULL), GM_OK);
+  shrink(&bench, &block);
+  pool_bench_close(&bench);
+}
+
+/* Whichever call of the driver fails, the pool sleeps on, holds nothing, and can be woken later. */
+static void test_a_waking_that_fails(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_block block;
+  gm_error failure;
+  gm_reservation *held = NULL;
+  shared_card_open(&bench, NULL);
+  pool_bench_ok(gm_pool_reserve(bench.pool, 60 * MIB, &held, err));
+  grow(&bench, &block);
+  const uint64_t used = atomic_load(&shared_card->used);
+  for (int at = 0; at < 12; at++) {
+    pool_bench_ok(gm_pool_sleep_whole(bench.pool, false, NULL, NULL, err));
+    const uint64_t promised = stranger_sees(&bench);
+    atomic_store(&shared_card->calls, -at);
+    atomic_store(&shared_card->refuse_from, 1 << 20);
+    assert_int_equal(gm_pool_wake(bench.pool, NULL, &failure), GM_ERR_OUT_OF_DEVICE_MEMORY);
+    atomic_store(&shared_card->refuse_from, 0);
+    assert_true(atomic_load(&shared_card->used) == 0 && stranger_sees(&bench) == promised);
+    pool_bench_ok(gm_pool_wake(bench.pool, NULL, err));
+    assert_true(atomic_load(&shared_card->used) == used);
+  }
+  gm_reservation_cancel(held);
+  shrink(&bench, &block);
+  pool_bench_close(&bench);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, promise_folder_set_up, promise_folder_tear_down)
 
 int main(void) {
@@ -146,6 +200,8 @@ int main(void) {
                                      TEST(test_beside_a_promise),
                                      TEST(test_of_a_promise),
                                      TEST(test_a_driver_that_refuses_in_between),
-                                     TEST(test_a_promise_outlives_a_growth_that_fails)};
+                                     TEST(test_a_promise_outlives_a_growth_that_fails),
+                                     TEST(test_a_waking),
+                                     TEST(test_a_waking_that_fails)};
   return cmocka_run_group_tests(tests, promise_folder_make, promise_folder_remove);
 }

@@ -393,27 +393,13 @@ static void test_threads_share_a_tier(void **state) {
   redis_server_end(&server);
 }
 
-static int in_child(gm_context *ctx, gm_tier *tier) {
-  if (tier_put_text(tier, "a", "child") != GM_ERR_FORKED) return 1;
-  if (gm_tier_flush(tier, NULL) != GM_ERR_FORKED) return 2;
-  if (gm_tier_close(tier, NULL) != GM_OK) return 3;
-  return gm_context_destroy(ctx, NULL) == GM_OK ? 0 : 4;
-}
-
 static void test_a_forked_child_only_closes(void **state) {
   (void)state;
   redis_server server;
-  int status = -1;
   redis_server_start(&server, NULL);
   gm_context *ctx = remote_context(NULL);
   gm_tier *tier = remote_open(ctx, server.where, 0);
-  assert_int_equal(tier_put_text(tier, "a", "parent"), GM_OK);
-  const pid_t child = fork();
-  if (child == 0) _exit(in_child(ctx, tier));
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_true(WIFEXITED(status));
-  assert_int_equal(WEXITSTATUS(status), 0);
-  tier_expect_text(tier, "a", "parent");
+  tier_forks(ctx, tier);
   assert_int_equal(remote_stats(tier).retries, 0);
   remote_close(tier, ctx);
   redis_server_end(&server);
