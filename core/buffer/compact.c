@@ -160,7 +160,7 @@ static size_t compact_read(gm_pool *pool, compact_group *groups, size_t most) {
   size_t count = 0;
   gm__mutex_lock(&list->lock);
   for (gm_buffer *any = NULL; (any = gm__layout_next_memory(list->layout, any ? any->at.block.memory : 0)); count++) {
-    if (count >= most) continue;
+    if (!groups || count >= most) continue;
     const gm_block *block = &any->at.block;
     groups[count] = (compact_group){.any = *block, .bytes = gm__layout_bytes(list->layout, block->memory)};
   }
