@@ -148,7 +148,8 @@ static void test_small_cases_against_every_split(void **state) {
   }
   print_message("%zu sets: %u fit, %u on several devices, %u with a device left alone, %u with experts on the host\n",
                 sets, fits, split, few, with_experts);
-  assert_true(fits > sets / 3 && split > sets / 20 && with_experts > sets / 50 && few > sets / 20);
+  const size_t rare = sets < SMALL_SETS ? 60 : 20; /* of few sets it is chance how often each kind comes */
+  assert_true(fits > sets / 3 && split > sets / rare && with_experts > sets / 50 && few > sets / rare);
   test_free(s);
 }
 
