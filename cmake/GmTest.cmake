@@ -132,7 +132,8 @@ function(gm_add_test)
       TIMEOUT ${slow_end} SKIP_RETURN_CODE 77 LABELS valgrind
       ENVIRONMENT "${gm_test_environment};${arg_ENVIRONMENT};TESTS_FEW=1;TESTS_NO_DRIVER=1")
   endif()
-  # Tests hear nothing of each other's promises, nor of those of programs that the user runs.
+  # Tests hear nothing of others' promises, those of the user's programs among them. A context that ignores the
+  # environment uses the file that all share.
   file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/promises/${arg_NAME}")
   list(PREPEND arg_ENVIRONMENT "GM_RESERVE_FOLDER=${CMAKE_BINARY_DIR}/promises/${arg_NAME}")
   set_tests_properties(${arg_NAME} PROPERTIES

@@ -121,7 +121,8 @@ def check_needs(case, gmem, environment):
 
 
 def run_case(case, gmem, update):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GM_")}
+    kept = {"GM_RESERVE_FOLDER"}  # nobody else's promises
+    environment = {name: value for name, value in os.environ.items() if name in kept or not name.startswith("GM_")}
     environment.update(GMEM=gmem, TRACES=str(ROOT / "bench/traces"), DATA=str(ROOT / "tests"), TOOLS=str(HERE),
                        MODEL=os.environ.get("GM_DEMO_MODEL", ""))
     check_needs(case, gmem, environment)

@@ -175,6 +175,8 @@ static bool open_all(model *m, const char *backend, uint32_t index, gm_strategy 
                            .debug = m->guarded ? GM_DEBUG_CHECK_FREED : 0,
                            .red_zone_bytes = m->guarded ? 48 : 0};
   gm_status status = gm_context_create(&context, &m->ctx, &err);
+  const char *promises = getenv("GM_RESERVE_FOLDER"); /* of no other test */
+  if (!status && promises) status = gm_config_set(m->ctx, "reserve.folder", promises, &err);
   if (!status && m->untracked) status = gm_config_set(m->ctx, "track_allocations", "false", &err);
   if (!status && m->zero_segments) status = gm_config_set(m->ctx, "zero_segments", "true", &err);
   if (!status) status = gm_device_open_index(m->ctx, backend, index, &m->device, &err);
