@@ -88,7 +88,7 @@ set(gm_valgrind_command ${GM_VALGRIND} --quiet --error-exitcode=99 --leak-check=
 
 # gm_add_test(NAME name COMMAND ... [LABELS ...] [TIMEOUT seconds] [ENVIRONMENT VAR=value...] [VALGRIND]): runs in the
 # source root. TIMEOUT ends what hangs, with every thread's stack (tests/support/limit.c): 120 s, where nothing is said;
-# three times that under a sanitizer or valgrind. What has the label house and reads nothing built has the label sources,
+# three times that under a sanitizer or valgrind. A test with the label house that reads nothing built has the label sources,
 # too: it ends alike in every build. Leaving with 77 means skipped, with the reason printed. VALGRIND: where
 # the build is a plain one, there is a twin valgrind.<name> with the label valgrind, run by `ctest --preset valgrind` alone.
 function(gm_add_test)

@@ -4,7 +4,7 @@
 
 #include "gm/relocation.h"
 
-/* What a compaction is for. */
+/* The aim of a compaction. */
 typedef struct gm__compact_aim {
   uint64_t goal;  /* it ends once so many bytes went back to the driver */
   uint64_t keep;  /* so much pooled memory stays. UINT64_MAX: nothing goes back */
@@ -13,7 +13,7 @@ typedef struct gm__compact_aim {
 
 enum { GM__COMPACT_TRIES = 1024 }; /* of a run with bounds */
 
-/* As gm_pool_compact, with checked arguments; `report` is filled in always. */
+/* Does what gm_pool_compact does, with checked arguments; `report` is filled in always. */
 gm_status gm__compact(gm_pool *pool, const gm_compact_params *params, const gm__compact_aim *aim,
                       gm_compact_report *report, gm_error *err);
 

@@ -37,7 +37,7 @@ uint64_t gm__demote(gm_pool *pool, uint64_t bytes) {
     gm__buffer_settle(buffer);
   }
   gm__buffer_search_end(&search);
-  /* What was idle before serves the pool's next requests. */
+  /* Memory that was idle before serves the pool's next requests. */
   if (gone && !pool->heap.provider.no_trim) gm__heap_trim(&pool->heap, idle, UINT64_MAX);
   return gone;
 }

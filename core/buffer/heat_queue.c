@@ -36,7 +36,7 @@ static void queue_splice(gm__heat_node *to, gm__heat_node *from) {
   gm__heat_ring_init(from);
 }
 
-/* What has ended meanwhile is cold. */
+/* Nodes whose heat has ended meanwhile become cold. */
 static void queue_advance(gm__heat_queue *queue, uint64_t now) {
   for (int i = 0; i < GM__HEAT_SLOTS && queue->turn < now; i++) {
     queue_splice(&queue->cold, &queue->warm[++queue->turn % GM__HEAT_SLOTS]);

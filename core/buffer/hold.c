@@ -18,6 +18,10 @@ typedef struct gm__buffer_queues {
 
 static gm__pool_buffers *hold_list(const gm_buffer *buffer) { return &buffer->pool->buffers; }
 
+static gm_buffer *hold_of_turn(gm__heat_node *turn) {
+  return (gm_buffer *)(void *)((char *)turn - offsetof(gm_buffer, turn));
+}
+
 gm_status gm__buffer_check(const gm_buffer *buffer, const char *op, gm_error *err) {
   if (!buffer) return gm__bad_argument(err, op, "`buffer` is NULL");
   if (!gm__buffer_is(buffer)) return gm__bad_argument(err, op, "`buffer` is released");
@@ -138,13 +142,17 @@ void gm__buffer_delist(gm_buffer *buffer) {
 
 /* ---- holding ---- */
 
+void gm__buffer_hold_more(gm_buffer *buffer) {
+  buffer->locks++;
+  gm__heat_use(buffer);
+  gm__heat_node_leave(&buffer->turn);
+}
+
 void gm__buffer_hold(gm_buffer *buffer) {
   gm__pool_buffers *list = hold_list(buffer);
   gm__mutex_lock(&list->lock);
   while (buffer->moving) gm__cond_wait(&list->changed, &list->lock);
-  buffer->locks++;
-  gm__heat_use(buffer);
-  gm__heat_node_leave(&buffer->turn);
+  gm__buffer_hold_more(buffer);
   gm__mutex_unlock(&list->lock);
 }
 
@@ -249,7 +257,7 @@ static gm_buffer *hold_first(const gm__buffer_search *search, uint64_t turn) {
   if (!queues) return NULL;
   if (search->back) node = gm__heat_queue_hottest(&queues->back, turn);
   for (int i = 0; i < 2 && !search->back && !node; i++) node = gm__heat_queue_coldest(&queues->leave[i], turn);
-  return node ? (gm_buffer *)(void *)((char *)node - offsetof(gm_buffer, turn)) : NULL;
+  return node ? hold_of_turn(node) : NULL;
 }
 
 void gm__buffer_search_begin(gm__buffer_search *search) { gm__heat_ring_init(&search->passed); }
@@ -278,8 +286,7 @@ void gm__buffer_search_end(gm__buffer_search *search) {
   gm__pool_buffers *list = &search->pool->buffers;
   const gm__heat_node *ring = &search->passed;
   gm__mutex_lock(&list->lock);
-  while (ring->hotter != ring)
-    gm__buffer_queue((gm_buffer *)(void *)((char *)ring->hotter - offsetof(gm_buffer, turn)));
+  while (ring->hotter != ring) gm__buffer_queue(hold_of_turn(ring->hotter));
   gm__mutex_unlock(&list->lock);
 }
 

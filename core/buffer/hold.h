@@ -34,6 +34,9 @@ void gm__buffer_prune_uses(gm_buffer *buffer);
 
 /* Keeps the buffer where it is until gm__buffer_let_go. Waits while another thread moves it. */
 void gm__buffer_hold(gm_buffer *buffer);
+
+/* Does what gm__buffer_hold does, without the wait. REQUIRES: the lock of gm_pool.buffers, and nobody moves it. */
+void gm__buffer_hold_more(gm_buffer *buffer);
 void gm__buffer_let_go(gm_buffer *buffer);
 bool gm__buffer_is_held(const gm_buffer *buffer);
 
@@ -54,11 +57,11 @@ void gm__buffer_put(gm_buffer *buffer, const gm__place *at);
 /* Is the buffer off the device, and may gm bring it back? REQUIRES: the lock of gm_pool.buffers. */
 bool gm__buffer_may_return(const gm_buffer *buffer);
 
-/* What gm__buffer_search goes by has changed. REQUIRES: the lock of gm_pool.buffers. */
+/* Puts the buffer where a gm__buffer_search finds it as it is now. REQUIRES: the lock of gm_pool.buffers. */
 void gm__buffer_queue(gm_buffer *buffer);
 
-/* As gm__buffer_seize, without any wait. False: somebody holds it, moves it, or may still use it. REQUIRES: the lock of
- * gm_pool.buffers. */
+/* Seizes it as gm__buffer_seize does, without any wait. False: somebody holds it, moves it, or may still use it.
+ * REQUIRES: the lock of gm_pool.buffers. */
 bool gm__buffer_try_seize(gm_buffer *buffer);
 
 /* A search among the buffers of a pool that may leave the device, the coldest first and persistent ones last. Or, with

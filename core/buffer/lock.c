@@ -2,7 +2,6 @@
 #include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/block/access.h"
-#include "core/buffer/heat.h"
 #include "core/buffer/hold.h"
 #include "gm/copy.h"
 
@@ -18,10 +17,8 @@ static bool lock_take(gm_buffer *buffer, gm_block *out) {
   while (buffer->moving) gm__cond_wait(&list->changed, &list->lock);
   const bool can = !out || buffer->at.location != GM_LOCATION_HOST;
   if (can) {
-    buffer->locks++;
+    gm__buffer_hold_more(buffer);
     buffer->callers++;
-    gm__heat_use(buffer);
-    gm__heat_node_leave(&buffer->turn);
     if (out) *out = buffer->at.block;
   }
   gm__mutex_unlock(&list->lock);

@@ -13,7 +13,7 @@ typedef struct gm__give_way {
 /* Is the pool (NULL: none) one that a cache of the context may give way to? */
 gm_status gm__give_way_check(const gm_context *ctx, struct gm_pool *pool, const char *op, gm_error *err);
 
-/* What a request of the pool calls, as in gm_evictor_params. */
+/* The calls that a request of the pool makes, as in gm_evictor_params. */
 typedef struct gm__give_way_calls {
   uint64_t (*evictable)(void *user);
   uint64_t (*evict)(void *user, uint64_t bytes);

@@ -168,7 +168,8 @@ bool gm__isolate_looks(gm_api api, const gm_device_entry *entry) {
          (memory->free_state == GM_FIGURE_UNKNOWN || memory->free_source == GM_SOURCE_OWN_ACCOUNTING);
 }
 
-/* What the helper saw at one moment is an estimate, and a look without a figure leaves the entry as it is. */
+/* A look of the helper is of one moment, so its figure is an estimate. One without a figure leaves the entry as it is.
+ */
 static void isolate_enter_look(gm_device_entry *entry, const gm__isolate_look *look) {
   if (look->status != GM_OK) return;
   gm_device_entry seen = *entry;

@@ -23,8 +23,8 @@ typedef struct gm__isolate_head {
 
 #define GM__ISOLATE_MAGIC 0x32656270726d67u /* "gmrpbe2" */
 
-/* What an open card told of itself. The helper closes it again. What the open itself takes is not free in this figure:
- * the caller's own open takes as much. */
+/* The figures of an open card, which the helper closes again. The bytes that the open takes are not free in them: the
+ * caller's own open takes as many. */
 typedef struct gm__isolate_look {
   uint32_t index;
   gm_status status; /* of opening it */

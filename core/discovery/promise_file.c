@@ -1,7 +1,7 @@
 /* Invariants. Each turn opens the file anew: threads of one process exclude each other, too, and nobody goes on with a
  * file that was removed. A card's lock is a byte far behind the file's end. A record is its owner's while the keeper
  * has locked its first byte, and nobody else writes it. So two processes never write one record, with a common turn or
- * without. A process that promises writes first and looks then. Of two that do so at once, at least one sees the other.
+ * without. A process that promises writes first and looks then. Where two do so at once, at least one sees the other.
  */
 #include "core/discovery/promise_file.h"
 

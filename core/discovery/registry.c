@@ -186,9 +186,11 @@ gm_status gm__driver_init(gm__driver *driver, gm_error *err) {
   return status;
 }
 
-bool gm__device_id_same(const gm_device_id *a, const gm_device_id *b) {
-  return memcmp(a->uuid, b->uuid, sizeof a->uuid) == 0 && strncmp(a->partition, b->partition, sizeof a->partition) == 0;
+static bool id_is(const gm_device_id *id, const uint8_t *uuid, const char *partition) {
+  return memcmp(id->uuid, uuid, sizeof id->uuid) == 0 && strncmp(id->partition, partition, sizeof id->partition) == 0;
 }
+
+bool gm__device_id_same(const gm_device_id *a, const gm_device_id *b) { return id_is(a, b->uuid, b->partition); }
 
 void gm__driver_keep(gm__driver *driver, gm__opened *opened, void *device, const gm_device_info *info) {
   opened->device = device;
@@ -210,8 +212,7 @@ void gm__driver_forget(gm__driver *driver, const gm__opened *opened) {
 
 /* A driver may list two devices with one UUID, and an engine's device need not be in the list. */
 static bool opened_is(const gm_device_info *info, const gm_device_entry *entry) {
-  return info->index == entry->info.index && memcmp(info->uuid, entry->id.uuid, sizeof info->uuid) == 0 &&
-         strncmp(info->partition, entry->id.partition, sizeof info->partition) == 0;
+  return info->index == entry->info.index && id_is(&entry->id, info->uuid, info->partition);
 }
 
 void *gm__driver_opened(const gm__driver *driver, const gm_device_entry *entry) {

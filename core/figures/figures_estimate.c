@@ -3,7 +3,8 @@
 #include "core/figures/figures.h"
 #include "core/figures/figures_rules.h"
 
-/* What opening takes is known when it was done. Until then gm reckons with a twentieth, and at most with this. */
+/* An open tells how much it takes only when it was done. Until then gm reckons with a twentieth, and at most with this.
+ */
 enum { ESTIMATE_OPENING_MOST = 512 << 20 };
 
 static uint64_t estimate_opening(uint64_t total) { return gm__min(total / 20, ESTIMATE_OPENING_MOST); }

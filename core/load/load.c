@@ -3,8 +3,6 @@
  * model's size. The checksum of a tensor is chained over the same chunks when loading and when reading back. */
 #include "gm/load.h"
 
-#include <string.h>
-
 #include "core/base/cancel.h"
 #include "core/base/checksum.h"
 #include "core/base/clock.h"
@@ -44,14 +42,6 @@ typedef struct load_target {
 } load_target;
 
 /* ---- failing ---- */
-
-/* The reason in `inner`, with the tensor and its file before it. */
-static gm_status load_fail(const load_job *job, const gm__tensor *tensor, const gm_error *inner, gm_error *err) {
-  const char *path = job->model->shards[tensor->shard].path;
-  size_t length = strlen(path);
-  return gm__fail(err, inner->status, inner->native_code, inner->op, "tensor \"%.100s\" of %s: %s", tensor->name.text,
-                  length > 120 ? path + (length - 120) : path, inner->message);
-}
 
 static gm_status load_report(load_job *job, const gm__tensor *tensor, gm_error *err) {
   job->progress.tensor = tensor->name.text;
@@ -185,7 +175,7 @@ static gm_status load_each(load_job *job, gm_status (*step)(load_job *, load_tar
     gm_error inner = {0};
     job->loaded->pools[i] = place->pool;
     gm_status status = step(job, &target, &inner);
-    if (status != GM_OK) return load_fail(job, target.tensor, &inner, err);
+    if (status != GM_OK) return gm__load_fail(job->model, target.tensor, &inner, err);
   }
   *out_seconds = (double)(gm__now_ns() - start) / 1e9;
   return GM_OK;

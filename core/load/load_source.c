@@ -2,6 +2,8 @@
  * and times are those that its header was checked with. So offsets of the table lie within the file. */
 #include "core/load/load_source.h"
 
+#include <string.h>
+
 #include "core/base/error.h"
 #include "core/model/model_memory.h"
 
@@ -72,3 +74,10 @@ gm_status gm__load_source_get(gm__load_source *source, uint64_t at, uint64_t byt
 }
 
 uint64_t gm__load_source_host_bytes(const gm__load_source *source) { return source->buffer ? source->buffer_bytes : 0; }
+
+gm_status gm__load_fail(const gm_model *model, const gm__tensor *tensor, const gm_error *inner, gm_error *err) {
+  const char *path = model->shards[tensor->shard].path;
+  const size_t length = strlen(path);
+  return gm__fail(err, inner->status, inner->native_code, inner->op, "tensor \"%.100s\" of %s: %s", tensor->name.text,
+                  length > 120 ? path + (length - 120) : path, inner->message);
+}

@@ -33,6 +33,9 @@ gm_status gm__load_source_read(gm__load_source *source, uint64_t at, void *out, 
 /* The buffer, for the caller's own use until the next get. */
 gm_status gm__load_source_buffer(gm__load_source *source, unsigned char **out, gm_error *err);
 
+/* Fails for the reason in `inner`, with the tensor and its file before it. */
+gm_status gm__load_fail(const gm_model *model, const gm__tensor *tensor, const gm_error *inner, gm_error *err);
+
 /* Host memory this source holds. */
 uint64_t gm__load_source_host_bytes(const gm__load_source *source);
 

@@ -12,7 +12,7 @@ typedef struct gm__save_file {
   char side_name[GM__DATA_NAME_SIZE];
 } gm__save_file;
 
-/* Opens the side file, which is empty. What a process that ended left of one is removed. BUSY: another thread or
+/* Opens the side file, which is empty. A side file that an ended process left is removed. BUSY: another thread or
  * process saves to the path, or has locked the file there. NOT_FOUND: no such folder. IO: as for data_place.h. */
 gm_status gm__save_file_open(const char *path, gm__save_file *out, gm_error *err);
 

@@ -4,6 +4,7 @@
 #include "core/algo/key_path.h"
 #include "core/base/cancel.h"
 #include "core/base/error.h"
+#include "core/base/saturate.h"
 #include "core/load/load_source.h"
 #include "core/model/contents.h"
 #include "core/store/look.h"
@@ -18,14 +19,6 @@ typedef struct road_in {
   size_t prefix_bytes; /* with the slash behind it */
   char key[GM_STORE_KEY_MOST + 1];
 } road_in;
-
-/* The reason in `inner`, with the tensor and its file before it. */
-static gm_status road_in_fail(const road_in *road, const gm__tensor *tensor, const gm_error *inner, gm_error *err) {
-  const char *path = road->model->shards[tensor->shard].path;
-  const size_t length = strlen(path);
-  return gm__fail(err, inner->status, inner->native_code, inner->op, "tensor \"%.100s\" of %s: %s", tensor->name.text,
-                  length > 120 ? path + (length - 120) : path, inner->message);
-}
 
 /* Puts the key of a tensor behind the prefix. False: together they are no key in its normal form. */
 static bool road_in_name(road_in *road, const gm__tensor *tensor) {
@@ -74,7 +67,8 @@ static gm_status road_in_each(road_in *road, gm_status (*step)(road_in *, const 
                               gm_error *err) {
   for (uint64_t i = 0; i < road->model->tensor_count; i++) {
     gm_error inner = {0};
-    if (step(road, road->model->tensors[i], &inner)) return road_in_fail(road, road->model->tensors[i], &inner, err);
+    const gm__tensor *tensor = road->model->tensors[i];
+    if (step(road, tensor, &inner)) return gm__load_fail(road->model, tensor, &inner, err);
   }
   return GM_OK;
 }
@@ -82,7 +76,7 @@ static gm_status road_in_each(road_in *road, gm_status (*step)(road_in *, const 
 static uint64_t road_in_largest(const gm_model *model) {
   uint64_t largest = 0;
   for (uint64_t i = 0; i < model->tensor_count; i++) {
-    if (model->tensors[i]->bytes > largest) largest = model->tensors[i]->bytes;
+    largest = gm__max(largest, model->tensors[i]->bytes);
   }
   return largest;
 }

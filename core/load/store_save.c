@@ -79,11 +79,13 @@ static gm_status road_out_list(road_out *road, const char *prefix, gm_error *err
   return gm__fail(err, GM_ERR_NOT_FOUND, 0, road_op, "no key is below \"%.300s\"", prefix ? prefix : "");
 }
 
+static void road_out_drop(const road_out *road, const gm__safetensors_tensor *row) {
+  char *key = (char *)(uintptr_t)road_out_key_of(road, row);
+  gm__release(road->services, key, strlen(key) + 1);
+}
+
 static void road_out_end(road_out *road) {
-  for (size_t i = 0; i < road->count; i++) {
-    char *key = (char *)(uintptr_t)road_out_key_of(road, &road->rows[i]);
-    gm__release(road->services, key, strlen(key) + 1);
-  }
+  for (size_t i = 0; i < road->count; i++) road_out_drop(road, &road->rows[i]);
   gm__release(road->services, road->rows, road->capacity * sizeof *road->rows);
   gm__release(road->services, road->chunk, ROAD_CHUNK);
 }
@@ -137,8 +139,7 @@ static gm_status road_out_describe_all(road_out *road, gm_error *err) {
     gm_value_release(value, NULL);
     if (!status && found && found != GM_ERR_NOT_FOUND) status = road_out_fail(road, row, &inner, err);
     if (found == GM_ERR_NOT_FOUND) {
-      char *key = (char *)(uintptr_t)road_out_key_of(road, row);
-      gm__release(road->services, key, strlen(key) + 1);
+      road_out_drop(road, row);
     } else {
       road->rows[kept++] = *row;
     }

@@ -80,6 +80,13 @@ gm__store_entry *gm__store_find_idle(gm_store *store, const gm__store_name *key)
   return entry;
 }
 
+gm__store_entry *gm__store_find_settled(gm_store *store, const gm__store_name *key) {
+  gm__store_entry *entry;
+  while ((entry = gm__store_find(store, key)) && entry->busy && (!entry->value || entry->rises))
+    gm__cond_wait(&store->changed, &store->watch->lock);
+  return entry;
+}
+
 gm__store_entry *gm__store_entry_of(gm_store *store, const gm__store_name *key) {
   gm__store_entry *entry = gm__store_find(store, key);
   if (entry) return entry;

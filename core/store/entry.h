@@ -121,6 +121,8 @@ gm_status gm__store_missing(const gm__store_name *key, const char *op, gm_error 
 gm__store_entry *gm__store_find(gm_store *store, const gm__store_name *key);
 /* Waits until the entry of a key is not busy. NULL: there is none. */
 gm__store_entry *gm__store_find_idle(gm_store *store, const gm__store_name *key);
+/* The entry once it is idle, or busy with its value there and not on its way up. */
+gm__store_entry *gm__store_find_settled(gm_store *store, const gm__store_name *key);
 /* The entry of the key, made where there is none. NULL: no host memory. */
 gm__store_entry *gm__store_entry_of(gm_store *store, const gm__store_name *key);
 

@@ -45,11 +45,7 @@ static bool get_may_rise(const gm__store_entry *entry) {
 static gm__store_entry *get_begin(gm_store *store, const gm__store_name *key, uint64_t users, gm_value **out,
                                   bool *rises) {
   gm__mutex_lock(&store->watch->lock);
-  gm__store_entry *entry = gm__store_find(store, key);
-  while (entry && entry->busy && (!entry->value || entry->rises)) {
-    gm__cond_wait(&store->changed, &store->watch->lock);
-    entry = gm__store_find(store, key);
-  }
+  gm__store_entry *entry = gm__store_find_settled(store, key);
   if (entry) {
     entry->uses += users;
     store->stats.gets++;
@@ -65,18 +61,13 @@ static gm__store_entry *get_begin(gm_store *store, const gm__store_name *key, ui
   return entry;
 }
 
-/* A busy entry whose value does not come back. It ends where the value is nowhere any more. */
+/* A busy entry whose value does not come back. */
 static gm_status get_failed(gm_store *store, gm__store_entry *entry, uint64_t users, gm_status status,
                             const gm__store_name *key, const char *op, gm_error *err) {
   gm__mutex_lock(&store->watch->lock);
   entry->uses -= users;
   gm__mutex_unlock(&store->watch->lock);
-  if (status != GM_ERR_NOT_FOUND) {
-    gm__store_idle(store, entry);
-    return status;
-  }
-  (void)gm__remove_entry(store, entry, NULL);
-  return gm__store_missing(key, op, err);
+  return gm__remove_lost(store, entry, status, key, op, err);
 }
 
 gm_status gm__get(gm_store *store, const gm__store_name *key, uint64_t users, const char *op, gm_value **out,

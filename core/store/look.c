@@ -31,26 +31,17 @@ static gm_status look_at_image(const gm_store *store, gm__image *image, gm_value
   return status;
 }
 
-/* Of a busy entry, which ends where its value is nowhere any more. */
+/* REQUIRES: the entry is busy. */
 static gm_status look_in_tier(gm_store *store, gm__store_entry *entry, const gm__store_name *key, gm__image **out,
                               gm_error *err) {
   const gm_status status = gm__tier_copy_read(store, entry, out, err);
-  if (status != GM_ERR_NOT_FOUND) {
-    gm__store_idle(store, entry);
-    return status;
-  }
-  (void)gm__remove_entry(store, entry, NULL);
-  return gm__store_missing(key, "gm_store", err);
+  return gm__remove_lost(store, entry, status, key, "gm_store", err);
 }
 
 /* The value or its image, retained. Neither: the entry is busy for the caller. */
 static gm__store_entry *look_begin(gm_store *store, const gm__store_name *key, gm_value **out, gm__image **out_image) {
   gm__mutex_lock(&store->watch->lock);
-  gm__store_entry *entry = gm__store_find(store, key);
-  while (entry && entry->busy && (!entry->value || entry->rises)) {
-    gm__cond_wait(&store->changed, &store->watch->lock);
-    entry = gm__store_find(store, key);
-  }
+  gm__store_entry *entry = gm__store_find_settled(store, key);
   if (entry && entry->value) {
     gm_value_retain(entry->value);
     *out = entry->value;

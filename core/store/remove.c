@@ -19,6 +19,16 @@ gm_status gm__remove_entry(gm_store *store, gm__store_entry *entry, gm_error *er
   return status;
 }
 
+gm_status gm__remove_lost(gm_store *store, gm__store_entry *entry, gm_status status, const gm__store_name *key,
+                          const char *op, gm_error *err) {
+  if (status != GM_ERR_NOT_FOUND) {
+    gm__store_idle(store, entry);
+    return status;
+  }
+  (void)gm__remove_entry(store, entry, NULL);
+  return gm__store_missing(key, op, err);
+}
+
 gm_status gm__remove(gm_store *store, const gm__store_name *key, const char *op, gm_error *err) {
   gm__mutex_lock(&store->watch->lock);
   gm__store_entry *entry = gm__store_find_idle(store, key);

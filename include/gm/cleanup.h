@@ -54,7 +54,7 @@ GM_API uint64_t gm_pool_coalesce(gm_pool *pool, bool aggressive);
  * max_pooled_per_bucket, max_pool_bytes, coalescing_threshold, cleanup.threshold.
  *
  * Memory above a new cache.max_bytes goes back at once. Blocks above a new bound in number go with the next frees and
- * trims. What scaling did to the bounds so far is undone when a bound in number or scaling.factor is set.
+ * trims. A new bound in number or scaling.factor undoes earlier scaling of the bounds.
  *
  * Errors: INVALID_ARGUMENT: there is no such key, or it does not take the value. NOT_SUPPORTED: the key has no effect
  * in this pool, which the message explains. Keys of buckets have none in a pool of best fit, and cache.max_bytes has

@@ -75,7 +75,7 @@ typedef struct late_driver {
   bool seen[LATE_CAPACITY / LATE_GRANULE]; /* plain memory that was mapped into the host since it was taken */
 } late_driver;
 
-/* What a context opens next, in this thread, as "late". Its clock is the thread's. */
+/* The driver that a context opens next, in this thread, as "late". Its clock is the thread's. */
 extern _Thread_local late_driver *late_next;
 extern const gm_backend_ops late_ops;
 

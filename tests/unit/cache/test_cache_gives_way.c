@@ -1,5 +1,5 @@
-/* A cache of device tensors gives way when a request of its pool would fail, and so do tensor sets. What somebody uses
- * stays. */
+/* A cache of device tensors gives way when a request of its pool would fail, and so do tensor sets. Objects
+ * that somebody uses stay. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -12,7 +12,7 @@
 
 static const uint64_t MiB = 1u << 20;
 
-/* What each card tells before it is open, and when it is. */
+/* The figures that each card tells before it is open, and when it is. */
 static struct {
   bool tells[FAKE_DEVICES];        /* before it is open */
   uint64_t room[FAKE_DEVICES];     /* what it says when it is open */

@@ -336,7 +336,7 @@ static void test_one_saves_at_a_time(void **state) {
   assert_true(other >= 0 && flock(other, LOCK_EX) == 0);
   expect_refused(&s, "first", GM_ERR_BUSY, "saved.safetensors");
   close(other);
-  /* What processes left that ended: the next save takes it away. What only looks so, and what is used, stays. */
+  /* Files that ended processes left: the next save takes them away. A file that only looks so, or is used, stays. */
   temp_folder_write(&s.folder, "saved.safetensors.0123456789abcdef.gm-save", "x", 1);
   temp_folder_write(&s.folder, "saved.safetensors.0123456789abcdef.gm-saved", "x", 1);
   const char *used = temp_folder_write(&s.folder, "saved.safetensors.00000000000000aa.gm-save", "x", 1);
