@@ -50,6 +50,7 @@ struct gm_context {
 
   _Atomic uint64_t next_id;                /* streams, pools, buffers: never reused */
   _Atomic int host_pressure;               /* gm_pressure_level said last */
+  _Atomic uint64_t share_mode;             /* of reserve.share, with the change it was read at: card_turn.c */
   _Atomic(void (*)(gm_context *)) on_poll; /* what a higher floor does in gm_context_poll; NULL: nothing */
   _Atomic uint32_t children;               /* objects that keep the context alive: devices, trackers, watches */
 

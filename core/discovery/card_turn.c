@@ -48,13 +48,24 @@ static gm_status home_get(gm_context *ctx, gm__promise_file **out, gm_error *err
   return GM_OK;
 }
 
-typedef enum share_mode { SHARE_OFF, SHARE_AUTO, SHARE_REQUIRE } share_mode;
+typedef enum share_mode { SHARE_OFF, SHARE_AUTO, SHARE_REQUIRE, SHARE_MODES } share_mode;
 
-static share_mode share_mode_of(gm_context *ctx) {
+static share_mode share_mode_read(gm_context *ctx) {
   char word[16] = "";
   gm__config_text(ctx, "reserve.share", word, sizeof word);
   if (strcmp(word, "off") == 0) return SHARE_OFF;
   return strcmp(word, "require") == 0 ? SHARE_REQUIRE : SHARE_AUTO;
+}
+
+/* Each growth asks, so the word is read once for each change of the configuration. */
+static share_mode share_mode_of(gm_context *ctx) {
+  const uint64_t changes = gm__config_changes(ctx);
+  uint64_t known = atomic_load_explicit(&ctx->share_mode, memory_order_relaxed);
+  if (known / SHARE_MODES != changes) {
+    known = changes * SHARE_MODES + share_mode_read(ctx);
+    atomic_store_explicit(&ctx->share_mode, known, memory_order_relaxed);
+  }
+  return (share_mode)(known % SHARE_MODES);
 }
 
 /* The card's name in the file. */

@@ -272,6 +272,24 @@ static void test_a_reservation_on_an_adopted_device(void **state) {
   pool_bench_close(&bench);
 }
 
+/* The word of the configuration counts from the next reservation on. */
+static void test_sharing_is_switched_on_a_live_device(void **state) {
+  (void)state;
+  static const char *const words[] = {"auto", "off", "require", "off", "auto"};
+  pool_bench bench;
+  shared_card_share = NULL;
+  shared_card_open(&bench, &exact);
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    const bool shared = strcmp(words[i], "off") != 0;
+    pool_bench_ok(gm_config_set(bench.ctx, "reserve.share", words[i], err));
+    gm_reservation *held = hold(&bench, 24 * MIB);
+    assert_int_equal(is_shared(held), shared);
+    assert_int_equal(stranger_sees(&bench), shared ? 24 * MIB : 0);
+    gm_reservation_cancel(held);
+  }
+  pool_bench_close(&bench);
+}
+
 static void test_a_refusal_names_the_process(void **state) {
   (void)state;
   pool_bench bench;
@@ -312,6 +330,7 @@ int main(void) {
                                      TEST(test_off_says_nothing),
                                      TEST(test_an_adopted_device_ignores_other_processes),
                                      TEST(test_a_reservation_on_an_adopted_device),
+                                     TEST(test_sharing_is_switched_on_a_live_device),
                                      TEST(test_a_refusal_names_the_process),
                                      TEST(test_a_process_of_another_namespace_has_no_number)};
   return cmocka_run_group_tests(tests, promise_folder_make, promise_folder_remove);
