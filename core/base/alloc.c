@@ -9,7 +9,9 @@
 /* Invariant: every byte of host memory passes through these functions, with its size at both ends. So a host program
  * can account for it, and a test can fail each request. */
 
-enum { ALLOC_ALIGN = 16 };
+/* An object that fills several cache lines begins with one, so threads that share it share the lines that its struct
+ * shows. */
+enum { ALLOC_ALIGN = 16, ALLOC_LINE = 64, ALLOC_LINES_FROM = 256 };
 
 static void *alloc_libc(void *user, size_t bytes, size_t align) {
   (void)user;
@@ -47,7 +49,7 @@ void *gm__alloc(const gm_services *services, size_t bytes) {
   const gm_services *owner = alloc_owner(services);
   if (bytes == 0) bytes = 1;
   if (bytes > PTRDIFF_MAX) return NULL;
-  void *ptr = owner->alloc(owner->user, bytes, ALLOC_ALIGN);
+  void *ptr = owner->alloc(owner->user, bytes, bytes < ALLOC_LINES_FROM ? ALLOC_ALIGN : ALLOC_LINE);
   return ptr ? memset(ptr, 0, bytes) : NULL;
 }
 

@@ -14,7 +14,8 @@ const gm_services *gm__default_services(void);
 /* GM_ERR_INVALID_ARGUMENT when only one of `alloc` and `release` is given. NULL services are fine. */
 gm_status gm__services_check(const gm_services *services, gm_error *err);
 
-/* Allocate zeroed memory at a multiple of 16. NULL: no memory. 0 bytes count as 1. gm__release frees it. */
+/* Allocate zeroed memory at a multiple of 16, from 256 bytes on of 64. NULL: no memory. 0 bytes count as 1. gm__release
+ * frees it. */
 void *gm__alloc(const gm_services *services, size_t bytes);
 
 /* gm__alloc for `count` * `size` bytes. NULL also when the product overflows. */

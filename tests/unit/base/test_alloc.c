@@ -20,7 +20,7 @@ static int is_zero(const unsigned char *bytes, size_t count) {
 static void check_allocation(const gm_services *services, size_t bytes) {
   unsigned char *ptr = gm__alloc(services, bytes);
   assert_non_null(ptr);
-  assert_int_equal((uintptr_t)ptr % 16, 0);
+  assert_int_equal((uintptr_t)ptr % (bytes < 256 ? 16 : 64), 0);
   assert_true(is_zero(ptr, bytes));
   memset(ptr, 0xff, bytes);
   gm__release(services, ptr, bytes);
@@ -30,7 +30,7 @@ static void test_memory_is_aligned_and_zero(void **state) {
   (void)state;
   counted_services host;
   counted_services_init(&host);
-  static const size_t sizes[] = {0, 1, 15, 16, 17, 4096, 1000003};
+  static const size_t sizes[] = {0, 1, 15, 16, 17, 256, 1040, 4096, 1000003};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     check_allocation(&host.services, sizes[i]);
     check_allocation(NULL, sizes[i]);
