@@ -1,10 +1,12 @@
-/* gm for C++17: a pool's pressure and clean-up, managed memory, and trackers. Nothing here throws. A class is as
- * thread-safe as a std::unique_ptr. */
+/* gm for C++17: a pool's pressure and clean-up, managed memory, and trackers. Only what returns a std::vector or a
+ * std::string throws: std::bad_alloc. A class is as thread-safe as a std::unique_ptr. */
 #ifndef GM_MANAGE_HPP
 #define GM_MANAGE_HPP
 
 #include <cstdint>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "gm/cleanup.h"
 #include "gm/gm.hpp"
@@ -63,6 +65,25 @@ class managed {
   void set_stream(gm_stream *stream) noexcept { stream_ = stream; }
   void *host() const { return gm_managed_host(self_); }
   const gm_block *block() const { return gm_managed_block(self_); }
+  gm_status info(gm_managed_info &out, gm_error *err = nullptr) const {
+    out.struct_size = sizeof out;
+    return gm_managed_get_info(self_, &out, err);
+  }
+  /* Brings a range to a place, and waits until it is there (gm_managed_prefetch). */
+  gm_status prefetch(gm_managed_place place, std::uint64_t offset, std::uint64_t bytes, gm_error *err = nullptr) const {
+    return gm_managed_prefetch(self_, place, offset, bytes, nullptr, nullptr, err);
+  }
+  /* Brings a range to a place in the order of `stream`. Empty: it failed. */
+  point prefetch(gm_managed_place place, std::uint64_t offset, std::uint64_t bytes, const stream &stream,
+                 gm_error *err = nullptr) const {
+    gm_point made = {};
+    const gm_status status = gm_managed_prefetch(self_, place, offset, bytes, stream.get(), &made, err);
+    return status == GM_OK ? point(gm_pool_device(pool_.get()), made) : point();
+  }
+  gm_status advise(gm_managed_advice advice, gm_managed_place place, std::uint64_t offset, std::uint64_t bytes,
+                   bool give = true, gm_error *err = nullptr) const {
+    return gm_managed_advise(self_, advice, place, offset, bytes, give, err);
+  }
   /* Destroys it now (gm_managed_destroy). Empty memory is GM_OK. After a failure other than DEVICE_LOST it is still
    * there. */
   gm_status destroy(gm_error *err = nullptr) noexcept {
@@ -77,8 +98,79 @@ class managed {
   gm_stream *stream_ = nullptr;
 };
 
+/* The calls of a tracker that somebody else owns, such as a pool's (gm/tracker.h). */
+class tracker_view {
+ public:
+  tracker_view() noexcept = default;
+  explicit tracker_view(gm_tracker *tracker) noexcept : self_(tracker) {}
+
+  gm_tracker *get() const noexcept { return self_; }
+  explicit operator bool() const noexcept { return self_ != nullptr; }
+  /* Records memory of any origin, and returns its id. 0: nothing is recorded. */
+  std::uint64_t track(std::uint64_t address, std::uint64_t bytes, std::uint32_t tag = 0) const {
+    gm_track_entry entry = {};
+    entry.address = address;
+    entry.bytes = bytes;
+    entry.tag = tag;
+    return gm_tracker_track(self_, &entry);
+  }
+  std::uint64_t track(const gm_track_entry &entry) const { return gm_tracker_track(self_, &entry); }
+  gm_status untrack(std::uint64_t id) const { return gm_tracker_untrack(self_, id); }
+  std::uint64_t count() const { return gm_tracker_count(self_); }
+  std::uint64_t total_bytes() const { return gm_tracker_total_bytes(self_); }
+  std::uint64_t peak_bytes() const { return gm_tracker_peak_bytes(self_); }
+  std::uint64_t mark() const { return gm_tracker_mark(self_); }
+  /* Returns entries that are at least `age_ns` old, the oldest first. */
+  std::vector<gm_track_entry> find_old(std::uint64_t age_ns) const {
+    return all<gm_track_entry>(
+        [=](gm_track_entry *out, std::size_t capacity) { return gm_tracker_find_old(self_, age_ns, out, capacity); });
+  }
+  /* Returns live entries that were born before mark `mark` and after mark `since`. */
+  std::vector<gm_track_entry> find_between(std::uint64_t since, std::uint64_t mark) const {
+    return all<gm_track_entry>([=](gm_track_entry *out, std::size_t capacity) {
+      return gm_tracker_find_between(self_, since, mark, out, capacity);
+    });
+  }
+  /* Returns totals by tag, the largest first. */
+  std::vector<gm_tag_total> by_tag() const {
+    return all<gm_tag_total>(
+        [=](gm_tag_total *out, std::size_t capacity) { return gm_tracker_by_tag(self_, out, capacity); });
+  }
+  /* Returns a text of the live entries, by tag and oldest first. */
+  std::string report() const {
+    std::string text;
+    std::size_t needed = gm_tracker_report(self_, nullptr, 0);
+    do {
+      text.resize(needed + 1); /* one more for the terminator */
+      needed = gm_tracker_report(self_, &text[0], text.size());
+    } while (needed >= text.size());
+    text.resize(needed);
+    return text;
+  }
+
+ protected:
+  gm_tracker *self_ = nullptr;
+
+ private:
+  /* All that `fill` can write: asks again while other threads add to it. */
+  template <class Entry, class Fill>
+  static std::vector<Entry> all(Fill fill) {
+    std::vector<Entry> out;
+    std::size_t found = fill(nullptr, 0);
+    do {
+      out.resize(found);
+      found = fill(out.data(), out.size());
+    } while (found > out.size());
+    out.resize(found);
+    return out;
+  }
+};
+
+/* Returns the tracker of a pool, borrowed from it. Empty: the pool does not track (gm_pool_tracker). */
+inline tracker_view tracker_of(const pool &pool) { return tracker_view(gm_pool_tracker(pool.get())); }
+
 /* A tracker that stands alone (gm/tracker.h). It owns its context. */
-class tracker {
+class tracker : public tracker_view {
  public:
   tracker() noexcept = default;
 
@@ -88,7 +180,8 @@ class tracker {
     if (gm_tracker_create(ctx.get(), &out.self_, err) == GM_OK) out.parent_ = ctx;
     return out;
   }
-  tracker(tracker &&other) noexcept : parent_(std::move(other.parent_)), self_(std::exchange(other.self_, nullptr)) {}
+  tracker(tracker &&other) noexcept
+      : tracker_view(std::exchange(other.self_, nullptr)), parent_(std::move(other.parent_)) {}
   tracker &operator=(tracker other) noexcept {
     std::swap(parent_, other.parent_);
     std::swap(self_, other.self_);
@@ -96,12 +189,8 @@ class tracker {
   }
   ~tracker() { gm_tracker_destroy(self_); }
 
-  gm_tracker *get() const noexcept { return self_; }
-  explicit operator bool() const noexcept { return self_ != nullptr; }
-
  private:
   context parent_;
-  gm_tracker *self_ = nullptr;
 };
 
 }  // namespace gm

@@ -1,5 +1,8 @@
 // gm.hpp and scope.hpp in a program without exceptions and run-time types: failures are empty objects and statuses.
+#include "gm/batch.hpp"
+#include "gm/cache.hpp"
 #include "gm/manage.hpp"
+#include "gm/options.hpp"
 #include "gm/scope.hpp"
 
 #ifdef GM_HPP_EXCEPTIONS
@@ -32,6 +35,10 @@ int main() {
   if (moved || !memory || memory.destroy() != GM_OK || memory) return 1;
   gm::tracker tracker = gm::tracker::create(ctx, &err), other = std::move(tracker);
   if (tracker || !other || gm_tracker_count(other.get()) != 0) return 1;
+  const gm_request sizes[] = {gm::request(10), gm::request(20)};
+  const gm::batch batch = gm::batch::create(pool, sizes, 2);
+  const gm::cache<int> cache = gm::cache<int>::create(ctx);
+  if (batch.size() != 2 || !cache || cache.find("none") || gm::batch::create(pool, sizes, 2, 99)) return 1;
   int released = 0;
   {
     const gm::scope scope = gm::scope::create(pool, &err);
