@@ -147,9 +147,9 @@ own_case *own_find(const char *name) {
   static const struct {
     const char *name;
     own_case *run;
-  } cases[] = {{"metadata", own_metadata},  {"tracking", own_tracking},     {"recording", own_recording},
-               {"scale", own_scale},        {"plain-pair", own_plain_pair}, {"typed-pair", own_typed_pair},
-               {"rare-pair", own_rare_pair}};
+  } cases[] = {{"metadata", own_metadata},   {"tracking", own_tracking},     {"recording", own_recording},
+               {"scale", own_scale},         {"plain-pair", own_plain_pair}, {"typed-pair", own_typed_pair},
+               {"rare-pair", own_rare_pair}, {"devices", own_devices}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     if (strcmp(name, cases[i].name) == 0) return cases[i].run;
   }

@@ -1,17 +1,19 @@
 /* Embeddings of sentences, and how similar they are.
  *
- *   minilm MODEL.safetensors [--backend cpu|opencl|opencl-gm] [--platform NAME] [--print] [--compare FILE] SENTENCE...
+ *   minilm MODEL.safetensors [--backend cpu|opencl|opencl-gm] [--platform NAME] [--print] [--compare FILE]
+ *          [--repeat N] SENTENCE...
  *   minilm MODEL.safetensors ... --ids FILE
  *
  * With opencl the engine makes the device and lends it to gm; with opencl-gm it uses a device that gm opened.
  * Sentences are split into tokens by the vocab.txt beside the model. A line of the file of --ids has the tokens of one
  * sentence instead. --print writes whole embeddings. --compare reads others, one on each line, and fails if a number
- * differs by more than 1e-4. */
+ * differs by more than 1e-4. --repeat embeds all of them N times more, and prints the least time. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "minilm.h"
 #include "wordpiece.h"
@@ -21,7 +23,7 @@ enum { MOST_SENTENCES = 32, MOST_TOKENS = 512, LONGEST_LINE = 1 << 16 };
 
 typedef struct program {
   minilm_params params;
-  const char *ids, *compare, *sentences[MOST_SENTENCES];
+  const char *ids, *compare, *repeat, *sentences[MOST_SENTENCES];
   int print;
   uint32_t count;
   int32_t tokens[MOST_SENTENCES][MOST_TOKENS];
@@ -39,17 +41,17 @@ static int usage(void) {
   fprintf(
       stderr,
       "usage: minilm MODEL.safetensors [--backend cpu|opencl|opencl-gm] [--platform NAME] [--print] [--compare FILE]\n"
-      "              SENTENCE... | --ids FILE\n");
+      "              [--repeat N] SENTENCE... | --ids FILE\n");
   return 2;
 }
 
 static int read_args(program *p, int argc, char **argv) {
   for (int i = 1; i < argc; i++) {
-    const char *const names[] = {"--backend", "--platform", "--ids", "--compare"};
-    const char **const values[] = {&p->params.backend, &p->params.platform, &p->ids, &p->compare};
+    const char *const names[] = {"--backend", "--platform", "--ids", "--compare", "--repeat"};
+    const char **const values[] = {&p->params.backend, &p->params.platform, &p->ids, &p->compare, &p->repeat};
     int option = 0;
-    while (option < 4 && strcmp(argv[i], names[option]) != 0) option++;
-    if (option < 4 && i + 1 < argc)
+    while (option < 5 && strcmp(argv[i], names[option]) != 0) option++;
+    if (option < 5 && i + 1 < argc)
       *values[option] = argv[++i];
     else if (strcmp(argv[i], "--print") == 0)
       p->print = 1;
@@ -107,6 +109,24 @@ static int embed_all(program *p, minilm *m) {
   for (uint32_t i = 0; i < p->count; i++) {
     if (minilm_embed(m, p->tokens[i], p->token_counts[i], p->embeddings[i], &err)) return failed(&err);
   }
+  return 0;
+}
+
+static double now_ms(void) {
+  struct timespec now;
+  timespec_get(&now, TIME_UTC);
+  return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+static int embed_again(program *p, minilm *m) {
+  double least = INFINITY;
+  const long times = strtol(p->repeat, NULL, 10);
+  for (long i = 0; i < times; i++) {
+    const double begin = now_ms();
+    if (embed_all(p, m)) return 1;
+    least = fmin(least, now_ms() - begin);
+  }
+  printf("time        %.2f ms for all sentences, the least of %ld\n", least, times);
   return 0;
 }
 
@@ -168,7 +188,7 @@ static int work(program *p) {
   const uint32_t width = m.dims.width;
   printf("device      %s: %s\n", p->params.backend, m.backend.name);
   printf("model       %u layers of width %u, %u heads, %u words\n", m.dims.layers, width, m.dims.heads, m.dims.words);
-  int bad = embed_all(p, &m);
+  int bad = embed_all(p, &m) || (p->repeat && embed_again(p, &m));
   if (!bad) {
     print_embeddings(p, width);
     print_similarities(p, width);
