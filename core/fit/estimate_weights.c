@@ -42,9 +42,17 @@ static bool weights_stay_on_host(const char *name) {
   return false;
 }
 
+/* The embedding of whole tokens, which a model without an output matrix uses as one. Models have others beside it, such
+ * as per_layer_token_embd.weight. */
 static bool weights_is_embedding(const char *name) {
-  return weights_stay_on_host(name) && !weights_ends_with(name, "position_embd.weight") &&
-         !weights_ends_with(name, "token_types.weight") && !weights_ends_with(name, "wpe.weight");
+  static const char *const names[] = {"token_embd.weight", "embed_tokens.weight", "wte.weight",
+                                      "word_embeddings.weight", "embed_in.weight"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    const size_t length = strlen(name), end = strlen(names[i]);
+    if (!weights_ends_with(name, names[i])) continue;
+    if (length == end || name[length - end - 1] == '.') return true;
+  }
+  return false;
 }
 
 static bool weights_is_output(const char *name) {
@@ -145,6 +153,9 @@ gm_status gm__weights_of_model(const gm_model *model, const gm__shape *shape, co
   weights_sum sum = {.shape = shape, .first_layer = gm__weights_first_layer(shape, settings), .layers = layers};
   gm_status status = GM_OK;
   uint64_t count = gm_model_tensor_count(model);
+  if (count == 0) {
+    return gm__bad_argument(err, "gm_estimate_memory", "`model` holds no tensors: a vocabulary alone is no model");
+  }
   for (uint64_t i = 0; i < count && status == GM_OK; i++) {
     gm_tensor_info tensor = {.struct_size = sizeof tensor};
     status = gm_model_tensor(model, i, &tensor, err);

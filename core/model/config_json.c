@@ -131,7 +131,7 @@ static bool json_number(json_config *reader, bool *out_stated, uint64_t *out) {
   int first = json_first(reader);
   uint64_t at = scan->at;
   *out_stated = first != 'n';
-  if (first == 'n') return gm__json_skip(scan);
+  if (!*out_stated) return gm__json_skip(scan);
   *out = first == 't';
   if (first == 't' || first == 'f') return gm__json_skip(scan);
   if (!gm__json_integer(scan, out)) return false;

@@ -254,6 +254,10 @@ static bool scan_skip_word(gm__json_scan *scan) {
   return gm__json_problem(scan, scan->at, "a value is expected");
 }
 
+bool gm__json_null(gm__json_scan *scan) {
+  return !scan->problem && scan_peek_token(scan) == 'n' && scan_skip_word(scan);
+}
+
 /* Recursion is bounded by scan_enter. */
 bool gm__json_skip(gm__json_scan *scan) {
   if (scan->problem) return false;

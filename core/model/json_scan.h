@@ -49,6 +49,9 @@ bool gm__json_array_next(gm__json_scan *scan);
 bool gm__json_string(gm__json_scan *scan, gm__json_text *out);
 bool gm__json_integer(gm__json_scan *scan, uint64_t *out);
 
+/* Read over a null. False: another value comes, and nothing was read. */
+bool gm__json_null(gm__json_scan *scan);
+
 /* Read over one value of any type. */
 bool gm__json_skip(gm__json_scan *scan);
 

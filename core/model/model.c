@@ -12,6 +12,8 @@
 #include "core/model/model_memory.h"
 #include "core/model/safetensors.h"
 
+enum { MODEL_FIRST_BYTES = 32 };
+
 gm_status gm__model_create(const gm_services *services, gm_model **out, gm_error *err) {
   void *memory = NULL;
   gm_status status = gm__model_alloc(services, 1, sizeof(gm_model), &memory, err);
@@ -41,11 +43,39 @@ gm_status gm__model_spread(gm_model *model, uint32_t number, uint64_t shard_coun
   return GM_OK;
 }
 
+/* What is often found in place of a model, by its first bytes; NULL: nothing of these. */
+static const char *model_is_no_model(const unsigned char *first, size_t length) {
+  static const struct {
+    const char *begin, *what;
+  } known[] = {{"version https://git-lfs", "a pointer of Git LFS: fetch the file itself (git lfs pull)"},
+               {"<!DOCTYPE", "a web page, not the file that it links to"},
+               {"<!doctype", "a web page, not the file that it links to"},
+               {"<html", "a web page, not the file that it links to"},
+               {"<?xml", "an XML answer of a server, not the file"},
+               {"{\"error\"", "an error message of a server, not the file"},
+               {"PK\003\004", "an archive, such as PyTorch's checkpoints; gm reads no pickles. Save it as safetensors"},
+               {"\200\002", "a pickle, which gm does not read. Save it as safetensors"},
+               {"\200\003", "a pickle, which gm does not read. Save it as safetensors"},
+               {"\200\004", "a pickle, which gm does not read. Save it as safetensors"},
+               {"\200\005", "a pickle, which gm does not read. Save it as safetensors"},
+               {"\211HDF", "an HDF5 file, which gm does not read"},
+               {"\037\213", "compressed by gzip: unpack it first"},
+               {"\050\265\057\375", "compressed by zstd: unpack it first"}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    const size_t bytes = strlen(known[i].begin);
+    if (bytes <= length && memcmp(first, known[i].begin, bytes) == 0) return known[i].what;
+  }
+  return NULL;
+}
+
 /* A file that ends before four bytes is left to the reader that says so. */
 static gm_status model_read_contents(gm_model *model, gm__shard *shard, gm_error *err) {
-  unsigned char first[GM__GGUF_MAGIC_BYTES] = {0};
-  if (shard->file.bytes >= sizeof first) {
-    gm_status status = gm__input_file_read_at(&shard->file, shard->path, 0, first, sizeof first, err);
+  unsigned char first[MODEL_FIRST_BYTES] = {0};
+  const uint64_t length = shard->file.bytes < sizeof first ? shard->file.bytes : sizeof first;
+  if (length >= GM__GGUF_MAGIC_BYTES) {
+    gm_status status = gm__input_file_read_at(&shard->file, shard->path, 0, first, length, err);
+    const char *what = status ? NULL : model_is_no_model(first, length);
+    if (what) return gm__model_fail(err, GM_ERR_FORMAT, shard->path, 0, "this is %s", what);
     if (status != GM_OK) return status;
   }
   if (gm__gguf_is(first)) {

@@ -10,6 +10,7 @@
 #include "core/model/model_memory.h"
 #include "core/model/model_split.h"
 #include "core/model/shard_index.h"
+#include "gm/model_value.h"
 
 /* ---- shards ---- */
 
@@ -78,6 +79,26 @@ static gm_status open_sharded(gm_model *model, const char *path, gm_error *err) 
   return status;
 }
 
+/* One shard of several is no model: its index, beside it, names them all. */
+static gm_status open_one_of_several(gm_model *model, const char *path, const gm__split_name *split, gm_error *err) {
+  char *index = NULL;
+  uint64_t index_bytes = 0;
+  bool is_folder = true;
+  gm_error why;
+  gm_status status =
+      gm__model_join(&model->services, path, split->stem, ".safetensors.index.json", &index, &index_bytes, err);
+  if (status != GM_OK) return status;
+  if (gm__input_is_folder(index, &is_folder, &why) == GM_OK && !is_folder) {
+    status = open_sharded(model, index, err);
+  } else {
+    status = gm__fail(err, GM_ERR_NOT_FOUND, 0, "gm_model_open",
+                      "%.200s: shard %u of %u, and the index of all, %.200s, is not beside it", path, split->number,
+                      split->count, index + open_folder_length(index));
+  }
+  gm__model_release(&model->services, index, index_bytes, 1);
+  return status;
+}
+
 /* ---- folders ---- */
 
 static bool open_ends_with(const char *name, const char *end) {
@@ -86,9 +107,11 @@ static bool open_ends_with(const char *name, const char *end) {
 }
 
 /* The ways in which a folder can hold a model, best first. */
-enum { OPEN_SINGLE, OPEN_INDEX, OPEN_ANY_INDEX, OPEN_ANY_SINGLE, OPEN_GGUF, OPEN_GGUF_PART, OPEN_KINDS };
+enum { OPEN_SINGLE, OPEN_INDEX, OPEN_ANY_INDEX, OPEN_ANY_SINGLE, OPEN_GGUF, OPEN_GGUF_PART, OPEN_BESIDE, OPEN_KINDS };
 
 typedef struct open_folder {
+  gm_model *model;             /* whose services open files */
+  const char *path;            /* with a slash; NULL: names alone are looked at */
   char names[OPEN_KINDS][256]; /* NAME_MAX is 255 */
   uint32_t counts[OPEN_KINDS];
 } open_folder;
@@ -99,13 +122,40 @@ static int open_kind(const char *name) {
   if (open_ends_with(name, ".safetensors.index.json")) return OPEN_ANY_INDEX;
   if (open_ends_with(name, ".safetensors")) return OPEN_ANY_SINGLE;
   gm__split_name split;
-  if (gm__split_name_parse(name, &split)) return split.number == 1 ? OPEN_GGUF : OPEN_GGUF_PART;
+  if (gm__split_name_parse(name, ".gguf", &split)) return split.number == 1 ? OPEN_GGUF : OPEN_GGUF_PART;
   return open_ends_with(name, ".gguf") ? OPEN_GGUF : OPEN_KINDS;
+}
+
+/* What a GGUF file says of itself: it goes beside a model. */
+static bool open_says_beside(const gm_model *file) {
+  static const char *const types[] = {"mmproj", "adapter", "imatrix"};
+  gm_model_value value = {.struct_size = sizeof value};
+  if (gm_model_find_value(file, "general.type", &value, NULL) == GM_OK && value.string) {
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+      if (strcmp(value.string, types[i]) == 0) return true;
+    }
+  }
+  return gm_model_find_value(file, "general.architecture", &value, NULL) == GM_OK && value.string &&
+         strcmp(value.string, "clip") == 0;
+}
+
+/* A projector, an adapter or a list of weights' importance. A file that cannot be read may be a model. */
+static bool open_is_beside(const open_folder *folder, const char *name) {
+  char *path = NULL;
+  uint64_t bytes = 0;
+  gm_model *file = NULL;
+  const gm_services *services = &folder->model->services;
+  if (gm__model_join(services, folder->path, strlen(folder->path), name, &path, &bytes, NULL) != GM_OK) return false;
+  const bool beside = gm_model_open_header(services, path, &file, NULL) == GM_OK && open_says_beside(file);
+  gm_model_close(file);
+  gm__model_release(services, path, bytes, 1);
+  return beside;
 }
 
 static bool open_visit(void *user, const char *name) {
   open_folder *folder = user;
   int kind = open_kind(name);
+  if (folder->path && kind == OPEN_GGUF && open_is_beside(folder, name)) kind = OPEN_BESIDE;
   size_t length = strlen(name);
   if (kind == OPEN_KINDS || length >= sizeof folder->names[kind]) return true;
   /* Parts count only where no first one is there; then any of them leads to the one that is missing. */
@@ -130,18 +180,25 @@ static gm_status open_choose(const char *path, const open_folder *folder, int *o
 }
 
 static gm_status open_file(gm_model *model, const char *path, gm_error *err) {
+  gm__split_name split;
+  if (gm__split_name_parse(path, ".safetensors", &split) && split.count > 1) {
+    return open_one_of_several(model, path, &split, err);
+  }
   return open_ends_with(path, ".json") ? open_sharded(model, path, err) : open_single(model, path, err);
 }
 
 static gm_status open_from_folder(gm_model *model, const char *path, gm_error *err) {
-  open_folder folder = {0};
+  open_folder folder = {.model = model};
   int kind = 0;
-  gm_status status = gm__input_folder_each(path, open_visit, &folder, err);
-  if (status == GM_OK) status = open_choose(path, &folder, &kind, err);
-  if (status != GM_OK) return status;
   char *head = NULL, *file = NULL;
   uint64_t head_bytes = 0, file_bytes = 0;
-  status = gm__model_join(&model->services, path, strlen(path), "/", &head, &head_bytes, err);
+  gm_status status = gm__model_join(&model->services, path, strlen(path), "/", &head, &head_bytes, err);
+  if (status == GM_OK) status = gm__input_folder_each(path, open_visit, &folder, err);
+  if (status == GM_OK && folder.counts[OPEN_GGUF] > 1) { /* names do not tell which is the model: the files do */
+    folder = (open_folder){.model = model, .path = head};
+    status = gm__input_folder_each(path, open_visit, &folder, err);
+  }
+  if (status == GM_OK) status = open_choose(path, &folder, &kind, err);
   if (status == GM_OK) {
     status = gm__model_join(&model->services, head, head_bytes - 1, folder.names[kind], &file, &file_bytes, err);
   }

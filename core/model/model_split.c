@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "core/model/gguf_values.h"
 
-enum { SPLIT_DIGITS = 5, SPLIT_TAIL = 1 + SPLIT_DIGITS + 4 + SPLIT_DIGITS + 5 }; /* -00001-of-00005.gguf */
+enum { SPLIT_DIGITS = 5, SPLIT_TAIL = 1 + SPLIT_DIGITS + 4 + SPLIT_DIGITS }; /* -00001-of-00005 */
 
 /* ---- names ---- */
 
@@ -23,13 +23,13 @@ static bool split_digits(const char *text, uint32_t *out) {
   return true;
 }
 
-bool gm__split_name_parse(const char *name, gm__split_name *out) {
-  size_t length = strlen(name);
-  if (length <= SPLIT_TAIL) return false;
-  const char *tail = name + (length - SPLIT_TAIL);
-  gm__split_name split = {.stem = length - SPLIT_TAIL};
+bool gm__split_name_parse(const char *name, const char *extension, gm__split_name *out) {
+  const size_t length = strlen(name), tail_length = SPLIT_TAIL + strlen(extension);
+  if (length <= tail_length) return false;
+  const char *tail = name + (length - tail_length);
+  gm__split_name split = {.stem = length - tail_length};
   bool good = tail[0] == '-' && split_digits(tail + 1, &split.number) && memcmp(tail + 6, "-of-", 4) == 0 &&
-              split_digits(tail + 10, &split.count) && strcmp(tail + 15, ".gguf") == 0;
+              split_digits(tail + 10, &split.count) && strcmp(tail + SPLIT_TAIL, extension) == 0;
   if (!good || split.number == 0 || split.number > split.count) return false;
   *out = split;
   return true;
@@ -102,7 +102,7 @@ gm_status gm__model_open_split(gm_model *model, gm_error *err) {
   gm_status status = split_number(only, "split.count", &count, err);
   if (status == GM_OK) status = split_number(only, "split.tensors.count", &tensors, err);
   if (status != GM_OK || count <= 1) return status;
-  if (!gm__split_name_parse(only->path, &split) || split.count != count) {
+  if (!gm__split_name_parse(only->path, ".gguf", &split) || split.count != count) {
     return gm__model_fail(err, GM_ERR_FORMAT, only->path, 0,
                           "one of %llu parts, and its name does not end in -NNNNN-of-%05llu.gguf",
                           (unsigned long long)count, (unsigned long long)count);

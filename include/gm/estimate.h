@@ -112,7 +112,7 @@ typedef struct gm_memory_estimate {
  * KB for 32 layers, and gives it back.
  *
  * Errors: OUT_OF_HOST_MEMORY. INVALID_ARGUMENT: `out` or `config` is NULL, gm does not know a struct_size, or a
- * dimension or setting is missing or out of range. The message names it.
+ * dimension or setting is missing or out of range. The message names it. `model` holds no tensors, as a vocabulary.
  *
  * NOT_SUPPORTED: the engine refuses the cache types. With flash attention the blocks of a quantised type must divide
  * the head. Without it they must divide the row of all key heads, and values cannot be quantised. Keys and values that

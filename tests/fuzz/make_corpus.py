@@ -53,7 +53,7 @@ SAFETENSORS = {
     "bad_hole": file("{" + tensor("a", "U8", "[4]", 0, 4) + "," + tensor("b", "U8", "[4]", 5, 9) + "}", 9),
     "bad_tail": file("{" + tensor("a", "U8", "[4]", 0, 4) + "}", 5),
     "bad_truncated": file("{" + tensor("a", "U8", "[4]", 0, 4) + "}", 3),
-    "bad_misaligned": file("{" + tensor("a", "U8", "[1]", 0, 1) + "," + tensor("b", "I16", "[1]", 1, 3) + "}", 3),
+    "good_unaligned": file("{" + tensor("a", "U8", "[1]", 0, 1) + "," + tensor("b", "I16", "[1]", 1, 3) + "}", 3),
     "bad_overflow": file("{" + tensor("a", "F32", "[4611686018427387904,4]", 0, 0) + "}"),
     "bad_number": file("{" + tensor("a", "U8", "[18446744073709551616]", 0, 1) + "}", 1),
     "bad_negative": file("{" + tensor("a", "U8", "[-1]", 0, 1) + "}", 1),

@@ -85,6 +85,36 @@ static void test_a_model_of_nothing(void **state) {
   gm_model_close(empty);
 }
 
+/* The format aligns nothing: numbers of four bytes begin at the third one. */
+static void test_a_tensor_that_begins_anywhere(void **state) {
+  (void)state;
+  static const char header[] =
+      "{\"u\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]},"
+      "\"f\":{\"dtype\":\"F32\",\"shape\":[5000],\"data_offsets\":[3,20003]}}";
+  safetensors_bytes file = safetensors_bytes_make(header, strlen(header), 20003, 7);
+  static unsigned char found[20000];
+  gm_model *model = NULL;
+  write_shard("anywhere", header, 20003, 7);
+  assert_int_equal(gm_model_open(&f.host.services, temp_folder_join(&f.folder, "anywhere"), &model, NULL), GM_OK);
+  for (int i = 0; i < 4; i++) {
+    const gm_load_params params = {.struct_size = sizeof params,
+                                   .path = i % 2 ? GM_LOAD_PATH_MMAP : GM_LOAD_PATH_READ,
+                                   .chunk_bytes = i < 2 ? 0 : 4096,
+                                   .verify = true};
+    gm_loaded_model *loaded = NULL;
+    gm_load_result result = {.struct_size = sizeof result};
+    gm_block block;
+    assert_int_equal(gm_model_load(model, f.pool, &params, &loaded, &result, NULL), GM_OK);
+    assert_true(result.verified);
+    assert_int_equal(gm_loaded_model_block(loaded, 1, &block, NULL), GM_OK);
+    assert_int_equal(gm_block_read(f.pool, &block, 0, found, sizeof found, NULL, NULL, NULL), GM_OK);
+    assert_memory_equal(found, file.bytes + file.length - sizeof found, sizeof found);
+    assert_int_equal(gm_loaded_model_release(loaded, NULL), GM_OK);
+  }
+  gm_model_close(model);
+  safetensors_bytes_free(&file);
+}
+
 static void *load_and_check(void *pool) {
   gm_load_params params = {.struct_size = sizeof params, .verify = true, .chunk_bytes = 4096};
   for (int i = 0; i < 10; i++) {
@@ -350,6 +380,7 @@ int main(void) {
       TEST(test_every_byte_arrives_by_every_path),
       TEST(test_a_stream_orders_the_load),
       TEST(test_blocks_outlive_the_model),
+      TEST(test_a_tensor_that_begins_anywhere),
       TEST(test_a_model_of_nothing),
       TEST(test_threads_load_one_model_into_one_pool),
       TEST(test_nothing_is_verified_where_there_is_no_memory),

@@ -106,6 +106,38 @@ static void test_a_folder_offers_its_best(void **state) {
   check_opens(folder.path, 2, 1);
 }
 
+/* One shard of several leads to all of them, or is refused. */
+static void test_one_shard_is_no_model(void **state) {
+  (void)state;
+  const char *one = write_shard("m-00001-of-00002.safetensors", header_bc, 4);
+  check_refused(one, GM_ERR_NOT_FOUND,
+                "shard 1 of 2, and the index of all, m.safetensors.index.json, is not beside it");
+  write_shard("m-00002-of-00002.safetensors", header_a, 4);
+  write_text("m.safetensors.index.json",
+             "{\"weight_map\":{\"a\":\"m-00002-of-00002.safetensors\",\"b\":\"m-00001-of-00002.safetensors\","
+             "\"c\":\"m-00001-of-00002.safetensors\"}}");
+  check_opens(one, 3, 2);
+  check_opens(temp_folder_join(&folder, "m-00002-of-00002.safetensors"), 3, 2);
+  check_opens(write_shard("all-00001-of-00001.safetensors", header_a, 4), 1, 1);
+}
+
+static void test_what_is_no_model_is_named(void **state) {
+  (void)state;
+  static const char *const files[][2] = {
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 4\n", "a pointer of Git LFS"},
+      {"<!DOCTYPE html><html><body>404</body></html>", "a web page"},
+      {"<html><head></head></html>", "a web page"},
+      {"{\"error\":\"Access to this model is restricted\"}", "an error message of a server"},
+      {"PK\003\004----------------", "gm reads no pickles"},
+      {"\200\002}q\001(X----------", "a pickle"},
+      {"\211HDF\r\n\032\n--------", "an HDF5 file"},
+      {"\037\213\010\010------------", "compressed by gzip"}};
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    check_refused(write_text("model.safetensors", files[i][0]), GM_ERR_FORMAT, files[i][1]);
+    check_refused(folder.path, GM_ERR_FORMAT, files[i][1]);
+  }
+}
+
 static void test_index_and_shards_must_agree(void **state) {
   (void)state;
   write_sharded("i.json");
@@ -245,6 +277,8 @@ int main(void) {
       TEST(test_an_index_in_the_current_folder),
       TEST(test_shards_may_be_links),
       TEST(test_a_folder_offers_its_best),
+      TEST(test_one_shard_is_no_model),
+      TEST(test_what_is_no_model_is_named),
       TEST(test_index_and_shards_must_agree),
       TEST(test_broken_shards),
       TEST(test_files_that_are_no_model),

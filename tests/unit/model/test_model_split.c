@@ -44,7 +44,7 @@ static const char *write_three(void) {
 static void test_names(void **state) {
   (void)state;
   gm__split_name split;
-  assert_true(gm__split_name_parse("a/b-00002-of-00010.gguf", &split));
+  assert_true(gm__split_name_parse("a/b-00002-of-00010.gguf", ".gguf", &split));
   assert_int_equal(split.stem, 3);
   assert_int_equal(split.number, 2);
   assert_int_equal(split.count, 10);
@@ -57,7 +57,9 @@ static void test_names(void **state) {
                                     "m-00001_of-00002.gguf",
                                     "m_00001-of-00002.gguf",
                                     "m-00001-of-00002.bin"};
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_false(gm__split_name_parse(bad[i], &split));
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_false(gm__split_name_parse(bad[i], ".gguf", &split));
+  assert_true(gm__split_name_parse("m-00002-of-00003.safetensors", ".safetensors", &split));
+  assert_true(split.stem == 1 && split.number == 2 && split.count == 3);
 }
 
 static void test_any_part_and_the_folder_lead_to_all(void **state) {
@@ -97,6 +99,36 @@ static void test_fewer_tensors_than_stated(void **state) {
 static void test_a_name_alone_makes_no_part(void **state) {
   (void)state;
   check_opens(write_part("m-00001-of-00009.gguf", 0, 1, 1), 1, 1);
+}
+
+static const char *write_file(const char *name, const char *architecture, const char *type) {
+  gguf_bytes file;
+  gguf_bytes_begin(&file, 3, 1, 2);
+  gguf_bytes_text(&file, "general.architecture", architecture);
+  gguf_bytes_text(&file, "general.type", type);
+  gguf_bytes_tensor(&file, "t", 24, 0, 1, (uint64_t)PART_BYTES);
+  gguf_bytes_data(&file, 32, PART_BYTES, 1);
+  const char *path = temp_folder_write(&folder, name, file.bytes, file.length);
+  gguf_bytes_free(&file);
+  return path;
+}
+
+/* What goes beside a model says so in its header, whatever its name is. */
+static void test_a_folder_with_a_model_and_what_goes_beside_it(void **state) {
+  (void)state;
+  write_file("projector.gguf", "clip", "model");
+  check_opens(folder.path, 1, 1); /* the only file there is */
+  write_file("vision.gguf", "llama", "mmproj");
+  check_refused(folder.path, GM_ERR_INVALID_ARGUMENT, "holds 2 models, name one of them");
+  write_file("lora.gguf", "llama", "adapter");
+  write_file("importance.gguf", "llama", "imatrix");
+  gm_model *model = NULL;
+  const char *path = write_file("z.gguf", "llama", "model");
+  assert_int_equal(gm_model_open(NULL, folder.path, &model, NULL), GM_OK);
+  assert_string_equal(gm_model_shard_path(model, 0), path);
+  gm_model_close(model);
+  write_file("a.gguf", "llama", "model");
+  check_refused(folder.path, GM_ERR_INVALID_ARGUMENT, "holds 2 models, name one of them");
 }
 
 static void test_what_is_no_file(void **state) {
@@ -177,6 +209,7 @@ int main(void) {
       in_folder(test_parts_that_do_not_belong_together),
       in_folder(test_fewer_tensors_than_stated),
       in_folder(test_a_name_alone_makes_no_part),
+      in_folder(test_a_folder_with_a_model_and_what_goes_beside_it),
       in_folder(test_what_is_no_file),
       in_folder(test_a_file_that_shrinks),
       in_folder(test_loading_by_each_path),

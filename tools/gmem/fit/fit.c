@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "gm/model_value.h"
+
 enum {
   FIT_STEP = 256,         /* cells come in steps of so many */
   FIT_LONGEST = 131072,   /* where the file does not say what it was trained for */
@@ -40,15 +42,33 @@ static gm_status fit_load_config(fit_question *self, gm_error *err) {
   return gm_model_config_load(NULL, path, &self->config, err);
 }
 
+/* The engine of GGUF files keeps caches in nine types, and ends at others. */
+static gm_status fit_check_cache(const fit_question *self, gm_error *err) {
+  static const gm_dtype known[] = {GM_DTYPE_F32,    GM_DTYPE_F16,  GM_DTYPE_BF16, GM_DTYPE_Q8_0, GM_DTYPE_Q4_0,
+                                   GM_DTYPE_IQ4_NL, GM_DTYPE_Q4_1, GM_DTYPE_Q5_0, GM_DTYPE_Q5_1, GM_DTYPE_F64};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    if (self->settings.key_type == known[i]) return GM_OK; /* F64 is 0: f16, since none was asked for */
+  }
+  err->status = GM_ERR_INVALID_ARGUMENT;
+  snprintf(err->message, sizeof err->message,
+           "--kv-type: llama.cpp has no cache of %s; it has f32, f16, bf16, q8_0, q4_0, q4_1, iq4_nl, q5_0 and q5_1",
+           gm_dtype_name(self->settings.key_type));
+  return err->status;
+}
+
+static gm_status fit_read_model(fit_question *self, gm_error *err) {
+  const bool is_gguf = gm_model_value_count(self->model, 0) > 0;
+  if (is_gguf && fit_check_cache(self, err)) return err->status;
+  const gm_status status = gm_model_read_config(self->model, &self->config, err);
+  self->has_no_config = status == GM_ERR_NOT_FOUND;
+  return status;
+}
+
 gm_status fit_open(fit_question *self, gm_error *err) {
   self->config.struct_size = sizeof self->config;
   if (fit_ends_with(self->path, "config.json")) return fit_load_config(self, err);
   gm_status status = gm_model_open_header(NULL, self->path, &self->model, err);
-  if (status == GM_OK) {
-    status = gm_model_read_config(self->model, &self->config, err);
-    self->has_no_config = status == GM_ERR_NOT_FOUND;
-    return status;
-  }
+  if (status == GM_OK) return fit_read_model(self, err);
   gm_error other = {.status = GM_OK};
   bool may_be_config = fit_is_folder(self->path) || fit_ends_with(self->path, ".json");
   if (may_be_config && fit_load_config(self, &other) == GM_OK) return GM_OK;
