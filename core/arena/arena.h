@@ -24,8 +24,9 @@ enum {
 typedef struct gm__arena_stats {
   _Atomic uint64_t in_use, requested, peak_in_use, peak_requested;
   _Atomic uint64_t stream_hits, global_hits, misses, frees;
-  _Atomic uint64_t free_chunk_hits; /* those hits that came from a free chunk, not from a quick list */
-  _Atomic uint64_t reclaimable;     /* bytes that a trim could give back, as of the last look */
+  _Atomic uint64_t free_chunk_hits;               /* those hits that came from a free chunk, not from a quick list */
+  _Atomic uint64_t reclaimable;                   /* bytes that a trim could give back, as of the last look */
+  _Atomic uint64_t hole, scattered, largest_hole; /* as of the last look (holes.h) */
 } gm__arena_stats;
 
 typedef struct gm__arena_stream {

@@ -79,13 +79,18 @@ uint64_t gm_pool_collect(gm_pool *pool) {
   return !gm__pool_lives(pool) || gm__pool_forked(pool) ? 0 : gm__heap_collect(&pool->heap);
 }
 
+/* The share of the reserved bytes that nobody uses. */
+static double cleanup_unused(const gm_stats *stats) {
+  return stats->reserved_bytes ? (double)stats->pooled_bytes / (double)stats->reserved_bytes : 0;
+}
+
 uint64_t gm_pool_coalesce(gm_pool *pool, bool aggressive) {
   GM__UNCANCELLED();
   if (!gm__pool_lives(pool) || gm__pool_forked(pool)) return 0;
   if (aggressive) return gm_pool_clear(pool);
   const gm_stats stats = gm__heap_stats(&pool->heap);
   const double threshold = cleanup_share(pool, &pool->heap.keep.coalesce, "coalescing_threshold");
-  return gm_stats_fragmentation(&stats) > threshold ? gm_pool_collect(pool) : stats.reclaimable_bytes;
+  return cleanup_unused(&stats) > threshold ? gm_pool_collect(pool) : stats.reclaimable_bytes;
 }
 
 /* ---- all pools ---- */

@@ -5,14 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/arena/free_chunks.h"
-#include "core/arena/reclaim.h"
 #include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
 #include "core/heap/request_read.h"
 #include "core/manage/cause.h"
+#include "core/manage/fragmentation.h"
 #include "core/pool/alloc_one.h"
 #include "gm/size.h"
 
@@ -42,41 +41,14 @@ static void explain_say_bytes(explain_text *text, const char *words, uint64_t by
   explain_say(text, "%s%s", words, number);
 }
 
-static uint64_t explain_largest_dedicated(gm_pool *pool) {
-  uint64_t largest = 0;
-  uint32_t cursor = 0;
-  gm__mutex_lock(&pool->heap.provider.lock);
-  for (gm__allocation *allocation; (allocation = gm__allocation_next(&pool->heap.provider.allocations, &cursor));) {
-    if (allocation->state == GM__ALLOCATION_POOLED) largest = gm__max(largest, allocation->bytes);
-  }
-  gm__mutex_unlock(&pool->heap.provider.lock);
-  return largest;
-}
-
-/* REQUIRES: arena lock. */
-static uint64_t explain_largest_of(gm__arena *arena) {
-  uint64_t largest = 0;
-  gm__free_chunks_flush(arena);
-  gm__free_chunks_settle(arena);
-  gm__arena_publish(arena);
-  for (uint32_t number = 1; number < gm__chunks_count(&arena->chunks); number++) {
-    const gm__chunk *chunk = gm__arena_chunk(arena, number);
-    if (gm__chunk_is(chunk) == GM__CHUNK_FREE) largest = gm__max(largest, gm__arena_bytes(arena, chunk));
-  }
-  return largest;
-}
-
 static void explain_figures(gm_pool *pool, gm_explanation *out) {
   gm_memory_info memory = {.struct_size = sizeof memory};
-  out->largest_pooled_bytes = explain_largest_dedicated(pool);
-  for (gm__arena *arena = NULL; (arena = gm__arena_next(&pool->heap.arenas, arena));) {
-    out->largest_pooled_bytes = gm__max(out->largest_pooled_bytes, explain_largest_of(arena));
-  }
+  const gm__holes holes = gm__pool_holes(pool);
+  out->largest_pooled_bytes = holes.largest_free;
+  out->fragmentation = gm__holes_ratio(&holes);
   const gm_stats stats = gm__heap_stats(&pool->heap);
   out->pooled_bytes = stats.pooled_bytes;
   out->in_use_bytes = stats.in_use_bytes;
-  if (out->pooled_bytes) out->fragmentation = 1 - (double)out->largest_pooled_bytes / (double)out->pooled_bytes;
-  if (out->fragmentation < 0) out->fragmentation = 0; /* other threads allocate and free meanwhile */
   out->limit_bytes = gm__heap_limit(&pool->heap);
   out->max_alloc_bytes = pool->device->info.max_alloc_bytes;
   out->device_free_bytes = out->used_by_others_bytes = out->device_total_bytes = GM_UNKNOWN_BYTES;

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
+#include "core/manage/fragmentation.h"
 #include "core/manage/lifecycle.h"
 
 /* Invariant: pools[0, count) are alive until destroy, one for each device. Pools that destroy could not end move to the
@@ -120,7 +121,7 @@ size_t gm_pool_set_usage(const gm_pool_set *set, gm_memory_usage *out, size_t ca
 static gm_stats pool_set_stats(const gm_pool_set *set) {
   gm_stats sum = {.struct_size = sizeof sum};
   for (size_t i = 0; i < set->count; i++) {
-    const gm_stats one = gm__heap_stats(&set->pools[i]->heap);
+    const gm_stats one = gm__pool_stats(set->pools[i]);
     gm__stats_add(&sum, &one);
   }
   return sum;

@@ -3,6 +3,7 @@
 #include "core/base/sized.h"
 #include "core/device/pressure.h"
 #include "core/device/watch.h"
+#include "core/manage/fragmentation.h"
 #include "core/manage/lifecycle.h"
 
 /* Figures of pools, and sums over them. Invariant: under the context's lock its slot for pools is the first of a list
@@ -34,7 +35,7 @@ gm_status gm_pool_stats(gm_pool *pool, gm_stats *out) {
   if (!gm__pool_lives(pool)) return GM_ERR_INVALID_ARGUMENT;
   const gm_status status = gm__sized_check(out, sizeof *out, "gm_pool_stats", "out", NULL);
   if (status) return status;
-  const gm_stats stats = gm__heap_stats(&pool->heap);
+  const gm_stats stats = gm__pool_stats(pool);
   gm__sized_out(out, &stats, sizeof stats);
   return GM_OK;
 }
@@ -45,7 +46,7 @@ static void stats_add(gm_context *ctx, const gm_device *device, gm_stats *out) {
   gm__mutex_lock(&ctx->lock);
   for (gm_pool *pool = ctx->slots[GM__SLOT_POOLS]; pool; pool = pool->next) {
     if (device && pool->device != device) continue;
-    const gm_stats one = gm__heap_stats(&pool->heap);
+    const gm_stats one = gm__pool_stats(pool);
     gm__stats_add(&sum, &one);
   }
   gm__mutex_unlock(&ctx->lock);

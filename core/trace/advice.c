@@ -13,7 +13,7 @@ enum { ADVICE_LIST = 1024 }; /* what the key `warmup` takes, with its end mark *
 
 static bool advice_warm_up(const gm_stats *stats, const gm_trace_profile *profile, gm_advice *out) {
   if (!stats || gm_stats_hit_rate(stats) >= GM_ADVICE_HIT_RATE) return false;
-  *out = (gm_advice){.kind = GM_ADVICE_WARM_UP};
+  *out = (gm_advice){.kind = GM_ADVICE_WARM_UP, .call = "gm_pool_warm_up"};
   snprintf(out->why, sizeof out->why,
            "hit rate %.2f is below %.2f: %" PRIu64 " of %" PRIu64 " allocations went to the driver",
            gm_stats_hit_rate(stats), GM_ADVICE_HIT_RATE, stats->misses, stats->allocs);
@@ -25,13 +25,18 @@ static bool advice_warm_up(const gm_stats *stats, const gm_trace_profile *profil
   return true;
 }
 
+/* A few bytes in pieces are no harm. */
 static bool advice_coalesce(const gm_stats *stats, gm_advice *out) {
-  if (!stats || stats->peak_reserved_bytes == 0) return false;
-  double used = (double)stats->peak_requested_bytes / (double)stats->peak_reserved_bytes;
-  if (used >= 1.0 - GM_ADVICE_FRAGMENTATION) return false;
-  *out = (gm_advice){.kind = GM_ADVICE_COALESCE, .setting = "allocation_strategy = best_fit"};
-  snprintf(out->why, sizeof out->why, "fragmentation %.2f at the peak is above %.2f", 1.0 - used,
-           GM_ADVICE_FRAGMENTATION);
+  char scattered[16], reserved[16];
+  if (!stats || gm_stats_fragmentation(stats) <= GM_ADVICE_FRAGMENTATION) return false;
+  if ((double)stats->scattered_bytes <= GM_ADVICE_SCATTERED * (double)stats->reserved_bytes) return false;
+  *out = (gm_advice){.kind = GM_ADVICE_COALESCE, .call = "gm_pool_compact"};
+  gm_format_bytes(stats->scattered_bytes, scattered, sizeof scattered);
+  gm_format_bytes(stats->reserved_bytes, reserved, sizeof reserved);
+  snprintf(out->why, sizeof out->why,
+           "fragmentation %.2f is above %.2f: %s of %s reserved lie in holes between blocks, which moving buffers "
+           "(GM_RELOCATABLE) joins",
+           gm_stats_fragmentation(stats), GM_ADVICE_FRAGMENTATION, scattered, reserved);
   return true;
 }
 
@@ -39,7 +44,7 @@ static bool advice_leak(const gm_trace_profile *profile, gm_advice *out) {
   if (!profile || profile->growth_blocks <= GM_ADVICE_GROWTH_BLOCKS) return false;
   char bytes[16];
   gm_format_bytes(profile->growth_bytes, bytes, sizeof bytes);
-  *out = (gm_advice){.kind = GM_ADVICE_LEAK, .setting = "track_allocations = true"};
+  *out = (gm_advice){.kind = GM_ADVICE_LEAK, .setting = "track_allocations = true", .call = "gm_tracker_report"};
   snprintf(out->why, sizeof out->why,
            "%" PRIu64 " blocks (%s) allocated between two marks are never freed; there were more than %d %" PRIu64
            " times",

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "core/base/saturate.h"
 #include "core/base/sized.h"
 
 /* Invariants: counters are relaxed atomics. Whoever does the deed writes them, and no counter guards anything. A
@@ -39,6 +40,9 @@ void gm__stats_snapshot(gm__stats *stats, const gm_stats *more, gm_stats *out) {
   stats_at_least(&out->peak_reserved_bytes, out->reserved_bytes);
   out->pooled_bytes = out->reserved_bytes - out->in_use_bytes;
   stats_at_most(&out->reclaimable_bytes, out->pooled_bytes);
+  stats_at_most(&out->hole_bytes, out->pooled_bytes); /* of the last look: blocks may have taken them since */
+  stats_at_most(&out->scattered_bytes, out->hole_bytes);
+  stats_at_most(&out->largest_hole_bytes, out->hole_bytes);
   stats_at_most(&out->global_cache_hits, out->stream_hits + out->global_hits);
   out->local_cache_hits = out->stream_hits + out->global_hits - out->global_cache_hits;
   out->allocs = out->stream_hits + out->global_hits + out->misses;
@@ -60,7 +64,7 @@ double gm_stats_hit_rate(const gm_stats *stats) {
 
 double gm_stats_fragmentation(const gm_stats *stats) {
   const gm_stats had = stats_read(stats);
-  return had.reserved_bytes ? 1.0 - (double)had.in_use_bytes / (double)had.reserved_bytes : 0.0;
+  return had.hole_bytes ? (double)had.scattered_bytes / (double)had.hole_bytes : 0.0;
 }
 
 static size_t stats_line(char *text, size_t capacity, size_t at, const char *name, uint64_t value) {
@@ -82,9 +86,11 @@ size_t gm_stats_format(const gm_stats *stats, char *text, size_t capacity) {
 }
 
 void gm__stats_add(gm_stats *stats, const gm_stats *other) {
+  const uint64_t largest = gm__max(stats->largest_hole_bytes, other->largest_hole_bytes);
 #define X(name, text) stats->name = stats->name > UINT64_MAX - other->name ? UINT64_MAX : stats->name + other->name;
   GM_STATS_FIELDS(X)
 #undef X
+  stats->largest_hole_bytes = largest;
 }
 
 void gm_stats_add(gm_stats *stats, const gm_stats *other) {

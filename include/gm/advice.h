@@ -16,6 +16,7 @@ enum {
 
 #define GM_ADVICE_HIT_RATE 0.5
 #define GM_ADVICE_FRAGMENTATION 0.3
+#define GM_ADVICE_SCATTERED 0.1
 
 typedef struct gm_trace_profile {
   uint32_t struct_size; /* set by the caller: sizeof(gm_trace_profile) */
@@ -51,20 +52,23 @@ GM_API size_t gm_trace_profile_warm_up(const gm_trace_profile *profile, char *te
 
 typedef enum gm_advice_kind {
   GM_ADVICE_WARM_UP = 1,  /* the hit rate is below GM_ADVICE_HIT_RATE */
-  GM_ADVICE_COALESCE = 2, /* 1 - peak_requested / peak_reserved is above GM_ADVICE_FRAGMENTATION */
+  GM_ADVICE_COALESCE = 2, /* gm_stats_fragmentation is above GM_ADVICE_FRAGMENTATION, and scattered_bytes are more than
+                             GM_ADVICE_SCATTERED of the reserved ones */
   GM_ADVICE_LEAK = 3      /* more than GM_ADVICE_GROWTH_BLOCKS between two marks were never freed */
 } gm_advice_kind;
 
 /* One piece of advice. Never grows. */
 typedef struct gm_advice {
   gm_advice_kind kind;
-  char why[256];      /* one sentence, with the figure and the threshold */
+  char why[256];      /* one sentence, with the figure, the threshold, and when the call helps */
   char setting[1280]; /* "key = value", as a configuration file has it; "": nothing to set */
+  char call[64];      /* the function of gm that helps, such as "gm_pool_compact"; "": none */
 } gm_advice;
 
 /* Gives advice, at most one piece of each kind (gm_advice_kind). It comes from a pool's statistics and a trace's
- * profile; either may be NULL. Without a profile GM_ADVICE_WARM_UP has an empty `setting`. Fills at most `capacity`
- * entries of `out`, and returns how many pieces there are. */
+ * profile; either may be NULL. Without a profile GM_ADVICE_WARM_UP has an empty `setting`. Idle memory, which a trim
+ * gives back, is no reason for advice: a pool keeps it for reuse. Fills at most `capacity` entries of `out`, and
+ * returns how many pieces there are. */
 GM_API size_t gm_advise(const gm_stats *stats, const gm_trace_profile *profile, gm_advice *out, size_t capacity);
 
 GM_END_DECLS

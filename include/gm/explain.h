@@ -188,7 +188,7 @@ typedef struct gm_explanation {
   uint64_t change_bytes;       /* 0 where the change has no number */
   uint64_t device_total_bytes; /* what the device has in all; GM_UNKNOWN_BYTES if unknown */
   uint64_t waited_ns;          /* how long the request waited for memory */
-  double fragmentation;        /* share of the pooled bytes outside of the largest free block, 0 to 1 */
+  double fragmentation;        /* as gm_pool_fragmentation tells it, from 0 to below 1 */
   bool ever_fits;              /* the device, empty and without gm's limits, could serve the refused request */
   uint32_t tag_count;          /* entries of `tags`; 0: the pool does not track */
   gm_explained_tag tags[GM_EXPLAINED_TAGS];   /* the tags that hold most, largest first */

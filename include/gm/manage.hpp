@@ -1,5 +1,5 @@
-/* gm for C++17: a pool's pressure and clean-up, managed memory, and trackers. Only what returns a std::vector or a
- * std::string throws: std::bad_alloc. A class is as thread-safe as a std::unique_ptr. */
+/* gm for C++17: a pool's pressure, fragmentation and clean-up, managed memory, and trackers. Only what returns a
+ * std::vector or a std::string throws: std::bad_alloc. A class is as thread-safe as a std::unique_ptr. */
 #ifndef GM_MANAGE_HPP
 #define GM_MANAGE_HPP
 
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gm/cleanup.h"
+#include "gm/fragmentation.h"
 #include "gm/gm.hpp"
 #include "gm/managed.h"
 #include "gm/pressure.h"
@@ -20,6 +21,11 @@ namespace gm {
 inline gm_status pressure_of(const pool &pool, gm_pressure &out, gm_error *err = nullptr) {
   out.struct_size = sizeof out;
   return gm_pool_pressure(pool.get(), &out, err);
+}
+/* Tells how much of a pool's free memory lies in holes between blocks (gm_pool_fragmentation). */
+inline gm_status fragmentation_of(const pool &pool, gm_fragmentation &out, gm_error *err = nullptr) {
+  out.struct_size = sizeof out;
+  return gm_pool_fragmentation(pool.get(), &out, err);
 }
 /* Gives back old and surplus memory of a pool (gm_pool_cleanup). */
 inline gm_status cleanup(const pool &pool, double threshold = GM_CLEANUP_THRESHOLD_CONFIG, bool force = false,

@@ -7,7 +7,8 @@
  * - peak_requested <= peak_in_use <= peak_reserved;
  * - allocs == stream_hits + global_hits + misses;
  * - active == allocs - frees;
- * - local_cache_hits + global_cache_hits == stream_hits + global_hits. */
+ * - local_cache_hits + global_cache_hits == stream_hits + global_hits;
+ * - scattered_bytes <= hole_bytes <= pooled_bytes, and largest_hole_bytes <= hole_bytes. */
 #ifndef GM_STATS_H
 #define GM_STATS_H
 
@@ -48,7 +49,10 @@ GM_BEGIN_DECLS
   X(driver_ns, "nanoseconds spent in driver_allocs and driver_frees")                                  \
   X(aged_bytes, "bytes given back because nobody had used them for cache.max_age")                     \
   X(evictions, "calls of evictors that freed something")                                               \
-  X(evicted_bytes, "bytes that evictors freed, by their own word")
+  X(evicted_bytes, "bytes that evictors freed, by their own word")                                     \
+  X(hole_bytes, "free bytes beside blocks, which no trim gives back (gm/fragmentation.h)")             \
+  X(scattered_bytes, "hole_bytes without the largest hole of each thread and kind of memory")          \
+  X(largest_hole_bytes, "bytes of the largest hole; a sum of pools has the largest of them")
 
 typedef struct gm_stats {
   uint32_t struct_size;
@@ -64,14 +68,19 @@ typedef struct gm_stats {
  * is 1.0 when there was no allocation. */
 GM_API double gm_stats_hit_rate(const gm_stats *stats);
 
-/* Returns the share of the reserved bytes that nobody uses: 1 - in_use / reserved. It is 0 when nothing is reserved. */
+/* Returns how much of the free memory beside blocks lies outside of the largest piece: scattered_bytes / hole_bytes.
+ * For a pool that one thread uses it is 1 - largest / all, the usual measure of external fragmentation. It is 0 when
+ * there are no holes. Idle memory, which a trim gives back, is no fragmentation.
+ *
+ * The figures are those of gm's last look at each thread's memory; gm_pool_fragmentation has those of now. */
 GM_API double gm_stats_fragmentation(const gm_stats *stats);
 
 /* Writes the statistics into `text` as lines of the form "name value". The text is terminated, and cut to `capacity`.
  * Returns the length needed, without the terminator. */
 GM_API size_t gm_stats_format(const gm_stats *stats, char *text, size_t capacity);
 
-/* Adds every field of `other`. Peaks in such a sum over pools are an upper bound. */
+/* Adds every field of `other`, but takes the higher largest_hole_bytes. Peaks in such a sum over pools are an upper
+ * bound. */
 GM_API void gm_stats_add(gm_stats *stats, const gm_stats *other);
 
 GM_END_DECLS

@@ -1,7 +1,8 @@
 /* What tools, tuning and larger engines need. It includes gm/gm.h.
  * - Other ways to get and keep memory: batch, cleanup, evictor, managed, pool_set, quota, scope, spans, warm_up.
  * - Other devices and processes: peer, share.
- * - What happens, and advice on it: advice, debug, pressure, probe, raw_figures, record, report, trace, tracker. */
+ * - What happens, and advice on it: advice, debug, fragmentation, pressure, probe, raw_figures, record, report, trace,
+ * tracker. */
 #ifndef GM_TOOLS_H
 #define GM_TOOLS_H
 
@@ -11,6 +12,7 @@
 #include "gm/cleanup.h"
 #include "gm/debug.h"
 #include "gm/evictor.h"
+#include "gm/fragmentation.h"
 #include "gm/gm.h"
 #include "gm/managed.h"
 #include "gm/peer.h"

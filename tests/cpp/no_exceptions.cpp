@@ -28,6 +28,8 @@ int main() {
   }
   if (gm::cleanup(pool, GM_CLEANUP_THRESHOLD_CONFIG, true, &back, &err) != GM_OK || back < UINT64_C(6) << 20) return 1;
   if (gm::clear(pool) != 0) return 1;
+  gm_fragmentation holes = {};
+  if (gm::fragmentation_of(pool, holes, &err) != GM_OK || holes.ratio != 0 || holes.reserved_bytes == 0) return 1;
   gm::managed memory = gm::managed::create(pool, 4096, &err);
   gm::managed moved = std::move(memory);
   if (memory || !moved || !moved.host() || moved.block()->bytes < 4096) return 1;

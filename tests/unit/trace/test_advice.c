@@ -95,6 +95,7 @@ static void test_hit_rate_below_a_half(void **state) {
   assert_int_equal(advise(&stats, &p, &advice), 1);
   assert_int_equal(advice.kind, GM_ADVICE_WARM_UP);
   assert_string_equal(advice.setting, "warmup = 4K:1");
+  assert_string_equal(advice.call, "gm_pool_warm_up");
   assert_string_equal(advice.why, "hit rate 0.40 is below 0.50: 6 of 10 allocations went to the driver");
   assert_int_equal(advise(&stats, NULL, &advice), 1);
   assert_string_equal(advice.setting, "");
@@ -103,12 +104,30 @@ static void test_hit_rate_below_a_half(void **state) {
 static void test_fragmentation_above_three_tenths(void **state) {
   (void)state;
   gm_advice advice;
-  gm_stats stats = {.struct_size = sizeof stats, .peak_requested_bytes = 70, .peak_reserved_bytes = 100};
+  gm_stats stats = {.struct_size = sizeof stats, .reserved_bytes = 1000, .hole_bytes = 400, .scattered_bytes = 120};
   assert_int_equal(advise(&stats, NULL, &advice), 0);
-  stats.peak_requested_bytes = 69;
+  stats.scattered_bytes = 121;
   assert_int_equal(advise(&stats, NULL, &advice), 1);
   assert_int_equal(advice.kind, GM_ADVICE_COALESCE);
-  assert_string_equal(advice.setting, "allocation_strategy = best_fit");
+  assert_string_equal(advice.setting, "");
+  assert_string_equal(advice.call, "gm_pool_compact");
+  assert_string_equal(advice.why,
+                      "fragmentation 0.30 is above 0.30: 121 B of 1000 B reserved lie in holes between blocks, "
+                      "which moving buffers (GM_RELOCATABLE) joins");
+  stats.reserved_bytes = 1210; /* a tenth of what the pool has */
+  assert_int_equal(advise(&stats, NULL, &advice), 0);
+}
+
+/* What is kept for reuse is no fault, however much that is. */
+static void test_idle_memory_is_no_reason(void **state) {
+  (void)state;
+  const gm_stats stats = {.struct_size = sizeof stats,
+                          .reserved_bytes = 1000,
+                          .pooled_bytes = 1000,
+                          .reclaimable_bytes = 1000,
+                          .peak_requested_bytes = 20,
+                          .peak_reserved_bytes = 1000};
+  assert_int_equal(gm_advise(&stats, NULL, NULL, 0), 0);
 }
 
 /* `growth` blocks that are never freed between each two of `steps` marks, one more after the first. */
@@ -143,6 +162,7 @@ static void test_growth_above_a_thousand_between_marks(void **state) {
   assert_int_equal(advise(NULL, &p, &advice), 1);
   assert_int_equal(advice.kind, GM_ADVICE_LEAK);
   assert_string_equal(advice.setting, "track_allocations = true");
+  assert_string_equal(advice.call, "gm_tracker_report");
   p = growing("step", 1200, 3);
   assert_int_equal(p.growth_times, 3);
   p = growing("start", 2000, 1); /* no mark after it but the one that ends what stays */
@@ -184,8 +204,12 @@ static void test_advice_that_does_not_fit_is_counted(void **state) {
   (void)state;
   gm_advice two[2] = {{.kind = 0}, {.kind = 0}};
   gm_trace_profile p = growing("step", 1100, 1);
-  const gm_stats stats = {
-      .struct_size = sizeof stats, .allocs = 9, .misses = 9, .peak_requested_bytes = 1, .peak_reserved_bytes = 100};
+  const gm_stats stats = {.struct_size = sizeof stats,
+                          .allocs = 9,
+                          .misses = 9,
+                          .reserved_bytes = 9,
+                          .hole_bytes = 8,
+                          .scattered_bytes = 7};
   assert_int_equal(gm_advise(&stats, &p, two, 1), 3);
   assert_int_equal(two[0].kind, GM_ADVICE_WARM_UP);
   assert_int_equal(two[1].kind, 0);
@@ -232,6 +256,7 @@ int main(void) {
       cmocka_unit_test(test_the_list_to_warm_up_is_what_the_key_takes),
       cmocka_unit_test(test_hit_rate_below_a_half),
       cmocka_unit_test(test_fragmentation_above_three_tenths),
+      cmocka_unit_test(test_idle_memory_is_no_reason),
       cmocka_unit_test(test_growth_above_a_thousand_between_marks),
       cmocka_unit_test(test_growth_among_a_great_many_marks),
       cmocka_unit_test(test_advice_that_does_not_fit_is_counted),

@@ -1,0 +1,88 @@
+#include "core/arena/holes.h"
+
+#include "core/arena/free_chunks.h"
+#include "core/arena/reclaim.h"
+#include "core/base/saturate.h"
+
+/* Free chunks that touch are one hole, whatever streams may still use them: they are one free chunk once these are
+ * done. Unmapped chunks between free ones do not part them, because mapping joins them. What a trim gives back is no
+ * part of a hole: a whole segment, or the whole handles within neighbouring free chunks. */
+
+typedef struct holes_walk {
+  const gm__arena *arena;
+  const gm__segment *segment;
+  gm__holes *part;         /* sums of the area */
+  uint64_t address, bytes; /* of the free chunks beside each other that were seen last */
+  uint64_t hole;           /* bytes of the hole that they belong to */
+} holes_walk;
+
+/* A chunk that is not free comes next. */
+static void holes_end_row(holes_walk *walk) {
+  uint64_t idle = 0;
+  if (!walk->bytes) return;
+  if (walk->segment->range) {
+    idle = gm__reclaim_handle_bytes(walk->arena, walk->segment->range, walk->address, walk->bytes);
+  } else if (walk->bytes == walk->segment->allocation->bytes) {
+    idle = walk->bytes;
+  }
+  walk->part->idle += idle;
+  walk->hole += walk->bytes - idle;
+  walk->bytes = 0;
+}
+
+/* A block comes next, or the end of the segment. */
+static void holes_end_hole(holes_walk *walk) {
+  holes_end_row(walk);
+  if (!walk->hole) return;
+  walk->part->count++;
+  walk->part->bytes += walk->hole;
+  walk->part->largest = gm__max(walk->part->largest, walk->hole);
+  walk->hole = 0;
+}
+
+static void holes_add_segment(gm__holes *part, const gm__arena *arena, const gm__segment *segment) {
+  holes_walk walk = {.arena = arena, .segment = segment, .part = part};
+  for (uint32_t at = gm__arena_chunk(arena, segment->edge)->right; at; at = gm__arena_chunk(arena, at)->right) {
+    const gm__chunk *chunk = gm__arena_chunk(arena, at);
+    const uint64_t bytes = gm__arena_bytes(arena, chunk);
+    if (gm__chunk_is(chunk) == GM__CHUNK_FREE) {
+      part->largest_free = gm__max(part->largest_free, bytes);
+      if (!walk.bytes) walk.address = chunk->address;
+      walk.bytes += bytes;
+    } else if (gm__chunk_is(chunk) == GM__CHUNK_UNMAPPED) {
+      holes_end_row(&walk);
+    } else {
+      holes_end_hole(&walk);
+    }
+  }
+  holes_end_hole(&walk);
+}
+
+static void holes_add(gm__holes *sum, const gm__holes *part) {
+  sum->count += part->count;
+  sum->bytes += part->bytes;
+  sum->largest = gm__max(sum->largest, part->largest);
+  sum->scattered += part->scattered;
+  sum->idle += part->idle;
+  sum->largest_free = gm__max(sum->largest_free, part->largest_free);
+}
+
+static void holes_note(gm__arena_stats *stats, const gm__holes *holes) {
+  atomic_store_explicit(&stats->hole, holes->bytes, memory_order_relaxed);
+  atomic_store_explicit(&stats->scattered, holes->scattered, memory_order_relaxed);
+  atomic_store_explicit(&stats->largest_hole, holes->largest, memory_order_relaxed);
+}
+
+void gm__holes_add_arena(gm__holes *holes, gm__arena *arena) {
+  gm__holes parts[GM__AREAS] = {{0}}, whole = {0};
+  gm__free_chunks_flush(arena);
+  for (const gm__segment *segment = arena->segments; segment; segment = segment->next) {
+    holes_add_segment(&parts[segment->area], arena, segment);
+  }
+  for (int area = 0; area < GM__AREAS; area++) {
+    parts[area].scattered = parts[area].bytes - parts[area].largest;
+    holes_add(&whole, &parts[area]);
+  }
+  holes_note(&arena->stats, &whole);
+  holes_add(holes, &whole);
+}
