@@ -17,8 +17,9 @@ own_case own_tracking; /* "plain_ns", "tracked_ns": an allocation or free, with 
 own_case own_recording;
 
 /* What calls cost beside `pairs` live blocks of some KiB, on mapped pages and without ("no_vmm_..."): the mean, or the
- * worst ("..._most"), in ns. "alloc", "free" (in no order), "again": after a trim. "large": blocks of 1 to 64 MiB that
- * come and go. "trim". "close": of the stream that all were freed on. */
+ * worst ("..._most"), in ns. "..._most_pages": the most pages that a call was the first to touch, on any machine: a
+ * table that is copied has many. "alloc", "free" (in no order), "again": after a trim. "large": blocks of 1 to 64 MiB
+ * that come and go. "trim". "close": of the stream that all were freed on. */
 own_case own_scale;
 
 /* "pair_ns": gm_alloc or gm_free of 1 MiB, one after the other. Of "plain-pair" the requests ask for nothing else.

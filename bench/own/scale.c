@@ -1,4 +1,6 @@
+#include <inttypes.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "bench/measure/ticks.h"
 #include "bench/own/own.h"
@@ -26,17 +28,46 @@ static void scale_say(const scale_run *run, const char *name, double ns) {
   fprintf(run->out, "%s%s_ns %.17g\n", run->prefix, name, ns);
 }
 
-static bool scale_fill(scale_run *run, const char *name, const char *name_of_most) {
-  uint64_t most = 0;
-  const uint64_t begin = ticks_ns();
+/* The worst of many calls. */
+typedef struct scale_worst {
+  uint64_t begin, all, most; /* ns */
+  long first, pages;         /* of memory, that the call was the first to touch */
+} scale_worst;
+
+static long scale_pages(void) {
+  struct rusage usage;
+  return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_minflt : 0;
+}
+
+static void scale_begin(scale_worst *worst) {
+  worst->first = scale_pages();
+  worst->begin = ticks_ns();
+}
+
+static void scale_end(scale_worst *worst) {
+  const uint64_t took = ticks_ns() - worst->begin;
+  const long pages = scale_pages() - worst->first;
+  worst->all += took;
+  if (took > worst->most) worst->most = took;
+  if (pages > worst->pages) worst->pages = pages;
+}
+
+static void scale_say_worst(const scale_run *run, const char *name, const scale_worst *worst, size_t count) {
+  scale_say(run, name, (double)worst->all / (double)count);
+  fprintf(run->out, "%s%s_most_ns %" PRIu64 "\n", run->prefix, name, worst->most);
+  fprintf(run->out, "%s%s_most_pages %ld\n", run->prefix, name, worst->pages);
+}
+
+static bool scale_fill(scale_run *run, const char *name) {
+  scale_worst worst = {.most = 0};
   for (size_t i = 0; i < run->count; i++) {
-    const uint64_t at = ticks_ns();
-    if (!own_take(&run->session, 1024 + scale_random(run) % 8192, &run->blocks[i])) return false;
-    const uint64_t took = ticks_ns() - at;
-    if (took > most) most = took;
+    const uint64_t bytes = 1024 + scale_random(run) % 8192;
+    scale_begin(&worst);
+    const bool taken = own_take(&run->session, bytes, &run->blocks[i]);
+    scale_end(&worst);
+    if (!taken) return false;
   }
-  scale_say(run, name, (double)(ticks_ns() - begin) / (double)run->count);
-  scale_say(run, name_of_most, (double)most);
+  scale_say_worst(run, name, &worst, run->count);
   return true;
 }
 
@@ -59,19 +90,18 @@ static void scale_empty(scale_run *run, const char *name) {
 
 /* Of 1 to 64 MiB; each turn one goes and one comes. */
 static bool scale_churn(scale_run *run) {
-  uint64_t most = 0, all = 0;
+  scale_worst worst = {.most = 0};
   for (size_t turn = 0; turn < SCALE_LARGE + SCALE_TURNS; turn++) {
     gm_block *block = &run->large[turn < SCALE_LARGE ? turn : scale_random(run) % SCALE_LARGE];
-    const uint64_t bytes = (UINT64_C(1) << 20) + scale_random(run) % (UINT64_C(63) << 20), begin = ticks_ns();
+    const uint64_t bytes = (UINT64_C(1) << 20) + scale_random(run) % (UINT64_C(63) << 20);
+    scale_begin(&worst);
     if (turn >= SCALE_LARGE) gm_free(run->session.pool, block, run->session.stream);
-    if (!own_take(&run->session, bytes, block)) return false;
-    const uint64_t took = ticks_ns() - begin;
-    all += took;
-    if (took > most) most = took;
+    const bool taken = own_take(&run->session, bytes, block);
+    scale_end(&worst);
+    if (!taken) return false;
   }
   for (size_t i = 0; i < SCALE_LARGE; i++) gm_free(run->session.pool, &run->large[i], run->session.stream);
-  scale_say(run, "large", (double)all / (SCALE_LARGE + SCALE_TURNS));
-  scale_say(run, "large_most", (double)most);
+  scale_say_worst(run, "large", &worst, SCALE_LARGE + SCALE_TURNS);
   return true;
 }
 
@@ -85,12 +115,12 @@ static bool scale_close(scale_run *run) {
 }
 
 static int scale_measure(scale_run *run) {
-  if (!scale_fill(run, "alloc", "alloc_most") || !scale_churn(run)) return -1;
+  if (!scale_fill(run, "alloc") || !scale_churn(run)) return -1;
   scale_empty(run, "free");
   const uint64_t begin = ticks_ns();
   gm_pool_trim(run->session.pool, 0);
   scale_say(run, "trim", (double)(ticks_ns() - begin));
-  if (!scale_fill(run, "again", "again_most")) return -1;
+  if (!scale_fill(run, "again")) return -1;
   scale_empty(run, NULL);
   return scale_close(run) ? 0 : -1;
 }
@@ -101,7 +131,7 @@ int own_scale(size_t pairs, unsigned runs, FILE *out) {
   for (int no_vmm = 0; no_vmm < 2 && result == 0; no_vmm++) {
     scale_run run = {.prefix = no_vmm ? "no_vmm_" : "", .out = out, .count = pairs, .random = 88172645463325252};
     run.blocks = calloc(pairs, sizeof *run.blocks);
-    result = own_begin(&run.session, (own_wish){.no_vmm = no_vmm});
+    result = own_begin(&run.session, (own_wish){.no_vmm = no_vmm, .own_memory = true});
     if (result == 0) result = run.blocks ? scale_measure(&run) : -1;
     result = own_end(&run.session, result);
     free(run.blocks);

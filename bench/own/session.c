@@ -20,7 +20,7 @@ static void own_release(void *user, void *memory, size_t bytes) {
 int own_begin(own_session *self, own_wish wish) {
   const gm_services services = {.alloc = own_alloc, .release = own_release, .user = self};
   const gm_context_params params = {.struct_size = sizeof params,
-                                    .services = &services,
+                                    .services = wish.own_memory ? NULL : &services,
                                     .backend_options = "null:capacity=1T",
                                     .ignore_environment = true};
   const gm_pool_params pool = {.struct_size = sizeof pool, .name = "bench", .track = wish.track, .no_vmm = wish.no_vmm};

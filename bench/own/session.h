@@ -1,4 +1,4 @@
-/* A pool on the null device for what only gm can be asked, over host memory that is counted. */
+/* A pool on the null device for what only gm can be asked, over host memory that is counted unless asked otherwise. */
 #ifndef GM_BENCH_SESSION_H
 #define GM_BENCH_SESSION_H
 
@@ -19,6 +19,7 @@ typedef struct own_session {
 
 typedef struct own_wish {
   bool track, no_vmm;
+  bool own_memory; /* host memory is gm's own affair, and is not counted */
 } own_wish;
 
 /* 0, or -1: own_end says why. */

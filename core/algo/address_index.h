@@ -19,22 +19,40 @@ enum {
   GM__LOOKUP_STEPS_AT = 24, /* above the number, which has no more bits */
   GM__LOOKUP_FAR = 255      /* so many steps, or more */
 };
+/* While an index grows: how many insertions go between two calls that look through so many old slots. */
+enum { GM__LOOKUP_GRANT = 16, GM__LOOKUP_SCAN = 1024 };
+
 #define GM__LOOKUP_STEP (UINT32_C(1) << GM__LOOKUP_STEPS_AT)
 _Static_assert((uint32_t)GM__CHUNKS_MAX <= GM__LOOKUP_STEP, "a number has room in a slot");
+
+/* The tables that an index grew out of. Their chunks go over to the new ones a few at a time. */
+typedef struct gm__lookup_old {
+  uint32_t *slots, *inside_slots; /* NULL: there is none */
+  uint32_t bits;
+  uint32_t at;      /* slots before this one are empty */
+  uint32_t unready; /* how many more may be inserted, beyond `room`, once all have gone over */
+} gm__lookup_old;
 
 typedef struct gm__lookup {
   uint32_t *slots;     /* 0: empty. Never NULL: an index without memory has a shared empty table */
   uint32_t bits;       /* there are 1 << bits slots; 0: it has none of its own */
   uint32_t down, mask; /* down: from the product to a place. mask: the highest place */
-  uint32_t room;       /* how many more may be inserted before the table must grow */
+  uint32_t room;       /* how many more may be inserted before gm__lookup_reserve has work */
   gm__lookup_inside inside;
+  gm__lookup_old old;
 } gm__lookup;
 
 /* An index without slots of its own. */
 void gm__lookup_init(gm__lookup *lookup);
 
-/* Makes sure that one more chunk can be inserted. False without host memory. */
-bool gm__lookup_reserve(gm__lookup *lookup, const gm__chunks *chunks);
+bool gm__lookup_reserve_slow(gm__lookup *lookup, const gm__chunks *chunks);
+
+/* Makes sure that one more chunk can be inserted. No call copies a table: see GM__LOOKUP_SCAN. False without host
+ * memory. */
+static inline bool gm__lookup_reserve(gm__lookup *lookup, const gm__chunks *chunks) {
+  return lookup->room || gm__lookup_reserve_slow(lookup, chunks);
+}
+
 void gm__lookup_clear(gm__lookup *lookup, const gm_services *services);
 
 /* From now on the index finds chunks by any address in them. `shift` is that of their granules. The first call takes
@@ -45,8 +63,12 @@ bool gm__lookup_open_inside(gm__lookup *lookup, const gm__chunks *chunks, uint32
 /* The chunk that contains the address; 0: there is none. Call gm__lookup_open_inside before. */
 uint32_t gm__lookup_find_inside(const gm__lookup *lookup, const gm__chunks *chunks, uint64_t address);
 
+static inline uint32_t gm__lookup_hash(uint64_t key, uint32_t down) {
+  return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> down);
+}
+
 static inline uint32_t gm__lookup_place(const gm__lookup *lookup, uint64_t address) {
-  return (uint32_t)(address * UINT64_C(0x9e3779b97f4a7c15) >> lookup->down);
+  return gm__lookup_hash(address, lookup->down);
 }
 
 /* Insertion where the slot is taken, or chunks are found by any address in them. */

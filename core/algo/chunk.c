@@ -1,27 +1,17 @@
 #include "core/algo/chunk.h"
 
-#include <string.h>
-
 #include "core/base/alloc.h"
 
 /* Invariants: the `check` of a record only counts up, from a number that differs from owner to owner. Records become
  * unused a few at a time, so that no call pays for a whole larger table. */
 
-static size_t chunks_bytes(uint32_t capacity) { return ((size_t)capacity + 1) * sizeof(gm__chunk); }
-
-/* Makes the table half as large again, or as large as it can be. It lies at a multiple of a record's size. */
+/* Makes the table half as large again, or as large as it can be. */
 static bool chunks_grow(gm__chunks *chunks) {
   const uint32_t wish = chunks->capacity + chunks->capacity / 2 + GM__CHUNKS_STEP;
   const uint32_t capacity = wish < chunks->most ? wish : chunks->most;
+  const size_t size = sizeof *chunks->table;
   if (capacity - chunks->count < GM__CHUNKS_STEP) return false;
-  void *memory = gm__alloc(chunks->services, chunks_bytes(capacity));
-  if (!memory) return false;
-  const uintptr_t address = (uintptr_t)memory, most = sizeof(gm__chunk) - 1;
-  gm__chunk *table = (gm__chunk *)((address + most) & ~most);
-  if (chunks->count) memcpy(table, chunks->table, chunks->count * sizeof *table);
-  gm__release(chunks->services, chunks->memory, chunks_bytes(chunks->capacity));
-  chunks->memory = memory;
-  chunks->table = table;
+  if (!gm__grow(chunks->services, &chunks->table, chunks->capacity * size, capacity * size)) return false;
   chunks->capacity = capacity;
   return true;
 }
@@ -45,6 +35,6 @@ bool gm__chunks_init(gm__chunks *chunks, const gm_services *services, uint32_t f
 }
 
 void gm__chunks_clear(gm__chunks *chunks) {
-  gm__release(chunks->services, chunks->memory, chunks_bytes(chunks->capacity));
+  gm__release(chunks->services, chunks->table, chunks->capacity * sizeof *chunks->table);
   *chunks = (gm__chunks){.services = chunks->services};
 }

@@ -64,7 +64,6 @@ typedef struct gm__chunks {
   uint32_t capacity;
   uint32_t first_check;
   uint32_t most; /* the capacity never exceeds it: GM__CHUNKS_MAX */
-  void *memory;  /* the host memory that the table lies in */
   const gm_services *services;
 } gm__chunks;
 

@@ -24,8 +24,13 @@ void *gm__alloc_array(const gm_services *services, size_t count, size_t size);
 /* Free `ptr`. `bytes` is the size of its request. NULL does nothing. */
 void gm__release(const gm_services *services, void *ptr, size_t bytes);
 
+/* `bytes` bytes at `at`, whole pages of a block of `block_bytes` bytes, are zero. They stay so, and take no memory
+ * until somebody writes there again, if the block is large and not a host program's. */
+void gm__alloc_unback(const gm_services *services, size_t block_bytes, void *at, size_t bytes);
+
 /* Resize the memory at *pointer_at to `new_bytes`. `pointer_at` is a T **; *pointer_at may be NULL when `old_bytes` is
- * 0. The contents stay, up to the smaller size, and the rest is zero. False: no memory, and nothing has changed. */
+ * 0. The contents stay, up to the smaller size, and the rest is zero. Large memory grows without a copy, but for memory
+ * of a host program's hooks. False: no memory, and nothing has changed. */
 bool gm__grow(const gm_services *services, void *pointer_at, size_t old_bytes, size_t new_bytes);
 
 #endif

@@ -16,8 +16,8 @@ typedef enum gm_log_level { GM_LOG_ERROR = 0, GM_LOG_WARN = 1, GM_LOG_INFO = 2, 
  * call gm, and must not throw. */
 typedef struct gm_services {
   /* Allocates `bytes` (> 0) of host memory at a multiple of `align`, a power of two. The contents are undefined. A NULL
-   * answer makes gm answer OUT_OF_HOST_MEMORY. Where the hook is NULL gm uses the C library; `release` must then be
-   * NULL too. */
+   * answer makes gm answer OUT_OF_HOST_MEMORY. Where the hook is NULL, `release` must be NULL too. gm then uses the C
+   * library. From 1 MiB on it maps memory itself, which grows without a copy. */
   void *(*alloc)(void *user, size_t bytes, size_t align);
   /* Releases memory of `alloc`, with the `bytes` that it was allocated with. `ptr` is never NULL. */
   void (*release)(void *user, void *ptr, size_t bytes);

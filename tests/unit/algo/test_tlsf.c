@@ -312,7 +312,7 @@ static uint32_t inside_by_hand(world *w, const uint32_t *numbers, const bool *th
 
 static void test_any_address_inside_is_looked_up(void **state) {
   (void)state;
-  enum { COUNT = 400, GAP = 3 };
+  enum { COUNT = 1200, GAP = 3 };
   world w;
   gm__lookup lookup;
   uint64_t random = 12, first = 1;
@@ -347,6 +347,45 @@ static void test_any_address_inside_is_looked_up(void **state) {
   close_world(&w);
 }
 
+/* The slots in use of the larger table. */
+static uint32_t slots_used(const gm__lookup *lookup) {
+  uint32_t used = 0;
+  for (uint32_t i = 0; i <= lookup->mask; i++) used += lookup->slots[i] != 0;
+  return used;
+}
+
+/* However many there are, a call moves a few spans to a larger table, and every span is found meanwhile. */
+static void test_an_index_grows_by_a_few_spans(void **state) {
+  (void)state;
+  enum { COUNT = 9000, MOST = GM__LOOKUP_SCAN / 2 };
+  world w;
+  gm__lookup lookup;
+  static uint32_t numbers[COUNT];
+  uint32_t between = 0;
+  open_world(&w, 0, 1);
+  gm__lookup_init(&lookup);
+  for (uint32_t i = 0; i < COUNT; i++) {
+    const bool works = !lookup.room;
+    const uint32_t bits = lookup.bits, used = works ? slots_used(&lookup) : 0;
+    numbers[i] = reserve_and_take(&w);
+    at(&w, numbers[i])->address = (uint64_t)(i + 1) * GRANULE;
+    assert_true(gm__lookup_reserve(&lookup, &w.spans));
+    if (works && lookup.bits == bits) assert_true(slots_used(&lookup) - used <= MOST);
+    if (works && lookup.bits != bits) assert_true(slots_used(&lookup) <= MOST);
+    gm__lookup_insert(&lookup, &w.spans, numbers[i]);
+    if (!lookup.old.slots) continue;
+    between++;
+    const uint32_t other = numbers[between * 7919 % (i + 1)];
+    assert_int_equal(gm__lookup_find(&lookup, &w.spans, at(&w, other)->address), other);
+  }
+  assert_true(between > 500);
+  for (uint32_t i = 0; i < COUNT; i++) {
+    assert_int_equal(gm__lookup_find(&lookup, &w.spans, at(&w, numbers[i])->address), numbers[i]);
+  }
+  gm__lookup_clear(&lookup, &w.host.services);
+  close_world(&w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_bin_is_a_part_of_a_power_of_two),
@@ -358,6 +397,7 @@ int main(void) {
       cmocka_unit_test(test_addresses_are_looked_up),
       cmocka_unit_test(test_addresses_of_one_place_are_looked_up),
       cmocka_unit_test(test_any_address_inside_is_looked_up),
+      cmocka_unit_test(test_an_index_grows_by_a_few_spans),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <sys/mman.h>
 
 #include "core/base/alloc.h"
+#include "core/base/shadow.h"
 #include "support/counted_services.h"
 
 static int is_zero(const unsigned char *bytes, size_t count) {
@@ -114,6 +116,96 @@ static void test_grow_that_fails_changes_nothing(void **state) {
   counted_services_check(&host);
 }
 
+/* ---- large memory ---- */
+
+enum { LARGE = 3 << 20 };
+
+static struct {
+  int calls;
+  bool refuse;
+} played_mremap;
+
+void *__real_mremap(void *old, size_t old_bytes, size_t bytes, int flags, ...);
+void *__wrap_mremap(void *old, size_t old_bytes, size_t bytes, int flags, ...);
+
+void *__wrap_mremap(void *old, size_t old_bytes, size_t bytes, int flags, ...) {
+  played_mremap.calls++;
+  return played_mremap.refuse ? MAP_FAILED : __real_mremap(old, old_bytes, bytes, flags);
+}
+
+static void check_large(unsigned char *bytes, size_t written, size_t count) {
+  for (size_t i = 0; i < written; i++) assert_int_equal(bytes[i], i % 251);
+  assert_true(is_zero(bytes + written, count - written));
+}
+
+/* Grown twice, made smaller, and grown again: the contents stay, and the rest is zero. */
+static void large_memory_keeps_contents(const gm_services *services) {
+  unsigned char *bytes = NULL;
+  assert_true(gm__grow(services, &bytes, 0, LARGE));
+  for (size_t i = 0; i < LARGE; i++) bytes[i] = (unsigned char)(i % 251);
+  assert_true(gm__grow(services, &bytes, LARGE, 2 * LARGE + 1));
+  check_large(bytes, LARGE, 2 * LARGE + 1);
+  assert_true(gm__grow(services, &bytes, 2 * LARGE + 1, 4 * LARGE));
+  check_large(bytes, LARGE, 4 * LARGE);
+  assert_true(gm__grow(services, &bytes, 4 * LARGE, LARGE - 5000));
+  check_large(bytes, LARGE - 5000, LARGE - 5000);
+  assert_true(gm__grow(services, &bytes, LARGE - 5000, LARGE));
+  check_large(bytes, LARGE - 5000, LARGE);
+  assert_true(gm__grow(services, &bytes, LARGE, 100));
+  check_large(bytes, 100, 100);
+  gm__release(services, bytes, 100);
+}
+
+static void test_large_memory_grows_without_a_copy(void **state) {
+  (void)state;
+  memset(&played_mremap, 0, sizeof played_mremap);
+  large_memory_keeps_contents(NULL);
+  assert_int_equal(played_mremap.calls, gm__shadow_present() ? 0 : 3);
+}
+
+static void test_large_memory_is_copied_where_the_system_refuses(void **state) {
+  (void)state;
+  memset(&played_mremap, 0, sizeof played_mremap);
+  played_mremap.refuse = true;
+  large_memory_keeps_contents(NULL);
+  assert_int_equal(played_mremap.calls, gm__shadow_present() ? 0 : 3);
+  unsigned char *bytes = gm__alloc(NULL, LARGE), *before = bytes;
+  assert_non_null(bytes);
+  assert_false(gm__grow(NULL, &bytes, LARGE, SIZE_MAX));
+  assert_ptr_equal(bytes, before);
+  gm__release(NULL, bytes, LARGE);
+}
+
+static void test_large_memory_of_a_host_program_is_asked_of_it(void **state) {
+  (void)state;
+  counted_services host;
+  counted_services_init(&host);
+  memset(&played_mremap, 0, sizeof played_mremap);
+  large_memory_keeps_contents(&host.services);
+  assert_int_equal(played_mremap.calls, 0);
+  counted_services_check(&host);
+}
+
+/* Bytes that are zero stay so, whoever owns the memory. */
+static void zero_memory_can_be_unbacked(const gm_services *services) {
+  unsigned char *bytes = gm__alloc(services, LARGE);
+  assert_non_null(bytes);
+  memset(bytes, 7, LARGE);
+  memset(bytes + (1 << 20), 0, 1 << 20);
+  gm__alloc_unback(services, LARGE, bytes + (1 << 20), 1 << 20);
+  for (size_t i = 0; i < LARGE; i++) assert_int_equal(bytes[i], i >> 20 == 1 ? 0 : 7);
+  gm__release(services, bytes, LARGE);
+}
+
+static void test_zero_memory_can_be_unbacked(void **state) {
+  (void)state;
+  counted_services host;
+  counted_services_init(&host);
+  zero_memory_can_be_unbacked(NULL);
+  zero_memory_can_be_unbacked(&host.services);
+  counted_services_check(&host);
+}
+
 static void test_a_host_without_memory_is_null(void **state) {
   (void)state;
   counted_services host;
@@ -145,6 +237,10 @@ int main(void) {
       cmocka_unit_test(test_release_of_null_is_nothing),
       cmocka_unit_test(test_grow_keeps_contents_and_zeroes_the_rest),
       cmocka_unit_test(test_grow_that_fails_changes_nothing),
+      cmocka_unit_test(test_large_memory_grows_without_a_copy),
+      cmocka_unit_test(test_large_memory_is_copied_where_the_system_refuses),
+      cmocka_unit_test(test_large_memory_of_a_host_program_is_asked_of_it),
+      cmocka_unit_test(test_zero_memory_can_be_unbacked),
       cmocka_unit_test(test_a_host_without_memory_is_null),
       cmocka_unit_test(test_half_an_allocator_is_an_error),
   };

@@ -1,0 +1,20 @@
+/* Memory that the system maps for gm, in whole pages. It is zero at first, and costs a page when somebody writes there.
+ * It grows without a copy. Thread-safe. */
+#ifndef GM_CORE_BASE_MAPPING_H
+#define GM_CORE_BASE_MAPPING_H
+
+#include <stddef.h>
+
+/* NULL: the system refuses. gm__mapping_release frees it. */
+void *gm__mapping_new(size_t bytes);
+
+/* Makes the mapping larger. It may move. The contents stay, and the rest is zero. NULL: the system refuses, and nothing
+ * has changed. */
+void *gm__mapping_grow(void *mapping, size_t bytes, size_t more);
+
+/* Whole pages become zero, and take no memory until somebody writes there again. */
+void gm__mapping_unback(void *at, size_t bytes);
+
+void gm__mapping_release(void *mapping, size_t bytes);
+
+#endif
