@@ -38,12 +38,14 @@ double gm__holes_ratio(const gm__holes *holes) {
   return holes->bytes ? (double)holes->scattered / (double)holes->bytes : 0;
 }
 
+/* Statistics are read often, so they count no holes. */
 gm_stats gm__pool_stats(gm_pool *pool) {
-  gm__holes holes = {0};
-  gm__arena *arena = NULL;
-  const bool looks = !gm__context_forked(pool->ctx);
-  while (looks && (arena = gm__arena_next_near(&pool->heap.arenas, arena))) gm__holes_add_arena(&holes, arena);
-  return gm__heap_stats(&pool->heap);
+  gm_stats stats = gm__heap_stats(&pool->heap);
+  const bool has_holes = pool->heap.strategy != GM_STRATEGY_BUCKET; /* a bucket keeps whole blocks */
+  if (has_holes && !atomic_load(&pool->looked)) {
+    stats.hole_bytes = stats.scattered_bytes = stats.largest_hole_bytes = GM_UNKNOWN_BYTES;
+  }
+  return stats;
 }
 
 gm_status gm_pool_fragmentation(gm_pool *pool, gm_fragmentation *out, gm_error *err) {
@@ -53,6 +55,7 @@ gm_status gm_pool_fragmentation(gm_pool *pool, gm_fragmentation *out, gm_error *
   if (!status) status = gm__sized_check(out, sizeof *out, op, "out", err);
   if (status) return status;
   const gm__holes holes = gm__pool_holes(pool);
+  atomic_store(&pool->looked, true);
   const gm_fragmentation told = {.struct_size = sizeof told,
                                  .ratio = gm__holes_ratio(&holes),
                                  .holes = holes.count,

@@ -38,6 +38,7 @@ struct gm_pool {
   gm__pool_buffers buffers;
   _Atomic uint32_t guests; /* buffers, scopes, caches, reservations, watches */
   _Atomic int pressure;    /* what gm_pressure_level said last */
+  _Atomic bool looked;     /* gm_pool_fragmentation has counted the holes that the statistics tell */
   gm__map spans;        /* under the provider lock: blocks of several memories, from number and check to the record */
   uint64_t spans_turns; /* how many such blocks there have been */
   gm_context *ctx;      /* also after a forced end */

@@ -1,10 +1,12 @@
 #include "core/track/stats.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
+#include "gm/memory_info.h"
 
 /* Invariants: counters are relaxed atomics. Whoever does the deed writes them, and no counter guards anything. A
  * snapshot takes no lock, and reads them one by one. So it repairs what two moments made inconsistent. */
@@ -64,12 +66,15 @@ double gm_stats_hit_rate(const gm_stats *stats) {
 
 double gm_stats_fragmentation(const gm_stats *stats) {
   const gm_stats had = stats_read(stats);
+  if (had.hole_bytes == GM_UNKNOWN_BYTES) return -1;
   return had.hole_bytes ? (double)had.scattered_bytes / (double)had.hole_bytes : 0.0;
 }
 
 static size_t stats_line(char *text, size_t capacity, size_t at, const char *name, uint64_t value) {
   size_t room = at < capacity ? capacity - at : 0;
-  int length = snprintf(room ? text + at : NULL, room, "%s %" PRIu64 "\n", name, value);
+  char *to = room ? text + at : NULL;
+  const bool known = value != GM_UNKNOWN_BYTES;
+  int length = known ? snprintf(to, room, "%s %" PRIu64 "\n", name, value) : snprintf(to, room, "%s unknown\n", name);
   return at + (size_t)length;
 }
 

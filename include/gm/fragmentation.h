@@ -32,7 +32,7 @@ typedef struct gm_fragmentation {
  * the call that helps.
  *
  * The call looks at each free piece of memory, and enters each thread's part for that time. So it is for a monitor, not
- * for each step of work. gm_pool_stats has the same figures as of its last look. Errors: INVALID_ARGUMENT: an argument
+ * for each step of work. gm_pool_stats has its last figures. Errors: INVALID_ARGUMENT: an argument
  * is NULL, or gm does not know struct_size. FORKED. Thread-safe. */
 GM_API gm_status gm_pool_fragmentation(gm_pool *pool, gm_fragmentation *out, gm_error *err);
 

@@ -8,7 +8,8 @@
  * - allocs == stream_hits + global_hits + misses;
  * - active == allocs - frees;
  * - local_cache_hits + global_cache_hits == stream_hits + global_hits;
- * - scattered_bytes <= hole_bytes <= pooled_bytes, and largest_hole_bytes <= hole_bytes. */
+ * - scattered_bytes <= hole_bytes <= pooled_bytes, and largest_hole_bytes <= hole_bytes, where they are
+ *   known (gm_stats_fragmentation). */
 #ifndef GM_STATS_H
 #define GM_STATS_H
 
@@ -70,9 +71,10 @@ GM_API double gm_stats_hit_rate(const gm_stats *stats);
 
 /* Returns how much of the free memory beside blocks lies outside of the largest piece: scattered_bytes / hole_bytes.
  * For a pool that one thread uses it is 1 - largest / all, the usual measure of external fragmentation. It is 0 when
- * there are no holes. Idle memory, which a trim gives back, is no fragmentation.
+ * there are no holes. Idle memory, which a trim gives back, is no fragmentation. -1: nobody knows.
  *
- * The figures are those of gm's last look at each thread's memory; gm_pool_fragmentation has those of now. */
+ * The figures are those of the last gm_pool_fragmentation of the pool. Before the first one the three fields are
+ * GM_UNKNOWN_BYTES. */
 GM_API double gm_stats_fragmentation(const gm_stats *stats);
 
 /* Writes the statistics into `text` as lines of the form "name value". The text is terminated, and cut to `capacity`.

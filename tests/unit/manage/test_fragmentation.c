@@ -99,8 +99,8 @@ static void test_a_young_pool_has_no_fragmentation(void **state) {
       assert_non_null(blocks[k]);
     }
     for (int k = 0; k < 300; k++) gm_free_ptr(bench.pool, gm_malloc(bench.pool, 512, NULL), 0, NULL);
-    const gm_stats stats = pool_bench_stats(&bench);
     const gm_fragmentation now = told_twice(&bench);
+    const gm_stats stats = pool_bench_stats(&bench);
     if (gm_stats_fragmentation(&stats) >= 0.3) {
       fail_msg("pool %d, size %d: %g, %llu holes of %llu bytes, %llu scattered of %llu", i / 2, i % 2, now.ratio,
                (unsigned long long)now.holes, (unsigned long long)now.hole_bytes,
@@ -209,6 +209,7 @@ static void test_busy_streams_are_no_fragmentation(void **state) {
 /* ---- advice ---- */
 
 static size_t advised(pool_bench *bench, gm_advice *out) {
+  told(bench->pool);
   const gm_stats stats = pool_bench_stats(bench);
   size_t count = gm_advise(&stats, NULL, out, 1);
   if (count && out->kind == GM_ADVICE_WARM_UP) count = 0; /* a short test */
@@ -299,6 +300,11 @@ static void test_sums_of_pools(void **state) {
   for (int i = 0; i < MANY; i++) {
     if (even_place(&blocks[i])) give(bench.pool, &blocks[i]);
   }
+  told(bench.pool);
+  pool_bench_ok(gm_device_stats(bench.device, &sum, err));
+  assert_int_equal(sum.hole_bytes, GM_UNKNOWN_BYTES); /* of the other pool nobody knows */
+  assert_true(gm_stats_fragmentation(&sum) == -1);
+  told(other);
   pool_bench_ok(gm_device_stats(bench.device, &sum, err));
   assert_int_equal(sum.hole_bytes, 32 * MIB + 60 * MIB);
   assert_int_equal(sum.scattered_bytes, 31 * MIB);
@@ -314,6 +320,27 @@ static void test_sums_of_pools(void **state) {
   for (int i = 0; i < MANY; i++) {
     if (!even_place(&blocks[i])) give(bench.pool, &blocks[i]);
   }
+  pool_bench_close(&bench);
+}
+
+/* Statistics are read often: they count no holes, and do not say that there are none. */
+static void test_before_the_first_look_nobody_knows(void **state) {
+  (void)state;
+  pool_bench bench;
+  char text[2048];
+  pool_bench_open(&bench, "null", "null:capacity=1G", NULL);
+  const gm_block block = take(bench.pool, MIB);
+  const gm_stats before = pool_bench_stats(&bench);
+  assert_int_equal(before.hole_bytes, GM_UNKNOWN_BYTES);
+  assert_int_equal(before.scattered_bytes, GM_UNKNOWN_BYTES);
+  assert_int_equal(before.largest_hole_bytes, GM_UNKNOWN_BYTES);
+  assert_true(gm_stats_fragmentation(&before) == -1);
+  gm_advice advice = {.kind = GM_ADVICE_WARM_UP};
+  assert_true(gm_advise(&before, NULL, &advice, 1) == 0 || advice.kind == GM_ADVICE_WARM_UP);
+  assert_true(gm_stats_format(&before, text, sizeof text) < sizeof text);
+  assert_non_null(strstr(text, "hole_bytes unknown\n"));
+  told_twice(&bench);
+  give(bench.pool, &block);
   pool_bench_close(&bench);
 }
 
@@ -351,6 +378,7 @@ int main(void) {
       cmocka_unit_test(test_the_call_advised_helps),
       cmocka_unit_test(test_threads_with_a_hole_each),
       cmocka_unit_test(test_sums_of_pools),
+      cmocka_unit_test(test_before_the_first_look_nobody_knows),
       cmocka_unit_test(test_figures_that_no_pool_has),
       cmocka_unit_test(test_failures),
   };
