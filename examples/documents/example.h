@@ -23,10 +23,16 @@ typedef struct example {
   gm_pool *pool;
 } example;
 
-static inline example example_open(const char *backend, const gm_pool_params *params) {
+/* Opens a context and the device, for a program that configures them before it makes the pool. */
+static inline example example_start(const char *backend) {
   example e = {NULL, NULL, NULL};
   DO(gm_context_create(NULL, &e.ctx, &err));
   DO(gm_device_open_index(e.ctx, backend, 0, &e.device, &err));
+  return e;
+}
+
+static inline example example_open(const char *backend, const gm_pool_params *params) {
+  example e = example_start(backend);
   DO(gm_pool_create(e.device, params, &e.pool, &err));
   return e;
 }
@@ -43,6 +49,14 @@ static inline gm_stats example_stats(gm_pool *pool) {
   gm_stats stats = {.struct_size = sizeof stats};
   CLAIM(gm_pool_stats(pool, &stats) == GM_OK);
   return stats;
+}
+
+/* Allocates a block that can be used at once. */
+static inline gm_block example_alloc(gm_pool *pool, uint64_t bytes, gm_stream *stream) {
+  const gm_request request = {.bytes = bytes, .stream = stream, .flags = GM_INSERT_WAIT};
+  gm_block block;
+  CLAIM(gm_acquired(gm_alloc(pool, &request, &block)));
+  return block;
 }
 
 #endif
