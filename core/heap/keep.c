@@ -2,6 +2,7 @@
 
 #include "core/heap/heap.h"
 
+#include "core/algo/classifier.h"
 #include "core/arena/free_chunks.h"
 #include "core/arena/reclaim.h"
 #include "core/base/clock.h"
@@ -166,7 +167,7 @@ double gm__keep_cleanup(gm__heap *heap) {
   return keep_share(heap, own, "cleanup.threshold");
 }
 
-gm_pressure_thresholds gm__keep_thresholds(gm__heap *heap, const gm_pressure_thresholds *own) {
+static gm_pressure_thresholds keep_thresholds(gm__heap *heap, const gm_pressure_thresholds *own) {
   return (gm_pressure_thresholds){.medium = keep_share(heap, own->medium, "pressure.medium"),
                                   .high = keep_share(heap, own->high, "pressure.high"),
                                   .critical = keep_share(heap, own->critical, "pressure.critical"),
@@ -177,7 +178,12 @@ gm_pressure_thresholds gm__keep_pressure(gm__heap *heap) {
   gm__mutex_lock(&heap->keep.lock);
   const gm_pressure_thresholds own = heap->keep.pressure;
   gm__mutex_unlock(&heap->keep.lock);
-  return gm__keep_thresholds(heap, &own);
+  return keep_thresholds(heap, &own);
+}
+
+gm_status gm__keep_check_pressure(gm__heap *heap, gm_error *err) {
+  const gm_pressure_thresholds now = keep_thresholds(heap, &heap->keep.pressure);
+  return gm__classifier_check(&now, err);
 }
 
 /* ---- begin and end ---- */

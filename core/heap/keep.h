@@ -41,12 +41,12 @@ void gm__keep_end(gm__keep *keep);
 /* Tells changed bounds to the arenas and the dedicated blocks. REQUIRES: keep lock. */
 void gm__keep_publish(struct gm__heap *heap);
 
-/* What coalescing_threshold is for the pool now, and the thresholds of its pressure. */
+/* What coalescing_threshold and cleanup.threshold are for the pool now, and the thresholds of its pressure. */
 double gm__keep_coalesce(struct gm__heap *heap);
 double gm__keep_cleanup(struct gm__heap *heap);
 gm_pressure_thresholds gm__keep_pressure(struct gm__heap *heap);
-/* The same of thresholds that may have negative members. */
-gm_pressure_thresholds gm__keep_thresholds(struct gm__heap *heap, const gm_pressure_thresholds *own);
+/* INVALID_ARGUMENT: the thresholds of the pressure are out of order. REQUIRES: keep lock. */
+gm_status gm__keep_check_pressure(struct gm__heap *heap, gm_error *err);
 
 /* The bound in age of so many milliseconds; UINT64_MAX: auto. */
 uint64_t gm__keep_age_ns(uint64_t age_ms);

@@ -1,6 +1,5 @@
 #include <string.h>
 
-#include "core/algo/classifier.h"
 #include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
@@ -149,10 +148,7 @@ static gm_status configure_set(gm_pool *pool, const configure_key *key, const co
   gm__mutex_lock(&keep->lock);
   const gm_pressure_thresholds before = keep->pressure;
   key->set(pool, keep, value);
-  if (strncmp(key->name, "pressure.", 9) == 0) {
-    const gm_pressure_thresholds now = gm__keep_thresholds(&pool->heap, &keep->pressure);
-    status = gm__classifier_check(&now, err);
-  }
+  if (strncmp(key->name, "pressure.", 9) == 0) status = gm__keep_check_pressure(&pool->heap, err);
   if (status) keep->pressure = before;
   gm__mutex_unlock(&keep->lock);
   return status;
