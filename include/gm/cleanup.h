@@ -59,10 +59,10 @@ GM_API uint64_t gm_pool_coalesce(gm_pool *pool, bool aggressive);
  * gm_pool_coalesce with `aggressive` now, and lasts: freed blocks join at once, and segments that nobody uses go when
  * the pool grows. Watches of the pool follow its thresholds at their next look.
  *
- * Errors: INVALID_ARGUMENT: there is no such key, or it does not take the value. Thresholds of the pressure must stay in
- * order. NOT_SUPPORTED: the key has no effect in this pool, which the message explains. Keys of buckets have none in a
- * pool of best fit, and aggressive_coalescing has none in a pool of buckets. cache.max_bytes has none in a pool with a
- * bound in keep_bytes. FORKED. */
+ * Errors: INVALID_ARGUMENT: there is no such key, or it does not take the value. Thresholds of the pressure must stay
+ * in order. NOT_SUPPORTED: the key has no effect in this pool, which the message explains. Keys of buckets have none in
+ * a pool of best fit, and aggressive_coalescing has none in a pool of buckets. cache.max_bytes has none in a pool with
+ * a bound in keep_bytes. FORKED. */
 GM_API gm_status gm_pool_configure(gm_pool *pool, const char *key, const char *value, gm_error *err);
 
 /* Gives back, in an emergency, all memory that nobody uses in any pool of a device. First it asks each evictor of the
