@@ -1,14 +1,13 @@
 #include "core/base/saturate.h"
 #include "core/buffer/compact.h"
 #include "core/buffer/poll.h"
-#include "core/context/config.h"
 
 /* Are the holes between live blocks worth it? Idle memory, which a trim gives back, is no hole. */
 static bool poll_pays(gm_pool *pool) {
   const gm_stats stats = gm__heap_stats(&pool->heap);
   const uint64_t idle = gm__add_sat(stats.in_use_bytes, stats.reclaimable_bytes);
   const double holes = (double)gm__sub_sat(stats.reserved_bytes, idle);
-  return holes > gm__config_fraction(pool->ctx, "coalescing_threshold") * (double)stats.reserved_bytes;
+  return holes > gm__keep_coalesce(&pool->heap) * (double)stats.reserved_bytes;
 }
 
 void gm__compact_polled(gm_pool *pool) {

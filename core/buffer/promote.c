@@ -9,7 +9,6 @@
 #include "core/buffer/hold.h"
 #include "core/buffer/move.h"
 #include "core/buffer/poll.h"
-#include "core/context/config.h"
 #include "core/device/evictor.h"
 #include "gm/pressure.h"
 #include "gm/relocation.h"
@@ -26,8 +25,7 @@ static const uint64_t promote_wait_ns = 1000000000;
 static bool promote_has_room(gm_pool *pool, uint64_t bytes) {
   gm_pressure now = {.struct_size = sizeof now};
   if (gm_pool_pressure(pool, &now, NULL)) return true; /* nobody knows: the request will tell */
-  return (double)gm__add_sat(now.used_bytes, bytes) <=
-         gm__config_fraction(pool->ctx, "pressure.medium") * (double)now.total_bytes;
+  return (double)gm__add_sat(now.used_bytes, bytes) <= gm__keep_pressure(&pool->heap).medium * (double)now.total_bytes;
 }
 
 /* ---- one buffer ---- */

@@ -127,11 +127,14 @@ void gm__config_text(gm_context *ctx, const char *key, char *text, size_t capaci
   if (gm_config_get(ctx, key, text, capacity, NULL, NULL) != GM_OK) text[0] = '\0';
 }
 
-bool gm__config_holds(gm_context *ctx, const char *key, bool adopted) {
+bool gm__config_is_set(gm_context *ctx, const char *key) {
   char text[64];
   gm_config_source source = GM_CONFIG_DEFAULT;
-  if (!adopted) return true;
   return gm_config_get(ctx, key, text, sizeof text, &source, NULL) == GM_OK && source != GM_CONFIG_DEFAULT;
+}
+
+bool gm__config_holds(gm_context *ctx, const char *key, bool adopted) {
+  return !adopted || gm__config_is_set(ctx, key);
 }
 
 bool gm__config_bool(gm_context *ctx, const char *key) {

@@ -11,6 +11,9 @@ gm_status gm__config_create(const gm_services *services, const char *preset, boo
                             gm_error *err);
 void gm__config_destroy(gm__config *config, const gm_services *services);
 
+/* Whether somebody set the key: its value is not the built-in default. */
+bool gm__config_is_set(gm_context *ctx, const char *key);
+
 /* Whether the key's value holds. On an engine's own device (`adopted`) the built-in default does not. */
 bool gm__config_holds(gm_context *ctx, const char *key, bool adopted);
 

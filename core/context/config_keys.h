@@ -47,6 +47,8 @@
     "best_fit pools fill new memory with zeros when they take it, so that requests for zeros need not")              \
   X("coalescing_threshold", "GM_COALESCING_THRESHOLD", "fraction", "0..1", "0.1", true,                              \
     "fragmentation above which gm_pool_coalesce joins free memory")                                                  \
+  X("aggressive_coalescing", "GM_AGGRESSIVE_COALESCING", "bool", "", "false", true,                                  \
+    "true: a freed block joins its neighbours at once in best_fit, and unused segments go when the pool grows")      \
   X("cache.stream_local", "GM_CACHE_STREAM_LOCAL", "count", "0..1048576", "100", true,                               \
     "blocks that a stream keeps for itself")                                                                         \
   X("cache.global", "GM_CACHE_GLOBAL", "count", "0..1048576", "500", true,                                           \
@@ -66,7 +68,8 @@
   X("cleanup.threshold", "GM_CLEANUP_THRESHOLD", "fraction", "0..1", "0.9", true,                                    \
     "used share above which gm_pool_cleanup gives back cached memory")                                               \
   X("gpu.memory.cache_size", "GM_GPU_MEMORY_CACHE_SIZE", "count", "0..16777216", "100", true,                        \
-    "objects that a gm_cache keeps where its parameters set no bound")                                               \
+    "objects that a gm_cache keeps where its parameters set no bound; "                                              \
+    "if somebody sets it, also values of a gm_store on the device")                                                  \
   X("gpu.memory.keep_in_vram", "GM_GPU_MEMORY_KEEP_IN_VRAM", "bool", "", "true", true,                               \
     "false: a store takes values down from the device at its next call, if nobody refers to them")                   \
   X("gpu.ast.cache_enabled", "GM_GPU_AST_CACHE_ENABLED", "bool", "", "true", true,                                   \

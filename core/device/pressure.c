@@ -10,9 +10,9 @@
 #include "core/discovery/device_figures.h"
 #include "core/host/host_info.h"
 
-/* Invariant: levels come out of one classifier and one set of thresholds. Each device, pool, context and watch
- * remembers the level that it said last, which is all that hysteresis needs. Two threads that ask at once may both move
- * it by their own reading. Either is a level that was true. */
+/* Invariant: levels come out of one classifier. A pool may have thresholds of its own. Each device, pool, context and
+ * watch remembers the level that it said last, which is all that hysteresis needs. Two threads that ask at once may
+ * both move it by their own reading. Either is a level that was true. */
 
 gm_status gm__pressure_check(const gm_pressure *out, const char *op, gm_error *err) {
   return gm__sized_check(out, sizeof *out, op, "out", err);
@@ -27,7 +27,7 @@ static gm_pressure_thresholds pressure_thresholds(gm_context *ctx) {
 
 gm_status gm__pressure_fill(gm_context *ctx, const gm__pressure_ratio *of, _Atomic int *level, gm_pressure *out,
                             gm_error *err) {
-  gm_pressure_thresholds thresholds = pressure_thresholds(ctx);
+  const gm_pressure_thresholds thresholds = of->thresholds ? *of->thresholds : pressure_thresholds(ctx);
   gm_status status = gm__classifier_check(&thresholds, err);
   if (status) return status;
   const uint64_t used = gm__min(of->used_bytes, of->total_bytes);

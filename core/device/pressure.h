@@ -1,4 +1,4 @@
-/* From used and total bytes to a pressure level, by the thresholds of the configuration. Thread-safe. */
+/* From used and total bytes to a pressure level, by thresholds, mostly those of the configuration. Thread-safe. */
 #ifndef GM_CORE_DEVICE_PRESSURE_H
 #define GM_CORE_DEVICE_PRESSURE_H
 
@@ -14,6 +14,7 @@ gm_status gm__pressure_check(const gm_pressure *out, const char *op, gm_error *e
 typedef struct gm__pressure_ratio {
   uint64_t used_bytes, total_bytes;
   gm_pressure_level least;
+  const gm_pressure_thresholds *thresholds; /* NULL: those of the configuration */
 } gm__pressure_ratio;
 
 /* Fill `out`. *level is the level said last, and becomes the new one. */

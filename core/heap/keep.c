@@ -2,6 +2,7 @@
 
 #include "core/heap/heap.h"
 
+#include "core/algo/classifier.h"
 #include "core/arena/free_chunks.h"
 #include "core/arena/reclaim.h"
 #include "core/base/clock.h"
@@ -31,10 +32,11 @@ void gm__keep_publish(gm__heap *heap) {
   gm__keep *keep = &heap->keep;
   gm__dedicated *dedicated = &heap->dedicated;
   const uint64_t of_stream = keep_bound(keep, keep->local);
+  const uint64_t quick = atomic_load(&keep->aggressive) ? 0 : of_stream;
   atomic_store(&dedicated->most_of_stream, of_stream);
   atomic_store(&dedicated->most_idle, keep_bound(keep, keep->global));
   atomic_store(&dedicated->most_of_pool, keep->all);
-  gm__quick_bound_set(&heap->arenas.quick, of_stream, keep->all);
+  gm__quick_bound_set(&heap->arenas.quick, quick, keep->all);
 }
 
 void gm__keep_widen(gm__heap *heap, uint64_t blocks) {
@@ -108,7 +110,7 @@ static uint64_t keep_turn(gm__heap *heap, uint64_t age_ns) {
 
 /* Gives back what the bounds do not allow. REQUIRES: no lock, because an upstream may call anything. */
 static uint64_t keep_trim(gm__heap *heap, uint64_t freed_by) {
-  const uint64_t most = keep_read(&heap->keep.max_bytes);
+  const uint64_t most = atomic_load(&heap->keep.aggressive) ? 0 : keep_read(&heap->keep.max_bytes);
   uint64_t bytes = freed_by ? gm__heap_trim(heap, 0, freed_by) : 0;
   gm__stats_count(&heap->provider.stats.aged_bytes, bytes);
   if (!heap->keep.strict && gm__heap_pooled(heap) > most) bytes += gm__heap_trim(heap, most, UINT64_MAX);
@@ -145,6 +147,45 @@ uint64_t gm__keep_clean(gm__heap *heap) {
   return keep_trim(heap, freed_by);
 }
 
+/* ---- shares that the pool may have of its own ---- */
+
+static double keep_share(gm__heap *heap, double own, const char *key) {
+  return own < 0 ? gm__config_fraction(heap->device->ctx, key) : own;
+}
+
+double gm__keep_coalesce(gm__heap *heap) {
+  gm__mutex_lock(&heap->keep.lock);
+  const double own = heap->keep.coalesce;
+  gm__mutex_unlock(&heap->keep.lock);
+  return keep_share(heap, own, "coalescing_threshold");
+}
+
+double gm__keep_cleanup(gm__heap *heap) {
+  gm__mutex_lock(&heap->keep.lock);
+  const double own = heap->keep.cleanup;
+  gm__mutex_unlock(&heap->keep.lock);
+  return keep_share(heap, own, "cleanup.threshold");
+}
+
+static gm_pressure_thresholds keep_thresholds(gm__heap *heap, const gm_pressure_thresholds *own) {
+  return (gm_pressure_thresholds){.medium = keep_share(heap, own->medium, "pressure.medium"),
+                                  .high = keep_share(heap, own->high, "pressure.high"),
+                                  .critical = keep_share(heap, own->critical, "pressure.critical"),
+                                  .hysteresis = keep_share(heap, own->hysteresis, "pressure.hysteresis")};
+}
+
+gm_pressure_thresholds gm__keep_pressure(gm__heap *heap) {
+  gm__mutex_lock(&heap->keep.lock);
+  const gm_pressure_thresholds own = heap->keep.pressure;
+  gm__mutex_unlock(&heap->keep.lock);
+  return keep_thresholds(heap, &own);
+}
+
+gm_status gm__keep_check_pressure(gm__heap *heap, gm_error *err) {
+  const gm_pressure_thresholds now = keep_thresholds(heap, &heap->keep.pressure);
+  return gm__classifier_check(&now, err);
+}
+
 /* ---- begin and end ---- */
 
 uint64_t gm__keep_age_ns(uint64_t age_ms) {
@@ -166,7 +207,9 @@ void gm__keep_init(gm__heap *heap, uint64_t keep_bytes) {
   keep->low = gm__config_fraction(ctx, "scaling.low");
   keep->high = gm__config_fraction(ctx, "scaling.high");
   keep->factor = gm__config_fraction(ctx, "scaling.factor");
+  keep->aggressive = heap->strategy != GM_STRATEGY_BUCKET && gm__config_bool(ctx, "aggressive_coalescing");
   keep->coalesce = keep->cleanup = -1;
+  keep->pressure = (gm_pressure_thresholds){-1, -1, -1, -1};
   keep->scale = 1;
 }
 

@@ -11,20 +11,23 @@
 
 #include "core/base/thread.h"
 #include "gm/pool.h"
+#include "gm/pressure.h"
 
 struct gm__heap;
 
 typedef struct gm__keep {
   _Atomic uint64_t max_bytes; /* UINT64_MAX: no bound */
   bool strict;                /* max_bytes holds after each free and each request */
+  _Atomic bool aggressive;    /* freed blocks join at once, and unused segments go when the pool grows */
   gm__mutex lock;             /* guards all below; locked before every other lock */
   uint64_t max_age_ns;        /* UINT64_MAX: auto */
   double low, high, factor;   /* pressures below and above which the scale changes, and by how much; factor 1: never */
   double coalesce, cleanup; /* what coalescing_threshold and cleanup.threshold are for this pool; negative: the keys */
-  uint64_t local, global, all; /* most blocks of one stream, of the second level, of the pool: as configured */
-  double scale;                /* of the first two: 1/16 to 16, or one step beyond */
-  uint64_t kept;               /* blocks of a warm-up: no bound is less */
-  uint64_t epoch_ns, epoch;    /* the host's time and the device's clock at the last inspection */
+  gm_pressure_thresholds pressure; /* of this pool; negative members: the keys */
+  uint64_t local, global, all;     /* most blocks of one stream, of the second level, of the pool: as configured */
+  double scale;                    /* of the first two: 1/16 to 16, or one step beyond */
+  uint64_t kept;                   /* blocks of a warm-up: no bound is less */
+  uint64_t epoch_ns, epoch;        /* the host's time and the device's clock at the last inspection */
 } gm__keep;
 
 /* Reads the bounds from the configuration. `keep_bytes` is of gm_pool_params. */
@@ -37,6 +40,13 @@ void gm__keep_end(gm__keep *keep);
 
 /* Tells changed bounds to the arenas and the dedicated blocks. REQUIRES: keep lock. */
 void gm__keep_publish(struct gm__heap *heap);
+
+/* What coalescing_threshold and cleanup.threshold are for the pool now, and the thresholds of its pressure. */
+double gm__keep_coalesce(struct gm__heap *heap);
+double gm__keep_cleanup(struct gm__heap *heap);
+gm_pressure_thresholds gm__keep_pressure(struct gm__heap *heap);
+/* INVALID_ARGUMENT: the thresholds of the pressure are out of order. REQUIRES: keep lock. */
+gm_status gm__keep_check_pressure(struct gm__heap *heap, gm_error *err);
 
 /* The bound in age of so many milliseconds; UINT64_MAX: auto. */
 uint64_t gm__keep_age_ns(uint64_t age_ms);

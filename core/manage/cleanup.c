@@ -14,17 +14,8 @@
 
 static const char cleanup_op[] = "gm_pool_cleanup";
 
-/* The pool's own share, or that of the key. */
-static double cleanup_share(gm_pool *pool, const double *own, const char *key) {
-  gm__mutex_lock(&pool->heap.keep.lock);
-  const double share = *own;
-  gm__mutex_unlock(&pool->heap.keep.lock);
-  return share < 0 ? gm__config_fraction(pool->device->ctx, key) : share;
-}
-
 static gm_status cleanup_threshold(gm_pool *pool, double asked, double *out, gm_error *err) {
-  *out =
-      asked == GM_CLEANUP_THRESHOLD_CONFIG ? cleanup_share(pool, &pool->heap.keep.cleanup, "cleanup.threshold") : asked;
+  *out = asked == GM_CLEANUP_THRESHOLD_CONFIG ? gm__keep_cleanup(&pool->heap) : asked;
   if (*out >= 0 && *out <= 1) return GM_OK;
   return gm__bad_argument(err, cleanup_op, "`threshold` is %g, must be 0 to 1", asked);
 }
@@ -89,7 +80,7 @@ uint64_t gm_pool_coalesce(gm_pool *pool, bool aggressive) {
   if (!gm__pool_lives(pool) || gm__pool_forked(pool)) return 0;
   if (aggressive) return gm_pool_clear(pool);
   const gm_stats stats = gm__heap_stats(&pool->heap);
-  const double threshold = cleanup_share(pool, &pool->heap.keep.coalesce, "coalescing_threshold");
+  const double threshold = gm__keep_coalesce(&pool->heap);
   return cleanup_unused(&stats) > threshold ? gm_pool_collect(pool) : stats.reclaimable_bytes;
 }
 

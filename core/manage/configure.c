@@ -17,11 +17,15 @@ static const char configure_op[] = "gm_pool_configure";
 typedef struct configure_value {
   uint64_t number; /* UINT64_MAX: auto */
   double fraction;
+  bool flag;
 } configure_value;
+
+/* In which pools a key has an effect. */
+typedef enum configure_where { IN_ALL, IN_BUCKETS, IN_BEST_FIT } configure_where;
 
 typedef struct configure_key {
   const char *name;
-  bool of_buckets;                                                       /* it has no effect in other pools */
+  configure_where where;
   void (*set)(gm_pool *pool, gm__keep *keep, const configure_value *to); /* REQUIRES: keep lock */
 } configure_key;
 
@@ -36,15 +40,24 @@ CONFIGURE_BOUND(local)
 CONFIGURE_BOUND(global)
 CONFIGURE_BOUND(all)
 
-#define CONFIGURE_SHARE(member)                                                              \
-  static void configure_##member(gm_pool *pool, gm__keep *keep, const configure_value *to) { \
-    (void)pool;                                                                              \
-    keep->member = to->fraction;                                                             \
+#define CONFIGURE_SHARE(noun, member)                                                      \
+  static void configure_##noun(gm_pool *pool, gm__keep *keep, const configure_value *to) { \
+    (void)pool;                                                                            \
+    keep->member = to->fraction;                                                           \
   }
-CONFIGURE_SHARE(low)
-CONFIGURE_SHARE(high)
-CONFIGURE_SHARE(coalesce)
-CONFIGURE_SHARE(cleanup)
+CONFIGURE_SHARE(low, low)
+CONFIGURE_SHARE(high, high)
+CONFIGURE_SHARE(coalesce, coalesce)
+CONFIGURE_SHARE(cleanup, cleanup)
+CONFIGURE_SHARE(pressure_medium, pressure.medium)
+CONFIGURE_SHARE(pressure_high, pressure.high)
+CONFIGURE_SHARE(pressure_critical, pressure.critical)
+CONFIGURE_SHARE(pressure_hysteresis, pressure.hysteresis)
+
+static void configure_aggressive(gm_pool *pool, gm__keep *keep, const configure_value *to) {
+  atomic_store(&keep->aggressive, to->flag);
+  gm__keep_publish(&pool->heap);
+}
 
 static void configure_factor(gm_pool *pool, gm__keep *keep, const configure_value *to) {
   keep->factor = to->fraction;
@@ -76,18 +89,23 @@ static void configure_cap(gm_pool *pool, gm__keep *keep, const configure_value *
 }
 
 static const configure_key configure_keys[] = {
-    {"cache.stream_local", false, configure_local},
-    {"cache.global", true, configure_global},
-    {"cache_size", false, configure_all},
-    {"cache.max_bytes", false, configure_bytes},
-    {"cache.max_age", false, configure_age},
-    {"scaling.low", false, configure_low},
-    {"scaling.high", false, configure_high},
-    {"scaling.factor", false, configure_factor},
-    {"max_pooled_per_bucket", true, configure_bucket},
-    {"max_pool_bytes", false, configure_cap},
-    {"coalescing_threshold", false, configure_coalesce},
-    {"cleanup.threshold", false, configure_cleanup},
+    {"cache.stream_local", IN_ALL, configure_local},
+    {"cache.global", IN_BUCKETS, configure_global},
+    {"cache_size", IN_ALL, configure_all},
+    {"cache.max_bytes", IN_ALL, configure_bytes},
+    {"cache.max_age", IN_ALL, configure_age},
+    {"scaling.low", IN_ALL, configure_low},
+    {"scaling.high", IN_ALL, configure_high},
+    {"scaling.factor", IN_ALL, configure_factor},
+    {"max_pooled_per_bucket", IN_BUCKETS, configure_bucket},
+    {"max_pool_bytes", IN_ALL, configure_cap},
+    {"coalescing_threshold", IN_ALL, configure_coalesce},
+    {"aggressive_coalescing", IN_BEST_FIT, configure_aggressive},
+    {"cleanup.threshold", IN_ALL, configure_cleanup},
+    {"pressure.medium", IN_ALL, configure_pressure_medium},
+    {"pressure.high", IN_ALL, configure_pressure_high},
+    {"pressure.critical", IN_ALL, configure_pressure_critical},
+    {"pressure.hysteresis", IN_ALL, configure_pressure_hysteresis},
 };
 
 static const configure_key *configure_find(const char *name) {
@@ -103,8 +121,10 @@ static gm_status configure_serves(const gm_pool *pool, const configure_key *key,
   const char *why = NULL;
   if (!key)
     why = "a pool reads it when it is created, or not at all";
-  else if (key->of_buckets && heap->strategy != GM_STRATEGY_BUCKET)
+  else if (key->where == IN_BUCKETS && heap->strategy != GM_STRATEGY_BUCKET)
     why = "it bounds buckets, and this pool is of best_fit: cache.max_bytes and cache.max_age bound it";
+  else if (key->where == IN_BEST_FIT && heap->strategy == GM_STRATEGY_BUCKET)
+    why = "it is for best_fit, and blocks of this pool's buckets have no neighbours: cache.max_bytes bounds it";
   else if (key->set == configure_bytes && (heap->keep.strict || heap->provider.no_trim))
     why = "`keep_bytes` or `flags` of the pool's parameters say what it keeps";
   else if (key->set == configure_age && heap->provider.no_trim)
@@ -117,7 +137,21 @@ static configure_value configure_read(const char *name, const char *text) {
   configure_value value = {.number = UINT64_MAX};
   (void)gm__text_u64(name, text, &value.number, NULL);
   (void)gm__text_double(name, text, &value.fraction, NULL);
+  (void)gm__text_bool(name, text, &value.flag, NULL);
   return value;
+}
+
+/* Sets the value, unless the pool's thresholds would be out of order then. */
+static gm_status configure_set(gm_pool *pool, const configure_key *key, const configure_value *value, gm_error *err) {
+  gm__keep *keep = &pool->heap.keep;
+  gm_status status = GM_OK;
+  gm__mutex_lock(&keep->lock);
+  const gm_pressure_thresholds before = keep->pressure;
+  key->set(pool, keep, value);
+  if (strncmp(key->name, "pressure.", 9) == 0) status = gm__keep_check_pressure(&pool->heap, err);
+  if (status) keep->pressure = before;
+  gm__mutex_unlock(&keep->lock);
+  return status;
 }
 
 gm_status gm_pool_configure(gm_pool *pool, const char *name, const char *text, gm_error *err) {
@@ -130,10 +164,9 @@ gm_status gm_pool_configure(gm_pool *pool, const char *name, const char *text, g
   if (!status) status = configure_serves(pool, key, name, err);
   if (status) return status;
   const configure_value value = configure_read(name, text);
-  gm__keep *keep = &pool->heap.keep;
-  gm__mutex_lock(&keep->lock);
-  key->set(pool, keep, &value);
-  gm__mutex_unlock(&keep->lock);
-  if (key->set == configure_bytes) gm__keep_hold_bytes(&pool->heap);
+  status = configure_set(pool, key, &value, err);
+  if (status) return status;
+  if (key->set == configure_aggressive && value.flag) (void)gm__heap_collect(&pool->heap);
+  if (key->set == configure_aggressive || key->set == configure_bytes) gm__keep_hold_bytes(&pool->heap);
   return GM_OK;
 }

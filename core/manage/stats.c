@@ -82,7 +82,8 @@ static gm_status stats_read_pressure(void *subject, _Atomic int *level, gm_press
                     "pool \"%s\" has no cap and its device does not say what is free", pool->heap.provider.name);
   }
   const gm_stats stats = gm__heap_stats(&pool->heap);
-  const gm__pressure_ratio ratio = {.used_bytes = stats.in_use_bytes, .total_bytes = limit};
+  const gm_pressure_thresholds own = gm__keep_pressure(&pool->heap);
+  const gm__pressure_ratio ratio = {.used_bytes = stats.in_use_bytes, .total_bytes = limit, .thresholds = &own};
   return gm__pressure_fill(pool->device->ctx, &ratio, level, out, err);
 }
 

@@ -1,5 +1,6 @@
 #include "core/store/down.h"
 
+#include "core/base/saturate.h"
 #include "core/context/config.h"
 #include "core/store/tier_copy.h"
 
@@ -126,48 +127,60 @@ gm_status gm__down_entry(gm_store *store, gm__store_entry *entry, uint64_t *out_
 /* Which values may leave the device, of those that nobody holds. */
 typedef bool (*down_choice)(const gm__store_entry *entry);
 
+/* What is to be reached: so many bytes are free, or, with `above`, the bounds hold again. */
+typedef struct down_goal {
+  uint64_t bytes;
+  down_choice may; /* NULL: all */
+  bool (*above)(const gm_store *store);
+} down_goal;
+
 /* A tier has the value already. */
 static bool down_needs_no_put(const gm__store_entry *entry) { return entry->fresh; }
 
 static bool down_is_short(const gm__store_entry *entry) { return !entry->persistent; }
 
-/* The next entry whose value may leave the device, made busy. NULL: there is none. */
-static gm__store_entry *down_begin(gm_store *store, down_choice may, uint64_t *out_bytes) {
+/* The next entry whose value may leave the device, made busy. NULL: there is none, or none has to. */
+static gm__store_entry *down_begin(gm_store *store, const down_goal *goal, down_choice may, uint64_t *out_bytes) {
+  gm__store_entry *entry = NULL;
   gm__mutex_lock(&store->watch->lock);
-  gm__store_entry *entry = gm__store_leave(store, GM__PLACE_DEVICE, may, may != down_is_short);
+  if (!goal->above || goal->above(store)) {
+    entry = gm__store_leave(store, GM__PLACE_DEVICE, may, may != down_is_short);
+  }
   if (entry) {
     *out_bytes = entry->value->bytes;
+    store->going_bytes += *out_bytes;
     store->going_down++;
   }
   gm__mutex_unlock(&store->watch->lock);
   return entry;
 }
 
-static void down_end(gm_store *store, gm__store_entry *entry, bool failed) {
+static void down_end(gm_store *store, gm__store_entry *entry, uint64_t bytes, bool failed) {
   gm__mutex_lock(&store->watch->lock);
+  store->going_bytes -= bytes;
   store->going_down--;
   gm__mutex_unlock(&store->watch->lock);
   gm__store_left(store, entry, GM__PLACE_DEVICE, failed);
 }
 
-/* What counts as gone. A value of two keys is free when both went, but each counts for the bound of the store. */
-typedef enum down_count { DOWN_FREED, DOWN_LISTED } down_count;
-
-static gm__down_result down_until(gm_store *store, uint64_t bytes, down_choice may, down_count count) {
+static gm__down_result down_until(gm_store *store, const down_goal *goal) {
   gm__down_result result = {.gone = 0};
   uint64_t has = 0, freed = 0;
-  while (result.gone < bytes && result.failures < 2 * DOWN_FAILURES_MOST) {
-    gm__store_entry *entry = down_begin(store, result.failures < DOWN_FAILURES_MOST ? may : down_needs_no_put, &has);
+  while (result.gone < goal->bytes && result.failures < 2 * DOWN_FAILURES_MOST) {
+    const down_choice may = result.failures < DOWN_FAILURES_MOST ? goal->may : down_needs_no_put;
+    gm__store_entry *entry = down_begin(store, goal, may, &has);
     if (!entry) break;
     const gm_status status = gm__down_entry(store, entry, &freed, NULL);
-    down_end(store, entry, status);
+    down_end(store, entry, has, status);
     if (status) result.failures++;
-    if (!status) result.gone += count == DOWN_FREED ? freed : has;
+    if (!status) result.gone += freed;
   }
   return result;
 }
 
-gm__down_result gm__down_some(gm_store *store, uint64_t bytes) { return down_until(store, bytes, NULL, DOWN_FREED); }
+gm__down_result gm__down_some(gm_store *store, uint64_t bytes) {
+  return down_until(store, &(down_goal){.bytes = bytes});
+}
 
 bool gm__down_for(gm_store *store, uint64_t bytes, bool *out_held) {
   const gm__down_result result = gm__down_some(store, bytes);
@@ -187,10 +200,32 @@ static bool down_keeps(const gm_store *store) {
   return gm__config_bool(store->ctx, "gpu.memory.keep_in_vram");
 }
 
-void gm__down_to_bounds(gm_store *store) {
-  if (!down_keeps(store)) (void)down_until(store, UINT64_MAX, down_is_short, DOWN_LISTED);
+/* The key bounds a store only where somebody set it: its default would keep an engine's weights from the device. */
+static void down_follow(gm_store *store) {
+  static const char key[] = "gpu.memory.cache_size";
+  const uint64_t changes = gm__config_changes(store->ctx);
+  if (!store->follows || atomic_load(&store->followed) >= changes) return;
+  const uint64_t bound = gm__config_is_set(store->ctx, key) ? gm__config_u64(store->ctx, key) : UINT64_MAX;
   gm__mutex_lock(&store->watch->lock);
-  const uint64_t bound = store->max_device_bytes, there = store->device_bytes;
+  if (store->followed < changes) {
+    store->max_device_values = bound;
+    atomic_store(&store->followed, changes);
+  }
   gm__mutex_unlock(&store->watch->lock);
-  if (there > bound) (void)down_until(store, there - bound, NULL, DOWN_LISTED);
+}
+
+/* What other threads take down counts as gone, so that no value goes in vain. Each thread looks again when its value is
+ * down. */
+static bool down_is_above(const gm_store *store) {
+  return gm__sub_sat(store->device_bytes, store->going_bytes) > store->max_device_bytes ||
+         gm__sub_sat(store->device_values, store->going_down) > store->max_device_values;
+}
+
+void gm__down_unused(gm_store *store) {
+  if (!down_keeps(store)) (void)down_until(store, &(down_goal){.bytes = UINT64_MAX, .may = down_is_short});
+}
+
+void gm__down_to_bounds(gm_store *store) {
+  down_follow(store);
+  (void)down_until(store, &(down_goal){.bytes = UINT64_MAX, .above = down_is_above});
 }

@@ -20,7 +20,10 @@ gm__down_result gm__down_some(gm_store *store, uint64_t bytes);
  * is nothing to hope for; *out_held: no value may leave, else no place below takes one. */
 bool gm__down_for(gm_store *store, uint64_t bytes, bool *out_held);
 
-/* Take down what is above the store's bounds. */
+/* Take down what nobody refers to, in a store that keeps nothing on the device. */
+void gm__down_unused(gm_store *store);
+
+/* Take down what is above the store's bounds. A value that the caller has just put may go, too, once it is released. */
 void gm__down_to_bounds(gm_store *store);
 
 #endif

@@ -5,10 +5,10 @@
 
 #include "core/base/alloc.h"
 
-/* Invariants. device_bytes and image_bytes are the sums over the entries. An entry is in the list of a place exactly
- * when its value of now lies there, and no thread moves it away by gm__store_leave. A tier's copy that is not fresh is
- * in no list. The device has two lists: a persistent entry is in the one that is taken from last. An entry is due
- * exactly when it has a value which the lowest tier has not got for sure. */
+/* Invariants. device_bytes, device_values and image_bytes are the sums over the entries. An entry is in the list of a
+ * place exactly when its value of now lies there, and no thread moves it away by gm__store_leave. A tier's copy that is
+ * not fresh is in no list. The device has two lists: a persistent entry is in the one that is taken from last. An entry
+ * is due exactly when it has a value which the lowest tier has not got for sure. */
 
 gm_status gm__store_check(const gm_store *store, const char *op, gm_error *err) {
   if (!store) return gm__bad_argument(err, op, "`store` is NULL");
@@ -171,10 +171,12 @@ void gm__store_set_value(gm_store *store, gm__store_entry *entry, gm_value *valu
   out->value = entry->value;
   if (out->value) {
     store->device_bytes -= out->value->bytes;
+    store->device_values -= out->value->bytes > 0;
     atomic_fetch_sub(&out->value->stored, 1);
   }
   if (value) {
     store->device_bytes += value->bytes;
+    store->device_values += value->bytes > 0;
     atomic_fetch_add(&value->stored, 1);
   }
   entry->value = value;

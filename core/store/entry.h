@@ -49,6 +49,7 @@ struct gm_store {
   gm_tier *tiers[GM_STORE_TIERS_MOST];
   uint32_t tier_count;
   uint64_t max_device_bytes, max_pinned_bytes, max_host_bytes;
+  bool follows; /* the configuration says max_device_values */
   gm_fallback fallback;
   gm_store_keep keep;
   gm_evictor *evictor;
@@ -58,10 +59,12 @@ struct gm_store {
   gm__key_map entries;
   gm__folders folders;
   gm__victims places[GM__PLACES];
-  gm__victims persistent; /* of the device: those that leave it last, beside the place DEVICE */
-  uint64_t device_bytes;
+  gm__victims persistent;     /* of the device: those that leave it last, beside the place DEVICE */
+  _Atomic uint64_t followed;  /* gm__config_changes when the key was read; changes under the lock */
+  uint64_t max_device_values; /* UINT64_MAX: no bound */
+  uint64_t device_bytes, device_values;
   uint64_t image_bytes[GM__PLACE_TIER]; /* by place: PINNED and HOST */
-  uint32_t going_down;                  /* values that leave the device now */
+  uint64_t going_bytes, going_down;     /* of values that leave the device now, and how many they are */
   gm_store_stats stats;
   gm__store_entry *due_first, *due_last; /* entries that are due, in the order in which they became so */
   uint64_t due_count;

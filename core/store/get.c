@@ -80,6 +80,7 @@ gm_status gm__get(gm_store *store, const gm__store_name *key, uint64_t users, co
     const gm_status status = get_bring_back(store, entry, &value, err);
     if (status) return get_failed(store, entry, users, status, key, op, err);
     gm__store_idle(store, entry);
+    gm__down_unused(store);
     gm__down_to_bounds(store);
   } else if (atomic_load(&value->fell)) {
     gm__rise(value, rises);

@@ -36,6 +36,7 @@ gm_status gm_store_copy(gm_store *store, const char *from, const char *to, gm_er
   if (status) return status;
   if (!keys.same) status = gm__put(store, &keys.to.name, value, GM__PUT_KEEPS_USERS, op, err);
   gm_value_release(value, NULL);
+  if (!status) gm__down_to_bounds(store);
   return status;
 }
 
@@ -111,6 +112,7 @@ gm_status gm_store_move(gm_store *store, const char *from, const char *to, gm_er
   } else {
     status = gm__remove_entry(store, both.from, err);
   }
+  gm__down_unused(store);
   gm__down_to_bounds(store);
   return status;
 }

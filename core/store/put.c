@@ -26,7 +26,7 @@ gm_status gm__put(gm_store *store, const gm__store_name *key, gm_value *value, g
   gm__mutex_unlock(&store->watch->lock);
   gm__leftover_drop(&left);
   if (!entry) return gm__put_no_memory(op, err);
-  gm__down_to_bounds(store);
+  gm__down_unused(store);
   return GM_OK;
 }
 
@@ -47,6 +47,7 @@ static gm_status put_value(gm_store *store, const char *text, gm_value *value, g
   if (status) return status;
   status = gm__put(store, &key.name, there, count, op, err);
   gm_value_release(there, NULL);
+  if (!status) gm__down_to_bounds(store);
   return status;
 }
 
@@ -76,6 +77,7 @@ gm_status gm_store_put_tensor(gm_store *store, const char *text, const gm_tensor
   if (status) return status;
   status = gm__put(store, &key.name, value, GM__PUT_KEEPS_USERS, op, err);
   gm_value_release(value, NULL);
+  if (!status) gm__down_to_bounds(store);
   return status;
 }
 
@@ -168,6 +170,8 @@ gm_status gm_store_put_many(gm_store *store, const char *const *keys, gm_value *
   status = put_batch_prepare(&batch, keys, values, err);
   if (!status && !put_batch_commit(&batch)) status = gm__put_no_memory(op, err);
   put_batch_close(&batch);
-  if (!status) gm__down_to_bounds(store);
-  return status;
+  if (status) return status;
+  gm__down_unused(store);
+  gm__down_to_bounds(store);
+  return GM_OK;
 }

@@ -48,6 +48,8 @@ static gm_store *store_new(const gm_store_params *asked) {
   store->tier_count = (uint32_t)asked->tier_count; /* checked: at most GM_STORE_TIERS_MOST */
   for (uint32_t i = 0; i < asked->tier_count; i++) store->tiers[i] = asked->tiers[i];
   store->max_device_bytes = store_bound(asked->max_device_bytes);
+  store->max_device_values = store_bound(asked->max_device_values);
+  store->follows = !asked->max_device_values;
   store->max_pinned_bytes = asked->max_pinned_bytes == GM_NO_BYTES ? 0 : asked->max_pinned_bytes;
   store->max_host_bytes = store_bound(asked->max_host_bytes);
   store->fallback = asked->fallback;
@@ -154,6 +156,7 @@ gm_status gm_store_get_stats(gm_store *store, gm_store_stats *out, gm_error *err
   gm_store_stats now = store->stats;
   now.keys = store->entries.count;
   now.device_bytes = store->device_bytes;
+  now.device_values = store->device_values;
   now.host_bytes = store->image_bytes[GM__PLACE_HOST];
   now.pinned_bytes = store->image_bytes[GM__PLACE_PINNED];
   gm__mutex_unlock(&store->watch->lock);

@@ -57,7 +57,8 @@ typedef struct gm_pressure {
 GM_API gm_status gm_device_pressure(struct gm_device *device, gm_pressure *out, gm_error *err);
 
 /* Returns the pressure on a pool: the bytes it has handed out, of those it may take. It may take its cap, or what the
- * device leaves it. Errors: those of gm_device_pressure. */
+ * device leaves it. Its thresholds are those of the configuration, or its own (gm_pool_configure). Errors: those of
+ * gm_device_pressure. */
 GM_API gm_status gm_pool_pressure(struct gm_pool *pool, gm_pressure *out, gm_error *err);
 
 /* Returns the pressure on the host memory that this process may have. Errors: those of gm_device_pressure. */

@@ -20,7 +20,7 @@ typedef struct gm_store gm_store;
 /* When values leave the device. */
 typedef enum gm_store_keep {
   GM_STORE_KEEP_CONFIG = 0, /* the key gpu.memory.keep_in_vram: true means LONG, false SHORT */
-  GM_STORE_KEEP_LONG = 1,   /* when memory runs short or max_device_bytes is reached */
+  GM_STORE_KEEP_LONG = 1,   /* when memory runs short or a bound of the store is reached */
   GM_STORE_KEEP_SHORT = 2   /* at the next call that puts or gets, if nobody refers to them; not
                                persistent ones */
 } gm_store_keep;
@@ -37,9 +37,12 @@ typedef struct gm_store_params {
   uint64_t max_host_bytes;   /* of values in host memory; 0 or GM_NO_LIMIT: no bound. GM_NO_BYTES: none */
   gm_fallback fallback;      /* for a value that finds no room although all others went down */
   gm_store_keep keep;
-  uint64_t max_pinned_bytes; /* of values in pinned host memory, between device and host; 0 or GM_NO_BYTES: none. A
-                                device that has no such memory leaves it out. The store has a pool of its own for it,
-                                which keeps up to as many idle bytes until the store ends */
+  uint64_t max_pinned_bytes;  /* of values in pinned host memory, between device and host; 0 or GM_NO_BYTES: none. A
+                                 device that has no such memory leaves it out. The store has a pool of its own for it,
+                                 which keeps up to as many idle bytes until the store ends */
+  uint64_t max_device_values; /* how many values lie on the device, those of 0 bytes apart. 0: the key
+                                 gpu.memory.cache_size, as it is at each call, where somebody set it; else no bound.
+                                 GM_NO_LIMIT: no bound. GM_NO_BYTES: none */
 } gm_store_params;
 
 /* What a store holds and did. Values that lie in several places count in each, and values of several keys count for
@@ -55,6 +58,7 @@ typedef struct gm_store_stats {
   uint64_t reserved_bytes;       /* of the pool: taken from the driver now */
   uint64_t peak_reserved_bytes;  /* of the pool: at most */
   uint64_t pinned_bytes;         /* of values in pinned host memory */
+  uint64_t device_values;        /* values on the device, those of 0 bytes apart */
 } gm_store_stats;
 
 /* Makes a store. Keys that its tiers already have are there at once. The caller destroys *out. Errors:

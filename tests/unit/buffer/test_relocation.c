@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "gm/cleanup.h"
 #include "gm/pressure.h"
 #include "support/pinned_card.h"
 #include "support/relocation_bench.h"
@@ -226,6 +227,10 @@ static void test_polls_compact_where_asked(void **state) {
   pool_bench_ok(gm_context_poll(bench.ctx, err));
   assert_int_equal(pool_bench_stats(&bench).reserved_bytes, before);
   pool_bench_ok(gm_pool_compact_on_poll(bench.pool, &params, err));
+  pool_bench_ok(gm_pool_configure(bench.pool, "coalescing_threshold", "1", err)); /* the pool's own: it never pays */
+  for (int i = 0; i < 16; i++) pool_bench_ok(gm_context_poll(bench.ctx, err));
+  assert_int_equal(pool_bench_stats(&bench).reserved_bytes, before);
+  pool_bench_ok(gm_pool_configure(bench.pool, "coalescing_threshold", "0.1", err));
   for (int i = 0; i < 16; i++) pool_bench_ok(gm_context_poll(bench.ctx, err));
   const uint64_t after = pool_bench_stats(&bench).reserved_bytes;
   printf("  reserved %llu KiB before, %llu KiB after\n", (unsigned long long)(before >> 10),

@@ -12,6 +12,7 @@
 
 #include "gm/cleanup.h"
 #include "gm/config.h"
+#include "gm/pressure.h"
 #include "support/pool_bench.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -70,19 +71,26 @@ static void test_the_cap_changes(void **state) {
   pool_bench_close(&bench);
 }
 
-/* Quick lists hold freed blocks apart: only a coalesce joins them. */
+/* Nobody asks the stream whether it is done, but a coalesce. */
 static void test_the_threshold_of_coalescing_changes(void **state) {
   (void)state;
   pool_bench bench;
+  gm_stream *stream;
+  gm_block block;
   uint64_t joined = 0;
   pool_bench_open(&bench, "null", NULL, NULL);
-  take_and_give(bench.pool, 4096);
+  pool_bench_ok(gm_stream_create(bench.device, &stream, err));
+  const gm_request request = {.bytes = 4096, .stream = stream};
+  assert_true(gm_acquired(gm_alloc(bench.pool, &request, &block)));
+  assert_int_equal(gm_free(bench.pool, &block, stream), GM_OK);
   pool_bench_ok(gm_pool_configure(bench.pool, "coalescing_threshold", "1", err));
   const uint64_t before = pool_bench_stats(&bench).reclaimable_bytes;
+  assert_true(before < pool_bench_stats(&bench).reserved_bytes);
   assert_int_equal(gm_pool_coalesce(bench.pool, false), before); /* never above 1: nothing is joined */
   pool_bench_ok(gm_pool_configure(bench.pool, "coalescing_threshold", "0", err));
   joined = gm_pool_coalesce(bench.pool, false);
   assert_int_equal(joined, pool_bench_stats(&bench).reserved_bytes);
+  pool_bench_ok(gm_stream_close(stream, err));
   pool_bench_close(&bench);
 }
 
@@ -99,6 +107,125 @@ static void test_the_threshold_of_cleanup_changes(void **state) {
   pool_bench_ok(gm_pool_configure(bench.pool, "cleanup.threshold", "0", err));
   pool_bench_ok(gm_pool_cleanup(bench.pool, GM_CLEANUP_THRESHOLD_CONFIG, false, &bytes, err));
   assert_int_equal(bytes, had);
+  pool_bench_close(&bench);
+}
+
+/* ---- aggressive coalescing ---- */
+
+/* Does a block that was freed wait, for itself, for a request of its size? To read statistics joins blocks. */
+static bool keeps_apart(pool_bench *bench) {
+  const uint64_t before = pool_bench_stats(bench).local_cache_hits;
+  take_and_give(bench->pool, 4096);
+  take_and_give(bench->pool, 4096);
+  return pool_bench_stats(bench).local_cache_hits > before;
+}
+
+static void aggressive(const pool_bench *bench, bool on) {
+  pool_bench_ok(gm_pool_configure(bench->pool, "aggressive_coalescing", on ? "true" : "false", err));
+}
+
+/* Freed blocks of the pool join without a call, as long as the mode lasts. */
+static void test_aggressive_coalescing_lasts(void **state) {
+  (void)state;
+  pool_bench bench;
+  pool_bench_open(&bench, "null", NULL, NULL);
+  assert_true(keeps_apart(&bench));
+  aggressive(&bench, true);
+  assert_int_equal(pool_bench_stats(&bench).reserved_bytes, 0); /* nobody uses it: it goes at once */
+  for (int round = 0; round < 3; round++) {
+    assert_false(keeps_apart(&bench));
+    pool_bench_ok(gm_pool_configure(bench.pool, "cache.stream_local", "200", err)); /* the mode is above this bound */
+  }
+  aggressive(&bench, false);
+  assert_true(keeps_apart(&bench));
+  pool_bench_close(&bench);
+}
+
+static void test_an_aggressive_pool_that_grows_gives_unused_segments_back(void **state) {
+  (void)state;
+  for (int on = 0; on < 2; on++) {
+    pool_bench bench;
+    gm_block small, large;
+    const gm_request few = {.bytes = 8 * MIB}, many = {.bytes = 256 * MIB};
+    const gm_pool_params segments = {.struct_size = sizeof segments, .no_vmm = true};
+    pool_bench_open_device(&bench, "null", NULL);
+    pool_bench_ok(gm_config_set(bench.ctx, "aggressive_coalescing", on ? "true" : "false", err));
+    pool_bench_ok(gm_pool_create(bench.device, &segments, &bench.pool, err));
+    assert_true(gm_acquired(gm_alloc(bench.pool, &few, &small)));
+    assert_int_equal(gm_free(bench.pool, &small, NULL), GM_OK);
+    const uint64_t unused = pool_bench_stats(&bench).reserved_bytes;
+    assert_true(unused >= 8 * MIB);
+    assert_true(gm_acquired(gm_alloc(bench.pool, &many, &large)));
+    assert_int_equal(pool_bench_stats(&bench).reserved_bytes, 256 * MIB + (on ? 0 : unused));
+    assert_int_equal(gm_free(bench.pool, &large, NULL), GM_OK);
+    pool_bench_close(&bench);
+  }
+}
+
+/* What the program asked the pool to keep, it keeps. */
+static void test_an_aggressive_pool_keeps_what_its_parameters_say(void **state) {
+  (void)state;
+  const gm_pool_params rows[] = {{.struct_size = sizeof rows[0], .keep_bytes = 1024 * MIB},
+                                 {.struct_size = sizeof rows[0], .flags = GM_POOL_NO_TRIM}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    pool_bench bench;
+    pool_bench_open(&bench, "null", NULL, &rows[i]);
+    take_and_give(bench.pool, 4096);
+    const uint64_t reserved = pool_bench_stats(&bench).reserved_bytes;
+    aggressive(&bench, true);
+    assert_int_equal(pool_bench_stats(&bench).reserved_bytes, reserved);
+    assert_false(keeps_apart(&bench));
+    pool_bench_close(&bench);
+  }
+}
+
+/* ---- thresholds of the pressure ---- */
+
+static gm_pressure_level level_of(gm_pool *pool) {
+  gm_pressure now = {.struct_size = sizeof now};
+  pool_bench_ok(gm_pool_pressure(pool, &now, err));
+  return now.level;
+}
+
+static void count_level(void *user, const gm_pressure_event *event) { *(gm_pressure_level *)user = event->to; }
+
+/* Two pools, each half used. One of them has thresholds of its own, which its watch knows. */
+static void test_a_pool_has_thresholds_of_its_own(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_pool *other = NULL;
+  gm_block blocks[2];
+  gm_pressure_watch *watches[2];
+  gm_pressure_level heard[2] = {GM_PRESSURE_LOW, GM_PRESSURE_LOW};
+  const gm_request half = {.bytes = 32 * MIB};
+  const gm_pool_params capped = {.struct_size = sizeof capped, .max_bytes = 64 * MIB};
+  pool_bench_open(&bench, "null", NULL, &capped);
+  pool_bench_ok(gm_pool_create(bench.device, &capped, &other, err));
+  gm_pool *const pools[] = {bench.pool, other};
+  for (int i = 0; i < 2; i++) {
+    assert_true(gm_acquired(gm_alloc(pools[i], &half, &blocks[i])));
+    pool_bench_ok(gm_pressure_watch_pool(pools[i], count_level, &heard[i], &watches[i], err));
+    assert_int_equal(level_of(pools[i]), GM_PRESSURE_LOW);
+  }
+  pool_bench_ok(gm_pool_configure(bench.pool, "pressure.medium", "0.3", err));
+  assert_int_equal(level_of(bench.pool), GM_PRESSURE_MEDIUM);
+  pool_bench_ok(gm_pool_configure(bench.pool, "pressure.high", "0.4", err));
+  pool_bench_ok(gm_pool_configure(bench.pool, "pressure.hysteresis", "0", err));
+  assert_int_equal(level_of(bench.pool), GM_PRESSURE_HIGH);
+  assert_int_equal(level_of(other), GM_PRESSURE_LOW);
+  pool_bench_ok(gm_context_poll(bench.ctx, err));
+  assert_int_equal(heard[0], GM_PRESSURE_HIGH);
+  assert_int_equal(heard[1], GM_PRESSURE_LOW);
+  pool_bench_ok(gm_pool_configure(bench.pool, "pressure.critical", "0.45", err));
+  pool_bench_ok(gm_context_poll(bench.ctx, err));
+  assert_int_equal(heard[0], GM_PRESSURE_CRITICAL);
+  pool_bench_ok(gm_config_set(bench.ctx, "pressure.medium", "0.2", err)); /* the other pool follows its key */
+  assert_int_equal(level_of(other), GM_PRESSURE_MEDIUM);
+  for (int i = 0; i < 2; i++) {
+    pool_bench_ok(gm_pressure_watch_end(watches[i], err));
+    assert_int_equal(gm_free(pools[i], &blocks[i], NULL), GM_OK);
+  }
+  pool_bench_ok(gm_pool_destroy(other, err));
   pool_bench_close(&bench);
 }
 
@@ -122,6 +249,12 @@ static void test_keys_without_effect_are_refused(void **state) {
   refused(bench.pool, NULL, "1", GM_ERR_INVALID_ARGUMENT, "NULL");
   refused(bench.pool, "cache_size", NULL, GM_ERR_INVALID_ARGUMENT, "NULL");
   refused(NULL, "cache_size", "1", GM_ERR_INVALID_ARGUMENT, "pool");
+  refused(bench.pool, "pressure.medium", "0.9", GM_ERR_INVALID_ARGUMENT, "above `medium`");
+  refused(bench.pool, "pressure.hysteresis", "0.7", GM_ERR_INVALID_ARGUMENT, "hysteresis");
+  assert_int_equal(level_of(bench.pool), GM_PRESSURE_LOW); /* what was refused has not come to stay */
+  pool_bench_close(&bench);
+  pool_bench_open(&bench, "null", NULL, &buckets);
+  refused(bench.pool, "aggressive_coalescing", "true", GM_ERR_NOT_SUPPORTED, "best_fit");
   pool_bench_close(&bench);
   pool_bench_open(&bench, "null", NULL, &keeps);
   refused(bench.pool, "cache.max_bytes", "1", GM_ERR_NOT_SUPPORTED, "keep_bytes");
@@ -171,15 +304,29 @@ static void *traffic(void *user) {
 static void tune(gm_pool *pool, int round) {
   static const struct {
     const char *key, *values[2];
-  } keys[] = {
-      {"cache.stream_local", {"0", "100"}}, {"cache_size", {"1", "1000"}},   {"cache.max_bytes", {"0", "auto"}},
-      {"cache.max_age", {"0", "auto"}},     {"scaling.low", {"0", "1"}},     {"scaling.high", {"0", "1"}},
-      {"scaling.factor", {"1", "2"}},       {"max_pool_bytes", {"0", "1G"}}, {"coalescing_threshold", {"0", "1"}},
-      {"cleanup.threshold", {"0", "1"}},    {"cache.global", {"0", "500"}},  {"max_pooled_per_bucket", {"0", "8"}}};
+  } keys[] = {{"cache.stream_local", {"0", "100"}},
+              {"cache_size", {"1", "1000"}},
+              {"cache.max_bytes", {"0", "auto"}},
+              {"cache.max_age", {"0", "auto"}},
+              {"scaling.low", {"0", "1"}},
+              {"scaling.high", {"0", "1"}},
+              {"scaling.factor", {"1", "2"}},
+              {"max_pool_bytes", {"0", "1G"}},
+              {"coalescing_threshold", {"0", "1"}},
+              {"cleanup.threshold", {"0", "1"}},
+              {"cache.global", {"0", "500"}},
+              {"max_pooled_per_bucket", {"0", "8"}},
+              {"pressure.medium", {"0.1", "0.6"}},
+              {"pressure.high", {"0.7", "0.8"}},
+              {"pressure.critical", {"0.9", "1"}},
+              {"pressure.hysteresis", {"0", "0.05"}},
+              {"aggressive_coalescing", {"true", "false"}}};
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
     const gm_status status = gm_pool_configure(pool, keys[i].key, keys[i].values[round % 2], NULL);
     if (status != GM_OK && status != GM_ERR_NOT_SUPPORTED) atomic_store(&traffic_failed, true);
   }
+  gm_pressure now = {.struct_size = sizeof now};
+  if (gm_pool_pressure(pool, &now, NULL) == GM_ERR_INVALID_ARGUMENT) atomic_store(&traffic_failed, true);
   (void)gm_pool_coalesce(pool, false);
   (void)gm_pool_cleanup(pool, GM_CLEANUP_THRESHOLD_CONFIG, false, NULL, NULL);
 }
@@ -212,6 +359,10 @@ int main(void) {
       cmocka_unit_test(test_the_threshold_of_cleanup_changes),
       cmocka_unit_test(test_keys_without_effect_are_refused),
       cmocka_unit_test(test_the_configuration_says_that_a_key_has_no_effect),
+      cmocka_unit_test(test_aggressive_coalescing_lasts),
+      cmocka_unit_test(test_an_aggressive_pool_that_grows_gives_unused_segments_back),
+      cmocka_unit_test(test_an_aggressive_pool_keeps_what_its_parameters_say),
+      cmocka_unit_test(test_a_pool_has_thresholds_of_its_own),
       cmocka_unit_test(test_tuning_under_traffic),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
