@@ -22,10 +22,18 @@ gm_status gm__opencl_family_read(const char *options, gm__opencl_family *out, gm
                           options);
 }
 
-static void kinds_add(gm__opencl_kinds *kinds, gm__opencl_family family, uint64_t svm, uint32_t usm) {
+/* Fine-grained SVM below a buffer is the only memory that OpenCL lets a kernel take as a cl_mem while the host uses it.
+ * On a device with memory of its own it would be far from the kernels. */
+static bool kinds_share(uint64_t svm, const gm_device_info *info) {
+  return info->unified && svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER;
+}
+
+static void kinds_add(gm__opencl_kinds *kinds, gm__opencl_family family, uint64_t svm, uint32_t usm,
+                      const gm_device_info *info) {
   if (family == GM__OPENCL_BUFFERS) {
     kinds->kinds[kinds->count++] = GM__OPENCL_BUFFER;
     kinds->kinds[kinds->count++] = GM__OPENCL_BUFFER_HOST;
+    if (kinds_share(svm, info)) kinds->kinds[kinds->count++] = GM__OPENCL_BUFFER_SHARED;
   } else if (family == GM__OPENCL_SVMS) {
     if (svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) kinds->kinds[kinds->count++] = GM__OPENCL_SVM;
     if (svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) kinds->kinds[kinds->count++] = GM__OPENCL_SVM_FINE;
@@ -39,14 +47,14 @@ static void kinds_add(gm__opencl_kinds *kinds, gm__opencl_family family, uint64_
 void gm__opencl_kinds_sort(gm__opencl_kinds *kinds, gm__opencl_family preferred, uint64_t svm, uint32_t usm,
                            gm_device_info *info) {
   kinds->count = 0;
-  kinds_add(kinds, preferred, svm, usm);
+  kinds_add(kinds, preferred, svm, usm, info);
   if (kinds->count == 0) {
     preferred = GM__OPENCL_BUFFERS;
-    kinds_add(kinds, preferred, svm, usm);
+    kinds_add(kinds, preferred, svm, usm, info);
   }
   kinds->first = kinds->count;
   for (int family = GM__OPENCL_BUFFERS; family <= GM__OPENCL_USMS; family++) {
-    if (family != (int)preferred) kinds_add(kinds, (gm__opencl_family)family, svm, usm);
+    if (family != (int)preferred) kinds_add(kinds, (gm__opencl_family)family, svm, usm, info);
   }
   if (preferred != GM__OPENCL_BUFFERS) info->capabilities |= GM_CAP_ADDRESS;
   if (preferred == GM__OPENCL_USMS) info->capabilities &= ~(uint64_t)GM_CAP_VIEW;
@@ -77,6 +85,7 @@ static uint32_t kind_flags(gm__opencl_kind kind, bool unified) {
     case GM__OPENCL_BUFFER:
     case GM__OPENCL_SVM: return mapped | local | GM_MEMORY_LAZY;
     case GM__OPENCL_BUFFER_HOST: return mapped | host | GM_MEMORY_LAZY;
+    case GM__OPENCL_BUFFER_SHARED:
     case GM__OPENCL_SVM_FINE:
     case GM__OPENCL_USM_HOST: return pointer | host | GM_MEMORY_LAZY;
     case GM__OPENCL_USM_DEVICE: return own | GM_MEMORY_LAZY;

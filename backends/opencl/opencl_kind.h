@@ -6,8 +6,9 @@
 
 typedef enum gm__opencl_kind {
   GM__OPENCL_BUFFER = 0,
-  GM__OPENCL_BUFFER_HOST, /* CL_MEM_ALLOC_HOST_PTR */
-  GM__OPENCL_SVM,         /* coarse-grained: the host must map it */
+  GM__OPENCL_BUFFER_HOST,   /* CL_MEM_ALLOC_HOST_PTR */
+  GM__OPENCL_BUFFER_SHARED, /* over fine-grained SVM: kernels take the buffer, and the host has its bytes always */
+  GM__OPENCL_SVM,           /* coarse-grained: the host must map it */
   GM__OPENCL_SVM_FINE,
   GM__OPENCL_USM_DEVICE, /* Intel's unified shared memory */
   GM__OPENCL_USM_HOST,
@@ -19,6 +20,9 @@ enum { GM__OPENCL_KINDS_MAX = GM__OPENCL_USM_SHARED + 1 };
 static inline bool gm__opencl_kind_is_svm(gm__opencl_kind kind) {
   return kind == GM__OPENCL_SVM || kind == GM__OPENCL_SVM_FINE;
 }
+
+/* Is there an address behind it: its own, or that of the SVM below a buffer? */
+static inline bool gm__opencl_kind_has_address(gm__opencl_kind kind) { return kind >= GM__OPENCL_BUFFER_SHARED; }
 
 static inline bool gm__opencl_kind_is_usm(gm__opencl_kind kind) { return kind >= GM__OPENCL_USM_DEVICE; }
 
@@ -38,7 +42,8 @@ typedef struct gm__opencl_kinds {
 gm_status gm__opencl_family_read(const char *options, gm__opencl_family *out, gm_error *err);
 
 /* Put the preferred family first, where the device has it, and set info->capabilities to match. `svm` is
- * CL_DEVICE_SVM_CAPABILITIES. `usm` has the bit 1 << kind for each of the last three kinds. */
+ * CL_DEVICE_SVM_CAPABILITIES. A buffer over SVM needs a device whose memory is the host's (info->unified). `usm` has
+ * the bit 1 << kind for each of the last three kinds. */
 void gm__opencl_kinds_sort(gm__opencl_kinds *kinds, gm__opencl_family preferred, uint64_t svm, uint32_t usm,
                            gm_device_info *info);
 

@@ -12,28 +12,28 @@ static cl_map_flags opencl_map_flags(uint32_t mode) {
   return mode & GM_MAP_DISCARD ? CL_MAP_WRITE_INVALIDATE_REGION : CL_MAP_WRITE;
 }
 
-/* Fine-grained and unified memory has a pointer that is always good: it needs no mapping. */
-static bool opencl_map_is_fine(gm__opencl_kind kind) {
-  return kind == GM__OPENCL_SVM_FINE || gm__opencl_kind_is_usm(kind);
+/* Is there nothing to map? Fine-grained SVM, a buffer over it and USM have a pointer that is always good, or none. */
+static bool opencl_map_is_fine(const gm__opencl_memory *record) {
+  return record->host || gm__opencl_kind_is_usm(record->kind);
 }
 
 /* The host may use such memory as soon as the stream's work has ended. */
 static gm_status opencl_map_unified(gm__opencl_device *device, cl_command_queue queue, const gm__opencl_memory *record,
                                     uint64_t offset, void **out, gm_error *err) {
-  if (record->kind == GM__OPENCL_USM_DEVICE) {
+  if (!record->host) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "opencl", "the host does not see unified memory of the device's own");
   }
   const gm_status status = gm__opencl_point_mark(device, queue, NULL, err);
-  if (status == GM_OK) *out = (void *)(record->pointer + (uintptr_t)offset);
+  if (status == GM_OK) *out = (void *)(record->host + (uintptr_t)offset);
   return status;
 }
 
 static gm_status opencl_map_at_once(const gm__opencl_memory *record, uint64_t offset, void **out, gm_error *err) {
-  if (!opencl_map_is_fine(record->kind) || record->kind == GM__OPENCL_USM_DEVICE) {
+  if (!record->host) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "opencl",
                     "GM_MAP_NO_WAIT: OpenCL maps this memory by a command of a queue, which waits");
   }
-  *out = (void *)(record->pointer + (uintptr_t)offset);
+  *out = (void *)(record->host + (uintptr_t)offset);
   return GM_OK;
 }
 
@@ -104,7 +104,7 @@ gm_status gm__opencl_map(void *device, void *stream, const gm_memory *memory, ui
   gm_status status = gm__opencl_queue_of(opened, stream, &queue, err);
   if (status == GM_OK) status = gm__opencl_queue_order(opened, &queue, err);
   if (status != GM_OK) return status;
-  if (opencl_map_is_fine(record->kind)) return opencl_map_unified(opened, queue.handle, record, offset, out, err);
+  if (opencl_map_is_fine(record)) return opencl_map_unified(opened, queue.handle, record, offset, out, err);
   if (!record->pointer) {
     status = gm__opencl_part_open(opened, record->buffer, atomic_load(&record->viewed), record->origin + offset, bytes,
                                   &part, err);
@@ -127,7 +127,7 @@ gm_status gm__opencl_unmap(void *device, void *stream, const gm_memory *memory, 
   const gm__opencl_memory *record = gm__opencl_memory_of(memory);
   gm__opencl_queue queue;
   cl_int code = CL_SUCCESS;
-  if (opencl_map_is_fine(record->kind)) return GM_OK;
+  if (opencl_map_is_fine(record)) return GM_OK;
   const gm_status status = gm__opencl_queue_of(opened, stream, &queue, err);
   if (status != GM_OK) return status;
   if (gm__opencl_kind_is_svm(record->kind)) {

@@ -13,7 +13,8 @@ typedef struct gm__opencl_memory {
   uint64_t origin;     /* the offset of the memory's first byte in `buffer` */
   uint64_t counted;    /* bytes that count against the device's size */
   uint64_t whole;      /* bytes of `buffer` */
-  uintptr_t pointer;   /* the address of the first byte; 0: none */
+  uintptr_t pointer;   /* the first byte's address for kernels, which then take no buffer; 0: none */
+  uintptr_t host;      /* the first byte's address for the host, good without a mapping; 0: none */
   void *base;          /* the driver's pointer, to be given back; NULL: a buffer, or the engine's memory */
   _Atomic bool viewed; /* the engine has used sub-buffers of `buffer`, so commands must use them too (opencl_part.h) */
 } gm__opencl_memory;

@@ -82,7 +82,7 @@ static gm_status opencl_mem_create(gm__opencl_device *device, const gm_memory_pa
     if (status != GM_OK) return status;
     record->counted = bytes;
   }
-  if (gm__opencl_kind_is_svm(record->kind) || gm__opencl_kind_is_usm(record->kind)) {
+  if (gm__opencl_kind_has_address(record->kind)) {
     return gm__opencl_pointer_create(device, params, record, err);
   }
   const cl_mem_flags flags = record->kind == GM__OPENCL_BUFFER_HOST ? CL_MEM_ALLOC_HOST_PTR : 0;
@@ -98,8 +98,7 @@ static gm_status opencl_mem_create(gm__opencl_device *device, const gm_memory_pa
 static gm_memory opencl_mem_answer(const gm__opencl_device *device, gm__opencl_memory *record, uint64_t bytes) {
   gm_memory memory = {.handle = (uintptr_t)record, .address = record->pointer, .bytes = bytes};
   memory.type = gm__opencl_kinds_find(&device->kinds, record->kind);
-  const gm_memory_type type = gm__opencl_kind_type(&device->kinds, memory.type, &device->info);
-  if (type.flags & GM_MEMORY_HOST_POINTER) memory.host = (void *)record->pointer;
+  memory.host = (void *)record->host;
   return memory;
 }
 

@@ -4,7 +4,8 @@
 
 /* gm makes a buffer over each SVM (CL_MEM_USE_HOST_PTR with an SVM pointer: OpenCL defines it as the same storage). The
  * buffer serves copies to and from the host, boxes, sub-buffers and commits. clEnqueueSVMMemcpy is made for that, but
- * crashes drivers when the other side is plain host memory. USM cannot have such a buffer.
+ * crashes drivers when the other side is plain host memory. USM cannot have such a buffer. Of the kind
+ * GM__OPENCL_BUFFER_SHARED the buffer is all that kernels and commands see.
  *
  * A driver need not know alignments above its largest type. For those gm asks for more and rounds the address up. */
 enum { POINTER_LARGEST_TYPE = 128 };
@@ -16,7 +17,7 @@ static uint64_t pointer_align(const gm__opencl_device *device, const gm_memory_p
 uint64_t gm__opencl_pointer_padded(const gm__opencl_device *device, gm__opencl_kind kind,
                                    const gm_memory_params *params) {
   const uint64_t align = pointer_align(device, params);
-  if (kind < GM__OPENCL_SVM || align <= POINTER_LARGEST_TYPE) return params->bytes;
+  if (!gm__opencl_kind_has_address(kind) || align <= POINTER_LARGEST_TYPE) return params->bytes;
   return params->bytes > UINT64_MAX - align ? UINT64_MAX : params->bytes + align;
 }
 
@@ -38,7 +39,7 @@ static gm_status pointer_take(gm__opencl_device *device, gm__opencl_kind kind, s
     if (*out) return GM_OK;
     return gm__opencl_device_fail(device, code, false, calls[kind - GM__OPENCL_USM_DEVICE], err);
   }
-  const cl_svm_mem_flags flags = kind == GM__OPENCL_SVM_FINE ? CL_MEM_SVM_FINE_GRAIN_BUFFER : 0;
+  const cl_svm_mem_flags flags = kind == GM__OPENCL_SVM ? 0 : CL_MEM_SVM_FINE_GRAIN_BUFFER;
   *out = device->cl->clSVMAlloc(device->context, CL_MEM_READ_WRITE | flags, bytes, align);
   if (*out) return GM_OK;
   return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, 0, "clSVMAlloc",
@@ -64,6 +65,13 @@ static gm_status pointer_cover(gm__opencl_device *device, uintptr_t pointer, uin
   return GM_OK;
 }
 
+/* Tell the record what a kind's address is good for. */
+static void pointer_set(gm__opencl_memory *record, uintptr_t pointer) {
+  const bool mapped = record->kind == GM__OPENCL_SVM || record->kind == GM__OPENCL_USM_DEVICE;
+  record->pointer = record->kind == GM__OPENCL_BUFFER_SHARED ? 0 : pointer;
+  record->host = mapped ? 0 : pointer;
+}
+
 gm_status gm__opencl_pointer_create(gm__opencl_device *device, const gm_memory_params *params,
                                     gm__opencl_memory *record, gm_error *err) {
   const uint64_t align = pointer_align(device, params), most = device->info.max_alloc_bytes;
@@ -87,7 +95,8 @@ gm_status gm__opencl_pointer_create(gm__opencl_device *device, const gm_memory_p
     gm__opencl_pointer_free(device, record->kind, base);
     return status;
   }
-  record->pointer = pointer;
+  pointer_set(record, pointer);
+  record->whole = params->bytes;
   record->base = base;
   return GM_OK;
 }
@@ -160,6 +169,6 @@ gm_status gm__opencl_pointer_wrap(gm__opencl_device *device, const gm_opencl_mem
   } else {
     status = pointer_wrap_usm(device, native, &facts, record, out_bytes, err);
   }
-  record->pointer = native->pointer + (uintptr_t)native->offset;
+  pointer_set(record, native->pointer + (uintptr_t)native->offset);
   return status;
 }

@@ -104,12 +104,17 @@ static gm_status managed_alloc_native(gm_managed *managed, const gm_request *req
   return gm__fail(err, GM_ERR_DRIVER, 0, "gm_managed_create", "the driver's managed memory has no host address");
 }
 
+/* Is a refusal of shared memory one of these types alone? The pool has none of them, or the driver gives none. */
+static bool managed_may_copy(gm_acquire answer) {
+  return answer == GM_ACQUIRE_INVALID || answer == GM_ACQUIRE_EXHAUSTED || answer == GM_ACQUIRE_FAILED;
+}
+
 static gm_status managed_alloc_block(gm_managed *managed, const gm_request *request, gm_error *err) {
   gm_pool *pool = managed->pool;
   gm_request wish = *request;
   wish.memory_types = managed_shared_types(pool);
   gm_acquire answer = gm_alloc(pool, &wish, &managed->block);
-  if (answer == GM_ACQUIRE_INVALID && wish.memory_types) { /* the pool has none of these types */
+  if (managed_may_copy(answer) && wish.memory_types) {
     wish.memory_types = 0;
     answer = gm_alloc(pool, &wish, &managed->block);
   }

@@ -37,8 +37,9 @@ typedef struct gm_managed_info {
 } gm_managed_info;
 
 /* Allocates managed memory. Its block counts in the pool's statistics and limits. NATIVE memory is bounded by
- * gm_device_managed_memory_info and is never pooled. A pool with an upstream has COPIED memory in its place. At first
- * the bytes are on the host. The caller destroys *out.
+ * gm_device_managed_memory_info and is never pooled. A pool with an upstream has COPIED memory in its place. A driver
+ * may refuse memory that both sides use: then the kind is COPIED, too. At first the bytes are on the host. The caller
+ * destroys *out.
  *
  * Errors: INVALID_ARGUMENT, OVER_LIMIT, OUT_OF_DEVICE_MEMORY, ALLOCATION_TOO_LARGE, OUT_OF_HOST_MEMORY, DRIVER,
  * DEVICE_LOST, FORKED. */

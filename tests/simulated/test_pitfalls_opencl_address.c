@@ -8,6 +8,7 @@
 
 #include "gm/copy.h"
 #include "gm/device.h"
+#include "gm/managed.h"
 #include "gm/native_opencl.h"
 #include "simulated/shim/pitfall.h"
 
@@ -31,13 +32,16 @@ static void test_kinds_are_what_the_device_says(void **state) {
   uint64_t can;
   assert_int_equal(types_of(&buffers, "svm=0", &can), 2);
   assert_int_equal(types_of(&buffers, "svm=1", &can), 3);
-  assert_int_equal(types_of(&buffers, "svm=3", &can), 4);
+  assert_int_equal(types_of(&buffers, "svm=2", &can), 4); /* fine-grained, and a buffer over it */
+  assert_int_equal(types_of(&buffers, "svm=3", &can), 5);
+  assert_int_equal(types_of(&buffers, "type=gpu,svm=3", &can), 4); /* its memory is its own */
+  assert_int_equal(types_of(&buffers, "type=gpu,unified,svm=3", &can), 5);
   assert_int_equal(types_of(&buffers, "svm=0xffffffff00000000", &can), 2);
   assert_int_equal(types_of(&buffers, "svm=0,usm,usm_can=0", &can), 2);
   assert_int_equal(types_of(&buffers, "svm=0,usm,usm_can=0xfffffffe", &can), 2);
   assert_int_equal(types_of(&buffers, "svm=0,usm", &can), 5);
   assert_int_equal(can, GM_CAP_VIEW | GM_CAP_MANAGED);
-  assert_int_equal(types_of(&usm, "svm=3,usm", &can), 7);
+  assert_int_equal(types_of(&usm, "svm=3,usm", &can), 8);
   assert_int_equal(can, GM_CAP_ADDRESS | GM_CAP_MANAGED);
 }
 
@@ -130,6 +134,51 @@ static void test_preference_that_the_device_lacks(void **state) {
   assert_true(native_of(&bench, &block).memory != 0);
   pitfall_free(&bench, &block);
   pitfall_close(&bench);
+}
+
+/* Managed memory through both its ends, and its kind. */
+static gm_managed_kind managed_kind(const pitfall_driver *driver, const char *script) {
+  pool_bench bench;
+  gm_managed *managed;
+  gm_managed_info info = {.struct_size = sizeof info};
+  const gm_managed_params params = {.struct_size = sizeof params, .bytes = MIB, .zero = true};
+  pitfall_open(&bench, driver, script);
+  pool_bench_ok(gm_managed_create(bench.pool, &params, &managed, err));
+  pool_bench_ok(gm_managed_get_info(managed, &info, err));
+  unsigned char *host = gm_managed_host(managed);
+  assert_true(host[0] == 0 && host[MIB - 1] == 0);
+  memset(host, 'h', MIB);
+  pool_bench_ok(gm_managed_prefetch(managed, GM_MANAGED_ON_DEVICE, 0, MIB, NULL, NULL, err));
+  pool_bench_ok(gm_block_fill(bench.pool, gm_managed_block(managed), 0, MIB / 2, "d", 1, NULL, NULL, err));
+  pool_bench_ok(gm_managed_prefetch(managed, GM_MANAGED_ON_HOST, 0, MIB, NULL, NULL, err));
+  assert_true(host[0] == 'd' && host[MIB / 2 - 1] == 'd' && host[MIB / 2] == 'h' && host[MIB - 1] == 'h');
+  pool_bench_ok(gm_managed_destroy(managed, NULL, err));
+  pitfall_close(&bench);
+  return info.kind;
+}
+
+static void test_managed_memory_is_one_where_the_device_says_so(void **state) {
+  (void)state;
+  assert_int_equal(managed_kind(&buffers, "type=gpu,unified,total=1G,svm=3"), GM_MANAGED_UNIFIED);
+  assert_int_equal(managed_kind(&buffers, "type=gpu,unified,total=1G,svm=2"), GM_MANAGED_UNIFIED);
+  assert_int_equal(managed_kind(&buffers, "type=gpu,unified,total=1G,svm=1"), GM_MANAGED_COPIED);
+  assert_int_equal(managed_kind(&buffers, "type=gpu,unified,total=1G,svm=0"), GM_MANAGED_COPIED);
+  assert_int_equal(managed_kind(&buffers, "type=gpu,total=1G,svm=3"), GM_MANAGED_COPIED);
+  assert_int_equal(managed_kind(&svm, "type=gpu,unified,total=1G,svm=3"), GM_MANAGED_UNIFIED);
+  assert_int_equal(managed_kind(&usm, "type=gpu,unified,total=1G,usm"), GM_MANAGED_NATIVE);
+  assert_int_equal(managed_kind(&usm, "type=gpu,unified,total=1G,usm,lacks=clEnqueueMigrateMemINTEL"),
+                   GM_MANAGED_UNIFIED);
+}
+
+/* The driver promised fine-grained memory, and then gives none: gm copies, and says so. */
+static void test_managed_memory_is_copied_where_svm_is_refused(void **state) {
+  (void)state;
+  static const char *const refusals[] = {"null=clSVMAlloc", "hostile=crooked", "fail=clCreateBuffer:1:-30"};
+  for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+    char script[96];
+    snprintf(script, sizeof script, "type=gpu,unified,total=1G,svm=3,%s", refusals[i]);
+    assert_int_equal(managed_kind(&buffers, script), GM_MANAGED_COPIED);
+  }
 }
 
 static gm_error refusal(const pitfall_driver *driver, const char *script, uint64_t bytes) {
@@ -240,6 +289,8 @@ int main(void) {
       cmocka_unit_test(test_addresses_where_they_are_asked_for),
       cmocka_unit_test(test_pointer_of_an_engine),
       cmocka_unit_test(test_preference_that_the_device_lacks),
+      cmocka_unit_test(test_managed_memory_is_one_where_the_device_says_so),
+      cmocka_unit_test(test_managed_memory_is_copied_where_svm_is_refused),
       cmocka_unit_test(test_success_with_a_null_pointer),
       cmocka_unit_test(test_address_that_is_not_aligned),
       cmocka_unit_test(test_largest_allocation_and_the_sum_of_all),

@@ -144,16 +144,21 @@ static void test_figures_are_raw(void **state) {
 static void test_memory_types_are_sane(void **state) {
   (void)state;
   uint32_t count = 0;
+  bool apart = false;
   gm_memory_type type = {.struct_size = sizeof type};
   assert_int_equal(f.ops->memory_type_count(f.device, &count, NULL), GM_OK);
-  assert_in_range(count, 2, 7);
+  assert_in_range(count, 2, 8);
   for (uint32_t i = 0; i < count; i++) {
     assert_int_equal(f.ops->memory_type(f.device, i, &type, NULL), GM_OK);
     assert_int_equal(type.atom_bytes, 1);
-    assert_true(!(type.flags & GM_MEMORY_APART) == (i < 2)); /* buffers, and what has an address */
-    if (i >= 2) continue;
+    if (type.flags & GM_MEMORY_APART) { /* it has an address */
+      apart = true;
+      continue;
+    }
+    assert_false(apart); /* buffers come first */
     assert_true(type.flags & GM_MEMORY_HOST_VISIBLE);
-    assert_false(type.flags & GM_MEMORY_HOST_POINTER);
+    assert_true(i < 3 && !(type.flags & GM_MEMORY_HOST_POINTER) == (i < 2)); /* the third lies over SVM */
+    if (i == 2) assert_true(f.info.unified);
   }
   assert_int_equal(f.ops->memory_type(f.device, count, &type, NULL), GM_ERR_INVALID_ARGUMENT);
 }

@@ -136,13 +136,25 @@ static bool scene_take(scene *s, uint32_t type, gm_memory *out) {
   return ops->memory_alloc(s->device, &params, out, NULL) == GM_OK;
 }
 
+/* A buffer over shared virtual memory, beside one without. */
+static void scene_shared_buffer(const scene *s) {
+  scene second = *s;
+  gm_memory_type type = {.struct_size = sizeof type};
+  assert_int_equal(ops->memory_type(s->device, 2, &type, NULL), GM_OK);
+  if (type.flags & GM_MEMORY_APART || !scene_take(&second, 2, &second.memory)) return;
+  scene_use(&second);
+  ops->memory_free(s->device, &second.memory, GM_CLOSE_NORMAL, NULL);
+}
+
 /* As above with shared virtual memory, and the engine's word on it; freed when gm has let go of its own name for it. */
 static void scene_addresses(const scene *s) {
   scene second = *s;
   gm_opencl_memory native = {.head = {sizeof native, GM_API_OPENCL}};
   uint32_t count = 0;
   assert_int_equal(ops->memory_type_count(s->device, &count, NULL), GM_OK);
-  if (count < 3 || !scene_take(&second, 2, &second.memory)) return;
+  if (count < 3) return;
+  scene_shared_buffer(s);
+  if (!scene_take(&second, count - 2, &second.memory)) return;
   if (scene_take(&second, count - 1, &second.second)) {
     scene_use(&second);
     second.stream = NULL;

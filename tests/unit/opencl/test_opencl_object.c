@@ -1,5 +1,5 @@
-/* Native objects of exactly a range, and blocks that are mapped for life, on a real OpenCL driver. Buffers are mapped
- * on a queue alone. With shared virtual memory an address suffices. */
+/* Native objects of exactly a range, and blocks that are mapped for life, on a real OpenCL driver. Plain buffers are
+ * mapped on a queue alone. Over fine-grained shared virtual memory a pointer suffices. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -204,14 +204,22 @@ static void test_a_dedicated_block_is_its_object(void **state) {
   scene_close(&s);
 }
 
-/* A queue alone maps a cl_mem: nothing of it is mapped for life, or without a wait. Several maps are fine. */
+/* The engine fills some bytes of a buffer itself. */
+static void engine_fill(uint64_t buffer, uint64_t offset, unsigned char value, size_t bytes) {
+  assert_int_equal(engine.cl.clEnqueueFillBuffer(engine.queue, (cl_mem)(uintptr_t)buffer, &value, 1, (size_t)offset,
+                                                 bytes, 0, NULL, NULL),
+                   CL_SUCCESS);
+}
+
+/* A queue alone maps a plain buffer: nothing of it is mapped for life, or without a wait. Several maps are fine. */
 static void test_buffers_are_mapped_by_a_queue(void **state) {
   (void)state;
   scene s;
   gm_block block;
   void *one = NULL, *two = NULL;
   scene_open(&s, "opencl:memory=buffer");
-  const gm_request mapped = {.bytes = 4096, .must_be = GM_DEVICE_ACCESSIBLE, .flags = GM_MAPPED};
+  const gm_request mapped = {
+      .bytes = 4096, .must_be = GM_DEVICE_ACCESSIBLE, .flags = GM_MAPPED, .memory_types = 3 /* the plain ones */};
   const gm_request visible = {.bytes = 4096, .flags = GM_HOST_VISIBLE};
   gm_explanation why = {.struct_size = sizeof why};
   assert_int_equal(gm_alloc(s.pool, &mapped, &block), GM_ACQUIRE_INVALID);
@@ -230,6 +238,43 @@ static void test_buffers_are_mapped_by_a_queue(void **state) {
   pool_bench_ok(gm_block_unmap(s.pool, &block, two, s.stream, err));
   pool_bench_ok(gm_stream_sync(s.stream, err));
   assert_int_equal(gm_free(s.pool, &block, s.stream), GM_OK);
+  scene_close(&s);
+}
+
+/* Over fine-grained shared virtual memory a block is a buffer for kernels, and a pointer for the host, at once. PoCL
+ * has it. The engine's own commands name the buffer, the parent and a sub-buffer of the block. */
+static void test_a_buffer_that_the_host_shares(void **state) {
+  (void)state;
+  scene s;
+  gm_block before, block;
+  void *host = NULL, *at_once = NULL;
+  unsigned char got[100] = {0};
+  scene_open(&s, "opencl:memory=buffer");
+  const gm_request mapped = {.bytes = 5000, .must_be = GM_DEVICE_LOCAL, .flags = GM_MAPPED | GM_INSERT_WAIT};
+  const gm_acquire answer = gm_alloc(s.pool, &mapped, &before);
+  assert_true(gm_acquired(answer) || strcmp(gm_device_get_info(s.device)->driver, "pocl") != 0);
+  if (gm_acquired(answer)) {
+    assert_true(gm_acquired(gm_alloc(s.pool, &mapped, &block)));
+    const gm_opencl_memory native = object(&s, &block, 0, 5000);
+    assert_true(native.memory != 0 && native.view != 0 && native.pointer == 0);
+    pool_bench_ok(gm_block_host(s.pool, &block, &host, err));
+    pool_bench_ok(gm_block_map(s.pool, &block, 9, 8, GM_MAP_READ | GM_MAP_NO_WAIT, NULL, &at_once, err));
+    assert_ptr_equal(at_once, (char *)host + 9);
+    memset(host, 'h', 5000);
+    engine_fill(native.view, 0, 'v', 64);
+    engine_fill(native.memory, native.offset + 4096, 'p', 64);
+    assert_int_equal(engine.cl.clFinish(engine.queue), CL_SUCCESS);
+    for (unsigned i = 0; i < 5000; i++) {
+      const bool parent = i >= 4096 && i < 4160;
+      assert_int_equal(((unsigned char *)host)[i], i < 64 ? 'v' : parent ? 'p' : 'h');
+    }
+    memset(host, 'k', sizeof got);
+    pool_bench_ok(gm_block_read(s.pool, &block, 0, got, sizeof got, s.stream, NULL, err));
+    assert_memory_equal(got, host, sizeof got);
+    pool_bench_ok(gm_block_unmap(s.pool, &block, at_once, NULL, err));
+    assert_int_equal(gm_free(s.pool, &block, s.stream), GM_OK);
+    assert_int_equal(gm_free(s.pool, &before, s.stream), GM_OK);
+  }
   scene_close(&s);
 }
 
@@ -297,6 +342,7 @@ int main(void) {
                                      cmocka_unit_test(test_another_loop_takes_over),
                                      cmocka_unit_test(test_a_dedicated_block_is_its_object),
                                      cmocka_unit_test(test_buffers_are_mapped_by_a_queue),
+                                     cmocka_unit_test(test_a_buffer_that_the_host_shares),
                                      cmocka_unit_test(test_a_forced_end),
                                      cmocka_unit_test(test_addresses_and_types_apart)};
   return cmocka_run_group_tests(tests, open_all, close_all);
