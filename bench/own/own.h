@@ -27,8 +27,8 @@ own_case own_scale;
  * which the memory of plain requests does not serve. */
 own_case own_plain_pair, own_typed_pair, own_rare_pair;
 
-/* Pairs as in "plain-pair", in wall clock over the events of all threads: "one_ns" of one thread on one device,
- * "shared_ns" of two threads on it, "two_ns" of two threads with a device each. */
+/* Pairs as in "plain-pair", in wall clock over the events of all threads. "one_ns" is of one thread on one device,
+ * "shared_ns" of two threads on it, and "two_ns" of two threads with a device each. */
 own_case own_devices;
 
 /* By its name above, without "own_" and with "-" for "_"; NULL: none. */

@@ -26,8 +26,7 @@ typedef enum gm_cache_policy {
 
 /* Gives an object back to the host program. The cache calls it exactly once for each object that it took, in the thread
  * whose call let the object go, and under no lock. With a pool that may be a thread whose request the pool could not
- * serve. It may call gm, this cache included, but not gm_cache_destroy for
- * it. It must not throw. */
+ * serve. It may call gm, this cache included, but not gm_cache_destroy for it. It must not throw. */
 typedef void (*gm_cache_release)(void *user, void *object, uint64_t bytes);
 
 /* Zero-initialised with struct_size set, these are the defaults. */
@@ -66,8 +65,7 @@ GM_API gm_status gm_cache_create(gm_context *ctx, const gm_cache_params *params,
 /* Releases all objects, kept ones too, and ends the cache. NULL is GM_OK. Meanwhile no other thread, and no `release`,
  * may use the cache. With a pool no evictor of its device makes this call. BUSY: there are leases, and nothing has
  * changed. In a forked child the call gives back gm's host memory, ends all leases, releases no object, and is GM_OK.
- * INVALID_ARGUMENT: debug builds know that it was destroyed.
- */
+ * INVALID_ARGUMENT: debug builds know that it was destroyed. */
 GM_API gm_status gm_cache_destroy(gm_cache *cache, gm_error *err);
 
 /* Puts an object, which replaces an earlier one of the key. A kept key stays kept. On GM_OK the object belongs to the

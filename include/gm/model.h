@@ -43,17 +43,17 @@ typedef struct gm_tensor_info {
 
 /* Reads the headers of the model at `path`, following symbolic links:
  * - a file whose name ends in ".json" is the index of a sharded model, whose shards are in its folder;
- * - any other file is one safetensors or GGUF file. Any part of a split GGUF model leads to all of them, and a
+ * - any other file is one safetensors or GGUF file. Any part of a split GGUF model leads to all of them. A
  *   safetensors file that is one shard of several leads to its index;
- * - in a folder gm takes model.safetensors, else model.safetensors.index.json, else the only index, else the only
- *   safetensors file, else the only GGUF model: a projector, an adapter and the like beside it do not count.
+ * - in a folder gm takes model.safetensors, else model.safetensors.index.json, else the only index. Without these it
+ *   takes the only safetensors file, else the only GGUF model. A projector, an adapter and the like do not count.
  *
  * `services` may be NULL (malloc). gm copies them, and uses their functions until gm_model_close.
  *
  * Errors: OUT_OF_HOST_MEMORY. NOT_FOUND: nothing is there, or a part is missing; the message names it. IO: it is no
- * regular file, may not be read, or changed while gm read it. FORMAT: it is no valid model; the message has file, byte
- * and key, or says what else it is, such as a pointer of Git LFS, a web page or a pickle. NOT_SUPPORTED: a tensor has
- * too many dimensions. Also: a GGUF file is big-endian, newer than gm, or has a type that was removed from the format.
+ * regular file, may not be read, or changed while gm read it. FORMAT: it is no valid model. The message has file, byte
+ * and key, or says what else it is: a pointer of Git LFS, a web page, a pickle. NOT_SUPPORTED: a tensor has too many
+ * dimensions. NOT_SUPPORTED also: a GGUF file is big-endian, newer than gm, or has a type that the format has removed.
  * INVALID_ARGUMENT: `path` or `out` is NULL, `path` is empty, or a folder holds several models. */
 GM_API gm_status gm_model_open(const gm_services *services, const char *path, gm_model **out, gm_error *err);
 

@@ -47,7 +47,7 @@ static gm_status fit_check_cache(const fit_question *self, gm_error *err) {
   static const gm_dtype known[] = {GM_DTYPE_F32,    GM_DTYPE_F16,  GM_DTYPE_BF16, GM_DTYPE_Q8_0, GM_DTYPE_Q4_0,
                                    GM_DTYPE_IQ4_NL, GM_DTYPE_Q4_1, GM_DTYPE_Q5_0, GM_DTYPE_Q5_1, GM_DTYPE_F64};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    if (self->settings.key_type == known[i]) return GM_OK; /* F64 is 0: f16, since none was asked for */
+    if (self->settings.key_type == known[i]) return GM_OK; /* f64 is 0: f16, since none was asked for */
   }
   err->status = GM_ERR_INVALID_ARGUMENT;
   snprintf(err->message, sizeof err->message,
