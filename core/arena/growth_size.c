@@ -65,14 +65,14 @@ uint64_t gm__growth_wish(gm__arena *arena, const gm__want *want, uint64_t reliev
   const gm__arena_set *set = arena->set;
   const uint64_t bytes = want->exact;
   const uint64_t most = set->provider->rules.granule * UINT32_MAX; /* the largest chunk */
+  const uint64_t size = atomic_load_explicit(&set->provider->rules.size, memory_order_relaxed);
   uint64_t largest = set->provider->device->info.max_alloc_bytes, wish;
-  if (set->provider->rules.size == UINT64_MAX) {
+  if (size == UINT64_MAX) {
     wish = growth_is_large(set, bytes)
                ? gm__round_up(bytes + gm__min(relieved, bytes / GROWTH_EASE_SHARE), GM__GROWTH_OWN_UNIT)
                : growth_step(set, growth_held(arena, want), bytes, GM__GROWTH_MOST, GROWTH_SHARE);
   } else {
-    wish = gm__round_up(set->provider->rules.size > bytes ? set->provider->rules.size : bytes,
-                        set->provider->rules.granule);
+    wish = gm__round_up(gm__max(size, bytes), set->provider->rules.granule);
   }
   return (largest && wish > largest) || wish > most ? bytes : wish;
 }

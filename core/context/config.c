@@ -5,8 +5,8 @@
 #include "core/base/alloc.h"
 #include "core/base/cancel.h"
 #include "core/base/error.h"
-#include "core/base/log.h"
 #include "core/base/text.h"
+#include "core/context/config_idle.h"
 #include "core/context/config_keys.h"
 #include "core/context/config_set.h"
 
@@ -27,6 +27,7 @@ gm_status gm__config_create(const gm_services *services, const char *preset, boo
     gm__config_destroy(config, services);
     return status;
   }
+  gm__config_say_idle(config);
   *out = config;
   return GM_OK;
 }
@@ -41,16 +42,6 @@ void gm__config_destroy(gm__config *config, const gm_services *services) {
   gm__release(services, config, sizeof *config);
 }
 
-/* Two keys bound buckets. Where pools are of best fit, whoever sets one of them hears so. */
-static void config_say_buckets(gm_context *ctx, const char *key) {
-  char word[16];
-  if (strcmp(key, "cache.global") != 0 && strcmp(key, "max_pooled_per_bucket") != 0) return;
-  gm__config_text(ctx, "allocation_strategy", word, sizeof word);
-  if (strcmp(word, "bucket") == 0) return;
-  gm__log(gm__context_services(ctx), GM_LOG_WARN,
-          "gm: %s bounds pools of buckets only; cache.max_bytes and cache.max_age bound a pool of best_fit", key);
-}
-
 gm_status gm_config_set(gm_context *ctx, const char *key, const char *value, gm_error *err) {
   gm_status status = gm__context_check(ctx, "gm_config_set", err);
   if (status != GM_OK) return status;
@@ -58,8 +49,8 @@ gm_status gm_config_set(gm_context *ctx, const char *key, const char *value, gm_
   gm__config *config = ctx->config;
   gm__mutex_lock(&config->lock);
   status = gm__config_put(config, &(gm__config_change){key, value, "", GM_CONFIG_CODE}, err);
+  if (status == GM_OK) gm__config_say_idle_key(config, gm__config_key_find(key));
   gm__mutex_unlock(&config->lock);
-  if (status == GM_OK) config_say_buckets(ctx, key);
   if (status != GM_OK || gm_config_key_at(gm__config_key_find(key))->effective) return status;
   return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_config_set",
                   "%s is stored, but its feature comes with a later version", key);
@@ -103,6 +94,7 @@ gm_status gm_config_load(gm_context *ctx, const char *path, gm_error *err) {
   if (!path) return gm__bad_argument(err, "gm_config_load", "`path` is NULL");
   gm__mutex_lock(&ctx->config->lock);
   status = gm__config_apply_file(ctx->config, path, err);
+  if (status == GM_OK) gm__config_say_idle(ctx->config);
   gm__mutex_unlock(&ctx->config->lock);
   return status;
 }
@@ -113,6 +105,7 @@ gm_status gm_config_preset(gm_context *ctx, const char *preset, gm_error *err) {
   if (!preset) return gm__bad_argument(err, "gm_config_preset", "`preset` is NULL");
   gm__mutex_lock(&ctx->config->lock);
   status = gm__config_apply_preset(ctx->config, preset, err);
+  if (status == GM_OK) gm__config_say_idle(ctx->config);
   gm__mutex_unlock(&ctx->config->lock);
   return status;
 }

@@ -10,6 +10,7 @@
 typedef struct gm__config_entry {
   char *texts[GM_CONFIG_ENVIRONMENT + 1]; /* by source; NULL: not set there. The highest counts */
   bool locked;
+  bool said; /* that it has no effect */
 } gm__config_entry;
 
 struct gm__config {

@@ -82,6 +82,11 @@ static void configure_bucket(gm_pool *pool, gm__keep *keep, const configure_valu
   gm__mutex_unlock(&pool->heap.provider.lock);
 }
 
+static void configure_segment(gm_pool *pool, gm__keep *keep, const configure_value *to) {
+  (void)keep;
+  atomic_store_explicit(&pool->heap.provider.rules.size, to->number, memory_order_relaxed);
+}
+
 static void configure_cap(gm_pool *pool, gm__keep *keep, const configure_value *to) {
   (void)keep;
   atomic_store_explicit(&pool->heap.provider.budget.max_bytes, to->number ? to->number : UINT64_MAX,
@@ -99,6 +104,7 @@ static const configure_key configure_keys[] = {
     {"scaling.factor", IN_ALL, configure_factor},
     {"max_pooled_per_bucket", IN_BUCKETS, configure_bucket},
     {"max_pool_bytes", IN_ALL, configure_cap},
+    {"segment_size", IN_BEST_FIT, configure_segment},
     {"coalescing_threshold", IN_ALL, configure_coalesce},
     {"aggressive_coalescing", IN_BEST_FIT, configure_aggressive},
     {"cleanup.threshold", IN_ALL, configure_cleanup},
@@ -124,7 +130,9 @@ static gm_status configure_serves(const gm_pool *pool, const configure_key *key,
   else if (key->where == IN_BUCKETS && heap->strategy != GM_STRATEGY_BUCKET)
     why = "it bounds buckets, and this pool is of best_fit: cache.max_bytes and cache.max_age bound it";
   else if (key->where == IN_BEST_FIT && heap->strategy == GM_STRATEGY_BUCKET)
-    why = "it is for best_fit, and blocks of this pool's buckets have no neighbours: cache.max_bytes bounds it";
+    why = "it is for best_fit, and each block of this pool's buckets is a driver allocation of its own";
+  else if (key->set == configure_segment && heap->provider.pages.usable)
+    why = "the pool maps pages, as many as it needs; set the key before the pool is created";
   else if (key->set == configure_bytes && (heap->keep.strict || heap->provider.no_trim))
     why = "`keep_bytes` or `flags` of the pool's parameters say what it keeps";
   else if (key->set == configure_age && heap->provider.no_trim)

@@ -18,7 +18,7 @@ typedef struct gm__memory_rules {
   bool zeroes;                 /* new memory is filled with zeros before anybody gets a part of it */
   uint64_t small;              /* quick lists keep blocks of at most so many bytes */
   uint64_t apart;              /* blocks of at most so many bytes have pages of their own; 0: none have */
-  uint64_t size;               /* bytes to take at a time; UINT64_MAX: as the pool grows */
+  _Atomic uint64_t size;       /* bytes to take at a time; UINT64_MAX: as the pool grows */
   uint64_t ahead;              /* most bytes to take beyond what a request needs; UINT64_MAX: no bound */
   uint64_t granule;            /* a power of two: every chunk has whole granules, and begins at one */
   bool all_local, all_visible; /* the device has no other memory */

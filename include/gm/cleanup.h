@@ -51,7 +51,7 @@ GM_API uint64_t gm_pool_coalesce(gm_pool *pool, bool aggressive);
 /* Tunes a running pool: gives one key of the configuration (gm/config.h) another value for this pool. The value holds
  * from then on, and other threads may use the pool meanwhile. These keys can be changed: cache.stream_local,
  * cache.global, cache_size, cache.max_bytes, cache.max_age, scaling.low, scaling.high, scaling.factor,
- * max_pooled_per_bucket, max_pool_bytes, coalescing_threshold, aggressive_coalescing, cleanup.threshold,
+ * max_pooled_per_bucket, max_pool_bytes, segment_size, coalescing_threshold, aggressive_coalescing, cleanup.threshold,
  * pressure.medium, pressure.high, pressure.critical, pressure.hysteresis.
  *
  * Memory above a new cache.max_bytes goes back at once. Blocks above a new bound in number go with the next frees and
@@ -61,8 +61,8 @@ GM_API uint64_t gm_pool_coalesce(gm_pool *pool, bool aggressive);
  *
  * Errors: INVALID_ARGUMENT: there is no such key, or it does not take the value. Thresholds of the pressure must stay
  * in order. NOT_SUPPORTED: the key has no effect in this pool, which the message explains. Keys of buckets have none in
- * a pool of best fit, and aggressive_coalescing has none in a pool of buckets. cache.max_bytes has none in a pool with
- * a bound in keep_bytes. FORKED. */
+ * a pool of best fit. aggressive_coalescing and segment_size have none in a pool of buckets, and segment_size has none
+ * in a pool that maps pages. cache.max_bytes has none in a pool with a bound in keep_bytes. FORKED. */
 GM_API gm_status gm_pool_configure(gm_pool *pool, const char *key, const char *value, gm_error *err);
 
 /* Gives back, in an emergency, all memory that nobody uses in any pool of a device. First it asks each evictor of the

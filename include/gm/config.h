@@ -9,8 +9,9 @@
  *
  * Pools and devices take their values when they are created; gm_pool_configure (gm/cleanup.h) changes some of a running
  * pool. But memory_fraction, min_free_bytes, pressure.*,
- * cpu_fallback, gpu.memory.* and gpu.ast.* are read when they are used, so a change counts from then on. Every function
- * is thread-safe. */
+ * cpu_fallback, gpu.memory.* and gpu.ast.* are read when they are used, so a change counts from then on. gm logs, once
+ * for each, keys that somebody set although they change nothing, such as bounds of buckets where pools are of best fit.
+ * Every function is thread-safe. */
 #ifndef GM_CONFIG_H
 #define GM_CONFIG_H
 

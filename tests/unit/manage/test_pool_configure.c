@@ -179,6 +179,25 @@ static void test_an_aggressive_pool_keeps_what_its_parameters_say(void **state) 
   }
 }
 
+/* The next segment has the new size. */
+static void test_the_size_of_segments_changes(void **state) {
+  (void)state;
+  static const struct {
+    const char *size;
+    uint64_t taken_mib;
+  } rows[] = {{"32M", 32}, {"8M", 8}, {"auto", 2}};
+  pool_bench bench;
+  const gm_pool_params segments = {.struct_size = sizeof segments, .no_vmm = true};
+  pool_bench_open(&bench, "null", NULL, &segments);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    pool_bench_ok(gm_pool_configure(bench.pool, "segment_size", rows[i].size, err));
+    take_and_give(bench.pool, 4096);
+    assert_int_equal(pool_bench_stats(&bench).reserved_bytes, rows[i].taken_mib * MIB);
+    assert_int_equal(gm_pool_clear(bench.pool), rows[i].taken_mib * MIB);
+  }
+  pool_bench_close(&bench);
+}
+
 /* ---- thresholds of the pressure ---- */
 
 static gm_pressure_level level_of(gm_pool *pool) {
@@ -242,7 +261,8 @@ static void test_keys_without_effect_are_refused(void **state) {
   pool_bench_open(&bench, "null", NULL, NULL);
   refused(bench.pool, "cache.global", "1", GM_ERR_NOT_SUPPORTED, "cache.max_bytes");
   refused(bench.pool, "max_pooled_per_bucket", "1", GM_ERR_NOT_SUPPORTED, "best_fit");
-  refused(bench.pool, "segment_size", "1M", GM_ERR_NOT_SUPPORTED, "when it is created");
+  refused(bench.pool, "segment_size", "1M", GM_ERR_NOT_SUPPORTED, "maps pages");
+  refused(bench.pool, "zero_segments", "true", GM_ERR_NOT_SUPPORTED, "when it is created");
   refused(bench.pool, "cache_sizes", "1", GM_ERR_INVALID_ARGUMENT, "cache_size");
   refused(bench.pool, "scaling.low", "2", GM_ERR_INVALID_ARGUMENT, "scaling.low");
   refused(bench.pool, "cache_size", "-1", GM_ERR_INVALID_ARGUMENT, "cache_size");
@@ -255,6 +275,7 @@ static void test_keys_without_effect_are_refused(void **state) {
   pool_bench_close(&bench);
   pool_bench_open(&bench, "null", NULL, &buckets);
   refused(bench.pool, "aggressive_coalescing", "true", GM_ERR_NOT_SUPPORTED, "best_fit");
+  refused(bench.pool, "segment_size", "1M", GM_ERR_NOT_SUPPORTED, "best_fit");
   pool_bench_close(&bench);
   pool_bench_open(&bench, "null", NULL, &keeps);
   refused(bench.pool, "cache.max_bytes", "1", GM_ERR_NOT_SUPPORTED, "keep_bytes");
@@ -320,7 +341,8 @@ static void tune(gm_pool *pool, int round) {
               {"pressure.high", {"0.7", "0.8"}},
               {"pressure.critical", {"0.9", "1"}},
               {"pressure.hysteresis", {"0", "0.05"}},
-              {"aggressive_coalescing", {"true", "false"}}};
+              {"aggressive_coalescing", {"true", "false"}},
+              {"segment_size", {"8M", "auto"}}};
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
     const gm_status status = gm_pool_configure(pool, keys[i].key, keys[i].values[round % 2], NULL);
     if (status != GM_OK && status != GM_ERR_NOT_SUPPORTED) atomic_store(&traffic_failed, true);
@@ -333,11 +355,13 @@ static void tune(gm_pool *pool, int round) {
 
 static void test_tuning_under_traffic(void **state) {
   (void)state;
-  for (int kind = 0; kind < 2; kind++) {
+  const gm_pool_params segments = {.struct_size = sizeof segments, .no_vmm = true};
+  const gm_pool_params *const kinds[] = {NULL, &buckets, &segments};
+  for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
     pool_bench bench;
     pthread_t threads[THREADS];
     atomic_store(&traffic_failed, false);
-    pool_bench_open(&bench, "null", NULL, kind ? &buckets : NULL);
+    pool_bench_open(&bench, "null", NULL, kinds[kind]);
     for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, traffic, bench.pool), 0);
     for (int round = 0; round < 100; round++) tune(bench.pool, round);
     for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
@@ -362,6 +386,7 @@ int main(void) {
       cmocka_unit_test(test_aggressive_coalescing_lasts),
       cmocka_unit_test(test_an_aggressive_pool_that_grows_gives_unused_segments_back),
       cmocka_unit_test(test_an_aggressive_pool_keeps_what_its_parameters_say),
+      cmocka_unit_test(test_the_size_of_segments_changes),
       cmocka_unit_test(test_a_pool_has_thresholds_of_its_own),
       cmocka_unit_test(test_tuning_under_traffic),
   };
