@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "core/base/saturate.h"
@@ -66,6 +67,7 @@ double gm_stats_hit_rate(const gm_stats *stats) {
 
 double gm_stats_fragmentation(const gm_stats *stats) {
   const gm_stats had = stats_read(stats);
+  if (stats && stats->struct_size <= offsetof(gm_stats, hole_bytes)) return -1; /* of a program from before holes */
   if (had.hole_bytes == GM_UNKNOWN_BYTES) return -1;
   return had.hole_bytes ? (double)had.scattered_bytes / (double)had.hole_bytes : 0.0;
 }

@@ -184,7 +184,7 @@ static void test_pool_reports(void **state) {
   ok(gm_pool_stats(w.pool, &stats.it));
   TOLD(stats);
   assert_int_equal(stats.it.requested_bytes, 1000);
-  assert_true(gm_stats_fragmentation(&stats.it) >= 0);
+  assert_true(gm_stats_fragmentation(&stats.it) == -1); /* nobody has looked for holes */
   gm_stats_add(&stats.it, &stats.it);
   TOLD(stats);
   assert_int_equal(stats.it.requested_bytes, 2000);
