@@ -10,8 +10,8 @@ static double adapt(gm_pool *pool) {
   gm_pressure pressure = {.struct_size = sizeof pressure};
   DO(gm_pool_pressure(pool, &pressure, &err));
   if (pressure.ratio > 0.8) {
-    DO(gm_pool_cleanup(pool, 0.9, false, NULL, &err)); /* cleanup_cache(threshold=0.9) */
-    gm_pool_coalesce(pool, true);                      /* enable_aggressive_coalescing() */
+    DO(gm_pool_cleanup(pool, 0.9, false, NULL, &err));                  /* cleanup_cache(threshold=0.9) */
+    DO(gm_pool_configure(pool, "aggressive_coalescing", "true", &err)); /* enable_aggressive_coalescing() */
   } else if (pressure.ratio < 0.3) {
     DO(gm_pool_configure(pool, "cache.stream_local", "150", &err)); /* expand_cache_size(factor=1.5) of 100 */
   }
@@ -45,6 +45,7 @@ int main(int argc, char **argv) {
   CLAIM(adapt(e.pool) > 0.8); /* high */
   CLAIM(example_stats(e.pool).reserved_bytes <= 90 * MIB);
   gm_free(e.pool, &most, NULL);
+  CLAIM(cached(e.pool) == 0); /* blocks join from now on, until the key is false */
   puts("the cache grew while there was room, and memory went back under pressure");
   return example_close(e);
 }

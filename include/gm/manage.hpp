@@ -34,6 +34,15 @@ inline gm_status cleanup(const pool &pool, double threshold = GM_CLEANUP_THRESHO
 }
 /* Gives back all memory of a pool that nobody uses, and returns the bytes (gm_pool_clear). */
 inline std::uint64_t clear(const pool &pool) { return gm_pool_clear(pool.get()); }
+/* Joins neighbouring free memory of a pool, and returns the bytes that a trim would give back, or, if aggressive, that
+ * went back (gm_pool_coalesce). */
+inline std::uint64_t coalesce(const pool &pool, bool aggressive = false) {
+  return gm_pool_coalesce(pool.get(), aggressive);
+}
+/* Gives a key of the configuration another value for a pool that is in use (gm_pool_configure). */
+inline gm_status configure(const pool &pool, const char *key, const char *value, gm_error *err = nullptr) {
+  return gm_pool_configure(pool.get(), key, value, err);
+}
 
 /* Managed memory (gm/managed.h). It owns its pool. It is destroyed in the order of its stream: set_stream. */
 class managed {
