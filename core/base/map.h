@@ -1,4 +1,5 @@
-/* A hash map from uint64_t to uint64_t (addresses, handles, ids). The caller synchronises. */
+/* A hash map from uint64_t to uint64_t (addresses, handles, ids). It grows without a copy: each insertion moves a few
+ * entries to the larger table. The caller synchronises. */
 #ifndef GM_CORE_BASE_MAP_H
 #define GM_CORE_BASE_MAP_H
 
@@ -18,7 +19,9 @@ typedef struct gm__map_slot {
 typedef struct gm__map {
   const gm_services *services; /* borrowed; NULL: the C library */
   gm__map_slot *slots;
-  size_t capacity; /* 0 or a power of two */
+  size_t capacity;         /* 0 or a power of two */
+  gm__map_slot *old_slots; /* of the table that it grew out of; NULL: there is none */
+  size_t old_capacity, old_at;
   size_t count;
   uint64_t zero_value; /* the entry of key 0, which no slot can hold */
   bool has_zero;

@@ -236,6 +236,63 @@ static void test_reserved_room_needs_no_more_memory(void **state) {
   counted_services_check(&host);
 }
 
+static size_t slots_used(const gm__map *map) {
+  size_t used = 0;
+  for (size_t i = 0; i < map->capacity; i++) used += map->slots[i].key != 0;
+  return used;
+}
+
+/* However many entries there are, an insertion moves a few of them. All are there meanwhile, and each is given once. */
+static void test_a_map_grows_by_a_few_entries(void **state) {
+  (void)state;
+  enum { KEYS = 4000, MOST = 64 }; /* 16 slots go over with an insertion; some are the home of several entries */
+  gm__map map;
+  gm__map_init(&map, NULL);
+  size_t between = 0;
+  for (uint64_t key = 1; key <= KEYS; key++) {
+    const size_t used = slots_used(&map), capacity = map.capacity;
+    assert_int_equal(gm__map_insert(&map, key * 4096, key), GM_OK);
+    assert_true(slots_used(&map) <= (map.capacity == capacity ? used : 0) + MOST + 1);
+    if (!map.old_slots) continue;
+    uint64_t value = 0, other = between * 7919 % key + 1, seen = 0;
+    size_t cursor = 0;
+    between++;
+    assert_true(gm__map_find(&map, other * 4096, &value) && value == other);
+    if (between % 16 == 0) {
+      for (uint64_t k; gm__map_next(&map, &cursor, &k, &value);) seen += k == value * 4096;
+      assert_int_equal(seen, key);
+    }
+    assert_true(gm__map_remove(&map, other * 4096, &value) && value == other);
+    assert_false(gm__map_find(&map, other * 4096, NULL));
+    assert_int_equal(gm__map_insert(&map, other * 4096, other), GM_OK);
+    assert_int_equal(map.count, key);
+  }
+  assert_true(between > 200);
+  gm__map_clear(&map);
+}
+
+/* Room that is reserved while entries still go over to a larger table. */
+static void test_room_is_reserved_while_a_map_grows(void **state) {
+  (void)state;
+  counted_services host;
+  counted_services_init(&host);
+  gm__map map;
+  gm__map_init(&map, &host.services);
+  uint64_t key = 1;
+  for (; key < 1000 || !map.old_slots; key++) assert_int_equal(gm__map_insert(&map, key, key), GM_OK);
+  host.fail_at = atomic_load(&host.calls) + 1;
+  assert_int_equal(gm__map_reserve(&map, 50000), GM_ERR_OUT_OF_HOST_MEMORY);
+  for (uint64_t i = 1; i < key; i++) assert_true(gm__map_find(&map, i, NULL));
+  host.fail_at = 0;
+  assert_int_equal(gm__map_reserve(&map, 50000), GM_OK);
+  host.fail_at = atomic_load(&host.calls) + 1;
+  for (uint64_t i = 1; i <= 50000; i++) assert_int_equal(gm__map_insert(&map, i, 2 * i), GM_OK);
+  assert_int_equal(map.count, 50000);
+  for (uint64_t i = 1, value = 0; i <= 50000; i++) assert_true(gm__map_find(&map, i, &value) && value == 2 * i);
+  gm__map_clear(&map);
+  counted_services_check(&host);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_random_operations_match_an_array),
@@ -245,6 +302,8 @@ int main(void) {
       cmocka_unit_test(test_replacing_changes_value_not_count),
       cmocka_unit_test(test_every_request_may_fail),
       cmocka_unit_test(test_reserved_room_needs_no_more_memory),
+      cmocka_unit_test(test_a_map_grows_by_a_few_entries),
+      cmocka_unit_test(test_room_is_reserved_while_a_map_grows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
