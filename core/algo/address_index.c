@@ -171,6 +171,11 @@ static bool lookup_begin_growth(gm__lookup *lookup, const gm_services *services)
   return true;
 }
 
+/* True when the chunk is in a table by anchors, as soon as it is in one by addresses. */
+static bool lookup_is_inside(const gm__lookup *lookup, uint32_t number) {
+  return lookup->inside.slots && number < lookup->inside.end;
+}
+
 /* Takes all chunks out of the old slot. */
 static void lookup_move(const gm__lookup *lookup, const gm__chunks *chunks, uint32_t at) {
   const lookup_side olds = lookup_old_begins(lookup, chunks), old_anchors = lookup_old_anchors(lookup, chunks);
@@ -178,7 +183,7 @@ static void lookup_move(const gm__lookup *lookup, const gm__chunks *chunks, uint
   for (uint32_t slot; (slot = olds.slots[at]);) {
     lookup_take(&olds, lookup_number(slot));
     lookup_put(&begins, lookup_number(slot));
-    if (!anchors.slots) continue;
+    if (!lookup_is_inside(lookup, lookup_number(slot))) continue;
     lookup_take(&old_anchors, lookup_number(slot));
     lookup_put(&anchors, lookup_number(slot));
   }
@@ -215,8 +220,9 @@ bool gm__lookup_reserve_slow(gm__lookup *lookup, const gm__chunks *chunks) {
 
 /* ---- by the address of the first byte ---- */
 
-static void lookup_put_inside(gm__lookup *lookup, const gm__chunks *chunks, uint32_t number) {
-  const lookup_side anchors = lookup_anchors(lookup, chunks);
+/* `old`: among the old tables. */
+static void lookup_put_inside(gm__lookup *lookup, const gm__chunks *chunks, uint32_t number, bool old) {
+  const lookup_side anchors = old ? lookup_old_anchors(lookup, chunks) : lookup_anchors(lookup, chunks);
   lookup_put(&anchors, number);
   gm__anchor_levels_add(&lookup->inside.levels, lookup_anchor(lookup, gm__chunk_at(chunks, number)));
 }
@@ -224,7 +230,7 @@ static void lookup_put_inside(gm__lookup *lookup, const gm__chunks *chunks, uint
 void gm__lookup_insert_slow(gm__lookup *lookup, const gm__chunks *chunks, uint32_t number) {
   const lookup_side begins = lookup_begins(lookup, chunks);
   lookup_put(&begins, number);
-  if (lookup->inside.slots) lookup_put_inside(lookup, chunks, number);
+  if (lookup_is_inside(lookup, number)) lookup_put_inside(lookup, chunks, number, false);
 }
 
 void gm__lookup_remove_slow(gm__lookup *lookup, const gm__chunks *chunks, uint32_t number) {
@@ -232,7 +238,7 @@ void gm__lookup_remove_slow(gm__lookup *lookup, const gm__chunks *chunks, uint32
   const lookup_side old_begins = lookup_old_begins(lookup, chunks), old_anchors = lookup_old_anchors(lookup, chunks);
   const bool old = !lookup_take(&begins, number);
   if (old) lookup_take(&old_begins, number);
-  if (!anchors.slots) return;
+  if (!lookup_is_inside(lookup, number)) return;
   lookup_take(old ? &old_anchors : &anchors, number);
   gm__anchor_levels_remove(&lookup->inside.levels, lookup_anchor(lookup, gm__chunk_at(chunks, number)));
 }
@@ -251,16 +257,37 @@ uint32_t gm__lookup_find_far(const gm__lookup *lookup, const gm__chunks *chunks,
 /* ---- by any address ---- */
 
 bool gm__lookup_open_inside(gm__lookup *lookup, const gm__chunks *chunks, uint32_t shift) {
+  const bool grows = lookup->old.slots != NULL;
   if (lookup->inside.slots) return true;
   if (!lookup->bits) return false;
   uint32_t *slots = lookup_new(chunks->services, lookup->bits);
-  if (!slots) return false;
-  lookup_scan(lookup, chunks, UINT32_MAX);
-  lookup->inside = (gm__lookup_inside){.slots = slots, .shift = shift};
-  for (size_t i = 0; i <= lookup->mask; i++) {
-    if (lookup->slots[i]) lookup_put_inside(lookup, chunks, lookup_number(lookup->slots[i]));
+  uint32_t *old_slots = slots && grows ? lookup_new(chunks->services, lookup->old.bits) : NULL;
+  if (!slots || (grows && !old_slots)) {
+    lookup_release(chunks->services, slots, lookup->bits);
+    return false;
   }
+  lookup->inside = (gm__lookup_inside){.slots = slots, .shift = shift, .end = 1};
+  lookup->old.inside_slots = old_slots;
   return true;
+}
+
+/* Puts the chunk into the table by anchors, if it is in the index. */
+static void lookup_fill_one(gm__lookup *lookup, const gm__chunks *chunks, uint32_t number) {
+  const lookup_side begins = lookup_begins(lookup, chunks), old = lookup_old_begins(lookup, chunks);
+  const uint64_t address = gm__chunk_at(chunks, number)->address;
+  if (lookup_find_key(&begins, address, address, lookup_is_begin) == number) {
+    lookup_put_inside(lookup, chunks, number, false);
+  } else if (old.slots && lookup_find_key(&old, address, address, lookup_is_begin) == number) {
+    lookup_put_inside(lookup, chunks, number, true);
+  }
+}
+
+static void lookup_fill(gm__lookup *lookup, const gm__chunks *chunks) {
+  const uint32_t count = gm__chunks_count(chunks);
+  for (int left = GM__LOOKUP_SCAN; left && lookup->inside.end < count; left--) {
+    lookup_fill_one(lookup, chunks, lookup->inside.end++);
+  }
+  if (lookup->inside.end >= count) lookup->inside.end = GM__LOOKUP_ALL;
 }
 
 static bool lookup_contains(const gm__lookup *lookup, const gm__chunk *chunk, uint64_t address) {
@@ -268,7 +295,7 @@ static bool lookup_contains(const gm__lookup *lookup, const gm__chunk *chunk, ui
   return (address >> shift) - (chunk->address >> shift) < chunk->granules;
 }
 
-uint32_t gm__lookup_find_inside(const gm__lookup *lookup, const gm__chunks *chunks, uint64_t address) {
+static uint32_t lookup_find_anchored(const gm__lookup *lookup, const gm__chunks *chunks, uint64_t address) {
   const lookup_side anchors = lookup_anchors(lookup, chunks), old = lookup_old_anchors(lookup, chunks);
   uint32_t number = 0;
   for (uint64_t left = lookup->inside.levels.used; left && !number; left &= left - 1) {
@@ -277,4 +304,25 @@ uint32_t gm__lookup_find_inside(const gm__lookup *lookup, const gm__chunks *chun
     if (!number && old.slots) number = lookup_find_key(&old, anchor, address, lookup_contains);
   }
   return number;
+}
+
+/* Looks for a chunk that begins at one of GM__LOOKUP_SCAN granules up to *granule, which becomes the one before them.
+ */
+static uint32_t lookup_look_back(const gm__lookup *lookup, const gm__chunks *chunks, uint64_t *granule) {
+  uint32_t number = 0;
+  for (int left = GM__LOOKUP_SCAN; left && *granule && !number; left--) {
+    number = gm__lookup_find(lookup, chunks, (*granule)-- << lookup->inside.shift);
+  }
+  return number;
+}
+
+uint32_t gm__lookup_find_inside(gm__lookup *lookup, const gm__chunks *chunks, uint64_t address) {
+  uint64_t granule = address >> lookup->inside.shift;
+  while (lookup->inside.end != GM__LOOKUP_ALL) {
+    lookup_fill(lookup, chunks);
+    const uint32_t anchored = lookup_find_anchored(lookup, chunks, address);
+    const uint32_t before = anchored ? anchored : lookup_look_back(lookup, chunks, &granule);
+    if (before) return lookup_contains(lookup, gm__chunk_at(chunks, before), address) ? before : 0;
+  }
+  return lookup_find_anchored(lookup, chunks, address);
 }

@@ -10,6 +10,7 @@
 typedef struct gm__lookup_inside {
   uint32_t *slots; /* as many as in the other table; NULL: nobody has asked yet */
   uint32_t shift;  /* anchors are of addresses without these low bits */
+  uint32_t end;    /* chunks of smaller numbers are in the table. GM__LOOKUP_ALL: all are */
   gm__anchor_levels levels;
 } gm__lookup_inside;
 
@@ -19,6 +20,8 @@ enum {
   GM__LOOKUP_STEPS_AT = 24, /* above the number, which has no more bits */
   GM__LOOKUP_FAR = 255      /* so many steps, or more */
 };
+#define GM__LOOKUP_ALL UINT32_MAX
+
 /* While an index grows: how many insertions go between two calls that look through so many old slots. */
 enum { GM__LOOKUP_GRANT = 16, GM__LOOKUP_SCAN = 1024 };
 
@@ -55,13 +58,14 @@ static inline bool gm__lookup_reserve(gm__lookup *lookup, const gm__chunks *chun
 
 void gm__lookup_clear(gm__lookup *lookup, const gm_services *services);
 
-/* From now on the index finds chunks by any address in them. `shift` is that of their granules. The first call takes
- * time for each chunk and 4 bytes a slot; insertions and removals take a little more time afterwards. False without
- * host memory. */
+/* From now on the index finds chunks by any address in them. `shift` is that of their granules: each chunk begins at a
+ * multiple. Insertions and removals take a little more time afterwards. False without host memory. */
 bool gm__lookup_open_inside(gm__lookup *lookup, const gm__chunks *chunks, uint32_t shift);
 
-/* The chunk that contains the address; 0: there is none. Call gm__lookup_open_inside before. */
-uint32_t gm__lookup_find_inside(const gm__lookup *lookup, const gm__chunks *chunks, uint64_t address);
+/* The chunk that contains the address; 0: there is none. Call gm__lookup_open_inside before. The first calls fill the
+ * table of anchors, GM__LOOKUP_SCAN chunks with each. Until it is full they look back from the address, too. So a call
+ * takes time for all chunks only if the one looked for is very large, or there is none. */
+uint32_t gm__lookup_find_inside(gm__lookup *lookup, const gm__chunks *chunks, uint64_t address);
 
 static inline uint32_t gm__lookup_hash(uint64_t key, uint32_t down) {
   return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> down);

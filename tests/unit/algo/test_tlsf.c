@@ -347,6 +347,60 @@ static void test_any_address_inside_is_looked_up(void **state) {
   close_world(&w);
 }
 
+enum { MANY = 40000, MANY_GRANULES = 5 };
+
+static uint32_t many_numbers[MANY];
+
+static void many_insert(world *w, gm__lookup *lookup, uint32_t i) {
+  assert_true(gm__lookup_reserve(lookup, &w->spans));
+  gm__lookup_insert(lookup, &w->spans, many_numbers[i]);
+}
+
+static void many_add(world *w, gm__lookup *lookup, uint32_t i) {
+  many_numbers[i] = reserve_and_take(w);
+  at(w, many_numbers[i])->address = (uint64_t)(i + 1) * MANY_GRANULES * GRANULE;
+  at(w, many_numbers[i])->granules = MANY_GRANULES;
+  many_insert(w, lookup, i);
+}
+
+/* The first searches for an address inside, beside so many spans, while others come and go. */
+static void first_searches_inside(uint32_t opened, bool grows) {
+  world w;
+  gm__lookup lookup;
+  uint32_t count = 0, searches = 0;
+  open_world(&w, 0, 1);
+  gm__lookup_init(&lookup);
+  while (count < opened) many_add(&w, &lookup, count++);
+  assert_int_equal(lookup.old.slots != NULL, grows);
+  assert_true(gm__lookup_open_inside(&lookup, &w.spans, 8));
+  for (uint32_t i = opened - 1; lookup.inside.end != GM__LOOKUP_ALL; i -= 7, searches++) {
+    const uint32_t before = lookup.inside.end;
+    const uint64_t address = at(&w, many_numbers[i])->address + GRANULE * (MANY_GRANULES - 1) + 17;
+    assert_int_equal(gm__lookup_find_inside(&lookup, &w.spans, address), many_numbers[i]);
+    if (lookup.inside.end != GM__LOOKUP_ALL) assert_true(lookup.inside.end - before <= GM__LOOKUP_SCAN);
+    gm__lookup_remove(&lookup, &w.spans, many_numbers[i]);
+    assert_int_equal(gm__lookup_find_inside(&lookup, &w.spans, address), 0);
+    many_insert(&w, &lookup, i);
+    for (int more = 0; more < 200; more++) many_add(&w, &lookup, count++);
+  }
+  assert_true(searches > opened / GM__LOOKUP_SCAN / 3);
+  for (uint32_t i = 0; i < count; i++) {
+    assert_int_equal(gm__lookup_find_inside(&lookup, &w.spans, at(&w, many_numbers[i])->address + 300),
+                     many_numbers[i]);
+  }
+  assert_int_equal(gm__lookup_find_inside(&lookup, &w.spans, 300), 0);
+  gm__lookup_clear(&lookup, &w.host.services);
+  close_world(&w);
+}
+
+/* A search looks at a few spans, however many there are. */
+static void test_a_first_search_inside_looks_at_few_spans(void **state) {
+  (void)state;
+  first_searches_inside(20000, false);
+  first_searches_inside(32000, false); /* it grows meanwhile */
+  first_searches_inside(33500, true);  /* it grows already */
+}
+
 /* The slots in use of the larger table. */
 static uint32_t slots_used(const gm__lookup *lookup) {
   uint32_t used = 0;
@@ -398,6 +452,7 @@ int main(void) {
       cmocka_unit_test(test_addresses_of_one_place_are_looked_up),
       cmocka_unit_test(test_any_address_inside_is_looked_up),
       cmocka_unit_test(test_an_index_grows_by_a_few_spans),
+      cmocka_unit_test(test_a_first_search_inside_looks_at_few_spans),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
