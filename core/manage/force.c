@@ -93,7 +93,7 @@ gm_status gm_pool_destroy_force(gm_pool *pool, gm_error *err) {
   const gm_status status = force_stop_lending(pool, err);
   if (status) return status;
   gm__watches_forget(pool->ctx, pool);
-  if (pool->heap.observers.recorder) gm_pool_record_end(pool, NULL, NULL);
+  if (gm__recorder_writes(pool->heap.observers.recorder)) gm_pool_record_end(pool, NULL, NULL);
   uint32_t unasked = force_settle(pool->device);
   if (force_unmap(pool)) unasked = force_settle(pool->device);
   if (pool->buffers.forget) pool->buffers.forget(pool);

@@ -190,7 +190,7 @@ static gm_status pool_check_unused(gm_pool *pool, gm_error *err) {
   if (live) {
     return gm__fail(err, GM_ERR_BUSY, 0, op, "%" PRIu64 " blocks of pool \"%s\" are still out", live, name);
   }
-  if (pool->heap.observers.recorder) {
+  if (gm__recorder_writes(pool->heap.observers.recorder)) {
     return gm__fail(err, GM_ERR_BUSY, 0, op, "pool \"%s\" is being recorded: gm_pool_record_end first", name);
   }
   if (guests) {

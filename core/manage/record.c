@@ -1,3 +1,5 @@
+#include "core/manage/record.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +30,7 @@ _Static_assert(GM__ARENA_SET_ARENAS + 1 <= GM__RECORDER_BUFFERS, "an event buffe
 static gm_status record_mark(gm_pool *pool, const char *label) {
   gm_status status = GM_ERR_NOT_FOUND;
   gm__mutex_lock(&pool->heap.provider.lock);
-  if (pool->heap.observers.recorder) {
+  if (gm__recorder_writes(pool->heap.observers.recorder)) {
     gm__event_buffer *events = gm__recorder_buffer(pool->heap.observers.recorder, RECORD_DEDICATED);
     if (events) gm__event_buffer_mark(events, label, strlen(label));
     status = GM_OK; /* the end of the recording tells if there is none */
@@ -81,8 +83,7 @@ static void record_begin_arenas(gm_pool *pool, gm__recorder *recorder) {
   }
 }
 
-/* No arena and no dedicated block writes events any more. */
-static gm__recorder *record_stop(gm_pool *pool) {
+gm__recorder *gm__record_stop(gm_pool *pool) {
   gm__mutex_lock(&pool->heap.provider.lock);
   gm__recorder *recorder = pool->heap.observers.recorder;
   pool->heap.observers.recorder = NULL;
@@ -91,22 +92,31 @@ static gm__recorder *record_stop(gm_pool *pool) {
   return recorder;
 }
 
+void gm__record_start(gm_pool *pool, gm__recorder *recorder) {
+  record_begin_dedicated(pool, recorder);
+  record_begin_arenas(pool, recorder);
+}
+
+gm_status gm__record_check_idle(const gm_pool *pool, const char *op, gm_error *err) {
+  const gm__recorder *recorder = pool->heap.observers.recorder;
+  if (!recorder) return GM_OK;
+  return gm__fail(err, GM_ERR_BUSY, 0, op, "pool \"%s\" is being %s already", pool->heap.provider.name,
+                  recorder->sink ? "profiled" : "recorded");
+}
+
 static gm_status record_begin(gm_pool *pool, const char *path, gm_error *err) {
   gm__recorder *recorder = NULL;
-  if (pool->heap.observers.recorder) {
-    return gm__fail(err, GM_ERR_BUSY, 0, "gm_pool_record_begin", "pool \"%s\" is being recorded already",
-                    pool->heap.provider.name);
-  }
+  const gm_status idle = gm__record_check_idle(pool, "gm_pool_record_begin", err);
+  if (idle) return idle;
   gm_status status = gm__recorder_open(gm__context_services(pool->device->ctx), path, &recorder, err);
   if (status) return status;
   gm__event_buffer *events = gm__recorder_buffer(recorder, RECORD_DEDICATED);
   if (events) gm__event_buffer_mark(events, "start", strlen("start"));
-  record_begin_dedicated(pool, recorder);
-  record_begin_arenas(pool, recorder);
+  gm__record_start(pool, recorder);
   record_mark(pool, "recording");
   if (!gm__recorder_has_failed(recorder, err)) return GM_OK;
   status = recorder->failure.status;
-  gm__recorder_close(record_stop(pool), false);
+  gm__recorder_close(gm__record_stop(pool), false);
   return status;
 }
 
@@ -126,8 +136,8 @@ gm_status gm_pool_record_begin(gm_pool *pool, const char *path, gm_error *err) {
 
 static gm_status record_end(gm_pool *pool, gm_recording *out, gm_error *err) {
   char comment[160];
-  gm__recorder *recorder = record_stop(pool);
-  if (!recorder) return record_none(pool, "gm_pool_record_end", err);
+  if (!gm__recorder_writes(pool->heap.observers.recorder)) return record_none(pool, "gm_pool_record_end", err);
+  gm__recorder *recorder = gm__record_stop(pool);
   snprintf(comment, sizeof comment, "# recorded by gm %s from pool \"%s\" (%s) on %s", gm_version_string(),
            pool->heap.provider.name, pool->heap.strategy == GM_STRATEGY_BUCKET ? "bucket" : "best_fit",
            pool->device->info.name);

@@ -14,7 +14,7 @@
  * `places` has its stream, and the marks before it. `class_live` counts live blocks by class. Only the end tells which
  * blocks are never freed, so growth is added up there. */
 
-enum { PROFILE_STREAM_BITS = 12, PROFILE_SMALL = 1024 * 1024 };
+enum { PROFILE_STREAM_BITS = 12 };
 
 _Static_assert(GM_TRACE_STREAM_MAX < 1 << PROFILE_STREAM_BITS, "beside it more marks than a file can have");
 
@@ -38,7 +38,7 @@ static gm_status profile_alloc(profile *self, const gm_trace_event *event) {
   uint32_t at = gm_size_class(event->bytes);
   out->allocs++;
   out->repeats += gm__map_find(&self->sizes, event->bytes, NULL);
-  out->small_allocs += event->bytes <= PROFILE_SMALL;
+  out->small_allocs += event->bytes <= GM_TRACE_SMALL;
   out->total_bytes = gm__add_sat(out->total_bytes, event->bytes);
   profile_raise(&out->streams, (uint64_t)event->stream + 1);
   self->live_bytes = gm__add_sat(self->live_bytes, event->bytes);

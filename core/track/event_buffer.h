@@ -37,6 +37,7 @@ typedef struct gm__event_buffer {
   uint32_t used;           /* words; at least the head */
   uint32_t first, slot;    /* places in the scratch file: of its first chunk, and of this one */
   uint32_t spilled;        /* chunks in the scratch file */
+  uint32_t number;         /* of the event buffer in its recording */
   uint64_t words[GM__EVENT_WORDS];
 } gm__event_buffer;
 

@@ -7,9 +7,9 @@
 #include "core/base/cancel.h"
 #include "core/base/error.h"
 
-/* Invariants: each event buffer has one chunk in host memory, however long the recording is. Its other chunks are
- * chained in the scratch file: the head of each has the place of the next one. The order of events across event buffers
- * is found at the end, by their numbers. */
+/* Invariants: a recording has files, or a sink. Each event buffer has one chunk in host memory, however long the
+ * recording is. Its other chunks are chained in the scratch file: the head of each has the place of the next one. The
+ * order of events across event buffers is found at the end, by their numbers. */
 
 enum { RECORDER_SLOTS_MOST = INT32_MAX };
 
@@ -36,14 +36,31 @@ static gm_status recorder_begin(gm__recorder *recorder, const char *path, gm_err
   return status ? status : gm__output_file_open(path, &recorder->file, err);
 }
 
-gm_status gm__recorder_open(const gm_services *services, const char *path, gm__recorder **out, gm_error *err) {
+static gm__recorder *recorder_new(const gm_services *services) {
   gm__recorder *recorder = gm__alloc(services, sizeof *recorder);
-  if (!recorder) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_record_begin", "no host memory for a recording");
-  }
+  if (!recorder) return NULL;
   recorder->services = services;
   recorder->file.fd = recorder->scratch.fd = -1;
   gm__mutex_init(&recorder->lock, GM__RANK_RECORDER);
+  return recorder;
+}
+
+gm_status gm__recorder_open_sink(const gm_services *services, gm__recorder_sink *sink, gm__recorder **out,
+                                 gm_error *err) {
+  *out = recorder_new(services);
+  if (*out) {
+    (*out)->sink = sink;
+    return GM_OK;
+  }
+  sink->end(sink);
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_profile_begin", "no host memory for a profile");
+}
+
+gm_status gm__recorder_open(const gm_services *services, const char *path, gm__recorder **out, gm_error *err) {
+  gm__recorder *recorder = recorder_new(services);
+  if (!recorder) {
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_record_begin", "no host memory for a recording");
+  }
   gm_status status = recorder_begin(recorder, path, err);
   if (status == GM_OK) {
     *out = recorder;
@@ -69,20 +86,25 @@ bool gm__recorder_has_failed(gm__recorder *recorder, gm_error *err) {
   return failed;
 }
 
+static void recorder_lacks_memory(gm__recorder *recorder) {
+  gm_error failure;
+  gm__fail(&failure, GM_ERR_OUT_OF_HOST_MEMORY, 0, recorder->sink ? "gm_pool_profile_read" : "gm_pool_record_end",
+           "%.300s: no host memory for what a thread did", recorder->sink ? "the profile" : recorder->path);
+  recorder_fail(recorder, &failure);
+}
+
 gm__event_buffer *gm__recorder_buffer(gm__recorder *recorder, uint32_t number) {
   gm__event_buffer *events = recorder->buffers[number];
   if (events) return events;
   events = gm__alloc(recorder->services, sizeof *events);
   if (!events) {
-    gm_error failure;
-    gm__fail(&failure, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_record_end",
-             "%.300s: no host memory for what a thread did", recorder->path);
-    recorder_fail(recorder, &failure);
+    recorder_lacks_memory(recorder);
     return NULL;
   }
   events->recorder = recorder;
   events->clock = &recorder->clock;
   events->used = 1;
+  events->number = number;
   recorder->buffers[number] = events;
   return events;
 }
@@ -103,7 +125,10 @@ static gm_status recorder_write(gm__recorder *recorder, gm__event_buffer *events
 void gm__recorder_spill(gm__recorder *recorder, gm__event_buffer *events) {
   GM__UNCANCELLED();
   gm_error failure;
-  if (!atomic_load_explicit(&recorder->failed, memory_order_relaxed)) {
+  const bool works = !atomic_load_explicit(&recorder->failed, memory_order_relaxed);
+  if (works && recorder->sink) {
+    if (recorder->sink->take(recorder->sink, events)) recorder_lacks_memory(recorder);
+  } else if (works) {
     if (events->spilled == 0) events->first = events->slot = recorder_take_slot(recorder);
     const uint32_t next = recorder_take_slot(recorder);
     if (recorder_write(recorder, events, next, &failure)) recorder_fail(recorder, &failure);
@@ -130,6 +155,7 @@ void gm__recorder_close(gm__recorder *recorder, bool forked) {
   for (uint32_t i = 0; i < GM__RECORDER_BUFFERS; i++)
     gm__release(services, recorder->buffers[i], sizeof(gm__event_buffer));
   if (recorder->path) gm__release(services, recorder->path, strlen(recorder->path) + 1);
+  if (recorder->sink) recorder->sink->end(recorder->sink);
   if (!forked) gm__mutex_destroy(&recorder->lock);
   gm__release(services, recorder, sizeof *recorder);
 }

@@ -10,12 +10,20 @@
 
 enum { GM__RECORDER_BUFFERS = 129, GM__RECORDER_LINE = 64 /* bytes that one processor writes at a time */ };
 
+/* Who takes the chunks of a recording without files. */
+typedef struct gm__recorder_sink {
+  /* Takes the events of the chunk in memory. REQUIRES: the lock of the event buffer. OUT_OF_HOST_MEMORY. */
+  gm_status (*take)(struct gm__recorder_sink *sink, gm__event_buffer *events);
+  void (*end)(struct gm__recorder_sink *sink); /* the recording ends: releases the sink */
+} gm__recorder_sink;
+
 typedef struct gm__recorder {
   char before[GM__RECORDER_LINE]; /* every thread writes the clock: no other member shares its cache line */
   _Atomic uint64_t clock;
   char behind[GM__RECORDER_LINE];
   const gm_services *services; /* borrowed */
-  char *path;                  /* owned, with its end mark */
+  char *path;                  /* owned, with its end mark; NULL: it has a sink */
+  gm__recorder_sink *sink;     /* owned; NULL: it has files */
   bool packed;
   gm__output_file file, scratch;
   _Atomic uint32_t slots; /* chunks of the scratch file that have an owner */
@@ -30,13 +38,21 @@ typedef struct gm__recorder {
  * OUT_OF_HOST_MEMORY; NOT_SUPPORTED: packed, and this build has no zlib. */
 gm_status gm__recorder_open(const gm_services *services, const char *path, gm__recorder **out, gm_error *err);
 
+/* A recording without files. It owns the sink from then on, also after a failure. OUT_OF_HOST_MEMORY. */
+gm_status gm__recorder_open_sink(const gm_services *services, gm__recorder_sink *sink, gm__recorder **out,
+                                 gm_error *err);
+
+/* True for a recording that writes a file. NULL: there is none. */
+static inline bool gm__recorder_writes(const gm__recorder *recorder) { return recorder && !recorder->sink; }
+
 /* The event buffer with that number, made by the first call. NULL without host memory: the recording has failed. */
 gm__event_buffer *gm__recorder_buffer(gm__recorder *recorder, uint32_t number);
 
 /* True when something has failed so far; `err` gets the reason. */
 bool gm__recorder_has_failed(gm__recorder *recorder, gm_error *err);
 
-/* Writes the event buffer's chunk to the scratch file. The event buffer is empty afterwards. */
+/* Writes the event buffer's chunk to the scratch file, or gives it to the sink. The event buffer is empty afterwards.
+ * REQUIRES: the lock of the event buffer. */
 void gm__recorder_spill(gm__recorder *recorder, gm__event_buffer *events);
 
 /* Writes the last chunk of each event buffer that has chunks in the scratch file. Call it when no thread writes any

@@ -11,6 +11,7 @@ GM_BEGIN_DECLS
 enum {
   GM_TRACE_CLASSES = 65,      /* as many as gm_size_class has */
   GM_TRACE_BRIEF_EVENTS = 16, /* a block that lives for fewer events is brief */
+  GM_TRACE_SMALL = 1 << 20,   /* a larger block is not small */
   GM_ADVICE_GROWTH_BLOCKS = 1000
 };
 
@@ -27,7 +28,7 @@ typedef struct gm_trace_profile {
   uint64_t end_live_bytes, end_live_blocks; /* blocks never freed */
   uint64_t distinct_sizes;
   uint64_t repeats;                               /* allocations of a size that was asked for before */
-  uint64_t small_allocs;                          /* allocations of at most 1 MiB */
+  uint64_t small_allocs;                          /* allocations of at most GM_TRACE_SMALL bytes */
   uint64_t brief_allocs;                          /* blocks freed within GM_TRACE_BRIEF_EVENTS */
   uint64_t streams;                               /* highest stream number + 1; 0: no allocation */
   uint64_t moved_frees;                           /* frees on another stream than the allocation's */

@@ -13,6 +13,7 @@
 #include "gm/gm.hpp"
 #include "gm/managed.h"
 #include "gm/pressure.h"
+#include "gm/profile.h"
 #include "gm/tracker.h"
 
 namespace gm {
@@ -26,6 +27,11 @@ inline gm_status pressure_of(const pool &pool, gm_pressure &out, gm_error *err =
 inline gm_status fragmentation_of(const pool &pool, gm_fragmentation &out, gm_error *err = nullptr) {
   out.struct_size = sizeof out;
   return gm_pool_fragmentation(pool.get(), &out, err);
+}
+/* Tells which sizes a pool is asked for, and how long its blocks live (gm_pool_profile_read). */
+inline gm_status profile_of(const pool &pool, gm_trace_profile &out, gm_error *err = nullptr) {
+  out.struct_size = sizeof out;
+  return gm_pool_profile_read(pool.get(), &out, err);
 }
 /* Gives back old and surplus memory of a pool (gm_pool_cleanup). */
 inline gm_status cleanup(const pool &pool, double threshold = GM_CLEANUP_THRESHOLD_CONFIG, bool force = false,

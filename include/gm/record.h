@@ -18,8 +18,8 @@ GM_BEGIN_DECLS
  * gm_block_wrap, gm_block_import, gm_pool_record_allocation.
  *
  * After a failure the pool is not recorded. Errors: OUT_OF_HOST_MEMORY, FORKED. BUSY: the pool is being recorded
- * already. IO, NOT_FOUND: gm cannot make one of the two files. NOT_SUPPORTED: the name ends in ".gz", and this build
- * has no zlib. INVALID_ARGUMENT: `path` is NULL or empty. */
+ * already, or profiled (gm/profile.h). IO, NOT_FOUND: gm cannot make one of the two files. NOT_SUPPORTED: the name ends
+ * in ".gz", and this build has no zlib. INVALID_ARGUMENT: `path` is NULL or empty. */
 GM_API gm_status gm_pool_record_begin(gm_pool *pool, const char *path, gm_error *err);
 
 /* Writes a mark: the end of a step or phase. gm_tracker_mark of the pool's own tracker writes one by itself: "mark N".

@@ -1,8 +1,8 @@
 /* What tools, tuning and larger engines need. It includes gm/gm.h.
  * - Other ways to get and keep memory: batch, cleanup, evictor, managed, pool_set, quota, scope, spans, warm_up.
  * - Other devices and processes: peer, share.
- * - What happens, and advice on it: advice, debug, fragmentation, pressure, probe, raw_figures, record, report, trace,
- * tracker. */
+ * - What happens, and advice on it: advice, debug, fragmentation, pressure, probe, profile, raw_figures, record,
+ * report, trace, tracker. */
 #ifndef GM_TOOLS_H
 #define GM_TOOLS_H
 
@@ -19,6 +19,7 @@
 #include "gm/pool_set.h"
 #include "gm/pressure.h"
 #include "gm/probe.h"
+#include "gm/profile.h"
 #include "gm/quota.h"
 #include "gm/raw_figures.h"
 #include "gm/record.h"

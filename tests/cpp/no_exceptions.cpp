@@ -33,6 +33,8 @@ int main() {
   if (gm::clear(pool) != 0) return 1;
   gm_fragmentation holes = {};
   if (gm::fragmentation_of(pool, holes, &err) != GM_OK || holes.ratio != 0 || holes.reserved_bytes == 0) return 1;
+  gm_trace_profile profile = {};
+  if (gm::profile_of(pool, profile, &err) != GM_OK || profile.distinct_sizes != 1) return 1;
   gm::managed memory = gm::managed::create(pool, 4096, &err);
   gm::managed moved = std::move(memory);
   if (memory || !moved || !moved.host() || moved.block()->bytes < 4096) return 1;
