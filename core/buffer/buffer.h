@@ -25,6 +25,7 @@ struct gm_buffer {
   uint32_t locks;   /* gm_buffer_lock, and calls that use its bytes now */
   uint32_t callers; /* of these: gm_buffer_lock */
   void *host;       /* what gm_buffer_host gave: good until the last lock goes; NULL: nobody asked */
+  bool unmapping;   /* `host` was unmapped by a command, and the wait for it failed */
   bool waiting;     /* a thread waits for `uses`, which stay as they are meanwhile */
   bool asleep;      /* gm_pool_sleep has moved it to the host; changes with `at` */
   bool moving;      /* one thread has it, to move it or to end it */

@@ -103,18 +103,29 @@ static gm_status lock_settle(const gm_buffer *buffer, const char *op, gm_error *
   return status ? status : gm__access_settle(stream, err);
 }
 
-/* Ends what gm_buffer_host gave. REQUIRES: the buffer is seized. */
-static gm_status lock_hide(gm_buffer *buffer, const char *op, gm_error *err) {
+static gm_status lock_unmap(gm_buffer *buffer, const char *op, gm_error *err) {
   gm__access access;
+  gm_status status = gm__access_open(buffer->pool, &buffer->at.block, 0, 0, op, &access, err);
+  if (!status) status = gm_block_unmap(buffer->pool, &buffer->at.block, buffer->host, NULL, err);
+  if (status) return status;
+  buffer->host = NULL;
+  buffer->unmapping = !lock_is_mapped_for_life(&access);
+  return GM_OK;
+}
+
+/* Ends what gm_buffer_host gave. A call after a failed wait waits again. REQUIRES: the buffer is seized. */
+static gm_status lock_hide(gm_buffer *buffer, const char *op, gm_error *err) {
   gm_status status = GM_OK;
   if (buffer->at.location == GM_LOCATION_HOST) {
     gm__place_scramble(buffer, &buffer->at);
   } else {
-    status = gm__access_open(buffer->pool, &buffer->at.block, 0, 0, op, &access, err);
-    if (!status) status = gm_block_unmap(buffer->pool, &buffer->at.block, buffer->host, NULL, err);
-    if (!status && !lock_is_mapped_for_life(&access)) status = lock_settle(buffer, op, err);
+    if (buffer->host) status = lock_unmap(buffer, op, err);
+    if (!status && buffer->unmapping) status = lock_settle(buffer, op, err);
   }
-  if (!status || status == GM_ERR_DEVICE_LOST) buffer->host = NULL;
+  if (!status || status == GM_ERR_DEVICE_LOST) {
+    buffer->host = NULL;
+    buffer->unmapping = false;
+  }
   return gm__error_of(op, status, err);
 }
 
@@ -147,8 +158,8 @@ static gm_status lock_note(gm_buffer *buffer, const gm_point *point, const char 
   return GM_OK;
 }
 
-/* Takes one lock off. *hides: it was the last one of a buffer that showed the host a pointer, and the buffer is seized.
- */
+/* Takes one lock off. *hides: it was the last one of a buffer that shows the host a pointer, or whose unmap nobody has
+ * waited for. The buffer is seized then. */
 static gm_status lock_drop(gm_buffer *buffer, const gm_point *point, const char *op, bool *hides, gm_error *err) {
   gm__pool_buffers *list = lock_list(buffer);
   gm__mutex_lock(&list->lock);
@@ -158,7 +169,7 @@ static gm_status lock_drop(gm_buffer *buffer, const gm_point *point, const char 
     buffer->locks--;
     buffer->callers--;
   }
-  *hides = !status && buffer->host && !buffer->callers;
+  *hides = !status && (buffer->host || buffer->unmapping) && !buffer->callers;
   if (*hides) buffer->moving = true;
   gm__buffer_queue(buffer);
   while (*hides && buffer->locks) gm__cond_wait(&list->changed, &list->lock); /* a call copies, and ends by itself */
@@ -166,7 +177,7 @@ static gm_status lock_drop(gm_buffer *buffer, const gm_point *point, const char 
   return status;
 }
 
-/* The lock stays, because its mapping did. The buffer is seized. */
+/* The lock stays, because the mapping or the wait for its end did. The buffer is seized. */
 static void lock_put_back(gm_buffer *buffer) {
   gm__mutex_lock(&lock_list(buffer)->lock);
   buffer->locks++;
@@ -188,7 +199,7 @@ gm_status gm_buffer_unlock(gm_buffer *buffer, gm_stream *stream, gm_error *err) 
   if (status && stream) gm_point_release(buffer->pool->device, &point);
   if (!hides) return status;
   status = lock_hide(buffer, op, err);
-  if (buffer->host) lock_put_back(buffer);
+  if (buffer->host || buffer->unmapping) lock_put_back(buffer);
   gm__buffer_settle(buffer);
   return status;
 }

@@ -86,9 +86,10 @@ GM_API gm_status gm_buffer_host(gm_buffer *buffer, void **out, gm_error *err);
 
 /* Takes one lock off. Work that was submitted to `stream` before may still use the buffer. gm notes a point
  * there, and moves and frees the buffer only after it. NULL: the work is done, or there was none. The last unlock ends
- * the pointer of gm_buffer_host, and may wait for that. After a failure the lock is still there. Errors:
- * INVALID_ARGUMENT: also for a buffer that is not locked. OUT_OF_HOST_MEMORY, FORKED, and those of gm_stream_record.
- * NOT_SUPPORTED: gm may not submit to the stream; unlock with NULL once its work is done. Thread-safe. */
+ * the pointer of gm_buffer_host, and may wait for that. After a failure the lock is still there, and gm_buffer_host
+ * must be asked again. Errors: INVALID_ARGUMENT: also for a buffer that is not locked. OUT_OF_HOST_MEMORY, FORKED, and
+ * those of gm_stream_record. NOT_SUPPORTED: gm may not submit to the stream; unlock with NULL once its work is done.
+ * Thread-safe. */
 GM_API gm_status gm_buffer_unlock(gm_buffer *buffer, gm_stream *stream, gm_error *err);
 
 /* Moves a buffer to `where`, with its contents. The handle stays; its block and its native object are others then. The

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "core/base/error.h"
 #include "core/base/thread.h"
 #include "core/context/context.h"
 #include "gm/buffer.h"
@@ -17,11 +18,13 @@
 enum { FLOATS = 1 << 18, LEFT = 0xDB }; /* a buffer of 1 MiB; what a debug build leaves in an old place */
 
 static unsigned point_waits;
+static bool break_waits;
 
 gm_status __real_gm_point_wait(gm_device *device, const gm_point *point, uint64_t timeout_ns, gm_error *err);
 gm_status __wrap_gm_point_wait(gm_device *device, const gm_point *point, uint64_t timeout_ns, gm_error *err);
 gm_status __wrap_gm_point_wait(gm_device *device, const gm_point *point, uint64_t timeout_ns, gm_error *err) {
   point_waits++;
+  if (break_waits) return gm__fail(err, GM_ERR_DRIVER, 0, "gm_point_wait", "the test breaks the wait");
   return __real_gm_point_wait(device, point, timeout_ns, err);
 }
 
@@ -172,6 +175,43 @@ static void test_a_mapping_ends_with_the_last_lock(void **state) {
   pool_bench_close(&bench);
 }
 
+/* The mapping has ended, and the wait for that fails. The lock is still there, without a pointer that is good no more.
+ * The next unlock waits again; a new pointer is a new mapping. */
+static void test_a_mapping_that_nobody_has_waited_for(void **state) {
+  (void)state;
+  for (int again = 0; again < 2; again++) {
+    pool_bench bench;
+    gm_error failure = {.status = GM_OK};
+    card.no_pointer = true;
+    open_card(&bench, 0, MIB);
+    gm_buffer *buffer = make(&bench, GM_FALLBACK_PINNED);
+    fill(buffer, 3);
+    begin(buffer);
+    break_waits = true;
+    for (int i = 0; i < 2; i++) {
+      assert_int_equal(gm_buffer_unlock(buffer, NULL, &failure), GM_ERR_DRIVER);
+      assert_int_equal(card.unmaps, 2);
+    }
+    break_waits = false;
+    assert_int_equal(gm_buffer_move(buffer, GM_LOCATION_HOST, NULL, &failure), GM_ERR_BUSY);
+    if (again) {
+      void *host = NULL;
+      pool_bench_ok(gm_buffer_host(buffer, &host, err));
+      assert_int_equal(card.maps, 3);
+      assert_true(((float *)host)[FLOATS - 1] == (float)(2 + FLOATS));
+    }
+    point_waits = 0;
+    end(buffer);
+    assert_int_equal(point_waits, 1);
+    assert_int_equal(card.unmaps, card.maps);
+    assert_int_equal(gm_buffer_unlock(buffer, NULL, &failure), GM_ERR_INVALID_ARGUMENT);
+    pool_bench_ok(gm_buffer_move(buffer, GM_LOCATION_HOST, NULL, err));
+    gm_buffer_release(buffer, NULL);
+    card.no_pointer = false;
+    pool_bench_close(&bench);
+  }
+}
+
 static void test_the_host_waits_for_work_that_an_unlock_noted(void **state) {
   (void)state;
   pool_bench bench;
@@ -296,6 +336,7 @@ int main(void) {
       cmocka_unit_test(test_what_has_no_pointer),
       cmocka_unit_test(test_a_locked_buffer_stays),
       cmocka_unit_test(test_a_mapping_ends_with_the_last_lock),
+      cmocka_unit_test(test_a_mapping_that_nobody_has_waited_for),
       cmocka_unit_test(test_the_host_waits_for_work_that_an_unlock_noted),
       cmocka_unit_test(test_a_kept_pointer_is_poisoned),
       cmocka_unit_test(test_threads_lock_one_buffer),
