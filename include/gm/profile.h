@@ -18,8 +18,8 @@ typedef struct gm_size_use {
 } gm_size_use;
 
 /* Begins a profile of a pool, while other threads may allocate. Blocks that are alive count as allocated now. A pool
- * that is not profiled pays nothing for it. Host memory for a profile: 64 KiB for each thread that allocates, 24 bytes
- * for each block that lived at once, and up to 64 for each size. An allocation and its free cost about 0.2 us more.
+ * that is not profiled pays nothing for it. A profile takes 64 KiB of host memory for each thread that allocates. Each
+ * block that lived at once takes 24 bytes, and each size up to 64. An allocation and its free cost about 0.2 us more.
  * Most of that comes at once: about half a millisecond at every 8000th event of a thread.
  *
  * gm_pool_destroy ends a profile. Errors: INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, FORKED. BUSY: the pool is being
