@@ -68,7 +68,7 @@ gm_status advise_look(const advise_target *target, gm_device_info *out_info, boo
 
 static gm_status trial_once(const replay_events *events, const advise_target *target, const advise_settings *settings,
                             advise_result *out, gm_error *err) {
-  const replay_params params = {.runs = 1, .threads = 1};
+  const replay_params params = {.runs = 1, .threads = 1, .holes = true};
   session self = {.ctx = NULL};
   replay_result result = {.failed = 0};
   gm_error closing = {.status = GM_OK};
@@ -78,7 +78,11 @@ static gm_status trial_once(const replay_events *events, const advise_target *ta
   *out = (advise_result){.stats = result.stats,
                          .driver_allocs = result.driver_allocs_cold,
                          .warm_up_allocs = result.stats.driver_allocs - result.driver_allocs_cold,
-                         .failed = result.failed};
+                         .failed = result.failed,
+                         .holes = result.holes};
+  out->stats.hole_bytes = result.holes.hole_bytes; /* not those after the last free */
+  out->stats.scattered_bytes = result.holes.scattered_bytes;
+  out->stats.largest_hole_bytes = result.holes.largest_hole_bytes;
   if (status != GM_OK || closed == GM_OK) return status;
   *err = closing;
   return closed;
@@ -87,7 +91,10 @@ static gm_status trial_once(const replay_events *events, const advise_target *ta
 static uint64_t trial_more(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static void trial_worst(advise_result *worst, const advise_result *other) {
-  if (other->stats.peak_reserved_bytes > worst->stats.peak_reserved_bytes) worst->stats = other->stats;
+  if (other->stats.peak_reserved_bytes > worst->stats.peak_reserved_bytes) {
+    worst->stats = other->stats;
+    worst->holes = other->holes;
+  }
   worst->driver_allocs = trial_more(worst->driver_allocs, other->driver_allocs);
   worst->warm_up_allocs = trial_more(worst->warm_up_allocs, other->warm_up_allocs);
   worst->failed = trial_more(worst->failed, other->failed);
@@ -105,7 +112,7 @@ gm_status advise_trial(const replay_events *events, const advise_target *target,
   return status;
 }
 
-double advise_fragmentation(const advise_result *result, uint64_t peak_live) {
+double advise_unused(const advise_result *result, uint64_t peak_live) {
   uint64_t reserved = result->stats.peak_reserved_bytes;
   return reserved > peak_live ? 1.0 - (double)peak_live / (double)reserved : 0;
 }

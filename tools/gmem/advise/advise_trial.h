@@ -2,7 +2,7 @@
 #ifndef GM_TOOLS_GMEM_ADVISE_ADVISE_TRIAL_H
 #define GM_TOOLS_GMEM_ADVISE_ADVISE_TRIAL_H
 
-#include "gm/pool.h"
+#include "gm/fragmentation.h"
 #include "tools/gmem/replay/replay_events.h"
 #include "tools/gmem/session/session.h"
 
@@ -27,6 +27,7 @@ typedef struct advise_result {
   uint64_t driver_allocs;  /* in the run: those of a warm-up come before */
   uint64_t warm_up_allocs; /* driver allocations before the run */
   uint64_t failed;         /* allocations that found no memory */
+  gm_fragmentation holes;  /* of the pool at the end of the run, with what the trace leaves alive */
 } advise_result;
 
 bool advise_on_null(const advise_target *target);
@@ -43,6 +44,6 @@ gm_status advise_trial(const replay_events *events, const advise_target *target,
                        advise_result *out, gm_error *err);
 
 /* The share of what was reserved at the peak that the run, with `peak_live` bytes at its own, had no use for. */
-double advise_fragmentation(const advise_result *result, uint64_t peak_live);
+double advise_unused(const advise_result *result, uint64_t peak_live);
 
 #endif

@@ -83,7 +83,8 @@ static void advise_json_profile(json_writer *out, const gm_trace_profile *profil
 static void advise_json_result(json_writer *out, const char *key, const advise_result *result, uint64_t peak_live) {
   writer_open(out, key, '{');
   writer_double(out, "hit_rate", gm_stats_hit_rate(&result->stats));
-  writer_double(out, "fragmentation", advise_fragmentation(result, peak_live));
+  writer_double(out, "fragmentation", result->holes.ratio);
+  writer_double(out, "unused", advise_unused(result, peak_live));
   writer_u64(out, "driver_allocs", result->driver_allocs);
   writer_u64(out, "warm_up_driver_allocs", result->warm_up_allocs);
   writer_u64(out, "peak_reserved_bytes", result->stats.peak_reserved_bytes);

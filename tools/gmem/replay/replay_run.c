@@ -186,9 +186,10 @@ static gm_status replay_tail(replay_crew *crew, replay_result *out, gm_error *er
 gm_status replay_run(gm_pool *pool, const replay_events *events, const replay_params *params, replay_result *out,
                      gm_error *err) {
   replay_crew crew = {.pool = pool, .events = events, .params = params};
-  *out = (replay_result){.stats = {.struct_size = sizeof out->stats}};
+  *out = (replay_result){.stats = {.struct_size = sizeof out->stats}, .holes = {.struct_size = sizeof out->holes}};
   gm_status status = replay_create_streams(&crew, err);
   if (status == GM_OK) status = replay_create_workers(&crew, err);
+  if (status == GM_OK && params->holes) crew.workers[0].holes = &out->holes;
   if (status == GM_OK) status = replay_runs(&crew, out, err);
   if (status == GM_OK && params->tail) status = replay_tail(&crew, out, err);
   progress_clear();

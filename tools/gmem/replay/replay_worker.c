@@ -118,5 +118,6 @@ static void replay_clean(replay_worker *worker) {
 void replay_worker_run(replay_worker *worker) {
   worker->failed = 0;
   worker->status = worker->times_ns || worker->touch ? replay_timed(worker) : replay_untimed(worker);
+  if (worker->holes) gm_pool_fragmentation(worker->pool, worker->holes, NULL); /* a look changes what comes after */
   replay_clean(worker);
 }

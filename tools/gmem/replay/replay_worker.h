@@ -2,7 +2,7 @@
 #ifndef GM_TOOLS_GMEM_REPLAY_REPLAY_WORKER_H
 #define GM_TOOLS_GMEM_REPLAY_REPLAY_WORKER_H
 
-#include "gm/pool.h"
+#include "gm/fragmentation.h"
 #include "tools/gmem/replay/replay_events.h"
 
 typedef struct replay_worker {
@@ -12,7 +12,8 @@ typedef struct replay_worker {
   uint32_t *times_ns; /* of each event; NULL: not asked for */
   gm_stream **streams;
   bool touch;
-  uint64_t told, to_tell; /* events of earlier runs, and of all: the bar shows them. to_tell 0: this one tells none */
+  gm_fragmentation *holes; /* filled in before what the trace leaves alive is freed; NULL: not asked for */
+  uint64_t told, to_tell;  /* events of earlier runs, and of all: the bar shows them. to_tell 0: this one tells none */
   uint64_t begin_ns, end_ns; /* of the run; while events are timed one by one, end - begin is their sum */
   uint64_t failed;
   gm_status status;
