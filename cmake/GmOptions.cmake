@@ -44,7 +44,7 @@ option(GM_TEST_INSTALL "Test the installed package with small consumer projects"
 
 option(GM_WARNINGS "Compile gm with warnings" ${PROJECT_IS_TOP_LEVEL})
 option(GM_WERROR "Warnings are errors (the presets set this)" OFF)
-set(GM_SANITIZE "" CACHE STRING "Sanitizers: 'address,undefined' or 'thread'; empty: none")
+set(GM_SANITIZE "" CACHE STRING "Sanitizers: 'address,undefined', 'thread' or 'memory' (clang); empty: none")
 set(GM_SANITIZE_LEVEL 1 CACHE STRING "Optimisation of sanitized builds: 1 keeps the checks; 0 for a debugger")
 option(GM_TESTS_FEW "Tests that take great counts to show how something grows take a fiftieth of them" OFF)
 option(GM_COVERAGE "Instrument for line coverage" OFF)
@@ -69,6 +69,9 @@ if(PROJECT_IS_TOP_LEVEL)
     add_link_options(-fsanitize=${GM_SANITIZE})
     if(GM_SANITIZE_LEVEL)
       add_compile_options(-g1) # lines and functions, which reports show, are a third of all debug information
+    endif()
+    if(GM_SANITIZE STREQUAL "memory") # it takes thread-local memory of a library that is loaded later for unwritten
+      add_compile_options(-ftls-model=initial-exec)
     endif()
   endif()
   if(GM_COVERAGE)

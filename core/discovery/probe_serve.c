@@ -28,11 +28,12 @@ static gm_status probe_write(int fd, const void *data, size_t bytes, gm_error *e
 }
 
 static gm_status probe_write_driver(gm__driver *driver, int fd, gm_error *err) {
-  gm__isolate_head head = {.magic = GM__ISOLATE_MAGIC,
-                           .info_size = sizeof driver->info,
-                           .entry_size = sizeof *driver->entries,
-                           .entry_count = driver->info.status == GM_OK ? driver->entry_count : 0,
-                           .info = driver->info};
+  gm__isolate_head head;
+  memset(&head, 0, sizeof head); /* the gaps between the members are written, too */
+  head.magic = GM__ISOLATE_MAGIC;
+  head.info_size = sizeof driver->info, head.entry_size = sizeof *driver->entries;
+  head.entry_count = driver->info.status == GM_OK ? driver->entry_count : 0;
+  head.info = driver->info;
   gm_status status = probe_write(fd, &head, sizeof head, err);
   if (status != GM_OK) return status;
   return probe_write(fd, driver->entries, head.entry_count * sizeof *driver->entries, err);

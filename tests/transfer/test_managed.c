@@ -138,7 +138,7 @@ gm_status __wrap_gm__access_read(const gm__access *access, void *dst, gm_stream 
   return __real_gm__access_read(access, dst, stream, out, op, err);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef GM_TEST_SANITIZED
 #define CAN_WEIGH 1 /* a sanitizer takes memory of its own for each byte */
 #else
 #define CAN_WEIGH 0

@@ -6,6 +6,17 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The memory sanitizer does not see what the loader writes. */
+#ifdef __has_feature
+#if __has_feature(memory_sanitizer)
+#include <sanitizer/msan_interface.h>
+#define LIBRARY_WRITTEN(text) __msan_unpoison_string(text)
+#endif
+#endif
+#ifndef LIBRARY_WRITTEN
+#define LIBRARY_WRITTEN(text) ((void)(text))
+#endif
+
 bool gm__library_name_ok(const char *name) {
   bool dots = strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
   return name[0] == '/' || (name[0] && !dots && !strchr(name, '/'));
@@ -34,7 +45,9 @@ void *gm__library_symbol(void *handle, const char *name) { return dlsym(handle, 
 
 const char *gm__library_path(void *handle) {
   struct link_map *map = NULL;
-  return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map->l_name ? map->l_name : "";
+  if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || !map->l_name) return "";
+  LIBRARY_WRITTEN(map->l_name);
+  return map->l_name;
 }
 
 typedef struct library_seek {
