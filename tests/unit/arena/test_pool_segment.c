@@ -90,8 +90,8 @@ static void test_neighbours_are_joined(void **state) {
   pool_bench_close(&bench);
 }
 
-/* Pooled memory that a request may use as it is. The device's memory has no host address. The deadline keeps the request
- * off gm_alloc's shortest way. */
+/* Pooled memory that a request may use as it is. The device's memory has no host address. The deadline keeps the
+ * request off gm_alloc's shortest way. */
 static void test_pooled_memory_takes_one_step(void **state) {
   (void)state;
   pool_bench bench;
