@@ -103,6 +103,8 @@ static bool cause_of_card_group(const cause_case *self) {
   return true;
 }
 
+static bool cause_is_group(const char *source) { return strncmp(source, "cgroup", 6) == 0; }
+
 /* A group bounds what is free, or in all: of the host on a device whose memory that is, else of the card. */
 static bool cause_of_group(const cause_case *self) {
   const gm_services *services = gm__context_services(self->pool->ctx);
@@ -111,8 +113,8 @@ static bool cause_of_group(const cause_case *self) {
   bool binds = false;
   if (!info) return false; /* the structure is too large for a small stack */
   if (gm__host_memory_read(services, cause_root(self), info) && info->cgroup_limited) {
-    const bool room = strncmp(info->limit_source, "cgroup", 6) == 0;
-    binds = room || strncmp(info->total_source, "cgroup", 6) == 0;
+    const bool room = cause_is_group(info->limit_source);
+    binds = room || cause_is_group(info->total_source);
     if (binds) cause_name(self, room ? info->limit_source : info->total_source);
   }
   gm__release(services, info, sizeof *info);

@@ -92,6 +92,24 @@ static void test_the_cpu_has_one_memory(void **state) {
   world_finish(&w);
 }
 
+/* Memory that another had before is zeroed for who asks for it. */
+static void test_used_memory_is_zeroed(void **state) {
+  (void)state;
+  transfer_world w;
+  world_begin(&w);
+  assert_true(world_add(&w, "cpu", 0));
+  gm_managed *managed = managed_make(&w.ends[0], BYTES, false);
+  const void *used = gm_managed_host(managed);
+  memset(gm_managed_host(managed), 'u', BYTES);
+  world_ok(gm_managed_destroy(managed, NULL, err));
+  managed = managed_make(&w.ends[0], BYTES, true);
+  const unsigned char *host = gm_managed_host(managed);
+  assert_ptr_equal(host, used); /* it is that memory */
+  for (unsigned i = 0; i < BYTES; i++) assert_int_equal(host[i], 0);
+  world_ok(gm_managed_destroy(managed, NULL, err));
+  world_finish(&w);
+}
+
 /* Who holds a unit is known for each unit; a range is widened to whole units, and no byte is lost by it. */
 static void check_units(const world_end *end) {
   gm_managed *managed = managed_make(end, BYTES, true);
@@ -331,10 +349,15 @@ static void test_figures_of_managed_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_host_and_device_take_turns), cmocka_unit_test(test_the_cpu_has_one_memory),
-      cmocka_unit_test(test_one_memory_is_not_copied),   cmocka_unit_test(test_units_have_one_holder),
-      cmocka_unit_test(test_arguments_are_checked),      cmocka_unit_test(test_null_and_limits),
-      cmocka_unit_test(test_without_host_memory),        cmocka_unit_test(test_figures_of_managed_memory),
+      cmocka_unit_test(test_host_and_device_take_turns),
+      cmocka_unit_test(test_the_cpu_has_one_memory),
+      cmocka_unit_test(test_used_memory_is_zeroed),
+      cmocka_unit_test(test_one_memory_is_not_copied),
+      cmocka_unit_test(test_units_have_one_holder),
+      cmocka_unit_test(test_arguments_are_checked),
+      cmocka_unit_test(test_null_and_limits),
+      cmocka_unit_test(test_without_host_memory),
+      cmocka_unit_test(test_figures_of_managed_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

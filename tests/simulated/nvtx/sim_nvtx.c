@@ -97,6 +97,7 @@ SIM_EXPORT int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id)
   if (!version || version->version != 3 || !callbacks || export_table(77)) return 0;
   version->set_tool_version(3);
   if (callbacks->module_table(0, &table, &size) || callbacks->module_table(99, &table, &size)) return 0;
+  if (callbacks->module_table(GM__NVTX_MODULES, &table, &size)) return 0;
   for (int module = GM__NVTX_MODULE_CORE; module < GM__NVTX_MODULES; module++) {
     if (!callbacks->module_table(module, &table, &size) || size < 7 || table[0] || table[size]) return 0;
     if (module != GM__NVTX_MODULE_CORE2) continue;

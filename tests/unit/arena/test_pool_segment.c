@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "backends/null/null_backend.h"
+#include "core/arena/arena_alloc.h"
 #include "core/device/device.h"
 #include "gm/copy.h"
 #include "gm/native_cpu.h"
@@ -18,6 +19,16 @@
 
 #define MIB (UINT64_C(1) << 20)
 #define SECOND UINT64_C(1000000000)
+
+/* How often a block was handed out in a step of its own, after the arena's lock was left. */
+static uint32_t handed_out;
+void __real_gm__arena_alloc_hand_out(const gm__grant *grant, const gm__want *want, bool fresh, gm_block *block);
+void __wrap_gm__arena_alloc_hand_out(const gm__grant *grant, const gm__want *want, bool fresh, gm_block *block);
+
+void __wrap_gm__arena_alloc_hand_out(const gm__grant *grant, const gm__want *want, bool fresh, gm_block *block) {
+  handed_out++;
+  __real_gm__arena_alloc_hand_out(grant, want, fresh, block);
+}
 
 static void bench_open(pool_bench *bench, const char *backend, const char *options, uint64_t max_bytes) {
   gm_pool_params params = {.struct_size = sizeof params,
@@ -75,6 +86,23 @@ static void test_neighbours_are_joined(void **state) {
   gm_block again = take(&bench, 8 * MIB, NULL, GM_ACQUIRE_OK);
   assert_int_equal(again.address, whole.address);
   give(&bench, &again, NULL);
+  check_empty(&bench);
+  pool_bench_close(&bench);
+}
+
+/* Pooled memory that a request may use as it is. The device's memory has no host address. The deadline keeps the
+ * request off gm_alloc's shortest way. */
+static void test_pooled_memory_takes_one_step(void **state) {
+  (void)state;
+  pool_bench bench;
+  bench_open(&bench, "null", "null:capacity=64M", 0);
+  gm_block block = take(&bench, 4096, NULL, GM_ACQUIRE_FRESH);
+  give(&bench, &block, NULL);
+  const gm_request patient = {.bytes = 4096, .deadline_ns = SECOND};
+  handed_out = 0;
+  assert_int_equal(gm_alloc(bench.pool, &patient, &block), GM_ACQUIRE_OK);
+  assert_int_equal(handed_out, 0);
+  give(&bench, &block, NULL);
   check_empty(&bench);
   pool_bench_close(&bench);
 }
@@ -395,6 +423,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_blocks_share_driver_memory),
       cmocka_unit_test(test_neighbours_are_joined),
+      cmocka_unit_test(test_pooled_memory_takes_one_step),
       cmocka_unit_test(test_any_alignment),
       cmocka_unit_test(test_contents_natives_maps_and_pointers),
       cmocka_unit_test(test_a_hole_is_its_streams_until_the_point_has_passed),

@@ -115,6 +115,23 @@ static void test_a_request_asks_about_streams_not_about_blocks(void **state) {
   busy_close(&bench);
 }
 
+/* Where no block could serve, the driver is asked about no stream. */
+static void test_an_empty_bucket_asks_about_no_stream(void **state) {
+  (void)state;
+  busy_bench bench;
+  busy_open(&bench, GM_STREAM_FIFO);
+  const gm_block block = take(&bench, bench.a, GM_ACQUIRE_FRESH);
+  work(&bench, bench.a);
+  give(&bench, &block, bench.a);
+  asked = 0;
+  const gm_request request = {.bytes = 64 * BYTES, .stream = bench.b};
+  gm_block other = {0};
+  assert_int_equal(gm_alloc(bench.base.pool, &request, &other), GM_ACQUIRE_FRESH);
+  assert_int_equal(asked, 0);
+  give(&bench, &other, NULL);
+  busy_close(&bench);
+}
+
 static void test_what_a_stream_is_done_with_serves_others_and_no_more(void **state) {
   (void)state;
   busy_bench bench;
@@ -253,6 +270,7 @@ static void test_live_blocks_forget_a_stream_that_closes(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_request_asks_about_streams_not_about_blocks),
+      cmocka_unit_test(test_an_empty_bucket_asks_about_no_stream),
       cmocka_unit_test(test_what_a_stream_is_done_with_serves_others_and_no_more),
       cmocka_unit_test(test_of_several_users_each_must_be_done),
       cmocka_unit_test(test_many_blocks_of_several_users),

@@ -221,6 +221,18 @@ static void test_a_key_that_asks_too_much_is_logged(void **state) {
   pool_bench_close(&bench);
 }
 
+/* A size without a count is one block. */
+static void test_a_size_alone_is_one_block(void **state) {
+  (void)state;
+  pool_bench bench;
+  pool_bench_open_device(&bench, "null", "null:capacity=16M");
+  pool_bench_ok(gm_config_set(bench.ctx, "pre_allocate_sizes", "4M,1G", err));
+  pool_bench_ok(gm_config_set(bench.ctx, "pre_allocate", "true", err));
+  pool_bench_ok(gm_pool_create(bench.device, NULL, &bench.pool, err));
+  assert_non_null(strstr(bench.host.last_line, "warm-up: 1 of 2 blocks were had"));
+  pool_bench_close(&bench);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_what_is_listed_is_there),
@@ -234,6 +246,7 @@ int main(void) {
       cmocka_unit_test(test_from_a_trace),
       cmocka_unit_test(test_keys_warm_up_new_pools),
       cmocka_unit_test(test_a_key_that_asks_too_much_is_logged),
+      cmocka_unit_test(test_a_size_alone_is_one_block),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,13 +11,32 @@
 
 #include "backends/null/null_backend.h"
 #include "core/base/clock.h"
+#include "core/base/poll.h"
 #include "core/device/device.h"
+#include "core/pool/alloc_one.h"
 #include "gm/copy.h"
 #include "gm/quota.h"
 #include "support/causes.h"
 #include "support/evicting_cache.h"
 
 static const uint64_t long_ns = UINT64_C(600000000000), short_ns = 2000000;
+
+/* Where a test counts looks, nobody sleeps between them, and the time is up after so many. */
+static struct { uint32_t most, looks, tries; } counted;
+
+bool __real_gm__poll_again(gm__poll *poll);
+bool __wrap_gm__poll_again(gm__poll *poll);
+gm_acquire __real_gm__alloc_one(gm_pool *pool, gm__want *want, gm_block *out, gm__refusal *why);
+gm_acquire __wrap_gm__alloc_one(gm_pool *pool, gm__want *want, gm_block *out, gm__refusal *why);
+
+bool __wrap_gm__poll_again(gm__poll *poll) {
+  return counted.most ? ++counted.looks < counted.most : __real_gm__poll_again(poll);
+}
+
+gm_acquire __wrap_gm__alloc_one(gm_pool *pool, gm__want *want, gm_block *out, gm__refusal *why) {
+  if (counted.most) counted.tries++;
+  return __real_gm__alloc_one(pool, want, out, why);
+}
 
 /* A thread that asks and waits. */
 typedef struct waiter {
@@ -290,6 +309,25 @@ static void test_evictors_are_asked_in_the_first_try(void **state) {
   pool_bench_close(&bench);
 }
 
+/* A request that waits tries again in a sixteenth of its looks, where nothing has moved. */
+static void test_most_looks_bring_no_try(void **state) {
+  (void)state;
+  enum { LOOKS = 160 };
+  pool_bench bench;
+  gm_block block;
+  const gm_request request = {.bytes = 4 * MIB, .deadline_ns = long_ns};
+  pool_bench_open(&bench, "null", "null:capacity=64M", &capped);
+  const gm_block all = served(bench.pool, &(gm_request){.bytes = 6 * MIB});
+  counted.most = LOOKS;
+  counted.looks = counted.tries = 0;
+  assert_int_equal(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_EXHAUSTED);
+  counted.most = 0;
+  assert_int_equal(counted.looks, LOOKS);
+  assert_in_range(counted.tries, LOOKS / 16, LOOKS / 16 + 2);
+  give_back(bench.pool, &all);
+  pool_bench_close(&bench);
+}
+
 /* ---- many ---- */
 
 enum { THREADS = 8, TURNS = 60 };
@@ -346,6 +384,7 @@ int main(void) {
                                      cmocka_unit_test(test_other_ways_to_be_served_wait),
                                      cmocka_unit_test(test_a_stream_that_passes_ends_the_wait),
                                      cmocka_unit_test(test_evictors_are_asked_in_the_first_try),
+                                     cmocka_unit_test(test_most_looks_bring_no_try),
                                      cmocka_unit_test(test_many_threads_are_all_served)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,8 @@ static struct {
   gm_memory memory; /* added to the true words */
   uint64_t memories, frees;
   bool fail_access, fail_unmap;
-  uint64_t refused_unmaps;
+  uint64_t refused_unmaps, refused_highest;
+  uint64_t fail_unmap_from; /* an address: those from here on are refused, too; 0: none */
 } script;
 
 static gm_status script_fail(gm_error *err) {
@@ -72,8 +73,12 @@ static gm_status script_access(void *device, uint64_t address, uint64_t bytes, g
 }
 
 static gm_status script_unmap(void *device, uint64_t address, uint64_t bytes, gm_error *err) {
-  script.refused_unmaps += script.fail_unmap;
-  return script.fail_unmap ? script_fail(err) : gm__null_backend.vmm_unmap(device, address, bytes, err);
+  if (!script.fail_unmap && (!script.fail_unmap_from || address < script.fail_unmap_from)) {
+    return gm__null_backend.vmm_unmap(device, address, bytes, err);
+  }
+  script.refused_unmaps++;
+  if (address > script.refused_highest) script.refused_highest = address;
+  return script_fail(err);
 }
 
 static gm_status script_memory(void *device, uint64_t address, uint64_t bytes, uint32_t type, gm_memory *out,
@@ -210,6 +215,27 @@ static void test_pages_are_unmapped_when_the_pool_grows(void **state) {
   pool_bench_close(&bench);
 }
 
+/* Two such places side by side: a try again at the first asks for none of the second. */
+static void test_each_place_is_tried_alone(void **state) {
+  (void)state;
+  pool_bench bench;
+  bench_open(&bench, false);
+  script.fail_access = script.fail_unmap = true;
+  take(&bench, 8 * MIB, NULL, GM_ACQUIRE_FAILED);
+  const uint64_t first = script.refused_highest;
+  take(&bench, 8 * MIB, NULL, GM_ACQUIRE_FAILED);
+  assert_true(script.refused_highest > first);
+  script.fail_access = script.fail_unmap = false;
+  script.fail_unmap_from = first + 1;
+  script.refused_unmaps = 0;
+  gm_pool_trim(bench.pool, 0);
+  assert_int_equal(script.refused_unmaps, 1);
+  script.fail_unmap_from = 0;
+  check_trim_to_nothing(&bench);
+  assert_int_equal(script.creates, script.destroys);
+  pool_bench_close(&bench);
+}
+
 /* A pool that ends with them gives them back all the same. */
 static void test_a_pool_ends_with_pages_that_were_not_unmapped(void **state) {
   (void)state;
@@ -261,6 +287,7 @@ int main(void) {
       cmocka_unit_test(test_memory_of_a_range_is_checked),
       cmocka_unit_test(test_pages_that_cannot_be_unmapped),
       cmocka_unit_test(test_pages_are_unmapped_when_the_pool_grows),
+      cmocka_unit_test(test_each_place_is_tried_alone),
       cmocka_unit_test(test_a_pool_ends_with_pages_that_were_not_unmapped),
       cmocka_unit_test(test_a_hole_that_could_not_be_cut),
   };

@@ -200,6 +200,8 @@ static void test_batches(void **state) {
   assert_true(store_value_is(got[1], 1, 0, 100));
   assert_int_equal(gm_store_delete_many(store, (const char *[]){"a", "none"}, 2, NULL), GM_ERR_NOT_FOUND);
   expect_keys(store, NULL, "a b ");
+  assert_int_equal(gm_store_delete_many(NULL, (const char *[]){"a"}, 1, NULL), GM_ERR_INVALID_ARGUMENT);
+  pool_bench_ok(gm_store_delete_many(store, NULL, 0, err));
   pool_bench_ok(gm_store_delete_many(store, (const char *[]){"a", "b", "./a"}, 3, err));
   expect_keys(store, NULL, "");
   for (int i = 0; i < 3; i++) gm_value_release(values[i], NULL);
@@ -380,6 +382,11 @@ static void test_where_nothing_can_go(void **state) {
   assert_int_equal(store_try_put(store, "b", 2, 0, 700 << 10), GM_ERR_OVER_LIMIT); /* no place below */
   store_expect(store, "a", 1, 0, 700 << 10);
   assert_true(store_stats(store).tier_failures == 0);
+  const gm_tensor_desc large = store_bytes_desc(700 << 10);
+  static const unsigned char zeros[700 << 10];
+  gm_error why;
+  assert_int_equal(gm_store_put_tensor(store, "b", &large, zeros, &why), GM_ERR_OVER_LIMIT);
+  assert_null(strstr(why.message, "host memory")); /* that is no place of this store */
   store_close(store);
   const gm_store_params host = {.fallback = GM_FALLBACK_REFUSE};
   store = store_open(bench.pool, &host);

@@ -22,12 +22,15 @@ typedef struct fake {
   atomic_int polite;  /* requests that get a right answer first, on all connections together */
   const char *answer; /* to all others */
   size_t bytes;
-  bool again;         /* the answer has no end */
-  bool closes;        /* after the answer */
-  const char *client; /* its answer to CLIENT INFO; NULL: one that is right */
-  bool endless;       /* each page of its list has a cursor that leads on */
-  bool empty;         /* and no keys */
-  int64_t says;       /* how many keys it says that it has */
+  bool again;                /* the answer has no end */
+  bool closes;               /* after the answer */
+  const char *client;        /* its answer to CLIENT INFO; NULL: one that is right */
+  bool endless;              /* each page of its list has a cursor that leads on */
+  bool empty;                /* and no keys */
+  bool ends;                 /* its list is one page without keys */
+  _Atomic(const char *) map; /* its answer to CLUSTER SLOTS; NULL: as to all */
+  atomic_int maps;           /* how often it was asked for that */
+  int64_t says;              /* how many keys it says that it has */
   unsigned pages, counts;
   atomic_int requests;
   atomic_int kills, killed_at; /* how often it was to end a connection, and after which request */
@@ -77,6 +80,7 @@ static bool fake_page(fake *server, int fd) {
   enum { KEYS = 50 };
   char page[KEYS * 32 + 64], number[16];
   const unsigned keys = server->empty ? 0 : KEYS, count = ++server->pages;
+  if (server->ends) return fake_send(fd, "*2\r\n$1\r\n0\r\n*0\r\n", 15);
   const int digits = snprintf(number, sizeof number, "%u", count);
   size_t at = (size_t)snprintf(page, sizeof page, "*2\r\n$%d\r\n%s\r\n*%u\r\n", digits, number, keys);
   for (unsigned i = 0; i < keys; i++) {
@@ -106,7 +110,11 @@ static void fake_talk(fake *server, int fd) {
       atomic_store(&server->killed_at, atomic_load(&server->requests));
       atomic_fetch_add(&server->kills, 1);
     }
-    if (strcmp(words[0], "CLIENT") == 0) {
+    const char *map = strcmp(words[0], "CLUSTER") == 0 ? atomic_load(&server->map) : NULL;
+    if (map) {
+      atomic_fetch_add(&server->maps, 1);
+      if (!fake_send(fd, map, strlen(map))) return;
+    } else if (strcmp(words[0], "CLIENT") == 0) {
       const char *answer = fake_client(server, words[1]);
       if (!fake_send(fd, answer, strlen(answer))) return;
     } else if (server->endless && fake_list(server, fd, words[0])) {
@@ -354,6 +362,64 @@ static void test_figures_of_a_list_without_an_end(void **state) {
   assert_true(server.pages <= 100);
 }
 
+/* ---- a cluster ---- */
+
+/* All slots are of that server. */
+static void say_map(const fake *server, char out[96]) {
+  snprintf(out, 96, "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%u\r\n", server->port);
+}
+
+/* In each try, each server is asked once where the slots are. */
+static void test_a_cluster_that_has_no_slots_any_more(void **state) {
+  (void)state;
+  static const char down[] = "-CLUSTERDOWN as it was told\r\n";
+  char where[64], map[96];
+  fake server = {.answer = down, .bytes = sizeof down - 1, .polite = 1, .endless = true, .ends = true};
+  fake_start(&server);
+  say_map(&server, map);
+  atomic_store(&server.map, map);
+  snprintf(where, sizeof where, "redis+cluster://127.0.0.1:%u", server.port);
+  gm_context *ctx = remote_context(NULL);
+  gm_tier *tier = remote_open(ctx, where, 200);
+  const uint64_t before = remote_stats(tier).retries;
+  const int first = atomic_load(&server.maps);
+  atomic_store(&server.map, "*0\r\n");
+  assert_int_not_equal(tier_put_text(tier, "k", "v"), GM_OK);
+  const int asked = atomic_load(&server.maps) - first;
+  atomic_store(&server.map, map);
+  const uint64_t retries = remote_stats(tier).retries - before;
+  assert_true(asked >= 1 && (uint64_t)asked <= retries + 1);
+  remote_close(tier, ctx);
+  fake_end(&server);
+}
+
+/* A server without slots has no values to list. */
+static void test_a_server_that_is_no_master_any_more(void **state) {
+  (void)state;
+  char where[64], map[96], moved[64];
+  fake one = {.polite = 1, .answer = moved, .endless = true, .ends = true},
+       other = {.polite = 1000, .endless = true, .ends = true};
+  fake_start(&one);
+  fake_start(&other);
+  one.bytes = (size_t)snprintf(moved, sizeof moved, "-MOVED 1 127.0.0.1:%u\r\n", other.port);
+  say_map(&one, map);
+  atomic_store(&one.map, map);
+  snprintf(where, sizeof where, "redis+cluster://127.0.0.1:%u", one.port);
+  gm_context *ctx = remote_context(NULL);
+  gm_tier *tier = remote_open(ctx, where, 20000);
+  char later[96];
+  say_map(&other, later);
+  atomic_store(&one.map, later);
+  atomic_store(&other.map, later);
+  tier_expect_none(tier, "k", 1);
+  assert_int_equal(tier_list_of(tier, "", 999).count, 0);
+  remote_close(tier, ctx);
+  fake_end(&one);
+  fake_end(&other);
+  assert_int_equal(one.pages, 0);
+  assert_int_equal(other.pages, 1);
+}
+
 static void test_noise(void **state) {
   (void)state;
   static const char first[] = "$*+-:";
@@ -373,10 +439,16 @@ static void test_noise(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_answers_that_make_no_sense),       cmocka_unit_test(test_no_nonsense_is_a_value),
-      cmocka_unit_test(test_answers_without_an_end),           cmocka_unit_test(test_answers_that_nobody_asked_for),
-      cmocka_unit_test(test_a_connection_that_was_given_up),   cmocka_unit_test(test_a_list_without_an_end),
-      cmocka_unit_test(test_figures_of_a_list_without_an_end), cmocka_unit_test(test_noise),
+      cmocka_unit_test(test_answers_that_make_no_sense),
+      cmocka_unit_test(test_no_nonsense_is_a_value),
+      cmocka_unit_test(test_answers_without_an_end),
+      cmocka_unit_test(test_answers_that_nobody_asked_for),
+      cmocka_unit_test(test_a_connection_that_was_given_up),
+      cmocka_unit_test(test_a_list_without_an_end),
+      cmocka_unit_test(test_figures_of_a_list_without_an_end),
+      cmocka_unit_test(test_noise),
+      cmocka_unit_test(test_a_cluster_that_has_no_slots_any_more),
+      cmocka_unit_test(test_a_server_that_is_no_master_any_more),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
