@@ -77,7 +77,7 @@ void test_options_make_a_pool(void **) {
   const gm::block block = pool.alloc(gm::request(mib).flags(GM_ZERO).tag(pool.parent().parent().tag("kv")));
   assert_true(bool(block));
   assert_int_equal(gm::tracker_of(pool).count(), 1);
-  assert_false(bool(gm::tracker_of(pool_of())));
+  assert_ptr_equal(gm::tracker_of(pool).get(), gm_pool_tracker(pool.get()));
 }
 
 void test_a_batch_is_all_or_nothing(void **) {
