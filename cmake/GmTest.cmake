@@ -49,6 +49,10 @@ endif()
 set_target_properties(gm_limit PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin/tests")
 gm_warnings(gm_limit)
 
+# It links the large programs of sanitized builds in a third of the time.
+find_program(GM_LLD ld.lld)
+mark_as_advanced(GM_LLD)
+
 # gm_test_program(name SOURCES file... LINK target...): a program in bin/tests that may include tests/support headers.
 function(gm_test_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
@@ -70,6 +74,9 @@ function(gm_test_program name)
     # find its symbols all the same.
     target_link_options(${name} PRIVATE -no-pie)
   endif()
+  if(GM_LLD AND (GM_SANITIZE OR CMAKE_C_COMPILER_ID MATCHES "Clang")) # plain builds with gcc have the linker that users have
+    target_link_options(${name} PRIVATE -fuse-ld=lld)
+  endif()
   if("PkgConfig::CMOCKA" IN_LIST arg_LINK)
     target_compile_options(${name} PRIVATE
       "$<$<COMPILE_LANGUAGE:C>:SHELL:-include \"${PROJECT_SOURCE_DIR}/tests/support/named_asserts.h\">")
@@ -82,6 +89,7 @@ function(gm_test_program name)
   # Most of what a program weighs is the library's debug information, which gdb has in the dev build.
   if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo" OR (GM_COVERAGE AND NOT GM_SANITIZE))
     target_link_options(${name} PRIVATE "LINKER:--strip-debug")
+    target_compile_options(${name} PRIVATE -g0) # which would be stripped, too
   endif()
   gm_warnings(${name})
 endfunction()
