@@ -151,7 +151,7 @@ function(gm_add_test)
     add_test(NAME valgrind.${arg_NAME} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
       COMMAND gm_limit ${slow} ${gm_valgrind_command} $<TARGET_FILE:${program}> ${arg_COMMAND})
     set(labels valgrind)
-    if(NOT arg_UNSEEN)
+    if("msan" IN_LIST arg_LABELS)
       list(APPEND labels by_chance)
     endif()
     set_tests_properties(valgrind.${arg_NAME} PROPERTIES
