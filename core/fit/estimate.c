@@ -8,6 +8,7 @@
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
 #include "core/fit/estimate_parts.h"
+#include "core/model/layers.h"
 
 /* ---- from a few dimensions ---- */
 
@@ -48,6 +49,7 @@ static uint64_t estimate_activations(const gm_model_dims *dims, uint64_t context
                             .heads = dims->heads,
                             .kv_heads = dims->kv_heads};
   gm_estimate_settings settings = {.struct_size = sizeof settings, .context = context};
+  gm__layers_alike(&config);
   return gm__shape_make(&config, &settings, &shape, NULL) == GM_OK ? gm__compute_formula(&shape) : UINT64_MAX;
 }
 
@@ -93,7 +95,7 @@ gm_status gm__estimate_make(const gm_services *services, const gm_model_config *
                  : gm__weights_of_config(config, &out->shape, settings, out->layers, weights, err);
   if (status == GM_OK) status = gm__compute_estimate(services, &out->shape, settings, weights, &out->compute, err);
   if (status != GM_OK) return status;
-  out->kv = gm__kv_estimate(config, &out->shape, settings);
+  out->kv = gm__kv_estimate(&out->shape, settings);
   out->output = gm__output_estimate(&out->shape, settings);
   return GM_OK;
 }
@@ -148,6 +150,7 @@ gm_status gm_estimate_memory(const gm_services *services, const gm_model_config 
   if (status == GM_OK && settings) status = gm__sized_in(&run, sizeof run, settings, op, "settings", err);
   if (status != GM_OK) return status;
   gm__estimate_parts parts;
+  gm__layers_alike(&dimensions);
   status = gm__estimate_make(services, &dimensions, model, &run, &parts, err);
   if (status == GM_OK) {
     estimate_fill(&parts, &estimate);

@@ -11,38 +11,39 @@ static uint64_t kv_tensor(gm_dtype type, uint64_t width, uint64_t cells, uint64_
 }
 
 static uint64_t kv_attention(const gm__shape *shape, uint64_t layer, bool on_device) {
+  const gm_layer_kind *kind = gm__shape_layer(shape, layer);
   uint64_t alignment = on_device ? shape->alignment : GM__ESTIMATE_HOST_ALIGNMENT;
   bool window = gm__shape_has_window(shape, layer);
   uint64_t cells = gm__mul_sat(window ? shape->window_cells : shape->cells, shape->streams);
-  return gm__add_sat(kv_tensor(shape->key_type, shape->key_width, cells, alignment, on_device),
-                     kv_tensor(shape->value_type, shape->value_width, cells, alignment, on_device));
+  uint64_t keys = gm__mul_sat(kind->kv_heads, kind->key_size), values = gm__mul_sat(kind->kv_heads, kind->value_size);
+  uint64_t bytes = kv_tensor(shape->key_type, keys, cells, alignment, on_device);
+  bytes = gm__add_sat(bytes, kv_tensor(shape->value_type, values, cells, alignment, on_device));
+  return gm__add_sat(bytes, kv_tensor(shape->key_type, kind->indexer_size, cells, alignment, on_device));
 }
 
 /* The state of a recurrent layer: what its convolution remembers, and its state, in f32. */
-static uint64_t kv_state(const gm_model_config *config, const gm__shape *shape, bool on_device) {
+static uint64_t kv_state(const gm__shape *shape, uint64_t layer, bool on_device) {
+  const gm_layer_kind *kind = gm__shape_layer(shape, layer);
   uint64_t alignment = on_device ? shape->alignment : GM__ESTIMATE_HOST_ALIGNMENT;
-  uint64_t conv = gm__mul_sat(gm__sub_sat(config->conv_kernel, 1), config->inner_size);
-  uint64_t state = gm__mul_sat(config->state_size, config->inner_size);
-  return gm__add_sat(kv_tensor(GM_DTYPE_F32, conv, shape->sequences, alignment, on_device),
-                     kv_tensor(GM_DTYPE_F32, state, shape->sequences, alignment, on_device));
+  return gm__add_sat(kv_tensor(GM_DTYPE_F32, kind->conv_elements, shape->sequences, alignment, on_device),
+                     kv_tensor(GM_DTYPE_F32, kind->state_elements, shape->sequences, alignment, on_device));
 }
 
-static uint64_t kv_layer(const gm_model_config *config, const gm__shape *shape, uint64_t layer, bool on_device) {
+static uint64_t kv_layer(const gm__shape *shape, uint64_t layer, bool on_device) {
+  const uint32_t flags = gm__shape_layer(shape, layer)->flags;
   if (shape->encoder_only) return 0;
-  return shape->recurrent ? kv_state(config, shape, on_device) : kv_attention(shape, layer, on_device);
+  const uint64_t attention = flags & GM_LAYER_ATTENDS ? kv_attention(shape, layer, on_device) : 0;
+  return gm__add_sat(attention, flags & GM_LAYER_RECURRENT ? kv_state(shape, layer, on_device) : 0);
 }
 
-uint64_t gm__kv_layer(const gm_model_config *config, const gm__shape *shape, uint64_t layer) {
-  return kv_layer(config, shape, layer, true);
-}
+uint64_t gm__kv_layer(const gm__shape *shape, uint64_t layer) { return kv_layer(shape, layer, true); }
 
-gm__kv_bytes gm__kv_estimate(const gm_model_config *config, const gm__shape *shape,
-                             const gm_estimate_settings *settings) {
+gm__kv_bytes gm__kv_estimate(const gm__shape *shape, const gm_estimate_settings *settings) {
   gm__kv_bytes sum = {.host = 0};
   uint64_t first = settings->kv_on_host ? UINT64_MAX : gm__weights_first_layer(shape, settings);
   for (uint64_t layer = 0; layer < shape->layers; layer++) {
     bool on_device = layer >= first;
-    uint64_t bytes = kv_layer(config, shape, layer, on_device);
+    uint64_t bytes = kv_layer(shape, layer, on_device);
     uint64_t *where = on_device ? &sum.device : &sum.host;
     *where = gm__add_sat(*where, bytes);
   }

@@ -4,15 +4,15 @@
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
 #include "core/fit/estimate_parts.h"
+#include "core/model/layers.h"
 
-static void layers_fill(const gm_model_config *config, const gm__estimate_parts *parts, gm_fit_layer *layers,
-                        gm_fit_request *out) {
+static void layers_fill(const gm__estimate_parts *parts, gm_fit_layer *layers, gm_fit_request *out) {
   const gm__shape *shape = &parts->shape;
   uint64_t inner = gm__compute_formula_inner(shape), held = 0;
   for (uint64_t i = 0; i < shape->layers; i++) {
     layers[i] = (gm_fit_layer){.weight_bytes = parts->layers[i].bytes,
                                .expert_bytes = parts->layers[i].experts,
-                               .kv_bytes = gm__kv_layer(config, shape, i),
+                               .kv_bytes = gm__kv_layer(shape, i),
                                .compute_bytes = gm__min(inner, parts->compute.device.bytes)};
     held = gm__add_sat(held, gm__add_sat(layers[i].weight_bytes, layers[i].expert_bytes));
   }
@@ -37,6 +37,7 @@ gm_status gm_estimate_layers(const gm_services *services, const gm_model_config 
   if (status == GM_OK && settings) status = gm__sized_in(&all, sizeof all, settings, op, "settings", err);
   if (status != GM_OK) return status;
   all.place = GM_ESTIMATE_DEVICE;
+  gm__layers_alike(&dimensions);
   gm__estimate_parts parts;
   status = gm__estimate_make(services, &dimensions, model, &all, &parts, err);
   if (status == GM_OK && capacity < parts.shape.layers + 1) {
@@ -44,7 +45,7 @@ gm_status gm_estimate_layers(const gm_services *services, const gm_model_config 
                               (unsigned long long)parts.shape.layers);
   }
   if (status == GM_OK) {
-    layers_fill(&dimensions, &parts, layers, &request);
+    layers_fill(&parts, layers, &request);
     gm__sized_out(out, &request, sizeof request);
   }
   gm__estimate_release(services, &parts);

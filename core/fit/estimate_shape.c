@@ -5,13 +5,16 @@
 
 #include "core/base/error.h"
 #include "core/base/saturate.h"
+#include "core/model/layers.h"
 
 enum { SHAPE_CELLS = 256, SHAPE_CONTEXT = 4096, SHAPE_BATCH = 2048, SHAPE_MICRO_BATCH = 512, SHAPE_ROTATION = 64 };
 
+const gm_layer_kind *gm__shape_layer(const gm__shape *shape, uint64_t layer) {
+  return gm__layer_at(shape->config, layer);
+}
+
 bool gm__shape_has_window(const gm__shape *shape, uint64_t layer) {
-  if (!shape->window_cells) return false;
-  uint64_t place = layer % shape->window_period;
-  return shape->window_first ? place != shape->window_period - 1 : place != 0;
+  return shape->window_cells && gm__shape_layer(shape, layer)->window > 0;
 }
 
 /* ---- bounds ---- */
@@ -36,7 +39,7 @@ static gm_status shape_check_config(const gm_model_config *config, gm_error *err
   uint64_t attends = config->inner_size ? 0 : 1;
   const shape_bound bounds[] = {
       {"hidden", config->hidden, 1, 1u << 20},
-      {"layers", config->layers, 1, 4096},
+      {"layers", config->layers, 1, GM_MODEL_LAYERS_MAX},
       {"vocab", config->vocab, 1, 1u << 26},
       {"heads", config->heads, attends, 4096},
       {"kv_heads", config->kv_heads, 0, 4096},
@@ -191,6 +194,7 @@ gm_status gm__shape_make(const gm_model_config *config, const gm_estimate_settin
   gm_status status = shape_check_config(config, err);
   if (status != GM_OK) return status;
   shape_take_model(out, config);
+  out->config = config;
   uint64_t trained = config->context ? gm__min(config->context, SHAPE_CONTEXT) : SHAPE_CONTEXT;
   uint64_t batch = settings->batch ? settings->batch : SHAPE_BATCH;
   uint64_t micro_batch = settings->micro_batch ? settings->micro_batch : SHAPE_MICRO_BATCH;

@@ -7,7 +7,8 @@
 
 /* Numbers are bounded such that no product of the compute rules passes 2^63; those of weights and caches saturate. */
 typedef struct gm__shape {
-  const gm__op_row *row; /* NULL: an architecture that no generator knows */
+  const gm_model_config *config; /* borrowed; its kinds of layers are there */
+  const gm__op_row *row;         /* NULL: an architecture that no generator knows */
   uint64_t hidden, layers, heads, key_heads, head, value_head, vocab;
   uint64_t intermediate, experts, experts_used, expert_width, shared_experts;
   uint64_t window_period;
@@ -35,5 +36,8 @@ gm_status gm__shape_make(const gm_model_config *config, const gm_estimate_settin
 
 /* True when the layer attends to a window only. */
 bool gm__shape_has_window(const gm__shape *shape, uint64_t layer);
+
+/* The kind of a layer. */
+const gm_layer_kind *gm__shape_layer(const gm__shape *shape, uint64_t layer);
 
 #endif

@@ -13,7 +13,7 @@ static const gm__op_row op_rows[] = {
     {.architecture = "qwen3moe", .head_norm = true},
     {.architecture = "gemma2", .key_first = true, .windows = true},
     {.architecture = "gemma3", .head_norm = true, .key_first = true, .windows = true},
-    {.architecture = "olmo2", .no_pre_norm = true},
+    {.architecture = "olmo2", .no_pre_norm = true, .windows = true},
     {.architecture = "stablelm", .layer_norm = true},
     {.architecture = "starcoder2", .layer_norm = true, .plain = true},
     {.architecture = "phi3", .fused_qkv = true, .fused_gate = true, .residual_first = true},

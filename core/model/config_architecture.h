@@ -4,10 +4,23 @@
 
 #include "core/model/dimensions.h"
 
+/* Which layers of a model are recurrent. */
+typedef enum gm__recurrence {
+  GM__RECURRENT_LISTED,   /* as a list of the file says; without one none */
+  GM__RECURRENT_NO_HEADS, /* those without heads of keys and values */
+  GM__RECURRENT_NEITHER,  /* those without such heads and without a feed-forward part */
+  GM__RECURRENT_INTERVAL, /* all but each so-many-th, which attends */
+  GM__RECURRENT_BOTH      /* every layer is recurrent, and attends */
+} gm__recurrence;
+
 typedef struct gm__architecture {
   const char *name;       /* GGUF's */
   uint32_t window_period; /* where no key says it; 0: engines give its layers no window even if one is stated */
   bool full_first;        /* the first layer of a period attends to everything, the others have the window */
+  uint32_t window;        /* where no key says it; 0: none */
+  gm__recurrence mixes;   /* which layers are recurrent beside those that attend */
+  uint32_t cached_layers; /* so many layers keep keys and values, and the others share them; 0: all that attend */
+  bool never_compressed;  /* engines keep full heads whatever ranks are stated */
   bool encoder_only, encoder_decoder, recurrent;
   bool tied;               /* where a config.json does not say it */
   bool head_twice;         /* tied, and files store the head all the same */

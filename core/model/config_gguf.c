@@ -42,6 +42,21 @@ static const char *const gguf_keys[GM__DIM_FIELDS] = {
     [GM__DIM_INNER_SIZE] = "ssm.inner_size",
     [GM__DIM_DECODER_LAYERS] = "decoder_block_count",
     [GM__DIM_CAUSAL] = "attention.causal",
+    [GM__DIM_WINDOW_KEY_SIZE] = "attention.key_length_swa",
+    [GM__DIM_WINDOW_VALUE_SIZE] = "attention.value_length_swa",
+    [GM__DIM_SHARED_KV_LAYERS] = "attention.shared_kv_layers",
+    [GM__DIM_PREDICTION_LAYERS] = "nextn_predict_layers",
+    [GM__DIM_FULL_INTERVAL] = "full_attention_interval",
+    [GM__DIM_INDEXER_SIZE] = "attention.indexer.key_length",
+    [GM__DIM_SHORT_CONV] = "shortconv.l_cache",
+    [GM__DIM_GROUPS] = "ssm.group_count",
+};
+
+/* Behind "ARCHITECTURE.", by list. */
+static const char *const gguf_lists[GM__LISTS] = {
+    [GM__LIST_HEADS] = "attention.head_count",           [GM__LIST_KV_HEADS] = "attention.head_count_kv",
+    [GM__LIST_INTERMEDIATE] = "feed_forward_length",     [GM__LIST_WINDOWED] = "attention.sliding_window_pattern",
+    [GM__LIST_RECURRENT] = "attention.recurrent_layers",
 };
 
 typedef struct gguf_config {
@@ -117,6 +132,34 @@ static gm_status gguf_config_keys(gguf_config *reader, gm_error *err) {
   return GM_OK;
 }
 
+/* An array of numbers or bools, one for each layer. */
+static bool gguf_config_list(gguf_config *reader, gm__layer_list which, const gm__value *value) {
+  gm__dimensions *config = &reader->config;
+  if (value->count > GM_MODEL_LAYERS_MAX) return false;
+  for (uint64_t i = 0; i < value->count; i++) {
+    uint64_t number = gm__value_bits(reader->contents, value, i);
+    const bool is_bool = value->element_type == GM__GGUF_BOOL;
+    if (!is_bool && !gm__value_u64(reader->contents, value, i, &number)) return false;
+    if (number > UINT32_MAX) return false;
+    config->list[which][i] = (uint32_t)number;
+  }
+  config->listed[which] = (uint32_t)value->count;
+  return true;
+}
+
+static gm_status gguf_config_lists(gguf_config *reader, gm_error *err) {
+  for (int which = 0; which < GM__LISTS; which++) {
+    char key[CONFIG_KEY_MAX];
+    snprintf(key, sizeof key, "%.40s%s", reader->prefix, gguf_lists[which]);
+    const gm__value *value = gm__contents_find_value(reader->contents, key);
+    if (!value || value->type != GM__GGUF_ARRAY || value->count == 0) continue;
+    if (!gguf_config_list(reader, (gm__layer_list)which, value)) {
+      return gguf_config_fail(reader, value, "a list of at most 512 numbers, one for each layer", err);
+    }
+  }
+  return GM_OK;
+}
+
 /* ---- what the tensors and the tokens say ---- */
 
 static bool gguf_config_has(const gguf_config *reader, const char *tensor, gm_tensor_info *out) {
@@ -144,6 +187,7 @@ gm_status gm__model_config_from_gguf(const gm_model *model, gm_model_config *out
   gguf_config reader = {.model = model, .contents = &model->shards[0].contents};
   gm_status status = gguf_config_architecture(&reader, err);
   if (status == GM_OK) status = gguf_config_keys(&reader, err);
+  if (status == GM_OK) status = gguf_config_lists(&reader, err);
   if (status != GM_OK) return status;
   gguf_config_embedding(&reader);
   const gm__dimensions_names names = {reader.prefix, gguf_keys};

@@ -43,6 +43,14 @@ typedef enum gm__dimension {
   GM__DIM_MULTI_QUERY,
   GM__DIM_NEW_DECODER,
   GM__DIM_TIED,
+  GM__DIM_WINDOW_KEY_SIZE,
+  GM__DIM_WINDOW_VALUE_SIZE,
+  GM__DIM_SHARED_KV_LAYERS,
+  GM__DIM_PREDICTION_LAYERS,
+  GM__DIM_FULL_INTERVAL,
+  GM__DIM_INDEXER_SIZE,
+  GM__DIM_SHORT_CONV,
+  GM__DIM_GROUPS,
   GM__DIM_FIELDS
 } gm__dimension;
 
@@ -55,12 +63,24 @@ typedef struct gm__dimensions_windows {
   uint64_t first_full, second_full; /* the numbers of those layers from 1; 0: none yet */
 } gm__dimensions_windows;
 
+/* What files list for each layer. */
+typedef enum gm__layer_list {
+  GM__LIST_HEADS,
+  GM__LIST_KV_HEADS,
+  GM__LIST_INTERMEDIATE,
+  GM__LIST_WINDOWED,
+  GM__LIST_RECURRENT,
+  GM__LISTS
+} gm__layer_list;
+
 typedef struct gm__dimensions {
   char architecture[sizeof((gm_model_config *)0)->architecture];
   uint64_t value[GM__DIM_FIELDS];
   bool stated[GM__DIM_FIELDS];
   gm__dimensions_windows windows;
-  gm_dtype weight_type; /* GM_DTYPE_F64: not stated */
+  gm_dtype weight_type;       /* GM_DTYPE_F64: not stated */
+  uint32_t listed[GM__LISTS]; /* how many layers a list has; 0: there is none */
+  uint32_t list[GM__LISTS][GM_MODEL_LAYERS_MAX];
 } gm__dimensions;
 
 static inline void gm__dimensions_state(gm__dimensions *config, gm__dimension field, uint64_t value) {

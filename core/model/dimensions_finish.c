@@ -43,7 +43,17 @@ static void config_windows(const gm__dimensions *config, const gm__architecture 
 
 /* ---- heads ---- */
 
-static void config_heads(const gm__dimensions *config, gm_model_config *out) {
+/* A config.json states the parts of keys and values in names of compressed attention, also where engines keep full
+ * heads. */
+static void config_full_heads(const gm__dimensions *config, gm_model_config *out) {
+  const uint64_t *value = config->value;
+  if (!config->stated[GM__DIM_NOPE_SIZE]) return;
+  out->head_size = value[GM__DIM_NOPE_SIZE] + value[GM__DIM_ROPE_SIZE];
+  if (config->stated[GM__DIM_MLA_VALUE_SIZE]) out->value_head_size = value[GM__DIM_MLA_VALUE_SIZE];
+}
+
+/* Compressed only where the file has the parts of a compressed head: engines keep the full heads of other files. */
+static void config_heads(const gm__dimensions *config, bool full, gm_model_config *out) {
   const uint64_t *value = config->value;
   const bool *stated = config->stated;
   bool one_head = value[GM__DIM_MULTI_QUERY] && !value[GM__DIM_NEW_DECODER] && !stated[GM__DIM_KV_HEADS];
@@ -51,8 +61,12 @@ static void config_heads(const gm__dimensions *config, gm_model_config *out) {
   out->kv_heads = stated[GM__DIM_KV_HEADS] ? value[GM__DIM_KV_HEADS] : one_head ? 1 : out->heads;
   out->head_size = stated[GM__DIM_HEAD_SIZE] ? value[GM__DIM_HEAD_SIZE] : share;
   out->value_head_size = stated[GM__DIM_VALUE_HEAD_SIZE] ? value[GM__DIM_VALUE_HEAD_SIZE] : out->head_size;
-  out->kv_lora_rank = value[GM__DIM_KV_LORA_RANK];
-  if (out->kv_lora_rank == 0) return;
+  const bool both = stated[GM__DIM_MLA_HEAD_SIZE] && stated[GM__DIM_MLA_VALUE_SIZE];
+  out->kv_lora_rank = (both || stated[GM__DIM_NOPE_SIZE]) && !full ? value[GM__DIM_KV_LORA_RANK] : 0;
+  if (out->kv_lora_rank == 0) {
+    config_full_heads(config, out);
+    return;
+  }
   out->kv_heads = 1;
   out->rope_size = value[GM__DIM_ROPE_SIZE];
   if (stated[GM__DIM_NOPE_SIZE]) out->head_size = value[GM__DIM_NOPE_SIZE] + out->rope_size;
@@ -130,12 +144,13 @@ gm_status gm__dimensions_finish(const gm__dimensions *config, const gm__dimensio
                            .window = value[GM__DIM_WINDOW],
                            .weight_type = config->weight_type};
   memcpy(out->architecture, config->architecture, sizeof out->architecture);
+  if (!config->stated[GM__DIM_WINDOW]) out->window = architecture->window;
   if (out->intermediate == 0) out->intermediate = architecture->intermediate_x * out->hidden;
   config_encoder(config, architecture, out);
   config_experts(config, out);
   config_recurrent(config, architecture->recurrent, out);
-  if (!architecture->recurrent) config_heads(config, out);
+  if (!architecture->recurrent) config_heads(config, architecture->never_compressed, out);
   config_windows(config, architecture, out);
   out->tied_embeddings = config->stated[GM__DIM_TIED] ? value[GM__DIM_TIED] != 0 : architecture->tied;
-  return GM_OK;
+  return gm__layers_fill(config, architecture, op, path, out, err);
 }

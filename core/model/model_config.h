@@ -2,7 +2,7 @@
 #ifndef GM_CORE_MODEL_MODEL_CONFIG_H
 #define GM_CORE_MODEL_MODEL_CONFIG_H
 
-#include "core/model/dimensions.h"
+#include "core/model/config_architecture.h"
 #include "gm/model_config.h"
 
 /* Names of keys for messages about a missing one: the prefix, then the name of its field. */
@@ -15,6 +15,11 @@ typedef struct gm__dimensions_names {
  * is not stated. */
 gm_status gm__dimensions_finish(const gm__dimensions *config, const gm__dimensions_names *names, const char *op,
                                 const char *path, gm_model_config *out, gm_error *err);
+
+/* Fill the kinds of the layers of *out, whose other members are there, from what the file states. GM_ERR_FORMAT: a list
+ * has another length than the model has layers. GM_ERR_NOT_SUPPORTED: too many layers or kinds. */
+gm_status gm__layers_fill(const gm__dimensions *stated, const gm__architecture *architecture, const char *op,
+                          const char *path, gm_model_config *out, gm_error *err);
 
 /* ---- readers ---- */
 

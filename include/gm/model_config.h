@@ -8,6 +8,30 @@
 
 GM_BEGIN_DECLS
 
+enum { GM_MODEL_LAYERS_MAX = 512, GM_LAYER_KINDS_MAX = 48 };
+
+typedef enum gm_layer_flags {
+  GM_LAYER_ATTENDS = 1,    /* it keeps keys and values of its own */
+  GM_LAYER_SHARES = 2,     /* it attends with the keys and values of another layer, and keeps none */
+  GM_LAYER_COMPRESSED = 4, /* MLA: one row stands for the keys and values of all heads */
+  GM_LAYER_RECURRENT = 8,  /* it keeps a state for each sequence */
+  GM_LAYER_EXPERTS = 16,   /* its feed-forward part has experts */
+  GM_LAYER_UNUSED = 32     /* engines load it for multi-token prediction alone, and not otherwise */
+} gm_layer_flags;
+
+/* What one layer is, or several alike. Plain data. Never grows. */
+typedef struct gm_layer_kind {
+  uint32_t flags; /* gm_layer_flags */
+  uint32_t heads, kv_heads;
+  uint32_t key_size, value_size; /* elements of one head; compressed: of the row, and 0 */
+  uint32_t indexer_size;         /* elements that an indexer keeps for each position; 0: there is none */
+  uint64_t window;               /* positions that it sees; 0: all */
+  uint64_t intermediate;         /* width of the feed-forward part, of one expert where it has those; 0: it has none */
+  uint64_t conv_elements;        /* recurrent: of the convolution's memory, for each sequence, in f32 */
+  uint64_t state_elements;       /* recurrent: of the state, likewise */
+  uint64_t reserved[1];          /* 0 */
+} gm_layer_kind;
+
 /* Dimensions of a model, as counts, not bytes. The caller sets struct_size before a call. 0: it does not apply, or is
  * not stated. Plain data. */
 typedef struct gm_model_config {
@@ -38,6 +62,9 @@ typedef struct gm_model_config {
   uint64_t rope_size;                           /* MLA: the part of a key that is rotated */
   uint64_t conv_kernel, state_size, inner_size; /* recurrent state (Mamba) */
   uint64_t encoder_layers;                      /* layers of the encoder of an encoder-decoder */
+  uint32_t kind_count;                          /* 0: all layers are as the members above say */
+  gm_layer_kind kinds[GM_LAYER_KINDS_MAX];      /* the members above are then the largest of them */
+  uint8_t kind_of[GM_MODEL_LAYERS_MAX];         /* of each layer, its place in `kinds` */
 } gm_model_config;
 
 /* Reads the dimensions of an open model: of GGUF from its metadata, of safetensors from the config.json in its folder.
@@ -46,7 +73,8 @@ typedef struct gm_model_config {
  *
  * Errors: IO, OUT_OF_HOST_MEMORY. NOT_FOUND: there is no config.json; or width, layers or heads are not stated, and the
  * message names the key. FORMAT: a value does not suit its key, or a key comes twice; the message has the byte.
- * INVALID_ARGUMENT: an argument is NULL, or gm does not know struct_size. */
+ * INVALID_ARGUMENT: an argument is NULL, or gm does not know struct_size. NOT_SUPPORTED: more layers than
+ * GM_MODEL_LAYERS_MAX, or more kinds than GM_LAYER_KINDS_MAX. */
 GM_API gm_status gm_model_read_config(const gm_model *model, gm_model_config *out, gm_error *err);
 
 /* Reads the dimensions from a config.json alone, of up to 16 MB. `services` may be NULL. Errors: those of

@@ -214,12 +214,11 @@ static void test_gguf_keys(void **state) {
   gguf_bytes file;
   gm_model_config config = {.struct_size = sizeof config};
   begin_model(&file, "new", 1, 3);
-  gguf_bytes_array(&file, "new.attention.head_count_kv", GGUF_I32, 2);
-  gguf_bytes_number(&file, 0, 4);
-  gguf_bytes_number(&file, 3, 4);
+  gguf_bytes_array(&file, "new.attention.head_count_kv", GGUF_I32, 8);
+  for (uint64_t i = 0; i < 8; i++) gguf_bytes_number(&file, i == 5 ? 3 : 2, 4);
   gguf_bytes_u32(&file, "new.attention.sliding_window", 16);
-  gguf_bytes_array(&file, "new.attention.sliding_window_pattern", GGUF_BOOL, 4);
-  gguf_bytes_number(&file, 0x00010101, 4);
+  gguf_bytes_array(&file, "new.attention.sliding_window_pattern", GGUF_BOOL, 8);
+  gguf_bytes_number(&file, 0x0001010100010101, 8);
   gguf_bytes_tensor(&file, "token_embd.weight", 0, 0, 2, (uint64_t)4, (uint64_t)50);
   gm_model *model = open_bytes(&file);
   assert_int_equal(gm_model_read_config(model, &config, NULL), GM_OK);
@@ -228,7 +227,8 @@ static void test_gguf_keys(void **state) {
   assert_int_equal(config.kv_heads, 3);
   assert_int_equal(config.vocab, 50);
   assert_int_equal(config.window_period, 4);
-  assert_int_equal(config.window_layers, 3);
+  assert_int_equal(config.window_layers, 6);
+  assert_int_equal(config.kind_count, 3);
   assert_true(config.tied_embeddings);
   assert_int_equal(gm_model_read_config(NULL, &config, NULL), GM_ERR_INVALID_ARGUMENT);
   assert_int_equal(gm_model_read_config(model, NULL, NULL), GM_ERR_INVALID_ARGUMENT);

@@ -1,0 +1,169 @@
+/* Invariants: every layer below `layers` has a kind, and no two kinds are alike. A list counts more than a number for
+ * all layers, and that more than what gm knows of the architecture. */
+#include "core/model/layers.h"
+
+#include <string.h>
+
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+#include "core/model/model_config.h"
+
+enum { LAYERS_FULL_INTERVAL = 4 };
+
+typedef struct layers_reader {
+  const gm__dimensions *stated;
+  const gm__architecture *architecture;
+  const gm_model_config *config; /* of the whole model */
+} layers_reader;
+
+/* ---- one layer ---- */
+
+static uint32_t layers_listed(const layers_reader *reader, gm__layer_list which, uint64_t layer, uint64_t otherwise) {
+  const uint32_t count = reader->stated->listed[which];
+  return layer < count ? reader->stated->list[which][layer] : (uint32_t)otherwise;
+}
+
+static bool layers_has_window(const layers_reader *reader, uint64_t layer) {
+  const gm_model_config *config = reader->config;
+  if (config->window == 0 || config->window_period == 0) return false;
+  if (reader->stated->listed[GM__LIST_WINDOWED]) return layers_listed(reader, GM__LIST_WINDOWED, layer, 0) != 0;
+  const uint64_t place = layer % config->window_period;
+  return config->window_first ? place != config->window_period - 1 : place != 0;
+}
+
+static bool layers_is_recurrent(const layers_reader *reader, const gm_layer_kind *kind, uint64_t layer) {
+  const uint64_t stated = reader->stated->value[GM__DIM_FULL_INTERVAL];
+  const uint64_t interval = stated ? stated : LAYERS_FULL_INTERVAL;
+  if (reader->architecture->recurrent) return true;
+  if (reader->stated->listed[GM__LIST_RECURRENT]) return layers_listed(reader, GM__LIST_RECURRENT, layer, 0) != 0;
+  switch (reader->architecture->mixes) {
+    case GM__RECURRENT_NO_HEADS: return kind->kv_heads == 0;
+    case GM__RECURRENT_NEITHER: return kind->kv_heads == 0 && kind->intermediate == 0;
+    case GM__RECURRENT_INTERVAL: return (layer + 1) % interval != 0;
+    case GM__RECURRENT_BOTH: return true;
+    case GM__RECURRENT_LISTED: break;
+  }
+  return false;
+}
+
+/* What a recurrent layer keeps: a short convolution remembers rows of the residual stream. */
+static void layers_state(const layers_reader *reader, gm_layer_kind *kind) {
+  const gm_model_config *config = reader->config;
+  const uint64_t groups = reader->stated->value[GM__DIM_GROUPS], taps = reader->stated->value[GM__DIM_SHORT_CONV];
+  const uint64_t mixed = gm__add_sat(config->inner_size, gm__mul_sat(2 * groups, config->state_size));
+  kind->flags |= GM_LAYER_RECURRENT;
+  if (taps > 0) {
+    kind->conv_elements = gm__mul_sat(config->hidden, taps - 1);
+    return;
+  }
+  kind->conv_elements = gm__mul_sat(gm__sub_sat(config->conv_kernel, 1), mixed);
+  kind->state_elements = gm__mul_sat(config->state_size, config->inner_size);
+}
+
+static void layers_attention(const layers_reader *reader, uint64_t layer, gm_layer_kind *kind) {
+  const gm_model_config *config = reader->config;
+  const gm__dimensions *stated = reader->stated;
+  const bool window = layers_has_window(reader, layer);
+  kind->flags |= GM_LAYER_ATTENDS;
+  kind->window = window ? config->window : 0;
+  kind->key_size = (uint32_t)config->head_size;
+  kind->value_size = (uint32_t)config->value_head_size;
+  if (window && stated->stated[GM__DIM_WINDOW_KEY_SIZE]) {
+    kind->key_size = (uint32_t)stated->value[GM__DIM_WINDOW_KEY_SIZE];
+  }
+  if (window && stated->stated[GM__DIM_WINDOW_VALUE_SIZE]) {
+    kind->value_size = (uint32_t)stated->value[GM__DIM_WINDOW_VALUE_SIZE];
+  }
+  kind->indexer_size = (uint32_t)stated->value[GM__DIM_INDEXER_SIZE];
+  if (config->kv_lora_rank == 0) return;
+  kind->flags |= GM_LAYER_COMPRESSED;
+  kind->kv_heads = 1;
+  kind->key_size = (uint32_t)(config->kv_lora_rank + config->rope_size);
+  kind->value_size = 0;
+}
+
+static uint64_t layers_cached(const layers_reader *reader) {
+  const uint64_t layers = reader->config->layers, shared = reader->stated->value[GM__DIM_SHARED_KV_LAYERS];
+  const uint64_t known = reader->architecture->cached_layers;
+  if (reader->stated->stated[GM__DIM_SHARED_KV_LAYERS]) return gm__sub_sat(layers, shared);
+  return known ? gm__min(known, layers) : layers;
+}
+
+static gm_layer_kind layers_one(const layers_reader *reader, uint64_t layer) {
+  const gm_model_config *config = reader->config;
+  gm_layer_kind kind = {.heads = layers_listed(reader, GM__LIST_HEADS, layer, config->heads),
+                        .kv_heads = layers_listed(reader, GM__LIST_KV_HEADS, layer, config->kv_heads),
+                        .intermediate = layers_listed(reader, GM__LIST_INTERMEDIATE, layer, config->intermediate)};
+  const uint64_t predicting = reader->stated->value[GM__DIM_PREDICTION_LAYERS];
+  if (config->experts && layer >= config->leading_dense_layers) {
+    kind.flags |= GM_LAYER_EXPERTS;
+    kind.intermediate = config->expert_intermediate;
+  }
+  if (layer >= gm__sub_sat(config->layers, predicting)) {
+    kind.flags |= GM_LAYER_UNUSED;
+    return kind;
+  }
+  const bool recurrent = layers_is_recurrent(reader, &kind, layer);
+  if (recurrent) layers_state(reader, &kind);
+  if ((!recurrent || reader->architecture->mixes == GM__RECURRENT_BOTH) && kind.kv_heads > 0) {
+    layers_attention(reader, layer, &kind);
+    if (layer >= layers_cached(reader)) kind.flags = (kind.flags & ~(uint32_t)GM_LAYER_ATTENDS) | GM_LAYER_SHARES;
+  }
+  return kind;
+}
+
+/* ---- all layers ---- */
+
+/* The place of a kind; kind_count: there was no room for a new one. */
+static uint32_t layers_place(gm_model_config *out, const gm_layer_kind *kind) {
+  uint32_t at = 0;
+  while (at < out->kind_count && memcmp(&out->kinds[at], kind, sizeof *kind) != 0) at++;
+  if (at == out->kind_count && at < GM_LAYER_KINDS_MAX) out->kinds[out->kind_count++] = *kind;
+  return at;
+}
+
+static gm_status layers_check_lists(const gm__dimensions *stated, const gm_model_config *config, const char *op,
+                                    const char *path, gm_error *err) {
+  for (int which = 0; which < GM__LISTS; which++) {
+    const uint32_t count = stated->listed[which];
+    if (count == 0 || count == config->layers) continue;
+    return gm__fail(err, GM_ERR_FORMAT, 0, op, "%.200s: a list of %u layers, and the model has %llu", path, count,
+                    (unsigned long long)config->layers);
+  }
+  return GM_OK;
+}
+
+gm_status gm__layers_fill(const gm__dimensions *stated, const gm__architecture *architecture, const char *op,
+                          const char *path, gm_model_config *out, gm_error *err) {
+  const layers_reader reader = {.stated = stated, .architecture = architecture, .config = out};
+  gm_status status = layers_check_lists(stated, out, op, path, err);
+  if (status) return status;
+  if (out->layers > GM_MODEL_LAYERS_MAX) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "%.200s: %llu layers; gm reads models of at most %d", path,
+                    (unsigned long long)out->layers, (int)GM_MODEL_LAYERS_MAX);
+  }
+  for (uint64_t layer = 0; layer < out->layers; layer++) {
+    const gm_layer_kind kind = layers_one(&reader, layer);
+    const uint32_t at = layers_place(out, &kind);
+    if (at == GM_LAYER_KINDS_MAX) {
+      return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "%.200s: more than %d kinds of layers", path,
+                      (int)GM_LAYER_KINDS_MAX);
+    }
+    out->kind_of[layer] = (uint8_t)at;
+  }
+  return GM_OK;
+}
+
+void gm__layers_alike(gm_model_config *config) {
+  static const gm__dimensions nothing;
+  gm__architecture architecture = {.recurrent = config->inner_size > 0 && config->heads == 0};
+  if (config->kind_count > 0 || config->layers > GM_MODEL_LAYERS_MAX) return;
+  gm_model_config whole = *config;
+  if (whole.kv_heads == 0) whole.kv_heads = whole.heads;
+  if (whole.head_size == 0 && whole.heads) whole.head_size = whole.hidden / whole.heads;
+  if (whole.value_head_size == 0) whole.value_head_size = whole.head_size;
+  (void)gm__layers_fill(&nothing, &architecture, "", "", &whole, NULL);
+  config->kind_count = whole.kind_count;
+  memcpy(config->kinds, whole.kinds, sizeof config->kinds);
+  memcpy(config->kind_of, whole.kind_of, sizeof config->kind_of);
+}

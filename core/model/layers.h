@@ -1,0 +1,15 @@
+/* Which layer of a model is of which kind. */
+#ifndef GM_CORE_MODEL_LAYERS_H
+#define GM_CORE_MODEL_LAYERS_H
+
+#include "gm/model_config.h"
+
+/* Fill the kinds of a configuration that has none, from its other members: what its caller has put together. */
+void gm__layers_alike(gm_model_config *config);
+
+/* The kind of a layer. REQUIRES: `layer` is below the model's layers, of at most GM_MODEL_LAYERS_MAX. */
+static inline const gm_layer_kind *gm__layer_at(const gm_model_config *config, uint64_t layer) {
+  return &config->kinds[config->kind_of[layer]];
+}
+
+#endif
