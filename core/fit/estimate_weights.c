@@ -167,22 +167,21 @@ gm_status gm__weights_of_model(const gm_model *model, const gm__shape *shape, co
 
 /* ---- from dimensions ---- */
 
-static uint64_t weights_attention_parameters(const gm__shape *shape) {
-  uint64_t query = gm__mul_sat(shape->hidden, shape->heads * shape->head);
-  uint64_t result = gm__mul_sat(shape->hidden, shape->heads * shape->value_head);
-  uint64_t cache = gm__mul_sat(shape->hidden, shape->key_width + shape->value_width);
-  return gm__add_sat(gm__add_sat(query, result), cache);
+static uint64_t weights_attention_parameters(const gm__shape *shape, uint64_t heads, uint64_t cached) {
+  uint64_t query = gm__mul_sat(shape->hidden, gm__mul_sat(heads, shape->head));
+  uint64_t result = gm__mul_sat(shape->hidden, gm__mul_sat(heads, shape->value_head));
+  return gm__add_sat(gm__add_sat(query, result), gm__mul_sat(shape->hidden, cached));
 }
 
 static uint64_t weights_matrices(const gm__shape *shape) { return shape->plain ? 2 : 3; }
 
-static uint64_t weights_expert_parameters(const gm__shape *shape) {
-  return gm__mul_sat(gm__mul_sat(weights_matrices(shape) * shape->hidden, shape->expert_width), shape->experts);
-}
-
-/* A recurrent layer (Mamba): projections in and out, convolution, step sizes, state. */
-static uint64_t weights_recurrent_parameters(const gm_model_config *config) {
+/* A recurrent layer (Mamba): projections in and out, convolution, step sizes, state. A short convolution of the
+ * residual stream has three gates. */
+static uint64_t weights_recurrent_parameters(const gm_model_config *config, const gm_layer_kind *kind) {
   uint64_t inner = config->inner_size, state = config->state_size, step = (config->hidden + 15) / 16;
+  if (kind->state_elements == 0) {
+    return gm__add_sat(gm__mul_sat(4 * config->hidden, config->hidden), kind->conv_elements + config->hidden);
+  }
   uint64_t matrices = gm__mul_sat(3 * config->hidden, inner) + gm__mul_sat(inner, 2 * step + 2 * state);
   return gm__add_sat(matrices, inner * (config->conv_kernel + 1) + inner * (state + 2) + config->hidden);
 }
@@ -190,28 +189,66 @@ static uint64_t weights_recurrent_parameters(const gm_model_config *config) {
 /* Beside the layers that are counted: those of an encoder, which attend to their own tokens alone. */
 static uint64_t weights_encoder_parameters(const gm_model_config *config, const gm__shape *shape) {
   uint64_t inner = gm__mul_sat(3 * shape->hidden, shape->intermediate);
-  uint64_t layer = gm__add_sat(weights_attention_parameters(shape), gm__add_sat(inner, 2 * shape->hidden));
+  uint64_t attention = weights_attention_parameters(shape, shape->heads, shape->key_width + shape->value_width);
+  uint64_t layer = gm__add_sat(attention, gm__add_sat(inner, 2 * shape->hidden));
   return gm__mul_sat(config->encoder_layers, layer);
 }
 
-/* Without its experts. */
-static uint64_t weights_layer_parameters(const gm_model_config *config, const gm__shape *shape) {
-  if (shape->recurrent) return weights_recurrent_parameters(config);
-  uint64_t inner = gm__mul_sat(weights_matrices(shape) * shape->hidden, shape->intermediate);
-  if (shape->experts) {
-    uint64_t expert = gm__mul_sat(weights_matrices(shape) * shape->hidden, shape->expert_width);
-    inner = gm__add_sat(gm__mul_sat(expert, shape->shared_experts), gm__mul_sat(shape->hidden, shape->experts));
+static uint64_t weights_mixing_parameters(const gm_model_config *config, const gm__shape *shape,
+                                          const gm_layer_kind *kind) {
+  const uint64_t cached =
+      kind->flags & GM_LAYER_ATTENDS ? gm__mul_sat(kind->kv_heads, (uint64_t)kind->key_size + kind->value_size) : 0;
+  const bool attends = kind->flags & (GM_LAYER_ATTENDS | GM_LAYER_SHARES);
+  uint64_t count = attends ? weights_attention_parameters(shape, kind->heads, cached) : 0;
+  if (attends && shape->encoder_decoder) count = gm__add_sat(gm__mul_sat(2, count), shape->hidden);
+  return kind->flags & GM_LAYER_RECURRENT ? gm__add_sat(count, weights_recurrent_parameters(config, kind)) : count;
+}
+
+typedef struct weights_layer_count {
+  uint64_t dense, experts;
+} weights_layer_count;
+
+static weights_layer_count weights_layer_parameters(const gm_model_config *config, const gm__shape *shape,
+                                                    const gm_layer_kind *kind) {
+  const uint64_t matrix = gm__mul_sat(weights_matrices(shape) * shape->hidden, kind->intermediate);
+  weights_layer_count out = {.dense = weights_mixing_parameters(config, shape, kind)};
+  if (kind->flags & GM_LAYER_UNUSED) return (weights_layer_count){0, 0};
+  if (shape->recurrent) return out;
+  if (kind->flags & GM_LAYER_EXPERTS) {
+    out.experts = gm__mul_sat(matrix, shape->experts);
+    out.dense = gm__add_sat(out.dense, gm__mul_sat(matrix, shape->shared_experts));
+    out.dense = gm__add_sat(out.dense, gm__mul_sat(shape->hidden, shape->experts));
+  } else {
+    out.dense = gm__add_sat(out.dense, matrix);
   }
-  uint64_t norms = (shape->row && shape->row->layer_norm ? 4 : 2) * shape->hidden;
-  uint64_t attention = weights_attention_parameters(shape);
-  if (shape->encoder_decoder) attention = gm__add_sat(gm__mul_sat(2, attention), shape->hidden);
-  return gm__add_sat(gm__add_sat(attention, inner), norms);
+  out.dense = gm__add_sat(out.dense, (shape->row && shape->row->layer_norm ? 4 : 2) * shape->hidden);
+  return out;
 }
 
 static uint64_t weights_bytes(gm_dtype type, uint64_t elements) {
   uint32_t block = 1, bytes = 0;
   if (gm_dtype_block(type, &block, &bytes) != GM_OK) return 0;
   return gm__mul_sat(elements / block, bytes);
+}
+
+/* What is counted in elements on its way to bytes. */
+typedef struct weights_count {
+  uint64_t layers, device, host;
+} weights_count;
+
+static weights_count weights_count_layers(const gm_model_config *config, const gm__shape *shape, uint64_t first,
+                                          gm_dtype type, gm__layer_weights *layers, gm__weights *out) {
+  weights_count sum = {0};
+  for (uint64_t i = 0; i < shape->layers; i++) {
+    const weights_layer_count count = weights_layer_parameters(config, shape, gm__shape_layer(shape, i));
+    const uint64_t all = gm__add_sat(count.dense, count.experts);
+    uint64_t *side = i >= first ? &sum.device : &sum.host;
+    *side = gm__add_sat(*side, all);
+    sum.layers = gm__add_sat(sum.layers, all);
+    layers[i] = (gm__layer_weights){weights_bytes(type, count.dense), weights_bytes(type, count.experts)};
+    out->largest_layer = gm__max(out->largest_layer, weights_bytes(type, all));
+  }
+  return sum;
 }
 
 gm_status gm__weights_of_config(const gm_model_config *config, const gm__shape *shape,
@@ -225,20 +262,14 @@ gm_status gm__weights_of_config(const gm_model_config *config, const gm__shape *
   }
   uint64_t embedding = shape->vocab * shape->hidden, head = gm__add_sat(embedding, shape->hidden);
   head = gm__add_sat(head, weights_encoder_parameters(config, shape));
-  uint64_t dense = weights_layer_parameters(config, shape), experts = weights_expert_parameters(shape);
-  uint64_t layer = gm__add_sat(dense, experts), first = gm__weights_first_layer(shape, settings);
+  const uint64_t first = gm__weights_first_layer(shape, settings);
+  const weights_count sum = weights_count_layers(config, shape, first, type, layers, out);
   bool any_device = first != UINT64_MAX;
-  uint64_t on_device = any_device ? shape->layers - gm__min(first, shape->layers) : 0;
-  uint64_t device = any_device ? gm__add_sat(gm__mul_sat(layer, on_device), head) : 0;
-  uint64_t host = gm__add_sat(embedding, gm__mul_sat(layer, shape->layers - on_device));
+  uint64_t device = any_device ? gm__add_sat(sum.device, head) : 0, host = gm__add_sat(embedding, sum.host);
   if (!any_device) host = gm__add_sat(host, is_tied ? gm__sub_sat(head, embedding) : head);
-  for (uint64_t i = 0; i < shape->layers; i++) {
-    layers[i] = (gm__layer_weights){weights_bytes(type, dense), weights_bytes(type, experts)};
-  }
-  out->parameters = gm__add_sat(gm__mul_sat(layer, shape->layers), gm__add_sat(head, is_tied ? 0 : embedding));
+  out->parameters = gm__add_sat(sum.layers, gm__add_sat(head, is_tied ? 0 : embedding));
   out->device = weights_bytes(type, device);
   out->host = weights_bytes(type, host);
-  out->largest_layer = weights_bytes(type, layer);
   out->output = weights_bytes(type, embedding);
   return GM_OK;
 }

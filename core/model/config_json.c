@@ -30,6 +30,11 @@ static const json_row json_rows[] = {
     {"ffn_dim", GM__DIM_INTERMEDIATE},
     {"decoder_ffn_dim", GM__DIM_INTERMEDIATE},
     {"hidden_dim", GM__DIM_INTERMEDIATE},
+    {"ff_intermediate_size", GM__DIM_INTERMEDIATE},
+    {"block_ff_dim", GM__DIM_INTERMEDIATE},
+    {"block_auto_adjust_ff_dim", GM__DIM_FORWARD_ADJUSTED},
+    {"block_multiple_of", GM__DIM_FORWARD_MULTIPLE},
+    {"intermediate_size_mlp", GM__DIM_DENSE_INTERMEDIATE},
     {"num_hidden_layers", GM__DIM_LAYERS},
     {"n_layer", GM__DIM_LAYERS},
     {"n_layers", GM__DIM_LAYERS},
@@ -60,7 +65,6 @@ static const json_row json_rows[] = {
     {"sliding_window_size", GM__DIM_WINDOW},
     {"local_attention", GM__DIM_WINDOW},
     {"attention_chunk_size", GM__DIM_WINDOW},
-    {"sliding_window_pattern", GM__DIM_WINDOW_PERIOD},
     {"_sliding_window_pattern", GM__DIM_WINDOW_PERIOD},
     {"global_attn_every_n_layers", GM__DIM_WINDOW_PERIOD},
     {"use_sliding_window", GM__DIM_USE_WINDOW},
@@ -89,13 +93,34 @@ static const json_row json_rows[] = {
     {"conv_kernel", GM__DIM_CONV_KERNEL},
     {"d_conv", GM__DIM_CONV_KERNEL},
     {"mamba_d_conv", GM__DIM_CONV_KERNEL},
+    {"linear_conv_kernel_dim", GM__DIM_CONV_KERNEL},
     {"state_size", GM__DIM_STATE_SIZE},
     {"d_state", GM__DIM_STATE_SIZE},
     {"mamba_d_state", GM__DIM_STATE_SIZE},
     {"ssm_state_size", GM__DIM_STATE_SIZE},
+    {"linear_key_head_dim", GM__DIM_STATE_SIZE},
+    {"linear_num_key_heads", GM__DIM_GROUPS},
+    {"mamba_n_groups", GM__DIM_GROUPS},
+    {"n_groups", GM__DIM_GROUPS},
+    {"linear_num_value_heads", GM__DIM_STATE_HEADS},
+    {"mamba_n_heads", GM__DIM_STATE_HEADS},
+    {"mamba_num_heads", GM__DIM_STATE_HEADS},
+    {"linear_value_head_dim", GM__DIM_STATE_HEAD_SIZE},
+    {"mamba_d_head", GM__DIM_STATE_HEAD_SIZE},
+    {"mamba_head_dim", GM__DIM_STATE_HEAD_SIZE},
+    {"conv_L_cache", GM__DIM_SHORT_CONV},
+    {"full_attention_interval", GM__DIM_FULL_INTERVAL},
+    {"attn_layer_period", GM__DIM_ATTENTION_PERIOD},
+    {"attn_layer_offset", GM__DIM_ATTENTION_OFFSET},
+    {"expert_layer_period", GM__DIM_EXPERT_PERIOD},
+    {"expert_layer_offset", GM__DIM_EXPERT_OFFSET},
+    {"interleave_moe_layer_step", GM__DIM_EXPERT_STEP},
+    {"num_kv_shared_layers", GM__DIM_SHARED_KV_LAYERS},
+    {"index_head_dim", GM__DIM_INDEXER_SIZE},
     {"d_inner", GM__DIM_INNER_SIZE},
     {"mamba_d_ssm", GM__DIM_INNER_SIZE},
     {"expand", GM__DIM_EXPAND},
+    {"mamba_expand", GM__DIM_EXPAND},
     {"encoder_layers", GM__DIM_ENCODER_LAYERS},
     {"num_decoder_layers", GM__DIM_DECODER_LAYERS},
     {"decoder_layers", GM__DIM_DECODER_LAYERS},
@@ -103,6 +128,7 @@ static const json_row json_rows[] = {
     {"multi_query", GM__DIM_MULTI_QUERY},
     {"new_decoder_architecture", GM__DIM_NEW_DECODER},
     {"tie_word_embeddings", GM__DIM_TIED},
+    {"tie_embedding", GM__DIM_TIED},
 };
 
 enum { JSON_ROWS = sizeof json_rows / sizeof *json_rows };
@@ -116,6 +142,7 @@ typedef struct json_config {
   uint32_t rank[GM__DIM_FIELDS]; /* of the key that stated a field: the larger counts more */
   bool type_seen_inside;
   bool quantised; /* then the type is that of the arithmetic, not of the weights */
+  bool lists_attending, attends[GM_MODEL_LAYERS_MAX];
 } json_config;
 
 /* ---- one value ---- */
@@ -182,15 +209,66 @@ static bool json_model_type(json_config *reader, bool inside) {
   return true;
 }
 
+static bool json_is_recurrent(const gm__json_text *type) {
+  static const char *const names[] = {"linear_attention", "mamba", "mamba2", "conv", "recurrent", "linear"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    if (gm__json_text_is(type, names[i])) return true;
+  }
+  return false;
+}
+
 static bool json_layer_types(json_config *reader) {
   gm__json_text type;
   if (json_first(reader) == 'n') return gm__json_skip(&reader->scan);
   memset(&reader->config.windows, 0, sizeof reader->config.windows);
   gm__json_array_begin(&reader->scan);
+  uint32_t count = 0;
   while (gm__json_array_next(&reader->scan) && gm__json_string(&reader->scan, &type)) {
     bool windowed = gm__json_text_is(&type, "sliding_attention") || gm__json_text_is(&type, "chunked_attention");
     gm__dimensions_note_layer(&reader->config.windows, windowed);
+    if (count == GM_MODEL_LAYERS_MAX) return gm__json_problem(&reader->scan, type.at, "more than 512 layers");
+    reader->config.list[GM__LIST_WINDOWED][count] = windowed;
+    reader->config.list[GM__LIST_RECURRENT][count] = !windowed && json_is_recurrent(&type);
+    count++;
   }
+  reader->config.listed[GM__LIST_WINDOWED] = reader->config.listed[GM__LIST_RECURRENT] = count;
+  return !reader->scan.problem;
+}
+
+/* "LLLG": three layers with a window, then one that attends to everything. Others have a number here. */
+static bool json_window_pattern(json_config *reader, bool inside) {
+  static const uint32_t rank = 2 * JSON_ROWS;
+  gm__json_text letters;
+  if (json_first(reader) != '"') {
+    bool stated = false;
+    uint64_t number = 0;
+    if (!json_largest(reader, &stated, &number)) return false;
+    if (stated && rank >= reader->rank[GM__DIM_WINDOW_PERIOD]) {
+      reader->rank[GM__DIM_WINDOW_PERIOD] = inside ? rank : rank / 2;
+      gm__dimensions_state(&reader->config, GM__DIM_WINDOW_PERIOD, number);
+    }
+    return true;
+  }
+  if (!gm__json_string(&reader->scan, &letters)) return false;
+  const size_t windows = strspn(letters.text, "L");
+  if (strcmp(letters.text + windows, "G") == 0) {
+    gm__dimensions_state(&reader->config, GM__DIM_WINDOW_PERIOD, windows + 1);
+  }
+  return true;
+}
+
+/* The numbers of the layers that attend; the others are recurrent. */
+static bool json_attending(json_config *reader) {
+  uint64_t layer = 0;
+  if (json_first(reader) == 'n') return gm__json_skip(&reader->scan);
+  gm__json_array_begin(&reader->scan);
+  while (gm__json_array_next(&reader->scan)) {
+    const uint64_t at = gm__json_next_at(&reader->scan);
+    if (!gm__json_integer(&reader->scan, &layer)) return false;
+    if (layer >= GM_MODEL_LAYERS_MAX) return gm__json_problem(&reader->scan, at, "a layer beyond the 512th");
+    reader->attends[layer] = true;
+  }
+  reader->lists_attending = true;
   return !reader->scan.problem;
 }
 
@@ -214,7 +292,7 @@ static bool json_weight_type(json_config *reader) {
 
 typedef struct json_seen {
   bool row[JSON_ROWS];
-  bool type, layers, torch_dtype, dtype;
+  bool type, layers, torch_dtype, dtype, pattern, attending;
 } json_seen;
 
 /* Notes that a key is there; false when it already was. */
@@ -236,6 +314,11 @@ static bool json_key(json_config *reader, const gm__json_text *key, json_seen *s
     return json_once(reader, key, &seen->type) && json_model_type(reader, inside);
   }
   if (gm__json_text_is(key, "layer_types")) return json_once(reader, key, &seen->layers) && json_layer_types(reader);
+  if (gm__json_text_is(key, "sliding_window_pattern")) {
+    return json_once(reader, key, &seen->pattern) && json_window_pattern(reader, inside);
+  }
+  if (gm__json_text_is(key, "full_attn_idxs"))
+    return json_once(reader, key, &seen->attending) && json_attending(reader);
   if (gm__json_text_is(key, "torch_dtype")) {
     return json_once(reader, key, &seen->torch_dtype) && json_weight_type(reader);
   }
@@ -278,6 +361,19 @@ static const char *const json_needed[GM__DIM_FIELDS] = {
     [GM__DIM_HEADS] = "num_attention_heads",
 };
 
+/* Some lists go on behind the layers of the model, for layers that predict further tokens. */
+static void json_finish_lists(json_config *reader) {
+  gm__dimensions *config = &reader->config;
+  const uint64_t layers = config->value[GM__DIM_LAYERS];
+  for (uint64_t i = 0; reader->lists_attending && i < layers && i < GM_MODEL_LAYERS_MAX; i++) {
+    config->list[GM__LIST_RECURRENT][i] = !reader->attends[i];
+    config->listed[GM__LIST_RECURRENT] = (uint32_t)(i + 1);
+  }
+  for (int which = 0; which < GM__LISTS; which++) {
+    if (config->listed[which] > layers && layers > 0) config->listed[which] = (uint32_t)layers;
+  }
+}
+
 gm_status gm__model_config_parse_json(char *text, uint64_t length, const char *path, const char *op,
                                       gm_model_config *out, gm_error *err) {
   const gm__dimensions_names names = {"", json_needed};
@@ -290,6 +386,7 @@ gm_status gm__model_config_parse_json(char *text, uint64_t length, const char *p
                     (unsigned long long)reader.scan.problem_at, reader.scan.problem);
   }
   if (reader.quantised) reader.config.weight_type = GM_DTYPE_F64;
+  json_finish_lists(&reader);
   gm__architecture_defaults(&reader.config);
   return gm__dimensions_finish(&reader.config, &names, op, path, out, err);
 }

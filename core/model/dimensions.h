@@ -51,6 +51,16 @@ typedef enum gm__dimension {
   GM__DIM_INDEXER_SIZE,
   GM__DIM_SHORT_CONV,
   GM__DIM_GROUPS,
+  GM__DIM_STATE_HEADS, /* recurrent: heads of values, and elements of each */
+  GM__DIM_STATE_HEAD_SIZE,
+  GM__DIM_ATTENTION_PERIOD, /* one of so many layers attends, from an offset on; the others are recurrent */
+  GM__DIM_ATTENTION_OFFSET,
+  GM__DIM_EXPERT_PERIOD, /* one of so many layers has experts, from an offset on */
+  GM__DIM_EXPERT_OFFSET,
+  GM__DIM_EXPERT_STEP, /* the last of so many layers has experts */
+  GM__DIM_DENSE_INTERMEDIATE,
+  GM__DIM_FORWARD_ADJUSTED,
+  GM__DIM_FORWARD_MULTIPLE,
   GM__DIM_FIELDS
 } gm__dimension;
 

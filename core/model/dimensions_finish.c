@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/error.h"
+#include "core/base/saturate.h"
 #include "core/model/config_architecture.h"
 
 /* ---- which layers have a window ---- */
@@ -94,10 +95,21 @@ static void config_recurrent(const gm__dimensions *config, bool recurrent, gm_mo
   out->conv_kernel = value[GM__DIM_CONV_KERNEL];
   out->state_size = value[GM__DIM_STATE_SIZE];
   out->inner_size = value[GM__DIM_INNER_SIZE];
+  if (out->inner_size == 0) out->inner_size = gm__mul_sat(value[GM__DIM_STATE_HEADS], value[GM__DIM_STATE_HEAD_SIZE]);
+  if (out->inner_size == 0 && !recurrent) out->inner_size = gm__mul_sat(value[GM__DIM_EXPAND], out->hidden);
   if (!recurrent) return;
   if (out->inner_size == 0) out->inner_size = out->intermediate;
   if (out->inner_size == 0) out->inner_size = value[GM__DIM_EXPAND] * out->hidden;
   out->intermediate = out->heads = 0;
+}
+
+/* LFM2 states a width of which it takes two thirds, rounded up. */
+static void config_forward(const gm__dimensions *config, const gm__architecture *architecture, gm_model_config *out) {
+  const uint64_t multiple = config->value[GM__DIM_FORWARD_MULTIPLE];
+  if (out->intermediate == 0) out->intermediate = architecture->intermediate_x * out->hidden;
+  if (!config->value[GM__DIM_FORWARD_ADJUSTED]) return;
+  out->intermediate = 2 * out->intermediate / 3;
+  if (multiple) out->intermediate = (out->intermediate + multiple - 1) / multiple * multiple;
 }
 
 static void config_encoder(const gm__dimensions *config, const gm__architecture *architecture, gm_model_config *out) {
@@ -145,7 +157,7 @@ gm_status gm__dimensions_finish(const gm__dimensions *config, const gm__dimensio
                            .weight_type = config->weight_type};
   memcpy(out->architecture, config->architecture, sizeof out->architecture);
   if (!config->stated[GM__DIM_WINDOW]) out->window = architecture->window;
-  if (out->intermediate == 0) out->intermediate = architecture->intermediate_x * out->hidden;
+  config_forward(config, architecture, out);
   config_encoder(config, architecture, out);
   config_experts(config, out);
   config_recurrent(config, architecture->recurrent, out);

@@ -34,8 +34,10 @@ static bool layers_has_window(const layers_reader *reader, uint64_t layer) {
 static bool layers_is_recurrent(const layers_reader *reader, const gm_layer_kind *kind, uint64_t layer) {
   const uint64_t stated = reader->stated->value[GM__DIM_FULL_INTERVAL];
   const uint64_t interval = stated ? stated : LAYERS_FULL_INTERVAL;
+  const uint64_t period = reader->stated->value[GM__DIM_ATTENTION_PERIOD];
   if (reader->architecture->recurrent) return true;
   if (reader->stated->listed[GM__LIST_RECURRENT]) return layers_listed(reader, GM__LIST_RECURRENT, layer, 0) != 0;
+  if (period) return layer % period != reader->stated->value[GM__DIM_ATTENTION_OFFSET];
   switch (reader->architecture->mixes) {
     case GM__RECURRENT_NO_HEADS: return kind->kv_heads == 0;
     case GM__RECURRENT_NEITHER: return kind->kv_heads == 0 && kind->intermediate == 0;
@@ -89,13 +91,23 @@ static uint64_t layers_cached(const layers_reader *reader) {
   return known ? gm__min(known, layers) : layers;
 }
 
+static bool layers_has_experts(const layers_reader *reader, uint64_t layer) {
+  const uint64_t *value = reader->stated->value;
+  const uint64_t period = value[GM__DIM_EXPERT_PERIOD], step = value[GM__DIM_EXPERT_STEP];
+  if (!reader->config->experts || layer < reader->config->leading_dense_layers) return false;
+  if (period) return layer % period == value[GM__DIM_EXPERT_OFFSET];
+  return step ? (layer + 1) % step == 0 : true;
+}
+
 static gm_layer_kind layers_one(const layers_reader *reader, uint64_t layer) {
   const gm_model_config *config = reader->config;
   gm_layer_kind kind = {.heads = layers_listed(reader, GM__LIST_HEADS, layer, config->heads),
                         .kv_heads = layers_listed(reader, GM__LIST_KV_HEADS, layer, config->kv_heads),
                         .intermediate = layers_listed(reader, GM__LIST_INTERMEDIATE, layer, config->intermediate)};
+  const uint64_t dense = reader->stated->value[GM__DIM_DENSE_INTERMEDIATE];
+  if (dense) kind.intermediate = dense;
   const uint64_t predicting = reader->stated->value[GM__DIM_PREDICTION_LAYERS];
-  if (config->experts && layer >= config->leading_dense_layers) {
+  if (layers_has_experts(reader, layer)) {
     kind.flags |= GM_LAYER_EXPERTS;
     kind.intermediate = config->expert_intermediate;
   }

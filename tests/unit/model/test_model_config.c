@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "core/model/layers.h"
 #include "core/model/model.h"
 #include "core/model/model_config.h"
 #include "support/counted_services.h"
@@ -83,10 +84,51 @@ static void test_windows(void **state) {
                 ",\"sliding_window\":16,\"layer_types\":[\"full_attention\",\"sliding_attention\","
                 "\"full_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention\"]}",
                 2, false, 3);
-  check_windows("{" BASE ",\"sliding_window\":16,\"layer_types\":[\"sliding_attention\",\"sliding_attention\"]}", 3,
-                true, 2);
-  check_windows("{" BASE ",\"sliding_window\":16,\"layer_types\":[\"full_attention\",\"full_attention\"]}", 0, false,
-                0);
+  check_windows("{" BASE
+                ",\"sliding_window\":16,\"layer_types\":[\"full_attention\",\"full_attention\",\"full_attention\","
+                "\"full_attention\",\"full_attention\",\"full_attention\"]}",
+                0, false, 0);
+  check_windows("{\"model_type\":\"exaone4\"," BASE ",\"sliding_window\":16,\"sliding_window_pattern\":\"LLG\"}", 3,
+                true, 4);
+  check_bad("{" BASE ",\"sliding_window\":16,\"layer_types\":[\"sliding_attention\",\"sliding_attention\"]}",
+            GM_ERR_FORMAT, "a list of 2 layers, and the model has 6");
+}
+
+/* Layers that attend are listed, or are one of so many; the others are recurrent. A list may go on behind the layers.
+ */
+static void test_recurrent_layers(void **state) {
+  (void)state;
+  static const char *const files[] = {
+      "{\"model_type\":\"lfm2\"," BASE ",\"conv_L_cache\":3,\"full_attn_idxs\":[1,5]}",
+      "{\"model_type\":\"jamba\"," BASE ",\"mamba_d_conv\":3,\"attn_layer_period\":4,\"attn_layer_offset\":1}",
+      "{" BASE
+      ",\"conv_L_cache\":3,\"layer_types\":[\"conv\",\"full_attention\",\"conv\",\"conv\",\"conv\",\"full_attention\","
+      "\"full_attention\"]}"};
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    const gm_model_config config = parse_good(files[i]);
+    for (uint64_t layer = 0; layer < 6; layer++) {
+      const uint32_t flags = gm__layer_at(&config, layer)->flags;
+      assert_int_equal(flags, layer == 1 || layer == 5 ? GM_LAYER_ATTENDS : GM_LAYER_RECURRENT);
+    }
+  }
+  check_bad("{" BASE ",\"full_attn_idxs\":[512]}", GM_ERR_FORMAT, "beyond the 512th");
+  check_bad("{" BASE ",\"full_attn_idxs\":[-1]}", GM_ERR_FORMAT, "integer");
+}
+
+/* Experts in each second layer, or in the last of so many. */
+static void test_layers_with_experts(void **state) {
+  (void)state;
+  static const char *const files[] = {
+      "{" BASE ",\"num_experts\":4,\"expert_layer_period\":2,\"expert_layer_offset\":1}",
+      "{" BASE ",\"num_experts\":4,\"interleave_moe_layer_step\":2,\"intermediate_size_mlp\":99}"};
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    const gm_model_config config = parse_good(files[i]);
+    for (uint64_t layer = 0; layer < 6; layer++) {
+      const gm_layer_kind *kind = gm__layer_at(&config, layer);
+      assert_int_equal((kind->flags & GM_LAYER_EXPERTS) != 0, layer % 2);
+      if (i == 1 && layer % 2 == 0) assert_int_equal(kind->intermediate, 99);
+    }
+  }
 }
 
 static void test_inner_objects_count_more(void **state) {
@@ -319,6 +361,8 @@ int main(void) {
       cmocka_unit_test(test_a_usual_model),
       cmocka_unit_test(test_an_unknown_one_keeps_its_name),
       cmocka_unit_test(test_windows),
+      cmocka_unit_test(test_recurrent_layers),
+      cmocka_unit_test(test_layers_with_experts),
       cmocka_unit_test(test_inner_objects_count_more),
       cmocka_unit_test(test_mla),
       cmocka_unit_test(test_recurrent_and_encoders),
