@@ -54,12 +54,12 @@ static gm_status warm_up_check(const gm_warm_up *list, size_t count, gm_warm_up_
 }
 
 /* A bucket that keeps fewer blocks than it gets would hand them to the driver at once. It gets the first `had`
- * blocks of the list, which has as many. */
-static void warm_up_widen(gm_pool *pool, const gm_warm_up *list, uint64_t had) {
+ * blocks of the list. */
+static void warm_up_widen(gm_pool *pool, const gm_warm_up *list, size_t count, uint64_t had) {
   uint64_t powers[GM_TRACE_CLASSES] = {0}, most = 0;
   if (pool->heap.strategy != GM_STRATEGY_BUCKET) return;
   uint64_t left = had;
-  for (size_t i = 0; left; i++) {
+  for (size_t i = 0; i < count && left; i++) {
     gm__want want;
     const gm_request request = {.bytes = list[i].bytes};
     const uint64_t had_here = gm__min(list[i].count, left);
@@ -129,7 +129,7 @@ static gm_status warm_up_run(gm_pool *pool, const gm_warm_up *list, size_t count
   }
   if (status) return status;
   status = warm_up_alloc_all(&self, list, count, op, err);
-  warm_up_widen(pool, list, self.result.blocks);
+  warm_up_widen(pool, list, count, self.result.blocks);
   status = warm_up_free_all(&self, status, op, err);
   if (out) gm__sized_out(out, &self.result, sizeof self.result);
   return status;
