@@ -112,7 +112,7 @@ static void test_recurrent_layers(void **state) {
     }
   }
   check_bad("{" BASE ",\"full_attn_idxs\":[512]}", GM_ERR_FORMAT, "beyond the 512th");
-  check_bad("{" BASE ",\"full_attn_idxs\":[-1]}", GM_ERR_FORMAT, "integer");
+  check_bad("{" BASE ",\"full_attn_idxs\":[-1]}", GM_ERR_FORMAT, "a number that is not negative");
 }
 
 /* Experts in each second layer, or in the last of so many. */
