@@ -4,8 +4,8 @@
 
 /* gm makes a buffer over each SVM (CL_MEM_USE_HOST_PTR with an SVM pointer: OpenCL defines it as the same storage). The
  * buffer serves copies to and from the host, boxes, sub-buffers and commits. clEnqueueSVMMemcpy is made for that, but
- * crashes drivers when the other side is plain host memory. USM cannot have such a buffer. Of the kind
- * GM__OPENCL_BUFFER_SHARED the buffer is all that kernels and commands see.
+ * crashes drivers when the other side is plain host memory. USM cannot have such a buffer.
+ * Kernels and commands see only the buffer where the kind is GM__OPENCL_BUFFER_SHARED.
  *
  * A driver need not know alignments above its largest type. For those gm asks for more and rounds the address up. */
 enum { POINTER_LARGEST_TYPE = 128 };

@@ -1,4 +1,4 @@
-/* What managed memory costs on each device: the process's memory in RAM, and the bytes that gm copies while host and
+/* The cost of managed memory on each device: the process's memory in RAM, and the bytes that gm copies while host and
  * device take turns. A turn: the host writes all bytes, the device fills half of them, the host reads them. Where host
  * and device share one memory, a second row has copies for comparison, if the device has memory that is not shared.
  *

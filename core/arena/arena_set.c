@@ -39,18 +39,6 @@ gm__arena *gm__arena_next(const gm__arena_set *set, gm__arena *arena) {
   return next;
 }
 
-gm__arena *gm__arena_next_near(const gm__arena_set *set, gm__arena *arena) {
-  uint32_t number = arena ? arena->number + 1 : 0;
-  gm__arena *next;
-  if (arena) gm__arena_unlock(arena);
-  for (; (next = gm__arena_at(set, number)); number++) {
-    const void *owner = atomic_load_explicit(&next->lock.owner, memory_order_relaxed);
-    if (!owner || owner == gm__thread_self()) break;
-  }
-  if (next) gm__arena_lock(next);
-  return next;
-}
-
 /* Adds an arena to the table, if there is room. REQUIRES: provider lock. */
 static gm__arena *arena_add(gm__arena_set *set, const gm__memory_kind *kind, uint32_t most, bool common) {
   const uint32_t count = atomic_load_explicit(&set->count, memory_order_relaxed);

@@ -59,9 +59,6 @@ gm__arena *gm__arena_at(const gm__arena_set *set, uint32_t number);
  * the next arena and returns it. NULL: the walk is over, and no lock is held. */
 gm__arena *gm__arena_next(const gm__arena_set *set, gm__arena *arena);
 
-/* As gm__arena_next, over the arenas whose lock the calling thread gets without disturbing another thread. */
-gm__arena *gm__arena_next_near(const gm__arena_set *set, gm__arena *arena);
-
 /* The arena that the block names; NULL: the block is no chunk. */
 static inline gm__arena *gm__arena_of_block(const gm__arena_set *set, const gm_block *block) {
   return block->number & GM__ARENA_BLOCK ? gm__arena_at(set, (block->number & ~GM__ARENA_BLOCK) >> GM__ARENA_SHIFT)

@@ -1,12 +1,11 @@
 #include "core/arena/holes.h"
 
-#include "core/arena/free_chunks.h"
 #include "core/arena/reclaim.h"
 #include "core/base/saturate.h"
 
 /* Free chunks that touch are one hole, whatever streams may still use them: they are one free chunk once these are
- * done. Unmapped chunks between free ones do not part them, because mapping joins them. What a trim gives back is no
- * part of a hole: a whole segment, or the whole handles within neighbouring free chunks. */
+ * done. Unmapped chunks between free ones do not part them, because mapping joins them. A whole segment, and the
+ * whole handles within neighbouring free chunks, are no part of a hole: a trim gives them back. */
 
 typedef struct holes_walk {
   const gm__arena *arena;
@@ -75,7 +74,6 @@ static void holes_note(gm__arena_stats *stats, const gm__holes *holes) {
 
 void gm__holes_add_arena(gm__holes *holes, gm__arena *arena) {
   gm__holes parts[GM__AREAS] = {{0}}, whole = {0};
-  gm__free_chunks_flush(arena);
   for (const gm__segment *segment = arena->segments; segment; segment = segment->next) {
     holes_add_segment(&parts[segment->area], arena, segment);
   }

@@ -380,8 +380,13 @@ uint64_t gm__reclaim_trim_pages(gm__arena_set *set, uint64_t keep_bytes, uint64_
 }
 
 void gm__arenas_look(gm__arena_set *set) {
-  for (gm__arena *arena = NULL; (arena = gm__arena_next_near(set, arena));) {
+  gm__arena *arena;
+  for (uint32_t i = 0; (arena = gm__arena_at(set, i)); i++) {
+    const void *owner = atomic_load_explicit(&arena->lock.owner, memory_order_relaxed);
+    if (owner && owner != gm__thread_self()) continue;
+    gm__arena_lock(arena);
     gm__free_chunks_flush(arena);
     gm__arena_publish(arena);
+    gm__arena_unlock(arena);
   }
 }

@@ -108,7 +108,6 @@ static void shape_take_model(gm__shape *shape, const gm_model_config *config) {
   if (shape->mla || shape->encoder_only || shape->encoder_decoder || shape->recurrent) shape->row = NULL;
   bool windows = config->window && config->window_period > 1 && (!shape->row || shape->row->windows);
   shape->window_period = windows ? config->window_period : 0;
-  shape->window_first = config->window_first;
 }
 
 /* Rule 2: rounding of the context, and the cells of window layers. */

@@ -12,7 +12,6 @@ typedef struct gm__shape {
   uint64_t hidden, layers, heads, key_heads, head, value_head, vocab;
   uint64_t intermediate, experts, experts_used, expert_width, shared_experts;
   uint64_t window_period;
-  bool window_first;
   bool has_dense_layers; /* beside those with experts */
   bool plain;            /* feed-forward layers without a gate */
   bool mla, encoder_only, encoder_decoder, recurrent;

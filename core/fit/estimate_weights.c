@@ -32,24 +32,26 @@ static bool weights_ends_with(const char *name, const char *end) {
 }
 
 /* Embeddings are looked up row by row, which the host does. */
+static const struct {
+  const char *end;
+  bool of_tokens; /* a model without an output matrix uses it as one */
+} weights_embeddings[] = {{"token_embd.weight", true},   {"embed_tokens.weight", true},
+                          {"wte.weight", true},          {"word_embeddings.weight", true},
+                          {"embed_in.weight", true},     {"position_embd.weight", false},
+                          {"token_types.weight", false}, {"wpe.weight", false}};
+
 static bool weights_stay_on_host(const char *name) {
-  static const char *const names[] = {"token_embd.weight",      "position_embd.weight", "token_types.weight",
-                                      "embed_tokens.weight",    "wte.weight",           "wpe.weight",
-                                      "word_embeddings.weight", "embed_in.weight"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    if (weights_ends_with(name, names[i])) return true;
+  for (size_t i = 0; i < sizeof weights_embeddings / sizeof *weights_embeddings; i++) {
+    if (weights_ends_with(name, weights_embeddings[i].end)) return true;
   }
   return false;
 }
 
-/* The embedding of whole tokens, which a model without an output matrix uses as one. Models have others beside it, such
- * as per_layer_token_embd.weight. */
+/* A whole part of the name: models have others beside it, such as per_layer_token_embd.weight. */
 static bool weights_is_embedding(const char *name) {
-  static const char *const names[] = {"token_embd.weight", "embed_tokens.weight", "wte.weight",
-                                      "word_embeddings.weight", "embed_in.weight"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    const size_t length = strlen(name), end = strlen(names[i]);
-    if (!weights_ends_with(name, names[i])) continue;
+  for (size_t i = 0; i < sizeof weights_embeddings / sizeof *weights_embeddings; i++) {
+    const size_t length = strlen(name), end = strlen(weights_embeddings[i].end);
+    if (!weights_embeddings[i].of_tokens || !weights_ends_with(name, weights_embeddings[i].end)) continue;
     if (length == end || name[length - end - 1] == '.') return true;
   }
   return false;
@@ -231,7 +233,7 @@ static uint64_t weights_bytes(gm_dtype type, uint64_t elements) {
   return gm__mul_sat(elements / block, bytes);
 }
 
-/* What is counted in elements on its way to bytes. */
+/* Elements, before their type makes bytes of them. */
 typedef struct weights_count {
   uint64_t layers, device, host;
 } weights_count;

@@ -41,7 +41,7 @@ void gm__keep_end(gm__keep *keep);
 /* Tells changed bounds to the arenas and the dedicated blocks. REQUIRES: keep lock. */
 void gm__keep_publish(struct gm__heap *heap);
 
-/* What coalescing_threshold and cleanup.threshold are for the pool now, and the thresholds of its pressure. */
+/* The coalescing_threshold and cleanup.threshold of the pool as they are now, and the thresholds of its pressure. */
 double gm__keep_coalesce(struct gm__heap *heap);
 double gm__keep_cleanup(struct gm__heap *heap);
 gm_pressure_thresholds gm__keep_pressure(struct gm__heap *heap);

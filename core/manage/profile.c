@@ -64,6 +64,15 @@ static gm_status profile_look(gm_pool *pool, const char *op, gm__profile_sum *su
   return status;
 }
 
+/* Looks now. The caller ends *sum, also after a failure. */
+static gm_status profile_take(gm_pool *pool, const char *op, gm__profile_sum *sum, gm_error *err) {
+  gm__profile_sum_begin(sum, profile_services(pool));
+  gm__mutex_lock(&pool->gate);
+  const gm_status status = profile_look(pool, op, sum, err);
+  gm__mutex_unlock(&pool->gate);
+  return status;
+}
+
 gm_status gm_pool_profile_read(gm_pool *pool, gm_trace_profile *out, gm_error *err) {
   GM__UNCANCELLED();
   static const char op[] = "gm_pool_profile_read";
@@ -71,10 +80,7 @@ gm_status gm_pool_profile_read(gm_pool *pool, gm_trace_profile *out, gm_error *e
   gm_status status = gm__pool_alive(pool, op, err);
   if (!status) status = gm__sized_check(out, sizeof *out, op, "out", err);
   if (status) return status;
-  gm__profile_sum_begin(&sum, profile_services(pool));
-  gm__mutex_lock(&pool->gate);
-  status = profile_look(pool, op, &sum, err);
-  gm__mutex_unlock(&pool->gate);
+  status = profile_take(pool, op, &sum, err);
   if (!status) gm__sized_out(out, &sum.figures, sizeof sum.figures);
   gm__profile_sum_end(&sum);
   return status;
@@ -113,12 +119,8 @@ gm_status gm_pool_profile_sizes(gm_pool *pool, gm_size_use *out, size_t capacity
   if (!status && (!out_count || (!out && capacity)))
     status = gm__bad_argument(err, op, "`%s` is NULL", out_count ? "out" : "out_count");
   if (status) return status;
-  const gm_services *services = profile_services(pool);
-  gm__profile_sum_begin(&sum, services);
-  gm__mutex_lock(&pool->gate);
-  status = profile_look(pool, op, &sum, err);
-  gm__mutex_unlock(&pool->gate);
-  if (!status && capacity && sum.allocs.count && profile_list(&sum, services, out, capacity))
+  status = profile_take(pool, op, &sum, err);
+  if (!status && capacity && sum.allocs.count && profile_list(&sum, profile_services(pool), out, capacity))
     status = gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory to sort the sizes");
   if (!status) *out_count = sum.allocs.count;
   gm__profile_sum_end(&sum);

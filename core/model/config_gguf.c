@@ -90,14 +90,6 @@ static gm_status gguf_config_architecture(gguf_config *reader, gm_error *err) {
   return GM_OK;
 }
 
-/* A list of layers instead of a period: true where the layer has a window. */
-static bool gguf_config_layers(gguf_config *reader, const gm__value *value) {
-  for (uint64_t i = 0; i < value->count; i++) {
-    gm__dimensions_note_layer(&reader->config.windows, gm__value_bits(reader->contents, value, i) != 0);
-  }
-  return true;
-}
-
 /* The largest of its numbers, of which one that is no array has one. */
 static bool gguf_config_largest(const gguf_config *reader, const gm__value *value, uint64_t *out) {
   uint64_t count = value->type == GM__GGUF_ARRAY ? value->count : 1;
@@ -113,7 +105,7 @@ static bool gguf_config_largest(const gguf_config *reader, const gm__value *valu
 static bool gguf_config_take(gguf_config *reader, gm__dimension field, const gm__value *value) {
   bool list = value->type == GM__GGUF_ARRAY && value->element_type == GM__GGUF_BOOL;
   uint64_t number = 0;
-  if (list && field == GM__DIM_WINDOW_PERIOD) return gguf_config_layers(reader, value);
+  if (list && field == GM__DIM_WINDOW_PERIOD) return true; /* no period: gguf_config_lists reads it */
   if (!gguf_config_largest(reader, value, &number)) return false;
   gm__dimensions_state(&reader->config, field, number);
   return true;

@@ -65,6 +65,7 @@ static const json_row json_rows[] = {
     {"sliding_window_size", GM__DIM_WINDOW},
     {"local_attention", GM__DIM_WINDOW},
     {"attention_chunk_size", GM__DIM_WINDOW},
+    {"sliding_window_pattern", GM__DIM_WINDOW_PERIOD},
     {"_sliding_window_pattern", GM__DIM_WINDOW_PERIOD},
     {"global_attn_every_n_layers", GM__DIM_WINDOW_PERIOD},
     {"use_sliding_window", GM__DIM_USE_WINDOW},
@@ -158,7 +159,7 @@ static bool json_number(json_config *reader, bool *out_stated, uint64_t *out) {
   int first = json_first(reader);
   uint64_t at = scan->at;
   *out_stated = first != 'n';
-  if (!*out_stated) return gm__json_skip(scan);
+  if (first == 'n') return gm__json_skip(scan);
   *out = first == 't';
   if (first == 't' || first == 'f') return gm__json_skip(scan);
   if (!gm__json_integer(scan, out)) return false;
@@ -180,12 +181,24 @@ static bool json_largest(json_config *reader, bool *out_stated, uint64_t *out) {
   return !reader->scan.problem;
 }
 
+/* "LLLG" in place of a number: three layers with a window, then one that attends to everything. Other letters say
+ * nothing. */
+static bool json_window_letters(json_config *reader, bool *out_stated, uint64_t *out) {
+  gm__json_text letters;
+  if (!gm__json_string(&reader->scan, &letters)) return false;
+  const size_t windows = strspn(letters.text, "L");
+  *out_stated = strcmp(letters.text + windows, "G") == 0;
+  *out = windows + 1;
+  return true;
+}
+
 static bool json_take(json_config *reader, uint32_t row, bool inside) {
   gm__dimension field = json_rows[row].field;
+  const bool letters = field == GM__DIM_WINDOW_PERIOD && json_first(reader) == '"';
   uint32_t rank = (inside ? 2 * JSON_ROWS : JSON_ROWS) - row;
   bool stated = false;
   uint64_t number = 0;
-  if (!json_largest(reader, &stated, &number)) return false;
+  if (!(letters ? json_window_letters : json_largest)(reader, &stated, &number)) return false;
   if (!stated || rank < reader->rank[field]) return true;
   reader->rank[field] = rank;
   gm__dimensions_state(&reader->config, field, number);
@@ -220,12 +233,10 @@ static bool json_is_recurrent(const gm__json_text *type) {
 static bool json_layer_types(json_config *reader) {
   gm__json_text type;
   if (json_first(reader) == 'n') return gm__json_skip(&reader->scan);
-  memset(&reader->config.windows, 0, sizeof reader->config.windows);
   gm__json_array_begin(&reader->scan);
   uint32_t count = 0;
   while (gm__json_array_next(&reader->scan) && gm__json_string(&reader->scan, &type)) {
     bool windowed = gm__json_text_is(&type, "sliding_attention") || gm__json_text_is(&type, "chunked_attention");
-    gm__dimensions_note_layer(&reader->config.windows, windowed);
     if (count == GM_MODEL_LAYERS_MAX) return gm__json_problem(&reader->scan, type.at, "more than 512 layers");
     reader->config.list[GM__LIST_WINDOWED][count] = windowed;
     reader->config.list[GM__LIST_RECURRENT][count] = !windowed && json_is_recurrent(&type);
@@ -233,28 +244,6 @@ static bool json_layer_types(json_config *reader) {
   }
   reader->config.listed[GM__LIST_WINDOWED] = reader->config.listed[GM__LIST_RECURRENT] = count;
   return !reader->scan.problem;
-}
-
-/* "LLLG": three layers with a window, then one that attends to everything. Others have a number here. */
-static bool json_window_pattern(json_config *reader, bool inside) {
-  static const uint32_t rank = 2 * JSON_ROWS;
-  gm__json_text letters;
-  if (json_first(reader) != '"') {
-    bool stated = false;
-    uint64_t number = 0;
-    if (!json_largest(reader, &stated, &number)) return false;
-    if (stated && rank >= reader->rank[GM__DIM_WINDOW_PERIOD]) {
-      reader->rank[GM__DIM_WINDOW_PERIOD] = inside ? rank : rank / 2;
-      gm__dimensions_state(&reader->config, GM__DIM_WINDOW_PERIOD, number);
-    }
-    return true;
-  }
-  if (!gm__json_string(&reader->scan, &letters)) return false;
-  const size_t windows = strspn(letters.text, "L");
-  if (strcmp(letters.text + windows, "G") == 0) {
-    gm__dimensions_state(&reader->config, GM__DIM_WINDOW_PERIOD, windows + 1);
-  }
-  return true;
 }
 
 /* The numbers of the layers that attend; the others are recurrent. */
@@ -292,7 +281,7 @@ static bool json_weight_type(json_config *reader) {
 
 typedef struct json_seen {
   bool row[JSON_ROWS];
-  bool type, layers, torch_dtype, dtype, pattern, attending;
+  bool type, layers, torch_dtype, dtype, attending;
 } json_seen;
 
 /* Notes that a key is there; false when it already was. */
@@ -314,9 +303,6 @@ static bool json_key(json_config *reader, const gm__json_text *key, json_seen *s
     return json_once(reader, key, &seen->type) && json_model_type(reader, inside);
   }
   if (gm__json_text_is(key, "layer_types")) return json_once(reader, key, &seen->layers) && json_layer_types(reader);
-  if (gm__json_text_is(key, "sliding_window_pattern")) {
-    return json_once(reader, key, &seen->pattern) && json_window_pattern(reader, inside);
-  }
   if (gm__json_text_is(key, "full_attn_idxs"))
     return json_once(reader, key, &seen->attending) && json_attending(reader);
   if (gm__json_text_is(key, "torch_dtype")) {

@@ -67,13 +67,7 @@ typedef enum gm__dimension {
 /* No dimension of a model comes near it, and products of three still fit 128 bits, of one and 4 bytes 64. */
 #define GM__DIM_VALUE_MAX ((uint64_t)1 << 40)
 
-/* Layers in turn, as a list of them says which have a window. */
-typedef struct gm__dimensions_windows {
-  uint64_t layers, windowed;
-  uint64_t first_full, second_full; /* the numbers of those layers from 1; 0: none yet */
-} gm__dimensions_windows;
-
-/* What files list for each layer. */
+/* Lists of files, with a number for each layer. */
 typedef enum gm__layer_list {
   GM__LIST_HEADS,
   GM__LIST_KV_HEADS,
@@ -87,7 +81,6 @@ typedef struct gm__dimensions {
   char architecture[sizeof((gm_model_config *)0)->architecture];
   uint64_t value[GM__DIM_FIELDS];
   bool stated[GM__DIM_FIELDS];
-  gm__dimensions_windows windows;
   gm_dtype weight_type;       /* GM_DTYPE_F64: not stated */
   uint32_t listed[GM__LISTS]; /* how many layers a list has; 0: there is none */
   uint32_t list[GM__LISTS][GM_MODEL_LAYERS_MAX];
@@ -96,18 +89,6 @@ typedef struct gm__dimensions {
 static inline void gm__dimensions_state(gm__dimensions *config, gm__dimension field, uint64_t value) {
   config->value[field] = value;
   config->stated[field] = true;
-}
-
-/* The next layer of a list has a window, or attends to everything. */
-static inline void gm__dimensions_note_layer(gm__dimensions_windows *windows, bool windowed) {
-  windows->layers++;
-  if (windowed) {
-    windows->windowed++;
-  } else if (windows->first_full == 0) {
-    windows->first_full = windows->layers;
-  } else if (windows->second_full == 0) {
-    windows->second_full = windows->layers;
-  }
 }
 
 #endif

@@ -11,13 +11,21 @@
 /* ---- which layers have a window ---- */
 
 /* From a list of layers. Where all have a window, a period that none of them reaches the end of. */
-static void config_windows_listed(const gm__dimensions_windows *windows, gm_model_config *out) {
-  bool full_first = windows->first_full == 1 && windows->windowed > 0;
-  uint64_t period = windows->first_full == 0 ? windows->layers + 1 : windows->first_full;
-  if (full_first) period = windows->second_full > 0 ? windows->second_full - 1 : windows->layers;
-  out->window_layers = windows->windowed;
-  out->window_period = windows->windowed > 0 ? period : 0;
-  out->window_first = windows->windowed > 0 && !full_first;
+static void config_windows_listed(const uint32_t *windowed, uint64_t layers, gm_model_config *out) {
+  uint64_t full[2] = {0}, found = 0; /* numbers from 1 of the first layers that attend to everything */
+  out->window_layers = 0;
+  for (uint64_t i = 0; i < layers; i++) {
+    if (windowed[i]) {
+      out->window_layers++;
+    } else if (found < 2) {
+      full[found++] = i + 1;
+    }
+  }
+  const bool full_first = full[0] == 1 && out->window_layers > 0;
+  uint64_t period = full[0] ? full[0] : layers + 1;
+  if (full_first) period = full[1] ? full[1] - 1 : layers;
+  out->window_period = out->window_layers > 0 ? period : 0;
+  out->window_first = out->window_layers > 0 && !full_first;
 }
 
 static void config_windows_periodic(uint64_t period, bool full_first, gm_model_config *out) {
@@ -33,8 +41,8 @@ static void config_windows(const gm__dimensions *config, const gm__architecture 
   bool unused = config->stated[GM__DIM_USE_WINDOW] && config->value[GM__DIM_USE_WINDOW] == 0;
   if (out->window > 0 && !unused) {
     uint64_t period = stated ? config->value[GM__DIM_WINDOW_PERIOD] : architecture->window_period;
-    if (config->windows.layers > 0) {
-      config_windows_listed(&config->windows, out);
+    if (config->listed[GM__LIST_WINDOWED] > 0) {
+      config_windows_listed(config->list[GM__LIST_WINDOWED], config->listed[GM__LIST_WINDOWED], out);
     } else {
       config_windows_periodic(period, architecture->full_first, out);
     }
@@ -96,10 +104,9 @@ static void config_recurrent(const gm__dimensions *config, bool recurrent, gm_mo
   out->state_size = value[GM__DIM_STATE_SIZE];
   out->inner_size = value[GM__DIM_INNER_SIZE];
   if (out->inner_size == 0) out->inner_size = gm__mul_sat(value[GM__DIM_STATE_HEADS], value[GM__DIM_STATE_HEAD_SIZE]);
-  if (out->inner_size == 0 && !recurrent) out->inner_size = gm__mul_sat(value[GM__DIM_EXPAND], out->hidden);
+  if (out->inner_size == 0 && recurrent) out->inner_size = out->intermediate;
+  if (out->inner_size == 0) out->inner_size = gm__mul_sat(value[GM__DIM_EXPAND], out->hidden);
   if (!recurrent) return;
-  if (out->inner_size == 0) out->inner_size = out->intermediate;
-  if (out->inner_size == 0) out->inner_size = value[GM__DIM_EXPAND] * out->hidden;
   out->intermediate = out->heads = 0;
 }
 

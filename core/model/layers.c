@@ -48,7 +48,7 @@ static bool layers_is_recurrent(const layers_reader *reader, const gm_layer_kind
   return false;
 }
 
-/* What a recurrent layer keeps: a short convolution remembers rows of the residual stream. */
+/* The state that a recurrent layer keeps. A short convolution remembers rows of the residual stream. */
 static void layers_state(const layers_reader *reader, gm_layer_kind *kind) {
   const gm_model_config *config = reader->config;
   const uint64_t groups = reader->stated->value[GM__DIM_GROUPS], taps = reader->stated->value[GM__DIM_SHORT_CONV];

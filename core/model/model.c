@@ -43,7 +43,7 @@ gm_status gm__model_spread(gm_model *model, uint32_t number, uint64_t shard_coun
   return GM_OK;
 }
 
-/* What is often found in place of a model, by its first bytes; NULL: nothing of these. */
+/* Names a file that is often found in place of a model, by its first bytes. NULL: none of these. */
 static const char *model_is_no_model(const unsigned char *first, size_t length) {
   static const struct {
     const char *begin, *what;

@@ -126,7 +126,7 @@ static int open_kind(const char *name) {
   return open_ends_with(name, ".gguf") ? OPEN_GGUF : OPEN_KINDS;
 }
 
-/* What a GGUF file says of itself: it goes beside a model. */
+/* Does a GGUF file say of itself that it goes beside a model? */
 static bool open_says_beside(const gm_model *file) {
   static const char *const types[] = {"mmproj", "adapter", "imatrix"};
   gm_model_value value = {.struct_size = sizeof value};

@@ -127,7 +127,7 @@ gm_status gm__down_entry(gm_store *store, gm__store_entry *entry, uint64_t *out_
 /* Which values may leave the device, of those that nobody holds. */
 typedef bool (*down_choice)(const gm__store_entry *entry);
 
-/* What is to be reached: so many bytes are free, or, with `above`, the bounds hold again. */
+/* The goal of a run: so many bytes are free, or, with `above`, the bounds hold again. */
 typedef struct down_goal {
   uint64_t bytes;
   down_choice may; /* NULL: all */
@@ -214,8 +214,8 @@ static void down_follow(gm_store *store) {
   gm__mutex_unlock(&store->watch->lock);
 }
 
-/* What other threads take down counts as gone, so that no value goes in vain. Each thread looks again when its value is
- * down. */
+/* Bytes that other threads take down count as gone, so that no value goes in vain. Each thread looks again when its
+ * value is down. */
 static bool down_is_above(const gm_store *store) {
   return gm__sub_sat(store->device_bytes, store->going_bytes) > store->max_device_bytes ||
          gm__sub_sat(store->device_values, store->going_down) > store->max_device_values;

@@ -4,7 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/trace/event_reader.h"
-#include "gm/size.h"
+#include "core/trace/profile_tally.h"
 
 /* Invariants. A part has what one event buffer told, and the lock of that is the part's. All events of a block are in
  * one event buffer. Events have one numbering, so the age of a block in events is that among all threads. A free of a
@@ -23,9 +23,7 @@ typedef struct live_part {
   live_block *blocks;
   uint32_t capacity;
   gm__map sizes, streams; /* as in gm__profile_sum */
-  uint64_t live_bytes, live_blocks;
-  uint64_t class_live[GM_TRACE_CLASSES];
-  gm_trace_profile figures;
+  gm__profile_tally tally;
 } live_part;
 
 typedef struct live_profile {
@@ -35,12 +33,6 @@ typedef struct live_profile {
 } live_profile;
 
 /* ---- events ---- */
-
-static gm_status live_add(gm__map *map, uint64_t key, uint64_t more) {
-  uint64_t sum = 0;
-  gm__map_find(map, key, &sum);
-  return gm__map_insert(map, key, gm__add_sat(sum, more));
-}
 
 static gm_status live_reserve(const live_profile *self, live_part *part, uint32_t number) {
   const size_t size = sizeof *part->blocks;
@@ -53,25 +45,14 @@ static gm_status live_reserve(const live_profile *self, live_part *part, uint32_
   return GM_OK;
 }
 
-static void live_raise(uint64_t *highest, uint64_t value) { *highest = gm__max(*highest, value); }
-
 static gm_status live_alloc(const live_profile *self, live_part *part, const gm__event *event) {
-  gm_trace_profile *out = &part->figures;
-  const uint32_t class = gm_size_class(event->bytes);
   gm_status status = live_reserve(self, part, event->number);
-  if (!status) status = live_add(&part->sizes, event->bytes, 1);
+  if (!status) status = gm__profile_map_add(&part->sizes, event->bytes, 1);
   if (!status && event->stream) status = gm__map_insert(&part->streams, event->stream, 0);
   if (status) return status;
   part->blocks[event->number] = (live_block){event->now, event->bytes, event->stream};
-  out->events++;
-  out->allocs++;
-  out->small_allocs += event->bytes <= GM_TRACE_SMALL;
-  out->total_bytes = gm__add_sat(out->total_bytes, event->bytes);
-  part->live_bytes += event->bytes;
-  live_raise(&out->peak_live_bytes, part->live_bytes);
-  live_raise(&out->peak_live_blocks, ++part->live_blocks);
-  live_raise(&out->class_peak_blocks[class], ++part->class_live[class]);
-  live_raise(&out->class_largest_bytes[class], event->bytes);
+  part->tally.figures.events++;
+  gm__profile_tally_alloc(&part->tally, event->bytes);
   return GM_OK;
 }
 
@@ -79,13 +60,8 @@ static gm_status live_free(live_part *part, const gm__event *event) {
   live_block *block = event->number < part->capacity ? &part->blocks[event->number] : NULL;
   if (!block || !block->born) return GM_OK;
   const gm_status status = event->stream ? gm__map_insert(&part->streams, event->stream, 0) : GM_OK;
-  part->figures.events++;
-  part->figures.frees++;
-  part->figures.brief_allocs += event->now - block->born < GM_TRACE_BRIEF_EVENTS;
-  part->figures.moved_frees += event->stream != block->stream;
-  part->live_bytes -= block->bytes;
-  part->live_blocks--;
-  part->class_live[gm_size_class(block->bytes)]--;
+  part->tally.figures.events++;
+  gm__profile_tally_free(&part->tally, block->bytes, event->now - block->born, event->stream != block->stream);
   block->born = 0;
   return status;
 }
@@ -165,27 +141,27 @@ static gm_status sum_map(gm__map *to, const gm__map *from) {
   size_t cursor = 0;
   uint64_t key, value;
   gm_status status = GM_OK;
-  while (!status && gm__map_next(from, &cursor, &key, &value)) status = live_add(to, key, value);
+  while (!status && gm__map_next(from, &cursor, &key, &value)) status = gm__profile_map_add(to, key, value);
   return status;
 }
 
 /* Peaks of several parts need not have been at one time: their sum is an upper bound. */
 static void sum_figures(gm_trace_profile *sum, const live_part *part) {
-  const gm_trace_profile *more = &part->figures;
+  const gm_trace_profile *more = &part->tally.figures;
   sum->events += more->events;
   sum->allocs += more->allocs;
   sum->frees += more->frees;
   sum->total_bytes = gm__add_sat(sum->total_bytes, more->total_bytes);
   sum->peak_live_bytes += more->peak_live_bytes;
   sum->peak_live_blocks += more->peak_live_blocks;
-  sum->end_live_bytes += part->live_bytes;
-  sum->end_live_blocks += part->live_blocks;
+  sum->end_live_bytes += part->tally.live_bytes;
+  sum->end_live_blocks += part->tally.live_blocks;
   sum->small_allocs += more->small_allocs;
   sum->brief_allocs += more->brief_allocs;
   sum->moved_frees += more->moved_frees;
   for (int i = 0; i < GM_TRACE_CLASSES; i++) {
     sum->class_peak_blocks[i] += more->class_peak_blocks[i];
-    live_raise(&sum->class_largest_bytes[i], more->class_largest_bytes[i]);
+    sum->class_largest_bytes[i] = gm__max(sum->class_largest_bytes[i], more->class_largest_bytes[i]);
   }
 }
 
@@ -198,7 +174,7 @@ gm_status gm__live_profile_add(gm__recorder *recorder, gm__event_buffer *events,
   gm_status status = sum_map(&sum->allocs, &part->sizes);
   if (!status) status = sum_map(&sum->streams, &part->streams);
   for (uint32_t i = 0; !status && i < part->capacity; i++) {
-    if (part->blocks[i].born) status = live_add(&sum->live, part->blocks[i].bytes, 1);
+    if (part->blocks[i].born) status = gm__profile_map_add(&sum->live, part->blocks[i].bytes, 1);
   }
   sum_figures(&sum->figures, part);
   return status;

@@ -7,7 +7,7 @@
 #include "core/track/recorder.h"
 #include "gm/advice.h"
 
-/* What the parts of a profile add up to. */
+/* The sum of the parts of a profile. */
 typedef struct gm__profile_sum {
   gm_trace_profile figures;
   gm__map allocs;  /* bytes → allocations of that size */

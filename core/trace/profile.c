@@ -6,12 +6,11 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
+#include "core/trace/profile_tally.h"
 #include "core/trace/trace_reader.h"
-#include "gm/advice.h"
-#include "gm/size.h"
 
 /* One pass over a trace. Invariants: `born` has each live block, with the number of its allocation among the events.
- * `places` has its stream, and the marks before it. `class_live` counts live blocks by class. Only the end tells which
+ * `places` has its stream, and the marks before it. Only the end tells which
  * blocks are never freed, so growth is added up there. */
 
 enum { PROFILE_STREAM_BITS = 12 };
@@ -20,32 +19,18 @@ _Static_assert(GM_TRACE_STREAM_MAX < 1 << PROFILE_STREAM_BITS, "beside it more m
 
 typedef struct profile {
   gm_trace *trace;
-  gm_trace_profile *out;
+  gm__profile_tally tally;
   gm__map born;   /* live id → number of the event */
   gm__map places; /* live id → marks before it << PROFILE_STREAM_BITS | stream */
   gm__map sizes;  /* every size asked for */
-  uint64_t live_bytes, live_blocks;
-  uint64_t class_live[GM_TRACE_CLASSES];
-  bool sets_up; /* the first mark says that what follows is meant to stay */
+  bool sets_up;   /* the first mark says that what follows is meant to stay */
 } profile;
 
-static void profile_raise(uint64_t *highest, uint64_t value) {
-  if (value > *highest) *highest = value;
-}
-
 static gm_status profile_alloc(profile *self, const gm_trace_event *event) {
-  gm_trace_profile *out = self->out;
-  uint32_t at = gm_size_class(event->bytes);
-  out->allocs++;
+  gm_trace_profile *out = &self->tally.figures;
+  gm__profile_tally_alloc(&self->tally, event->bytes);
   out->repeats += gm__map_find(&self->sizes, event->bytes, NULL);
-  out->small_allocs += event->bytes <= GM_TRACE_SMALL;
-  out->total_bytes = gm__add_sat(out->total_bytes, event->bytes);
-  profile_raise(&out->streams, (uint64_t)event->stream + 1);
-  self->live_bytes = gm__add_sat(self->live_bytes, event->bytes);
-  profile_raise(&out->peak_live_bytes, self->live_bytes);
-  profile_raise(&out->peak_live_blocks, ++self->live_blocks);
-  profile_raise(&out->class_peak_blocks[at], ++self->class_live[at]);
-  profile_raise(&out->class_largest_bytes[at], event->bytes);
+  out->streams = gm__max(out->streams, (uint64_t)event->stream + 1);
   gm_status status = gm__map_insert(&self->sizes, event->bytes, 0);
   if (!status) status = gm__map_insert(&self->places, event->id, out->marks << PROFILE_STREAM_BITS | event->stream);
   return status ? status : gm__map_insert(&self->born, event->id, out->events);
@@ -53,33 +38,23 @@ static gm_status profile_alloc(profile *self, const gm_trace_event *event) {
 
 static void profile_free(profile *self, const gm_trace_event *event) {
   uint64_t born = 0, place = 0;
-  self->out->frees++;
-  self->live_bytes = gm__sub_sat(self->live_bytes, event->bytes); /* the sum may have been cut */
-  self->live_blocks--;
-  self->class_live[gm_size_class(event->bytes)]--;
   gm__map_remove(&self->born, event->id, &born);
   gm__map_remove(&self->places, event->id, &place);
-  self->out->brief_allocs += self->out->events - born < GM_TRACE_BRIEF_EVENTS;
-  self->out->moved_frees += event->stream != (place & ((1 << PROFILE_STREAM_BITS) - 1));
+  const bool moved = event->stream != (place & ((1 << PROFILE_STREAM_BITS) - 1));
+  gm__profile_tally_free(&self->tally, event->bytes, self->tally.figures.events - born, moved);
 }
 
 static void profile_mark(profile *self, const char *label) {
-  if (self->out->marks++ == 0) self->sets_up = strcmp(label, "params") == 0 || strcmp(label, "start") == 0;
+  if (self->tally.figures.marks++ == 0) self->sets_up = strcmp(label, "params") == 0 || strcmp(label, "start") == 0;
 }
 
 static gm_status profile_event(profile *self, const gm_trace_event *event) {
   gm_status status = GM_OK;
-  self->out->events++;
+  self->tally.figures.events++;
   if (event->kind == GM_TRACE_MARK) profile_mark(self, event->label);
   if (event->kind == GM_TRACE_FREE) profile_free(self, event);
   if (event->kind == GM_TRACE_ALLOC) status = profile_alloc(self, event);
   return status;
-}
-
-static gm_status profile_add(gm__map *map, uint64_t key, uint64_t value) {
-  uint64_t sum = 0;
-  gm__map_find(map, key, &sum);
-  return gm__map_insert(map, key, gm__add_sat(sum, value));
 }
 
 /* Counts blocks that were allocated between two marks and are still there. After the last mark the program is not done
@@ -93,16 +68,16 @@ static gm_status profile_growth(profile *self) {
   gm__map_init(&bytes, self->born.services);
   while (!status && gm__map_next(&self->places, &cursor, &id, &place)) {
     uint64_t marks = place >> PROFILE_STREAM_BITS, size = 0;
-    if (marks <= self->sets_up || marks >= self->out->marks) continue;
+    if (marks <= self->sets_up || marks >= self->tally.figures.marks) continue;
     gm__map_find(&self->trace->bytes, id, &size);
-    status = profile_add(&blocks, marks, 1);
-    if (!status) status = profile_add(&bytes, marks, size);
+    status = gm__profile_map_add(&blocks, marks, 1);
+    if (!status) status = gm__profile_map_add(&bytes, marks, size);
   }
   for (cursor = 0; !status && gm__map_next(&blocks, &cursor, &id, &count);) {
-    self->out->growth_times += count > GM_ADVICE_GROWTH_BLOCKS;
-    if (count <= self->out->growth_blocks) continue;
-    self->out->growth_blocks = count;
-    gm__map_find(&bytes, id, &self->out->growth_bytes);
+    self->tally.figures.growth_times += count > GM_ADVICE_GROWTH_BLOCKS;
+    if (count <= self->tally.figures.growth_blocks) continue;
+    self->tally.figures.growth_blocks = count;
+    gm__map_find(&bytes, id, &self->tally.figures.growth_bytes);
   }
   gm__map_clear(&blocks);
   gm__map_clear(&bytes);
@@ -117,9 +92,9 @@ static gm_status profile_run(profile *self, gm_error *err) {
     if (status) return status;
     if (event.kind != GM_TRACE_END) memory = profile_event(self, &event);
   } while (!memory && event.kind != GM_TRACE_END);
-  self->out->end_live_blocks = self->live_blocks;
-  self->out->end_live_bytes = self->live_bytes;
-  self->out->distinct_sizes = self->sizes.count;
+  self->tally.figures.end_live_blocks = self->tally.live_blocks;
+  self->tally.figures.end_live_bytes = self->tally.live_bytes;
+  self->tally.figures.distinct_sizes = self->sizes.count;
   if (!memory) memory = profile_growth(self);
   if (!memory) return GM_OK;
   return gm__fail(err, memory, 0, "gm_trace_profile_read", "%s: too long for this host's memory", self->trace->path);
@@ -128,8 +103,7 @@ static gm_status profile_run(profile *self, gm_error *err) {
 gm_status gm_trace_profile_read(const gm_services *services, const char *path, gm_trace_profile *out, gm_error *err) {
   GM__UNCANCELLED();
   static const char op[] = "gm_trace_profile_read";
-  gm_trace_profile made = {.struct_size = sizeof made};
-  profile self = {.out = &made};
+  profile self = {.tally.figures.struct_size = sizeof self.tally.figures};
   gm_status status = gm__sized_check(out, sizeof *out, op, "out", err);
   if (!status) status = gm_trace_open(services, path, &self.trace, err);
   if (status) return status;
@@ -141,7 +115,7 @@ gm_status gm_trace_profile_read(const gm_services *services, const char *path, g
   gm__map_clear(&self.places);
   gm__map_clear(&self.sizes);
   gm_trace_close(self.trace);
-  if (!status) gm__sized_out(out, &made, sizeof made);
+  if (!status) gm__sized_out(out, &self.tally.figures, sizeof self.tally.figures);
   return status;
 }
 

@@ -10,7 +10,7 @@
 
 enum { GM__RECORDER_BUFFERS = 129, GM__RECORDER_LINE = 64 /* bytes that one processor writes at a time */ };
 
-/* Who takes the chunks of a recording without files. */
+/* The taker of the chunks of a recording without files. */
 typedef struct gm__recorder_sink {
   /* Takes the events of the chunk in memory. REQUIRES: the lock of the event buffer. OUT_OF_HOST_MEMORY. */
   gm_status (*take)(struct gm__recorder_sink *sink, gm__event_buffer *events);

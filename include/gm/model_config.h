@@ -19,7 +19,7 @@ typedef enum gm_layer_flags {
   GM_LAYER_UNUSED = 32     /* engines load it for multi-token prediction alone, and not otherwise */
 } gm_layer_flags;
 
-/* What one layer is, or several alike. Plain data. Never grows. */
+/* The kind of one layer, or of several alike. Plain data. Never grows. */
 typedef struct gm_layer_kind {
   uint32_t flags; /* gm_layer_flags */
   uint32_t heads, kv_heads;
