@@ -61,5 +61,7 @@ void gm__config_say_idle_key(gm__config *config, size_t index) {
 }
 
 void gm__config_say_idle(gm__config *config) {
-  for (size_t i = 0; i < gm__config_key_count(); i++) gm__config_say_idle_key(config, i);
+  for (size_t i = 0; i < sizeof config_idles / sizeof *config_idles; i++) {
+    config_idle_say(config, &config_idles[i], gm__config_key_find(config_idles[i].key));
+  }
 }

@@ -153,19 +153,16 @@ static double keep_share(gm__heap *heap, double own, const char *key) {
   return own < 0 ? gm__config_fraction(heap->device->ctx, key) : own;
 }
 
-double gm__keep_coalesce(gm__heap *heap) {
+static double keep_share_now(gm__heap *heap, const double *own, const char *key) {
   gm__mutex_lock(&heap->keep.lock);
-  const double own = heap->keep.coalesce;
+  const double share = *own;
   gm__mutex_unlock(&heap->keep.lock);
-  return keep_share(heap, own, "coalescing_threshold");
+  return keep_share(heap, share, key);
 }
 
-double gm__keep_cleanup(gm__heap *heap) {
-  gm__mutex_lock(&heap->keep.lock);
-  const double own = heap->keep.cleanup;
-  gm__mutex_unlock(&heap->keep.lock);
-  return keep_share(heap, own, "cleanup.threshold");
-}
+double gm__keep_coalesce(gm__heap *heap) { return keep_share_now(heap, &heap->keep.coalesce, "coalescing_threshold"); }
+
+double gm__keep_cleanup(gm__heap *heap) { return keep_share_now(heap, &heap->keep.cleanup, "cleanup.threshold"); }
 
 static gm_pressure_thresholds keep_thresholds(gm__heap *heap, const gm_pressure_thresholds *own) {
   return (gm_pressure_thresholds){.medium = keep_share(heap, own->medium, "pressure.medium"),

@@ -14,8 +14,6 @@
 /* A profile is a recording whose chunks go to sums, not to a file. Invariant: who holds the gate finds the recorder as
  * it is. A pool that is not profiled is so for the time of one look: then its events are the blocks that live. */
 
-enum { PROFILE_DEDICATED = 0 }; /* event buffer of dedicated blocks */
-
 static const gm_services *profile_services(const gm_pool *pool) { return gm__context_services(pool->device->ctx); }
 
 static gm_status profile_start(gm_pool *pool, gm_error *err) {
@@ -32,7 +30,7 @@ static void profile_stop(gm_pool *pool) { gm__recorder_close(gm__record_stop(poo
 static gm_status profile_add_all(gm_pool *pool, gm__profile_sum *sum) {
   gm__recorder *recorder = pool->heap.observers.recorder;
   gm__mutex_lock(&pool->heap.provider.lock);
-  gm_status status = gm__live_profile_add(recorder, recorder->buffers[PROFILE_DEDICATED], sum);
+  gm_status status = gm__live_profile_add(recorder, recorder->buffers[GM__RECORD_DEDICATED], sum);
   gm__mutex_unlock(&pool->heap.provider.lock);
   for (gm__arena *arena = NULL; (arena = gm__arena_next(&pool->heap.arenas, arena));) {
     if (!status) status = gm__live_profile_add(recorder, arena->events, sum);

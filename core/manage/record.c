@@ -19,10 +19,6 @@
  * moment. So every live block has one allocation among the events of its arena. Before a recorder is finished each
  * arena was locked once after its events were taken away, so no thread writes any more. */
 
-enum {
-  RECORD_DEDICATED = 0 /* event buffer of dedicated blocks and marks; an arena has its number + 1 */
-};
-
 _Static_assert(GM__ARENA_SET_ARENAS + 1 <= GM__RECORDER_BUFFERS, "an event buffer for each arena");
 
 /* ---- marks ---- */
@@ -31,7 +27,7 @@ static gm_status record_mark(gm_pool *pool, const char *label) {
   gm_status status = GM_ERR_NOT_FOUND;
   gm__mutex_lock(&pool->heap.provider.lock);
   if (gm__recorder_writes(pool->heap.observers.recorder)) {
-    gm__event_buffer *events = gm__recorder_buffer(pool->heap.observers.recorder, RECORD_DEDICATED);
+    gm__event_buffer *events = gm__recorder_buffer(pool->heap.observers.recorder, GM__RECORD_DEDICATED);
     if (events) gm__event_buffer_mark(events, label, strlen(label));
     status = GM_OK; /* the end of the recording tells if there is none */
   }
@@ -110,7 +106,7 @@ static gm_status record_begin(gm_pool *pool, const char *path, gm_error *err) {
   if (idle) return idle;
   gm_status status = gm__recorder_open(gm__context_services(pool->device->ctx), path, &recorder, err);
   if (status) return status;
-  gm__event_buffer *events = gm__recorder_buffer(recorder, RECORD_DEDICATED);
+  gm__event_buffer *events = gm__recorder_buffer(recorder, GM__RECORD_DEDICATED);
   if (events) gm__event_buffer_mark(events, "start", strlen("start"));
   gm__record_start(pool, recorder);
   record_mark(pool, "recording");

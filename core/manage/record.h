@@ -4,6 +4,10 @@
 
 #include "core/pool/pool.h"
 
+enum {
+  GM__RECORD_DEDICATED = 0 /* event buffer of dedicated blocks and marks; an arena has its number + 1 */
+};
+
 /* BUSY: the pool has a recorder already. REQUIRES: gate. */
 gm_status gm__record_check_idle(const gm_pool *pool, const char *op, gm_error *err);
 
