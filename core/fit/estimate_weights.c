@@ -196,12 +196,24 @@ static uint64_t weights_encoder_parameters(const gm_model_config *config, const 
   return gm__mul_sat(config->encoder_layers, layer);
 }
 
+/* Queries, keys and values go through narrow rows; only the rotated part of a key does not. */
+static uint64_t weights_compressed_parameters(const gm_model_config *config, const gm__shape *shape) {
+  const uint64_t heads = shape->heads, rank = config->kv_lora_rank, narrow = config->q_lora_rank;
+  const uint64_t query = gm__mul_sat(heads, shape->head), value = gm__mul_sat(heads, shape->value_head);
+  const uint64_t plain = gm__mul_sat(heads, gm__sub_sat(shape->head, config->rope_size));
+  uint64_t count = gm__mul_sat(narrow ? narrow : shape->hidden, query);
+  count = gm__add_sat(count, gm__mul_sat(shape->hidden, narrow + rank + config->rope_size));
+  count = gm__add_sat(count, gm__mul_sat(rank, gm__add_sat(plain, value)));
+  return gm__add_sat(count, gm__mul_sat(value, shape->hidden));
+}
+
 static uint64_t weights_mixing_parameters(const gm_model_config *config, const gm__shape *shape,
                                           const gm_layer_kind *kind) {
   const uint64_t cached =
       kind->flags & GM_LAYER_ATTENDS ? gm__mul_sat(kind->kv_heads, (uint64_t)kind->key_size + kind->value_size) : 0;
   const bool attends = kind->flags & (GM_LAYER_ATTENDS | GM_LAYER_SHARES);
   uint64_t count = attends ? weights_attention_parameters(shape, kind->heads, cached) : 0;
+  if (kind->flags & GM_LAYER_COMPRESSED) count = weights_compressed_parameters(config, shape);
   if (attends && shape->encoder_decoder) count = gm__add_sat(gm__mul_sat(2, count), shape->hidden);
   return kind->flags & GM_LAYER_RECURRENT ? gm__add_sat(count, weights_recurrent_parameters(config, kind)) : count;
 }
@@ -233,22 +245,42 @@ static uint64_t weights_bytes(gm_dtype type, uint64_t elements) {
   return gm__mul_sat(elements / block, bytes);
 }
 
-/* Elements, before their type makes bytes of them. */
+/* How elements become bytes: matrices of layers may be quantised, all else has a type. */
+typedef struct weights_scale {
+  gm_dtype type;
+  double dense_bits, expert_bits; /* 0: as `type` */
+} weights_scale;
+
+static uint64_t weights_scaled(const weights_scale *scale, double bits, uint64_t elements) {
+  return bits > 0 ? gm__scale_sat(elements, bits / 8) : weights_bytes(scale->type, elements);
+}
+
+static weights_scale weights_scale_of(const gm_model_config *config, const gm_estimate_settings *settings) {
+  weights_scale out = {.type = settings->weight_type ? settings->weight_type : config->weight_type};
+  if (out.type == GM_DTYPE_F64) out.type = GM_DTYPE_F16;
+  if (settings->weight_type) return out;
+  out.expert_bits = config->matrix_bits;
+  out.dense_bits = config->experts_quantised ? 0 : config->matrix_bits;
+  return out;
+}
+
+/* Elements of all layers; bytes of them on each side. */
 typedef struct weights_count {
   uint64_t layers, device, host;
 } weights_count;
 
 static weights_count weights_count_layers(const gm_model_config *config, const gm__shape *shape, uint64_t first,
-                                          gm_dtype type, gm__layer_weights *layers, gm__weights *out) {
+                                          const weights_scale *scale, gm__layer_weights *layers, gm__weights *out) {
   weights_count sum = {0};
   for (uint64_t i = 0; i < shape->layers; i++) {
     const weights_layer_count count = weights_layer_parameters(config, shape, gm__shape_layer(shape, i));
-    const uint64_t all = gm__add_sat(count.dense, count.experts);
+    layers[i] = (gm__layer_weights){weights_scaled(scale, scale->dense_bits, count.dense),
+                                    weights_scaled(scale, scale->expert_bits, count.experts)};
+    const uint64_t bytes = gm__add_sat(layers[i].bytes, layers[i].experts);
     uint64_t *side = i >= first ? &sum.device : &sum.host;
-    *side = gm__add_sat(*side, all);
-    sum.layers = gm__add_sat(sum.layers, all);
-    layers[i] = (gm__layer_weights){weights_bytes(type, count.dense), weights_bytes(type, count.experts)};
-    out->largest_layer = gm__max(out->largest_layer, weights_bytes(type, all));
+    *side = gm__add_sat(*side, bytes);
+    sum.layers = gm__add_sat(sum.layers, gm__add_sat(count.dense, count.experts));
+    out->largest_layer = gm__max(out->largest_layer, bytes);
   }
   return sum;
 }
@@ -257,21 +289,21 @@ gm_status gm__weights_of_config(const gm_model_config *config, const gm__shape *
                                 const gm_estimate_settings *settings, gm__layer_weights *layers, gm__weights *out,
                                 gm_error *err) {
   bool is_tied = config->tied_embeddings;
-  gm_dtype type = settings->weight_type ? settings->weight_type : config->weight_type;
-  if (type == GM_DTYPE_F64) type = GM_DTYPE_F16;
+  const weights_scale scale = weights_scale_of(config, settings);
+  const gm_dtype type = scale.type;
   if (gm_dtype_block(type, NULL, NULL) != GM_OK) {
     return gm__bad_argument(err, "gm_estimate_memory", "`weight_type` is %d, which is no type", (int)type);
   }
   uint64_t embedding = shape->vocab * shape->hidden, head = gm__add_sat(embedding, shape->hidden);
   head = gm__add_sat(head, weights_encoder_parameters(config, shape));
   const uint64_t first = gm__weights_first_layer(shape, settings);
-  const weights_count sum = weights_count_layers(config, shape, first, type, layers, out);
+  const weights_count sum = weights_count_layers(config, shape, first, &scale, layers, out);
   bool any_device = first != UINT64_MAX;
-  uint64_t device = any_device ? gm__add_sat(sum.device, head) : 0, host = gm__add_sat(embedding, sum.host);
+  uint64_t device = any_device ? head : 0, host = embedding;
   if (!any_device) host = gm__add_sat(host, is_tied ? gm__sub_sat(head, embedding) : head);
   out->parameters = gm__add_sat(sum.layers, gm__add_sat(head, is_tied ? 0 : embedding));
-  out->device = weights_bytes(type, device);
-  out->host = weights_bytes(type, host);
+  out->device = gm__add_sat(sum.device, weights_bytes(type, device));
+  out->host = gm__add_sat(sum.host, weights_bytes(type, host));
   out->output = weights_bytes(type, embedding);
   return GM_OK;
 }

@@ -34,6 +34,7 @@ static const char *const gguf_keys[GM__DIM_FIELDS] = {
     [GM__DIM_SHARED_INTERMEDIATE] = "expert_shared_feed_forward_length",
     [GM__DIM_LEADING_DENSE] = "leading_dense_block_count",
     [GM__DIM_KV_LORA_RANK] = "attention.kv_lora_rank",
+    [GM__DIM_Q_LORA_RANK] = "attention.q_lora_rank",
     [GM__DIM_ROPE_SIZE] = "rope.dimension_count",
     [GM__DIM_MLA_HEAD_SIZE] = "attention.key_length_mla",
     [GM__DIM_MLA_VALUE_SIZE] = "attention.value_length_mla",

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/input_file.h"
 #include "core/model/config_architecture.h"
+#include "core/model/config_quantised.h"
 #include "core/model/json_scan.h"
 #include "core/model/model_config.h"
 #include "core/model/model_memory.h"
@@ -88,6 +89,7 @@ static const json_row json_rows[] = {
     {"first_k_dense_replace", GM__DIM_LEADING_DENSE},
     {"num_dense_layers", GM__DIM_LEADING_DENSE},
     {"kv_lora_rank", GM__DIM_KV_LORA_RANK},
+    {"q_lora_rank", GM__DIM_Q_LORA_RANK},
     {"qk_rope_head_dim", GM__DIM_ROPE_SIZE},
     {"qk_nope_head_dim", GM__DIM_NOPE_SIZE},
     {"v_head_dim", GM__DIM_MLA_VALUE_SIZE},
@@ -142,6 +144,7 @@ typedef struct json_config {
   gm__dimensions config;
   uint32_t rank[GM__DIM_FIELDS]; /* of the key that stated a field: the larger counts more */
   bool type_seen_inside;
+  gm__quantised quantisation;
   bool quantised; /* then the type is that of the arithmetic, not of the weights */
   bool lists_attending, attends[GM_MODEL_LAYERS_MAX];
 } json_config;
@@ -309,7 +312,9 @@ static bool json_key(json_config *reader, const gm__json_text *key, json_seen *s
     return json_once(reader, key, &seen->torch_dtype) && json_weight_type(reader);
   }
   if (gm__json_text_is(key, "dtype")) return json_once(reader, key, &seen->dtype) && json_weight_type(reader);
-  if (gm__json_text_is(key, "quantization_config")) reader->quantised = json_first(reader) == '{';
+  if (gm__json_text_is(key, "quantization_config") && json_first(reader) == '{') {
+    return json_once(reader, key, &reader->quantised) && gm__quantised_read(&reader->scan, &reader->quantisation);
+  }
   for (uint32_t row = 0; row < JSON_ROWS; row++) {
     if (!gm__json_text_is(key, json_rows[row].key)) continue;
     return json_once(reader, key, &seen->row[row]) && json_take(reader, row, inside);
@@ -372,6 +377,7 @@ gm_status gm__model_config_parse_json(char *text, uint64_t length, const char *p
                     (unsigned long long)reader.scan.problem_at, reader.scan.problem);
   }
   if (reader.quantised) reader.config.weight_type = GM_DTYPE_F64;
+  reader.config.matrix_bits = gm__quantised_bits(&reader.quantisation, &reader.config.experts_quantised);
   json_finish_lists(&reader);
   gm__architecture_defaults(&reader.config);
   return gm__dimensions_finish(&reader.config, &names, op, path, out, err);

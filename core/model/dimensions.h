@@ -60,6 +60,7 @@ typedef enum gm__dimension {
   GM__DIM_EXPERT_STEP, /* the last of so many layers has experts */
   GM__DIM_DENSE_INTERMEDIATE,
   GM__DIM_FORWARD_ADJUSTED,
+  GM__DIM_Q_LORA_RANK,
   GM__DIM_FORWARD_MULTIPLE,
   GM__DIM_FIELDS
 } gm__dimension;
@@ -81,7 +82,9 @@ typedef struct gm__dimensions {
   char architecture[sizeof((gm_model_config *)0)->architecture];
   uint64_t value[GM__DIM_FIELDS];
   bool stated[GM__DIM_FIELDS];
-  gm_dtype weight_type;       /* GM_DTYPE_F64: not stated */
+  gm_dtype weight_type; /* GM_DTYPE_F64: not stated */
+  double matrix_bits;
+  bool experts_quantised;
   uint32_t listed[GM__LISTS]; /* how many layers a list has; 0: there is none */
   uint32_t list[GM__LISTS][GM_MODEL_LAYERS_MAX];
 } gm__dimensions;

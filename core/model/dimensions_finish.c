@@ -77,6 +77,7 @@ static void config_heads(const gm__dimensions *config, bool full, gm_model_confi
     return;
   }
   out->kv_heads = 1;
+  out->q_lora_rank = value[GM__DIM_Q_LORA_RANK];
   out->rope_size = value[GM__DIM_ROPE_SIZE];
   if (stated[GM__DIM_NOPE_SIZE]) out->head_size = value[GM__DIM_NOPE_SIZE] + out->rope_size;
   if (stated[GM__DIM_MLA_HEAD_SIZE]) out->head_size = value[GM__DIM_MLA_HEAD_SIZE];
@@ -161,7 +162,9 @@ gm_status gm__dimensions_finish(const gm__dimensions *config, const gm__dimensio
                            .heads = value[GM__DIM_HEADS],
                            .context = value[GM__DIM_CONTEXT],
                            .window = value[GM__DIM_WINDOW],
-                           .weight_type = config->weight_type};
+                           .weight_type = config->weight_type,
+                           .matrix_bits = config->matrix_bits,
+                           .experts_quantised = config->experts_quantised};
   memcpy(out->architecture, config->architecture, sizeof out->architecture);
   if (!config->stated[GM__DIM_WINDOW]) out->window = architecture->window;
   config_forward(config, architecture, out);

@@ -62,9 +62,13 @@ typedef struct gm_model_config {
   uint64_t rope_size;                           /* MLA: the part of a key that is rotated */
   uint64_t conv_kernel, state_size, inner_size; /* recurrent state (Mamba) */
   uint64_t encoder_layers;                      /* layers of the encoder of an encoder-decoder */
-  uint32_t kind_count;                          /* 0: all layers are as the members above say */
-  gm_layer_kind kinds[GM_LAYER_KINDS_MAX];      /* the members above are then the largest of them */
-  uint8_t kind_of[GM_MODEL_LAYERS_MAX];         /* of each layer, its place in `kinds` */
+  double matrix_bits; /* of each element of quantised matrices, with their scales, as a config.json says; 0: no matrix
+                         is quantised, or gm does not know how */
+  bool experts_quantised;                  /* only the matrices of experts are */
+  uint64_t q_lora_rank;                    /* MLA: width of the compressed queries; 0: they are not compressed */
+  uint32_t kind_count;                     /* 0: all layers are as the members above say */
+  gm_layer_kind kinds[GM_LAYER_KINDS_MAX]; /* the members above are then the largest of them */
+  uint8_t kind_of[GM_MODEL_LAYERS_MAX];    /* of each layer, its place in `kinds` */
 } gm_model_config;
 
 /* Reads the dimensions of an open model: of GGUF from its metadata, of safetensors from the config.json in its folder.

@@ -356,11 +356,46 @@ static void test_parameters_of_a_folder(void **state) {
 
 #define in_folder(test) cmocka_unit_test_setup_teardown(test, folder_setup, folder_teardown)
 
+/* Bits of each element of a quantised matrix, with the scales of its groups. */
+static void test_quantised_weights(void **state) {
+  (void)state;
+  static const struct {
+    const char *object;
+    double bits;
+    bool experts_only;
+  } cases[] = {
+      {"{\"quant_method\":\"fp8\",\"fmt\":\"e4m3\",\"weight_block_size\":[128,128]}", 8, false},
+      {"{\"quant_method\":\"gptq\",\"bits\":4,\"group_size\":128}", 4 + 20.0 / 128, false},
+      {"{\"bits\":4,\"group_size\":-1,\"quant_method\":\"awq\"}", 4, false},
+      {"{\"quant_method\":\"mxfp4\",\"modules_to_not_convert\":[\"model.layers.*.self_attn\"]}", 4.25, true},
+      {"{\"quant_method\":\"bitsandbytes\",\"load_in_4bit\":true,\"load_in_8bit\":false}", 4.5, false},
+      {"{\"quant_method\":\"bitsandbytes\",\"load_in_8bit\":true}", 8, false},
+      {"{\"quant_method\":\"modelopt\",\"quant_algo\":\"NVFP4\"}", 4.5, false},
+      {"{\"quant_method\":\"compressed-tensors\",\"config_groups\":{\"group_0\":{\"targets\":[\"Linear\"],\"weights\":"
+       "{\"num_bits\":4,\"group_size\":32,\"type\":\"int\"}}}}",
+       4 + 20.0 / 32, false},
+      {"{\"quant_method\":\"of tomorrow\",\"bits\":3}", 0, false},
+      {"{\"quant_method\":\"gptq\",\"bits\":null}", 0, false},
+      {"{\"quant_method\":7,\"bits\":\"four\"}", 0, false},
+      {"{}", 0, false}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char json[512];
+    snprintf(json, sizeof json, "{" BASE ",\"torch_dtype\":\"bfloat16\",\"quantization_config\":%s}", cases[i].object);
+    const gm_model_config config = parse_good(json);
+    assert_true(config.matrix_bits == cases[i].bits);
+    assert_int_equal(config.experts_quantised, cases[i].experts_only);
+  }
+  check_bad("{" BASE ",\"quantization_config\":{},\"quantization_config\":{}}", GM_ERR_FORMAT, "a key is there twice");
+  check_bad("{" BASE ",\"quantization_config\":{\"bits\":1e4}}", GM_ERR_FORMAT, "byte");
+  check_bad("{" BASE ",\"quantization_config\":{\"bits\":4", GM_ERR_FORMAT, "byte");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_usual_model),
       cmocka_unit_test(test_an_unknown_one_keeps_its_name),
       cmocka_unit_test(test_windows),
+      cmocka_unit_test(test_quantised_weights),
       cmocka_unit_test(test_recurrent_layers),
       cmocka_unit_test(test_layers_with_experts),
       cmocka_unit_test(test_inner_objects_count_more),
