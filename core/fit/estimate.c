@@ -113,6 +113,7 @@ static void estimate_fill(const gm__estimate_parts *parts, gm_memory_estimate *o
   out->parameters = weights->parameters;
   out->host_weights = weights->host;
   out->device_weights = weights->device;
+  out->tied_weights = weights->tied;
   out->host_kv = parts->kv.host;
   out->device_kv = parts->kv.device;
   out->host_compute = *host;

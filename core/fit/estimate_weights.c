@@ -141,7 +141,8 @@ static void weights_add(weights_sum *sum, const gm_tensor_info *tensor) {
 static void weights_finish(weights_sum *sum, gm__weights *out) {
   if (!sum->has_output && !sum->shape->encoder_only) {
     sum->total.output = sum->embedding_device;
-    if (sum->first_layer != UINT64_MAX) sum->total.device = gm__add_sat(sum->total.device, sum->embedding_device);
+    if (sum->first_layer != UINT64_MAX) sum->total.tied = sum->embedding_device;
+    sum->total.device = gm__add_sat(sum->total.device, sum->total.tied);
   }
   for (uint64_t i = 0; i < sum->shape->layers; i++) {
     sum->total.largest_layer =
@@ -305,5 +306,6 @@ gm_status gm__weights_of_config(const gm_model_config *config, const gm__shape *
   out->device = gm__add_sat(sum.device, weights_bytes(type, device));
   out->host = gm__add_sat(sum.host, weights_bytes(type, host));
   out->output = weights_bytes(type, embedding);
+  out->tied = any_device && is_tied ? out->output : 0;
   return GM_OK;
 }

@@ -7,6 +7,7 @@
 typedef struct gm__weights {
   uint64_t parameters;
   uint64_t host, device;
+  uint64_t tied;          /* of `device`: the copy of an embedding that is the output matrix, too */
   uint64_t largest_layer; /* as it lies on the device */
   uint64_t output;        /* the matrix that makes logits */
 } gm__weights;

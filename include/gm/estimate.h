@@ -105,6 +105,7 @@ typedef struct gm_memory_estimate {
   gm_memory_range total;
   /* Values as used, after the engine's rounding. */
   uint64_t context, cells, window_cells, streams, micro_batch;
+  uint64_t tied_weights; /* of device_weights: the copy of an embedding that is the output matrix, too */
 } gm_memory_estimate;
 
 /* Estimates the memory of a model. With `model` NULL the weights are counted from the dimensions, in

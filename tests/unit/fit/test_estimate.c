@@ -83,6 +83,26 @@ static void the_same_from_a_config(void **state) {
   assert_true(out.total.low <= out.total.bytes && out.total.bytes <= out.total.high);
 }
 
+/* An embedding that is the output matrix, too, is one matrix of the model. The device has a copy of it. */
+static void a_tied_embedding_counts_once(void **state) {
+  (void)state;
+  const uint64_t matrix = UINT64_C(2) * 32000 * 4096;
+  gm_model_config config = mistral_config();
+  gm_estimate_settings settings = plain_settings();
+  gm_memory_estimate two, tied;
+  assert_int_equal(estimate(&config, NULL, &two, NULL), GM_OK);
+  assert_int_equal(two.tied_weights, 0);
+  config.tied_embeddings = true;
+  assert_int_equal(estimate(&config, NULL, &tied, NULL), GM_OK);
+  assert_int_equal(tied.tied_weights, matrix);
+  assert_int_equal(tied.device_weights, two.device_weights);
+  assert_int_equal(tied.parameters * 2, tied.host_weights + tied.device_weights - matrix);
+  settings.place = GM_ESTIMATE_HOST;
+  assert_int_equal(estimate(&config, &settings, &tied, NULL), GM_OK);
+  assert_int_equal(tied.tied_weights, 0);
+  assert_int_equal(tied.parameters * 2, tied.host_weights);
+}
+
 static void context_is_rounded_as_the_engine_does(void **state) {
   (void)state;
   gm_model_config config = mistral_config();
@@ -325,6 +345,7 @@ int main(void) {
       cmocka_unit_test(the_documents_numbers),
       cmocka_unit_test(plain_dimensions_stop_at_the_largest_number),
       cmocka_unit_test(the_same_from_a_config),
+      cmocka_unit_test(a_tied_embedding_counts_once),
       cmocka_unit_test(context_is_rounded_as_the_engine_does),
       cmocka_unit_test(windows_keep_fewer_cells),
       cmocka_unit_test(layers_on_the_host_take_their_cache_along),

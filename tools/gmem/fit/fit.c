@@ -223,7 +223,7 @@ gm_status fit_answer(fit_question *self, gm_error *err) {
 
 fit_sums fit_sum(const fit_question *self) {
   const gm_memory_estimate *estimate = &self->estimate;
-  fit_sums sums = {.model_bytes = estimate->host_weights + estimate->device_weights,
+  fit_sums sums = {.model_bytes = estimate->host_weights + estimate->device_weights - estimate->tied_weights,
                    .kv_bytes = estimate->host_kv + estimate->device_kv,
                    .activation_bytes = estimate->host_compute.bytes + estimate->device_compute.bytes,
                    .host_bytes = estimate->host_weights + estimate->host_kv + estimate->host_compute.bytes,

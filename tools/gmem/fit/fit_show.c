@@ -282,6 +282,7 @@ static void show_json_sums(json_writer *out, const fit_question *self) {
               !self->estimate.weights_exact && !self->settings.weight_type && !self->config.weight_type);
   writer_u64(out, "parameters", self->estimate.parameters);
   writer_bytes(out, "model_bytes", sums.model_bytes);
+  writer_bytes(out, "tied_bytes", self->estimate.tied_weights);
   writer_bytes(out, "kv_cache_bytes", sums.kv_bytes);
   writer_bytes(out, "activation_bytes", sums.activation_bytes);
   writer_bytes(out, "output_bytes", self->estimate.output);
