@@ -130,6 +130,18 @@ static void describe_reason(const gm_fit_request *request, gm_fit_plan *plan) {
   }
 }
 
+/* The bytes that are lacking for all layers on the devices; without devices, on the host. */
+static uint64_t describe_lack(const gm_fit_request *request, const gm_fit_part *host) {
+  const gm__split all = {.on_host = 0};
+  uint64_t room = 0, device_room;
+  if (!request->device_count) return gm__sub_sat(host->bytes, request->host_free_bytes);
+  for (uint32_t i = 0; i < request->device_count; i++) {
+    gm__placement_room(&request->devices[i], &device_room);
+    room = gm__add_sat(room, device_room);
+  }
+  return gm__sub_sat(describe_need(request, &all, 0, request->layer_count), room);
+}
+
 void gm__placement_describe(const gm_fit_request *request, const gm__split *split, gm_fit_part *parts,
                             gm_fit_plan *plan) {
   *plan = (gm_fit_plan){.struct_size = sizeof *plan,
@@ -149,5 +161,6 @@ void gm__placement_describe(const gm_fit_request *request, const gm__split *spli
     plan->least_headroom_bytes = gm__min(plan->least_headroom_bytes, part.headroom_bytes);
   }
   describe_host(request, split, &plan->host);
+  plan->lack_bytes = describe_lack(request, &plan->host);
   describe_reason(request, plan);
 }

@@ -76,7 +76,10 @@ typedef struct gm_fit_plan {
   uint64_t least_headroom_bytes; /* of the device with the least; GM_UNKNOWN_BYTES: no device is used */
   gm_fit_part host;
   char reason[GM_FIT_REASON_SIZE]; /* "" when all layers are on devices; else which place lacks how many bytes */
-  uint64_t reserved[4];            /* 0 */
+  uint64_t lack_bytes;             /* bytes that the devices need beyond their room to hold every layer and expert.
+                                      Exact for one device; several devices, which split layers, need at least so many.
+                                      Without devices, bytes that the host lacks */
+  uint64_t reserved[3];            /* 0 */
 } gm_fit_plan;
 
 /* Splits the layers. The first ones go to the host, the others to the devices in their order. Each place has

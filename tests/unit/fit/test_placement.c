@@ -81,6 +81,21 @@ static int64_t plain_headroom(const scene *s, uint32_t on_host, uint32_t experts
   return most;
 }
 
+/* What lacks is the need of all layers beyond the devices' room. */
+static void check_lack(const scene *s, const gm_fit_plan *plan) {
+  const gm_fit_request *r = &s->request;
+  uint64_t room = 0, need = plain_need(s, 0, r->layer_count, 0);
+  for (uint32_t d = 0; d < r->device_count; d++) {
+    const gm_fit_device *device = &s->devices[d];
+    const uint64_t taken = device->margin_bytes + device->overhead_bytes;
+    if (device->free_bytes > taken) room += device->free_bytes - taken;
+  }
+  assert_int_equal(plan->lack_bytes, need > room ? need - room : 0);
+  if (plan->fits && plan->device_layers == r->layer_count && !plan->host_expert_layers) {
+    assert_int_equal(plan->lack_bytes, 0);
+  }
+}
+
 /* A split's worth: its headroom; where devices are to be few, above that how many are left alone. -1: impossible. */
 static int64_t plain_worth(const scene *s, uint32_t on_host, uint32_t experts, const uint32_t *ends) {
   int64_t headroom = plain_headroom(s, on_host, experts, ends, NOTHING_USED);
@@ -133,6 +148,7 @@ static void test_small_cases_against_every_split(void **state) {
     bool expected = every_plan(s, &on_host, &experts, &worth);
     assert_int_equal(gm_place_layers(NULL, &s->request, parts, &plan, NULL), GM_OK);
     assert_int_equal(plan.fits, expected);
+    check_lack(s, &plan);
     if (!expected) continue;
     fits++;
     split += plan.devices_used > 1;
@@ -269,6 +285,10 @@ static void test_compute_is_that_of_the_largest_layer(void **state) {
   plan = place(s, &part);
   assert_false(plan.fits);
   assert_string_equal(plan.reason, "7 of 8 layers find room on the devices; the others, 30 B, do not");
+  assert_int_equal(plan.lack_bytes, 1);
+  s->devices[0].free_bytes += plan.lack_bytes; /* for one device it is exact */
+  plan = place(s, &part);
+  assert_true(plan.fits && plan.lack_bytes == 0);
   test_free(s);
 }
 

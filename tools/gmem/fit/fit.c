@@ -128,6 +128,33 @@ static uint64_t fit_overhead(const fit_question *self) {
   return FIT_CONTEXT_MIB * FIT_MIB + (workspace > least ? workspace : least);
 }
 
+static uint64_t fit_scaled(uint64_t bytes, double share) { return (uint64_t)((double)bytes * share); }
+
+/* Layers at an end of their intervals. How far the total can be off beside its compute buffers is the weights'. */
+static void fit_move(fit_question *self, const gm_fit_request *request) {
+  const gm_memory_estimate *e = &self->estimate;
+  const gm_memory_range *host = &e->host_compute, *device = &e->device_compute;
+  const bool worst = self->outlook == FIT_AT_WORST;
+  const uint64_t weights = e->host_weights + e->device_weights;
+  const uint64_t total = worst ? e->total.high - e->total.bytes : e->total.bytes - e->total.low;
+  const uint64_t compute = worst ? host->high - host->bytes + device->high - device->bytes
+                                 : host->bytes - host->low + device->bytes - device->low;
+  const double off = weights && total > compute ? (double)(total - compute) / (double)weights : 0;
+  for (uint32_t i = 0; i < request->layer_count; i++) {
+    gm_fit_layer *layer = &self->layers[i];
+    if (off > 0) layer->weight_bytes = fit_scaled(layer->weight_bytes, worst ? 1 + off : 1 - off);
+    if (off > 0) layer->expert_bytes = fit_scaled(layer->expert_bytes, worst ? 1 + off : 1 - off);
+    if (!worst && layer->compute_bytes > device->low) layer->compute_bytes = device->low;
+  }
+}
+
+/* At best the buffer is as small as it can be; else the margin has what it may be larger. */
+static uint64_t fit_margin(const fit_question *self, uint32_t device) {
+  const gm_memory_range *compute = &self->estimate.device_compute;
+  const uint64_t more = self->outlook == FIT_AT_BEST ? 0 : compute->high - compute->bytes;
+  return self->keep_free_bytes[device] + more;
+}
+
 static gm_status fit_figures(void *user, const gm_fit_setting *setting, gm_fit_request *out, gm_error *err) {
   fit_question *self = user;
   gm_estimate_settings settings = self->settings;
@@ -137,9 +164,9 @@ static gm_status fit_figures(void *user, const gm_fit_setting *setting, gm_fit_r
   gm_status status = fit_estimate(self, &settings, err);
   if (status != GM_OK) return status;
   status = gm_estimate_layers(NULL, &self->config, self->model, &settings, self->layers, GM_FIT_LAYERS_MAX, out, err);
-  const gm_memory_range *compute = &self->estimate.device_compute;
+  if (status == GM_OK && self->outlook != FIT_EXPECTED) fit_move(self, out);
   for (uint32_t i = 0; i < self->device_count; i++) {
-    self->room[i].margin_bytes = self->keep_free_bytes[i] + (compute->high - compute->bytes);
+    self->room[i].margin_bytes = fit_margin(self, i);
     self->room[i].overhead_bytes = fit_overhead(self);
   }
   out->devices = self->room;
@@ -167,13 +194,16 @@ static void fit_list_kv_types(fit_question *self) {
 }
 
 /* The figures of what was placed, in place of those of the last try. */
-static gm_status fit_settle(fit_question *self, gm_error *err) {
+static gm_status fit_settle(fit_question *self, const gm_fit_setting *setting, gm_error *err) {
   gm_estimate_settings settings = self->settings;
+  gm_fit_request request = {.struct_size = sizeof request};
+  gm_status status = fit_figures(self, setting, &request, err);
+  if (status != GM_OK) return status;
   settings.place = GM_ESTIMATE_HOST;
   if (self->plan.device_layers) settings.place = GM_ESTIMATE_SPLIT;
   if (self->plan.device_layers == fit_layer_count(self)) settings.place = GM_ESTIMATE_DEVICE;
   settings.device_layers = self->plan.device_layers;
-  gm_status status = fit_estimate(self, &settings, err);
+  status = fit_estimate(self, &settings, err);
   self->overhead_bytes = self->plan.devices_used * fit_overhead(self);
   return status;
 }
@@ -189,17 +219,41 @@ static void fit_drop_known_change(fit_question *self) {
   self->change_count = kept;
 }
 
+/* The longest context and the changes hold at worst, too. */
 static gm_status fit_look_around(fit_question *self, const gm_fit_source *source, gm_fit_setting *setting,
                                  gm_error *err) {
   const uint64_t trained = self->config.context > FIT_STEP ? self->config.context : FIT_LONGEST;
   const uint64_t most = trained / FIT_STEP * FIT_STEP;
+  self->outlook = FIT_AT_WORST;
   gm_status status =
       gm_fit_longest_context(source, setting, FIT_STEP, FIT_FARTHEST, FIT_STEP, &self->max_context_fits, err);
   self->max_context = self->max_context_fits < most ? self->max_context_fits : most;
-  if (status != GM_OK || self->plan.fits) return status;
-  status = gm_fit_advise(source, setting, FIT_STEP, FIT_STEP, self->changes, &self->change_count, err);
-  fit_drop_known_change(self);
+  if (status == GM_OK && self->verdict != FIT_YES) {
+    status = gm_fit_advise(source, setting, FIT_STEP, FIT_STEP, self->changes, &self->change_count, err);
+    fit_drop_known_change(self);
+  }
+  self->outlook = FIT_EXPECTED;
   return status;
+}
+
+static gm_status fit_try_at(fit_question *self, const gm_fit_source *source, const gm_fit_setting *setting,
+                            fit_outlook outlook, gm_fit_plan *plan, gm_error *err) {
+  self->outlook = outlook;
+  const gm_status status = gm_fit_try(source, setting, NULL, plan, err);
+  self->outlook = FIT_EXPECTED;
+  return status;
+}
+
+/* It fits when it does at worst. It does not fit when it does not at best. */
+static gm_status fit_judge(fit_question *self, const gm_fit_source *source, const gm_fit_setting *setting,
+                           gm_error *err) {
+  gm_fit_plan worst = {.struct_size = sizeof worst}, best = worst;
+  gm_status status = fit_try_at(self, source, setting, FIT_AT_WORST, &worst, err);
+  if (status == GM_OK) status = fit_try_at(self, source, setting, FIT_AT_BEST, &best, err);
+  if (status != GM_OK) return status;
+  self->verdict = worst.fits ? FIT_YES : best.fits ? FIT_UNKNOWN : FIT_NO;
+  self->lack_bytes = worst.lack_bytes;
+  return GM_OK;
 }
 
 gm_status fit_answer(fit_question *self, gm_error *err) {
@@ -217,8 +271,9 @@ gm_status fit_answer(fit_question *self, gm_error *err) {
   self->settings.context = setting.context;
   self->plan = (gm_fit_plan){.struct_size = sizeof self->plan};
   status = gm_fit_try(&source, &setting, self->parts, &self->plan, err);
+  if (status == GM_OK) status = fit_judge(self, &source, &setting, err);
   if (status == GM_OK) status = fit_look_around(self, &source, &setting, err);
-  return status == GM_OK ? fit_settle(self, err) : status;
+  return status == GM_OK ? fit_settle(self, &setting, err) : status;
 }
 
 fit_sums fit_sum(const fit_question *self) {

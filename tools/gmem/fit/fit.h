@@ -13,6 +13,7 @@ enum {
   FIT_NAME = 160,
   FIT_KV_CHOICES = 3,
   FIT_COMMAND = 8192,
+  FIT_VERDICT = 512,
   FIT_FARTHEST = 1 << 24 /* no longer context is looked for */
 };
 
@@ -23,6 +24,11 @@ typedef struct fit_device {
   char name[FIT_NAME];
   uint64_t total_bytes; /* GM_UNKNOWN_BYTES */
 } fit_device;
+
+/* Which end of the figures' intervals counts. */
+typedef enum fit_outlook { FIT_EXPECTED, FIT_AT_WORST, FIT_AT_BEST } fit_outlook;
+
+typedef enum fit_verdict { FIT_NO, FIT_YES, FIT_UNKNOWN } fit_verdict;
 
 typedef struct fit_question {
   /* asked */
@@ -44,6 +50,9 @@ typedef struct fit_question {
   gm_dtype kv_types[FIT_KV_CHOICES];
   uint32_t kv_count;
   gm_memory_estimate estimate; /* of the run as placed */
+  fit_outlook outlook;         /* of the figures in `layers` and `room` */
+  fit_verdict verdict;         /* unknown: it does not fit at worst, and it does at best */
+  uint64_t lack_bytes;         /* unknown: at worst, with all layers on devices */
   gm_fit_plan plan;
   gm_fit_part parts[FIT_DEVICES];
   uint64_t overhead_bytes;   /* of the devices used */
@@ -67,6 +76,9 @@ gm_status fit_find_devices(fit_question *self, gm_context *ctx, gm_error *err);
 
 /* Place the layers; find the longest context, and what would help where it does not fit. */
 gm_status fit_answer(fit_question *self, gm_error *err);
+
+/* One sentence: it fits, it does not fit, or that is unknown, with what is to spare or lacking. */
+void fit_verdict_text(const fit_question *self, char *out, size_t capacity);
 
 fit_sums fit_sum(const fit_question *self);
 

@@ -1,82 +1,19 @@
-/* The answer for people: a bar for each device, then a verdict; with --explain every term. And as JSON. */
+/* The answer for people: a verdict, a picture, what would help; with --explain every term. And as JSON. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "gm/size.h"
 #include "tools/gmem/fit/fit.h"
+#include "tools/gmem/fit/fit_kinds.h"
+#include "tools/gmem/fit/fit_picture.h"
 #include "tools/gmem/output/json.h"
 #include "tools/gmem/output/style.h"
 #include "tools/gmem/output/table.h"
-
-enum { SHOW_BAR = 40 };
 
 static const char *show_bytes(uint64_t bytes, char *text, size_t size) {
   if (bytes == GM_UNKNOWN_BYTES) return "unknown";
   gm_format_bytes(bytes, text, size);
   return text;
-}
-
-/* ---- bars ---- */
-
-typedef struct show_bar {
-  char text[SHOW_BAR + 1];
-  uint64_t whole, done;
-} show_bar;
-
-/* Up to where `bytes` more reach; what is there at all has a sign. */
-static void show_fill(show_bar *bar, uint64_t bytes, char sign) {
-  uint64_t from = (uint64_t)((double)bar->done / (double)bar->whole * SHOW_BAR + 0.5);
-  bar->done += bytes;
-  uint64_t to = (uint64_t)((double)bar->done / (double)bar->whole * SHOW_BAR + 0.5);
-  if (bytes && to == from) to = from + 1;
-  for (uint64_t i = from; i < to && i < SHOW_BAR; i++) bar->text[i] = sign;
-}
-
-/* Each sign in its colour. */
-static void show_signs(FILE *file, const char *text) {
-  static const char signs[] = "#=+-";
-  static const style_colour colours[] = {STYLE_BLUE, STYLE_CYAN, STYLE_MAGENTA, STYLE_YELLOW};
-  while (*text) {
-    const size_t run = strspn(text, (const char[]){*text, '\0'});
-    const char *sign = strchr(signs, *text);
-    if (sign) fputs(style_begin(file, colours[sign - signs]), file);
-    fprintf(file, "%.*s", (int)run, text);
-    if (sign) fputs(style_end(file), file);
-    text += run;
-  }
-}
-
-static void show_device(FILE *file, const fit_question *self, uint32_t index) {
-  const fit_device *device = &self->devices[index];
-  const gm_fit_device *room = &self->room[index];
-  const gm_fit_part *part = &self->parts[index];
-  char used[24], whole[24];
-  show_bar bar = {.whole = room->free_bytes ? room->free_bytes : 1};
-  memset(bar.text, '.', SHOW_BAR);
-  show_fill(&bar, part->weight_bytes, '#');
-  show_fill(&bar, part->kv_bytes, '=');
-  show_fill(&bar, part->bytes - part->weight_bytes - part->kv_bytes, '+');
-  if (part->layer_count) show_fill(&bar, room->margin_bytes, '-');
-  fprintf(file, "  %s %" PRIu32 "  [", device->backend, device->index);
-  show_signs(file, bar.text);
-  fprintf(file, "]  %s of %s", show_bytes(part->bytes, used, sizeof used),
-          show_bytes(room->free_bytes, whole, sizeof whole));
-  if (part->layer_count) {
-    fprintf(file, ", %" PRIu32 " layers\n", part->layer_count);
-  } else {
-    fprintf(file, ", not used: %s\n", part->why);
-  }
-}
-
-static void show_host(FILE *file, const fit_question *self) {
-  const gm_fit_part *host = &self->plan.host;
-  char used[24], whole[24];
-  fprintf(file, "  host  %s", show_bytes(host->bytes, used, sizeof used));
-  if (self->host_free_bytes != GM_UNKNOWN_BYTES) {
-    fprintf(file, " of %s", show_bytes(self->host_free_bytes, whole, sizeof whole));
-  }
-  if (host->layer_count) fprintf(file, ", %" PRIu32 " layers", host->layer_count);
-  fputc('\n', file);
 }
 
 /* ---- text ---- */
@@ -122,14 +59,16 @@ static void show_longest(FILE *file, const fit_question *self) {
 }
 
 static void show_verdict(FILE *file, const fit_question *self) {
-  const bool fits = self->plan.fits;
-  fprintf(file, "%s%s%s", style_begin(file, fits ? STYLE_GREEN : STYLE_RED), fits ? "Fits" : "Does not fit",
-          style_end(file));
-  if (fits) {
-    fprintf(file, "%s.\n", self->device_count ? ", all layers on devices" : "");
-  } else {
-    fprintf(file, ": %s\n", self->plan.reason);
-  }
+  static const style_colour colours[] = {STYLE_RED, STYLE_GREEN, STYLE_YELLOW};
+  char text[FIT_VERDICT];
+  fit_verdict_text(self, text, sizeof text);
+  const int answer = (int)strcspn(text, ":");
+  fprintf(file, "%s%.*s%s%s\n", style_begin(file, colours[self->verdict]), answer, text, style_end(file),
+          text + answer);
+}
+
+static void show_help(FILE *file, const fit_question *self) {
+  if (!self->plan.fits) fprintf(file, "%s.\n", self->plan.reason);
   show_longest(file, self);
   if (self->change_count) fprintf(file, "What would help, one of:\n");
   for (uint32_t i = 0; i < self->change_count; i++) fprintf(file, "  %s\n", self->changes[i].text);
@@ -205,25 +144,13 @@ static void show_places(FILE *file, const fit_question *self) {
   table_print(&rows, file);
 }
 
-static void show_legend(FILE *file) {
-  static const char *const parts[][2] = {
-      {"#", " weights"}, {"=", " cache"}, {"+", " compute, overhead"}, {"-", " margin"}, {".", " free"}};
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-    fputs("  ", file);
-    show_signs(file, parts[i][0]);
-    fputs(parts[i][1], file);
-  }
-  fputc('\n', file);
-}
-
 void fit_print(FILE *file, const fit_question *self, bool explains) {
   fit_sums sums = fit_sum(self);
-  show_head(file, self, &sums);
-  for (uint32_t i = 0; i < self->device_count; i++) show_device(file, self, i);
-  show_host(file, self);
-  if (self->device_count) show_legend(file);
-  fputc('\n', file);
   show_verdict(file, self);
+  show_head(file, self, &sums);
+  fit_picture(file, self);
+  fputc('\n', file);
+  show_help(file, self);
   show_command(file, self);
   if (!explains) return;
   show_terms(file, self);
@@ -232,7 +159,9 @@ void fit_print(FILE *file, const fit_question *self, bool explains) {
 
 /* ---- JSON ---- */
 
-static void show_json_part(json_writer *out, const char *backend, uint32_t device, const gm_fit_part *part) {
+/* `room`: NULL of the host. */
+static void show_json_part(json_writer *out, const char *backend, uint32_t device, const gm_fit_part *part,
+                           const gm_fit_device *room, uint64_t free_bytes) {
   writer_open(out, NULL, '{');
   writer_text(out, "backend", backend);
   writer_u64(out, "device", device);
@@ -242,6 +171,9 @@ static void show_json_part(json_writer *out, const char *backend, uint32_t devic
   writer_bytes(out, "weight_bytes", part->weight_bytes);
   writer_bytes(out, "kv_cache_bytes", part->kv_bytes);
   writer_bytes(out, "activation_bytes", part->compute_bytes);
+  writer_bytes(out, "free_bytes", free_bytes);
+  writer_bytes(out, "margin_bytes", room ? room->margin_bytes : 0);
+  writer_bytes(out, "overhead_bytes", room && part->layer_count ? room->overhead_bytes : 0);
   writer_text_or_null(out, "why", part->why);
   writer_close(out);
 }
@@ -293,18 +225,48 @@ static void show_json_sums(json_writer *out, const fit_question *self) {
   writer_bytes(out, "high_bytes", sums.high_bytes);
 }
 
+static void show_json_verdict(json_writer *out, const fit_question *self) {
+  char text[FIT_VERDICT];
+  fit_verdict_text(self, text, sizeof text);
+  if (self->verdict == FIT_UNKNOWN) {
+    writer_null(out, "fits");
+  } else {
+    writer_bool(out, "fits", self->verdict == FIT_YES);
+  }
+  writer_text(out, "verdict", text);
+  writer_bytes(out, "lack_bytes", self->verdict == FIT_UNKNOWN ? self->lack_bytes : self->plan.lack_bytes);
+  writer_text_or_null(out, "reason", self->plan.fits ? NULL : self->plan.reason);
+}
+
+static void show_json_kinds(json_writer *out, const fit_question *self) {
+  fit_kind kinds[FIT_KINDS];
+  const uint32_t count = fit_kinds(self, kinds);
+  writer_open(out, "kinds", '[');
+  for (uint32_t i = 0; i < count; i++) {
+    writer_open(out, NULL, '{');
+    writer_text(out, "kind", kinds[i].name);
+    writer_u64(out, "layers", kinds[i].layers);
+    writer_bytes(out, "weight_bytes", kinds[i].weight_bytes);
+    writer_bytes(out, "expert_bytes", kinds[i].expert_bytes);
+    writer_bytes(out, "kv_cache_bytes", kinds[i].kv_bytes);
+    writer_close(out);
+  }
+  writer_close(out);
+}
+
 void fit_json(json_writer *out, const fit_question *self, bool explains) {
   static char line[FIT_COMMAND];
   show_json_sums(out, self);
   writer_u64(out, "context", self->estimate.context);
-  writer_bool(out, "fits", self->plan.fits);
-  writer_text_or_null(out, "reason", self->plan.fits ? NULL : self->plan.reason);
+  show_json_verdict(out, self);
   writer_open(out, "placement", '[');
   for (uint32_t i = 0; i < self->device_count; i++) {
-    show_json_part(out, self->devices[i].backend, self->devices[i].index, &self->parts[i]);
+    const gm_fit_device *room = &self->room[i];
+    show_json_part(out, self->devices[i].backend, self->devices[i].index, &self->parts[i], room, room->free_bytes);
   }
-  show_json_part(out, "cpu", 0, &self->plan.host);
+  show_json_part(out, "cpu", 0, &self->plan.host, NULL, self->host_free_bytes);
   writer_close(out);
+  show_json_kinds(out, self);
   writer_u64(out, "max_context", self->max_context);
   writer_u64(out, "max_context_fits", self->max_context_fits);
   if (self->config.context) {
@@ -321,6 +283,8 @@ void fit_json(json_writer *out, const fit_question *self, bool explains) {
 
 /* ---- weights alone ---- */
 
+static const char show_unknown[] = "Unknown: the weights alone are known.";
+
 static uint64_t show_parameters(const fit_question *self) {
   uint64_t stored = 0;
   return gm_model_parameter_count(self->model, &stored, NULL, NULL) == GM_OK ? stored : 0;
@@ -328,18 +292,20 @@ static uint64_t show_parameters(const fit_question *self) {
 
 void fit_print_weights(FILE *file, const fit_question *self) {
   char text[24];
+  fprintf(file, "%s\n", show_unknown);
   fprintf(file, "%.2f billion parameters, %s; the rest needs the model's dimensions\n",
           (double)show_parameters(self) / 1e9, show_bytes(gm_model_tensor_bytes(self->model), text, sizeof text));
 }
 
 void fit_json_weights(json_writer *out, const fit_question *self) {
-  static const char *const unknown[] = {"kv_cache_bytes", "activation_bytes", "output_bytes",     "host_bytes",
-                                        "overhead_bytes", "total_bytes",      "low_bytes",        "high_bytes",
-                                        "fits",           "max_context",      "max_context_fits", "trained_context",
-                                        "command"};
+  static const char *const unknown[] = {
+      "kv_cache_bytes", "activation_bytes", "output_bytes",    "host_bytes", "overhead_bytes",
+      "total_bytes",    "low_bytes",        "high_bytes",      "fits",       "lack_bytes",
+      "max_context",    "max_context_fits", "trained_context", "command"};
   writer_u64(out, "parameters", show_parameters(self));
   writer_bytes(out, "model_bytes", gm_model_tensor_bytes(self->model));
   for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) writer_null(out, unknown[i]);
+  writer_text(out, "verdict", show_unknown);
   writer_open(out, "placement", '[');
   writer_close(out);
 }

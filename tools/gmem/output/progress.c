@@ -3,7 +3,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,7 +12,6 @@
 enum {
   PROGRESS_CELLS = 30,
   PROGRESS_CELLS_LEAST = 5, /* fewer say nothing */
-  PROGRESS_COLUMNS = 80,    /* where the terminal does not say */
   PROGRESS_PAUSE_MS = 100,
   PROGRESS_RATE_MS = 500, /* earlier a rate is chance */
   PROGRESS_TEXT = 96
@@ -32,11 +30,6 @@ static uint64_t progress_clock_ms(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-static int progress_columns(void) {
-  struct winsize size;
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : PROGRESS_COLUMNS;
 }
 
 static void progress_rate(char *text, size_t capacity, double rate, progress_unit unit) {
@@ -74,7 +67,7 @@ static void progress_tail(char *text, uint64_t done, uint64_t total, uint64_t no
 /* One line that is narrower than the terminal, so that the next one can take its place. */
 static void progress_line(const char *what, double share, const char *tail) {
   static const char full[] = "##############################", none[] = "..............................";
-  const int columns = progress_columns() - 1;
+  const int columns = style_columns(stderr) - 1;
   char text[PROGRESS_TEXT];
   int length = snprintf(text, sizeof text, "%3u %%%s", (unsigned)(share * 100), tail);
   int room = columns - length - (int)sizeof "           [] ";

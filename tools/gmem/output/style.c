@@ -1,8 +1,13 @@
 #include "tools/gmem/output/style.h"
 
+#include <langinfo.h>
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
+
+enum { STYLE_COLUMNS = 80 /* where the terminal does not say */ };
 
 static style_mode style_chosen = STYLE_AUTO;
 
@@ -11,6 +16,21 @@ void style_choose(style_mode mode) { style_chosen = mode; }
 bool style_is_terminal(FILE *file) {
   const char *terminal = getenv("TERM");
   return terminal && *terminal && strcmp(terminal, "dumb") != 0 && isatty(fileno(file));
+}
+
+int style_columns(FILE *file) {
+  struct winsize size;
+  if (!isatty(fileno(file))) return 0;
+  return ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : STYLE_COLUMNS;
+}
+
+bool style_has_blocks(FILE *file) {
+  if (!style_is_terminal(file)) return false;
+  const locale_t words = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+  if (!words) return false;
+  const bool is_utf8 = strcmp(nl_langinfo_l(CODESET, words), "UTF-8") == 0;
+  freelocale(words);
+  return is_utf8;
 }
 
 bool style_is_on(FILE *file) {

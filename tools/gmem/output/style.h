@@ -24,6 +24,12 @@ bool style_is_on(FILE *file);
 /* A terminal that can be cleared. */
 bool style_is_terminal(FILE *file);
 
+/* The columns of the terminal that `file` is; 80 where it does not say; 0: it is no terminal. */
+int style_columns(FILE *file);
+
+/* A terminal that shows UTF-8, as the locale says. */
+bool style_has_blocks(FILE *file);
+
 /* What begins and what ends a colour on `file`; "" where there are none. */
 const char *style_begin(FILE *file, style_colour colour);
 const char *style_end(FILE *file);
