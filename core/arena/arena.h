@@ -61,11 +61,12 @@ struct gm__arena {
   uint32_t stranded;           /* the first chunk of its ranges that stays AWAY for now (page_run.c); 0: none */
   gm__segment **segment_table; /* by number, from 1 */
   uint32_t segment_capacity;
-  uint64_t noted;                   /* the part of stats.reclaimable that the device was told */
-  gm__thread_life *life;            /* of the home thread of its lock; NULL: there is none. REQUIRES: provider lock */
-  gm__quotas *quotas;               /* counts its blocks; NULL: no tag has a quota */
-  bool closed;                      /* no request and no free takes the fast path */
-  uint64_t mapped_pages[GM__AREAS]; /* of its ranges. REQUIRES: pages lock, for this and the next */
+  uint64_t noted;        /* the part of stats.reclaimable that the device was told */
+  gm__thread_life *life; /* of the home thread of its lock; NULL: there is none. REQUIRES: provider lock */
+  gm__quotas *quotas;    /* counts its blocks; NULL: no tag has a quota */
+  bool closed;           /* no request and no free takes the fast path */
+  uint32_t events_below, quotas_below; /* these two know of chunks with lower numbers so far (observe.c) */
+  uint64_t mapped_pages[GM__AREAS];    /* of its ranges. REQUIRES: pages lock, for this and the next */
   uint64_t ask_at;   /* the number of frees that it must reach before another arena asks it for idle pages again */
   gm__wishes wishes; /* of its thread's requests. REQUIRES: to be that thread */
 };

@@ -1,6 +1,7 @@
 #include "core/arena/holes.h"
 
 #include "core/arena/reclaim.h"
+#include "core/arena/walk.h"
 #include "core/base/saturate.h"
 
 /* Free chunks that touch are one hole, whatever streams may still use them: they are one free chunk once these are
@@ -15,7 +16,7 @@ typedef struct holes_walk {
   uint64_t hole;           /* bytes of the hole that they belong to */
 } holes_walk;
 
-/* A chunk that is not free comes next. */
+/* A chunk that is not free comes next, or the end of the hole. */
 static void holes_end_row(holes_walk *walk) {
   uint64_t idle = 0;
   if (!walk->bytes) return;
@@ -29,7 +30,6 @@ static void holes_end_row(holes_walk *walk) {
   walk->bytes = 0;
 }
 
-/* A block comes next, or the end of the segment. */
 static void holes_end_hole(holes_walk *walk) {
   holes_end_row(walk);
   if (!walk->hole) return;
@@ -39,20 +39,25 @@ static void holes_end_hole(holes_walk *walk) {
   walk->hole = 0;
 }
 
-static void holes_add_segment(gm__holes *part, const gm__arena *arena, const gm__segment *segment) {
-  holes_walk walk = {.arena = arena, .segment = segment, .part = part};
-  for (uint32_t at = gm__arena_chunk(arena, segment->edge)->right; at; at = gm__arena_chunk(arena, at)->right) {
-    const gm__chunk *chunk = gm__arena_chunk(arena, at);
+static bool holes_has(const gm__chunk *chunk) {
+  return gm__chunk_is(chunk) == GM__CHUNK_FREE || gm__chunk_is(chunk) == GM__CHUNK_UNMAPPED;
+}
+
+/* Adds the hole that the chunk is the first one of; another chunk adds nothing. */
+static void holes_add_from(gm__holes *part, const gm__arena *arena, uint32_t number) {
+  const gm__chunk *chunk = gm__arena_chunk(arena, number);
+  holes_walk walk = {.arena = arena, .part = part};
+  if (!holes_has(chunk) || holes_has(gm__arena_chunk(arena, chunk->left))) return;
+  walk.segment = arena->segment_table[chunk->segment_index];
+  for (; holes_has(chunk); chunk = gm__arena_chunk(arena, chunk->right)) {
     const uint64_t bytes = gm__arena_bytes(arena, chunk);
-    if (gm__chunk_is(chunk) == GM__CHUNK_FREE) {
-      part->largest_free = gm__max(part->largest_free, bytes);
-      if (!walk.bytes) walk.address = chunk->address;
-      walk.bytes += bytes;
-    } else if (gm__chunk_is(chunk) == GM__CHUNK_UNMAPPED) {
+    if (gm__chunk_is(chunk) == GM__CHUNK_UNMAPPED) {
       holes_end_row(&walk);
-    } else {
-      holes_end_hole(&walk);
+      continue;
     }
+    part->largest_free = gm__max(part->largest_free, bytes);
+    if (!walk.bytes) walk.address = chunk->address;
+    walk.bytes += bytes;
   }
   holes_end_hole(&walk);
 }
@@ -74,8 +79,8 @@ static void holes_note(gm__arena_stats *stats, const gm__holes *holes) {
 
 void gm__holes_add_arena(gm__holes *holes, gm__arena *arena) {
   gm__holes parts[GM__AREAS] = {{0}}, whole = {0};
-  for (const gm__segment *segment = arena->segments; segment; segment = segment->next) {
-    holes_add_segment(&parts[segment->area], arena, segment);
+  for (uint32_t at = 0; (at = gm__arena_walk(arena, at));) {
+    holes_add_from(&parts[gm__area_of(gm__arena_chunk(arena, at))], arena, at);
   }
   for (int area = 0; area < GM__AREAS; area++) {
     parts[area].scattered = parts[area].bytes - parts[area].largest;

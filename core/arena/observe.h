@@ -20,7 +20,8 @@ void gm__observe_leave(gm__arena *arena, uint32_t number, const gm_stream *strea
 /* A new arena gets the observers of its pool. No other thread knows it yet. REQUIRES: provider lock. */
 void gm__observe_new(gm__arena *arena);
 
-/* Tracks the arena's blocks from now on, and those that are out. False without host memory. And ends that. */
+/* Tracks the arena's blocks from now on, and those that are out. False without host memory. It leaves the lock now and
+ * then (walk.h), as the next two that begin do. gm__observe_untrack ends that. REQUIRES: no arena lock, for that. */
 bool gm__observe_track(gm__arena *arena);
 void gm__observe_untrack(gm__arena *arena);
 

@@ -3,6 +3,7 @@
 #include "core/arena/free_chunks.h"
 #include "core/arena/grow.h"
 #include "core/arena/reclaim.h"
+#include "core/arena/walk.h"
 #include "core/base/saturate.h"
 
 /* Neighbouring free chunks form a row. They are one free chunk once all streams have done their work. */
@@ -27,6 +28,8 @@ uint64_t gm__survey_new_parts(const gm__provider *provider, uint64_t part, uint6
   if (part < GM__GROWTH_OWN) return room / GM__GROWTH_UNIT * (GM__GROWTH_UNIT / part);
   return room / gm__round_up(part, GM__GROWTH_OWN_UNIT);
 }
+
+static bool survey_is_free(const gm__chunk *chunk) { return gm__chunk_is(chunk) == GM__CHUNK_FREE; }
 
 /* The bytes from the first address on that is aligned as the request asks; 0: none. */
 static uint64_t survey_aligned(const gm__arena *arena, const gm__want *want, uint64_t address, uint64_t bytes) {
@@ -58,7 +61,6 @@ static void survey_add_chunk(gm__survey *survey, const gm__arena *arena, uint32_
 
 static void survey_add_row(gm__survey *survey, const gm__arena *arena, const gm__segment *segment,
                            const survey_row *row) {
-  if (!row->bytes) return;
   const bool fits = survey_aligned(arena, survey->want, row->address, row->bytes) >= survey->want->exact;
   survey->serves_later |= fits && survey_may_use(survey, arena, segment->area);
   if (segment->range) {
@@ -68,29 +70,24 @@ static void survey_add_row(gm__survey *survey, const gm__arena *arena, const gm_
   }
 }
 
-static void survey_add_segment(gm__survey *survey, const gm__arena *arena, const gm__segment *segment) {
-  survey_row row = {0};
-  for (uint32_t at = gm__arena_chunk(arena, segment->edge)->right; at; at = gm__arena_chunk(arena, at)->right) {
-    const gm__chunk *chunk = gm__arena_chunk(arena, at);
-    if (gm__chunk_is(chunk) != GM__CHUNK_FREE) {
-      survey_add_row(survey, arena, segment, &row);
-      row.bytes = 0;
-      continue;
-    }
-    if (!row.bytes) row.address = chunk->address;
+/* Adds the row that the free chunk is the first one of; another chunk adds nothing. */
+static void survey_add_from(gm__survey *survey, const gm__arena *arena, uint32_t number) {
+  const gm__chunk *chunk = gm__arena_chunk(arena, number);
+  if (!survey_is_free(chunk) || survey_is_free(gm__arena_chunk(arena, chunk->left))) return;
+  const gm__segment *segment = arena->segment_table[chunk->segment_index];
+  survey_row row = {.address = chunk->address};
+  if (gm__segment_is_idle(arena, segment)) survey->idle += segment->allocation->bytes;
+  for (uint32_t at = number; survey_is_free(chunk = gm__arena_chunk(arena, at)); at = chunk->right) {
     row.bytes += gm__arena_bytes(arena, chunk);
     survey_add_chunk(survey, arena, at);
   }
   survey_add_row(survey, arena, segment, &row);
-  if (gm__segment_is_idle(arena, segment)) survey->idle += segment->allocation->bytes;
 }
 
 void gm__survey_add_arena(gm__survey *survey, gm__arena *arena) {
   gm__free_chunks_flush(arena);
   gm__free_chunks_settle(arena);
-  for (const gm__segment *segment = arena->segments; segment; segment = segment->next) {
-    survey_add_segment(survey, arena, segment);
-  }
+  for (uint32_t at = 0; (at = gm__arena_walk(arena, at));) survey_add_from(survey, arena, at);
   if (!gm__arena_has_pages(arena)) return;
   survey->idle += gm__arena_idle_page_bytes(arena, GM__AREA_LARGE) + gm__arena_idle_page_bytes(arena, GM__AREA_SMALL);
 }

@@ -44,17 +44,19 @@ static void bias_revoke(gm__bias_lock *lock) {
 }
 
 /* A thread stays inside for less time than a sleep takes: it calls no driver there (core/base/rank.h). */
-static void bias_wait(gm__mutex *mutex) {
+static void bias_wait(gm__bias_lock *lock) {
   for (int i = 0; i < BIAS_LOOKS; i++) {
-    if (gm__mutex_try_lock(mutex)) return;
+    if (gm__mutex_try_lock(&lock->mutex)) return;
     gm__thread_pause();
   }
-  gm__mutex_lock(mutex);
+  atomic_fetch_add_explicit(&lock->sleepers, 1, memory_order_relaxed);
+  gm__mutex_lock(&lock->mutex);
+  atomic_fetch_sub_explicit(&lock->sleepers, 1, memory_order_relaxed);
 }
 
 void gm__bias_lock_slow(gm__bias_lock *lock, const void *self) {
   gm__rank_expect(lock->mutex.rank);
-  bias_wait(&lock->mutex);
+  bias_wait(lock);
   bias_revoke(lock);
   lock->by_mutex = self;
   if (lock->home != self) lock->streak = 0;
@@ -69,4 +71,15 @@ void gm__bias_unlock_slow(gm__bias_lock *lock) {
     atomic_store_explicit(&lock->owner, self, memory_order_release);
   }
   gm__mutex_unlock(&lock->mutex);
+}
+
+/* A sleeper needs some time to wake up. Who leaves the lock for a moment only would always be there first. */
+void gm__bias_breathe(gm__bias_lock *lock, const void *self) {
+  gm__bias_lock_out(lock);
+  const uint32_t sleepers = atomic_load_explicit(&lock->sleepers, memory_order_relaxed);
+  for (int i = 0; i < BIAS_LOOKS && sleepers; i++) {
+    if (atomic_load_explicit(&lock->sleepers, memory_order_relaxed) != sleepers) break;
+    gm__thread_yield();
+  }
+  gm__bias_lock_in(lock, self);
 }

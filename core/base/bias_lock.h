@@ -14,6 +14,7 @@ typedef struct gm__bias_lock {
   _Atomic uint32_t busy;       /* the owner is inside, or about to see that it is not the owner any more */
   uint32_t streak;             /* the number of times in a row that the home thread entered with the mutex */
   uint32_t needed;             /* after this streak the home thread becomes the owner */
+  _Atomic uint32_t sleepers;   /* threads that sleep until they get the mutex */
   uint64_t since;              /* when it became the owner, in nanoseconds (clock.h) */
   const void *by_mutex;        /* the thread inside, if it holds the mutex */
   const void *home;            /* the only thread that can be the owner; NULL: none can */
@@ -61,5 +62,8 @@ static inline void gm__bias_lock_out(gm__bias_lock *lock) {
     gm__bias_leave(lock);
   }
 }
+
+/* Leaves the lock and enters it again. A thread that sleeps before the lock gets it in between. */
+void gm__bias_breathe(gm__bias_lock *lock, const void *self);
 
 #endif

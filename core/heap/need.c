@@ -2,6 +2,7 @@
 
 #include "core/base/saturate.h"
 #include "core/heap/request_read.h"
+#include "core/provider/walk.h"
 
 /* Invariant: before a request is refused, a trim gives all idle memory back, and the driver is asked for just the
  * request's bytes. So what lacks is counted from there. Pieces that no trim can give back count as held. */
@@ -96,7 +97,7 @@ static void need_add_allocation(gm__heap *heap, gm__allocation *allocation, gm__
 static void need_survey(gm__heap *heap, gm__survey *survey) {
   uint32_t cursor = 0;
   gm__mutex_lock(&heap->provider.lock);
-  for (gm__allocation *allocation; (allocation = gm__allocation_next(&heap->provider.allocations, &cursor));) {
+  for (gm__allocation *allocation; (allocation = gm__provider_walk(&heap->provider, &cursor));) {
     if (allocation->state == GM__ALLOCATION_POOLED) need_add_allocation(heap, allocation, survey);
   }
   gm__mutex_unlock(&heap->provider.lock);

@@ -6,6 +6,7 @@
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
 #include "core/manage/lifecycle.h"
+#include "core/provider/walk.h"
 #include "gm/fragmentation.h"
 
 /* Holes are what the arenas say (core/arena/holes.h). Kept dedicated blocks and cached handles are idle. */
@@ -14,7 +15,7 @@
 static void fragmentation_add_dedicated(gm_pool *pool, gm__holes *holes) {
   uint32_t cursor = 0;
   gm__mutex_lock(&pool->heap.provider.lock);
-  for (gm__allocation *allocation; (allocation = gm__allocation_next(&pool->heap.provider.allocations, &cursor));) {
+  for (gm__allocation *allocation; (allocation = gm__provider_walk(&pool->heap.provider, &cursor));) {
     if (allocation->state != GM__ALLOCATION_POOLED) continue;
     holes->idle += allocation->bytes;
     holes->largest_free = gm__max(holes->largest_free, allocation->bytes);

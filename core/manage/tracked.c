@@ -1,11 +1,13 @@
 #include "core/manage/tracked.h"
 
 #include "core/arena/observe.h"
+#include "core/arena/walk.h"
 #include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/heap/heap_track.h"
 #include "core/manage/lifecycle.h"
 #include "core/pool/spans.h"
+#include "core/provider/walk.h"
 
 /* Invariants. A live chunk is tracked when its ledger record has an id; then the ledger's totals include it. Dedicated
  * blocks are in the tracker itself (core/heap/heap_track.c). `track_turns` changes under the provider lock: an arena or
@@ -43,7 +45,7 @@ static gm_track_entry tracked_entry(const gm__arena *arena, uint32_t number, con
 static void tracked_entries(void *user, void (*look)(void *looker, const gm_track_entry *entry), void *looker) {
   const gm_pool *pool = user;
   for (gm__arena *arena = NULL; (arena = gm__arena_next(&pool->heap.arenas, arena));) {
-    for (uint32_t number = 1; number < gm__chunks_count(&arena->chunks); number++) {
+    for (uint32_t number = 0; (number = gm__arena_walk(arena, number));) {
       const gm__ledger_record *record = gm__ledger_at(&arena->ledger, number);
       if (!record || !record->id) continue;
       const gm_track_entry entry = tracked_entry(arena, number, record);
@@ -60,20 +62,22 @@ static void tracked_totals(void *user, void (*look)(void *looker, const gm_tag_t
 
 static void tracked_marked(void *user, uint64_t mark) { gm__record_tracker_mark(user, mark); }
 
+static bool tracked_untrack_in(gm__arena *arena, uint64_t id) {
+  for (uint32_t number = 0; (number = gm__arena_walk(arena, number));) {
+    const gm__ledger_record *record = gm__ledger_at(&arena->ledger, number);
+    if (!record || record->id != id) continue;
+    gm__chunk *chunk = gm__arena_chunk(arena, number);
+    gm__ledger_leave(&arena->ledger, number, gm__arena_requested(arena, chunk), chunk->tag);
+    return true;
+  }
+  return false;
+}
+
 static bool tracked_untrack(void *user, uint64_t id) {
   const gm_pool *pool = user;
-  gm__arena *arena;
   bool found = false;
-  for (uint32_t i = 0; id && !found && (arena = gm__arena_at(&pool->heap.arenas, i)); i++) {
-    gm__arena_lock(arena);
-    const uint32_t number = gm__ledger_find(&arena->ledger, id);
-    found = number != 0;
-    if (found) {
-      gm__chunk *chunk = gm__arena_chunk(arena, number);
-      gm__ledger_leave(&arena->ledger, number, gm__arena_requested(arena, chunk), chunk->tag);
-    }
-    gm__arena_unlock(arena);
-  }
+  for (gm__arena *arena = NULL; (arena = gm__arena_next(&pool->heap.arenas, arena));)
+    found = found || (id && tracked_untrack_in(arena, id));
   return found;
 }
 
@@ -126,7 +130,7 @@ void gm__tracked_annotate(gm_pool *pool, const gm_block *block, uint64_t element
 static void tracked_forget_dedicated(gm_pool *pool) {
   uint32_t cursor = 0;
   gm__mutex_lock(&pool->heap.provider.lock);
-  for (gm__allocation *allocation; (allocation = gm__allocation_next(&pool->heap.provider.allocations, &cursor));)
+  for (gm__allocation *allocation; (allocation = gm__provider_walk(&pool->heap.provider, &cursor));)
     allocation->cold.track_id = 0;
   gm__mutex_unlock(&pool->heap.provider.lock);
 }
@@ -138,8 +142,9 @@ static void tracked_turn(gm_pool *pool) {
 }
 
 static void tracked_stop(gm_pool *pool) {
+  gm__arena *arena;
   tracked_turn(pool);
-  for (gm__arena *arena = NULL; (arena = gm__arena_next(&pool->heap.arenas, arena));) gm__observe_untrack(arena);
+  for (uint32_t i = 0; (arena = gm__arena_at(&pool->heap.arenas, i)); i++) gm__observe_untrack(arena);
   tracked_forget_dedicated(pool);
   gm__tracker_forget(pool->heap.observers.tracker, pool->heap.id);
 }
@@ -156,7 +161,7 @@ static bool tracked_next(gm_pool *pool, uint32_t *cursor, gm_block *out) {
   gm__allocation *allocation;
   gm__mutex_lock(&pool->heap.provider.lock);
   do {
-    allocation = gm__allocation_next(&pool->heap.provider.allocations, cursor);
+    allocation = gm__provider_walk(&pool->heap.provider, cursor);
   } while (allocation && allocation->state != GM__ALLOCATION_LIVE);
   if (allocation) *out = gm__allocation_block(allocation);
   gm__mutex_unlock(&pool->heap.provider.lock);

@@ -2,7 +2,8 @@
 
 #include "core/base/alloc.h"
 
-/* Invariants: chunks and totals only grow. A live block's tag has a total. */
+/* Invariants: chunks and totals only grow. A live block's tag has a total. A chunk comes with the first of its blocks,
+ * so no call pays for those of many blocks. */
 
 enum { LEDGER_LEAST_BITS = 4 };
 
@@ -17,16 +18,11 @@ static void ledger_release_totals(const gm__ledger *ledger) {
   gm__release(ledger->services, ledger->totals, sizeof *ledger->totals << ledger->total_bits);
 }
 
-void gm__ledger_close(gm__ledger *ledger) {
-  if (!ledger->tracker) return;
-  for (uint32_t i = 0; i < ledger->chunk_count; i++) {
-    gm__release(ledger->services, ledger->chunks[i], GM__LEDGER_CHUNK * sizeof **ledger->chunks);
-  }
-  gm__release(ledger->services, ledger->chunks, ledger->chunk_capacity * sizeof *ledger->chunks);
-  ledger_release_totals(ledger);
+/* Closes a ledger whose memory is another's now. */
+static void ledger_reset(gm__ledger *ledger) {
   ledger->tracker = NULL;
   ledger->chunks = NULL;
-  ledger->chunk_count = ledger->chunk_capacity = 0;
+  ledger->chunk_capacity = 0;
   ledger->totals = NULL;
   ledger->total_count = ledger->total_bits = 0;
   ledger->next_id = ledger->end_id = 0; /* of this tracker alone */
@@ -35,17 +31,42 @@ void gm__ledger_close(gm__ledger *ledger) {
   gm__ledger_set(&ledger->peak_bytes, 0);
 }
 
-static bool ledger_add_chunk(gm__ledger *ledger) {
-  if (ledger->chunk_count == ledger->chunk_capacity) {
-    const uint32_t capacity = ledger->chunk_capacity ? ledger->chunk_capacity * 2 : 16;
-    const size_t size = sizeof *ledger->chunks;
-    if (!gm__grow(ledger->services, &ledger->chunks, ledger->chunk_capacity * size, capacity * size)) return false;
-    ledger->chunk_capacity = capacity;
+void gm__ledger_close(gm__ledger *ledger) {
+  if (!ledger->tracker) return;
+  for (uint32_t i = 0; i < ledger->chunk_capacity; i++) {
+    gm__release(ledger->services, ledger->chunks[i], GM__LEDGER_CHUNK * sizeof **ledger->chunks);
   }
-  gm__ledger_record *chunk = gm__alloc_array(ledger->services, GM__LEDGER_CHUNK, sizeof *chunk);
-  if (!chunk) return false;
-  ledger->chunks[ledger->chunk_count++] = chunk;
+  gm__release(ledger->services, ledger->chunks, ledger->chunk_capacity * sizeof *ledger->chunks);
+  ledger_release_totals(ledger);
+  ledger_reset(ledger);
+}
+
+void gm__ledger_move(gm__ledger *ledger, gm__ledger *out) {
+  *out = (gm__ledger){.chunks = ledger->chunks,
+                      .chunk_capacity = ledger->chunk_capacity,
+                      .totals = ledger->totals,
+                      .total_bits = ledger->total_bits,
+                      .tracker = ledger->tracker,
+                      .services = ledger->services};
+  ledger_reset(ledger);
+}
+
+/* Makes room in the table for the chunk. */
+static bool ledger_make_place(gm__ledger *ledger, uint32_t at) {
+  const size_t size = sizeof *ledger->chunks;
+  uint32_t capacity = ledger->chunk_capacity ? ledger->chunk_capacity : 16;
+  while (capacity <= at) capacity *= 2;
+  if (capacity == ledger->chunk_capacity) return true;
+  if (!gm__grow(ledger->services, &ledger->chunks, ledger->chunk_capacity * size, capacity * size)) return false;
+  ledger->chunk_capacity = capacity;
   return true;
+}
+
+static bool ledger_add_chunk(gm__ledger *ledger, uint32_t at) {
+  if (!ledger_make_place(ledger, at)) return false;
+  gm__ledger_record *chunk = gm__alloc_array(ledger->services, GM__LEDGER_CHUNK, sizeof *chunk);
+  ledger->chunks[at] = chunk;
+  return chunk != NULL;
 }
 
 /* Gives the tag a free place. */
@@ -76,10 +97,8 @@ static bool ledger_grow_totals(gm__ledger *ledger) {
   return true;
 }
 
-gm__ledger_total *gm__ledger_reserve(gm__ledger *ledger, uint32_t numbers, uint32_t tag) {
-  while (numbers > ledger->chunk_count * GM__LEDGER_CHUNK) {
-    if (!ledger_add_chunk(ledger)) return NULL;
-  }
+gm__ledger_total *gm__ledger_reserve(gm__ledger *ledger, uint32_t number, uint32_t tag) {
+  if (!gm__ledger_at(ledger, number) && !ledger_add_chunk(ledger, number / GM__LEDGER_CHUNK)) return NULL;
   gm__ledger_total *total = gm__ledger_total_of(ledger, tag);
   if (total || !ledger_grow_totals(ledger)) return total;
   return ledger_place(ledger, tag);
@@ -105,11 +124,4 @@ void gm__ledger_each_total(const gm__ledger *ledger, void (*look)(void *looker, 
         .tag = total->tag, .bytes = total->bytes, .peak_bytes = total->peak_bytes, .count = total->count};
     look(looker, &shown);
   }
-}
-
-uint32_t gm__ledger_find(const gm__ledger *ledger, uint64_t id) {
-  for (uint32_t number = 0; number < ledger->chunk_count * GM__LEDGER_CHUNK; number++) {
-    if (gm__ledger_at(ledger, number)->id == id) return number;
-  }
-  return 0;
 }

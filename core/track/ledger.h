@@ -26,9 +26,9 @@ typedef struct gm__ledger_total {
 
 typedef struct gm__ledger {
   _Atomic uint64_t count, bytes, peak_bytes;
-  uint64_t next_id, end_id; /* drawn from the tracker, not used yet */
-  gm__ledger_record **chunks;
-  uint32_t chunk_count, chunk_capacity;
+  uint64_t next_id, end_id;   /* drawn from the tracker, not used yet */
+  gm__ledger_record **chunks; /* NULL: no entry had such numbers */
+  uint32_t chunk_capacity;
   gm__ledger_total *totals; /* open addressing with linear steps, at most half full; nothing leaves */
   uint32_t total_count, total_bits;
   gm_tracker *tracker;           /* NULL: closed */
@@ -40,21 +40,21 @@ typedef struct gm__ledger {
 void gm__ledger_open(gm__ledger *ledger, gm_tracker *tracker, const gm_services *services);
 void gm__ledger_close(gm__ledger *ledger); /* forgets everything; harmless when it is closed */
 
-/* Makes room for a block of that tag, with a number below `numbers`. Returns the tag's total; NULL without host
- * memory. */
-gm__ledger_total *gm__ledger_reserve(gm__ledger *ledger, uint32_t numbers, uint32_t tag);
+/* As gm__ledger_close. What *out then has is released by gm__ledger_close without the lock. */
+void gm__ledger_move(gm__ledger *ledger, gm__ledger *out);
+
+/* Makes room for a block of that tag with that number. Returns the tag's total; NULL without host memory. */
+gm__ledger_total *gm__ledger_reserve(gm__ledger *ledger, uint32_t number, uint32_t tag);
 
 /* Shows the totals of all tags. */
 void gm__ledger_each_total(const gm__ledger *ledger, void (*look)(void *looker, const gm_tag_total *total),
                            void *looker);
 
-/* Returns the number of the entry with that id, after a look at all entries. 0: there is none. */
-uint32_t gm__ledger_find(const gm__ledger *ledger, uint64_t id);
-
 /* The record with that number. NULL: no entry had such a number. */
 static inline gm__ledger_record *gm__ledger_at(const gm__ledger *ledger, uint32_t number) {
-  if (number / GM__LEDGER_CHUNK >= ledger->chunk_count) return NULL;
-  return &ledger->chunks[number / GM__LEDGER_CHUNK][number % GM__LEDGER_CHUNK];
+  if (number / GM__LEDGER_CHUNK >= ledger->chunk_capacity) return NULL;
+  gm__ledger_record *chunk = ledger->chunks[number / GM__LEDGER_CHUNK];
+  return chunk ? &chunk[number % GM__LEDGER_CHUNK] : NULL;
 }
 
 static inline uint32_t gm__ledger_hash(uint32_t tag) { return tag ^ tag >> 16; } /* tags are counted from 0 */
@@ -69,8 +69,8 @@ static inline gm__ledger_total *gm__ledger_total_of(const gm__ledger *ledger, ui
 }
 
 /* As gm__ledger_reserve, where that needs no memory; else NULL. */
-static inline gm__ledger_total *gm__ledger_ready(const gm__ledger *ledger, uint32_t numbers, uint32_t tag) {
-  return numbers <= ledger->chunk_count * GM__LEDGER_CHUNK ? gm__ledger_total_of(ledger, tag) : NULL;
+static inline gm__ledger_total *gm__ledger_ready(const gm__ledger *ledger, uint32_t number, uint32_t tag) {
+  return gm__ledger_at(ledger, number) ? gm__ledger_total_of(ledger, tag) : NULL;
 }
 
 static inline void gm__ledger_set(_Atomic uint64_t *figure, uint64_t value) {

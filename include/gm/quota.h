@@ -31,8 +31,8 @@ typedef struct gm_quota {
  * sum of theirs. A tag whose share was borrowed is refused until it is returned. Only a priority above every borrower's
  * is guaranteed.
  *
- * The first quota of a pool may come at any time; gm then visits each live block. A request under way at that moment is
- * counted, but not refused.
+ * The first quota of a pool may come at any time; gm then visits each live block. It visits a thousand at a time, and
+ * all driver allocations at once. A request under way at that moment is counted, but not refused.
  *
  * Errors: INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, FORKED. NOT_SUPPORTED: the tag is GM_QUOTA_TAGS or above. */
 GM_API gm_status gm_pool_set_quota(gm_pool *pool, uint32_t tag, uint64_t bytes, uint32_t flags, int32_t priority,

@@ -17,6 +17,9 @@ GM_BEGIN_DECLS
  * blocks of gm_alloc and of the calls above it, and managed memory. It leaves out memory that is not the pool's:
  * gm_block_wrap, gm_block_import, gm_pool_record_allocation.
  *
+ * The call walks all blocks of the pool. It holds no lock that a request takes for more than a thousand of them, but
+ * for those that are driver allocations of their own.
+ *
  * After a failure the pool is not recorded. Errors: OUT_OF_HOST_MEMORY, FORKED. BUSY: the pool is being recorded
  * already, or profiled (gm/profile.h). IO, NOT_FOUND: gm cannot make one of the two files. NOT_SUPPORTED: the name ends
  * in ".gz", and this build has no zlib. INVALID_ARGUMENT: `path` is NULL or empty. */

@@ -55,7 +55,10 @@ GM_API uint64_t gm_tracker_peak_bytes(gm_tracker *tracker);
 /* Begins a new epoch. Returns its number, from 1. */
 GM_API uint64_t gm_tracker_mark(gm_tracker *tracker);
 
-/* Finds entries that are at least `age_ns` old, as far as `born_ns` tells. The oldest come first; those of one tick are
+/* The next two and gm_tracker_report look at all entries, and hold the tracker's lock. They hold no lock of a request
+ * that an arena serves for more than a thousand blocks. A request for a driver allocation of its own waits for them.
+ *
+ * Finds entries that are at least `age_ns` old, as far as `born_ns` tells. The oldest come first; those of one tick are
  * ordered by id. Writes at most `capacity` entries, and returns how many there are. */
 GM_API size_t gm_tracker_find_old(gm_tracker *tracker, uint64_t age_ns, gm_track_entry *entries, size_t capacity);
 
@@ -80,7 +83,8 @@ GM_API gm_tracker *gm_pool_tracker(const struct gm_pool *pool);
  * as born then, with no elements. Host memory that a buffer fell back to is not entered. At the end the tracker forgets
  * all blocks of the pool and their peaks; other entries stay.
  *
- * The call takes each arena's lock in turn. After the end allocations cost no more than before the begin. GM_OK: also
+ * The call walks all blocks of the pool. It holds no lock that a request takes for more than a thousand of them. After
+ * the end allocations cost no more than before the begin. GM_OK: also
  * where nothing changes. Errors: INVALID_ARGUMENT, FORKED. OUT_OF_HOST_MEMORY: the pool is not tracked. */
 GM_API gm_status gm_pool_set_tracking(struct gm_pool *pool, bool on, gm_error *err);
 

@@ -130,7 +130,12 @@ int __wrap_nanosleep(const struct timespec *time, struct timespec *left) {
   return 0;
 }
 
+/* A sleeper needs an unknown time to wake up: whoever yields to it is played as one that waits so long. */
+static _Atomic bool yield_waits;
+static _Atomic int guests;
+
 int __wrap_sched_yield(void) {
+  while (atomic_load(&yield_waits) && !atomic_load(&guests)) {}
   if (atomic_load(&owner_is_held_up) && atomic_fetch_add(&yields, 1) > 100000) {
     fprintf(stderr, "the wait for an owner that is held up does not sleep\n");
     _exit(1);
@@ -189,8 +194,35 @@ static void test_words_of_a_thread(void **state) {
   assert_null(gm__here_find(0));
 }
 
+static void be_a_guest(void *unused) {
+  (void)unused;
+  gm__bias_lock_in(&lock, gm__thread_self());
+  atomic_fetch_add(&guests, 1);
+  gm__bias_lock_out(&lock);
+}
+
+static void test_a_sleeper_gets_in_between(void **state) {
+  (void)state;
+  gm__thread guest;
+  gm__bias_init(&lock, GM__RANK_LEAF);
+  be_home(&(int){0});
+  gm__bias_lock_slow(&lock, gm__thread_self()); /* with the mutex, as after others have been here */
+  atomic_store(&guests, 0);
+  assert_int_equal(gm__thread_create(&guest, "bias", be_a_guest, NULL, NULL), GM_OK);
+  while (!atomic_load(&lock.sleepers)) {}
+  atomic_store(&yield_waits, true);
+  gm__bias_breathe(&lock, gm__thread_self());
+  atomic_store(&yield_waits, false);
+  assert_int_equal(atomic_load(&guests), 1);
+  gm__bias_lock_out(&lock);
+  gm__thread_join(&guest);
+  assert_int_equal(atomic_load(&lock.sleepers), 0);
+  gm__bias_destroy(&lock);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_sleeper_gets_in_between),
       cmocka_unit_test(test_nobody_is_inside_with_another),
       cmocka_unit_test(test_the_home_thread_becomes_the_owner_again),
       cmocka_unit_test(test_an_owner_must_earn_it),

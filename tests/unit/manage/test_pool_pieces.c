@@ -1,0 +1,270 @@
+/* Calls that look at all blocks of a pool look at a piece of them at a time: between two pieces they leave the lock
+ * that requests take. What is looked at in one piece is counted. Other threads use the pool in between, played here by
+ * the thread itself. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+
+#include "core/arena/walk.h"
+#include "core/base/thread_here.h"
+#include "core/provider/walk.h"
+#include "gm/advice.h"
+#include "gm/explain.h"
+#include "gm/fragmentation.h"
+#include "gm/profile.h"
+#include "gm/quota.h"
+#include "gm/tracker.h"
+#include "support/record_bench.h"
+
+enum { BLOCKS = 12000, BYTES = 1024, PIECE = 1024, TURNS = 8 };
+
+/* ---- what is counted ---- */
+
+static struct {
+  uint32_t all, piece, most, pieces; /* chunks looked at: by the call, in this piece, in the largest one */
+  void (*between)(void);             /* what other threads do; NULL: nothing */
+} looks;
+
+uint32_t __real_gm__arena_walk(gm__arena *arena, uint32_t number);
+uint32_t __wrap_gm__arena_walk(gm__arena *arena, uint32_t number);
+uint32_t __wrap_gm__arena_walk(gm__arena *arena, uint32_t number) {
+  looks.all++;
+  looks.piece = number ? looks.piece + 1 : 1; /* a walk over another arena has its own lock */
+  if (looks.piece > looks.most) looks.most = looks.piece;
+  return __real_gm__arena_walk(arena, number);
+}
+
+void __real_gm__bias_breathe(gm__bias_lock *lock, const void *self);
+void __wrap_gm__bias_breathe(gm__bias_lock *lock, const void *self);
+void __wrap_gm__bias_breathe(gm__bias_lock *lock, const void *self) {
+  void (*between)(void) = looks.between;
+  looks.piece = 0;
+  looks.pieces++;
+  if (!between) {
+    __real_gm__bias_breathe(lock, self);
+    return;
+  }
+  gm__bias_lock_out(lock);
+  between();
+  gm__bias_lock_in(lock, self);
+}
+
+gm__allocation *__real_gm__allocation_next(const gm__allocation_table *table, uint32_t *cursor);
+gm__allocation *__wrap_gm__allocation_next(const gm__allocation_table *table, uint32_t *cursor);
+gm__allocation *__wrap_gm__allocation_next(const gm__allocation_table *table, uint32_t *cursor) {
+  looks.all++;
+  looks.piece = *cursor ? looks.piece + 1 : 1;
+  if (looks.piece > looks.most) looks.most = looks.piece;
+  return __real_gm__allocation_next(table, cursor);
+}
+
+void __real_gm__provider_breathe(gm__provider *provider);
+void __wrap_gm__provider_breathe(gm__provider *provider);
+void __wrap_gm__provider_breathe(gm__provider *provider) {
+  looks.piece = 0;
+  looks.pieces++;
+  __real_gm__provider_breathe(provider);
+}
+
+static void looks_begin(void) { looks.all = looks.piece = looks.most = looks.pieces = 0; }
+
+static void looks_end(const char *what) {
+  printf("  %s: %u chunks in %u pieces, %u at once\n", what, looks.all, looks.pieces, looks.most);
+  assert_true(looks.all >= BLOCKS);
+  assert_true(looks.most <= PIECE);
+  assert_true(looks.pieces >= BLOCKS / PIECE);
+}
+
+/* ---- the pool ---- */
+
+static pool_bench bench;
+static gm_block blocks[BLOCKS];
+static bool out[BLOCKS];
+static uint64_t live, bytes; /* of all that is out */
+
+static void take_one(int at) {
+  blocks[at] = take(&bench, BYTES + (uint64_t)at % 7 * 256, NULL);
+  out[at] = true;
+  live++;
+  bytes += BYTES + (uint64_t)at % 7 * 256;
+}
+
+static void give_one(int at) {
+  give(&bench, &blocks[at], NULL);
+  out[at] = false;
+  live--;
+  bytes -= BYTES + (uint64_t)at % 7 * 256;
+}
+
+static void *fill(void *unused) {
+  for (int i = 0; i < BLOCKS; i++) take_one(i);
+  return unused;
+}
+
+static void scene_open(gm_strategy strategy) {
+  pthread_t thread;
+  const gm_pool_params params = {.struct_size = sizeof params, .strategy = strategy};
+  live = bytes = 0;
+  pool_bench_open_device(&bench, "null", "null:capacity=1G");
+  pool_bench_ok(gm_config_set(bench.ctx, "track_allocations", "false", err));
+  pool_bench_ok(gm_pool_create(bench.device, &params, &bench.pool, err));
+  assert_int_equal(pthread_create(&thread, NULL, fill, NULL), 0);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void scene_close(void) {
+  looks.between = NULL;
+  for (int i = 0; i < BLOCKS; i++) {
+    if (out[i]) give_one(i);
+  }
+  pool_bench_close(&bench);
+}
+
+/* ---- pieces ---- */
+
+static void explain(void) {
+  gm_explanation why = {.struct_size = sizeof why};
+  gm_block block;
+  const gm_request request = {.bytes = UINT64_C(2) << 30};
+  assert_true(gm_alloc(bench.pool, &request, &block) > GM_ACQUIRE_FRESH);
+  looks_begin();
+  pool_bench_ok(gm_explain(bench.pool, &request, &why, err));
+  assert_int_not_equal(why.cause, GM_CAUSE_NONE);
+}
+
+static void look_at_all(gm_strategy strategy) {
+  gm_fragmentation found = {.struct_size = sizeof found};
+  gm_track_entry entries[4];
+  scene_open(strategy);
+  looks_begin();
+  pool_bench_ok(gm_pool_fragmentation(bench.pool, &found, err));
+  looks_end("fragmentation");
+  explain();
+  looks_end("explain");
+  looks_begin();
+  pool_bench_ok(gm_pool_set_tracking(bench.pool, true, err));
+  looks_end("start of tracking");
+  if (strategy == GM_STRATEGY_BUCKET) {
+    scene_close();
+    return;
+  }
+  looks_begin();
+  assert_int_equal(gm_tracker_find_old(gm_pool_tracker(bench.pool), 0, entries, 4), BLOCKS);
+  looks_end("the oldest blocks");
+  looks_begin();
+  begin(&bench, plain);
+  looks_end("start of a recording");
+  end(&bench);
+  looks_begin();
+  pool_bench_ok(gm_pool_set_quota(bench.pool, 0, UINT64_C(1) << 30, 0, 0, err));
+  looks_end("first quota");
+  scene_close();
+}
+
+static void test_a_walk_holds_the_lock_for_a_piece(void **state) {
+  (void)state;
+  look_at_all(GM_STRATEGY_BEST_FIT);
+  look_at_all(GM_STRATEGY_BUCKET);
+}
+
+/* ---- blocks that come and go between pieces ---- */
+
+/* Blocks with low and with high numbers go, and others come. */
+static void churn(void) {
+  if (looks.pieces > TURNS) return;
+  const int low = (int)looks.pieces * 100, high = BLOCKS - low;
+  for (int i = 0; i < 20; i++) {
+    if (out[low + i]) give_one(low + i);
+    if (out[high + i]) give_one(high + i);
+  }
+  for (int i = 0; i < 10; i++) {
+    take_one(low + i);
+    take_one(high + i);
+  }
+}
+
+static void churn_begin(void) {
+  scene_open(GM_STRATEGY_BEST_FIT);
+  looks_begin();
+  looks.between = churn;
+}
+
+static void churn_end(void) {
+  assert_true(looks.pieces > TURNS);
+  looks.between = NULL;
+}
+
+static void test_a_tracker_that_comes_knows_each_block_once(void **state) {
+  (void)state;
+  churn_begin();
+  pool_bench_ok(gm_pool_set_tracking(bench.pool, true, err));
+  churn_end();
+  gm_tracker *tracker = gm_pool_tracker(bench.pool);
+  assert_int_equal(gm_tracker_count(tracker), live);
+  assert_int_equal(gm_tracker_total_bytes(tracker), bytes);
+  assert_int_equal(gm_tracker_find_old(tracker, 0, NULL, 0), live);
+  pool_bench_ok(gm_pool_set_tracking(bench.pool, false, err));
+  assert_int_equal(gm_tracker_count(tracker), 0);
+  pool_bench_ok(gm_pool_set_tracking(bench.pool, true, err));
+  assert_int_equal(gm_tracker_count(tracker), live);
+  scene_close();
+}
+
+static void test_a_recording_that_comes_tells_each_block_once(void **state) {
+  (void)state;
+  gm_trace_profile profile = {.struct_size = sizeof profile};
+  churn_begin();
+  begin(&bench, plain);
+  churn_end();
+  for (int i = 0; i < BLOCKS / 2; i++) {
+    if (out[i]) give_one(i);
+  }
+  const gm_recording recording = end(&bench);
+  assert_int_equal(recording.allocs - recording.frees, live);
+  pool_bench_ok(gm_trace_profile_read(NULL, plain, &profile, err));
+  assert_int_equal(profile.end_live_blocks, live);
+  assert_int_equal(profile.end_live_bytes, bytes);
+  scene_close();
+}
+
+static void test_a_quota_that_comes_counts_each_block_once(void **state) {
+  (void)state;
+  gm_quota quota = {.struct_size = sizeof quota};
+  churn_begin();
+  pool_bench_ok(gm_pool_set_quota(bench.pool, 0, UINT64_C(1) << 30, 0, 0, err));
+  churn_end();
+  pool_bench_ok(gm_pool_quota(bench.pool, 0, &quota, err));
+  assert_int_equal(quota.used_bytes, bytes);
+  for (int i = 0; i < BLOCKS; i++) {
+    if (out[i]) give_one(i);
+  }
+  pool_bench_ok(gm_pool_quota(bench.pool, 0, &quota, err));
+  assert_int_equal(quota.used_bytes, 0);
+  scene_close();
+}
+
+static void test_figures_beside_others_are_sane(void **state) {
+  (void)state;
+  gm_fragmentation found = {.struct_size = sizeof found};
+  churn_begin();
+  pool_bench_ok(gm_pool_fragmentation(bench.pool, &found, err));
+  churn_end();
+  assert_true(found.holes > 0 && found.scattered_bytes <= found.hole_bytes);
+  assert_true(found.hole_bytes + found.idle_bytes <= found.reserved_bytes);
+  scene_close();
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_walk_holds_the_lock_for_a_piece),
+      cmocka_unit_test(test_a_tracker_that_comes_knows_each_block_once),
+      cmocka_unit_test(test_a_recording_that_comes_tells_each_block_once),
+      cmocka_unit_test(test_a_quota_that_comes_counts_each_block_once),
+      cmocka_unit_test(test_figures_beside_others_are_sane),
+  };
+  return cmocka_run_group_tests(tests, record_make_folder, record_drop_folder);
+}
