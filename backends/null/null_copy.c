@@ -1,4 +1,7 @@
-/* Copies of the null backend: the range is checked, time passes, no byte moves. Thread-safe. */
+/* Copies and kernels of the null backend: the range is checked, time passes, no byte moves. With a link model each copy
+ * is work of its own, and reading back takes its time. Thread-safe. */
+#include "backends/null/null_backend.h"
+#include "backends/null/null_device.h"
 #include "backends/null/null_entries.h"
 #include "backends/null/null_stream.h"
 #include "core/base/error.h"
@@ -16,17 +19,24 @@ static gm_status copy_check_item(const gm_copy_item *item, gm_error *err) {
 
 gm_status gm__null_copy_to_device(void *device, void *stream, const gm_memory *dst, uint64_t offset, const void *src,
                                   uint64_t bytes, gm_backend_point *out, gm_error *err) {
-  (void)src;
   const gm_status status = copy_check(dst, offset, bytes, err);
-  if (status == GM_OK) gm__null_stream_submit(device, stream, out);
-  return status;
+  if (status) return status;
+  const gm__link_entry entry = {
+      .kind = GM__LINK_H2D, .bytes = bytes, .to = dst->address + offset, .from = (uintptr_t)src};
+  return gm__null_stream_submit(device, stream, &(gm__link_op){.entry = entry}, out, err);
 }
 
-/* The contents are not kept, so there is nothing to read. */
+/* The contents are not kept, so there is nothing to read; a link model is there for the time that it takes. */
 gm_status gm__null_copy_to_host(void *device, void *stream, const gm_memory *src, uint64_t offset, void *dst,
                                 uint64_t bytes, gm_backend_point *out, gm_error *err) {
-  (void)device, (void)stream, (void)src, (void)offset, (void)dst, (void)bytes, (void)out;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "copy_to_host", "there is no memory behind a null device to read");
+  if (!((gm__null_device *)device)->link) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "copy_to_host", "there is no memory behind a null device to read");
+  }
+  const gm_status status = copy_check(src, offset, bytes, err);
+  if (status) return status;
+  const gm__link_entry entry = {
+      .kind = GM__LINK_D2H, .bytes = bytes, .to = (uintptr_t)dst, .from = src->address + offset};
+  return gm__null_stream_submit(device, stream, &(gm__link_op){.entry = entry}, out, err);
 }
 
 gm_status gm__null_copy(void *device, void *stream, const gm_copy_item *item, gm_backend_point *out, gm_error *err) {
@@ -41,8 +51,17 @@ gm_status gm__null_fill(void *device, void *stream, const gm_memory *dst, uint64
   if (!pattern_bytes || pattern_bytes > 16 || (pattern_bytes & (pattern_bytes - 1))) {
     return gm__bad_argument(err, "fill", "`pattern_bytes` must be 1, 2, 4, 8 or 16, is %u", pattern_bytes);
   }
-  gm__null_stream_submit(device, stream, out);
-  return GM_OK;
+  const gm__link_entry entry = {.kind = GM__LINK_D2D, .bytes = bytes, .to = dst->address + offset};
+  return gm__null_stream_submit(device, stream, &(gm__link_op){.entry = entry}, out, err);
+}
+
+static gm_status copy_submit(void *device, void *stream, const gm_copy_item *item, gm_backend_point *out,
+                             gm_error *err) {
+  const gm__link_entry entry = {.kind = GM__LINK_D2D,
+                                .bytes = item->bytes,
+                                .to = item->dst->address + item->dst_offset,
+                                .from = item->src->address + item->src_offset};
+  return gm__null_stream_submit(device, stream, &(gm__link_op){.entry = entry}, out, err);
 }
 
 gm_status gm__null_copy_many(void *device, void *stream, const gm_copy_item *items, uint32_t count,
@@ -51,6 +70,21 @@ gm_status gm__null_copy_many(void *device, void *stream, const gm_copy_item *ite
     const gm_status status = copy_check_item(&items[i], err);
     if (status) return status;
   }
-  gm__null_stream_submit(device, stream, out);
-  return GM_OK;
+  /* One piece of work, and with a link model one for each item. */
+  const bool linked = ((gm__null_device *)device)->link != NULL;
+  gm_backend_point mark;
+  for (uint32_t i = 0; linked && i + 1 < count; i++) {
+    const gm_status status = copy_submit(device, stream, &items[i], &mark, err);
+    if (status) return status;
+  }
+  if (count) return copy_submit(device, stream, &items[count - 1], out, err);
+  return gm__null_stream_submit(device, stream, &(gm__link_op){0}, out, err);
+}
+
+gm_status gm__null_launch(void *device, void *stream, const char *name, uint64_t to, uint64_t from, uint64_t bytes,
+                          gm_backend_point *out, gm_error *err) {
+  const gm__null_device *self = device;
+  const gm__link_op like = {.entry = {.kind = GM__LINK_COMPUTE, .to = to, .from = from, .bytes = bytes}, .name = name};
+  if (!self->link) return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "null launch", "kernels need the link model");
+  return gm__null_stream_submit(device, stream, &like, out, err);
 }

@@ -1,6 +1,7 @@
 #include "backends/null/null_device.h"
 
 #include "backends/null/null_entries.h"
+#include "backends/null/null_link.h"
 #include "backends/shared/plain.h"
 #include "backends/shared/uuid.h"
 #include "core/base/alloc.h"
@@ -111,6 +112,7 @@ void gm__null_device_close(void *device, gm_close_mode mode) {
   gm__null_device *self = device;
   gm__map_clear(&self->reservations);
   gm__map_clear(&self->mappings);
+  gm__null_link_end(self);
   if (mode == GM_CLOSE_NORMAL) gm__mutex_destroy(&self->lock);
   gm__release(self->services, self, sizeof *self);
 }

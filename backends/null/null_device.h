@@ -23,6 +23,8 @@ typedef struct gm__null_driver {
   gm__null_card cards[GM__NULL_DEVICES_MAX];
 } gm__null_driver;
 
+typedef struct gm__null_model gm__null_model; /* null_link.c */
+
 typedef struct gm__null_device {
   const gm_services *services;
   const gm__null_options *options;
@@ -30,6 +32,8 @@ typedef struct gm__null_device {
   uint32_t index;
   gm__mutex lock;                 /* guards the members below */
   uint64_t now;                   /* virtual nanoseconds */
+  gm__null_model *link;           /* NULL: no link model */
+  uint64_t link_number;           /* of the model, and no work before it has a greater one */
   gm__map reservations, mappings; /* null_vmm.c */
   uint64_t orders;                /* bit n is set when a range of order n was ever reserved */
 } gm__null_device;

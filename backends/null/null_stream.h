@@ -4,10 +4,13 @@
 #ifndef GM_BACKENDS_NULL_NULL_STREAM_H
 #define GM_BACKENDS_NULL_NULL_STREAM_H
 
+#include "backends/shared/link_model.h"
 #include "gm/backend.h"
 
 /* Submit one piece of work. With `out` NULL the clock advances until the work has ended. With `stream` NULL the work
- * has ended at once. */
-void gm__null_stream_submit(void *device, void *stream, gm_backend_point *out);
+ * has ended at once. With a link model the work takes what `like` says, and work without a stream is waited for; then
+ * only, OUT_OF_HOST_MEMORY. */
+gm_status gm__null_stream_submit(void *device, void *stream, const gm__link_op *like, gm_backend_point *out,
+                                 gm_error *err);
 
 #endif
