@@ -14,6 +14,7 @@ enum {
   FIT_MICRO_BATCH,
   FIT_SEQS,
   FIT_SEPARATE,
+  FIT_FULL_WINDOWS,
   FIT_KV_TYPE,
   FIT_NO_FLASH,
   FIT_NO_COPIES,
@@ -120,6 +121,7 @@ static error_t fit_parse_run(int key, char *text, struct argp_state *state, gm_e
     case FIT_MICRO_BATCH: settings->micro_batch = args_number(state, "--micro-batch", text); return 0;
     case FIT_SEQS: settings->sequences = args_count(state, "--seqs", text, 1, 4096); return 0;
     case FIT_SEPARATE: settings->separate_sequences = true; return 0;
+    case FIT_FULL_WINDOWS: settings->full_windows = true; return 0;
     case FIT_NO_FLASH: settings->plain_attention = true; return 0;
     case FIT_NO_COPIES: settings->kv_copies = false; return 0;
     case FIT_KV_TYPE: settings->key_type = settings->value_type = fit_parse_type(state, "--kv-type", text); return 0;
@@ -157,6 +159,7 @@ static const struct argp_option fit_options[] = {
     {"micro-batch", FIT_MICRO_BATCH, "N", 0, "Where --batch is what is handed over: tokens computed at once", 0},
     {"seqs", FIT_SEQS, "N", 0, "Sequences at once (1)", 0},
     {"separate", FIT_SEPARATE, NULL, 0, "Each sequence has a cache of its own", 0},
+    {"full-windows", FIT_FULL_WINDOWS, NULL, 0, "Layers with a sliding window keep every position", 0},
     {"kv-type", FIT_KV_TYPE, "T", 0, "Type of keys and values: f16, q8_0, ...", 0},
     {"no-flash", FIT_NO_FLASH, NULL, 0, "Without flash attention", 0},
     {"no-kv-copies", FIT_NO_COPIES, NULL, 0,

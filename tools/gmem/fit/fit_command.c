@@ -50,6 +50,7 @@ static void command_print(FILE *file, const fit_question *self) {
   command_split(file, self);
   fprintf(file, " -c %" PRIu64, self->estimate.context);
   if (sequences > 1) fprintf(file, " -np %" PRIu32 "%s", sequences, settings->separate_sequences ? "" : " -kvu");
+  if (settings->full_windows) fprintf(file, " --swa-full");
   if (settings->batch) fprintf(file, " -b %" PRIu64, settings->batch);
   if (settings->micro_batch) fprintf(file, " -ub %" PRIu64, settings->micro_batch);
   command_cache(file, self);
