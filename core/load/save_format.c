@@ -106,6 +106,6 @@ const gm__save_format *gm__save_format_of(const char *path) {
                                             {"", gm__safetensors_refuses, format_safetensors}};
   const size_t length = strlen(path);
   const gm__save_format *format = formats;
-  while (length < strlen(format->end) || strcmp(path + length - strlen(format->end), format->end)) format++;
+  while (length < strlen(format->end) || strcmp(path + length - strlen(format->end), format->end) != 0) format++;
   return format;
 }

@@ -166,7 +166,7 @@ static bool npy_dtype(const char *type, gm_dtype *out) {
                {"u4", GM_DTYPE_U32}, {"u2", GM_DTYPE_U16}, {"u1", GM_DTYPE_U8},  {"b1", GM_DTYPE_BOOL},
                {"c8", GM_DTYPE_C64}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    if (strcmp(type, known[i].name)) continue;
+    if (strcmp(type, known[i].name) != 0) continue;
     *out = known[i].dtype;
     return true;
   }
