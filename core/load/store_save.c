@@ -1,14 +1,12 @@
 /* From a store into a file. Invariants: the file of the path is as it was until all bytes of the side file are on the
  * disk. All tensors are described before the file is opened. A value that no longer fits its description ends the call.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/alloc.h"
 #include "core/base/cancel.h"
 #include "core/base/error.h"
-#include "core/load/save_file.h"
-#include "core/model/safetensors_write.h"
+#include "core/load/save_format.h"
 #include "core/store/look.h"
 #include "gm/store_file.h"
 
@@ -20,12 +18,11 @@ typedef struct road_out {
   gm_store *store;
   const gm_services *services;
   size_t prefix_bytes; /* with the slash behind it: where names begin in keys */
-  gm__safetensors_tensor *rows;
+  gm__file_tensor *rows;
   size_t count, capacity;
   gm_status listed;
   unsigned char *chunk;
-  gm__save_file file;
-  uint64_t at; /* in the file */
+  const gm__save_format *format;
 } road_out;
 
 /* ---- which tensors ---- */
@@ -38,7 +35,7 @@ static char *road_out_copy(const road_out *road, const char *key) {
 }
 
 /* The key that a name is the end of. */
-static const char *road_out_key_of(const road_out *road, const gm__safetensors_tensor *row) {
+static const char *road_out_key_of(const road_out *road, const gm__file_tensor *row) {
   return row->name - road->prefix_bytes;
 }
 
@@ -63,7 +60,7 @@ static bool road_out_visit(void *user, const char *key) {
     road->listed = GM_ERR_OUT_OF_HOST_MEMORY;
     return false;
   }
-  road->rows[road->count++] = (gm__safetensors_tensor){.name = copy + road->prefix_bytes};
+  road->rows[road->count++] = (gm__file_tensor){.name = copy + road->prefix_bytes};
   return true;
 }
 
@@ -79,7 +76,7 @@ static gm_status road_out_list(road_out *road, const char *prefix, gm_error *err
   return gm__fail(err, GM_ERR_NOT_FOUND, 0, road_op, "no key is below \"%.300s\"", prefix ? prefix : "");
 }
 
-static void road_out_drop(const road_out *road, const gm__safetensors_tensor *row) {
+static void road_out_drop(const road_out *road, const gm__file_tensor *row) {
   char *key = (char *)(uintptr_t)road_out_key_of(road, row);
   gm__release(road->services, key, strlen(key) + 1);
 }
@@ -93,15 +90,15 @@ static void road_out_end(road_out *road) {
 /* ---- what they are ---- */
 
 /* The reason in `inner`, with the key before it. */
-static gm_status road_out_fail(const road_out *road, const gm__safetensors_tensor *row, const gm_error *inner,
-                               gm_error *err) {
+static gm_status road_out_fail(const road_out *road, const gm__file_tensor *row, const gm_error *inner, gm_error *err) {
   return gm__fail(err, inner->status, inner->native_code, road_op, "key \"%.150s\": %s", road_out_key_of(road, row),
                   inner->message);
 }
 
-static gm_status road_out_describe(const gm_value_info *info, gm__safetensors_tensor *row, gm_error *err) {
-  const char *why = info->form == GM_VALUE_TENSOR ? gm__safetensors_refuses(row->name, info->dtype)
-                                                  : "is a list or dictionary: safetensors has tensors alone";
+static gm_status road_out_describe(const road_out *road, const gm_value_info *info, gm__file_tensor *row,
+                                   gm_error *err) {
+  const char *why = info->form == GM_VALUE_TENSOR ? road->format->refuses(row->name, info->dtype)
+                                                  : "is a list or dictionary: a file has tensors alone";
   if (why) return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, road_op, "it %s", why);
   row->dtype = info->dtype;
   row->rank = info->rank;
@@ -110,7 +107,7 @@ static gm_status road_out_describe(const gm_value_info *info, gm__safetensors_te
   return GM_OK;
 }
 
-static gm_status road_out_check(const gm_value_info *info, const gm__safetensors_tensor *row, gm_error *err) {
+static gm_status road_out_check(const gm_value_info *info, const gm__file_tensor *row, gm_error *err) {
   if (info->form == GM_VALUE_TENSOR && info->dtype == row->dtype && info->rank == row->rank &&
       !memcmp(info->shape, row->shape, sizeof row->shape)) {
     return GM_OK;
@@ -118,7 +115,7 @@ static gm_status road_out_check(const gm_value_info *info, const gm__safetensors
   return gm__fail(err, GM_ERR_BUSY, 0, road_op, "it got another type or shape during the call");
 }
 
-static gm_status road_out_look(road_out *road, gm__safetensors_tensor *row, gm_value **out, gm_value_info *out_info,
+static gm_status road_out_look(road_out *road, gm__file_tensor *row, gm_value **out, gm_value_info *out_info,
                                gm_error *err) {
   gm_status status = gm__store_look(road->store, road_out_key_of(road, row), out, err);
   if (!status) status = gm_value_describe(*out, out_info, err);
@@ -130,12 +127,12 @@ static gm_status road_out_describe_all(road_out *road, gm_error *err) {
   size_t kept = 0;
   gm_status status = GM_OK;
   for (size_t i = 0; i < road->count; i++) {
-    gm__safetensors_tensor *row = &road->rows[i];
+    gm__file_tensor *row = &road->rows[i];
     gm_value_info info = {.struct_size = sizeof info};
     gm_value *value = NULL;
     gm_error inner = {0};
     gm_status found = status ? GM_OK : road_out_look(road, row, &value, &info, &inner);
-    if (!status && !found) found = road_out_describe(&info, row, &inner);
+    if (!status && !found) found = road_out_describe(road, &info, row, &inner);
     gm_value_release(value, NULL);
     if (!status && found && found != GM_ERR_NOT_FOUND) status = road_out_fail(road, row, &inner, err);
     if (found == GM_ERR_NOT_FOUND) {
@@ -151,52 +148,44 @@ static gm_status road_out_describe_all(road_out *road, gm_error *err) {
 
 /* ---- their bytes ---- */
 
-static gm_status road_out_write(road_out *road, const void *bytes, uint64_t count, gm_error *err) {
-  const gm_status status = gm__data_file_write(&road->file.side, road->file.path, road->at, bytes, count, err);
-  if (!status) road->at += count;
-  return status;
-}
-
-static gm_status road_out_value(road_out *road, gm_value *value, uint64_t total, gm_error *err) {
+static gm_status road_out_value(const road_out *road, gm_value *value, uint64_t total, gm__save_sink *sink,
+                                gm_error *err) {
   gm_status status = GM_OK;
   for (uint64_t at = 0, bytes; at < total && !status; at += bytes) {
     bytes = total - at < ROAD_CHUNK ? total - at : ROAD_CHUNK;
     status = gm_value_read(value, at, road->chunk, bytes, NULL, err);
-    if (!status) status = road_out_write(road, road->chunk, bytes, err);
+    if (!status) status = gm__save_sink_write(sink, road->chunk, bytes, err);
   }
   return status;
 }
 
-static gm_status road_out_tensor(road_out *road, gm__safetensors_tensor *row, gm_error *err) {
+static gm_status road_out_tensor(road_out *road, gm__file_tensor *row, gm__save_sink *sink, gm_error *err) {
   gm_value_info info = {.struct_size = sizeof info};
   gm_value *value = NULL;
   gm_status status = road_out_look(road, row, &value, &info, err);
   if (status == GM_ERR_NOT_FOUND) status = gm__fail(err, GM_ERR_BUSY, 0, road_op, "it was deleted during the call");
   if (!status) status = road_out_check(&info, row, err);
-  if (!status) status = road_out_value(road, value, info.bytes, err);
+  if (!status) status = road_out_value(road, value, info.bytes, sink, err);
   gm_value_release(value, NULL);
   return status;
 }
 
-static gm_status road_out_fill(road_out *road, gm_error *err) {
-  char *begin = NULL;
-  uint64_t bytes = 0;
-  gm_status status = gm__safetensors_begin(road->services, road->rows, road->count, &begin, &bytes, err);
-  if (!status) status = road_out_write(road, begin, bytes, err);
-  gm__release(road->services, begin, (size_t)bytes);
-  for (size_t i = 0; i < road->count && !status; i++) {
-    gm_error inner = {0};
-    if (road_out_tensor(road, &road->rows[i], &inner)) status = road_out_fail(road, &road->rows[i], &inner, err);
-  }
-  return status;
+static gm_status road_out_data(void *user, size_t row, gm__save_sink *sink, gm_error *err) {
+  road_out *road = user;
+  gm_error inner = {0};
+  const gm_status status = road_out_tensor(road, &road->rows[row], sink, &inner);
+  return status ? road_out_fail(road, &road->rows[row], &inner, err) : GM_OK;
 }
 
 static gm_status road_out_file(road_out *road, const char *path, gm_error *err) {
-  gm_status status = gm__save_file_open(path, &road->file, err);
+  gm__save_file file;
+  const gm__save_source source = {road->services, road->rows, road->count, road_out_data, road};
+  gm_status status = gm__save_file_open(path, &file, err);
   if (status) return status;
-  status = road_out_fill(road, err);
-  if (!status) status = gm__save_file_give(&road->file, err);
-  gm__save_file_close(&road->file);
+  gm__save_sink sink = {.file = &file};
+  status = road->format->write(&source, &sink, err);
+  if (!status) status = gm__save_file_give(&file, err);
+  gm__save_file_close(&file);
   return status;
 }
 
@@ -206,13 +195,12 @@ gm_status gm_store_save(gm_store *store, const char *prefix, const char *path, g
   gm_status status = gm__store_look_prefix(store, prefix, normal, road_op, err);
   if (status) return status;
   if (!path || !*path) return gm__bad_argument(err, road_op, "`path` is %s", path ? "empty" : "NULL");
-  road_out road = {.store = store, .services = gm__store_look_services(store)};
+  road_out road = {.store = store, .services = gm__store_look_services(store), .format = gm__save_format_of(path)};
   road.prefix_bytes = *normal ? strlen(normal) + 1 : 0;
   road.chunk = gm__alloc(road.services, ROAD_CHUNK);
   if (!road.chunk) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, road_op, "no host memory for a chunk");
   status = road_out_list(&road, normal, err);
   if (!status) status = road_out_describe_all(&road, err);
-  if (!status) qsort(road.rows, road.count, sizeof *road.rows, gm__safetensors_order);
   if (!status) status = road_out_file(&road, path, err);
   road_out_end(&road);
   return status;

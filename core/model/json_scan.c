@@ -63,6 +63,14 @@ uint32_t gm__utf8_length(const char *text, uint64_t left) {
   return code < smallest[length] || code > 0x10ffff || surrogate ? 0 : length;
 }
 
+bool gm__utf8_is(const char *text, uint64_t bytes) {
+  for (uint64_t at = 0, length; at < bytes; at += length) {
+    length = gm__utf8_length(text + at, bytes - at);
+    if (!length) return false;
+  }
+  return true;
+}
+
 static uint32_t utf8_encode(uint32_t code, char *out) {
   if (code < 0x80) {
     out[0] = (char)code;

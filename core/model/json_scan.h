@@ -62,6 +62,9 @@ bool gm__json_end(gm__json_scan *scan);
  * because it is overlong, a surrogate, beyond U+10FFFF, or cut off. */
 uint32_t gm__utf8_length(const char *text, uint64_t left);
 
+/* Is all of it UTF-8? */
+bool gm__utf8_is(const char *text, uint64_t bytes);
+
 bool gm__json_text_is(const gm__json_text *text, const char *literal);
 
 #endif

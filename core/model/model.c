@@ -10,6 +10,7 @@
 #include "core/base/sized.h"
 #include "core/model/gguf.h"
 #include "core/model/model_memory.h"
+#include "core/model/npz.h"
 #include "core/model/safetensors.h"
 
 enum { MODEL_FIRST_BYTES = 32 };
@@ -53,7 +54,6 @@ static const char *model_is_no_model(const unsigned char *first, size_t length) 
                {"<html", "a web page, not the file that it links to"},
                {"<?xml", "an XML answer of a server, not the file"},
                {"{\"error\"", "an error message of a server, not the file"},
-               {"PK\003\004", "an archive, such as PyTorch's checkpoints; gm reads no pickles. Save it as safetensors"},
                {"\200\002", "a pickle, which gm does not read. Save it as safetensors"},
                {"\200\003", "a pickle, which gm does not read. Save it as safetensors"},
                {"\200\004", "a pickle, which gm does not read. Save it as safetensors"},
@@ -68,6 +68,15 @@ static const char *model_is_no_model(const unsigned char *first, size_t length) 
   return NULL;
 }
 
+/* An array of NumPy, or an archive of them. False: the file begins as neither. */
+static bool model_read_arrays(const gm__npy_source *source, const unsigned char *first, bool header_only,
+                              gm__contents *out, gm_status *out_status, gm_error *err) {
+  const bool one = gm__npy_is(first), archive = gm__npz_is(first);
+  if (one) *out_status = gm__npy_read(source, header_only, out, err);
+  if (archive) *out_status = gm__npz_read(source, out, err);
+  return one || archive;
+}
+
 /* A file that ends before four bytes is left to the reader that says so. */
 static gm_status model_read_contents(gm_model *model, gm__shard *shard, gm_error *err) {
   unsigned char first[MODEL_FIRST_BYTES] = {0};
@@ -78,6 +87,10 @@ static gm_status model_read_contents(gm_model *model, gm__shard *shard, gm_error
     if (what) return gm__model_fail(err, GM_ERR_FORMAT, shard->path, 0, "this is %s", what);
     if (status != GM_OK) return status;
   }
+  const gm__npy_source source = {
+      .services = &model->services, .file = &shard->file, .length = shard->file.bytes, .path = shard->path};
+  gm_status status = GM_OK;
+  if (model_read_arrays(&source, first, model->header_only, &shard->contents, &status, err)) return status;
   if (gm__gguf_is(first)) {
     return gm__gguf_read(&model->services, &shard->file, shard->path, model->header_only, &shard->contents, err);
   }
@@ -188,6 +201,12 @@ gm_status gm__model_index_tensors(gm_model *model, gm_error *err) {
 
 static gm_status model_parse(gm_model *model, const void *bytes, uint64_t length, gm_error *err) {
   gm__shard *shard = &model->shards[0];
+  const gm__npy_source source = {.services = &model->services, .bytes = bytes, .length = length, .path = shard->path};
+  gm_status status = GM_OK;
+  if (length >= GM__NPY_MAGIC_BYTES &&
+      model_read_arrays(&source, bytes, model->header_only, &shard->contents, &status, err)) {
+    return status;
+  }
   if (length >= GM__GGUF_MAGIC_BYTES && gm__gguf_is(bytes)) {
     return gm__gguf_parse(&model->services, bytes, length, shard->path, model->header_only, &shard->contents, err);
   }

@@ -18,18 +18,13 @@ typedef struct write_text {
 } write_text;
 
 const char *gm__safetensors_refuses(const char *name, gm_dtype dtype) {
-  const uint64_t bytes = strlen(name);
   if (!gm__safetensors_dtype(dtype)) return "has a type that safetensors does not know";
   if (!strcmp(name, "__metadata__")) return "has a name that safetensors has for itself";
-  for (uint64_t at = 0, length; at < bytes; at += length) {
-    length = gm__utf8_length(name + at, bytes - at);
-    if (!length) return "has a name that is not UTF-8";
-  }
-  return NULL;
+  return gm__utf8_is(name, strlen(name)) ? NULL : "has a name that is not UTF-8";
 }
 
 int gm__safetensors_order(const void *a, const void *b) {
-  const gm__safetensors_tensor *left = a, *right = b;
+  const gm__file_tensor *left = a, *right = b;
   const uint64_t left_align = gm__safetensors_align(left->dtype), right_align = gm__safetensors_align(right->dtype);
   if (left_align != right_align) return left_align > right_align ? -1 : 1;
   return strcmp(left->name, right->name);
@@ -64,7 +59,7 @@ static void write_string(write_text *text, const char *string) {
   write_byte(text, '"');
 }
 
-static void write_tensor(write_text *text, const gm__safetensors_tensor *tensor, uint64_t begin) {
+static void write_tensor(write_text *text, const gm__file_tensor *tensor, uint64_t begin) {
   write_string(text, tensor->name);
   write_add(text, ":{\"dtype\":\"%s\",\"shape\":[", gm__safetensors_dtype(tensor->dtype));
   for (uint32_t i = 0; i < tensor->rank; i++) write_add(text, "%s%" PRIu64, i ? "," : "", tensor->shape[i]);
@@ -72,7 +67,7 @@ static void write_tensor(write_text *text, const gm__safetensors_tensor *tensor,
 }
 
 /* The bytes of the text are at most GM__SAFETENSORS_HEADER_MAX and a tensor more. */
-static void write_header(write_text *text, const gm__safetensors_tensor *tensors, uint64_t count) {
+static void write_header(write_text *text, const gm__file_tensor *tensors, uint64_t count) {
   uint64_t begin = 0;
   write_byte(text, '{');
   for (uint64_t i = 0; i < count && text->bytes <= GM__SAFETENSORS_HEADER_MAX; i++) {
@@ -84,8 +79,8 @@ static void write_header(write_text *text, const gm__safetensors_tensor *tensors
   while (text->bytes % 8) write_byte(text, ' ');
 }
 
-gm_status gm__safetensors_begin(const gm_services *services, const gm__safetensors_tensor *tensors, uint64_t count,
-                                char **out, uint64_t *out_bytes, gm_error *err) {
+gm_status gm__safetensors_begin(const gm_services *services, const gm__file_tensor *tensors, uint64_t count, char **out,
+                                uint64_t *out_bytes, gm_error *err) {
   static const char op[] = "gm_store_save";
   write_text text = {NULL, 0};
   write_header(&text, tensors, count);

@@ -1,5 +1,6 @@
 /* Model files: their contents, without reading the weights. gm reads safetensors (single and sharded) and GGUF (single
- * and split). The first bytes of a file tell which it is.
+ * and split), and arrays of NumPy (.npy, .npz). The first bytes of a file tell which it is. A file without a header is
+ * described by the caller (gm_model_open_raw).
  *
  * gm accepts a safetensors file when all of this holds:
  * - the header's length fits the file, and is at most 100 MB;
@@ -11,7 +12,11 @@
  * - the tensors cover the data without gap or overlap.
  *
  * gm ignores unknown keys of a tensor. An index and its shards must name the same tensors in the same places. Shards
- * are plain file names. */
+ * are plain file names.
+ *
+ * An .npy file is one tensor, named as the file without ".npy". In an .npz archive each member is one, named as the
+ * member without ".npy". gm reads numbers and booleans with rows first and the low byte first, of members that are not
+ * compressed (numpy.savez, not savez_compressed). */
 #ifndef GM_MODEL_H
 #define GM_MODEL_H
 
@@ -43,7 +48,7 @@ typedef struct gm_tensor_info {
 
 /* Reads the headers of the model at `path`, following symbolic links:
  * - a file whose name ends in ".json" is the index of a sharded model, whose shards are in its folder;
- * - any other file is one safetensors or GGUF file. Any part of a split GGUF model leads to all of them. A
+ * - any other file is one safetensors, GGUF or NumPy file. Any part of a split GGUF model leads to all of them. A
  *   safetensors file that is one shard of several leads to its index;
  * - in a folder gm takes model.safetensors, else model.safetensors.index.json, else the only index. Without these it
  *   takes the only safetensors file, else the only GGUF model. A projector, an adapter and the like do not count.
@@ -54,12 +59,24 @@ typedef struct gm_tensor_info {
  * regular file, may not be read, or changed while gm read it. FORMAT: it is no valid model. The message has file, byte
  * and key, or says what else it is: a pointer of Git LFS, a web page, a pickle. NOT_SUPPORTED: a tensor has too many
  * dimensions. NOT_SUPPORTED also: a GGUF file is big-endian, newer than gm, or has a type that the format has removed.
+ * NOT_SUPPORTED also: an array of NumPy holds objects, structures, a type that gm has not, or numbers with the high
+ * byte first. NOT_SUPPORTED also: its columns come first, or a member of an archive is compressed or encrypted.
  * INVALID_ARGUMENT: `path` or `out` is NULL, `path` is empty, or a folder holds several models. */
 GM_API gm_status gm_model_open(const gm_services *services, const char *path, gm_model **out, gm_error *err);
 
 /* Reads headers as gm_model_open does, of files that hold only their header, or have their data cut off. gm does not
  * check the end of the file. Such a model cannot be loaded. */
 GM_API gm_status gm_model_open_header(const gm_services *services, const char *path, gm_model **out, gm_error *err);
+
+/* Opens a file that is nothing but numbers, or begins with something that gm does not know. `tensor` describes the one
+ * tensor in it: name, dtype, rank, shape, and file_offset, where its first byte is. `bytes` is 0, or what dtype and
+ * shape give. Its `shard` is ignored. gm copies the name. What follows the tensor in the file is ignored.
+ *
+ * Errors: OUT_OF_HOST_MEMORY. NOT_FOUND, IO: as gm_model_open. FORMAT: the file ends before the tensor does.
+ * INVALID_ARGUMENT: `path`, `tensor`, its name, or `out` is NULL, or a string is empty. INVALID_ARGUMENT also: rank,
+ * dtype or `bytes` is wrong, or gm does not know struct_size. */
+GM_API gm_status gm_model_open_raw(const gm_services *services, const char *path, const gm_tensor_info *tensor,
+                                   gm_model **out, gm_error *err);
 
 /* Frees a model. NULL is allowed. */
 GM_API void gm_model_close(gm_model *model);

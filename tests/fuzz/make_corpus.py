@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Writes the seed files of the safetensors, shard_index, gguf and config_json fuzzers: make_corpus.py [--check] CORPUS_DIR.
+"""Writes the seed files of the safetensors, shard_index, gguf, npy and config_json fuzzers: make_corpus.py [--check] CORPUS_DIR.
 
 With --check nothing is written: exit 1 when a file is missing or differs."""
+import io
 import pathlib
 import struct
 import sys
+import zipfile
 
 DTYPES = {"BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8,
           "F8_E5M2FNUZ": 8, "F4": 4, "F6_E2M3": 6,
@@ -165,6 +167,54 @@ GGUF = {
     "bad_config_missing": gguf([value("general.architecture", 8, text("llama"))]),
 }
 
+def array(descr="'<f4'", shape="(2,)", data=8, order="False", version=1, rest=", }"):
+    header = "{'descr': %s, 'fortran_order': %s, 'shape': %s%s" % (descr, order, shape, rest)
+    length = struct.pack("<H" if version == 1 else "<I", len(header))
+    return b"\x93NUMPY" + bytes([version, 0]) + length + header.encode() + bytes(i & 0xff for i in range(data))
+
+
+def archive(*members, wide=False, comment=b""):
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w") as out:
+        for name, content in members:
+            with out.open(zipfile.ZipInfo(name), "w", force_zip64=wide) as member:  # of 1980: always the same bytes
+                member.write(content)
+        out.comment = comment
+    return written.getvalue()
+
+
+def deflated(stored):
+    """The list says that a member is compressed."""
+    method = stored.index(b"PK\1\2") + 10
+    return stored[:method] + b"\x08" + stored[method + 1:]
+
+
+NPY = {
+    "good_array": array(),
+    "good_version_3": array(version=3),
+    "good_scalar": array(shape="()", data=4),
+    "good_columns": array(shape="(2, 1)", order="True"),
+    "good_archive": archive(("a.npy", array()), ("layer/b.npy", array(shape="(1, 1)", data=4))),
+    "good_archive_wide": archive(("a.npy", array()), wide=True),
+    "good_archive_comment": archive(("a.npy", array()), comment=b"PK\5\6"),
+    "good_archive_empty": archive(),
+    "bad_version": array(version=9),
+    "bad_structure": array(descr="[('a', '<f4')]"),
+    "bad_object": array(descr="'|O'"),
+    "bad_high_byte_first": array(descr="'>f4'"),
+    "bad_columns": array(shape="(1, 2, 2)", order="True", data=16),
+    "bad_short": array(data=7),
+    "bad_long": array(data=9),
+    "bad_end": array(rest=", } x"),
+    "bad_no_end": array(rest=""),
+    "bad_dimension": array(shape="(18446744073709551615, 2)"),
+    "bad_archive_deflated": deflated(archive(("a.npy", array()))),
+    "bad_archive_pickle": archive(("archive/data.pkl", b"\x80\2}q\0.")),
+    "bad_archive_cut": archive(("a.npy", array()))[:-1],
+    "bad_archive_array": archive(("a.npy", array(data=7))),
+    "bad_archive_no_list": archive(("a.npy", array()))[:60] + archive()[-22:],
+}
+
 CONFIG_JSON = {
     "good_llama": b'{"model_type":"llama","hidden_size":4096,"num_hidden_layers":32,"num_attention_heads":32,'
                   b'"num_key_value_heads":8,"vocab_size":32000,"tie_word_embeddings":false,"rope_theta":1e4}',
@@ -195,7 +245,7 @@ def main():
     check = sys.argv[1] == "--check"
     root, wrong = pathlib.Path(sys.argv[-1]), []
     for folder, files in (("safetensors", SAFETENSORS), ("shard_index", SHARD_INDEX), ("gguf", GGUF),
-                          ("config_json", CONFIG_JSON)):
+                          ("npy", NPY), ("config_json", CONFIG_JSON)):
         for name, content in files.items():
             path = root / folder / name
             if not check:

@@ -120,6 +120,86 @@ static void test_what_is_saved_is_loaded(void **state) {
   scene_close(&s);
 }
 
+/* The keys below "m" whose types NumPy has, as odd_keys has them. */
+static const char *const numpy_keys[] = {"w",        "b/c",    "a \"quoted\"", "back\\slash", "line\nend\x01",
+                                         "\xc3\xa4", "scalar", "empty",        "deep"};
+enum { NUMPY_KEYS = sizeof numpy_keys / sizeof numpy_keys[0] };
+
+static void put_numpy_keys(gm_store *store) {
+  static const gm_dtype types[] = {GM_DTYPE_U8, GM_DTYPE_F64, GM_DTYPE_C64, GM_DTYPE_I64, GM_DTYPE_F16,
+                                   GM_DTYPE_I8, GM_DTYPE_F32, GM_DTYPE_U16, GM_DTYPE_BOOL};
+  static const uint32_t ranks[] = {1, 2, 3, 1, 1, 1, 0, 2, 16};
+  static const uint64_t shape[16] = {3, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, none[] = {4, 0};
+  for (int i = 0; i < NUMPY_KEYS; i++) {
+    char key[64];
+    snprintf(key, sizeof key, "m/%s", numpy_keys[i]);
+    put(store, key, types[i], ranks[i], strcmp(numpy_keys[i], "empty") ? shape : none);
+  }
+}
+
+static void test_archives_of_arrays(void **state) {
+  (void)state;
+  scene s;
+  scene_open(&s, 16 * MIB);
+  put_numpy_keys(s.store);
+  snprintf(s.path, sizeof s.path, "%s", temp_folder_join(&s.folder, "saved.npz"));
+  pool_bench_ok(gm_store_save(s.store, "m", s.path, err));
+  pool_bench_ok(gm_store_load_file(s.store, "again", s.path, err));
+  assert_int_equal(store_stats(s.store).keys, 2 * NUMPY_KEYS);
+  for (int i = 0; i < NUMPY_KEYS; i++) {
+    char a[64], b[64];
+    snprintf(a, sizeof a, "m/%s", numpy_keys[i]);
+    snprintf(b, sizeof b, "again/%s", numpy_keys[i]);
+    expect_same(s.store, a, b);
+  }
+  gm_model *model = NULL;
+  pool_bench_ok(gm_model_open(NULL, s.path, &model, err));
+  for (uint64_t i = 0; i < gm_model_tensor_count(model); i++) {
+    gm_tensor_info info = {.struct_size = sizeof info};
+    pool_bench_ok(gm_model_tensor(model, i, &info, err));
+    assert_int_equal(info.file_offset % 64, 0);
+  }
+  gm_model_close(model);
+  scene_close(&s);
+}
+
+static void test_one_array(void **state) {
+  (void)state;
+  scene s;
+  gm_error why;
+  scene_open(&s, 16 * MIB);
+  put_numpy_keys(s.store);
+  snprintf(s.path, sizeof s.path, "%s", temp_folder_join(&s.folder, "c.npy"));
+  pool_bench_ok(gm_store_save(s.store, "m/b", s.path, err));
+  pool_bench_ok(gm_store_load_file(s.store, "again", s.path, err));
+  expect_same(s.store, "m/b/c", "again/c");
+  assert_int_equal(gm_store_save(s.store, "m", s.path, &why), GM_ERR_NOT_SUPPORTED);
+  assert_non_null(strstr(why.message, "an .npy file holds one tensor, 9 keys are below the prefix"));
+  assert_int_equal(files_of(&s), 1);
+  pool_bench_ok(gm_store_load_file(s.store, "again", s.path, err)); /* the earlier file is there */
+  scene_close(&s);
+}
+
+static void test_what_numpy_cannot_hold(void **state) {
+  (void)state;
+  static const uint64_t shape[] = {4};
+  static const char *const ends[] = {"a.npy", "a.npz"};
+  scene s;
+  gm_error why;
+  scene_open(&s, 16 * MIB);
+  put(s.store, "m/half", GM_DTYPE_BF16, 1, shape);
+  store_put(s.store, "bytes/\xff\xfe", 1, 1, 1);
+  for (int i = 0; i < 2; i++) {
+    const char *path = temp_folder_join(&s.folder, ends[i]);
+    assert_int_equal(gm_store_save(s.store, "m", path, &why), GM_ERR_NOT_SUPPORTED);
+    assert_non_null(strstr(why.message, "key \"m/half\": it has a type that NumPy does not know"));
+  }
+  assert_int_equal(gm_store_save(s.store, "bytes", temp_folder_join(&s.folder, "a.npz"), &why), GM_ERR_NOT_SUPPORTED);
+  assert_non_null(strstr(why.message, "UTF-8"));
+  assert_int_equal(files_of(&s), 0);
+  scene_close(&s);
+}
+
 static void test_the_whole_store_is_a_prefix(void **state) {
   (void)state;
   static const char *const roots[] = {NULL, "", "/"};
@@ -388,6 +468,9 @@ static void test_host_memory_that_is_missing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_what_is_saved_is_loaded),
+      cmocka_unit_test(test_archives_of_arrays),
+      cmocka_unit_test(test_one_array),
+      cmocka_unit_test(test_what_numpy_cannot_hold),
       cmocka_unit_test(test_the_whole_store_is_a_prefix),
       cmocka_unit_test(test_values_are_saved_where_they_lie),
       cmocka_unit_test(test_names_that_are_no_keys),

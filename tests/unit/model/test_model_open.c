@@ -128,7 +128,7 @@ static void test_what_is_no_model_is_named(void **state) {
       {"<!DOCTYPE html><html><body>404</body></html>", "a web page"},
       {"<html><head></head></html>", "a web page"},
       {"{\"error\":\"Access to this model is restricted\"}", "an error message of a server"},
-      {"PK\003\004----------------", "gm reads no pickles"},
+      {"PK\003\004----------------", "a zip file: it is cut off"},
       {"\200\002}q\001(X----------", "a pickle"},
       {"\211HDF\r\n\032\n--------", "an HDF5 file"},
       {"\037\213\010\010------------", "compressed by gzip"}};

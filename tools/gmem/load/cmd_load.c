@@ -235,8 +235,9 @@ int command_load(int argc, char **argv) {
       .parser = load_parse,
       .args_doc = "MODEL",
       .doc =
-          "Put every tensor of a safetensors or GGUF model (a file, an index of several, "
-          "a part of a split one, or their folder) into memory of a device, through a pool.\vExamples:\n  gmem load "
+          "Put every tensor of a safetensors, GGUF or NumPy model (a file, an index of "
+          "several, a part of a split one, or their folder) into memory of a device, through a pool.\vExamples:\n  "
+          "gmem load "
           "model.safetensors --verify\n  gmem load model.gguf --tensors 'blk.0.*'\n  gmem load model.gguf --backend "
           "vulkan --device 0"};
   load_arguments arguments = {.model = NULL};
