@@ -53,14 +53,19 @@ gm_warnings(gm_limit)
 find_program(GM_LLD ld.lld)
 mark_as_advanced(GM_LLD)
 
+# Where tests find their files. A definition for every source would make each of them another one in another folder, which
+# the compiler's cache would not know.
+file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/tests_include/test_data.h"
+  CONTENT "#define GM_TEST_DATA \"${PROJECT_SOURCE_DIR}/tests/data\"\n")
+
 # gm_test_program(name SOURCES file... LINK target...): a program in bin/tests that may include tests/support headers.
 function(gm_test_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
   add_executable(${name} ${arg_SOURCES})
   add_dependencies(${name} gm_limit)
   target_link_libraries(${name} PRIVATE ${arg_LINK})
-  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
-  target_compile_definitions(${name} PRIVATE _GNU_SOURCE GM_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests" "${CMAKE_BINARY_DIR}/tests_include")
+  target_compile_definitions(${name} PRIVATE _GNU_SOURCE)
   if(GM_SANITIZE)
     target_compile_definitions(${name} PRIVATE GM_TEST_SANITIZED=1)
     # A sanitizer clears its shadow of each library that comes and goes, and Vulkan's loader brings dozens.

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "gm/gm.h"
+#include "test_data.h"
 
 void empty_walk(gm_pool *pool, gm_block *out);
 void hit_walk(gm_pool *pool, gm_block *out);

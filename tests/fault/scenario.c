@@ -16,6 +16,7 @@
 #include "gm/scope.h"
 #include "gm/share.h"
 #include "support/named_libraries.h"
+#include "test_data.h"
 
 /* Host memory of copies stays valid to the end of the program: a wait that was made to fail leaves work behind. */
 enum { SCENARIO_BYTES = 40000 };

@@ -13,6 +13,7 @@
 
 #include "integrations/shared/cards.h"
 #include "integrations/torch/gm_torch.h"
+#include "test_data.h"
 #include "tests/integrations/torch_driver.h"
 
 enum { STREAMS = 3, TENSORS = 4096, WORD = sizeof(unsigned) };

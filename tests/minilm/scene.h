@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "minilm.h"
+#include "test_data.h"
 
 enum { SCENE_SENTENCES = 8, SCENE_TOKENS = 128, SCENE_WIDTH = 384, SCENE_LINE = 8192 };
 

@@ -23,6 +23,7 @@
 #include "gm/tier.h"
 #include "gm/warm_up.h"
 #include "support/temp_folder.h"
+#include "test_data.h"
 
 enum { SLOW_BYTES = 8 << 20 };
 

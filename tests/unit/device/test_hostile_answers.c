@@ -20,6 +20,7 @@
 #include "support/counted_services.h"
 #include "support/liar_backend.h"
 #include "support/sample.h"
+#include "test_data.h"
 
 enum { POOLS = 4, BLOCKS = 32, STREAMS = 3, ENTRIES_MOST = 300 };
 

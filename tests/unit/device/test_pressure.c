@@ -10,6 +10,7 @@
 
 #include "gm/pressure.h"
 #include "support/pool_bench.h"
+#include "test_data.h"
 
 #define MIB (UINT64_C(1) << 20)
 

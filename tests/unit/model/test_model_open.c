@@ -15,6 +15,7 @@
 #include "support/model_check.h"
 #include "support/safetensors_bytes.h"
 #include "support/test_folder.h"
+#include "test_data.h"
 
 static const char *write_shard(const char *name, const char *header, uint64_t data) {
   safetensors_bytes file = safetensors_bytes_make(header, strlen(header), data, 0);

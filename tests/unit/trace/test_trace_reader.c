@@ -14,6 +14,7 @@
 
 #include "support/counted_services.h"
 #include "support/test_folder.h"
+#include "test_data.h"
 
 #define HEAD "gmtrace 1\n"
 
