@@ -23,7 +23,7 @@ MODELS = ["llama-3.2-1b.BF16", "mixtral-8x7b.F16", "all-minilm-l6-v2.F16"]
 DEVICES = ["--devices 8G --host 99G", "--devices 2G,2G --host 99G", "--devices 0 --host 99G",
            "--devices " + ",".join(["900M"] * 15) + " --spread", "--devices " + ",".join(["99G"] * 16)]
 SETTINGS = ["", "--kv-type q8_0", "--seqs 4 --batch 256", "--seqs 4 --separate --no-flash", "--ctx 8K --batch 2048 --micro-batch 512",
-            "--n-cpu-moe 3"]
+            "--n-cpu-moe 3", "--full-windows"]
 
 
 def recorded():
