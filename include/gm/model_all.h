@@ -5,6 +5,7 @@
 
 #include "gm/estimate.h"
 #include "gm/fit.h"
+#include "gm/fit_check.h"
 #include "gm/gm.h"
 #include "gm/load.h"
 #include "gm/model.h"

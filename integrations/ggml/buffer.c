@@ -95,6 +95,7 @@ static void free_buffer(ggml_backend_buffer_t lent) {
   if (buffer->place == GM_GGML_SHADOW || buffer->place == GM_GGML_FALLBACK) free(buffer->base);
   if (buffer->block.bytes && gm_free(gm_ggml_self.pool, &buffer->block, NULL) != GM_OK)
     GGML_LOG_ERROR("ggml-gm: a block could not be freed\n");
+  gm_ggml_check_remove(buffer);
   free(buffer);
 }
 
@@ -168,7 +169,9 @@ ggml_backend_buffer_t gm_ggml_buffer_lend(ggml_backend_buffer_type_t type, gm_gg
       .cpy_tensor = cpy_tensor,
       .clear = clear,
   };
-  return ggml_backend_buffer_init(type, face, buffer, (size_t)buffer->bytes);
+  const ggml_backend_buffer_t lent = ggml_backend_buffer_init(type, face, buffer, (size_t)buffer->bytes);
+  gm_ggml_check_add(lent, buffer);
+  return lent;
 }
 
 static void pull(gm_ggml_buffer *buffer, gm_stream *stream) {

@@ -17,6 +17,7 @@ typedef struct gm_ggml_settings {
   bool fall_back;      /* GGML_GM_FALLBACK: "host" (default) or "none" */
   uint64_t max_buffer; /* GGML_GM_MAX_BUFFER: bytes, such as "8M"; 0: the device's own bound */
   bool report;         /* GGML_GM_REPORT: 1: statistics at the end of the process */
+  const char *plan;    /* GGML_GM_PLAN: a file that gmem fit --json printed; NULL: nothing is compared with it */
 } gm_ggml_settings;
 
 /* All there is of the library. Written while ggml loads it. */
@@ -56,10 +57,12 @@ typedef enum gm_ggml_place {
 typedef struct gm_ggml_buffer {
   gm_ggml_place place;
   gm_block block;
-  uint8_t *base;  /* where ggml thinks that the buffer lies */
-  uint64_t bytes; /* those that ggml asked for */
-  bool stale;     /* a shadow that is older than its block */
-  bool written;   /* a shadow that is newer than its block */
+  uint8_t *base;              /* where ggml thinks that the buffer lies */
+  uint64_t bytes;             /* those that ggml asked for */
+  bool stale;                 /* a shadow that is older than its block */
+  bool written;               /* a shadow that is newer than its block */
+  ggml_backend_buffer_t lent; /* ggml's buffer, and the next one in the list, of those that are compared with a plan */
+  struct gm_ggml_buffer *next;
 } gm_ggml_buffer;
 
 /* Returns the buffer of a tensor that is one of ours, else NULL. */
@@ -96,6 +99,14 @@ void gm_ggml_queue_set_threads(ggml_backend_t queue, int threads);
 ggml_backend_event_t gm_ggml_event_create(ggml_backend_dev_t dev);
 void gm_ggml_event_destroy(ggml_backend_dev_t dev, ggml_backend_event_t event);
 void gm_ggml_event_wait_host(ggml_backend_dev_t dev, ggml_backend_event_t event);
+
+/* What a program takes of the device, beside a plan. Buffers come and go on one thread, as programs of llama.cpp do it.
+ * False: `path` is no plan. Without a path nothing is compared. */
+bool gm_ggml_check_begin(const char *path);
+void gm_ggml_check_add(ggml_backend_buffer_t lent, gm_ggml_buffer *buffer);
+void gm_ggml_check_remove(const gm_ggml_buffer *buffer);
+void gm_ggml_check_graph(void);
+void gm_ggml_check_print(void);
 
 /* ggml's CPU device. */
 ggml_backend_dev_t gm_ggml_cpu(void);

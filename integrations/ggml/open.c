@@ -45,6 +45,7 @@ bool gm_ggml_settings_read(gm_ggml_settings *out) {
     GGML_LOG_ERROR("ggml-gm: GGML_GM_DEVICE=null: that device has no memory to compute in\n");
     return false;
   }
+  out->plan = getenv("GGML_GM_PLAN");
   return read_switch("GGML_GM_HOST", true, "1", "0", &out->host) &&
          read_switch("GGML_GM_FALLBACK", true, "host", "none", &out->fall_back) &&
          read_switch("GGML_GM_REPORT", false, "1", "0", &out->report) &&
@@ -54,6 +55,7 @@ bool gm_ggml_settings_read(gm_ggml_settings *out) {
 bool gm_ggml_open(void) {
   gm_ggml *self = &gm_ggml_self;
   gm_error err = {.status = GM_OK};
+  if (!gm_ggml_check_begin(self->settings.plan)) return false;
   const gm_pool_params params = {.struct_size = sizeof params, .name = "ggml"};
   if (gm_context_create(NULL, &self->ctx, &err) ||
       gm_open_for_bytes(self->ctx, self->settings.device, 1, &self->device, &err) ||
@@ -85,6 +87,7 @@ static void report(const gm_ggml *self) {
 __attribute__((destructor)) static void close_all(void) {
   gm_ggml *self = &gm_ggml_self;
   if (self->settings.report) report(self);
+  if (self->pool) gm_ggml_check_print();
   gm_stream_close(self->stream, NULL);
   gm_pool_destroy(self->pool, NULL);
   gm_device_close(self->device, NULL);

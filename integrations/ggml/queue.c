@@ -71,6 +71,7 @@ static void get_tensor_2d_async(ggml_backend_t backend, const struct ggml_tensor
 
 static enum ggml_status graph_compute(ggml_backend_t backend, struct ggml_cgraph *graph) {
   gm_ggml_queue *queue = of(backend);
+  gm_ggml_check_graph();
   gm_ggml_graph_pull(graph, queue->stream);
   synchronize(backend);
   const enum ggml_status status = ggml_backend_graph_compute(queue->cpu, graph);

@@ -429,6 +429,12 @@ static void test_fitting(void **state) {
   REFUSED(source, gm_fit_try(&source.it, &setting.it, NULL, &plan.it, NULL));
   ok(gm_fit_try(&source.it, &setting.it, NULL, &plan.it, &w.err));
   assert_true(plan.it.fits);
+  GUARDED(gm_fit_taken, taken);
+  OUTPUT(gm_fit_check_result, result);
+  REFUSED(taken, gm_fit_check(&plan.it.host, 0, &taken.it, &result.it, NULL));
+  ok(gm_fit_check(&plan.it.host, 0, &taken.it, &result.it, &w.err));
+  TOLD(result);
+  assert_true(result.it.within);
   setting.it.reserved[0] = 1;
   assert_int_equal(gm_fit_try(&source.it, &setting.it, NULL, &plan.it, NULL), GM_ERR_INVALID_ARGUMENT);
 }

@@ -22,6 +22,7 @@ enum {
   FIT_HOST,
   FIT_KEEP,
   FIT_SPREAD,
+  FIT_CPU_MOE,
   FIT_DIMS,
   FIT_DTYPE,
   FIT_EXPLAIN
@@ -138,6 +139,9 @@ static error_t fit_parse(int key, char *text, struct argp_state *state) {
     case FIT_HOST: question->host_free_bytes = args_bytes(state, "--host", text); return 0;
     case FIT_KEEP: fit_parse_keep(state, question, text); return 0;
     case FIT_SPREAD: question->spread = true; return 0;
+    case FIT_CPU_MOE:
+      question->experts_on_host = args_count(state, "--n-cpu-moe", text, 0, GM_FIT_LAYERS_MAX);
+      return 0;
     case FIT_DIMS:
       fit_parse_dims(state, question, text);
       arguments->has_dims = true;
@@ -169,6 +173,7 @@ static const struct argp_option fit_options[] = {
     {"keep-free", FIT_KEEP, "N", 0,
      "Leave at least this much free on each device (256M); 1G,0: more on the first, as where a display is", 0},
     {"spread", FIT_SPREAD, NULL, 0, "Over all devices of use, not over the fewest that will do", 0},
+    {"n-cpu-moe", FIT_CPU_MOE, "N", 0, "The experts of the first N layers are on the host", 0},
     {"dims", FIT_DIMS, "LIST", 0, "HIDDEN,INTERMEDIATE,LAYERS,VOCAB,HEADS,KV_HEADS in place of a model", 0},
     {"dtype", FIT_DTYPE, "T", 0, "Type of the weights where no file says it (f16)", 0},
     {"explain", FIT_EXPLAIN, NULL, 0, "Every term", 0},

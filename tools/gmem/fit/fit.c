@@ -169,6 +169,7 @@ static gm_status fit_figures(void *user, const gm_fit_setting *setting, gm_fit_r
     self->room[i].margin_bytes = fit_margin(self, i);
     self->room[i].overhead_bytes = fit_overhead(self);
   }
+  if (status == GM_OK) status = fit_move_to_host(self, &settings, out, err);
   out->devices = self->room;
   out->device_count = self->device_count;
   out->host_free_bytes = self->host_free_bytes;
@@ -204,6 +205,7 @@ static gm_status fit_settle(fit_question *self, const gm_fit_setting *setting, g
   if (self->plan.device_layers == fit_layer_count(self)) settings.place = GM_ESTIMATE_DEVICE;
   settings.device_layers = self->plan.device_layers;
   status = fit_estimate(self, &settings, err);
+  if (status == GM_OK) fit_settle_host(self);
   self->overhead_bytes = self->plan.devices_used * fit_overhead(self);
   return status;
 }

@@ -38,6 +38,7 @@ typedef struct fit_question {
   uint64_t host_free_bytes;              /* GM_UNKNOWN_BYTES: no limit */
   bool is_described;                     /* devices come from the command line */
   bool spread;                           /* over all devices of use, not the fewest */
+  uint32_t experts_on_host;              /* of so many layers, the first ones */
   /* found */
   gm_model *model;    /* NULL: weights are counted from dimensions */
   bool has_no_config; /* weights alone are known */
@@ -55,9 +56,11 @@ typedef struct fit_question {
   uint64_t lack_bytes;         /* unknown: at worst, with all layers on devices */
   gm_fit_plan plan;
   gm_fit_part parts[FIT_DEVICES];
-  uint64_t overhead_bytes;   /* of the devices used */
-  uint64_t max_context;      /* the longest that fits and that the model was trained for */
-  uint64_t max_context_fits; /* the longest that fits, up to FIT_FARTHEST */
+  uint64_t moved[GM_FIT_LAYERS_MAX]; /* of each layer, bytes that were asked to be on the host */
+  gm_memory_range host_compute;      /* of the host, which computes with them */
+  uint64_t overhead_bytes;           /* of the devices used */
+  uint64_t max_context;              /* the longest that fits and that the model was trained for */
+  uint64_t max_context_fits;         /* the longest that fits, up to FIT_FARTHEST */
   uint32_t change_count;
   gm_fit_change changes[FIT_CHANGES];
 } fit_question;
@@ -81,6 +84,14 @@ gm_status fit_answer(fit_question *self, gm_error *err);
 void fit_verdict_text(const fit_question *self, char *out, size_t capacity);
 
 fit_sums fit_sum(const fit_question *self);
+
+/* Moves what was asked to be on the host there: out of the layers, into what is fixed. The layers are those of `out`,
+ * and each device takes what engines need in addition. */
+gm_status fit_move_to_host(fit_question *self, const gm_estimate_settings *settings, gm_fit_request *out,
+                           gm_error *err);
+
+/* Counts what was moved as the host's in the estimate of the run as placed. */
+void fit_settle_host(fit_question *self);
 
 /* All layers, and the output matrix, which counts as one. */
 uint32_t fit_layer_count(const fit_question *self);

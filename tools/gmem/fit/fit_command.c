@@ -23,10 +23,19 @@ static void command_word(FILE *file, const char *text) {
   fputc('\'', file);
 }
 
+enum { COMMAND_SHARES = 15 /* the engine refuses more; devices that it is told nothing of get none */ };
+
+/* Devices up to the last one that is used, or all of them where the engine takes so many. */
+static uint32_t command_shares(const fit_question *self) {
+  uint32_t count = self->device_count;
+  while (count > COMMAND_SHARES && !self->parts[count - 1].layer_count) count--;
+  return count;
+}
+
 /* Layers of each device, in its order: what its share is counted from. */
 static void command_split(FILE *file, const fit_question *self) {
   if (self->device_count < 2 || !self->plan.device_layers) return;
-  for (uint32_t i = 0; i < self->device_count; i++) {
+  for (uint32_t i = 0; i < command_shares(self); i++) {
     fprintf(file, "%s%" PRIu32, i ? "," : " -ts ", self->parts[i].layer_count);
   }
 }
@@ -44,13 +53,17 @@ static void command_cache(FILE *file, const fit_question *self) {
 static void command_print(FILE *file, const fit_question *self) {
   const gm_estimate_settings *settings = &self->settings;
   const uint32_t sequences = settings->sequences ? settings->sequences : 1;
-  fprintf(file, "%s -m ", sequences > 1 ? "llama-server" : "llama-cli");
+  const bool is_encoder = self->config.encoder_only, serves = sequences > 1 || is_encoder;
+  fprintf(file, "%s -m ", serves ? "llama-server" : "llama-cli");
   command_word(file, self->path);
   fprintf(file, " -ngl %" PRIu32, self->plan.device_layers);
   command_split(file, self);
+  if (self->experts_on_host) fprintf(file, " -ncmoe %" PRIu32, self->experts_on_host);
   fprintf(file, " -c %" PRIu64, self->estimate.context);
-  if (sequences > 1) fprintf(file, " -np %" PRIu32 "%s", sequences, settings->separate_sequences ? "" : " -kvu");
-  if (settings->full_windows) fprintf(file, " --swa-full");
+  if (serves) fprintf(file, " -np %" PRIu32, sequences); /* left alone, a server has four */
+  if (sequences > 1 && !settings->separate_sequences) fputs(" -kvu", file);
+  if (settings->full_windows) fputs(" --swa-full", file);
+  if (is_encoder) fputs(" --embedding", file);
   if (settings->batch) fprintf(file, " -b %" PRIu64, settings->batch);
   if (settings->micro_batch) fprintf(file, " -ub %" PRIu64, settings->micro_batch);
   command_cache(file, self);
@@ -61,10 +74,18 @@ static bool command_is_gguf(const char *path) {
   return length > 5 && strcmp(path + length - 5, ".gguf") == 0;
 }
 
+/* The engine reads numbers as ints, and takes a split of so many shares. */
+static bool command_is_possible(const fit_question *self) {
+  const gm_estimate_settings *settings = &self->settings;
+  return self->estimate.context <= INT32_MAX && settings->batch <= INT32_MAX && settings->micro_batch <= INT32_MAX &&
+         command_shares(self) <= COMMAND_SHARES;
+}
+
 bool fit_command(const fit_question *self, char *out, size_t capacity) {
   const gm_fit_part *host = &self->plan.host;
   const bool is_placed = self->plan.device_layers + host->layer_count == fit_layer_count(self);
   if (!command_is_gguf(self->path) || !is_placed || host->bytes > self->host_free_bytes) return false;
+  if (!command_is_possible(self)) return false;
   FILE *file = fmemopen(out, capacity, "w");
   if (!file) return false;
   command_print(file, self);

@@ -57,6 +57,17 @@ static fit_kind *kind_of_name(fit_kind *kinds, uint32_t *count, const char *name
   return kind;
 }
 
+/* Experts that were asked to be on the host, in a row of their own. */
+static void kind_moved(const fit_question *self, fit_kind *out, uint32_t *count) {
+  fit_kind *kind = NULL;
+  for (uint32_t i = 0; i < self->config.layers; i++) {
+    if (!self->moved[i]) continue;
+    if (!kind) kind = kind_of_name(out, count, "experts on the host");
+    kind->layers++;
+    kind->expert_bytes += self->moved[i];
+  }
+}
+
 uint32_t fit_kinds(const fit_question *self, fit_kind *out) {
   uint32_t count = 0;
   char name[FIT_KIND_NAME];
@@ -69,5 +80,6 @@ uint32_t fit_kinds(const fit_question *self, fit_kind *out) {
     kind->expert_bytes += layer->expert_bytes;
     kind->kv_bytes += layer->kv_bytes;
   }
+  kind_moved(self, out, &count);
   return count;
 }

@@ -46,6 +46,8 @@ static const char *picture_bytes(uint64_t bytes, char *text, size_t size) {
   return text;
 }
 
+static uint64_t picture_least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
 /* ---- rows ---- */
 
 static void picture_used(picture_row *row, const gm_fit_part *part, uint64_t whole) {
@@ -80,11 +82,14 @@ static void picture_device(picture_row *row, const fit_question *self, uint32_t 
 
 static void picture_host(picture_row *row, const fit_question *self) {
   const gm_fit_part *host = &self->plan.host;
+  gm_fit_part used = *host; /* with what lies there in any case */
+  used.weight_bytes = picture_least(self->estimate.host_weights, host->bytes);
+  used.kv_bytes = picture_least(self->estimate.host_kv, host->bytes - used.weight_bytes);
   snprintf(row->label, sizeof row->label, "host");
   if (self->host_free_bytes == GM_UNKNOWN_BYTES) {
     picture_bytes(host->bytes, row->tail, sizeof row->tail);
   } else {
-    picture_used(row, host, self->host_free_bytes);
+    picture_used(row, &used, self->host_free_bytes);
   }
   picture_layers(row, host->layer_count);
 }

@@ -67,11 +67,22 @@ static void show_verdict(FILE *file, const fit_question *self) {
           text + answer);
 }
 
+/* With the option that asks for it, where it is one of gmem's. */
+static void show_change(FILE *file, const fit_question *self, const gm_fit_change *change) {
+  fprintf(file, "  %s", change->text);
+  if (change->kind == GM_FIT_SMALLER_KV) fprintf(file, " (--kv-type %s)", self->kv_names[change->setting.kv_choice]);
+  if (change->kind == GM_FIT_SHORTER_CONTEXT) fprintf(file, " (--ctx %" PRIu64 ")", change->setting.context);
+  if (change->kind == GM_FIT_EXPERTS_ON_HOST && !change->plan.host.layer_count) {
+    fprintf(file, " (--n-cpu-moe %" PRIu32 ")", change->plan.host_expert_layers);
+  }
+  fputc('\n', file);
+}
+
 static void show_help(FILE *file, const fit_question *self) {
   if (!self->plan.fits) fprintf(file, "%s.\n", self->plan.reason);
   show_longest(file, self);
   if (self->change_count) fprintf(file, "What would help, one of:\n");
-  for (uint32_t i = 0; i < self->change_count; i++) fprintf(file, "  %s\n", self->changes[i].text);
+  for (uint32_t i = 0; i < self->change_count; i++) show_change(file, self, &self->changes[i]);
 }
 
 static void show_command(FILE *file, const fit_question *self) {

@@ -4,6 +4,7 @@
 #include "gm/load.h"
 #include "gm/size.h"
 #include "tools/gmem/command.h"
+#include "tools/gmem/load/load_check.h"
 #include "tools/gmem/options/args.h"
 #include "tools/gmem/output/output.h"
 #include "tools/gmem/output/progress.h"
@@ -11,7 +12,7 @@
 #include "tools/gmem/session/record_file.h"
 #include "tools/gmem/session/session.h"
 
-enum { LOAD_BACKEND = 0x100, LOAD_DEVICE, LOAD_VERIFY, LOAD_PATH, LOAD_RECORD, LOAD_TENSORS };
+enum { LOAD_BACKEND = 0x100, LOAD_DEVICE, LOAD_VERIFY, LOAD_PATH, LOAD_RECORD, LOAD_TENSORS, LOAD_CHECK };
 
 static const char *const load_paths[] = {"auto", "mmap", "read", "direct", "gds", NULL}; /* as gm_load_path */
 
@@ -23,10 +24,11 @@ typedef struct load_arguments {
   const char *tensors; /* a pattern of names, as a shell's; NULL: all */
   bool has_device;
   bool verify;
+  bool checks; /* what it took, beside what was predicted */
   bool json;
 } load_arguments;
 
-static void load_check(const load_arguments *arguments, const struct argp_state *state) {
+static void load_check_arguments(const load_arguments *arguments, const struct argp_state *state) {
   if (!arguments->model) args_error(state, "MODEL is missing");
   if (arguments->has_device && !arguments->choice.backend) args_error(state, "--device needs --backend");
 }
@@ -40,6 +42,7 @@ static error_t load_parse(int key, char *text, struct argp_state *state) {
       arguments->has_device = true;
       return 0;
     case LOAD_VERIFY: arguments->verify = true; return 0;
+    case LOAD_CHECK: arguments->checks = true; return 0;
     case LOAD_RECORD: arguments->record = text; return 0;
     case LOAD_TENSORS: arguments->tensors = text; return 0;
     case LOAD_PATH: arguments->path = (gm_load_path)args_word(state, "--path", text, load_paths); return 0;
@@ -48,7 +51,7 @@ static error_t load_parse(int key, char *text, struct argp_state *state) {
       if (arguments->model) args_error(state, "one MODEL at a time, \"%s\" is another", text);
       arguments->model = args_file(state, text);
       return 0;
-    case ARGP_KEY_END: load_check(arguments, state); return 0;
+    case ARGP_KEY_END: load_check_arguments(arguments, state); return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
 }
@@ -57,6 +60,7 @@ static const struct argp_option load_options[] = {
     {"backend", LOAD_BACKEND, "B", 0, "Load to this backend (default: the best device)", 0},
     {"device", LOAD_DEVICE, "I", 0, "The number of the device in its backend (default: 0)", 0},
     {"verify", LOAD_VERIFY, NULL, 0, "Read everything back and compare checksums", 0},
+    {"check-fit", LOAD_CHECK, NULL, 0, "What was predicted, and what the load took, by part", 0},
     {"tensors", LOAD_TENSORS, "PATTERN", 0, "Load only tensors whose names match, as file names do in a shell", 0},
     {"path", LOAD_PATH, "PATH", 0, "auto, mmap or read", 0},
     {"record", LOAD_RECORD, "FILE", 0, "Record what the pool does, as a trace (packed: .gz)", 0},
@@ -108,7 +112,7 @@ static gm_status load_can_verify(const session *self, const load_arguments *argu
 }
 
 static gm_status load_run(session *self, const gm_model *model, load_arguments *arguments, gm_load_result *result,
-                          gm_error *err) {
+                          load_check *check, gm_error *err) {
   gm_load_params params = {.struct_size = sizeof params,
                            .path = arguments->path,
                            .verify = arguments->verify,
@@ -126,9 +130,11 @@ static gm_status load_run(session *self, const gm_model *model, load_arguments *
   if (status == GM_OK && arguments->record) {
     status = record_file_begin(&file, self->pool, arguments->record, arguments->model, err);
   }
+  if (status == GM_OK && arguments->checks) load_check_begin(check, self, bytes);
   const bool recorded = status == GM_OK && arguments->record;
   if (status == GM_OK) status = gm_model_load(model, self->pool, &params, &loaded, result, err);
   progress_clear();
+  if (status == GM_OK && arguments->checks) status = load_check_end(check, self, result, err);
   gm_loaded_model_release(loaded, NULL);
   return recorded ? record_file_end(&file, self->pool, status, NULL, err) : status;
 }
@@ -151,7 +157,8 @@ static void load_json_placement(json_writer *out, const gm_device_info *info, co
   writer_close(out);
 }
 
-static void load_json(json_writer *out, const gm_device_info *info, const gm_load_result *result) {
+static void load_json(json_writer *out, const gm_device_info *info, const gm_load_result *result,
+                      const load_check *check) {
   writer_open(out, NULL, '{');
   writer_u64(out, "tensors", result->tensors);
   writer_u64(out, "bytes", result->bytes);
@@ -166,6 +173,7 @@ static void load_json(json_writer *out, const gm_device_info *info, const gm_loa
   writer_u64(out, "driver_allocs", result->driver_allocs);
   writer_u64(out, "left_out", result->left_out);
   writer_bool(out, "simulated", info->simulated);
+  if (check->done) load_check_json(out, check);
   writer_close(out);
 }
 
@@ -211,9 +219,10 @@ static int load_command(output *out, load_arguments *arguments) {
   session self = {.ctx = NULL};
   gm_error err = {.status = GM_OK}, closing = {.status = GM_OK};
   gm_load_result result = {.struct_size = sizeof result};
+  load_check check = {.done = false};
   gm_model *model = NULL;
   gm_status status = gm_model_open(NULL, arguments->model, &model, &err);
-  if (status == GM_OK) status = load_run(&self, model, arguments, &result, &err);
+  if (status == GM_OK) status = load_run(&self, model, arguments, &result, &check, &err);
   gm_model_close(model);
   gm_device_info info = {.struct_size = sizeof info};
   if (self.device) info = *gm_device_get_info(self.device);
@@ -222,9 +231,10 @@ static int load_command(output *out, load_arguments *arguments) {
   if (status != GM_OK) return had_context ? output_fail_typed(out, &err) : output_fail(out, &err);
   if (closed != GM_OK) return output_fail(out, &closing);
   if (out->json) {
-    load_json(&out->writer, &info, &result);
+    load_json(&out->writer, &info, &result, &check);
   } else {
     load_text(out->file, arguments->model, &info, &result);
+    if (check.done) load_check_print(out->file, &check);
   }
   return GMEM_DONE;
 }
