@@ -268,9 +268,11 @@ void gm__arenas_add(const gm__arena_set *set, gm_stats *out) {
 }
 
 uint64_t gm__arenas_pooled(const gm__arena_set *set) {
+  const gm__arena *arena;
   const gm__stats *stats = &set->provider->stats;
-  gm_stats arenas = {.struct_size = sizeof arenas};
-  gm__arenas_add(set, &arenas);
-  const uint64_t reserved = arena_stats_read(&stats->reserved_bytes), in_use = arena_stats_read(&stats->in_use_bytes);
-  return gm__sub_sat(reserved, in_use + arenas.in_use_bytes);
+  const uint64_t reserved = arena_stats_read(&stats->reserved_bytes);
+  uint64_t in_use = arena_stats_read(&stats->in_use_bytes);
+  for (uint32_t i = 0; reserved && (arena = gm__arena_at(set, i)); i++)
+    in_use += arena_stats_read(&arena->stats.in_use);
+  return gm__sub_sat(reserved, in_use);
 }

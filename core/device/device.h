@@ -39,6 +39,7 @@ struct gm_device {
   gm__promises *promises;        /* on the same physical device, with the lock of its room */
   _Atomic uint64_t own_bytes;    /* of this device object: held */
   _Atomic uint64_t pooled_bytes; /* of that: reclaimable */
+  _Atomic uint64_t moves;        /* how often bytes came from the driver or went back */
   _Atomic uint32_t children;     /* pools, streams, buffers, registered ranges, reservations, watches */
   _Atomic bool lost;
   _Atomic uint64_t synthetic_bytes; /* addresses given to blocks of an API that has none */
@@ -51,24 +52,24 @@ struct gm_device {
   gm_stream *closed, **closed_end;  /* closed ones, oldest first, by `next`: their names stay safe for a while */
   uint32_t closed_count;
   struct gm__stream_listener *listeners;
-  gm__mutex adopt_lock;               /* of `adopted_streams` and their `adoptions` */
-  gm_stream *adopted_streams;         /* that somebody has adopted and not closed, by `next_adopted` */
-  gm__stream_table named;             /* streams of gm_stream_of; adopt_lock keeps writers apart */
-  gm__mutex share_lock;               /* of `opened`; held while the backend opens and closes */
-  struct gm__import *opened;          /* memory of other processes that is open: import.h */
-  gm__mutex range_lock;               /* of `host_ranges` */
-  struct gm__host_range *host_ranges; /* registered memory of the caller: host_range.h */
-  struct gm__reclaimer *reclaimers;   /* under the context's lock */
-  gm__mutex evict_lock;               /* of `evictors`: evictor.h */
-  gm__cond evict_done;                /* an evictor that is awaited has no calls left */
-  struct gm_evictor *evictors;        /* in the order in which they are asked */
-  _Atomic uint32_t evictor_count;     /* those that are not gone */
-  uint32_t evicting;                  /* those that have not ended, and the next device that has any: both under */
-  struct gm_device *next_evicting;    /* the context's lock */
-  gm__mutex turn_lock;                /* of `turns` */
-  gm__cond turn_moved;                /* another one may be first */
-  struct gm__turn *turns;             /* requests that wait for memory, first come first */
-  _Atomic uint32_t turn_count;        /* how many: so others know that there are any */
+  gm__mutex adopt_lock;                              /* of `adopted_streams` and their `adoptions` */
+  gm_stream *adopted_streams;                        /* that somebody has adopted and not closed, by `next_adopted` */
+  gm__stream_table named;                            /* streams of gm_stream_of; adopt_lock keeps writers apart */
+  gm__mutex share_lock;                              /* of `opened`; held while the backend opens and closes */
+  struct gm__import *opened;                         /* memory of other processes that is open: import.h */
+  gm__mutex range_lock;                              /* of `host_ranges` */
+  struct gm__host_range *host_ranges;                /* registered memory of the caller: host_range.h */
+  struct gm__reclaimer *reclaimers, *last_reclaimer; /* under the context's lock */
+  gm__mutex evict_lock;                              /* of `evictors`: evictor.h */
+  gm__cond evict_done;                               /* an evictor that is awaited has no calls left */
+  struct gm_evictor *evictors;                       /* in the order in which they are asked */
+  _Atomic uint32_t evictor_count;                    /* those that are not gone */
+  uint32_t evicting;               /* those that have not ended, and the next device that has any: both under */
+  struct gm_device *next_evicting; /* the context's lock */
+  gm__mutex turn_lock;             /* of `turns` */
+  gm__cond turn_moved;             /* another one may be first */
+  struct gm__turn *turns;          /* requests that wait for memory, first come first */
+  _Atomic uint32_t turn_count;     /* how many: so others know that there are any */
   gm__map mapped;            /* address to bytes of what is mapped; under the context's lock: core/device/peer.h */
   gm_stream *default_stream; /* gm's own for waiting copies; NULL until first needed */
   gm_stream *chosen_stream;  /* the caller's in its place; NULL: none. Under `lock` */

@@ -109,6 +109,7 @@ static void alloc_drop(gm_device *device, uint32_t type, uint64_t bytes) {
 static void alloc_charge(gm_device *device, uint64_t bytes) {
   gm__used_add(device->used, bytes, false);
   atomic_fetch_add_explicit(&device->own_bytes, bytes, memory_order_relaxed);
+  atomic_fetch_add_explicit(&device->moves, 1, memory_order_relaxed);
 }
 
 /* The failure that says most so far: being out of memory now says more than a bound. */
@@ -180,6 +181,7 @@ gm_status gm__device_alloc(gm_device *device, const gm__device_request *request,
 static void alloc_leave(gm_device *device, uint64_t bytes) {
   gm__used_leave(device->used, bytes);
   atomic_fetch_sub_explicit(&device->own_bytes, bytes, memory_order_relaxed);
+  atomic_fetch_add_explicit(&device->moves, 1, memory_order_relaxed);
 }
 
 gm_status gm__device_free(gm_device *device, const gm_memory *memory, gm_error *err) {

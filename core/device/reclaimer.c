@@ -5,31 +5,71 @@
 #include "core/base/saturate.h"
 #include "core/device/device.h"
 
-/* Invariant: a reclaimer with pins, which are counted inside the context's lock, stays in the list and alive. Two pools
- * that are refused at the same time trim one after the other, by the device's trim_lock. A trim submits, and an
+/* Invariants. A reclaimer that has memory is in the list, and one without may rest beside it. A walk finds that it has
+ * none, and it says itself when it has some again. Both change `resting`, one after the other: the later one sees what
+ * the earlier one had done.
+ *
+ * A reclaimer with pins, which are counted inside the context's lock, stays in the list and alive. Two
+ * pools that are refused at the same time trim one after the other, by the device's trim_lock. A trim submits, and an
  * engine's hook may wait for a thread that comes here, so nobody waits for that turn for ever. */
 
 static const uint64_t reclaimer_patience_ns = 1000000000;
 
-void gm__device_add_reclaimer(gm_device *device, gm__reclaimer *reclaimer) {
-  gm__mutex_lock(&device->ctx->lock);
-  reclaimer->listed = true;
+/* REQUIRES: context lock, for these two. */
+static void reclaimer_link_first(gm_device *device, gm__reclaimer *reclaimer) {
   reclaimer->prev = NULL;
   reclaimer->next = device->reclaimers;
-  if (reclaimer->next) reclaimer->next->prev = reclaimer;
+  *(reclaimer->next ? &reclaimer->next->prev : &device->last_reclaimer) = reclaimer;
   device->reclaimers = reclaimer;
+}
+
+static void reclaimer_unlink(gm_device *device, const gm__reclaimer *reclaimer) {
+  *(reclaimer->next ? &reclaimer->next->prev : &device->last_reclaimer) = reclaimer->prev;
+  *(reclaimer->prev ? &reclaimer->prev->next : &device->reclaimers) = reclaimer->next;
+}
+
+/* Takes a reclaimer without memory out of the list. False: it has some, or is a walk's place. */
+static bool reclaimer_rest(gm_device *device, gm__reclaimer *reclaimer) {
+  if (reclaimer->pins || reclaimer->held(reclaimer->user)) return false;
+  atomic_fetch_or(&reclaimer->resting, 1);
+  if (reclaimer->held(reclaimer->user)) {
+    atomic_store(&reclaimer->resting, 0);
+    return false;
+  }
+  reclaimer_unlink(device, reclaimer);
+  return true;
+}
+
+void gm__reclaimer_took(gm_device *device, gm__reclaimer *reclaimer) {
+  if (!atomic_fetch_or(&reclaimer->resting, 0)) return;
+  gm__mutex_lock(&device->ctx->lock);
+  if (reclaimer->listed && atomic_exchange(&reclaimer->resting, 0)) reclaimer_link_first(device, reclaimer);
   gm__mutex_unlock(&device->ctx->lock);
 }
 
-static bool reclaimer_unlink(gm_device *device, gm__reclaimer *reclaimer) {
+/* The reclaimer comes last. */
+static void reclaimer_put_back(gm_device *device, gm__reclaimer *reclaimer) {
+  if (!reclaimer->next) return;
+  reclaimer_unlink(device, reclaimer);
+  reclaimer->prev = device->last_reclaimer;
+  reclaimer->next = NULL;
+  device->last_reclaimer->next = reclaimer;
+  device->last_reclaimer = reclaimer;
+}
+
+void gm__device_add_reclaimer(gm_device *device, gm__reclaimer *reclaimer) {
+  gm__mutex_lock(&device->ctx->lock);
+  const bool rests = !reclaimer->held(reclaimer->user); /* no other thread uses it yet */
+  reclaimer->listed = true;
+  atomic_store(&reclaimer->resting, rests);
+  if (!rests) reclaimer_link_first(device, reclaimer);
+  gm__mutex_unlock(&device->ctx->lock);
+}
+
+static bool reclaimer_leave(gm_device *device, gm__reclaimer *reclaimer) {
   gm__mutex_lock(&device->ctx->lock);
   const bool free = !reclaimer->pins;
-  if (free && reclaimer->next) reclaimer->next->prev = reclaimer->prev;
-  if (free && reclaimer->prev) {
-    reclaimer->prev->next = reclaimer->next;
-  } else if (free) {
-    device->reclaimers = reclaimer->next;
-  }
+  if (free && !atomic_load(&reclaimer->resting)) reclaimer_unlink(device, reclaimer);
   if (free) reclaimer->listed = false;
   gm__mutex_unlock(&device->ctx->lock);
   return free;
@@ -37,7 +77,7 @@ static bool reclaimer_unlink(gm_device *device, gm__reclaimer *reclaimer) {
 
 bool gm__device_remove_reclaimer(gm_device *device, gm__reclaimer *reclaimer) {
   for (gm__poll poll = gm__poll_until(gm__deadline_after(reclaimer_patience_ns));;) {
-    if (reclaimer_unlink(device, reclaimer)) return true;
+    if (reclaimer_leave(device, reclaimer)) return true;
     if (!gm__poll_again(&poll)) return false;
   }
 }
@@ -49,10 +89,12 @@ bool gm__reclaimer_pin(gm__reclaimer *reclaimer) {
 
 void gm__reclaimer_unpin(gm__reclaimer *reclaimer) { reclaimer->pins--; }
 
-/* The one behind `from` (NULL: the first) that is not `self`. NULL: there is none. REQUIRES: context lock. */
+/* The one behind `from` (NULL: the first) that is not `self` and keeps anything. NULL: there is none. REQUIRES: context
+ * lock. */
 static gm__reclaimer *reclaimer_behind(const gm_device *device, const gm__reclaimer *self, const gm__reclaimer *from) {
   gm__reclaimer *next = from ? from->next : device->reclaimers;
-  return next == self && next ? next->next : next;
+  while (next && (next == self || !next->pooled(next->user))) next = next->next;
+  return next;
 }
 
 /* The next one with a pin, which moves on with each step. */
@@ -71,37 +113,48 @@ static void reclaimer_unpin(gm_device *device, gm__reclaimer *reclaimer) {
   gm__mutex_unlock(&device->ctx->lock);
 }
 
-gm__reclaimable gm__reclaimers_read(const gm_device *device, const gm__reclaimer *self) {
-  gm__reclaimable out = {0};
+uint64_t gm__reclaimers_pooled(gm_device *device, const gm__reclaimer *self, uint64_t enough) {
+  uint64_t bytes = 0;
   gm__mutex_lock(&device->ctx->lock);
-  for (gm__reclaimer *other = NULL; (other = reclaimer_behind(device, self, other));) {
-    out.pooled += other->pooled(other->user);
-    out.calls += other->calls(other->user);
+  const gm__reclaimer *last = device->last_reclaimer;
+  for (gm__reclaimer *at = device->reclaimers, *next; at && bytes < enough; at = next) {
+    const uint64_t pooled = at == self ? 0 : at->pooled(at->user);
+    next = at == last ? NULL : at->next;
+    bytes += pooled;
+    if (at == self || pooled || at->pins) continue; /* one with pins is a walk's place */
+    if (!reclaimer_rest(device, at)) reclaimer_put_back(device, at);
   }
   gm__mutex_unlock(&device->ctx->lock);
-  return out;
+  return bytes;
 }
 
-uint64_t gm__reclaimers_idle(gm_device *device, const gm__reclaimer *self) {
-  uint64_t bytes = 0;
+uint64_t gm__reclaimers_moves(const gm_device *device) {
+  return atomic_load_explicit(&device->moves, memory_order_relaxed);
+}
+
+uint64_t gm__reclaimers_idle(gm_device *device, const gm__reclaimer *self, uint64_t enough) {
+  uint64_t bytes = 0, idle = 0;
+  gm__reclaimer *other = NULL;
+  gm__reclaimers_pooled(device, self, 1); /* the first one keeps something from now on */
   const bool turn = gm__poll_lock(&device->trim_lock, reclaimer_patience_ns);
-  for (gm__reclaimer *other = NULL; (other = reclaimer_next(device, self, other));) {
-    if (other->pooled(other->user)) bytes += other->idle(other->user);
+  while (idle < enough && (other = reclaimer_next(device, self, other))) {
+    bytes += other->idle(other->user);
+    idle = gm__min(bytes, atomic_load_explicit(&device->pooled_bytes, memory_order_relaxed)); /* or not the device's */
   }
+  reclaimer_unpin(device, other);
   if (turn) gm__mutex_unlock(&device->trim_lock);
-  return gm__min(bytes, atomic_load_explicit(&device->pooled_bytes, memory_order_relaxed)); /* or not the device's */
+  return idle;
 }
 
 uint64_t gm__reclaimers_trim(gm_device *device, const gm__reclaimer *self, uint64_t bytes) {
-  uint64_t given = 0;
+  uint64_t given = 0, freed = 0;
   gm__reclaimer *other = NULL;
+  gm__reclaimers_pooled(device, self, 1); /* the first one keeps something from now on */
   const bool turn = gm__poll_lock(&device->trim_lock, reclaimer_patience_ns);
   const uint64_t held = atomic_load_explicit(&device->own_bytes, memory_order_relaxed);
-  while ((other = reclaimer_next(device, self, other))) {
-    const uint64_t freed = gm__sub_sat(held, atomic_load_explicit(&device->own_bytes, memory_order_relaxed));
-    const uint64_t pooled = other->pooled(other->user);
-    if (freed >= bytes) break;
-    if (pooled) given += other->give(other->user, gm__sub_sat(pooled, bytes - freed));
+  while (freed < bytes && (other = reclaimer_next(device, self, other))) {
+    given += other->give(other->user, gm__sub_sat(other->pooled(other->user), bytes - freed));
+    freed = gm__sub_sat(held, atomic_load_explicit(&device->own_bytes, memory_order_relaxed));
   }
   reclaimer_unpin(device, other);
   if (turn) gm__mutex_unlock(&device->trim_lock);

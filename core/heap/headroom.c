@@ -36,22 +36,32 @@ static bool headroom_is_same(const headroom_figures *one, const headroom_figures
   return one->used == other->used && one->frees == other->frees && one->calls == other->calls;
 }
 
-/* The bytes that the pool could hold at most. What it holds already may be more than its cap, and serves. `others` is
- * what other pools could leave it. The device is asked only where `need` may be within the cap. */
+/* What the pool holds already may be more than its cap, and serves. */
+static uint64_t headroom_cap(const gm__heap *heap, const headroom_figures *figures) {
+  return gm__max(gm__budget_cap(&heap->provider.budget), figures->used);
+}
+
+/* The bytes that the pool could hold at most. `others` is what other pools could leave it. The device is asked only
+ * where `need` may be within the cap. */
 static uint64_t headroom_most(gm__heap *heap, const headroom_figures *figures, uint64_t need, uint64_t others,
                               bool read_now) {
-  const uint64_t cap = gm__max(gm__budget_cap(&heap->provider.budget), figures->used);
+  const uint64_t cap = headroom_cap(heap, figures);
   if (heap->provider.has_upstream || need > cap) return cap;
   const uint64_t room = gm__add_sat(gm__device_headroom(heap->device, &heap->provider.limits, read_now), others);
   return gm__min(cap, gm__add_sat(figures->used, room));
 }
 
-/* The bytes that the pool could hold at most once other pools gave back their idle memory. They are asked only where
- * all that they keep could be enough. */
-static uint64_t headroom_most_lent(gm__heap *heap, const headroom_figures *figures, uint64_t need, uint64_t pooled) {
-  const uint64_t most = headroom_most(heap, figures, need, 0, true);
-  if (need <= most || need > headroom_most(heap, figures, need, pooled, false)) return most;
-  return headroom_most(heap, figures, need, gm__reclaimers_idle(heap->device, &heap->reclaimer), false);
+/* The bytes that the pool could hold at most once other pools gave back their idle memory. They are asked until they
+ * have what lacks, and only where all that they keep could be enough. Where the cap alone refuses, what they keep
+ * counts as theirs to give. */
+static uint64_t headroom_most_lent(gm__heap *heap, const headroom_figures *figures, uint64_t need) {
+  const uint64_t cap = headroom_cap(heap, figures);
+  const uint64_t most = headroom_most(heap, figures, 0, 0, need <= cap);
+  const uint64_t lack = gm__sub_sat(gm__min(need, cap), most);
+  const uint64_t others = lack ? gm__reclaimers_pooled(heap->device, &heap->reclaimer, lack) : 0;
+  if (need > cap) return gm__min(cap, gm__add_sat(most, others));
+  if (!lack || others < lack) return most;
+  return headroom_most(heap, figures, 0, gm__reclaimers_idle(heap->device, &heap->reclaimer, lack), false);
 }
 
 /* Only requests for the device's own memory count. Another kind may be had where this one is not. */
@@ -89,15 +99,12 @@ gm_status gm__headroom_check(gm__heap *heap, const gm__want *want, gm_error *err
     const headroom_figures figures = headroom_read(heap);
     const uint64_t need = gm__add_sat(figures.in_use, want->exact);
     if (need <= headroom_most(heap, &figures, need, 0, false)) break;
-    const gm__reclaimable others = gm__reclaimers_read(heap->device, &heap->reclaimer);
-    const uint64_t most = headroom_most_lent(heap, &figures, need, others.pooled);
+    const uint64_t moves = gm__reclaimers_moves(heap->device);
+    const uint64_t most = headroom_most_lent(heap, &figures, need);
     if (need <= most) break;
     const headroom_figures again = headroom_read(heap);
-    if (!headroom_is_same(&figures, &again) ||
-        gm__reclaimers_read(heap->device, &heap->reclaimer).calls != others.calls)
-      continue;
-    const uint64_t all = headroom_most(heap, &figures, 0, others.pooled, false); /* where the cap alone was asked */
-    return headroom_refuse(heap, want, figures.in_use, gm__min(most, all), err);
+    if (!headroom_is_same(&figures, &again) || gm__reclaimers_moves(heap->device) != moves) continue;
+    return headroom_refuse(heap, want, figures.in_use, most, err);
   }
   return GM_OK;
 }
@@ -116,8 +123,8 @@ gm__shortfall gm__headroom_shortfall(gm__heap *heap, const gm__want *want, gm_st
   if (status != GM_ERR_OVER_LIMIT) return (gm__shortfall){0};
   if (!heap->provider.has_upstream) {
     const uint64_t room = gm__device_headroom(heap->device, &heap->provider.limits, true);
-    const uint64_t others = gm__reclaimers_idle(heap->device, &heap->reclaimer);
-    device = gm__add_sat(figures.used, gm__add_sat(room, others));
+    const uint64_t own = gm__add_sat(figures.used, room), lack = gm__sub_sat(need, own);
+    device = gm__add_sat(own, lack ? gm__reclaimers_idle(heap->device, &heap->reclaimer, lack) : 0);
   }
   const bool of_cap = need <= device && gm__add_sat(figures.used, want->exact) > cap;
   return (gm__shortfall){.bytes = gm__sub_sat(need, gm__min(gm__max(cap, figures.used), device)), .of_cap = of_cap};

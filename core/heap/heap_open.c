@@ -17,20 +17,20 @@ enum {
 
 /* ---- what the device's other pools ask for ---- */
 
-static uint64_t heap_tell_pooled(void *user) { return gm__heap_pooled(user); }
-
-static uint64_t heap_tell_calls(void *user) {
-  const gm__stats *stats = &((gm__heap *)user)->provider.stats;
-  return atomic_load_explicit(&stats->driver_allocs, memory_order_relaxed) +
-         atomic_load_explicit(&stats->driver_frees, memory_order_relaxed);
+static uint64_t heap_tell_held(void *user) {
+  return atomic_load_explicit(&((gm__heap *)user)->provider.stats.reserved_bytes, memory_order_relaxed);
 }
+
+static uint64_t heap_tell_pooled(void *user) { return gm__heap_pooled(user); }
 
 static uint64_t heap_tell_idle(void *user) { return gm__heap_collect(user); }
 
 static uint64_t heap_give(void *user, uint64_t keep_bytes) { return gm__heap_trim(user, keep_bytes, UINT64_MAX); }
 
 void gm__heap_open(gm__heap *heap) {
-  if (gm__provider_lends(&heap->provider)) gm__device_add_reclaimer(heap->device, &heap->reclaimer);
+  if (!gm__provider_lends(&heap->provider)) return;
+  heap->provider.lender = &heap->reclaimer;
+  gm__device_add_reclaimer(heap->device, &heap->reclaimer);
 }
 
 bool gm__heap_close(gm__heap *heap) {
@@ -113,7 +113,7 @@ gm_status gm__heap_init(gm__heap *heap, gm_device *device, const gm__heap_params
   heap->dedicated.bounded = params->strategy == GM_STRATEGY_BUCKET && !heap->provider.no_trim;
   gm__keep_start(heap);
   heap->reclaimer = (gm__reclaimer){
-      .user = heap, .pooled = heap_tell_pooled, .calls = heap_tell_calls, .idle = heap_tell_idle, .give = heap_give};
+      .user = heap, .held = heap_tell_held, .pooled = heap_tell_pooled, .idle = heap_tell_idle, .give = heap_give};
   if (done || status) return status;
   return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_create", "no host memory for a pool");
 }

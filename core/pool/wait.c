@@ -19,23 +19,22 @@
 enum { WAIT_LOOKS = 16 }; /* so many looks without a sign bring a try; the pauses between them are a millisecond */
 
 typedef struct wait_signs {
-  uint64_t frees, cap, pooled, calls;
+  uint64_t frees, cap, pooled, moves;
 } wait_signs;
 
 static wait_signs wait_look(const gm_pool *pool) {
   gm_stats arenas = {.struct_size = sizeof arenas};
   const gm__provider *provider = &pool->heap.provider;
-  const gm__reclaimable others = gm__reclaimers_read(pool->device, NULL);
   gm__arenas_add(&pool->heap.arenas, &arenas);
   return (wait_signs){.frees = arenas.frees + atomic_load_explicit(&provider->stats.frees, memory_order_relaxed),
                       .cap = gm__budget_cap(&provider->budget),
-                      .pooled = others.pooled,
-                      .calls = others.calls};
+                      .pooled = gm__reclaimers_pooled(pool->device, NULL, UINT64_MAX),
+                      .moves = gm__reclaimers_moves(pool->device)};
 }
 
 static bool wait_signs_are_same(const wait_signs *one, const wait_signs *other) {
   return one->frees == other->frees && one->cap == other->cap && one->pooled == other->pooled &&
-         one->calls == other->calls;
+         one->moves == other->moves;
 }
 
 /* More than the tag may ever have. */

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/device/holding.h"
+#include "core/device/reclaimer.h"
 #include "core/discovery/card_turn.h"
 #include "core/provider/upstream.h"
 
@@ -166,6 +167,11 @@ gm_status gm__growth_touch(gm__provider *provider, gm__growth *growth, const gm_
     if (growth->touched >= growth_step_bytes) growth_settle(provider, growth);
   }
   return GM_OK;
+}
+
+void gm__growth_count(gm__provider *provider, uint64_t bytes) {
+  gm__stats_grow(&provider->stats.reserved_bytes, &provider->stats.peak_reserved_bytes, bytes);
+  if (provider->lender) gm__reclaimer_took(provider->device, provider->lender);
 }
 
 gm_status gm__growth_finish(gm__provider *provider, gm__growth *growth, gm_status status, uint64_t returned) {

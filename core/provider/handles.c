@@ -121,7 +121,7 @@ static gm_status handle_take(gm__provider *provider, gm__growth *growth, uint64_
     gm__budget_return(&provider->budget, bytes);
     return status;
   }
-  gm__stats_grow(&provider->stats.reserved_bytes, &provider->stats.peak_reserved_bytes, bytes);
+  gm__growth_count(provider, bytes);
   *out_native = physical.handle;
   return GM_OK;
 }

@@ -104,7 +104,7 @@ static gm_status provider_fill(gm__provider *provider, const gm__want *want, uin
   if (status) {
     gm__budget_return(&provider->budget, bytes);
   } else {
-    gm__stats_grow(&provider->stats.reserved_bytes, &provider->stats.peak_reserved_bytes, bytes);
+    gm__growth_count(provider, bytes);
   }
   return status;
 }

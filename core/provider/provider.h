@@ -32,6 +32,7 @@ struct gm__provider {
   gm__budget budget;
   gm__limits limits;                    /* beside the budget; they do not hold for an upstream */
   gm__stats stats;                      /* the pool's, apart from what arenas count */
+  struct gm__reclaimer *lender;         /* gives idle memory to other pools; NULL: nobody does */
   gm__rung_total rungs[GM__RUNG_COUNT]; /* of all requests so far, by gm_rung */
   gm__pages pages;                      /* where the device maps memory in pages */
 
