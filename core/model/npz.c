@@ -227,7 +227,7 @@ static gm_status npz_add_all(const gm__npy_source *source, const npz_list *list,
   uint64_t at = 0;
   const unsigned char *text = (const unsigned char *)contents->header;
   for (uint64_t i = 0; i < list->count; i++) {
-    npz_entry entry;
+    npz_entry entry = {0};
     gm_status status = npz_read_entry(source, list, text, at, &entry, err);
     if (status == GM_OK) status = npz_add(source, list, &entry, contents, err);
     if (status != GM_OK) return status;
