@@ -13,6 +13,7 @@
 #include "support/fail_each.h"
 #include "support/npy_bytes.h"
 #include "support/temp_folder.h"
+#include "test_data.h"
 
 /* ---- one array ---- */
 
