@@ -10,7 +10,7 @@
 /* A chunk of exactly that size from the quick lists of the stream. */
 static uint32_t arena_alloc_quick(gm__arena *arena, const gm__want *want, int slot) {
   gm__stream_cache *cache = arena->caches[slot == GM__ORDER_HOST ? GM__STREAM_CACHE_IDLE : slot];
-  if (!cache->ordered || want->align > gm__arena_granule(arena)) return 0;
+  if (!cache->ordered || want->align > gm__arena_granule(arena) || want->target.memory) return 0;
   return gm__quick_take(cache, &arena->chunks, want->exact >> arena->shift);
 }
 
@@ -53,6 +53,7 @@ static uint32_t arena_alloc_find_in(gm__arena *arena, const gm__want *want, gm__
  * others. */
 static uint32_t arena_alloc_find(gm__arena *arena, const gm__want *want, int slot, bool others,
                                  gm__order_verdict *verdict) {
+  if (want->target.memory) return gm__target_find(arena, want);
   const gm__area area = gm__arena_area(arena, want->exact >> arena->shift);
   const bool anywhere = area == GM__AREA_SMALL && (others || gm__stream_captured(want->stream));
   if (!anywhere) return arena_alloc_find_in(arena, want, area, slot, others, verdict);

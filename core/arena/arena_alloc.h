@@ -6,6 +6,9 @@
 #include "core/arena/arena.h"
 #include "core/provider/grant.h"
 
+/* The arena for the request: that of its target, or the thread's (gm__arena_of). */
+gm__arena *gm__arena_for(gm__arena_set *set, const gm__want *want, const gm__memory_kind *kind);
+
 /* Finds a pooled chunk for the request. The chunk is AWAY, or it is handed out already (grant->done, *block filled)
  * where nothing is left to do outside the lock. *answer says what the caller must do first. `others`: chunks that other
  * streams use serve, too, with a wait. False: there is no chunk. */

@@ -78,7 +78,7 @@ void gm__free_chunk_put(gm__arena *arena, uint32_t number, const gm__last_use *u
 /* True when the neighbour may be joined at once with a free chunk of that stream cache. */
 static inline bool free_chunk_joins(const gm__arena *arena, const gm__chunk *neighbour, const gm__stream_cache *cache) {
   if (neighbour->part == cache->free_part) return true; /* one with a cold record has another `part` */
-  const bool idle = neighbour->part == gm__stream_cache_part(GM__STREAM_CACHE_IDLE, GM__CHUNK_FREE);
+  const bool idle = gm__chunk_is_idle(neighbour);
   return idle && arena->mixes && cache->number != GM__STREAM_CACHE_MIXED;
 }
 
@@ -294,8 +294,8 @@ static uint32_t free_chunk_split(gm__arena *arena, uint32_t free_chunk, uint32_t
 
 uint32_t gm__free_chunk_carve(gm__arena *arena, const gm__want *want, uint32_t free_chunk) {
   const uint64_t align = gm__max(want->align, gm__arena_granule(arena));
-  const uint64_t pad = gm__chunk_pad(gm__arena_chunk(arena, free_chunk), align);
-  if (pad) { /* the bytes before the first aligned one become a free chunk of their own */
+  const uint64_t pad = gm__target_pad(want, gm__arena_chunk(arena, free_chunk), align);
+  if (pad) { /* the bytes before the first one become a free chunk of their own */
     const uint32_t front = free_chunk_split(arena, free_chunk, (uint32_t)(pad >> arena->shift));
     gm__chunk_become(gm__arena_chunk(arena, front), GM__CHUNK_FREE);
     gm__tlsf_put(&arena->chunks, free_chunk_bins(arena, front), front);

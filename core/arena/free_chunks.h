@@ -5,6 +5,11 @@
 
 #include "core/arena/arena.h"
 
+/* True for a free chunk that no stream may still use. */
+static inline bool gm__chunk_is_idle(const gm__chunk *chunk) {
+  return chunk->part == gm__stream_cache_part(GM__STREAM_CACHE_IDLE, GM__CHUNK_FREE);
+}
+
 /* A chunk that is in no list and has no cold record becomes a free chunk of the stream cache. It is joined with free
  * chunks that it touches, which stay in their bins where they can. */
 void gm__free_chunk_free(gm__arena *arena, uint32_t number, gm__stream_cache *cache);
@@ -70,5 +75,15 @@ uint32_t gm__free_chunks_find(gm__arena *arena, const gm__want *want, gm__area a
 uint32_t gm__free_chunk_carve(gm__arena *arena, const gm__want *want, uint32_t free_chunk);
 
 enum { GM__CARVE_CHUNKS = 4 };
+
+/* ---- target.c: at a certain place ---- */
+
+/* The idle free chunk in which the request's target is; 0: the place is not free. It may ask the streams. */
+uint32_t gm__target_find(gm__arena *arena, const gm__want *want);
+
+/* The bytes of the free chunk that lie before what is cut out of it. */
+static inline uint64_t gm__target_pad(const gm__want *want, const gm__chunk *free_chunk, uint64_t align) {
+  return want->target.memory ? want->target.address - free_chunk->address : gm__chunk_pad(free_chunk, align);
+}
 
 #endif

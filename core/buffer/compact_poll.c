@@ -18,6 +18,6 @@ void gm__compact_polled(gm_pool *pool) {
   params.max_bytes = pool->buffers.compact_bytes;
   params.max_ns = pool->buffers.compact_ns;
   gm__mutex_unlock(&pool->buffers.lock);
-  const gm__compact_aim aim = {.goal = UINT64_MAX, .tries = GM__COMPACT_TRIES};
+  const gm__compact_aim aim = {.goal = UINT64_MAX, .looks = GM__COMPACT_LOOKS};
   if (poll_pays(pool)) gm__compact(pool, &params, &aim, &report, NULL);
 }

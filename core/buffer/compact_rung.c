@@ -6,7 +6,7 @@
 #include "core/device/evictor.h"
 #include "gm/evictor.h"
 
-enum { RUNG_TRIES = 16384 };
+enum { RUNG_LOOKS = 16384 };
 
 /* Can holes that join serve the request? Of a pool at its own bound only if there are enough of them. */
 static bool rung_pays(gm_pool *pool, uint64_t pooled, uint64_t bytes) {
@@ -24,7 +24,7 @@ static uint64_t rung_evict(void *user, uint64_t bytes) {
   const gm__compact_aim aim = {
       .goal = bytes,
       .keep = pool->heap.provider.no_trim ? UINT64_MAX : gm__sub_sat(pooled, bytes),
-      .tries = RUNG_TRIES,
+      .looks = RUNG_LOOKS,
   };
   if (rung_pays(pool, pooled, bytes)) gm__compact(pool, &params, &aim, &report, NULL);
   uint64_t freed = report.freed_bytes;

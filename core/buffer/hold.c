@@ -241,11 +241,16 @@ void gm__buffer_prune_uses(gm_buffer *buffer) {
   buffer->use_count = left;
 }
 
-bool gm__buffer_try_seize(gm_buffer *buffer) {
+bool gm__buffer_may_seize(gm_buffer *buffer) {
   if (buffer->moving || buffer->locks || !atomic_load(&buffer->references)) return false;
   gm__buffer_prune_uses(buffer);
-  buffer->moving = buffer->use_count == 0;
-  return buffer->moving;
+  return buffer->use_count == 0;
+}
+
+bool gm__buffer_try_seize(gm_buffer *buffer) {
+  const bool may = gm__buffer_may_seize(buffer);
+  if (may) buffer->moving = true;
+  return may;
 }
 
 /* ---- searching ---- */

@@ -60,6 +60,9 @@ bool gm__buffer_may_return(const gm_buffer *buffer);
 /* Puts the buffer where a gm__buffer_search finds it as it is now. REQUIRES: the lock of gm_pool.buffers. */
 void gm__buffer_queue(gm_buffer *buffer);
 
+/* Would gm__buffer_try_seize seize it? REQUIRES: the lock of gm_pool.buffers. */
+bool gm__buffer_may_seize(gm_buffer *buffer);
+
 /* Seizes it as gm__buffer_seize does, without any wait. False: somebody holds it, moves it, or may still use it.
  * REQUIRES: the lock of gm_pool.buffers. */
 bool gm__buffer_try_seize(gm_buffer *buffer);

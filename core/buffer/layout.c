@@ -22,12 +22,9 @@ static bool layout_is_before(const gm_buffer *one, const gm_buffer *other) {
 static void layout_add_up(gm_buffer *buffer) {
   gm__layout_node *node = &buffer->layout;
   node->bytes = buffer->at.block.bytes;
-  node->least = buffer->bytes;
   for (int i = 0; i < 2; i++) {
     const gm_buffer *child = i ? node->higher : node->lower;
-    if (!child) continue;
-    node->bytes += child->layout.bytes;
-    if (child->layout.least < node->least) node->least = child->layout.least;
+    if (child) node->bytes += child->layout.bytes;
   }
 }
 
@@ -91,16 +88,6 @@ void gm__layout_take(gm_buffer **top, gm_buffer *buffer) {
   buffer->layout = (gm__layout_node){.in = false};
 }
 
-gm_buffer *gm__layout_next_memory(gm_buffer *top, uint64_t memory) {
-  gm_buffer *next = NULL;
-  while (top) {
-    const bool later = top->at.block.memory > memory;
-    if (later) next = top;
-    top = later ? top->layout.lower : top->layout.higher;
-  }
-  return next;
-}
-
 /* The bytes in lower driver allocations; with `and_this`, of that one, too. */
 static uint64_t layout_bytes_before(const gm_buffer *top, uint64_t memory, bool and_this) {
   uint64_t bytes = 0;
@@ -117,19 +104,18 @@ uint64_t gm__layout_bytes(const gm_buffer *top, uint64_t memory) {
   return layout_bytes_before(top, memory, true) - layout_bytes_before(top, memory, false);
 }
 
-/* The last buffer before that place, of those small enough. */
-static gm_buffer *layout_last_before(gm_buffer *top, uint64_t memory, uint64_t below, uint64_t most_bytes) {
-  if (!top || top->layout.least > most_bytes) return NULL;
-  const gm_block *here = &top->at.block;
-  if (here->memory > memory || (here->memory == memory && here->address >= below)) {
-    return layout_last_before(top->layout.lower, memory, below, most_bytes);
+gm_buffer *gm__layout_below(gm_buffer *top, uint64_t memory, uint64_t below) {
+  gm_buffer *last = NULL;
+  while (top) {
+    const gm_block *here = &top->at.block;
+    const bool before = here->memory < memory || (here->memory == memory && here->address < below);
+    if (before) last = top;
+    top = before ? top->layout.higher : top->layout.lower;
   }
-  gm_buffer *found = layout_last_before(top->layout.higher, memory, below, most_bytes);
-  if (found) return found;
-  return top->bytes <= most_bytes ? top : layout_last_before(top->layout.lower, memory, below, most_bytes);
+  return last && last->at.block.memory == memory ? last : NULL;
 }
 
-gm_buffer *gm__layout_below(gm_buffer *top, uint64_t memory, uint64_t below, uint64_t most_bytes) {
-  gm_buffer *found = layout_last_before(top, memory, below, most_bytes);
-  return found && found->at.block.memory == memory ? found : NULL;
+gm_buffer *gm__layout_at(gm_buffer *top, uint64_t memory, uint64_t address) {
+  gm_buffer *buffer = gm__layout_below(top, memory, address + 1);
+  return buffer && buffer->at.block.address == address ? buffer : NULL;
 }

@@ -11,7 +11,7 @@ struct gm_buffer;
 /* A place in the tree of a layout. Zeroed, it is in none. */
 typedef struct gm__layout_node {
   struct gm_buffer *lower, *higher;
-  uint64_t bytes, least; /* of the blocks from here down: all of them, and the smallest buffer */
+  uint64_t bytes; /* of the blocks from here down */
   bool in;
 } gm__layout_node;
 
@@ -19,14 +19,13 @@ typedef struct gm__layout_node {
 void gm__layout_add(struct gm_buffer **top, struct gm_buffer *buffer);
 void gm__layout_take(struct gm_buffer **top, struct gm_buffer *buffer);
 
-/* A buffer of the next higher driver allocation. NULL: there is none. */
-struct gm_buffer *gm__layout_next_memory(struct gm_buffer *top, uint64_t memory);
-
 /* The bytes of the blocks in that driver allocation. */
 uint64_t gm__layout_bytes(const struct gm_buffer *top, uint64_t memory);
 
-/* The buffer of the highest address below `below` in that driver allocation, of those with at most so many bytes. NULL:
- * there is none. */
-struct gm_buffer *gm__layout_below(struct gm_buffer *top, uint64_t memory, uint64_t below, uint64_t most_bytes);
+/* The buffer of the highest address below `below` in that driver allocation. NULL: there is none. */
+struct gm_buffer *gm__layout_below(struct gm_buffer *top, uint64_t memory, uint64_t below);
+
+/* The buffer at that address. NULL: there is none. */
+struct gm_buffer *gm__layout_at(struct gm_buffer *top, uint64_t memory, uint64_t address);
 
 #endif

@@ -14,7 +14,7 @@ static gm_status best_fit_begin(gm__attempt *attempt, gm_error *err) {
     if (status) return status;
     return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, "gm_alloc", "more than a segment of the pool can hold");
   }
-  attempt->arena = gm__arena_of(&heap->arenas, &attempt->kind);
+  attempt->arena = gm__arena_for(&heap->arenas, attempt->want, &attempt->kind);
   return attempt->arena ? GM_OK : gm__arena_missing(&heap->arenas, err);
 }
 

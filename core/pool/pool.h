@@ -17,8 +17,8 @@ typedef struct gm__pool_buffers {
   bool compacting;                      /* one thread at a time */
   _Atomic bool compacts;                /* gm_context_poll compacts, within the next two */
   uint64_t compact_bytes, compact_ns;
-  uint64_t compact_memory, compact_below; /* where the next compaction slides on: an allocation, and an address */
-  _Atomic bool promotes;                  /* gm_context_poll promotes, as the next two say */
+  uint64_t compact_memory, compact_address; /* where the next compaction goes on: an allocation, and an address */
+  _Atomic bool promotes;                    /* gm_context_poll promotes, as the next two say */
   uint64_t promote_bytes, promote_wait_ns;
   gm_evictor *rung; /* compaction before a refusal; NULL: the pool had no relocatable buffer yet */
 } gm__pool_buffers;

@@ -9,6 +9,13 @@
 
 typedef struct gm__provider gm__provider;
 
+/* A chosen place in pooled memory: only compaction asks for one. */
+typedef struct gm__target {
+  uint64_t memory;  /* gm_block.memory; 0: any place will do */
+  uint64_t address; /* aligned as the request asks */
+  uint32_t left;    /* the number of the chunk that the hole follows */
+} gm__target;
+
 typedef struct gm__want {
   uint64_t bytes;   /* asked for */
   uint64_t exact;   /* `bytes` in whole units of the device's alignment, or of the pool's granule */
@@ -18,6 +25,7 @@ typedef struct gm__want {
   gm_must_be must_be;
   uint64_t deadline_ns; /* how long to wait for memory, from the call on */
   gm__type_wish wish;
+  gm__target target;
   bool insert;        /* gm may put waits into the stream */
   bool beside_device; /* only memory that is not the device's own */
   bool managed;       /* only memory that migrates; never pooled */

@@ -32,9 +32,13 @@ typedef struct gm_compact_report {
 
 /* Moves relocatable buffers (GM_RELOCATABLE) within a pool by copies on the device, so that its holes join. Segments
  * that become empty, and pages, go back to the driver, as all idle memory of the pool does. gm takes no new memory for
- * it. A run with a bound of `params` also ends after 1024 buffers or holes in a row that served nothing. The next run
- * goes on behind them. gm moves no buffer that is locked, nor one that a stream of gm_buffer_unlock may still use. A
- * buffer is out of reach while it and at most 15 others move; threads that use it meanwhile wait.
+ * it. It makes a plan first, in which each buffer moves at most once. Where nobody else uses the pool, a second run at
+ * once frees and moves nothing, and `scattered_bytes` of gm_pool_fragmentation is not more than before.
+ *
+ * A run with a bound of `params` plans for 768 buffers and holes at a time. The emptiest segment is among them, if it
+ * has no more. The run ends when such a part has no moves, and the next run goes on behind it. gm moves no buffer that
+ * is locked, nor one that a stream of gm_buffer_unlock may still use. A buffer is out of reach while it moves; threads
+ * that use it meanwhile wait.
  *
  * gm also does this by itself before it refuses a request for want of memory, once the pool has had a relocatable
  * buffer. It then gives back only as much as the request lacks, and nothing of a pool with GM_POOL_NO_TRIM. Statistics

@@ -17,11 +17,11 @@ static gm_buffer buffers[BUFFERS];
 static bool in[BUFFERS];
 static gm_buffer *top;
 
-static gm_buffer *plain_below(uint64_t memory, uint64_t below, uint64_t most) {
+static gm_buffer *plain_below(uint64_t memory, uint64_t below) {
   gm_buffer *best = NULL;
   for (int i = 0; i < BUFFERS; i++) {
     const gm_block *block = &buffers[i].at.block;
-    if (!in[i] || block->memory != memory || block->address >= below || buffers[i].bytes > most) continue;
+    if (!in[i] || block->memory != memory || block->address >= below) continue;
     if (!best || block->address > best->at.block.address) best = &buffers[i];
   }
   return best;
@@ -32,15 +32,6 @@ static uint64_t plain_bytes(uint64_t memory) {
   for (int i = 0; i < BUFFERS; i++)
     bytes += in[i] && buffers[i].at.block.memory == memory ? buffers[i].at.block.bytes : 0;
   return bytes;
-}
-
-static uint64_t plain_next(uint64_t memory) {
-  uint64_t next = 0;
-  for (int i = 0; i < BUFFERS; i++) {
-    const uint64_t here = buffers[i].at.block.memory;
-    if (in[i] && here > memory && (!next || here < next)) next = here;
-  }
-  return next;
 }
 
 static void change(int i, uint64_t *seed) {
@@ -64,11 +55,11 @@ static void test_as_a_search_through_all(void **state) {
   for (int turn = 0; turn < TURNS; turn++) {
     change((int)(test_random(&seed) % BUFFERS), &seed);
     const uint64_t memory = test_random(&seed) % (MEMORIES + 2), below = test_random(&seed) % (PLACES * BUFFERS);
-    const uint64_t most = test_random(&seed) % 3 ? UINT64_MAX : test_random(&seed) % 100;
-    const gm_buffer *next = gm__layout_next_memory(top, memory);
-    assert_ptr_equal(gm__layout_below(top, memory, below, most), plain_below(memory, below, most));
+    gm_buffer *last = plain_below(memory, below);
+    assert_ptr_equal(gm__layout_below(top, memory, below), last);
+    if (last) assert_ptr_equal(gm__layout_at(top, memory, last->at.block.address), last);
+    if (last) assert_null(gm__layout_at(top, memory, last->at.block.address - 1));
     assert_true(gm__layout_bytes(top, memory) == plain_bytes(memory));
-    assert_true((next ? next->at.block.memory : 0) == plain_next(memory));
   }
   for (int i = 0; i < BUFFERS; i++) gm__layout_take(&top, &buffers[i]); /* nothing, where it is not in */
   assert_null(top);
