@@ -173,12 +173,12 @@ static const gm__link_peer *link_peer_of(const gm__link_model *model, uint32_t o
   return NULL;
 }
 
-static uint64_t link_name_ns(const gm__link_model *model, const char *name) {
+static uint64_t link_name_ns(const gm__link_model *model, const char *name, bool any) {
   uint64_t other = 0;
   for (uint32_t i = 0; i < model->cost_count; i++) {
     const gm__link_cost *cost = &model->costs[i];
     if (name && strcmp(cost->name, name) == 0) return cost->ns;
-    if (strcmp(cost->name, "*") == 0) other = cost->ns;
+    if (any && strcmp(cost->name, "*") == 0) other = cost->ns;
   }
   return other;
 }
@@ -203,7 +203,8 @@ static uint64_t link_plain_ns(const gm__link_model *model, const gm__link_op *op
     case GM__LINK_D2D: return link_rate_ns(&rate, entry->bytes);
     case GM__LINK_PEER: return link_peer_ns(model, entry);
     case GM__LINK_COMPUTE:
-    case GM__LINK_HOST: return gm__link_later(op->cost_ns, link_name_ns(model, op->name));
+    case GM__LINK_HOST:
+      return gm__link_later(op->cost_ns, link_name_ns(model, op->name, entry->kind == GM__LINK_COMPUTE));
     case GM__LINK_MARK:
     case GM__LINK_KINDS: break;
   }

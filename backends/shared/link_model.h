@@ -30,7 +30,7 @@ typedef struct gm__link_rate {
   uint64_t latency_ns; /* of each piece of work, on its engine */
 } gm__link_rate;
 
-typedef struct gm__link_cost { /* of kernels and host work of one name; "*": of any other name */
+typedef struct gm__link_cost { /* of kernels and host work of one name; "*": of kernels of any other name */
   char name[GM__LINK_NAME];
   uint64_t ns;
 } gm__link_cost;

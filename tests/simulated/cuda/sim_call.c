@@ -7,6 +7,7 @@
 
 #include "tests/simulated/cuda/sim_capture.h"
 #include "tests/simulated/cuda/sim_context.h"
+#include "tests/simulated/cuda/sim_link.h"
 #include "tests/simulated/cuda/sim_script.h"
 #include "tests/simulated/cuda/sim_symbol.h"
 #include "tests/simulated/cuda/sim_worker.h"
@@ -35,6 +36,7 @@ __attribute__((constructor)) static void call_setup(void) {
   pthread_cond_init(&sim_changed, &attributes);
   for (int i = 0; i < 2; i++) pthread_cond_init(&sim_work[i], &attributes);
   pthread_condattr_destroy(&attributes);
+  sim_script_link = sim_link_set;
   sim_script_load();
 }
 
@@ -134,7 +136,14 @@ static void call_wait(pthread_cond_t *told, int64_t until_ns) {
   pthread_cond_timedwait(told, &sim_lock, &until);
 }
 
-void sim_wait_changed(int64_t until_ns) { call_wait(&sim_changed, until_ns); }
+/* With a link model the waiting thread does the work itself, as far as it has to. What other threads and processes do
+ * is looked for again. */
+void sim_wait_changed(int64_t until_ns) {
+  if (sim_link_step(UINT64_MAX)) return;
+  if (sim_link_is_on() && !until_ns) until_ns = sim_now_ns() + 1000000;
+  call_wait(&sim_changed, until_ns);
+}
+
 void sim_wait_work(bool on_host, int64_t until_ns) { call_wait(&sim_work[on_host], until_ns); }
 
 void sim_tell_all(void) {

@@ -11,6 +11,7 @@
 #include "tests/simulated/cuda/sim_context.h"
 #include "tests/simulated/cuda/sim_device.h"
 #include "tests/simulated/cuda/sim_event.h"
+#include "tests/simulated/cuda/sim_link.h"
 #include "tests/simulated/cuda/sim_module.h"
 #include "tests/simulated/cuda/sim_name.h"
 #include "tests/simulated/cuda/sim_pool.h"
@@ -67,6 +68,8 @@ static int control_statistics(const char *argument, control_reply *reply) {
   control_say(reply, "allocation_bytes %" PRIu64 "\n", sim_range_bytes(SIM_DEVICE) + sim_range_bytes(SIM_POOLED));
   control_say(reply, "calls %" PRIu64 "\n", sim_call_total());
   control_say(reply, "dropped_calls %" PRIu64 "\n", sim_call_dropped());
+  control_say(reply, "early %" PRIu64 "\n", sim_link_early());
+  control_say(reply, "now %" PRIu64 "\n", (uint64_t)sim_link_now_ns());
   control_say(reply, "lost %d\n", (int)sim_call_lost());
   return CONTROL_DONE;
 }
@@ -199,16 +202,33 @@ static int control_set(const char *argument, control_reply *reply) {
   return sim_script_set(name, argument + length + 1) ? CONTROL_DONE : CONTROL_BAD;
 }
 
+static int control_advance(const char *argument, control_reply *reply) {
+  (void)reply;
+  if (!sim_link_is_on()) return CONTROL_BAD;
+  sim_link_pass(strtoull(argument, NULL, 0));
+  return CONTROL_DONE;
+}
+
+/* "use ADDRESS BYTES read" or "write": the host's own use of memory. */
+static int control_use(const char *argument, control_reply *reply) {
+  uint64_t at = 0, bytes = 0;
+  char how[8];
+  if (sscanf(argument, "%" SCNu64 " %" SCNu64 " %7s", &at, &bytes, how) != 3) return CONTROL_BAD;
+  if (!sim_link_is_on() || (strcmp(how, "read") != 0 && strcmp(how, "write") != 0)) return CONTROL_BAD;
+  control_say(reply, "%d", sim_link_use(at, bytes, *how == 'w'));
+  return CONTROL_DONE;
+}
+
 static const struct {
   const char *word;
   int (*run)(const char *argument, control_reply *reply);
 } control_commands[] = {
-    {"stats", control_statistics}, {"leaks", control_leaks},   {"get", control_get},
-    {"symbols", control_symbols},  {"calls", control_calls},   {"called", control_called},
-    {"used", control_used},        {"device", control_device}, {"hold", control_hold},
-    {"release", control_release},  {"step", control_step},     {"fail", control_fail},
-    {"lose", control_lose},        {"reload", control_reload}, {"zero", control_reset_counts},
-    {"set", control_set},
+    {"stats", control_statistics}, {"leaks", control_leaks},     {"get", control_get},
+    {"symbols", control_symbols},  {"calls", control_calls},     {"called", control_called},
+    {"used", control_used},        {"device", control_device},   {"hold", control_hold},
+    {"release", control_release},  {"step", control_step},       {"fail", control_fail},
+    {"lose", control_lose},        {"reload", control_reload},   {"zero", control_reset_counts},
+    {"set", control_set},          {"advance", control_advance}, {"use", control_use},
 };
 
 __attribute__((visibility("default"))) int simCudaControl(const char *command, char *reply, size_t capacity) {

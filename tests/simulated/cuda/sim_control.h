@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "backends/shared/link_model.h"
+
 /* One command in words (tests/simulated/README.md has the list); its answer goes to `reply` (may be NULL), cut to
  * `capacity`, always terminated. 0: done; 1: unknown command or bad argument; 2: "leaks" found some. Thread-safe. */
 typedef int sim_control_function(const char *command, char *reply, size_t capacity);
@@ -27,7 +29,12 @@ typedef int sim_kernel(const sim_launch *launch);
  * copied. 0: done; 1: too many, or a bad argument. */
 typedef int sim_register_kernel_function(const char *name, sim_kernel *kernel, const size_t *sizes, size_t count);
 
+/* The newest lines of the link model's journal, oldest first, at most `capacity`. Returns how many were ever written.
+ */
+typedef uint64_t sim_journal_function(gm__link_entry *out, uint64_t capacity);
+
 extern sim_control_function simCudaControl;
+extern sim_journal_function simCudaJournal;
 extern sim_register_kernel_function simCudaRegisterKernel;
 
 #endif

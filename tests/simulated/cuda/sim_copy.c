@@ -1,11 +1,13 @@
 /* Copies in one piece, and fills. Copies from pageable memory take the bytes during the call, copies to it end before
- * the call does; with pinned memory both truly happen later. */
+ * the call does; with pinned memory both truly happen later. With a link model a copy from pageable memory ends before
+ * the call does, too. */
 #include <string.h>
 
 #include "tests/simulated/cuda/sim_call.h"
 #include "tests/simulated/cuda/sim_capture.h"
 #include "tests/simulated/cuda/sim_context.h"
 #include "tests/simulated/cuda/sim_copy.h"
+#include "tests/simulated/cuda/sim_link.h"
 #include "tests/simulated/cuda/sim_range.h"
 #include "tests/simulated/cuda/sim_stream.h"
 
@@ -17,7 +19,7 @@ typedef struct copy_op {
 
 void sim_copy_slowly(uint64_t bytes) {
   pthread_mutex_lock(&sim_lock);
-  uint64_t rate = sim_script_now.copy_mbps;
+  uint64_t rate = sim_link_is_on() ? 0 : sim_script_now.copy_mbps;
   pthread_mutex_unlock(&sim_lock);
   if (!rate) return;
   struct timespec pause = {.tv_sec = (time_t)(bytes / (rate * 1000000))};
@@ -36,6 +38,25 @@ static bool copy_is_pageable(uint64_t at, uint64_t bytes) {
   return !sim_range_is_device(at) && !sim_range_is_pinned(at, bytes);
 }
 
+/* The device whose memory this is; other: none, or of many. */
+static uint32_t copy_device(uint64_t at, int other) {
+  const sim_range *range = sim_range_find(at);
+  return (uint32_t)(range && range->device >= 0 ? range->device : other);
+}
+
+gm__link_op sim_copy_link(int device, uint64_t to, uint64_t from, uint64_t bytes) {
+  if (!sim_link_is_on()) return (gm__link_op){0};
+  const bool to_device = sim_range_is_device(to), from_device = sim_range_is_device(from);
+  gm__link_entry entry = {.bytes = bytes, .to = to, .from = from, .kind = GM__LINK_HOST};
+  entry.device = copy_device(from_device ? from : to, device);
+  entry.peer = copy_device(to, device);
+  if (to_device && from_device) entry.kind = entry.device == entry.peer ? GM__LINK_D2D : GM__LINK_PEER;
+  if (to_device && !from_device) entry.kind = GM__LINK_H2D;
+  if (!to_device && from_device) entry.kind = GM__LINK_D2H;
+  entry.pageable = copy_is_pageable(to, bytes) || copy_is_pageable(from, bytes);
+  return (gm__link_op){.entry = entry};
+}
+
 /* The scripted fault of drivers whose peer copies do nothing. */
 static bool copy_is_lost(uint64_t to, uint64_t from) {
   const sim_range *target = sim_range_find(to), *source = sim_range_find(from);
@@ -51,16 +72,20 @@ CUresult sim_copy_add(sim_queue *queue, uint64_t to, uint64_t from, uint64_t byt
   copy_op *copy = sim_op_create(sizeof *copy + (staged ? bytes : 0));
   if (!copy) return CUDA_ERROR_OUT_OF_MEMORY;
   copy->op.run = copy_is_lost(to, from) ? NULL : copy_run;
+  copy->op.link = sim_copy_link(queue->device, to, from, bytes);
   copy->to = to;
   copy->bytes = bytes;
-  if (staged)
+  if (staged) {
     memcpy(copy->staged, (const void *)(uintptr_t)from, bytes);
-  else
+    copy->op.link.entry.from = 0;
+  } else {
     copy->from = from;
+  }
   bool captured = queue->capture != NULL;
   CUresult result = sim_queue_add(queue, &copy->op);
   bool between_devices = to_device && from_device;
-  bool ends = (wait == SIM_WAIT && !between_devices) || (!captured && copy_is_pageable(to, bytes));
+  bool ends = (wait == SIM_WAIT && !between_devices) || (!captured && copy_is_pageable(to, bytes)) ||
+              (staged && sim_link_is_on());
   return result || !ends ? result : sim_queue_wait(queue);
 }
 

@@ -8,6 +8,7 @@
 #include "tests/simulated/cuda/sim_call.h"
 #include "tests/simulated/cuda/sim_capture.h"
 #include "tests/simulated/cuda/sim_context.h"
+#include "tests/simulated/cuda/sim_link.h"
 #include "tests/simulated/cuda/sim_pool.h"
 #include "tests/simulated/cuda/sim_script.h"
 #include "tests/simulated/cuda/sim_slab.h"
@@ -86,7 +87,7 @@ static void event_settle_record(sim_op *op, CUresult result) {
   (void)result;
   const event_op *record = (event_op *)op;
   record->ticket->done = true;
-  record->ticket->done_ns = sim_now_ns();
+  record->ticket->done_ns = sim_link_now_ns();
   if (record->page) atomic_store(&record->page->done, record->generation);
   event_ticket_release(record->ticket);
 }
@@ -181,6 +182,7 @@ CUresult cuEventQuery(CUevent event) {
   if (result) return result;
   result = event_check(event);
   if (!result && !event_is_done(event)) result = CUDA_ERROR_NOT_READY;
+  if (result == CUDA_ERROR_NOT_READY) sim_link_poll();
   return sim_leave(result);
 }
 

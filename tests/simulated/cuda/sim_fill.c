@@ -1,6 +1,7 @@
 /* cuMemset in its forms. */
 #include "tests/simulated/cuda/sim_call.h"
 #include "tests/simulated/cuda/sim_context.h"
+#include "tests/simulated/cuda/sim_copy.h"
 #include "tests/simulated/cuda/sim_range.h"
 #include "tests/simulated/cuda/sim_stream.h"
 
@@ -27,6 +28,8 @@ static CUresult fill_add(CUdeviceptr to, uint32_t value, unsigned width, size_t 
   if (!fill) return CUDA_ERROR_OUT_OF_MEMORY;
   *fill = (fill_op){.op = fill->op, .to = to, .count = count, .value = value, .width = width};
   fill->op.run = fill_run;
+  fill->op.link = sim_copy_link(queue->device, to, to, count * width);
+  fill->op.link.entry.from = 0;
   return sim_queue_add(queue, &fill->op);
 }
 

@@ -6,6 +6,7 @@
 #include "tests/simulated/cuda/sim_call.h"
 #include "tests/simulated/cuda/sim_context.h"
 #include "tests/simulated/cuda/sim_kernels.h"
+#include "tests/simulated/cuda/sim_link.h"
 #include "tests/simulated/cuda/sim_range.h"
 #include "tests/simulated/cuda/sim_slab.h"
 #include "tests/simulated/cuda/sim_stream.h"
@@ -139,9 +140,17 @@ typedef struct module_launch_op {
   unsigned char arguments[]; /* each at a multiple of 16 */
 } module_launch_op;
 
+typedef struct module_seen { /* by one kernel */
+  sim_phys *held;
+  const void *host;
+  uint64_t address, bytes;
+  unsigned char *before; /* its bytes before the kernel wrote; NULL: no link model, or no memory for it */
+} module_seen;
+
 typedef struct module_views {
   int device, count;
-  sim_phys *held[MODULE_VIEWS];
+  bool linked;
+  module_seen seen[MODULE_VIEWS];
 } module_views;
 
 static void *module_view(void *user, uint64_t address, uint64_t bytes) {
@@ -150,22 +159,38 @@ static void *module_view(void *user, uint64_t address, uint64_t bytes) {
   sim_phys *phys = NULL;
   if (views->count == MODULE_VIEWS) return NULL;
   void *host = sim_range_pin(views->device, address, &piece, &phys);
-  if (phys) views->held[views->count++] = phys;
+  if (!phys && !views->linked) return piece == bytes ? host : NULL;
+  module_seen *seen = &views->seen[views->count++];
+  *seen = (module_seen){.held = phys, .host = host, .address = address, .bytes = piece};
+  if (views->linked && host) seen->before = malloc(piece ? piece : 1);
+  if (seen->before) memcpy(seen->before, host, piece);
   return piece == bytes ? host : NULL;
+}
+
+/* What a kernel changed, it wrote; for the link model. */
+static void module_let_go(const sim_op *op, const module_seen *seen) {
+  if (seen->before) sim_link_touch(op, seen->address, seen->bytes, memcmp(seen->before, seen->host, seen->bytes) != 0);
+  free(seen->before);
+  if (seen->held) sim_phys_release(seen->held);
 }
 
 static CUresult module_run(sim_op *op, sim_queue *queue) {
   module_launch_op *launch = (module_launch_op *)op;
   const void *arguments[SIM_KERNEL_ARGUMENTS];
   for (size_t i = 0; i < launch->kernel->count; i++) arguments[i] = launch->arguments + 16 * i;
-  module_views views = {.device = queue->device};
+  module_views views; /* large: only what is used is set */
+  views.device = queue->device;
+  views.count = 0;
+  pthread_mutex_lock(&sim_lock);
+  views.linked = sim_link_is_on();
+  pthread_mutex_unlock(&sim_lock);
   sim_launch call = launch->launch;
   call.arguments = arguments;
   call.view = module_view;
   call.view_user = &views;
   CUresult result = (CUresult)launch->kernel->kernel(&call);
   pthread_mutex_lock(&sim_lock);
-  for (int i = 0; i < views.count; i++) sim_phys_release(views.held[i]);
+  for (int i = 0; i < views.count; i++) module_let_go(op, &views.seen[i]);
   pthread_mutex_unlock(&sim_lock);
   return result;
 }
@@ -201,6 +226,8 @@ static CUresult module_launch(CUfunction function, const sim_launch *like, CUstr
   module_launch_op *launch = sim_op_create(sizeof *launch + 16 * function->kernel->count);
   if (!launch) return CUDA_ERROR_OUT_OF_MEMORY;
   launch->op.run = module_run;
+  launch->op.link = (gm__link_op){.entry = {.kind = GM__LINK_COMPUTE, .device = (uint32_t)queue->device}};
+  launch->op.link.name = function->kernel->name;
   launch->kernel = function->kernel;
   launch->launch = *like;
   result = module_take_arguments(launch, list, extra);

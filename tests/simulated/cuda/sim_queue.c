@@ -5,6 +5,7 @@
 #include "tests/simulated/cuda/sim_call.h"
 #include "tests/simulated/cuda/sim_capture.h"
 #include "tests/simulated/cuda/sim_context.h"
+#include "tests/simulated/cuda/sim_link.h"
 #include "tests/simulated/cuda/sim_pool.h"
 #include "tests/simulated/cuda/sim_script.h"
 #include "tests/simulated/cuda/sim_worker.h"
@@ -27,6 +28,7 @@ sim_queue *sim_queue_create(CUcontext context, unsigned flags, int priority) {
   queue->id = queue_next_id++;
   queue->next = sim_queues;
   sim_queues = queue;
+  sim_link_open(queue);
   return queue;
 }
 
@@ -37,6 +39,7 @@ static void queue_free_if_over(sim_queue *queue) {
     *link = queue->next;
     break;
   }
+  sim_link_close(queue);
   free(queue);
 }
 
@@ -101,12 +104,14 @@ CUresult sim_queue_add(sim_queue *queue, sim_op *op) {
   }
   op->sequence = queue->last = ++queue_sequence;
   if (queue_is_done_at_once(queue, op)) return queue_do_at_once(queue, op), CUDA_SUCCESS;
-  op->due_ns = queue_due_ns();
+  const bool linked = sim_link_is_on();
+  op->due_ns = linked ? 0 : queue_due_ns();
   queue_ops[op->on_host]++;
   if (queue->tail) queue->tail->next = op;
   if (!queue->tail) queue->head = op;
   queue->tail = op;
-  if (queue->head == op) pthread_cond_broadcast(&sim_work[op->on_host]);
+  if (linked) sim_link_add(queue, op);
+  if (queue->head == op && !linked) pthread_cond_broadcast(&sim_work[op->on_host]);
   return CUDA_SUCCESS;
 }
 
@@ -169,10 +174,20 @@ void sim_queue_allow(uint64_t steps) {
   sim_tell_all();
 }
 
+static bool queue_is_held(const sim_queue *queue) { return queue->held || queue_all_held; }
+
+bool sim_queue_may_begin(const sim_queue *queue) {
+  const sim_op *op = queue->head;
+  if (queue_is_held(queue) && !queue_steps) return false;
+  if ((op->ready && !op->ready(op)) || queue_is_behind(queue, op->sequence)) return false;
+  if (queue_is_held(queue)) queue_steps--;
+  return true;
+}
+
 static bool queue_runnable(const sim_queue *queue, bool on_host, int64_t now, int64_t *again) {
   const sim_op *op = queue->head;
   if (!op || queue->busy || op->on_host != on_host) return false;
-  if ((queue->held || queue_all_held) && !queue_steps) return false;
+  if (queue_is_held(queue) && !queue_steps) return false;
   int64_t look = op->due_ns > now ? op->due_ns : 0;
   if (!look && op->ready && !op->ready(op)) {
     if (!op->polled) return false;
@@ -190,10 +205,11 @@ sim_op *sim_queue_pick(bool on_host, sim_queue **queue_out, int64_t *again_out) 
   uint64_t found = 0;
   int64_t now = sim_now_ns();
   *again_out = 0;
+  if (sim_link_is_on()) return NULL; /* who waits does the work */
   for (sim_queue *queue = sim_queues; queue; queue = queue->next)
     if (queue_runnable(queue, on_host, now, again_out) && sim_script_random() % ++found == 0) chosen = queue;
   if (!chosen) return NULL;
-  if (queue_steps && (chosen->held || queue_all_held)) queue_steps--;
+  if (queue_steps && queue_is_held(chosen)) queue_steps--;
   chosen->busy = true;
   *queue_out = chosen;
   return chosen->head;
@@ -212,6 +228,6 @@ void sim_queue_finish(sim_queue *queue, CUresult result) {
   free(op);
   pthread_cond_broadcast(&sim_changed);
   for (int i = 0; i < 2; i++)
-    if (queue_ops[i]) pthread_cond_broadcast(&sim_work[i]);
+    if (queue_ops[i] && !sim_link_is_on()) pthread_cond_broadcast(&sim_work[i]);
   queue_free_if_over(queue);
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backends/shared/link_model.h"
 #include "tests/simulated/cuda/sim_cuda_api.h"
 
 typedef struct sim_queue sim_queue;
@@ -22,6 +23,7 @@ struct sim_op {
   bool (*ready)(const sim_op *op);               /* NULL: always */
   bool on_host;                                  /* for the thread of host functions */
   bool polled;                                   /* `ready` changes without word (another process) */
+  gm__link_op link;                              /* what it is for the link model */
 };
 
 struct sim_queue {
@@ -39,6 +41,7 @@ struct sim_queue {
   sim_capture *capture;
   uint64_t captured; /* operations captured on it */
   bool unjoined;
+  gm__link_lane lane; /* of the link model */
 };
 
 extern sim_queue *sim_queues; /* all of them */
@@ -68,6 +71,9 @@ uint64_t sim_queue_newest(void);
 /* Hold the queue of this id (0: all), or let go; `steps` operations may still be done. */
 void sim_queue_hold(uint64_t id, bool held);
 void sim_queue_allow(uint64_t steps);
+
+/* For the link model: may the first operation begin? A step that allows it is used up. */
+bool sim_queue_may_begin(const sim_queue *queue);
 
 /* For the worker: an operation whose turn it is, its queue marked busy. Else NULL, and when to look again (0: when
  * told). */

@@ -64,6 +64,8 @@ static CUresult rect_add(const rect_op *like, CUstream stream, sim_wait wait) {
   *rect = *like;
   rect->op = op;
   rect->op.run = rect_run;
+  rect->op.link = sim_copy_link(queue->device, like->to.at, like->from.at, like->width * like->rows * like->planes);
+  rect->op.link.entry.to = rect->op.link.entry.from = 0; /* rows with gaps are no range */
   bool ends = wait == SIM_WAIT || (!queue->capture && (rect_is_pageable(&like->to) || rect_is_pageable(&like->from)));
   result = sim_queue_add(queue, &rect->op);
   return result || !ends ? result : sim_queue_wait(queue);

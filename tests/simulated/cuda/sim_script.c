@@ -17,6 +17,7 @@ typedef struct script_failure {
 enum { SCRIPT_FAILURES = 64 };
 
 sim_script sim_script_now;
+bool (*sim_script_link)(const char *spec);
 static script_failure script_failures[SCRIPT_FAILURES];
 static int script_failure_count;
 static uint64_t script_state = 1;
@@ -131,6 +132,7 @@ static bool script_set_word(const char *name, const char *value, bool *known) {
   if (strcmp(name, "HOSTILE") == 0) return script_set_hostile(value);
   if (strcmp(name, "LOST_AFTER") == 0) return script_set_lost(value);
   if (strcmp(name, "GRANULARITY") == 0) return script_set_granularity(value);
+  if (strcmp(name, "LINK") == 0) return !sim_script_link || sim_script_link(value);
   if (strcmp(name, "FAIL") == 0) return sim_script_add_failures(value);
   if (strcmp(name, "IOMMU") == 0) return script->iommu = strcmp(value, "1") == 0, true;
   if (strcmp(name, "PEER") == 0) return script->peer_silent = strcmp(value, "silent") == 0, true;
@@ -187,7 +189,7 @@ void sim_script_load(void) {
                                       "LATENCY_US", "SEED",  "COPY_MBPS",   "VERSION",       "INTEGRATED", "MIG",
                                       "INIT",       "NO",    "MEMINFO",     "HOSTILE",       "LOST_AFTER", "FAIL",
                                       "EXIT",       "FREE",  "GRANULARITY", "CONTEXT_BYTES", "READ_ONLY",  "WSL",
-                                      "PEER",       "IOMMU"};
+                                      "PEER",       "IOMMU", "LINK"};
   sim_script_now = (sim_script){.devices = 1,
                                 .version = 13000,
                                 .latency_us = 100,
@@ -197,6 +199,7 @@ void sim_script_load(void) {
   for (int i = 0; i < SIM_MAX_DEVICES; i++) sim_script_now.total[i] = (uint64_t)1 << 30;
   script_state = 0x9e3779b97f4a7c15u;
   sim_script_clear_failures();
+  if (sim_script_link) sim_script_link("off");
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     char variable[40];
     snprintf(variable, sizeof variable, "SIMCUDA_%s", names[i]);

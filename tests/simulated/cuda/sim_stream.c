@@ -6,6 +6,7 @@
 #include "tests/simulated/cuda/sim_call.h"
 #include "tests/simulated/cuda/sim_capture.h"
 #include "tests/simulated/cuda/sim_context.h"
+#include "tests/simulated/cuda/sim_link.h"
 #include "tests/simulated/cuda/sim_pool.h"
 #include "tests/simulated/cuda/sim_script.h"
 #include "tests/simulated/cuda/sim_slab.h"
@@ -142,6 +143,7 @@ CUresult cuStreamQuery(CUstream stream) {
   result = sim_stream_queue(stream, &queue);
   if (!result) result = sim_capture_forbids_wait(queue);
   if (!result && queue->head) result = CUDA_ERROR_NOT_READY;
+  if (result == CUDA_ERROR_NOT_READY) sim_link_poll();
   return sim_leave(result);
 }
 
@@ -215,6 +217,7 @@ static CUresult stream_add_host(CUstream stream, CUhostFn function, CUstreamCall
   if (!host) return CUDA_ERROR_OUT_OF_MEMORY;
   host->op.run = stream_host_run;
   host->op.on_host = true;
+  host->op.link = (gm__link_op){.entry = {.kind = GM__LINK_HOST}, .name = "host_function"};
   host->function = function;
   host->callback = callback;
   host->stream = stream;

@@ -5,7 +5,6 @@
 
 #include "tests/simulated/cuda/sim_call.h"
 #include "tests/simulated/cuda/sim_context.h"
-#include "tests/simulated/cuda/sim_queue.h"
 
 static _Thread_local bool worker_is_current;
 
@@ -17,14 +16,17 @@ static bool worker_drops(const sim_queue *queue) {
   return sim_context_is_live(queue->context) && queue->context->id == queue->context_id && queue->context->sticky;
 }
 
-static void worker_do(sim_op *op, sim_queue *queue) {
+void sim_worker_do(sim_op *op, sim_queue *queue) {
   if (!op->run || worker_drops(queue)) {
     sim_queue_finish(queue, CUDA_SUCCESS);
     return;
   }
+  const bool was_current = worker_is_current;
+  worker_is_current = true;
   pthread_mutex_unlock(&sim_lock);
   CUresult result = op->run(op, queue);
   pthread_mutex_lock(&sim_lock);
+  worker_is_current = was_current;
   sim_queue_finish(queue, result);
 }
 
@@ -35,7 +37,7 @@ static void *worker_main(void *on_host) {
     sim_queue *queue = NULL;
     int64_t again = 0;
     sim_op *op = sim_queue_pick(on_host != NULL, &queue, &again);
-    if (op) worker_do(op, queue);
+    if (op) sim_worker_do(op, queue);
     if (!op) sim_wait_work(on_host != NULL, again);
   }
   pthread_mutex_unlock(&sim_lock);

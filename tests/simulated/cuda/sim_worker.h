@@ -5,6 +5,13 @@
 
 #include <stdbool.h>
 
+#include "tests/simulated/cuda/sim_queue.h"
+
+/* Does the first operation of a queue in the calling thread, and finishes it. Wants the lock, and gives it away
+ * meanwhile.
+ */
+void sim_worker_do(sim_op *op, sim_queue *queue);
+
 /* Wants the lock. False: the threads could not be started. */
 bool sim_worker_start(void);
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "backends/hip/hip_abi.h"
+#include "backends/shared/link_model.h"
 
 typedef struct ihipGraph *hipGraph_t;
 typedef struct hipGraphExec *hipGraphExec_t;
@@ -27,6 +28,9 @@ hipError_t hipGraphExecDestroy(hipGraphExec_t exec);
 /* As simCudaControl (tests/simulated/cuda/sim_control.h), but that contexts are no leaks: HIP keeps its own for the
  * life of the process. */
 int simHipControl(const char *command, char *reply, size_t capacity);
+
+/* As simCudaJournal. */
+uint64_t simHipJournal(gm__link_entry *out, uint64_t capacity);
 
 #pragma GCC visibility pop
 

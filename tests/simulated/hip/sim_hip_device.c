@@ -91,6 +91,8 @@ static int device_leaks(char *reply, size_t capacity) {
   return answer;
 }
 
+uint64_t simHipJournal(gm__link_entry *out, uint64_t capacity) { return simCudaJournal(out, capacity); }
+
 int simHipControl(const char *command, char *reply, size_t capacity) {
   if (command && strcmp(command, "leaks") == 0) return device_leaks(reply, capacity);
   return simCudaControl(command, reply, capacity);
