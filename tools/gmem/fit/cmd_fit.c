@@ -23,6 +23,12 @@ enum {
   FIT_KEEP,
   FIT_SPREAD,
   FIT_CPU_MOE,
+  FIT_OVERRIDE,
+  FIT_MMPROJ,
+  FIT_DRAFT_MODEL,
+  FIT_LORA,
+  FIT_WITH,
+  FIT_INTEGRATED,
   FIT_DIMS,
   FIT_DTYPE,
   FIT_EXPLAIN
@@ -75,7 +81,8 @@ static void fit_parse_devices(struct argp_state *state, fit_question *question, 
     device->total_bytes = args_bytes(state, "--devices", text);
     snprintf(device->backend, sizeof device->backend, "described");
     snprintf(device->name, sizeof device->name, "device %" PRIu32, index);
-    question->room[index] = (gm_fit_device){.name = device->name, .free_bytes = device->total_bytes};
+    device->free_bytes = device->total_bytes;
+    question->room[index] = (gm_fit_device){.name = device->name};
   }
 }
 
@@ -109,10 +116,27 @@ static void fit_parse_dims(struct argp_state *state, fit_question *question, con
                                        .head_size = numbers[4] ? numbers[0] / numbers[4] : 0};
 }
 
-static void fit_parse_end(struct argp_state *state, const fit_arguments *arguments) {
+/* A projector and a draft come once. */
+static void fit_parse_beside(struct argp_state *state, fit_question *question, fit_beside_kind kind, const char *path) {
+  for (uint32_t i = 0; i < question->beside_count; i++) {
+    const bool is_second = question->beside[i].kind == kind && (kind == FIT_PROJECTOR || kind == FIT_DRAFT);
+    if (is_second) args_error(state, "\"%s\" is a second %s", path, fit_beside_word(kind));
+  }
+  if (question->beside_count == FIT_BESIDE) args_error(state, "more than %d files beside the model", FIT_BESIDE);
+  question->beside[question->beside_count++] = (fit_beside){.kind = kind, .path = args_file(state, path)};
+}
+
+/* One device, of which the host has the rest. */
+static void fit_parse_integrated(struct argp_state *state, fit_question *question) {
+  if (question->device_count != 1) args_error(state, "--integrated: give the memory of one device with --devices");
+  if (question->host_free_bytes == GM_UNKNOWN_BYTES) question->host_free_bytes = question->devices[0].free_bytes;
+}
+
+static void fit_parse_end(struct argp_state *state, fit_arguments *arguments) {
   bool has_path = arguments->question.path != NULL;
   if (!has_path && !arguments->has_dims) args_error(state, "MODEL or --dims is missing");
   if (has_path && arguments->has_dims) args_error(state, "MODEL and --dims do not go together");
+  if (arguments->question.shares_host) fit_parse_integrated(state, &arguments->question);
 }
 
 static error_t fit_parse_run(int key, char *text, struct argp_state *state, gm_estimate_settings *settings) {
@@ -142,6 +166,12 @@ static error_t fit_parse(int key, char *text, struct argp_state *state) {
     case FIT_CPU_MOE:
       question->experts_on_host = args_count(state, "--n-cpu-moe", text, 0, GM_FIT_LAYERS_MAX);
       return 0;
+    case FIT_OVERRIDE: question->overrides = text; return 0;
+    case FIT_INTEGRATED: question->shares_host = true; return 0;
+    case FIT_MMPROJ: fit_parse_beside(state, question, FIT_PROJECTOR, text); return 0;
+    case FIT_DRAFT_MODEL: fit_parse_beside(state, question, FIT_DRAFT, text); return 0;
+    case FIT_LORA: fit_parse_beside(state, question, FIT_ADAPTER, text); return 0;
+    case FIT_WITH: fit_parse_beside(state, question, FIT_OTHER, text); return 0;
     case FIT_DIMS:
       fit_parse_dims(state, question, text);
       arguments->has_dims = true;
@@ -174,6 +204,12 @@ static const struct argp_option fit_options[] = {
      "Leave at least this much free on each device (256M); 1G,0: more on the first, as where a display is", 0},
     {"spread", FIT_SPREAD, NULL, 0, "Over all devices of use, not over the fewest that will do", 0},
     {"n-cpu-moe", FIT_CPU_MOE, "N", 0, "The experts of the first N layers are on the host", 0},
+    {"override-tensor", FIT_OVERRIDE, "LIST", 0, "PATTERN=CPU,...: tensors with such names are on the host", 0},
+    {"mmproj", FIT_MMPROJ, "FILE", 0, "A projector beside the model", 0},
+    {"draft", FIT_DRAFT_MODEL, "FILE", 0, "A draft model beside it", 0},
+    {"lora", FIT_LORA, "FILE", 0, "An adapter beside it; may come again", 0},
+    {"with", FIT_WITH, "FILE", 0, "Another model, of another process, on the first device; may come again", 0},
+    {"integrated", FIT_INTEGRATED, NULL, 0, "The memory of the device is the host's (of one of --devices)", 0},
     {"dims", FIT_DIMS, "LIST", 0, "HIDDEN,INTERMEDIATE,LAYERS,VOCAB,HEADS,KV_HEADS in place of a model", 0},
     {"dtype", FIT_DTYPE, "T", 0, "Type of the weights where no file says it (f16)", 0},
     {"explain", FIT_EXPLAIN, NULL, 0, "Every term", 0},
@@ -188,6 +224,8 @@ static void fit_complete(fit_question *question) {
 
 static gm_status fit_ask(fit_question *question, session *self, gm_error *err) {
   gm_status status = question->path ? fit_open(question, err) : GM_OK;
+  if (status == GM_OK) status = fit_read_overrides(question, err);
+  if (status == GM_OK) status = fit_beside_open(question, err);
   if (status == GM_OK && !question->is_described) {
     status = session_begin(self, NULL, err);
     if (status == GM_OK) status = fit_find_devices(question, self->ctx, err);

@@ -14,7 +14,8 @@ enum {
   FIT_LONGEST = 131072,   /* where the file does not say what it was trained for */
   FIT_CONTEXT_MIB = 320,  /* a driver's context and kernels, per process: 200 to 600 MiB on CUDA */
   FIT_WORKSPACE_MIB = 64, /* matrix products, at least */
-  FIT_ENTRIES = 64
+  FIT_ENTRIES = 64,
+  FIT_ROUNDS = 6 /* of placing with a draft */
 };
 
 #define FIT_MIB (UINT64_C(1) << 20)
@@ -76,15 +77,20 @@ gm_status fit_open(fit_question *self, gm_error *err) {
 }
 
 void fit_close(fit_question *self) {
+  fit_beside_close(self);
   gm_model_close(self->model);
   self->model = NULL;
 }
 
 /* ---- devices ---- */
 
+static bool fit_is_card(const gm_device_entry *entry) {
+  return entry->info.type != GM_DEVICE_TYPE_CPU && strcmp(entry->id.backend, "null") != 0 &&
+         entry->memory.free_bytes != GM_UNKNOWN_BYTES;
+}
+
 static bool fit_is_wanted(const gm_device_entry *entry) {
-  return entry->counted && !entry->host_pool && entry->info.type != GM_DEVICE_TYPE_CPU &&
-         strcmp(entry->id.backend, "null") != 0 && entry->memory.free_bytes != GM_UNKNOWN_BYTES;
+  return entry->counted && !entry->host_pool && fit_is_card(entry);
 }
 
 static void fit_add_device(fit_question *self, const gm_device_entry *entry) {
@@ -93,7 +99,17 @@ static void fit_add_device(fit_question *self, const gm_device_entry *entry) {
   snprintf(device->name, sizeof device->name, "%s", entry->info.name);
   device->index = entry->info.index;
   device->total_bytes = entry->memory.total_bytes;
-  self->room[self->device_count++] = (gm_fit_device){.name = device->name, .free_bytes = entry->memory.free_bytes};
+  device->free_bytes = entry->memory.free_bytes;
+  self->room[self->device_count++] = (gm_fit_device){.name = device->name};
+}
+
+/* Where no card has memory of its own, an integrated one computes in the host's. */
+static void fit_add_integrated(fit_question *self, const gm_device_entry *entries, size_t count) {
+  for (size_t i = 0; i < count && i < FIT_ENTRIES && !self->device_count; i++) {
+    if (entries[i].info.type != GM_DEVICE_TYPE_INTEGRATED || !fit_is_card(&entries[i])) continue;
+    fit_add_device(self, &entries[i]);
+    self->shares_host = true;
+  }
 }
 
 gm_status fit_find_devices(fit_question *self, gm_context *ctx, gm_error *err) {
@@ -109,6 +125,7 @@ gm_status fit_find_devices(fit_question *self, gm_context *ctx, gm_error *err) {
   for (size_t i = 0; i < count && i < FIT_ENTRIES && self->device_count < FIT_DEVICES; i++) {
     if (fit_is_wanted(&entries[i])) fit_add_device(self, &entries[i]);
   }
+  fit_add_integrated(self, entries, count);
   return GM_OK;
 }
 
@@ -122,9 +139,9 @@ static gm_status fit_estimate(fit_question *self, const gm_estimate_settings *se
 }
 
 /* What a device holds beside the buffers that are estimated. */
-static uint64_t fit_overhead(const fit_question *self) {
-  uint64_t widest = self->config.intermediate > self->config.hidden ? self->config.intermediate : self->config.hidden;
-  uint64_t workspace = 8 * self->estimate.micro_batch * widest, least = FIT_WORKSPACE_MIB * FIT_MIB;
+uint64_t fit_overhead(const gm_model_config *config, uint64_t micro_batch) {
+  const uint64_t widest = config->intermediate > config->hidden ? config->intermediate : config->hidden;
+  const uint64_t workspace = 8 * micro_batch * widest, least = FIT_WORKSPACE_MIB * FIT_MIB;
   return FIT_CONTEXT_MIB * FIT_MIB + (workspace > least ? workspace : least);
 }
 
@@ -155,6 +172,23 @@ static uint64_t fit_margin(const fit_question *self, uint32_t device) {
   return self->keep_free_bytes[device] + more;
 }
 
+/* What is free for layers, when what is beside the model has its room. Where that has none, nothing fits. Host and
+ * integrated card take from one memory. */
+static void fit_bound(fit_question *self, gm_fit_request *out) {
+  self->excess_bytes = 0;
+  for (uint32_t i = 0; i < self->device_count; i++) {
+    uint64_t all = self->devices[i].free_bytes;
+    if (self->shares_host && all > self->host_free_bytes) all = self->host_free_bytes;
+    if (self->shares_host) all = all > out->host_fixed_bytes ? all - out->host_fixed_bytes : 0;
+    const uint64_t taken = self->taken[i], beside = taken ? taken + self->room[i].margin_bytes : 0;
+    if (beside > all && beside - all > self->excess_bytes) self->excess_bytes = beside - all;
+    self->whole[i] = all;
+    self->room[i].free_bytes = all > taken ? all - taken : 0;
+    if (self->shares_host) out->host_free_bytes -= self->room[i].free_bytes;
+  }
+  if (self->excess_bytes) out->host_free_bytes = 0;
+}
+
 static gm_status fit_figures(void *user, const gm_fit_setting *setting, gm_fit_request *out, gm_error *err) {
   fit_question *self = user;
   gm_estimate_settings settings = self->settings;
@@ -167,12 +201,14 @@ static gm_status fit_figures(void *user, const gm_fit_setting *setting, gm_fit_r
   if (status == GM_OK && self->outlook != FIT_EXPECTED) fit_move(self, out);
   for (uint32_t i = 0; i < self->device_count; i++) {
     self->room[i].margin_bytes = fit_margin(self, i);
-    self->room[i].overhead_bytes = fit_overhead(self);
+    self->room[i].overhead_bytes = fit_overhead(&self->config, self->estimate.micro_batch);
   }
+  out->host_free_bytes = self->host_free_bytes;
   if (status == GM_OK) status = fit_move_to_host(self, &settings, out, err);
+  if (status == GM_OK) status = fit_beside_figures(self, &settings, out, err);
+  if (status == GM_OK) fit_bound(self, out);
   out->devices = self->room;
   out->device_count = self->device_count;
-  out->host_free_bytes = self->host_free_bytes;
   out->spread = self->spread;
   return status;
 }
@@ -194,6 +230,14 @@ static void fit_list_kv_types(fit_question *self) {
   for (uint32_t i = 0; i < self->kv_count; i++) self->kv_names[i] = gm_dtype_name(self->kv_types[i]);
 }
 
+/* What is beside the model counts as taken of its devices. */
+static void fit_settle_beside(fit_question *self) {
+  for (uint32_t i = 0; i < self->device_count; i++) {
+    self->parts[i].bytes += self->taken[i];
+    self->room[i].free_bytes = self->whole[i];
+  }
+}
+
 /* The figures of what was placed, in place of those of the last try. */
 static gm_status fit_settle(fit_question *self, const gm_fit_setting *setting, gm_error *err) {
   gm_estimate_settings settings = self->settings;
@@ -206,7 +250,8 @@ static gm_status fit_settle(fit_question *self, const gm_fit_setting *setting, g
   settings.device_layers = self->plan.device_layers;
   status = fit_estimate(self, &settings, err);
   if (status == GM_OK) fit_settle_host(self);
-  self->overhead_bytes = self->plan.devices_used * fit_overhead(self);
+  fit_settle_beside(self);
+  self->overhead_bytes = self->plan.devices_used * fit_overhead(&self->config, self->estimate.micro_batch);
   return status;
 }
 
@@ -246,6 +291,14 @@ static gm_status fit_try_at(fit_question *self, const gm_fit_source *source, con
   return status;
 }
 
+/* Why some bytes are unknown; NULL: none are. */
+const char *fit_unknown(const fit_question *self) {
+  for (uint32_t i = 0; i < self->beside_count; i++) {
+    if (self->beside[i].why[0]) return self->beside[i].why;
+  }
+  return NULL;
+}
+
 /* It fits when it does at worst. It does not fit when it does not at best. */
 static gm_status fit_judge(fit_question *self, const gm_fit_source *source, const gm_fit_setting *setting,
                            gm_error *err) {
@@ -254,8 +307,20 @@ static gm_status fit_judge(fit_question *self, const gm_fit_source *source, cons
   if (status == GM_OK) status = fit_try_at(self, source, setting, FIT_AT_BEST, &best, err);
   if (status != GM_OK) return status;
   self->verdict = worst.fits ? FIT_YES : best.fits ? FIT_UNKNOWN : FIT_NO;
+  if (self->verdict == FIT_YES && fit_unknown(self)) self->verdict = FIT_UNKNOWN;
   self->lack_bytes = worst.lack_bytes;
   return GM_OK;
+}
+
+/* A draft lies where the layers do, and they get the room that it leaves: again until neither moves. */
+static gm_status fit_place(fit_question *self, const gm_fit_source *source, const gm_fit_setting *setting,
+                           gm_error *err) {
+  gm_status status = GM_OK;
+  for (int i = 0; i < FIT_ROUNDS && status == GM_OK; i++) {
+    status = gm_fit_try(source, setting, self->parts, &self->plan, err);
+    if (!self->beside_count || !fit_beside_share(self)) break;
+  }
+  return status;
 }
 
 gm_status fit_answer(fit_question *self, gm_error *err) {
@@ -272,10 +337,22 @@ gm_status fit_answer(fit_question *self, gm_error *err) {
                             .all_on_devices = self->device_count > 0};
   self->settings.context = setting.context;
   self->plan = (gm_fit_plan){.struct_size = sizeof self->plan};
-  status = gm_fit_try(&source, &setting, self->parts, &self->plan, err);
+  status = fit_place(self, &source, &setting, err);
   if (status == GM_OK) status = fit_judge(self, &source, &setting, err);
   if (status == GM_OK) status = fit_look_around(self, &source, &setting, err);
   return status == GM_OK ? fit_settle(self, &setting, err) : status;
+}
+
+/* What is beside the model in its own process. */
+static void fit_sum_beside(const fit_question *self, fit_sums *sums) {
+  for (uint32_t i = 0; i < self->beside_count; i++) {
+    const fit_beside *it = &self->beside[i];
+    if (it->kind == FIT_OTHER) continue;
+    sums->host_bytes += it->host_bytes;
+    sums->low_bytes += it->device_bytes + it->host_bytes - it->less_bytes;
+    sums->high_bytes += it->device_bytes + it->host_bytes + it->spare_bytes;
+  }
+  if (fit_unknown(self)) sums->high_bytes = GM_UNKNOWN_BYTES;
 }
 
 fit_sums fit_sum(const fit_question *self) {
@@ -295,5 +372,6 @@ fit_sums fit_sum(const fit_question *self) {
   sums.total_bytes += more;
   sums.host_bytes += estimate->output;
   sums.high_bytes = estimate->total.high + more + estimate->output + self->overhead_bytes;
+  fit_sum_beside(self, &sums);
   return sums;
 }

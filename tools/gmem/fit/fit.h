@@ -4,6 +4,7 @@
 
 #include "gm/estimate.h"
 #include "gm/fit.h"
+#include "tools/gmem/fit/fit_beside.h"
 #include "tools/gmem/output/json.h"
 #include "tools/gmem/session/session.h"
 
@@ -23,14 +24,17 @@ typedef struct fit_device {
   uint32_t index;
   char name[FIT_NAME];
   uint64_t total_bytes; /* GM_UNKNOWN_BYTES */
+  uint64_t free_bytes;  /* before anything is taken of it */
 } fit_device;
 
 /* Which end of the figures' intervals counts. */
 typedef enum fit_outlook { FIT_EXPECTED, FIT_AT_WORST, FIT_AT_BEST } fit_outlook;
 
+typedef struct fit_question fit_question;
+
 typedef enum fit_verdict { FIT_NO, FIT_YES, FIT_UNKNOWN } fit_verdict;
 
-typedef struct fit_question {
+struct fit_question {
   /* asked */
   const char *path; /* NULL: dimensions */
   gm_estimate_settings settings;
@@ -39,6 +43,10 @@ typedef struct fit_question {
   bool is_described;                     /* devices come from the command line */
   bool spread;                           /* over all devices of use, not the fewest */
   uint32_t experts_on_host;              /* of so many layers, the first ones */
+  const char *overrides;                 /* tensors that are to be on the host, as llama.cpp's -ot; NULL: none */
+  bool shares_host;                      /* the only device is integrated: its memory is the host's */
+  uint32_t beside_count;
+  fit_beside beside[FIT_BESIDE];
   /* found */
   gm_model *model;    /* NULL: weights are counted from dimensions */
   bool has_no_config; /* weights alone are known */
@@ -50,10 +58,15 @@ typedef struct fit_question {
   const char *kv_names[FIT_KV_CHOICES];
   gm_dtype kv_types[FIT_KV_CHOICES];
   uint32_t kv_count;
-  gm_memory_estimate estimate; /* of the run as placed */
-  fit_outlook outlook;         /* of the figures in `layers` and `room` */
-  fit_verdict verdict;         /* unknown: it does not fit at worst, and it does at best */
-  uint64_t lack_bytes;         /* unknown: at worst, with all layers on devices */
+  gm_memory_estimate estimate;     /* of the run as placed */
+  fit_outlook outlook;             /* of the figures in `layers` and `room` */
+  uint64_t whole[FIT_DEVICES];     /* of each device, what is free for all of it */
+  uint64_t taken[FIT_DEVICES];     /* of each device, by what is beside the model */
+  double draft_share[FIT_DEVICES]; /* of a draft, the part that each device has */
+  uint64_t excess_bytes;           /* which what is beside the model lacks on a device that has no room for it */
+  uint64_t override_weights[GM_FIT_LAYERS_MAX], override_experts[GM_FIT_LAYERS_MAX];
+  fit_verdict verdict; /* unknown: it does not fit at worst, and it does at best */
+  uint64_t lack_bytes; /* unknown: at worst, with all layers on devices */
   gm_fit_plan plan;
   gm_fit_part parts[FIT_DEVICES];
   uint64_t moved[GM_FIT_LAYERS_MAX]; /* of each layer, bytes that were asked to be on the host */
@@ -63,7 +76,7 @@ typedef struct fit_question {
   uint64_t max_context_fits;         /* the longest that fits, up to FIT_FARTHEST */
   uint32_t change_count;
   gm_fit_change changes[FIT_CHANGES];
-} fit_question;
+};
 
 /* What it all comes to. */
 typedef struct fit_sums {
@@ -83,12 +96,21 @@ gm_status fit_answer(fit_question *self, gm_error *err);
 /* One sentence: it fits, it does not fit, or that is unknown, with what is to spare or lacking. */
 void fit_verdict_text(const fit_question *self, char *out, size_t capacity);
 
+/* Why some bytes are unknown; NULL: none are. It does not fit all the same where the others have no room. */
+const char *fit_unknown(const fit_question *self);
+
 fit_sums fit_sum(const fit_question *self);
 
 /* Moves what was asked to be on the host there: out of the layers, into what is fixed. The layers are those of `out`,
  * and each device takes what engines need in addition. */
 gm_status fit_move_to_host(fit_question *self, const gm_estimate_settings *settings, gm_fit_request *out,
                            gm_error *err);
+
+/* Finds the tensors that `overrides` names. */
+gm_status fit_read_overrides(fit_question *self, gm_error *err);
+
+/* The bytes that a process takes of a device beside the buffers that are estimated. */
+uint64_t fit_overhead(const gm_model_config *config, uint64_t micro_batch);
 
 /* Counts what was moved as the host's in the estimate of the run as placed. */
 void fit_settle_host(fit_question *self);

@@ -50,6 +50,49 @@ static void command_cache(FILE *file, const fit_question *self) {
   }
 }
 
+/* Of a list with commas between, an element between quotes, which double inside. */
+static void command_element(FILE *file, const char *text) {
+  const bool is_plain = !text[strcspn(text, ",\"")];
+  if (is_plain) {
+    fputs(text, file);
+    return;
+  }
+  fputc('"', file);
+  for (; *text; text++) fputs(*text == '"' ? "\"\"" : (const char[]){*text, '\0'}, file);
+  fputc('"', file);
+}
+
+/* All adapters are one word: of several options the last one alone counts. */
+static void command_adapters(FILE *file, const fit_question *self) {
+  static char list[FIT_COMMAND];
+  FILE *inner = fmemopen(list, sizeof list, "w");
+  bool is_first = true;
+  if (!inner) return;
+  for (uint32_t i = 0; i < self->beside_count; i++) {
+    if (self->beside[i].kind != FIT_ADAPTER) continue;
+    if (!is_first) fputc(',', inner);
+    command_element(inner, self->beside[i].path);
+    is_first = false;
+  }
+  fclose(inner);
+  if (is_first) return;
+  fputs(" --lora ", file);
+  command_word(file, list);
+}
+
+static void command_beside(FILE *file, const fit_question *self) {
+  for (uint32_t i = 0; i < self->beside_count; i++) {
+    const fit_beside *it = &self->beside[i];
+    if (it->kind == FIT_PROJECTOR) fputs(" --mmproj ", file);
+    if (it->kind == FIT_DRAFT) fputs(" -md ", file);
+    if (it->kind == FIT_PROJECTOR || it->kind == FIT_DRAFT) command_word(file, it->path);
+    if (it->kind == FIT_DRAFT) {
+      fprintf(file, " -ngld %" PRIu64 " --spec-type draft-simple", self->device_count ? it->config.layers + 1 : 0);
+    }
+  }
+  command_adapters(file, self);
+}
+
 static void command_print(FILE *file, const fit_question *self) {
   const gm_estimate_settings *settings = &self->settings;
   const uint32_t sequences = settings->sequences ? settings->sequences : 1;
@@ -59,6 +102,11 @@ static void command_print(FILE *file, const fit_question *self) {
   fprintf(file, " -ngl %" PRIu32, self->plan.device_layers);
   command_split(file, self);
   if (self->experts_on_host) fprintf(file, " -ncmoe %" PRIu32, self->experts_on_host);
+  if (self->overrides) {
+    fputs(" -ot ", file);
+    command_word(file, self->overrides);
+  }
+  command_beside(file, self);
   fprintf(file, " -c %" PRIu64, self->estimate.context);
   if (serves) fprintf(file, " -np %" PRIu32, sequences); /* left alone, a server has four */
   if (sequences > 1 && !settings->separate_sequences) fputs(" -kvu", file);

@@ -57,14 +57,14 @@ static fit_kind *kind_of_name(fit_kind *kinds, uint32_t *count, const char *name
   return kind;
 }
 
-/* Experts that were asked to be on the host, in a row of their own. */
+/* Tensors that were asked to be on the host, in a row of their own. */
 static void kind_moved(const fit_question *self, fit_kind *out, uint32_t *count) {
   fit_kind *kind = NULL;
-  for (uint32_t i = 0; i < self->config.layers; i++) {
+  for (uint32_t i = 0; i < fit_layer_count(self); i++) {
     if (!self->moved[i]) continue;
-    if (!kind) kind = kind_of_name(out, count, "experts on the host");
+    if (!kind) kind = kind_of_name(out, count, "on the host, as asked");
     kind->layers++;
-    kind->expert_bytes += self->moved[i];
+    *(self->overrides ? &kind->weight_bytes : &kind->expert_bytes) += self->moved[i];
   }
 }
 

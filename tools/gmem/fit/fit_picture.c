@@ -21,6 +21,7 @@ typedef enum picture_part {
   PICTURE_EXPERTS,
   PICTURE_CACHE,
   PICTURE_COMPUTE,
+  PICTURE_BESIDE,
   PICTURE_MARGIN,
   PICTURE_FREE, /* of a kind of layers: what a larger kind has more */
   PICTURE_PARTS
@@ -76,6 +77,8 @@ static void picture_device(picture_row *row, const fit_question *self, uint32_t 
     return;
   }
   picture_used(row, part, self->room[index].free_bytes);
+  row->parts[PICTURE_COMPUTE] -= self->taken[index];
+  row->parts[PICTURE_BESIDE] = self->taken[index];
   row->parts[PICTURE_MARGIN] = self->room[index].margin_bytes;
   picture_layers(row, part->layer_count);
 }
@@ -139,8 +142,9 @@ static void picture_measure(picture *self) {
 }
 
 static void picture_signs(const picture *self, int part, int count) {
-  static const char *const plain[] = {"#", "%", "=", "+", "-", "."}, *const blocks[] = {"█", "▓", "▒", "░", "╌", "·"};
-  static const style_colour colours[] = {STYLE_BLUE, STYLE_GREEN, STYLE_CYAN, STYLE_MAGENTA, STYLE_YELLOW};
+  static const char *const plain[] = {"#", "%", "=", "+", "@", "-", "."}, *const blocks[] = {"█", "▓", "▒", "░",
+                                                                                             "▞", "╌", "·"};
+  static const style_colour colours[] = {STYLE_BLUE, STYLE_GREEN, STYLE_CYAN, STYLE_MAGENTA, STYLE_RED, STYLE_YELLOW};
   const bool is_coloured = part < PICTURE_FREE;
   if (count <= 0) return;
   if (is_coloured) fputs(style_begin(self->file, colours[part]), self->file);
@@ -192,7 +196,7 @@ static void picture_row_print(const picture *self, const picture_row *row, int l
 }
 
 static void picture_legend(const picture *self) {
-  static const char *const names[] = {"weights", "experts", "cache", "compute, overhead", "margin"};
+  static const char *const names[] = {"weights", "experts", "cache", "compute, overhead", "beside", "margin"};
   fputs("  ", self->file);
   for (int part = 0; part < PICTURE_FREE; part++) {
     bool is_there = false;

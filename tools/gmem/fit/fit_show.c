@@ -249,6 +249,22 @@ static void show_json_verdict(json_writer *out, const fit_question *self) {
   writer_text_or_null(out, "reason", self->plan.fits ? NULL : self->plan.reason);
 }
 
+static void show_json_beside(json_writer *out, const fit_question *self) {
+  writer_open(out, "beside", '[');
+  for (uint32_t i = 0; i < self->beside_count; i++) {
+    const fit_beside *it = &self->beside[i];
+    writer_open(out, NULL, '{');
+    writer_text(out, "what", fit_beside_word(it->kind));
+    writer_text(out, "file", it->path);
+    writer_bytes(out, "device_bytes", it->why[0] ? GM_UNKNOWN_BYTES : it->device_bytes);
+    writer_bytes(out, "known_bytes", it->device_bytes);
+    writer_bytes(out, "host_bytes", it->host_bytes);
+    writer_text_or_null(out, "why", it->why);
+    writer_close(out);
+  }
+  writer_close(out);
+}
+
 static void show_json_kinds(json_writer *out, const fit_question *self) {
   fit_kind kinds[FIT_KINDS];
   const uint32_t count = fit_kinds(self, kinds);
@@ -278,6 +294,7 @@ void fit_json(json_writer *out, const fit_question *self, bool explains) {
   show_json_part(out, "cpu", 0, &self->plan.host, NULL, self->host_free_bytes);
   writer_close(out);
   show_json_kinds(out, self);
+  show_json_beside(out, self);
   writer_u64(out, "max_context", self->max_context);
   writer_u64(out, "max_context_fits", self->max_context_fits);
   if (self->config.context) {

@@ -76,11 +76,20 @@ void fit_verdict_text(const fit_question *self, char *out, size_t capacity) {
       snprintf(out, capacity, "It fits: %s.", how);
       return;
     case FIT_NO:
+      if (self->excess_bytes) {
+        gm_format_bytes(self->excess_bytes, rest, sizeof rest);
+        snprintf(out, capacity, "It does not fit: a device lacks %s for what is beside the model.", rest);
+        return;
+      }
       verdict_lack(self, self->plan.lack_bytes, lacks, how, sizeof how);
       verdict_host(self, rest, sizeof rest);
       snprintf(out, capacity, "It does not fit: %s%s.", how, rest);
       return;
     default:
+      if (fit_unknown(self)) {
+        snprintf(out, capacity, "Unknown: %s.", fit_unknown(self));
+        return;
+      }
       verdict_lack(self, self->lack_bytes, "may lack", how, sizeof how);
       snprintf(out, capacity, "Unknown: the estimate is an interval, and %s.", how);
   }
