@@ -55,7 +55,7 @@ LIES = [
     ({}, None),
     ({"attention.head_count_kv": 8}, "cache"),
     ({"attention.key_length": 128}, "cache"),
-    ({"block_count": 7}, "cache"),
+    ({"block_count": 23}, "cache"),
     ({"blk.3.ffn_up.weight": 3104}, "weights"),
     ({"embedding_length": 4096}, "compute"),
 ]

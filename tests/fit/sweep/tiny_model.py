@@ -126,6 +126,8 @@ def make(path, data, model, engine):
     engine's reason."""
     architecture, keys = model["architecture"], keys_of(data, model)
     listed = ask_tensors(path, data, architecture, keys, engine)
+    if is_fused(architecture, model):
+        listed = fused(listed)
     known = known_tensors(architecture)
     chosen = {name for name, _ in listed if wanted(name, known, model)}
     for _ in range(TRIES):
@@ -153,6 +155,26 @@ def separated(listed):
                 yield name.replace(FUSED_EXPERTS, part), [shape[0], shape[1] // 2, *shape[2:]]
         else:
             yield name, shape
+
+
+def fused(listed):
+    """The tensors with those of queries, keys and values as one, where a layer has all three."""
+    names, out = dict(listed), {}
+    for name, shape in listed:
+        parts = [re.sub(r"\.attn_[qkv]\.", f".attn_{part}.", name) for part in "qkv"]
+        if parts[0] == parts[1] or not all(part in names for part in parts):
+            out[name] = shape
+        elif name == parts[0]:
+            out[name.replace(".attn_q.", ".attn_qkv.")] = [*shape[:-1], sum(names[part][-1] for part in parts)]
+    return list(out.items())
+
+
+def is_fused(architecture, model):
+    """Whether files of an architecture have one projection: the package knows no other, or the model says so."""
+    kinds = [kind for kind, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture]
+    listed = gguf.MODEL_TENSORS[kinds[0]] if kinds else []
+    only = gguf.MODEL_TENSOR.ATTN_QKV in listed and gguf.MODEL_TENSOR.ATTN_Q not in listed
+    return model.get("fused", only)
 
 
 def ask_tensors(path, data, architecture, keys, engine):
