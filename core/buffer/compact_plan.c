@@ -310,7 +310,10 @@ static bool plan_empty(gm__plan *plan, uint64_t *goal) {
 bool gm__plan_make(gm__plan *plan, uint64_t goal) {
   if (!plan->count) return true;
   if (!plan_prepare(plan)) return false;
-  for (int round = 0; round < PLAN_ROUNDS && plan_slide(plan) | plan_empty(plan, &goal);) round++;
+  for (int round = 0; round < PLAN_ROUNDS; round++) {
+    const bool slid = plan_slide(plan), emptied = plan_empty(plan, &goal);
+    if (!slid && !emptied) break;
+  }
   plan_lay(plan);
   for (size_t i = 0; i < plan->count; i++) {
     const gm__plan_piece *piece = &plan->pieces[i];
