@@ -5,7 +5,12 @@
 
 /* Keys that look as if they mattered, and do not: their sizes are in tensors, or concern no memory. */
 static const char *const key_harmless[] = {
-    "lora_rank",
+    "decay_lora_rank",
+    "iclr_lora_rank",
+    "residual_mix_lora_rank",
+    "gate_lora_rank",
+    "output_lora_rank",
+    "adapters.",
     "time_step_rank",
     "dt_b_c_rms",
     "dt_rank",
@@ -48,8 +53,6 @@ static bool key_has_any(const char *rest, const char *const *parts, size_t count
 }
 
 bool gm__config_key_matters(const char *rest, bool is_list) {
-  /* The low ranks of keys and values alone are kept. */
-  const bool kept = strstr(rest, "kv_lora_rank") != NULL;
-  if (!kept && key_has_any(rest, key_harmless, sizeof key_harmless / sizeof *key_harmless)) return false;
+  if (key_has_any(rest, key_harmless, sizeof key_harmless / sizeof *key_harmless)) return false;
   return is_list || key_has_any(rest, key_weighty, sizeof key_weighty / sizeof *key_weighty);
 }

@@ -131,8 +131,7 @@ static void layers_attention(const layers_reader *reader, uint64_t layer, gm_lay
 static uint64_t layers_cached(const layers_reader *reader) {
   const uint64_t layers = reader->config->layers, shared = reader->stated->value[GM__DIM_SHARED_KV_LAYERS];
   const uint64_t known = reader->architecture->cached_layers;
-  if (reader->stated->stated[GM__DIM_SHARED_KV_LAYERS]) return gm__sub_sat(layers, shared);
-  return known ? gm__min(known, layers) : layers;
+  return known ? gm__min(known, layers) : gm__sub_sat(layers, shared);
 }
 
 static bool layers_keeps(const layers_reader *reader) {
