@@ -155,7 +155,12 @@ gm_status gm_estimate_memory(const gm_services *services, const gm_model_config 
   status = gm__estimate_make(services, &dimensions, model, &run, &parts, err);
   if (status == GM_OK) {
     estimate_fill(&parts, &estimate);
+    gm__standing_fill(&parts, model != NULL, &run, &estimate);
     if (!model) estimate_widen(&parts, &estimate);
+    if (estimate.standing == GM_STANDING_UNKNOWN) {
+      estimate.total.low = 0;
+      estimate.total.high = UINT64_MAX;
+    }
     gm__sized_out(out, &estimate, sizeof estimate);
   }
   gm__estimate_release(services, &parts);

@@ -10,17 +10,16 @@ static uint64_t compute_row(const gm__shape *shape) { return 4 * shape->hidden *
 
 static bool compute_is_plain(const gm__shape *shape) { return shape->row && shape->row->plain; }
 
-/* `T5` adds a bias to its scores, which flash attention does not do. */
-static bool compute_is_flash(const gm__shape *shape) { return shape->flash && !shape->encoder_decoder; }
+static bool compute_is_flash(const gm__shape *shape) { return shape->flash && !shape->biased; }
 
 static uint64_t compute_mask(const gm__shape *shape, uint64_t cells) {
   return cells * shape->tokens * (compute_is_flash(shape) ? 2 : 4);
 }
 
-/* M of the rules. An encoder looks at its own tokens, recurrent layers at nothing. */
+/* M of the rules. Layers without a cache look at the tokens at hand, recurrent layers at nothing. */
 static uint64_t compute_masks(const gm__shape *shape) {
   if (shape->recurrent) return 0;
-  if (shape->encoder_only) return compute_mask(shape, shape->tokens);
+  if (shape->uncached) return compute_mask(shape, shape->tokens);
   uint64_t caches = shape->window_cells ? 2 : 1;
   uint64_t keys = compute_is_flash(shape) ? 0 : 8 * shape->tokens * shape->key_width;
   uint64_t windows = shape->window_cells ? compute_mask(shape, shape->window_cells) : 0;
@@ -59,7 +58,7 @@ static uint64_t compute_compressed(const gm__shape *shape) {
 
 static uint64_t compute_copies(const gm__shape *shape) {
   uint64_t cells = shape->cells * shape->streams, bytes = shape->key_copies + shape->value_copies;
-  if (!compute_is_flash(shape) || shape->encoder_only) return 0;
+  if (!compute_is_flash(shape) || shape->uncached) return 0;
   if (shape->key_type == GM_DTYPE_F32) bytes += 2 * shape->key_width;
   if (shape->value_type == GM_DTYPE_F32) bytes += 2 * shape->value_width;
   return gm__mul_sat(cells, bytes);
@@ -70,7 +69,7 @@ static uint64_t compute_attention(const gm__shape *shape) {
   uint64_t copies = compute_copies(shape);
   if (shape->mla) return gm__add_sat(compute_compressed(shape), copies);
   uint64_t widths = 2 * shape->heads * shape->head + shape->hidden + 2 * shape->key_width;
-  uint64_t seen = shape->encoder_only ? shape->tokens : shape->cells;
+  uint64_t seen = shape->uncached ? shape->tokens : shape->cells;
   uint64_t scores = compute_is_flash(shape) ? 0 : 4 * shape->tokens * seen * shape->heads;
   uint64_t bytes = compute_masks(shape) + compute_row(shape) + 4 * shape->tokens * widths + scores;
   return gm__add_sat(bytes, copies);
@@ -106,7 +105,7 @@ uint64_t gm__compute_host_inputs(const gm__shape *shape) {
   bool adds_positions = shape->encoder_only || (shape->row && shape->row->no_rope);
   uint64_t bytes = (adds_positions ? 3 : 2) * row + ids + compute_padded(4 * shape->outputs);
   if (shape->recurrent) return bytes;
-  if (shape->encoder_only) return bytes + compute_padded(compute_masks(shape));
+  if (shape->uncached) return bytes + compute_padded(compute_masks(shape));
   if (shape->window_cells) bytes += compute_cache_inputs(shape, shape->window_cells);
   return bytes + compute_cache_inputs(shape, shape->cells);
 }

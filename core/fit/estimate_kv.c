@@ -16,9 +16,11 @@ static uint64_t kv_attention(const gm__shape *shape, uint64_t layer, bool on_dev
   bool window = gm__shape_has_window(shape, layer);
   uint64_t cells = gm__mul_sat(window ? shape->window_cells : shape->cells, shape->streams);
   uint64_t keys = gm__mul_sat(kind->kv_heads, kind->key_size), values = gm__mul_sat(kind->kv_heads, kind->value_size);
+  if (!shape->flash && values > 0) values = shape->widest_values;
   uint64_t bytes = kv_tensor(shape->key_type, keys, cells, alignment, on_device);
   bytes = gm__add_sat(bytes, kv_tensor(shape->value_type, values, cells, alignment, on_device));
-  return gm__add_sat(bytes, kv_tensor(shape->key_type, kind->indexer_size, cells, alignment, on_device));
+  bytes = gm__add_sat(bytes, kv_tensor(shape->key_type, kind->indexer_size, cells, alignment, on_device));
+  return gm__add_sat(bytes, kv_tensor(shape->value_type, kind->indexer_value_size, cells, alignment, on_device));
 }
 
 /* The state of a recurrent layer: what its convolution remembers, and its state, in f32. */
@@ -31,7 +33,6 @@ static uint64_t kv_state(const gm__shape *shape, uint64_t layer, bool on_device)
 
 static uint64_t kv_layer(const gm__shape *shape, uint64_t layer, bool on_device) {
   const uint32_t flags = gm__shape_layer(shape, layer)->flags;
-  if (shape->encoder_only) return 0;
   const uint64_t attention = flags & GM_LAYER_ATTENDS ? kv_attention(shape, layer, on_device) : 0;
   return gm__add_sat(attention, flags & GM_LAYER_RECURRENT ? kv_state(shape, layer, on_device) : 0);
 }
@@ -46,6 +47,9 @@ gm__kv_bytes gm__kv_estimate(const gm__shape *shape, const gm_estimate_settings 
     uint64_t bytes = kv_layer(shape, layer, on_device);
     uint64_t *where = on_device ? &sum.device : &sum.host;
     *where = gm__add_sat(*where, bytes);
+    if (gm__shape_layer(shape, layer)->flags & GM_LAYER_RECURRENT) {
+      sum.state = gm__add_sat(sum.state, kv_state(shape, layer, on_device));
+    }
   }
   return sum;
 }

@@ -7,7 +7,8 @@
 /* ---- keys, values, recurrent state, and the output buffer: rules 2 and 3, exact ---- */
 
 typedef struct gm__kv_bytes {
-  uint64_t host, device;
+  uint64_t host, device; /* with the state */
+  uint64_t state;        /* of recurrent layers, on both */
 } gm__kv_bytes;
 
 gm__kv_bytes gm__kv_estimate(const gm__shape *shape, const gm_estimate_settings *settings);
@@ -56,6 +57,10 @@ typedef struct gm__estimate_parts {
   gm__compute compute;
   uint64_t output;
 } gm__estimate_parts;
+
+/* Say of each part how far it can be trusted. */
+void gm__standing_fill(const gm__estimate_parts *parts, bool from_tensors, const gm_estimate_settings *settings,
+                       gm_memory_estimate *out);
 
 /* Give `out` back with gm__estimate_release, also after a failure. */
 gm_status gm__estimate_make(const gm_services *services, const gm_model_config *config, const gm_model *model,

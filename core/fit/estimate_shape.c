@@ -83,6 +83,22 @@ static bool shape_is_plain(const char *architecture) {
   return false;
 }
 
+/* Engines of one architecture compute logits with the embedding itself, where it is; encoders make none. */
+static bool shape_copies_embedding(const gm_model_config *config) {
+  return !config->encoder_only && strcmp(config->architecture, "bitnet") != 0;
+}
+
+static void shape_take_layers(gm__shape *shape, const gm_model_config *config) {
+  bool cached = false, attends = false;
+  for (uint32_t i = 0; i < config->kind_count; i++) {
+    const gm_layer_kind *kind = &config->kinds[i];
+    cached = cached || kind->flags & (GM_LAYER_ATTENDS | GM_LAYER_SHARES);
+    attends = attends || kind->flags & GM_LAYER_UNCACHED;
+    shape->widest_values = gm__max(shape->widest_values, gm__mul_sat(kind->kv_heads, kind->value_size));
+  }
+  shape->uncached = attends && !cached;
+}
+
 static void shape_take_model(gm__shape *shape, const gm_model_config *config) {
   shape->row = gm__op_row_find(config->architecture);
   shape->plain = shape->row ? shape->row->plain : shape_is_plain(config->architecture);
@@ -102,10 +118,14 @@ static void shape_take_model(gm__shape *shape, const gm_model_config *config) {
   shape->mla = config->kv_lora_rank > 0;
   shape->encoder_only = config->encoder_only;
   shape->encoder_decoder = config->encoder_layers > 0;
+  shape->biased = shape->encoder_decoder || strcmp(config->architecture, "t5encoder") == 0;
+  shape->copies_embedding = shape_copies_embedding(config);
+  shape_take_layers(shape, config);
   shape->recurrent = config->inner_size > 0 && config->heads == 0;
   shape->key_width = shape->mla ? config->kv_lora_rank + config->rope_size : shape->key_heads * shape->head;
   shape->value_width = shape->mla ? 0 : shape->key_heads * shape->value_head;
-  if (shape->mla || shape->encoder_only || shape->encoder_decoder || shape->recurrent) shape->row = NULL;
+  if (shape->mla || shape->encoder_only || shape->uncached || shape->encoder_decoder || shape->recurrent)
+    shape->row = NULL;
   bool windows = config->window && config->window_period > 1 && (!shape->row || shape->row->windows);
   shape->window_period = windows ? config->window_period : 0;
 }
@@ -206,7 +226,7 @@ gm_status gm__shape_make(const gm_model_config *config, const gm_estimate_settin
   uint64_t seen = gm__min(micro_batch, out->context);
   shape_take_cells(out, config, settings, seen);
   /* Without a cache the rounded context counts. */
-  if (out->encoder_only) seen = gm__min(micro_batch, out->cells * out->streams);
+  if (out->uncached) seen = gm__min(micro_batch, out->cells * out->streams);
   out->tokens = gm__round_up(seen, out->sequences);
   out->outputs = gm__min(out->tokens, settings->outputs ? settings->outputs : batch);
   return shape_take_types(out, settings, err);

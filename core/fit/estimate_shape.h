@@ -15,9 +15,13 @@ typedef struct gm__shape {
   bool has_dense_layers; /* beside those with experts */
   bool plain;            /* feed-forward layers without a gate */
   bool mla, encoder_only, encoder_decoder, recurrent;
-  uint64_t key_width, value_width;                           /* of all key heads; MLA: one compressed row and none */
-  uint64_t tokens;                                           /* of a micro-batch, rounded up to the sequences */
-  uint64_t outputs;                                          /* of them with logits */
+  uint64_t widest_values;          /* of all layers: without flash attention engines keep as much for each */
+  bool uncached;                   /* no layer keeps anything of what it attends to */
+  bool copies_embedding;           /* where the model has no output matrix */
+  bool biased;                     /* scores get a bias, which flash attention does not do */
+  uint64_t key_width, value_width; /* of all key heads; MLA: one compressed row and none */
+  uint64_t tokens;                 /* of a micro-batch, rounded up to the sequences */
+  uint64_t outputs;                /* of them with logits */
   uint64_t context, cells, window_cells, streams, sequences; /* window_cells 0: no layer has a window */
   bool flash;
   gm_dtype key_type, value_type;

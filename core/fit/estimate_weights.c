@@ -119,12 +119,18 @@ static void weights_add_layer(weights_sum *sum, uint64_t layer, const char *name
   }
 }
 
+/* Engines leave the layers of multi-token prediction in the file. */
+static bool weights_is_left(const weights_sum *sum, uint64_t layer) {
+  return layer < sum->shape->layers && gm__shape_layer(sum->shape, layer)->flags & GM_LAYER_UNUSED;
+}
+
 static void weights_add(weights_sum *sum, const gm_tensor_info *tensor) {
   uint64_t row = tensor->rank ? tensor->shape[tensor->rank - 1] : 1;
   uint64_t layer = weights_layer(tensor->name);
   uint64_t on_device = gm__weights_padded(tensor->dtype, row, tensor->bytes, sum->shape->alignment, true);
   uint64_t on_host = gm__weights_padded(tensor->dtype, row, tensor->bytes, GM__ESTIMATE_HOST_ALIGNMENT, false);
   sum->total.parameters = gm__add_sat(sum->total.parameters, weights_elements(tensor));
+  if (weights_is_left(sum, layer)) return;
   if (weights_is_output(tensor->name)) {
     sum->has_output = true;
     sum->total.output = on_device;
@@ -139,7 +145,7 @@ static void weights_add(weights_sum *sum, const gm_tensor_info *tensor) {
 
 /* A tied embedding is the output matrix, too: there is a copy of it on the device. */
 static void weights_finish(weights_sum *sum, gm__weights *out) {
-  if (!sum->has_output && !sum->shape->encoder_only) {
+  if (!sum->has_output && sum->shape->copies_embedding) {
     sum->total.output = sum->embedding_device;
     if (sum->first_layer != UINT64_MAX) sum->total.tied = sum->embedding_device;
     sum->total.device = gm__add_sat(sum->total.device, sum->total.tied);
@@ -210,9 +216,9 @@ static uint64_t weights_compressed_parameters(const gm_model_config *config, con
 
 static uint64_t weights_mixing_parameters(const gm_model_config *config, const gm__shape *shape,
                                           const gm_layer_kind *kind) {
-  const uint64_t cached =
-      kind->flags & GM_LAYER_ATTENDS ? gm__mul_sat(kind->kv_heads, (uint64_t)kind->key_size + kind->value_size) : 0;
-  const bool attends = kind->flags & (GM_LAYER_ATTENDS | GM_LAYER_SHARES);
+  const bool projects = kind->flags & (GM_LAYER_ATTENDS | GM_LAYER_UNCACHED);
+  const uint64_t cached = projects ? gm__mul_sat(kind->kv_heads, (uint64_t)kind->key_size + kind->value_size) : 0;
+  const bool attends = projects || kind->flags & GM_LAYER_SHARES;
   uint64_t count = attends ? weights_attention_parameters(shape, kind->heads, cached) : 0;
   if (kind->flags & GM_LAYER_COMPRESSED) count = weights_compressed_parameters(config, shape);
   if (attends && shape->encoder_decoder) count = gm__add_sat(gm__mul_sat(2, count), shape->hidden);

@@ -3,66 +3,6 @@
 
 #include <string.h>
 
-static const gm__architecture architectures[] = {
-    {.name = "bert", .encoder_only = true, .tied = true},
-    {.name = "nomic-bert", .encoder_only = true, .tied = true},
-    {.name = "nomic-bert-moe", .encoder_only = true, .tied = true},
-    {.name = "neo-bert", .encoder_only = true, .tied = true},
-    {.name = "jina-bert-v2", .encoder_only = true, .tied = true},
-    {.name = "jina-bert-v3", .encoder_only = true, .tied = true},
-    {.name = "modern-bert", .encoder_only = true, .tied = true, .window_period = 3, .full_first = true},
-    {.name = "gemma-embedding", .encoder_only = true, .tied = true, .window_period = 6},
-    {.name = "t5encoder", .encoder_only = true, .tied = true},
-    {.name = "t5", .encoder_decoder = true, .tied = true},
-    {.name = "mamba", .recurrent = true, .tied = true},
-    {.name = "mamba2", .recurrent = true},
-    {.name = "gemma", .tied = true},
-    {.name = "gemma2", .tied = true, .window_period = 2},
-    {.name = "gemma3", .tied = true, .window_period = 6},
-    {.name = "gemma3n", .tied = true, .window_period = 5, .cached_layers = 20},
-    {.name = "gemma4", .tied = true, .window_period = 6},
-    {.name = "gpt-oss", .window_period = 2},
-    {.name = "cohere2", .tied = true, .window_period = 4},
-    {.name = "command-r", .tied = true},
-    {.name = "olmo2", .window_period = 4}, /* OLMo 3 has this name, too; OLMo 2 states no window */
-    {.name = "exaone4", .window_period = 4},
-    {.name = "exaone-moe", .window_period = 4},
-    {.name = "llama4", .window_period = 4, .window = 8192},
-    {.name = "afmoe", .window_period = 4},
-    {.name = "mellum", .window_period = 4},
-    {.name = "plamo3", .window_period = 8},
-    {.name = "smallthinker", .window_period = 4, .full_first = true},
-    {.name = "cohere2moe", .tied = true, .window_period = 4, .full_first = true},
-    {.name = "laguna", .window_period = 4, .full_first = true},
-    {.name = "minicpm3", .never_compressed = true},
-    {.name = "plm", .never_compressed = true},
-    {.name = "lfm2", .tied = true, .mixes = GM__RECURRENT_NO_HEADS},
-    {.name = "lfm2moe", .tied = true, .mixes = GM__RECURRENT_NO_HEADS},
-    {.name = "granitehybrid", .mixes = GM__RECURRENT_NO_HEADS},
-    {.name = "jamba", .mixes = GM__RECURRENT_NO_HEADS},
-    {.name = "nemotron_h", .mixes = GM__RECURRENT_NEITHER},
-    {.name = "nemotron_h_moe", .mixes = GM__RECURRENT_NEITHER},
-    {.name = "qwen3next", .mixes = GM__RECURRENT_INTERVAL},
-    {.name = "qwen35", .mixes = GM__RECURRENT_INTERVAL},
-    {.name = "qwen35moe", .mixes = GM__RECURRENT_INTERVAL},
-    {.name = "falcon-h1", .mixes = GM__RECURRENT_BOTH},
-    {.name = "falcon", .tied = true, .head_twice = true, .intermediate_x = 4},
-    {.name = "gpt2", .tied = true, .head_twice = true, .intermediate_x = 4},
-    {.name = "starcoder", .tied = true, .head_twice = true, .intermediate_x = 4},
-    {.name = "bloom", .tied = true, .head_twice = true, .intermediate_x = 4},
-    {.name = "mpt", .tied = true, .head_twice = true, .intermediate_x = 4},
-    {.name = "gptj", .intermediate_x = 4},
-    {.name = "starcoder2", .tied = true},
-};
-
-const gm__architecture *gm__architecture_find(const char *name) {
-  static const gm__architecture unknown = {.name = ""};
-  for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++) {
-    if (strcmp(architectures[i].name, name) == 0) return &architectures[i];
-  }
-  return &unknown;
-}
-
 typedef struct architecture_type {
   const char *type;
   const char *name;

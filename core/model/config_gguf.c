@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/model/config_architecture.h"
+#include "core/model/config_key.h"
 #include "core/model/gguf_values.h"
 #include "core/model/model.h"
 #include "core/model/model_config.h"
@@ -51,13 +52,17 @@ static const char *const gguf_keys[GM__DIM_FIELDS] = {
     [GM__DIM_INDEXER_SIZE] = "attention.indexer.key_length",
     [GM__DIM_SHORT_CONV] = "shortconv.l_cache",
     [GM__DIM_GROUPS] = "ssm.group_count",
+    [GM__DIM_KDA_HEAD] = "kda.head_dim",
+    [GM__DIM_WKV_HEAD] = "wkv.head_size",
+    [GM__DIM_TOKEN_SHIFT] = "token_shift_count",
+    [GM__DIM_INDEXER_TOP] = "attention.indexer.top_k",
 };
 
 /* Behind "ARCHITECTURE.", by list. */
 static const char *const gguf_lists[GM__LISTS] = {
     [GM__LIST_HEADS] = "attention.head_count",           [GM__LIST_KV_HEADS] = "attention.head_count_kv",
     [GM__LIST_INTERMEDIATE] = "feed_forward_length",     [GM__LIST_WINDOWED] = "attention.sliding_window_pattern",
-    [GM__LIST_RECURRENT] = "attention.recurrent_layers",
+    [GM__LIST_RECURRENT] = "attention.recurrent_layers", [GM__LIST_INDEXED] = "attention.indexer.types",
 };
 
 typedef struct gguf_config {
@@ -133,8 +138,7 @@ static bool gguf_config_list(gguf_config *reader, gm__layer_list which, const gm
     uint64_t number = gm__value_bits(reader->contents, value, i);
     const bool is_bool = value->element_type == GM__GGUF_BOOL;
     if (!is_bool && !gm__value_u64(reader->contents, value, i, &number)) return false;
-    if (number > UINT32_MAX) return false;
-    config->list[which][i] = (uint32_t)number;
+    if (!gm__dimensions_list(config, which, i, number)) return false;
   }
   config->listed[which] = (uint32_t)value->count;
   return true;
@@ -153,6 +157,37 @@ static gm_status gguf_config_lists(gguf_config *reader, gm_error *err) {
   return GM_OK;
 }
 
+/* ---- keys that gm does not read ---- */
+
+static bool gguf_config_is_read(const char *rest) {
+  for (int field = 0; field < GM__DIM_FIELDS; field++) {
+    if (gguf_keys[field] && strcmp(rest, gguf_keys[field]) == 0) return true;
+  }
+  for (int which = 0; which < GM__LISTS; which++) {
+    if (strcmp(rest, gguf_lists[which]) == 0) return true;
+  }
+  return false;
+}
+
+/* A list with a number for each layer, of whatever meaning. */
+static bool gguf_config_is_list(const gguf_config *reader, const gm__value *value) {
+  const uint64_t layers = reader->config.value[GM__DIM_LAYERS];
+  return value->type == GM__GGUF_ARRAY && value->element_type != GM__GGUF_STRING && layers > 1 &&
+         value->count == layers;
+}
+
+/* Of the keys that may matter, the first one ends the answer. */
+static void gguf_config_doubts(gguf_config *reader) {
+  const size_t prefix = strlen(reader->prefix);
+  for (uint64_t i = 0; i < reader->contents->value_count && !reader->config.unsure[0]; i++) {
+    const gm__value *value = &reader->contents->values[i];
+    if (strncmp(value->key.text, reader->prefix, prefix) != 0) continue;
+    const char *rest = value->key.text + prefix;
+    if (gguf_config_is_read(rest) || !gm__config_key_matters(rest, gguf_config_is_list(reader, value))) continue;
+    snprintf(reader->config.unsure, sizeof reader->config.unsure, "gm does not know the key \"%.48s\"", rest);
+  }
+}
+
 /* ---- what the tensors and the tokens say ---- */
 
 static bool gguf_config_has(const gguf_config *reader, const char *tensor, gm_tensor_info *out) {
@@ -160,6 +195,20 @@ static bool gguf_config_has(const gguf_config *reader, const char *tensor, gm_te
   out->struct_size = sizeof *out;
   return gm_model_find(reader->model, tensor, &index, NULL) == GM_OK &&
          gm_model_tensor(reader->model, index, out, NULL) == GM_OK;
+}
+
+/* Some architectures take another width of experts than their key says: the first such tensor knows. */
+static void gguf_config_experts(gguf_config *reader) {
+  gm_tensor_info info;
+  char name[CONFIG_KEY_MAX];
+  if (reader->config.value[GM__DIM_EXPERTS] == 0) return;
+  for (uint64_t layer = 0; layer < reader->config.value[GM__DIM_LAYERS] && layer < GM_MODEL_LAYERS_MAX; layer++) {
+    snprintf(name, sizeof name, "blk.%u.ffn_down_exps.weight", (unsigned)layer);
+    if (!gguf_config_has(reader, name, &info)) continue;
+    const bool usable = info.rank == 3 && info.shape[2] > 0 && info.shape[2] <= GM__DIM_VALUE_MAX;
+    if (usable) gm__dimensions_state(&reader->config, GM__DIM_EXPERT_INTERMEDIATE, info.shape[2]);
+    return;
+  }
 }
 
 static void gguf_config_embedding(gguf_config *reader) {
@@ -183,6 +232,8 @@ gm_status gm__model_config_from_gguf(const gm_model *model, gm_model_config *out
   if (status == GM_OK) status = gguf_config_lists(&reader, err);
   if (status != GM_OK) return status;
   gguf_config_embedding(&reader);
+  gguf_config_experts(&reader);
+  gguf_config_doubts(&reader);
   const gm__dimensions_names names = {reader.prefix, gguf_keys};
   return gm__dimensions_finish(&reader.config, &names, config_op, model->shards[0].path, out, err);
 }

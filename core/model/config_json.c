@@ -241,8 +241,8 @@ static bool json_layer_types(json_config *reader) {
   while (gm__json_array_next(&reader->scan) && gm__json_string(&reader->scan, &type)) {
     bool windowed = gm__json_text_is(&type, "sliding_attention") || gm__json_text_is(&type, "chunked_attention");
     if (count == GM_MODEL_LAYERS_MAX) return gm__json_problem(&reader->scan, type.at, "more than 512 layers");
-    reader->config.list[GM__LIST_WINDOWED][count] = windowed;
-    reader->config.list[GM__LIST_RECURRENT][count] = !windowed && json_is_recurrent(&type);
+    gm__dimensions_list(&reader->config, GM__LIST_WINDOWED, count, windowed);
+    gm__dimensions_list(&reader->config, GM__LIST_RECURRENT, count, !windowed && json_is_recurrent(&type));
     count++;
   }
   reader->config.listed[GM__LIST_WINDOWED] = reader->config.listed[GM__LIST_RECURRENT] = count;
@@ -357,7 +357,7 @@ static void json_finish_lists(json_config *reader) {
   gm__dimensions *config = &reader->config;
   const uint64_t layers = config->value[GM__DIM_LAYERS];
   for (uint64_t i = 0; reader->lists_attending && i < layers && i < GM_MODEL_LAYERS_MAX; i++) {
-    config->list[GM__LIST_RECURRENT][i] = !reader->attends[i];
+    gm__dimensions_list(config, GM__LIST_RECURRENT, i, !reader->attends[i]);
     config->listed[GM__LIST_RECURRENT] = (uint32_t)(i + 1);
   }
   for (int which = 0; which < GM__LISTS; which++) {

@@ -62,6 +62,10 @@ typedef enum gm__dimension {
   GM__DIM_FORWARD_ADJUSTED,
   GM__DIM_Q_LORA_RANK,
   GM__DIM_FORWARD_MULTIPLE,
+  GM__DIM_KDA_HEAD,    /* recurrent, gated delta attention: width of a head */
+  GM__DIM_WKV_HEAD,    /* recurrent, RWKV: width of a head */
+  GM__DIM_TOKEN_SHIFT, /* RWKV: rows that a layer remembers */
+  GM__DIM_INDEXER_TOP, /* positions that an indexer chooses; 0: there is none */
   GM__DIM_FIELDS
 } gm__dimension;
 
@@ -75,6 +79,7 @@ typedef enum gm__layer_list {
   GM__LIST_INTERMEDIATE,
   GM__LIST_WINDOWED,
   GM__LIST_RECURRENT,
+  GM__LIST_INDEXED, /* layers with an indexer of their own */
   GM__LISTS
 } gm__layer_list;
 
@@ -85,13 +90,37 @@ typedef struct gm__dimensions {
   gm_dtype weight_type; /* GM_DTYPE_F64: not stated */
   double matrix_bits;
   bool experts_quantised;
-  uint32_t listed[GM__LISTS]; /* how many layers a list has; 0: there is none */
-  uint32_t list[GM__LISTS][GM_MODEL_LAYERS_MAX];
+  char unsure[GM_MODEL_UNSURE_SIZE]; /* as in gm_model_config */
+  uint32_t listed[GM__LISTS];        /* how many layers a list has; 0: there is none */
+  /* The lists, as small as their numbers are: readers have all of this on their stack. Only functions below read it. */
+  uint32_t wide[GM_MODEL_LAYERS_MAX];
+  uint16_t heads[2][GM_MODEL_LAYERS_MAX];
+  uint8_t flags[GM_MODEL_LAYERS_MAX]; /* a bit for each list */
 } gm__dimensions;
 
 static inline void gm__dimensions_state(gm__dimensions *config, gm__dimension field, uint64_t value) {
   config->value[field] = value;
   config->stated[field] = true;
+}
+
+/* Note a layer's number in a list. False: it is too large for one. REQUIRES: `layer` is below GM_MODEL_LAYERS_MAX. */
+static inline bool gm__dimensions_list(gm__dimensions *config, gm__layer_list which, uint64_t layer, uint64_t number) {
+  const uint8_t bit = (uint8_t)(1U << which);
+  switch (which) {
+    case GM__LIST_HEADS:
+    case GM__LIST_KV_HEADS: config->heads[which][layer] = (uint16_t)number; return number <= UINT16_MAX;
+    case GM__LIST_INTERMEDIATE: config->wide[layer] = (uint32_t)number; return number <= UINT32_MAX;
+    default: config->flags[layer] = (uint8_t)((config->flags[layer] & ~bit) | (number ? bit : 0)); return true;
+  }
+}
+
+static inline uint32_t gm__dimensions_listed(const gm__dimensions *config, gm__layer_list which, uint64_t layer) {
+  switch (which) {
+    case GM__LIST_HEADS:
+    case GM__LIST_KV_HEADS: return config->heads[which][layer];
+    case GM__LIST_INTERMEDIATE: return config->wide[layer];
+    default: return config->flags[layer] >> which & 1;
+  }
 }
 
 #endif

@@ -11,11 +11,11 @@
 /* ---- which layers have a window ---- */
 
 /* From a list of layers. Where all have a window, a period that none of them reaches the end of. */
-static void config_windows_listed(const uint32_t *windowed, uint64_t layers, gm_model_config *out) {
+static void config_windows_listed(const gm__dimensions *config, uint64_t layers, gm_model_config *out) {
   uint64_t full[2] = {0}, found = 0; /* numbers from 1 of the first layers that attend to everything */
   out->window_layers = 0;
   for (uint64_t i = 0; i < layers; i++) {
-    if (windowed[i]) {
+    if (gm__dimensions_listed(config, GM__LIST_WINDOWED, i)) {
       out->window_layers++;
     } else if (found < 2) {
       full[found++] = i + 1;
@@ -39,10 +39,13 @@ static void config_windows_periodic(uint64_t period, bool full_first, gm_model_c
 static void config_windows(const gm__dimensions *config, const gm__architecture *architecture, gm_model_config *out) {
   bool stated = config->stated[GM__DIM_WINDOW_PERIOD];
   bool unused = config->stated[GM__DIM_USE_WINDOW] && config->value[GM__DIM_USE_WINDOW] == 0;
+  if (architecture->window_layers && out->layers != architecture->window_layers) out->window = 0;
+  if (out->window > 0 && architecture->window_fixed) out->window = architecture->window_fixed;
   if (out->window > 0 && !unused) {
     uint64_t period = stated ? config->value[GM__DIM_WINDOW_PERIOD] : architecture->window_period;
+    if (architecture->all_windows) period = out->layers + 1;
     if (config->listed[GM__LIST_WINDOWED] > 0) {
-      config_windows_listed(config->list[GM__LIST_WINDOWED], config->listed[GM__LIST_WINDOWED], out);
+      config_windows_listed(config, config->listed[GM__LIST_WINDOWED], out);
     } else {
       config_windows_periodic(period, architecture->full_first, out);
     }

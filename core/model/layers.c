@@ -2,6 +2,7 @@
  * all layers, and that more than what gm knows of the architecture. */
 #include "core/model/layers.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/error.h"
@@ -20,7 +21,7 @@ typedef struct layers_reader {
 
 static uint32_t layers_listed(const layers_reader *reader, gm__layer_list which, uint64_t layer, uint64_t otherwise) {
   const uint32_t count = reader->stated->listed[which];
-  return layer < count ? reader->stated->list[which][layer] : (uint32_t)otherwise;
+  return layer < count ? gm__dimensions_listed(reader->stated, which, layer) : (uint32_t)otherwise;
 }
 
 static bool layers_has_window(const layers_reader *reader, uint64_t layer) {
@@ -31,16 +32,23 @@ static bool layers_has_window(const layers_reader *reader, uint64_t layer) {
   return config->window_first ? place != config->window_period - 1 : place != 0;
 }
 
+/* A layer that is neither recurrent nor attends has a feed-forward part alone. */
+static bool layers_only_feeds(const layers_reader *reader, uint64_t layer) {
+  if (reader->architecture->mixes != GM__RECURRENT_NEITHER) return false;
+  return layers_listed(reader, GM__LIST_INTERMEDIATE, layer, reader->config->intermediate) > 0;
+}
+
 static bool layers_is_recurrent(const layers_reader *reader, const gm_layer_kind *kind, uint64_t layer) {
   const uint64_t stated = reader->stated->value[GM__DIM_FULL_INTERVAL];
-  const uint64_t interval = stated ? stated : LAYERS_FULL_INTERVAL;
+  const uint64_t known = reader->architecture->recurrent_interval;
+  const uint64_t interval = stated ? stated : known ? known : LAYERS_FULL_INTERVAL;
   const uint64_t period = reader->stated->value[GM__DIM_ATTENTION_PERIOD];
   if (reader->architecture->recurrent) return true;
   if (reader->stated->listed[GM__LIST_RECURRENT]) return layers_listed(reader, GM__LIST_RECURRENT, layer, 0) != 0;
   if (period) return layer % period != reader->stated->value[GM__DIM_ATTENTION_OFFSET];
   switch (reader->architecture->mixes) {
     case GM__RECURRENT_NO_HEADS: return kind->kv_heads == 0;
-    case GM__RECURRENT_NEITHER: return kind->kv_heads == 0 && kind->intermediate == 0;
+    case GM__RECURRENT_NEITHER: return kind->kv_heads == 0 && !layers_only_feeds(reader, layer);
     case GM__RECURRENT_INTERVAL: return (layer + 1) % interval != 0;
     case GM__RECURRENT_BOTH: return true;
     case GM__RECURRENT_LISTED: break;
@@ -48,18 +56,52 @@ static bool layers_is_recurrent(const layers_reader *reader, const gm_layer_kind
   return false;
 }
 
-/* The state that a recurrent layer keeps. A short convolution remembers rows of the residual stream. */
-static void layers_state(const layers_reader *reader, gm_layer_kind *kind) {
+/* Mamba. A short convolution remembers rows of the residual stream. */
+static void layers_state_space(const layers_reader *reader, gm_layer_kind *kind) {
   const gm_model_config *config = reader->config;
   const uint64_t groups = reader->stated->value[GM__DIM_GROUPS], taps = reader->stated->value[GM__DIM_SHORT_CONV];
   const uint64_t mixed = gm__add_sat(config->inner_size, gm__mul_sat(2 * groups, config->state_size));
-  kind->flags |= GM_LAYER_RECURRENT;
   if (taps > 0) {
     kind->conv_elements = gm__mul_sat(config->hidden, taps - 1);
     return;
   }
   kind->conv_elements = gm__mul_sat(gm__sub_sat(config->conv_kernel, 1), mixed);
   kind->state_elements = gm__mul_sat(config->state_size, config->inner_size);
+}
+
+/* Engines take the heads of the first layer for those of all. */
+static void layers_state(const layers_reader *reader, gm_layer_kind *kind) {
+  const gm_model_config *config = reader->config;
+  const uint64_t *value = reader->stated->value;
+  const uint64_t heads = layers_listed(reader, GM__LIST_HEADS, 0, config->heads);
+  const uint64_t kda = value[GM__DIM_KDA_HEAD], taps = config->conv_kernel ? config->conv_kernel - 1 : 3;
+  const uint64_t shift = reader->stated->stated[GM__DIM_TOKEN_SHIFT] ? value[GM__DIM_TOKEN_SHIFT] : 2;
+  kind->flags |= GM_LAYER_RECURRENT;
+  switch (reader->architecture->state) {
+    case GM__STATE_SPACE: layers_state_space(reader, kind); break;
+    case GM__STATE_WKV:
+      kind->conv_elements = value[GM__DIM_WKV_HEAD] ? gm__mul_sat(shift, config->hidden) : 0;
+      kind->state_elements = gm__mul_sat(config->hidden, value[GM__DIM_WKV_HEAD]);
+      break;
+    case GM__STATE_KDA:
+      kind->conv_elements = gm__mul_sat(3 * taps, gm__mul_sat(heads, kda));
+      kind->state_elements = gm__mul_sat(gm__mul_sat(kda, kda), heads);
+      break;
+    case GM__STATE_LINEAR:
+      kind->state_elements = gm__mul_sat(gm__mul_sat(config->head_size, config->head_size), heads);
+      break;
+  }
+}
+
+static bool layers_has_indexer(const layers_reader *reader, uint64_t layer) {
+  const gm__dimensions *stated = reader->stated;
+  if (stated->stated[GM__DIM_INDEXER_TOP] && stated->value[GM__DIM_INDEXER_TOP] == 0) return false;
+  switch (reader->architecture->indexer) {
+    case GM__INDEXER_ALL: return true;
+    case GM__INDEXER_SPARSE: return layer >= reader->stated->value[GM__DIM_LEADING_DENSE];
+    case GM__INDEXER_LISTED: return layers_listed(reader, GM__LIST_INDEXED, layer, 1) != 0;
+  }
+  return true;
 }
 
 static void layers_attention(const layers_reader *reader, uint64_t layer, gm_layer_kind *kind) {
@@ -76,7 +118,9 @@ static void layers_attention(const layers_reader *reader, uint64_t layer, gm_lay
   if (window && stated->stated[GM__DIM_WINDOW_VALUE_SIZE]) {
     kind->value_size = (uint32_t)stated->value[GM__DIM_WINDOW_VALUE_SIZE];
   }
-  kind->indexer_size = (uint32_t)stated->value[GM__DIM_INDEXER_SIZE];
+  if (layers_has_indexer(reader, layer)) kind->indexer_size = (uint32_t)stated->value[GM__DIM_INDEXER_SIZE];
+  const bool indexes_values = kind->indexer_size && reader->architecture->indexer == GM__INDEXER_SPARSE;
+  kind->indexer_value_size = indexes_values ? kind->value_size : 0;
   if (config->kv_lora_rank == 0) return;
   kind->flags |= GM_LAYER_COMPRESSED;
   kind->kv_heads = 1;
@@ -87,14 +131,21 @@ static void layers_attention(const layers_reader *reader, uint64_t layer, gm_lay
 static uint64_t layers_cached(const layers_reader *reader) {
   const uint64_t layers = reader->config->layers, shared = reader->stated->value[GM__DIM_SHARED_KV_LAYERS];
   const uint64_t known = reader->architecture->cached_layers;
-  if (reader->stated->stated[GM__DIM_SHARED_KV_LAYERS]) return gm__sub_sat(layers, shared);
-  return known ? gm__min(known, layers) : layers;
+  return known ? gm__min(known, layers) : gm__sub_sat(layers, shared);
+}
+
+static bool layers_keeps(const layers_reader *reader) {
+  if (reader->architecture->uncached) return false;
+  return !reader->config->encoder_only || reader->architecture->cached;
 }
 
 static bool layers_has_experts(const layers_reader *reader, uint64_t layer) {
   const uint64_t *value = reader->stated->value;
   const uint64_t period = value[GM__DIM_EXPERT_PERIOD], step = value[GM__DIM_EXPERT_STEP];
   if (!reader->config->experts || layer < reader->config->leading_dense_layers) return false;
+  if (reader->architecture->mixes == GM__RECURRENT_NEITHER && reader->stated->listed[GM__LIST_INTERMEDIATE]) {
+    return layers_only_feeds(reader, layer);
+  }
   if (period) return layer % period == value[GM__DIM_EXPERT_OFFSET];
   return step ? (layer + 1) % step == 0 : true;
 }
@@ -117,14 +168,27 @@ static gm_layer_kind layers_one(const layers_reader *reader, uint64_t layer) {
   }
   const bool recurrent = layers_is_recurrent(reader, &kind, layer);
   if (recurrent) layers_state(reader, &kind);
-  if ((!recurrent || reader->architecture->mixes == GM__RECURRENT_BOTH) && kind.kv_heads > 0) {
+  if ((!recurrent || reader->architecture->mixes == GM__RECURRENT_BOTH) && kind.kv_heads > 0 &&
+      !layers_only_feeds(reader, layer)) {
     layers_attention(reader, layer, &kind);
+    if (!layers_keeps(reader)) kind.flags = (kind.flags & ~(uint32_t)GM_LAYER_ATTENDS) | GM_LAYER_UNCACHED;
     if (layer >= layers_cached(reader)) kind.flags = (kind.flags & ~(uint32_t)GM_LAYER_ATTENDS) | GM_LAYER_SHARES;
   }
   return kind;
 }
 
 /* ---- all layers ---- */
+
+/* Why the layers are not sure: the reader's reason, that of the architecture, or a state without its size. */
+static void layers_doubt(const layers_reader *reader, gm_model_config *out) {
+  const char *why = reader->stated->unsure[0] ? reader->stated->unsure : reader->architecture->unsure;
+  for (uint32_t i = 0; i < out->kind_count && !why; i++) {
+    const gm_layer_kind *kind = &out->kinds[i];
+    const bool sized = kind->conv_elements > 0 || kind->state_elements > 0;
+    if (kind->flags & GM_LAYER_RECURRENT && !sized) why = "recurrent layers, of whose state no key gives the size";
+  }
+  if (why) snprintf(out->unsure, sizeof out->unsure, "%s", why);
+}
 
 /* The place of a kind; kind_count: there was no room for a new one. */
 static uint32_t layers_place(gm_model_config *out, const gm_layer_kind *kind) {
@@ -163,12 +227,14 @@ gm_status gm__layers_fill(const gm__dimensions *stated, const gm__architecture *
     }
     out->kind_of[layer] = (uint8_t)at;
   }
+  layers_doubt(&reader, out);
   return GM_OK;
 }
 
 void gm__layers_alike(gm_model_config *config) {
   static const gm__dimensions nothing;
-  gm__architecture architecture = {.recurrent = config->inner_size > 0 && config->heads == 0};
+  gm__architecture architecture = {.recurrent = config->inner_size > 0 && config->heads == 0,
+                                   .unsure = gm__architecture_find(config->architecture)->unsure};
   if (config->kind_count > 0 || config->layers > GM_MODEL_LAYERS_MAX) return;
   gm_model_config whole = *config;
   if (whole.kv_heads == 0) whole.kv_heads = whole.heads;
@@ -178,4 +244,5 @@ void gm__layers_alike(gm_model_config *config) {
   config->kind_count = whole.kind_count;
   memcpy(config->kinds, whole.kinds, sizeof config->kinds);
   memcpy(config->kind_of, whole.kind_of, sizeof config->kind_of);
+  if (!config->unsure[0]) memcpy(config->unsure, whole.unsure, sizeof config->unsure);
 }

@@ -92,6 +92,28 @@ typedef struct gm_memory_range {
   uint64_t low, high;
 } gm_memory_range;
 
+/* How far a figure can be trusted. */
+typedef enum gm_standing {
+  GM_STANDING_EXACT = 0,    /* the engine takes these bytes */
+  GM_STANDING_INTERVAL = 1, /* it takes low to high */
+  GM_STANDING_UNKNOWN = 2   /* gm does not know the rules: `bytes` may be too little or too much, by any factor */
+} gm_standing;
+
+typedef enum gm_estimate_part_kind {
+  GM_ESTIMATE_WEIGHTS = 0,
+  GM_ESTIMATE_CACHE = 1, /* keys and values */
+  GM_ESTIMATE_STATE = 2, /* of recurrent layers */
+  GM_ESTIMATE_COMPUTE = 3,
+  GM_ESTIMATE_PARTS = 4
+} gm_estimate_part_kind;
+
+/* One part of an estimate, in all places together. Never grows. */
+typedef struct gm_estimate_part {
+  gm_standing standing;
+  gm_memory_range range;             /* exact: low and high are `bytes`; unknown: 0 and 2^64 - 1 */
+  char reason[GM_MODEL_UNSURE_SIZE]; /* why it is not exact; "": it is */
+} gm_estimate_part;
+
 /* Estimated bytes of each buffer. The total is weights, cache and compute buffers. The output buffer comes on top. */
 typedef struct gm_memory_estimate {
   uint32_t struct_size;
@@ -105,6 +127,8 @@ typedef struct gm_memory_estimate {
   gm_memory_range total;
   /* Values as used, after the engine's rounding. */
   uint64_t context, cells, window_cells, streams, micro_batch;
+  gm_standing standing;                      /* the worst of `parts` */
+  gm_estimate_part parts[GM_ESTIMATE_PARTS]; /* by gm_estimate_part_kind */
   uint64_t tied_weights; /* of device_weights: the copy of an embedding that is the output matrix, too */
 } gm_memory_estimate;
 

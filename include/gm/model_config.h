@@ -8,7 +8,7 @@
 
 GM_BEGIN_DECLS
 
-enum { GM_MODEL_LAYERS_MAX = 512, GM_LAYER_KINDS_MAX = 48 };
+enum { GM_MODEL_LAYERS_MAX = 512, GM_LAYER_KINDS_MAX = 48, GM_MODEL_UNSURE_SIZE = 96 };
 
 typedef enum gm_layer_flags {
   GM_LAYER_ATTENDS = 1,    /* it keeps keys and values of its own */
@@ -16,7 +16,8 @@ typedef enum gm_layer_flags {
   GM_LAYER_COMPRESSED = 4, /* MLA: one row stands for the keys and values of all heads */
   GM_LAYER_RECURRENT = 8,  /* it keeps a state for each sequence */
   GM_LAYER_EXPERTS = 16,   /* its feed-forward part has experts */
-  GM_LAYER_UNUSED = 32     /* engines load it for multi-token prediction alone, and not otherwise */
+  GM_LAYER_UNUSED = 32,    /* engines load it for multi-token prediction alone, and not otherwise */
+  GM_LAYER_UNCACHED = 64   /* it attends to the tokens at hand alone, and keeps nothing of them */
 } gm_layer_flags;
 
 /* The kind of one layer, or of several alike. Plain data. Never grows. */
@@ -29,7 +30,8 @@ typedef struct gm_layer_kind {
   uint64_t intermediate;         /* width of the feed-forward part, of one expert where it has those; 0: it has none */
   uint64_t conv_elements;        /* recurrent: of the convolution's memory, for each sequence, in f32 */
   uint64_t state_elements;       /* recurrent: of the state, likewise */
-  uint64_t reserved[1];          /* 0 */
+  uint32_t indexer_value_size;   /* elements that the indexer keeps beside them, in the type of values */
+  uint32_t reserved;             /* 0 */
 } gm_layer_kind;
 
 /* Dimensions of a model, as counts, not bytes. The caller sets struct_size before a call. 0: it does not apply, or is
@@ -69,6 +71,8 @@ typedef struct gm_model_config {
   uint32_t kind_count;                     /* 0: all layers are as the members above say */
   gm_layer_kind kinds[GM_LAYER_KINDS_MAX]; /* the members above are then the largest of them */
   uint8_t kind_of[GM_MODEL_LAYERS_MAX];    /* of each layer, its place in `kinds` */
+  char unsure[GM_MODEL_UNSURE_SIZE]; /* why figures of this model are unknown: an architecture, or a key of its file,
+                                        whose rules gm does not know; "": gm knows them */
 } gm_model_config;
 
 /* Reads the dimensions of an open model: of GGUF from its metadata, of safetensors from the config.json in its folder.

@@ -183,11 +183,23 @@ static void test_layers_that_do_both(void **state) {
 static void test_the_last_layers_share(void **state) {
   (void)state;
   scene self;
-  scene_begin(&self, "gemma3n", 6, 1);
+  scene_begin(&self, "gemma4", 6, 1);
   scene_number(&self, "attention.shared_kv_layers", 2);
   const gm_model_config config = scene_config(&self);
   for (uint64_t i = 0; i < 6; i++) {
     assert_int_equal(gm__layer_at(&config, i)->flags, i < 4 ? GM_LAYER_ATTENDS : GM_LAYER_SHARES);
+  }
+}
+
+/* Engines take 20 for this architecture, whatever its key says. */
+static void test_the_first_twenty_layers_keep(void **state) {
+  (void)state;
+  scene self;
+  scene_begin(&self, "gemma3n", 24, 1);
+  scene_number(&self, "attention.shared_kv_layers", 2);
+  const gm_model_config config = scene_config(&self);
+  for (uint64_t i = 0; i < 24; i++) {
+    assert_int_equal(gm__layer_at(&config, i)->flags, i < 20 ? GM_LAYER_ATTENDS : GM_LAYER_SHARES);
   }
 }
 
@@ -258,6 +270,186 @@ static void test_too_many_layers_and_kinds(void **state) {
   scene_refused(&self, GM_ERR_NOT_SUPPORTED, "513 layers");
 }
 
+/* Matrices of heads: RWKV, gated delta attention, linear attention. The heads are those of the first layer. */
+static void test_states_of_matrices(void **state) {
+  (void)state;
+  static const uint32_t heads[] = {0, 8, 0};
+  scene self;
+  scene_begin(&self, "rwkv7", 3, 1);
+  scene_number(&self, "wkv.head_size", 16);
+  gm_model_config config = scene_config(&self);
+  check_recurs(&config, 2, 2 * HIDDEN, 16 * HIDDEN);
+  assert_string_equal(config.unsure, "");
+  scene_begin(&self, "arwkv7", 3, 2);
+  scene_number(&self, "wkv.head_size", 16);
+  scene_number(&self, "token_shift_count", 1);
+  config = scene_config(&self);
+  check_recurs(&config, 2, HIDDEN, 16 * HIDDEN);
+  scene_begin(&self, "kimi-linear", 3, 3);
+  scene_list(&self, "attention.head_count_kv", heads, 3);
+  scene_number(&self, "kda.head_dim", 32);
+  scene_number(&self, "ssm.conv_kernel", 3);
+  config = scene_config(&self);
+  check_recurs(&config, 0, UINT64_C(3) * 2 * HEADS * 32, 32 * 32 * HEADS);
+  check_attends(&config, 1, HEADS, HIDDEN / HEADS, 0);
+  scene_begin(&self, "minimax-01", 16, 1);
+  scene_number(&self, "attention.key_length", 32);
+  config = scene_config(&self);
+  for (uint64_t i = 0; i < 16; i++) {
+    if (i % 8 == 7) {
+      check_attends(&config, i, HEADS, 32, 0);
+    } else {
+      check_recurs(&config, i, 0, 32 * 32 * HEADS);
+    }
+  }
+}
+
+/* A state without its size is no state of 0 bytes. */
+static void test_a_state_without_its_size(void **state) {
+  (void)state;
+  static const char *const names[] = {"rwkv6", "mamba2"};
+  for (int i = 0; i < 2; i++) {
+    scene self;
+    scene_begin(&self, names[i], 2, 0);
+    const gm_model_config config = scene_config(&self);
+    assert_non_null(strstr(config.unsure, "no key gives the size"));
+  }
+}
+
+/* Models of text that compute without a cache, encoders, and the one encoder that has one. */
+static void test_layers_that_keep_nothing(void **state) {
+  (void)state;
+  static const char *const names[] = {"dream", "llada", "llada-moe", "rnd1", "eurobert", "bert", "t5encoder", "llama"};
+  for (int i = 0; i < 8; i++) {
+    scene self;
+    scene_begin(&self, names[i], 2, 0);
+    const gm_model_config config = scene_config(&self);
+    assert_int_equal(gm__layer_at(&config, 1)->flags, i < 6 ? GM_LAYER_UNCACHED : GM_LAYER_ATTENDS);
+  }
+}
+
+static void test_windows_of_some_sizes_alone(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    uint64_t layers, wanted;
+  } rows[] = {
+      {"exaone4", 8, 0}, {"exaone4", 64, 100}, {"smallthinker", 8, 4096}, {"cohere2", 8, 100}, {"lfm2", 8, 100}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    scene self;
+    scene_begin(&self, rows[i].name, rows[i].layers, 1);
+    scene_number(&self, "attention.sliding_window", 100);
+    const gm_model_config config = scene_config(&self);
+    assert_int_equal(gm__layer_at(&config, 2)->window, rows[i].wanted);
+    const bool all = strcmp(rows[i].name, "lfm2") == 0;
+    assert_int_equal(gm__layer_at(&config, rows[i].layers - 1)->window,
+                     all || strcmp(rows[i].name, "smallthinker") == 0 ? rows[i].wanted : 0);
+  }
+}
+
+/* Layers with neither are feed-forward parts alone, with experts or not. */
+static void test_layers_that_only_feed(void **state) {
+  (void)state;
+  static const uint32_t heads[] = {0, 0, 2}, widths[] = {0, 48, 0};
+  scene self;
+  scene_begin(&self, "nemotron_h_moe", 3, 7);
+  scene_list(&self, "attention.head_count_kv", heads, 3);
+  scene_list(&self, "feed_forward_length", widths, 3);
+  scene_number(&self, "expert_count", 4);
+  scene_number(&self, "expert_used_count", 2);
+  scene_number(&self, "ssm.conv_kernel", 4);
+  scene_number(&self, "ssm.inner_size", 128);
+  scene_number(&self, "ssm.state_size", 16);
+  const gm_model_config config = scene_config(&self);
+  check_recurs(&config, 0, 3 * 128, 16 * 128);
+  assert_int_equal(gm__layer_at(&config, 1)->flags, GM_LAYER_EXPERTS);
+  check_attends(&config, 2, 2, HIDDEN / HEADS, 0);
+}
+
+/* An indexer of each layer, of those in a list, or behind the dense ones; that one keeps values, too. */
+static void test_which_layers_have_an_indexer(void **state) {
+  (void)state;
+  static const uint32_t listed[] = {1, 0, 1, 0};
+  static const char *const names[] = {"deepseek32", "glm-dsa", "minimax-m3", "hy_v4"};
+  static const uint32_t wanted[][4] = {{32, 32, 32, 32}, {32, 0, 32, 0}, {0, 32, 32, 32}, {0, 0, 0, 0}};
+  for (int i = 0; i < 4; i++) {
+    scene self;
+    scene_begin(&self, names[i], 4, 4);
+    scene_number(&self, "attention.indexer.key_length", 32);
+    scene_number(&self, "leading_dense_block_count", 1);
+    scene_number(&self, "attention.indexer.top_k", i == 3 ? 0 : 64);
+    scene_list(&self, "attention.indexer.types", listed, 4);
+    const gm_model_config config = scene_config(&self);
+    for (uint64_t layer = 0; layer < 4; layer++) {
+      const gm_layer_kind *kind = gm__layer_at(&config, layer);
+      assert_int_equal(kind->indexer_size, wanted[i][layer]);
+      assert_int_equal(kind->indexer_value_size, i == 2 && layer > 0 ? HIDDEN / HEADS : 0);
+    }
+  }
+}
+
+/* A key that gm does not read ends the answer where it may say what layers keep, and nowhere else. */
+static void test_keys_that_gm_does_not_know(void **state) {
+  (void)state;
+  static const char *const weighty[] = {
+      "ssm.brand_new", "attention.value_lora_rank", "attention.sliding_window_left", "attention.indexer.pool",
+      "num_loops",     "attention.key_length_far"};
+  static const char *const harmless[] = {
+      "rope.freq_base_swa",           "ssm.time_step_rank", "attention.gate_lora_rank",
+      "attention.indexer.head_count", "logit_scale",        "expert_gating_func"};
+  for (int i = 0; i < 12; i++) {
+    scene self;
+    scene_begin(&self, "llama", 3, 1);
+    scene_number(&self, i < 6 ? weighty[i] : harmless[i - 6], 7);
+    const gm_model_config config = scene_config(&self);
+    if (i < 6 ? !strstr(config.unsure, weighty[i]) : config.unsure[0] != 0) {
+      fail_msg("%s: \"%s\"", i < 6 ? weighty[i] : harmless[i - 6], config.unsure);
+    }
+  }
+  static const uint32_t numbers[] = {1, 2, 3};
+  for (int whose = 0; whose < 2; whose++) { /* a list with a number for each layer, and one of another file's part */
+    scene self;
+    scene_begin(&self, "llama", 3, 1);
+    if (whose) self.architecture = "other";
+    scene_list(&self, "brand_new", numbers, 3);
+    const gm_model_config config = scene_config(&self);
+    assert_int_equal(config.unsure[0] != 0, !whose);
+  }
+}
+
+static void test_an_architecture_that_gm_does_not_know(void **state) {
+  (void)state;
+  static const char *const names[] = {"brand_new", "deepseek4", "hrm_text"};
+  for (int i = 0; i < 3; i++) {
+    scene self;
+    scene_begin(&self, names[i], 2, 0);
+    const gm_model_config config = scene_config(&self);
+    assert_true(strlen(config.unsure) > 10);
+  }
+}
+
+/* The first tensor of experts has their width, whatever the key says. */
+static void test_experts_as_wide_as_their_tensor(void **state) {
+  (void)state;
+  gguf_bytes file;
+  gm_model *model = NULL;
+  gm_model_config config = {.struct_size = sizeof config};
+  gguf_bytes_begin(&file, 3, 1, 6);
+  gguf_bytes_text(&file, "general.architecture", "llama");
+  gguf_bytes_u32(&file, "llama.embedding_length", HIDDEN);
+  gguf_bytes_u32(&file, "llama.block_count", 3);
+  gguf_bytes_u32(&file, "llama.attention.head_count", HEADS);
+  gguf_bytes_u32(&file, "llama.expert_count", 4);
+  gguf_bytes_u32(&file, "llama.expert_feed_forward_length", 999);
+  gguf_bytes_tensor(&file, "blk.1.ffn_down_exps.weight", 0, 0, 3, 24, HIDDEN, 4);
+  gguf_bytes_data(&file, 32, 24 * HIDDEN * 4 * 4, 0);
+  assert_int_equal(gm__model_open_memory(NULL, file.bytes, file.length, "m.gguf", true, &model, NULL), GM_OK);
+  gguf_bytes_free(&file);
+  assert_int_equal(gm_model_read_config(model, &config, NULL), GM_OK);
+  assert_int_equal(config.expert_intermediate, 24);
+  gm_model_close(model);
+}
+
 /* What a caller has put together by hand. */
 static void test_a_configuration_without_kinds(void **state) {
   (void)state;
@@ -285,9 +477,19 @@ int main(void) {
                                      cmocka_unit_test(test_an_interval_and_a_layer_that_predicts),
                                      cmocka_unit_test(test_layers_that_do_both),
                                      cmocka_unit_test(test_the_last_layers_share),
+                                     cmocka_unit_test(test_the_first_twenty_layers_keep),
                                      cmocka_unit_test(test_compressed_only_where_it_is_stated),
                                      cmocka_unit_test(test_a_window_that_no_key_says),
                                      cmocka_unit_test(test_an_indexer_keeps_keys_of_its_own),
+                                     cmocka_unit_test(test_states_of_matrices),
+                                     cmocka_unit_test(test_a_state_without_its_size),
+                                     cmocka_unit_test(test_layers_that_keep_nothing),
+                                     cmocka_unit_test(test_windows_of_some_sizes_alone),
+                                     cmocka_unit_test(test_layers_that_only_feed),
+                                     cmocka_unit_test(test_which_layers_have_an_indexer),
+                                     cmocka_unit_test(test_keys_that_gm_does_not_know),
+                                     cmocka_unit_test(test_an_architecture_that_gm_does_not_know),
+                                     cmocka_unit_test(test_experts_as_wide_as_their_tensor),
                                      cmocka_unit_test(test_lists_of_another_length),
                                      cmocka_unit_test(test_too_many_layers_and_kinds),
                                      cmocka_unit_test(test_a_configuration_without_kinds)};

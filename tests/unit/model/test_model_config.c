@@ -88,7 +88,7 @@ static void test_windows(void **state) {
                 ",\"sliding_window\":16,\"layer_types\":[\"full_attention\",\"full_attention\",\"full_attention\","
                 "\"full_attention\",\"full_attention\",\"full_attention\"]}",
                 0, false, 0);
-  check_windows("{\"model_type\":\"exaone4\"," BASE ",\"sliding_window\":16,\"sliding_window_pattern\":\"LLG\"}", 3,
+  check_windows("{\"model_type\":\"exaone-moe\"," BASE ",\"sliding_window\":16,\"sliding_window_pattern\":\"LLG\"}", 3,
                 true, 4);
   check_bad("{" BASE ",\"sliding_window\":16,\"layer_types\":[\"sliding_attention\",\"sliding_attention\"]}",
             GM_ERR_FORMAT, "a list of 2 layers, and the model has 6");

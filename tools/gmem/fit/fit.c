@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "gm/model_value.h"
+#include "tools/gmem/fit/fit_standing.h"
 
 enum {
   FIT_STEP = 256,         /* cells come in steps of so many */
@@ -275,7 +276,7 @@ static gm_status fit_look_around(fit_question *self, const gm_fit_source *source
   gm_status status =
       gm_fit_longest_context(source, setting, FIT_STEP, FIT_FARTHEST, FIT_STEP, &self->max_context_fits, err);
   self->max_context = self->max_context_fits < most ? self->max_context_fits : most;
-  if (status == GM_OK && self->verdict != FIT_YES) {
+  if (status == GM_OK && self->verdict != FIT_YES && self->estimate.standing != GM_STANDING_UNKNOWN) {
     status = gm_fit_advise(source, setting, FIT_STEP, FIT_STEP, self->changes, &self->change_count, err);
     fit_drop_known_change(self);
   }
@@ -308,6 +309,7 @@ static gm_status fit_judge(fit_question *self, const gm_fit_source *source, cons
   if (status != GM_OK) return status;
   self->verdict = worst.fits ? FIT_YES : best.fits ? FIT_UNKNOWN : FIT_NO;
   if (self->verdict == FIT_YES && fit_unknown(self)) self->verdict = FIT_UNKNOWN;
+  if (self->estimate.standing == GM_STANDING_UNKNOWN) self->verdict = FIT_UNKNOWN;
   self->lack_bytes = worst.lack_bytes;
   return GM_OK;
 }
@@ -355,6 +357,15 @@ static void fit_sum_beside(const fit_question *self, fit_sums *sums) {
   if (fit_unknown(self)) sums->high_bytes = GM_UNKNOWN_BYTES;
 }
 
+/* What gm does not know is no figure, and neither is a sum with it. */
+static void fit_forget(const fit_question *self, fit_sums *sums) {
+  if (self->estimate.standing != GM_STANDING_UNKNOWN) return;
+  if (fit_is_unknown(self, GM_ESTIMATE_WEIGHTS)) sums->model_bytes = GM_UNKNOWN_BYTES;
+  if (fit_is_unknown(self, GM_ESTIMATE_CACHE)) sums->kv_bytes = GM_UNKNOWN_BYTES;
+  if (fit_is_unknown(self, GM_ESTIMATE_COMPUTE)) sums->activation_bytes = GM_UNKNOWN_BYTES;
+  sums->host_bytes = sums->total_bytes = sums->low_bytes = sums->high_bytes = GM_UNKNOWN_BYTES;
+}
+
 fit_sums fit_sum(const fit_question *self) {
   const gm_memory_estimate *estimate = &self->estimate;
   fit_sums sums = {.model_bytes = estimate->host_weights + estimate->device_weights - estimate->tied_weights,
@@ -373,5 +384,6 @@ fit_sums fit_sum(const fit_question *self) {
   sums.host_bytes += estimate->output;
   sums.high_bytes = estimate->total.high + more + estimate->output + self->overhead_bytes;
   fit_sum_beside(self, &sums);
+  fit_forget(self, &sums);
   return sums;
 }

@@ -132,6 +132,7 @@ static bool command_is_possible(const fit_question *self) {
 bool fit_command(const fit_question *self, char *out, size_t capacity) {
   const gm_fit_part *host = &self->plan.host;
   const bool is_placed = self->plan.device_layers + host->layer_count == fit_layer_count(self);
+  if (self->estimate.standing == GM_STANDING_UNKNOWN) return false;
   if (!command_is_gguf(self->path) || !is_placed || host->bytes > self->host_free_bytes) return false;
   if (!command_is_possible(self)) return false;
   FILE *file = fmemopen(out, capacity, "w");

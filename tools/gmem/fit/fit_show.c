@@ -6,6 +6,7 @@
 #include "tools/gmem/fit/fit.h"
 #include "tools/gmem/fit/fit_kinds.h"
 #include "tools/gmem/fit/fit_picture.h"
+#include "tools/gmem/fit/fit_standing.h"
 #include "tools/gmem/output/json.h"
 #include "tools/gmem/output/style.h"
 #include "tools/gmem/output/table.h"
@@ -37,16 +38,26 @@ static void show_weights(char *text, size_t capacity, const fit_question *self) 
   }
 }
 
+static void show_parameters_of(FILE *file, const fit_question *self) {
+  if (fit_is_unknown(self, GM_ESTIMATE_WEIGHTS)) {
+    fprintf(file, "%s, parameters unknown, ", self->config.architecture);
+  } else {
+    fprintf(file, "%s, %.2f billion parameters, ", self->config.architecture, (double)self->estimate.parameters / 1e9);
+  }
+}
+
 static void show_head(FILE *file, const fit_question *self, const fit_sums *sums) {
   char total[24], low[24], high[24], weights[24], cache[24], how[80];
   uint32_t sequences = self->settings.sequences ? self->settings.sequences : 1;
   show_weights(how, sizeof how, self);
-  fprintf(file, "%s, %.2f billion parameters, %s%s\n", self->config.architecture,
-          (double)self->estimate.parameters / 1e9, show_bytes(sums->model_bytes, weights, sizeof weights), how);
+  show_parameters_of(file, self);
+  fprintf(file, "%s%s\n", show_bytes(sums->model_bytes, weights, sizeof weights), how);
   fprintf(file, "context %" PRIu64 ", %" PRIu32 " sequence%s, cache %s %s\n", self->estimate.context, sequences,
           sequences == 1 ? "" : "s", self->kv_names[0], show_bytes(sums->kv_bytes, cache, sizeof cache));
-  fprintf(file, "total %s; process total %s to %s\n\n", show_bytes(sums->total_bytes, total, sizeof total),
+  fprintf(file, "total %s; process total %s to %s\n", show_bytes(sums->total_bytes, total, sizeof total),
           show_bytes(sums->low_bytes, low, sizeof low), show_bytes(sums->high_bytes, high, sizeof high));
+  fit_standing_print(file, self);
+  fputc('\n', file);
 }
 
 /* What fits, and apart from it what the model was made for. */
@@ -79,6 +90,7 @@ static void show_change(FILE *file, const fit_question *self, const gm_fit_chang
 }
 
 static void show_help(FILE *file, const fit_question *self) {
+  if (self->estimate.standing == GM_STANDING_UNKNOWN) return;
   if (!self->plan.fits) fprintf(file, "%s.\n", self->plan.reason);
   show_longest(file, self);
   if (self->change_count) fprintf(file, "What would help, one of:\n");
@@ -189,18 +201,25 @@ static void show_json_part(json_writer *out, const char *backend, uint32_t devic
   writer_close(out);
 }
 
-static void show_json_terms(json_writer *out, const gm_memory_estimate *estimate) {
+/* Null where the rules of the part are unknown. */
+static void show_json_term(json_writer *out, const fit_question *self, gm_estimate_part_kind part, const char *key,
+                           uint64_t bytes) {
+  writer_bytes(out, key, fit_is_unknown(self, part) ? GM_UNKNOWN_BYTES : bytes);
+}
+
+static void show_json_terms(json_writer *out, const fit_question *self) {
+  const gm_memory_estimate *estimate = &self->estimate;
   writer_open(out, "terms", '{');
-  writer_bytes(out, "host_weight_bytes", estimate->host_weights);
-  writer_bytes(out, "device_weight_bytes", estimate->device_weights);
-  writer_bytes(out, "host_kv_cache_bytes", estimate->host_kv);
-  writer_bytes(out, "device_kv_cache_bytes", estimate->device_kv);
-  writer_bytes(out, "host_compute_bytes", estimate->host_compute.bytes);
-  writer_bytes(out, "host_compute_low_bytes", estimate->host_compute.low);
-  writer_bytes(out, "host_compute_high_bytes", estimate->host_compute.high);
-  writer_bytes(out, "device_compute_bytes", estimate->device_compute.bytes);
-  writer_bytes(out, "device_compute_low_bytes", estimate->device_compute.low);
-  writer_bytes(out, "device_compute_high_bytes", estimate->device_compute.high);
+  show_json_term(out, self, GM_ESTIMATE_WEIGHTS, "host_weight_bytes", estimate->host_weights);
+  show_json_term(out, self, GM_ESTIMATE_WEIGHTS, "device_weight_bytes", estimate->device_weights);
+  show_json_term(out, self, GM_ESTIMATE_CACHE, "host_kv_cache_bytes", estimate->host_kv);
+  show_json_term(out, self, GM_ESTIMATE_CACHE, "device_kv_cache_bytes", estimate->device_kv);
+  show_json_term(out, self, GM_ESTIMATE_COMPUTE, "host_compute_bytes", estimate->host_compute.bytes);
+  show_json_term(out, self, GM_ESTIMATE_COMPUTE, "host_compute_low_bytes", estimate->host_compute.low);
+  show_json_term(out, self, GM_ESTIMATE_COMPUTE, "host_compute_high_bytes", estimate->host_compute.high);
+  show_json_term(out, self, GM_ESTIMATE_COMPUTE, "device_compute_bytes", estimate->device_compute.bytes);
+  show_json_term(out, self, GM_ESTIMATE_COMPUTE, "device_compute_low_bytes", estimate->device_compute.low);
+  show_json_term(out, self, GM_ESTIMATE_COMPUTE, "device_compute_high_bytes", estimate->device_compute.high);
   writer_u64(out, "cells", estimate->cells);
   writer_u64(out, "window_cells", estimate->window_cells);
   writer_u64(out, "streams", estimate->streams);
@@ -220,10 +239,12 @@ static void show_json_sums(json_writer *out, const fit_question *self) {
   writer_text(out, "architecture", self->config.architecture);
   writer_text(out, "method", show_method(self));
   writer_bool(out, "weights_exact", self->estimate.weights_exact);
+  fit_standing_json(out, self);
   writer_text_or_null(out, "weight_type", show_weight_type(self));
   writer_bool(out, "weight_type_assumed",
               !self->estimate.weights_exact && !self->settings.weight_type && !self->config.weight_type);
-  writer_u64(out, "parameters", self->estimate.parameters);
+  writer_bytes(out, "parameters",
+               fit_is_unknown(self, GM_ESTIMATE_WEIGHTS) ? GM_UNKNOWN_BYTES : self->estimate.parameters);
   writer_bytes(out, "model_bytes", sums.model_bytes);
   writer_bytes(out, "tied_bytes", self->estimate.tied_weights);
   writer_bytes(out, "kv_cache_bytes", sums.kv_bytes);
@@ -245,8 +266,10 @@ static void show_json_verdict(json_writer *out, const fit_question *self) {
     writer_bool(out, "fits", self->verdict == FIT_YES);
   }
   writer_text(out, "verdict", text);
-  writer_bytes(out, "lack_bytes", self->verdict == FIT_UNKNOWN ? self->lack_bytes : self->plan.lack_bytes);
-  writer_text_or_null(out, "reason", self->plan.fits ? NULL : self->plan.reason);
+  const bool is_counted = self->estimate.standing != GM_STANDING_UNKNOWN;
+  const uint64_t lack = self->verdict == FIT_UNKNOWN ? self->lack_bytes : self->plan.lack_bytes;
+  writer_bytes(out, "lack_bytes", is_counted ? lack : GM_UNKNOWN_BYTES);
+  writer_text_or_null(out, "reason", self->plan.fits || !is_counted ? NULL : self->plan.reason);
 }
 
 static void show_json_beside(json_writer *out, const fit_question *self) {
@@ -295,8 +318,9 @@ void fit_json(json_writer *out, const fit_question *self, bool explains) {
   writer_close(out);
   show_json_kinds(out, self);
   show_json_beside(out, self);
-  writer_u64(out, "max_context", self->max_context);
-  writer_u64(out, "max_context_fits", self->max_context_fits);
+  const bool known = self->estimate.standing != GM_STANDING_UNKNOWN;
+  writer_bytes(out, "max_context", known ? self->max_context : GM_UNKNOWN_BYTES);
+  writer_bytes(out, "max_context_fits", known ? self->max_context_fits : GM_UNKNOWN_BYTES);
   if (self->config.context) {
     writer_u64(out, "trained_context", self->config.context);
   } else {
@@ -306,7 +330,7 @@ void fit_json(json_writer *out, const fit_question *self, bool explains) {
   writer_open(out, "changes", '[');
   for (uint32_t i = 0; i < self->change_count; i++) writer_text(out, NULL, self->changes[i].text);
   writer_close(out);
-  if (explains) show_json_terms(out, &self->estimate);
+  if (explains) show_json_terms(out, self);
 }
 
 /* ---- weights alone ---- */

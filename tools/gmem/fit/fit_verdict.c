@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "gm/size.h"
-#include "tools/gmem/fit/fit.h"
+#include "tools/gmem/fit/fit_standing.h"
 
 enum { VERDICT_PLACE = FIT_NAME + 64 };
 
@@ -70,6 +70,10 @@ static void verdict_host(const fit_question *self, char *out, size_t capacity) {
 void fit_verdict_text(const fit_question *self, char *out, size_t capacity) {
   char how[VERDICT_PLACE + 64], rest[64];
   const char *lacks = self->device_count > 1 ? "lack" : "lacks";
+  if (self->estimate.standing == GM_STANDING_UNKNOWN) {
+    snprintf(out, capacity, "Unknown: %s.", fit_standing_reason(self));
+    return;
+  }
   switch (self->verdict) {
     case FIT_YES:
       verdict_yes(self, how, sizeof how);

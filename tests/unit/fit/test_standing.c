@@ -1,0 +1,195 @@
+/* How far each part of an estimate can be trusted, and why. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/model/model.h"
+#include "gm/estimate.h"
+#include "support/gguf_bytes.h"
+
+enum { HIDDEN = 64, VOCAB = 96 };
+
+/* A file of `architecture` with two layers, one embedding and no output matrix. */
+static gm_model *model_of(const char *architecture, const char *key) {
+  gguf_bytes file;
+  gm_model *model = NULL;
+  char name[96];
+  static const char *const keys[] = {"embedding_length", "block_count", "attention.head_count", "feed_forward_length"};
+  static const uint64_t values[] = {HIDDEN, 2, 4, 128};
+  gguf_bytes_begin(&file, 3, 1, key ? 6 : 5);
+  gguf_bytes_text(&file, "general.architecture", architecture);
+  for (int i = 0; i < 4; i++) {
+    snprintf(name, sizeof name, "%s.%s", architecture, keys[i]);
+    gguf_bytes_u32(&file, name, values[i]);
+  }
+  snprintf(name, sizeof name, "%s.%s", architecture, key ? key : "");
+  if (key) gguf_bytes_u32(&file, name, 1);
+  gguf_bytes_tensor(&file, "token_embd.weight", 0, 0, 2, HIDDEN, VOCAB);
+  gguf_bytes_data(&file, 32, UINT64_C(4) * HIDDEN * VOCAB, 0);
+  assert_int_equal(gm__model_open_memory(NULL, file.bytes, file.length, "m.gguf", true, &model, NULL), GM_OK);
+  gguf_bytes_free(&file);
+  return model;
+}
+
+static gm_memory_estimate estimate_of(const char *architecture, const char *key, bool from_tensors,
+                                      const gm_estimate_settings *settings) {
+  gm_model *model = model_of(architecture, key);
+  gm_model_config config = {.struct_size = sizeof config};
+  gm_memory_estimate out = {.struct_size = sizeof out};
+  gm_error err = {.status = GM_OK};
+  if (gm_model_read_config(model, &config, &err)) fail_msg("%s", err.message);
+  if (gm_estimate_memory(NULL, &config, from_tensors ? model : NULL, settings, &out, &err)) fail_msg("%s", err.message);
+  gm_model_close(model);
+  return out;
+}
+
+static void check_part(const gm_memory_estimate *estimate, gm_estimate_part_kind which, gm_standing wanted) {
+  const gm_estimate_part *part = &estimate->parts[which];
+  assert_int_equal(part->standing, wanted);
+  assert_true(part->range.low <= part->range.bytes && part->range.bytes <= part->range.high);
+  assert_int_equal(part->reason[0] == '\0', wanted == GM_STANDING_EXACT);
+  if (wanted == GM_STANDING_EXACT) assert_int_equal(part->range.low, part->range.high);
+  if (wanted == GM_STANDING_UNKNOWN) assert_true(part->range.low == 0 && part->range.high == UINT64_MAX);
+}
+
+static void all_is_exact(void **state) {
+  (void)state;
+  const gm_memory_estimate out = estimate_of("llama", NULL, true, NULL);
+  assert_int_equal(out.standing, GM_STANDING_EXACT);
+  uint64_t sum = 0;
+  for (int i = 0; i < GM_ESTIMATE_PARTS; i++) {
+    check_part(&out, (gm_estimate_part_kind)i, GM_STANDING_EXACT);
+    sum += out.parts[i].range.bytes;
+  }
+  assert_int_equal(sum, out.total.bytes);
+  assert_int_equal(out.parts[GM_ESTIMATE_CACHE].range.bytes, out.device_kv);
+  assert_int_equal(out.parts[GM_ESTIMATE_STATE].range.bytes, 0);
+}
+
+static void weights_from_dimensions_are_an_interval(void **state) {
+  (void)state;
+  const gm_memory_estimate assumed = estimate_of("llama", NULL, false, NULL);
+  check_part(&assumed, GM_ESTIMATE_WEIGHTS, GM_STANDING_INTERVAL);
+  assert_non_null(strstr(assumed.parts[GM_ESTIMATE_WEIGHTS].reason, "f16"));
+  check_part(&assumed, GM_ESTIMATE_CACHE, GM_STANDING_EXACT);
+  assert_int_equal(assumed.standing, GM_STANDING_INTERVAL);
+  const gm_estimate_settings asked = {.struct_size = sizeof asked, .weight_type = GM_DTYPE_Q8_0};
+  const gm_memory_estimate told = estimate_of("llama", NULL, false, &asked);
+  assert_null(strstr(told.parts[GM_ESTIMATE_WEIGHTS].reason, "f16"));
+}
+
+static void compute_partly_on_the_host_is_an_interval(void **state) {
+  (void)state;
+  const gm_estimate_settings split = {.struct_size = sizeof split, .place = GM_ESTIMATE_SPLIT, .device_layers = 1};
+  const gm_memory_estimate out = estimate_of("llama", NULL, true, &split);
+  check_part(&out, GM_ESTIMATE_COMPUTE, GM_STANDING_INTERVAL);
+  check_part(&out, GM_ESTIMATE_WEIGHTS, GM_STANDING_EXACT);
+}
+
+static void operations_that_are_not_known(void **state) {
+  (void)state;
+  const gm_memory_estimate out = estimate_of("bert", NULL, true, NULL);
+  check_part(&out, GM_ESTIMATE_COMPUTE, GM_STANDING_INTERVAL);
+  check_part(&out, GM_ESTIMATE_CACHE, GM_STANDING_EXACT);
+  assert_int_equal(out.parts[GM_ESTIMATE_CACHE].range.bytes, 0);
+}
+
+/* An architecture, and a key: nothing that layers keep is known then. The tensors are. */
+static void what_gm_does_not_know(void **state) {
+  (void)state;
+  static const char *const rows[][2] = {{"brand_new", NULL}, {"llama", "ssm.brand_new"}, {"deepseek4", NULL}};
+  for (int i = 0; i < 3; i++) {
+    const gm_memory_estimate out = estimate_of(rows[i][0], rows[i][1], true, NULL);
+    assert_int_equal(out.standing, GM_STANDING_UNKNOWN);
+    check_part(&out, GM_ESTIMATE_CACHE, GM_STANDING_UNKNOWN);
+    check_part(&out, GM_ESTIMATE_STATE, GM_STANDING_UNKNOWN);
+    check_part(&out, GM_ESTIMATE_COMPUTE, GM_STANDING_UNKNOWN);
+    check_part(&out, GM_ESTIMATE_WEIGHTS, GM_STANDING_INTERVAL);
+    assert_int_equal(out.total.low, 0);
+    assert_int_equal(out.total.high, UINT64_MAX);
+    const gm_memory_range *weights = &out.parts[GM_ESTIMATE_WEIGHTS].range;
+    assert_int_equal(weights->high - weights->low, out.tied_weights);
+    const gm_memory_estimate counted = estimate_of(rows[i][0], rows[i][1], false, NULL);
+    check_part(&counted, GM_ESTIMATE_WEIGHTS, GM_STANDING_UNKNOWN);
+  }
+}
+
+/* The engine computes logits with the embedding itself. */
+static void an_embedding_that_is_not_copied(void **state) {
+  (void)state;
+  const gm_memory_estimate llama = estimate_of("llama", NULL, true, NULL);
+  const gm_memory_estimate bitnet = estimate_of("bitnet", NULL, true, NULL);
+  assert_int_equal(llama.tied_weights, 4 * HIDDEN * VOCAB);
+  assert_int_equal(bitnet.tied_weights, 0);
+  assert_int_equal(bitnet.device_weights, llama.device_weights - llama.tied_weights);
+}
+
+/* Without flash attention each layer has rows for the values of the layer with the most of them. */
+static void values_as_wide_as_the_widest(void **state) {
+  (void)state;
+  gm_model_config config = {.struct_size = sizeof config,
+                            .architecture = "gemma4",
+                            .hidden = HIDDEN,
+                            .layers = 2,
+                            .vocab = VOCAB,
+                            .heads = 4,
+                            .kind_count = 2,
+                            .kind_of = {0, 1}};
+  config.kinds[0] =
+      (gm_layer_kind){.flags = GM_LAYER_ATTENDS, .heads = 4, .kv_heads = 4, .key_size = 16, .value_size = 16};
+  config.kinds[1] = config.kinds[0];
+  config.kinds[1].kv_heads = 1;
+  gm_estimate_settings settings = {.struct_size = sizeof settings, .context = 256};
+  gm_memory_estimate out = {.struct_size = sizeof out};
+  assert_int_equal(gm_estimate_memory(NULL, &config, NULL, &settings, &out, NULL), GM_OK);
+  assert_int_equal(out.device_kv, 2 * 256 * (64 + 64 + 16 + 16));
+  settings.plain_attention = true;
+  assert_int_equal(gm_estimate_memory(NULL, &config, NULL, &settings, &out, NULL), GM_OK);
+  assert_int_equal(out.device_kv, 2 * 256 * (64 + 64 + 16 + 64));
+}
+
+/* The engine leaves the layers of multi-token prediction in the file. */
+static void layers_that_are_not_loaded(void **state) {
+  (void)state;
+  gm_memory_estimate out[2];
+  for (int predicts = 0; predicts < 2; predicts++) {
+    gguf_bytes file;
+    gm_model *model = NULL;
+    gm_model_config config = {.struct_size = sizeof config};
+    gguf_bytes_begin(&file, 3, 3, 5);
+    gguf_bytes_text(&file, "general.architecture", "glm4moe");
+    gguf_bytes_u32(&file, "glm4moe.embedding_length", HIDDEN);
+    gguf_bytes_u32(&file, "glm4moe.block_count", 2);
+    gguf_bytes_u32(&file, "glm4moe.attention.head_count", 4);
+    gguf_bytes_u32(&file, "glm4moe.nextn_predict_layers", (uint64_t)predicts);
+    gguf_bytes_tensor(&file, "token_embd.weight", 0, 0, 2, HIDDEN, VOCAB);
+    gguf_bytes_tensor(&file, "blk.0.attn_q.weight", 0, 4 * HIDDEN * VOCAB, 2, HIDDEN, HIDDEN);
+    gguf_bytes_tensor(&file, "blk.1.attn_q.weight", 0, 4 * HIDDEN * (VOCAB + HIDDEN), 2, HIDDEN, HIDDEN);
+    gguf_bytes_data(&file, 32, UINT64_C(4) * HIDDEN * (VOCAB + 2 * HIDDEN), 0);
+    assert_int_equal(gm__model_open_memory(NULL, file.bytes, file.length, "m.gguf", true, &model, NULL), GM_OK);
+    gguf_bytes_free(&file);
+    assert_int_equal(gm_model_read_config(model, &config, NULL), GM_OK);
+    out[predicts] = (gm_memory_estimate){.struct_size = sizeof *out};
+    assert_int_equal(gm_estimate_memory(NULL, &config, model, NULL, &out[predicts], NULL), GM_OK);
+    gm_model_close(model);
+  }
+  assert_int_equal(out[1].parameters, out[0].parameters);
+  assert_int_equal(out[1].device_weights, out[0].device_weights - 4 * HIDDEN * HIDDEN);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(all_is_exact),
+                                     cmocka_unit_test(weights_from_dimensions_are_an_interval),
+                                     cmocka_unit_test(compute_partly_on_the_host_is_an_interval),
+                                     cmocka_unit_test(operations_that_are_not_known),
+                                     cmocka_unit_test(what_gm_does_not_know),
+                                     cmocka_unit_test(an_embedding_that_is_not_copied),
+                                     cmocka_unit_test(values_as_wide_as_the_widest),
+                                     cmocka_unit_test(layers_that_are_not_loaded)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
