@@ -30,3 +30,15 @@ uint32_t gm__tlsf_search(const gm__chunks *chunks, const gm__tlsf *tlsf, const g
   }
   return 0;
 }
+
+uint32_t gm__tlsf_last(const gm__tlsf *tlsf, uint32_t bin) {
+  uint32_t word = bin / 64;
+  uint64_t bits = tlsf->words[word] & (UINT64_MAX >> (63 - bin % 64));
+  if (!bits) {
+    const uint32_t words = tlsf->top & ((UINT32_C(1) << word) - 1);
+    if (!words) return GM__TLSF_BINS;
+    word = 31u - (uint32_t)__builtin_clz(words);
+    bits = tlsf->words[word];
+  }
+  return word * 64 + 63 - (uint32_t)__builtin_clzll(bits);
+}

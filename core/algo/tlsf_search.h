@@ -18,4 +18,7 @@ bool gm__tlsf_serves(const gm__tlsf_wish *wish, const gm__chunk *chunk);
  * look at a whole bin. */
 uint32_t gm__tlsf_search(const gm__chunks *chunks, const gm__tlsf *tlsf, const gm__tlsf_wish *wish);
 
+/* The last bin up to `bin` that is not empty; GM__TLSF_BINS: there is none. */
+uint32_t gm__tlsf_last(const gm__tlsf *tlsf, uint32_t bin);
+
 #endif

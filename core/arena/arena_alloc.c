@@ -2,6 +2,7 @@
 
 #include "core/arena/free_fast.h"
 #include "core/arena/grow.h"
+#include "core/arena/settle.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 
@@ -33,15 +34,13 @@ static uint32_t arena_alloc_find_in(gm__arena *arena, const gm__want *want, gm__
   if (arena->frees >= arena->ask_after && !gm__stream_captured(want->stream)) {
     arena->frees = 0;
     gm__order_refresh(&arena->order, arena->order.used);
-    gm__free_chunks_settle(arena);
+    gm__settle_piece(arena);
   }
   uint32_t free_chunk = gm__free_chunks_find(arena, want, area, slot, GM__ORDER_READY, &pending, verdict);
   if (!free_chunk && arena_alloc_flush(arena, area, others))
     free_chunk = gm__free_chunks_find(arena, want, area, slot, GM__ORDER_READY, &pending, verdict);
   if (free_chunk || !pending || gm__stream_captured(want->stream)) return free_chunk;
-  gm__order_refresh(&arena->order, pending);
-  gm__free_chunks_settle(arena);
-  free_chunk = gm__free_chunks_find(arena, want, area, slot, GM__ORDER_READY, &pending, verdict);
+  free_chunk = gm__settle_find(arena, want, area, slot, &pending, verdict);
   if (free_chunk) return free_chunk;
   gm__free_chunks_gather(arena, slot);
   free_chunk = gm__free_chunks_find(arena, want, area, slot, GM__ORDER_OWN_WAIT, &pending, verdict);

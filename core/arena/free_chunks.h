@@ -47,10 +47,6 @@ bool gm__free_chunks_flush_area(gm__arena *arena, gm__area area);
 
 /* ---- free_streams.c: what streams still use ---- */
 
-/* Moves free chunks of streams that are done into the idle stream cache. It asks the driver of points of single chunks
- * only. */
-void gm__free_chunks_settle(gm__arena *arena);
-
 /* Asks the engine's points, with which blocks were freed, which streams are done. It looks at all chunks, if there was
  * such a free. */
 void gm__free_chunks_settle_given(gm__arena *arena);

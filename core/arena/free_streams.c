@@ -1,4 +1,5 @@
 #include "core/arena/free_chunks.h"
+#include "core/arena/settle.h"
 #include "core/order/order_told.h"
 
 /* Free chunks and their streams: which of them are done, and what becomes of a stream's free chunks when it closes. */
@@ -23,49 +24,6 @@ static uint32_t free_stream_lift(gm__arena *arena, gm__stream_cache *cache, gm__
   return chain;
 }
 
-static bool free_stream_is_due(const gm__arena *arena, const gm__stream_cache *cache) {
-  if (!cache || gm__stream_cache_is_empty(cache)) return false;
-  if (cache->number == GM__STREAM_CACHE_MIXED) return true;
-  const gm__order_slot *slot = &arena->order.slots[cache->number];
-  if (arena->order.given >> cache->number & 1) return true; /* one with the engine's point may be done sooner */
-  return slot->passed >= slot->last_free || !cache->ordered || slot->passed > cache->settled;
-}
-
-/* The short way of free_stream_settle_cache: a chunk without a cold record that one stream used and is done with. */
-static bool free_stream_settle_plain(gm__arena *arena, uint32_t number) {
-  gm__chunk *chunk = gm__arena_chunk(arena, number);
-  if (chunk->state & GM__CHUNK_COLD || chunk->cache >= GM__STREAM_CACHE_IDLE) return false;
-  if (chunk->seq > arena->order.slots[chunk->cache].passed) return false;
-  chunk->cache = GM__STREAM_CACHE_IDLE;
-  gm__free_chunk_free(arena, number, arena->caches[GM__STREAM_CACHE_IDLE]);
-  return true;
-}
-
-static void free_stream_settle_area(gm__arena *arena, gm__stream_cache *cache, gm__area area) {
-  uint32_t chain = free_stream_lift(arena, cache, area), next;
-  for (; chain; chain = next) {
-    next = gm__arena_chunk(arena, chain)->next;
-    if (free_stream_settle_plain(arena, chain)) continue;
-    gm__last_use use = gm__arena_last_use(arena, chain);
-    gm__order_settle(&arena->order, &use);
-    gm__free_chunk_put(arena, chain, &use, false);
-  }
-}
-
-/* Moves those free chunks of the stream cache that are done. */
-static void free_stream_settle_cache(gm__arena *arena, gm__stream_cache *cache) {
-  free_stream_settle_area(arena, cache, GM__AREA_LARGE);
-  free_stream_settle_area(arena, cache, GM__AREA_SMALL);
-  if (cache->number < GM__STREAM_CACHE_IDLE) cache->settled = arena->order.slots[cache->number].passed;
-}
-
-void gm__free_chunks_settle(gm__arena *arena) {
-  for (int i = 0; i < GM__STREAM_CACHES; i++) {
-    if (i != GM__STREAM_CACHE_IDLE && free_stream_is_due(arena, arena->caches[i]))
-      free_stream_settle_cache(arena, arena->caches[i]);
-  }
-}
-
 /* The streams that a chunk with memory names, whatever its state. */
 static uint64_t free_stream_named(const gm__arena *arena) {
   uint64_t named = 0;
@@ -80,7 +38,7 @@ static uint64_t free_stream_named(const gm__arena *arena) {
 void gm__free_chunks_settle_given(gm__arena *arena) {
   if (!arena->order.given) return;
   gm__free_chunks_flush(arena);
-  gm__free_chunks_settle(arena);
+  gm__settle_all(arena);
   gm__order_note_named(&arena->order, free_stream_named(arena));
 }
 

@@ -4,6 +4,7 @@
 #include "core/arena/grow.h"
 #include "core/arena/page_run.h"
 #include "core/arena/segment.h"
+#include "core/arena/settle.h"
 #include "core/base/alloc.h"
 #include "core/base/poll.h"
 #include "core/base/saturate.h"
@@ -244,7 +245,7 @@ void gm__arena_tidy(gm__arena *arena, bool submit) {
   } else {
     gm__order_look(&arena->order, UINT64_MAX);
   }
-  gm__free_chunks_settle(arena);
+  gm__settle_all(arena);
 }
 
 /* Takes an idle segment out of the other arena; NULL: none is large enough. */

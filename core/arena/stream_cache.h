@@ -3,7 +3,7 @@
 #ifndef GM_CORE_ARENA_STREAM_CACHE_H
 #define GM_CORE_ARENA_STREAM_CACHE_H
 
-#include "core/algo/tlsf.h"
+#include "core/arena/sweep.h"
 #include "core/order/order.h"
 
 enum {
@@ -40,6 +40,7 @@ typedef struct gm__stream_cache {
   uint64_t *last_free;    /* where the order keeps the time of the stream's last free */
   uint64_t settled;       /* how far the stream was when its free chunks were settled last */
   gm__quick quick[GM__QUICK_LISTS];
+  gm__sweep sweep;
 } gm__stream_cache;
 
 /* The bins of the chunk when it is free. */

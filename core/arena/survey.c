@@ -3,6 +3,7 @@
 #include "core/arena/free_chunks.h"
 #include "core/arena/grow.h"
 #include "core/arena/reclaim.h"
+#include "core/arena/settle.h"
 #include "core/arena/walk.h"
 #include "core/base/saturate.h"
 
@@ -86,7 +87,7 @@ static void survey_add_from(gm__survey *survey, const gm__arena *arena, uint32_t
 
 void gm__survey_add_arena(gm__survey *survey, gm__arena *arena) {
   gm__free_chunks_flush(arena);
-  gm__free_chunks_settle(arena);
+  gm__settle_all(arena);
   for (uint32_t at = 0; (at = gm__arena_walk(arena, at));) survey_add_from(survey, arena, at);
   if (!gm__arena_has_pages(arena)) return;
   survey->idle += gm__arena_idle_page_bytes(arena, GM__AREA_LARGE) + gm__arena_idle_page_bytes(arena, GM__AREA_SMALL);

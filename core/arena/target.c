@@ -1,5 +1,6 @@
 #include "core/arena/arena_alloc.h"
 #include "core/arena/free_chunks.h"
+#include "core/arena/settle.h"
 
 enum { TARGET_SHIFT = 32 }; /* see gm__arena_memory */
 
@@ -25,6 +26,6 @@ uint32_t gm__target_find(gm__arena *arena, const gm__want *want) {
   if (number || want->target.memory >> TARGET_SHIFT != arena->number + 1) return number;
   gm__free_chunks_flush(arena);
   gm__order_refresh(&arena->order, arena->order.used);
-  gm__free_chunks_settle(arena);
+  gm__settle_all(arena);
   return target_find(arena, want);
 }

@@ -1,6 +1,7 @@
 #include "core/heap/pieces.h"
 
 #include "core/arena/free_chunks.h"
+#include "core/arena/settle.h"
 
 enum { PIECES_MEMORY_SHIFT = 32 }; /* see gm__arena_memory */
 
@@ -55,11 +56,11 @@ gm__piece_walk gm__pieces_walk(uint64_t memory, const gm_block *from) {
 /* Begins the walk, or finds where it was. False: that chunk is no more. REQUIRES: arena lock */
 static bool pieces_resume(gm__arena *arena, gm__piece_walk *walk) {
   const uint32_t index = (uint32_t)walk->memory;
+  if (!walk->chunk) gm__free_chunks_flush(arena);
+  if (!walk->chunk) gm__settle_all(arena); /* first: others enter meanwhile */
   const gm__segment *segment = index < arena->segment_capacity ? arena->segment_table[index] : NULL;
   if (!segment) return false;
   if (!walk->chunk) {
-    gm__free_chunks_flush(arena);
-    gm__free_chunks_settle(arena);
     walk->chunk = gm__arena_chunk(arena, segment->edge)->right;
     walk->ended = !walk->chunk;
     return true;

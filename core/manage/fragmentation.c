@@ -2,6 +2,7 @@
 
 #include "core/arena/free_chunks.h"
 #include "core/arena/reclaim.h"
+#include "core/arena/settle.h"
 #include "core/base/cancel.h"
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
@@ -28,7 +29,7 @@ gm__holes gm__pool_holes(gm_pool *pool) {
   fragmentation_add_dedicated(pool, &holes);
   for (gm__arena *arena = NULL; (arena = gm__arena_next(&pool->heap.arenas, arena));) {
     gm__free_chunks_flush(arena);
-    gm__free_chunks_settle(arena);
+    gm__settle_all(arena);
     gm__arena_publish(arena);
     gm__holes_add_arena(&holes, arena);
   }

@@ -1,5 +1,6 @@
 #include "core/arena/free_chunks.h"
 #include "core/arena/reclaim.h"
+#include "core/arena/settle.h"
 #include "core/base/clock.h"
 #include "core/base/poll.h"
 #include "core/heap/heap_open.h"
@@ -78,7 +79,7 @@ static bool listen_forget_in(gm__arena *arena, const gm_stream *stream) {
   const bool free =
       slot == GM__ORDER_HOST ? gm__order_leave_crowd(&arena->order, stream) : !gm__order_is_pinned(&arena->order, slot);
   if (free && slot != GM__ORDER_HOST) gm__free_chunks_forget(arena, slot);
-  gm__free_chunks_settle(arena);
+  gm__settle_all(arena);
   gm__arena_publish(arena);
   return free;
 }

@@ -1,0 +1,179 @@
+/* Free memory that a stream was the last to use becomes everybody's once the stream is done. However many pieces that
+ * are, a request moves some of them, and others use the pool in between. Moved pieces are counted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "core/arena/free_chunks.h"
+#include "core/arena/settle.h"
+#include "core/base/thread_here.h"
+#include "gm/stream.h"
+#include "support/pool_bench.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+enum { BLOCKS = 16384, BYTES = 4096, KEPT = 512 };
+
+/* Blocks of quick lists become free first: some builds count these, too. */
+enum { PIECE = GM__SETTLE_PIECE + KEPT };
+
+static struct {
+  size_t moved, piece, most, pieces; /* chunks that became free of their streams: in all, since the lock was entered */
+  void (*between)(void);
+} moves;
+
+void __real_gm__free_chunk_free(gm__arena *arena, uint32_t number, gm__stream_cache *cache);
+void __wrap_gm__free_chunk_free(gm__arena *arena, uint32_t number, gm__stream_cache *cache);
+void __wrap_gm__free_chunk_free(gm__arena *arena, uint32_t number, gm__stream_cache *cache) {
+  moves.moved++;
+  moves.piece++;
+  if (moves.piece > moves.most) moves.most = moves.piece;
+  __real_gm__free_chunk_free(arena, number, cache);
+}
+
+void __real_gm__bias_breathe(gm__bias_lock *lock, const void *self);
+void __wrap_gm__bias_breathe(gm__bias_lock *lock, const void *self);
+void __wrap_gm__bias_breathe(gm__bias_lock *lock, const void *self) {
+  void (*between)(void) = moves.between;
+  const size_t most = moves.most;
+  moves.pieces++;
+  gm__bias_lock_out(lock);
+  moves.between = NULL; /* what happens in between counts as nothing */
+  if (between) between();
+  moves.between = between;
+  gm__bias_lock_in(lock, self);
+  moves.most = most;
+  moves.piece = 0;
+}
+
+static void moves_begin(void) { moves.moved = moves.piece = moves.most = moves.pieces = 0; }
+
+/* ---- the pool: 64 MiB of it, in blocks that touch ---- */
+
+static pool_bench bench;
+static gm_stream *streams[2];
+static gm_block blocks[BLOCKS];
+static bool out[BLOCKS];
+
+static gm_acquire ask(uint64_t bytes, gm_stream *stream, gm_block *block) {
+  const gm_request request = {.bytes = bytes, .stream = stream};
+  return gm_alloc(bench.pool, &request, block);
+}
+
+static void give(int at, gm_stream *stream) {
+  assert_int_equal(gm_free(bench.pool, &blocks[at], stream), GM_OK);
+  out[at] = false;
+}
+
+static void scene_open(bool no_vmm) {
+  const gm_pool_params params = {.struct_size = sizeof params, .no_vmm = no_vmm, .max_bytes = BLOCKS * (uint64_t)BYTES};
+  moves.between = NULL;
+  pool_bench_open_device(&bench, "null", "null:capacity=1G");
+  pool_bench_ok(gm_config_set(bench.ctx, "segment_size", "64M", err));
+  pool_bench_ok(gm_pool_create(bench.device, &params, &bench.pool, err));
+  for (int i = 0; i < 2; i++) pool_bench_ok(gm_stream_create(bench.device, &streams[i], err));
+  for (int i = 0; i < BLOCKS; i++) {
+    assert_in_range(ask(BYTES, streams[i % 2], &blocks[i]), GM_ACQUIRE_OK, GM_ACQUIRE_FRESH);
+    out[i] = true;
+  }
+}
+
+/* All memory of the pool comes together again. */
+static void scene_close(void) {
+  gm_block whole;
+  moves.between = NULL;
+  for (int i = 0; i < BLOCKS; i++) {
+    if (out[i]) give(i, NULL);
+  }
+  for (int i = 0; i < 2; i++) pool_bench_ok(gm_stream_sync(streams[i], err));
+  assert_int_equal(ask(BLOCKS * (uint64_t)BYTES, NULL, &whole), GM_ACQUIRE_OK);
+  assert_int_equal(gm_free(bench.pool, &whole, NULL), GM_OK);
+  gm_pool_trim(bench.pool, 0);
+  assert_int_equal(pool_bench_stats(&bench).reserved_bytes, 0);
+  for (int i = 0; i < 2; i++) pool_bench_ok(gm_stream_close(streams[i], err));
+  pool_bench_close(&bench);
+}
+
+/* Every second block is free, so that none is joined. */
+static void free_half(void) {
+  for (int i = 0; i < BLOCKS; i += 2) give(i, streams[0]);
+  pool_bench_ok(gm_stream_sync(streams[0], err));
+}
+
+static void test_a_request_moves_a_piece(void **state) {
+  (void)state;
+  for (int no_vmm = 0; no_vmm < 2; no_vmm++) {
+    scene_open(no_vmm);
+    free_half();
+    moves_begin();
+    assert_int_equal(ask(BYTES, NULL, &blocks[0]), GM_ACQUIRE_OK);
+    printf("  a request moves %zu chunks\n", moves.moved);
+    assert_true(moves.moved > 0 && moves.moved <= PIECE);
+    out[0] = true;
+    scene_close();
+  }
+}
+
+/* Nothing but all of it serves. */
+static void test_a_request_that_needs_all_gets_all(void **state) {
+  (void)state;
+  gm_block whole;
+  scene_open(false);
+  for (int i = 0; i < BLOCKS; i++) give(i, streams[i % 2]);
+  for (int i = 0; i < 2; i++) pool_bench_ok(gm_stream_sync(streams[i], err));
+  moves_begin();
+  assert_int_equal(ask(BLOCKS * (uint64_t)BYTES, NULL, &whole), GM_ACQUIRE_OK);
+  printf("  %zu chunks in %zu pieces, %zu at once\n", moves.moved, moves.pieces, moves.most);
+  assert_true(moves.moved >= BLOCKS - KEPT);
+  assert_true(moves.most <= 2 * PIECE); /* one for the look at all streams, one for the search */
+  assert_true(moves.pieces >= (BLOCKS - KEPT) / PIECE - 1);
+  assert_int_equal(gm_free(bench.pool, &whole, NULL), GM_OK);
+  scene_close();
+}
+
+/* Blocks come and go, on streams that are not done, while the pieces are moved. */
+static void churn(void) {
+  static int turn;
+  turn++;
+  for (int i = 0; i < 40; i++) {
+    const int at = (turn * 977 + i * 131) % BLOCKS;
+    if (out[at]) {
+      give(at, streams[i % 2]);
+    } else {
+      out[at] = ask(BYTES, i % 3 ? streams[i % 2] : NULL, &blocks[at]) <= GM_ACQUIRE_FRESH;
+    }
+  }
+}
+
+static void test_others_use_the_pool_between_pieces(void **state) {
+  (void)state;
+  for (int no_vmm = 0; no_vmm < 2; no_vmm++) {
+    scene_open(no_vmm);
+    for (int round = 0; round < 4; round++) {
+      free_half();
+      moves_begin();
+      moves.between = churn;
+      gm_pool_trim(bench.pool, 0);
+      moves.between = NULL;
+      assert_true(moves.most <= PIECE);
+      assert_true(round || moves.pieces > 1);
+      for (int i = 0; i < BLOCKS; i++) {
+        if (!out[i]) out[i] = ask(BYTES, streams[i % 2], &blocks[i]) <= GM_ACQUIRE_FRESH;
+      }
+    }
+    scene_close();
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_request_moves_a_piece),
+      cmocka_unit_test(test_a_request_that_needs_all_gets_all),
+      cmocka_unit_test(test_others_use_the_pool_between_pieces),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
