@@ -46,7 +46,7 @@
   X("zero_segments", "GM_ZERO_SEGMENTS", "bool", "", "false", true,                                                  \
     "best_fit pools fill new memory with zeros when they take it, so that requests for zeros need not")              \
   X("coalescing_threshold", "GM_COALESCING_THRESHOLD", "fraction", "0..1", "0.1", true,                              \
-    "unused share of the reserved bytes above which gm_pool_coalesce joins free memory")                             \
+    "gm_pool_coalesce joins free memory above this unused share, and polls compact above this share of holes")       \
   X("aggressive_coalescing", "GM_AGGRESSIVE_COALESCING", "bool", "", "false", true,                                  \
     "true: a freed block joins its neighbours at once in best_fit, and unused segments go when the pool grows")      \
   X("cache.stream_local", "GM_CACHE_STREAM_LOCAL", "count", "0..1048576", "100", true,                               \

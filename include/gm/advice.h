@@ -54,7 +54,8 @@ GM_API size_t gm_trace_profile_warm_up(const gm_trace_profile *profile, char *te
 typedef enum gm_advice_kind {
   GM_ADVICE_WARM_UP = 1,  /* the hit rate is below GM_ADVICE_HIT_RATE */
   GM_ADVICE_COALESCE = 2, /* gm_stats_fragmentation is above GM_ADVICE_FRAGMENTATION, and scattered_bytes are more than
-                             GM_ADVICE_SCATTERED of the reserved ones */
+                             GM_ADVICE_SCATTERED of the reserved ones. gm_pool_compact joins such holes, which lie
+                             between blocks; gm_pool_coalesce and the key coalescing_threshold do not */
   GM_ADVICE_LEAK = 3      /* more than GM_ADVICE_GROWTH_BLOCKS between two marks were never freed */
 } gm_advice_kind;
 

@@ -276,6 +276,26 @@ static gm_status find_limit(const finder *self, gm_error *err) {
   return GM_OK;
 }
 
+/* ---- compaction ---- */
+
+/* Buffers that can move would let the pool hold less at the end of the run, beside what a trim gives back anyway. */
+static gm_status find_compaction(const finder *self, const gm_advice *rule, gm_error *err) {
+  advise_report *report = self->report;
+  advise_compaction seen;
+  if (!rule) return GM_OK;
+  const advise_settings settings = find_settings(report);
+  const gm_status status = advise_try_compaction(self->events, self->target, &settings, &seen, err);
+  const uint64_t before = seen.before.reserved_bytes, after = seen.after.reserved_bytes;
+  if (status != GM_OK || after >= before || before - after <= before / 100 * FIND_PERCENT) return status;
+  advise_item *item = find_add(report, "compact");
+  memcpy(item->why, rule->why, sizeof item->why);
+  snprintf(item->note, sizeof item->note, "%s at the end of the run, with buffers that can move (GM_RELOCATABLE)",
+           rule->call);
+  find_change(item, "held then, idle memory apart", before, after, find_bytes);
+  find_change(item, "moved by copies", 0, seen.report.moved_bytes, find_bytes);
+  return GM_OK;
+}
+
 /* ---- leak ---- */
 
 static void find_leak(advise_report *report, const gm_advice *rule) {
@@ -299,6 +319,7 @@ gm_status advise_find(const replay_events *events, const advise_target *target, 
   report->after = report->before;
   size_t count = gm_advise(&report->before.stats, &report->profile, rules, sizeof rules / sizeof *rules);
   status = find_strategy(&self, find_rule(rules, count, GM_ADVICE_COALESCE), err);
+  if (status == GM_OK) status = find_compaction(&self, find_rule(rules, count, GM_ADVICE_COALESCE), err);
   if (status == GM_OK) status = find_shares(&self, err);
   if (status == GM_OK) status = find_warm_up(&self, find_rule(rules, count, GM_ADVICE_WARM_UP), err);
   if (status == GM_OK) status = find_limit(&self, err);

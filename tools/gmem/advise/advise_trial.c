@@ -1,11 +1,14 @@
 #include "tools/gmem/advise/advise_trial.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "gm/cleanup.h"
 #include "gm/config.h"
 #include "tools/gmem/output/progress.h"
 #include "tools/gmem/replay/replay_run.h"
+#include "tools/gmem/replay/replay_worker.h"
 
 enum { TRIAL_TIMES = 3 };
 
@@ -110,6 +113,57 @@ gm_status advise_trial(const replay_events *events, const advise_target *target,
     if (status == GM_OK) trial_worst(out, &again);
   }
   return status;
+}
+
+/* ---- compaction ---- */
+
+/* A request that finds no memory leaves its slot empty. */
+static gm_status trial_event(gm_pool *pool, const replay_event *event, gm_buffer **buffer, gm_error *err) {
+  if (event->is_free) {
+    gm_buffer_release(*buffer, NULL);
+    *buffer = NULL;
+    return GM_OK;
+  }
+  const gm_buffer_params params = {.struct_size = sizeof params,
+                                   .request = {.bytes = event->bytes, .flags = GM_RELOCATABLE},
+                                   .fallback = GM_FALLBACK_REFUSE};
+  const gm_status status = gm_buffer_create(pool, &params, buffer, err);
+  return status == GM_ERR_OUT_OF_DEVICE_MEMORY || status == GM_ERR_OVER_LIMIT ? GM_OK : status;
+}
+
+static gm_status trial_compact(gm_pool *pool, advise_compaction *out, gm_error *err) {
+  gm_pool_clear(pool);
+  gm_status status = gm_pool_fragmentation(pool, &out->before, err);
+  if (status == GM_OK) status = gm_pool_compact(pool, NULL, &out->report, err);
+  return status == GM_OK ? gm_pool_fragmentation(pool, &out->after, err) : status;
+}
+
+static gm_status trial_buffers(const replay_events *events, gm_pool *pool, advise_compaction *out, gm_error *err) {
+  gm_buffer **buffers = calloc(events->allocs + (size_t)1, sizeof *buffers);
+  gm_status status = GM_OK;
+  if (!buffers) return replay_fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "no host memory for the buffers");
+  for (size_t i = 0; i < events->count && status == GM_OK; i++) {
+    status = trial_event(pool, &events->list[i], &buffers[events->list[i].slot], err);
+  }
+  if (status == GM_OK) status = trial_compact(pool, out, err);
+  for (size_t i = 0; i < events->allocs; i++) gm_buffer_release(buffers[i], NULL);
+  free(buffers);
+  return status;
+}
+
+gm_status advise_try_compaction(const replay_events *events, const advise_target *target,
+                                const advise_settings *settings, advise_compaction *out, gm_error *err) {
+  session self = {.ctx = NULL};
+  gm_error closing = {.status = GM_OK};
+  *out = (advise_compaction){.before = {.struct_size = sizeof out->before},
+                             .after = {.struct_size = sizeof out->after},
+                             .report = {.struct_size = sizeof out->report}};
+  gm_status status = trial_open(&self, target, settings, err);
+  if (status == GM_OK) status = trial_buffers(events, self.pool, out, err);
+  const gm_status closed = session_end(&self, &closing);
+  if (status != GM_OK || closed == GM_OK) return status;
+  *err = closing;
+  return closed;
 }
 
 double advise_unused(const advise_result *result, uint64_t peak_live) {

@@ -3,6 +3,7 @@
 #define GM_TOOLS_GMEM_ADVISE_ADVISE_TRIAL_H
 
 #include "gm/fragmentation.h"
+#include "gm/relocation.h"
 #include "tools/gmem/replay/replay_events.h"
 #include "tools/gmem/session/session.h"
 
@@ -42,6 +43,17 @@ gm_status advise_look(const advise_target *target, gm_device_info *out_info, boo
 /* Replay under the settings, whatever the environment sets. */
 gm_status advise_trial(const replay_events *events, const advise_target *target, const advise_settings *settings,
                        advise_result *out, gm_error *err);
+
+/* What a compaction at the end of the run does to what the trace leaves alive. */
+typedef struct advise_compaction {
+  gm_fragmentation before; /* after a trim */
+  gm_fragmentation after;
+  gm_compact_report report;
+} advise_compaction;
+
+/* Replays the run once in buffers that can move (GM_RELOCATABLE), in the order of one stream, and compacts the pool. */
+gm_status advise_try_compaction(const replay_events *events, const advise_target *target,
+                                const advise_settings *settings, advise_compaction *out, gm_error *err);
 
 /* The share of what was reserved at the peak that the run, with `peak_live` bytes at its own, had no use for. */
 double advise_unused(const advise_result *result, uint64_t peak_live);
