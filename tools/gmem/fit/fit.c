@@ -172,14 +172,20 @@ static uint64_t fit_margin(const fit_question *self, uint32_t device) {
   return self->keep_free_bytes[device] + more;
 }
 
+/* What is free on a device; of an integrated one, what is free on the host beside what lies there in any case. */
+static uint64_t fit_free(const fit_question *self, uint32_t device, uint64_t host_fixed) {
+  const uint64_t all = self->devices[device].free_bytes, host = self->host_free_bytes;
+  if (!self->shares_host) return all;
+  const uint64_t left = host > host_fixed ? host - host_fixed : 0;
+  return all < left ? all : left;
+}
+
 /* What is free for layers, when what is beside the model has its room. Where that has none, nothing fits. Host and
  * integrated card take from one memory. */
 static void fit_bound(fit_question *self, gm_fit_request *out) {
   self->excess_bytes = 0;
   for (uint32_t i = 0; i < self->device_count; i++) {
-    uint64_t all = self->devices[i].free_bytes;
-    if (self->shares_host && all > self->host_free_bytes) all = self->host_free_bytes;
-    if (self->shares_host) all = all > out->host_fixed_bytes ? all - out->host_fixed_bytes : 0;
+    const uint64_t all = fit_free(self, i, out->host_fixed_bytes);
     const uint64_t taken = self->taken[i], beside = taken ? taken + self->room[i].margin_bytes : 0;
     if (beside > all && beside - all > self->excess_bytes) self->excess_bytes = beside - all;
     self->whole[i] = all;
