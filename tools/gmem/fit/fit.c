@@ -186,7 +186,7 @@ static void fit_bound(fit_question *self, gm_fit_request *out) {
   self->excess_bytes = 0;
   for (uint32_t i = 0; i < self->device_count; i++) {
     const uint64_t all = fit_free(self, i, out->host_fixed_bytes);
-    const uint64_t taken = self->taken[i], beside = taken ? taken + self->room[i].margin_bytes : 0;
+    const uint64_t taken = self->taken[i], beside = taken ? fit_add(taken, self->room[i].margin_bytes) : 0;
     if (beside > all && beside - all > self->excess_bytes) self->excess_bytes = beside - all;
     self->whole[i] = all;
     self->room[i].free_bytes = all > taken ? all - taken : 0;
@@ -239,7 +239,7 @@ static void fit_list_kv_types(fit_question *self) {
 /* What is beside the model counts as taken of its devices. */
 static void fit_settle_beside(fit_question *self) {
   for (uint32_t i = 0; i < self->device_count; i++) {
-    self->parts[i].bytes += self->taken[i];
+    self->parts[i].bytes = fit_add(self->parts[i].bytes, self->taken[i]);
     self->room[i].free_bytes = self->whole[i];
   }
 }
@@ -354,9 +354,10 @@ static void fit_sum_beside(const fit_question *self, fit_sums *sums) {
   for (uint32_t i = 0; i < self->beside_count; i++) {
     const fit_beside *it = &self->beside[i];
     if (it->kind == FIT_OTHER) continue;
-    sums->host_bytes += it->host_bytes;
-    sums->low_bytes += it->device_bytes + it->host_bytes - it->less_bytes;
-    sums->high_bytes += it->device_bytes + it->host_bytes + it->spare_bytes;
+    const uint64_t all = fit_add(it->device_bytes, it->host_bytes);
+    sums->host_bytes = fit_add(sums->host_bytes, it->host_bytes);
+    sums->low_bytes = fit_add(sums->low_bytes, all - it->less_bytes);
+    sums->high_bytes = fit_add(sums->high_bytes, fit_add(all, it->spare_bytes));
   }
   if (fit_unknown(self)) sums->high_bytes = GM_UNKNOWN_BYTES;
 }
