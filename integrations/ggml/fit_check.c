@@ -106,7 +106,11 @@ void gm_ggml_check_print(void) {
                               .kv_bytes = check.cache,
                               .compute_bytes = check.compute,
                               .total_bytes = stats.peak_reserved_bytes};
-  if (gm_fit_check(&check.predicted, check.margin, &taken, &result, NULL) != GM_OK) return;
+  gm_error err = {.status = GM_OK};
+  if (gm_fit_check(&check.predicted, check.margin, &taken, &result, &err) != GM_OK) {
+    GGML_LOG_ERROR("ggml-gm: GGML_GM_PLAN: %s\n", err.message);
+    return;
+  }
   for (int i = 0; i < GM_FIT_CHECK_ROWS; i++) print_row(&result.rows[i]);
   fprintf(stderr, "ggml-gm: check: unaccounted %" PRIu64 "; %s\n", result.unaccounted_bytes, result.text);
 }

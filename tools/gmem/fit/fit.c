@@ -173,15 +173,21 @@ static uint64_t fit_margin(const fit_question *self, uint32_t device) {
   return self->keep_free_bytes[device] + more;
 }
 
+/* What is free on a device; of an integrated one, what is free on the host beside what lies there in any case. */
+static uint64_t fit_free(const fit_question *self, uint32_t device, uint64_t host_fixed) {
+  const uint64_t all = self->devices[device].free_bytes, host = self->host_free_bytes;
+  if (!self->shares_host) return all;
+  const uint64_t left = host > host_fixed ? host - host_fixed : 0;
+  return all < left ? all : left;
+}
+
 /* What is free for layers, when what is beside the model has its room. Where that has none, nothing fits. Host and
  * integrated card take from one memory. */
 static void fit_bound(fit_question *self, gm_fit_request *out) {
   self->excess_bytes = 0;
   for (uint32_t i = 0; i < self->device_count; i++) {
-    uint64_t all = self->devices[i].free_bytes;
-    if (self->shares_host && all > self->host_free_bytes) all = self->host_free_bytes;
-    if (self->shares_host) all = all > out->host_fixed_bytes ? all - out->host_fixed_bytes : 0;
-    const uint64_t taken = self->taken[i], beside = taken ? taken + self->room[i].margin_bytes : 0;
+    const uint64_t all = fit_free(self, i, out->host_fixed_bytes);
+    const uint64_t taken = self->taken[i], beside = taken ? fit_add(taken, self->room[i].margin_bytes) : 0;
     if (beside > all && beside - all > self->excess_bytes) self->excess_bytes = beside - all;
     self->whole[i] = all;
     self->room[i].free_bytes = all > taken ? all - taken : 0;
@@ -234,7 +240,7 @@ static void fit_list_kv_types(fit_question *self) {
 /* What is beside the model counts as taken of its devices. */
 static void fit_settle_beside(fit_question *self) {
   for (uint32_t i = 0; i < self->device_count; i++) {
-    self->parts[i].bytes += self->taken[i];
+    self->parts[i].bytes = fit_add(self->parts[i].bytes, self->taken[i]);
     self->room[i].free_bytes = self->whole[i];
   }
 }
@@ -350,9 +356,10 @@ static void fit_sum_beside(const fit_question *self, fit_sums *sums) {
   for (uint32_t i = 0; i < self->beside_count; i++) {
     const fit_beside *it = &self->beside[i];
     if (it->kind == FIT_OTHER) continue;
-    sums->host_bytes += it->host_bytes;
-    sums->low_bytes += it->device_bytes + it->host_bytes - it->less_bytes;
-    sums->high_bytes += it->device_bytes + it->host_bytes + it->spare_bytes;
+    const uint64_t all = fit_add(it->device_bytes, it->host_bytes);
+    sums->host_bytes = fit_add(sums->host_bytes, it->host_bytes);
+    sums->low_bytes = fit_add(sums->low_bytes, all - it->less_bytes);
+    sums->high_bytes = fit_add(sums->high_bytes, fit_add(all, it->spare_bytes));
   }
   if (fit_unknown(self)) sums->high_bytes = GM_UNKNOWN_BYTES;
 }

@@ -83,6 +83,9 @@ typedef struct fit_sums {
   uint64_t model_bytes, kv_bytes, activation_bytes, host_bytes, total_bytes, low_bytes, high_bytes;
 } fit_sums;
 
+/* Sums stop at 2^64-1: files may say anything. */
+static inline uint64_t fit_add(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+
 /* A GGUF or safetensors file, a folder, an index, or a config.json. */
 gm_status fit_open(fit_question *self, gm_error *err);
 void fit_close(fit_question *self);

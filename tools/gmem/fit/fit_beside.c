@@ -37,7 +37,7 @@ static uint64_t beside_number(const fit_beside *it, const char *key) {
 }
 
 static uint64_t beside_padded(uint64_t bytes) {
-  return (bytes + BESIDE_ALIGNMENT - 1) / BESIDE_ALIGNMENT * BESIDE_ALIGNMENT;
+  return fit_add(bytes, BESIDE_ALIGNMENT - 1) / BESIDE_ALIGNMENT * BESIDE_ALIGNMENT;
 }
 
 /* Projectors whose images have one size. Others choose it for each image, or hear. */
@@ -82,7 +82,8 @@ static gm_status beside_tensors(fit_beside *it, uint64_t layers, gm_error *err) 
   for (uint64_t i = 0; i < gm_model_tensor_count(it->model); i++) {
     const gm_status status = gm_model_tensor(it->model, i, &tensor, err);
     if (status != GM_OK) return status;
-    it->by_layer[beside_layer(tensor.name, layers)] += beside_padded(tensor.bytes);
+    uint64_t *sum = &it->by_layer[beside_layer(tensor.name, layers)];
+    *sum = fit_add(*sum, beside_padded(tensor.bytes));
   }
   return GM_OK;
 }
@@ -131,7 +132,7 @@ void fit_beside_close(fit_question *self) {
 
 static uint64_t beside_sum(const fit_beside *it) {
   uint64_t sum = 0;
-  for (int i = 0; i < GM_FIT_LAYERS_MAX; i++) sum += it->by_layer[i];
+  for (int i = 0; i < GM_FIT_LAYERS_MAX; i++) sum = fit_add(sum, it->by_layer[i]);
   return sum;
 }
 
@@ -143,12 +144,15 @@ static gm_status beside_model(fit_question *self, fit_beside *it, const gm_estim
   const gm_status status = gm_estimate_memory(NULL, &it->config, it->model, &run, &estimate, err);
   if (status != GM_OK) return status;
   const gm_memory_range *compute = &estimate.device_compute;
-  it->device_bytes = estimate.device_weights + estimate.device_kv;
-  it->device_bytes += self->outlook == FIT_AT_BEST ? compute->low : compute->bytes;
+  it->device_bytes = fit_add(estimate.device_weights, estimate.device_kv);
+  it->device_bytes = fit_add(it->device_bytes, self->outlook == FIT_AT_BEST ? compute->low : compute->bytes);
   it->spare_bytes = self->outlook == FIT_AT_BEST ? 0 : compute->high - compute->bytes;
   it->less_bytes = self->outlook == FIT_AT_BEST ? 0 : compute->bytes - compute->low;
-  it->host_bytes = estimate.host_weights + estimate.host_kv + estimate.host_compute.bytes + estimate.output;
-  if (it->kind == FIT_OTHER && self->device_count) it->device_bytes += fit_overhead(&it->config, estimate.micro_batch);
+  it->host_bytes = fit_add(fit_add(estimate.host_weights, estimate.host_kv), estimate.host_compute.bytes);
+  it->host_bytes = fit_add(it->host_bytes, estimate.output);
+  if (it->kind == FIT_OTHER && self->device_count) {
+    it->device_bytes = fit_add(it->device_bytes, fit_overhead(&it->config, estimate.micro_batch));
+  }
   return GM_OK;
 }
 
@@ -157,24 +161,27 @@ static gm_status beside_measure(fit_question *self, fit_beside *it, const gm_est
   it->host_bytes = it->spare_bytes = it->less_bytes = 0;
   if (it->kind == FIT_DRAFT || it->kind == FIT_OTHER) return beside_model(self, it, settings, err);
   it->device_bytes = beside_sum(it);
-  if (it->kind == FIT_PROJECTOR)
-    it->less_bytes = self->outlook == FIT_AT_BEST ? 0 : it->compute.bytes - it->compute.low;
-  if (it->kind == FIT_PROJECTOR) it->device_bytes += self->outlook == FIT_AT_BEST ? it->compute.low : it->compute.bytes;
+  if (it->kind != FIT_PROJECTOR) return GM_OK;
+  const bool best = self->outlook == FIT_AT_BEST;
+  it->less_bytes = best ? 0 : it->compute.bytes - it->compute.low;
+  it->device_bytes = fit_add(it->device_bytes, best ? it->compute.low : it->compute.bytes);
   return GM_OK;
 }
 
 /* Onto a device, which has so much less for layers. */
 static void beside_take(fit_question *self, uint32_t device, uint64_t bytes, uint64_t spare) {
-  self->taken[device] += bytes;
-  self->room[device].margin_bytes += spare;
+  self->taken[device] = fit_add(self->taken[device], bytes);
+  self->room[device].margin_bytes = fit_add(self->room[device].margin_bytes, spare);
 }
 
 static void beside_place(fit_question *self, const fit_beside *it, gm_fit_request *out) {
-  out->host_fixed_bytes += it->host_bytes;
+  out->host_fixed_bytes = fit_add(out->host_fixed_bytes, it->host_bytes);
   if (it->kind == FIT_ADAPTER) {
-    for (uint32_t i = 0; i < out->layer_count; i++) self->layers[i].weight_bytes += it->by_layer[i];
+    for (uint32_t i = 0; i < out->layer_count; i++) {
+      self->layers[i].weight_bytes = fit_add(self->layers[i].weight_bytes, it->by_layer[i]);
+    }
   } else if (!self->device_count) {
-    out->host_fixed_bytes += it->device_bytes;
+    out->host_fixed_bytes = fit_add(out->host_fixed_bytes, it->device_bytes);
   } else if (it->kind != FIT_DRAFT || self->device_count == 1) {
     beside_take(self, 0, it->device_bytes, it->spare_bytes);
   } else { /* each device may get a layer more or less than its share */

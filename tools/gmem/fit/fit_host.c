@@ -31,7 +31,7 @@ static void host_override(fit_question *self, const gm_tensor_info *tensor) {
   const uint64_t layer = host_layer(self, tensor->name);
   if (layer >= GM_FIT_LAYERS_MAX) return;
   uint64_t *bytes = strstr(tensor->name, "_exps") ? self->override_experts : self->override_weights;
-  bytes[layer] += (tensor->bytes + HOST_ALIGNMENT - 1) / HOST_ALIGNMENT * HOST_ALIGNMENT;
+  bytes[layer] = fit_add(bytes[layer], fit_add(tensor->bytes, HOST_ALIGNMENT - 1) / HOST_ALIGNMENT * HOST_ALIGNMENT);
 }
 
 static gm_status host_compile(const char *from, size_t length, regex_t *out, gm_error *err) {
@@ -99,7 +99,7 @@ static uint64_t host_take(fit_question *self, const gm_fit_request *request) {
     layer->weight_bytes -= weights;
     layer->expert_bytes -= experts;
     self->moved[i] = weights + experts;
-    moved += self->moved[i];
+    moved = fit_add(moved, self->moved[i]);
   }
   return moved;
 }
@@ -123,7 +123,7 @@ gm_status fit_move_to_host(fit_question *self, const gm_estimate_settings *setti
   self->host_compute = self->estimate.host_compute;
   const uint64_t moved = self->device_count ? host_take(self, out) : 0;
   if (!moved) return GM_OK;
-  out->host_fixed_bytes += moved;
+  out->host_fixed_bytes = fit_add(out->host_fixed_bytes, moved);
   for (uint32_t i = 0; i < self->device_count; i++) self->room[i].overhead_bytes += out->partial_bytes;
   out->partial_bytes = 0; /* it counts already */
   return host_compute(self, settings, out, err);
