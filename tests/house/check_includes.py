@@ -50,6 +50,7 @@ FLOORS = {  # lowest first: each with the floors that it may include
     "manage": "base context host fit discovery track trace device order provider arena bucket heap guard pool block",
     "buffer": "base context host device provider heap guard pool block manage",
     "store": "base algo context tier host device provider pool block manage buffer",
+    "staging": "base context discovery device",
     "transfer": "base device pool block manage",
     "load": "base algo model pool block manage store",
     "report": "base context discovery",

@@ -1,4 +1,5 @@
 /* The link model of the simulated CUDA driver: virtual time, engines and the journal. */
+#include <pthread.h>
 #include <stdbool.h>
 
 #include "tests/simulated/sim_link_fixture.h"
@@ -279,6 +280,44 @@ static void the_model_comes_and_goes(void **state) {
   assert_int_equal(journal_copy(NULL, 0), 0);
 }
 
+/* Threads share the clock: whoever waits does the work of both, and nobody waits for ever. */
+static void *copy_and_wait(void *context) {
+  void *host = NULL;
+  CUdeviceptr block = 0;
+  CUresult result = cu.cuCtxSetCurrent(context);
+  CUstream stream = NULL;
+  if (!result) result = cu.cuMemHostAlloc(&host, 1000, 0);
+  if (!result) result = cu.cuMemAlloc_v2(&block, 1000);
+  if (!result) result = cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+  for (int i = 0; i < 100 && !result; i++) {
+    result = cu.cuMemcpyHtoDAsync_v2(block, host, 1000, stream);
+    if (!result) result = cu.cuStreamSynchronize(stream);
+  }
+  if (!result) result = cu.cuStreamDestroy_v2(stream);
+  if (!result) result = cu.cuMemFree_v2(block);
+  if (!result) result = cu.cuMemFreeHost(host);
+  return result ? NULL : context;
+}
+
+static void threads_share_the_clock(void **state) {
+  (void)state;
+  enum { THREADS = 3 };
+  pthread_t threads[THREADS];
+  CUcontext context = NULL;
+  assert_cu(cu.cuCtxGetCurrent(&context));
+  link_on("h2d:1000");
+  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, copy_and_wait, context), 0);
+  for (int i = 0; i < THREADS; i++) {
+    void *done = NULL;
+    assert_int_equal(pthread_join(threads[i], &done), 0);
+    assert_ptr_equal(done, context);
+  }
+  take();
+  assert_int_equal(link_count(&journal, GM__LINK_H2D), 100 * THREADS);
+  assert_int_equal(link_busy(&journal, GM__LINK_H2D), UINT64_C(100000) * THREADS);
+  assert_int_equal(link_overlap(&journal, GM__LINK_H2D, GM__LINK_H2D), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       LINK_TEST(copies_take_their_time_on_their_engine),
@@ -294,6 +333,7 @@ int main(void) {
       LINK_TEST(the_same_program_gives_the_same_journal),
       LINK_TEST(held_streams_stand_still_in_virtual_time),
       LINK_TEST(a_graph_takes_the_time_of_its_work),
+      LINK_TEST(threads_share_the_clock),
       LINK_TEST(the_model_comes_and_goes),
   };
   return cmocka_run_group_tests(tests, load, NULL);

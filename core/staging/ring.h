@@ -1,0 +1,59 @@
+/* A ring: bounded host memory in equal slots, which a device reads and writes directly. A slot is mapped, touched and
+ * registered when it is first needed. A slot that comes back with a point is handed out again after the point has
+ * passed. Who came back first goes first.
+ *
+ * Where the system locks no more memory, the ring stays as small as it is. Where it locks none, or the device can use
+ * none, the slots are pageable. gm__ring_figures says why.
+ *
+ * Thread-safe, but for create and destroy. No lock is held while the backend is called. */
+#ifndef GM_CORE_STAGING_RING_H
+#define GM_CORE_STAGING_RING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gm/device.h"
+#include "gm/stream.h"
+
+typedef struct gm__ring gm__ring;
+
+/* One slot, of the ring. Its user reads these members, and changes the bytes. */
+typedef struct gm__ring_slot {
+  unsigned char *host; /* at a page */
+  uint64_t bytes;
+  bool pinned; /* false: copies from and to it wait */
+  gm_point point;
+  struct gm__ring_slot *next;
+} gm__ring_slot;
+
+typedef struct gm__ring_info {
+  uint32_t most;   /* slots that the ring may have; fewer than asked for where the system refused more */
+  uint32_t made;   /* slots that it has */
+  uint32_t pinned; /* of these */
+  uint32_t taken;  /* in the hands of users */
+  uint64_t bytes;  /* of all that it has */
+  char why[256];   /* why it is smaller or pageable; "": it is neither */
+} gm__ring_info;
+
+/* A ring of at most `slots` slots of `slot_bytes` each; it has none yet. The device must outlive it.
+ * INVALID_ARGUMENT: a number is 0. OUT_OF_HOST_MEMORY. */
+gm_status gm__ring_create(gm_device *device, uint32_t slots, uint64_t slot_bytes, gm__ring **out, gm_error *err);
+
+/* Waits for the points of all slots, and gives the memory back. NULL does nothing. BUSY: a slot is taken. Other answers
+ * are those of the wait; then the ring is still there. */
+gm_status gm__ring_destroy(gm__ring *ring, gm_error *err);
+
+/* Make slots until the ring has `slots` (at most what it may have), their memory touched by several threads. GM_OK also
+ * where the system refused some of them. OUT_OF_HOST_MEMORY: there is not even one. DEVICE_LOST. */
+gm_status gm__ring_grow(gm__ring *ring, uint32_t slots, gm_error *err);
+
+/* A slot for the caller: one that has come to rest, else a new one, else the first that comes to rest. TIMEOUT: none
+ * did in time (0: without a wait; GM__NEVER). Else as gm__ring_grow, and what the wait for a point answers. */
+gm_status gm__ring_take(gm__ring *ring, uint64_t timeout_ns, gm__ring_slot **out, gm_error *err);
+
+/* Give a slot back. It is used until `point` has passed; the ring has the point then. NULL: it is at rest. */
+void gm__ring_give(gm__ring *ring, gm__ring_slot *slot, const gm_point *point);
+
+void gm__ring_figures(gm__ring *ring, gm__ring_info *out);
+
+#endif
