@@ -5,6 +5,9 @@
 #include "bench/measure/ticks.h"
 #include "bench/own/own.h"
 #include "bench/own/session.h"
+#include "gm/explain.h"
+#include "gm/fragmentation.h"
+#include "gm/tracker.h"
 
 enum { SCALE_LARGE = 64, SCALE_TURNS = 5000 };
 
@@ -105,6 +108,55 @@ static bool scale_churn(scale_run *run) {
   return true;
 }
 
+/* One call that looks at all blocks. */
+static void scale_say_call(const scale_run *run, const char *name, const scale_worst *worst) {
+  scale_say(run, name, (double)worst->most);
+  fprintf(run->out, "%s%s_pages %ld\n", run->prefix, name, worst->pages);
+}
+
+static bool scale_look(scale_run *run) {
+  gm_pool *pool = run->session.pool;
+  gm_error *err = &run->session.err;
+  gm_explanation why = {.struct_size = sizeof why};
+  gm_fragmentation found = {.struct_size = sizeof found};
+  const gm_request request = {.bytes = 4096};
+  scale_worst explain = {.most = 0}, fragmentation = {.most = 0}, track = {.most = 0}, untrack = {.most = 0};
+  scale_begin(&explain);
+  gm_status status = gm_explain(pool, &request, &why, err);
+  scale_end(&explain);
+  scale_begin(&fragmentation);
+  if (!status) status = gm_pool_fragmentation(pool, &found, err);
+  scale_end(&fragmentation);
+  scale_begin(&track);
+  if (!status) status = gm_pool_set_tracking(pool, true, err);
+  scale_end(&track);
+  scale_begin(&untrack);
+  if (!status) status = gm_pool_set_tracking(pool, false, err);
+  scale_end(&untrack);
+  scale_say_call(run, "explain", &explain);
+  scale_say_call(run, "fragmentation", &fragmentation);
+  scale_say_call(run, "track", &track);
+  scale_say_call(run, "untrack", &untrack);
+  return status == GM_OK;
+}
+
+/* Every second block is free on the stream, which is done: the next requests move what it has passed. */
+static bool scale_pass(scale_run *run) {
+  own_session *session = &run->session;
+  scale_worst worst = {.most = 0};
+  for (size_t i = 0; i < run->count; i += 2) gm_free(session->pool, &run->blocks[i], session->stream);
+  if (gm_stream_sync(session->stream, &session->err) != GM_OK) return false;
+  for (size_t i = 0; i < run->count; i += 2) {
+    const gm_request request = {.bytes = 1024}; /* of the host: it finds nothing that the stream may still use */
+    scale_begin(&worst);
+    const gm_acquire answer = gm_alloc(session->pool, &request, &run->blocks[i]);
+    scale_end(&worst);
+    if (answer > GM_ACQUIRE_FRESH) return false;
+  }
+  scale_say_worst(run, "passed", &worst, run->count / 2 + 1);
+  return true;
+}
+
 static bool scale_close(scale_run *run) {
   own_session *session = &run->session;
   const uint64_t begin = ticks_ns();
@@ -115,7 +167,7 @@ static bool scale_close(scale_run *run) {
 }
 
 static int scale_measure(scale_run *run) {
-  if (!scale_fill(run, "alloc") || !scale_churn(run)) return -1;
+  if (!scale_fill(run, "alloc") || !scale_churn(run) || !scale_look(run) || !scale_pass(run)) return -1;
   scale_empty(run, "free");
   const uint64_t begin = ticks_ns();
   gm_pool_trim(run->session.pool, 0);
