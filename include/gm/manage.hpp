@@ -49,6 +49,11 @@ inline std::uint64_t coalesce(const pool &pool, bool aggressive = false) {
 inline gm_status configure(const pool &pool, const char *key, const char *value, gm_error *err = nullptr) {
   return gm_pool_configure(pool.get(), key, value, err);
 }
+/* The value that such a key has for a pool now (gm_pool_get_config). Empty: it failed. */
+inline std::string configured(const pool &pool, const char *key, gm_error *err = nullptr) {
+  char text[64] = "";
+  return gm_pool_get_config(pool.get(), key, text, sizeof text, err) == GM_OK ? text : "";
+}
 
 /* Managed memory (gm/managed.h). It owns its pool. It is destroyed in the order of its stream: set_stream. */
 class managed {

@@ -27,7 +27,9 @@ int main() {
     if (!idle) return 1;
   }
   if (gm::configure(pool, "cleanup.threshold", "0.5", &err) != GM_OK) return 1;
+  if (gm::configured(pool, "cleanup.threshold", &err) != "0.5") return 1;
   if (gm::configure(pool, "cache.global", "1", &err) != GM_ERR_NOT_SUPPORTED) return 1;
+  if (!gm::configured(pool, "cache.global", &err).empty() || err.status != GM_ERR_NOT_SUPPORTED) return 1;
   if (gm::coalesce(pool) < UINT64_C(6) << 20) return 1;
   if (gm::cleanup(pool, GM_CLEANUP_THRESHOLD_CONFIG, true, &back, &err) != GM_OK || back < UINT64_C(6) << 20) return 1;
   if (gm::clear(pool) != 0) return 1;

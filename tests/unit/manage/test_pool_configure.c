@@ -57,6 +57,76 @@ static void test_memory_above_a_new_bound_goes_at_once(void **state) {
   }
 }
 
+static void check_value(gm_pool *pool, const char *key, const char *wanted) {
+  char text[32];
+  pool_bench_ok(gm_pool_get_config(pool, key, text, sizeof text, err));
+  assert_string_equal(text, wanted);
+}
+
+/* What a pool has found is the key's default, then what was set, and the same again once it is set as it was told. */
+static void test_values_are_told(void **state) {
+  static const struct {
+    const char *key, *at_first, *set;
+  } values[] = {
+      {"cache.stream_local", "100", "7"},
+      {"cache_size", "1000", "8"},
+      {"cache.max_bytes", "auto", "4096"},
+      {"cache.max_age", "auto", "250"},
+      {"scaling.low", "0.3", "0.25"},
+      {"scaling.high", "0.8", "0.75"},
+      {"scaling.factor", "1.5", "2"},
+      {"max_pool_bytes", "0", "1048576"},
+      {"coalescing_threshold", "0.1", "0.5"},
+      {"cleanup.threshold", "0.9", "0.125"},
+      {"pressure.hysteresis", "0.02", "0.0625"},
+      {"cache.global", "500", "9"},
+      {"max_pooled_per_bucket", "8", "3"},
+      {"segment_size", "auto", "131072"},
+      {"aggressive_coalescing", "false", "true"},
+  };
+  (void)state;
+  for (int in_buckets = 0; in_buckets < 2; in_buckets++) {
+    const gm_pool_params params = {.struct_size = sizeof params,
+                                   .strategy = in_buckets ? GM_STRATEGY_BUCKET : GM_STRATEGY_BEST_FIT,
+                                   .no_vmm = true};
+    pool_bench bench;
+    int told = 0;
+    pool_bench_open(&bench, "null", NULL, &params);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+      char text[32], least[32];
+      gm_error failure;
+      const gm_status serves = gm_pool_get_config(bench.pool, values[i].key, text, sizeof text, &failure);
+      assert_int_equal(serves, gm_pool_configure(bench.pool, values[i].key, values[i].set, &failure));
+      if (serves) continue; /* both say that the pool has no use for it */
+      told++;
+      assert_string_equal(text, values[i].at_first);
+      check_value(bench.pool, values[i].key, values[i].set);
+      pool_bench_ok(gm_pool_configure(bench.pool, values[i].key, text, err));
+      check_value(bench.pool, values[i].key, text);
+      assert_int_equal(gm_pool_get_config(bench.pool, values[i].key, least, strlen(text), &failure),
+                       GM_ERR_INVALID_ARGUMENT);
+    }
+    assert_int_equal(told, 13);
+    pool_bench_close(&bench);
+  }
+}
+
+static void test_wrong_questions_for_values(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_error failure;
+  char text[32];
+  pool_bench_open(&bench, "null", NULL, NULL);
+  assert_int_equal(gm_pool_get_config(NULL, "cache_size", text, sizeof text, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_pool_get_config(bench.pool, NULL, text, sizeof text, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_pool_get_config(bench.pool, "cache_size", NULL, 0, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_pool_get_config(bench.pool, "cache_sizes", text, sizeof text, &failure), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_pool_get_config(bench.pool, "max_pooled_per_bucket", text, sizeof text, &failure),
+                   GM_ERR_NOT_SUPPORTED);
+  assert_int_equal(gm_pool_get_config(bench.pool, "warmup", text, sizeof text, &failure), GM_ERR_NOT_SUPPORTED);
+  pool_bench_close(&bench);
+}
+
 static void test_the_cap_changes(void **state) {
   (void)state;
   pool_bench bench;
@@ -378,6 +448,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_bounds_of_buckets_change),
       cmocka_unit_test(test_memory_above_a_new_bound_goes_at_once),
+      cmocka_unit_test(test_values_are_told),
+      cmocka_unit_test(test_wrong_questions_for_values),
       cmocka_unit_test(test_the_cap_changes),
       cmocka_unit_test(test_the_threshold_of_coalescing_changes),
       cmocka_unit_test(test_the_threshold_of_cleanup_changes),
