@@ -204,13 +204,18 @@ gm_status fit_beside_figures(fit_question *self, const gm_estimate_settings *set
   return GM_OK;
 }
 
-bool fit_beside_share(fit_question *self) {
-  bool is_new = false;
+/* The part of all layers on devices that a device has. */
+static double beside_share(const fit_question *self, uint32_t device) {
+  const uint32_t layers = self->plan.device_layers;
+  return layers ? (double)self->parts[device].layer_count / layers : device == 0;
+}
+
+bool fit_beside_share(fit_question *self, bool widens) {
+  bool is_covered = true;
   for (uint32_t i = 0; i < self->device_count; i++) {
-    const uint32_t layers = self->plan.device_layers;
-    const double share = layers ? (double)self->parts[i].layer_count / layers : i == 0;
-    is_new = is_new || share < self->draft_share[i] || share > self->draft_share[i];
-    self->draft_share[i] = share;
+    const double share = beside_share(self, i), before = self->draft_share[i];
+    is_covered = is_covered && share <= before;
+    self->draft_share[i] = widens && before > share ? before : share;
   }
-  return is_new;
+  return is_covered;
 }
