@@ -144,6 +144,9 @@ static gm_status beside_model(fit_question *self, fit_beside *it, const gm_estim
   const gm_status status = gm_estimate_memory(NULL, &it->config, it->model, &run, &estimate, err);
   if (status != GM_OK) return status;
   const gm_memory_range *compute = &estimate.device_compute;
+  if (estimate.standing == GM_STANDING_UNKNOWN) {
+    snprintf(it->why, sizeof it->why, "how much the %s takes is unknown", fit_beside_word(it->kind));
+  }
   it->device_bytes = fit_add(estimate.device_weights, estimate.device_kv);
   it->device_bytes = fit_add(it->device_bytes, self->outlook == FIT_AT_BEST ? compute->low : compute->bytes);
   it->spare_bytes = self->outlook == FIT_AT_BEST ? 0 : compute->high - compute->bytes;
