@@ -16,7 +16,7 @@ enum {
   FIT_CONTEXT_MIB = 320,  /* a driver's context and kernels, per process: 200 to 600 MiB on CUDA */
   FIT_WORKSPACE_MIB = 64, /* matrix products, at least */
   FIT_ENTRIES = 64,
-  FIT_ROUNDS = 6 /* of placing with a draft */
+  FIT_ROUNDS = 8 /* of placing with a draft */
 };
 
 #define FIT_MIB (UINT64_C(1) << 20)
@@ -249,6 +249,7 @@ static void fit_settle_beside(fit_question *self) {
 static gm_status fit_settle(fit_question *self, const gm_fit_setting *setting, gm_error *err) {
   gm_estimate_settings settings = self->settings;
   gm_fit_request request = {.struct_size = sizeof request};
+  fit_beside_share(self, false); /* what it has now, without room for more */
   gm_status status = fit_figures(self, setting, &request, err);
   if (status != GM_OK) return status;
   settings.place = GM_ESTIMATE_HOST;
@@ -303,7 +304,7 @@ const char *fit_unknown(const fit_question *self) {
   for (uint32_t i = 0; i < self->beside_count; i++) {
     if (self->beside[i].why[0]) return self->beside[i].why;
   }
-  return NULL;
+  return self->is_unsettled ? "the layers and the draft find no split in which both stay where they are" : NULL;
 }
 
 /* It fits when it does at worst. It does not fit when it does not at best. */
@@ -320,13 +321,15 @@ static gm_status fit_judge(fit_question *self, const gm_fit_source *source, cons
   return GM_OK;
 }
 
-/* A draft lies where the layers do, and they get the room that it leaves: again until neither moves. */
+/* A draft lies where the layers do, and they get the room that it leaves: again until neither moves. If they go back
+ * and forth, each device keeps room for the largest share that it had. */
 static gm_status fit_place(fit_question *self, const gm_fit_source *source, const gm_fit_setting *setting,
                            gm_error *err) {
   gm_status status = GM_OK;
   for (int i = 0; i < FIT_ROUNDS && status == GM_OK; i++) {
     status = gm_fit_try(source, setting, self->parts, &self->plan, err);
-    if (!self->beside_count || !fit_beside_share(self)) break;
+    self->is_unsettled = self->beside_count && !fit_beside_share(self, i >= FIT_ROUNDS / 2);
+    if (!self->is_unsettled) break;
   }
   return status;
 }

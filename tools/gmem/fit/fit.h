@@ -63,6 +63,7 @@ struct fit_question {
   uint64_t whole[FIT_DEVICES];     /* of each device, what is free for all of it */
   uint64_t taken[FIT_DEVICES];     /* of each device, by what is beside the model */
   double draft_share[FIT_DEVICES]; /* of a draft, the part that each device has */
+  bool is_unsettled;               /* the draft would move again where the layers are now */
   uint64_t excess_bytes;           /* which what is beside the model lacks on a device that has no room for it */
   uint64_t override_weights[GM_FIT_LAYERS_MAX], override_experts[GM_FIT_LAYERS_MAX];
   fit_verdict verdict; /* unknown: it does not fit at worst, and it does at best */

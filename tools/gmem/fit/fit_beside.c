@@ -144,6 +144,9 @@ static gm_status beside_model(fit_question *self, fit_beside *it, const gm_estim
   const gm_status status = gm_estimate_memory(NULL, &it->config, it->model, &run, &estimate, err);
   if (status != GM_OK) return status;
   const gm_memory_range *compute = &estimate.device_compute;
+  if (estimate.standing == GM_STANDING_UNKNOWN) {
+    snprintf(it->why, sizeof it->why, "how much the %s takes is unknown", fit_beside_word(it->kind));
+  }
   it->device_bytes = fit_add(estimate.device_weights, estimate.device_kv);
   it->device_bytes = fit_add(it->device_bytes, self->outlook == FIT_AT_BEST ? compute->low : compute->bytes);
   it->spare_bytes = self->outlook == FIT_AT_BEST ? 0 : compute->high - compute->bytes;
@@ -204,13 +207,18 @@ gm_status fit_beside_figures(fit_question *self, const gm_estimate_settings *set
   return GM_OK;
 }
 
-bool fit_beside_share(fit_question *self) {
-  bool is_new = false;
+/* The part of all layers on devices that a device has. */
+static double beside_share(const fit_question *self, uint32_t device) {
+  const uint32_t layers = self->plan.device_layers;
+  return layers ? (double)self->parts[device].layer_count / layers : device == 0;
+}
+
+bool fit_beside_share(fit_question *self, bool widens) {
+  bool is_covered = true;
   for (uint32_t i = 0; i < self->device_count; i++) {
-    const uint32_t layers = self->plan.device_layers;
-    const double share = layers ? (double)self->parts[i].layer_count / layers : i == 0;
-    is_new = is_new || share < self->draft_share[i] || share > self->draft_share[i];
-    self->draft_share[i] = share;
+    const double share = beside_share(self, i), before = self->draft_share[i];
+    is_covered = is_covered && share <= before;
+    self->draft_share[i] = widens && before > share ? before : share;
   }
-  return is_new;
+  return is_covered;
 }

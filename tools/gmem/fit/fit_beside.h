@@ -38,7 +38,8 @@ void fit_beside_close(struct fit_question *self);
 gm_status fit_beside_figures(struct fit_question *self, const gm_estimate_settings *settings, gm_fit_request *out,
                              gm_error *err);
 
-/* Shares a draft over the devices as the layers are. False: they were shared so already. */
-bool fit_beside_share(struct fit_question *self);
+/* Shares a draft over the devices as the layers are. True: each device had room for its share already. `widens`: no
+ * device gives room back. */
+bool fit_beside_share(struct fit_question *self, bool widens);
 
 #endif

@@ -358,6 +358,15 @@ void fit_json_weights(json_writer *out, const fit_question *self) {
   writer_bytes(out, "model_bytes", gm_model_tensor_bytes(self->model));
   for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) writer_null(out, unknown[i]);
   writer_text(out, "verdict", show_unknown);
+  writer_text(out, "standing", "unknown");
+  writer_open(out, "standing_of", '{');
+  writer_text(out, "weights", "exact");
+  writer_text(out, "cache", "unknown");
+  writer_text(out, "compute", "unknown");
+  writer_close(out);
+  writer_open(out, "why", '[');
+  writer_text(out, NULL, "the model's dimensions are not known");
+  writer_close(out);
   writer_open(out, "placement", '[');
   writer_close(out);
 }
