@@ -131,13 +131,11 @@ static void estimate_fill(const gm__estimate_parts *parts, gm_memory_estimate *o
   out->total.high = gm__add_sat(held, gm__add_sat(host->high, device->high));
 }
 
-/* Counted from dimensions, biases, tables of positions and stored copies are missing, or more where gm does not know
- * the architecture. */
-static void estimate_widen(const gm__estimate_parts *parts, gm_memory_estimate *out) {
-  uint64_t percent = parts->shape.row ? 5 : 15, weights = gm__add_sat(parts->weights.host, parts->weights.device);
-  uint64_t off = gm__mul_sat(weights / 100, percent);
-  out->total.low = gm__sub_sat(out->total.low, off);
-  out->total.high = gm__add_sat(out->total.high, off);
+/* Weights that are not exact widen the total. */
+static void estimate_widen(gm_memory_estimate *out) {
+  const gm_memory_range *range = &out->parts[GM_ESTIMATE_WEIGHTS].range;
+  out->total.low = gm__sub_sat(out->total.low, range->bytes - range->low);
+  out->total.high = gm__add_sat(out->total.high, range->high - range->bytes);
 }
 
 gm_status gm_estimate_memory(const gm_services *services, const gm_model_config *config, const gm_model *model,
@@ -156,7 +154,7 @@ gm_status gm_estimate_memory(const gm_services *services, const gm_model_config 
   if (status == GM_OK) {
     estimate_fill(&parts, &estimate);
     gm__standing_fill(&parts, model != NULL, &run, &estimate);
-    if (!model) estimate_widen(&parts, &estimate);
+    if (!model) estimate_widen(&estimate);
     if (estimate.standing == GM_STANDING_UNKNOWN) {
       estimate.total.low = 0;
       estimate.total.high = UINT64_MAX;

@@ -23,24 +23,35 @@ static gm_estimate_part standing_unknown(uint64_t bytes, const char *why) {
   return out;
 }
 
+/* Each parameter was counted: what is left open is its type. */
+static gm_estimate_part standing_counted(const gm_model_config *config, uint64_t bytes,
+                                         const gm_estimate_settings *settings) {
+  const uint64_t off = gm__mul_sat(bytes / 100, STANDING_KNOWN_PERCENT);
+  const gm_memory_range around = {bytes, gm__sub_sat(bytes, off), gm__add_sat(bytes, off)};
+  if (settings->weight_type) return standing_exact(bytes);
+  if (config->matrix_bits > 0) return standing_interval(around, "which matrices are quantised is not stated");
+  if (config->weight_type) return standing_exact(bytes);
+  return standing_interval(around, "counted from dimensions, in f16, which no file states");
+}
+
 /* Counted from dimensions, biases, tables of positions and stored copies are missing, or more where gm does not know
  * the architecture. */
 static gm_estimate_part standing_weights(const gm__estimate_parts *parts, bool from_tensors,
                                          const gm_estimate_settings *settings) {
   const gm_model_config *config = parts->shape.config;
   const uint64_t bytes = gm__add_sat(parts->weights.host, parts->weights.device);
-  const bool assumed = !settings->weight_type && !config->weight_type && !(config->matrix_bits > 0);
-  uint64_t percent = parts->shape.row ? STANDING_KNOWN_PERCENT : STANDING_UNKNOWN_PERCENT;
+  const uint64_t percent = parts->shape.row ? STANDING_KNOWN_PERCENT : STANDING_UNKNOWN_PERCENT;
   if (from_tensors && !config->unsure[0]) return standing_exact(bytes);
   if (from_tensors) {
     const gm_memory_range range = {bytes, gm__sub_sat(bytes, parts->weights.tied), bytes};
     return range.low == bytes ? standing_exact(bytes) : standing_interval(range, config->unsure);
   }
+  if (config->parameters_counted) return standing_counted(config, bytes, settings);
+  if (config->unsure[0]) return standing_unknown(bytes, config->unsure);
+  if (config->uncounted[0]) return standing_unknown(bytes, config->uncounted);
   const uint64_t off = gm__mul_sat(bytes / 100, percent);
   const gm_memory_range range = {bytes, gm__sub_sat(bytes, off), gm__add_sat(bytes, off)};
-  if (config->unsure[0]) return standing_unknown(bytes, config->unsure);
-  return standing_interval(range, assumed ? "counted from dimensions, in f16, which no file states"
-                                          : "counted from dimensions, without biases");
+  return standing_interval(range, "counted from dimensions, without biases");
 }
 
 static gm_estimate_part standing_compute(const gm__estimate_parts *parts) {

@@ -232,8 +232,9 @@ typedef struct weights_layer_count {
 static weights_layer_count weights_layer_parameters(const gm_model_config *config, const gm__shape *shape,
                                                     const gm_layer_kind *kind) {
   const uint64_t matrix = gm__mul_sat(weights_matrices(shape) * shape->hidden, kind->intermediate);
-  weights_layer_count out = {.dense = weights_mixing_parameters(config, shape, kind)};
   if (kind->flags & GM_LAYER_UNUSED) return (weights_layer_count){0, 0};
+  if (config->parameters_counted) return (weights_layer_count){kind->parameters, kind->expert_parameters};
+  weights_layer_count out = {.dense = weights_mixing_parameters(config, shape, kind)};
   if (shape->recurrent) return out;
   if (kind->flags & GM_LAYER_EXPERTS) {
     out.experts = gm__mul_sat(matrix, shape->experts);
@@ -292,26 +293,42 @@ static weights_count weights_count_layers(const gm_model_config *config, const g
   return sum;
 }
 
+/* What is beside the layers: tables that are looked up, and what comes behind the layers, each parameter once. */
+typedef struct weights_ends {
+  uint64_t embedding, behind, copied; /* copied: of the embedding, which is the output matrix too */
+} weights_ends;
+
+static weights_ends weights_ends_of(const gm_model_config *config, const gm__shape *shape) {
+  const uint64_t table = shape->vocab * shape->hidden;
+  weights_ends out = {.embedding = table, .copied = config->tied_embeddings ? table : 0};
+  if (config->parameters_counted) {
+    out.embedding = config->embedding_parameters;
+    out.behind = gm__add_sat(config->output_parameters, config->other_parameters);
+    return out;
+  }
+  out.behind = gm__add_sat(shape->hidden, weights_encoder_parameters(config, shape));
+  if (!config->tied_embeddings) out.behind = gm__add_sat(out.behind, table);
+  return out;
+}
+
 gm_status gm__weights_of_config(const gm_model_config *config, const gm__shape *shape,
                                 const gm_estimate_settings *settings, gm__layer_weights *layers, gm__weights *out,
                                 gm_error *err) {
-  bool is_tied = config->tied_embeddings;
   const weights_scale scale = weights_scale_of(config, settings);
   const gm_dtype type = scale.type;
   if (gm_dtype_block(type, NULL, NULL) != GM_OK) {
     return gm__bad_argument(err, "gm_estimate_memory", "`weight_type` is %d, which is no type", (int)type);
   }
-  uint64_t embedding = shape->vocab * shape->hidden, head = gm__add_sat(embedding, shape->hidden);
-  head = gm__add_sat(head, weights_encoder_parameters(config, shape));
+  const weights_ends ends = weights_ends_of(config, shape);
   const uint64_t first = gm__weights_first_layer(shape, settings);
   const weights_count sum = weights_count_layers(config, shape, first, &scale, layers, out);
-  bool any_device = first != UINT64_MAX;
-  uint64_t device = any_device ? head : 0, host = embedding;
-  if (!any_device) host = gm__add_sat(host, is_tied ? gm__sub_sat(head, embedding) : head);
-  out->parameters = gm__add_sat(sum.layers, gm__add_sat(head, is_tied ? 0 : embedding));
+  const bool any_device = first != UINT64_MAX;
+  const uint64_t device = any_device ? gm__add_sat(ends.behind, ends.copied) : 0;
+  const uint64_t host = any_device ? ends.embedding : gm__add_sat(ends.embedding, ends.behind);
+  out->parameters = gm__add_sat(sum.layers, gm__add_sat(ends.embedding, ends.behind));
   out->device = gm__add_sat(sum.device, weights_bytes(type, device));
   out->host = gm__add_sat(sum.host, weights_bytes(type, host));
-  out->output = weights_bytes(type, embedding);
-  out->tied = any_device && is_tied ? out->output : 0;
+  out->output = weights_bytes(type, shape->vocab * shape->hidden);
+  out->tied = any_device && ends.copied ? out->output : 0;
   return GM_OK;
 }

@@ -7,134 +7,12 @@
 #include "core/base/error.h"
 #include "core/base/input_file.h"
 #include "core/model/config_architecture.h"
+#include "core/model/config_json_keys.h"
+#include "core/model/config_parameters.h"
 #include "core/model/config_quantised.h"
 #include "core/model/json_scan.h"
 #include "core/model/model_config.h"
 #include "core/model/model_memory.h"
-
-typedef struct json_row {
-  const char *key;
-  gm__dimension field;
-} json_row;
-
-/* Names of the same field in order of preference. */
-static const json_row json_rows[] = {
-    {"hidden_size", GM__DIM_HIDDEN},
-    {"d_model", GM__DIM_HIDDEN},
-    {"n_embd", GM__DIM_HIDDEN},
-    {"dim", GM__DIM_HIDDEN},
-    {"model_dim", GM__DIM_HIDDEN},
-    {"intermediate_size", GM__DIM_INTERMEDIATE},
-    {"ffn_hidden_size", GM__DIM_INTERMEDIATE},
-    {"d_ff", GM__DIM_INTERMEDIATE},
-    {"n_inner", GM__DIM_INTERMEDIATE},
-    {"ffn_dim", GM__DIM_INTERMEDIATE},
-    {"decoder_ffn_dim", GM__DIM_INTERMEDIATE},
-    {"hidden_dim", GM__DIM_INTERMEDIATE},
-    {"ff_intermediate_size", GM__DIM_INTERMEDIATE},
-    {"block_ff_dim", GM__DIM_INTERMEDIATE},
-    {"block_auto_adjust_ff_dim", GM__DIM_FORWARD_ADJUSTED},
-    {"block_multiple_of", GM__DIM_FORWARD_MULTIPLE},
-    {"intermediate_size_mlp", GM__DIM_DENSE_INTERMEDIATE},
-    {"num_hidden_layers", GM__DIM_LAYERS},
-    {"n_layer", GM__DIM_LAYERS},
-    {"n_layers", GM__DIM_LAYERS},
-    {"num_layers", GM__DIM_LAYERS},
-    {"vocab_size", GM__DIM_VOCAB},
-    {"padded_vocab_size", GM__DIM_VOCAB},
-    {"num_attention_heads", GM__DIM_HEADS},
-    {"n_head", GM__DIM_HEADS},
-    {"n_heads", GM__DIM_HEADS},
-    {"num_heads", GM__DIM_HEADS},
-    {"decoder_attention_heads", GM__DIM_HEADS},
-    {"num_key_value_heads", GM__DIM_KV_HEADS},
-    {"num_kv_heads", GM__DIM_KV_HEADS},
-    {"n_head_kv", GM__DIM_KV_HEADS},
-    {"kv_n_heads", GM__DIM_KV_HEADS},
-    {"multi_query_group_num", GM__DIM_KV_HEADS},
-    {"head_dim", GM__DIM_HEAD_SIZE},
-    {"d_kv", GM__DIM_HEAD_SIZE},
-    {"attention_head_dim", GM__DIM_HEAD_SIZE},
-    {"kv_channels", GM__DIM_HEAD_SIZE},
-    {"max_position_embeddings", GM__DIM_CONTEXT},
-    {"n_positions", GM__DIM_CONTEXT},
-    {"max_sequence_length", GM__DIM_CONTEXT},
-    {"max_seq_len", GM__DIM_CONTEXT},
-    {"seq_length", GM__DIM_CONTEXT},
-    {"n_ctx", GM__DIM_CONTEXT},
-    {"sliding_window", GM__DIM_WINDOW},
-    {"sliding_window_size", GM__DIM_WINDOW},
-    {"local_attention", GM__DIM_WINDOW},
-    {"attention_chunk_size", GM__DIM_WINDOW},
-    {"sliding_window_pattern", GM__DIM_WINDOW_PERIOD},
-    {"_sliding_window_pattern", GM__DIM_WINDOW_PERIOD},
-    {"global_attn_every_n_layers", GM__DIM_WINDOW_PERIOD},
-    {"use_sliding_window", GM__DIM_USE_WINDOW},
-    {"num_local_experts", GM__DIM_EXPERTS},
-    {"num_experts", GM__DIM_EXPERTS},
-    {"n_routed_experts", GM__DIM_EXPERTS},
-    {"moe_num_experts", GM__DIM_EXPERTS},
-    {"num_experts_per_tok", GM__DIM_EXPERTS_USED},
-    {"num_experts_per_token", GM__DIM_EXPERTS_USED},
-    {"experts_per_token", GM__DIM_EXPERTS_USED},
-    {"moe_top_k", GM__DIM_EXPERTS_USED},
-    {"moe_topk", GM__DIM_EXPERTS_USED},
-    {"moe_intermediate_size", GM__DIM_EXPERT_INTERMEDIATE},
-    {"expert_ffn_hidden_size", GM__DIM_EXPERT_INTERMEDIATE},
-    {"n_shared_experts", GM__DIM_EXPERTS_SHARED},
-    {"num_shared_experts", GM__DIM_EXPERTS_SHARED},
-    {"num_shared_expert", GM__DIM_EXPERTS_SHARED},
-    {"shared_expert_intermediate_size", GM__DIM_SHARED_INTERMEDIATE},
-    {"shared_intermediate_size", GM__DIM_SHARED_INTERMEDIATE},
-    {"first_k_dense_replace", GM__DIM_LEADING_DENSE},
-    {"num_dense_layers", GM__DIM_LEADING_DENSE},
-    {"kv_lora_rank", GM__DIM_KV_LORA_RANK},
-    {"q_lora_rank", GM__DIM_Q_LORA_RANK},
-    {"qk_rope_head_dim", GM__DIM_ROPE_SIZE},
-    {"qk_nope_head_dim", GM__DIM_NOPE_SIZE},
-    {"v_head_dim", GM__DIM_MLA_VALUE_SIZE},
-    {"conv_kernel", GM__DIM_CONV_KERNEL},
-    {"d_conv", GM__DIM_CONV_KERNEL},
-    {"mamba_d_conv", GM__DIM_CONV_KERNEL},
-    {"linear_conv_kernel_dim", GM__DIM_CONV_KERNEL},
-    {"state_size", GM__DIM_STATE_SIZE},
-    {"d_state", GM__DIM_STATE_SIZE},
-    {"mamba_d_state", GM__DIM_STATE_SIZE},
-    {"ssm_state_size", GM__DIM_STATE_SIZE},
-    {"linear_key_head_dim", GM__DIM_STATE_SIZE},
-    {"linear_num_key_heads", GM__DIM_GROUPS},
-    {"mamba_n_groups", GM__DIM_GROUPS},
-    {"n_groups", GM__DIM_GROUPS},
-    {"linear_num_value_heads", GM__DIM_STATE_HEADS},
-    {"mamba_n_heads", GM__DIM_STATE_HEADS},
-    {"mamba_num_heads", GM__DIM_STATE_HEADS},
-    {"linear_value_head_dim", GM__DIM_STATE_HEAD_SIZE},
-    {"mamba_d_head", GM__DIM_STATE_HEAD_SIZE},
-    {"mamba_head_dim", GM__DIM_STATE_HEAD_SIZE},
-    {"conv_L_cache", GM__DIM_SHORT_CONV},
-    {"full_attention_interval", GM__DIM_FULL_INTERVAL},
-    {"attn_layer_period", GM__DIM_ATTENTION_PERIOD},
-    {"attn_layer_offset", GM__DIM_ATTENTION_OFFSET},
-    {"expert_layer_period", GM__DIM_EXPERT_PERIOD},
-    {"expert_layer_offset", GM__DIM_EXPERT_OFFSET},
-    {"interleave_moe_layer_step", GM__DIM_EXPERT_STEP},
-    {"num_kv_shared_layers", GM__DIM_SHARED_KV_LAYERS},
-    {"index_head_dim", GM__DIM_INDEXER_SIZE},
-    {"d_inner", GM__DIM_INNER_SIZE},
-    {"mamba_d_ssm", GM__DIM_INNER_SIZE},
-    {"expand", GM__DIM_EXPAND},
-    {"mamba_expand", GM__DIM_EXPAND},
-    {"encoder_layers", GM__DIM_ENCODER_LAYERS},
-    {"num_decoder_layers", GM__DIM_DECODER_LAYERS},
-    {"decoder_layers", GM__DIM_DECODER_LAYERS},
-    {"is_encoder_decoder", GM__DIM_ENCODER_DECODER},
-    {"multi_query", GM__DIM_MULTI_QUERY},
-    {"new_decoder_architecture", GM__DIM_NEW_DECODER},
-    {"tie_word_embeddings", GM__DIM_TIED},
-    {"tie_embedding", GM__DIM_TIED},
-};
-
-enum { JSON_ROWS = sizeof json_rows / sizeof *json_rows };
 
 /* Objects inside the outermost one whose keys are the language model's. */
 static const char *const json_inner[] = {"text_config", "llm_config", "language_config", "ffn_config", "attn_config"};
@@ -147,6 +25,8 @@ typedef struct json_config {
   gm__quantised quantisation;
   bool quantised; /* then the type is that of the arithmetic, not of the weights */
   bool lists_attending, attends[GM_MODEL_LAYERS_MAX];
+  uint32_t blocks; /* layers that are one part each: which, as letters of Nemotron-H: M, E, * and - */
+  char block[GM_MODEL_LAYERS_MAX];
 } json_config;
 
 /* ---- one value ---- */
@@ -169,19 +49,33 @@ static bool json_number(json_config *reader, bool *out_stated, uint64_t *out) {
   return *out <= GM__DIM_VALUE_MAX || gm__json_problem(scan, at, "a number above 2^40 where a dimension belongs");
 }
 
-/* Read a number, or the largest of a list with a number for each layer. */
-static bool json_largest(json_config *reader, bool *out_stated, uint64_t *out) {
-  if (json_first(reader) != '[') return json_number(reader, out_stated, out);
-  *out = 0;
-  *out_stated = true;
-  gm__json_array_begin(&reader->scan);
-  while (gm__json_array_next(&reader->scan)) {
+/* The list that a field has a number in for each layer; GM__LISTS: none. */
+static gm__layer_list json_list_of(gm__dimension field) {
+  if (field == GM__DIM_HEADS) return GM__LIST_HEADS;
+  if (field == GM__DIM_KV_HEADS) return GM__LIST_KV_HEADS;
+  return field == GM__DIM_INTERMEDIATE ? GM__LIST_INTERMEDIATE : GM__LISTS;
+}
+
+/* Read a list with a number for each layer, and give the largest. */
+static bool json_list(json_config *reader, gm__layer_list which, uint64_t *out_largest) {
+  gm__json_scan *scan = &reader->scan;
+  uint32_t count = 0;
+  *out_largest = 0;
+  gm__json_array_begin(scan);
+  while (gm__json_array_next(scan)) {
+    const uint64_t at = gm__json_next_at(scan);
     bool stated = false;
     uint64_t number = 0;
     if (!json_number(reader, &stated, &number)) return false;
-    if (stated && number > *out) *out = number;
+    if (number > *out_largest) *out_largest = number;
+    if (which == GM__LISTS) continue;
+    if (count == GM_MODEL_LAYERS_MAX) return gm__json_problem(scan, at, "more than 512 layers");
+    if (!gm__dimensions_list(&reader->config, which, count++, number)) {
+      return gm__json_problem(scan, at, "a number of a layer is too large");
+    }
   }
-  return !reader->scan.problem;
+  if (which != GM__LISTS) reader->config.listed[which] = count;
+  return !scan->problem;
 }
 
 /* "LLLG" in place of a number: three layers with a window, then one that attends to everything. Other letters say
@@ -195,14 +89,32 @@ static bool json_window_letters(json_config *reader, bool *out_stated, uint64_t 
   return true;
 }
 
+/* Two names of one object must agree where nothing but the dimension itself can be meant. */
+static bool json_contradicts(const json_config *reader, gm__dimension field, bool inside, uint64_t number) {
+  const bool guarded =
+      field == GM__DIM_HIDDEN || field == GM__DIM_LAYERS || field == GM__DIM_HEADS || field == GM__DIM_KV_HEADS;
+  const bool same_object = reader->rank[field] > 0 && (reader->rank[field] > GM__JSON_KEYS) == inside;
+  return guarded && same_object && reader->config.value[field] != number;
+}
+
 static bool json_take(json_config *reader, uint32_t row, bool inside) {
-  gm__dimension field = json_rows[row].field;
+  gm__dimension field = gm__json_keys[row].field;
   const bool letters = field == GM__DIM_WINDOW_PERIOD && json_first(reader) == '"';
-  uint32_t rank = (inside ? 2 * JSON_ROWS : JSON_ROWS) - row;
+  uint32_t rank = (inside ? 2 * GM__JSON_KEYS : GM__JSON_KEYS) - row;
   bool stated = false;
   uint64_t number = 0;
-  if (!(letters ? json_window_letters : json_largest)(reader, &stated, &number)) return false;
-  if (!stated || rank < reader->rank[field]) return true;
+  const uint64_t at = gm__json_next_at(&reader->scan);
+  if (json_first(reader) == '[') {
+    stated = true;
+    if (!json_list(reader, json_list_of(field), &number)) return false;
+  } else if (!(letters ? json_window_letters : json_number)(reader, &stated, &number)) {
+    return false;
+  }
+  if (!stated) return true;
+  if (json_contradicts(reader, field, inside, number)) {
+    return gm__json_problem(&reader->scan, at, "another name of the same dimension has another value");
+  }
+  if (rank < reader->rank[field]) return true;
   reader->rank[field] = rank;
   gm__dimensions_state(&reader->config, field, number);
   return true;
@@ -249,6 +161,33 @@ static bool json_layer_types(json_config *reader) {
   return !reader->scan.problem;
 }
 
+static bool json_block(json_config *reader, uint64_t at, char block) {
+  if (reader->blocks == GM_MODEL_LAYERS_MAX) return gm__json_problem(&reader->scan, at, "more than 512 layers");
+  reader->block[reader->blocks++] = block;
+  return true;
+}
+
+/* Layers that are one part each: as a text of letters, or as a list of names. */
+static bool json_blocks(json_config *reader) {
+  gm__json_text text;
+  const int first = json_first(reader);
+  if (first == '"') {
+    if (!gm__json_string(&reader->scan, &text)) return false;
+    for (const char *letter = text.text; *letter; letter++) {
+      if (!json_block(reader, text.at, *letter)) return false;
+    }
+    return true;
+  }
+  if (first != '[') return gm__json_skip(&reader->scan);
+  gm__json_array_begin(&reader->scan);
+  while (gm__json_array_next(&reader->scan) && gm__json_string(&reader->scan, &text)) {
+    const bool attends = gm__json_text_is(&text, "full_attention") || gm__json_text_is(&text, "attention");
+    const char other = gm__json_text_is(&text, "moe") ? 'E' : gm__json_text_is(&text, "mlp") ? '-' : 'M';
+    if (!json_block(reader, text.at, attends ? '*' : other)) return false;
+  }
+  return !reader->scan.problem;
+}
+
 /* The numbers of the layers that attend; the others are recurrent. */
 static bool json_attending(json_config *reader) {
   uint64_t layer = 0;
@@ -283,8 +222,8 @@ static bool json_weight_type(json_config *reader) {
 /* ---- objects ---- */
 
 typedef struct json_seen {
-  bool row[JSON_ROWS];
-  bool type, layers, torch_dtype, dtype, attending;
+  bool row[GM__JSON_KEYS];
+  bool type, layers, torch_dtype, dtype, attending, blocks;
 } json_seen;
 
 /* Notes that a key is there; false when it already was. */
@@ -308,6 +247,9 @@ static bool json_key(json_config *reader, const gm__json_text *key, json_seen *s
   if (gm__json_text_is(key, "layer_types")) return json_once(reader, key, &seen->layers) && json_layer_types(reader);
   if (gm__json_text_is(key, "full_attn_idxs"))
     return json_once(reader, key, &seen->attending) && json_attending(reader);
+  if (gm__json_text_is(key, "hybrid_override_pattern") || gm__json_text_is(key, "layers_block_type")) {
+    return json_once(reader, key, &seen->blocks) && json_blocks(reader);
+  }
   if (gm__json_text_is(key, "torch_dtype")) {
     return json_once(reader, key, &seen->torch_dtype) && json_weight_type(reader);
   }
@@ -315,8 +257,8 @@ static bool json_key(json_config *reader, const gm__json_text *key, json_seen *s
   if (gm__json_text_is(key, "quantization_config") && json_first(reader) == '{') {
     return json_once(reader, key, &reader->quantised) && gm__quantised_read(&reader->scan, &reader->quantisation);
   }
-  for (uint32_t row = 0; row < JSON_ROWS; row++) {
-    if (!gm__json_text_is(key, json_rows[row].key)) continue;
+  for (uint32_t row = 0; row < GM__JSON_KEYS; row++) {
+    if (!gm__json_text_is(key, gm__json_keys[row].key)) continue;
     return json_once(reader, key, &seen->row[row]) && json_take(reader, row, inside);
   }
   return gm__json_skip(&reader->scan);
@@ -352,16 +294,35 @@ static const char *const json_needed[GM__DIM_FIELDS] = {
     [GM__DIM_HEADS] = "num_attention_heads",
 };
 
-/* Some lists go on behind the layers of the model, for layers that predict further tokens. */
-static void json_finish_lists(json_config *reader) {
+/* A layer with a width only feeds forward; the others of these models have none. */
+static void json_finish_blocks(json_config *reader) {
   gm__dimensions *config = &reader->config;
+  const uint64_t dense = config->value[GM__DIM_INTERMEDIATE], expert = config->value[GM__DIM_EXPERT_INTERMEDIATE];
+  if (!config->stated[GM__DIM_LAYERS]) gm__dimensions_state(config, GM__DIM_LAYERS, reader->blocks);
+  for (uint32_t i = 0; i < reader->blocks; i++) {
+    const char block = reader->block[i];
+    gm__dimensions_list(config, GM__LIST_RECURRENT, i, block == 'M');
+    gm__dimensions_list(config, GM__LIST_INTERMEDIATE, i, block == '-' ? dense : block == 'E' ? expert : 0);
+  }
+  config->listed[GM__LIST_RECURRENT] = config->listed[GM__LIST_INTERMEDIATE] = reader->blocks;
+}
+
+/* Some lists go on behind the layers of the model, for a few layers that predict further tokens. */
+static void json_finish_lists(json_config *reader) {
+  enum { PREDICTING = 4 };
+  gm__dimensions *config = &reader->config;
+  if (!config->stated[GM__DIM_LAYERS] && config->stated[GM__DIM_DECODER_LAYERS]) {
+    gm__dimensions_state(config, GM__DIM_LAYERS, config->value[GM__DIM_DECODER_LAYERS]);
+  }
+  if (reader->blocks > 0) json_finish_blocks(reader);
   const uint64_t layers = config->value[GM__DIM_LAYERS];
   for (uint64_t i = 0; reader->lists_attending && i < layers && i < GM_MODEL_LAYERS_MAX; i++) {
     gm__dimensions_list(config, GM__LIST_RECURRENT, i, !reader->attends[i]);
     config->listed[GM__LIST_RECURRENT] = (uint32_t)(i + 1);
   }
   for (int which = 0; which < GM__LISTS; which++) {
-    if (config->listed[which] > layers && layers > 0) config->listed[which] = (uint32_t)layers;
+    const bool goes_on = layers > 0 && config->listed[which] > layers;
+    if (goes_on && config->listed[which] <= layers + PREDICTING) config->listed[which] = (uint32_t)layers;
   }
 }
 
@@ -396,6 +357,19 @@ static gm_status json_read_text(const gm_services *services, const gm__input_fil
   return gm__input_file_read_at(file, path, 0, text, file->bytes, err);
 }
 
+/* Both readers write to the text: the one of the parameters has a copy. */
+static gm_status json_parse(const gm_services *services, char *text, uint64_t length, const char *path, const char *op,
+                            gm_model_config *out, gm_error *err) {
+  void *copy = NULL;
+  gm_status status = gm__model_alloc(services, length, 1, &copy, err);
+  if (status != GM_OK) return status;
+  if (length) memcpy(copy, text, length);
+  status = gm__model_config_parse_json(text, length, path, op, out, err);
+  if (status == GM_OK) status = gm__config_parameters(services, copy, length, out, err);
+  gm__model_release(services, copy, length, 1);
+  return status;
+}
+
 gm_status gm__model_config_from_json(const gm_services *services, const char *path, const char *op,
                                      gm_model_config *out, gm_error *err) {
   gm__input_file file;
@@ -403,7 +377,7 @@ gm_status gm__model_config_from_json(const gm_services *services, const char *pa
   gm_status status = gm__input_file_open(path, &file, err);
   if (status != GM_OK) return status;
   status = json_read_text(services, &file, path, op, &text, err);
-  if (status == GM_OK) status = gm__model_config_parse_json(text, file.bytes, path, op, out, err);
+  if (status == GM_OK) status = json_parse(services, text, file.bytes, path, op, out, err);
   gm__model_release(services, text, file.bytes, 1);
   gm__input_file_close(&file);
   return status;

@@ -32,6 +32,8 @@ typedef struct gm_layer_kind {
   uint64_t state_elements;       /* recurrent: of the state, likewise */
   uint32_t indexer_value_size;   /* elements that the indexer keeps beside them, in the type of values */
   uint32_t reserved;             /* 0 */
+  uint64_t parameters;           /* of the layer beside its experts, where parameters_counted says so */
+  uint64_t expert_parameters;    /* of all its experts together, likewise */
 } gm_layer_kind;
 
 /* Dimensions of a model, as counts, not bytes. The caller sets struct_size before a call. 0: it does not apply, or is
@@ -64,6 +66,12 @@ typedef struct gm_model_config {
   uint64_t rope_size;                           /* MLA: the part of a key that is rotated */
   uint64_t conv_kernel, state_size, inner_size; /* recurrent state (Mamba) */
   uint64_t encoder_layers;                      /* layers of the encoder of an encoder-decoder */
+  bool parameters_counted; /* of a config.json: gm knows how the class of its family makes a model. The kinds of layers
+                              and the three below then have each parameter once. */
+  char uncounted[GM_MODEL_UNSURE_SIZE]; /* why they are not counted; "": they are, or it is no config.json */
+  uint64_t embedding_parameters;        /* tables that are looked up */
+  uint64_t output_parameters;           /* behind the layers: norms, and the output matrix unless it is the embedding */
+  uint64_t other_parameters;            /* encoders of text, images and sound, and what connects them */
   double matrix_bits; /* of each element of quantised matrices, with their scales, as a config.json says; 0: no matrix
                          is quantised, or gm does not know how */
   bool experts_quantised;                  /* only the matrices of experts are */

@@ -201,6 +201,84 @@ static void test_bad_json(void **state) {
   check_bad("{\"hidden_size\":1,\"n_layer\":1}", GM_ERR_NOT_FOUND, "\"num_attention_heads\" is not stated");
 }
 
+/* Two names of one dimension, and lists of another length than the model has layers. */
+static void test_contradictions(void **state) {
+  (void)state;
+  check_bad("{" BASE ",\"n_layer\":7}", GM_ERR_FORMAT, "another name of the same dimension has another value");
+  check_bad("{\"n_embd\":8," BASE "}", GM_ERR_FORMAT, "another name");
+  check_bad("{" BASE ",\"n_head\":8}", GM_ERR_FORMAT, "another name");
+  check_bad("{" BASE ",\"num_kv_heads\":2,\"num_key_value_heads\":1}", GM_ERR_FORMAT, "another name");
+  parse_good("{" BASE ",\"n_layer\":6,\"n_head\":4,\"n_embd\":64}");
+  parse_good("{" BASE ",\"text_config\":{\"n_layer\":7}}"); /* an inner object has its own */
+  check_bad("{" BASE ",\"num_key_value_heads\":[1,2,1]}", GM_ERR_FORMAT, "a list of 3 layers");
+  check_bad("{" BASE ",\"num_key_value_heads\":[1,2,1,1,1,1,1,1,1,1,1,1]}", GM_ERR_FORMAT, "a list of 12 layers");
+  check_bad("{" BASE ",\"layer_types\":[\"full_attention\"]}", GM_ERR_FORMAT, "a list of 1 layers");
+  check_bad("{" BASE ",\"num_key_value_heads\":[[1]]}", GM_ERR_FORMAT, "an integer");
+  check_bad("{" BASE ",\"num_key_value_heads\":[70000]}", GM_ERR_FORMAT, "too large");
+  check_bad("{\"hidden_size\":64,\"num_hidden_layers\":5000000,\"num_attention_heads\":4}", GM_ERR_NOT_SUPPORTED,
+            "5000000 layers");
+}
+
+/* Each layer has the heads that a list gives it. */
+static void test_heads_of_each_layer(void **state) {
+  (void)state;
+  const gm_model_config config = parse_good("{" BASE ",\"num_key_value_heads\":[4,2,1,4,2,1]}");
+  for (uint64_t layer = 0; layer < 6; layer++) assert_int_equal(gm__layer_at(&config, layer)->kv_heads, 4 >> layer % 3);
+}
+
+/* Layers of one part each: recurrent, with experts, attention, feed-forward. */
+static void test_layers_of_one_part(void **state) {
+  (void)state;
+  static const char *const files[] = {
+      "{\"model_type\":\"nemotron_h\",\"hidden_size\":64,\"num_attention_heads\":4,\"intermediate_size\":9,"
+      "\"conv_kernel\":4,\"hybrid_override_pattern\":\"M-*M\"}",
+      "{\"model_type\":\"nemotron_h\",\"hidden_size\":64,\"num_attention_heads\":4,\"intermediate_size\":9,"
+      "\"conv_kernel\":4,\"layers_block_type\":[\"mamba\",\"mlp\",\"attention\",\"linear_attention\"]}"};
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    const gm_model_config config = parse_good(files[i]);
+    assert_int_equal(config.layers, 4);
+    assert_int_equal(gm__layer_at(&config, 0)->flags, GM_LAYER_RECURRENT);
+    assert_int_equal(gm__layer_at(&config, 1)->flags, 0);
+    assert_int_equal(gm__layer_at(&config, 2)->flags, GM_LAYER_ATTENDS);
+    assert_int_equal(gm__layer_at(&config, 3)->flags, GM_LAYER_RECURRENT);
+  }
+}
+
+#define SMALL                                                                                                      \
+  "\"model_type\":\"llama\",\"vocab_size\":10,\"hidden_size\":8,\"intermediate_size\":20,\"num_hidden_layers\":2," \
+  "\"num_attention_heads\":2,\"num_key_value_heads\":1"
+
+/* Counted, or not and why. */
+static void test_counted_parameters(void **state) {
+  (void)state;
+  static const struct {
+    const char *json, *why;
+  } cases[] = {{"{" SMALL "}", ""},
+               {"{" SMALL ",\"mlp_bias\":-1}", "\"mlp_bias\" is no count"},
+               {"{" SMALL ",\"mlp_bias\":0.5}", "\"mlp_bias\" is no count"},
+               {"{" SMALL ",\"mlp_bias\":NaN}", "\"mlp_bias\" is no count"},
+               {"{" SMALL ",\"mlp_bias\":[0]}", "\"mlp_bias\" is no count"},
+               {"{" BASE ",\"model_type\":\"llama\"}", "\"vocab_size\" is not stated"},
+               {"{" BASE ",\"model_type\":\"of_tomorrow\"}", "the family \"of_tomorrow\""},
+               {"{" BASE "}", "the family \"\""}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    gm_model_config config = {.struct_size = sizeof config};
+    const char *path = temp_folder_write(&folder, "c.json", cases[i].json, strlen(cases[i].json));
+    assert_int_equal(gm_model_config_load(NULL, path, &config, NULL), GM_OK);
+    assert_int_equal(config.parameters_counted, cases[i].why[0] == '\0');
+    if (!strstr(config.uncounted, cases[i].why)) fail_msg("%s: %s", cases[i].json, config.uncounted);
+  }
+  gm_model_config config = {.struct_size = sizeof config};
+  const char *path = temp_folder_write(&folder, "c.json", cases[0].json, strlen(cases[0].json));
+  assert_int_equal(gm_model_config_load(NULL, path, &config, NULL), GM_OK);
+  assert_int_equal(config.embedding_parameters, 80);
+  assert_int_equal(config.output_parameters, 88); /* a norm, and the output matrix */
+  assert_int_equal(config.other_parameters, 0);
+  assert_int_equal(config.kind_count, 1);
+  assert_int_equal(config.kinds[0].parameters, 2 * 64 + 2 * 32 + 3 * 160 + 16);
+  assert_int_equal(config.kinds[0].expert_parameters, 0);
+}
+
 static void test_files(void **state) {
   (void)state;
   gm_model_config config = {.struct_size = sizeof config}, odd = {.struct_size = 1};
@@ -402,6 +480,10 @@ int main(void) {
       cmocka_unit_test(test_mla),
       cmocka_unit_test(test_recurrent_and_encoders),
       cmocka_unit_test(test_bad_json),
+      cmocka_unit_test(test_contradictions),
+      cmocka_unit_test(test_heads_of_each_layer),
+      cmocka_unit_test(test_layers_of_one_part),
+      in_folder(test_counted_parameters),
       in_folder(test_files),
       in_folder(test_a_huge_file),
       cmocka_unit_test(test_gguf_keys),
