@@ -5,6 +5,7 @@
 
 fault_plan fault_now;
 atomic_uint fault_host_calls;
+unsigned fault_host_opened;
 atomic_llong fault_host_live;
 
 #if !GM_HAVE_BACKEND_CPU
@@ -53,7 +54,10 @@ fault_driver *fault_driver_of(const char *backend) {
 
 static void fault_reset_driver(fault_driver *driver) {
   if (!driver) return;
-  for (unsigned i = 0; i < driver->count; i++) atomic_store(&driver->calls[i], 0);
+  for (unsigned i = 0; i < driver->count; i++) {
+    atomic_store(&driver->calls[i], 0);
+    driver->opened[i] = 0;
+  }
   atomic_store(&driver->all, 0);
   atomic_store(&driver->live, 0);
 }
@@ -65,6 +69,17 @@ void fault_reset(void) {
   fault_reset_driver(fault_opencl);
   fault_reset_driver(fault_vulkan);
   atomic_store(&fault_host_calls, 0);
+  fault_host_opened = 0;
+}
+
+void fault_opened(void) {
+  fault_driver *const drivers[] = {fault_cpu, fault_cuda, fault_hip, fault_opencl, fault_vulkan};
+  for (unsigned k = 0; k < sizeof drivers / sizeof drivers[0]; k++) {
+    for (unsigned i = 0; drivers[k] && i < drivers[k]->count; i++) {
+      drivers[k]->opened[i] = atomic_load(&drivers[k]->calls[i]);
+    }
+  }
+  fault_host_opened = atomic_load(&fault_host_calls);
 }
 
 bool fault_hits(fault_driver *driver, unsigned entry) {

@@ -21,8 +21,9 @@ typedef struct fault_driver {
   int32_t lost;         /* what every call answers once the device is lost */
   void *(*wrap)(const char *symbol, void *real);
   atomic_uint calls[FAULT_ENTRIES_MAX];
-  atomic_uint all;  /* calls that can fail */
-  atomic_long live; /* objects made less objects given back */
+  unsigned opened[FAULT_ENTRIES_MAX]; /* of `calls`: what opening took (fault_opened) */
+  atomic_uint all;                    /* calls that can fail */
+  atomic_long live;                   /* objects made less objects given back */
 } fault_driver;
 
 /* NULL where the backend was not built. */
@@ -44,12 +45,16 @@ extern fault_plan fault_now;
 /* Zero the counters of all drivers and of host memory. */
 void fault_reset(void);
 
+/* The session is open: what was called until now is the same in each scenario that opens like this. */
+void fault_opened(void);
+
 /* In a wrapper: counts the call; true when it is to fail with fault_now.code. */
 bool fault_hits(fault_driver *driver, unsigned entry);
 
 /* Services that count, and fail on plan. */
 extern const gm_services fault_services;
 extern atomic_uint fault_host_calls;
+extern unsigned fault_host_opened; /* of these: what opening took */
 extern atomic_llong fault_host_live;
 
 /* A gm_symbol_hook. */

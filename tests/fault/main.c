@@ -6,8 +6,10 @@
  * calls, the first, second, third and last call fail once (--all: every call). After each failure there is an error or
  * a success, never a crash. Everything can be closed, all host memory and all driver objects are back, and the same
  * scenario then works.
- * Under AddressSanitizer every fault is played, and the scenario works again after every few of them. Other builds play
- * a sample of the faults (support/sample.h), and try the scenario after each. --all plays and tries all of them.
+ * Most scenarios open context, device and pool in the same way. Failures of these calls are played where the scenario
+ * is about opening, with --all, and in a scenario that was named. The others begin with what comes after. Under
+ * AddressSanitizer every fault is played, and the scenario works again after every few of them. Other builds play a
+ * sample of the faults (support/sample.h), and try the scenario after each. --all plays and tries all of them.
  * --lost: from one call on, every call of the driver answers that the device is lost. That call moves through the
  * scenario. What the driver has is then not counted.
  * Prints "N passed, N failed" last; exit code 0 when none failed, 77 when there was nothing to sweep, 2 bad
@@ -30,6 +32,7 @@ typedef struct sweep {
   const char *backend, *scenario;
   bool all, host, driver, lost, verbose;
   const char *model, *trace;
+  unsigned host_from, from[FAULT_ENTRIES_MAX]; /* the scenario's calls up to these are swept elsewhere */
   unsigned passed, failed, backends;
   unsigned untried; /* faults since the scenario worked */
 } sweep;
@@ -123,20 +126,22 @@ static void sweep_last(sweep *w, const char *backend, const scenario *what) {
 }
 
 static void sweep_host(sweep *w, const char *backend, const scenario *what, unsigned calls) {
-  for (unsigned n = 1; n <= calls; n++) {
+  for (unsigned n = w->host_from + 1; n <= calls; n++) {
     const fault_plan plan = {.host_call = n};
     sweep_one(w, backend, what, &plan);
   }
 }
 
+/* Whether the call, counted from the first that is swept, fails once. */
 static bool sweep_picks(const sweep *w, unsigned call, unsigned calls) { return w->all || call <= 3 || call == calls; }
 
 static void sweep_driver(sweep *w, const char *backend, const scenario *what, const unsigned *calls) {
   const fault_driver *driver = fault_driver_of(backend);
   unsigned turn = 0;
   for (unsigned entry = 0; entry < driver->count; entry++) {
-    for (unsigned call = 1; call <= calls[entry] && driver->can_fail[entry]; call++) {
-      if (!sweep_picks(w, call, calls[entry])) continue;
+    const unsigned from = w->from[entry];
+    for (unsigned call = from + 1; call <= calls[entry] && driver->can_fail[entry]; call++) {
+      if (!sweep_picks(w, call - from, calls[entry] - from)) continue;
       if (!driver->codes[turn]) turn = 0;
       const fault_plan plan = {.driver = driver, .entry = entry, .call = call, .code = driver->codes[turn++]};
       sweep_one(w, backend, what, &plan);
@@ -154,6 +159,13 @@ static void sweep_lost(sweep *w, const char *backend, const scenario *what, unsi
   }
 }
 
+/* Where the sweep begins, by what the run that was just made called. */
+static void sweep_begin(sweep *w, const scenario *what, const fault_driver *driver) {
+  const bool whole = what->opens || w->all || w->scenario;
+  w->host_from = whole ? 0 : fault_host_opened;
+  for (unsigned i = 0; driver && i < driver->count; i++) w->from[i] = whole ? 0 : driver->opened[i];
+}
+
 static void sweep_scenario(sweep *w, const char *backend, const scenario *what) {
   const fault_plan none = {0};
   unsigned calls[FAULT_ENTRIES_MAX] = {0};
@@ -164,6 +176,7 @@ static void sweep_scenario(sweep *w, const char *backend, const scenario *what) 
   if (wrong) return;
   const fault_driver *driver = fault_driver_of(backend);
   for (unsigned i = 0; driver && i < driver->count; i++) calls[i] = atomic_load(&driver->calls[i]);
+  sweep_begin(w, what, driver);
   if (w->lost && driver) sweep_lost(w, backend, what, plain.driver_calls);
   if (w->host && !(what->of_no_backend && strcmp(backend, "cpu") != 0)) sweep_host(w, backend, what, plain.host_calls);
   if (w->driver && driver) sweep_driver(w, backend, what, calls);

@@ -37,6 +37,7 @@ static gm_status scenario_context(session *s, gm_error *err) {
 static gm_status scenario_device(session *s, gm_error *err) {
   gm_status status = scenario_context(s, err);
   if (status == GM_OK) status = gm_device_open_index(s->ctx, s->backend, 0, &s->device, err);
+  if (status == GM_OK) fault_opened();
   return status;
 }
 
@@ -44,6 +45,7 @@ static gm_status scenario_pool(session *s, gm_error *err) {
   const gm_pool_params params = {.struct_size = sizeof params, .name = "sweep", .checked = true, .track = true};
   gm_status status = scenario_device(s, err);
   if (status == GM_OK) status = gm_pool_create(s->device, &params, &s->pool, err);
+  if (status == GM_OK) fault_opened();
   return status;
 }
 
@@ -362,31 +364,31 @@ gm_status session_give(session *s, gm_stream *stream, gm_error *err) {
 }
 
 const scenario scenarios[] = {
-    {"settings", settings, false, true, NULL},
-    {"discovery", discovery, false, true, NULL},
-    {"opening", opening, false, false, NULL},
-    {"allocation", allocation, false, false, NULL},
-    {"transfers", transfers, true, false, NULL},
-    {"native_access", native_access, true, false, NULL},
-    {"buffers", buffers, true, false, NULL},
-    {"pressure", pressure, false, false, NULL},
-    {"reuse", reuse, false, false, NULL},
-    {"loading", loading, true, false, NULL},
-    {"guarded", guarded, true, false, NULL},
-    {"peer", scenario_peer, true, false, NULL},
-    {"staged", scenario_staged, true, false, NULL},
-    {"managed", scenario_managed, true, false, NULL},
-    {"share", share, true, false, NULL},
-    {"warm_up", scenario_warm_up, false, false, NULL},
-    {"batch", scenario_batch, false, false, NULL},
-    {"batch_contents", scenario_batch_contents, true, false, NULL},
-    {"quota", scenario_quota, false, false, NULL},
-    {"pool_set", scenario_pool_set, false, false, NULL},
-    {"spanned", scenario_spanned, true, false, NULL},
-    {"record", scenario_record, false, false, NULL},
+    {"settings", settings, false, true, false, NULL},
+    {"discovery", discovery, false, true, false, NULL},
+    {"opening", opening, false, false, true, NULL},
+    {"allocation", allocation, false, false, true, NULL},
+    {"transfers", transfers, true, false, false, NULL},
+    {"native_access", native_access, true, false, false, NULL},
+    {"buffers", buffers, true, false, false, NULL},
+    {"pressure", pressure, false, false, false, NULL},
+    {"reuse", reuse, false, false, false, NULL},
+    {"loading", loading, true, false, false, NULL},
+    {"guarded", guarded, true, false, false, NULL},
+    {"peer", scenario_peer, true, false, false, NULL},
+    {"staged", scenario_staged, true, false, false, NULL},
+    {"managed", scenario_managed, true, false, false, NULL},
+    {"share", share, true, false, false, NULL},
+    {"warm_up", scenario_warm_up, false, false, false, NULL},
+    {"batch", scenario_batch, false, false, false, NULL},
+    {"batch_contents", scenario_batch_contents, true, false, false, NULL},
+    {"quota", scenario_quota, false, false, false, NULL},
+    {"pool_set", scenario_pool_set, false, false, false, NULL},
+    {"spanned", scenario_spanned, true, false, false, NULL},
+    {"record", scenario_record, false, false, false, NULL},
 #if GM_HAVE_BACKEND_VULKAN
-    {"fences", scenario_fences, true, false, "vulkan"},
-    {"fences_no_leave", scenario_fences_no_leave, true, false, "vulkan"},
+    {"fences", scenario_fences, true, false, false, "vulkan"},
+    {"fences_no_leave", scenario_fences_no_leave, true, false, false, "vulkan"},
 #endif
 };
 const unsigned scenario_count = sizeof scenarios / sizeof scenarios[0];

@@ -32,6 +32,7 @@ typedef struct scenario {
   gm_status (*run)(session *s, gm_error *err); /* returns the first failure */
   bool needs_contents;                         /* not for the null backend */
   bool of_no_backend;                          /* the same for all: host memory is swept with the first only */
+  bool opens;                                  /* what opening takes is swept here: the others open in the same way */
   const char *only;                            /* for this backend alone; NULL: for all */
 } scenario;
 
