@@ -101,7 +101,9 @@ static uint64_t compute_cache_inputs(const gm__shape *shape, uint64_t cells) {
 }
 
 uint64_t gm__compute_host_inputs(const gm__shape *shape) {
-  uint64_t row = compute_padded(compute_row(shape)), ids = 2 * compute_padded(4 * shape->tokens);
+  bool has_sections = shape->row && shape->row->sections;
+  uint64_t row = compute_padded(compute_row(shape)), tokens = compute_padded(4 * shape->tokens);
+  uint64_t ids = tokens + (has_sections ? 4 * tokens : tokens);
   bool adds_positions = shape->encoder_only || (shape->row && shape->row->no_rope);
   uint64_t bytes = (adds_positions ? 3 : 2) * row + ids + compute_padded(4 * shape->outputs);
   if (shape->recurrent) return bytes;

@@ -13,6 +13,7 @@ typedef struct gm__op_row {
   bool head_norm;      /* queries and keys are normalised head by head */
   bool fused_qkv;      /* one projection, seen through views */
   bool no_rope;        /* positions are added to the embeddings instead */
+  bool sections;       /* a token has four positions, as those of pictures have */
   bool parallel;       /* the feed-forward layer comes before the projection of attention */
   bool parallel_norm;  /* ... and has a norm of its own */
   bool plain;          /* one matrix up, no gate */
@@ -21,6 +22,10 @@ typedef struct gm__op_row {
   bool key_first;      /* keys before values */
   bool outputs_at_end; /* reduced to the wanted tokens after the last layer, not in it */
   bool late_softmax;   /* experts are chosen before their weights are normalised */
+  bool raw_weights;    /* the weights of chosen experts are not divided by their sum */
+  bool biased_choice;  /* experts are chosen by their odds and a bias */
+  bool shared_experts; /* some experts compute beside the chosen ones */
+  bool shared_gate;    /* ... and have a gate of their own */
   bool windows;        /* has sliding-window layers; the others keep a full cache whatever the file says */
 } gm__op_row;
 

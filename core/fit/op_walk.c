@@ -57,7 +57,8 @@ static void walk_inputs(walk *self) {
   gm__op_tensor embedding = walk_read(self, all, 0, 0), position_rows = 0;
   bool adds_positions = self->row->no_rope;
   if (adds_positions && !self->on_host) position_rows = walk_read(self, all, 0, 0);
-  if (!adds_positions || self->on_host) self->positions = walk_read(self, 4 * shape->tokens, 0, 0);
+  if (!adds_positions || self->on_host)
+    self->positions = walk_read(self, (self->row->sections ? 16 : 4) * shape->tokens, 0, 0);
   if (shape->window_cells) walk_cache_inputs(self, &self->caches[1], shape->window_cells);
   walk_cache_inputs(self, &self->caches[0], shape->cells);
   self->wanted = walk_read(self, 4 * shape->outputs, 0, 0);
@@ -151,8 +152,8 @@ static gm__op_tensor walk_output(walk *self, const walk_cache *cache, gm__op_ten
 
 /* ---- feed-forward ---- */
 
-static gm__op_tensor walk_dense(walk *self, gm__op_tensor input, uint64_t tokens) {
-  uint64_t bytes = 4 * self->shape->intermediate * tokens;
+static gm__op_tensor walk_dense(walk *self, gm__op_tensor input, uint64_t width, uint64_t tokens) {
+  uint64_t bytes = 4 * width * tokens;
   gm__op_tensor inner = 0;
   if (self->row->fused_gate) {
     inner = walk_read(self, 2 * bytes, input, 0);
@@ -172,9 +173,10 @@ static gm__op_tensor walk_router(walk *self, gm__op_tensor input, uint64_t token
   uint64_t all = 4 * self->shape->experts * tokens, used = 4 * self->shape->experts_used * tokens;
   gm__op_tensor odds = walk_read(self, all, input, 0);
   if (!self->row->late_softmax) odds = WALK_OP(self, all, .over = {odds});
-  *chosen = walk_read(self, all, odds, 0);
+  *chosen = walk_read(self, all, self->row->biased_choice ? walk_read(self, all, odds, 0) : odds, 0);
   gm__op_tensor weights = walk_read(self, used, odds, *chosen);
   if (self->row->late_softmax) return walk_read(self, used, weights, 0);
+  if (self->row->raw_weights) return weights;
   gm__op_tensor sum = walk_read(self, 4 * tokens, weights, 0);
   return walk_read(self, used, weights, sum);
 }
@@ -193,13 +195,29 @@ static gm__op_tensor walk_experts(walk *self, gm__op_tensor input, uint64_t toke
   return sum;
 }
 
-static gm__op_tensor walk_feed_forward(walk *self, gm__op_tensor input, uint64_t tokens) {
-  return self->shape->experts_used ? walk_experts(self, input, tokens) : walk_dense(self, input, tokens);
+/* The experts that every token has. */
+static gm__op_tensor walk_shared(walk *self, gm__op_tensor input, uint64_t tokens) {
+  const gm_model_config *config = self->shape->config;
+  uint64_t all = config->expert_shared_intermediate, row = self->row_bytes * tokens;
+  if (!all) all = self->shape->shared_experts * self->shape->expert_width;
+  if (!self->row->shared_gate) return walk_dense(self, input, all, tokens);
+  gm__op_tensor odds = walk_read(self, 4 * tokens, input, 0), sigmoid = walk_read(self, 4 * tokens, odds, 0);
+  sigmoid = WALK_OP(self, 4 * tokens, .over = {sigmoid}, .reads = {odds});
+  gm__op_tensor result = walk_dense(self, input, all, tokens);
+  return WALK_OP(self, row, .over = {result}, .reads = {sigmoid});
+}
+
+static gm__op_tensor walk_feed_forward(walk *self, uint64_t layer, gm__op_tensor input, uint64_t tokens) {
+  bool has_experts = gm__shape_layer(self->shape, layer)->flags & GM_LAYER_EXPERTS;
+  if (!has_experts) return walk_dense(self, input, self->shape->intermediate, tokens);
+  gm__op_tensor result = walk_experts(self, input, tokens);
+  if (!self->row->shared_experts) return result;
+  return WALK_OP(self, self->row_bytes * tokens, .over = {result, walk_shared(self, input, tokens)});
 }
 
 /* ---- layers ---- */
 
-static void walk_serial(walk *self, const walk_cache *cache, bool reduces) {
+static void walk_serial(walk *self, const walk_cache *cache, uint64_t layer, bool reduces) {
   gm__op_tensor normed = walk_pre_norm(self, self->residual, self->row_bytes * self->shape->tokens);
   gm__op_tensor result = walk_output(self, cache, walk_attention(self, cache, normed));
   uint64_t tokens = reduces ? self->shape->outputs : self->shape->tokens, bytes = self->row_bytes * tokens;
@@ -208,7 +226,7 @@ static void walk_serial(walk *self, const walk_cache *cache, bool reduces) {
     self->residual = walk_wanted_rows(self, self->residual);
   }
   self->residual = WALK_OP(self, bytes, .over = {result, self->residual});
-  result = walk_feed_forward(self, walk_pre_norm(self, self->residual, bytes), tokens);
+  result = walk_feed_forward(self, layer, walk_pre_norm(self, self->residual, bytes), tokens);
   if (self->row->residual_first) {
     self->residual = WALK_OP(self, bytes, .over = {self->residual, result});
   } else {
@@ -217,7 +235,7 @@ static void walk_serial(walk *self, const walk_cache *cache, bool reduces) {
 }
 
 /* The projection of attention's result comes after the feed-forward layer. */
-static void walk_parallel(walk *self, const walk_cache *cache, bool reduces) {
+static void walk_parallel(walk *self, const walk_cache *cache, uint64_t layer, bool reduces) {
   gm__op_tensor normed = walk_pre_norm(self, self->residual, self->row_bytes * self->shape->tokens);
   gm__op_tensor result = walk_attention(self, cache, normed);
   uint64_t tokens = reduces ? self->shape->outputs : self->shape->tokens, bytes = self->row_bytes * tokens;
@@ -225,7 +243,7 @@ static void walk_parallel(walk *self, const walk_cache *cache, bool reduces) {
   if (reduces && own_norm) self->residual = walk_wanted_rows(self, self->residual);
   if (reduces && !own_norm) normed = walk_wanted_rows(self, normed);
   if (own_norm) normed = walk_norm(self, self->residual, bytes);
-  gm__op_tensor inner = walk_feed_forward(self, normed, tokens);
+  gm__op_tensor inner = walk_feed_forward(self, layer, normed, tokens);
   result = walk_output(self, cache, result);
   if (reduces) result = walk_wanted_rows(self, result);
   if (reduces && !own_norm) self->residual = walk_wanted_rows(self, self->residual);
@@ -239,9 +257,9 @@ static void walk_layers(walk *self) {
     const walk_cache *cache = &self->caches[gm__shape_has_window(shape, layer) ? 1 : 0];
     bool reduces = layer + 1 == shape->layers && !self->row->outputs_at_end;
     if (self->row->parallel) {
-      walk_parallel(self, cache, reduces);
+      walk_parallel(self, cache, layer, reduces);
     } else {
-      walk_serial(self, cache, reduces);
+      walk_serial(self, cache, layer, reduces);
     }
   }
   if (self->row->outputs_at_end) self->residual = walk_wanted_rows(self, self->residual);

@@ -11,7 +11,7 @@ import gguf
 import numpy
 
 TRIES = 40  # keys and tensors that a loader may ask for, one at a time
-OPTIONAL = re.compile(r"(?<!ssm_conv1d)(?<!ssm_dt)\.(bias|scale|input_scale)$")
+OPTIONAL = re.compile(r"(?<!ssm_conv1d)(?<!ssm_dt)(?<!exp_probs_b)\.(bias|scale|input_scale)$")
 FUSED_EXPERTS, SPLIT_EXPERTS = "ffn_gate_up_exps", ("ffn_gate_exps", "ffn_up_exps")  # files have the latter
 ALWAYS_F32 = re.compile(r"ssm_(conv1d|a|d|dt|norm)|shortconv\.conv|ffn_gate_inp|time_mix_(?!key|value|receptance|output|gate\b)"
                         r"|token_types|position_embd|_norm|rope_f|altup|attn_sinks|per_layer_router")
