@@ -14,7 +14,7 @@
 #include "support/pinned_card.h"
 #include "support/relocation_bench.h"
 
-enum { LEFT = (RELOCATION_MOST + 4) / 5, HEAPS = 24, BLOCKS = 12 };
+enum { LEFT = (RELOCATION_MOST + 4) / 5, HEAPS = 16, BLOCKS = 12 };
 
 static gm_fragmentation holes_of(gm_pool *pool) {
   gm_fragmentation now = {.struct_size = sizeof now};
@@ -107,13 +107,13 @@ static void heap_open(heap *self, uint64_t seed, bool pages, int locks) {
   pool_bench_ok(gm_pool_create(self->bench.device, &params, &self->bench.pool, err));
   for (int i = 0; i < RELOCATION_MOST; i++) {
     const gm_buffer_params wanted = {.struct_size = sizeof wanted,
-                                     .request = {.bytes = test_log_uniform(&seed, MIB),
+                                     .request = {.bytes = test_log_uniform(&seed, MIB / 4),
                                                  .align = test_random(&seed) % 5 ? 0 : 1U << (12 + i % 5),
                                                  .flags = GM_RELOCATABLE},
                                      .fallback = GM_FALLBACK_REFUSE};
     pool_bench_ok(gm_buffer_create(self->bench.pool, &wanted, &self->buffers[i], err));
     relocation_fill(self->buffers[i]);
-    const gm_request request = {.bytes = test_log_uniform(&seed, MIB)};
+    const gm_request request = {.bytes = test_log_uniform(&seed, MIB / 4)};
     if (locks && i % (RELOCATION_MOST / BLOCKS) == 0) {
       assert_true(gm_acquired(gm_alloc(self->bench.pool, &request, &self->blocks[i / (RELOCATION_MOST / BLOCKS)])));
     }
@@ -167,7 +167,7 @@ static void test_one_run_of_a_random_heap_is_enough(void **state) {
     heap_close(&self);
   }
   printf("  %d heaps: %d moves free %d KiB\n", HEAPS, (int)moves, (int)(freed >> 10));
-  assert_true(freed > HEAPS * MIB);
+  assert_true(freed > HEAPS * MIB / 4);
 }
 
 static void test_runs_with_a_bound_end_a_random_heap(void **state) {
@@ -190,7 +190,7 @@ static void test_runs_with_a_bound_end_a_random_heap(void **state) {
 /* A run with a bound has ended within the pool. One without a bound begins anew all the same. */
 static void test_one_run_after_a_part_is_enough(void **state) {
   (void)state;
-  enum { MANY = 20000 };
+  enum { MANY = 10000 };
   static gm_buffer *buffers[MANY];
   const gm_pool_params params = {.struct_size = sizeof params, .no_vmm = true};
   const gm_compact_params part = {.struct_size = sizeof part, .max_bytes = 1};
