@@ -128,9 +128,12 @@ static bool survey_rest(gm__compact_survey *survey, uint64_t but) {
 }
 
 bool gm__compact_survey_read(gm__compact_survey *survey) {
+  const bool all = survey->looks == SIZE_MAX;
   const uint64_t memory = survey->memory, address = survey->address;
   gm__piece_place emptiest = {.memory = 0};
-  if (survey->looks != SIZE_MAX && survey_emptiest(survey, &emptiest)) {
+  if (all) {
+    survey->memory = survey->address = 0;
+  } else if (survey_emptiest(survey, &emptiest)) {
     if (!survey_place(survey, &emptiest, false)) return false;
     survey->memory = memory;
     survey->address = address;
