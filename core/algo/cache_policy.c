@@ -116,15 +116,21 @@ static bool cache_small_is_full(const gm__cache_policy *policy) {
   return small->weight > (small->weight + main->weight) / CACHE_SMALL_SHARE;
 }
 
-gm__cache_entry *gm__cache_policy_victim(gm__cache_policy *policy) {
+gm__cache_entry *gm__cache_policy_seek(gm__cache_policy *policy, uint32_t *looks) {
   if (policy->kind == GM__CACHE_LRU) return policy->queues[GM__CACHE_MAIN].oldest;
-  for (;;) {
+  for (; *looks; --*looks) {
     const bool small = cache_small_is_full(policy);
     gm__cache_entry *entry = policy->queues[small ? GM__CACHE_SMALL : GM__CACHE_MAIN].oldest;
     if (!entry || !entry->touches) return entry;
     entry->touches = small ? 0 : (uint8_t)(entry->touches - 1);
     cache_move(policy, entry, GM__CACHE_MAIN);
   }
+  return NULL;
+}
+
+gm__cache_entry *gm__cache_policy_victim(gm__cache_policy *policy) {
+  uint32_t looks = UINT32_MAX; /* more than all touches that count */
+  return gm__cache_policy_seek(policy, &looks);
 }
 
 void gm__cache_policy_evict(gm__cache_policy *policy, gm__cache_entry *entry) {

@@ -4,16 +4,13 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "core/algo/cache_policy.h"
 #include "core/base/alloc.h"
 #include "core/base/cancel.h"
 #include "core/base/error.h"
-#include "core/base/key_map.h"
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
-#include "core/cache/give_way.h"
+#include "core/cache/cache_state.h"
 #include "core/context/config.h"
-#include "core/context/object.h"
 #include "core/context/process.h"
 
 /* Invariants. An entry in the cache is in the map. One that has left the cache has leases, and is in the list `left`.
@@ -23,37 +20,6 @@
  * `release` runs without the lock: what a call lets go is collected first (cache_gone). */
 
 typedef struct gm_cache_lease cache_entry; /* a lease is its entry: all leases of an object are alike */
-
-/* What a get and a return use comes first, and the key lies behind the entry. So both touch few lines of memory. */
-struct gm_cache_lease {
-  gm__key_entry head;
-  void *object;
-  uint64_t bytes;
-  uint64_t leases;
-  bool kept, in_cache;
-  gm__cache_entry turn;
-  gm_cache *cache;
-  cache_entry *next, *previous; /* in `left`, or `next` alone among those that go */
-  unsigned char key[];
-};
-
-struct gm_cache {
-  gm__object head;
-  gm_context *ctx;
-  const _Atomic uint64_t *generation_at; /* holds `generation` until the process forks */
-  uint64_t generation;
-  bool follows;                    /* the configuration says max_entries */
-  _Atomic uint64_t followed;       /* gm__config_changes when the bound was read; changes under the lock */
-  uint64_t max_entries, max_bytes; /* UINT64_MAX: no bound */
-  gm_cache_release release;
-  void *user;
-  gm__give_way way;
-  gm__mutex lock;
-  gm__key_map map;
-  gm__cache_policy policy;
-  cache_entry *left;
-  gm_cache_stats stats;
-};
 
 typedef struct cache_gone {
   cache_entry *first;
@@ -182,6 +148,30 @@ static bool cache_fits(const gm_cache *cache, const cache_entry *earlier, uint64
   const uint64_t entries = cache->stats.held_entries - held;
   const uint64_t held_bytes = cache->stats.held_bytes - (held ? earlier->bytes : 0);
   return entries < cache->max_entries && bytes <= cache->max_bytes - held_bytes;
+}
+
+enum { CACHE_LOOKS = 1024 }; /* at entries that are held or were used, until other threads may enter */
+
+/* Puts aside what is held, until the next victim is not. False: there are more to look at. REQUIRES: the lock. */
+static bool cache_sift(gm_cache *cache) {
+  uint32_t looks = CACHE_LOOKS;
+  gm__cache_entry *turn;
+  while (looks && (turn = gm__cache_policy_seek(&cache->policy, &looks))) {
+    if (!cache_held(cache_of_turn(turn))) break;
+    gm__cache_policy_remove(&cache->policy, turn);
+    looks--;
+  }
+  return looks != 0;
+}
+
+/* Enters the lock for a put of so many bytes. What a victim takes to be found is looked at in pieces. */
+static void cache_enter_lock(gm_cache *cache, uint64_t bytes) {
+  gm__mutex_lock(&cache->lock);
+  while ((cache->stats.entries >= cache->max_entries || bytes > cache->max_bytes - cache->stats.bytes) &&
+         !cache_sift(cache)) {
+    gm__mutex_unlock(&cache->lock);
+    gm__mutex_lock(&cache->lock);
+  }
 }
 
 /* False: all that is left is held. REQUIRES: the lock. */
@@ -395,7 +385,7 @@ gm_status gm_cache_put(gm_cache *cache, const void *key, size_t key_bytes, void 
   entry->object = object;
   entry->bytes = bytes;
   cache_follow(cache);
-  gm__mutex_lock(&cache->lock);
+  cache_enter_lock(cache, bytes);
   status = cache_put(cache, entry, out_lease != NULL, &gone);
   const uint64_t held = cache->stats.held_entries, held_bytes = cache->stats.held_bytes;
   gm__mutex_unlock(&cache->lock);

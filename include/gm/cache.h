@@ -72,7 +72,10 @@ GM_API gm_status gm_cache_destroy(gm_cache *cache, gm_error *err);
  * cache; after a failure it is the caller's, and the cache is as it was. With `out_lease`, the caller holds a lease of
  * the object, and gives it back. NULL: no lease. `object` may be NULL. Errors: OVER_LIMIT: the object does not fit
  * beside what is leased and kept. INVALID_ARGUMENT: `key` is NULL, or has not 1 to GM_CACHE_KEY_MOST bytes.
- * OUT_OF_HOST_MEMORY, FORKED. */
+ * OUT_OF_HOST_MEMORY, FORKED.
+ *
+ * In a full cache, the first put after many leases looks once at each object that is held. It looks at a thousand of
+ * them at a time, and other threads use the cache in between. */
 GM_API gm_status gm_cache_put(gm_cache *cache, const void *key, size_t key_bytes, void *object, uint64_t bytes,
                               gm_cache_lease **out_lease, gm_error *err);
 

@@ -1,0 +1,43 @@
+/* What a cache and its leases are made of. cache.c alone reads them. */
+#ifndef GM_CORE_CACHE_CACHE_STATE_H
+#define GM_CORE_CACHE_CACHE_STATE_H
+
+#include "core/algo/cache_policy.h"
+#include "core/base/key_map.h"
+#include "core/base/thread.h"
+#include "core/cache/give_way.h"
+#include "core/context/object.h"
+#include "gm/cache.h"
+
+/* What a get and a return use comes first, and the key lies behind the entry. So both touch few lines of memory. */
+struct gm_cache_lease {
+  gm__key_entry head;
+  void *object;
+  uint64_t bytes;
+  uint64_t leases;
+  bool kept, in_cache;
+  gm__cache_entry turn;
+  gm_cache *cache;
+  struct gm_cache_lease *next, *previous; /* in `left`, or `next` alone among those that go */
+  unsigned char key[];
+};
+
+struct gm_cache {
+  gm__object head;
+  gm_context *ctx;
+  const _Atomic uint64_t *generation_at; /* holds `generation` until the process forks */
+  uint64_t generation;
+  bool follows;                    /* the configuration says max_entries */
+  _Atomic uint64_t followed;       /* gm__config_changes when the bound was read; changes under the lock */
+  uint64_t max_entries, max_bytes; /* UINT64_MAX: no bound */
+  gm_cache_release release;
+  void *user;
+  gm__give_way way;
+  gm__mutex lock;
+  gm__key_map map;
+  gm__cache_policy policy;
+  gm_cache_lease *left;
+  gm_cache_stats stats;
+};
+
+#endif
