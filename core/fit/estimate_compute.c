@@ -106,6 +106,7 @@ uint64_t gm__compute_host_inputs(const gm__shape *shape) {
   uint64_t ids = tokens + (has_sections ? 4 * tokens : tokens);
   bool adds_positions = shape->encoder_only || (shape->row && shape->row->no_rope);
   uint64_t bytes = (adds_positions ? 3 : 2) * row + ids + compute_padded(4 * shape->outputs);
+  bytes += compute_padded(4 * shape->tokens * shape->layers * shape->config->layer_embedding);
   if (shape->recurrent) return bytes;
   if (shape->uncached) return bytes + compute_padded(compute_masks(shape));
   if (shape->window_cells) bytes += compute_cache_inputs(shape, shape->window_cells);
@@ -155,11 +156,17 @@ static void compute_unknown(const gm__shape *shape, gm__compute *out) {
   out->method = GM_ESTIMATE_INTERVAL;
   compute_widen(device, device->bytes, 40, 250);
   compute_widen(host, host->bytes, 40, 250);
-  if (!shape->encoder_decoder) return;
-  /* Two stacks, and scores in both and between them. */
-  uint64_t scores = 4 * shape->tokens * shape->cells * shape->heads;
+  if (!shape->biased) return;
+  /* Scores and their bias; in an encoder-decoder two stacks, and scores in both and between them. */
+  uint64_t scores = 4 * shape->tokens * (shape->uncached ? shape->tokens : shape->cells) * shape->heads;
   device->high = gm__add_sat(device->high, gm__mul_sat(3, scores));
   host->high = gm__add_sat(host->high, gm__mul_sat(3, host->bytes));
+}
+
+/* Logits that are computed with the embedding itself, which is on the host. */
+static void compute_head_on_host(const gm__shape *shape, gm_memory_range *host) {
+  if (shape->copies_embedding || shape->encoder_only) return;
+  host->high = gm__add_sat(host->high, compute_logits(shape));
 }
 
 static gm_status compute_exact(const gm_services *services, const gm__shape *shape,
@@ -167,6 +174,17 @@ static gm_status compute_exact(const gm_services *services, const gm__shape *sha
   bool on_host = settings->place == GM_ESTIMATE_HOST;
   out->method = settings->place == GM_ESTIMATE_SPLIT || settings->kv_on_host ? GM_ESTIMATE_FORMULA : GM_ESTIMATE_EXACT;
   return gm__op_walk(services, shape, on_host, on_host ? &out->host.bytes : &out->device.bytes, err);
+}
+
+/* Other versions of the engine order their operations otherwise. Where rows are reduced at the end of all layers, this
+ * one sometimes puts them behind its inputs. */
+static void compute_doubt(const gm__shape *shape, uint64_t formula, gm_estimate_method method, gm_memory_range *out) {
+  const bool late = shape->row && shape->row->outputs_at_end;
+  if (method == GM_ESTIMATE_EXACT && !late) {
+    compute_widen(out, out->bytes, 90, 110);
+  } else {
+    compute_widen(out, formula, 78, shape->mla || late ? 135 : 125);
+  }
 }
 
 gm_status gm__compute_estimate(const gm_services *services, const gm__shape *shape,
@@ -185,9 +203,10 @@ gm_status gm__compute_estimate(const gm_services *services, const gm__shape *sha
   }
   if (shape->row) status = compute_exact(services, shape, settings, out, err);
   if (status != GM_OK) return status;
-  compute_widen(on_host ? &out->host : &out->device, formula, 78, shape->mla ? 135 : 125);
+  compute_doubt(shape, formula, out->method, on_host ? &out->host : &out->device);
   if (!on_host) compute_widen(&out->host, inputs, 100, 100);
-  if (!shape->row && !shape->mla) compute_unknown(shape, out);
+  if (!shape->row && (!shape->mla || shape->mixes)) compute_unknown(shape, out);
+  compute_head_on_host(shape, &out->host);
   if (!on_host && (settings->place == GM_ESTIMATE_SPLIT || settings->kv_on_host)) {
     compute_split(shape, settings, weights, out);
   }

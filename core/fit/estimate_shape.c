@@ -54,6 +54,7 @@ static gm_status shape_check_config(const gm_model_config *config, gm_error *err
       {"window_period", config->window_period, 0, 4096},
       {"kv_lora_rank", config->kv_lora_rank, 0, 1u << 16},
       {"rope_size", config->rope_size, 0, 1u << 16},
+      {"layer_embedding", config->layer_embedding, 0, 1u << 16},
       {"conv_kernel", config->conv_kernel, 0, 1u << 16},
       {"state_size", config->state_size, 0, 1u << 16},
       {"inner_size", config->inner_size, 0, 1u << 20},
@@ -88,15 +89,21 @@ static bool shape_copies_embedding(const gm_model_config *config) {
   return !config->encoder_only && strcmp(config->architecture, "bitnet") != 0;
 }
 
+/* Engines keep a cache for these encoders, and compute without it. */
+static bool shape_ignores_cache(const char *architecture) {
+  return strcmp(architecture, "t5encoder") == 0 || strcmp(architecture, "llama-embed") == 0;
+}
+
 static void shape_take_layers(gm__shape *shape, const gm_model_config *config) {
   bool cached = false, attends = false;
   for (uint32_t i = 0; i < config->kind_count; i++) {
     const gm_layer_kind *kind = &config->kinds[i];
     cached = cached || kind->flags & (GM_LAYER_ATTENDS | GM_LAYER_SHARES);
     attends = attends || kind->flags & GM_LAYER_UNCACHED;
+    shape->mixes = shape->mixes || kind->flags & GM_LAYER_RECURRENT;
     shape->widest_values = gm__max(shape->widest_values, gm__mul_sat(kind->kv_heads, kind->value_size));
   }
-  shape->uncached = attends && !cached;
+  shape->uncached = (attends && !cached) || shape_ignores_cache(config->architecture);
 }
 
 static void shape_take_model(gm__shape *shape, const gm_model_config *config) {
@@ -197,7 +204,12 @@ static gm_status shape_check_types(const gm__shape *shape, gm_error *err) {
 static gm_status shape_take_types(gm__shape *shape, const gm_estimate_settings *settings, gm_error *err) {
   shape->key_type = settings->key_type == GM_DTYPE_F64 ? GM_DTYPE_F16 : settings->key_type;
   shape->value_type = settings->value_type == GM_DTYPE_F64 ? GM_DTYPE_F16 : settings->value_type;
-  shape->flash = !settings->plain_attention;
+  /* Engines turn flash attention off for this architecture. */
+  shape->flash = !settings->plain_attention && strcmp(shape->config->architecture, "grok") != 0;
+  if (shape->encoder_decoder && settings->separate_sequences && shape->sequences > 1) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_estimate_memory",
+                    "an encoder-decoder has one cache for all sequences");
+  }
   gm_status status = shape_check_types(shape, err);
   if (status != GM_OK) return status;
   shape->key_rotation = shape_rotation(shape->key_type, shape->head, shape->mla);

@@ -16,8 +16,9 @@ typedef struct gm__shape {
   bool plain;            /* feed-forward layers without a gate */
   bool mla, encoder_only, encoder_decoder, recurrent;
   uint64_t widest_values;          /* of all layers: without flash attention engines keep as much for each */
-  bool uncached;                   /* no layer keeps anything of what it attends to */
+  bool uncached;                   /* layers attend to the tokens at hand alone */
   bool copies_embedding;           /* where the model has no output matrix */
+  bool mixes;                      /* layers that attend, and recurrent ones */
   bool biased;                     /* scores get a bias, which flash attention does not do */
   uint64_t key_width, value_width; /* of all key heads; MLA: one compressed row and none */
   uint64_t tokens;                 /* of a micro-batch, rounded up to the sequences */

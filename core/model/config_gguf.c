@@ -52,6 +52,7 @@ static const char *const gguf_keys[GM__DIM_FIELDS] = {
     [GM__DIM_INDEXER_SIZE] = "attention.indexer.key_length",
     [GM__DIM_SHORT_CONV] = "shortconv.l_cache",
     [GM__DIM_GROUPS] = "ssm.group_count",
+    [GM__DIM_PER_LAYER] = "embedding_length_per_layer_input",
     [GM__DIM_KDA_HEAD] = "kda.head_dim",
     [GM__DIM_WKV_HEAD] = "wkv.head_size",
     [GM__DIM_TOKEN_SHIFT] = "token_shift_count",

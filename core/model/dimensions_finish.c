@@ -164,6 +164,7 @@ gm_status gm__dimensions_finish(const gm__dimensions *config, const gm__dimensio
                            .vocab = value[GM__DIM_VOCAB],
                            .heads = value[GM__DIM_HEADS],
                            .context = value[GM__DIM_CONTEXT],
+                           .layer_embedding = value[GM__DIM_PER_LAYER],
                            .window = value[GM__DIM_WINDOW],
                            .weight_type = config->weight_type,
                            .matrix_bits = config->matrix_bits,

@@ -79,6 +79,7 @@ typedef struct gm_model_config {
   uint32_t kind_count;                     /* 0: all layers are as the members above say */
   gm_layer_kind kinds[GM_LAYER_KINDS_MAX]; /* the members above are then the largest of them */
   uint8_t kind_of[GM_MODEL_LAYERS_MAX];    /* of each layer, its place in `kinds` */
+  uint64_t layer_embedding;                /* width of an embedding that each layer has of its own */
   char unsure[GM_MODEL_UNSURE_SIZE]; /* why figures of this model are unknown: an architecture, or a key of its file,
                                         whose rules gm does not know; "": gm knows them */
 } gm_model_config;

@@ -119,6 +119,58 @@ static void what_gm_does_not_know(void **state) {
   }
 }
 
+/* Where measured buffers were several times what the formula says, compute alone is unknown. */
+static void buffers_without_a_bound(void **state) {
+  (void)state;
+  static const char *const names[] = {"deepseek32", "glm-dsa", "hy_v4", "minimax-m3", "grok", "gemma3n"};
+  for (int i = 0; i < 6; i++) {
+    const gm_memory_estimate out = estimate_of(names[i], NULL, true, NULL);
+    check_part(&out, GM_ESTIMATE_COMPUTE, GM_STANDING_UNKNOWN);
+    check_part(&out, GM_ESTIMATE_CACHE, GM_STANDING_EXACT);
+    check_part(&out, GM_ESTIMATE_WEIGHTS, GM_STANDING_EXACT);
+  }
+}
+
+/* What the engine refuses: values without flash attention, and caches of their own for an encoder-decoder. */
+static void settings_that_the_engine_refuses(void **state) {
+  (void)state;
+  gm_estimate_settings settings = {.struct_size = sizeof settings, .value_type = GM_DTYPE_Q8_0};
+  gm_memory_estimate out = {.struct_size = sizeof out};
+  gm_model_config config = {.struct_size = sizeof config,
+                            .architecture = "grok",
+                            .hidden = 4 * HIDDEN,
+                            .layers = 2,
+                            .vocab = VOCAB,
+                            .heads = 4};
+  assert_int_equal(gm_estimate_memory(NULL, &config, NULL, &settings, &out, NULL), GM_ERR_NOT_SUPPORTED);
+  memcpy(config.architecture, "llama", sizeof "llama");
+  assert_int_equal(gm_estimate_memory(NULL, &config, NULL, &settings, &out, NULL), GM_OK);
+  settings = (gm_estimate_settings){.struct_size = sizeof settings, .sequences = 2, .separate_sequences = true};
+  memcpy(config.architecture, "t5", sizeof "t5");
+  config.encoder_layers = 2;
+  assert_int_equal(gm_estimate_memory(NULL, &config, NULL, &settings, &out, NULL), GM_ERR_NOT_SUPPORTED);
+  settings.sequences = 1;
+  assert_int_equal(gm_estimate_memory(NULL, &config, NULL, &settings, &out, NULL), GM_OK);
+}
+
+/* Embeddings of each layer are inputs that the host has. */
+static void embeddings_of_each_layer(void **state) {
+  (void)state;
+  gm_memory_estimate out[2];
+  for (uint64_t i = 0; i < 2; i++) {
+    const gm_model_config config = {.struct_size = sizeof config,
+                                    .architecture = "gemma4",
+                                    .hidden = HIDDEN,
+                                    .layers = 3,
+                                    .vocab = VOCAB,
+                                    .heads = 4,
+                                    .layer_embedding = 16 * i};
+    out[i] = (gm_memory_estimate){.struct_size = sizeof *out};
+    assert_int_equal(gm_estimate_memory(NULL, &config, NULL, NULL, &out[i], NULL), GM_OK);
+  }
+  assert_int_equal(out[1].host_compute.bytes, out[0].host_compute.bytes + 4 * 512 * 3 * 16);
+}
+
 /* The engine computes logits with the embedding itself. */
 static void an_embedding_that_is_not_copied(void **state) {
   (void)state;
@@ -188,6 +240,9 @@ int main(void) {
                                      cmocka_unit_test(compute_partly_on_the_host_is_an_interval),
                                      cmocka_unit_test(operations_that_are_not_known),
                                      cmocka_unit_test(what_gm_does_not_know),
+                                     cmocka_unit_test(buffers_without_a_bound),
+                                     cmocka_unit_test(settings_that_the_engine_refuses),
+                                     cmocka_unit_test(embeddings_of_each_layer),
                                      cmocka_unit_test(an_embedding_that_is_not_copied),
                                      cmocka_unit_test(values_as_wide_as_the_widest),
                                      cmocka_unit_test(layers_that_are_not_loaded)};
