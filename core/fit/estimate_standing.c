@@ -51,7 +51,9 @@ static gm_estimate_part standing_weights(const gm__estimate_parts *parts, bool f
   if (config->uncounted[0]) return standing_unknown(bytes, config->uncounted);
   const uint64_t off = gm__mul_sat(bytes / 100, percent);
   const gm_memory_range range = {bytes, gm__sub_sat(bytes, off), gm__add_sat(bytes, off)};
-  return standing_interval(range, "counted from dimensions, without biases");
+  const bool assumed = !settings->weight_type && !config->weight_type;
+  return standing_interval(range, assumed ? "counted from dimensions, without biases, in f16, which no file states"
+                                          : "counted from dimensions, without biases");
 }
 
 /* Architectures whose buffers the rules do not bound: measured, they are several times what the formula says. */
