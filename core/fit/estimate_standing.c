@@ -23,6 +23,8 @@ static gm_estimate_part standing_unknown(uint64_t bytes, const char *why) {
   return out;
 }
 
+static const char standing_assumed[] = "counted from dimensions, in f16, which no file states";
+
 /* Each parameter was counted: what is left open is its type. */
 static gm_estimate_part standing_counted(const gm_model_config *config, uint64_t bytes,
                                          const gm_estimate_settings *settings) {
@@ -31,7 +33,7 @@ static gm_estimate_part standing_counted(const gm_model_config *config, uint64_t
   if (settings->weight_type) return standing_exact(bytes);
   if (config->matrix_bits > 0) return standing_interval(around, "which matrices are quantised is not stated");
   if (config->weight_type) return standing_exact(bytes);
-  return standing_interval(around, "counted from dimensions, in f16, which no file states");
+  return standing_interval(around, standing_assumed);
 }
 
 /* Counted from dimensions, biases, tables of positions and stored copies are missing, or more where gm does not know
@@ -51,9 +53,8 @@ static gm_estimate_part standing_weights(const gm__estimate_parts *parts, bool f
   if (config->uncounted[0]) return standing_unknown(bytes, config->uncounted);
   const uint64_t off = gm__mul_sat(bytes / 100, percent);
   const gm_memory_range range = {bytes, gm__sub_sat(bytes, off), gm__add_sat(bytes, off)};
-  const bool assumed = !settings->weight_type && !config->weight_type;
-  return standing_interval(range, assumed ? "counted from dimensions, without biases, in f16, which no file states"
-                                          : "counted from dimensions, without biases");
+  const bool assumed = !settings->weight_type && !config->weight_type && !(config->matrix_bits > 0);
+  return standing_interval(range, assumed ? standing_assumed : "counted from dimensions, without biases");
 }
 
 /* Architectures whose buffers the rules do not bound: measured, they are several times what the formula says. */

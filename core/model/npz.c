@@ -50,14 +50,13 @@ static gm_status npz_find_end(const gm__npy_source *source, unsigned char end[NP
   void *tail = NULL;
   gm_status status = gm__model_alloc(source->services, bytes, 1, &tail, err);
   if (status == GM_OK) status = gm__npy_take(source, begin, tail, bytes, err);
-  const unsigned char *found = NULL;
+  bool found = false;
   for (uint64_t at = bytes; status == GM_OK && !found && at-- >= 1;) {
     const unsigned char *here = (const unsigned char *)tail + at;
     if (bytes - at < NPZ_END_BYTES || memcmp(here, "PK\005\006", 4) != 0) continue;
-    if (gm__npy_number(here + 20, 2) != bytes - at - NPZ_END_BYTES) continue;
-    found = here;
+    found = gm__npy_number(here + 20, 2) == bytes - at - NPZ_END_BYTES;
+    if (found) memcpy(end, here, NPZ_END_BYTES);
     *out_at = begin + at;
-    memcpy(end, here, NPZ_END_BYTES);
   }
   gm__model_release(source->services, tail, bytes, 1);
   if (status == GM_OK && !found) status = npz_broken(source, source->length, "it is cut off", err);
