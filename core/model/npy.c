@@ -33,7 +33,7 @@ bool gm__npy_is(const unsigned char first[GM__NPY_MAGIC_BYTES]) {
 
 gm_status gm__npy_take(const gm__npy_source *source, uint64_t at, void *out, uint64_t bytes, gm_error *err) {
   if (source->file) return gm__input_file_read_at(source->file, source->path, at, out, bytes, err);
-  memcpy(out, source->bytes + at, bytes);
+  if (bytes) memcpy(out, source->bytes + at, bytes);
   return GM_OK;
 }
 

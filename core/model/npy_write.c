@@ -56,7 +56,7 @@ size_t gm__npy_begin(const gm__file_tensor *tensor, uint64_t at, char out[GM__NP
 /* ---- records ---- */
 
 static void npz_number(npz_out *out, uint64_t number, int bytes) {
-  for (int i = 0; i < bytes; i++) *out->at++ = (char)(unsigned char)(number >> 8 * i);
+  for (int i = 0; i < bytes; i++, number >>= 8) *out->at++ = (char)(unsigned char)number;
 }
 
 static void npz_text(npz_out *out, const char *text, size_t bytes) {

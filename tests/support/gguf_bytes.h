@@ -3,7 +3,7 @@
  *   gguf_bytes file;
  *   gguf_bytes_begin(&file, 3, 1, 1);                       // version, tensors, values
  *   gguf_bytes_text(&file, "general.architecture", "llama");
- *   gguf_bytes_tensor(&file, "a", 0, 0, 1, 4);              // name, type, offset, rank, dimensions innermost first
+ *   gguf_bytes_tensor(&file, "a", 0, 0, 1, (uint64_t)4);    // name, type, offset, rank, dimensions innermost first
  *   gguf_bytes_data(&file, 32, 16, 0);                      // alignment, bytes, seed
  *   ... file.bytes, file.length ...
  *   gguf_bytes_free(&file); */

@@ -23,8 +23,8 @@ static inline void npy_add(npy_bytes *file, const void *what, size_t count) {
 }
 
 static inline void npy_add_number(npy_bytes *file, uint64_t number, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    const unsigned char byte = (unsigned char)(number >> 8 * i);
+  for (size_t i = 0; i < count; i++, number >>= 8) {
+    const unsigned char byte = (unsigned char)number;
     npy_add(file, &byte, 1);
   }
 }

@@ -29,7 +29,7 @@ static gm_model *model_of(const char *architecture, const char *key) {
   }
   snprintf(name, sizeof name, "%s.%s", architecture, key ? key : "");
   if (key) gguf_bytes_u32(&file, name, 1);
-  gguf_bytes_tensor(&file, "token_embd.weight", 0, 0, 2, HIDDEN, VOCAB);
+  gguf_bytes_tensor(&file, "token_embd.weight", 0, 0, 2, (uint64_t)HIDDEN, (uint64_t)VOCAB);
   gguf_bytes_data(&file, 32, UINT64_C(4) * HIDDEN * VOCAB, 0);
   assert_int_equal(gm__model_open_memory(NULL, file.bytes, file.length, "m.gguf", true, &model, NULL), GM_OK);
   gguf_bytes_free(&file);
@@ -219,9 +219,10 @@ static void layers_that_are_not_loaded(void **state) {
     gguf_bytes_u32(&file, "glm4moe.block_count", 2);
     gguf_bytes_u32(&file, "glm4moe.attention.head_count", 4);
     gguf_bytes_u32(&file, "glm4moe.nextn_predict_layers", (uint64_t)predicts);
-    gguf_bytes_tensor(&file, "token_embd.weight", 0, 0, 2, HIDDEN, VOCAB);
-    gguf_bytes_tensor(&file, "blk.0.attn_q.weight", 0, 4 * HIDDEN * VOCAB, 2, HIDDEN, HIDDEN);
-    gguf_bytes_tensor(&file, "blk.1.attn_q.weight", 0, 4 * HIDDEN * (VOCAB + HIDDEN), 2, HIDDEN, HIDDEN);
+    gguf_bytes_tensor(&file, "token_embd.weight", 0, 0, 2, (uint64_t)HIDDEN, (uint64_t)VOCAB);
+    gguf_bytes_tensor(&file, "blk.0.attn_q.weight", 0, 4 * HIDDEN * VOCAB, 2, (uint64_t)HIDDEN, (uint64_t)HIDDEN);
+    gguf_bytes_tensor(&file, "blk.1.attn_q.weight", 0, 4 * HIDDEN * (VOCAB + HIDDEN), 2, (uint64_t)HIDDEN,
+                      (uint64_t)HIDDEN);
     gguf_bytes_data(&file, 32, UINT64_C(4) * HIDDEN * (VOCAB + 2 * HIDDEN), 0);
     assert_int_equal(gm__model_open_memory(NULL, file.bytes, file.length, "m.gguf", true, &model, NULL), GM_OK);
     gguf_bytes_free(&file);

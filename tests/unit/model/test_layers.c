@@ -441,7 +441,7 @@ static void test_experts_as_wide_as_their_tensor(void **state) {
   gguf_bytes_u32(&file, "llama.attention.head_count", HEADS);
   gguf_bytes_u32(&file, "llama.expert_count", 4);
   gguf_bytes_u32(&file, "llama.expert_feed_forward_length", 999);
-  gguf_bytes_tensor(&file, "blk.1.ffn_down_exps.weight", 0, 0, 3, 24, HIDDEN, 4);
+  gguf_bytes_tensor(&file, "blk.1.ffn_down_exps.weight", 0, 0, 3, (uint64_t)24, (uint64_t)HIDDEN, (uint64_t)4);
   gguf_bytes_data(&file, 32, 24 * HIDDEN * 4 * 4, 0);
   assert_int_equal(gm__model_open_memory(NULL, file.bytes, file.length, "m.gguf", true, &model, NULL), GM_OK);
   gguf_bytes_free(&file);
