@@ -66,7 +66,7 @@ static inline gm_device_entry stranger_entry(gm_context *ctx, const char *name) 
 
 /* A device in host memory has less free than the system, or than the device. Other programs may change which, between
  * two looks. */
-static inline bool stranger_is_bound(gm_source source) {
+static inline bool stranger_is_bound(gm_figure_source source) {
   return source == GM_SOURCE_OS || source == GM_SOURCE_OWN_ACCOUNTING;
 }
 
