@@ -60,7 +60,7 @@ static gm_status device_open_best(gm_context *ctx, gm__choosing *choosing, gm_se
     gm__choosing_why why = {.text = ""};
     status = gm__choosing_best(choosing, chosen, err);
     if (!status) status = device_open_chosen(ctx, choosing, chosen, &device, &why, err);
-    if (!status && !device) gm__choosing_refuse(choosing, chosen, &why);
+    if (why.text[0]) gm__choosing_refuse(choosing, chosen, &why);
   }
   if (!status) *out = device;
   return status;
