@@ -98,6 +98,13 @@ gm_status gm__contents_add_metadata(const gm_services *services, gm__contents *c
   return status;
 }
 
+uint64_t gm__little_number(const void *at, uint32_t bytes) {
+  const unsigned char *from = at;
+  uint64_t number = 0;
+  while (bytes-- > 0) number = number << 8 | from[bytes];
+  return number;
+}
+
 static int contents_compare_place(const void *items, uint32_t a, uint32_t b) {
   const gm__tensor *left = (const gm__tensor *)items + a, *right = (const gm__tensor *)items + b;
   if (left->begin != right->begin) return left->begin < right->begin ? -1 : 1;
@@ -107,4 +114,22 @@ static int contents_compare_place(const void *items, uint32_t a, uint32_t b) {
 gm_status gm__contents_order(const gm_services *services, gm__contents *contents, gm_error *err) {
   return gm__model_order(services, contents->tensors, (uint32_t)contents->tensor_count, contents_compare_place,
                          &contents->by_place, err);
+}
+
+gm_status gm__contents_only(const gm_services *services, gm__contents *contents, const gm__tensor *tensor,
+                            const uint64_t *dims, gm_error *err) {
+  const uint64_t length = tensor->name.length;
+  void *name = NULL;
+  gm_status status = gm__model_alloc(services, length + 1, 1, &name, err);
+  if (status != GM_OK) return status;
+  memcpy(name, tensor->name.text, length);
+  contents->header = name;
+  contents->header_bytes = length + 1;
+  contents->data_at = tensor->begin;
+  contents->data_bytes = contents->tensor_bytes = tensor->bytes;
+  gm__tensor only = *tensor;
+  only.name = (gm__json_text){.text = contents->header, .length = length};
+  only.begin = 0;
+  status = gm__contents_add_tensor(services, contents, &only, dims, err);
+  return status == GM_OK ? gm__contents_order(services, contents, err) : status;
 }

@@ -78,9 +78,7 @@ bool gm__gguf_take(gm__gguf_reader *reader, uint64_t bytes, const char *what, ui
 /* ---- numbers ---- */
 
 uint64_t gm__gguf_number(const gm__contents *contents, uint64_t at, uint32_t bytes) {
-  uint64_t value = 0;
-  for (uint32_t i = bytes; i-- > 0;) value = value << 8 | (unsigned char)contents->header[at + i];
-  return value;
+  return gm__little_number(contents->header + at, bytes);
 }
 
 static bool gguf_take_number(gm__gguf_reader *reader, uint32_t bytes, const char *what, uint64_t *out) {

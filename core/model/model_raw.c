@@ -6,7 +6,6 @@
 #include "core/base/error.h"
 #include "core/base/sized.h"
 #include "core/model/model.h"
-#include "core/model/model_memory.h"
 
 static const char raw_op[] = "gm_model_open_raw";
 
@@ -25,26 +24,6 @@ static gm_status raw_measure(const gm_tensor_info *tensor, uint64_t *out, gm_err
                           (unsigned long long)tensor->bytes, (unsigned long long)*out);
 }
 
-/* Fills `contents` with the one tensor, whose name is copied. */
-static gm_status raw_list(gm_model *model, const gm_tensor_info *tensor, uint64_t bytes, gm__contents *contents,
-                          gm_error *err) {
-  void *name = NULL;
-  const uint64_t length = strlen(tensor->name);
-  gm_status status = gm__model_alloc(&model->services, length + 1, 1, &name, err);
-  if (status != GM_OK) return status;
-  memcpy(name, tensor->name, length);
-  contents->header = name;
-  contents->header_bytes = length + 1;
-  contents->data_at = tensor->file_offset;
-  contents->data_bytes = contents->tensor_bytes = bytes;
-  const gm__tensor only = {.name = {.text = contents->header, .length = length},
-                           .bytes = bytes,
-                           .rank = tensor->rank,
-                           .dtype = tensor->dtype};
-  status = gm__contents_add_tensor(&model->services, contents, &only, tensor->shape, err);
-  return status == GM_OK ? gm__contents_order(&model->services, contents, err) : status;
-}
-
 static gm_status raw_fill(gm_model *model, const char *path, const gm_tensor_info *tensor, gm_error *err) {
   uint64_t bytes = 0;
   gm_status status = raw_measure(tensor, &bytes, err);
@@ -60,7 +39,12 @@ static gm_status raw_fill(gm_model *model, const char *path, const gm_tensor_inf
     return gm__model_fail(err, GM_ERR_FORMAT, path, file, "it ends before the %llu bytes at %llu",
                           (unsigned long long)bytes, (unsigned long long)tensor->file_offset);
   }
-  status = raw_list(model, tensor, bytes, &shard->contents, err);
+  const gm__tensor only = {.name = {.text = tensor->name, .length = strlen(tensor->name)},
+                           .begin = tensor->file_offset,
+                           .bytes = bytes,
+                           .rank = tensor->rank,
+                           .dtype = tensor->dtype};
+  status = gm__contents_only(&model->services, &shard->contents, &only, tensor->shape, err);
   return status == GM_OK ? gm__model_index_tensors(model, err) : status;
 }
 

@@ -37,12 +37,6 @@ gm_status gm__npy_take(const gm__npy_source *source, uint64_t at, void *out, uin
   return GM_OK;
 }
 
-uint64_t gm__npy_number(const unsigned char *at, uint32_t bytes) {
-  uint64_t number = 0;
-  while (bytes-- > 0) number = number << 8 | at[bytes];
-  return number;
-}
-
 /* ---- the literal ---- */
 
 static bool npy_problem(npy_scan *scan, gm_status status, const char *problem) {
@@ -157,17 +151,26 @@ static bool npy_literal(npy_scan *scan, npy_array *array) {
 /* ---- what the array is ---- */
 
 /* Types of the format that gm has, without the byte order. */
-static bool npy_dtype(const char *type, gm_dtype *out) {
-  static const struct {
-    const char *name;
-    gm_dtype dtype;
-  } known[] = {{"f8", GM_DTYPE_F64}, {"f4", GM_DTYPE_F32}, {"f2", GM_DTYPE_F16}, {"i8", GM_DTYPE_I64},
-               {"i4", GM_DTYPE_I32}, {"i2", GM_DTYPE_I16}, {"i1", GM_DTYPE_I8},  {"u8", GM_DTYPE_U64},
-               {"u4", GM_DTYPE_U32}, {"u2", GM_DTYPE_U16}, {"u1", GM_DTYPE_U8},  {"b1", GM_DTYPE_BOOL},
-               {"c8", GM_DTYPE_C64}};
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    if (strcmp(type, known[i].name) != 0) continue;
-    *out = known[i].dtype;
+static const struct npy_type {
+  const char *name;
+  gm_dtype dtype;
+} npy_types[] = {{"f8", GM_DTYPE_F64}, {"f4", GM_DTYPE_F32}, {"f2", GM_DTYPE_F16}, {"i8", GM_DTYPE_I64},
+                 {"i4", GM_DTYPE_I32}, {"i2", GM_DTYPE_I16}, {"i1", GM_DTYPE_I8},  {"u8", GM_DTYPE_U64},
+                 {"u4", GM_DTYPE_U32}, {"u2", GM_DTYPE_U16}, {"u1", GM_DTYPE_U8},  {"b1", GM_DTYPE_BOOL},
+                 {"c8", GM_DTYPE_C64}};
+enum { NPY_TYPES = sizeof npy_types / sizeof *npy_types };
+
+const char *gm__npy_type(gm_dtype dtype) {
+  for (size_t i = 0; i < NPY_TYPES; i++) {
+    if (npy_types[i].dtype == dtype) return npy_types[i].name;
+  }
+  return NULL;
+}
+
+static bool npy_dtype(const char *name, gm_dtype *out) {
+  for (size_t i = 0; i < NPY_TYPES; i++) {
+    if (strcmp(name, npy_types[i].name) != 0) continue;
+    *out = npy_types[i].dtype;
     return true;
   }
   return false;
@@ -216,7 +219,7 @@ static gm_status npy_find_literal(const gm__npy_source *source, uint64_t at, uin
   }
   const uint32_t length_bytes = version == 1 ? 2 : 4, begin = GM__NPY_MAGIC_BYTES + NPY_VERSION_BYTES;
   *out_at = at + begin + length_bytes;
-  *out_bytes = gm__npy_number(first + begin, length_bytes);
+  *out_bytes = gm__little_number(first + begin, length_bytes);
   if (there < begin + length_bytes || *out_bytes > end - *out_at) {
     return npy_fail(source, GM_ERR_FORMAT, at + begin, err, "its header is cut off");
   }
@@ -271,32 +274,18 @@ gm_status gm__npy_header(const gm__npy_source *source, uint64_t at, uint64_t end
 /* ---- a file of its own ---- */
 
 /* The name of the file, without folder and ".npy". */
-static gm_status npy_name(const gm__npy_source *source, gm__contents *contents, gm__json_text *out, gm_error *err) {
-  const char *slash = strrchr(source->path, '/'), *name = slash ? slash + 1 : source->path;
+static gm__json_text npy_name(const char *path) {
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   size_t length = strlen(name);
   if (length > 4 && strcmp(name + length - 4, ".npy") == 0) length -= 4;
-  void *text = NULL;
-  const gm_status status = gm__model_alloc(source->services, length + 1, 1, &text, err);
-  if (status != GM_OK) return status;
-  memcpy(text, name, length);
-  contents->header = text;
-  contents->header_bytes = length + 1;
-  *out = (gm__json_text){.text = contents->header, .length = length};
-  return GM_OK;
+  return (gm__json_text){.text = name, .length = length};
 }
 
 gm_status gm__npy_read(const gm__npy_source *source, bool header_only, gm__contents *out, gm_error *err) {
   gm__contents contents = {.header_only = header_only};
-  gm__tensor tensor = {0};
+  gm__tensor tensor = {.name = npy_name(source->path)};
   uint64_t dims[GM_TENSOR_MAX_RANK];
   gm_status status = gm__npy_header(source, 0, source->length, header_only, &tensor, dims, err);
-  if (status == GM_OK) status = npy_name(source, &contents, &tensor.name, err);
-  if (status == GM_OK) {
-    contents.data_at = tensor.begin;
-    contents.data_bytes = contents.tensor_bytes = tensor.bytes;
-    tensor.begin = 0;
-    status = gm__contents_add_tensor(source->services, &contents, &tensor, dims, err);
-  }
-  if (status == GM_OK) status = gm__contents_order(source->services, &contents, err);
+  if (status == GM_OK) status = gm__contents_only(source->services, &contents, &tensor, dims, err);
   return gm__contents_finish(source->services, status, &contents, out);
 }

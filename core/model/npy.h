@@ -23,8 +23,8 @@ bool gm__npy_is(const unsigned char first[GM__NPY_MAGIC_BYTES]);
 /* Read `bytes` at `at`. REQUIRES: they lie within the length. IO: see gm__input_file_read_at. */
 gm_status gm__npy_take(const gm__npy_source *source, uint64_t at, void *out, uint64_t bytes, gm_error *err);
 
-/* An unsigned number of `bytes` bytes (8 or fewer), the lowest first. */
-uint64_t gm__npy_number(const unsigned char *at, uint32_t bytes);
+/* The format's name of a type, without the byte order: "f4". NULL: it has none. */
+const char *gm__npy_type(gm_dtype dtype);
 
 /* Read the header of the array that lies from `at` to `end`. Fills type, rank, bytes and begin (from the file's first
  * byte) of *out, and `dims`. With `cut` the data may end later than `end`. Errors: FORMAT, with the byte.

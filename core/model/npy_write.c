@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/model/npy.h"
+
 enum {
   NPY_ALIGN = 64,
   NPY_FIRST = 10, /* magic, version 1.0, length of two bytes */
@@ -20,26 +22,16 @@ typedef struct npz_out {
   char *at;
 } npz_out;
 
-static const char *npy_type(gm_dtype dtype) {
-  static const struct {
-    gm_dtype dtype;
-    const char *type;
-  } known[] = {{GM_DTYPE_F64, "<f8"}, {GM_DTYPE_F32, "<f4"}, {GM_DTYPE_F16, "<f2"}, {GM_DTYPE_I64, "<i8"},
-               {GM_DTYPE_I32, "<i4"}, {GM_DTYPE_I16, "<i2"}, {GM_DTYPE_I8, "|i1"},  {GM_DTYPE_U64, "<u8"},
-               {GM_DTYPE_U32, "<u4"}, {GM_DTYPE_U16, "<u2"}, {GM_DTYPE_U8, "|u1"},  {GM_DTYPE_BOOL, "|b1"},
-               {GM_DTYPE_C64, "<c8"}};
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    if (known[i].dtype == dtype) return known[i].type;
-  }
-  return NULL;
+const char *gm__npy_refuses(gm_dtype dtype) {
+  return gm__npy_type(dtype) ? NULL : "has a type that NumPy does not know";
 }
-
-const char *gm__npy_refuses(gm_dtype dtype) { return npy_type(dtype) ? NULL : "has a type that NumPy does not know"; }
 
 size_t gm__npy_begin(const gm__file_tensor *tensor, uint64_t at, char out[GM__NPY_BEGIN_MOST]) {
   char *text = out + NPY_FIRST;
+  const char *type = gm__npy_type(tensor->dtype);
+  const char order = type[1] == '1' ? '|' : '<'; /* one byte has no order */
   size_t length = (size_t)snprintf(text, GM__NPY_BEGIN_MOST - NPY_FIRST,
-                                   "{'descr': '%s', 'fortran_order': False, 'shape': (", npy_type(tensor->dtype));
+                                   "{'descr': '%c%s', 'fortran_order': False, 'shape': (", order, type);
   for (uint32_t i = 0; i < tensor->rank; i++) {
     length += (size_t)snprintf(text + length, GM__NPY_BEGIN_MOST - NPY_FIRST - length, "%s%" PRIu64 "%s", i ? " " : "",
                                tensor->shape[i], i + 1 < tensor->rank || tensor->rank == 1 ? "," : "");

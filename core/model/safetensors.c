@@ -10,12 +10,6 @@
 
 /* ---- the length in front ---- */
 
-static uint64_t safetensors_u64(const unsigned char *bytes) {
-  uint64_t value = 0;
-  for (int i = 8; i-- > 0;) value = value << 8 | bytes[i];
-  return value;
-}
-
 static gm_status safetensors_check_length(uint64_t header, uint64_t file, const char *path, gm_error *err) {
   if (header > GM__SAFETENSORS_HEADER_MAX) {
     return gm__model_fail(err, GM_ERR_FORMAT, path, 0,
@@ -98,7 +92,8 @@ gm_status gm__safetensors_read(const gm_services *services, const gm__input_file
     status = gm__input_file_read_at(file, path, 0, length, sizeof length, err);
   }
   if (status == GM_OK) {
-    status = safetensors_make_room(services, safetensors_u64(length), file->bytes, path, &contents, err);
+    status =
+        safetensors_make_room(services, gm__little_number(length, sizeof length), file->bytes, path, &contents, err);
   }
   if (status == GM_OK) {
     status = gm__input_file_read_at(file, path, sizeof length, contents.header, contents.header_bytes, err);
@@ -112,7 +107,8 @@ gm_status gm__safetensors_parse(const gm_services *services, const void *bytes, 
   gm__contents contents = {0};
   gm_status status = length < GM__SAFETENSORS_LENGTH_BYTES
                          ? safetensors_too_short(length, path, err)
-                         : safetensors_make_room(services, safetensors_u64(bytes), length, path, &contents, err);
+                         : safetensors_make_room(services, gm__little_number(bytes, GM__SAFETENSORS_LENGTH_BYTES),
+                                                 length, path, &contents, err);
   if (contents.header) {
     memcpy(contents.header, (const char *)bytes + GM__SAFETENSORS_LENGTH_BYTES, contents.header_bytes);
     status = safetensors_build(services, path, &contents, err);
