@@ -8,7 +8,6 @@
 #include "core/base/input_file.h"
 #include "core/model/config_architecture.h"
 #include "core/model/config_json_keys.h"
-#include "core/model/config_parameters.h"
 #include "core/model/config_quantised.h"
 #include "core/model/json_scan.h"
 #include "core/model/model_config.h"

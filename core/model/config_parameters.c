@@ -1,5 +1,5 @@
 /* Invariants: either all counts are those of the family's class, or none is given and the reason is. */
-#include "core/model/config_parameters.h"
+#include "core/model/model_config.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,11 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/model/model.h"
-#include "fuzz/fuzz.h"
+#include "fuzz/fuzz_model.h"
 #include "gm/model_config.h"
 #include "gm/model_value.h"
-#include "support/counted_services.h"
 
 static void check_tensor(const gm_model *model, uint64_t index, uint64_t length, uint64_t *taken) {
   gm_tensor_info info = {.struct_size = sizeof info};
@@ -56,23 +54,8 @@ static void check_model(const gm_model *model, uint64_t length) {
   check_config(model);
 }
 
-static void check_mode(const uint8_t *bytes, size_t length, bool header_only) {
-  counted_services counted;
-  counted_services_init(&counted);
-  gm_model *model = NULL;
-  gm_error err = {0};
-  gm_status status = gm__model_open_memory(&counted.services, bytes, length, "fuzz", header_only, &model, &err);
-  fuzz_require((status == GM_OK) == (model != NULL));
-  fuzz_require(status == GM_OK || (err.status == status && err.message[0]));
-  /* A small file must not be able to ask for much: a string of an array takes at least 4 bytes, a tensor 20. */
-  fuzz_require(counted.peak_bytes <= 16384 + 64 * (uint64_t)length);
-  if (model) check_model(model, header_only ? UINT64_MAX : length);
-  gm_model_close(model);
-  fuzz_require(counted.live_bytes == 0 && counted.wrong_releases == 0);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
-  check_mode(bytes, length, false);
-  check_mode(bytes, length, true);
+  fuzz_open_model(bytes, length, false, check_model);
+  fuzz_open_model(bytes, length, true, check_model);
   return 0;
 }

@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/model/model.h"
-#include "fuzz/fuzz.h"
-#include "support/counted_services.h"
+#include "fuzz/fuzz_model.h"
 
 static void check_model(const gm_model *model, uint64_t length) {
   uint64_t taken = 0;
@@ -21,23 +19,8 @@ static void check_model(const gm_model *model, uint64_t length) {
   }
 }
 
-static void check_mode(const uint8_t *bytes, size_t length, bool header_only) {
-  counted_services counted;
-  counted_services_init(&counted);
-  gm_model *model = NULL;
-  gm_error err = {0};
-  gm_status status = gm__model_open_memory(&counted.services, bytes, length, "fuzz", header_only, &model, &err);
-  fuzz_require((status == GM_OK) == (model != NULL));
-  fuzz_require(status == GM_OK || (err.status == status && err.message[0]));
-  /* A member takes at least 46 bytes of the list; the end of an archive is looked for in 64 KiB at most. */
-  fuzz_require(counted.peak_bytes <= 16384 + 64 * (uint64_t)length);
-  if (model) check_model(model, header_only ? UINT64_MAX : length);
-  gm_model_close(model);
-  fuzz_require(counted.live_bytes == 0 && counted.wrong_releases == 0);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
-  check_mode(bytes, length, false);
-  check_mode(bytes, length, true);
+  fuzz_open_model(bytes, length, false, check_model);
+  fuzz_open_model(bytes, length, true, check_model);
   return 0;
 }
