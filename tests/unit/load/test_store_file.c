@@ -101,25 +101,6 @@ static void put_odd_keys(gm_store *store) {
   }
 }
 
-static void test_what_is_saved_is_loaded(void **state) {
-  (void)state;
-  scene s;
-  scene_open(&s, 16 * MIB);
-  put_odd_keys(s.store);
-  store_put(s.store, "mm", 9, 9, 9); /* beside the prefix, not below it */
-  pool_bench_ok(gm_store_save(s.store, "/m/", s.path, err));
-  assert_int_equal(files_of(&s), 1);
-  pool_bench_ok(gm_store_load_file(s.store, "again/deeper", s.path, err));
-  assert_int_equal(store_stats(s.store).keys, 2 * ODD_KEYS + 1);
-  for (int i = 0; i < ODD_KEYS; i++) {
-    char a[64], b[64];
-    snprintf(a, sizeof a, "m/%s", odd_keys[i]);
-    snprintf(b, sizeof b, "again/deeper/%s", odd_keys[i]);
-    expect_same(s.store, a, b);
-  }
-  scene_close(&s);
-}
-
 /* The keys below "m" whose types NumPy has, as odd_keys has them. */
 static const char *const numpy_keys[] = {"w",        "b/c",    "a \"quoted\"", "back\\slash", "line\nend\x01",
                                          "\xc3\xa4", "scalar", "empty",        "deep"};
@@ -137,21 +118,43 @@ static void put_numpy_keys(gm_store *store) {
   }
 }
 
+/* The key below "again" has what the one below "m" has. */
+static void expect_again(const scene *s, const char *again, const char *key) {
+  char a[64], b[64];
+  snprintf(a, sizeof a, "m/%s", key);
+  snprintf(b, sizeof b, "%s/%s", again, key);
+  expect_same(s->store, a, b);
+}
+
+/* The keys below `prefix` go into a file of NumPy, and from there to keys below "again". */
+static void through_numpy(scene *s, const char *prefix, const char *name) {
+  put_numpy_keys(s->store);
+  snprintf(s->path, sizeof s->path, "%s", temp_folder_join(&s->folder, name));
+  pool_bench_ok(gm_store_save(s->store, prefix, s->path, err));
+  pool_bench_ok(gm_store_load_file(s->store, "again", s->path, err));
+}
+
+static void test_what_is_saved_is_loaded(void **state) {
+  (void)state;
+  scene s;
+  scene_open(&s, 16 * MIB);
+  put_odd_keys(s.store);
+  store_put(s.store, "mm", 9, 9, 9); /* beside the prefix, not below it */
+  pool_bench_ok(gm_store_save(s.store, "/m/", s.path, err));
+  assert_int_equal(files_of(&s), 1);
+  pool_bench_ok(gm_store_load_file(s.store, "again/deeper", s.path, err));
+  assert_int_equal(store_stats(s.store).keys, 2 * ODD_KEYS + 1);
+  for (int i = 0; i < ODD_KEYS; i++) expect_again(&s, "again/deeper", odd_keys[i]);
+  scene_close(&s);
+}
+
 static void test_archives_of_arrays(void **state) {
   (void)state;
   scene s;
   scene_open(&s, 16 * MIB);
-  put_numpy_keys(s.store);
-  snprintf(s.path, sizeof s.path, "%s", temp_folder_join(&s.folder, "saved.npz"));
-  pool_bench_ok(gm_store_save(s.store, "m", s.path, err));
-  pool_bench_ok(gm_store_load_file(s.store, "again", s.path, err));
+  through_numpy(&s, "m", "saved.npz");
   assert_int_equal(store_stats(s.store).keys, 2 * NUMPY_KEYS);
-  for (int i = 0; i < NUMPY_KEYS; i++) {
-    char a[64], b[64];
-    snprintf(a, sizeof a, "m/%s", numpy_keys[i]);
-    snprintf(b, sizeof b, "again/%s", numpy_keys[i]);
-    expect_same(s.store, a, b);
-  }
+  for (int i = 0; i < NUMPY_KEYS; i++) expect_again(&s, "again", numpy_keys[i]);
   gm_model *model = NULL;
   pool_bench_ok(gm_model_open(NULL, s.path, &model, err));
   for (uint64_t i = 0; i < gm_model_tensor_count(model); i++) {
@@ -168,10 +171,7 @@ static void test_one_array(void **state) {
   scene s;
   gm_error why;
   scene_open(&s, 16 * MIB);
-  put_numpy_keys(s.store);
-  snprintf(s.path, sizeof s.path, "%s", temp_folder_join(&s.folder, "c.npy"));
-  pool_bench_ok(gm_store_save(s.store, "m/b", s.path, err));
-  pool_bench_ok(gm_store_load_file(s.store, "again", s.path, err));
+  through_numpy(&s, "m/b", "c.npy");
   expect_same(s.store, "m/b/c", "again/c");
   assert_int_equal(gm_store_save(s.store, "m", s.path, &why), GM_ERR_NOT_SUPPORTED);
   assert_non_null(strstr(why.message, "an .npy file holds one tensor, 9 keys are below the prefix"));

@@ -7,15 +7,14 @@
 
 #include <cmocka.h>
 
-#include "core/base/input_file.h"
 #include "gm/model.h"
 #include "gm/model_config.h"
 #include "support/counted_services.h"
 #include "support/fail_each.h"
 #include "support/model_check.h"
 #include "support/safetensors_bytes.h"
+#include "support/seeds.h"
 #include "support/test_folder.h"
-#include "test_data.h"
 
 static const char *write_shard(const char *name, const char *header, uint64_t data) {
   safetensors_bytes file = safetensors_bytes_make(header, strlen(header), data, 0);
@@ -188,24 +187,9 @@ static void test_files_that_are_no_model(void **state) {
   check_refused(temp_folder_join(&folder, "pipe"), GM_ERR_IO, "is a pipe");
 }
 
-/* The fuzzer's seeds say in their names what must become of them. */
-static bool check_seed(void *user, const char *name) {
-  char path[512];
-  gm_model *model = NULL;
-  snprintf(path, sizeof path, "%s/../fuzz/corpus/safetensors/%s", GM_TEST_DATA, name);
-  if (name[0] == '.') return true;
-  gm_status status = gm_model_open(NULL, path, &model, NULL);
-  if ((status == GM_OK) != (strncmp(name, "good_", 5) == 0)) fail_msg("%s: %s", name, gm_status_name(status));
-  gm_model_close(model);
-  ++*(int *)user;
-  return true;
-}
-
 static void test_seeds_of_the_fuzzer(void **state) {
   (void)state;
-  int seeds = 0;
-  assert_int_equal(gm__input_folder_each(GM_TEST_DATA "/../fuzz/corpus/safetensors", check_seed, &seeds, NULL), GM_OK);
-  assert_true(seeds > 30);
+  seeds_check("safetensors", 30);
 }
 
 /* A sparse file can be far larger than the machine's memory. */

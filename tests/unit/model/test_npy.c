@@ -12,8 +12,8 @@
 #include "support/counted_services.h"
 #include "support/fail_each.h"
 #include "support/npy_bytes.h"
+#include "support/seeds.h"
 #include "support/temp_folder.h"
-#include "test_data.h"
 
 /* ---- one array ---- */
 
@@ -185,24 +185,9 @@ static void test_files_are_known_by_their_first_bytes(void **state) {
   temp_folder_remove(&folder);
 }
 
-/* The fuzzer's seeds say in their names what must become of them. */
-static bool check_seed(void *user, const char *name) {
-  char path[512];
-  gm_model *model = NULL;
-  snprintf(path, sizeof path, "%s/../fuzz/corpus/npy/%s", GM_TEST_DATA, name);
-  if (name[0] == '.') return true;
-  const gm_status status = gm_model_open(NULL, path, &model, NULL);
-  if ((status == GM_OK) != (strncmp(name, "good_", 5) == 0)) fail_msg("%s: %s", name, gm_status_name(status));
-  gm_model_close(model);
-  ++*(int *)user;
-  return true;
-}
-
 static void test_seeds_of_the_fuzzer(void **state) {
   (void)state;
-  int count = 0;
-  assert_int_equal(gm__input_folder_each(GM_TEST_DATA "/../fuzz/corpus/npy", check_seed, &count, NULL), GM_OK);
-  assert_true(count > 20);
+  seeds_check("npy", 20);
 }
 
 static void check_raw(const char *path, gm_tensor_info tensor, gm_status wanted, const char *words) {

@@ -46,8 +46,8 @@ static void begin(const char *spec, const char *options) {
   if (spec) assert_int_equal(gm__null_link(scene.device, spec, NULL), GM_OK);
 }
 
-static void end(void) {
-  for (int i = 0; i < STREAMS; i++) ops->stream_close(scene.device, scene.streams[i], GM_CLOSE_NORMAL);
+static void end_as(gm_close_mode mode) {
+  for (int i = 0; i < STREAMS; i++) ops->stream_close(scene.device, scene.streams[i], mode);
   for (int i = 0; i < SLOTS; i++) {
     ops->memory_free(scene.device, &scene.memory[i], GM_CLOSE_NORMAL, NULL);
     free(scene.pinned[i]);
@@ -56,6 +56,8 @@ static void end(void) {
   ops->fini(scene.driver, GM_CLOSE_NORMAL);
   counted_services_check(&scene.services);
 }
+
+static void end(void) { end_as(GM_CLOSE_NORMAL); }
 
 static void take_journal(void) {
   const uint64_t written = gm__null_journal(scene.device, journal.lines, LINK_JOURNAL_LINES);
@@ -308,14 +310,7 @@ static void work_is_given_back_when_the_device_goes(void **state) {
   wait_on(1, &point);
   assert_int_equal(ops->copy_to_device(scene.device, NULL, &scene.memory[0], 0, scene.pinned[0], 1, NULL, NULL), GM_OK);
   up(2, 0, MB);
-  for (int i = 0; i < STREAMS; i++) ops->stream_close(scene.device, scene.streams[i], GM_CLOSE_ABANDON);
-  for (int i = 0; i < SLOTS; i++) {
-    ops->memory_free(scene.device, &scene.memory[i], GM_CLOSE_NORMAL, NULL);
-    free(scene.pinned[i]);
-  }
-  ops->device_close(scene.device, GM_CLOSE_NORMAL);
-  ops->fini(scene.driver, GM_CLOSE_NORMAL);
-  counted_services_check(&scene.services);
+  end_as(GM_CLOSE_ABANDON);
 }
 
 int main(void) {
