@@ -16,7 +16,7 @@ void gm__null_advance(void *device, uint64_t ns);
  * beside each other. It is off until a test switches it on. There is no memory behind a null device: what comes down
  * are bytes 0xcd, at the end of the copy. `device` and `stream` are handles behind the seam. Thread-safe. */
 
-/* From now on `spec` (gm__link_read) holds, with an empty journal; NULL: no model. What was submitted before ends
+/* From now on `spec` (gm__link_read) holds, with an empty journal; NULL: no model. Work that was submitted before ends
  * first. INVALID_ARGUMENT names the wrong word; OUT_OF_HOST_MEMORY; the old state stays then. */
 gm_status gm__null_link(void *device, const char *spec, gm_error *err);
 

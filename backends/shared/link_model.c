@@ -308,7 +308,7 @@ static void link_note_early(gm__link_model *model, const gm__link_entry *work, c
   model->early_use = *use;
 }
 
-/* Work of another lane that had not ended when `entry` began. Of two that overlap in time the one that ends last looks:
+/* Work of another lane that had not ended when `entry` began. Where two overlap in time, the one that ends last looks:
  * so every pair is seen once. */
 static void link_look_back(gm__link_model *model, const gm__link_entry *entry) {
   for (uint64_t n = model->entries; n-- > 0 && model->entries - n <= model->capacity;) {

@@ -97,15 +97,15 @@ typedef struct gm__link_model {
 
 /* Read a description such as "h2d:25000:8,d2h:25000:8,d2d:400000:2,engines:1,pageable:12000,peer:0-1:50000:5,
  * kernel:scale:400,jitter:20,poll:1000,seed:7". Links are MB/s and microseconds of latency. Kernels and host work are
- * microseconds by name. Jitter is percent, and the cost of a poll nanoseconds. What is not said takes no time; two
- * engines; polls cost 1000. Sets all of `out` but for the owner's members, which become 0. NULL: done; else the word
- * that is wrong, inside `spec`. */
+ * microseconds by name. Jitter is percent, and the cost of a poll nanoseconds. Kinds that the text leaves out take no
+ * time; two engines; polls cost 1000. Sets all of `out` but for the owner's members, which become 0. NULL: done; else
+ * the word that is wrong, inside `spec`. */
 const char *gm__link_read(const char *spec, gm__link_model *out);
 
 /* A lane without work. */
 void gm__link_lane_open(gm__link_model *model, gm__link_lane *lane);
 
-/* Also with work in it: that is forgotten, and the owner has it back. */
+/* It may have work in it: that is forgotten, and the owner has it back. */
 void gm__link_lane_close(gm__link_model *model, gm__link_lane *lane);
 
 /* Put `op` at the end of its lane, at this moment. Returns its number, from 1. */

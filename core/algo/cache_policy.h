@@ -67,8 +67,8 @@ void gm__cache_policy_touch(gm__cache_policy *policy, gm__cache_entry *entry);
 /* Names the entry that should go next, and leaves it where it is. NULL: the policy is empty. */
 gm__cache_entry *gm__cache_policy_victim(gm__cache_policy *policy);
 
-/* As gm__cache_policy_victim, with so many looks at the most; those that are left come back. NULL: the policy is empty,
- * or no look is left, and the next call goes on. */
+/* Does gm__cache_policy_victim with so many looks at the most; those that are left come back. NULL: the policy is
+ * empty, or no look is left, and the next call goes on. */
 gm__cache_entry *gm__cache_policy_seek(gm__cache_policy *policy, uint32_t *looks);
 
 /* Unlinks an entry that went for want of room, and remembers it. The memory for that grows to two ghosts for each

@@ -5,8 +5,8 @@
 #include "core/arena/walk.h"
 
 /* Invariants. A sweep visits the bins of a stream cache from the largest down. Its place is a chunk in a bin. Where
- * that has left its bin while others used the arena, the rest of the bin waits for the next sweep. What is freed behind
- * the place is freed later than the sweep began, and waits, too. */
+ * that has left its bin while others used the arena, the rest of the bin waits for the next sweep. Chunks that are
+ * freed behind the place is freed later than the sweep began, and waits, too. */
 
 static bool settle_is_due(const gm__arena *arena, const gm__stream_cache *cache) {
   if (!cache || gm__stream_cache_is_empty(cache)) return false;

@@ -20,7 +20,7 @@ static uint32_t target_find(const gm__arena *arena, const gm__want *want) {
   return before < bytes && want->exact <= bytes - before ? number : 0;
 }
 
-/* What was freed there a moment ago may not be joined yet. */
+/* Chunks that were freed there a moment ago may not be joined yet. */
 uint32_t gm__target_find(gm__arena *arena, const gm__want *want) {
   uint32_t number = target_find(arena, want);
   if (number || want->target.memory >> TARGET_SHIFT != arena->number + 1) return number;

@@ -73,7 +73,7 @@ void gm__bias_unlock_slow(gm__bias_lock *lock) {
   gm__mutex_unlock(&lock->mutex);
 }
 
-/* A sleeper needs some time to wake up. Who leaves the lock for a moment only would always be there first. */
+/* A sleeper needs some time to wake up. A thread that leaves the lock for a moment only would always be there first. */
 void gm__bias_breathe(gm__bias_lock *lock, const void *self) {
   gm__bias_lock_out(lock);
   const uint32_t sleepers = atomic_load_explicit(&lock->sleepers, memory_order_relaxed);

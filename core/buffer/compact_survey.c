@@ -3,7 +3,7 @@
 #include "core/base/saturate.h"
 #include "core/buffer/hold.h"
 
-/* Locks are held for SURVEY_STEP pieces at a time, so that no request waits for a walk. What changes meanwhile makes a
+/* Locks are held for SURVEY_STEP pieces at a time, so that no request waits for a walk. A change meanwhile makes a
  * move of the plan fail, and harms nothing. */
 
 enum { SURVEY_STEP = 64 };

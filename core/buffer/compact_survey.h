@@ -1,4 +1,4 @@
-/* What a compaction may look at: the places of a pool and the pieces in them. */
+/* The part of a pool that a compaction may look at: the places of a pool and the pieces in them. */
 #ifndef GM_CORE_BUFFER_COMPACT_SURVEY_H
 #define GM_CORE_BUFFER_COMPACT_SURVEY_H
 
@@ -6,7 +6,7 @@
 #include "core/heap/pieces.h"
 #include "core/pool/pool.h"
 
-/* A look at a part of a pool. Of the next call it is the next part, and after the last one the first. */
+/* A look at a part of a pool. The next call looks at the next part, and after the last one at the first. */
 typedef struct gm__compact_survey {
   gm_pool *pool;
   gm__plan *plan;           /* what was seen */

@@ -164,7 +164,7 @@ static bool cache_sift(gm_cache *cache) {
   return looks != 0;
 }
 
-/* Enters the lock for a put of so many bytes. What a victim takes to be found is looked at in pieces. */
+/* Enters the lock for a put of so many bytes. The search for a victim goes in pieces. */
 static void cache_enter_lock(gm_cache *cache, uint64_t bytes) {
   gm__mutex_lock(&cache->lock);
   while ((cache->stats.entries >= cache->max_entries || bytes > cache->max_bytes - cache->stats.bytes) &&

@@ -1,4 +1,4 @@
-/* What a cache and its leases are made of. cache.c alone reads them. */
+/* The structs of a cache and its leases. cache.c alone reads them. */
 #ifndef GM_CORE_CACHE_CACHE_STATE_H
 #define GM_CORE_CACHE_CACHE_STATE_H
 
@@ -9,7 +9,8 @@
 #include "core/context/object.h"
 #include "gm/cache.h"
 
-/* What a get and a return use comes first, and the key lies behind the entry. So both touch few lines of memory. */
+/* The members that a get and a return use come first, and the key lies behind the entry. So both touch few lines of
+ * memory. */
 struct gm_cache_lease {
   gm__key_entry head;
   void *object;

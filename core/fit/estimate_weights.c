@@ -293,7 +293,7 @@ static weights_count weights_count_layers(const gm_model_config *config, const g
   return sum;
 }
 
-/* What is beside the layers: tables that are looked up, and what comes behind the layers, each parameter once. */
+/* Parameters beside the layers: tables that are looked up, and those behind the layers, each parameter once. */
 typedef struct weights_ends {
   uint64_t embedding, behind, copied; /* copied: of the embedding, which is the output matrix too */
 } weights_ends;

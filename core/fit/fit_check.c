@@ -18,7 +18,7 @@ static gm_fit_check_row check_row(const char *name, uint64_t predicted, uint64_t
   return row;
 }
 
-/* Of the total what is in no part. */
+/* The rest of the total, which is in no part. */
 static uint64_t check_rest(const gm_fit_taken *taken) {
   const uint64_t parts[] = {taken->weight_bytes, taken->kv_bytes, taken->compute_bytes, taken->total_bytes};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {

@@ -36,7 +36,7 @@ static bool headroom_is_same(const headroom_figures *one, const headroom_figures
   return one->used == other->used && one->frees == other->frees && one->calls == other->calls;
 }
 
-/* What the pool holds already may be more than its cap, and serves. */
+/* The memory that the pool holds already may be more than its cap, and serves. */
 static uint64_t headroom_cap(const gm__heap *heap, const headroom_figures *figures) {
   return gm__max(gm__budget_cap(&heap->provider.budget), figures->used);
 }

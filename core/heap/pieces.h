@@ -1,4 +1,4 @@
-/* What lies in the memory that the heap's blocks are cut from, piece by piece. */
+/* The pieces of the memory that the heap's blocks are cut from, piece by piece. */
 #ifndef GM_CORE_HEAP_PIECES_H
 #define GM_CORE_HEAP_PIECES_H
 
@@ -17,7 +17,7 @@ typedef struct gm__piece_place {
 /* The place with the next higher `memory`. False: there is none. REQUIRES: no lock of a rank from ARENA on. */
 bool gm__pieces_next_place(gm__heap *heap, uint64_t memory, gm__piece_place *out);
 
-/* What gm__target.left is for the byte behind a block. */
+/* Gives gm__target.left for the byte behind a block. */
 uint32_t gm__pieces_chunk(const gm_block *block);
 
 typedef struct gm__piece {

@@ -17,7 +17,7 @@ typedef struct gm__save_sink {
 /* Write the next bytes. */
 gm_status gm__save_sink_write(gm__save_sink *sink, const void *bytes, uint64_t count, gm_error *err);
 
-/* What is to be saved. `data` writes all bytes of tensor `row` to the sink. */
+/* The tensors to save. `data` writes all bytes of tensor `row` to the sink. */
 typedef struct gm__save_source {
   const gm_services *services;
   gm__file_tensor *rows;

@@ -1,6 +1,6 @@
 /* Formulas are evaluated while they are read. Invariants: formulas are gm's own and well formed; values are a
- * stranger's, and any of them may be missing, huge or of another form. What is not looked at costs nothing and is no
- * problem. */
+ * stranger's, and any of them may be missing, huge or of another form. A term that is not looked at costs nothing and
+ * is no problem. */
 #include "core/model/config_formula.h"
 
 #include <stdio.h>

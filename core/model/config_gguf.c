@@ -177,7 +177,7 @@ static bool gguf_config_is_list(const gguf_config *reader, const gm__value *valu
          value->count == layers;
 }
 
-/* Of the keys that may matter, the first one ends the answer. */
+/* The first of the keys that may matter ends the answer. */
 static void gguf_config_doubts(gguf_config *reader) {
   const size_t prefix = strlen(reader->prefix);
   for (uint64_t i = 0; i < reader->contents->value_count && !reader->config.unsure[0]; i++) {

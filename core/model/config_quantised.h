@@ -1,4 +1,4 @@
-/* What a config.json says of quantised weights. */
+/* The part of a config.json about quantised weights. */
 #ifndef GM_CORE_MODEL_CONFIG_QUANTISED_H
 #define GM_CORE_MODEL_CONFIG_QUANTISED_H
 

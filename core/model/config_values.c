@@ -1,4 +1,4 @@
-/* Invariants: `count` and `element_count` never pass their tables. What is nested deeper is read over. */
+/* Invariants: `count` and `element_count` never pass their tables. Values that are nested deeper are read over. */
 #include "core/model/config_values.h"
 
 #include <string.h>

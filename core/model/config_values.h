@@ -1,4 +1,5 @@
-/* What a config.json states, by key: its outermost object, and the objects that lie directly in it. */
+/* The values that a config.json states, by key: those of its outermost object, and the objects that lie directly in it.
+ */
 #ifndef GM_CORE_MODEL_CONFIG_VALUES_H
 #define GM_CORE_MODEL_CONFIG_VALUES_H
 

@@ -1,5 +1,6 @@
-/* What of an .npy file and of an .npz archive is not data, for writing. Pure. An archive has, for each array, a
- * member's record, the array's header and its data; behind all of them the list and its end. Numbers stand in 64 bits.
+/* The parts of an .npy file and of an .npz archive that are not data, for writing. Pure. An archive has, for each
+ * array, a member's record, the array's header and its data; behind all of them the list and its end. Numbers stand in
+ * 64 bits.
  */
 #ifndef GM_CORE_MODEL_NPY_WRITE_H
 #define GM_CORE_MODEL_NPY_WRITE_H

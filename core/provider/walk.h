@@ -9,8 +9,8 @@ enum { GM__PROVIDER_PIECE = 1024 }; /* so many records are looked at, until othe
 /* Leaves the provider lock for a moment. */
 void gm__provider_breathe(gm__provider *provider);
 
-/* As gm__allocation_next. After each piece other threads use the table, so nothing that was known is still true.
- * REQUIRES: provider lock. */
+/* Gives what gm__allocation_next gives. After each piece other threads use the table, so nothing that was known is
+ * still true. REQUIRES: provider lock. */
 static inline gm__allocation *gm__provider_walk(gm__provider *provider, uint32_t *cursor) {
   if (*cursor && *cursor % GM__PROVIDER_PIECE == 0) gm__provider_breathe(provider);
   return gm__allocation_next(&provider->allocations, cursor);

@@ -1,6 +1,6 @@
 /* A ring: bounded host memory in equal slots, which a device reads and writes directly. A slot is mapped, touched and
  * registered when it is first needed. A slot that comes back with a point is handed out again after the point has
- * passed. Who came back first goes first.
+ * passed. The one that came back first goes first.
  *
  * Where the system locks no more memory, the ring stays as small as it is. Where it locks none, or the device can use
  * none, the slots are pageable. gm__ring_figures says why.
@@ -48,7 +48,7 @@ gm_status gm__ring_destroy(gm__ring *ring, gm_error *err);
 gm_status gm__ring_grow(gm__ring *ring, uint32_t slots, gm_error *err);
 
 /* A slot for the caller: one that has come to rest, else a new one, else the first that comes to rest. TIMEOUT: none
- * did in time (0: without a wait; GM__NEVER). Else as gm__ring_grow, and what the wait for a point answers. */
+ * did in time (0: without a wait; GM__NEVER). Other errors are those of gm__ring_grow, and of the wait for a point. */
 gm_status gm__ring_take(gm__ring *ring, uint64_t timeout_ns, gm__ring_slot **out, gm_error *err);
 
 /* Give a slot back. It is used until `point` has passed; the ring has the point then. NULL: it is at rest. */

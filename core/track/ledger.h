@@ -40,7 +40,7 @@ typedef struct gm__ledger {
 void gm__ledger_open(gm__ledger *ledger, gm_tracker *tracker, const gm_services *services);
 void gm__ledger_close(gm__ledger *ledger); /* forgets everything; harmless when it is closed */
 
-/* As gm__ledger_close. What *out then has is released by gm__ledger_close without the lock. */
+/* Closes the ledger. gm__ledger_close releases what *out then has, without the lock. */
 void gm__ledger_move(gm__ledger *ledger, gm__ledger *out);
 
 /* Makes room for a block of that tag with that number. Returns the tag's total; NULL without host memory. */

@@ -66,9 +66,9 @@ GM_API uint64_t gm_pool_coalesce(gm_pool *pool, bool aggressive);
 GM_API gm_status gm_pool_configure(gm_pool *pool, const char *key, const char *value, gm_error *err);
 
 /* Writes the value that a key of gm_pool_configure has for this pool now, as terminated text that gm_pool_configure
- * takes. That is the value set last, or what the pool found in the configuration or in its parameters. What pressure
- * makes of the bounds in number for a time is not in it. 32 bytes are enough. Thread-safe. Errors: INVALID_ARGUMENT:
- * there is no such key, or `capacity` is too small. NOT_SUPPORTED: as gm_pool_configure. FORKED. */
+ * takes. That is the value set last, or what the pool found in the configuration or in its parameters. Pressure may
+ * change the bounds in number for a time, which is not in it. 32 bytes are enough. Thread-safe. Errors:
+ * INVALID_ARGUMENT: there is no such key, or `capacity` is too small. NOT_SUPPORTED: as gm_pool_configure. FORKED. */
 GM_API gm_status gm_pool_get_config(gm_pool *pool, const char *key, char *text, size_t capacity, gm_error *err);
 
 /* Gives back, in an emergency, all memory that nobody uses in any pool of a device. First it asks each evictor of the

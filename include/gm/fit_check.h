@@ -9,7 +9,7 @@
 
 GM_BEGIN_DECLS
 
-/* What a load took on one device, or on the host, in bytes. GM_UNKNOWN_BYTES: it was not measured. */
+/* The bytes that a load took on one device, or on the host. GM_UNKNOWN_BYTES: it was not measured. */
 typedef struct gm_fit_taken {
   uint32_t struct_size; /* set by the caller: sizeof(gm_fit_taken) */
   uint64_t weight_bytes;
@@ -18,7 +18,7 @@ typedef struct gm_fit_taken {
   uint64_t total_bytes; /* by which the free bytes fell, or which the driver handed out; all parts are in it */
 } gm_fit_taken;
 
-/* What a measurement is to its prediction. */
+/* A measurement beside its prediction. */
 typedef enum gm_fit_outcome {
   GM_FIT_OUTCOME_UNKNOWN = 0, /* not measured */
   GM_FIT_OUTCOME_EQUAL = 1,

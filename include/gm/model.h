@@ -70,7 +70,7 @@ GM_API gm_status gm_model_open_header(const gm_services *services, const char *p
 
 /* Opens a file that is nothing but numbers, or begins with something that gm does not know. `tensor` describes the one
  * tensor in it: name, dtype, rank, shape, and file_offset, where its first byte is. `bytes` is 0, or what dtype and
- * shape give. Its `shard` is ignored. gm copies the name. What follows the tensor in the file is ignored.
+ * shape give. Its `shard` is ignored. gm copies the name. Bytes behind the tensor are ignored.
  *
  * Errors: OUT_OF_HOST_MEMORY. NOT_FOUND, IO: as gm_model_open. FORMAT: the file ends before the tensor does.
  * INVALID_ARGUMENT: `path`, `tensor`, its name, or `out` is NULL, or a string is empty. INVALID_ARGUMENT also: rank,

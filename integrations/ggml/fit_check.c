@@ -1,4 +1,4 @@
-/* What was predicted for this device, beside what a program took of it. The prediction is the plan that `gmem fit
+/* The prediction for this device, beside what a program took of it. The prediction is the plan that `gmem fit
  * --json` prints before anything is loaded: GGML_GM_PLAN is its file. */
 #include <ggml-impl.h>
 #include <inttypes.h>

@@ -100,8 +100,8 @@ ggml_backend_event_t gm_ggml_event_create(ggml_backend_dev_t dev);
 void gm_ggml_event_destroy(ggml_backend_dev_t dev, ggml_backend_event_t event);
 void gm_ggml_event_wait_host(ggml_backend_dev_t dev, ggml_backend_event_t event);
 
-/* What a program takes of the device, beside a plan. Buffers come and go on one thread, as programs of llama.cpp do it.
- * False: `path` is no plan. Without a path nothing is compared. */
+/* The memory that a program takes of the device, beside a plan. Buffers come and go on one thread, as programs of
+ * llama.cpp do it. False: `path` is no plan. Without a path nothing is compared. */
 bool gm_ggml_check_begin(const char *path);
 void gm_ggml_check_add(ggml_backend_buffer_t lent, gm_ggml_buffer *buffer);
 void gm_ggml_check_remove(const gm_ggml_buffer *buffer);

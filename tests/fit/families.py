@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What gm counts in the recorded configurations of families: families.py PROGRAM [write]
+"""gm's counts in the recorded configurations of families: families.py PROGRAM [write]
 
 Reads tests/data/families.jsonl, which scripts/record-families made. PROGRAM is print_parameters. A count that calls
 itself exact must be that of the model class; any other must call itself unknown. The table of docs/fit-families.md must

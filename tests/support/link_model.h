@@ -1,6 +1,6 @@
-/* What a test reads in the journal of the link model (backends/shared/link_model.h). The test switches the model on:
- * by "set LINK ..." in the script of simulated CUDA and HIP (tests/simulated/README.md), by gm__null_link on the null
- * backend. Needs cmocka.h included before. Every time is in virtual nanoseconds. */
+/* Figures that a test reads in the journal of the link model (backends/shared/link_model.h). The test switches the
+ * model on: by "set LINK ..." in the script of simulated CUDA and HIP (tests/simulated/README.md), by gm__null_link on
+ * the null backend. Needs cmocka.h included before. Every time is in virtual nanoseconds. */
 #ifndef GM_TESTS_SUPPORT_LINK_MODEL_H
 #define GM_TESTS_SUPPORT_LINK_MODEL_H
 
@@ -75,7 +75,7 @@ static inline uint64_t link_overlap(const link_journal *journal, gm__link_kind o
   return overlap;
 }
 
-/* Of what these kinds could overlap, the share that they did: (sum of busy - makespan) / (sum of busy - longest busy).
+/* The share of the possible overlap of these kinds: (sum of busy - makespan) / (sum of busy - longest busy).
  * 0 where nothing could. */
 static inline double link_overlap_share(const link_journal *journal, const gm__link_kind *kinds, size_t count) {
   double sum = 0, most = 0;

@@ -37,7 +37,7 @@ size_t card_alloc_size(ggml_backend_buffer_type_t, const ggml_tensor *tensor) {
   return ggml_is_quantized(tensor->type) && rest ? bytes + ggml_row_size(tensor->type, CARD_ROW - rest) : bytes;
 }
 
-// What the engine allocates in spite of no_alloc, such as recurrent state, is host memory that passes for the card's.
+// The engine allocates some memory in spite of no_alloc, such as recurrent state. It is of the host, and counts here.
 ggml_backend_buffer_t card_alloc(ggml_backend_buffer_type_t type, size_t size) {
   void *memory = aligned_alloc(CARD_ALIGNMENT, (size / CARD_ALIGNMENT + 1) * CARD_ALIGNMENT);
   if (!memory) return nullptr;

@@ -39,7 +39,7 @@ class Engine:
         return answer.get("refused") or answer.get("error")
 
     def memory(self, path, settings):
-        """What the engine takes at each setting. An {"error": ...} is the engine's reason not to run so."""
+        """The memory that the engine takes at each setting. An {"error": ...} is the engine's reason not to run so."""
         answers = []
         while len(answers) < len(settings):
             code, text, messages = self.ask("memory", path, *settings[len(answers):])

@@ -1,4 +1,4 @@
-"""What a sweep found, as lines and as a table."""
+"""The findings of a sweep, as lines and as a table."""
 import dataclasses
 
 from compare import EXACT, INTERVAL, REFUSED, SETTINGS, UNKNOWN, WRONG, worst

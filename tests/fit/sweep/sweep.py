@@ -50,7 +50,7 @@ def sweep(arguments, data, engine, gmem):
     return outcomes
 
 
-# What gm is told in place of the truth, and the figure that then has to be wrong: keys, or the rows of a tensor.
+# The falsehood that gm is told in place of the truth, and the figure that then has to be wrong: keys, or the rows of a tensor.
 LIES = [
     ({}, None),
     ({"attention.head_count_kv": 8}, "cache"),

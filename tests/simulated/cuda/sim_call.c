@@ -136,8 +136,8 @@ static void call_wait(pthread_cond_t *told, int64_t until_ns) {
   pthread_cond_timedwait(told, &sim_lock, &until);
 }
 
-/* With a link model the waiting thread does the work itself, as far as it has to. What other threads and processes do
- * is looked for again. */
+/* With a link model the waiting thread does the work itself, as far as it has to. The work of other threads and
+ * processes is looked for again. */
 void sim_wait_changed(int64_t until_ns) {
   if (sim_link_step(UINT64_MAX)) return;
   if (sim_link_is_on() && !until_ns) until_ns = sim_now_ns() + 1000000;

@@ -11,7 +11,7 @@ typedef enum sim_wait { SIM_NO_WAIT, SIM_WAIT } sim_wait;
 
 CUresult sim_copy_add(sim_queue *queue, uint64_t to, uint64_t from, uint64_t bytes, sim_wait wait);
 
-/* What a copy is for the link model, on a queue of `device`; nothing without one. */
+/* A copy as the link model sees it, on a queue of `device`; nothing without one. */
 gm__link_op sim_copy_link(int device, uint64_t to, uint64_t from, uint64_t bytes);
 
 /* Without the lock: takes as long as the scripted bandwidth says. */

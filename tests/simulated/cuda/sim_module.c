@@ -167,7 +167,7 @@ static void *module_view(void *user, uint64_t address, uint64_t bytes) {
   return piece == bytes ? host : NULL;
 }
 
-/* What a kernel changed, it wrote; for the link model. */
+/* The bytes that a kernel changed, it wrote; for the link model. */
 static void module_let_go(const sim_op *op, const module_seen *seen) {
   if (seen->before) sim_link_touch(op, seen->address, seen->bytes, memcmp(seen->before, seen->host, seen->bytes) != 0);
   free(seen->before);

@@ -40,7 +40,7 @@ typedef struct sim_script {
   int init_code;
 } sim_script;
 
-/* What takes LINK, the text of the link model; NULL: who has no work to model. */
+/* Takes LINK, the text of the link model; NULL: there is no work to model. */
 extern bool (*sim_script_link)(const char *spec);
 
 extern sim_script sim_script_now; /* under sim_lock, but for the flags read at exit */

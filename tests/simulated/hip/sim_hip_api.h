@@ -29,7 +29,7 @@ hipError_t hipGraphExecDestroy(hipGraphExec_t exec);
  * life of the process. */
 int simHipControl(const char *command, char *reply, size_t capacity);
 
-/* As simCudaJournal. */
+/* Does what simCudaJournal does. */
 uint64_t simHipJournal(gm__link_entry *out, uint64_t capacity);
 
 #pragma GCC visibility pop

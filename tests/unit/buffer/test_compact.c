@@ -134,7 +134,7 @@ static void heap_close(heap *self) {
   pool_bench_close(&self->bench);
 }
 
-/* What may move at the most: each buffer once. */
+/* The most that may move: each buffer once. */
 static uint64_t heap_bytes(const heap *self, uint64_t *count) {
   uint64_t bytes = 0;
   *count = 0;

@@ -178,7 +178,7 @@ static void test_places_apart_keep_their_pieces(void **state) {
   }
 }
 
-/* Of six places, each of which has one small piece, as many go as the goal asks. */
+/* Six places have one small piece each: as many go as the goal asks. */
 static void test_a_goal_bounds_what_is_emptied(void **state) {
   (void)state;
   for (uint64_t goal = 0; goal < 5; goal++) {

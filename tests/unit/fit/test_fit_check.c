@@ -53,7 +53,7 @@ static void test_the_margin_is_the_border(void **state) {
   assert_true(r.within && r.over_bytes == 0);
 }
 
-/* What was not measured is unknown: it is neither equal nor within. */
+/* A part that was not measured is unknown: it is neither equal nor within. */
 static void test_what_was_not_measured_is_unknown(void **state) {
   (void)state;
   gm_fit_taken taken = {.weight_bytes = 1000, .kv_bytes = GM_UNKNOWN_BYTES, .compute_bytes = 50, .total_bytes = 1300};

@@ -81,7 +81,7 @@ static int64_t plain_headroom(const scene *s, uint32_t on_host, uint32_t experts
   return most;
 }
 
-/* What lacks is the need of all layers beyond the devices' room. */
+/* The lack is the need of all layers beyond the devices' room. */
 static void check_lack(const scene *s, const gm_fit_plan *plan) {
   const gm_fit_request *r = &s->request;
   uint64_t room = 0, need = plain_need(s, 0, r->layer_count, 0);

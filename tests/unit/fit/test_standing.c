@@ -131,7 +131,7 @@ static void buffers_without_a_bound(void **state) {
   }
 }
 
-/* What the engine refuses: values without flash attention, and caches of their own for an encoder-decoder. */
+/* The engine refuses these: values without flash attention, and caches of their own for an encoder-decoder. */
 static void settings_that_the_engine_refuses(void **state) {
   (void)state;
   gm_estimate_settings settings = {.struct_size = sizeof settings, .value_type = GM_DTYPE_Q8_0};

@@ -63,7 +63,7 @@ static void check_value(gm_pool *pool, const char *key, const char *wanted) {
   assert_string_equal(text, wanted);
 }
 
-/* What a pool has found is the key's default, then what was set, and the same again once it is set as it was told. */
+/* A pool finds the key's default, then what was set, and the same again once it is set as it was told. */
 static void test_values_are_told(void **state) {
   static const struct {
     const char *key, *at_first, *set;

@@ -1,5 +1,5 @@
 /* Calls that look at all blocks of a pool look at a piece of them at a time: between two pieces they leave the lock
- * that requests take. What is looked at in one piece is counted. Other threads use the pool in between, played here by
+ * that requests take. The chunks of one piece are counted. Other threads use the pool in between, played here by
  * the thread itself. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -44,7 +44,7 @@ gm_status advise_look(const advise_target *target, gm_device_info *out_info, boo
 gm_status advise_trial(const replay_events *events, const advise_target *target, const advise_settings *settings,
                        advise_result *out, gm_error *err);
 
-/* What a compaction at the end of the run does to what the trace leaves alive. */
+/* The effect that a compaction at the end of the run has on what the trace leaves alive. */
 typedef struct advise_compaction {
   gm_fragmentation before; /* after a trim */
   gm_fragmentation after;

@@ -173,7 +173,8 @@ static uint64_t fit_margin(const fit_question *self, uint32_t device) {
   return self->keep_free_bytes[device] + more;
 }
 
-/* What is free on a device; of an integrated one, what is free on the host beside what lies there in any case. */
+/* The free bytes of a device; for an integrated one, those that are free on the host beside what lies there in any
+ * case. */
 static uint64_t fit_free(const fit_question *self, uint32_t device, uint64_t host_fixed) {
   const uint64_t all = self->devices[device].free_bytes, host = self->host_free_bytes;
   if (!self->shares_host) return all;
@@ -181,8 +182,8 @@ static uint64_t fit_free(const fit_question *self, uint32_t device, uint64_t hos
   return all < left ? all : left;
 }
 
-/* What is free for layers, when what is beside the model has its room. Where that has none, nothing fits. Host and
- * integrated card take from one memory. */
+/* The bytes that are free for layers, when what is beside the model has its room. Where that has none, nothing fits.
+ * Host and integrated card take from one memory. */
 static void fit_bound(fit_question *self, gm_fit_request *out) {
   self->excess_bytes = 0;
   for (uint32_t i = 0; i < self->device_count; i++) {
@@ -237,7 +238,7 @@ static void fit_list_kv_types(fit_question *self) {
   for (uint32_t i = 0; i < self->kv_count; i++) self->kv_names[i] = gm_dtype_name(self->kv_types[i]);
 }
 
-/* What is beside the model counts as taken of its devices. */
+/* Files beside the model count as taken of their devices. */
 static void fit_settle_beside(fit_question *self) {
   for (uint32_t i = 0; i < self->device_count; i++) {
     self->parts[i].bytes = fit_add(self->parts[i].bytes, self->taken[i]);
@@ -354,7 +355,7 @@ gm_status fit_answer(fit_question *self, gm_error *err) {
   return status == GM_OK ? fit_settle(self, &setting, err) : status;
 }
 
-/* What is beside the model in its own process. */
+/* Files beside the model in its own process. */
 static void fit_sum_beside(const fit_question *self, fit_sums *sums) {
   for (uint32_t i = 0; i < self->beside_count; i++) {
     const fit_beside *it = &self->beside[i];
@@ -367,7 +368,7 @@ static void fit_sum_beside(const fit_question *self, fit_sums *sums) {
   if (fit_unknown(self)) sums->high_bytes = GM_UNKNOWN_BYTES;
 }
 
-/* What gm does not know is no figure, and neither is a sum with it. */
+/* A part that gm does not know is no figure, and neither is a sum with it. */
 static void fit_forget(const fit_question *self, fit_sums *sums) {
   if (self->estimate.standing != GM_STANDING_UNKNOWN) return;
   if (fit_is_unknown(self, GM_ESTIMATE_WEIGHTS)) sums->model_bytes = GM_UNKNOWN_BYTES;

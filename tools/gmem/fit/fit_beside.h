@@ -1,4 +1,4 @@
-/* What people put beside a model: a projector, a draft model, adapters, other models on the same card. */
+/* Files that people put beside a model: a projector, a draft model, adapters, other models on the same card. */
 #ifndef GM_TOOLS_GMEM_FIT_FIT_BESIDE_H
 #define GM_TOOLS_GMEM_FIT_FIT_BESIDE_H
 

@@ -50,7 +50,7 @@ static void command_cache(FILE *file, const fit_question *self) {
   }
 }
 
-/* Of a list with commas between, an element between quotes, which double inside. */
+/* An element of a list with commas between; quotes around it double inside. */
 static void command_element(FILE *file, const char *text) {
   const bool is_plain = !text[strcspn(text, ",\"")];
   if (is_plain) {

@@ -1,4 +1,4 @@
-/* What was asked to be on the host: the experts of the first layers, and tensors by name. */
+/* Weights that were asked to be on the host: the experts of the first layers, and tensors by name. */
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>

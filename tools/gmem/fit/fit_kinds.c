@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a layer is called for what it keeps. */
+/* The name of a layer, by what it keeps. */
 static void kind_name_cache(char *text, size_t size, const gm_layer_kind *kind) {
   const bool attends = (kind->flags & GM_LAYER_ATTENDS) != 0, recurs = (kind->flags & GM_LAYER_RECURRENT) != 0;
   if (attends && recurs) {

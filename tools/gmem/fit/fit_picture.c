@@ -15,7 +15,7 @@ enum {
   PICTURE_ROWS = FIT_DEVICES + 1 + FIT_KINDS
 };
 
-/* What a bar is made of, in its order. */
+/* The parts of a bar, in its order. */
 typedef enum picture_part {
   PICTURE_WEIGHTS,
   PICTURE_EXPERTS,
@@ -152,7 +152,8 @@ static void picture_signs(const picture *self, int part, int count) {
   if (is_coloured) fputs(style_end(self->file), self->file);
 }
 
-/* Signs of each part, by its share. What is there at all gets a sign, which the part with the most signs gives. */
+/* Signs of each part, by its share. A part that is there at all gets a sign, which the part with the most signs gives.
+ */
 static void picture_share(const picture_row *row, int bar, int *signs) {
   uint64_t bytes[PICTURE_PARTS], done = 0;
   int at = 0, largest = 0;

@@ -4,7 +4,8 @@
 
 #include "tools/gmem/fit/fit.h"
 
-/* As wide as the terminal; 40 signs a bar where there is none. The signs are blocks on a terminal that has UTF-8. */
+/* It is as wide as the terminal; 40 signs a bar where there is none. The signs are blocks on a terminal that has UTF-8.
+ */
 void fit_picture(FILE *file, const fit_question *self);
 
 #endif

@@ -1,4 +1,4 @@
-/* The answer for people: a verdict, a picture, what would help; with --explain every term. And as JSON. */
+/* The answer for people: a verdict, a picture, what would help; with --explain every term. The same as JSON. */
 #include <inttypes.h>
 #include <string.h>
 

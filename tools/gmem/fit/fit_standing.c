@@ -11,7 +11,7 @@ bool fit_is_unknown(const fit_question *self, gm_estimate_part_kind part) {
   return self->estimate.parts[part].standing == GM_STANDING_UNKNOWN;
 }
 
-/* Of the model, and of what is beside it. */
+/* The standing of the model, and of what is beside it. */
 static gm_standing standing_whole(const fit_question *self) {
   return fit_unknown(self) ? GM_STANDING_UNKNOWN : self->estimate.standing;
 }

@@ -7,7 +7,7 @@
 
 enum { VERDICT_PLACE = FIT_NAME + 64 };
 
-/* Who has the room: the host, the only device, or all of them. */
+/* The owner of the room: the host, the only device, or all of them. */
 static void verdict_place(const fit_question *self, char *out, size_t capacity) {
   if (!self->device_count) {
     snprintf(out, capacity, "the host");

@@ -3,7 +3,7 @@
 #include "gm/size.h"
 #include "tools/gmem/output/table.h"
 
-/* As much as gmem fit leaves free on a device. */
+/* gmem fit leaves as much free on a device. */
 static const uint64_t load_check_margin = UINT64_C(256) << 20;
 
 static uint64_t check_free(const session *with) {
@@ -20,7 +20,7 @@ void load_check_begin(load_check *self, const session *with, uint64_t bytes) {
                        .result = {.struct_size = sizeof self->result}};
 }
 
-/* What the driver says, where it says so; else what the pool took from it. */
+/* The driver's figure, where it has one; else what the pool took from it. */
 static uint64_t check_total(const load_check *self) {
   const bool is_told = self->free_before != GM_UNKNOWN_BYTES && self->free_after != GM_UNKNOWN_BYTES;
   if (!is_told) return self->reserved_bytes;

@@ -1,4 +1,4 @@
-/* What was predicted for a load, beside what it took: `gmem load --check-fit`. */
+/* The prediction for a load, beside what it took: `gmem load --check-fit`. */
 #ifndef GM_TOOLS_GMEM_LOAD_LOAD_CHECK_H
 #define GM_TOOLS_GMEM_LOAD_LOAD_CHECK_H
 
