@@ -11,19 +11,24 @@
 #include "core/base/thread.h"
 #include "core/device/device.h"
 
-/* A slot is in one place: not made (no memory), in the queue `rest`, or in the hands of one thread. That thread waits
+/* A slot is in one place: not made (no memory), in a queue, or in the hands of one thread. That thread waits
  * for its point, or has it for a user. So no lock is needed while a thread waits. Slots are made by one thread at a
  * time, in the order of the array. `most` only falls. */
 
 enum { RING_TOUCHERS = 4, RING_PAGE = 4096 };
 
+typedef struct ring_queue {
+  gm__ring_slot *first, **end;
+} ring_queue;
+
 struct gm__ring {
   gm_device *device;
   uint64_t slot_bytes;
-  uint32_t asked; /* slots in the array */
-  gm__mutex lock; /* guards the members below */
-  gm__cond moved; /* a slot came back, or slots were made */
-  gm__ring_slot *rest, **rest_end;
+  uint32_t asked;  /* slots in the array */
+  gm__mutex lock;  /* guards the members below */
+  gm__cond moved;  /* a slot came back, or slots were made */
+  ring_queue idle; /* without a point */
+  ring_queue rest; /* with one */
   bool making;
   bool pageable; /* from the first slot on */
   gm__ring_info info;
@@ -40,7 +45,8 @@ gm_status gm__ring_create(gm_device *device, uint32_t slots, uint64_t slot_bytes
   ring->device = device;
   ring->slot_bytes = slot_bytes;
   ring->asked = ring->info.most = slots;
-  ring->rest_end = &ring->rest;
+  ring->idle.end = &ring->idle.first;
+  ring->rest.end = &ring->rest.first;
   gm__mutex_init(&ring->lock, GM__RANK_LEAF);
   gm__cond_init(&ring->moved);
   atomic_fetch_add(&device->children, 1);
@@ -48,27 +54,29 @@ gm_status gm__ring_create(gm_device *device, uint32_t slots, uint64_t slot_bytes
   return GM_OK;
 }
 
-/* --- the queue of slots at rest. REQUIRES: ring lock --- */
+/* --- the queues. REQUIRES: ring lock --- */
 
 static void ring_push(gm__ring *ring, gm__ring_slot *slot) {
+  ring_queue *queue = slot->point.stream ? &ring->rest : &ring->idle;
   slot->next = NULL;
-  *ring->rest_end = slot;
-  ring->rest_end = &slot->next;
+  *queue->end = slot;
+  queue->end = &slot->next;
   gm__cond_signal(&ring->moved);
 }
 
 static void ring_push_front(gm__ring *ring, gm__ring_slot *slot) {
-  slot->next = ring->rest;
-  if (!ring->rest) ring->rest_end = &slot->next;
-  ring->rest = slot;
+  ring_queue *queue = &ring->rest;
+  slot->next = queue->first;
+  if (!queue->first) queue->end = &slot->next;
+  queue->first = slot;
   gm__cond_signal(&ring->moved);
 }
 
-static gm__ring_slot *ring_pop(gm__ring *ring) {
-  gm__ring_slot *slot = ring->rest;
+static gm__ring_slot *ring_pop(ring_queue *queue) {
+  gm__ring_slot *slot = queue->first;
   if (!slot) return NULL;
-  ring->rest = slot->next;
-  if (!ring->rest) ring->rest_end = &ring->rest;
+  queue->first = slot->next;
+  if (!queue->first) queue->end = &queue->first;
   slot->next = NULL;
   return slot;
 }
@@ -203,10 +211,12 @@ static gm_status ring_settle(gm__ring *ring, gm__ring_slot *slot, uint64_t timeo
   return status;
 }
 
-/* The first slot of the queue, if its work ends by then; else it is the first again. NULL: the queue is empty, or the
- * answer says why. REQUIRES: ring lock, which is given away meanwhile. */
+/* An idle slot, else the one that came back first, if its work ends by then; else that is the first again. NULL: both
+ * queues are empty, or the answer says why. REQUIRES: ring lock, which is given away meanwhile. */
 static gm_status ring_take_first(gm__ring *ring, uint64_t timeout_ns, gm__ring_slot **out, gm_error *err) {
-  gm__ring_slot *slot = ring_pop(ring);
+  *out = ring_pop(&ring->idle);
+  if (*out) return GM_OK;
+  gm__ring_slot *slot = ring_pop(&ring->rest);
   *out = slot;
   if (!slot) return GM_OK;
   gm__mutex_unlock(&ring->lock);
@@ -229,12 +239,12 @@ static gm_status ring_try(gm__ring *ring, uint64_t deadline, gm__ring_slot **out
   if (*out || (status != GM_OK && status != GM_ERR_TIMEOUT)) return status;
   if (!ring->making && ring->info.made < ring->info.most) return ring_grow(ring, ring->info.made + 1, err);
   if (gm__deadline_passed(deadline)) return ring_no_slot(ring, err);
-  if (ring->rest) {
+  if (ring->rest.first) {
     status = ring_take_first(ring, gm__deadline_left(deadline), out, err);
     return status == GM_ERR_TIMEOUT ? ring_no_slot(ring, err) : status;
   }
   const bool told = gm__cond_wait_until(&ring->moved, &ring->lock, deadline);
-  return told || ring->rest ? GM_OK : ring_no_slot(ring, err);
+  return told || ring->rest.first || ring->idle.first ? GM_OK : ring_no_slot(ring, err);
 }
 
 gm_status gm__ring_take(gm__ring *ring, uint64_t timeout_ns, gm__ring_slot **out, gm_error *err) {
@@ -272,7 +282,7 @@ gm_status gm__ring_destroy(gm__ring *ring, gm_error *err) {
   if (ring->info.taken) {
     return gm__fail(err, GM_ERR_BUSY, 0, "ring_destroy", "%" PRIu32 " slots are in use", ring->info.taken);
   }
-  for (gm__ring_slot *slot = ring->rest; slot; slot = slot->next) {
+  for (gm__ring_slot *slot = ring->rest.first; slot; slot = slot->next) {
     const gm_status status = ring_settle(ring, slot, GM__NEVER, err);
     if (!ring_may_go(status)) return status;
   }

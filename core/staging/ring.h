@@ -1,6 +1,6 @@
 /* A ring: bounded host memory in equal slots, which a device reads and writes directly. A slot is mapped, touched and
  * registered when it is first needed. A slot that comes back with a point is handed out again after the point has
- * passed. The one that came back first goes first.
+ * passed. Slots without a point go first, then the one that came back first.
  *
  * Where the system locks no more memory, the ring stays as small as it is. Where it locks none, or the device can use
  * none, the slots are pageable. gm__ring_figures says why.

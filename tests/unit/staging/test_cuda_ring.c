@@ -254,6 +254,24 @@ static void a_slot_comes_back_when_its_copy_has_ended(void **state) {
   gm__ring_give(ring, second, NULL);
 }
 
+/* Neither a new slot nor one without a point waits behind a copy. */
+static void idle_slots_go_before_busy_ones(void **state) {
+  (void)state;
+  open_device();
+  make(3);
+  cuda_say("set LINK h2d:1000,poll:0");
+  gm__ring_slot *busy = take();
+  send(busy, 0, 0, SLOT, true);
+  gm__ring_slot *fresh = NULL, *other = NULL;
+  assert_int_equal(gm__ring_take(ring, 0, &fresh, NULL), GM_OK);
+  assert_ptr_not_equal(fresh, busy);
+  assert_int_equal(gm__ring_take(ring, 0, &other, NULL), GM_OK);
+  gm__ring_give(ring, fresh, NULL);
+  assert_ptr_equal(take(), fresh);
+  gm__ring_give(ring, fresh, NULL);
+  gm__ring_give(ring, other, NULL);
+}
+
 static void it_waits_for_copies_before_it_goes(void **state) {
   (void)state;
   gm_error err;
@@ -371,6 +389,7 @@ int main(void) {
       RING_TEST(without_host_memory_it_is_smaller_or_says_so),
       RING_TEST(a_lost_device_makes_no_slot),
       RING_TEST(a_slot_comes_back_when_its_copy_has_ended),
+      RING_TEST(idle_slots_go_before_busy_ones),
       RING_TEST(it_waits_for_copies_before_it_goes),
       RING_TEST(random_schedules_use_no_slot_early),
       RING_TEST(no_two_threads_have_one_slot),
