@@ -16,6 +16,7 @@
 #include "gm/gm.h"
 #include "gm/managed.h"
 #include "gm/peer.h"
+#include "gm/pipeline.h"
 #include "gm/pool_set.h"
 #include "gm/pressure.h"
 #include "gm/probe.h"
