@@ -15,7 +15,7 @@
 #include "support/link_model.h"
 #include "tests/simulated/cuda/sim_control.h"
 
-enum { ITEM = 100000, WORDS = ITEM / 4, PIECES = 200, NANOS_A_PIECE = 1000000, NOBODY = -1 };
+enum { ITEM = 10000, WORDS = ITEM / 4, PIECES = 100, NANOS_A_PIECE = 1000000, NOBODY = -1 };
 
 static gm_context *ctx;
 static gm_device *device;
@@ -90,7 +90,8 @@ static gm_status write_piece(void *user, const void *host, uint64_t bytes, uint6
   assert_int_equal(index, scene.written);
   use(host, bytes, "read");
   for (uint64_t i = 0; i < WORDS; i++) {
-    assert_int_equal(((const uint32_t *)host)[i], (uint32_t)(scene.written * 7) + (uint32_t)i + 1);
+    const uint32_t wanted = (uint32_t)(scene.written * 7) + (uint32_t)i + 1;
+    if (((const uint32_t *)host)[i] != wanted) fail_msg("piece %d, word %d", scene.written, (int)i);
   }
   scene.written++;
   return GM_OK;
@@ -203,10 +204,10 @@ static void three_stages_run_beside_each_other(void **state) {
   static const struct {
     const char *links;
     uint64_t up, step, down; /* microseconds of a piece */
-  } cases[] = {{"h2d:100,d2h:100,kernel:*:1000", 1000, 1000, 1000},
-               {"h2d:50,d2h:100,kernel:*:1000", 2000, 1000, 1000},
-               {"h2d:100,d2h:40,kernel:*:300", 1000, 300, 2500},
-               {"h2d:200,d2h:200,kernel:*:3000", 500, 3000, 500}};
+  } cases[] = {{"h2d:10,d2h:10,kernel:*:1000", 1000, 1000, 1000},
+               {"h2d:5,d2h:10,kernel:*:1000", 2000, 1000, 1000},
+               {"h2d:10,d2h:4,kernel:*:300", 1000, 300, 2500},
+               {"h2d:20,d2h:20,kernel:*:3000", 500, 3000, 500}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const uint64_t sum = cases[i].up + cases[i].step + cases[i].down;
     uint64_t most = cases[i].up > cases[i].step ? cases[i].up : cases[i].step;
@@ -221,7 +222,7 @@ static void three_stages_run_beside_each_other(void **state) {
 static void overlap_is_what_it_can_be(void **state) {
   (void)state;
   static const gm__link_kind kinds[] = {GM__LINK_H2D, GM__LINK_COMPUTE, GM__LINK_D2H};
-  length(3, "h2d:100,d2h:70,kernel:*:800");
+  length(3, "h2d:10,d2h:7,kernel:*:800");
   assert_true(link_overlap_share(&journal, kinds, 3) >= 0.97);
 }
 
@@ -229,13 +230,13 @@ static void two_stages_need_two_lanes(void **state) {
   (void)state;
   params.out_bytes = 0;
   params.sink = NULL;
-  lasts(length(2, "h2d:100,kernel:*:700"), UINT64_C(1000) * (PIECES * 1000 + 700));
-  lasts(length(2, "h2d:200,kernel:*:700"), UINT64_C(1000) * (PIECES * 700 + 500));
+  lasts(length(2, "h2d:10,kernel:*:700"), UINT64_C(1000) * (PIECES * 1000 + 700));
+  lasts(length(2, "h2d:20,kernel:*:700"), UINT64_C(1000) * (PIECES * 700 + 500));
 }
 
 static void one_lane_cannot_overlap_up_and_step(void **state) {
   (void)state;
-  length(1, "h2d:100,d2h:100,kernel:*:1000");
+  length(1, "h2d:10,d2h:10,kernel:*:1000");
   assert_int_equal(link_overlap(&journal, GM__LINK_H2D, GM__LINK_COMPUTE), 0);
   assert_true(link_makespan(&journal) >= (uint64_t)PIECES * UINT64_C(2000000));
 }
@@ -243,7 +244,7 @@ static void one_lane_cannot_overlap_up_and_step(void **state) {
 /* One engine for both directions: the two copies count as one stage. */
 static void half_duplex_is_one_stage(void **state) {
   (void)state;
-  const uint64_t nanos = length(4, "engines:1,h2d:100,d2h:100,kernel:*:500");
+  const uint64_t nanos = length(4, "engines:1,h2d:10,d2h:10,kernel:*:500");
   assert_int_equal(link_overlap(&journal, GM__LINK_H2D, GM__LINK_D2H), 0);
   lasts(nanos, UINT64_C(1000) * (PIECES * 2000 + 500));
 }
@@ -252,7 +253,7 @@ static void half_duplex_is_one_stage(void **state) {
 static void a_step_that_waits_overlaps_nothing(void **state) {
   (void)state;
   scene.waits = true;
-  length(4, "h2d:100,d2h:100,kernel:*:1000");
+  length(4, "h2d:10,d2h:10,kernel:*:1000");
   assert_int_equal(link_overlap(&journal, GM__LINK_H2D, GM__LINK_COMPUTE), 0);
 }
 
@@ -264,7 +265,7 @@ static uint64_t longest_stage(void) {
 
 static void depth_makes_up_for_jitter(void **state) {
   (void)state;
-  static const char links[] = "h2d:100,kernel:*:1000,jitter:50,seed:9";
+  static const char links[] = "h2d:10,kernel:*:1000,jitter:50,seed:9";
   params.out_bytes = 0;
   params.sink = NULL;
   const uint64_t two = length(2, links), bound = longest_stage() + UINT64_C(2) * NANOS_A_PIECE;
@@ -276,10 +277,10 @@ static void depth_makes_up_for_jitter(void **state) {
 /* The system locks no memory, or only so many slots. */
 static void small_and_pageable_rings_serve(void **state) {
   (void)state;
-  static const char *const pinned[] = {"set PINNED 1", "set PINNED 110000", "set PINNED 220000", "set PINNED 350000"};
+  static const char *const pinned[] = {"set PINNED 1", "set PINNED 11000", "set PINNED 22000", "set PINNED 35000"};
   for (size_t i = 0; i < sizeof pinned / sizeof *pinned; i++) {
     cuda_say(pinned[i]);
-    make(3, "h2d:100,d2h:100,pageable:50,kernel:*:1000");
+    make(3, "h2d:10,d2h:10,pageable:5,kernel:*:1000");
     const gm_pipeline_stats stats = run_whole();
     assert_true(stats.why[0] != 0);
     assert_true(!i || stats.host_bytes <= (uint64_t)i * ITEM);
@@ -296,7 +297,7 @@ static void back_pressure_answers_busy(void **state) {
   params.source = NULL;
   params.sink = NULL;
   params.out_bytes = 0;
-  make(2, "h2d:100,kernel:*:1000");
+  make(2, "h2d:10,kernel:*:1000");
   while (sent < 100 && gm_pipeline_push(pipeline, piece, ITEM, 0, &err) == GM_OK) sent++;
   assert_int_equal(err.status, GM_ERR_BUSY);
   assert_int_equal(sent, 3); /* a slot for each lane, and one */
@@ -310,7 +311,7 @@ static void a_lost_device_ends_it(void **state) {
   gm_error err;
   gm_pipeline_stats stats = {.struct_size = sizeof stats};
   scene.lose_at = 20;
-  make(3, "h2d:100,d2h:100,kernel:*:1000");
+  make(3, "h2d:10,d2h:10,kernel:*:1000");
   assert_int_equal(gm_pipeline_run(pipeline, &stats, &err), GM_ERR_DEVICE_LOST);
   assert_int_equal(stats.failed, GM_STAGE_STEP);
   assert_int_equal(stats.failed_item, 20);
