@@ -30,8 +30,26 @@ void gm__input_file_close(gm__input_file *file);
 gm_status gm__input_file_read_at(const gm__input_file *file, const char *path, uint64_t at, void *out, uint64_t bytes,
                                  gm_error *err);
 
+/* Read at most `bytes` at `at`, with one call of the system. *out_got is 0 at the end of the file. GM_ERR_IO. */
+gm_status gm__input_file_read_some(const gm__input_file *file, const char *path, uint64_t at, void *out, uint64_t bytes,
+                                   uint64_t *out_got, gm_error *err);
+
+/* What offsets, lengths and addresses of reads past the page cache are multiples of. */
+enum { GM__INPUT_BLOCK = 4096 };
+
+/* Open the file again, for reads past the page cache (O_DIRECT). NOT_SUPPORTED: its file system has none. NOT_FOUND,
+ * IO: another file has the path now, or this one has changed. */
+gm_status gm__input_file_open_direct(const gm__input_file *file, const char *path, gm__input_file *out, gm_error *err);
+
+/* How many of the bytes [at, at + bytes) lie in the page cache, in whole pages and at most `bytes`. False: the system
+ * does not tell. It reads nothing. */
+bool gm__input_file_resident(const gm__input_file *file, uint64_t at, uint64_t bytes, uint64_t *out);
+
 /* GM_ERR_IO when the size of the open file has changed since it was opened. */
 gm_status gm__input_file_check_size(const gm__input_file *file, const char *path, gm_error *err);
+
+/* As gm__input_file_check_size. GM_ERR_IO also when somebody wrote to the file since it was opened. */
+gm_status gm__input_file_check_unchanged(const gm__input_file *file, const char *path, gm_error *err);
 
 /* Map the whole file for reading. Its `bytes` must not be 0. gm__input_file_unmap unmaps it. When the file shrinks, a
  * touch of a page after its new end ends the process: see gm__input_file_touch. */

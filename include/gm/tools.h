@@ -12,6 +12,7 @@
 #include "gm/cleanup.h"
 #include "gm/debug.h"
 #include "gm/evictor.h"
+#include "gm/file.h"
 #include "gm/fragmentation.h"
 #include "gm/gm.h"
 #include "gm/managed.h"

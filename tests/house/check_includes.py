@@ -29,6 +29,7 @@ FLOORS = {  # lowest first: each with the floors that it may include
     "base": "",
     "algo": "base",
     "context": "base",
+    "file": "base",
     "tier": "base algo context",
     "host": "base",
     "figures": "base host",
@@ -52,7 +53,7 @@ FLOORS = {  # lowest first: each with the floors that it may include
     "store": "base algo context tier host device provider pool block manage buffer",
     "staging": "base context discovery device",
     "transfer": "base device pool block manage staging",
-    "load": "base algo model pool block manage store",
+    "load": "base algo file model pool block manage store",
     "report": "base context discovery",
 }
 # The floors that know what a pool is.
@@ -65,7 +66,7 @@ FACES = {"context": "context", "config": "context", "device": "discovery", "prob
          "trace": "trace", "advice": "trace", "stream": "device", "evictor": "device", "request": "device", "pool": "provider", "quota": "track",
          "spans": "pool", "debug": "guard", "copy": "block", "share": "block", "cleanup": "manage", "pool_set": "manage",
          "record": "manage", "reserve": "manage", "fragmentation": "manage", "profile": "manage", "warm_up": "manage", "buffer": "buffer", "relocation": "buffer", "batch": "buffer", "peer": "transfer",
-         "managed": "transfer", "pipeline": "transfer", "load": "load", "store_file": "load", "report": "report", "tier": "tier", "value": "store", "store": "store",
+         "managed": "transfer", "pipeline": "transfer", "load": "load", "store_file": "load", "report": "report", "file": "file", "tier": "tier", "value": "store", "store": "store",
          "cache": "cache", "tensor_sets": "cache"}
 # The headers that include a tier, and its rank; a higher tier includes lower ones. gm/backend.h stands above them all.
 TIERS = {"gm/gm.h": 1, "gm/model_all.h": 2, "gm/store_all.h": 2, "gm/tools.h": 2}

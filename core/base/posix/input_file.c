@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/base/error.h"
@@ -46,10 +47,15 @@ static gm_status input_refuse(int fd, const char *path, const struct stat *st, g
   return gm__fail(err, GM_ERR_IO, 0, "open", "%.300s: is %s, a regular file is needed", path, input_kind(st->st_mode));
 }
 
-gm_status gm__input_file_open(const char *path, gm__input_file *out, gm_error *err) {
+static int input_open(const char *path, int flags) {
   int fd;
-  do fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  do fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
   while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+gm_status gm__input_file_open(const char *path, gm__input_file *out, gm_error *err) {
+  int fd = input_open(path, 0);
   /* Nobody can open a socket, and a device may have no driver. */
   if (fd < 0 && errno == ENXIO) return gm__fail(err, GM_ERR_IO, ENXIO, "open", "%.300s: is a socket or a device", path);
   if (fd < 0) return input_fail(path, "open", errno, err);
@@ -71,38 +77,119 @@ void gm__input_file_close(gm__input_file *file) {
 }
 
 /* Read at most 1 GiB (Linux stops at 2 GiB). Try again after a signal. */
-static ssize_t input_read_some(int fd, char *to, uint64_t bytes, uint64_t at) {
+gm_status gm__input_file_read_some(const gm__input_file *file, const char *path, uint64_t at, void *out, uint64_t bytes,
+                                   uint64_t *out_got, gm_error *err) {
   size_t wanted = bytes < (1U << 30) ? (size_t)bytes : (size_t)1 << 30;
   ssize_t got;
-  do got = pread(fd, to, wanted, (off_t)at);
+  do got = pread(file->fd, out, wanted, (off_t)at);
   while (got < 0 && errno == EINTR);
-  return got;
+  const int code = errno;
+  *out_got = got > 0 ? (uint64_t)got : 0;
+  if (got >= 0) return GM_OK;
+  return gm__fail(err, GM_ERR_IO, code, "pread", "%.300s: at byte %llu: %s", path, (unsigned long long)at,
+                  gm__path_error_text(code));
 }
 
 gm_status gm__input_file_read_at(const gm__input_file *file, const char *path, uint64_t at, void *out, uint64_t bytes,
                                  gm_error *err) {
-  for (uint64_t done = 0; done < bytes;) {
-    ssize_t got = input_read_some(file->fd, (char *)out + done, bytes - done, at + done);
-    if (got < 0) {
-      int code = errno;
-      return gm__fail(err, GM_ERR_IO, code, "pread", "%.300s: at byte %llu: %s", path, (unsigned long long)(at + done),
-                      gm__path_error_text(code));
-    }
+  for (uint64_t done = 0, got = 0; done < bytes; done += got) {
+    gm_status status = gm__input_file_read_some(file, path, at + done, (char *)out + done, bytes - done, &got, err);
+    if (status != GM_OK) return status;
     if (got == 0) {
       return gm__fail(err, GM_ERR_IO, 0, "pread", "%.300s: ends at byte %llu, it had %llu when it was opened", path,
                       (unsigned long long)(at + done), (unsigned long long)file->bytes);
     }
-    done += (uint64_t)got;
   }
   return GM_OK;
 }
 
-gm_status gm__input_file_check_size(const gm__input_file *file, const char *path, gm_error *err) {
+static gm_status input_check_replaced(const gm__input_file *file, const char *path, gm__input_file *again,
+                                      gm_error *err) {
+  if (gm__input_file_same(file, again)) return GM_OK;
+  gm__input_file_close(again);
+  return gm__fail(err, GM_ERR_IO, 0, "open", "%.300s: was replaced or has changed since it was opened", path);
+}
+
+gm_status gm__input_file_open_direct(const gm__input_file *file, const char *path, gm__input_file *out, gm_error *err) {
+  const int fd = input_open(path, O_DIRECT);
+  if (fd < 0 && (errno == EINVAL || errno == EOPNOTSUPP)) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, errno, "open", "%.200s: its file system has no direct reads", path);
+  }
+  if (fd < 0) return input_fail(path, "open", errno, err);
+  struct stat st;
+  if (fstat(fd, &st) != 0) {
+    const int code = errno;
+    close(fd);
+    return input_fail(path, "fstat", code, err);
+  }
+  *out = input_describe(fd, &st);
+  return input_check_replaced(file, path, out, err);
+}
+
+/* ---- what lies in the page cache ---- */
+
+/* Linux 6.5. The C library does not know the call yet. */
+enum { INPUT_CACHESTAT = 451 };
+
+typedef struct input_cache_range {
+  uint64_t at, bytes;
+} input_cache_range;
+
+typedef struct input_cache_stat {
+  uint64_t cached, dirty, writeback, evicted, recently_evicted;
+} input_cache_stat;
+
+/* The pages of a part, before Linux 6.5. */
+static bool input_count_pages(const gm__input_file *file, uint64_t at, uint64_t bytes, uint64_t page, uint64_t *out) {
+  unsigned char pages[1024] = {0};
+  uint64_t most = sizeof pages * page;
+  for (*out = 0; bytes;) {
+    const uint64_t part = bytes < most ? bytes : most;
+    void *mapping = mmap(NULL, part, PROT_READ, MAP_SHARED, file->fd, (off_t)at);
+    if (mapping == MAP_FAILED) return false;
+    const bool told = mincore(mapping, part, pages) == 0;
+    munmap(mapping, part);
+    if (!told) return false;
+    for (uint64_t i = 0; i < (part + page - 1) / page; i++) *out += pages[i] & 1;
+    at += part;
+    bytes -= part;
+  }
+  return true;
+}
+
+bool gm__input_file_resident(const gm__input_file *file, uint64_t at, uint64_t bytes, uint64_t *out) {
+  const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), start = at / page * page;
+  input_cache_range range = {start, at + bytes - start};
+  input_cache_stat stat = {0};
+  uint64_t pages = 0;
+  if (bytes == 0) return *out = 0, true;
+  if (syscall((long)INPUT_CACHESTAT, (long)file->fd, &range, &stat, 0L) == 0) {
+    pages = stat.cached;
+  } else if (!input_count_pages(file, start, range.bytes, page, &pages)) {
+    return false;
+  }
+  *out = pages * page < bytes ? pages * page : bytes;
+  return true;
+}
+
+static gm_status input_check(const gm__input_file *file, const char *path, bool times, gm_error *err) {
   struct stat st;
   if (fstat(file->fd, &st) != 0) return input_fail(path, "fstat", errno, err);
-  if ((uint64_t)st.st_size == file->bytes) return GM_OK;
-  return gm__fail(err, GM_ERR_IO, 0, "fstat", "%.300s: has %llu bytes, it had %llu when it was opened", path,
-                  (unsigned long long)st.st_size, (unsigned long long)file->bytes);
+  const gm__input_file now = input_describe(file->fd, &st);
+  if (now.bytes != file->bytes) {
+    return gm__fail(err, GM_ERR_IO, 0, "fstat", "%.300s: has %llu bytes, it had %llu when it was opened", path,
+                    (unsigned long long)now.bytes, (unsigned long long)file->bytes);
+  }
+  if (!times || gm__input_file_same(file, &now)) return GM_OK;
+  return gm__fail(err, GM_ERR_IO, 0, "fstat", "%.300s: was written to since it was opened", path);
+}
+
+gm_status gm__input_file_check_size(const gm__input_file *file, const char *path, gm_error *err) {
+  return input_check(file, path, false, err);
+}
+
+gm_status gm__input_file_check_unchanged(const gm__input_file *file, const char *path, gm_error *err) {
+  return input_check(file, path, true, err);
 }
 
 gm_status gm__input_file_map(const gm__input_file *file, const char *path, const void **out, gm_error *err) {

@@ -1,0 +1,176 @@
+/* Invariants: a piece lies within one stretch of piece_bytes that begins at a multiple of them, so whole blocks around
+ * it fit into piece_bytes. No byte outside of the parts' places is written. */
+#include "core/file/read_piece.h"
+
+#include <string.h>
+
+#include "core/base/error.h"
+#include "core/base/mapping.h"
+
+enum { BLOCK = GM__INPUT_BLOCK };
+
+static uint64_t block_down(uint64_t at) { return at / BLOCK * BLOCK; }
+static uint64_t block_up(uint64_t at) { return block_down(at + BLOCK - 1); }
+
+gm__read_part gm__read_row_part(const gm__read_row *rows, const gm__read_piece *piece, uint64_t index) {
+  const gm__read_row *row = &rows[piece->first + index];
+  const uint64_t from = index ? 0 : piece->skip;
+  const uint64_t left = row->range.bytes - from, room = piece->at + piece->bytes - (row->range.at + from);
+  return (gm__read_part){.range = row->number, .from = from, .bytes = left < room ? left : room};
+}
+
+/* Where in its file a part begins, and where its bytes go. */
+static uint64_t run_part_at(const gm__read_run *run, uint64_t index, gm__read_part *part, unsigned char **to) {
+  const gm__read_range *range = &run->rows[run->piece->first + index].range;
+  *part = gm__read_row_part(run->rows, run->piece, index);
+  *to = range->to + part->from;
+  return range->at + part->from;
+}
+
+/* ---- through the page cache ---- */
+
+static gm_status run_read_cached(gm__read_run *run, uint64_t at, unsigned char *to, uint64_t bytes, gm_error *err) {
+  const gm_file *file = run->piece->file;
+  for (uint64_t done = 0, got = 0; done < bytes; done += got) {
+    run->failed_at = at + done;
+    const gm_status status =
+        gm__input_file_read_some(&file->input, file->path, at + done, to + done, bytes - done, &got, err);
+    if (status != GM_OK) return status;
+    if (got == 0) {
+      return gm__fail(err, GM_ERR_IO, 0, "pread", "%.300s: ends at byte %llu, it had %llu when it was opened",
+                      file->path, (unsigned long long)(at + done), (unsigned long long)file->input.bytes);
+    }
+  }
+  return GM_OK;
+}
+
+static gm_status run_cached(gm__read_run *run, gm_error *err) {
+  gm__read_piece *piece = run->piece;
+  piece->way = GM_WAY_CACHE;
+  if (piece->memory.host) {
+    piece->data = piece->memory.host;
+    return run_read_cached(run, piece->at, piece->memory.host, piece->bytes, err);
+  }
+  for (uint64_t i = 0; i < piece->count; i++) {
+    gm__read_part part;
+    unsigned char *to = NULL;
+    const uint64_t at = run_part_at(run, i, &part, &to);
+    const gm_status status = run_read_cached(run, at, to, part.bytes, err);
+    if (status != GM_OK) return status;
+  }
+  return GM_OK;
+}
+
+/* ---- past it ---- */
+
+/* `at` and `to` are at blocks, and `to` has room for whole ones. The page cache has what a direct read does not bring:
+ * after an error, and behind a read that ended within a block. */
+static gm_status run_read_direct(gm__read_run *run, const gm__input_file *direct, uint64_t at, unsigned char *to,
+                                 uint64_t bytes, gm_error *err) {
+  uint64_t done = 0, got = 0;
+  bool failed = false;
+  while (done < bytes && done % BLOCK == 0 && !failed) {
+    failed = gm__input_file_read_some(direct, run->piece->file->path, at + done, to + done, block_up(bytes - done),
+                                      &got, NULL) != GM_OK;
+    if (!failed && got == 0) break;
+    done += got;
+  }
+  const gm_status status = done < bytes ? run_read_cached(run, at + done, to + done, bytes - done, err) : GM_OK;
+  if (status == GM_OK) run->direct_failures += failed;
+  return status;
+}
+
+/* Whole blocks around the piece, into memory for them. */
+static gm_status run_direct_blocks(gm__read_run *run, const gm__input_file *direct, unsigned char *memory,
+                                   gm_error *err) {
+  gm__read_piece *piece = run->piece;
+  const uint64_t begin = block_down(piece->at), lead = piece->at - begin;
+  piece->data = memory + lead;
+  return run_read_direct(run, direct, begin, memory, lead + piece->bytes, err);
+}
+
+/* The middle goes straight into its place, head and tail through the page cache. */
+static gm_status run_direct_place(gm__read_run *run, const gm__input_file *direct, unsigned char *to, gm_error *err) {
+  const gm__read_piece *piece = run->piece;
+  const uint64_t end = piece->at + piece->bytes, from = block_up(piece->at), until = block_down(end);
+  if (from >= until) return run_cached(run, err);
+  gm_status status = run_read_cached(run, piece->at, to, from - piece->at, err);
+  if (!status) status = run_read_direct(run, direct, from, to + (from - piece->at), until - from, err);
+  if (!status) status = run_read_cached(run, until, to + (until - piece->at), end - until, err);
+  return status;
+}
+
+static gm_status run_need_bounce(gm__read_run *run, gm_error *err) {
+  if (!run->bounce) run->bounce = gm__mapping_new((size_t)run->piece_bytes);
+  if (run->bounce) return GM_OK;
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "mmap", "no host memory for %llu bytes",
+                  (unsigned long long)run->piece_bytes);
+}
+
+/* From `data` into the places of all parts. */
+static void run_spread(const gm__read_run *run, const unsigned char *data) {
+  for (uint64_t i = 0; i < run->piece->count; i++) {
+    gm__read_part part;
+    unsigned char *to = NULL;
+    const uint64_t at = run_part_at(run, i, &part, &to);
+    memcpy(to, data + (at - run->piece->at), part.bytes);
+  }
+}
+
+static gm_status run_direct(gm__read_run *run, const gm__input_file *direct, gm_error *err) {
+  gm__read_piece *piece = run->piece;
+  piece->way = GM_WAY_DIRECT;
+  if (piece->memory.host) return run_direct_blocks(run, direct, piece->memory.host, err);
+  gm__read_part part;
+  unsigned char *to = NULL;
+  const uint64_t at = run_part_at(run, 0, &part, &to);
+  if (piece->count == 1 && (uintptr_t)to % BLOCK == at % BLOCK) return run_direct_place(run, direct, to, err);
+  gm_status status = run_need_bounce(run, err);
+  if (status == GM_OK) status = run_direct_blocks(run, direct, run->bounce, err);
+  if (status == GM_OK) run_spread(run, piece->data);
+  piece->data = NULL;
+  return status;
+}
+
+/* ---- by a mapping ---- */
+
+static gm_status run_mapped(gm__read_run *run, gm_error *err) {
+  gm__read_piece *piece = run->piece;
+  const gm_file *file = piece->file;
+  const unsigned char *data = (const unsigned char *)file->mapping + piece->at;
+  piece->way = GM_WAY_MAP;
+  run->failed_at = piece->at;
+  const gm_status status = gm__input_file_touch(&file->input, file->path, file->mapping, piece->at, piece->bytes, err);
+  if (status != GM_OK) return status;
+  if (run->rows[piece->first].range.to) {
+    run_spread(run, data);
+  } else {
+    piece->data = data;
+  }
+  return GM_OK;
+}
+
+/* ---- one of them ---- */
+
+static gm_status run_read(gm__read_run *run, gm_error *err) {
+  gm__read_piece *piece = run->piece;
+  const gm__input_file *direct = NULL;
+  const gm_way way = gm__file_way(piece->file, piece->at, piece->bytes);
+  run->failed_at = piece->at;
+  if (way == GM_WAY_MAP) return run_mapped(run, err);
+  if (way != GM_WAY_DIRECT) return run_cached(run, err);
+  const gm_status status = gm__file_direct(piece->file, &direct, err);
+  if (status != GM_OK) return status;
+  return direct ? run_direct(run, direct, err) : run_cached(run, err);
+}
+
+gm_status gm__read_run_piece(gm__read_run *run, gm_error *err) {
+  const gm__read_piece *piece = run->piece;
+  gm_error changed = {.status = GM_OK};
+  gm_status status = run_read(run, err);
+  if (status == GM_OK) status = gm__input_file_check_unchanged(&piece->file->input, piece->file->path, &changed);
+  if (changed.status == GM_OK) return status;
+  run->failed_at = piece->at;
+  return gm__fail(err, status, changed.native_code, changed.op, "%.300s, while bytes %llu to %llu were read",
+                  changed.message, (unsigned long long)piece->at, (unsigned long long)(piece->at + piece->bytes));
+}

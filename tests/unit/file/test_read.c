@@ -1,0 +1,182 @@
+/* Reads of many ranges: each byte arrives once in its place and none beside it, whatever the plan, the way and the
+ * number of workers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "support/read_scene.h"
+
+/* ---- the plan ---- */
+
+static void test_every_byte_of_any_plan_arrives_once(void **state) {
+  (void)state;
+  static const gm_way ways[] = {GM_WAY_AUTO, GM_WAY_CACHE, GM_WAY_DIRECT, GM_WAY_MAP};
+  static const uint32_t workers[] = {0, 1, 4, 99};
+  uint64_t seed = 7;
+  for (int i = 0; i < 48; i++) {
+    uint64_t bytes = 0;
+    played_reads_begin();
+    played_reads.short_reads = i % 3 == 1;
+    played_reads.interrupts = i % 3 == 2;
+    played_reads.odd_direct = i % 5 == 4;
+    if (i % 7 == 6) played_reads.direct_code = EIO;
+    open_files(ways[i % 4]);
+    random_ranges(&seed);
+    const gm__read_figures figures = read_all(workers[i / 4 % 4]);
+    for (uint64_t j = 0; j < f.count; j++) bytes += f.ranges[j].bytes;
+    assert_int_equal(figures.cached_bytes + figures.direct_bytes + figures.mapped_bytes, bytes);
+    assert_int_equal(figures.mapped_bytes != 0, ways[i % 4] == GM_WAY_MAP);
+    assert_int_equal(figures.direct_failures != 0, i % 7 == 6 && ways[i % 4] == GM_WAY_DIRECT);
+  }
+  assert_int_equal(room.given, 0);
+}
+
+static void test_pieces_come_in_the_order_of_the_files(void **state) {
+  (void)state;
+  uint64_t seed = 3;
+  open_files(GM_WAY_CACHE);
+  random_ranges(&seed);
+  gm__read *read = start(0);
+  gm__read_piece *piece = NULL;
+  uint64_t file = 0, at = 0;
+  while (gm__read_next(read, GM__NEVER, &piece, NULL) == GM_OK && piece) {
+    const uint64_t now = file_of(piece->file), first = piece->at - piece->skip;
+    assert_true(now > file || (now == file && first >= at));
+    assert_true(piece->bytes <= PIECE && (piece->at % PIECE) + piece->bytes <= PIECE);
+    file = now;
+    at = first;
+    free(piece->memory.host);
+    gm__read_done(read, piece);
+  }
+  gm__read_end(read);
+}
+
+/* 40 ranges that lie side by side, with holes, are three direct reads. */
+static void test_near_ranges_are_read_together(void **state) {
+  (void)state;
+  open_files(GM_WAY_DIRECT);
+  no_ranges();
+  for (uint64_t i = 0; i < RANGES; i++) add_range(0, (RANGES - 1 - i) * 1000 + 5, 900, f.space + GUARD + 2000 * i);
+  const gm__read_figures figures = read_all(0);
+  assert_int_equal(figures.reads, 3);
+  assert_int_equal(played_reads.direct_reads, 3);
+  assert_int_equal(figures.direct_bytes, RANGES * 900);
+}
+
+static void test_holes_are_not_read_through_the_page_cache(void **state) {
+  (void)state;
+  open_files(GM_WAY_CACHE);
+  no_ranges();
+  for (uint64_t i = 0; i < RANGES; i++) add_range(0, i * 1000, 100, f.space + GUARD + 2000 * i);
+  read_all(0);
+  assert_int_equal(played_reads.cached_bytes, RANGES * 100);
+}
+
+static void test_a_range_as_it_lies_in_the_file_needs_no_other_memory(void **state) {
+  (void)state;
+  unsigned char *base = f.space + (4096 - (uintptr_t)f.space % 4096);
+  for (uint64_t off = 0; off < 2; off++) {
+    open_files(GM_WAY_DIRECT);
+    no_ranges();
+    add_range(0, 4096, 100000, base + off);
+    const gm__read_figures figures = read_all(0);
+    if (off) assert_true(figures.host_bytes >= PIECE);
+    if (!off) assert_true(figures.host_bytes < PIECE);
+    assert_int_equal(figures.direct_bytes, 100000);
+  }
+}
+
+static void test_a_range_behind_the_end(void **state) {
+  (void)state;
+  const gm__read_params params = {.services = &f.host.services};
+  gm__read *read = NULL;
+  gm_error err;
+  open_files(GM_WAY_AUTO);
+  no_ranges();
+  add_range(0, sizes[0] - 5, 6, f.space);
+  assert_int_equal(gm__read_start(f.ranges, 1, &params, &read, &err), GM_ERR_IO);
+  assert_non_null(strstr(err.message, "/0: has 300001 bytes, 6 bytes at 299996 end behind it"));
+  f.ranges[0].at = UINT64_MAX - 2;
+  assert_int_equal(gm__read_start(f.ranges, 1, &params, &read, &err), GM_ERR_IO);
+  assert_int_equal(gm__read_start(NULL, 0, &params, &read, &err), GM_OK);
+  assert_int_equal(run(read, &err), GM_OK);
+  gm__read_end(read);
+  gm__read_end(NULL);
+}
+
+/* ---- the page cache ---- */
+
+static gm__read_figures read_with(int64_t resident) {
+  played_reads_begin();
+  played_reads.resident = resident;
+  open_files(GM_WAY_AUTO);
+  no_ranges();
+  add_range(0, 0, sizes[0], f.space + GUARD);
+  return read_all(0);
+}
+
+static void test_what_lies_in_the_page_cache_decides(void **state) {
+  (void)state;
+  assert_int_equal(read_with(0).direct_bytes, sizes[0]);
+  assert_int_equal(read_with(400).direct_bytes, sizes[0]);
+  assert_int_equal(read_with(600).cached_bytes, sizes[0]);
+  assert_int_equal(read_with(1000).cached_bytes, sizes[0]);
+  assert_int_equal(read_with(PLAYED_REAL).cached_bytes, sizes[0]); /* it was just written */
+}
+
+/* Before Linux 6.5 pages are counted in a mapping. */
+static void test_the_page_cache_is_counted_either_way(void **state) {
+  (void)state;
+  uint64_t resident = 0;
+  open_files(GM_WAY_AUTO);
+  for (int old = 0; old < 2; old++) {
+    played_reads.resident = old ? PLAYED_NOTHING : PLAYED_REAL;
+    assert_true(gm__input_file_resident(&f.files[0]->input, 0, sizes[0], &resident));
+    assert_int_equal(resident, sizes[0]);
+    assert_true(gm__input_file_resident(&f.files[0]->input, 4095, 2, &resident));
+    assert_int_equal(resident, 2);
+    assert_true(gm__input_file_resident(&f.files[0]->input, 4095, 0, &resident));
+    assert_int_equal(resident, 0);
+  }
+}
+
+/* ---- bounds ---- */
+
+static void test_no_more_pieces_are_under_way_than_allowed(void **state) {
+  (void)state;
+  gm__read_piece *pieces[GM__READ_FLIGHT + 1] = {0};
+  gm_error err;
+  open_files(GM_WAY_CACHE);
+  whole_files();
+  gm__read *read = start(4);
+  for (int i = 0; i < GM__READ_FLIGHT; i++) assert_int_equal(gm__read_next(read, GM__NEVER, &pieces[i], &err), GM_OK);
+  assert_int_equal(gm__read_next(read, SECOND / 50, &pieces[GM__READ_FLIGHT], &err), GM_ERR_TIMEOUT);
+  assert_null(pieces[GM__READ_FLIGHT]);
+  assert_int_equal(played_reads.reads, GM__READ_FLIGHT);
+  for (int i = 0; i < GM__READ_FLIGHT; i++) {
+    check_piece(read, pieces[i]);
+    gm__read_done(read, pieces[i]);
+  }
+  assert_int_equal(run(read, &err), GM_OK);
+  check_places();
+  assert_true(played_reads.most <= 4);
+  gm__read_end(read);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(test_every_byte_of_any_plan_arrives_once),
+      TEST(test_pieces_come_in_the_order_of_the_files),
+      TEST(test_near_ranges_are_read_together),
+      TEST(test_holes_are_not_read_through_the_page_cache),
+      TEST(test_a_range_as_it_lies_in_the_file_needs_no_other_memory),
+      TEST(test_a_range_behind_the_end),
+      TEST(test_what_lies_in_the_page_cache_decides),
+      TEST(test_the_page_cache_is_counted_either_way),
+      TEST(test_no_more_pieces_are_under_way_than_allowed),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
