@@ -10,7 +10,7 @@
 #include "core/store/look.h"
 #include "gm/store_file.h"
 
-enum { ROAD_CHUNK = 4 << 20, ROAD_ROWS_LEAST = 64 };
+enum { ROAD_ROWS_LEAST = 64 };
 
 static const char road_op[] = "gm_store_save";
 
@@ -21,7 +21,6 @@ typedef struct road_out {
   gm__file_tensor *rows;
   size_t count, capacity;
   gm_status listed;
-  unsigned char *chunk;
   const gm__save_format *format;
 } road_out;
 
@@ -84,7 +83,6 @@ static void road_out_drop(const road_out *road, const gm__file_tensor *row) {
 static void road_out_end(road_out *road) {
   for (size_t i = 0; i < road->count; i++) road_out_drop(road, &road->rows[i]);
   gm__release(road->services, road->rows, road->capacity * sizeof *road->rows);
-  gm__release(road->services, road->chunk, ROAD_CHUNK);
 }
 
 /* ---- what they are ---- */
@@ -97,14 +95,13 @@ static gm_status road_out_fail(const road_out *road, const gm__file_tensor *row,
 
 static gm_status road_out_describe(const road_out *road, const gm_value_info *info, gm__file_tensor *row,
                                    gm_error *err) {
-  const char *why = info->form == GM_VALUE_TENSOR ? road->format->refuses(row->name, info->dtype)
-                                                  : "is a list or dictionary: a file has tensors alone";
-  if (why) return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, road_op, "it %s", why);
   row->dtype = info->dtype;
   row->rank = info->rank;
   row->bytes = info->bytes;
   memcpy(row->shape, info->shape, sizeof row->shape);
-  return GM_OK;
+  const char *why =
+      info->form == GM_VALUE_TENSOR ? road->format->refuses(row) : "is a list or dictionary: a file has tensors alone";
+  return why ? gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, road_op, "it %s", why) : GM_OK;
 }
 
 static gm_status road_out_check(const gm_value_info *info, const gm__file_tensor *row, gm_error *err) {
@@ -148,15 +145,8 @@ static gm_status road_out_describe_all(road_out *road, gm_error *err) {
 
 /* ---- their bytes ---- */
 
-static gm_status road_out_value(const road_out *road, gm_value *value, uint64_t total, gm__save_sink *sink,
-                                gm_error *err) {
-  gm_status status = GM_OK;
-  for (uint64_t at = 0, bytes; at < total && !status; at += bytes) {
-    bytes = total - at < ROAD_CHUNK ? total - at : ROAD_CHUNK;
-    status = gm_value_read(value, at, road->chunk, bytes, NULL, err);
-    if (!status) status = gm__save_sink_write(sink, road->chunk, bytes, err);
-  }
-  return status;
+static gm_status road_out_read(void *value, uint64_t at, void *to, uint64_t bytes, gm_error *err) {
+  return gm_value_read(value, at, to, bytes, NULL, err);
 }
 
 static gm_status road_out_tensor(road_out *road, gm__file_tensor *row, gm__save_sink *sink, gm_error *err) {
@@ -165,7 +155,7 @@ static gm_status road_out_tensor(road_out *road, gm__file_tensor *row, gm__save_
   gm_status status = road_out_look(road, row, &value, &info, err);
   if (status == GM_ERR_NOT_FOUND) status = gm__fail(err, GM_ERR_BUSY, 0, road_op, "it was deleted during the call");
   if (!status) status = road_out_check(&info, row, err);
-  if (!status) status = road_out_value(road, value, info.bytes, sink, err);
+  if (!status) status = gm__save_sink_fill(sink, info.bytes, road_out_read, value, err);
   gm_value_release(value, NULL);
   return status;
 }
@@ -178,15 +168,9 @@ static gm_status road_out_data(void *user, size_t row, gm__save_sink *sink, gm_e
 }
 
 static gm_status road_out_file(road_out *road, const char *path, gm_error *err) {
-  gm__save_file file;
-  const gm__save_source source = {road->services, road->rows, road->count, road_out_data, road};
-  gm_status status = gm__save_file_open(path, &file, err);
-  if (status) return status;
-  gm__save_sink sink = {.file = &file};
-  status = road->format->write(&source, &sink, err);
-  if (!status) status = gm__save_file_give(&file, err);
-  gm__save_file_close(&file);
-  return status;
+  const gm__save_source source = {
+      {.services = road->services, .op = road_op, .tensors = road->rows, .count = road->count}, road_out_data, road};
+  return gm__save_whole(&source, road->format, path, err);
 }
 
 gm_status gm_store_save(gm_store *store, const char *prefix, const char *path, gm_error *err) {
@@ -197,8 +181,6 @@ gm_status gm_store_save(gm_store *store, const char *prefix, const char *path, g
   if (!path || !*path) return gm__bad_argument(err, road_op, "`path` is %s", path ? "empty" : "NULL");
   road_out road = {.store = store, .services = gm__store_look_services(store), .format = gm__save_format_of(path)};
   road.prefix_bytes = *normal ? strlen(normal) + 1 : 0;
-  road.chunk = gm__alloc(road.services, ROAD_CHUNK);
-  if (!road.chunk) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, road_op, "no host memory for a chunk");
   status = road_out_list(&road, normal, err);
   if (!status) status = road_out_describe_all(&road, err);
   if (!status) status = road_out_file(&road, path, err);

@@ -61,6 +61,16 @@ static const gguf_tensor_type gguf_tensor_types[] = {
     [42] = {NULL, GM_DTYPE_Q2_0, true},
 };
 
+enum { GGUF_TENSOR_TYPES = sizeof gguf_tensor_types / sizeof *gguf_tensor_types };
+
+bool gm__gguf_tensor_type(gm_dtype dtype, uint32_t *out) {
+  for (uint32_t i = 0; i < GGUF_TENSOR_TYPES; i++) {
+    *out = i;
+    if (gguf_tensor_types[i].known && gguf_tensor_types[i].dtype == dtype) return true;
+  }
+  return false;
+}
+
 typedef struct gguf_tensor {
   gm__tensor tensor;
   uint64_t dims[GGUF_RANK_MAX]; /* outermost first, as gm has them; the file has the innermost first */
@@ -92,7 +102,7 @@ static bool tensor_read_type(gm__gguf_reader *reader, gguf_tensor *entry) {
   uint64_t start = reader->at;
   uint32_t type = 0;
   if (!gm__gguf_u32(reader, "the type of a tensor", &type)) return false;
-  bool listed = type < sizeof gguf_tensor_types / sizeof *gguf_tensor_types;
+  bool listed = type < GGUF_TENSOR_TYPES;
   if (!listed) {
     return gm__gguf_fail(reader, GM_ERR_FORMAT, start, "tensor \"%.80s\": unknown type %u", tensor_name(reader, entry),
                          type);

@@ -45,6 +45,9 @@ bool gm__value_u64(const gm__contents *contents, const gm__value *value, uint64_
 
 /* ---- tensors ---- */
 
+/* The format's number of a type. False: it has none. */
+bool gm__gguf_tensor_type(gm_dtype dtype, uint32_t *out);
+
 /* Read `count` tensors: each checked by itself, its data at a multiple of `alignment`. False: the reader has the
  * failure. */
 bool gm__gguf_read_tensors(gm__gguf_reader *reader, uint64_t count, uint64_t alignment);

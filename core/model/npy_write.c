@@ -22,8 +22,8 @@ typedef struct npz_out {
   char *at;
 } npz_out;
 
-const char *gm__npy_refuses(gm_dtype dtype) {
-  return gm__npy_type(dtype) ? NULL : "has a type that NumPy does not know";
+const char *gm__npy_refuses(const gm__file_tensor *tensor) {
+  return gm__npy_type(tensor->dtype) ? NULL : "has a type that NumPy does not know";
 }
 
 size_t gm__npy_begin(const gm__file_tensor *tensor, uint64_t at, char out[GM__NPY_BEGIN_MOST]) {

@@ -11,8 +11,8 @@
 
 enum { GM__NPY_BEGIN_MOST = 1024, GM__NPZ_NAME_MOST = 8192, GM__NPZ_RECORD_MOST = GM__NPZ_NAME_MOST + 128 };
 
-/* Why the format cannot hold a tensor of that type, for the end of a sentence. NULL: it can. */
-const char *gm__npy_refuses(gm_dtype dtype);
+/* Why the format cannot hold a tensor, for the end of a sentence. NULL: it can. */
+const char *gm__npy_refuses(const gm__file_tensor *tensor);
 
 /* Make the header of an array that begins at byte `at` of the file. Its data begin at a multiple of 64. Returns the
  * header's bytes. REQUIRES: the type is not refused. */

@@ -12,5 +12,6 @@
 #include "gm/model_config.h"
 #include "gm/model_value.h"
 #include "gm/plan.h"
+#include "gm/save.h"
 
 #endif

@@ -27,9 +27,10 @@ GM_API gm_status gm_store_load(gm_store *store, const char *prefix, const gm_mod
  * gm_store_load. */
 GM_API gm_status gm_store_load_file(gm_store *store, const char *prefix, const char *path, gm_error *err);
 
-/* Saves the tensors of the keys below `prefix` to one file at `path`. A name that ends in ".npz" makes an archive of
- * NumPy's arrays, which is not compressed. One that ends in ".npy" makes one array, of the only key. Every other name
- * makes a safetensors file. The tensors' names are the keys without the prefix. `prefix` NULL, "" and "/": all keys.
+/* Saves the tensors of the keys below `prefix` to one file at `path`. A name that ends in ".gguf" makes a GGUF file.
+ * One that ends in ".npz" makes an archive of NumPy's arrays, which is not compressed. One that ends in ".npy" makes
+ * one array, of the only key. Every other name makes a safetensors file. In GGUF and safetensors the data begins at a
+ * multiple of 4096 bytes. The tensors' names are the keys without the prefix. `prefix` NULL, "" and "/": all keys.
  * Values stay where they are: each is read from the device, from host memory or from its tier. A value in a tier is
  * read twice. gm takes 4 MiB of host memory. A value that is in host memory or a tier takes up to twice its bytes
  * beside that, one value at a time.
@@ -41,13 +42,15 @@ GM_API gm_status gm_store_load_file(gm_store *store, const char *prefix, const c
  * files of a process that ended go with the next save to `path`.
  *
  * Errors: INVALID_ARGUMENT: the prefix, or `path` is NULL or empty. NOT_FOUND: no key is below the prefix, or there is
- * no such folder. NOT_SUPPORTED: the format cannot hold a value, which the message names. Such are lists, dictionaries
- * and quantised types. Such are the key "__metadata__", keys that are not UTF-8, and the prefix itself. NumPy also
- * has no bfloat16 and no type of 8 bits or fewer that is no integer. NOT_SUPPORTED also: the header of safetensors is
- * above 100 MB, or several keys for one array. BUSY: another thread or process saves to `path`, or the type or shape of
- * a key changed during the call. IO: the disk is full, or `path` is no regular file or may not be written.
- * OUT_OF_HOST_MEMORY, FORKED, and those of gm_value_read and of the tiers. After a failure the earlier file is there.
- * Where only the last step fails, which tells the disk of the name, the new one may be. */
+ * no such folder. NOT_SUPPORTED: the format cannot hold a value, which the message names. Such are lists and
+ * dictionaries, keys that are not UTF-8, and the prefix itself. safetensors has no quantised types, and no key
+ * "__metadata__". NumPy also has no bfloat16 and no type of 8 bits or fewer that is no integer. GGUF has no unsigned
+ * types, booleans, complex types and small floats. It has at most four dimensions, none of them 0, and names of at most
+ * 63 bytes. NOT_SUPPORTED also: the header is above 100 MB (GGUF: 256 MB), or several keys for one array. BUSY: another
+ * thread or process saves to `path`, or the type or shape of a key changed during the call. IO: the disk is full, or
+ * `path` is no regular file or may not be written. OUT_OF_HOST_MEMORY, FORKED, and those of gm_value_read and of the
+ * tiers. After a failure the earlier file is there. Where only the last step fails, which tells the disk of the name,
+ * the new one may be. */
 GM_API gm_status gm_store_save(gm_store *store, const char *prefix, const char *path, gm_error *err);
 
 GM_END_DECLS

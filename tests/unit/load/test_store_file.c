@@ -7,77 +7,15 @@
 #include <string.h>
 
 #include <cmocka.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "gm/model.h"
-#include "gm/store_file.h"
 #include "support/fail_each.h"
 #include "support/safetensors_bytes.h"
-#include "support/store_bench.h"
-
-#define MIB (UINT64_C(1) << 20)
-
-typedef struct scene {
-  pool_bench bench;
-  temp_folder folder;
-  gm_store *store;
-  char path[256];
-} scene;
-
-static void scene_open(scene *s, uint64_t max_bytes) {
-  store_open_bench(&s->bench, max_bytes);
-  temp_folder_make(&s->folder);
-  s->store = store_open(s->bench.pool, NULL);
-  snprintf(s->path, sizeof s->path, "%s", temp_folder_join(&s->folder, "saved.safetensors"));
-}
-
-static void scene_close(scene *s) {
-  store_close(s->store);
-  temp_folder_remove(&s->folder);
-  pool_bench_close(&s->bench);
-}
-
-static int files_of(const scene *s) {
-  DIR *stream = opendir(s->folder.path);
-  int count = 0;
-  assert_non_null(stream);
-  for (const struct dirent *at; (at = readdir(stream)) != NULL;) count += at->d_name[0] != '.';
-  closedir(stream);
-  return count;
-}
-
-static void put(gm_store *store, const char *key, gm_dtype dtype, uint32_t rank, const uint64_t *shape) {
-  gm_tensor_desc desc = {.struct_size = sizeof desc, .dtype = dtype, .rank = rank};
-  uint64_t bytes = 0, seed = 7;
-  unsigned char data[4096];
-  for (uint32_t i = 0; i < rank; i++) desc.shape[i] = shape[i];
-  pool_bench_ok(gm_tensor_bytes(&desc, &bytes, err));
-  assert_true(bytes <= sizeof data);
-  for (const char *at = key; *at; at++) seed = seed * 31 + (unsigned char)*at;
-  for (uint64_t i = 0; i < bytes; i++) data[i] = (unsigned char)test_random(&seed);
-  pool_bench_ok(gm_store_put_tensor(store, key, &desc, data, err));
-}
-
-/* Both keys have equal tensors. */
-static void expect_same(gm_store *store, const char *a, const char *b) {
-  gm_value *values[2];
-  gm_value_info info[2] = {{.struct_size = sizeof info[0]}, {.struct_size = sizeof info[1]}};
-  unsigned char data[2][4096];
-  for (int i = 0; i < 2; i++) {
-    pool_bench_ok(gm_store_get(store, i ? b : a, &values[i], err));
-    pool_bench_ok(gm_value_describe(values[i], &info[i], err));
-    pool_bench_ok(gm_value_read(values[i], 0, data[i], info[i].bytes, NULL, err));
-    gm_value_release(values[i], NULL);
-  }
-  assert_int_equal(info[0].dtype, info[1].dtype);
-  assert_int_equal(info[0].rank, info[1].rank);
-  assert_memory_equal(info[0].shape, info[1].shape, sizeof info[0].shape);
-  assert_memory_equal(data[0], data[1], info[0].bytes);
-}
+#include "support/store_file_scene.h"
 
 /* The keys have names that a JSON text has to write in another way, and types whose order in the file counts. */
 static const char *const odd_keys[] = {"w",        "b/c",       "a \"quoted\"", "back\\slash", "line\nend\x01",
@@ -101,39 +39,6 @@ static void put_odd_keys(gm_store *store) {
   }
 }
 
-/* The keys below "m" whose types NumPy has, as odd_keys has them. */
-static const char *const numpy_keys[] = {"w",        "b/c",    "a \"quoted\"", "back\\slash", "line\nend\x01",
-                                         "\xc3\xa4", "scalar", "empty",        "deep"};
-enum { NUMPY_KEYS = sizeof numpy_keys / sizeof numpy_keys[0] };
-
-static void put_numpy_keys(gm_store *store) {
-  static const gm_dtype types[] = {GM_DTYPE_U8, GM_DTYPE_F64, GM_DTYPE_C64, GM_DTYPE_I64, GM_DTYPE_F16,
-                                   GM_DTYPE_I8, GM_DTYPE_F32, GM_DTYPE_U16, GM_DTYPE_BOOL};
-  static const uint32_t ranks[] = {1, 2, 3, 1, 1, 1, 0, 2, 16};
-  static const uint64_t shape[16] = {3, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, none[] = {4, 0};
-  for (int i = 0; i < NUMPY_KEYS; i++) {
-    char key[64];
-    snprintf(key, sizeof key, "m/%s", numpy_keys[i]);
-    put(store, key, types[i], ranks[i], strcmp(numpy_keys[i], "empty") ? shape : none);
-  }
-}
-
-/* The key below "again" has what the one below "m" has. */
-static void expect_again(const scene *s, const char *again, const char *key) {
-  char a[64], b[64];
-  snprintf(a, sizeof a, "m/%s", key);
-  snprintf(b, sizeof b, "%s/%s", again, key);
-  expect_same(s->store, a, b);
-}
-
-/* The keys below `prefix` go into a file of NumPy, and from there to keys below "again". */
-static void through_numpy(scene *s, const char *prefix, const char *name) {
-  put_numpy_keys(s->store);
-  snprintf(s->path, sizeof s->path, "%s", temp_folder_join(&s->folder, name));
-  pool_bench_ok(gm_store_save(s->store, prefix, s->path, err));
-  pool_bench_ok(gm_store_load_file(s->store, "again", s->path, err));
-}
-
 static void test_what_is_saved_is_loaded(void **state) {
   (void)state;
   scene s;
@@ -145,58 +50,6 @@ static void test_what_is_saved_is_loaded(void **state) {
   pool_bench_ok(gm_store_load_file(s.store, "again/deeper", s.path, err));
   assert_int_equal(store_stats(s.store).keys, 2 * ODD_KEYS + 1);
   for (int i = 0; i < ODD_KEYS; i++) expect_again(&s, "again/deeper", odd_keys[i]);
-  scene_close(&s);
-}
-
-static void test_archives_of_arrays(void **state) {
-  (void)state;
-  scene s;
-  scene_open(&s, 16 * MIB);
-  through_numpy(&s, "m", "saved.npz");
-  assert_int_equal(store_stats(s.store).keys, 2 * NUMPY_KEYS);
-  for (int i = 0; i < NUMPY_KEYS; i++) expect_again(&s, "again", numpy_keys[i]);
-  gm_model *model = NULL;
-  pool_bench_ok(gm_model_open(NULL, s.path, &model, err));
-  for (uint64_t i = 0; i < gm_model_tensor_count(model); i++) {
-    gm_tensor_info info = {.struct_size = sizeof info};
-    pool_bench_ok(gm_model_tensor(model, i, &info, err));
-    assert_int_equal(info.file_offset % 64, 0);
-  }
-  gm_model_close(model);
-  scene_close(&s);
-}
-
-static void test_one_array(void **state) {
-  (void)state;
-  scene s;
-  gm_error why;
-  scene_open(&s, 16 * MIB);
-  through_numpy(&s, "m/b", "c.npy");
-  expect_same(s.store, "m/b/c", "again/c");
-  assert_int_equal(gm_store_save(s.store, "m", s.path, &why), GM_ERR_NOT_SUPPORTED);
-  assert_non_null(strstr(why.message, "an .npy file holds one tensor, 9 keys are below the prefix"));
-  assert_int_equal(files_of(&s), 1);
-  pool_bench_ok(gm_store_load_file(s.store, "again", s.path, err)); /* the earlier file is there */
-  scene_close(&s);
-}
-
-static void test_what_numpy_cannot_hold(void **state) {
-  (void)state;
-  static const uint64_t shape[] = {4};
-  static const char *const ends[] = {"a.npy", "a.npz"};
-  scene s;
-  gm_error why;
-  scene_open(&s, 16 * MIB);
-  put(s.store, "m/half", GM_DTYPE_BF16, 1, shape);
-  store_put(s.store, "bytes/\xff\xfe", 1, 1, 1);
-  for (int i = 0; i < 2; i++) {
-    const char *path = temp_folder_join(&s.folder, ends[i]);
-    assert_int_equal(gm_store_save(s.store, "m", path, &why), GM_ERR_NOT_SUPPORTED);
-    assert_non_null(strstr(why.message, "key \"m/half\": it has a type that NumPy does not know"));
-  }
-  assert_int_equal(gm_store_save(s.store, "bytes", temp_folder_join(&s.folder, "a.npz"), &why), GM_ERR_NOT_SUPPORTED);
-  assert_non_null(strstr(why.message, "UTF-8"));
-  assert_int_equal(files_of(&s), 0);
   scene_close(&s);
 }
 
@@ -468,9 +321,6 @@ static void test_host_memory_that_is_missing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_what_is_saved_is_loaded),
-      cmocka_unit_test(test_archives_of_arrays),
-      cmocka_unit_test(test_one_array),
-      cmocka_unit_test(test_what_numpy_cannot_hold),
       cmocka_unit_test(test_the_whole_store_is_a_prefix),
       cmocka_unit_test(test_values_are_saved_where_they_lie),
       cmocka_unit_test(test_names_that_are_no_keys),

@@ -1,0 +1,57 @@
+/* Saving a model: its tensors, from the device's memory or from its own files, in one new file. */
+#ifndef GM_SAVE_H
+#define GM_SAVE_H
+
+#include <stdbool.h>
+
+#include "gm/load.h"
+
+GM_BEGIN_DECLS
+
+/* Progress of a save. gm alone makes one: later versions add members at its end. */
+typedef struct gm_save_progress {
+  const char *tensor;   /* the tensor at work; borrowed from the model */
+  uint64_t done_bytes;  /* handed on for writing */
+  uint64_t total_bytes; /* the bytes of all tensors */
+} gm_save_progress;
+
+/* How to save. Zero-initialised with struct_size set, it is valid. */
+typedef struct gm_save_params {
+  uint32_t struct_size;
+  /* Called before each tensor and after each chunk, on the calling thread. gm holds no lock. false cancels the save.
+   * It must not free blocks of the model, and must not throw. NULL: none. */
+  bool (*progress)(void *user, const gm_save_progress *progress);
+  void *user;
+} gm_save_params;
+
+typedef struct gm_save_result {
+  uint32_t struct_size;     /* set by the caller */
+  uint64_t tensors;         /* tensors in the file, also those of zero bytes */
+  uint64_t bytes;           /* their bytes */
+  uint64_t values;          /* what the model's files state about themselves, and is in the file, too */
+  uint64_t values_left_out; /* what they state, and the format cannot hold */
+  double seconds;           /* until file and name were on the disk */
+} gm_save_result;
+
+/* Saves all tensors of `model` to one file at `path`, bit by bit as they are. With `loaded` (of this model) they come
+ * from its blocks. A tensor without a block there, or `loaded` NULL: it comes from the model's own files. `params` and
+ * `out_result` may be NULL. No other work may change the blocks during the call.
+ *
+ * The format is that of gm_store_save: GGUF, NumPy or safetensors, by the end of `path`. What the files state about
+ * themselves goes into the new one, too. Of several files with the same key the first counts. safetensors holds
+ * strings alone, and NumPy none. The alignment and the parts of the old files are not copied. The data begins at a
+ * multiple of 4096 bytes, in GGUF the data of each tensor.
+ *
+ * gm writes a side file, as gm_store_save does: `path` has the earlier file or the whole new one, also after a crash.
+ * So a model may be saved to its own path. Thread-safe.
+ *
+ * Errors: INVALID_ARGUMENT: an argument is NULL or empty, `loaded` is of another model, or `model` is from
+ * gm_model_open_header. NOT_SUPPORTED: the format cannot hold a tensor, which the message names. NOT_FOUND, IO, BUSY:
+ * those of gm_store_save; also: a file of the model is gone or has changed. CANCELLED: `progress` returned false.
+ * OUT_OF_HOST_MEMORY, FORKED, and those of gm_block_read. After a failure the earlier file is there. */
+GM_API gm_status gm_model_save(const gm_model *model, const gm_loaded_model *loaded, const char *path,
+                               const gm_save_params *params, gm_save_result *out_result, gm_error *err);
+
+GM_END_DECLS
+
+#endif
