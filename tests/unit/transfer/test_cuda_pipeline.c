@@ -13,6 +13,7 @@
 #include "support/cuda_engine.h"
 #include "support/cuda_fixture.h"
 #include "support/link_model.h"
+#include "test_data.h"
 #include "tests/simulated/cuda/sim_control.h"
 
 enum { ITEM = 10000, WORDS = ITEM / 4, PIECES = 100, NANOS_A_PIECE = 1000000, NOBODY = -1 };
@@ -274,6 +275,41 @@ static void depth_makes_up_for_jitter(void **state) {
   if (four > bound + bound / 20) fail_msg("%llu ns of %llu", (unsigned long long)four, (unsigned long long)bound);
 }
 
+/* A line for each stage, a column for each half millisecond, and in it the piece that the stage works on. */
+static void draw_stage(char *out, size_t capacity, const char *name, gm__link_kind kind) {
+  char line[160], piece = '0';
+  memset(line, ' ', sizeof line);
+  size_t last = 0;
+  for (size_t i = 0; i < journal.count; i++) {
+    const gm__link_entry *entry = &journal.lines[i];
+    if (entry->kind != kind) continue;
+    for (uint64_t at = entry->start; at < entry->end && last < sizeof line - 1; at += NANOS_A_PIECE / 2) {
+      last = (size_t)(at / (NANOS_A_PIECE / 2)) + 1;
+      line[last - 1] = piece;
+    }
+    piece++;
+  }
+  snprintf(out + strlen(out), capacity - strlen(out), "%-6s%.*s\n", name, (int)last, line);
+}
+
+/* The picture of docs/transfers.md. */
+static void the_page_shows_what_ran(void **state) {
+  (void)state;
+  static char picture[1024], page[65536];
+  scene.pieces = 8;
+  params.depth = 3;
+  length(3, "h2d:10,d2h:20,kernel:*:1500");
+  draw_stage(picture, sizeof picture, "up", GM__LINK_H2D);
+  draw_stage(picture, sizeof picture, "step", GM__LINK_COMPUTE);
+  draw_stage(picture, sizeof picture, "down", GM__LINK_D2H);
+  FILE *file = fopen(GM_TEST_DATA "/../../docs/transfers.md", "r");
+  assert_non_null(file);
+  const size_t bytes = fread(page, 1, sizeof page - 1, file);
+  fclose(file);
+  assert_in_range(bytes, 1000, sizeof page - 2);
+  if (!strstr(page, picture)) fail_msg("docs/transfers.md has another picture than\n%s", picture);
+}
+
 /* The system locks no memory, or only so many slots. */
 static void small_and_pageable_rings_serve(void **state) {
   (void)state;
@@ -343,6 +379,7 @@ int main(void) {
       PIPELINE_TEST(half_duplex_is_one_stage),
       PIPELINE_TEST(a_step_that_waits_overlaps_nothing),
       PIPELINE_TEST(depth_makes_up_for_jitter),
+      PIPELINE_TEST(the_page_shows_what_ran),
       PIPELINE_TEST(small_and_pageable_rings_serve),
       PIPELINE_TEST(back_pressure_answers_busy),
       PIPELINE_TEST(a_step_that_never_ends_is_told),
