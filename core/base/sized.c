@@ -21,11 +21,10 @@ gm_status gm__sized_check(const void *theirs, size_t bytes, const char *op, cons
   return gm__bad_argument(err, op, "`%s->struct_size` is %u, must be %zu", name, size, bytes);
 }
 
-gm_status gm__sized_in(void *to, size_t bytes, const void *from, const char *op, const char *name, gm_error *err) {
-  const gm_status status = gm__sized_check(from, bytes, op, name, err);
-  if (status) return status;
-  const uint32_t theirs = sized_read(from), ours = (uint32_t)bytes;
-  const unsigned char *at = from;
+/* From `at`, of `theirs` bytes. */
+static gm_status sized_take(void *to, size_t bytes, const unsigned char *at, uint32_t theirs, const char *op,
+                            const char *name, gm_error *err) {
+  const uint32_t ours = (uint32_t)bytes;
   for (size_t i = bytes; i < theirs; i++) {
     if (!at[i]) continue;
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op,
@@ -33,9 +32,21 @@ gm_status gm__sized_in(void *to, size_t bytes, const void *from, const char *op,
                     bytes, gm_version_string());
   }
   memset(to, 0, bytes);
-  memcpy(to, from, theirs < bytes ? theirs : bytes);
+  memcpy(to, at, theirs < bytes ? theirs : bytes);
   memcpy(to, &ours, sizeof ours);
   return GM_OK;
+}
+
+gm_status gm__sized_in(void *to, size_t bytes, const void *from, const char *op, const char *name, gm_error *err) {
+  return gm__sized_in_at(to, bytes, from, 0, op, name, err);
+}
+
+gm_status gm__sized_in_at(void *to, size_t bytes, const void *first, size_t index, const char *op, const char *name,
+                          gm_error *err) {
+  const gm_status status = gm__sized_check(first, bytes, op, name, err);
+  if (status) return status;
+  const uint32_t theirs = sized_read(first);
+  return sized_take(to, bytes, (const unsigned char *)first + index * theirs, theirs, op, name, err);
 }
 
 void gm__sized_out(void *to, const void *from, size_t bytes) {

@@ -23,6 +23,10 @@ gm_status gm__sized_check(const void *theirs, size_t bytes, const char *op, cons
  * INVALID_ARGUMENT as gm__sized_check. NOT_SUPPORTED: a newer caller has set a member that gm does not know. */
 gm_status gm__sized_in(void *to, size_t bytes, const void *from, const char *op, const char *name, gm_error *err);
 
+/* gm__sized_in for entry `index` of a caller's array, all of whose entries have the size of the first. */
+gm_status gm__sized_in_at(void *to, size_t bytes, const void *first, size_t index, const char *op, const char *name,
+                          gm_error *err);
+
 /* Copy gm's `from` to the caller's `to`, never more than its struct_size, which stays. Members that only a newer caller
  * knows become zero. REQUIRES: `to` has passed gm__sized_check. */
 void gm__sized_out(void *to, const void *from, size_t bytes);

@@ -42,7 +42,7 @@ static gm_status copy_check_part(const gm__access *dst, gm__span_copy src, gm_er
   return status;
 }
 
-static gm_status copy_check_ranges(gm__span_copy dst, const gm__span_copy *src, gm_error *err) {
+gm_status gm__span_copy_check(gm__span_copy dst, const gm__span_copy *src, gm_error *err) {
   if (dst.here.device != src->here.device) {
     return gm__bad_argument(err, dst.op, "`src_pool` and `dst_pool` are on different devices");
   }
@@ -61,7 +61,7 @@ gm_status gm_block_copy(gm_pool *dst_pool, const gm_block *dst, uint64_t dst_off
   gm__span_copy to, from = {.left = 0};
   gm_status status = gm__span_copy_open(dst_pool, dst, dst_offset, bytes, "gm_block_copy", &to, err);
   if (!status) status = gm__span_copy_open(src_pool, src, src_offset, bytes, "gm_block_copy", &from, err);
-  if (!status) status = copy_check_ranges(to, &from, err);
+  if (!status) status = gm__span_copy_check(to, &from, err);
   return status ? status : gm__span_copy_copy(&to, &from, stream, out, err);
 }
 
@@ -92,7 +92,7 @@ gm_status gm_block_copy_record(gm_pool *dst_pool, const gm_block *dst, uint64_t 
   if (!native_command_buffer) return gm__bad_argument(err, op, "`native_command_buffer` is 0");
   gm_status status = gm__span_copy_open(dst_pool, dst, dst_offset, bytes, op, &to, err);
   if (!status) status = gm__span_copy_open(src_pool, src, src_offset, bytes, op, &from, err);
-  if (!status) status = copy_check_ranges(to, &from, err);
+  if (!status) status = gm__span_copy_check(to, &from, err);
   return status ? status : copy_record(&to, &from, native_command_buffer, err);
 }
 

@@ -21,6 +21,9 @@ gm_status gm__span_copy_open(gm_pool *pool, const gm_block *block, uint64_t offs
 /* Goes on by so many bytes of `here`; where that was all of it, to the next memory, if there is one. */
 gm_status gm__span_copy_pass(gm__span_copy *copy, uint64_t bytes, gm_error *err);
 
+/* INVALID_ARGUMENT: the two are on different devices, or share bytes. */
+gm_status gm__span_copy_check(gm__span_copy dst, const gm__span_copy *src, gm_error *err);
+
 /* Transfers all that is left, as gm__access_run does. `pattern_bytes` is 1 to 16. After a failure no part
  * that was begun is under way, except in a capture. */
 gm_status gm__span_copy_write(gm__span_copy *copy, const void *src, gm_stream *stream, gm_point *out, gm_error *err);

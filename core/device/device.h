@@ -70,9 +70,11 @@ struct gm_device {
   gm__cond turn_moved;             /* another one may be first */
   struct gm__turn *turns;          /* requests that wait for memory, first come first */
   _Atomic uint32_t turn_count;     /* how many: so others know that there are any */
-  gm__map mapped;            /* address to bytes of what is mapped; under the context's lock: core/device/peer.h */
-  gm_stream *default_stream; /* gm's own for waiting copies; NULL until first needed */
-  gm_stream *chosen_stream;  /* the caller's in its place; NULL: none. Under `lock` */
+  gm__map mapped;              /* address to bytes of what is mapped; under the context's lock: core/device/peer.h */
+  gm_stream *default_stream;   /* gm's own for waiting copies; NULL until first needed */
+  gm_stream *chosen_stream;    /* the caller's in its place; NULL: none. Under `lock` */
+  struct gm__staging *staging; /* of core/staging, made at first use; NULL: there is none. Under `lock` */
+  gm_status (*end_staging)(gm_device *device, gm_error *err); /* before the device closes; set with `staging` */
   struct gm__headroom_bounds {
     uint64_t at_ns;          /* 0: never read */
     double fraction;         /* of the total; 1: no bound */

@@ -266,11 +266,14 @@ gm_status gm_device_close(gm_device *device, gm_error *err) {
   if (!device) return GM_OK;
   if (!gm__object_is(&device->head, GM__KIND_DEVICE)) return gm__device_check(device, "gm_device_close", err);
   bool forked = gm__context_forked(device->ctx);
+  const gm_status ended = device->end_staging ? device->end_staging(device, err) : GM_OK;
+  if (ended != GM_OK) return ended;
   uint32_t children = atomic_load(&device->children);
   if (children > 0) {
     return gm__fail(
         err, GM_ERR_BUSY, 0, "gm_device_close",
-        "%u pools, streams, buffers, evictors, reservations, watches or registered ranges of the device are alive",
+        "%u pools, streams, buffers, transfers, evictors, reservations, watches or registered ranges of the device are "
+        "alive",
         children);
   }
   gm__device_close_default_stream(device);

@@ -40,6 +40,16 @@ static gm_status range_enter(gm_device *device, gm__host_range *fresh, gm_error 
                           known.bytes, known.begin);
 }
 
+bool gm__host_range_has(gm_device *device, const void *at, uint64_t bytes) {
+  const uintptr_t begin = (uintptr_t)at;
+  gm__mutex_lock(&device->range_lock);
+  const gm__host_range *range = device->host_ranges;
+  while (range && !(begin >= range->begin && begin - range->begin < range->bytes)) range = range->next;
+  const bool has = range && range->settled && bytes <= range->bytes - (begin - range->begin);
+  gm__mutex_unlock(&device->range_lock);
+  return has;
+}
+
 /* Takes the range out of the list and forgets it. In a forked child no thread holds the lock. */
 static void range_drop(gm_device *device, gm__host_range *range, bool forked) {
   if (!forked) gm__mutex_lock(&device->range_lock);

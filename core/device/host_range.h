@@ -7,4 +7,7 @@
 /* One registered range, in the device's list. The device stays open as long as there is one. */
 typedef struct gm__host_range gm__host_range;
 
+/* Are these bytes part of one range that the driver has? */
+bool gm__host_range_has(gm_device *device, const void *at, uint64_t bytes);
+
 #endif

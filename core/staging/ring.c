@@ -30,7 +30,10 @@ struct gm__ring {
   ring_queue idle; /* without a point */
   ring_queue rest; /* with one */
   bool making;
-  bool pageable; /* from the first slot on */
+  bool pageable;    /* from the first slot on */
+  uint32_t claimed; /* slots that a thread waits for: neither at rest nor taken */
+  uint32_t waiting; /* users that have joined and have no slot */
+  gm__ring_user *users;
   gm__ring_info info;
   gm__ring_slot slots[];
 };
@@ -61,7 +64,7 @@ static void ring_push(gm__ring *ring, gm__ring_slot *slot) {
   slot->next = NULL;
   *queue->end = slot;
   queue->end = &slot->next;
-  gm__cond_signal(&ring->moved);
+  gm__cond_broadcast(&ring->moved);
 }
 
 static void ring_push_front(gm__ring *ring, gm__ring_slot *slot) {
@@ -69,7 +72,7 @@ static void ring_push_front(gm__ring *ring, gm__ring_slot *slot) {
   slot->next = queue->first;
   if (!queue->first) queue->end = &slot->next;
   queue->first = slot;
-  gm__cond_signal(&ring->moved);
+  gm__cond_broadcast(&ring->moved);
 }
 
 static gm__ring_slot *ring_pop(ring_queue *queue) {
@@ -217,20 +220,30 @@ static gm_status ring_take_first(gm__ring *ring, uint64_t timeout_ns, gm__ring_s
   *out = ring_pop(&ring->idle);
   if (*out) return GM_OK;
   gm__ring_slot *slot = ring_pop(&ring->rest);
-  *out = slot;
   if (!slot) return GM_OK;
+  ring->claimed++;
   gm__mutex_unlock(&ring->lock);
   const gm_status status = ring_settle(ring, slot, timeout_ns, err);
   gm__mutex_lock(&ring->lock);
-  if (status == GM_OK) return GM_OK;
-  ring_push_front(ring, slot);
-  *out = NULL;
+  ring->claimed--;
+  if (status == GM_OK) {
+    *out = slot;
+  } else {
+    ring_push_front(ring, slot);
+  }
   return status;
 }
 
 static gm_status ring_no_slot(const gm__ring *ring, gm_error *err) {
   return gm__fail(err, GM_ERR_TIMEOUT, 0, "ring", "all %" PRIu32 " slots of %" PRIu64 " bytes are in use",
                   ring->info.made, ring->slot_bytes);
+}
+
+/* Are there slots beyond those that the user leaves for others? REQUIRES: ring lock. */
+static bool ring_allows(const gm__ring *ring, const gm__ring_user *user) {
+  if (!user || !user->held) return true;
+  const uint32_t free = ring->info.most - ring->info.taken - ring->claimed;
+  return free > (ring->waiting ? ring->waiting : 1);
 }
 
 /* GM_OK with `*out` NULL: look again. REQUIRES: ring lock, which is given away meanwhile. */
@@ -247,21 +260,80 @@ static gm_status ring_try(gm__ring *ring, uint64_t deadline, gm__ring_slot **out
   return told || ring->rest.first || ring->idle.first ? GM_OK : ring_no_slot(ring, err);
 }
 
-gm_status gm__ring_take(gm__ring *ring, uint64_t timeout_ns, gm__ring_slot **out, gm_error *err) {
+/* As ring_try, once the user may have one more. REQUIRES: as there. */
+static gm_status ring_try_as(gm__ring *ring, const gm__ring_user *user, uint64_t deadline, gm__ring_slot **out,
+                             gm_error *err) {
+  if (ring_allows(ring, user)) return ring_try(ring, deadline, out, err);
+  if (gm__deadline_passed(deadline)) return ring_no_slot(ring, err);
+  gm__cond_wait_until(&ring->moved, &ring->lock, deadline);
+  return GM_OK;
+}
+
+/* REQUIRES: ring lock. */
+static void ring_taken(gm__ring *ring, gm__ring_slot *slot, gm__ring_user *user) {
+  ring->info.taken++;
+  slot->user = user;
+  if (user && !user->held++) ring->waiting--;
+}
+
+gm_status gm__ring_take_as(gm__ring *ring, gm__ring_user *user, uint64_t timeout_ns, gm__ring_slot **out,
+                           gm_error *err) {
   const uint64_t deadline = gm__deadline_after(timeout_ns);
   gm_status status = GM_OK;
   *out = NULL;
   gm__mutex_lock(&ring->lock);
-  while (!*out && status == GM_OK) status = ring_try(ring, deadline, out, err);
-  if (*out) ring->info.taken++;
+  while (!*out && status == GM_OK) status = ring_try_as(ring, user, deadline, out, err);
+  if (*out) ring_taken(ring, *out, user);
   gm__mutex_unlock(&ring->lock);
   return status;
+}
+
+gm_status gm__ring_take(gm__ring *ring, uint64_t timeout_ns, gm__ring_slot **out, gm_error *err) {
+  return gm__ring_take_as(ring, NULL, timeout_ns, out, err);
+}
+
+void gm__ring_join(gm__ring *ring, gm__ring_user *user) {
+  user->held = user->helpers = 0;
+  gm__mutex_lock(&ring->lock);
+  user->next = ring->users;
+  ring->users = user;
+  ring->waiting++;
+  gm__mutex_unlock(&ring->lock);
+}
+
+void gm__ring_leave(gm__ring *ring, gm__ring_user *user) {
+  gm__mutex_lock(&ring->lock);
+  while (user->helpers) gm__cond_wait(&ring->moved, &ring->lock);
+  gm__ring_user **at = &ring->users;
+  while (*at != user) at = &(*at)->next;
+  *at = user->next;
+  ring->waiting--;
+  gm__cond_broadcast(&ring->moved);
+  gm__mutex_unlock(&ring->lock);
+}
+
+bool gm__ring_help(gm__ring *ring, const gm__ring_user *user, uint64_t deadline) {
+  bool helped = false;
+  gm__mutex_lock(&ring->lock);
+  for (gm__ring_user *other = ring->users; other && !helped; other = other->next) {
+    if (other == user || !other->held) continue;
+    other->helpers++; /* it stays in the list */
+    gm__mutex_unlock(&ring->lock);
+    helped = other->help(other, deadline);
+    gm__mutex_lock(&ring->lock);
+    other->helpers--;
+    gm__cond_broadcast(&ring->moved);
+  }
+  gm__mutex_unlock(&ring->lock);
+  return helped;
 }
 
 void gm__ring_give(gm__ring *ring, gm__ring_slot *slot, const gm_point *point) {
   slot->point = point ? *point : (gm_point){0};
   gm__mutex_lock(&ring->lock);
   ring->info.taken--;
+  if (slot->user && !--slot->user->held) ring->waiting++;
+  slot->user = NULL;
   ring_push(ring, slot);
   gm__mutex_unlock(&ring->lock);
 }
@@ -272,30 +344,35 @@ void gm__ring_figures(gm__ring *ring, gm__ring_info *out) {
   gm__mutex_unlock(&ring->lock);
 }
 
-/* A lost device does no more work, and in a forked child there is nothing to wait for. */
-static bool ring_may_go(gm_status status) {
-  return status == GM_OK || status == GM_ERR_DEVICE_LOST || status == GM_ERR_FORKED;
+/* A lost device does no more work. */
+static bool ring_may_go(gm_status status) { return status == GM_OK || status == GM_ERR_DEVICE_LOST; }
+
+static void ring_end(gm__ring *ring, bool forked) {
+  gm_device *device = ring->device;
+  for (uint32_t i = 0; i < ring->info.made; i++) {
+    gm__ring_slot *slot = &ring->slots[i];
+    gm_point_release(device, &slot->point);
+    if (slot->pinned) gm_host_unregister(device, slot->host, NULL);
+    gm__mapping_release(slot->host, (size_t)ring->slot_bytes);
+  }
+  if (!forked) {
+    gm__cond_destroy(&ring->moved);
+    gm__mutex_destroy(&ring->lock);
+  }
+  gm__release(gm__context_services(device->ctx), ring, ring_size(ring->asked));
+  atomic_fetch_sub(&device->children, 1);
 }
 
 gm_status gm__ring_destroy(gm__ring *ring, gm_error *err) {
   if (!ring) return GM_OK;
-  if (ring->info.taken) {
+  const bool forked = gm__context_forked(ring->device->ctx);
+  if (ring->info.taken && !forked) {
     return gm__fail(err, GM_ERR_BUSY, 0, "ring_destroy", "%" PRIu32 " slots are in use", ring->info.taken);
   }
-  for (gm__ring_slot *slot = ring->rest.first; slot; slot = slot->next) {
+  for (gm__ring_slot *slot = forked ? NULL : ring->rest.first; slot; slot = slot->next) {
     const gm_status status = ring_settle(ring, slot, GM__NEVER, err);
     if (!ring_may_go(status)) return status;
   }
-  for (uint32_t i = 0; i < ring->info.made; i++) {
-    gm__ring_slot *slot = &ring->slots[i];
-    gm_point_release(ring->device, &slot->point);
-    if (slot->pinned) gm_host_unregister(ring->device, slot->host, NULL);
-    gm__mapping_release(slot->host, (size_t)ring->slot_bytes);
-  }
-  gm_device *device = ring->device;
-  gm__cond_destroy(&ring->moved);
-  gm__mutex_destroy(&ring->lock);
-  gm__release(gm__context_services(device->ctx), ring, ring_size(ring->asked));
-  atomic_fetch_sub(&device->children, 1);
+  ring_end(ring, forked);
   return GM_OK;
 }

@@ -17,12 +17,22 @@
 
 typedef struct gm__ring gm__ring;
 
+/* One of several users of a ring. In the user's memory from gm__ring_join to gm__ring_leave. The user sets `help`. */
+typedef struct gm__ring_user {
+  /* Another user waits for a slot, in its own thread. Give one back, as soon as the device is done with it, and no
+   * later than `deadline`. False: this user cannot. No lock is held. It must not leave the ring. */
+  bool (*help)(struct gm__ring_user *user, uint64_t deadline);
+  uint32_t held, helpers; /* of the ring: slots in its hands; threads in `help` */
+  struct gm__ring_user *next;
+} gm__ring_user;
+
 /* One slot, of the ring. Its user reads these members, and changes the bytes. */
 typedef struct gm__ring_slot {
   unsigned char *host; /* at a page */
   uint64_t bytes;
   bool pinned; /* false: copies from and to it wait */
   gm_point point;
+  gm__ring_user *user; /* who has it; NULL: nobody, or a user without a name */
   struct gm__ring_slot *next;
 } gm__ring_slot;
 
@@ -40,7 +50,8 @@ typedef struct gm__ring_info {
 gm_status gm__ring_create(gm_device *device, uint32_t slots, uint64_t slot_bytes, gm__ring **out, gm_error *err);
 
 /* Waits for the points of all slots, and gives the memory back. NULL does nothing. BUSY: a slot is taken. Other answers
- * are those of the wait; then the ring is still there. */
+ * are those of the wait; then the ring is still there. In a forked child it waits for nothing, and gives back what the
+ * child has of it. */
 gm_status gm__ring_destroy(gm__ring *ring, gm_error *err);
 
 /* Make slots until the ring has `slots` (at most what it may have), their memory touched by several threads. GM_OK also
@@ -50,6 +61,20 @@ gm_status gm__ring_grow(gm__ring *ring, uint32_t slots, gm_error *err);
 /* A slot for the caller: one that has come to rest, else a new one, else the first that comes to rest. TIMEOUT: none
  * did in time (0: without a wait; GM__NEVER). Other errors are those of gm__ring_grow, and of the wait for a point. */
 gm_status gm__ring_take(gm__ring *ring, uint64_t timeout_ns, gm__ring_slot **out, gm_error *err);
+
+/* A user joins. Its first slot is any; for a further one, it leaves a slot for each user without any, and one at least.
+ * Else the others help it. So nobody waits for a user that sleeps with slots in its hands. */
+void gm__ring_join(gm__ring *ring, gm__ring_user *user);
+
+/* Waits until nobody is in its `help`. REQUIRES: it has no slot. */
+void gm__ring_leave(gm__ring *ring, gm__ring_user *user);
+
+/* Asks each other user that has slots to give one back. False: none of them can. */
+bool gm__ring_help(gm__ring *ring, const gm__ring_user *user, uint64_t deadline);
+
+/* As gm__ring_take, for a user that has joined. TIMEOUT also: the slots at rest are left for others. */
+gm_status gm__ring_take_as(gm__ring *ring, gm__ring_user *user, uint64_t timeout_ns, gm__ring_slot **out,
+                           gm_error *err);
 
 /* Give a slot back. It is used until `point` has passed; the ring has the point then. NULL: it is at rest. */
 void gm__ring_give(gm__ring *ring, gm__ring_slot *slot, const gm_point *point);

@@ -28,6 +28,7 @@
 #include "gm/status.h"
 #include "gm/stream.h"
 #include "gm/stream_kind.h"
+#include "gm/transfer.h"
 #include "gm/version.h"
 
 #endif

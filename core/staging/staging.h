@@ -1,0 +1,15 @@
+/* The ring of a device: made at its first use, ended when the device closes. Thread-safe, but for gm__staging_shape. */
+#ifndef GM_CORE_STAGING_STAGING_H
+#define GM_CORE_STAGING_STAGING_H
+
+#include "core/staging/ring.h"
+
+/* The device's ring. It lives until as many gm__staging_close as there were opens; it may live longer. Errors:
+ * OUT_OF_HOST_MEMORY. */
+gm_status gm__staging_open(gm_device *device, gm__ring **out, gm_error *err);
+void gm__staging_close(gm_device *device);
+
+/* Slots and their bytes, in place of the usual ones. REQUIRES: the device has no ring yet. OUT_OF_HOST_MEMORY. */
+gm_status gm__staging_shape(gm_device *device, uint32_t slots, uint64_t slot_bytes, gm_error *err);
+
+#endif

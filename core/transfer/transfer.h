@@ -1,0 +1,90 @@
+/* Inside of a transfer. One thread at a time drives it: it alone touches the members "of the driver", and holds no lock
+ * then. Copies go in the caller's order. They are cut and joined into loads: each is a range of copies with one point,
+ * and at most one slot of the ring. Loads end in the order in which they were submitted. */
+#ifndef GM_CORE_TRANSFER_TRANSFER_H
+#define GM_CORE_TRANSFER_TRANSFER_H
+
+#include <stdatomic.h>
+
+#include "core/base/thread.h"
+#include "core/device/device.h"
+#include "core/staging/ring.h"
+#include "gm/transfer.h"
+
+enum { GM__TRANSFER_LOADS = 64, GM__TRANSFER_JOINS = 256 };
+
+typedef enum gm__transfer_way { GM__TRANSFER_UP, GM__TRANSFER_DOWN, GM__TRANSFER_INSIDE } gm__transfer_way;
+
+/* A copy of the caller, checked. */
+typedef struct gm__transfer_copy {
+  gm_copy what; /* its block pointers are to the next two, or NULL */
+  gm_block to, from;
+  uint64_t arrived; /* bytes from its begin on */
+  gm__transfer_way way;
+  bool direct; /* not through the ring */
+} gm__transfer_copy;
+
+/* Bytes `first_at` of copy `first` to `last_end` of copy `last`. */
+typedef struct gm__transfer_load {
+  uint64_t first, first_at, last, last_end;
+  gm__ring_slot *slot; /* NULL: none, or the ring has it again */
+  gm_point point;
+  uint64_t ticket; /* the engine's copy; 0: gm's own */
+  bool answered;   /* of a ticket */
+} gm__transfer_load;
+
+struct gm_transfer {
+  gm__object head;
+  gm_device *device;
+  gm_stream *stream; /* NULL: each copy waits */
+  bool (*record)(void *user, const gm_copy *piece, uint64_t ticket);
+  void *record_user;
+  uint64_t count;
+  gm__transfer_copy *copies;
+  gm__ring *ring; /* NULL: no copy needs it */
+  _Atomic bool cancelled;
+
+  gm__mutex lock; /* of the members below, while there is no driver */
+  gm__cond moved; /* the driver has gone, or the engine has answered */
+  bool driven;
+  bool ended;
+  gm_transfer_stats shown;
+  gm__transfer_load loads[GM__TRANSFER_LOADS]; /* also the driver changes them under the lock */
+  uint32_t head_load, in_flight;
+
+  gm__ring_user user; /* of the driver, from here on */
+  uint64_t at_copy, at;
+  uint64_t tickets; /* given so far */
+  uint64_t begun_ns;
+  gm_transfer_stats stats;
+  gm_error failure; /* of stats.status */
+};
+
+/* --- transfer_plan.c --- */
+
+/* Checks all copies, and notes how each one goes. REQUIRES: params->resume is NULL, or it has ended. */
+gm_status gm__transfer_plan(gm_transfer *t, const gm_copy *copies, const gm_transfer_params *params, const char *op,
+                            gm_error *err);
+
+/* --- transfer_load.c: all for the driver --- */
+
+/* Has everything been submitted, or will nothing more be? */
+bool gm__transfer_submitted(const gm_transfer *t);
+
+/* Submits until copy `until` has been, or everything (GM_TRANSFER_ALL). GM_OK also where the transfer has failed.
+ * TIMEOUT: the ring had no slot in time, or as many loads as may be are under way. */
+gm_status gm__transfer_submit(gm_transfer *t, uint64_t until, uint64_t deadline);
+
+/* Ends what is under way, in its order. TIMEOUT: not all in time. */
+gm_status gm__transfer_settle(gm_transfer *t, uint64_t deadline);
+
+/* Ends the oldest load, if it needs no answer of the engine. TIMEOUT also: there is no such load. */
+gm_status gm__transfer_settle_one(gm_transfer *t, uint64_t deadline);
+
+/* Ends what gm submitted, and what the engine has answered for. TIMEOUT: there is a piece without an answer. */
+gm_status gm__transfer_settle_answered(gm_transfer *t);
+
+/* The first failure stays. */
+void gm__transfer_fail(gm_transfer *t, uint64_t copy, uint64_t offset, const gm_error *why);
+
+#endif

@@ -1,0 +1,136 @@
+/* Before the first copy moves: every copy is checked, and gets its way. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/base/error.h"
+#include "core/base/saturate.h"
+#include "core/base/sized.h"
+#include "core/block/span_copy.h"
+#include "core/device/host_range.h"
+#include "core/staging/staging.h"
+#include "core/transfer/transfer.h"
+
+static gm_status plan_end(const gm_transfer *t, gm_end *end, gm_block *block, uint64_t bytes, const char *name,
+                          const char *op, gm__span_copy *out, gm_error *err) {
+  if (end->reserved[0] || end->reserved[1]) return gm__bad_argument(err, op, "`%s.reserved` is not 0", name);
+  if (!end->block == !end->host) {
+    return gm__bad_argument(err, op, "`%s` has %s of `block` and `host`", name, end->block ? "both" : "none");
+  }
+  if (end->host) {
+    if (end->offset <= UINTPTR_MAX - (uintptr_t)end->host &&
+        bytes <= UINTPTR_MAX - (uintptr_t)end->host - end->offset) {
+      return GM_OK;
+    }
+    return gm__bad_argument(err, op, "`%s` reaches beyond the last address", name);
+  }
+  *block = *end->block;
+  end->block = block;
+  const gm_status status = gm__span_copy_open(end->pool, block, end->offset, bytes, op, out, err);
+  if (status || end->pool->device == t->device) return status;
+  return gm__bad_argument(err, op, "`%s` is a block of another device; gm_block_copy_peer copies between devices",
+                          name);
+}
+
+static gm_status plan_check(const gm_transfer *t, gm__transfer_copy *copy, const char *op, gm_error *err) {
+  gm_copy *what = &copy->what;
+  gm__span_copy to = {.op = op}, from = {.op = op};
+  gm_status status = plan_end(t, &what->to, &copy->to, what->bytes, "to", op, &to, err);
+  if (!status) status = plan_end(t, &what->from, &copy->from, what->bytes, "from", op, &from, err);
+  if (status) return status;
+  if (what->to.block && what->from.block) {
+    copy->way = GM__TRANSFER_INSIDE;
+    return what->bytes ? gm__span_copy_check(to, &from, err) : GM_OK;
+  }
+  if (what->to.host && what->from.host) return gm__bad_argument(err, op, "no end is a block");
+  copy->way = what->to.block ? GM__TRANSFER_UP : GM__TRANSFER_DOWN;
+  return GM_OK;
+}
+
+static gm_status plan_copies(gm_transfer *t, const gm_copy *copies, const char *op, gm_error *err) {
+  for (uint64_t i = 0; i < t->count; i++) {
+    gm__transfer_copy *copy = &t->copies[i];
+    gm_error why = {.status = GM_OK};
+    gm_status status = gm__sized_in_at(&copy->what, sizeof copy->what, copies, i, op, "copies", &why);
+    if (!status) status = plan_check(t, copy, op, &why);
+    if (status) return gm__fail(err, status, why.native_code, op, "copy %" PRIu64 ": %s", i, why.message);
+    t->stats.total_bytes = gm__add_sat(t->stats.total_bytes, copy->what.bytes);
+  }
+  return GM_OK;
+}
+
+/* --- the ring, and what goes past it --- */
+
+static bool plan_is_direct(const gm_transfer *t, const gm__transfer_copy *copy) {
+  const gm_copy *what = &copy->what;
+  if (copy->way == GM__TRANSFER_INSIDE || !what->bytes || !t->stream || t->device->info.unified) return true;
+  const gm_end *host = copy->way == GM__TRANSFER_UP ? &what->from : &what->to;
+  return gm__host_range_has(t->device, (const unsigned char *)host->host + host->offset, what->bytes);
+}
+
+/* A ring whose memory the device copies no faster than the caller's is of no use. */
+static gm_status plan_ring(gm_transfer *t, gm_error *err) {
+  gm__ring_info info;
+  gm_status status = gm__staging_open(t->device, &t->ring, err);
+  if (status) return status;
+  gm__ring_join(t->ring, &t->user);
+  status = gm__ring_grow(t->ring, 1, err);
+  gm__ring_figures(t->ring, &info);
+  memcpy(t->stats.why, info.why, sizeof t->stats.why);
+  if (status || info.pinned) return status;
+  for (uint64_t i = 0; i < t->count; i++) t->copies[i].direct = true;
+  return GM_OK;
+}
+
+static gm_status plan_ways(gm_transfer *t, gm_error *err) {
+  bool staged = false;
+  for (uint64_t i = 0; i < t->count; i++) {
+    t->copies[i].direct = plan_is_direct(t, &t->copies[i]);
+    staged = staged || !t->copies[i].direct;
+  }
+  return staged ? plan_ring(t, err) : GM_OK;
+}
+
+/* --- the stream --- */
+
+static gm_status plan_stream(gm_transfer *t, gm_stream *asked, const char *op, gm_error *err) {
+  gm_status status = asked ? gm__stream_check(asked, op, err) : GM_OK;
+  if (status) return status;
+  if (asked || gm__device_has_default_stream(t->device)) {
+    status = gm__access_stream(t->device, asked, op, &t->stream, err);
+  }
+  if (status || !t->stream) return status;
+  if (t->stream->silent && !t->record) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op,
+                    "the engine lent `stream` without leave to submit (may_submit false): let it record the copies "
+                    "(`record`)");
+  }
+  if (t->record || !gm__stream_captured(t->stream)) return GM_OK;
+  return gm__fail(err, GM_ERR_BUSY, 0, op, "the engine is capturing `stream`");
+}
+
+/* --- what an earlier transfer has moved --- */
+
+static gm_status plan_resume(gm_transfer *t, const gm_transfer *before, const char *op, gm_error *err) {
+  if (!before) return GM_OK;
+  if (before->count != t->count) {
+    return gm__bad_argument(err, op, "`resume` has %" PRIu64 " copies, not %" PRIu64, before->count, t->count);
+  }
+  for (uint64_t i = 0; i < t->count; i++) {
+    const gm__transfer_copy *old = &before->copies[i];
+    if (old->what.bytes != t->copies[i].what.bytes || old->way != t->copies[i].way) {
+      return gm__bad_argument(err, op, "copy %" PRIu64 " is not that of `resume`", i);
+    }
+    t->copies[i].arrived = old->arrived;
+    t->stats.useful_bytes = gm__add_sat(t->stats.useful_bytes, old->arrived);
+  }
+  return GM_OK;
+}
+
+gm_status gm__transfer_plan(gm_transfer *t, const gm_copy *copies, const gm_transfer_params *params, const char *op,
+                            gm_error *err) {
+  gm_status status = plan_copies(t, copies, op, err);
+  if (!status) status = plan_resume(t, params->resume, op, err);
+  if (!status) status = plan_stream(t, params->stream, op, err);
+  if (!status) status = plan_ways(t, err);
+  return status;
+}

@@ -1,0 +1,122 @@
+/* Transfers: many copies under way at once, as one future. A copy goes between blocks of one device, or between host
+ * memory and a block.
+ *
+ * Host memory that the device cannot reach by itself goes through the device's ring. That is page-locked memory of at
+ * most 64 MiB, made at the first use, and kept until the device closes. A device that shares its memory with the host
+ * takes the bytes directly, and so does every device from memory of gm_host_register. Memory of a pool is named as a
+ * block.
+ *
+ * gm makes no thread for transfers. gm_transfer_start submits all copies, and waits only while the ring is full. Bytes
+ * that come down through the ring reach the program's memory in poll and wait. The copies of a transfer have no order
+ * among themselves. All follow the earlier work of their stream. Memory at both ends stays valid until the transfer is
+ * done, and what is copied from stays unchanged.
+ *
+ * Every call may answer INVALID_ARGUMENT and FORKED. Each comment has only the other statuses. All are thread-safe but
+ * gm_transfer_release. */
+#ifndef GM_TRANSFER_H
+#define GM_TRANSFER_H
+
+#include "gm/copy.h"
+
+GM_BEGIN_DECLS
+
+typedef struct gm_transfer gm_transfer; /* copies under way */
+
+enum { GM_TRANSFER_WHY_SIZE = 256 };
+#define GM_TRANSFER_ALL UINT64_MAX /* in place of the number of a copy: all copies */
+
+/* One end of a copy: `offset` bytes into a block, or into host memory. Either `block`, with its pool, or `host` is set.
+ * gm only reads host memory that a copy comes from. Never grows. */
+typedef struct gm_end {
+  gm_pool *pool;         /* of the block */
+  const gm_block *block; /* copied: it need not outlive the call */
+  void *host;
+  uint64_t offset;      /* bytes */
+  uint64_t reserved[2]; /* 0 */
+} gm_end;
+
+/* One copy. At least one end is a block. Blocks are of one device; gm_block_copy_peer copies between devices. */
+typedef struct gm_copy {
+  uint32_t struct_size; /* that of the first copy of an array holds for all */
+  gm_end to, from;
+  uint64_t bytes;
+} gm_copy;
+
+/* How a transfer goes. Zero-initialised with struct_size set, it is valid. */
+typedef struct gm_transfer_params {
+  uint32_t struct_size;
+  bool no_wait; /* gm_transfer_start does not wait for the ring. Poll and wait submit what is left */
+  /* The order on the device. NULL: the device's default stream, else one of gm's own. A device without any stream
+   * copies in the call. */
+  gm_stream *stream;
+  /* For an engine whose queue gm may not submit to. gm calls it for each piece, from the calling thread, and holds no
+   * lock. The engine records that copy, keeps `ticket`, and answers with gm_transfer_passed. The piece's blocks and
+   * offsets are the caller's, and its host memory may be a slot of the ring. *piece is valid during the call. False:
+   * the engine cannot, and the transfer fails with CANCELLED. It must not call gm with this transfer. NULL: gm submits.
+   */
+  bool (*record)(void *user, const gm_copy *piece, uint64_t ticket);
+  void *user; /* of `record` */
+  /* An ended transfer of as many copies of the same bytes each: gm moves only what had not arrived there. It is not
+   * needed after the call. NULL: everything is moved. */
+  const gm_transfer *resume;
+} gm_transfer_params;
+
+/* How far a transfer is, and how it went. Times are in seconds. */
+typedef struct gm_transfer_stats {
+  uint32_t struct_size;           /* set by the caller */
+  gm_status status;               /* the first failure; GM_OK: none so far */
+  uint64_t copies;                /* in all */
+  uint64_t total_bytes;           /* of all copies */
+  uint64_t useful_bytes;          /* that have arrived, with those of `resume` */
+  uint64_t failed_copy;           /* the copy that failed first; GM_TRANSFER_ALL: none, or no single one */
+  uint64_t failed_offset;         /* bytes from the begin of that copy, at which its first lost piece begins */
+  uint64_t link_bytes;            /* that gm submitted for the way between host and device */
+  uint64_t link_copies;           /* in so many submissions */
+  uint64_t staged_bytes;          /* of `link_bytes`: through the ring */
+  double seconds;                 /* from gm_transfer_start to the end, or until now */
+  double stalled;                 /* of that: gm waited for a slot of the ring */
+  char why[GM_TRANSFER_WHY_SIZE]; /* why the ring is smaller than it could be, or not page-locked; "": it is neither */
+} gm_transfer_stats;
+
+/* Starts `count` copies. Before the first one moves, gm checks all of them: a wrong one is INVALID_ARGUMENT that names
+ * it, and nothing has moved. A later failure is the transfer's: gm_transfer_wait tells it. `params` may be NULL. The
+ * caller releases *out.
+ *
+ * BUSY: with `no_wait`, and the ring has no slot for the first piece; nothing has moved. Also while the engine captures
+ * the stream. NOT_SUPPORTED: gm may not submit to `stream`, and there is no `record`. A device without a stream cannot
+ * copy from block to block either. OUT_OF_HOST_MEMORY, DEVICE_LOST. */
+GM_API gm_status gm_transfer_start(gm_device *device, const gm_copy *copies, uint64_t count,
+                                   const gm_transfer_params *params, gm_transfer **out, gm_error *err);
+
+/* Does what can be done without a wait, and tells how far the transfer is. *out_done: it has ended. `out` and
+ * `out_done` may be NULL. The answer is GM_OK until the transfer fails, then its first failure. */
+GM_API gm_status gm_transfer_poll(gm_transfer *transfer, gm_transfer_stats *out, bool *out_done, gm_error *err);
+
+/* Waits until the transfer has ended, and answers how. UINT64_MAX waits without limit. `out` may be NULL. TIMEOUT:
+ * `timeout_ns` nanoseconds passed first. Also with `record`: it waits for answers of the engine. CANCELLED; whatever
+ * gm_block_write, gm_block_read and gm_block_copy answer. After a failure some copies may have arrived: see
+ * gm_transfer_stats. */
+GM_API gm_status gm_transfer_wait(gm_transfer *transfer, uint64_t timeout_ns, gm_transfer_stats *out, gm_error *err);
+
+/* Makes later work of `stream`, of the same device, follow one copy, or all (GM_TRANSFER_ALL). The host waits only
+ * until the copy is submitted. What comes down to the host is in the program's memory after gm_transfer_wait alone.
+ * NOT_SUPPORTED: the engine records the copies, and their order is its own. The first failure of the transfer. */
+GM_API gm_status gm_transfer_before(gm_transfer *transfer, uint64_t copy, gm_stream *stream, gm_error *err);
+
+/* The engine's answer to `record`: the piece's copy is done when `point` has passed. NULL: it is done. The point stays
+ * the caller's, and may be released at once. An imported point lives until it has passed. NOT_FOUND: no piece with this
+ * ticket awaits an answer. NOT_SUPPORTED: the backend cannot keep a point, and this one has not passed. */
+GM_API gm_status gm_transfer_passed(gm_transfer *transfer, uint64_t ticket, const gm_point *point, gm_error *err);
+
+/* Submits nothing more. What is under way ends first. A transfer of which all was submitted ends as without this call.
+ * It waits for nothing. NULL does nothing. */
+GM_API void gm_transfer_cancel(gm_transfer *transfer);
+
+/* Cancels the transfer, waits for what is under way, and gives all back. NULL is GM_OK. BUSY: pieces that were given to
+ * `record` have no answer yet; the transfer is cancelled and still there. After the loss of the device nothing is
+ * waited for. In a forked child it gives the child's memory back. */
+GM_API gm_status gm_transfer_release(gm_transfer *transfer, gm_error *err);
+
+GM_END_DECLS
+
+#endif
