@@ -92,13 +92,25 @@ static gm_status plan_ways(gm_transfer *t, gm_error *err) {
 
 /* --- the stream --- */
 
+/* The host copies; it has no way from one block to another. */
+static gm_status plan_without_stream(const gm_transfer *t, const char *op, gm_error *err) {
+  gm_stream *none;
+  for (uint64_t i = 0; i < t->count; i++) {
+    if (t->copies[i].way == GM__TRANSFER_INSIDE && t->copies[i].what.bytes) {
+      return gm__access_stream(t->device, NULL, op, &none, err);
+    }
+  }
+  return GM_OK;
+}
+
 static gm_status plan_stream(gm_transfer *t, gm_stream *asked, const char *op, gm_error *err) {
   gm_status status = asked ? gm__stream_check(asked, op, err) : GM_OK;
   if (status) return status;
   if (asked || gm__device_has_default_stream(t->device)) {
     status = gm__access_stream(t->device, asked, op, &t->stream, err);
   }
-  if (status || !t->stream) return status;
+  if (status) return status;
+  if (!t->stream) return plan_without_stream(t, op, err);
   if (t->stream->silent && !t->record) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op,
                     "the engine lent `stream` without leave to submit (may_submit false): let it record the copies "
