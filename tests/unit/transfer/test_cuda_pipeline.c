@@ -310,6 +310,39 @@ static void the_page_shows_what_ran(void **state) {
   if (!strstr(page, picture)) fail_msg("docs/transfers.md has another picture than\n%s", picture);
 }
 
+/* Nanoseconds of a chain of steps over one state, which stays on the device or goes over the host after each step. */
+static uint64_t chain_length(const gm_block *state, uint32_t steps, bool carry, unsigned char *host) {
+  gm_error err;
+  uint64_t at = state->address, words = 1;
+  void *arguments[] = {&at, &at, &words};
+  cuda_say("set LINK h2d:2500:8,d2h:2500:8,kernel:*:10,poll:0");
+  adopt_scene_ok(gm_block_write(pool, state, 0, host, state->bytes, stream, NULL, &err), &err);
+  for (uint32_t i = 0; i < steps; i++) {
+    assert_int_equal(cuda.launch(kernel, 1, 1, 1, 1, 1, 1, 0, (CUstream)native, arguments, NULL), CUDA_SUCCESS);
+    if (!carry || i + 1 == steps) continue;
+    adopt_scene_ok(gm_block_read(pool, state, 0, host, state->bytes, stream, NULL, &err), &err);
+    adopt_scene_ok(gm_block_write(pool, state, 0, host, state->bytes, stream, NULL, &err), &err);
+  }
+  adopt_scene_ok(gm_block_read(pool, state, 0, host, state->bytes, stream, NULL, &err), &err);
+  link_journal_take(&journal, journal_copy);
+  return link_makespan(&journal);
+}
+
+static void a_state_that_stays_saves_the_way(void **state) {
+  (void)state;
+  enum { BYTES = 250000, STEPS = 1000, COPY = 108000, STEP = 10000 }; /* nanoseconds */
+  static unsigned char host[BYTES];
+  const gm_request request = {.bytes = BYTES};
+  gm_block block;
+  assert_true(gm_acquired(gm_alloc(pool, &request, &block)));
+  lasts(chain_length(&block, STEPS, false, host), UINT64_C(2) * COPY + (uint64_t)STEPS * STEP);
+  assert_int_equal(host[0] + 256 * host[1], STEPS); /* each step adds 1 */
+  memset(host, 0, sizeof host);
+  lasts(chain_length(&block, STEPS, true, host), (uint64_t)STEPS * (2 * COPY + STEP));
+  assert_int_equal(host[0] + 256 * host[1], STEPS);
+  assert_int_equal(gm_free(pool, &block, NULL), GM_OK);
+}
+
 /* The system locks no memory, or only so many slots. */
 static void small_and_pageable_rings_serve(void **state) {
   (void)state;
@@ -380,6 +413,7 @@ int main(void) {
       PIPELINE_TEST(a_step_that_waits_overlaps_nothing),
       PIPELINE_TEST(depth_makes_up_for_jitter),
       PIPELINE_TEST(the_page_shows_what_ran),
+      PIPELINE_TEST(a_state_that_stays_saves_the_way),
       PIPELINE_TEST(small_and_pageable_rings_serve),
       PIPELINE_TEST(back_pressure_answers_busy),
       PIPELINE_TEST(a_step_that_never_ends_is_told),
