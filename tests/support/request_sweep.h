@@ -1,5 +1,6 @@
 /* Requests of every sort: gm_explain refuses what gm_alloc refuses as INVALID, tells every other refusal as it was, and
- * promises nothing. Needs cmocka.h included before. */
+ * promises nothing. Whole under AddressSanitizer; every other build takes a sample (support/sample.h), the same one for
+ * each device of a program. Needs cmocka.h included before. */
 #ifndef GM_TESTS_SUPPORT_REQUEST_SWEEP_H
 #define GM_TESTS_SUPPORT_REQUEST_SWEEP_H
 
@@ -9,8 +10,25 @@
 #include "gm/device.h"
 #include "gm/pool.h"
 #include "support/explained.h"
+#include "support/sample.h"
 
 enum { SWEEP_BYTES = 5000, SWEEP_FLAGS = 6 };
+
+/* One request in so many is in the sample. Primes: sets of flags are numbers in which each bit is a flag. */
+static inline unsigned sweep_one_in(void) { return sample_is_full() ? 1 : getenv("TESTS_FEW") ? 11 : 3; }
+
+/* Whether request number `index` is in this run's sample, which is drawn once: what two devices served can be compared.
+ */
+static inline bool sweep_takes(unsigned index) {
+  static uint64_t from;
+  static bool drawn;
+  if (!drawn) from = sample_is_full() ? 0 : sample_random() % sweep_one_in();
+  drawn = true;
+  return index % sweep_one_in() == from;
+}
+
+/* Of a sweep that serves `all` requests or more the sample serves so many. */
+static inline unsigned sweep_least(unsigned all) { return sample_is_full() ? all : all / sweep_one_in() / 2; }
 
 static inline bool sweep_has_block(gm_acquire answer) { return answer <= GM_ACQUIRE_NEEDS_BARRIER; }
 
@@ -40,7 +58,7 @@ static inline bool sweep_one(gm_pool *pool, const gm_request *request, gm_stream
   return true;
 }
 
-/* Every set of flags and every place, twice: new memory and pooled memory. How many were served. */
+/* Sets of flags and places, twice each: new memory and pooled memory. How many were served. */
 static inline unsigned sweep_pool(gm_pool *pool, gm_stream *stream, gm_stream *reader) {
   static const uint32_t flags[SWEEP_FLAGS] = {GM_ZERO,         GM_INSERT_WAIT, GM_COMMIT,
                                               GM_HOST_VISIBLE, GM_ALLOW_SPANS, GM_POOLED_ONLY};
@@ -48,6 +66,7 @@ static inline unsigned sweep_pool(gm_pool *pool, gm_stream *stream, gm_stream *r
   for (unsigned set = 0; set < 1u << SWEEP_FLAGS; set++) {
     for (int place = GM_DEVICE_LOCAL; place <= GM_DEVICE_ACCESSIBLE; place++) {
       gm_request request = {.bytes = SWEEP_BYTES, .stream = stream, .must_be = (gm_must_be)place};
+      if (!sweep_takes(set + (unsigned)place)) continue;
       for (unsigned i = 0; i < SWEEP_FLAGS; i++) request.flags |= set >> i & 1 ? flags[i] : 0;
       for (int turn = 0; turn < 2; turn++) served += sweep_one(pool, &request, reader);
     }
@@ -98,6 +117,7 @@ static inline unsigned sweep_wishes(gm_pool *pool) {
   for (unsigned bit = 0; bit < 14; bit++) { /* 12: a bit that is no flag; 13: none */
     for (unsigned set = 0; set < 5; set++) {
       for (unsigned i = 0; i < 7; i++) {
+        if (!sweep_takes(bit * 35 + set * 7 + i)) continue;
         const gm_request request = {.bytes = SWEEP_BYTES,
                                     .flags = flags[i],
                                     .must_be = (bit + set + i) & 1 ? GM_DEVICE_LOCAL : GM_DEVICE_ACCESSIBLE,

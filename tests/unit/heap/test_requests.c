@@ -24,7 +24,7 @@ static void sweep(const char *backend, const char *options, bool contents, unsig
   pool_bench_open_on(&bench, backend, options, root.path);
   pool_bench_ok(gm_pool_create(bench.device, NULL, &bench.pool, err));
   pool_bench_ok(gm_stream_create(bench.device, &stream, err));
-  assert_in_range(sweep_device(bench.device, stream, contents ? stream : NULL), least, 6000);
+  assert_in_range(sweep_device(bench.device, stream, contents ? stream : NULL), sweep_least(least), 6000);
   pool_bench_ok(gm_stream_close(stream, err));
   pool_bench_close(&bench);
   temp_folder_remove(&root);
