@@ -1,6 +1,7 @@
 /* Bounds first, then the engine's rounding: rules 2 and 5 of docs/fit.md. */
 #include "core/fit/estimate_shape.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/error.h"
@@ -8,6 +9,8 @@
 #include "core/model/layers.h"
 
 enum { SHAPE_CELLS = 256, SHAPE_CONTEXT = 4096, SHAPE_BATCH = 2048, SHAPE_MICRO_BATCH = 512, SHAPE_ROTATION = 64 };
+
+#define SHAPE_NO_KIND UINT32_MAX
 
 const gm_layer_kind *gm__shape_layer(const gm__shape *shape, uint64_t layer) {
   return gm__layer_at(shape->config, layer);
@@ -24,42 +27,61 @@ typedef struct shape_bound {
   uint64_t value, low, high;
 } shape_bound;
 
-static gm_status shape_check(const shape_bound *bounds, size_t count, gm_error *err) {
+static gm_status shape_check(const shape_bound *bounds, size_t count, uint32_t kind, gm_error *err) {
+  char of[32] = "";
+  if (kind != SHAPE_NO_KIND) snprintf(of, sizeof of, "kinds[%u].", (unsigned)kind);
   for (size_t i = 0; i < count; i++) {
     const shape_bound *bound = &bounds[i];
     if (bound->value >= bound->low && bound->value <= bound->high) continue;
-    return gm__bad_argument(err, "gm_estimate_memory", "`%s` must be %llu to %llu, is %llu", bound->name,
+    return gm__bad_argument(err, "gm_estimate_memory", "`%s%s` must be %llu to %llu, is %llu", of, bound->name,
                             (unsigned long long)bound->low, (unsigned long long)bound->high,
                             (unsigned long long)bound->value);
   }
   return GM_OK;
 }
 
+static gm_status shape_check_kind(const gm_layer_kind *kind, uint32_t number, gm_error *err) {
+  const bool attends = kind->flags & (GM_LAYER_ATTENDS | GM_LAYER_SHARES | GM_LAYER_UNCACHED);
+  const shape_bound bounds[] = {
+      {"heads", kind->heads, attends, 4096},
+      {"kv_heads", kind->kv_heads, 0, 4096},
+      {"key_size", kind->key_size, 0, 1u << 17},
+      {"value_size", kind->value_size, 0, 1u << 16},
+      {"query_size", kind->query_size, 0, 1u << 16},
+      {"result_size", kind->result_size, 0, 1u << 16},
+      {"query_rank", kind->query_rank, 0, 1u << 24},
+      {"rotated_size", kind->rotated_size, 0, 1u << 16},
+      {"experts", kind->experts, 0, 1u << 16},
+      {"experts_used", kind->experts_used, 0, 1u << 10},
+      {"conv_kernel", kind->conv_kernel, 0, 1u << 16},
+      {"state_size", kind->state_size, 0, 1u << 16},
+      {"inner_size", kind->inner_size, 0, 1u << 20},
+      {"window", kind->window, 0, 1u << 28},
+      {"intermediate", kind->intermediate, 0, 1u << 24},
+      {"expert_intermediate", kind->expert_intermediate, 0, 1u << 24},
+      {"shared_intermediate", kind->shared_intermediate, 0, 1u << 26},
+  };
+  return shape_check(bounds, sizeof bounds / sizeof *bounds, number, err);
+}
+
 static gm_status shape_check_config(const gm_model_config *config, gm_error *err) {
-  uint64_t attends = config->inner_size ? 0 : 1;
   const shape_bound bounds[] = {
       {"hidden", config->hidden, 1, 1u << 20},
       {"layers", config->layers, 1, GM_MODEL_LAYERS_MAX},
       {"vocab", config->vocab, 1, 1u << 26},
-      {"heads", config->heads, attends, 4096},
-      {"kv_heads", config->kv_heads, 0, 4096},
-      {"head_size", config->head_size, 0, 1u << 16},
-      {"value_head_size", config->value_head_size, 0, 1u << 16},
-      {"intermediate", config->intermediate, 0, 1u << 24},
-      {"experts", config->experts, 0, 1u << 16},
-      {"experts_used", config->experts_used, 0, 1u << 10},
-      {"expert_intermediate", config->expert_intermediate, 0, 1u << 24},
-      {"experts_shared", config->experts_shared, 0, 1u << 10},
-      {"window", config->window, 0, 1u << 28},
-      {"window_period", config->window_period, 0, 4096},
-      {"kv_lora_rank", config->kv_lora_rank, 0, 1u << 16},
-      {"rope_size", config->rope_size, 0, 1u << 16},
       {"layer_embedding", config->layer_embedding, 0, 1u << 16},
-      {"conv_kernel", config->conv_kernel, 0, 1u << 16},
-      {"state_size", config->state_size, 0, 1u << 16},
-      {"inner_size", config->inner_size, 0, 1u << 20},
+      {"kind_count", config->kind_count, 1, GM_LAYER_KINDS_MAX},
   };
-  return shape_check(bounds, sizeof bounds / sizeof *bounds, err);
+  gm_status status = shape_check(bounds, sizeof bounds / sizeof *bounds, SHAPE_NO_KIND, err);
+  for (uint32_t i = 0; status == GM_OK && i < config->kind_count; i++) {
+    status = shape_check_kind(&config->kinds[i], i, err);
+  }
+  for (uint64_t i = 0; status == GM_OK && i < config->layers; i++) {
+    if (config->kind_of[i] < config->kind_count) continue;
+    status = gm__bad_argument(err, "gm_estimate_memory", "`kind_of[%llu]` must be below `kind_count`, %u, is %u",
+                              (unsigned long long)i, config->kind_count, config->kind_of[i]);
+  }
+  return status;
 }
 
 static gm_status shape_check_run(const gm__shape *shape, uint64_t batch, uint64_t micro_batch, gm_error *err) {
@@ -70,7 +92,7 @@ static gm_status shape_check_run(const gm__shape *shape, uint64_t batch, uint64_
       {"micro_batch", micro_batch, 1, 1u << 18},
       {"device_alignment", shape->alignment, 1, 1u << 20},
   };
-  return shape_check(bounds, sizeof bounds / sizeof *bounds, err);
+  return shape_check(bounds, sizeof bounds / sizeof *bounds, SHAPE_NO_KIND, err);
 }
 
 /* ---- dimensions ---- */
@@ -94,60 +116,56 @@ static bool shape_ignores_cache(const char *architecture) {
   return strcmp(architecture, "t5encoder") == 0 || strcmp(architecture, "llama-embed") == 0;
 }
 
-static void shape_take_layers(gm__shape *shape, const gm_model_config *config) {
-  bool cached = false, attends = false;
+/* The widest layer stands for all: the largest stage of one of them decides. */
+static void shape_take_layers(gm__shape *shape, const gm_model_config *config, const gm_layer_kind *widest) {
+  const bool cached = widest->flags & (GM_LAYER_ATTENDS | GM_LAYER_SHARES), attends = widest->flags & GM_LAYER_UNCACHED;
+  shape->heads = widest->heads;
+  shape->head = gm__layer_query_size(widest);
+  shape->value_head = gm__layer_result_size(widest);
+  shape->intermediate = widest->intermediate;
+  shape->experts = widest->experts;
+  shape->experts_used = widest->experts_used;
+  shape->expert_width = widest->expert_intermediate;
+  shape->has_dense_layers = widest->intermediate > 0;
+  shape->mla = widest->flags & GM_LAYER_COMPRESSED;
+  shape->mixes = widest->flags & GM_LAYER_RECURRENT;
+  shape->recurrent = shape->mixes && !cached && !attends;
+  shape->uncached = (attends && !cached) || shape_ignores_cache(config->architecture);
+  shape->key_width = shape->mla ? widest->key_size : (uint64_t)widest->kv_heads * widest->key_size;
+  shape->value_width = shape->mla ? 0 : (uint64_t)widest->kv_heads * widest->value_size;
   for (uint32_t i = 0; i < config->kind_count; i++) {
     const gm_layer_kind *kind = &config->kinds[i];
-    cached = cached || kind->flags & (GM_LAYER_ATTENDS | GM_LAYER_SHARES);
-    attends = attends || kind->flags & GM_LAYER_UNCACHED;
-    shape->mixes = shape->mixes || kind->flags & GM_LAYER_RECURRENT;
     shape->widest_values = gm__max(shape->widest_values, gm__mul_sat(kind->kv_heads, kind->value_size));
   }
-  shape->uncached = (attends && !cached) || shape_ignores_cache(config->architecture);
 }
 
 static void shape_take_model(gm__shape *shape, const gm_model_config *config) {
+  const gm_layer_kind widest = gm_model_widest_layer(config);
   shape->row = gm__op_row_find(config->architecture);
   shape->plain = shape->row ? shape->row->plain : shape_is_plain(config->architecture);
   shape->hidden = config->hidden;
   shape->layers = config->layers;
   shape->vocab = config->vocab;
-  shape->heads = config->heads;
-  shape->key_heads = config->kv_heads ? config->kv_heads : config->heads;
-  shape->head = config->head_size || !config->heads ? config->head_size : config->hidden / config->heads;
-  shape->value_head = config->value_head_size ? config->value_head_size : shape->head;
-  shape->intermediate = config->intermediate;
-  shape->experts = config->experts;
-  shape->experts_used = config->experts_used;
-  shape->expert_width = config->expert_intermediate ? config->expert_intermediate : config->intermediate;
-  shape->shared_experts = config->experts_shared;
-  shape->has_dense_layers = config->leading_dense_layers > 0;
-  shape->mla = config->kv_lora_rank > 0;
   shape->encoder_only = config->encoder_only;
   shape->encoder_decoder = config->encoder_layers > 0;
   shape->biased = shape->encoder_decoder || strcmp(config->architecture, "t5encoder") == 0;
   shape->copies_embedding = shape_copies_embedding(config);
-  shape_take_layers(shape, config);
-  shape->recurrent = config->inner_size > 0 && config->heads == 0;
-  shape->key_width = shape->mla ? config->kv_lora_rank + config->rope_size : shape->key_heads * shape->head;
-  shape->value_width = shape->mla ? 0 : shape->key_heads * shape->value_head;
+  shape_take_layers(shape, config, &widest);
   if (shape->mla || shape->encoder_only || shape->uncached || shape->encoder_decoder || shape->recurrent)
     shape->row = NULL;
-  bool windows = config->window && config->window_period > 1 && (!shape->row || shape->row->windows);
-  shape->window_period = windows ? config->window_period : 0;
+  shape->window = !shape->row || shape->row->windows ? widest.window : 0;
 }
 
 /* Rule 2: rounding of the context, and the cells of window layers. */
-static void shape_take_cells(gm__shape *shape, const gm_model_config *config, const gm_estimate_settings *settings,
-                             uint64_t micro_batch) {
+static void shape_take_cells(gm__shape *shape, const gm_estimate_settings *settings, uint64_t micro_batch) {
   uint64_t rounded = gm__round_up(shape->context, SHAPE_CELLS);
   bool separate = settings->separate_sequences;
   shape->streams = separate ? shape->sequences : 1;
   shape->cells = separate ? gm__round_up(rounded / shape->sequences, SHAPE_CELLS) : rounded;
   if (shape->cells == 0) shape->cells = SHAPE_CELLS;
-  if (!shape->window_period) return;
+  if (!shape->window) return;
   uint64_t windows = separate ? 1 : shape->sequences;
-  uint64_t wanted = gm__round_up(config->window * windows + micro_batch, SHAPE_CELLS);
+  uint64_t wanted = gm__round_up(shape->window * windows + micro_batch, SHAPE_CELLS);
   shape->window_cells = settings->full_windows ? shape->cells : gm__min(shape->cells, wanted);
 }
 
@@ -236,7 +254,7 @@ gm_status gm__shape_make(const gm_model_config *config, const gm_estimate_settin
   status = shape_check_run(out, batch, micro_batch, err);
   if (status != GM_OK) return status;
   uint64_t seen = gm__min(micro_batch, out->context);
-  shape_take_cells(out, config, settings, seen);
+  shape_take_cells(out, settings, seen);
   /* Without a cache the rounded context counts. */
   if (out->uncached) seen = gm__min(micro_batch, out->cells * out->streams);
   out->tokens = gm__round_up(seen, out->sequences);

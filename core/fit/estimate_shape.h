@@ -9,9 +9,9 @@
 typedef struct gm__shape {
   const gm_model_config *config; /* borrowed; its kinds of layers are there */
   const gm__op_row *row;         /* NULL: an architecture that no generator knows */
-  uint64_t hidden, layers, heads, key_heads, head, value_head, vocab;
-  uint64_t intermediate, experts, experts_used, expert_width, shared_experts;
-  uint64_t window_period;
+  uint64_t hidden, layers, vocab;
+  uint64_t heads, head, value_head; /* of the widest layer; likewise below */
+  uint64_t intermediate, experts, experts_used, expert_width, window;
   bool has_dense_layers; /* beside those with experts */
   bool plain;            /* feed-forward layers without a gate */
   bool mla, encoder_only, encoder_decoder, recurrent;

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/saturate.h"
+#include "core/model/layers.h"
 
 #define WEIGHTS_NO_LAYER UINT64_MAX
 
@@ -176,9 +177,9 @@ gm_status gm__weights_of_model(const gm_model *model, const gm__shape *shape, co
 
 /* ---- from dimensions ---- */
 
-static uint64_t weights_attention_parameters(const gm__shape *shape, uint64_t heads, uint64_t cached) {
-  uint64_t query = gm__mul_sat(shape->hidden, gm__mul_sat(heads, shape->head));
-  uint64_t result = gm__mul_sat(shape->hidden, gm__mul_sat(heads, shape->value_head));
+static uint64_t weights_attention_parameters(const gm__shape *shape, const gm_layer_kind *kind, uint64_t cached) {
+  uint64_t query = gm__mul_sat(shape->hidden, gm__mul_sat(kind->heads, gm__layer_query_size(kind)));
+  uint64_t result = gm__mul_sat(shape->hidden, gm__mul_sat(kind->heads, gm__layer_result_size(kind)));
   return gm__add_sat(gm__add_sat(query, result), gm__mul_sat(shape->hidden, cached));
 }
 
@@ -187,29 +188,33 @@ static uint64_t weights_matrices(const gm__shape *shape) { return shape->plain ?
 /* A recurrent layer (Mamba): projections in and out, convolution, step sizes, state. A short convolution of the
  * residual stream has three gates. */
 static uint64_t weights_recurrent_parameters(const gm_model_config *config, const gm_layer_kind *kind) {
-  uint64_t inner = config->inner_size, state = config->state_size, step = (config->hidden + 15) / 16;
+  uint64_t inner = kind->inner_size, state = kind->state_size, step = (config->hidden + 15) / 16;
   if (kind->state_elements == 0) {
-    return gm__add_sat(gm__mul_sat(4 * config->hidden, config->hidden), kind->conv_elements + config->hidden);
+    return gm__add_sat(gm__mul_sat(4 * config->hidden, config->hidden),
+                       gm__add_sat(kind->conv_elements, config->hidden));
   }
   uint64_t matrices = gm__mul_sat(3 * config->hidden, inner) + gm__mul_sat(inner, 2 * step + 2 * state);
-  return gm__add_sat(matrices, inner * (config->conv_kernel + 1) + inner * (state + 2) + config->hidden);
+  return gm__add_sat(matrices, inner * ((uint64_t)kind->conv_kernel + 1) + inner * (state + 2) + config->hidden);
 }
 
-/* Beside the layers that are counted: those of an encoder, which attend to their own tokens alone. */
+/* Beside the layers that are counted: those of an encoder, which attend to their own tokens alone. They are as wide as
+ * the widest of the decoder. */
 static uint64_t weights_encoder_parameters(const gm_model_config *config, const gm__shape *shape) {
-  uint64_t inner = gm__mul_sat(3 * shape->hidden, shape->intermediate);
-  uint64_t attention = weights_attention_parameters(shape, shape->heads, shape->key_width + shape->value_width);
+  const gm_layer_kind widest = gm_model_widest_layer(config);
+  uint64_t inner = gm__mul_sat(3 * shape->hidden, widest.intermediate);
+  uint64_t attention = weights_attention_parameters(shape, &widest, shape->key_width + shape->value_width);
   uint64_t layer = gm__add_sat(attention, gm__add_sat(inner, 2 * shape->hidden));
   return gm__mul_sat(config->encoder_layers, layer);
 }
 
 /* Queries, keys and values go through narrow rows; only the rotated part of a key does not. */
-static uint64_t weights_compressed_parameters(const gm_model_config *config, const gm__shape *shape) {
-  const uint64_t heads = shape->heads, rank = config->kv_lora_rank, narrow = config->q_lora_rank;
-  const uint64_t query = gm__mul_sat(heads, shape->head), value = gm__mul_sat(heads, shape->value_head);
-  const uint64_t plain = gm__mul_sat(heads, gm__sub_sat(shape->head, config->rope_size));
+static uint64_t weights_compressed_parameters(const gm_layer_kind *kind, const gm__shape *shape) {
+  const uint64_t heads = kind->heads, head = gm__layer_query_size(kind), narrow = kind->query_rank;
+  const uint64_t query = gm__mul_sat(heads, head), value = gm__mul_sat(heads, gm__layer_result_size(kind));
+  const uint64_t rank = gm__sub_sat(kind->key_size, kind->rotated_size);
+  const uint64_t plain = gm__mul_sat(heads, gm__sub_sat(head, kind->rotated_size));
   uint64_t count = gm__mul_sat(narrow ? narrow : shape->hidden, query);
-  count = gm__add_sat(count, gm__mul_sat(shape->hidden, narrow + rank + config->rope_size));
+  count = gm__add_sat(count, gm__mul_sat(shape->hidden, narrow + kind->key_size));
   count = gm__add_sat(count, gm__mul_sat(rank, gm__add_sat(plain, value)));
   return gm__add_sat(count, gm__mul_sat(value, shape->hidden));
 }
@@ -219,8 +224,8 @@ static uint64_t weights_mixing_parameters(const gm_model_config *config, const g
   const bool projects = kind->flags & (GM_LAYER_ATTENDS | GM_LAYER_UNCACHED);
   const uint64_t cached = projects ? gm__mul_sat(kind->kv_heads, (uint64_t)kind->key_size + kind->value_size) : 0;
   const bool attends = projects || kind->flags & GM_LAYER_SHARES;
-  uint64_t count = attends ? weights_attention_parameters(shape, kind->heads, cached) : 0;
-  if (kind->flags & GM_LAYER_COMPRESSED) count = weights_compressed_parameters(config, shape);
+  uint64_t count = attends ? weights_attention_parameters(shape, kind, cached) : 0;
+  if (kind->flags & GM_LAYER_COMPRESSED) count = weights_compressed_parameters(kind, shape);
   if (attends && shape->encoder_decoder) count = gm__add_sat(gm__mul_sat(2, count), shape->hidden);
   return kind->flags & GM_LAYER_RECURRENT ? gm__add_sat(count, weights_recurrent_parameters(config, kind)) : count;
 }
@@ -231,17 +236,16 @@ typedef struct weights_layer_count {
 
 static weights_layer_count weights_layer_parameters(const gm_model_config *config, const gm__shape *shape,
                                                     const gm_layer_kind *kind) {
-  const uint64_t matrix = gm__mul_sat(weights_matrices(shape) * shape->hidden, kind->intermediate);
+  const uint64_t column = weights_matrices(shape) * shape->hidden;
   if (kind->flags & GM_LAYER_UNUSED) return (weights_layer_count){0, 0};
   if (config->parameters_counted) return (weights_layer_count){kind->parameters, kind->expert_parameters};
   weights_layer_count out = {.dense = weights_mixing_parameters(config, shape, kind)};
   if (shape->recurrent) return out;
+  out.dense = gm__add_sat(out.dense, gm__mul_sat(column, kind->intermediate));
   if (kind->flags & GM_LAYER_EXPERTS) {
-    out.experts = gm__mul_sat(matrix, shape->experts);
-    out.dense = gm__add_sat(out.dense, gm__mul_sat(matrix, shape->shared_experts));
-    out.dense = gm__add_sat(out.dense, gm__mul_sat(shape->hidden, shape->experts));
-  } else {
-    out.dense = gm__add_sat(out.dense, matrix);
+    out.experts = gm__mul_sat(gm__mul_sat(column, kind->expert_intermediate), kind->experts);
+    out.dense = gm__add_sat(out.dense, gm__mul_sat(column, kind->shared_intermediate));
+    out.dense = gm__add_sat(out.dense, gm__mul_sat(shape->hidden, kind->experts));
   }
   out.dense = gm__add_sat(out.dense, (shape->row && shape->row->layer_norm ? 4 : 2) * shape->hidden);
   return out;

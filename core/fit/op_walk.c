@@ -169,8 +169,9 @@ static gm__op_tensor walk_dense(walk *self, gm__op_tensor input, uint64_t width,
 }
 
 /* The weights of the chosen experts; `*chosen` is their numbers. */
-static gm__op_tensor walk_router(walk *self, gm__op_tensor input, uint64_t tokens, gm__op_tensor *chosen) {
-  uint64_t all = 4 * self->shape->experts * tokens, used = 4 * self->shape->experts_used * tokens;
+static gm__op_tensor walk_router(walk *self, const gm_layer_kind *kind, gm__op_tensor input, uint64_t tokens,
+                                 gm__op_tensor *chosen) {
+  uint64_t all = 4 * kind->experts * tokens, used = 4 * kind->experts_used * tokens;
   gm__op_tensor odds = walk_read(self, all, input, 0);
   if (!self->row->late_softmax) odds = WALK_OP(self, all, .over = {odds});
   *chosen = walk_read(self, all, self->row->biased_choice ? walk_read(self, all, odds, 0) : odds, 0);
@@ -181,10 +182,10 @@ static gm__op_tensor walk_router(walk *self, gm__op_tensor input, uint64_t token
   return walk_read(self, used, weights, sum);
 }
 
-static gm__op_tensor walk_experts(walk *self, gm__op_tensor input, uint64_t tokens) {
-  uint64_t used = self->shape->experts_used, bytes = 4 * self->shape->expert_width * used * tokens;
+static gm__op_tensor walk_experts(walk *self, const gm_layer_kind *kind, gm__op_tensor input, uint64_t tokens) {
+  uint64_t used = kind->experts_used, bytes = 4 * kind->expert_intermediate * used * tokens;
   uint64_t row = self->row_bytes * tokens;
-  gm__op_tensor chosen = 0, weights = walk_router(self, input, tokens, &chosen);
+  gm__op_tensor chosen = 0, weights = walk_router(self, kind, input, tokens, &chosen);
   gm__op_tensor gate = walk_read(self, bytes, input, chosen), up = walk_read(self, bytes, input, chosen);
   gm__op_tensor inner = walk_read(self, bytes, gate, up);
   gm__op_tensor down = walk_read(self, row * used, inner, chosen);
@@ -196,23 +197,21 @@ static gm__op_tensor walk_experts(walk *self, gm__op_tensor input, uint64_t toke
 }
 
 /* The experts that every token has. */
-static gm__op_tensor walk_shared(walk *self, gm__op_tensor input, uint64_t tokens) {
-  const gm_model_config *config = self->shape->config;
-  uint64_t all = config->expert_shared_intermediate, row = self->row_bytes * tokens;
-  if (!all) all = self->shape->shared_experts * self->shape->expert_width;
-  if (!self->row->shared_gate) return walk_dense(self, input, all, tokens);
+static gm__op_tensor walk_shared(walk *self, const gm_layer_kind *kind, gm__op_tensor input, uint64_t tokens) {
+  uint64_t row = self->row_bytes * tokens;
+  if (!self->row->shared_gate) return walk_dense(self, input, kind->shared_intermediate, tokens);
   gm__op_tensor odds = walk_read(self, 4 * tokens, input, 0), sigmoid = walk_read(self, 4 * tokens, odds, 0);
   sigmoid = WALK_OP(self, 4 * tokens, .over = {sigmoid}, .reads = {odds});
-  gm__op_tensor result = walk_dense(self, input, all, tokens);
+  gm__op_tensor result = walk_dense(self, input, kind->shared_intermediate, tokens);
   return WALK_OP(self, row, .over = {result}, .reads = {sigmoid});
 }
 
 static gm__op_tensor walk_feed_forward(walk *self, uint64_t layer, gm__op_tensor input, uint64_t tokens) {
-  bool has_experts = gm__shape_layer(self->shape, layer)->flags & GM_LAYER_EXPERTS;
-  if (!has_experts) return walk_dense(self, input, self->shape->intermediate, tokens);
-  gm__op_tensor result = walk_experts(self, input, tokens);
+  const gm_layer_kind *kind = gm__shape_layer(self->shape, layer);
+  if (!(kind->flags & GM_LAYER_EXPERTS)) return walk_dense(self, input, kind->intermediate, tokens);
+  gm__op_tensor result = walk_experts(self, kind, input, tokens);
   if (!self->row->shared_experts) return result;
-  return WALK_OP(self, self->row_bytes * tokens, .over = {result, walk_shared(self, input, tokens)});
+  return WALK_OP(self, self->row_bytes * tokens, .over = {result, walk_shared(self, kind, input, tokens)});
 }
 
 /* ---- layers ---- */

@@ -94,8 +94,8 @@ static void config_experts(const gm__dimensions *config, gm_model_config *out) {
   out->experts = value[GM__DIM_EXPERTS];
   if (out->experts == 0) return;
   out->experts_used = value[GM__DIM_EXPERTS_USED];
-  out->expert_intermediate =
-      config->stated[GM__DIM_EXPERT_INTERMEDIATE] ? value[GM__DIM_EXPERT_INTERMEDIATE] : value[GM__DIM_INTERMEDIATE];
+  out->expert_intermediate = value[GM__DIM_EXPERT_INTERMEDIATE];
+  if (out->expert_intermediate == 0) out->expert_intermediate = out->intermediate;
   out->experts_shared = value[GM__DIM_EXPERTS_SHARED];
   out->expert_shared_intermediate = value[GM__DIM_SHARED_INTERMEDIATE];
   if (!config->stated[GM__DIM_EXPERTS_SHARED] && out->expert_shared_intermediate > 0) out->experts_shared = 1;

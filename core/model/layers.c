@@ -19,10 +19,13 @@ typedef struct layers_reader {
 
 /* ---- one layer ---- */
 
-static uint32_t layers_listed(const layers_reader *reader, gm__layer_list which, uint64_t layer, uint64_t otherwise) {
+static uint64_t layers_listed(const layers_reader *reader, gm__layer_list which, uint64_t layer, uint64_t otherwise) {
   const uint32_t count = reader->stated->listed[which];
-  return layer < count ? gm__dimensions_listed(reader->stated, which, layer) : (uint32_t)otherwise;
+  return layer < count ? gm__dimensions_listed(reader->stated, which, layer) : otherwise;
 }
+
+/* A number that is too large stays so: what reads the kinds refuses it. */
+static uint32_t layers_small(uint64_t number) { return (uint32_t)gm__min(number, UINT32_MAX); }
 
 static bool layers_has_window(const layers_reader *reader, uint64_t layer) {
   const gm_model_config *config = reader->config;
@@ -77,6 +80,9 @@ static void layers_state(const layers_reader *reader, gm_layer_kind *kind) {
   const uint64_t kda = value[GM__DIM_KDA_HEAD], taps = config->conv_kernel ? config->conv_kernel - 1 : 3;
   const uint64_t shift = reader->stated->stated[GM__DIM_TOKEN_SHIFT] ? value[GM__DIM_TOKEN_SHIFT] : 2;
   kind->flags |= GM_LAYER_RECURRENT;
+  kind->inner_size = config->inner_size;
+  kind->state_size = layers_small(config->state_size);
+  kind->conv_kernel = layers_small(config->conv_kernel);
   switch (reader->architecture->state) {
     case GM__STATE_SPACE: layers_state_space(reader, kind); break;
     case GM__STATE_WKV:
@@ -104,28 +110,32 @@ static bool layers_has_indexer(const layers_reader *reader, uint64_t layer) {
   return true;
 }
 
+/* One row stands for the keys and values of all heads. */
+static void layers_compress(const gm_model_config *config, gm_layer_kind *kind) {
+  kind->flags |= GM_LAYER_COMPRESSED;
+  kind->kv_heads = 1;
+  kind->query_size = layers_small(config->head_size);
+  kind->result_size = layers_small(config->value_head_size);
+  kind->query_rank = layers_small(config->q_lora_rank);
+  kind->rotated_size = layers_small(config->rope_size);
+  kind->key_size = layers_small(config->kv_lora_rank + config->rope_size);
+  kind->value_size = 0;
+}
+
 static void layers_attention(const layers_reader *reader, uint64_t layer, gm_layer_kind *kind) {
   const gm_model_config *config = reader->config;
   const gm__dimensions *stated = reader->stated;
   const bool window = layers_has_window(reader, layer);
+  const bool own_key = window && stated->stated[GM__DIM_WINDOW_KEY_SIZE];
+  const bool own_value = window && stated->stated[GM__DIM_WINDOW_VALUE_SIZE];
   kind->flags |= GM_LAYER_ATTENDS;
   kind->window = window ? config->window : 0;
-  kind->key_size = (uint32_t)config->head_size;
-  kind->value_size = (uint32_t)config->value_head_size;
-  if (window && stated->stated[GM__DIM_WINDOW_KEY_SIZE]) {
-    kind->key_size = (uint32_t)stated->value[GM__DIM_WINDOW_KEY_SIZE];
-  }
-  if (window && stated->stated[GM__DIM_WINDOW_VALUE_SIZE]) {
-    kind->value_size = (uint32_t)stated->value[GM__DIM_WINDOW_VALUE_SIZE];
-  }
-  if (layers_has_indexer(reader, layer)) kind->indexer_size = (uint32_t)stated->value[GM__DIM_INDEXER_SIZE];
+  kind->key_size = layers_small(own_key ? stated->value[GM__DIM_WINDOW_KEY_SIZE] : config->head_size);
+  kind->value_size = layers_small(own_value ? stated->value[GM__DIM_WINDOW_VALUE_SIZE] : config->value_head_size);
+  if (layers_has_indexer(reader, layer)) kind->indexer_size = layers_small(stated->value[GM__DIM_INDEXER_SIZE]);
   const bool indexes_values = kind->indexer_size && reader->architecture->indexer == GM__INDEXER_SPARSE;
   kind->indexer_value_size = indexes_values ? kind->value_size : 0;
-  if (config->kv_lora_rank == 0) return;
-  kind->flags |= GM_LAYER_COMPRESSED;
-  kind->kv_heads = 1;
-  kind->key_size = (uint32_t)(config->kv_lora_rank + config->rope_size);
-  kind->value_size = 0;
+  if (config->kv_lora_rank > 0) layers_compress(config, kind);
 }
 
 static uint64_t layers_cached(const layers_reader *reader) {
@@ -150,19 +160,27 @@ static bool layers_has_experts(const layers_reader *reader, uint64_t layer) {
   return step ? (layer + 1) % step == 0 : true;
 }
 
+static void layers_feed(const layers_reader *reader, uint64_t layer, gm_layer_kind *kind) {
+  const gm_model_config *config = reader->config;
+  const uint64_t dense = reader->stated->value[GM__DIM_DENSE_INTERMEDIATE];
+  if (!layers_has_experts(reader, layer)) {
+    kind->intermediate = dense ? dense : layers_listed(reader, GM__LIST_INTERMEDIATE, layer, config->intermediate);
+    return;
+  }
+  kind->flags |= GM_LAYER_EXPERTS;
+  kind->experts = layers_small(config->experts);
+  kind->experts_used = layers_small(config->experts_used);
+  kind->expert_intermediate = config->expert_intermediate;
+  const uint64_t shared = config->expert_shared_intermediate;
+  kind->shared_intermediate = shared ? shared : gm__mul_sat(config->experts_shared, config->expert_intermediate);
+}
+
 static gm_layer_kind layers_one(const layers_reader *reader, uint64_t layer) {
   const gm_model_config *config = reader->config;
-  gm_layer_kind kind = {.heads = layers_listed(reader, GM__LIST_HEADS, layer, config->heads),
-                        .kv_heads = layers_listed(reader, GM__LIST_KV_HEADS, layer, config->kv_heads),
-                        .intermediate = layers_listed(reader, GM__LIST_INTERMEDIATE, layer, config->intermediate)};
-  const uint64_t dense = reader->stated->value[GM__DIM_DENSE_INTERMEDIATE];
-  if (dense) kind.intermediate = dense;
-  const uint64_t predicting = reader->stated->value[GM__DIM_PREDICTION_LAYERS];
-  if (layers_has_experts(reader, layer)) {
-    kind.flags |= GM_LAYER_EXPERTS;
-    kind.intermediate = config->expert_intermediate;
-  }
-  if (layer >= gm__sub_sat(config->layers, predicting)) {
+  gm_layer_kind kind = {.heads = layers_small(layers_listed(reader, GM__LIST_HEADS, layer, config->heads)),
+                        .kv_heads = layers_small(layers_listed(reader, GM__LIST_KV_HEADS, layer, config->kv_heads))};
+  layers_feed(reader, layer, &kind);
+  if (layer >= gm__sub_sat(config->layers, reader->stated->value[GM__DIM_PREDICTION_LAYERS])) {
     kind.flags |= GM_LAYER_UNUSED;
     return kind;
   }
@@ -237,6 +255,7 @@ void gm__layers_alike(gm_model_config *config) {
                                    .unsure = gm__architecture_find(config->architecture)->unsure};
   if (config->kind_count > 0 || config->layers > GM_MODEL_LAYERS_MAX) return;
   gm_model_config whole = *config;
+  if (whole.expert_intermediate == 0) whole.expert_intermediate = whole.intermediate;
   if (whole.kv_heads == 0) whole.kv_heads = whole.heads;
   if (whole.head_size == 0 && whole.heads) whole.head_size = whole.hidden / whole.heads;
   if (whole.value_head_size == 0) whole.value_head_size = whole.head_size;

@@ -12,4 +12,13 @@ static inline const gm_layer_kind *gm__layer_at(const gm_model_config *config, u
   return &config->kinds[config->kind_of[layer]];
 }
 
+/* Elements of one head of queries, and of what attention gives. */
+static inline uint32_t gm__layer_query_size(const gm_layer_kind *kind) {
+  return kind->query_size ? kind->query_size : kind->key_size;
+}
+
+static inline uint32_t gm__layer_result_size(const gm_layer_kind *kind) {
+  return kind->result_size ? kind->result_size : kind->value_size;
+}
+
 #endif

@@ -20,20 +20,29 @@ typedef enum gm_layer_flags {
   GM_LAYER_UNCACHED = 64   /* it attends to the tokens at hand alone, and keeps nothing of them */
 } gm_layer_flags;
 
-/* The kind of one layer, or of several alike. Plain data. Never grows. */
+/* The kind of one layer, or of several alike. 0: it does not apply, or is not stated. Plain data. Never grows. */
 typedef struct gm_layer_kind {
   uint32_t flags; /* gm_layer_flags */
   uint32_t heads, kv_heads;
-  uint32_t key_size, value_size; /* elements of one head; compressed: of the row, and 0 */
-  uint32_t indexer_size;         /* elements that an indexer keeps for each position; 0: there is none */
-  uint64_t window;               /* positions that it sees; 0: all */
-  uint64_t intermediate;         /* width of the feed-forward part, of one expert where it has those; 0: it has none */
-  uint64_t conv_elements;        /* recurrent: of the convolution's memory, for each sequence, in f32 */
-  uint64_t state_elements;       /* recurrent: of the state, likewise */
-  uint32_t indexer_value_size;   /* elements that the indexer keeps beside them, in the type of values */
-  uint32_t reserved;             /* 0 */
-  uint64_t parameters;           /* of the layer beside its experts, where parameters_counted says so */
-  uint64_t expert_parameters;    /* of all its experts together, likewise */
+  uint32_t key_size, value_size;    /* elements that it keeps of one head; compressed: of the row, and 0 */
+  uint32_t query_size, result_size; /* elements of one head of queries and of attention's result; 0: as key_size and
+                                       value_size */
+  uint32_t query_rank;              /* compressed: width of compressed queries; 0: queries are not compressed */
+  uint32_t rotated_size;            /* compressed: elements of the row that carry the position */
+  uint32_t indexer_size;            /* elements that an indexer keeps for each position; 0: there is none */
+  uint32_t indexer_value_size;      /* elements that the indexer keeps beside them, in the type of values */
+  uint32_t experts, experts_used;   /* all of its experts, and those that one token passes */
+  uint32_t conv_kernel, state_size; /* recurrent: taps of the convolution, and width of the state */
+  uint32_t reserved;                /* 0 */
+  uint64_t inner_size;              /* recurrent: width between its projections */
+  uint64_t window;                  /* positions that it sees; 0: all */
+  uint64_t intermediate;            /* width of the feed-forward part that has no experts; 0: there is none */
+  uint64_t expert_intermediate;     /* width of one expert */
+  uint64_t shared_intermediate;     /* width of all experts together that every token passes */
+  uint64_t conv_elements;           /* recurrent: of the convolution's memory, for each sequence, in f32 */
+  uint64_t state_elements;          /* recurrent: of the state, likewise */
+  uint64_t parameters;              /* of the layer beside its experts, where parameters_counted says so */
+  uint64_t expert_parameters;       /* of all its experts together, likewise */
 } gm_layer_kind;
 
 /* Dimensions of a model, as counts, not bytes. The caller sets struct_size before a call. 0: it does not apply, or is
@@ -98,6 +107,10 @@ GM_API gm_status gm_model_read_config(const gm_model *model, gm_model_config *ou
  * gm_model_read_config. Thread-safe. */
 GM_API gm_status gm_model_config_load(const gm_services *services, const char *path, gm_model_config *out,
                                       gm_error *err);
+
+/* Returns the largest of each member over the kinds of layers that engines load, and the flags of all of them. All are
+ * 0 where `config` is NULL, or gm does not know its struct_size. Thread-safe. */
+GM_API gm_layer_kind gm_model_widest_layer(const gm_model_config *config);
 
 /* Counts the elements of all tensors: `out_stored` those that the files store, `out_unique` those of parameters that
  * differ. Either may be NULL. Both stop at 2^64 - 1.
