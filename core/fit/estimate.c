@@ -37,19 +37,26 @@ uint64_t gm_estimate_kv_cache_memory(uint64_t layers, uint64_t kv_heads, uint64_
   return gm__mul_sat(gm__mul_sat(cell, context), element_bytes);
 }
 
-/* Rule 5b for the decoder that these dimensions describe; the cache in f16. */
+static uint32_t estimate_small(uint64_t number) { return (uint32_t)gm__min(number, UINT32_MAX); }
+
+/* Rule 5b for the decoder that these dimensions describe; the cache in f16. REQUIRES: `heads` is not 0. */
 static uint64_t estimate_activations(const gm_model_dims *dims, uint64_t context) {
   gm__shape shape;
-  gm_model_config config = {.struct_size = sizeof config,
-                            .architecture = "llama",
-                            .hidden = dims->hidden,
-                            .intermediate = dims->intermediate,
-                            .layers = dims->layers,
-                            .vocab = dims->vocab,
-                            .heads = dims->heads,
-                            .kv_heads = dims->kv_heads};
-  gm_estimate_settings settings = {.struct_size = sizeof settings, .context = context};
-  gm__layers_alike(&config);
+  const uint32_t head = estimate_small(dims->hidden / dims->heads);
+  const gm_layer_kind kind = {.flags = GM_LAYER_ATTENDS,
+                              .heads = estimate_small(dims->heads),
+                              .kv_heads = estimate_small(dims->kv_heads ? dims->kv_heads : dims->heads),
+                              .key_size = head,
+                              .value_size = head,
+                              .intermediate = dims->intermediate};
+  const gm_model_config config = {.struct_size = sizeof config,
+                                  .architecture = "llama",
+                                  .hidden = dims->hidden,
+                                  .layers = dims->layers,
+                                  .vocab = dims->vocab,
+                                  .kinds = {kind},
+                                  .kind_count = 1};
+  const gm_estimate_settings settings = {.struct_size = sizeof settings, .context = context};
   return gm__shape_make(&config, &settings, &shape, NULL) == GM_OK ? gm__compute_formula(&shape) : UINT64_MAX;
 }
 
@@ -78,13 +85,14 @@ static gm_status estimate_check(const gm_model_config *config, const gm_estimate
   return GM_OK;
 }
 
-gm_status gm__estimate_make(const gm_services *services, const gm_model_config *config, const gm_model *model,
+gm_status gm__estimate_make(const gm_services *services, gm_model_config *config, const gm_model *model,
                             const gm_estimate_settings *settings, gm__estimate_parts *out, gm_error *err) {
   *out = (gm__estimate_parts){.layers = NULL};
   gm_status status = estimate_check(config, settings, err);
   if (status == GM_OK) status = gm__services_check(services, err);
   if (status == GM_OK) status = gm__shape_make(config, settings, &out->shape, err);
   if (status != GM_OK) return status;
+  gm__layers_doubt(config);
   out->layers = gm__alloc_array(services, out->shape.layers, sizeof *out->layers);
   if (!out->layers) {
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_estimate_memory", "no host memory for %llu layers",
@@ -149,7 +157,6 @@ gm_status gm_estimate_memory(const gm_services *services, const gm_model_config 
   if (status == GM_OK && settings) status = gm__sized_in(&run, sizeof run, settings, op, "settings", err);
   if (status != GM_OK) return status;
   gm__estimate_parts parts;
-  gm__layers_alike(&dimensions);
   status = gm__estimate_make(services, &dimensions, model, &run, &parts, err);
   if (status == GM_OK) {
     estimate_fill(&parts, &estimate);

@@ -4,7 +4,6 @@
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
 #include "core/fit/estimate_parts.h"
-#include "core/model/layers.h"
 
 static void layers_fill(const gm__estimate_parts *parts, gm_fit_layer *layers, gm_fit_request *out) {
   const gm__shape *shape = &parts->shape;
@@ -37,7 +36,6 @@ gm_status gm_estimate_layers(const gm_services *services, const gm_model_config 
   if (status == GM_OK && settings) status = gm__sized_in(&all, sizeof all, settings, op, "settings", err);
   if (status != GM_OK) return status;
   all.place = GM_ESTIMATE_DEVICE;
-  gm__layers_alike(&dimensions);
   gm__estimate_parts parts;
   status = gm__estimate_make(services, &dimensions, model, &all, &parts, err);
   if (status == GM_OK && capacity < parts.shape.layers + 1) {

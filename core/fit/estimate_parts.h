@@ -62,8 +62,9 @@ typedef struct gm__estimate_parts {
 void gm__standing_fill(const gm__estimate_parts *parts, bool from_tensors, const gm_estimate_settings *settings,
                        gm_memory_estimate *out);
 
-/* Give `out` back with gm__estimate_release, also after a failure. */
-gm_status gm__estimate_make(const gm_services *services, const gm_model_config *config, const gm_model *model,
+/* Give `out` back with gm__estimate_release, also after a failure. What is not sure of a configuration that a program
+ * has put together is noted in it. */
+gm_status gm__estimate_make(const gm_services *services, gm_model_config *config, const gm_model *model,
                             const gm_estimate_settings *settings, gm__estimate_parts *out, gm_error *err);
 void gm__estimate_release(const gm_services *services, gm__estimate_parts *parts);
 

@@ -59,7 +59,7 @@ static const char *const gguf_keys[GM__DIM_FIELDS] = {
     [GM__DIM_INDEXER_TOP] = "attention.indexer.top_k",
 };
 
-/* Behind "ARCHITECTURE.", by list. */
+/* Behind "ARCHITECTURE.", by list; NULL where GGUF has no key. */
 static const char *const gguf_lists[GM__LISTS] = {
     [GM__LIST_HEADS] = "attention.head_count",           [GM__LIST_KV_HEADS] = "attention.head_count_kv",
     [GM__LIST_INTERMEDIATE] = "feed_forward_length",     [GM__LIST_WINDOWED] = "attention.sliding_window_pattern",
@@ -148,6 +148,7 @@ static bool gguf_config_list(gguf_config *reader, gm__layer_list which, const gm
 static gm_status gguf_config_lists(gguf_config *reader, gm_error *err) {
   for (int which = 0; which < GM__LISTS; which++) {
     char key[CONFIG_KEY_MAX];
+    if (!gguf_lists[which]) continue;
     snprintf(key, sizeof key, "%.40s%s", reader->prefix, gguf_lists[which]);
     const gm__value *value = gm__contents_find_value(reader->contents, key);
     if (!value || value->type != GM__GGUF_ARRAY || value->count == 0) continue;
@@ -165,7 +166,7 @@ static bool gguf_config_is_read(const char *rest) {
     if (gguf_keys[field] && strcmp(rest, gguf_keys[field]) == 0) return true;
   }
   for (int which = 0; which < GM__LISTS; which++) {
-    if (strcmp(rest, gguf_lists[which]) == 0) return true;
+    if (gguf_lists[which] && strcmp(rest, gguf_lists[which]) == 0) return true;
   }
   return false;
 }

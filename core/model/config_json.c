@@ -301,9 +301,11 @@ static void json_finish_blocks(json_config *reader) {
   for (uint32_t i = 0; i < reader->blocks; i++) {
     const char block = reader->block[i];
     gm__dimensions_list(config, GM__LIST_RECURRENT, i, block == 'M');
+    gm__dimensions_list(config, GM__LIST_SPARSE, i, block == 'E');
     gm__dimensions_list(config, GM__LIST_INTERMEDIATE, i, block == '-' ? dense : block == 'E' ? expert : 0);
   }
   config->listed[GM__LIST_RECURRENT] = config->listed[GM__LIST_INTERMEDIATE] = reader->blocks;
+  config->listed[GM__LIST_SPARSE] = reader->blocks;
 }
 
 /* Some lists go on behind the layers of the model, for a few layers that predict further tokens. */

@@ -81,6 +81,7 @@ typedef enum gm__layer_list {
   GM__LIST_WINDOWED,
   GM__LIST_RECURRENT,
   GM__LIST_INDEXED, /* layers with an indexer of their own */
+  GM__LIST_SPARSE,  /* layers with experts */
   GM__LISTS
 } gm__layer_list;
 

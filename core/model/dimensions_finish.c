@@ -8,56 +8,26 @@
 #include "core/base/saturate.h"
 #include "core/model/config_architecture.h"
 
-/* ---- which layers have a window ---- */
+/* ---- windows ---- */
 
-/* From a list of layers. Where all have a window, a period that none of them reaches the end of. */
-static void config_windows_listed(const gm__dimensions *config, uint64_t layers, gm_model_config *out) {
-  uint64_t full[2] = {0}, found = 0; /* numbers from 1 of the first layers that attend to everything */
-  out->window_layers = 0;
-  for (uint64_t i = 0; i < layers; i++) {
-    if (gm__dimensions_listed(config, GM__LIST_WINDOWED, i)) {
-      out->window_layers++;
-    } else if (found < 2) {
-      full[found++] = i + 1;
-    }
-  }
-  const bool full_first = full[0] == 1 && out->window_layers > 0;
-  uint64_t period = full[0] ? full[0] : layers + 1;
-  if (full_first) period = full[1] ? full[1] - 1 : layers;
-  out->window_period = out->window_layers > 0 ? period : 0;
-  out->window_first = out->window_layers > 0 && !full_first;
-}
-
-static void config_windows_periodic(uint64_t period, bool full_first, gm_model_config *out) {
-  out->window_period = period;
-  out->window_first = period > 0 && !full_first;
-  if (period == 0) return;
-  uint64_t full = full_first ? out->layers / period + (out->layers % period > 0) : out->layers / period;
-  out->window_layers = out->layers - full;
-}
-
-static void config_windows(const gm__dimensions *config, const gm__architecture *architecture, gm_model_config *out) {
-  bool stated = config->stated[GM__DIM_WINDOW_PERIOD];
-  bool unused = config->stated[GM__DIM_USE_WINDOW] && config->value[GM__DIM_USE_WINDOW] == 0;
-  if (architecture->window_layers && out->layers != architecture->window_layers) out->window = 0;
+static void config_windows(const gm__dimensions *config, const gm__architecture *architecture, uint64_t layers,
+                           gm__layer_sizes *out) {
+  const bool unused = config->stated[GM__DIM_USE_WINDOW] && config->value[GM__DIM_USE_WINDOW] == 0;
+  const bool stated = config->stated[GM__DIM_WINDOW_PERIOD];
+  const bool other_size = architecture->window_layers && layers != architecture->window_layers;
+  out->window = config->stated[GM__DIM_WINDOW] ? config->value[GM__DIM_WINDOW] : architecture->window;
+  if (unused || other_size) out->window = 0;
   if (out->window > 0 && architecture->window_fixed) out->window = architecture->window_fixed;
-  if (out->window > 0 && !unused) {
-    uint64_t period = stated ? config->value[GM__DIM_WINDOW_PERIOD] : architecture->window_period;
-    if (architecture->all_windows) period = out->layers + 1;
-    if (config->listed[GM__LIST_WINDOWED] > 0) {
-      config_windows_listed(config, config->listed[GM__LIST_WINDOWED], out);
-    } else {
-      config_windows_periodic(period, architecture->full_first, out);
-    }
-  }
-  if (out->window_period == 0) out->window = 0;
+  out->window_period = stated ? config->value[GM__DIM_WINDOW_PERIOD] : architecture->window_period;
+  if (architecture->all_windows) out->window_period = layers + 1;
+  out->window_first = !architecture->full_first;
 }
 
 /* ---- heads ---- */
 
 /* A config.json states the parts of keys and values in names of compressed attention, also where engines keep full
  * heads. */
-static void config_full_heads(const gm__dimensions *config, gm_model_config *out) {
+static void config_full_heads(const gm__dimensions *config, gm__layer_sizes *out) {
   const uint64_t *value = config->value;
   if (!config->stated[GM__DIM_NOPE_SIZE]) return;
   out->head_size = value[GM__DIM_NOPE_SIZE] + value[GM__DIM_ROPE_SIZE];
@@ -65,11 +35,11 @@ static void config_full_heads(const gm__dimensions *config, gm_model_config *out
 }
 
 /* Compressed only where the file has the parts of a compressed head: engines keep the full heads of other files. */
-static void config_heads(const gm__dimensions *config, bool full, gm_model_config *out) {
+static void config_heads(const gm__dimensions *config, bool full, gm__layer_sizes *out) {
   const uint64_t *value = config->value;
   const bool *stated = config->stated;
   bool one_head = value[GM__DIM_MULTI_QUERY] && !value[GM__DIM_NEW_DECODER] && !stated[GM__DIM_KV_HEADS];
-  uint64_t share = out->heads > 0 ? out->hidden / out->heads : 0;
+  uint64_t share = out->heads > 0 ? value[GM__DIM_HIDDEN] / out->heads : 0;
   out->kv_heads = stated[GM__DIM_KV_HEADS] ? value[GM__DIM_KV_HEADS] : one_head ? 1 : out->heads;
   out->head_size = stated[GM__DIM_HEAD_SIZE] ? value[GM__DIM_HEAD_SIZE] : share;
   out->value_head_size = stated[GM__DIM_VALUE_HEAD_SIZE] ? value[GM__DIM_VALUE_HEAD_SIZE] : out->head_size;
@@ -89,35 +59,35 @@ static void config_heads(const gm__dimensions *config, bool full, gm_model_confi
 
 /* ---- experts, recurrence, encoders ---- */
 
-static void config_experts(const gm__dimensions *config, gm_model_config *out) {
+static void config_experts(const gm__dimensions *config, gm__layer_sizes *out) {
   const uint64_t *value = config->value;
   out->experts = value[GM__DIM_EXPERTS];
-  if (out->experts == 0) return;
   out->experts_used = value[GM__DIM_EXPERTS_USED];
   out->expert_intermediate = value[GM__DIM_EXPERT_INTERMEDIATE];
   if (out->expert_intermediate == 0) out->expert_intermediate = out->intermediate;
-  out->experts_shared = value[GM__DIM_EXPERTS_SHARED];
-  out->expert_shared_intermediate = value[GM__DIM_SHARED_INTERMEDIATE];
-  if (!config->stated[GM__DIM_EXPERTS_SHARED] && out->expert_shared_intermediate > 0) out->experts_shared = 1;
+  out->shared_intermediate = value[GM__DIM_SHARED_INTERMEDIATE];
+  if (out->shared_intermediate == 0) {
+    out->shared_intermediate = gm__mul_sat(value[GM__DIM_EXPERTS_SHARED], out->expert_intermediate);
+  }
   out->leading_dense_layers = value[GM__DIM_LEADING_DENSE];
 }
 
-static void config_recurrent(const gm__dimensions *config, bool recurrent, gm_model_config *out) {
+static void config_recurrent(const gm__dimensions *config, bool recurrent, gm__layer_sizes *out) {
   const uint64_t *value = config->value;
   out->conv_kernel = value[GM__DIM_CONV_KERNEL];
   out->state_size = value[GM__DIM_STATE_SIZE];
   out->inner_size = value[GM__DIM_INNER_SIZE];
   if (out->inner_size == 0) out->inner_size = gm__mul_sat(value[GM__DIM_STATE_HEADS], value[GM__DIM_STATE_HEAD_SIZE]);
   if (out->inner_size == 0 && recurrent) out->inner_size = out->intermediate;
-  if (out->inner_size == 0) out->inner_size = gm__mul_sat(value[GM__DIM_EXPAND], out->hidden);
+  if (out->inner_size == 0) out->inner_size = gm__mul_sat(value[GM__DIM_EXPAND], value[GM__DIM_HIDDEN]);
   if (!recurrent) return;
   out->intermediate = out->heads = 0;
 }
 
 /* LFM2 states a width of which it takes two thirds, rounded up. */
-static void config_forward(const gm__dimensions *config, const gm__architecture *architecture, gm_model_config *out) {
+static void config_forward(const gm__dimensions *config, const gm__architecture *architecture, gm__layer_sizes *out) {
   const uint64_t multiple = config->value[GM__DIM_FORWARD_MULTIPLE];
-  if (out->intermediate == 0) out->intermediate = architecture->intermediate_x * out->hidden;
+  if (out->intermediate == 0) out->intermediate = architecture->intermediate_x * config->value[GM__DIM_HIDDEN];
   if (!config->value[GM__DIM_FORWARD_ADJUSTED]) return;
   out->intermediate = 2 * out->intermediate / 3;
   if (multiple) out->intermediate = (out->intermediate + multiple - 1) / multiple * multiple;
@@ -159,24 +129,21 @@ gm_status gm__dimensions_finish(const gm__dimensions *config, const gm__dimensio
   if (status != GM_OK) return status;
   *out = (gm_model_config){.struct_size = sizeof *out,
                            .hidden = value[GM__DIM_HIDDEN],
-                           .intermediate = value[GM__DIM_INTERMEDIATE],
                            .layers = value[GM__DIM_LAYERS],
                            .vocab = value[GM__DIM_VOCAB],
-                           .heads = value[GM__DIM_HEADS],
                            .context = value[GM__DIM_CONTEXT],
                            .layer_embedding = value[GM__DIM_PER_LAYER],
-                           .window = value[GM__DIM_WINDOW],
                            .weight_type = config->weight_type,
                            .matrix_bits = config->matrix_bits,
                            .experts_quantised = config->experts_quantised};
   memcpy(out->architecture, config->architecture, sizeof out->architecture);
-  if (!config->stated[GM__DIM_WINDOW]) out->window = architecture->window;
-  config_forward(config, architecture, out);
   config_encoder(config, architecture, out);
-  config_experts(config, out);
-  config_recurrent(config, architecture->recurrent, out);
-  if (!architecture->recurrent) config_heads(config, architecture->never_compressed, out);
-  config_windows(config, architecture, out);
   out->tied_embeddings = config->stated[GM__DIM_TIED] ? value[GM__DIM_TIED] != 0 : architecture->tied;
-  return gm__layers_fill(config, architecture, op, path, out, err);
+  gm__layer_sizes sizes = {.intermediate = value[GM__DIM_INTERMEDIATE], .heads = value[GM__DIM_HEADS]};
+  config_forward(config, architecture, &sizes);
+  config_experts(config, &sizes);
+  config_recurrent(config, architecture->recurrent, &sizes);
+  if (!architecture->recurrent) config_heads(config, architecture->never_compressed, &sizes);
+  config_windows(config, architecture, out->layers, &sizes);
+  return gm__layers_fill(config, &sizes, op, path, out, err);
 }

@@ -14,6 +14,7 @@ enum { LAYERS_FULL_INTERVAL = 4 };
 typedef struct layers_reader {
   const gm__dimensions *stated;
   const gm__architecture *architecture;
+  const gm__layer_sizes *sizes;
   const gm_model_config *config; /* of the whole model */
 } layers_reader;
 
@@ -28,17 +29,18 @@ static uint64_t layers_listed(const layers_reader *reader, gm__layer_list which,
 static uint32_t layers_small(uint64_t number) { return (uint32_t)gm__min(number, UINT32_MAX); }
 
 static bool layers_has_window(const layers_reader *reader, uint64_t layer) {
-  const gm_model_config *config = reader->config;
-  if (config->window == 0 || config->window_period == 0) return false;
+  const gm__layer_sizes *sizes = reader->sizes;
+  if (sizes->window == 0) return false;
   if (reader->stated->listed[GM__LIST_WINDOWED]) return layers_listed(reader, GM__LIST_WINDOWED, layer, 0) != 0;
-  const uint64_t place = layer % config->window_period;
-  return config->window_first ? place != config->window_period - 1 : place != 0;
+  if (sizes->window_period == 0) return false;
+  const uint64_t place = layer % sizes->window_period;
+  return sizes->window_first ? place != sizes->window_period - 1 : place != 0;
 }
 
 /* A layer that is neither recurrent nor attends has a feed-forward part alone. */
 static bool layers_only_feeds(const layers_reader *reader, uint64_t layer) {
   if (reader->architecture->mixes != GM__RECURRENT_NEITHER) return false;
-  return layers_listed(reader, GM__LIST_INTERMEDIATE, layer, reader->config->intermediate) > 0;
+  return layers_listed(reader, GM__LIST_INTERMEDIATE, layer, reader->sizes->intermediate) > 0;
 }
 
 static bool layers_is_recurrent(const layers_reader *reader, const gm_layer_kind *kind, uint64_t layer) {
@@ -61,40 +63,41 @@ static bool layers_is_recurrent(const layers_reader *reader, const gm_layer_kind
 
 /* Mamba. A short convolution remembers rows of the residual stream. */
 static void layers_state_space(const layers_reader *reader, gm_layer_kind *kind) {
-  const gm_model_config *config = reader->config;
+  const gm__layer_sizes *sizes = reader->sizes;
   const uint64_t groups = reader->stated->value[GM__DIM_GROUPS], taps = reader->stated->value[GM__DIM_SHORT_CONV];
-  const uint64_t mixed = gm__add_sat(config->inner_size, gm__mul_sat(2 * groups, config->state_size));
+  const uint64_t mixed = gm__add_sat(sizes->inner_size, gm__mul_sat(2 * groups, sizes->state_size));
   if (taps > 0) {
-    kind->conv_elements = gm__mul_sat(config->hidden, taps - 1);
+    kind->conv_elements = gm__mul_sat(reader->config->hidden, taps - 1);
     return;
   }
-  kind->conv_elements = gm__mul_sat(gm__sub_sat(config->conv_kernel, 1), mixed);
-  kind->state_elements = gm__mul_sat(config->state_size, config->inner_size);
+  kind->conv_elements = gm__mul_sat(gm__sub_sat(sizes->conv_kernel, 1), mixed);
+  kind->state_elements = gm__mul_sat(sizes->state_size, sizes->inner_size);
 }
 
 /* Engines take the heads of the first layer for those of all. */
 static void layers_state(const layers_reader *reader, gm_layer_kind *kind) {
-  const gm_model_config *config = reader->config;
+  const gm__layer_sizes *sizes = reader->sizes;
+  const uint64_t hidden = reader->config->hidden;
   const uint64_t *value = reader->stated->value;
-  const uint64_t heads = layers_listed(reader, GM__LIST_HEADS, 0, config->heads);
-  const uint64_t kda = value[GM__DIM_KDA_HEAD], taps = config->conv_kernel ? config->conv_kernel - 1 : 3;
+  const uint64_t heads = layers_listed(reader, GM__LIST_HEADS, 0, sizes->heads);
+  const uint64_t kda = value[GM__DIM_KDA_HEAD], taps = sizes->conv_kernel ? sizes->conv_kernel - 1 : 3;
   const uint64_t shift = reader->stated->stated[GM__DIM_TOKEN_SHIFT] ? value[GM__DIM_TOKEN_SHIFT] : 2;
   kind->flags |= GM_LAYER_RECURRENT;
-  kind->inner_size = config->inner_size;
-  kind->state_size = layers_small(config->state_size);
-  kind->conv_kernel = layers_small(config->conv_kernel);
+  kind->inner_size = sizes->inner_size;
+  kind->state_size = layers_small(sizes->state_size);
+  kind->conv_kernel = layers_small(sizes->conv_kernel);
   switch (reader->architecture->state) {
     case GM__STATE_SPACE: layers_state_space(reader, kind); break;
     case GM__STATE_WKV:
-      kind->conv_elements = value[GM__DIM_WKV_HEAD] ? gm__mul_sat(shift, config->hidden) : 0;
-      kind->state_elements = gm__mul_sat(config->hidden, value[GM__DIM_WKV_HEAD]);
+      kind->conv_elements = value[GM__DIM_WKV_HEAD] ? gm__mul_sat(shift, hidden) : 0;
+      kind->state_elements = gm__mul_sat(hidden, value[GM__DIM_WKV_HEAD]);
       break;
     case GM__STATE_KDA:
       kind->conv_elements = gm__mul_sat(3 * taps, gm__mul_sat(heads, kda));
       kind->state_elements = gm__mul_sat(gm__mul_sat(kda, kda), heads);
       break;
     case GM__STATE_LINEAR:
-      kind->state_elements = gm__mul_sat(gm__mul_sat(config->head_size, config->head_size), heads);
+      kind->state_elements = gm__mul_sat(gm__mul_sat(sizes->head_size, sizes->head_size), heads);
       break;
   }
 }
@@ -111,31 +114,31 @@ static bool layers_has_indexer(const layers_reader *reader, uint64_t layer) {
 }
 
 /* One row stands for the keys and values of all heads. */
-static void layers_compress(const gm_model_config *config, gm_layer_kind *kind) {
+static void layers_compress(const gm__layer_sizes *sizes, gm_layer_kind *kind) {
   kind->flags |= GM_LAYER_COMPRESSED;
   kind->kv_heads = 1;
-  kind->query_size = layers_small(config->head_size);
-  kind->result_size = layers_small(config->value_head_size);
-  kind->query_rank = layers_small(config->q_lora_rank);
-  kind->rotated_size = layers_small(config->rope_size);
-  kind->key_size = layers_small(config->kv_lora_rank + config->rope_size);
+  kind->query_size = layers_small(sizes->head_size);
+  kind->result_size = layers_small(sizes->value_head_size);
+  kind->query_rank = layers_small(sizes->q_lora_rank);
+  kind->rotated_size = layers_small(sizes->rope_size);
+  kind->key_size = layers_small(sizes->kv_lora_rank + sizes->rope_size);
   kind->value_size = 0;
 }
 
 static void layers_attention(const layers_reader *reader, uint64_t layer, gm_layer_kind *kind) {
-  const gm_model_config *config = reader->config;
+  const gm__layer_sizes *sizes = reader->sizes;
   const gm__dimensions *stated = reader->stated;
   const bool window = layers_has_window(reader, layer);
   const bool own_key = window && stated->stated[GM__DIM_WINDOW_KEY_SIZE];
   const bool own_value = window && stated->stated[GM__DIM_WINDOW_VALUE_SIZE];
   kind->flags |= GM_LAYER_ATTENDS;
-  kind->window = window ? config->window : 0;
-  kind->key_size = layers_small(own_key ? stated->value[GM__DIM_WINDOW_KEY_SIZE] : config->head_size);
-  kind->value_size = layers_small(own_value ? stated->value[GM__DIM_WINDOW_VALUE_SIZE] : config->value_head_size);
+  kind->window = window ? sizes->window : 0;
+  kind->key_size = layers_small(own_key ? stated->value[GM__DIM_WINDOW_KEY_SIZE] : sizes->head_size);
+  kind->value_size = layers_small(own_value ? stated->value[GM__DIM_WINDOW_VALUE_SIZE] : sizes->value_head_size);
   if (layers_has_indexer(reader, layer)) kind->indexer_size = layers_small(stated->value[GM__DIM_INDEXER_SIZE]);
   const bool indexes_values = kind->indexer_size && reader->architecture->indexer == GM__INDEXER_SPARSE;
   kind->indexer_value_size = indexes_values ? kind->value_size : 0;
-  if (config->kv_lora_rank > 0) layers_compress(config, kind);
+  if (sizes->kv_lora_rank > 0) layers_compress(sizes, kind);
 }
 
 static uint64_t layers_cached(const layers_reader *reader) {
@@ -152,7 +155,8 @@ static bool layers_keeps(const layers_reader *reader) {
 static bool layers_has_experts(const layers_reader *reader, uint64_t layer) {
   const uint64_t *value = reader->stated->value;
   const uint64_t period = value[GM__DIM_EXPERT_PERIOD], step = value[GM__DIM_EXPERT_STEP];
-  if (!reader->config->experts || layer < reader->config->leading_dense_layers) return false;
+  if (!reader->sizes->experts || layer < reader->sizes->leading_dense_layers) return false;
+  if (reader->stated->listed[GM__LIST_SPARSE]) return layers_listed(reader, GM__LIST_SPARSE, layer, 0) != 0;
   if (reader->architecture->mixes == GM__RECURRENT_NEITHER && reader->stated->listed[GM__LIST_INTERMEDIATE]) {
     return layers_only_feeds(reader, layer);
   }
@@ -161,26 +165,25 @@ static bool layers_has_experts(const layers_reader *reader, uint64_t layer) {
 }
 
 static void layers_feed(const layers_reader *reader, uint64_t layer, gm_layer_kind *kind) {
-  const gm_model_config *config = reader->config;
+  const gm__layer_sizes *sizes = reader->sizes;
   const uint64_t dense = reader->stated->value[GM__DIM_DENSE_INTERMEDIATE];
   if (!layers_has_experts(reader, layer)) {
-    kind->intermediate = dense ? dense : layers_listed(reader, GM__LIST_INTERMEDIATE, layer, config->intermediate);
+    kind->intermediate = dense ? dense : layers_listed(reader, GM__LIST_INTERMEDIATE, layer, sizes->intermediate);
     return;
   }
   kind->flags |= GM_LAYER_EXPERTS;
-  kind->experts = layers_small(config->experts);
-  kind->experts_used = layers_small(config->experts_used);
-  kind->expert_intermediate = config->expert_intermediate;
-  const uint64_t shared = config->expert_shared_intermediate;
-  kind->shared_intermediate = shared ? shared : gm__mul_sat(config->experts_shared, config->expert_intermediate);
+  kind->experts = layers_small(sizes->experts);
+  kind->experts_used = layers_small(sizes->experts_used);
+  kind->expert_intermediate = sizes->expert_intermediate;
+  kind->shared_intermediate = sizes->shared_intermediate;
 }
 
 static gm_layer_kind layers_one(const layers_reader *reader, uint64_t layer) {
-  const gm_model_config *config = reader->config;
-  gm_layer_kind kind = {.heads = layers_small(layers_listed(reader, GM__LIST_HEADS, layer, config->heads)),
-                        .kv_heads = layers_small(layers_listed(reader, GM__LIST_KV_HEADS, layer, config->kv_heads))};
+  const gm__layer_sizes *sizes = reader->sizes;
+  gm_layer_kind kind = {.heads = layers_small(layers_listed(reader, GM__LIST_HEADS, layer, sizes->heads)),
+                        .kv_heads = layers_small(layers_listed(reader, GM__LIST_KV_HEADS, layer, sizes->kv_heads))};
   layers_feed(reader, layer, &kind);
-  if (layer >= gm__sub_sat(config->layers, reader->stated->value[GM__DIM_PREDICTION_LAYERS])) {
+  if (layer >= gm__sub_sat(reader->config->layers, reader->stated->value[GM__DIM_PREDICTION_LAYERS])) {
     kind.flags |= GM_LAYER_UNUSED;
     return kind;
   }
@@ -197,15 +200,14 @@ static gm_layer_kind layers_one(const layers_reader *reader, uint64_t layer) {
 
 /* ---- all layers ---- */
 
-/* Why the layers are not sure: the reader's reason, that of the architecture, or a state without its size. */
-static void layers_doubt(const layers_reader *reader, gm_model_config *out) {
-  const char *why = reader->stated->unsure[0] ? reader->stated->unsure : reader->architecture->unsure;
-  for (uint32_t i = 0; i < out->kind_count && !why; i++) {
-    const gm_layer_kind *kind = &out->kinds[i];
+void gm__layers_doubt(gm_model_config *config) {
+  const char *why = gm__architecture_find(config->architecture)->unsure;
+  for (uint32_t i = 0; i < config->kind_count && !why; i++) {
+    const gm_layer_kind *kind = &config->kinds[i];
     const bool sized = kind->conv_elements > 0 || kind->state_elements > 0;
     if (kind->flags & GM_LAYER_RECURRENT && !sized) why = "recurrent layers, of whose state no key gives the size";
   }
-  if (why) snprintf(out->unsure, sizeof out->unsure, "%s", why);
+  if (why && !config->unsure[0]) snprintf(config->unsure, sizeof config->unsure, "%s", why);
 }
 
 /* The place of a kind; kind_count: there was no room for a new one. */
@@ -227,9 +229,10 @@ static gm_status layers_check_lists(const gm__dimensions *stated, const gm_model
   return GM_OK;
 }
 
-gm_status gm__layers_fill(const gm__dimensions *stated, const gm__architecture *architecture, const char *op,
-                          const char *path, gm_model_config *out, gm_error *err) {
-  const layers_reader reader = {.stated = stated, .architecture = architecture, .config = out};
+gm_status gm__layers_fill(const gm__dimensions *stated, const gm__layer_sizes *sizes, const char *op, const char *path,
+                          gm_model_config *out, gm_error *err) {
+  const gm__architecture *architecture = gm__architecture_find(out->architecture);
+  const layers_reader reader = {.stated = stated, .architecture = architecture, .sizes = sizes, .config = out};
   gm_status status = layers_check_lists(stated, out, op, path, err);
   if (status) return status;
   if (out->layers > GM_MODEL_LAYERS_MAX) {
@@ -245,23 +248,7 @@ gm_status gm__layers_fill(const gm__dimensions *stated, const gm__architecture *
     }
     out->kind_of[layer] = (uint8_t)at;
   }
-  layers_doubt(&reader, out);
+  snprintf(out->unsure, sizeof out->unsure, "%s", stated->unsure);
+  gm__layers_doubt(out);
   return GM_OK;
-}
-
-void gm__layers_alike(gm_model_config *config) {
-  static const gm__dimensions nothing;
-  gm__architecture architecture = {.recurrent = config->inner_size > 0 && config->heads == 0,
-                                   .unsure = gm__architecture_find(config->architecture)->unsure};
-  if (config->kind_count > 0 || config->layers > GM_MODEL_LAYERS_MAX) return;
-  gm_model_config whole = *config;
-  if (whole.expert_intermediate == 0) whole.expert_intermediate = whole.intermediate;
-  if (whole.kv_heads == 0) whole.kv_heads = whole.heads;
-  if (whole.head_size == 0 && whole.heads) whole.head_size = whole.hidden / whole.heads;
-  if (whole.value_head_size == 0) whole.value_head_size = whole.head_size;
-  (void)gm__layers_fill(&nothing, &architecture, "", "", &whole, NULL);
-  config->kind_count = whole.kind_count;
-  memcpy(config->kinds, whole.kinds, sizeof config->kinds);
-  memcpy(config->kind_of, whole.kind_of, sizeof config->kind_of);
-  if (!config->unsure[0]) memcpy(config->unsure, whole.unsure, sizeof config->unsure);
 }

@@ -4,8 +4,9 @@
 
 #include "gm/model_config.h"
 
-/* Fill the kinds of a configuration that has none, from its other members: what its caller has put together. */
-void gm__layers_alike(gm_model_config *config);
+/* Say why the layers are not sure, where nothing is said yet: the reason of the architecture, or a state without its
+ * size. REQUIRES: `architecture` has an end, and kind_count is at most GM_LAYER_KINDS_MAX. */
+void gm__layers_doubt(gm_model_config *config);
 
 /* The kind of a layer. REQUIRES: `layer` is below the model's layers, of at most GM_MODEL_LAYERS_MAX. */
 static inline const gm_layer_kind *gm__layer_at(const gm_model_config *config, uint64_t layer) {

@@ -11,6 +11,18 @@ typedef struct gm__dimensions_names {
   const char *const *by_field;
 } gm__dimensions_names;
 
+/* The sizes of a layer of which no list says otherwise. As in gm_layer_kind, but for a layer with all parts. */
+typedef struct gm__layer_sizes {
+  uint64_t intermediate, heads, kv_heads, head_size, value_head_size;
+  uint64_t window, window_period; /* one of so many layers attends to everything; 0: no layer has a window */
+  bool window_first;              /* the first layers of a period have the window; the last attends to everything */
+  uint64_t experts, experts_used, expert_intermediate, shared_intermediate;
+  uint64_t leading_dense_layers;    /* layers before the first one with experts */
+  uint64_t kv_lora_rank, rope_size; /* compressed: width of the row, and of the part of a key beside it */
+  uint64_t q_lora_rank;
+  uint64_t conv_kernel, state_size, inner_size;
+} gm__layer_sizes;
+
 /* Fill *out: stated fields, defaults, and what follows from other fields. GM_ERR_NOT_FOUND names a needed field that
  * is not stated. */
 gm_status gm__dimensions_finish(const gm__dimensions *config, const gm__dimensions_names *names, const char *op,
@@ -18,8 +30,8 @@ gm_status gm__dimensions_finish(const gm__dimensions *config, const gm__dimensio
 
 /* Fill the kinds of the layers of *out, whose other members are there, from what the file states. GM_ERR_FORMAT: a list
  * has another length than the model has layers. GM_ERR_NOT_SUPPORTED: too many layers or kinds. */
-gm_status gm__layers_fill(const gm__dimensions *stated, const gm__architecture *architecture, const char *op,
-                          const char *path, gm_model_config *out, gm_error *err);
+gm_status gm__layers_fill(const gm__dimensions *stated, const gm__layer_sizes *sizes, const char *op, const char *path,
+                          gm_model_config *out, gm_error *err);
 
 /* ---- readers ---- */
 

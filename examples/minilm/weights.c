@@ -114,10 +114,11 @@ static gm_status read_heads(minilm_dims *dims, const gm_model *model, gm_error *
   dims->heads = dims->width / HEAD_WIDTH;
   if (status == GM_ERR_NOT_FOUND) return GM_OK;
   if (status) return status;
-  if (config.hidden != dims->width || config.layers != dims->layers || config.heads > dims->width) {
+  const uint32_t heads = gm_model_widest_layer(&config).heads;
+  if (config.hidden != dims->width || config.layers != dims->layers || heads > dims->width) {
     return minilm_fail(err, GM_ERR_FORMAT, "minilm_open", "the config.json beside the model belongs to another model");
   }
-  dims->heads = (uint32_t)config.heads;
+  dims->heads = heads;
   return GM_OK;
 }
 

@@ -45,52 +45,38 @@ typedef struct gm_layer_kind {
   uint64_t expert_parameters;       /* of all its experts together, likewise */
 } gm_layer_kind;
 
-/* Dimensions of a model, as counts, not bytes. The caller sets struct_size before a call. 0: it does not apply, or is
- * not stated. Plain data. */
+/* Dimensions of a model, as counts, not bytes. What layers may differ in is in `kinds` alone: gm_model_widest_layer
+ * sums it up. The caller sets struct_size before a call. 0: it does not apply, or is not stated. Plain data.
+ *
+ * A program may put a model together itself: architecture, hidden, layers, vocab, and at least one kind. Without more,
+ * all layers are of the first kind. */
 typedef struct gm_model_config {
   uint32_t struct_size;
+  uint32_t kind_count;   /* of `kinds` */
   char architecture[32]; /* GGUF's name: "llama", "gemma2", "qwen3moe"; of a config.json, the name that corresponds
                             to it */
   uint64_t hidden;       /* width of the residual stream */
-  uint64_t intermediate; /* width of the feed-forward layers; in a model with experts, of the dense ones */
   uint64_t layers;
-  uint64_t vocab; /* rows of the embedding */
-  uint64_t heads;
-  uint64_t kv_heads;        /* 1 with MLA */
-  uint64_t head_size;       /* width of a key */
-  uint64_t value_head_size; /* width of a value */
-  uint64_t context;         /* positions that the model was trained for */
-  uint64_t window;          /* positions that a sliding-window layer sees */
-  uint64_t window_period;   /* one of so many layers attends to everything; 0: no layer has a window */
-  bool window_first;        /* the first layers of a period have the window; the last attends to everything */
+  uint64_t vocab;          /* rows of the embedding */
+  uint64_t context;        /* positions that the model was trained for */
+  uint64_t encoder_layers; /* layers of the encoder of an encoder-decoder, as wide as the widest of `kinds` */
   bool encoder_only, tied_embeddings;
-  gm_dtype weight_type;   /* of unquantised weights, as a config.json says ("torch_dtype"); GM_DTYPE_F64: it says none,
-                             or that the weights are quantised */
-  uint64_t window_layers; /* layers with the window; exact, also where a list of layers has no period */
-  uint64_t experts, experts_used, expert_intermediate, experts_shared;
-  uint64_t expert_shared_intermediate;          /* width of all shared experts together; 0: experts_shared times
-                                                   expert_intermediate */
-  uint64_t leading_dense_layers;                /* layers before the first one with experts */
-  uint64_t kv_lora_rank;                        /* MLA: width of the compressed keys and values */
-  uint64_t rope_size;                           /* MLA: the part of a key that is rotated */
-  uint64_t conv_kernel, state_size, inner_size; /* recurrent state (Mamba) */
-  uint64_t encoder_layers;                      /* layers of the encoder of an encoder-decoder */
   bool parameters_counted; /* of a config.json: gm knows how the class of its family makes a model. The kinds of layers
                               and the three below then have each parameter once. */
-  char uncounted[GM_MODEL_UNSURE_SIZE]; /* why they are not counted; "": they are, or it is no config.json */
-  uint64_t embedding_parameters;        /* tables that are looked up */
-  uint64_t output_parameters;           /* behind the layers: norms, and the output matrix unless it is the embedding */
-  uint64_t other_parameters;            /* encoders of text, images and sound, and what connects them */
+  bool experts_quantised;  /* of what is quantised as matrix_bits says: only the matrices of experts are */
+  gm_dtype weight_type;    /* of unquantised weights, as a config.json says ("torch_dtype"); GM_DTYPE_F64: it says none,
+                              or that the weights are quantised */
+  uint64_t embedding_parameters; /* tables that are looked up */
+  uint64_t output_parameters;    /* behind the layers: norms, and the output matrix unless it is the embedding */
+  uint64_t other_parameters;     /* encoders of text, images and sound, and what connects them */
   double matrix_bits; /* of each element of quantised matrices, with their scales, as a config.json says; 0: no matrix
                          is quantised, or gm does not know how */
-  bool experts_quantised;                  /* only the matrices of experts are */
-  uint64_t q_lora_rank;                    /* MLA: width of the compressed queries; 0: they are not compressed */
-  uint32_t kind_count;                     /* 0: all layers are as the members above say */
-  gm_layer_kind kinds[GM_LAYER_KINDS_MAX]; /* the members above are then the largest of them */
+  uint64_t layer_embedding;             /* width of an embedding that each layer has of its own */
+  char uncounted[GM_MODEL_UNSURE_SIZE]; /* why parameters are not counted; "": they are, or it is no config.json */
+  char unsure[GM_MODEL_UNSURE_SIZE];    /* why figures of this model are unknown: an architecture, or a key of its file,
+                                           whose rules gm does not know; "": gm knows them */
+  gm_layer_kind kinds[GM_LAYER_KINDS_MAX]; /* each kind of layer once */
   uint8_t kind_of[GM_MODEL_LAYERS_MAX];    /* of each layer, its place in `kinds` */
-  uint64_t layer_embedding;                /* width of an embedding that each layer has of its own */
-  char unsure[GM_MODEL_UNSURE_SIZE]; /* why figures of this model are unknown: an architecture, or a key of its file,
-                                        whose rules gm does not know; "": gm knows them */
 } gm_model_config;
 
 /* Reads the dimensions of an open model: of GGUF from its metadata, of safetensors from the config.json in its folder.

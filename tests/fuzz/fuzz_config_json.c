@@ -12,7 +12,8 @@ static void check_config(const gm_model_config *config) {
   fuzz_require(memchr(config->architecture, '\0', sizeof config->architecture) != NULL);
   fuzz_require(config->hidden > 0 && config->hidden <= GM__DIM_VALUE_MAX);
   fuzz_require(config->layers <= GM__DIM_VALUE_MAX && config->context <= GM__DIM_VALUE_MAX);
-  fuzz_require((config->window_period == 0) == (config->window == 0));
+  fuzz_require(config->layers <= GM_MODEL_LAYERS_MAX && config->kind_count <= GM_LAYER_KINDS_MAX);
+  for (uint64_t i = 0; i < config->layers; i++) fuzz_require(config->kind_of[i] < config->kind_count);
 }
 
 /* Both readers write to the text. */

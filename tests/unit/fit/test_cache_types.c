@@ -152,10 +152,11 @@ static void a_row_that_blocks_do_not_divide_is_refused(void **state) {
   gm_model_config config = {.struct_size = sizeof config,
                             .architecture = "llama",
                             .hidden = 240,
-                            .intermediate = 512,
                             .layers = 2,
                             .vocab = 1000,
-                            .heads = 3};
+                            .kind_count = 1};
+  config.kinds[0] = (gm_layer_kind){
+      .flags = GM_LAYER_ATTENDS, .heads = 3, .kv_heads = 3, .key_size = 80, .value_size = 80, .intermediate = 512};
   gm_estimate_settings settings = on_the_host(GM_DTYPE_Q8_0, GM_DTYPE_F16);
   gm_memory_estimate out = {.struct_size = sizeof out};
   gm_error err;
@@ -169,14 +170,17 @@ static void one_cache_has_one_type(void **state) {
   gm_model_config config = {.struct_size = sizeof config,
                             .architecture = "deepseek2",
                             .hidden = 2048,
-                            .intermediate = 1408,
                             .layers = 4,
                             .vocab = 1000,
-                            .heads = 16,
-                            .head_size = 192,
-                            .value_head_size = 128,
-                            .kv_lora_rank = 512,
-                            .rope_size = 64};
+                            .kind_count = 1};
+  config.kinds[0] = (gm_layer_kind){.flags = GM_LAYER_ATTENDS | GM_LAYER_COMPRESSED,
+                                    .heads = 16,
+                                    .kv_heads = 1,
+                                    .key_size = 512 + 64,
+                                    .query_size = 192,
+                                    .result_size = 128,
+                                    .rotated_size = 64,
+                                    .intermediate = 1408};
   gm_estimate_settings settings = on_the_host(GM_DTYPE_F32, GM_DTYPE_F16);
   gm_memory_estimate out = {.struct_size = sizeof out};
   gm_error err;

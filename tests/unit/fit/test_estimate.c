@@ -21,12 +21,16 @@ static gm_model_config mistral_config(void) {
   return (gm_model_config){.struct_size = sizeof(gm_model_config),
                            .architecture = "llama",
                            .hidden = 4096,
-                           .intermediate = 14336,
                            .layers = 32,
                            .vocab = 32000,
-                           .heads = 32,
-                           .kv_heads = 8,
-                           .context = 32768};
+                           .context = 32768,
+                           .kind_count = 1,
+                           .kinds = {{.flags = GM_LAYER_ATTENDS,
+                                      .heads = 32,
+                                      .kv_heads = 8,
+                                      .key_size = 128,
+                                      .value_size = 128,
+                                      .intermediate = 14336}}};
 }
 
 static gm_status estimate(const gm_model_config *config, const gm_estimate_settings *settings, gm_memory_estimate *out,
@@ -126,9 +130,10 @@ static void windows_keep_fewer_cells(void **state) {
   gm_estimate_settings settings = plain_settings();
   gm_memory_estimate full, windows, out;
   settings.context = 32768;
-  config.window = 1024;
-  config.window_period = 6;
-  config.window_first = true;
+  config.kind_count = 2;
+  config.kinds[1] = config.kinds[0];
+  config.kinds[1].window = 1024;
+  for (int i = 0; i < 32; i++) config.kind_of[i] = i % 6 != 5;
   assert_int_equal(estimate(&config, &settings, &full, NULL), GM_OK);
   assert_int_equal(full.window_cells, 0); /* the engine ignores it for this architecture */
   memcpy(config.architecture, "gemma3", sizeof "gemma3");
@@ -176,7 +181,7 @@ static void what_the_engine_refuses(void **state) {
   gm_estimate_settings settings = plain_settings();
   gm_memory_estimate out;
   gm_error err;
-  config.head_size = 80;
+  config.kinds[0].key_size = 80;
   settings.key_type = GM_DTYPE_Q8_0;
   assert_int_equal(estimate(&config, &settings, &out, &err), GM_ERR_NOT_SUPPORTED);
   assert_non_null(strstr(err.message, "80"));
@@ -208,6 +213,21 @@ static void bad_arguments_are_named(void **state) {
   config.layers = 0;
   assert_int_equal(estimate(&config, NULL, &out, &err), GM_ERR_INVALID_ARGUMENT);
   assert_non_null(strstr(err.message, "`layers`"));
+  config.layers = 32;
+  config.kind_count = 0;
+  assert_int_equal(estimate(&config, NULL, &out, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "`kind_count` must be 1 to 48, is 0"));
+  config.kind_count = GM_LAYER_KINDS_MAX + 1;
+  assert_int_equal(estimate(&config, NULL, &out, &err), GM_ERR_INVALID_ARGUMENT);
+  config.kind_count = 2;
+  config.kind_of[31] = 2;
+  assert_int_equal(estimate(&config, NULL, &out, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "`kind_of[31]` must be below `kind_count`, 2, is 2"));
+  config.kind_of[31] = 1;
+  config.kinds[1] = config.kinds[0];
+  config.kinds[1].heads = 0;
+  assert_int_equal(estimate(&config, NULL, &out, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "`kinds[1].heads` must be 1 to 4096, is 0"));
   memset(config.architecture, 'a', sizeof config.architecture);
   assert_int_equal(estimate(&config, NULL, &out, &err), GM_ERR_INVALID_ARGUMENT);
 }
@@ -217,19 +237,19 @@ static void the_largest_dimensions_do_not_wrap(void **state) {
   (void)state;
   static const char *const names[] = {"llama", "gemma3", "gpt2", "falcon", "novel"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    gm_model_config config = {.struct_size = sizeof config,
-                              .hidden = 1u << 20,
-                              .intermediate = 1u << 24,
-                              .layers = 60,
-                              .vocab = 1u << 26,
-                              .heads = 4096,
-                              .kv_heads = 4096,
-                              .head_size = 1u << 16,
-                              .experts = 1u << 16,
-                              .experts_used = 1u << 10,
-                              .expert_intermediate = 1u << 24,
-                              .window = 1u << 28,
-                              .window_period = 2};
+    gm_model_config config = {
+        .struct_size = sizeof config, .hidden = 1u << 20, .layers = 60, .vocab = 1u << 26, .kind_count = 1};
+    config.kinds[0] = (gm_layer_kind){.flags = GM_LAYER_ATTENDS | GM_LAYER_EXPERTS,
+                                      .heads = 4096,
+                                      .kv_heads = 4096,
+                                      .key_size = 1u << 16,
+                                      .value_size = 1u << 16,
+                                      .experts = 1u << 16,
+                                      .experts_used = 1u << 10,
+                                      .window = 1u << 28,
+                                      .intermediate = 1u << 24,
+                                      .expert_intermediate = 1u << 24,
+                                      .shared_intermediate = 1u << 26};
     gm_estimate_settings settings = plain_settings();
     gm_memory_estimate out;
     memcpy(config.architecture, names[i], strlen(names[i]) + 1);
@@ -256,10 +276,14 @@ static void a_recurrent_model_is_counted(void **state) {
                             .hidden = 768,
                             .layers = 24,
                             .vocab = 50280,
-                            .inner_size = 1536,
-                            .state_size = 16,
-                            .conv_kernel = 4,
-                            .tied_embeddings = true};
+                            .tied_embeddings = true,
+                            .kind_count = 1};
+  config.kinds[0] = (gm_layer_kind){.flags = GM_LAYER_RECURRENT,
+                                    .conv_kernel = 4,
+                                    .state_size = 16,
+                                    .inner_size = 1536,
+                                    .conv_elements = 3 * 1536,
+                                    .state_elements = 16 * 1536};
   gm_memory_estimate out;
   assert_int_equal(estimate(&config, NULL, &out, NULL), GM_OK);
   assert_int_equal(out.parameters, 129135360); /* as published */
@@ -311,13 +335,19 @@ static void a_narrow_compressed_cache_does_not_wrap(void **state) {
   (void)state;
   gm_model_config config = mistral_config();
   snprintf(config.architecture, sizeof config.architecture, "deepseek2");
-  config.heads = 1024;
-  config.kv_lora_rank = 16;
+  gm_layer_kind *kind = &config.kinds[0];
+  *kind = (gm_layer_kind){.flags = GM_LAYER_ATTENDS | GM_LAYER_COMPRESSED,
+                          .heads = 1024,
+                          .kv_heads = 1,
+                          .key_size = 16,
+                          .query_size = 4,
+                          .result_size = 4,
+                          .intermediate = 14336};
   gm_memory_estimate out = {.struct_size = sizeof out};
   assert_int_equal(gm_estimate_memory(NULL, &config, NULL, NULL, &out, NULL), GM_OK);
   assert_in_range(out.device_compute.bytes, UINT64_C(1) << 20, UINT64_C(1) << 36);
-  config.kv_lora_rank = 1;
-  config.rope_size = 1 << 16;
+  kind->key_size = 1 + (1 << 16);
+  kind->rotated_size = 1 << 16;
   assert_int_equal(gm_estimate_memory(NULL, &config, NULL, NULL, &out, NULL), GM_OK);
   assert_in_range(out.device_compute.bytes, UINT64_C(1) << 20, UINT64_C(1) << 40);
 }

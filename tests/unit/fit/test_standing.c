@@ -131,6 +131,11 @@ static void buffers_without_a_bound(void **state) {
   }
 }
 
+static gm_layer_kind attends_with(uint32_t heads, uint32_t size) {
+  return (gm_layer_kind){
+      .flags = GM_LAYER_ATTENDS, .heads = heads, .kv_heads = heads, .key_size = size, .value_size = size};
+}
+
 /* The engine refuses these: values without flash attention, and caches of their own for an encoder-decoder. */
 static void settings_that_the_engine_refuses(void **state) {
   (void)state;
@@ -141,7 +146,8 @@ static void settings_that_the_engine_refuses(void **state) {
                             .hidden = 4 * HIDDEN,
                             .layers = 2,
                             .vocab = VOCAB,
-                            .heads = 4};
+                            .kind_count = 1,
+                            .kinds = {attends_with(4, HIDDEN)}};
   assert_int_equal(gm_estimate_memory(NULL, &config, NULL, &settings, &out, NULL), GM_ERR_NOT_SUPPORTED);
   memcpy(config.architecture, "llama", sizeof "llama");
   assert_int_equal(gm_estimate_memory(NULL, &config, NULL, &settings, &out, NULL), GM_OK);
@@ -163,8 +169,9 @@ static void embeddings_of_each_layer(void **state) {
                                     .hidden = HIDDEN,
                                     .layers = 3,
                                     .vocab = VOCAB,
-                                    .heads = 4,
-                                    .layer_embedding = 16 * i};
+                                    .layer_embedding = 16 * i,
+                                    .kind_count = 1,
+                                    .kinds = {attends_with(4, HIDDEN / 4)}};
     out[i] = (gm_memory_estimate){.struct_size = sizeof *out};
     assert_int_equal(gm_estimate_memory(NULL, &config, NULL, NULL, &out[i], NULL), GM_OK);
   }
@@ -189,11 +196,9 @@ static void values_as_wide_as_the_widest(void **state) {
                             .hidden = HIDDEN,
                             .layers = 2,
                             .vocab = VOCAB,
-                            .heads = 4,
                             .kind_count = 2,
                             .kind_of = {0, 1}};
-  config.kinds[0] =
-      (gm_layer_kind){.flags = GM_LAYER_ATTENDS, .heads = 4, .kv_heads = 4, .key_size = 16, .value_size = 16};
+  config.kinds[0] = attends_with(4, 16);
   config.kinds[1] = config.kinds[0];
   config.kinds[1].kv_heads = 1;
   gm_estimate_settings settings = {.struct_size = sizeof settings, .context = 256};

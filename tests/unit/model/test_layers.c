@@ -386,52 +386,34 @@ static void test_experts_as_wide_as_their_tensor(void **state) {
   assert_int_equal(gm__model_open_memory(NULL, file.bytes, file.length, "m.gguf", true, &model, NULL), GM_OK);
   gguf_bytes_free(&file);
   assert_int_equal(gm_model_read_config(model, &config, NULL), GM_OK);
-  assert_int_equal(config.expert_intermediate, 24);
+  assert_int_equal(gm_model_widest_layer(&config).expert_intermediate, 24);
   gm_model_close(model);
 }
 
-/* What a caller has put together by hand. */
-static void test_a_configuration_without_kinds(void **state) {
-  (void)state;
-  gm_model_config config = {.struct_size = sizeof config,
-                            .architecture = "gemma2",
-                            .hidden = HIDDEN,
-                            .layers = 4,
-                            .heads = HEADS,
-                            .window = 16,
-                            .window_period = 2,
-                            .window_first = true};
-  gm__layers_alike(&config);
-  assert_int_equal(config.kind_count, 2);
-  for (uint64_t i = 0; i < 4; i++) check_attends(&config, i, HEADS, HIDDEN / HEADS, i % 2 ? 0 : 16);
-  const gm_model_config before = config;
-  gm__layers_alike(&config);
-  assert_memory_equal(&before, &config, sizeof config);
-}
-
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers_alike_are_one_kind),
-                                     cmocka_unit_test(test_heads_of_each_layer),
-                                     cmocka_unit_test(test_layers_without_heads_are_recurrent),
-                                     cmocka_unit_test(test_short_convolutions),
-                                     cmocka_unit_test(test_an_interval_and_a_layer_that_predicts),
-                                     cmocka_unit_test(test_layers_that_do_both),
-                                     cmocka_unit_test(test_the_last_layers_share),
-                                     cmocka_unit_test(test_the_first_twenty_layers_keep),
-                                     cmocka_unit_test(test_compressed_only_where_it_is_stated),
-                                     cmocka_unit_test(test_a_window_that_no_key_says),
-                                     cmocka_unit_test(test_an_indexer_keeps_keys_of_its_own),
-                                     cmocka_unit_test(test_states_of_matrices),
-                                     cmocka_unit_test(test_a_state_without_its_size),
-                                     cmocka_unit_test(test_layers_that_keep_nothing),
-                                     cmocka_unit_test(test_windows_of_some_sizes_alone),
-                                     cmocka_unit_test(test_layers_that_only_feed),
-                                     cmocka_unit_test(test_which_layers_have_an_indexer),
-                                     cmocka_unit_test(test_keys_that_gm_does_not_know),
-                                     cmocka_unit_test(test_an_architecture_that_gm_does_not_know),
-                                     cmocka_unit_test(test_experts_as_wide_as_their_tensor),
-                                     cmocka_unit_test(test_lists_of_another_length),
-                                     cmocka_unit_test(test_too_many_layers_and_kinds),
-                                     cmocka_unit_test(test_a_configuration_without_kinds)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_layers_alike_are_one_kind),
+      cmocka_unit_test(test_heads_of_each_layer),
+      cmocka_unit_test(test_layers_without_heads_are_recurrent),
+      cmocka_unit_test(test_short_convolutions),
+      cmocka_unit_test(test_an_interval_and_a_layer_that_predicts),
+      cmocka_unit_test(test_layers_that_do_both),
+      cmocka_unit_test(test_the_last_layers_share),
+      cmocka_unit_test(test_the_first_twenty_layers_keep),
+      cmocka_unit_test(test_compressed_only_where_it_is_stated),
+      cmocka_unit_test(test_a_window_that_no_key_says),
+      cmocka_unit_test(test_an_indexer_keeps_keys_of_its_own),
+      cmocka_unit_test(test_states_of_matrices),
+      cmocka_unit_test(test_a_state_without_its_size),
+      cmocka_unit_test(test_layers_that_keep_nothing),
+      cmocka_unit_test(test_windows_of_some_sizes_alone),
+      cmocka_unit_test(test_layers_that_only_feed),
+      cmocka_unit_test(test_which_layers_have_an_indexer),
+      cmocka_unit_test(test_keys_that_gm_does_not_know),
+      cmocka_unit_test(test_an_architecture_that_gm_does_not_know),
+      cmocka_unit_test(test_experts_as_wide_as_their_tensor),
+      cmocka_unit_test(test_lists_of_another_length),
+      cmocka_unit_test(test_too_many_layers_and_kinds),
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

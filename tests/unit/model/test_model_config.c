@@ -10,34 +10,10 @@
 
 #include "core/model/layers.h"
 #include "core/model/model.h"
-#include "core/model/model_config.h"
 #include "support/counted_services.h"
 #include "support/gguf_bytes.h"
 #include "support/test_folder.h"
-
-static gm_status parse(const char *json, gm_model_config *out, gm_error *err) {
-  char text[4096];
-  snprintf(text, sizeof text, "%s", json);
-  return gm__model_config_parse_json(text, strlen(text), "config.json", "op", out, err);
-}
-
-static gm_model_config parse_good(const char *json) {
-  gm_model_config config = {.struct_size = sizeof config};
-  gm_error err = {0};
-  if (parse(json, &config, &err) != GM_OK) fail_msg("%s: %s", json, err.message);
-  return config;
-}
-
-static void check_bad(const char *json, gm_status wanted, const char *words) {
-  gm_model_config config = {.struct_size = sizeof config};
-  gm_error err = {0};
-  gm_status status = parse(json, &config, &err);
-  if (status != wanted || !strstr(err.message, words)) {
-    fail_msg("%s: %s \"%s\", not %s \"%s\"", json, gm_status_name(status), err.message, gm_status_name(wanted), words);
-  }
-}
-
-#define BASE "\"hidden_size\":64,\"num_hidden_layers\":6,\"num_attention_heads\":4"
+#include "unit/model/config_json.h"
 
 static void test_a_usual_model(void **state) {
   (void)state;
@@ -47,11 +23,12 @@ static void test_a_usual_model(void **state) {
                  "\"vocab_size\":9,\"max_position_embeddings\":77,\"sliding_window\":16,\"rope_theta\":1e4}");
   assert_string_equal(config.architecture, "llama");
   assert_int_equal(config.hidden, 64);
-  assert_int_equal(config.kv_heads, 2);
-  assert_int_equal(config.head_size, 16);
-  assert_int_equal(config.value_head_size, 16);
+  const gm_layer_kind layer = gm_model_widest_layer(&config);
+  assert_int_equal(layer.kv_heads, 2);
+  assert_int_equal(layer.key_size, 16);
+  assert_int_equal(layer.value_size, 16);
+  assert_int_equal(layer.window, 0); /* engines keep a full cache */
   assert_int_equal(config.context, 77);
-  assert_int_equal(config.window, 0); /* engines keep a full cache */
   assert_false(config.tied_embeddings);
 }
 
@@ -59,76 +36,7 @@ static void test_an_unknown_one_keeps_its_name(void **state) {
   (void)state;
   gm_model_config config = parse_good("{\"model_type\":\"brand_new\",\"n_embd\":8,\"n_layer\":1,\"n_head\":2}");
   assert_string_equal(config.architecture, "brand_new");
-  assert_int_equal(config.kv_heads, 2);
-}
-
-static void check_windows(const char *json, uint64_t period, bool first, uint64_t layers) {
-  gm_model_config config = parse_good(json);
-  assert_int_equal(config.window_period, period);
-  assert_int_equal(config.window_first, first);
-  assert_int_equal(config.window_layers, layers);
-  assert_int_equal(config.window, period > 0 ? 16 : 0);
-}
-
-static void test_windows(void **state) {
-  (void)state;
-  check_windows("{\"model_type\":\"gemma2\"," BASE ",\"sliding_window\":16}", 2, true, 3);
-  check_windows("{\"model_type\":\"gemma3\"," BASE ",\"sliding_window\":16,\"sliding_window_pattern\":3}", 3, true, 4);
-  check_windows("{\"model_type\":\"modernbert\"," BASE ",\"local_attention\":16}", 3, false, 4);
-  check_windows("{\"model_type\":\"qwen2\"," BASE ",\"sliding_window\":16,\"use_sliding_window\":false}", 0, false, 0);
-  check_windows("{" BASE
-                ",\"sliding_window\":16,\"layer_types\":[\"sliding_attention\",\"sliding_attention\","
-                "\"full_attention\",\"sliding_attention\",\"sliding_attention\",\"full_attention\"]}",
-                3, true, 4);
-  check_windows("{" BASE
-                ",\"sliding_window\":16,\"layer_types\":[\"full_attention\",\"sliding_attention\","
-                "\"full_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention\"]}",
-                2, false, 3);
-  check_windows("{" BASE
-                ",\"sliding_window\":16,\"layer_types\":[\"full_attention\",\"full_attention\",\"full_attention\","
-                "\"full_attention\",\"full_attention\",\"full_attention\"]}",
-                0, false, 0);
-  check_windows("{\"model_type\":\"exaone-moe\"," BASE ",\"sliding_window\":16,\"sliding_window_pattern\":\"LLG\"}", 3,
-                true, 4);
-  check_bad("{" BASE ",\"sliding_window\":16,\"layer_types\":[\"sliding_attention\",\"sliding_attention\"]}",
-            GM_ERR_FORMAT, "a list of 2 layers, and the model has 6");
-}
-
-/* Layers that attend are listed, or are one of so many; the others are recurrent. A list may go on behind the layers.
- */
-static void test_recurrent_layers(void **state) {
-  (void)state;
-  static const char *const files[] = {
-      "{\"model_type\":\"lfm2\"," BASE ",\"conv_L_cache\":3,\"full_attn_idxs\":[1,5]}",
-      "{\"model_type\":\"jamba\"," BASE ",\"mamba_d_conv\":3,\"attn_layer_period\":4,\"attn_layer_offset\":1}",
-      "{" BASE
-      ",\"conv_L_cache\":3,\"layer_types\":[\"conv\",\"full_attention\",\"conv\",\"conv\",\"conv\",\"full_attention\","
-      "\"full_attention\"]}"};
-  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-    const gm_model_config config = parse_good(files[i]);
-    for (uint64_t layer = 0; layer < 6; layer++) {
-      const uint32_t flags = gm__layer_at(&config, layer)->flags;
-      assert_int_equal(flags, layer == 1 || layer == 5 ? GM_LAYER_ATTENDS : GM_LAYER_RECURRENT);
-    }
-  }
-  check_bad("{" BASE ",\"full_attn_idxs\":[512]}", GM_ERR_FORMAT, "beyond the 512th");
-  check_bad("{" BASE ",\"full_attn_idxs\":[-1]}", GM_ERR_FORMAT, "a number that is not negative");
-}
-
-/* Experts in each second layer, or in the last of so many. */
-static void test_layers_with_experts(void **state) {
-  (void)state;
-  static const char *const files[] = {
-      "{" BASE ",\"num_experts\":4,\"expert_layer_period\":2,\"expert_layer_offset\":1}",
-      "{" BASE ",\"num_experts\":4,\"interleave_moe_layer_step\":2,\"intermediate_size_mlp\":99}"};
-  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-    const gm_model_config config = parse_good(files[i]);
-    for (uint64_t layer = 0; layer < 6; layer++) {
-      const gm_layer_kind *kind = gm__layer_at(&config, layer);
-      assert_int_equal((kind->flags & GM_LAYER_EXPERTS) != 0, layer % 2);
-      if (i == 1 && layer % 2 == 0) assert_int_equal(kind->intermediate, 99);
-    }
-  }
+  assert_int_equal(gm_model_widest_layer(&config).kv_heads, 2);
 }
 
 static void test_inner_objects_count_more(void **state) {
@@ -138,26 +46,32 @@ static void test_inner_objects_count_more(void **state) {
       "\"num_hidden_layers\":34},\"hidden_size\":1,\"vision_config\":{\"hidden_size\":5}}");
   assert_string_equal(config.architecture, "gemma3");
   assert_int_equal(config.hidden, 2560);
-  assert_int_equal(config.heads, 8); /* what the class takes where the file says nothing */
-  assert_int_equal(config.kv_heads, 4);
-  assert_int_equal(config.head_size, 256);
+  const gm_layer_kind layer = gm_model_widest_layer(&config);
+  assert_int_equal(layer.heads, 8); /* what the class takes where the file says nothing */
+  assert_int_equal(layer.kv_heads, 4);
+  assert_int_equal(layer.key_size, 256);
 }
 
 static void test_mla(void **state) {
   (void)state;
-  gm_model_config config =
+  const gm_model_config config =
       parse_good("{\"model_type\":\"deepseek_v3\"," BASE
-                 ",\"num_key_value_heads\":4,\"kv_lora_rank\":512,"
+                 ",\"num_key_value_heads\":4,\"kv_lora_rank\":512,\"q_lora_rank\":24,"
                  "\"qk_nope_head_dim\":128,\"qk_rope_head_dim\":64,\"v_head_dim\":128,\"n_routed_experts\":8,"
                  "\"num_experts_per_tok\":2,\"moe_intermediate_size\":10,\"first_k_dense_replace\":1}");
   assert_string_equal(config.architecture, "deepseek2");
-  assert_int_equal(config.head_size, 192);
-  assert_int_equal(config.value_head_size, 128);
-  assert_int_equal(config.rope_size, 64);
-  assert_int_equal(config.kv_heads, 1);
-  assert_int_equal(config.experts, 8);
-  assert_int_equal(config.expert_intermediate, 10);
-  assert_int_equal(config.leading_dense_layers, 1);
+  const gm_layer_kind *dense = gm__layer_at(&config, 0), *sparse = gm__layer_at(&config, 1);
+  assert_int_equal(dense->flags, GM_LAYER_ATTENDS | GM_LAYER_COMPRESSED);
+  assert_int_equal(dense->heads, 4);
+  assert_int_equal(dense->kv_heads, 1);
+  assert_int_equal(dense->key_size, 512 + 64);
+  assert_int_equal(dense->query_size, 192);
+  assert_int_equal(dense->result_size, 128);
+  assert_int_equal(dense->rotated_size, 64);
+  assert_int_equal(dense->query_rank, 24);
+  assert_int_equal(sparse->flags, dense->flags | GM_LAYER_EXPERTS);
+  assert_int_equal(sparse->experts, 8);
+  assert_int_equal(sparse->expert_intermediate, 10);
 }
 
 static void test_recurrent_and_encoders(void **state) {
@@ -165,17 +79,17 @@ static void test_recurrent_and_encoders(void **state) {
   gm_model_config config = parse_good(
       "{\"model_type\":\"mamba\",\"hidden_size\":8,\"num_hidden_layers\":2,"
       "\"time_step_limit\":[0.0,Infinity]}");
-  assert_int_equal(config.inner_size, 16);
-  assert_int_equal(config.heads, 0);
+  assert_int_equal(gm_model_widest_layer(&config).inner_size, 16);
+  assert_int_equal(gm_model_widest_layer(&config).heads, 0);
   config = parse_good(
       "{\"model_type\":\"t5\",\"d_model\":8,\"num_layers\":2,\"num_decoder_layers\":3,"
       "\"num_heads\":2,\"d_kv\":5}");
   assert_int_equal(config.encoder_layers, 2);
   assert_int_equal(config.layers, 3);
-  assert_int_equal(config.head_size, 5);
+  assert_int_equal(gm_model_widest_layer(&config).key_size, 5);
   config = parse_good("{\"model_type\":\"falcon\"," BASE ",\"multi_query\":true}");
-  assert_int_equal(config.kv_heads, 1);
-  assert_int_equal(config.intermediate, 256);
+  assert_int_equal(gm_model_widest_layer(&config).kv_heads, 1);
+  assert_int_equal(gm_model_widest_layer(&config).intermediate, 256);
   assert_true(parse_good("{\"model_type\":\"bert\"," BASE "}").encoder_only);
 }
 
@@ -217,31 +131,6 @@ static void test_contradictions(void **state) {
   check_bad("{" BASE ",\"num_key_value_heads\":[70000]}", GM_ERR_FORMAT, "too large");
   check_bad("{\"hidden_size\":64,\"num_hidden_layers\":5000000,\"num_attention_heads\":4}", GM_ERR_NOT_SUPPORTED,
             "5000000 layers");
-}
-
-/* Each layer has the heads that a list gives it. */
-static void test_heads_of_each_layer(void **state) {
-  (void)state;
-  const gm_model_config config = parse_good("{" BASE ",\"num_key_value_heads\":[4,2,1,4,2,1]}");
-  for (uint64_t layer = 0; layer < 6; layer++) assert_int_equal(gm__layer_at(&config, layer)->kv_heads, 4 >> layer % 3);
-}
-
-/* Layers of one part each: recurrent, with experts, attention, feed-forward. */
-static void test_layers_of_one_part(void **state) {
-  (void)state;
-  static const char *const files[] = {
-      "{\"model_type\":\"nemotron_h\",\"hidden_size\":64,\"num_attention_heads\":4,\"intermediate_size\":9,"
-      "\"conv_kernel\":4,\"hybrid_override_pattern\":\"M-*M\"}",
-      "{\"model_type\":\"nemotron_h\",\"hidden_size\":64,\"num_attention_heads\":4,\"intermediate_size\":9,"
-      "\"conv_kernel\":4,\"layers_block_type\":[\"mamba\",\"mlp\",\"attention\",\"linear_attention\"]}"};
-  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-    const gm_model_config config = parse_good(files[i]);
-    assert_int_equal(config.layers, 4);
-    assert_int_equal(gm__layer_at(&config, 0)->flags, GM_LAYER_RECURRENT);
-    assert_int_equal(gm__layer_at(&config, 1)->flags, 0);
-    assert_int_equal(gm__layer_at(&config, 2)->flags, GM_LAYER_ATTENDS);
-    assert_int_equal(gm__layer_at(&config, 3)->flags, GM_LAYER_RECURRENT);
-  }
 }
 
 #define SMALL                                                                                                      \
@@ -344,10 +233,9 @@ static void test_gguf_keys(void **state) {
   assert_int_equal(gm_model_read_config(model, &config, NULL), GM_OK);
   assert_string_equal(config.architecture, "new");
   assert_int_equal(config.hidden, 4);
-  assert_int_equal(config.kv_heads, 3);
+  assert_int_equal(gm_model_widest_layer(&config).kv_heads, 3);
   assert_int_equal(config.vocab, 50);
-  assert_int_equal(config.window_period, 4);
-  assert_int_equal(config.window_layers, 6);
+  for (uint64_t i = 0; i < 8; i++) assert_int_equal(gm__layer_at(&config, i)->window, i % 4 == 3 ? 0 : 16);
   assert_int_equal(config.kind_count, 3);
   assert_true(config.tied_embeddings);
   assert_int_equal(gm_model_read_config(NULL, &config, NULL), GM_ERR_INVALID_ARGUMENT);
@@ -472,17 +360,12 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_usual_model),
       cmocka_unit_test(test_an_unknown_one_keeps_its_name),
-      cmocka_unit_test(test_windows),
       cmocka_unit_test(test_quantised_weights),
-      cmocka_unit_test(test_recurrent_layers),
-      cmocka_unit_test(test_layers_with_experts),
       cmocka_unit_test(test_inner_objects_count_more),
       cmocka_unit_test(test_mla),
       cmocka_unit_test(test_recurrent_and_encoders),
       cmocka_unit_test(test_bad_json),
       cmocka_unit_test(test_contradictions),
-      cmocka_unit_test(test_heads_of_each_layer),
-      cmocka_unit_test(test_layers_of_one_part),
       in_folder(test_counted_parameters),
       in_folder(test_files),
       in_folder(test_a_huge_file),

@@ -97,6 +97,8 @@ static void fit_parse_keep(struct argp_state *state, fit_question *question, con
   }
 }
 
+static uint32_t fit_small(uint64_t number) { return number < UINT32_MAX ? (uint32_t)number : UINT32_MAX; }
+
 static void fit_parse_dims(struct argp_state *state, fit_question *question, const char *list) {
   uint64_t numbers[6] = {0};
   char text[32];
@@ -105,15 +107,21 @@ static void fit_parse_dims(struct argp_state *state, fit_question *question, con
     if (count < 6) numbers[count] = args_number(state, "--dims", text);
   }
   if (count != 6) args_error(state, "--dims: HIDDEN,INTERMEDIATE,LAYERS,VOCAB,HEADS,KV_HEADS are six numbers");
+  const uint64_t heads = numbers[4], kv_heads = numbers[5] ? numbers[5] : heads;
+  const uint32_t head = fit_small(heads ? numbers[0] / heads : 0);
+  const gm_layer_kind kind = {.flags = GM_LAYER_ATTENDS,
+                              .heads = fit_small(heads),
+                              .kv_heads = fit_small(kv_heads),
+                              .key_size = head,
+                              .value_size = head,
+                              .intermediate = numbers[1]};
   question->config = (gm_model_config){.struct_size = sizeof question->config,
                                        .architecture = "llama",
                                        .hidden = numbers[0],
-                                       .intermediate = numbers[1],
                                        .layers = numbers[2],
                                        .vocab = numbers[3],
-                                       .heads = numbers[4],
-                                       .kv_heads = numbers[5],
-                                       .head_size = numbers[4] ? numbers[0] / numbers[4] : 0};
+                                       .kinds = {kind},
+                                       .kind_count = 1};
 }
 
 /* A projector and a draft come once. */

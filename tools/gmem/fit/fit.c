@@ -141,7 +141,10 @@ static gm_status fit_estimate(fit_question *self, const gm_estimate_settings *se
 
 /* What a device holds beside the buffers that are estimated. */
 uint64_t fit_overhead(const gm_model_config *config, uint64_t micro_batch) {
-  const uint64_t widest = config->intermediate > config->hidden ? config->intermediate : config->hidden;
+  const gm_layer_kind layer = gm_model_widest_layer(config);
+  const uint64_t inner =
+      layer.intermediate > layer.expert_intermediate ? layer.intermediate : layer.expert_intermediate;
+  const uint64_t widest = inner > config->hidden ? inner : config->hidden;
   const uint64_t workspace = 8 * micro_batch * widest, least = FIT_WORKSPACE_MIB * FIT_MIB;
   return FIT_CONTEXT_MIB * FIT_MIB + (workspace > least ? workspace : least);
 }
@@ -230,8 +233,9 @@ static void fit_list_kv_types(fit_question *self) {
   self->kv_types[0] = asked;
   self->kv_count = 1;
   gm_dtype_bytes(asked, 256, &least);
+  const uint32_t head = gm_model_widest_layer(&self->config).key_size;
   for (size_t i = 0; i < sizeof smaller / sizeof *smaller; i++) {
-    bool suits = !self->settings.plain_attention && self->config.head_size % 32 == 0 && self->config.head_size != 0;
+    bool suits = !self->settings.plain_attention && head % 32 == 0 && head != 0;
     if (gm_dtype_bytes(smaller[i], 256, &bytes) != GM_OK || bytes >= least || !suits) continue;
     self->kv_types[self->kv_count++] = smaller[i];
   }

@@ -30,10 +30,6 @@ static void kind_name(char *text, size_t size, const fit_question *self, uint32_
     snprintf(text, size, "output");
     return;
   }
-  if (!config->kind_count) {
-    snprintf(text, size, config->window_layers ? "attention" : "full attention");
-    return;
-  }
   const gm_layer_kind *kind = &config->kinds[config->kind_of[layer]];
   if (kind->flags & GM_LAYER_UNUSED) {
     snprintf(text, size, "not loaded");
