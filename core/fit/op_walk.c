@@ -171,7 +171,7 @@ static gm__op_tensor walk_dense(walk *self, gm__op_tensor input, uint64_t width,
 /* The weights of the chosen experts; `*chosen` is their numbers. */
 static gm__op_tensor walk_router(walk *self, const gm_layer_kind *kind, gm__op_tensor input, uint64_t tokens,
                                  gm__op_tensor *chosen) {
-  uint64_t all = 4 * kind->experts * tokens, used = 4 * kind->experts_used * tokens;
+  uint64_t all = UINT64_C(4) * kind->experts * tokens, used = UINT64_C(4) * kind->experts_used * tokens;
   gm__op_tensor odds = walk_read(self, all, input, 0);
   if (!self->row->late_softmax) odds = WALK_OP(self, all, .over = {odds});
   *chosen = walk_read(self, all, self->row->biased_choice ? walk_read(self, all, odds, 0) : odds, 0);
