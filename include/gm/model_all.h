@@ -3,6 +3,7 @@
 #ifndef GM_MODEL_ALL_H
 #define GM_MODEL_ALL_H
 
+#include "gm/components.h"
 #include "gm/estimate.h"
 #include "gm/fit.h"
 #include "gm/fit_check.h"

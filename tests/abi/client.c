@@ -429,6 +429,12 @@ static void test_fitting(void **state) {
   REFUSED(source, gm_fit_try(&source.it, &setting.it, NULL, &plan.it, NULL));
   ok(gm_fit_try(&source.it, &setting.it, NULL, &plan.it, &w.err));
   assert_true(plan.it.fits);
+  GUARDED(gm_component_settings, run);
+  gm_component component;
+  uint32_t count = 0;
+  REFUSED(run, gm_estimate_pipeline(NULL, "/nowhere", &run.it, &component, 1, &count, NULL));
+  run.it.width = run.it.height = 512;
+  assert_int_equal(gm_estimate_pipeline(NULL, "/nowhere", &run.it, &component, 1, &count, NULL), GM_ERR_NOT_FOUND);
   GUARDED(gm_fit_taken, taken);
   OUTPUT(gm_fit_check_result, result);
   REFUSED(taken, gm_fit_check(&plan.it.host, 0, &taken.it, &result.it, NULL));

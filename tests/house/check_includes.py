@@ -62,7 +62,7 @@ POOL = re.compile(r"\bstruct gm_pool\b|\bgm_pool\s*\*")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 # Public headers that are the face of one floor; the others hold what several floors speak of.
 FACES = {"context": "context", "config": "context", "device": "discovery", "probe": "discovery", "model": "model",
-         "model_config": "model", "model_value": "model", "fit": "fit", "estimate": "fit", "tracker": "track",
+         "model_config": "model", "model_value": "model", "fit": "fit", "estimate": "fit", "components": "fit", "tracker": "track",
          "trace": "trace", "advice": "trace", "stream": "device", "evictor": "device", "request": "device", "pool": "provider", "quota": "track",
          "spans": "pool", "debug": "guard", "copy": "block", "share": "block", "cleanup": "manage", "pool_set": "manage",
          "record": "manage", "reserve": "manage", "fragmentation": "manage", "profile": "manage", "warm_up": "manage", "buffer": "buffer", "relocation": "buffer", "batch": "buffer", "peer": "transfer", "transfer": "transfer",

@@ -1,0 +1,128 @@
+/* Safetensors files with the shapes of published diffusion models, text encoders and Whisper: headers without data.
+ * Needs cmocka.h included before. */
+#ifndef GM_TESTS_SUPPORT_COMPONENT_FILES_H
+#define GM_TESTS_SUPPORT_COMPONENT_FILES_H
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gm/model.h"
+#include "support/safetensors_bytes.h"
+#include "support/test_folder.h"
+
+typedef struct header {
+  char text[32768];
+  size_t length;
+  uint64_t at; /* the end of the data */
+} header;
+
+/* An f16 tensor; dimensions are separated by commas, outermost first. */
+static inline void header_add(header *self, const char *prefix, const char *name, const char *shape) {
+  uint64_t bytes = 2;
+  for (const char *at = shape; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) bytes *= strtoull(at, NULL, 10);
+  const char *open = self->length ? "," : "{";
+  self->length +=
+      (size_t)snprintf(self->text + self->length, sizeof self->text - self->length,
+                       "%s\"%s%s\":{\"dtype\":\"F16\",\"shape\":[%s],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", open,
+                       prefix, name, shape, self->at, self->at + bytes);
+  assert_true(self->length < sizeof self->text - 1);
+  self->at += bytes;
+}
+
+static inline const char *header_write(header *self, const char *name) {
+  memcpy(self->text + self->length, "}", 2);
+  safetensors_bytes file = safetensors_bytes_make(self->text, strlen(self->text), 0, 0);
+  const char *path = temp_folder_write(&folder, name, file.bytes, file.length);
+  safetensors_bytes_free(&file);
+  return path;
+}
+
+static inline gm_model *header_open(header *self) {
+  gm_model *model = NULL;
+  assert_int_equal(gm_model_open_header(NULL, header_write(self, "x.safetensors"), &model, NULL), GM_OK);
+  return model;
+}
+
+/* ---- published shapes ---- */
+
+static inline const char *shape_of(unsigned a, unsigned b) {
+  static char texts[4][32];
+  static unsigned next;
+  char *text = texts[next++ % 4];
+  snprintf(text, sizeof texts[0], b ? "%u,%u" : "%u", a, b);
+  return text;
+}
+
+static inline void add_flux(header *to, const char *prefix, unsigned width) {
+  header_add(to, prefix, "img_in.weight", shape_of(width, 64));
+  header_add(to, prefix, "vector_in.in_layer.weight", shape_of(width, 768));
+  header_add(to, prefix, "single_blocks.0.linear1.weight", shape_of(7 * width, width));
+  header_add(to, prefix, "single_blocks.0.norm.key_norm.scale", shape_of(128, 0));
+}
+
+static inline void add_flux_diffusers(header *to, unsigned width) {
+  header_add(to, "", "x_embedder.weight", shape_of(width, 64));
+  header_add(to, "", "time_text_embed.text_embedder.linear_1.weight", shape_of(width, 768));
+  header_add(to, "", "single_transformer_blocks.0.proj_mlp.weight", shape_of(4 * width, width));
+  header_add(to, "", "single_transformer_blocks.0.attn.norm_k.weight", shape_of(128, 0));
+}
+
+static inline void add_sd3(header *to, const char *prefix, unsigned width) {
+  char patch[32];
+  snprintf(patch, sizeof patch, "%u,16,2,2", width);
+  header_add(to, prefix, "x_embedder.proj.weight", patch);
+  header_add(to, prefix, "joint_blocks.0.x_block.mlp.fc1.weight", shape_of(4 * width, width));
+}
+
+static inline void add_vae(header *to, const char *prefix) {
+  header_add(to, prefix, "encoder.conv_in.weight", "128,3,3,3");
+  header_add(to, prefix, "decoder.conv_in.weight", "512,16,3,3");
+  header_add(to, prefix, "decoder.mid.block_1.conv1.weight", "512,512,3,3");
+  header_add(to, prefix, "decoder.up.3.block.0.conv1.weight", "512,512,3,3");
+  header_add(to, prefix, "decoder.up.3.upsample.conv.weight", "512,512,3,3");
+  header_add(to, prefix, "decoder.up.2.upsample.conv.weight", "512,512,3,3");
+  header_add(to, prefix, "decoder.up.1.block.0.conv1.weight", "256,512,3,3");
+  header_add(to, prefix, "decoder.up.1.upsample.conv.weight", "256,256,3,3");
+  header_add(to, prefix, "decoder.up.0.block.0.conv1.weight", "128,256,3,3");
+  header_add(to, prefix, "decoder.up.0.block.1.conv1.weight", "128,128,3,3");
+  header_add(to, prefix, "decoder.conv_out.weight", "3,128,3,3");
+}
+
+static inline void add_vae_diffusers(header *to) {
+  header_add(to, "", "decoder.conv_in.weight", "512,16,3,3");
+  header_add(to, "", "decoder.mid_block.resnets.0.conv1.weight", "512,512,3,3");
+  header_add(to, "", "decoder.up_blocks.0.resnets.0.conv1.weight", "512,512,3,3");
+  header_add(to, "", "decoder.up_blocks.0.upsamplers.0.conv.weight", "512,512,3,3");
+  header_add(to, "", "decoder.up_blocks.1.upsamplers.0.conv.weight", "512,512,3,3");
+  header_add(to, "", "decoder.up_blocks.2.resnets.0.conv1.weight", "256,512,3,3");
+  header_add(to, "", "decoder.up_blocks.2.upsamplers.0.conv.weight", "256,256,3,3");
+  header_add(to, "", "decoder.up_blocks.3.resnets.0.conv1.weight", "128,256,3,3");
+  header_add(to, "", "decoder.conv_out.weight", "3,128,3,3");
+}
+
+static inline void add_t5(header *to, const char *prefix) {
+  header_add(to, prefix, "encoder.block.0.layer.0.SelfAttention.q.weight", "4096,4096");
+  header_add(to, prefix, "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight", "32,64");
+  header_add(to, prefix, "encoder.block.0.layer.1.DenseReluDense.wi_0.weight", "10240,4096");
+}
+
+static inline void add_clip(header *to, const char *prefix, unsigned width) {
+  header_add(to, prefix, "text_model.encoder.layers.0.mlp.fc1.weight", shape_of(4 * width, width));
+}
+
+static inline void add_whisper(header *to, unsigned width, unsigned layers) {
+  char shape[32], name[64];
+  snprintf(shape, sizeof shape, "%u,80,3", width);
+  header_add(to, "", "model.encoder.conv1.weight", shape);
+  header_add(to, "", "model.encoder.embed_positions.weight", shape_of(1500, width));
+  header_add(to, "", "model.decoder.embed_positions.weight", shape_of(448, width));
+  header_add(to, "", "model.decoder.embed_tokens.weight", shape_of(51865, width));
+  for (unsigned i = 0; i < layers; i++) {
+    snprintf(name, sizeof name, "model.decoder.layers.%u.fc1.weight", i);
+    header_add(to, "", name, shape_of(4 * width, width));
+  }
+}
+
+#endif
