@@ -16,7 +16,7 @@ bool gm__component_shape(const gm__component_view *view, const char *rest, uint3
 /* True where the tensor `rest` is there. */
 bool gm__component_has(const gm__component_view *view, const char *rest);
 
-/* A number of bytes from `low` to `high`, which is the expected one. gm__component_unknown: none is known. */
+/* A number of bytes from `low` to `high`; expected is the one between them. gm__component_unknown: none is known. */
 gm_estimate_part gm__component_range(uint64_t low, uint64_t high, const char *why);
 gm_estimate_part gm__component_unknown(const char *why);
 

@@ -93,6 +93,7 @@ bool gm__component_whisper(const gm__component_view *view, const gm_component_se
   const uint64_t least = speech_cache(&dims, run->beams ? run->beams : 1);
   const uint64_t most = speech_cache(&dims, run->beams ? run->beams : SPEECH_BEAMS);
   out->cache = gm__component_range(least, most, "beams: 1 at first, and up to 5 where a text is tried again");
+  out->cache.range.bytes = most; /* as the engine's program asks for */
   out->compute = gm__component_range(bytes / 10 * 9, gm__add_sat(bytes, bytes / 10),
                                      "versions of the engine order operations otherwise");
   out->compute.range.bytes = bytes;

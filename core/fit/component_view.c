@@ -29,7 +29,7 @@ bool gm__component_shape(const gm__component_view *view, const char *rest, uint3
 
 gm_estimate_part gm__component_range(uint64_t low, uint64_t high, const char *why) {
   gm_estimate_part out = {.standing = low == high ? GM_STANDING_EXACT : GM_STANDING_INTERVAL,
-                          .range = {high, low, high}};
+                          .range = {low + (high - low) / 2, low, high}};
   if (low != high) snprintf(out.reason, sizeof out.reason, "%s", why);
   return out;
 }

@@ -60,7 +60,10 @@ static const char *model_is_no_model(const unsigned char *first, size_t length) 
                {"\200\005", "a pickle, which gm does not read. Save it as safetensors"},
                {"\211HDF", "an HDF5 file, which gm does not read"},
                {"\037\213", "compressed by gzip: unpack it first"},
-               {"\050\265\057\375", "compressed by zstd: unpack it first"}};
+               {"\050\265\057\375", "compressed by zstd: unpack it first"},
+               {"lmgg", "a model in the format of whisper.cpp (ggml), not GGUF: gm reads its weights as safetensors"},
+               {"fmgg", "a model in a format that GGUF replaced (ggmf): convert it"},
+               {"tjgg", "a model in a format that GGUF replaced (ggjt): convert it"}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     const size_t bytes = strlen(known[i].begin);
     if (bytes <= length && memcmp(first, known[i].begin, bytes) == 0) return known[i].what;

@@ -135,11 +135,13 @@ def keys(value):
 DIMS = "4096,14336,32,32000,32,8"
 TRACE = "gmtrace 1\nm start\na 1 4096 0\na 2 100000 1\nf 1\na 7 4096 0\nf 7 1\nm end\n"
 LEAK = "gmtrace 1\nm start\n" + "".join(f"a {i} 4194304 0\n" for i in range(1, 1100)) + "m end\n"
+IMAGE = b'{"model.diffusion_model.w":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}'
 TENSORS = b'{"t":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}'
 FIELDS = {  # of each command: lines that give every field, in a folder with the files that fields_files makes
     "info": ["info", "info --level active"],
     "select": ["select --bytes 1M", "select --bytes 8000T"],
-    "fit": [f"fit --dims {DIMS} --devices 8G --explain", f"fit --dims {DIMS} --devices 80G,80G", "fit tiny.safetensors --devices 8G"],
+    "fit": [f"fit --dims {DIMS} --devices 8G --explain", f"fit --dims {DIMS} --devices 80G,80G", "fit tiny.safetensors --devices 8G",
+            "fit image.safetensors --devices 8G"],
     "load": ["load tiny.safetensors --backend cpu --verify", "load tiny.safetensors --backend null --check-fit"],
     "replay": ["replay trace --backend null", "replay trace --backend null --min-capacity --record out"],
     "advise": ["advise trace", "advise leak --capacity 1G"],
@@ -151,7 +153,9 @@ FIELDS = {  # of each command: lines that give every field, in a folder with the
 
 def fields_files(folder, write_tier):
     tensors = len(TENSORS).to_bytes(8, "little") + TENSORS + bytes(16)
-    for name, content in (("trace", TRACE.encode()), ("leak", LEAK.encode()), ("tiny.safetensors", tensors)):
+    image = len(IMAGE).to_bytes(8, "little") + IMAGE + bytes(16)
+    for name, content in (("trace", TRACE.encode()), ("leak", LEAK.encode()), ("tiny.safetensors", tensors),
+                          ("image.safetensors", image)):
         with open(os.path.join(folder, name), "wb") as file:
             file.write(content)
     for name in ("kv.gmtier", "cut.gmtier"):

@@ -131,7 +131,9 @@ static void test_what_is_no_model_is_named(void **state) {
       {"PK\003\004----------------", "a zip file: it is cut off"},
       {"\200\002}q\001(X----------", "a pickle"},
       {"\211HDF\r\n\032\n--------", "an HDF5 file"},
-      {"\037\213\010\010------------", "compressed by gzip"}};
+      {"\037\213\010\010------------", "compressed by gzip"},
+      {"lmgg\231\312------------", "a model in the format of whisper.cpp (ggml), not GGUF"},
+      {"tjgg\003-------------", "a model in a format that GGUF replaced (ggjt)"}};
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
     check_refused(write_text("model.safetensors", files[i][0]), GM_ERR_FORMAT, files[i][1]);
     check_refused(folder.path, GM_ERR_FORMAT, files[i][1]);

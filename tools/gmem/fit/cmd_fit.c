@@ -31,6 +31,7 @@ enum {
   FIT_INTEGRATED,
   FIT_DIMS,
   FIT_DTYPE,
+  FIT_IMAGE,
   FIT_EXPLAIN
 };
 
@@ -124,6 +125,17 @@ static void fit_parse_dims(struct argp_state *state, fit_question *question, con
                                        .kind_count = 1};
 }
 
+/* "1024x768": width and height of an image. */
+static void fit_parse_image(struct argp_state *state, fit_components *out, const char *text) {
+  char width[16];
+  const size_t length = strcspn(text, "x");
+  if (!text[length] || length >= sizeof width) args_error(state, "--image: \"%s\" is no size, like 1024x768", text);
+  snprintf(width, sizeof width, "%.*s", (int)length, text);
+  out->asks_image = true;
+  out->width = args_count(state, "--image", width, 1, GM_IMAGE_SIDE_MAX);
+  out->height = args_count(state, "--image", text + length + 1, 1, GM_IMAGE_SIDE_MAX);
+}
+
 /* A projector and a draft come once. */
 static void fit_parse_beside(struct argp_state *state, fit_question *question, fit_beside_kind kind, const char *path) {
   for (uint32_t i = 0; i < question->beside_count; i++) {
@@ -144,6 +156,7 @@ static void fit_parse_end(struct argp_state *state, fit_arguments *arguments) {
   bool has_path = arguments->question.path != NULL;
   if (!has_path && !arguments->has_dims) args_error(state, "MODEL or --dims is missing");
   if (has_path && arguments->has_dims) args_error(state, "MODEL and --dims do not go together");
+  if (!has_path && arguments->question.components.asks_image) args_error(state, "--image: MODEL is missing");
   if (arguments->question.shares_host) fit_parse_integrated(state, &arguments->question);
 }
 
@@ -184,6 +197,7 @@ static error_t fit_parse(int key, char *text, struct argp_state *state) {
       fit_parse_dims(state, question, text);
       arguments->has_dims = true;
       return 0;
+    case FIT_IMAGE: fit_parse_image(state, &question->components, text); return 0;
     case FIT_EXPLAIN: arguments->explains = true; return 0;
     case 'j': arguments->json = true; return 0;
     case ARGP_KEY_ARG:
@@ -220,6 +234,7 @@ static const struct argp_option fit_options[] = {
     {"integrated", FIT_INTEGRATED, NULL, 0, "The memory of the device is the host's (of one of --devices)", 0},
     {"dims", FIT_DIMS, "LIST", 0, "HIDDEN,INTERMEDIATE,LAYERS,VOCAB,HEADS,KV_HEADS in place of a model", 0},
     {"dtype", FIT_DTYPE, "T", 0, "Type of the weights where no file says it (f16)", 0},
+    {"image", FIT_IMAGE, "WxH", 0, "Of a model of images: pixels of one (1024x1024); --batch is how many at once", 0},
     {"explain", FIT_EXPLAIN, NULL, 0, "Every term", 0},
     ARGS_JSON_OPTION,
     {0}};
@@ -230,24 +245,39 @@ static void fit_complete(fit_question *question) {
   if (settings->batch && !settings->micro_batch) settings->micro_batch = settings->batch;
 }
 
-static gm_status fit_ask(fit_question *question, session *self, gm_error *err) {
+/* A model of images or sound has no tensors to move, and nothing beside it. */
+static gm_status fit_ask_model(fit_question *question, gm_error *err) {
   gm_status status = question->path ? fit_open(question, err) : GM_OK;
+  if (question->components.count) return status;
   if (status == GM_OK) status = fit_read_overrides(question, err);
-  if (status == GM_OK) status = fit_beside_open(question, err);
+  return status == GM_OK ? fit_beside_open(question, err) : status;
+}
+
+static gm_status fit_ask(fit_question *question, session *self, gm_error *err) {
+  gm_status status = fit_ask_model(question, err);
   if (status == GM_OK && !question->is_described) {
     status = session_begin(self, NULL, err);
     if (status == GM_OK) status = fit_find_devices(question, self->ctx, err);
   }
-  return status == GM_OK ? fit_answer(question, err) : status;
+  return status == GM_OK && !question->components.count ? fit_answer(question, err) : status;
 }
 
 static void fit_show(output *out, const fit_arguments *arguments) {
+  const fit_question *question = &arguments->question;
+  if (!out->json && question->components.count) {
+    fit_components_print(out->file, question);
+    return;
+  }
   if (!out->json) {
-    fit_print(out->file, &arguments->question, arguments->explains);
+    fit_print(out->file, question, arguments->explains);
     return;
   }
   writer_open(&out->writer, NULL, '{');
-  fit_json(&out->writer, &arguments->question, arguments->explains);
+  if (question->components.count) {
+    fit_components_json(&out->writer, question);
+  } else {
+    fit_json(&out->writer, question, arguments->explains);
+  }
   writer_close(&out->writer);
 }
 
@@ -272,11 +302,13 @@ int command_fit(int argc, char **argv) {
       .args_doc = "MODEL\n--dims LIST [--dtype T]",
       .doc =
           "What a model takes, whether it fits, where its layers go, and what would help. MODEL is a GGUF or "
-          "safetensors file, a folder, or a config.json.\vExamples:\n  gmem fit model.gguf\n  gmem fit model.gguf "
+          "safetensors file, a folder (of diffusers, too), or a config.json.\vExamples:\n  gmem fit model.gguf\n  gmem "
+          "fit model.gguf "
           "--ctx 32K --kv-type q8_0 --devices 24G,12G"};
   static fit_arguments arguments; /* too large for a stack */
   arguments = (fit_arguments){.question.settings.struct_size = sizeof arguments.question.settings,
                               .question.settings.kv_copies = true,
+                              .question.components = {.width = 1024, .height = 1024},
                               .question.host_free_bytes = GM_UNKNOWN_BYTES};
   for (int i = 0; i < FIT_DEVICES; i++) arguments.question.keep_free_bytes[i] = UINT64_C(256) << 20;
   args_parse(&argp, 0, argc, argv, &arguments);

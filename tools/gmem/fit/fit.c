@@ -60,6 +60,7 @@ static gm_status fit_check_cache(const fit_question *self, gm_error *err) {
 
 static gm_status fit_read_model(fit_question *self, gm_error *err) {
   const bool is_gguf = gm_model_value_count(self->model, 0) > 0;
+  if (fit_components_read(self, err) != GM_OK || self->components.count) return err->status;
   if (is_gguf && fit_check_cache(self, err)) return err->status;
   const gm_status status = gm_model_read_config(self->model, &self->config, err);
   self->has_no_config = status == GM_ERR_NOT_FOUND;
@@ -69,6 +70,7 @@ static gm_status fit_read_model(fit_question *self, gm_error *err) {
 gm_status fit_open(fit_question *self, gm_error *err) {
   self->config.struct_size = sizeof self->config;
   if (fit_ends_with(self->path, "config.json")) return fit_load_config(self, err);
+  if (fit_components_is_pipeline(self->path)) return fit_components_read(self, err);
   gm_status status = gm_model_open_header(NULL, self->path, &self->model, err);
   if (status == GM_OK) return fit_read_model(self, err);
   gm_error other = {.status = GM_OK};

@@ -5,6 +5,7 @@
 #include "gm/estimate.h"
 #include "gm/fit.h"
 #include "tools/gmem/fit/fit_beside.h"
+#include "tools/gmem/fit/fit_components.h"
 #include "tools/gmem/output/json.h"
 #include "tools/gmem/session/session.h"
 
@@ -48,8 +49,9 @@ struct fit_question {
   uint32_t beside_count;
   fit_beside beside[FIT_BESIDE];
   /* found */
-  gm_model *model;    /* NULL: weights are counted from dimensions */
-  bool has_no_config; /* weights alone are known */
+  gm_model *model;           /* NULL: weights are counted from dimensions */
+  bool has_no_config;        /* weights alone are known */
+  fit_components components; /* of a model of images or sound; there is nothing else then */
   gm_model_config config;
   uint32_t device_count;
   fit_device devices[FIT_DEVICES];
