@@ -1,5 +1,6 @@
 /* The state that gm has once in a process: the fork page, with what contexts hold and promise on each device.
- * core/base/dynlib keeps driver handles, and core/track/profiler keeps what a profiler fills. Nothing runs at exit. */
+ * core/base/dynlib keeps driver handles, core/base/zstd keeps libzstd, and core/track/profiler keeps what a profiler
+ * fills. core/staging/convert keeps what it found of the processor. Nothing runs at exit. */
 #ifndef GM_CORE_CONTEXT_PROCESS_H
 #define GM_CORE_CONTEXT_PROCESS_H
 

@@ -27,6 +27,15 @@ static void names_check_list(gm__registry *registry, const char *what, const cha
   }
 }
 
+/* Libraries that are no backend's: gm reads their variables, too. */
+static bool names_is_tool(const char *variable) {
+  static const char *const tools[] = {"GM_ROCTX_LIBRARY", "GM_ZSTD_LIBRARY"};
+  for (size_t i = 0; i < sizeof tools / sizeof *tools; i++) {
+    if (strcmp(variable, tools[i]) == 0) return true;
+  }
+  return false;
+}
+
 /* GM_<NAME>_LIBRARY and GM_<NAME>_OPTIONS. */
 static void names_check_variable(gm__registry *registry, const char *entry) {
   static const char *const ends[] = {"_LIBRARY", "_OPTIONS"};
@@ -39,7 +48,7 @@ static void names_check_variable(gm__registry *registry, const char *entry) {
     variable[length] = '\0';
     size_t used = length - 3 - tail;
     for (size_t k = 0; k < used; k++) name[k] = (char)tolower((unsigned char)entry[3 + k]);
-    names_check(registry, variable, name, used);
+    if (!names_is_tool(variable)) names_check(registry, variable, name, used);
   }
 }
 

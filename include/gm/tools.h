@@ -1,6 +1,7 @@
 /* What tools, tuning and larger engines need. It includes gm/gm.h.
  * - Other ways to get and keep memory: batch, cleanup, evictor, managed, pool_set, quota, scope, spans, warm_up.
  * - Other devices and processes: peer, share.
+ * - Bytes that change on their way: codec.
  * - What happens, and advice on it: advice, debug, fragmentation, pressure, probe, profile, raw_figures, record,
  * report, trace, tracker. */
 #ifndef GM_TOOLS_H
@@ -10,6 +11,7 @@
 #include "gm/auto.h"
 #include "gm/batch.h"
 #include "gm/cleanup.h"
+#include "gm/codec.h"
 #include "gm/debug.h"
 #include "gm/evictor.h"
 #include "gm/file.h"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the seed files of the safetensors, shard_index, gguf, npy and config_json fuzzers: make_corpus.py [--check] CORPUS_DIR.
+"""Writes the seed files of the safetensors, shard_index, gguf, npy, config_json and planes fuzzers: make_corpus.py [--check] CORPUS_DIR.
 
 With --check nothing is written: exit 1 when a file is missing or differs."""
 import io
@@ -240,12 +240,46 @@ CONFIG_JSON = {
     "bad_tail": b'{"hidden_size":1}}',
 }
 
+# 100 bytes in a frame of zstd: packed literals and nothing else, as the codec makes it.
+FRAME = bytes.fromhex(
+    "28b52ffd206465010042060a08e0e929493900006147f1774feb24ab435b5be7b1e2badf83ebd7e5fec759930a3c6b7d7a89"
+    "555f00")
+FRAME_PLAIN = bytes.fromhex("28b52ffd2004210000") + b"abcd"  # 4 bytes as they are
+FRAME_RUN = bytes.fromhex("28b52ffd2014") + struct.pack("<I", 20 << 3 | 3)[:3] + b"z"  # 20 times one byte
+
+
+def planes_chunk(stored, kind):
+    return struct.pack("<IIQ", len(stored), kind, 0) + stored
+
+
+def planes_piece(plain, *chunks, magic=b"gmplanes", version=1):
+    return magic + struct.pack("<IIQ", version, 1, plain) + b"".join(chunks)
+
+
+PLANES = {
+    "good_empty": planes_piece(0),
+    "good_plain": planes_piece(5, planes_chunk(b"12345", 0)),
+    "good_packed": planes_piece(200, planes_chunk(bytes(range(100)) + FRAME, 1)),
+    "good_frame_plain": planes_piece(8, planes_chunk(b"efgh" + FRAME_PLAIN, 1)),
+    "good_frame_run": planes_piece(40, planes_chunk(bytes(20) + FRAME_RUN, 1)),
+    "bad_magic": planes_piece(0, magic=b"gmplanet"),
+    "bad_version": planes_piece(0, version=2),
+    "bad_huge": planes_piece(2**64 - 1, planes_chunk(b"12345", 0)),
+    "bad_long_chunk": planes_piece(5, struct.pack("<IIQ", 2**32 - 1, 0, 0) + b"12345"),
+    "bad_kind": planes_piece(5, planes_chunk(b"12345", 7)),
+    "bad_odd": planes_piece(7, planes_chunk(b"efg" + FRAME_PLAIN, 1)),
+    "bad_no_frame": planes_piece(8, planes_chunk(b"efgh", 1)),
+    "bad_short_frame": planes_piece(10, planes_chunk(b"efghi" + FRAME_PLAIN, 1)),
+    "bad_long_frame": planes_piece(6, planes_chunk(b"efg" + FRAME_PLAIN, 1)),
+    "bad_tail": planes_piece(5, planes_chunk(b"12345", 0), b"6"),
+}
+
 
 def main():
     check = sys.argv[1] == "--check"
     root, wrong = pathlib.Path(sys.argv[-1]), []
     for folder, files in (("safetensors", SAFETENSORS), ("shard_index", SHARD_INDEX), ("gguf", GGUF),
-                          ("npy", NPY), ("config_json", CONFIG_JSON)):
+                          ("npy", NPY), ("config_json", CONFIG_JSON), ("planes", PLANES)):
         for name, content in files.items():
             path = root / folder / name
             if not check:

@@ -67,6 +67,9 @@ static void test_unknown_names_of_the_operator(void **state) {
   setenv("GM_BACKENDS", "cpu,no", 1);
   setenv("GM_FAKE_LIBRARY", "/x", 1);
   setenv("GM_FAEK_OPTIONS", "x", 1);
+  setenv("GM_ROCTX_LIBRARY", "/x", 1); /* no backend's, but gm reads it */
+  setenv("GM_ZSTD_LIBRARY", "/x", 1);
+  setenv("GM_ZSTD_OPTIONS", "x", 1);
   setenv("GM_LIBRARY", "x", 1); /* that of none: the configuration speaks of it */
   list_backends(&(gm_context_params){.ignore_environment = true});
   assert_string_equal(lines, "");
@@ -74,8 +77,14 @@ static void test_unknown_names_of_the_operator(void **state) {
   assert_non_null(strstr(lines, "gm: GM_BACKENDS has \"no\", which is no backend\n"));
   assert_non_null(strstr(lines, "gm: GM_FAEK_OPTIONS has \"faek\", which is no backend\n"));
   assert_null(strstr(lines, "GM_FAKE"));
+  assert_null(strstr(lines, "GM_ROCTX"));
+  assert_null(strstr(lines, "GM_ZSTD_LIBRARY"));
+  assert_non_null(strstr(lines, "gm: GM_ZSTD_OPTIONS has \"zstd\", which is no backend\n"));
   unsetenv("GM_BACKENDS");
   unsetenv("GM_FAKE_LIBRARY");
+  unsetenv("GM_ROCTX_LIBRARY");
+  unsetenv("GM_ZSTD_LIBRARY");
+  unsetenv("GM_ZSTD_OPTIONS");
   unsetenv("GM_FAEK_OPTIONS");
   unsetenv("GM_LIBRARY");
 }

@@ -1,0 +1,345 @@
+#include "core/staging/planes.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/checksum.h"
+#include "core/base/error.h"
+#include "core/base/zstd.h"
+
+enum {
+  PLANES_HEAD = 24,
+  PLANES_CHUNK_HEAD = 16,
+  PLANES_VERSION = 1,
+  PLANES_PLAIN = 0,
+  PLANES_PACKED = 1,
+  PLANES_LEVEL = -50, /* no search that would find anything */
+  PLANES_LEAST_MATCH = 7,
+  PLANES_PLAIN_LEVEL = 1 /* where this zstd has not the mode of literals */
+};
+
+static const unsigned char planes_magic[8] = {'g', 'm', 'p', 'l', 'a', 'n', 'e', 's'};
+
+static void planes_put32(unsigned char *out, uint32_t number) {
+  for (int i = 0; i < 4; i++) out[i] = (unsigned char)(number >> 8 * i);
+}
+
+static void planes_put64(unsigned char *out, uint64_t number) {
+  for (int i = 0; i < 8; i++) out[i] = (unsigned char)(number >> 8 * i);
+}
+
+static uint32_t planes_get32(const unsigned char *in) {
+  return (uint32_t)in[0] | (uint32_t)in[1] << 8 | (uint32_t)in[2] << 16 | (uint32_t)in[3] << 24;
+}
+
+static uint64_t planes_get64(const unsigned char *in) {
+  return planes_get32(in) | (uint64_t)planes_get32(in + 4) << 32;
+}
+
+static uint32_t planes_chunk_bytes(uint64_t left) {
+  return left < GM__PLANES_CHUNK ? (uint32_t)left : (uint32_t)GM__PLANES_CHUNK;
+}
+
+/* --- the planes of one chunk, 16 numbers at a time where bytes lie in the right order --- */
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+typedef uint16_t planes_u16x8 __attribute__((vector_size(16)));
+typedef unsigned char planes_u8x16 __attribute__((vector_size(16)));
+
+static inline planes_u8x16 planes_turn_left(const unsigned char *at) {
+  planes_u16x8 numbers;
+  memcpy(&numbers, at, sizeof numbers);
+  return (planes_u8x16)(numbers << 1 | numbers >> 15);
+}
+
+static inline void planes_turn_right(planes_u8x16 turned, unsigned char *put) {
+  const planes_u16x8 numbers = (planes_u16x8)turned >> 1 | (planes_u16x8)turned << 15;
+  memcpy(put, &numbers, sizeof numbers);
+}
+
+static uint32_t planes_split_many(const unsigned char *from, uint32_t count, unsigned char *lower,
+                                  unsigned char *upper) {
+  uint32_t i = 0;
+  for (; count - i >= 16; i += 16) {
+    const planes_u8x16 a = planes_turn_left(from + 2 * (size_t)i), b = planes_turn_left(from + 2 * (size_t)i + 16);
+    const planes_u8x16 low = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const planes_u8x16 high = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    memcpy(lower + i, &low, sizeof low);
+    memcpy(upper + i, &high, sizeof high);
+  }
+  return i;
+}
+
+static uint32_t planes_join_many(const unsigned char *lower, const unsigned char *upper, uint32_t count,
+                                 unsigned char *to) {
+  uint32_t i = 0;
+  for (; count - i >= 16; i += 16) {
+    planes_u8x16 low, high;
+    memcpy(&low, lower + i, sizeof low);
+    memcpy(&high, upper + i, sizeof high);
+    planes_turn_right(__builtin_shufflevector(low, high, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23),
+                      to + 2 * (size_t)i);
+    planes_turn_right(__builtin_shufflevector(low, high, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31),
+                      to + 2 * (size_t)i + 16);
+  }
+  return i;
+}
+#else
+static uint32_t planes_split_many(const unsigned char *from, uint32_t count, unsigned char *lower,
+                                  unsigned char *upper) {
+  (void)from, (void)count, (void)lower, (void)upper;
+  return 0;
+}
+
+static uint32_t planes_join_many(const unsigned char *lower, const unsigned char *upper, uint32_t count,
+                                 unsigned char *to) {
+  (void)lower, (void)upper, (void)count, (void)to;
+  return 0;
+}
+#endif
+
+static void planes_split(const unsigned char *from, uint32_t count, unsigned char *lower, unsigned char *upper) {
+  for (uint32_t i = planes_split_many(from, count, lower, upper); i < count; i++) {
+    uint16_t number;
+    memcpy(&number, from + 2 * (size_t)i, sizeof number);
+    const uint16_t turned = (uint16_t)(number << 1 | number >> 15);
+    lower[i] = (unsigned char)turned;
+    upper[i] = (unsigned char)(turned >> 8);
+  }
+}
+
+static void planes_join(const unsigned char *lower, const unsigned char *upper, uint32_t count, unsigned char *to) {
+  for (uint32_t i = planes_join_many(lower, upper, count, to); i < count; i++) {
+    const uint16_t turned = (uint16_t)(upper[i] << 8 | lower[i]), number = (uint16_t)(turned >> 1 | turned << 15);
+    memcpy(to + 2 * (size_t)i, &number, sizeof number);
+  }
+}
+
+static uint64_t planes_checksum(const unsigned char *head, uint64_t place) {
+  const uint64_t checksum = gm__checksum(head, 8, place);
+  return gm__checksum(head + PLANES_CHUNK_HEAD, planes_get32(head), checksum);
+}
+
+/* --- what both ways need: the upper plane of a chunk, and one context of zstd, made when it is first needed --- */
+
+typedef struct planes_work {
+  const gm__zstd *zstd;
+  gm__zstd_encoder *encoder;
+  gm__zstd_decoder *decoder;
+  size_t bytes; /* of this struct, with the plane */
+  unsigned char upper[];
+} planes_work;
+
+static gm_status planes_no_memory(const char *op, gm_error *err) {
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for the work of the codec `planes`");
+}
+
+/* For pieces of `plain` bytes. */
+static gm_status planes_begin(const char *op, uint64_t plain, planes_work **out, gm_error *err) {
+  const size_t bytes = sizeof(planes_work) + planes_chunk_bytes(plain) / 2;
+  planes_work *work = *out = gm__alloc(NULL, bytes);
+  if (!work) return planes_no_memory(op, err);
+  work->bytes = bytes;
+  return GM_OK;
+}
+
+static void planes_end(planes_work *work) {
+  if (!work) return;
+  if (work->encoder) work->zstd->encoder_free(work->encoder);
+  if (work->decoder) work->zstd->decoder_free(work->decoder);
+  gm__release(NULL, work, work->bytes);
+}
+
+/* --- encoding --- */
+
+static const char planes_encode_op[] = "gm_codec_encode", planes_decode_op[] = "gm_codec_decode";
+
+uint64_t gm__planes_most(void *user, uint64_t bytes) {
+  (void)user;
+  const uint64_t chunks = bytes / GM__PLANES_CHUNK + (bytes % GM__PLANES_CHUNK != 0);
+  const uint64_t heads = PLANES_HEAD + chunks * PLANES_CHUNK_HEAD;
+  return bytes < UINT64_MAX - heads ? bytes + heads : UINT64_MAX;
+}
+
+/* The mode of literals is not a stable part of zstd. Where it is refused, a level that packs literals serves. */
+static gm_status planes_make_encoder(planes_work *work, gm_error *err) {
+  work->zstd = gm__zstd_open(err);
+  if (!work->zstd) return GM_ERR_NOT_SUPPORTED;
+  const gm__zstd *zstd = work->zstd;
+  work->encoder = zstd->encoder_new();
+  if (!work->encoder) return planes_no_memory(planes_encode_op, err);
+  zstd->encoder_set(work->encoder, GM__ZSTD_LEVEL, PLANES_LEVEL);
+  zstd->encoder_set(work->encoder, GM__ZSTD_LEAST_MATCH, PLANES_LEAST_MATCH);
+  if (zstd->is_error(zstd->encoder_set(work->encoder, GM__ZSTD_LITERALS, GM__ZSTD_LITERALS_HUFFMAN))) {
+    zstd->encoder_set(work->encoder, GM__ZSTD_LEVEL, PLANES_PLAIN_LEVEL);
+  }
+  return GM_OK;
+}
+
+/* How many bytes the two planes of a chunk take; 0: they gain too little, or there is no room. */
+static uint32_t planes_pack(planes_work *work, const unsigned char *from, uint32_t bytes, unsigned char *to,
+                            uint64_t room) {
+  const uint32_t half = bytes / 2;
+  uint32_t most = bytes - (bytes * 3 + 99) / 100;
+  if (most > room) most = (uint32_t)room;
+  if (bytes % 2 || most <= half) return 0;
+  planes_split(from, half, to, work->upper);
+  const size_t packed = work->zstd->encode(work->encoder, to + half, most - half, work->upper, half);
+  return work->zstd->is_error(packed) ? 0 : half + (uint32_t)packed;
+}
+
+static gm_status planes_no_room(uint64_t capacity, gm_error *err) {
+  return gm__fail(err, GM_ERR_OVER_LIMIT, 0, planes_encode_op,
+                  "the piece does not fit in %" PRIu64 " bytes; gm_codec_most tells what always does", capacity);
+}
+
+/* Returns the bytes that the chunk takes with its head; 0: there is no room. */
+static uint64_t planes_encode_chunk(planes_work *work, const unsigned char *from, uint32_t bytes, uint64_t place,
+                                    unsigned char *to, uint64_t room) {
+  if (room < PLANES_CHUNK_HEAD) return 0;
+  uint32_t stored = planes_pack(work, from, bytes, to + PLANES_CHUNK_HEAD, room - PLANES_CHUNK_HEAD);
+  planes_put32(to + 4, stored ? PLANES_PACKED : PLANES_PLAIN);
+  if (!stored) {
+    if (bytes > room - PLANES_CHUNK_HEAD) return 0;
+    memcpy(to + PLANES_CHUNK_HEAD, from, bytes);
+    stored = bytes;
+  }
+  planes_put32(to, stored);
+  planes_put64(to + 8, planes_checksum(to, place));
+  return PLANES_CHUNK_HEAD + stored;
+}
+
+static gm_status planes_encode_all(planes_work *work, const unsigned char *from, uint64_t bytes, unsigned char *to,
+                                   uint64_t capacity, uint64_t *out_bytes, gm_error *err) {
+  if (capacity < PLANES_HEAD) return planes_no_room(capacity, err);
+  memcpy(to, planes_magic, sizeof planes_magic);
+  planes_put32(to + 8, PLANES_VERSION);
+  planes_put32(to + 12, gm__checksum_kind_here());
+  planes_put64(to + 16, bytes);
+  uint64_t put = PLANES_HEAD;
+  for (uint64_t at = 0; at < bytes;) {
+    const uint32_t chunk = planes_chunk_bytes(bytes - at);
+    const uint64_t took = planes_encode_chunk(work, from + at, chunk, at, to + put, capacity - put);
+    if (!took) return planes_no_room(capacity, err);
+    at += chunk;
+    put += took;
+  }
+  *out_bytes = put;
+  return GM_OK;
+}
+
+gm_status gm__planes_encode(void *user, const void *from, uint64_t bytes, void *to, uint64_t capacity,
+                            uint64_t *out_bytes, gm_error *err) {
+  (void)user;
+  planes_work *work;
+  gm_status status = planes_begin(planes_encode_op, bytes, &work, err);
+  if (status == GM_OK) status = planes_make_encoder(work, err);
+  if (status == GM_OK) status = planes_encode_all(work, from, bytes, to, capacity, out_bytes, err);
+  planes_end(work);
+  return status;
+}
+
+/* --- decoding: the piece may be anything --- */
+
+/* What is left of a piece. */
+typedef struct planes_input {
+  const unsigned char *at;
+  uint64_t left, place; /* the place of the next chunk in the plain bytes */
+} planes_input;
+
+static gm_status planes_bad(const planes_input *in, gm_error *err, const char *why) {
+  return gm__fail(err, GM_ERR_FORMAT, 0, planes_decode_op, "the chunk of byte %" PRIu64 " %s", in->place, why);
+}
+
+static gm_status planes_read_head(planes_input *in, uint64_t capacity, uint64_t *out_total, gm_error *err) {
+  const char *const op = planes_decode_op;
+  const bool known = in->left >= PLANES_HEAD && memcmp(in->at, planes_magic, sizeof planes_magic) == 0;
+  if (!known) return gm__fail(err, GM_ERR_FORMAT, 0, op, "this is no piece of the codec `planes`");
+  if (planes_get32(in->at + 8) != PLANES_VERSION) {
+    return gm__fail(err, GM_ERR_FORMAT, 0, op, "the piece has version %u, this gm reads %d", planes_get32(in->at + 8),
+                    PLANES_VERSION);
+  }
+  if (planes_get32(in->at + 12) != (uint32_t)gm__checksum_kind_here()) {
+    return gm__fail(err, GM_ERR_FORMAT, 0, op, "the piece has checksums of kind %u, this build of gm makes kind %u",
+                    planes_get32(in->at + 12), (unsigned)gm__checksum_kind_here());
+  }
+  *out_total = planes_get64(in->at + 16);
+  if (*out_total > capacity) {
+    return gm__fail(err, GM_ERR_OVER_LIMIT, 0, op, "the piece has %" PRIu64 " plain bytes, there is room for %" PRIu64,
+                    *out_total, capacity);
+  }
+  in->at += PLANES_HEAD;
+  in->left -= PLANES_HEAD;
+  return GM_OK;
+}
+
+static gm_status planes_make_decoder(planes_work *work, gm_error *err) {
+  if (work->decoder) return GM_OK;
+  work->zstd = gm__zstd_open(err);
+  if (!work->zstd) return GM_ERR_NOT_SUPPORTED;
+  work->decoder = work->zstd->decoder_new();
+  return work->decoder ? GM_OK : planes_no_memory(planes_decode_op, err);
+}
+
+/* REQUIRES: the chunk's `stored` bytes are there, and their checksum is right. */
+static gm_status planes_unpack(planes_work *work, const planes_input *in, uint32_t stored, uint32_t bytes,
+                               unsigned char *to, gm_error *err) {
+  const unsigned char *lower = in->at + PLANES_CHUNK_HEAD;
+  const uint32_t half = bytes / 2;
+  const gm_status status = planes_make_decoder(work, err);
+  if (status) return status;
+  if (bytes % 2 || stored <= half) return planes_bad(in, err, "has no two planes");
+  const size_t plane = work->zstd->decode(work->decoder, work->upper, half, lower + half, stored - half);
+  if (plane != half) return planes_bad(in, err, "has an upper plane that zstd cannot unpack");
+  planes_join(lower, work->upper, half, to);
+  return GM_OK;
+}
+
+/* One chunk of `bytes` plain bytes, which then is read. */
+static gm_status planes_decode_chunk(planes_work *work, planes_input *in, uint32_t bytes, unsigned char *to,
+                                     gm_error *err) {
+  gm_status status = GM_OK;
+  if (in->left < PLANES_CHUNK_HEAD) return planes_bad(in, err, "is cut");
+  const uint32_t stored = planes_get32(in->at), kind = planes_get32(in->at + 4);
+  if (stored > in->left - PLANES_CHUNK_HEAD) return planes_bad(in, err, "is cut");
+  if (planes_get64(in->at + 8) != planes_checksum(in->at, in->place)) {
+    return planes_bad(in, err, "has another checksum than its head says");
+  }
+  if (kind == PLANES_PACKED) {
+    status = planes_unpack(work, in, stored, bytes, to, err);
+  } else if (kind == PLANES_PLAIN && stored == bytes) {
+    memcpy(to, in->at + PLANES_CHUNK_HEAD, bytes);
+  } else {
+    status = planes_bad(in, err, "is of no known kind");
+  }
+  in->at += PLANES_CHUNK_HEAD + stored;
+  in->left -= PLANES_CHUNK_HEAD + stored;
+  in->place += bytes;
+  return status;
+}
+
+static gm_status planes_decode_all(planes_work *work, planes_input in, uint64_t total, unsigned char *to,
+                                   gm_error *err) {
+  gm_status status = GM_OK;
+  while (status == GM_OK && in.place < total) {
+    status = planes_decode_chunk(work, &in, planes_chunk_bytes(total - in.place), to + in.place, err);
+  }
+  if (status || !in.left) return status;
+  return gm__fail(err, GM_ERR_FORMAT, 0, planes_decode_op, "%" PRIu64 " bytes follow the last chunk", in.left);
+}
+
+gm_status gm__planes_decode(void *user, const void *from, uint64_t bytes, void *to, uint64_t capacity,
+                            uint64_t *out_bytes, gm_error *err) {
+  (void)user;
+  planes_input in = {.at = from, .left = bytes};
+  planes_work *work = NULL;
+  uint64_t total = 0;
+  gm_status status = planes_read_head(&in, capacity, &total, err);
+  if (status == GM_OK) status = planes_begin(planes_decode_op, total, &work, err);
+  if (status == GM_OK) status = planes_decode_all(work, in, total, to, err);
+  if (status == GM_OK) *out_bytes = total;
+  planes_end(work);
+  return status;
+}
