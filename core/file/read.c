@@ -29,6 +29,7 @@ struct gm__read {
   gm__read_row *rows; /* without empty ones, in the order of reading */
   uint64_t row_room, row_count;
   uint64_t piece_bytes;
+  gm__read_params params;
   uint32_t workers; /* threads that were started */
   atomic_bool cancelled;
   gm__mutex lock; /* guards the members below */
@@ -166,6 +167,7 @@ static void read_work_one(read_worker *worker, read_slot *slot) {
   gm__mutex_unlock(&read->lock);
   gm_status status = read_take(read, &slot->piece, &err);
   if (status == GM_OK) status = gm__read_run_piece(&run, &err);
+  if (status == GM_OK && read->params.seen) read->params.seen(read->params.user, read, &slot->piece);
   if (status != GM_OK) read_give(read, &slot->piece);
   gm__mutex_lock(&read->lock);
   if (!worker->bounce && run.bounce) read->figures.host_bytes += read->piece_bytes;
@@ -248,6 +250,12 @@ gm__read_part gm__read_part_of(const gm__read *read, const gm__read_piece *piece
   return gm__read_row_part(read->rows, piece, index);
 }
 
+const unsigned char *gm__read_part_data(const gm__read *read, const gm__read_piece *piece, uint64_t index) {
+  const gm__read_range *range = &read->rows[piece->first + index].range;
+  const gm__read_part part = gm__read_row_part(read->rows, piece, index);
+  return range->to ? range->to + part.from : piece->data + (range->at + part.from - piece->at);
+}
+
 void gm__read_done(gm__read *read, gm__read_piece *piece) {
   gm__mutex_lock(&read->lock);
   ((read_slot *)piece)->taken = false;
@@ -284,6 +292,7 @@ static gm_status read_check(const gm__read_range *ranges, uint64_t count, gm_err
   if (count > UINT32_MAX) return gm__bad_argument(err, "read", "%llu ranges are too many", (unsigned long long)count);
   for (uint64_t i = 0; i < count; i++) {
     const gm_file *file = ranges[i].file;
+    if (!ranges[i].bytes) continue;
     const uint64_t size = file->input.bytes;
     if (ranges[i].at <= size && ranges[i].bytes <= size - ranges[i].at) continue;
     return gm__fail(err, GM_ERR_IO, 0, "read", "%.300s: has %llu bytes, %llu bytes at %llu end behind it", file->path,
@@ -330,6 +339,7 @@ gm_status gm__read_start(const gm__read_range *ranges, uint64_t count, const gm_
   if (status != GM_OK) return status;
   gm__read *read = *out;
   const uint32_t wanted = params->workers < GM__READ_FLIGHT ? params->workers : GM__READ_FLIGHT;
+  read->params = *params;
   read->piece_bytes = read_piece_bytes(params->piece_bytes);
   for (uint32_t i = 0; i < GM__READ_FLIGHT; i++) read->each[i].read = read;
   while (read->workers < wanted) {

@@ -23,6 +23,7 @@ enum {
 };
 
 typedef struct gm__read gm__read;
+typedef struct gm__read_piece gm__read_piece;
 
 /* Memory for a piece whose bytes have no place in host memory of their own. */
 typedef struct gm__read_memory {
@@ -43,8 +44,8 @@ typedef struct gm__read_room {
 
 typedef struct gm__read_range {
   gm_file *file;
-  uint32_t order; /* of the file: files are read in this order; equal for one file */
-  uint64_t at, bytes;
+  uint32_t order;            /* of the file: files are read in this order; equal for one file */
+  uint64_t at, bytes;        /* 0 bytes: the range is left out, and needs no file */
   unsigned char *to;         /* host memory; NULL: the bytes stay in memory of `room` */
   const gm__read_room *room; /* ranges of one piece have one room, or none */
 } gm__read_range;
@@ -53,17 +54,21 @@ typedef struct gm__read_params {
   const gm_services *services; /* NULL: the C library's */
   uint64_t piece_bytes;        /* cut down to a multiple of GM__INPUT_BLOCK and to GM__READ_PIECE; 0: that */
   uint32_t workers;            /* threads, at most GM__READ_FLIGHT; 0: gm__read_next reads */
+  /* Called for each piece that has arrived, before anybody gets it, by who read it: several threads at a time. It holds
+   * no lock. NULL: none. */
+  void (*seen)(void *user, const gm__read *read, const gm__read_piece *piece);
+  void *user;
 } gm__read_params;
 
 /* Bytes of one file that have arrived. */
-typedef struct gm__read_piece {
+struct gm__read_piece {
   gm_file *file;
   uint64_t at, bytes;
   uint64_t first, count, skip; /* for gm__read_part */
   gm_way way;                  /* by which they came */
   const unsigned char *data;   /* of the byte `at`; NULL: the bytes are in their places */
   gm__read_memory memory;      /* of the room: the caller's, who gives it back by himself; all zero: none */
-} gm__read_piece;
+};
 
 /* The part of a piece that belongs to one range. */
 typedef struct gm__read_part {
@@ -92,6 +97,9 @@ gm_status gm__read_next(gm__read *read, uint64_t timeout_ns, gm__read_piece **ou
 
 /* The part `index` of a piece, below its `count`. */
 gm__read_part gm__read_part_of(const gm__read *read, const gm__read_piece *piece, uint64_t index);
+
+/* The bytes of that part, valid until gm__read_done. */
+const unsigned char *gm__read_part_data(const gm__read *read, const gm__read_piece *piece, uint64_t index);
 
 /* The caller is done with a piece; the memory of its room is his own matter. */
 void gm__read_done(gm__read *read, gm__read_piece *piece);

@@ -1,6 +1,6 @@
 /* From a model into a file. Invariants: every tensor of the model is in the file. A file of the model is read only
  * where it is the one whose header was read. */
-#include "core/load/load_source.h"
+#include "core/load/load_files.h"
 #include "core/load/loaded_model.h"
 #include "core/load/save_values.h"
 
@@ -24,7 +24,8 @@ typedef struct save_job {
   gm_save_params params;
   gm__save_values values;
   gm__file_tensor *rows;
-  gm__load_source source;
+  gm__load_files files;
+  gm_file *file; /* of the tensor at work, where its bytes come from there */
   gm_save_progress progress;
   const gm__tensor *tensor; /* at work */
   uint64_t index;           /* of it */
@@ -74,7 +75,7 @@ static gm_status save_read(void *user, uint64_t at, void *to, uint64_t bytes, gm
   gm_status status = save_has_block(job)
                          ? gm_block_read(job->loaded->pools[job->index], &job->loaded->blocks[job->index], at, to,
                                          bytes, NULL, NULL, err)
-                         : gm__load_source_read(&job->source, from, to, bytes, err);
+                         : gm_file_read(job->file, from, to, bytes, err);
   job->progress.done_bytes += bytes;
   return status ? status : save_report(job, err);
 }
@@ -82,7 +83,7 @@ static gm_status save_read(void *user, uint64_t at, void *to, uint64_t bytes, gm
 static gm_status save_tensor(save_job *job, gm__save_sink *sink, gm_error *err) {
   gm_status status = save_report(job, err);
   if (!status && job->tensor->bytes && !save_has_block(job)) {
-    status = gm__load_source_open(&job->source, job->tensor->shard, err);
+    status = gm__load_files_get(&job->files, job->tensor->shard, &job->file, err);
   }
   return status ? status : gm__save_sink_fill(sink, job->tensor->bytes, save_read, job, err);
 }
@@ -114,9 +115,9 @@ static gm_status save_check(const gm_model *model, const gm_loaded_model *loaded
 
 static gm_status save_do(save_job *job, const char *path, gm_error *err) {
   const gm_model *model = job->model;
-  gm__load_source_init(&job->source, model, false, 0);
   job->progress.total_bytes = model->bytes;
-  gm_status status = save_describe(job, err);
+  gm_status status = gm__load_files_make(&job->files, model, GM_WAY_AUTO, err);
+  if (!status) status = save_describe(job, err);
   if (!status) status = gm__save_values_make(&job->values, model, job->format, err);
   const gm__save_source source = {.table = {.services = &model->services,
                                             .op = save_op,
@@ -127,7 +128,7 @@ static gm_status save_do(save_job *job, const char *path, gm_error *err) {
                                   .data = save_data,
                                   .user = job};
   if (!status) status = gm__save_whole(&source, job->format, path, err);
-  gm__load_source_close(&job->source);
+  gm__load_files_end(&job->files);
   gm__save_values_end(&job->values, &model->services);
   gm__model_release(&model->services, job->rows, model->tensor_count, sizeof *job->rows);
   return status;

@@ -5,8 +5,9 @@
 #include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
-#include "core/load/load_source.h"
+#include "core/load/load_files.h"
 #include "core/model/contents.h"
+#include "core/model/model_memory.h"
 #include "core/store/look.h"
 #include "gm/store_file.h"
 
@@ -15,7 +16,9 @@ static const char road_op[] = "gm_store_load";
 typedef struct road_in {
   gm_store *store;
   const gm_model *model;
-  gm__load_source source;
+  gm__load_files files;
+  void *buffer; /* for the largest tensor; made when first needed */
+  uint64_t buffer_bytes;
   size_t prefix_bytes; /* with the slash behind it */
   char key[GM_STORE_KEY_MOST + 1];
 } road_in;
@@ -50,17 +53,23 @@ static gm_status road_in_check(road_in *road, const gm__tensor *tensor, gm_error
   return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, road_op, "it is no value of a store: %s", inner.message);
 }
 
-static gm_status road_in_put(road_in *road, const gm__tensor *tensor, gm_error *err) {
-  const gm_tensor_desc desc = road_in_desc(road->model, tensor);
-  const void *data = NULL;
-  gm_status status = GM_OK;
-  if (tensor->bytes) status = gm__load_source_open(&road->source, tensor->shard, err);
-  if (tensor->bytes && !status) {
-    status = gm__load_source_get(&road->source, gm__model_file_offset(road->model, tensor), tensor->bytes, &data, err);
+/* The bytes of a tensor that has some, in the buffer. */
+static gm_status road_in_read(road_in *road, const gm__tensor *tensor, gm_error *err) {
+  gm_file *file = NULL;
+  gm_status status = gm__load_files_get(&road->files, tensor->shard, &file, err);
+  if (!status && !road->buffer) {
+    status = gm__model_alloc(&road->model->services, road->buffer_bytes, 1, &road->buffer, err);
   }
   if (status) return status;
+  return gm_file_read(file, gm__model_file_offset(road->model, tensor), road->buffer, tensor->bytes, err);
+}
+
+static gm_status road_in_put(road_in *road, const gm__tensor *tensor, gm_error *err) {
+  const gm_tensor_desc desc = road_in_desc(road->model, tensor);
+  const gm_status status = tensor->bytes ? road_in_read(road, tensor, err) : GM_OK;
+  if (status) return status;
   (void)road_in_name(road, tensor); /* checked */
-  return gm_store_put_tensor(road->store, road->key, &desc, data, err);
+  return gm_store_put_tensor(road->store, road->key, &desc, tensor->bytes ? road->buffer : NULL, err);
 }
 
 static gm_status road_in_each(road_in *road, gm_status (*step)(road_in *, const gm__tensor *, gm_error *),
@@ -92,10 +101,12 @@ gm_status gm_store_load(gm_store *store, const char *prefix, const gm_model *mod
   if (road.prefix_bytes == GM_STORE_KEY_MOST)
     return gm__bad_argument(err, road_op, "`prefix` leaves no room for names");
   if (road.prefix_bytes) road.key[road.prefix_bytes++] = '/';
-  gm__load_source_init(&road.source, model, false, road_in_largest(model));
-  status = road_in_each(&road, road_in_check, err);
+  road.buffer_bytes = road_in_largest(model);
+  status = gm__load_files_make(&road.files, model, GM_WAY_AUTO, err);
+  if (!status) status = road_in_each(&road, road_in_check, err);
   if (!status) status = road_in_each(&road, road_in_put, err);
-  gm__load_source_close(&road.source);
+  gm__model_release(&model->services, road.buffer, road.buffer_bytes, 1);
+  gm__load_files_end(&road.files);
   return status;
 }
 

@@ -11,17 +11,20 @@ GM_BEGIN_DECLS
 
 /* How bytes get from the file to the device. The page cache belongs to the system, and counts in no figure of gm. */
 typedef enum gm_load_path {
-  /* Today READ: on this path nothing that happens to the file can end the process. */
+  /* READ for parts of files that lie in the page cache, DIRECT for others. Nothing that happens to a file on this path
+   * can end the process. */
   GM_LOAD_PATH_AUTO = 0,
   /* gm maps the file, and the device's copy reads from the mapping. That saves a copy where the memory is not host
-   * memory. Before each chunk gm checks whether the file has shrunk, and answers IO. If another process cuts the file
-   * while a chunk is being copied, the process ends (SIGBUS). gm does not catch that. */
+   * memory. Before each piece gm checks whether the file has shrunk, and answers IO. If another process cuts the file
+   * while a piece is being copied, the process ends (SIGBUS). gm does not catch that. */
   GM_LOAD_PATH_MMAP = 1,
-  /* gm reads the file straight into memory that the host can address. Other memory is filled through one buffer of
-   * chunk_bytes. */
+  /* Through the page cache. gm reads the file straight into memory that the host can address. Other memory is filled
+   * from page-locked slots, while further pieces are read. */
   GM_LOAD_PATH_READ = 2,
-  GM_LOAD_PATH_DIRECT = 3, /* past the page cache; comes with a later version */
-  GM_LOAD_PATH_GDS = 4     /* from the drive to the device; comes with a later version */
+  /* Past the page cache (O_DIRECT), as READ else. gm reads through the page cache where the file system has no such
+   * reads; gm_load_result.why says so. */
+  GM_LOAD_PATH_DIRECT = 3,
+  GM_LOAD_PATH_GDS = 4 /* from the drive to the device; comes with a later version */
 } gm_load_path;
 
 /* Progress of a load. gm alone makes one: later versions add members at its end. */
@@ -43,22 +46,27 @@ typedef struct gm_load_place {
 typedef struct gm_load_params {
   uint32_t struct_size;
   gm_load_path path;
-  bool verify;          /* after loading, read every byte back and compare checksums with those of the file */
-  uint64_t chunk_bytes; /* most host memory for data, and largest copy, in bytes; 0: 16 MiB; at least 4096 */
+  bool verify;          /* after loading, read every byte back and compare checksums with those of what was read */
+  uint64_t chunk_bytes; /* most host memory for data of each device, in bytes; 0: 16 MiB; at least 4096. gm reads and
+                           copies a sixteenth of it at once, at least 4096 bytes and at most 4 MiB */
   gm_request request;   /* for every tensor; `bytes` must be 0; GM_INSERT_WAIT is implied */
-  /* Called before each tensor and after each chunk, on the calling thread. gm holds no lock. false cancels the load. It
-   * must not use blocks of this load, and must not throw. NULL: none. */
+  /* Called for each tensor before gm reads the first. Then gm calls it whenever bytes have arrived, in any order of the
+   * tensors, and some fifty times a second while none arrive. It runs on the calling thread. gm holds no lock. false
+   * cancels the load; reads that the disk has in hand end first. It must not use blocks of this load, and must not
+   * throw. NULL: none. */
   bool (*progress)(void *user, const gm_load_progress *progress);
   void *user; /* of `progress` and `place` */
   /* Chooses where each tensor goes, or leaves it out. *place has the pool of gm_model_load and `request`, and the call
    * may change both. gm calls it once for each tensor, in the order of gm_model_tensor, before it loads the first. gm
    * holds no lock. It must not throw. NULL: every tensor goes to the pool of gm_model_load. */
   void (*place)(void *user, uint64_t index, const gm_tensor_info *tensor, gm_load_place *place);
+  uint64_t threads; /* that read, at most 16; 1: the calling thread alone; 0: four of gm's own, and none of them for
+                       less than 1 MiB. They end with the call */
 } gm_load_params;
 
 typedef struct gm_load_result {
   uint32_t struct_size;     /* set by the caller */
-  gm_load_path path;        /* the path that was used; never AUTO */
+  gm_load_path path;        /* the path of most bytes; never AUTO */
   bool verified;            /* everything was read back and is equal */
   uint64_t tensors;         /* tensors that were loaded, also those of zero bytes */
   uint64_t bytes;           /* their bytes */
@@ -68,6 +76,8 @@ typedef struct gm_load_result {
   double seconds;           /* time of loading */
   double verify_seconds;    /* time of reading back and comparing; 0 without verify */
   uint64_t left_out;        /* tensors that `place` left out */
+  uint64_t direct_bytes;    /* the part of `bytes` that was read past the page cache */
+  char why[192];            /* why files were not read past the page cache though that was wanted; "": nothing to say */
 } gm_load_result;
 
 /* The blocks of one load. It needs their pools; the model may be closed before it. Thread-safe, except
@@ -75,9 +85,10 @@ typedef struct gm_load_result {
 typedef struct gm_loaded_model gm_loaded_model;
 
 /* Loads every tensor of `model` into a block of its own from `pool`, or those that gm_load_params.place chooses into
- * blocks of several pools. `params` and `out_result` may be NULL. gm looks relative paths up again, and opens no file
- * of which it loads nothing. The caller releases *out. After a failure every block is back in its pool, and the message
- * names tensor and file. Thread-safe.
+ * blocks of several pools. gm takes all blocks first, then reads in the order of the files.
+ * `params` and `out_result` may be NULL. gm looks relative paths up again, and opens no file of which it loads nothing.
+ * The caller releases *out. After a failure every block is back in its pool, and the message names tensor and file.
+ * Thread-safe.
  *
  * Errors: INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, and those of gm_explain and gm_block_write. NOT_SUPPORTED: the path;
  * the message has the reason. NOT_FOUND, IO: a file is gone, shrank or changed since gm_model_open. IO also: a tensor

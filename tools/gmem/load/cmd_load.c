@@ -62,7 +62,7 @@ static const struct argp_option load_options[] = {
     {"verify", LOAD_VERIFY, NULL, 0, "Read everything back and compare checksums", 0},
     {"check-fit", LOAD_CHECK, NULL, 0, "What was predicted, and what the load took, by part", 0},
     {"tensors", LOAD_TENSORS, "PATTERN", 0, "Load only tensors whose names match, as file names do in a shell", 0},
-    {"path", LOAD_PATH, "PATH", 0, "auto, mmap or read", 0},
+    {"path", LOAD_PATH, "PATH", 0, "auto, mmap, read or direct", 0},
     {"record", LOAD_RECORD, "FILE", 0, "Record what the pool does, as a trace (packed: .gz)", 0},
     ARGS_JSON_OPTION,
     {0}};

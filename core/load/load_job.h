@@ -1,0 +1,57 @@
+/* One call of gm_model_load: what its steps share. First blocks for all tensors, then their bytes in the order of the
+ * files, then verification. */
+#ifndef GM_CORE_LOAD_LOAD_JOB_H
+#define GM_CORE_LOAD_LOAD_JOB_H
+
+#include <stdatomic.h>
+
+#include "core/load/load_files.h"
+#include "core/load/load_lane.h"
+#include "core/load/load_places.h"
+#include "core/load/loaded_model.h"
+
+typedef struct gm__load_job {
+  const gm_model *model;
+  gm_load_params params;
+  gm__load_places places;
+  gm_loaded_model *loaded;
+  gm__load_files files;
+  gm__load_lanes lanes;
+  /* By tensor. Its file's range, with its address where the host writes it straight; 0 bytes: nothing is loaded. */
+  gm__read_range *ranges;
+  /* By tensor, NULL without verify: the sum of the checksums of its parts, as they arrived. A part is what lies in one
+   * stretch of piece_bytes of the file. The seed of a part is where it begins. */
+  _Atomic(uint64_t) *sums;
+  uint64_t piece_bytes;
+  uint32_t workers; /* threads; 0: the caller does all */
+  gm_load_progress progress;
+  gm_load_result result;
+  uint64_t read_bytes; /* host memory of the read */
+} gm__load_job;
+
+/* Tells `progress` where the load is. CANCELLED: the caller wants no more. */
+gm_status gm__load_report(gm__load_job *job, uint64_t tensor, gm_error *err);
+
+/* A block for every chosen tensor, and its range. */
+gm_status gm__load_blocks(gm__load_job *job, gm_error *err);
+
+/* All bytes, into the blocks. On return nothing is under way. */
+gm_status gm__load_read(gm__load_job *job, gm_error *err);
+
+/* Compares all bytes in the blocks with what arrived. IO: some differ. */
+gm_status gm__load_verify(gm__load_job *job, gm_error *err);
+
+/* The bytes of tensor `index` from byte `from` on that lie in one stretch of its file. */
+static inline uint64_t gm__load_part_bytes(const gm__load_job *job, uint64_t index, uint64_t from) {
+  const gm__read_range *range = &job->ranges[index];
+  const uint64_t at = range->at + from, left = range->bytes - from;
+  const uint64_t stretch = job->piece_bytes - at % job->piece_bytes;
+  return left < stretch ? left : stretch;
+}
+
+/* The lane of a tensor that the host does not write straight. */
+static inline const gm__load_lane *gm__load_lane_at(const gm__load_job *job, uint64_t index) {
+  return job->ranges[index].room->user;
+}
+
+#endif

@@ -1,0 +1,94 @@
+/* Bytes from files into blocks. Parts arrive in the order in which the disk brings them. What the host writes straight
+ * is in its place then. The rest is copied from a slot, while further pieces are read. */
+#include "core/base/checksum.h"
+#include "core/base/error.h"
+#include "core/load/load_job.h"
+
+enum { READ_PATIENCE_NS = 20000000 };
+
+/* On the thread that read the piece: its bytes are still in the processor's cache. */
+static void read_seen(void *user, const gm__read *read, const gm__read_piece *piece) {
+  gm__load_job *job = user;
+  for (uint64_t i = 0; i < piece->count; i++) {
+    const gm__read_part part = gm__read_part_of(read, piece, i);
+    const uint64_t sum = gm__checksum(gm__read_part_data(read, piece, i), part.bytes, part.from);
+    atomic_fetch_add(&job->sums[part.range], sum);
+  }
+}
+
+/* One part has arrived. `point`: of the copy out of a slot; NULL: copies wait. */
+static gm_status read_deliver(gm__load_job *job, const gm__read *read, const gm__read_piece *piece, uint64_t index,
+                              gm_point *point, gm_error *err) {
+  const gm__read_part part = gm__read_part_of(read, piece, index);
+  gm_status status = GM_OK;
+  if (!job->ranges[part.range].to) {
+    const gm__load_target target = {.pool = job->loaded->pools[part.range], .block = &job->loaded->blocks[part.range]};
+    status = gm__load_lane_write(gm__load_lane_at(job, part.range), &target, &part,
+                                 gm__read_part_data(read, piece, index), point, err);
+  }
+  if (status != GM_OK) return status;
+  job->progress.done_bytes += part.bytes;
+  return gm__load_report(job, part.range, err);
+}
+
+/* All parts of a piece. Its slot goes back to the ring. */
+static gm_status read_finish(gm__load_job *job, gm__read *read, gm__read_piece *piece, gm_error *err) {
+  gm__ring_slot *slot = piece->memory.token;
+  const uint64_t first = gm__read_part_of(read, piece, 0).range;
+  gm_point point = {0};
+  gm_status status = GM_OK;
+  for (uint64_t i = 0; i < piece->count && status == GM_OK; i++) {
+    gm_error inner = {0};
+    status = read_deliver(job, read, piece, i, slot ? &point : NULL, &inner);
+    const gm__tensor *tensor = job->model->tensors[gm__read_part_of(read, piece, i).range];
+    if (status != GM_OK) gm__load_fail(job->model, tensor, &inner, err);
+  }
+  if (slot) gm__ring_give(gm__load_lane_at(job, first)->ring, slot, &point);
+  gm__read_done(read, piece);
+  return status;
+}
+
+/* The next piece, or a moment without one. *out_more false: all have arrived. */
+static gm_status read_step(gm__load_job *job, gm__read *read, uint64_t *tensor, bool *out_more, gm_error *err) {
+  gm__read_piece *piece = NULL;
+  gm_error inner = {0};
+  gm_status status = gm__read_next(read, READ_PATIENCE_NS, &piece, &inner);
+  *out_more = piece || status != GM_OK;
+  if (piece) {
+    *tensor = gm__read_part_of(read, piece, 0).range;
+    return read_finish(job, read, piece, err);
+  }
+  if (status == GM_ERR_TIMEOUT) status = gm__load_report(job, *tensor, &inner);
+  if (status == GM_OK) return status;
+  if (inner.status != GM_ERR_CANCELLED) *tensor = gm__read_failed_range(read);
+  return gm__load_fail(job->model, job->model->tensors[*tensor], &inner, err);
+}
+
+static void read_path(gm__load_job *job, const gm__read_figures *figures) {
+  gm_load_result *result = &job->result;
+  result->direct_bytes = figures->direct_bytes;
+  result->path = GM_LOAD_PATH_READ;
+  if (job->params.path == GM_LOAD_PATH_MMAP) result->path = GM_LOAD_PATH_MMAP;
+  if (figures->direct_bytes > figures->cached_bytes) result->path = GM_LOAD_PATH_DIRECT;
+  job->read_bytes = figures->host_bytes;
+}
+
+gm_status gm__load_read(gm__load_job *job, gm_error *err) {
+  gm__read *read = NULL;
+  gm__read_figures figures;
+  const gm__read_params params = {.services = &job->model->services,
+                                  .piece_bytes = job->piece_bytes,
+                                  .workers = job->workers,
+                                  .seen = job->sums ? read_seen : NULL,
+                                  .user = job};
+  gm_status status = gm__read_start(job->ranges, job->model->tensor_count, &params, &read, err);
+  uint64_t tensor = 0;
+  while (tensor + 1 < job->model->tensor_count && !job->ranges[tensor].bytes) tensor++;
+  for (bool more = true; status == GM_OK && more;) status = read_step(job, read, &tensor, &more, err);
+  if (read) {
+    gm__read_get_figures(read, &figures);
+    read_path(job, &figures);
+    gm__read_end(read);
+  }
+  return status == GM_OK ? gm__load_lanes_sync(&job->lanes, err) : status;
+}
