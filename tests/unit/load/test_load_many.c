@@ -9,7 +9,7 @@
 #include "support/load_scene.h"
 #include "support/played_reads.h"
 
-enum { MANY = 40, EACH = 60001, ALL = MANY * EACH, SKIP = 3 };
+enum { MANY = 40, EACH = 30001, ALL = MANY * EACH, SKIP = 3 };
 
 static gm_model *many;
 static unsigned char found[EACH];
