@@ -29,6 +29,16 @@ gm_stream *gm__point_stream(gm_device *device, const gm_point *point) {
   return done ? NULL : stream;
 }
 
+gm_status gm__point_keep(gm_device *device, const gm_point *point, gm_point *out, gm_error *err) {
+  *out = (gm_point){0, 0, 0};
+  if (!point || !gm__point_stream(device, point)) return GM_OK;
+  const gm_backend_point theirs = point_inner(point);
+  gm_backend_point own = {0, 0};
+  const gm_status status = device->ops->point_copy(device->handle, &theirs, &own, err);
+  if (!status) *out = (gm_point){point->stream, own.handle, own.value};
+  return status;
+}
+
 gm_status gm_stream_record(gm_stream *stream, gm_point *out, gm_error *err) {
   GM__UNCANCELLED();
   gm_status status = gm__stream_check(stream, "gm_stream_record", err);

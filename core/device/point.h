@@ -11,4 +11,8 @@ gm_status gm__point_check(const gm_device *device, const gm_point *point, const 
  * gm__device_find_stream. */
 gm_stream *gm__point_stream(gm_device *device, const gm_point *point);
 
+/* A second point at the same place, released by itself; zero where it has passed. NULL counts as passed. NOT_SUPPORTED:
+ * the backend cannot. */
+gm_status gm__point_keep(gm_device *device, const gm_point *point, gm_point *out, gm_error *err);
+
 #endif

@@ -12,6 +12,8 @@ enum { STAGING_SLOTS = 16, STAGING_SLOT_BYTES = 4 << 20 };
 struct gm__staging {
   gm__ring *ring;
   uint32_t users; /* opens that were not closed */
+  bool measured;
+  uint64_t small; /* of `measured` */
 };
 
 /* Takes the device's staging away if nobody uses it; NULL: there is none, or it is in use. */
@@ -78,6 +80,21 @@ gm_status gm__staging_open(gm_device *device, gm__ring **out, gm_error *err) {
     *out = staging_use(device);
   }
   return *out ? GM_OK : status;
+}
+
+bool gm__staging_small(gm_device *device, uint64_t *out) {
+  gm__mutex_lock(&device->lock);
+  const bool measured = device->staging->measured;
+  *out = device->staging->small;
+  gm__mutex_unlock(&device->lock);
+  return measured;
+}
+
+void gm__staging_set_small(gm_device *device, uint64_t bytes) {
+  gm__mutex_lock(&device->lock);
+  device->staging->measured = true;
+  device->staging->small = bytes;
+  gm__mutex_unlock(&device->lock);
 }
 
 void gm__staging_close(gm_device *device) {

@@ -92,6 +92,7 @@ static gm_status transfer_check_resume(const gm_transfer *before, const char *op
 static void transfer_free(gm_transfer *t, bool forked) {
   gm_device *device = t->device;
   gm__release(gm__context_services(device->ctx), t->copies, t->count * sizeof *t->copies);
+  gm__release(gm__context_services(device->ctx), t->rows, t->row_count * sizeof *t->rows);
   if (!forked) {
     gm__cond_destroy(&t->moved);
     gm__mutex_destroy(&t->lock);
@@ -251,17 +252,6 @@ gm_status gm_transfer_before(gm_transfer *transfer, uint64_t copy, gm_stream *st
   return status ? status : transfer_tell(transfer, NULL, NULL, err);
 }
 
-/* A point of the transfer's own at the same place; zero where it has passed. */
-static gm_status transfer_keep_point(gm_device *device, const gm_point *point, gm_point *out, gm_error *err) {
-  *out = (gm_point){0};
-  if (!point || !gm__point_stream(device, point)) return GM_OK;
-  const gm_backend_point theirs = {point->handle, point->value};
-  gm_backend_point own = {0, 0};
-  const gm_status status = device->ops->point_copy(device->handle, &theirs, &own, err);
-  if (!status) *out = (gm_point){point->stream, own.handle, own.value};
-  return gm__error_of("gm_transfer_passed", status, err);
-}
-
 static bool transfer_answer(gm_transfer *t, uint64_t ticket, const gm_point *point) {
   bool found = false;
   gm__mutex_lock(&t->lock);
@@ -283,7 +273,7 @@ gm_status gm_transfer_passed(gm_transfer *transfer, uint64_t ticket, const gm_po
   gm_point own;
   gm_status status = transfer_check(transfer, op, err);
   if (!status && point) status = gm__point_check(transfer->device, point, op, err);
-  if (!status) status = transfer_keep_point(transfer->device, point, &own, err);
+  if (!status) status = gm__error_of(op, gm__point_keep(transfer->device, point, &own, err), err);
   if (status || transfer_answer(transfer, ticket, &own)) return status;
   gm_point_release(transfer->device, &own);
   return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "no piece with ticket %" PRIu64 " awaits an answer", ticket);

@@ -7,22 +7,39 @@
 #include <stdatomic.h>
 
 #include "core/base/thread.h"
+#include "core/block/access.h"
 #include "core/device/device.h"
 #include "core/staging/ring.h"
 #include "gm/transfer.h"
 
-enum { GM__TRANSFER_LOADS = 64, GM__TRANSFER_JOINS = 256 };
+enum { GM__TRANSFER_LOADS = 16, GM__TRANSFER_JOINS = 256, GM__TRANSFER_PACKS = 1024 };
 
 typedef enum gm__transfer_way { GM__TRANSFER_UP, GM__TRANSFER_DOWN, GM__TRANSFER_INSIDE } gm__transfer_way;
+
+typedef enum gm__transfer_path {
+  GM__TRANSFER_DIRECT, /* by a copy of its own, from and to the caller's memory */
+  GM__TRANSFER_HOST,   /* by the host, as soon as the stream is done; else DIRECT */
+  GM__TRANSFER_PACKED, /* through the ring, with others as one copy */
+  GM__TRANSFER_STAGED  /* through the ring, by a copy of its own */
+} gm__transfer_path;
 
 /* A copy of the caller, checked. */
 typedef struct gm__transfer_copy {
   gm_copy what; /* its block pointers are to the next two, or NULL */
   gm_block to, from;
   uint64_t arrived; /* bytes from its begin on */
+  uint64_t place;   /* of a packed copy in its slot */
   gm__transfer_way way;
-  bool direct; /* not through the ring */
+  gm__transfer_path path;
+  bool one_memory; /* its block is not in several */
+  bool hosted;     /* the host addresses the block */
 } gm__transfer_copy;
+
+/* A packed copy and the memory of its block. */
+typedef struct gm__transfer_row {
+  gm__access access;
+  uint64_t copy;
+} gm__transfer_row;
 
 /* Bytes `first_at` of copy `first` to `last_end` of copy `last`. */
 typedef struct gm__transfer_load {
@@ -31,6 +48,7 @@ typedef struct gm__transfer_load {
   gm_point point;
   uint64_t ticket; /* the engine's copy; 0: gm's own */
   bool answered;   /* of a ticket */
+  bool packed;     /* copies have places in the slot */
 } gm__transfer_load;
 
 struct gm_transfer {
@@ -41,6 +59,8 @@ struct gm_transfer {
   void *record_user;
   uint64_t count;
   gm__transfer_copy *copies;
+  gm__transfer_row *rows; /* room for a packed load; NULL: no copy is packed */
+  uint64_t row_count;
   gm__ring *ring; /* NULL: no copy needs it */
   _Atomic bool cancelled;
 
@@ -65,6 +85,21 @@ struct gm_transfer {
 /* Checks all copies, and notes how each one goes. REQUIRES: params->resume is NULL, or it has ended. */
 gm_status gm__transfer_plan(gm_transfer *t, const gm_copy *copies, const gm_transfer_params *params, const char *op,
                             gm_error *err);
+
+/* --- transfer_measure.c --- */
+
+/* Up to which size the device copies small pieces faster packed than one by one; 0: never. Measured once for each
+ * device. REQUIRES: the staging of the device is open. */
+uint64_t gm__transfer_small_bytes(gm_device *device);
+
+/* --- transfer_pack.c: for the driver --- */
+
+/* Where the bytes of a copy are, or go, on the host. */
+unsigned char *gm__transfer_host(const gm__transfer_copy *copy, uint64_t at);
+
+/* Submits a packed load: copies next to each other, or in equal steps, become one. Nothing of it is under way after a
+ * failure; *out_failed is the copy. */
+gm_status gm__transfer_pack(gm_transfer *t, gm__transfer_load *load, uint64_t *out_failed, gm_error *err);
 
 /* --- transfer_load.c: all for the driver --- */
 

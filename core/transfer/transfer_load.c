@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/block/span_copy.h"
-#include "core/device/device.h"
+#include "core/device/point.h"
 #include "core/transfer/transfer.h"
 
 /* Invariants. A slot goes back with a point that comes after all that uses it, or after that point has passed. Bytes of
@@ -53,11 +53,12 @@ static uint64_t load_part(const gm_transfer *t, const gm__transfer_load *load, u
 /* What comes next: as much as `room` bytes hold, of one way, through the ring or past it. */
 static void load_cut(const gm_transfer *t, uint64_t room, gm__transfer_load *load) {
   const gm__transfer_copy *first = &t->copies[t->at_copy];
-  const uint64_t most = t->record ? 1 : GM__TRANSFER_JOINS;
+  const uint64_t most = t->record ? 1 : first->path == GM__TRANSFER_PACKED ? t->row_count : GM__TRANSFER_JOINS;
   *load = (gm__transfer_load){.first = t->at_copy, .first_at = t->at};
   for (uint64_t i = t->at_copy, at = t->at; i < t->count && i - t->at_copy < most && room;) {
     const gm__transfer_copy *copy = &t->copies[i];
-    if (copy->way != first->way || copy->direct != first->direct) break;
+    if (copy->way != first->way || copy->path != first->path) break;
+    if (copy->path == GM__TRANSFER_PACKED && copy->what.bytes - at > room) break; /* whole or not at all */
     const uint64_t bytes = gm__min(copy->what.bytes - at, room);
     load->last = i;
     load->last_end = at + bytes;
@@ -67,11 +68,6 @@ static void load_cut(const gm_transfer *t, uint64_t room, gm__transfer_load *loa
 }
 
 /* --- one part of a load --- */
-
-static unsigned char *load_host(const gm__transfer_copy *copy, uint64_t at) {
-  const gm_end *end = copy->way == GM__TRANSFER_UP ? &copy->what.from : &copy->what.to;
-  return (unsigned char *)end->host + end->offset + at;
-}
 
 /* `through`: the part's place in the slot; NULL: it goes past the ring. */
 static gm_status load_submit_part(const gm_transfer *t, const gm__transfer_copy *copy, uint64_t at, uint64_t bytes,
@@ -89,17 +85,17 @@ static gm_status load_submit_part(const gm_transfer *t, const gm__transfer_copy 
   gm_point *out = t->stream ? point : NULL;
   if (copy->way == GM__TRANSFER_INSIDE) return gm__span_copy_copy(&there, &here, t->stream, out, err);
   if (copy->way == GM__TRANSFER_DOWN) {
-    return gm__span_copy_read(&here, through ? through : load_host(copy, at), t->stream, out, err);
+    return gm__span_copy_read(&here, through ? through : gm__transfer_host(copy, at), t->stream, out, err);
   }
-  if (through) memcpy(through, load_host(copy, at), bytes);
-  return gm__span_copy_write(&there, through ? through : load_host(copy, at), t->stream, out, err);
+  if (through) memcpy(through, gm__transfer_host(copy, at), bytes);
+  return gm__span_copy_write(&there, through ? through : gm__transfer_host(copy, at), t->stream, out, err);
 }
 
 static void load_count(gm_transfer *t, const gm__transfer_copy *copy, uint64_t bytes) {
   if (copy->way == GM__TRANSFER_INSIDE) return;
   t->stats.link_bytes += bytes;
   t->stats.link_copies++;
-  if (!copy->direct) t->stats.staged_bytes += bytes;
+  if (copy->path == GM__TRANSFER_STAGED) t->stats.staged_bytes += bytes;
 }
 
 /* The engine copies it: it gets the piece, which is one part of one copy. */
@@ -111,7 +107,7 @@ static bool load_record(const gm_transfer *t, const gm__transfer_load *load) {
   piece.to.offset += at;
   piece.from.offset += at;
   if (load->slot) *(copy->way == GM__TRANSFER_UP ? &piece.from : &piece.to) = (gm_end){.host = load->slot->host};
-  if (load->slot && copy->way == GM__TRANSFER_UP) memcpy(load->slot->host, load_host(copy, at), piece.bytes);
+  if (load->slot && copy->way == GM__TRANSFER_UP) memcpy(load->slot->host, gm__transfer_host(copy, at), piece.bytes);
   return t->record(t->record_user, &piece, load->ticket);
 }
 
@@ -126,6 +122,39 @@ static gm_status load_point(const gm_transfer *t, gm__transfer_load *load, bool 
   gm_point_release(t->device, &load->point);
   load->point = all;
   return GM_OK;
+}
+
+static void load_submit_packed(gm_transfer *t, gm__transfer_load *load) {
+  gm_error why = {.status = GM_OK};
+  uint64_t failed = load->first;
+  gm_status status = gm__transfer_pack(t, load, &failed, &why);
+  if (!status) status = load_point(t, load, true, &why);
+  if (!status) return;
+  load_fail(t, failed, t->copies[failed].arrived, &why);
+  gm_point_release(t->device, &load->point);
+  load->last = load->first; /* nothing of it counts as submitted */
+  load->last_end = load->first_at;
+}
+
+/* The stream is done, so the host may copy: that is faster than to ask the device. */
+static bool load_by_host(gm_transfer *t, const gm__transfer_load *load) {
+  bool idle = false;
+  gm_point point = {0};
+  if (t->copies[load->first].path != GM__TRANSFER_HOST || gm_stream_record(t->stream, &point, NULL)) return false;
+  if (gm_point_done(t->device, &point, &idle, NULL)) idle = false;
+  gm_point_release(t->device, &point);
+  for (uint64_t i = load->first; i <= load->last && idle; i++) {
+    gm__transfer_copy *copy = &t->copies[i];
+    const gm_end *end = copy->way == GM__TRANSFER_UP ? &copy->what.to : &copy->what.from;
+    gm__access access;
+    uint64_t at;
+    const uint64_t bytes = load_part(t, load, i, &at);
+    idle = !gm__access_open(end->pool, end->block, end->offset + at, bytes, load_op, &access, NULL);
+    if (!idle) break; /* the usual way tells why */
+    unsigned char *device = (unsigned char *)access.memory.host + access.offset, *host = gm__transfer_host(copy, at);
+    memcpy(copy->way == GM__TRANSFER_UP ? device : host, copy->way == GM__TRANSFER_UP ? host : device, bytes);
+  }
+  return idle;
 }
 
 /* Submits the parts. After a failure the load ends before the part that failed; it may be empty then. */
@@ -159,7 +188,10 @@ static gm_status load_submit(gm_transfer *t, gm__transfer_load *load) {
 static void load_give_early(const gm_transfer *t, gm__transfer_load *load) {
   gm_point point = {0};
   if (!load->slot || t->copies[load->first].way != GM__TRANSFER_UP || !t->stream || load->ticket) return;
-  if (gm_stream_record(t->stream, &point, NULL) != GM_OK) return;
+  if (gm__point_keep(t->device, &load->point, &point, NULL) != GM_OK &&
+      gm_stream_record(t->stream, &point, NULL) != GM_OK) {
+    return;
+  }
   gm__ring_give(t->ring, load->slot, &point);
   load->slot = NULL;
 }
@@ -202,7 +234,11 @@ static void load_begin(gm_transfer *t, gm__transfer_load *load) {
   if (t->record) {
     load_hand_over(t, load);
   } else {
-    load_submit(t, load);
+    if (t->copies[load->first].path == GM__TRANSFER_PACKED) {
+      load_submit_packed(t, load);
+    } else if (!load_by_host(t, load)) {
+      load_submit(t, load);
+    }
     load_give_early(t, load);
     if (!load_is_empty(load)) {
       load_push(t, load);
@@ -237,7 +273,9 @@ static void load_arrive(gm_transfer *t, const gm__transfer_load *load) {
     uint64_t at;
     const uint64_t bytes = load_part(t, load, i, &at);
     if (!bytes) continue;
-    if (load->slot && copy->way == GM__TRANSFER_DOWN) memcpy(load_host(copy, at), load->slot->host + place, bytes);
+    const uint64_t here = load->packed ? copy->place : place;
+    if (load->slot && copy->way == GM__TRANSFER_DOWN)
+      memcpy(gm__transfer_host(copy, at), load->slot->host + here, bytes);
     place += gm__round_up(bytes, LOAD_ALIGN);
     if (at != copy->arrived) continue; /* bytes before it are lost */
     copy->arrived += bytes;
@@ -308,7 +346,8 @@ static gm_status load_slot(gm_transfer *t, uint64_t deadline, gm__ring_slot **ou
 }
 
 static gm_status load_next(gm_transfer *t, uint64_t deadline) {
-  const bool direct = t->copies[t->at_copy].direct;
+  const gm__transfer_path path = t->copies[t->at_copy].path;
+  const bool direct = path == GM__TRANSFER_DIRECT || path == GM__TRANSFER_HOST;
   gm__ring_slot *slot = NULL;
   gm__transfer_load load;
   if (load_is_cancelled(t)) return GM_OK;

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
@@ -42,7 +43,13 @@ static gm_status plan_check(const gm_transfer *t, gm__transfer_copy *copy, const
     return what->bytes ? gm__span_copy_check(to, &from, err) : GM_OK;
   }
   if (what->to.host && what->from.host) return gm__bad_argument(err, op, "no end is a block");
-  copy->way = what->to.block ? GM__TRANSFER_UP : GM__TRANSFER_DOWN;
+  const bool up = what->to.block;
+  const gm__access *access = up ? &to.here : &from.here;
+  const gm_memory *memory = &access->memory;
+  copy->way = up ? GM__TRANSFER_UP : GM__TRANSFER_DOWN;
+  copy->one_memory = access->bytes == what->bytes;
+  copy->hosted = copy->one_memory && memory->host && t->device->info.unified &&
+                 t->device->types[memory->type].flags & GM_MEMORY_HOST_COHERENT;
   return GM_OK;
 }
 
@@ -60,34 +67,69 @@ static gm_status plan_copies(gm_transfer *t, const gm_copy *copies, const char *
 
 /* --- the ring, and what goes past it --- */
 
-static bool plan_is_direct(const gm_transfer *t, const gm__transfer_copy *copy) {
+enum { PLAN_SMALL_MOST = 65536, PLAN_PACK_LEAST = 8 };
+
+static gm__transfer_path plan_path(const gm_transfer *t, const gm__transfer_copy *copy) {
   const gm_copy *what = &copy->what;
-  if (copy->way == GM__TRANSFER_INSIDE || !what->bytes || !t->stream || t->device->info.unified) return true;
-  const gm_end *host = copy->way == GM__TRANSFER_UP ? &what->from : &what->to;
-  return gm__host_range_has(t->device, (const unsigned char *)host->host + host->offset, what->bytes);
+  if (copy->way == GM__TRANSFER_INSIDE || !what->bytes || !t->stream) return GM__TRANSFER_DIRECT;
+  if (copy->hosted && what->bytes <= PLAN_SMALL_MOST && !t->record) return GM__TRANSFER_HOST;
+  if (t->device->info.unified) return GM__TRANSFER_DIRECT;
+  return gm__host_range_has(t->device, gm__transfer_host(copy, 0), what->bytes) ? GM__TRANSFER_DIRECT
+                                                                                : GM__TRANSFER_STAGED;
 }
 
-/* A ring whose memory the device copies no faster than the caller's is of no use. */
-static gm_status plan_ring(gm_transfer *t, gm_error *err) {
+static bool plan_may_pack(const gm_transfer *t, const gm__transfer_copy *copy) {
+  if (copy->path == GM__TRANSFER_HOST || copy->way == GM__TRANSFER_INSIDE || t->record || !t->stream) return false;
+  return copy->one_memory && copy->what.bytes && copy->what.bytes <= PLAN_SMALL_MOST;
+}
+
+/* With the ring at hand: copies of up to `small` bytes are packed. A ring whose memory the device copies no faster than
+ * the caller's is of no other use. */
+static void plan_with_ring(gm_transfer *t, const gm__ring_info *info, uint64_t small) {
+  for (uint64_t i = 0; i < t->count; i++) {
+    gm__transfer_copy *copy = &t->copies[i];
+    if (plan_may_pack(t, copy) && copy->what.bytes <= small && copy->what.bytes <= info->bytes / info->made) {
+      copy->path = GM__TRANSFER_PACKED;
+      t->row_count++;
+    } else if (copy->path == GM__TRANSFER_STAGED && !info->pinned) {
+      copy->path = GM__TRANSFER_DIRECT;
+    }
+  }
+  t->row_count = gm__min(t->row_count, GM__TRANSFER_PACKS);
+}
+
+static gm_status plan_rows(gm_transfer *t, const char *op, gm_error *err) {
+  if (!t->row_count) return GM_OK;
+  t->rows = gm__alloc_array(gm__context_services(t->device->ctx), t->row_count, sizeof *t->rows);
+  if (t->rows) return GM_OK;
+  t->row_count = 0;
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory to pack small copies");
+}
+
+static gm_status plan_ring(gm_transfer *t, bool staged, uint64_t may_pack, const char *op, gm_error *err) {
   gm__ring_info info;
   gm_status status = gm__staging_open(t->device, &t->ring, err);
   if (status) return status;
   gm__ring_join(t->ring, &t->user);
+  const uint64_t small = may_pack >= PLAN_PACK_LEAST ? gm__transfer_small_bytes(t->device) : 0;
+  if (!staged && !small) return GM_OK;
   status = gm__ring_grow(t->ring, 1, err);
+  if (status) return status;
   gm__ring_figures(t->ring, &info);
   memcpy(t->stats.why, info.why, sizeof t->stats.why);
-  if (status || info.pinned) return status;
-  for (uint64_t i = 0; i < t->count; i++) t->copies[i].direct = true;
-  return GM_OK;
+  plan_with_ring(t, &info, small);
+  return plan_rows(t, op, err);
 }
 
-static gm_status plan_ways(gm_transfer *t, gm_error *err) {
+static gm_status plan_ways(gm_transfer *t, const char *op, gm_error *err) {
   bool staged = false;
+  uint64_t may_pack = 0;
   for (uint64_t i = 0; i < t->count; i++) {
-    t->copies[i].direct = plan_is_direct(t, &t->copies[i]);
-    staged = staged || !t->copies[i].direct;
+    t->copies[i].path = plan_path(t, &t->copies[i]);
+    staged = staged || t->copies[i].path == GM__TRANSFER_STAGED;
+    may_pack += plan_may_pack(t, &t->copies[i]);
   }
-  return staged ? plan_ring(t, err) : GM_OK;
+  return staged || may_pack >= PLAN_PACK_LEAST ? plan_ring(t, staged, may_pack, op, err) : GM_OK;
 }
 
 /* --- the stream --- */
@@ -143,6 +185,6 @@ gm_status gm__transfer_plan(gm_transfer *t, const gm_copy *copies, const gm_tran
   gm_status status = plan_copies(t, copies, op, err);
   if (!status) status = plan_resume(t, params->resume, op, err);
   if (!status) status = plan_stream(t, params->stream, op, err);
-  if (!status) status = plan_ways(t, err);
+  if (!status) status = plan_ways(t, op, err);
   return status;
 }

@@ -63,18 +63,18 @@ typedef struct gm_transfer_params {
 
 /* How far a transfer is, and how it went. Times are in seconds. */
 typedef struct gm_transfer_stats {
-  uint32_t struct_size;           /* set by the caller */
-  gm_status status;               /* the first failure; GM_OK: none so far */
-  uint64_t copies;                /* in all */
-  uint64_t total_bytes;           /* of all copies */
-  uint64_t useful_bytes;          /* that have arrived, with those of `resume` */
-  uint64_t failed_copy;           /* the copy that failed first; GM_TRANSFER_ALL: none, or no single one */
-  uint64_t failed_offset;         /* bytes from the begin of that copy, at which its first lost piece begins */
-  uint64_t link_bytes;            /* that gm submitted for the way between host and device */
-  uint64_t link_copies;           /* in so many submissions */
-  uint64_t staged_bytes;          /* of `link_bytes`: through the ring */
-  double seconds;                 /* from gm_transfer_start to the end, or until now */
-  double stalled;                 /* of that: gm waited for a slot of the ring */
+  uint32_t struct_size;   /* set by the caller */
+  gm_status status;       /* the first failure; GM_OK: none so far */
+  uint64_t copies;        /* in all */
+  uint64_t total_bytes;   /* of all copies */
+  uint64_t useful_bytes;  /* that have arrived, with those of `resume` */
+  uint64_t failed_copy;   /* the copy that failed first; GM_TRANSFER_ALL: none, or no single one */
+  uint64_t failed_offset; /* bytes from the begin of that copy, at which its first lost piece begins */
+  uint64_t link_bytes;    /* that gm submitted for the way between host and device; not what the host copied itself */
+  uint64_t link_copies;   /* in so many submissions */
+  uint64_t staged_bytes;  /* of `link_bytes`: through the ring */
+  double seconds;         /* from gm_transfer_start to the end, or until now */
+  double stalled;         /* of that: gm waited for a slot of the ring */
   char why[GM_TRANSFER_WHY_SIZE]; /* why the ring is smaller than it could be, or not page-locked; "": it is neither */
 } gm_transfer_stats;
 

@@ -51,7 +51,7 @@ static gm_transfer_stats run(const world_end *end, uint64_t count, gm_stream *st
   world_ok(gm_transfer_wait(t, UINT64_MAX, &stats, err));
   world_ok(gm_transfer_release(t, err));
   assert_int_equal(stats.useful_bytes, WORLD_BYTES);
-  assert_int_equal(stats.link_bytes, WORLD_BYTES);
+  if (only) assert_int_equal(stats.link_bytes, WORLD_BYTES); /* elsewhere the host copies a part */
   return stats;
 }
 
@@ -184,7 +184,7 @@ static void threads_share_a_ring_and_a_transfer(void **state) {
 
 static void each_request_for_host_memory_may_fail(void **state) {
   (void)state;
-  for (size_t n = 1; n < 100; n++) {
+  for (size_t n = 1; n < 10000; n += 1 + n / 6) { /* the first one by one */
     transfer_world w;
     gm_error failure = {.message = ""};
     gm_transfer *t = NULL;

@@ -1,0 +1,100 @@
+/* Whether the device is faster with small copies that are packed. Sixteen of one size go one by one, with one wait at
+ * the end. Then their bytes are gathered, and go as one strided copy. */
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "core/device/device_alloc.h"
+#include "core/staging/staging.h"
+#include "core/transfer/transfer.h"
+
+enum { MEASURE_COPIES = 16, MEASURE_TURNS = 12, MEASURE_MOST = 16384 };
+
+typedef struct measure {
+  gm_device *device;
+  gm_stream *stream;
+  gm_memory memory;
+  unsigned char *from, *slot;
+  uint64_t bytes; /* of each copy; the steps are twice as large */
+} measure;
+
+static gm_status measure_wait(const measure *m, gm_point *point) {
+  const gm_status status = gm_point_wait(m->device, point, GM__NEVER, NULL);
+  gm_point_release(m->device, point);
+  return status;
+}
+
+static gm_status measure_apart(const measure *m) {
+  gm_point point = {0};
+  gm_status status = GM_OK;
+  for (uint64_t i = 0; i < MEASURE_COPIES && !status; i++) {
+    const gm__access access = {m->device, m->memory, 2 * i * m->bytes, m->bytes};
+    gm_point_release(m->device, &point);
+    status = gm__access_write(&access, m->from + i * m->bytes, m->stream, &point, "gm_transfer", NULL);
+  }
+  const gm_status waited = measure_wait(m, &point);
+  return status ? status : waited;
+}
+
+static gm_status measure_packed(const measure *m) {
+  const gm_rect rect = {.row_bytes = m->bytes,
+                        .rows = MEASURE_COPIES,
+                        .slices = 1,
+                        .src_row_pitch = m->bytes,
+                        .src_slice_pitch = m->bytes * MEASURE_COPIES,
+                        .dst_row_pitch = 2 * m->bytes,
+                        .dst_slice_pitch = 2 * m->bytes * MEASURE_COPIES};
+  gm_backend_point inner = {0, 0};
+  for (uint64_t i = 0; i < MEASURE_COPIES; i++) memcpy(m->slot + i * m->bytes, m->from + i * m->bytes, m->bytes);
+  const gm_status status = gm__submitting(m->device)->rect_to_device(m->device->handle, m->stream->handle, &m->memory,
+                                                                     m->slot, &rect, &inner, NULL);
+  gm_point point = {m->stream->id, inner.handle, inner.value};
+  return status ? status : measure_wait(m, &point);
+}
+
+/* The fastest turn; UINT64_MAX: it cannot. */
+static uint64_t measure_time(const measure *m, gm_status (*run)(const measure *)) {
+  uint64_t best = UINT64_MAX;
+  for (int i = 0; i < MEASURE_TURNS; i++) {
+    const uint64_t begun = gm__now_ns();
+    if (run(m)) return UINT64_MAX;
+    const uint64_t took = gm__now_ns() - begun;
+    if (took < best) best = took;
+  }
+  return best;
+}
+
+static uint64_t measure_sizes(measure *m) {
+  uint64_t small = 0;
+  for (m->bytes = 256; m->bytes <= MEASURE_MOST; m->bytes *= 4) {
+    const uint64_t apart = measure_time(m, measure_apart), packed = measure_time(m, measure_packed);
+    if (packed < apart / 10 * 9) small = m->bytes; /* a gain of a tenth is worth it */
+  }
+  return small;
+}
+
+static uint64_t measure_device(gm_device *device) {
+  measure m = {.device = device};
+  const gm_services *services = gm__context_services(device->ctx);
+  const size_t host = (size_t)2 * MEASURE_COPIES * MEASURE_MOST;
+  const gm__device_request request = {.bytes = host};
+  uint64_t small = 0;
+  if (!gm__device_makes_streams(device) || gm_stream_create(device, &m.stream, NULL)) return 0;
+  m.from = gm__alloc(services, host);
+  if (m.from && gm__device_alloc(device, &request, &m.memory, NULL) == GM_OK) {
+    m.slot = m.from + host / 2;
+    small = measure_sizes(&m);
+    gm__device_free(device, &m.memory, NULL);
+  }
+  gm__release(services, m.from, host);
+  gm_stream_close(m.stream, NULL);
+  return small;
+}
+
+uint64_t gm__transfer_small_bytes(gm_device *device) {
+  uint64_t small = 0;
+  if (gm__staging_small(device, &small)) return small;
+  small = measure_device(device);
+  gm__staging_set_small(device, small);
+  return small;
+}
