@@ -194,6 +194,7 @@ gm_status gm__compute_estimate(const gm_services *services, const gm__shape *sha
   bool on_host = settings->place == GM_ESTIMATE_HOST;
   gm_status status = GM_OK;
   *out = (gm__compute){.method = GM_ESTIMATE_FORMULA};
+  if (gm__compute_stacks(shape, settings, out)) return GM_OK;
   if (on_host) {
     formula = compute_on_host(shape, formula);
     out->host.bytes = formula;

@@ -29,6 +29,7 @@ gm_status gm__op_walk(const gm_services *services, const gm__shape *shape, bool 
 typedef struct gm__compute {
   gm_estimate_method method;
   gm_memory_range host, device;
+  bool bounded; /* measured ones are inside, although the architecture's are not in general */
 } gm__compute;
 
 /* Rule 5b with 5c. */
@@ -42,6 +43,9 @@ uint64_t gm__compute_copied_weights(const gm__shape *shape, const gm__weights *w
 
 /* Rule 4. */
 uint64_t gm__compute_host_inputs(const gm__shape *shape);
+
+/* Both stacks of an encoder-decoder, all on a device or all on the host. False: it is none, or runs otherwise. */
+bool gm__compute_stacks(const gm__shape *shape, const gm_estimate_settings *settings, gm__compute *out);
 
 gm_status gm__compute_estimate(const gm_services *services, const gm__shape *shape,
                                const gm_estimate_settings *settings, const gm__weights *weights, gm__compute *out,

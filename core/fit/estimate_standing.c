@@ -83,7 +83,7 @@ static gm_estimate_part standing_compute(const gm__estimate_parts *parts) {
   /* One architecture is off by up to 7.5 % although its operations are known: see docs/fit.md. */
   const bool is_off = strcmp(parts->shape.config->architecture, "gpt-oss") == 0;
   if (parts->shape.config->unsure[0]) return standing_unknown(range.bytes, parts->shape.config->unsure);
-  const char *unbounded = standing_unbounded(parts->shape.config->architecture);
+  const char *unbounded = compute->bounded ? NULL : standing_unbounded(parts->shape.config->architecture);
   if (unbounded) return standing_unknown(range.bytes, unbounded);
   switch (compute->method) {
     case GM_ESTIMATE_EXACT:
