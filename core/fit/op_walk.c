@@ -192,8 +192,8 @@ static gm__op_tensor walk_experts(walk *self, const gm_layer_kind *kind, gm__op_
   down = WALK_OP(self, row * used, .over = {down}, .reads = {weights});
   if (used < 2) return down;
   gm__op_tensor sum = walk_read(self, row, down, 0);
-  for (uint64_t i = 2; i < used; i++) sum = WALK_OP(self, row, .over = {sum}, .reads = {down});
-  return sum;
+  /* Each further sum is written over the one before it, so one stands for all. */
+  return used > 2 ? WALK_OP(self, row, .over = {sum}, .reads = {down}) : sum;
 }
 
 /* The experts that every token has. */

@@ -18,6 +18,7 @@ static const char *const json_inner[] = {"text_config", "llm_config", "language_
 
 typedef struct json_config {
   gm__json_scan scan;
+  gm__json_names names;
   gm__dimensions config;
   uint32_t rank[GM__DIM_FIELDS]; /* of the key that stated a field: the larger counts more */
   bool type_seen_inside;
@@ -256,11 +257,9 @@ static bool json_key(json_config *reader, const gm__json_text *key, json_seen *s
   if (gm__json_text_is(key, "quantization_config") && json_first(reader) == '{') {
     return json_once(reader, key, &reader->quantised) && gm__quantised_read(&reader->scan, &reader->quantisation);
   }
-  for (uint32_t row = 0; row < GM__JSON_KEYS; row++) {
-    if (!gm__json_text_is(key, gm__json_keys[row].key)) continue;
-    return json_once(reader, key, &seen->row[row]) && json_take(reader, row, inside);
-  }
-  return gm__json_skip(&reader->scan);
+  const uint32_t row = gm__json_names_find(&reader->names, key);
+  if (row == GM__JSON_KEYS) return gm__json_skip(&reader->scan);
+  return json_once(reader, key, &seen->row[row]) && json_take(reader, row, inside);
 }
 
 static bool json_inner_object(json_config *reader) {
@@ -331,6 +330,7 @@ gm_status gm__model_config_parse_json(char *text, uint64_t length, const char *p
                                       gm_model_config *out, gm_error *err) {
   const gm__dimensions_names names = {"", json_needed};
   json_config reader = {0};
+  gm__json_names_init(&reader.names);
   gm__json_scan_init(&reader.scan, text, length);
   reader.scan.python_numbers = true;
   if (!json_object(&reader)) {
@@ -358,16 +358,17 @@ static gm_status json_read_text(const gm_services *services, const gm__input_fil
   return gm__input_file_read_at(file, path, 0, text, file->bytes, err);
 }
 
-/* Both readers write to the text: the one of the parameters has a copy. */
+/* Both readers write to the text: the one of the parameters has a copy, but of no text that it does not read. */
 static gm_status json_parse(const gm_services *services, char *text, uint64_t length, const char *path, const char *op,
                             gm_model_config *out, gm_error *err) {
+  const uint64_t copied = length > GM__PARAMETERS_JSON_MAX ? 0 : length;
   void *copy = NULL;
-  gm_status status = gm__model_alloc(services, length, 1, &copy, err);
+  gm_status status = gm__model_alloc(services, copied, 1, &copy, err);
   if (status != GM_OK) return status;
-  if (length) memcpy(copy, text, length);
+  if (copied) memcpy(copy, text, copied);
   status = gm__model_config_parse_json(text, length, path, op, out, err);
   if (status == GM_OK) status = gm__config_parameters(services, copy, length, out, err);
-  gm__model_release(services, copy, length, 1);
+  gm__model_release(services, copy, copied, 1);
   return status;
 }
 

@@ -1,5 +1,8 @@
-/* A table only: a new name of a field is a row. */
+/* A table: a new name of a field is a row. Files may have millions of names, so a name is not held against each row. */
 #include "core/model/config_json_keys.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 const gm__json_key gm__json_keys[GM__JSON_KEYS] = {
     {"hidden_size", GM__DIM_HIDDEN},
@@ -117,3 +120,27 @@ const gm__json_key gm__json_keys[GM__JSON_KEYS] = {
     {"tie_word_embeddings", GM__DIM_TIED},
     {"tie_embedding", GM__DIM_TIED},
 };
+
+static int keys_order(const void *a, const void *b) {
+  return strcmp(gm__json_keys[*(const uint8_t *)a].key, gm__json_keys[*(const uint8_t *)b].key);
+}
+
+void gm__json_names_init(gm__json_names *out) {
+  for (uint32_t i = 0; i < GM__JSON_KEYS; i++) out->row[i] = (uint8_t)i;
+  qsort(out->row, GM__JSON_KEYS, sizeof *out->row, keys_order);
+}
+
+uint32_t gm__json_names_find(const gm__json_names *names, const gm__json_text *key) {
+  uint32_t low = 0, high = GM__JSON_KEYS;
+  while (low < high) {
+    const uint32_t middle = (low + high) / 2, row = names->row[middle];
+    const int order = gm__json_text_order(key, gm__json_keys[row].key);
+    if (order == 0) return row;
+    if (order < 0) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return GM__JSON_KEYS;
+}

@@ -82,9 +82,8 @@ static void parameters_count(parameters_reader *reader, gm_model_config *out) {
 
 gm_status gm__config_parameters(const gm_services *services, char *text, uint64_t length, gm_model_config *out,
                                 gm_error *err) {
-  enum { LONGEST = 1 << 20 }; /* of the text: real ones have a few kilobytes */
   void *room = NULL;
-  if (length > LONGEST) {
+  if (length > GM__PARAMETERS_JSON_MAX) {
     parameters_unknown(out, "the file is larger than that of any model");
     return GM_OK;
   }

@@ -21,6 +21,8 @@ bool gm__json_text_is(const gm__json_text *text, const char *literal) {
   return text->length == strlen(literal) && memcmp(text->text, literal, text->length) == 0;
 }
 
+int gm__json_text_order(const gm__json_text *text, const char *literal) { return strcmp(text->text, literal); }
+
 /* The byte at `at`, or -1 behind the end. */
 static int scan_peek(const gm__json_scan *scan) {
   return scan->at < scan->length ? (unsigned char)scan->text[scan->at] : -1;

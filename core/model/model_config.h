@@ -48,9 +48,11 @@ gm_status gm__model_config_from_json(const gm_services *services, const char *pa
 gm_status gm__model_config_parse_json(char *text, uint64_t length, const char *path, const char *op,
                                       gm_model_config *out, gm_error *err);
 
+enum { GM__PARAMETERS_JSON_MAX = 1 << 20 }; /* bytes; a longer text is that of no model */
+
 /* Count the parameters of the model that a config.json describes, as the class of its family makes them. The text is
- * written to, and the other members of *out are there. Where gm cannot count, *out says why, and the call is GM_OK all
- * the same. OUT_OF_HOST_MEMORY. */
+ * written to; one above GM__PARAMETERS_JSON_MAX is not looked at. The other members of *out are there. Where gm cannot
+ * count, *out says why, and the call is GM_OK all the same. OUT_OF_HOST_MEMORY. */
 gm_status gm__config_parameters(const gm_services *services, char *text, uint64_t length, gm_model_config *out,
                                 gm_error *err);
 

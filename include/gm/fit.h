@@ -14,7 +14,8 @@
 
 GM_BEGIN_DECLS
 
-enum { GM_FIT_DEVICES_MAX = 64, GM_FIT_LAYERS_MAX = 512, GM_FIT_WHY_SIZE = 160, GM_FIT_REASON_SIZE = 256 };
+/* GM_FIT_LAYERS_MAX: those of a model, of at most GM_MODEL_LAYERS_MAX, and its output. */
+enum { GM_FIT_DEVICES_MAX = 64, GM_FIT_LAYERS_MAX = 513, GM_FIT_WHY_SIZE = 160, GM_FIT_REASON_SIZE = 256 };
 
 /* A device that may hold layers; it need not exist. Layers may take free - margin - overhead. */
 typedef struct gm_fit_device {

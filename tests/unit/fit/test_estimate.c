@@ -370,6 +370,27 @@ static void host_memory_may_run_out_anywhere(void **state) {
   counted_services_check(&host);
 }
 
+/* Operations that only add up what experts give are one, however many they are: a file may say 1024 of 512 layers. */
+static void experts_do_not_add_operations(void **state) {
+  (void)state;
+  size_t peak[2] = {0};
+  for (int many = 0; many < 2; many++) {
+    gm_model_config config = mistral_config();
+    gm_memory_estimate out = {.struct_size = sizeof out};
+    counted_services host;
+    counted_services_init(&host);
+    config.layers = GM_MODEL_LAYERS_MAX;
+    config.kinds[0].flags |= GM_LAYER_EXPERTS;
+    config.kinds[0].experts = 1024;
+    config.kinds[0].experts_used = many ? 1024 : 3;
+    config.kinds[0].expert_intermediate = 64;
+    assert_int_equal(gm_estimate_memory(&host.services, &config, NULL, NULL, &out, NULL), GM_OK);
+    assert_int_equal(out.method, GM_ESTIMATE_EXACT);
+    peak[many] = host.peak_bytes;
+  }
+  assert_int_equal(peak[1], peak[0]);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_documents_numbers),
@@ -388,6 +409,7 @@ int main(void) {
       cmocka_unit_test(layers_need_room),
       cmocka_unit_test(a_narrow_compressed_cache_does_not_wrap),
       cmocka_unit_test(host_memory_may_run_out_anywhere),
+      cmocka_unit_test(experts_do_not_add_operations),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

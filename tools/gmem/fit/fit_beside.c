@@ -112,7 +112,6 @@ static gm_status beside_read(fit_question *self, fit_beside *it, gm_error *err) 
 
 gm_status fit_beside_open(fit_question *self, gm_error *err) {
   gm_status status = GM_OK;
-  if (self->beside_count && self->config.layers >= GM_FIT_LAYERS_MAX) status = GM_ERR_NOT_SUPPORTED;
   for (uint32_t i = 0; i < self->beside_count && status == GM_OK; i++) {
     fit_beside *it = &self->beside[i];
     status = gm_model_open_header(NULL, it->path, &it->model, err);
