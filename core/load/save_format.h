@@ -11,6 +11,9 @@ typedef struct gm__save_source {
   gm__file_table table;
   gm_status (*data)(void *user, size_t row, gm__save_sink *sink, gm_error *err);
   void *user;
+  uint64_t piece_bytes; /* of one write; 0: GM__SAVE_PIECE_BYTES */
+  gm__ring *ring;       /* gives the memory for them; NULL: the services */
+  bool sums;            /* a checksum file is wanted */
 } gm__save_source;
 
 typedef struct gm__save_format {
@@ -27,7 +30,13 @@ typedef struct gm__save_format {
 /* The format of a path, by its end; safetensors where it has none of the others. */
 const gm__save_format *gm__save_format_of(const char *path);
 
+typedef struct gm__save_figures {
+  gm__save_writer_info writer;
+  uint64_t file_bytes;
+} gm__save_figures;
+
 /* Write a source's file, on the disk, and give it the name `path`. Errors: those of the format and of save_file.h. */
-gm_status gm__save_whole(const gm__save_source *source, const gm__save_format *format, const char *path, gm_error *err);
+gm_status gm__save_whole(const gm__save_source *source, const gm__save_format *format, const char *path,
+                         gm__save_figures *out, gm_error *err);
 
 #endif

@@ -4,16 +4,20 @@
 #include "core/load/loaded_model.h"
 #include "core/load/save_values.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/cancel.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/saturate.h"
 #include "core/base/sized.h"
 #include "core/model/contents.h"
 #include "core/model/model_memory.h"
 #include "gm/copy.h"
 #include "gm/save.h"
+
+enum { SAVE_CHUNK_MOST = 1 << 30, SAVE_PAGE = GM__DATA_FILE_DIRECT };
 
 static const char save_op[] = "gm_model_save";
 
@@ -27,8 +31,10 @@ typedef struct save_job {
   gm__load_files files;
   gm_file *file; /* of the tensor at work, where its bytes come from there */
   gm_save_progress progress;
+  gm__save_figures figures;
   const gm__tensor *tensor; /* at work */
   uint64_t index;           /* of it */
+  uint64_t lent;            /* its first bytes, which are written from where they are */
 } save_job;
 
 /* ---- which tensors ---- */
@@ -67,25 +73,64 @@ static gm_status save_report(save_job *job, gm_error *err) {
                   (unsigned long long)job->progress.done_bytes, (unsigned long long)job->progress.total_bytes);
 }
 
-static bool save_has_block(const save_job *job) { return job->loaded && job->loaded->blocks[job->index].bytes; }
+/* NULL: the tensor has none. */
+static const gm_block *save_block(const save_job *job) {
+  return job->loaded && job->loaded->blocks[job->index].bytes ? &job->loaded->blocks[job->index] : NULL;
+}
+
+/* The address of a block's bytes where the host can read them straight. NULL: it cannot. */
+static const unsigned char *save_host(gm_pool *pool, const gm_block *block) {
+  gm_memory memory = {0};
+  gm_memory_type type = {.struct_size = sizeof type};
+  uint64_t offset = 0;
+  if (gm_block_memory(pool, block, &memory, &offset) || !memory.host) return NULL;
+  if (gm_device_memory_type(gm_pool_device(pool), memory.type, &type, NULL)) return NULL;
+  return type.flags & GM_MEMORY_HOST_COHERENT ? (const unsigned char *)memory.host + offset : NULL;
+}
+
+static gm_status save_done(save_job *job, uint64_t bytes, gm_error *err) {
+  job->progress.done_bytes += bytes;
+  return save_report(job, err);
+}
 
 static gm_status save_read(void *user, uint64_t at, void *to, uint64_t bytes, gm_error *err) {
   save_job *job = user;
+  at += job->lent;
   const uint64_t from = gm__model_file_offset(job->model, job->tensor) + at;
-  gm_status status = save_has_block(job)
-                         ? gm_block_read(job->loaded->pools[job->index], &job->loaded->blocks[job->index], at, to,
-                                         bytes, NULL, NULL, err)
-                         : gm_file_read(job->file, from, to, bytes, err);
-  job->progress.done_bytes += bytes;
-  return status ? status : save_report(job, err);
+  const gm_block *block = save_block(job);
+  gm_status status = block ? gm_block_read(job->loaded->pools[job->index], block, at, to, bytes, NULL, NULL, err)
+                           : gm_file_read(job->file, from, to, bytes, err);
+  return status ? status : save_done(job, bytes, err);
+}
+
+/* The next pages of a block that go at once: parts of one size, of which none is small. */
+static uint64_t save_part(uint64_t left, uint64_t most) {
+  const uint64_t parts = left / most + (left % most != 0);
+  return parts > 1 ? gm__round_up(left / parts, SAVE_PAGE) : left / SAVE_PAGE * SAVE_PAGE;
+}
+
+/* The whole pages of a block, from where they are. job->lent tells how many bytes these are. */
+static gm_status save_lend(save_job *job, gm__save_sink *sink, gm_error *err) {
+  const unsigned char *host = save_host(job->loaded->pools[job->index], save_block(job));
+  gm_status status = GM_OK;
+  while (host && !status) {
+    const uint64_t bytes = save_part(job->tensor->bytes - job->lent, sink->piece_bytes);
+    if (!gm__save_sink_lends(sink, host + job->lent, bytes)) break;
+    status = gm__save_sink_lend(sink, host + job->lent, bytes, err);
+    job->lent += bytes;
+    if (!status) status = save_done(job, bytes, err);
+  }
+  return status;
 }
 
 static gm_status save_tensor(save_job *job, gm__save_sink *sink, gm_error *err) {
+  const bool has_block = save_block(job) != NULL;
   gm_status status = save_report(job, err);
-  if (!status && job->tensor->bytes && !save_has_block(job)) {
+  if (!status && job->tensor->bytes && !has_block) {
     status = gm__load_files_get(&job->files, job->tensor->shard, &job->file, err);
   }
-  return status ? status : gm__save_sink_fill(sink, job->tensor->bytes, save_read, job, err);
+  if (!status && has_block) status = save_lend(job, sink, err);
+  return status ? status : gm__save_sink_fill(sink, job->tensor->bytes - job->lent, save_read, job, err);
 }
 
 static gm_status save_data(void *user, size_t row, gm__save_sink *sink, gm_error *err) {
@@ -93,6 +138,7 @@ static gm_status save_data(void *user, size_t row, gm__save_sink *sink, gm_error
   gm_error inner = {0};
   job->index = job->rows[row].number;
   job->tensor = job->model->tensors[job->index];
+  job->lent = 0;
   return save_tensor(job, sink, &inner) ? gm__load_fail(job->model, job->tensor, &inner, err) : GM_OK;
 }
 
@@ -113,12 +159,23 @@ static gm_status save_check(const gm_model *model, const gm_loaded_model *loaded
   return save_check_loaded(model, loaded, err);
 }
 
-static gm_status save_do(save_job *job, const char *path, gm_error *err) {
+/* A ring for the first device with memory that the host cannot read straight: its copies go there directly. NULL: there
+ * is none such. */
+static gm_status save_ring(const save_job *job, uint64_t piece_bytes, gm__ring **out, gm_error *err) {
+  *out = NULL;
+  for (uint64_t i = 0; job->loaded && i < job->loaded->count; i++) {
+    gm_pool *pool = job->loaded->pools[i];
+    if (!job->loaded->blocks[i].bytes || save_host(pool, &job->loaded->blocks[i])) continue;
+    return gm__ring_create(gm_pool_device(pool), GM__SAVE_PIECES, piece_bytes, out, err);
+  }
+  return GM_OK;
+}
+
+static gm_status save_file(save_job *job, const char *path, gm_error *err) {
   const gm_model *model = job->model;
-  job->progress.total_bytes = model->bytes;
-  gm_status status = gm__load_files_make(&job->files, model, GM_WAY_AUTO, err);
-  if (!status) status = save_describe(job, err);
-  if (!status) status = gm__save_values_make(&job->values, model, job->format, err);
+  const uint64_t piece_bytes = job->params.chunk_bytes ? job->params.chunk_bytes : GM__SAVE_PIECE_BYTES;
+  gm__ring *ring = NULL;
+  gm_status status = save_ring(job, piece_bytes, &ring, err);
   const gm__save_source source = {.table = {.services = &model->services,
                                             .op = save_op,
                                             .tensors = job->rows,
@@ -126,12 +183,46 @@ static gm_status save_do(save_job *job, const char *path, gm_error *err) {
                                             .values = job->values.values,
                                             .value_count = (size_t)job->values.count},
                                   .data = save_data,
-                                  .user = job};
-  if (!status) status = gm__save_whole(&source, job->format, path, err);
+                                  .user = job,
+                                  .piece_bytes = piece_bytes,
+                                  .ring = ring,
+                                  .sums = job->params.checksums};
+  if (!status) status = gm__save_whole(&source, job->format, path, &job->figures, err);
+  (void)gm__ring_destroy(ring, NULL); /* no copy is left, and all slots are back */
+  return status;
+}
+
+static gm_status save_do(save_job *job, const char *path, gm_error *err) {
+  const gm_model *model = job->model;
+  job->progress.total_bytes = model->bytes;
+  gm_status status = gm__load_files_make(&job->files, model, GM_WAY_AUTO, err);
+  if (!status) status = save_describe(job, err);
+  if (!status) status = gm__save_values_make(&job->values, model, job->format, err);
+  if (!status) status = save_file(job, path, err);
   gm__load_files_end(&job->files);
   gm__save_values_end(&job->values, &model->services);
   gm__model_release(&model->services, job->rows, model->tensor_count, sizeof *job->rows);
   return status;
+}
+
+static void save_tell(const save_job *job, uint64_t start, gm_save_result *out) {
+  gm_save_result result = {.struct_size = sizeof result,
+                           .tensors = job->model->tensor_count,
+                           .bytes = job->model->bytes,
+                           .values = job->values.count,
+                           .values_left_out = job->values.left_out,
+                           .file_bytes = job->figures.file_bytes,
+                           .direct_bytes = job->figures.writer.direct_bytes,
+                           .peak_host_bytes = job->figures.writer.host_bytes,
+                           .seconds = (double)(gm__now_ns() - start) / 1e9};
+  snprintf(result.why, sizeof result.why, "%s", job->figures.writer.why);
+  gm__sized_out(out, &result, sizeof result);
+}
+
+static gm_status save_check_params(const gm_save_params *params, gm_error *err) {
+  if (params->chunk_bytes % GM__DATA_FILE_DIRECT == 0 && params->chunk_bytes <= SAVE_CHUNK_MOST) return GM_OK;
+  return gm__bad_argument(err, save_op, "`params->chunk_bytes` is %llu, must be a multiple of %d up to 1 GiB",
+                          (unsigned long long)params->chunk_bytes, (int)GM__DATA_FILE_DIRECT);
 }
 
 gm_status gm_model_save(const gm_model *model, const gm_loaded_model *loaded, const char *path,
@@ -142,16 +233,10 @@ gm_status gm_model_save(const gm_model *model, const gm_loaded_model *loaded, co
   gm_status status = save_check(model, loaded, path, err);
   if (!status && out_result) status = gm__sized_check(out_result, sizeof *out_result, save_op, "out_result", err);
   if (!status && params) status = gm__sized_in(&job.params, sizeof job.params, params, save_op, "params", err);
+  if (!status) status = save_check_params(&job.params, err);
   if (status) return status;
   job.format = gm__save_format_of(path);
   status = save_do(&job, path, err);
-  if (status || !out_result) return gm__model_name_call(status, save_op, err);
-  const gm_save_result result = {.struct_size = sizeof result,
-                                 .tensors = model->tensor_count,
-                                 .bytes = model->bytes,
-                                 .values = job.values.count,
-                                 .values_left_out = job.values.left_out,
-                                 .seconds = (double)(gm__now_ns() - start) / 1e9};
-  gm__sized_out(out_result, &result, sizeof result);
-  return GM_OK;
+  if (status == GM_OK && out_result) save_tell(&job, start, out_result);
+  return gm__model_name_call(status, save_op, err);
 }

@@ -168,9 +168,12 @@ static gm_status road_out_data(void *user, size_t row, gm__save_sink *sink, gm_e
 }
 
 static gm_status road_out_file(road_out *road, const char *path, gm_error *err) {
+  gm__save_figures figures;
   const gm__save_source source = {
-      {.services = road->services, .op = road_op, .tensors = road->rows, .count = road->count}, road_out_data, road};
-  return gm__save_whole(&source, road->format, path, err);
+      .table = {.services = road->services, .op = road_op, .tensors = road->rows, .count = road->count},
+      .data = road_out_data,
+      .user = road};
+  return gm__save_whole(&source, road->format, path, &figures, err);
 }
 
 gm_status gm_store_save(gm_store *store, const char *prefix, const char *path, gm_error *err) {

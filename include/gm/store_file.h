@@ -32,8 +32,8 @@ GM_API gm_status gm_store_load_file(gm_store *store, const char *prefix, const c
  * one array, of the only key. Every other name makes a safetensors file. In GGUF and safetensors the data begins at a
  * multiple of 4096 bytes. The tensors' names are the keys without the prefix. `prefix` NULL, "" and "/": all keys.
  * Values stay where they are: each is read from the device, from host memory or from its tier. A value in a tier is
- * read twice. gm takes 4 MiB of host memory. A value that is in host memory or a tier takes up to twice its bytes
- * beside that, one value at a time.
+ * read twice. gm takes at most 24 MiB of host memory. A value that is in host memory or a tier takes up to twice its
+ * bytes beside that, one value at a time.
  *
  * gm writes a side file beside it, whose name ends in ".gm-save". Once that is on the disk, it gets the name of
  * `path`. Until then the earlier file at `path` is as it was, also after a crash. On GM_OK the file and its name are

@@ -143,6 +143,7 @@ FIELDS = {  # of each command: lines that give every field, in a folder with the
     "fit": [f"fit --dims {DIMS} --devices 8G --explain", f"fit --dims {DIMS} --devices 80G,80G", "fit tiny.safetensors --devices 8G",
             "fit image.safetensors --devices 8G"],
     "load": ["load tiny.safetensors --backend cpu --verify", "load tiny.safetensors --backend null --check-fit"],
+    "save": ["save tiny.safetensors out.gguf"],
     "replay": ["replay trace --backend null", "replay trace --backend null --min-capacity --record out"],
     "advise": ["advise trace", "advise leak --capacity 1G"],
     "bench": ["bench calls metadata --trace trace --runs 1 --pairs 100"],

@@ -1,6 +1,7 @@
 /* A disk that is played. The calls with which gm changes files are wrapped by the linker: they change real files, and
  * are noted. From the notes a test makes what is left where the process ends at a call, or where the power goes. A call
- * may fail, too. Only for one thread, and for one folder of few files. tests/unit/CMakeLists.txt has the calls.
+ * may fail, too. Only for one folder of few files. Several threads may write at a time. tests/unit/CMakeLists.txt has
+ * the calls.
  *
  * The disk has what was synced. It has some of the rest, whole or in part, in any order; but the names of a folder
  * change in theirs. A sync that fails drops what it could not write, as Linux does. Needs cmocka.h included before. */
@@ -10,6 +11,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -58,12 +61,16 @@ static struct {
   int fail_at, fail_code; /* the number of the call that fails; 0: none */
   bool fails_half;        /* the write before it writes the half */
   int end_at;             /* the number of the call before which the process ends, with PLAYED_ENDED; 0: none */
+  bool kills, ends_half;  /* it is killed; and has made the half of a write before */
+  bool takes_no_direct;   /* the file system refuses writes past its cache */
   played_call calls[PLAYED_CALLS];
   int count, files;
   int of_fd[PLAYED_FDS]; /* 1 + the number of the file; 0: none of the disk's */
   ino_t inodes[PLAYED_FILES];
   const void *note; /* PLAYED_NOTE bytes of the test's; NULL: none */
 } played;
+
+static pthread_mutex_t played_lock = PTHREAD_MUTEX_INITIALIZER; /* for calls that threads make */
 
 /* Forgets all calls, and begins. */
 static inline void played_begin(const void *note) {
@@ -76,6 +83,7 @@ static inline void played_begin(const void *note) {
 /* A call of the tier's. It is noted when it is there. */
 static inline played_call *played_next(played_kind kind, int fd) {
   assert_true(played.count < PLAYED_CALLS);
+  if (played.count + 1 == played.end_at && played.kills) raise(SIGKILL);
   if (played.count + 1 == played.end_at) _exit(PLAYED_ENDED);
   played_call *call = &played.calls[played.count++];
   const int file = fd >= 0 && fd < PLAYED_FDS ? played.of_fd[fd] - 1 : -1;
@@ -104,9 +112,11 @@ static inline void played_give(const char *from, const char *name) {
   answer __wrap_##name##64 parameters;                      \
   answer __wrap_##name##64 parameters { return __wrap_##name arguments; }
 
-PLAYED_WRAP(ssize_t, pwrite, int fd, const void *from, size_t bytes, off_t at) {
-  if (!played.on) return __real_pwrite(fd, from, bytes, at);
+ssize_t __real_pwrite(int fd, const void *from, size_t bytes, off_t at);
+
+static inline ssize_t played_write(int fd, const void *from, size_t bytes, off_t at) {
   if (played_half_now() && bytes > 1) bytes /= 2;
+  if (played.ends_half && played.count + 1 == played.end_at) (void)!__real_pwrite(fd, from, bytes / 2, at);
   played_call *call = played_next(PLAYED_WRITE, fd);
   call->at = (size_t)at;
   call->bytes = bytes;
@@ -117,6 +127,16 @@ PLAYED_WRAP(ssize_t, pwrite, int fd, const void *from, size_t bytes, off_t at) {
   assert_int_equal(__real_pwrite(fd, from, bytes, at), bytes);
   return (ssize_t)bytes;
 }
+
+PLAYED_WRAP(ssize_t, pwrite, int fd, const void *from, size_t bytes, off_t at) {
+  if (!played.on) return __real_pwrite(fd, from, bytes, at);
+  pthread_mutex_lock(&played_lock);
+  const ssize_t answer = played_write(fd, from, bytes, at);
+  const int code = errno;
+  pthread_mutex_unlock(&played_lock);
+  errno = code;
+  return answer;
+}
 PLAYED_WRAP_64(ssize_t, pwrite, (int fd, const void *from, size_t bytes, off_t at), (fd, from, bytes, at))
 
 PLAYED_WRAP(int, ftruncate, int fd, off_t bytes) {
@@ -126,6 +146,45 @@ PLAYED_WRAP(int, ftruncate, int fd, off_t bytes) {
   return call->failed ? -1 : __real_ftruncate(fd, bytes);
 }
 PLAYED_WRAP_64(int, ftruncate, (int fd, off_t bytes), (fd, bytes))
+
+/* Room for a file makes it longer, by zeros. */
+PLAYED_WRAP(int, fallocate, int fd, int mode, off_t from, off_t bytes) {
+  if (!played.on) return __real_fallocate(fd, mode, from, bytes);
+  played_call *call = played_next(PLAYED_CUT, fd);
+  call->at = (size_t)(from + bytes);
+  return call->failed ? -1 : __real_ftruncate(fd, from + bytes);
+}
+PLAYED_WRAP_64(int, fallocate, (int fd, int mode, off_t from, off_t bytes), (fd, mode, from, bytes))
+
+/* The played disk has no cache to write past. It takes the flag, and writes of any size. */
+int __real_fcntl(int fd, int command, ...);
+int __wrap_fcntl(int fd, int command, ...);
+int __wrap_fcntl64(int fd, int command, ...);
+static inline int played_fcntl(int fd, int command, va_list list) {
+  if (command == F_GETFL || command == F_GETFD) return __real_fcntl(fd, command);
+  if (command != F_SETFL && command != F_DUPFD_CLOEXEC) return __real_fcntl(fd, command, va_arg(list, void *));
+  const int value = va_arg(list, int);
+  if (command != F_SETFL) return __real_fcntl(fd, command, value);
+  if (value & O_DIRECT && played.on && played.takes_no_direct) {
+    errno = EINVAL;
+    return -1;
+  }
+  return __real_fcntl(fd, command, value & ~O_DIRECT);
+}
+int __wrap_fcntl(int fd, int command, ...) {
+  va_list list;
+  va_start(list, command);
+  const int answer = played_fcntl(fd, command, list);
+  va_end(list);
+  return answer;
+}
+int __wrap_fcntl64(int fd, int command, ...) {
+  va_list list;
+  va_start(list, command);
+  const int answer = played_fcntl(fd, command, list);
+  va_end(list);
+  return answer;
+}
 
 /* Nobody waits for the real disk, ever. */
 PLAYED_WRAP(int, fdatasync, int fd) { return played.on ? -played_next(PLAYED_SYNC, fd)->failed : 0; }
@@ -144,15 +203,15 @@ static inline void played_opened(int fd, bool fresh) {
     assert_true(file < PLAYED_FILES);
     played.inodes[file] = st.st_ino;
   }
-  assert_true(file >= 0); /* it was made while the disk was played */
+  if (file < 0 && played.kills) return; /* nobody reads the notes */
+  assert_true(file >= 0);               /* it was made while the disk was played */
   played.of_fd[fd] = file + 1;
 }
 
 int __real_openat(int folder, const char *name, int flags, ...);
 int __wrap_openat(int folder, const char *name, int flags, mode_t mode);
 int __wrap_openat64(int folder, const char *name, int flags, mode_t mode);
-int __wrap_openat(int folder, const char *name, int flags, mode_t mode) {
-  if (!played.on) return __real_openat(folder, name, flags, mode);
+static inline int played_open(int folder, const char *name, int flags, mode_t mode) {
   const bool fresh = flags & O_CREAT;
   played_call *call = played_next(fresh ? PLAYED_MAKE : PLAYED_OTHER, -1);
   played_give(NULL, name);
@@ -161,6 +220,14 @@ int __wrap_openat(int folder, const char *name, int flags, mode_t mode) {
   call->failed = fd < 0;
   if (fd >= 0) played_opened(fd, fresh);
   if (fd >= 0 && fresh) call->file = played.of_fd[fd] - 1;
+  return fd;
+}
+int __wrap_openat(int folder, const char *name, int flags, mode_t mode) {
+  if (!played.on) return __real_openat(folder, name, flags, mode);
+  pthread_mutex_lock(&played_lock);
+  const int fd = played_open(folder, name, flags, mode), code = errno;
+  pthread_mutex_unlock(&played_lock);
+  errno = code;
   return fd;
 }
 int __wrap_openat64(int folder, const char *name, int flags, mode_t mode) {

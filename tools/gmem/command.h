@@ -12,6 +12,7 @@ typedef int (*command_run)(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_select(int argc, char **argv);
 int command_load(int argc, char **argv);
+int command_save(int argc, char **argv);
 int command_fit(int argc, char **argv);
 int command_replay(int argc, char **argv);
 int command_advise(int argc, char **argv);

@@ -22,6 +22,7 @@ static const gmem_command gmem_commands[] = {
     {"select", command_select, "the device on which some bytes fit, and why not the others"},
     {"fit", command_fit, "does a model fit, where do its layers go, what would help"},
     {"load", command_load, "put a model's tensors into a device's memory, and verify them"},
+    {"save", command_save, "put a model into one new file, also of another format"},
     {"replay", command_replay, "replay a recorded run of allocations"},
     {"advise", command_advise, "what to set for a program, from its recorded run"},
     {"bench", command_bench, "measure gm beside other allocators"},

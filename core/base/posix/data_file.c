@@ -2,6 +2,7 @@
 #include "core/base/data_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -49,14 +50,40 @@ gm_status gm__data_file_read(const gm__data_file *file, const char *path, uint64
 gm_status gm__data_file_write(const gm__data_file *file, const char *path, uint64_t at, const void *from,
                               uint64_t bytes, gm_error *err) {
   if (bytes > INT64_MAX - at || !gm__limit_allows_file(at + bytes)) return data_fail(path, "pwrite", EFBIG, err);
+  bool tried = false;
   for (uint64_t done = 0; done < bytes;) {
     const uint64_t wanted = bytes - done < DATA_MOST ? bytes - done : DATA_MOST;
     const ssize_t put = pwrite(file->fd, (const char *)from + done, wanted, (off_t)(at + done));
     if (put < 0 && errno == EINTR) continue;
+    if (put < 0 && errno == EINVAL && !tried) { /* it takes no such write, or a short one ended beside a block */
+      tried = true;
+      (void)gm__data_file_direct(file, false);
+      continue;
+    }
     if (put <= 0) return data_fail(path, "pwrite", put < 0 ? errno : EIO, err);
     done += (uint64_t)put;
   }
   return GM_OK;
+}
+
+gm_status gm__data_file_reserve(const gm__data_file *file, const char *path, uint64_t bytes, gm_error *err) {
+  int answer;
+  if (!gm__limit_allows_file(bytes)) return data_fail(path, "fallocate", EFBIG, err);
+  if (!bytes) return GM_OK;
+  do answer = fallocate(file->fd, 0, 0, (off_t)bytes);
+  while (answer != 0 && errno == EINTR);
+  const bool unknown = answer != 0 && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL || errno == EPERM);
+  return answer == 0 || unknown ? GM_OK : data_fail(path, "fallocate", errno, err);
+}
+
+bool gm__data_file_is_direct(const gm__data_file *file) {
+  const int flags = fcntl(file->fd, F_GETFL);
+  return flags >= 0 && flags & O_DIRECT;
+}
+
+bool gm__data_file_direct(const gm__data_file *file, bool direct) {
+  const int flags = fcntl(file->fd, F_GETFL);
+  return flags >= 0 && fcntl(file->fd, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
 }
 
 gm_status gm__data_file_cut(const gm__data_file *file, const char *path, uint64_t bytes, gm_error *err) {

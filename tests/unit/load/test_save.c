@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "gm/model_value.h"
@@ -341,6 +342,47 @@ static void test_a_model_saved_to_its_own_path(void **state) {
   gm_model_close(model);
 }
 
+/* ---- pieces ---- */
+
+/* Whether the file system takes writes past its cache. */
+static bool takes_direct(const char *path) {
+  const int fd = open(path, O_WRONLY | O_DIRECT | O_CLOEXEC);
+  if (fd >= 0) close(fd);
+  return fd >= 0;
+}
+
+/* Files of many small pieces are those of one. */
+static void test_the_size_of_a_piece_changes_nothing(void **state) {
+  (void)state;
+  static const char *const ends[] = {"safetensors", "npz"};
+  gm_loaded_model *loaded = NULL;
+  gm_error err = {0};
+  assert_int_equal(gm_model_load(f.model, f.pool, NULL, &loaded, NULL, NULL), GM_OK);
+  for (int i = 0; i < 4; i++) {
+    char whole[32], parts[32];
+    snprintf(whole, sizeof whole, "whole.%s", ends[i / 2]);
+    snprintf(parts, sizeof parts, "parts.%s", ends[i / 2]);
+    gm_save_result result[2] = {{.struct_size = sizeof *result}, {.struct_size = sizeof *result}};
+    const gm_save_params params = {.struct_size = sizeof params, .chunk_bytes = 4096};
+    const gm_loaded_model *from = i % 2 ? loaded : NULL;
+    saved(f.model, from, kept(whole), &result[0]);
+    if (gm_model_save(f.model, from, kept(parts), &params, &result[1], &err)) fail_msg("%s", err.message);
+    uint64_t bytes[2];
+    unsigned char *files[] = {read_file(in_folder(whole), &bytes[0]), read_file(in_folder(parts), &bytes[1])};
+    for (int k = 0; k < 2; k++) {
+      assert_int_equal(bytes[k], result[k].file_bytes);
+      assert_int_equal(result[k].direct_bytes, takes_direct(in_folder(parts)) ? bytes[k] / 4096 * 4096 : 0);
+      assert_int_equal(result[k].why[0] == '\0', takes_direct(in_folder(parts)));
+    }
+    assert_int_equal(bytes[0], bytes[1]);
+    assert_memory_equal(files[0], files[1], bytes[0]);
+    assert_int_equal(result[0].peak_host_bytes, 4 << 20);
+    assert_true(result[1].peak_host_bytes >= 4096 && result[1].peak_host_bytes <= 6 * 4096);
+    for (int k = 0; k < 2; k++) free(files[k]);
+  }
+  assert_int_equal(gm_loaded_model_release(loaded, NULL), GM_OK);
+}
+
 /* ---- progress, and what ends a save ---- */
 
 typedef struct watch {
@@ -381,6 +423,10 @@ static void test_wrong_arguments(void **state) {
   gm_model *other = opened(write_gguf("in.gguf", 3)), *header = NULL;
   gm_save_result result = {.struct_size = 3};
   const gm_save_params params = {.struct_size = 3};
+  gm_save_params odd = {.struct_size = sizeof odd, .chunk_bytes = 4097};
+  assert_int_equal(gm_model_save(f.model, NULL, path, &odd, NULL, NULL), GM_ERR_INVALID_ARGUMENT);
+  odd.chunk_bytes = UINT64_C(1) << 40;
+  assert_int_equal(gm_model_save(f.model, NULL, path, &odd, NULL, NULL), GM_ERR_INVALID_ARGUMENT);
   refused(NULL, path, GM_ERR_INVALID_ARGUMENT, "`model`");
   refused(f.model, NULL, GM_ERR_INVALID_ARGUMENT, "`path` is NULL");
   refused(f.model, "", GM_ERR_INVALID_ARGUMENT, "`path` is empty");
@@ -422,6 +468,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_what_gguf_cannot_hold, setup, teardown),
       cmocka_unit_test_setup_teardown(test_blocks_and_files_together, setup, teardown),
       cmocka_unit_test_setup_teardown(test_a_model_saved_to_its_own_path, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_the_size_of_a_piece_changes_nothing, setup, teardown),
       cmocka_unit_test_setup_teardown(test_progress_and_cancel, setup, teardown),
       cmocka_unit_test_setup_teardown(test_wrong_arguments, setup, teardown),
       cmocka_unit_test_setup_teardown(test_host_memory_that_is_missing, setup, teardown),

@@ -1,0 +1,228 @@
+/* Invariant: no number of a checksum file is believed before it is held against the file's size. */
+#include "core/load/sum_file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/checksum.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/saturate.h"
+#include "core/load/save_file.h"
+
+enum { SUM_HEAD = 32, SUM_NUMBER = 8, SUM_OF_ALL = 24 /* where the checksum of all else is */ };
+
+static const char sum_magic[SUM_NUMBER] = {'G', 'M', 'S', 'U', 'M', 0, 0, 1};
+
+static uint64_t sum_blocks(uint64_t bytes) { return bytes / GM__SUM_BLOCK + (bytes % GM__SUM_BLOCK != 0); }
+
+static gm_status sum_no_memory(gm_error *err) {
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "checksums", "no host memory for a file's checksums");
+}
+
+/* ---- making them ---- */
+
+/* Chains the pages of a part of one block. */
+static uint64_t sum_chain(const unsigned char *bytes, uint64_t count, uint64_t sum) {
+  for (uint64_t at = 0, page; at < count; at += page) {
+    page = gm__min(count - at, GM__SUM_PAGE);
+    sum = gm__checksum(bytes + at, page, sum);
+  }
+  return sum;
+}
+
+gm_status gm__sums_begin(gm__sums *sums, const gm_services *services, uint64_t most, gm_error *err) {
+  const uint64_t blocks = sum_blocks(most);
+  *sums = (gm__sums){.services = services, .capacity = blocks};
+  sums->sums = gm__alloc_array(services, (size_t)blocks, sizeof *sums->sums);
+  return sums->sums ? GM_OK : sum_no_memory(err);
+}
+
+void gm__sums_end(gm__sums *sums) {
+  gm__release(sums->services, sums->sums, (size_t)sums->capacity * sizeof *sums->sums);
+  sums->sums = NULL;
+}
+
+void gm__sums_add(gm__sums *sums, const void *bytes, uint64_t count) {
+  const unsigned char *at = bytes;
+  for (uint64_t part; count; count -= part, at += part) {
+    uint64_t *sum = &sums->sums[sums->bytes / GM__SUM_BLOCK];
+    part = gm__min(count, GM__SUM_BLOCK - sums->bytes % GM__SUM_BLOCK);
+    *sum = sum_chain(at, part, *sum);
+    sums->bytes += part;
+  }
+}
+
+/* Makes the checksum of the stale block anew. */
+static gm_status sum_refresh(gm__sums *sums, const gm__data_file *file, const char *path, gm_error *err) {
+  if (!sums->stale) return GM_OK;
+  const uint64_t block = sums->stale - 1, at = block * GM__SUM_BLOCK, count = gm__min(GM__SUM_BLOCK, sums->bytes - at);
+  unsigned char *bytes = gm__alloc(sums->services, GM__SUM_BLOCK);
+  if (!bytes) return sum_no_memory(err);
+  const gm_status status = gm__data_file_read(file, path, at, bytes, count, err);
+  if (!status) sums->sums[block] = sum_chain(bytes, count, 0);
+  gm__release(sums->services, bytes, GM__SUM_BLOCK);
+  sums->stale = 0;
+  return status;
+}
+
+gm_status gm__sums_again(gm__sums *sums, const gm__data_file *file, const char *path, uint64_t at, uint64_t count,
+                         gm_error *err) {
+  gm_status status = GM_OK;
+  for (uint64_t block = at / GM__SUM_BLOCK; block < sum_blocks(at + count) && !status; block++) {
+    if (sums->stale == block + 1) continue;
+    status = sum_refresh(sums, file, path, err);
+    sums->stale = block + 1;
+  }
+  return status;
+}
+
+/* ---- the file ---- */
+
+static void sum_put(unsigned char *at, uint64_t number, int bytes) {
+  for (int i = 0; i < bytes; i++) at[i] = (unsigned char)(number >> 8 * i);
+}
+
+static uint64_t sum_get(const unsigned char *at, int bytes) {
+  uint64_t number = 0;
+  for (int i = 0; i < bytes; i++) number |= (uint64_t)at[i] << 8 * i;
+  return number;
+}
+
+static bool sum_path(const char *path, char out[GM__FILE_PATH_SIZE]) {
+  return (size_t)snprintf(out, GM__FILE_PATH_SIZE, "%s.gmsum", path) < GM__FILE_PATH_SIZE;
+}
+
+static gm_status sum_path_too_long(const char *path, gm_error *err) {
+  return gm__fail(err, GM_ERR_IO, 0, "checksums", "%.300s: its path leaves no room for that of a checksum file", path);
+}
+
+/* The checksum of a checksum file of `bytes` bytes, but for its own place. */
+static uint64_t sum_of_all(const unsigned char *text, uint64_t bytes) {
+  return gm__checksum(text + SUM_HEAD, bytes - SUM_HEAD, gm__checksum(text, SUM_OF_ALL, 0));
+}
+
+static void sum_write_text(const gm__sums *sums, unsigned char *text, uint64_t bytes) {
+  memcpy(text, sum_magic, sizeof sum_magic);
+  sum_put(text + 8, (uint64_t)gm__checksum_kind_here(), 4);
+  sum_put(text + 12, GM__SUM_BLOCK, 4);
+  sum_put(text + 16, sums->bytes, 8);
+  for (uint64_t i = 0; i < sum_blocks(sums->bytes); i++) sum_put(text + SUM_HEAD + i * SUM_NUMBER, sums->sums[i], 8);
+  sum_put(text + SUM_OF_ALL, sum_of_all(text, bytes), 8);
+}
+
+static gm_status sum_write(const char *path, const unsigned char *text, uint64_t bytes, gm_error *err) {
+  gm__save_file out;
+  gm_status status = gm__save_file_open(path, &out, err);
+  if (status) return status;
+  status = gm__data_file_write(&out.side, path, 0, text, bytes, err);
+  if (!status) status = gm__save_file_give(&out, err);
+  gm__save_file_close(&out);
+  return status;
+}
+
+gm_status gm__sums_save(gm__sums *sums, const gm__data_file *file, const char *path, gm_error *err) {
+  char name[GM__FILE_PATH_SIZE];
+  const uint64_t bytes = SUM_HEAD + sum_blocks(sums->bytes) * SUM_NUMBER;
+  if (!sum_path(path, name)) return sum_path_too_long(path, err);
+  gm_status status = sum_refresh(sums, file, path, err);
+  if (status) return status;
+  unsigned char *text = gm__alloc(sums->services, (size_t)bytes);
+  if (!text) return sum_no_memory(err);
+  sum_write_text(sums, text, bytes);
+  status = sum_write(name, text, bytes, err);
+  gm__release(sums->services, text, (size_t)bytes);
+  return status;
+}
+
+gm_status gm__sums_forget(const char *path, gm_error *err) {
+  char name[GM__FILE_PATH_SIZE];
+  gm__data_place place;
+  gm__data_file file;
+  if (!sum_path(path, name) || gm__data_place_open(name, &place, NULL)) return GM_OK; /* no file has such a name */
+  gm_status status = gm__data_place_file(&place, name, true, &file, err);
+  if (status == GM_OK) {
+    gm__data_place_remove(&place, place.name);
+    status = gm__data_place_sync(&place, &file, name, err);
+    gm__data_file_close(&file, true);
+  } else if (status == GM_ERR_NOT_FOUND) {
+    status = GM_OK;
+  }
+  gm__data_place_close(&place);
+  return status;
+}
+
+/* ---- comparing ---- */
+
+static gm_status sum_check_head(const unsigned char *text, uint64_t bytes, const char *name, uint64_t file_bytes,
+                                gm_error *err) {
+  if (bytes < SUM_HEAD || memcmp(text, sum_magic, sizeof sum_magic) != 0 || sum_get(text + 12, 4) != GM__SUM_BLOCK) {
+    return gm__fail(err, GM_ERR_FORMAT, 0, "checksums", "%.300s: is no checksum file that this version knows", name);
+  }
+  if (sum_get(text + 8, 4) != (uint64_t)gm__checksum_kind_here()) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "checksums", "%.300s: has checksums of a kind that this build lacks",
+                    name);
+  }
+  const uint64_t blocks = (bytes - SUM_HEAD) / SUM_NUMBER, described = sum_get(text + 16, 8);
+  const bool whole = bytes % SUM_NUMBER == 0 && blocks == sum_blocks(described) &&
+                     sum_get(text + SUM_OF_ALL, 8) == sum_of_all(text, bytes);
+  if (!whole) return gm__fail(err, GM_ERR_FORMAT, 0, "checksums", "%.300s: is damaged", name);
+  if (described == file_bytes) return GM_OK;
+  return gm__fail(err, GM_ERR_IO, 0, "checksums", "%.300s: is of a file of %llu bytes, the file has %llu", name,
+                  (unsigned long long)described, (unsigned long long)file_bytes);
+}
+
+static gm_status sum_check_block(const gm__input_file *file, const char *path, uint64_t at, unsigned char *block,
+                                 uint64_t count, uint64_t wanted, gm_error *err) {
+  const gm_status status = gm__input_file_read_at(file, path, at, block, count, err);
+  if (status || sum_chain(block, count, 0) == wanted) return status;
+  return gm__fail(err, GM_ERR_IO, 0, "checksums", "%.300s: bytes %llu to %llu are not those of its checksum file", path,
+                  (unsigned long long)at, (unsigned long long)(at + count));
+}
+
+static gm_status sum_check_blocks(const gm_services *services, const gm__input_file *file, const char *path,
+                                  const unsigned char *text, gm_status (*step)(void *, uint64_t, gm_error *),
+                                  void *user, gm_error *err) {
+  unsigned char *block = gm__alloc(services, GM__SUM_BLOCK);
+  gm_status status = block ? GM_OK : sum_no_memory(err);
+  for (uint64_t at = 0, count; at < file->bytes && !status; at += count) {
+    const uint64_t wanted = sum_get(text + SUM_HEAD + at / GM__SUM_BLOCK * SUM_NUMBER, 8);
+    count = gm__min(GM__SUM_BLOCK, file->bytes - at);
+    status = sum_check_block(file, path, at, block, count, wanted, err);
+    if (!status) status = step(user, count, err);
+  }
+  gm__release(services, block, GM__SUM_BLOCK);
+  return status;
+}
+
+/* The text of a checksum file, which is held against the file first. *out is `*out_bytes` of the services. */
+static gm_status sum_read(const gm_services *services, const gm__input_file *sums, const char *name,
+                          uint64_t file_bytes, unsigned char **out, gm_error *err) {
+  if (sums->bytes > SUM_HEAD + sum_blocks(file_bytes) * SUM_NUMBER) {
+    return gm__fail(err, GM_ERR_IO, 0, "checksums", "%.300s: is of a longer file, or is damaged", name);
+  }
+  unsigned char *text = gm__alloc(services, (size_t)sums->bytes + 1);
+  if (!text) return sum_no_memory(err);
+  gm_status status = gm__input_file_read_at(sums, name, 0, text, sums->bytes, err);
+  if (!status) status = sum_check_head(text, sums->bytes, name, file_bytes, err);
+  *out = text;
+  return status;
+}
+
+gm_status gm__sums_check(const gm_services *services, const gm__input_file *file, const char *path,
+                         gm_status (*step)(void *user, uint64_t bytes, gm_error *err), void *user, bool *out_found,
+                         gm_error *err) {
+  char name[GM__FILE_PATH_SIZE];
+  gm__input_file sums;
+  unsigned char *text = NULL;
+  *out_found = false;
+  gm_status status = sum_path(path, name) ? gm__input_file_open(name, &sums, err) : GM_ERR_NOT_FOUND;
+  if (status) return status == GM_ERR_NOT_FOUND ? GM_OK : status;
+  *out_found = true;
+  status = sum_read(services, &sums, name, file->bytes, &text, err);
+  if (!status) status = sum_check_blocks(services, file, path, text, step, user, err);
+  gm__release(services, text, (size_t)sums.bytes + 1);
+  gm__input_file_close(&sums);
+  return status;
+}

@@ -1,0 +1,117 @@
+/* A model on a card that the host cannot read: saved through pinned memory, through less of it than was wanted, and
+ * through none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "gm/save.h"
+#include "support/cuda_fixture.h"
+#include "support/pool_bench.h"
+#include "support/safetensors_bytes.h"
+#include "support/temp_folder.h"
+
+enum { BYTES = 300001, SMALL = 7, CHUNK = 16 << 10, CHUNKS = 6 };
+
+static struct {
+  temp_folder folder;
+  gm_context *ctx;
+  gm_device *device;
+  gm_pool *pool;
+  gm_model *model;
+  gm_loaded_model *loaded;
+} card;
+
+static int setup(void **state) {
+  (void)state;
+  char header[256];
+  const gm_context_params context = {.struct_size = sizeof context}; /* GM_CUDA_LIBRARY */
+  const gm_pool_params params = {.struct_size = sizeof params, .no_vmm = true, .max_bytes = 8 << 20};
+  snprintf(header, sizeof header,
+           "{\"a\":{\"dtype\":\"I8\",\"shape\":[%d],\"data_offsets\":[0,%d]},"
+           "\"b\":{\"dtype\":\"I8\",\"shape\":[%d],\"data_offsets\":[%d,%d]}}",
+           SMALL, SMALL, BYTES, SMALL, SMALL + BYTES);
+  cuda_say("reload");
+  cuda_say("set LATENCY_US 0");
+  temp_folder_make(&card.folder);
+  safetensors_bytes file = safetensors_bytes_make(header, strlen(header), SMALL + BYTES, 5);
+  pool_bench_ok(gm_model_open(NULL, temp_folder_write(&card.folder, "in", file.bytes, file.length), &card.model, err));
+  safetensors_bytes_free(&file);
+  pool_bench_ok(gm_context_create(&context, &card.ctx, err));
+  pool_bench_ok(gm_device_open_index(card.ctx, "cuda", 0, &card.device, err));
+  pool_bench_ok(gm_pool_create(card.device, &params, &card.pool, err));
+  pool_bench_ok(gm_model_load(card.model, card.pool, NULL, &card.loaded, NULL, err));
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  temp_folder_remove(&card.folder);
+  assert_int_equal(gm_loaded_model_release(card.loaded, NULL), GM_OK);
+  gm_model_close(card.model);
+  pool_bench_ok(gm_pool_destroy(card.pool, err));
+  pool_bench_ok(gm_device_close(card.device, err));
+  pool_bench_ok(gm_context_destroy(card.ctx, err));
+  return 0;
+}
+
+static void expect_saved(const char *path) {
+  static unsigned char data[SMALL + BYTES];
+  gm_model *saved = NULL;
+  pool_bench_ok(gm_model_open(NULL, path, &saved, err));
+  assert_int_equal(gm_model_tensor_count(saved), 2);
+  FILE *file = fopen(path, "rb");
+  assert_non_null(file);
+  for (uint64_t i = 0; i < 2; i++) {
+    gm_tensor_info info = {.struct_size = sizeof info};
+    pool_bench_ok(gm_model_tensor(saved, i, &info, err));
+    assert_int_equal(fseek(file, (long)info.file_offset, SEEK_SET), 0);
+    assert_int_equal(fread(data, 1, info.bytes, file), info.bytes);
+    const uint64_t first = info.bytes == SMALL ? 0 : SMALL;
+    for (uint64_t k = 0; k < info.bytes; k++) assert_int_equal(data[k], safetensors_bytes_at(first + k, 5));
+  }
+  fclose(file);
+  pool_bench_ok(gm_model_check_sums(saved, NULL, NULL, NULL, err));
+  gm_model_close(saved);
+}
+
+/* `fault` is what the driver is told before; NULL: nothing. The chunks of host memory that it took. */
+static uint64_t save_with(const char *fault, const char *name) {
+  const gm_save_params params = {.struct_size = sizeof params, .chunk_bytes = CHUNK, .checksums = true};
+  gm_save_result result = {.struct_size = sizeof result};
+  const char *path = temp_folder_join(&card.folder, name);
+  const long before = cuda_calls("cuMemHostUnregister");
+  if (fault) cuda_say(fault);
+  pool_bench_ok(gm_model_save(card.model, card.loaded, path, &params, &result, err));
+  if (!fault) assert_int_equal(cuda_calls("cuMemHostUnregister") - before, result.peak_host_bytes / CHUNK);
+  expect_saved(path);
+  return result.peak_host_bytes / CHUNK;
+}
+
+static void test_through_pinned_memory(void **state) {
+  (void)state;
+  assert_true(save_with(NULL, "out.gguf") <= CHUNKS);
+  assert_true(save_with(NULL, "out.npz") <= CHUNKS);
+}
+
+static void test_a_driver_that_pins_nothing(void **state) {
+  (void)state;
+  assert_true(save_with("set PINNED 1", "out.gguf") <= CHUNKS);
+}
+
+static void test_a_driver_that_pins_one_piece(void **state) {
+  (void)state;
+  assert_int_equal(save_with("set PINNED 16384", "out.safetensors"), 1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_through_pinned_memory, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_a_driver_that_pins_nothing, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_a_driver_that_pins_one_piece, setup, teardown),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
