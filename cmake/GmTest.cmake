@@ -49,6 +49,18 @@ endif()
 set_target_properties(gm_limit PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin/tests")
 gm_warnings(gm_limit)
 
+# ENVIRONMENT of a test with one thread that has the label serial, so that the thread sanitizer's build leaves it out: in
+# plain builds a second thread ends it. Tests run in the source root. The loader takes no path with a space.
+set(gm_one_thread "")
+file(RELATIVE_PATH gm_preloads "${PROJECT_SOURCE_DIR}" "${CMAKE_BINARY_DIR}/preload")
+if(NOT GM_SANITIZE AND NOT gm_preloads MATCHES "[ :;]")
+  add_library(gm_one_thread_preload SHARED "${PROJECT_SOURCE_DIR}/tests/support/one_thread.c")
+  target_compile_definitions(gm_one_thread_preload PRIVATE __wrap_pthread_create=pthread_create)
+  set_target_properties(gm_one_thread_preload PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/preload")
+  gm_warnings(gm_one_thread_preload)
+  set(gm_one_thread "LD_PRELOAD=${gm_preloads}/libgm_one_thread_preload.so")
+endif()
+
 # It links the large programs of sanitized builds in a third of the time.
 find_program(GM_LLD ld.lld)
 mark_as_advanced(GM_LLD)
