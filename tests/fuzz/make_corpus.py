@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the seed files of the safetensors, shard_index, gguf, npy, config_json and planes fuzzers: make_corpus.py [--check] CORPUS_DIR.
+"""Writes the seed files of all fuzzers but that of traces: make_corpus.py [--check] CORPUS_DIR.
 
 With --check nothing is written: exit 1 when a file is missing or differs."""
 import io
+import math
 import pathlib
 import struct
 import sys
@@ -275,11 +276,55 @@ PLANES = {
 }
 
 
+def shapes(*tensors):
+    """A header without data: tensors of f16 with these names and shapes."""
+    parts, at = [], 0
+    for name, *dims in tensors:
+        end = at + 2 * math.prod(dims)
+        parts.append(tensor(name, "F16", str(list(dims)), at, end))
+        at = end
+    return file("{" + ",".join(parts) + "}")
+
+
+def flux(prefix=""):
+    return [(prefix + "img_in.weight", 256, 64), (prefix + "vector_in.in_layer.weight", 256, 768),
+            (prefix + "single_blocks.0.linear1.weight", 1792, 256), (prefix + "single_blocks.0.norm.key_norm.scale", 128)]
+
+
+def vae(prefix=""):
+    return [(prefix + "decoder.mid.block_1.conv1.weight", 64, 64, 3, 3), (prefix + "decoder.up.0.block.0.conv1.weight", 32, 64, 3, 3),
+            (prefix + "decoder.up.2.upsample.conv.weight", 64, 64, 3, 3), (prefix + "decoder.conv_out.weight", 3, 32, 3, 3)]
+
+
+WHISPER = [("model.encoder.conv1.weight", 64, 80, 3), ("model.encoder.embed_positions.weight", 1500, 64),
+           ("model.decoder.embed_positions.weight", 448, 64), ("model.decoder.embed_tokens.weight", 100, 64),
+           ("model.decoder.layers.0.fc1.weight", 256, 64)]
+T5_PARTS = [("encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight", 32, 8),
+            ("encoder.block.0.layer.1.DenseReluDense.wi_0.weight", 128, 64)]
+COMPONENTS = {
+    "good_flux": shapes(*flux()),
+    "good_diffusers": shapes(("x_embedder.weight", 256, 64), ("time_text_embed.text_embedder.linear_1.weight", 256, 768),
+                             ("single_transformer_blocks.0.proj_mlp.weight", 1024, 256),
+                             ("single_transformer_blocks.0.attn.norm_k.weight", 128)),
+    "good_sd3": shapes(("x_embedder.proj.weight", 128, 16, 2, 2), ("joint_blocks.0.x_block.mlp.fc1.weight", 512, 128)),
+    "good_vae": shapes(*vae()),
+    "good_clip": shapes(("text_model.encoder.layers.0.mlp.fc1.weight", 256, 64)),
+    "good_t5": shapes(*T5_PARTS),
+    "good_whisper": shapes(*WHISPER),
+    "good_several": shapes(*flux("model.diffusion_model."), *vae("first_stage_model."), ("alphas_cumprod", 10),
+                           *[("text_encoders.t5xxl.transformer." + name, *dims) for name, *dims in T5_PARTS]),
+    "good_other": shapes(("model.embed_tokens.weight", 4, 4)),
+    "good_gguf": gguf([value("general.architecture", 8, text("flux"))], [info("img_in.weight", [64, 32], 0, 0)], 0),
+    "bad_nothing": b"",
+}
+
+
 def main():
     check = sys.argv[1] == "--check"
     root, wrong = pathlib.Path(sys.argv[-1]), []
     for folder, files in (("safetensors", SAFETENSORS), ("shard_index", SHARD_INDEX), ("gguf", GGUF),
-                          ("npy", NPY), ("config_json", CONFIG_JSON), ("planes", PLANES)):
+                          ("npy", NPY), ("config_json", CONFIG_JSON), ("planes", PLANES),
+                          ("components", COMPONENTS)):
         for name, content in files.items():
             path = root / folder / name
             if not check:
