@@ -7,8 +7,7 @@
 
 enum {
   GM__ISOLATE_TIMEOUT_MS = 20000, /* for its answer */
-  GM__ISOLATE_LOOK_MS = 10000,    /* for each card that it opens after that */
-  GM__ISOLATE_END_MS = 2000       /* for its end */
+  GM__ISOLATE_LOOK_MS = 10000     /* for each card that it opens after that */
 };
 
 /* The helper writes this head on its standard output, then entry_count gm_device_entry, then a gm__isolate_look for
