@@ -8,6 +8,7 @@
 #include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/discovery/answer.h"
+#include "core/discovery/cufile.h"
 #include "core/discovery/device_figures.h"
 #include "core/discovery/discovery.h"
 #include "core/discovery/isolate.h"
@@ -99,6 +100,7 @@ gm_status gm_probe_serve_module(const char *module, const char *backend, const c
     return gm__bad_argument(err, "gm_probe_serve", "`%s` is %s", backend ? "fd" : "backend",
                             backend ? "negative" : "NULL");
   }
+  if (strcmp(backend, "cufile") == 0) return gm__cufile_serve(library, options, fd, err);
   gm_context_params params = {
       .struct_size = sizeof params,
       .backends = backend,

@@ -12,6 +12,8 @@ GM_BEGIN_DECLS
  * version reads it. `library` and `options` are as in gm_context_params, for this backend; NULL: default. GM_OK: also
  * when the backend is unusable, since that is the result. Thread-safe.
  *
+ * "cufile" is no backend: gm has the helper try NVIDIA's cuFile with a file, whose path is in `options`.
+ *
  * Errors: INVALID_ARGUMENT, IO, OUT_OF_HOST_MEMORY. NOT_FOUND: there is no such backend. */
 GM_API gm_status gm_probe_serve(const char *backend, const char *library, const char *options, int fd, gm_error *err);
 
