@@ -64,9 +64,9 @@ typedef struct gm__cufile {
 } gm__cufile;
 
 /* Open `path` for cuFile, in this process. `begin` (NULL: nobody) is told of each step before it is done. `library`
- * (NULL, "": libcufile.so.0) is as in gm__dynlib_spec. NOT_SUPPORTED names what is missing: the library, the CUDA
- * driver, nvidia-fs and P2PDMA, which cuFile plays by copies through host memory, or the file system's support.
- * NOT_FOUND, IO: of the file. */
+ * (NULL, "": libcufile.so.0) is as in gm__dynlib_spec. NOT_SUPPORTED says what is missing: the
+ * library, the CUDA driver, a driver of nvidia-fs or P2PDMA, or the file system's support. Without both drivers cuFile
+ * only plays, by copies through host memory. NOT_FOUND, IO: of the file. */
 gm_status gm__cufile_open(const gm_services *services, const char *library, const char *path,
                           void (*begin)(void *user, gm__cufile_step step), void *user, gm__cufile *out, gm_error *err);
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "core/context/context.h"
+#include "gm/device.h"
 
 enum { GM__GDS_ALIGN = 4096 };
 
@@ -16,11 +17,17 @@ typedef struct gm__gds gm__gds;
  * OUT_OF_HOST_MEMORY. */
 gm_status gm__gds_open(gm_context *ctx, const char *path, gm__gds **out, gm_error *err);
 
+/* Why a file is not loaded on this way: NOT_SUPPORTED, or what gm__gds_open answers. No load takes it yet, so there is
+ * always a reason. */
+gm_status gm__gds_refuse(gm_device *device, const char *path, gm_error *err);
+
 /* NULL does nothing. */
 void gm__gds_close(gm__gds *gds);
 
-/* Of `bytes` bytes at byte `offset` of a file that go to `address`: how many at the front, and how many after them, are
- * whole pages of file and memory at once. What is before and behind goes another way. Both 0: none are. */
+/* The part of a read that is whole pages of file and memory at once: *out_middle bytes behind *out_front. `bytes` bytes
+ * at byte `offset` of a file go to `address`. What is before and behind the part goes another way. Both 0: there is
+ * none.
+ */
 void gm__gds_middle(uint64_t offset, uint64_t address, uint64_t bytes, uint64_t *out_front, uint64_t *out_middle);
 
 /* Read `bytes` bytes at byte `offset` into device memory at `address`, all of them. REQUIRES: the card's context is

@@ -24,7 +24,9 @@ typedef enum gm_load_path {
   /* Past the page cache (O_DIRECT), as READ else. gm reads through the page cache where the file system has no such
    * reads; gm_load_result.why says so. */
   GM_LOAD_PATH_DIRECT = 3,
-  GM_LOAD_PATH_GDS = 4 /* from the drive to the device; comes with a later version */
+  /* From the drive to the device (GPUDirect Storage); comes with a later version. NOT_SUPPORTED says which need is
+   * missing here: a CUDA device, cuFile, its driver, the file system. cuFile is tried in the helper process. */
+  GM_LOAD_PATH_GDS = 4
 } gm_load_path;
 
 /* Progress of a load. gm alone makes one: later versions add members at its end. */

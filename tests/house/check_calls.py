@@ -24,7 +24,7 @@ RULES = [  # names, where they are allowed, why not elsewhere
     ("getenv secure_getenv setenv putenv unsetenv", ("core/base/posix/env.c", "core/base/windows/env.c"),
      "the environment is read through core/base/env.h"),
     ("dlopen LoadLibrary", ("core/base/",), "libraries are opened through core/base/dynlib.h"),
-    ("sleep usleep nanosleep clock_nanosleep", ("core/base/posix/", "core/discovery/isolate.c", "backends/template/"),
+    ("sleep usleep nanosleep clock_nanosleep", ("core/base/posix/", "core/discovery/helper.c", "backends/template/"),
      "who waits does so through core/base/clock.h or core/base/poll.h"),
 ]
 # The calls of a backend that submit or wait, and so may come back into the engine.

@@ -16,6 +16,7 @@
 #include "core/discovery/cufile.h"
 #include "core/staging/gds.h"
 #include "gm/context.h"
+#include "gm/device.h"
 #include "support/random.h"
 #include "support/temp_folder.h"
 
@@ -271,6 +272,16 @@ static void the_middle_is_what_pages_agree_on(void **state) {
   }
 }
 
+/* A device of another API has no use for cuFile, whatever cuFile says. */
+static void other_devices_are_refused(void **state) {
+  gm_device *cpu;
+  (void)state;
+  assert_int_equal(gm_device_open_index(ctx, "cpu", 0, &cpu, &err), GM_OK);
+  assert_int_equal(gm__gds_refuse(cpu, path, &err), GM_ERR_NOT_SUPPORTED);
+  assert_non_null(strstr(err.message, "this one is of"));
+  assert_int_equal(gm_device_close(cpu, NULL), GM_OK);
+}
+
 /* After the first file that opened nobody starts the helper again. */
 static void a_good_library_is_tried_once(void **state) {
   gm__gds *gds = open_good(NULL);
@@ -301,6 +312,7 @@ int main(void) {
                                      TEST(reads_that_fail_are_told),
                                      TEST(misaligned_reads_are_refused),
                                      TEST(the_middle_is_what_pages_agree_on),
+                                     TEST(other_devices_are_refused),
                                      TEST(a_good_library_is_tried_once)};
   return cmocka_run_group_tests(tests, begin_all, end_all);
 }
