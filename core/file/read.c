@@ -51,6 +51,8 @@ struct gm__read {
 static bool read_joins(const gm__read_row *first, const gm__read_row *row, uint64_t at, uint64_t end, uint64_t limit) {
   const gm__read_range *a = &first->range, *b = &row->range;
   if (b->file != a->file || b->room != a->room || !b->to != !a->to) return false;
+  if (b->to && (a->bytes > GM__READ_SMALL || b->bytes > GM__READ_SMALL))
+    return false; /* each straight into its place */
   return b->at >= at && b->at < limit && b->at <= end + GM__READ_GAP;
 }
 

@@ -16,10 +16,11 @@
 #include "core/file/file.h"
 
 enum {
-  GM__READ_PIECE = 4 << 20, /* the most that is read at once, and what is if nobody says less */
-  GM__READ_FLIGHT = 16,     /* pieces that were begun and are not done; so many a caller may hold */
-  GM__READ_GAP = 64 << 10,  /* ranges with less than that between them are joined */
-  GM__READ_WORKERS = 4
+  GM__READ_PIECE = 4 << 20,   /* the most that is read at once, and what is if nobody says less */
+  GM__READ_FLIGHT = 16,       /* pieces that were begun and are not done; so many a caller may hold */
+  GM__READ_GAP = 64 << 10,    /* ranges with less than that between them are joined */
+  GM__READ_SMALL = 256 << 10, /* larger ranges with places of their own are not joined */
+  GM__READ_WORKERS = 8        /* so many keep a disk busy */
 };
 
 typedef struct gm__read gm__read;

@@ -4,6 +4,8 @@
 #include "core/manage/explain.h"
 #include "gm/spans.h"
 
+enum { BLOCK_LARGE = 1 << 20 };
+
 /* What is known of one tensor's place. */
 typedef struct block_target {
   const gm__tensor *tensor;
@@ -18,10 +20,22 @@ static uint64_t block_driver_allocs(gm_pool *pool) {
   return gm_pool_stats(pool, &stats) == GM_OK ? stats.driver_allocs : 0;
 }
 
+/* A large tensor that begins at a page of its file gets a block at a page. So it is read straight into its place past
+ * the page cache. That is for memory of the host. */
+static uint32_t block_align(const gm__load_job *job, const block_target *target) {
+  const gm_device_info *info = gm_device_get_info(gm_pool_device(target->pool));
+  const bool cached = job->files.way == GM_WAY_CACHE || job->files.way == GM_WAY_MAP;
+  const uint64_t at = gm__model_file_offset(job->model, target->tensor);
+  const uint32_t asked = target->request->align;
+  if (cached || info->type != GM_DEVICE_TYPE_CPU || target->tensor->bytes < BLOCK_LARGE) return asked;
+  return at % GM__INPUT_BLOCK == 0 && asked < GM__INPUT_BLOCK ? GM__INPUT_BLOCK : asked;
+}
+
 static gm_status block_allocate(gm__load_job *job, const block_target *target, gm_error *err) {
   gm_request request = *target->request;
   gm_block block = {0};
   request.bytes = target->tensor->bytes;
+  request.align = block_align(job, target);
   request.flags |= GM_INSERT_WAIT;
   const uint64_t before = block_driver_allocs(target->pool);
   gm_acquire acquire = gm_alloc(target->pool, &request, &block);

@@ -62,7 +62,7 @@ typedef struct gm_load_params {
    * may change both. gm calls it once for each tensor, in the order of gm_model_tensor, before it loads the first. gm
    * holds no lock. It must not throw. NULL: every tensor goes to the pool of gm_model_load. */
   void (*place)(void *user, uint64_t index, const gm_tensor_info *tensor, gm_load_place *place);
-  uint64_t threads; /* that read, at most 16; 1: the calling thread alone; 0: four of gm's own, and none of them for
+  uint64_t threads; /* that read, at most 16; 1: the calling thread alone; 0: eight of gm's own, and none of them for
                        less than 1 MiB. They end with the call */
 } gm_load_params;
 

@@ -65,6 +65,34 @@ static void test_near_ranges_are_read_together(void **state) {
   assert_int_equal(figures.direct_bytes, RANGES * 900);
 }
 
+/* Neither goes through other memory where its piece ends with the other one. */
+static void test_large_ranges_are_read_apart(void **state) {
+  (void)state;
+  enum { LARGE = 300 << 10 };
+  file_bytes_write(&folder, "large", 9, 2 * LARGE);
+  unsigned char *base = f.space + (4096 - (uintptr_t)f.space % 4096);
+  gm_file *file = NULL;
+  assert_int_equal(gm__file_open(&f.host.services, temp_folder_join(&folder, "large"), GM_WAY_DIRECT, &file, NULL),
+                   GM_OK);
+  const gm__read_range ranges[] = {{.file = file, .bytes = LARGE, .to = base},
+                                   {.file = file, .at = LARGE, .bytes = LARGE, .to = base + LARGE + 4096}};
+  const gm__read_params params = {.services = &f.host.services};
+  gm__read *read = NULL;
+  gm__read_piece *piece = NULL;
+  gm__read_figures figures;
+  assert_int_equal(gm__read_start(ranges, 2, &params, &read, NULL), GM_OK);
+  while (gm__read_next(read, GM__NEVER, &piece, NULL) == GM_OK && piece) gm__read_done(read, piece);
+  gm__read_get_figures(read, &figures);
+  assert_int_equal(figures.direct_bytes, 2 * LARGE);
+  assert_true(figures.host_bytes < GM__READ_PIECE); /* no memory between */
+  for (uint64_t i = 0; i < LARGE; i++) {
+    assert_int_equal(base[i], file_byte(9, i));
+    assert_int_equal(base[LARGE + 4096 + i], file_byte(9, LARGE + i));
+  }
+  gm__read_end(read);
+  gm_file_close(file);
+}
+
 static void test_holes_are_not_read_through_the_page_cache(void **state) {
   (void)state;
   open_files(GM_WAY_CACHE);
@@ -171,6 +199,7 @@ int main(void) {
       TEST(test_every_byte_of_any_plan_arrives_once),
       TEST(test_pieces_come_in_the_order_of_the_files),
       TEST(test_near_ranges_are_read_together),
+      TEST(test_large_ranges_are_read_apart),
       TEST(test_holes_are_not_read_through_the_page_cache),
       TEST(test_a_range_as_it_lies_in_the_file_needs_no_other_memory),
       TEST(test_a_range_behind_the_end),

@@ -128,6 +128,37 @@ static void test_host_memory_is_bounded(void **state) {
   assert_int_equal(gm_stream_close(stream, NULL), GM_OK);
 }
 
+/* Large tensors at pages of the file go straight into blocks at pages. */
+static void test_tensors_at_pages_need_no_other_memory(void **state) {
+  (void)state;
+  enum { LARGE = (1 << 20) + 8192 };
+  enum { HEADER = 4096 - 8 };
+  static char header[HEADER + 1];
+  char text[200];
+  gm_model *paged = NULL;
+  gm_loaded_model *loaded = NULL;
+  gm_load_result result = {.struct_size = sizeof result};
+  const gm_load_params params = {.struct_size = sizeof params, .path = GM_LOAD_PATH_DIRECT, .verify = true};
+  memset(header, ' ', HEADER);
+  snprintf(text, sizeof text,
+           "{\"a\":{\"dtype\":\"U8\",\"shape\":[%d],\"data_offsets\":[0,%d]},"
+           "\"b\":{\"dtype\":\"U8\",\"shape\":[%d],\"data_offsets\":[%d,%d]}}",
+           LARGE, LARGE, LARGE, LARGE, 2 * LARGE);
+  memcpy(header, text, strlen(text));
+  safetensors_bytes file = safetensors_bytes_make(header, HEADER, 2 * LARGE, 5);
+  const char *path = temp_folder_write(&f.folder, "paged", file.bytes, file.length);
+  assert_int_equal(gm_model_open(&f.host.services, path, &paged, NULL), GM_OK);
+  played_reads_begin();
+  assert_int_equal(gm_model_load(paged, f.pool, &params, &loaded, &result, NULL), GM_OK);
+  assert_true(result.verified);
+  assert_int_equal(result.direct_bytes, 2 * LARGE);
+  assert_int_equal(played_reads.cached_bytes, 0);
+  assert_true(result.peak_host_bytes < 20000);
+  assert_int_equal(gm_loaded_model_release(loaded, NULL), GM_OK);
+  gm_model_close(paged);
+  safetensors_bytes_free(&file);
+}
+
 static void test_a_file_system_without_direct_reads_is_told(void **state) {
   (void)state;
   const gm_load_params params = {.struct_size = sizeof params, .path = GM_LOAD_PATH_DIRECT};
@@ -212,6 +243,7 @@ int main(void) {
       TEST(test_every_byte_into_its_place),
       TEST(test_every_byte_through_slots),
       TEST(test_host_memory_is_bounded),
+      TEST(test_tensors_at_pages_need_no_other_memory),
       TEST(test_a_file_system_without_direct_reads_is_told),
       TEST(test_what_is_left_out_is_not_read),
       TEST(test_a_bad_byte_is_told_with_its_tensor),
