@@ -11,11 +11,13 @@
 
 #include "support/played_disk.h"
 
-#include "support/sample.h"
 #include "support/save_versions.h"
 
 static const char *const names[] = {"m.gguf", "m.safetensors", "m.npz"};
 enum { NAMES = sizeof names / sizeof names[0], POWER_STATES = 1000, KILLS = 1000 };
+
+/* A sample of the kills and power failures, where GM_TEST_FULL does not ask for all. */
+static bool crash_is_full(void) { return getenv("GM_TEST_FULL") != NULL; }
 
 typedef struct crash_scene {
   save_versions versions;
@@ -74,7 +76,7 @@ static void test_power_that_goes(void **state) {
     crash_save_all();
     assert_true(played.count > 12 * SAVE_VERSIONS); /* several writes for each file */
     const int each = POWER_STATES / NAMES / played.count + 1;
-    crash_everywhere(sample_is_full() ? (uint64_t)each : 1);
+    crash_everywhere(crash_is_full() ? (uint64_t)each : 1);
     assert_true(s.looks >= played.count);
     assert_int_equal(s.broken, 0);
     save_versions_close(&s.versions);
@@ -120,9 +122,6 @@ static bool crash_kill(int at, bool half) {
   return killed;
 }
 
-/* A fork is slow under a sanitizer. */
-static int crash_kills(void) { return getenv("GM_TEST_FULL") ? KILLS : KILLS / 25; }
-
 static int crash_files(void) {
   int count = 0;
   DIR *stream = opendir(s.versions.target.path);
@@ -135,7 +134,7 @@ static int crash_files(void) {
 static void test_a_process_that_is_killed(void **state) {
   (void)state;
   int kills = 0;
-  for (int round = 0; kills < crash_kills(); round++) {
+  for (int round = 0; kills < (crash_is_full() ? KILLS : KILLS / 25); round++) {
     save_versions_open(&s.versions, names[round % NAMES]);
     s.versions.checksums = round % 2;
     for (int at = 1; crash_kill(at, (round + at) % 2); at++) kills++;

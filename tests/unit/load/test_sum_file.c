@@ -65,7 +65,7 @@ static void expect(gm_status wanted, const char *words) {
 }
 
 static void flip(const char *name, off_t at) {
-  unsigned char byte;
+  unsigned char byte = 0;
   const int fd = open(name, O_RDWR | O_CLOEXEC);
   assert_true(fd >= 0 && pread(fd, &byte, 1, at) == 1);
   byte ^= 0x10;
