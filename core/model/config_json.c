@@ -89,10 +89,13 @@ static bool json_window_letters(json_config *reader, bool *out_stated, uint64_t 
   return true;
 }
 
-/* Two names of one object must agree where nothing but the dimension itself can be meant. */
+/* Two names of one object must agree where nothing but the dimension itself can be meant. A number beside a list is
+ * that of layers in general. */
 static bool json_contradicts(const json_config *reader, gm__dimension field, bool inside, uint64_t number) {
   const bool guarded =
       field == GM__DIM_HIDDEN || field == GM__DIM_LAYERS || field == GM__DIM_HEADS || field == GM__DIM_KV_HEADS;
+  const gm__layer_list list = json_list_of(field);
+  if (list != GM__LISTS && reader->config.listed[list] > 0) return false;
   const bool same_object = reader->rank[field] > 0 && (reader->rank[field] > GM__JSON_KEYS) == inside;
   return guarded && same_object && reader->config.value[field] != number;
 }
@@ -104,7 +107,8 @@ static bool json_take(json_config *reader, uint32_t row, bool inside) {
   bool stated = false;
   uint64_t number = 0;
   const uint64_t at = gm__json_next_at(&reader->scan);
-  if (json_first(reader) == '[') {
+  const bool is_list = json_first(reader) == '[';
+  if (is_list) {
     stated = true;
     if (!json_list(reader, json_list_of(field), &number)) return false;
   } else if (!(letters ? json_window_letters : json_number)(reader, &stated, &number)) {

@@ -34,6 +34,7 @@ const gm__json_key gm__json_keys[GM__JSON_KEYS] = {
     {"num_heads", GM__DIM_HEADS},
     {"decoder_attention_heads", GM__DIM_HEADS},
     {"attention_heads", GM__DIM_HEADS},
+    {"num_attention_heads_per_layer", GM__DIM_HEADS},
     {"num_key_value_heads", GM__DIM_KV_HEADS},
     {"num_kv_heads", GM__DIM_KV_HEADS},
     {"n_head_kv", GM__DIM_KV_HEADS},

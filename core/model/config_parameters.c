@@ -6,6 +6,7 @@
 
 #include "core/model/config_families.h"
 #include "core/model/config_formula.h"
+#include "core/model/config_key.h"
 #include "core/model/model_memory.h"
 
 /* The counts of one file, and what they are made with. */
@@ -19,6 +20,12 @@ typedef struct parameters_reader {
 
 static void parameters_unknown(gm_model_config *out, const char *why) {
   snprintf(out->uncounted, sizeof out->uncounted, "%s", why);
+}
+
+/* Nobody has looked at all keys, and one of them may say what gm does not know. */
+static void parameters_unseen(gm_model_config *out, const char *why) {
+  parameters_unknown(out, why);
+  if (!out->unsure[0]) snprintf(out->unsure, sizeof out->unsure, "%s", why);
 }
 
 static const char *parameters_text(const parameters_reader *reader, const char *key) {
@@ -84,16 +91,17 @@ gm_status gm__config_parameters(const gm_services *services, char *text, uint64_
                                 gm_error *err) {
   void *room = NULL;
   if (length > GM__PARAMETERS_JSON_MAX) {
-    parameters_unknown(out, "the file is larger than that of any model");
+    parameters_unseen(out, "the file is larger than that of any model");
     return GM_OK;
   }
   gm_status status = gm__model_alloc(services, 1, sizeof(parameters_reader), &room, err);
   if (status != GM_OK) return status;
   parameters_reader *reader = room;
   if (!gm__config_values_read(text, length, &reader->values) || reader->values.overflowed) {
-    parameters_unknown(out, "the file has more keys and lists than any model's");
-  } else if (parameters_begin(reader, out)) {
-    parameters_count(reader, out);
+    parameters_unseen(out, "the file has more keys and lists than any model's");
+  } else {
+    gm__config_doubts(&reader->values, out);
+    if (parameters_begin(reader, out)) parameters_count(reader, out);
   }
   gm__model_release(services, room, 1, sizeof(parameters_reader));
   return GM_OK;

@@ -51,8 +51,9 @@ gm_status gm__model_config_parse_json(char *text, uint64_t length, const char *p
 enum { GM__PARAMETERS_JSON_MAX = 1 << 20 }; /* bytes; a longer text is that of no model */
 
 /* Count the parameters of the model that a config.json describes, as the class of its family makes them. The text is
- * written to; one above GM__PARAMETERS_JSON_MAX is not looked at. The other members of *out are there. Where gm cannot
- * count, *out says why, and the call is GM_OK all the same. OUT_OF_HOST_MEMORY. */
+ * written to; one above GM__PARAMETERS_JSON_MAX is not looked at. The other members of *out are there. A key that may
+ * matter and is not read makes *out unsure. Where gm cannot count, *out says why, and the call is GM_OK all the same.
+ * OUT_OF_HOST_MEMORY. */
 gm_status gm__config_parameters(const gm_services *services, char *text, uint64_t length, gm_model_config *out,
                                 gm_error *err);
 

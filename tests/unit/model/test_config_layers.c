@@ -80,6 +80,22 @@ static void test_heads_of_each_layer(void **state) {
   for (uint64_t layer = 0; layer < 6; layer++) assert_int_equal(gm__layer_at(&config, layer)->kv_heads, 4 >> layer % 3);
 }
 
+/* A list beside the number of all layers, which need not be the largest of the list. */
+static void test_a_list_of_heads_beside_a_number(void **state) {
+  (void)state;
+  static const char *const files[] = {"{" BASE ",\"num_attention_heads_per_layer\":[4,8,4,8,4,2],\"num_kv_heads\":2}",
+                                      "{\"num_attention_heads_per_layer\":[4,8,4,8,4,2],\"num_kv_heads\":2," BASE "}"};
+  static const uint32_t heads[] = {4, 8, 4, 8, 4, 2};
+  for (int i = 0; i < 2; i++) {
+    const gm_model_config config = parse_good(files[i]);
+    for (uint64_t layer = 0; layer < 6; layer++) {
+      assert_int_equal(gm__layer_at(&config, layer)->heads, heads[layer]);
+      assert_int_equal(gm__layer_at(&config, layer)->kv_heads, 2);
+      assert_int_equal(gm__layer_at(&config, layer)->key_size, 16);
+    }
+  }
+}
+
 /* Layers of one part each: recurrent, with experts, attention, feed-forward. */
 static void test_layers_of_one_part(void **state) {
   (void)state;
@@ -118,6 +134,7 @@ int main(void) {
       cmocka_unit_test(test_recurrent_layers),
       cmocka_unit_test(test_layers_with_experts),
       cmocka_unit_test(test_heads_of_each_layer),
+      cmocka_unit_test(test_a_list_of_heads_beside_a_number),
       cmocka_unit_test(test_layers_of_one_part),
       cmocka_unit_test(test_dense_between_experts),
   };
