@@ -43,6 +43,7 @@ gm_status gm__component_run(const char *op, const gm_component_settings *setting
 
 bool gm__component_flux(const gm__component_view *view, const gm_component_settings *run, gm_component *out);
 bool gm__component_sd3(const gm__component_view *view, const gm_component_settings *run, gm_component *out);
+bool gm__component_unet(const gm__component_view *view, const gm_component_settings *run, gm_component *out);
 bool gm__component_vae(const gm__component_view *view, const gm_component_settings *run, gm_component *out);
 bool gm__component_clip(const gm__component_view *view, const gm_component_settings *run, gm_component *out);
 bool gm__component_t5(const gm__component_view *view, const gm_component_settings *run, gm_component *out);

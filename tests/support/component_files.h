@@ -4,6 +4,7 @@
 #define GM_TESTS_SUPPORT_COMPONENT_FILES_H
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,63 @@ static inline void add_sd3(header *to, const char *prefix, unsigned width) {
   snprintf(patch, sizeof patch, "%u,16,2,2", width);
   header_add(to, prefix, "x_embedder.proj.weight", patch);
   header_add(to, prefix, "joint_blocks.0.x_block.mlp.fc1.weight", shape_of(4 * width, width));
+}
+
+/* Keys and values of the prompt in `count` blocks. */
+static inline void add_unet_text(header *to, const char *block, unsigned count, const char *shape) {
+  char name[96];
+  for (unsigned i = 1; i <= count; i++) {
+    snprintf(name, sizeof name, "%s.1.transformer_blocks.%u.attn2.to_k.weight", block, i);
+    header_add(to, "", name, shape);
+    snprintf(name, sizeof name, "%s.1.transformer_blocks.%u.attn2.to_v.weight", block, i);
+    header_add(to, "", name, shape);
+  }
+}
+
+/* SD 1 has attention from the first level on, SDXL from the second. */
+static inline void add_unet(header *to, bool is_xl) {
+  header_add(to, "", "input_blocks.0.0.weight", "320,4,3,3");
+  header_add(to, "", "input_blocks.3.0.op.weight", "320,320,3,3");
+  header_add(to, "", "input_blocks.6.0.op.weight", "640,640,3,3");
+  if (!is_xl) header_add(to, "", "input_blocks.9.0.op.weight", "1280,1280,3,3");
+  header_add(to, "", "middle_block.0.in_layers.2.weight", "1280,1280,3,3");
+  header_add(to, "", "output_blocks.2.1.conv.weight", "1280,1280,3,3");
+  header_add(to, "", is_xl ? "output_blocks.3.0.in_layers.2.weight" : "output_blocks.6.0.in_layers.2.weight",
+             "640,1920,3,3");
+  header_add(to, "", "output_blocks.5.2.conv.weight", is_xl ? "640,640,3,3" : "1280,1280,3,3");
+  if (!is_xl) header_add(to, "", "output_blocks.8.2.conv.weight", "640,640,3,3");
+  header_add(to, "", is_xl ? "output_blocks.6.0.in_layers.2.weight" : "output_blocks.9.0.in_layers.2.weight",
+             "320,960,3,3");
+  if (is_xl) {
+    add_unet_text(to, "input_blocks.5", 10, "640,2048");
+    add_unet_text(to, "middle_block", 60, "1280,2048");
+  } else {
+    add_unet_text(to, "input_blocks.2", 5, "320,768");
+    add_unet_text(to, "input_blocks.5", 5, "640,768");
+    add_unet_text(to, "middle_block", 6, "1280,768");
+  }
+  const char *const block = is_xl ? "input_blocks.4.1.transformer_blocks.0." : "input_blocks.1.1.transformer_blocks.0.";
+  header_add(to, block, "attn1.to_q.weight", is_xl ? "640,640" : "320,320");
+  header_add(to, block, "attn2.to_k.weight", is_xl ? "640,2048" : "320,768");
+}
+
+static inline void add_unet_diffusers(header *to) {
+  header_add(to, "", "conv_in.weight", "320,4,3,3");
+  header_add(to, "", "down_blocks.0.resnets.0.conv1.weight", "320,320,3,3");
+  header_add(to, "", "down_blocks.1.resnets.0.conv1.weight", "640,320,3,3");
+  header_add(to, "", "down_blocks.2.resnets.0.conv1.weight", "1280,640,3,3");
+  header_add(to, "", "mid_block.resnets.0.conv1.weight", "1280,1280,3,3");
+  header_add(to, "", "up_blocks.1.resnets.0.conv1.weight", "640,1920,3,3");
+  header_add(to, "", "up_blocks.1.upsamplers.0.conv.weight", "640,640,3,3");
+  header_add(to, "", "up_blocks.2.resnets.0.conv1.weight", "320,960,3,3");
+  for (unsigned i = 1; i <= 70; i++) {
+    char block[96];
+    snprintf(block, sizeof block, "mid_block.attentions.0.transformer_blocks.%u.attn2.", i);
+    header_add(to, block, "to_k.weight", i <= 10 ? "640,2048" : "1280,2048");
+    header_add(to, block, "to_v.weight", i <= 10 ? "640,2048" : "1280,2048");
+  }
+  header_add(to, "down_blocks.1.attentions.0.transformer_blocks.0.", "attn1.to_q.weight", "640,640");
+  header_add(to, "down_blocks.1.attentions.0.transformer_blocks.0.", "attn2.to_k.weight", "640,2048");
 }
 
 static inline void add_vae(header *to, const char *prefix) {

@@ -9,7 +9,7 @@
 //   PARTS="src/core/*.cpp src/model_loader.cpp src/model_manager.cpp src/name_conversion.cpp src/model_io/*.cpp zip.o"
 //   GGML="ggml/build/src/libggml.a ggml/build/src/libggml-cpu.a ggml/build/src/libggml-base.a -lpthread -ldl"
 //   c++ $FLAGS $PATHS -o measure measure.cpp $PARTS $GGML
-//   for kind in vae sd3 flux text; do ./measure $kind; done
+//   for kind in vae sd3 flux text unet; do ./measure $kind; done
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -22,6 +22,7 @@
 #include "core/ggml_extend.hpp"
 #include "model/diffusion/flux.hpp"
 #include "model/diffusion/mmdit.hpp"
+#include "model/diffusion/unet.hpp"
 #include "model/te/clip.hpp"
 #include "model/te/t5.hpp"
 #include "model/vae/auto_encoder_kl.hpp"
@@ -106,6 +107,14 @@ static void sd3(ggml_backend_t cpu, const Run &run, int kind) {
   measure(runner, names[kind], run, [&] { return runner.build_graph(x, time, context, y); });
 }
 
+static void unet(ggml_backend_t cpu, const Run &run, bool is_xl) {
+  UNetModelRunner runner(cpu, {}, prefix, is_xl ? VERSION_SDXL : VERSION_SD1);
+  sd::Tensor<float> x({run.width / 8, run.height / 8, 4, 1}), time({1}), context({is_xl ? 2048 : 768, run.text, 1}),
+      y({2816, 1});
+  measure(runner, is_xl ? "unet-sdxl" : "unet-sd1", run,
+          [&] { return is_xl ? runner.build_graph(x, time, context, {}, y) : runner.build_graph(x, time, context); });
+}
+
 static void text(ggml_backend_t cpu, bool flash) {
   for (int tokens : {77, 154, 256, 512}) {
     T5Runner runner(cpu, {}, "text_encoders.t5xxl.transformer");
@@ -127,6 +136,7 @@ int main(int count, char **words) {
   for (bool flash : {false, true}) {
     if (kind == "text") text(cpu, flash);
     for (const auto &size : sizes) {
+      for (int xl = 0; kind == "unet" && xl < 2; xl++) unet(cpu, {size[0], size[1], 77, flash}, xl == 1);
       if (kind == "vae") vae(cpu, {size[0], size[1], 0, flash});
       for (int tokens : {256, 512}) {
         if (kind == "flux") flux(cpu, {size[0], size[1], tokens, flash}, "flux", 3072);
