@@ -36,7 +36,8 @@ if(GM_LAVAPIPE_ICD)
   set(gm_lavapipe_alone "VK_DRIVER_FILES=${GM_LAVAPIPE_ICD}")
 endif()
 if(GM_SANITIZE) # the others are not looked into, and each is loaded slowly; plain builds have all of the system's
-  list(APPEND gm_test_environment ${gm_lavapipe_alone})
+  # Each device of lavapipe starts threads for drawing, too, for which a sanitizer sets up a stack and more.
+  list(APPEND gm_test_environment ${gm_lavapipe_alone} "LP_NUM_THREADS=0")
 endif()
 
 # Runs each test, and ends it with all its threads' stacks when its time is up. It is no part of what a sanitizer looks at.
