@@ -8,9 +8,12 @@
 /* One activation of the residual stream for all tokens: X of the rules. */
 static uint64_t compute_row(const gm__shape *shape) { return 4 * shape->hidden * shape->tokens; }
 
-static bool compute_is_plain(const gm__shape *shape) { return shape->row && shape->row->plain; }
+static bool compute_is_plain(const gm__shape *shape) { return shape->traits->plain; }
 
-static bool compute_is_flash(const gm__shape *shape) { return shape->flash && !shape->biased; }
+/* A decoder behind an encoder has a bias, too. */
+static bool compute_is_biased(const gm__shape *shape) { return shape->encoder_decoder || shape->traits->biased; }
+
+static bool compute_is_flash(const gm__shape *shape) { return shape->flash && !compute_is_biased(shape); }
 
 static uint64_t compute_mask(const gm__shape *shape, uint64_t cells) {
   return cells * shape->tokens * (compute_is_flash(shape) ? 2 : 4);
@@ -30,7 +33,7 @@ static uint64_t compute_masks(const gm__shape *shape) {
 
 static uint64_t compute_logits(const gm__shape *shape) {
   uint64_t rows = 4 * shape->outputs * (shape->vocab + shape->hidden);
-  bool late = shape->row && shape->row->outputs_at_end;
+  bool late = shape->row && (shape->row->outputs_at_end || shape->row->outputs_normed);
   return shape->encoder_only ? 0 : rows + (late ? compute_row(shape) : 0);
 }
 
@@ -93,22 +96,30 @@ static uint64_t compute_padded(uint64_t bytes) { return gm__round_up(bytes, GM__
 
 static uint64_t compute_cache_inputs(const gm__shape *shape, uint64_t cells) {
   uint64_t index = compute_padded(8 * shape->tokens);
-  uint64_t values = compute_is_flash(shape) ? 1 : shape->value_width;
+  uint64_t values = compute_is_flash(shape) ? 1 : shape->widest_values;
   uint64_t rotations = compute_padded(4 * shape->key_rotation * shape->key_rotation) +
                        compute_padded(4 * shape->value_rotation * shape->value_rotation);
   uint64_t value_index = shape->mla ? 0 : compute_padded(8 * shape->tokens * values);
   return index + value_index + rotations + compute_padded(compute_mask(shape, cells));
 }
 
+/* Numbers of tokens, their positions, and which of them have logits. */
+static uint64_t compute_ids(const gm__shape *shape) {
+  const gm__op_row *row = shape->row;
+  uint64_t tokens = compute_padded(4 * shape->tokens), outputs = compute_padded(4 * shape->outputs);
+  if (!row) return 2 * tokens + outputs;
+  uint64_t positions = gm__op_row_has_no_positions(row, shape->layers) ? 0 : row->sections ? 4 * tokens : tokens;
+  return tokens + positions + (row->temperature ? tokens : 0) + (row->no_choice ? 0 : outputs);
+}
+
 uint64_t gm__compute_host_inputs(const gm__shape *shape) {
-  bool has_sections = shape->row && shape->row->sections;
-  uint64_t row = compute_padded(compute_row(shape)), tokens = compute_padded(4 * shape->tokens);
-  uint64_t ids = tokens + (has_sections ? 4 * tokens : tokens);
-  bool adds_positions = shape->encoder_only || (shape->row && shape->row->no_rope);
-  uint64_t bytes = (adds_positions ? 3 : 2) * row + ids + compute_padded(4 * shape->outputs);
+  uint64_t row = compute_padded(compute_row(shape));
+  bool adds_positions = shape->encoder_only || (shape->row && shape->row->added_positions);
+  uint64_t bytes = (adds_positions ? 3 : 2) * row + compute_ids(shape);
   bytes += compute_padded(4 * shape->tokens * shape->layers * shape->config->layer_embedding);
   if (shape->recurrent) return bytes;
   if (shape->uncached) return bytes + compute_padded(compute_masks(shape));
+  if (shape->mixes) bytes += compute_padded(4 * shape->sequences);
   if (shape->window_cells) bytes += compute_cache_inputs(shape, shape->window_cells);
   return bytes + compute_cache_inputs(shape, shape->cells);
 }
@@ -156,34 +167,40 @@ static void compute_unknown(const gm__shape *shape, gm__compute *out) {
   out->method = GM_ESTIMATE_INTERVAL;
   compute_widen(device, device->bytes, 40, 250);
   compute_widen(host, host->bytes, 40, 250);
-  if (!shape->biased) return;
+  if (!compute_is_biased(shape)) return;
   /* Scores and their bias; in an encoder-decoder two stacks, and scores in both and between them. */
   uint64_t scores = 4 * shape->tokens * (shape->uncached ? shape->tokens : shape->cells) * shape->heads;
   device->high = gm__add_sat(device->high, gm__mul_sat(3, scores));
   host->high = gm__add_sat(host->high, gm__mul_sat(3, host->bytes));
 }
 
-/* Logits that are computed with the embedding itself, which is on the host. */
+/* Logits that the host computes after the device has done the rest. The inputs have gone by then, but for the tensor of
+ * embeddings that nobody reads. */
 static void compute_head_on_host(const gm__shape *shape, gm_memory_range *host) {
-  if (shape->copies_embedding || shape->encoder_only) return;
-  host->high = gm__add_sat(host->high, compute_logits(shape));
+  if (!shape->traits->host_head) return;
+  uint64_t head =
+      compute_padded(4 * shape->tokens) + compute_row(shape) + 4 * shape->outputs * (shape->vocab + shape->hidden);
+  host->bytes = gm__max(host->bytes, head);
+  host->low = gm__max(host->low, host->bytes);
+  host->high = gm__max(host->high, host->bytes);
 }
 
 static gm_status compute_exact(const gm_services *services, const gm__shape *shape,
                                const gm_estimate_settings *settings, gm__compute *out, gm_error *err) {
   bool on_host = settings->place == GM_ESTIMATE_HOST;
-  out->method = settings->place == GM_ESTIMATE_SPLIT || settings->kv_on_host ? GM_ESTIMATE_FORMULA : GM_ESTIMATE_EXACT;
+  bool split = settings->place == GM_ESTIMATE_SPLIT || settings->kv_on_host;
+  bool loose = shape->row->loose || shape->row->loose_rows;
+  out->method = split ? GM_ESTIMATE_FORMULA : loose ? GM_ESTIMATE_INTERVAL : GM_ESTIMATE_EXACT;
   return gm__op_walk(services, shape, on_host, on_host ? &out->host.bytes : &out->device.bytes, err);
 }
 
-/* Other versions of the engine order their operations otherwise. Where rows are reduced at the end of all layers, this
- * one sometimes puts them behind its inputs. */
+/* Other versions of the engine order their operations otherwise. */
 static void compute_doubt(const gm__shape *shape, uint64_t formula, gm_estimate_method method, gm_memory_range *out) {
-  const bool late = shape->row && shape->row->outputs_at_end;
-  if (method == GM_ESTIMATE_EXACT && !late) {
+  if (shape->row && method != GM_ESTIMATE_FORMULA) {
     compute_widen(out, out->bytes, 90, 110);
+    out->high = gm__add_sat(out->high, shape->row->loose_rows * compute_row(shape));
   } else {
-    compute_widen(out, formula, 78, shape->mla || late ? 135 : 125);
+    compute_widen(out, formula, 78, shape->mla || shape->traits->outputs_at_end ? 135 : 125);
   }
 }
 
@@ -207,7 +224,7 @@ gm_status gm__compute_estimate(const gm_services *services, const gm__shape *sha
   compute_doubt(shape, formula, out->method, on_host ? &out->host : &out->device);
   if (!on_host) compute_widen(&out->host, inputs, 100, 100);
   if (!shape->row && (!shape->mla || shape->mixes)) compute_unknown(shape, out);
-  compute_head_on_host(shape, &out->host);
+  if (!on_host) compute_head_on_host(shape, &out->host);
   if (!on_host && (settings->place == GM_ESTIMATE_SPLIT || settings->kv_on_host)) {
     compute_split(shape, settings, weights, out);
   }

@@ -2,7 +2,6 @@
 #include "core/fit/estimate_shape.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "core/base/error.h"
 #include "core/base/saturate.h"
@@ -97,32 +96,13 @@ static gm_status shape_check_run(const gm__shape *shape, uint64_t batch, uint64_
 
 /* ---- dimensions ---- */
 
-/* Architectures without a row of operations whose feed-forward layers are two matrices. */
-static bool shape_is_plain(const char *architecture) {
-  static const char *const names[] = {"bert", "bloom", "gptj", "mpt", "opt", "phi2", "starcoder"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    if (strcmp(names[i], architecture) == 0) return true;
-  }
-  return false;
-}
-
-/* Engines of one architecture compute logits with the embedding itself, where it is; encoders make none. */
-static bool shape_copies_embedding(const gm_model_config *config) {
-  return !config->encoder_only && strcmp(config->architecture, "bitnet") != 0;
-}
-
-/* Engines keep a cache for these encoders, and compute without it. */
-static bool shape_ignores_cache(const char *architecture) {
-  return strcmp(architecture, "t5encoder") == 0 || strcmp(architecture, "llama-embed") == 0;
-}
-
 /* The widest layer stands for all: the largest stage of one of them decides. */
 static void shape_take_layers(gm__shape *shape, const gm_model_config *config, const gm_layer_kind *widest) {
   const bool cached = widest->flags & (GM_LAYER_ATTENDS | GM_LAYER_SHARES), attends = widest->flags & GM_LAYER_UNCACHED;
   shape->heads = widest->heads;
   shape->head = gm__layer_query_size(widest);
   shape->value_head = gm__layer_result_size(widest);
-  shape->intermediate = widest->intermediate;
+  shape->intermediate = widest->intermediate / (shape->traits->halved ? 2 : 1);
   shape->experts = widest->experts;
   shape->experts_used = widest->experts_used;
   shape->expert_width = widest->expert_intermediate;
@@ -130,7 +110,7 @@ static void shape_take_layers(gm__shape *shape, const gm_model_config *config, c
   shape->mla = widest->flags & GM_LAYER_COMPRESSED;
   shape->mixes = widest->flags & GM_LAYER_RECURRENT;
   shape->recurrent = shape->mixes && !cached && !attends;
-  shape->uncached = (attends && !cached) || shape_ignores_cache(config->architecture);
+  shape->uncached = (attends && !cached) || shape->traits->scores_cacheless;
   shape->key_width = shape->mla ? widest->key_size : (uint64_t)widest->kv_heads * widest->key_size;
   shape->value_width = shape->mla ? 0 : (uint64_t)widest->kv_heads * widest->value_size;
   for (uint32_t i = 0; i < config->kind_count; i++) {
@@ -141,15 +121,13 @@ static void shape_take_layers(gm__shape *shape, const gm_model_config *config, c
 
 static void shape_take_model(gm__shape *shape, const gm_model_config *config) {
   const gm_layer_kind widest = gm_model_widest_layer(config);
-  shape->row = gm__op_row_find(config->architecture);
-  shape->plain = shape->row ? shape->row->plain : shape_is_plain(config->architecture);
+  shape->traits = gm__op_row_find(config->architecture);
+  shape->row = shape->traits->unordered ? NULL : shape->traits;
   shape->hidden = config->hidden;
   shape->layers = config->layers;
   shape->vocab = config->vocab;
   shape->encoder_only = config->encoder_only;
   shape->encoder_decoder = config->encoder_layers > 0;
-  shape->biased = shape->encoder_decoder || strcmp(config->architecture, "t5encoder") == 0;
-  shape->copies_embedding = shape_copies_embedding(config);
   shape_take_layers(shape, config, &widest);
   if (shape->mla || shape->encoder_only || shape->uncached || shape->encoder_decoder || shape->recurrent)
     shape->row = NULL;
@@ -222,8 +200,7 @@ static gm_status shape_check_types(const gm__shape *shape, gm_error *err) {
 static gm_status shape_take_types(gm__shape *shape, const gm_estimate_settings *settings, gm_error *err) {
   shape->key_type = settings->key_type == GM_DTYPE_F64 ? GM_DTYPE_F16 : settings->key_type;
   shape->value_type = settings->value_type == GM_DTYPE_F64 ? GM_DTYPE_F16 : settings->value_type;
-  /* Engines turn flash attention off for this architecture. */
-  shape->flash = !settings->plain_attention && strcmp(shape->config->architecture, "grok") != 0;
+  shape->flash = !settings->plain_attention && !shape->traits->no_flash;
   if (shape->encoder_decoder && settings->separate_sequences && shape->sequences > 1) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_estimate_memory",
                     "an encoder-decoder has one cache for all sequences");

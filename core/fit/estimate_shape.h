@@ -8,18 +8,16 @@
 /* Numbers are bounded such that no product of the compute rules passes 2^63; those of weights and caches saturate. */
 typedef struct gm__shape {
   const gm_model_config *config; /* borrowed; its kinds of layers are there */
-  const gm__op_row *row;         /* NULL: an architecture that no generator knows */
+  const gm__op_row *row;         /* NULL: an architecture whose operations gm does not know in their order */
+  const gm__op_row *traits;      /* of the architecture, also without an order; never NULL */
   uint64_t hidden, layers, vocab;
   uint64_t heads, head, value_head; /* of the widest layer; likewise below */
   uint64_t intermediate, experts, experts_used, expert_width, window;
   bool has_dense_layers; /* beside those with experts */
-  bool plain;            /* feed-forward layers without a gate */
   bool mla, encoder_only, encoder_decoder, recurrent;
   uint64_t widest_values;          /* of all layers: without flash attention engines keep as much for each */
   bool uncached;                   /* layers attend to the tokens at hand alone */
-  bool copies_embedding;           /* where the model has no output matrix */
   bool mixes;                      /* layers that attend, and recurrent ones */
-  bool biased;                     /* scores get a bias, which flash attention does not do */
   uint64_t key_width, value_width; /* of all key heads; MLA: one compressed row and none */
   uint64_t tokens;                 /* of a micro-batch, rounded up to the sequences */
   uint64_t outputs;                /* of them with logits */

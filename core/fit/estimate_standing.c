@@ -57,41 +57,20 @@ static gm_estimate_part standing_weights(const gm__estimate_parts *parts, bool f
   return standing_interval(range, assumed ? standing_assumed : "counted from dimensions, without biases");
 }
 
-/* Architectures whose buffers the rules do not bound: measured, they are several times what the formula says. */
-static const char *standing_unbounded(const char *architecture) {
-  static const struct {
-    const char *architecture, *why;
-  } rows[] = {{"deepseek32", "the operations of its indexers are not counted"},
-              {"glm-dsa", "the operations of its indexers are not counted"},
-              {"hy_v4", "the operations of its indexers are not counted"},
-              {"minimax-m3", "the operations of its indexers are not counted"},
-              {"minimax-01", "the operations of its linear attention are not counted"},
-              {"grok", "the operations of its experts are not counted"},
-              {"gemma3n", "its residual has several streams, which are not counted"},
-              {"t5", "the operations between its encoder and its decoder are not counted"}};
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    if (strcmp(rows[i].architecture, architecture) == 0) return rows[i].why;
-  }
-  return NULL;
-}
-
 static gm_estimate_part standing_compute(const gm__estimate_parts *parts) {
   const gm__compute *compute = &parts->compute;
   const gm_memory_range range = {gm__add_sat(compute->host.bytes, compute->device.bytes),
                                  gm__add_sat(compute->host.low, compute->device.low),
                                  gm__add_sat(compute->host.high, compute->device.high)};
-  /* One architecture is off by up to 7.5 % although its operations are known: see docs/fit.md. */
-  const bool is_off = strcmp(parts->shape.config->architecture, "gpt-oss") == 0;
   if (parts->shape.config->unsure[0]) return standing_unknown(range.bytes, parts->shape.config->unsure);
-  const char *unbounded = compute->bounded ? NULL : standing_unbounded(parts->shape.config->architecture);
+  const char *unbounded = compute->bounded ? NULL : parts->shape.traits->unbounded;
   if (unbounded) return standing_unknown(range.bytes, unbounded);
   switch (compute->method) {
-    case GM_ESTIMATE_EXACT:
-      if (!is_off) return standing_exact(range.bytes);
-      return standing_interval(range, "the order of some operations is not known");
+    case GM_ESTIMATE_EXACT: return standing_exact(range.bytes);
     case GM_ESTIMATE_FORMULA: return standing_interval(range, "the engine's plan follows a formula here");
     case GM_ESTIMATE_INTERVAL: break;
   }
+  if (parts->shape.row) return standing_interval(range, "the sizes of some small tensors are taken by rule");
   return standing_interval(range, "the operations of this architecture are not known one by one");
 }
 

@@ -146,7 +146,7 @@ static void weights_add(weights_sum *sum, const gm_tensor_info *tensor) {
 
 /* A tied embedding is the output matrix, too: there is a copy of it on the device. */
 static void weights_finish(weights_sum *sum, gm__weights *out) {
-  if (!sum->has_output && sum->shape->copies_embedding) {
+  if (!sum->has_output && !sum->shape->encoder_only && !sum->shape->traits->host_head) {
     sum->total.output = sum->embedding_device;
     if (sum->first_layer != UINT64_MAX) sum->total.tied = sum->embedding_device;
     sum->total.device = gm__add_sat(sum->total.device, sum->total.tied);
@@ -183,7 +183,7 @@ static uint64_t weights_attention_parameters(const gm__shape *shape, const gm_la
   return gm__add_sat(gm__add_sat(query, result), gm__mul_sat(shape->hidden, cached));
 }
 
-static uint64_t weights_matrices(const gm__shape *shape) { return shape->plain ? 2 : 3; }
+static uint64_t weights_matrices(const gm__shape *shape) { return shape->traits->plain ? 2 : 3; }
 
 /* A recurrent layer (Mamba): projections in and out, convolution, step sizes, state. A short convolution of the
  * residual stream has three gates. */

@@ -1,283 +1,246 @@
-/* One walker for all architectures: it reads the row, never the name. Sizes are bytes of f32 activations. Only what
- * takes memory, reads a tensor for the last time or orders these is here. */
-#include "core/fit/estimate_parts.h"
-#include "core/fit/op_list.h"
+/* One walker for all architectures: it reads the row, never the name. */
+#include "core/fit/op_walker.h"
+#include "core/model/layers.h"
 
-enum { WALK_CACHES = 2 };
-
-/* The inputs of one cache: of window layers, and of the others. */
-typedef struct walk_cache {
-  uint64_t cells;
-  gm__op_tensor key_rotation, value_rotation, key_index, value_index, mask;
-} walk_cache;
-
-typedef struct walk {
-  gm__op_list ops;
-  const gm__shape *shape;
-  const gm__op_row *row;
-  bool on_host;
-  uint64_t row_bytes;   /* of one activation of the residual stream */
-  uint64_t query_bytes; /* of all tokens' queries; likewise below */
-  uint64_t key_bytes, value_bytes, result_bytes;
-  walk_cache caches[WALK_CACHES];
-  gm__op_tensor positions, wanted; /* `wanted`: which tokens' outputs are */
-  gm__op_tensor residual;
-  gm__op_tensor query, key, value; /* as attention gets them */
-} walk;
-
-#define WALK_OP(self, bytes, ...) gm__op_add(&(self)->ops, (bytes), (gm__op_operands){__VA_ARGS__})
-
-static gm__op_tensor walk_read(walk *self, uint64_t bytes, gm__op_tensor first, gm__op_tensor second) {
-  return WALK_OP(self, bytes, .reads = {first, second});
-}
+enum { WALK_MASKED_LOGITS = 32768 };
 
 /* ---- inputs ---- */
 
 static uint64_t walk_index_bytes(const gm__shape *shape) {
-  return shape->flash ? 8 * shape->tokens : 8 * shape->tokens * shape->value_width;
+  return shape->flash ? 8 * shape->tokens : 8 * shape->tokens * shape->widest_values;
 }
 
-static void walk_cache_inputs(walk *self, walk_cache *cache, uint64_t cells) {
+static void walk_cache_inputs(gm__op_walker *self, gm__op_cache *cache, uint64_t cells) {
   const gm__shape *shape = self->shape;
   uint64_t key_side = shape->key_rotation, value_side = shape->value_rotation;
   cache->cells = cells;
-  if (key_side) cache->key_rotation = walk_read(self, 4 * key_side * key_side, 0, 0);
-  if (value_side) cache->value_rotation = walk_read(self, 4 * value_side * value_side, 0, 0);
-  cache->key_index = walk_read(self, 8 * shape->tokens, 0, 0);
-  cache->value_index = walk_read(self, walk_index_bytes(shape), 0, 0);
-  cache->mask = walk_read(self, cells * shape->tokens * (shape->flash ? 2 : 4), 0, 0);
+  if (key_side) cache->key_rotation = gm__op_read(self, 4 * key_side * key_side, 0, 0);
+  if (value_side) cache->value_rotation = gm__op_read(self, 4 * value_side * value_side, 0, 0);
+  cache->key_index = gm__op_read(self, 8 * shape->tokens, 0, 0);
+  cache->value_index = gm__op_read(self, walk_index_bytes(shape), 0, 0);
+  cache->mask = gm__op_read(self, cells * shape->tokens * (shape->flash ? 2 : 4), 0, 0);
+}
+
+/* Those of the cache that the first layer reads come first. */
+static void walk_caches(gm__op_walker *self) {
+  const gm__shape *shape = self->shape;
+  const bool first = gm__shape_has_window(shape, 0);
+  if (shape->window_cells && first) walk_cache_inputs(self, &self->caches[1], shape->window_cells);
+  if (self->row->temperature && first) self->temperature = gm__op_read(self, 4 * shape->tokens, 0, 0);
+  walk_cache_inputs(self, &self->caches[0], shape->cells);
+  if (shape->window_cells && !first) walk_cache_inputs(self, &self->caches[1], shape->window_cells);
+}
+
+/* Whether the first operation is that of a recurrent layer. */
+static bool walk_gathers_first(const gm__op_walker *self) {
+  const uint32_t flags = gm__shape_layer(self->shape, 0)->flags;
+  if (self->row->mixer == GM__OP_MIXER_DELTA) return false;
+  return flags & GM_LAYER_RECURRENT && !(flags & GM_LAYER_ATTENDS);
+}
+
+static void walk_embedding(gm__op_walker *self, gm__op_tensor embedding, gm__op_tensor position_rows) {
+  const uint64_t all = self->row_bytes * self->shape->tokens;
+  self->residual = position_rows ? GM__OP(self, all, .over = {embedding, position_rows}) : embedding;
+  if (self->row->embedding_norm) self->residual = gm__op_read(self, all, self->residual, 0);
+  if (self->row->embedding_skip) self->embedding = self->residual;
 }
 
 /* The device gets copies of the embeddings' rows; the host has tokens, and a tensor for embeddings that nobody reads.
  */
-static void walk_inputs(walk *self) {
+static void walk_inputs(gm__op_walker *self) {
   const gm__shape *shape = self->shape;
   uint64_t all = self->row_bytes * shape->tokens;
-  gm__op_tensor tokens = self->on_host ? walk_read(self, 4 * shape->tokens, 0, 0) : 0;
-  gm__op_tensor embedding = walk_read(self, all, 0, 0), position_rows = 0;
-  bool adds_positions = self->row->no_rope;
-  if (adds_positions && !self->on_host) position_rows = walk_read(self, all, 0, 0);
-  if (!adds_positions || self->on_host)
-    self->positions = walk_read(self, (self->row->sections ? 16 : 4) * shape->tokens, 0, 0);
-  if (shape->window_cells) walk_cache_inputs(self, &self->caches[1], shape->window_cells);
-  walk_cache_inputs(self, &self->caches[0], shape->cells);
-  self->wanted = walk_read(self, 4 * shape->outputs, 0, 0);
-  if (self->on_host) embedding = walk_read(self, all, tokens, 0);
-  if (adds_positions && self->on_host) position_rows = walk_read(self, all, self->positions, 0);
-  self->residual = adds_positions ? WALK_OP(self, all, .over = {embedding, position_rows}) : embedding;
-}
-
-/* ---- pieces ---- */
-
-static gm__op_tensor walk_norm(walk *self, gm__op_tensor input, uint64_t bytes) {
-  if (self->row->layer_norm) return walk_read(self, bytes, input, 0);
-  return WALK_OP(self, bytes, .over = {input});
-}
-
-static gm__op_tensor walk_pre_norm(walk *self, gm__op_tensor input, uint64_t bytes) {
-  return self->row->no_pre_norm ? input : walk_norm(self, input, bytes);
-}
-
-static gm__op_tensor walk_wanted_rows(walk *self, gm__op_tensor input) {
-  return walk_read(self, self->row_bytes * self->shape->outputs, input, self->wanted);
-}
-
-/* ---- attention ---- */
-
-/* A projection's heads are seen through a view, so the rotation of positions cannot be written over it. */
-static gm__op_tensor walk_rope(walk *self, gm__op_tensor input, uint64_t bytes) {
-  if (self->row->no_rope) return input;
-  if (!self->row->head_norm) return walk_read(self, bytes, input, self->positions);
-  gm__op_tensor normed = walk_read(self, bytes, input, 0);
-  return WALK_OP(self, bytes, .over = {normed}, .reads = {self->positions});
-}
-
-/* Copy the part of a fused projection that no rope has made contiguous, then rotate it. */
-static gm__op_tensor walk_rotate(walk *self, gm__op_tensor input, uint64_t bytes, gm__op_tensor matrix, bool is_part) {
-  if (!matrix) return input;
-  if (is_part) input = walk_read(self, bytes, input, 0);
-  return walk_read(self, bytes, input, matrix);
-}
-
-static gm__op_tensor walk_query_or_key(walk *self, const walk_cache *cache, gm__op_tensor input, uint64_t bytes) {
-  gm__op_tensor projected = self->row->fused_qkv ? input : walk_read(self, bytes, input, 0);
-  gm__op_tensor placed = walk_rope(self, projected, bytes);
-  return walk_rotate(self, placed, bytes, cache->key_rotation, self->row->fused_qkv && self->row->no_rope);
-}
-
-static gm__op_tensor walk_value(walk *self, const walk_cache *cache, gm__op_tensor input) {
-  bool fused = self->row->fused_qkv;
-  gm__op_tensor projected = fused ? input : walk_read(self, self->value_bytes, input, 0);
-  return walk_rotate(self, projected, self->value_bytes, cache->value_rotation, fused);
-}
-
-static void walk_project(walk *self, const walk_cache *cache, gm__op_tensor input) {
-  uint64_t all = self->query_bytes + self->key_bytes + self->value_bytes;
-  if (self->row->fused_qkv) input = walk_read(self, all, input, 0);
-  self->query = walk_query_or_key(self, cache, input, self->query_bytes);
-  if (!self->row->key_first) self->value = walk_value(self, cache, input);
-  self->key = walk_query_or_key(self, cache, input, self->key_bytes);
-  if (self->row->key_first) self->value = walk_value(self, cache, input);
-}
-
-static gm__op_tensor walk_flash(walk *self, const walk_cache *cache) {
-  const gm__shape *shape = self->shape;
-  uint64_t cells = cache->cells * shape->streams, bytes = self->result_bytes;
-  gm__op_tensor keys = 0, values = 0;
-  if (shape->key_type == GM_DTYPE_F32) keys = walk_read(self, 2 * cells * shape->key_width, 0, 0);
-  if (shape->value_type == GM_DTYPE_F32) values = walk_read(self, 2 * cells * shape->value_width, 0, 0);
-  if (!self->on_host) bytes += cells * (shape->key_copies + shape->value_copies);
-  return WALK_OP(self, bytes, .reads = {self->query, keys, values, cache->mask});
-}
-
-static gm__op_tensor walk_scores(walk *self, const walk_cache *cache) {
-  uint64_t bytes = 4 * self->shape->tokens * cache->cells * self->shape->heads;
-  gm__op_tensor scores = walk_read(self, bytes, self->query, 0);
-  scores = WALK_OP(self, bytes, .over = {scores}, .reads = {cache->mask});
-  gm__op_tensor weighted = walk_read(self, self->result_bytes, scores, 0);
-  return walk_read(self, self->result_bytes, weighted, 0);
-}
-
-static gm__op_tensor walk_attention(walk *self, const walk_cache *cache, gm__op_tensor input) {
-  walk_project(self, cache, input);
-  walk_read(self, 0, self->key, cache->key_index);
-  walk_read(self, 0, self->value, cache->value_index);
-  return self->shape->flash ? walk_flash(self, cache) : walk_scores(self, cache);
-}
-
-static gm__op_tensor walk_output(walk *self, const walk_cache *cache, gm__op_tensor result) {
-  if (cache->value_rotation) result = walk_read(self, self->result_bytes, result, cache->value_rotation);
-  return walk_read(self, self->row_bytes * self->shape->tokens, result, 0);
-}
-
-/* ---- feed-forward ---- */
-
-static gm__op_tensor walk_dense(walk *self, gm__op_tensor input, uint64_t width, uint64_t tokens) {
-  uint64_t bytes = 4 * width * tokens;
-  gm__op_tensor inner = 0;
-  if (self->row->fused_gate) {
-    inner = walk_read(self, 2 * bytes, input, 0);
-    inner = walk_read(self, bytes, inner, 0);
-  } else if (self->row->plain) {
-    inner = walk_read(self, bytes, input, 0);
-  } else {
-    gm__op_tensor gate = walk_read(self, bytes, input, 0);
-    inner = walk_read(self, bytes, input, 0);
-    inner = walk_read(self, bytes, gate, inner);
-  }
-  return walk_read(self, self->row_bytes * tokens, inner, 0);
-}
-
-/* The weights of the chosen experts; `*chosen` is their numbers. */
-static gm__op_tensor walk_router(walk *self, const gm_layer_kind *kind, gm__op_tensor input, uint64_t tokens,
-                                 gm__op_tensor *chosen) {
-  uint64_t all = UINT64_C(4) * kind->experts * tokens, used = UINT64_C(4) * kind->experts_used * tokens;
-  gm__op_tensor odds = walk_read(self, all, input, 0);
-  if (!self->row->late_softmax) odds = WALK_OP(self, all, .over = {odds});
-  *chosen = walk_read(self, all, self->row->biased_choice ? walk_read(self, all, odds, 0) : odds, 0);
-  gm__op_tensor weights = walk_read(self, used, odds, *chosen);
-  if (self->row->late_softmax) return walk_read(self, used, weights, 0);
-  if (self->row->raw_weights) return weights;
-  gm__op_tensor sum = walk_read(self, 4 * tokens, weights, 0);
-  return walk_read(self, used, weights, sum);
-}
-
-static gm__op_tensor walk_experts(walk *self, const gm_layer_kind *kind, gm__op_tensor input, uint64_t tokens) {
-  uint64_t used = kind->experts_used, bytes = 4 * kind->expert_intermediate * used * tokens;
-  uint64_t row = self->row_bytes * tokens;
-  gm__op_tensor chosen = 0, weights = walk_router(self, kind, input, tokens, &chosen);
-  gm__op_tensor gate = walk_read(self, bytes, input, chosen), up = walk_read(self, bytes, input, chosen);
-  gm__op_tensor inner = walk_read(self, bytes, gate, up);
-  gm__op_tensor down = walk_read(self, row * used, inner, chosen);
-  down = WALK_OP(self, row * used, .over = {down}, .reads = {weights});
-  if (used < 2) return down;
-  gm__op_tensor sum = walk_read(self, row, down, 0);
-  /* Each further sum is written over the one before it, so one stands for all. */
-  return used > 2 ? WALK_OP(self, row, .over = {sum}, .reads = {down}) : sum;
-}
-
-/* The experts that every token has. */
-static gm__op_tensor walk_shared(walk *self, const gm_layer_kind *kind, gm__op_tensor input, uint64_t tokens) {
-  uint64_t row = self->row_bytes * tokens;
-  if (!self->row->shared_gate) return walk_dense(self, input, kind->shared_intermediate, tokens);
-  gm__op_tensor odds = walk_read(self, 4 * tokens, input, 0), sigmoid = walk_read(self, 4 * tokens, odds, 0);
-  sigmoid = WALK_OP(self, 4 * tokens, .over = {sigmoid}, .reads = {odds});
-  gm__op_tensor result = walk_dense(self, input, kind->shared_intermediate, tokens);
-  return WALK_OP(self, row, .over = {result}, .reads = {sigmoid});
-}
-
-static gm__op_tensor walk_feed_forward(walk *self, uint64_t layer, gm__op_tensor input, uint64_t tokens) {
-  const gm_layer_kind *kind = gm__shape_layer(self->shape, layer);
-  if (!(kind->flags & GM_LAYER_EXPERTS)) return walk_dense(self, input, kind->intermediate, tokens);
-  gm__op_tensor result = walk_experts(self, kind, input, tokens);
-  if (!self->row->shared_experts) return result;
-  return WALK_OP(self, self->row_bytes * tokens, .over = {result, walk_shared(self, kind, input, tokens)});
+  gm__op_tensor tokens = self->on_host ? gm__op_read(self, 4 * shape->tokens, 0, 0) : 0;
+  if (self->row->masked_logits) self->logit_mask = gm__op_read(self, WALK_MASKED_LOGITS, 0, 0);
+  const bool first = walk_gathers_first(self);
+  if (first) self->sequences = gm__op_read(self, 4 * shape->sequences, 0, 0);
+  gm__op_tensor embedding = gm__op_read(self, all, 0, 0), position_rows = 0;
+  if (self->row->mixer && !first) self->sequences = gm__op_read(self, 4 * shape->sequences, 0, 0);
+  bool adds = self->row->added_positions, has_none = gm__op_row_has_no_positions(self->row, shape->layers);
+  if (adds && !self->on_host) position_rows = gm__op_read(self, all, 0, 0);
+  if (!has_none && (!adds || self->on_host))
+    self->positions = gm__op_read(self, (self->row->sections ? 16 : 4) * shape->tokens, 0, 0);
+  walk_caches(self);
+  if (!self->row->no_choice) self->wanted = gm__op_read(self, 4 * shape->outputs, 0, 0);
+  if (self->on_host) embedding = gm__op_read(self, all, tokens, 0);
+  if (adds && self->on_host) position_rows = gm__op_read(self, all, self->positions, 0);
+  walk_embedding(self, embedding, position_rows);
 }
 
 /* ---- layers ---- */
 
-static void walk_serial(walk *self, const walk_cache *cache, uint64_t layer, bool reduces) {
-  gm__op_tensor normed = walk_pre_norm(self, self->residual, self->row_bytes * self->shape->tokens);
-  gm__op_tensor result = walk_output(self, cache, walk_attention(self, cache, normed));
-  uint64_t tokens = reduces ? self->shape->outputs : self->shape->tokens, bytes = self->row_bytes * tokens;
-  if (reduces) {
-    result = walk_wanted_rows(self, result);
-    self->residual = walk_wanted_rows(self, self->residual);
-  }
-  self->residual = WALK_OP(self, bytes, .over = {result, self->residual});
-  result = walk_feed_forward(self, layer, walk_pre_norm(self, self->residual, bytes), tokens);
-  if (self->row->residual_first) {
-    self->residual = WALK_OP(self, bytes, .over = {self->residual, result});
-  } else {
-    self->residual = WALK_OP(self, bytes, .over = {result, self->residual});
-  }
+static gm__op_tensor walk_norm(gm__op_walker *self, gm__op_tensor input, uint64_t bytes) {
+  if (self->row->layer_norm) return gm__op_read(self, bytes, input, 0);
+  return GM__OP(self, bytes, .over = {input});
 }
 
-/* The projection of attention's result comes after the feed-forward layer. */
-static void walk_parallel(walk *self, const walk_cache *cache, uint64_t layer, bool reduces) {
+static gm__op_tensor walk_pre_norm(gm__op_walker *self, gm__op_tensor input, uint64_t bytes) {
+  return self->row->no_pre_norm ? input : walk_norm(self, input, bytes);
+}
+
+static gm__op_tensor walk_wanted_rows(gm__op_walker *self, gm__op_tensor input) {
+  return gm__op_read(self, self->row_bytes * self->shape->outputs, input, self->wanted);
+}
+
+/* Each layer adds the embedding, scaled. */
+static void walk_skip(gm__op_walker *self, uint64_t bytes, bool reduces) {
+  if (!self->embedding) return;
+  gm__op_tensor skip = reduces ? walk_wanted_rows(self, self->embedding) : self->embedding;
+  skip = GM__OP(self, bytes, .over = {skip});
+  self->residual = GM__OP(self, bytes, .over = {self->residual, skip});
+}
+
+/* Attention, recurrence, or both: what is left to compute of the first is its projection, and all of the second's
+ * result. */
+static gm__op_tensor walk_mix(gm__op_walker *self, gm__op_tensor normed) {
+  const bool recurs = self->kind->flags & GM_LAYER_RECURRENT, attends = self->kind->flags & GM_LAYER_ATTENDS;
+  gm__op_tensor result = attends ? gm__op_attend(self, normed) : 0;
+  if (recurs && attends) {
+    gm__op_gather(self, self->layer);
+    normed = walk_pre_norm(self, self->residual, self->row_bytes * self->shape->tokens);
+  }
+  if (recurs) gm__op_recur(self, normed);
+  if (!(self->kind->flags & GM_LAYER_EXPERTS)) gm__op_look_ahead(self);
+  return result;
+}
+
+/* Constants of the tokens that the output matrix has no rows for come right after the last attention. */
+static void walk_constants(gm__op_walker *self) {
+  const uint64_t fewer = self->row->fewer_logits, vocab = self->shape->vocab;
+  if (!fewer || fewer >= vocab) return;
+  gm__op_tensor one = gm__op_read(self, 4, 0, 0);
+  self->constants = gm__op_read(self, 4 * (vocab - fewer) * self->shape->outputs, one, 0);
+}
+
+static gm__op_tensor walk_mixed(gm__op_walker *self, gm__op_tensor result, gm__op_tensor normed) {
+  const uint64_t bytes = self->row_bytes * self->shape->tokens;
+  if (self->kind->flags & GM_LAYER_ATTENDS) result = gm__op_project(self, result, normed);
+  if (!(self->kind->flags & GM_LAYER_RECURRENT)) return result;
+  gm__op_tensor recurred = gm__op_recurred(self);
+  return result ? GM__OP(self, bytes, .over = {result, recurred}) : recurred;
+}
+
+static void walk_serial(gm__op_walker *self, bool reduces) {
+  const bool swaps = self->row->attention_last;
   gm__op_tensor normed = walk_pre_norm(self, self->residual, self->row_bytes * self->shape->tokens);
-  gm__op_tensor result = walk_attention(self, cache, normed);
+  gm__op_tensor result = walk_mix(self, normed);
   uint64_t tokens = reduces ? self->shape->outputs : self->shape->tokens, bytes = self->row_bytes * tokens;
-  bool own_norm = self->row->parallel_norm;
+  if (reduces) walk_constants(self);
+  if (self->row->router_first) gm__op_route(self, self->residual, tokens, reduces ? self->wanted : 0);
+  if (reduces && swaps) self->residual = walk_wanted_rows(self, self->residual);
+  result = walk_mixed(self, result, normed);
+  if (reduces) result = walk_wanted_rows(self, result);
+  if (reduces && !swaps) self->residual = walk_wanted_rows(self, self->residual);
+  /* A result that is seen through a view cannot be written over. */
+  const bool seen = self->row->mixer == GM__OP_MIXER_DELTA && self->kind->flags & GM_LAYER_RECURRENT && !reduces;
+  gm__op_tensor first = swaps || seen ? self->residual : result, second = swaps ? result : self->residual;
+  self->residual = GM__OP(self, bytes, .over = {first, second}, .reads = {result});
+  result = gm__op_feed(self, walk_pre_norm(self, self->residual, bytes), tokens);
+  first = self->row->residual_first ? self->residual : result;
+  second = self->row->residual_first ? result : self->residual;
+  self->residual = GM__OP(self, bytes, .over = {first, second});
+  walk_skip(self, bytes, reduces);
+}
+
+/* A layer of one part. */
+static void walk_single(gm__op_walker *self, bool reduces) {
+  const bool mixes = self->kind->flags & (GM_LAYER_ATTENDS | GM_LAYER_RECURRENT);
+  uint64_t tokens = reduces ? self->shape->outputs : self->shape->tokens;
+  gm__op_tensor normed = walk_pre_norm(self, self->residual, self->row_bytes * self->shape->tokens), result = 0;
+  if (mixes) result = walk_mixed(self, walk_mix(self, normed), normed);
+  if (!mixes) result = gm__op_feed(self, normed, self->shape->tokens);
+  if (reduces) result = walk_wanted_rows(self, result);
+  if (reduces) self->residual = walk_wanted_rows(self, self->residual);
+  self->residual = GM__OP(self, self->row_bytes * tokens, .over = {result, self->residual});
+}
+
+/* Attention and the feed-forward layer read the same. Sums go in the row's order. */
+static void walk_parallel(gm__op_walker *self, bool reduces) {
+  gm__op_tensor normed = walk_pre_norm(self, self->residual, self->row_bytes * self->shape->tokens);
+  gm__op_tensor result = gm__op_attend(self, normed), inner = 0;
+  uint64_t tokens = reduces ? self->shape->outputs : self->shape->tokens, bytes = self->row_bytes * tokens;
+  const bool own_norm = self->row->parallel_norm;
+  const gm__op_parallel order = self->row->parallel;
+  if (order == GM__OP_PARALLEL_ATTENTION) {
+    result = gm__op_project(self, result, normed);
+    if (reduces) result = walk_wanted_rows(self, result);
+  }
   if (reduces && own_norm) self->residual = walk_wanted_rows(self, self->residual);
   if (reduces && !own_norm) normed = walk_wanted_rows(self, normed);
   if (own_norm) normed = walk_norm(self, self->residual, bytes);
-  gm__op_tensor inner = walk_feed_forward(self, layer, normed, tokens);
-  result = walk_output(self, cache, result);
-  if (reduces) result = walk_wanted_rows(self, result);
+  inner = gm__op_feed(self, normed, tokens);
+  if (order == GM__OP_PARALLEL_RESIDUAL) {
+    if (reduces && !own_norm) self->residual = walk_wanted_rows(self, self->residual);
+    inner = GM__OP(self, bytes, .over = {inner, self->residual});
+  }
+  if (order != GM__OP_PARALLEL_ATTENTION) {
+    result = gm__op_project(self, result, normed);
+    if (reduces) result = walk_wanted_rows(self, result);
+  }
+  if (order == GM__OP_PARALLEL_RESIDUAL) {
+    self->residual = GM__OP(self, bytes, .over = {inner, result});
+    return;
+  }
   if (reduces && !own_norm) self->residual = walk_wanted_rows(self, self->residual);
-  inner = WALK_OP(self, bytes, .over = {inner, result});
-  self->residual = WALK_OP(self, bytes, .over = {inner, self->residual});
+  gm__op_tensor first = order == GM__OP_PARALLEL_ATTENTION ? result : inner;
+  gm__op_tensor second = order == GM__OP_PARALLEL_ATTENTION ? inner : result;
+  inner = GM__OP(self, bytes, .over = {first, second});
+  self->residual = GM__OP(self, bytes, .over = {inner, self->residual});
 }
 
-static void walk_layers(walk *self) {
+static void walk_take_layer(gm__op_walker *self, uint64_t layer) {
   const gm__shape *shape = self->shape;
+  const gm_layer_kind *kind = gm__shape_layer(shape, layer);
+  self->layer = layer;
+  self->kind = kind;
+  self->width = kind->flags & GM_LAYER_EXPERTS ? kind->expert_intermediate : kind->intermediate;
+  if (self->row->halved) self->width /= 2;
+  self->cache = &self->caches[gm__shape_has_window(shape, layer) ? 1 : 0];
+  self->query_bytes = 4 * shape->tokens * kind->heads * gm__layer_query_size(kind);
+  self->key_bytes = 4 * shape->tokens * kind->kv_heads * kind->key_size;
+  self->value_bytes = 4 * shape->tokens * kind->kv_heads * kind->value_size;
+  self->result_bytes = 4 * shape->tokens * kind->heads * gm__layer_result_size(kind);
+}
+
+static void walk_layers(gm__op_walker *self) {
+  const gm__shape *shape = self->shape;
+  const gm__op_row *row = self->row;
+  if (row->mixer != GM__OP_MIXER_DELTA && !(gm__shape_layer(shape, 0)->flags & GM_LAYER_ATTENDS))
+    gm__op_gather(self, 0);
   for (uint64_t layer = 0; layer < shape->layers; layer++) {
-    const walk_cache *cache = &self->caches[gm__shape_has_window(shape, layer) ? 1 : 0];
-    bool reduces = layer + 1 == shape->layers && !self->row->outputs_at_end;
-    if (self->row->parallel) {
-      walk_parallel(self, cache, layer, reduces);
+    const bool reduces = layer + 1 == shape->layers && !row->outputs_at_end && !row->outputs_normed && !row->no_choice;
+    walk_take_layer(self, layer);
+    if (row->parallel) {
+      walk_parallel(self, reduces);
+    } else if (row->single) {
+      walk_single(self, reduces);
     } else {
-      walk_serial(self, cache, layer, reduces);
+      walk_serial(self, reduces);
     }
   }
-  if (self->row->outputs_at_end) self->residual = walk_wanted_rows(self, self->residual);
-  gm__op_tensor normed = walk_norm(self, self->residual, self->row_bytes * shape->outputs);
-  walk_read(self, 4 * shape->vocab * shape->outputs, normed, 0);
+}
+
+static void walk_outputs(gm__op_walker *self) {
+  const gm__shape *shape = self->shape;
+  const gm__op_row *row = self->row;
+  const uint64_t tokens = row->outputs_normed ? shape->tokens : shape->outputs;
+  gm__op_tensor last = self->residual;
+  if (row->outputs_at_end) self->residual = walk_wanted_rows(self, last);
+  gm__op_tensor normed = walk_norm(self, self->residual, self->row_bytes * tokens), rows = normed;
+  if (row->outputs_normed) rows = walk_wanted_rows(self, normed);
+  const uint64_t bytes = row->host_head && !self->on_host ? 0 : 4 * shape->vocab * shape->outputs;
+  gm__op_tensor logits = gm__op_read(self, self->constants ? 4 * shape->outputs * row->fewer_logits : bytes, rows, 0);
+  if (self->constants) logits = gm__op_read(self, bytes, self->constants, logits);
+  if (row->masked_logits) logits = gm__op_read(self, bytes, logits, self->logit_mask);
+  GM__OP(self, 0, .reads = {logits, normed, rows, row->keeps_last ? last : 0});
 }
 
 gm_status gm__op_walk(const gm_services *services, const gm__shape *shape, bool on_host, uint64_t *out, gm_error *err) {
-  walk self = {.shape = shape,
-               .row = shape->row,
-               .on_host = on_host,
-               .row_bytes = 4 * shape->hidden,
-               .query_bytes = 4 * shape->heads * shape->head * shape->tokens,
-               .key_bytes = 4 * shape->key_width * shape->tokens,
-               .value_bytes = 4 * shape->value_width * shape->tokens,
-               .result_bytes = 4 * shape->heads * shape->value_head * shape->tokens};
+  gm__op_walker self = {.shape = shape, .row = shape->row, .on_host = on_host, .row_bytes = 4 * shape->hidden};
   gm__op_list_begin(&self.ops, services);
   walk_inputs(&self);
   walk_layers(&self);
+  walk_outputs(&self);
   gm_status status = gm__op_list_plan(&self.ops, on_host ? GM__ESTIMATE_HOST_ALIGNMENT : shape->alignment, out, err);
   gm__op_list_end(&self.ops);
   return status;

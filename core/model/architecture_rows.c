@@ -135,7 +135,7 @@ static const gm__architecture architectures[] = {
     {.name = "grovemoe"},
     {.name = "apertus"},
     {.name = "minimax-01", .mixes = GM__RECURRENT_INTERVAL, .recurrent_interval = 8, .state = GM__STATE_LINEAR},
-    {.name = "hrm_text", .unsure = "its layers run several times, which gm does not count"},
+    {.name = "hrm_text"},
     {.name = "minimax-m2"},
     {.name = "minimax-m3", .indexer = GM__INDEXER_SPARSE},
     {.name = "cogvlm"},
@@ -157,8 +157,8 @@ static const gm__architecture architectures[] = {
     {.name = "talkie"},
     {.name = "mellum", .window_period = 4},
     {.name = "nanbeige"},
-    {.name = "qwen3tts", .unsure = "a model of speech in several parts, which gm does not count"},
-    {.name = "pockettts", .unsure = "a model of speech in several parts, which gm does not count"},
+    {.name = "qwen3tts"},
+    {.name = "pockettts"},
 };
 
 const gm__architecture *gm__architecture_find(const char *name) {

@@ -34,6 +34,7 @@ static const char *const gguf_keys[GM__DIM_FIELDS] = {
     [GM__DIM_EXPERTS_SHARED] = "expert_shared_count",
     [GM__DIM_SHARED_INTERMEDIATE] = "expert_shared_feed_forward_length",
     [GM__DIM_LEADING_DENSE] = "leading_dense_block_count",
+    [GM__DIM_EXPERT_STEP] = "interleave_moe_layer_step",
     [GM__DIM_KV_LORA_RANK] = "attention.kv_lora_rank",
     [GM__DIM_Q_LORA_RANK] = "attention.q_lora_rank",
     [GM__DIM_ROPE_SIZE] = "rope.dimension_count",

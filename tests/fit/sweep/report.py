@@ -15,6 +15,7 @@ class Outcome:
     model: dict
     runs: list
     refusal: str
+    keys: dict = dataclasses.field(default_factory=dict)
 
     def name(self):
         variant = self.model.get("variant")
@@ -94,6 +95,25 @@ def page(data, outcomes):
     settings = "\n".join(f"- {name}: `{' '.join(options)}`" for name, _, options in SETTINGS)
     rows = "\n".join(row(outcome) for each in outcomes.values() for outcome in each)
     return PAGE.format(settings=settings, size=size, rows=rows, summary=bars(outcomes)[0].splitlines()[0])
+
+
+def key_text(name, value):
+    """A key for the test that reads a record: a number, a truth, or a list that is repeated over the layers."""
+    if isinstance(value, dict):
+        value = value.get("each") or value["layers"]
+        return f"{name}=" + ",".join(str(int(each)) for each in value) + ","
+    return f"{name}={str(value).lower() if isinstance(value, bool) else value}"
+
+
+def record(base, outcomes):
+    """A line for each model whose compute buffers gm has exact: keys beside those of `base`, and the bytes at each setting."""
+    lines = ["base " + " ".join(key_text(*item) for item in base.items() if isinstance(item[1], int))]
+    for outcome in (outcome for each in outcomes.values() for outcome in each if outcome.verdict("compute") == EXACT):
+        keys = [item for item in outcome.keys.items() if isinstance(item[1], (int, dict)) and base.get(item[0]) != item[1]]
+        sums = {run.setting: sum(part.engine for part in run.parts if part.name.startswith("compute")) for run in outcome.runs if run.parts}
+        figures = [f"{number}:{sums[setting[0]]}" for number, setting in enumerate(SETTINGS) if setting[0] in sums]
+        lines.append(" ".join([outcome.model["architecture"], *(key_text(*item) for item in keys), *figures]))
+    return "\n".join(dict.fromkeys(lines)) + "\n"
 
 
 def changed(text, outcomes):

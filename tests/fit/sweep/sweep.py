@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Compares gm's predictions with the engine's own figures, for a small model of each architecture.
 
-usage: sweep.py --measure PROGRAM --gmem GMEM [--light] [--page FILE [--write]] [--keep FOLDER] [--verbose] [ARCHITECTURE...]
+usage: sweep.py --measure PROGRAM --gmem GMEM [--light] [--page FILE [--write]] [--record FILE] [--keep FOLDER] [--verbose] [ARCHITECTURE...]
        sweep.py --measure PROGRAM --gmem GMEM --self-test
 
 Exit code 1: some rows are not those of the page (with --write, it is made from the result), or without a page: the bars are
-not reached. --light: the models that architectures.toml marks so. --self-test shows that a model that is not what gm is told
+not reached. --light: the models that architectures.toml marks so. --record: writes the compute buffers that gm has exact, for the unit test that
+holds gm to them. --self-test shows that a model that is not what gm is told
 makes the comparison fail.
 """
 import argparse
@@ -24,12 +25,14 @@ HERE = pathlib.Path(__file__).parent
 
 def outcome_of(path, data, model, engine, gmem):
     try:
-        tiny_model.make(path, data, model, engine)
+        keys, tensors = tiny_model.make(path, data, model, engine)
+        widths = [shape[1] for name, shape in tensors if "ffn_up_exps" in name]
+        keys |= {"expert_feed_forward_length": max(widths)} if widths else {}
     except tiny_model.Refused as refused:
         return report.Outcome(model, [], str(refused))
     windows = engine.memory(path, ["ctx=4096"])[0].get("window", 0)
     settings = [setting for setting in compare.SETTINGS if windows or "swa_full" not in setting[1]]
-    return report.Outcome(model, compare.compare_all(path, engine, gmem, settings), "")
+    return report.Outcome(model, compare.compare_all(path, engine, gmem, settings), "", keys)
 
 
 def sweep(arguments, data, engine, gmem):
@@ -91,6 +94,7 @@ def main():
     parser.add_argument("--self-test", action="store_true")
     parser.add_argument("--page", type=pathlib.Path)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--record", type=pathlib.Path)
     parser.add_argument("--keep")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
@@ -100,6 +104,8 @@ def main():
     data = tiny_model.read_architectures(HERE / "architectures.toml")
     outcomes = sweep(arguments, data, engine, gmem)
     text, reached = report.bars(outcomes)
+    if arguments.record:
+        arguments.record.write_text(report.record(data["base"], outcomes), encoding="utf-8")
     print(text)
     if not arguments.page:
         return 0 if reached else 1

@@ -359,7 +359,7 @@ static void test_keys_that_gm_does_not_know(void **state) {
 
 static void test_an_architecture_that_gm_does_not_know(void **state) {
   (void)state;
-  static const char *const names[] = {"brand_new", "deepseek4", "hrm_text"};
+  static const char *const names[] = {"brand_new", "deepseek4", "graniteswitch"};
   for (int i = 0; i < 3; i++) {
     scene self;
     scene_begin(&self, names[i], 2, 0);

@@ -1,0 +1,104 @@
+/* Attention, with a cache: projections, positions, scores, gate. */
+#include "core/fit/op_walker.h"
+
+/* A projection's heads are seen through a view, so nothing can be written over it. */
+static gm__op_tensor attend_place(gm__op_walker *self, gm__op_tensor input, uint64_t bytes, bool rotates) {
+  if (!self->row->head_norm) return rotates ? gm__op_read(self, bytes, input, self->positions) : input;
+  gm__op_tensor normed = gm__op_read(self, bytes, input, 0);
+  return rotates ? GM__OP(self, bytes, .over = {normed}, .reads = {self->positions}) : normed;
+}
+
+/* Copy the part of a fused projection that no rope has made contiguous, then rotate it. */
+static gm__op_tensor attend_turn(gm__op_walker *self, gm__op_tensor input, uint64_t bytes, gm__op_tensor matrix,
+                                 bool is_part) {
+  if (!matrix) return input;
+  if (is_part) input = gm__op_read(self, bytes, input, 0);
+  return gm__op_read(self, bytes, input, matrix);
+}
+
+static bool attend_rotates(const gm__op_walker *self) {
+  const gm__op_row *row = self->row;
+  const bool leads = row->rope_leads && !(self->kind->flags & GM_LAYER_EXPERTS);
+  if (row->added_positions || row->no_positions) return false;
+  if (row->rope_layers) return self->shape->layers == row->rope_layers;
+  if (row->rope_windows && self->shape->window_cells) return self->kind->window > 0 || leads;
+  return !row->rope_step || (self->layer + 1) % row->rope_step != 0;
+}
+
+static gm__op_tensor attend_query_or_key(gm__op_walker *self, gm__op_tensor input, uint64_t bytes, bool is_query) {
+  const bool rotates = attend_rotates(self), fused = self->row->fused_qkv;
+  const bool joined = is_query && self->row->joined_gate;
+  gm__op_tensor projected = fused ? input : gm__op_read(self, joined ? 2 * bytes : bytes, input, 0);
+  if (joined) self->joined = projected;
+  gm__op_tensor placed = attend_place(self, projected, bytes, rotates);
+  if (is_query && !rotates && self->temperature) placed = gm__op_read(self, bytes, placed, self->temperature);
+  return attend_turn(self, placed, bytes, self->cache->key_rotation, fused && placed == input);
+}
+
+static gm__op_tensor attend_value(gm__op_walker *self, gm__op_tensor input) {
+  bool fused = self->row->fused_qkv;
+  gm__op_tensor projected = fused ? input : gm__op_read(self, self->value_bytes, input, 0);
+  return attend_turn(self, projected, self->value_bytes, self->cache->value_rotation, fused);
+}
+
+/* A model with two caches has its keys before its values. */
+static void attend_projections(gm__op_walker *self, gm__op_tensor input) {
+  const bool key_first = self->shape->window_cells > 0;
+  uint64_t all = self->query_bytes + self->key_bytes + self->value_bytes;
+  if (self->row->fused_qkv) input = gm__op_read(self, all, input, 0);
+  self->query = attend_query_or_key(self, input, self->query_bytes, true);
+  if (!key_first) self->value = attend_value(self, input);
+  self->key = attend_query_or_key(self, input, self->key_bytes, false);
+  if (key_first) self->value = attend_value(self, input);
+}
+
+/* Copies of the cache as attention reads it: keys or values of one layer, in f16. */
+static uint64_t attend_copies(const gm__op_walker *self) {
+  const gm__shape *shape = self->shape;
+  uint64_t keys = shape->key_copies ? 2 * self->kind->kv_heads * self->kind->key_size : 0;
+  return keys + (shape->value_copies ? 2 * self->kind->kv_heads * self->kind->value_size : 0);
+}
+
+static gm__op_tensor attend_flash(gm__op_walker *self) {
+  const gm__shape *shape = self->shape;
+  uint64_t cells = self->cache->cells * shape->streams, bytes = self->result_bytes;
+  uint64_t heads = self->kind->kv_heads;
+  gm__op_tensor keys = 0, values = 0;
+  if (shape->key_type == GM_DTYPE_F32) keys = gm__op_read(self, 2 * cells * heads * self->kind->key_size, 0, 0);
+  if (shape->value_type == GM_DTYPE_F32) values = gm__op_read(self, 2 * cells * heads * self->kind->value_size, 0, 0);
+  if (!self->on_host) bytes += cells * attend_copies(self);
+  return GM__OP(self, bytes, .reads = {self->query, keys, values, self->cache->mask});
+}
+
+static gm__op_tensor attend_scores(gm__op_walker *self) {
+  uint64_t bytes = 4 * self->shape->tokens * self->cache->cells * self->kind->heads;
+  gm__op_tensor scores = gm__op_read(self, bytes, self->query, 0);
+  scores = GM__OP(self, bytes, .over = {scores}, .reads = {self->cache->mask});
+  gm__op_tensor weighted = gm__op_read(self, self->result_bytes, scores, 0);
+  return gm__op_read(self, self->result_bytes, weighted, 0);
+}
+
+gm__op_tensor gm__op_attend(gm__op_walker *self, gm__op_tensor input) {
+  attend_projections(self, input);
+  gm__op_read(self, 0, self->key, self->cache->key_index);
+  gm__op_read(self, 0, self->value, self->cache->value_index);
+  return self->shape->flash ? attend_flash(self) : attend_scores(self);
+}
+
+/* One factor for each element or for each head. A result of flash attention is seen through a view. */
+static gm__op_tensor attend_gate(gm__op_walker *self, gm__op_tensor result, gm__op_tensor input) {
+  const uint64_t bytes = self->result_bytes, narrow = 4 * self->shape->tokens * self->kind->heads;
+  const bool wide = self->row->gate == GM__OP_GATE_WIDE;
+  gm__op_tensor gate = gm__op_read(self, wide ? bytes : narrow, self->row->joined_gate ? self->joined : input, 0);
+  if (!wide) return gm__op_read(self, bytes, result, gate);
+  if (self->shape->flash) return GM__OP(self, bytes, .over = {gate}, .reads = {result});
+  return GM__OP(self, bytes, .over = {result, gate});
+}
+
+gm__op_tensor gm__op_project(gm__op_walker *self, gm__op_tensor result, gm__op_tensor input) {
+  const uint64_t bytes = self->result_bytes;
+  if (self->cache->value_rotation) result = gm__op_read(self, bytes, result, self->cache->value_rotation);
+  if (self->row->gate) result = attend_gate(self, result, input);
+  if (self->row->result_norm && self->shape->flash) result = gm__op_read(self, bytes, result, 0);
+  return gm__op_read(self, self->row_bytes * self->shape->tokens, result, 0);
+}

@@ -1,0 +1,152 @@
+/* The compute buffers that gm has exact, against those of the engine. scripts/check-fit --write records them, a line
+ * for each small model: its architecture, keys beside those of the line "base", and the bytes at each setting. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/model/model.h"
+#include "gm/estimate.h"
+#include "support/gguf_bytes.h"
+#include "test_data.h"
+
+enum { LINE = 1024, KEYS = 32, LIST = 64 };
+
+/* In the order of tests/fit/sweep/compare.py. */
+static const gm_estimate_settings settings[] = {
+    {.context = 4096, .batch = 512},
+    {.context = 4096, .batch = 512, .plain_attention = true},
+    {.context = 8192, .batch = 512, .sequences = 4},
+    {.context = 8192, .batch = 512, .sequences = 4, .separate_sequences = true},
+    {.context = 4096, .batch = 512, .key_type = GM_DTYPE_Q8_0, .value_type = GM_DTYPE_Q8_0},
+    {.context = 8192, .batch = 512, .full_windows = true},
+    {.context = 16384, .batch = 256, .plain_attention = true},
+};
+
+/* One line of the record, cut into words. */
+typedef struct record {
+  char text[2][LINE]; /* of the base, and of the model */
+  char *keys[KEYS], *figures[8];
+  int key_count, figure_count;
+  uint64_t layers;
+} record;
+
+static bool is_figure(const char *word) { return word[0] >= '0' && word[0] <= '9' && word[1] == ':'; }
+
+static void take_word(record *self, char *word) {
+  if (is_figure(word)) {
+    self->figures[self->figure_count++] = word;
+  } else {
+    assert_true(self->key_count < KEYS);
+    self->keys[self->key_count++] = word;
+  }
+}
+
+/* The last of a key's values counts: the base comes first. */
+static bool is_replaced(const record *self, int which) {
+  size_t name = strcspn(self->keys[which], "=") + 1;
+  for (int i = which + 1; i < self->key_count; i++) {
+    if (strncmp(self->keys[i], self->keys[which], name) == 0) return true;
+  }
+  return false;
+}
+
+static void write_list(gguf_bytes *file, const char *name, const char *values, uint64_t layers) {
+  uint64_t list[LIST], count = 0;
+  for (const char *at = values; *at; at = strchr(at, ',') + 1) list[count++] = strtoull(at, NULL, 10);
+  gguf_bytes_array(file, name, GGUF_U32, layers);
+  for (uint64_t i = 0; i < layers; i++) gguf_bytes_number(file, list[i % count], 4);
+}
+
+static void write_key(gguf_bytes *file, const char *architecture, const char *word, uint64_t layers) {
+  char name[128];
+  const char *value = strchr(word, '=') + 1;
+  snprintf(name, sizeof name, "%s.%.*s", architecture, (int)(value - 1 - word), word);
+  if (strchr(value, ',')) {
+    write_list(file, name, value, layers);
+  } else if (value[0] == 't' || value[0] == 'f') {
+    gguf_bytes_value(file, name, GGUF_BOOL, value[0] == 't', 1);
+  } else {
+    gguf_bytes_u32(file, name, strtoull(value, NULL, 10));
+  }
+}
+
+static gm_model_config read_config(const record *self, const char *architecture) {
+  gguf_bytes file;
+  gm_model *model = NULL;
+  gm_model_config config = {.struct_size = sizeof config};
+  gm_error err = {.status = GM_OK};
+  uint64_t count = 1;
+  for (int i = 0; i < self->key_count; i++) count += is_replaced(self, i) ? 0 : 1;
+  gguf_bytes_begin(&file, 3, 1, count);
+  gguf_bytes_text(&file, "general.architecture", architecture);
+  for (int i = 0; i < self->key_count; i++) {
+    if (!is_replaced(self, i)) write_key(&file, architecture, self->keys[i], self->layers);
+  }
+  gguf_bytes_tensor(&file, "output_norm.weight", 0, 0, 1, (uint64_t)8);
+  gguf_bytes_data(&file, 32, 32, 0);
+  if (gm__model_open_memory(NULL, file.bytes, file.length, "m.gguf", true, &model, &err)) fail_msg("%s", err.message);
+  if (gm_model_read_config(model, &config, &err)) fail_msg("%s: %s", architecture, err.message);
+  gm_model_close(model);
+  gguf_bytes_free(&file);
+  return config;
+}
+
+static int check_figures(const record *self, const char *architecture) {
+  const gm_model_config config = read_config(self, architecture);
+  int wrong = 0;
+  for (int i = 0; i < self->figure_count; i++) {
+    gm_estimate_settings asked = settings[self->figures[i][0] - '0'];
+    gm_memory_estimate out = {.struct_size = sizeof out};
+    gm_error err = {.status = GM_OK};
+    asked.struct_size = sizeof asked;
+    if (!asked.key_type) asked.key_type = asked.value_type = GM_DTYPE_F64;
+    if (gm_estimate_memory(NULL, &config, NULL, &asked, &out, &err)) fail_msg("%s: %s", architecture, err.message);
+    uint64_t bytes = out.parts[GM_ESTIMATE_COMPUTE].range.bytes, measured = strtoull(self->figures[i] + 2, NULL, 10);
+    if (bytes == measured) continue;
+    print_message("%s, setting %c: %llu, measured %llu\n", architecture, self->figures[i][0], (unsigned long long)bytes,
+                  (unsigned long long)measured);
+    wrong++;
+  }
+  return wrong;
+}
+
+static int check_line(const char *base, const char *line) {
+  record self = {.layers = 24};
+  char *architecture = NULL, *rest = NULL;
+  snprintf(self.text[0], LINE, "%s", base);
+  snprintf(self.text[1], LINE, "%s", line);
+  for (int part = 0; part < 2; part++) {
+    architecture = strtok_r(self.text[part], " \n", &rest);
+    for (char *word = strtok_r(NULL, " \n", &rest); word; word = strtok_r(NULL, " \n", &rest)) take_word(&self, word);
+  }
+  for (int i = 0; i < self.key_count; i++) {
+    if (strncmp(self.keys[i], "block_count=", 12) == 0) self.layers = strtoull(self.keys[i] + 12, NULL, 10);
+  }
+  assert_true(self.figure_count > 0);
+  return check_figures(&self, architecture);
+}
+
+static void all_that_is_recorded(void **state) {
+  (void)state;
+  char base[LINE], line[LINE];
+  int wrong = 0, lines = 0;
+  FILE *file = fopen(GM_TEST_DATA "/fit-buffers.txt", "r");
+  assert_non_null(file);
+  assert_non_null(fgets(base, sizeof base, file));
+  for (; fgets(line, sizeof line, file); lines++) wrong += check_line(base, line);
+  fclose(file);
+  assert_true(lines > 90);
+  assert_int_equal(wrong, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(all_that_is_recorded),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
