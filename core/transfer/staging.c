@@ -8,7 +8,7 @@
 /* Two halves: while one is written to the receiving device, the other is filled from the sending one. The memory is
  * freed only when both halves are at rest, or the device is lost and nothing moves any more. */
 
-enum { STAGING_HALF = 2 << 20, STAGING_HALVES = 2 };
+enum { STAGING_HALVES = 2 };
 
 typedef struct staging {
   const gm_services *services;
@@ -45,7 +45,7 @@ static bool staging_borrow(staging *s, gm_device *device) {
 static gm_status staging_alloc(staging *s, const gm__access *dst, const gm__access *src, const char *op,
                                gm_error *err) {
   s->services = gm__context_services(dst->device->ctx);
-  s->half = dst->bytes < STAGING_HALF ? dst->bytes : STAGING_HALF;
+  s->half = dst->bytes < gm__staging_half() ? dst->bytes : gm__staging_half();
   s->size = dst->bytes > s->half ? s->half * STAGING_HALVES : s->half;
   if (staging_borrow(s, dst->device) || staging_borrow(s, src->device)) return GM_OK;
   s->bytes = gm__alloc(s->services, (size_t)s->size);
