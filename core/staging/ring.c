@@ -38,6 +38,8 @@ struct gm__ring {
   gm__ring_slot slots[];
 };
 
+uint64_t gm__ring_usual_bytes(void) { return 4 << 20; }
+
 static size_t ring_size(uint32_t slots) { return sizeof(gm__ring) + (size_t)slots * sizeof(gm__ring_slot); }
 
 gm_status gm__ring_create(gm_device *device, uint32_t slots, uint64_t slot_bytes, gm__ring **out, gm_error *err) {

@@ -49,6 +49,9 @@ typedef struct gm__ring_info {
  * INVALID_ARGUMENT: a number is 0. OUT_OF_HOST_MEMORY. */
 gm_status gm__ring_create(gm_device *device, uint32_t slots, uint64_t slot_bytes, gm__ring **out, gm_error *err);
 
+/* Bytes of a slot of a device's ring (staging.h). The fault sweep puts small ones in their place. */
+uint64_t gm__ring_usual_bytes(void);
+
 /* Waits for the points of all slots, and gives the memory back. NULL does nothing. BUSY: a slot is taken. Other answers
  * are those of the wait; then the ring is still there. In a forked child it waits for nothing, and gives back what the
  * child has of it. */

@@ -7,7 +7,7 @@
 /* A staging leaves the device, under the device's lock, only while nobody has it open. Then it is ended without a lock.
  * So a device that stays open after all gets a new one when it needs one. */
 
-enum { STAGING_SLOTS = 16, STAGING_SLOT_BYTES = 4 << 20 };
+enum { STAGING_SLOTS = 16 };
 
 struct gm__staging {
   gm__ring *ring;
@@ -76,7 +76,7 @@ gm_status gm__staging_open(gm_device *device, gm__ring **out, gm_error *err) {
   gm_status status = GM_OK;
   *out = staging_use(device);
   while (!*out && status == GM_OK) {
-    status = gm__staging_shape(device, STAGING_SLOTS, STAGING_SLOT_BYTES, err);
+    status = gm__staging_shape(device, STAGING_SLOTS, gm__ring_usual_bytes(), err);
     *out = staging_use(device);
   }
   return *out ? GM_OK : status;

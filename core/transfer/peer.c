@@ -16,8 +16,6 @@
 /* One function chooses the route of a copy, peer_choose. A copy that is not direct has a reason there, which the
  * result, the log and gm_peer_get_info repeat. */
 
-uint64_t gm__staging_half(void) { return 2 << 20; }
-
 static gm_status peer_check(const gm_device *device, const gm_device *other, const char *op, gm_error *err) {
   gm_status status = gm__device_check(device, op, err);
   return status ? status : gm__device_check(other, op, err);

@@ -16,9 +16,6 @@ typedef struct gm__staged {
   bool pinned;
 } gm__staged;
 
-/* The most that one half of the staging memory holds. The fault sweep puts a small one in its place. */
-uint64_t gm__staging_half(void);
-
 /* Copies through host memory, and returns when the bytes have arrived. `stream` is one of the receiving device, NULL
  * for gm's own; the copy waits for its earlier work. `dst` and `src` have the same number of bytes. */
 gm_status gm__staging_copy(const gm__access *dst, const gm__access *src, gm_stream *stream, gm__staged *out,

@@ -1,116 +1,162 @@
 #include "core/transfer/peer.h"
 
-#include <inttypes.h>
-
-#include "core/base/alloc.h"
+#include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/saturate.h"
+#include "core/staging/staging.h"
 
-/* Two halves: while one is written to the receiving device, the other is filled from the sending one. The memory is
- * freed only when both halves are at rest, or the device is lost and nothing moves any more. */
+/* The bytes go in pieces through slots of a ring. A piece is read from the sending device. As soon as it is there, it
+ * is written to the receiving one, and meanwhile the next one is read. So both links work at a time. The host waits for
+ * the end of each read, because a device cannot wait for another API's work. A slot is given back when its piece has
+ * arrived, or the device is lost and nothing moves any more. */
 
-enum { STAGING_HALVES = 2 };
+enum { STAGING_PIECES = 4, STAGING_PARTS = 16, STAGING_LEAST = 256 << 10 };
+
+typedef struct staging_piece {
+  gm__ring_slot *slot;
+  uint64_t at;
+  bool written;   /* `point` is of its write, else of its read */
+  gm_point point; /* zero: it has passed */
+} staging_piece;
 
 typedef struct staging {
-  const gm_services *services;
-  gm_device *lender; /* owner of page-locked memory; NULL: plain host memory */
-  gm_memory memory;  /* of the lender */
-  unsigned char *bytes;
-  uint64_t size, half; /* of all, and of one half */
-  gm_point points[STAGING_HALVES];
+  const gm__access *dst, *src;
+  gm_stream *to, *from; /* NULL: calls wait */
+  const char *op;
+  gm_device *lender;
+  gm__ring *ring;
+  gm__ring_user user;
+  uint64_t piece; /* bytes */
+  staging_piece pieces[STAGING_PIECES];
+  uint32_t oldest, count; /* pieces that hold a slot */
 } staging;
 
-static bool staging_has_pinned(const gm_device *device) {
-  const uint32_t both = GM_MEMORY_PINNED | GM_MEMORY_HOST_POINTER;
-  if (device->info.unified) return false; /* its copies are the host's own */
-  for (uint32_t i = 0; i < device->type_count; i++) {
-    const uint32_t flags = device->types[i].flags;
-    if ((flags & both) == both && !(flags & GM_MEMORY_DEVICE_LOCAL)) return true;
+static bool staging_helps_nobody(gm__ring_user *user, uint64_t deadline) {
+  (void)user, (void)deadline;
+  return false; /* its own thread gives its slots back, without a call of the program */
+}
+
+/* The ring of the device that is farther from the host. */
+static gm_status staging_open(staging *s, gm_error *err) {
+  gm__ring_info info;
+  const bool sends = s->dst->device->info.unified && !s->src->device->info.unified;
+  s->lender = sends ? s->src->device : s->dst->device;
+  gm_status status = gm__staging_open(s->lender, &s->ring, err);
+  if (status) return status; /* without a ring */
+  s->user.help = staging_helps_nobody;
+  gm__ring_join(s->ring, &s->user);
+  status = gm__ring_grow(s->ring, 1, err);
+  gm__ring_figures(s->ring, &info);
+  if (status) return status;
+  const uint64_t slot = info.bytes / info.made, part = gm__round_up(s->dst->bytes / STAGING_PARTS, 4096);
+  s->piece = gm__min(slot, gm__max(part, STAGING_LEAST));
+  return GM_OK;
+}
+
+static gm_device *staging_device_of(const staging *s, const staging_piece *piece) {
+  return piece->written ? s->dst->device : s->src->device;
+}
+
+/* The oldest piece has arrived, or it never will. */
+static gm_status staging_retire(staging *s, gm_error *err) {
+  staging_piece *piece = &s->pieces[s->oldest];
+  gm_device *device = staging_device_of(s, piece);
+  const gm_status status = gm_point_wait(device, &piece->point, GM__NEVER, err);
+  gm_stream *stream = piece->written ? s->to : s->from;
+  for (int turn = 0; status && stream && turn < 2; turn++) {
+    if (gm_stream_sync(stream, NULL) == GM_OK) break;
   }
-  return false;
-}
-
-static bool staging_borrow(staging *s, gm_device *device) {
-  const gm__device_request request = {
-      .bytes = s->size, .flags = GM_HOST_VISIBLE, .must_be = GM_ANYWHERE, .beside_device = true};
-  if (!staging_has_pinned(device) || gm__device_alloc(device, &request, &s->memory, NULL) != GM_OK) return false;
-  if (!s->memory.host) {
-    gm__device_free(device, &s->memory, NULL);
-    return false;
-  }
-  s->lender = device;
-  s->bytes = s->memory.host;
-  return true;
-}
-
-static gm_status staging_alloc(staging *s, const gm__access *dst, const gm__access *src, const char *op,
-                               gm_error *err) {
-  s->services = gm__context_services(dst->device->ctx);
-  s->half = dst->bytes < gm__staging_half() ? dst->bytes : gm__staging_half();
-  s->size = dst->bytes > s->half ? s->half * STAGING_HALVES : s->half;
-  if (staging_borrow(s, dst->device) || staging_borrow(s, src->device)) return GM_OK;
-  s->bytes = gm__alloc(s->services, (size_t)s->size);
-  if (s->bytes) return GM_OK;
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for %" PRIu64 " bytes to stage through",
-                  s->size);
-}
-
-static void staging_free(staging *s) {
-  if (s->lender) {
-    gm__device_free(s->lender, &s->memory, NULL);
-  } else {
-    gm__release(s->services, s->bytes, (size_t)s->size);
-  }
-}
-
-/* Waits until the half may be filled again. */
-static gm_status staging_rest(staging *s, unsigned half, gm_device *device, gm_error *err) {
-  gm_status status = gm_point_wait(device, &s->points[half], UINT64_MAX, err);
-  if (status == GM_OK) gm_point_release(device, &s->points[half]);
+  gm_point_release(device, &piece->point);
+  gm__ring_give(s->ring, piece->slot, NULL);
+  s->oldest = (s->oldest + 1) % STAGING_PIECES;
+  s->count--;
   return status;
 }
 
-static gm_status staging_step(staging *s, const gm__access *dst, const gm__access *src, uint64_t at, gm_stream *stream,
-                              const char *op, gm_error *err) {
-  const unsigned half = (unsigned)(at / s->half % STAGING_HALVES);
-  const uint64_t bytes = dst->bytes - at < s->half ? dst->bytes - at : s->half;
-  const gm__access from = {src->device, src->memory, src->offset + at, bytes};
-  const gm__access to = {dst->device, dst->memory, dst->offset + at, bytes};
-  unsigned char *through = s->bytes + half * s->half;
-  gm_status status = staging_rest(s, half, dst->device, err);
-  if (status == GM_OK) status = gm__access_read(&from, through, NULL, NULL, op, err);
-  return status ? status : gm__access_write(&to, through, stream, &s->points[half], op, err);
+/* The piece is read: it goes on to the receiving device. */
+static gm_status staging_forward(staging *s, staging_piece *piece, gm_error *err) {
+  if (piece->written) return GM_OK;
+  const gm_status status = gm_point_wait(s->src->device, &piece->point, GM__NEVER, err);
+  if (status) return status;
+  gm_point_release(s->src->device, &piece->point);
+  piece->written = true;
+  const gm__access to = {s->dst->device, s->dst->memory, s->dst->offset + piece->at,
+                         gm__min(s->piece, s->dst->bytes - piece->at)};
+  return gm__access_write(&to, piece->slot->host, s->to, s->to ? &piece->point : NULL, s->op, err);
 }
 
-/* Waits after the last step or a failure: nothing uses the memory any more when this returns. */
-static gm_status staging_settle(staging *s, gm_device *device, gm_stream *stream, gm_error *err) {
+static gm_status staging_finish_oldest(staging *s, gm_error *err) {
+  const gm_status status = staging_forward(s, &s->pieces[s->oldest], err);
+  return status ? status : staging_retire(s, err);
+}
+
+/* A slot. With as many pieces as may be under way, or as the ring has slots for, the oldest one is waited for. */
+static gm_status staging_take(staging *s, gm__ring_slot **out, gm_error *err) {
+  gm_status status = s->count == STAGING_PIECES ? staging_finish_oldest(s, err) : GM_OK;
+  while (status == GM_OK) {
+    const bool soon = s->count || gm__ring_help(s->ring, &s->user, GM__NEVER);
+    status = gm__ring_take_as(s->ring, &s->user, soon ? 0 : GM__NEVER, out, err);
+    if (status != GM_ERR_TIMEOUT) return status;
+    status = s->count ? staging_finish_oldest(s, err) : GM_OK;
+  }
+  return status;
+}
+
+static gm_status staging_read(staging *s, uint64_t at, gm_error *err) {
+  gm__ring_slot *slot = NULL;
+  gm_status status = staging_take(s, &slot, err);
+  if (status) return status;
+  staging_piece *piece = &s->pieces[(s->oldest + s->count++) % STAGING_PIECES];
+  *piece = (staging_piece){.slot = slot, .at = at};
+  const gm__access from = {s->src->device, s->src->memory, s->src->offset + at, gm__min(s->piece, s->src->bytes - at)};
+  return gm__access_read(&from, slot->host, s->from, s->from ? &piece->point : NULL, s->op, err);
+}
+
+/* Each piece is read while the one before it is written. */
+static gm_status staging_move(staging *s, gm_error *err) {
   gm_status status = GM_OK;
-  for (unsigned half = 0; half < STAGING_HALVES; half++) {
-    gm_error failure;
-    gm_status one = staging_rest(s, half, device, &failure);
-    if (one == GM_OK) continue;
-    for (int turn = 0; turn < 2; turn++) {
-      if (gm_stream_sync(stream, NULL) == GM_OK) break;
-    }
-    gm_point_release(device, &s->points[half]);
-    if (status == GM_OK && err) *err = failure;
-    if (status == GM_OK) status = one;
+  for (uint64_t at = 0; at < s->dst->bytes && !status; at += s->piece) {
+    status = staging_read(s, at, err);
+    if (status || s->count < 2) continue;
+    status = staging_forward(s, &s->pieces[(s->oldest + s->count - 2) % STAGING_PIECES], err);
+  }
+  if (!status && s->count) {
+    status = staging_forward(s, &s->pieces[(s->oldest + s->count - 1) % STAGING_PIECES], err);
   }
   return status;
+}
+
+/* Nothing uses a slot any more when this returns. */
+static gm_status staging_settle(staging *s, gm_error *err) {
+  gm_status status = GM_OK;
+  while (s->count) {
+    const gm_status one = staging_retire(s, status ? NULL : err);
+    if (!status) status = one;
+  }
+  gm__ring_leave(s->ring, &s->user);
+  gm__staging_close(s->lender);
+  return status;
+}
+
+/* The sending device's own order; NULL: its calls wait. */
+static gm_status staging_sender(staging *s, gm_error *err) {
+  if (!gm__device_has_default_stream(s->src->device)) return GM_OK;
+  return gm__access_stream(s->src->device, NULL, s->op, &s->from, err);
 }
 
 gm_status gm__staging_copy(const gm__access *dst, const gm__access *src, gm_stream *stream, gm__staged *out,
                            const char *op, gm_error *err) {
-  staging s = {.lender = NULL};
-  gm_stream *on = NULL;
-  gm_status status = gm__access_stream(dst->device, stream, op, &on, err);
+  staging s = {.dst = dst, .src = src, .op = op};
+  gm__ring_info info;
+  gm_status status = gm__access_stream(dst->device, stream, op, &s.to, err);
   if (status == GM_OK && stream) status = gm__access_settle(stream, err);
-  if (status == GM_OK) status = staging_alloc(&s, dst, src, op, err);
-  if (status) return status;
-  for (uint64_t at = 0; at < dst->bytes && status == GM_OK; at += s.half) {
-    status = staging_step(&s, dst, src, at, on, op, err);
-  }
-  const gm_status settled = staging_settle(&s, dst->device, on, status ? NULL : err);
-  *out = (gm__staged){s.size, s.lender != NULL};
-  staging_free(&s);
+  if (status == GM_OK) status = staging_sender(&s, err);
+  if (status == GM_OK) status = staging_open(&s, err);
+  if (status == GM_OK) status = staging_move(&s, err);
+  if (!s.ring) return status;
+  const uint64_t pieces = (dst->bytes + s.piece - 1) / (s.piece ? s.piece : 1);
+  gm__ring_figures(s.ring, &info);
+  *out = (gm__staged){gm__min(pieces, STAGING_PIECES) * s.piece, info.pinned > 0};
+  const gm_status settled = staging_settle(&s, status ? NULL : err);
   return status ? status : settled;
 }

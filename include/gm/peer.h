@@ -31,7 +31,7 @@ typedef struct gm_peer_path {
 typedef enum gm_peer_route {
   GM_PEER_DIRECT = 0,
   GM_PEER_STAGED_BY_DRIVER = 1, /* the driver's own copy, through host memory */
-  GM_PEER_STAGED_BY_GM = 2      /* gm's copy, in pieces through host memory of its own */
+  GM_PEER_STAGED_BY_GM = 2      /* gm's copy, in pieces through the ring of a device */
 } gm_peer_route;
 
 /* How one copy went. */
@@ -39,7 +39,7 @@ typedef struct gm_peer_result {
   uint32_t struct_size;
   gm_peer_route route;
   bool pinned;                /* the staging memory is page-locked */
-  uint64_t staging_bytes;     /* host memory that gm took for the copy, and gave back */
+  uint64_t staging_bytes;     /* most host memory of the ring that the copy used at a time */
   char why[GM_PEER_WHY_SIZE]; /* why the copy was staged; "" if it was not */
 } gm_peer_result;
 
@@ -75,8 +75,9 @@ GM_API gm_status gm_peer_wait(gm_stream *stream, gm_device *of, const gm_point *
  * point has passed.
  *
  * gm stages a copy between two backends or two contexts, and where the API has no peers. It also does so where a
- * driver's copies were found to bring nothing; the first copy of a pair tests that with 256 bytes. Staging uses at most
- * 4 MiB of host memory in two halves. That memory is page-locked where one of the devices can allocate such memory.
+ * driver's copies were found to bring nothing; the first copy of a pair tests that with 256 bytes. The
+ * bytes go through the ring of a device (gm/transfer.h), and use at most four of its slots. A piece is read while the
+ * one before it is written.
  *
  * While the engine is capturing `stream` gm tests and enables nothing. The driver's copy is captured as it is. A copy
  * that gm would stage is NOT_SUPPORTED. So enable and copy once before the capture.

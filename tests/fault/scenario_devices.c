@@ -7,13 +7,13 @@
 #include "gm/peer.h"
 
 /* Three pieces of a staged copy. Host memory of copies stays valid to the end of the program. */
-enum { DEVICES_HALF = 64 << 10, DEVICES_BYTES = 2 * DEVICES_HALF + 1000, MANAGED_BYTES = 200000 };
+enum { DEVICES_SLOT = 64 << 10, DEVICES_BYTES = 2 * DEVICES_SLOT + 1000, MANAGED_BYTES = 200000 };
 static unsigned char devices_sent[DEVICES_BYTES], devices_got[DEVICES_BYTES];
 
-/* Linked in the place of gm's own: small pieces, because a sweep copies thousands of times. */
-uint64_t __wrap_gm__staging_half(void);
+/* Linked in the place of gm's own: small slots, because a sweep copies thousands of times. */
+uint64_t __wrap_gm__ring_usual_bytes(void);
 
-uint64_t __wrap_gm__staging_half(void) { return DEVICES_HALF; }
+uint64_t __wrap_gm__ring_usual_bytes(void) { return DEVICES_SLOT; }
 
 static gm_status devices_wrong(gm_error *err) {
   snprintf(err->message, sizeof err->message, "every call succeeded, and the bytes are wrong");

@@ -18,7 +18,7 @@ static void copy_staged(transfer_world *w, gm_stream *stream, gm_point *out, gm_
   world_ok(gm_block_copy_peer(to->pool, &to->block, 5, from->pool, &from->block, 2, WORLD_BYTES - 8, stream, out,
                               result, err));
   assert_int_equal(result->route, GM_PEER_STAGED_BY_GM);
-  assert_int_equal(result->staging_bytes, 4 << 20);
+  assert_in_range(result->staging_bytes, 1, 16 << 20);
   assert_true(result->why[0] != 0);
 }
 

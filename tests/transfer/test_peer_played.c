@@ -9,20 +9,7 @@
 #include <time.h>
 
 #include "core/device/peer.h"
-#include "gm/peer.h"
-#include "transfer/played_driver.h"
-
-static gm_peer_result played_copy(const world_end *to, const world_end *from, gm_stream *stream, gm_point *out) {
-  gm_peer_result result = {.struct_size = sizeof result};
-  world_ok(
-      gm_block_copy_peer(to->pool, &to->block, 0, from->pool, &from->block, 0, WORLD_BYTES, stream, out, &result, err));
-  return result;
-}
-
-static void played_check_bytes(const world_end *to) {
-  world_read(to);
-  assert_memory_equal(world_got, world_sent, WORLD_BYTES);
-}
+#include "transfer/played_copy.h"
 
 static gm_peer_path played_path(const world_end *device, const world_end *other) {
   gm_peer_path path = {.struct_size = sizeof path};
@@ -191,7 +178,7 @@ static void test_copies_that_bring_nothing(void **state) {
   world_write(from, world_sent);
   gm_peer_result result = played_copy(to, from, to->stream, NULL);
   assert_int_equal(result.route, GM_PEER_STAGED_BY_GM);
-  assert_int_equal(result.staging_bytes, 4 << 20);
+  assert_in_range(result.staging_bytes, 1, 16 << 20);
   assert_true(result.pinned);
   assert_non_null(strstr(result.why, "bring nothing"));
   played_check_bytes(to);
@@ -200,10 +187,6 @@ static void test_copies_that_bring_nothing(void **state) {
   assert_int_equal(played_number("calls cuMemcpyPeerAsync"), 0); /* it is remembered */
   assert_false(played_path(to, from).direct);
   assert_int_equal(gm_peer_enable(to->device, from->device, &failure), GM_OK); /* kernels may still reach it */
-  played_say("set PINNED 1");                                                  /* no page-locked memory */
-  result = played_copy(to, from, NULL, NULL);
-  assert_false(result.pinned);
-  played_check_bytes(to);
   played_end(&w);
 }
 
