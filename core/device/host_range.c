@@ -103,6 +103,14 @@ static gm__host_range *range_claim(gm_device *device, uintptr_t begin, bool fork
   return range;
 }
 
+void gm__host_range_forget(gm_device *device, const void *pointer) {
+  const bool forked = gm__context_forked(device->ctx);
+  gm__host_range *range = range_claim(device, (uintptr_t)pointer, forked);
+  if (!range) return;
+  range_drop(device, range, forked);
+  atomic_fetch_sub(&device->children, 1);
+}
+
 gm_status gm_host_unregister(gm_device *device, void *pointer, gm_error *err) {
   GM__UNCANCELLED();
   static const char op[] = "gm_host_unregister";

@@ -10,4 +10,7 @@ typedef struct gm__host_range gm__host_range;
 /* Are these bytes part of one range that the driver has? */
 bool gm__host_range_has(gm_device *device, const void *at, uint64_t bytes);
 
+/* Forgets a range that the driver does not let go of. Nothing uses its memory any more. */
+void gm__host_range_forget(gm_device *device, const void *pointer);
+
 #endif

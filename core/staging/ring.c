@@ -10,6 +10,7 @@
 #include "core/base/mapping.h"
 #include "core/base/thread.h"
 #include "core/device/device.h"
+#include "core/device/host_range.h"
 
 /* A slot is in one place: not made (no memory), in a queue, or in the hands of one thread. That thread waits
  * for its point, or has it for a user. So no lock is needed while a thread waits. Slots are made by one thread at a
@@ -349,13 +350,24 @@ void gm__ring_figures(gm__ring *ring, gm__ring_info *out) {
 /* A lost device does no more work. */
 static bool ring_may_go(gm_status status) { return status == GM_OK || status == GM_ERR_DEVICE_LOST; }
 
+/* The device lets go of a slot. Where it fails twice, the driver may have it still: then the memory stays mapped. */
+static void ring_unregister(gm__ring *ring, gm__ring_slot *slot) {
+  gm_status status = GM_ERR_TIMEOUT;
+  for (int turn = 0; turn < 2 && !ring_may_go(status); turn++) {
+    status = gm_host_unregister(ring->device, slot->host, NULL);
+  }
+  if (ring_may_go(status)) return;
+  gm__host_range_forget(ring->device, slot->host);
+  slot->host = NULL;
+}
+
 static void ring_end(gm__ring *ring, bool forked) {
   gm_device *device = ring->device;
   for (uint32_t i = 0; i < ring->info.made; i++) {
     gm__ring_slot *slot = &ring->slots[i];
     gm_point_release(device, &slot->point);
-    if (slot->pinned) gm_host_unregister(device, slot->host, NULL);
-    gm__mapping_release(slot->host, (size_t)ring->slot_bytes);
+    if (slot->pinned) ring_unregister(ring, slot);
+    if (slot->host) gm__mapping_release(slot->host, (size_t)ring->slot_bytes);
   }
   if (!forked) {
     gm__cond_destroy(&ring->moved);

@@ -377,6 +377,7 @@ const scenario scenarios[] = {
     {"guarded", guarded, true, false, false, NULL},
     {"peer", scenario_peer, true, false, false, NULL},
     {"staged", scenario_staged, true, false, false, NULL},
+    {"transfer", scenario_transfer, true, false, false, NULL},
     {"managed", scenario_managed, true, false, false, NULL},
     {"share", share, true, false, false, NULL},
     {"warm_up", scenario_warm_up, false, false, false, NULL},

@@ -5,6 +5,7 @@
 #include "gm/managed.h"
 #include "gm/pool.h"
 #include "gm/tracker.h"
+#include "gm/transfer.h"
 
 enum { SESSION_BLOCKS = 6 };
 
@@ -21,6 +22,7 @@ typedef struct session {
   uint32_t block_count;
   gm_block blocks[SESSION_BLOCKS];
   gm_managed *managed;
+  gm_transfer *transfer;
   gm_device *other_device;
   gm_pool *other_pool;
   bool has_other_block;
@@ -56,6 +58,7 @@ gm_status session_give(session *s, gm_stream *stream, gm_error *err);
 /* Scenarios of scenario_devices.c. */
 gm_status scenario_peer(session *s, gm_error *err);
 gm_status scenario_staged(session *s, gm_error *err);
+gm_status scenario_transfer(session *s, gm_error *err);
 gm_status scenario_managed(session *s, gm_error *err);
 /* Scenarios of scenario_pool.c. */
 gm_status scenario_warm_up(session *s, gm_error *err);

@@ -101,7 +101,9 @@ gm_status scenario_managed(session *s, gm_error *err) {
 }
 
 gm_status session_end_devices(session *s, gm_error *err) {
-  gm_status status = GM_OK;
+  gm_status status = s->transfer ? gm_transfer_release(s->transfer, err) : GM_OK;
+  if (status && s->transfer) status = gm_transfer_release(s->transfer, err);
+  if (status) return status;
   if (s->managed && gm_managed_destroy(s->managed, s->streams[0], err)) {
     status = gm_managed_destroy(s->managed, s->streams[0], err);
   }
