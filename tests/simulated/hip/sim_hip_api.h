@@ -16,6 +16,7 @@ typedef struct hipGraphExec *hipGraphExec_t;
 #include "backends/hip/hip_syms.def"
 #undef X
 
+hipError_t hipDeviceSynchronize(void);
 hipError_t hipLaunchHostFunc(hipStream_t stream, void (*function)(void *), void *user);
 hipError_t hipStreamBeginCapture(hipStream_t stream, hipStreamCaptureMode mode);
 hipError_t hipStreamEndCapture(hipStream_t stream, hipGraph_t *out);

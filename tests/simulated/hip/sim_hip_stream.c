@@ -27,6 +27,11 @@ hipError_t hipStreamSynchronize(hipStream_t stream) {
   return sim_hip_answer(result ? result : cuStreamSynchronize(stream_of(stream)));
 }
 
+hipError_t hipDeviceSynchronize(void) {
+  const CUresult result = sim_hip_context();
+  return sim_hip_answer(result ? result : cuCtxSynchronize());
+}
+
 hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned int flags) {
   const CUresult result = sim_hip_context();
   return sim_hip_answer(result ? result : cuStreamWaitEvent(stream_of(stream), event_of(event), flags));
