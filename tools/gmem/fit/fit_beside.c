@@ -49,8 +49,22 @@ static bool beside_is_fixed(const fit_beside *it) {
   return false;
 }
 
-/* Rows of activations for each patch of an image: at least one, at most eight and two of the feed-forward part. Without
- * flash attention every patch looks at every one. */
+/* The text's width, from matrices behind the layers. One side may be wider, where patches are joined before it. */
+static uint64_t beside_text(const fit_beside *it) {
+  gm_tensor_info tensor = {.struct_size = sizeof tensor};
+  uint64_t widest = 0;
+  for (uint64_t i = 0; i < gm_model_tensor_count(it->model); i++) {
+    if (gm_model_tensor(it->model, i, &tensor, NULL) != GM_OK || tensor.rank != 2) continue;
+    if (strncmp(tensor.name, "mm.", 3) != 0) continue;
+    const uint64_t *side = tensor.shape, narrow = side[0] < side[1] ? side[0] : side[1];
+    if (narrow > widest) widest = narrow;
+  }
+  return widest < 1 << 20 ? widest : 1 << 20;
+}
+
+/* Each patch of an image has rows of activations: at least two, and one of the feed-forward part. It has at most eight
+ * with two of those, or four with three of the text's width. Without flash attention every patch looks at every one.
+ * clip.cpp planned 24 projectors of four types, and all are inside. */
 static void beside_projector(fit_beside *it, bool is_plain) {
   const uint64_t side = beside_number(it, "clip.vision.image_size"),
                  patch = beside_number(it, "clip.vision.patch_size");
@@ -64,9 +78,10 @@ static void beside_projector(fit_beside *it, bool is_plain) {
     return;
   }
   const uint64_t patches = side / patch * (side / patch);
-  const uint64_t scores = is_plain ? 2 * heads * patches * patches : 0;
-  it->compute.low = 4 * patches * width;
-  it->compute.high = 4 * (patches * (8 * width + 2 * feed) + scores);
+  const uint64_t scores = is_plain ? heads * patches * patches : 0, least = patches * (2 * width + feed);
+  const uint64_t layers = 8 * width + 2 * feed, behind = 4 * width + 3 * beside_text(it);
+  it->compute.low = 4 * (least > scores ? least : scores);
+  it->compute.high = 4 * (patches * (layers > behind ? layers : behind) + 2 * scores);
   it->compute.bytes = it->compute.high;
 }
 
