@@ -124,7 +124,7 @@ static void unet_tensor(unet_plan *plan, const gm_tensor_info *tensor, const cha
   if (tensor->rank != 2) return;
   if (unet_ends(name, "attn1.to_q.weight")) unet_attention(plan, tensor->shape, name, level);
   if (unet_ends(name, "attn2.to_k.weight") || unet_ends(name, "attn2.to_v.weight")) {
-    plan->text = gm__add_sat(plan->text, gm__mul_sat(4 * UNET_TOKENS, tensor->shape[0]));
+    plan->text = gm__add_sat(plan->text, gm__mul_sat(UINT64_C(4) * UNET_TOKENS, tensor->shape[0]));
   }
 }
 
