@@ -42,7 +42,7 @@ static void transfer_leave_ring(gm_transfer *t) {
 
 /* The driver goes. Everybody sees what it did. */
 static void transfer_hand_on(gm_transfer *t, bool ends) {
-  if (!t->ended) t->stats.seconds = (double)(gm__now_ns() - t->begun_ns) * 1e-9;
+  if (!t->ended) gm__transfer_times(t);
   gm__mutex_lock(&t->lock);
   t->ended = t->ended || ends;
   t->shown = t->stats;

@@ -14,7 +14,12 @@
 
 enum { GM__TRANSFER_LOADS = 16, GM__TRANSFER_JOINS = 256, GM__TRANSFER_PACKS = 1024 };
 
-typedef enum gm__transfer_way { GM__TRANSFER_UP, GM__TRANSFER_DOWN, GM__TRANSFER_INSIDE } gm__transfer_way;
+typedef enum gm__transfer_way {
+  GM__TRANSFER_UP,
+  GM__TRANSFER_DOWN,
+  GM__TRANSFER_INSIDE,
+  GM__TRANSFER_WAYS
+} gm__transfer_way;
 
 typedef enum gm__transfer_path {
   GM__TRANSFER_DIRECT, /* by a copy of its own, from and to the caller's memory */
@@ -49,6 +54,7 @@ typedef struct gm__transfer_load {
   uint64_t ticket; /* the engine's copy; 0: gm's own */
   bool answered;   /* of a ticket */
   bool packed;     /* copies have places in the slot */
+  uint64_t submitted_ns;
 } gm__transfer_load;
 
 struct gm_transfer {
@@ -76,6 +82,8 @@ struct gm_transfer {
   uint64_t at_copy, at;
   uint64_t tickets; /* given so far */
   uint64_t begun_ns;
+  uint64_t end_ns;                /* when the last load was seen to end */
+  double busy[GM__TRANSFER_WAYS]; /* seconds of each way */
   gm_transfer_stats stats;
   gm_error failure; /* of stats.status */
 };
@@ -118,6 +126,9 @@ gm_status gm__transfer_settle_one(gm_transfer *t, uint64_t deadline);
 
 /* Ends what gm submitted, and what the engine has answered for. TIMEOUT: there is a piece without an answer. */
 gm_status gm__transfer_settle_answered(gm_transfer *t);
+
+/* Fills in the times of the stats. */
+void gm__transfer_times(gm_transfer *t);
 
 /* The first failure stays. */
 void gm__transfer_fail(gm_transfer *t, uint64_t copy, uint64_t offset, const gm_error *why);

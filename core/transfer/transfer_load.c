@@ -231,6 +231,7 @@ static bool load_is_empty(const gm__transfer_load *load) {
 
 static void load_begin(gm_transfer *t, gm__transfer_load *load) {
   const uint64_t next_copy = load->last, next = load->last_end;
+  load->submitted_ns = gm__now_ns();
   if (t->record) {
     load_hand_over(t, load);
   } else {
@@ -249,6 +250,27 @@ static void load_begin(gm_transfer *t, gm__transfer_load *load) {
   t->at_copy = next_copy;
   t->at = next;
   load_skip(t);
+}
+
+/* --- figures --- */
+
+static double load_seconds(uint64_t from, uint64_t to) { return to > from ? (double)(to - from) * 1e-9 : 0; }
+
+/* The load has been seen to end now. Loads run one after the other. */
+static void load_time(gm_transfer *t, const gm__transfer_load *load) {
+  const uint64_t now = gm__now_ns();
+  t->busy[t->copies[load->first].way] += load_seconds(gm__max(load->submitted_ns, t->end_ns), now);
+  t->end_ns = now;
+}
+
+void gm__transfer_times(gm_transfer *t) {
+  gm_transfer_stats *stats = &t->stats;
+  stats->seconds = load_seconds(t->begun_ns, gm__now_ns());
+  stats->up = t->busy[GM__TRANSFER_UP];
+  stats->down = t->busy[GM__TRANSFER_DOWN];
+  stats->inside = t->busy[GM__TRANSFER_INSIDE];
+  const double busy = stats->up + stats->down + stats->inside;
+  stats->overhead = stats->seconds > busy ? (stats->seconds - busy) / stats->seconds : 0;
 }
 
 /* --- ending a load --- */
@@ -297,6 +319,7 @@ static gm_status load_retire(gm_transfer *t, uint64_t deadline) {
   gm_status status = load_wait_answer(t, load, deadline);
   if (!status) status = gm_point_wait(t->device, &load->point, gm__deadline_left(deadline), &why);
   if (status == GM_ERR_TIMEOUT) return status;
+  load_time(t, load);
   if (status == GM_OK) {
     load_arrive(t, load);
   } else {

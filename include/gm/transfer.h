@@ -75,6 +75,11 @@ typedef struct gm_transfer_stats {
   uint64_t staged_bytes;  /* of `link_bytes`: through the ring */
   double seconds;         /* from gm_transfer_start to the end, or until now */
   double stalled;         /* of that: gm waited for a slot of the ring */
+  /* Busy time of each way: from the moment when its next copies could begin to the one when gm saw their end. Who polls
+   * late sees a late end. Waits for earlier work of the stream count, too. A stream has one order, so the ways of a
+   * transfer do not run beside each other. */
+  double up, down, inside;
+  double overhead;                /* share of `seconds` in which no copy was under way: 0 to 1 */
   char why[GM_TRANSFER_WHY_SIZE]; /* why the ring is smaller than it could be, or not page-locked; "": it is neither */
 } gm_transfer_stats;
 
