@@ -13,7 +13,8 @@ struct gm__staging {
   gm__ring *ring;
   uint32_t users; /* opens that were not closed */
   bool measured;
-  uint64_t small; /* of `measured` */
+  uint64_t small;  /* of `measured` */
+  double up, down; /* 0: not measured */
 };
 
 /* Takes the device's staging away if nobody uses it; NULL: there is none, or it is in use. */
@@ -94,6 +95,21 @@ void gm__staging_set_small(gm_device *device, uint64_t bytes) {
   gm__mutex_lock(&device->lock);
   device->staging->measured = true;
   device->staging->small = bytes;
+  gm__mutex_unlock(&device->lock);
+}
+
+bool gm__staging_links(gm_device *device, double *out_up, double *out_down) {
+  gm__mutex_lock(&device->lock);
+  *out_up = device->staging ? device->staging->up : 0;
+  *out_down = device->staging ? device->staging->down : 0;
+  gm__mutex_unlock(&device->lock);
+  return *out_up > 0;
+}
+
+void gm__staging_set_links(gm_device *device, double up, double down) {
+  gm__mutex_lock(&device->lock);
+  device->staging->up = up;
+  device->staging->down = down;
   gm__mutex_unlock(&device->lock);
 }
 

@@ -14,6 +14,11 @@ void gm__staging_close(gm_device *device);
 bool gm__staging_small(gm_device *device, uint64_t *out);
 void gm__staging_set_small(gm_device *device, uint64_t bytes);
 
+/* Bytes per second up and down at best. False: they were not measured, and are 0. */
+bool gm__staging_links(gm_device *device, double *out_up, double *out_down);
+/* REQUIRES: the staging is open. */
+void gm__staging_set_links(gm_device *device, double up, double down);
+
 /* Slots and their bytes, in place of the usual ones. REQUIRES: the device has no ring yet. OUT_OF_HOST_MEMORY. */
 gm_status gm__staging_shape(gm_device *device, uint32_t slots, uint64_t slot_bytes, gm_error *err);
 

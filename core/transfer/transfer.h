@@ -82,7 +82,9 @@ struct gm_transfer {
   uint64_t at_copy, at;
   uint64_t tickets; /* given so far */
   uint64_t begun_ns;
-  uint64_t end_ns;                /* when the last load was seen to end */
+  uint64_t end_ns;                   /* when the last load was seen to end */
+  double ceiling[GM__TRANSFER_WAYS]; /* bytes per second; 0: not measured */
+  uint64_t ended_bytes[GM__TRANSFER_WAYS];
   double busy[GM__TRANSFER_WAYS]; /* seconds of each way */
   gm_transfer_stats stats;
   gm_error failure; /* of stats.status */

@@ -263,12 +263,19 @@ static void load_time(gm_transfer *t, const gm__transfer_load *load) {
   t->end_ns = now;
 }
 
+static double load_utilisation(const gm_transfer *t, gm__transfer_way way) {
+  const double possible = t->ceiling[way] * t->busy[way];
+  return possible > 0 ? (double)t->ended_bytes[way] / possible : 0;
+}
+
 void gm__transfer_times(gm_transfer *t) {
   gm_transfer_stats *stats = &t->stats;
   stats->seconds = load_seconds(t->begun_ns, gm__now_ns());
   stats->up = t->busy[GM__TRANSFER_UP];
   stats->down = t->busy[GM__TRANSFER_DOWN];
   stats->inside = t->busy[GM__TRANSFER_INSIDE];
+  stats->up_utilisation = load_utilisation(t, GM__TRANSFER_UP);
+  stats->down_utilisation = load_utilisation(t, GM__TRANSFER_DOWN);
   const double busy = stats->up + stats->down + stats->inside;
   stats->overhead = stats->seconds > busy ? (stats->seconds - busy) / stats->seconds : 0;
 }
@@ -301,6 +308,7 @@ static void load_arrive(gm_transfer *t, const gm__transfer_load *load) {
     place += gm__round_up(bytes, LOAD_ALIGN);
     if (at != copy->arrived) continue; /* bytes before it are lost */
     copy->arrived += bytes;
+    t->ended_bytes[copy->way] += bytes;
     t->stats.useful_bytes += bytes;
   }
 }

@@ -182,6 +182,7 @@ static gm_status plan_resume(gm_transfer *t, const gm_transfer *before, const ch
 
 gm_status gm__transfer_plan(gm_transfer *t, const gm_copy *copies, const gm_transfer_params *params, const char *op,
                             gm_error *err) {
+  gm__staging_links(t->device, &t->ceiling[GM__TRANSFER_UP], &t->ceiling[GM__TRANSFER_DOWN]);
   gm_status status = plan_copies(t, copies, op, err);
   if (!status) status = plan_resume(t, params->resume, op, err);
   if (!status) status = plan_stream(t, params->stream, op, err);

@@ -79,9 +79,23 @@ typedef struct gm_transfer_stats {
    * late sees a late end. Waits for earlier work of the stream count, too. A stream has one order, so the ways of a
    * transfer do not run beside each other. */
   double up, down, inside;
-  double overhead;                /* share of `seconds` in which no copy was under way: 0 to 1 */
+  double overhead; /* share of `seconds` in which no copy was under way: 0 to 1 */
+  /* Bytes of each way in its busy time, as a share of what gm_transfer_measure said. 0: it was not measured before the
+   * transfer began, or nothing went that way. */
+  double up_utilisation, down_utilisation;
   char why[GM_TRANSFER_WHY_SIZE]; /* why the ring is smaller than it could be, or not page-locked; "": it is neither */
 } gm_transfer_stats;
+
+/* What the ways between the host and a device can do, in bytes per second. */
+typedef struct gm_transfer_links {
+  uint32_t struct_size; /* set by the caller */
+  double up, down;
+} gm_transfer_links;
+
+/* Measures both ways of a device: 64 MiB through the ring, the best of three times. It is done once; later calls answer
+ * the same, until the device closes. Other work of the device makes the figures smaller. NOT_SUPPORTED: gm makes no
+ * streams on this device. OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, DRIVER, DEVICE_LOST. */
+GM_API gm_status gm_transfer_measure(gm_device *device, gm_transfer_links *out, gm_error *err);
 
 /* Starts `count` copies. Before the first one moves, gm checks all of them: a wrong one is INVALID_ARGUMENT that names
  * it, and nothing has moved. A later failure is the transfer's: gm_transfer_wait tells it. `params` may be NULL. The

@@ -93,11 +93,37 @@ static void time_after_the_end_does_not_count(void **state) {
   near(stats.down, busy(GM__LINK_D2H));
 }
 
+static void a_measured_link_is_the_ceiling(void **state) {
+  (void)state;
+  const gm_copy copies[] = {copy_up(0, BYTES), copy_down(0, BYTES)};
+  gm_transfer_links links = {.struct_size = sizeof links};
+  gm_error err;
+  assert_true(run(copies, 2, NULL).up_utilisation == 0); /* not measured */
+  play("set LINK h2d:1000,d2h:800,poll:0");
+  ok(gm_transfer_measure(device, &links, &err), &err);
+  near(links.up, 1e9);
+  near(links.down, 0.8e9);
+  take_journal();
+  play("set LINK h2d:1000,d2h:400,poll:0");
+  const gm_transfer_stats stats = run(copies, 2, NULL);
+  take_journal();
+  near(stats.up_utilisation, (double)link_bytes(&journal, GM__LINK_H2D) / busy(GM__LINK_H2D) / links.up);
+  near(stats.up_utilisation, 1);
+  near(stats.down_utilisation, 0.5);
+  gm_transfer_links again = {.struct_size = sizeof again};
+  cuda_say("zero");
+  ok(gm_transfer_measure(device, &again, &err), &err);
+  assert_int_equal(cuda_calls("cuMemcpyHtoDAsync"), 0); /* once */
+  assert_true(again.up == links.up && again.down == links.down);
+  assert_int_equal(gm_transfer_measure(device, NULL, NULL), GM_ERR_INVALID_ARGUMENT);
+}
+
 int main(void) {
 #define TRANSFER_TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
   const struct CMUnitTest tests[] = {
       TRANSFER_TEST(one_way_is_as_busy_as_its_link),
       TRANSFER_TEST(each_way_of_a_transfer_has_its_time),
+      TRANSFER_TEST(a_measured_link_is_the_ceiling),
       TRANSFER_TEST(time_after_the_end_does_not_count),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
