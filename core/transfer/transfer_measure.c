@@ -68,7 +68,7 @@ static uint64_t measure_sizes(measure *m) {
   uint64_t small = 0;
   for (m->bytes = 256; m->bytes <= MEASURE_MOST; m->bytes *= 4) {
     const uint64_t apart = measure_time(m, measure_apart), packed = measure_time(m, measure_packed);
-    if (packed < apart / 10 * 9) small = m->bytes; /* a gain of a tenth is worth it */
+    if (packed < apart / 2) small = m->bytes; /* to sort and to gather costs the rest */
   }
   return small;
 }
