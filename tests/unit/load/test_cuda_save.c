@@ -10,6 +10,7 @@
 
 #include "gm/save.h"
 #include "support/cuda_fixture.h"
+#include "support/no_sync.h"
 #include "support/pool_bench.h"
 #include "support/safetensors_bytes.h"
 #include "support/temp_folder.h"
@@ -107,11 +108,41 @@ static void test_a_driver_that_pins_one_piece(void **state) {
   assert_int_equal(save_with("set PINNED 16384", "out.safetensors"), 1);
 }
 
+/* One of the driver's calls fails. The file is the earlier one or the new one. Whether the save failed. */
+static bool save_without(const char *symbol, int n, const char *path) {
+  const gm_save_params params = {.struct_size = sizeof params, .chunk_bytes = CHUNK};
+  char command[96];
+  gm_error why = {.status = GM_OK};
+  snprintf(command, sizeof command, "fail %s:%d:999", symbol, n);
+  cuda_say(command);
+  const gm_status status = gm_model_save(card.model, card.loaded, path, &params, NULL, &why);
+  cuda_say("fail");
+  if (status) assert_int_equal(why.status, status);
+  expect_saved(path);
+  return status != GM_OK;
+}
+
+static void test_calls_of_the_driver_that_fail(void **state) {
+  (void)state;
+  static const char *const symbols[] = {"cuMemHostRegister", "cuMemcpyDtoHAsync", "cuEventRecord", "cuEventSynchronize",
+                                        "cuStreamSynchronize"};
+  const char *path = temp_folder_join(&card.folder, "out.gguf");
+  const gm_save_params params = {.struct_size = sizeof params, .chunk_bytes = CHUNK};
+  int failed = 0;
+  pool_bench_ok(gm_model_save(card.model, card.loaded, path, &params, NULL, err));
+  for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+    for (int n = 1; n <= 4; n++) failed += save_without(symbols[i], n, path);
+  }
+  assert_true(failed >= 4); /* those of the copies back */
+  pool_bench_ok(gm_model_save(card.model, card.loaded, path, &params, NULL, err));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_through_pinned_memory, setup, teardown),
       cmocka_unit_test_setup_teardown(test_a_driver_that_pins_nothing, setup, teardown),
       cmocka_unit_test_setup_teardown(test_a_driver_that_pins_one_piece, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_calls_of_the_driver_that_fail, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
