@@ -124,8 +124,8 @@ static bool save_without(const char *symbol, int n, const char *path) {
 
 static void test_calls_of_the_driver_that_fail(void **state) {
   (void)state;
-  static const char *const symbols[] = {"cuMemHostRegister", "cuMemcpyDtoHAsync", "cuEventRecord", "cuEventSynchronize",
-                                        "cuStreamSynchronize"};
+  static const char *const symbols[] = {"cuMemHostRegister", "cuMemHostUnregister", "cuMemcpyDtoHAsync",
+                                        "cuEventRecord",     "cuEventSynchronize",  "cuStreamSynchronize"};
   const char *path = temp_folder_join(&card.folder, "out.gguf");
   const gm_save_params params = {.struct_size = sizeof params, .chunk_bytes = CHUNK};
   int failed = 0;
