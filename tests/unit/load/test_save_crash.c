@@ -77,6 +77,7 @@ static void test_power_that_goes(void **state) {
     assert_true(played.count > 12 * SAVE_VERSIONS); /* several writes for each file */
     const int each = POWER_STATES / NAMES / played.count + 1;
     crash_everywhere(crash_is_full() ? (uint64_t)each : 1);
+    print_message("%s: %d ends of the process or the power\n", names[i], s.looks);
     assert_true(s.looks >= played.count);
     assert_int_equal(s.broken, 0);
     save_versions_close(&s.versions);
