@@ -362,6 +362,9 @@ static void test_model_files(void **state) {
   OUTPUT(gm_tensor_info, tensor);
   GUARDED(gm_load_params, params);
   OUTPUT(gm_load_result, result);
+  GUARDED(gm_save_params, how);
+  OUTPUT(gm_save_result, saved);
+  OUTPUT(gm_sums_result, sums);
   temp_folder_make(&folder);
   safetensors_bytes file = safetensors_bytes_make(header, strlen(header), 16, 1);
   ok(gm_model_open(NULL, temp_folder_write(&folder, "m.safetensors", file.bytes, file.length), &model, &w.err));
@@ -373,6 +376,14 @@ static void test_model_files(void **state) {
   ok(gm_model_load(model, w.pool, &params.it, &loaded, &result.it, &w.err));
   TOLD(result);
   assert_int_equal(result.it.bytes, 16);
+  const char *copy = temp_folder_join(&folder, "copy.safetensors");
+  how.it.checksums = true;
+  REFUSED(how, gm_model_save(model, loaded, copy, &how.it, &saved.it, NULL));
+  ok(gm_model_save(model, loaded, copy, &how.it, &saved.it, &w.err));
+  TOLD(saved);
+  assert_int_equal(saved.it.bytes, 16);
+  ok(gm_model_check_sums(model, NULL, NULL, &sums.it, &w.err));
+  TOLD(sums);
   ok(gm_loaded_model_release(loaded, NULL));
   gm_model_close(model);
   safetensors_bytes_free(&file);
