@@ -3,8 +3,7 @@ set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
 set(gm_dependencies "") # pkg-config modules in use, for gmConfig.cmake
-foreach(dependency "ZLIB zlib" "XXHASH libxxhash" "HWLOC hwloc" "LZ4 liblz4" "ZSTD libzstd"
-    "HIREDIS hiredis")
+foreach(dependency "ZLIB zlib" "XXHASH libxxhash" "HWLOC hwloc" "LZ4 liblz4" "HIREDIS hiredis")
   separate_arguments(dependency)
   list(GET dependency 0 name)
   list(GET dependency 1 module)

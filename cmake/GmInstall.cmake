@@ -24,7 +24,7 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/gmConfig.cmake" "${CMAKE_CURRENT_BINA
 # gm.pc gives -lgm, for which a linker takes the shared library if both kinds are there. gm-static.pc names the file libgm.a,
 # and no path, in which pkg-config would not mark a space. A static link also needs what the shared library brings by itself.
 set(gm_private_libs "-pthread -ldl")
-foreach(name ZLIB XXHASH HWLOC LZ4 ZSTD HIREDIS)
+foreach(name ZLIB XXHASH HWLOC LZ4 HIREDIS)
   if(GM_WITH_${name})
     string(JOIN " " flags ${GM_${name}_LDFLAGS})
     string(APPEND gm_private_libs " ${flags}")

@@ -1,12 +1,10 @@
 #include "core/tier/disk/disk_codec.h"
 
 #include "core/base/alloc.h"
+#include "core/base/zstd.h"
 
 #ifdef GM_HAVE_LZ4
 #include <lz4.h>
-#endif
-#ifdef GM_HAVE_ZSTD
-#include <zstd.h>
 #endif
 
 /* zstd's own default is 3. A tier is written while somebody waits for memory, so it takes the fastest level. */
@@ -26,15 +24,35 @@ enum { CODEC_LZ4 = true };
 #else
 enum { CODEC_LZ4 = false };
 #endif
+/* A context for each chunk, as zstd's own plain calls have it. */
 #ifdef GM_HAVE_ZSTD
-enum { CODEC_ZSTD = true };
+static const gm__zstd *codec_zstd(void) { return gm__zstd_open(NULL); }
+
+static uint32_t codec_pack_zstd(const void *from, uint32_t bytes, void *to) {
+  const gm__zstd *zstd = codec_zstd();
+  gm__zstd_encoder *encoder = zstd ? zstd->encoder_new() : NULL;
+  if (!encoder) return 0;
+  zstd->encoder_set(encoder, GM__ZSTD_LEVEL, CODEC_ZSTD_LEVEL);
+  const size_t packed = zstd->encode(encoder, to, bytes - 1, from, bytes);
+  zstd->encoder_free(encoder);
+  return zstd->is_error(packed) ? 0 : (uint32_t)packed;
+}
+
+static bool codec_unpack_zstd(const void *from, uint32_t packed, void *to, uint32_t bytes) {
+  const gm__zstd *zstd = codec_zstd();
+  gm__zstd_decoder *decoder = zstd ? zstd->decoder_new() : NULL;
+  if (!decoder) return false;
+  const size_t plain = zstd->decode(decoder, to, bytes, from, packed);
+  zstd->decoder_free(decoder);
+  return plain == bytes;
+}
 #else
-enum { CODEC_ZSTD = false };
+static const gm__zstd *codec_zstd(void) { return NULL; }
 #endif
 
 bool gm__disk_codec_is_there(gm_tier_codec codec) {
   if (codec == GM_TIER_CODEC_LZ4) return CODEC_LZ4;
-  if (codec == GM_TIER_CODEC_ZSTD) return CODEC_ZSTD;
+  if (codec == GM_TIER_CODEC_ZSTD) return codec_zstd() != NULL;
   return codec == GM_TIER_CODEC_NONE || codec == GM_TIER_CODEC_AUTO;
 }
 
@@ -66,10 +84,7 @@ uint32_t gm__disk_pack(gm_tier_codec codec, const void *from, uint32_t bytes, vo
   }
 #endif
 #ifdef GM_HAVE_ZSTD
-  if (codec == GM_TIER_CODEC_ZSTD) {
-    const size_t packed = ZSTD_compress(to, bytes - 1, from, bytes, CODEC_ZSTD_LEVEL);
-    return ZSTD_isError(packed) ? 0 : (uint32_t)packed;
-  }
+  if (codec == GM_TIER_CODEC_ZSTD) return codec_pack_zstd(from, bytes, to);
 #endif
   (void)codec, (void)from, (void)to;
   return 0;
@@ -80,7 +95,7 @@ bool gm__disk_unpack(gm_tier_codec codec, const void *from, uint32_t packed, voi
   if (codec == GM_TIER_CODEC_LZ4) return LZ4_decompress_safe(from, to, (int)packed, (int)bytes) == (int)bytes;
 #endif
 #ifdef GM_HAVE_ZSTD
-  if (codec == GM_TIER_CODEC_ZSTD) return ZSTD_decompress(to, bytes, from, packed) == bytes;
+  if (codec == GM_TIER_CODEC_ZSTD) return codec_unpack_zstd(from, packed, to, bytes);
 #endif
   (void)codec, (void)from, (void)packed, (void)to, (void)bytes;
   return false;

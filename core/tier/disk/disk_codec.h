@@ -1,4 +1,5 @@
-/* Packing of a value's chunks. lz4 and zstd are there where gm was built with them. Pure and thread-safe. */
+/* Packing of a value's chunks. lz4 is there where gm was built with it. zstd is opened at run time,
+ * unless gm was built without it. Thread-safe. */
 #ifndef GM_CORE_TIER_DISK_CODEC_H
 #define GM_CORE_TIER_DISK_CODEC_H
 

@@ -139,7 +139,7 @@ static gm_status get_chunk(gm__disk_tier *tier, const disk_value *value, uint32_
   if (chunk.codec == GM_TIER_CODEC_NONE) return get_stored(tier, value, index, &chunk, plain, err);
   if (!gm__disk_codec_is_there((gm_tier_codec)chunk.codec)) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_tier_value_read",
-                    "the value is packed by %s, which gm was built without",
+                    "the value is packed by %s, which gm was built without, or whose library is missing",
                     gm__disk_codec_name((gm_tier_codec)chunk.codec));
   }
   const gm_status status = get_stored(tier, value, index, &chunk, stored, err);

@@ -44,7 +44,8 @@ static gm_status disk_check(const char *where, const gm_tier_params *params, gm_
     return gm__bad_argument(err, op, "`where` is empty or longer than a path may be");
   }
   if (gm__disk_codec_is_there(params->codec)) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "gm was built without %s", gm__disk_codec_name(params->codec));
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "gm has no %s: it was built without it, or its library is missing",
+                  gm__disk_codec_name(params->codec));
 }
 
 static gm_status disk_open(gm_context *ctx, const char *where, const gm_tier_params *params, void **out_tier,

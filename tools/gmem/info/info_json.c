@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "gm/codec.h"
+
 /* 0 stands for "not known" in these members. */
 static void info_json_unless_0(json_writer *out, const char *key, uint64_t value) {
   writer_bytes(out, key, value ? value : GM_UNKNOWN_BYTES);
@@ -104,9 +106,17 @@ static void info_json_recommended(json_writer *out, const info_view *view) {
   writer_close(out);
 }
 
-/* Libraries that gm was built with or without. */
+/* gm opens it when it is needed. */
+static bool info_json_finds_zstd(void) {
+  unsigned char piece[64];
+  uint64_t bytes;
+  return gm_codec_encode(gm_codec_find("planes"), "", 0, piece, sizeof piece, &bytes, NULL) == GM_OK;
+}
+
+/* Libraries that gm was built with or without, or finds. */
 static void info_json_optional(json_writer *out) {
-  static const struct {
+  const bool zstd = info_json_finds_zstd();
+  const struct {
     const char *library, *use;
     bool found;
   } optional[] = {
@@ -125,11 +135,7 @@ static void info_json_optional(json_writer *out) {
 #else
       {"liblz4", "packed values of the disk tier", false},
 #endif
-#ifdef GMEM_WITH_ZSTD
-      {"libzstd", "packed values of the disk tier", true},
-#else
-      {"libzstd", "packed values of the disk tier", false},
-#endif
+      {"libzstd", "packed values of the disk tier, the codec planes", zstd},
 #ifdef GMEM_WITH_HIREDIS
       {"hiredis", "values on a Redis or Valkey server", true},
 #else
