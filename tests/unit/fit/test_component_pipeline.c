@@ -1,11 +1,14 @@
 /* Folders of diffusers: every component counts, and a folder that is not whole has no answer. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include <cmocka.h>
 
 #include "gm/components.h"
 #include "support/component_files.h"
+#include "support/fail_each.h"
 
 static void put(const char *name, const char *text) { temp_folder_write(&folder, name, text, strlen(text)); }
 
@@ -157,11 +160,24 @@ static void test_no_index_and_too_little_room(void **state) {
   assert_int_equal(gm_estimate_pipeline(NULL, folder.path, &wide, out, 3, &count, &err), GM_ERR_INVALID_ARGUMENT);
 }
 
+static gm_status attempt(const gm_services *services) {
+  gm_component out[4];
+  uint32_t count = 0;
+  return gm_estimate_pipeline(services, folder.path, NULL, out, 4, &count, NULL);
+}
+
+static void test_every_request_for_memory_may_fail(void **state) {
+  (void)state;
+  make_whole();
+  fail_each_allocation(attempt, 20);
+}
+
 int main(void) {
 #define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, folder_setup, folder_teardown)
   const struct CMUnitTest tests[] = {
-      IN_A_FOLDER(test_every_component_counts),  IN_A_FOLDER(test_a_strange_component_is_unknown),
-      IN_A_FOLDER(test_a_missing_part_is_named), IN_A_FOLDER(test_a_broken_part_is_named),
-      IN_A_FOLDER(test_bad_indices_are_refused), IN_A_FOLDER(test_no_index_and_too_little_room)};
+      IN_A_FOLDER(test_every_component_counts),           IN_A_FOLDER(test_a_strange_component_is_unknown),
+      IN_A_FOLDER(test_a_missing_part_is_named),          IN_A_FOLDER(test_a_broken_part_is_named),
+      IN_A_FOLDER(test_bad_indices_are_refused),          IN_A_FOLDER(test_no_index_and_too_little_room),
+      IN_A_FOLDER(test_every_request_for_memory_may_fail)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
