@@ -22,6 +22,8 @@ bool gm__component_clip(const gm__component_view *view, const gm_component_setti
       "text_model.encoder.layers.0.mlp.fc1.weight", "transformer.text_model.encoder.layers.0.mlp.fc1.weight",
       "transformer.resblocks.0.mlp.c_fc.weight", "model.transformer.resblocks.0.mlp.c_fc.weight"};
   (void)run;
+  if (gm__component_has(view, "vision_model.encoder.layers.0.mlp.fc1.weight")) return false; /* it sees, too */
+  if (gm__component_has(view, "visual.transformer.resblocks.0.mlp.c_fc.weight")) return false;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     uint64_t wide[2];
     if (!gm__component_shape(view, names[i], 2, wide) || !text_is_sane(wide)) continue;

@@ -141,9 +141,11 @@ bool gm__component_unet(const gm__component_view *view, const gm_component_setti
   uint64_t shape[4];
   unet_plan plan = {.view = view, .run = run, .is_flat = true};
   plan.own = gm__component_shape(view, "input_blocks.0.0.weight", 4, shape) &&
-             gm__component_shape(view, "middle_block.0.in_layers.2.weight", 4, shape);
+             gm__component_shape(view, "middle_block.0.in_layers.2.weight", 4, shape) &&
+             gm__component_has(view, "output_blocks.0.0.in_layers.2.weight");
   const bool diffusers = !plan.own && gm__component_shape(view, "conv_in.weight", 4, shape) &&
-                         gm__component_shape(view, "mid_block.resnets.0.conv1.weight", 4, shape);
+                         gm__component_shape(view, "mid_block.resnets.0.conv1.weight", 4, shape) &&
+                         gm__component_has(view, "up_blocks.0.resnets.0.conv1.weight");
   if (!plan.own && !diffusers) return false;
   (plan.own ? unet_number : unet_count)(&plan);
   if (plan.levels < 2 || plan.levels > UNET_LEVELS) return false;

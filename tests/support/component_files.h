@@ -95,6 +95,7 @@ static inline void add_unet(header *to, bool is_xl) {
   header_add(to, "", "input_blocks.6.0.op.weight", "640,640,3,3");
   if (!is_xl) header_add(to, "", "input_blocks.9.0.op.weight", "1280,1280,3,3");
   header_add(to, "", "middle_block.0.in_layers.2.weight", "1280,1280,3,3");
+  header_add(to, "", "output_blocks.0.0.in_layers.2.weight", "1280,2560,3,3");
   header_add(to, "", "output_blocks.2.1.conv.weight", "1280,1280,3,3");
   header_add(to, "", is_xl ? "output_blocks.3.0.in_layers.2.weight" : "output_blocks.6.0.in_layers.2.weight",
              "640,1920,3,3");
@@ -121,6 +122,7 @@ static inline void add_unet_diffusers(header *to) {
   header_add(to, "", "down_blocks.1.resnets.0.conv1.weight", "640,320,3,3");
   header_add(to, "", "down_blocks.2.resnets.0.conv1.weight", "1280,640,3,3");
   header_add(to, "", "mid_block.resnets.0.conv1.weight", "1280,1280,3,3");
+  header_add(to, "", "up_blocks.0.resnets.0.conv1.weight", "1280,2560,3,3");
   header_add(to, "", "up_blocks.1.resnets.0.conv1.weight", "640,1920,3,3");
   header_add(to, "", "up_blocks.1.upsamplers.0.conv.weight", "640,640,3,3");
   header_add(to, "", "up_blocks.2.resnets.0.conv1.weight", "320,960,3,3");

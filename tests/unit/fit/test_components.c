@@ -209,6 +209,18 @@ static void test_other_models_have_no_components(void **state) {
   add_t5(&whole_t5, "");
   header_add(&whole_t5, "", "decoder.block.0.layer.0.SelfAttention.q.weight", "4096,4096");
   assert_int_equal(ask(&whole_t5, (gm_component_settings){.width = 0}).count, 0);
+  /* CLIP with its eyes, and a network that only steers a denoiser. */
+  header clip = {.length = 0}, control = clip;
+  add_clip(&clip, "", 768);
+  header_add(&clip, "", "vision_model.encoder.layers.0.mlp.fc1.weight", "4096,1024");
+  assert_int_equal(ask(&clip, (gm_component_settings){.width = 0}).count, 0);
+  header_add(&control, "", "conv_in.weight", "320,4,3,3");
+  header_add(&control, "", "down_blocks.0.resnets.0.conv1.weight", "320,320,3,3");
+  header_add(&control, "", "down_blocks.1.resnets.0.conv1.weight", "640,320,3,3");
+  header_add(&control, "", "mid_block.resnets.0.conv1.weight", "1280,1280,3,3");
+  header_add(&control, "down_blocks.0.attentions.0.transformer_blocks.0.", "attn1.to_q.weight", "320,320");
+  header_add(&control, "down_blocks.0.attentions.0.transformer_blocks.0.", "attn2.to_k.weight", "320,768");
+  assert_int_equal(ask(&control, (gm_component_settings){.width = 0}).count, 0);
 }
 
 static void gguf_open(gguf_bytes *file, gm_model **out) {
@@ -355,6 +367,7 @@ static void test_strange_shapes_are_no_family(void **state) {
   assert_int_equal(ask(&video, (gm_component_settings){.width = 0}).count, 0);
   header_add(&endless, "", "input_blocks.0.0.weight", "320,4,3,3");
   header_add(&endless, "", "middle_block.0.in_layers.2.weight", "8,8,3,3");
+  header_add(&endless, "", "output_blocks.0.0.in_layers.2.weight", "8,8,3,3");
   for (int i = 0; i < 32; i++) {
     char name[64];
     snprintf(name, sizeof name, "input_blocks.%d.0.op.weight", i);
