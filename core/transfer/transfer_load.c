@@ -367,6 +367,14 @@ static bool load_is_cancelled(gm_transfer *t) {
   return true;
 }
 
+/* How long to wait at a time. The device ends its work. Other users may keep a slot for ever, and a cancel ends the
+ * wait for them. */
+static uint64_t load_patience(const gm_transfer *t, uint64_t left) {
+  gm__ring_info info;
+  gm__ring_figures(t->ring, &info);
+  return info.taken ? gm__min(left, LOAD_LOOK_NS) : left;
+}
+
 /* A slot, as soon as the ring or a load of this transfer has one. TIMEOUT; any other failure is the transfer's. */
 static gm_status load_slot(gm_transfer *t, uint64_t deadline, gm__ring_slot **out) {
   gm_error why = {.status = GM_OK};
@@ -375,7 +383,7 @@ static gm_status load_slot(gm_transfer *t, uint64_t deadline, gm__ring_slot **ou
   while (status == GM_ERR_TIMEOUT && !load_is_cancelled(t) && t->stats.status == GM_OK) {
     const bool moved = t->in_flight ? load_retire(t, deadline) == GM_OK : gm__ring_help(t->ring, &t->user, deadline);
     const uint64_t left = gm__deadline_left(deadline);
-    status = gm__ring_take_as(t->ring, &t->user, moved ? 0 : gm__min(left, LOAD_LOOK_NS), out, &why);
+    status = gm__ring_take_as(t->ring, &t->user, moved ? 0 : load_patience(t, left), out, &why);
     if (!left) break;
   }
   if (begun) t->stats.stalled += (double)(gm__now_ns() - begun) * 1e-9;
