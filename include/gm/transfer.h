@@ -89,7 +89,8 @@ typedef struct gm_transfer_stats {
 /* What the ways between the host and a device can do, in bytes per second. */
 typedef struct gm_transfer_links {
   uint32_t struct_size; /* set by the caller */
-  double up, down;
+  double up;
+  double down;
 } gm_transfer_links;
 
 /* Measures both ways of a device: 64 MiB through the ring, the best of three times. It is done once; later calls answer

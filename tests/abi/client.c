@@ -282,6 +282,26 @@ static void test_peers(void **state) {
   ok(gm_device_close(other, &w.err));
 }
 
+static void test_transfers(void **state) {
+  (void)state;
+  gm_transfer *transfer = NULL;
+  const gm_block block = take(100);
+  GUARDED(gm_copy, copy); /* of no bytes: an older program's ends before */
+  GUARDED(gm_transfer_params, params);
+  OUTPUT(gm_transfer_stats, stats);
+  OUTPUT(gm_transfer_links, links);
+  copy.it.to = copy.it.from = (gm_end){.pool = w.pool, .block = &block};
+  REFUSED(copy, gm_transfer_start(w.device, &copy.it, 1, &params.it, &transfer, NULL));
+  REFUSED(params, gm_transfer_start(w.device, &copy.it, 1, &params.it, &transfer, NULL));
+  ok(gm_transfer_start(w.device, &copy.it, 1, &params.it, &transfer, &w.err));
+  ok(gm_transfer_wait(transfer, UINT64_MAX, &stats.it, &w.err));
+  TOLD(stats);
+  ok(gm_transfer_release(transfer, &w.err));
+  ok(gm_transfer_measure(w.device, &links.it, &w.err));
+  TOLD(links);
+  ok(gm_free(w.pool, &block, NULL));
+}
+
 /* An older program cannot ask for such a pool: its params end before. */
 #ifndef CLIENT_OLDER
 static void test_share(void **state) {
@@ -467,6 +487,7 @@ int main(void) {
       cmocka_unit_test(test_buffers_and_batches),
       cmocka_unit_test(test_managed),
       cmocka_unit_test(test_peers),
+      cmocka_unit_test(test_transfers),
       cmocka_unit_test(test_share),
       cmocka_unit_test(test_recordings),
       cmocka_unit_test(test_model_files),
