@@ -63,6 +63,9 @@ static gm_estimate_part standing_compute(const gm__estimate_parts *parts) {
                                  gm__add_sat(compute->host.low, compute->device.low),
                                  gm__add_sat(compute->host.high, compute->device.high)};
   if (parts->shape.config->unsure[0]) return standing_unknown(range.bytes, parts->shape.config->unsure);
+  if (parts->shape.experts && !parts->shape.experts_used) {
+    return standing_unknown(range.bytes, "nothing says how many experts a token passes");
+  }
   const char *unbounded = compute->bounded ? NULL : parts->shape.traits->unbounded;
   if (unbounded) return standing_unknown(range.bytes, unbounded);
   switch (compute->method) {

@@ -10,7 +10,7 @@ typedef struct gm__json_key {
   gm__dimension field;
 } gm__json_key;
 
-enum { GM__JSON_KEYS = 115 };
+enum { GM__JSON_KEYS = 118 };
 
 /* Names of the same field in order of preference. */
 extern const gm__json_key gm__json_keys[GM__JSON_KEYS];

@@ -136,6 +136,28 @@ static gm_layer_kind attends_with(uint32_t heads, uint32_t size) {
       .flags = GM_LAYER_ATTENDS, .heads = heads, .kv_heads = heads, .key_size = size, .value_size = size};
 }
 
+/* Experts that no token passes are none that nobody counted. */
+static void experts_of_which_nobody_says_how_many(void **state) {
+  (void)state;
+  for (uint32_t used = 0; used < 2; used++) {
+    gm_model_config config = {.struct_size = sizeof config,
+                              .architecture = "llama",
+                              .hidden = 4 * HIDDEN,
+                              .layers = 2,
+                              .vocab = VOCAB,
+                              .kind_count = 1,
+                              .kinds = {attends_with(4, HIDDEN)}};
+    gm_memory_estimate out = {.struct_size = sizeof out};
+    config.kinds[0].flags |= GM_LAYER_EXPERTS;
+    config.kinds[0].experts = 8;
+    config.kinds[0].experts_used = used;
+    config.kinds[0].expert_intermediate = 64;
+    assert_int_equal(gm_estimate_memory(NULL, &config, NULL, NULL, &out, NULL), GM_OK);
+    check_part(&out, GM_ESTIMATE_COMPUTE, used ? GM_STANDING_EXACT : GM_STANDING_UNKNOWN);
+    check_part(&out, GM_ESTIMATE_CACHE, GM_STANDING_EXACT);
+  }
+}
+
 /* The engine refuses these: values without flash attention, and caches of their own for an encoder-decoder. */
 static void settings_that_the_engine_refuses(void **state) {
   (void)state;
@@ -247,6 +269,7 @@ int main(void) {
                                      cmocka_unit_test(operations_that_are_not_known),
                                      cmocka_unit_test(what_gm_does_not_know),
                                      cmocka_unit_test(buffers_without_a_bound),
+                                     cmocka_unit_test(experts_of_which_nobody_says_how_many),
                                      cmocka_unit_test(settings_that_the_engine_refuses),
                                      cmocka_unit_test(embeddings_of_each_layer),
                                      cmocka_unit_test(an_embedding_that_is_not_copied),
