@@ -94,13 +94,21 @@ uint64_t gm__compute_formula(const gm__shape *shape) {
 
 static uint64_t compute_padded(uint64_t bytes) { return gm__round_up(bytes, GM__ESTIMATE_HOST_ALIGNMENT); }
 
-static uint64_t compute_cache_inputs(const gm__shape *shape, uint64_t cells) {
+static uint64_t compute_cache_inputs(const gm__shape *shape, uint64_t cells, bool is_window) {
   uint64_t index = compute_padded(8 * shape->tokens);
   uint64_t values = compute_is_flash(shape) ? 1 : shape->widest_values;
-  uint64_t rotations = compute_padded(4 * shape->key_rotation * shape->key_rotation) +
-                       compute_padded(4 * shape->value_rotation * shape->value_rotation);
+  uint64_t keys = is_window ? shape->window_key_rotation : shape->key_rotation;
+  uint64_t rotations =
+      compute_padded(4 * keys * keys) + compute_padded(4 * shape->value_rotation * shape->value_rotation);
   uint64_t value_index = shape->mla ? 0 : compute_padded(8 * shape->tokens * values);
   return index + value_index + rotations + compute_padded(compute_mask(shape, cells));
+}
+
+static uint64_t compute_index_inputs(const gm__shape *shape) {
+  const uint64_t side = gm__shape_indexer(shape);
+  if (!side) return 0;
+  return compute_padded(4 * side * side) + compute_padded(8 * shape->tokens) +
+         compute_padded(2 * shape->cells * shape->tokens);
 }
 
 /* Numbers of tokens, their positions, and which of them have logits. */
@@ -116,12 +124,14 @@ uint64_t gm__compute_host_inputs(const gm__shape *shape) {
   uint64_t row = compute_padded(compute_row(shape));
   bool adds_positions = shape->encoder_only || (shape->row && shape->row->added_positions);
   uint64_t bytes = (adds_positions ? 3 : 2) * row + compute_ids(shape);
-  bytes += compute_padded(4 * shape->tokens * shape->layers * shape->config->layer_embedding);
+  bytes += compute_padded(4 * shape->tokens * shape->layers * shape->layer_embedding);
   if (shape->recurrent) return bytes;
   if (shape->uncached) return bytes + compute_padded(compute_masks(shape));
   if (shape->mixes) bytes += compute_padded(4 * shape->sequences);
-  if (shape->window_cells) bytes += compute_cache_inputs(shape, shape->window_cells);
-  return bytes + compute_cache_inputs(shape, shape->cells);
+  if (shape->row) bytes += compute_index_inputs(shape);
+  if (shape->layer_embedding) bytes += compute_padded(4 * shape->tokens);
+  if (shape->window_cells) bytes += compute_cache_inputs(shape, shape->window_cells, true);
+  return bytes + compute_cache_inputs(shape, shape->cells, false);
 }
 
 /* ---- intervals ---- */

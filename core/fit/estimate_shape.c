@@ -15,6 +15,15 @@ const gm_layer_kind *gm__shape_layer(const gm__shape *shape, uint64_t layer) {
   return gm__layer_at(shape->config, layer);
 }
 
+uint64_t gm__shape_indexer(const gm__shape *shape) {
+  uint64_t widest = 0;
+  for (uint32_t i = 0; i < shape->config->kind_count; i++) {
+    const gm_layer_kind *kind = &shape->config->kinds[i];
+    if (kind->flags & GM_LAYER_COMPRESSED) widest = gm__max(widest, kind->indexer_size);
+  }
+  return widest;
+}
+
 bool gm__shape_has_window(const gm__shape *shape, uint64_t layer) {
   return shape->window_cells && gm__shape_layer(shape, layer)->window > 0;
 }
@@ -126,10 +135,13 @@ static void shape_take_model(gm__shape *shape, const gm_model_config *config) {
   shape->hidden = config->hidden;
   shape->layers = config->layers;
   shape->vocab = config->vocab;
+  shape->layer_embedding = config->layer_embedding ? config->layer_embedding : shape->traits->layer_embedding;
   shape->encoder_only = config->encoder_only;
   shape->encoder_decoder = config->encoder_layers > 0;
   shape_take_layers(shape, config, &widest);
-  if (shape->mla || shape->encoder_only || shape->uncached || shape->encoder_decoder || shape->recurrent)
+  if (shape->traits->value_norm && shape->experts > 0) shape->row = NULL;
+  if (shape->mla != shape->traits->compressed || shape->encoder_only || shape->uncached || shape->encoder_decoder ||
+      shape->recurrent)
     shape->row = NULL;
   shape->window = !shape->row || shape->row->windows ? widest.window : 0;
 }
@@ -158,6 +170,16 @@ static bool shape_is_quantised(gm_dtype type) {
 static uint64_t shape_rotation(gm_dtype type, uint64_t head, bool mla) {
   if (mla || !head || head % SHAPE_ROTATION != 0 || !shape_is_quantised(type)) return 0;
   return head & (~head + 1);
+}
+
+/* The widest key of the layers with a window, or of those without. */
+static uint64_t shape_key(const gm__shape *shape, bool window) {
+  uint64_t widest = 0;
+  for (uint32_t i = 0; i < shape->config->kind_count; i++) {
+    const gm_layer_kind *kind = &shape->config->kinds[i];
+    if (kind->flags & GM_LAYER_ATTENDS && (kind->window > 0) == window) widest = gm__max(widest, kind->key_size);
+  }
+  return widest ? widest : shape->head;
 }
 
 /* Rule 5c. */
@@ -207,7 +229,10 @@ static gm_status shape_take_types(gm__shape *shape, const gm_estimate_settings *
   }
   gm_status status = shape_check_types(shape, err);
   if (status != GM_OK) return status;
-  shape->key_rotation = shape_rotation(shape->key_type, shape->head, shape->mla);
+  const bool windows = shape->window_cells > 0;
+  const uint64_t key = windows ? shape_key(shape, false) : shape->head;
+  shape->key_rotation = shape_rotation(shape->key_type, key, shape->mla);
+  if (windows) shape->window_key_rotation = shape_rotation(shape->key_type, shape_key(shape, true), shape->mla);
   shape->value_rotation = shape_rotation(shape->value_type, shape->value_head, shape->mla) ? SHAPE_ROTATION : 0;
   shape->key_copies = shape_copies(settings, shape->key_type, shape->key_width);
   shape->value_copies = shape_copies(settings, shape->value_type, shape->value_width);

@@ -15,6 +15,7 @@ typedef struct gm__shape {
   uint64_t intermediate, experts, experts_used, expert_width, window;
   bool has_dense_layers; /* beside those with experts */
   bool mla, encoder_only, encoder_decoder, recurrent;
+  uint64_t layer_embedding;        /* width of what each layer embeds of its own */
   uint64_t widest_values;          /* of all layers: without flash attention engines keep as much for each */
   bool uncached;                   /* layers attend to the tokens at hand alone */
   bool mixes;                      /* layers that attend, and recurrent ones */
@@ -24,6 +25,7 @@ typedef struct gm__shape {
   uint64_t context, cells, window_cells, streams, sequences; /* window_cells 0: no layer has a window */
   bool flash;
   gm_dtype key_type, value_type;
+  uint64_t window_key_rotation;          /* of layers with a window; likewise */
   uint64_t key_rotation, value_rotation; /* sides of the matrices that turn quantised caches; 0: none */
   uint64_t key_copies, value_copies;     /* per cell, of the f16 copies that attention makes */
   uint64_t alignment;                    /* of the device */
@@ -38,6 +40,9 @@ gm_status gm__shape_make(const gm_model_config *config, const gm_estimate_settin
 
 /* True when the layer attends to a window only. */
 bool gm__shape_has_window(const gm__shape *shape, uint64_t layer);
+
+/* The width of an indexer's keys; 0: no layer has an indexer of its own cache. */
+uint64_t gm__shape_indexer(const gm__shape *shape);
 
 /* The kind of a layer. */
 const gm_layer_kind *gm__shape_layer(const gm__shape *shape, uint64_t layer);

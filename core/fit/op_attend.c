@@ -38,7 +38,22 @@ static gm__op_tensor attend_query_or_key(gm__op_walker *self, gm__op_tensor inpu
 static gm__op_tensor attend_value(gm__op_walker *self, gm__op_tensor input) {
   bool fused = self->row->fused_qkv;
   gm__op_tensor projected = fused ? input : gm__op_read(self, self->value_bytes, input, 0);
+  if (self->row->value_norm) projected = gm__op_read(self, self->value_bytes, projected, 0);
   return attend_turn(self, projected, self->value_bytes, self->cache->value_rotation, fused);
+}
+
+/* Narrow matrices first. Small tensors alone depend on their width, taken as a quarter of the residual stream's. The
+ * part with positions is what keys are wider than values. */
+static void attend_low_rank(gm__op_walker *self, gm__op_tensor input) {
+  const uint64_t narrow = self->row_bytes * self->shape->tokens / 4, all = self->key_bytes + self->value_bytes;
+  const uint64_t rotated = self->key_bytes > self->value_bytes ? self->key_bytes - self->value_bytes : 0;
+  gm__op_tensor query = gm__op_read(self, self->query_bytes, gm__op_read(self, narrow, input, 0), 0);
+  self->query = gm__op_read(self, self->query_bytes, query, self->positions);
+  gm__op_tensor low = gm__op_read(self, narrow, input, 0);
+  gm__op_tensor wide = gm__op_read(self, all - rotated, gm__op_read(self, narrow, low, 0), 0);
+  self->value = gm__op_read(self, self->value_bytes, wide, 0);
+  gm__op_tensor placed = gm__op_read(self, rotated, low, self->positions);
+  self->key = gm__op_read(self, self->key_bytes, wide, placed);
 }
 
 /* A model with two caches has its keys before its values. */
@@ -47,6 +62,8 @@ static void attend_projections(gm__op_walker *self, gm__op_tensor input) {
   uint64_t all = self->query_bytes + self->key_bytes + self->value_bytes;
   if (self->row->fused_qkv) input = gm__op_read(self, all, input, 0);
   self->query = attend_query_or_key(self, input, self->query_bytes, true);
+  self->key = self->value = 0;
+  if (self->kind->flags & GM_LAYER_SHARES) return;
   if (!key_first) self->value = attend_value(self, input);
   self->key = attend_query_or_key(self, input, self->key_bytes, false);
   if (key_first) self->value = attend_value(self, input);
@@ -79,9 +96,14 @@ static gm__op_tensor attend_scores(gm__op_walker *self) {
 }
 
 gm__op_tensor gm__op_attend(gm__op_walker *self, gm__op_tensor input) {
-  attend_projections(self, input);
-  gm__op_read(self, 0, self->key, self->cache->key_index);
-  gm__op_read(self, 0, self->value, self->cache->value_index);
+  if (self->kind->flags & GM_LAYER_COMPRESSED) return gm__op_attend_compressed(self, input);
+  if (self->row->low_rank) {
+    attend_low_rank(self, input);
+  } else {
+    attend_projections(self, input);
+  }
+  if (self->key) gm__op_read(self, 0, self->key, self->cache->key_index);
+  if (self->value) gm__op_read(self, 0, self->value, self->cache->value_index);
   return self->shape->flash ? attend_flash(self) : attend_scores(self);
 }
 

@@ -70,6 +70,18 @@ static gm__op_tensor feed_experts(gm__op_walker *self, gm__op_tensor input, uint
   return feed_sum(self, down, row);
 }
 
+/* Smaller experts over the result: as many as the large ones by two, and chosen by the same odds. */
+static gm__op_tensor feed_second(gm__op_walker *self, gm__op_tensor odds, gm__op_tensor first, uint64_t tokens) {
+  const uint64_t all = UINT64_C(4) * self->kind->experts * tokens, row = self->row_bytes * tokens;
+  const uint64_t used = UINT64_C(4) * self->kind->experts_used * tokens;
+  gm__op_tensor probabilities = gm__op_read(self, all, odds, 0);
+  self->chosen = gm__op_read(self, used, gm__op_read(self, all, gm__op_read(self, all, odds, 0), 0), 0);
+  self->weights = gm__op_read(self, used, probabilities, self->chosen);
+  gm__op_tensor down = gm__op_read(self, row * self->kind->experts_used, first, self->chosen);
+  down = GM__OP(self, row * self->kind->experts_used, .over = {down}, .reads = {self->weights});
+  return GM__OP(self, row, .over = {first, gm__op_read(self, row, down, 0)});
+}
+
 /* The experts that every token has. */
 static gm__op_tensor feed_shared(gm__op_walker *self, gm__op_tensor input, uint64_t width, uint64_t tokens) {
   uint64_t row = self->row_bytes * tokens;
@@ -90,8 +102,11 @@ static uint64_t feed_shared_width(const gm__op_walker *self) {
 
 gm__op_tensor gm__op_feed(gm__op_walker *self, gm__op_tensor input, uint64_t tokens) {
   if (!(self->kind->flags & GM_LAYER_EXPERTS)) return feed_dense(self, input, self->width, tokens);
+  const bool second = self->row->second_experts;
+  gm__op_tensor odds = second ? gm__op_read(self, UINT64_C(4) * self->kind->experts * tokens, input, 0) : 0;
   if (!self->row->router_first) feed_route(self, input, tokens);
   gm__op_tensor result = feed_experts(self, input, tokens);
+  if (second) result = feed_second(self, odds, result, tokens);
   gm__op_look_ahead(self);
   uint64_t width = feed_shared_width(self);
   if (width == 0 && !self->row->shared_always) return result;

@@ -28,7 +28,7 @@ void gm__op_gather(gm__op_walker *self, uint64_t layer) {
 
 void gm__op_look_ahead(gm__op_walker *self) {
   const uint32_t both = GM_LAYER_ATTENDS | GM_LAYER_RECURRENT;
-  if (self->row->mixer == GM__OP_MIXER_NONE || self->row->mixer == GM__OP_MIXER_DELTA) return;
+  if (self->row->mixer == GM__OP_MIXER_NONE || self->row->mixer >= GM__OP_MIXER_DELTA) return;
   if (self->layer + 1 < self->shape->layers && (self->kind->flags & both) != both) gm__op_gather(self, self->layer + 1);
 }
 
@@ -143,6 +143,47 @@ static gm__op_tensor recur_ruled(gm__op_walker *self) {
   return gm__op_read(self, self->row_bytes * self->shape->tokens, normed, 0);
 }
 
+/* ---- the same, with more gates ---- */
+
+static uint64_t recur_third(const gm__op_walker *self) {
+  const uint64_t taps = self->kind->conv_kernel ? self->kind->conv_kernel : RECUR_KERNEL;
+  return taps > 1 ? self->kind->conv_elements / (3 * (taps - 1)) : 0;
+}
+
+static void recur_kda(gm__op_walker *self, gm__op_tensor input) {
+  const recur_sizes sizes = recur_take(self);
+  const uint64_t tokens = 4 * self->shape->tokens, inner = recur_third(self), bytes = tokens * inner;
+  const uint64_t heads = tokens * (inner / RECUR_HEAD);
+  gm__op_tensor parts[3] = {0};
+  gm__op_gather(self, self->layer);
+  for (int i = 0; i < 3; i++) {
+    gm__op_tensor rows = gm__op_read(self, bytes, input, 0);
+    parts[i] = gm__op_read(self, bytes + sizes.remembered / 3, self->gathered, rows);
+    gm__op_read(self, 0, parts[i], 0);
+  }
+  gm__op_tensor state = gm__op_read(self, sizes.state, self->sequences, 0);
+  for (int i = 0; i < 3; i++) {
+    parts[i] = gm__op_read(self, bytes, gm__op_read(self, bytes, parts[i], 0), 0);
+    if (i < 2) parts[i] = gm__op_read(self, bytes, parts[i], 0);
+  }
+  gm__op_tensor decay = gm__op_read(self, tokens * RECUR_HEAD, input, 0);
+  decay = gm__op_read(self, bytes, gm__op_read(self, bytes, decay, 0), 0);
+  gm__op_tensor beta = gm__op_read(self, heads, gm__op_read(self, heads, input, 0), 0);
+  self->mixed[2] =
+      GM__OP(self, bytes + sizes.state, .over = {parts[0], parts[1]}, .reads = {parts[2], state, decay, beta});
+  gm__op_read(self, 0, self->mixed[2], 0);
+  self->mixed[0] = input;
+}
+
+static gm__op_tensor recur_kda_result(gm__op_walker *self) {
+  const uint64_t bytes = 4 * self->shape->tokens * recur_third(self);
+  gm__op_tensor copied = gm__op_read(self, bytes, self->mixed[2], 0), normed = gm__op_read(self, bytes, copied, 0);
+  gm__op_tensor gate = gm__op_read(self, 4 * self->shape->tokens * RECUR_HEAD, self->mixed[0], 0);
+  gate = gm__op_read(self, bytes, gm__op_read(self, bytes, gate, 0), 0);
+  normed = GM__OP(self, bytes, .over = {normed, gate});
+  return gm__op_read(self, self->row_bytes * self->shape->tokens, gm__op_read(self, bytes, normed, 0), 0);
+}
+
 /* ---- all of them ---- */
 
 void gm__op_recur(gm__op_walker *self, gm__op_tensor input) {
@@ -151,6 +192,7 @@ void gm__op_recur(gm__op_walker *self, gm__op_tensor input) {
     case GM__OP_MIXER_SCAN: recur_scan(self, input, false); return;
     case GM__OP_MIXER_SCAN_2: recur_scan(self, input, true); return;
     case GM__OP_MIXER_DELTA: recur_delta(self, input); return;
+    case GM__OP_MIXER_KDA: recur_kda(self, input); return;
     case GM__OP_MIXER_NONE: return;
   }
 }
@@ -162,6 +204,7 @@ gm__op_tensor gm__op_recurred(gm__op_walker *self) {
       return gm__op_read(self, self->row_bytes * self->shape->tokens, recur_scanned(self, false), 0);
     case GM__OP_MIXER_SCAN_2: return recur_scanned(self, true);
     case GM__OP_MIXER_DELTA: return recur_ruled(self);
+    case GM__OP_MIXER_KDA: return recur_kda_result(self);
     case GM__OP_MIXER_NONE: break;
   }
   return 0;

@@ -26,33 +26,40 @@ typedef enum gm__op_mixer {
   GM__OP_MIXER_CONV,   /* a short convolution alone */
   GM__OP_MIXER_SCAN,   /* Mamba, the first one */
   GM__OP_MIXER_SCAN_2, /* ... the second one */
-  GM__OP_MIXER_DELTA   /* the gated delta rule */
+  GM__OP_MIXER_DELTA,  /* the gated delta rule */
+  GM__OP_MIXER_KDA     /* ... with a convolution each for queries, keys and values, and a decay for each element */
 } gm__op_mixer;
 
 typedef struct gm__op_row {
   const char *architecture;
-  bool loose;            /* the sizes of some small tensors are taken by rule: buffers are not exact */
-  uint8_t loose_rows;    /* so many activations of the residual stream may live beside */
-  bool single;           /* a layer is attention, recurrence or a feed-forward layer alone */
-  bool unordered;        /* the order of its operations is not known: only the traits below count */
-  const char *unbounded; /* why no formula bounds its compute buffers; NULL: one does */
-  bool scores_cacheless; /* it keeps a cache, and computes without it */
-  bool biased;           /* scores get a bias, which flash attention does not do */
-  bool no_flash;         /* engines turn flash attention off */
-  bool host_head;        /* logits are computed with the embedding itself, which is on the host */
-  bool layer_norm;       /* norms cannot be written in place */
-  bool no_pre_norm;      /* attention and feed-forward layer read the residual itself */
-  bool head_norm;        /* queries and keys are normalised head by head */
-  bool fused_qkv;        /* one projection, seen through views */
-  bool added_positions;  /* positions are added to the embeddings, and nothing is rotated */
-  bool no_positions;     /* positions change scores alone */
-  bool rope_windows;     /* layers with a window are rotated, others not */
-  bool rope_leads;       /* ... and those before the first one with experts */
-  uint8_t rope_step;     /* one of so many layers, the last of them, is not rotated; 0: all are */
-  uint8_t rope_layers;   /* only a model of so many layers is rotated; 0: any is */
-  bool temperature;      /* queries that are not rotated get a factor by their position */
-  bool embedding_norm;   /* embeddings have a norm that cannot be written in place */
-  bool embedding_skip;   /* each layer adds the embeddings again */
+  bool loose;               /* the sizes of some small tensors are taken by rule: buffers are not exact */
+  uint8_t loose_rows;       /* so many activations of the residual stream may live beside */
+  bool compressed;          /* its order is that of models with compressed keys and values */
+  uint16_t layer_embedding; /* width of what each layer embeds, where files do not say it */
+  uint8_t streams;          /* of the residual, which each layer predicts and corrects; 0: one */
+  bool single;              /* a layer is attention, recurrence or a feed-forward layer alone */
+  bool unordered;           /* the order of its operations is not known: only the traits below count */
+  const char *unbounded;    /* why no formula bounds its compute buffers; NULL: one does */
+  bool scores_cacheless;    /* it keeps a cache, and computes without it */
+  bool biased;              /* scores get a bias, which flash attention does not do */
+  bool no_flash;            /* engines turn flash attention off */
+  bool host_head;           /* logits are computed with the embedding itself, which is on the host */
+  bool layer_norm;          /* norms cannot be written in place */
+  bool no_pre_norm;         /* attention and feed-forward layer read the residual itself */
+  bool head_norm;           /* queries and keys are normalised head by head */
+  bool low_rank;            /* queries, keys and values pass narrow matrices; keys share the part that has positions */
+  bool value_norm;          /* ... and values, too */
+  bool second_experts;      /* the chosen experts' result passes smaller ones, which the same odds choose anew */
+  bool fused_qkv;           /* one projection, seen through views */
+  bool added_positions;     /* positions are added to the embeddings, and nothing is rotated */
+  bool no_positions;        /* positions change scores alone */
+  bool rope_windows;        /* layers with a window are rotated, others not */
+  bool rope_leads;          /* ... and those before the first one with experts */
+  uint8_t rope_step;        /* one of so many layers, the last of them, is not rotated; 0: all are */
+  uint8_t rope_layers;      /* only a model of so many layers is rotated; 0: any is */
+  bool temperature;         /* queries that are not rotated get a factor by their position */
+  bool embedding_norm;      /* embeddings have a norm that cannot be written in place */
+  bool embedding_skip;      /* each layer adds the embeddings again */
   gm__op_gate gate;
   gm__op_mixer mixer;
   bool repeated_keys; /* ... whose queries and keys are repeated for all heads of the state */

@@ -1,4 +1,5 @@
 /* One walker for all architectures: it reads the row, never the name. */
+#include "core/base/saturate.h"
 #include "core/fit/op_walker.h"
 #include "core/model/layers.h"
 
@@ -12,13 +13,34 @@ static uint64_t walk_index_bytes(const gm__shape *shape) {
 
 static void walk_cache_inputs(gm__op_walker *self, gm__op_cache *cache, uint64_t cells) {
   const gm__shape *shape = self->shape;
-  uint64_t key_side = shape->key_rotation, value_side = shape->value_rotation;
+  const bool window = cache == &self->caches[1];
+  uint64_t key_side = window ? shape->window_key_rotation : shape->key_rotation, value_side = shape->value_rotation;
   cache->cells = cells;
   if (key_side) cache->key_rotation = gm__op_read(self, 4 * key_side * key_side, 0, 0);
   if (value_side) cache->value_rotation = gm__op_read(self, 4 * value_side * value_side, 0, 0);
   cache->key_index = gm__op_read(self, 8 * shape->tokens, 0, 0);
-  cache->value_index = gm__op_read(self, walk_index_bytes(shape), 0, 0);
+  if (!shape->mla) cache->value_index = gm__op_read(self, walk_index_bytes(shape), 0, 0);
   cache->mask = gm__op_read(self, cells * shape->tokens * (shape->flash ? 2 : 4), 0, 0);
+}
+
+/* Zeros that each layer with an indexer writes into its mask; engines make them before all else. */
+static void walk_zeros(gm__op_walker *self) {
+  const gm__shape *shape = self->shape;
+  for (uint64_t layer = 0; layer < shape->layers; layer++) {
+    const gm_layer_kind *kind = gm__shape_layer(shape, layer);
+    const uint64_t rows = gm__min(kind->indexer_top, shape->cells);
+    if (kind->indexer_size) self->zeros[layer] = gm__op_read(self, 4 * rows * shape->tokens, 0, 0);
+  }
+}
+
+/* The inputs of an indexer's cache. */
+static void walk_index_inputs(gm__op_walker *self) {
+  const gm__shape *shape = self->shape;
+  const uint64_t side = gm__shape_indexer(shape);
+  if (!side) return;
+  self->index.key_rotation = gm__op_read(self, 4 * side * side, 0, 0);
+  self->index.key_index = gm__op_read(self, 8 * shape->tokens, 0, 0);
+  self->index.mask = gm__op_read(self, 2 * shape->cells * shape->tokens, 0, 0); /* in f16 always */
 }
 
 /* Those of the cache that the first layer reads come first. */
@@ -34,7 +56,7 @@ static void walk_caches(gm__op_walker *self) {
 /* Whether the first operation is that of a recurrent layer. */
 static bool walk_gathers_first(const gm__op_walker *self) {
   const uint32_t flags = gm__shape_layer(self->shape, 0)->flags;
-  if (self->row->mixer == GM__OP_MIXER_DELTA) return false;
+  if (self->row->mixer >= GM__OP_MIXER_DELTA) return false;
   return flags & GM_LAYER_RECURRENT && !(flags & GM_LAYER_ATTENDS);
 }
 
@@ -42,6 +64,7 @@ static void walk_embedding(gm__op_walker *self, gm__op_tensor embedding, gm__op_
   const uint64_t all = self->row_bytes * self->shape->tokens;
   self->residual = position_rows ? GM__OP(self, all, .over = {embedding, position_rows}) : embedding;
   if (self->row->embedding_norm) self->residual = gm__op_read(self, all, self->residual, 0);
+  self->embedding_rows = self->residual;
   if (self->row->embedding_skip) self->embedding = self->residual;
 }
 
@@ -52,14 +75,18 @@ static void walk_inputs(gm__op_walker *self) {
   uint64_t all = self->row_bytes * shape->tokens;
   gm__op_tensor tokens = self->on_host ? gm__op_read(self, 4 * shape->tokens, 0, 0) : 0;
   if (self->row->masked_logits) self->logit_mask = gm__op_read(self, WALK_MASKED_LOGITS, 0, 0);
+  walk_zeros(self);
   const bool first = walk_gathers_first(self);
   if (first) self->sequences = gm__op_read(self, 4 * shape->sequences, 0, 0);
+  const uint64_t layers = 4 * shape->tokens * shape->layers * shape->layer_embedding;
+  if (layers) self->layer_copies = gm__op_read(self, layers, 0, 0);
   gm__op_tensor embedding = gm__op_read(self, all, 0, 0), position_rows = 0;
   if (self->row->mixer && !first) self->sequences = gm__op_read(self, 4 * shape->sequences, 0, 0);
   bool adds = self->row->added_positions, has_none = gm__op_row_has_no_positions(self->row, shape->layers);
   if (adds && !self->on_host) position_rows = gm__op_read(self, all, 0, 0);
   if (!has_none && (!adds || self->on_host))
     self->positions = gm__op_read(self, (self->row->sections ? 16 : 4) * shape->tokens, 0, 0);
+  walk_index_inputs(self);
   walk_caches(self);
   if (!self->row->no_choice) self->wanted = gm__op_read(self, 4 * shape->outputs, 0, 0);
   if (self->on_host) embedding = gm__op_read(self, all, tokens, 0);
@@ -93,7 +120,8 @@ static void walk_skip(gm__op_walker *self, uint64_t bytes, bool reduces) {
 /* Attention, recurrence, or both: what is left to compute of the first is its projection, and all of the second's
  * result. */
 static gm__op_tensor walk_mix(gm__op_walker *self, gm__op_tensor normed) {
-  const bool recurs = self->kind->flags & GM_LAYER_RECURRENT, attends = self->kind->flags & GM_LAYER_ATTENDS;
+  const bool recurs = self->kind->flags & GM_LAYER_RECURRENT,
+             attends = self->kind->flags & (GM_LAYER_ATTENDS | GM_LAYER_SHARES);
   gm__op_tensor result = attends ? gm__op_attend(self, normed) : 0;
   if (recurs && attends) {
     gm__op_gather(self, self->layer);
@@ -114,10 +142,30 @@ static void walk_constants(gm__op_walker *self) {
 
 static gm__op_tensor walk_mixed(gm__op_walker *self, gm__op_tensor result, gm__op_tensor normed) {
   const uint64_t bytes = self->row_bytes * self->shape->tokens;
-  if (self->kind->flags & GM_LAYER_ATTENDS) result = gm__op_project(self, result, normed);
+  if (self->kind->flags & (GM_LAYER_ATTENDS | GM_LAYER_SHARES)) result = gm__op_project(self, result, normed);
   if (!(self->kind->flags & GM_LAYER_RECURRENT)) return result;
   gm__op_tensor recurred = gm__op_recurred(self);
   return result ? GM__OP(self, bytes, .over = {result, recurred}) : recurred;
+}
+
+/* Rows that each layer has of its own: made from the embeddings once, behind the first layer's feed-forward part. */
+static void walk_layer_rows(gm__op_walker *self) {
+  const gm__shape *shape = self->shape;
+  const uint64_t all = 4 * shape->tokens * shape->layers * shape->layer_embedding;
+  if (self->layer_rows) return;
+  gm__op_tensor rows = gm__op_read(self, all, gm__op_read(self, all, self->embedding_rows, 0), 0);
+  rows = GM__OP(self, all, .over = {rows, self->layer_copies});
+  self->layer_rows = gm__op_read(self, all, rows, 0);
+}
+
+static void walk_layer_embedding(gm__op_walker *self, uint64_t tokens) {
+  const uint64_t narrow = 4 * tokens * self->shape->layer_embedding, bytes = self->row_bytes * tokens;
+  if (!narrow) return;
+  gm__op_tensor gate = gm__op_read(self, narrow, self->residual, 0);
+  walk_layer_rows(self);
+  gate = GM__OP(self, narrow, .over = {gate}, .reads = {self->layer_rows});
+  gm__op_tensor result = gm__op_read(self, bytes, gate, 0);
+  self->residual = GM__OP(self, bytes, .over = {self->residual, result});
 }
 
 static void walk_serial(gm__op_walker *self, bool reduces) {
@@ -140,11 +188,57 @@ static void walk_serial(gm__op_walker *self, bool reduces) {
   second = self->row->residual_first ? result : self->residual;
   self->residual = GM__OP(self, bytes, .over = {first, second});
   walk_skip(self, bytes, reduces);
+  walk_layer_embedding(self, tokens);
+}
+
+/* What a layer has of its own goes into all streams but the first. */
+static void walk_streams_end_layer(gm__op_walker *self, gm__op_tensor corrected) {
+  const uint64_t row = self->row_bytes * self->shape->tokens, all = row * self->row->streams;
+  const uint64_t narrow = 4 * self->shape->tokens * self->shape->layer_embedding;
+  gm__op_tensor gate = gm__op_read(self, narrow, self->residual, 0);
+  walk_layer_rows(self);
+  gate = GM__OP(self, narrow, .over = {gate}, .reads = {self->layer_rows});
+  gm__op_tensor result = gm__op_read(self, row, gate, 0);
+  gm__op_tensor rest = gm__op_read(self, all - row, corrected, result);
+  self->residual = gm__op_read(self, all, corrected, rest);
+}
+
+/* Several streams of the residual: a layer predicts all of them, computes one, and corrects all. */
+static void walk_streams_begin(gm__op_walker *self) {
+  const uint64_t row = self->row_bytes * self->shape->tokens, count = self->row->streams;
+  gm__op_tensor others =
+      gm__op_read(self, row * (count - 1), gm__op_read(self, row * (count - 1), self->residual, 0), 0);
+  gm__op_tensor lengths = gm__op_read(self, row * (count - 1), others, 0);
+  others = GM__OP(self, row * (count - 1), .over = {others}, .reads = {lengths});
+  self->residual = gm__op_read(self, row * count, self->residual, others);
+}
+
+static void walk_streams(gm__op_walker *self) {
+  const uint64_t row = self->row_bytes * self->shape->tokens, all = row * self->row->streams;
+  gm__op_tensor turned = gm__op_read(self, all, self->residual, 0);
+  gm__op_tensor router = gm__op_read(self, row, self->residual, 0);
+  gm__op_tensor mixed = gm__op_read(self, all, turned, router);
+  gm__op_tensor predicted = gm__op_read(self, all, mixed, 0);
+  predicted = GM__OP(self, all, .over = {predicted, self->residual});
+  gm__op_tensor normed = gm__op_read(self, row, predicted, 0);
+  gm__op_tensor result = gm__op_project(self, gm__op_attend(self, normed), normed);
+  result = GM__OP(self, row, .over = {result}, .reads = {predicted});
+  gm__op_tensor side = gm__op_read(self, row, normed, 0);
+  side = GM__OP(self, row, .over = {side}, .reads = {normed});
+  self->residual = GM__OP(self, row, .over = {result, side});
+  result = gm__op_feed(self, walk_norm(self, self->residual, row), self->shape->tokens);
+  result = GM__OP(self, row, .over = {result, self->residual});
+  gm__op_tensor news = gm__op_read(self, all, gm__op_read(self, row, result, predicted), 0);
+  router = gm__op_read(self, row, result, 0);
+  news = GM__OP(self, all, .over = {news}, .reads = {router});
+  gm__op_tensor corrected = GM__OP(self, all, .over = {news, predicted});
+  self->residual = gm__op_read(self, row, corrected, 0);
+  walk_streams_end_layer(self, corrected);
 }
 
 /* A layer of one part. */
 static void walk_single(gm__op_walker *self, bool reduces) {
-  const bool mixes = self->kind->flags & (GM_LAYER_ATTENDS | GM_LAYER_RECURRENT);
+  const bool mixes = self->kind->flags & (GM_LAYER_ATTENDS | GM_LAYER_SHARES | GM_LAYER_RECURRENT);
   uint64_t tokens = reduces ? self->shape->outputs : self->shape->tokens;
   gm__op_tensor normed = walk_pre_norm(self, self->residual, self->row_bytes * self->shape->tokens), result = 0;
   if (mixes) result = walk_mixed(self, walk_mix(self, normed), normed);
@@ -202,15 +296,26 @@ static void walk_take_layer(gm__op_walker *self, uint64_t layer) {
   self->result_bytes = 4 * shape->tokens * kind->heads * gm__layer_result_size(kind);
 }
 
+static void walk_streams_merge(gm__op_walker *self) {
+  const uint64_t row = self->row_bytes * self->shape->tokens, others = row * (self->row->streams - 1);
+  gm__op_tensor rest = gm__op_read(self, others, self->residual, 0);
+  gm__op_tensor lengths = gm__op_read(self, row, self->residual, 0);
+  lengths = gm__op_read(self, others, rest, lengths);
+  rest = GM__OP(self, others, .over = {rest}, .reads = {lengths});
+  self->residual = gm__op_read(self, row, self->residual, rest);
+}
+
 static void walk_layers(gm__op_walker *self) {
   const gm__shape *shape = self->shape;
   const gm__op_row *row = self->row;
-  if (row->mixer != GM__OP_MIXER_DELTA && !(gm__shape_layer(shape, 0)->flags & GM_LAYER_ATTENDS))
-    gm__op_gather(self, 0);
+  if (row->streams) walk_streams_begin(self);
+  if (walk_gathers_first(self)) gm__op_gather(self, 0);
   for (uint64_t layer = 0; layer < shape->layers; layer++) {
     const bool reduces = layer + 1 == shape->layers && !row->outputs_at_end && !row->outputs_normed && !row->no_choice;
     walk_take_layer(self, layer);
-    if (row->parallel) {
+    if (row->streams) {
+      walk_streams(self);
+    } else if (row->parallel) {
       walk_parallel(self, reduces);
     } else if (row->single) {
       walk_single(self, reduces);
@@ -224,6 +329,7 @@ static void walk_outputs(gm__op_walker *self) {
   const gm__shape *shape = self->shape;
   const gm__op_row *row = self->row;
   const uint64_t tokens = row->outputs_normed ? shape->tokens : shape->outputs;
+  if (row->streams) walk_streams_merge(self);
   gm__op_tensor last = self->residual;
   if (row->outputs_at_end) self->residual = walk_wanted_rows(self, last);
   gm__op_tensor normed = walk_norm(self, self->residual, self->row_bytes * tokens), rows = normed;

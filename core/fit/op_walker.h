@@ -21,9 +21,12 @@ typedef struct gm__op_walker {
   bool on_host;
   uint64_t row_bytes; /* of one activation of the residual stream */
   gm__op_cache caches[GM__OP_CACHES];
+  gm__op_cache index;                           /* of an indexer's own cache */
+  gm__op_tensor zeros[GM_MODEL_LAYERS_MAX];     /* of each layer with an indexer, made before anything else */
   gm__op_tensor positions, wanted, temperature; /* `wanted`: which tokens' outputs are */
   gm__op_tensor embedding;                      /* as each layer adds it again; 0: none does */
   gm__op_tensor residual, logit_mask, constants;
+  gm__op_tensor embedding_rows, layer_copies, layer_rows; /* what layers add of their own, and what it is made of */
   gm__op_tensor sequences, gathered; /* recurrent layers: whose states they are, and what the next one remembers */
   gm__op_tensor mixed[3];            /* ... and what its last part reads */
   /* of the layer at hand */
@@ -49,6 +52,9 @@ static inline gm__op_tensor gm__op_read(gm__op_walker *self, uint64_t bytes, gm_
 
 /* The result of all heads; `input` is the layer's, normalised. */
 gm__op_tensor gm__op_attend(gm__op_walker *self, gm__op_tensor input);
+
+/* Its result where keys and values are compressed. */
+gm__op_tensor gm__op_attend_compressed(gm__op_walker *self, gm__op_tensor input);
 
 /* The gate on that result, and its projection. */
 gm__op_tensor gm__op_project(gm__op_walker *self, gm__op_tensor result, gm__op_tensor input);

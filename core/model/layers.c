@@ -136,6 +136,7 @@ static void layers_attention(const layers_reader *reader, uint64_t layer, gm_lay
   kind->key_size = layers_small(own_key ? stated->value[GM__DIM_WINDOW_KEY_SIZE] : sizes->head_size);
   kind->value_size = layers_small(own_value ? stated->value[GM__DIM_WINDOW_VALUE_SIZE] : sizes->value_head_size);
   if (layers_has_indexer(reader, layer)) kind->indexer_size = layers_small(stated->value[GM__DIM_INDEXER_SIZE]);
+  if (kind->indexer_size) kind->indexer_top = layers_small(stated->value[GM__DIM_INDEXER_TOP]);
   const bool indexes_values = kind->indexer_size && reader->architecture->indexer == GM__INDEXER_SPARSE;
   kind->indexer_value_size = indexes_values ? kind->value_size : 0;
   if (sizes->kv_lora_rank > 0) layers_compress(sizes, kind);

@@ -33,7 +33,7 @@ typedef struct gm_layer_kind {
   uint32_t indexer_value_size;      /* elements that the indexer keeps beside them, in the type of values */
   uint32_t experts, experts_used;   /* all of its experts, and those that one token passes */
   uint32_t conv_kernel, state_size; /* recurrent: taps of the convolution, and width of the state */
-  uint32_t reserved;                /* 0 */
+  uint32_t indexer_top;             /* positions that an indexer chooses; 0: not stated */
   uint64_t inner_size;              /* recurrent: width between its projections */
   uint64_t window;                  /* positions that it sees; 0: all */
   uint64_t intermediate;            /* width of the feed-forward part that has no experts; 0: there is none */

@@ -122,8 +122,8 @@ static void what_gm_does_not_know(void **state) {
 /* Where measured buffers were several times what the formula says, compute alone is unknown. */
 static void buffers_without_a_bound(void **state) {
   (void)state;
-  static const char *const names[] = {"deepseek32", "glm-dsa", "hy_v4", "minimax-m3", "gemma3n"};
-  for (int i = 0; i < 5; i++) {
+  static const char *const names[] = {"hy_v4", "minimax-m3", "minimax-01"};
+  for (int i = 0; i < 3; i++) {
     const gm_memory_estimate out = estimate_of(names[i], NULL, true, NULL);
     check_part(&out, GM_ESTIMATE_COMPUTE, GM_STANDING_UNKNOWN);
     check_part(&out, GM_ESTIMATE_CACHE, GM_STANDING_EXACT);
@@ -197,7 +197,8 @@ static void embeddings_of_each_layer(void **state) {
     out[i] = (gm_memory_estimate){.struct_size = sizeof *out};
     assert_int_equal(gm_estimate_memory(NULL, &config, NULL, NULL, &out[i], NULL), GM_OK);
   }
-  assert_int_equal(out[1].host_compute.bytes, out[0].host_compute.bytes + 4 * 512 * 3 * 16);
+  /* Those of all layers, and the numbers of the tokens once more. */
+  assert_int_equal(out[1].host_compute.bytes, out[0].host_compute.bytes + 4 * 512 * 3 * 16 + 4 * 512);
 }
 
 /* The engine computes logits with the embedding itself. */
