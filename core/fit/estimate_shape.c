@@ -19,7 +19,7 @@ uint64_t gm__shape_indexer(const gm__shape *shape) {
   uint64_t widest = 0;
   for (uint32_t i = 0; i < shape->config->kind_count; i++) {
     const gm_layer_kind *kind = &shape->config->kinds[i];
-    if (kind->flags & GM_LAYER_COMPRESSED) widest = gm__max(widest, kind->indexer_size);
+    if (kind->flags & GM_LAYER_COMPRESSED) widest = gm__max(widest, gm__min(kind->indexer_size, 1u << 16));
   }
   return widest;
 }

@@ -1,5 +1,6 @@
 /* Attention with compressed keys and values: one row of the cache stands for all heads. Queries are brought to the
  * row's width, and the result back to the heads'. An indexer chooses the rows that count. */
+#include "core/base/saturate.h"
 #include "core/fit/op_walker.h"
 #include "core/model/layers.h"
 
@@ -11,8 +12,9 @@ typedef struct compress_sizes {
 
 static compress_sizes compress_take(const gm__op_walker *self) {
   const gm_layer_kind *kind = self->kind;
-  compress_sizes out = {.rotated = kind->rotated_size, .heads = kind->heads, .index = kind->indexer_size};
-  out.rank = kind->key_size - kind->rotated_size;
+  compress_sizes out = {
+      .rotated = kind->rotated_size, .heads = kind->heads, .index = gm__min(kind->indexer_size, 1u << 16)};
+  out.rank = gm__sub_sat(kind->key_size, kind->rotated_size);
   out.rows = kind->indexer_top < self->cache->cells ? kind->indexer_top : self->cache->cells;
   out.tokens = 4 * self->shape->tokens;
   return out;

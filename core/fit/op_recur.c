@@ -10,20 +10,27 @@ typedef struct recur_sizes {
   uint64_t remembered, state;      /* bytes of all sequences */
 } recur_sizes;
 
+/* Sizes that no model has are bounded, so that no product passes 2^63. */
+static uint64_t recur_convolved_elements(const gm_layer_kind *kind) { return gm__min(kind->conv_elements, 1u << 28); }
+
+static uint64_t recur_state_elements(const gm_layer_kind *kind) {
+  return gm__min(kind->state_elements, UINT64_C(1) << 36);
+}
+
 /* The heads of a state are taken to be 64 wide: their number only sizes a few small tensors. */
 static recur_sizes recur_take(const gm__op_walker *self) {
   const uint64_t taps = self->kind->conv_kernel ? self->kind->conv_kernel : RECUR_KERNEL;
   recur_sizes out = {.inner = self->kind->inner_size, .heads = self->kind->inner_size / RECUR_HEAD};
-  out.channels = taps > 1 ? self->kind->conv_elements / (taps - 1) : 0;
-  out.remembered = 4 * self->kind->conv_elements * self->shape->sequences;
-  out.state = 4 * self->kind->state_elements * self->shape->sequences;
+  out.channels = taps > 1 ? recur_convolved_elements(self->kind) / (taps - 1) : 0;
+  out.remembered = 4 * recur_convolved_elements(self->kind) * self->shape->sequences;
+  out.state = 4 * recur_state_elements(self->kind) * self->shape->sequences;
   return out;
 }
 
 void gm__op_gather(gm__op_walker *self, uint64_t layer) {
   const gm_layer_kind *kind = gm__shape_layer(self->shape, layer);
   if (!(kind->flags & GM_LAYER_RECURRENT)) return;
-  self->gathered = gm__op_read(self, 4 * kind->conv_elements * self->shape->sequences, self->sequences, 0);
+  self->gathered = gm__op_read(self, 4 * recur_convolved_elements(kind) * self->shape->sequences, self->sequences, 0);
 }
 
 void gm__op_look_ahead(gm__op_walker *self) {
@@ -115,7 +122,7 @@ static void recur_factors(gm__op_walker *self, gm__op_tensor input, uint64_t byt
 
 static void recur_delta(gm__op_walker *self, gm__op_tensor input) {
   const recur_sizes sizes = recur_take(self);
-  const uint64_t tokens = 4 * self->shape->tokens, keys = (sizes.channels - sizes.inner) / 2;
+  const uint64_t tokens = 4 * self->shape->tokens, keys = gm__sub_sat(sizes.channels, sizes.inner) / 2;
   gm__op_tensor decay = 0, beta = 0;
   gm__op_gather(self, self->layer);
   gm__op_tensor rows = gm__op_read(self, tokens * sizes.channels, input, 0);
@@ -147,7 +154,7 @@ static gm__op_tensor recur_ruled(gm__op_walker *self) {
 
 static uint64_t recur_third(const gm__op_walker *self) {
   const uint64_t taps = self->kind->conv_kernel ? self->kind->conv_kernel : RECUR_KERNEL;
-  return taps > 1 ? self->kind->conv_elements / (3 * (taps - 1)) : 0;
+  return taps > 1 ? recur_convolved_elements(self->kind) / (3 * (taps - 1)) : 0;
 }
 
 static void recur_kda(gm__op_walker *self, gm__op_tensor input) {
