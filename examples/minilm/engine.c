@@ -48,6 +48,7 @@ static gm_status pools_create(minilm *m, const minilm_params *params, gm_error *
 static gm_status model_load(minilm *m, const gm_model *model, gm_error *err) {
   const gm_load_params params = {
       .struct_size = sizeof params,
+      .threads = 1,
       .request = {.stream = m->backend.stream, .must_be = GM_DEVICE_LOCAL, .tag = gm_tag(m->ctx, "weights")}};
   gm_status status = gm_model_load(model, m->weights_pool, &params, &m->loaded, NULL, err);
   if (!status) status = minilm_weights_bind(m, model, err);
