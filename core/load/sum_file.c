@@ -8,6 +8,7 @@
 #include "core/base/checksum.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/little.h"
 #include "core/base/saturate.h"
 #include "core/load/save_file.h"
 
@@ -80,16 +81,6 @@ gm_status gm__sums_again(gm__sums *sums, const gm__data_file *file, const char *
 
 /* ---- the file ---- */
 
-static void sum_put(unsigned char *at, uint64_t number, int bytes) {
-  for (int i = 0; i < bytes; i++) at[i] = (unsigned char)(number >> 8 * i);
-}
-
-static uint64_t sum_get(const unsigned char *at, int bytes) {
-  uint64_t number = 0;
-  for (int i = 0; i < bytes; i++) number |= (uint64_t)at[i] << 8 * i;
-  return number;
-}
-
 static bool sum_path(const char *path, char out[GM__FILE_PATH_SIZE]) {
   return (size_t)snprintf(out, GM__FILE_PATH_SIZE, "%s.gmsum", path) < GM__FILE_PATH_SIZE;
 }
@@ -105,11 +96,11 @@ static uint64_t sum_of_all(const unsigned char *text, uint64_t bytes) {
 
 static void sum_write_text(const gm__sums *sums, unsigned char *text, uint64_t bytes) {
   memcpy(text, sum_magic, sizeof sum_magic);
-  sum_put(text + 8, (uint64_t)gm__checksum_kind_here(), 4);
-  sum_put(text + 12, GM__SUM_BLOCK, 4);
-  sum_put(text + 16, sums->bytes, 8);
-  for (uint64_t i = 0; i < sum_blocks(sums->bytes); i++) sum_put(text + SUM_HEAD + i * SUM_NUMBER, sums->sums[i], 8);
-  sum_put(text + SUM_OF_ALL, sum_of_all(text, bytes), 8);
+  gm__le_put(text + 8, (uint64_t)gm__checksum_kind_here(), 4);
+  gm__le_put(text + 12, GM__SUM_BLOCK, 4);
+  gm__le_put(text + 16, sums->bytes, 8);
+  for (uint64_t i = 0; i < sum_blocks(sums->bytes); i++) gm__le_put(text + SUM_HEAD + i * SUM_NUMBER, sums->sums[i], 8);
+  gm__le_put(text + SUM_OF_ALL, sum_of_all(text, bytes), 8);
 }
 
 static gm_status sum_write(const char *path, const unsigned char *text, uint64_t bytes, gm_error *err) {
@@ -157,16 +148,16 @@ gm_status gm__sums_forget(const char *path, gm_error *err) {
 
 static gm_status sum_check_head(const unsigned char *text, uint64_t bytes, const char *name, uint64_t file_bytes,
                                 gm_error *err) {
-  if (bytes < SUM_HEAD || memcmp(text, sum_magic, sizeof sum_magic) != 0 || sum_get(text + 12, 4) != GM__SUM_BLOCK) {
+  if (bytes < SUM_HEAD || memcmp(text, sum_magic, sizeof sum_magic) != 0 || gm__le_get(text + 12, 4) != GM__SUM_BLOCK) {
     return gm__fail(err, GM_ERR_FORMAT, 0, "checksums", "%.300s: is no checksum file that this version knows", name);
   }
-  if (sum_get(text + 8, 4) != (uint64_t)gm__checksum_kind_here()) {
+  if (gm__le_get(text + 8, 4) != (uint64_t)gm__checksum_kind_here()) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "checksums", "%.300s: has checksums of a kind that this build lacks",
                     name);
   }
-  const uint64_t blocks = (bytes - SUM_HEAD) / SUM_NUMBER, described = sum_get(text + 16, 8);
+  const uint64_t blocks = (bytes - SUM_HEAD) / SUM_NUMBER, described = gm__le_get(text + 16, 8);
   const bool whole = bytes % SUM_NUMBER == 0 && blocks == sum_blocks(described) &&
-                     sum_get(text + SUM_OF_ALL, 8) == sum_of_all(text, bytes);
+                     gm__le_get(text + SUM_OF_ALL, 8) == sum_of_all(text, bytes);
   if (!whole) return gm__fail(err, GM_ERR_FORMAT, 0, "checksums", "%.300s: is damaged", name);
   if (described == file_bytes) return GM_OK;
   return gm__fail(err, GM_ERR_IO, 0, "checksums", "%.300s: is of a file of %llu bytes, the file has %llu", name,
@@ -187,7 +178,7 @@ static gm_status sum_check_blocks(const gm_services *services, const gm__input_f
   unsigned char *block = gm__alloc(services, GM__SUM_BLOCK);
   gm_status status = block ? GM_OK : sum_no_memory(err);
   for (uint64_t at = 0, count; at < file->bytes && !status; at += count) {
-    const uint64_t wanted = sum_get(text + SUM_HEAD + at / GM__SUM_BLOCK * SUM_NUMBER, 8);
+    const uint64_t wanted = gm__le_get(text + SUM_HEAD + at / GM__SUM_BLOCK * SUM_NUMBER, 8);
     count = gm__min(GM__SUM_BLOCK, file->bytes - at);
     status = sum_check_block(file, path, at, block, count, wanted, err);
     if (!status) status = step(user, count, err);

@@ -98,13 +98,6 @@ gm_status gm__contents_add_metadata(const gm_services *services, gm__contents *c
   return status;
 }
 
-uint64_t gm__little_number(const void *at, uint32_t bytes) {
-  const unsigned char *from = at;
-  uint64_t number = 0;
-  while (bytes-- > 0) number = number << 8 | from[bytes];
-  return number;
-}
-
 static int contents_compare_place(const void *items, uint32_t a, uint32_t b) {
   const gm__tensor *left = (const gm__tensor *)items + a, *right = (const gm__tensor *)items + b;
   if (left->begin != right->begin) return left->begin < right->begin ? -1 : 1;

@@ -79,9 +79,6 @@ gm_status gm__contents_order(const gm_services *services, gm__contents *contents
  * dimensions are. */
 bool gm__shape_elements(const uint64_t *dims, uint32_t rank, uint64_t *out);
 
-/* An unsigned number of `bytes` bytes (8 or fewer), the lowest first. */
-uint64_t gm__little_number(const void *at, uint32_t bytes);
-
 /* Make the only tensor of a file: `contents` get a copy of its name, and where its data lie. Its `begin` counts from
  * the file's first byte. Errors: OUT_OF_HOST_MEMORY. */
 gm_status gm__contents_only(const gm_services *services, gm__contents *contents, const gm__tensor *tensor,

@@ -9,6 +9,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/base/little.h"
 #include "core/base/saturate.h"
 #include "core/model/gguf.h"
 
@@ -78,7 +79,7 @@ bool gm__gguf_take(gm__gguf_reader *reader, uint64_t bytes, const char *what, ui
 /* ---- numbers ---- */
 
 uint64_t gm__gguf_number(const gm__contents *contents, uint64_t at, uint32_t bytes) {
-  return gm__little_number(contents->header + at, bytes);
+  return gm__le_get(contents->header + at, bytes);
 }
 
 static bool gguf_take_number(gm__gguf_reader *reader, uint32_t bytes, const char *what, uint64_t *out) {

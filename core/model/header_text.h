@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/base/little.h"
 #include "core/model/file_tensor.h"
 
 typedef struct gm__header_text {
@@ -19,7 +20,7 @@ static inline void gm__header_add(gm__header_text *text, const void *from, uint6
 /* Add a number, the low byte first. */
 static inline void gm__header_number(gm__header_text *text, uint64_t number, uint32_t bytes) {
   char raw[8];
-  for (uint32_t i = 0; i < bytes; i++) raw[i] = (char)(unsigned char)(number >> 8 * i);
+  gm__le_put(raw, number, bytes);
   gm__header_add(text, raw, bytes);
 }
 

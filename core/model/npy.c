@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/error.h"
+#include "core/base/little.h"
 #include "core/model/model_memory.h"
 
 enum { NPY_VERSION_BYTES = 2, NPY_HEADER_MOST = 65535, NPY_KEYS = 3 };
@@ -219,7 +220,7 @@ static gm_status npy_find_literal(const gm__npy_source *source, uint64_t at, uin
   }
   const uint32_t length_bytes = version == 1 ? 2 : 4, begin = GM__NPY_MAGIC_BYTES + NPY_VERSION_BYTES;
   *out_at = at + begin + length_bytes;
-  *out_bytes = gm__little_number(first + begin, length_bytes);
+  *out_bytes = gm__le_get(first + begin, length_bytes);
   if (there < begin + length_bytes || *out_bytes > end - *out_at) {
     return npy_fail(source, GM_ERR_FORMAT, at + begin, err, "its header is cut off");
   }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/error.h"
+#include "core/base/little.h"
 #include "core/model/model_memory.h"
 
 enum {
@@ -54,7 +55,7 @@ static gm_status npz_find_end(const gm__npy_source *source, unsigned char end[NP
   for (uint64_t at = bytes; status == GM_OK && !found && at-- >= 1;) {
     const unsigned char *here = (const unsigned char *)tail + at;
     if (bytes - at < NPZ_END_BYTES || memcmp(here, "PK\005\006", 4) != 0) continue;
-    found = gm__little_number(here + 20, 2) == bytes - at - NPZ_END_BYTES;
+    found = gm__le_get(here + 20, 2) == bytes - at - NPZ_END_BYTES;
     if (found) memcpy(end, here, NPZ_END_BYTES);
     *out_at = begin + at;
   }
@@ -70,7 +71,7 @@ static gm_status npz_find_end64(const gm__npy_source *source, uint64_t end_at, n
   if (end_at < NPZ_LOCATOR_BYTES) return npz_broken(source, end_at, "its 64-bit record is missing", err);
   gm_status status = gm__npy_take(source, end_at - NPZ_LOCATOR_BYTES, locator, sizeof locator, err);
   if (status != GM_OK) return status;
-  const uint64_t at = gm__little_number(locator + 8, 8);
+  const uint64_t at = gm__le_get(locator + 8, 8);
   if (memcmp(locator, "PK\006\007", 4) != 0 || at > end_at - NPZ_LOCATOR_BYTES ||
       end_at - NPZ_LOCATOR_BYTES - at < sizeof record) {
     return npz_broken(source, end_at - NPZ_LOCATOR_BYTES, "its 64-bit record is missing", err);
@@ -78,8 +79,7 @@ static gm_status npz_find_end64(const gm__npy_source *source, uint64_t end_at, n
   status = gm__npy_take(source, at, record, sizeof record, err);
   if (status != GM_OK) return status;
   if (memcmp(record, "PK\006\006", 4) != 0) return npz_broken(source, at, "its 64-bit record is missing", err);
-  *list = (npz_list){gm__little_number(record + 32, 8), gm__little_number(record + 40, 8),
-                     gm__little_number(record + 48, 8)};
+  *list = (npz_list){gm__le_get(record + 32, 8), gm__le_get(record + 40, 8), gm__le_get(record + 48, 8)};
   *out_end = at;
   return GM_OK;
 }
@@ -89,7 +89,7 @@ static gm_status npz_find_list(const gm__npy_source *source, npz_list *out, gm_e
   uint64_t end_at = 0;
   gm_status status = npz_find_end(source, end, &end_at, err);
   if (status != GM_OK) return status;
-  *out = (npz_list){gm__little_number(end + 10, 2), gm__little_number(end + 12, 4), gm__little_number(end + 16, 4)};
+  *out = (npz_list){gm__le_get(end + 10, 2), gm__le_get(end + 12, 4), gm__le_get(end + 16, 4)};
   if (out->count == UINT16_MAX || out->bytes == UINT32_MAX || out->at == UINT32_MAX) {
     status = npz_find_end64(source, end_at, out, &end_at, err);
   }
@@ -107,7 +107,7 @@ static gm_status npz_find_list(const gm__npy_source *source, npz_list *out, gm_e
 static bool npz_wide(const unsigned char **at, const unsigned char *end, uint64_t *number) {
   if (*number != UINT32_MAX) return true;
   if (end - *at < 8) return false;
-  *number = gm__little_number(*at, 8);
+  *number = gm__le_get(*at, 8);
   *at += 8;
   return true;
 }
@@ -115,7 +115,7 @@ static bool npz_wide(const unsigned char **at, const unsigned char *end, uint64_
 static bool npz_read_wide(npz_entry *entry) {
   const unsigned char *at = entry->record + NPZ_ENTRY_BYTES + entry->name_bytes, *end = at + entry->extra_bytes;
   while (end - at >= 4) {
-    const uint64_t kind = gm__little_number(at, 2), bytes = gm__little_number(at + 2, 2);
+    const uint64_t kind = gm__le_get(at, 2), bytes = gm__le_get(at + 2, 2);
     at += 4;
     if (bytes > (uint64_t)(end - at)) return false;
     if (kind == 1) {
@@ -137,14 +137,14 @@ static gm_status npz_read_entry(const gm__npy_source *source, const npz_list *li
   }
   *out = (npz_entry){.record = record,
                      .at = list->at + at,
-                     .flags = (uint32_t)gm__little_number(record + 8, 2),
-                     .method = (uint32_t)gm__little_number(record + 10, 2),
-                     .packed = gm__little_number(record + 20, 4),
-                     .bytes = gm__little_number(record + 24, 4),
-                     .member_at = gm__little_number(record + 42, 4),
-                     .name_bytes = (uint32_t)gm__little_number(record + 28, 2),
-                     .extra_bytes = (uint32_t)gm__little_number(record + 30, 2),
-                     .comment_bytes = (uint32_t)gm__little_number(record + 32, 2)};
+                     .flags = (uint32_t)gm__le_get(record + 8, 2),
+                     .method = (uint32_t)gm__le_get(record + 10, 2),
+                     .packed = gm__le_get(record + 20, 4),
+                     .bytes = gm__le_get(record + 24, 4),
+                     .member_at = gm__le_get(record + 42, 4),
+                     .name_bytes = (uint32_t)gm__le_get(record + 28, 2),
+                     .extra_bytes = (uint32_t)gm__le_get(record + 30, 2),
+                     .comment_bytes = (uint32_t)gm__le_get(record + 32, 2)};
   const uint64_t more = (uint64_t)out->name_bytes + out->extra_bytes + out->comment_bytes;
   if (more > left - NPZ_ENTRY_BYTES || !npz_read_wide(out)) {
     return npz_broken(source, out->at, "the entry of a member is cut off", err);
@@ -190,7 +190,7 @@ static gm_status npz_find_member(const gm__npy_source *source, const npz_list *l
   const gm_status status = gm__npy_take(source, entry->member_at, record, sizeof record, err);
   if (status != GM_OK) return status;
   if (memcmp(record, "PK\003\004", 4) != 0) return npz_broken(source, entry->member_at, "a member must be here", err);
-  *out_at = entry->member_at + sizeof record + gm__little_number(record + 26, 2) + gm__little_number(record + 28, 2);
+  *out_at = entry->member_at + sizeof record + gm__le_get(record + 26, 2) + gm__le_get(record + 28, 2);
   if (*out_at > list->at || list->at - *out_at < entry->bytes) {
     return npz_broken(source, entry->at, "a member lies outside of the file", err);
   }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/error.h"
+#include "core/base/little.h"
 #include "core/model/model_memory.h"
 
 /* ---- the length in front ---- */
@@ -92,8 +93,7 @@ gm_status gm__safetensors_read(const gm_services *services, const gm__input_file
     status = gm__input_file_read_at(file, path, 0, length, sizeof length, err);
   }
   if (status == GM_OK) {
-    status =
-        safetensors_make_room(services, gm__little_number(length, sizeof length), file->bytes, path, &contents, err);
+    status = safetensors_make_room(services, gm__le_get(length, sizeof length), file->bytes, path, &contents, err);
   }
   if (status == GM_OK) {
     status = gm__input_file_read_at(file, path, sizeof length, contents.header, contents.header_bytes, err);
@@ -107,8 +107,8 @@ gm_status gm__safetensors_parse(const gm_services *services, const void *bytes, 
   gm__contents contents = {0};
   gm_status status = length < GM__SAFETENSORS_LENGTH_BYTES
                          ? safetensors_too_short(length, path, err)
-                         : safetensors_make_room(services, gm__little_number(bytes, GM__SAFETENSORS_LENGTH_BYTES),
-                                                 length, path, &contents, err);
+                         : safetensors_make_room(services, gm__le_get(bytes, GM__SAFETENSORS_LENGTH_BYTES), length,
+                                                 path, &contents, err);
   if (contents.header) {
     memcpy(contents.header, (const char *)bytes + GM__SAFETENSORS_LENGTH_BYTES, contents.header_bytes);
     status = safetensors_build(services, path, &contents, err);

@@ -7,6 +7,7 @@
 #include "core/base/alloc.h"
 #include "core/base/checksum.h"
 #include "core/base/error.h"
+#include "core/base/little.h"
 #include "core/base/zstd.h"
 
 enum {
@@ -21,22 +22,6 @@ enum {
 };
 
 static const unsigned char planes_magic[8] = {'g', 'm', 'p', 'l', 'a', 'n', 'e', 's'};
-
-static void planes_put32(unsigned char *out, uint32_t number) {
-  for (int i = 0; i < 4; i++) out[i] = (unsigned char)(number >> 8 * i);
-}
-
-static void planes_put64(unsigned char *out, uint64_t number) {
-  for (int i = 0; i < 8; i++) out[i] = (unsigned char)(number >> 8 * i);
-}
-
-static uint32_t planes_get32(const unsigned char *in) {
-  return (uint32_t)in[0] | (uint32_t)in[1] << 8 | (uint32_t)in[2] << 16 | (uint32_t)in[3] << 24;
-}
-
-static uint64_t planes_get64(const unsigned char *in) {
-  return planes_get32(in) | (uint64_t)planes_get32(in + 4) << 32;
-}
 
 static uint32_t planes_chunk_bytes(uint64_t left) {
   return left < GM__PLANES_CHUNK ? (uint32_t)left : (uint32_t)GM__PLANES_CHUNK;
@@ -119,7 +104,7 @@ static void planes_join(const unsigned char *lower, const unsigned char *upper, 
 
 static uint64_t planes_checksum(const unsigned char *head, uint64_t place) {
   const uint64_t checksum = gm__checksum(head, 8, place);
-  return gm__checksum(head + PLANES_CHUNK_HEAD, planes_get32(head), checksum);
+  return gm__checksum(head + PLANES_CHUNK_HEAD, (uint32_t)gm__le_get(head, 4), checksum);
 }
 
 /* --- what both ways need: the upper plane of a chunk, and one context of zstd, made when it is first needed --- */
@@ -200,14 +185,14 @@ static uint64_t planes_encode_chunk(planes_work *work, const unsigned char *from
                                     unsigned char *to, uint64_t room) {
   if (room < PLANES_CHUNK_HEAD) return 0;
   uint32_t stored = planes_pack(work, from, bytes, to + PLANES_CHUNK_HEAD, room - PLANES_CHUNK_HEAD);
-  planes_put32(to + 4, stored ? PLANES_PACKED : PLANES_PLAIN);
+  gm__le_put(to + 4, stored ? PLANES_PACKED : PLANES_PLAIN, 4);
   if (!stored) {
     if (bytes > room - PLANES_CHUNK_HEAD) return 0;
     memcpy(to + PLANES_CHUNK_HEAD, from, bytes);
     stored = bytes;
   }
-  planes_put32(to, stored);
-  planes_put64(to + 8, planes_checksum(to, place));
+  gm__le_put(to, stored, 4);
+  gm__le_put(to + 8, planes_checksum(to, place), 8);
   return PLANES_CHUNK_HEAD + stored;
 }
 
@@ -215,9 +200,9 @@ static gm_status planes_encode_all(planes_work *work, const unsigned char *from,
                                    uint64_t capacity, uint64_t *out_bytes, gm_error *err) {
   if (capacity < PLANES_HEAD) return planes_no_room(capacity, err);
   memcpy(to, planes_magic, sizeof planes_magic);
-  planes_put32(to + 8, PLANES_VERSION);
-  planes_put32(to + 12, gm__checksum_kind_here());
-  planes_put64(to + 16, bytes);
+  gm__le_put(to + 8, PLANES_VERSION, 4);
+  gm__le_put(to + 12, gm__checksum_kind_here(), 4);
+  gm__le_put(to + 16, bytes, 8);
   uint64_t put = PLANES_HEAD;
   for (uint64_t at = 0; at < bytes;) {
     const uint32_t chunk = planes_chunk_bytes(bytes - at);
@@ -257,15 +242,15 @@ static gm_status planes_read_head(planes_input *in, uint64_t capacity, uint64_t 
   const char *const op = planes_decode_op;
   const bool known = in->left >= PLANES_HEAD && memcmp(in->at, planes_magic, sizeof planes_magic) == 0;
   if (!known) return gm__fail(err, GM_ERR_FORMAT, 0, op, "this is no piece of the codec `planes`");
-  if (planes_get32(in->at + 8) != PLANES_VERSION) {
-    return gm__fail(err, GM_ERR_FORMAT, 0, op, "the piece has version %u, this gm reads %d", planes_get32(in->at + 8),
-                    PLANES_VERSION);
+  if ((uint32_t)gm__le_get(in->at + 8, 4) != PLANES_VERSION) {
+    return gm__fail(err, GM_ERR_FORMAT, 0, op, "the piece has version %u, this gm reads %d",
+                    (uint32_t)gm__le_get(in->at + 8, 4), PLANES_VERSION);
   }
-  if (planes_get32(in->at + 12) != (uint32_t)gm__checksum_kind_here()) {
+  if ((uint32_t)gm__le_get(in->at + 12, 4) != (uint32_t)gm__checksum_kind_here()) {
     return gm__fail(err, GM_ERR_FORMAT, 0, op, "the piece has checksums of kind %u, this build of gm makes kind %u",
-                    planes_get32(in->at + 12), (unsigned)gm__checksum_kind_here());
+                    (uint32_t)gm__le_get(in->at + 12, 4), (unsigned)gm__checksum_kind_here());
   }
-  *out_total = planes_get64(in->at + 16);
+  *out_total = gm__le_get(in->at + 16, 8);
   if (*out_total > capacity) {
     return gm__fail(err, GM_ERR_OVER_LIMIT, 0, op, "the piece has %" PRIu64 " plain bytes, there is room for %" PRIu64,
                     *out_total, capacity);
@@ -302,9 +287,9 @@ static gm_status planes_decode_chunk(planes_work *work, planes_input *in, uint32
                                      gm_error *err) {
   gm_status status = GM_OK;
   if (in->left < PLANES_CHUNK_HEAD) return planes_bad(in, err, "is cut");
-  const uint32_t stored = planes_get32(in->at), kind = planes_get32(in->at + 4);
+  const uint32_t stored = (uint32_t)gm__le_get(in->at, 4), kind = (uint32_t)gm__le_get(in->at + 4, 4);
   if (stored > in->left - PLANES_CHUNK_HEAD) return planes_bad(in, err, "is cut");
-  if (planes_get64(in->at + 8) != planes_checksum(in->at, in->place)) {
+  if (gm__le_get(in->at + 8, 8) != planes_checksum(in->at, in->place)) {
     return planes_bad(in, err, "has another checksum than its head says");
   }
   if (kind == PLANES_PACKED) {

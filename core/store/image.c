@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/little.h"
 #include "core/base/saturate.h"
 #include "core/device/device_alloc.h"
 #include "core/pool/alloc.h"
@@ -69,18 +70,6 @@ void gm__image_release(gm__image *image) {
   if (!image || atomic_fetch_sub(&image->references, 1) != 1) return;
   if (image->pool) (void)gm_free(image->pool, &image->pinned, NULL);
   gm__release(image->services, image, IMAGE_HEADER + image->behind);
-}
-
-/* ---- numbers ---- */
-
-void gm__le_put(unsigned char *at, uint64_t number, unsigned bytes) {
-  for (unsigned i = 0; i < bytes; i++) at[i] = (unsigned char)(number >> 8 * i);
-}
-
-uint64_t gm__le_get(const unsigned char *at, unsigned bytes) {
-  uint64_t number = 0;
-  for (unsigned i = 0; i < bytes; i++) number |= (uint64_t)at[i] << 8 * i;
-  return number;
 }
 
 /* FNV-1a: an image outlives the build that wrote it, so the checksum may not depend on one. */

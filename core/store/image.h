@@ -53,9 +53,6 @@ enum {
   GM__IMAGE_ALIGN = 64 /* of the data, and of each tensor in it */
 };
 
-void gm__le_put(unsigned char *at, uint64_t number, unsigned bytes);
-uint64_t gm__le_get(const unsigned char *at, unsigned bytes);
-
 /* Of head and tree, with zeros in the checksum's place. */
 uint64_t gm__image_checksum(const unsigned char *data, uint64_t tree_bytes);
 

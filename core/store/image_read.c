@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/little.h"
 #include "core/base/saturate.h"
 #include "core/store/image.h"
 

@@ -157,6 +157,7 @@ static gm_status pipeline_read(gm_pipeline *pipeline, gm__ring_slot *slot, uint6
 }
 
 static gm_status pipeline_run(gm_pipeline *pipeline, gm_error *err) {
+  if (!pipeline->params.source) return gm__bad_argument(err, "gm_pipeline_run", "there is no `source`");
   for (;;) {
     gm__ring_slot *slot;
     uint64_t bytes;
@@ -182,36 +183,32 @@ static gm_status pipeline_end(gm_pipeline *pipeline, uint64_t since, gm_status s
   return status;
 }
 
-gm_status gm_pipeline_run(gm_pipeline *pipeline, gm_pipeline_stats *out, gm_error *err) {
-  GM__UNCANCELLED();
-  static const char op[] = "gm_pipeline_run";
+static gm_status pipeline_flush(gm_pipeline *pipeline, gm_error *err) {
+  const gm_status status = gm__pipeline_drain(pipeline, err);
+  return status == GM_OK ? pipeline_go_on(pipeline, err) : status;
+}
+
+/* `work` on a pipeline that is alive and has not failed; its figures come out in any case. */
+static gm_status pipeline_call(gm_pipeline *pipeline, gm_status (*work)(gm_pipeline *pipeline, gm_error *err),
+                               gm_pipeline_stats *out, const char *op, gm_error *err) {
   const uint64_t since = gm__now_ns();
   gm_error mine = {.status = GM_OK};
-  if (out) {
-    const gm_status status = gm__sized_check(out, sizeof *out, op, "out", err);
-    if (status != GM_OK) return status;
-  }
-  gm_status status = pipeline_check_call(pipeline, op, &mine);
+  gm_status status = out ? gm__sized_check(out, sizeof *out, op, "out", err) : GM_OK;
+  if (status != GM_OK) return status;
+  status = pipeline_check_call(pipeline, op, &mine);
   if (!pipeline_is(pipeline)) return gm__bad_argument(err, op, "%s", mine.message);
-  if (status == GM_OK && !pipeline->params.source) status = gm__bad_argument(&mine, op, "there is no `source`");
-  if (status == GM_OK) status = pipeline_run(pipeline, &mine);
+  if (status == GM_OK) status = work(pipeline, &mine);
   return pipeline_end(pipeline, since, status, &mine, out, err);
+}
+
+gm_status gm_pipeline_run(gm_pipeline *pipeline, gm_pipeline_stats *out, gm_error *err) {
+  GM__UNCANCELLED();
+  return pipeline_call(pipeline, pipeline_run, out, "gm_pipeline_run", err);
 }
 
 gm_status gm_pipeline_flush(gm_pipeline *pipeline, gm_pipeline_stats *out, gm_error *err) {
   GM__UNCANCELLED();
-  static const char op[] = "gm_pipeline_flush";
-  const uint64_t since = gm__now_ns();
-  gm_error mine = {.status = GM_OK};
-  if (out) {
-    const gm_status status = gm__sized_check(out, sizeof *out, op, "out", err);
-    if (status != GM_OK) return status;
-  }
-  gm_status status = pipeline_check_call(pipeline, op, &mine);
-  if (!pipeline_is(pipeline)) return gm__bad_argument(err, op, "%s", mine.message);
-  if (status == GM_OK) status = gm__pipeline_drain(pipeline, &mine);
-  if (status == GM_OK) status = pipeline_go_on(pipeline, &mine);
-  return pipeline_end(pipeline, since, status, &mine, out, err);
+  return pipeline_call(pipeline, pipeline_flush, out, "gm_pipeline_flush", err);
 }
 
 static gm_status pipeline_push(gm_pipeline *pipeline, const void *host, uint64_t bytes, uint64_t timeout_ns,

@@ -4,6 +4,7 @@
 
 #include "core/base/checksum.h"
 #include "core/base/error.h"
+#include "core/base/little.h"
 #include "core/base/saturate.h"
 
 /* Invariants. All numbers are little-endian. A record that was read fits into its file, and its chunks fill it.
@@ -15,30 +16,16 @@ enum { SUPER_COPY = 2048, SUPER_BYTES = 32, DISK_VERSION = 1, HEAD_SUMMED = 16, 
 static const unsigned char super_magic[8] = {'g', 'm', 't', 'i', 'e', 'r', '\r', '\n'};
 static const unsigned char record_magic[8] = {'g', 'm', 'r', 'e', 'c', '\0', '\r', '\n'};
 
-static void put32(unsigned char *out, uint32_t number) {
-  for (int i = 0; i < 4; i++) out[i] = (unsigned char)(number >> 8 * i);
-}
-
-static void put64(unsigned char *out, uint64_t number) {
-  for (int i = 0; i < 8; i++) out[i] = (unsigned char)(number >> 8 * i);
-}
-
-static uint32_t get32(const unsigned char *in) {
-  return (uint32_t)in[0] | (uint32_t)in[1] << 8 | (uint32_t)in[2] << 16 | (uint32_t)in[3] << 24;
-}
-
-static uint64_t get64(const unsigned char *in) { return get32(in) | (uint64_t)get32(in + 4) << 32; }
-
 /* ---- the beginning of a file ---- */
 
 void gm__disk_super_write(unsigned char *out, uint64_t store) {
   memset(out, 0, GM__DISK_START);
   for (unsigned char *copy = out; copy <= out + SUPER_COPY; copy += SUPER_COPY) {
     memcpy(copy, super_magic, sizeof super_magic);
-    put32(copy + 8, DISK_VERSION);
-    put32(copy + 12, gm__checksum_kind_here());
-    put64(copy + 16, store);
-    put64(copy + 24, gm__checksum(copy, SUPER_BYTES - 8, 0));
+    gm__le_put(copy + 8, DISK_VERSION, 4);
+    gm__le_put(copy + 12, gm__checksum_kind_here(), 4);
+    gm__le_put(copy + 16, store, 8);
+    gm__le_put(copy + 24, gm__checksum(copy, SUPER_BYTES - 8, 0), 8);
   }
 }
 
@@ -47,19 +34,19 @@ static gm_status super_read_copy(const unsigned char *in, const char *path, uint
   if (memcmp(in, super_magic, sizeof super_magic) != 0) {
     return gm__fail(err, GM_ERR_FORMAT, 0, op, "%.300s: is no file of a disk tier", path);
   }
-  if (get32(in + 8) != DISK_VERSION) {
-    return gm__fail(err, GM_ERR_FORMAT, 0, op, "%.300s: has version %u, this gm reads %d", path, get32(in + 8),
-                    DISK_VERSION);
+  if ((uint32_t)gm__le_get(in + 8, 4) != DISK_VERSION) {
+    return gm__fail(err, GM_ERR_FORMAT, 0, op, "%.300s: has version %u, this gm reads %d", path,
+                    (uint32_t)gm__le_get(in + 8, 4), DISK_VERSION);
   }
-  if (get32(in + 12) != (uint32_t)gm__checksum_kind_here()) {
+  if ((uint32_t)gm__le_get(in + 12, 4) != (uint32_t)gm__checksum_kind_here()) {
     return gm__fail(err, GM_ERR_FORMAT, 0, op, "%.300s: was written by a gm built %s xxHash, this one is built %s",
-                    path, get32(in + 12) == GM__CHECKSUM_XXH3 ? "with" : "without",
+                    path, (uint32_t)gm__le_get(in + 12, 4) == GM__CHECKSUM_XXH3 ? "with" : "without",
                     gm__checksum_kind_here() == GM__CHECKSUM_XXH3 ? "with" : "without");
   }
-  if (get64(in + 24) != gm__checksum(in, SUPER_BYTES - 8, 0)) {
+  if (gm__le_get(in + 24, 8) != gm__checksum(in, SUPER_BYTES - 8, 0)) {
     return gm__fail(err, GM_ERR_FORMAT, 0, op, "%.300s: its beginning is damaged", path);
   }
-  *out_store = get64(in + 16);
+  *out_store = gm__le_get(in + 16, 8);
   return GM_OK;
 }
 
@@ -90,15 +77,16 @@ bool gm__disk_start_is_whole(const unsigned char *in, uint64_t store) {
 uint64_t gm__disk_seal_at(uint64_t number) { return number % GM__DISK_SEALS ? SEAL_ODD : SEAL_EVEN; }
 
 void gm__disk_seal_write(unsigned char *out, const gm__disk_seal *seal, uint64_t store) {
-  put64(out, seal->end);
-  put64(out + 8, seal->number);
-  put64(out + 16, store);
-  put64(out + 24, gm__checksum(out, GM__DISK_SEAL_BYTES - 8, 0));
+  gm__le_put(out, seal->end, 8);
+  gm__le_put(out + 8, seal->number, 8);
+  gm__le_put(out + 16, store, 8);
+  gm__le_put(out + 24, gm__checksum(out, GM__DISK_SEAL_BYTES - 8, 0), 8);
 }
 
 gm__disk_seal gm__disk_seal_read(const unsigned char *in, uint64_t store) {
-  const bool right = get64(in + 16) == store && get64(in + 24) == gm__checksum(in, GM__DISK_SEAL_BYTES - 8, 0);
-  return right ? (gm__disk_seal){get64(in), get64(in + 8)} : (gm__disk_seal){0, 0};
+  const bool right =
+      gm__le_get(in + 16, 8) == store && gm__le_get(in + 24, 8) == gm__checksum(in, GM__DISK_SEAL_BYTES - 8, 0);
+  return right ? (gm__disk_seal){gm__le_get(in, 8), gm__le_get(in + 8, 8)} : (gm__disk_seal){0, 0};
 }
 
 /* ---- records ---- */
@@ -136,15 +124,16 @@ static bool head_is_possible(const gm__disk_record *record, uint64_t file_bytes)
 bool gm__disk_head_read(const unsigned char *head, uint64_t at, uint64_t store, uint64_t file_bytes,
                         gm__disk_record *out) {
   if (memcmp(head, record_magic, sizeof record_magic) != 0) return false;
-  if (get32(head + 28) != 0 || get64(head + 56) != store || get64(head + 64) != at) return false;
+  if ((uint32_t)gm__le_get(head + 28, 4) != 0 || gm__le_get(head + 56, 8) != store || gm__le_get(head + 64, 8) != at)
+    return false;
   *out = (gm__disk_record){.at = at,
-                           .bytes = get64(head + 40),
-                           .value_bytes = get64(head + 32),
-                           .sequence = get64(head + 48),
-                           .state = get64(head + GM__DISK_STATE_AT),
-                           .kind = get32(head + 16),
-                           .key_bytes = get32(head + 20),
-                           .chunks = get32(head + 24)};
+                           .bytes = gm__le_get(head + 40, 8),
+                           .value_bytes = gm__le_get(head + 32, 8),
+                           .sequence = gm__le_get(head + 48, 8),
+                           .state = gm__le_get(head + GM__DISK_STATE_AT, 8),
+                           .kind = (uint32_t)gm__le_get(head + 16, 4),
+                           .key_bytes = (uint32_t)gm__le_get(head + 20, 4),
+                           .chunks = (uint32_t)gm__le_get(head + 24, 4)};
   return head_is_possible(out, file_bytes);
 }
 
@@ -158,7 +147,7 @@ static bool chunk_is_possible(const gm__disk_chunk *chunk, uint32_t plain) {
 }
 
 bool gm__disk_front_is_right(const unsigned char *front, const gm__disk_record *record) {
-  if (get64(front + HEAD_SUM) != front_checksum(front, record)) return false;
+  if (gm__le_get(front + HEAD_SUM, 8) != front_checksum(front, record)) return false;
   uint64_t end = gm__disk_front_bytes(record);
   for (uint32_t i = 0; i < record->chunks; i++) {
     const gm__disk_chunk chunk = gm__disk_chunk_read(front, record, i);
@@ -171,33 +160,35 @@ bool gm__disk_front_is_right(const unsigned char *front, const gm__disk_record *
 void gm__disk_front_finish(unsigned char *front, const gm__disk_record *record, uint64_t store) {
   memcpy(front, record_magic, sizeof record_magic);
   gm__disk_state_write(front + GM__DISK_STATE_AT, record->state);
-  put32(front + 16, record->kind);
-  put32(front + 20, record->key_bytes);
-  put32(front + 24, record->chunks);
-  put32(front + 28, 0);
-  put64(front + 32, record->value_bytes);
-  put64(front + 40, record->bytes);
-  put64(front + 48, record->sequence);
-  put64(front + 56, store);
-  put64(front + 64, record->at);
-  put64(front + HEAD_SUM, front_checksum(front, record));
+  gm__le_put(front + 16, record->kind, 4);
+  gm__le_put(front + 20, record->key_bytes, 4);
+  gm__le_put(front + 24, record->chunks, 4);
+  gm__le_put(front + 28, 0, 4);
+  gm__le_put(front + 32, record->value_bytes, 8);
+  gm__le_put(front + 40, record->bytes, 8);
+  gm__le_put(front + 48, record->sequence, 8);
+  gm__le_put(front + 56, store, 8);
+  gm__le_put(front + 64, record->at, 8);
+  gm__le_put(front + HEAD_SUM, front_checksum(front, record), 8);
 }
 
 gm__disk_chunk gm__disk_chunk_read(const unsigned char *front, const gm__disk_record *record, uint32_t index) {
   const unsigned char *in = front + GM__DISK_HEAD + record->key_bytes + (uint64_t)index * GM__DISK_ENTRY;
-  return (gm__disk_chunk){.bytes = get32(in), .codec = get32(in + 4), .checksum = get64(in + 8)};
+  return (gm__disk_chunk){.bytes = (uint32_t)gm__le_get(in, 4),
+                          .codec = (uint32_t)gm__le_get(in + 4, 4),
+                          .checksum = gm__le_get(in + 8, 8)};
 }
 
 void gm__disk_chunk_write(unsigned char *front, const gm__disk_record *record, uint32_t index,
                           const gm__disk_chunk *chunk) {
   unsigned char *out = front + GM__DISK_HEAD + record->key_bytes + (uint64_t)index * GM__DISK_ENTRY;
-  put32(out, chunk->bytes);
-  put32(out + 4, chunk->codec);
-  put64(out + 8, chunk->checksum);
+  gm__le_put(out, chunk->bytes, 4);
+  gm__le_put(out + 4, chunk->codec, 4);
+  gm__le_put(out + 8, chunk->checksum, 8);
 }
 
 uint64_t gm__disk_chunk_checksum(const gm__disk_record *record, uint32_t index, const void *bytes, uint32_t count) {
   return gm__checksum(bytes, count, record->sequence ^ (uint64_t)index << 40);
 }
 
-void gm__disk_state_write(unsigned char *out, uint64_t state) { put64(out, state); }
+void gm__disk_state_write(unsigned char *out, uint64_t state) { gm__le_put(out, state, 8); }
