@@ -16,7 +16,7 @@
 #include "test_data.h"
 #include "tests/simulated/cuda/sim_control.h"
 
-enum { ITEM = 10000, WORDS = ITEM / 4, PIECES = 100, NANOS_A_PIECE = 1000000, NOBODY = -1 };
+enum { ITEM = 10000, WORDS = ITEM / 4, PIECES = 100, CHAIN_BYTES = 250000, NANOS_A_PIECE = 1000000, NOBODY = -1 };
 
 static gm_context *ctx;
 static gm_device *device;
@@ -316,23 +316,23 @@ static uint64_t chain_length(const gm_block *state, uint32_t steps, bool carry, 
   uint64_t at = state->address, words = 1;
   void *arguments[] = {&at, &at, &words};
   cuda_say("set LINK h2d:2500:8,d2h:2500:8,kernel:*:10,poll:0");
-  adopt_scene_ok(gm_block_write(pool, state, 0, host, state->bytes, stream, NULL, &err), &err);
+  adopt_scene_ok(gm_block_write(pool, state, 0, host, CHAIN_BYTES, stream, NULL, &err), &err);
   for (uint32_t i = 0; i < steps; i++) {
     assert_int_equal(cuda.launch(kernel, 1, 1, 1, 1, 1, 1, 0, (CUstream)native, arguments, NULL), CUDA_SUCCESS);
     if (!carry || i + 1 == steps) continue;
-    adopt_scene_ok(gm_block_read(pool, state, 0, host, state->bytes, stream, NULL, &err), &err);
-    adopt_scene_ok(gm_block_write(pool, state, 0, host, state->bytes, stream, NULL, &err), &err);
+    adopt_scene_ok(gm_block_read(pool, state, 0, host, CHAIN_BYTES, stream, NULL, &err), &err);
+    adopt_scene_ok(gm_block_write(pool, state, 0, host, CHAIN_BYTES, stream, NULL, &err), &err);
   }
-  adopt_scene_ok(gm_block_read(pool, state, 0, host, state->bytes, stream, NULL, &err), &err);
+  adopt_scene_ok(gm_block_read(pool, state, 0, host, CHAIN_BYTES, stream, NULL, &err), &err);
   link_journal_take(&journal, journal_copy);
   return link_makespan(&journal);
 }
 
 static void a_state_that_stays_saves_the_way(void **state) {
   (void)state;
-  enum { BYTES = 250000, STEPS = 1000, COPY = 108000, STEP = 10000 }; /* nanoseconds */
-  static unsigned char host[BYTES];
-  const gm_request request = {.bytes = BYTES};
+  enum { STEPS = 1000, COPY = 108000, STEP = 10000 }; /* nanoseconds */
+  static unsigned char host[CHAIN_BYTES];
+  const gm_request request = {.bytes = CHAIN_BYTES};
   gm_block block;
   assert_true(gm_acquired(gm_alloc(pool, &request, &block)));
   lasts(chain_length(&block, STEPS, false, host), UINT64_C(2) * COPY + (uint64_t)STEPS * STEP);
