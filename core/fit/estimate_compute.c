@@ -26,7 +26,7 @@ static uint64_t compute_masks(const gm__shape *shape) {
   uint64_t caches = shape->window_cells ? 2 : 1;
   uint64_t keys = compute_is_flash(shape) ? 0 : 8 * shape->tokens * shape->key_width;
   uint64_t windows = shape->window_cells ? compute_mask(shape, shape->window_cells) : 0;
-  return compute_mask(shape, shape->cells) + windows + caches * keys;
+  return compute_mask(shape, shape->cells) + windows + caches * keys + gm__shape_decay_bytes(shape);
 }
 
 /* ---- the three stages ---- */
@@ -67,6 +67,14 @@ static uint64_t compute_copies(const gm__shape *shape) {
   return gm__mul_sat(cells, bytes);
 }
 
+/* Masks for each head of keys, twice, and the mask that they share. */
+static uint64_t compute_sparse(const gm__shape *shape) {
+  const uint64_t rows = 4 * shape->cells * shape->tokens;
+  if (!gm__shape_is_sparse(shape) || !shape->head) return 0;
+  return rows + 2 * (rows / shape->streams) * (shape->key_width / shape->head) +
+         shape->layers * gm__shape_blocks_bytes(shape, GM__SPARSE_POSITIONS, GM__SPARSE_BLOCK);
+}
+
 static uint64_t compute_attention(const gm__shape *shape) {
   if (shape->recurrent) return 0;
   uint64_t copies = compute_copies(shape);
@@ -75,11 +83,16 @@ static uint64_t compute_attention(const gm__shape *shape) {
   uint64_t seen = shape->uncached ? shape->tokens : shape->cells;
   uint64_t scores = compute_is_flash(shape) ? 0 : 4 * shape->tokens * seen * shape->heads;
   uint64_t bytes = compute_masks(shape) + compute_row(shape) + 4 * shape->tokens * widths + scores;
-  return gm__add_sat(bytes, copies);
+  return gm__add_sat(bytes + compute_sparse(shape), copies);
 }
 
-/* A recurrent layer's projections in place of attention: their inner width is twice the residual's. */
-static uint64_t compute_recurrent(const gm__shape *shape) { return shape->recurrent ? 14 * compute_row(shape) : 0; }
+/* A recurrent layer's projections in place of attention: their inner width is twice the residual's. In linear attention
+ * all tokens score each other. */
+static uint64_t compute_recurrent(const gm__shape *shape) {
+  const uint64_t pairs = gm__shape_decay_bytes(shape), inner = 4 * shape->tokens * shape->heads * shape->head;
+  if (pairs) return compute_masks(shape) + compute_row(shape) + 2 * pairs + 5 * inner;
+  return shape->recurrent ? 14 * compute_row(shape) : 0;
+}
 
 uint64_t gm__compute_formula_inner(const gm__shape *shape) {
   uint64_t inner = gm__max(compute_feed_forward(shape), compute_recurrent(shape));
@@ -120,6 +133,14 @@ static uint64_t compute_ids(const gm__shape *shape) {
   return tokens + positions + (row->temperature ? tokens : 0) + (row->no_choice ? 0 : outputs);
 }
 
+/* The inputs of linear attention: a slope for each head, and decays of queries, of keys, and between tokens. */
+static uint64_t compute_decays(const gm__shape *shape) {
+  const uint64_t pairs = gm__shape_decay_bytes(shape);
+  if (!pairs) return 0;
+  return compute_padded(4 * shape->heads) + 2 * compute_padded(4 * shape->heads * shape->tokens) +
+         compute_padded(pairs);
+}
+
 uint64_t gm__compute_host_inputs(const gm__shape *shape) {
   uint64_t row = compute_padded(compute_row(shape));
   bool adds_positions = shape->encoder_only || (shape->row && shape->row->added_positions);
@@ -129,6 +150,9 @@ uint64_t gm__compute_host_inputs(const gm__shape *shape) {
   if (shape->uncached) return bytes + compute_padded(compute_masks(shape));
   if (shape->mixes) bytes += compute_padded(4 * shape->sequences);
   if (shape->row) bytes += compute_index_inputs(shape);
+  bytes += compute_decays(shape);
+  if (gm__shape_is_sparse(shape)) bytes += compute_padded(8 * shape->tokens);
+  bytes += compute_padded(gm__shape_blocks_bytes(shape, GM__SPARSE_POSITIONS, GM__SPARSE_BLOCK));
   if (shape->layer_embedding) bytes += compute_padded(4 * shape->tokens);
   if (shape->window_cells) bytes += compute_cache_inputs(shape, shape->window_cells, true);
   return bytes + compute_cache_inputs(shape, shape->cells, false);
@@ -214,6 +238,24 @@ static void compute_doubt(const gm__shape *shape, uint64_t formula, gm_estimate_
   }
 }
 
+/* An engine that asks for sizes alone plans linear attention for all sequences, where fewer tokens see each other. One
+ * that allocates plans a single sequence, too. */
+static void compute_sequences(const gm__shape *shape, bool on_host, gm__compute *out) {
+  const uint64_t pairs = gm__shape_decay_bytes(shape), less = pairs - pairs / shape->sequences;
+  out->device.low = gm__sub_sat(out->device.low, 3 * less);
+  out->host.low = gm__sub_sat(out->host.low, on_host ? 3 * less : less);
+}
+
+/* Blocks may be wider or narrower, and positions beyond those that were planned for add to the inputs. */
+static void compute_grow(const gm__shape *shape, bool on_host, gm__compute *out) {
+  const uint64_t positions = GM__SPARSE_POSITIONS, planned = gm__shape_blocks_bytes(shape, positions, GM__SPARSE_BLOCK);
+  const uint64_t least = gm__shape_blocks_bytes(shape, positions, positions);
+  const uint64_t most = gm__shape_blocks_bytes(shape, gm__max(shape->cells, positions), GM__SPARSE_NARROWEST);
+  out->host.low = gm__sub_sat(out->host.low, planned - least);
+  out->host.high = gm__add_sat(out->host.high, most - planned);
+  if (!on_host) out->device.high = gm__add_sat(out->device.high, shape->layers * (most - planned));
+}
+
 gm_status gm__compute_estimate(const gm_services *services, const gm__shape *shape,
                                const gm_estimate_settings *settings, const gm__weights *weights, gm__compute *out,
                                gm_error *err) {
@@ -234,6 +276,8 @@ gm_status gm__compute_estimate(const gm_services *services, const gm__shape *sha
   compute_doubt(shape, formula, out->method, on_host ? &out->host : &out->device);
   if (!on_host) compute_widen(&out->host, inputs, 100, 100);
   if (!shape->row && (!shape->mla || shape->mixes)) compute_unknown(shape, out);
+  compute_sequences(shape, on_host, out);
+  compute_grow(shape, on_host, out);
   if (!on_host) compute_head_on_host(shape, &out->host);
   if (!on_host && (settings->place == GM_ESTIMATE_SPLIT || settings->kv_on_host)) {
     compute_split(shape, settings, weights, out);

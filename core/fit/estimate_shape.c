@@ -24,6 +24,21 @@ uint64_t gm__shape_indexer(const gm__shape *shape) {
   return widest;
 }
 
+uint64_t gm__shape_decay_bytes(const gm__shape *shape) {
+  const bool has = shape->mixes && shape->traits->mixer == GM__OP_MIXER_LINEAR;
+  return has ? 4 * shape->heads * shape->tokens * shape->tokens : 0;
+}
+
+bool gm__shape_is_sparse(const gm__shape *shape) {
+  return shape->traits->block_sparse && shape->flash && shape->streams == shape->sequences;
+}
+
+uint64_t gm__shape_blocks_bytes(const gm__shape *shape, uint64_t positions, uint64_t wide) {
+  const uint64_t blocks = gm__max(1, positions / wide);
+  if (!gm__shape_is_sparse(shape)) return 0;
+  return 4 * shape->tokens * (positions + blocks) + 4 * shape->streams * (positions + shape->cells);
+}
+
 bool gm__shape_has_window(const gm__shape *shape, uint64_t layer) {
   return shape->window_cells && gm__shape_layer(shape, layer)->window > 0;
 }

@@ -44,6 +44,20 @@ bool gm__shape_has_window(const gm__shape *shape, uint64_t layer);
 /* The width of an indexer's keys; 0: no layer has an indexer of its own cache. */
 uint64_t gm__shape_indexer(const gm__shape *shape);
 
+/* What linear attention has for any two tokens, in each head; 0: no layer has it. All tokens are of one sequence, where
+ * these are most. */
+uint64_t gm__shape_decay_bytes(const gm__shape *shape);
+
+/* The positions that an engine plans for where an indexer chooses blocks of them: later ones make it plan anew. Blocks
+ * are taken to be so wide, and not narrower than the narrowest. */
+enum { GM__SPARSE_POSITIONS = 256, GM__SPARSE_BLOCK = 128, GM__SPARSE_NARROWEST = 32 };
+
+/* Whether an indexer chooses blocks of positions: with flash attention, for one sequence or separate ones. */
+bool gm__shape_is_sparse(const gm__shape *shape);
+
+/* The masks and maps of `positions` in blocks of `wide`; 0: no indexer chooses blocks. */
+uint64_t gm__shape_blocks_bytes(const gm__shape *shape, uint64_t positions, uint64_t wide);
+
 /* The kind of a layer. */
 const gm_layer_kind *gm__shape_layer(const gm__shape *shape, uint64_t layer);
 

@@ -76,15 +76,14 @@ static uint64_t attend_copies(const gm__op_walker *self) {
   return keys + (shape->value_copies ? 2 * self->kind->kv_heads * self->kind->value_size : 0);
 }
 
-static gm__op_tensor attend_flash(gm__op_walker *self) {
+static gm__op_tensor attend_flash(gm__op_walker *self, uint64_t copies) {
   const gm__shape *shape = self->shape;
-  uint64_t cells = self->cache->cells * shape->streams, bytes = self->result_bytes;
+  uint64_t cells = self->cache->cells * shape->streams;
   uint64_t heads = self->kind->kv_heads;
   gm__op_tensor keys = 0, values = 0;
   if (shape->key_type == GM_DTYPE_F32) keys = gm__op_read(self, 2 * cells * heads * self->kind->key_size, 0, 0);
   if (shape->value_type == GM_DTYPE_F32) values = gm__op_read(self, 2 * cells * heads * self->kind->value_size, 0, 0);
-  if (!self->on_host) bytes += cells * attend_copies(self);
-  return GM__OP(self, bytes, .reads = {self->query, keys, values, self->cache->mask});
+  return GM__OP(self, self->result_bytes + copies, .reads = {self->query, keys, values, self->cache->mask});
 }
 
 static gm__op_tensor attend_scores(gm__op_walker *self) {
@@ -97,6 +96,7 @@ static gm__op_tensor attend_scores(gm__op_walker *self) {
 
 gm__op_tensor gm__op_attend(gm__op_walker *self, gm__op_tensor input) {
   if (self->kind->flags & GM_LAYER_COMPRESSED) return gm__op_attend_compressed(self, input);
+  gm__op_sparse_key(self, input);
   if (self->row->low_rank) {
     attend_low_rank(self, input);
   } else {
@@ -104,7 +104,10 @@ gm__op_tensor gm__op_attend(gm__op_walker *self, gm__op_tensor input) {
   }
   if (self->key) gm__op_read(self, 0, self->key, self->cache->key_index);
   if (self->value) gm__op_read(self, 0, self->value, self->cache->value_index);
-  return self->shape->flash ? attend_flash(self) : attend_scores(self);
+  const uint64_t copies = self->on_host ? 0 : self->cache->cells * self->shape->streams * attend_copies(self);
+  gm__op_tensor sparse = gm__op_attend_sparse(self, input, copies);
+  if (sparse) return sparse;
+  return self->shape->flash ? attend_flash(self, copies) : attend_scores(self);
 }
 
 /* One factor for each element or for each head. A result of flash attention is seen through a view. */

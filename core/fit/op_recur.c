@@ -191,6 +191,43 @@ static gm__op_tensor recur_kda_result(gm__op_walker *self) {
   return gm__op_read(self, self->row_bytes * self->shape->tokens, gm__op_read(self, bytes, normed, 0), 0);
 }
 
+/* ---- linear attention ---- */
+
+/* What the state gives the tokens, and what they give each other. */
+static gm__op_tensor recur_looked_up(gm__op_walker *self, gm__op_tensor all, gm__op_tensor state) {
+  const uint64_t bytes = 4 * self->shape->tokens * self->kind->inner_size, pairs = gm__shape_decay_bytes(self->shape);
+  gm__op_tensor decay = GM__OP(self, 4 * self->shape->tokens * self->kind->heads, .over = {self->decays[0]});
+  gm__op_tensor given = gm__op_read(self, bytes, state, gm__op_read(self, bytes, all, decay));
+  gm__op_tensor values = gm__op_read(self, bytes, all, 0);
+  gm__op_tensor scores = gm__op_read(self, pairs, all, 0);
+  decay = GM__OP(self, pairs, .over = {self->decays[2]});
+  scores = GM__OP(self, pairs, .over = {scores}, .reads = {decay});
+  self->mixed[1] = values;
+  return GM__OP(self, bytes, .over = {given, gm__op_read(self, bytes, values, scores)});
+}
+
+static void recur_linear(gm__op_walker *self, gm__op_tensor input) {
+  const recur_sizes sizes = recur_take(self);
+  const uint64_t bytes = 4 * self->shape->tokens * sizes.inner;
+  gm__op_tensor state = gm__op_read(self, sizes.state, self->sequences, 0);
+  gm__op_tensor all = gm__op_read(self, 3 * bytes, input, 0);
+  self->mixed[2] = recur_looked_up(self, all, state);
+  state = GM__OP(self, sizes.state, .over = {state});
+  gm__op_tensor decay = GM__OP(self, 4 * self->shape->tokens * self->kind->heads, .over = {self->decays[1]});
+  gm__op_tensor keys = gm__op_read(self, bytes, gm__op_read(self, bytes, all, decay), 0);
+  gm__op_tensor news = gm__op_read(self, sizes.state, keys, self->mixed[1]);
+  gm__op_read(self, 0, GM__OP(self, sizes.state, .over = {state, news}), 0);
+  self->mixed[0] = input;
+}
+
+static gm__op_tensor recur_linear_result(gm__op_walker *self) {
+  const uint64_t bytes = 4 * self->shape->tokens * self->kind->inner_size;
+  gm__op_tensor gate = gm__op_read(self, bytes, self->mixed[0], 0);
+  gm__op_tensor copied = gm__op_read(self, bytes, self->mixed[2], 0);
+  gate = GM__OP(self, bytes, .over = {gate}, .reads = {copied});
+  return gm__op_read(self, self->row_bytes * self->shape->tokens, gate, 0);
+}
+
 /* ---- all of them ---- */
 
 void gm__op_recur(gm__op_walker *self, gm__op_tensor input) {
@@ -200,6 +237,7 @@ void gm__op_recur(gm__op_walker *self, gm__op_tensor input) {
     case GM__OP_MIXER_SCAN_2: recur_scan(self, input, true); return;
     case GM__OP_MIXER_DELTA: recur_delta(self, input); return;
     case GM__OP_MIXER_KDA: recur_kda(self, input); return;
+    case GM__OP_MIXER_LINEAR: recur_linear(self, input); return;
     case GM__OP_MIXER_NONE: return;
   }
 }
@@ -212,6 +250,7 @@ gm__op_tensor gm__op_recurred(gm__op_walker *self) {
     case GM__OP_MIXER_SCAN_2: return recur_scanned(self, true);
     case GM__OP_MIXER_DELTA: return recur_ruled(self);
     case GM__OP_MIXER_KDA: return recur_kda_result(self);
+    case GM__OP_MIXER_LINEAR: return recur_linear_result(self);
     case GM__OP_MIXER_NONE: break;
   }
   return 0;

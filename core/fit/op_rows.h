@@ -27,7 +27,8 @@ typedef enum gm__op_mixer {
   GM__OP_MIXER_SCAN,   /* Mamba, the first one */
   GM__OP_MIXER_SCAN_2, /* ... the second one */
   GM__OP_MIXER_DELTA,  /* the gated delta rule */
-  GM__OP_MIXER_KDA     /* ... with a convolution each for queries, keys and values, and a decay for each element */
+  GM__OP_MIXER_KDA,    /* ... with a convolution each for queries, keys and values, and a decay for each element */
+  GM__OP_MIXER_LINEAR  /* linear attention, whose tokens look at each other with a decay by their distance */
 } gm__op_mixer;
 
 typedef struct gm__op_row {
@@ -48,6 +49,7 @@ typedef struct gm__op_row {
   bool no_pre_norm;         /* attention and feed-forward layer read the residual itself */
   bool head_norm;           /* queries and keys are normalised head by head */
   bool low_rank;            /* queries, keys and values pass narrow matrices; keys share the part that has positions */
+  bool block_sparse;        /* an indexer chooses blocks of positions, where flash attention and the cache allow it */
   bool value_norm;          /* ... and values, too */
   bool second_experts;      /* the chosen experts' result passes smaller ones, which the same odds choose anew */
   bool fused_qkv;           /* one projection, seen through views */

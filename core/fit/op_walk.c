@@ -29,7 +29,8 @@ static void walk_zeros(gm__op_walker *self) {
   for (uint64_t layer = 0; layer < shape->layers; layer++) {
     const gm_layer_kind *kind = gm__shape_layer(shape, layer);
     const uint64_t rows = gm__min(kind->indexer_top, shape->cells);
-    if (kind->indexer_size) self->zeros[layer] = gm__op_read(self, 4 * rows * shape->tokens, 0, 0);
+    if (kind->indexer_size && kind->flags & GM_LAYER_COMPRESSED)
+      self->zeros[layer] = gm__op_read(self, 4 * rows * shape->tokens, 0, 0);
   }
 }
 
@@ -60,6 +61,15 @@ static bool walk_gathers_first(const gm__op_walker *self) {
   return flags & GM_LAYER_RECURRENT && !(flags & GM_LAYER_ATTENDS);
 }
 
+/* Each head of linear attention has decays: one for each token, and one for each two tokens of a sequence. */
+static void walk_decays(gm__op_walker *self) {
+  const gm__shape *shape = self->shape;
+  if (self->row->mixer != GM__OP_MIXER_LINEAR) return;
+  gm__op_read(self, 0, gm__op_read(self, 4 * shape->heads, 0, 0), 0);
+  for (int i = 0; i < 2; i++) self->decays[i] = gm__op_read(self, 4 * shape->heads * shape->tokens, 0, 0);
+  self->decays[2] = gm__op_read(self, gm__shape_decay_bytes(shape), 0, 0);
+}
+
 static void walk_embedding(gm__op_walker *self, gm__op_tensor embedding, gm__op_tensor position_rows) {
   const uint64_t all = self->row_bytes * self->shape->tokens;
   self->residual = position_rows ? GM__OP(self, all, .over = {embedding, position_rows}) : embedding;
@@ -88,7 +98,9 @@ static void walk_inputs(gm__op_walker *self) {
     self->positions = gm__op_read(self, (self->row->sections ? 16 : 4) * shape->tokens, 0, 0);
   walk_index_inputs(self);
   walk_caches(self);
+  gm__op_sparse_inputs(self);
   if (!self->row->no_choice) self->wanted = gm__op_read(self, 4 * shape->outputs, 0, 0);
+  walk_decays(self);
   if (self->on_host) embedding = gm__op_read(self, all, tokens, 0);
   if (adds && self->on_host) position_rows = gm__op_read(self, all, self->positions, 0);
   walk_embedding(self, embedding, position_rows);

@@ -21,14 +21,16 @@ typedef struct gm__op_walker {
   bool on_host;
   uint64_t row_bytes; /* of one activation of the residual stream */
   gm__op_cache caches[GM__OP_CACHES];
-  gm__op_cache index;                           /* of an indexer's own cache */
-  gm__op_tensor zeros[GM_MODEL_LAYERS_MAX];     /* of each layer with an indexer, made before anything else */
+  gm__op_cache index;                       /* of an indexer's own cache */
+  gm__op_tensor zeros[GM_MODEL_LAYERS_MAX]; /* and inputs: of each layer with an indexer, made before anything else */
+  gm__op_tensor wide_mask;                  /* of blocks, as numbers of 4 bytes; 0: no layer has asked yet */
   gm__op_tensor positions, wanted, temperature; /* `wanted`: which tokens' outputs are */
   gm__op_tensor embedding;                      /* as each layer adds it again; 0: none does */
   gm__op_tensor residual, logit_mask, constants;
   gm__op_tensor embedding_rows, layer_copies, layer_rows; /* what layers add of their own, and what it is made of */
   gm__op_tensor sequences, gathered; /* recurrent layers: whose states they are, and what the next one remembers */
   gm__op_tensor mixed[3];            /* ... and what its last part reads */
+  gm__op_tensor decays[3];           /* linear attention: of queries, of keys, and between any two tokens */
   /* of the layer at hand */
   uint64_t layer;
   const gm_layer_kind *kind;
@@ -55,6 +57,12 @@ gm__op_tensor gm__op_attend(gm__op_walker *self, gm__op_tensor input);
 
 /* Its result where keys and values are compressed. */
 gm__op_tensor gm__op_attend_compressed(gm__op_walker *self, gm__op_tensor input);
+
+/* Where an indexer chooses blocks of positions: its inputs, its key of a layer, and attention to the blocks. `copies`
+ * are bytes that attention makes beside its result. These do nothing for other layers; 0: the layer is another one. */
+void gm__op_sparse_inputs(gm__op_walker *self);
+void gm__op_sparse_key(gm__op_walker *self, gm__op_tensor input);
+gm__op_tensor gm__op_attend_sparse(gm__op_walker *self, gm__op_tensor input, uint64_t copies);
 
 /* The gate on that result, and its projection. */
 gm__op_tensor gm__op_project(gm__op_walker *self, gm__op_tensor result, gm__op_tensor input);

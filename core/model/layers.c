@@ -97,7 +97,8 @@ static void layers_state(const layers_reader *reader, gm_layer_kind *kind) {
       kind->state_elements = gm__mul_sat(gm__mul_sat(kda, kda), heads);
       break;
     case GM__STATE_LINEAR:
-      kind->state_elements = gm__mul_sat(gm__mul_sat(sizes->head_size, sizes->head_size), heads);
+      kind->inner_size = gm__mul_sat(sizes->head_size, heads);
+      kind->state_elements = gm__mul_sat(sizes->head_size, kind->inner_size);
       break;
   }
 }

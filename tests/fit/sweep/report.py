@@ -106,12 +106,16 @@ def key_text(name, value):
 
 
 def record(base, outcomes):
-    """A line for each model whose compute buffers gm has exact: keys beside those of `base`, and the bytes at each setting."""
+    """A line for each model whose compute buffers gm knows: keys beside those of `base`, and the bytes at each setting, behind
+    ":" where gm has them all exact, behind "~" where they are in its interval. Variants differ by tensors, too, which the record has not, and are left out there."""
     lines = ["base " + " ".join(key_text(*item) for item in base.items() if isinstance(item[1], int))]
-    for outcome in (outcome for each in outcomes.values() for outcome in each if outcome.verdict("compute") == EXACT):
+    for outcome in (outcome for each in outcomes.values() for outcome in each if outcome.verdict("compute") in (EXACT, INTERVAL)):
+        if outcome.verdict("compute") != EXACT and "variant" in outcome.model:
+            continue
+        mark = ":" if outcome.verdict("compute") == EXACT else "~"
         keys = [item for item in outcome.keys.items() if isinstance(item[1], (int, dict)) and base.get(item[0]) != item[1]]
         sums = {run.setting: sum(part.engine for part in run.parts if part.name.startswith("compute")) for run in outcome.runs if run.parts}
-        figures = [f"{number}:{sums[setting[0]]}" for number, setting in enumerate(SETTINGS) if setting[0] in sums]
+        figures = [f"{number}{mark}{sums[setting[0]]}" for number, setting in enumerate(SETTINGS) if setting[0] in sums]
         lines.append(" ".join([outcome.model["architecture"], *(key_text(*item) for item in keys), *figures]))
     return "\n".join(dict.fromkeys(lines)) + "\n"
 
