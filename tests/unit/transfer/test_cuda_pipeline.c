@@ -398,7 +398,10 @@ static void a_step_that_never_ends_is_told(void **state) {
   assert_int_equal(scene.written, 0);
   assert_int_equal(gm_pipeline_destroy(pipeline, &err), GM_ERR_TIMEOUT);
   cuda_say("release");
-  adopt_scene_ok(gm_pipeline_destroy(pipeline, &err), &err);
+  gm_status status;
+  do status = gm_pipeline_destroy(pipeline, &err); /* a busy machine may take several of the pipeline's limits */
+  while (status == GM_ERR_TIMEOUT);
+  adopt_scene_ok(status, &err);
   pipeline = NULL;
 }
 
