@@ -13,6 +13,13 @@ int optimized_failed(const optimized *o, const char *what) {
   return 1;
 }
 
+int optimized_adopt(optimized *o, const gm_native_device *device, const gm_native_stream *queue) {
+  if (gm_context_create(NULL, &o->context, &o->err) != GM_OK) return optimized_failed(o, "gm_context_create");
+  if (gm_device_adopt(o->context, device, &o->device, &o->err) != GM_OK) return optimized_failed(o, "adopt");
+  if (gm_stream_adopt(o->device, queue, &o->stream, &o->err) != GM_OK) return optimized_failed(o, "the queue");
+  return 0;
+}
+
 static float noise(uint32_t index) { return (float)(index * UINT32_C(2654435761) >> 20) / 4096.0f - 0.5f; }
 
 static void make_frame(uint32_t frame, float *out) {

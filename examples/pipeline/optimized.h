@@ -34,6 +34,9 @@ typedef struct optimized {
   gm_error err;
 } optimized;
 
+/* Makes a context, and adopts the engine's device and queue on it. 0: done, else the reason has been printed. */
+int optimized_adopt(optimized *o, const gm_native_device *device, const gm_native_stream *queue);
+
 /* Runs all frames and compares with plain C. The engine has filled in device, stream and its calls; what gm made is
  * gone afterwards, but for context, device and stream. The program's exit code. */
 int optimized_run(optimized *o);

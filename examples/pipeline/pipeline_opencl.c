@@ -34,10 +34,7 @@ static int adopt(optimized *o, const engine *e) {
   const gm_opencl_device device = {
       .head = {sizeof device, GM_API_OPENCL}, .device = (uintptr_t)e->device, .context = (uintptr_t)e->context};
   const gm_opencl_queue queue = {.head = {sizeof queue, GM_API_OPENCL}, .queue = (uintptr_t)e->queue};
-  if (gm_context_create(NULL, &o->context, &o->err) != GM_OK) return optimized_failed(o, "gm_context_create");
-  if (gm_device_adopt(o->context, &device.head, &o->device, &o->err) != GM_OK) return optimized_failed(o, "adopt");
-  if (gm_stream_adopt(o->device, &queue.head, &o->stream, &o->err) != GM_OK) return optimized_failed(o, "the queue");
-  return 0;
+  return optimized_adopt(o, &device.head, &queue.head);
 }
 
 int main(int argc, char **argv) {

@@ -61,10 +61,7 @@ static int adopt(optimized *o, engine *e) {
                                  .lock = engine_lock_queue,
                                  .unlock = engine_unlock_queue,
                                  .user = e};
-  if (gm_context_create(NULL, &o->context, &o->err) != GM_OK) return optimized_failed(o, "gm_context_create");
-  if (gm_device_adopt(o->context, &device.head, &o->device, &o->err) != GM_OK) return optimized_failed(o, "adopt");
-  if (gm_stream_adopt(o->device, &queue.head, &o->stream, &o->err) != GM_OK) return optimized_failed(o, "the queue");
-  return 0;
+  return optimized_adopt(o, &device.head, &queue.head);
 }
 
 int main(int argc, char **argv) {
