@@ -67,6 +67,12 @@ gm_status gm__access_settle(gm_stream *stream, gm_error *err) {
   return status;
 }
 
+void gm__access_rest(gm_stream *stream) {
+  for (int turn = 0; stream && turn < 2; turn++) {
+    if (gm_stream_sync(stream, NULL) == GM_OK) break;
+  }
+}
+
 gm_status gm_block_memory(gm_pool *pool, const gm_block *block, gm_memory *out_memory, uint64_t *out_offset) {
   GM__UNCANCELLED();
   gm__access access = {.bytes = 0};

@@ -27,6 +27,10 @@ gm_status gm__access_stream(gm_device *device, gm_stream *stream, const char *op
 /* Waits for the stream's earlier work. */
 gm_status gm__access_settle(gm_stream *stream, gm_error *err);
 
+/* A wait has failed, and work of the stream may be under way: waits again, and once more where that fails. NULL does
+ * nothing. */
+void gm__access_rest(gm_stream *stream);
+
 typedef enum gm__transfer_kind {
   GM__TRANSFER_WRITE, /* from `src` on the host */
   GM__TRANSFER_READ,  /* to `dst` on the host */

@@ -62,10 +62,7 @@ static gm_status staging_retire(staging *s, gm_error *err) {
   staging_piece *piece = &s->pieces[s->oldest];
   gm_device *device = staging_device_of(s, piece);
   const gm_status status = gm_point_wait(device, &piece->point, GM__NEVER, err);
-  gm_stream *stream = piece->written ? s->to : s->from;
-  for (int turn = 0; status && stream && turn < 2; turn++) {
-    if (gm_stream_sync(stream, NULL) == GM_OK) break;
-  }
+  if (status) gm__access_rest(piece->written ? s->to : s->from);
   gm_point_release(device, &piece->point);
   gm__ring_give(s->ring, piece->slot, NULL);
   s->oldest = (s->oldest + 1) % STAGING_PIECES;

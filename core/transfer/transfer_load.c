@@ -313,13 +313,6 @@ static void load_arrive(gm_transfer *t, const gm__transfer_load *load) {
   }
 }
 
-/* A wait has failed, and work may be under way: another wait tells. */
-static void load_rest(const gm_transfer *t) {
-  for (int turn = 0; t->stream && !t->record && turn < 2; turn++) {
-    if (gm_stream_sync(t->stream, NULL) == GM_OK) break;
-  }
-}
-
 /* Ends the oldest load. TIMEOUT: not in time. Any other failure is the transfer's. */
 static gm_status load_retire(gm_transfer *t, uint64_t deadline) {
   gm__transfer_load *load = &t->loads[t->head_load];
@@ -333,7 +326,7 @@ static gm_status load_retire(gm_transfer *t, uint64_t deadline) {
   } else {
     load_fail(t, load->first, load->first_at, &why);
   }
-  if (status && status != GM_ERR_DEVICE_LOST) load_rest(t);
+  if (status && status != GM_ERR_DEVICE_LOST && !t->record) gm__access_rest(t->stream);
   if (load->slot) gm__ring_give(t->ring, load->slot, NULL); /* a lost device is not waited for */
   gm_point_release(t->device, &load->point);
   gm__mutex_lock(&t->lock);
