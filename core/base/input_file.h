@@ -34,7 +34,7 @@ gm_status gm__input_file_read_at(const gm__input_file *file, const char *path, u
 gm_status gm__input_file_read_some(const gm__input_file *file, const char *path, uint64_t at, void *out, uint64_t bytes,
                                    uint64_t *out_got, gm_error *err);
 
-/* What offsets, lengths and addresses of reads past the page cache are multiples of. */
+/* Offsets, lengths and addresses of reads past the page cache are multiples of this. */
 enum { GM__INPUT_BLOCK = 4096 };
 
 /* Open the file again, for reads past the page cache (O_DIRECT). NOT_SUPPORTED: its file system has none. NOT_FOUND,
@@ -48,7 +48,7 @@ bool gm__input_file_resident(const gm__input_file *file, uint64_t at, uint64_t b
 /* GM_ERR_IO when the size of the open file has changed since it was opened. */
 gm_status gm__input_file_check_size(const gm__input_file *file, const char *path, gm_error *err);
 
-/* As gm__input_file_check_size. GM_ERR_IO also when somebody wrote to the file since it was opened. */
+/* Does what gm__input_file_check_size does. GM_ERR_IO also when somebody wrote to the file since it was opened. */
 gm_status gm__input_file_check_unchanged(const gm__input_file *file, const char *path, gm_error *err);
 
 /* Map the whole file for reading. Its `bytes` must not be 0. gm__input_file_unmap unmaps it. When the file shrinks, a

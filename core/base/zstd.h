@@ -7,7 +7,7 @@
 
 #include "gm/status.h"
 
-/* What gm calls of it. Names and meanings are those of zstd.h; the contexts have names of their own here. */
+/* The calls that gm makes. Names and meanings are those of zstd.h; the contexts have names of their own here. */
 typedef struct gm__zstd_encoder gm__zstd_encoder;
 typedef struct gm__zstd_decoder gm__zstd_decoder;
 typedef struct gm__zstd {

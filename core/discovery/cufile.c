@@ -177,7 +177,7 @@ gm_status gm__cufile_serve(const char *library, const char *path, int fd, gm_err
   return GM_OK;
 }
 
-/* What the helper did when it did not answer. */
+/* Says how the helper ended when it did not answer. */
 static gm_status cufile_no_answer(uint32_t step, const gm_error *why, gm_error *err) {
   static const char *const calls[] = {"loading libcufile", "cuFileDriverOpen", "cuFileDriverGetProperties",
                                       "cuFileHandleRegister", "libcufile"};

@@ -46,7 +46,7 @@ typedef struct gm__cufile_calls {
   ssize_t (*read)(void *handle, void *device, size_t bytes, off_t file_offset, off_t device_offset);
 } gm__cufile_calls;
 
-/* What is done one after another until a file can be read. */
+/* The steps, one after another, until a file can be read. */
 typedef enum gm__cufile_step {
   GM__CUFILE_LOAD = 0,
   GM__CUFILE_OPEN = 1,

@@ -22,7 +22,7 @@ struct gm_file {
   char why[192];          /* complete before direct_is says so */
 };
 
-/* As gm_file_open. `services` NULL: the C library's. */
+/* Does what gm_file_open does. `services` NULL: the C library's. */
 gm_status gm__file_open(const gm_services *services, const char *path, gm_way way, gm_file **out, gm_error *err);
 
 /* Reads past the page cache; NULL: there are none, and `why` says so. The first call opens them. IO, NOT_FOUND: the

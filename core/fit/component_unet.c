@@ -64,7 +64,7 @@ static uint32_t unet_block(const char *name, const char *begin) {
   return end != name + begun && *end == '.' && number < UNET_BLOCKS ? (uint32_t)number : UNET_BLOCKS;
 }
 
-/* The level at which a tensor's operation works. What has no number is at the first or last one. */
+/* The level at which a tensor's operation works. A tensor without a number is at the first or last one. */
 static uint32_t unet_level(const unet_plan *plan, const char *name) {
   const uint32_t last = plan->levels - 1;
   if (strncmp(name, "mid", 3) == 0) return last;

@@ -44,8 +44,8 @@ bool gm__shape_has_window(const gm__shape *shape, uint64_t layer);
 /* The width of an indexer's keys; 0: no layer has an indexer of its own cache. */
 uint64_t gm__shape_indexer(const gm__shape *shape);
 
-/* What linear attention has for any two tokens, in each head; 0: no layer has it. All tokens are of one sequence, where
- * these are most. */
+/* The bytes that linear attention has for any two tokens, in each head; 0: no layer has it. All tokens are of one
+ * sequence, where these are most. */
 uint64_t gm__shape_decay_bytes(const gm__shape *shape);
 
 /* The positions that an engine plans for where an indexer chooses blocks of them: later ones make it plan anew. Blocks

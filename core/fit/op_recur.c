@@ -39,7 +39,7 @@ void gm__op_look_ahead(gm__op_walker *self) {
   if (self->layer + 1 < self->shape->layers && (self->kind->flags & both) != both) gm__op_gather(self, self->layer + 1);
 }
 
-/* What the convolution reads: the remembered rows before those of the tokens. */
+/* The input of the convolution: the remembered rows before those of the tokens. */
 static gm__op_tensor recur_join(gm__op_walker *self, const recur_sizes *sizes, gm__op_tensor rows, uint64_t width) {
   gm__op_tensor joined = gm__op_read(self, 4 * width * self->shape->tokens + sizes->remembered, self->gathered, rows);
   gm__op_read(self, 0, joined, 0);
@@ -193,7 +193,7 @@ static gm__op_tensor recur_kda_result(gm__op_walker *self) {
 
 /* ---- linear attention ---- */
 
-/* What the state gives the tokens, and what they give each other. */
+/* The state's part for the tokens, and the part that they give each other. */
 static gm__op_tensor recur_looked_up(gm__op_walker *self, gm__op_tensor all, gm__op_tensor state) {
   const uint64_t bytes = 4 * self->shape->tokens * self->kind->inner_size, pairs = gm__shape_decay_bytes(self->shape);
   gm__op_tensor decay = GM__OP(self, 4 * self->shape->tokens * self->kind->heads, .over = {self->decays[0]});

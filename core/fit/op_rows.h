@@ -20,7 +20,7 @@ typedef enum gm__op_gate {
   GM__OP_GATE_HEADS     /* a factor for each head */
 } gm__op_gate;
 
-/* What a recurrent layer does; 0: there is none. */
+/* The work of a recurrent layer; 0: there is none. */
 typedef enum gm__op_mixer {
   GM__OP_MIXER_NONE,
   GM__OP_MIXER_CONV,   /* a short convolution alone */

@@ -203,7 +203,7 @@ static void walk_serial(gm__op_walker *self, bool reduces) {
   walk_layer_embedding(self, tokens);
 }
 
-/* What a layer has of its own goes into all streams but the first. */
+/* A layer's own part goes into all streams but the first. */
 static void walk_streams_end_layer(gm__op_walker *self, gm__op_tensor corrected) {
   const uint64_t row = self->row_bytes * self->shape->tokens, all = row * self->row->streams;
   const uint64_t narrow = 4 * self->shape->tokens * self->shape->layer_embedding;

@@ -69,7 +69,7 @@ gm__op_tensor gm__op_project(gm__op_walker *self, gm__op_tensor result, gm__op_t
 
 /* ---- recurrence ---- */
 
-/* What a recurrent layer remembers of the tokens before these; nothing for another layer. */
+/* The rows that a recurrent layer remembers of the tokens before these; nothing for another layer. */
 void gm__op_gather(gm__op_walker *self, uint64_t layer);
 
 /* Engines order the first operation of a recurrent layer before the rest of the one before it. */

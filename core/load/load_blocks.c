@@ -6,7 +6,7 @@
 
 enum { BLOCK_LARGE = 1 << 20 };
 
-/* What is known of one tensor's place. */
+/* One tensor's place. */
 typedef struct block_target {
   const gm__tensor *tensor;
   uint64_t index;

@@ -1,5 +1,6 @@
-/* Verification. What the host can read is summed in place, by several threads. The rest is read back through a slot.
- * Invariant: a part's checksum is taken off its tensor's sum once, so the sum is 0 where all bytes are as they arrived.
+/* Verification. Memory that the host can read is summed in place, by several threads. The rest is read back through a
+ * slot. Invariant: a part's checksum is taken off its tensor's sum once, so the sum is 0 where all bytes are as they
+ * arrived.
  */
 #include "core/base/checksum.h"
 #include "core/base/error.h"

@@ -6,7 +6,7 @@
 #include "core/load/save_sink.h"
 #include "core/model/file_tensor.h"
 
-/* What to save. `data` writes all bytes of the table's tensor `row` to the sink. */
+/* The source of a save. `data` writes all bytes of the table's tensor `row` to the sink. */
 typedef struct gm__save_source {
   gm__file_table table;
   gm_status (*data)(void *user, size_t row, gm__save_sink *sink, gm_error *err);

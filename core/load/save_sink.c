@@ -79,7 +79,7 @@ bool gm__save_sink_lends(const gm__save_sink *sink, const void *from, uint64_t c
   return count >= gm__min(sink->piece_bytes, LEAST) && sink->at % PAGE == 0 && (uintptr_t)from % PAGE == 0;
 }
 
-/* What the last piece has ends at a page, too, so it goes as it is. */
+/* The last piece ends at a page, too, so it goes as it is. */
 gm_status gm__save_sink_lend(gm__save_sink *sink, const void *from, uint64_t count, gm_error *err) {
   if (sink->piece) sink_give(sink);
   const gm_status status = sink_take(sink, from, err);
@@ -101,7 +101,7 @@ gm_status gm__save_sink_pad(gm__save_sink *sink, uint64_t align, gm_error *err) 
   return gm__save_sink_fill(sink, gm__round_up(sink->at, align) - sink->at, sink_zero, NULL, err);
 }
 
-/* What is left of the last piece behind whole pages goes through the page cache. */
+/* The rest of the last piece, behind whole pages, goes through the page cache. */
 static gm_status sink_end_piece(gm__save_sink *sink, gm_error *err) {
   unsigned char rest[GM__DATA_FILE_DIRECT];
   gm__save_piece *piece = sink->piece;

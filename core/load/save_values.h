@@ -1,4 +1,4 @@
-/* What the files of a model state about themselves, for a new file. */
+/* The statements of a model's files about themselves, for a new file. */
 #ifndef GM_CORE_LOAD_SAVE_VALUES_H
 #define GM_CORE_LOAD_SAVE_VALUES_H
 

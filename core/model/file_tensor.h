@@ -1,4 +1,4 @@
-/* What a file that is to be written holds: its tensors, and what it states about itself. */
+/* The content of a file that is to be written: its tensors, and what it states about itself. */
 #ifndef GM_CORE_MODEL_FILE_TENSOR_H
 #define GM_CORE_MODEL_FILE_TENSOR_H
 

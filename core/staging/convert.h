@@ -11,7 +11,7 @@
 /* `count` elements from `from` to `to`, which may lie at any address, and do not overlap. Both may be NULL for 0. */
 typedef void (*gm__convert_run)(void *to, const void *from, size_t count);
 
-/* What one kind of processor can do. */
+/* The conversions of one kind of processor. */
 typedef struct gm__convert_way {
   const char *name; /* "scalar", "vector", "avx2", "avx512" */
   gm__convert_run bf16_from_fp32, fp32_from_bf16, fp16_from_fp32, fp32_from_fp16;
@@ -27,7 +27,7 @@ const gm__convert_way *gm__convert_way_at(size_t index);
  * it stays for the life of the process. */
 const gm__convert_way *gm__convert_way_here(void);
 
-/* Of a build for x86-64; NULL where the processor lacks something. Other builds answer NULL. */
+/* These are in builds for x86-64. NULL where the processor lacks something. Other builds answer NULL. */
 const gm__convert_way *gm__convert_avx2(void);
 const gm__convert_way *gm__convert_avx512(void);
 

@@ -76,7 +76,7 @@ void gm__gds_middle(uint64_t offset, uint64_t address, uint64_t bytes, uint64_t 
   *out_middle = middle;
 }
 
-/* What a read that brought nothing means. */
+/* Tells why a read brought nothing. */
 static gm_status gds_failed(const gm__gds *gds, ssize_t got, int error, uint64_t at, gm_error *err) {
   if (!got) return gm__fail(err, GM_ERR_IO, 0, gds_op, "%.300s: ends before byte %" PRIu64, gds->path, at);
   if (got == -1)

@@ -228,7 +228,7 @@ gm_status gm__planes_encode(void *user, const void *from, uint64_t bytes, void *
 
 /* --- decoding: the piece may be anything --- */
 
-/* What is left of a piece. */
+/* The rest of a piece. */
 typedef struct planes_input {
   const unsigned char *at;
   uint64_t left, place; /* the place of the next chunk in the plain bytes */

@@ -263,7 +263,7 @@ static gm_status ring_try(gm__ring *ring, uint64_t deadline, gm__ring_slot **out
   return told || ring->rest.first || ring->idle.first ? GM_OK : ring_no_slot(ring, err);
 }
 
-/* As ring_try, once the user may have one more. REQUIRES: as there. */
+/* Does what ring_try does, once the user may have one more. REQUIRES: as there. */
 static gm_status ring_try_as(gm__ring *ring, const gm__ring_user *user, uint64_t deadline, gm__ring_slot **out,
                              gm_error *err) {
   if (ring_allows(ring, user)) return ring_try(ring, deadline, out, err);

@@ -75,7 +75,7 @@ void gm__ring_leave(gm__ring *ring, gm__ring_user *user);
 /* Asks each other user that has slots to give one back. False: none of them can. */
 bool gm__ring_help(gm__ring *ring, const gm__ring_user *user, uint64_t deadline);
 
-/* As gm__ring_take, for a user that has joined. TIMEOUT also: the slots at rest are left for others. */
+/* Does what gm__ring_take does, for a user that has joined. TIMEOUT also: the slots at rest are left for others. */
 gm_status gm__ring_take_as(gm__ring *ring, gm__ring_user *user, uint64_t timeout_ns, gm__ring_slot **out,
                            gm_error *err);
 

@@ -9,8 +9,8 @@
 gm_status gm__staging_open(gm_device *device, gm__ring **out, gm_error *err);
 void gm__staging_close(gm_device *device);
 
-/* What was measured once for the device, and kept here: up to which size small copies are packed. False: nothing yet.
- * REQUIRES: the staging is open. */
+/* The limit that was measured once for the device, and is kept here: up to which size small copies are packed. False:
+ * nothing yet. REQUIRES: the staging is open. */
 bool gm__staging_small(gm_device *device, uint64_t *out);
 void gm__staging_set_small(gm_device *device, uint64_t bytes);
 
