@@ -8,9 +8,9 @@
 #include "core/base/thread.h"
 #include "core/context/context.h"
 #include "core/context/object.h"
-#include "core/context/process.h"
 #include "core/device/stream_table.h"
 #include "core/discovery/registry.h"
+#include "core/room/card.h"
 #include "gm/backend.h"
 #include "gm/device.h"
 #include "gm/stream.h"
@@ -34,9 +34,8 @@ struct gm_device {
   gm_memory_type types[GM__MAX_MEMORY_TYPES];
   struct gm__held {
     _Atomic uint64_t bytes, count;
-  } held[GM__MAX_MEMORY_TYPES];  /* what this device object has of each type: bytes, and driver allocations */
-  gm__used_bytes *used;          /* bytes of all contexts on the same physical device */
-  gm__promises *promises;        /* on the same physical device, with the lock of its room */
+  } held[GM__MAX_MEMORY_TYPES]; /* what this device object has of each type: bytes, and driver allocations */
+  gm__card *card; /* the physical card: what all contexts hold and promise there, with the lock of its room */
   _Atomic uint64_t own_bytes;    /* of this device object: held */
   _Atomic uint64_t pooled_bytes; /* of that: reclaimable */
   _Atomic uint64_t moves;        /* how often bytes came from the driver or went back */

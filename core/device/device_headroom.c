@@ -76,10 +76,10 @@ typedef struct headroom_promises {
 /* `limits`: of the pool that asks. A look at the device's figures looks at what other processes promise, too. */
 static headroom_promises headroom_promised(const gm_device *device, const struct gm__headroom_bounds *bounds,
                                            const gm__limits *limits) {
-  const uint64_t all = gm__promises_bytes(device->promises);
+  const uint64_t all = gm__card_promised(device->card);
   const uint64_t own = limits ? atomic_load_explicit(&limits->promised_bytes, memory_order_relaxed) : 0;
   const bool heeds = !bounds->alone || (limits && limits->heeds_others);
-  return (headroom_promises){own, gm__sub_sat(all, own), heeds ? gm__promises_of_others(device->promises) : 0};
+  return (headroom_promises){own, gm__sub_sat(all, own), heeds ? gm__card_promised_elsewhere(device->card) : 0};
 }
 
 static headroom_promises headroom_promised_now(gm_device *device, const gm__limits *limits) {
@@ -101,8 +101,8 @@ uint64_t gm__device_promised_elsewhere(gm_device *device, const gm__limits *limi
 }
 
 const char *gm__device_holder_text(gm_device *device, const gm__limits *limits, char *out) {
-  const uint64_t most = atomic_load_explicit(&device->promises->most, memory_order_relaxed);
-  const uint32_t pid = atomic_load_explicit(&device->promises->most_holder, memory_order_relaxed);
+  const uint64_t most = atomic_load_explicit(&device->card->most, memory_order_relaxed);
+  const uint32_t pid = atomic_load_explicit(&device->card->most_holder, memory_order_relaxed);
   char name[GM__TASK_NAME];
   out[0] = 0;
   if (!gm__device_promised_elsewhere(device, limits)) return out;
@@ -135,12 +135,12 @@ static struct gm__headroom_reading headroom_read(gm_device *device, bool managed
   gm_memory_info memory = {.struct_size = sizeof memory};
   const gm__figures_subject subject = {
       .driver = device->driver, .info = &device->info, .device = device->handle, .managed = managed, .no_look = !look};
-  const uint64_t departures = gm__used_departures(device->used), used = gm__used_total(device->used);
+  const uint64_t departures = gm__card_departures(device->card), used = gm__card_used(device->card);
   reading.failed = gm__device_figures(&subject, &memory, NULL) != GM_OK;
   reading.total_bytes = memory.total_bytes;
   reading.free_bytes = memory.free_bytes;
   reading.held_bytes = memory.used_by_us_bytes;
-  reading.used_bytes = gm__sub_sat(used, gm__used_departures(device->used) - departures);
+  reading.used_bytes = gm__sub_sat(used, gm__card_departures(device->card) - departures);
   return reading;
 }
 
@@ -149,7 +149,7 @@ static struct gm__headroom_reading headroom_read(gm_device *device, bool managed
  * A share needs no figure of what is free: a driver does not tell it during a capture. */
 static uint64_t headroom_now(const gm_device *device, const struct gm__headroom_reading *reading,
                              const struct gm__headroom_bounds *bounds, const headroom_promises *promises) {
-  const uint64_t total = reading->total_bytes, most = gm__used_most(device->used);
+  const uint64_t total = reading->total_bytes, most = gm__card_used_most(device->card);
   const bool known = reading->free_bytes != GM_UNKNOWN_BYTES;
   const bool promised = promises->of_us || promises->of_others;
   const bool by_free = known && (bounds->auto_free || bounds->min_free_bytes != GM_NO_LIMIT || promised);

@@ -3,7 +3,7 @@
 #define GM_CORE_DEVICE_DEVICE_HEADROOM_H
 
 #include "core/device/device.h"
-#include "core/discovery/card_turn.h"
+#include "core/room/card_turn.h"
 
 /* The bounds of a pool beside its cap, as gm_pool_params has them. In both, 0 means by configuration. */
 typedef struct gm__limits {

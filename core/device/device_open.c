@@ -38,8 +38,7 @@ static gm_status device_fill(gm_device *device, uint32_t index, gm_error *err) {
   status = gm__answer_check_info(&device->info, err);
   if (status == GM_OK) status = device_read_types(device, err);
   if (status != GM_OK) return status;
-  device->used = gm__device_used(device->driver, &device->info);
-  device->promises = gm__device_promises(device->driver, &device->info);
+  device->card = gm__device_card(device->driver, &device->info);
   return GM_OK;
 }
 

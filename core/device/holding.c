@@ -5,7 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/device/reclaimer.h"
-#include "core/discovery/card_turn.h"
+#include "core/room/card_turn.h"
 
 /* Invariants, all under the card's grow lock. The card's count is the sum of what is left of its promises and of what
  * was taken of them untouched. A pool's own count is the sum of what is left over those bound to it. While a pool is at
@@ -41,14 +41,14 @@ static gm_status holding_refuse(gm_device *device, uint64_t bytes, uint64_t room
 /* Tells others of the promise. A process that goes beside this turn may have promised the bytes meanwhile. Both write
  * before they look, so at least the later one sees the other. *room falls by what the other one promised. */
 static gm_status holding_tell(gm_device *device, gm__card_turn *turn, uint64_t bytes, uint64_t *room, gm_error *err) {
-  const uint64_t others = gm__promises_of_others(device->promises);
-  gm__promises_add(device->promises, bytes);
+  const uint64_t others = gm__card_promised_elsewhere(device->card);
+  gm__card_promise(device->card, bytes);
   gm_status status = gm__card_turn_tell(turn, err);
   if (!status) {
-    *room = gm__sub_sat(*room, gm__sub_sat(gm__promises_of_others(device->promises), others));
+    *room = gm__sub_sat(*room, gm__sub_sat(gm__card_promised_elsewhere(device->card), others));
     if (bytes > *room) status = GM_ERR_OVER_LIMIT;
   }
-  if (status) gm__promises_sub(device->promises, bytes);
+  if (status) gm__card_unpromise(device->card, bytes);
   return status;
 }
 
@@ -56,7 +56,7 @@ static gm_status holding_tell(gm_device *device, gm__card_turn *turn, uint64_t b
 static gm_status holding_try(gm_device *device, const gm__limits *limits, uint64_t bytes, uint64_t *room,
                              gm_error *err) {
   gm__card_turn turn;
-  gm_status status = gm__card_turn_begin(device->ctx, device->promises, GM__CARD_PROMISE, &turn, err);
+  gm_status status = gm__card_turn_begin(device->ctx, device->card, GM__CARD_PROMISE, &turn, err);
   if (status) return status;
   *room = holding_room(device, limits);
   if (*room == UINT64_MAX || bytes > *room) status = GM_ERR_OVER_LIMIT;
@@ -81,12 +81,12 @@ gm_status gm__holding_make(gm_device *device, const gm__limits *limits, uint64_t
 }
 
 void gm__holding_bind(gm_device *device, gm__holding *promise, gm__limits *limits) {
-  gm__mutex_lock(&device->promises->lock);
+  gm__mutex_lock(&device->card->lock);
   gm__holding **at = &limits->promises;
   while (*at) at = &(*at)->next;
   *at = promise;
   atomic_fetch_add_explicit(&limits->promised_bytes, gm__holding_left(promise), memory_order_relaxed);
-  gm__mutex_unlock(&device->promises->lock);
+  gm__mutex_unlock(&device->card->lock);
 }
 
 /* REQUIRES: grow lock. */
@@ -99,16 +99,16 @@ static void holding_unbind(gm__holding *promise, gm__limits *limits) {
 
 void gm__holding_end(gm_device *device, gm__holding *promise, gm__limits *limits) {
   gm__card_turn turn;
-  gm__card_turn_begin(device->ctx, device->promises, gm__device_aim(device), &turn, NULL);
+  gm__card_turn_begin(device->ctx, device->card, gm__device_aim(device), &turn, NULL);
   if (limits) holding_unbind(promise, limits);
-  gm__promises_sub(device->promises, gm__holding_left(promise) + promise->untouched);
+  gm__card_unpromise(device->card, gm__holding_left(promise) + promise->untouched);
   gm__card_turn_end(&turn);
 }
 
 uint64_t gm__holding_draw(gm_device *device, gm__limits *limits, uint64_t bytes) {
   bytes = gm__min(bytes, atomic_load_explicit(&limits->promised_bytes, memory_order_relaxed));
   if (!bytes) return 0;
-  gm__promises_sub(device->promises, bytes);
+  gm__card_unpromise(device->card, bytes);
   atomic_fetch_sub_explicit(&limits->promised_bytes, bytes, memory_order_relaxed);
   return bytes;
 }
@@ -116,7 +116,7 @@ uint64_t gm__holding_draw(gm_device *device, gm__limits *limits, uint64_t bytes)
 /* Of an untouched promise the card's count keeps what the pool's has lost. */
 void gm__holding_drawn(gm_device *device, gm__limits *limits, uint64_t bytes, gm__drawn fared) {
   if (!bytes) return;
-  if (fared != GM__DRAWN_TAKEN) gm__promises_add(device->promises, bytes);
+  if (fared != GM__DRAWN_TAKEN) gm__card_promise(device->card, bytes);
   if (fared == GM__DRAWN_REFUSED) {
     atomic_fetch_add_explicit(&limits->promised_bytes, bytes, memory_order_relaxed);
     return;
@@ -132,18 +132,18 @@ void gm__holding_drawn(gm_device *device, gm__limits *limits, uint64_t bytes, gm
 void gm__holding_touched(gm_device *device, gm__limits *limits, uint64_t bytes) {
   gm__card_turn turn;
   if (!bytes) return;
-  gm__card_turn_begin(device->ctx, device->promises, gm__device_aim(device), &turn, NULL);
+  gm__card_turn_begin(device->ctx, device->card, gm__device_aim(device), &turn, NULL);
   for (gm__holding *promise = limits->promises; bytes && promise; promise = promise->next) {
     const uint64_t part = gm__min(bytes, promise->untouched);
     promise->untouched -= part;
-    gm__promises_sub(device->promises, part);
+    gm__card_unpromise(device->card, part);
     bytes -= part;
   }
   gm__card_turn_end(&turn);
 }
 
 void gm__holding_untake(gm_device *device, gm__limits *limits, uint64_t bytes) {
-  gm__mutex_lock(&device->promises->lock);
+  gm__mutex_lock(&device->card->lock);
   for (gm__holding *promise = limits->promises; bytes && promise; promise = promise->next) {
     const uint64_t part = gm__min(bytes, promise->untouched);
     promise->untouched -= part;
@@ -151,20 +151,20 @@ void gm__holding_untake(gm_device *device, gm__limits *limits, uint64_t bytes) {
     atomic_fetch_add_explicit(&limits->promised_bytes, part, memory_order_relaxed);
     bytes -= part;
   }
-  gm__mutex_unlock(&device->promises->lock);
+  gm__mutex_unlock(&device->card->lock);
 }
 
 void gm__holding_retake(gm_device *device, gm__limits *limits, uint64_t bytes) {
   gm__card_turn turn;
   if (!bytes) return;
-  gm__card_turn_begin(device->ctx, device->promises, gm__device_aim(device), &turn, NULL);
+  gm__card_turn_begin(device->ctx, device->card, gm__device_aim(device), &turn, NULL);
   bytes = gm__min(bytes, gm__device_headroom(device, &holding_heeds, true));
   for (gm__holding *promise = limits->promises; bytes && promise; promise = promise->next) {
     const uint64_t taken = atomic_load_explicit(&promise->taken, memory_order_relaxed);
     const uint64_t part = gm__min(bytes, taken - promise->untouched);
     atomic_store_explicit(&promise->taken, taken - part, memory_order_relaxed);
     atomic_fetch_add_explicit(&limits->promised_bytes, part, memory_order_relaxed);
-    gm__promises_add(device->promises, part);
+    gm__card_promise(device->card, part);
     bytes -= part;
   }
   gm__card_turn_end(&turn);

@@ -69,7 +69,7 @@ gm_status gm_device_pressure(gm_device *device, gm_pressure *out, gm_error *err)
 /* Host memory that gm itself keeps for reuse. */
 static uint64_t pressure_host_pooled(void) {
   gm_device_info host = {.struct_size = sizeof host, .type = GM_DEVICE_TYPE_CPU};
-  return gm__used_pooled(gm__device_used(NULL, &host));
+  return gm__card_pooled(gm__device_card(NULL, &host));
 }
 
 gm_status gm__pressure_read_host(void *subject, _Atomic int *level, gm_pressure *out, gm_error *err) {

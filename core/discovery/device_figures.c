@@ -8,11 +8,11 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/context/config.h"
-#include "core/discovery/card_turn.h"
 #include "core/figures/memory_info.h"
 #include "core/host/commit.h"
 #include "core/host/host_info.h"
 #include "core/host/pci.h"
+#include "core/room/card_turn.h"
 
 static uint64_t figures_hash(uint64_t hash, const void *data, size_t bytes) { /* FNV-1a */
   const unsigned char *byte = data;
@@ -40,15 +40,11 @@ static uint64_t figures_card_key(const gm__driver *driver, const gm_device_info 
   return key;
 }
 
-gm__used_bytes *gm__device_used(const gm__driver *driver, const gm_device_info *info) {
-  return gm__process_used(figures_card_key(driver, info));
-}
-
-gm__promises *gm__device_promises(const gm__driver *driver, const gm_device_info *info) {
+gm__card *gm__device_card(const gm__driver *driver, const gm_device_info *info) {
   const uint64_t key = figures_card_key(driver, info);
-  gm__promises *promises = gm__process_promises(key);
-  atomic_store_explicit(&promises->card, info->api == GM_API_NULL ? 0 : key, memory_order_relaxed);
-  return promises;
+  gm__card *card = gm__card_of(key);
+  atomic_store_explicit(&card->name, info->api == GM_API_NULL ? 0 : key, memory_order_relaxed);
+  return card;
 }
 
 uint64_t gm__margin_auto(uint64_t total_bytes) {
@@ -167,7 +163,7 @@ static void figures_look_further(const gm__figures_subject *subject, figures_wor
 /* False: no host memory. */
 static bool figures_resolve(const gm__figures_subject *subject, figures_work *work, gm_memory_info *out) {
   gm_context *ctx = subject->driver->ctx;
-  gm__used_bytes *used = gm__device_used(subject->driver, subject->info);
+  gm__card *card = gm__device_card(subject->driver, subject->info);
   gm__figures_input input = gm__figures_input_of(&work->raw);
   if (figures_need_host(&work->raw)) {
     if (!gm__host_memory_read(gm__context_services(ctx), ctx->host_root, &work->host)) return false;
@@ -175,7 +171,7 @@ static bool figures_resolve(const gm__figures_subject *subject, figures_work *wo
     const gm__host_process process = gm__host_process_read(ctx->host_root);
     input.process = (gm_memory_part){process.total_bytes, process.free_bytes};
   }
-  input.own_bytes = gm__used_total(used);
+  input.own_bytes = gm__card_used(card);
   input.managed = subject->managed;
   input.now_ns = gm__now_ns();
   if (!figures_read_files(subject, work, &input)) return false;
@@ -184,12 +180,11 @@ static bool figures_resolve(const gm__figures_subject *subject, figures_work *wo
   }
   *out = gm__memory_info_resolve(&input);
   if (subject->listed && out->free_state == GM_FIGURE_UNKNOWN) figures_look_further(subject, work, &input, out);
-  out->reclaimable_bytes = gm__used_pooled(used);
+  out->reclaimable_bytes = gm__card_pooled(card);
   out->margin_bytes = figures_margin(subject, out->total_bytes);
-  gm__promises *promises = gm__device_promises(subject->driver, subject->info);
-  if (!subject->no_look) gm__card_look(ctx, promises);
-  out->promised_bytes = gm__promises_bytes(promises);
-  out->promised_by_others_bytes = gm__promises_of_others(promises);
+  if (!subject->no_look) gm__card_look(ctx, card);
+  out->promised_bytes = gm__card_promised(card);
+  out->promised_by_others_bytes = gm__card_promised_elsewhere(card);
   return true;
 }
 

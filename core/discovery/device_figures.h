@@ -2,15 +2,12 @@
 #ifndef GM_CORE_DISCOVERY_DEVICE_FIGURES_H
 #define GM_CORE_DISCOVERY_DEVICE_FIGURES_H
 
-#include "core/context/process.h"
 #include "core/discovery/registry.h"
 #include "core/figures/memory_info.h"
+#include "core/room/card.h"
 
-/* The counter of bytes that all contexts of the process hold in this physical memory. */
-gm__used_bytes *gm__device_used(const gm__driver *driver, const gm_device_info *info);
-
-/* Returns the promises of this process on that physical memory. */
-gm__promises *gm__device_promises(const gm__driver *driver, const gm_device_info *info);
+/* The record of the physical memory of this device: what all contexts of the process hold and promise there. */
+gm__card *gm__device_card(const gm__driver *driver, const gm_device_info *info);
 
 /* The device that a question is about. */
 typedef struct gm__figures_subject {

@@ -137,7 +137,7 @@ static gm_refusal_cause cause_say_free(const cause_case *self, gm_refusal_cause 
   const bool returns =
       heap->strategy == GM_STRATEGY_BUCKET && gm__provider_lends(&heap->provider) && !self->need.streams;
   const uint64_t bytes = gm__max(gm__max(least, lacks->cap), gm__max(lacks->limits, lacks->device));
-  if (!heap->provider.has_upstream && self->need.most && bytes > gm__used_total(heap->device->used))
+  if (!heap->provider.has_upstream && self->need.most && bytes > gm__card_used(heap->device->card))
     return cause_say_ask_less(self, cause, UINT64_MAX); /* gm has not so much to give back */
   const bool enough = returns && self->status == GM_ERR_OVER_LIMIT && bytes <= self->out->in_use_bytes;
   return cause_say_if(self, cause, GM_CHANGE_FREE, bytes, enough);

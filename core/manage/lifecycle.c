@@ -8,6 +8,7 @@
 #include "core/base/sized.h"
 #include "core/block/share.h"
 #include "core/context/config.h"
+#include "core/context/process.h"
 #include "core/heap/heap_open.h"
 #include "core/manage/tracked.h"
 #include "core/pool/spans.h"

@@ -83,7 +83,7 @@ void gm_reservation_cancel(gm_reservation *reservation) {
 static gm_status reservation_check_pool(const gm_device *device, const gm_pool *pool, const char *op, gm_error *err) {
   const gm_status status = gm__pool_alive(pool, op, err);
   if (status) return status;
-  if (device->ctx != pool->ctx || device->promises != pool->device->promises) {
+  if (device->ctx != pool->ctx || device->card != pool->device->card) {
     return gm__bad_argument(err, op, "`pool` is of another context or card than the reservation");
   }
   if (!pool->heap.provider.has_upstream) return GM_OK;
@@ -137,7 +137,7 @@ gm_status gm_reservation_read(const gm_reservation *reservation, gm_reservation_
   if (status) return status;
   const gm_pool *pool = atomic_load(&reservation->pool);
   gm_reservation_info info = {.struct_size = sizeof info,
-                              .shared = gm__promises_are_shared(reservation->device->promises),
+                              .shared = gm__card_is_shared(reservation->device->card),
                               .bytes = reservation->promise.bytes};
   info.left_bytes = gm__holding_left(&reservation->promise);
   info.taken_bytes = info.bytes - info.left_bytes;

@@ -7,7 +7,7 @@
 #include "core/base/saturate.h"
 #include "core/device/holding.h"
 #include "core/device/reclaimer.h"
-#include "core/discovery/card_turn.h"
+#include "core/room/card_turn.h"
 #include "core/provider/upstream.h"
 
 /* Invariants. A thread reads how much gm may take of the card, and then takes it, under the card's grow lock. So two
@@ -111,7 +111,7 @@ static gm_status ask_device(gm__provider *provider, gm__growth *growth, const gm
   gm_device *device = provider->device;
   gm__device_request request = ask_request(provider, want, bytes);
   if (!growth->begun) {
-    gm__card_turn_begin(device->ctx, device->promises, gm__device_aim(device), &growth->turn, NULL);
+    gm__card_turn_begin(device->ctx, device->card, gm__device_aim(device), &growth->turn, NULL);
   }
   growth->begun = true;
   const bool counts = !want || gm__device_takes_own(device, &request);

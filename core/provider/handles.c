@@ -88,7 +88,7 @@ static uint64_t handle_room(const gm__provider *provider, uint64_t used) {
   const uint64_t total = device->info.total_bytes ? device->info.total_bytes : handle_unknown_total;
   const uint64_t left = gm__sub_sat(gm__budget_cap(&provider->budget), used);
   const uint64_t room = gm__device_headroom(device, &provider->limits, false);
-  const uint64_t unlimited = gm__sub_sat(total, gm__max(used, gm__used_total(device->used)));
+  const uint64_t unlimited = gm__sub_sat(total, gm__max(used, gm__card_used(device->card)));
   return gm__min(left, room == UINT64_MAX ? unlimited : room);
 }
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "core/base/shared_file.h"
-#include "core/discovery/promise_file.h"
+#include "core/room/promise_file.h"
 #include "support/tree.h"
 
 typedef struct promise_scene {

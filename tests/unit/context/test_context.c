@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "core/context/context.h"
-#include "core/context/process.h"
+#include "core/room/card.h"
 #include "gm/device.h"
 #include "support/counted_services.h"
 
@@ -197,38 +197,23 @@ static void test_a_forked_child_is_told_and_can_start_anew(void **state) {
   gm_context *small = NULL;
   assert_int_equal(gm_context_create(&only, &small, NULL), GM_OK);
   assert_int_equal(gm_discover_devices(small, NULL, 0, &count, NULL), GM_OK);
-  gm__used_bytes *used = gm__process_used(42);
-  gm__used_add(used, 100, false);
+  gm__card *card = gm__card_of(42);
+  gm__card_add(card, 100, false);
   pid_t pid = fork();
   assert_true(pid >= 0);
   if (pid == 0) {
-    if (gm__used_total(gm__process_used(42)) != 0) _exit(9); /* the parent's bytes are not the child's */
+    if (gm__card_used(gm__card_of(42)) != 0) _exit(9); /* the parent's bytes are not the child's */
     child_exit(small);
   }
   int status = 0;
   assert_int_equal(waitpid(pid, &status, 0), pid);
   assert_true(WIFEXITED(status));
   assert_int_equal(WEXITSTATUS(status), 0);
-  assert_int_equal(gm__used_total(used), 100);
-  gm__used_sub(used, 100, false);
+  assert_int_equal(gm__card_used(card), 100);
+  gm__card_sub(card, 100, false);
   assert_int_equal(gm_discover_devices(small, NULL, 0, &count, NULL), GM_OK);
   assert_int_equal(gm_context_destroy(small, NULL), GM_OK);
   assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
-}
-
-static void test_used_bytes_are_found_again(void **state) {
-  (void)state;
-  gm__used_bytes *a = gm__process_used(7), *b = gm__process_used(8);
-  assert_ptr_equal(gm__process_used(7), a);
-  assert_ptr_not_equal(a, b);
-  gm__used_add(a, 10, false);
-  gm__used_add(a, 4, true);
-  assert_int_equal(gm__used_total(a), 10);
-  assert_int_equal(gm__used_pooled(a), 4);
-  gm__used_sub(a, 4, true);
-  gm__used_sub(a, 10, false);
-  for (uint64_t key = 100; key < 500; key++) assert_non_null(gm__process_used(key));
-  assert_ptr_equal(gm__process_used(777777), gm__process_used(888888)); /* a full table shares its last place */
 }
 
 int main(void) {
@@ -240,7 +225,6 @@ int main(void) {
       cmocka_unit_test(test_destructors_run_last_first),
       cmocka_unit_test(test_every_host_allocation_fails_once),
       cmocka_unit_test(test_a_forked_child_is_told_and_can_start_anew),
-      cmocka_unit_test(test_used_bytes_are_found_again),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
  * has locked its first byte, and nobody else writes it. So two processes never write one record, with a common turn or
  * without. A process that promises writes first and looks then. Where two do so at once, at least one sees the other.
  */
-#include "core/discovery/promise_file.h"
+#include "core/room/promise_file.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "core/discovery/promise_record.h"
+#include "core/room/promise_record.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "core/discovery/card_turn.h"
+#include "core/room/card_turn.h"
 
 #include <string.h>
 
@@ -69,51 +69,51 @@ static share_mode share_mode_of(gm_context *ctx) {
 }
 
 /* The card's name in the file. */
-static void turn_card(const gm__promises *promises, uint8_t out[GM__PROMISE_CARD_BYTES]) {
-  const uint64_t card = atomic_load_explicit(&promises->card, memory_order_relaxed);
+static void turn_name(const gm__card *card, uint8_t out[GM__PROMISE_CARD_BYTES]) {
+  const uint64_t name = atomic_load_explicit(&card->name, memory_order_relaxed);
   memset(out, 0, GM__PROMISE_CARD_BYTES);
-  memcpy(out, &card, sizeof card);
+  memcpy(out, &name, sizeof name);
 }
 
-static void turn_saw(gm__promises *promises, const gm__promise_others *others) {
-  atomic_store_explicit(&promises->others, others->bytes, memory_order_relaxed);
-  atomic_store_explicit(&promises->most, others->most, memory_order_relaxed);
-  atomic_store_explicit(&promises->most_holder, others->pid, memory_order_relaxed);
+static void turn_saw(gm__card *card, const gm__promise_others *others) {
+  atomic_store_explicit(&card->others, others->bytes, memory_order_relaxed);
+  atomic_store_explicit(&card->most, others->most, memory_order_relaxed);
+  atomic_store_explicit(&card->most_holder, others->pid, memory_order_relaxed);
 }
 
 /* The log names each reason once, until promises are shared again. REQUIRES: the record's lock. */
 static void turn_say(const gm__card_turn *self, const gm_error *why) {
-  if (self->promises->said == (int)why->status) return;
-  self->promises->said = (int)why->status;
+  if (self->card->said == (int)why->status) return;
+  self->card->said = (int)why->status;
   gm__log(gm__context_services(self->ctx), GM_LOG_WARN,
           "reservations of this process may not bind other processes for now: %s: %s", why->op, why->message);
 }
 
 /* Others hold back for all that is promised here, or they do not. */
 static void turn_share(const gm__card_turn *self, bool shared) {
-  atomic_store_explicit(&self->promises->shared, shared, memory_order_relaxed);
-  if (shared) self->promises->said = 0;
+  atomic_store_explicit(&self->card->shared, shared, memory_order_relaxed);
+  if (shared) self->card->said = 0;
 }
 
 static gm_status turn_begin_file(gm__card_turn *self, bool create, gm_error *err) {
   gm__promise_file *file = NULL;
   gm__promise_others others;
-  uint8_t card[GM__PROMISE_CARD_BYTES];
+  uint8_t name[GM__PROMISE_CARD_BYTES];
   gm_status status = home_get(self->ctx, &file, err);
   if (status) return status;
-  turn_card(self->promises, card);
-  status = gm__promise_file_begin(file, card, create, &self->turn, &others, err);
+  turn_name(self->card, name);
+  status = gm__promise_file_begin(file, name, create, &self->turn, &others, err);
   const bool beside = status == GM_ERR_TIMEOUT && !self->require;
-  if (beside && gm__promise_file_begin_beside(file, card, create, &self->turn, &others, NULL)) return status;
+  if (beside && gm__promise_file_begin_beside(file, name, create, &self->turn, &others, NULL)) return status;
   if (status && !beside) return status;
   self->file = file;
-  turn_saw(self->promises, &others);
+  turn_saw(self->card, &others);
   return status;
 }
 
 static gm_status turn_begin_shared(gm__card_turn *self, bool promise, gm_error *err) {
   gm_error why;
-  const bool untold = self->before != self->promises->told;
+  const bool untold = self->before != self->card->told;
   const gm_status status = turn_begin_file(self, promise || (untold && self->before), &why);
   if (!status) return GM_OK;
   if (promise || self->before) turn_say(self, &why);
@@ -123,19 +123,18 @@ static gm_status turn_begin_shared(gm__card_turn *self, bool promise, gm_error *
 }
 
 static bool turn_has_file(const gm__card_turn *self, gm__card_aim aim, share_mode mode) {
-  if (mode == SHARE_OFF || !atomic_load_explicit(&self->promises->card, memory_order_relaxed)) return false;
-  return aim != GM__CARD_TAKE_ALONE || self->before || self->promises->told;
+  if (mode == SHARE_OFF || !atomic_load_explicit(&self->card->name, memory_order_relaxed)) return false;
+  return aim != GM__CARD_TAKE_ALONE || self->before || self->card->told;
 }
 
-gm_status gm__card_turn_begin(gm_context *ctx, gm__promises *promises, gm__card_aim aim, gm__card_turn *out,
-                              gm_error *err) {
+gm_status gm__card_turn_begin(gm_context *ctx, gm__card *card, gm__card_aim aim, gm__card_turn *out, gm_error *err) {
   const share_mode mode = share_mode_of(ctx);
   const bool promise = aim == GM__CARD_PROMISE;
   gm_status status = GM_OK;
-  gm__mutex_lock(&promises->lock);
-  *out = (gm__card_turn){.ctx = ctx, .promises = promises, .before = gm__promises_bytes(promises)};
+  gm__mutex_lock(&card->lock);
+  *out = (gm__card_turn){.ctx = ctx, .card = card, .before = gm__card_promised(card)};
   out->require = mode == SHARE_REQUIRE && promise;
-  atomic_store(&promises->busy, true);
+  atomic_store(&card->busy, true);
   if (turn_has_file(out, aim, mode)) {
     status = turn_begin_shared(out, promise, out->require ? err : NULL);
   } else if (out->require) {
@@ -148,10 +147,10 @@ gm_status gm__card_turn_begin(gm_context *ctx, gm__promises *promises, gm__card_
 
 /* Another one whose turn it is may not respect a promise that is told beside it. A smaller promise does no harm. */
 static gm_status turn_tell(gm__card_turn *self, gm__promise_others *others, gm_error *err) {
-  const uint64_t bytes = gm__promises_bytes(self->promises);
+  const uint64_t bytes = gm__card_promised(self->card);
   const gm_status status = gm__promise_file_tell(self->file, &self->turn, bytes, others, err);
-  const bool rose = bytes > self->promises->told || self->promises->told == UINT64_MAX;
-  self->promises->told = status ? UINT64_MAX : bytes; /* it may have failed after it wrote */
+  const bool rose = bytes > self->card->told || self->card->told == UINT64_MAX;
+  self->card->told = status ? UINT64_MAX : bytes; /* it may have failed after it wrote */
   if (status) return status;
   if (!self->turn.beside) turn_share(self, bytes > 0);
   if (self->turn.beside && rose) turn_share(self, false);
@@ -169,31 +168,31 @@ gm_status gm__card_turn_tell(gm__card_turn *self, gm_error *err) {
     if (self->require && err) *err = why;
     return self->require ? status : GM_OK;
   }
-  turn_saw(self->promises, &others);
+  turn_saw(self->card, &others);
   return GM_OK;
 }
 
 void gm__card_turn_end(gm__card_turn *self) {
-  gm__promises *promises = self->promises;
-  const bool known = gm__promises_bytes(promises) == promises->told;
+  gm__card *card = self->card;
+  const bool known = gm__card_promised(card) == card->told;
   gm_error why;
-  if (self->file && known && !self->turn.beside) turn_share(self, promises->told > 0);
+  if (self->file && known && !self->turn.beside) turn_share(self, card->told > 0);
   if (!known && (!self->file || turn_tell(self, NULL, &why))) {
     turn_share(self, false);
     if (self->file) turn_say(self, &why);
   }
   if (self->file) gm__promise_file_abandon(self->file, &self->turn);
-  atomic_store(&promises->busy, false);
-  gm__mutex_unlock(&promises->lock);
+  atomic_store(&card->busy, false);
+  gm__mutex_unlock(&card->lock);
 }
 
-void gm__card_look(gm_context *ctx, gm__promises *promises) {
+void gm__card_look(gm_context *ctx, gm__card *card) {
   gm__promise_file *file = NULL;
   gm__promise_others others;
-  uint8_t card[GM__PROMISE_CARD_BYTES];
-  const bool alone = !atomic_load_explicit(&promises->card, memory_order_relaxed);
-  if (alone || atomic_load(&promises->busy) || share_mode_of(ctx) == SHARE_OFF) return;
-  turn_card(promises, card);
-  if (home_get(ctx, &file, NULL) || gm__promise_file_read(file, card, &others, NULL)) return;
-  turn_saw(promises, &others);
+  uint8_t name[GM__PROMISE_CARD_BYTES];
+  const bool alone = !atomic_load_explicit(&card->name, memory_order_relaxed);
+  if (alone || atomic_load(&card->busy) || share_mode_of(ctx) == SHARE_OFF) return;
+  turn_name(card, name);
+  if (home_get(ctx, &file, NULL) || gm__promise_file_read(file, name, &others, NULL)) return;
+  turn_saw(card, &others);
 }

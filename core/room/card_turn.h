@@ -1,11 +1,11 @@
 /* The turn of a card: one thread at a time asks for its room, and takes or promises bytes of it. Where promises are
  * shared (key reserve.share), one process of the user at a time does. */
-#ifndef GM_CORE_DISCOVERY_CARD_TURN_H
-#define GM_CORE_DISCOVERY_CARD_TURN_H
+#ifndef GM_CORE_ROOM_CARD_TURN_H
+#define GM_CORE_ROOM_CARD_TURN_H
 
 #include "core/context/context.h"
-#include "core/context/promises.h"
-#include "core/discovery/promise_file.h"
+#include "core/room/card.h"
+#include "core/room/promise_file.h"
 
 /* The aim of a turn. */
 typedef enum gm__card_aim {
@@ -16,7 +16,7 @@ typedef enum gm__card_aim {
 
 typedef struct gm__card_turn {
   gm_context *ctx;
-  gm__promises *promises;
+  gm__card *card;
   gm__promise_file *file; /* NULL: the turn is within the process */
   gm__promise_turn turn;
   uint64_t before; /* what the process had promised when the turn began */
@@ -27,8 +27,7 @@ typedef struct gm__card_turn {
  * failure of the file is one of this call, and the turn has not begun. Otherwise the answer is GM_OK.
  * Where this process has promised or wants to promise something, the log tells a failure, once for each reason.
  * REQUIRES: only locks above GROW. */
-gm_status gm__card_turn_begin(gm_context *ctx, gm__promises *promises, gm__card_aim aim, gm__card_turn *out,
-                              gm_error *err);
+gm_status gm__card_turn_begin(gm_context *ctx, gm__card *card, gm__card_aim aim, gm__card_turn *out, gm_error *err);
 
 /* Tells other processes what this one promises now, and looks once more what they promise. A failure only where
  * reserve.share is "require"; else what was not told is told in a later turn. The card stays this thread's until
@@ -39,6 +38,6 @@ gm_status gm__card_turn_tell(gm__card_turn *self, gm_error *err);
 void gm__card_turn_end(gm__card_turn *self);
 
 /* Looks what other processes promise on a card, without a turn. A look that fails leaves what was known before. */
-void gm__card_look(gm_context *ctx, gm__promises *promises);
+void gm__card_look(gm_context *ctx, gm__card *card);
 
 #endif

@@ -1,5 +1,5 @@
 /* What processes promise each other in a file: who counts, who counts no longer, and files that are none. */
-#include "core/discovery/promise_file.h"
+#include "core/room/promise_file.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* The contents of the file of promises: a head, and records of one length. The layout is that of this machine. Pure. */
-#ifndef GM_CORE_DISCOVERY_PROMISE_RECORD_H
-#define GM_CORE_DISCOVERY_PROMISE_RECORD_H
+#ifndef GM_CORE_ROOM_PROMISE_RECORD_H
+#define GM_CORE_ROOM_PROMISE_RECORD_H
 
 #include <stdbool.h>
 #include <stdint.h>

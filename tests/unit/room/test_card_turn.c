@@ -1,6 +1,6 @@
 /* Two threads need the process's file of promises at once: one makes it, the other one sleeps meanwhile, so that the
  * first gets on even with less priority on the same processor. The linker wraps the calls that show it. */
-#include "core/discovery/card_turn.h"
+#include "core/room/card_turn.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -53,10 +53,10 @@ static void test_who_waits_for_the_file_sleeps(void **state) {
   (void)state;
   temp_folder folder;
   pthread_t first, second;
-  gm__promises *one = gm__process_promises(1), *other = gm__process_promises(2);
+  gm__card *one = gm__card_of(1), *other = gm__card_of(2);
   const gm_context_params params = {.struct_size = sizeof params, .ignore_environment = true};
-  atomic_store(&one->card, 1);
-  atomic_store(&other->card, 2);
+  atomic_store(&one->name, 1);
+  atomic_store(&other->name, 2);
   temp_folder_make(&folder);
   assert_int_equal(sem_init(&waits, 0, 0) | sem_init(&waited, 0, 0), 0);
   pool_bench_ok(gm_context_create(&params, &ctx, err));

@@ -14,8 +14,8 @@
  * Two limits. A process that forks in a turn, and is killed in it, leaves the turn to its child: it ends with the
  * child. A process takes no turn where there is no file. It may still be taking memory when another one makes the first
  * promise. */
-#ifndef GM_CORE_DISCOVERY_PROMISE_FILE_H
-#define GM_CORE_DISCOVERY_PROMISE_FILE_H
+#ifndef GM_CORE_ROOM_PROMISE_FILE_H
+#define GM_CORE_ROOM_PROMISE_FILE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -23,7 +23,7 @@
 
 #include "core/base/data_file.h"
 #include "core/base/thread.h"
-#include "core/discovery/promise_record.h"
+#include "core/room/promise_record.h"
 
 enum { GM__PROMISE_PATH_SIZE = 320 };
 

@@ -1,5 +1,5 @@
 /* Files of promises that are none, files that were cut or replaced, and folders where none can be. */
-#include "core/discovery/promise_file.h"
+#include "core/room/promise_file.h"
 
 #include <fcntl.h>
 #include <pthread.h>

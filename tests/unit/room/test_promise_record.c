@@ -1,5 +1,5 @@
 /* The records of the file of promises: what is packed comes back, and nothing else passes for a promise. */
-#include "core/discovery/promise_record.h"
+#include "core/room/promise_record.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
