@@ -24,7 +24,7 @@ enum {
 };
 
 static uint64_t growth_step(const gm__arena_set *set, uint64_t held, uint64_t bytes, uint64_t most, uint64_t share) {
-  uint64_t cap = atomic_load_explicit(&set->provider->budget.max_bytes, memory_order_relaxed);
+  uint64_t cap = atomic_load_explicit(&set->provider->claim.max_bytes, memory_order_relaxed);
   uint64_t wish = held < most ? held : most;
   if (wish < GM__GROWTH_UNIT) wish = GM__GROWTH_UNIT;
   if (wish < held / share) wish = held / share;
@@ -37,7 +37,7 @@ static uint64_t growth_step(const gm__arena_set *set, uint64_t held, uint64_t by
  * follow only what they have themselves. */
 uint64_t gm__growth_pages(const gm__arena *arena, gm__area area, uint64_t bytes) {
   const gm__arena_set *set = arena->set;
-  const uint64_t used = atomic_load_explicit(&set->provider->budget.used, memory_order_relaxed);
+  const uint64_t used = atomic_load_explicit(&set->provider->claim.used, memory_order_relaxed);
   const uint64_t mapped = arena->mapped_pages[area] * set->provider->pages.page_bytes;
   if (area == GM__AREA_SMALL) return growth_step(set, mapped, bytes, growth_most_pages, GROWTH_PAGES_SHARE);
   const uint64_t own = mapped + gm__pages_idle_bytes(set->provider);
@@ -57,7 +57,7 @@ static uint64_t growth_held(gm__arena *arena, const gm__want *want) {
 }
 
 static bool growth_is_large(const gm__arena_set *set, uint64_t bytes) {
-  const uint64_t held = atomic_load_explicit(&set->provider->budget.used, memory_order_relaxed);
+  const uint64_t held = atomic_load_explicit(&set->provider->claim.used, memory_order_relaxed);
   return bytes >= gm__max(GM__GROWTH_OWN, held / GROWTH_OWN_SHARE);
 }
 

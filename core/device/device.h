@@ -10,7 +10,7 @@
 #include "core/context/object.h"
 #include "core/device/stream_table.h"
 #include "core/discovery/registry.h"
-#include "core/room/card.h"
+#include "core/room/room.h"
 #include "gm/backend.h"
 #include "gm/device.h"
 #include "gm/stream.h"
@@ -34,8 +34,8 @@ struct gm_device {
   gm_memory_type types[GM__MAX_MEMORY_TYPES];
   struct gm__held {
     _Atomic uint64_t bytes, count;
-  } held[GM__MAX_MEMORY_TYPES]; /* what this device object has of each type: bytes, and driver allocations */
-  gm__card *card; /* the physical card: what all contexts hold and promise there, with the lock of its room */
+  } held[GM__MAX_MEMORY_TYPES];  /* what this device object has of each type: bytes, and driver allocations */
+  gm__room room;                 /* how much of the device's own memory may be taken */
   _Atomic uint64_t own_bytes;    /* of this device object: held */
   _Atomic uint64_t pooled_bytes; /* of that: reclaimable */
   _Atomic uint64_t moves;        /* how often bytes came from the driver or went back */
@@ -46,7 +46,7 @@ struct gm_device {
   _Atomic int pressure;             /* gm_pressure_level said last */
   _Atomic uint32_t watches;         /* of it and of its pools: watch.h */
   gm__mutex trim_lock;              /* held while a pool trims others */
-  gm__mutex lock;                   /* streams, listeners, lazy default stream, headroom, headroom_bounds */
+  gm__mutex lock;                   /* streams, listeners, lazy default stream */
   gm_stream *streams;               /* list of open ones */
   gm_stream *closed, **closed_end;  /* closed ones, oldest first, by `next`: their names stay safe for a while */
   uint32_t closed_count;
@@ -74,19 +74,6 @@ struct gm_device {
   gm_stream *chosen_stream;    /* the caller's in its place; NULL: none. Under `lock` */
   struct gm__staging *staging; /* of core/staging, made at first use; NULL: there is none. Under `lock` */
   gm_status (*end_staging)(gm_device *device, gm_error *err); /* before the device closes; set with `staging` */
-  struct gm__headroom_bounds {
-    uint64_t at_ns;          /* 0: never read */
-    double fraction;         /* of the total; 1: no bound */
-    bool auto_free;          /* min_free_bytes follows from the total */
-    uint64_t min_free_bytes; /* GM_NO_LIMIT: the free figure is no bound */
-    bool alone;              /* promises of other processes are no bound */
-  } headroom_bounds;         /* of the configuration */
-  struct gm__headroom_reading {
-    uint64_t at_ns;                               /* 0: never read */
-    bool failed;                                  /* there was no host memory to read them */
-    uint64_t total_bytes, free_bytes, held_bytes; /* as gm_memory_info has them */
-    uint64_t used_bytes;                          /* what gm held then */
-  } headroom;
 };
 
 /* The backend, for a call that submits to a stream or waits for one. Such a call may come back into the engine, so the

@@ -107,7 +107,7 @@ static void alloc_drop(gm_device *device, uint32_t type, uint64_t bytes) {
 }
 
 static void alloc_charge(gm_device *device, uint64_t bytes) {
-  gm__card_add(device->card, bytes, false);
+  gm__card_add(device->room.card, bytes, false);
   atomic_fetch_add_explicit(&device->own_bytes, bytes, memory_order_relaxed);
   atomic_fetch_add_explicit(&device->moves, 1, memory_order_relaxed);
 }
@@ -179,7 +179,7 @@ gm_status gm__device_alloc(gm_device *device, const gm__device_request *request,
 /* Charged bytes are about to go back to the driver. The device object holds them no more; others may take them after
  * gm__card_left. */
 static void alloc_leave(gm_device *device, uint64_t bytes) {
-  gm__card_leave(device->card, bytes);
+  gm__card_leave(device->room.card, bytes);
   atomic_fetch_sub_explicit(&device->own_bytes, bytes, memory_order_relaxed);
   atomic_fetch_add_explicit(&device->moves, 1, memory_order_relaxed);
 }
@@ -191,7 +191,7 @@ gm_status gm__device_free(gm_device *device, const gm_memory *memory, gm_error *
   if (charged) alloc_leave(device, bytes);
   if (!memory->wrapped) alloc_drop(device, memory->type, bytes);
   const gm_status status = device->ops->memory_free(device->handle, memory, GM_CLOSE_NORMAL, err);
-  if (charged) gm__card_left(device->card, bytes);
+  if (charged) gm__card_left(device->room.card, bytes);
   return status;
 }
 
@@ -220,15 +220,15 @@ void gm__device_destroy_physical(gm_device *device, uint32_t type, uint64_t hand
   alloc_leave(device, bytes);
   alloc_drop(device, type, bytes);
   device->ops->vmm_destroy(device->handle, handle, bytes, GM_CLOSE_NORMAL, NULL);
-  gm__card_left(device->card, bytes);
+  gm__card_left(device->room.card, bytes);
 }
 
 void gm__device_note_pooled(gm_device *device, int64_t bytes) {
   if (bytes >= 0) {
-    gm__card_add(device->card, (uint64_t)bytes, true);
+    gm__card_add(device->room.card, (uint64_t)bytes, true);
     atomic_fetch_add_explicit(&device->pooled_bytes, (uint64_t)bytes, memory_order_relaxed);
   } else {
-    gm__card_sub(device->card, (uint64_t)-bytes, true);
+    gm__card_sub(device->room.card, (uint64_t)-bytes, true);
     atomic_fetch_sub_explicit(&device->pooled_bytes, (uint64_t)-bytes, memory_order_relaxed);
   }
 }

@@ -12,6 +12,16 @@
 #include "core/discovery/device_figures.h"
 #include "core/discovery/discovery.h"
 
+static gm_status device_read_figures(void *owner, gm__room_question question, gm_memory_info *out) {
+  const gm_device *device = owner;
+  const gm__figures_subject subject = {.driver = device->driver,
+                                       .info = &device->info,
+                                       .device = device->handle,
+                                       .managed = question == GM__ROOM_MANAGED,
+                                       .no_look = question != GM__ROOM_LOOK};
+  return gm__device_figures(&subject, out, NULL);
+}
+
 static gm_status device_read_types(gm_device *device, gm_error *err) {
   uint32_t count = 0;
   gm_status status = device->ops->memory_type_count(device->handle, &count, err);
@@ -38,7 +48,8 @@ static gm_status device_fill(gm_device *device, uint32_t index, gm_error *err) {
   status = gm__answer_check_info(&device->info, err);
   if (status == GM_OK) status = device_read_types(device, err);
   if (status != GM_OK) return status;
-  device->card = gm__device_card(device->driver, &device->info);
+  device->room.card = gm__device_card(device->driver, &device->info);
+  device->room.adopted = device->adopted;
   return GM_OK;
 }
 
@@ -62,6 +73,11 @@ static gm_device *device_new(gm_context *ctx, gm__driver *driver, gm_error *err)
   gm__cond_init(&device->evict_done);
   gm__mutex_init(&device->turn_lock, GM__RANK_LEAF);
   gm__cond_init(&device->turn_moved);
+  device->room.ctx = ctx;
+  device->room.name = device->info.name;
+  device->room.read = device_read_figures;
+  device->room.owner = device;
+  gm__room_init(&device->room);
   gm__map_init(&device->mapped, gm__context_services(ctx));
   return device;
 }
@@ -79,6 +95,7 @@ static void device_release(gm_device *device, bool forked) {
     gm__cond_destroy(&device->evict_done);
     gm__mutex_destroy(&device->turn_lock);
     gm__cond_destroy(&device->turn_moved);
+    gm__room_clear(&device->room);
   }
   gm__map_clear(&device->mapped);
   gm__device_release_streams(device);

@@ -47,11 +47,6 @@ gm__card *gm__device_card(const gm__driver *driver, const gm_device_info *info) 
   return card;
 }
 
-uint64_t gm__margin_auto(uint64_t total_bytes) {
-  const uint64_t share = total_bytes / 20, most = 512u << 20;
-  return share < most ? share : most;
-}
-
 uint64_t gm__device_margin(gm_context *ctx, uint64_t total_bytes) {
   const uint64_t margin = gm__config_u64(ctx, "min_free_bytes");
   return margin == UINT64_MAX ? gm__margin_auto(total_bytes) : margin;

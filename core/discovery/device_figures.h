@@ -25,9 +25,7 @@ typedef struct gm__figures_subject {
 /* Read the figures now. A query that fails makes figures unknown; the call goes on. OUT_OF_HOST_MEMORY. */
 gm_status gm__device_figures(const gm__figures_subject *subject, gm_memory_info *out, gm_error *err);
 
-/* The bytes to keep free on a device with that total: min_free_bytes of the configuration; for "auto" gm__margin_auto,
- * the smaller of 512 MiB and 5 %. */
+/* The bytes to keep free on a device with that total: min_free_bytes of the configuration, or gm__margin_auto. */
 uint64_t gm__device_margin(gm_context *ctx, uint64_t total_bytes);
-uint64_t gm__margin_auto(uint64_t total_bytes);
 
 #endif

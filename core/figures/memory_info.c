@@ -129,3 +129,8 @@ uint64_t gm__headroom(const gm_memory_info *memory, double fraction, uint64_t ke
   by_free = gm__sub_sat(by_free, memory->promised_by_others_bytes);
   return gm__sub_sat(gm__min(by_share, by_free), memory->promised_bytes);
 }
+
+uint64_t gm__margin_auto(uint64_t total_bytes) {
+  const uint64_t share = total_bytes / 20, most = 512u << 20;
+  return share < most ? share : most;
+}

@@ -44,4 +44,8 @@ uint64_t gm__effective_free(const gm_memory_info *memory);
  * promised. Reclaimable bytes do not count as used. 0 where nothing is known. */
 uint64_t gm__headroom(const gm_memory_info *memory, double fraction, uint64_t keep_free_bytes);
 
+/* The bytes that stay free on a device with that total where min_free_bytes is "auto": the smaller of 512 MiB and 5 %.
+ */
+uint64_t gm__margin_auto(uint64_t total_bytes);
+
 #endif

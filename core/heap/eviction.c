@@ -12,7 +12,7 @@ static bool eviction_may_help(const gm__heap *heap, const gm__want *want, gm_sta
   const bool of_device = status == GM_ERR_OVER_LIMIT || status == GM_ERR_OUT_OF_DEVICE_MEMORY;
   if (!of_device || want->managed || want->beside_device || want->patient || want->flags & GM_POOLED_ONLY) return false;
   const uint64_t total = heap->device->info.total_bytes;
-  return want->exact <= gm__budget_cap(&heap->provider.budget) &&
+  return want->exact <= gm__claim_cap(&heap->provider.claim) &&
          (heap->provider.has_upstream || !total || want->exact <= total);
 }
 

@@ -25,7 +25,7 @@ static headroom_figures headroom_read(const gm__heap *heap) {
   gm_stats arenas = {.struct_size = sizeof arenas};
   gm__arenas_add(&heap->arenas, &arenas);
   return (headroom_figures){
-      .used = atomic_load_explicit(&heap->provider.budget.used, memory_order_seq_cst),
+      .used = atomic_load_explicit(&heap->provider.claim.used, memory_order_seq_cst),
       .in_use = arenas.in_use_bytes + atomic_load_explicit(&counts->in_use_bytes, memory_order_relaxed),
       .frees = arenas.frees + atomic_load_explicit(&counts->frees, memory_order_relaxed),
       .calls = atomic_load_explicit(&counts->driver_allocs, memory_order_relaxed) +
@@ -38,7 +38,7 @@ static bool headroom_is_same(const headroom_figures *one, const headroom_figures
 
 /* The memory that the pool holds already may be more than its cap, and serves. */
 static uint64_t headroom_cap(const gm__heap *heap, const headroom_figures *figures) {
-  return gm__max(gm__budget_cap(&heap->provider.budget), figures->used);
+  return gm__max(gm__claim_cap(&heap->provider.claim), figures->used);
 }
 
 /* The bytes that the pool could hold at most. `others` is what other pools could leave it. The device is asked only
@@ -47,7 +47,7 @@ static uint64_t headroom_most(gm__heap *heap, const headroom_figures *figures, u
                               bool read_now) {
   const uint64_t cap = headroom_cap(heap, figures);
   if (heap->provider.has_upstream || need > cap) return cap;
-  const uint64_t room = gm__add_sat(gm__device_headroom(heap->device, &heap->provider.limits, read_now), others);
+  const uint64_t room = gm__add_sat(gm__room_left(&heap->provider.claim, read_now), others);
   return gm__min(cap, gm__add_sat(figures->used, room));
 }
 
@@ -78,14 +78,14 @@ static gm_status headroom_refuse(const gm__heap *heap, const gm__want *want, uin
     return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
                     "%" PRIu64 " bytes are more than the %" PRIu64 " that the device has in all", want->exact, total);
   }
-  const uint64_t promised = gm__device_promised(heap->device, &heap->provider.limits);
+  const uint64_t promised = gm__room_promised(&heap->provider.claim);
   if (!heap->provider.has_upstream && promised) {
     return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
                     "%" PRIu64 " bytes beside %" PRIu64 " in use are %" PRIu64 " more than the %" PRIu64
                     " that the pool may have beside the %" PRIu64 " that reservations hold%s: %s, or free so much",
                     want->exact, in_use, need - most, most, promised,
-                    gm__device_holder_text(heap->device, &heap->provider.limits, holder),
-                    gm__device_promise_advice(heap->device, &heap->provider.limits));
+                    gm__room_holder_text(&heap->provider.claim, holder),
+                    gm__room_promise_advice(&heap->provider.claim));
   }
   return gm__fail(
       err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
@@ -112,17 +112,17 @@ gm_status gm__headroom_check(gm__heap *heap, const gm__want *want, gm_error *err
 bool gm__headroom_is_of_pool(const gm__heap *heap, const gm__want *want) {
   const headroom_figures figures = headroom_read(heap);
   const bool of_quota = want->ladder && want->ladder->cause == GM_CAUSE_QUOTA;
-  return of_quota || gm__add_sat(figures.in_use, want->exact) > gm__budget_cap(&heap->provider.budget);
+  return of_quota || gm__add_sat(figures.in_use, want->exact) > gm__claim_cap(&heap->provider.claim);
 }
 
 gm__shortfall gm__headroom_shortfall(gm__heap *heap, const gm__want *want, gm_status status) {
   const headroom_figures figures = headroom_read(heap);
   const uint64_t need = gm__add_sat(figures.in_use, want->exact);
-  const uint64_t cap = gm__budget_cap(&heap->provider.budget);
+  const uint64_t cap = gm__claim_cap(&heap->provider.claim);
   uint64_t device = UINT64_MAX; /* what the device's bounds let the pool have */
   if (status != GM_ERR_OVER_LIMIT) return (gm__shortfall){0};
   if (!heap->provider.has_upstream) {
-    const uint64_t room = gm__device_headroom(heap->device, &heap->provider.limits, true);
+    const uint64_t room = gm__room_left(&heap->provider.claim, true);
     const uint64_t own = gm__add_sat(figures.used, room), lack = gm__sub_sat(need, own);
     device = gm__add_sat(own, lack ? gm__reclaimers_idle(heap->device, &heap->reclaimer, lack) : 0);
   }
@@ -133,22 +133,21 @@ gm__shortfall gm__headroom_shortfall(gm__heap *heap, const gm__want *want, gm_st
 /* The bytes that other pools are to give back for a request that was refused with `status`, after this pool gave back
  * `own` bytes. */
 static uint64_t headroom_lack(gm__heap *heap, const gm__want *want, gm_status status, uint64_t own) {
-  const uint64_t used = gm__budget_used(&heap->provider.budget);
-  const uint64_t cap = gm__budget_cap(&heap->provider.budget);
+  const uint64_t used = gm__claim_used(&heap->provider.claim);
+  const uint64_t cap = gm__claim_cap(&heap->provider.claim);
   const bool of_device = status == GM_ERR_OVER_LIMIT || status == GM_ERR_OUT_OF_DEVICE_MEMORY;
   if (!of_device || heap->provider.has_upstream || want->managed || want->beside_device) return 0;
   if (gm__add_sat(used, want->exact) > cap) return 0;
-  const uint64_t lack = gm__sub_sat(want->exact, gm__device_headroom(heap->device, &heap->provider.limits, true));
+  const uint64_t lack = gm__sub_sat(want->exact, gm__room_left(&heap->provider.claim, true));
   return status == GM_ERR_OVER_LIMIT ? lack : gm__max(lack, gm__sub_sat(want->exact, own));
 }
 
 /* The bytes that this pool is to keep of what it has idle. Where a limit refused, no more goes than the limit lacks. */
 static uint64_t headroom_keep(gm__heap *heap, const gm__want *want, gm_status status) {
-  const gm__budget *budget = &heap->provider.budget;
-  uint64_t room = gm__sub_sat(gm__budget_cap(budget), gm__budget_used(budget));
+  const gm__claim *budget = &heap->provider.claim;
+  uint64_t room = gm__sub_sat(gm__claim_cap(budget), gm__claim_used(budget));
   if (status != GM_ERR_OVER_LIMIT) return 0;
-  if (!heap->provider.has_upstream)
-    room = gm__min(room, gm__device_headroom(heap->device, &heap->provider.limits, true));
+  if (!heap->provider.has_upstream) room = gm__min(room, gm__room_left(&heap->provider.claim, true));
   const uint64_t lack = gm__sub_sat(want->exact, room);
   return gm__sub_sat(gm__heap_pooled(heap), lack ? lack : want->exact); /* none: the figures have changed meanwhile */
 }

@@ -4,18 +4,16 @@
 #include "core/base/saturate.h"
 
 uint64_t gm__heap_limit(gm__heap *heap) {
-  const uint64_t cap = gm__budget_cap(&heap->provider.budget);
+  const uint64_t cap = gm__claim_cap(&heap->provider.claim);
   if (heap->provider.has_upstream) return cap;
-  const uint64_t room = gm__device_headroom(heap->device, &heap->provider.limits, true),
-                 used = gm__budget_used(&heap->provider.budget);
+  const uint64_t room = gm__room_left(&heap->provider.claim, true), used = gm__claim_used(&heap->provider.claim);
   return gm__min(gm__add_sat(used, room), cap);
 }
 
 uint64_t gm__heap_most(gm__heap *heap) {
-  static const gm__limits physical = {.memory_fraction = 1, .min_free_bytes = GM_NO_BYTES};
   const uint64_t limit = gm__heap_limit(heap);
   if (limit != UINT64_MAX || heap->provider.has_upstream) return limit;
-  return gm__add_sat(gm__budget_used(&heap->provider.budget), gm__device_headroom(heap->device, &physical, true));
+  return gm__add_sat(gm__claim_used(&heap->provider.claim), gm__room_left_physical(&heap->device->room, true));
 }
 
 uint64_t gm__heap_live(const gm__heap *heap) {

@@ -88,7 +88,7 @@ gm_status gm__heap_init(gm__heap *heap, gm_device *device, const gm__heap_params
   bool plain;
   const uint64_t most = gm__config_u64(ctx, "max_pooled_per_bucket");
   heap->device = device;
-  gm__device_headroom_renew(device);
+  gm__room_renew(&device->room);
   heap->id = gm__context_next_id(ctx);
   heap->strategy = params->strategy;
   heap->checked = params->checked;
@@ -97,7 +97,7 @@ gm_status gm__heap_init(gm__heap *heap, gm_device *device, const gm__heap_params
   heap->guard = params->guard;
   heap->placement = params->strategy == GM_STRATEGY_BUCKET ? &gm__bucket_placement : &gm__best_fit_placement;
   gm__provider_init(&heap->provider, device, params->pool, heap->id);
-  heap->provider.budget.max_bytes = params->max_bytes;
+  heap->provider.claim.max_bytes = params->max_bytes;
   gm__keep_init(heap, params->pool->keep_bytes);
   gm__memory_rules_init(&heap->provider.rules, device);
   gm_status status = heap_read_wishes(heap, params->pool, &kind, &plain, err);

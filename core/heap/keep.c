@@ -53,10 +53,9 @@ void gm__keep_widen(gm__heap *heap, uint64_t blocks) {
 /* The share of the pool's limit that is handed out; negative: no limit is known. */
 static double keep_pressure(gm__heap *heap) {
   gm_stats arenas = {.struct_size = sizeof arenas};
-  const uint64_t used = gm__budget_used(&heap->provider.budget);
-  const uint64_t cap = gm__budget_cap(&heap->provider.budget);
-  const uint64_t room =
-      heap->provider.has_upstream ? UINT64_MAX : gm__device_headroom(heap->device, &heap->provider.limits, false);
+  const uint64_t used = gm__claim_used(&heap->provider.claim);
+  const uint64_t cap = gm__claim_cap(&heap->provider.claim);
+  const uint64_t room = gm__room_left(&heap->provider.claim, false);
   const uint64_t limit = gm__min(cap, gm__add_sat(used, room));
   gm__arenas_add(&heap->arenas, &arenas);
   const uint64_t in_use = arenas.in_use_bytes + keep_read(&heap->provider.stats.in_use_bytes);

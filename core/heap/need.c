@@ -14,12 +14,11 @@ typedef struct need_room {
 } need_room;
 
 static need_room need_read_room(gm__heap *heap) {
-  static const gm__limits physical = {.memory_fraction = 1, .min_free_bytes = GM_NO_BYTES};
-  need_room room = {gm__budget_used(&heap->provider.budget), gm__budget_cap(&heap->provider.budget), UINT64_MAX,
+  need_room room = {gm__claim_used(&heap->provider.claim), gm__claim_cap(&heap->provider.claim), UINT64_MAX,
                     UINT64_MAX};
   if (heap->provider.has_upstream) return room;
-  room.limits = gm__device_headroom(heap->device, &heap->provider.limits, false);
-  room.device = gm__device_headroom(heap->device, &physical, false);
+  room.limits = gm__room_left(&heap->provider.claim, false);
+  room.device = gm__room_left_physical(&heap->device->room, false);
   return room;
 }
 
@@ -150,7 +149,7 @@ void gm__need_read(gm__heap *heap, const gm__want *want, uint64_t extra, gm__nee
                     .part_waits = survey.waits,
                     .most_is_sure = !survey.waits && !(pad && heap->device->info.max_alloc_bytes),
                     .serves_later = survey.serves_later || need_lacks_nothing(&later)};
-  if (!heap->provider.has_upstream) out->promised = gm__device_promised(heap->device, &heap->provider.limits);
+  if (!heap->provider.has_upstream) out->promised = gm__room_promised(&heap->provider.claim);
   need_find_parts(heap, &survey, &room, out);
   const uint64_t held = gm__sub_sat(room.used, survey.idle);
   const uint64_t most =

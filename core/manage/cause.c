@@ -137,7 +137,7 @@ static gm_refusal_cause cause_say_free(const cause_case *self, gm_refusal_cause 
   const bool returns =
       heap->strategy == GM_STRATEGY_BUCKET && gm__provider_lends(&heap->provider) && !self->need.streams;
   const uint64_t bytes = gm__max(gm__max(least, lacks->cap), gm__max(lacks->limits, lacks->device));
-  if (!heap->provider.has_upstream && self->need.most && bytes > gm__card_used(heap->device->card))
+  if (!heap->provider.has_upstream && self->need.most && bytes > gm__card_used(heap->device->room.card))
     return cause_say_ask_less(self, cause, UINT64_MAX); /* gm has not so much to give back */
   const bool enough = returns && self->status == GM_ERR_OVER_LIMIT && bytes <= self->out->in_use_bytes;
   return cause_say_if(self, cause, GM_CHANGE_FREE, bytes, enough);
@@ -192,7 +192,7 @@ static gm_refusal_cause cause_full(cause_case *self) {
 /* What has promises of so many bytes go: this process cancels its own, or another one its. */
 static gm_change cause_of_promises(const cause_case *self, uint64_t lack) {
   const gm__provider *provider = &self->pool->heap.provider;
-  const uint64_t elsewhere = gm__device_promised_elsewhere(self->pool->device, &provider->limits);
+  const uint64_t elsewhere = gm__room_promised_elsewhere(&provider->claim);
   return gm__sub_sat(self->need.promised, elsewhere) >= lack ? GM_CHANGE_CANCEL : GM_CHANGE_FREE_ELSEWHERE;
 }
 
@@ -222,7 +222,7 @@ static gm_refusal_cause cause_of_figures(cause_case *self) {
   const gm__provider *provider = &self->pool->heap.provider;
   const gm__lacks *lacks = &self->need.lacks;
   const uint64_t exact = self->refused->want.exact, need = gm__add_sat(self->out->in_use_bytes, exact);
-  const bool over_cap = need > gm__budget_cap(&provider->budget);
+  const bool over_cap = need > gm__claim_cap(&provider->claim);
   const gm_refusal_cause process = over_cap ? GM_CAUSE_NONE : cause_of_process(self);
   if (process) return process;
   if (!provider->has_upstream && exact > self->out->device_total_bytes) return cause_too_large(self);

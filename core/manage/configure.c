@@ -100,7 +100,7 @@ static void configure_segment(gm_pool *pool, gm__keep *keep, const configure_val
 
 static void configure_cap(gm_pool *pool, gm__keep *keep, const configure_value *to) {
   (void)keep;
-  atomic_store_explicit(&pool->heap.provider.budget.max_bytes, to->number ? to->number : UINT64_MAX,
+  atomic_store_explicit(&pool->heap.provider.claim.max_bytes, to->number ? to->number : UINT64_MAX,
                         memory_order_relaxed);
 }
 
@@ -140,7 +140,7 @@ static void read_segment(gm_pool *pool, const gm__keep *keep, configure_value *o
 
 static void read_cap(gm_pool *pool, const gm__keep *keep, configure_value *out) {
   (void)keep;
-  const uint64_t most = atomic_load_explicit(&pool->heap.provider.budget.max_bytes, memory_order_relaxed);
+  const uint64_t most = atomic_load_explicit(&pool->heap.provider.claim.max_bytes, memory_order_relaxed);
   out->number = most == UINT64_MAX ? 0 : most;
 }
 

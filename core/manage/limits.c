@@ -10,15 +10,15 @@ gm_status gm_pool_set_max_bytes(gm_pool *pool, uint64_t bytes, gm_error *err) {
   GM__UNCANCELLED();
   gm_status status = gm__pool_alive(pool, "gm_pool_set_max_bytes", err);
   if (status) return status;
-  atomic_store_explicit(&pool->heap.provider.budget.max_bytes, gm__pool_cap(pool->device->ctx, bytes),
+  atomic_store_explicit(&pool->heap.provider.claim.max_bytes, gm__pool_cap(pool->device->ctx, bytes),
                         memory_order_relaxed);
   return GM_OK;
 }
 
 static gm_status limits_record_more(gm__provider *provider, uint64_t bytes, gm_error *err) {
-  gm_status status = gm__budget_take(&provider->budget, bytes, "gm_pool_record_allocation", err);
+  gm_status status = gm__claim_take(&provider->claim, bytes, "gm_pool_record_allocation", err);
   if (status) return status;
-  atomic_fetch_add_explicit(&provider->budget.recorded, bytes, memory_order_relaxed);
+  atomic_fetch_add_explicit(&provider->claim.recorded, bytes, memory_order_relaxed);
   gm__stats_grow(&provider->stats.reserved_bytes, &provider->stats.peak_reserved_bytes, bytes);
   gm__stats_grow(&provider->stats.in_use_bytes, &provider->stats.peak_in_use_bytes, bytes);
   gm__stats_grow(&provider->stats.requested_bytes, &provider->stats.peak_requested_bytes, bytes);
@@ -26,18 +26,18 @@ static gm_status limits_record_more(gm__provider *provider, uint64_t bytes, gm_e
 }
 
 static gm_status limits_record_less(gm__provider *provider, uint64_t bytes, gm_error *err) {
-  uint64_t recorded = atomic_load_explicit(&provider->budget.recorded, memory_order_relaxed);
+  uint64_t recorded = atomic_load_explicit(&provider->claim.recorded, memory_order_relaxed);
   do {
     if (bytes > recorded) {
       return gm__bad_argument(err, "gm_pool_record_allocation",
                               "`bytes` gives back %" PRIu64 ", but only %" PRIu64 " are recorded", bytes, recorded);
     }
-  } while (!atomic_compare_exchange_weak_explicit(&provider->budget.recorded, &recorded, recorded - bytes,
+  } while (!atomic_compare_exchange_weak_explicit(&provider->claim.recorded, &recorded, recorded - bytes,
                                                   memory_order_relaxed, memory_order_relaxed));
   gm__stats_uncount(&provider->stats.requested_bytes, bytes);
   gm__stats_uncount(&provider->stats.in_use_bytes, bytes);
   gm__stats_uncount(&provider->stats.reserved_bytes, bytes);
-  gm__budget_return(&provider->budget, bytes);
+  gm__claim_return(&provider->claim, bytes);
   return GM_OK;
 }
 

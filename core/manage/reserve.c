@@ -5,8 +5,8 @@
 #include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
-#include "core/device/holding.h"
 #include "core/pool/pool.h"
+#include "core/room/holding.h"
 #include "gm/fit.h"
 
 /* Invariants: a reservation counts among the children of its device. One with a pool counts among the pool's guests, so
@@ -20,9 +20,9 @@ struct gm_reservation {
   char name[GM_RESERVATION_NAME_SIZE];
 };
 
-static gm__limits *reservation_limits(const gm_reservation *reservation) {
+static gm__claim *reservation_claim(const gm_reservation *reservation) {
   gm_pool *pool = atomic_load(&reservation->pool);
-  return pool ? &pool->heap.provider.limits : NULL;
+  return pool ? &pool->heap.provider.claim : NULL;
 }
 
 static gm_status reservation_check(const gm_reservation *reservation, const char *op, gm_error *err) {
@@ -35,13 +35,23 @@ static gm_status reservation_check(const gm_reservation *reservation, const char
 
 /* ---- begin and end ---- */
 
-/* Within the limits of a pool; NULL: within those of the configuration. */
-static gm_status reservation_make(gm_device *device, const gm__limits *limits, uint64_t bytes, const char *name,
+/* Idle memory of the device's pools goes back for it. */
+static gm_status reservation_promise(gm_device *device, const gm__claim *claim, uint64_t bytes, gm__holding *promise,
+                                     const char *op, gm_error *err) {
+  uint64_t lack;
+  gm_status status = gm__holding_make(claim, bytes, promise, &lack, op, err);
+  if (status == GM_ERR_OVER_LIMIT && gm__reclaimers_trim(device, NULL, lack))
+    status = gm__holding_make(claim, bytes, promise, &lack, op, err);
+  return status;
+}
+
+/* Within the limits of a claim. */
+static gm_status reservation_make(gm_device *device, const gm__claim *claim, uint64_t bytes, const char *name,
                                   const char *op, gm_reservation **out, gm_error *err) {
   if (!bytes) return gm__bad_argument(err, op, "0 bytes are asked for");
   gm_reservation *made = gm__object_new(device->ctx, GM__KIND_RESERVATION, sizeof *made);
   if (!made) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a reservation");
-  const gm_status status = gm__holding_make(device, limits, bytes, &made->promise, op, err);
+  const gm_status status = reservation_promise(device, claim, bytes, &made->promise, op, err);
   if (status) {
     gm__object_end(device->ctx, &made->head);
     return status;
@@ -62,7 +72,8 @@ gm_status gm_reserve(gm_device *device, const gm_reserve_params *params, gm_rese
   if (!status) status = gm__sized_in(&asked, sizeof asked, params, op, "params", err);
   if (status) return status;
   if (asked.flags) return gm__bad_argument(err, op, "`params->flags` has unknown bits: 0x%x", asked.flags);
-  return reservation_make(device, NULL, asked.bytes, asked.name ? asked.name : "reservation", op, out, err);
+  const gm__claim anybody = {.room = &device->room};
+  return reservation_make(device, &anybody, asked.bytes, asked.name ? asked.name : "reservation", op, out, err);
 }
 
 void gm_reservation_cancel(gm_reservation *reservation) {
@@ -71,7 +82,7 @@ void gm_reservation_cancel(gm_reservation *reservation) {
   gm_device *device = reservation->device;
   gm_pool *pool = atomic_load(&reservation->pool);
   if (!gm__context_forked(device->ctx)) {
-    gm__holding_end(device, &reservation->promise, reservation_limits(reservation));
+    gm__holding_end(&device->room, &reservation->promise, reservation_claim(reservation));
   }
   if (pool) atomic_fetch_sub(&pool->guests, 1);
   gm__object_end(device->ctx, &reservation->head);
@@ -83,7 +94,7 @@ void gm_reservation_cancel(gm_reservation *reservation) {
 static gm_status reservation_check_pool(const gm_device *device, const gm_pool *pool, const char *op, gm_error *err) {
   const gm_status status = gm__pool_alive(pool, op, err);
   if (status) return status;
-  if (device->ctx != pool->ctx || device->card != pool->device->card) {
+  if (device->ctx != pool->ctx || device->room.card != pool->device->room.card) {
     return gm__bad_argument(err, op, "`pool` is of another context or card than the reservation");
   }
   if (!pool->heap.provider.has_upstream) return GM_OK;
@@ -103,7 +114,7 @@ gm_status gm_reservation_commit(gm_reservation *reservation, gm_pool *pool, gm_e
     atomic_fetch_sub(&pool->guests, 1);
     return gm__bad_argument(err, op, "`reservation` has a pool already");
   }
-  gm__holding_bind(reservation->device, &reservation->promise, &pool->heap.provider.limits);
+  gm__holding_bind(&reservation->promise, &pool->heap.provider.claim);
   return GM_OK;
 }
 
@@ -117,7 +128,7 @@ gm_status gm_pool_reserve(gm_pool *pool, uint64_t bytes, gm_reservation **out, g
   if (status) return status;
   const gm__provider *provider = &pool->heap.provider;
   gm_reservation *made = NULL;
-  status = reservation_make(pool->device, &provider->limits, bytes, provider->name, op, &made, err);
+  status = reservation_make(pool->device, &provider->claim, bytes, provider->name, op, &made, err);
   if (status) return status;
   status = gm_reservation_commit(made, pool, err);
   if (status) {
@@ -137,7 +148,7 @@ gm_status gm_reservation_read(const gm_reservation *reservation, gm_reservation_
   if (status) return status;
   const gm_pool *pool = atomic_load(&reservation->pool);
   gm_reservation_info info = {.struct_size = sizeof info,
-                              .shared = gm__card_is_shared(reservation->device->card),
+                              .shared = gm__card_is_shared(reservation->device->room.card),
                               .bytes = reservation->promise.bytes};
   info.left_bytes = gm__holding_left(&reservation->promise);
   info.taken_bytes = info.bytes - info.left_bytes;
@@ -154,7 +165,9 @@ static gm_status fit_commit_one(gm_device *device, const gm_fit_part *part, uint
   if (!part->bytes) return GM_OK;
   snprintf(name, sizeof name, "fit %u", number);
   const gm_status status = gm__device_check(device, op, err);
-  return status ? status : reservation_make(device, NULL, part->bytes, name, op, out, err);
+  if (status) return status;
+  const gm__claim anybody = {.room = &device->room};
+  return reservation_make(device, &anybody, part->bytes, name, op, out, err);
 }
 
 gm_status gm_fit_commit(gm_device *const *devices, const gm_fit_part *parts, uint32_t count, gm_reservation **out,

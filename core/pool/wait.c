@@ -27,7 +27,7 @@ static wait_signs wait_look(const gm_pool *pool) {
   const gm__provider *provider = &pool->heap.provider;
   gm__arenas_add(&pool->heap.arenas, &arenas);
   return (wait_signs){.frees = arenas.frees + atomic_load_explicit(&provider->stats.frees, memory_order_relaxed),
-                      .cap = gm__budget_cap(&provider->budget),
+                      .cap = gm__claim_cap(&provider->claim),
                       .pooled = gm__reclaimers_pooled(pool->device, NULL, UINT64_MAX),
                       .moves = gm__reclaimers_moves(pool->device)};
 }
@@ -48,7 +48,7 @@ static bool wait_is_over_quota(gm_pool *pool, const gm__want *want) {
 static bool wait_may_help(gm_pool *pool, const gm__want *want, gm_status status) {
   const uint64_t total = pool->heap.provider.has_upstream ? 0 : pool->device->info.total_bytes;
   if (!gm__is_shortage(status) || status == GM_ERR_ALLOCATION_TOO_LARGE) return false;
-  if ((total && want->exact > total) || want->exact > gm__budget_cap(&pool->heap.provider.budget)) return false;
+  if ((total && want->exact > total) || want->exact > gm__claim_cap(&pool->heap.provider.claim)) return false;
   return !wait_is_over_quota(pool, want);
 }
 

@@ -5,10 +5,10 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
-#include "core/device/holding.h"
 #include "core/device/reclaimer.h"
-#include "core/room/card_turn.h"
 #include "core/provider/upstream.h"
+#include "core/room/card_turn.h"
+#include "core/room/holding.h"
 
 /* Invariants. A thread reads how much gm may take of the card, and then takes it, under the card's grow lock. So two
  * pools are never both told that the last bytes are theirs, whatever contexts they are of.
@@ -19,9 +19,7 @@
 static const uint64_t growth_step_bytes = UINT64_C(256) << 20; /* both promised and used for a moment, at most */
 
 static uint64_t ask_room(const gm__provider *provider, bool managed, bool read_now) {
-  gm_device *device = provider->device;
-  return managed ? gm__device_headroom_managed(device, &provider->limits)
-                 : gm__device_headroom(device, &provider->limits, read_now);
+  return managed ? gm__room_left_managed(&provider->claim) : gm__room_left(&provider->claim, read_now);
 }
 
 /* REQUIRES: grow lock. */
@@ -29,15 +27,14 @@ static gm_status ask_check_room(const gm__provider *provider, uint64_t bytes, bo
   uint64_t room = ask_room(provider, managed, false);
   if (bytes > room) room = ask_room(provider, managed, true); /* the figures were old, or there was no host memory */
   if (bytes <= room) return GM_OK;
-  const uint64_t promised = managed ? 0 : gm__device_promised(provider->device, &provider->limits);
+  const uint64_t promised = managed ? 0 : gm__room_promised(&provider->claim);
   if (promised) {
     char holder[GM__HOLDER_TEXT];
     return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
                     "%" PRIu64 " bytes are %" PRIu64 " more than the %" PRIu64
                     " that this device has beside the %" PRIu64 " that reservations hold%s: %s, or free so much",
-                    bytes, bytes - room, room, promised,
-                    gm__device_holder_text(provider->device, &provider->limits, holder),
-                    gm__device_promise_advice(provider->device, &provider->limits));
+                    bytes, bytes - room, room, promised, gm__room_holder_text(&provider->claim, holder),
+                    gm__room_promise_advice(&provider->claim));
   }
   return gm__fail(
       err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
@@ -91,7 +88,7 @@ static bool ask_is_lazy(const gm__provider *provider, const gm__device_request *
 static gm_status ask_take(gm__provider *provider, gm__growth *growth, const gm__want *want, gm__device_request *request,
                           bool draws, gm_memory *out, gm_error *err) {
   gm_device *device = provider->device;
-  const uint64_t drawn = draws ? gm__holding_draw(device, &provider->limits, request->bytes) : 0;
+  const uint64_t drawn = draws ? gm__holding_draw(&provider->claim, request->bytes) : 0;
   if (drawn && want && !(device->info.capabilities & GM_CAP_COMMIT)) request->flags |= GM_COMMIT; /* now or never */
   const gm_status status =
       want ? gm__device_alloc(device, request, out, err)
@@ -99,10 +96,7 @@ static gm_status ask_take(gm__provider *provider, gm__growth *growth, const gm__
   const bool lazy = !status && ask_is_lazy(provider, request, want ? out : NULL);
   if (lazy) growth->untouched += drawn;
   if (!status) growth->drawn += drawn;
-  gm__holding_drawn(device, &provider->limits, drawn,
-                    status ? GM__DRAWN_REFUSED
-                    : lazy ? GM__DRAWN_UNTOUCHED
-                           : GM__DRAWN_TAKEN);
+  gm__holding_drawn(&provider->claim, drawn, status ? GM__DRAWN_REFUSED : lazy ? GM__DRAWN_UNTOUCHED : GM__DRAWN_TAKEN);
   return status;
 }
 
@@ -111,7 +105,7 @@ static gm_status ask_device(gm__provider *provider, gm__growth *growth, const gm
   gm_device *device = provider->device;
   gm__device_request request = ask_request(provider, want, bytes);
   if (!growth->begun) {
-    gm__card_turn_begin(device->ctx, device->card, gm__device_aim(device), &growth->turn, NULL);
+    gm__card_turn_begin(device->ctx, device->room.card, gm__room_aim(&device->room), &growth->turn, NULL);
   }
   growth->begun = true;
   const bool counts = !want || gm__device_takes_own(device, &request);
@@ -144,7 +138,7 @@ void gm__growth_end_turn(gm__growth *growth) {
 
 /* What has come leaves the promise. */
 static void growth_settle(gm__provider *provider, gm__growth *growth) {
-  gm__holding_touched(provider->device, &provider->limits, growth->touched);
+  gm__holding_touched(&provider->claim, growth->touched);
   growth->untouched -= growth->touched;
   growth->touched = 0;
 }
@@ -177,9 +171,9 @@ void gm__growth_count(gm__provider *provider, uint64_t bytes) {
 gm_status gm__growth_finish(gm__provider *provider, gm__growth *growth, gm_status status, uint64_t returned) {
   growth_settle(provider, growth);
   if (!status) return status;
-  if (growth->untouched) gm__holding_untake(provider->device, &provider->limits, growth->untouched);
+  if (growth->untouched) gm__holding_untake(&provider->claim, growth->untouched);
   returned = gm__min(gm__sub_sat(returned, growth->untouched), growth->drawn - growth->untouched);
-  gm__holding_retake(provider->device, &provider->limits, returned);
+  gm__holding_retake(&provider->claim, returned);
   growth->drawn -= growth->untouched + returned;
   growth->untouched = 0;
   return status;

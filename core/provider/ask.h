@@ -3,8 +3,8 @@
 #ifndef GM_CORE_PROVIDER_ASK_H
 #define GM_CORE_PROVIDER_ASK_H
 
-#include "core/room/card_turn.h"
 #include "core/provider/provider.h"
+#include "core/room/card_turn.h"
 
 /* One growth of a pool: it asks once or several times in one turn of the card. Zero-initialised.
  *

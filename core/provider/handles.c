@@ -86,9 +86,9 @@ static bool handle_reserve_record(gm__provider *provider) {
 static uint64_t handle_room(const gm__provider *provider, uint64_t used) {
   gm_device *device = provider->device;
   const uint64_t total = device->info.total_bytes ? device->info.total_bytes : handle_unknown_total;
-  const uint64_t left = gm__sub_sat(gm__budget_cap(&provider->budget), used);
-  const uint64_t room = gm__device_headroom(device, &provider->limits, false);
-  const uint64_t unlimited = gm__sub_sat(total, gm__max(used, gm__card_used(device->card)));
+  const uint64_t left = gm__sub_sat(gm__claim_cap(&provider->claim), used);
+  const uint64_t room = gm__room_left(&provider->claim, false);
+  const uint64_t unlimited = gm__sub_sat(total, gm__max(used, gm__card_used(device->room.card)));
   return gm__min(left, room == UINT64_MAX ? unlimited : room);
 }
 
@@ -96,7 +96,7 @@ static uint64_t handle_room(const gm__provider *provider, uint64_t used) {
  * pins all of its handle. So handles are large only in large pools, and while the device is nearly empty. Their size
  * follows the 8th power of the free share of what the pool may have. */
 static uint32_t handle_size(gm__provider *provider, uint32_t most) {
-  const uint64_t used = gm__budget_used(&provider->budget);
+  const uint64_t used = gm__claim_used(&provider->claim);
   const double held = (double)used, room = (double)handle_room(provider, used);
   double share = room / (room + held + 1);
   share *= share;
@@ -114,11 +114,11 @@ static uint32_t handle_size(gm__provider *provider, uint32_t most) {
 static gm_status handle_take(gm__provider *provider, gm__growth *growth, uint64_t bytes, uint64_t *out_native,
                              gm_error *err) {
   gm_memory physical = {.handle = 0};
-  gm_status status = gm__budget_take(&provider->budget, bytes, "gm_alloc", err);
+  gm_status status = gm__claim_take(&provider->claim, bytes, "gm_alloc", err);
   if (status) return status;
   status = gm__ask(provider, growth, NULL, bytes, &physical, NULL, err);
   if (status) {
-    gm__budget_return(&provider->budget, bytes);
+    gm__claim_return(&provider->claim, bytes);
     return status;
   }
   gm__growth_count(provider, bytes);
@@ -133,7 +133,7 @@ static void handle_give(gm__provider *provider, uint32_t number) {
   gm__device_destroy_physical(provider->device, pages->type, pages->handles[number].native, bytes);
   gm__stats_count(&provider->stats.driver_frees, 1);
   gm__stats_uncount(&provider->stats.reserved_bytes, bytes);
-  gm__budget_return(&provider->budget, bytes);
+  gm__claim_return(&provider->claim, bytes);
 }
 
 static gm_status handle_create(gm__provider *provider, gm__growth *growth, uint32_t count, uint32_t *out,

@@ -89,7 +89,7 @@ static gm_status provider_enter(gm__provider *provider, const gm__want *want, ui
 static gm_status provider_fill(gm__provider *provider, const gm__want *want, uint64_t bytes, gm__allocation *allocation,
                                gm_error *err) {
   gm__growth growth = {.begun = false};
-  gm_status status = gm__budget_take(&provider->budget, bytes, "gm_alloc", err);
+  gm_status status = gm__claim_take(&provider->claim, bytes, "gm_alloc", err);
   if (status) return status;
   status = gm__ask(provider, &growth, want, bytes, &allocation->memory, &allocation->token, err);
   gm__growth_end_turn(&growth);
@@ -102,7 +102,7 @@ static gm_status provider_fill(gm__provider *provider, const gm__want *want, uin
     gm__growth_finish(provider, &growth, status, bytes);
   }
   if (status) {
-    gm__budget_return(&provider->budget, bytes);
+    gm__claim_return(&provider->claim, bytes);
   } else {
     gm__growth_count(provider, bytes);
   }
@@ -144,14 +144,14 @@ gm_status gm__provider_adopt(gm__provider *provider, const gm__want *want, const
   gm__allocation *allocation;
   gm_status status = provider_new(provider, op, &allocation, err);
   if (status) return status;
-  status = gm__budget_take(&provider->budget, want->bytes, op, err);
+  status = gm__claim_take(&provider->claim, want->bytes, op, err);
   if (!status) {
     allocation->memory = *memory;
     allocation->offset = offset;
     allocation->import = import;
     allocation->foreign = true;
     status = provider_enter(provider, want, want->bytes, allocation, err);
-    if (status) gm__budget_return(&provider->budget, want->bytes);
+    if (status) gm__claim_return(&provider->claim, want->bytes);
   }
   if (status) {
     provider_drop(provider, allocation);
@@ -211,7 +211,7 @@ void gm__provider_return(gm__provider *provider, gm__leaving *leaving) {
     /* The statistics come first: others can get at once what the driver gets back. */
     gm__stats_uncount(&provider->stats.reserved_bytes, allocation->bytes);
     provider_free(provider, &memory, allocation);
-    gm__budget_return(&provider->budget, allocation->bytes);
+    gm__claim_return(&provider->claim, allocation->bytes);
   }
   gm__mutex_lock(&provider->lock);
   for (gm__allocation *allocation = leaving->first, *next; allocation; allocation = next) {

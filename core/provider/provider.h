@@ -5,15 +5,15 @@
 #define GM_CORE_PROVIDER_PROVIDER_H
 
 #include "core/device/device_alloc.h"
-#include "core/device/device_headroom.h"
 #include "core/device/stream.h"
 #include "core/provider/address_map.h"
 #include "core/provider/allocation.h"
-#include "core/provider/budget.h"
 #include "core/provider/handles.h"
 #include "core/provider/ladder.h"
 #include "core/provider/memory_kind.h"
 #include "core/provider/request.h"
+#include "core/room/claim.h"
+#include "core/room/room.h"
 #include "core/track/profiler.h"
 #include "core/track/stats.h"
 #include "gm/pool.h"
@@ -29,8 +29,7 @@ struct gm__provider {
   gm_upstream upstream;
   const gm__profiler *profiler; /* NULL: no profiler is there */
   gm__memory_rules rules;
-  gm__budget budget;
-  gm__limits limits;                    /* beside the budget; they do not hold for an upstream */
+  gm__claim claim;                      /* the cap, what is taken of it, and the limits of the device */
   gm__stats stats;                      /* the pool's, apart from what arenas count */
   struct gm__reclaimer *lender;         /* gives idle memory to other pools; NULL: nobody does */
   gm__rung_total rungs[GM__RUNG_COUNT]; /* of all requests so far, by gm_rung */

@@ -4,11 +4,11 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/shadow.h"
-#include "core/device/holding.h"
 #include "core/device/memory_answer.h"
 #include "core/device/peer.h"
 #include "core/provider/ask.h"
 #include "core/provider/provider.h"
+#include "core/room/holding.h"
 
 enum {
   RANGE_LEAST_PAGES = 64,
@@ -272,7 +272,7 @@ void gm__va_range_undo(gm__provider *provider, gm__va_range *range, uint32_t fro
     gm__handle_destroy(provider, number);
     returned += bytes;
   }
-  gm__holding_retake(provider->device, &provider->limits, gm__min(returned, provider->pages.drawn));
+  gm__holding_retake(&provider->claim, gm__min(returned, provider->pages.drawn));
   provider->pages.drawn = 0;
 }
 

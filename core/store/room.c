@@ -24,7 +24,7 @@ typedef enum room_lack { ROOM_NO_LACK, ROOM_TOO_LARGE, ROOM_HELD, ROOM_FULL_BELO
 static bool room_make_for(gm_store *store, uint64_t bytes, room_lack *lack) {
   bool held = false;
   *lack = ROOM_TOO_LARGE;
-  if (bytes > gm__budget_cap(&store->pool->heap.provider.budget)) return false;
+  if (bytes > gm__claim_cap(&store->pool->heap.provider.claim)) return false;
   const bool made = gm__down_for(store, bytes, &held);
   *lack = held ? ROOM_HELD : ROOM_FULL_BELOW;
   return made;

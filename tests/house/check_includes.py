@@ -49,7 +49,7 @@ FLOORS = {  # lowest first: each with the floors that it may include
     "pool": "base context track device order provider arena bucket heap guard",
     "block": "base context discovery track device order provider arena heap guard pool",
     "cache": "base algo context device pool",
-    "manage": "base context host fit discovery track trace device order provider arena bucket heap guard pool block",
+    "manage": "base context host fit room discovery track trace device order provider arena bucket heap guard pool block",
     "buffer": "base context host device provider heap guard pool block manage",
     "store": "base algo context tier host device provider pool block manage buffer",
     "staging": "base context discovery device",

@@ -141,7 +141,7 @@ static inline int promise_folder_tear_down(void **state) {
 
 /* The card's name in the file. */
 static inline void stranger_card(const pool_bench *bench, uint8_t out[GM__PROMISE_CARD_BYTES]) {
-  const uint64_t card = atomic_load(&bench->device->card->name);
+  const uint64_t card = atomic_load(&bench->device->room.card->name);
   memset(out, 0, GM__PROMISE_CARD_BYTES);
   memcpy(out, &card, sizeof card);
 }

@@ -145,12 +145,12 @@ static void test_memory_types_fall_through(void **state) {
   assert_int_equal(gm__device_alloc(device, &request, &memory, NULL), GM_OK);
   assert_int_equal(memory.type, 0);
   assert_int_equal(atomic_load(&device->own_bytes), 100);
-  assert_int_equal(gm__card_used(device->card), 100);
+  assert_int_equal(gm__card_used(device->room.card), 100);
   gm__device_note_pooled(device, 60);
-  assert_int_equal(gm__card_pooled(device->card), 60);
+  assert_int_equal(gm__card_pooled(device->room.card), 60);
   gm__device_note_pooled(device, -60);
   assert_int_equal(gm__device_free(device, &memory, NULL), GM_OK);
-  assert_int_equal(gm__card_used(device->card), 0);
+  assert_int_equal(gm__card_used(device->room.card), 0);
 
   request.bytes = 101; /* more than the first type allows */
   assert_int_equal(gm__device_alloc(device, &request, &memory, NULL), GM_OK);
@@ -184,7 +184,7 @@ static void test_memory_types_fall_through(void **state) {
   assert_int_equal(gm__device_alloc(device, &request, &memory, &err), GM_ERR_DRIVER);
   assert_non_null(strstr(err.message, "not aligned as asked"));
   assert_int_equal(fake.frees, frees + 2);
-  assert_int_equal(gm__card_used(device->card), 0);
+  assert_int_equal(gm__card_used(device->room.card), 0);
   assert_int_equal(gm_device_close(device, NULL), GM_OK);
   assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
 }

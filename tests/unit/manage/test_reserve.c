@@ -286,12 +286,12 @@ static void test_an_old_look_takes_nothing_from_a_promise(void **state) {
   shared_card_open(&bench, &exact);
   pool_bench_ok(gm_pool_reserve(bench.pool, 16 * MIB, &held, err));
   shared_card_take(48 * MIB);
-  atomic_store(&bench.device->card->others, 48 * MIB);
+  atomic_store(&bench.device->room.card->others, 48 * MIB);
   assert_false(take(bench.pool, 32 * MIB, &block));
   assert_true(take(bench.pool, 16 * MIB, &block));
   give(bench.pool, &block);
   assert_false(take(bench.pool, 16 * MIB, &block)); /* it is promised no more */
-  atomic_store(&bench.device->card->others, 0);
+  atomic_store(&bench.device->room.card->others, 0);
   gm_reservation_cancel(held);
   pool_bench_close(&bench);
 }

@@ -1,8 +1,8 @@
 /* Promises of a card's bytes: made, bound to a pool, taken by that pool, ended. Thread-safe. */
-#ifndef GM_CORE_DEVICE_HOLDING_H
-#define GM_CORE_DEVICE_HOLDING_H
+#ifndef GM_CORE_ROOM_HOLDING_H
+#define GM_CORE_ROOM_HOLDING_H
 
-#include "core/device/device_headroom.h"
+#include "core/room/room.h"
 
 /* Bytes of a card that are held for somebody. Zero-initialised. It must not move while it is kept. */
 typedef struct gm__holding {
@@ -17,21 +17,21 @@ static inline uint64_t gm__holding_left(const gm__holding *promise) {
 }
 
 /* Promises `bytes` if the card has so much left: free bytes, less what must stay free, less all other promises. The
- * limits are those of `limits`; NULL: of the configuration. Idle memory of the device's pools goes back for it.
- * OVER_LIMIT: there is not enough. NOT_FOUND: the card tells no figure. Where
- * reserve.share is "require", also failures of gm__card_turn_begin. REQUIRES: no lock. */
-gm_status gm__holding_make(gm_device *device, const gm__limits *limits, uint64_t bytes, gm__holding *promise,
-                           const char *op, gm_error *err);
+ * limits are those of `claim`. OVER_LIMIT: there is not enough; *lack: so many bytes more would do, UINT64_MAX where
+ * that is not known. NOT_FOUND: the card tells no figure. Where reserve.share is "require", also failures of
+ * gm__card_turn_begin. REQUIRES: no lock. */
+gm_status gm__holding_make(const gm__claim *claim, uint64_t bytes, gm__holding *promise, uint64_t *lack, const char *op,
+                           gm_error *err);
 
-/* Gives what is left of a promise to the pool with those limits. The pool's device is on the same card. */
-void gm__holding_bind(gm_device *device, gm__holding *promise, gm__limits *limits);
+/* Gives what is left of a promise to a claim on the same card. */
+void gm__holding_bind(gm__holding *promise, gm__claim *claim);
 
-/* Ends a promise. What is left is for everybody. `limits`: of the pool that it is bound to, or NULL. */
-void gm__holding_end(gm_device *device, gm__holding *promise, gm__limits *limits);
+/* Ends a promise. What is left is for everybody. `claim`: that it is bound to, or NULL. */
+void gm__holding_end(gm__room *room, gm__holding *promise, gm__claim *claim);
 
-/* A pool is about to take `bytes` of its device: as many of them as are promised to it are promised no longer. Returns
- * that number, for gm__holding_drawn. REQUIRES: the card's grow lock. */
-uint64_t gm__holding_draw(gm_device *device, gm__limits *limits, uint64_t bytes);
+/* The owner of a claim is about to take `bytes` of the device. As many of them as are promised to it are promised no
+ * longer. Returns that number, for gm__holding_drawn. REQUIRES: the card's grow lock. */
+uint64_t gm__holding_draw(gm__claim *claim, uint64_t bytes);
 
 /* How the pool fared with what it drew. */
 typedef enum gm__drawn {
@@ -41,17 +41,17 @@ typedef enum gm__drawn {
 } gm__drawn;
 
 /* REQUIRES: the card's grow lock. */
-void gm__holding_drawn(gm_device *device, gm__limits *limits, uint64_t bytes, gm__drawn fared);
+void gm__holding_drawn(gm__claim *claim, uint64_t bytes, gm__drawn fared);
 
 /* So many bytes that the pool took untouched are there now, and leave the promise. REQUIRES: no lock but PAGES. */
-void gm__holding_touched(gm_device *device, gm__limits *limits, uint64_t bytes);
+void gm__holding_touched(gm__claim *claim, uint64_t bytes);
 
 /* So many bytes that the pool took untouched could not be had: they are promised to it as before. REQUIRES: no lock but
  * PAGES. */
-void gm__holding_untake(gm_device *device, gm__limits *limits, uint64_t bytes);
+void gm__holding_untake(gm__claim *claim, uint64_t bytes);
 
 /* So many bytes that the pool took of its promises went back before anybody used them. They are promised to it again,
  * as far as they are free still. REQUIRES: no lock but PAGES. */
-void gm__holding_retake(gm_device *device, gm__limits *limits, uint64_t bytes);
+void gm__holding_retake(gm__claim *claim, uint64_t bytes);
 
 #endif
