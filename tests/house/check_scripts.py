@@ -15,7 +15,8 @@ def run(root, *words):
 
 def problems(root):
     for script in ("scripts/check", "scripts/check-abi", "scripts/check-engines", "scripts/check-fit", "scripts/check-spaces",
-                   "scripts/gpu-check", "scripts/gpu-kit", "scripts/gpu-results", "scripts/mutate", "scripts/quickstart", "tests/seeded/run"):
+                   "scripts/gpu-check", "scripts/gpu-kit", "scripts/gpu-results", "scripts/mutate", "scripts/quickstart", "scripts/tidy",
+                   "tests/seeded/run"):
         for option in ("--help", "-h"):
             code, out, _ = run(root, script, option)
             if code or script not in out:
