@@ -132,6 +132,7 @@ void gm__arena_drop_cold(gm__arena *arena, uint32_t number) {
 void gm__arena_set_last_use(gm__arena *arena, uint32_t number, const gm__last_use *use) {
   gm__chunk *chunk = gm__arena_chunk(arena, number);
   gm__last_use kept = *use;
+  kept.streams &= ~arena->order.ended;
   const bool waits = kept.has_point && kept.streams >> kept.point_slot & 1;
   gm__cold *cold = waits ? gm__arena_make_cold(arena, number) : NULL;
   if (cold) {

@@ -2,6 +2,7 @@
 
 #include "core/algo/tlsf_search.h"
 #include "core/arena/segment.h"
+#include "core/arena/walk.h"
 #include "core/base/saturate.h"
 
 /* Invariants. The chunks of a segment tile it. A free chunk is in the stream cache of the streams that may still use
@@ -60,6 +61,7 @@ static void free_chunk_swallow(gm__arena *arena, uint32_t neighbour, gm__last_us
 void gm__free_chunk_put(gm__arena *arena, uint32_t number, const gm__last_use *use, bool mixes) {
   gm__chunk *chunk = gm__arena_chunk(arena, number);
   gm__last_use joined = *use;
+  joined.streams &= ~arena->order.ended;
   while (free_chunk_can_join(arena, chunk->left, &joined, mixes)) {
     const gm__chunk *left = gm__arena_chunk(arena, chunk->left);
     chunk->address = left->address;
@@ -198,6 +200,17 @@ bool gm__free_chunks_flush_area(gm__arena *arena, gm__area area) {
 void gm__free_chunks_flush(gm__arena *arena) {
   gm__free_chunks_flush_area(arena, GM__AREA_LARGE);
   gm__free_chunks_flush_area(arena, GM__AREA_SMALL);
+}
+
+void gm__free_chunks_flush_stream(gm__arena *arena, int slot) {
+  gm__stream_cache *cache = arena->caches[slot];
+  uint32_t looks = 0;
+  for (int i = 0; i < GM__QUICK_LISTS; i++) {
+    for (gm__quick *quick = &cache->quick[i]; quick->head;) {
+      free_chunk_free_one(arena, gm__quick_pop(cache, quick, &arena->chunks), cache);
+      if (++looks % GM__ARENA_PIECE == 0) gm__arena_breathe(arena);
+    }
+  }
 }
 
 /* ---- searching ---- */

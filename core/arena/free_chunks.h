@@ -45,6 +45,9 @@ static inline bool gm__free_chunk_mixes(const gm__arena *arena, const gm__last_u
 void gm__free_chunks_flush(gm__arena *arena);
 bool gm__free_chunks_flush_area(gm__arena *arena, gm__area area);
 
+/* Turns the chunks of the stream's quick lists into free chunks. It leaves the lock after each piece. */
+void gm__free_chunks_flush_stream(gm__arena *arena, int slot);
+
 /* ---- free_streams.c: what streams still use ---- */
 
 /* Asks the engine's points, with which blocks were freed, which streams are done. It looks at all chunks, if there was
@@ -54,8 +57,9 @@ void gm__free_chunks_settle_given(gm__arena *arena);
 /* Joins the free chunks of the slot's stream with idle neighbours. Those wait for the stream, too, from then on. */
 void gm__free_chunks_gather(gm__arena *arena, int slot);
 
-/* The stream of the slot is done, and closes. */
-void gm__free_chunks_forget(gm__arena *arena, int slot);
+/* The stream of the slot is done, not pinned, and closes: no chunk names it any more, and the slot is free. It looks at
+ * all chunks, and leaves the lock after each piece. False: a thread came to use the stream outside the lock. */
+bool gm__free_chunks_forget(gm__arena *arena, int slot);
 
 /* ---- free_chunks.c: search and cut ---- */
 

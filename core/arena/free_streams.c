@@ -1,17 +1,16 @@
 #include "core/arena/free_chunks.h"
 #include "core/arena/settle.h"
+#include "core/arena/walk.h"
 #include "core/order/order_told.h"
 
 /* Free chunks and their streams: which of them are done, and what becomes of a stream's free chunks when it closes. */
 
-/* Puts free chunks, which are in no list and linked by `next`, where their last uses belong now. `slot`: a stream that
- * they forget first. */
-static void free_stream_put_all(gm__arena *arena, uint32_t chain, bool mixes, int slot) {
+/* Puts free chunks, which are in no list and linked by `next`, where their last uses belong now. */
+static void free_stream_put_all(gm__arena *arena, uint32_t chain) {
   for (uint32_t next; chain; chain = next) {
     next = gm__arena_chunk(arena, chain)->next;
-    gm__last_use use = gm__arena_last_use(arena, chain);
-    if (slot != GM__ORDER_HOST) gm__order_forget_use(&arena->order, &use, slot);
-    gm__free_chunk_put(arena, chain, &use, mixes && use.streams);
+    const gm__last_use use = gm__arena_last_use(arena, chain);
+    gm__free_chunk_put(arena, chain, &use, use.streams != 0);
   }
 }
 
@@ -44,30 +43,54 @@ void gm__free_chunks_settle_given(gm__arena *arena) {
 
 void gm__free_chunks_gather(gm__arena *arena, int slot) {
   for (int area = 0; slot != GM__ORDER_HOST && area < GM__AREAS; area++) {
-    free_stream_put_all(arena, free_stream_lift(arena, arena->caches[slot], (gm__area)area), true, GM__ORDER_HOST);
+    free_stream_put_all(arena, free_stream_lift(arena, arena->caches[slot], (gm__area)area));
   }
 }
 
-/* Chunks that are not free forget the stream. */
-static void free_stream_forget_others(gm__arena *arena, int slot) {
-  for (uint32_t number = 1; number < gm__chunks_count(&arena->chunks); number++) {
-    gm__chunk *chunk = gm__arena_chunk(arena, number);
-    if (chunk->state == GM__CHUNK_UNUSED || gm__chunk_is(chunk) == GM__CHUNK_FREE) continue;
-    gm__cold *cold = gm__arena_cold(arena, number);
-    if (cold) gm__order_forget_use(&arena->order, &cold->use, slot);
-    if (chunk->cache == slot) chunk->cache = GM__STREAM_CACHE_IDLE;
-    if (gm__chunk_is(chunk) == GM__CHUNK_LIVE && chunk->bin == slot) chunk->bin = GM__STREAM_CACHE_MIXED;
-  }
+/* ---- a stream closes ---- */
+
+static bool free_stream_is_named(const gm__last_use *use, int slot) {
+  return (use->streams | use->users) & gm__order_bit(slot) || (use->has_point && use->point_slot == slot);
 }
 
-void gm__free_chunks_forget(gm__arena *arena, int slot) {
-  gm__free_chunks_flush(arena);
-  for (int area = 0; area < GM__AREAS; area++) {
-    const uint32_t own = free_stream_lift(arena, arena->caches[slot], (gm__area)area);
-    const uint32_t mixed = free_stream_lift(arena, arena->caches[GM__STREAM_CACHE_MIXED], (gm__area)area);
-    free_stream_put_all(arena, own, false, slot);
-    free_stream_put_all(arena, mixed, false, slot);
+static void free_stream_forget_live(gm__arena *arena, uint32_t number, int slot) {
+  gm__chunk *chunk = gm__arena_chunk(arena, number);
+  gm__cold *cold = gm__arena_cold(arena, number);
+  if (cold) gm__order_forget_use(&arena->order, &cold->use, slot);
+  if (chunk->cache == slot) chunk->cache = GM__STREAM_CACHE_IDLE;
+  if (chunk->bin == slot) chunk->bin = GM__STREAM_CACHE_MIXED;
+}
+
+/* False: another thread has taken the chunk, and may be outside the lock with the stream. */
+static bool free_stream_forget_one(gm__arena *arena, uint32_t number, int slot) {
+  gm__chunk *chunk = gm__arena_chunk(arena, number);
+  const uint8_t state = gm__chunk_is(chunk);
+  if (state == GM__CHUNK_LIVE) free_stream_forget_live(arena, number, slot);
+  if (state != GM__CHUNK_FREE && state != GM__CHUNK_AWAY) return true;
+  gm__last_use use = gm__arena_last_use(arena, number);
+  if (!free_stream_is_named(&use, slot)) return true;
+  if (state == GM__CHUNK_AWAY && gm__order_is_pinned(&arena->order, slot)) return false;
+  gm__order_forget_use(&arena->order, &use, slot);
+  if (state == GM__CHUNK_AWAY) {
+    gm__arena_set_last_use(arena, number, &use);
+    return true;
   }
-  free_stream_forget_others(arena, slot);
+  gm__tlsf_take(&arena->chunks, gm__stream_cache_bins(arena->caches[chunk->cache], chunk), number);
+  gm__chunk_become(chunk, GM__CHUNK_AWAY);
+  gm__free_chunk_put(arena, number, &use, false);
+  return true;
+}
+
+/* The order has ended the stream, and nobody uses it. So no chunk behind the walk comes to name it while the walk is
+ * out of the lock. */
+bool gm__free_chunks_forget(gm__arena *arena, int slot) {
+  bool all = true;
+  gm__order_end(&arena->order, slot);
+  gm__free_chunks_flush_stream(arena, slot);
+  for (uint32_t number = 0; (number = gm__arena_walk(arena, number));) {
+    all &= free_stream_forget_one(arena, number, slot);
+  }
+  if (!all || gm__order_is_pinned(&arena->order, slot)) return false;
   gm__arena_forget_slot(arena, slot);
+  return true;
 }

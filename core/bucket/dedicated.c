@@ -1,6 +1,7 @@
 #include "core/bucket/dedicated.h"
 
 #include "core/order/order_told.h"
+#include "core/provider/walk.h"
 
 /* How allocations come into the buckets and leave them. Invariants: a pooled allocation that is idle has no last use
  * and no point. An allocation outside the buckets that has a last use is in `multi_stream`. So a stream that closes is
@@ -84,33 +85,72 @@ void gm__dedicated_settle_given(gm__dedicated *dedicated) {
   gm__order_note_named(&dedicated->order, named);
 }
 
-static void dedicated_forget_uses(gm__dedicated *dedicated, int slot) {
-  for (gm__allocation *allocation = dedicated->multi_stream.first, *next; allocation; allocation = next) {
-    next = allocation->links[GM__BY_USE].next;
-    gm__order_forget_use(&dedicated->order, &allocation->cold.use, slot);
+/* False: another thread has taken the allocation, and may be outside the lock with the stream. */
+static bool dedicated_forget_one(gm__dedicated *dedicated, gm__allocation *allocation, int slot) {
+  const bool pooled = allocation->state == GM__ALLOCATION_POOLED;
+  if (!pooled && !allocation->multi_stream) return true;
+  if (allocation->state == GM__ALLOCATION_AWAY && gm__order_is_pinned(&dedicated->order, slot)) return false;
+  gm__order_forget_use(&dedicated->order, &allocation->cold.use, slot);
+  if (pooled) {
+    gm__dedicated_settle(dedicated, allocation);
+  } else {
     gm__order_settle(&dedicated->order, &allocation->cold.use);
     if (!dedicated_has_use(&allocation->cold.use)) dedicated_drop_use(dedicated, allocation);
   }
+  return true;
 }
 
-static void dedicated_forget_list(gm__dedicated *dedicated, const gm__allocation_list *list, int slot) {
-  for (gm__allocation *allocation = list->last, *newer; allocation; allocation = newer) {
-    newer = allocation->links[GM__BY_USE].prev;
-    gm__order_forget_use(&dedicated->order, &allocation->cold.use, slot);
-    gm__dedicated_settle(dedicated, allocation);
+/* Blocks that the stream alone used leave its list. */
+static void dedicated_forget_own(gm__dedicated *dedicated, const gm__bucket *bucket, int slot, uint32_t *looks) {
+  while (bucket->streams && bucket->streams[slot].last) {
+    dedicated_forget_one(dedicated, bucket->streams[slot].last, slot);
+    if (++*looks % GM__PROVIDER_PIECE == 0) gm__provider_breathe(dedicated->provider);
   }
 }
 
-void gm__dedicated_forget_stream(gm__dedicated *dedicated, const gm_stream *stream) {
-  const int slot = gm__order_find(&dedicated->order, stream);
-  if (slot == GM__ORDER_HOST) return;
+/* False: no look is left, or as dedicated_forget_one. */
+static bool dedicated_forget_list(gm__dedicated *dedicated, gm__allocation *first, int slot, uint32_t *looks) {
+  bool all = true;
+  for (gm__allocation *allocation = first, *next; allocation; allocation = next) {
+    if (!*looks) return false;
+    --*looks;
+    next = allocation->links[GM__BY_USE].next;
+    all &= dedicated_forget_one(dedicated, allocation, slot);
+  }
+  return all;
+}
+
+/* Blocks of several streams. True: they are few, and all have forgotten it. */
+static bool dedicated_forget_several(gm__dedicated *dedicated, int slot) {
+  uint32_t looks = GM__PROVIDER_PIECE;
+  bool all = dedicated_forget_list(dedicated, dedicated->multi_stream.first, slot, &looks);
+  for (uint32_t i = 0; all && i < dedicated->buckets.class_count; i++) {
+    all = dedicated_forget_list(dedicated, dedicated->buckets.classes[i].several.first, slot, &looks);
+  }
+  return all;
+}
+
+static bool dedicated_forget_all(gm__dedicated *dedicated, int slot) {
+  uint32_t cursor = 0;
+  bool all = true;
+  gm__provider_breathe(dedicated->provider);
+  for (gm__allocation *allocation; (allocation = gm__provider_walk(dedicated->provider, &cursor));) {
+    all &= dedicated_forget_one(dedicated, allocation, slot);
+  }
+  return all;
+}
+
+bool gm__dedicated_forget(gm__dedicated *dedicated, int slot) {
+  uint32_t looks = 0;
+  gm__order_end(&dedicated->order, slot);
   for (uint32_t i = 0; i < dedicated->buckets.class_count; i++) {
-    const gm__bucket *bucket = &dedicated->buckets.classes[i];
-    if (bucket->streams) dedicated_forget_list(dedicated, &bucket->streams[slot], slot);
-    dedicated_forget_list(dedicated, &bucket->several, slot);
+    dedicated_forget_own(dedicated, &dedicated->buckets.classes[i], slot, &looks);
   }
-  dedicated_forget_uses(dedicated, slot);
+  gm__provider_breathe(dedicated->provider);
+  const bool all = dedicated_forget_several(dedicated, slot) || dedicated_forget_all(dedicated, slot);
+  if (!all || gm__order_is_pinned(&dedicated->order, slot)) return false;
   gm__order_forget(&dedicated->order, slot);
+  return true;
 }
 
 void gm__dedicated_leave(gm__dedicated *dedicated, gm__leaving *leaving, gm__allocation *allocation) {

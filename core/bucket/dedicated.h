@@ -104,8 +104,9 @@ void gm__dedicated_settle_given(gm__dedicated *dedicated);
 /* Notes that an allocation which is not pooled has a last use. A stream that closes must find it. */
 void gm__dedicated_note_use(gm__dedicated *dedicated, gm__allocation *allocation);
 
-/* The stream has done all its work, and closes. */
-void gm__dedicated_forget_stream(gm__dedicated *dedicated, const gm_stream *stream);
+/* The slot's stream has done all its work, is not pinned, and closes: no block names it any more, and the slot is free.
+ * It leaves the lock after each piece. False: a thread came to use the stream outside the lock. */
+bool gm__dedicated_forget(gm__dedicated *dedicated, int slot);
 
 /* Tells the pool's observers that the block is out, or that its owner freed it in the order of the stream. `counted`:
  * the quota has its bytes already. */

@@ -43,6 +43,11 @@ static bool visit_forget_points(gm__order *order, listen_news *news) {
   return false;
 }
 
+static bool visit_resume(gm__order *order, listen_news *news) {
+  gm__order_resume(order, news->stream);
+  return false;
+}
+
 static bool visit_synced(gm__order *order, listen_news *news) {
   gm__order_note_synced(order, news->stream, news->clock);
   return false;
@@ -67,8 +72,8 @@ static bool listen_forget(gm_pool *pool, const gm_stream *stream) {
   gm__mutex_lock(&pool->heap.provider.lock);
   const int slot = gm__order_find(&pool->heap.dedicated.order, stream);
   const bool free = slot == GM__ORDER_HOST ? gm__order_leave_crowd(&pool->heap.dedicated.order, stream)
-                                           : !gm__order_is_pinned(&pool->heap.dedicated.order, slot);
-  if (free) gm__dedicated_forget_stream(&pool->heap.dedicated, stream);
+                                           : !gm__order_is_pinned(&pool->heap.dedicated.order, slot) &&
+                                                 gm__dedicated_forget(&pool->heap.dedicated, slot);
   gm__mutex_unlock(&pool->heap.provider.lock);
   return free;
 }
@@ -76,9 +81,9 @@ static bool listen_forget(gm_pool *pool, const gm_stream *stream) {
 /* Makes an arena forget the stream. False: a thread uses the stream outside the lock. REQUIRES: arena lock. */
 static bool listen_forget_in(gm__arena *arena, const gm_stream *stream) {
   const int slot = gm__order_find(&arena->order, stream);
-  const bool free =
-      slot == GM__ORDER_HOST ? gm__order_leave_crowd(&arena->order, stream) : !gm__order_is_pinned(&arena->order, slot);
-  if (free && slot != GM__ORDER_HOST) gm__free_chunks_forget(arena, slot);
+  const bool free = slot == GM__ORDER_HOST
+                        ? gm__order_leave_crowd(&arena->order, stream)
+                        : !gm__order_is_pinned(&arena->order, slot) && gm__free_chunks_forget(arena, slot);
   gm__settle_all(arena);
   gm__arena_publish(arena);
   return free;
@@ -102,7 +107,9 @@ static bool listen_closing(void *user, gm_stream *stream) {
   const bool known = listen_any(pool, visit_knows, &news);
   if (pool->guard && !gm__guard_drained(pool->guard)) return false;
   listen_any(pool, visit_forget_points, &news); /* those that the engine named for others */
-  return !known || listen_forget_all(pool, stream);
+  if (!known || listen_forget_all(pool, stream)) return true;
+  listen_any(pool, visit_resume, &news);
+  return false;
 }
 
 static void listen_synced(void *user, gm_stream *stream, uint64_t clock) {

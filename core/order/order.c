@@ -88,7 +88,7 @@ static bool order_keeps_point(const gm__last_use *use, int slot) {
 
 void gm__order_note_free(gm__order *order, gm__last_use *use, int slot) {
   const bool crowded = (use->users & order_crowd) != 0;
-  use->streams = gm__order_settle(order, use) | use->users;
+  use->streams = (gm__order_settle(order, use) | use->users) & ~order->ended;
   use->users = 0;
   if (order_keeps_point(use, slot)) {
     use->given = GM__FREED_KEPT;
@@ -415,6 +415,16 @@ void gm__order_clear_slot(const gm__order *order, gm__order_slot *slot, gm_close
   slot->has_point = slot->later.there = false;
 }
 
+void gm__order_end(gm__order *order, int slot) {
+  order->slots[slot].passed = order_tick(order);
+  order->ended |= gm__order_bit(slot);
+}
+
+void gm__order_resume(gm__order *order, const gm_stream *stream) {
+  const int slot = gm__order_find(order, stream);
+  if (slot != GM__ORDER_HOST) order->ended &= ~gm__order_bit(slot);
+}
+
 void gm__order_forget_use(gm__order *order, gm__last_use *use, int slot) {
   use->streams &= ~gm__order_bit(slot);
   use->users &= ~gm__order_bit(slot);
@@ -426,6 +436,7 @@ void gm__order_forget(gm__order *order, int slot) {
   order->slots[slot] = (gm__order_slot){0};
   order->used &= ~gm__order_bit(slot);
   order->given &= ~gm__order_bit(slot);
+  order->ended &= ~gm__order_bit(slot);
 }
 
 void gm__order_clear_use(const gm__order *order, gm__last_use *use, gm_close_mode mode) {

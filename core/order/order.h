@@ -61,6 +61,7 @@ typedef struct gm__order {
   uint64_t host_freed; /* the last free in the order of the host; nobody reads it */
   uint64_t owed;       /* bits of slots that need a point, because a free looked at them and could not record one */
   uint64_t given;      /* bits of slots on whose streams blocks were freed at points of the engine */
+  uint64_t ended;      /* bits of slots whose streams have done all their work and close: no last use names them anew */
   gm__order_slot slots[GM__ORDER_SLOTS];
   gm__crowd crowd;
 } gm__order;
@@ -176,8 +177,12 @@ GM__MUST_USE gm_status gm__order_drain_all(gm__order *order, const char *op, gm_
 /* True when a thread outside the lock uses the stream of the slot. */
 bool gm__order_is_pinned(const gm__order *order, int slot);
 
-/* The slot's stream is done, not pinned, and closes. gm__order_forget_use: the last use no longer names it.
- * gm__order_forget: the slot is free; call it after all last uses have forgotten the stream. */
+/* The slot's stream is done, not pinned, and closes. No last use names it from then on, but those that do already. They
+ * forget it one by one, and the lock may be left in between. gm__order_forget_use: the last use no longer names it.
+ * gm__order_forget: the slot is free; call it after all have forgotten the stream. gm__order_resume: the stream stays
+ * open after all. */
+void gm__order_end(gm__order *order, int slot);
+void gm__order_resume(gm__order *order, const gm_stream *stream);
 void gm__order_forget_use(gm__order *order, gm__last_use *use, int slot);
 void gm__order_forget(gm__order *order, int slot);
 

@@ -169,11 +169,59 @@ static void test_others_use_the_pool_between_pieces(void **state) {
   }
 }
 
+/* Blocks come and go while a stream closes, in order of the host and of the other stream. */
+static void churn_beside(void) {
+  static int turn;
+  turn++;
+  for (int i = 0; i < 60; i++) {
+    const int at = (turn * 1237 + i * 131) % BLOCKS;
+    if (out[at]) {
+      give(at, i % 2 ? streams[1] : NULL);
+    } else {
+      out[at] = ask(BYTES, i % 3 ? streams[1] : NULL, &blocks[at]) <= GM_ACQUIRE_FRESH;
+    }
+  }
+}
+
+/* The next stream gets the place of the one that closed. Nothing may be taken for the next one's. */
+static void close_and_follow(void) {
+  gm_stream *next;
+  for (int i = 1; i < BLOCKS; i += 4) {
+    if (out[i]) assert_int_equal(gm_use_on(bench.pool, &blocks[i], streams[0]), GM_OK);
+  }
+  pool_bench_ok(gm_stream_sync(streams[0], err));
+  moves_begin();
+  moves.between = churn_beside;
+  pool_bench_ok(gm_stream_close(streams[0], err));
+  moves.between = NULL;
+  assert_true(moves.pieces >= BLOCKS / PIECE);
+  pool_bench_ok(gm_stream_create(bench.device, &next, err));
+  streams[0] = next;
+}
+
+static void test_others_use_the_pool_while_a_stream_closes(void **state) {
+  (void)state;
+  for (int no_vmm = 0; no_vmm < 2; no_vmm++) {
+    scene_open(no_vmm);
+    for (int round = 0; round < 4; round++) {
+      for (int i = round % 2; i < BLOCKS; i += 2) {
+        if (out[i]) give(i, streams[0]);
+      }
+      close_and_follow();
+      for (int i = 0; i < BLOCKS; i++) {
+        if (!out[i]) out[i] = ask(BYTES, streams[i % 2], &blocks[i]) <= GM_ACQUIRE_FRESH;
+      }
+    }
+    scene_close();
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_request_moves_a_piece),
       cmocka_unit_test(test_a_request_that_needs_all_gets_all),
       cmocka_unit_test(test_others_use_the_pool_between_pieces),
+      cmocka_unit_test(test_others_use_the_pool_while_a_stream_closes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 #include <pthread.h>
@@ -29,6 +30,8 @@ static struct {
   void (*between)(void);             /* what other threads do; NULL: nothing */
 } looks;
 
+static struct { size_t all, piece, most; } forgets; /* blocks that forget a stream, as `looks` */
+
 uint32_t __real_gm__arena_walk(gm__arena *arena, uint32_t number);
 uint32_t __wrap_gm__arena_walk(gm__arena *arena, uint32_t number);
 uint32_t __wrap_gm__arena_walk(gm__arena *arena, uint32_t number) {
@@ -43,6 +46,7 @@ void __wrap_gm__bias_breathe(gm__bias_lock *lock, const void *self);
 void __wrap_gm__bias_breathe(gm__bias_lock *lock, const void *self) {
   void (*between)(void) = looks.between;
   looks.piece = 0;
+  forgets.piece = 0;
   looks.pieces++;
   if (!between) {
     __real_gm__bias_breathe(lock, self);
@@ -66,8 +70,18 @@ void __real_gm__provider_breathe(gm__provider *provider);
 void __wrap_gm__provider_breathe(gm__provider *provider);
 void __wrap_gm__provider_breathe(gm__provider *provider) {
   looks.piece = 0;
+  forgets.piece = 0;
   looks.pieces++;
   __real_gm__provider_breathe(provider);
+}
+
+void __real_gm__order_forget_use(gm__order *order, gm__last_use *use, int slot);
+void __wrap_gm__order_forget_use(gm__order *order, gm__last_use *use, int slot);
+void __wrap_gm__order_forget_use(gm__order *order, gm__last_use *use, int slot) {
+  forgets.all++;
+  forgets.piece++;
+  if (forgets.piece > forgets.most) forgets.most = forgets.piece;
+  __real_gm__order_forget_use(order, use, slot);
 }
 
 static void looks_begin(void) { looks.all = looks.piece = looks.most = looks.pieces = 0; }
@@ -171,6 +185,37 @@ static void test_a_walk_holds_the_lock_for_a_piece(void **state) {
   look_at_all(GM_STRATEGY_BUCKET);
 }
 
+/* Half of the blocks were freed on the stream. Of the others each second one was used on it, too. */
+static void close_stream(gm_strategy strategy) {
+  gm_stream *stream = NULL;
+  scene_open(strategy);
+  pool_bench_ok(gm_stream_create(bench.device, &stream, err));
+  for (int i = 0; i < BLOCKS; i++) {
+    if (i % 2) {
+      give(&bench, &blocks[i], stream);
+      out[i] = false;
+    } else if (i % 4) {
+      assert_int_equal(gm_use_on(bench.pool, &blocks[i], stream), GM_OK);
+    }
+  }
+  pool_bench_ok(gm_stream_sync(stream, err));
+  looks_begin();
+  memset(&forgets, 0, sizeof forgets);
+  pool_bench_ok(gm_stream_close(stream, err));
+  printf("  close of a stream: %zu blocks forget it, %zu at once; %u chunks, %u at once\n", forgets.all, forgets.most,
+         looks.all, looks.most);
+  assert_true(forgets.all >= BLOCKS / 4 * 3);
+  assert_true(forgets.most <= PIECE + 1); /* some forget nothing */
+  assert_true(looks.most <= PIECE);
+  scene_close();
+}
+
+static void test_a_stream_closes_in_pieces(void **state) {
+  (void)state;
+  close_stream(GM_STRATEGY_BEST_FIT);
+  close_stream(GM_STRATEGY_BUCKET);
+}
+
 /* ---- blocks that come and go between pieces ---- */
 
 /* Blocks with low and with high numbers go, and others come. */
@@ -261,6 +306,7 @@ static void test_figures_beside_others_are_sane(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_walk_holds_the_lock_for_a_piece),
+      cmocka_unit_test(test_a_stream_closes_in_pieces),
       cmocka_unit_test(test_a_tracker_that_comes_knows_each_block_once),
       cmocka_unit_test(test_a_recording_that_comes_tells_each_block_once),
       cmocka_unit_test(test_a_quota_that_comes_counts_each_block_once),
