@@ -89,14 +89,19 @@ static void cache_leave(gm_cache *cache, cache_entry *entry, cache_gone *gone) {
     cache_go(gone, entry);
 }
 
-static void cache_leave_all(gm_cache *cache, cache_gone *gone) {
-  size_t cursor = 0;
-  gm__key_entry *entry = gm__key_map_next(&cache->map, &cursor, NULL);
-  while (entry) {
-    gm__key_entry *next = gm__key_map_next(&cache->map, &cursor, entry);
-    cache_leave(cache, (cache_entry *)entry, gone);
-    entry = next;
+enum { CACHE_LOOKS = 1024 }; /* at entries under the lock, until other threads may enter */
+
+/* Has the entries of the next places leave. True: there are no more. An entry that a put adds meanwhile may stay. */
+static bool cache_leave_piece(gm_cache *cache, size_t *cursor, cache_gone *gone) {
+  for (uint32_t looks = 0; looks < CACHE_LOOKS;) {
+    gm__key_entry *entry = gm__key_map_next(&cache->map, cursor, NULL);
+    if (!entry) return true;
+    for (gm__key_entry *next; entry; entry = next, looks++) {
+      next = entry->next;
+      cache_leave(cache, (cache_entry *)entry, gone);
+    }
   }
+  return false;
 }
 
 /* ---- holds ---- */
@@ -150,38 +155,29 @@ static bool cache_fits(const gm_cache *cache, const cache_entry *earlier, uint64
   return entries < cache->max_entries && bytes <= cache->max_bytes - held_bytes;
 }
 
-enum { CACHE_LOOKS = 1024 }; /* at entries that are held or were used, until other threads may enter */
+/* The next victim; what is held before it is put aside. NULL: no look is left, or all that is left is held. REQUIRES:
+ * the lock. */
+static gm__cache_entry *cache_victim(gm_cache *cache, uint32_t *looks) {
+  for (gm__cache_entry *turn; *looks && (turn = gm__cache_policy_seek(&cache->policy, looks)); --*looks) {
+    if (!cache_held(cache_of_turn(turn))) return *looks ? turn : NULL;
+    gm__cache_policy_remove(&cache->policy, turn);
+  }
+  return NULL;
+}
 
-/* Puts aside what is held, until the next victim is not. False: there are more to look at. REQUIRES: the lock. */
+/* Puts aside what is held, until the next victim is not. False: no look is left. REQUIRES: the lock. */
 static bool cache_sift(gm_cache *cache) {
   uint32_t looks = CACHE_LOOKS;
-  gm__cache_entry *turn;
-  while (looks && (turn = gm__cache_policy_seek(&cache->policy, &looks))) {
-    if (!cache_held(cache_of_turn(turn))) break;
-    gm__cache_policy_remove(&cache->policy, turn);
-    looks--;
-  }
+  cache_victim(cache, &looks);
   return looks != 0;
 }
 
-/* Enters the lock for a put of so many bytes. The search for a victim goes in pieces. */
-static void cache_enter_lock(gm_cache *cache, uint64_t bytes) {
-  gm__mutex_lock(&cache->lock);
-  while ((cache->stats.entries >= cache->max_entries || bytes > cache->max_bytes - cache->stats.bytes) &&
-         !cache_sift(cache)) {
-    gm__mutex_unlock(&cache->lock);
-    gm__mutex_lock(&cache->lock);
-  }
-}
-
-/* False: all that is left is held. REQUIRES: the lock. */
-static bool cache_evict_one(gm_cache *cache, cache_gone *gone) {
-  gm__cache_entry *turn;
-  while ((turn = gm__cache_policy_victim(&cache->policy)) && cache_held(cache_of_turn(turn))) {
-    gm__cache_policy_remove(&cache->policy, turn);
-  }
+/* False: no look is left, or all that is left is held. REQUIRES: the lock. */
+static bool cache_evict_one(gm_cache *cache, cache_gone *gone, uint32_t *looks) {
+  gm__cache_entry *turn = cache_victim(cache, looks);
   if (!turn) return false;
   cache_entry *entry = cache_of_turn(turn);
+  --*looks;
   cache->stats.evictions++;
   cache->stats.evicted_bytes += entry->bytes;
   gm__cache_policy_evict(&cache->policy, turn);
@@ -189,44 +185,81 @@ static bool cache_evict_one(gm_cache *cache, cache_gone *gone) {
   return true;
 }
 
-/* Evicts until there is room for `entries` more with `bytes`, or until all that is left is held. After cache_fits there
- * is room for that one. */
-static void cache_make_room(gm_cache *cache, uint64_t entries, uint64_t bytes, cache_gone *gone) {
-  while ((gm__add_sat(cache->stats.entries, entries) > cache->max_entries ||
-          bytes > cache->max_bytes - cache->stats.bytes) &&
-         cache_evict_one(cache, gone)) {}
+/* What is to come in. */
+typedef struct cache_need {
+  uint64_t entries, bytes;
+} cache_need;
+
+static bool cache_has_room(const gm_cache *cache, const cache_need *need) {
+  return gm__add_sat(cache->stats.entries, need->entries) <= cache->max_entries &&
+         need->bytes <= cache->max_bytes - cache->stats.bytes;
 }
 
-static uint64_t cache_evictable(void *user) {
+/* Evicts until there is room, or until all that is left is held. False: no look is left. REQUIRES: the lock. */
+static bool cache_make_room(gm_cache *cache, const cache_need *need, cache_gone *gone, uint32_t looks) {
+  while (!cache_has_room(cache, need)) {
+    if (!cache_evict_one(cache, gone, &looks)) return looks != 0;
+  }
+  return true;
+}
+
+/* Leaves the lock for a moment. */
+static void cache_breathe(gm_cache *cache) {
+  gm__mutex_unlock(&cache->lock);
+  gm__mutex_lock(&cache->lock);
+}
+
+/* Enters the lock for a put of so many bytes. What is held before the next victim is put aside in pieces. */
+static void cache_enter_lock(gm_cache *cache, uint64_t bytes) {
+  const cache_need need = {1, bytes};
+  gm__mutex_lock(&cache->lock);
+  while (!cache_has_room(cache, &need) && !cache_sift(cache)) cache_breathe(cache);
+}
+
+uint64_t gm__cache_evictable(void *user) {
   gm_cache_stats now = {.struct_size = sizeof now};
   return gm_cache_get_stats(user, &now, NULL) ? 0 : now.bytes - now.held_bytes;
 }
 
-static uint64_t cache_evict(void *user, uint64_t bytes) {
+/* Evicts up to so many bytes. False: no look is left. REQUIRES: the lock. */
+static bool cache_evict_piece(gm_cache *cache, uint64_t bytes, cache_gone *gone, uint64_t *evicted) {
+  uint32_t looks = CACHE_LOOKS;
+  const uint64_t before = cache->stats.bytes, wanted = bytes - *evicted;
+  while (before - cache->stats.bytes < wanted && cache->stats.bytes > cache->stats.held_bytes &&
+         cache_evict_one(cache, gone, &looks)) {}
+  *evicted += before - cache->stats.bytes;
+  return looks != 0;
+}
+
+uint64_t gm__cache_evict(void *user, uint64_t bytes) {
   gm_cache *cache = user;
-  cache_gone gone = {NULL};
-  gm__mutex_lock(&cache->lock);
-  const uint64_t before = cache->stats.bytes;
-  while (before - cache->stats.bytes < bytes && cache->stats.bytes > cache->stats.held_bytes &&
-         cache_evict_one(cache, &gone)) {}
-  const uint64_t evicted = before - cache->stats.bytes;
-  gm__mutex_unlock(&cache->lock);
-  cache_release(cache, &gone, false);
+  uint64_t evicted = 0;
+  bool over = false;
+  while (!over && evicted < bytes) {
+    cache_gone gone = {NULL};
+    gm__mutex_lock(&cache->lock);
+    over = cache_evict_piece(cache, bytes, &gone, &evicted);
+    gm__mutex_unlock(&cache->lock);
+    cache_release(cache, &gone, false);
+  }
   return evicted;
 }
 
 bool gm__cache_is_behind(const gm_cache *cache, uint64_t changes) { return atomic_load(&cache->followed) < changes; }
 
 void gm__cache_bound(gm_cache *cache, uint64_t max_entries, uint64_t changes) {
-  cache_gone gone = {NULL};
-  gm__mutex_lock(&cache->lock);
-  if (gm__cache_is_behind(cache, changes)) {
-    cache->max_entries = max_entries;
-    atomic_store(&cache->followed, changes);
-    cache_make_room(cache, 0, 0, &gone);
+  const cache_need nothing = {0, 0};
+  for (bool over = false; !over;) {
+    cache_gone gone = {NULL};
+    gm__mutex_lock(&cache->lock);
+    if (gm__cache_is_behind(cache, changes)) {
+      cache->max_entries = max_entries;
+      atomic_store(&cache->followed, changes);
+    }
+    over = cache_make_room(cache, &nothing, &gone, CACHE_LOOKS);
+    gm__mutex_unlock(&cache->lock);
+    cache_release(cache, &gone, false);
   }
-  gm__mutex_unlock(&cache->lock);
-  cache_release(cache, &gone, false);
 }
 
 /* REQUIRES: the lock is not held. */
@@ -236,90 +269,30 @@ static void cache_follow(gm_cache *cache) {
   gm__cache_bound(cache, gm__config_u64(cache->ctx, "gpu.memory.cache_size"), changes);
 }
 
-/* ---- opening and closing ---- */
+/* ---- closing ---- */
 
-static gm_status cache_params_read(const gm_cache_params *params, gm_cache_params *out, gm_error *err) {
-  static const char op[] = "gm_cache_create";
-  *out = (gm_cache_params){.struct_size = sizeof *out};
-  const gm_status status = params ? gm__sized_in(out, sizeof *out, params, op, "params", err) : GM_OK;
-  if (status) return status;
-  if ((unsigned)out->policy <= GM_CACHE_LRU) return GM_OK;
-  return gm__bad_argument(err, op, "`params->policy` is %u, none of gm_cache_policy", (unsigned)out->policy);
-}
-
-gm_status gm_cache_create(gm_context *ctx, const gm_cache_params *params, gm_cache **out, gm_error *err) {
-  GM__UNCANCELLED();
-  static const char op[] = "gm_cache_create";
-  gm_cache_params asked;
-  gm_status status = gm__context_check(ctx, op, err);
-  if (status) return status;
-  if (!out) return gm__bad_argument(err, op, "`out` is NULL");
-  status = cache_params_read(params, &asked, err);
-  if (!status) status = gm__give_way_check(ctx, asked.pool, op, err);
-  if (status) return status;
-  gm_cache *cache = gm__object_new(ctx, GM__KIND_CACHE, sizeof *cache);
-  if (!cache) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a cache");
-  cache->ctx = ctx;
-  cache->generation_at = gm__process_generation_at();
-  cache->generation = ctx->generation;
-  cache->follows = !asked.max_entries;
-  cache->followed = cache->follows ? gm__config_changes(ctx) : 0;
-  cache->max_entries = asked.max_entries ? asked.max_entries : gm__config_u64(ctx, "gpu.memory.cache_size");
-  cache->max_bytes = asked.max_bytes ? asked.max_bytes : UINT64_MAX;
-  cache->release = asked.release;
-  cache->user = asked.user;
-  gm__mutex_init(&cache->lock, GM__RANK_LEAF);
-  gm__key_map_init(&cache->map, gm__context_services(ctx));
-  gm__cache_policy_init(&cache->policy, asked.policy == GM_CACHE_LRU ? GM__CACHE_LRU : GM__CACHE_S3FIFO,
-                        gm__context_services(ctx));
-  atomic_fetch_add(&ctx->children, 1);
-  status = gm__give_way_begin(&cache->way, asked.pool, &(gm__give_way_calls){cache_evictable, cache_evict, cache}, err);
-  if (status)
-    (void)gm_cache_destroy(cache, NULL);
-  else
-    *out = cache;
-  return status;
-}
-
-static gm_status cache_check(const gm_cache *cache, const char *op, gm_error *err) {
-  if (!cache) return gm__bad_argument(err, op, "`cache` is NULL");
-  if (!gm__object_is(&cache->head, GM__KIND_CACHE)) return gm__bad_argument(err, op, "`cache` is destroyed");
-  return gm__context_check(cache->ctx, op, err);
-}
-
-gm_status gm_cache_destroy(gm_cache *cache, gm_error *err) {
-  GM__UNCANCELLED();
-  static const char op[] = "gm_cache_destroy";
+void gm__cache_empty(gm_cache *cache, bool forked) {
   cache_gone gone = {NULL};
-  if (!cache) return GM_OK;
-  const gm_status status = cache_check(cache, op, err);
-  if (status == GM_ERR_INVALID_ARGUMENT) return status;
-  const bool forked = status == GM_ERR_FORKED; /* no lock then: nobody is left who could release it */
-  if (!forked) gm__mutex_lock(&cache->lock);
-  const uint64_t leases = cache->stats.leases;
-  if (!forked) gm__mutex_unlock(&cache->lock);
-  if (!forked && leases) return gm__fail(err, GM_ERR_BUSY, 0, op, "there are %" PRIu64 " leases", leases);
-  gm__give_way_end(&cache->way); /* nobody else is in the cache from now on */
-  cache_leave_all(cache, &gone);
+  size_t cursor = 0;
+  while (!cache_leave_piece(cache, &cursor, &gone)) continue;
   for (cache_entry *entry = cache->left, *next; forked && entry; entry = next) {
     next = entry->next;
     cache_go(&gone, entry);
   }
   cache_release(cache, &gone, forked);
-  gm__key_map_clear(&cache->map);
-  gm__cache_policy_end(&cache->policy);
-  if (!forked) gm__mutex_destroy(&cache->lock);
-  gm_context *ctx = cache->ctx;
-  gm__object_end(ctx, &cache->head);
-  atomic_fetch_sub(&ctx->children, 1);
-  return GM_OK;
 }
 
 /* ---- objects ---- */
 
+gm_status gm__cache_check(const gm_cache *cache, const char *op, gm_error *err) {
+  if (!cache) return gm__bad_argument(err, op, "`cache` is NULL");
+  if (!gm__object_is(&cache->head, GM__KIND_CACHE)) return gm__bad_argument(err, op, "`cache` is destroyed");
+  return gm__context_check(cache->ctx, op, err);
+}
+
 static gm_status cache_key_fault(const gm_cache *cache, const void *key, size_t key_bytes, const char *op,
                                  gm_error *err) {
-  const gm_status status = cache_check(cache, op, err);
+  const gm_status status = gm__cache_check(cache, op, err);
   if (status) return status;
   if (!key) return gm__bad_argument(err, op, "`key` is NULL");
   return gm__bad_argument(err, op, "`key_bytes` is %zu, not 1 to %d", key_bytes, GM_CACHE_KEY_MOST);
@@ -345,7 +318,7 @@ static gm_status cache_none(const char *op, gm_error *err) {
 static void cache_enter(gm_cache *cache, cache_entry *entry, cache_entry *earlier, cache_gone *gone) {
   const bool kept = earlier && earlier->kept;
   if (earlier) cache_leave(cache, earlier, gone);
-  cache_make_room(cache, 1, entry->bytes, gone);
+  cache_make_room(cache, &(cache_need){1, entry->bytes}, gone, UINT32_MAX);
   gm__key_map_link(&cache->map, &entry->head);
   entry->turn.hash = entry->head.hash;
   entry->turn.weight = cache->max_bytes == UINT64_MAX ? 1 : entry->bytes;
@@ -357,17 +330,20 @@ static void cache_enter(gm_cache *cache, cache_entry *entry, cache_entry *earlie
   if (kept) cache_set_kept(cache, entry, true);
 }
 
-/* REQUIRES: the lock. */
-static gm_status cache_put(gm_cache *cache, cache_entry *entry, bool lease, cache_gone *gone) {
+/* REQUIRES: the lock. False: not yet, because the victims are many. */
+static bool cache_put(gm_cache *cache, cache_entry *entry, bool lease, cache_gone *gone, gm_status *status) {
   cache_entry *earlier = cache_find(cache, entry->key, entry->head.key_bytes);
-  if (!cache_fits(cache, earlier, entry->bytes)) {
-    cache->stats.refused++;
-    return GM_ERR_OVER_LIMIT;
-  }
-  if (!gm__key_map_prepare_own(&cache->map, &entry->head)) return GM_ERR_OUT_OF_HOST_MEMORY;
+  const bool fits = cache_fits(cache, earlier, entry->bytes);
+  *status = GM_ERR_OVER_LIMIT;
+  if (!fits) cache->stats.refused++;
+  if (!fits) return true;
+  *status = GM_ERR_OUT_OF_HOST_MEMORY;
+  if (!gm__key_map_prepare_own(&cache->map, &entry->head)) return true;
+  if (!earlier && !cache_make_room(cache, &(cache_need){1, entry->bytes}, gone, CACHE_LOOKS)) return false;
+  *status = GM_OK;
   cache_enter(cache, entry, earlier, gone);
   if (lease) cache_lease(cache, entry);
-  return GM_OK;
+  return true;
 }
 
 gm_status gm_cache_put(gm_cache *cache, const void *key, size_t key_bytes, void *object, uint64_t bytes,
@@ -386,7 +362,7 @@ gm_status gm_cache_put(gm_cache *cache, const void *key, size_t key_bytes, void 
   entry->bytes = bytes;
   cache_follow(cache);
   cache_enter_lock(cache, bytes);
-  status = cache_put(cache, entry, out_lease != NULL, &gone);
+  while (!cache_put(cache, entry, out_lease != NULL, &gone, &status)) cache_breathe(cache);
   const uint64_t held = cache->stats.held_entries, held_bytes = cache->stats.held_bytes;
   gm__mutex_unlock(&cache->lock);
   if (status)
@@ -465,19 +441,22 @@ gm_status gm_cache_remove(gm_cache *cache, const void *key, size_t key_bytes, gm
 
 gm_status gm_cache_clear(gm_cache *cache, gm_error *err) {
   GM__UNCANCELLED();
-  cache_gone gone = {NULL};
-  const gm_status status = cache_check(cache, "gm_cache_clear", err);
+  size_t cursor = 0;
+  const gm_status status = gm__cache_check(cache, "gm_cache_clear", err);
   if (status) return status;
-  gm__mutex_lock(&cache->lock);
-  cache_leave_all(cache, &gone);
-  gm__mutex_unlock(&cache->lock);
-  cache_release(cache, &gone, false);
+  for (bool over = false; !over;) {
+    cache_gone gone = {NULL};
+    gm__mutex_lock(&cache->lock);
+    over = cache_leave_piece(cache, &cursor, &gone);
+    gm__mutex_unlock(&cache->lock);
+    cache_release(cache, &gone, false);
+  }
   return GM_OK;
 }
 
 gm_status gm_cache_get_stats(gm_cache *cache, gm_cache_stats *out, gm_error *err) {
   static const char op[] = "gm_cache_get_stats";
-  gm_status status = cache_check(cache, op, err);
+  gm_status status = gm__cache_check(cache, op, err);
   if (!status) status = gm__sized_check(out, sizeof *out, op, "out", err);
   if (status) return status;
   gm__mutex_lock(&cache->lock);

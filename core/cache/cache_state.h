@@ -1,4 +1,4 @@
-/* The structs of a cache and its leases. cache.c alone reads them. */
+/* The structs of a cache and its leases. cache.c and cache_open.c read them. */
 #ifndef GM_CORE_CACHE_CACHE_STATE_H
 #define GM_CORE_CACHE_CACHE_STATE_H
 
@@ -40,5 +40,15 @@ struct gm_cache {
   gm_cache_lease *left;
   gm_cache_stats stats;
 };
+
+/* OK: the cache lives, in this process. */
+gm_status gm__cache_check(const gm_cache *cache, const char *op, gm_error *err);
+
+/* All objects go. `forked`: they are the parent's. REQUIRES: nobody else uses the cache. */
+void gm__cache_empty(gm_cache *cache, bool forked);
+
+/* The cache as an evictor (give_way.h): the bytes that nobody holds. Evicts up to so many, and returns how many. */
+uint64_t gm__cache_evictable(void *user);
+uint64_t gm__cache_evict(void *user, uint64_t bytes);
 
 #endif

@@ -74,8 +74,9 @@ GM_API gm_status gm_cache_destroy(gm_cache *cache, gm_error *err);
  * beside what is leased and kept. INVALID_ARGUMENT: `key` is NULL, or has not 1 to GM_CACHE_KEY_MOST bytes.
  * OUT_OF_HOST_MEMORY, FORKED.
  *
- * In a full cache, the first put after many leases looks once at each object that is held. It looks at a thousand of
- * them at a time, and other threads use the cache in between. */
+ * In a full cache, the first put after many leases looks once at each object that is held, some 16 ns each. A put that
+ * pushes many objects out lets them go one by one. Both go in pieces of a thousand, and other threads use the cache in
+ * between. */
 GM_API gm_status gm_cache_put(gm_cache *cache, const void *key, size_t key_bytes, void *object, uint64_t bytes,
                               gm_cache_lease **out_lease, gm_error *err);
 
@@ -99,7 +100,8 @@ GM_API gm_status gm_cache_keep(gm_cache *cache, const void *key, size_t key_byte
  * INVALID_ARGUMENT, FORKED. */
 GM_API gm_status gm_cache_remove(gm_cache *cache, const void *key, size_t key_bytes, gm_error *err);
 
-/* Removes all objects as gm_cache_remove does. INVALID_ARGUMENT, FORKED. */
+/* Removes all objects as gm_cache_remove does, a thousand at a time. One that another thread puts meanwhile may stay.
+ * INVALID_ARGUMENT, FORKED. */
 GM_API gm_status gm_cache_clear(gm_cache *cache, gm_error *err);
 
 /* Fills `out` with the figures of a cache. The caller sets out->struct_size. INVALID_ARGUMENT, FORKED. */

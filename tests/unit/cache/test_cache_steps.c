@@ -1,4 +1,4 @@
-/* How many objects a put looks at while it holds the cache's lock, beside many that are leased. */
+/* How many objects a call looks at while it holds the cache's lock, beside many that are leased, or that all go. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,7 +69,76 @@ static void test_a_put_beside_leases_looks_at_a_piece(void **state) {
   check_put(GM_CACHE_LRU);
 }
 
+/* ---- all objects go ---- */
+
+static pool_bench bench;
+static gm_cache *cache;
+static uint64_t released;
+static bool gives_way; /* the next cache is an evictor of the pool */
+
+static gm_acquire ask(uint64_t bytes, gm_block *out) {
+  const gm_request request = {.bytes = bytes};
+  return gm_alloc(bench.pool, &request, out);
+}
+
+static void note_released(void *user, void *object, uint64_t bytes) {
+  (void)user, (void)object, (void)bytes;
+  released++;
+}
+
+static void open_full(const char *size, gm_cache_params params) {
+  const gm_pool_params capped = {.struct_size = sizeof capped, .max_bytes = 16 << 20};
+  pool_bench_open(&bench, "null", NULL, &capped);
+  pool_bench_ok(gm_config_set(bench.ctx, "gpu.memory.cache_size", size, err));
+  params.struct_size = sizeof params;
+  params.release = note_released;
+  params.pool = gives_way ? bench.pool : NULL;
+  pool_bench_ok(gm_cache_create(bench.ctx, &params, &cache, err));
+  for (int i = 0; i < OBJECTS; i++) {
+    pool_bench_ok(gm_cache_put(cache, &i, sizeof i, NULL, 1024, NULL, err));
+  }
+  released = aside.all = aside.most = 0;
+}
+
+/* `left`: objects that the cache still has. */
+static void close_emptied(const char *what, uint64_t left) {
+  gm_cache_stats stats = {.struct_size = sizeof stats};
+  printf("  %s: %zu objects go, %zu at once\n", what, aside.all, aside.most);
+  pool_bench_ok(gm_cache_get_stats(cache, &stats, err));
+  assert_int_equal(stats.entries, left);
+  assert_true(released >= OBJECTS - left);
+  assert_true(aside.all >= OBJECTS - left && aside.most <= PIECE + MORE);
+  pool_bench_ok(gm_cache_destroy(cache, err));
+  pool_bench_close(&bench);
+}
+
+static void test_objects_go_in_pieces(void **state) {
+  (void)state;
+  const int key = OBJECTS;
+  const uint64_t all = (uint64_t)OBJECTS * 1024;
+  gm_block most, block;
+  open_full("100000", (gm_cache_params){.max_entries = OBJECTS});
+  pool_bench_ok(gm_cache_clear(cache, err));
+  close_emptied("a clear", 0);
+  open_full("100000", (gm_cache_params){.max_bytes = all});
+  pool_bench_ok(gm_cache_put(cache, &key, sizeof key, NULL, all, NULL, err));
+  close_emptied("a put of a large object", 1);
+  open_full("100000", (gm_cache_params){.max_entries = 0});
+  pool_bench_ok(gm_config_set(bench.ctx, "gpu.memory.cache_size", "5", err));
+  put(cache, key);
+  close_emptied("a smaller bound", 5);
+  gives_way = true;
+  open_full("100000", (gm_cache_params){.max_entries = OBJECTS});
+  gives_way = false;
+  assert_in_range(ask(12 << 20, &most), GM_ACQUIRE_OK, GM_ACQUIRE_FRESH);
+  assert_int_equal(ask(13 << 20, &block), GM_ACQUIRE_OVER_LIMIT); /* these objects have no memory of the pool */
+  assert_int_equal(gm_free(bench.pool, &most, NULL), GM_OK);
+  assert_true(released >= 9 << 10); /* 9 MiB are missing */
+  close_emptied("a request that asks evictors", OBJECTS - released);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_put_beside_leases_looks_at_a_piece)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_put_beside_leases_looks_at_a_piece),
+                                     cmocka_unit_test(test_objects_go_in_pieces)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
