@@ -57,7 +57,7 @@ static uint64_t estimate_activations(const gm_model_dims *dims, uint64_t context
                                   .kinds = {kind},
                                   .kind_count = 1};
   const gm_estimate_settings settings = {.struct_size = sizeof settings, .context = context};
-  return gm__shape_make(&config, &settings, &shape, NULL) == GM_OK ? gm__compute_formula(&shape) : UINT64_MAX;
+  return gm__shape_make(&config, NULL, &settings, &shape, NULL) == GM_OK ? gm__compute_formula(&shape) : UINT64_MAX;
 }
 
 gm_inference_memory gm_estimate_inference_memory(const gm_model_dims *dims, uint64_t context, uint32_t element_bytes) {
@@ -90,7 +90,7 @@ gm_status gm__estimate_make(const gm_services *services, gm_model_config *config
   *out = (gm__estimate_parts){.layers = NULL};
   gm_status status = estimate_check(config, settings, err);
   if (status == GM_OK) status = gm__services_check(services, err);
-  if (status == GM_OK) status = gm__shape_make(config, settings, &out->shape, err);
+  if (status == GM_OK) status = gm__shape_make(config, model, settings, &out->shape, err);
   if (status != GM_OK) return status;
   gm__layers_doubt(config);
   out->layers = gm__alloc_array(services, out->shape.layers, sizeof *out->layers);

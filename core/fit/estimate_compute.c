@@ -67,12 +67,16 @@ static uint64_t compute_copies(const gm__shape *shape) {
   return gm__mul_sat(cells, bytes);
 }
 
+/* What a layer with an indexer of blocks reads of positions, as engines plan it. */
+static uint64_t compute_blocks(const gm__shape *shape) {
+  return gm__shape_blocks_bytes(shape, gm__shape_block_positions(shape), gm__shape_block(shape));
+}
+
 /* Masks for each head of keys, twice, and the mask that they share. */
 static uint64_t compute_sparse(const gm__shape *shape) {
   const uint64_t rows = 4 * shape->cells * shape->tokens;
   if (!gm__shape_is_sparse(shape) || !shape->head) return 0;
-  return rows + 2 * (rows / shape->streams) * (shape->key_width / shape->head) +
-         shape->layers * gm__shape_blocks_bytes(shape, GM__SPARSE_POSITIONS, GM__SPARSE_BLOCK);
+  return rows + 2 * (rows / shape->streams) * (shape->key_width / shape->head) + shape->layers * compute_blocks(shape);
 }
 
 static uint64_t compute_attention(const gm__shape *shape) {
@@ -152,7 +156,7 @@ uint64_t gm__compute_host_inputs(const gm__shape *shape) {
   if (shape->row) bytes += compute_index_inputs(shape);
   bytes += compute_decays(shape);
   if (gm__shape_is_sparse(shape)) bytes += compute_padded(8 * shape->tokens);
-  bytes += compute_padded(gm__shape_blocks_bytes(shape, GM__SPARSE_POSITIONS, GM__SPARSE_BLOCK));
+  bytes += compute_padded(compute_blocks(shape));
   if (shape->layer_embedding) bytes += compute_padded(4 * shape->tokens);
   if (shape->window_cells) bytes += compute_cache_inputs(shape, shape->window_cells, true);
   return bytes + compute_cache_inputs(shape, shape->cells, false);
@@ -223,7 +227,8 @@ static gm_status compute_exact(const gm_services *services, const gm__shape *sha
                                const gm_estimate_settings *settings, gm__compute *out, gm_error *err) {
   bool on_host = settings->place == GM_ESTIMATE_HOST;
   bool split = settings->place == GM_ESTIMATE_SPLIT || settings->kv_on_host;
-  bool loose = shape->row->loose || shape->row->loose_rows;
+  const bool other = shape->row_is_open || shape->fused_qkv != shape->row->fused_qkv;
+  bool loose = shape->row->loose || shape->row->loose_rows || other;
   out->method = split ? GM_ESTIMATE_FORMULA : loose ? GM_ESTIMATE_INTERVAL : GM_ESTIMATE_EXACT;
   return gm__op_walk(services, shape, on_host, on_host ? &out->host.bytes : &out->device.bytes, err);
 }
@@ -238,6 +243,24 @@ static void compute_doubt(const gm__shape *shape, uint64_t formula, gm_estimate_
   }
 }
 
+/* Models of the same architecture may have another order, and nothing tells which one has. */
+static gm_status compute_orders(const gm_services *services, const gm__shape *shape, bool on_host,
+                                gm_memory_range *range, gm_error *err) {
+  gm_status status = GM_OK;
+  const gm__op_row *row = shape->row_is_open && shape->row ? gm__op_row_next(shape->row) : NULL;
+  for (; row && status == GM_OK; row = gm__op_row_next(row)) {
+    gm__shape other = *shape;
+    gm_memory_range theirs = *range;
+    other.row = other.traits = row;
+    other.fused_qkv = row->fused_qkv;
+    status = gm__op_walk(services, &other, on_host, &theirs.bytes, err);
+    compute_widen(&theirs, theirs.bytes, 90, 110);
+    range->low = gm__min(range->low, theirs.low);
+    range->high = gm__max(range->high, theirs.high);
+  }
+  return status;
+}
+
 /* An engine that asks for sizes alone plans linear attention for all sequences, where fewer tokens see each other. One
  * that allocates plans a single sequence, too. */
 static void compute_sequences(const gm__shape *shape, bool on_host, gm__compute *out) {
@@ -248,9 +271,11 @@ static void compute_sequences(const gm__shape *shape, bool on_host, gm__compute 
 
 /* Blocks may be wider or narrower, and positions beyond those that were planned for add to the inputs. */
 static void compute_grow(const gm__shape *shape, bool on_host, gm__compute *out) {
-  const uint64_t positions = GM__SPARSE_POSITIONS, planned = gm__shape_blocks_bytes(shape, positions, GM__SPARSE_BLOCK);
-  const uint64_t least = gm__shape_blocks_bytes(shape, positions, positions);
-  const uint64_t most = gm__shape_blocks_bytes(shape, gm__max(shape->cells, positions), GM__SPARSE_NARROWEST);
+  const uint64_t positions = gm__shape_block_positions(shape), planned = compute_blocks(shape);
+  const bool stated = shape->config->indexer_block > 0;
+  const uint64_t least = stated ? planned : gm__shape_blocks_bytes(shape, positions, positions);
+  const uint64_t most =
+      gm__shape_blocks_bytes(shape, gm__max(shape->cells, positions), gm__shape_narrowest_block(shape));
   out->host.low = gm__sub_sat(out->host.low, planned - least);
   out->host.high = gm__add_sat(out->host.high, most - planned);
   if (!on_host) out->device.high = gm__add_sat(out->device.high, shape->layers * (most - planned));
@@ -274,6 +299,8 @@ gm_status gm__compute_estimate(const gm_services *services, const gm__shape *sha
   if (shape->row) status = compute_exact(services, shape, settings, out, err);
   if (status != GM_OK) return status;
   compute_doubt(shape, formula, out->method, on_host ? &out->host : &out->device);
+  if (shape->row) status = compute_orders(services, shape, on_host, on_host ? &out->host : &out->device, err);
+  if (status != GM_OK) return status;
   if (!on_host) compute_widen(&out->host, inputs, 100, 100);
   if (!shape->row && (!shape->mla || shape->mixes)) compute_unknown(shape, out);
   compute_sequences(shape, on_host, out);

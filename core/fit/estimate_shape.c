@@ -7,6 +7,7 @@
 #include "core/base/saturate.h"
 #include "core/model/layers.h"
 
+enum { SHAPE_BLOCK = 128, SHAPE_NARROWEST_BLOCK = 32, SHAPE_BLOCK_POSITIONS = 256 };
 enum { SHAPE_CELLS = 256, SHAPE_CONTEXT = 4096, SHAPE_BATCH = 2048, SHAPE_MICRO_BATCH = 512, SHAPE_ROTATION = 64 };
 
 #define SHAPE_NO_KIND UINT32_MAX
@@ -24,6 +25,12 @@ uint64_t gm__shape_indexer(const gm__shape *shape) {
   return widest;
 }
 
+uint64_t gm__shape_walked(const gm__shape *shape) {
+  uint64_t layers = shape->layers;
+  while (layers > 0 && gm__shape_layer(shape, layers - 1)->flags & GM_LAYER_UNUSED) layers--;
+  return layers;
+}
+
 uint64_t gm__shape_decay_bytes(const gm__shape *shape) {
   const bool has = shape->mixes && shape->traits->mixer == GM__OP_MIXER_LINEAR;
   return has ? 4 * shape->heads * shape->tokens * shape->tokens : 0;
@@ -31,6 +38,20 @@ uint64_t gm__shape_decay_bytes(const gm__shape *shape) {
 
 bool gm__shape_is_sparse(const gm__shape *shape) {
   return shape->traits->block_sparse && shape->flash && shape->streams == shape->sequences;
+}
+
+uint64_t gm__shape_block(const gm__shape *shape) {
+  return shape->config->indexer_block ? shape->config->indexer_block : SHAPE_BLOCK;
+}
+
+uint64_t gm__shape_narrowest_block(const gm__shape *shape) {
+  return shape->config->indexer_block ? shape->config->indexer_block : SHAPE_NARROWEST_BLOCK;
+}
+
+/* As engines round, also to what is no power of two. */
+uint64_t gm__shape_block_positions(const gm__shape *shape) {
+  const uint64_t rest = gm__shape_block(shape) - 1;
+  return (SHAPE_BLOCK_POSITIONS + rest) & ~rest;
 }
 
 uint64_t gm__shape_blocks_bytes(const gm__shape *shape, uint64_t positions, uint64_t wide) {
@@ -93,6 +114,7 @@ static gm_status shape_check_config(const gm_model_config *config, gm_error *err
       {"layers", config->layers, 1, GM_MODEL_LAYERS_MAX},
       {"vocab", config->vocab, 1, 1u << 26},
       {"layer_embedding", config->layer_embedding, 0, 1u << 16},
+      {"indexer_block", config->indexer_block, 0, 1u << 20},
       {"kind_count", config->kind_count, 1, GM_LAYER_KINDS_MAX},
   };
   gm_status status = shape_check(bounds, sizeof bounds / sizeof *bounds, SHAPE_NO_KIND, err);
@@ -143,10 +165,13 @@ static void shape_take_layers(gm__shape *shape, const gm_model_config *config, c
   }
 }
 
-static void shape_take_model(gm__shape *shape, const gm_model_config *config) {
+static void shape_take_model(gm__shape *shape, const gm_model_config *config, const gm_model *model) {
   const gm_layer_kind widest = gm_model_widest_layer(config);
-  shape->traits = gm__op_row_find(config->architecture);
-  shape->row = shape->traits->unordered ? NULL : shape->traits;
+  const gm__op_choice choice = gm__op_choose(config->architecture, model);
+  shape->traits = choice.row;
+  shape->row = choice.row->unordered ? NULL : choice.row;
+  shape->row_is_open = choice.is_open;
+  shape->fused_qkv = choice.fused_qkv;
   shape->hidden = config->hidden;
   shape->layers = config->layers;
   shape->vocab = config->vocab;
@@ -254,12 +279,12 @@ static gm_status shape_take_types(gm__shape *shape, const gm_estimate_settings *
   return GM_OK;
 }
 
-gm_status gm__shape_make(const gm_model_config *config, const gm_estimate_settings *settings, gm__shape *out,
-                         gm_error *err) {
+gm_status gm__shape_make(const gm_model_config *config, const gm_model *model, const gm_estimate_settings *settings,
+                         gm__shape *out, gm_error *err) {
   *out = (gm__shape){.row = NULL};
   gm_status status = shape_check_config(config, err);
   if (status != GM_OK) return status;
-  shape_take_model(out, config);
+  shape_take_model(out, config, model);
   out->config = config;
   uint64_t trained = config->context ? gm__min(config->context, SHAPE_CONTEXT) : SHAPE_CONTEXT;
   uint64_t batch = settings->batch ? settings->batch : SHAPE_BATCH;

@@ -10,6 +10,8 @@ typedef struct gm__shape {
   const gm_model_config *config; /* borrowed; its kinds of layers are there */
   const gm__op_row *row;         /* NULL: an architecture whose operations gm does not know in their order */
   const gm__op_row *traits;      /* of the architecture, also without an order; never NULL */
+  bool row_is_open;              /* the architecture has others, and nothing says which one is right */
+  bool fused_qkv;                /* queries, keys and values have one projection */
   uint64_t hidden, layers, vocab;
   uint64_t heads, head, value_head; /* of the widest layer; likewise below */
   uint64_t intermediate, experts, experts_used, expert_width, window;
@@ -33,10 +35,10 @@ typedef struct gm__shape {
 
 enum { GM__ESTIMATE_HOST_ALIGNMENT = 32, GM__ESTIMATE_DEVICE_ALIGNMENT = 128, GM__ESTIMATE_QUANT_ROW = 512 };
 
-/* GM_ERR_INVALID_ARGUMENT: a number is missing or out of range; GM_ERR_NOT_SUPPORTED: this cache type does not go with
- * this head size. */
-gm_status gm__shape_make(const gm_model_config *config, const gm_estimate_settings *settings, gm__shape *out,
-                         gm_error *err);
+/* `model` may be NULL. GM_ERR_INVALID_ARGUMENT: a number is missing or out of range; GM_ERR_NOT_SUPPORTED: this cache
+ * type does not go with this head size. */
+gm_status gm__shape_make(const gm_model_config *config, const gm_model *model, const gm_estimate_settings *settings,
+                         gm__shape *out, gm_error *err);
 
 /* True when the layer attends to a window only. */
 bool gm__shape_has_window(const gm__shape *shape, uint64_t layer);
@@ -48,15 +50,22 @@ uint64_t gm__shape_indexer(const gm__shape *shape);
  * sequence, where these are most. */
 uint64_t gm__shape_decay_bytes(const gm__shape *shape);
 
-/* The positions that an engine plans for where an indexer chooses blocks of them: later ones make it plan anew. Blocks
- * are taken to be so wide, and not narrower than the narrowest. */
-enum { GM__SPARSE_POSITIONS = 256, GM__SPARSE_BLOCK = 128, GM__SPARSE_NARROWEST = 32 };
+/* The width of the blocks that an indexer chooses, and the narrowest that they may be: another one where a file does
+ * not state it. */
+uint64_t gm__shape_block(const gm__shape *shape);
+uint64_t gm__shape_narrowest_block(const gm__shape *shape);
+
+/* The positions that an engine plans for where an indexer chooses blocks of them: later ones make it plan anew. */
+uint64_t gm__shape_block_positions(const gm__shape *shape);
 
 /* Whether an indexer chooses blocks of positions: with flash attention, for one sequence or separate ones. */
 bool gm__shape_is_sparse(const gm__shape *shape);
 
 /* The masks and maps of `positions` in blocks of `wide`; 0: no indexer chooses blocks. */
 uint64_t gm__shape_blocks_bytes(const gm__shape *shape, uint64_t positions, uint64_t wide);
+
+/* So many layers compute: engines leave out those that predict further tokens. */
+uint64_t gm__shape_walked(const gm__shape *shape);
 
 /* The kind of a layer. */
 const gm_layer_kind *gm__shape_layer(const gm__shape *shape, uint64_t layer);

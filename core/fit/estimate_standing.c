@@ -73,6 +73,9 @@ static gm_estimate_part standing_compute(const gm__estimate_parts *parts) {
     case GM_ESTIMATE_FORMULA: return standing_interval(range, "the engine's plan follows a formula here");
     case GM_ESTIMATE_INTERVAL: break;
   }
+  if (parts->shape.row && parts->shape.row_is_open) {
+    return standing_interval(range, "the tensors say which order its operations have, and are not there");
+  }
   if (parts->shape.row) return standing_interval(range, "the sizes of some small tensors are taken by rule");
   return standing_interval(range, "the operations of this architecture are not known one by one");
 }

@@ -73,9 +73,11 @@ static const gm__op_row op_rows[] = {
     {.architecture = "jais2", .layer_norm = true, .plain = true},
     {.architecture = "nemotron", .layer_norm = true, .plain = true},
     {.architecture = "codeshell", .layer_norm = true, .fused_qkv = true, .plain = true},
-    {.architecture = "stablelm", .layer_norm = true},
+    {.architecture = "stablelm", .has = "ffn_norm", .layer_norm = true},
+    {.architecture = "stablelm", .lacks = "ffn_norm", .layer_norm = true, .parallel = GM__OP_PARALLEL_SUM},
     {.architecture = "starcoder2", .layer_norm = true, .plain = true},
-    {.architecture = "phi3", .fused_qkv = true, .fused_gate = true, .residual_first = true},
+    {.architecture = "phi3", .has = "attn_qkv", .fused_qkv = true, .fused_gate = true, .residual_first = true},
+    {.architecture = "phi3", .lacks = "attn_qkv", .fused_gate = true, .residual_first = true},
     {.architecture = "gpt2", .layer_norm = true, .fused_qkv = true, .added_positions = true, .plain = true},
     {.architecture = "starcoder", .layer_norm = true, .fused_qkv = true, .added_positions = true, .plain = true},
     {.architecture = "gptneox",
@@ -84,7 +86,19 @@ static const gm__op_row op_rows[] = {
      .parallel = GM__OP_PARALLEL_FEED,
      .parallel_norm = true,
      .plain = true},
-    {.architecture = "falcon", .layer_norm = true, .fused_qkv = true, .parallel = GM__OP_PARALLEL_FEED, .plain = true},
+    {.architecture = "falcon",
+     .lacks = "attn_norm_2",
+     .layer_norm = true,
+     .fused_qkv = true,
+     .parallel = GM__OP_PARALLEL_FEED,
+     .plain = true},
+    {.architecture = "falcon",
+     .has = "attn_norm_2",
+     .layer_norm = true,
+     .fused_qkv = true,
+     .parallel = GM__OP_PARALLEL_FEED,
+     .second_norm = true,
+     .plain = true},
     {.architecture = "command-r", .layer_norm = true, .parallel = GM__OP_PARALLEL_FEED},
     {.architecture = "mpt", .layer_norm = true, .fused_qkv = true, .no_positions = true, .plain = true},
     {.architecture = "bloom",
@@ -293,6 +307,12 @@ static const gm__op_row op_rows[] = {
 
 bool gm__op_row_has_no_positions(const gm__op_row *row, uint64_t layers) {
   return row->no_positions || (row->rope_layers && row->rope_layers != layers);
+}
+
+const gm__op_row *gm__op_row_next(const gm__op_row *row) {
+  const size_t count = sizeof op_rows / sizeof *op_rows;
+  if (row->architecture[0] == '\0' || row == &op_rows[count - 1]) return NULL;
+  return strcmp(row[1].architecture, row->architecture) == 0 ? row + 1 : NULL;
 }
 
 const gm__op_row *gm__op_row_find(const char *architecture) {

@@ -7,11 +7,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gm/model.h"
+
 /* The order of a layer whose attention and feed-forward layer read the same; 0: they do not. */
 typedef enum gm__op_parallel {
   GM__OP_PARALLEL_FEED = 1,  /* feed-forward layer, projection of attention, their sum, residual */
   GM__OP_PARALLEL_ATTENTION, /* projection of attention, feed-forward layer, their sum, residual */
-  GM__OP_PARALLEL_RESIDUAL   /* feed-forward layer, residual, projection of attention */
+  GM__OP_PARALLEL_RESIDUAL,  /* feed-forward layer, residual, projection of attention */
+  GM__OP_PARALLEL_SUM        /* feed-forward layer, projection of attention, its sum with the residual, sum of both */
 } gm__op_parallel;
 
 /* A gate on the result of attention; 0: none. */
@@ -33,9 +36,11 @@ typedef enum gm__op_mixer {
 
 typedef struct gm__op_row {
   const char *architecture;
-  bool loose;               /* the sizes of some small tensors are taken by rule: buffers are not exact */
-  uint8_t loose_rows;       /* so many activations of the residual stream may live beside */
-  bool compressed;          /* its order is that of models with compressed keys and values */
+  const char *has,
+      *lacks;         /* a tensor of the first layer by which models of one architecture differ; NULL: they do not */
+  bool loose;         /* the sizes of some small tensors are taken by rule: buffers are not exact */
+  uint8_t loose_rows; /* so many activations of the residual stream may live beside */
+  bool compressed;    /* its order is that of models with compressed keys and values */
   uint16_t layer_embedding; /* width of what each layer embeds, where files do not say it */
   uint8_t streams;          /* of the residual, which each layer predicts and corrects; 0: one */
   bool single;              /* a layer is attention, recurrence or a feed-forward layer alone */
@@ -70,6 +75,7 @@ typedef struct gm__op_row {
   bool sections;      /* a token has four positions, as those of pictures have */
   gm__op_parallel parallel;
   bool parallel_norm;    /* ... and has a norm of its own */
+  bool second_norm;      /* ... for all tokens, also where a few of them are wanted */
   bool plain;            /* one matrix up, no gate */
   bool halved;           /* feed-forward layers are half as wide as files say */
   bool fused_gate;       /* gate and up are one matrix */
@@ -97,7 +103,20 @@ typedef struct gm__op_row {
 /* Whether no input of the model has positions. */
 bool gm__op_row_has_no_positions(const gm__op_row *row, uint64_t layers);
 
-/* Never NULL: an architecture without a row is unordered, without traits. */
+/* Never NULL: an architecture without a row is unordered, without traits. Of several rows, the first. */
 const gm__op_row *gm__op_row_find(const char *architecture);
+
+/* The next row of the same architecture; NULL: there is none. */
+const gm__op_row *gm__op_row_next(const gm__op_row *row);
+
+/* What the tensors of a model say about its rows. */
+typedef struct gm__op_choice {
+  const gm__op_row *row; /* never NULL */
+  bool is_open;          /* there are other rows, and no tensor says which one is right */
+  bool fused_qkv;        /* as in the row, unless the tensors say otherwise */
+} gm__op_choice;
+
+/* `model` may be NULL. */
+gm__op_choice gm__op_choose(const char *architecture, const gm_model *model);
 
 #endif

@@ -4,7 +4,7 @@
 #include "core/fit/op_walker.h"
 
 /* No more than 16 streams are told apart. */
-enum { SPARSE_BLOCKS = GM__SPARSE_POSITIONS / GM__SPARSE_BLOCK, SPARSE_PIECES = 16 };
+enum { SPARSE_PIECES = 16 };
 
 static bool sparse_is(const gm__op_walker *self) {
   return gm__shape_is_sparse(self->shape) && self->kind->indexer_size > 0;
@@ -14,7 +14,7 @@ static bool sparse_is(const gm__op_walker *self) {
  * else. */
 void gm__op_sparse_inputs(gm__op_walker *self) {
   const gm__shape *shape = self->shape;
-  const uint64_t each = gm__shape_blocks_bytes(shape, GM__SPARSE_POSITIONS, GM__SPARSE_BLOCK);
+  const uint64_t each = gm__shape_blocks_bytes(shape, gm__shape_block_positions(shape), gm__shape_block(shape));
   if (!each) return;
   self->index.key_index = gm__op_read(self, 8 * shape->tokens, 0, 0);
   gm__op_tensor one = self->on_host ? gm__op_read(self, each, 0, 0) : 0;
@@ -41,8 +41,9 @@ static gm__op_tensor sparse_mask(gm__op_walker *self, gm__op_tensor query) {
   const gm__shape *shape = self->shape;
   const uint64_t rows = 4 * (shape->tokens / shape->streams) * self->kind->kv_heads;
   const uint64_t all = rows * shape->cells;
-  gm__op_tensor scores = gm__op_read(self, rows * GM__SPARSE_POSITIONS, query, self->zeros[self->layer]);
-  gm__op_tensor chosen = gm__op_read(self, rows * SPARSE_BLOCKS, scores, 0);
+  const uint64_t positions = gm__shape_block_positions(shape), blocks = positions / gm__shape_block(shape);
+  gm__op_tensor scores = gm__op_read(self, rows * positions, query, self->zeros[self->layer]);
+  gm__op_tensor chosen = gm__op_read(self, rows * blocks, scores, 0);
   gm__op_tensor mask = gm__op_read(self, all, chosen, self->zeros[self->layer]);
   mask = gm__op_read(self, all, mask, 0);
   mask = GM__OP(self, all, .over = {mask}, .reads = {self->wide_mask});

@@ -264,6 +264,7 @@ static void walk_single(gm__op_walker *self, bool reduces) {
 static void walk_parallel(gm__op_walker *self, bool reduces) {
   gm__op_tensor normed = walk_pre_norm(self, self->residual, self->row_bytes * self->shape->tokens);
   gm__op_tensor result = gm__op_attend(self, normed), inner = 0;
+  if (self->row->second_norm) normed = walk_norm(self, self->residual, self->row_bytes * self->shape->tokens);
   uint64_t tokens = reduces ? self->shape->outputs : self->shape->tokens, bytes = self->row_bytes * tokens;
   const bool own_norm = self->row->parallel_norm;
   const gm__op_parallel order = self->row->parallel;
@@ -288,6 +289,11 @@ static void walk_parallel(gm__op_walker *self, bool reduces) {
     return;
   }
   if (reduces && !own_norm) self->residual = walk_wanted_rows(self, self->residual);
+  if (order == GM__OP_PARALLEL_SUM) {
+    result = GM__OP(self, bytes, .over = {result, self->residual});
+    self->residual = GM__OP(self, bytes, .over = {inner, result});
+    return;
+  }
   gm__op_tensor first = order == GM__OP_PARALLEL_ATTENTION ? result : inner;
   gm__op_tensor second = order == GM__OP_PARALLEL_ATTENTION ? inner : result;
   inner = GM__OP(self, bytes, .over = {first, second});
@@ -322,8 +328,9 @@ static void walk_layers(gm__op_walker *self) {
   const gm__op_row *row = self->row;
   if (row->streams) walk_streams_begin(self);
   if (walk_gathers_first(self)) gm__op_gather(self, 0);
-  for (uint64_t layer = 0; layer < shape->layers; layer++) {
-    const bool reduces = layer + 1 == shape->layers && !row->outputs_at_end && !row->outputs_normed && !row->no_choice;
+  const uint64_t layers = gm__shape_walked(shape);
+  for (uint64_t layer = 0; layer < layers; layer++) {
+    const bool reduces = layer + 1 == layers && !row->outputs_at_end && !row->outputs_normed && !row->no_choice;
     walk_take_layer(self, layer);
     if (row->streams) {
       walk_streams(self);
@@ -354,7 +361,9 @@ static void walk_outputs(gm__op_walker *self) {
 }
 
 gm_status gm__op_walk(const gm_services *services, const gm__shape *shape, bool on_host, uint64_t *out, gm_error *err) {
-  gm__op_walker self = {.shape = shape, .row = shape->row, .on_host = on_host, .row_bytes = 4 * shape->hidden};
+  gm__op_row row = *shape->row;
+  row.fused_qkv = shape->fused_qkv;
+  gm__op_walker self = {.shape = shape, .row = &row, .on_host = on_host, .row_bytes = 4 * shape->hidden};
   gm__op_list_begin(&self.ops, services);
   walk_inputs(&self);
   walk_layers(&self);

@@ -58,6 +58,7 @@ static const char *const gguf_keys[GM__DIM_FIELDS] = {
     [GM__DIM_WKV_HEAD] = "wkv.head_size",
     [GM__DIM_TOKEN_SHIFT] = "token_shift_count",
     [GM__DIM_INDEXER_TOP] = "attention.indexer.top_k",
+    [GM__DIM_INDEXER_BLOCK] = "attention.indexer.block_size",
 };
 
 /* Behind "ARCHITECTURE.", by list; NULL where GGUF has no key. */

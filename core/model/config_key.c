@@ -9,10 +9,9 @@
 /* Keys that look as if they mattered, and do not: their sizes are in tensors, or concern no memory. */
 static const char *const key_harmless[] = {
     "decay_lora_rank", "iclr_lora_rank", "residual_mix_lora_rank", "gate_lora_rank", "output_lora_rank", "adapters.",
-    "time_step_rank", "dt_b_c_rms", "dt_rank", "indexer.head_count", "indexer.block_size", "indexer.local_",
-    "indexer.top_k", "rope.", "rope_", "swiglu_", "xielu", "activation", "deepstack_mapping", "expert_",
-    "kda.safe_gate", "kda.gate_lower", "window_pattern", "ple.", "layer_norm", "feat_", "relative_attention",
-    "layer_multiplier", "tokenizer",
+    "time_step_rank", "dt_b_c_rms", "dt_rank", "indexer.head_count", "indexer.local_", "indexer.top_k", "rope.",
+    "rope_", "swiglu_", "xielu", "activation", "deepstack_mapping", "expert_", "kda.safe_gate", "kda.gate_lower",
+    "window_pattern", "ple.", "layer_norm", "feat_", "relative_attention", "layer_multiplier", "tokenizer",
     /* of a config.json: */
     "use_cache", "cache_implementation", "cache_dtype", "no_repeat_ngram",
     "qk_head_dim", /* the sum of two that gm reads */

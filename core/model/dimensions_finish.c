@@ -133,6 +133,7 @@ gm_status gm__dimensions_finish(const gm__dimensions *config, const gm__dimensio
                            .vocab = value[GM__DIM_VOCAB],
                            .context = value[GM__DIM_CONTEXT],
                            .layer_embedding = value[GM__DIM_PER_LAYER],
+                           .indexer_block = value[GM__DIM_INDEXER_BLOCK],
                            .weight_type = config->weight_type,
                            .matrix_bits = config->matrix_bits,
                            .experts_quantised = config->experts_quantised};

@@ -77,6 +77,7 @@ typedef struct gm_model_config {
                                            whose rules gm does not know; "": gm knows them */
   gm_layer_kind kinds[GM_LAYER_KINDS_MAX]; /* each kind of layer once */
   uint8_t kind_of[GM_MODEL_LAYERS_MAX];    /* of each layer, its place in `kinds` */
+  uint64_t indexer_block;                  /* positions that an indexer chooses together; 0: not stated */
 } gm_model_config;
 
 /* Reads the dimensions of an open model: of GGUF from its metadata, of safetensors from the config.json in its folder.

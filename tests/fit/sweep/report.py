@@ -16,6 +16,7 @@ class Outcome:
     runs: list
     refusal: str
     keys: dict = dataclasses.field(default_factory=dict)
+    tensors: list = dataclasses.field(default_factory=list)  # names of the first layer's
 
     def name(self):
         variant = self.model.get("variant")
@@ -105,9 +106,17 @@ def key_text(name, value):
     return f"{name}={str(value).lower() if isinstance(value, bool) else value}"
 
 
+def deciding(outcome):
+    """The tensors of the first layer on which core/fit/op_choice.c may look, of a variant that differs by tensors."""
+    if not {"have", "drop", "fused"} & outcome.model.keys() or "variant" not in outcome.model:
+        return []
+    return [f"+{name}" for name in ("attn_q", "attn_qkv", "attn_norm_2", "ffn_norm") if f"blk.0.{name}.weight" in outcome.tensors]
+
+
 def record(base, outcomes):
-    """A line for each model whose compute buffers gm knows: keys beside those of `base`, and the bytes at each setting, behind
-    ":" where gm has them all exact, behind "~" where they are in its interval. Variants differ by tensors, too, which the record has not, and are left out there."""
+    """A line for each model whose compute buffers gm knows: keys beside those of `base`, behind "+" the tensors that decide
+    about a variant, and the bytes at each setting, behind ":" where gm has them all exact, behind "~" where they are in its
+    interval. Variants that differ by other tensors are left out there."""
     lines = ["base " + " ".join(key_text(*item) for item in base.items() if isinstance(item[1], int))]
     for outcome in (outcome for each in outcomes.values() for outcome in each if outcome.verdict("compute") in (EXACT, INTERVAL)):
         if outcome.verdict("compute") != EXACT and "variant" in outcome.model:
@@ -116,7 +125,7 @@ def record(base, outcomes):
         keys = [item for item in outcome.keys.items() if isinstance(item[1], (int, dict)) and base.get(item[0]) != item[1]]
         sums = {run.setting: sum(part.engine for part in run.parts if part.name.startswith("compute")) for run in outcome.runs if run.parts}
         figures = [f"{number}{mark}{sums[setting[0]]}" for number, setting in enumerate(SETTINGS) if setting[0] in sums]
-        lines.append(" ".join([outcome.model["architecture"], *(key_text(*item) for item in keys), *figures]))
+        lines.append(" ".join([outcome.model["architecture"], *(key_text(*item) for item in keys), *deciding(outcome), *figures]))
     return "\n".join(dict.fromkeys(lines)) + "\n"
 
 

@@ -32,7 +32,8 @@ def outcome_of(path, data, model, engine, gmem):
         return report.Outcome(model, [], str(refused))
     windows = engine.memory(path, ["ctx=4096"])[0].get("window", 0)
     settings = [setting for setting in compare.SETTINGS if windows or "swa_full" not in setting[1]]
-    return report.Outcome(model, compare.compare_all(path, engine, gmem, settings), "", keys)
+    return report.Outcome(model, compare.compare_all(path, engine, gmem, settings), "", keys,
+                          [name for name, _ in tensors if name.startswith("blk.0.")])
 
 
 def sweep(arguments, data, engine, gmem):

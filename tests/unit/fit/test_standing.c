@@ -128,6 +128,63 @@ static void buffers_without_a_bound(void **state) {
   check_part(&out, GM_ESTIMATE_WEIGHTS, GM_STANDING_EXACT);
 }
 
+/* Models of these architectures differ in what only their tensors say. */
+static gm_estimate_part compute_with(const char *architecture, const char *const *tensors, int count, bool with_model) {
+  gguf_bytes file;
+  gm_model *model = NULL;
+  gm_model_config config = {.struct_size = sizeof config};
+  gm_memory_estimate out = {.struct_size = sizeof out};
+  const gm_estimate_settings settings = {.struct_size = sizeof settings, .context = 512, .plain_attention = true};
+  static const char *const keys[] = {"embedding_length", "block_count", "attention.head_count", "feed_forward_length"};
+  static const uint64_t values[] = {HIDDEN, 2, 4, 128};
+  char name[96];
+  gguf_bytes_begin(&file, 3, (uint64_t)count, 5);
+  gguf_bytes_text(&file, "general.architecture", architecture);
+  for (int i = 0; i < 4; i++) {
+    snprintf(name, sizeof name, "%s.%s", architecture, keys[i]);
+    gguf_bytes_u32(&file, name, values[i]);
+  }
+  for (int i = 0; i < count; i++) {
+    snprintf(name, sizeof name, "blk.0.%s.weight", tensors[i]);
+    gguf_bytes_tensor(&file, name, 0, 32 * (uint64_t)i, 1, (uint64_t)8);
+  }
+  gguf_bytes_data(&file, 32, 32 * (uint64_t)count, 0);
+  assert_int_equal(gm__model_open_memory(NULL, file.bytes, file.length, "m.gguf", true, &model, NULL), GM_OK);
+  assert_int_equal(gm_model_read_config(model, &config, NULL), GM_OK);
+  config.vocab = VOCAB;
+  assert_int_equal(gm_estimate_memory(NULL, &config, with_model ? model : NULL, &settings, &out, NULL), GM_OK);
+  gm_model_close(model);
+  gguf_bytes_free(&file);
+  return out.parts[GM_ESTIMATE_COMPUTE];
+}
+
+static void tensors_tell_which_order_is_right(void **state) {
+  (void)state;
+  static const struct {
+    const char *architecture, *first[2], *second[2];
+    int firsts, seconds;
+  } rows[] = {
+      {"falcon", {"attn_qkv"}, {"attn_qkv", "attn_norm_2"}, 1, 2},
+      {"stablelm", {"attn_q", "ffn_norm"}, {"attn_q"}, 2, 1},
+      {"phi3", {"attn_qkv"}, {"attn_q"}, 1, 1},
+  };
+  for (int i = 0; i < 3; i++) {
+    const gm_estimate_part one = compute_with(rows[i].architecture, rows[i].first, rows[i].firsts, true);
+    const gm_estimate_part other = compute_with(rows[i].architecture, rows[i].second, rows[i].seconds, true);
+    const gm_estimate_part keys = compute_with(rows[i].architecture, rows[i].first, rows[i].firsts, false);
+    assert_int_equal(one.standing, GM_STANDING_EXACT);
+    assert_int_equal(other.standing, GM_STANDING_EXACT);
+    assert_int_not_equal(one.range.bytes, other.range.bytes);
+    assert_int_equal(keys.standing, GM_STANDING_INTERVAL);
+    assert_non_null(strstr(keys.reason, "tensors"));
+    assert_true(keys.range.low < one.range.bytes && one.range.bytes < keys.range.high);
+    assert_true(keys.range.low < other.range.bytes && other.range.bytes < keys.range.high);
+  }
+  /* A projection that the architecture's files do not have in this form: nobody measured it. */
+  static const char *const joined[] = {"attn_qkv"};
+  assert_int_equal(compute_with("llama", joined, 1, true).standing, GM_STANDING_INTERVAL);
+}
+
 static gm_layer_kind attends_with(uint32_t heads, uint32_t size) {
   return (gm_layer_kind){
       .flags = GM_LAYER_ATTENDS, .heads = heads, .kv_heads = heads, .key_size = size, .value_size = size};
@@ -267,6 +324,7 @@ int main(void) {
                                      cmocka_unit_test(operations_that_are_not_known),
                                      cmocka_unit_test(what_gm_does_not_know),
                                      cmocka_unit_test(buffers_without_a_bound),
+                                     cmocka_unit_test(tensors_tell_which_order_is_right),
                                      cmocka_unit_test(experts_of_which_nobody_says_how_many),
                                      cmocka_unit_test(settings_that_the_engine_refuses),
                                      cmocka_unit_test(embeddings_of_each_layer),
