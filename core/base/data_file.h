@@ -31,11 +31,10 @@ gm_status gm__data_file_write(const gm__data_file *file, const char *path, uint6
  * none beforehand. IO: the disk has no room, or as for a write. */
 gm_status gm__data_file_reserve(const gm__data_file *file, const char *path, uint64_t bytes, gm_error *err);
 
-/* Writes go past the page cache, or through it. Those that go past it begin and end at multiples of
- * GM__DATA_FILE_DIRECT, in the file and in memory. False: the file system takes none such. Where it refuses a write of
- * that kind later, gm__data_file_write makes it through the cache, and so are those behind it. */
+/* Whether writes go past the page cache. They begin and end at multiples of GM__DATA_FILE_DIRECT then, in the file and
+ * in memory. Where the file system refuses one later, gm__data_file_write makes it through the cache, and so are those
+ * behind it. */
 enum { GM__DATA_FILE_DIRECT = 4096 };
-bool gm__data_file_direct(const gm__data_file *file, bool direct);
 bool gm__data_file_is_direct(const gm__data_file *file);
 
 /* Cut the file to `bytes`, or make it longer with zeros. */

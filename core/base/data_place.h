@@ -36,6 +36,11 @@ bool gm__data_place_has(const gm__data_place *place, const gm__data_file *file);
 gm_status gm__data_place_side(const gm__data_place *place, const char *path, const char *side, gm__data_file *out,
                               gm_error *err);
 
+/* Opens the side file, which `file` is, a second time: for writes past the page cache. False: its file system has none.
+ * The second one has no lock. */
+bool gm__data_place_side_direct(const gm__data_place *place, const char *side, const gm__data_file *file,
+                                gm__data_file *out);
+
 /* Gives the side file the place's name, which `old` has: a locked file that loses its name. Where `old` is NULL, no
  * file may have the name. BUSY: another process was there first. After a failure the names are as they were. The name
  * is not on the disk yet. */

@@ -33,9 +33,7 @@ static gm_status file_open_ways(gm_file *file, gm_error *err) {
   return status;
 }
 
-gm_status gm__file_open(const gm_services *services, const char *path, gm_way way, gm_file **out, gm_error *err) {
-  const gm_status refused = file_check_way(way, err);
-  if (refused) return refused;
+gm_status gm__file_make(const gm_services *services, const char *path, gm_way way, gm_file **out, gm_error *err) {
   if (!services) services = gm__default_services();
   gm_file *file = gm__alloc(services, sizeof *file);
   char *copy = file ? gm__alloc(services, strlen(path) + 1) : NULL;
@@ -49,7 +47,15 @@ gm_status gm__file_open(const gm_services *services, const char *path, gm_way wa
   file->way = way;
   file->input.fd = file->direct.fd = -1;
   gm__mutex_init(&file->lock, GM__RANK_LEAF);
-  const gm_status status = file_open_ways(file, err);
+  *out = file;
+  return GM_OK;
+}
+
+gm_status gm__file_open(const gm_services *services, const char *path, gm_way way, gm_file **out, gm_error *err) {
+  gm_file *file = NULL;
+  gm_status status = file_check_way(way, err);
+  if (status == GM_OK) status = gm__file_make(services, path, way, &file, err);
+  if (status == GM_OK) status = file_open_ways(file, err);
   if (status != GM_OK) return gm_file_close(file), status;
   *out = file;
   return GM_OK;
@@ -65,6 +71,7 @@ gm_status gm_file_open(const char *path, gm_way way, gm_file **out, gm_error *er
 void gm_file_close(gm_file *file) {
   GM__UNCANCELLED();
   if (!file) return;
+  gm__new_file_end(file->fresh);
   gm__input_file_unmap(&file->input, file->mapping);
   gm__input_file_close(&file->direct);
   gm__input_file_close(&file->input);
@@ -73,9 +80,13 @@ void gm_file_close(gm_file *file) {
   gm__release(file->services, file, sizeof *file);
 }
 
-uint64_t gm_file_size(const gm_file *file) { return file ? file->input.bytes : 0; }
+uint64_t gm_file_size(const gm_file *file) {
+  if (file && file->fresh) return atomic_load(&file->fresh->end);
+  return file ? file->input.bytes : 0;
+}
 
 const char *gm_file_why(const gm_file *file) {
+  if (file && file->fresh) return gm__new_file_why(file->fresh);
   return file && atomic_load(&file->direct_is) == FILE_DIRECT_NONE ? file->why : "";
 }
 

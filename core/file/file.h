@@ -1,5 +1,5 @@
-/* Insides of gm_file: a file that is open for reading, and the ways to its bytes. Thread-safe, but for open and close.
- */
+/* Insides of gm_file: a file that is open for reading, or a new one, and the ways to its bytes. Thread-safe, but for
+ * open, commit and close. */
 #ifndef GM_CORE_FILE_FILE_H
 #define GM_CORE_FILE_FILE_H
 
@@ -7,6 +7,7 @@
 
 #include "core/base/input_file.h"
 #include "core/base/thread.h"
+#include "core/file/new_file.h"
 #include "gm/file.h"
 #include "gm/services.h"
 
@@ -20,7 +21,11 @@ struct gm_file {
   gm__input_file direct;
   _Atomic(int) direct_is; /* gm__file_direct */
   char why[192];          /* complete before direct_is says so */
+  gm__new_file *fresh;    /* NULL: it is open for reading */
 };
+
+/* A file that nothing is open of. `services` NULL: the C library's. gm_file_close ends it. OUT_OF_HOST_MEMORY. */
+gm_status gm__file_make(const gm_services *services, const char *path, gm_way way, gm_file **out, gm_error *err);
 
 /* Does what gm_file_open does. `services` NULL: the C library's. */
 gm_status gm__file_open(const gm_services *services, const char *path, gm_way way, gm_file **out, gm_error *err);

@@ -19,6 +19,7 @@ gm_status gm_file_read(gm_file *file, uint64_t offset, void *to, uint64_t bytes,
   GM__UNCANCELLED();
   gm__read *read = NULL;
   if (!file) return gm__bad_argument(err, file_read_op, "`file` is NULL");
+  if (file->fresh) return gm__bad_argument(err, file_read_op, "`file` is from gm_file_create: it can only be written");
   if (!to && bytes) return gm__bad_argument(err, file_read_op, "`to` is NULL");
   if (offset > file->input.bytes || bytes > file->input.bytes - offset) {
     return gm__bad_argument(err, file_read_op, "%llu bytes at %llu end behind the file, which has %llu",

@@ -148,7 +148,7 @@ const gm__save_format *gm__save_format_of(const char *path) {
   return format;
 }
 
-static gm_status save_through(const gm__save_source *source, const gm__save_format *format, gm__save_file *file,
+static gm_status save_through(const gm__save_source *source, const gm__save_format *format, gm__side_file *file,
                               gm__save_sink *sink, gm__save_figures *out, gm_error *err) {
   gm__save_writer *writer = NULL;
   const uint64_t piece_bytes = source->piece_bytes ? source->piece_bytes : GM__SAVE_PIECE_BYTES;
@@ -166,15 +166,15 @@ static gm_status save_through(const gm__save_source *source, const gm__save_form
 /* The checksum file of an earlier file goes first: it would be wrong beside the new one. */
 gm_status gm__save_whole(const gm__save_source *source, const gm__save_format *format, const char *path,
                          gm__save_figures *out, gm_error *err) {
-  gm__save_file file;
+  gm__side_file file;
   gm__save_sink sink = {.at = 0};
-  gm_status status = gm__save_file_open(path, &file, err);
+  gm_status status = gm__side_file_open(path, &file, err);
   if (status) return status;
   status = save_through(source, format, &file, &sink, out, err);
   if (!status) status = gm__sums_forget(path, err);
-  if (!status) status = gm__save_file_give(&file, err);
+  if (!status) status = gm__side_file_give(&file, err);
   if (!status && source->sums) status = gm__sums_save(&sink.sums, &file.side, path, err);
   gm__save_sink_end(&sink);
-  gm__save_file_close(&file);
+  gm__side_file_close(&file);
   return status;
 }

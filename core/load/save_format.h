@@ -35,7 +35,7 @@ typedef struct gm__save_figures {
   uint64_t file_bytes;
 } gm__save_figures;
 
-/* Write a source's file, on the disk, and give it the name `path`. Errors: those of the format and of save_file.h. */
+/* Write a source's file, on the disk, and give it the name `path`. Errors: those of the format and of side_file.h. */
 gm_status gm__save_whole(const gm__save_source *source, const gm__save_format *format, const char *path,
                          gm__save_figures *out, gm_error *err);
 

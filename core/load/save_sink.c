@@ -5,7 +5,7 @@
 #include "core/base/crc32.h"
 #include "core/base/saturate.h"
 
-void gm__save_sink_begin(gm__save_sink *sink, gm__save_file *file, gm__save_writer *writer, uint64_t piece_bytes) {
+void gm__save_sink_begin(gm__save_sink *sink, gm__side_file *file, gm__save_writer *writer, uint64_t piece_bytes) {
   *sink = (gm__save_sink){.file = file, .writer = writer, .piece_bytes = piece_bytes};
 }
 

@@ -6,7 +6,7 @@
 #include "core/load/sum_file.h"
 
 typedef struct gm__save_sink {
-  gm__save_file *file;
+  gm__side_file *file;
   gm__save_writer *writer;
   gm__save_piece *piece; /* being filled; NULL: none */
   uint64_t piece_bytes;
@@ -19,7 +19,7 @@ typedef struct gm__save_sink {
 } gm__save_sink;
 
 /* gm__save_sink_end ends it; the writer must have settled, or ended. */
-void gm__save_sink_begin(gm__save_sink *sink, gm__save_file *file, gm__save_writer *writer, uint64_t piece_bytes);
+void gm__save_sink_begin(gm__save_sink *sink, gm__side_file *file, gm__save_writer *writer, uint64_t piece_bytes);
 void gm__save_sink_end(gm__save_sink *sink);
 
 /* The file will have `bytes` bytes, or fewer. IO: the disk has no room for them. OUT_OF_HOST_MEMORY. */

@@ -18,7 +18,7 @@ static const char writer_refused[] = "the file system takes no writes past its c
 
 struct gm__save_writer {
   const gm_services *services;
-  gm__save_file *file;
+  gm__side_file *file;
   gm__ring *ring;
   uint64_t piece_bytes;
   gm__mutex lock;
@@ -40,16 +40,6 @@ struct gm__save_writer {
 
 /* ---- writing ---- */
 
-/* Where the system refused a write past its cache, this one went through it. REQUIRES: lock. */
-static void writer_count(gm__save_writer *writer, bool direct, uint64_t bytes) {
-  if (!direct) return;
-  if (gm__data_file_is_direct(&writer->file->side)) {
-    writer->info.direct_bytes += bytes;
-  } else {
-    writer->info.why = writer_refused;
-  }
-}
-
 /* REQUIRES: lock. */
 static void writer_put_back(gm__save_writer *writer, gm__save_piece *piece) {
   gm__save_piece **list = piece->host ? &writer->free : &writer->bare;
@@ -57,7 +47,7 @@ static void writer_put_back(gm__save_writer *writer, gm__save_piece *piece) {
   *list = piece;
 }
 
-gm_status gm__save_writer_begin(const gm_services *services, gm__save_file *file, uint64_t piece_bytes, gm__ring *ring,
+gm_status gm__save_writer_begin(const gm_services *services, gm__side_file *file, uint64_t piece_bytes, gm__ring *ring,
                                 gm__save_writer **out, gm_error *err) {
   gm__save_writer *writer = gm__alloc(services, sizeof *writer);
   if (!writer) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "save", "no host memory for a writer");
@@ -68,7 +58,7 @@ gm_status gm__save_writer_begin(const gm_services *services, gm__save_file *file
   writer->most = GM__SAVE_PIECES;
   for (uint32_t i = 0; i < WRITER_PIECES; i++) writer_put_back(writer, &writer->pieces[i]);
   writer->queue_end = &writer->queue;
-  writer->info.why = gm__data_file_direct(&file->side, true) ? "" : writer_refused;
+  writer->info.why = gm__side_file_is_direct(file) ? "" : writer_refused;
   gm__mutex_init(&writer->lock, GM__RANK_LEAF);
   gm__cond_init(&writer->queued);
   gm__cond_init(&writer->freed);
@@ -79,7 +69,7 @@ gm_status gm__save_writer_begin(const gm_services *services, gm__save_file *file
 /* Writes the first piece of the queue. False: there is none. REQUIRES: lock, which is given away meanwhile. */
 static bool writer_step(gm__save_writer *writer) {
   gm__save_piece *piece = writer->queue;
-  const gm__data_file *side = &writer->file->side;
+  uint64_t direct = 0;
   gm_error why = {.status = GM_OK};
   if (!piece) return false;
   writer->queue = piece->next;
@@ -87,11 +77,11 @@ static bool writer_step(gm__save_writer *writer) {
   writer->writing++;
   const bool dead = writer->failed.status;
   gm__mutex_unlock(&writer->lock);
-  const bool direct = gm__data_file_is_direct(side);
-  if (!dead) (void)gm__data_file_write(side, writer->file->path, piece->at, piece->from, piece->bytes, &why);
+  if (!dead) (void)gm__side_file_write(writer->file, piece->at, piece->from, piece->bytes, &direct, &why);
   gm__mutex_lock(&writer->lock);
   if (why.status && !writer->failed.status) writer->failed = why;
-  if (!dead && !why.status) writer_count(writer, direct, piece->bytes);
+  writer->info.direct_bytes += direct;
+  if (!gm__side_file_is_direct(writer->file)) writer->info.why = writer_refused;
   writer->writing--;
   writer_put_back(writer, piece);
   gm__cond_signal(&writer->freed);
@@ -216,7 +206,6 @@ gm_status gm__save_writer_settle(gm__save_writer *writer, gm_error *err) {
   }
   const gm_status status = writer_failure(writer, err);
   gm__mutex_unlock(&writer->lock);
-  (void)gm__data_file_direct(&writer->file->side, false);
   return status;
 }
 

@@ -4,7 +4,7 @@
 #ifndef GM_CORE_LOAD_SAVE_WRITER_H
 #define GM_CORE_LOAD_SAVE_WRITER_H
 
-#include "core/load/save_file.h"
+#include "core/file/side_file.h"
 #include "core/staging/ring.h"
 #include "gm/services.h"
 
@@ -23,7 +23,7 @@ typedef struct gm__save_piece {
 
 /* `piece_bytes`: a multiple of 4096. `ring` (with slots of `piece_bytes`) gives the memory where it is not NULL, else
  * the services. OUT_OF_HOST_MEMORY. gm__save_writer_end ends it, and waits for what is being written. */
-gm_status gm__save_writer_begin(const gm_services *services, gm__save_file *file, uint64_t piece_bytes, gm__ring *ring,
+gm_status gm__save_writer_begin(const gm_services *services, gm__side_file *file, uint64_t piece_bytes, gm__ring *ring,
                                 gm__save_writer **out, gm_error *err);
 void gm__save_writer_end(gm__save_writer *writer);
 
@@ -34,8 +34,7 @@ gm_status gm__save_writer_take(gm__save_writer *writer, bool lent, gm__save_piec
 /* Hand a piece on: it is written at `at`, which follows the piece before it. */
 void gm__save_writer_give(gm__save_writer *writer, gm__save_piece *piece);
 
-/* Wait until all pieces that were given are written. From then on writes go through the page cache. The first failure
- * of a write. */
+/* Wait until all pieces that were given are written. The first failure of a write. */
 gm_status gm__save_writer_settle(gm__save_writer *writer, gm_error *err);
 
 typedef struct gm__save_writer_info {

@@ -10,7 +10,7 @@
 #include "core/base/file.h"
 #include "core/base/little.h"
 #include "core/base/saturate.h"
-#include "core/load/save_file.h"
+#include "core/file/side_file.h"
 
 enum { SUM_HEAD = 32, SUM_NUMBER = 8, SUM_OF_ALL = 24 /* where the checksum of all else is */ };
 
@@ -104,12 +104,12 @@ static void sum_write_text(const gm__sums *sums, unsigned char *text, uint64_t b
 }
 
 static gm_status sum_write(const char *path, const unsigned char *text, uint64_t bytes, gm_error *err) {
-  gm__save_file out;
-  gm_status status = gm__save_file_open(path, &out, err);
+  gm__side_file out;
+  gm_status status = gm__side_file_open(path, &out, err);
   if (status) return status;
   status = gm__data_file_write(&out.side, path, 0, text, bytes, err);
-  if (!status) status = gm__save_file_give(&out, err);
-  gm__save_file_close(&out);
+  if (!status) status = gm__side_file_give(&out, err);
+  gm__side_file_close(&out);
   return status;
 }
 

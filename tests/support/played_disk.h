@@ -65,7 +65,8 @@ static struct {
   bool takes_no_direct;   /* the file system refuses writes past its cache */
   played_call calls[PLAYED_CALLS];
   int count, files;
-  int of_fd[PLAYED_FDS]; /* 1 + the number of the file; 0: none of the disk's */
+  bool direct[PLAYED_FDS]; /* what O_DIRECT was asked for */
+  int of_fd[PLAYED_FDS];   /* 1 + the number of the file; 0: none of the disk's */
   ino_t inodes[PLAYED_FILES];
   const void *note; /* PLAYED_NOTE bytes of the test's; NULL: none */
 } played;
@@ -161,14 +162,12 @@ int __real_fcntl(int fd, int command, ...);
 int __wrap_fcntl(int fd, int command, ...);
 int __wrap_fcntl64(int fd, int command, ...);
 static inline int played_fcntl(int fd, int command, va_list list) {
+  if (command == F_GETFL && played.on && played.direct[fd]) return __real_fcntl(fd, command) | O_DIRECT;
   if (command == F_GETFL || command == F_GETFD) return __real_fcntl(fd, command);
   if (command != F_SETFL && command != F_DUPFD_CLOEXEC) return __real_fcntl(fd, command, va_arg(list, void *));
   const int value = va_arg(list, int);
   if (command != F_SETFL) return __real_fcntl(fd, command, value);
-  if (value & O_DIRECT && played.on && played.takes_no_direct) {
-    errno = EINVAL;
-    return -1;
-  }
+  if (played.on) played.direct[fd] = value & O_DIRECT;
   return __real_fcntl(fd, command, value & ~O_DIRECT);
 }
 int __wrap_fcntl(int fd, int command, ...) {
@@ -216,7 +215,9 @@ static inline int played_open(int folder, const char *name, int flags, mode_t mo
   played_call *call = played_next(fresh ? PLAYED_MAKE : PLAYED_OTHER, -1);
   played_give(NULL, name);
   if (call->failed) return -1;
-  const int fd = __real_openat(folder, name, flags, mode);
+  if (flags & O_DIRECT && played.takes_no_direct) errno = EINVAL;
+  const int fd = flags & O_DIRECT && played.takes_no_direct ? -1 : __real_openat(folder, name, flags & ~O_DIRECT, mode);
+  played.direct[fd >= 0 && fd < PLAYED_FDS ? fd : 0] = fd >= 0 && flags & O_DIRECT;
   call->failed = fd < 0;
   if (fd >= 0) played_opened(fd, fresh);
   if (fd >= 0 && fresh) call->file = played.of_fd[fd] - 1;

@@ -47,6 +47,11 @@ gm_status gm__data_file_read(const gm__data_file *file, const char *path, uint64
   return GM_OK;
 }
 
+static void data_file_end_direct(const gm__data_file *file) {
+  const int flags = fcntl(file->fd, F_GETFL);
+  if (flags >= 0) (void)fcntl(file->fd, F_SETFL, flags & ~O_DIRECT);
+}
+
 gm_status gm__data_file_write(const gm__data_file *file, const char *path, uint64_t at, const void *from,
                               uint64_t bytes, gm_error *err) {
   if (bytes > INT64_MAX - at || !gm__limit_allows_file(at + bytes)) return data_fail(path, "pwrite", EFBIG, err);
@@ -57,7 +62,7 @@ gm_status gm__data_file_write(const gm__data_file *file, const char *path, uint6
     if (put < 0 && errno == EINTR) continue;
     if (put < 0 && errno == EINVAL && !tried) { /* it takes no such write, or a short one ended beside a block */
       tried = true;
-      (void)gm__data_file_direct(file, false);
+      data_file_end_direct(file);
       continue;
     }
     if (put <= 0) return data_fail(path, "pwrite", put < 0 ? errno : EIO, err);
@@ -79,11 +84,6 @@ gm_status gm__data_file_reserve(const gm__data_file *file, const char *path, uin
 bool gm__data_file_is_direct(const gm__data_file *file) {
   const int flags = fcntl(file->fd, F_GETFL);
   return flags >= 0 && flags & O_DIRECT;
-}
-
-bool gm__data_file_direct(const gm__data_file *file, bool direct) {
-  const int flags = fcntl(file->fd, F_GETFL);
-  return flags >= 0 && fcntl(file->fd, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
 }
 
 gm_status gm__data_file_cut(const gm__data_file *file, const char *path, uint64_t bytes, gm_error *err) {

@@ -137,6 +137,17 @@ gm_status gm__data_place_side(const gm__data_place *place, const char *path, con
   return place_take(place, path, side, PLACE_FLAGS | O_CREAT | O_EXCL, out, err);
 }
 
+bool gm__data_place_side_direct(const gm__data_place *place, const char *side, const gm__data_file *file,
+                                gm__data_file *out) {
+  struct stat first, second;
+  do out->fd = openat(place->folder, side, PLACE_FLAGS | O_DIRECT, 0);
+  while (out->fd < 0 && errno == EINTR);
+  const bool same = out->fd >= 0 && fstat(file->fd, &first) == 0 && fstat(out->fd, &second) == 0 &&
+                    first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+  if (!same) gm__data_file_close(out, false);
+  return same;
+}
+
 /* A name that no file may have. Some file systems and sandboxes know no renameat2; they have second names for a file.
  */
 static int place_give_new(const gm__data_place *place, const char *side) {
