@@ -2,7 +2,6 @@
 
 #include "core/algo/tlsf_search.h"
 #include "core/arena/segment.h"
-#include "core/arena/walk.h"
 #include "core/base/saturate.h"
 
 /* Invariants. The chunks of a segment tile it. A free chunk is in the stream cache of the streams that may still use
@@ -132,8 +131,8 @@ void gm__free_chunk_free(gm__arena *arena, uint32_t number, gm__stream_cache *ca
   free_chunk_free(arena, number, cache);
 }
 
-/* As gm__free_chunk_free, for a chunk that was handed out or comes from a quick list. */
-static void free_chunk_free_one(gm__arena *arena, uint32_t number, gm__stream_cache *cache) {
+void gm__free_chunk_flush_one(gm__arena *arena, gm__stream_cache *cache, gm__quick *quick) {
+  const uint32_t number = gm__quick_pop(cache, quick, &arena->chunks);
   gm__arena_chunk(arena, number)->cache = cache->number;
   gm__lookup_remove(&arena->lookup, &arena->chunks, number);
   gm__free_chunk_free(arena, number, cache);
@@ -144,7 +143,7 @@ static void free_chunk_evict_one(gm__arena *arena, gm__stream_cache *cache, cons
   for (int i = 0; i < FREE_CHUNK_LOOKS; i++) {
     gm__quick *quick = &cache->quick[cache->hand++ % GM__QUICK_LISTS];
     if (!quick->head || quick == own) continue;
-    free_chunk_free_one(arena, gm__quick_pop(cache, quick, &arena->chunks), cache);
+    gm__free_chunk_flush_one(arena, cache, quick);
     return;
   }
 }
@@ -154,7 +153,7 @@ static void free_chunk_evict_one(gm__arena *arena, gm__stream_cache *cache, cons
 static void free_chunk_make_room(gm__arena *arena, gm__stream_cache *cache, uint32_t granules, uint32_t most) {
   gm__quick *quick = gm__quick_of(cache, granules);
   if (quick->head && quick->granules != granules) {
-    free_chunk_free_one(arena, gm__quick_pop(cache, quick, &arena->chunks), cache);
+    gm__free_chunk_flush_one(arena, cache, quick);
   } else if (most && cache->quick_count >= most) {
     free_chunk_evict_one(arena, cache, quick);
   }
@@ -173,15 +172,12 @@ void gm__free_chunk_keep(gm__arena *arena, uint32_t number, gm__stream_cache *ca
   free_chunk_free(arena, number, cache);
 }
 
-static void free_chunk_flush_list(gm__arena *arena, gm__stream_cache *cache, gm__quick *quick) {
-  while (quick->head) free_chunk_free_one(arena, gm__quick_pop(cache, quick, &arena->chunks), cache);
-}
-
 /* Flushes the lists of such sizes as the area has. */
 static void free_chunk_flush_cache(gm__arena *arena, gm__stream_cache *cache, gm__area area) {
   for (int i = 0; cache->quick_count && i < GM__QUICK_LISTS; i++) {
     gm__quick *quick = &cache->quick[i];
-    if (gm__arena_area(arena, quick->granules) == area) free_chunk_flush_list(arena, cache, quick);
+    if (gm__arena_area(arena, quick->granules) != area) continue;
+    while (quick->head) gm__free_chunk_flush_one(arena, cache, quick);
   }
 }
 
@@ -195,22 +191,6 @@ bool gm__free_chunks_flush_area(gm__arena *arena, gm__area area) {
     flushed -= cache->quick_count;
   }
   return flushed != 0;
-}
-
-void gm__free_chunks_flush(gm__arena *arena) {
-  gm__free_chunks_flush_area(arena, GM__AREA_LARGE);
-  gm__free_chunks_flush_area(arena, GM__AREA_SMALL);
-}
-
-void gm__free_chunks_flush_stream(gm__arena *arena, int slot) {
-  gm__stream_cache *cache = arena->caches[slot];
-  uint32_t looks = 0;
-  for (int i = 0; i < GM__QUICK_LISTS; i++) {
-    for (gm__quick *quick = &cache->quick[i]; quick->head;) {
-      free_chunk_free_one(arena, gm__quick_pop(cache, quick, &arena->chunks), cache);
-      if (++looks % GM__ARENA_PIECE == 0) gm__arena_breathe(arena);
-    }
-  }
 }
 
 /* ---- searching ---- */

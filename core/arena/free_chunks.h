@@ -40,13 +40,16 @@ static inline bool gm__free_chunk_mixes(const gm__arena *arena, const gm__last_u
   return arena->mixes && use->streams;
 }
 
+/* Turns one chunk of a quick list, which is not empty, into a free chunk. */
+void gm__free_chunk_flush_one(gm__arena *arena, gm__stream_cache *cache, gm__quick *quick);
+
 /* Turns the chunks of all quick lists into free chunks, or those of such sizes as the area has. True if there was any.
  */
-void gm__free_chunks_flush(gm__arena *arena);
 bool gm__free_chunks_flush_area(gm__arena *arena, gm__area area);
-
-/* Turns the chunks of the stream's quick lists into free chunks. It leaves the lock after each piece. */
-void gm__free_chunks_flush_stream(gm__arena *arena, int slot);
+static inline void gm__free_chunks_flush(gm__arena *arena) {
+  gm__free_chunks_flush_area(arena, GM__AREA_LARGE);
+  gm__free_chunks_flush_area(arena, GM__AREA_SMALL);
+}
 
 /* ---- free_streams.c: what streams still use ---- */
 

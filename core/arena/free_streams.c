@@ -81,12 +81,23 @@ static bool free_stream_forget_one(gm__arena *arena, uint32_t number, int slot) 
   return true;
 }
 
+/* Turns the chunks of the stream's quick lists into free chunks. It leaves the lock after each piece. */
+static void free_stream_flush(gm__arena *arena, gm__stream_cache *cache) {
+  uint32_t looks = 0;
+  for (int i = 0; i < GM__QUICK_LISTS; i++) {
+    while (cache->quick[i].head) {
+      gm__free_chunk_flush_one(arena, cache, &cache->quick[i]);
+      if (++looks % GM__ARENA_PIECE == 0) gm__arena_breathe(arena);
+    }
+  }
+}
+
 /* The order has ended the stream, and nobody uses it. So no chunk behind the walk comes to name it while the walk is
  * out of the lock. */
 bool gm__free_chunks_forget(gm__arena *arena, int slot) {
   bool all = true;
   gm__order_end(&arena->order, slot);
-  gm__free_chunks_flush_stream(arena, slot);
+  free_stream_flush(arena, arena->caches[slot]);
   for (uint32_t number = 0; (number = gm__arena_walk(arena, number));) {
     all &= free_stream_forget_one(arena, number, slot);
   }
