@@ -69,11 +69,11 @@ struct gm_device {
   gm__cond turn_moved;             /* another one may be first */
   struct gm__turn *turns;          /* requests that wait for memory, first come first */
   _Atomic uint32_t turn_count;     /* how many: so others know that there are any */
-  gm__map mapped;              /* address to bytes of what is mapped; under the context's lock: core/device/peer.h */
-  gm_stream *default_stream;   /* gm's own for waiting copies; NULL until first needed */
-  gm_stream *chosen_stream;    /* the caller's in its place; NULL: none. Under `lock` */
-  struct gm__staging *staging; /* of core/staging, made at first use; NULL: there is none. Under `lock` */
-  gm_status (*end_staging)(gm_device *device, gm_error *err); /* before the device closes; set with `staging` */
+  gm__map mapped;            /* address to bytes of what is mapped; under the context's lock: core/device/peer.h */
+  gm_stream *default_stream; /* gm's own for waiting copies; NULL until first needed */
+  gm_stream *chosen_stream;  /* the caller's in its place; NULL: none. Under `lock` */
+  struct gm__stock *stock;   /* of core/staging, made at first use; NULL: there is none. Under `lock` */
+  gm_status (*end_stock)(gm_device *device, gm_error *err); /* before the device closes; set with `stock` */
 };
 
 /* The backend, for a call that submits to a stream or waits for one. Such a call may come back into the engine, so the

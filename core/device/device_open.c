@@ -282,7 +282,7 @@ gm_status gm_device_close(gm_device *device, gm_error *err) {
   if (!device) return GM_OK;
   if (!gm__object_is(&device->head, GM__KIND_DEVICE)) return gm__device_check(device, "gm_device_close", err);
   bool forked = gm__context_forked(device->ctx);
-  const gm_status ended = device->end_staging ? device->end_staging(device, err) : GM_OK;
+  const gm_status ended = device->end_stock ? device->end_stock(device, err) : GM_OK;
   if (ended != GM_OK) return ended;
   uint32_t children = atomic_load(&device->children);
   if (children > 0) {

@@ -7,16 +7,16 @@
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
-#include "core/base/mapping.h"
-#include "core/base/thread.h"
 #include "core/device/device.h"
-#include "core/device/host_range.h"
+#include "core/staging/stock.h"
 
-/* A slot is in one place: not made (no memory), in a queue, or in the hands of one thread. That thread waits
- * for its point, or has it for a user. So no lock is needed while a thread waits. Slots are made by one thread at a
- * time, in the order of the array. `most` only falls. */
-
-enum { RING_TOUCHERS = 4, RING_PAGE = 4096 };
+/* A slot is in one place: without memory, in a queue, or in the hands of one thread. That thread waits for its point,
+ * or has it for a user. So no lock is needed while a thread waits. One thread at a time gets memory for slots. `most`
+ * only falls.
+ *
+ * The rings of a device share its stock by need: a ring that is not used gives its slots to whoever wants memory. Of
+ * those in use, one with more than its share gives to one with less. A ring without any slot gets one in any case: so
+ * nobody waits for another ring. */
 
 typedef struct ring_queue {
   gm__ring_slot *first, **end;
@@ -24,13 +24,16 @@ typedef struct ring_queue {
 
 struct gm__ring {
   gm_device *device;
+  gm__stock *stock;
   uint64_t slot_bytes;
   uint32_t asked;  /* slots in the array */
-  gm__mutex lock;  /* guards the members below */
   gm__cond moved;  /* a slot came back, or slots were made */
+  gm__ring *next;  /* of the stock */
   ring_queue idle; /* without a point */
   ring_queue rest; /* with one */
   bool making;
+  bool ending;
+  bool tight;       /* the stock had no memory for a further slot */
   bool pageable;    /* from the first slot on */
   uint32_t claimed; /* slots that a thread waits for: neither at rest nor taken */
   uint32_t waiting; /* users that have joined and have no slot */
@@ -48,13 +51,21 @@ gm_status gm__ring_create(gm_device *device, uint32_t slots, uint64_t slot_bytes
   if (!slots || !slot_bytes) return gm__bad_argument(err, op, "`%s` is 0", slots ? "slot_bytes" : "slots");
   gm__ring *ring = gm__alloc(gm__context_services(device->ctx), ring_size(slots));
   if (!ring) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for the ring's table");
+  const gm_status status = gm__stock_join(device, &ring->stock, err);
+  if (status) {
+    gm__release(gm__context_services(device->ctx), ring, ring_size(slots));
+    return status;
+  }
   ring->device = device;
   ring->slot_bytes = slot_bytes;
   ring->asked = ring->info.most = slots;
   ring->idle.end = &ring->idle.first;
   ring->rest.end = &ring->rest.first;
-  gm__mutex_init(&ring->lock, GM__RANK_LEAF);
   gm__cond_init(&ring->moved);
+  gm__mutex_lock(&ring->stock->lock);
+  ring->next = ring->stock->rings;
+  ring->stock->rings = ring;
+  gm__mutex_unlock(&ring->stock->lock);
   atomic_fetch_add(&device->children, 1);
   *out = ring;
   return GM_OK;
@@ -87,128 +98,7 @@ static gm__ring_slot *ring_pop(ring_queue *queue) {
   return slot;
 }
 
-/* --- making slots --- */
-
-typedef struct ring_touch {
-  gm__ring_slot *slots;
-  uint32_t first, step, count;
-  uint64_t bytes;
-  gm__thread thread;
-} ring_touch;
-
-/* Each page is written once: so it is there when the system locks it. */
-static void ring_touch_run(void *arg) {
-  const ring_touch *touch = arg;
-  for (uint32_t i = touch->first; i < touch->count; i += touch->step) {
-    volatile unsigned char *host = touch->slots[i].host;
-    for (uint64_t at = 0; at < touch->bytes; at += RING_PAGE) host[at] = 0;
-  }
-}
-
-static void ring_touch_all(gm__ring *ring, gm__ring_slot *slots, uint32_t count) {
-  ring_touch touches[RING_TOUCHERS];
-  bool started[RING_TOUCHERS] = {false};
-  const uint32_t step = count < RING_TOUCHERS ? count : RING_TOUCHERS;
-  for (uint32_t i = 0; i < step; i++) {
-    touches[i] = (ring_touch){.slots = slots, .first = i, .step = step, .count = count, .bytes = ring->slot_bytes};
-    if (i) started[i] = gm__thread_create(&touches[i].thread, "gm-touch", ring_touch_run, &touches[i], NULL) == GM_OK;
-  }
-  for (uint32_t i = 0; i < step; i++) {
-    if (!started[i]) ring_touch_run(&touches[i]);
-  }
-  for (uint32_t i = 1; i < step; i++) {
-    if (started[i]) gm__thread_join(&touches[i].thread);
-  }
-}
-
-/* How many of `count` slots got memory. */
-static uint32_t ring_map(gm__ring *ring, gm__ring_slot *slots, uint32_t count) {
-  for (uint32_t i = 0; i < count; i++) {
-    slots[i] = (gm__ring_slot){.bytes = ring->slot_bytes, .host = gm__mapping_new((size_t)ring->slot_bytes)};
-    if (!slots[i].host) return i;
-  }
-  return count;
-}
-
-static void ring_unmap(gm__ring *ring, gm__ring_slot *slots, uint32_t count) {
-  for (uint32_t i = 0; i < count; i++) {
-    gm__mapping_release(slots[i].host, (size_t)ring->slot_bytes);
-    slots[i].host = NULL;
-  }
-}
-
-/* How many of `count` slots the device can use directly; `err` says what refused the next one. */
-static uint32_t ring_register(gm__ring *ring, gm__ring_slot *slots, uint32_t count, gm_error *err) {
-  for (uint32_t i = 0; i < count; i++) {
-    if (gm_host_register(ring->device, slots[i].host, ring->slot_bytes, err) != GM_OK) return i;
-    slots[i].pinned = true;
-  }
-  return count;
-}
-
-/* New slots behind the `made` that there are: how many came, and why not more. Only the thread that set `making` calls
- * it, without the lock. */
-static uint32_t ring_make(gm__ring *ring, uint32_t made, uint32_t count, gm_error *why) {
-  gm__ring_slot *slots = &ring->slots[made];
-  const uint32_t mapped = ring_map(ring, slots, count);
-  if (mapped < count) {
-    gm__fail(why, GM_ERR_OUT_OF_HOST_MEMORY, 0, "ring", "no host memory for a slot of %" PRIu64 " bytes",
-             ring->slot_bytes);
-  }
-  ring_touch_all(ring, slots, mapped);
-  if (ring->pageable || !mapped) return mapped;
-  gm_error refusal = {.status = GM_OK};
-  const uint32_t pinned = ring_register(ring, slots, mapped, &refusal);
-  if (refusal.status == GM_OK) return mapped;
-  *why = refusal;
-  const bool keep = !made && !pinned && refusal.status != GM_ERR_DEVICE_LOST; /* pageable, then */
-  if (keep) return mapped;
-  ring_unmap(ring, slots + pinned, mapped - pinned);
-  return pinned;
-}
-
-/* REQUIRES: ring lock, and that the thread set `making`. */
-static void ring_made(gm__ring *ring, uint32_t came, uint32_t wanted, const gm_error *why) {
-  gm__ring_slot *slots = &ring->slots[ring->info.made];
-  for (uint32_t i = 0; i < came; i++) {
-    ring->info.pinned += slots[i].pinned;
-    ring_push(ring, &slots[i]);
-  }
-  ring->info.made += came;
-  ring->info.bytes += came * ring->slot_bytes;
-  if (came && !slots[0].pinned) ring->pageable = true;
-  if (why->status != GM_OK) snprintf(ring->info.why, sizeof ring->info.why, "%s: %s", why->op, why->message);
-  if (came < wanted && ring->info.made) ring->info.most = ring->info.made;
-}
-
-/* Make slots until there are `slots`. REQUIRES: ring lock, which is given away meanwhile. */
-static gm_status ring_grow(gm__ring *ring, uint32_t slots, gm_error *err) {
-  const uint32_t made = ring->info.made, wanted = slots - made;
-  gm_error why = {.status = GM_OK};
-  ring->making = true;
-  gm__mutex_unlock(&ring->lock);
-  const uint32_t came = ring_make(ring, made, wanted, &why);
-  gm__mutex_lock(&ring->lock);
-  ring_made(ring, came, wanted, &why);
-  ring->making = false;
-  gm__cond_broadcast(&ring->moved);
-  const bool fatal = !ring->info.made || why.status == GM_ERR_DEVICE_LOST;
-  if (fatal && err) *err = why;
-  return fatal ? why.status : GM_OK;
-}
-
-gm_status gm__ring_grow(gm__ring *ring, uint32_t slots, gm_error *err) {
-  gm_status status = GM_OK;
-  gm__mutex_lock(&ring->lock);
-  while (ring->making) gm__cond_wait(&ring->moved, &ring->lock);
-  const uint32_t most = ring->info.most;
-  if (slots > most) slots = most;
-  if (slots > ring->info.made) status = ring_grow(ring, slots, err);
-  gm__mutex_unlock(&ring->lock);
-  return status;
-}
-
-/* --- taking and giving --- */
+/* --- one stock for all rings. REQUIRES: ring lock, which ring_settle and whoever makes memory give away --- */
 
 /* Wait for a slot's point, without the lock. */
 static gm_status ring_settle(gm__ring *ring, gm__ring_slot *slot, uint64_t timeout_ns, gm_error *err) {
@@ -218,24 +108,151 @@ static gm_status ring_settle(gm__ring *ring, gm__ring_slot *slot, uint64_t timeo
 }
 
 /* An idle slot, else the one that came back first, if its work ends by then; else that is the first again. NULL: both
- * queues are empty, or the answer says why. REQUIRES: ring lock, which is given away meanwhile. */
+ * queues are empty, or the answer says why. */
 static gm_status ring_take_first(gm__ring *ring, uint64_t timeout_ns, gm__ring_slot **out, gm_error *err) {
   *out = ring_pop(&ring->idle);
   if (*out) return GM_OK;
   gm__ring_slot *slot = ring_pop(&ring->rest);
   if (!slot) return GM_OK;
   ring->claimed++;
-  gm__mutex_unlock(&ring->lock);
+  gm__mutex_unlock(&ring->stock->lock);
   const gm_status status = ring_settle(ring, slot, timeout_ns, err);
-  gm__mutex_lock(&ring->lock);
+  gm__mutex_lock(&ring->stock->lock);
   ring->claimed--;
   if (status == GM_OK) {
     *out = slot;
   } else {
     ring_push_front(ring, slot);
   }
+  gm__cond_broadcast(&ring->moved);
   return status;
 }
+
+static void ring_put(gm__ring *ring, gm__ring_slot *slot) {
+  ring->info.made--;
+  ring->info.pinned -= slot->pinned;
+  ring->info.bytes -= ring->slot_bytes;
+  gm__stock_put(ring->stock, slot);
+}
+
+/* There may be memory again for those that found none. */
+static void ring_loosen(const gm__stock *stock) {
+  for (gm__ring *ring = stock->rings; ring; ring = ring->next) {
+    if (ring->tight) gm__cond_broadcast(&ring->moved);
+    ring->tight = false;
+  }
+}
+
+static bool ring_in_use(const gm__ring *ring) { return ring->info.taken || ring->claimed; }
+
+/* May `ring` have a slot of `other`? */
+static bool ring_may_have(const gm__ring *ring, const gm__ring *other) {
+  uint64_t used = 0;
+  if (other == ring || other->ending || (!other->idle.first && !other->rest.first)) return false;
+  if (!ring_in_use(other)) return true;
+  for (const gm__ring *each = ring->stock->rings; each; each = each->next) used += each == ring || ring_in_use(each);
+  const uint64_t share = ring->stock->most / used;
+  return ring->info.bytes < share && other->info.bytes > share;
+}
+
+/* Takes a slot at rest from another ring, and puts it into the stock. */
+static bool ring_reclaim(gm__ring *ring) {
+  gm__ring *other = ring->stock->rings;
+  for (; other; other = other->next) {
+    gm__ring_slot *slot = NULL;
+    if (!ring_may_have(ring, other)) continue;
+    (void)ring_take_first(other, 0, &slot, NULL); /* it stays in the list: it waits for claimed slots */
+    if (slot) return ring_put(other, slot), true;
+  }
+  return false;
+}
+
+/* Memory that may lie beyond the stock's bound; pageable where none is locked. */
+static bool ring_first(gm__ring *ring, gm__ring_slot *slot, bool refused, gm_error *why) {
+  gm_status status = refused ? GM_ERR_BUSY : gm__stock_add(ring->stock, ring->slot_bytes, 1, !ring->pageable, why);
+  if (status == GM_ERR_DEVICE_LOST) return false;
+  if (status && !ring->pageable) status = gm__stock_add(ring->stock, ring->slot_bytes, 1, false, refused ? NULL : why);
+  if (status) return false;
+  if (gm__stock_cut(ring->stock, ring->slot_bytes, true, slot)) return true;
+  ring->pageable = true;
+  return gm__stock_cut(ring->stock, ring->slot_bytes, false, slot);
+}
+
+/* Memory for a slot, of `more` that are wanted. False: there is none; `why` says so where the system refused. */
+static bool ring_fetch(gm__ring *ring, gm__ring_slot *slot, uint32_t more, gm_error *why) {
+  gm__stock *stock = ring->stock;
+  bool refused = false;
+  while (!gm__stock_cut(stock, ring->slot_bytes, !ring->pageable, slot)) {
+    const uint32_t most = ring->info.most - ring->info.made;
+    const uint32_t count = refused ? 0 : gm__stock_room(stock, ring->slot_bytes, more, most);
+    if (count) {
+      const gm_status status = gm__stock_add(stock, ring->slot_bytes, count, !ring->pageable, why);
+      if (status == GM_ERR_DEVICE_LOST) return false;
+      refused = status != GM_OK;
+      continue;
+    }
+    if (gm__stock_drop(stock, GM__NEVER) || ring_reclaim(ring)) {
+      refused = false;
+      continue;
+    }
+    ring->tight = !refused;
+    return !ring->info.made && ring_first(ring, slot, refused, why);
+  }
+  return true;
+}
+
+static gm__ring_slot *ring_empty(gm__ring *ring) {
+  gm__ring_slot *slot = ring->slots;
+  while (slot->host) slot++;
+  return slot;
+}
+
+/* Why there is no memory for a further slot. */
+static void ring_note(gm__ring *ring, const gm_error *why) {
+  char *to = ring->info.why;
+  if (why->status != GM_OK) {
+    snprintf(to, sizeof ring->info.why, "%s: %s", why->op, why->message);
+  } else if (ring->tight && !to[0]) {
+    snprintf(to, sizeof ring->info.why, "ring: others used the device's %" PRIu64 " bytes (staging.max_bytes)",
+             ring->stock->most);
+  }
+}
+
+/* Make slots until there are `slots`, or there is no memory for more. */
+static gm_status ring_grow(gm__ring *ring, uint32_t slots, gm_error *err) {
+  gm_error why = {.status = GM_OK};
+  bool came = true;
+  ring->making = true;
+  while (came && ring->info.made < slots) {
+    gm__ring_slot *slot = ring_empty(ring);
+    came = ring_fetch(ring, slot, slots - ring->info.made, &why);
+    if (!came) continue;
+    ring->info.made++;
+    ring->info.pinned += slot->pinned;
+    ring->info.bytes += ring->slot_bytes;
+    ring_push(ring, slot);
+  }
+  ring->making = false;
+  gm__cond_broadcast(&ring->moved);
+  ring_note(ring, &why);
+  if (!came && !ring->tight && ring->info.made) ring->info.most = ring->info.made;
+  const bool fatal = !ring->info.made || why.status == GM_ERR_DEVICE_LOST;
+  if (fatal && err) *err = why;
+  return fatal ? why.status : GM_OK;
+}
+
+gm_status gm__ring_grow(gm__ring *ring, uint32_t slots, gm_error *err) {
+  gm_status status = GM_OK;
+  gm__mutex_lock(&ring->stock->lock);
+  while (ring->making) gm__cond_wait(&ring->moved, &ring->stock->lock);
+  const uint32_t most = ring->info.most;
+  if (slots > most) slots = most;
+  if (slots > ring->info.made) status = ring_grow(ring, slots, err);
+  gm__mutex_unlock(&ring->stock->lock);
+  return status;
+}
+
+/* --- taking and giving --- */
 
 static gm_status ring_no_slot(const gm__ring *ring, gm_error *err) {
   return gm__fail(err, GM_ERR_TIMEOUT, 0, "ring", "all %" PRIu32 " slots of %" PRIu64 " bytes are in use",
@@ -244,31 +261,44 @@ static gm_status ring_no_slot(const gm__ring *ring, gm_error *err) {
 
 /* Are there slots beyond those that the user leaves for others? REQUIRES: ring lock. */
 static bool ring_allows(const gm__ring *ring, const gm__ring_user *user) {
-  if (!user || !user->held) return true;
-  const uint32_t free = ring->info.most - ring->info.taken - ring->claimed;
+  if (!user || user->all || !user->held) return true;
+  const uint32_t free = (ring->tight ? ring->info.made : ring->info.most) - ring->info.taken - ring->claimed;
   return free > (ring->waiting ? ring->waiting : 1);
 }
 
+/* Does nobody but the user give a slot back? REQUIRES: ring lock. */
+static bool ring_is_its_own(const gm__ring *ring, const gm__ring_user *user) {
+  return user && user->held && user->held == ring->info.taken && !ring->claimed && !ring->making;
+}
+
 /* GM_OK with `*out` NULL: look again. REQUIRES: ring lock, which is given away meanwhile. */
-static gm_status ring_try(gm__ring *ring, uint64_t deadline, gm__ring_slot **out, gm_error *err) {
-  gm_status status = ring_take_first(ring, 0, out, err);
-  if (*out || (status != GM_OK && status != GM_ERR_TIMEOUT)) return status;
-  if (!ring->making && ring->info.made < ring->info.most) return ring_grow(ring, ring->info.made + 1, err);
-  if (gm__deadline_passed(deadline)) return ring_no_slot(ring, err);
+static gm_status ring_wait(gm__ring *ring, uint64_t deadline, gm__ring_slot **out, gm_error *err) {
   if (ring->rest.first) {
-    status = ring_take_first(ring, gm__deadline_left(deadline), out, err);
+    const gm_status status = ring_take_first(ring, gm__deadline_left(deadline), out, err);
     return status == GM_ERR_TIMEOUT ? ring_no_slot(ring, err) : status;
   }
-  const bool told = gm__cond_wait_until(&ring->moved, &ring->lock, deadline);
+  const bool told = gm__cond_wait_until(&ring->moved, &ring->stock->lock, deadline);
   return told || ring->rest.first || ring->idle.first ? GM_OK : ring_no_slot(ring, err);
+}
+
+/* Does what ring_wait does, if there is neither a slot at rest nor memory for one. REQUIRES: as there. */
+static gm_status ring_try(gm__ring *ring, const gm__ring_user *user, uint64_t deadline, gm__ring_slot **out,
+                          gm_error *err) {
+  const gm_status status = ring_take_first(ring, 0, out, err);
+  if (*out || (status != GM_OK && status != GM_ERR_TIMEOUT)) return status;
+  const bool full = ring->info.made == ring->info.most || (ring->tight && ring->info.made);
+  if (!ring->making && !full) return ring_grow(ring, ring->info.made + 1, err);
+  if (gm__deadline_passed(deadline)) return ring_no_slot(ring, err);
+  if (!ring->rest.first && ring_is_its_own(ring, user)) return ring_no_slot(ring, err);
+  return ring_wait(ring, deadline, out, err);
 }
 
 /* Does what ring_try does, once the user may have one more. REQUIRES: as there. */
 static gm_status ring_try_as(gm__ring *ring, const gm__ring_user *user, uint64_t deadline, gm__ring_slot **out,
                              gm_error *err) {
-  if (ring_allows(ring, user)) return ring_try(ring, deadline, out, err);
+  if (ring_allows(ring, user)) return ring_try(ring, user, deadline, out, err);
   if (gm__deadline_passed(deadline)) return ring_no_slot(ring, err);
-  gm__cond_wait_until(&ring->moved, &ring->lock, deadline);
+  gm__cond_wait_until(&ring->moved, &ring->stock->lock, deadline);
   return GM_OK;
 }
 
@@ -284,10 +314,10 @@ gm_status gm__ring_take_as(gm__ring *ring, gm__ring_user *user, uint64_t timeout
   const uint64_t deadline = gm__deadline_after(timeout_ns);
   gm_status status = GM_OK;
   *out = NULL;
-  gm__mutex_lock(&ring->lock);
+  gm__mutex_lock(&ring->stock->lock);
   while (!*out && status == GM_OK) status = ring_try_as(ring, user, deadline, out, err);
   if (*out) ring_taken(ring, *out, user);
-  gm__mutex_unlock(&ring->lock);
+  gm__mutex_unlock(&ring->stock->lock);
   return status;
 }
 
@@ -297,82 +327,102 @@ gm_status gm__ring_take(gm__ring *ring, uint64_t timeout_ns, gm__ring_slot **out
 
 void gm__ring_join(gm__ring *ring, gm__ring_user *user) {
   user->held = user->helpers = 0;
-  gm__mutex_lock(&ring->lock);
+  gm__mutex_lock(&ring->stock->lock);
   user->next = ring->users;
   ring->users = user;
   ring->waiting++;
-  gm__mutex_unlock(&ring->lock);
+  gm__mutex_unlock(&ring->stock->lock);
 }
 
 void gm__ring_leave(gm__ring *ring, gm__ring_user *user) {
-  gm__mutex_lock(&ring->lock);
-  while (user->helpers) gm__cond_wait(&ring->moved, &ring->lock);
+  gm__mutex_lock(&ring->stock->lock);
+  while (user->helpers) gm__cond_wait(&ring->moved, &ring->stock->lock);
   gm__ring_user **at = &ring->users;
   while (*at != user) at = &(*at)->next;
   *at = user->next;
   ring->waiting--;
   gm__cond_broadcast(&ring->moved);
-  gm__mutex_unlock(&ring->lock);
+  gm__mutex_unlock(&ring->stock->lock);
 }
 
 bool gm__ring_help(gm__ring *ring, const gm__ring_user *user, uint64_t deadline) {
   bool helped = false;
-  gm__mutex_lock(&ring->lock);
+  gm__mutex_lock(&ring->stock->lock);
   for (gm__ring_user *other = ring->users; other && !helped; other = other->next) {
     if (other == user || !other->held) continue;
     other->helpers++; /* it stays in the list */
-    gm__mutex_unlock(&ring->lock);
+    gm__mutex_unlock(&ring->stock->lock);
     helped = other->help(other, deadline);
-    gm__mutex_lock(&ring->lock);
+    gm__mutex_lock(&ring->stock->lock);
     other->helpers--;
     gm__cond_broadcast(&ring->moved);
   }
-  gm__mutex_unlock(&ring->lock);
+  gm__mutex_unlock(&ring->stock->lock);
   return helped;
 }
 
 void gm__ring_give(gm__ring *ring, gm__ring_slot *slot, const gm_point *point) {
   slot->point = point ? *point : (gm_point){0};
-  gm__mutex_lock(&ring->lock);
+  gm__mutex_lock(&ring->stock->lock);
   ring->info.taken--;
   if (slot->user && !--slot->user->held) ring->waiting++;
   slot->user = NULL;
   ring_push(ring, slot);
-  gm__mutex_unlock(&ring->lock);
+  ring_loosen(ring->stock);
+  gm__mutex_unlock(&ring->stock->lock);
 }
 
 void gm__ring_figures(gm__ring *ring, gm__ring_info *out) {
-  gm__mutex_lock(&ring->lock);
+  gm__mutex_lock(&ring->stock->lock);
   *out = ring->info;
-  gm__mutex_unlock(&ring->lock);
+  gm__mutex_unlock(&ring->stock->lock);
 }
 
 /* A lost device does no more work. */
 static bool ring_may_go(gm_status status) { return status == GM_OK || status == GM_ERR_DEVICE_LOST; }
 
-/* The device lets go of a slot. Where it fails twice, the driver may have it still: then the memory stays mapped. */
-static void ring_unregister(gm__ring *ring, gm__ring_slot *slot) {
-  gm_status status = GM_ERR_TIMEOUT;
-  for (int turn = 0; turn < 2 && !ring_may_go(status); turn++) {
-    status = gm_host_unregister(ring->device, slot->host, NULL);
+/* From now on no other ring takes a slot of it. */
+static gm_status ring_close(gm__ring *ring, gm_error *err) {
+  gm_status status = GM_OK;
+  gm__mutex_lock(&ring->stock->lock);
+  while (ring->claimed) gm__cond_wait(&ring->moved, &ring->stock->lock);
+  ring->ending = !ring->info.taken;
+  if (!ring->ending) {
+    status = gm__fail(err, GM_ERR_BUSY, 0, "ring_destroy", "%" PRIu32 " slots are in use", ring->info.taken);
   }
-  if (ring_may_go(status)) return;
-  gm__host_range_forget(ring->device, slot->host);
-  slot->host = NULL;
+  gm__mutex_unlock(&ring->stock->lock);
+  for (gm__ring_slot *slot = ring->rest.first; slot && ring_may_go(status); slot = slot->next) {
+    status = ring_settle(ring, slot, GM__NEVER, err);
+  }
+  if (ring_may_go(status)) return GM_OK;
+  gm__mutex_lock(&ring->stock->lock);
+  ring->ending = false;
+  gm__mutex_unlock(&ring->stock->lock);
+  return status;
+}
+
+/* Its memory stays in the stock. REQUIRES: ring lock, unless it is a forked child's. */
+static void ring_empty_out(gm__ring *ring) {
+  gm__ring **at = &ring->stock->rings;
+  for (uint32_t i = 0; i < ring->asked; i++) {
+    if (ring->slots[i].host) gm__stock_put(ring->stock, &ring->slots[i]);
+  }
+  while (*at != ring) at = &(*at)->next;
+  *at = ring->next;
 }
 
 static void ring_end(gm__ring *ring, bool forked) {
   gm_device *device = ring->device;
-  for (uint32_t i = 0; i < ring->info.made; i++) {
-    gm__ring_slot *slot = &ring->slots[i];
-    gm_point_release(device, &slot->point);
-    if (slot->pinned) ring_unregister(ring, slot);
-    if (slot->host) gm__mapping_release(slot->host, (size_t)ring->slot_bytes);
-  }
+  for (uint32_t i = 0; i < ring->asked; i++) gm_point_release(device, &ring->slots[i].point);
+  if (!forked) gm__mutex_lock(&ring->stock->lock);
+  ring_empty_out(ring);
   if (!forked) {
+    ring_loosen(ring->stock);
+    gm__mutex_unlock(&ring->stock->lock);
     gm__cond_destroy(&ring->moved);
-    gm__mutex_destroy(&ring->lock);
+    gm__stock_tidy(ring->stock);
   }
+  gm__stock_leave(ring->stock, forked);
   gm__release(gm__context_services(device->ctx), ring, ring_size(ring->asked));
   atomic_fetch_sub(&device->children, 1);
 }
@@ -380,13 +430,7 @@ static void ring_end(gm__ring *ring, bool forked) {
 gm_status gm__ring_destroy(gm__ring *ring, gm_error *err) {
   if (!ring) return GM_OK;
   const bool forked = gm__context_forked(ring->device->ctx);
-  if (ring->info.taken && !forked) {
-    return gm__fail(err, GM_ERR_BUSY, 0, "ring_destroy", "%" PRIu32 " slots are in use", ring->info.taken);
-  }
-  for (gm__ring_slot *slot = forked ? NULL : ring->rest.first; slot; slot = slot->next) {
-    const gm_status status = ring_settle(ring, slot, GM__NEVER, err);
-    if (!ring_may_go(status)) return status;
-  }
-  ring_end(ring, forked);
-  return GM_OK;
+  const gm_status status = forked ? GM_OK : ring_close(ring, err);
+  if (status == GM_OK) ring_end(ring, forked);
+  return status;
 }

@@ -1,6 +1,9 @@
-/* A ring: bounded host memory in equal slots, which a device reads and writes directly. A slot is mapped, touched and
- * registered when it is first needed. A slot that comes back with a point is handed out again after the point has
- * passed. Slots without a point go first, then the one that came back first.
+/* A ring: bounded host memory in equal slots, which a device reads and writes directly. A slot gets memory of the
+ * device's stock (stock.h) when it is first needed. A slot that comes back with a point is handed out again after the
+ * point has passed. Slots without a point go first, then the one that came back first.
+ *
+ * All rings of a device together have no more than the stock's bound. One ring takes slots at rest from another that
+ * has more than its share. A ring without any slot gets one in any case.
  *
  * Where the system locks no more memory, the ring stays as small as it is. Where it locks none, or the device can use
  * none, the slots are pageable. gm__ring_figures says why.
@@ -17,11 +20,12 @@
 
 typedef struct gm__ring gm__ring;
 
-/* One of several users of a ring. In the user's memory from gm__ring_join to gm__ring_leave. The user sets `help`. */
+/* One of several users of a ring. In the user's memory from gm__ring_join to gm__ring_leave. */
 typedef struct gm__ring_user {
-  /* Another user waits for a slot, in its own thread. Give one back, as soon as the device is done with it, and no
-   * later than `deadline`. False: this user cannot. No lock is held. It must not leave the ring. */
+  /* Set by the user. Another one waits for a slot, in its own thread. Give one back, as soon as the device is done with
+   * it, and no later than `deadline`. False: this user cannot. No lock is held. It must not leave the ring. */
   bool (*help)(struct gm__ring_user *user, uint64_t deadline);
+  bool all;               /* set by the user: it may have all slots, because there is no other user */
   uint32_t held, helpers; /* of the ring: slots in its hands; threads in `help` */
   struct gm__ring_user *next;
 } gm__ring_user;
@@ -32,7 +36,8 @@ typedef struct gm__ring_slot {
   uint64_t bytes;
   bool pinned; /* false: copies from and to it wait */
   gm_point point;
-  gm__ring_user *user; /* who has it; NULL: nobody, or a user without a name */
+  gm__ring_user *user;     /* who has it; NULL: nobody, or a user without a name */
+  struct gm__chunk *chunk; /* whose memory it is */
   struct gm__ring_slot *next;
 } gm__ring_slot;
 
@@ -42,7 +47,7 @@ typedef struct gm__ring_info {
   uint32_t pinned; /* of these */
   uint32_t taken;  /* in the hands of users */
   uint64_t bytes;  /* of all that it has */
-  char why[256];   /* why it is smaller or pageable; "": it is neither */
+  char why[256];   /* why it is or was smaller, or is pageable; "": neither */
 } gm__ring_info;
 
 /* A ring of at most `slots` slots of `slot_bytes` each; it has none yet. The device must outlive it.
@@ -75,7 +80,8 @@ void gm__ring_leave(gm__ring *ring, gm__ring_user *user);
 /* Asks each other user that has slots to give one back. False: none of them can. */
 bool gm__ring_help(gm__ring *ring, const gm__ring_user *user, uint64_t deadline);
 
-/* Does what gm__ring_take does, for a user that has joined. TIMEOUT also: the slots at rest are left for others. */
+/* Does what gm__ring_take does, for a user that has joined. TIMEOUT also: the slots at rest are left for others.
+ * TIMEOUT at once: there is no further memory, and all slots are in the user's hands. */
 gm_status gm__ring_take_as(gm__ring *ring, gm__ring_user *user, uint64_t timeout_ns, gm__ring_slot **out,
                            gm_error *err);
 

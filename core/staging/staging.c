@@ -1,120 +1,110 @@
 #include "core/staging/staging.h"
 
-#include "core/base/alloc.h"
-#include "core/base/error.h"
 #include "core/device/device.h"
+#include "core/staging/stock.h"
 
-/* A staging leaves the device, under the device's lock, only while nobody has it open. Then it is ended without a lock.
- * So a device that stays open after all gets a new one when it needs one. */
+/* The ring leaves the stock, under the device's lock, only while nobody uses the stock. Then it is ended without a
+ * lock. So a device that stays open after all gets a new one when it needs one. */
 
 enum { STAGING_SLOTS = 16 };
 
-struct gm__staging {
-  gm__ring *ring;
-  uint32_t users; /* opens that were not closed */
-  bool measured;
-  uint64_t small;  /* of `measured` */
-  double up, down; /* 0: not measured */
-};
-
-/* Takes the device's staging away if nobody uses it; NULL: there is none, or it is in use. */
-static struct gm__staging *staging_detach(gm_device *device, bool forked) {
+/* Takes the device's ring away if nobody uses it; NULL: there is none, or it is in use. In a forked child nobody closes
+ * what the parent opened. */
+static gm__ring *staging_detach(gm_device *device, bool forked) {
+  gm__ring *ring = NULL;
   if (!forked) gm__mutex_lock(&device->lock);
-  struct gm__staging *staging = device->staging;
-  if (staging && staging->users && !forked) staging = NULL;
-  if (staging) device->staging = NULL;
+  gm__stock *stock = device->stock;
+  if (stock && forked) {
+    stock->users -= stock->own.opens;
+    stock->own.opens = 0;
+  }
+  if (stock && stock->own.ring && stock->users == 1) {
+    ring = stock->own.ring;
+    stock->own.ring = NULL;
+  }
   if (!forked) gm__mutex_unlock(&device->lock);
-  return staging;
+  return ring;
 }
 
-/* The device's own from now on; false: it has one. */
-static bool staging_attach(gm_device *device, struct gm__staging *staging, gm_status (*end)(gm_device *, gm_error *)) {
+static gm_status staging_end(gm_device *device, gm_error *err);
+
+/* False: it has one. */
+static bool staging_attach(gm_device *device, gm__ring *ring) {
   gm__mutex_lock(&device->lock);
-  const bool first = !device->staging;
-  if (first) device->staging = staging;
-  device->end_staging = end;
+  const bool first = !device->stock->own.ring;
+  if (first) device->stock->own.ring = ring;
+  device->end_stock = staging_end;
   gm__mutex_unlock(&device->lock);
   return first;
 }
 
-static void staging_release(const gm_device *device, struct gm__staging *staging) {
-  gm__release(gm__context_services(device->ctx), staging, sizeof *staging);
-}
-
 static gm_status staging_end(gm_device *device, gm_error *err) {
-  const bool forked = gm__context_forked(device->ctx);
-  struct gm__staging *staging = staging_detach(device, forked);
-  if (!staging) return GM_OK;
-  const gm_status status = gm__ring_destroy(staging->ring, err);
-  if (status == GM_OK) {
-    staging_release(device, staging);
-  } else {
-    staging_attach(device, staging, staging_end);
-  }
+  gm__ring *ring = staging_detach(device, gm__context_forked(device->ctx));
+  const gm_status status = gm__ring_destroy(ring, err);
+  if (status == GM_OK) return gm__stock_end(device, err);
+  staging_attach(device, ring);
   return status;
 }
 
 gm_status gm__staging_shape(gm_device *device, uint32_t slots, uint64_t slot_bytes, gm_error *err) {
-  struct gm__staging *staging = gm__alloc(gm__context_services(device->ctx), sizeof *staging);
-  if (!staging) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "staging", "no host memory for a device's ring");
-  const gm_status status = gm__ring_create(device, slots, slot_bytes, &staging->ring, err);
-  if (status == GM_OK && staging_attach(device, staging, staging_end)) return GM_OK;
-  if (status == GM_OK) gm__ring_destroy(staging->ring, NULL); /* another thread was first */
-  staging_release(device, staging);
+  gm__ring *ring;
+  const gm_status status = gm__ring_create(device, slots, slot_bytes, &ring, err);
+  if (status == GM_OK && !staging_attach(device, ring)) gm__ring_destroy(ring, NULL); /* another thread was first */
   return status;
 }
 
-/* NULL: there is none yet. */
-static gm__ring *staging_use(gm_device *device) {
+static gm__ring *staging_use(gm_device *device, uint32_t opens) {
   gm__mutex_lock(&device->lock);
-  struct gm__staging *staging = device->staging;
-  if (staging) staging->users++;
+  gm__ring *ring = device->stock->own.ring;
+  device->stock->own.opens += opens;
   gm__mutex_unlock(&device->lock);
-  return staging ? staging->ring : NULL;
+  return ring;
 }
 
 gm_status gm__staging_open(gm_device *device, gm__ring **out, gm_error *err) {
-  gm_status status = GM_OK;
-  *out = staging_use(device);
-  while (!*out && status == GM_OK) {
-    status = gm__staging_shape(device, STAGING_SLOTS, gm__ring_usual_bytes(), err);
-    *out = staging_use(device);
-  }
-  return *out ? GM_OK : status;
+  gm__stock *stock;
+  *out = NULL;
+  gm_status status = gm__stock_join(device, &stock, err);
+  if (status) return status;
+  if (!staging_use(device, 1)) status = gm__staging_shape(device, STAGING_SLOTS, gm__ring_usual_bytes(), err);
+  if (status) return gm__staging_close(device), status;
+  *out = staging_use(device, 0);
+  return GM_OK;
 }
 
 bool gm__staging_small(gm_device *device, uint64_t *out) {
   gm__mutex_lock(&device->lock);
-  const bool measured = device->staging->measured;
-  *out = device->staging->small;
+  const bool measured = device->stock->own.measured;
+  *out = device->stock->own.small;
   gm__mutex_unlock(&device->lock);
   return measured;
 }
 
 void gm__staging_set_small(gm_device *device, uint64_t bytes) {
   gm__mutex_lock(&device->lock);
-  device->staging->measured = true;
-  device->staging->small = bytes;
+  device->stock->own.measured = true;
+  device->stock->own.small = bytes;
   gm__mutex_unlock(&device->lock);
 }
 
 bool gm__staging_links(gm_device *device, double *out_up, double *out_down) {
   gm__mutex_lock(&device->lock);
-  *out_up = device->staging ? device->staging->up : 0;
-  *out_down = device->staging ? device->staging->down : 0;
+  *out_up = device->stock ? device->stock->own.up : 0;
+  *out_down = device->stock ? device->stock->own.down : 0;
   gm__mutex_unlock(&device->lock);
   return *out_up > 0;
 }
 
 void gm__staging_set_links(gm_device *device, double up, double down) {
   gm__mutex_lock(&device->lock);
-  device->staging->up = up;
-  device->staging->down = down;
+  device->stock->own.up = up;
+  device->stock->own.down = down;
   gm__mutex_unlock(&device->lock);
 }
 
 void gm__staging_close(gm_device *device) {
   gm__mutex_lock(&device->lock);
-  device->staging->users--;
+  device->stock->own.opens--;
+  device->stock->users--;
   gm__mutex_unlock(&device->lock);
 }

@@ -73,7 +73,18 @@ static gm_status pipeline_make_ring(gm_pipeline *pipeline, gm_error *err) {
   const gm_pipeline_params *params = &pipeline->params;
   const uint64_t slot_bytes = params->item_bytes > params->out_bytes ? params->item_bytes : params->out_bytes;
   const uint32_t depth = pipeline->chooses ? GM__PIPELINE_FIRST_LANES + 1 : params->depth;
-  return gm__ring_create(pipeline->device, params->out_bytes ? 2 * depth : depth + 1, slot_bytes, &pipeline->ring, err);
+  const uint32_t slots = params->out_bytes ? 2 * depth : depth + 1;
+  const gm_status status = gm__ring_create(pipeline->device, slots, slot_bytes, &pipeline->ring, err);
+  pipeline->user.all = true;
+  if (status == GM_OK) gm__ring_join(pipeline->ring, &pipeline->user);
+  return status;
+}
+
+static gm_status pipeline_end_ring(gm_pipeline *pipeline, gm_error *err) {
+  if (pipeline->ring && !gm__context_forked(pipeline->device->ctx)) gm__ring_leave(pipeline->ring, &pipeline->user);
+  const gm_status status = gm__ring_destroy(pipeline->ring, err);
+  if (status != GM_OK) gm__ring_join(pipeline->ring, &pipeline->user);
+  return status;
 }
 
 static gm_status pipeline_fill(gm_pipeline *pipeline, gm_error *err) {
@@ -269,7 +280,7 @@ gm_status gm_pipeline_destroy(gm_pipeline *pipeline, gm_error *err) {
   if (!pipeline_is(pipeline)) return gm__bad_argument(err, op, "`pipeline` is destroyed");
   gm_context *ctx = pipeline->device->ctx;
   gm_status status = gm__pipeline_rest(pipeline, err);
-  if (status == GM_OK) status = gm__ring_destroy(pipeline->ring, err);
+  if (status == GM_OK) status = pipeline_end_ring(pipeline, err);
   if (status != GM_OK) return status;
   pipeline_free_lanes(pipeline);
   pipeline_close_streams(pipeline);

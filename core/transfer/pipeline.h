@@ -33,6 +33,7 @@ struct gm_pipeline {
   gm_device *device;
   gm_pipeline_params params; /* with out_pool and timeout_ns filled in */
   gm__ring *ring;
+  gm__ring_user user;          /* of it */
   gm_stream *up, *step, *down; /* NULL: the device has none */
   bool own_step;
   bool chooses; /* gm chooses the depth */

@@ -143,24 +143,26 @@ gm_status gm__pipeline_drain(gm_pipeline *pipeline, gm_error *err) {
 
 /* --- slots --- */
 
-/* Whether the next slot comes when the oldest piece has been written: all slots are in the hands of pieces. */
+/* Whether all slots are in the hands of pieces: then the next one comes when the oldest piece has been written. */
 static bool flow_holds_all(gm_pipeline *pipeline) {
   gm__ring_info info;
   gm__ring_figures(pipeline->ring, &info);
-  return info.made && info.made == info.most && info.taken == info.made;
+  return info.made && info.taken == info.made;
 }
 
 /* A slot, or TIMEOUT. */
 static gm_status flow_slot(gm_pipeline *pipeline, uint64_t deadline, gm__ring_slot **out, gm_error *err) {
-  gm_status status = gm__ring_take(pipeline->ring, 0, out, err);
-  if (status != GM_ERR_TIMEOUT) return status;
-  const uint64_t since = gm__now_ns();
-  if (flow_holds_all(pipeline) && pipeline->flying) {
-    status = flow_land(pipeline, gm__deadline_left(deadline), err);
-    if (status == GM_OK) status = gm__ring_take(pipeline->ring, gm__deadline_left(deadline), out, err);
-  } else {
-    status = gm__ring_take(pipeline->ring, gm__deadline_left(deadline), out, err);
-    pipeline->stats.stalled += flow_seconds(since);
+  gm_status status = gm__ring_take_as(pipeline->ring, &pipeline->user, 0, out, err);
+  for (uint64_t left = 1; status == GM_ERR_TIMEOUT && left;) {
+    const uint64_t since = gm__now_ns();
+    left = gm__deadline_left(deadline);
+    if (pipeline->flying && flow_holds_all(pipeline)) {
+      status = flow_land(pipeline, left, err);
+      if (status == GM_OK) status = gm__ring_take_as(pipeline->ring, &pipeline->user, 0, out, err);
+    } else {
+      status = gm__ring_take_as(pipeline->ring, &pipeline->user, left, out, err);
+      pipeline->stats.stalled += flow_seconds(since);
+    }
   }
   return status;
 }

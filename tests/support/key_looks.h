@@ -4,6 +4,7 @@
 #define GM_TESTS_SUPPORT_KEY_LOOKS_H
 
 #include "core/device/device.h"
+#include "core/staging/ring.h"
 #include "gm/buffer.h"
 #include "gm/cache.h"
 #include "gm/cleanup.h"
@@ -374,6 +375,19 @@ static uint64_t look_same_place(gm_context *ctx) {
   gm_block two = taken(&bench, 4096);
   give(&bench, &two);
   return close_with(&bench, one.address == two.address);
+}
+
+/* Slots that a ring of two has. */
+static uint64_t look_staging(gm_context *ctx) {
+  pool_bench bench;
+  gm__ring *ring = NULL;
+  gm__ring_info info;
+  open_on(&bench, ctx, "cpu", NULL);
+  pool_bench_ok(gm__ring_create(bench.device, 2, 4096, &ring, err));
+  pool_bench_ok(gm__ring_grow(ring, 2, err));
+  gm__ring_figures(ring, &info);
+  pool_bench_ok(gm__ring_destroy(ring, err));
+  return close_with(&bench, info.made);
 }
 
 /* Does gm look for the profiler's tool? */

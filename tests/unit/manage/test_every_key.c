@@ -64,6 +64,7 @@ static const row rows[] = {
     {"gpu.ast.max_cache_size", NULL, NULL, "1", look_sets, 2, 4},
     {"reserve.share", "reserve.folder=/nowhere", NULL, "require", look_reserve, 1, 0},
     {"reserve.folder", "reserve.share=require", A_FOLDER, "/nowhere", look_reserve, 1, 0},
+    {"staging.max_bytes", NULL, NULL, "0", look_staging, 2, 1},
     {"debug.red_zone_bytes", NULL, NULL, "64", look_red_zones, 0, 1},
     {"debug.poison", NULL, NULL, "true", look_old_bytes, 1, 0},
     {"debug.check_freed", NULL, NULL, "true", look_same_place, 1, 0},

@@ -8,6 +8,8 @@
 /* cmocka wants those above before it */
 #include <cmocka.h>
 
+#include "core/staging/ring.h"
+#include "gm/config.h"
 #include "gm/copy.h"
 #include "gm/pipeline.h"
 #include "support/cuda_engine.h"
@@ -95,6 +97,11 @@ static gm_status write_piece(void *user, const void *host, uint64_t bytes, uint6
     if (((const uint32_t *)host)[i] != wanted) fail_msg("piece %d, word %d", scene.written, (int)i);
   }
   scene.written++;
+  return GM_OK;
+}
+
+static gm_status write_nothing(void *user, const void *host, uint64_t bytes, uint64_t index) {
+  (void)user, (void)host, (void)bytes, (void)index;
   return GM_OK;
 }
 
@@ -358,6 +365,43 @@ static void small_and_pageable_rings_serve(void **state) {
   cuda_say("set PINNED 0");
 }
 
+/* Each piece needs a slot on its way up and one on its way down. */
+static void one_slot_of_staging_is_enough(void **state) {
+  (void)state;
+  gm_error err;
+  adopt_scene_ok(gm_config_set(ctx, "staging.max_bytes", "0", &err), &err);
+  make(3, "h2d:10,d2h:10,pageable:5,kernel:*:1000");
+  const gm_pipeline_stats stats = run_whole();
+  assert_int_equal(stats.host_bytes, ITEM);
+  assert_non_null(strstr(stats.why, "staging.max_bytes"));
+  drop();
+}
+
+/* Another user takes the slots of a pipeline that rests, and has them while it goes on. */
+static void a_pipeline_goes_on_when_others_took_its_slots(void **state) {
+  (void)state;
+  static unsigned char piece[ITEM];
+  enum { SLOTS = 5, PAGES = 3 };
+  gm_error err;
+  gm__ring *ring = NULL;
+  gm__ring_slot *slots[SLOTS];
+  int got = 0;
+  params.source = NULL;
+  params.sink = write_nothing;
+  adopt_scene_ok(gm_config_set(ctx, "staging.max_bytes", "61440", &err), &err); /* PAGES pages five times */
+  make(3, "h2d:10,d2h:10,kernel:*:1000");
+  for (int i = 0; i < PIECES; i++) adopt_scene_ok(gm_pipeline_push(pipeline, piece, ITEM, UINT64_MAX, &err), &err);
+  adopt_scene_ok(gm_pipeline_flush(pipeline, NULL, &err), &err);
+  adopt_scene_ok(gm__ring_create(device, SLOTS, PAGES * 4096, &ring, &err), &err);
+  while (got < SLOTS && gm__ring_take(ring, 0, &slots[got], NULL) == GM_OK) got++;
+  assert_int_equal(got, SLOTS);
+  for (int i = 0; i < PIECES; i++) adopt_scene_ok(gm_pipeline_push(pipeline, piece, ITEM, UINT64_MAX, &err), &err);
+  adopt_scene_ok(gm_pipeline_flush(pipeline, NULL, &err), &err);
+  while (got) gm__ring_give(ring, slots[--got], NULL);
+  adopt_scene_ok(gm__ring_destroy(ring, &err), &err);
+  assert_int_equal(cuda_count("early"), 0);
+}
+
 static void back_pressure_answers_busy(void **state) {
   (void)state;
   static unsigned char piece[ITEM];
@@ -418,6 +462,8 @@ int main(void) {
       PIPELINE_TEST(the_page_shows_what_ran),
       PIPELINE_TEST(a_state_that_stays_saves_the_way),
       PIPELINE_TEST(small_and_pageable_rings_serve),
+      PIPELINE_TEST(one_slot_of_staging_is_enough),
+      PIPELINE_TEST(a_pipeline_goes_on_when_others_took_its_slots),
       PIPELINE_TEST(back_pressure_answers_busy),
       PIPELINE_TEST(a_step_that_never_ends_is_told),
       cmocka_unit_test_setup_teardown(a_lost_device_ends_it, begin, end_lost),
